@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# The build tree mirrors the installed one (build/bin, build/lib, build/libexec/frag, build/lib/frag/{modules,plugins}),
+# so programs find their parts relative to themselves in both.
+B ?= build
+VERSION := 0.1.0
+CC ?= gcc
+WERROR ?= -Werror
+CFLAGS ?= -O2 -g
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wformat=2 -Wvla \
+	-Wimplicit-fallthrough -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers $(WERROR)
+ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fno-common -fvisibility=hidden -fno-omit-frame-pointer \
+	-fstack-protector-strong -pthread -MMD -MP -DFRAG_VERSION='"$(VERSION)"' $(EXTRA_CFLAGS)
+ALL_LDFLAGS = -Wl,-z,defs,-z,relro,-z,now -pthread $(EXTRA_LDFLAGS)
+
+.DELETE_ON_ERROR:
+.PHONY: all
+all:
+
+include mk/libfrag.mk
+include mk/wire.mk
+include mk/daemons.mk
+include mk/ops.mk
+include mk/tests.mk
+
+.PHONY: clean
+clean:
+	rm -rf $(B)
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAG_FRAG_H
+#define FRAG_FRAG_H
+
+/* All that an operator or a composer needs. Unit tests of operators also include <frag/harness.h>. */
+#include <frag/abi.h>
+#include <frag/error.h>
+#include <frag/type.h>
+#include <frag/tensor.h>
+#include <frag/metadata.h>
+#include <frag/message.h>
+#include <frag/condition.h>
+#include <frag/resource.h>
+#include <frag/operator.h>
+#include <frag/compose.h>
+#include <frag/plugin.h>
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAG_PLUGIN_H
+#define FRAG_PLUGIN_H
+
+#include <frag/compose.h>
+
+FRAG_BEGIN_DECLS
+
+/*
+ * A plugin is a shared object with one symbol, frag_plugin_v1, that lists what it brings. Loading one runs no
+ * code of it. The symbol is weak, so that several plugins can be linked into one test program.
+ */
+struct frag_plugin {
+	size_t struct_size;
+	uint32_t abi_major;
+	uint32_t abi_minor;
+	const char *name;
+	const char *version;
+	const struct frag_op_type *const *ops;
+	uint32_t op_count;
+	const struct frag_composer *composers;
+	uint32_t composer_count;
+	uint32_t composer_size;
+	const struct frag_type *const *types;
+	uint32_t type_count;
+};
+
+#ifdef __cplusplus
+#define FRAG_PLUGIN_EXTERN extern "C"
+#else
+#define FRAG_PLUGIN_EXTERN extern
+#endif
+
+/* FRAG_PLUGIN(.name = "scale", .version = "1.0.0", FRAG_OPS(scale_ops)); */
+#define FRAG_PLUGIN(...)                                                                                     \
+	FRAG_PLUGIN_EXTERN FRAG_API __attribute__((weak)) const struct frag_plugin frag_plugin_v1;           \
+	const struct frag_plugin frag_plugin_v1 = {.struct_size = sizeof(struct frag_plugin),                \
+						   .abi_major = FRAG_ABI_MAJOR,                              \
+						   .abi_minor = FRAG_ABI_MINOR,                              \
+						   __VA_ARGS__}
+
+#define FRAG_OPS(table) .ops = (table), .op_count = (uint32_t)FRAG_COUNT_OF(table)
+#define FRAG_COMPOSERS(table)                                                                                \
+	.composers = (table), .composer_count = (uint32_t)FRAG_COUNT_OF(table),                              \
+	.composer_size = (uint32_t)sizeof((table)[0])
+#define FRAG_TYPES(table) .types = (table), .type_count = (uint32_t)FRAG_COUNT_OF(table)
+
+FRAG_END_DECLS
+
+#endif

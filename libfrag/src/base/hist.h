@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_BASE_HIST_H
+#define FRAGI_BASE_HIST_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include <base/diag.h>
+
+/*
+ * A log-linear histogram of nanoseconds: 8 buckets an octave (relative error below 1/8), up to 2^43 ns (2.4
+ * h), in memory that another process may read while it is written. One writer; plain load and store.
+ */
+#define FRAGI_HIST_BUCKETS 336
+
+struct fragi_hist {
+	_Atomic uint64_t count;
+	_Atomic uint64_t max;
+	_Atomic uint64_t bucket[FRAGI_HIST_BUCKETS];
+};
+
+static inline uint32_t fragi_hist_index(uint64_t ns)
+{
+	uint32_t octave, i;
+
+	if (ns < 8)
+		return (uint32_t)ns;
+	octave = 63u - (uint32_t)__builtin_clzll(ns);
+	i = (octave - 2) * 8 + (uint32_t)((ns >> (octave - 3)) & 7);
+	return i < FRAGI_HIST_BUCKETS ? i : FRAGI_HIST_BUCKETS - 1;
+}
+
+static inline void fragi_count(_Atomic uint64_t *counter,
+			       uint64_t n) /* one writer: no read-modify-write needed */
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+static inline void fragi_hist_add(struct fragi_hist *hist, uint64_t ns)
+{
+	fragi_count(&hist->bucket[fragi_hist_index(ns)], 1);
+	fragi_count(&hist->count, 1);
+	if (ns > atomic_load_explicit(&hist->max, memory_order_relaxed))
+		atomic_store_explicit(&hist->max, ns, memory_order_relaxed);
+}
+
+/*
+ * The value below which `per_mille` of 1000 recorded ones lie (500: the median), the middle of its bucket and
+ * never above max; 0 when nothing was recorded. Bounded whatever the memory holds.
+ */
+FRAGI_API uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille);
+
+#endif

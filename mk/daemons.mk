@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# driverd and workerd link what they need of libfrag statically; fraghost and fragctl share libfrag.so with plugins.
+DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
+WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
+FRAGHOST_SRC := $(wildcard workerd/host/*.c)
+FRAGCTL_SRC := $(wildcard fragctl/*.c)
+DAEMON_INC = -I. $(WIRE_INC)
+UV_LIBS = -luv
+PROTOBUF_LIBS = -lprotobuf-c
+
+$(B)/obj/driverd/%.o $(B)/obj/workerd/%.o $(B)/obj/fragctl/%.o: ALL_CFLAGS += $(DAEMON_INC)
+$(B)/obj/driverd/%.o: driverd/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(B)/obj/workerd/%.o: workerd/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(B)/obj/fragctl/%.o: fragctl/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+ifneq ($(DRIVERD_SRC),)
+$(B)/bin/driverd: $(DRIVERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_A)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
+all: $(B)/bin/driverd
+endif
+ifneq ($(WORKERD_SRC),)
+$(B)/bin/workerd: $(WORKERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_A)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
+all: $(B)/bin/workerd
+endif
+ifneq ($(FRAGHOST_SRC),)
+$(B)/libexec/frag/fraghost: $(FRAGHOST_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_SO)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+all: $(B)/libexec/frag/fraghost
+endif
+ifneq ($(FRAGCTL_SRC),)
+$(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_SO)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@
+all: $(B)/bin/fragctl
+endif

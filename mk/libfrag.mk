@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# libfrag.so, the static archive that the daemons and the unit tests link, and the modules it opens when needed.
+LIBFRAG_INC := -Ilibfrag/include -Ilibfrag/src
+LIBFRAG_SRC := $(wildcard libfrag/src/*/*.c)
+LIBFRAG_OBJ := $(LIBFRAG_SRC:%.c=$(B)/obj/%.o)
+LIBFRAG_SO := $(B)/lib/libfrag.so.1
+LIBFRAG_A := $(B)/obj/libfrag.a
+UCX_SRC := $(wildcard libfrag/modules/ucx/*.c)
+UCX_SO := $(B)/lib/frag/modules/ucx.so
+
+$(B)/obj/libfrag/%.o: libfrag/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LIBFRAG_INC) -c $< -o $@
+
+$(LIBFRAG_SO): $(LIBFRAG_OBJ) libfrag/libfrag.map
+	@mkdir -p $(@D)
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libfrag.so.1 -Wl,--version-script=libfrag/libfrag.map \
+		-Wl,-Bsymbolic-functions $(LIBFRAG_OBJ) -lyaml -ldl -lm -o $@
+	ln -sf libfrag.so.1 $(B)/lib/libfrag.so
+
+$(LIBFRAG_A): $(LIBFRAG_OBJ)
+	@mkdir -p $(@D)
+	rm -f $@ && ar rcs $@ $^
+
+ifneq ($(UCX_SRC),)
+$(B)/obj/libfrag/modules/ucx/%.o: ALL_CFLAGS += $(shell pkg-config --cflags ucx)
+$(UCX_SO): $(UCX_SRC:%.c=$(B)/obj/%.o) $(LIBFRAG_SO)
+	@mkdir -p $(@D)
+	$(CC) -shared $(ALL_LDFLAGS) $(filter %.o,$^) -L$(B)/lib -lfrag $(shell pkg-config --libs ucx) \
+		-Wl,-rpath,'$$ORIGIN/../..' -o $@
+all: $(UCX_SO)
+endif
+
+all: $(LIBFRAG_SO) $(LIBFRAG_A)

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# The control channel: generated protobuf code, framing and codec. Stands on libfrag's base only.
+WIRE_INC := -Iproto -I$(B)/gen $(LIBFRAG_INC)
+WIRE_SRC := $(wildcard proto/wire/*.c)
+WIRE_PROTO := $(wildcard proto/frag/v1/*.proto)
+WIRE_GEN := $(WIRE_PROTO:proto/%.proto=$(B)/gen/%.pb-c.c)
+WIRE_A := $(B)/obj/libwire.a
+
+$(B)/gen/%.pb-c.c: proto/%.proto
+	@mkdir -p $(@D)
+	protoc-c --proto_path=proto --c_out=$(B)/gen $<
+
+$(B)/obj/gen/%.o: $(B)/gen/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(CFLAGS) -fPIC -I$(B)/gen -c $< -o $@
+
+$(B)/obj/proto/%.o: proto/%.c $(WIRE_GEN)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(WIRE_INC) -c $< -o $@
+
+ifneq ($(WIRE_SRC),)
+$(WIRE_A): $(WIRE_SRC:%.c=$(B)/obj/%.o) $(WIRE_GEN:$(B)/%.c=$(B)/obj/%.o)
+	rm -f $@ && ar rcs $@ $^
+all: $(WIRE_A)
+endif
