@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_GRAPH_NODE_H
+#define FRAGI_GRAPH_NODE_H
+
+#include <stdbool.h>
+
+#include <base/arena.h>
+#include <base/diag.h>
+
+/*
+ * A YAML text as a tree, built from libyaml's events. Bounded: FRAGI_YAML_TEXT_MAX bytes of text,
+ * FRAGI_YAML_DEPTH_MAX levels, FRAGI_YAML_NODES_MAX nodes with aliases expanded. Merge keys (<<), type tags
+ * and several documents are refused; a key given twice in one map is an error. Every node knows its place.
+ */
+#define FRAGI_YAML_TEXT_MAX (3u << 20)
+#define FRAGI_YAML_DEPTH_MAX 64
+#define FRAGI_YAML_NODES_MAX 1000000
+
+enum fragi_node_kind {
+	FRAGI_NODE_NULL,   /* empty, ~ or null, not quoted */
+	FRAGI_NODE_SCALAR, /* text; what it means is decided by who reads it */
+	FRAGI_NODE_LIST,
+	FRAGI_NODE_MAP,
+};
+
+struct fragi_node {
+	enum fragi_node_kind kind;
+	bool quoted;
+	const char *file;                /* which text; shared, lives as long as the arena */
+	int line, column;                /* 1-based */
+	const char *text;                /* SCALAR */
+	size_t count;                    /* LIST, MAP */
+	const struct fragi_node *key;    /* of this entry, when it is in a MAP */
+	struct fragi_node *first, *last; /* children, in the order of the file */
+	struct fragi_node *next;         /* sibling */
+};
+
+/*
+ * Parses one document. The tree lives in arena. Errors go to diag with file:line:column.
+ * Returns 0; -EINVAL when diag has got errors; -ENOMEM.
+ */
+FRAGI_API int fragi_yaml_parse(struct fragi_arena *arena, const char *file, const char *text, size_t length,
+			       struct fragi_diag *diag, struct fragi_node **out_root);
+/* The child of a map under key, NULL when there is none (or node is NULL or no map). */
+FRAGI_API struct fragi_node *fragi_node_get(const struct fragi_node *map, const char *key);
+/* The node at a dotted path ("a.b.c") below node, NULL when there is none. */
+FRAGI_API struct fragi_node *fragi_node_at(const struct fragi_node *node, const char *path);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_GRAPH_RESOLVE_H
+#define FRAGI_GRAPH_RESOLVE_H
+
+#include <graph/spec.h>
+
+/*
+ * Flows between ports: completes omitted ports, checks that both ends exist, point the right way, agree on
+ * the type and, between processes, have a codec. One code for the flows inside a fragment (in its host) and
+ * for those between fragments (in the driver, which knows only these plain tables that hosts reported).
+ */
+struct fragi_port_info {
+	const char *name;
+	enum frag_dir dir;
+	const char *type; /* "message" for any */
+	uint64_t type_id; /* 0 for "message" and "tensor" */
+	bool has_codec;   /* values of the type can leave the process */
+	uint32_t flags;   /* FRAG_PORT_* */
+	uint32_t capacity;
+	enum frag_policy policy;
+};
+
+struct fragi_op_info {
+	const char *name;
+	const char *type;
+	struct fragi_port_info *ports;
+	size_t port_count;
+};
+
+struct fragi_fragment_info {
+	const char *name;
+	struct fragi_op_info *ops;
+	size_t op_count;
+	uint32_t host; /* fragments with the same number share a process */
+};
+
+/* One flow from one port to one port. */
+struct fragi_flow_info {
+	uint32_t from_fragment, from_op, from_port; /* indices into the tables above */
+	uint32_t to_fragment, to_op, to_port;
+	uint32_t capacity;       /* decided: never 0 */
+	enum frag_policy policy; /* decided: never DEFAULT */
+	bool between_hosts;
+	const struct fragi_node *place; /* NULL: composed in C */
+};
+
+/*
+ * Resolves the flows that texts declare. own_fragment: index of the fragment whose inner flows these are, or
+ * -1 for flows between fragments. Appends to *flows (malloc'ed, *count long); the same pair again with the
+ * same attributes adds nothing, with others is an error. Errors go to diag, naming the valid ports. Returns
+ * 0, -EINVAL with errors in diag, -ENOMEM.
+ */
+FRAGI_API int fragi_flows_resolve(const struct fragi_spec_flow *specs, size_t spec_count, int own_fragment,
+				  const struct fragi_fragment_info *fragments, size_t fragment_count,
+				  struct fragi_diag *diag, struct fragi_flow_info **flows, size_t *count);
+/*
+ * After all flows are there: inputs that are not connected and not optional. Returns 0 or -EINVAL.
+ */
+FRAGI_API int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragment_count,
+				const struct fragi_flow_info *flows, size_t count, struct fragi_diag *diag);
+/* "fragment1.tx.out" into out. Returns out. */
+FRAGI_API const char *fragi_flow_from(const struct fragi_fragment_info *fragments,
+				      const struct fragi_flow_info *flow, char *out, size_t size);
+FRAGI_API const char *fragi_flow_to(const struct fragi_fragment_info *fragments,
+				    const struct fragi_flow_info *flow, char *out, size_t size);
+
+#endif

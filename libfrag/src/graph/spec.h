@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_GRAPH_SPEC_H
+#define FRAGI_GRAPH_SPEC_H
+
+#include <frag/operator.h>
+#include <graph/node.h>
+
+/*
+ * An application as its texts declare it: the YAML file with --config, --set and the arguments applied,
+ * `when` decided, ${} replaced. Nothing of a plugin is known here: types, ports and parameters are checked
+ * later, where the plugins are. Every process parses the same source with this parser, so driver and host
+ * cannot disagree.
+ */
+
+/* All that decides the spec; it travels to every host as it is. Borrowed texts. */
+struct fragi_spec_text {
+	const char *file; /* name for messages and, for the graph, the app folder */
+	const char *text;
+	size_t length;
+};
+struct fragi_spec_source {
+	struct fragi_spec_text graph;
+	const struct fragi_spec_text *configs; /* --config, in order */
+	size_t config_count;
+	const char *const *sets; /* --set fragment.op.param=value, in order */
+	size_t set_count;
+	const char *const *args; /* what followed `--` */
+	size_t arg_count;
+};
+
+struct fragi_spec_argument {
+	const char *name;
+	const char *value; /* given, or the default; NULL: neither */
+	const char *help;
+	const char *default_text;
+	const char *const *choices; /* ended by NULL; NULL: any */
+	bool is_boolean;            /* the default is true or false: given without a value it is true */
+};
+
+struct fragi_spec_setting { /* one parameter: `name: value` */
+	const char *name;
+	const struct fragi_node *value; /* from_config resolved, ${} replaced; "$pool" stays as it is */
+	const struct fragi_node *place; /* for messages: where it was written */
+};
+
+struct fragi_spec_object { /* a condition or a resource */
+	const char *name;  /* NULL: a condition without one */
+	const char *type;
+	struct fragi_spec_setting *settings;
+	size_t setting_count;
+	const struct fragi_node *place;
+};
+
+struct fragi_spec_port { /* ports: {in: {capacity, policy, condition}} */
+	const char *name;
+	uint32_t capacity;
+	enum frag_policy policy;
+	bool no_condition;
+	const struct fragi_node *place;
+};
+
+struct fragi_spec_operator {
+	const char *name;
+	const char *type; /* NULL: sets parameters of what C composed */
+	struct fragi_spec_setting *settings;
+	size_t setting_count;
+	struct fragi_spec_object *conditions;
+	size_t condition_count;
+	struct fragi_spec_port *ports;
+	size_t port_count;
+	enum frag_metadata_policy metadata_policy;
+	int metadata;        /* 0 off, 1 on, -1 not said */
+	int64_t watchdog_ns; /* 0: as the fragment says */
+	const struct fragi_node *place;
+};
+
+struct fragi_spec_end { /* fragment NULL inside a fragment; port NULL: left out */
+	const char *fragment, *op, *port;
+};
+
+struct fragi_spec_flow {
+	struct fragi_spec_end from;
+	struct fragi_spec_end *to;
+	size_t to_count;
+	uint32_t capacity;       /* 0: as the port says */
+	enum frag_policy policy; /* FRAG_POLICY_DEFAULT: as the port says */
+	const char *edge;        /* auto, inproc, ucx; NULL: auto */
+	const struct fragi_node *place;
+};
+
+enum fragi_scheduler_kind {
+	FRAGI_SCHEDULER_EVENT_BASED, /* the default; multi_thread is accepted as an alias */
+	FRAGI_SCHEDULER_GREEDY,
+};
+
+struct fragi_spec_scheduler {
+	enum fragi_scheduler_kind kind;
+	uint32_t worker_thread_number;                        /* 0: min(operators, cores) */
+	bool stop_on_deadlock;                                /* true */
+	int64_t stop_on_deadlock_timeout_ms, max_duration_ms; /* 0: none */
+	double check_recession_period_ms;
+	const uint32_t *pin_cores;
+	size_t pin_core_count;
+	bool strict_thread_pinning;
+};
+
+struct fragi_spec_fragment {
+	const char *name;
+	const char *const *extensions; /* the application's first, then its own */
+	size_t extension_count;
+	const char *compose; /* name of a composer; NULL: none */
+	struct fragi_spec_object *resources;
+	size_t resource_count;
+	struct fragi_spec_operator *operators;
+	size_t operator_count;
+	struct fragi_spec_flow *flows;
+	size_t flow_count;
+	struct fragi_spec_scheduler scheduler;
+	const char *host;                      /* NULL: the application's one host on that worker */
+	int64_t watchdog_ns;                   /* 0: none */
+	int metadata;                          /* 0 off, 1 on, -1 not said */
+	const struct fragi_node *requirements; /* checked for their form; NULL: none */
+	const struct fragi_node *place;
+};
+
+struct fragi_spec {
+	struct fragi_arena arena;
+	const char *application;
+	const char *app_folder; /* of the graph file */
+	struct fragi_spec_argument *arguments;
+	size_t argument_count;
+	const struct fragi_node *config;       /* merged; NULL: none */
+	struct fragi_spec_fragment *fragments; /* in the order of the file, without those `when` excludes */
+	size_t fragment_count;
+	struct fragi_spec_flow *flows; /* between fragments */
+	size_t flow_count;
+	bool metadata;
+};
+
+/*
+ * Parses and checks everything that can be checked without plugins; all errors of a source in one go, with
+ * file:line:column and "did you mean". Bounded in time and memory. Keys of the schema that are not built are
+ * refused with "not built yet". Returns 0 and the spec; -EINVAL with errors in diag; -ENOMEM.
+ */
+FRAGI_API int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *diag,
+			       struct fragi_spec **out_spec);
+FRAGI_API void fragi_spec_destroy(struct fragi_spec *spec); /* NULL is accepted */
+
+/* Text for `-- --help`: the declared arguments, one a line; owned by the spec. */
+FRAGI_API const char *fragi_spec_arguments_help(struct fragi_spec *spec);
+/* Value of a declared argument; NULL when there is none of that name. */
+FRAGI_API const char *fragi_spec_argument(const struct fragi_spec *spec, const char *name);
+
+/*
+ * Reads files into a source for fragi_spec_parse: the graph (path) and the configs, relative to the working
+ * folder. The strings of sets and args are borrowed. Free with fragi_source_fini. Returns 0, or -ENOENT and
+ * the like with a sentence.
+ */
+struct fragi_source {
+	struct fragi_spec_source source;
+	struct fragi_arena arena;
+};
+FRAGI_API int fragi_source_read(struct fragi_source *out_source, const char *path, const char *const *configs,
+				size_t config_count, const char *const *sets, size_t set_count,
+				const char *const *args, size_t arg_count, struct frag_err *err);
+FRAGI_API void fragi_source_fini(struct fragi_source *source);
+/*
+ * The whole source as one block of bytes and back, for the wire and for memfds. pack: malloc'ed. unpack
+ * copies; bounded by FRAGI_SOURCE_MAX; hostile input is refused with -EBADMSG.
+ */
+#define FRAGI_SOURCE_MAX (4u << 20)
+FRAGI_API int fragi_source_pack(const struct fragi_spec_source *source, void **out_bytes, size_t *out_size);
+FRAGI_API int fragi_source_unpack(const void *bytes, size_t size, struct fragi_source *out_source);
+
+#endif
