@@ -8,7 +8,7 @@
 #include <base/diag.h>
 
 /*
- * A log-linear histogram of nanoseconds: 8 buckets an octave (relative error below 1/8), up to 2^43 ns (2.4
+ * A log-linear histogram of nanoseconds: 8 buckets an octave (relative error below 1/8), up to 2^44 ns (4.9
  * h), in memory that another process may read while it is written. One writer; plain load and store.
  */
 #define FRAGI_HIST_BUCKETS 336

@@ -2,6 +2,8 @@
 #ifndef FRAGI_BASE_LOG_H
 #define FRAGI_BASE_LOG_H
 
+#include <stdbool.h>
+
 #include <base/diag.h>
 
 /*

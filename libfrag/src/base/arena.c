@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/arena.h>
+
+#define ARENA_ALIGN 16u
+#define BLOCK_MIN ((size_t)4096)
+#define BLOCK_MAX ((size_t)65536)
+
+struct fragi_arena_block {
+	struct fragi_arena_block *next;
+	size_t size, used; /* of bytes */
+	_Alignas(ARENA_ALIGN) unsigned char bytes[];
+};
+
+/* A block with room for size; larger ones than usual go behind the first, which still has room. */
+static struct fragi_arena_block *arena_grow(struct fragi_arena *arena, size_t size)
+{
+	struct fragi_arena_block *first = arena->blocks, *block;
+	size_t usual = first == NULL ? BLOCK_MIN : first->size < BLOCK_MAX ? first->size * 2 : BLOCK_MAX;
+	size_t block_size = size > usual ? size : usual;
+
+	if (block_size > SIZE_MAX - sizeof(*block))
+		return NULL;
+	block = fragi_calloc(1, sizeof(*block) + block_size);
+	if (block == NULL)
+		return NULL;
+	block->size = block_size;
+	if (first != NULL && size > usual) {
+		block->next = first->next;
+		first->next = block;
+	} else {
+		block->next = first;
+		arena->blocks = block;
+	}
+	return block;
+}
+
+void *fragi_arena_alloc(struct fragi_arena *arena, size_t size)
+{
+	struct fragi_arena_block *block = arena->blocks;
+	void *memory;
+
+	if (size > SIZE_MAX - ARENA_ALIGN)
+		return NULL;
+	size = size == 0 ? ARENA_ALIGN : (size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
+	if (arena->limit_bytes != 0 &&
+	    (size > arena->limit_bytes || arena->used_bytes > arena->limit_bytes - size))
+		return NULL;
+	if (block == NULL || block->size - block->used < size)
+		block = arena_grow(arena, size);
+	if (block == NULL)
+		return NULL;
+	memory = block->bytes + block->used;
+	block->used += size;
+	arena->used_bytes += size;
+	return memory;
+}
+
+char *fragi_arena_strndup(struct fragi_arena *arena, const char *text, size_t length)
+{
+	char *copy;
+
+	if (text == NULL || length == SIZE_MAX)
+		return NULL;
+	length = strnlen(text, length);
+	copy = fragi_arena_alloc(arena, length + 1);
+	if (copy != NULL)
+		memcpy(copy, text, length);
+	return copy;
+}
+
+char *fragi_arena_strdup(struct fragi_arena *arena, const char *text)
+{
+	return text == NULL ? NULL : fragi_arena_strndup(arena, text, strlen(text));
+}
+
+char *fragi_arena_printf(struct fragi_arena *arena, const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (n < 0)
+		return NULL;
+	text = fragi_arena_alloc(arena, (size_t)n + 1);
+	if (text == NULL)
+		return NULL;
+	va_start(args, format);
+	vsnprintf(text, (size_t)n + 1, format, args);
+	va_end(args);
+	return text;
+}
+
+void fragi_arena_fini(struct fragi_arena *arena)
+{
+	struct fragi_arena_block *block = arena->blocks, *next;
+
+	for (; block != NULL; block = next) {
+		next = block->next;
+		fragi_free(block);
+	}
+	arena->blocks = NULL;
+	arena->used_bytes = 0;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/diag.h>
+
+/* Room for one more item, zeroed; NULL when the list is full or memory is short: counted, not kept. */
+static struct frag_err *diag_next(struct fragi_diag *diag)
+{
+	size_t capacity = diag->capacity == 0 ? 4 : diag->capacity * 2;
+	struct frag_err *items;
+
+	if (diag->count >= FRAGI_DIAG_MAX)
+		goto err_beyond;
+	if (diag->count == diag->capacity) {
+		items = fragi_realloc(diag->items, capacity * sizeof(*items));
+		if (items == NULL)
+			goto err_beyond;
+		diag->items = items;
+		diag->capacity = capacity;
+	}
+	items = &diag->items[diag->count++];
+	memset(items, 0, sizeof(*items));
+	items->struct_size = sizeof(*items);
+	return items;
+
+err_beyond:
+	diag->beyond++;
+	return NULL;
+}
+
+int fragi_diag_add(struct fragi_diag *diag, int code, const char *file, int line, int column,
+		   const char *format, ...)
+{
+	struct frag_err *item = diag_next(diag);
+	char text[sizeof(item->text)];
+	va_list args;
+
+	if (item == NULL)
+		return code;
+	item->line = line;
+	item->column = column;
+	if (file != NULL)
+		snprintf(item->file, sizeof(item->file), "%s", file);
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return frag_err_set(item, code, "%s", text);
+}
+
+int fragi_diag_add_err(struct fragi_diag *diag, const struct frag_err *err)
+{
+	struct frag_err *item = diag_next(diag);
+
+	if (item != NULL)
+		*item = *err;
+	return err->code;
+}
+
+void fragi_diag_fini(struct fragi_diag *diag)
+{
+	fragi_free(diag->items);
+	memset(diag, 0, sizeof(*diag));
+}
+
+const char *fragi_err_line(const struct frag_err *err, char *out, size_t size)
+{
+	if (err->line > 0)
+		snprintf(out, size, "%s%s%d:%d: %s", err->file, err->file[0] != '\0' ? ":" : "", err->line,
+			 err->column, err->text);
+	else
+		snprintf(out, size, "%s%s%s", err->file, err->file[0] != '\0' ? ": " : "", err->text);
+	return out;
+}

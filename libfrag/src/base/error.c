@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <frag/error.h>
+
+/* Where errno's own wording says nothing about a message or a graph. */
+#define ERROR_TEXTS(X)                                                                                       \
+	X(ENOMSG, "no message is there")                                                                     \
+	X(ENOBUFS, "no room in the queue")                                                                   \
+	X(EMSGSIZE, "larger than the limit")                                                                 \
+	X(EBADMSG, "malformed bytes")                                                                        \
+	X(EPROTOTYPE, "a value of another type")                                                             \
+	X(EPROTO, "the peer does not follow the protocol")                                                   \
+	X(EEXIST, "already exists")                                                                          \
+	X(E2BIG, "too many")                                                                                 \
+	X(ENOMEM, "out of memory")                                                                           \
+	X(EINVAL, "invalid argument")
+
+/* Drops the bytes of a character that truncation cut in two. */
+static void trim_utf8(char *text, size_t length)
+{
+	size_t start = length, need;
+	unsigned char c;
+
+	while (start > 0 && ((unsigned char)text[start - 1] & 0xC0) == 0x80)
+		start--;
+	if (start == 0)
+		return;
+	c = (unsigned char)text[start - 1];
+	need = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : c >= 0xC0 ? 1 : 0;
+	if (length - start < need)
+		text[start - 1] = '\0';
+}
+
+int frag_err_set(struct frag_err *err, int code, const char *format, ...)
+{
+	size_t room = sizeof(err->text);
+	va_list args;
+	int n;
+
+	if (err == NULL || err->code != 0 || err->text[0] != '\0')
+		return code;
+	if (err->struct_size != 0 && err->struct_size < sizeof(*err)) {
+		if (err->struct_size <= offsetof(struct frag_err, text))
+			return code;
+		room = err->struct_size - offsetof(struct frag_err, text);
+	}
+	err->code = code;
+	va_start(args, format);
+	n = vsnprintf(err->text, room, format, args);
+	va_end(args);
+	if (n < 0)
+		err->text[0] = '\0';
+	else if ((size_t)n >= room)
+		trim_utf8(err->text, room - 1);
+	for (char *c = err->text; *c != '\0'; c++)
+		if (*c == '\n' || *c == '\r')
+			*c = ' ';
+	return code;
+}
+
+const char *frag_strerror(int code)
+{
+	const char *text;
+
+	switch (code) {
+#define ERROR_CASE(errno_, text_)                                                                            \
+	case -errno_:                                                                                        \
+		return text_;
+		ERROR_TEXTS(ERROR_CASE)
+#undef ERROR_CASE
+	case 0:
+		return "no error";
+	case FRAG_DONE:
+		return "done";
+	default:
+		text = code < 0 && code > -4096 ? strerrordesc_np(-code) : NULL;
+		return text != NULL ? text : "unknown error";
+	}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <base/stamp.h>
+
+bool fragi_stamp_is_tsc;
+uint64_t fragi_stamp_ns_per_tick_q32 = (uint64_t)1 << 32;
+
+static uint64_t q32_from_hz(uint64_t hz)
+{
+	return (uint64_t)(((unsigned __int128)1000000000 << 32) / hz);
+}
+
+#if defined(__x86_64__)
+#define CALIBRATE_NS 1000000
+#define BRACKETS 8
+
+/* The kernel falls back to these when it has seen the counters of two cores disagree. */
+static bool kernel_distrusts_tsc(void)
+{
+	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		      O_RDONLY | O_CLOEXEC);
+	char name[32] = "";
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, name, sizeof(name) - 1);
+	close(fd);
+	return n > 0 && (strncmp(name, "hpet", 4) == 0 || strncmp(name, "acpi_pm", 7) == 0 ||
+			 strncmp(name, "jiffies", 7) == 0 || strncmp(name, "refined", 7) == 0);
+}
+
+static bool tsc_is_invariant(void)
+{
+	unsigned int a, b, c, d;
+
+	return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0 &&
+	       !kernel_distrusts_tsc();
+}
+
+/* Frequency as the processor states it; 0 when it does not, or when a hypervisor may have scaled the counter.
+ */
+static uint64_t tsc_stated_hz(void)
+{
+	unsigned int a, b, c, d, denominator, numerator, crystal_hz, unused;
+
+	if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & (1u << 31)) != 0)
+		return 0;
+	if (__get_cpuid(0x15, &denominator, &numerator, &crystal_hz, &unused) == 0 || denominator == 0 ||
+	    numerator == 0 || crystal_hz == 0)
+		return 0;
+	return (uint64_t)crystal_hz * numerator / denominator;
+}
+
+/* One reading of both clocks: the tightest of a few, as a preemption between them would spoil it. */
+static void read_both(uint64_t *out_tsc, int64_t *out_ns)
+{
+	uint64_t best = UINT64_MAX, before, after;
+	int64_t ns;
+
+	for (int i = 0; i < BRACKETS; i++) {
+		before = __builtin_ia32_rdtsc();
+		ns = fragi_now_ns();
+		after = __builtin_ia32_rdtsc();
+		if (after - before < best) {
+			best = after - before;
+			*out_tsc = before + (after - before) / 2;
+			*out_ns = ns;
+		}
+	}
+}
+
+static uint64_t tsc_measured_q32(void)
+{
+	uint64_t tsc0 = 0, tsc1 = 0;
+	int64_t ns0 = 0, ns1 = 0;
+
+	read_both(&tsc0, &ns0);
+	while (fragi_now_ns() - ns0 < CALIBRATE_NS)
+		__builtin_ia32_pause();
+	read_both(&tsc1, &ns1);
+	if (tsc1 <= tsc0 || ns1 <= ns0)
+		return 0;
+	return (uint64_t)(((unsigned __int128)(uint64_t)(ns1 - ns0) << 32) / (tsc1 - tsc0));
+}
+#endif
+
+__attribute__((constructor)) static void stamp_calibrate(void)
+{
+#if defined(__x86_64__)
+	uint64_t hz, q32;
+
+	if (!tsc_is_invariant())
+		return;
+	hz = tsc_stated_hz();
+	q32 = hz != 0 ? q32_from_hz(hz) : tsc_measured_q32();
+	if (q32 == 0)
+		return;
+	fragi_stamp_ns_per_tick_q32 = q32;
+	fragi_stamp_is_tsc = true;
+#elif defined(__aarch64__)
+	uint64_t hz;
+
+	__asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hz));
+	if (hz == 0)
+		return;
+	fragi_stamp_ns_per_tick_q32 = q32_from_hz(hz);
+	fragi_stamp_is_tsc = true;
+#else
+	(void)q32_from_hz;
+#endif
+}
