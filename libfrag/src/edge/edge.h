@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_EDGE_EDGE_H
+#define FRAGI_EDGE_EDGE_H
+
+#include <data/message.h>
+#include <edge/ledger.h>
+#include <frag/operator.h>
+
+/*
+ * An edge is a flow at run time: a sending end (tx) and a receiving end (rx). Whatever lies between, the
+ * receiving end is a queue of `capacity` messages that the receiving operator takes from, and the sending end
+ * an ops table. inproc: tx pushes into rx. ucx: tx encodes and sends, the transport pushes into the other
+ * process's rx.
+ *
+ * One thread at a time sends on a tx, one at a time takes from an rx (the operators' threads, ordered by the
+ * scheduler); under pop and latest the pushing side also takes, so the head is moved by compare-and-swap
+ * there.
+ */
+struct fragi_notify { /* whom to tell; fn is called on the thread where it happened and must not block */
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+struct fragi_slot {
+	struct frag_message *message;
+	uint64_t stamp; /* of the emit, in this process's stamps */
+};
+
+struct fragi_rx;
+struct fragi_rx_ops {
+	void (*taken)(struct fragi_rx *rx, uint32_t messages,
+		      uint64_t bytes);       /* room again; NULL: nobody cares */
+	void (*closed)(struct fragi_rx *rx); /* the receiver has closed this end */
+};
+
+struct fragi_rx {
+	/* constant once wired */
+	const struct fragi_rx_ops *ops;
+	struct fragi_notify arrival; /* the receiving operator: a message, or the sender's close */
+	struct fragi_flow_row *row;
+	struct fragi_slot *slots;
+	uint64_t mask;
+	uint32_t capacity;
+	enum frag_policy policy;
+	void *peer; /* of ops */
+	/* the pushing side */
+	_Alignas(64) _Atomic uint64_t tail;
+	_Atomic bool sender_closed;
+	/* the taking side */
+	_Alignas(64) _Atomic uint64_t head;
+	_Atomic bool receiver_closed;
+};
+
+/* Returns 0 or -ENOMEM. LATEST is POP with a capacity of 1. */
+FRAGI_API int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy policy,
+			    struct fragi_flow_row *row);
+/* Counts what is still queued as dropped (receiver_done if the receiver closed, else stopped) and frees the
+ * queue. */
+FRAGI_API void fragi_rx_fini(struct fragi_rx *rx);
+/*
+ * Pushing side. Takes the message in every case. 0: queued, or dropped as the policy says (counted);
+ * -ENOBUFS: full under block, -EOVERFLOW: full under fault (both counted dropped, no_room). Does not notify.
+ */
+FRAGI_API int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t stamp);
+/* Pushing side: no more messages will come. Call arrival after it. */
+FRAGI_API void fragi_rx_sender_close(struct fragi_rx *rx);
+/*
+ * Taking side: the oldest message, NULL when empty; counts it delivered with the latency up to now (a stamp)
+ * and calls taken.
+ */
+FRAGI_API struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now);
+/* Taking side: closes; what is queued and what still comes is dropped, receiver_done. */
+FRAGI_API void fragi_rx_close(struct fragi_rx *rx);
+
+static inline uint32_t fragi_rx_available(const struct fragi_rx *rx)
+{
+	return (uint32_t)(atomic_load_explicit(&rx->tail, memory_order_acquire) -
+			  atomic_load_explicit(&rx->head, memory_order_relaxed));
+}
+/* Closed by the sender and empty: nothing will ever come. */
+static inline bool fragi_rx_is_finished(const struct fragi_rx *rx)
+{
+	return atomic_load_explicit(&rx->sender_closed, memory_order_acquire) && fragi_rx_available(rx) == 0;
+}
+
+#define FRAGI_ROOM_UNLIMITED UINT32_MAX
+
+struct fragi_tx;
+struct fragi_tx_ops {
+	const char *name; /* "inproc", "ucx" */
+	/* As fragi_rx_push, and tells the receiver. Also -EMSGSIZE beyond the edge's limit, -EPROTOTYPE
+	 * without a codec. */
+	int (*send)(struct fragi_tx *tx, struct frag_message *message, uint64_t stamp);
+	/*
+	 * How many messages send would take now without a drop; FRAGI_ROOM_UNLIMITED under pop, reject and
+	 * latest, and when the receiver is done. Thread: the sending operator's, or the scheduler's
+	 * evaluating it.
+	 */
+	uint32_t (*room)(const struct fragi_tx *tx);
+	/* No more messages; the close arrives after the last one. Once. */
+	void (*close)(struct fragi_tx *tx);
+};
+
+struct fragi_tx {
+	const struct fragi_tx_ops *ops;
+	struct fragi_notify room; /* the sending operator: there is room again, or the receiver is done */
+	struct fragi_flow_row *row;
+	_Atomic bool receiver_done;
+};
+
+/*
+ * The kind inproc: both ends in this process. tx and rx live in one allocation until fragi_inproc_destroy,
+ * after all threads have let go. Returns 0 or -ENOMEM.
+ */
+FRAGI_API int fragi_inproc_create(uint32_t capacity, enum frag_policy policy, struct fragi_flow_row *row,
+				  struct fragi_tx **out_tx, struct fragi_rx **out_rx);
+FRAGI_API void fragi_inproc_destroy(struct fragi_tx *tx);
+
+#endif

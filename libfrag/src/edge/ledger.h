@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_EDGE_LEDGER_H
+#define FRAGI_EDGE_LEDGER_H
+
+#include <base/hist.h>
+
+/*
+ * The ledger: what happened to every message, in a page that the host writes and its workerd reads, also
+ * after the host is gone. In a process without a workerd it is ordinary memory. Every counter has one writer
+ * and is counted where the thing happens; sent = delivered + dropped + lost + in flight for every flow, where
+ * lost is only known to who sees an end die. A flow inside the host uses both halves of its row, a flow
+ * between hosts one half in each. Readers take delivered and dropped before sent.
+ */
+#define FRAGI_LEDGER_MAGIC 0x6c67726601000000ull /* layout 1 */
+
+enum fragi_drop {
+	FRAGI_DROP_QUEUE_FULL,    /* pop, reject, latest */
+	FRAGI_DROP_NO_ROOM,       /* emitted beyond what block or fault allows */
+	FRAGI_DROP_RECEIVER_DONE, /* the receiving operator had ended */
+	FRAGI_DROP_STOPPED,       /* the application was stopped before it could be received */
+	FRAGI_DROP_REASONS
+};
+FRAGI_API const char *fragi_drop_name(enum fragi_drop reason); /* "queue_full", "no_room", ... */
+
+struct fragi_flow_row {
+	/* written by the sender */
+	_Alignas(64) _Atomic uint64_t sent;
+	_Atomic uint64_t bytes;
+	_Atomic uint64_t confirmed; /* between hosts: messages whose credit came back */
+	_Atomic uint64_t first_ns;  /* CLOCK_MONOTONIC of the first emit; 0: none yet */
+	_Atomic uint64_t tx_dropped[FRAGI_DROP_REASONS];
+	/* written by the receiver */
+	_Alignas(64) _Atomic uint64_t delivered;
+	_Atomic uint64_t arrived; /* between hosts: messages that reached the queue */
+	_Atomic uint64_t rx_dropped[FRAGI_DROP_REASONS];
+	struct fragi_hist latency; /* ns from emit to receive */
+};
+
+enum fragi_op_state {
+	FRAGI_OP_MADE,
+	FRAGI_OP_STARTED,
+	FRAGI_OP_DONE,
+	FRAGI_OP_FAILED,
+};
+
+struct fragi_op_row {
+	_Alignas(64) _Atomic uint64_t state; /* enum fragi_op_state */
+	_Atomic uint64_t ticks;
+	_Atomic uint64_t running_since_ns; /* CLOCK_MONOTONIC_COARSE-like: set at tick start by watchdogged
+					      operators; 0: not in compute */
+	_Atomic uint64_t running;          /* 1 while in a callback: what a crash report names */
+	_Atomic uint64_t reserved[4];
+	struct fragi_hist compute; /* ns a tick */
+};
+
+/*
+ * The page: this head, then op rows, then flow rows, each aligned to 64. Rows are in the order in which the
+ * host reported its operators and flows after PREPARE.
+ */
+struct fragi_ledger_head {
+	uint64_t magic;
+	uint64_t size_bytes;
+	uint32_t op_count, flow_count;
+	uint32_t op_row_bytes, flow_row_bytes;
+	uint64_t op_offset, flow_offset;
+	_Atomic uint64_t host_state;  /* the run's state, for who finds the page after a crash */
+	_Atomic uint64_t idle_rounds; /* how often all schedulers of this host have been found at rest */
+};
+
+struct fragi_ledger {
+	struct fragi_ledger_head *head; /* NULL: none */
+	size_t mapped_bytes;
+	struct fragi_op_row *ops;
+	struct fragi_flow_row *flows;
+};
+
+/* Makes the page in the file fd (ftruncate, map; a memfd), or in anonymous memory when fd < 0. Returns 0 or
+ * negative errno. */
+FRAGI_API int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count,
+				  uint32_t flow_count);
+/* Maps another process's page read-only; everything in its head is checked. Returns 0, -EBADMSG, or negative
+ * errno. */
+FRAGI_API int fragi_ledger_open(struct fragi_ledger *ledger, int fd);
+FRAGI_API void fragi_ledger_close(struct fragi_ledger *ledger);
+
+#endif
