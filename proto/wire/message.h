@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FW_MESSAGE_H
+#define FW_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <base/diag.h>
+
+/*
+ * What travels on a control connection, as plain structs. Protobuf stops in codec.c, which checks every field
+ * and every bound. A frame is a u32 length (little-endian, at most FW_FRAME_MAX) and an envelope.
+ *
+ * Who says what:
+ *   worker, client -> driver   HELLO first; the driver answers WELCOME or REFUSED and closes
+ *   both                       BEAT
+ *   driver -> worker           HOST_CREATE, HOST_KILL
+ *   driver -> host (relayed)   HOST_WIRE, HOST_START, HOST_STOP
+ *   host -> driver (relayed)   HOST_PREPARED, HOST_WIRED, HOST_STARTED, HOST_EVENT
+ *   worker -> driver           HOST_STATS, HOST_EXIT
+ * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the first one,
+ * BEATs go both ways.
+ */
+#define FW_PROTOCOL_MAJOR 1
+#define FW_PROTOCOL_MINOR 0
+#define FW_FRAME_MAX (4u << 20)
+#define FW_TEXT_MAX 4096  /* a sentence, a log line */
+#define FW_NAMES_MAX 4096 /* fragments named by one worker */
+#define FW_TOKEN_BYTES 16
+#define FW_ADDRESS_MAX 4096 /* a host's data-plane address */
+#define FW_LINES_MAX 20     /* last lines of a host */
+
+enum fw_kind {
+	FW_HELLO = 1,
+	FW_WELCOME,
+	FW_REFUSED,
+	FW_BEAT,
+	FW_HOST_CREATE,
+	FW_HOST_PREPARED,
+	FW_HOST_WIRE,
+	FW_HOST_WIRED,
+	FW_HOST_START,
+	FW_HOST_STARTED,
+	FW_HOST_STOP,
+	FW_HOST_KILL,
+	FW_HOST_EVENT,
+	FW_HOST_STATS,
+	FW_HOST_EXIT,
+};
+
+enum fw_role {
+	FW_ROLE_WORKER = 1,
+	FW_ROLE_CLIENT = 2,
+};
+
+struct fw_hello {
+	uint32_t major, minor;
+	enum fw_role role;
+	const char *name;       /* wished; the driver may add "#2" */
+	uint64_t session;       /* of the last session with this driver; 0: none */
+	const char **fragments; /* --fragments: "fragment" or "application/fragment"; none: whatever fits */
+	uint32_t fragment_count;
+	const char *worker_address; /* data-plane IP of the node; empty: not given */
+	const char *node;           /* boot id: workers with the same one share a machine */
+	const char *version;        /* of frag */
+	uint32_t cores;
+	uint64_t memory_bytes;
+};
+
+struct fw_welcome {
+	uint64_t session; /* random */
+	const char *name; /* as the driver calls this worker */
+	int64_t beat_ns, dead_ns;
+	const char *version;
+};
+
+struct fw_refused {
+	int32_t exit_code; /* using.md: 5 refused by the peer */
+	const char *sentence;
+};
+
+struct fw_host_create {
+	const char *application;
+	const void *source; /* fragi_source_pack */
+	uint32_t source_bytes;
+	const char **fragments; /* that this host runs */
+	uint32_t fragment_count;
+	int64_t beat_ns, dead_ns;
+};
+
+/* Tables as graph/resolve.h has them, flat. */
+struct fw_port {
+	const char *name, *type;
+	uint32_t dir, flags, capacity, policy;
+	uint64_t type_id;
+	bool has_codec;
+};
+struct fw_op {
+	const char *name, *type;
+	struct fw_port *ports;
+	uint32_t port_count;
+};
+struct fw_fragment {
+	const char *name;
+	struct fw_op *ops;
+	uint32_t op_count;
+};
+struct fw_inner_flow { /* indices into the fragments of the same message */
+	uint32_t from_fragment, from_op, from_port, to_fragment, to_op, to_port, capacity, policy;
+};
+
+struct fw_host_prepared {
+	bool ok;
+	int32_t exit_code;   /* when not ok: 1, 2 or 3 of using.md */
+	const char **errors; /* when not ok: one sentence each, with place */
+	uint32_t error_count;
+	struct fw_fragment *fragments;
+	uint32_t fragment_count;
+	struct fw_inner_flow
+		*flows; /* flows inside this host, within and between its fragments: rows 0.. of its ledger */
+	uint32_t flow_count;
+	const void *address; /* data plane; 0 bytes: the host has no transport */
+	uint32_t address_bytes;
+	const char *transport; /* "ucx 1.13.1 tcp lo"; or why there is none */
+	int32_t pid;
+};
+
+struct fw_edge {                     /* one end of a flow between hosts */
+	uint32_t flow;               /* index in the run */
+	bool sends;                  /* this host is the sending side */
+	uint32_t fragment, op, port; /* indices in this host's HOST_PREPARED */
+	uint32_t peer;               /* host number of the other side */
+	uint8_t token[FW_TOKEN_BYTES];
+	uint32_t window_messages;
+	uint64_t window_bytes, message_bytes_max;
+	uint32_t policy;
+	const char *other_end; /* "fragment2.rx.in", for people */
+};
+struct fw_peer {
+	uint32_t host;
+	uint64_t epoch;
+	const void *address;
+	uint32_t address_bytes;
+	const char *name; /* of its fragments, for people */
+};
+struct fw_host_wire { /* rows of the ledger after the inner flows: these edges in this order */
+	struct fw_peer *peers;
+	uint32_t peer_count;
+	struct fw_edge *edges;
+	uint32_t edge_count;
+};
+struct fw_host_result { /* HOST_WIRED, HOST_STARTED */
+	bool ok;
+	int32_t exit_code;
+	const char *sentence;
+};
+
+struct fw_host_stop {
+	int64_t drain_ns; /* how long queues may drain; 0: at once */
+};
+
+enum fw_host_state {
+	FW_HOST_RUNNING = 1,
+	FW_HOST_IDLE,      /* at rest; counts how often */
+	FW_HOST_DONE,      /* all its operators are done and everything sent has left */
+	FW_HOST_FAILED,    /* sentence says why; the host waits to be killed */
+	FW_HOST_PEER_LOST, /* sentence; the host's edges to `peer` are dead */
+	FW_HOST_STOPPED,   /* stop_execution() of a fragment: the application is to end, finished */
+};
+struct fw_host_event {
+	enum fw_host_state state;
+	uint32_t peer;
+	int32_t exit_code; /* FAILED */
+	const char *sentence;
+	uint64_t idle_rounds;
+	uint64_t sent,
+		delivered; /* IDLE: sums over the host's ends of all flows, dropped counted as delivered */
+};
+
+#define FW_DROP_REASONS 4
+struct fw_flow_stats { /* one row of a host's ledger */
+	uint64_t sent, bytes, confirmed, first_ns;
+	uint64_t tx_dropped[FW_DROP_REASONS];
+	uint64_t delivered, arrived;
+	uint64_t rx_dropped[FW_DROP_REASONS];
+	uint64_t latency_count, latency_p50, latency_p99, latency_p999, latency_max; /* ns */
+};
+struct fw_op_stats {
+	uint32_t state;
+	bool running; /* was in a callback when the page was read */
+	uint64_t ticks;
+	uint64_t compute_p50, compute_p99, compute_max; /* ns */
+};
+struct fw_host_stats {
+	bool final;              /* after the host is gone; nothing follows */
+	struct fw_op_stats *ops; /* in the order of HOST_PREPARED, fragment by fragment */
+	uint32_t op_count;
+	struct fw_flow_stats *flows; /* inner flows, then edges */
+	uint32_t flow_count;
+};
+
+struct fw_host_exit {         /* always after the final HOST_STATS */
+	int32_t exit_code;    /* exit status; 128 + n for signal n */
+	int32_t signal;       /* 0: none */
+	const char *sentence; /* "fraghost 4711 crashed in fragment1.detect, tick 17: signal 11 (SIGSEGV)";
+				 empty after an orderly end */
+	const char **lines;   /* the host's last lines on stderr */
+	uint32_t line_count;
+};
+
+struct fw_message {
+	enum fw_kind kind;
+	uint64_t seq;      /* counts up per direction of a connection */
+	uint64_t reply_to; /* seq of what this answers; 0: nothing */
+	uint64_t run;      /* HOST_*: which run of an application */
+	uint32_t host;     /* HOST_*: number in the run, from 1 */
+	uint64_t epoch;    /* HOST_*: of that host; others are refused */
+	union {
+		struct fw_hello hello;
+		struct fw_welcome welcome;
+		struct fw_refused refused;
+		struct fw_host_create create;
+		struct fw_host_prepared prepared;
+		struct fw_host_wire wire;
+		struct fw_host_result result;
+		struct fw_host_stop stop;
+		struct fw_host_event event;
+		struct fw_host_stats stats;
+		struct fw_host_exit exit;
+	};
+};
+
+/*
+ * Encodes message as a whole frame, length included; malloc'ed. Texts beyond FW_TEXT_MAX are cut. Returns 0,
+ * -EMSGSIZE, -ENOMEM.
+ */
+int fw_encode(const struct fw_message *message, uint8_t **out_frame, size_t *out_size);
+/*
+ * Decodes one envelope (without the length). What it points to is freed with fw_message_free. Every enum,
+ * count and length is within the bounds above, every text is NUL-terminated and never NULL. Returns 0;
+ * -EBADMSG with a sentence; -ENOMEM.
+ */
+int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message, struct frag_err *err);
+void fw_message_free(struct fw_message *message); /* NULL is accepted */
+const char *fw_kind_name(enum fw_kind kind);
+
+#endif
