@@ -3,7 +3,7 @@
 UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
 
-$(B)/tests/unit/%: tests/unit/%.c $(LIBFRAG_A) $(WIRE_A)
+$(B)/tests/unit/%: tests/unit/%.c $(if $(WIRE_SRC),$(WIRE_A)) $(LIBFRAG_A)
 	@mkdir -p $(@D) $(B)/obj/tests/unit
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/unit/$*.d -Itests $(WIRE_INC) -I. $(filter-out %.h,$^) $(ALL_LDFLAGS) -rdynamic -lcriterion -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
 

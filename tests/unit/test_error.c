@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/diag.h>
+
+Test(error, the_first_sentence_stays)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_expect_eq(frag_err_set(&err, -EINVAL, "no %s", "shape"), -EINVAL);
+	cr_expect_eq(frag_err_set(&err, -ENOMEM, "later"), -ENOMEM);
+	cr_expect_eq(err.code, -EINVAL);
+	cr_expect_str_eq(err.text, "no shape");
+}
+
+Test(error, accepts_null_and_zeroed)
+{
+	struct frag_err err = {0};
+
+	cr_expect_eq(frag_err_set(NULL, -EIO, "x"), -EIO);
+	cr_expect_eq(frag_err_set(&err, -EIO, "x"), -EIO);
+	cr_expect_str_eq(err.text, "x");
+}
+
+Test(error, a_sentence_has_no_newline_and_no_half_character)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	char text[2000];
+
+	frag_err_set(&err, -EIO, "a\nb\rc");
+	cr_expect_str_eq(err.text, "a b c");
+
+	memset(&err, 0, sizeof(err));
+	memset(text, 'x', sizeof(text));
+	memcpy(text + sizeof(err.text) - 3, "\xE2\x82\xAC", 3); /* one byte of it does not fit */
+	text[sizeof(text) - 1] = '\0';
+	frag_err_set(&err, -EIO, "%s", text);
+	cr_expect_eq(strlen(err.text), sizeof(err.text) - 3);
+	cr_expect_eq(err.text[strlen(err.text) - 1], 'x');
+}
+
+Test(error, an_older_callers_smaller_struct_is_not_overrun)
+{
+	struct {
+		struct frag_err err;
+		char behind;
+	} old;
+
+	memset(&old, 0, sizeof(old));
+	old.err.struct_size = offsetof(struct frag_err, text) + 8;
+	frag_err_set(&old.err, -EIO, "0123456789");
+	cr_expect_str_eq(old.err.text, "0123456");
+	cr_expect_eq(old.err.text[8], 0);
+}
+
+Test(error, every_code_has_a_text)
+{
+	cr_expect_str_eq(frag_strerror(-ENOBUFS), "no room in the queue");
+	cr_expect_str_eq(frag_strerror(-EACCES), "Permission denied");
+	cr_expect_str_eq(frag_strerror(0), "no error");
+	cr_expect_str_eq(frag_strerror(FRAG_DONE), "done");
+	cr_expect_str_eq(frag_strerror(-100000), "unknown error");
+	cr_expect_str_eq(frag_strerror(77), "unknown error");
+	cr_expect_str_eq(frag_strerror(INT32_MIN), "unknown error");
+}
+
+Test(diag, keeps_places_and_counts_the_rest)
+{
+	struct fragi_diag diag = {0};
+	char line[256];
+
+	for (int i = 0; i < FRAGI_DIAG_MAX + 7; i++)
+		cr_expect_eq(fragi_diag_add(&diag, -EINVAL, "app.yaml", i + 1, 9, "error %d", i), -EINVAL);
+	cr_expect_eq(diag.count, FRAGI_DIAG_MAX);
+	cr_expect_eq(diag.beyond, 7);
+	cr_expect_str_eq(fragi_err_line(&diag.items[13], line, sizeof(line)), "app.yaml:14:9: error 13");
+	fragi_diag_fini(&diag);
+	cr_expect_eq(diag.count, 0);
+}
+
+Test(diag, lines_without_a_place)
+{
+	struct fragi_diag diag = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+	char line[64];
+
+	frag_err_set(&err, -ENOENT, "gone");
+	cr_expect_eq(fragi_diag_add_err(&diag, &err), -ENOENT);
+	cr_expect_str_eq(fragi_err_line(&diag.items[0], line, sizeof(line)), "gone");
+	fragi_diag_add(&diag, -ENOENT, "a.yaml", 0, 0, "not there");
+	cr_expect_str_eq(fragi_err_line(&diag.items[1], line, sizeof(line)), "a.yaml: not there");
+	cr_expect_str_eq(fragi_err_line(&diag.items[1], line, 7), "a.yaml");
+	fragi_diag_fini(&diag);
+}
+
+Test(diag, short_memory_is_counted)
+{
+	struct fragi_diag diag = {0};
+
+	fragi_alloc_fail_after(0, 1);
+	cr_expect_eq(fragi_diag_add(&diag, -EINVAL, NULL, 0, 0, "lost"), -EINVAL);
+	fragi_alloc_fail_off();
+	cr_expect_eq(diag.count, 0);
+	cr_expect_eq(diag.beyond, 1);
+	fragi_diag_fini(&diag);
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/hist.h>
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+Test(hist, quantiles_are_within_an_eighth_of_the_exact_ones)
+{
+	static struct fragi_hist hist;
+	static uint64_t values[10000];
+	static const uint32_t per_mille[] = {1, 10, 250, 500, 900, 990, 999};
+	uint64_t x = 88172645463325252u, exact, got;
+
+	for (int i = 0; i < 10000; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		values[i] = x >> (20 + x % 40);
+		fragi_hist_add(&hist, values[i]);
+	}
+	qsort(values, 10000, sizeof(values[0]), by_value);
+	for (size_t i = 0; i < sizeof(per_mille) / sizeof(per_mille[0]); i++) {
+		exact = values[per_mille[i] * 10 - 1];
+		got = fragi_hist_quantile(&hist, per_mille[i]);
+		cr_expect(got <= exact + exact / 8 && got >= exact - exact / 8, "%u: %llu, not %llu",
+			  per_mille[i], (unsigned long long)got, (unsigned long long)exact);
+	}
+	cr_expect_eq(fragi_hist_quantile(&hist, 1000), values[9999]);
+	cr_expect_eq(atomic_load(&hist.count), 10000);
+	cr_expect_eq(atomic_load(&hist.max), values[9999]);
+}
+
+Test(hist, buckets_are_contiguous_and_their_middles_lie_inside)
+{
+	static struct fragi_hist hist;
+	uint32_t last = 0, index;
+
+	for (uint64_t ns = 0; ns < 100000; ns++) {
+		index = fragi_hist_index(ns);
+		cr_assert(index == last || index == last + 1);
+		last = index;
+	}
+	cr_expect_eq(fragi_hist_index(UINT64_MAX), FRAGI_HIST_BUCKETS - 1);
+	cr_expect_eq(fragi_hist_index(((uint64_t)1 << 44) - 1), FRAGI_HIST_BUCKETS - 1);
+	cr_expect_lt(fragi_hist_index(((uint64_t)1 << 43) * 15 / 8 - 1), FRAGI_HIST_BUCKETS - 1);
+	for (uint32_t shift = 0; shift < 44; shift++) {
+		memset(&hist, 0, sizeof(hist));
+		fragi_hist_add(&hist, (uint64_t)1 << shift);
+		atomic_store(&hist.max, UINT64_MAX);
+		cr_expect_eq(fragi_hist_index(fragi_hist_quantile(&hist, 500)),
+			     fragi_hist_index((uint64_t)1 << shift));
+	}
+}
+
+Test(hist, never_above_max)
+{
+	static struct fragi_hist hist;
+
+	cr_expect_eq(fragi_hist_quantile(&hist, 500), 0);
+	fragi_hist_add(&hist, 1024);
+	cr_expect_eq(fragi_hist_quantile(&hist, 500), 1024);
+}
+
+Test(hist, any_memory_gives_an_answer)
+{
+	static struct fragi_hist hist;
+
+	memset(&hist, 0xFF, sizeof(hist));
+	cr_expect_gt(fragi_hist_quantile(&hist, 500), 0);
+	cr_expect_eq(fragi_hist_quantile(&hist, 4000000000u), UINT64_MAX);
+}

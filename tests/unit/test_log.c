@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOG_TOPIC "test"
+#include <base/log.h>
+
+static int saved_stderr, reader;
+
+/* stderr into a pipe; small texts fit its buffer, so one thread writes and reads. */
+static void catch_stderr(void)
+{
+	int ends[2];
+
+	cr_assert_eq(pipe(ends), 0);
+	saved_stderr = dup(STDERR_FILENO);
+	dup2(ends[1], STDERR_FILENO);
+	close(ends[1]);
+	reader = ends[0];
+}
+
+static const char *caught(void)
+{
+	static char text[8192];
+	ssize_t n;
+
+	dup2(saved_stderr, STDERR_FILENO); /* closes the last writing end */
+	close(saved_stderr);
+	n = read(reader, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	close(reader);
+	return text;
+}
+
+Test(log, a_line_has_time_level_topic_subject_and_text)
+{
+	const char *line;
+	int y, mo, d, h, mi, s, ms, at = 0;
+
+	catch_stderr();
+	errno = EXDEV;
+	log_warn("app/f1/op", "took %d ms", 7);
+	cr_expect_eq(errno, EXDEV);
+	line = caught();
+	cr_assert_eq(sscanf(line, "%d-%d-%dT%d:%d:%d.%dZ %n", &y, &mo, &d, &h, &mi, &s, &ms, &at), 7, "%s",
+		     line);
+	cr_expect_str_eq(line + at, "warn  test app/f1/op: took 7 ms\n");
+}
+
+Test(log, without_a_subject)
+{
+	const char *line;
+
+	catch_stderr();
+	log_error(NULL, "x");
+	line = caught();
+	cr_expect_not_null(strstr(line, "Z error test: x\n"), "%s", line);
+}
+
+Test(log, lines_below_the_threshold_are_not_written)
+{
+	catch_stderr();
+	log_debug(NULL, "no");
+	cr_expect_str_eq(caught(), "");
+}
+
+Test(log, one_line_stays_one_line_and_bounded)
+{
+	char *text = calloc(1, 5001);
+	const char *line;
+
+	memset(text, 'x', 5000);
+	memcpy(text, "a\nb\033[2J", 7);
+	catch_stderr();
+	log_info(NULL, "%s", text);
+	line = caught();
+	cr_expect_eq(strchr(line, '\n'), line + strlen(line) - 1);
+	cr_expect_null(strchr(line, '\033'));
+	cr_expect_lt(strlen(line), 2049);
+	cr_expect_str_eq(line + strlen(line) - 4, "...\n");
+	free(text);
+}
+
+Test(log, levels_from_the_environment_and_the_command_line)
+{
+	setenv("FRAG_LOG_LEVEL", "warn", 1);
+	fragi_log_init(0);
+	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_WARN);
+	fragi_log_init(2);
+	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_DEBUG);
+	fragi_log_init(100);
+	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_TRACE);
+	fragi_log_init(-100);
+	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_OFF);
+	unsetenv("FRAG_LOG_LEVEL");
+	fragi_log_init(0);
+	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_INFO);
+}
+
+Test(log, an_unknown_level_is_said)
+{
+	const char *line;
+
+	setenv("FRAG_LOG_LEVEL", "loud", 1);
+	catch_stderr();
+	fragi_log_init(0);
+	line = caught();
+	unsetenv("FRAG_LOG_LEVEL");
+	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_INFO);
+	cr_expect_not_null(strstr(line, "\"loud\""), "%s", line);
+}

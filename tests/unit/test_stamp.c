@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <base/stamp.h>
+
+Test(stamp, differences_agree_with_the_monotonic_clock)
+{
+	int64_t best_error = INT64_MAX, ns0, ns1, error;
+	uint64_t stamp0, stamp1;
+
+	/* The nearest of a few: a busy machine may stop us between the two readings. */
+	for (int i = 0; i < 20; i++) {
+		ns0 = fragi_now_ns();
+		stamp0 = fragi_stamp();
+		while (fragi_now_ns() - ns0 < 2000000)
+			;
+		ns1 = fragi_now_ns();
+		stamp1 = fragi_stamp();
+		error = llabs((int64_t)fragi_stamp_diff_ns(stamp0, stamp1) - (ns1 - ns0)) * 1000 /
+			(ns1 - ns0);
+		best_error = error < best_error ? error : best_error;
+	}
+	cr_expect_lt(best_error, 10, "off by %d per mille", (int)best_error);
+}
+
+Test(stamp, crossed_stamps_differ_by_nothing)
+{
+	cr_expect_eq(fragi_stamp_diff_ns(1000, 1000), 0);
+	cr_expect_eq(fragi_stamp_diff_ns(1000, 900), 0);
+	cr_expect_eq(fragi_stamp_diff_ns(UINT64_MAX, 0), fragi_stamp_diff_ns(0, 1));
+}
+
+Test(stamp, before_is_the_inverse)
+{
+	uint64_t now = fragi_stamp();
+	uint64_t ns = fragi_stamp_diff_ns(fragi_stamp_before(now, 1000000000), now);
+
+	cr_expect(ns > 999999980 && ns < 1000000020, "%llu", (unsigned long long)ns);
+}
+
+static void *take_stamp(void *out)
+{
+	*(uint64_t *)out = fragi_stamp();
+	return NULL;
+}
+
+Test(stamp, another_threads_stamp_lies_between)
+{
+	uint64_t before, between = 0, after;
+	pthread_t thread;
+
+	for (int i = 0; i < 50; i++) {
+		before = fragi_stamp();
+		cr_assert_eq(pthread_create(&thread, NULL, take_stamp, &between), 0);
+		pthread_join(thread, NULL);
+		after = fragi_stamp();
+		cr_assert((int64_t)(between - before) >= 0 && (int64_t)(after - between) >= 0);
+	}
+}
