@@ -18,7 +18,7 @@
  *   driver -> worker           HOST_CREATE, HOST_KILL
  *   driver -> host (relayed)   HOST_WIRE, HOST_START, HOST_STOP
  *   host -> driver (relayed)   HOST_PREPARED, HOST_WIRED, HOST_STARTED, HOST_EVENT
- *   worker -> driver           HOST_STATS, HOST_EXIT
+ *   worker -> driver           HOST_STATS, HOST_EXIT; a host that could not be started gets a HOST_EXIT alone
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the first one,
  * BEATs go both ways.
  */
@@ -156,8 +156,11 @@ struct fw_host_result { /* HOST_WIRED, HOST_STARTED */
 	const char *sentence;
 };
 
-struct fw_host_stop {
-	int64_t drain_ns; /* how long queues may drain; 0: at once */
+struct fw_host_stop { /* HOST_STOP: the host stops, drains, exits by itself; HOST_KILL: it is killed at once
+		       */
+	int64_t drain_ns;  /* how long queues may drain; 0: at once. HOST_KILL: 0 */
+	int32_t exit_code; /* the application's result so far, as driverd would exit: `workerd --once` ends
+			      with it */
 };
 
 enum fw_host_state {
