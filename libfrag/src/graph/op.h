@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_GRAPH_OP_H
+#define FRAGI_GRAPH_OP_H
+
+#include <frag/compose.h>
+#include <graph/params.h>
+#include <graph/registry.h>
+#include <graph/resolve.h>
+#include <res/resource.h>
+
+/*
+ * A fragment as composed: operators with their ports, conditions and states, resources, flows inside. Made
+ * once, from YAML and composers, on one thread; constant while it runs, but for what belongs to the scheduler
+ * (`exec`).
+ */
+struct fragi_port {
+	const char *name;
+	enum frag_dir dir;
+	const char *type_name;        /* "message", "tensor", or of the value */
+	const struct frag_type *type; /* NULL: message and tensor */
+	uint32_t flags;               /* FRAG_PORT_* */
+	uint32_t capacity;            /* 0: not said */
+	enum frag_policy policy;
+	uint32_t min_size;   /* of the default condition */
+	uint32_t flow_count; /* once the graph is resolved, flows from and to other hosts included */
+};
+
+struct fragi_exec; /* sched/: what the scheduler keeps of an operator */
+
+struct frag_op {
+	struct frag_fragment *fragment;
+	const char *name;    /* "detect" */
+	const char *subject; /* "fragment1.detect" */
+	uint32_t index;      /* in the fragment, order of composition; UINT32_MAX until added */
+	const struct frag_op_type *type;
+	void *state;
+	struct fragi_port *ports;
+	uint32_t port_count;
+	struct frag_condition **conditions; /* given in the graph; the defaults are not here */
+	uint32_t condition_count;
+	enum frag_metadata_policy metadata_policy;
+	bool metadata;
+	int64_t watchdog_ns; /* 0: none */
+	bool in_setup, setup_done;
+	struct frag_err err; /* the first failure that frag_op_fail worded */
+	struct fragi_exec *exec;
+};
+
+struct frag_fragment {
+	const struct fragi_spec *spec;
+	const struct fragi_spec_fragment *own;
+	struct fragi_registry *registry; /* borrowed */
+	struct fragi_arena arena;
+	struct fragi_diag *diag; /* while composing */
+	const char *name;
+	struct frag_op **ops; /* added ones, in order; then topological after fragi_fragment_order */
+	uint32_t op_count;
+	struct frag_op **made; /* all made in C or YAML, to find those never added */
+	uint32_t made_count;
+	struct frag_resource **resources;
+	uint32_t resource_count;
+	struct fragi_fragment_info info; /* the tables that resolve.h and the driver need */
+	struct fragi_flow_info *flows;   /* inside this fragment; from_fragment and to_fragment are 0 */
+	size_t flow_count;
+	void *run; /* run/: the host's run this fragment is in */
+};
+
+/*
+ * Composes one fragment of spec: extensions, resources, operators with a type, compose, operators without,
+ * flows; parameters checked and written, setup called. All errors go to diag. Returns 0, -EINVAL (errors in
+ * diag; exit code 2), -ENOENT (a library or symbol is missing; exit code 3), -ENOMEM.
+ */
+FRAGI_API int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
+				     struct fragi_registry *registry, struct fragi_diag *diag,
+				     struct frag_fragment **out_fragment);
+/* Calls fini of the operators and frees all. NULL and half-built ones are accepted. */
+FRAGI_API void fragi_fragment_destroy(struct frag_fragment *fragment);
+/* Calls initialize of every operator in topological order (features.md, A4). Returns 0 or the first failure,
+ * in diag. */
+FRAGI_API int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag *diag);
+/* Indices of ops in topological order (cycles: as far as possible); op_count entries; owned by the fragment.
+ */
+FRAGI_API const uint32_t *fragi_fragment_order(struct frag_fragment *fragment);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_GRAPH_PARAMS_H
+#define FRAGI_GRAPH_PARAMS_H
+
+#include <frag/compose.h>
+#include <graph/spec.h>
+
+/*
+ * Writes parameters into a state by its table: defaults first, then the settings in order (later wins).
+ * Operators, resources and conditions all go through here, so a wrong text has one wording. Texts and lists
+ * live in arena.
+ */
+struct fragi_param_table {
+	const struct frag_param *items;
+	uint32_t count;
+	uint32_t item_size; /* as the plugin was compiled */
+};
+
+struct fragi_param_context {
+	struct fragi_arena *arena;
+	struct fragi_diag *diag;
+	const char *subject;    /* "fragment1.detect", for messages */
+	const char *app_folder; /* for PATH; NULL: as it is */
+	void *arg;
+	struct frag_resource *(*resource)(void *arg, const char *name); /* of `$name`; NULL: none */
+	struct frag_condition *(*condition)(void *arg, const char *name);
+};
+
+/* Returns 0, or -EINVAL with every error (unknown, wrong type, out of range, missing) in diag. */
+FRAGI_API int fragi_params_fill(const struct fragi_param_table *table,
+				const struct fragi_spec_setting *settings, size_t count, void *state,
+				const struct fragi_param_context *context);
+/* The i-th entry, copied out of a table that may be older or newer than this libfrag. */
+FRAGI_API struct frag_param fragi_param_at(const struct fragi_param_table *table, uint32_t i);
+/* The settings that args (of C) stand for; they live in arena. */
+FRAGI_API int fragi_settings_from_args(struct fragi_arena *arena, const struct frag_arg *args,
+				       struct fragi_spec_setting **out_settings, size_t *out_count);
+FRAGI_API const char *fragi_param_kind_name(enum frag_param_kind kind);
+
+#endif
