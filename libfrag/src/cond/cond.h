@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include <edge/edge.h>
+#include <base/notify.h>
 #include <frag/condition.h>
 #include <frag/operator.h>
 

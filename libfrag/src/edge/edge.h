@@ -2,6 +2,7 @@
 #ifndef FRAGI_EDGE_EDGE_H
 #define FRAGI_EDGE_EDGE_H
 
+#include <base/notify.h>
 #include <data/message.h>
 #include <edge/ledger.h>
 #include <frag/operator.h>
@@ -16,11 +17,6 @@
  * scheduler); under pop and latest the pushing side also takes, so the head is moved by compare-and-swap
  * there.
  */
-struct fragi_notify { /* whom to tell; fn is called on the thread where it happened and must not block */
-	void (*fn)(void *arg);
-	void *arg;
-};
-
 struct fragi_slot {
 	struct frag_message *message;
 	uint64_t stamp; /* of the emit, in this process's stamps */
