@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <base/diag.h>
 #include <base/notify.h>
 #include <frag/condition.h>
 #include <frag/operator.h>
