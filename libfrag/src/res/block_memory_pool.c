@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <inttypes.h>
+
+#define LOG_TOPIC "pool"
+#include <base/alloc.h>
+#include <base/log.h>
+#include <res/resource.h>
+
+/*
+ * A fixed number of blocks of one size. Free blocks are a lock-free stack of indices; its head carries a tag
+ * that every push changes, so that a head that was taken and came back in between is told apart.
+ */
+#define BLOCK_ALIGN 64u
+#define BLOCKS_MAX (1u << 24)
+#define NO_BLOCK UINT32_MAX
+
+enum { STORAGE_HOST, STORAGE_DEVICE, STORAGE_SYSTEM };
+
+struct block_pool {
+	/* parameters */
+	int64_t storage_type;
+	uint64_t block_size;
+	int64_t num_blocks;
+	int64_t dev_id;
+
+	/* constant once made */
+	unsigned char *memory;
+	size_t stride;
+	struct block_link *links; /* one a block */
+
+	_Alignas(64) _Atomic uint64_t head; /* tag << 32 | index of the first free block */
+	_Alignas(64) _Atomic uint32_t free_count;
+};
+
+struct block_link {
+	_Atomic uint32_t next;
+	_Atomic uint32_t in_use;
+};
+
+static const struct frag_param block_pool_params[] = {
+	FRAG_PARAM_I64(struct block_pool, storage_type, STORAGE_SYSTEM, .headline = "Kind of memory",
+		       .description = "0 pinned host, 1 device, 2 system; 0 and 1 are not built yet",
+		       .min = 0, .max = 2),
+	FRAG_PARAM_SIZE(struct block_pool, block_size, 0, .headline = "Size of a block",
+			.flags = FRAG_PARAM_REQUIRED),
+	FRAG_PARAM_I64(struct block_pool, num_blocks, 0, .headline = "Number of blocks",
+		       .flags = FRAG_PARAM_REQUIRED, .min = 1, .max = BLOCKS_MAX),
+	FRAG_PARAM_I64(struct block_pool, dev_id, 0,
+		       .headline = "Device of the memory, when it is a device's"),
+};
+
+static void push(struct block_pool *pool, uint32_t index)
+{
+	uint64_t head = atomic_load_explicit(&pool->head, memory_order_relaxed), wanted;
+
+	/* Before it can be taken again, so that the count never falls below 0. */
+	atomic_fetch_add_explicit(&pool->free_count, 1, memory_order_relaxed);
+	do {
+		atomic_store_explicit(&pool->links[index].next, (uint32_t)head, memory_order_relaxed);
+		wanted = ((head >> 32) + 1) << 32 | index;
+	} while (!atomic_compare_exchange_weak_explicit(&pool->head, &head, wanted, memory_order_release,
+							memory_order_relaxed));
+}
+
+static uint32_t pop(struct block_pool *pool)
+{
+	uint64_t head = atomic_load_explicit(&pool->head, memory_order_acquire), wanted;
+	uint32_t index;
+
+	do {
+		index = (uint32_t)head;
+		if (index == NO_BLOCK)
+			return NO_BLOCK;
+		wanted = (head & ~(uint64_t)UINT32_MAX) |
+			 atomic_load_explicit(&pool->links[index].next, memory_order_relaxed);
+	} while (!atomic_compare_exchange_weak_explicit(&pool->head, &head, wanted, memory_order_acquire,
+							memory_order_acquire));
+	atomic_fetch_sub_explicit(&pool->free_count, 1, memory_order_relaxed);
+	return index;
+}
+
+static int block_pool_init(void *state, const char *name, struct frag_err *err)
+{
+	struct block_pool *pool = state;
+	size_t total;
+
+	if (pool->storage_type == STORAGE_HOST || pool->storage_type == STORAGE_DEVICE)
+		return frag_err_set(err, -ENOTSUP,
+				    "resource \"%s\": storage_type %" PRId64
+				    " (%s memory) is not built yet; use 2, system memory",
+				    name, pool->storage_type,
+				    pool->storage_type == STORAGE_HOST ? "pinned host" : "device");
+	if (pool->storage_type != STORAGE_SYSTEM)
+		return frag_err_set(err, -EINVAL,
+				    "resource \"%s\": storage_type is %" PRId64
+				    ", which is no kind of memory; "
+				    "use 2, system memory",
+				    name, pool->storage_type);
+	if (pool->num_blocks < 1 || pool->num_blocks > BLOCKS_MAX)
+		return frag_err_set(err, -EINVAL,
+				    "resource \"%s\": num_blocks is %" PRId64 "; give a number from 1 to %u",
+				    name, pool->num_blocks, BLOCKS_MAX);
+	if (pool->block_size == 0)
+		return frag_err_set(err, -EINVAL,
+				    "resource \"%s\": block_size is 0; give the size of the largest tensor",
+				    name);
+	if (pool->block_size > SIZE_MAX / 2 - BLOCK_ALIGN ||
+	    __builtin_mul_overflow((pool->block_size + BLOCK_ALIGN - 1) & ~(uint64_t)(BLOCK_ALIGN - 1),
+				   (uint64_t)pool->num_blocks, &total) ||
+	    total > PTRDIFF_MAX)
+		return frag_err_set(err, -EINVAL,
+				    "resource \"%s\": %" PRId64 " blocks of %" PRIu64
+				    " bytes are more than a process can have; make them fewer or smaller",
+				    name, pool->num_blocks, pool->block_size);
+	pool->stride = total / (size_t)pool->num_blocks;
+	pool->links = fragi_calloc((size_t)pool->num_blocks, sizeof(*pool->links));
+	pool->memory = fragi_aligned_alloc(BLOCK_ALIGN, total);
+	if (pool->links == NULL || pool->memory == NULL) {
+		fragi_free(pool->links);
+		fragi_free(pool->memory);
+		return frag_err_set(err, -ENOMEM,
+				    "resource \"%s\": there is no memory for %" PRId64 " blocks of %" PRIu64
+				    " bytes; make them fewer or smaller",
+				    name, pool->num_blocks, pool->block_size);
+	}
+	atomic_store(&pool->head, NO_BLOCK);
+	atomic_store(&pool->free_count, 0);
+	for (int64_t i = pool->num_blocks - 1; i >= 0; i--)
+		push(pool, (uint32_t)i);
+	return 0;
+}
+
+static void block_pool_fini(void *state)
+{
+	struct block_pool *pool = state;
+
+	fragi_free(pool->links);
+	fragi_free(pool->memory);
+}
+
+static int block_pool_alloc(void *state, size_t size, void **out_memory)
+{
+	struct block_pool *pool = state;
+	uint32_t index;
+
+	if (size > pool->block_size)
+		return -EMSGSIZE;
+	index = pop(pool);
+	if (index == NO_BLOCK)
+		return -ENOMEM;
+	atomic_store_explicit(&pool->links[index].in_use, 1, memory_order_relaxed);
+	*out_memory = pool->memory + (size_t)index * pool->stride;
+	return 0;
+}
+
+static void block_pool_free(void *state, void *memory)
+{
+	struct block_pool *pool = state;
+	size_t at = (size_t)((uintptr_t)memory - (uintptr_t)pool->memory);
+	uint32_t index;
+
+	if (at % pool->stride != 0 || at / pool->stride >= (size_t)pool->num_blocks) {
+		log_error(NULL, "%p was given back to a block_memory_pool that it is not from; ignored",
+			  memory);
+		return;
+	}
+	index = (uint32_t)(at / pool->stride);
+	if (atomic_exchange_explicit(&pool->links[index].in_use, 0, memory_order_relaxed) == 0) {
+		log_error(NULL, "%p was given back to its block_memory_pool twice; ignored", memory);
+		return;
+	}
+	push(pool, index);
+}
+
+static size_t block_pool_blocks_free(const void *state)
+{
+	const struct block_pool *pool = state;
+
+	return atomic_load_explicit(&pool->free_count, memory_order_relaxed);
+}
+
+const struct fragi_resource_type fragi_block_memory_pool = {
+	.name = "block_memory_pool",
+	.headline = "A fixed number of blocks of memory of one size",
+	.description =
+		"A request for more than a block, or for one block more than there are, fails: the memory "
+		"of a graph is bounded.",
+	.params = block_pool_params,
+	.param_count = FRAG_COUNT_OF(block_pool_params),
+	.state_size = sizeof(struct block_pool),
+	.init = block_pool_init,
+	.fini = block_pool_fini,
+	.alloc = block_pool_alloc,
+	.free = block_pool_free,
+	.blocks_free = block_pool_blocks_free,
+};
