@@ -280,9 +280,15 @@ FRAG_API const char *frag_op_argument(const struct frag_op *op, const char *name
  */
 FRAG_API uint32_t frag_op_flow_count(const struct frag_op *op, uint32_t port);
 
-/* setup only: adds a port. Returns its index, -EEXIST, -EINVAL or -EBUSY (not in setup). The strings are
- * copied. */
-FRAG_API int frag_op_add_port(struct frag_op *op, const struct frag_port *port);
+/*
+ * setup only: adds a port. Returns its index, -EEXIST, -EINVAL or -EBUSY (not in setup), worded in the
+ * operator. The strings are copied.
+ */
+FRAG_API int frag_op_add_port_sized(struct frag_op *op, const struct frag_port *port, size_t port_size);
+static inline int frag_op_add_port(struct frag_op *op, const struct frag_port *port)
+{
+	return frag_op_add_port_sized(op, port, sizeof(*port));
+}
 
 /*
  * Words a failure: `return frag_op_fail(op, -EIO, "cannot read %s: %s; ...", ...)`. Returns code.

@@ -18,21 +18,27 @@ struct fragi_port {
 	enum frag_dir dir;
 	const char *type_name;        /* "message", "tensor", or of the value */
 	const struct frag_type *type; /* NULL: message and tensor */
-	uint32_t flags;               /* FRAG_PORT_* */
-	uint32_t capacity;            /* 0: not said */
+	/*
+	 * FRAG_PORT_*. FRAG_PORT_NO_CONDITION is also set where the graph takes the default condition away
+	 * (`condition: none`, a condition of type none) or gives the port one of its own.
+	 */
+	uint32_t flags;
+	uint32_t capacity; /* 0: not said */
 	enum frag_policy policy;
 	uint32_t min_size;   /* of the default condition */
-	uint32_t flow_count; /* once the graph is resolved, flows from and to other hosts included */
+	uint32_t flow_count; /* flows inside the fragment; run/ adds those beyond it before initialize */
 };
 
 struct fragi_exec; /* sched/: what the scheduler keeps of an operator */
+struct fragi_made; /* compose: what was said of an operator until its state is filled in */
 
 struct frag_op {
 	struct frag_fragment *fragment;
 	const char *name;    /* "detect" */
 	const char *subject; /* "fragment1.detect" */
 	uint32_t index;      /* in the fragment, order of composition; UINT32_MAX until added */
-	const struct frag_op_type *type;
+	const struct frag_op_type
+		*type; /* a copy of the plugin's table, with tables of this libfrag's sizes */
 	void *state;
 	struct fragi_port *ports;
 	uint32_t port_count;
@@ -44,16 +50,30 @@ struct frag_op {
 	bool in_setup, setup_done;
 	struct frag_err err; /* the first failure that frag_op_fail worded */
 	struct fragi_exec *exec;
+	struct fragi_made *made; /* NULL once composed */
 };
 
+/*
+ * Which operator's callback the calling thread is in: for the prefix of its output and for crash reports.
+ * Who calls a callback sets it before and clears op after; may be read in a signal handler.
+ */
+struct fragi_current {
+	const struct frag_op *op; /* NULL: none */
+	const char *callback;     /* "setup", "compute", ... */
+	uint64_t tick;            /* of compute, from 1 */
+};
+FRAGI_API struct fragi_current *fragi_current(void);
+
+struct fragi_making;
+
 struct frag_fragment {
-	const struct fragi_spec *spec;
-	const struct fragi_spec_fragment *own;
-	struct fragi_registry *registry; /* borrowed */
+	const struct fragi_spec *spec;         /* NULL: composed in C alone */
+	const struct fragi_spec_fragment *own; /* the same */
+	struct fragi_registry *registry;       /* borrowed */
 	struct fragi_arena arena;
 	struct fragi_diag *diag; /* while composing */
 	const char *name;
-	struct frag_op **ops; /* added ones, in order; then topological after fragi_fragment_order */
+	struct frag_op **ops; /* added ones, in order of composition; as in info.ops */
 	uint32_t op_count;
 	struct frag_op **made; /* all made in C or YAML, to find those never added */
 	uint32_t made_count;
@@ -62,7 +82,9 @@ struct frag_fragment {
 	struct fragi_fragment_info info; /* the tables that resolve.h and the driver need */
 	struct fragi_flow_info *flows;   /* inside this fragment; from_fragment and to_fragment are 0 */
 	size_t flow_count;
-	void *run; /* run/: the host's run this fragment is in */
+	uint32_t *order;             /* of fragi_fragment_order */
+	struct fragi_making *making; /* compose: what is only known until completed */
+	void *run;                   /* run/: the host's run this fragment is in */
 };
 
 /*
@@ -73,6 +95,15 @@ struct frag_fragment {
 FRAGI_API int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
 				     struct fragi_registry *registry, struct fragi_diag *diag,
 				     struct frag_fragment **out_fragment);
+/*
+ * The same in two halves, for who composes in C alone (the harness): begin, frag_make_..., frag_add_...,
+ * complete. spec and own may be NULL, registry too (then only frag_make_operator_of makes operators).
+ * complete fills in the parameters, calls setup and resolves the flows. After a failure: destroy.
+ */
+FRAGI_API int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
+				   const struct fragi_spec_fragment *own, struct fragi_registry *registry,
+				   struct fragi_diag *diag, struct frag_fragment **out_fragment);
+FRAGI_API int fragi_fragment_complete(struct frag_fragment *fragment);
 /* Calls fini of the operators and frees all. NULL and half-built ones are accepted. */
 FRAGI_API void fragi_fragment_destroy(struct frag_fragment *fragment);
 /* Calls initialize of every operator in topological order (features.md, A4). Returns 0 or the first failure,

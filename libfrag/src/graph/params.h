@@ -19,17 +19,26 @@ struct fragi_param_table {
 struct fragi_param_context {
 	struct fragi_arena *arena;
 	struct fragi_diag *diag;
-	const char *subject;    /* "fragment1.detect", for messages */
-	const char *app_folder; /* for PATH; NULL: as it is */
+	const char *subject;            /* "fragment1.detect", for messages */
+	const struct fragi_node *place; /* of the subject, for what is missing; NULL: composed in C */
+	const char *app_folder;         /* for PATH; NULL: as it is */
 	void *arg;
 	struct frag_resource *(*resource)(void *arg, const char *name); /* of `$name`; NULL: none */
 	struct frag_condition *(*condition)(void *arg, const char *name);
+	/* The i-th name that resource or condition knows, NULL beyond the last: for "did you mean". May be
+	 * NULL. */
+	const char *(*name_at)(void *arg, enum frag_param_kind kind, size_t i);
 };
 
 /* Returns 0, or -EINVAL with every error (unknown, wrong type, out of range, missing) in diag. */
 FRAGI_API int fragi_params_fill(const struct fragi_param_table *table,
 				const struct fragi_spec_setting *settings, size_t count, void *state,
 				const struct fragi_param_context *context);
+/* Checks a table against the state it writes into: names, kinds, offsets. Returns 0 or -EINVAL with a
+ * sentence.
+ */
+FRAGI_API int fragi_params_check(const struct fragi_param_table *table, size_t state_size,
+				 struct frag_err *err);
 /* The i-th entry, copied out of a table that may be older or newer than this libfrag. */
 FRAGI_API struct frag_param fragi_param_at(const struct fragi_param_table *table, uint32_t i);
 /* The settings that args (of C) stand for; they live in arena. */

@@ -7,15 +7,18 @@
 
 /*
  * What loaded plugins brought: operator types and composers by name. Built-in operators are plugins too, in
- * lib/frag/plugins beside libfrag; each is opened when a graph first names a type it lists. A name is looked
- * up in the fragment's extensions first, then among the built-in ones.
+ * lib/frag/plugins beside libfrag: opened only when a graph names a type that no extension has, libcore*.so
+ * first, then one after the other until the type is found. A name is looked up among the extensions first,
+ * then among the built-in ones. What was opened stays open until the process ends, because types of values
+ * that a plugin registered may be in use. Not thread-safe.
  */
 struct fragi_registry;
 
 struct fragi_registry_config {
-	const char *const *
-		library_path; /* folders; NULL-ended. FRAG_LIBRARY_PATH and the installed folder come after */
-	bool allow_paths;     /* an extension may be a path (everything runs in one process) */
+	/* Folders, NULL-ended; NULL: none. FRAG_LIBRARY_PATH and the installed folders (lib/frag/extensions,
+	 * lib/frag/plugins) come after. */
+	const char *const *library_path;
+	bool allow_paths;       /* an extension may be a path (everything runs in one process) */
 	const char *app_folder; /* for relative paths then */
 };
 
@@ -30,12 +33,39 @@ FRAGI_API void fragi_registry_destroy(struct fragi_registry *registry);
  * -EEXIST (a name is taken: by whom).
  */
 FRAGI_API int fragi_registry_load(struct fragi_registry *registry, const char *library, struct frag_err *err);
-/* NULL when unknown; fragi_alias has been applied to name. */
-FRAGI_API const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, const char *name);
+/*
+ * What is registered under a name; aliases (graph/alias.h) are applied. NULL when there is nothing: err then
+ * says so, with a near name or all valid ones, and which built-in library could not be opened and why.
+ */
+FRAGI_API const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, const char *name,
+						       struct frag_err *err);
 FRAGI_API const struct frag_composer *fragi_registry_composer(struct fragi_registry *registry,
-							      const char *name);
-/* Every operator type that is known, built-in ones included, for `inspect` and "did you mean". */
-FRAGI_API size_t fragi_registry_ops(struct fragi_registry *registry, const struct frag_op_type ***out_types);
+							      const char *name, struct frag_err *err);
+
+/* Where a type or composer came from, for people. */
+struct fragi_library {
+	const char *path; /* real path */
+	const char *file; /* its last component */
+	bool built_in;
+	const char *name, *version; /* as the plugin says; NULL: could not be opened */
+	const char *error;          /* why not; NULL: it is open */
+	const struct frag_op_type **ops;
+	size_t op_count;
+	const struct frag_composer *composers;
+	size_t composer_count;
+	const struct frag_type *const *types;
+	size_t type_count;
+};
+/* All that are open or were tried; with built_in all built-in ones are opened first. For `inspect`. */
+FRAGI_API int fragi_registry_libraries(struct fragi_registry *registry, bool built_in,
+				       const struct fragi_library *const **out_libraries, size_t *out_count);
+
+/*
+ * Checks an operator type's table, whatever libfrag it was compiled for, and copies it into arena with tables
+ * of this libfrag's sizes. Returns 0, -EINVAL with a sentence, -ENOMEM.
+ */
+FRAGI_API int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op_type *type,
+				 const struct frag_op_type **out_type, struct frag_err *err);
 
 /* The folder that holds lib/libfrag.so.1 ("<prefix>/lib"), from where this library was loaded. */
 FRAGI_API const char *fragi_library_folder(void);
