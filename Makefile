@@ -21,8 +21,13 @@ include mk/wire.mk
 include mk/daemons.mk
 include mk/ops.mk
 include mk/tests.mk
+include mk/install.mk
+include mk/lint.mk
 
-.PHONY: clean
+.PHONY: deps clean
+deps:
+	@mk/deps.sh
+
 clean:
 	rm -rf $(B)
 

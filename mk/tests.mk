@@ -1,13 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-# Unit tests: one Criterion program a file of tests/unit, linked with the objects of libfrag.
+# Tests: one Criterion program a file.
+#   tests/unit         linked with the objects of libfrag, internals and all
+#   tests/plugin, ops  linked with libfrag.so, as plugins are: for what loads shared objects, and for operators
+#   tests/plugins      shared objects that tests load
+#   tests/integration  real daemons, driven by Python
 UNIT_SRC := $(wildcard tests/unit/*.c)
-UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/unit/%)
+UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
+SHARED_TEST_SRC := $(wildcard tests/plugin/*.c tests/ops/*.c)
+SHARED_TEST_BIN := $(SHARED_TEST_SRC:tests/%.c=$(B)/tests/%)
+TEST_PLUGIN_SRC := $(wildcard tests/plugins/*.c)
+TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/plugins/%.c=$(B)/tests/plugins/lib%.so) $(B)/tests/plugins/other/libtruth.so
 
 $(B)/tests/unit/%: tests/unit/%.c $(if $(WIRE_SRC),$(WIRE_A)) $(LIBFRAG_A)
 	@mkdir -p $(@D) $(B)/obj/tests/unit
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/unit/$*.d -Itests $(WIRE_INC) -I. $(filter-out %.h,$^) $(ALL_LDFLAGS) -rdynamic -lcriterion -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
 
-.PHONY: tests unit
-tests: all $(UNIT_BIN)
+$(SHARED_TEST_BIN): $(B)/tests/%: tests/%.c $(LIBFRAG_SO)
+	@mkdir -p $(@D) $(B)/obj/$(<D)
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d -Itests $(LIBFRAG_INC) -I. $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -lcriterion -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+
+$(B)/tests/plugins/lib%.so: tests/plugins/%.c $(LIBFRAG_SO)
+	@mkdir -p $(@D) $(B)/obj/tests/plugins
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/plugins/$*.d -shared -Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+# The same plugin with another layout of its struct, as a node would have that was not updated.
+$(B)/tests/plugins/other/libtruth.so: tests/plugins/truth.c $(LIBFRAG_SO)
+	@mkdir -p $(@D) $(B)/obj/tests/plugins
+	$(CC) $(ALL_CFLAGS) -DOTHER_POSE -MF $(B)/obj/tests/plugins/other.d -shared -Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../../lib' -o $@
+
+.PHONY: tests unit check check-here
+tests: all $(UNIT_BIN) $(SHARED_TEST_BIN) $(TEST_PLUGIN_SO)
 unit: $(UNIT_BIN)
 	@for t in $(UNIT_BIN); do echo $$t; $$t || exit 1; done
+
+# From a fresh machine: what is missing is installed first, then make starts again to find it.
+check:
+	@mk/deps.sh
+	@$(MAKE) --no-print-directory -j$$(nproc) check-here
+check-here: tests
+	@python3 tests/run.py --build $(B) --record $(B)/tests/passed

@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs what building and testing frag needs on Debian 12 (Ubuntu has the same names; not tried there). Prints the
+# line it runs; does nothing when all is there.
+set -eu
+
+packages="gcc make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev libuv1-dev libyaml-dev libucx-dev
+libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev ffmpeg python3 iproute2"
+
+missing=
+for p in $packages; do
+	dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null | grep -qx installed || missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+
+sudo=
+if [ "$(id -u)" != 0 ]; then
+	command -v sudo >/dev/null || {
+		echo "make deps: not root and there is no sudo; as root run: apt-get install$missing" >&2
+		exit 3
+	}
+	sudo=sudo
+fi
+echo "$sudo apt-get install -y --no-install-recommends$missing"
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+# shellcheck disable=SC2086
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null

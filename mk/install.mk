@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+prefix ?= /usr/local
+libdir ?= $(prefix)/lib
+BUILT_PROGRAMS = $(wildcard $(B)/bin/*)
+BUILT_PLUGINS = $(wildcard $(B)/lib/frag/plugins/*.so)
+BUILT_MODULES = $(wildcard $(B)/lib/frag/modules/*.so)
+
+# frag.pc of the build tree lets the examples build before anything is installed, by the same line as afterwards.
+define pc_file
+prefix=$(1)
+includedir=$(2)
+libdir=$(3)
+
+Name: frag
+Description: Streaming graphs across machines: operators and composers
+Version: $(VERSION)
+Cflags: -I$${includedir}
+Libs: -L$${libdir} -lfrag
+endef
+$(B)/lib/pkgconfig/frag.pc: Makefile mk/install.mk
+	@mkdir -p $(@D)
+	$(file >$@,$(call pc_file,$(abspath $(B)),$(abspath libfrag/include),$(abspath $(B)/lib)))
+all: $(B)/lib/pkgconfig/frag.pc
+
+.PHONY: install uninstall
+install: all
+	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(libdir)/frag/plugins \
+		$(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
+		$(DESTDIR)$(prefix)/share/doc/frag
+	install -m 755 $(BUILT_PROGRAMS) $(DESTDIR)$(prefix)/bin
+	install -m 755 $(B)/libexec/frag/fraghost $(DESTDIR)$(prefix)/libexec/frag
+	install -m 644 $(B)/lib/libfrag.so.1 $(DESTDIR)$(libdir)
+	ln -sf libfrag.so.1 $(DESTDIR)$(libdir)/libfrag.so
+	install -m 644 $(BUILT_PLUGINS) $(DESTDIR)$(libdir)/frag/plugins
+	install -m 644 $(BUILT_MODULES) $(DESTDIR)$(libdir)/frag/modules
+	install -m 644 libfrag/include/frag/*.h $(DESTDIR)$(prefix)/include/frag
+	$(file >$(B)/obj/frag.pc,$(call pc_file,$(prefix),$(prefix)/include,$(libdir)))
+	install -m 644 $(B)/obj/frag.pc $(DESTDIR)$(libdir)/pkgconfig/frag.pc
+	install -m 644 README.md LICENSE CHANGELOG.md $(wildcard docs/*) $(DESTDIR)$(prefix)/share/doc/frag
+
+uninstall:
+	rm -f $(addprefix $(DESTDIR)$(prefix)/bin/,$(notdir $(BUILT_PROGRAMS))) \
+		$(addprefix $(DESTDIR)$(libdir)/frag/plugins/,$(notdir $(BUILT_PLUGINS))) \
+		$(addprefix $(DESTDIR)$(libdir)/frag/modules/,$(notdir $(BUILT_MODULES))) \
+		$(DESTDIR)$(libdir)/libfrag.so $(DESTDIR)$(libdir)/libfrag.so.1 $(DESTDIR)$(libdir)/pkgconfig/frag.pc
+	rm -rf $(DESTDIR)$(libdir)/frag $(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
+		$(DESTDIR)$(prefix)/share/doc/frag

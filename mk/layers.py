@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the rule of who may include whom: imports only point down (docs/ARCHITECTURE.md, Layers)."""
+import re
+import subprocess
+import sys
+
+# A folder of libfrag/src may include itself and what stands in a lower row.
+ROWS = [["base"], ["data"], ["graph", "cond", "res"], ["sched", "edge", "track"], ["run"]]
+LEVEL = {folder: level for level, row in enumerate(ROWS) for folder in row}
+# res is below graph within its row: a composed fragment holds resources.
+SIDEWAYS = {("graph", "res"), ("graph", "cond"), ("sched", "edge")}
+
+
+def layer(path):
+    m = re.match(r"libfrag/src/(\w+)/", path)
+    return m.group(1) if m else None
+
+
+def allowed(path, include):
+    """Why `include` may not stand in `path`; None when it may."""
+    folder = include.split("/")[0]
+    if folder not in LEVEL:
+        if path.startswith("libfrag/") and folder in ("wire", "driverd", "workerd", "fragctl"):
+            return "libfrag knows nothing of the daemons"
+        if re.match(r"libfrag/src/", path) and re.match(r"(ucp|ucs|uct|uv|criterion|frag/v1)", include):
+            return "only a module or a daemon may use it"
+        if "/core/" in path and re.match(r"(uv\.h|sys/socket|unistd|time\.h|pthread|fcntl)", include):
+            return "a core does no I/O"
+        return None
+    own = layer(path)
+    if own is not None:
+        if folder == own or LEVEL[folder] < LEVEL[own] or (own, folder) in SIDEWAYS:
+            return None
+        return "%s is not below %s" % (folder, own)
+    if path.startswith("libfrag/ops/") or path.startswith("examples/"):
+        return "built-in operators and examples use public headers only"
+    if path.startswith("proto/wire/") and folder != "base":
+        return "the wire stands on base only"
+    if re.match(r"(driverd|workerd)/core/", path) and folder not in ("base", "graph", "track", "edge"):
+        return "a core uses base, graph, track and the ledger only"
+    return None
+
+
+def main():
+    files = subprocess.run(["git", "ls-files", "*.c", "*.h"], capture_output=True, text=True, check=True)
+    wrong = 0
+    for path in files.stdout.split():
+        if path.startswith("tests/"):
+            continue
+        with open(path, encoding="utf-8") as f:
+            for number, line in enumerate(f, 1):
+                m = re.match(r'\s*#\s*include\s+[<"]([^>"]+)[>"]', line)
+                why = allowed(path, m.group(1)) if m else None
+                if why:
+                    print("%s:%d: includes <%s>: %s" % (path, number, m.group(1), why))
+                    wrong += 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real daemons for tests: starts them, waits for what they print, and looks for what they leave behind.
+
+Every process started here carries FRAG_TEST_ID in its environment, so a process that outlives its test is found
+wherever it has been re-parented to.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import uuid
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("FRAG_BUILD", os.path.join(TOP, "build"))
+BIN = os.path.join(BUILD, "bin")
+TEST_PLUGINS = os.path.join(BUILD, "tests", "plugins")
+# Bounds in tests are ten times what is promised: they catch a hang, not a slow machine.
+PATIENCE_S = 30
+
+
+class Process:
+    """A child with its output read as it comes."""
+
+    def __init__(self, command, env, cwd, prefix=()):
+        self.command = list(prefix) + command
+        self.started = time.monotonic()
+        self.child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, env=env, cwd=cwd, text=True, errors="replace")
+        self.pid = self.child.pid
+        self._news = threading.Condition()
+        self._lines = {"stdout": [], "stderr": []}
+        self._readers = [threading.Thread(target=self._read, args=(n,), daemon=True) for n in self._lines]
+        for r in self._readers:
+            r.start()
+
+    def _read(self, name):
+        for line in getattr(self.child, name):
+            with self._news:
+                self._lines[name].append(line.rstrip("\n"))
+                self._news.notify_all()
+
+    def text(self, name):
+        with self._news:
+            return "\n".join(self._lines[name])
+
+    @property
+    def stdout(self):
+        return self.text("stdout")
+
+    @property
+    def stderr(self):
+        return self.text("stderr")
+
+    def wait_line(self, pattern, stream="stderr", timeout=PATIENCE_S):
+        """The match of the first line that pattern is found in."""
+        wanted = re.compile(pattern)
+        end = time.monotonic() + timeout
+        seen = 0
+        with self._news:
+            while True:
+                lines = self._lines[stream]
+                for line in lines[seen:]:
+                    m = wanted.search(line)
+                    if m:
+                        return m
+                seen = len(lines)
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise AssertionError("%s: no line with %r within %d s; it wrote:\n%s" %
+                                         (self.command[0], pattern, timeout, "\n".join(lines)))
+                if self.child.poll() is not None and not any(r.is_alive() for r in self._readers):
+                    raise AssertionError("%s: ended with %s without a line with %r; it wrote:\n%s" %
+                                         (self.command[0], self.child.returncode, pattern, "\n".join(lines)))
+                self._news.wait(min(left, 0.2))
+
+    def wait(self, timeout=PATIENCE_S):
+        """The exit code, 128 + n for signal n."""
+        try:
+            status = self.child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("%s still runs after %d s; it wrote:\n%s\n%s" %
+                                 (" ".join(self.command), timeout, self.stdout, self.stderr)) from None
+        for r in self._readers:
+            r.join(PATIENCE_S)
+        return status if status >= 0 else 128 - status
+
+    def signal(self, number):
+        self.child.send_signal(number)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+
+
+class ClusterTest(unittest.TestCase):
+    """A test with a folder of its own, its processes, and a look at what is left behind."""
+
+    def setUp(self):
+        self.id = uuid.uuid4().hex
+        self.folder = tempfile.mkdtemp(prefix="frag-it-")
+        self.scratch = os.path.join(self.folder, "tmp")
+        os.mkdir(self.scratch)
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("FRAG_", "UCX_"))}
+        self.env.update(FRAG_TEST_ID=self.id, TMPDIR=self.scratch, HOME=self.scratch,
+                        FRAG_LIBRARY_PATH=TEST_PLUGINS)
+        self.processes = []
+        self.shm_before = set(os.listdir("/dev/shm"))
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.addCleanup(self._end)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+    def start(self, program, *args, env=None, prefix=(), cwd=None):
+        full = program if os.path.isabs(program) else os.path.join(BIN, program)
+        p = Process([full, *map(str, args)], dict(self.env, **(env or {})), cwd or self.folder, prefix)
+        self.processes.append(p)
+        return p
+
+    def driver(self, app, *args, app_args=(), address="127.0.0.1:0", env=None, prefix=()):
+        """Starts driverd on a free port; self.address is where it listens."""
+        flags = ["--address", address, "--app", app, *args]
+        if app_args:
+            flags += ["--", *app_args]
+        p = self.start("driverd", *flags, env=env, prefix=prefix)
+        self.address = p.wait_line(r"listening on (\S+:\d+)").group(1)
+        return p
+
+    def worker(self, *args, fragments=None, address=None, env=None, prefix=()):
+        flags = ["--address", address or self.address]
+        if fragments:
+            flags += ["--fragments", fragments]
+        return self.start("workerd", *flags, *args, env=env, prefix=prefix)
+
+    def summary(self, driver):
+        """The summary of a driver that was started with --output json."""
+        return json.loads(driver.stdout)
+
+    def flow(self, summary, name_from):
+        found = [f for f in summary["flows"] if f["from"] == name_from]
+        self.assertEqual(len(found), 1, "flow from %s in %r" % (name_from, [f["from"] for f in summary["flows"]]))
+        return found[0]
+
+    def assert_balanced(self, summary):
+        for f in summary["flows"]:
+            total = f["delivered"] + sum(f["dropped"].values()) + f["lost"] + f["in_flight"]
+            self.assertEqual(f["sent"], total, "the ledger of %s does not balance: %r" % (f["from"], f))
+
+    def ours(self):
+        """Processes of this test that exist now, whoever their parent is: {pid: command}."""
+        mark = ("FRAG_TEST_ID=" + self.id).encode()
+        found = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/environ" % pid, "rb") as f:
+                    if mark not in f.read().split(b"\0"):
+                        continue
+                with open("/proc/%s/stat" % pid) as f:
+                    if f.read().rsplit(")", 1)[1].split()[0] == "Z":
+                        continue
+                with open("/proc/%s/cmdline" % pid, "rb") as f:
+                    found[int(pid)] = f.read().replace(b"\0", b" ").decode().strip()
+            except OSError:
+                pass
+        return found
+
+    def hosts(self):
+        return [pid for pid, command in self.ours().items() if "fraghost" in command.split(" ")[0]]
+
+    def wait_until(self, what, condition, timeout=PATIENCE_S):
+        """Polls condition; its first true value is returned."""
+        end = time.monotonic() + timeout
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > end:
+                raise AssertionError("not within %d s: %s" % (timeout, what))
+            time.sleep(0.01)
+
+    def wait_hosts(self, count):
+        return self.wait_until("%d hosts" % count, lambda: len(self.hosts()) == count and self.hosts())
+
+    def assert_nothing_left(self, keep=()):
+        """No process but `keep`, no file in the scratch folder, nothing new in /dev/shm."""
+        alive = {p.pid for p in keep}
+        self.wait_until("all processes gone but %r: %r" % (sorted(alive), self.ours()),
+                        lambda: set(self.ours()) <= alive)
+        self.assertEqual(os.listdir(self.scratch), [])
+        self.assertEqual(set(os.listdir("/dev/shm")) - self.shm_before, set())
+
+    def _end(self):
+        for p in self.processes:
+            if p.child.poll() is None:
+                p.signal(signal.SIGCONT)
+                p.kill()
+        for p in self.processes:
+            p.child.wait()
+        left = self.ours()
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def sequence(path):
+    """The numbers that a truth operator wrote: one little-endian u64 a message."""
+    with open(path, "rb") as f:
+        data = f.read()
+    return list(struct.unpack("<%dQ" % (len(data) // 8), data[:len(data) // 8 * 8]))
+
+
+class _TapResult(unittest.TextTestResult):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.verdicts = []
+
+    def _name(self, test):
+        return "%s::%s" % (os.path.splitext(os.path.basename(sys.argv[0]))[0], test.id().split(".", 1)[-1])
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.verdicts.append("ok - " + self._name(test))
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.verdicts.append("not ok - " + self._name(test))
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.verdicts.append("not ok - " + self._name(test))
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.verdicts.append("ok - %s # SKIP %s" % (self._name(test), reason))
+
+
+def main():
+    """Runs the tests of the calling file; writes their verdicts where the runner wants them."""
+    program = unittest.main(module="__main__", exit=False, verbosity=2,
+                            testRunner=unittest.TextTestRunner(resultclass=_TapResult, verbosity=2))
+    tap = os.environ.get("FRAG_TEST_TAP")
+    if tap:
+        with open(tap, "w") as f:
+            f.writelines(v + "\n" for v in program.result.verdicts)
+    sys.exit(not program.result.wasSuccessful())

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every test and ends with one line: N passed, N failed, N skipped.
+
+usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD] [--strict-skips]
+
+Criterion programs are DIR/tests/*/*; integration tests are the unittest classes of tests/integration/test_*.py. Each
+program runs in a process group of its own with a time limit; what it leaves behind is killed and makes it fail.
+"""
+import argparse
+import concurrent.futures
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMIT_S = 240
+
+TAP = re.compile(r"^(not ok|ok) - (\S+)(.*)$")
+
+
+class Result:
+    def __init__(self, name):
+        self.name = name
+        self.passed, self.failed, self.skipped = [], [], []
+        self.output = ""
+        self.closing = ""
+        self.seconds = 0.0
+
+
+def run_group(command, env):
+    """Runs command in its own process group. Returns (exit status or None for a time-out, output, left-over count)."""
+    with tempfile.TemporaryFile() as out:
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
+                                 start_new_session=True)
+        try:
+            status = child.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            status = None
+        left = 0
+        try:
+            os.killpg(child.pid, 0 if status is not None else signal.SIGKILL)
+            # The group still has members: give them the blink that an exit takes, then count and kill.
+            time.sleep(0.2)
+            os.killpg(child.pid, signal.SIGKILL)
+            left = 1
+        except ProcessLookupError:
+            pass
+        child.wait()
+        out.seek(0)
+        return status, out.read().decode("utf-8", "replace"), left
+
+
+def run_program(command, name, build):
+    """Runs one test program; it writes its verdicts as TAP into the file FRAG_TEST_TAP."""
+    result = Result(name)
+    with tempfile.TemporaryDirectory(prefix="frag-test-") as runtime:
+        tap = os.path.join(runtime, "tap")
+        scratch = os.path.join(runtime, "scratch")
+        os.mkdir(scratch)
+        env = dict(os.environ, FRAG_TEST_RUNTIME=scratch, FRAG_TEST_TAP=tap, FRAG_BUILD=build, TMPDIR=scratch,
+                   PYTHONDONTWRITEBYTECODE="1")
+        started = time.monotonic()
+        status, result.output, left = run_group([a.replace("{tap}", tap) for a in command], env)
+        result.seconds = time.monotonic() - started
+        lines = open(tap).read().splitlines() if os.path.exists(tap) else []
+        left_files = os.listdir(scratch)
+    for line in lines:
+        m = TAP.match(line)
+        if not m:
+            continue
+        if "# SKIP" in m.group(3):
+            result.skipped.append(m.group(2))
+        elif m.group(1) == "ok":
+            result.passed.append(m.group(2))
+        else:
+            result.failed.append(m.group(2))
+    closing = [l for l in result.output.splitlines() if "Synthesis" in l or l.startswith("Ran ")]
+    result.closing = closing[-1].strip() if closing else ""
+    if status is None:
+        result.failed.append("%s: still running after %d s" % (name, LIMIT_S))
+    elif status != 0 and not result.failed:
+        result.failed.append("%s: exit status %d" % (name, status))
+    elif not (result.passed or result.failed or result.skipped):
+        result.failed.append("%s: ran no test" % name)
+    if left:
+        result.failed.append("%s: left processes behind" % name)
+    if left_files:
+        result.failed.append("%s: left files behind: %s" % (name, " ".join(left_files)))
+    return result
+
+
+def known_skips():
+    """tests/skips: one `name reason` a line."""
+    names = {}
+    with open(os.path.join(HERE, "skips")) as f:
+        for line in f:
+            line = line.strip()
+            if line and not line.startswith("#"):
+                name, _, reason = line.partition(" ")
+                names[name] = reason.strip()
+    return names
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--build", default="build")
+    p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    p.add_argument("--record", help="write the name of every test that ran and passed")
+    p.add_argument("--only", help="only programs whose path holds this word")
+    args = p.parse_args()
+    build = os.path.abspath(args.build)
+
+    work = []
+    for folder, _, files in sorted(os.walk(os.path.join(build, "tests"))):
+        for f in sorted(files):
+            path = os.path.join(folder, f)
+            if f.startswith("test_") and os.access(path, os.X_OK) and not f.endswith(".so"):
+                work.append(([path, "--tap={tap}", "--timeout", "120"], os.path.relpath(path, build)))
+    folder = os.path.join(HERE, "integration")
+    for f in sorted(os.listdir(folder)):
+        if f.startswith("test_") and f.endswith(".py"):
+            work.append(([sys.executable, os.path.join(folder, f)], "integration/" + f[:-3]))
+    if args.only:
+        work = [w for w in work if args.only in w[1]]
+    # The long ones first, so that the two ends meet.
+    work.sort(key=lambda w: not w[1].startswith("integration"))
+
+    lock = threading.Lock()
+    results = []
+
+    def one(item):
+        result = run_program(item[0], item[1], build)
+        with lock:
+            results.append(result)
+            print("%-44s %5.1f s  %s" % (result.name, result.seconds, result.closing))
+            if result.failed:
+                print(result.output)
+                for f in result.failed:
+                    print("FAILED %s" % f)
+            sys.stdout.flush()
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        list(pool.map(one, work))
+
+    skips = known_skips()
+    passed = sorted(n for r in results for n in r.passed)
+    failed = sorted(n for r in results for n in r.failed)
+    skipped = sorted(n for r in results for n in r.skipped)
+    for name in skipped:
+        if name in skips:
+            print("skipped %s: %s" % (name, skips[name]))
+        else:
+            print("FAILED %s: skipped, and tests/skips does not say why" % name)
+            failed.append(name)
+    if args.record:
+        with open(args.record, "w") as f:
+            f.writelines(n + "\n" for n in passed)
+    for name in failed:
+        print("failed: %s" % name)
+    print("%d passed, %d failed, %d skipped" % (len(passed), len(failed), len([s for s in skipped if s in skips])))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
