@@ -3,7 +3,9 @@
 # so programs find their parts relative to themselves in both.
 B ?= build
 VERSION := 0.1.0
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 WERROR ?= -Werror
 CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wformat=2 -Wvla \

@@ -6,20 +6,12 @@ BUILT_PLUGINS = $(wildcard $(B)/lib/frag/plugins/*.so)
 BUILT_MODULES = $(wildcard $(B)/lib/frag/modules/*.so)
 
 # frag.pc of the build tree lets the examples build before anything is installed, by the same line as afterwards.
-define pc_file
-prefix=$(1)
-includedir=$(2)
-libdir=$(3)
-
-Name: frag
-Description: Streaming graphs across machines: operators and composers
-Version: $(VERSION)
-Cflags: -I$${includedir}
-Libs: -L$${libdir} -lfrag
-endef
+pc_file = printf '%s\n' 'prefix=$(1)' 'includedir=$(2)' 'libdir=$(3)' '' 'Name: frag' \
+	'Description: Streaming graphs across machines: operators and composers' 'Version: $(VERSION)' \
+	'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lfrag'
 $(B)/lib/pkgconfig/frag.pc: Makefile mk/install.mk
 	@mkdir -p $(@D)
-	$(file >$@,$(call pc_file,$(abspath $(B)),$(abspath libfrag/include),$(abspath $(B)/lib)))
+	@$(call pc_file,$(abspath $(B)),$(abspath libfrag/include),$(abspath $(B)/lib)) >$@
 all: $(B)/lib/pkgconfig/frag.pc
 
 .PHONY: install uninstall
@@ -34,8 +26,7 @@ install: all
 	install -m 644 $(BUILT_PLUGINS) $(DESTDIR)$(libdir)/frag/plugins
 	install -m 644 $(BUILT_MODULES) $(DESTDIR)$(libdir)/frag/modules
 	install -m 644 libfrag/include/frag/*.h $(DESTDIR)$(prefix)/include/frag
-	$(file >$(B)/obj/frag.pc,$(call pc_file,$(prefix),$(prefix)/include,$(libdir)))
-	install -m 644 $(B)/obj/frag.pc $(DESTDIR)$(libdir)/pkgconfig/frag.pc
+	$(call pc_file,$(prefix),$(prefix)/include,$(libdir)) >$(DESTDIR)$(libdir)/pkgconfig/frag.pc
 	install -m 644 README.md LICENSE CHANGELOG.md $(wildcard docs/*) $(DESTDIR)$(prefix)/share/doc/frag
 
 uninstall:
