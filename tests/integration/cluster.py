@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -143,6 +144,13 @@ class ClusterTest(unittest.TestCase):
         if fragments:
             flags += ["--fragments", fragments]
         return self.start("workerd", *flags, *args, env=env, prefix=prefix)
+
+    def free_port(self):
+        """A port that nobody uses at this moment; for programs that must agree on one before either runs."""
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.bind(("127.0.0.1", 0))
+            return s.getsockname()[1]
 
     def summary(self, driver):
         """The summary of a driver that was started with --output json."""

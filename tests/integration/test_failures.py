@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What fails, fails clearly: one sentence that names the cause, the exit code, a balanced ledger, nothing left behind.
+
+Ground truth is what the operators wrote. `lost` may exceed it by at most the window and never falls short of it; a
+receiver that is killed between frag's count and its own line may be one message behind.
+"""
+import os
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import unittest
+
+import cluster
+
+WINDOW = 4
+
+APP = """
+frag: 1
+application: failing
+arguments:
+  tx_fail: {default: never}
+  rx_fail: {default: never}
+  watchdog: {default: 60s}
+extensions: [libtruth.so]
+fragments:
+  fragment1:
+    watchdog: "${watchdog}"
+    operators:
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", pause: 1ms, fail: "${tx_fail}", fail_at: 50}}
+  fragment2:
+    watchdog: "${watchdog}"
+    operators:
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received", fail: "${rx_fail}", fail_at: 50}}
+flows:
+  - fragment1.tx.out -> fragment2.rx.in
+"""
+
+# Shortened times of detection: beats and death in a tenth of what is used otherwise.
+QUICK = {"FRAG_BEAT_MS": "50", "FRAG_DEAD_MS": "600"}
+
+
+class Failing(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+        self.env.update(QUICK)
+
+    def launch(self, *app_args, driver_flags=()):
+        self.d = self.driver(self.app, "--output", "json", *driver_flags, app_args=app_args)
+        self.w1 = self.worker(fragments="fragment1")
+        self.w2 = self.worker(fragments="fragment2")
+
+    def launch_flowing(self, *app_args):
+        self.launch(*app_args)
+        self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
+                        os.path.getsize(self.path("received")) > 20 * 8)
+
+    def host_of(self, worker):
+        """The fraghost that this workerd started."""
+        for pid in self.hosts():
+            with open("/proc/%d/stat" % pid) as f:
+                if int(f.read().rsplit(")", 1)[1].split()[1]) == worker.pid:
+                    return pid
+        raise AssertionError("no fraghost below %d in %r" % (worker.pid, self.ours()))
+
+    def assert_failed(self, sentence, code=1, keep=None):
+        self.assertEqual(self.d.wait(), code, self.d.stderr)
+        summary = self.summary(self.d)
+        self.assertEqual(summary["result"], "failed")
+        self.assertEqual(summary["exit_code"], code)
+        self.assertRegex(summary["reason"], sentence)
+        self.assertEqual(len([l for l in self.d.stderr.splitlines() if summary["reason"] in l]), 1,
+                         "the sentence stands once on the driver's terminal:\n" + self.d.stderr)
+        self.assert_balanced(summary)
+        self.assert_nothing_left(keep=[self.w1, self.w2] if keep is None else keep)
+        return summary
+
+    def assert_lost_matches_truth(self, summary, slack=0):
+        sent = cluster.sequence(self.path("sent"))
+        received = cluster.sequence(self.path("received"))
+        flow = self.flow(summary, "fragment1.tx.out")
+        truth = len(sent) - len(received)
+        gone = flow["lost"] + sum(flow["dropped"].values()) + flow["in_flight"]
+        self.assertEqual(received, list(range(1, len(received) + 1)))
+        self.assertGreaterEqual(gone + slack, truth, flow)
+        self.assertLessEqual(flow["lost"], max(truth, 0) + WINDOW + slack, flow)
+
+    def test_receiver_crashes(self):
+        self.launch("--rx_fail", "crash")
+        summary = self.assert_failed(r"fragment2\.rx.*SIGSEGV")
+        self.assert_lost_matches_truth(summary, slack=1)
+
+    def test_sender_crashes(self):
+        self.launch("--tx_fail", "crash")
+        summary = self.assert_failed(r"fragment1\.tx.*SIGSEGV")
+        self.assert_lost_matches_truth(summary)
+
+    def test_host_exits(self):
+        self.launch("--rx_fail", "exit")
+        self.assert_failed(r"fragment2\.rx.*exit.* 3")
+
+    def test_host_killed(self):
+        self.launch_flowing()
+        os.kill(self.host_of(self.w2), signal.SIGKILL)
+        summary = self.assert_failed(r"signal 9 \(SIGKILL\)")
+        self.assert_lost_matches_truth(summary, slack=1)
+
+    def test_operator_error_in_compute(self):
+        self.launch("--tx_fail", "error")
+        summary = self.assert_failed(r"fragment1\.tx: the test asked for an error at message 50")
+        self.assert_lost_matches_truth(summary)
+
+    def test_hanging_compute(self):
+        self.launch("--rx_fail", "hang", "--watchdog", "500ms")
+        self.assert_failed(r"fragment2\.rx.*watchdog")
+
+    def test_worker_killed(self):
+        for victim, rest in (("w1", "w2"), ("w2", "w1")):
+            with self.subTest(victim=victim):
+                for f in ("sent", "received"):
+                    if os.path.exists(self.path(f)):
+                        os.unlink(self.path(f))
+                self.launch_flowing()
+                getattr(self, victim).kill()
+                getattr(self, victim).wait()
+                summary = self.assert_failed(r"worker.*(lost|gone|connection)", keep=[getattr(self, rest)])
+                self.assert_lost_matches_truth(summary, slack=1)
+                getattr(self, rest).kill()
+                getattr(self, rest).wait()
+
+    def test_host_stopped(self):
+        self.launch_flowing()
+        pid = self.host_of(self.w2)
+        os.kill(pid, signal.SIGSTOP)
+        self.assert_failed(r"fragment2.*(silent|not been heard|not answer)")
+
+    def test_worker_stopped(self):
+        self.launch_flowing()
+        self.w2.signal(signal.SIGSTOP)
+        self.assertEqual(self.d.wait(), 1, self.d.stderr)
+        self.w2.signal(signal.SIGCONT)
+        self.assert_failed(r"worker.*(silent|not been heard|not answer)")
+
+    def test_worker_and_host_stopped(self):
+        self.launch_flowing()
+        host = self.host_of(self.w2)
+        self.w2.signal(signal.SIGSTOP)
+        os.kill(host, signal.SIGSTOP)
+        self.assertEqual(self.d.wait(), 1, self.d.stderr)
+        self.w2.signal(signal.SIGCONT)
+        try:
+            os.kill(host, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+        self.assert_failed(r"worker.*(silent|not been heard|not answer)")
+
+    def test_driver_killed(self):
+        self.launch_flowing()
+        self.d.kill()
+        self.wait_until("hosts gone", lambda: not self.hosts())
+        self.w1.wait_line(r"(?i)driver")
+        self.assertIsNone(self.w1.child.poll(), "workerd goes on waiting for its driver")
+        self.assert_nothing_left(keep=[self.w1, self.w2])
+
+    def test_driver_killed_and_worker_once(self):
+        d = self.driver(self.app)
+        workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+        self.wait_hosts(2)
+        d.kill()
+        for w in workers:
+            self.assertEqual(w.wait(), 3, w.stderr)
+        self.assert_nothing_left()
+
+    def test_library_missing(self):
+        self.write("app.yaml", (APP % {"folder": self.folder}).replace("libtruth.so", "libnowhere.so"))
+        self.launch()
+        self.assert_failed(r"libnowhere\.so.*not found", code=3)
+
+    def test_symbol_missing(self):
+        self.write("app.yaml", (APP % {"folder": self.folder}).replace("libtruth.so", "libempty.so"))
+        subprocess.run(["gcc", "-shared", "-o", self.path("libempty.so"), "-x", "c", "/dev/null"], check=True)
+        self.env["FRAG_LIBRARY_PATH"] += ":" + self.folder
+        self.launch()
+        self.assert_failed(r"libempty\.so.*frag_plugin_v1", code=3)
+
+    def test_type_differs_on_the_other_side(self):
+        text = (APP % {"folder": self.folder}).replace("type: truth_tx, parameters: {file: \"%s/sent\", pause: 1ms, "
+                                                      "fail: \"${tx_fail}\", fail_at: 50}" % self.folder,
+                                                      "type: pose_tx")
+        text = text.replace("type: truth_rx, parameters: {file: \"%s/received\", fail: \"${rx_fail}\", fail_at: 50}"
+                            % self.folder, "type: pose_rx")
+        self.write("app.yaml", text)
+        self.d = self.driver(self.app, "--output", "json")
+        self.w1 = self.worker(fragments="fragment1")
+        other = os.path.join(cluster.TEST_PLUGINS, "other")
+        self.w2 = self.worker("--library-path", other, fragments="fragment2", env={"FRAG_LIBRARY_PATH": other})
+        self.assert_failed(r"pose", code=2)
+
+    def test_type_without_codec(self):
+        text = (APP % {"folder": self.folder}).replace("type: truth_tx, parameters: {file: \"%s/sent\", pause: 1ms, "
+                                                      "fail: \"${tx_fail}\", fail_at: 50}" % self.folder,
+                                                      "type: secret_tx")
+        text = text.replace("type: truth_rx, parameters: {file: \"%s/received\", fail: \"${rx_fail}\", fail_at: 50}"
+                            % self.folder, "type: secret_rx")
+        self.write("app.yaml", text)
+        self.launch()
+        self.assert_failed(r"secret.*codec|codec.*secret", code=2)
+
+    def test_no_worker_within_start_timeout(self):
+        d = self.driver(self.app, "--output", "json", "--start-timeout", "500ms")
+        w = self.worker(fragments="fragment1")
+        self.assertEqual(d.wait(), 4, d.stderr)
+        self.assertRegex(self.summary(d)["reason"], r"fragment2")
+        self.assert_nothing_left(keep=[w])
+
+    def test_port_in_use(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            d = self.start("driverd", "--address", "127.0.0.1:%d" % s.getsockname()[1], "--app", self.app)
+            self.assertEqual(d.wait(), 3)
+            self.assertRegex(d.stderr, r"127\.0\.0\.1:%d.*in use" % s.getsockname()[1])
+
+    def test_non_loopback_needs_insecure(self):
+        d = self.start("driverd", "--address", "0.0.0.0:0", "--app", self.app)
+        self.assertEqual(d.wait(), 2)
+        self.assertIn("--insecure", d.stderr)
+
+    def test_key_file_is_refused_as_not_built(self):
+        for command in (["driverd", "--app", self.app], ["workerd", "--address", "127.0.0.1:1"]):
+            p = self.start(*command, "--key-file", "/dev/null")
+            self.assertEqual(p.wait(), 2)
+            self.assertIn("not built yet", p.stderr)
+
+
+class Strangers(cluster.ClusterTest):
+    """Whoever connects to the control port and does not speak the protocol disturbs nothing."""
+
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+
+    def connect(self):
+        host, port = self.address.rsplit(":", 1)
+        return socket.create_connection((host, int(port)), timeout=cluster.PATIENCE_S)
+
+    def test_garbage_half_frames_and_dribble(self):
+        d = self.driver(self.app, "--output", "json")
+        strangers = []
+        for data in (os.urandom(4096), struct.pack("<I", 0xffffffff) + b"x" * 100, struct.pack("<I", 1000) + b"half",
+                     struct.pack("<I", 0), b"GET / HTTP/1.1\r\n\r\n"):
+            s = self.connect()
+            s.sendall(data)
+            strangers.append(s)
+        stop = threading.Event()
+
+        def dribble():
+            with self.connect() as s:
+                try:
+                    while not stop.wait(0.2):
+                        s.sendall(b"\x10")
+                except OSError:
+                    pass
+
+        t = threading.Thread(target=dribble)
+        t.start()
+        try:
+            for f in ("fragment1", "fragment2"):
+                self.worker("--once", fragments=f)
+            self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
+                            os.path.getsize(self.path("received")) > 100 * 8)
+            # Two seconds without a HELLO are what a stranger gets: each connection is closed by then.
+            for s in strangers:
+                s.settimeout(cluster.PATIENCE_S)
+                try:
+                    while s.recv(4096):
+                        pass
+                except ConnectionResetError:
+                    pass
+                s.close()
+            d.signal(signal.SIGTERM)
+            self.assertEqual(d.wait(), 0, d.stderr)
+        finally:
+            stop.set()
+            t.join()
+        self.assertEqual(cluster.sequence(self.path("received")), cluster.sequence(self.path("sent")))
+        self.assert_nothing_left()
+
+    def test_many_strangers_do_not_keep_a_worker_out(self):
+        d = self.driver(self.app)
+        crowd = [self.connect() for _ in range(100)]
+        for f in ("fragment1", "fragment2"):
+            self.worker("--once", fragments=f)
+        self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
+                        os.path.getsize(self.path("received")) > 0)
+        for s in crowd:
+            s.close()
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+
+    def test_another_protocol_version_is_refused(self):
+        """A driver of another major answers; workerd ends with 5 and names both versions."""
+        d = self.driver(self.app)
+        w = self.worker(fragments="fragment1", env={"FRAG_TEST_PROTOCOL_MAJOR": "99"})
+        self.assertEqual(w.wait(), 5, w.stderr)
+        self.assertRegex(w.stderr, r"99.*\b1\b|\b1\b.*99")
+        d.signal(signal.SIGTERM)
+        d.wait()
+
+
+if __name__ == "__main__":
+    cluster.main()
