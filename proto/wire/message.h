@@ -9,7 +9,7 @@
 #include <base/diag.h>
 
 /*
- * What travels on a control connection, as plain structs. Protobuf stops in codec.c, which checks every field
+ * What travels on a control connection, as plain structs. Protobuf stops in encode.c and decode.c, which checks every field
  * and every bound. A frame is a u32 length (little-endian, at most FW_FRAME_MAX) and an envelope.
  *
  * Who says what:
@@ -28,8 +28,12 @@
 #define FW_TEXT_MAX 4096  /* a sentence, a log line */
 #define FW_NAMES_MAX 4096 /* fragments named by one worker */
 #define FW_TOKEN_BYTES 16
-#define FW_ADDRESS_MAX 4096 /* a host's data-plane address */
-#define FW_LINES_MAX 20     /* last lines of a host */
+#define FW_ADDRESS_MAX 4096     /* a host's data-plane address */
+#define FW_LINES_MAX 20         /* last lines of a host */
+#define FW_ERRORS_MAX 128       /* errors of a graph */
+#define FW_ROWS_MAX 65536       /* operators, flows, edges, peers of a host */
+#define FW_PORTS_MAX 1024       /* of an operator */
+#define FW_HELLO_MAX (1u << 20) /* the limit of frames before HELLO is accepted */
 
 enum fw_kind {
 	FW_HELLO = 1,
@@ -156,20 +160,25 @@ struct fw_host_result { /* HOST_WIRED, HOST_STARTED */
 	const char *sentence;
 };
 
-struct fw_host_stop { /* HOST_STOP: the host stops, drains, exits by itself; HOST_KILL: it is killed at once
-		       */
-	int64_t drain_ns;  /* how long queues may drain; 0: at once. HOST_KILL: 0 */
+/*
+ * HOST_STOP. drain_ns > 0: sources stop, queues drain, for so long at most; then the host says DONE, as at an
+ * end by itself, and waits for the next HOST_STOP, so that nobody's peer leaves before the last message is
+ * through. 0: the host stops what still runs, counts what is queued as dropped (stopped), and exits 0.
+ * HOST_KILL: it is killed at once; drain_ns is 0.
+ */
+struct fw_host_stop {
+	int64_t drain_ns;
 	int32_t exit_code; /* the application's result so far, as driverd would exit: `workerd --once` ends
 			      with it */
 };
 
 enum fw_host_state {
-	FW_HOST_RUNNING = 1,
-	FW_HOST_IDLE,      /* at rest; counts how often */
-	FW_HOST_DONE,      /* all its operators are done and everything sent has left */
-	FW_HOST_FAILED,    /* sentence says why; the host waits to be killed */
-	FW_HOST_PEER_LOST, /* sentence; the host's edges to `peer` are dead */
-	FW_HOST_STOPPED,   /* stop_execution() of a fragment: the application is to end, finished */
+	FW_HOST_RUNNING = 1, /* no longer at rest */
+	FW_HOST_IDLE,        /* at rest: nothing can run until a message comes; said again with every beat */
+	FW_HOST_DONE,        /* all its operators are done and everything sent has left */
+	FW_HOST_FAILED,      /* sentence says why; the host waits to be killed */
+	FW_HOST_PEER_LOST,   /* sentence; the host's edges to `peer` are dead */
+	FW_HOST_STOPPED,     /* stop_execution() of a fragment: the application is to end, finished */
 };
 struct fw_host_event {
 	enum fw_host_state state;
@@ -235,17 +244,25 @@ struct fw_message {
 };
 
 /*
- * Encodes message as a whole frame, length included; malloc'ed. Texts beyond FW_TEXT_MAX are cut. Returns 0,
- * -EMSGSIZE, -ENOMEM.
+ * Encodes message as a whole frame, length included; free() it. Texts beyond FW_TEXT_MAX, errors beyond
+ * FW_ERRORS_MAX and lines before the last FW_LINES_MAX are cut; NULL texts travel as empty ones. Returns 0;
+ * -EMSGSIZE (a table or the frame beyond its bound), -EINVAL (no such kind), -ENOMEM.
  */
 int fw_encode(const struct fw_message *message, uint8_t **out_frame, size_t *out_size);
 /*
  * Decodes one envelope (without the length). What it points to is freed with fw_message_free. Every enum,
- * count and length is within the bounds above, every text is NUL-terminated and never NULL. Returns 0;
- * -EBADMSG with a sentence; -ENOMEM.
+ * count and length is within the bounds above, every text is NUL-terminated, never NULL and without control
+ * characters. Of a HELLO with another major only major and minor are read: the rest may mean anything.
+ * Returns 0; -EBADMSG with a sentence; -ENOMEM. Memory: at most 64 MiB, whatever the bytes are.
  */
 int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message, struct frag_err *err);
 void fw_message_free(struct fw_message *message); /* NULL is accepted */
-const char *fw_kind_name(enum fw_kind kind);
+const char *fw_kind_name(enum fw_kind kind);      /* "HOST_CREATE"; "?" for no kind */
+
+/*
+ * Whether a peer that said hello can be talked to. Returns 0, or -EPROTONOSUPPORT with a sentence that names
+ * both versions.
+ */
+int fw_hello_check(const struct fw_hello *hello, struct frag_err *err);
 
 #endif

@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/arena.h>
+#include <frag/operator.h>
+#include <frag/v1/control.pb-c.h>
+#include <wire/message.h>
+
+/* Messages with everything in them, from a seed; they live in the arena. */
+struct maker {
+	struct fragi_arena arena;
+	uint64_t state;
+};
+
+static uint64_t draw(struct maker *m)
+{
+	m->state ^= m->state << 13;
+	m->state ^= m->state >> 7;
+	m->state ^= m->state << 17;
+	return m->state;
+}
+
+static uint32_t below(struct maker *m, uint32_t n)
+{
+	return (uint32_t)(draw(m) % n);
+}
+
+static const char *word(struct maker *m)
+{
+	return fragi_arena_printf(&m->arena, "w%llx", (unsigned long long)draw(m));
+}
+
+static const char **words(struct maker *m, uint32_t count)
+{
+	const char **table = fragi_arena_alloc(&m->arena, count * sizeof(*table));
+
+	for (uint32_t i = 0; i < count; i++)
+		table[i] = word(m);
+	return table;
+}
+
+static void *block(struct maker *m, uint32_t size)
+{
+	uint8_t *bytes = fragi_arena_alloc(&m->arena, size);
+
+	for (uint32_t i = 0; i < size; i++)
+		bytes[i] = (uint8_t)draw(m);
+	return bytes;
+}
+
+static void make_prepared(struct maker *m, struct fw_host_prepared *p)
+{
+	p->ok = true;
+	p->exit_code = 3;
+	p->error_count = below(m, 4);
+	p->errors = words(m, p->error_count);
+	p->fragment_count = 2;
+	p->fragments = fragi_arena_alloc(&m->arena, 2 * sizeof(*p->fragments));
+	for (int f = 0; f < 2; f++) {
+		struct fw_fragment *fragment = &p->fragments[f];
+
+		fragment->name = word(m);
+		fragment->op_count = 3;
+		fragment->ops = fragi_arena_alloc(&m->arena, 3 * sizeof(*fragment->ops));
+		for (int o = 0; o < 3; o++) {
+			struct fw_op *op = &fragment->ops[o];
+
+			op->name = word(m);
+			op->type = word(m);
+			op->port_count = 2;
+			op->ports = fragi_arena_alloc(&m->arena, 2 * sizeof(*op->ports));
+			op->ports[0] = (struct fw_port){word(m),      word(m),     FRAG_IN, below(m, 8),
+							below(m, 99), below(m, 6), draw(m), true};
+			op->ports[1] = (struct fw_port){word(m), word(m), FRAG_OUT, 1, 0, 0, draw(m), false};
+		}
+	}
+	p->flow_count = 3;
+	p->flows = fragi_arena_alloc(&m->arena, 3 * sizeof(*p->flows));
+	for (int i = 0; i < 3; i++)
+		p->flows[i] = (struct fw_inner_flow){below(m, 2),     below(m, 3),    1,
+						     below(m, 2),     below(m, 3),    0,
+						     1 + below(m, 9), 1 + below(m, 5)};
+	p->address_bytes = 50;
+	p->address = block(m, 50);
+	p->transport = "ucx 1.13.1 tcp lo";
+	p->pid = 4711;
+}
+
+static void make_wire(struct maker *m, struct fw_host_wire *w)
+{
+	w->peer_count = 2;
+	w->peers = fragi_arena_alloc(&m->arena, 2 * sizeof(*w->peers));
+	for (uint32_t i = 0; i < 2; i++)
+		w->peers[i] = (struct fw_peer){i + 2, draw(m), block(m, 60), 60, word(m)};
+	w->edge_count = 5;
+	w->edges = fragi_arena_alloc(&m->arena, 5 * sizeof(*w->edges));
+	for (uint32_t i = 0; i < 5; i++) {
+		w->edges[i] = (struct fw_edge){.flow = i,
+					       .sends = i & 1,
+					       .fragment = below(m, 5),
+					       .op = below(m, 5),
+					       .port = below(m, 5),
+					       .peer = 2,
+					       .window_messages = 1 + below(m, 9),
+					       .window_bytes = 1 + draw(m),
+					       .message_bytes_max = 1 + draw(m),
+					       .policy = 1 + below(m, 5),
+					       .other_end = word(m)};
+		memcpy(w->edges[i].token, block(m, FW_TOKEN_BYTES), FW_TOKEN_BYTES);
+	}
+}
+
+static void make_stats(struct maker *m, struct fw_host_stats *s)
+{
+	s->final = true;
+	s->op_count = 3;
+	s->ops = fragi_arena_alloc(&m->arena, 3 * sizeof(*s->ops));
+	for (int i = 0; i < 3; i++)
+		s->ops[i] = (struct fw_op_stats){below(m, 4), i & 1, draw(m), draw(m), draw(m), draw(m)};
+	s->flow_count = 4;
+	s->flows = fragi_arena_alloc(&m->arena, 4 * sizeof(*s->flows));
+	for (int i = 0; i < 4; i++) {
+		struct fw_flow_stats *f = &s->flows[i];
+
+		*f = (struct fw_flow_stats){.sent = draw(m),
+					    .bytes = draw(m),
+					    .confirmed = draw(m),
+					    .first_ns = draw(m),
+					    .delivered = draw(m),
+					    .arrived = draw(m),
+					    .latency_count = draw(m),
+					    .latency_p50 = draw(m),
+					    .latency_p99 = draw(m),
+					    .latency_p999 = draw(m),
+					    .latency_max = draw(m)};
+		for (int r = 0; r < FW_DROP_REASONS; r++) {
+			f->tx_dropped[r] = draw(m);
+			f->rx_dropped[r] = draw(m);
+		}
+	}
+}
+
+static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
+{
+	*message = (struct fw_message){.kind = kind,
+				       .seq = draw(m),
+				       .reply_to = draw(m),
+				       .run = draw(m),
+				       .host = (uint32_t)draw(m),
+				       .epoch = draw(m)};
+	switch (kind) {
+	case FW_HELLO:
+		message->hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+						   .minor = 7,
+						   .role = FW_ROLE_WORKER,
+						   .name = word(m),
+						   .session = draw(m),
+						   .fragments = words(m, 5),
+						   .fragment_count = 5,
+						   .worker_address = "10.0.0.1",
+						   .node = word(m),
+						   .version = "0.1.0",
+						   .cores = 8,
+						   .memory_bytes = draw(m)};
+		return;
+	case FW_WELCOME:
+		message->welcome = (struct fw_welcome){draw(m), word(m), 250000000, 3000000000, word(m)};
+		return;
+	case FW_REFUSED:
+		message->refused = (struct fw_refused){5, word(m)};
+		return;
+	case FW_HOST_CREATE:
+		message->create =
+			(struct fw_host_create){word(m), block(m, 9999), 9999, words(m, 3), 3, 1, 2};
+		return;
+	case FW_HOST_PREPARED:
+		make_prepared(m, &message->prepared);
+		return;
+	case FW_HOST_WIRE:
+		make_wire(m, &message->wire);
+		return;
+	case FW_HOST_WIRED:
+	case FW_HOST_STARTED:
+		message->result = (struct fw_host_result){false, 1, word(m)};
+		return;
+	case FW_HOST_STOP:
+	case FW_HOST_KILL:
+		message->stop = (struct fw_host_stop){5000000000, 4};
+		return;
+	case FW_HOST_EVENT:
+		message->event =
+			(struct fw_host_event){FW_HOST_IDLE, 3, 1, word(m), draw(m), draw(m), draw(m)};
+		return;
+	case FW_HOST_STATS:
+		make_stats(m, &message->stats);
+		return;
+	case FW_HOST_EXIT:
+		message->exit = (struct fw_host_exit){139, 11, word(m), words(m, 7), 7};
+		return;
+	case FW_BEAT:
+	case FW_HOST_START:
+		return;
+	}
+}
+
+static struct fw_message *decode(const uint8_t *frame, size_t size)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *message = NULL;
+
+	cr_assert_eq((size_t)frame[0] | (size_t)frame[1] << 8 | (size_t)frame[2] << 16, size - 4);
+	cr_assert_eq(fw_decode(frame + 4, size - 4, &message, &err), 0, "%s", err.text);
+	return message;
+}
+
+Test(wire_codec, every_kind_comes_back_as_it_was)
+{
+	for (int kind = FW_HELLO; kind <= FW_HOST_EXIT; kind++) {
+		for (uint64_t seed = 1; seed < 20; seed++) {
+			struct maker m = {.state = seed * 7919};
+			struct fw_message in, *out;
+			uint8_t *frame, *again;
+			size_t size, again_size;
+
+			make(&m, (enum fw_kind)kind, &in);
+			cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+			out = decode(frame, size);
+			cr_assert_eq(out->kind, in.kind);
+			cr_assert_eq(out->seq, in.seq);
+			cr_assert_eq(out->reply_to, in.reply_to);
+			cr_assert_eq(out->run, in.run);
+			cr_assert_eq(out->host, in.host);
+			cr_assert_eq(out->epoch, in.epoch);
+			cr_assert_eq(fw_encode(out, &again, &again_size), 0);
+			cr_assert_eq(again_size, size, "%s", fw_kind_name((enum fw_kind)kind));
+			cr_assert_eq(memcmp(again, frame, size), 0, "%s", fw_kind_name((enum fw_kind)kind));
+			fw_message_free(out);
+			fragi_free(frame);
+			fragi_free(again);
+			fragi_arena_fini(&m.arena);
+		}
+	}
+}
+
+Test(wire_codec, fields_arrive_where_they_belong)
+{
+	struct maker m = {.state = 99};
+	struct fw_message in, *out;
+	uint8_t *frame;
+	size_t size;
+
+	make(&m, FW_HOST_WIRE, &in);
+	in.wire.edges[3].token[0] = 0x5A;
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	out = decode(frame, size);
+	cr_assert_eq(out->wire.edge_count, 5);
+	cr_expect_eq(out->wire.edges[3].token[0], 0x5A);
+	cr_expect_eq(out->wire.edges[3].window_bytes, in.wire.edges[3].window_bytes);
+	cr_expect_eq(out->wire.edges[3].sends, true);
+	cr_expect_str_eq(out->wire.peers[1].name, in.wire.peers[1].name);
+	cr_expect_eq(memcmp(out->wire.peers[1].address, in.wire.peers[1].address, 60), 0);
+	fw_message_free(out);
+	fragi_free(frame);
+
+	make(&m, FW_HOST_STATS, &in);
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	out = decode(frame, size);
+	cr_expect_eq(out->stats.flows[2].rx_dropped[1], in.stats.flows[2].rx_dropped[1]);
+	cr_expect_eq(out->stats.flows[2].tx_dropped[3], in.stats.flows[2].tx_dropped[3]);
+	cr_expect_eq(out->stats.flows[2].latency_p999, in.stats.flows[2].latency_p999);
+	cr_expect_eq(out->stats.ops[1].running, true);
+	cr_expect_eq(out->stats.ops[1].compute_max, in.stats.ops[1].compute_max);
+	fw_message_free(out);
+	fragi_free(frame);
+	fragi_arena_fini(&m.arena);
+}
+
+Test(wire_codec, a_cut_frame_or_a_flipped_bit_is_refused_or_read_and_nothing_worse)
+{
+	for (int kind = FW_HELLO; kind <= FW_HOST_EXIT; kind++) {
+		struct maker m = {.state = 4242};
+		struct fw_message in, *out;
+		uint8_t *frame;
+		size_t size;
+
+		make(&m, (enum fw_kind)kind, &in);
+		if (kind == FW_HOST_CREATE)
+			in.create.source_bytes = 100;
+		cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+		for (size_t cut = 0; cut < size - 4; cut++) {
+			uint8_t *exact = malloc(cut + 1);
+			struct frag_err err = FRAG_ERR_INIT;
+			int r;
+
+			memcpy(exact, frame + 4, cut);
+			r = fw_decode(exact, cut, &out, &err);
+			cr_assert(r == 0 || (r == -EBADMSG && err.text[0] != '\0'), "cut %zu: %d", cut, r);
+			if (r == 0)
+				fw_message_free(out);
+			free(exact);
+		}
+		for (size_t bit = 0; bit < (size - 4) * 8; bit++) {
+			int r;
+
+			frame[4 + bit / 8] ^= (uint8_t)(1u << (bit % 8));
+			r = fw_decode(frame + 4, size - 4, &out, NULL);
+			cr_assert(r == 0 || r == -EBADMSG);
+			if (r == 0)
+				fw_message_free(out);
+			frame[4 + bit / 8] ^= (uint8_t)(1u << (bit % 8));
+		}
+		fragi_free(frame);
+		fragi_arena_fini(&m.arena);
+	}
+}
+
+Test(wire_codec, random_bytes_are_refused)
+{
+	struct maker m = {.state = 31337};
+	uint8_t bytes[512];
+
+	for (int i = 0; i < 100000; i++) {
+		size_t size = below(&m, sizeof(bytes));
+		struct fw_message *out;
+
+		for (size_t j = 0; j < size; j++)
+			bytes[j] = (uint8_t)draw(&m);
+		if (fw_decode(bytes, size, &out, NULL) == 0)
+			fw_message_free(out);
+	}
+	cr_expect_eq(fw_decode(bytes, 0, &(struct fw_message *){NULL}, NULL), -EBADMSG,
+		     "an envelope without a body is no message");
+}
+
+/* Packs a protobuf message that the encoder would not make. */
+static int decode_raw(Frag__V1__Envelope *envelope, struct frag_err *err)
+{
+	size_t size = frag__v1__envelope__get_packed_size(envelope);
+	uint8_t *bytes = malloc(size);
+	struct fw_message *out;
+	int r;
+
+	frag__v1__envelope__pack(envelope, bytes);
+	r = fw_decode(bytes, size, &out, err);
+	if (r == 0)
+		fw_message_free(out);
+	free(bytes);
+	return r;
+}
+
+Test(wire_codec, counts_beyond_their_bounds_are_refused)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__Hello hello = FRAG__V1__HELLO__INIT;
+	Frag__V1__HostStats stats = FRAG__V1__HOST_STATS__INIT;
+	Frag__V1__OpStats op = FRAG__V1__OP_STATS__INIT;
+	struct frag_err err = FRAG_ERR_INIT;
+	char **names = calloc(FW_NAMES_MAX + 1, sizeof(*names));
+	Frag__V1__OpStats **ops = calloc(2000000, sizeof(*ops));
+
+	for (size_t i = 0; i < FW_NAMES_MAX + 1; i++)
+		names[i] = (char *)(uintptr_t) "a";
+	for (size_t i = 0; i < 2000000; i++)
+		ops[i] = &op;
+	hello.major = FW_PROTOCOL_MAJOR;
+	hello.role = FW_ROLE_WORKER;
+	hello.fragments = names;
+	hello.n_fragments = FW_NAMES_MAX;
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HELLO;
+	envelope.hello = &hello;
+	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+	hello.n_fragments = FW_NAMES_MAX + 1;
+	cr_expect_eq(decode_raw(&envelope, &err), -EBADMSG);
+	cr_expect_str_eq(err.text, "a HELLO message holds too many rows");
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_STATS;
+	envelope.host_stats = &stats;
+	stats.ops = ops;
+	stats.n_ops = FW_ROWS_MAX + 1;
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+	stats.n_ops = 2000000; /* 4 MB that ask for 200 MB */
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+	free(names);
+	free(ops);
+}
+
+Test(wire_codec, values_out_of_range_are_refused_by_name)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__HostEvent event = FRAG__V1__HOST_EVENT__INIT;
+	Frag__V1__HostWire wire = FRAG__V1__HOST_WIRE__INIT;
+	Frag__V1__Edge edge = FRAG__V1__EDGE__INIT, *edges[] = {&edge};
+	uint8_t token[FW_TOKEN_BYTES] = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_EVENT;
+	envelope.host_event = &event;
+	cr_expect_eq(decode_raw(&envelope, &err), -EBADMSG);
+	cr_expect_str_eq(err.text, "a HOST_EVENT message holds an unknown state");
+	event.state = FW_HOST_FAILED;
+	event.exit_code = 256;
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+	event.exit_code = 1;
+	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_WIRE;
+	envelope.host_wire = &wire;
+	wire.edges = edges;
+	wire.n_edges = 1;
+	edge.window_messages = 1;
+	edge.window_bytes = edge.message_bytes_max = 1;
+	edge.policy = FRAG_POLICY_BLOCK;
+	edge.token = (ProtobufCBinaryData){FW_TOKEN_BYTES - 1, token};
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+	edge.token.len = FW_TOKEN_BYTES;
+	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+	edge.policy = 6;
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+}
+
+Test(wire_codec, inner_flows_must_name_ports_of_the_same_message)
+{
+	struct maker m = {.state = 5};
+	struct fw_message in, *out;
+	uint8_t *frame;
+	size_t size;
+
+	for (int field = 0; field < 6; field++) {
+		make(&m, FW_HOST_PREPARED, &in);
+		(&in.prepared.flows[1].from_fragment)[field] = field % 3 == 2 ? 7 : 1000;
+		cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+		cr_expect_eq(fw_decode(frame + 4, size - 4, &out, NULL), -EBADMSG, "field %d", field);
+		fragi_free(frame);
+	}
+	make(&m, FW_HOST_PREPARED, &in);
+	in.prepared.flows[1].from_port = 0; /* an input */
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	cr_expect_eq(fw_decode(frame + 4, size - 4, &out, NULL), -EBADMSG);
+	fragi_free(frame);
+	fragi_arena_fini(&m.arena);
+}
+
+Test(wire_codec, texts_are_cut_and_cleaned)
+{
+	struct fw_message in = {.kind = FW_REFUSED}, *out;
+	char longer[FW_TEXT_MAX + 10];
+	uint8_t *frame;
+	size_t size;
+
+	memset(longer, 'x', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	memcpy(longer + FW_TEXT_MAX - 1, "\xC3\xA9", 2); /* a character across the bound */
+	longer[2] = '\n';
+	longer[3] = '\033';
+	in.refused.sentence = longer;
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	out = decode(frame, size);
+	cr_expect_eq(strlen(out->refused.sentence), FW_TEXT_MAX - 1);
+	cr_expect_eq(strncmp(out->refused.sentence, "xx  x", 5), 0);
+	fw_message_free(out);
+	fragi_free(frame);
+
+	in.refused.sentence = NULL;
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	out = decode(frame, size);
+	cr_expect_str_eq(out->refused.sentence, "");
+	fw_message_free(out);
+	fragi_free(frame);
+}
+
+Test(wire_codec, the_last_lines_of_a_host_are_kept)
+{
+	const char *lines[30];
+	char texts[30][8];
+	struct fw_message in = {.kind = FW_HOST_EXIT}, *out;
+	uint8_t *frame;
+	size_t size;
+
+	for (int i = 0; i < 30; i++) {
+		snprintf(texts[i], sizeof(texts[i]), "l%d", i);
+		lines[i] = texts[i];
+	}
+	in.exit = (struct fw_host_exit){.lines = lines, .line_count = 30};
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	out = decode(frame, size);
+	cr_assert_eq(out->exit.line_count, FW_LINES_MAX);
+	cr_expect_str_eq(out->exit.lines[0], "l10");
+	cr_expect_str_eq(out->exit.lines[19], "l29");
+	fw_message_free(out);
+	fragi_free(frame);
+}
+
+Test(wire_codec, a_frame_that_is_too_large_is_not_made)
+{
+	struct fw_message in = {.kind = FW_HOST_CREATE};
+	void *source = calloc(1, FW_FRAME_MAX);
+	uint8_t *frame = NULL;
+	size_t size;
+
+	in.create.source = source;
+	in.create.source_bytes = FW_FRAME_MAX;
+	cr_expect_eq(fw_encode(&in, &frame, &size), -EMSGSIZE);
+	in.create.source_bytes = 3 << 20;
+	cr_expect_eq(fw_encode(&in, &frame, &size), 0);
+	fragi_free(frame);
+	in.kind = (enum fw_kind)77;
+	cr_expect_eq(fw_encode(&in, &frame, &size), -EINVAL);
+	free(source);
+}
+
+Test(wire_codec, another_major_is_read_as_far_as_it_goes_and_refused_naming_both)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__Hello hello = FRAG__V1__HELLO__INIT;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *out;
+	uint8_t bytes[64];
+	size_t size;
+
+	hello.major = 9;
+	hello.minor = 4;
+	hello.role = 77; /* may mean anything there */
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HELLO;
+	envelope.hello = &hello;
+	size = frag__v1__envelope__pack(&envelope, bytes);
+	cr_assert_eq(fw_decode(bytes, size, &out, &err), 0);
+	cr_expect_eq(fw_hello_check(&out->hello, &err), -EPROTONOSUPPORT);
+	cr_expect_not_null(strstr(err.text, "9.4"));
+	cr_expect_not_null(strstr(err.text, "1.0"));
+	fw_message_free(out);
+
+	hello.major = FW_PROTOCOL_MAJOR;
+	hello.minor = 4000;
+	hello.role = FW_ROLE_WORKER;
+	size = frag__v1__envelope__pack(&envelope, bytes);
+	cr_assert_eq(fw_decode(bytes, size, &out, NULL), 0);
+	cr_expect_eq(fw_hello_check(&out->hello, NULL), 0, "a newer minor is the newer side's matter");
+	fw_message_free(out);
+}
+
+Test(wire_codec, every_failure_of_memory_is_told)
+{
+	struct maker m = {.state = 8};
+
+	for (int kind = FW_HELLO; kind <= FW_HOST_EXIT; kind++) {
+		struct fw_message in, *out;
+		uint8_t *frame, *good;
+		size_t size, good_size;
+		int r = -1;
+
+		make(&m, (enum fw_kind)kind, &in);
+		cr_assert_eq(fw_encode(&in, &good, &good_size), 0);
+		for (int64_t skip = 0; r != 0 && skip < 10000; skip++) {
+			fragi_alloc_fail_after(skip, 1);
+			r = fw_encode(&in, &frame, &size);
+			fragi_alloc_fail_off();
+			cr_assert(r == 0 || r == -ENOMEM);
+		}
+		fragi_free(frame);
+		r = -1;
+		for (int64_t skip = 0; r != 0 && skip < 10000; skip++) {
+			fragi_alloc_fail_after(skip, 1);
+			r = fw_decode(good + 4, good_size - 4, &out, NULL);
+			fragi_alloc_fail_off();
+			cr_assert(r == 0 || r == -ENOMEM || r == -EBADMSG);
+		}
+		fw_message_free(out);
+		fragi_free(good);
+	}
+	fragi_arena_fini(&m.arena);
+}
