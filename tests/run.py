@@ -18,6 +18,8 @@ import tempfile
 import threading
 import time
 
+import features
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT_S = 240
 
@@ -158,6 +160,11 @@ def main():
         else:
             print("FAILED %s: skipped, and tests/skips does not say why" % name)
             failed.append(name)
+    if not args.only:
+        wrong = features.check(os.path.join(HERE, "..", "docs", "features.md"), set(passed))
+        for sentence in wrong:
+            print("docs/features.md: %s" % sentence)
+        (failed if wrong else passed).append("features::rows_are_shown_by_tests")
     if args.record:
         with open(args.record, "w") as f:
             f.writelines(n + "\n" for n in passed)
