@@ -3,8 +3,8 @@
 #define FRAGI_EDGE_EDGE_H
 
 #include <base/notify.h>
-#include <data/message.h>
 #include <edge/ledger.h>
+#include <edge/queue.h>
 #include <frag/operator.h>
 
 /*
@@ -17,44 +17,33 @@
  * scheduler); under pop and latest the pushing side also takes, so the head is moved by compare-and-swap
  * there.
  */
-struct fragi_slot {
-	struct frag_message *message;
-	uint64_t stamp; /* of the emit, in this process's stamps */
-};
-
 struct fragi_rx;
 struct fragi_rx_ops {
-	void (*taken)(struct fragi_rx *rx, uint32_t messages,
-		      uint64_t bytes);       /* room again; NULL: nobody cares */
+	void (*taken)(struct fragi_rx *rx);  /* one message was taken; NULL: nobody cares */
 	void (*closed)(struct fragi_rx *rx); /* the receiver has closed this end */
 };
 
 struct fragi_rx {
 	/* constant once wired */
-	const struct fragi_rx_ops *ops;
-	struct fragi_notify arrival; /* the receiving operator: a message, or the sender's close */
+	const struct fragi_rx_ops *ops; /* NULL: nobody cares */
+	struct fragi_notify
+		arrival; /* the receiving operator: a message, or the sender's close; fn may be NULL */
 	struct fragi_flow_row *row;
-	struct fragi_slot *slots;
-	uint64_t mask;
-	uint32_t capacity;
-	enum frag_policy policy;
-	void *peer; /* of ops */
-	/* the pushing side */
-	_Alignas(64) _Atomic uint64_t tail;
-	_Atomic bool sender_closed;
-	/* the taking side */
-	_Alignas(64) _Atomic uint64_t head;
-	_Atomic bool receiver_closed;
+	enum frag_policy policy; /* LATEST is held as POP */
+	bool between_hosts;      /* pushed by a transport: the receiver's half of the row counts alone */
+	void *peer;              /* of ops */
+	struct fragi_queue queue;
 };
 
-/* Returns 0 or -ENOMEM. LATEST is POP with a capacity of 1. */
+/* Returns 0, -EINVAL for a capacity that cannot be, or -ENOMEM. LATEST is POP with a capacity of 1. */
 FRAGI_API int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy policy,
 			    struct fragi_flow_row *row);
 /* Counts what is still queued as dropped (receiver_done if the receiver closed, else stopped) and frees the
  * queue. */
 FRAGI_API void fragi_rx_fini(struct fragi_rx *rx);
 /*
- * Pushing side. Takes the message in every case. 0: queued, or dropped as the policy says (counted);
+ * Pushing side. Takes the message in every case. stamp: of the emit; 0 when it is not known: no latency is
+ * recorded then. 0: queued, or dropped as the policy says (counted);
  * -ENOBUFS: full under block, -EOVERFLOW: full under fault (both counted dropped, no_room). Does not notify.
  */
 FRAGI_API int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t stamp);
@@ -70,13 +59,13 @@ FRAGI_API void fragi_rx_close(struct fragi_rx *rx);
 
 static inline uint32_t fragi_rx_available(const struct fragi_rx *rx)
 {
-	return (uint32_t)(atomic_load_explicit(&rx->tail, memory_order_acquire) -
-			  atomic_load_explicit(&rx->head, memory_order_relaxed));
+	return fragi_queue_count(&rx->queue);
 }
 /* Closed by the sender and empty: nothing will ever come. */
 static inline bool fragi_rx_is_finished(const struct fragi_rx *rx)
 {
-	return atomic_load_explicit(&rx->sender_closed, memory_order_acquire) && fragi_rx_available(rx) == 0;
+	return atomic_load_explicit(&rx->queue.sender_closed, memory_order_acquire) &&
+	       fragi_rx_available(rx) == 0;
 }
 
 #define FRAGI_ROOM_UNLIMITED UINT32_MAX
@@ -84,8 +73,10 @@ static inline bool fragi_rx_is_finished(const struct fragi_rx *rx)
 struct fragi_tx;
 struct fragi_tx_ops {
 	const char *name; /* "inproc", "ucx" */
-	/* As fragi_rx_push, and tells the receiver. Also -EMSGSIZE beyond the edge's limit, -EPROTOTYPE
-	 * without a codec. */
+	/*
+	 * As fragi_rx_push, and tells the receiver. Also -EMSGSIZE beyond the edge's limit, -EPROTOTYPE
+	 * without a codec, -ENOMEM; these are not counted as sent.
+	 */
 	int (*send)(struct fragi_tx *tx, struct frag_message *message, uint64_t stamp);
 	/*
 	 * How many messages send would take now without a drop; FRAGI_ROOM_UNLIMITED under pop, reject and
@@ -99,7 +90,8 @@ struct fragi_tx_ops {
 
 struct fragi_tx {
 	const struct fragi_tx_ops *ops;
-	struct fragi_notify room; /* the sending operator: there is room again, or the receiver is done */
+	struct fragi_notify room; /* the sending operator: there is room again, or the receiver is done;
+				     fn may be NULL */
 	struct fragi_flow_row *row;
 	_Atomic bool receiver_done;
 };

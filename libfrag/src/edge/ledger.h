@@ -2,6 +2,8 @@
 #ifndef FRAGI_EDGE_LEDGER_H
 #define FRAGI_EDGE_LEDGER_H
 
+#include <stdbool.h>
+
 #include <base/hist.h>
 
 /*

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <edge/ledger.h>
+
+#define LEDGER_ROWS_MAX (1u << 20)
+
+static const char *const drop_names[FRAGI_DROP_REASONS] = {
+	[FRAGI_DROP_QUEUE_FULL] = "queue_full",
+	[FRAGI_DROP_NO_ROOM] = "no_room",
+	[FRAGI_DROP_RECEIVER_DONE] = "receiver_done",
+	[FRAGI_DROP_STOPPED] = "stopped",
+};
+
+const char *fragi_drop_name(enum fragi_drop reason)
+{
+	return (unsigned int)reason < FRAGI_DROP_REASONS ? drop_names[reason] : "unknown";
+}
+
+static uint64_t align64(uint64_t n)
+{
+	return (n + 63) & ~(uint64_t)63;
+}
+
+static void layout(uint32_t op_count, uint32_t flow_count, struct fragi_ledger_head *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->magic = FRAGI_LEDGER_MAGIC;
+	out->op_count = op_count;
+	out->flow_count = flow_count;
+	out->op_row_bytes = sizeof(struct fragi_op_row);
+	out->flow_row_bytes = sizeof(struct fragi_flow_row);
+	out->op_offset = align64(sizeof(*out));
+	out->flow_offset = align64(out->op_offset + (uint64_t)op_count * out->op_row_bytes);
+	out->size_bytes = align64(out->flow_offset + (uint64_t)flow_count * out->flow_row_bytes);
+}
+
+static void attach(struct fragi_ledger *ledger, void *memory, const struct fragi_ledger_head *head)
+{
+	ledger->head = memory;
+	ledger->mapped_bytes = (size_t)head->size_bytes;
+	ledger->ops = (struct fragi_op_row *)((char *)memory + head->op_offset);
+	ledger->flows = (struct fragi_flow_row *)((char *)memory + head->flow_offset);
+}
+
+int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count, uint32_t flow_count)
+{
+	struct fragi_ledger_head head;
+	void *memory;
+
+	if (op_count > LEDGER_ROWS_MAX || flow_count > LEDGER_ROWS_MAX)
+		return -E2BIG;
+	layout(op_count, flow_count, &head);
+	if (fd >= 0) {
+		if (ftruncate(fd, (off_t)head.size_bytes) < 0)
+			return -errno;
+		/* Nobody can cut it short under the reader. Only a sealable memfd knows seals. */
+		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+		memory = mmap(NULL, (size_t)head.size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	} else {
+		memory = mmap(NULL, (size_t)head.size_bytes, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	}
+	if (memory == MAP_FAILED)
+		return -errno;
+	memcpy(memory, &head, sizeof(head));
+	attach(ledger, memory, &head);
+	return 0;
+}
+
+/* The layout is a function of the counts: a head that says anything else is not one of this build. */
+static bool head_is_sound(const struct fragi_ledger_head *head, uint64_t file_bytes)
+{
+	struct fragi_ledger_head expected;
+
+	if (head->magic != FRAGI_LEDGER_MAGIC || head->op_count > LEDGER_ROWS_MAX ||
+	    head->flow_count > LEDGER_ROWS_MAX)
+		return false;
+	layout(head->op_count, head->flow_count, &expected);
+	return head->op_row_bytes == expected.op_row_bytes &&
+	       head->flow_row_bytes == expected.flow_row_bytes && head->op_offset == expected.op_offset &&
+	       head->flow_offset == expected.flow_offset && head->size_bytes == expected.size_bytes &&
+	       file_bytes >= expected.size_bytes;
+}
+
+int fragi_ledger_open(struct fragi_ledger *ledger, int fd)
+{
+	struct fragi_ledger_head head;
+	struct stat st;
+	ssize_t n;
+	int seals;
+	void *memory;
+
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals >= 0 && (seals & F_SEAL_SHRINK) == 0)
+		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	n = pread(fd, &head, sizeof(head), 0);
+	if (n < 0)
+		return -errno;
+	if (n != (ssize_t)sizeof(head) || !head_is_sound(&head, (uint64_t)st.st_size))
+		return -EBADMSG;
+	memory = mmap(NULL, (size_t)head.size_bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	attach(ledger, memory, &head);
+	return 0;
+}
+
+void fragi_ledger_close(struct fragi_ledger *ledger)
+{
+	if (ledger->head != NULL)
+		munmap(ledger->head, ledger->mapped_bytes);
+	memset(ledger, 0, sizeof(*ledger));
+}
