@@ -23,6 +23,7 @@ include mk/wire.mk
 include mk/daemons.mk
 include mk/ops.mk
 include mk/tests.mk
+include mk/demo.mk
 include mk/install.mk
 include mk/lint.mk
 

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two nodes: workers in network namespaces of their own, linked by veth. Nothing here touches the machine's network."""
+import os
+import subprocess
+import unittest
+
+import cluster
+from test_ping import APP
+
+
+def sh(*command):
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+class Nodes(cluster.ClusterTest):
+    """Namespaces a and b, 10.77.0.1 and 10.77.0.2; the driver runs in a."""
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("needs root to make network namespaces")
+        short = self.id[:8]
+        self.a, self.b = "frag-a-" + short, "frag-b-" + short
+        for ns in (self.a, self.b):
+            sh("ip", "netns", "add", ns)
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", ns], capture_output=True)
+            sh("ip", "-n", ns, "link", "set", "lo", "up")
+        sh("ip", "link", "add", "va" + short, "netns", self.a, "type", "veth", "peer", "name", "vb" + short, "netns",
+           self.b)
+        for ns, dev, ip in ((self.a, "va" + short, "10.77.0.1"), (self.b, "vb" + short, "10.77.0.2")):
+            sh("ip", "-n", ns, "addr", "add", ip + "/24", "dev", dev)
+            sh("ip", "-n", ns, "link", "set", dev, "up")
+        self.dev_a = "va" + short
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+
+    def inside(self, ns):
+        return ("ip", "netns", "exec", ns)
+
+    def launch(self, *app_args, extra=()):
+        driver = self.driver(self.app, "--output", "json", "--insecure", *extra, address="10.77.0.1:0",
+                             app_args=app_args, prefix=self.inside(self.a))
+        w1 = self.worker("--once", "--insecure", fragments="fragment1", prefix=self.inside(self.a))
+        w2 = self.worker("--once", "--insecure", fragments="fragment2", prefix=self.inside(self.b))
+        return driver, w1, w2
+
+    def test_messages_cross_the_link(self):
+        driver, w1, w2 = self.launch("--count", "500", "--size", "100000")
+        self.assertEqual(driver.wait(60), 0, driver.stderr + w1.stderr + w2.stderr)
+        self.assertEqual(cluster.sequence(self.path("received")), list(range(1, 501)))
+        summary = self.summary(driver)
+        self.assert_balanced(summary)
+        self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "ucx")
+        self.assertEqual((w1.wait(), w2.wait()), (0, 0))
+        self.assert_nothing_left()
+
+    def test_the_data_plane_listens_on_its_interface_only(self):
+        driver, w1, w2 = self.launch("--count", "0", "--pause", "1ms")
+        self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
+                        os.path.getsize(self.path("received")) > 80)
+        for ns, ip in ((self.a, "10.77.0.1"), (self.b, "10.77.0.2")):
+            out = subprocess.run(["ip", "netns", "exec", ns, "ss", "-Hltn"], check=True, capture_output=True,
+                                 text=True).stdout
+            addresses = {line.split()[3].rsplit(":", 1)[0] for line in out.splitlines()}
+            self.assertEqual(addresses, {ip})
+        driver.signal(15)
+        self.assertEqual(driver.wait(), 0, driver.stderr)
+        self.assertEqual(cluster.sequence(self.path("received")), cluster.sequence(self.path("sent")))
+
+    def test_a_link_that_is_cut_ends_the_application(self):
+        self.env.update({"FRAG_BEAT_MS": "50", "FRAG_DEAD_MS": "600"})
+        driver, w1, w2 = self.launch("--count", "0", "--pause", "1ms")
+        self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
+                        os.path.getsize(self.path("received")) > 80)
+        sh("ip", "-n", self.a, "link", "set", self.dev_a, "down")
+        self.assertEqual(driver.wait(), 1, driver.stderr)
+        summary = self.summary(driver)
+        self.assert_balanced(summary)
+        sent, received = (cluster.sequence(self.path(n)) for n in ("sent", "received"))
+        flow = self.flow(summary, "fragment1.tx.out")
+        self.assertEqual(received, list(range(1, len(received) + 1)))
+        self.assertGreaterEqual(flow["lost"] + 1, len(sent) - len(received))
+        self.assertLessEqual(flow["lost"], len(sent) - len(received) + 4 + 1)
+        self.wait_until("no host", lambda: not self.hosts())
+
+    def test_worker_address_that_is_not_ours_is_refused(self):
+        w = self.start("workerd", "--address", "10.77.0.1:1", "--insecure", "--worker-address", "10.99.0.1",
+                       prefix=self.inside(self.b))
+        self.assertIn(w.wait(), (2, 3))
+        self.assertRegex(w.stderr, r"10\.99\.0\.1")
+        self.assertIn("--worker-address", w.stderr)
+
+
+if __name__ == "__main__":
+    cluster.main()
