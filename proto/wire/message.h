@@ -9,8 +9,9 @@
 #include <base/diag.h>
 
 /*
- * What travels on a control connection, as plain structs. Protobuf stops in encode.c and decode.c, which checks every field
- * and every bound. A frame is a u32 length (little-endian, at most FW_FRAME_MAX) and an envelope.
+ * What travels on a control connection, as plain structs. Protobuf stops in encode.c and decode.c, which
+ * checks every field and every bound. A frame is a u32 length (little-endian, at most FW_FRAME_MAX) and an
+ * envelope.
  *
  * Who says what:
  *   worker, client -> driver   HELLO first; the driver answers WELCOME or REFUSED and closes

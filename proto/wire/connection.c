@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/stamp.h>
+#include <wire/connection.h>
+
+/*
+ * All goes well: start reads, every read is fed to the reader and every whole frame is handed on; a send
+ * becomes one uv_write. What fails, in reading, decoding, sending or by the clock, calls fail(), which keeps
+ * the first reason and closes both handles; when libuv has let go of the second one the owner is told and the
+ * memory freed.
+ *
+ * finish() keeps reading and forgets what it reads: closing a socket with unread bytes would make the system
+ * reset the connection and could take our last words from the peer.
+ *
+ * Bytes enter by take_bytes() and leave by put_bytes(), and nowhere else: a TLS session sits there, between
+ * the stream and the frames, and nothing else changes.
+ */
+#define ADMIT_NS_DEFAULT ((int64_t)2000000000)
+#define FRAME_NS_DEFAULT ((int64_t)10000000000)
+#define FINISH_NS ((int64_t)1000000000)
+#define LATE_NS ((int64_t)500000000)
+#define QUEUE_BYTES_DEFAULT ((size_t)64 << 20)
+#define READ_BYTES 16384
+
+struct fw_connection {
+	/* constant once created */
+	const struct fw_connection_ops *ops;
+	void *arg;
+	struct fw_connection_options options;
+	char peer[INET6_ADDRSTRLEN + 16];
+	/* the loop's */
+	union {
+		uv_handle_t handle;
+		uv_stream_t stream;
+		uv_tcp_t tcp;
+		uv_pipe_t pipe;
+	} stream;
+	uv_timer_t timer;
+	uv_shutdown_t shutdown;
+	struct fw_reader reader;
+	int64_t admit_until_ns, finish_until_ns; /* 0: not running */
+	int64_t timer_due_ns;
+	int handles; /* that libuv still has */
+	bool closing, finishing;
+	bool excused; /* a deadline passed while this process did not run */
+	int reason;
+	char sentence[1024];
+	uint8_t buffer[READ_BYTES];
+};
+
+struct send_request {
+	uv_write_t write;
+	struct fw_connection *connection;
+	uint8_t *frame;
+};
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+	struct fw_connection *c = handle->data;
+
+	if (--c->handles != 0)
+		return;
+	c->ops->closed(c, c->reason, c->sentence, c->arg);
+	fw_reader_fini(&c->reader);
+	fragi_free(c);
+}
+
+static void fail(struct fw_connection *c, int reason, const char *sentence)
+{
+	if (c->closing)
+		return;
+	c->closing = true;
+	c->reason = reason;
+	snprintf(c->sentence, sizeof(c->sentence), "%s", sentence);
+	uv_close(&c->stream.handle, on_handle_closed);
+	uv_close((uv_handle_t *)&c->timer, on_handle_closed);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* Sets the timer to the nearest deadline, if there is one. */
+static void watch(struct fw_connection *c)
+{
+	int64_t due = 0, frame = 0, now = fragi_now_ns();
+
+	if (c->closing)
+		return;
+	if (c->reader.frame_since_ns != 0 && !c->finishing)
+		frame = c->reader.frame_since_ns + c->options.frame_ns;
+	if (c->finishing)
+		due = c->finish_until_ns;
+	else if (c->admit_until_ns != 0 && (frame == 0 || c->admit_until_ns < frame))
+		due = c->admit_until_ns;
+	else
+		due = frame;
+	if (due == c->timer_due_ns)
+		return;
+	c->timer_due_ns = due;
+	if (due == 0) {
+		c->excused = false;
+		uv_timer_stop(&c->timer);
+	} else {
+		uv_timer_start(&c->timer, on_timer, due > now ? (uint64_t)((due - now) / 1000000 + 1) : 0, 0);
+	}
+}
+
+/*
+ * A timer that is called very late means that this process did not run: what the peer sent meanwhile is read
+ * before it is judged.
+ */
+static void on_timer(uv_timer_t *timer)
+{
+	struct fw_connection *c = timer->data;
+	int64_t due = c->timer_due_ns, now = fragi_now_ns();
+
+	if (due == 0)
+		return;
+	if (now >= due && now - due > LATE_NS && !c->excused) {
+		c->excused = true;
+		due = now + LATE_NS;
+	}
+	if (now < due) {
+		c->timer_due_ns = due;
+		uv_timer_start(timer, on_timer, (uint64_t)((due - now) / 1000000 + 1), 0);
+		return;
+	}
+	if (c->finishing)
+		fail(c, -ECANCELED, "closed");
+	else if (c->admit_until_ns != 0 && now >= c->admit_until_ns)
+		fail(c, -ETIMEDOUT, "the peer did not say who it is in time");
+	else
+		fail(c, -ETIMEDOUT, "the peer began a message and did not end it in time");
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+	struct fw_connection *c = handle->data;
+
+	(void)suggested;
+	*out = uv_buf_init((char *)c->buffer, sizeof(c->buffer));
+}
+
+/* Bytes of the peer, in clear, become messages. */
+static void take_bytes(struct fw_connection *c, const uint8_t *bytes, size_t size)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *message;
+	const uint8_t *envelope;
+	size_t envelope_size;
+	int r = fw_reader_feed(&c->reader, bytes, size, fragi_now_ns());
+
+	while (r >= 0 && !c->closing && !c->finishing) {
+		r = fw_reader_next(&c->reader, &envelope, &envelope_size, &err);
+		if (r <= 0)
+			break;
+		r = fw_decode(envelope, envelope_size, &message, &err);
+		if (r == 0)
+			c->ops->message(c, message, c->arg);
+	}
+	if (r < 0)
+		fail(c, r, err.text[0] != '\0' ? err.text : frag_strerror(r));
+	else
+		watch(c);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
+{
+	struct fw_connection *c = stream->data;
+
+	if (count == 0 || c->closing)
+		return;
+	if (count > 0 && c->finishing)
+		return;
+	if (count > 0)
+		take_bytes(c, (const uint8_t *)buffer->base, (size_t)count);
+	else if (c->finishing)
+		fail(c, -ECANCELED, "closed");
+	else if (count == UV_EOF)
+		fail(c, 0, "the peer closed the connection");
+	else
+		fail(c, (int)count, frag_strerror((int)count));
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+	struct send_request *request = (struct send_request *)write;
+	struct fw_connection *c = request->connection;
+
+	fragi_free(request->frame);
+	fragi_free(request);
+	if (status < 0 && status != UV_ECANCELED)
+		fail(c, status, frag_strerror(status));
+}
+
+/* One frame, in clear, to the stream; takes it. */
+static int put_bytes(struct fw_connection *c, uint8_t *frame, size_t size)
+{
+	struct send_request *request = fragi_malloc(sizeof(*request));
+	uv_buf_t buffer = uv_buf_init((char *)frame, (unsigned int)size);
+	int r;
+
+	if (request == NULL) {
+		fragi_free(frame);
+		return -ENOMEM;
+	}
+	request->connection = c;
+	request->frame = frame;
+	r = uv_write(&request->write, &c->stream.stream, &buffer, 1, on_written);
+	if (r < 0) {
+		fragi_free(frame);
+		fragi_free(request);
+	}
+	return r;
+}
+
+int fw_connection_send(struct fw_connection *c, uint8_t *frame, size_t size)
+{
+	int r;
+
+	if (c->closing || c->finishing) {
+		fragi_free(frame);
+		return -EPIPE;
+	}
+	if (size > c->options.queue_bytes || fw_connection_queued(c) > c->options.queue_bytes - size) {
+		fragi_free(frame);
+		fail(c, -ENOBUFS, "the peer does not read what is sent to it");
+		return -ENOBUFS;
+	}
+	r = put_bytes(c, frame, size);
+	if (r < 0)
+		fail(c, r, frag_strerror(r));
+	return r;
+}
+
+int fw_connection_create(uv_loop_t *loop, enum fw_stream_kind kind, const struct fw_connection_ops *ops,
+			 void *arg, const struct fw_connection_options *options,
+			 struct fw_connection **out_connection)
+{
+	struct fw_connection *c = fragi_calloc(1, sizeof(*c));
+	int r;
+
+	if (c == NULL)
+		return -ENOMEM;
+	r = kind == FW_STREAM_TCP ? uv_tcp_init(loop, &c->stream.tcp)
+				  : uv_pipe_init(loop, &c->stream.pipe, 0);
+	if (r < 0) {
+		fragi_free(c);
+		return r;
+	}
+	uv_timer_init(loop, &c->timer);
+	c->stream.handle.data = c->timer.data = c;
+	c->handles = 2;
+	c->ops = ops;
+	c->arg = arg;
+	if (options != NULL)
+		c->options = *options;
+	if (c->options.admit_ns == 0)
+		c->options.admit_ns = ADMIT_NS_DEFAULT;
+	if (c->options.frame_ns == 0)
+		c->options.frame_ns = FRAME_NS_DEFAULT;
+	if (c->options.queue_bytes == 0)
+		c->options.queue_bytes = QUEUE_BYTES_DEFAULT;
+	strcpy(c->peer, "?");
+	fw_reader_init(&c->reader, FW_HELLO_MAX);
+	*out_connection = c;
+	return 0;
+}
+
+uv_stream_t *fw_connection_stream(struct fw_connection *c)
+{
+	return &c->stream.stream;
+}
+
+static void name_peer(struct fw_connection *c)
+{
+	struct sockaddr_storage address;
+	char host[INET6_ADDRSTRLEN];
+	int length = sizeof(address);
+
+	if (c->stream.handle.type != UV_TCP ||
+	    uv_tcp_getpeername(&c->stream.tcp, (struct sockaddr *)&address, &length) < 0)
+		return;
+	if (address.ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)&address;
+
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		snprintf(c->peer, sizeof(c->peer), "%s:%u", host, ntohs(in->sin_port));
+	} else if (address.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address;
+
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		snprintf(c->peer, sizeof(c->peer), "[%s]:%u", host, ntohs(in6->sin6_port));
+	}
+}
+
+int fw_connection_start(struct fw_connection *c)
+{
+	int r;
+
+	if (c->closing)
+		return -EPIPE;
+	name_peer(c);
+	if (c->stream.handle.type == UV_TCP)
+		uv_tcp_nodelay(&c->stream.tcp, 1);
+	r = uv_read_start(&c->stream.stream, on_alloc, on_read);
+	if (r < 0)
+		return r;
+	c->admit_until_ns = fragi_now_ns() + c->options.admit_ns;
+	watch(c);
+	return 0;
+}
+
+void fw_connection_admit(struct fw_connection *c)
+{
+	c->admit_until_ns = 0;
+	c->reader.limit = FW_FRAME_MAX;
+	watch(c);
+}
+
+static void on_shutdown(uv_shutdown_t *shutdown, int status)
+{
+	struct fw_connection *c = shutdown->data;
+
+	if (status < 0)
+		fail(c, -ECANCELED, "closed");
+}
+
+void fw_connection_finish(struct fw_connection *c)
+{
+	if (c->closing || c->finishing)
+		return;
+	c->finishing = true;
+	c->finish_until_ns = fragi_now_ns() + FINISH_NS;
+	c->shutdown.data = c;
+	if (uv_shutdown(&c->shutdown, &c->stream.stream, on_shutdown) < 0) {
+		fail(c, -ECANCELED, "closed");
+		return;
+	}
+	watch(c);
+}
+
+void fw_connection_close(struct fw_connection *c)
+{
+	fail(c, -ECANCELED, "closed");
+}
+
+const char *fw_connection_peer(const struct fw_connection *c)
+{
+	return c->peer;
+}
+
+size_t fw_connection_queued(const struct fw_connection *c)
+{
+	return uv_stream_get_write_queue_size(&c->stream.stream);
+}

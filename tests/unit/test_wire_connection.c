@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <wire/connection.h>
+
+/*
+ * A server and raw clients on loopback, in one loop. Deadlines are short here; nothing is awaited by the
+ * clock but those.
+ */
+struct world {
+	uv_loop_t loop;
+	uv_tcp_t server;
+	struct sockaddr_in address;
+	struct fw_connection_options options;
+	struct fw_connection *accepted;
+	int messages, closed;
+	int reason;
+	char sentence[1024];
+	bool admit, answer, finish;
+	uv_tcp_t raw;
+	uv_connect_t connect;
+	char received[65536];
+	size_t received_bytes;
+	bool raw_eof;
+};
+
+static void on_message(struct fw_connection *c, struct fw_message *message, void *arg)
+{
+	struct world *w = arg;
+	struct fw_message reply = {.kind = FW_WELCOME, .reply_to = message->seq};
+	uint8_t *frame;
+	size_t size;
+
+	w->messages++;
+	if (w->admit)
+		fw_connection_admit(c);
+	if (w->answer) {
+		cr_assert_eq(fw_encode(&reply, &frame, &size), 0);
+		cr_assert_eq(fw_connection_send(c, frame, size), 0);
+	}
+	if (w->finish)
+		fw_connection_finish(c);
+	fw_message_free(message);
+}
+
+static void on_closed(struct fw_connection *c, int reason, const char *sentence, void *arg)
+{
+	struct world *w = arg;
+
+	(void)c;
+	w->closed++;
+	w->reason = reason;
+	snprintf(w->sentence, sizeof(w->sentence), "%s", sentence);
+}
+
+static const struct fw_connection_ops ops = {on_message, on_closed};
+
+static void on_connection(uv_stream_t *server, int status)
+{
+	struct world *w = server->data;
+
+	cr_assert_eq(status, 0);
+	cr_assert_eq(fw_connection_create(&w->loop, FW_STREAM_TCP, &ops, w, &w->options, &w->accepted), 0);
+	cr_assert_eq(uv_accept(server, fw_connection_stream(w->accepted)), 0);
+	cr_assert_eq(fw_connection_start(w->accepted), 0);
+}
+
+static void raw_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+	struct world *w = handle->data;
+
+	(void)suggested;
+	*out = uv_buf_init(w->received + w->received_bytes,
+			   (unsigned int)(sizeof(w->received) - w->received_bytes));
+}
+
+static void raw_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
+{
+	struct world *w = stream->data;
+
+	(void)buffer;
+	if (count > 0)
+		w->received_bytes += (size_t)count;
+	if (count < 0)
+		w->raw_eof = true;
+}
+
+static void raw_connected(uv_connect_t *connect, int status)
+{
+	cr_assert_eq(status, 0);
+	(void)connect;
+}
+
+static void world_init(struct world *w)
+{
+	int length = sizeof(w->address);
+
+	cr_assert_eq(uv_loop_init(&w->loop), 0);
+	cr_assert_eq(uv_tcp_init(&w->loop, &w->server), 0);
+	w->server.data = w;
+	uv_ip4_addr("127.0.0.1", 0, &w->address);
+	cr_assert_eq(uv_tcp_bind(&w->server, (struct sockaddr *)&w->address, 0), 0);
+	cr_assert_eq(uv_listen((uv_stream_t *)&w->server, 8, on_connection), 0);
+	cr_assert_eq(uv_tcp_getsockname(&w->server, (struct sockaddr *)&w->address, &length), 0);
+	uv_tcp_init(&w->loop, &w->raw);
+	w->raw.data = w;
+	cr_assert_eq(uv_tcp_connect(&w->connect, &w->raw, (struct sockaddr *)&w->address, raw_connected), 0);
+	while (w->accepted == NULL || !uv_is_writable((uv_stream_t *)&w->raw))
+		uv_run(&w->loop, UV_RUN_ONCE);
+	cr_assert_eq(uv_read_start((uv_stream_t *)&w->raw, raw_alloc, raw_read), 0);
+}
+
+static void world_fini(struct world *w)
+{
+	if (w->closed == 0)
+		fw_connection_close(w->accepted);
+	uv_close((uv_handle_t *)&w->server, NULL);
+	if (!uv_is_closing((uv_handle_t *)&w->raw))
+		uv_close((uv_handle_t *)&w->raw, NULL);
+	uv_run(&w->loop, UV_RUN_DEFAULT);
+	cr_expect_eq(w->closed, 1);
+	cr_expect_eq(uv_loop_close(&w->loop), 0);
+}
+
+static void raw_send(struct world *w, const void *bytes, size_t size)
+{
+	uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)bytes, (unsigned int)size);
+
+	cr_assert_eq(uv_try_write((uv_stream_t *)&w->raw, &buffer, 1), (int)size);
+}
+
+static size_t beat(uint8_t **out_frame)
+{
+	struct fw_message message = {.kind = FW_BEAT, .seq = 7};
+	size_t size;
+
+	cr_assert_eq(fw_encode(&message, out_frame, &size), 0);
+	return size;
+}
+
+Test(wire_connection, messages_come_and_go, .timeout = 60)
+{
+	struct world w = {.admit = true, .answer = true};
+	uint8_t *frame;
+	size_t size = beat(&frame);
+
+	world_init(&w);
+	for (size_t i = 0; i < size; i++)
+		raw_send(&w, frame + i, 1);
+	raw_send(&w, frame, size);
+	while (w.messages < 2 || w.received_bytes < 2 * 4)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(strncmp(fw_connection_peer(w.accepted), "127.0.0.1:", 10), 0);
+	uv_close((uv_handle_t *)&w.raw, NULL);
+	while (w.closed == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(w.reason, 0);
+	fragi_free(frame);
+	world_fini(&w);
+}
+
+Test(wire_connection, garbage_ends_it_with_a_sentence, .timeout = 60)
+{
+	static const char *const texts[] = {"GET / HTTP/1.0\r\n\r\n", "\4\0\0\0\xFF\xFF\xFF\xFF"};
+
+	for (int i = 0; i < 2; i++) {
+		struct world w = {0};
+
+		world_init(&w);
+		raw_send(&w, texts[i], i == 0 ? strlen(texts[0]) : 8);
+		while (w.closed == 0)
+			uv_run(&w.loop, UV_RUN_ONCE);
+		cr_expect_eq(w.reason, i == 0 ? -EMSGSIZE : -EBADMSG);
+		cr_expect_neq(w.sentence[0], '\0');
+		cr_expect_eq(w.messages, 0);
+		world_fini(&w);
+	}
+}
+
+Test(wire_connection, who_says_nothing_goes, .timeout = 60)
+{
+	struct world w = {.options = {.admit_ns = 30000000}};
+
+	world_init(&w);
+	while (w.closed == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(w.reason, -ETIMEDOUT);
+	world_fini(&w);
+}
+
+Test(wire_connection, a_message_that_does_not_end_ends_it, .timeout = 60)
+{
+	struct world w = {.admit = true, .options = {.frame_ns = 50000000}};
+	uint8_t *frame;
+	size_t size = beat(&frame);
+
+	world_init(&w);
+	raw_send(&w, frame, size);
+	while (w.messages == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	raw_send(&w, frame, 3);
+	while (w.closed == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(w.reason, -ETIMEDOUT);
+	fragi_free(frame);
+	world_fini(&w);
+}
+
+Test(wire_connection, who_does_not_read_is_dropped, .timeout = 60)
+{
+	struct world w = {.admit = true, .options = {.queue_bytes = 1 << 20}};
+	struct fw_message message = {.kind = FW_HOST_CREATE};
+	uint8_t *source = fragi_calloc(1, 100000), *frame;
+	size_t size, queued_max = 0;
+	int r = 0;
+
+	world_init(&w);
+	uv_read_stop((uv_stream_t *)&w.raw);
+	message.create.source = source;
+	message.create.source_bytes = 100000;
+	for (int i = 0; i < 1000 && r == 0; i++) {
+		cr_assert_eq(fw_encode(&message, &frame, &size), 0);
+		r = fw_connection_send(w.accepted, frame, size);
+		if (r == 0 && fw_connection_queued(w.accepted) > queued_max)
+			queued_max = fw_connection_queued(w.accepted);
+	}
+	cr_expect_eq(r, -ENOBUFS);
+	cr_expect_leq(queued_max, (size_t)1 << 20);
+	cr_assert_eq(fw_encode(&message, &frame, &size), 0);
+	cr_expect_eq(fw_connection_send(w.accepted, frame, size), -EPIPE);
+	while (w.closed == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(w.reason, -ENOBUFS);
+	fragi_free(source);
+	world_fini(&w);
+}
+
+Test(wire_connection, the_last_words_arrive_before_the_end, .timeout = 60)
+{
+	struct world w = {.admit = true, .answer = true, .finish = true};
+	uint8_t *frame;
+	size_t size = beat(&frame);
+
+	world_init(&w);
+	for (int i = 0; i < 100; i++) /* more than is read before it ends */
+		raw_send(&w, frame, size);
+	while (!w.raw_eof)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(w.messages, 1);
+	cr_expect_gt(w.received_bytes, (size_t)4);
+	uv_close((uv_handle_t *)&w.raw, NULL);
+	while (w.closed == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(w.reason, -ECANCELED);
+	fragi_free(frame);
+	world_fini(&w);
+}
+
+Test(wire_connection, one_that_never_started_closes_too, .timeout = 60)
+{
+	struct world w = {0};
+	uv_loop_t loop;
+	struct fw_connection *c;
+
+	cr_assert_eq(uv_loop_init(&loop), 0);
+	cr_assert_eq(fw_connection_create(&loop, FW_STREAM_PIPE, &ops, &w, NULL, &c), 0);
+	cr_expect_str_eq(fw_connection_peer(c), "?");
+	fw_connection_close(c);
+	fw_connection_close(c);
+	cr_expect_eq(w.closed, 0, "it ends from the loop");
+	uv_run(&loop, UV_RUN_DEFAULT);
+	cr_expect_eq(w.closed, 1);
+	cr_expect_eq(uv_loop_close(&loop), 0);
+}
