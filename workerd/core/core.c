@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/core/state.h>
+
+#include <errno.h>
+
+#include <base/alloc.h>
+
+int wrk_core_create(const struct wrk_config *config, struct wrk_core **out_core)
+{
+	struct wrk_core *core = fragi_calloc(1, sizeof(*core));
+
+	if (core == NULL)
+		return -ENOMEM;
+	core->config = *config;
+	if (core->config.beat_ns == 0)
+		core->config.beat_ns = WRK_BEAT_NS;
+	if (core->config.dead_ns == 0)
+		core->config.dead_ns = WRK_DEAD_NS;
+	core->beat_ns = core->config.beat_ns;
+	core->dead_ns = core->config.dead_ns;
+	core->backoff_ns = WRK_BACKOFF_MIN_NS;
+	core->random = config->seed | 1;
+	core->deadline_ns = INT64_MAX;
+	core->stop_at_ns = INT64_MAX;
+	*out_core = core;
+	return 0;
+}
+
+void wrk_core_destroy(struct wrk_core *core)
+{
+	if (core == NULL)
+		return;
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
+		wrk_host_forget(&core->hosts[i]);
+	fragi_free(core);
+}
+
+/*
+ * Who did not run itself cannot tell that others were silent: after SIGSTOP, or on a machine that slept, what
+ * they said lies unread. The time by which the timer is late does not count as silence.
+ */
+static void forgive_own_sleep(struct wrk_core *core, int64_t now_ns)
+{
+	int64_t late_ns = core->deadline_ns == INT64_MAX ? 0 : now_ns - core->deadline_ns;
+
+	if (late_ns <= core->beat_ns)
+		return;
+	core->heard_ns += late_ns;
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
+		if (core->hosts[i].state != WRK_HOST_NONE)
+			core->hosts[i].heard_ns += late_ns;
+}
+
+static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+{
+	core->stops++;
+	if (core->host_count == 0) {
+		wrk_session_end(core, 0, actions);
+		return;
+	}
+	if (core->stops == 1) {
+		wrk_say(actions, FRAGI_LOG_INFO, "told to end: stops %u host%s", core->host_count,
+			core->host_count == 1 ? "" : "s");
+		wrk_host_stop_all(core, now_ns, actions);
+	} else {
+		wrk_host_kill_all(core, "its workerd was told to end", actions);
+	}
+	core->stop_at_ns = now_ns + 2 * WRK_KILL_NS; /* a process that even SIGKILL does not end at once */
+}
+
+static void core_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+{
+	bool beat = now_ns >= core->beat_at_ns;
+
+	wrk_session_timer(core, now_ns, actions);
+	if (beat) {
+		core->beat_at_ns = now_ns + core->beat_ns;
+		wrk_session_send(core, wrk_message(actions, FW_BEAT, NULL), actions);
+	}
+	wrk_host_timer(core, now_ns, beat, actions);
+	if (now_ns >= core->stop_at_ns)
+		wrk_session_end(core, 0, actions);
+}
+
+static int64_t core_deadline(const struct wrk_core *core)
+{
+	int64_t deadline = wrk_host_deadline_ns(core);
+
+	if (core->session == WRK_SESSION_ENDED)
+		return INT64_MAX;
+	if ((core->session == WRK_SESSION_ATTACHED || core->host_count > 0) && core->beat_at_ns < deadline)
+		deadline = core->beat_at_ns;
+	if ((core->session == WRK_SESSION_CONNECTING || core->session == WRK_SESSION_BACKOFF) &&
+	    core->wait_until_ns < deadline)
+		deadline = core->wait_until_ns;
+	if ((core->session == WRK_SESSION_HELLO_SENT || core->session == WRK_SESSION_ATTACHED) &&
+	    core->heard_ns + core->dead_ns < deadline)
+		deadline = core->heard_ns + core->dead_ns;
+	return core->stop_at_ns < deadline ? core->stop_at_ns : deadline;
+}
+
+int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
+		  struct wrk_actions *actions)
+{
+	forgive_own_sleep(core, now_ns);
+	switch (event->kind) {
+	case WRK_START:
+	case WRK_CONNECTED:
+	case WRK_CONNECT_FAILED:
+	case WRK_DRIVER_MESSAGE:
+	case WRK_DRIVER_LOST:
+		wrk_session_event(core, event, now_ns, actions);
+		break;
+	case WRK_HOST_SPAWNED:
+	case WRK_HOST_FAILED:
+	case WRK_HOST_MESSAGE:
+	case WRK_HOST_LINK_LOST:
+	case WRK_HOST_SAMPLED:
+	case WRK_HOST_EXITED:
+		wrk_host_event(core, event, now_ns, actions);
+		break;
+	case WRK_TIMER:
+		if (core->session != WRK_SESSION_ENDED)
+			core_timer(core, now_ns, actions);
+		break;
+	case WRK_STOP:
+		core_stop(core, now_ns, actions);
+		break;
+	}
+	core->deadline_ns = core_deadline(core);
+	return actions->out_of_memory ? -ENOMEM : 0;
+}
+
+int64_t wrk_core_deadline_ns(const struct wrk_core *core)
+{
+	return core->deadline_ns;
+}
+
+enum wrk_session wrk_core_session(const struct wrk_core *core)
+{
+	return core->session;
+}
+
+enum wrk_host_state wrk_core_host_state(const struct wrk_core *core, uint32_t host)
+{
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
+		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].id == host)
+			return core->hosts[i].state;
+	return WRK_HOST_NONE;
+}
+
+uint32_t wrk_core_host_count(const struct wrk_core *core)
+{
+	return core->host_count;
+}
+
+uint32_t wrk_core_illegal_moves(const struct wrk_core *core)
+{
+	return core->illegal_moves;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_CORE_H
+#define WRK_CORE_H
+
+#include <base/arena.h>
+#include <base/log.h>
+#include <wire/message.h>
+
+/*
+ * What workerd decides, without I/O: the session with the driver and the hosts. wrk_core_step takes one event
+ * and the time, and returns actions; the shell turns libuv's callbacks into events and performs the actions
+ * in order. No system call, no clock, no randomness: a simulator is another shell.
+ *
+ * The happy path: START, CONNECTED (HELLO is sent), WELCOME, HOST_CREATE (SPAWN), the frames between driver
+ * and host relayed by (run, host, epoch), HOST_STOP, HOST_EXITED (final HOST_STATS, HOST_EXIT). When the
+ * driver is lost, silent or broken, all hosts are killed at once, since an application whose driver keeps no
+ * state ends with it; then the driver is tried again for ever. A host that is silent is killed and reported.
+ * Silence is judged only while this process was awake itself.
+ */
+enum wrk_session {
+	WRK_SESSION_DISCONNECTED,
+	WRK_SESSION_CONNECTING,
+	WRK_SESSION_HELLO_SENT,
+	WRK_SESSION_ATTACHED,
+	WRK_SESSION_BACKOFF,
+	WRK_SESSION_ENDED,
+	WRK_SESSIONS
+};
+enum wrk_host_state {
+	WRK_HOST_NONE,
+	WRK_HOST_SPAWNING,
+	WRK_HOST_UP,
+	WRK_HOST_STOPPING, /* told to end by itself */
+	WRK_HOST_KILLED,   /* SIGKILL is sent, the exit is not seen yet */
+	WRK_HOST_GONE,
+	WRK_HOST_STATES
+};
+
+#define WRK_HOSTS_MAX 256
+#define WRK_BEAT_NS 250000000ll
+#define WRK_DEAD_NS 3000000000ll
+#define WRK_BACKOFF_MIN_NS 100000000ll
+#define WRK_BACKOFF_MAX_NS 5000000000ll
+#define WRK_CONNECT_NS 5000000000ll /* longest attempt */
+#define WRK_KILL_NS 1000000000ll    /* from SIGTERM to SIGKILL */
+
+struct wrk_config { /* texts are borrowed for the life of the core */
+	const char *name;
+	const char **fragments; /* --fragments; none: whatever fits */
+	uint32_t fragment_count;
+	const char *driver;         /* its address, for people */
+	const char *worker_address; /* empty: the local address of the control connection */
+	const char *node, *version;
+	uint32_t cores;
+	uint64_t memory_bytes;
+	bool once;
+	int64_t beat_ns, dead_ns; /* until WELCOME says; 0: the defaults above */
+	uint64_t seed;            /* of the jitter */
+};
+
+enum wrk_event_kind {
+	WRK_START,
+	WRK_CONNECTED,      /* link, text: the local address */
+	WRK_CONNECT_FAILED, /* link, text: why */
+	WRK_DRIVER_MESSAGE, /* link, message */
+	WRK_DRIVER_LOST,    /* link, text: why; the connection is closed already */
+	WRK_HOST_SPAWNED,   /* host, pid */
+	WRK_HOST_FAILED,    /* host, text: why it could not be spawned */
+	WRK_HOST_MESSAGE,   /* host, message */
+	WRK_HOST_LINK_LOST, /* host, text: end of file or a broken frame on its socket */
+	WRK_HOST_SAMPLED,   /* host, stats */
+	WRK_HOST_EXITED,    /* host, exited; after all its messages */
+	WRK_TIMER,          /* the deadline has come */
+	WRK_STOP,           /* SIGTERM, SIGINT; the second one: at once */
+};
+struct wrk_exited {
+	int status, signal;                /* exit status, or signal that ended it (0: none) */
+	const char *core_file;             /* sentence part about the core file; NULL: none was written */
+	const struct fw_host_stats *stats; /* the page read a last time; NULL: there was none */
+	const char **lines;
+	uint32_t line_count;
+};
+struct wrk_event {
+	enum wrk_event_kind kind;
+	uint64_t link; /* of the driver's connection; others than the present one's are ignored */
+	uint32_t host; /* id of the core */
+	int pid;
+	const char *text;
+	const struct fw_message *message; /* borrowed, may be relayed by the actions of this step */
+	const struct fw_host_stats *stats;
+	const struct wrk_exited *exited;
+};
+
+enum wrk_action_kind {
+	WRK_DO_CONNECT,     /* link: answers CONNECTED or CONNECT_FAILED */
+	WRK_DO_DISCONNECT,  /* link: what was sent before leaves first; no event follows */
+	WRK_DO_SEND_DRIVER, /* link, message */
+	WRK_DO_SPAWN,       /* host, message (HOST_CREATE): answers HOST_SPAWNED or HOST_FAILED */
+	WRK_DO_SEND_HOST,   /* host, message */
+	WRK_DO_SIGNAL_HOST, /* host, signal */
+	WRK_DO_SAMPLE_HOST, /* host: answers HOST_SAMPLED if there is a page */
+	WRK_DO_LOG,         /* level, text */
+	WRK_DO_EXIT,        /* exit_code; the last action ever */
+};
+struct wrk_action {
+	enum wrk_action_kind kind;
+	uint64_t link;
+	uint32_t host;
+	int signal, exit_code;
+	const struct fw_message *message; /* seq is 0: the connection counts */
+	enum fragi_log_level level;
+	const char *text;
+};
+struct wrk_actions { /* zeroed: empty */
+	struct wrk_action *items;
+	size_t count, capacity;
+	struct fragi_arena arena; /* what the items point to, but for relayed messages */
+	bool out_of_memory;
+	struct wrk_action nowhere; /* takes what found no memory; never performed */
+};
+void wrk_actions_reset(struct wrk_actions *actions);
+void wrk_actions_fini(struct wrk_actions *actions);
+
+struct wrk_core;
+int wrk_core_create(const struct wrk_config *config, struct wrk_core **out_core); /* 0 or -ENOMEM */
+void wrk_core_destroy(struct wrk_core *core);                                     /* NULL is accepted */
+/*
+ * Appends to actions, which the caller has reset. They are valid until the event or actions are given up.
+ * Returns 0 or -ENOMEM, after which the core must not be used on.
+ */
+int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
+		  struct wrk_actions *actions);
+/* When WRK_TIMER is due; INT64_MAX: never. */
+int64_t wrk_core_deadline_ns(const struct wrk_core *core);
+
+/* For shells and tests. */
+enum wrk_session wrk_core_session(const struct wrk_core *core);
+enum wrk_host_state wrk_core_host_state(const struct wrk_core *core, uint32_t host); /* WRK_HOST_NONE: gone */
+uint32_t wrk_core_host_count(const struct wrk_core *core);
+uint32_t wrk_core_illegal_moves(const struct wrk_core *core); /* 0 unless there is a bug */
+
+#endif

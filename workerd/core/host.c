@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/core/state.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+#define BIT(state) (1u << (state))
+
+static const char *const host_names[WRK_HOST_STATES] = {
+	[WRK_HOST_NONE] = "none",         [WRK_HOST_SPAWNING] = "spawning", [WRK_HOST_UP] = "up",
+	[WRK_HOST_STOPPING] = "stopping", [WRK_HOST_KILLED] = "killed",     [WRK_HOST_GONE] = "gone",
+};
+
+static const uint32_t host_moves[WRK_HOST_STATES] = {
+	[WRK_HOST_NONE] = BIT(WRK_HOST_SPAWNING),
+	[WRK_HOST_SPAWNING] = BIT(WRK_HOST_UP) | BIT(WRK_HOST_KILLED) | BIT(WRK_HOST_GONE),
+	[WRK_HOST_UP] = BIT(WRK_HOST_STOPPING) | BIT(WRK_HOST_KILLED) | BIT(WRK_HOST_GONE),
+	[WRK_HOST_STOPPING] = BIT(WRK_HOST_KILLED) | BIT(WRK_HOST_GONE),
+	[WRK_HOST_KILLED] = BIT(WRK_HOST_GONE),
+	[WRK_HOST_GONE] = 0,
+};
+
+static void host_move(struct wrk_core *core, struct wrk_host *host, enum wrk_host_state to,
+		      struct wrk_actions *actions)
+{
+	bool legal = (host_moves[host->state] & BIT(to)) != 0;
+
+	wrk_say(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
+		"host %u of run %llu, epoch %llu, pid %d: %s -> %s%s", host->number,
+		(unsigned long long)host->run, (unsigned long long)host->epoch, host->pid,
+		host_names[host->state], host_names[to],
+		legal ? "" : ": this move is not in the table; please report it");
+	core->illegal_moves += legal ? 0 : 1;
+	host->state = to;
+}
+
+void wrk_host_forget(struct wrk_host *host)
+{
+	for (uint32_t i = 0; i < host->name_count; i++)
+		fragi_free(host->names[i]);
+	fragi_free(host->names);
+	fragi_free(host->application);
+	memset(host, 0, sizeof(*host));
+}
+
+static struct wrk_host *host_by_id(struct wrk_core *core, uint32_t id)
+{
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
+		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].id == id)
+			return &core->hosts[i];
+	return NULL;
+}
+
+/* The newest host of that number in the present session. */
+static struct wrk_host *host_by_number(struct wrk_core *core, uint64_t run, uint32_t number)
+{
+	struct wrk_host *found = NULL;
+
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++) {
+		struct wrk_host *host = &core->hosts[i];
+
+		if (host->state != WRK_HOST_NONE && host->link == core->link && host->run == run &&
+		    host->number == number && (found == NULL || host->epoch > found->epoch))
+			found = host;
+	}
+	return found;
+}
+
+static void host_signal(const struct wrk_host *host, int number, struct wrk_actions *actions)
+{
+	struct wrk_action *action = wrk_act(actions, WRK_DO_SIGNAL_HOST);
+
+	action->host = host->id;
+	action->signal = number;
+}
+
+/* why: for the sentence about its end; empty when somebody asked for it. */
+static void host_kill(struct wrk_core *core, struct wrk_host *host, const char *why,
+		      struct wrk_actions *actions)
+{
+	if (host->state == WRK_HOST_KILLED || host->state == WRK_HOST_GONE)
+		return;
+	if (host->why[0] == '\0')
+		snprintf(host->why, sizeof(host->why), "%s", why);
+	host->kill_at_ns = INT64_MAX;
+	host_move(core, host, WRK_HOST_KILLED, actions);
+	host_signal(host, SIGKILL, actions);
+}
+
+void wrk_host_kill_all(struct wrk_core *core, const char *why, struct wrk_actions *actions)
+{
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
+		if (core->hosts[i].state != WRK_HOST_NONE)
+			host_kill(core, &core->hosts[i], why, actions);
+}
+
+void wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+{
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++) {
+		struct wrk_host *host = &core->hosts[i];
+
+		if (host->state != WRK_HOST_SPAWNING && host->state != WRK_HOST_UP &&
+		    host->state != WRK_HOST_STOPPING)
+			continue;
+		if (host->state == WRK_HOST_SPAWNING) {
+			host_kill(core, host, "its workerd was told to end", actions);
+			continue;
+		}
+		if (!host->told)
+			snprintf(host->why, sizeof(host->why), "its workerd was told to end");
+		if (host->state == WRK_HOST_UP)
+			host_move(core, host, WRK_HOST_STOPPING, actions);
+		host->kill_at_ns = now_ns + WRK_KILL_NS;
+		host_signal(host, SIGTERM, actions);
+	}
+}
+
+/* A host that never came to be is reported with its exit alone. */
+static void report_exit(struct wrk_core *core, const struct fw_message *as, int exit_code, int number,
+			const char *sentence, const char **lines, uint32_t line_count,
+			struct wrk_actions *actions)
+{
+	struct fw_message *message = wrk_message(actions, FW_HOST_EXIT, NULL);
+
+	if (message == NULL)
+		return;
+	message->run = as->run;
+	message->host = as->host;
+	message->epoch = as->epoch;
+	message->exit.exit_code = exit_code;
+	message->exit.signal = number;
+	message->exit.sentence = sentence;
+	message->exit.lines = lines;
+	message->exit.line_count = line_count;
+	wrk_session_send(core, message, actions);
+}
+
+static bool epoch_is_stale(struct wrk_core *core, const struct fw_message *message)
+{
+	const struct wrk_host *host = host_by_number(core, message->run, message->host);
+
+	if (host != NULL && host->epoch >= message->epoch)
+		return true;
+	for (uint32_t i = 0; i < WRK_PAST_MAX; i++)
+		if (core->past[i].number == message->host && core->past[i].run == message->run &&
+		    core->past[i].epoch >= message->epoch)
+			return true;
+	return false;
+}
+
+void wrk_host_create(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
+		     struct wrk_actions *actions)
+{
+	struct wrk_host *host = NULL, *old = host_by_number(core, message->run, message->host);
+	const char *refusal = NULL;
+	struct wrk_action *action;
+
+	if (epoch_is_stale(core, message)) {
+		wrk_say(actions, FRAGI_LOG_WARN,
+			"refused HOST_CREATE of host %u of run %llu: epoch %llu is old", message->host,
+			(unsigned long long)message->run, (unsigned long long)message->epoch);
+		return;
+	}
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX && host == NULL; i++)
+		if (core->hosts[i].state == WRK_HOST_NONE)
+			host = &core->hosts[i];
+	if (core->stops > 0)
+		refusal = wrk_text(actions, "worker %s has been told to end", core->config.name);
+	else if (core->config.once && core->served && core->served_run != message->run)
+		refusal = wrk_text(actions, "worker %s serves one application and ends (--once)",
+				   core->config.name);
+	else if (host == NULL)
+		refusal = wrk_text(actions,
+				   "worker %s runs %d hosts already, its most; give it fewer fragments",
+				   core->config.name, WRK_HOSTS_MAX);
+	if (refusal != NULL) {
+		report_exit(core, message, 3, 0, refusal, NULL, 0, actions);
+		return;
+	}
+	if (old != NULL)
+		host_kill(core, old, "a newer epoch of it was started", actions);
+	*host = (struct wrk_host){.id = ++core->last_id,
+				  .run = message->run,
+				  .number = message->host,
+				  .epoch = message->epoch,
+				  .link = core->link,
+				  .heard_ns = now_ns,
+				  .kill_at_ns = INT64_MAX};
+	host->application = fragi_strdup(message->create.application);
+	if (host->application == NULL)
+		actions->out_of_memory = true;
+	core->host_count++;
+	core->served = true;
+	core->served_run = message->run;
+	host_move(core, host, WRK_HOST_SPAWNING, actions);
+	action = wrk_act(actions, WRK_DO_SPAWN);
+	action->host = host->id;
+	action->message = message;
+}
+
+static void send_host(const struct wrk_host *host, const struct fw_message *message,
+		      struct wrk_actions *actions)
+{
+	struct wrk_action *action;
+
+	if (message == NULL)
+		return;
+	action = wrk_act(actions, WRK_DO_SEND_HOST);
+	action->host = host->id;
+	action->message = message;
+}
+
+static void take_result(struct wrk_core *core, int exit_code)
+{
+	if (core->result == 0 && exit_code > 0 && exit_code <= 255)
+		core->result = exit_code;
+}
+
+void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
+		    struct wrk_actions *actions)
+{
+	struct wrk_host *host = host_by_number(core, message->run, message->host);
+
+	(void)now_ns;
+	if (host == NULL ||
+	    host->epoch != message->epoch) { /* it may just have ended: no fault of the driver */
+		wrk_say(actions, FRAGI_LOG_DEBUG, "ignored %s for host %u of run %llu, epoch %llu: not here",
+			fw_kind_name(message->kind), message->host, (unsigned long long)message->run,
+			(unsigned long long)message->epoch);
+		return;
+	}
+	if (message->kind == FW_HOST_STOP || message->kind == FW_HOST_KILL) {
+		take_result(core, message->stop.exit_code);
+		host->told = true;
+	}
+	if (message->kind == FW_HOST_KILL) {
+		host_kill(core, host, "", actions);
+		return;
+	}
+	if (host->state != WRK_HOST_UP && host->state != WRK_HOST_STOPPING)
+		return;
+	if (message->kind == FW_HOST_STOP && host->state == WRK_HOST_UP)
+		host_move(core, host, WRK_HOST_STOPPING, actions);
+	send_host(host, message, actions);
+}
+
+static void take_names(struct wrk_host *host, const struct fw_host_prepared *prepared,
+		       struct wrk_actions *actions)
+{
+	uint32_t count = 0;
+
+	if (host->names != NULL)
+		return;
+	for (uint32_t i = 0; i < prepared->fragment_count; i++)
+		count += prepared->fragments[i].op_count;
+	host->names = fragi_calloc(count == 0 ? 1 : count, sizeof(*host->names));
+	if (host->names == NULL) {
+		actions->out_of_memory = true;
+		return;
+	}
+	for (uint32_t i = 0; i < prepared->fragment_count; i++) {
+		for (uint32_t k = 0; k < prepared->fragments[i].op_count; k++) {
+			char name[2 * FRAG_NAME_MAX + 2];
+
+			snprintf(name, sizeof(name), "%.63s.%.63s", prepared->fragments[i].name,
+				 prepared->fragments[i].ops[k].name);
+			host->names[host->name_count] = fragi_strdup(name);
+			if (host->names[host->name_count] == NULL) {
+				actions->out_of_memory = true;
+				return;
+			}
+			host->name_count++;
+		}
+	}
+}
+
+static void host_frame(struct wrk_core *core, struct wrk_host *host, const struct fw_message *message,
+		       int64_t now_ns, struct wrk_actions *actions)
+{
+	bool ours =
+		message->run == host->run && message->host == host->number && message->epoch == host->epoch;
+
+	host->heard_ns = now_ns;
+	if (message->kind == FW_BEAT)
+		return;
+	if (!ours || (message->kind != FW_HOST_PREPARED && message->kind != FW_HOST_WIRED &&
+		      message->kind != FW_HOST_STARTED && message->kind != FW_HOST_EVENT)) {
+		wrk_say(actions, FRAGI_LOG_ERROR, "%s: fraghost %d sent %s that it may not send",
+			host->application, host->pid, fw_kind_name(message->kind));
+		host_kill(core, host, "it sent a frame that a host may not send", actions);
+		return;
+	}
+	if (message->kind == FW_HOST_PREPARED) {
+		take_names(host, &message->prepared, actions);
+		host->failed = host->failed || !message->prepared.ok;
+		take_result(core, message->prepared.ok ? 0 : message->prepared.exit_code);
+	} else if (message->kind == FW_HOST_EVENT) {
+		if (message->event.state == FW_HOST_FAILED) {
+			host->failed = true;
+			take_result(core, message->event.exit_code);
+		}
+	} else {
+		host->failed = host->failed || !message->result.ok;
+		take_result(core, message->result.ok ? 0 : message->result.exit_code);
+	}
+	if (host->link == core->link)
+		wrk_session_send(core, message, actions);
+}
+
+static void report_stats(struct wrk_core *core, const struct wrk_host *host,
+			 const struct fw_host_stats *stats, bool final, struct wrk_actions *actions)
+{
+	struct fw_message *message;
+
+	if (host->link != core->link)
+		return;
+	message = wrk_message(actions, FW_HOST_STATS, host);
+	if (message == NULL)
+		return;
+	message->stats = *stats;
+	message->stats.final = final;
+	wrk_session_send(core, message, actions);
+}
+
+static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_actions *actions)
+{
+	host_move(core, host, WRK_HOST_GONE, actions);
+	core->past[core->past_next] =
+		(struct wrk_past){.run = host->run, .epoch = host->epoch, .number = host->number};
+	core->past_next = (core->past_next + 1) % WRK_PAST_MAX;
+	wrk_host_forget(host);
+	core->host_count--;
+	if (core->host_count > 0)
+		return;
+	if (core->stops > 0)
+		wrk_session_end(core, 0, actions);
+	else if (core->config.once)
+		wrk_session_end(core, core->result, actions);
+}
+
+static void host_exited(struct wrk_core *core, struct wrk_host *host, const struct wrk_exited *exited,
+			struct wrk_actions *actions)
+{
+	const char *sentence = wrk_exit_sentence(host, exited, actions);
+	struct fw_message as = {.run = host->run, .host = host->number, .epoch = host->epoch};
+
+	if (*sentence != '\0') {
+		wrk_say(actions, host->told ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, "%s: %s", host->application,
+			sentence);
+		if (core->stops == 0)
+			take_result(core, 1);
+	}
+	if (exited->stats != NULL)
+		report_stats(core, host, exited->stats, true, actions);
+	if (host->link == core->link)
+		report_exit(core, &as, exited->signal != 0 ? 128 + exited->signal : exited->status,
+			    exited->signal, sentence, exited->lines, exited->line_count, actions);
+	host_gone(core, host, actions);
+}
+
+void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
+		    struct wrk_actions *actions)
+{
+	struct wrk_host *host = host_by_id(core, event->host);
+	struct fw_message as;
+
+	if (host == NULL)
+		return;
+	switch (event->kind) {
+	case WRK_HOST_SPAWNED:
+		host->pid = event->pid;
+		host->heard_ns = now_ns;
+		if (host->state == WRK_HOST_SPAWNING)
+			host_move(core, host, WRK_HOST_UP, actions);
+		else /* killed before it was there */
+			host_signal(host, SIGKILL, actions);
+		break;
+	case WRK_HOST_FAILED:
+		as = (struct fw_message){.run = host->run, .host = host->number, .epoch = host->epoch};
+		wrk_say(actions, FRAGI_LOG_ERROR, "%s: %s", host->application, event->text);
+		take_result(core, 3);
+		if (host->link == core->link)
+			report_exit(core, &as, 3, 0, event->text, NULL, 0, actions);
+		host_gone(core, host, actions);
+		break;
+	case WRK_HOST_MESSAGE:
+		if (host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING)
+			host_frame(core, host, event->message, now_ns, actions);
+		break;
+	case WRK_HOST_LINK_LOST: /* its exit follows, unless it closed the socket itself */
+		if (host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING) {
+			if (!host->told && host->why[0] == '\0')
+				snprintf(host->why, sizeof(host->why), "%s", event->text);
+			if (host->kill_at_ns > now_ns + core->beat_ns)
+				host->kill_at_ns = now_ns + core->beat_ns;
+		}
+		break;
+	case WRK_HOST_SAMPLED:
+		report_stats(core, host, event->stats, false, actions);
+		break;
+	case WRK_HOST_EXITED:
+		host_exited(core, host, event->exited, actions);
+		break;
+	default:
+		break;
+	}
+}
+
+void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk_actions *actions)
+{
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++) {
+		struct wrk_host *host = &core->hosts[i];
+
+		if (host->state == WRK_HOST_NONE || host->state == WRK_HOST_KILLED)
+			continue;
+		if (now_ns >= host->kill_at_ns) {
+			host_kill(core, host, "", actions);
+			continue;
+		}
+		if (now_ns - host->heard_ns >= core->dead_ns) {
+			char why[128];
+
+			snprintf(why, sizeof(why), "its control thread was not heard for %.1f s",
+				 (double)core->dead_ns * 1e-9);
+			host_kill(core, host, why, actions);
+			continue;
+		}
+		if (beat && host->state != WRK_HOST_SPAWNING) {
+			send_host(host, wrk_message(actions, FW_BEAT, NULL), actions);
+			if (host->link == core->link && core->session == WRK_SESSION_ATTACHED)
+				wrk_act(actions, WRK_DO_SAMPLE_HOST)->host = host->id;
+		}
+	}
+}
+
+int64_t wrk_host_deadline_ns(const struct wrk_core *core)
+{
+	int64_t deadline = INT64_MAX;
+
+	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++) {
+		const struct wrk_host *host = &core->hosts[i];
+
+		if (host->state == WRK_HOST_NONE || host->state == WRK_HOST_KILLED)
+			continue;
+		if (host->kill_at_ns < deadline)
+			deadline = host->kill_at_ns;
+		if (host->heard_ns + core->dead_ns < deadline)
+			deadline = host->heard_ns + core->dead_ns;
+	}
+	return deadline;
+}

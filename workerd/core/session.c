@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/core/state.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define BIT(state) (1u << (state))
+
+static const char *const session_names[WRK_SESSIONS] = {
+	[WRK_SESSION_DISCONNECTED] = "disconnected", [WRK_SESSION_CONNECTING] = "connecting",
+	[WRK_SESSION_HELLO_SENT] = "hello sent",     [WRK_SESSION_ATTACHED] = "attached",
+	[WRK_SESSION_BACKOFF] = "backoff",           [WRK_SESSION_ENDED] = "ended",
+};
+
+static const uint32_t session_moves[WRK_SESSIONS] = {
+	[WRK_SESSION_DISCONNECTED] = BIT(WRK_SESSION_CONNECTING) | BIT(WRK_SESSION_ENDED),
+	[WRK_SESSION_CONNECTING] =
+		BIT(WRK_SESSION_HELLO_SENT) | BIT(WRK_SESSION_BACKOFF) | BIT(WRK_SESSION_ENDED),
+	[WRK_SESSION_HELLO_SENT] =
+		BIT(WRK_SESSION_ATTACHED) | BIT(WRK_SESSION_BACKOFF) | BIT(WRK_SESSION_ENDED),
+	[WRK_SESSION_ATTACHED] = BIT(WRK_SESSION_BACKOFF) | BIT(WRK_SESSION_ENDED),
+	[WRK_SESSION_BACKOFF] = BIT(WRK_SESSION_CONNECTING) | BIT(WRK_SESSION_ENDED),
+	[WRK_SESSION_ENDED] = 0,
+};
+
+static void session_move(struct wrk_core *core, enum wrk_session to, struct wrk_actions *actions)
+{
+	bool legal = (session_moves[core->session] & BIT(to)) != 0;
+
+	wrk_say(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, "session, link %llu: %s -> %s%s",
+		(unsigned long long)core->link, session_names[core->session], session_names[to],
+		legal ? "" : ": this move is not in the table; please report it");
+	core->illegal_moves += legal ? 0 : 1;
+	core->session = to;
+}
+
+static void session_connect(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+{
+	core->link++;
+	session_move(core, WRK_SESSION_CONNECTING, actions);
+	core->wait_until_ns = now_ns + WRK_CONNECT_NS;
+	wrk_act(actions, WRK_DO_CONNECT)->link = core->link;
+}
+
+static uint64_t next_random(struct wrk_core *core)
+{
+	core->random ^= core->random << 13;
+	core->random ^= core->random >> 7;
+	core->random ^= core->random << 17;
+	return core->random;
+}
+
+/* The connection is gone: waits, longer each time, with jitter so that many workers do not come at once. */
+static void session_back_off(struct wrk_core *core, const char *why, int64_t now_ns,
+			     struct wrk_actions *actions)
+{
+	int64_t delay =
+		core->backoff_ns / 2 + (int64_t)(next_random(core) % (uint64_t)(core->backoff_ns / 2));
+
+	session_move(core, WRK_SESSION_BACKOFF, actions);
+	core->wait_until_ns = now_ns + delay;
+	core->backoff_ns *= 2;
+	if (core->backoff_ns > WRK_BACKOFF_MAX_NS)
+		core->backoff_ns = WRK_BACKOFF_MAX_NS;
+	if (!core->waiting_told)
+		wrk_say(actions, FRAGI_LOG_INFO, "waits for the driver at %s: %s", core->config.driver, why);
+	core->waiting_told = true;
+}
+
+void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions)
+{
+	if (core->session == WRK_SESSION_ENDED)
+		return;
+	if (core->session != WRK_SESSION_DISCONNECTED && core->session != WRK_SESSION_BACKOFF)
+		wrk_act(actions, WRK_DO_DISCONNECT)->link = core->link;
+	session_move(core, WRK_SESSION_ENDED, actions);
+	wrk_act(actions, WRK_DO_EXIT)->exit_code = exit_code;
+}
+
+/* closed: the shell has closed the connection itself. */
+static void session_drop(struct wrk_core *core, bool closed, const char *why, int64_t now_ns,
+			 struct wrk_actions *actions)
+{
+	bool attached = core->session == WRK_SESSION_ATTACHED;
+
+	if (!closed)
+		wrk_act(actions, WRK_DO_DISCONNECT)->link = core->link;
+	if (attached && core->host_count > 0) {
+		wrk_say(actions, FRAGI_LOG_WARN, "lost the driver at %s: %s; its applications end here",
+			core->config.driver, why);
+		wrk_host_kill_all(core, "its driver was lost", actions);
+	}
+	session_back_off(core, why, now_ns, actions);
+	if (attached && core->config.once && core->served) {
+		core->result = 3;
+		if (core->host_count == 0)
+			wrk_session_end(core, core->result, actions);
+	}
+}
+
+void wrk_session_lost(struct wrk_core *core, const char *why, int64_t now_ns, struct wrk_actions *actions)
+{
+	session_drop(core, false, why, now_ns, actions);
+}
+
+void wrk_session_send(struct wrk_core *core, const struct fw_message *message, struct wrk_actions *actions)
+{
+	struct wrk_action *action;
+
+	if (message == NULL || core->session != WRK_SESSION_ATTACHED)
+		return;
+	action = wrk_act(actions, WRK_DO_SEND_DRIVER);
+	action->link = core->link;
+	action->message = message;
+}
+
+static void session_hello(struct wrk_core *core, const char *local, int64_t now_ns,
+			  struct wrk_actions *actions)
+{
+	const struct wrk_config *config = &core->config;
+	struct fw_message *message = wrk_message(actions, FW_HELLO, NULL);
+	struct wrk_action *action;
+
+	snprintf(core->address, sizeof(core->address), "%s",
+		 *config->worker_address != '\0' ? config->worker_address : local);
+	session_move(core, WRK_SESSION_HELLO_SENT, actions);
+	core->heard_ns = now_ns;
+	core->dead_ns = config->dead_ns;
+	if (message == NULL)
+		return;
+	message->hello = (struct fw_hello){
+		.major = FW_PROTOCOL_MAJOR,
+		.minor = FW_PROTOCOL_MINOR,
+		.role = FW_ROLE_WORKER,
+		.name = config->name,
+		.session = core->session_id,
+		.fragments = config->fragments,
+		.fragment_count = config->fragment_count,
+		.worker_address = core->address,
+		.node = config->node,
+		.version = config->version,
+		.cores = config->cores,
+		.memory_bytes = config->memory_bytes,
+	};
+	action = wrk_act(actions, WRK_DO_SEND_DRIVER);
+	action->link = core->link;
+	action->message = message;
+}
+
+static int64_t within(int64_t value, int64_t least, int64_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+static void session_welcome(struct wrk_core *core, const struct fw_welcome *welcome, int64_t now_ns,
+			    struct wrk_actions *actions)
+{
+	session_move(core, WRK_SESSION_ATTACHED, actions);
+	core->session_id = welcome->session;
+	core->beat_ns = within(welcome->beat_ns, 10000000, 60000000000);
+	core->dead_ns = within(welcome->dead_ns, 2 * core->beat_ns, 600000000000);
+	core->backoff_ns = WRK_BACKOFF_MIN_NS;
+	core->beat_at_ns = now_ns;
+	wrk_say(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
+		core->waiting_told ? "back at" : "attached to", core->config.driver, welcome->name);
+	core->waiting_told = false;
+}
+
+static void session_refused(struct wrk_core *core, const struct fw_refused *refused,
+			    struct wrk_actions *actions)
+{
+	wrk_say(actions, FRAGI_LOG_ERROR, "the driver at %s refused this worker: %s", core->config.driver,
+		refused->sentence);
+	wrk_session_end(core, refused->exit_code > 0 && refused->exit_code <= 5 ? refused->exit_code : 5,
+			actions);
+}
+
+static void session_frame(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
+			  struct wrk_actions *actions)
+{
+	core->heard_ns = now_ns;
+	if (core->session == WRK_SESSION_HELLO_SENT) {
+		if (message->kind == FW_WELCOME)
+			session_welcome(core, &message->welcome, now_ns, actions);
+		else if (message->kind == FW_REFUSED)
+			session_refused(core, &message->refused, actions);
+		else
+			session_drop(core, false, "it did not answer HELLO with WELCOME", now_ns, actions);
+		return;
+	}
+	switch (message->kind) {
+	case FW_BEAT:
+		break;
+	case FW_REFUSED: /* it judged this worker dead meanwhile */
+		session_drop(core, false,
+			     wrk_text(actions, "it ended the session: %s", message->refused.sentence), now_ns,
+			     actions);
+		break;
+	case FW_HOST_CREATE:
+		wrk_host_create(core, message, now_ns, actions);
+		break;
+	case FW_HOST_WIRE:
+	case FW_HOST_START:
+	case FW_HOST_STOP:
+	case FW_HOST_KILL:
+		wrk_host_order(core, message, now_ns, actions);
+		break;
+	default:
+		session_drop(core, false,
+			     wrk_text(actions, "it sent %s, which is not for a worker",
+				      fw_kind_name(message->kind)),
+			     now_ns, actions);
+	}
+}
+
+void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
+		       struct wrk_actions *actions)
+{
+	if (event->kind == WRK_START) {
+		if (core->session == WRK_SESSION_DISCONNECTED)
+			session_connect(core, now_ns, actions);
+		return;
+	}
+	if (event->link != core->link || core->session == WRK_SESSION_ENDED ||
+	    core->session == WRK_SESSION_BACKOFF || core->session == WRK_SESSION_DISCONNECTED)
+		return; /* of a connection that was given up */
+	switch (event->kind) {
+	case WRK_CONNECTED:
+		if (core->session == WRK_SESSION_CONNECTING)
+			session_hello(core, event->text, now_ns, actions);
+		break;
+	case WRK_CONNECT_FAILED:
+	case WRK_DRIVER_LOST:
+		session_drop(core, true, event->text, now_ns, actions);
+		break;
+	case WRK_DRIVER_MESSAGE:
+		if (core->session != WRK_SESSION_CONNECTING)
+			session_frame(core, event->message, now_ns, actions);
+		break;
+	default:
+		break;
+	}
+}
+
+void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+{
+	switch (core->session) {
+	case WRK_SESSION_CONNECTING:
+		if (now_ns >= core->wait_until_ns)
+			session_drop(core, false, "it does not answer", now_ns, actions);
+		break;
+	case WRK_SESSION_HELLO_SENT:
+	case WRK_SESSION_ATTACHED:
+		if (now_ns - core->heard_ns >= core->dead_ns)
+			session_drop(core, false,
+				     wrk_text(actions, "it was not heard for %.1f s",
+					      (double)core->dead_ns * 1e-9),
+				     now_ns, actions);
+		break;
+	case WRK_SESSION_BACKOFF:
+		if (now_ns >= core->wait_until_ns)
+			session_connect(core, now_ns, actions);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_STATE_H
+#define WRK_STATE_H
+
+#include <workerd/core/core.h>
+
+/* The core's own structs, for the files of this folder. */
+struct wrk_host {
+	uint32_t id;
+	uint64_t run, epoch;
+	uint32_t number; /* in the run */
+	uint64_t link;   /* of the session that made it: only that one hears of it */
+	enum wrk_host_state state;
+	int pid;
+	int64_t heard_ns;   /* last frame of its control thread */
+	int64_t kill_at_ns; /* when patience ends; INT64_MAX: not waiting */
+	bool told;          /* somebody asked it to end */
+	bool failed;        /* it reported a failure itself */
+	char why[256];      /* why this workerd ended it; empty: it did not */
+	char *application;
+	char **names; /* of its operators, in ledger order; NULL: not prepared */
+	uint32_t name_count;
+};
+
+struct wrk_past { /* a host that is gone: an older epoch of it is refused */
+	uint64_t run, epoch;
+	uint32_t number;
+};
+#define WRK_PAST_MAX 64
+
+struct wrk_core {
+	struct wrk_config config;
+	enum wrk_session session;
+	uint64_t link;       /* of the present connection; counts up */
+	uint64_t session_id; /* the driver's; 0: never attached */
+	int64_t beat_ns, dead_ns;
+	int64_t heard_ns;      /* the driver */
+	int64_t beat_at_ns;    /* next beats and samples */
+	int64_t wait_until_ns; /* CONNECTING: give up; BACKOFF: try again */
+	int64_t backoff_ns;
+	int64_t deadline_ns; /* as last told to the shell */
+	bool waiting_told;   /* the line about waiting is out */
+	uint64_t random;
+	char address[64]; /* the data plane's, for HELLO */
+
+	struct wrk_host hosts[WRK_HOSTS_MAX];
+	uint32_t host_count, last_id;
+	struct wrk_past past[WRK_PAST_MAX];
+	uint32_t past_next;
+
+	int stops;          /* WRK_STOP so far */
+	int64_t stop_at_ns; /* when stopping has lasted too long */
+	bool served;        /* --once: an application was taken */
+	uint64_t served_run;
+	int result; /* of what was served, as an exit code */
+	uint32_t illegal_moves;
+};
+
+/* actions.c */
+struct wrk_action *wrk_act(struct wrk_actions *actions, enum wrk_action_kind kind);
+void wrk_say(struct wrk_actions *actions, enum fragi_log_level level, const char *format, ...)
+	FRAG_PRINTF(3, 4);
+const char *wrk_text(struct wrk_actions *actions, const char *format, ...) FRAG_PRINTF(2, 3);
+/* A zeroed message in the arena, with the host's ids unless host is NULL; NULL when memory is short. */
+struct fw_message *wrk_message(struct wrk_actions *actions, enum fw_kind kind, const struct wrk_host *host);
+
+/* session.c */
+void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
+		       struct wrk_actions *actions);
+void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
+void wrk_session_send(struct wrk_core *core, const struct fw_message *message, struct wrk_actions *actions);
+/* Ends this workerd with an exit code. */
+void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions);
+/* A frame of the driver that does not belong there: the connection is given up. */
+void wrk_session_lost(struct wrk_core *core, const char *why, int64_t now_ns, struct wrk_actions *actions);
+
+/* host.c */
+void wrk_host_create(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
+		     struct wrk_actions *actions);
+/* A frame of the driver for a host. */
+void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
+		    struct wrk_actions *actions);
+void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
+		    struct wrk_actions *actions);
+void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk_actions *actions);
+void wrk_host_kill_all(struct wrk_core *core, const char *why, struct wrk_actions *actions);
+void wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
+int64_t wrk_host_deadline_ns(const struct wrk_core *core);
+void wrk_host_forget(struct wrk_host *host); /* frees what it owns */
+
+/* exit.c: the sentence about a host's end; empty after an orderly one */
+const char *wrk_exit_sentence(const struct wrk_host *host, const struct wrk_exited *exited,
+			      struct wrk_actions *actions);
+
+#endif
