@@ -4,6 +4,7 @@ DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 FRAGHOST_SRC := $(wildcard workerd/host/*.c)
 FRAGCTL_SRC := $(wildcard fragctl/*.c)
+WORKERD_CORE_A := $(B)/obj/workerd-core.a
 DAEMON_INC = -I. $(WIRE_INC)
 UV_LIBS = -luv
 PROTOBUF_LIBS = -lprotobuf-c
@@ -25,7 +26,12 @@ $(B)/bin/driverd: $(DRIVERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_A)
 	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
 all: $(B)/bin/driverd
 endif
-ifneq ($(WORKERD_SRC),)
+# The core without I/O, for the tests that drive it.
+$(WORKERD_CORE_A): $(patsubst %.c,$(B)/obj/%.o,$(wildcard workerd/core/*.c))
+	@mkdir -p $(@D)
+	rm -f $@ && ar rcs $@ $^
+
+ifneq ($(wildcard workerd/main.c),)
 $(B)/bin/workerd: $(WORKERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_A)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
