@@ -99,7 +99,7 @@ class Failing(cluster.ClusterTest):
 
     def test_host_exits(self):
         self.launch("--rx_fail", "exit")
-        self.assert_failed(r"fragment2\.rx.*exit.* 3")
+        self.assert_failed(r"exited with status 3 in fragment2\.rx")
 
     def test_host_killed(self):
         self.launch_flowing()

@@ -467,10 +467,10 @@ Test(worker_core, a_silent_host_is_killed_and_reported)
 	cr_assert(timers_until(now + 400 * MS, WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
 	exited(0, SIGKILL, true);
-	cr_expect_str_eq(
-		sent(FW_HOST_EXIT)->exit.sentence,
-		"fraghost 4711 was ended in fragment1.detect, tick 17: its control thread was not heard for "
-		"3.0 s");
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+			 "fraghost 4711 was ended in fragment1.detect, tick 17: its control thread has not "
+			 "been heard for "
+			 "3.0 s");
 }
 
 Test(worker_core, own_sleep_is_no_silence_of_others)

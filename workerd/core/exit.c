@@ -8,13 +8,13 @@
 
 #define PLACES_MAX 3
 
-/* " in fragment1.detect, tick 17" for what was in a callback; empty when nothing was. */
+/* " in fragment1.detect, tick 17" for what was in a callback; else " of fragment1". */
 static void exit_place(const struct wrk_host *host, const struct fw_host_stats *stats, char *out, size_t size)
 {
 	size_t used = 0;
 	int places = 0;
 
-	out[0] = '\0';
+	snprintf(out, size, " of %s", host->fragments);
 	for (uint32_t i = 0; stats != NULL && i < stats->op_count && i < host->name_count; i++) {
 		int n;
 

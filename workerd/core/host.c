@@ -190,6 +190,10 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 				  .heard_ns = now_ns,
 				  .kill_at_ns = INT64_MAX};
 	host->application = fragi_strdup(message->create.application);
+	for (uint32_t i = 0, used = 0; i < message->create.fragment_count && used < sizeof(host->fragments);
+	     i++)
+		used += (uint32_t)snprintf(host->fragments + used, sizeof(host->fragments) - used, "%s%s",
+					   i > 0 ? ", " : "", message->create.fragments[i]);
 	if (host->application == NULL)
 		actions->out_of_memory = true;
 	core->host_count++;
@@ -423,7 +427,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 		if (now_ns - host->heard_ns >= core->dead_ns) {
 			char why[128];
 
-			snprintf(why, sizeof(why), "its control thread was not heard for %.1f s",
+			snprintf(why, sizeof(why), "its control thread has not been heard for %.1f s",
 				 (double)core->dead_ns * 1e-9);
 			host_kill(core, host, why, actions);
 			continue;

@@ -63,7 +63,8 @@ static void session_back_off(struct wrk_core *core, const char *why, int64_t now
 	if (core->backoff_ns > WRK_BACKOFF_MAX_NS)
 		core->backoff_ns = WRK_BACKOFF_MAX_NS;
 	if (!core->waiting_told)
-		wrk_say(actions, FRAGI_LOG_INFO, "waits for the driver at %s: %s", core->config.driver, why);
+		wrk_say(actions, FRAGI_LOG_INFO, "waiting for the driver at %s: %s", core->config.driver,
+			why);
 	core->waiting_told = true;
 }
 
@@ -253,7 +254,7 @@ void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 	case WRK_SESSION_ATTACHED:
 		if (now_ns - core->heard_ns >= core->dead_ns)
 			session_drop(core, false,
-				     wrk_text(actions, "it was not heard for %.1f s",
+				     wrk_text(actions, "it has not been heard for %.1f s",
 					      (double)core->dead_ns * 1e-9),
 				     now_ns, actions);
 		break;

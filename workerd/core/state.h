@@ -18,7 +18,8 @@ struct wrk_host {
 	bool failed;        /* it reported a failure itself */
 	char why[256];      /* why this workerd ended it; empty: it did not */
 	char *application;
-	char **names; /* of its operators, in ledger order; NULL: not prepared */
+	char fragments[128]; /* "fragment1, fragment2", for people */
+	char **names;        /* of its operators, in ledger order; NULL: not prepared */
 	uint32_t name_count;
 };
 
