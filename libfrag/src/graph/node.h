@@ -26,6 +26,7 @@ enum fragi_node_kind {
 struct fragi_node {
 	enum fragi_node_kind kind;
 	bool quoted;
+	bool replaced;                   /* a ${name} in the text has given way to its value */
 	const char *file;                /* which text; shared, lives as long as the arena */
 	int line, column;                /* 1-based */
 	const char *text;                /* SCALAR */
@@ -45,5 +46,13 @@ FRAGI_API int fragi_yaml_parse(struct fragi_arena *arena, const char *file, cons
 FRAGI_API struct fragi_node *fragi_node_get(const struct fragi_node *map, const char *key);
 /* The node at a dotted path ("a.b.c") below node, NULL when there is none. */
 FRAGI_API struct fragi_node *fragi_node_at(const struct fragi_node *node, const char *path);
+
+/*
+ * Adds an error about what stands at place (NULL: nowhere) to diag: "SUBJECT: SENTENCE", where subject is the
+ * path of the thing ("fragment1.detect"; NULL: none). What is no printable text in it becomes "?", since much
+ * of a sentence is quoted from files. Returns -EINVAL.
+ */
+FRAGI_API int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place, const char *subject,
+			       const char *format, ...) FRAG_PRINTF(4, 5);
 
 #endif
