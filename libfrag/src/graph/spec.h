@@ -13,8 +13,9 @@
  */
 
 /* All that decides the spec; it travels to every host as it is. Borrowed texts. */
+#define FRAGI_SPEC_TEXTS_MAX 64 /* of configs, and of files */
 struct fragi_spec_text {
-	const char *file; /* name for messages and, for the graph, the app folder */
+	const char *file; /* name for messages; of `files`: the path as from_file gives it */
 	const char *text;
 	size_t length;
 };
@@ -22,6 +23,9 @@ struct fragi_spec_source {
 	struct fragi_spec_text graph;
 	const struct fragi_spec_text *configs; /* --config, in order */
 	size_t config_count;
+	const struct fragi_spec_text *files; /* what `config: {x: {from_file: PATH}}` names */
+	size_t file_count;
+	const char *app_folder;  /* absolute path of the graph's folder; NULL: unknown */
 	const char *const *sets; /* --set fragment.op.param=value, in order */
 	size_t set_count;
 	const char *const *args; /* what followed `--` */
@@ -76,6 +80,7 @@ struct fragi_spec_operator {
 
 struct fragi_spec_end { /* fragment NULL inside a fragment; port NULL: left out */
 	const char *fragment, *op, *port;
+	const struct fragi_node *place;
 };
 
 struct fragi_spec_flow {
@@ -126,7 +131,8 @@ struct fragi_spec_fragment {
 struct fragi_spec {
 	struct fragi_arena arena;
 	const char *application;
-	const char *app_folder; /* of the graph file */
+	const char *app_folder; /* of the graph file, as the source gives it; NULL: unknown */
+	bool help_wanted;       /* --help is among the arguments: nothing below `arguments` is filled in */
 	struct fragi_spec_argument *arguments;
 	size_t argument_count;
 	const struct fragi_node *config;       /* merged; NULL: none */
@@ -140,7 +146,8 @@ struct fragi_spec {
 /*
  * Parses and checks everything that can be checked without plugins; all errors of a source in one go, with
  * file:line:column and "did you mean". Bounded in time and memory. Keys of the schema that are not built are
- * refused with "not built yet". Returns 0 and the spec; -EINVAL with errors in diag; -ENOMEM.
+ * refused with "not built yet". Opens no file. The spec holds copies: the source may go. Returns 0 and the
+ * spec; -EINVAL with errors in diag; -ENOMEM.
  */
 FRAGI_API int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *diag,
 			       struct fragi_spec **out_spec);
@@ -153,8 +160,10 @@ FRAGI_API const char *fragi_spec_argument(const struct fragi_spec *spec, const c
 
 /*
  * Reads files into a source for fragi_spec_parse: the graph (path) and the configs, relative to the working
- * folder. The strings of sets and args are borrowed. Free with fragi_source_fini. Returns 0, or -ENOENT and
- * the like with a sentence.
+ * folder, and what from_file names, relative to the graph's folder. Without configs, FRAG_CONFIG_PATH names
+ * one. What is wrong inside the texts is left to fragi_spec_parse. The strings of sets and args are borrowed.
+ * Free with fragi_source_fini. Returns 0; -ENOENT and the like with a sentence; -EFBIG beyond
+ * FRAGI_SOURCE_MAX; *out_source is untouched on failure.
  */
 struct fragi_source {
 	struct fragi_spec_source source;

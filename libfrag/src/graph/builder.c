@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/units.h>
+#include <graph/builder.h>
+
+#define ADVICE_NAMES_MAX 24
+
+void fragi_builder_init(struct fragi_builder *builder, const struct fragi_spec_source *source,
+			struct fragi_spec *spec, struct fragi_diag *diag)
+{
+	memset(builder, 0, sizeof(*builder));
+	builder->source = source;
+	builder->spec = spec;
+	builder->diag = diag;
+	builder->errors_before = diag->count + diag->beyond;
+	spec->arena.limit_bytes = FRAGI_SPEC_MEMORY_MAX;
+}
+
+void fragi_builder_fini(struct fragi_builder *builder)
+{
+	fragi_strmap_fini(&builder->arguments);
+	fragi_strmap_fini(&builder->excluded);
+	fragi_strmap_fini(&builder->fragments);
+	fragi_strmap_fini(&builder->composed);
+	fragi_strmap_fini(&builder->operators);
+	fragi_strmap_fini(&builder->configs);
+	fragi_strmap_fini(&builder->sets);
+}
+
+bool fragi_builder_failed(const struct fragi_builder *builder)
+{
+	return builder->no_memory || builder->diag->count + builder->diag->beyond != builder->errors_before;
+}
+
+void *fragi_builder_alloc(struct fragi_builder *builder, size_t count, size_t size)
+{
+	size_t bytes;
+	void *memory = NULL;
+
+	if (!__builtin_mul_overflow(count, size, &bytes))
+		memory = fragi_arena_alloc(&builder->spec->arena, bytes);
+	if (memory == NULL)
+		builder->no_memory = true;
+	return memory;
+}
+
+char *fragi_builder_strdup(struct fragi_builder *builder, const char *text)
+{
+	char *copy = fragi_arena_strdup(&builder->spec->arena, text);
+
+	if (copy == NULL && text != NULL)
+		builder->no_memory = true;
+	return copy;
+}
+
+char *fragi_builder_join(struct fragi_builder *builder, const char *fragment, const char *op)
+{
+	char *path = fragi_arena_printf(&builder->spec->arena, "%s.%s", fragment, op);
+
+	if (path == NULL)
+		builder->no_memory = true;
+	return path;
+}
+
+void fragi_builder_note(struct fragi_builder *builder, struct fragi_strmap *map, const char *key,
+			const void *value)
+{
+	if (key == NULL || fragi_strmap_put(map, key, (void *)value) == -ENOMEM)
+		builder->no_memory = true;
+}
+
+const char *fragi_advise(char *out, size_t size, const char *word, const char *what, const char *const *names,
+			 size_t count)
+{
+	const char *near = fragi_suggest(word, names, count);
+	size_t length;
+
+	out[0] = '\0';
+	if (near != NULL) {
+		snprintf(out, size, "; did you mean \"%.80s\"?", near);
+		return out;
+	}
+	if (count == 0)
+		return out;
+	length = (size_t)snprintf(out, size, "; %s %s ", what, count == 1 ? "is" : "are");
+	for (size_t i = 0; i < count && length + 80 < size; i++) {
+		if (i == ADVICE_NAMES_MAX) {
+			snprintf(out + length, size - length, ", ...");
+			break;
+		}
+		length +=
+			(size_t)snprintf(out + length, size - length, "%s%.64s", i > 0 ? ", " : "", names[i]);
+	}
+	return out;
+}
+
+const char *fragi_advise_keys(char *out, size_t size, const char *word, const char *what,
+			      const struct fragi_node *map)
+{
+	const char *names[256]; /* more are not looked through: the list is for a person */
+	size_t count = 0;
+
+	if (map != NULL && map->kind == FRAGI_NODE_MAP)
+		for (const struct fragi_node *child = map->first;
+		     child != NULL && count < sizeof(names) / sizeof(names[0]); child = child->next)
+			names[count++] = child->key->text;
+	return fragi_advise(out, size, word, what, names, count);
+}

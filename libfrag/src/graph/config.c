@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOG_TOPIC "config"
+#include <base/log.h>
+#include <graph/builder.h>
+
+#define INDEX_FROM 8 /* maps with more keys are merged by hash */
+
+/* What node means, put in place of what into means; into keeps its key and its place among its siblings. */
+static void take_meaning(struct fragi_node *into, const struct fragi_node *node)
+{
+	struct fragi_node *next = into->next;
+	const struct fragi_node *key = into->key;
+
+	*into = *node;
+	into->next = next;
+	into->key = key;
+}
+
+static void merge(struct fragi_builder *builder, struct fragi_node *base, struct fragi_node *over)
+{
+	struct fragi_strmap index = {0};
+	struct fragi_node *next, *known;
+
+	if (base->count > INDEX_FROM)
+		for (struct fragi_node *child = base->first; child != NULL; child = child->next)
+			fragi_builder_note(builder, &index, child->key->text, child);
+	for (struct fragi_node *child = over->first; child != NULL; child = next) {
+		next = child->next;
+		child->next = NULL;
+		known = index.count > 0 ? fragi_strmap_get(&index, child->key->text)
+					: fragi_node_get(base, child->key->text);
+		if (known != NULL && known->kind == FRAGI_NODE_MAP && child->kind == FRAGI_NODE_MAP) {
+			merge(builder, known, child);
+		} else if (known != NULL) {
+			log_debug(NULL, "config: %s of %s:%d takes the place of that of %s:%d",
+				  child->key->text, child->file, child->line, known->file, known->line);
+			take_meaning(known, child);
+			known->key = child->key;
+		} else {
+			if (base->last != NULL)
+				base->last->next = child;
+			else
+				base->first = child;
+			base->last = child;
+			base->count++;
+			if (index.count > 0)
+				fragi_builder_note(builder, &index, child->key->text, child);
+		}
+	}
+	fragi_strmap_fini(&index);
+}
+
+void fragi_config_merge(struct fragi_builder *builder, struct fragi_node *own)
+{
+	const struct fragi_spec_source *source = builder->source;
+	struct fragi_node *root;
+	int r;
+
+	builder->config = fragi_read_map(builder, own, NULL, "config");
+	for (size_t i = 0; i < source->config_count; i++) {
+		const struct fragi_spec_text *text = &source->configs[i];
+
+		r = fragi_yaml_parse(&builder->spec->arena, text->file, text->text, text->length,
+				     builder->diag, &root);
+		if (r == -ENOMEM)
+			builder->no_memory = true;
+		if (r < 0)
+			continue;
+		root = fragi_read_map(builder, root, NULL, "a configuration");
+		if (root == NULL)
+			continue;
+		if (builder->config == NULL)
+			builder->config = root;
+		else
+			merge(builder, builder->config, root);
+	}
+	fragi_replace(builder, builder->config);
+}
+
+static void each_file(struct fragi_builder *builder, struct fragi_node *node,
+		      void (*found)(void *context, struct fragi_node *map, const struct fragi_node *path),
+		      void *context)
+{
+	struct fragi_node *only = node->first;
+
+	if (node->kind == FRAGI_NODE_MAP && node->count == 1 && strcmp(only->key->text, "from_file") == 0) {
+		if (fragi_read_text(builder, only, "config", "from_file") != NULL)
+			found(context, node, only);
+		return;
+	}
+	for (struct fragi_node *child = node->first; child != NULL; child = child->next)
+		each_file(builder, child, found, context);
+}
+
+void fragi_config_each_file(struct fragi_builder *builder,
+			    void (*found)(void *context, struct fragi_node *map,
+					  const struct fragi_node *path),
+			    void *context)
+{
+	if (builder->config != NULL)
+		each_file(builder, builder->config, found, context);
+}
+
+struct files {
+	struct fragi_builder *builder;
+	struct fragi_strmap roots; /* path: struct fragi_node */
+};
+
+static struct fragi_node *parse_file(struct fragi_builder *builder, const struct fragi_node *path)
+{
+	const struct fragi_spec_source *source = builder->source;
+	struct fragi_node *root = NULL;
+	size_t i;
+	int r;
+
+	for (i = 0; i < source->file_count && strcmp(source->files[i].file, path->text) != 0; i++)
+		;
+	if (i == source->file_count) {
+		fragi_builder_error(builder, path, "config",
+				    "the text of from_file \"%.200s\" does not come with the graph; start "
+				    "the application where the file is",
+				    path->text);
+		return NULL;
+	}
+	r = fragi_yaml_parse(&builder->spec->arena, source->files[i].file, source->files[i].text,
+			     source->files[i].length, builder->diag, &root);
+	if (r == -ENOMEM)
+		builder->no_memory = true;
+	return root;
+}
+
+/* Each file is parsed once; its tree is never written again, so all that name it share it. */
+static void attach(void *context, struct fragi_node *map, const struct fragi_node *path)
+{
+	static struct fragi_node failed = {.kind = FRAGI_NODE_NULL};
+	struct files *files = context;
+	struct fragi_node *root = fragi_strmap_get(&files->roots, path->text);
+
+	if (root == NULL) {
+		root = parse_file(files->builder, path);
+		fragi_builder_note(files->builder, &files->roots, path->text, root != NULL ? root : &failed);
+	}
+	if (root != NULL && root != &failed)
+		take_meaning(map, root);
+}
+
+void fragi_config_attach_files(struct fragi_builder *builder)
+{
+	struct files files = {.builder = builder};
+
+	fragi_config_each_file(builder, attach, &files);
+	fragi_strmap_fini(&files.roots);
+	if (builder->config == NULL)
+		return;
+	for (struct fragi_node *child = builder->config->first; child != NULL; child = child->next)
+		fragi_builder_note(builder, &builder->configs, child->key->text, child);
+	builder->spec->config = builder->config;
+}
+
+const struct fragi_node *fragi_config_find(struct fragi_builder *builder, const struct fragi_node *path,
+					   const char *subject, bool may_be_missing)
+{
+	const char *text = path->text, *rest = strchr(text, '.');
+	const struct fragi_node *node;
+	char first[256], advice[512];
+	size_t length = rest != NULL ? (size_t)(rest - text) : strlen(text);
+
+	snprintf(first, sizeof(first), "%.*s", (int)(length < sizeof(first) ? length : sizeof(first) - 1),
+		 text);
+	node = length < sizeof(first) ? fragi_strmap_get(&builder->configs, first) : NULL;
+	if (node == NULL) {
+		if (!may_be_missing)
+			fragi_builder_error(builder, path, subject, "from_config: config has no \"%.80s\"%s",
+					    first,
+					    fragi_advise_keys(advice, sizeof(advice), first, "its keys",
+							      builder->config));
+		return NULL;
+	}
+	if (rest == NULL)
+		return node;
+	node = fragi_node_at(node, rest + 1);
+	if (node == NULL && !may_be_missing)
+		fragi_builder_error(builder, path, subject, "from_config: config has no \"%.200s\"", text);
+	return node;
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <graph/builder.h>
+
+#define SCHEMA_VERSION 1
+
+/* In the order of the file: of all graphs, then of one fragment, which may stand at the top. */
+static const struct fragi_field application_fields[] = {
+	{"frag", false},        {"application", false}, {"arguments", false}, {"config", false},
+	{"extensions", false},  {"fragments", false},   {"flows", false},     {"metadata", false},
+	{"thread_pools", true}, {"subgraphs", true},    {"clock", true},      {"services", true},
+	{"data_loggers", true}, {"tracking", true},
+};
+static const struct fragi_field single_fields[] = {
+	{"frag", false},         {"application", false}, {"arguments", false},  {"config", false},
+	{"extensions", false},   {"fragments", false},   {"flows", false},      {"metadata", false},
+	{"resources", false},    {"operators", false},   {"compose", false},    {"scheduler", false},
+	{"requirements", false}, {"host", false},        {"on_failure", false}, {"watchdog", false},
+	{"thread_pools", true},  {"subgraphs", true},    {"clock", true},       {"services", true},
+	{"data_loggers", true},  {"tracking", true},
+};
+
+static void parse_graph(struct fragi_builder *builder)
+{
+	const struct fragi_spec_text *graph = &builder->source->graph;
+	struct fragi_node *root = NULL;
+	int r = fragi_yaml_parse(&builder->spec->arena, graph->file, graph->text, graph->length,
+				 builder->diag, &root);
+
+	if (r == -ENOMEM)
+		builder->no_memory = true;
+	if (r < 0)
+		return;
+	if (root->kind == FRAGI_NODE_NULL)
+		fragi_builder_error(builder, root, NULL,
+				    "the graph is empty; it begins with `frag: %d` and `application: NAME`",
+				    SCHEMA_VERSION);
+	builder->root = fragi_read_map(builder, root, NULL, "the graph");
+}
+
+/* Another schema would make nonsense of everything after it, so it is the only error then. */
+static bool check_version(struct fragi_builder *builder)
+{
+	const struct fragi_node *node = fragi_node_get(builder->root, "frag");
+
+	if (node == NULL)
+		fragi_builder_error(builder, builder->root, NULL,
+				    "the schema version is missing; begin with `frag: %d`", SCHEMA_VERSION);
+	else if (node->kind != FRAGI_NODE_SCALAR || strcmp(node->text, "1") != 0)
+		fragi_builder_error(builder, node, NULL,
+				    "schema version %.40s is not known; this program reads version %d",
+				    node->kind == FRAGI_NODE_SCALAR ? node->text : "(no number)",
+				    SCHEMA_VERSION);
+	else
+		return true;
+	return node == NULL;
+}
+
+static void take_application(struct fragi_builder *builder)
+{
+	struct fragi_node *node = fragi_node_get(builder->root, "application");
+
+	if (node == NULL) {
+		fragi_builder_error(builder, builder->root, NULL,
+				    "the application has no name; add `application: NAME`");
+		return;
+	}
+	fragi_replace(builder, node);
+	builder->spec->application = fragi_read_name(builder, node, NULL, "application");
+}
+
+/* Everything below the top but what has been replaced already, or must not be. */
+static void replace_rest(struct fragi_builder *builder)
+{
+	static const char *const done[] = {"frag", "application", "arguments", "config"};
+	size_t i;
+
+	for (struct fragi_node *child = builder->root->first; child != NULL; child = child->next) {
+		for (i = 0; i < FRAG_COUNT_OF(done) && strcmp(done[i], child->key->text) != 0; i++)
+			;
+		if (i == FRAG_COUNT_OF(done))
+			fragi_replace(builder, child);
+	}
+}
+
+void fragi_builder_begin(struct fragi_builder *builder)
+{
+	parse_graph(builder);
+	if (builder->root == NULL)
+		return;
+	if (!check_version(builder)) {
+		builder->root = NULL;
+		return;
+	}
+	fragi_arguments_declare(builder, fragi_node_get(builder->root, "arguments"));
+	fragi_arguments_give(builder);
+	if (builder->spec->help_wanted)
+		return;
+	take_application(builder);
+	fragi_when_prune(builder, builder->spec->application);
+	fragi_config_merge(builder, fragi_node_get(builder->root, "config"));
+}
+
+static void read_fragments(struct fragi_builder *builder, struct fragi_node *map,
+			   const char *const *extensions, size_t extension_count)
+{
+	struct fragi_spec *spec = builder->spec;
+
+	map = fragi_read_map(builder, map, NULL, "fragments");
+	if (map == NULL || map->count == 0) {
+		fragi_builder_error(builder, fragi_node_get(builder->root, "fragments")->key, NULL,
+				    "there are no fragments (none that their `when` leave); add one");
+		return;
+	}
+	spec->fragments = fragi_builder_alloc(builder, map->count, sizeof(*spec->fragments));
+	for (struct fragi_node *child = map->first; spec->fragments != NULL && child != NULL;
+	     child = child->next) {
+		fragi_builder_note(builder, &builder->fragments, child->key->text, child);
+		if (fragi_check_name(builder, child->key, NULL, "fragment", child->key->text))
+			fragi_spec_read_fragment(builder, child, child->key->text, extensions,
+						 extension_count, &spec->fragments[spec->fragment_count++]);
+	}
+}
+
+static void check_top(struct fragi_builder *builder, bool has_fragments)
+{
+	const struct fragi_node *map = builder->root;
+	struct fragi_field fields[FRAG_COUNT_OF(single_fields)];
+	size_t count = FRAG_COUNT_OF(application_fields), i;
+
+	if (!has_fragments) {
+		fragi_fields_check(builder, map, NULL, single_fields, FRAG_COUNT_OF(single_fields));
+		return;
+	}
+	/* A section of a fragment is no unknown key: it only stands in the wrong place. */
+	memcpy(fields, application_fields, sizeof(application_fields));
+	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
+		for (i = 0; i < FRAG_COUNT_OF(single_fields); i++)
+			if (strcmp(single_fields[i].name, child->key->text) == 0)
+				break;
+		if (i < 8 || i == FRAG_COUNT_OF(single_fields) || single_fields[i].later)
+			continue;
+		fragi_builder_error(builder, child->key, NULL,
+				    "%s stands at the top, and there are fragments; move it into the "
+				    "fragment it is for",
+				    child->key->text);
+		fields[count++] = single_fields[i];
+	}
+	fragi_fields_check(builder, map, NULL, fields, count);
+}
+
+static void read_all(struct fragi_builder *builder)
+{
+	struct fragi_spec *spec = builder->spec;
+	struct fragi_node *fragments = fragi_node_get(builder->root, "fragments");
+	const char *const *extensions;
+	size_t extension_count;
+
+	replace_rest(builder);
+	fragi_config_attach_files(builder);
+	check_top(builder, fragments != NULL);
+	fragi_sets_read(builder);
+	fragi_spec_read_extensions(builder, fragi_node_get(builder->root, "extensions"), NULL, NULL, 0,
+				   &extensions, &extension_count);
+	fragi_read_bool(builder, fragi_node_get(builder->root, "metadata"), NULL, "metadata",
+			&spec->metadata);
+	if (fragments != NULL) {
+		read_fragments(builder, fragments, extensions, extension_count);
+		fragi_spec_read_flows(builder, fragi_node_get(builder->root, "flows"), NULL, &spec->flows,
+				      &spec->flow_count);
+	} else if (spec->application != NULL) {
+		spec->fragments = fragi_builder_alloc(builder, 1, sizeof(*spec->fragments));
+		if (spec->fragments == NULL)
+			return;
+		fragi_builder_note(builder, &builder->fragments, spec->application, builder->root);
+		fragi_spec_read_fragment(builder, builder->root, spec->application, extensions,
+					 extension_count, &spec->fragments[spec->fragment_count++]);
+	}
+	fragi_sets_check(builder);
+}
+
+int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *diag,
+		     struct fragi_spec **out_spec)
+{
+	struct fragi_builder builder;
+	struct fragi_spec *spec = fragi_calloc(1, sizeof(*spec));
+	int r = 0;
+
+	if (spec == NULL)
+		return -ENOMEM;
+	if (source->config_count > FRAGI_SPEC_TEXTS_MAX || source->file_count > FRAGI_SPEC_TEXTS_MAX) {
+		fragi_free(spec);
+		return fragi_diag_add(diag, -EINVAL, source->graph.file, 0, 0,
+				      "more than %d configurations or files; merge some of them",
+				      FRAGI_SPEC_TEXTS_MAX);
+	}
+	fragi_builder_init(&builder, source, spec, diag);
+	spec->metadata = true;
+	spec->app_folder = fragi_builder_strdup(&builder, source->app_folder);
+	fragi_builder_begin(&builder);
+	if (builder.root != NULL && !spec->help_wanted)
+		read_all(&builder);
+	if (builder.no_memory)
+		r = fragi_diag_add(diag, -ENOMEM, source->graph.file, 0, 0,
+				   "memory is short, or the graph needs more than %zu MiB of it",
+				   FRAGI_SPEC_MEMORY_MAX >> 20);
+	else if (fragi_builder_failed(&builder))
+		r = -EINVAL;
+	fragi_builder_fini(&builder);
+	if (r < 0)
+		fragi_spec_destroy(spec);
+	else
+		*out_spec = spec;
+	return r;
+}
+
+void fragi_spec_destroy(struct fragi_spec *spec)
+{
+	if (spec == NULL)
+		return;
+	fragi_arena_fini(&spec->arena);
+	fragi_free(spec);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include <base/units.h>
+#include <graph/builder.h>
+
+#define END_TEXT_MAX (3 * FRAG_NAME_MAX + 2)
+
+enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct fragi_node *node,
+				   const char *subject)
+{
+	/* The last four are Holoscan's: IOSpec::QueuePolicy and its lock-free queue. */
+	static const char *const words[] = {"block", "pop", "reject", "fault",       "latest",
+					    "0",     "1",   "2",      "async_buffer"};
+	static const enum frag_policy policies[] = {
+		FRAG_POLICY_BLOCK,  FRAG_POLICY_POP,    FRAG_POLICY_REJECT,
+		FRAG_POLICY_FAULT,  FRAG_POLICY_LATEST, FRAG_POLICY_POP,
+		FRAG_POLICY_REJECT, FRAG_POLICY_FAULT,  FRAG_POLICY_LATEST};
+	int i = fragi_read_word(builder, node, subject, "policy", words, FRAG_COUNT_OF(words));
+
+	return i >= 0 ? policies[i] : FRAG_POLICY_DEFAULT;
+}
+
+/* Blanks around a text taken away, in the arena. */
+static char *trimmed(struct fragi_builder *builder, const char *text, size_t length)
+{
+	char *copy;
+
+	while (length > 0 && (*text == ' ' || *text == '\t')) {
+		text++;
+		length--;
+	}
+	while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+		length--;
+	copy = fragi_arena_strndup(&builder->spec->arena, text, length);
+	if (copy == NULL)
+		builder->no_memory = true;
+	return copy;
+}
+
+/* Whether the fragment and the operator are known to exist; what a composer makes is seen later. */
+static void check_end(struct fragi_builder *builder, const struct fragi_node *place, const char *fragment,
+		      const char *op, const char *text)
+{
+	const struct fragi_node *known = fragi_strmap_get(&builder->fragments, fragment);
+	char *path = fragi_builder_join(builder, fragment, op), advice[512];
+
+	if (path == NULL)
+		return;
+	if (fragi_strmap_get(&builder->excluded, fragment) != NULL) {
+		fragi_builder_error(builder, place, NULL,
+				    "flow end %s: fragment %s is excluded by its when; give the flow the "
+				    "same when",
+				    text, fragment);
+	} else if (known == NULL) {
+		fragi_builder_error(builder, place, NULL, "flow end %s: unknown fragment \"%s\"%s", text,
+				    fragment,
+				    fragi_advise_keys(advice, sizeof(advice), fragment, "fragments",
+						      fragi_node_get(builder->root, "fragments")));
+	} else if (fragi_strmap_get(&builder->excluded, path) != NULL) {
+		fragi_builder_error(builder, place, NULL,
+				    "flow end %s: operator %s is excluded by its when; give the flow the "
+				    "same when",
+				    text, path);
+	} else if (fragi_strmap_get(&builder->composed, fragment) == NULL &&
+		   fragi_strmap_get(&builder->operators, path) == NULL) {
+		fragi_builder_error(builder, place, NULL, "flow end %s: unknown operator \"%s\"%s", text,
+				    path,
+				    fragi_advise_keys(advice, sizeof(advice), op, "operators",
+						      fragi_node_get(known, "operators")));
+	}
+}
+
+/* "fragment.operator.port" (fragment NULL) or "operator.port"; the port may be left out. */
+static void read_end(struct fragi_builder *builder, const struct fragi_node *place, const char *text,
+		     const char *fragment, struct fragi_spec_end *end)
+{
+	char *parts[3], *rest = fragi_builder_strdup(builder, text), *dot;
+	size_t count = 0, most = fragment == NULL ? 3 : 2;
+
+	end->place = place;
+	if (rest == NULL)
+		return;
+	do {
+		dot = strchr(rest, '.');
+		if (dot != NULL)
+			*dot = '\0';
+		parts[count++] = rest;
+		rest = dot != NULL ? dot + 1 : NULL;
+	} while (rest != NULL && count < most);
+	for (size_t i = 0; i < count; i++)
+		if (!fragi_name_is_valid(parts[i]))
+			count = 0;
+	if (rest != NULL || count < most - 1) {
+		fragi_builder_error(builder, place, fragment, "\"%.200s\" is no end of a flow; write %s",
+				    text,
+				    fragment != NULL ? "OPERATOR.PORT or OPERATOR"
+						     : "FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR");
+		return;
+	}
+	if (fragment == NULL)
+		end->fragment = parts[0];
+	end->op = parts[most - 2];
+	end->port = count == most ? parts[most - 1] : NULL;
+	check_end(builder, place, fragment != NULL ? fragment : end->fragment, end->op, text);
+}
+
+static void read_arrow(struct fragi_builder *builder, const struct fragi_node *node, const char *fragment,
+		       struct fragi_spec_flow *flow)
+{
+	const char *arrow = strstr(node->text, "->");
+	char *from, *to;
+
+	if (arrow == NULL || strstr(arrow + 2, "->") != NULL) {
+		fragi_builder_error(builder, node, fragment,
+				    "\"%.200s\" is no flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: "
+				    "[B.IN, C.IN]}",
+				    node->text);
+		return;
+	}
+	from = trimmed(builder, node->text, (size_t)(arrow - node->text));
+	to = trimmed(builder, arrow + 2, strlen(arrow + 2));
+	flow->to = fragi_builder_alloc(builder, 1, sizeof(*flow->to));
+	if (from == NULL || to == NULL || flow->to == NULL)
+		return;
+	read_end(builder, node, from, fragment, &flow->from);
+	read_end(builder, node, to, fragment, &flow->to[flow->to_count++]);
+}
+
+static void read_to(struct fragi_builder *builder, struct fragi_node *node, const char *fragment,
+		    struct fragi_spec_flow *flow)
+{
+	const char *text;
+
+	if (node->kind != FRAGI_NODE_LIST) {
+		text = fragi_read_text(builder, node, fragment, "to");
+		flow->to = fragi_builder_alloc(builder, 1, sizeof(*flow->to));
+		if (text != NULL && flow->to != NULL)
+			read_end(builder, node, text, fragment, &flow->to[flow->to_count++]);
+		return;
+	}
+	if (node->count == 0)
+		fragi_builder_error(builder, node, fragment, "to is empty; name the inputs of the flow");
+	flow->to = fragi_builder_alloc(builder, node->count, sizeof(*flow->to));
+	for (struct fragi_node *child = node->first; flow->to != NULL && child != NULL; child = child->next) {
+		text = fragi_read_text(builder, child, fragment, "an end in to");
+		if (text != NULL)
+			read_end(builder, child, text, fragment, &flow->to[flow->to_count++]);
+	}
+}
+
+static void read_edge(struct fragi_builder *builder, const struct fragi_node *node, const char *fragment,
+		      struct fragi_spec_flow *flow)
+{
+	static const char *const words[] = {"auto", "inproc", "ucx"};
+	int i;
+
+	if (node != NULL && node->kind == FRAGI_NODE_SCALAR && strcmp(node->text, "shm") == 0) {
+		fragi_builder_error(builder, node, fragment, "edge shm is not built yet; leave it out");
+		return;
+	}
+	i = fragi_read_word(builder, node, fragment, "edge", words, FRAG_COUNT_OF(words));
+	if (i == 2 && fragment != NULL) {
+		fragi_builder_error(builder, node, fragment,
+				    "edge ucx inside a fragment: both ends are in one process; leave edge "
+				    "out");
+		return;
+	}
+	flow->edge = i >= 0 ? words[i] : NULL;
+}
+
+static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node, const char *fragment,
+			  struct fragi_spec_flow *flow)
+{
+	static const struct fragi_field fields[] = {
+		{"from", false}, {"to", false},   {"capacity", false}, {"policy", false},
+		{"edge", false}, {"when", false}, {"dynamic", true},
+	};
+	struct fragi_node *from = fragi_node_get(node, "from"), *to = fragi_node_get(node, "to");
+	const char *text;
+	int64_t capacity = 0;
+
+	fragi_fields_check(builder, node, fragment, fields, FRAG_COUNT_OF(fields));
+	if (from == NULL || to == NULL)
+		fragi_builder_error(builder, node, fragment, "a flow without `%s`; add it",
+				    from == NULL ? "from" : "to");
+	text = fragi_read_text(builder, from, fragment, "from");
+	if (text != NULL)
+		read_end(builder, from, text, fragment, &flow->from);
+	if (to != NULL)
+		read_to(builder, to, fragment, flow);
+	fragi_read_integer(builder, fragi_node_get(node, "capacity"), fragment, "capacity", 1,
+			   FRAGI_CAPACITY_MAX, &capacity);
+	flow->capacity = (uint32_t)capacity;
+	flow->policy = fragi_read_policy(builder, fragi_node_get(node, "policy"), fragment);
+	if (flow->policy == FRAG_POLICY_LATEST && flow->capacity != 0)
+		fragi_builder_error(builder, fragi_node_get(node, "capacity")->key, fragment,
+				    "policy latest keeps the newest message only and has no capacity; leave "
+				    "capacity out");
+	read_edge(builder, fragi_node_get(node, "edge"), fragment, flow);
+}
+
+static void check_apart(struct fragi_builder *builder, const struct fragi_spec_flow *flow)
+{
+	for (size_t i = 0; i < flow->to_count; i++)
+		if (flow->from.fragment != NULL && flow->to[i].fragment != NULL &&
+		    strcmp(flow->from.fragment, flow->to[i].fragment) == 0)
+			fragi_builder_error(builder, flow->to[i].place, NULL,
+					    "both ends of this flow are in fragment %s; write it into the "
+					    "flows of that fragment",
+					    flow->from.fragment);
+}
+
+void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *list, const char *fragment,
+			   struct fragi_spec_flow **out_flows, size_t *out_count)
+{
+	struct fragi_spec_flow *flows;
+	size_t count = 0;
+
+	list = fragi_read_list(builder, list, fragment, "flows");
+	if (list == NULL)
+		return;
+	flows = fragi_builder_alloc(builder, list->count, sizeof(*flows));
+	for (struct fragi_node *child = list->first; flows != NULL && child != NULL; child = child->next) {
+		struct fragi_spec_flow *flow = &flows[count++];
+
+		flow->place = child;
+		if (child->kind == FRAGI_NODE_SCALAR)
+			read_arrow(builder, child, fragment, flow);
+		else if (child->kind == FRAGI_NODE_MAP)
+			read_flow_map(builder, child, fragment, flow);
+		else
+			fragi_builder_error(builder, child, fragment,
+					    "a flow is neither `A.OUT -> B.IN` nor {from: A.OUT, to: B.IN}");
+		if (fragment == NULL)
+			check_apart(builder, flow);
+	}
+	*out_flows = flows;
+	*out_count = count;
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/units.h>
+#include <graph/builder.h>
+
+#define EXTENSION_MAX 255 /* bytes of a file's name */
+
+void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list, const char *subject,
+				const char *const *before, size_t before_count,
+				const char *const **out_extensions, size_t *out_count)
+{
+	const char **extensions, *text;
+	struct fragi_strmap known = {0};
+	size_t count = before_count;
+
+	*out_extensions = before;
+	*out_count = before_count;
+	list = fragi_read_list(builder, list, subject, "extensions");
+	if (list == NULL)
+		return;
+	extensions = fragi_builder_alloc(builder, before_count + list->count, sizeof(*extensions));
+	if (extensions == NULL)
+		return;
+	for (size_t i = 0; i < before_count; i++) {
+		extensions[i] = before[i];
+		fragi_builder_note(builder, &known, before[i], before[i]);
+	}
+	for (struct fragi_node *child = list->first; child != NULL; child = child->next) {
+		text = fragi_read_text(builder, child, subject, "an extension");
+		if (text == NULL || fragi_strmap_get(&known, text) != NULL)
+			continue;
+		if (text[0] == '\0' || strlen(text) > EXTENSION_MAX) {
+			fragi_builder_error(builder, child, subject,
+					    "extension \"%.80s\" is no name of a shared object; write for "
+					    "example libview.so",
+					    text);
+			continue;
+		}
+		fragi_builder_note(builder, &known, text, text);
+		extensions[count++] = text;
+	}
+	fragi_strmap_fini(&known);
+	*out_extensions = extensions;
+	*out_count = count;
+}
+
+static void check_labels(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
+{
+	map = fragi_read_map(builder, map, subject, "labels");
+	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL; child = child->next)
+		fragi_read_text(builder, child, subject, "a label");
+}
+
+static void check_amount(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
+			 bool is_size)
+{
+	const char *text = fragi_read_text(builder, node, subject, node->key->text);
+	uint64_t bytes;
+	double number;
+
+	if (text == NULL)
+		return;
+	if (is_size && fragi_parse_size(text, &bytes) < 0)
+		fragi_builder_error(builder, node, subject,
+				    "%s \"%.80s\" is no size; write for example 512Mi or 2GB",
+				    node->key->text, text);
+	else if (!is_size && (fragi_parse_f64(text, &number) < 0 || !isfinite(number) || number < 0))
+		fragi_builder_error(builder, node, subject, "%s \"%.80s\" is no number from 0 up",
+				    node->key->text, text);
+}
+
+/* Placement reads them; here is seen that they can be read. */
+static const struct fragi_node *read_requirements(struct fragi_builder *builder, struct fragi_node *map,
+						  const char *subject)
+{
+	static const struct fragi_field fields[] = {
+		{"cpu", false},          {"cpuLimit", false},
+		{"gpu", false},          {"gpuLimit", false},
+		{"memory", false},       {"memoryLimit", false},
+		{"gpuMemory", false},    {"gpuMemoryLimit", false},
+		{"sharedMemory", false}, {"sharedMemoryLimit", false},
+		{"labels", false},       {"affinity", true},
+	};
+	char path[FRAG_NAME_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s.requirements", subject);
+	map = fragi_read_map(builder, map, subject, "requirements");
+	if (map == NULL)
+		return NULL;
+	fragi_fields_check(builder, map, path, fields, FRAG_COUNT_OF(fields));
+	for (struct fragi_node *child = map->first; child != NULL; child = child->next) {
+		const char *key = child->key->text;
+
+		if (strcmp(key, "labels") == 0)
+			check_labels(builder, child, path);
+		else if (strncmp(key, "cpu", 3) == 0 || strcmp(key, "gpu") == 0 ||
+			 strcmp(key, "gpuLimit") == 0)
+			check_amount(builder, child, path, false);
+		else if (strstr(key, "emory") != NULL)
+			check_amount(builder, child, path, true);
+	}
+	return map;
+}
+
+static void check_on_failure(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
+{
+	static const struct fragi_field fields[] = {
+		{"policy", false}, {"intensity", false}, {"period", false}};
+	static const char *const words[] = {"stop", "restart", "migrate"};
+	const struct fragi_node *policy;
+	int64_t number;
+	int i;
+
+	map = fragi_read_map(builder, map, subject, "on_failure");
+	if (map == NULL)
+		return;
+	fragi_fields_check(builder, map, subject, fields, FRAG_COUNT_OF(fields));
+	policy = fragi_node_get(map, "policy");
+	i = fragi_read_word(builder, policy, subject, "on_failure policy", words, FRAG_COUNT_OF(words));
+	if (i > 0)
+		fragi_builder_error(builder, policy, subject,
+				    "on_failure policy %s is not built yet; write stop", words[i]);
+	fragi_read_integer(builder, fragi_node_get(map, "intensity"), subject, "on_failure intensity", 0,
+			   1000000, &number);
+	fragi_read_duration(builder, fragi_node_get(map, "period"), subject, "on_failure period", &number);
+}
+
+static const struct fragi_field fragment_fields[] = {
+	{"extensions", false},  {"resources", false}, {"operators", false},    {"compose", false},
+	{"flows", false},       {"scheduler", false}, {"requirements", false}, {"host", false},
+	{"on_failure", false},  {"watchdog", false},  {"metadata", false},     {"when", false},
+	{"thread_pools", true}, {"subgraphs", true},  {"clock", true},         {"services", true},
+	{"data_loggers", true}, {"tracking", true},
+};
+
+static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
+			struct fragi_spec_fragment *fragment)
+{
+	char scheduler[FRAG_NAME_MAX + 32];
+	bool metadata;
+
+	snprintf(scheduler, sizeof(scheduler), "%s.scheduler", fragment->name);
+	fragment->compose =
+		fragi_read_name(builder, fragi_node_get(map, "compose"), fragment->name, "compose");
+	if (fragi_node_get(map, "compose") != NULL)
+		fragi_builder_note(builder, &builder->composed, fragment->name, fragment);
+	fragi_spec_read_resources(builder, fragi_node_get(map, "resources"), fragment);
+	fragi_spec_read_operators(builder, fragi_node_get(map, "operators"), fragment);
+	fragi_spec_read_flows(builder, fragi_node_get(map, "flows"), fragment->name, &fragment->flows,
+			      &fragment->flow_count);
+	fragi_spec_read_scheduler(builder, fragi_node_get(map, "scheduler"), scheduler, &fragment->scheduler);
+	fragment->requirements =
+		read_requirements(builder, fragi_node_get(map, "requirements"), fragment->name);
+	fragment->host = fragi_read_name(builder, fragi_node_get(map, "host"), fragment->name, "host");
+	check_on_failure(builder, fragi_node_get(map, "on_failure"), fragment->name);
+	fragi_read_duration(builder, fragi_node_get(map, "watchdog"), fragment->name, "watchdog",
+			    &fragment->watchdog_ns);
+	if (fragi_read_bool(builder, fragi_node_get(map, "metadata"), fragment->name, "metadata", &metadata))
+		fragment->metadata = metadata;
+}
+
+void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map, const char *name,
+			      const char *const *extensions, size_t extension_count,
+			      struct fragi_spec_fragment *out_fragment)
+{
+	struct fragi_spec_fragment *fragment = out_fragment;
+	bool is_root = map == builder->root;
+
+	fragment->name = name;
+	fragment->place = map->key != NULL ? map->key : map;
+	fragment->metadata = -1;
+	if (!is_root && fragi_read_map(builder, map, name, "a fragment") != NULL) {
+		fragi_fields_check(builder, map, name, fragment_fields, FRAG_COUNT_OF(fragment_fields));
+		fragi_spec_read_extensions(builder, fragi_node_get(map, "extensions"), name, extensions,
+					   extension_count, &fragment->extensions,
+					   &fragment->extension_count);
+	} else {
+		fragment->extensions = extensions;
+		fragment->extension_count = extension_count;
+	}
+	read_fields(builder, map, fragment);
+	if (fragment->operator_count == 0 && fragi_node_get(map, "compose") == NULL &&
+	    (fragi_node_get(map, "operators") == NULL || fragi_node_get(map, "operators")->count == 0) &&
+	    (map->kind == FRAGI_NODE_MAP || map->kind == FRAGI_NODE_NULL))
+		fragi_builder_error(builder, fragment->place, name,
+				    "has no operators (none that its `when` leave); add operators or a "
+				    "composer");
+}

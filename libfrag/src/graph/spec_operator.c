@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include <graph/alias.h>
+#include <graph/builder.h>
+
+#define PATH_SIZE (2 * FRAG_NAME_MAX + 2)
+
+/* A type's name, Holoscan's class names put into ours. */
+static const char *read_type(struct fragi_builder *builder, const struct fragi_node *node,
+			     const char *subject)
+{
+	const char *text = fragi_read_text(builder, node, subject, "type");
+
+	if (text == NULL)
+		return NULL;
+	text = fragi_alias(text);
+	return fragi_check_name(builder, node, subject, "type", text) ? text : NULL;
+}
+
+static void read_condition(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
+			   struct fragi_strmap *names, struct fragi_spec_object *condition)
+{
+	static const char *const reserved[] = {"type", "name"};
+	struct fragi_settings settings = {0};
+
+	condition->place = node;
+	if (fragi_read_map(builder, node, subject, "a condition") == NULL) {
+		if (node->kind == FRAGI_NODE_NULL)
+			fragi_builder_error(builder, node, subject,
+					    "a condition is empty; write {type: count, count: 10}");
+		return;
+	}
+	if (fragi_node_get(node, "type") == NULL)
+		fragi_builder_error(builder, node, subject,
+				    "a condition has no type; write for example {type: count, count: 10}");
+	condition->type = read_type(builder, fragi_node_get(node, "type"), subject);
+	condition->name = fragi_read_name(builder, fragi_node_get(node, "name"), subject, "name");
+	if (condition->name != NULL && fragi_strmap_get(names, condition->name) != NULL)
+		fragi_builder_error(builder, node, subject,
+				    "two conditions are called \"%s\"; names are unique in an operator",
+				    condition->name);
+	else if (condition->name != NULL)
+		fragi_builder_note(builder, names, condition->name, condition);
+	fragi_settings_read(builder, node, subject, reserved, FRAG_COUNT_OF(reserved), &settings);
+	fragi_settings_end(builder, &settings, &condition->settings, &condition->setting_count);
+}
+
+static void read_conditions(struct fragi_builder *builder, struct fragi_node *list, const char *subject,
+			    struct fragi_spec_operator *op)
+{
+	struct fragi_strmap names = {0};
+
+	list = fragi_read_list(builder, list, subject, "conditions");
+	if (list == NULL)
+		return;
+	op->conditions = fragi_builder_alloc(builder, list->count, sizeof(*op->conditions));
+	for (struct fragi_node *child = list->first; op->conditions != NULL && child != NULL;
+	     child = child->next)
+		read_condition(builder, child, subject, &names, &op->conditions[op->condition_count++]);
+	fragi_strmap_fini(&names);
+}
+
+static void read_port(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
+		      struct fragi_spec_port *port)
+{
+	static const struct fragi_field fields[] = {
+		{"capacity", false}, {"policy", false}, {"condition", false}};
+	static const char *const conditions[] = {"none"};
+	const struct fragi_node *condition;
+	int64_t capacity = 0;
+	char path[PATH_SIZE + FRAG_NAME_MAX + 2];
+
+	port->place = node->key;
+	if (!fragi_check_name(builder, node->key, subject, "port", node->key->text))
+		return;
+	port->name = node->key->text;
+	snprintf(path, sizeof(path), "%s.%s", subject, port->name);
+	node = fragi_read_map(builder, node, path, "a port");
+	if (node == NULL)
+		return;
+	fragi_fields_check(builder, node, path, fields, FRAG_COUNT_OF(fields));
+	fragi_read_integer(builder, fragi_node_get(node, "capacity"), path, "capacity", 1, FRAGI_CAPACITY_MAX,
+			   &capacity);
+	port->capacity = (uint32_t)capacity;
+	port->policy = fragi_read_policy(builder, fragi_node_get(node, "policy"), path);
+	condition = fragi_node_get(node, "condition");
+	port->no_condition = fragi_read_word(builder, condition, path, "condition", conditions,
+					     FRAG_COUNT_OF(conditions)) == 0;
+}
+
+static void read_ports(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
+		       struct fragi_spec_operator *op)
+{
+	map = fragi_read_map(builder, map, subject, "ports");
+	if (map == NULL)
+		return;
+	op->ports = fragi_builder_alloc(builder, map->count, sizeof(*op->ports));
+	for (struct fragi_node *child = map->first; op->ports != NULL && child != NULL; child = child->next)
+		read_port(builder, child, subject, &op->ports[op->port_count++]);
+}
+
+static enum frag_metadata_policy read_metadata_policy(struct fragi_builder *builder,
+						      const struct fragi_node *node, const char *subject)
+{
+	static const char *const words[] = {"update", "inplace_update", "reject", "raise"};
+	static const enum frag_metadata_policy policies[] = {FRAG_METADATA_UPDATE,
+							     FRAG_METADATA_INPLACE_UPDATE,
+							     FRAG_METADATA_REJECT, FRAG_METADATA_RAISE};
+	int i = fragi_read_word(builder, node, subject, "metadata_policy", words, FRAG_COUNT_OF(words));
+
+	return i >= 0 ? policies[i] : FRAG_METADATA_DEFAULT;
+}
+
+static void read_watchdog(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
+			  int64_t *out_ns)
+{
+	if (fragi_read_duration(builder, node, subject, "watchdog", out_ns) && *out_ns == 0)
+		fragi_builder_error(builder, node, subject, "watchdog is 0; leave it out to have none");
+}
+
+static void read_operator_fields(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
+				 struct fragi_spec_operator *op, struct fragi_settings *settings)
+{
+	static const struct fragi_field fields[] = {
+		{"type", false},    {"parameters", false}, {"conditions", false}, {"ports", false},
+		{"when", false},    {"watchdog", false},   {"metadata", false},   {"metadata_policy", false},
+		{"subgraph", true},
+	};
+	struct fragi_node *parameters;
+	bool metadata;
+
+	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
+	op->type = read_type(builder, fragi_node_get(node, "type"), subject);
+	parameters = fragi_read_map(builder, fragi_node_get(node, "parameters"), subject, "parameters");
+	if (parameters != NULL)
+		fragi_settings_read(builder, parameters, subject, NULL, 0, settings);
+	read_conditions(builder, fragi_node_get(node, "conditions"), subject, op);
+	read_ports(builder, fragi_node_get(node, "ports"), subject, op);
+	op->metadata_policy = read_metadata_policy(builder, fragi_node_get(node, "metadata_policy"), subject);
+	if (fragi_read_bool(builder, fragi_node_get(node, "metadata"), subject, "metadata", &metadata))
+		op->metadata = metadata;
+	read_watchdog(builder, fragi_node_get(node, "watchdog"), subject, &op->watchdog_ns);
+}
+
+static void read_operator(struct fragi_builder *builder, struct fragi_node *node,
+			  const struct fragi_spec_fragment *fragment, struct fragi_spec_operator *op)
+{
+	char *path = fragi_builder_join(builder, fragment->name, node->key->text);
+	struct fragi_settings settings = {0};
+	struct fragi_node *map;
+
+	op->name = node->key->text;
+	op->place = node->key;
+	op->metadata = -1;
+	if (path == NULL)
+		return;
+	fragi_builder_note(builder, &builder->operators, path, node);
+	if (!fragi_check_name(builder, node->key, fragment->name, "operator", op->name))
+		return;
+	map = fragi_read_map(builder, node, path, "an operator");
+	if (map != NULL)
+		read_operator_fields(builder, map, path, op, &settings);
+	/* Without a composer an operator is nothing without a type; a wrong type has been told already. */
+	if (fragment->compose == NULL && (map != NULL || node->kind == FRAGI_NODE_NULL) &&
+	    fragi_node_get(map, "type") == NULL && fragi_node_get(map, "subgraph") == NULL)
+		fragi_builder_error(builder, node->key, path,
+				    "has no type, and no composer makes it; add `type: NAME`");
+	fragi_sets_apply(builder, path, &settings);
+	fragi_settings_end(builder, &settings, &op->settings, &op->setting_count);
+}
+
+void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node *map,
+			       struct fragi_spec_fragment *fragment)
+{
+	size_t composed = 0, count;
+
+	map = fragi_read_map(builder, map, fragment->name, "operators");
+	if (fragment->compose != NULL)
+		composed = fragi_sets_left(builder, fragment->name);
+	count = (map != NULL ? map->count : 0) + composed;
+	if (count == 0)
+		return;
+	fragment->operators = fragi_builder_alloc(builder, count, sizeof(*fragment->operators));
+	if (fragment->operators == NULL)
+		return;
+	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL; child = child->next)
+		read_operator(builder, child, fragment, &fragment->operators[fragment->operator_count++]);
+	if (fragment->compose != NULL)
+		fragment->operator_count += fragi_sets_make(builder, fragment->name,
+							    &fragment->operators[fragment->operator_count]);
+}
+
+static void read_resource(struct fragi_builder *builder, struct fragi_node *node, const char *fragment,
+			  struct fragi_spec_object *resource)
+{
+	static const char *const reserved[] = {"type", "when"};
+	struct fragi_settings settings = {0};
+	char path[PATH_SIZE];
+
+	resource->place = node->key;
+	if (!fragi_check_name(builder, node->key, fragment, "resource", node->key->text))
+		return;
+	resource->name = node->key->text;
+	snprintf(path, sizeof(path), "%s.%s", fragment, resource->name);
+	if (fragi_node_get(node, "type") == NULL && node->kind != FRAGI_NODE_SCALAR &&
+	    node->kind != FRAGI_NODE_LIST)
+		fragi_builder_error(builder, node->key, path,
+				    "a resource has no type; write for example {type: unbounded_allocator}");
+	if (fragi_read_map(builder, node, path, "a resource") == NULL)
+		return;
+	resource->type = read_type(builder, fragi_node_get(node, "type"), path);
+	fragi_settings_read(builder, node, path, reserved, FRAG_COUNT_OF(reserved), &settings);
+	fragi_settings_end(builder, &settings, &resource->settings, &resource->setting_count);
+}
+
+void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node *map,
+			       struct fragi_spec_fragment *fragment)
+{
+	map = fragi_read_map(builder, map, fragment->name, "resources");
+	if (map == NULL)
+		return;
+	fragment->resources = fragi_builder_alloc(builder, map->count, sizeof(*fragment->resources));
+	for (struct fragi_node *child = map->first; fragment->resources != NULL && child != NULL;
+	     child = child->next)
+		read_resource(builder, child, fragment->name,
+			      &fragment->resources[fragment->resource_count++]);
+}
