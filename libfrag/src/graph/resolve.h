@@ -46,7 +46,8 @@ struct fragi_flow_info {
 
 /*
  * Resolves the flows that texts declare. own_fragment: index of the fragment whose inner flows these are, or
- * -1 for flows between fragments. Appends to *flows (malloc'ed, *count long); the same pair again with the
+ * -1 for flows between fragments. Appends to *flows (from the heap, *count long; unchanged on failure; free
+ * with fragi_free); the same pair again with the
  * same attributes adds nothing, with others is an error. Errors go to diag, naming the valid ports. Returns
  * 0, -EINVAL with errors in diag, -ENOMEM.
  */

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/strmap.h>
+#include <graph/builder.h>
+#include <graph/resolve.h>
+
+#define CAPACITY_INSIDE 1u
+#define CAPACITY_BETWEEN 4u
+#define END_SIZE (3 * FRAG_NAME_MAX + 3)
+#define ADVICE_PORTS_MAX 64
+
+/* One call of fragi_flows_resolve. */
+struct resolving {
+	const struct fragi_fragment_info *fragments;
+	size_t fragment_count;
+	int own_fragment;
+	struct fragi_diag *diag;
+	struct fragi_arena arena;      /* of the pairs' keys */
+	struct fragi_strmap by_name;   /* fragments: index + 1 */
+	struct fragi_strmap *ops;      /* per fragment, made when it is first named: index + 1 */
+	struct fragi_strmap pairs;     /* both ends: index of the flow + 1 */
+	struct fragi_flow_info *flows; /* with room for all that can come */
+	size_t count;
+	bool failed, no_memory;
+};
+
+struct end {
+	uint32_t fragment, op, port;
+};
+
+#define resolving_error(resolving, place, ...)                                                               \
+	do {                                                                                                 \
+		fragi_node_error((resolving)->diag, place, NULL, __VA_ARGS__);                               \
+		(resolving)->failed = true;                                                                  \
+	} while (0)
+
+static const char *dir_text(enum frag_dir dir)
+{
+	return dir == FRAG_IN ? "input" : "output";
+}
+
+static const struct fragi_port_info *port_at(const struct fragi_fragment_info *fragments,
+					     const struct end *end)
+{
+	return &fragments[end->fragment].ops[end->op].ports[end->port];
+}
+
+static const char *end_text(const struct fragi_fragment_info *fragments, const struct end *end, char *out,
+			    size_t size)
+{
+	snprintf(out, size, "%s.%s.%s", fragments[end->fragment].name,
+		 fragments[end->fragment].ops[end->op].name, port_at(fragments, end)->name);
+	return out;
+}
+
+/* "; its outputs are out, mask" or "; did you mean "out"?" */
+static const char *advise_ports(char *out, size_t size, const char *word, const struct fragi_op_info *op,
+				enum frag_dir dir)
+{
+	const char *names[ADVICE_PORTS_MAX];
+	size_t count = 0;
+
+	for (size_t i = 0; i < op->port_count && count < ADVICE_PORTS_MAX; i++)
+		if (op->ports[i].dir == dir)
+			names[count++] = op->ports[i].name;
+	if (count == 0)
+		snprintf(out, size, "; it has no %ss", dir_text(dir));
+	else
+		fragi_advise(out, size, word, dir == FRAG_IN ? "its inputs" : "its outputs", names, count);
+	return out;
+}
+
+static void put(struct resolving *resolving, struct fragi_strmap *map, const char *name, size_t index)
+{
+	if (name == NULL || fragi_strmap_put(map, name, (void *)(uintptr_t)(index + 1)) == -ENOMEM)
+		resolving->no_memory = true;
+}
+
+/* The index of a name, SIZE_MAX when it is not there. */
+static size_t get(const struct fragi_strmap *map, const char *name)
+{
+	return (size_t)(uintptr_t)fragi_strmap_get(map, name) - 1;
+}
+
+static bool find_fragment(struct resolving *resolving, const struct fragi_spec_end *from, struct end *end)
+{
+	const char *names[ADVICE_PORTS_MAX];
+	char advice[512];
+	size_t i, count = 0;
+
+	if (resolving->own_fragment >= 0) {
+		end->fragment = (uint32_t)resolving->own_fragment;
+		return true;
+	}
+	i = from->fragment != NULL ? get(&resolving->by_name, from->fragment) : SIZE_MAX;
+	end->fragment = (uint32_t)i;
+	if (i != SIZE_MAX)
+		return true;
+	for (; count < resolving->fragment_count && count < ADVICE_PORTS_MAX; count++)
+		names[count] = resolving->fragments[count].name;
+	resolving_error(resolving, from->place, "flow end %s.%s: unknown fragment \"%s\"%s", from->fragment,
+			from->op, from->fragment,
+			fragi_advise(advice, sizeof(advice), from->fragment, "fragments", names, count));
+	return false;
+}
+
+static bool find_op(struct resolving *resolving, const struct fragi_spec_end *from, struct end *end)
+{
+	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
+	struct fragi_strmap *index = &resolving->ops[end->fragment];
+	const char *names[ADVICE_PORTS_MAX];
+	char advice[512];
+	size_t i, count = 0;
+
+	if (index->count == 0)
+		for (i = 0; i < fragment->op_count; i++)
+			put(resolving, index, fragment->ops[i].name, i);
+	i = get(index, from->op);
+	end->op = (uint32_t)i;
+	if (i != SIZE_MAX)
+		return true;
+	for (; count < fragment->op_count && count < ADVICE_PORTS_MAX; count++)
+		names[count] = fragment->ops[count].name;
+	resolving_error(resolving, from->place, "flow end %s.%s: unknown operator \"%s.%s\"%s",
+			fragment->name, from->op, fragment->name, from->op,
+			fragi_advise(advice, sizeof(advice), from->op, "operators", names, count));
+	return false;
+}
+
+static bool find_only_port(struct resolving *resolving, const struct fragi_spec_end *from, enum frag_dir dir,
+			   struct end *end)
+{
+	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
+	const struct fragi_op_info *op = &fragment->ops[end->op];
+	char advice[512];
+	size_t count = 0;
+
+	for (size_t i = 0; i < op->port_count; i++) {
+		if (op->ports[i].dir != dir)
+			continue;
+		end->port = (uint32_t)i;
+		count++;
+	}
+	if (count == 1)
+		return true;
+	resolving_error(resolving, from->place, "flow end %s.%s: %s%s", fragment->name, op->name,
+			count == 0 ? "no port is named" : "several could be meant, so name the port",
+			advise_ports(advice, sizeof(advice), "", op, dir));
+	return false;
+}
+
+static bool find_port(struct resolving *resolving, const struct fragi_spec_end *from, enum frag_dir dir,
+		      struct end *end)
+{
+	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
+	const struct fragi_op_info *op = &fragment->ops[end->op];
+	bool is_other = false;
+	char advice[512];
+
+	if (from->port == NULL)
+		return find_only_port(resolving, from, dir, end);
+	for (size_t i = 0; i < op->port_count; i++) {
+		if (strcmp(op->ports[i].name, from->port) != 0)
+			continue;
+		end->port = (uint32_t)i;
+		if (op->ports[i].dir == dir)
+			return true;
+		is_other = true;
+	}
+	if (is_other)
+		resolving_error(resolving, from->place, "flow end %s.%s.%s: this is an %s, and a flow %s%s",
+				fragment->name, op->name, from->port, dir == FRAG_IN ? "output" : "input",
+				dir == FRAG_IN ? "ends at an input" : "begins at an output",
+				advise_ports(advice, sizeof(advice), "", op, dir));
+	else
+		resolving_error(resolving, from->place, "flow end %s.%s.%s: no %s \"%s\"%s", fragment->name,
+				op->name, from->port, dir_text(dir), from->port,
+				advise_ports(advice, sizeof(advice), from->port, op, dir));
+	return false;
+}
+
+static bool find_end(struct resolving *resolving, const struct fragi_spec_end *from, enum frag_dir dir,
+		     struct end *end)
+{
+	return find_fragment(resolving, from, end) && find_op(resolving, from, end) &&
+	       find_port(resolving, from, dir, end);
+}
+
+static const char *type_of(const struct fragi_port_info *port)
+{
+	return port->type != NULL ? port->type : "message";
+}
+
+static bool is_open(const char *type) /* names no type of value */
+{
+	return strcmp(type, "message") == 0 || strcmp(type, "tensor") == 0;
+}
+
+static void check_types(struct resolving *resolving, const struct fragi_node *place, const char *from_text,
+			const struct fragi_port_info *from, const char *to_text,
+			const struct fragi_port_info *to)
+{
+	const char *sent = type_of(from), *taken = type_of(to);
+
+	if (strcmp(sent, "message") == 0 || strcmp(taken, "message") == 0)
+		return;
+	if (strcmp(sent, taken) != 0)
+		resolving_error(resolving, place,
+				"flow %s -> %s: the output has type \"%s\", the input \"%s\"; connect ports "
+				"of one type",
+				from_text, to_text, sent, taken);
+	else if (from->type_id != 0 && to->type_id != 0 && from->type_id != to->type_id)
+		resolving_error(resolving, place,
+				"flow %s -> %s: type \"%s\" has other fields at the output than at the "
+				"input; build both sides with one definition of it",
+				from_text, to_text, sent);
+}
+
+/* What only a flow between processes must satisfy. */
+static void check_crossing(struct resolving *resolving, const struct fragi_spec_flow *spec,
+			   const struct fragi_node *place, const char *from_text, const struct end *from,
+			   const char *to_text, const struct end *to)
+{
+	const struct end *ends[] = {from, to};
+
+	if (spec->edge != NULL && strcmp(spec->edge, "inproc") == 0)
+		resolving_error(resolving, place,
+				"flow %s -> %s: edge inproc needs both ends in one process; give their "
+				"fragments one host or leave edge out",
+				from_text, to_text);
+	for (size_t i = 0; i < FRAG_COUNT_OF(ends); i++) {
+		const struct fragi_port_info *port = port_at(resolving->fragments, ends[i]);
+
+		if (!is_open(type_of(port)) && !port->has_codec)
+			resolving_error(resolving, place,
+					"flow %s -> %s: it crosses processes, and type \"%s\" has no codec "
+					"in fragment %s (the %s); give the type fields, or encode and decode",
+					from_text, to_text, type_of(port),
+					resolving->fragments[ends[i]->fragment].name,
+					i == 0 ? "sender" : "receiver");
+	}
+}
+
+static char *pair_key(struct resolving *resolving, const struct fragi_flow_info *flow)
+{
+	return fragi_arena_printf(&resolving->arena, "%x.%x.%x.%x.%x.%x", flow->from_fragment, flow->from_op,
+				  flow->from_port, flow->to_fragment, flow->to_op, flow->to_port);
+}
+
+static void decide(const struct fragi_spec_flow *spec, const struct fragi_port_info *input,
+		   struct fragi_flow_info *flow)
+{
+	flow->policy = spec->policy != FRAG_POLICY_DEFAULT ? spec->policy : input->policy;
+	if (flow->policy == FRAG_POLICY_DEFAULT)
+		flow->policy = FRAG_POLICY_BLOCK;
+	flow->capacity = spec->capacity != 0 ? spec->capacity : input->capacity;
+	if (flow->capacity == 0)
+		flow->capacity = flow->between_hosts ? CAPACITY_BETWEEN : CAPACITY_INSIDE;
+	if (flow->policy == FRAG_POLICY_LATEST)
+		flow->capacity = 1;
+}
+
+static void add_flow(struct resolving *resolving, const struct fragi_flow_info *flow,
+		     const struct fragi_node *place, const char *from_text, const char *to_text)
+{
+	char *key = pair_key(resolving, flow), first[300] = "";
+	const struct fragi_flow_info *known;
+	size_t i;
+
+	if (key == NULL) {
+		resolving->no_memory = true;
+		return;
+	}
+	i = get(&resolving->pairs, key);
+	if (i == SIZE_MAX) {
+		put(resolving, &resolving->pairs, key, resolving->count);
+		resolving->flows[resolving->count++] = *flow;
+		return;
+	}
+	known = &resolving->flows[i];
+	if (known->capacity == flow->capacity && known->policy == flow->policy)
+		return;
+	if (known->place != NULL && known->place->file != NULL)
+		snprintf(first, sizeof(first), " (first at %.200s:%d:%d)", known->place->file,
+			 known->place->line, known->place->column);
+	resolving_error(resolving, place,
+			"flow %s -> %s: it is there already with another capacity or policy%s; keep one of "
+			"them",
+			from_text, to_text, first);
+}
+
+static void resolve_pair(struct resolving *resolving, const struct fragi_spec_flow *spec,
+			 const struct end *from, const struct fragi_spec_end *to_end, const struct end *to)
+{
+	const struct fragi_port_info *output = port_at(resolving->fragments, from);
+	const struct fragi_port_info *input = port_at(resolving->fragments, to);
+	const struct fragi_node *place = to_end->place != NULL ? to_end->place : spec->place;
+	struct fragi_flow_info flow = {
+		.from_fragment = from->fragment,
+		.from_op = from->op,
+		.from_port = from->port,
+		.to_fragment = to->fragment,
+		.to_op = to->op,
+		.to_port = to->port,
+		.between_hosts =
+			resolving->fragments[from->fragment].host != resolving->fragments[to->fragment].host,
+		.place = spec->place,
+	};
+	char from_text[END_SIZE], to_text[END_SIZE];
+
+	end_text(resolving->fragments, from, from_text, sizeof(from_text));
+	end_text(resolving->fragments, to, to_text, sizeof(to_text));
+	check_types(resolving, place, from_text, output, to_text, input);
+	if (flow.between_hosts)
+		check_crossing(resolving, spec, place, from_text, from, to_text, to);
+	decide(spec, input, &flow);
+	add_flow(resolving, &flow, place, from_text, to_text);
+}
+
+static void resolve_all(struct resolving *resolving, const struct fragi_spec_flow *specs, size_t spec_count)
+{
+	struct end from = {0}, to = {0};
+	bool found;
+
+	for (size_t i = 0; i < spec_count; i++) {
+		found = find_end(resolving, &specs[i].from, FRAG_OUT, &from);
+		for (size_t j = 0; j < specs[i].to_count; j++)
+			if (find_end(resolving, &specs[i].to[j], FRAG_IN, &to) && found)
+				resolve_pair(resolving, &specs[i], &from, &specs[i].to[j], &to);
+	}
+}
+
+/* Indexes the fragments and the flows that are there, and makes room. */
+static int resolving_begin(struct resolving *resolving, const struct fragi_spec_flow *specs,
+			   size_t spec_count, struct fragi_flow_info *flows, size_t count)
+{
+	size_t most = count;
+
+	for (size_t i = 0; i < spec_count; i++)
+		most += specs[i].to_count;
+	resolving->ops = fragi_calloc(resolving->fragment_count + 1, sizeof(*resolving->ops));
+	resolving->flows = fragi_calloc(most + 1, sizeof(*flows));
+	if (resolving->ops == NULL || resolving->flows == NULL)
+		return -ENOMEM;
+	if (count > 0)
+		memcpy(resolving->flows, flows, count * sizeof(*flows));
+	resolving->count = count;
+	for (size_t i = 0; i < count; i++)
+		put(resolving, &resolving->pairs, pair_key(resolving, &flows[i]), i);
+	for (size_t i = 0; resolving->own_fragment < 0 && i < resolving->fragment_count; i++)
+		put(resolving, &resolving->by_name, resolving->fragments[i].name, i);
+	return resolving->no_memory ? -ENOMEM : 0;
+}
+
+int fragi_flows_resolve(const struct fragi_spec_flow *specs, size_t spec_count, int own_fragment,
+			const struct fragi_fragment_info *fragments, size_t fragment_count,
+			struct fragi_diag *diag, struct fragi_flow_info **flows, size_t *count)
+{
+	struct resolving resolving = {
+		.fragments = fragments,
+		.fragment_count = fragment_count,
+		.own_fragment = own_fragment,
+		.diag = diag,
+	};
+	int r = resolving_begin(&resolving, specs, spec_count, *flows, *count);
+
+	if (r == 0)
+		resolve_all(&resolving, specs, spec_count);
+	if (r == 0 && resolving.no_memory)
+		r = -ENOMEM;
+	else if (r == 0 && resolving.failed)
+		r = -EINVAL;
+	if (r == 0) {
+		fragi_free(*flows);
+		*flows = resolving.flows;
+		*count = resolving.count;
+	} else {
+		fragi_free(resolving.flows);
+	}
+	for (size_t i = 0; resolving.ops != NULL && i < fragment_count; i++)
+		fragi_strmap_fini(&resolving.ops[i]);
+	fragi_free(resolving.ops);
+	fragi_strmap_fini(&resolving.by_name);
+	fragi_strmap_fini(&resolving.pairs);
+	fragi_arena_fini(&resolving.arena);
+	return r;
+}
+
+/* Marks the inputs that flows reach: per fragment and operator, the number of the first port. */
+static int mark_connected(const struct fragi_fragment_info *fragments, size_t fragment_count,
+			  const struct fragi_flow_info *flows, size_t count, size_t **out_first,
+			  bool **out_connected)
+{
+	size_t ops = 0, ports = 0, *first, *op_first;
+	bool *connected;
+
+	for (size_t i = 0; i < fragment_count; i++)
+		ops += fragments[i].op_count;
+	first = fragi_calloc(fragment_count + ops + 1, sizeof(*first));
+	if (first == NULL)
+		return -ENOMEM;
+	/* first[fragment]: where its operators' numbers begin in the same array */
+	op_first = first + fragment_count;
+	ops = 0;
+	for (size_t i = 0; i < fragment_count; i++) {
+		first[i] = ops;
+		for (size_t j = 0; j < fragments[i].op_count; j++) {
+			op_first[ops++] = ports;
+			ports += fragments[i].ops[j].port_count;
+		}
+	}
+	connected = fragi_calloc(ports + 1, sizeof(*connected));
+	if (connected == NULL) {
+		fragi_free(first);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < count; i++)
+		connected[op_first[first[flows[i].to_fragment] + flows[i].to_op] + flows[i].to_port] = true;
+	*out_first = first;
+	*out_connected = connected;
+	return 0;
+}
+
+int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragment_count,
+		      const struct fragi_flow_info *flows, size_t count, struct fragi_diag *diag)
+{
+	size_t *first, at = 0;
+	bool *connected, failed = false;
+	int r = mark_connected(fragments, fragment_count, flows, count, &first, &connected);
+
+	if (r < 0)
+		return fragi_diag_add(diag, r, NULL, 0, 0, "memory is short while the flows are checked");
+	for (size_t i = 0; i < fragment_count; i++) {
+		for (size_t j = 0; j < fragments[i].op_count; j++) {
+			const struct fragi_op_info *op = &fragments[i].ops[j];
+
+			for (size_t k = 0; k < op->port_count; k++, at++) {
+				if (op->ports[k].dir != FRAG_IN || connected[at] ||
+				    (op->ports[k].flags & FRAG_PORT_OPTIONAL) != 0)
+					continue;
+				fragi_node_error(diag, NULL, NULL,
+						 "%s.%s: input \"%s\" is not connected; add a flow that ends "
+						 "there",
+						 fragments[i].name, op->name, op->ports[k].name);
+				failed = true;
+			}
+		}
+	}
+	fragi_free(first);
+	fragi_free(connected);
+	return failed ? -EINVAL : 0;
+}
+
+static const char *flow_end(const struct fragi_fragment_info *fragments, uint32_t fragment, uint32_t op,
+			    uint32_t port, char *out, size_t size)
+{
+	const struct end end = {.fragment = fragment, .op = op, .port = port};
+
+	return end_text(fragments, &end, out, size);
+}
+
+const char *fragi_flow_from(const struct fragi_fragment_info *fragments, const struct fragi_flow_info *flow,
+			    char *out, size_t size)
+{
+	return flow_end(fragments, flow->from_fragment, flow->from_op, flow->from_port, out, size);
+}
+
+const char *fragi_flow_to(const struct fragi_fragment_info *fragments, const struct fragi_flow_info *flow,
+			  char *out, size_t size)
+{
+	return flow_end(fragments, flow->to_fragment, flow->to_op, flow->to_port, out, size);
+}
