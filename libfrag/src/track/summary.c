@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <base/units.h>
+#include <track/summary.h>
+
+static const char *const results[] = {
+	[FRAGI_SUMMARY_DONE] = "done",
+	[FRAGI_SUMMARY_STOPPED] = "stopped",
+	[FRAGI_SUMMARY_FAILED] = "failed",
+};
+
+static const char *or_empty(const char *text)
+{
+	return text != NULL ? text : "";
+}
+
+static uint64_t dropped_sum(const struct fragi_summary_flow *flow)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < FRAGI_SUMMARY_REASONS && flow->dropped[i].reason != NULL; i++)
+		sum += flow->dropped[i].count;
+	return sum;
+}
+
+bool fragi_summary_flow_balances(const struct fragi_summary_flow *flow)
+{
+	return flow->sent == flow->delivered + dropped_sum(flow) + flow->lost + flow->in_flight;
+}
+
+/* The table. */
+
+#define COLUMNS 10
+enum {
+	COL_FLOW,
+	COL_SENT,
+	COL_DELIVERED,
+	COL_DROPPED,
+	COL_LOST,
+	COL_IN_FLIGHT,
+	COL_P50,
+	COL_P99,
+	COL_MAX,
+	COL_EDGE,
+};
+static const char *const heads[COLUMNS] = {"flow",      "sent", "delivered", "dropped", "lost",
+					   "in flight", "p50",  "p99",       "max",     "edge"};
+
+struct table_row {
+	char *flow;
+	char cells[COLUMNS][32]; /* all but the first and the last */
+	const char *edge;
+};
+
+static void put_latency(const struct fragi_summary_flow *flow, uint64_t ns, char *out, size_t size)
+{
+	if (flow->latency_reason != NULL || flow->latency.count == 0)
+		snprintf(out, size, "-");
+	else
+		fragi_format_duration((int64_t)ns, out, size);
+}
+
+static int row_fill(struct table_row *row, const struct fragi_summary_flow *flow)
+{
+	size_t size = strlen(or_empty(flow->from)) + strlen(or_empty(flow->to)) + 8;
+
+	row->flow = fragi_malloc(size);
+	if (row->flow == NULL)
+		return -ENOMEM;
+	snprintf(row->flow, size, "%s -> %s", or_empty(flow->from), or_empty(flow->to));
+	snprintf(row->cells[COL_SENT], 32, "%" PRIu64, flow->sent);
+	snprintf(row->cells[COL_DELIVERED], 32, "%" PRIu64, flow->delivered);
+	snprintf(row->cells[COL_DROPPED], 32, "%" PRIu64, dropped_sum(flow));
+	snprintf(row->cells[COL_LOST], 32, "%" PRIu64, flow->lost);
+	snprintf(row->cells[COL_IN_FLIGHT], 32, "%" PRIu64, flow->in_flight);
+	put_latency(flow, flow->latency.p50, row->cells[COL_P50], 32);
+	put_latency(flow, flow->latency.p99, row->cells[COL_P99], 32);
+	put_latency(flow, flow->latency.max, row->cells[COL_MAX], 32);
+	row->edge = flow->edge_detail != NULL ? flow->edge_detail : or_empty(flow->edge);
+	return 0;
+}
+
+static const char *cell(const struct table_row *row, int column)
+{
+	if (column == COL_FLOW)
+		return row->flow;
+	return column == COL_EDGE ? row->edge : row->cells[column];
+}
+
+/* The column "in flight" is shown when there is something in it, which after an orderly end there is not. */
+static void print_rows(const struct table_row *rows, size_t count, bool in_flight, FILE *out)
+{
+	int widths[COLUMNS];
+
+	for (int c = 0; c < COLUMNS; c++) {
+		widths[c] = (int)strlen(heads[c]);
+		for (size_t i = 0; i < count; i++)
+			if ((int)strlen(cell(&rows[i], c)) > widths[c])
+				widths[c] = (int)strlen(cell(&rows[i], c));
+	}
+	for (size_t i = 0; i <= count; i++) {
+		for (int c = 0; c < COLUMNS; c++) {
+			const char *text = i == 0 ? heads[c] : cell(&rows[i - 1], c);
+
+			if (c == COL_IN_FLIGHT && !in_flight)
+				continue;
+			if (c == COL_FLOW)
+				fprintf(out, "%-*s", widths[c], text);
+			else if (c == COL_EDGE)
+				fprintf(out, "  %s", text);
+			else
+				fprintf(out, "  %*s", widths[c], text);
+		}
+		fputc('\n', out);
+	}
+}
+
+int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
+{
+	struct table_row *rows = NULL;
+	bool in_flight = false;
+	char duration[32];
+	size_t count = 0;
+
+	fprintf(out, "%s: %s %s %s", or_empty(summary->application), results[summary->result],
+		summary->result == FRAGI_SUMMARY_DONE ? "in" : "after",
+		fragi_format_duration(summary->duration_ns, duration, sizeof(duration)));
+	if (summary->reason != NULL)
+		fprintf(out, ": %s", summary->reason);
+	fputc('\n', out);
+	if (summary->flow_count != 0)
+		rows = fragi_calloc(summary->flow_count, sizeof(*rows));
+	while (rows != NULL && count < summary->flow_count &&
+	       row_fill(&rows[count], &summary->flows[count]) == 0) {
+		in_flight = in_flight || summary->flows[count].in_flight != 0;
+		count++;
+	}
+	if (count != 0)
+		print_rows(rows, count, in_flight, out);
+	for (size_t i = 0; i < count; i++)
+		fragi_free(rows[i].flow);
+	fragi_free(rows);
+	return ferror(out) || count != summary->flow_count ? -EIO : 0;
+}
+
+/* The JSON. */
+
+/* Length of the UTF-8 character at text, 0 when there is none (RFC 3629: no surrogates, no longer forms). */
+static size_t utf8_length(const unsigned char *text)
+{
+	unsigned char c = text[0];
+	size_t length = c < 0x80                ? 1
+			: c >= 0xC2 && c < 0xE0 ? 2
+			: c >= 0xE0 && c < 0xF0 ? 3
+			: c >= 0xF0 && c < 0xF5 ? 4
+						: 0;
+
+	for (size_t i = 1; i < length; i++)
+		if ((text[i] & 0xC0) != 0x80)
+			return 0;
+	if ((c == 0xE0 && text[1] < 0xA0) || (c == 0xED && text[1] > 0x9F) || (c == 0xF0 && text[1] < 0x90) ||
+	    (c == 0xF4 && text[1] > 0x8F))
+		return 0;
+	return length;
+}
+
+static void json_text(const char *text, FILE *out)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	size_t length;
+
+	if (text == NULL) {
+		fputs("null", out);
+		return;
+	}
+	fputc('"', out);
+	for (; *at != '\0'; at += length) {
+		length = utf8_length(at);
+		if (length == 0) {
+			fputs("\\ufffd", out);
+			length = 1;
+		} else if (*at == '"' || *at == '\\') {
+			fprintf(out, "\\%c", *at);
+		} else if (*at < 0x20) {
+			fprintf(out, "\\u%04x", *at);
+		} else {
+			fwrite(at, 1, length, out);
+		}
+	}
+	fputc('"', out);
+}
+
+static void json_operator(const struct fragi_summary_operator *op, FILE *out)
+{
+	fputs("{\"name\": ", out);
+	json_text(or_empty(op->name), out);
+	fputs(", \"type\": ", out);
+	json_text(or_empty(op->type), out);
+	fprintf(out,
+		", \"ticks\": %" PRIu64 ", \"compute_ns\": {\"p50\": %" PRIu64 ", \"p99\": %" PRIu64
+		", \"max\": %" PRIu64 "}}",
+		op->ticks, op->compute_p50, op->compute_p99, op->compute_max);
+}
+
+static void json_fragment(const struct fragi_summary_fragment *fragment, FILE *out)
+{
+	fputs("{\"name\": ", out);
+	json_text(or_empty(fragment->name), out);
+	fputs(", \"worker\": ", out);
+	json_text(fragment->worker, out);
+	fprintf(out, ", \"host_pid\": %" PRId64 ", \"state\": ", fragment->host_pid);
+	json_text(or_empty(fragment->state), out);
+	fprintf(out, ", \"epoch\": %" PRIu64 ", \"restarts\": %" PRIu32 ",\n   \"operators\": [",
+		fragment->epoch, fragment->restarts);
+	for (size_t i = 0; i < fragment->operator_count; i++) {
+		if (i != 0)
+			fputs(",\n     ", out);
+		json_operator(&fragment->operators[i], out);
+	}
+	fputs("]}", out);
+}
+
+static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
+{
+	fputs("{\"from\": ", out);
+	json_text(or_empty(flow->from), out);
+	fputs(", \"to\": ", out);
+	json_text(or_empty(flow->to), out);
+	fputs(", \"edge\": ", out);
+	json_text(or_empty(flow->edge), out);
+	fprintf(out, ", \"capacity\": %" PRIu32 ", \"policy\": ", flow->capacity);
+	json_text(or_empty(flow->policy), out);
+	fprintf(out, ",\n   \"sent\": %" PRIu64 ", \"delivered\": %" PRIu64 ", \"dropped\": {", flow->sent,
+		flow->delivered);
+	for (size_t i = 0; i < FRAGI_SUMMARY_REASONS && flow->dropped[i].reason != NULL; i++) {
+		if (i != 0)
+			fputs(", ", out);
+		json_text(flow->dropped[i].reason, out);
+		fprintf(out, ": %" PRIu64, flow->dropped[i].count);
+	}
+	fprintf(out,
+		"}, \"lost\": %" PRIu64 ", \"in_flight\": %" PRIu64 ", \"bytes\": %" PRIu64
+		",\n   \"latency_ns\": ",
+		flow->lost, flow->in_flight, flow->bytes);
+	if (flow->latency_reason != NULL) {
+		fputs("null, \"latency_reason\": ", out);
+		json_text(flow->latency_reason, out);
+		fputc('}', out);
+		return;
+	}
+	fprintf(out,
+		"{\"count\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"p99\": %" PRIu64 ", \"p999\": %" PRIu64
+		", \"max\": %" PRIu64 "}}",
+		flow->latency.count, flow->latency.p50, flow->latency.p99, flow->latency.p999,
+		flow->latency.max);
+}
+
+int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out)
+{
+	fputs("{\"application\": ", out);
+	json_text(or_empty(summary->application), out);
+	fprintf(out, ", \"result\": \"%s\", \"reason\": ", results[summary->result]);
+	json_text(summary->reason, out);
+	fprintf(out,
+		", \"exit_code\": %d,\n \"started_unix_ns\": %" PRId64 ", \"first_message_ns\": %" PRId64
+		", \"duration_ns\": %" PRId64 ", \"shutdown_ns\": %" PRId64 ",\n \"fragments\": [",
+		summary->exit_code, summary->started_unix_ns, summary->first_message_ns, summary->duration_ns,
+		summary->shutdown_ns);
+	for (size_t i = 0; i < summary->fragment_count; i++) {
+		fputs(i == 0 ? "\n  " : ",\n  ", out);
+		json_fragment(&summary->fragments[i], out);
+	}
+	fputs("],\n \"flows\": [", out);
+	for (size_t i = 0; i < summary->flow_count; i++) {
+		fputs(i == 0 ? "\n  " : ",\n  ", out);
+		json_flow(&summary->flows[i], out);
+	}
+	fputs("]}\n", out);
+	return ferror(out) ? -EIO : 0;
+}
+
+static int write_to(const struct fragi_summary *summary, const char *path)
+{
+	FILE *out = fopen(path, "we");
+	int r;
+
+	if (out == NULL)
+		return -errno;
+	r = fragi_summary_print_json(summary, out);
+	if (fclose(out) != 0 && r == 0)
+		r = -errno;
+	return r;
+}
+
+int fragi_summary_write(const struct fragi_summary *summary, const char *path, struct frag_err *err)
+{
+	size_t size = strlen(path) + 32;
+	char *draft = fragi_malloc(size);
+	struct stat st;
+	int r;
+
+	if (draft == NULL)
+		return frag_err_set(err, -ENOMEM, "cannot write the summary to %s: no memory", path);
+	snprintf(draft, size, "%s.%ld.part", path, (long)getpid());
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a pipe or a device stays what it is */
+		r = write_to(summary, path);
+	} else {
+		r = write_to(summary, draft);
+		if (r == 0 && rename(draft, path) != 0)
+			r = -errno;
+		if (r < 0)
+			unlink(draft);
+	}
+	fragi_free(draft);
+	if (r < 0)
+		frag_err_set(err, r,
+			     "cannot write the summary to %s: %s; give --summary a file in a folder that can "
+			     "be written",
+			     path, frag_strerror(r));
+	return r;
+}

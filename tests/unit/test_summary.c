@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <track/summary.h>
+
+static const struct fragi_summary_operator operators[] = {
+	{.name = "replayer",
+	 .type = "video_replayer",
+	 .ticks = 300,
+	 .compute_p50 = 1,
+	 .compute_p99 = 2,
+	 .compute_max = 3},
+};
+static const struct fragi_summary_fragment fragments[] = {
+	{.name = "fragment1",
+	 .worker = "a",
+	 .host_pid = 42,
+	 .state = "done",
+	 .epoch = 1,
+	 .operators = operators,
+	 .operator_count = 1},
+	{.name = "fragment2", .state = "waiting"},
+};
+static const struct fragi_summary_flow flows[] = {
+	{.from = "fragment1.replayer.output",
+	 .to = "fragment2.conv.source_video",
+	 .edge = "ucx",
+	 .edge_detail = "ucx tcp lo",
+	 .capacity = 4,
+	 .policy = "block",
+	 .sent = 303,
+	 .delivered = 300,
+	 .lost = 1,
+	 .bytes = 7,
+	 .dropped = {{"queue_full", 2}, {"no_room", 0}},
+	 .latency = {300, 41000, 88000, 200000, 210000}},
+	{.from = "a.b.c",
+	 .to = "d.e.f",
+	 .edge = "inproc",
+	 .capacity = 1,
+	 .policy = "pop",
+	 .sent = 1,
+	 .in_flight = 1,
+	 .latency_reason = "the ends are on two nodes"},
+};
+static const struct fragi_summary summary = {
+	.application = "video",
+	.result = FRAGI_SUMMARY_DONE,
+	.started_unix_ns = 5,
+	.first_message_ns = 6,
+	.duration_ns = 30100000000,
+	.shutdown_ns = 8,
+	.fragments = fragments,
+	.fragment_count = 2,
+	.flows = flows,
+	.flow_count = 1,
+};
+
+static char *printed(const struct fragi_summary *s, int (*print)(const struct fragi_summary *, FILE *))
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	cr_assert_eq(print(s, out), 0);
+	fclose(out);
+	return text;
+}
+
+Test(summary, the_table_is_aligned)
+{
+	char *text = printed(&summary, fragi_summary_print_table);
+
+	cr_expect_str_eq(text, "video: done in 30.1 s\n"
+			       "flow                                                      sent  delivered  "
+			       "dropped  lost    p50    p99     max  edge\n"
+			       "fragment1.replayer.output -> fragment2.conv.source_video   303        300    "
+			       "    2     1  41 us  88 us  210 us  ucx tcp lo\n");
+	free(text);
+}
+
+Test(summary, what_is_in_flight_is_shown_when_there_is_something)
+{
+	struct fragi_summary s = summary;
+	char *text;
+
+	s.flow_count = 2;
+	s.result = FRAGI_SUMMARY_FAILED;
+	s.reason = "fragment1 crashed";
+	text = printed(&s, fragi_summary_print_table);
+	cr_expect_eq(strncmp(text, "video: failed after 30.1 s: fragment1 crashed\n", 46), 0);
+	cr_expect_not_null(strstr(text, "in flight"));
+	cr_expect_not_null(strstr(text, "  -  "), "there is no latency");
+	free(text);
+	s.flow_count = 0;
+	text = printed(&s, fragi_summary_print_table);
+	cr_expect_str_eq(text, "video: failed after 30.1 s: fragment1 crashed\n");
+	free(text);
+}
+
+Test(summary, the_json_is_one_document)
+{
+	char *text = printed(&summary, fragi_summary_print_json);
+
+	cr_expect_str_eq(
+		text,
+		"{\"application\": \"video\", \"result\": \"done\", \"reason\": null, \"exit_code\": 0,\n"
+		" \"started_unix_ns\": 5, \"first_message_ns\": 6, \"duration_ns\": 30100000000, "
+		"\"shutdown_ns\": 8,\n"
+		" \"fragments\": [\n"
+		"  {\"name\": \"fragment1\", \"worker\": \"a\", \"host_pid\": 42, \"state\": \"done\", "
+		"\"epoch\": 1, \"restarts\": 0,\n"
+		"   \"operators\": [{\"name\": \"replayer\", \"type\": \"video_replayer\", \"ticks\": 300, "
+		"\"compute_ns\": {\"p50\": 1, \"p99\": 2, \"max\": 3}}]},\n"
+		"  {\"name\": \"fragment2\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\", "
+		"\"epoch\": 0, \"restarts\": 0,\n"
+		"   \"operators\": []}],\n"
+		" \"flows\": [\n"
+		"  {\"from\": \"fragment1.replayer.output\", \"to\": \"fragment2.conv.source_video\", "
+		"\"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\",\n"
+		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0}, "
+		"\"lost\": 1, \"in_flight\": 0, \"bytes\": 7,\n"
+		"   \"latency_ns\": {\"count\": 300, \"p50\": 41000, \"p99\": 88000, \"p999\": 200000, "
+		"\"max\": 210000}}]}\n");
+	free(text);
+}
+
+Test(summary, texts_of_any_bytes_make_valid_json)
+{
+	struct fragi_summary s = {.application = "q\"b\\n\nc\x01",
+				  .reason = "\xC3\xA9 \xC3 \xED\xA0\x80 \xF0\x9F\x98\x80 \xFF"};
+	char *text = printed(&s, fragi_summary_print_json);
+
+	cr_expect_not_null(strstr(text, "\"q\\\"b\\\\n\\u000ac\\u0001\""));
+	cr_expect_not_null(
+		strstr(text, "\"\xC3\xA9 \\ufffd \\ufffd\\ufffd\\ufffd \xF0\x9F\x98\x80 \\ufffd\""));
+	free(text);
+}
+
+Test(summary, no_latency_has_a_reason)
+{
+	struct fragi_summary s = summary;
+	char *text;
+
+	s.flows = &flows[1];
+	text = printed(&s, fragi_summary_print_json);
+	cr_expect_not_null(
+		strstr(text, "\"latency_ns\": null, \"latency_reason\": \"the ends are on two nodes\"}"));
+	free(text);
+}
+
+Test(summary, balance)
+{
+	struct fragi_summary_flow flow = flows[0];
+
+	cr_expect(fragi_summary_flow_balances(&flow));
+	cr_expect(fragi_summary_flow_balances(&flows[1]));
+	flow.lost++;
+	cr_expect_not(fragi_summary_flow_balances(&flow));
+}
+
+Test(summary, the_file_appears_whole_and_a_device_stays_one)
+{
+	char folder[] = "/tmp/frag-summary-XXXXXX", path[64], start[8] = "";
+	struct frag_err err = FRAG_ERR_INIT;
+	struct stat st;
+	FILE *in;
+
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/s.json", folder);
+	cr_assert_eq(fragi_summary_write(&summary, path, &err), 0);
+	in = fopen(path, "r");
+	cr_assert_not_null(in);
+	cr_expect_eq(fread(start, 1, 5, in), 5);
+	cr_expect_str_eq(start, "{\"app");
+	fclose(in);
+	unlink(path);
+	cr_expect_eq(rmdir(folder), 0, "nothing else is left in the folder");
+	cr_expect_eq(fragi_summary_write(&summary, path, &err), -ENOENT);
+	cr_expect_not_null(strstr(err.text, path));
+	cr_expect_eq(fragi_summary_write(&summary, "/dev/null", NULL), 0);
+	cr_expect(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
+}
