@@ -49,9 +49,10 @@ struct frag_type {
 	/*
 	 * Any other type. encode appends value to writer; decode fills value (zeroed, `size` bytes) from
 	 * reader and must accept any bytes without harm, returning -EBADMSG for what it cannot read; fini
-	 * frees what decode or the emitter put into value, and is called from whichever thread drops the last
-	 * reference to a message. All three may be NULL: the type then cannot leave its process, and a flow
-	 * that would need it to is refused.
+	 * frees what decode or the emitter put into value, also when decode failed half-way (a zeroed value
+	 * holds nothing), and is called from whichever thread drops the last reference to a message. All
+	 * three may be NULL: the type then cannot leave its process, and a flow that would need it to is
+	 * refused.
 	 */
 	int (*encode)(const void *value, struct frag_writer *writer);
 	int (*decode)(void *value, struct frag_reader *reader);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,7 +17,9 @@ struct fragi_strmap_slot {
 /* Names come from files and peers: a seed of the process's own keeps them from being made to collide. */
 static uint64_t hash_seed;
 
-__attribute__((constructor)) static void seed_hash(void)
+static pthread_once_t seed_once = PTHREAD_ONCE_INIT;
+
+static void seed_hash(void)
 {
 	if (getrandom(&hash_seed, sizeof(hash_seed), GRND_NONBLOCK) != (ssize_t)sizeof(hash_seed))
 		hash_seed = (uint64_t)(uintptr_t)&hash_seed;
@@ -55,11 +58,16 @@ static struct fragi_strmap_slot *slot_of(const struct fragi_strmap *map, const c
 	return &map->slots[i];
 }
 
-static int map_grow(struct fragi_strmap *map)
+int fragi_strmap_reserve(struct fragi_strmap *map, size_t more)
 {
 	struct fragi_strmap wider = {.count = map->count,
-				     .capacity = map->capacity == 0 ? 16 : map->capacity * 2};
+				     .capacity = map->capacity == 0 ? 16 : map->capacity};
 
+	while (map->count + more > wider.capacity / 4 * 3)
+		wider.capacity *= 2;
+	if (wider.capacity == map->capacity)
+		return 0;
+	pthread_once(&seed_once, seed_hash);
 	wider.slots = fragi_calloc(wider.capacity, sizeof(*wider.slots));
 	if (wider.slots == NULL)
 		return -ENOMEM;
@@ -78,13 +86,14 @@ void *fragi_strmap_get(const struct fragi_strmap *map, const char *key)
 
 int fragi_strmap_put(struct fragi_strmap *map, const char *key, void *value)
 {
-	uint64_t hash = hash_text(key);
 	struct fragi_strmap_slot *slot;
+	uint64_t hash;
 
-	if (map->capacity != 0 && slot_of(map, key, hash)->value != NULL)
+	if (fragi_strmap_get(map, key) != NULL)
 		return -EEXIST;
-	if (map->count + 1 > map->capacity / 4 * 3 && map_grow(map) < 0)
+	if (fragi_strmap_reserve(map, 1) < 0)
 		return -ENOMEM;
+	hash = hash_text(key);
 	slot = slot_of(map, key, hash);
 	slot->key = key;
 	slot->value = value;

@@ -17,6 +17,8 @@ struct fragi_strmap {
 FRAGI_API void *fragi_strmap_get(const struct fragi_strmap *map, const char *key); /* NULL: not there */
 /* Returns 0, -EEXIST (unchanged), -ENOMEM. value must not be NULL. */
 FRAGI_API int fragi_strmap_put(struct fragi_strmap *map, const char *key, void *value);
+/* Room for `more` keys: fragi_strmap_put does not fail for want of memory until they are in. */
+FRAGI_API int fragi_strmap_reserve(struct fragi_strmap *map, size_t more);
 FRAGI_API void fragi_strmap_fini(struct fragi_strmap *map);
 
 #endif

@@ -3,6 +3,8 @@
 #define FRAGI_DATA_CODEC_H
 
 #include <data/message.h>
+#include <data/stream.h>
+#include <data/type.h>
 
 /*
  * What a message looks like between processes: descriptors (this file) and bodies (the tensors' bytes, which
@@ -17,32 +19,39 @@
  * A type id is a 64-bit FNV-1a of the type's name and fields, so two builds that differ in a struct do not
  * match.
  */
+#define FRAGI_DESCRIPTOR_VERSION 1
+#define FRAGI_DECODED_MAX (128u << 20)   /* bytes of memory for the value and the metadata of one message */
 #define FRAGI_DESCRIPTOR_MAX (64u << 20) /* bytes of descriptors of one message */
-
-/* Id of a type; never 0. Constant for a type: kept, not computed on the hot path. */
-FRAGI_API uint64_t fragi_type_id(const struct frag_type *type);
-/* The registered type with that id, NULL when there is none. No string is compared. */
-FRAGI_API const struct frag_type *fragi_type_by_id(uint64_t id);
-/* Whether values of the type can leave the process. */
-FRAGI_API bool fragi_type_has_codec(const struct frag_type *type);
 
 /*
  * The message's descriptors, encoded at most once and kept in the message; a new reference for the caller.
- * Returns 0; -EPROTOTYPE when the value's or a metadatum's type has no codec; -EMSGSIZE beyond
- * FRAGI_DESCRIPTOR_MAX; -ENOMEM.
+ * Returns 0; -EPROTOTYPE when the value's or a metadatum's type has no codec; -ENOTSUP for a tensor in device
+ * memory, which is not built yet; -EMSGSIZE beyond FRAGI_DESCRIPTOR_MAX; -ENOMEM.
  */
 FRAGI_API int fragi_message_encode(const struct frag_message *message, struct fragi_blob **out_blob);
 FRAGI_API void fragi_blob_unref(struct fragi_blob *blob);
 
 /*
- * The reverse. Makes a message whose tensors are allocated (host memory, compact) but not filled: the
- * transport receives the bodies into them, in order. `limit_bytes` bounds the sum of the bodies. Returns 0;
- * -EBADMSG for bytes that are no descriptors; -EMSGSIZE beyond the limit; -ENOENT for an unknown type id
+ * The reverse. Makes a message (shared: it was received) whose tensors are allocated (host memory, compact)
+ * but not filled: the transport receives the bodies into them, in order. `limit_bytes` bounds the sum of the
+ * bodies. Returns 0; -EBADMSG for bytes that are no descriptors; -EMSGSIZE beyond the limit or
+ * FRAGI_DECODED_MAX; -ENOENT for an unknown type id
  * (out_type_id tells which; may be NULL); -ENOMEM.
  */
 FRAGI_API int fragi_message_decode(const void *bytes, size_t size, uint64_t limit_bytes,
 				   struct frag_message **out_message, uint64_t *out_type_id);
-/* Body of the i-th tensor: compact bytes in row-major order. */
-FRAGI_API void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size);
+/*
+ * One value, as it lies between the descriptors: a scalar or plain struct field by field without padding,
+ * text and bytes as they are, an array its elements behind each other (led by their u32 number when an
+ * element's size varies), any other type what its encode puts. encode returns 0, -EPROTOTYPE for a type
+ * without codec, or the writer's or the type's error. measure gives the memory that the value in wire_size
+ * bytes will take; decode fills that memory, zeroed before. Both return 0 or -EBADMSG (measure: -EMSGSIZE).
+ */
+int fragi_value_encode(const struct fragi_type_info *info, const void *value, size_t size,
+		       struct frag_writer *writer);
+int fragi_value_measure(const struct fragi_type_info *info, const uint8_t *wire, size_t wire_size,
+			size_t *out_size);
+int fragi_value_decode(const struct fragi_type_info *info, const uint8_t *wire, size_t wire_size, void *value,
+		       size_t size);
 
 #endif

@@ -6,14 +6,18 @@
 #include <stdbool.h>
 
 #include <base/diag.h>
+#include <data/pool.h>
+#include <data/tensor.h>
 #include <frag/message.h>
 
 /*
  * Life of a message. It is made on a thread, from that thread's pool; it is written while `refs` is 1 and it
  * was not emitted; emit shares it. The last unref, on any thread, drops value, tensors and metadata and gives
- * the memory back: to the own pool directly, to another thread's by pushing on that pool's lock-free return
- * stack, which its owner empties when its own list is empty. A thread that ends leaves its pool to the next
- * new thread; pools are freed at unload.
+ * the memory back to the pool it came from.
+ *
+ * A value of up to FRAGI_MESSAGE_INLINE bytes lies in the message, a larger one, and one whose type has a
+ * fini, in a box of its own that copies of the message share. A small box and the array of tensors stay with
+ * the pooled message for its next use.
  */
 #define FRAGI_MESSAGE_INLINE 24
 
@@ -30,18 +34,20 @@ struct fragi_named_tensor {
 };
 
 struct frag_message {
-	_Atomic uint32_t refs;
+	/* kept while it lies in the pool */
+	struct fragi_pooled home;
+	struct fragi_named_tensor *tensors;
+	struct fragi_box *box; /* of the value, or an empty one for the next; may be NULL */
+	uint16_t tensor_capacity;
+
+	_Alignas(8) _Atomic uint32_t refs;
 	bool shared; /* emitted or received: immutable from then on, also with one reference */
 	uint16_t tensor_count;
-	uint16_t tensor_capacity;
-	struct fragi_pool *pool;
-	struct frag_message *next;    /* in a pool's free list */
 	const struct frag_type *type; /* of the value; NULL: none */
-	void *value;                  /* inline_value, or memory of its own */
-	size_t value_size;
+	void *value;                  /* inline_value, or in the box */
 	_Alignas(16) uint8_t inline_value[FRAGI_MESSAGE_INLINE];
-	struct fragi_named_tensor *tensors; /* kept by a pooled message for the next use */
-	struct frag_metadata *metadata;     /* owned; NULL: none */
+	size_t value_size;
+	struct frag_metadata *metadata; /* owned; NULL: none */
 	_Atomic(struct fragi_blob *) blob;
 	int64_t publish_ns;     /* CLOCK_MONOTONIC of the publishing node; filled where a message leaves its
 				   process */
@@ -57,10 +63,23 @@ static inline void fragi_message_unref(struct frag_message *message)
 		fragi_message_recycle(message);
 }
 
+/* Makes the message and the data of its tensors immutable: before anybody else can see it. */
+static inline void fragi_message_share(struct frag_message *message)
+{
+	if (message->shared)
+		return;
+	message->shared = true;
+	for (uint32_t i = 0; i < message->tensor_count; i++)
+		fragi_tensor_freeze(message->tensors[i].tensor);
+}
+
 /* Payload bytes: value and tensors, as the ledger and the windows count them. */
 FRAGI_API uint64_t fragi_message_bytes(const struct frag_message *message);
 
 /* Takes over metadata (may be NULL); drops what was there. */
 FRAGI_API void fragi_message_set_metadata(struct frag_message *message, struct frag_metadata *metadata);
+
+/* Frees what a message in a pool keeps for its next use; message: a struct frag_message. */
+void fragi_message_fini(void *message);
 
 #endif

@@ -25,6 +25,15 @@ const struct fragi_resource_type *fragi_resource_type_find(const char *name)
 	return NULL;
 }
 
+static void resource_destroy(struct frag_resource *resource)
+{
+	if (resource->type->fini != NULL)
+		resource->type->fini(resource->allocator.state);
+	fragi_free(resource->allocator.state);
+	fragi_free(resource->name);
+	fragi_free(resource);
+}
+
 int fragi_resource_create(const struct fragi_resource_type *type, const char *name, const void *state,
 			  struct frag_resource **out, struct frag_err *err)
 {
@@ -33,68 +42,30 @@ int fragi_resource_create(const struct fragi_resource_type *type, const char *na
 
 	if (resource == NULL)
 		goto err_text;
+	resource->type = type;
 	resource->name = fragi_strdup(name);
-	resource->state = fragi_aligned_alloc(RESOURCE_ALIGN, type->state_size > 0 ? type->state_size : 1);
-	if (resource->name == NULL || resource->state == NULL)
+	resource->allocator.state =
+		fragi_aligned_alloc(RESOURCE_ALIGN, type->state_size > 0 ? type->state_size : 1);
+	if (resource->name == NULL || resource->allocator.state == NULL)
 		goto err_free;
 	if (type->state_size > 0)
-		memcpy(resource->state, state, type->state_size);
-	resource->type = type;
-	atomic_init(&resource->refs, 1);
-	r = type->init(resource->state, name, err);
+		memcpy(resource->allocator.state, state, type->state_size);
+	resource->allocator.alloc = type->alloc;
+	resource->allocator.free = type->free;
+	resource->allocator.destroy = resource_destroy;
+	atomic_init(&resource->allocator.refs, 1);
+	r = type->init(resource->allocator.state, name, err);
 	if (r < 0)
 		goto err_free;
 	*out = resource;
 	return 0;
 
 err_free:
-	fragi_free(resource->state);
+	fragi_free(resource->allocator.state);
 	fragi_free(resource->name);
 	fragi_free(resource);
 err_text:
 	return frag_err_set(err, r, "cannot make resource \"%s\": %s", name, frag_strerror(r));
-}
-
-struct frag_resource *fragi_resource_ref(struct frag_resource *resource)
-{
-	atomic_fetch_add_explicit(&resource->refs, 1, memory_order_relaxed);
-	return resource;
-}
-
-void fragi_resource_unref(struct frag_resource *resource)
-{
-	if (resource == NULL || atomic_fetch_sub_explicit(&resource->refs, 1, memory_order_acq_rel) != 1)
-		return;
-	if (resource->type->fini != NULL)
-		resource->type->fini(resource->state);
-	fragi_free(resource->state);
-	fragi_free(resource->name);
-	fragi_free(resource);
-}
-
-int frag_alloc(struct frag_resource *allocator, size_t size, void **out_memory)
-{
-	void *memory;
-
-	if (allocator != NULL)
-		return allocator->type->alloc != NULL
-			       ? allocator->type->alloc(allocator->state, size, out_memory)
-			       : -EINVAL;
-	memory = fragi_aligned_alloc(RESOURCE_ALIGN, size > 0 ? size : 1);
-	if (memory == NULL)
-		return -ENOMEM;
-	*out_memory = memory;
-	return 0;
-}
-
-void frag_free(struct frag_resource *allocator, void *memory)
-{
-	if (memory == NULL)
-		return;
-	if (allocator == NULL)
-		fragi_free(memory);
-	else if (allocator->type->free != NULL)
-		allocator->type->free(allocator->state, memory);
 }
 
 const char *frag_resource_name(const struct frag_resource *resource)
@@ -104,5 +75,6 @@ const char *frag_resource_name(const struct frag_resource *resource)
 
 size_t frag_resource_blocks_free(const struct frag_resource *resource)
 {
-	return resource->type->blocks_free != NULL ? resource->type->blocks_free(resource->state) : SIZE_MAX;
+	return resource->type->blocks_free != NULL ? resource->type->blocks_free(resource->allocator.state)
+						   : SIZE_MAX;
 }

@@ -2,11 +2,9 @@
 #ifndef FRAGI_RES_RESOURCE_H
 #define FRAGI_RES_RESOURCE_H
 
-#include <stdatomic.h>
-
 #include <base/diag.h>
+#include <data/allocator.h>
 #include <frag/operator.h>
-#include <frag/resource.h>
 
 /*
  * The table of a resource type. state is `state_size` bytes, aligned to 64, zeroed but for the parameters,
@@ -29,11 +27,9 @@ struct fragi_resource_type {
 };
 
 struct frag_resource {
+	struct fragi_allocator allocator; /* first; holds the state and the references */
 	const struct fragi_resource_type *type;
-	void *state;
 	char *name;
-	/* Tensors keep the allocator that they came from. */
-	_Atomic uint32_t refs;
 };
 
 extern const struct fragi_resource_type fragi_block_memory_pool, fragi_unbounded_allocator;
@@ -45,13 +41,11 @@ FRAGI_API const struct fragi_resource_type *fragi_resource_type_at(size_t i);
 
 /*
  * Makes a resource from a state with the parameters filled in (`type->state_size` bytes, copied; the texts
- * in it are borrowed until fragi_resource_create returns). *out: one reference. Returns 0; -EINVAL or
+ * in it are borrowed until fragi_resource_create returns). *out: one reference, given
+ * back with fragi_resource_unref. Returns 0; -EINVAL or
  * -ENOTSUP with a sentence; -ENOMEM.
  */
 FRAGI_API int fragi_resource_create(const struct fragi_resource_type *type, const char *name,
 				    const void *state, struct frag_resource **out, struct frag_err *err);
-FRAGI_API struct frag_resource *fragi_resource_ref(struct frag_resource *resource);
-/* NULL is accepted. */
-FRAGI_API void fragi_resource_unref(struct frag_resource *resource);
 
 #endif

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <data/codec.h>
+#include <data/metadata.h>
+
+static int put_u8(struct frag_writer *writer, uint8_t x)
+{
+	return frag_writer_put(writer, &x, sizeof(x));
+}
+
+static int put_u16(struct frag_writer *writer, uint16_t x)
+{
+	return frag_writer_put(writer, &x, sizeof(x));
+}
+
+/* The u32 at offset `at` becomes the number of bytes written since `from`. */
+static void patch_size(struct frag_writer *writer, size_t at, size_t from)
+{
+	uint32_t size = (uint32_t)(writer->size - from);
+
+	memcpy(writer->bytes + at, &size, sizeof(size));
+}
+
+static int encode_tensor(const struct fragi_named_tensor *named, struct frag_writer *writer)
+{
+	const struct frag_tensor *tensor = named->tensor;
+	size_t name_length = strlen(named->name);
+
+	if (tensor->dl.device.type == FRAG_DEVICE_CUDA)
+		return -ENOTSUP;
+	put_u8(writer, (uint8_t)name_length);
+	frag_writer_put(writer, named->name, name_length);
+	put_u8(writer, tensor->dl.dtype.code);
+	put_u8(writer, tensor->dl.dtype.bits);
+	put_u16(writer, tensor->dl.dtype.lanes);
+	put_u8(writer, FRAG_DEVICE_CPU);
+	put_u8(writer, (uint8_t)tensor->dl.ndim);
+	frag_writer_put(writer, tensor->shape, (size_t)tensor->dl.ndim * sizeof(tensor->shape[0]));
+	return frag_writer_put_u64(writer, tensor->compact_bytes);
+}
+
+static int encode_metadata(const struct frag_metadata *metadata, struct frag_writer *writer)
+{
+	uint32_t count = metadata != NULL ? frag_metadata_count(metadata) : 0;
+	const struct frag_type *type;
+	const void *value;
+	const char *key;
+	size_t size, at;
+	int r = put_u16(writer, (uint16_t)count);
+
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		key = fragi_metadata_at(metadata, i, &type, &value, &size);
+		put_u8(writer, (uint8_t)strlen(key));
+		frag_writer_put(writer, key, strlen(key));
+		frag_writer_put_u64(writer, fragi_type_id(type));
+		at = writer->size;
+		r = frag_writer_put_u32(writer, 0);
+		if (r == 0)
+			r = fragi_value_encode(fragi_type_info(type), value, size, writer);
+		if (r == 0)
+			patch_size(writer, at, at + sizeof(uint32_t));
+	}
+	return r;
+}
+
+static int encode_message(const struct frag_message *message, struct frag_writer *writer)
+{
+	size_t size_at, value_at;
+	int r = 0;
+
+	put_u8(writer, FRAGI_DESCRIPTOR_VERSION);
+	put_u8(writer, 0);
+	put_u16(writer, message->tensor_count);
+	frag_writer_put_u64(writer, (uint64_t)message->acquisition_ns);
+	frag_writer_put_u64(writer, message->type != NULL ? fragi_type_id(message->type) : 0);
+	size_at = writer->size;
+	frag_writer_put_u32(writer, 0);
+	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++)
+		r = encode_tensor(&message->tensors[i], writer);
+	value_at = writer->size;
+	if (r == 0 && message->type != NULL)
+		r = fragi_value_encode(fragi_type_info(message->type), message->value, message->value_size,
+				       writer);
+	if (r == 0 && writer->error == 0)
+		patch_size(writer, size_at, value_at);
+	if (r == 0)
+		r = encode_metadata(message->metadata, writer);
+	return r < 0 ? r : writer->error;
+}
+
+int fragi_message_encode(const struct frag_message *message, struct fragi_blob **out_blob)
+{
+	struct frag_message *owner = (struct frag_message *)(uintptr_t)message;
+	struct frag_writer writer = {.limit = sizeof(struct fragi_blob) + FRAGI_DESCRIPTOR_MAX};
+	struct fragi_blob *blob = atomic_load_explicit(&owner->blob, memory_order_acquire), *other = NULL;
+	int r;
+
+	if (blob == NULL) {
+		fragi_writer_reserve(&writer, sizeof(*blob));
+		r = encode_message(message, &writer);
+		if (r < 0) {
+			fragi_free(writer.bytes);
+			return r;
+		}
+		blob = (struct fragi_blob *)(void *)writer.bytes;
+		atomic_init(&blob->refs, 1);
+		blob->size = (uint32_t)(writer.size - sizeof(*blob));
+		if (!atomic_compare_exchange_strong_explicit(&owner->blob, &other, blob, memory_order_acq_rel,
+							     memory_order_acquire)) {
+			fragi_free(blob);
+			blob = other;
+		}
+	}
+	atomic_fetch_add_explicit(&blob->refs, 1, memory_order_relaxed);
+	*out_blob = blob;
+	return 0;
+}
+
+void fragi_blob_unref(struct fragi_blob *blob)
+{
+	if (blob != NULL && atomic_fetch_sub_explicit(&blob->refs, 1, memory_order_acq_rel) == 1)
+		fragi_free(blob);
+}
+
+/* What one message's decoding may still take. */
+struct limits {
+	uint64_t bodies;
+	uint64_t decoded;
+	uint64_t type_id; /* the unknown one, when decoding returns -ENOENT */
+};
+
+/* A name led by its length, without a NUL in it, into out. */
+static int get_name(struct frag_reader *reader, char out[FRAG_NAME_MAX + 1])
+{
+	const uint8_t *bytes;
+	uint8_t length;
+
+	if (frag_reader_get(reader, &length, sizeof(length)) < 0 || length > FRAG_NAME_MAX)
+		return -EBADMSG;
+	bytes = fragi_reader_skip(reader, length);
+	if (bytes == NULL || memchr(bytes, '\0', length) != NULL)
+		return -EBADMSG;
+	memcpy(out, bytes, length);
+	out[length] = '\0';
+	return 0;
+}
+
+static int decode_tensor(struct frag_reader *reader, struct frag_message *message, struct limits *limits)
+{
+	char name[FRAG_NAME_MAX + 1];
+	struct frag_dtype dtype = {0};
+	int64_t shape[FRAG_TENSOR_NDIM_MAX];
+	struct frag_tensor *tensor;
+	uint8_t device, ndim;
+	uint64_t stated;
+	size_t bytes;
+	int r;
+
+	if (get_name(reader, name) < 0 || frag_reader_get(reader, &dtype.code, 1) < 0 ||
+	    frag_reader_get(reader, &dtype.bits, 1) < 0 || frag_reader_get(reader, &dtype.lanes, 2) < 0 ||
+	    frag_reader_get(reader, &device, 1) < 0 || device != FRAG_DEVICE_CPU ||
+	    frag_reader_get(reader, &ndim, 1) < 0 || ndim > FRAG_TENSOR_NDIM_MAX ||
+	    frag_reader_get(reader, shape, ndim * sizeof(shape[0])) < 0 ||
+	    frag_reader_get_u64(reader, &stated) < 0 ||
+	    fragi_tensor_measure(dtype, ndim, shape, &bytes) < 0 || bytes != stated)
+		return -EBADMSG;
+	if (bytes > limits->bodies)
+		return -EMSGSIZE;
+	limits->bodies -= bytes;
+	r = fragi_tensor_create(NULL, dtype, ndim, shape, &tensor);
+	if (r < 0)
+		return r;
+	r = frag_message_add_tensor(message, name, tensor);
+	return r == 0 || r == -ENOMEM ? r : -EBADMSG;
+}
+
+/* Looks up the type of `wire_size` bytes of value and how much memory it takes, within the limits. */
+static int measure_value(uint64_t type_id, const uint8_t *wire, size_t wire_size, struct limits *limits,
+			 const struct fragi_type_info **out_info, size_t *out_size)
+{
+	const struct fragi_type_info *info = fragi_type_info_by_id(type_id);
+	int r;
+
+	if (info == NULL || !fragi_type_has_codec(info->type)) {
+		limits->type_id = type_id;
+		return -ENOENT;
+	}
+	r = fragi_value_measure(info, wire, wire_size, out_size);
+	if (r < 0)
+		return r;
+	if (*out_size > limits->decoded)
+		return -EMSGSIZE;
+	limits->decoded -= *out_size;
+	*out_info = info;
+	return 0;
+}
+
+static int decode_value(struct frag_reader *reader, struct frag_message *message, uint64_t type_id,
+			uint32_t wire_size, struct limits *limits)
+{
+	const uint8_t *wire = fragi_reader_skip(reader, wire_size);
+	const struct fragi_type_info *info;
+	void *value;
+	size_t size;
+	int r;
+
+	if (wire == NULL || (type_id == 0 && wire_size > 0))
+		return -EBADMSG;
+	if (type_id == 0)
+		return 0;
+	r = measure_value(type_id, wire, wire_size, limits, &info, &size);
+	if (r == 0)
+		r = frag_message_set_value(message, info->type, NULL, size, &value);
+	return r == 0 ? fragi_value_decode(info, wire, wire_size, value, size) : r;
+}
+
+static int decode_metadatum(struct frag_reader *reader, struct frag_metadata *metadata, struct limits *limits)
+{
+	const struct fragi_type_info *info;
+	char key[FRAG_NAME_MAX + 1];
+	const uint8_t *wire;
+	uint64_t type_id;
+	uint32_t wire_size;
+	void *value;
+	size_t size;
+	int r;
+
+	if (get_name(reader, key) < 0 || frag_reader_get_u64(reader, &type_id) < 0 ||
+	    frag_reader_get_u32(reader, &wire_size) < 0)
+		return -EBADMSG;
+	wire = fragi_reader_skip(reader, wire_size);
+	if (wire == NULL)
+		return -EBADMSG;
+	r = measure_value(type_id, wire, wire_size, limits, &info, &size);
+	if (r < 0)
+		return r;
+	r = fragi_metadata_append(metadata, key, strlen(key), info->type, size, &value);
+	if (r < 0)
+		return r == -ENOMEM ? r : -EBADMSG;
+	return fragi_value_decode(info, wire, wire_size, value, size);
+}
+
+static int decode_metadata(struct frag_reader *reader, struct frag_message *message, struct limits *limits)
+{
+	struct frag_metadata *metadata;
+	uint16_t count;
+	int r = 0;
+
+	if (frag_reader_get(reader, &count, sizeof(count)) < 0 || count > FRAG_METADATA_KEYS_MAX)
+		return -EBADMSG;
+	if (count == 0)
+		return 0;
+	metadata = fragi_metadata_create(FRAG_METADATA_DEFAULT);
+	if (metadata == NULL)
+		return -ENOMEM;
+	fragi_message_set_metadata(message, metadata);
+	for (uint32_t i = 0; i < count && r == 0; i++)
+		r = decode_metadatum(reader, metadata, limits);
+	return r;
+}
+
+static int decode_message(struct frag_reader *reader, struct frag_message *message, struct limits *limits)
+{
+	uint8_t version, flags;
+	uint16_t tensor_count;
+	uint64_t acquisition, type_id;
+	uint32_t value_size;
+	int r = 0;
+
+	if (frag_reader_get(reader, &version, 1) < 0 || version != FRAGI_DESCRIPTOR_VERSION ||
+	    frag_reader_get(reader, &flags, 1) < 0 || flags != 0 ||
+	    frag_reader_get(reader, &tensor_count, 2) < 0 || tensor_count > FRAG_MESSAGE_TENSORS_MAX ||
+	    frag_reader_get_u64(reader, &acquisition) < 0 || frag_reader_get_u64(reader, &type_id) < 0 ||
+	    frag_reader_get_u32(reader, &value_size) < 0)
+		return -EBADMSG;
+	message->acquisition_ns = (int64_t)acquisition;
+	for (uint32_t i = 0; i < tensor_count && r == 0; i++)
+		r = decode_tensor(reader, message, limits);
+	if (r == 0)
+		r = decode_value(reader, message, type_id, value_size, limits);
+	if (r == 0)
+		r = decode_metadata(reader, message, limits);
+	if (r == 0 && frag_reader_left(reader) > 0)
+		r = -EBADMSG;
+	return r;
+}
+
+int fragi_message_decode(const void *bytes, size_t size, uint64_t limit_bytes,
+			 struct frag_message **out_message, uint64_t *out_type_id)
+{
+	struct frag_reader reader = {bytes, (const uint8_t *)bytes + size};
+	struct limits limits = {.bodies = limit_bytes, .decoded = FRAGI_DECODED_MAX};
+	struct frag_message *message;
+	int r;
+
+	if (size > FRAGI_DESCRIPTOR_MAX)
+		return -EMSGSIZE;
+	message = frag_message_create();
+	if (message == NULL)
+		return -ENOMEM;
+	r = decode_message(&reader, message, &limits);
+	if (r < 0) {
+		frag_message_unref(message);
+		if (r == -ENOENT && out_type_id != NULL)
+			*out_type_id = limits.type_id;
+		return r;
+	}
+	fragi_message_share(message);
+	*out_message = message;
+	return 0;
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <data/box.h>
+#include <data/codec.h>
+#include <data/message.h>
+#include <data/metadata.h>
+
+_Static_assert(sizeof(struct frag_message) == 128, "a message is two cache lines");
+
+#define KEPT_BOX_BYTES 1024u
+#define KEPT_TENSORS 8u
+#define POISON_FROM offsetof(struct frag_message, refs)
+
+struct frag_message *frag_message_create(void)
+{
+	struct frag_message *message = fragi_pool_take(FRAGI_POOL_MESSAGE);
+
+	if (message == NULL)
+		return NULL;
+	fragi_pool_unpoison((char *)message + POISON_FROM, sizeof(*message) - POISON_FROM);
+	atomic_store_explicit(&message->refs, 1, memory_order_relaxed);
+	return message;
+}
+
+/* The box's value goes; a small box of our own stays for the next one. */
+static void drop_boxed_value(struct frag_message *message)
+{
+	struct fragi_box *box = message->box;
+
+	if (box->capacity <= KEPT_BOX_BYTES && box->offset == sizeof(*box) && fragi_box_is_mine(box)) {
+		if (message->type->fini != NULL)
+			fragi_value_fini(message->type, message->value, message->value_size);
+		return;
+	}
+	fragi_box_unref(box, message->type, message->value_size);
+	message->box = NULL;
+}
+
+static void drop_value(struct frag_message *message)
+{
+	if (message->value != message->inline_value)
+		drop_boxed_value(message);
+	message->type = NULL;
+	message->value = NULL;
+	message->value_size = 0;
+}
+
+static void drop_tensors(struct frag_message *message)
+{
+	for (uint32_t i = 0; i < message->tensor_count; i++)
+		frag_tensor_unref(message->tensors[i].tensor);
+	message->tensor_count = 0;
+	if (message->tensor_capacity > KEPT_TENSORS) {
+		fragi_free(message->tensors);
+		message->tensors = NULL;
+		message->tensor_capacity = 0;
+	}
+}
+
+static void drop_blob(struct frag_message *message)
+{
+	struct fragi_blob *blob = atomic_load_explicit(&message->blob, memory_order_relaxed);
+
+	if (blob == NULL)
+		return;
+	atomic_store_explicit(&message->blob, NULL, memory_order_relaxed);
+	fragi_blob_unref(blob);
+}
+
+void fragi_message_recycle(struct frag_message *message)
+{
+	if (message->type != NULL)
+		drop_value(message);
+	if (message->tensor_count > 0)
+		drop_tensors(message);
+	if (message->metadata != NULL) {
+		fragi_metadata_destroy(message->metadata);
+		message->metadata = NULL;
+	}
+	drop_blob(message);
+	message->shared = false;
+	message->publish_ns = 0;
+	message->acquisition_ns = 0;
+	fragi_pool_poison((char *)message + POISON_FROM, sizeof(*message) - POISON_FROM);
+	fragi_pool_give(FRAGI_POOL_MESSAGE, &message->home);
+}
+
+void fragi_message_fini(void *object)
+{
+	struct frag_message *message = object;
+
+	if (message->box != NULL)
+		fragi_box_unref(message->box, NULL, 0);
+	fragi_free(message->tensors);
+}
+
+struct frag_message *frag_message_ref(const struct frag_message *message)
+{
+	struct frag_message *same = (struct frag_message *)(uintptr_t)message;
+
+	atomic_fetch_add_explicit(&same->refs, 1, memory_order_relaxed);
+	return same;
+}
+
+void frag_message_unref(struct frag_message *message)
+{
+	if (message != NULL)
+		fragi_message_unref(message);
+}
+
+static bool is_busy(const struct frag_message *message)
+{
+	return message->shared || atomic_load_explicit(&message->refs, memory_order_acquire) != 1;
+}
+
+static void copy_value(void *to, const void *from, size_t size)
+{
+	if (from == NULL)
+		memset(to, 0, size);
+	else if (size == sizeof(uint64_t))
+		memmove(to, from, sizeof(uint64_t));
+	else
+		memmove(to, from, size);
+}
+
+/*
+ * The value goes into a box. The old value, which `value` may point into, is dropped only when the new one is
+ * in its place.
+ */
+static int set_boxed_value(struct frag_message *message, const struct frag_type *type, const void *value,
+			   size_t size, size_t capacity)
+{
+	bool was_boxed = message->type != NULL && message->value != message->inline_value;
+	size_t align = type->align != 0 ? type->align : 8;
+	struct fragi_box *box = message->box, *old = NULL;
+
+	if (box == NULL || box->capacity < capacity || align > FRAGI_BOX_ALIGN || !fragi_box_is_mine(box) ||
+	    (was_boxed && message->type->fini != NULL)) {
+		old = box;
+		box = fragi_box_create(capacity, align);
+		if (box == NULL)
+			return -ENOMEM;
+	}
+	copy_value(fragi_box_value(box), value, size);
+	if (old != NULL)
+		fragi_box_unref(old, was_boxed ? message->type : NULL, message->value_size);
+	message->box = box;
+	message->value = fragi_box_value(box);
+	return 0;
+}
+
+int frag_message_set_value(struct frag_message *message, const struct frag_type *type, const void *value,
+			   size_t size, void **out_value)
+{
+	size_t capacity = size;
+
+	if (is_busy(message))
+		return -EBUSY;
+	if (size != type->size || size == 0) {
+		if (fragi_type_check_size(type, size) < 0)
+			return -EINVAL;
+		capacity += type == &frag_type_string;
+	}
+	if (capacity <= FRAGI_MESSAGE_INLINE && type->fini == NULL) {
+		copy_value(message->inline_value, value, size);
+		if (message->type != NULL && message->value != message->inline_value)
+			drop_boxed_value(message);
+		message->value = message->inline_value;
+	} else if (set_boxed_value(message, type, value, size, capacity) < 0) {
+		return -ENOMEM;
+	}
+	if (capacity > size)
+		((char *)message->value)[size] = '\0';
+	message->type = type;
+	message->value_size = size;
+	if (out_value != NULL)
+		*out_value = message->value;
+	return 0;
+}
+
+const struct frag_type *frag_message_value(const struct frag_message *message, const void **out_value,
+					   size_t *out_size)
+{
+	if (out_value != NULL)
+		*out_value = message->value;
+	if (out_size != NULL)
+		*out_size = message->value_size;
+	return message->type;
+}
+
+static int tensors_reserve(struct frag_message *message, uint16_t capacity)
+{
+	struct fragi_named_tensor *tensors;
+
+	if (capacity <= message->tensor_capacity)
+		return 0;
+	tensors = fragi_realloc(message->tensors, capacity * sizeof(*tensors));
+	if (tensors == NULL)
+		return -ENOMEM;
+	message->tensors = tensors;
+	message->tensor_capacity = capacity;
+	return 0;
+}
+
+static int add_tensor(struct frag_message *message, const char *name, struct frag_tensor *tensor)
+{
+	size_t length = strlen(name);
+	struct fragi_named_tensor *slot;
+
+	if (is_busy(message))
+		return -EBUSY;
+	if (length > FRAG_NAME_MAX || tensor == NULL)
+		return -EINVAL;
+	for (uint32_t i = 0; i < message->tensor_count; i++)
+		if (strcmp(message->tensors[i].name, name) == 0)
+			return -EEXIST;
+	if (message->tensor_count == FRAG_MESSAGE_TENSORS_MAX)
+		return -E2BIG;
+	if (message->tensor_count == message->tensor_capacity &&
+	    tensors_reserve(message,
+			    message->tensor_capacity == 0 ? 1 : (uint16_t)(message->tensor_capacity * 2)) < 0)
+		return -ENOMEM;
+	slot = &message->tensors[message->tensor_count++];
+	slot->tensor = tensor;
+	memcpy(slot->name, name, length + 1);
+	return 0;
+}
+
+int frag_message_add_tensor(struct frag_message *message, const char *name, struct frag_tensor *tensor)
+{
+	int r = add_tensor(message, name, tensor);
+
+	if (r < 0)
+		frag_tensor_unref(tensor);
+	return r;
+}
+
+uint32_t frag_message_tensor_count(const struct frag_message *message)
+{
+	return message->tensor_count;
+}
+
+struct frag_tensor *frag_message_tensor_at(const struct frag_message *message, uint32_t i,
+					   const char **out_name)
+{
+	if (i >= message->tensor_count)
+		return NULL;
+	if (out_name != NULL)
+		*out_name = message->tensors[i].name;
+	return message->tensors[i].tensor;
+}
+
+struct frag_tensor *frag_message_tensor(const struct frag_message *message, const char *name)
+{
+	if (name == NULL)
+		return message->tensor_count > 0 ? message->tensors[0].tensor : NULL;
+	for (uint32_t i = 0; i < message->tensor_count; i++)
+		if (strcmp(message->tensors[i].name, name) == 0)
+			return message->tensors[i].tensor;
+	return NULL;
+}
+
+const struct frag_metadata *frag_message_metadata(const struct frag_message *message)
+{
+	return message->metadata;
+}
+
+void fragi_message_set_metadata(struct frag_message *message, struct frag_metadata *metadata)
+{
+	fragi_metadata_destroy(message->metadata);
+	message->metadata = metadata;
+}
+
+int64_t frag_message_acquisition_ns(const struct frag_message *message)
+{
+	return message->acquisition_ns;
+}
+
+void frag_message_set_acquisition_ns(struct frag_message *message, int64_t unix_ns)
+{
+	message->acquisition_ns = unix_ns;
+}
+
+uint64_t fragi_message_bytes(const struct frag_message *message)
+{
+	uint64_t bytes = message->value_size;
+
+	for (uint32_t i = 0; i < message->tensor_count; i++)
+		bytes += message->tensors[i].tensor->compact_bytes;
+	return bytes;
+}
+
+/* A message that shares value, tensors and metadata; NULL when memory is short. */
+static struct frag_message *message_copy(const struct frag_message *message)
+{
+	struct frag_message *copy = frag_message_create();
+
+	if (copy == NULL || tensors_reserve(copy, message->tensor_count) < 0)
+		goto err_unref;
+	if (message->metadata != NULL) {
+		copy->metadata = fragi_metadata_copy(message->metadata);
+		if (copy->metadata == NULL)
+			goto err_unref;
+	}
+	if (message->type != NULL && message->value == message->inline_value) {
+		memcpy(copy->inline_value, message->inline_value, sizeof(copy->inline_value));
+		copy->value = copy->inline_value;
+	} else if (message->type != NULL) {
+		if (copy->box != NULL)
+			fragi_box_unref(copy->box, NULL, 0);
+		copy->box = fragi_box_ref(message->box);
+		copy->value = message->value;
+	}
+	copy->type = message->type;
+	copy->value_size = message->value_size;
+	for (uint32_t i = 0; i < message->tensor_count; i++) {
+		copy->tensors[i] = message->tensors[i];
+		frag_tensor_ref(copy->tensors[i].tensor);
+	}
+	copy->tensor_count = message->tensor_count;
+	copy->acquisition_ns = message->acquisition_ns;
+	return copy;
+
+err_unref:
+	frag_message_unref(copy);
+	return NULL;
+}
+
+struct frag_message *frag_message_writable(struct frag_message *message)
+{
+	struct frag_message *copy;
+
+	if (atomic_load_explicit(&message->refs, memory_order_acquire) == 1) {
+		message->shared = false;
+		drop_blob(message);
+		return message;
+	}
+	copy = message_copy(message);
+	fragi_message_unref(message);
+	return copy;
+}

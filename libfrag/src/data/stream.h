@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_DATA_STREAM_H
+#define FRAGI_DATA_STREAM_H
+
+#include <base/diag.h>
+#include <frag/type.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "what travels is little-endian, and this code copies it as it lies in memory"
+#endif
+
+/* A growing buffer. After a failure it takes nothing more: `error` is that failure. */
+struct frag_writer {
+	uint8_t *bytes; /* owned: fragi_free */
+	size_t size, capacity;
+	size_t limit; /* of size */
+	int error;    /* 0, -ENOMEM, or -EMSGSIZE beyond the limit */
+};
+
+/* Bytes to read. */
+struct frag_reader {
+	const uint8_t *at, *end;
+};
+
+/* Room for `size` more bytes, which the caller fills in; NULL on failure. */
+uint8_t *fragi_writer_reserve(struct frag_writer *writer, size_t size);
+/* The next `size` bytes, in place; NULL when there are fewer. */
+const uint8_t *fragi_reader_skip(struct frag_reader *reader, size_t size);
+
+#endif

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <data/allocator.h>
+#include <data/tensor.h>
+
+/* The layout of DLPack's structs on 64-bit machines, which other libraries read. */
+_Static_assert(sizeof(struct frag_device) == 8, "DLDevice");
+_Static_assert(offsetof(struct frag_device, id) == 4, "DLDevice.device_id");
+_Static_assert(sizeof(struct frag_dtype) == 4, "DLDataType");
+_Static_assert(offsetof(struct frag_dtype, bits) == 1, "DLDataType.bits");
+_Static_assert(offsetof(struct frag_dtype, lanes) == 2, "DLDataType.lanes");
+_Static_assert(sizeof(struct frag_dltensor) == 48, "DLTensor");
+_Static_assert(offsetof(struct frag_dltensor, data) == 0, "DLTensor.data");
+_Static_assert(offsetof(struct frag_dltensor, device) == 8, "DLTensor.device");
+_Static_assert(offsetof(struct frag_dltensor, ndim) == 16, "DLTensor.ndim");
+_Static_assert(offsetof(struct frag_dltensor, dtype) == 20, "DLTensor.dtype");
+_Static_assert(offsetof(struct frag_dltensor, shape) == 24, "DLTensor.shape");
+_Static_assert(offsetof(struct frag_dltensor, strides) == 32, "DLTensor.strides");
+_Static_assert(offsetof(struct frag_dltensor, byte_offset) == 40, "DLTensor.byte_offset");
+
+#define POISON_FROM sizeof(struct fragi_pooled)
+
+size_t fragi_dtype_size(struct frag_dtype dtype)
+{
+	uint8_t least, most;
+
+	switch (dtype.code) {
+	case FRAG_DTYPE_INT:
+	case FRAG_DTYPE_UINT:
+		least = 8;
+		most = 64;
+		break;
+	case FRAG_DTYPE_FLOAT:
+		least = 16;
+		most = 64;
+		break;
+	case FRAG_DTYPE_BFLOAT:
+		least = most = 16;
+		break;
+	case FRAG_DTYPE_COMPLEX:
+		least = 64;
+		most = 128;
+		break;
+	case FRAG_DTYPE_BOOL:
+		least = most = 8;
+		break;
+	default:
+		return 0;
+	}
+	if (dtype.bits < least || dtype.bits > most || (dtype.bits & (dtype.bits - 1)) != 0)
+		return 0;
+	return (size_t)dtype.bits / 8 * dtype.lanes;
+}
+
+/*
+ * Takes over shape and strides (NULL: compact) and works out the sizes. Returns 0, -EINVAL, or -EOVERFLOW.
+ */
+static int tensor_set_layout(struct frag_tensor *tensor, struct frag_dtype dtype, int32_t ndim,
+			     const int64_t *shape, const int64_t *strides)
+{
+	size_t element = fragi_dtype_size(dtype), count = 1, span = 0, extent;
+	int64_t compact_stride = 1;
+	bool empty = false;
+
+	if (element == 0 || ndim < 0 || ndim > FRAG_TENSOR_NDIM_MAX || (ndim > 0 && shape == NULL))
+		return -EINVAL;
+	tensor->compact = true;
+	for (int32_t i = 0; i < ndim; i++) {
+		if (shape[i] < 0 || (strides != NULL && strides[i] < 0))
+			return -EINVAL;
+		empty = empty || shape[i] == 0;
+	}
+	for (int32_t i = ndim - 1; i >= 0; i--) {
+		tensor->shape[i] = shape[i];
+		tensor->strides[i] = strides != NULL ? strides[i] : compact_stride;
+		if (shape[i] != 1 && tensor->strides[i] != compact_stride)
+			tensor->compact = false;
+		if (empty)
+			continue;
+		if (__builtin_mul_overflow(count, (size_t)shape[i], &count) ||
+		    __builtin_mul_overflow((size_t)(shape[i] - 1), (size_t)tensor->strides[i], &extent) ||
+		    __builtin_add_overflow(span, extent, &span) ||
+		    __builtin_mul_overflow(compact_stride, shape[i], &compact_stride))
+			return -EOVERFLOW;
+	}
+	if (empty) {
+		count = 0;
+		tensor->compact = true;
+	} else if (__builtin_add_overflow(span, (size_t)1, &span)) {
+		return -EOVERFLOW;
+	}
+	if (__builtin_mul_overflow(count, element, &tensor->compact_bytes) ||
+	    __builtin_mul_overflow(span, element, &tensor->size_bytes) ||
+	    tensor->compact_bytes > PTRDIFF_MAX || tensor->size_bytes > PTRDIFF_MAX)
+		return -EOVERFLOW;
+	tensor->dl.ndim = ndim;
+	tensor->dl.dtype = dtype;
+	tensor->dl.shape = tensor->shape;
+	tensor->dl.strides = tensor->strides;
+	return 0;
+}
+
+static struct frag_tensor *tensor_new(void)
+{
+	struct frag_tensor *tensor = fragi_pool_take(FRAGI_POOL_TENSOR);
+
+	if (tensor == NULL)
+		return NULL;
+	fragi_pool_unpoison((char *)tensor + POISON_FROM, sizeof(*tensor) - POISON_FROM);
+	atomic_store_explicit(&tensor->refs, 1, memory_order_relaxed);
+	atomic_store_explicit(&tensor->frozen, false, memory_order_relaxed);
+	atomic_store_explicit(&tensor->body, NULL, memory_order_relaxed);
+	tensor->allocator = NULL;
+	tensor->memory = NULL;
+	tensor->release = NULL;
+	tensor->context = NULL;
+	return tensor;
+}
+
+static void tensor_drop(struct frag_tensor *tensor)
+{
+	fragi_pool_poison((char *)tensor + POISON_FROM, sizeof(*tensor) - POISON_FROM);
+	fragi_pool_give(FRAGI_POOL_TENSOR, &tensor->home);
+}
+
+int frag_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype, int32_t ndim,
+		       const int64_t *shape, struct frag_tensor **out)
+{
+	return dtype.lanes == 1 ? fragi_tensor_create(allocator, dtype, ndim, shape, out) : -EINVAL;
+}
+
+int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *shape, size_t *out_bytes)
+{
+	struct frag_tensor tensor;
+	int r = tensor_set_layout(&tensor, dtype, ndim, shape, NULL);
+
+	if (r == 0)
+		*out_bytes = tensor.compact_bytes;
+	return r;
+}
+
+int fragi_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype, int32_t ndim,
+			const int64_t *shape, struct frag_tensor **out)
+{
+	struct frag_tensor *tensor;
+	int r;
+
+	tensor = tensor_new();
+	if (tensor == NULL)
+		return -ENOMEM;
+	r = tensor_set_layout(tensor, dtype, ndim, shape, NULL);
+	if (r == 0 && tensor->size_bytes > 0)
+		r = frag_alloc(allocator, tensor->size_bytes, &tensor->memory);
+	if (r < 0) {
+		tensor_drop(tensor);
+		return r;
+	}
+	tensor->allocator = allocator != NULL ? fragi_resource_ref(allocator) : NULL;
+	tensor->dl.data = tensor->memory;
+	tensor->dl.device = (struct frag_device){FRAG_DEVICE_CPU, 0};
+	tensor->dl.byte_offset = 0;
+	*out = tensor;
+	return 0;
+}
+
+int frag_tensor_wrap(const struct frag_dltensor *description, void (*release)(void *context), void *context,
+		     struct frag_tensor **out)
+{
+	struct frag_tensor *tensor;
+
+	if (description->device.type < FRAG_DEVICE_CPU || description->device.type > FRAG_DEVICE_CUDA_HOST)
+		return -EINVAL;
+	tensor = tensor_new();
+	if (tensor == NULL)
+		return -ENOMEM;
+	if (tensor_set_layout(tensor, description->dtype, description->ndim, description->shape,
+			      description->strides) < 0 ||
+	    (description->data == NULL && tensor->size_bytes > 0) ||
+	    description->byte_offset > PTRDIFF_MAX - tensor->size_bytes) {
+		tensor_drop(tensor);
+		return -EINVAL;
+	}
+	tensor->dl.data = description->data;
+	tensor->dl.device = description->device;
+	tensor->dl.byte_offset = description->byte_offset;
+	tensor->release = release;
+	tensor->context = context;
+	*out = tensor;
+	return 0;
+}
+
+struct frag_tensor *frag_tensor_ref(const struct frag_tensor *tensor)
+{
+	struct frag_tensor *same = (struct frag_tensor *)(uintptr_t)tensor;
+
+	atomic_fetch_add_explicit(&same->refs, 1, memory_order_relaxed);
+	return same;
+}
+
+void frag_tensor_unref(struct frag_tensor *tensor)
+{
+	void *body;
+
+	if (tensor == NULL || (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 &&
+			       atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1))
+		return;
+	body = atomic_load_explicit(&tensor->body, memory_order_relaxed);
+	fragi_free(body);
+	if (tensor->release != NULL)
+		tensor->release(tensor->context);
+	frag_free(tensor->allocator, tensor->memory);
+	fragi_resource_unref(tensor->allocator);
+	tensor_drop(tensor);
+}
+
+const struct frag_dltensor *frag_tensor_dl(const struct frag_tensor *tensor)
+{
+	return &tensor->dl;
+}
+
+const void *frag_tensor_data(const struct frag_tensor *tensor)
+{
+	return tensor->dl.data == NULL ? NULL : (const char *)tensor->dl.data + tensor->dl.byte_offset;
+}
+
+void *frag_tensor_writable(struct frag_tensor *tensor)
+{
+	if (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 ||
+	    atomic_load_explicit(&tensor->frozen, memory_order_relaxed))
+		return NULL;
+	return (void *)(uintptr_t)frag_tensor_data(tensor);
+}
+
+size_t frag_tensor_size_bytes(const struct frag_tensor *tensor)
+{
+	return tensor->size_bytes;
+}
+
+int frag_tensor_is_compact(const struct frag_tensor *tensor)
+{
+	return tensor->compact;
+}
+
+/* Copies dimensions dim.. of a strided tensor behind each other. Returns where the next element goes. */
+static char *copy_compact(const struct frag_tensor *tensor, int32_t dim, const char *from, char *to)
+{
+	size_t element = fragi_dtype_size(tensor->dl.dtype);
+	size_t step;
+
+	if (dim == tensor->dl.ndim) {
+		memcpy(to, from, element);
+		return to + element;
+	}
+	step = (size_t)tensor->strides[dim] * element;
+	if (dim == tensor->dl.ndim - 1 && step == element) {
+		memcpy(to, from, (size_t)tensor->shape[dim] * element);
+		return to + (size_t)tensor->shape[dim] * element;
+	}
+	for (int64_t i = 0; i < tensor->shape[dim]; i++)
+		to = copy_compact(tensor, dim + 1, from + (size_t)i * step, to);
+	return to;
+}
+
+void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size)
+{
+	void *body, *other = NULL;
+
+	*out_size = tensor->compact_bytes;
+	if (tensor->compact)
+		return (void *)(uintptr_t)frag_tensor_data(tensor);
+	body = atomic_load_explicit(&tensor->body, memory_order_acquire);
+	if (body != NULL)
+		return body;
+	body = fragi_aligned_alloc(64, tensor->compact_bytes);
+	if (body == NULL)
+		return NULL;
+	copy_compact(tensor, 0, frag_tensor_data(tensor), body);
+	if (!atomic_compare_exchange_strong_explicit(&tensor->body, &other, body, memory_order_acq_rel,
+						     memory_order_acquire)) {
+		fragi_free(body);
+		body = other;
+	}
+	return body;
+}

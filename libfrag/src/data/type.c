@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/strmap.h>
+#include <data/type.h>
+#include <data/type_check.h>
+
+#define SCALAR(name_, ctype_)                                                                                \
+	const struct frag_type frag_type_##name_ = {                                                         \
+		FRAG_TYPE_INIT,                                                                              \
+		.name = #name_,                                                                              \
+		.size = sizeof(ctype_),                                                                      \
+		.align = _Alignof(ctype_),                                                                   \
+	}
+SCALAR(bool, bool);
+SCALAR(i8, int8_t);
+SCALAR(i16, int16_t);
+SCALAR(i32, int32_t);
+SCALAR(i64, int64_t);
+SCALAR(u8, uint8_t);
+SCALAR(u16, uint16_t);
+SCALAR(u32, uint32_t);
+SCALAR(u64, uint64_t);
+SCALAR(f32, float);
+SCALAR(f64, double);
+
+_Static_assert(sizeof(bool) == 1, "a bool travels as one byte");
+_Static_assert(sizeof(float) == 4 && sizeof(double) == 8, "f32 and f64 travel as IEEE 754 binary32 and 64");
+
+const struct frag_type frag_type_string = {FRAG_TYPE_INIT, .name = "string", .align = 1};
+const struct frag_type frag_type_bytes = {FRAG_TYPE_INIT, .name = "bytes", .align = 16};
+
+static const struct frag_type *const scalars[] = {
+	&frag_type_bool, &frag_type_i8,  &frag_type_i16, &frag_type_i32, &frag_type_i64, &frag_type_u8,
+	&frag_type_u16,  &frag_type_u32, &frag_type_u64, &frag_type_f32, &frag_type_f64,
+};
+
+/*
+ * Two open-addressed tables, by address and by id, read without a lock: a slot is written once, and a table
+ * that became too small is replaced by a larger one and stays, as a reader may still look into it.
+ */
+struct index {
+	struct index *smaller;
+	size_t mask;
+	_Atomic(const struct fragi_type_info *) *by_address, *by_id;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fragi_strmap by_name; /* guarded by lock, as all changes are */
+static size_t count;
+static _Atomic(struct index *) current;
+static pthread_once_t builtin_once = PTHREAD_ONCE_INIT;
+
+static size_t hash_u64(uint64_t x)
+{
+	x *= UINT64_C(0x9E3779B97F4A7C15);
+	return (size_t)(x ^ (x >> 32));
+}
+
+static size_t address_slot(const struct index *index, const struct frag_type *type,
+			   const struct fragi_type_info **out)
+{
+	size_t i = hash_u64((uint64_t)(uintptr_t)type) & index->mask;
+
+	for (;; i = (i + 1) & index->mask) {
+		*out = atomic_load_explicit(&index->by_address[i], memory_order_acquire);
+		if (*out == NULL || (*out)->type == type)
+			return i;
+	}
+}
+
+static size_t id_slot(const struct index *index, uint64_t id, const struct fragi_type_info **out)
+{
+	size_t i = hash_u64(id) & index->mask;
+
+	for (;; i = (i + 1) & index->mask) {
+		*out = atomic_load_explicit(&index->by_id[i], memory_order_acquire);
+		if (*out == NULL || (*out)->id == id)
+			return i;
+	}
+}
+
+static void index_put(struct index *index, const struct fragi_type_info *info)
+{
+	const struct fragi_type_info *unused;
+
+	atomic_store_explicit(&index->by_address[address_slot(index, info->type, &unused)], info,
+			      memory_order_release);
+	atomic_store_explicit(&index->by_id[id_slot(index, info->id, &unused)], info, memory_order_release);
+}
+
+/* Makes room for `more` types: at most half of the slots are ever taken. */
+static int index_reserve(size_t more)
+{
+	struct index *old = atomic_load(&current), *index;
+	size_t slots = old != NULL ? old->mask + 1 : 128;
+	const struct fragi_type_info *info;
+
+	if (old != NULL && (count + more) * 2 <= slots)
+		return 0;
+	while ((count + more) * 2 > slots)
+		slots *= 2;
+	index = fragi_calloc(1, sizeof(*index) + 2 * slots * sizeof(index->by_id[0]));
+	if (index == NULL)
+		return -ENOMEM;
+	index->smaller = old;
+	index->mask = slots - 1;
+	index->by_address = (void *)(index + 1);
+	index->by_id = index->by_address + slots;
+	for (size_t i = 0; old != NULL && i <= old->mask; i++) {
+		info = atomic_load_explicit(&old->by_address[i], memory_order_relaxed);
+		if (info != NULL)
+			index_put(index, info);
+	}
+	atomic_store_explicit(&current, index, memory_order_release);
+	return 0;
+}
+
+static uint64_t fnv(uint64_t hash, const void *bytes, size_t size)
+{
+	const unsigned char *at = bytes;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ at[i]) * UINT64_C(0x100000001B3);
+	return hash;
+}
+
+/* FNV-1a, 64 bits, of the name with its NUL, then of each field's name with its NUL, type id and count. */
+static uint64_t type_id(const struct fragi_type_info *info)
+{
+	uint64_t hash = fnv(UINT64_C(0xCBF29CE484222325), info->type->name, strlen(info->type->name) + 1);
+
+	for (uint32_t i = 0; i < info->field_count; i++) {
+		const char *name = fragi_type_field_at(info->type, i)->name;
+
+		hash = fnv(hash, name, strlen(name) + 1);
+		hash = fnv(hash, &info->fields[i].of->id, sizeof(info->fields[i].of->id));
+		hash = fnv(hash, &info->fields[i].count, sizeof(info->fields[i].count));
+	}
+	if (info->element != NULL)
+		hash = fnv(hash, &info->element->id, sizeof(info->element->id));
+	return hash != 0 ? hash : 1;
+}
+
+/* The array "NAME[]" of element: a table, its name and what is known of it in one piece. */
+static struct fragi_type_info *array_create(const struct fragi_type_info *element)
+{
+	struct array {
+		struct fragi_type_info info;
+		struct frag_type type;
+		char name[];
+	} * array;
+	size_t length = strlen(element->type->name);
+
+	array = fragi_calloc(1, sizeof(*array) + length + sizeof("[]"));
+	if (array == NULL)
+		return NULL;
+	memcpy(array->name, element->type->name, length);
+	memcpy(array->name + length, "[]", sizeof("[]"));
+	array->type.struct_size = sizeof(array->type);
+	array->type.name = array->name;
+	array->type.headline = element->type->headline;
+	array->type.align = element->type->align;
+	array->type.fini = element->type->fini != NULL ? fragi_array_fini : NULL;
+	array->info.type = &array->type;
+	array->info.kind = FRAGI_TYPE_ARRAY;
+	array->info.is_dense = element->is_dense;
+	array->info.element = element;
+	array->info.id = type_id(&array->info);
+	return &array->info;
+}
+
+static void names_put(const struct fragi_type_info *info)
+{
+	struct fragi_type_info *value = (struct fragi_type_info *)(uintptr_t)info;
+
+	fragi_strmap_put(&by_name, info->type->name, value);
+	index_put(atomic_load(&current), info);
+	count++;
+}
+
+/* Puts info (taken) into the tables, with its array. Returns 0 or -ENOMEM: then nothing was changed. */
+static int add_locked(struct fragi_type_info *info)
+{
+	struct fragi_type_info *array = NULL;
+
+	if (info->type->size > 0) {
+		array = array_create(info);
+		if (array == NULL)
+			goto err_free;
+	}
+	if (index_reserve(2) < 0 || fragi_strmap_reserve(&by_name, 2) < 0)
+		goto err_free;
+	names_put(info);
+	if (array != NULL)
+		names_put(array);
+	return 0;
+
+err_free:
+	fragi_free(array);
+	fragi_free(info);
+	return -ENOMEM;
+}
+
+static void add_builtin(const struct frag_type *type, enum fragi_type_kind kind)
+{
+	struct fragi_type_info *info = fragi_calloc(1, sizeof(*info));
+
+	if (info == NULL)
+		return;
+	info->type = type;
+	info->kind = kind;
+	info->wire_size = type->size;
+	info->is_dense = type != &frag_type_bool;
+	info->id = type_id(info);
+	add_locked(info);
+}
+
+static void add_builtins(void)
+{
+	for (size_t i = 0; i < FRAG_COUNT_OF(scalars); i++)
+		add_builtin(scalars[i], FRAGI_TYPE_SCALAR);
+	add_builtin(&frag_type_string, FRAGI_TYPE_STRING);
+	add_builtin(&frag_type_bytes, FRAGI_TYPE_BYTES);
+}
+
+/* At load, so that the first message does not pay for it. */
+__attribute__((constructor)) static void builtins_init(void)
+{
+	pthread_once(&builtin_once, add_builtins);
+}
+
+static const struct index *index_get(void)
+{
+	pthread_once(&builtin_once, add_builtins);
+	return atomic_load_explicit(&current, memory_order_acquire);
+}
+
+const struct fragi_type_info *fragi_type_info(const struct frag_type *type)
+{
+	const struct index *index = index_get();
+	const struct fragi_type_info *info = NULL;
+
+	if (index != NULL)
+		address_slot(index, type, &info);
+	return info;
+}
+
+const struct fragi_type_info *fragi_type_info_by_id(uint64_t id)
+{
+	const struct index *index = index_get();
+	const struct fragi_type_info *info = NULL;
+
+	if (index != NULL)
+		id_slot(index, id, &info);
+	return info;
+}
+
+static struct fragi_type_info *find_locked(const char *name)
+{
+	return fragi_strmap_get(&by_name, name);
+}
+
+int frag_type_register(const struct frag_type *type, struct frag_err *err)
+{
+	struct fragi_type_info *info = NULL;
+	const struct fragi_type_info *same;
+	int r;
+
+	if (fragi_type_info(type) != NULL)
+		return 0;
+	pthread_mutex_lock(&lock);
+	r = fragi_type_check(type, find_locked, &info, err);
+	if (r < 0)
+		goto out;
+	same = find_locked(type->name);
+	if (same != NULL) {
+		fragi_free(info);
+		r = frag_err_set(
+			err, -EEXIST,
+			"type \"%s\" is registered already, by another table; rename one, or put the "
+			"table into one library that both use",
+			type->name);
+		goto out;
+	}
+	info->id = type_id(info);
+	same = fragi_type_info_by_id(info->id);
+	if (same != NULL) {
+		fragi_free(info);
+		r = frag_err_set(err, -EEXIST, "types \"%s\" and \"%s\" have the same id; rename one",
+				 type->name, same->type->name);
+		goto out;
+	}
+	r = add_locked(info);
+	if (r < 0)
+		frag_err_set(err, r, "type \"%s\" cannot be registered: there is no memory", type->name);
+out:
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+const struct frag_type *frag_type_find(const char *name)
+{
+	const struct fragi_type_info *info;
+
+	index_get();
+	pthread_mutex_lock(&lock);
+	info = find_locked(name);
+	pthread_mutex_unlock(&lock);
+	return info != NULL ? info->type : NULL;
+}
+
+uint64_t fragi_type_id(const struct frag_type *type)
+{
+	const struct fragi_type_info *info = fragi_type_info(type);
+
+	return info != NULL ? info->id : 0;
+}
+
+const struct frag_type *fragi_type_by_id(uint64_t id)
+{
+	const struct fragi_type_info *info = fragi_type_info_by_id(id);
+
+	return info != NULL ? info->type : NULL;
+}
+
+bool fragi_type_has_codec(const struct frag_type *type)
+{
+	const struct fragi_type_info *info = fragi_type_info(type);
+
+	while (info != NULL && info->kind == FRAGI_TYPE_ARRAY)
+		info = info->element;
+	return info != NULL && info->kind != FRAGI_TYPE_OPAQUE;
+}
+
+int fragi_type_check_size(const struct frag_type *type, size_t size)
+{
+	const struct fragi_type_info *info;
+
+	if (type->size != 0)
+		return size == type->size ? 0 : -EINVAL;
+	if (size > PTRDIFF_MAX - 1)
+		return -EINVAL;
+	if (!fragi_type_is_array(type))
+		return 0;
+	info = fragi_type_info(type);
+	return info != NULL && info->kind == FRAGI_TYPE_ARRAY && size % info->element->type->size == 0
+		       ? 0
+		       : -EINVAL;
+}
+
+void fragi_array_fini(void *value)
+{
+	(void)value;
+}
+
+void fragi_value_fini(const struct frag_type *type, void *value, size_t size)
+{
+	const struct frag_type *element;
+
+	if (type->fini != fragi_array_fini) {
+		type->fini(value);
+		return;
+	}
+	element = fragi_type_info(type)->element->type;
+	for (size_t at = 0; at < size; at += element->size)
+		element->fini((char *)value + at);
+}

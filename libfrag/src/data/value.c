@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+
+#include <data/codec.h>
+
+/* Puts one value of fixed size behind `to`. Returns where the next goes. */
+static uint8_t *pack(const struct fragi_type_info *info, const uint8_t *value, uint8_t *to)
+{
+	if (info->kind == FRAGI_TYPE_SCALAR || info->is_dense) {
+		memcpy(to, value, info->type->size);
+		return to + info->type->size;
+	}
+	for (uint32_t i = 0; i < info->field_count; i++) {
+		const struct fragi_type_field *field = &info->fields[i];
+		const uint8_t *from = value + field->offset;
+		size_t size = field->of->type->size;
+
+		if (field->of->is_dense) {
+			memcpy(to, from, field->count * size);
+			to += field->count * size;
+			continue;
+		}
+		for (uint32_t k = 0; k < field->count; k++, from += size)
+			to = pack(field->of, from, to);
+	}
+	return to;
+}
+
+/* The reverse of pack: NULL when the bytes are no value. */
+static const uint8_t *unpack(const struct fragi_type_info *info, const uint8_t *from, uint8_t *value)
+{
+	if (info->is_dense) {
+		memcpy(value, from, info->type->size);
+		return from + info->type->size;
+	}
+	if (info->kind == FRAGI_TYPE_SCALAR) { /* bool: any other byte would be undefined behaviour to read */
+		*value = *from;
+		return *from <= 1 ? from + 1 : NULL;
+	}
+	for (uint32_t i = 0; i < info->field_count; i++) {
+		const struct fragi_type_field *field = &info->fields[i];
+		uint8_t *to = value + field->offset;
+		size_t size = field->of->type->size;
+
+		if (field->of->is_dense) {
+			memcpy(to, from, field->count * size);
+			from += field->count * size;
+			continue;
+		}
+		for (uint32_t k = 0; k < field->count; k++, to += size) {
+			from = unpack(field->of, from, to);
+			if (from == NULL)
+				return NULL;
+		}
+	}
+	return from;
+}
+
+static int encode_fixed(const struct fragi_type_info *info, const uint8_t *value, size_t count,
+			struct frag_writer *writer)
+{
+	uint64_t size;
+	uint8_t *to;
+
+	if (info->is_dense)
+		return frag_writer_put(writer, value, count * info->type->size);
+	if (__builtin_mul_overflow(info->wire_size, count, &size))
+		return writer->error = -EMSGSIZE;
+	to = fragi_writer_reserve(writer, size);
+	if (to == NULL)
+		return writer->error;
+	for (size_t i = 0; i < count; i++)
+		to = pack(info, value + i * info->type->size, to);
+	return 0;
+}
+
+static int encode_custom(const struct fragi_type_info *info, const void *value, struct frag_writer *writer)
+{
+	int r = info->type->encode(value, writer);
+
+	return r < 0 ? r : writer->error;
+}
+
+static int encode_array(const struct fragi_type_info *info, const uint8_t *value, size_t size,
+			struct frag_writer *writer)
+{
+	const struct fragi_type_info *element = info->element;
+	size_t count = size / element->type->size, before;
+	int r;
+
+	if (element->kind != FRAGI_TYPE_CUSTOM)
+		return encode_fixed(element, value, count, writer);
+	if (count > UINT32_MAX)
+		return -EMSGSIZE;
+	r = frag_writer_put_u32(writer, (uint32_t)count);
+	for (size_t i = 0; i < count && r == 0; i++) {
+		before = writer->size;
+		r = encode_custom(element, value + i * element->type->size, writer);
+		if (r == 0 && writer->size == before)
+			r = -EPROTOTYPE; /* elements without a byte cannot be bounded by the bytes there are
+					  */
+	}
+	return r;
+}
+
+int fragi_value_encode(const struct fragi_type_info *info, const void *value, size_t size,
+		       struct frag_writer *writer)
+{
+	switch (info != NULL ? info->kind : FRAGI_TYPE_OPAQUE) {
+	case FRAGI_TYPE_SCALAR:
+	case FRAGI_TYPE_PLAIN:
+		return encode_fixed(info, value, 1, writer);
+	case FRAGI_TYPE_STRING:
+	case FRAGI_TYPE_BYTES:
+		return frag_writer_put(writer, value, size);
+	case FRAGI_TYPE_CUSTOM:
+		return encode_custom(info, value, writer);
+	case FRAGI_TYPE_ARRAY:
+		if (info->element->kind != FRAGI_TYPE_OPAQUE)
+			return encode_array(info, value, size, writer);
+		return -EPROTOTYPE;
+	case FRAGI_TYPE_OPAQUE:
+	default:
+		return -EPROTOTYPE;
+	}
+}
+
+static int measure_array(const struct fragi_type_info *element, const uint8_t *wire, size_t wire_size,
+			 size_t *out_size)
+{
+	uint64_t count;
+	uint32_t stated;
+
+	if (element->kind == FRAGI_TYPE_CUSTOM) {
+		if (wire_size < sizeof(stated))
+			return -EBADMSG;
+		memcpy(&stated, wire, sizeof(stated));
+		if (stated > wire_size - sizeof(stated))
+			return -EBADMSG;
+		count = stated;
+	} else {
+		if (wire_size % element->wire_size != 0)
+			return -EBADMSG;
+		count = wire_size / element->wire_size;
+	}
+	if (count > FRAGI_DECODED_MAX / element->type->size)
+		return -EMSGSIZE;
+	*out_size = count * element->type->size;
+	return 0;
+}
+
+int fragi_value_measure(const struct fragi_type_info *info, const uint8_t *wire, size_t wire_size,
+			size_t *out_size)
+{
+	switch (info->kind) {
+	case FRAGI_TYPE_SCALAR:
+	case FRAGI_TYPE_PLAIN:
+		if (wire_size != info->wire_size)
+			return -EBADMSG;
+		*out_size = info->type->size;
+		break;
+	case FRAGI_TYPE_STRING:
+	case FRAGI_TYPE_BYTES:
+		*out_size = wire_size;
+		break;
+	case FRAGI_TYPE_CUSTOM:
+		*out_size = info->type->size;
+		break;
+	case FRAGI_TYPE_ARRAY:
+		if (info->element->kind == FRAGI_TYPE_OPAQUE)
+			return -EBADMSG;
+		return measure_array(info->element, wire, wire_size, out_size);
+	case FRAGI_TYPE_OPAQUE:
+	default:
+		return -EBADMSG;
+	}
+	return *out_size <= FRAGI_DECODED_MAX ? 0 : -EMSGSIZE;
+}
+
+static int decode_custom(const struct fragi_type_info *info, struct frag_reader *reader, void *value)
+{
+	return info->type->decode(value, reader) < 0 ? -EBADMSG : 0;
+}
+
+int fragi_value_decode(const struct fragi_type_info *info, const uint8_t *wire, size_t wire_size, void *value,
+		       size_t size)
+{
+	const struct fragi_type_info *element = info->kind == FRAGI_TYPE_ARRAY ? info->element : info;
+	struct frag_reader reader = {wire, wire + wire_size};
+	uint8_t *to = value, *end = to + size;
+
+	if (info->is_dense || info->kind == FRAGI_TYPE_STRING || info->kind == FRAGI_TYPE_BYTES) {
+		if (size > 0)
+			memcpy(value, wire, size);
+		return 0;
+	}
+	if (element->kind == FRAGI_TYPE_CUSTOM) {
+		if (info->kind == FRAGI_TYPE_ARRAY)
+			reader.at += sizeof(uint32_t);
+		for (; to < end; to += element->type->size)
+			if (decode_custom(element, &reader, to) < 0)
+				return -EBADMSG;
+		return frag_reader_left(&reader) == 0 ? 0 : -EBADMSG;
+	}
+	for (; to < end; to += element->type->size) {
+		wire = unpack(element, wire, to);
+		if (wire == NULL)
+			return -EBADMSG;
+	}
+	return 0;
+}

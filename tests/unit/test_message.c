@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <data/message.h>
+#include <data/metadata.h>
+
+static const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+
+static struct frag_tensor *small_tensor(void)
+{
+	struct frag_tensor *tensor = NULL;
+	int64_t shape[] = {4};
+
+	cr_assert_eq(frag_tensor_create(NULL, u8, 1, shape, &tensor), 0);
+	return tensor;
+}
+
+static int64_t i64_of(const struct frag_message *message)
+{
+	const void *value = NULL;
+	size_t size = 0;
+
+	cr_assert_eq(frag_message_value(message, &value, &size), &frag_type_i64);
+	cr_assert_eq(size, 8);
+	return *(const int64_t *)value;
+}
+
+Test(message, a_new_one_is_empty)
+{
+	struct frag_message *message = frag_message_create();
+	const void *value = &value;
+	size_t size = 9;
+
+	cr_expect_null(frag_message_value(message, &value, &size));
+	cr_expect_null(value);
+	cr_expect_eq(size, 0);
+	cr_expect_eq(frag_message_tensor_count(message), 0);
+	cr_expect_null(frag_message_tensor(message, NULL));
+	cr_expect_null(frag_message_metadata(message));
+	cr_expect_eq(frag_message_acquisition_ns(message), 0);
+	frag_message_unref(message);
+	frag_message_unref(NULL);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+}
+
+Test(message, a_reused_one_is_empty_too)
+{
+	struct frag_message *first = frag_message_create(), *second;
+	int64_t x = 7;
+
+	frag_message_set_value(first, &frag_type_i64, &x, sizeof(x), NULL);
+	frag_message_add_tensor(first, "t", small_tensor());
+	frag_message_set_acquisition_ns(first, 5);
+	fragi_message_set_metadata(first, fragi_metadata_create(FRAG_METADATA_UPDATE));
+	fragi_message_share(first);
+	frag_message_unref(first);
+	second = frag_message_create();
+	cr_expect_eq(second, first);
+	cr_expect_null(frag_message_value(second, NULL, NULL));
+	cr_expect_eq(frag_message_tensor_count(second), 0);
+	cr_expect_null(frag_message_metadata(second));
+	cr_expect_eq(frag_message_acquisition_ns(second), 0);
+	cr_expect_eq(frag_message_set_value(second, &frag_type_i64, &x, sizeof(x), NULL), 0);
+	frag_message_unref(second);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+Test(message, values_small_and_large)
+{
+	struct frag_message *message = frag_message_create();
+	char text[5000];
+	const void *value;
+	size_t size;
+	int64_t x = -3;
+	void *at;
+
+	memset(text, 'a', sizeof(text));
+	cr_expect_eq(frag_message_set_value(message, &frag_type_i64, &x, sizeof(x), NULL), 0);
+	cr_expect_eq(i64_of(message), -3);
+	for (size_t length = 0; length < sizeof(text); length += length < 40 ? 1 : 997) {
+		cr_assert_eq(frag_message_set_value(message, &frag_type_string, text, length, NULL), 0);
+		cr_assert_eq(frag_message_value(message, &value, &size), &frag_type_string);
+		cr_assert_eq(size, length);
+		cr_assert_eq(strlen(value), length);
+	}
+	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, NULL, 3000, &at), 0);
+	for (size_t i = 0; i < 3000; i++)
+		cr_assert_eq(((char *)at)[i], 0);
+	cr_expect_eq(fragi_message_bytes(message), 3000);
+	cr_expect_eq(frag_message_set_value(message, &frag_type_f64, NULL, 8, &at), 0);
+	cr_expect_eq(*(double *)at, 0.0);
+	frag_message_unref(message);
+}
+
+Test(message, wrong_sizes_are_refused_and_the_value_stays)
+{
+	struct frag_message *message = frag_message_create();
+	const struct frag_type *array = frag_type_find("i32[]");
+	int64_t x = 11;
+
+	frag_message_set_value(message, &frag_type_i64, &x, sizeof(x), NULL);
+	cr_expect_eq(frag_message_set_value(message, &frag_type_i64, &x, 4, NULL), -EINVAL);
+	cr_expect_eq(frag_message_set_value(message, &frag_type_i64, &x, 0, NULL), -EINVAL);
+	cr_expect_eq(frag_message_set_value(message, array, &x, 6, NULL), -EINVAL);
+	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, NULL, SIZE_MAX, NULL), -EINVAL);
+	fragi_alloc_fail_after(0, INT64_MAX);
+	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, NULL, 100, NULL), -ENOMEM);
+	fragi_alloc_fail_off();
+	cr_expect_eq(i64_of(message), 11);
+	cr_expect_eq(frag_message_set_value(message, array, &x, 8, NULL), 0);
+	frag_message_unref(message);
+}
+
+Test(message, a_value_may_be_set_from_itself)
+{
+	struct frag_message *message = frag_message_create();
+	char text[200];
+	const void *value;
+	size_t size;
+
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = (char)('a' + i % 26);
+	frag_message_set_value(message, &frag_type_bytes, text, 200, NULL);
+	frag_message_value(message, &value, &size);
+	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, (const char *)value + 3, 190, NULL),
+		     0);
+	frag_message_value(message, &value, &size);
+	cr_expect_eq(memcmp(value, text + 3, 190), 0);
+	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, (const char *)value + 1, 10, NULL), 0);
+	frag_message_value(message, &value, &size);
+	cr_expect_eq(memcmp(value, text + 4, 10), 0);
+	frag_message_unref(message);
+}
+
+static int finis;
+
+static void count_fini(void *value)
+{
+	finis += *(int *)value;
+}
+
+static const struct frag_type counted = {
+	FRAG_TYPE_INIT,
+	.name = "counted",
+	.size = sizeof(int),
+	.fini = count_fini,
+};
+
+Test(message, fini_runs_once_whoever_shares_the_value)
+{
+	struct frag_message *message = frag_message_create(), *copy;
+	int one = 1, ten = 10;
+
+	frag_message_set_value(message, &counted, &one, sizeof(one), NULL);
+	frag_message_set_value(message, &counted, &ten, sizeof(ten), NULL);
+	cr_expect_eq(finis, 1);
+	copy = frag_message_writable(frag_message_ref(message));
+	cr_expect_neq(copy, message);
+	frag_message_unref(message);
+	cr_expect_eq(finis, 1);
+	frag_message_set_value(copy, &frag_type_i64, NULL, 8, NULL);
+	cr_expect_eq(finis, 11);
+	frag_message_unref(copy);
+	cr_expect_eq(finis, 11);
+}
+
+Test(message, arrays_of_such_types_are_finished_element_by_element)
+{
+	struct frag_message *message = frag_message_create();
+	const int values[] = {1, 2, 4};
+
+	cr_assert_eq(frag_type_register(&counted, NULL), 0);
+	finis = 0;
+	cr_expect_eq(
+		frag_message_set_value(message, frag_type_find("counted[]"), values, sizeof(values), NULL),
+		0);
+	frag_message_unref(message);
+	cr_expect_eq(finis, 7);
+}
+
+Test(message, a_value_keeps_its_types_alignment)
+{
+	static const struct frag_type wide = {FRAG_TYPE_INIT, .name = "wide", .size = 64, .align = 64};
+	struct frag_message *message = frag_message_create();
+	void *at;
+
+	for (int i = 0; i < 3; i++) {
+		cr_expect_eq(frag_message_set_value(message, &wide, NULL, 64, &at), 0);
+		cr_expect_eq((uintptr_t)at % 64, 0);
+		cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, NULL, 100, &at), 0);
+		cr_expect_eq((uintptr_t)at % 16, 0);
+	}
+	frag_message_unref(message);
+}
+
+Test(message, tensors_by_name)
+{
+	struct frag_message *message = frag_message_create();
+	struct frag_tensor *first = small_tensor(), *second = small_tensor();
+	char name[FRAG_NAME_MAX + 2];
+	const char *at = NULL;
+
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	cr_expect_eq(frag_message_add_tensor(message, "", first), 0);
+	cr_expect_eq(frag_message_add_tensor(message, "b", second), 0);
+	cr_expect_eq(frag_message_add_tensor(message, "b", small_tensor()), -EEXIST);
+	cr_expect_eq(frag_message_add_tensor(message, name, small_tensor()), -EINVAL);
+	cr_expect_eq(frag_message_tensor_count(message), 2);
+	cr_expect_eq(frag_message_tensor(message, NULL), first);
+	cr_expect_eq(frag_message_tensor(message, "b"), second);
+	cr_expect_null(frag_message_tensor(message, "c"));
+	cr_expect_eq(frag_message_tensor_at(message, 1, &at), second);
+	cr_expect_str_eq(at, "b");
+	cr_expect_null(frag_message_tensor_at(message, 2, NULL));
+	cr_expect_eq(fragi_message_bytes(message), 8);
+	frag_message_unref(message);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+Test(message, no_more_tensors_than_the_limit)
+{
+	struct frag_message *message = frag_message_create();
+	char name[16];
+
+	for (int i = 0; i < FRAG_MESSAGE_TENSORS_MAX; i++) {
+		snprintf(name, sizeof(name), "t%d", i);
+		cr_assert_eq(frag_message_add_tensor(message, name, small_tensor()), 0);
+	}
+	cr_expect_eq(frag_message_add_tensor(message, "more", small_tensor()), -E2BIG);
+	frag_message_unref(message);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+Test(message, a_shared_one_is_immutable)
+{
+	struct frag_message *message = frag_message_create(), *other, *own;
+	struct frag_tensor *tensor = small_tensor();
+	int64_t x = 1, y = 2;
+
+	cr_expect_not_null(frag_tensor_writable(tensor));
+	frag_message_set_value(message, &frag_type_i64, &x, 8, NULL);
+	frag_message_add_tensor(message, "t", tensor);
+	fragi_message_share(message);
+	cr_expect_null(frag_tensor_writable(tensor));
+	cr_expect_eq(frag_message_set_value(message, &frag_type_i64, &y, 8, NULL), -EBUSY);
+	cr_expect_eq(frag_message_add_tensor(message, "u", small_tensor()), -EBUSY);
+
+	other = frag_message_ref(message);
+	frag_message_set_acquisition_ns(other, 4);
+	own = frag_message_writable(other);
+	cr_expect_neq(own, message);
+	cr_expect_eq(frag_message_set_value(own, &frag_type_i64, &y, 8, NULL), 0);
+	cr_expect_eq(frag_message_add_tensor(own, "u", small_tensor()), 0);
+	cr_expect_eq(frag_message_tensor(own, "t"), tensor);
+	cr_expect_eq(frag_message_acquisition_ns(own), 4);
+	cr_expect_eq(i64_of(message), 1);
+	cr_expect_eq(i64_of(own), 2);
+	frag_message_unref(own);
+
+	cr_expect_eq(frag_message_writable(message), message); /* nobody else holds it */
+	cr_expect_eq(frag_message_set_value(message, &frag_type_i64, &y, 8, NULL), 0);
+	frag_message_unref(message);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+Test(message, writable_survives_every_failed_allocation)
+{
+	int64_t failed = 1;
+
+	for (int64_t n = 0; failed > 0; n++) {
+		struct frag_message *message = frag_message_create(), *spares[40], *copy;
+
+		for (int i = 0; i < 40; i++) /* so that the copy needs a new slab as well */
+			spares[i] = frag_message_create();
+		frag_message_set_value(message, &frag_type_bytes, NULL, 100, NULL);
+		frag_message_add_tensor(message, "t", small_tensor());
+		fragi_message_set_metadata(message, fragi_metadata_create(FRAG_METADATA_UPDATE));
+		frag_message_ref(message);
+		fragi_alloc_fail_after(n, 1);
+		copy = frag_message_writable(message);
+		failed = fragi_alloc_fail_off();
+		cr_assert_eq(copy == NULL, failed > 0);
+		cr_assert_eq(atomic_load(&message->refs), 1);
+		frag_message_unref(copy);
+		frag_message_unref(message);
+		for (int i = 0; i < 40; i++)
+			frag_message_unref(spares[i]);
+	}
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+Test(message, after_warm_up_nothing_is_allocated)
+{
+	struct frag_message *batch[20];
+	int64_t shape[] = {0}, x = 3;
+	struct frag_tensor *tensor;
+	char text[100] = "text longer than what lies in the message itself";
+
+	for (int round = 0; round < 2; round++) {
+		if (round == 1)
+			fragi_alloc_fail_after(0, INT64_MAX);
+		for (int i = 0; i < 20; i++) {
+			batch[i] = frag_message_create();
+			cr_assert_not_null(batch[i]);
+			cr_assert_eq(frag_message_set_value(batch[i], &frag_type_i64, &x, 8, NULL), 0);
+			cr_assert_eq(
+				frag_message_set_value(batch[i], &frag_type_string, text, strlen(text), NULL),
+				0);
+			cr_assert_eq(frag_tensor_create(NULL, u8, 1, shape, &tensor), 0);
+			cr_assert_eq(frag_message_add_tensor(batch[i], "t", tensor), 0);
+		}
+		for (int i = 0; i < 20; i++)
+			frag_message_unref(batch[i]);
+	}
+	cr_expect_eq(fragi_alloc_fail_off(), 0);
+}
+
+#define PASSED 20000
+#define WINDOW 64
+
+static _Atomic(struct frag_message *) ring[WINDOW];
+
+static void *drop_what_comes(void *sum)
+{
+	struct frag_message *message;
+
+	for (int64_t i = 0; i < PASSED; i++) {
+		while ((message = atomic_exchange(&ring[i % WINDOW], NULL)) == NULL)
+			sched_yield();
+		*(int64_t *)sum += i64_of(message);
+		frag_message_unref(message);
+	}
+	return NULL;
+}
+
+Test(message, dropped_on_another_thread_they_come_back)
+{
+	struct frag_message *message;
+	int64_t sum = 0;
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, drop_what_comes, &sum), 0);
+	for (int64_t i = 0; i < PASSED; i++) {
+		message = frag_message_create();
+		frag_message_set_value(message, &frag_type_i64, &i, 8, NULL);
+		while (atomic_load(&ring[i % WINDOW]) != NULL)
+			sched_yield();
+		atomic_store(&ring[i % WINDOW], message);
+	}
+	pthread_join(thread, NULL);
+	cr_expect_eq(sum, (int64_t)PASSED * (PASSED - 1) / 2);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+	message = frag_message_create();
+	cr_expect_leq(message->home.pool->total, 4 * WINDOW); /* bounded by what was in flight */
+	frag_message_unref(message);
+}
+
+static void *make_one(void *out)
+{
+	*(struct frag_message **)out = frag_message_create();
+	return NULL;
+}
+
+Test(message, the_pool_of_a_thread_that_ended_is_taken_over)
+{
+	struct frag_message *messages[10];
+	pthread_t thread;
+
+	for (int i = 0; i < 10; i++) {
+		cr_assert_eq(pthread_create(&thread, NULL, make_one, &messages[i]), 0);
+		pthread_join(thread, NULL);
+		cr_assert_not_null(messages[i]);
+		cr_assert_eq(messages[i]->home.pool, messages[0]->home.pool);
+	}
+	for (int i = 0; i < 10; i++)
+		frag_message_unref(messages[i]);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+}
