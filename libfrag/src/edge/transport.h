@@ -68,7 +68,7 @@ struct fragi_transport_ops {
 	int (*rx_create)(struct fragi_peer *peer, const struct fragi_link *link, struct fragi_flow_row *row,
 			 struct fragi_rx **out_rx);
 	/* True when everything sent on this transport, closes included, has left this process. */
-	bool (*is_flushed)(const struct fragi_transport *transport);
+	bool (*is_flushed)(struct fragi_transport *transport);
 	/* One round; returns how many things happened. Also sends beats and finds dead peers when their time
 	 * has come. */
 	uint32_t (*progress)(struct fragi_transport *transport, int64_t now_ns);

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/stamp.h>
+#include <edge/edge.h>
+
+static inline void notify(const struct fragi_notify *whom)
+{
+	if (whom->fn != NULL)
+		whom->fn(whom->arg);
+}
+
+static inline uint64_t payload_bytes(const struct frag_message *message)
+{
+	return message->tensor_count == 0 ? message->value_size : fragi_message_bytes(message);
+}
+
+/*
+ * Drops are rare, and some can happen on both sides (a close against a push): these counters are added to
+ * atomically.
+ */
+static void drop(struct fragi_rx *rx, struct frag_message *message, enum fragi_drop reason, bool by_taker)
+{
+	struct fragi_flow_row *row = rx->row;
+	_Atomic uint64_t *counter =
+		by_taker || rx->between_hosts ? &row->rx_dropped[reason] : &row->tx_dropped[reason];
+
+	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+	fragi_message_unref(message);
+}
+
+static void drain(struct fragi_rx *rx, enum fragi_drop reason)
+{
+	struct frag_message *message;
+	uint64_t stamp;
+
+	while ((message = fragi_queue_take_shared(&rx->queue, &stamp)) != NULL)
+		drop(rx, message, reason, true);
+}
+
+int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy policy, struct fragi_flow_row *row)
+{
+	int r;
+
+	if (policy == FRAG_POLICY_LATEST) {
+		policy = FRAG_POLICY_POP;
+		capacity = 1;
+	}
+	memset(rx, 0, sizeof(*rx));
+	r = fragi_queue_init(&rx->queue, capacity);
+	if (r < 0)
+		return r;
+	rx->row = row;
+	rx->policy = policy == FRAG_POLICY_DEFAULT ? FRAG_POLICY_BLOCK : policy;
+	return 0;
+}
+
+void fragi_rx_fini(struct fragi_rx *rx)
+{
+	if (rx->queue.slots == NULL)
+		return;
+	drain(rx, atomic_load_explicit(&rx->queue.receiver_closed, memory_order_relaxed)
+			  ? FRAGI_DROP_RECEIVER_DONE
+			  : FRAGI_DROP_STOPPED);
+	fragi_queue_fini(&rx->queue);
+}
+
+/* Returns 1 when there is room now, 0 when the message is gone, else the error to return. */
+static __attribute__((noinline)) int make_room(struct fragi_rx *rx, struct frag_message *message)
+{
+	struct frag_message *oldest;
+	uint64_t stamp;
+
+	switch (rx->policy) {
+	case FRAG_POLICY_POP:
+		oldest = fragi_queue_take_shared(&rx->queue, &stamp);
+		if (oldest != NULL)
+			drop(rx, oldest, FRAGI_DROP_QUEUE_FULL, false);
+		return 1;
+	case FRAG_POLICY_REJECT:
+		drop(rx, message, FRAGI_DROP_QUEUE_FULL, false);
+		return 0;
+	case FRAG_POLICY_FAULT:
+		drop(rx, message, FRAGI_DROP_NO_ROOM, false);
+		return -EOVERFLOW;
+	default:
+		drop(rx, message, FRAGI_DROP_NO_ROOM, false);
+		return -ENOBUFS;
+	}
+}
+
+int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t stamp)
+{
+	struct fragi_flow_row *row = rx->row;
+	int r;
+
+	if (rx->between_hosts) {
+		fragi_count(&row->arrived, 1);
+	} else {
+		if (atomic_load_explicit(&row->sent, memory_order_relaxed) == 0)
+			atomic_store_explicit(&row->first_ns, (uint64_t)fragi_now_ns(), memory_order_relaxed);
+		/* Before the message can be delivered: who reads delivered before sent never sees more of it.
+		 */
+		fragi_count(&row->bytes, payload_bytes(message));
+		fragi_count(&row->sent, 1);
+	}
+	if (atomic_load_explicit(&rx->queue.receiver_closed, memory_order_relaxed)) {
+		drop(rx, message, FRAGI_DROP_RECEIVER_DONE, false);
+		return 0;
+	}
+	if (fragi_queue_is_full(&rx->queue)) {
+		r = make_room(rx, message);
+		if (r <= 0)
+			return r;
+	}
+	fragi_queue_push(&rx->queue, message, stamp);
+	if (__builtin_expect(fragi_queue_is_closed(&rx->queue), 0))
+		drain(rx, FRAGI_DROP_RECEIVER_DONE);
+	return 0;
+}
+
+void fragi_rx_sender_close(struct fragi_rx *rx)
+{
+	atomic_store_explicit(&rx->queue.sender_closed, true, memory_order_release);
+}
+
+struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now)
+{
+	struct frag_message *message;
+	uint64_t stamp;
+
+	message = rx->policy == FRAG_POLICY_POP ? fragi_queue_take_shared(&rx->queue, &stamp)
+						: fragi_queue_take(&rx->queue, &stamp);
+	if (message == NULL)
+		return NULL;
+	if (stamp != 0)
+		fragi_hist_add(&rx->row->latency, fragi_stamp_diff_ns(stamp, now));
+	/* Release: who has seen this delivery sees the sends before it. */
+	atomic_store_explicit(&rx->row->delivered,
+			      atomic_load_explicit(&rx->row->delivered, memory_order_relaxed) + 1,
+			      memory_order_release);
+	if (rx->ops != NULL && rx->ops->taken != NULL)
+		rx->ops->taken(rx);
+	return message;
+}
+
+void fragi_rx_close(struct fragi_rx *rx)
+{
+	if (atomic_load_explicit(&rx->queue.receiver_closed, memory_order_relaxed))
+		return;
+	fragi_queue_close_receiver(&rx->queue);
+	drain(rx, FRAGI_DROP_RECEIVER_DONE);
+	if (rx->ops != NULL && rx->ops->closed != NULL)
+		rx->ops->closed(rx);
+}
+
+/* The kind inproc. */
+struct inproc {
+	struct fragi_tx tx;
+	struct fragi_rx rx;
+};
+
+static inline struct inproc *inproc_of(const struct fragi_tx *tx)
+{
+	return (struct inproc *)((char *)(uintptr_t)tx - offsetof(struct inproc, tx));
+}
+
+static int inproc_send(struct fragi_tx *tx, struct frag_message *message, uint64_t stamp)
+{
+	struct fragi_rx *rx = &inproc_of(tx)->rx;
+	int r = fragi_rx_push(rx, message, stamp);
+
+	if (r == 0)
+		notify(&rx->arrival);
+	return r;
+}
+
+static uint32_t inproc_room(const struct fragi_tx *tx)
+{
+	const struct fragi_rx *rx = &inproc_of(tx)->rx;
+	uint32_t count;
+
+	if ((rx->policy != FRAG_POLICY_BLOCK && rx->policy != FRAG_POLICY_FAULT) ||
+	    atomic_load_explicit(&tx->receiver_done, memory_order_acquire))
+		return FRAGI_ROOM_UNLIMITED;
+	count = fragi_queue_count(&rx->queue);
+	return count < rx->queue.capacity ? rx->queue.capacity - count : 0;
+}
+
+static void inproc_close(struct fragi_tx *tx)
+{
+	struct fragi_rx *rx = &inproc_of(tx)->rx;
+
+	fragi_rx_sender_close(rx);
+	notify(&rx->arrival);
+}
+
+static void inproc_taken(struct fragi_rx *rx)
+{
+	struct inproc *edge = rx->peer;
+
+	notify(&edge->tx.room);
+}
+
+static void inproc_closed(struct fragi_rx *rx)
+{
+	struct inproc *edge = rx->peer;
+
+	atomic_store_explicit(&edge->tx.receiver_done, true, memory_order_release);
+	notify(&edge->tx.room);
+}
+
+static const struct fragi_tx_ops inproc_tx_ops = {
+	.name = "inproc",
+	.send = inproc_send,
+	.room = inproc_room,
+	.close = inproc_close,
+};
+static const struct fragi_rx_ops inproc_blocking_ops = {.taken = inproc_taken, .closed = inproc_closed};
+static const struct fragi_rx_ops inproc_dropping_ops = {.closed = inproc_closed};
+
+int fragi_inproc_create(uint32_t capacity, enum frag_policy policy, struct fragi_flow_row *row,
+			struct fragi_tx **out_tx, struct fragi_rx **out_rx)
+{
+	struct inproc *edge = fragi_aligned_alloc(64, sizeof(*edge));
+	int r;
+
+	if (edge == NULL)
+		return -ENOMEM;
+	memset(edge, 0, sizeof(*edge));
+	r = fragi_rx_init(&edge->rx, capacity, policy, row);
+	if (r < 0) {
+		fragi_free(edge);
+		return r;
+	}
+	edge->tx.ops = &inproc_tx_ops;
+	edge->tx.row = row;
+	edge->rx.ops = edge->rx.policy == FRAG_POLICY_BLOCK || edge->rx.policy == FRAG_POLICY_FAULT
+			       ? &inproc_blocking_ops
+			       : &inproc_dropping_ops;
+	edge->rx.peer = edge;
+	*out_tx = &edge->tx;
+	*out_rx = &edge->rx;
+	return 0;
+}
+
+void fragi_inproc_destroy(struct fragi_tx *tx)
+{
+	struct inproc *edge;
+
+	if (tx == NULL)
+		return;
+	edge = inproc_of(tx);
+	fragi_rx_fini(&edge->rx);
+	fragi_free(edge);
+}
