@@ -13,6 +13,7 @@ import threading
 import unittest
 
 import cluster
+import control
 
 WINDOW = 4
 
@@ -300,14 +301,27 @@ class Strangers(cluster.ClusterTest):
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)
 
-    def test_another_protocol_version_is_refused(self):
-        """A driver of another major answers; workerd ends with 5 and names both versions."""
+    def test_a_worker_of_another_protocol_version_is_refused(self):
         d = self.driver(self.app)
-        w = self.worker(fragments="fragment1", env={"FRAG_TEST_PROTOCOL_MAJOR": "99"})
-        self.assertEqual(w.wait(), 5, w.stderr)
-        self.assertRegex(w.stderr, r"99.*\b1\b|\b1\b.*99")
+        with self.connect() as s:
+            s.sendall(control.hello(major=99))
+            envelope = control.fields(control.read_frame(s))
+            answer = control.fields(envelope[control.REFUSED][0])
+        self.assertEqual(answer[1], [5])
+        self.assertRegex(answer[2][0].decode(), r"99.*\b1\b|\b1\b.*99")
         d.signal(signal.SIGTERM)
-        d.wait()
+        self.assertEqual(d.wait(), 0, d.stderr)
+
+    def test_a_worker_that_is_refused_says_why_and_ends_with_5(self):
+        with control.listener() as s:
+            w = self.start("workerd", "--address", "127.0.0.1:%d" % s.getsockname()[1])
+            peer, _ = s.accept()
+            with peer:
+                said = control.fields(control.fields(control.read_frame(peer))[control.HELLO][0])
+                self.assertEqual(said[1], [1])
+                peer.sendall(control.refused(5, "protocol 1.0 is not spoken here, only 2.0; install the same version"))
+                self.assertEqual(w.wait(), 5, w.stderr)
+        self.assertIn("protocol 1.0 is not spoken here, only 2.0", w.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Just enough of the control channel to be a wrong peer: envelopes by hand, from proto/frag/v1/control.proto."""
+import socket
+import struct
+
+HELLO, WELCOME, REFUSED = 16, 17, 18
+WORKER = 1
+
+
+def varint(n):
+    out = b""
+    while n > 0x7f:
+        out += bytes([n & 0x7f | 0x80])
+        n >>= 7
+    return out + bytes([n])
+
+
+def number(field, n):
+    return varint(field << 3) + varint(n)
+
+
+def block(field, data):
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def frame(envelope):
+    return struct.pack("<I", len(envelope)) + envelope
+
+
+def hello(major, role=WORKER, name=b"stranger"):
+    return frame(number(1, 1) + block(HELLO, number(1, major) + number(2, 0) + number(3, role) + block(4, name)))
+
+
+def refused(exit_code, sentence):
+    return frame(number(1, 1) + block(REFUSED, number(1, exit_code) + block(2, sentence.encode())))
+
+
+def read_frame(sock):
+    data = b""
+    while len(data) < 4 or len(data) < 4 + struct.unpack("<I", data[:4])[0]:
+        more = sock.recv(65536)
+        if not more:
+            raise AssertionError("closed after %r" % data)
+        data += more
+    return data[4:4 + struct.unpack("<I", data[:4])[0]]
+
+
+def fields(data):
+    """{field: [value]} of one message."""
+    found, i = {}, 0
+
+    def take_varint():
+        nonlocal i
+        n = shift = 0
+        while True:
+            b = data[i]
+            i += 1
+            n |= (b & 0x7f) << shift
+            shift += 7
+            if b < 0x80:
+                return n
+    while i < len(data):
+        key = take_varint()
+        kind = key & 7
+        if kind == 0:
+            value = take_varint()
+        elif kind == 2:
+            size = take_varint()
+            value = data[i:i + size]
+            i += size
+        else:
+            size = {1: 8, 5: 4}[kind]
+            value = data[i:i + size]
+            i += size
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+def listener():
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    s.listen()
+    return s
