@@ -7,10 +7,10 @@
 
 /*
  * What loaded plugins brought: operator types and composers by name. Built-in operators are plugins too, in
- * lib/frag/plugins beside libfrag: opened only when a graph names a type that no extension has, libcore*.so
- * first, then one after the other until the type is found. A name is looked up among the extensions first,
- * then among the built-in ones. What was opened stays open until the process ends, because types of values
- * that a plugin registered may be in use. Not thread-safe.
+ * lib/frag/plugins beside libfrag: one is opened only when a graph names a type that no extension has and
+ * that stands in this library's file. A name is looked up among the extensions first, then among the built-in
+ * ones. What was opened stays open until the process ends, because types of values that a plugin registered
+ * may be in use. Not thread-safe.
  */
 struct fragi_registry;
 
@@ -49,16 +49,17 @@ struct fragi_library {
 	bool built_in;
 	const char *name, *version; /* as the plugin says; NULL: could not be opened */
 	const char *error;          /* why not; NULL: it is open */
-	const struct frag_op_type **ops;
+	int error_code;
+	const struct frag_op_type **ops; /* checked copies */
 	size_t op_count;
-	const struct frag_composer *composers;
+	struct frag_composer *composers;
 	size_t composer_count;
 	const struct frag_type *const *types;
 	size_t type_count;
 };
-/* All that are open or were tried; with built_in all built-in ones are opened first. For `inspect`. */
-FRAGI_API int fragi_registry_libraries(struct fragi_registry *registry, bool built_in,
-				       const struct fragi_library *const **out_libraries, size_t *out_count);
+/* All that are open or were tried; with built_in all built-in ones are tried first. For `inspect`. */
+FRAGI_API const struct fragi_library *const *fragi_registry_libraries(struct fragi_registry *registry,
+								      bool built_in, size_t *out_count);
 
 /*
  * Checks an operator type's table, whatever libfrag it was compiled for, and copies it into arena with tables
@@ -66,6 +67,9 @@ FRAGI_API int fragi_registry_libraries(struct fragi_registry *registry, bool bui
  */
 FRAGI_API int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op_type *type,
 				 const struct frag_op_type **out_type, struct frag_err *err);
+
+/* One entry of a port table, in this libfrag's size. */
+int fragi_port_check(const struct frag_port *port, struct frag_err *err);
 
 /* The folder that holds lib/libfrag.so.1 ("<prefix>/lib"), from where this library was loaded. */
 FRAGI_API const char *fragi_library_folder(void);

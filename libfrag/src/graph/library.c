@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/units.h>
+#include <graph/library.h>
+
+#define STRING_(x) #x
+#define STRING(x) STRING_(x)
+#define PLUGIN_SYMBOL "frag_plugin_v" STRING(FRAG_ABI_MAJOR)
+#define MAJOR_PROBED_MAX 16
+#define ENTRIES_MAX 4096u
+
+/* The symbol, if the object itself defines it: dlsym also finds those of what it is linked with. */
+static const void *own_symbol(void *handle, const char *symbol)
+{
+	struct link_map *map = NULL, *found = NULL;
+	void *address = dlsym(handle, symbol);
+	Dl_info info;
+
+	if (address == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 ||
+	    dladdr1(address, &info, (void **)&found, RTLD_DL_LINKMAP) == 0)
+		return NULL;
+	return found == map ? address : NULL;
+}
+
+static int refuse_major(struct frag_err *err, const char *file, unsigned int major)
+{
+	return frag_err_set(err, -EPROTO,
+			    "library %s was built for plugin ABI %u, this is frag " FRAG_VERSION
+			    " with plugin ABI %d; build it again with this frag's headers",
+			    file, major, FRAG_ABI_MAJOR);
+}
+
+/* dlerror names the library first, once more. */
+static const char *open_error(const char *path)
+{
+	const char *text = dlerror();
+	size_t length = strlen(path);
+
+	if (text == NULL)
+		return "the dynamic linker does not say why";
+	if (strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0)
+		return text + length + 2;
+	return text;
+}
+
+/* Opens and finds the table; no code of the plugin's tables runs. */
+static int plugin_find(struct fragi_library *library, struct frag_plugin *out_plugin, struct frag_err *err)
+{
+	void *handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
+	const struct frag_plugin *plugin;
+	char symbol[32];
+
+	if (handle == NULL)
+		return frag_err_set(err, -ENOENT,
+				    "library %s cannot be opened: %.600s; install what it needs",
+				    library->file, open_error(library->path));
+	plugin = own_symbol(handle, PLUGIN_SYMBOL);
+	if (plugin == NULL) {
+		for (unsigned int major = 0; major <= MAJOR_PROBED_MAX; major++) {
+			snprintf(symbol, sizeof(symbol), "frag_plugin_v%u", major);
+			if (own_symbol(handle, symbol) != NULL)
+				return refuse_major(err, library->file, major);
+		}
+		return frag_err_set(err, -ENOENT,
+				    "library %s is no plugin: it has no symbol " PLUGIN_SYMBOL
+				    "; define it with FRAG_PLUGIN(...)",
+				    library->file);
+	}
+	if (plugin->struct_size < offsetof(struct frag_plugin, name))
+		return frag_err_set(err, -EINVAL,
+				    "library %s: its " PLUGIN_SYMBOL
+				    " is not filled in; define it with FRAG_PLUGIN(...)",
+				    library->file);
+	if (plugin->abi_major != FRAG_ABI_MAJOR)
+		return refuse_major(err, library->file, plugin->abi_major);
+	memset(out_plugin, 0, sizeof(*out_plugin));
+	memcpy(out_plugin, plugin,
+	       plugin->struct_size < sizeof(*out_plugin) ? plugin->struct_size : sizeof(*out_plugin));
+	return 0;
+}
+
+static int read_ops(struct fragi_arena *arena, const struct frag_plugin *plugin,
+		    struct fragi_library *library, struct frag_err *err)
+{
+	int r;
+
+	if (plugin->op_count > ENTRIES_MAX || (plugin->ops == NULL && plugin->op_count > 0))
+		return frag_err_set(err, -EINVAL, "it lists %u operator types in a table that cannot be",
+				    plugin->op_count);
+	library->ops = fragi_arena_alloc(arena, (plugin->op_count + 1) * sizeof(const struct frag_op_type *));
+	if (library->ops == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < plugin->op_count; i++) {
+		r = fragi_op_type_copy(arena, plugin->ops[i], &library->ops[i], err);
+		if (r < 0)
+			return r;
+		for (uint32_t j = 0; j < i; j++)
+			if (strcmp(library->ops[j]->name, library->ops[i]->name) == 0)
+				return frag_err_set(err, -EINVAL, "it lists operator type \"%s\" twice",
+						    library->ops[i]->name);
+		library->op_count = i + 1;
+	}
+	return 0;
+}
+
+static int read_composers(struct fragi_arena *arena, const struct frag_plugin *plugin,
+			  struct fragi_library *library, struct frag_err *err)
+{
+	size_t size = plugin->composer_size < sizeof(struct frag_composer) ? plugin->composer_size
+									   : sizeof(struct frag_composer);
+	struct frag_composer *composer;
+
+	if (plugin->composer_count == 0)
+		return 0;
+	if (plugin->composer_count > ENTRIES_MAX || plugin->composers == NULL ||
+	    plugin->composer_size < sizeof(struct frag_composer) || plugin->composer_size % 8 != 0)
+		return frag_err_set(err, -EINVAL,
+				    "%u composers in a table that cannot be; set it with FRAG_COMPOSERS",
+				    plugin->composer_count);
+	library->composers = fragi_arena_alloc(arena, plugin->composer_count * sizeof(*composer));
+	if (library->composers == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < plugin->composer_count; i++) {
+		composer = &library->composers[i];
+		memcpy(composer, (const char *)plugin->composers + (size_t)i * plugin->composer_size, size);
+		if (composer->name == NULL || !fragi_name_is_valid(composer->name))
+			return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a composer",
+					    composer->name != NULL ? composer->name : "");
+		if (composer->compose == NULL)
+			return frag_err_set(err, -EINVAL, "composer \"%s\" has no function", composer->name);
+		library->composer_count = i + 1;
+	}
+	return 0;
+}
+
+int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library, struct frag_err *err)
+{
+	struct frag_err cause = FRAG_ERR_INIT;
+	struct frag_plugin plugin;
+	int r = plugin_find(library, &plugin, err);
+
+	if (r < 0)
+		return r;
+	if (plugin.name == NULL || !fragi_name_is_valid(plugin.name))
+		r = frag_err_set(&cause, -EINVAL, "\"%.80s\" is no name of a plugin",
+				 plugin.name != NULL ? plugin.name : "");
+	if (r == 0)
+		r = read_ops(arena, &plugin, library, &cause);
+	if (r == 0)
+		r = read_composers(arena, &plugin, library, &cause);
+	if (r == 0 && (plugin.type_count > ENTRIES_MAX || (plugin.types == NULL && plugin.type_count > 0)))
+		r = frag_err_set(&cause, -EINVAL, "it lists %u types in a table that cannot be",
+				 plugin.type_count);
+	if (r < 0)
+		return frag_err_set(err, r, "library %s: %s", library->file,
+				    cause.text[0] != '\0' ? cause.text : frag_strerror(r));
+	library->types = plugin.types;
+	library->type_count = plugin.type_count;
+	library->name = plugin.name;
+	library->version = plugin.version != NULL ? plugin.version : "";
+	return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_GRAPH_LIBRARY_H
+#define FRAGI_GRAPH_LIBRARY_H
+
+#include <graph/registry.h>
+
+/*
+ * Opens one shared object and reads its plugin table into *library, all of it in arena: library->path is set
+ * by the caller, who has decided that it may be opened. Nothing is registered. Returns 0; -ENOENT (cannot be
+ * opened, or is no plugin); -EPROTO (another ABI major); -EINVAL (its tables are wrong); -ENOMEM.
+ */
+int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library, struct frag_err *err);
+
+#endif
