@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <graph/compose.h>
+
+static int gravity(int code)
+{
+	return code == 0 ? 0 : code == -ENOMEM ? 3 : code == -ENOENT ? 2 : 1;
+}
+
+void fragi_making_note(struct frag_fragment *fragment, int code)
+{
+	if (fragment->making != NULL && gravity(code) > gravity(fragment->making->code))
+		fragment->making->code = gravity(code) == 1 ? -EINVAL : code;
+}
+
+int fragi_making_fail(struct frag_fragment *fragment, int code, const struct fragi_node *place,
+		      const char *subject, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fragi_making_note(fragment, code);
+	if (fragment->diag != NULL)
+		fragi_node_error(fragment->diag, place, subject != NULL ? subject : fragment->name, "%s",
+				 text);
+	return code;
+}
+
+void *fragi_making_room(struct frag_fragment *fragment, void *items, uint32_t count, uint32_t *capacity,
+			size_t size)
+{
+	uint32_t wider = *capacity == 0 ? 8 : *capacity * 2;
+	void *memory;
+
+	if (count < *capacity)
+		return items;
+	memory = fragi_arena_alloc(&fragment->arena, wider * size);
+	if (memory == NULL) {
+		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short");
+		return NULL;
+	}
+	if (count > 0)
+		memcpy(memory, items, count * size);
+	*capacity = wider;
+	return memory;
+}
+
+void fragi_making_note_bad(struct frag_fragment *fragment, struct fragi_strmap *bad, const char *name)
+{
+	const char *copy = fragi_arena_strdup(&fragment->arena, name);
+
+	if (copy == NULL || fragi_strmap_put(bad, copy, (void *)(uintptr_t)copy) == -ENOMEM)
+		fragi_making_note(fragment, -ENOMEM);
+}
+
+/* Whether a composer may make something now; says so otherwise. */
+static bool may_make(struct frag_fragment *fragment)
+{
+	if (fragment->making == NULL)
+		return false;
+	if (fragment->making->sealed)
+		fragi_making_fail(fragment, -EBUSY, NULL, NULL,
+				  "a graph can only be added to inside a composer, not in setup");
+	return !fragment->making->sealed;
+}
+
+/*
+ * Words that an operator is NULL, unless that is the consequence of an error that was worded: a composer may
+ * pass on what frag_make_operator returned without looking at it.
+ */
+static int refuse_null(struct frag_fragment *fragment, const char *function)
+{
+	if (fragment->making->code == 0 && !fragment->making->no_library)
+		fragi_making_fail(fragment, -EINVAL, NULL, NULL, "%s: the operator is NULL", function);
+	return -EINVAL;
+}
+
+static struct frag_op *make_operator(struct frag_fragment *fragment, const char *name, const char *type_name,
+				     const struct frag_op_type *type, const struct frag_arg *args)
+{
+	struct frag_op *op;
+
+	if (!may_make(fragment))
+		return NULL;
+	op = fragi_op_make(fragment, name, type_name, type, NULL);
+	if (op == NULL)
+		return NULL;
+	if (fragi_settings_from_args(&fragment->arena, args, &op->made->args, &op->made->arg_count) < 0) {
+		fragi_making_fail(fragment, -ENOMEM, NULL, op->subject, "memory is short for its arguments");
+		return NULL;
+	}
+	return op;
+}
+
+struct frag_op *frag_make_operator(struct frag_fragment *fragment, const char *name, const char *type,
+				   const struct frag_arg *args)
+{
+	return make_operator(fragment, name, type != NULL ? type : "", NULL, args);
+}
+
+struct frag_op *frag_make_operator_of(struct frag_fragment *fragment, const char *name,
+				      const struct frag_op_type *type, const struct frag_arg *args)
+{
+	return make_operator(fragment, name, NULL, type, args);
+}
+
+int frag_add_operator(struct frag_fragment *fragment, struct frag_op *op)
+{
+	if (!may_make(fragment))
+		return -EBUSY;
+	if (op == NULL)
+		return refuse_null(fragment, "frag_add_operator");
+	if (op->fragment != fragment)
+		return fragi_making_fail(fragment, -EINVAL, NULL, NULL,
+					 "operator \"%s\" is of fragment \"%s\"", op->name,
+					 op->fragment->name);
+	return fragi_op_add(op);
+}
+
+int frag_add_flow(struct frag_fragment *fragment, struct frag_op *from, const char *out_port,
+		  struct frag_op *to, const char *in_port)
+{
+	return frag_add_flow_with(fragment, from, out_port, to, in_port, 0, FRAG_POLICY_DEFAULT);
+}
+
+int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, const char *out_port,
+		       struct frag_op *to, const char *in_port, uint32_t capacity, enum frag_policy policy)
+{
+	struct fragi_making *making = fragment->making;
+	struct fragi_spec_flow *flows;
+	struct fragi_spec_end *end;
+	int r;
+
+	if (!may_make(fragment))
+		return -EBUSY;
+	if (from == NULL || to == NULL)
+		return refuse_null(fragment, "frag_add_flow");
+	if ((unsigned int)policy > FRAG_POLICY_LATEST)
+		return fragi_making_fail(fragment, -EINVAL, NULL, NULL,
+					 "flow %s -> %s: %d is no policy; take one of FRAG_POLICY_...",
+					 from->name, to->name, (int)policy);
+	r = frag_add_operator(fragment, from);
+	if (r == 0)
+		r = frag_add_operator(fragment, to);
+	if (r < 0)
+		return r;
+	flows = fragi_making_room(fragment, making->flows, making->flow_count, &making->flow_capacity,
+				  sizeof(*flows));
+	end = fragi_arena_alloc(&fragment->arena, sizeof(*end));
+	if (flows == NULL || end == NULL)
+		return fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short for a flow");
+	making->flows = flows;
+	end->op = to->name;
+	end->port = fragi_arena_strdup(&fragment->arena, in_port);
+	flows[making->flow_count++] = (struct fragi_spec_flow){
+		.from = {.op = from->name, .port = fragi_arena_strdup(&fragment->arena, out_port)},
+		.to = end,
+		.to_count = 1,
+		.capacity = capacity,
+		.policy = policy,
+	};
+	return 0;
+}
+
+struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name, const char *type,
+					 const struct frag_arg *args)
+{
+	struct fragi_spec_setting *settings;
+	size_t count;
+
+	if (!may_make(fragment))
+		return NULL;
+	if (fragi_settings_from_args(&fragment->arena, args, &settings, &count) < 0) {
+		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short for a resource");
+		return NULL;
+	}
+	return fragi_resource_make(fragment, name != NULL ? name : "", type != NULL ? type : "", settings,
+				   count, NULL);
+}
+
+struct frag_condition *frag_make_condition(struct frag_op *op, const char *name, const char *type,
+					   const struct frag_arg *args)
+{
+	struct fragi_spec_setting *settings;
+	size_t count;
+
+	if (op == NULL || !may_make(op->fragment))
+		return NULL;
+	if (fragi_settings_from_args(&op->fragment->arena, args, &settings, &count) < 0) {
+		fragi_making_fail(op->fragment, -ENOMEM, NULL, op->subject,
+				  "memory is short for a condition");
+		return NULL;
+	}
+	return fragi_condition_make(op, name, type != NULL ? type : "", settings, count, NULL);
+}
+
+int frag_fragment_fail(struct frag_fragment *fragment, int code, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return fragi_making_fail(fragment, code, NULL, NULL, "%s", text);
+}
+
+const char *frag_fragment_name(const struct frag_fragment *fragment)
+{
+	return fragment->name;
+}
+
+const char *frag_fragment_argument(const struct frag_fragment *fragment, const char *name)
+{
+	return fragment->spec != NULL ? fragi_spec_argument(fragment->spec, name) : NULL;
+}
+
+const char *frag_fragment_config(const struct frag_fragment *fragment, const char *path)
+{
+	const struct fragi_node *node;
+
+	if (fragment->spec == NULL || fragment->spec->config == NULL)
+		return NULL;
+	node = fragi_node_at(fragment->spec->config, path);
+	return node != NULL && node->kind == FRAGI_NODE_SCALAR ? node->text : NULL;
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <data/codec.h>
+#include <graph/compose.h>
+#include <graph/hint.h>
+
+int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
+			 const struct fragi_spec_fragment *own, struct fragi_registry *registry,
+			 struct fragi_diag *diag, struct frag_fragment **out_fragment)
+{
+	struct frag_fragment *fragment = fragi_calloc(1, sizeof(*fragment));
+
+	if (fragment == NULL)
+		return -ENOMEM;
+	fragment->spec = spec;
+	fragment->own = own;
+	fragment->registry = registry;
+	fragment->diag = diag;
+	fragment->name = fragi_arena_strdup(&fragment->arena, name);
+	fragment->making = fragi_arena_alloc(&fragment->arena, sizeof(*fragment->making));
+	if (fragment->name == NULL || fragment->making == NULL) {
+		fragi_fragment_destroy(fragment);
+		return -ENOMEM;
+	}
+	*out_fragment = fragment;
+	return 0;
+}
+
+/* Ends the time in which only names are known. */
+static void making_fini(struct frag_fragment *fragment)
+{
+	struct fragi_making *making = fragment->making;
+
+	if (making == NULL)
+		return;
+	fragi_strmap_fini(&making->ops);
+	fragi_strmap_fini(&making->bad_ops);
+	fragi_strmap_fini(&making->bad_resources);
+	for (uint32_t i = 0; i < fragment->made_count; i++)
+		fragment->made[i]->made = NULL;
+	fragment->making = NULL;
+	fragment->diag = NULL;
+}
+
+void fragi_fragment_destroy(struct frag_fragment *fragment)
+{
+	struct frag_op *op;
+
+	if (fragment == NULL)
+		return;
+	making_fini(fragment);
+	for (uint32_t i = fragment->made_count; i-- > 0;) {
+		op = fragment->made[i];
+		if (op->setup_done && op->type->fini != NULL) {
+			fragi_current_set(op, "fini");
+			op->type->fini(op->state, op);
+			fragi_current_set(NULL, NULL);
+		}
+		fragi_free(op->state);
+	}
+	for (uint32_t i = 0; i < fragment->resource_count; i++)
+		fragi_resource_unref(fragment->resources[i]);
+	fragi_free(fragment->flows);
+	fragi_arena_fini(&fragment->arena);
+	fragi_free(fragment);
+}
+
+static void load_extensions(struct frag_fragment *fragment)
+{
+	const struct fragi_spec_fragment *own = fragment->own;
+	struct frag_err err = FRAG_ERR_INIT;
+	int r;
+
+	for (size_t i = 0; i < own->extension_count; i++) {
+		err.text[0] = '\0';
+		r = fragi_registry_load(fragment->registry, own->extensions[i], &err);
+		if (r == 0)
+			continue;
+		fragi_making_fail(fragment, r, own->place, NULL, "%s", err.text);
+		fragment->making->no_library = true;
+	}
+}
+
+static void make_conditions(struct frag_op *op, const struct fragi_spec_operator *own)
+{
+	const struct fragi_spec_object *said;
+
+	for (size_t i = 0; i < own->condition_count; i++) {
+		said = &own->conditions[i];
+		fragi_condition_make(op, said->name, said->type, said->settings, said->setting_count,
+				     said->place);
+	}
+}
+
+static void make_typed(struct frag_fragment *fragment)
+{
+	const struct fragi_spec_fragment *own = fragment->own;
+	const struct fragi_spec_operator *said;
+	struct frag_op *op;
+
+	for (size_t i = 0; i < own->operator_count; i++) {
+		said = &own->operators[i];
+		if (said->type == NULL)
+			continue;
+		op = fragi_op_make(fragment, said->name, said->type, NULL, said->place);
+		if (op == NULL)
+			continue;
+		op->made->own = said;
+		make_conditions(op, said);
+		fragi_op_add(op);
+	}
+}
+
+static void run_composer(struct frag_fragment *fragment)
+{
+	const struct fragi_spec_fragment *own = fragment->own;
+	struct frag_err err = FRAG_ERR_INIT;
+	const struct frag_composer *composer;
+	size_t errors = fragment->diag->count + fragment->diag->beyond;
+	int r;
+
+	if (own->compose == NULL)
+		return;
+	composer = fragi_registry_composer(fragment->registry, own->compose, &err);
+	if (composer == NULL) {
+		fragment->making->no_composer = true;
+		if (!fragment->making->no_library)
+			fragi_making_fail(fragment, err.code, own->place, NULL, "compose: %s", err.text);
+		return;
+	}
+	fragi_current_set(NULL, "compose");
+	r = composer->compose(fragment);
+	fragi_current_set(NULL, NULL);
+	if (r >= 0)
+		return;
+	fragment->making->no_composer = true;
+	fragi_making_note(fragment, r);
+	if (fragment->diag->count + fragment->diag->beyond == errors && !fragment->making->no_library)
+		fragi_making_fail(fragment, r, own->place, NULL, "composer \"%s\" returned %d (%s)",
+				  own->compose, r, frag_strerror(r));
+}
+
+/* Operators without a type: what the graph says of operators that C composed. */
+static void match_untyped(struct frag_fragment *fragment)
+{
+	const struct fragi_spec_fragment *own = fragment->own;
+	const struct fragi_spec_operator *said;
+	const char *names[64];
+	struct frag_op *op;
+	size_t count = 0;
+	char hint[400];
+
+	for (uint32_t i = 0; i < fragment->made_count && count < FRAG_COUNT_OF(names); i++)
+		if (fragment->made[i]->made->place == NULL)
+			names[count++] = fragment->made[i]->name;
+	for (size_t i = 0; i < own->operator_count; i++) {
+		said = &own->operators[i];
+		if (said->type != NULL)
+			continue;
+		op = fragi_strmap_get(&fragment->making->ops, said->name);
+		if (op != NULL) {
+			op->made->own = said;
+			make_conditions(op, said);
+			continue;
+		}
+		if (fragment->making->no_composer ||
+		    fragi_strmap_get(&fragment->making->bad_ops, said->name) != NULL) {
+			fragi_making_note_bad(fragment, &fragment->making->bad_ops, said->name);
+			continue;
+		}
+		if (own->compose == NULL)
+			fragi_making_fail(
+				fragment, -EINVAL, said->place, NULL,
+				"operator \"%s\" has no type, and there is no composer that makes it; give "
+				"it a type",
+				said->name);
+		else
+			fragi_making_fail(
+				fragment, -EINVAL, said->place, NULL,
+				"operator \"%s\" has no type, and composer \"%s\" makes none of this name%s",
+				said->name, own->compose,
+				fragi_hint(said->name, names, count, "it makes", NULL, hint, sizeof(hint)));
+		fragi_making_note_bad(fragment, &fragment->making->bad_ops, said->name);
+	}
+}
+
+int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
+			   struct fragi_registry *registry, struct fragi_diag *diag,
+			   struct frag_fragment **out_fragment)
+{
+	const struct fragi_spec_object *said;
+	struct frag_fragment *fragment;
+	int r = fragi_fragment_begin(own->name, spec, own, registry, diag, &fragment);
+
+	if (r < 0)
+		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: memory is short", own->name);
+	load_extensions(fragment);
+	for (size_t i = 0; i < own->resource_count; i++) {
+		said = &own->resources[i];
+		fragi_resource_make(fragment, said->name, said->type, said->settings, said->setting_count,
+				    said->place);
+	}
+	make_typed(fragment);
+	run_composer(fragment);
+	match_untyped(fragment);
+	r = fragi_fragment_complete(fragment);
+	if (r < 0) {
+		fragi_fragment_destroy(fragment);
+		return r;
+	}
+	*out_fragment = fragment;
+	return 0;
+}
+
+/* The tables that others know this fragment by. */
+static int info_build(struct frag_fragment *fragment)
+{
+	struct fragi_op_info *info =
+		fragi_arena_alloc(&fragment->arena, (fragment->op_count + 1) * sizeof(*info));
+	struct fragi_port_info *ports;
+	const struct fragi_port *port;
+	const struct frag_op *op;
+
+	if (info == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < fragment->op_count; i++) {
+		op = fragment->ops[i];
+		ports = fragi_arena_alloc(&fragment->arena, (op->port_count + 1) * sizeof(*ports));
+		if (ports == NULL)
+			return -ENOMEM;
+		for (uint32_t j = 0; j < op->port_count; j++) {
+			port = &op->ports[j];
+			ports[j] = (struct fragi_port_info){
+				.name = port->name,
+				.dir = port->dir,
+				.type = port->type_name,
+				.type_id = port->type != NULL ? fragi_type_id(port->type) : 0,
+				.has_codec = port->type == NULL || fragi_type_has_codec(port->type),
+				.flags = port->flags,
+				.capacity = port->capacity,
+				.policy = port->policy,
+			};
+		}
+		info[i] = (struct fragi_op_info){.name = op->name,
+						 .type = op->type->name,
+						 .ports = ports,
+						 .port_count = op->port_count};
+	}
+	fragment->info.name = fragment->name;
+	fragment->info.ops = info;
+	fragment->info.op_count = fragment->op_count;
+	return 0;
+}
+
+static bool is_bad(const struct frag_fragment *fragment, const struct fragi_spec_end *end)
+{
+	return fragi_strmap_get(&fragment->making->bad_ops, end->op) != NULL ||
+	       (fragment->making->no_composer && fragi_strmap_get(&fragment->making->ops, end->op) == NULL);
+}
+
+/* The flow without the ends that name what could not be made; false: nothing is left. */
+static bool flow_keep(struct frag_fragment *fragment, const struct fragi_spec_flow *said,
+		      struct fragi_spec_flow *out_flow)
+{
+	struct fragi_spec_end *to;
+
+	*out_flow = *said;
+	out_flow->to_count = 0;
+	if (is_bad(fragment, &said->from))
+		return false;
+	to = fragi_arena_alloc(&fragment->arena, (said->to_count + 1) * sizeof(*to));
+	if (to == NULL) {
+		fragi_making_note(fragment, -ENOMEM);
+		return false;
+	}
+	for (size_t i = 0; i < said->to_count; i++)
+		if (!is_bad(fragment, &said->to[i]))
+			to[out_flow->to_count++] = said->to[i];
+	out_flow->to = to;
+	return out_flow->to_count > 0;
+}
+
+/* Flows of C first, then those of the graph. */
+static int flows_resolve(struct frag_fragment *fragment)
+{
+	const struct fragi_making *making = fragment->making;
+	const struct fragi_spec_fragment *own = fragment->own;
+	size_t own_count = own != NULL ? own->flow_count : 0, count = 0;
+	struct fragi_spec_flow *flows =
+		fragi_arena_alloc(&fragment->arena, (making->flow_count + own_count + 1) * sizeof(*flows));
+	const struct fragi_flow_info *flow;
+	int r;
+
+	if (flows == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < making->flow_count + own_count; i++)
+		if (flow_keep(fragment,
+			      i < making->flow_count ? &making->flows[i]
+						     : &own->flows[i - making->flow_count],
+			      &flows[count]))
+			count++;
+	r = fragi_flows_resolve(flows, count, 0, &fragment->info, 1, fragment->diag, &fragment->flows,
+				&fragment->flow_count);
+	for (size_t i = 0; i < fragment->flow_count; i++) {
+		flow = &fragment->flows[i];
+		fragment->ops[flow->from_op]->ports[flow->from_port].flow_count++;
+		fragment->ops[flow->to_op]->ports[flow->to_port].flow_count++;
+	}
+	return r;
+}
+
+int fragi_fragment_complete(struct frag_fragment *fragment)
+{
+	struct fragi_making *making = fragment->making;
+	int r;
+
+	making->sealed = true;
+	for (uint32_t i = 0; i < fragment->made_count; i++)
+		if (fragment->made[i]->index == UINT32_MAX)
+			fragi_making_fail(
+				fragment, -EINVAL, NULL, NULL,
+				"operator \"%s\" was made but never added; pass it to frag_add_operator or "
+				"frag_add_flow",
+				fragment->made[i]->name);
+	for (uint32_t i = 0; i < fragment->op_count; i++)
+		fragi_op_complete(fragment->ops[i]);
+	r = info_build(fragment);
+	if (r == 0)
+		r = flows_resolve(fragment);
+	fragi_making_note(fragment, r);
+	r = making->code;
+	if (r == 0 && making->no_library)
+		r = -ENOENT;
+	if (r == 0 && fragi_fragment_order(fragment) == NULL)
+		r = fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short");
+	making_fini(fragment);
+	return r;
+}
+
+int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag *diag)
+{
+	const uint32_t *order = fragi_fragment_order(fragment);
+	struct frag_op *op;
+	int r;
+
+	if (order == NULL)
+		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "%s: memory is short", fragment->name);
+	for (uint32_t i = 0; i < fragment->op_count; i++) {
+		op = fragment->ops[order[i]];
+		if (op->type->initialize == NULL)
+			continue;
+		fragi_current_set(op, "initialize");
+		r = op->type->initialize(op->state, op);
+		fragi_current_set(NULL, NULL);
+		if (r < 0)
+			return fragi_op_callback_failed(op, diag, "initialize", r);
+	}
+	return 0;
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOG_TOPIC "op"
+#include <base/alloc.h>
+#include <base/log.h>
+#include <base/units.h>
+#include <data/codec.h>
+#include <graph/compose.h>
+#include <graph/hint.h>
+
+#define STATE_ALIGN 64u
+#define PORTS_MAX 4096u
+
+static _Thread_local struct fragi_current current;
+
+struct fragi_current *fragi_current(void)
+{
+	return &current;
+}
+
+void fragi_current_set(const struct frag_op *op, const char *callback)
+{
+	current.callback = callback;
+	current.op = op;
+}
+
+/* Appends a port to the operator's; its texts are copied. Returns its index, -EEXIST, -EINVAL or -ENOMEM. */
+static int port_append(struct frag_op *op, const struct frag_port *port, struct frag_err *err)
+{
+	struct fragi_arena *arena = &op->fragment->arena;
+	struct fragi_port *ports;
+	int r = fragi_port_check(port, err);
+
+	if (r < 0)
+		return r;
+	if (op->port_count >= PORTS_MAX)
+		return frag_err_set(err, -EINVAL, "more than %u ports", PORTS_MAX);
+	for (uint32_t i = 0; i < op->port_count; i++)
+		if (strcmp(op->ports[i].name, port->name) == 0)
+			return frag_err_set(err, -EEXIST, "two ports are called \"%s\"", port->name);
+	ports = fragi_making_room(op->fragment, op->ports, op->port_count, &op->made->port_capacity,
+				  sizeof(*ports));
+	if (ports == NULL)
+		return -ENOMEM;
+	op->ports = ports;
+	ports += op->port_count;
+	*ports = (struct fragi_port){
+		.name = fragi_arena_strdup(arena, port->name),
+		.dir = port->dir,
+		.type_name = port->type != NULL ? fragi_arena_strdup(arena, port->type) : "message",
+		.flags = port->flags,
+		.capacity = port->capacity,
+		.policy = port->policy,
+		.min_size = port->min_size > 0 ? port->min_size : 1,
+	};
+	if (ports->name == NULL || ports->type_name == NULL)
+		return -ENOMEM;
+	return (int)op->port_count++;
+}
+
+/* What an operator is before anything is said of it but its type. */
+static struct frag_op *op_alloc(struct frag_fragment *fragment, const char *name,
+				const struct frag_op_type *type, const struct fragi_node *place)
+{
+	struct fragi_arena *arena = &fragment->arena;
+	struct frag_op *op = fragi_arena_alloc(arena, sizeof(*op));
+	struct fragi_made *made = fragi_arena_alloc(arena, sizeof(*made));
+	const struct fragi_spec_fragment *own = fragment->own;
+
+	if (op == NULL || made == NULL)
+		return NULL;
+	made->place = place;
+	op->made = made;
+	op->fragment = fragment;
+	op->index = UINT32_MAX;
+	op->type = type;
+	op->err.struct_size = sizeof(op->err);
+	op->metadata = fragment->spec == NULL || fragment->spec->metadata;
+	if (own != NULL) {
+		op->metadata = own->metadata >= 0 ? own->metadata != 0 : op->metadata;
+		op->watchdog_ns = own->watchdog_ns;
+	}
+	op->name = fragi_arena_strdup(arena, name);
+	op->subject = fragi_arena_printf(arena, "%s.%s", fragment->name, name);
+	if (op->name == NULL || op->subject == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < type->port_count; i++)
+		if (port_append(op, &type->ports[i], NULL) < 0)
+			return NULL;
+	return op;
+}
+
+/* Whether an operator may be called so; complains. */
+static bool name_is_free(struct frag_fragment *fragment, const char *name, const struct fragi_node *place)
+{
+	const struct frag_op *other;
+
+	if (name == NULL || !fragi_name_is_valid(name)) {
+		fragi_making_fail(
+			fragment, -EINVAL, place, NULL,
+			"\"%.80s\" is no name of an operator; write a letter, then letters, digits, _ "
+			"or -, %d at most",
+			name != NULL ? name : "", FRAG_NAME_MAX);
+		return false;
+	}
+	other = fragi_strmap_get(&fragment->making->ops, name);
+	if (other == NULL)
+		return true;
+	if (other->made->place != NULL && place == NULL)
+		fragi_making_fail(
+			fragment, -EINVAL, other->made->place, other->subject,
+			"the composer makes an operator of this name too; leave the type out here to "
+			"set parameters of that one");
+	else
+		fragi_making_fail(fragment, -EINVAL, place, NULL, "operator \"%s\" is made twice", name);
+	return false;
+}
+
+static const struct frag_op_type *type_of(struct frag_fragment *fragment, const char *name,
+					  const char *type_name, const struct fragi_node *place)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	const struct frag_op_type *type = NULL;
+	char subject[2 * FRAG_NAME_MAX + 2];
+
+	snprintf(subject, sizeof(subject), "%s.%s", fragment->name, name);
+	if (fragment->registry == NULL)
+		frag_err_set(&err, -EINVAL, "no types are registered here; make it of its table");
+	else
+		type = fragi_registry_op(fragment->registry, type_name, &err);
+	if (type == NULL && !fragment->making->no_library)
+		fragi_making_fail(fragment, err.code, place, subject, "%s", err.text);
+	return type;
+}
+
+struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name, const char *type_name,
+			      const struct frag_op_type *type, const struct fragi_node *place)
+{
+	struct fragi_making *making = fragment->making;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_op *op = NULL, **made;
+	int r;
+
+	if (!name_is_free(fragment, name, place))
+		return NULL;
+	if (type_name != NULL) {
+		type = type_of(fragment, name, type_name, place);
+	} else {
+		r = fragi_op_type_copy(&fragment->arena, type, &type, &err);
+		if (r < 0) {
+			fragi_making_fail(fragment, r, place, NULL, "operator \"%s\": %s", name, err.text);
+			type = NULL;
+		}
+	}
+	if (type == NULL)
+		goto err_bad;
+	op = op_alloc(fragment, name, type, place);
+	made = fragi_making_room(fragment, fragment->made, fragment->made_count, &making->made_capacity,
+				 sizeof(struct frag_op *));
+	if (op == NULL || made == NULL || fragi_strmap_put(&making->ops, op->name, op) < 0) {
+		fragi_making_fail(fragment, -ENOMEM, place, NULL, "memory is short for operator \"%s\"",
+				  name);
+		goto err_bad;
+	}
+	fragment->made = made;
+	fragment->made[fragment->made_count++] = op;
+	return op;
+
+err_bad:
+	fragi_making_note_bad(fragment, &making->bad_ops, name);
+	return NULL;
+}
+
+int fragi_op_add(struct frag_op *op)
+{
+	struct frag_fragment *fragment = op->fragment;
+	struct frag_op **ops;
+
+	if (op->index != UINT32_MAX)
+		return 0;
+	ops = fragi_making_room(fragment, fragment->ops, fragment->op_count, &fragment->making->op_capacity,
+				sizeof(struct frag_op *));
+	if (ops == NULL)
+		return -ENOMEM;
+	fragment->ops = ops;
+	op->index = fragment->op_count;
+	fragment->ops[fragment->op_count++] = op;
+	return 0;
+}
+
+/* Stands for a resource that could not be made, which was reported. */
+static struct frag_resource bad_resource;
+
+static struct frag_resource *resource_named(void *arg, const char *name)
+{
+	struct frag_op *op = arg;
+	struct frag_resource *resource = fragi_resource_find(op->fragment, name);
+
+	if (resource != NULL || fragi_strmap_get(&op->fragment->making->bad_resources, name) == NULL)
+		return resource;
+	op->made->bad_resource = true;
+	return &bad_resource;
+}
+
+static struct frag_condition *condition_named(void *arg, const char *name)
+{
+	return frag_op_condition(arg, name);
+}
+
+static const char *name_at(void *arg, enum frag_param_kind kind, size_t i)
+{
+	const struct frag_op *op = arg;
+
+	if (kind == FRAG_PARAM_KIND_CONDITION)
+		return i < op->condition_count ? op->conditions[i]->name : NULL;
+	return i < op->fragment->resource_count ? frag_resource_name(op->fragment->resources[i]) : NULL;
+}
+
+/* The state, with its parameters: those of C first, then those of the graph. */
+static int state_fill(struct frag_op *op)
+{
+	struct frag_fragment *fragment = op->fragment;
+	const struct fragi_made *made = op->made;
+	const struct fragi_spec_operator *own = made->own;
+	struct fragi_param_context context = {
+		.arena = &fragment->arena,
+		.diag = fragment->diag,
+		.subject = op->subject,
+		.place = own != NULL ? own->place : NULL,
+		.app_folder = fragment->spec != NULL ? fragment->spec->app_folder : NULL,
+		.arg = op,
+		.resource = resource_named,
+		.condition = condition_named,
+		.name_at = name_at,
+	};
+	struct fragi_param_table table = {op->type->params, op->type->param_count, sizeof(struct frag_param)};
+	size_t size = op->type->state_size > 0 ? op->type->state_size : 1;
+	size_t own_count = own != NULL ? own->setting_count : 0;
+	struct fragi_spec_setting *all =
+		fragi_arena_alloc(&fragment->arena, (made->arg_count + own_count + 1) * sizeof(*all));
+
+	op->state = fragi_aligned_alloc(STATE_ALIGN, size);
+	if (op->state == NULL || all == NULL)
+		return fragi_making_fail(fragment, -ENOMEM, NULL, op->subject,
+					 "memory is short for %zu bytes of state", size);
+	memset(op->state, 0, size);
+	if (made->arg_count > 0)
+		memcpy(all, made->args, made->arg_count * sizeof(*all));
+	if (own_count > 0)
+		memcpy(all + made->arg_count, own->settings, own_count * sizeof(*all));
+	return fragi_params_fill(&table, all, made->arg_count + own_count, op->state, &context);
+}
+
+int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback, int r)
+{
+	if (op->err.text[0] != '\0')
+		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s", op->subject, op->err.text);
+	return fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s returned %d (%s)", op->subject, callback, r,
+			      frag_strerror(r));
+}
+
+static int op_setup(struct frag_op *op)
+{
+	int r = 0;
+
+	if (op->type->setup != NULL) {
+		op->in_setup = true;
+		fragi_current_set(op, "setup");
+		r = op->type->setup(op->state, op);
+		fragi_current_set(NULL, NULL);
+		op->in_setup = false;
+	}
+	if (r < 0)
+		return fragi_op_callback_failed(op, op->fragment->diag, "setup", r);
+	op->setup_done = true;
+	return 0;
+}
+
+/* What the graph says of the ports of this one operator. */
+static int ports_override(struct frag_op *op, const struct fragi_spec_operator *own)
+{
+	const struct fragi_spec_port *said;
+	struct fragi_port *port;
+	const char *names[64];
+	uint32_t i;
+	char hint[400];
+	int result = 0;
+
+	for (uint32_t j = 0; j < op->port_count && j < FRAG_COUNT_OF(names); j++)
+		names[j] = op->ports[j].name;
+	for (size_t j = 0; j < own->port_count; j++) {
+		said = &own->ports[j];
+		for (i = 0; i < op->port_count && strcmp(op->ports[i].name, said->name) != 0; i++)
+			;
+		if (i == op->port_count) {
+			result = fragi_making_fail(
+				op->fragment, -EINVAL, said->place, op->subject, "unknown port \"%.80s\"%s",
+				said->name,
+				fragi_hint(said->name, names,
+					   op->port_count < FRAG_COUNT_OF(names) ? op->port_count
+										 : FRAG_COUNT_OF(names),
+					   "its ports are", "it has no ports", hint, sizeof(hint)));
+			continue;
+		}
+		port = &op->ports[i];
+		port->capacity = said->capacity > 0 ? said->capacity : port->capacity;
+		port->policy = said->policy != FRAG_POLICY_DEFAULT ? said->policy : port->policy;
+		if (said->no_condition)
+			port->flags |= FRAG_PORT_NO_CONDITION;
+	}
+	return result;
+}
+
+/* Finds the types of the ports' values. */
+static int ports_type(struct frag_op *op)
+{
+	struct fragi_port *port;
+	int result = 0;
+
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		port = &op->ports[i];
+		if (strcmp(port->type_name, "message") == 0 || strcmp(port->type_name, "tensor") == 0)
+			continue;
+		port->type = frag_type_find(port->type_name);
+		if (port->type == NULL)
+			result = fragi_making_fail(
+				op->fragment, -EINVAL, op->made->place, op->subject,
+				"port \"%s\" is of type \"%.80s\", which is not registered; "
+				"load the extension that has it",
+				port->name, port->type_name);
+	}
+	return result;
+}
+
+void fragi_op_complete(struct frag_op *op)
+{
+	const struct fragi_spec_operator *own = op->made->own;
+	int r, result;
+
+	if (own != NULL) {
+		op->metadata_policy = own->metadata_policy;
+		op->metadata = own->metadata >= 0 ? own->metadata != 0 : op->metadata;
+		op->watchdog_ns = own->watchdog_ns > 0 ? own->watchdog_ns : op->watchdog_ns;
+	}
+	result = fragi_conditions_fill(op);
+	r = state_fill(op);
+	result = result < 0 ? result : r;
+	if (result == 0 && !op->made->failed && !op->made->bad_resource)
+		result = op_setup(op);
+	fragi_making_note(op->fragment, result);
+	if (!op->setup_done && op->type->setup != NULL) {
+		/* Its ports are not all known: what names one of them is not to be judged. */
+		fragi_making_note_bad(op->fragment, &op->fragment->making->bad_ops, op->name);
+		return;
+	}
+	r = ports_type(op);
+	fragi_making_note(op->fragment, r);
+	if (own != NULL)
+		ports_override(op, own);
+	if (result == 0)
+		fragi_conditions_bind(op);
+}
+
+int frag_op_add_port_sized(struct frag_op *op, const struct frag_port *port, size_t port_size)
+{
+	struct frag_port copy = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+	int r;
+
+	if (!op->in_setup)
+		return frag_op_fail(op, -EBUSY, "a port can only be added in setup");
+	if (port == NULL || port_size < offsetof(struct frag_port, headline))
+		return frag_op_fail(op, -EINVAL, "cannot add a port: there is none");
+	memcpy(&copy, port, port_size < sizeof(copy) ? port_size : sizeof(copy));
+	r = port_append(op, &copy, &err);
+	if (r < 0)
+		frag_op_fail(op, r, "cannot add a port: %s",
+			     err.text[0] != '\0' ? err.text : frag_strerror(r));
+	return r;
+}
+
+const char *frag_op_name(const struct frag_op *op)
+{
+	return op->name;
+}
+
+const char *frag_op_fragment_name(const struct frag_op *op)
+{
+	return op->fragment->name;
+}
+
+struct frag_fragment *frag_op_fragment(const struct frag_op *op)
+{
+	return op->fragment;
+}
+
+struct frag_resource *frag_op_resource(const struct frag_op *op, const char *name)
+{
+	return name != NULL ? fragi_resource_find(op->fragment, name) : NULL;
+}
+
+struct frag_condition *frag_op_condition(const struct frag_op *op, const char *name)
+{
+	for (uint32_t i = 0; name != NULL && i < op->condition_count; i++)
+		if (strcmp(op->conditions[i]->name, name) == 0)
+			return op->conditions[i];
+	return NULL;
+}
+
+const char *frag_op_argument(const struct frag_op *op, const char *name)
+{
+	return frag_fragment_argument(op->fragment, name);
+}
+
+uint32_t frag_op_flow_count(const struct frag_op *op, uint32_t port)
+{
+	return port < op->port_count ? op->ports[port].flow_count : 0;
+}
+
+int frag_op_fail(struct frag_op *op, int code, const char *format, ...)
+{
+	char text[sizeof(op->err.text)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return frag_err_set(&op->err, code, "%s", text);
+}
+
+void frag_op_log(const struct frag_op *op, const char *format, ...)
+{
+	const struct fragi_spec *spec = op->fragment->spec;
+	char text[1024], subject[3 * FRAG_NAME_MAX + 3];
+	va_list args;
+
+	if (fragi_log_threshold > (int)FRAGI_LOG_INFO)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(subject, sizeof(subject), "%s%s%s/%s", spec != NULL ? spec->application : "",
+		 spec != NULL ? "/" : "", op->fragment->name, op->name);
+	log_info(subject, "%s", text);
+}
