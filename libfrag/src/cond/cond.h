@@ -69,4 +69,8 @@ struct frag_condition {
 	struct fragi_notify changed; /* boolean: whom to tell */
 };
 
+/* Sets the run-time fields from the parameters: once, when the operator's parameters are final and before any
+ * callback that may switch it. */
+FRAGI_API void fragi_cond_reset(struct frag_condition *condition);
+
 #endif

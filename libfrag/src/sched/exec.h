@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_SCHED_EXEC_H
+#define FRAGI_SCHED_EXEC_H
+
+#include <base/stamp.h>
+#include <sched/sched.h>
+
+/*
+ * What a scheduler keeps of one operator: its ports bound to edges, its conditions flattened into gates, and
+ * the tick that is passed to compute. tick.c is what operators call from inside a tick; exec.c is what
+ * schedulers call around one. One thread at a time works on an exec.
+ */
+
+/* The most messages that one tick may receive: they stay until it ends. */
+#define FRAGI_RECEIVED_MAX 65536u
+
+struct fragi_exec_port {
+	const struct frag_type *type; /* of the value; NULL: any message, or a tensor */
+	enum frag_dir dir;
+	bool tensor;
+	uint32_t count; /* flows */
+	struct fragi_rx **rx;
+	struct fragi_tx **tx;
+	const struct frag_message **all; /* receive_all's array, `count` long */
+};
+
+struct frag_tick {
+	struct frag_op *op;
+	struct fragi_exec_port *ports;
+	uint32_t port_count;
+	uint64_t stamp;  /* as it began: the receive time of its messages */
+	uint64_t number; /* from 1 */
+	int64_t time_ns; /* the same moment on CLOCK_MONOTONIC; 0: nobody has asked */
+	struct frag_message **received;
+	uint32_t received_count, received_capacity;
+	struct frag_metadata *metadata;
+	bool metadata_used; /* it may hold something, so it is cleared before the next tick */
+	const struct frag_message *metadata_of; /* the message whose metadata it is, unchanged */
+	int fault; /* an emit found a full queue of policy fault: the tick fails with this code */
+};
+
+/* A condition about the flows of one port. */
+struct fragi_gate {
+	struct fragi_rx **rx;
+	struct fragi_tx **tx;
+	uint32_t count;
+	uint32_t min; /* messages, or room for them, on each flow */
+	uint32_t max; /* in: not while more are waiting; 0: no such limit */
+};
+
+struct fragi_exec {
+	struct frag_tick tick;
+	/* constant while it runs */
+	int (*compute)(void *state, struct frag_tick *tick);
+	void *state;
+	struct frag_op *op;
+	struct fragi_op_row *row;
+	struct fragi_sched *sched;
+	struct fragi_gate *in, *out;
+	uint32_t in_count, out_count;
+	struct frag_condition **others; /* those with a check function */
+	uint32_t other_count;
+	struct fragi_tx **txs; /* of all outputs, port by port */
+	uint32_t tx_count;
+	struct fragi_rx **rxs;
+	uint32_t rx_count;
+	bool timed; /* a condition needs the time */
+	bool sink;  /* ends with its inputs, whatever its conditions say */
+	int64_t watchdog_ns;
+	/* of the thread that works on it */
+	bool started, done;
+	uint32_t live_tx; /* one of txs whose receiver still takes */
+	int64_t begin_ns; /* of the present or last tick, when timed */
+	int64_t until_ns; /* when the last look said WAIT_TIME */
+	struct fragi_exec *next;
+	uint64_t peak; /* recent longest tick, in stamps, slowly forgotten; UINT64_MAX: not ticked yet */
+	bool timer_armed;
+	bool dirty; /* greedy: to be looked at again */
+	/* any thread */
+	_Alignas(64) _Atomic bool stop_asked;
+	_Atomic bool remote;    /* greedy: dirty, told by another thread */
+	_Atomic uint32_t state; /* event_based: FRAGI_QUEUED, FRAGI_RUNNING */
+};
+
+#define FRAGI_QUEUED 1u
+#define FRAGI_RUNNING 2u
+
+/*
+ * Makes op's exec and binds it; sets op->exec. `notify` is told, with the exec, whenever something happens
+ * that a condition may care about. Returns 0 or -ENOMEM.
+ */
+int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, struct fragi_op_row *row,
+		      struct fragi_sched *sched, void (*notify)(void *exec));
+void fragi_exec_destroy(struct frag_op *op); /* NULL exec is accepted */
+
+/*
+ * What the conditions say together. *out_until_ns is set with FRAGI_WAIT_TIME. Once it said FRAGI_NEVER the
+ * scheduler calls fragi_exec_finish.
+ */
+enum fragi_ready fragi_exec_ready(struct fragi_exec *exec, int64_t *out_until_ns);
+
+/* Calls start. Returns 0 or the failure, with its sentence in out_sentence. */
+int fragi_exec_start(struct fragi_exec *exec, char *out_sentence, size_t size);
+/*
+ * One tick: compute, and what belongs around it. start is a stamp not long past; *out_end one taken after
+ * compute. Returns 0, FRAG_DONE, or the failure (fragi_exec_words words it).
+ */
+int fragi_exec_tick(struct fragi_exec *exec, uint64_t start, uint64_t *out_end);
+/* The sentence for a failure of the last callback. */
+const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code, char *out,
+			     size_t size);
+/* Closes the outputs, in order, and the inputs, and calls stop if start succeeded. Once. */
+void fragi_exec_finish(struct fragi_exec *exec, bool failed);
+/* Drops what the last tick received, and its metadata. */
+void fragi_tick_end(struct frag_tick *tick);
+
+#endif
