@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/units.h>
 
 #define WORD_MAX 127u
+#define ADVICE_NAMES_MAX 24
 
 static unsigned char fold(char c)
 {
@@ -64,4 +66,29 @@ const char *fragi_suggest(const char *word, const char *const *candidates, size_
 		}
 	}
 	return best;
+}
+
+const char *fragi_advise(char *out, size_t size, const char *word, const char *what, const char *const *names,
+			 size_t count)
+{
+	const char *near = fragi_suggest(word, names, count);
+	size_t length;
+
+	out[0] = '\0';
+	if (near != NULL) {
+		snprintf(out, size, "; did you mean \"%.80s\"?", near);
+		return out;
+	}
+	if (count == 0)
+		return out;
+	length = (size_t)snprintf(out, size, "; %s are ", what);
+	for (size_t i = 0; i < count && length + 80 < size; i++) {
+		if (i == ADVICE_NAMES_MAX) {
+			snprintf(out + length, size - length, ", ...");
+			break;
+		}
+		length +=
+			(size_t)snprintf(out + length, size - length, "%s%.64s", i > 0 ? ", " : "", names[i]);
+	}
+	return out;
 }

@@ -6,8 +6,6 @@
 #include <base/units.h>
 #include <graph/builder.h>
 
-#define ADVICE_NAMES_MAX 24
-
 void fragi_builder_init(struct fragi_builder *builder, const struct fragi_spec_source *source,
 			struct fragi_spec *spec, struct fragi_diag *diag)
 {
@@ -70,31 +68,6 @@ void fragi_builder_note(struct fragi_builder *builder, struct fragi_strmap *map,
 {
 	if (key == NULL || fragi_strmap_put(map, key, (void *)value) == -ENOMEM)
 		builder->no_memory = true;
-}
-
-const char *fragi_advise(char *out, size_t size, const char *word, const char *what, const char *const *names,
-			 size_t count)
-{
-	const char *near = fragi_suggest(word, names, count);
-	size_t length;
-
-	out[0] = '\0';
-	if (near != NULL) {
-		snprintf(out, size, "; did you mean \"%.80s\"?", near);
-		return out;
-	}
-	if (count == 0)
-		return out;
-	length = (size_t)snprintf(out, size, "; %s %s ", what, count == 1 ? "is" : "are");
-	for (size_t i = 0; i < count && length + 80 < size; i++) {
-		if (i == ADVICE_NAMES_MAX) {
-			snprintf(out + length, size - length, ", ...");
-			break;
-		}
-		length +=
-			(size_t)snprintf(out + length, size - length, "%s%.64s", i > 0 ? ", " : "", names[i]);
-	}
-	return out;
 }
 
 const char *fragi_advise_keys(char *out, size_t size, const char *word, const char *what,

@@ -3,6 +3,7 @@
 #define FRAGI_GRAPH_BUILDER_H
 
 #include <base/strmap.h>
+#include <base/units.h>
 #include <graph/spec.h>
 
 /*
@@ -52,13 +53,7 @@ void fragi_builder_note(struct fragi_builder *builder, struct fragi_strmap *map,
 #define fragi_builder_error(builder, place, subject, ...)                                                    \
 	((void)fragi_node_error((builder)->diag, place, subject, __VA_ARGS__))
 
-/*
- * What the reader of an unknown name is told, into out: `; did you mean "x"?`, or `; valid are x, y`, or
- * nothing when there are no names. `what` is the word between, such as "operators". Returns out.
- */
-const char *fragi_advise(char *out, size_t size, const char *word, const char *what, const char *const *names,
-			 size_t count);
-/* The same with the keys of a map as names. */
+/* fragi_advise with the keys of a map as names. */
 const char *fragi_advise_keys(char *out, size_t size, const char *word, const char *what,
 			      const struct fragi_node *map);
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/units.h>
 #include <data/codec.h>
 #include <graph/compose.h>
-#include <graph/hint.h>
 
 int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
 			 const struct fragi_spec_fragment *own, struct fragi_registry *registry,
@@ -152,7 +152,7 @@ static void match_untyped(struct frag_fragment *fragment)
 	const char *names[64];
 	struct frag_op *op;
 	size_t count = 0;
-	char hint[400];
+	char advice[400];
 
 	for (uint32_t i = 0; i < fragment->made_count && count < FRAG_COUNT_OF(names); i++)
 		if (fragment->made[i]->made->place == NULL)
@@ -183,7 +183,8 @@ static void match_untyped(struct frag_fragment *fragment)
 				fragment, -EINVAL, said->place, NULL,
 				"operator \"%s\" has no type, and composer \"%s\" makes none of this name%s",
 				said->name, own->compose,
-				fragi_hint(said->name, names, count, "it makes", NULL, hint, sizeof(hint)));
+				fragi_advise(advice, sizeof(advice), said->name, "its operators", names,
+					     count));
 		fragi_making_note_bad(fragment, &fragment->making->bad_ops, said->name);
 	}
 }

@@ -10,7 +10,6 @@
 #include <base/units.h>
 #include <data/codec.h>
 #include <graph/compose.h>
-#include <graph/hint.h>
 
 #define STATE_ALIGN 64u
 #define PORTS_MAX 4096u
@@ -287,7 +286,7 @@ static int ports_override(struct frag_op *op, const struct fragi_spec_operator *
 	struct fragi_port *port;
 	const char *names[64];
 	uint32_t i;
-	char hint[400];
+	char advice[400];
 	int result = 0;
 
 	for (uint32_t j = 0; j < op->port_count && j < FRAG_COUNT_OF(names); j++)
@@ -300,10 +299,9 @@ static int ports_override(struct frag_op *op, const struct fragi_spec_operator *
 			result = fragi_making_fail(
 				op->fragment, -EINVAL, said->place, op->subject, "unknown port \"%.80s\"%s",
 				said->name,
-				fragi_hint(said->name, names,
-					   op->port_count < FRAG_COUNT_OF(names) ? op->port_count
-										 : FRAG_COUNT_OF(names),
-					   "its ports are", "it has no ports", hint, sizeof(hint)));
+				fragi_advise(advice, sizeof(advice), said->name, "its ports", names,
+					     op->port_count < FRAG_COUNT_OF(names) ? op->port_count
+										   : FRAG_COUNT_OF(names)));
 			continue;
 		}
 		port = &op->ports[i];

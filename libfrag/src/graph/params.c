@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/hint.h>
 #include <graph/params.h>
 
 #define PARAMS_MAX 1024u
@@ -251,7 +250,7 @@ static void fill_string(struct filling *filling, const struct frag_param *param,
 			const struct fragi_node *node, const char **field)
 {
 	size_t count = 0;
-	char hint[400];
+	char advice[400];
 
 	if (param->choices != NULL) {
 		while (param->choices[count] != NULL && strcmp(param->choices[count], node->text) != 0)
@@ -259,8 +258,8 @@ static void fill_string(struct filling *filling, const struct frag_param *param,
 		if (param->choices[count] == NULL) {
 			complain(filling, node, "parameter \"%s\": \"%.80s\" is no choice%s", param->name,
 				 node->text,
-				 fragi_hint(node->text, param->choices, count, "choose one of", NULL, hint,
-					    sizeof(hint)));
+				 fragi_advise(advice, sizeof(advice), node->text, "choices", param->choices,
+					      count));
 			return;
 		}
 	}
@@ -286,7 +285,7 @@ static void fill_reference(struct filling *filling, const struct frag_param *par
 	struct frag_condition *condition = NULL;
 	const char *name = node->text + 1, *names[64];
 	size_t count = 0;
-	char hint[400];
+	char advice[400];
 
 	if (node->text[0] != '$' || name[0] == '\0') {
 		complain_kind(filling, param, node);
@@ -309,7 +308,8 @@ static void fill_reference(struct filling *filling, const struct frag_param *par
 		count++;
 	complain(filling, node, "parameter \"%s\": there is no %s \"%.80s\"%s", param->name,
 		 kinds[param->kind].name, name,
-		 fragi_hint(name, names, count, "there are", NULL, hint, sizeof(hint)));
+		 fragi_advise(advice, sizeof(advice), name, is_resource ? "resources" : "conditions", names,
+			      count));
 }
 
 /* The list that node is, or that its text is when C or --set gave it; NULL: none, complained. */
@@ -460,13 +460,14 @@ static void fill_nothing(struct filling *filling, const struct frag_param *param
 static void complain_unknown(struct filling *filling, const struct fragi_spec_setting *setting)
 {
 	const char *names[PARAMS_MAX];
-	char hint[600];
+	char advice[600];
 
 	for (uint32_t i = 0; i < filling->table->count; i++)
 		names[i] = fragi_param_at(filling->table, i).name;
 	complain(filling, setting->place, "unknown parameter \"%.80s\"%s", setting->name,
-		 fragi_hint(setting->name, names, filling->table->count, "there are", "it has no parameters",
-			    hint, sizeof(hint)));
+		 filling->table->count == 0 ? "; it has no parameters"
+					    : fragi_advise(advice, sizeof(advice), setting->name,
+							   "its parameters", names, filling->table->count));
 }
 
 static void fill_setting(struct filling *filling, const struct fragi_spec_setting *setting)

@@ -6,7 +6,6 @@
 #include <base/units.h>
 #include <graph/alias.h>
 #include <graph/compose.h>
-#include <graph/hint.h>
 
 /* Types that the schema has and this version does not. */
 static const char *const conditions_later[] = {
@@ -36,15 +35,14 @@ static void refuse_type(struct frag_fragment *fragment, const struct fragi_node 
 			const char *what, const char *type, bool later, const char *const *names,
 			size_t count)
 {
-	char hint[400];
+	char advice[400];
 
 	if (later)
 		fragi_making_fail(fragment, -EINVAL, place, subject, "%s type \"%s\" is not built yet", what,
 				  type);
 	else
 		fragi_making_fail(fragment, -EINVAL, place, subject, "unknown %s type \"%.80s\"%s", what,
-				  type,
-				  fragi_hint(type, names, count, "there are", NULL, hint, sizeof(hint)));
+				  type, fragi_advise(advice, sizeof(advice), type, "valid", names, count));
 }
 
 static const struct fragi_cond_type *condition_type(struct frag_op *op, const char *name,
@@ -155,7 +153,7 @@ static struct fragi_port *port_of(struct frag_op *op, const struct frag_conditio
 	const char *what = dir == FRAG_IN ? "input" : dir == FRAG_OUT ? "output" : "port", *names[64];
 	struct fragi_port *only = NULL;
 	size_t count = 0;
-	char hint[400], lead[32], none[48];
+	char advice[400], lead[32];
 
 	for (uint32_t i = 0; i < op->port_count; i++) {
 		if (dir != 0 && op->ports[i].dir != dir)
@@ -168,16 +166,17 @@ static struct fragi_port *port_of(struct frag_op *op, const struct frag_conditio
 	}
 	if (name == NULL && count == 1)
 		return only;
-	snprintf(lead, sizeof(lead), "its %ss are", what);
-	snprintf(none, sizeof(none), "it has no %ss", what);
+	snprintf(lead, sizeof(lead), "its %ss", what);
+	fragi_advise(advice, sizeof(advice), name != NULL ? name : "", lead, names, count);
+	if (count == 0)
+		snprintf(advice, sizeof(advice), "; it has no %ss", what);
 	if (name != NULL)
 		fragi_making_fail(op->fragment, -EINVAL, place, op->subject,
 				  "condition %s: there is no %s \"%.80s\"%s", condition->name, what, name,
-				  fragi_hint(name, names, count, lead, none, hint, sizeof(hint)));
+				  advice);
 	else
 		fragi_making_fail(op->fragment, -EINVAL, place, op->subject,
-				  "condition %s: name its %s with %s%s", condition->name, what, param,
-				  fragi_hint("", names, count, lead, none, hint, sizeof(hint)));
+				  "condition %s: name the port with %s%s", condition->name, param, advice);
 	return NULL;
 }
 

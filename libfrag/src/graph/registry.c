@@ -15,8 +15,8 @@
 #include <base/alloc.h>
 #include <base/log.h>
 #include <base/strmap.h>
+#include <base/units.h>
 #include <graph/alias.h>
-#include <graph/hint.h>
 #include <graph/library.h>
 
 #define NAMES_MAX 512
@@ -468,14 +468,14 @@ static void refuse_name(const struct fragi_registry *registry, const char *what,
 			const char *const *names, size_t count, struct frag_err *err)
 {
 	const struct fragi_library *broken = broken_built_in(registry, fragi_alias(name));
-	char hint[600];
+	char advice[600];
 
 	if (broken != NULL)
 		frag_err_set(err, -ENOENT, "%s \"%.80s\" cannot be had: %s", what, name, broken->error);
 	else
 		frag_err_set(err, -EINVAL, "unknown %s \"%.80s\"%s", what, name,
-			     fragi_hint(name, names, count, "there are", "no library that is loaded has one",
-					hint, sizeof(hint)));
+			     count == 0 ? "; no library that is loaded has one"
+					: fragi_advise(advice, sizeof(advice), name, "valid", names, count));
 }
 
 const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, const char *name,
