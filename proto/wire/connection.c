@@ -194,7 +194,8 @@ static void on_written(uv_write_t *write, int status)
 
 	fragi_free(request->frame);
 	fragi_free(request);
-	if (status < 0 && status != UV_ECANCELED)
+	/* A peer that has closed may have said why: that is read first, and the end of file follows it. */
+	if (status < 0 && status != UV_ECANCELED && status != UV_EPIPE)
 		fail(c, status, frag_strerror(status));
 }
 

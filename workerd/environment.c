@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <workerd/environment.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOG_TOPIC "worker"
+#include <base/log.h>
+
+#define ADDED_MAX 32
+
+/* Found by measurement; the same on every worker. */
+static const char *const ucx_settings[][2] = {
+	{"UCX_TLS", "tcp"},
+	{"UCX_TCP_CONN_NB", "y"},
+	{"UCX_TCP_TX_SEG_SIZE", "64K"},
+	{"UCX_RNDV_THRESH", "1M"},
+	{"UCX_KEEPALIVE_INTERVAL", "1s"},
+	{"UCX_HANDLE_ERRORS", "none"},
+	{"UCX_LOG_FILE", "/dev/stderr"},
+	{"UCX_LOG_LEVEL", "error"},
+	{"UCX_WARN_UNUSED_ENV_VARS", "n"},
+};
+
+struct making {
+	struct fragi_arena *arena;
+	const char *names[ADDED_MAX]; /* that the flags decide */
+	const char *entries[ADDED_MAX];
+	size_t count;
+	bool failed;
+};
+
+static void add(struct making *making, const char *name, const char *value)
+{
+	const char *entry = fragi_arena_printf(making->arena, "%s=%s", name, value);
+
+	if (entry == NULL || making->count == ADDED_MAX) {
+		making->failed = true;
+		return;
+	}
+	making->names[making->count] = name;
+	making->entries[making->count++] = entry;
+}
+
+/* The user's own wins. */
+static void add_ucx(struct making *making, const char *name, const char *value)
+{
+	const char *own = getenv(name);
+
+	if (own == NULL)
+		add(making, name, value);
+	else if (strcmp(own, value) != 0)
+		log_info(NULL, "%s=%s of the environment is used instead of %s", name, own, value);
+}
+
+static bool is_decided(const struct making *making, const char *entry)
+{
+	size_t length = strcspn(entry, "=");
+
+	for (size_t i = 0; i < making->count; i++)
+		if (strncmp(making->names[i], entry, length) == 0 && making->names[i][length] == '\0')
+			return true;
+	return false;
+}
+
+char *const *wrk_environment_make(const struct wrk_environment *environment, struct fragi_arena *arena)
+{
+	struct making making = {.arena = arena};
+	char ports[16];
+	size_t own = 0, count = 0;
+	char **out;
+
+	if (environment->library_path != NULL)
+		add(&making, "FRAG_LIBRARY_PATH", environment->library_path);
+	if (environment->app_root != NULL)
+		add(&making, "FRAG_APP_ROOT", environment->app_root);
+	for (size_t i = 0; i < FRAG_COUNT_OF(ucx_settings); i++)
+		add_ucx(&making, ucx_settings[i][0], ucx_settings[i][1]);
+	add_ucx(&making, "UCX_NET_DEVICES", environment->device);
+	snprintf(ports, sizeof(ports), "%u-%u", (unsigned int)environment->port_first,
+		 (unsigned int)environment->port_last);
+	add_ucx(&making, "UCX_TCP_PORT_RANGE", ports);
+	while (environ[own] != NULL)
+		own++;
+	out = fragi_arena_alloc(arena, (own + making.count + 1) * sizeof(*out));
+	if (out == NULL || making.failed)
+		return NULL;
+	for (size_t i = 0; i < own; i++)
+		if (!is_decided(&making, environ[i]))
+			out[count++] = environ[i];
+	for (size_t i = 0; i < making.count; i++)
+		out[count++] = (char *)(uintptr_t)making.entries[i];
+	return out;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_ENVIRONMENT_H
+#define WRK_ENVIRONMENT_H
+
+#include <stdint.h>
+
+#include <base/arena.h>
+
+/*
+ * The environment of a host: this process's own, what its flags say (FRAG_LIBRARY_PATH, FRAG_APP_ROOT), and
+ * the UCX_ variables of the data plane, which UCX reads before main. Variables that the user has set win and
+ * are logged.
+ */
+struct wrk_environment {
+	const char *library_path, *app_root; /* NULL: not given */
+	const char *device;                  /* network device of the data plane */
+	uint16_t port_first, port_last;
+};
+
+/* NULL-ended, in arena; NULL when memory is short. */
+char *const *wrk_environment_make(const struct wrk_environment *environment, struct fragi_arena *arena);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <workerd/interface.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The address in binary form, IPv4 inside IPv6 as IPv4. Returns its length, 0 when it is none. */
+static size_t address_bytes(const char *text, unsigned char out[16])
+{
+	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (inet_pton(AF_INET, text, out) == 1)
+		return 4;
+	if (inet_pton(AF_INET6, text, out) != 1)
+		return 0;
+	if (memcmp(out, mapped, sizeof(mapped)) != 0)
+		return 16;
+	memmove(out, out + 12, 4);
+	return 4;
+}
+
+static size_t entry_bytes(const struct ifaddrs *entry, unsigned char out[16])
+{
+	if (entry->ifa_addr != NULL && entry->ifa_addr->sa_family == AF_INET) {
+		memcpy(out, &((const struct sockaddr_in *)(const void *)entry->ifa_addr)->sin_addr, 4);
+		return 4;
+	}
+	if (entry->ifa_addr != NULL && entry->ifa_addr->sa_family == AF_INET6) {
+		memcpy(out, &((const struct sockaddr_in6 *)(const void *)entry->ifa_addr)->sin6_addr, 16);
+		return 16;
+	}
+	return 0;
+}
+
+int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct frag_err *err)
+{
+	unsigned char wanted[16] = {0}, have[16] = {0};
+	size_t size = address_bytes(address, wanted), used = 0;
+	struct ifaddrs *all = NULL;
+	char list[512] = "";
+	int r = -ENOENT;
+
+	if (size == 0)
+		return frag_err_set(err, -ENOENT, "\"%.80s\" is no IP address of this machine", address);
+	if (getifaddrs(&all) < 0)
+		return frag_err_set(err, -errno, "cannot list the network interfaces: %s",
+				    frag_strerror(-errno));
+	for (const struct ifaddrs *entry = all; entry != NULL && r < 0; entry = entry->ifa_next) {
+		size_t n = entry_bytes(entry, have);
+		char text[INET6_ADDRSTRLEN];
+
+		if (n == 0)
+			continue;
+		if (n == size && memcmp(have, wanted, n) == 0) {
+			snprintf(out_device, IF_NAMESIZE, "%s", entry->ifa_name);
+			r = 0;
+		}
+		inet_ntop(n == 4 ? AF_INET : AF_INET6, have, text, sizeof(text));
+		if (used < sizeof(list))
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s (%s)",
+						 used > 0 ? ", " : "", text, entry->ifa_name);
+	}
+	freeifaddrs(all);
+	if (r < 0)
+		return frag_err_set(err, r,
+				    "no network interface of this machine has the address %.80s; it has %s",
+				    address, list);
+	return 0;
+}
+
+void wrk_interface_node(char *out, size_t size)
+{
+	char boot[64] = "unknown";
+	struct stat net = {0};
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (file != NULL) {
+		if (fgets(boot, sizeof(boot), file) != NULL)
+			boot[strcspn(boot, "\n")] = '\0';
+		fclose(file);
+	}
+	(void)stat("/proc/self/ns/net", &net);
+	snprintf(out, size, "%s.%llu", boot, (unsigned long long)net.st_ino);
+}

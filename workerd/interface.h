@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_INTERFACE_H
+#define WRK_INTERFACE_H
+
+#include <net/if.h>
+
+#include <base/diag.h>
+
+/*
+ * The network device that has this IP address, as the data plane is told to use it. Returns 0, or -ENOENT
+ * with a sentence that lists the addresses there are.
+ */
+int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct frag_err *err);
+/* Identifies what processes share loopback with: the machine's boot id and the network namespace. */
+void wrk_interface_node(char *out, size_t size);
+
+#endif

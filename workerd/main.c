@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include <base/log.h>
+#include <workerd/options.h>
+#include <workerd/shell.h>
+
+int main(int argc, char **argv)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct wrk_options options;
+	int r = wrk_options_parse(&options, argc, argv, &err), exit_code = 0;
+
+	if (r < 0) {
+		fprintf(stderr, "workerd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));
+		exit_code = 2;
+	} else if (r == 0) {
+		fragi_log_init(options.verbosity);
+		exit_code = wrk_shell_run(&options);
+	}
+	wrk_options_fini(&options);
+	return exit_code;
+}

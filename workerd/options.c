@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/options.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <wire/message.h>
+
+static bool fragment_name_is_valid(const char *text)
+{
+	char application[FRAG_NAME_MAX + 2];
+	const char *slash = strchr(text, '/');
+
+	if (slash == NULL)
+		return fragi_name_is_valid(text);
+	if ((size_t)(slash - text) > FRAG_NAME_MAX)
+		return false;
+	snprintf(application, sizeof(application), "%.*s", (int)(slash - text), text);
+	return fragi_name_is_valid(application) && fragi_name_is_valid(slash + 1);
+}
+
+/* "a,app/b", or "all" for whatever fits. */
+static int parse_fragments(struct wrk_options *options, const char *text, struct frag_err *err)
+{
+	char *rest, *name;
+
+	if (text == NULL || strcmp(text, "all") == 0)
+		return 0;
+	options->fragment_texts = fragi_strdup(text);
+	options->fragments = fragi_calloc(FW_NAMES_MAX, sizeof(*options->fragments));
+	if (options->fragment_texts == NULL || options->fragments == NULL)
+		return -ENOMEM;
+	for (rest = options->fragment_texts; (name = strsep(&rest, ",")) != NULL;) {
+		if (!fragment_name_is_valid(name))
+			return frag_err_set(
+				err, -EINVAL,
+				"--fragments: \"%.80s\" is no name of a fragment; give fragment or "
+				"application/fragment, with commas between them, or all",
+				name);
+		if (options->fragment_count == FW_NAMES_MAX)
+			return frag_err_set(err, -EINVAL, "--fragments names more than %d fragments",
+					    FW_NAMES_MAX);
+		options->fragments[options->fragment_count++] = name;
+	}
+	return 0;
+}
+
+static int parse_addresses(struct wrk_options *options, const char *address, const char *worker_address,
+			   bool insecure, struct frag_err *err)
+{
+	bool v6;
+	int r = fragi_parse_address(address != NULL ? address : "", "127.0.0.1", FRAGI_PORT_DEFAULT,
+				    &options->driver, err);
+
+	if (r < 0)
+		return r;
+	v6 = strchr(options->driver.host, ':') != NULL;
+	snprintf(options->driver_text, sizeof(options->driver_text), "%s%s%s:%u", v6 ? "[" : "",
+		 options->driver.host, v6 ? "]" : "", (unsigned int)options->driver.port);
+	if (options->driver.port == 0 || options->driver.port_last != options->driver.port)
+		return frag_err_set(err, -EINVAL, "--address needs one port, as 127.0.0.1:%d",
+				    FRAGI_PORT_DEFAULT);
+	if (!insecure && !fragi_address_is_loopback(&options->driver))
+		return frag_err_set(
+			err, -EINVAL,
+			"the driver's address %s is not a loopback address, and the control channel has "
+			"no encryption and no keys yet; give --insecure if the network is trusted",
+			options->driver_text);
+	if (worker_address == NULL)
+		return 0;
+	r = fragi_parse_address(worker_address, "", WRK_DATA_PORT_FIRST, &options->worker_address, err);
+	if (r < 0)
+		return r;
+	if (options->worker_address.host[0] == '\0')
+		return frag_err_set(err, -EINVAL,
+				    "--worker-address \"%.80s\" has no IP address; give IP[:PORT[-PORT]]",
+				    worker_address);
+	if (strchr(worker_address, '-') == NULL && options->worker_address.port == WRK_DATA_PORT_FIRST)
+		options->worker_address.port_last = WRK_DATA_PORT_LAST;
+	options->has_worker_address = true;
+	return 0;
+}
+
+int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, struct frag_err *err)
+{
+	const char *address = NULL, *fragments = NULL, *worker_address = NULL, *key_file = NULL;
+	bool insecure = false, help = false, version = false;
+	int verbose = 0, quiet = 0, r;
+	const struct fragi_flag table[] = {
+		{.name = "address",
+		 .value = "[HOST][:PORT]",
+		 .help = "where the driver listens; default 127.0.0.1:57777",
+		 .text = &address},
+		{.name = "fragments",
+		 .value = "a,app/b|all",
+		 .help = "the fragments this worker takes; default: whatever no worker names",
+		 .text = &fragments},
+		{.name = "worker-address",
+		 .value = "IP[:PORT[-PORT]]",
+		 .help = "interface and ports (10000-32767) of the data plane; default: as the control "
+			 "connection",
+		 .text = &worker_address},
+		{.name = "name",
+		 .value = "NAME",
+		 .help = "what the driver calls this worker; default: the host name",
+		 .text = &out_options->name},
+		{.name = "library-path",
+		 .value = "DIR:DIR",
+		 .help = "folders of the libraries that graphs may name",
+		 .text = &out_options->library_path},
+		{.name = "app-root",
+		 .value = "DIR",
+		 .help = "the app folder that relative paths of a graph start from",
+		 .text = &out_options->app_root},
+		{.name = "once",
+		 .help = "end with the first application that was served, with its result",
+		 .on = &out_options->once},
+		{.name = "key-file", .value = "FILE", .help = "not built yet", .text = &key_file},
+		{.name = "insecure", .help = "allow a driver that is not on this machine", .on = &insecure},
+		{.name = "verbose",
+		 .letter = 'v',
+		 .help = "more log lines; again: still more",
+		 .times = &verbose},
+		{.name = "quiet", .letter = 'q', .help = "fewer log lines", .times = &quiet},
+		{.name = "help", .letter = 'h', .no_env = true, .help = "print this", .on = &help},
+		{.name = "version", .no_env = true, .help = "print the version", .on = &version},
+	};
+	const struct fragi_flags flags = {
+		.program = "workerd",
+		.usage = "--address HOST[:PORT] [--fragments a,app/b|all] [flags]",
+		.headline = "A node's agent: takes fragments from a driver and runs them in processes of "
+			    "their own.",
+		.flags = table,
+		.count = FRAG_COUNT_OF(table),
+	};
+
+	memset(out_options, 0, sizeof(*out_options));
+	r = fragi_flags_parse(&flags, argc, argv, NULL, NULL, err);
+	if (r < 0)
+		return r;
+	if (help)
+		fragi_flags_help(&flags, stdout);
+	if (version)
+		printf("workerd %s, protocol %d.%d\n", FRAG_VERSION, FW_PROTOCOL_MAJOR, FW_PROTOCOL_MINOR);
+	if (help || version)
+		return 1;
+	out_options->verbosity = verbose - quiet;
+	if (key_file != NULL)
+		return frag_err_set(
+			err, -EINVAL,
+			"--key-file: keys are not built yet; on a trusted network use --insecure");
+	r = parse_addresses(out_options, address, worker_address, insecure, err);
+	return r < 0 ? r : parse_fragments(out_options, fragments, err);
+}
+
+void wrk_options_fini(struct wrk_options *options)
+{
+	fragi_free(options->fragments);
+	fragi_free(options->fragment_texts);
+	memset(options, 0, sizeof(*options));
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_OPTIONS_H
+#define WRK_OPTIONS_H
+
+#include <base/flags.h>
+#include <base/units.h>
+
+/* workerd's command line and environment. */
+#define WRK_DATA_PORT_FIRST 10000
+#define WRK_DATA_PORT_LAST 32767
+
+struct wrk_options {
+	struct fragi_address driver;
+	char driver_text[300];  /* the same, for people */
+	const char **fragments; /* owned array, texts in fragment_texts; none: whatever fits */
+	uint32_t fragment_count;
+	char *fragment_texts;
+	bool has_worker_address;
+	struct fragi_address worker_address;
+	const char *name;                    /* NULL: the host name */
+	const char *library_path, *app_root; /* NULL: not given */
+	bool once;
+	int verbosity;
+};
+
+/*
+ * Returns 0; 1 when --help or --version has been answered; -EINVAL with a sentence (exit code 2); -ENOMEM.
+ * fini in every case.
+ */
+int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, struct frag_err *err);
+void wrk_options_fini(struct wrk_options *options);
+
+#endif

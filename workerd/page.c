@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <workerd/page.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+
+_Static_assert(FW_DROP_REASONS == FRAGI_DROP_REASONS, "the wire carries every reason");
+
+int wrk_page_init(struct wrk_page *page)
+{
+	memset(page, 0, sizeof(*page));
+	page->fd = memfd_create("frag-ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return page->fd < 0 ? -errno : 0;
+}
+
+static int page_open(struct wrk_page *page)
+{
+	struct stat st;
+	uint32_t op_count, flow_count;
+	int r;
+
+	if (page->fd < 0)
+		return -ENOENT;
+	if (fstat(page->fd, &st) < 0)
+		return -errno;
+	if (st.st_size == 0)
+		return -ENOENT;
+	r = fragi_ledger_open(&page->ledger, page->fd);
+	if (r < 0)
+		return r;
+	/* The host can have changed the head since it was checked: what is used is checked here, once. */
+	op_count = *(volatile uint32_t *)&page->ledger.head->op_count;
+	flow_count = *(volatile uint32_t *)&page->ledger.head->flow_count;
+	if (op_count > FW_ROWS_MAX || flow_count > FW_ROWS_MAX ||
+	    (size_t)((char *)page->ledger.ops - (char *)page->ledger.head) +
+			    op_count * sizeof(struct fragi_op_row) >
+		    page->ledger.mapped_bytes ||
+	    (size_t)((char *)page->ledger.flows - (char *)page->ledger.head) +
+			    flow_count * sizeof(struct fragi_flow_row) >
+		    page->ledger.mapped_bytes) {
+		r = -EBADMSG;
+		goto err_close;
+	}
+	page->ops = fragi_calloc(op_count == 0 ? 1 : op_count, sizeof(*page->ops));
+	page->flows = fragi_calloc(flow_count == 0 ? 1 : flow_count, sizeof(*page->flows));
+	if (page->ops == NULL || page->flows == NULL) {
+		r = -ENOMEM;
+		goto err_free;
+	}
+	page->op_count = op_count;
+	page->flow_count = flow_count;
+	return 0;
+
+err_free:
+	fragi_free(page->ops);
+	fragi_free(page->flows);
+	page->ops = NULL;
+	page->flows = NULL;
+err_close:
+	fragi_ledger_close(&page->ledger);
+	return r;
+}
+
+static uint64_t load(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_acquire);
+}
+
+static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
+{
+	uint64_t state = load(&row->state);
+
+	out->state = state <= FRAGI_OP_FAILED ? (uint32_t)state : FRAGI_OP_FAILED;
+	out->running = load(&row->running) != 0;
+	out->ticks = load(&row->ticks);
+	out->compute_p50 = fragi_hist_quantile(&row->compute, 500);
+	out->compute_p99 = fragi_hist_quantile(&row->compute, 990);
+	out->compute_max = load(&row->compute.max);
+}
+
+/* Delivered and dropped before sent, so that what is in flight is never below zero. */
+static void read_flow(const struct fragi_flow_row *row, struct fw_flow_stats *out)
+{
+	out->delivered = load(&row->delivered);
+	for (int i = 0; i < FW_DROP_REASONS; i++)
+		out->rx_dropped[i] = load(&row->rx_dropped[i]);
+	out->arrived = load(&row->arrived);
+	out->confirmed = load(&row->confirmed);
+	for (int i = 0; i < FW_DROP_REASONS; i++)
+		out->tx_dropped[i] = load(&row->tx_dropped[i]);
+	out->bytes = load(&row->bytes);
+	out->first_ns = load(&row->first_ns);
+	out->sent = load(&row->sent);
+	out->latency_count = load(&row->latency.count);
+	out->latency_p50 = fragi_hist_quantile(&row->latency, 500);
+	out->latency_p99 = fragi_hist_quantile(&row->latency, 990);
+	out->latency_p999 = fragi_hist_quantile(&row->latency, 999);
+	out->latency_max = load(&row->latency.max);
+}
+
+int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
+{
+	int r = page->ops == NULL ? page_open(page) : 0;
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < page->flow_count; i++)
+		read_flow(&page->ledger.flows[i], &page->flows[i]);
+	for (uint32_t i = 0; i < page->op_count; i++)
+		read_op(&page->ledger.ops[i], &page->ops[i]);
+	*out_stats = (struct fw_host_stats){.ops = page->ops,
+					    .op_count = page->op_count,
+					    .flows = page->flows,
+					    .flow_count = page->flow_count};
+	return 0;
+}
+
+void wrk_page_fini(struct wrk_page *page)
+{
+	fragi_ledger_close(&page->ledger);
+	fragi_free(page->ops);
+	fragi_free(page->flows);
+	if (page->fd >= 0)
+		close(page->fd);
+	memset(page, 0, sizeof(*page));
+	page->fd = -1;
+}

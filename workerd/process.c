@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <workerd/process.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LOG_TOPIC "worker"
+#include <base/alloc.h>
+#include <base/log.h>
+#include <wire/connection.h>
+#include <workerd/lines.h>
+#include <workerd/page.h>
+#include <workerd/spawn.h>
+
+#define LAST_WORDS_MS 100
+#define OUTPUT_BYTES 16384
+
+struct wrk_process {
+	/* constant once started */
+	uint32_t host;
+	pid_t pid;
+	int pidfd;
+	const struct wrk_process_ops *ops;
+	void *arg;
+	/* the loop's */
+	struct fw_connection *link; /* NULL: closed */
+	uint64_t seq;
+	uv_pipe_t output;
+	uv_poll_t exit;
+	uv_timer_t patience;
+	int handles; /* of these three, that libuv still has */
+	bool output_open, reaped, told, abandoned, stats_refused;
+	int status, signal;
+	char core_file[200];
+	struct wrk_page page;
+	struct wrk_lines lines;
+	char buffer[OUTPUT_BYTES];
+};
+
+static void process_free_if_done(struct wrk_process *p)
+{
+	if (p->handles > 0 || p->link != NULL)
+		return;
+	wrk_page_fini(&p->page);
+	wrk_lines_fini(&p->lines);
+	if (p->pidfd >= 0)
+		close(p->pidfd);
+	p->ops->freed(p->arg, p);
+	fragi_free(p);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct wrk_process *p = handle->data;
+
+	p->handles--;
+	process_free_if_done(p);
+}
+
+static void close_handle(uv_handle_t *handle)
+{
+	if (handle->type != UV_UNKNOWN_HANDLE && !uv_is_closing(handle))
+		uv_close(handle, on_closed);
+}
+
+static void close_all(struct wrk_process *p)
+{
+	close_handle((uv_handle_t *)&p->output);
+	close_handle((uv_handle_t *)&p->exit);
+	close_handle((uv_handle_t *)&p->patience);
+	if (p->link != NULL)
+		fw_connection_close(p->link);
+}
+
+static void tell_exit(struct wrk_process *p)
+{
+	const char *lines[FW_LINES_MAX];
+	struct fw_host_stats stats;
+	struct wrk_exited exited = {.status = p->status, .signal = p->signal};
+
+	if (p->told)
+		return;
+	p->told = true;
+	wrk_lines_end(&p->lines, STDERR_FILENO);
+	exited.core_file = p->core_file[0] != '\0' ? p->core_file : NULL;
+	exited.stats = wrk_process_sample(p, &stats) ? &stats : NULL;
+	exited.lines = lines;
+	exited.line_count = (uint32_t)wrk_lines_last(&p->lines, lines);
+	if (!p->abandoned)
+		p->ops->exited(p->arg, p->host, &exited);
+	close_all(p);
+}
+
+static void tell_exit_if_complete(struct wrk_process *p)
+{
+	if (p->reaped && p->link == NULL && !p->output_open)
+		tell_exit(p);
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+	tell_exit(timer->data);
+}
+
+static void on_exit_event(uv_poll_t *poll, int status, int events)
+{
+	struct wrk_process *p = poll->data;
+
+	(void)events;
+	if (status < 0 ||
+	    wrk_spawn_reap(p->pid, &p->status, &p->signal, p->core_file, sizeof(p->core_file)) < 0)
+		return;
+	p->reaped = true;
+	uv_poll_stop(poll);
+	uv_timer_start(&p->patience, on_patience, LAST_WORDS_MS, 0);
+	tell_exit_if_complete(p);
+}
+
+static void on_output_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+	struct wrk_process *p = handle->data;
+
+	(void)suggested;
+	*out = uv_buf_init(p->buffer, sizeof(p->buffer));
+}
+
+static void on_output(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
+{
+	struct wrk_process *p = stream->data;
+
+	if (count > 0)
+		wrk_lines_feed(&p->lines, buffer->base, (size_t)count, STDERR_FILENO);
+	if (count >= 0)
+		return;
+	p->output_open = false;
+	uv_read_stop(stream);
+	tell_exit_if_complete(p);
+}
+
+static void on_message(struct fw_connection *connection, struct fw_message *message, void *arg)
+{
+	struct wrk_process *p = arg;
+
+	(void)connection;
+	if (p->told || p->abandoned)
+		fw_message_free(message);
+	else
+		p->ops->message(p->arg, p->host, message);
+}
+
+static void on_link_closed(struct fw_connection *connection, int reason, const char *sentence, void *arg)
+{
+	struct wrk_process *p = arg;
+
+	(void)connection;
+	p->link = NULL;
+	if (!p->told && !p->abandoned)
+		p->ops->link_lost(p->arg, p->host, reason == 0 ? "it closed its control socket" : sentence);
+	tell_exit_if_complete(p);
+	process_free_if_done(p);
+}
+
+static const struct fw_connection_ops link_ops = {on_message, on_link_closed};
+
+static void init_handle(uv_handle_t *handle, struct wrk_process *p)
+{
+	handle->data = p;
+	p->handles++;
+}
+
+/* The loop's side of a process that runs; on failure what was made is closed by wrk_process_abandon. */
+static int process_attach(uv_loop_t *loop, struct wrk_process *p, int control_fd, int output_fd)
+{
+	int r;
+
+	uv_timer_init(loop, &p->patience);
+	init_handle((uv_handle_t *)&p->patience, p);
+	uv_pipe_init(loop, &p->output, 0);
+	init_handle((uv_handle_t *)&p->output, p);
+	r = uv_poll_init(loop, &p->exit, p->pidfd);
+	if (r == 0) {
+		init_handle((uv_handle_t *)&p->exit, p);
+		r = uv_pipe_open(&p->output, output_fd);
+	} else {
+		p->exit.type = UV_UNKNOWN_HANDLE;
+	}
+	if (r < 0) {
+		close(control_fd);
+		close(output_fd);
+		return r;
+	}
+	p->output_open = true;
+	r = fw_connection_create(loop, FW_STREAM_PIPE, &link_ops, p, NULL, &p->link);
+	if (r < 0) {
+		close(control_fd);
+		return r;
+	}
+	r = uv_pipe_open((uv_pipe_t *)(void *)fw_connection_stream(p->link), control_fd);
+	if (r < 0) {
+		close(control_fd);
+		return r;
+	}
+	r = fw_connection_start(p->link);
+	if (r < 0)
+		return r;
+	fw_connection_admit(p->link);
+	r = uv_read_start((uv_stream_t *)&p->output, on_output_alloc, on_output);
+	return r < 0 ? r : uv_poll_start(&p->exit, UV_READABLE, on_exit_event);
+}
+
+int wrk_process_start(uv_loop_t *loop, uint32_t host, const char *program, char *const *environment,
+		      const struct wrk_process_ops *ops, void *arg, struct wrk_process **out_process,
+		      struct frag_err *err)
+{
+	struct wrk_process *p = fragi_calloc(1, sizeof(*p));
+	int control[2], output[2], r;
+
+	if (p == NULL)
+		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
+	p->host = host;
+	p->ops = ops;
+	p->arg = arg;
+	p->pidfd = -1;
+	r = wrk_page_init(&p->page);
+	if (r < 0)
+		goto err_page;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0) {
+		r = -errno;
+		goto err_control;
+	}
+	if (pipe2(output, O_CLOEXEC) < 0) {
+		r = -errno;
+		goto err_output;
+	}
+	r = wrk_spawn(&(struct wrk_spawn){.program = program,
+					  .environment = environment,
+					  .control_fd = control[1],
+					  .ledger_fd = p->page.fd,
+					  .output_fd = output[1]},
+		      &p->pid, &p->pidfd, err);
+	close(control[1]);
+	close(output[1]);
+	if (r < 0) {
+		close(output[0]);
+		control[1] = -1;
+		goto err_output;
+	}
+	r = process_attach(loop, p, control[0], output[0]);
+	if (r < 0) {
+		wrk_process_abandon(p);
+		return frag_err_set(err, r, "cannot attach to fraghost %d: %s", (int)p->pid,
+				    frag_strerror(r));
+	}
+	*out_process = p;
+	return 0;
+
+err_output:
+	close(control[0]);
+	if (control[1] >= 0)
+		close(control[1]);
+err_control:
+	wrk_page_fini(&p->page);
+err_page:
+	fragi_free(p);
+	return frag_err_set(err, r, "cannot start a host: %s", frag_strerror(r));
+}
+
+int wrk_process_pid(const struct wrk_process *p)
+{
+	return p->pid;
+}
+
+uint32_t wrk_process_host(const struct wrk_process *p)
+{
+	return p->host;
+}
+
+void wrk_process_send(struct wrk_process *p, const struct fw_message *message)
+{
+	struct fw_message copy = *message;
+	uint8_t *frame;
+	size_t size;
+	int r;
+
+	if (p->link == NULL)
+		return;
+	copy.seq = ++p->seq;
+	copy.reply_to = 0;
+	r = fw_encode(&copy, &frame, &size);
+	if (r < 0)
+		log_error(NULL, "cannot send %s to fraghost %d: %s", fw_kind_name(message->kind), (int)p->pid,
+			  frag_strerror(r));
+	else
+		(void)fw_connection_send(p->link, frame, size);
+}
+
+void wrk_process_signal(struct wrk_process *p, int number)
+{
+	if (!p->reaped)
+		kill(p->pid, number);
+}
+
+bool wrk_process_sample(struct wrk_process *p, struct fw_host_stats *out_stats)
+{
+	int r = wrk_page_read(&p->page, out_stats);
+
+	if (r < 0 && r != -ENOENT && !p->stats_refused) {
+		p->stats_refused = true;
+		log_error(NULL, "the ledger of fraghost %d cannot be read: %s", (int)p->pid,
+			  frag_strerror(r));
+	}
+	return r == 0;
+}
+
+void wrk_process_abandon(struct wrk_process *p)
+{
+	p->abandoned = true;
+	if (!p->reaped) {
+		kill(p->pid, SIGKILL);
+		(void)wrk_spawn_reap(p->pid, &p->status, &p->signal, p->core_file, sizeof(p->core_file));
+	}
+	close_all(p);
+}

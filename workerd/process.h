@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_PROCESS_H
+#define WRK_PROCESS_H
+
+#include <uv.h>
+
+#include <workerd/core/core.h>
+
+/*
+ * A fraghost as a process on the loop: its control socket, its output, its ledger, its exit. The exit is told
+ * once, after everything it said: its last frames and lines are waited for, 100 ms at most, since another
+ * process may have inherited the descriptors.
+ */
+struct wrk_process;
+
+struct wrk_process_ops {
+	/* Takes message (fw_message_free). */
+	void (*message)(void *arg, uint32_t host, struct fw_message *message);
+	void (*link_lost)(void *arg, uint32_t host, const char *sentence); /* also before every exit */
+	void (*exited)(void *arg, uint32_t host, const struct wrk_exited *exited);
+	void (*freed)(void *arg, struct wrk_process *process); /* the last callback */
+};
+
+/* ops and program are borrowed. Returns 0 or negative errno with a sentence. */
+int wrk_process_start(uv_loop_t *loop, uint32_t host, const char *program, char *const *environment,
+		      const struct wrk_process_ops *ops, void *arg, struct wrk_process **out_process,
+		      struct frag_err *err);
+int wrk_process_pid(const struct wrk_process *process);
+uint32_t wrk_process_host(const struct wrk_process *process);
+void wrk_process_send(struct wrk_process *process, const struct fw_message *message);
+void wrk_process_signal(struct wrk_process *process, int number);
+/* The page as it is now, valid until the next call; false: there is none. */
+bool wrk_process_sample(struct wrk_process *process, struct fw_host_stats *out_stats);
+/* Kills and forgets it: no callback but freed. */
+void wrk_process_abandon(struct wrk_process *process);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <workerd/spawn.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Only async-signal-safe calls from here to exec. Returns negative errno when something failed. */
+static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd)
+{
+	const int from[5] = {-1, spawn->output_fd, spawn->output_fd, spawn->control_fd, spawn->ledger_fd};
+	int moved[5], failed_fd, null;
+	sigset_t none;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return -errno;
+	if (getppid() != parent) /* it died before that was set */
+		_exit(127);
+	for (int i = 1; i < NSIG; i++)
+		(void)signal(i, i == SIGINT || i == SIGPIPE ? SIG_IGN : SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* First out of the way of one another, then to where they belong. */
+	for (int i = 1; i < 5; i++) {
+		moved[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 10);
+		if (moved[i] < 0)
+			return -errno;
+	}
+	failed_fd = fcntl(error_fd, F_DUPFD_CLOEXEC, 10);
+	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (failed_fd < 0 || null < 0 || dup2(null, 0) < 0)
+		return -errno;
+	for (int i = 1; i < 5; i++)
+		if (dup2(moved[i], i) < 0)
+			return -errno;
+	dup2(failed_fd, 5);
+	(void)fcntl(5, F_SETFD, FD_CLOEXEC);
+	(void)syscall(SYS_close_range, 6u, ~0u,
+		      0u); /* without it: what was inherited without O_CLOEXEC stays */
+	return 0;
+}
+
+static void child_main(const struct wrk_spawn *spawn, pid_t parent, int error_fd)
+{
+	char *argv[] = {(char *)(uintptr_t)spawn->program, NULL};
+	int r = child_setup(spawn, parent, error_fd);
+
+	if (r == 0) {
+		execve(spawn->program, argv, spawn->environment);
+		r = -errno;
+		error_fd = 5;
+	}
+	(void)!write(error_fd, &r, sizeof(r));
+	_exit(127);
+}
+
+int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, struct frag_err *err)
+{
+	int error_pipe[2], r = 0, pidfd;
+	pid_t parent = getpid(), pid;
+	ssize_t n;
+
+	if (pipe2(error_pipe, O_CLOEXEC) < 0)
+		return frag_err_set(err, -errno, "cannot start %s: %s", spawn->program,
+				    frag_strerror(-errno));
+	pid = fork();
+	if (pid == 0)
+		child_main(spawn, parent, error_pipe[1]);
+	r = pid < 0 ? -errno : 0;
+	close(error_pipe[1]);
+	do
+		n = r < 0 ? 0 : read(error_pipe[0], &r, sizeof(r));
+	while (n < 0 && errno == EINTR);
+	close(error_pipe[0]);
+	pidfd = r < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0u);
+	if (r == 0 && pidfd < 0) {
+		r = -errno;
+		kill(pid, SIGKILL);
+	}
+	if (r < 0) {
+		if (pid > 0)
+			waitpid(pid, NULL, 0);
+		return frag_err_set(err, r, "cannot start %s: %s", spawn->program, frag_strerror(r));
+	}
+	*out_pid = pid;
+	*out_pidfd = pidfd;
+	return 0;
+}
+
+/* Where the kernel put the core, as far as its pattern is a path with nothing but %p and %P in it. */
+static void describe_core(pid_t pid, char *out, size_t size)
+{
+	char pattern[256] = "";
+	FILE *file = fopen("/proc/sys/kernel/core_pattern", "re");
+	size_t used;
+
+	if (file != NULL) {
+		if (fgets(pattern, sizeof(pattern), file) != NULL)
+			pattern[strcspn(pattern, "\n")] = '\0';
+		fclose(file);
+	}
+	if (pattern[0] == '|') {
+		snprintf(out, size, "core dump given to %.120s", pattern + 1);
+		return;
+	}
+	used = (size_t)snprintf(out, size, "core file ");
+	for (const char *c = pattern; *c != '\0' && used + 16 < size; c++) {
+		if (c[0] == '%' && (c[1] == 'p' || c[1] == 'P')) {
+			used += (size_t)snprintf(out + used, size - used, "%d", (int)pid);
+			c++;
+		} else {
+			out[used++] = *c;
+		}
+	}
+	out[used] = '\0';
+}
+
+int wrk_spawn_reap(pid_t pid, int *out_status, int *out_signal, char *core_file, size_t size)
+{
+	int status = 0;
+	pid_t r = waitpid(pid, &status, WNOHANG);
+
+	if (r == 0 || (r < 0 && errno == EINTR))
+		return -EAGAIN;
+	core_file[0] = '\0';
+	*out_status = r > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+	*out_signal = r > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	if (r > 0 && WIFSIGNALED(status) && WCOREDUMP(status))
+		describe_core(pid, core_file, size);
+	return 0;
+}
