@@ -14,7 +14,8 @@ struct fragi_run;
 
 enum fragi_run_event_kind {
 	FRAGI_RUN_WIRED,     /* every peer said HELLO */
-	FRAGI_RUN_IDLE,      /* at rest, though not done; sent, delivered, idle_rounds hold */
+	FRAGI_RUN_IDLE,      /* at rest, though not done; said again every beat_ns while that lasts; sent,
+				delivered,      idle_rounds hold */
 	FRAGI_RUN_DONE,      /* every operator is done and what was sent has left */
 	FRAGI_RUN_FAILED,    /* sentence, exit_code */
 	FRAGI_RUN_STOPPED,   /* an operator stopped the application: finished */
