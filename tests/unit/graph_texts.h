@@ -25,9 +25,9 @@ static inline void expect_errors(const struct fragi_diag *diag, const char *line
 /* A graph given as text, called app.yaml. */
 struct graph_text {
 	const char *text;
-	const char *config;          /* NULL: none */
+	const char *config;            /* NULL: none */
 	const char *sets[4], *args[6]; /* up to the first NULL */
-	const char *file, *file_text; /* of from_file */
+	const char *file, *file_text;  /* of from_file */
 };
 
 static inline int parse_graph(const struct graph_text *graph, struct fragi_diag *diag,

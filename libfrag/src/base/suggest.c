@@ -81,7 +81,7 @@ const char *fragi_advise(char *out, size_t size, const char *word, const char *w
 	}
 	if (count == 0)
 		return out;
-	length = (size_t)snprintf(out, size, "; %s are ", what);
+	length = (size_t)snprintf(out, size, "; %s: ", what);
 	for (size_t i = 0; i < count && length + 80 < size; i++) {
 		if (i == ADVICE_NAMES_MAX) {
 			snprintf(out + length, size - length, ", ...");

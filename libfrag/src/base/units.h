@@ -42,7 +42,7 @@ FRAGI_API const char *fragi_format_duration(int64_t ns, char *out, size_t size);
  */
 FRAGI_API const char *fragi_suggest(const char *word, const char *const *candidates, size_t count);
 /*
- * What the reader of an unknown name is told, into out: `; did you mean "x"?`, or `; WHAT are x, y`, or
+ * What the reader of an unknown name is told, into out: `; did you mean "x"?`, or `; WHAT: x, y`, or
  * nothing when there are no names. Returns out.
  */
 FRAGI_API const char *fragi_advise(char *out, size_t size, const char *word, const char *what,

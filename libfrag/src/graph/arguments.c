@@ -159,7 +159,7 @@ static void give_value(struct fragi_builder *builder, struct fragi_spec_argument
 	if (!is_choice(argument, value)) {
 		fragi_builder_error(builder, &command_line, subject, "\"%.80s\" is none of its choices%s",
 				    value,
-				    fragi_advise(advice, sizeof(advice), value, "they", argument->choices,
+				    fragi_advise(advice, sizeof(advice), value, "choices", argument->choices,
 						 choice_count(argument)));
 		return;
 	}

@@ -58,7 +58,7 @@ static const char *end_text(const struct fragi_fragment_info *fragments, const s
 	return out;
 }
 
-/* "; its outputs are out, mask" or "; did you mean "out"?" */
+/* "; its outputs: out, mask" or "; did you mean "out"?" */
 static const char *advise_ports(char *out, size_t size, const char *word, const struct fragi_op_info *op,
 				enum frag_dir dir)
 {
@@ -148,9 +148,13 @@ static bool find_only_port(struct resolving *resolving, const struct fragi_spec_
 	}
 	if (count == 1)
 		return true;
-	resolving_error(resolving, from->place, "flow end %s.%s: %s%s", fragment->name, op->name,
-			count == 0 ? "no port is named" : "several could be meant, so name the port",
-			advise_ports(advice, sizeof(advice), "", op, dir));
+	if (count == 0)
+		resolving_error(resolving, from->place, "flow end %s.%s: the operator has no %ss",
+				fragment->name, op->name, dir_text(dir));
+	else
+		resolving_error(resolving, from->place,
+				"flow end %s.%s: several could be meant; name the port%s", fragment->name,
+				op->name, advise_ports(advice, sizeof(advice), "", op, dir));
 	return false;
 }
 

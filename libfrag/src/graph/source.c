@@ -147,7 +147,11 @@ static int read_files(struct fragi_source *source, struct frag_err *err)
 	}
 	fragi_builder_init(&builder, &source->source, spec, &diag);
 	fragi_builder_begin(&builder);
-	if (!fragi_builder_failed(&builder)) /* else the errors are told when the source is parsed */
+	if (builder.no_memory)
+		files.r = frag_err_set(err, -ENOMEM,
+				       "memory is short, or the graph needs more than %zu MiB of it",
+				       FRAGI_SPEC_MEMORY_MAX >> 20);
+	else if (!fragi_builder_failed(&builder)) /* else the errors are told when the source is parsed */
 		fragi_config_each_file(&builder, read_file, &files);
 	fragi_builder_fini(&builder);
 	fragi_spec_destroy(spec);
