@@ -1,0 +1,632 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <base/alloc.h>
+#include <data/codec.h>
+#include <data/metadata.h>
+
+struct point {
+	float x, y;
+};
+struct box {
+	struct point corners[2];
+	bool filled;
+	int32_t label;
+};
+
+static const struct frag_field point_fields[] = {
+	FRAG_FIELD(struct point, x, "f32"),
+	FRAG_FIELD(struct point, y, "f32"),
+};
+static const struct frag_type point_type = {FRAG_TYPE_INIT, .name = "point", .size = sizeof(struct point),
+					    FRAG_FIELDS(point_fields)};
+static const struct frag_field box_fields[] = {
+	FRAG_FIELD_ARRAY(struct box, corners, "point", 2),
+	FRAG_FIELD(struct box, filled, "bool"),
+	FRAG_FIELD(struct box, label, "i32"),
+};
+static const struct frag_type box_type = {FRAG_TYPE_INIT, .name = "box", .size = sizeof(struct box),
+					  FRAG_FIELDS(box_fields)};
+
+/* A type that owns memory: u32 length, then as many bytes. */
+struct blob {
+	uint32_t length;
+	char *bytes;
+};
+static int blobs; /* with memory */
+
+static int blob_encode(const void *value, struct frag_writer *writer)
+{
+	const struct blob *blob = value;
+
+	frag_writer_put_u32(writer, blob->length);
+	return frag_writer_put(writer, blob->bytes, blob->length);
+}
+
+static int blob_decode(void *value, struct frag_reader *reader)
+{
+	struct blob *blob = value;
+
+	if (frag_reader_get_u32(reader, &blob->length) < 0 || blob->length > frag_reader_left(reader))
+		return -EBADMSG;
+	blob->bytes = malloc(blob->length + 1);
+	blobs++;
+	return frag_reader_get(reader, blob->bytes, blob->length);
+}
+
+static void blob_fini(void *value)
+{
+	struct blob *blob = value;
+
+	blobs -= blob->bytes != NULL;
+	free(blob->bytes);
+}
+
+static const struct frag_type blob_type = {
+	FRAG_TYPE_INIT,        .name = "blob",        .size = sizeof(struct blob),
+	.encode = blob_encode, .decode = blob_decode, .fini = blob_fini,
+};
+
+static struct blob blob_of(const char *text)
+{
+	struct blob blob = {(uint32_t)strlen(text), strdup(text)};
+
+	blobs++;
+	return blob;
+}
+
+static void register_types(void)
+{
+	cr_assert_eq(frag_type_register(&point_type, NULL), 0);
+	cr_assert_eq(frag_type_register(&box_type, NULL), 0);
+	cr_assert_eq(frag_type_register(&blob_type, NULL), 0);
+}
+
+TestSuite(codec, .init = register_types);
+
+static struct frag_message *message_of(const struct frag_type *type, const void *value, size_t size)
+{
+	struct frag_message *message = frag_message_create();
+
+	cr_assert_eq(frag_message_set_value(message, type, value, size, NULL), 0);
+	return message;
+}
+
+/* Encodes message (taken) and decodes it. */
+static struct frag_message *across(struct frag_message *message)
+{
+	struct frag_message *arrived = NULL;
+	struct fragi_blob *blob = NULL;
+
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	cr_assert_eq(fragi_message_decode(blob->bytes, blob->size, 1 << 20, &arrived, NULL), 0);
+	fragi_blob_unref(blob);
+	frag_message_unref(message);
+	return arrived;
+}
+
+/* Sends a value across and compares it, byte by byte. */
+static void expect_same(const struct frag_type *type, const void *value, size_t size)
+{
+	struct frag_message *arrived = across(message_of(type, value, size));
+	const void *got;
+	size_t got_size;
+
+	cr_assert_eq(frag_message_value(arrived, &got, &got_size), type, "%s", type->name);
+	cr_expect_eq(got_size, size, "%s", type->name);
+	cr_expect(size == 0 || memcmp(got, value, size) == 0, "%s", type->name);
+	frag_message_unref(arrived);
+}
+
+Test(codec, scalars_text_bytes_and_arrays_cross)
+{
+	static const char *const names[] = {"i8",  "i16", "i32", "i64", "u8",
+					    "u16", "u32", "u64", "f32", "f64"};
+	static const uint8_t bytes[64] = {1, 2, 3, 0xFF, 0xFE, 0x80, 0, 9, 77};
+	const bool flags[] = {true, false, true};
+	char array[16];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		expect_same(frag_type_find(names[i]), bytes, frag_type_find(names[i])->size);
+		snprintf(array, sizeof(array), "%s[]", names[i]);
+		expect_same(frag_type_find(array), bytes, sizeof(bytes));
+		expect_same(frag_type_find(array), bytes, 0);
+	}
+	expect_same(&frag_type_bool, flags, 1);
+	expect_same(frag_type_find("bool[]"), flags, 3);
+	expect_same(&frag_type_string, "", 0);
+	expect_same(&frag_type_string, "gr\xC3\xBC\xC3\x9F", 6);
+	expect_same(&frag_type_string, "a text that is longer than the message's own room", 49);
+	expect_same(&frag_type_bytes, bytes, sizeof(bytes));
+}
+
+Test(codec, plain_structs_cross_without_their_padding)
+{
+	struct box boxes[3];
+	const struct box *got;
+	struct frag_message *arrived;
+	struct fragi_blob *blob;
+	const void *value;
+	size_t size;
+
+	memset(boxes, 0xAA, sizeof(boxes)); /* padding too */
+	for (int i = 0; i < 3; i++) {
+		boxes[i].corners[0] = (struct point){1.5f, (float)i};
+		boxes[i].corners[1] = (struct point){-2, 4};
+		boxes[i].filled = i == 1;
+		boxes[i].label = -i;
+	}
+	arrived = message_of(&box_type, boxes, sizeof(boxes[0]));
+	cr_assert_eq(fragi_message_encode(arrived, &blob), 0);
+	cr_expect_eq(blob->size, 24 + 21 + 2);
+	fragi_blob_unref(blob);
+	frag_message_unref(arrived);
+	arrived = across(message_of(frag_type_find("box[]"), boxes, sizeof(boxes)));
+	frag_message_value(arrived, &value, &size);
+	cr_assert_eq(size, sizeof(boxes));
+	got = value;
+	for (int i = 0; i < 3; i++) {
+		cr_expect_eq(memcmp(got[i].corners, boxes[i].corners, sizeof(boxes[i].corners)), 0);
+		cr_expect_eq(got[i].filled, i == 1);
+		cr_expect_eq(got[i].label, -i);
+	}
+	frag_message_unref(arrived);
+}
+
+Test(codec, types_with_their_own_functions_cross)
+{
+	struct blob one = blob_of("one"), many[] = {blob_of("a"), blob_of(""), blob_of("ccc")};
+	struct frag_message *arrived = across(message_of(&blob_type, &one, sizeof(one)));
+	const struct blob *got;
+	const void *value;
+	size_t size;
+
+	cr_assert_eq(frag_message_value(arrived, &value, &size), &blob_type);
+	got = value;
+	cr_expect(got->length == 3 && memcmp(got->bytes, "one", 3) == 0);
+	frag_message_unref(arrived);
+
+	arrived = across(message_of(frag_type_find("blob[]"), many, sizeof(many)));
+	frag_message_value(arrived, &value, &size);
+	cr_assert_eq(size, sizeof(many));
+	got = value;
+	cr_expect(got[0].length == 1 && got[1].length == 0 && got[2].length == 3);
+	cr_expect_eq(memcmp(got[2].bytes, "ccc", 3), 0);
+	frag_message_unref(arrived);
+	cr_expect_eq(blobs, 0);
+}
+
+/* A message with everything: a value, two tensors, metadata. */
+static struct frag_message *rich_message(void)
+{
+	const struct box box = {.corners = {{1, 2}, {3, 4}}, .filled = true, .label = 5};
+	struct frag_message *message = message_of(&box_type, &box, sizeof(box));
+	struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_UPDATE);
+	struct blob blob = blob_of("meta");
+	int64_t shape[] = {2, 3, 4};
+	struct frag_tensor *tensor;
+
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &tensor),
+		     0);
+	cr_assert_eq(frag_message_add_tensor(message, "frame", tensor), 0);
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 64, 1}, 0, NULL, &tensor),
+		     0);
+	cr_assert_eq(frag_message_add_tensor(message, "", tensor), 0);
+	frag_metadata_set_i64(metadata, "index", 42);
+	frag_metadata_set_string(metadata, "source", "camera");
+	frag_metadata_set(metadata, "blob", &blob_type, &blob, sizeof(blob));
+	fragi_message_set_metadata(message, metadata);
+	frag_message_set_acquisition_ns(message, 1234567890123456789);
+	return message;
+}
+
+Test(codec, a_message_with_everything_crosses)
+{
+	struct frag_message *arrived = across(rich_message());
+	const struct frag_metadata *metadata = frag_message_metadata(arrived);
+	const struct frag_type *type;
+	struct frag_tensor *tensor = frag_message_tensor(arrived, "frame");
+	const char *text = "", *name;
+	const void *value;
+	int64_t index = 0;
+	size_t size;
+
+	cr_expect_eq(frag_message_acquisition_ns(arrived), 1234567890123456789);
+	cr_expect_eq(frag_message_value(arrived, NULL, NULL), &box_type);
+	cr_assert_not_null(tensor);
+	cr_expect_eq(frag_tensor_dl(tensor)->ndim, 3);
+	cr_expect_eq(frag_tensor_dl(tensor)->shape[2], 4);
+	cr_expect_eq(frag_tensor_dl(tensor)->dtype.bits, 8);
+	cr_expect_not_null(fragi_tensor_body(tensor, &size));
+	cr_expect_eq(size, 24);
+	cr_expect_null(frag_tensor_writable(tensor), "it arrived in a message");
+	cr_expect_eq(frag_tensor_dl(frag_message_tensor_at(arrived, 1, &name))->dtype.code, FRAG_DTYPE_FLOAT);
+	cr_expect_str_eq(name, "");
+	cr_assert_not_null(metadata);
+	cr_expect_eq(frag_metadata_count(metadata), 3);
+	cr_expect_str_eq(frag_metadata_key(metadata, 1), "source");
+	cr_expect(frag_metadata_get_i64(metadata, "index", &index) == 0 && index == 42);
+	cr_expect_eq(frag_metadata_get_string(metadata, "source", &text), 0);
+	cr_expect_str_eq(text, "camera");
+	cr_expect_eq(frag_metadata_get(metadata, "blob", &type, &value, &size), 0);
+	cr_expect(type == &blob_type && ((const struct blob *)value)->length == 4);
+	cr_expect_eq(frag_message_set_value(arrived, &frag_type_i64, NULL, 8, NULL), -EBUSY);
+	frag_message_unref(arrived);
+	cr_expect_eq(blobs, 0);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+/* Other builds read these bytes: a change here is a new version. */
+Test(codec, the_bytes_are_as_documented)
+{
+	static const uint8_t expected[] = {
+		1,    0,    1,    0,                            /* version, flags, tensors */
+		5,    0,    0,    0,    0,    0,    0,    0,    /* acquisition */
+		0xF2, 0x8B, 0xD0, 0x67, 0xC4, 0xCD, 0x93, 0x10, /* i64 */
+		8,    0,    0,    0,                            /* value bytes */
+		1,    't',  2,    32,   1,    0,    1,    1,    /* name, dtype, device, ndim */
+		3,    0,    0,    0,    0,    0,    0,    0,    /* shape */
+		12,   0,    0,    0,    0,    0,    0,    0,    /* body bytes */
+		0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, /* value */
+		1,    0,    1,    'k',                          /* keys, key */
+	};
+	struct frag_message *message;
+	struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_UPDATE);
+	struct frag_tensor *tensor;
+	struct fragi_blob *blob = NULL;
+	int64_t shape[] = {3}, value = -2;
+	uint64_t bool_id = fragi_type_id(&frag_type_bool);
+	const size_t head = sizeof(expected);
+
+	message = message_of(&frag_type_i64, &value, sizeof(value));
+	cr_assert_eq(
+		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 1, shape, &tensor), 0);
+	frag_message_add_tensor(message, "t", tensor);
+	frag_metadata_set_bool(metadata, "k", 1);
+	fragi_message_set_metadata(message, metadata);
+	frag_message_set_acquisition_ns(message, 5);
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	cr_assert_eq(blob->size, head + 8 + 4 + 1);
+	cr_expect_eq(memcmp(blob->bytes, expected, head), 0);
+	cr_expect_eq(memcmp(blob->bytes + head, &bool_id, 8), 0);
+	cr_expect_eq(memcmp(blob->bytes + head + 8, "\1\0\0\0\1", 5), 0);
+	fragi_blob_unref(blob);
+	frag_message_unref(message);
+}
+
+Test(codec, a_message_is_encoded_once)
+{
+	struct frag_message *message = rich_message();
+	struct fragi_blob *first = NULL, *second = NULL;
+
+	cr_assert_eq(fragi_message_encode(message, &first), 0);
+	fragi_alloc_fail_after(0, INT64_MAX);
+	cr_assert_eq(fragi_message_encode(message, &second), 0);
+	cr_expect_eq(fragi_alloc_fail_off(), 0);
+	cr_expect_eq(first, second);
+	fragi_blob_unref(first);
+	fragi_message_share(message);
+	message = frag_message_writable(message); /* what was encoded no longer holds */
+	frag_message_set_acquisition_ns(message, 1);
+	cr_assert_eq(fragi_message_encode(message, &first), 0);
+	cr_expect_neq(first, second);
+	fragi_blob_unref(first);
+	fragi_blob_unref(second);
+	fragi_blob_unref(NULL);
+	frag_message_unref(message);
+}
+
+static void *encode_it(void *message)
+{
+	struct fragi_blob *blob = NULL;
+
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	return blob;
+}
+
+Test(codec, threads_that_encode_at_once_agree)
+{
+	for (int round = 0; round < 100; round++) {
+		struct frag_message *message = rich_message();
+		pthread_t threads[4];
+		void *encoded[4];
+
+		for (int i = 0; i < 4; i++)
+			cr_assert_eq(pthread_create(&threads[i], NULL, encode_it, message), 0);
+		for (int i = 0; i < 4; i++) {
+			pthread_join(threads[i], &encoded[i]);
+			cr_assert_eq(encoded[i], encoded[0]);
+			fragi_blob_unref(encoded[i]);
+		}
+		frag_message_unref(message);
+	}
+}
+
+Test(codec, what_cannot_leave_is_refused)
+{
+	static const struct frag_type opaque = {FRAG_TYPE_INIT, .name = "opaque", .size = 8},
+				      stranger = {FRAG_TYPE_INIT, .name = "stranger", .size = 8};
+	struct frag_message *message = message_of(&stranger, NULL, 8);
+	struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_UPDATE);
+	static char memory[8];
+	int64_t shape[] = {8}, x = 0;
+	struct frag_dltensor device = {.data = memory,
+				       .device = {FRAG_DEVICE_CUDA, 0},
+				       .ndim = 1,
+				       .dtype = {FRAG_DTYPE_UINT, 8, 1},
+				       .shape = shape};
+	struct frag_tensor *tensor;
+	struct fragi_blob *blob = NULL;
+
+	cr_assert_eq(frag_type_register(&opaque, NULL), 0);
+	cr_expect_eq(fragi_message_encode(message, &blob), -EPROTOTYPE);
+	frag_message_set_value(message, &opaque, &x, 8, NULL);
+	cr_expect_eq(fragi_message_encode(message, &blob), -EPROTOTYPE);
+	frag_message_set_value(message, frag_type_find("opaque[]"), &x, 8, NULL);
+	cr_expect_eq(fragi_message_encode(message, &blob), -EPROTOTYPE);
+	frag_message_set_value(message, &frag_type_i64, &x, 8, NULL);
+	frag_metadata_set(metadata, "k", &opaque, &x, 8);
+	fragi_message_set_metadata(message, metadata);
+	cr_expect_eq(fragi_message_encode(message, &blob), -EPROTOTYPE);
+	fragi_message_set_metadata(message, NULL);
+	cr_assert_eq(frag_tensor_wrap(&device, NULL, NULL, &tensor), 0);
+	frag_message_add_tensor(message, "gpu", tensor);
+	cr_expect_eq(fragi_message_encode(message, &blob), -ENOTSUP);
+	cr_expect_null(blob);
+	frag_message_unref(message);
+}
+
+Test(codec, descriptors_are_bounded)
+{
+	struct frag_message *message = message_of(&frag_type_bytes, NULL, FRAGI_DESCRIPTOR_MAX);
+	struct frag_message *arrived = NULL;
+	struct fragi_blob *blob = NULL;
+	char byte;
+
+	cr_expect_eq(fragi_message_encode(message, &blob), -EMSGSIZE);
+	frag_message_unref(message);
+	cr_expect_eq(fragi_message_decode(&byte, (size_t)FRAGI_DESCRIPTOR_MAX + 1, 0, &arrived, NULL),
+		     -EMSGSIZE);
+}
+
+Test(codec, encoding_survives_every_failed_allocation)
+{
+	struct frag_message *message = rich_message(), *arrived = NULL;
+	struct fragi_blob *blob = NULL;
+	int64_t failed = 1;
+	int r;
+
+	for (int64_t n = 0; failed > 0; n++) {
+		fragi_alloc_fail_after(n, 1);
+		r = fragi_message_encode(message, &blob);
+		failed = fragi_alloc_fail_off();
+		cr_assert_eq(r, failed > 0 ? -ENOMEM : 0);
+	}
+	failed = 1;
+	for (int64_t n = 0; failed > 0; n++) {
+		fragi_alloc_fail_after(n, 1);
+		r = fragi_message_decode(blob->bytes, blob->size, 1 << 20, &arrived, NULL);
+		failed = fragi_alloc_fail_off();
+		cr_assert_eq(r, failed > 0 ? -ENOMEM : 0, "%s", frag_strerror(r));
+	}
+	frag_message_unref(arrived);
+	fragi_blob_unref(blob);
+	frag_message_unref(message);
+	cr_expect_eq(blobs, 0);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+/* Decodes bytes from a buffer of exactly their size, so that a sanitizer sees a read beyond it. */
+static int decode_exactly(const uint8_t *bytes, size_t size, uint64_t limit)
+{
+	uint8_t *exact = malloc(size > 0 ? size : 1);
+	struct frag_message *arrived = NULL;
+	int r;
+
+	memcpy(exact, bytes, size);
+	r = fragi_message_decode(exact, size, limit, &arrived, NULL);
+	cr_assert_eq(arrived != NULL, r == 0);
+	frag_message_unref(arrived);
+	free(exact);
+	return r;
+}
+
+Test(codec, every_truncation_is_refused)
+{
+	struct frag_message *message = rich_message();
+	struct fragi_blob *blob = NULL;
+	uint8_t *more;
+
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	for (size_t size = 0; size < blob->size; size++)
+		cr_assert_eq(decode_exactly(blob->bytes, size, 1 << 20), -EBADMSG, "%zu", size);
+	more = calloc(1, blob->size + 1);
+	memcpy(more, blob->bytes, blob->size);
+	cr_expect_eq(decode_exactly(more, blob->size + 1, 1 << 20), -EBADMSG);
+	cr_expect_eq(decode_exactly(blob->bytes, blob->size, 31), -EMSGSIZE);
+	cr_expect_eq(decode_exactly(blob->bytes, blob->size, 32), 0);
+	free(more);
+	fragi_blob_unref(blob);
+	frag_message_unref(message);
+	cr_expect_eq(blobs, 0);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+Test(codec, any_changed_bytes_are_survived)
+{
+	struct frag_message *message = rich_message();
+	struct fragi_blob *blob = NULL;
+	uint64_t x = 88172645463325252u;
+	uint8_t *bytes;
+	int r, refused = 0;
+
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	bytes = malloc(blob->size);
+	for (int round = 0; round < 20000; round++) {
+		memcpy(bytes, blob->bytes, blob->size);
+		for (uint64_t n = 0; n <= x % 3; n++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			bytes[x % blob->size] = (uint8_t)(x >> 32 & 1 ? x >> 40 : (x >> 33 & 1) * 255);
+		}
+		r = decode_exactly(bytes, blob->size, 1 << 20);
+		cr_assert(r == 0 || r == -EBADMSG || r == -EMSGSIZE || r == -ENOENT, "%d", r);
+		refused += r < 0;
+	}
+	cr_expect_gt(refused, 5000);
+	free(bytes);
+	fragi_blob_unref(blob);
+	frag_message_unref(message);
+	cr_expect_eq(blobs, 0);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+/* A message with only a value, written by hand. */
+static size_t value_bytes(uint8_t *out, uint64_t type_id, const void *value, uint32_t size)
+{
+	static const uint8_t head[12] = {1};
+
+	memcpy(out, head, 12);
+	memcpy(out + 12, &type_id, 8);
+	memcpy(out + 20, &size, 4);
+	memcpy(out + 24, value, size);
+	memset(out + 24 + size, 0, 2);
+	return 24 + size + 2;
+}
+
+Test(codec, values_that_are_none_are_refused)
+{
+	static const uint8_t two = 2, many[] = {0xFF, 0xFF, 0xFF, 0x7F, 1, 2, 3},
+			     trailing[] = {0, 0, 0, 0, 9};
+	struct frag_message *arrived = NULL;
+	uint64_t unknown = 0;
+	uint8_t bytes[128];
+	size_t size;
+
+	size = value_bytes(bytes, fragi_type_id(&frag_type_bool), &two, 1);
+	cr_expect_eq(decode_exactly(bytes, size, 0), -EBADMSG, "a bool of 2");
+	size = value_bytes(bytes, fragi_type_id(frag_type_find("bool[]")), &two, 1);
+	cr_expect_eq(decode_exactly(bytes, size, 0), -EBADMSG);
+	size = value_bytes(bytes, fragi_type_id(frag_type_find("blob[]")), many, sizeof(many));
+	cr_expect_eq(decode_exactly(bytes, size, 0), -EBADMSG, "more elements than bytes");
+	size = value_bytes(bytes, fragi_type_id(&blob_type), trailing, sizeof(trailing));
+	cr_expect_eq(decode_exactly(bytes, size, 0), -EBADMSG, "bytes behind the value");
+	size = value_bytes(bytes, fragi_type_id(frag_type_find("i16[]")), many, 7);
+	cr_expect_eq(decode_exactly(bytes, size, 0), -EBADMSG, "half an element");
+	size = value_bytes(bytes, 0, many, 7);
+	cr_expect_eq(decode_exactly(bytes, size, 0), -EBADMSG, "a value of no type");
+	size = value_bytes(bytes, 0, many, 0);
+	cr_expect_eq(decode_exactly(bytes, size, 0), 0);
+	size = value_bytes(bytes, 0x1234, many, 7);
+	cr_expect_eq(fragi_message_decode(bytes, size, 0, &arrived, &unknown), -ENOENT);
+	cr_expect_eq(unknown, 0x1234);
+	cr_expect_eq(blobs, 0);
+}
+
+struct padded {
+	uint8_t used;
+	uint8_t unused[65535];
+};
+
+/* A byte on the wire that becomes 64 KiB in memory must not be multiplied at will. */
+Test(codec, memory_for_values_is_bounded)
+{
+	static const struct frag_field fields[] = {FRAG_FIELD(struct padded, used, "u8")};
+	static const struct frag_type padded_type = {FRAG_TYPE_INIT, .name = "padded",
+						     .size = sizeof(struct padded), FRAG_FIELDS(fields)};
+	static uint8_t bytes[1 << 20], zeros[(1 << 20) - 26];
+	size_t size;
+
+	cr_assert_eq(frag_type_register(&padded_type, NULL), 0);
+	size = value_bytes(bytes, fragi_type_id(frag_type_find("padded[]")), zeros, sizeof(zeros));
+	cr_expect_eq(decode_exactly(bytes, size, 0), -EMSGSIZE);
+	size = value_bytes(bytes, fragi_type_id(frag_type_find("padded[]")), zeros, 100);
+	cr_expect_eq(decode_exactly(bytes, size, 0), 0);
+}
+
+/* The most that can be asked for with the bytes there are, and that it takes well below a second. */
+Test(codec, the_largest_input_takes_bounded_time)
+{
+	size_t size = FRAGI_DESCRIPTOR_MAX;
+	uint8_t *bytes = calloc(1, size);
+	uint32_t value_size = (uint32_t)(size - 26), count = (value_size - 4) / 4;
+	uint64_t id = fragi_type_id(frag_type_find("bool[]"));
+	struct timespec before, after;
+	int64_t cpu_ns;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	bytes[0] = 1;
+	memcpy(bytes + 12, &id, 8);
+	memcpy(bytes + 20, &value_size, 4);
+	cr_expect_eq(decode_exactly(bytes, size, 0), 0);
+	id = fragi_type_id(frag_type_find("blob[]"));
+	memcpy(bytes + 12, &id, 8);
+	memcpy(bytes + 24, &count, 4);
+	cr_expect_eq(decode_exactly(bytes, size, 0), -EMSGSIZE);
+	count = FRAGI_DECODED_MAX / sizeof(struct blob);
+	memcpy(bytes + 24, &count, 4);
+	cr_expect_eq(decode_exactly(bytes, size, 0), -EBADMSG);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	cpu_ns = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
+	cr_expect_lt(cpu_ns, INT64_C(10000000000), "%lld ns", (long long)cpu_ns);
+	free(bytes);
+	cr_expect_eq(blobs, 0);
+}
+
+static int nothing_encode(const void *value, struct frag_writer *writer)
+{
+	(void)value;
+	(void)writer;
+	return 0;
+}
+
+static int nothing_decode(void *value, struct frag_reader *reader)
+{
+	(void)value;
+	(void)reader;
+	return 0;
+}
+
+Test(codec, a_type_may_encode_to_nothing_but_not_in_an_array)
+{
+	static const struct frag_type nothing = {FRAG_TYPE_INIT, .name = "nothing", .size = 1,
+						 .encode = nothing_encode, .decode = nothing_decode};
+	struct frag_message *message = message_of(&nothing, "", 1);
+	struct fragi_blob *blob = NULL;
+
+	cr_assert_eq(frag_type_register(&nothing, NULL), 0);
+	message = across(message);
+	cr_expect_eq(frag_message_value(message, NULL, NULL), &nothing);
+	frag_message_unref(message);
+	message = message_of(frag_type_find("nothing[]"), "ab", 2);
+	cr_expect_eq(fragi_message_encode(message, &blob), -EPROTOTYPE);
+	frag_message_unref(message);
+}
+
+Test(codec, a_reader_stays_at_its_end)
+{
+	static const uint8_t bytes[] = {1, 0, 0, 0, 2};
+	struct frag_reader reader = {bytes, bytes + sizeof(bytes)};
+	uint64_t wide = 7;
+	uint32_t x = 7;
+
+	cr_expect_eq(frag_reader_get_u64(&reader, &wide), -EBADMSG);
+	cr_expect_eq(wide, 7);
+	cr_expect_eq(frag_reader_get_u32(&reader, &x), 0);
+	cr_expect_eq(x, 1);
+	cr_expect_eq(frag_reader_get_u32(&reader, &x), -EBADMSG);
+	cr_expect_eq(x, 1);
+	cr_expect_eq(frag_reader_left(&reader), 1);
+	cr_expect_eq(frag_reader_get(&reader, &x, SIZE_MAX), -EBADMSG);
+	cr_expect_eq(frag_reader_get(&reader, NULL, 0), 0);
+}
