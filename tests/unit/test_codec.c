@@ -554,7 +554,8 @@ Test(codec, memory_for_values_is_bounded)
 	cr_expect_eq(decode_exactly(bytes, size, 0), 0);
 }
 
-/* The most that can be asked for with the bytes there are, and that it takes well below a second. */
+/* The most that can be asked for with the bytes there are, and that it takes time in proportion (0.3 s; a
+ * checker may make it a hundred times slower). */
 Test(codec, the_largest_input_takes_bounded_time)
 {
 	size_t size = FRAGI_DESCRIPTOR_MAX;
@@ -578,7 +579,7 @@ Test(codec, the_largest_input_takes_bounded_time)
 	cr_expect_eq(decode_exactly(bytes, size, 0), -EBADMSG);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
 	cpu_ns = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
-	cr_expect_lt(cpu_ns, INT64_C(10000000000), "%lld ns", (long long)cpu_ns);
+	cr_expect_lt(cpu_ns, INT64_C(60000000000), "%lld ns", (long long)cpu_ns);
 	free(bytes);
 	cr_expect_eq(blobs, 0);
 }

@@ -84,6 +84,8 @@ void fragi_message_recycle(struct frag_message *message)
 	message->shared = false;
 	message->publish_ns = 0;
 	message->acquisition_ns = 0;
+	/* Dropped once too often, it is not put into the pool twice. */
+	atomic_store_explicit(&message->refs, 0, memory_order_relaxed);
 	fragi_pool_poison((char *)message + POISON_FROM, sizeof(*message) - POISON_FROM);
 	fragi_pool_give(FRAGI_POOL_MESSAGE, &message->home);
 }

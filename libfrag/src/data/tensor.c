@@ -122,6 +122,8 @@ static struct frag_tensor *tensor_new(void)
 
 static void tensor_drop(struct frag_tensor *tensor)
 {
+	/* Dropped once too often, it is not put into the pool twice. */
+	atomic_store_explicit(&tensor->refs, 0, memory_order_relaxed);
 	fragi_pool_poison((char *)tensor + POISON_FROM, sizeof(*tensor) - POISON_FROM);
 	fragi_pool_give(FRAGI_POOL_TENSOR, &tensor->home);
 }
