@@ -2,12 +2,15 @@
 # Tests: one Criterion program a file.
 #   tests/unit         linked with the objects of libfrag, internals and all
 #   tests/plugin, ops  linked with libfrag.so, as plugins are: for what loads shared objects, and for operators
+#   tests/conformance  the suite that every kind of edge must pass, linked with libfrag.so
 #   tests/plugins      shared objects that tests load
 #   tests/integration  real daemons, driven by Python
 UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
 SHARED_TEST_SRC := $(wildcard tests/plugin/*.c tests/ops/*.c)
 SHARED_TEST_BIN := $(SHARED_TEST_SRC:tests/%.c=$(B)/tests/%)
+CONFORMANCE_SRC := $(wildcard tests/conformance/test_*.c)
+CONFORMANCE_BIN := $(CONFORMANCE_SRC:tests/%.c=$(B)/tests/%)
 TEST_PLUGIN_SRC := $(wildcard tests/plugins/*.c)
 TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/plugins/%.c=$(B)/tests/plugins/lib%.so) $(B)/tests/plugins/other/libtruth.so
 
@@ -19,6 +22,10 @@ $(SHARED_TEST_BIN): $(B)/tests/%: tests/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/$(<D)
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d -Itests $(LIBFRAG_INC) -I. $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -lcriterion -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
+$(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c tests/conformance/pair.c tests/conformance/pair.h $(LIBFRAG_SO) $(if $(UCX_SRC),$(UCX_SO))
+	@mkdir -p $(@D) $(B)/obj/$(<D)
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< tests/conformance/pair.c $(ALL_LDFLAGS) -L$(B)/lib -lfrag -lcriterion -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+
 $(B)/tests/plugins/lib%.so: tests/plugins/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/plugins
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/plugins/$*.d -shared -Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
@@ -28,7 +35,7 @@ $(B)/tests/plugins/other/libtruth.so: tests/plugins/truth.c $(LIBFRAG_SO)
 	$(CC) $(ALL_CFLAGS) -DOTHER_POSE -MF $(B)/obj/tests/plugins/other.d -shared -Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../../lib' -o $@
 
 .PHONY: tests unit check check-here
-tests: all $(UNIT_BIN) $(SHARED_TEST_BIN) $(TEST_PLUGIN_SO)
+tests: all $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN) $(TEST_PLUGIN_SO)
 unit: $(UNIT_BIN)
 	@for t in $(UNIT_BIN); do echo $$t; $$t || exit 1; done
 

@@ -439,7 +439,11 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 		leave_driving(pump);
 		return;
 	}
-	/* Another drives. Should it go to compute, this thread takes over at its tick, as the spare would. */
+	/*
+	 * Another drives, and may sleep: a last round, for what operators on this thread have left to send.
+	 * Should the driver go to compute, this thread takes over at its tick, as the spare would.
+	 */
+	fragi_pump_progress(pump);
 	futex_sleep(pump, poked, earlier(until_ns, fragi_now_ns() + TICK_NS * 10), has_work, arg);
 }
 

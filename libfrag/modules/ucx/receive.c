@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "module.h"
+
+/*
+ * A message arrives in parts: its descriptors (in DATA's header, or ahead), then its bodies, eager or by
+ * rendezvous into the tensors that decoding has allocated. Parts of later messages may be complete before
+ * those of earlier ones; they are delivered in the order of their sequence. How many may be on their way is
+ * bounded by the window, so that `parts` has a place for each.
+ *
+ * A sender that has passed the door and then breaks a rule (beyond its credit, twice the same sequence, sizes
+ * that contradict each other) is closed.
+ */
+
+static void notify_arrival(struct ucx_rx *rx)
+{
+	if (rx->rx.arrival.fn != NULL)
+		rx->rx.arrival.fn(rx->rx.arrival.arg);
+}
+
+static void broke_rule(struct ucx_rx *rx, const char *what)
+{
+	ucx_peer_fail(rx->link.peer, "broke the rules of flow %u: %s", rx->link.config.flow, what);
+}
+
+/* Credit. */
+
+/* The sender has less than half of its window left. */
+static bool sender_may_wait(const struct ucx_rx *rx)
+{
+	const struct fragi_link *config = &rx->link.config;
+	uint64_t returned = atomic_load_explicit(&rx->returned, memory_order_relaxed);
+	uint64_t returned_bytes = atomic_load_explicit(&rx->returned_bytes, memory_order_relaxed);
+
+	return atomic_load_explicit(&rx->wanted, memory_order_relaxed) ||
+	       (rx->accepted - returned) * 2 >= config->window_messages ||
+	       (rx->accepted_bytes - returned_bytes) * 2 >= config->window_bytes;
+}
+
+void ucx_rx_return_credit(struct ucx_rx *rx, bool all)
+{
+	uint64_t messages = atomic_load_explicit(&rx->consumed, memory_order_acquire);
+	uint64_t bytes = atomic_load_explicit(&rx->consumed_bytes, memory_order_relaxed);
+
+	/* Bytes may be newer than messages: never more than what has begun to arrive. */
+	if (messages == atomic_load_explicit(&rx->returned, memory_order_relaxed))
+		return;
+	if (!all && !rx->close_known && !sender_may_wait(rx))
+		return;
+	if (messages == rx->accepted)
+		atomic_store_explicit(&rx->wanted, false, memory_order_relaxed);
+	atomic_store_explicit(&rx->returned, messages, memory_order_relaxed);
+	atomic_store_explicit(&rx->returned_bytes, bytes, memory_order_relaxed);
+	ucx_op_send_control(&rx->link, WIRE_CREDIT, 0, messages, bytes);
+}
+
+/* A batch is half a window: fewer messages of credit would cost as much as the data. */
+static bool batch_is_full(const struct ucx_rx *rx)
+{
+	const struct fragi_link *config = &rx->link.config;
+	uint64_t messages = atomic_load_explicit(&rx->consumed, memory_order_relaxed) -
+			    atomic_load_explicit(&rx->returned, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&rx->consumed_bytes, memory_order_relaxed) -
+			 atomic_load_explicit(&rx->returned_bytes, memory_order_relaxed);
+
+	return messages * 2 >= config->window_messages || bytes * 2 >= config->window_bytes ||
+	       atomic_load_explicit(&rx->wanted, memory_order_relaxed);
+}
+
+static void consume(struct ucx_rx *rx)
+{
+	uint64_t n = atomic_load_explicit(&rx->consumed, memory_order_relaxed);
+
+	fragi_count(&rx->consumed_bytes, rx->sizes[n & rx->mask]);
+	atomic_store_explicit(&rx->consumed, n + 1, memory_order_release);
+}
+
+/* The receiving operator. */
+
+static void ask_for_lock(struct ucx_rx *rx)
+{
+	if (!atomic_exchange(&rx->kicked, true))
+		fragi_pump_submit(rx->link.peer->transport->config.pump, &rx->kick);
+}
+
+static struct ucx_rx *rx_of(struct fragi_rx *rx)
+{
+	return (struct ucx_rx *)(void *)((char *)rx - offsetof(struct ucx_rx, rx));
+}
+
+static void rx_taken(struct fragi_rx *base)
+{
+	struct ucx_rx *rx = rx_of(base);
+	_Atomic bool *waiting = &rx->link.peer->transport->credits_waiting;
+
+	consume(rx);
+	if (batch_is_full(rx))
+		ask_for_lock(rx);
+	else if (!atomic_load_explicit(waiting, memory_order_relaxed))
+		atomic_store_explicit(waiting, true, memory_order_release);
+}
+
+static void rx_closed(struct fragi_rx *base)
+{
+	struct ucx_rx *rx = rx_of(base);
+
+	atomic_store(&rx->done, true);
+	ask_for_lock(rx);
+}
+
+/* The holder of the lock. */
+
+/* After the receiver's close nobody takes: what was delivered counts as consumed. */
+static void consume_delivered(struct ucx_rx *rx)
+{
+	atomic_store_explicit(&rx->consumed_bytes, rx->next_bytes, memory_order_relaxed);
+	atomic_store_explicit(&rx->consumed, rx->next, memory_order_release);
+}
+
+static void on_kick(struct fragi_pump_work *work)
+{
+	struct ucx_rx *rx = (struct ucx_rx *)(void *)((char *)work - offsetof(struct ucx_rx, kick));
+
+	atomic_exchange(&rx->kicked, false);
+	if (ucx_peer_state(rx->link.peer) != UCX_PEER_READY)
+		return;
+	if (atomic_load(&rx->done)) {
+		consume_delivered(rx);
+		if (!rx->done_sent) {
+			rx->done_sent = true;
+			ucx_op_send_control(&rx->link, WIRE_DONE, 0, 0, 0);
+		}
+	}
+	ucx_rx_return_credit(rx, true);
+}
+
+static void tell_close(struct ucx_rx *rx)
+{
+	if (!rx->close_known || rx->close_told || rx->next != rx->close_sequence)
+		return;
+	rx->close_told = true;
+	fragi_rx_sender_close(&rx->rx);
+	notify_arrival(rx);
+	atomic_store_explicit(&rx->link.peer->transport->credits_waiting, true, memory_order_relaxed);
+}
+
+static uint64_t stamp_of(const struct ucx_rx *rx, int64_t publish_ns)
+{
+	int64_t age_ns;
+	uint64_t stamp;
+
+	if (!rx->link.peer->same_node)
+		return 0;
+	age_ns = fragi_now_ns() - publish_ns;
+	stamp = fragi_stamp_before(fragi_stamp(), age_ns > 0 ? (uint64_t)age_ns : 0);
+	return stamp != 0 ? stamp : 1;
+}
+
+static void part_reset(struct ucx_part *part)
+{
+	struct ucx_rx *rx = part->rx;
+
+	if (part->message != NULL)
+		fragi_pump_dispose(rx->link.peer->transport->config.pump, part->message);
+	if (part->data != NULL && part->data_is_handle)
+		ucp_am_data_release(rx->link.peer->transport->worker, part->data);
+	else
+		fragi_free(part->data);
+	fragi_free(part->descriptors);
+	fragi_free(part->iov);
+	memset(part, 0, sizeof(*part));
+	part->rx = rx;
+}
+
+/* Delivers what is complete, in order. */
+static void deliver(struct ucx_rx *rx)
+{
+	struct ucx_part *part = &rx->parts[rx->next & rx->mask];
+	bool any = false;
+
+	for (; part->state == UCX_PART_COMPLETE; part = &rx->parts[rx->next & rx->mask]) {
+		uint64_t bytes = part->body_bytes + part->descriptor_bytes;
+		struct frag_message *message = part->message;
+
+		rx->sizes[rx->next & rx->mask] = bytes;
+		rx->next_bytes += bytes;
+		rx->next++;
+		message->publish_ns = part->publish_ns;
+		part->message = NULL;
+		part_reset(part);
+		fragi_rx_push(&rx->rx, message, stamp_of(rx, message->publish_ns));
+		any = true;
+	}
+	if (!any)
+		return;
+	if (atomic_load(&rx->done))
+		consume_delivered(rx);
+	else if (!rx->blocking)
+		while (atomic_load_explicit(&rx->consumed, memory_order_relaxed) != rx->next)
+			consume(rx);
+	if (!rx->blocking || atomic_load(&rx->done)) {
+		if (batch_is_full(rx))
+			ucx_rx_return_credit(rx, true);
+		else
+			atomic_store_explicit(&rx->link.peer->transport->credits_waiting, true,
+					      memory_order_relaxed);
+	}
+	notify_arrival(rx);
+	tell_close(rx);
+}
+
+/*
+ * The part a header belongs to, checked against the credit; a new one is opened. NULL: the peer broke a rule,
+ * or this flow has already failed.
+ */
+static struct ucx_part *part_of(struct ucx_rx *rx, const struct wire_header *header)
+{
+	const struct fragi_link *config = &rx->link.config;
+	uint64_t returned = atomic_load_explicit(&rx->returned, memory_order_relaxed);
+	uint64_t under_way_bytes =
+		rx->accepted_bytes - atomic_load_explicit(&rx->returned_bytes, memory_order_relaxed);
+	struct ucx_part *part = &rx->parts[header->sequence & rx->mask];
+	uint64_t bytes;
+
+	if (rx->broken)
+		return NULL;
+	if (header->sequence < rx->next || header->sequence - returned >= config->window_messages ||
+	    (rx->close_known && header->sequence >= rx->close_sequence)) {
+		broke_rule(rx, "a message beyond its credit");
+		return NULL;
+	}
+	if (part->state == UCX_PART_ARRIVING && header->descriptor_bytes == part->descriptor_bytes &&
+	    header->body_bytes == part->body_bytes)
+		return part;
+	if (part->state != UCX_PART_FREE) {
+		broke_rule(rx, "the same message twice");
+		return NULL;
+	}
+	if (header->descriptor_bytes > FRAGI_DESCRIPTOR_MAX ||
+	    header->body_bytes > config->message_bytes_max) {
+		broke_rule(rx, "a message beyond the limit");
+		return NULL;
+	}
+	bytes = header->descriptor_bytes + header->body_bytes;
+	if (rx->accepted != returned && under_way_bytes + bytes > config->window_bytes) {
+		broke_rule(rx, "more bytes than its credit");
+		return NULL;
+	}
+	rx->accepted++;
+	rx->accepted_bytes += bytes;
+	part->state = UCX_PART_ARRIVING;
+	part->descriptor_bytes = header->descriptor_bytes;
+	part->body_bytes = header->body_bytes;
+	part->publish_ns = header->publish_ns;
+	return part;
+}
+
+/* This host cannot go on. */
+static void fault(struct ucx_rx *rx, int code, const char *format, ...) FRAG_PRINTF(3, 4);
+static void fault(struct ucx_rx *rx, int code, const char *format, ...)
+{
+	const struct fragi_transport_config *config = &rx->link.peer->transport->config;
+	char sentence[UCX_SENTENCE_MAX];
+	va_list args;
+
+	rx->broken = true;
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	if (config->fault != NULL)
+		config->fault(config->arg, code, sentence);
+}
+
+/* Makes the message. Returns false when it cannot be. */
+static bool part_decode(struct ucx_part *part, const uint8_t *descriptors)
+{
+	struct ucx_rx *rx = part->rx;
+	struct frag_message *message;
+	uint64_t bodies = 0, type_id = 0;
+	int r = fragi_message_decode(descriptors, part->descriptor_bytes, part->body_bytes, &message,
+				     &type_id);
+
+	if (r == -ENOENT) {
+		fault(rx, r,
+		      "a message of flow %u holds a value of type %016llx, which is not known here; load the "
+		      "library that registers it, in the same version as at the sender",
+		      rx->link.config.flow, (unsigned long long)type_id);
+		return false;
+	}
+	if (r == -ENOMEM) {
+		fault(rx, r,
+		      "there is no memory left for a message of %llu bytes of flow %u; give the host more "
+		      "memory "
+		      "or make the flow's window smaller",
+		      (unsigned long long)part->body_bytes, rx->link.config.flow);
+		return false;
+	}
+	if (r < 0) {
+		broke_rule(rx, "malformed descriptors");
+		return false;
+	}
+	for (uint32_t i = 0; i < message->tensor_count; i++)
+		bodies += message->tensors[i].tensor->compact_bytes;
+	if (bodies != part->body_bytes) {
+		fragi_message_unref(message);
+		broke_rule(rx, "bodies that its descriptors do not describe");
+		return false;
+	}
+	part->message = message;
+	part->has_descriptors = true;
+	return true;
+}
+
+static void part_completed(struct ucx_part *part)
+{
+	part->state = UCX_PART_COMPLETE;
+	deliver(part->rx);
+}
+
+/* Eager bytes, `length` of which was checked, into the tensors. */
+static void scatter(struct frag_message *message, const uint8_t *bytes)
+{
+	size_t size;
+
+	for (uint32_t i = 0; i < message->tensor_count; i++) {
+		void *body = fragi_tensor_body(message->tensors[i].tensor, &size);
+
+		if (size > 0)
+			memcpy(body, bytes, size);
+		bytes += size;
+	}
+}
+
+static void link_broke(struct ucx_part *part, ucs_status_t status)
+{
+	ucx_peer_fail(
+		part->rx->link.peer,
+		"the data link broke within a message (%s): its process has ended, or the network between "
+		"is cut",
+		ucs_status_string(status));
+}
+
+static void on_bodies(void *request, ucs_status_t status, size_t length, void *user_data)
+{
+	struct ucx_part *part = user_data;
+	struct fragi_transport *transport = part->rx->link.peer->transport;
+
+	ucp_request_free(request);
+	part->request = NULL;
+	fragi_free(part->iov);
+	part->iov = NULL;
+	transport->happened++;
+	part->rx->link.peer->heard_ns = transport->now_ns;
+	if (status != UCS_OK)
+		link_broke(part, status);
+	else if (length != part->body_bytes)
+		broke_rule(part->rx, "bodies of another length");
+	else
+		part_completed(part);
+}
+
+/* Receives a rendezvous, or eager data that was kept, into memory. */
+static void receive(struct ucx_part *part, void *handle, void *buffer, size_t count, ucp_datatype_t datatype,
+		    ucp_am_recv_data_nbx_callback_t done)
+{
+	ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+				UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
+				UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+		.cb.recv_am = done,
+		.user_data = part,
+		.datatype = datatype,
+		.memory_type = UCS_MEMORY_TYPE_HOST,
+	};
+	ucs_status_ptr_t request =
+		ucp_am_recv_data_nbx(part->rx->link.peer->transport->worker, handle, buffer, count, &param);
+
+	if (UCS_PTR_IS_ERR(request))
+		link_broke(part, UCS_PTR_STATUS(request));
+	else
+		part->request = request;
+}
+
+/* The bodies of a rendezvous go straight into the tensors. */
+static void receive_bodies(struct ucx_part *part, void *handle)
+{
+	struct frag_message *message = part->message;
+	ucp_dt_iov_t one, *iov = &one;
+	size_t count = 0, size;
+	void *body;
+
+	if (message->tensor_count > 1) {
+		iov = part->iov = fragi_calloc(message->tensor_count, sizeof(*iov));
+		if (iov == NULL) {
+			fault(part->rx, -ENOMEM, "there is no memory left to receive a message of flow %u",
+			      part->rx->link.config.flow);
+			return;
+		}
+	}
+	for (uint32_t i = 0; i < message->tensor_count; i++) {
+		body = fragi_tensor_body(message->tensors[i].tensor, &size);
+		if (size == 0)
+			continue;
+		iov[count].buffer = body;
+		iov[count].length = size;
+		count++;
+	}
+	if (count == 1)
+		receive(part, handle, iov[0].buffer, iov[0].length, ucp_dt_make_contig(1), on_bodies);
+	else
+		receive(part, handle, iov, count, ucp_dt_make_iov(), on_bodies);
+}
+
+/* Bodies that came before their descriptors, which are here now. */
+static void resume_bodies(struct ucx_part *part)
+{
+	void *data = part->data;
+
+	if (!part->has_data)
+		return;
+	part->data = NULL;
+	if (part->data_is_handle) {
+		receive_bodies(part, data);
+		return;
+	}
+	scatter(part->message, data);
+	fragi_free(data);
+	part_completed(part);
+}
+
+/* True when the data may stay with UCX and be asked for later. */
+static bool is_handle(const ucp_am_recv_param_t *param)
+{
+	return (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+}
+
+/* Bodies whose descriptors are not complete yet. */
+static ucs_status_t keep_bodies(struct ucx_part *part, void *data, size_t length,
+				const ucp_am_recv_param_t *param)
+{
+	part->has_data = true;
+	part->data_is_handle = is_handle(param);
+	part->data = data;
+	if (part->data_is_handle)
+		return UCS_INPROGRESS;
+	part->data = fragi_malloc(length + 1);
+	if (part->data == NULL)
+		fault(part->rx, -ENOMEM, "there is no memory left to receive a message of flow %u",
+		      part->rx->link.config.flow);
+	else if (length > 0)
+		memcpy(part->data, data, length);
+	return UCS_OK;
+}
+
+ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header, const uint8_t *descriptors,
+			    size_t descriptor_bytes, void *data, size_t length,
+			    const ucp_am_recv_param_t *param)
+{
+	bool ahead = (header->flags & WIRE_AHEAD) != 0;
+	struct ucx_part *part = part_of(rx, header);
+
+	if (part == NULL)
+		return UCS_OK;
+	if (part->has_data || length != header->body_bytes ||
+	    descriptor_bytes != (ahead ? 0 : header->descriptor_bytes) ||
+	    (!ahead && (part->has_descriptors || part->descriptors != NULL))) {
+		broke_rule(rx, "sizes that contradict each other");
+		return UCS_OK;
+	}
+	if (ahead && !part->has_descriptors)
+		return keep_bodies(part, data, length, param);
+	if (!ahead && !part_decode(part, descriptors))
+		return UCS_OK;
+	part->has_data = true;
+	if (is_handle(param)) {
+		receive_bodies(part, data);
+		return UCS_INPROGRESS;
+	}
+	scatter(part->message, data);
+	part_completed(part);
+	return UCS_OK;
+}
+
+static void descriptors_completed(struct ucx_part *part)
+{
+	uint8_t *descriptors = part->descriptors;
+	bool decoded = part_decode(part, descriptors);
+
+	part->descriptors = NULL;
+	fragi_free(descriptors);
+	if (decoded)
+		resume_bodies(part);
+}
+
+static void on_descriptors(void *request, ucs_status_t status, size_t length, void *user_data)
+{
+	struct ucx_part *part = user_data;
+	struct fragi_transport *transport = part->rx->link.peer->transport;
+
+	ucp_request_free(request);
+	part->request = NULL;
+	transport->happened++;
+	part->rx->link.peer->heard_ns = transport->now_ns;
+	if (status != UCS_OK)
+		link_broke(part, status);
+	else if (length != part->descriptor_bytes)
+		broke_rule(part->rx, "descriptors of another length");
+	else
+		descriptors_completed(part);
+}
+
+ucs_status_t ucx_rx_on_descriptors(struct ucx_rx *rx, const struct wire_header *header, void *data,
+				   size_t length, const ucp_am_recv_param_t *param)
+{
+	struct ucx_part *part = part_of(rx, header);
+
+	if (part == NULL)
+		return UCS_OK;
+	if (part->has_descriptors || part->descriptors != NULL || length != header->descriptor_bytes) {
+		broke_rule(rx, "sizes that contradict each other");
+		return UCS_OK;
+	}
+	part->descriptors = fragi_malloc(length + 1);
+	if (part->descriptors == NULL) {
+		fault(rx, -ENOMEM, "there is no memory left to receive a message of flow %u",
+		      rx->link.config.flow);
+		return UCS_OK;
+	}
+	if (is_handle(param)) {
+		receive(part, data, part->descriptors, length, ucp_dt_make_contig(1), on_descriptors);
+		return UCS_INPROGRESS;
+	}
+	if (length > 0)
+		memcpy(part->descriptors, data, length);
+	descriptors_completed(part);
+	return UCS_OK;
+}
+
+void ucx_rx_on_close(struct ucx_rx *rx, const struct wire_header *header)
+{
+	if (rx->close_known || header->sequence < rx->next ||
+	    header->sequence - rx->next > rx->link.config.window_messages) {
+		broke_rule(rx, "a close that cannot be");
+		return;
+	}
+	rx->close_known = true;
+	rx->close_sequence = header->sequence;
+	tell_close(rx);
+}
+
+/* Life. */
+
+static const struct fragi_rx_ops blocking_ops = {.taken = rx_taken, .closed = rx_closed};
+static const struct fragi_rx_ops dropping_ops = {.closed = rx_closed};
+
+int ucx_rx_create(struct fragi_peer *peer, const struct fragi_link *link, struct fragi_flow_row *row,
+		  struct fragi_rx **out_rx)
+{
+	struct ucx_rx *rx = fragi_aligned_alloc(64, sizeof(*rx));
+	uint64_t places = 1;
+	int r;
+
+	if (rx == NULL)
+		return -ENOMEM;
+	memset(rx, 0, sizeof(*rx));
+	r = fragi_rx_init(&rx->rx, link->window_messages, link->policy, row);
+	if (r < 0)
+		goto err_free;
+	r = -EINVAL;
+	if (link->window_messages > UCX_WINDOW_MAX)
+		goto err_rx;
+	while (places < link->window_messages)
+		places *= 2;
+	r = -ENOMEM;
+	rx->mask = places - 1;
+	rx->parts = fragi_calloc(places, sizeof(*rx->parts));
+	rx->sizes = fragi_calloc(places, sizeof(*rx->sizes));
+	if (rx->parts == NULL || rx->sizes == NULL)
+		goto err_parts;
+	for (uint64_t i = 0; i < places; i++)
+		rx->parts[i].rx = rx;
+	rx->blocking = rx->rx.policy == FRAG_POLICY_BLOCK || rx->rx.policy == FRAG_POLICY_FAULT;
+	rx->rx.ops = rx->blocking ? &blocking_ops : &dropping_ops;
+	rx->rx.between_hosts = true;
+	rx->kick.fn = on_kick;
+	r = ucx_link_add(peer, &rx->link, link, false);
+	if (r < 0)
+		goto err_parts;
+	*out_rx = &rx->rx;
+	return 0;
+
+err_parts:
+	fragi_free(rx->parts);
+	fragi_free(rx->sizes);
+err_rx:
+	fragi_rx_fini(&rx->rx);
+err_free:
+	fragi_free(rx);
+	return r;
+}
+
+void ucx_rx_abandon(struct ucx_rx *rx)
+{
+	rx->broken = true;
+	for (uint64_t i = 0; i <= rx->mask; i++) {
+		struct ucx_part *part = &rx->parts[i];
+
+		if (part->state == UCX_PART_FREE)
+			continue;
+		if (part->request != NULL)
+			ucp_request_free(part->request); /* and with it the callback */
+		part->request = NULL;
+		part_reset(part);
+	}
+}
+
+void ucx_rx_free(struct ucx_rx *rx)
+{
+	ucx_rx_abandon(rx);
+	fragi_rx_fini(&rx->rx);
+	fragi_free(rx->parts);
+	fragi_free(rx->sizes);
+	fragi_free(rx);
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pair.h"
+#include <base/stamp.h>
+#include <edge/ucx_env.h>
+
+#define PATIENCE_NS 20000000000
+#define QUIET_ROUNDS 50
+
+static void on_arrival(void *arg)
+{
+	struct pair *pair = arg;
+
+	atomic_fetch_add(&pair->arrivals, 1);
+	if (pair->threads)
+		fragi_pump_poke_one(pair->pump[1]);
+}
+
+static void on_room(void *arg)
+{
+	struct pair *pair = arg;
+
+	atomic_fetch_add(&pair->rooms, 1);
+	if (pair->threads)
+		fragi_pump_poke_one(pair->pump[0]);
+}
+
+void pair_open(struct pair *pair, const struct kind *kind)
+{
+	pair->kind = kind;
+	if (pair->capacity == 0)
+		pair->capacity = 4;
+	if (pair->policy == FRAG_POLICY_DEFAULT)
+		pair->policy = FRAG_POLICY_BLOCK;
+	if (pair->window_bytes == 0)
+		pair->window_bytes = FRAGI_WINDOW_BYTES_DEFAULT;
+	if (pair->message_bytes_max == 0)
+		pair->message_bytes_max = FRAGI_MESSAGE_BYTES_MAX;
+	if (pair->links == 0)
+		pair->links = 1;
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(fragi_ledger_create(&pair->ledger[i], -1, 1, pair->links), 0);
+		cr_assert_eq(fragi_pump_create(&pair->pump[i]), 0);
+	}
+	cr_assert_eq(kind->open(pair), 0, "%s: %s %s", kind->name, pair->sentence[0], pair->sentence[1]);
+	pair->tx = pair->txs[0];
+	pair->rx = pair->rxs[0];
+	pair->tx_row = pair->tx->row;
+	pair->rx_row = pair->rx->row;
+	for (uint32_t i = 0; i < pair->links; i++) {
+		pair->rxs[i]->arrival = (struct fragi_notify){on_arrival, pair};
+		pair->txs[i]->room = (struct fragi_notify){on_room, pair};
+	}
+}
+
+void pair_close(struct pair *pair)
+{
+	pair->kind->close(pair);
+	for (int i = 0; i < 2; i++) {
+		fragi_pump_destroy(pair->pump[i]);
+		fragi_ledger_close(&pair->ledger[i]);
+	}
+}
+
+void pair_settle(struct pair *pair)
+{
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+
+	for (int quiet = 0; quiet < QUIET_ROUNDS;) {
+		if (pair->kind->turn(pair) > 0)
+			quiet = 0;
+		else
+			quiet++;
+		cr_assert_lt(fragi_now_ns(), until, "never at rest");
+		sched_yield();
+	}
+}
+
+bool pair_until(struct pair *pair, bool (*done)(struct pair *pair))
+{
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+
+	while (!done(pair)) {
+		if (fragi_now_ns() > until)
+			return false;
+		if (pair->kind->turn(pair) == 0)
+			sched_yield();
+	}
+	return true;
+}
+
+struct frag_message *message_of(int64_t value)
+{
+	struct frag_message *message = frag_message_create();
+
+	cr_assert_not_null(message);
+	cr_assert_eq(frag_message_set_value(message, &frag_type_i64, &value, sizeof(value), NULL), 0);
+	fragi_message_share(message);
+	return message;
+}
+
+int64_t value_of(const struct frag_message *message)
+{
+	const void *value;
+	int64_t x;
+
+	if (message == NULL)
+		return -1;
+	cr_assert_eq(frag_message_value(message, &value, NULL), &frag_type_i64);
+	memcpy(&x, value, sizeof(x));
+	return x;
+}
+
+int send_value(struct pair *pair, int64_t value)
+{
+	return pair->tx->ops->send(pair->tx, message_of(value), fragi_stamp());
+}
+
+int64_t take_value(struct pair *pair)
+{
+	struct frag_message *message = fragi_rx_take(pair->rx, fragi_stamp());
+	int64_t value = value_of(message);
+
+	frag_message_unref(message);
+	return value;
+}
+
+struct frag_tensor *bytes_tensor(size_t size, uint8_t seed)
+{
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	int64_t shape = (int64_t)size;
+	struct frag_tensor *tensor;
+	uint8_t *data;
+
+	cr_assert_eq(frag_tensor_create(NULL, u8, 1, &shape, &tensor), 0);
+	data = frag_tensor_writable(tensor);
+	for (size_t i = 0; i < size; i++)
+		data[i] = (uint8_t)(seed + i * 7 + (i >> 12));
+	return tensor;
+}
+
+bool tensor_holds(const struct frag_tensor *tensor, size_t size, uint8_t seed)
+{
+	const uint8_t *data = tensor != NULL ? frag_tensor_data(tensor) : NULL;
+
+	if (tensor == NULL || frag_tensor_size_bytes(tensor) != size)
+		return false;
+	for (size_t i = 0; i < size; i++)
+		if (data[i] != (uint8_t)(seed + i * 7 + (i >> 12)))
+			return false;
+	return true;
+}
+
+uint64_t dropped(const struct pair *pair, enum fragi_drop reason)
+{
+	return atomic_load(&pair->tx_row->tx_dropped[reason]) +
+	       atomic_load(&pair->rx_row->rx_dropped[reason]);
+}
+
+void check_balance(struct pair *pair, uint64_t under_way)
+{
+	uint64_t sum = atomic_load(&pair->rx_row->delivered) + under_way;
+
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		sum += dropped(pair, (enum fragi_drop)i);
+	cr_assert_eq(sum, atomic_load(&pair->tx_row->sent), "%llu accounted for, %llu sent",
+		     (unsigned long long)sum, (unsigned long long)atomic_load(&pair->tx_row->sent));
+}
+
+#define SET(name, value) setenv(name, value, 0);
+
+void set_ucx_environment(void)
+{
+	FRAGI_UCX_ENV(SET)
+	setenv("UCX_NET_DEVICES", "lo", 0);
+}
+
+/* Inside a host. */
+
+static int inproc_open(struct pair *pair)
+{
+	for (uint32_t i = 0; i < pair->links; i++)
+		if (fragi_inproc_create(pair->capacity, pair->policy, &pair->ledger[0].flows[i],
+					&pair->txs[i], &pair->rxs[i]) < 0)
+			return -1;
+	return 0;
+}
+
+static uint32_t inproc_turn(struct pair *pair)
+{
+	(void)pair;
+	return 0;
+}
+
+static void inproc_close(struct pair *pair)
+{
+	for (uint32_t i = 0; i < pair->links; i++)
+		fragi_inproc_destroy(pair->txs[i]);
+}
+
+const struct kind kind_inproc = {
+	.name = "inproc",
+	.open = inproc_open,
+	.turn = inproc_turn,
+	.close = inproc_close,
+};
+
+/* Between hosts. */
+
+static struct pair *the_pair; /* a test program runs one test a process */
+
+static void on_ready(void *arg, uint32_t host)
+{
+	(void)host;
+	atomic_fetch_add(&the_pair->ready[(uintptr_t)arg], 1);
+}
+
+static void on_lost(void *arg, uint32_t host, const char *sentence)
+{
+	uintptr_t i = (uintptr_t)arg;
+
+	(void)host;
+	strncpy(the_pair->sentence[i], sentence, sizeof(the_pair->sentence[i]) - 1);
+	atomic_fetch_add(&the_pair->lost[i], 1);
+}
+
+static void on_fault(void *arg, int code, const char *sentence)
+{
+	uintptr_t i = (uintptr_t)arg;
+
+	(void)code;
+	strncpy(the_pair->sentence[i], sentence, sizeof(the_pair->sentence[i]) - 1);
+	atomic_fetch_add(&the_pair->faults[i], 1);
+}
+
+static bool is_ready(struct pair *pair)
+{
+	return atomic_load(&pair->ready[0]) > 0 && atomic_load(&pair->ready[1]) > 0;
+}
+
+static int ucx_make(struct pair *pair, uintptr_t i, struct frag_err *err)
+{
+	struct fragi_transport_config config = {
+		.struct_size = sizeof(config),
+		.host = (uint32_t)i + 1,
+		.epoch = 10 + i,
+		.pump = pair->pump[i],
+		.dead_ns = pair->dead_ns,
+		.beat_ns = pair->dead_ns / 4,
+		.arg = (void *)i,
+		.peer_ready = on_ready,
+		.peer_lost = on_lost,
+		.fault = on_fault,
+	};
+
+	return pair->ops->create(&config, &pair->transport[i], err);
+}
+
+static int ucx_wire(struct pair *pair, struct frag_err *err)
+{
+	struct fragi_link link = {
+		.token = "0123456789abcde",
+		.window_messages = pair->capacity,
+		.window_bytes = pair->window_bytes,
+		.message_bytes_max = pair->message_bytes_max,
+		.policy = pair->policy,
+	};
+	const void *address;
+	size_t size;
+	int r = 0;
+
+	for (int i = 0; i < 2 && r == 0; i++) {
+		address = pair->ops->address(pair->transport[1 - i], &size);
+		r = pair->ops->peer_add(pair->transport[i], (uint32_t)(2 - i), (uint64_t)(11 - i), address,
+					size, &pair->peer[i], err);
+	}
+	for (uint32_t i = 0; i < pair->links && r == 0; i++) {
+		link.flow = 7 + i;
+		link.token[15] = (uint8_t)i;
+		r = pair->ops->tx_create(pair->peer[0], &link, &pair->ledger[0].flows[i], &pair->txs[i]);
+		if (r == 0)
+			r = pair->ops->rx_create(pair->peer[1], &link, &pair->ledger[1].flows[i],
+						 &pair->rxs[i]);
+	}
+	return r;
+}
+
+static int ucx_open(struct pair *pair)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r;
+
+	the_pair = pair;
+	r = fragi_transport_open("ucx", &pair->ops, &err);
+	for (uintptr_t i = 0; i < 2 && r == 0; i++)
+		r = ucx_make(pair, i, &err);
+	if (r == 0)
+		r = ucx_wire(pair, &err);
+	if (r == 0 && !pair_until(pair, is_ready))
+		r = -ETIMEDOUT;
+	for (int i = 0; i < 2 && r == 0 && pair->threads; i++)
+		r = fragi_pump_attach(pair->pump[i], pair->ops, pair->transport[i]);
+	if (r < 0)
+		memcpy(pair->sentence[0], err.text, sizeof(err.text));
+	return r;
+}
+
+static uint32_t ucx_turn(struct pair *pair)
+{
+	uint32_t happened = 0;
+
+	for (int i = 0; i < 2; i++) {
+		if (!fragi_pump_try_lock(pair->pump[i]))
+			continue;
+		happened += pair->ops->progress(pair->transport[i], fragi_now_ns());
+		fragi_pump_unlock(pair->pump[i]);
+	}
+	return happened;
+}
+
+static void *destroy_one(void *arg)
+{
+	struct pair *pair = the_pair;
+	uintptr_t i = (uintptr_t)arg;
+
+	pair->ops->destroy(pair->transport[i]);
+	return NULL;
+}
+
+static void ucx_close(struct pair *pair)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < 2; i++)
+		if (pair->pump[i] != NULL)
+			fragi_pump_detach(pair->pump[i]);
+	/* Each waits for the other's goodbye, as two processes do. */
+	pthread_create(&thread, NULL, destroy_one, (void *)0);
+	destroy_one((void *)1);
+	pthread_join(thread, NULL);
+}
+
+const struct kind kind_ucx = {
+	.name = "ucx",
+	.between_hosts = true,
+	.open = ucx_open,
+	.turn = ucx_turn,
+	.close = ucx_close,
+};

@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What every kind of edge must do. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "pair.h"
+#include <base/stamp.h>
+#include <data/codec.h>
+#include <data/metadata.h>
+
+#define EDGE_TEST(what)                                                                                      \
+	static void what(const struct kind *kind);                                                           \
+	Test(inproc, what)                                                                                   \
+	{                                                                                                    \
+		what(&kind_inproc);                                                                          \
+	}                                                                                                    \
+	Test(ucx, what, .init = set_ucx_environment)                                                         \
+	{                                                                                                    \
+		what(&kind_ucx);                                                                             \
+	}                                                                                                    \
+	static void what(const struct kind *kind)
+
+static uint32_t room(const struct pair *pair)
+{
+	return pair->tx->ops->room(pair->tx);
+}
+
+EDGE_TEST(keeps_order_and_balance)
+{
+	struct pair pair = {.capacity = 3};
+	int64_t sent = 0, received = 0;
+
+	pair_open(&pair, kind);
+	for (int round = 0; round < 200; round++) {
+		while (room(&pair) > 0)
+			cr_assert_eq(send_value(&pair, sent++), 0);
+		check_balance(&pair, (uint64_t)(sent - received));
+		pair_settle(&pair);
+		for (int i = 0; i <= round % 3; i++)
+			cr_assert_eq(take_value(&pair), received++);
+		check_balance(&pair, (uint64_t)(sent - received));
+		pair_settle(&pair);
+	}
+	cr_assert_gt(atomic_load(&pair.arrivals), 0);
+	cr_assert_eq(atomic_load(&pair.rx_row->latency.count), received);
+	pair_close(&pair);
+}
+
+EDGE_TEST(holds_its_capacity_and_no_more)
+{
+	struct pair pair = {.capacity = 3};
+
+	pair_open(&pair, kind);
+	cr_assert_eq(room(&pair), 3);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(send_value(&pair, i), 0);
+		cr_assert_eq(room(&pair), 2 - i);
+	}
+	pair_settle(&pair);
+	cr_assert_eq(room(&pair), 0);
+	cr_assert_eq(fragi_rx_available(pair.rx), 3);
+	cr_assert_eq(send_value(&pair, 3), -ENOBUFS);
+	cr_assert_eq(dropped(&pair, FRAGI_DROP_NO_ROOM), 1);
+	check_balance(&pair, 3);
+	pair_close(&pair);
+}
+
+static bool has_room(struct pair *pair)
+{
+	return room(pair) > 0;
+}
+
+EDGE_TEST(tells_the_sender_of_room)
+{
+	struct pair pair = {.capacity = 1};
+	uint32_t before;
+
+	pair_open(&pair, kind);
+	for (int i = 0; i < 10; i++) {
+		cr_assert_eq(send_value(&pair, i), 0);
+		pair_settle(&pair);
+		cr_assert_eq(room(&pair), 0);
+		before = atomic_load(&pair.rooms);
+		cr_assert_eq(take_value(&pair), i);
+		cr_assert(pair_until(&pair, has_room));
+		cr_assert_gt(atomic_load(&pair.rooms), before);
+	}
+	pair_close(&pair);
+}
+
+/* A receiver that takes fewer than half a batch and then rests must not keep the sender waiting. */
+EDGE_TEST(gives_all_room_back_at_rest)
+{
+	struct pair pair = {.capacity = 8};
+
+	pair_open(&pair, kind);
+	for (int i = 0; i < 8; i++)
+		cr_assert_eq(send_value(&pair, i), 0);
+	pair_settle(&pair);
+	cr_assert_eq(take_value(&pair), 0);
+	cr_assert(pair_until(&pair, has_room));
+	pair_close(&pair);
+}
+
+EDGE_TEST(pop_drops_the_oldest)
+{
+	struct pair pair = {.capacity = 2, .policy = FRAG_POLICY_POP};
+	int64_t last = -1, value;
+
+	pair_open(&pair, kind);
+	cr_assert_eq(room(&pair), FRAGI_ROOM_UNLIMITED);
+	for (int i = 0; i < 50; i++)
+		cr_assert_eq(send_value(&pair, i), 0);
+	pair_settle(&pair);
+	for (value = take_value(&pair); value >= 0; value = take_value(&pair)) {
+		cr_assert_gt(value, last);
+		last = value;
+		pair_settle(&pair);
+	}
+	cr_assert_eq(last, 49);
+	cr_assert_gt(dropped(&pair, FRAGI_DROP_QUEUE_FULL), 40);
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+EDGE_TEST(reject_drops_the_newest)
+{
+	struct pair pair = {.capacity = 2, .policy = FRAG_POLICY_REJECT};
+	int64_t next = 0, value;
+
+	pair_open(&pair, kind);
+	for (int i = 0; i < 50; i++)
+		cr_assert_eq(send_value(&pair, i), 0);
+	pair_settle(&pair);
+	for (value = take_value(&pair); value >= 0; value = take_value(&pair)) {
+		cr_assert_geq(value, next);
+		next = value + 1;
+		pair_settle(&pair);
+	}
+	cr_assert_lt(next, 50);
+	cr_assert_gt(dropped(&pair, FRAGI_DROP_QUEUE_FULL), 0);
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+EDGE_TEST(latest_keeps_the_newest_only)
+{
+	struct pair pair = {.capacity = 4, .policy = FRAG_POLICY_LATEST};
+
+	pair_open(&pair, kind);
+	for (int i = 0; i < 50; i++) {
+		cr_assert_eq(send_value(&pair, i), 0);
+		pair_settle(&pair);
+	}
+	cr_assert_eq(fragi_rx_available(pair.rx), 1);
+	cr_assert_eq(take_value(&pair), 49);
+	cr_assert_eq(take_value(&pair), -1);
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+EDGE_TEST(fault_says_overflow)
+{
+	struct pair pair = {.capacity = 2, .policy = FRAG_POLICY_FAULT};
+
+	pair_open(&pair, kind);
+	cr_assert_eq(send_value(&pair, 0), 0);
+	cr_assert_eq(send_value(&pair, 1), 0);
+	cr_assert_eq(room(&pair), 0);
+	cr_assert_eq(send_value(&pair, 2), -EOVERFLOW);
+	pair_settle(&pair);
+	check_balance(&pair, 2);
+	pair_close(&pair);
+}
+
+EDGE_TEST(close_comes_after_the_last_message)
+{
+	struct pair pair = {.capacity = 4};
+	uint32_t before;
+
+	pair_open(&pair, kind);
+	for (int i = 0; i < 3; i++)
+		send_value(&pair, i);
+	before = atomic_load(&pair.arrivals);
+	pair.tx->ops->close(pair.tx);
+	pair_settle(&pair);
+	cr_assert_gt(atomic_load(&pair.arrivals), before);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_not(fragi_rx_is_finished(pair.rx));
+		cr_assert_eq(take_value(&pair), i);
+	}
+	cr_assert(fragi_rx_is_finished(pair.rx));
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+EDGE_TEST(close_of_an_empty_edge_arrives)
+{
+	struct pair pair = {0};
+
+	pair_open(&pair, kind);
+	cr_assert_not(fragi_rx_is_finished(pair.rx));
+	pair.tx->ops->close(pair.tx);
+	pair_settle(&pair);
+	cr_assert(fragi_rx_is_finished(pair.rx));
+	cr_assert_gt(atomic_load(&pair.arrivals), 0);
+	pair_close(&pair);
+}
+
+static bool is_done(struct pair *pair)
+{
+	return atomic_load(&pair->tx->receiver_done);
+}
+
+EDGE_TEST(receiver_close_drops_what_comes)
+{
+	struct pair pair = {.capacity = 4};
+
+	pair_open(&pair, kind);
+	for (int i = 0; i < 3; i++)
+		send_value(&pair, i);
+	pair_settle(&pair);
+	cr_assert_eq(take_value(&pair), 0);
+	fragi_rx_close(pair.rx);
+	cr_assert(pair_until(&pair, is_done));
+	cr_assert_gt(atomic_load(&pair.rooms), 0);
+	cr_assert_eq(room(&pair), FRAGI_ROOM_UNLIMITED);
+	for (int i = 3; i < 20; i++)
+		cr_assert_eq(send_value(&pair, i), 0);
+	pair_settle(&pair);
+	cr_assert_eq(dropped(&pair, FRAGI_DROP_RECEIVER_DONE), 19);
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+EDGE_TEST(messages_that_meet_a_close_are_counted)
+{
+	struct pair pair = {.capacity = 4};
+
+	pair_open(&pair, kind);
+	for (int i = 0; i < 4; i++)
+		send_value(&pair, i);
+	fragi_rx_close(pair.rx); /* some are under way */
+	cr_assert(pair_until(&pair, is_done));
+	pair_settle(&pair);
+	cr_assert_eq(dropped(&pair, FRAGI_DROP_RECEIVER_DONE), 4);
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+EDGE_TEST(what_is_left_at_the_end_is_stopped)
+{
+	struct pair pair = {.capacity = 4};
+	struct fragi_flow_row tx_row, rx_row;
+
+	pair_open(&pair, kind);
+	for (int i = 0; i < 4; i++)
+		send_value(&pair, i);
+	pair_settle(&pair);
+	cr_assert_eq(take_value(&pair), 0);
+	kind->close(&pair);
+	tx_row = *pair.tx_row;
+	rx_row = *pair.rx_row;
+	pair.tx_row = &tx_row;
+	pair.rx_row = &rx_row;
+	cr_assert_eq(dropped(&pair, FRAGI_DROP_STOPPED), 3);
+	check_balance(&pair, 0);
+	for (int i = 0; i < 2; i++) {
+		fragi_pump_destroy(pair.pump[i]);
+		fragi_ledger_close(&pair.ledger[i]);
+	}
+}
+
+static bool has_message(struct pair *pair)
+{
+	return fragi_rx_available(pair->rx) > 0;
+}
+
+EDGE_TEST(ten_tensors_a_value_and_metadata_cross)
+{
+	static const size_t sizes[10] = {0, 1, 3, 64, 1000, 4096, 0, 65536, 100000, 1500000};
+	struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_DEFAULT);
+	struct pair pair = {0};
+	struct frag_message *message;
+	int64_t number = 42;
+	const char *text;
+	char name[8];
+
+	pair_open(&pair, kind);
+	message = frag_message_create();
+	frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL);
+	for (int i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "t%d", i);
+		cr_assert_eq(frag_message_add_tensor(message, name, bytes_tensor(sizes[i], (uint8_t)i)), 0);
+	}
+	frag_metadata_set_string(metadata, "patient", "nobody");
+	frag_metadata_set_i64(metadata, "frame", 7);
+	fragi_message_set_metadata(message, metadata);
+	frag_message_set_acquisition_ns(message, 123456789);
+	fragi_message_share(message);
+	cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+	cr_assert(pair_until(&pair, has_message));
+	message = fragi_rx_take(pair.rx, fragi_stamp());
+	cr_assert_eq(value_of(message), 42);
+	cr_assert_eq(frag_message_acquisition_ns(message), 123456789);
+	cr_assert_eq(frag_message_tensor_count(message), 10);
+	for (int i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "t%d", i);
+		cr_assert(tensor_holds(frag_message_tensor(message, name), sizes[i], (uint8_t)i), "tensor %d",
+			  i);
+	}
+	cr_assert_eq(frag_metadata_get_string(frag_message_metadata(message), "patient", &text), 0);
+	cr_assert_str_eq(text, "nobody");
+	number = 0;
+	cr_assert_eq(frag_metadata_get_i64(frag_message_metadata(message), "frame", &number), 0);
+	cr_assert_eq(number, 7);
+	frag_message_unref(message);
+	pair_close(&pair);
+}
+
+EDGE_TEST(small_tensors_cross_in_one_piece)
+{
+	struct pair pair = {0};
+	struct frag_message *message;
+
+	pair_open(&pair, kind);
+	for (uint8_t n = 1; n <= 64; n++) {
+		char name[8];
+
+		message = frag_message_create();
+		for (uint8_t i = 0; i < n; i++) {
+			snprintf(name, sizeof(name), "t%d", i);
+			cr_assert_eq(frag_message_add_tensor(message, name, bytes_tensor(i, n)), 0);
+		}
+		cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+		cr_assert(pair_until(&pair, has_message));
+		message = fragi_rx_take(pair.rx, fragi_stamp());
+		for (uint8_t i = 0; i < n; i++)
+			cr_assert(tensor_holds(frag_message_tensor_at(message, i, NULL), i, n));
+		frag_message_unref(message);
+	}
+	pair_close(&pair);
+}
+
+EDGE_TEST(a_strided_tensor_arrives_as_what_it_shows)
+{
+	static uint16_t matrix[6][8];
+	int64_t shape[2] = {6, 3}, strides[2] = {8, 2};
+	struct frag_dltensor view = {
+		.data = matrix,
+		.device = {FRAG_DEVICE_CPU, 0},
+		.ndim = 2,
+		.dtype = {FRAG_DTYPE_UINT, 16, 1},
+		.shape = shape,
+		.strides = strides,
+		.byte_offset = 2,
+	};
+	const struct frag_dltensor *dl;
+	struct pair pair = {0};
+	struct frag_message *message;
+	struct frag_tensor *tensor;
+
+	for (int i = 0; i < 48; i++)
+		matrix[i / 8][i % 8] = (uint16_t)(i * 3);
+	pair_open(&pair, kind);
+	cr_assert_eq(frag_tensor_wrap(&view, NULL, NULL, &tensor), 0);
+	message = frag_message_create();
+	frag_message_add_tensor(message, "m", tensor);
+	cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+	cr_assert(pair_until(&pair, has_message));
+	message = fragi_rx_take(pair.rx, fragi_stamp());
+	dl = frag_tensor_dl(frag_message_tensor(message, "m"));
+	for (int64_t y = 0; y < 6; y++)
+		for (int64_t x = 0; x < 3; x++) {
+			const uint16_t *first = frag_tensor_data(frag_message_tensor(message, "m"));
+
+			cr_assert_eq(first[y * dl->strides[0] + x * dl->strides[1]], matrix[y][x * 2 + 1]);
+		}
+	frag_message_unref(message);
+	pair_close(&pair);
+}
+
+EDGE_TEST(long_values_cross)
+{
+	static uint8_t big[3000000], small[5000];
+	const void *value;
+	struct pair pair = {0};
+	struct frag_message *message;
+	size_t size;
+
+	for (size_t i = 0; i < sizeof(big); i++)
+		big[i] = (uint8_t)(i * 13);
+	for (size_t i = 0; i < sizeof(small); i++)
+		small[i] = (uint8_t)(i * 11);
+	pair_open(&pair, kind);
+	for (int i = 0; i < 8; i++) { /* with and without bodies, long and longer than a rendezvous */
+		message = frag_message_create();
+		if (i % 2 == 0)
+			frag_message_set_value(message, &frag_type_bytes, big, sizeof(big), NULL);
+		else
+			frag_message_set_value(message, &frag_type_bytes, small, sizeof(small), NULL);
+		if (i % 4 >= 2)
+			frag_message_add_tensor(message, "t", bytes_tensor(i >= 4 ? 2000000 : 3, 9));
+		cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+		cr_assert(pair_until(&pair, has_message));
+		message = fragi_rx_take(pair.rx, fragi_stamp());
+		cr_assert_eq(frag_message_value(message, &value, &size), &frag_type_bytes);
+		cr_assert_eq(size, i % 2 == 0 ? sizeof(big) : sizeof(small));
+		cr_assert_eq(memcmp(value, i % 2 == 0 ? big : small, size), 0);
+		if (i % 4 >= 2)
+			cr_assert(tensor_holds(frag_message_tensor(message, "t"), i >= 4 ? 2000000 : 3, 9));
+		frag_message_unref(message);
+		pair_settle(&pair);
+	}
+	pair_close(&pair);
+}
+
+EDGE_TEST(a_message_without_anything_crosses)
+{
+	struct pair pair = {0};
+	struct frag_message *message;
+
+	pair_open(&pair, kind);
+	cr_assert_eq(pair.tx->ops->send(pair.tx, frag_message_create(), fragi_stamp()), 0);
+	cr_assert(pair_until(&pair, has_message));
+	message = fragi_rx_take(pair.rx, fragi_stamp());
+	cr_assert_null(frag_message_value(message, NULL, NULL));
+	cr_assert_eq(frag_message_tensor_count(message), 0);
+	frag_message_unref(message);
+	pair_close(&pair);
+}
+
+/* The next edge gets a message that others hold too. */
+EDGE_TEST(fan_out_shares_the_message_and_what_is_encoded)
+{
+	struct pair pair = {.links = 3};
+	struct frag_message *message, *out;
+	struct fragi_blob *blob, *first;
+
+	pair_open(&pair, kind);
+	message = frag_message_create();
+	frag_message_add_tensor(message, "t", bytes_tensor(100000, 1));
+	fragi_message_share(message);
+	cr_assert_eq(fragi_message_encode(message, &first), 0);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(pair.txs[i]->ops->send(pair.txs[i], frag_message_ref(message), fragi_stamp()),
+			     0);
+	pair_settle(&pair);
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	cr_assert_eq(blob, first);
+	fragi_blob_unref(blob);
+	fragi_blob_unref(first);
+	for (int i = 0; i < 3; i++) {
+		out = fragi_rx_take(pair.rxs[i], fragi_stamp());
+		cr_assert(tensor_holds(frag_message_tensor(out, "t"), 100000, 1));
+		frag_message_unref(out);
+	}
+	frag_message_unref(message);
+	pair_close(&pair);
+}
+
+/* Two threads, each waiting in its own pump, as two hosts have them. */
+
+struct stream {
+	struct pair *pair;
+	int count;
+	size_t bytes;
+	int received, wrong;
+};
+
+static bool sender_may(void *arg)
+{
+	struct stream *s = arg;
+
+	return s->pair->tx->ops->room(s->pair->tx) > 0;
+}
+
+static void *stream_sender(void *arg)
+{
+	struct stream *s = arg;
+	struct pair *pair = s->pair;
+	struct frag_message *message;
+	int64_t number;
+
+	for (int i = 0; i < s->count; i++) {
+		while (!sender_may(s))
+			fragi_pump_wait(pair->pump[0], fragi_now_ns() + 1000000000, sender_may, s);
+		message = frag_message_create();
+		number = i;
+		frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL);
+		if (s->bytes > 0)
+			frag_message_add_tensor(message, "", bytes_tensor(s->bytes, (uint8_t)i));
+		fragi_message_share(message);
+		if (pair->tx->ops->send(pair->tx, message, fragi_stamp()) != 0)
+			s->wrong++;
+	}
+	pair->tx->ops->close(pair->tx);
+	return NULL;
+}
+
+static bool receiver_may(void *arg)
+{
+	struct stream *s = arg;
+
+	return fragi_rx_available(s->pair->rx) > 0 || fragi_rx_is_finished(s->pair->rx);
+}
+
+static void stream_receive(struct stream *s, int64_t until)
+{
+	struct frag_message *message;
+
+	while (!fragi_rx_is_finished(s->pair->rx) && fragi_now_ns() < until) {
+		message = fragi_rx_take(s->pair->rx, fragi_stamp());
+		if (message == NULL) {
+			fragi_pump_wait(s->pair->pump[1], fragi_now_ns() + 1000000000, receiver_may, s);
+			continue;
+		}
+		if (value_of(message) != s->received ||
+		    (s->bytes > 0 &&
+		     !tensor_holds(frag_message_tensor(message, NULL), s->bytes, (uint8_t)s->received)))
+			s->wrong++;
+		s->received++;
+		frag_message_unref(message);
+	}
+}
+
+static bool never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static void stream(const struct kind *kind, uint32_t capacity, int count, size_t bytes)
+{
+	struct pair pair = {.capacity = capacity, .threads = true};
+	struct stream s = {.pair = &pair, .count = count, .bytes = bytes};
+	pthread_t thread;
+
+	pair_open(&pair, kind);
+	cr_assert_eq(pthread_create(&thread, NULL, stream_sender, &s), 0);
+	stream_receive(&s, fragi_now_ns() + 100000000000);
+	pthread_join(thread, NULL);
+	cr_assert_eq(s.received, count);
+	cr_assert_eq(s.wrong, 0);
+	/* The last credit, too, comes back. */
+	for (int i = 0;
+	     i < 200 && kind->between_hosts && atomic_load(&pair.tx_row->confirmed) < (uint64_t)count; i++)
+		for (int side = 0; side < 2; side++)
+			fragi_pump_wait(pair.pump[side], fragi_now_ns() + 5000000, never, NULL);
+	if (kind->between_hosts)
+		cr_assert_eq(atomic_load(&pair.tx_row->confirmed), count);
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+EDGE_TEST(ten_thousand_messages_at_full_speed)
+{
+	stream(kind, 4, 10000, 65536);
+}
+
+EDGE_TEST(a_window_of_one_streams)
+{
+	stream(kind, 1, 2000, 0);
+}
+
+EDGE_TEST(small_messages_stream)
+{
+	stream(kind, 64, 100000, 0);
+}
+
+EDGE_TEST(large_messages_stream)
+{
+	stream(kind, 4, 100, 6000000);
+}
