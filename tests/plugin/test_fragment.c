@@ -492,7 +492,7 @@ Test(fragment, refuses_what_c_gets_wrong)
 		"app: operator \"stranger\" is of fragment \"other\"\n"
 		"app.a: unknown condition type \"perodic\"; did you mean \"periodic\"?\n"
 		"app.r: resource type \"rmm_allocator\" is not built yet\n"
-		"flow end app.a.nowhere: no output \"nowhere\"; its outputs are out\n");
+		"flow end app.a.nowhere: no output \"nowhere\"; its outputs: out\n");
 	cr_expect_eq(frag_add_operator(fragment, op), -EBUSY);
 	fragi_fragment_destroy(fragment);
 	fragi_fragment_destroy(other);

@@ -176,7 +176,7 @@ Test(params, every_wrong_text_has_its_sentence)
 		     "a.yaml:11:11: f.op: parameter \"strings\": a list is no list of strings; write [a, b]\n"
 		     "a.yaml:12:12: f.op: parameter \"condition\": there is no condition \"x\"\n"
 		     "a.yaml:13:1: f.op: unknown parameter \"i64\"; did you mean \"i64s\"?\n"
-		     "a.yaml:14:1: f.op: unknown parameter \"zzzzzz\"; its parameters are b, i, f, s, "
+		     "a.yaml:14:1: f.op: unknown parameter \"zzzzzz\"; its parameters: b, i, f, s, "
 		     "optional, size, "
 		     "duration, path, resource, i64s, f64s, strings, condition\n"),
 		-EINVAL);
