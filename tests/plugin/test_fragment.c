@@ -355,7 +355,7 @@ Test(fragment, conditions_name_ports)
 		 "periodic}]}\n"
 		 "  u: {type: source, parameters: {inputs: 1}, conditions: [{type: message_available}]}\n"),
 	    -EINVAL,
-	    "app.yaml:5:57: app.s: condition message_available: name the port with receiver; its inputs are "
+	    "app.yaml:5:57: app.s: condition message_available: name the port with receiver; its inputs: "
 	    "in0, "
 	    "in1\n"
 	    "app.yaml:6:75: app.t: condition periodic: parameter \"recess_period\" (duration) is required "

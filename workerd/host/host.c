@@ -16,7 +16,7 @@
 #include <base/log.h>
 #include <base/stamp.h>
 #include <workerd/host/control.h>
-#include <workerd/host/crash.h>
+#include <run/crash.h>
 #include <workerd/host/tables.h>
 
 /*
@@ -181,7 +181,7 @@ static void prepared(struct host *h)
 	struct fragi_arena arena = {0};
 	int r = h->prepare_result;
 
-	host_crash_guard_exit(); /* before the exit handlers of what was loaded */
+	fragi_crash_guard_exit(); /* before the exit handlers of what was loaded */
 	if (r == 0) {
 		r = host_tables_prepared(h->run, &arena, &message.prepared);
 		h->state = HOST_PREPARED;

@@ -12,7 +12,7 @@
 
 #include <base/log.h>
 #include <run/console.h>
-#include <workerd/host/crash.h>
+#include <run/crash.h>
 #include <workerd/host/host.h>
 #include <workerd/spawn.h>
 
@@ -42,8 +42,8 @@ static int prepare_process(void)
 	sigaction(SIGTERM, &action, NULL);
 	(void)signal(SIGINT, SIG_IGN); /* a terminal's Ctrl-C is workerd's to act on */
 	(void)signal(SIGPIPE, SIG_IGN);
-	host_crash_init();
-	host_crash_guard_exit();
+	fragi_crash_init("fraghost");
+	fragi_crash_guard_exit();
 	/* What operators start must not hold the control socket open. */
 	if (fcntl(WRK_HOST_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 ||
 	    fcntl(WRK_HOST_FD_LEDGER, F_SETFD, FD_CLOEXEC) < 0)
@@ -80,6 +80,6 @@ int main(int argc, char **argv)
 	}
 	r = host_run(WRK_HOST_FD_CONTROL, WRK_HOST_FD_LEDGER, stop_fd);
 	fragi_console_end();
-	host_crash_orderly();
+	fragi_crash_orderly();
 	return r;
 }

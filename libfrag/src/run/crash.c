@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include <workerd/host/crash.h>
+#include <run/crash.h>
 
 #include <signal.h>
 #include <stddef.h>
@@ -18,6 +18,7 @@ static const struct {
 	{SIGILL, "SIGILL"},   {SIGABRT, "SIGABRT"},
 };
 
+static const char *program = "frag";
 static volatile sig_atomic_t orderly;
 
 /* Only what is allowed in a signal handler. */
@@ -40,16 +41,22 @@ static size_t append_number(char *line, size_t size, size_t used, uint64_t numbe
 	return append(line, size, used, digits + at);
 }
 
-/* "fragment1.rx: WHAT compute, tick 17: " */
-static size_t append_place(char *line, size_t size, const char *what, const char *outside)
+/* "fragment1.rx: WHAT compute, tick 17: ", or "PROGRAM: WHAT outside of any operator: " */
+static size_t append_place(char *line, size_t size, const char *what)
 {
 	const struct fragi_current *current = fragi_current();
 	size_t used = 0;
 
-	if (current->op == NULL)
-		return append(line, size, used, outside);
+	if (current->op == NULL) {
+		used = append(line, size, used, program);
+		used = append(line, size, used, what);
+		used = append(line, size, used,
+			      current->callback != NULL ? "in a composer" : "outside of any operator");
+		return append(line, size, used, ": ");
+	}
 	used = append(line, size, used, current->op->subject);
 	used = append(line, size, used, what);
+	used = append(line, size, used, "in ");
 	used = append(line, size, used, current->callback);
 	if (strcmp(current->callback, "compute") == 0) {
 		used = append(line, size, used, ", tick ");
@@ -61,8 +68,7 @@ static size_t append_place(char *line, size_t size, const char *what, const char
 static void on_crash(int number, siginfo_t *info, void *context)
 {
 	char line[256];
-	size_t used = append_place(line, sizeof(line), ": crashed in ",
-				   "fraghost: crashed outside of any operator: ");
+	size_t used = append_place(line, sizeof(line), ": crashed ");
 
 	(void)context;
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
@@ -76,8 +82,9 @@ static void on_crash(int number, siginfo_t *info, void *context)
 		raise(number);
 }
 
-void host_crash_init(void)
+void fragi_crash_init(const char *name)
 {
+	program = name;
 #ifndef __SANITIZE_ADDRESS__ /* which reports crashes itself */
 	struct sigaction action;
 
@@ -102,8 +109,7 @@ static void on_unordered_exit(int status, void *arg)
 	(void)arg;
 	if (orderly)
 		return;
-	used = append_place(line, sizeof(line), ": called exit in ",
-			    "fraghost: exit was called outside of any operator: ");
+	used = append_place(line, sizeof(line), ": called exit ");
 	used = append(line, sizeof(line), used, "status ");
 	used = append_number(line, sizeof(line), used, (uint64_t)(status & 0xff));
 	line[used++] = '\n';
@@ -111,12 +117,12 @@ static void on_unordered_exit(int status, void *arg)
 	_exit(status);
 }
 
-void host_crash_guard_exit(void)
+void fragi_crash_guard_exit(void)
 {
 	(void)on_exit(on_unordered_exit, NULL);
 }
 
-void host_crash_orderly(void)
+void fragi_crash_orderly(void)
 {
 	orderly = 1;
 }
