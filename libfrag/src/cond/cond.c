@@ -31,7 +31,8 @@ static const struct frag_param count_params[] = {
 	PARAM(count, FRAG_PARAM_KIND_I64, .def_int = 1, .headline = "Ticks, then never again"),
 };
 static const struct frag_param boolean_params[] = {
-	PARAM(enable_tick, FRAG_PARAM_KIND_BOOL, .def_int = true, .headline = "Whether it may be ticked at first"),
+	PARAM(enable_tick, FRAG_PARAM_KIND_BOOL, .def_int = true,
+	      .headline = "Whether it may be ticked at first"),
 };
 static const struct frag_param periodic_params[] = {
 	PARAM(recess_period, FRAG_PARAM_KIND_DURATION, .flags = FRAG_PARAM_REQUIRED, .min = 1, .max = 1e18,

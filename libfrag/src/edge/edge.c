@@ -147,14 +147,24 @@ struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now)
 	return message;
 }
 
-void fragi_rx_close(struct fragi_rx *rx)
+static void rx_close(struct fragi_rx *rx, enum fragi_drop reason)
 {
 	if (atomic_load_explicit(&rx->queue.receiver_closed, memory_order_relaxed))
 		return;
 	fragi_queue_close_receiver(&rx->queue);
-	drain(rx, FRAGI_DROP_RECEIVER_DONE);
+	drain(rx, reason);
 	if (rx->ops != NULL && rx->ops->closed != NULL)
 		rx->ops->closed(rx);
+}
+
+void fragi_rx_close(struct fragi_rx *rx)
+{
+	rx_close(rx, FRAGI_DROP_RECEIVER_DONE);
+}
+
+void fragi_rx_stop(struct fragi_rx *rx)
+{
+	rx_close(rx, FRAGI_DROP_STOPPED);
 }
 
 /* The kind inproc. */

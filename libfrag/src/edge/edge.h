@@ -56,6 +56,8 @@ FRAGI_API void fragi_rx_sender_close(struct fragi_rx *rx);
 FRAGI_API struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now);
 /* Taking side: closes; what is queued and what still comes is dropped, receiver_done. */
 FRAGI_API void fragi_rx_close(struct fragi_rx *rx);
+/* The same when the whole is being stopped: what is queued is dropped, stopped. */
+FRAGI_API void fragi_rx_stop(struct fragi_rx *rx);
 
 static inline uint32_t fragi_rx_available(const struct fragi_rx *rx)
 {

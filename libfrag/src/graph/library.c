@@ -52,7 +52,8 @@ static const char *open_error(const char *path)
 }
 
 /* Opens and finds the table; no code of the plugin's tables runs. */
-static int plugin_find(struct fragi_library *library, struct frag_plugin *out_plugin, struct frag_err *err)
+static int plugin_find(struct fragi_library *library, const struct frag_plugin **out_plugin,
+		       struct frag_err *err)
 {
 	void *handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
 	const struct frag_plugin *plugin;
@@ -74,6 +75,14 @@ static int plugin_find(struct fragi_library *library, struct frag_plugin *out_pl
 				    "; define it with FRAG_PLUGIN(...)",
 				    library->file);
 	}
+	*out_plugin = plugin;
+	return 0;
+}
+
+/* The table as this libfrag knows it. */
+static int plugin_copy(const struct fragi_library *library, const struct frag_plugin *plugin,
+		       struct frag_plugin *out_plugin, struct frag_err *err)
+{
 	if (plugin->struct_size < offsetof(struct frag_plugin, name))
 		return frag_err_set(err, -EINVAL,
 				    "library %s: its " PLUGIN_SYMBOL
@@ -143,9 +152,18 @@ static int read_composers(struct fragi_arena *arena, const struct frag_plugin *p
 
 int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library, struct frag_err *err)
 {
+	const struct frag_plugin *plugin = NULL;
+	int r = plugin_find(library, &plugin, err);
+
+	return r < 0 ? r : fragi_library_read(arena, library, plugin, err);
+}
+
+int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
+		       const struct frag_plugin *table, struct frag_err *err)
+{
 	struct frag_err cause = FRAG_ERR_INIT;
 	struct frag_plugin plugin;
-	int r = plugin_find(library, &plugin, err);
+	int r = plugin_copy(library, table, &plugin, err);
 
 	if (r < 0)
 		return r;

@@ -10,5 +10,8 @@
  * opened, or is no plugin); -EPROTO (another ABI major); -EINVAL (its tables are wrong); -ENOMEM.
  */
 int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library, struct frag_err *err);
+/* The same from a table that is in memory already. Returns 0, -EPROTO, -EINVAL or -ENOMEM. */
+int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
+		       const struct frag_plugin *table, struct frag_err *err);
 
 #endif

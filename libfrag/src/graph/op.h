@@ -2,6 +2,8 @@
 #ifndef FRAGI_GRAPH_OP_H
 #define FRAGI_GRAPH_OP_H
 
+#include <stdatomic.h>
+
 #include <frag/compose.h>
 #include <graph/params.h>
 #include <graph/registry.h>
@@ -50,6 +52,7 @@ struct frag_op {
 	bool in_setup, setup_done;
 	struct frag_err err; /* the first failure that frag_op_fail worded */
 	struct fragi_exec *exec;
+	_Atomic bool stop_asked; /* frag_op_stop_execution, also before there is an exec */
 	struct fragi_made *made; /* NULL once composed */
 };
 

@@ -357,8 +357,10 @@ static struct fragi_library *library_add(struct fragi_registry *registry, const 
 	return library;
 }
 
-/* Opens and registers the library at a real path; what was tried once has the same result again. */
-static int library_load(struct fragi_registry *registry, const char *real, struct frag_err *err)
+/* Opens and registers the library at a real path (its table, when there is one already); what was tried once
+ * has the same result again. */
+static int library_load(struct fragi_registry *registry, const char *real, const struct frag_plugin *table,
+			struct frag_err *err)
 {
 	struct fragi_library *library = NULL;
 	struct frag_err cause = FRAG_ERR_INIT;
@@ -374,7 +376,8 @@ static int library_load(struct fragi_registry *registry, const char *real, struc
 	library = library_add(registry, real);
 	if (library == NULL)
 		return frag_err_set(err, -ENOMEM, "memory is short for library %.200s", real);
-	r = fragi_library_open(&registry->arena, library, &cause);
+	r = table != NULL ? fragi_library_read(&registry->arena, library, table, &cause)
+			  : fragi_library_open(&registry->arena, library, &cause);
 	if (r == 0)
 		r = library_register(registry, library, &cause);
 	if (r < 0) {
@@ -396,7 +399,18 @@ int fragi_registry_load(struct fragi_registry *registry, const char *library, st
 	char real[PATH_MAX];
 	int r = find_library(registry, library, real, err);
 
-	return r < 0 ? r : library_load(registry, real, err);
+	return r < 0 ? r : library_load(registry, real, NULL, err);
+}
+
+int fragi_registry_add(struct fragi_registry *registry, const char *name, const struct frag_plugin *plugin,
+		       struct frag_err *err)
+{
+	char path[PATH_MAX];
+
+	if (!fragi_name_is_valid(name))
+		return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a library", name);
+	snprintf(path, sizeof(path), "linked/%s", name);
+	return library_load(registry, path, plugin, err);
 }
 
 /*
@@ -431,7 +445,7 @@ static void open_built_in(struct fragi_registry *registry, const char *name)
 		    (name != NULL && !file_mentions(registry->built_in[i].path, name)))
 			continue;
 		registry->built_in[i].tried = true;
-		library_load(registry, registry->built_in[i].path, NULL);
+		library_load(registry, registry->built_in[i].path, NULL, NULL);
 	}
 }
 

@@ -34,6 +34,11 @@ FRAGI_API void fragi_registry_destroy(struct fragi_registry *registry);
  */
 FRAGI_API int fragi_registry_load(struct fragi_registry *registry, const char *library, struct frag_err *err);
 /*
+ * Registers a plugin that is linked into the program, as a library of that name (no path). Returns as load.
+ */
+FRAGI_API int fragi_registry_add(struct fragi_registry *registry, const char *name,
+				 const struct frag_plugin *plugin, struct frag_err *err);
+/*
  * What is registered under a name; aliases (graph/alias.h) are applied. NULL when there is nothing: err then
  * says so, with a near name or all valid ones, and which built-in library could not be opened and why.
  */

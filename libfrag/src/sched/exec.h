@@ -51,8 +51,8 @@ struct fragi_gate {
 struct fragi_exec {
 	struct frag_tick tick;
 	/* constant while it runs */
-	int (*compute)(void *state, struct frag_tick *tick);
-	void *state;
+	int (*compute)(void *self, struct frag_tick *tick);
+	void *self; /* the operator's state */
 	struct frag_op *op;
 	struct fragi_op_row *row;
 	struct fragi_sched *sched;
@@ -68,13 +68,14 @@ struct fragi_exec {
 	bool sink;  /* ends with its inputs, whatever its conditions say */
 	int64_t watchdog_ns;
 	/* of the thread that works on it */
-	bool started, done;
-	uint32_t live_tx; /* one of txs whose receiver still takes */
-	int64_t begin_ns; /* of the present or last tick, when timed */
-	int64_t until_ns; /* when the last look said WAIT_TIME */
+	bool started, done, failed;
+	uint32_t live_tx;     /* one of txs whose receiver still takes */
+	int64_t begin_ns;     /* of the present or last tick, when timed */
+	const char *callback; /* the one it is in, or was in last; NULL: none yet */
+	int64_t until_ns;     /* when the last look said WAIT_TIME */
 	struct fragi_exec *next;
 	uint64_t peak; /* recent longest tick, in stamps, slowly forgotten; UINT64_MAX: not ticked yet */
-	bool timer_armed;
+	_Atomic bool timer_armed;
 	bool dirty; /* greedy: to be looked at again */
 	/* any thread */
 	_Alignas(64) _Atomic bool stop_asked;
@@ -99,18 +100,20 @@ void fragi_exec_destroy(struct frag_op *op); /* NULL exec is accepted */
  */
 enum fragi_ready fragi_exec_ready(struct fragi_exec *exec, int64_t *out_until_ns);
 
-/* Calls start. Returns 0 or the failure, with its sentence in out_sentence. */
-int fragi_exec_start(struct fragi_exec *exec, char *out_sentence, size_t size);
+/* Calls start. Returns 0 or the failure. */
+int fragi_exec_start(struct fragi_exec *exec);
 /*
  * One tick: compute, and what belongs around it. start is a stamp not long past; *out_end one taken after
  * compute. Returns 0, FRAG_DONE, or the failure (fragi_exec_words words it).
  */
-int fragi_exec_tick(struct fragi_exec *exec, uint64_t start, uint64_t *out_end);
-/* The sentence for a failure of the last callback. */
+int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current, uint64_t start,
+		    uint64_t *out_end);
+/* The sentence for a failure of "start" or "compute". Returns out. */
 const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code, char *out,
 			     size_t size);
-/* Closes the outputs, in order, and the inputs, and calls stop if start succeeded. Once. */
-void fragi_exec_finish(struct fragi_exec *exec, bool failed);
+/* Closes the outputs, in order, and the inputs, and calls stop if start succeeded. Once. stopped: it has not
+ * ended by itself. */
+void fragi_exec_finish(struct fragi_exec *exec, bool stopped);
 /* Drops what the last tick received, and its metadata. */
 void fragi_tick_end(struct frag_tick *tick);
 

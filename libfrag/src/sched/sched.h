@@ -35,9 +35,17 @@ struct fragi_sched_config {
 	void (*op_done)(void *arg, struct frag_op *op);
 	void (*failed)(void *arg, struct frag_op *op, int code,
 		       const char *sentence); /* first failure of the fragment */
-	void (*stopped)(void *arg);           /* frag_fragment_stop_execution was called */
-	void (*finished)(void *arg); /* every operator is done, or the fragment failed: the threads have ended
-					their last tick */
+	void (*stopped)(void *arg); /* frag_fragment_stop_execution was called; on its caller's thread */
+	/*
+	 * Every operator is done, or the fragment failed or was halted: all have been stopped. Last thing the
+	 * last thread does; it may take its time.
+	 */
+	void (*finished)(void *arg);
+	/*
+	 * Every operator waits, and for no time: told each time this begins. For who wants to end what is at
+	 * rest without asking all the time; NULL: nobody.
+	 */
+	void (*rested)(void *arg);
 };
 
 FRAGI_API int fragi_sched_create(const struct fragi_sched_config *config, struct fragi_sched **out_sched);
@@ -61,6 +69,11 @@ FRAGI_API void fragi_sched_destroy(struct fragi_sched *sched);
  * detection of the run. Thread: any.
  */
 FRAGI_API bool fragi_sched_at_rest(struct fragi_sched *sched, uint64_t *out_rounds);
+/*
+ * For the control thread, every 100 ms or so: wakes a thread for work that lies about because the one that
+ * was to take it is unexpectedly long in a tick.
+ */
+FRAGI_API void fragi_sched_look(struct fragi_sched *sched, int64_t now_ns);
 /* The watchdog's look: first operator that has been in a callback for longer than its watchdog allows; NULL:
  * none. */
 FRAGI_API struct frag_op *fragi_sched_hung(struct fragi_sched *sched, int64_t now_ns, int64_t *out_for_ns);

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <run/state.h>
+
+/* Events go from the schedulers' and the transport's threads to the control thread, through a list. */
+
+void fragi_run_nudge(struct fragi_run *run)
+{
+	const uint64_t one = 1;
+	ssize_t n = write(run->event_fd, &one, sizeof(one));
+
+	(void)n; /* full means readable */
+}
+
+void fragi_run_tell_event(struct fragi_run *run, const struct fragi_run_event *event)
+{
+	struct fragi_run_queued *queued = fragi_calloc(1, sizeof(*queued));
+
+	if (queued == NULL)
+		return;
+	queued->event = *event;
+	pthread_mutex_lock(&run->lock);
+	*run->last = queued;
+	run->last = &queued->next;
+	pthread_mutex_unlock(&run->lock);
+	fragi_run_nudge(run);
+}
+
+void fragi_run_tell(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer, int exit_code,
+		    const char *sentence)
+{
+	struct fragi_run_event event = {.kind = kind, .peer = peer, .exit_code = exit_code};
+
+	if (sentence != NULL)
+		snprintf(event.sentence, sizeof(event.sentence), "%s", sentence);
+	fragi_run_tell_event(run, &event);
+}
+
+int fragi_run_fd(const struct fragi_run *run)
+{
+	return run->fd;
+}
+
+int fragi_run_next(struct fragi_run *run, struct fragi_run_event *out_event)
+{
+	struct fragi_run_queued *queued;
+	uint64_t count;
+	ssize_t n;
+	bool more;
+
+	n = read(run->event_fd, &count, sizeof(count));
+	n = read(run->timer_fd, &count, sizeof(count));
+	(void)n;
+	fragi_run_watch(run);
+	pthread_mutex_lock(&run->lock);
+	queued = run->first;
+	if (queued != NULL) {
+		run->first = queued->next;
+		if (run->first == NULL)
+			run->last = &run->first;
+	}
+	more = run->first != NULL;
+	pthread_mutex_unlock(&run->lock);
+	if (queued == NULL)
+		return 0;
+	*out_event = queued->event;
+	fragi_free(queued);
+	if (more)
+		fragi_run_nudge(run);
+	return 1;
+}

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+#define LOG_TOPIC "run"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <base/log.h>
+#include <base/stamp.h>
+#include <run/state.h>
+
+static int descriptors_open(struct fragi_run *run)
+{
+	struct epoll_event readable = {.events = EPOLLIN};
+
+	run->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	run->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	run->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	run->fd = epoll_create1(EPOLL_CLOEXEC);
+	if (run->stop_fd < 0 || run->event_fd < 0 || run->timer_fd < 0 || run->fd < 0 ||
+	    epoll_ctl(run->fd, EPOLL_CTL_ADD, run->event_fd, &readable) < 0 ||
+	    epoll_ctl(run->fd, EPOLL_CTL_ADD, run->timer_fd, &readable) < 0)
+		return -errno;
+	return 0;
+}
+
+int fragi_run_create(const struct fragi_run_config *config, struct fragi_run **out_run)
+{
+	struct fragi_run *run = fragi_calloc(1, sizeof(*run));
+	int r;
+
+	if (run == NULL)
+		return -ENOMEM;
+	run->config = *config;
+	if (run->config.beat_ns <= 0)
+		run->config.beat_ns = 250000000;
+	run->stop_fd = run->event_fd = run->timer_fd = run->fd = -1;
+	run->last = &run->first;
+	pthread_mutex_init(&run->lock, NULL);
+	r = descriptors_open(run);
+	if (r == 0)
+		r = fragi_pump_create(&run->pump);
+	if (r < 0) {
+		fragi_run_destroy(run);
+		return r;
+	}
+	*out_run = run;
+	return 0;
+}
+
+/* Prepare. */
+
+static bool is_wanted(const struct fragi_run *run, const char *name)
+{
+	const char *const *fragments = run->config.fragments;
+
+	if (fragments == NULL)
+		return true;
+	for (; *fragments != NULL; fragments++)
+		if (strcmp(*fragments, name) == 0)
+			return true;
+	return false;
+}
+
+static int check_wanted(const struct fragi_run *run, struct fragi_diag *diag)
+{
+	const struct fragi_spec *spec = run->config.spec;
+	size_t i;
+
+	for (const char *const *name = run->config.fragments; name != NULL && *name != NULL; name++) {
+		for (i = 0; i < spec->fragment_count && strcmp(spec->fragments[i].name, *name) != 0; i++)
+			;
+		if (i == spec->fragment_count)
+			return fragi_diag_add(diag, -EINVAL, NULL, 0, 0, "%s has no fragment \"%s\"",
+					      spec->application, *name);
+	}
+	return 0;
+}
+
+/* Composes every fragment that is to run here; goes on after errors, so that all are told. */
+static int compose(struct fragi_run *run, struct fragi_diag *diag)
+{
+	const struct fragi_spec *spec = run->config.spec;
+	uint32_t ops = 0;
+	int r, result = check_wanted(run, diag);
+
+	run->fragments = fragi_calloc(spec->fragment_count + 1, sizeof(*run->fragments));
+	run->infos = fragi_calloc(spec->fragment_count + 1, sizeof(*run->infos));
+	if (run->fragments == NULL || run->infos == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < spec->fragment_count; i++) {
+		const struct fragi_spec_fragment *own = &spec->fragments[i];
+		struct fragi_run_fragment *fragment = &run->fragments[run->fragment_count];
+
+		if (!is_wanted(run, own->name))
+			continue;
+		r = fragi_fragment_compose(spec, own, run->config.registry, diag, &fragment->fragment);
+		if (r < 0) {
+			result = result == 0 || r == -EINVAL ? r : result;
+			continue;
+		}
+		fragment->fragment->run = run;
+		fragment->run = run;
+		fragment->spec = &own->scheduler;
+		fragment->first_op = ops;
+		ops += fragment->fragment->op_count;
+		run->infos[run->fragment_count] = fragment->fragment->info;
+		run->infos[run->fragment_count++].host = run->config.host;
+	}
+	return result;
+}
+
+static uint32_t op_count(const struct fragi_run *run)
+{
+	uint32_t ops = 0;
+
+	for (size_t i = 0; i < run->fragment_count; i++)
+		ops += run->fragments[i].fragment->op_count;
+	return ops;
+}
+
+static void peer_ready(void *arg, uint32_t host)
+{
+	struct fragi_run *run = arg;
+
+	(void)host;
+	if (atomic_fetch_add(&run->peers_ready, 1) + 1 == run->peer_count)
+		fragi_run_tell(run, FRAGI_RUN_WIRED, 0, 0, NULL);
+}
+
+static void peer_lost(void *arg, uint32_t host, const char *sentence)
+{
+	struct fragi_run *run = arg;
+
+	atomic_fetch_add(&run->peers_lost, 1);
+	fragi_run_tell(run, FRAGI_RUN_PEER_LOST, host, 0, sentence);
+}
+
+static void transport_fault(void *arg, int code, const char *sentence)
+{
+	(void)code;
+	fragi_run_tell(arg, FRAGI_RUN_FAILED, 0, 1, sentence);
+}
+
+static int transport_create(struct fragi_run *run, struct fragi_diag *diag)
+{
+	struct fragi_transport_config config = {
+		.struct_size = sizeof(config),
+		.host = run->config.host,
+		.epoch = run->config.epoch,
+		.pump = run->pump,
+		.beat_ns = run->config.beat_ns,
+		.dead_ns = run->config.dead_ns,
+		.arg = run,
+		.peer_ready = peer_ready,
+		.peer_lost = peer_lost,
+		.fault = transport_fault,
+	};
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = fragi_transport_open("ucx", &run->transport_ops, &err);
+
+	if (r == 0)
+		r = run->transport_ops->create(&config, &run->transport, &err);
+	if (r < 0) {
+		frag_err_set(&err, r, "cannot open the transport ucx (%s)", frag_strerror(r));
+		fragi_diag_add_err(diag, &err);
+	}
+	return r;
+}
+
+int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
+{
+	size_t errors = diag->count + diag->beyond;
+	int r = compose(run, diag), result = r;
+
+	if (r == 0 || r == -EINVAL) {
+		/* After a failed fragment the flows between fragments would only be blamed for it. */
+		if (r == 0)
+			result = fragi_run_resolve(run, diag);
+	}
+	if (result == 0)
+		result = fragi_ledger_create(&run->ledger, run->config.ledger_fd, op_count(run),
+					     (uint32_t)run->flow_count + run->edge_rows);
+	if (result == 0)
+		result = fragi_run_connect(run, diag);
+	if (result == 0 && !run->config.standalone && run->edge_rows > 0)
+		result = transport_create(run, diag);
+	for (size_t i = 0; result == 0 && i < run->fragment_count; i++)
+		result = fragi_fragment_initialize(run->fragments[i].fragment, diag);
+	if (result < 0 && diag->count + diag->beyond == errors)
+		fragi_diag_add(diag, result, NULL, 0, 0, "%s cannot be prepared (%s)",
+			       run->config.spec->application, frag_strerror(result));
+	return result;
+}
+
+/* What the schedulers tell, on their threads. */
+
+static void halt_all(struct fragi_run *run)
+{
+	for (size_t i = 0; i < run->fragment_count; i++)
+		if (run->fragments[i].sched != NULL)
+			fragi_sched_halt(run->fragments[i].sched);
+}
+
+static void on_failed(void *arg, struct frag_op *op, int code, const char *sentence)
+{
+	struct fragi_run_fragment *fragment = arg;
+
+	(void)op;
+	(void)code;
+	fragi_run_tell(fragment->run, FRAGI_RUN_FAILED, 0, 1, sentence);
+	if (fragment->run->config.standalone)
+		fragi_run_halt(fragment->run);
+}
+
+static void on_stopped(void *arg)
+{
+	struct fragi_run_fragment *fragment = arg;
+
+	fragi_run_tell(fragment->run, FRAGI_RUN_STOPPED, 0, 0, NULL);
+	if (fragment->run->config.standalone)
+		fragi_run_drain(fragment->run);
+	else
+		fragi_sched_drain(fragment->sched);
+}
+
+static void on_rested(void *arg)
+{
+	struct fragi_run_fragment *fragment = arg;
+	struct fragi_run *run = fragment->run;
+	uint64_t rounds;
+
+	for (size_t i = 0; i < run->fragment_count; i++)
+		if (&run->fragments[i] != fragment && !fragi_sched_at_rest(run->fragments[i].sched, &rounds))
+			return;
+	fragi_run_nudge(run);
+}
+
+static bool no_work(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+/* Drives the transport until what was sent, closes included, has left. */
+static void flush(struct fragi_run *run)
+{
+	int64_t end_ns = fragi_now_ns() + FRAGI_RUN_FLUSH_NS;
+	bool flushed;
+
+	while (run->attached && fragi_now_ns() < end_ns && atomic_load(&run->peers_lost) < run->peer_count) {
+		if (!fragi_pump_try_lock(run->pump)) {
+			usleep(50);
+			continue;
+		}
+		flushed = run->transport_ops->is_flushed(run->transport);
+		fragi_pump_unlock(run->pump);
+		if (flushed)
+			return;
+		fragi_pump_wait(run->pump, fragi_now_ns() + 1000000, no_work, NULL);
+	}
+}
+
+static void on_finished(void *arg)
+{
+	struct fragi_run_fragment *fragment = arg;
+	struct fragi_run *run = fragment->run;
+
+	atomic_store(&fragment->finished, true);
+	if (atomic_fetch_sub(&run->running, 1) != 1)
+		return;
+	flush(run);
+	atomic_store(&run->done, true);
+	fragi_run_tell(run, FRAGI_RUN_DONE, 0, 0, NULL);
+}
+
+/* Start and stop. */
+
+static int scheds_create(struct fragi_run *run)
+{
+	int r;
+
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		struct fragi_run_fragment *fragment = &run->fragments[i];
+		struct fragi_sched_config config = {
+			.fragment = fragment->fragment,
+			.bindings = run->bindings[i],
+			.rows = &run->ledger.ops[fragment->first_op],
+			.pump = run->pump,
+			.stop_fd = run->stop_fd,
+			.arg = fragment,
+			.failed = on_failed,
+			.stopped = on_stopped,
+			.finished = on_finished,
+			.rested = run->config.standalone ? on_rested : NULL,
+		};
+
+		r = fragi_sched_create(&config, &fragment->sched);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int fragi_run_start(struct fragi_run *run, struct frag_err *err)
+{
+	int r = fragi_run_bind(run);
+
+	if (r == 0) {
+		/* Messages may arrive already: nobody is to be told while it is being decided whom to tell.
+		 */
+		fragi_pump_lock(run->pump);
+		r = scheds_create(run);
+		fragi_pump_unlock(run->pump);
+	}
+	if (r < 0)
+		return frag_err_set(err, r, "cannot make the schedulers (%s)", frag_strerror(r));
+	run->start_ns = fragi_now_ns();
+	atomic_store(&run->running, (uint32_t)run->fragment_count);
+	atomic_store(&run->started, true);
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		r = fragi_sched_start(run->fragments[i].sched, err);
+		if (r < 0) {
+			fragi_run_halt(run);
+			return r;
+		}
+	}
+	if (run->fragment_count == 0) {
+		atomic_store(&run->done, true);
+		fragi_run_tell(run, FRAGI_RUN_DONE, 0, 0, NULL);
+	}
+	if (atomic_load(&run->halting))
+		halt_all(run);
+	return 0;
+}
+
+static void stop_tell(struct fragi_run *run)
+{
+	const uint64_t one = 1;
+	ssize_t n = write(run->stop_fd, &one, sizeof(one));
+
+	(void)n;
+	if (!atomic_load(&run->started) && !atomic_exchange(&run->done, true))
+		fragi_run_tell(run, FRAGI_RUN_DONE, 0, 0, NULL);
+}
+
+void fragi_run_drain(struct fragi_run *run)
+{
+	if (atomic_exchange(&run->draining, true))
+		return;
+	stop_tell(run);
+	for (size_t i = 0; i < run->fragment_count; i++)
+		if (run->fragments[i].sched != NULL)
+			fragi_sched_drain(run->fragments[i].sched);
+	fragi_run_nudge(run);
+}
+
+void fragi_run_halt(struct fragi_run *run)
+{
+	if (atomic_exchange(&run->halting, true))
+		return;
+	stop_tell(run);
+	halt_all(run);
+}
+
+/* What others look at. */
+
+const struct fragi_fragment_info *fragi_run_fragments(const struct fragi_run *run, size_t *out_count)
+{
+	*out_count = run->fragment_count;
+	return run->infos;
+}
+
+const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *run, size_t *out_count)
+{
+	*out_count = run->flow_count;
+	return run->flows;
+}
+
+const void *fragi_run_address(const struct fragi_run *run, size_t *out_size)
+{
+	*out_size = 0;
+	return run->transport != NULL ? run->transport_ops->address(run->transport, out_size) : NULL;
+}
+
+const char *fragi_run_transport(const struct fragi_run *run)
+{
+	return run->transport != NULL ? run->transport_ops->describe(run->transport) : NULL;
+}
+
+const struct fragi_ledger *fragi_run_ledger(const struct fragi_run *run)
+{
+	return &run->ledger;
+}
+
+/* The end. */
+
+static void descriptors_close(struct fragi_run *run)
+{
+	const int fds[] = {run->stop_fd, run->event_fd, run->timer_fd, run->fd};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+static void queue_free(struct fragi_run *run)
+{
+	struct fragi_run_queued *queued = run->first, *next;
+
+	for (; queued != NULL; queued = next) {
+		next = queued->next;
+		fragi_free(queued);
+	}
+}
+
+void fragi_run_destroy(struct fragi_run *run)
+{
+	if (run == NULL)
+		return;
+	if (atomic_load(&run->hung)) {
+		/* A thread is still in an operator, and nothing it may touch can be taken away. */
+		log_debug(run->config.spec->application, "an operator hangs: what it holds is left");
+		return;
+	}
+	if (atomic_load(&run->started)) {
+		fragi_run_halt(run);
+		for (size_t i = 0; i < run->fragment_count; i++)
+			if (run->fragments[i].sched != NULL)
+				fragi_sched_join(run->fragments[i].sched);
+	}
+	if (run->attached)
+		fragi_pump_detach(run->pump);
+	for (size_t i = 0; i < run->fragment_count; i++)
+		fragi_sched_destroy(run->fragments[i].sched);
+	if (run->transport != NULL)
+		run->transport_ops->destroy(run->transport);
+	fragi_run_unwire(run);
+	for (size_t i = 0; i < run->fragment_count; i++)
+		fragi_fragment_destroy(run->fragments[i].fragment);
+	fragi_free(run->fragments);
+	fragi_free(run->infos);
+	fragi_ledger_close(&run->ledger);
+	fragi_pump_destroy(run->pump);
+	queue_free(run);
+	pthread_mutex_destroy(&run->lock);
+	descriptors_close(run);
+	fragi_free(run);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_RUN_STATE_H
+#define FRAGI_RUN_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <edge/edge.h>
+#include <edge/pump.h>
+#include <edge/transport.h>
+#include <run/run.h>
+
+/* What the files of run/ share. */
+
+#define FRAGI_RUN_FLUSH_NS 2000000000  /* for what was sent to leave, once all operators are done */
+#define FRAGI_RUN_DRAIN_NS 10000000000 /* for an orderly stop, in a process of its own; then at once */
+
+struct fragi_run_fragment {
+	struct frag_fragment *fragment;
+	struct fragi_sched *sched;
+	struct fragi_run *run;
+	const struct fragi_spec_scheduler *spec;
+	uint32_t first_op;   /* row of its first operator */
+	uint32_t first_flow; /* of its inner flows in run->flows */
+	bool told_hung, timed_out;
+	_Atomic bool finished;
+};
+
+/* One end of a flow, as an operator's port sees it. */
+struct fragi_run_end {
+	uint32_t fragment, op, port;
+	uint64_t order; /* of the flows of one port: as in the graph's text */
+	struct fragi_rx *rx;
+	struct fragi_tx *tx;
+};
+
+struct fragi_run_queued {
+	struct fragi_run_queued *next;
+	struct fragi_run_event event;
+};
+
+struct fragi_run {
+	/* constant after wire */
+	struct fragi_run_config config;
+	struct fragi_run_fragment *fragments;
+	size_t fragment_count;
+	struct fragi_fragment_info *infos;
+	struct fragi_flow_info *flows; /* inner ones, fragment by fragment, then those between fragments */
+	size_t flow_count;
+	uint64_t *flow_orders;
+	struct fragi_tx **inproc; /* of flows */
+	struct fragi_run_end *ends;
+	size_t end_count, end_capacity;
+	struct fragi_binding ***bindings; /* [fragment][op] -> [port] */
+	uint32_t edge_rows;               /* flows between hosts that there may be */
+	struct fragi_ledger ledger;
+	struct fragi_pump *pump;
+	const struct fragi_transport_ops *transport_ops;
+	struct fragi_transport *transport;
+	bool attached;
+	struct fragi_run_peer *peers; /* host numbers only */
+	size_t peer_count;
+	/* run time */
+	int stop_fd, event_fd, timer_fd, fd; /* fd: epoll of event_fd and timer_fd */
+	_Atomic bool started, draining, halting, hung, done;
+	_Atomic uint32_t running; /* schedulers not finished */
+	_Atomic uint32_t peers_ready;
+	_Atomic uint32_t peers_lost;
+	pthread_mutex_t lock; /* of the queue */
+	struct fragi_run_queued *first, **last;
+	/* control thread */
+	int64_t start_ns, drain_ns;
+	int64_t rest_since_ns; /* 0: not at rest */
+	uint64_t rest_rounds;
+	int64_t idle_told_ns;
+};
+
+/* events.c. Thread: any. A lack of memory loses the event but for its kind. */
+void fragi_run_tell(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer, int exit_code,
+		    const char *sentence);
+void fragi_run_tell_event(struct fragi_run *run, const struct fragi_run_event *event);
+/* Makes the descriptor readable, so that the control thread looks. */
+void fragi_run_nudge(struct fragi_run *run);
+
+/* wire.c */
+int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag);
+int fragi_run_connect(struct fragi_run *run, struct fragi_diag *diag);
+int fragi_run_bind(struct fragi_run *run);
+void fragi_run_unwire(struct fragi_run *run);
+
+/* watch.c */
+void fragi_run_watch(struct fragi_run *run);
+void fragi_run_at(struct fragi_run *run, int64_t when_ns); /* nudges then, unless something earlier does */
+
+#endif

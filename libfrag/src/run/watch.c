@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#define LOG_TOPIC "run"
+#include <stdio.h>
+#include <string.h>
+#include <sys/timerfd.h>
+
+#include <base/log.h>
+#include <base/stamp.h>
+#include <base/units.h>
+#include <run/state.h>
+#include <sched/exec.h>
+
+/*
+ * The control thread's work: the watchdog, the time limit, and rest. Rest: in two counts one after the other
+ * every scheduler waits, for no time, and neither count saw anything that the other did not. A process that
+ * is the whole application ends at rest; a host tells the driver, who alone knows what travels between hosts.
+ */
+
+void fragi_run_at(struct fragi_run *run, int64_t when_ns)
+{
+	struct itimerspec at = {.it_value = {when_ns / 1000000000, when_ns % 1000000000}}, now;
+
+	if (timerfd_gettime(run->timer_fd, &now) == 0 &&
+	    (now.it_value.tv_sec != 0 || now.it_value.tv_nsec != 0) &&
+	    fragi_now_ns() + now.it_value.tv_sec * 1000000000 + now.it_value.tv_nsec <= when_ns)
+		return;
+	timerfd_settime(run->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static void watch_hung(struct fragi_run *run, int64_t now_ns)
+{
+	char sentence[1024], lasted[32], allowed[32];
+	int64_t for_ns;
+
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		struct fragi_run_fragment *fragment = &run->fragments[i];
+		struct frag_op *op;
+		int n;
+
+		if (fragment->told_hung || atomic_load(&fragment->finished))
+			continue;
+		op = fragi_sched_hung(fragment->sched, now_ns, &for_ns);
+		if (op == NULL)
+			continue;
+		fragment->told_hung = true;
+		n = snprintf(sentence, sizeof(sentence),
+			     "%s: %s has run for %s, longer than its watchdog of %s", op->subject,
+			     op->exec->callback, fragi_format_duration(for_ns, lasted, sizeof(lasted)),
+			     fragi_format_duration(op->watchdog_ns, allowed, sizeof(allowed)));
+		if (strcmp(op->exec->callback, "compute") == 0)
+			n += snprintf(sentence + n, sizeof(sentence) - (size_t)n, " (tick %llu)",
+				      (unsigned long long)atomic_load(&op->exec->row->ticks));
+		snprintf(sentence + n, sizeof(sentence) - (size_t)n,
+			 "; it hangs, or the watchdog is too short for it");
+		atomic_store(&op->exec->row->state, FRAGI_OP_FAILED);
+		atomic_store(&run->hung, true);
+		fragi_run_tell(run, FRAGI_RUN_FAILED, 0, 1, sentence);
+		fragi_sched_halt(fragment->sched);
+		if (run->config.standalone)
+			fragi_run_halt(run);
+	}
+}
+
+static void watch_time(struct fragi_run *run, int64_t now_ns)
+{
+	int64_t end_ns;
+
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		struct fragi_run_fragment *fragment = &run->fragments[i];
+
+		if (fragment->spec == NULL || fragment->spec->max_duration_ms <= 0 || fragment->timed_out)
+			continue;
+		end_ns = run->start_ns + fragment->spec->max_duration_ms * 1000000;
+		if (now_ns < end_ns) {
+			fragi_run_at(run, end_ns);
+			continue;
+		}
+		fragment->timed_out = true;
+		log_debug(fragment->fragment->name, "max_duration_ms is over");
+		fragi_sched_drain(fragment->sched);
+	}
+	if (atomic_load(&run->draining) && run->config.standalone && !atomic_load(&run->halting)) {
+		if (run->drain_ns == 0)
+			run->drain_ns = now_ns;
+		if (now_ns - run->drain_ns > FRAGI_RUN_DRAIN_NS) {
+			log_warn(run->config.spec->application,
+				 "not drained within %d s of the stop; stopping at once",
+				 (int)(FRAGI_RUN_DRAIN_NS / 1000000000));
+			fragi_run_halt(run);
+		}
+	}
+}
+
+static bool count_rest(struct fragi_run *run, uint64_t *out_rounds)
+{
+	uint64_t rounds, all = 0;
+
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		if (!fragi_sched_at_rest(run->fragments[i].sched, &rounds))
+			return false;
+		all += rounds;
+	}
+	*out_rounds = all;
+	return true;
+}
+
+/* Whether every fragment that is not done may end at rest; how long rest must have lasted. */
+static bool may_end(const struct fragi_run *run, int64_t *out_timeout_ns)
+{
+	int64_t timeout_ns = 0;
+
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		const struct fragi_spec_scheduler *spec = run->fragments[i].spec;
+
+		if (spec == NULL || atomic_load(&run->fragments[i].finished))
+			continue;
+		if (!spec->stop_on_deadlock && !atomic_load(&run->draining))
+			return false;
+		if (spec->stop_on_deadlock_timeout_ms * 1000000 > timeout_ns)
+			timeout_ns = spec->stop_on_deadlock_timeout_ms * 1000000;
+	}
+	*out_timeout_ns = atomic_load(&run->draining) ? 0 : timeout_ns;
+	return true;
+}
+
+/* What has left for other hosts, and what has come from them. */
+static void count_travel(const struct fragi_run *run, uint64_t *out_sent, uint64_t *out_arrived)
+{
+	uint64_t sent = 0, arrived = 0;
+
+	for (uint32_t i = 0; i < run->edge_rows; i++) {
+		struct fragi_flow_row *row = &run->ledger.flows[run->flow_count + i];
+
+		arrived += atomic_load_explicit(&row->arrived, memory_order_acquire);
+		sent += atomic_load_explicit(&row->sent, memory_order_acquire);
+		for (int reason = 0; reason < FRAGI_DROP_REASONS; reason++)
+			sent -= atomic_load_explicit(&row->tx_dropped[reason], memory_order_relaxed);
+	}
+	*out_sent = sent;
+	*out_arrived = arrived;
+}
+
+static void tell_idle(struct fragi_run *run, int64_t now_ns)
+{
+	struct fragi_run_event event = {.kind = FRAGI_RUN_IDLE};
+
+	if (run->idle_told_ns != 0 && now_ns - run->idle_told_ns < run->config.beat_ns)
+		return;
+	run->idle_told_ns = now_ns;
+	event.idle_rounds = atomic_fetch_add(&run->ledger.head->idle_rounds, 1) + 1;
+	count_travel(run, &event.sent, &event.delivered);
+	fragi_run_tell_event(run, &event);
+}
+
+static void watch_rest(struct fragi_run *run, int64_t now_ns)
+{
+	uint64_t first, second;
+	int64_t timeout_ns;
+
+	if (!count_rest(run, &first) || !count_rest(run, &second) || first != second ||
+	    !may_end(run, &timeout_ns)) {
+		run->rest_since_ns = 0;
+		run->idle_told_ns = 0;
+		return;
+	}
+	if (run->rest_since_ns == 0 || run->rest_rounds != second) {
+		run->rest_since_ns = now_ns;
+		run->rest_rounds = second;
+		run->idle_told_ns = 0;
+	}
+	if (now_ns - run->rest_since_ns < timeout_ns) {
+		fragi_run_at(run, run->rest_since_ns + timeout_ns);
+		return;
+	}
+	if (!run->config.standalone) {
+		tell_idle(run, now_ns);
+		return;
+	}
+	log_debug(run->config.spec->application, "at rest: no operator can become ready any more; done");
+	fragi_run_halt(run);
+}
+
+void fragi_run_watch(struct fragi_run *run)
+{
+	int64_t now_ns;
+
+	if (!atomic_load(&run->started) || atomic_load(&run->done))
+		return;
+	now_ns = fragi_now_ns();
+	watch_hung(run, now_ns);
+	watch_time(run, now_ns);
+	for (size_t i = 0; i < run->fragment_count; i++)
+		fragi_sched_look(run->fragments[i].sched, now_ns);
+	if (atomic_load(&run->running) > 0 && !atomic_load(&run->halting))
+		watch_rest(run, now_ns);
+}

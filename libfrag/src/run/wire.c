@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#define LOG_TOPIC "run"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/log.h>
+#include <run/state.h>
+
+/*
+ * From flows to edges. Flows inside a fragment come resolved; those between fragments of this process are
+ * resolved here, and become inproc edges too; those to other hosts come from the driver by fragi_run_wire.
+ * All ends of one port are ordered as the flows stand in the graph, inner ones first, wherever the other end
+ * is: so a multi-receiver gives the same array in every deployment.
+ */
+#define BETWEEN ((uint64_t)1 << 40)
+
+static int fragment_of(const struct fragi_run *run, const char *name)
+{
+	for (size_t i = 0; name != NULL && i < run->fragment_count; i++)
+		if (strcmp(run->infos[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* The port that an end names, or the only one of that direction. NULL: none, or not clear. */
+static struct fragi_port *port_of(const struct fragi_run *run, int fragment, const struct fragi_spec_end *end,
+				  enum frag_dir dir, uint32_t *out_op, uint32_t *out_port)
+{
+	const struct frag_fragment *f = run->fragments[fragment].fragment;
+	struct fragi_port *found = NULL;
+
+	for (uint32_t i = 0; i < f->op_count; i++) {
+		if (strcmp(f->ops[i]->name, end->op) != 0)
+			continue;
+		for (uint32_t k = 0; k < f->ops[i]->port_count; k++) {
+			struct fragi_port *port = &f->ops[i]->ports[k];
+
+			if (port->dir != dir || (end->port != NULL && strcmp(port->name, end->port) != 0))
+				continue;
+			if (found != NULL)
+				return NULL;
+			found = port;
+			*out_op = i;
+			*out_port = k;
+		}
+	}
+	return found;
+}
+
+/* Flows between fragments that both are here. */
+static int resolve_pair(struct fragi_run *run, const struct fragi_spec_flow *spec, size_t to, uint64_t order,
+			struct fragi_diag *diag)
+{
+	struct fragi_spec_flow one = *spec;
+	size_t before = run->flow_count;
+	uint64_t *orders;
+	int r;
+
+	one.to = &spec->to[to];
+	one.to_count = 1;
+	r = fragi_flows_resolve(&one, 1, -1, run->infos, run->fragment_count, diag, &run->flows,
+				&run->flow_count);
+	if (r < 0 || run->flow_count == before)
+		return r;
+	orders = fragi_realloc(run->flow_orders, run->flow_count * sizeof(*orders));
+	if (orders == NULL)
+		return -ENOMEM;
+	run->flow_orders = orders;
+	for (size_t i = before; i < run->flow_count; i++) {
+		const struct fragi_flow_info *flow = &run->flows[i];
+
+		orders[i] = BETWEEN + order;
+		run->fragments[flow->from_fragment]
+			.fragment->ops[flow->from_op]
+			->ports[flow->from_port]
+			.flow_count++;
+		run->fragments[flow->to_fragment]
+			.fragment->ops[flow->to_op]
+			->ports[flow->to_port]
+			.flow_count++;
+	}
+	return 0;
+}
+
+/* A flow with one end here: the port counts it, and the ledger has a row for it. */
+static void note_edge(struct fragi_run *run, int fragment, const struct fragi_spec_end *end,
+		      enum frag_dir dir)
+{
+	struct fragi_port *port;
+	uint32_t op, index;
+
+	run->edge_rows++;
+	port = port_of(run, fragment, end, dir, &op, &index);
+	if (port != NULL)
+		port->flow_count++;
+}
+
+static int copy_inner(struct fragi_run *run)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < run->fragment_count; i++)
+		count += run->fragments[i].fragment->flow_count;
+	run->flows = fragi_calloc(count + 1, sizeof(*run->flows));
+	run->flow_orders = fragi_calloc(count + 1, sizeof(*run->flow_orders));
+	if (run->flows == NULL || run->flow_orders == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		const struct frag_fragment *fragment = run->fragments[i].fragment;
+
+		run->fragments[i].first_flow = (uint32_t)run->flow_count;
+		for (size_t k = 0; k < fragment->flow_count; k++) {
+			run->flows[run->flow_count] = fragment->flows[k];
+			run->flows[run->flow_count].from_fragment = (uint32_t)i;
+			run->flows[run->flow_count].to_fragment = (uint32_t)i;
+			run->flow_orders[run->flow_count++] = k;
+		}
+	}
+	return 0;
+}
+
+int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag)
+{
+	const struct fragi_spec *spec = run->config.spec;
+	uint64_t order = 0;
+	int r = copy_inner(run), result = r;
+
+	for (size_t i = 0; result != -ENOMEM && i < spec->flow_count; i++) {
+		const struct fragi_spec_flow *flow = &spec->flows[i];
+		int from = fragment_of(run, flow->from.fragment);
+
+		for (size_t k = 0; k < flow->to_count; k++, order++) {
+			int to = fragment_of(run, flow->to[k].fragment);
+
+			r = 0;
+			if (run->config.standalone || (from >= 0 && to >= 0))
+				r = resolve_pair(run, flow, k, order, diag);
+			else if (from >= 0)
+				note_edge(run, from, &flow->from, FRAG_OUT);
+			else if (to >= 0)
+				note_edge(run, to, &flow->to[k], FRAG_IN);
+			result = r < 0 ? r : result;
+		}
+	}
+	if (result == 0 && run->config.standalone)
+		result =
+			fragi_flows_check(run->infos, run->fragment_count, run->flows, run->flow_count, diag);
+	return result;
+}
+
+/* Where a flow to or from another host stands among the flows between fragments. */
+static uint64_t order_of_edge(const struct fragi_run *run, const struct fragi_run_edge *edge)
+{
+	const struct fragi_spec *spec = run->config.spec;
+	const struct frag_fragment *fragment = run->fragments[edge->fragment].fragment;
+	const struct frag_op *op = fragment->ops[edge->op];
+	const char *port = op->ports[edge->port].name;
+	char other[2 * FRAG_NAME_MAX + 3];
+	uint64_t order = 0;
+
+	for (size_t i = 0; i < spec->flow_count; i++) {
+		for (size_t k = 0; k < spec->flows[i].to_count; k++, order++) {
+			const struct fragi_spec_end *from = &spec->flows[i].from, *to = &spec->flows[i].to[k];
+			const struct fragi_spec_end *here = edge->sends ? from : to;
+			const struct fragi_spec_end *there = edge->sends ? to : from;
+
+			if (here->fragment == NULL || there->fragment == NULL ||
+			    strcmp(here->fragment, fragment->name) != 0 || strcmp(here->op, op->name) != 0 ||
+			    (here->port != NULL && strcmp(here->port, port) != 0) || edge->other_end == NULL)
+				continue;
+			snprintf(other, sizeof(other), "%s.%s.", there->fragment, there->op);
+			if (strncmp(edge->other_end, other, strlen(other)) == 0 &&
+			    (there->port == NULL ||
+			     strcmp(edge->other_end + strlen(other), there->port) == 0))
+				return BETWEEN + order;
+		}
+	}
+	return BETWEEN + order + edge->link.flow;
+}
+
+static int end_add(struct fragi_run *run, const struct fragi_run_end *end)
+{
+	struct fragi_run_end *ends;
+	size_t capacity;
+
+	if (run->end_count == run->end_capacity) {
+		capacity = run->end_capacity > 0 ? run->end_capacity * 2 : 16;
+		ends = fragi_realloc(run->ends, capacity * sizeof(*ends));
+		if (ends == NULL)
+			return -ENOMEM;
+		run->ends = ends;
+		run->end_capacity = capacity;
+	}
+	run->ends[run->end_count++] = *end;
+	return 0;
+}
+
+int fragi_run_connect(struct fragi_run *run, struct fragi_diag *diag)
+{
+	int r;
+
+	run->inproc = fragi_calloc(run->flow_count + 1, sizeof(struct fragi_tx *));
+	if (run->inproc == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->flow_count; i++) {
+		const struct fragi_flow_info *flow = &run->flows[i];
+		struct fragi_run_end from = {flow->from_fragment, flow->from_op, flow->from_port,
+					     run->flow_orders[i], NULL,          NULL};
+		struct fragi_run_end to = {flow->to_fragment,   flow->to_op, flow->to_port,
+					   run->flow_orders[i], NULL,        NULL};
+		char name[3 * FRAG_NAME_MAX + 3];
+
+		r = fragi_inproc_create(flow->capacity, flow->policy, &run->ledger.flows[i], &run->inproc[i],
+					&to.rx);
+		if (r == -EINVAL)
+			return fragi_diag_add(diag, r, NULL, 0, 0,
+					      "%s: a capacity of %u messages cannot be; give a smaller one",
+					      fragi_flow_from(run->infos, flow, name, sizeof(name)),
+					      flow->capacity);
+		if (r < 0)
+			return r;
+		from.tx = run->inproc[i];
+		if (end_add(run, &from) < 0 || end_add(run, &to) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int edge_add(struct fragi_run *run, const struct fragi_run_edge *edge, struct fragi_peer *peer,
+		    struct fragi_flow_row *row)
+{
+	struct fragi_run_end end = {edge->fragment,           edge->op, edge->port,
+				    order_of_edge(run, edge), NULL,     NULL};
+	int r = edge->sends ? run->transport_ops->tx_create(peer, &edge->link, row, &end.tx)
+			    : run->transport_ops->rx_create(peer, &edge->link, row, &end.rx);
+
+	return r < 0 ? r : end_add(run, &end);
+}
+
+static bool edge_is_valid(const struct fragi_run *run, const struct fragi_run_edge *edge)
+{
+	const struct frag_fragment *fragment;
+
+	if (edge->fragment >= run->fragment_count)
+		return false;
+	fragment = run->fragments[edge->fragment].fragment;
+	return edge->op < fragment->op_count && edge->port < fragment->ops[edge->op]->port_count &&
+	       fragment->ops[edge->op]->ports[edge->port].dir == (edge->sends ? FRAG_OUT : FRAG_IN);
+}
+
+/* With the pump's lock: peers, then their edges. */
+static int wire_locked(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
+		       const struct fragi_run_edge *edges, size_t edge_count, struct fragi_peer **made,
+		       struct frag_err *err)
+{
+	int r;
+
+	for (size_t i = 0; i < peer_count; i++) {
+		r = run->transport_ops->peer_add(run->transport, peers[i].host, peers[i].epoch,
+						 peers[i].address, peers[i].address_bytes, &made[i], err);
+		if (r < 0)
+			return frag_err_set(err, r, "cannot connect to host %s (%s)", peers[i].name,
+					    frag_strerror(r));
+		run->peers[i] = peers[i];
+	}
+	for (size_t i = 0; i < edge_count; i++) {
+		size_t peer = 0;
+
+		while (peer < peer_count && peers[peer].host != edges[i].peer)
+			peer++;
+		if (peer == peer_count || !edge_is_valid(run, &edges[i]))
+			return frag_err_set(err, -EINVAL,
+					    "edge %zu to %s names a peer or a port that is not there; this "
+					    "is an error in frag",
+					    i, edges[i].other_end != NULL ? edges[i].other_end : "?");
+		r = edge_add(run, &edges[i], made[peer], &run->ledger.flows[run->flow_count + i]);
+		if (r < 0)
+			return frag_err_set(err, r, "cannot make the edge to %s (%s)", edges[i].other_end,
+					    frag_strerror(r));
+	}
+	return 0;
+}
+
+int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
+		   const struct fragi_run_edge *edges, size_t edge_count, struct frag_err *err)
+{
+	struct fragi_peer **made;
+	int r;
+
+	if (peer_count > 0 && run->transport == NULL)
+		return frag_err_set(err, -EINVAL,
+				    "edges to other hosts, but no flow of the graph leaves this one; this is "
+				    "an error in frag");
+	if (edge_count > run->edge_rows)
+		return frag_err_set(err, -EINVAL,
+				    "%zu edges to other hosts, but the graph has %u; this is an "
+				    "error in frag",
+				    edge_count, run->edge_rows);
+	made = fragi_calloc(peer_count + 1, sizeof(struct fragi_peer *));
+	run->peers = fragi_calloc(peer_count + 1, sizeof(*run->peers));
+	if (made == NULL || run->peers == NULL) {
+		fragi_free(made);
+		return frag_err_set(err, -ENOMEM, "memory is short for %zu peers", peer_count);
+	}
+	run->peer_count = peer_count;
+	fragi_pump_lock(run->pump);
+	r = wire_locked(run, peers, peer_count, edges, edge_count, made, err);
+	fragi_pump_unlock(run->pump);
+	fragi_free(made);
+	if (r == 0 && peer_count > 0) {
+		r = fragi_pump_attach(run->pump, run->transport_ops, run->transport);
+		if (r < 0)
+			frag_err_set(err, r, "cannot start the thread that drives the edges (%s)",
+				     frag_strerror(r));
+		run->attached = r == 0;
+	}
+	if (r == 0 && peer_count == 0)
+		fragi_run_tell(run, FRAGI_RUN_WIRED, 0, 0, NULL);
+	return r;
+}
+
+static int end_compare(const void *a, const void *b)
+{
+	const struct fragi_run_end *x = a, *y = b;
+
+	if (x->fragment != y->fragment)
+		return x->fragment < y->fragment ? -1 : 1;
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	if (x->port != y->port)
+		return x->port < y->port ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void bindings_destroy(struct fragi_run *run)
+{
+	for (size_t i = 0; run->bindings != NULL && i < run->fragment_count; i++) {
+		const struct frag_fragment *fragment = run->fragments[i].fragment;
+
+		for (uint32_t k = 0; run->bindings[i] != NULL && k < fragment->op_count; k++) {
+			struct fragi_binding *ports = run->bindings[i][k];
+
+			for (uint32_t p = 0; ports != NULL && p < fragment->ops[k]->port_count; p++) {
+				fragi_free(ports[p].rx);
+				fragi_free(ports[p].tx);
+			}
+			fragi_free(ports);
+		}
+		fragi_free(run->bindings[i]);
+	}
+	fragi_free(run->bindings);
+	run->bindings = NULL;
+}
+
+static int bindings_alloc(struct fragi_run *run)
+{
+	run->bindings = fragi_calloc(run->fragment_count + 1, sizeof(struct fragi_binding **));
+	if (run->bindings == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		const struct frag_fragment *fragment = run->fragments[i].fragment;
+
+		run->bindings[i] = fragi_calloc(fragment->op_count + 1, sizeof(struct fragi_binding *));
+		if (run->bindings[i] == NULL)
+			return -ENOMEM;
+		for (uint32_t k = 0; k < fragment->op_count; k++) {
+			run->bindings[i][k] =
+				fragi_calloc(fragment->ops[k]->port_count + 1, sizeof(struct fragi_binding));
+			if (run->bindings[i][k] == NULL)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Gives each port its ends, in order. */
+int fragi_run_bind(struct fragi_run *run)
+{
+	size_t i = 0, n;
+
+	if (bindings_alloc(run) < 0)
+		return -ENOMEM;
+	if (run->end_count > 1)
+		qsort(run->ends, run->end_count, sizeof(*run->ends), end_compare);
+	while (i < run->end_count) {
+		const struct fragi_run_end *end = &run->ends[i];
+		struct fragi_binding *binding = &run->bindings[end->fragment][end->op][end->port];
+
+		for (n = 1; i + n < run->end_count && end[n].fragment == end->fragment &&
+			    end[n].op == end->op && end[n].port == end->port;
+		     n++)
+			;
+		binding->rx = fragi_calloc(n, sizeof(struct fragi_rx *));
+		binding->tx = fragi_calloc(n, sizeof(struct fragi_tx *));
+		if (binding->rx == NULL || binding->tx == NULL)
+			return -ENOMEM;
+		binding->count = (uint32_t)n;
+		for (size_t k = 0; k < n; k++) {
+			binding->rx[k] = end[k].rx;
+			binding->tx[k] = end[k].tx;
+		}
+		i += n;
+	}
+	return 0;
+}
+
+void fragi_run_unwire(struct fragi_run *run)
+{
+	bindings_destroy(run);
+	for (size_t i = 0; run->inproc != NULL && i < run->flow_count; i++)
+		fragi_inproc_destroy(run->inproc[i]);
+	fragi_free(run->inproc);
+	fragi_free(run->ends);
+	fragi_free(run->flow_orders);
+	fragi_free(run->flows);
+	fragi_free(run->peers);
+}

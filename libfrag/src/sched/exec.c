@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+#define LOG_TOPIC "sched"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <base/alloc.h>
+#include <base/log.h>
+#include <data/metadata.h>
+#include <sched/exec.h>
+
+static void ports_destroy(struct fragi_exec *exec)
+{
+	for (uint32_t i = 0; exec->tick.ports != NULL && i < exec->tick.port_count; i++)
+		fragi_free(exec->tick.ports[i].all);
+	fragi_free(exec->tick.ports);
+}
+
+/* Binds the ports and collects the ends of all of them. */
+static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bindings,
+			void (*notify)(void *exec))
+{
+	const struct frag_op *op = exec->op;
+	uint32_t rx_count = 0, tx_count = 0;
+
+	exec->tick.ports = fragi_calloc(op->port_count + 1, sizeof(*exec->tick.ports));
+	if (exec->tick.ports == NULL)
+		return -ENOMEM;
+	exec->tick.port_count = op->port_count;
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		rx_count += op->ports[i].dir == FRAG_IN ? bindings[i].count : 0;
+		tx_count += op->ports[i].dir == FRAG_OUT ? bindings[i].count : 0;
+	}
+	exec->rxs = fragi_calloc(rx_count + 1, sizeof(struct fragi_rx *));
+	exec->txs = fragi_calloc(tx_count + 1, sizeof(struct fragi_tx *));
+	if (exec->rxs == NULL || exec->txs == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		struct fragi_exec_port *port = &exec->tick.ports[i];
+
+		port->type = op->ports[i].type;
+		port->dir = op->ports[i].dir;
+		port->tensor =
+			op->ports[i].type_name != NULL && strcmp(op->ports[i].type_name, "tensor") == 0;
+		port->count = bindings[i].count;
+		port->rx = &exec->rxs[exec->rx_count];
+		port->tx = &exec->txs[exec->tx_count];
+		for (uint32_t k = 0; k < port->count && port->dir == FRAG_IN; k++) {
+			bindings[i].rx[k]->arrival = (struct fragi_notify){notify, exec};
+			exec->rxs[exec->rx_count++] = bindings[i].rx[k];
+		}
+		for (uint32_t k = 0; k < port->count && port->dir == FRAG_OUT; k++) {
+			bindings[i].tx[k]->room = (struct fragi_notify){notify, exec};
+			exec->txs[exec->tx_count++] = bindings[i].tx[k];
+		}
+		if (port->dir == FRAG_IN) {
+			port->all = fragi_calloc(port->count + 1, sizeof(*port->all));
+			if (port->all == NULL)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static void gate_add(struct fragi_exec *exec, uint32_t port_index, uint32_t min, uint32_t max)
+{
+	struct fragi_exec_port *port = &exec->tick.ports[port_index];
+	struct fragi_gate gate = {.count = port->count, .min = min > 0 ? min : 1, .max = max};
+
+	if (port->count == 0)
+		return; /* an unconnected port has nothing to say */
+	if (port->dir == FRAG_IN) {
+		gate.rx = port->rx;
+		exec->in[exec->in_count++] = gate;
+	} else {
+		gate.tx = port->tx;
+		exec->out[exec->out_count++] = gate;
+	}
+}
+
+/* The defaults of the ports that have them, then what the graph gave. */
+static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec))
+{
+	struct frag_op *op = exec->op;
+	uint32_t most = op->port_count + op->condition_count + 1;
+	bool counted = false;
+
+	exec->in = fragi_calloc(most, sizeof(*exec->in));
+	exec->out = fragi_calloc(most, sizeof(*exec->out));
+	exec->others = fragi_calloc(most, sizeof(struct frag_condition *));
+	if (exec->in == NULL || exec->out == NULL || exec->others == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < op->port_count; i++)
+		if ((op->ports[i].flags & FRAG_PORT_NO_CONDITION) == 0)
+			gate_add(exec, i, op->ports[i].min_size, 0);
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		struct frag_condition *condition = op->conditions[i];
+
+		switch (condition->type->kind) {
+		case FRAGI_COND_MESSAGE_AVAILABLE:
+		case FRAGI_COND_DOWNSTREAM_AFFORDABLE:
+			if (condition->port < op->port_count)
+				gate_add(exec, condition->port, (uint32_t)condition->params.min_size,
+					 (uint32_t)condition->params.front_stage_max_size);
+			continue;
+		case FRAGI_COND_BOOLEAN:
+			condition->changed = (struct fragi_notify){notify, exec};
+			break;
+		case FRAGI_COND_PERIODIC:
+			exec->timed = true;
+			break;
+		case FRAGI_COND_COUNT:
+			counted = true;
+			break;
+		case FRAGI_COND_NONE:
+			break;
+		}
+		if (condition->type->check != NULL)
+			exec->others[exec->other_count++] = condition;
+	}
+	/*
+	 * An input without a condition does not end its operator, which may live by other means. But where
+	 * nothing goes out either and no count is to be reached, no more ticks can be wanted.
+	 */
+	exec->sink = exec->tx_count == 0 && exec->rx_count > 0 && exec->in_count == 0 && !counted;
+	return 0;
+}
+
+int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, struct fragi_op_row *row,
+		      struct fragi_sched *sched, void (*notify)(void *exec))
+{
+	struct fragi_exec *exec = fragi_aligned_alloc(64, (sizeof(*exec) + 63) & ~(size_t)63);
+
+	if (exec == NULL)
+		return -ENOMEM;
+	memset(exec, 0, sizeof(*exec));
+	op->exec = exec;
+	exec->op = op;
+	exec->compute = op->type->compute;
+	exec->self = op->state;
+	exec->row = row;
+	exec->sched = sched;
+	exec->watchdog_ns = op->watchdog_ns;
+	exec->peak = UINT64_MAX;
+	exec->tick.op = op;
+	exec->tick.metadata = fragi_metadata_create(
+		op->metadata_policy == FRAG_METADATA_DEFAULT ? FRAG_METADATA_RAISE : op->metadata_policy);
+	if (exec->tick.metadata == NULL || ports_create(exec, bindings, notify) < 0 ||
+	    conditions_create(exec, notify) < 0) {
+		fragi_exec_destroy(op);
+		return -ENOMEM;
+	}
+	exec->tick.received_capacity = exec->rx_count > 8 ? exec->rx_count : 8;
+	exec->tick.received = fragi_calloc(exec->tick.received_capacity, sizeof(struct frag_message *));
+	if (exec->tick.received == NULL) {
+		fragi_exec_destroy(op);
+		return -ENOMEM;
+	}
+	atomic_store(&exec->stop_asked, atomic_load(&op->stop_asked));
+	return 0;
+}
+
+void fragi_exec_destroy(struct frag_op *op)
+{
+	struct fragi_exec *exec = op->exec;
+
+	if (exec == NULL)
+		return;
+	op->exec = NULL;
+	for (uint32_t i = 0; i < op->condition_count; i++)
+		op->conditions[i]->changed = (struct fragi_notify){NULL, NULL};
+	for (uint32_t i = 0; exec->rxs != NULL && i < exec->rx_count; i++)
+		exec->rxs[i]->arrival = (struct fragi_notify){NULL, NULL};
+	for (uint32_t i = 0; exec->txs != NULL && i < exec->tx_count; i++)
+		exec->txs[i]->room = (struct fragi_notify){NULL, NULL};
+	if (exec->tick.received != NULL)
+		fragi_tick_end(&exec->tick);
+	fragi_free(exec->tick.received);
+	fragi_metadata_destroy(exec->tick.metadata);
+	ports_destroy(exec);
+	fragi_free(exec->in);
+	fragi_free(exec->out);
+	fragi_free(exec->others);
+	fragi_free(exec->txs);
+	fragi_free(exec->rxs);
+	fragi_free(exec);
+}
+
+static bool rx_is_closed(const struct fragi_rx *rx)
+{
+	return atomic_load_explicit(&rx->queue.sender_closed, memory_order_acquire);
+}
+
+/*
+ * Every flow that may still bring something must have `min` messages. One that its sender has closed is
+ * content with what is left, and when all have been closed and emptied nothing will ever come.
+ */
+static enum fragi_ready gate_in(const struct fragi_gate *gate)
+{
+	uint32_t finished = 0;
+	bool wait = false;
+
+	for (uint32_t i = 0; i < gate->count; i++) {
+		const struct fragi_rx *rx = gate->rx[i];
+		uint32_t available = fragi_rx_available(rx);
+
+		if (__builtin_expect(available < gate->min, 0)) {
+			if (!rx_is_closed(rx))
+				wait = true;
+			else if (fragi_rx_available(rx) == 0)
+				finished++;
+		}
+		if (gate->max > 0 && available > gate->max)
+			wait = true;
+	}
+	if (finished == gate->count)
+		return FRAGI_NEVER;
+	return wait ? FRAGI_WAIT : FRAGI_READY;
+}
+
+static enum fragi_ready gate_out(const struct fragi_gate *gate)
+{
+	for (uint32_t i = 0; i < gate->count; i++)
+		if (gate->tx[i]->ops->room(gate->tx[i]) < gate->min)
+			return FRAGI_WAIT;
+	return FRAGI_READY;
+}
+
+/* Whether one of the receivers still takes. */
+static bool has_receiver(struct fragi_exec *exec)
+{
+	if (__builtin_expect(
+		    !atomic_load_explicit(&exec->txs[exec->live_tx]->receiver_done, memory_order_acquire), 1))
+		return true;
+	for (uint32_t i = 0; i < exec->tx_count; i++)
+		if (!atomic_load_explicit(&exec->txs[i]->receiver_done, memory_order_acquire)) {
+			exec->live_tx = i;
+			return true;
+		}
+	return false;
+}
+
+static bool inputs_are_finished(const struct fragi_exec *exec)
+{
+	for (uint32_t i = 0; i < exec->rx_count; i++)
+		if (!fragi_rx_is_finished(exec->rxs[i]))
+			return false;
+	return true;
+}
+
+enum fragi_ready fragi_exec_ready(struct fragi_exec *exec, int64_t *out_until_ns)
+{
+	enum fragi_ready all = FRAGI_READY, one;
+	int64_t until_ns = 0;
+
+	if (__builtin_expect(atomic_load_explicit(&exec->stop_asked, memory_order_acquire), 0))
+		return FRAGI_NEVER;
+	for (uint32_t i = 0; i < exec->in_count; i++) {
+		one = gate_in(&exec->in[i]);
+		all = one > all ? one : all;
+	}
+	for (uint32_t i = 0; i < exec->out_count; i++) {
+		one = gate_out(&exec->out[i]);
+		all = one > all ? one : all;
+	}
+	if (exec->tx_count > 0 && !has_receiver(exec))
+		return FRAGI_NEVER;
+	if (exec->sink && inputs_are_finished(exec))
+		return FRAGI_NEVER;
+	if (exec->timed)
+		exec->begin_ns = fragi_now_ns();
+	for (uint32_t i = 0; i < exec->other_count; i++) {
+		int64_t t = 0;
+
+		one = exec->others[i]->type->check(exec->others[i], exec->begin_ns, &t);
+		all = one > all ? one : all;
+		until_ns = t > until_ns ? t : until_ns;
+	}
+	*out_until_ns = until_ns;
+	return all;
+}
+
+static int64_t coarse_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static inline void callback_enter(struct fragi_exec *exec, struct fragi_current *current,
+				  const char *callback)
+{
+	exec->callback = callback;
+	current->callback = callback;
+	current->tick = exec->tick.number;
+	/* Read by a signal handler of this thread. */
+	atomic_signal_fence(memory_order_release);
+	*(const struct frag_op *volatile *)&current->op = exec->op;
+	if (exec->watchdog_ns > 0)
+		atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(),
+				      memory_order_relaxed);
+	atomic_store_explicit(&exec->row->running, 1, memory_order_relaxed);
+}
+
+static inline void callback_leave(struct fragi_exec *exec, struct fragi_current *current)
+{
+	*(const struct frag_op *volatile *)&current->op = NULL;
+	atomic_store_explicit(&exec->row->running, 0, memory_order_relaxed);
+	if (exec->watchdog_ns > 0)
+		atomic_store_explicit(&exec->row->running_since_ns, 0, memory_order_relaxed);
+}
+
+int fragi_exec_start(struct fragi_exec *exec)
+{
+	int r = 0;
+
+	if (exec->op->type->start != NULL) {
+		struct fragi_current *current = fragi_current();
+
+		callback_enter(exec, current, "start");
+		r = exec->op->type->start(exec->self, exec->op);
+		callback_leave(exec, current);
+	}
+	if (r < 0)
+		return r;
+	exec->started = true;
+	atomic_store_explicit(&exec->row->state, FRAGI_OP_STARTED, memory_order_relaxed);
+	return 0;
+}
+
+int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current, uint64_t start, uint64_t *out_end)
+{
+	struct frag_tick *tick = &exec->tick;
+	struct fragi_op_row *row = exec->row;
+	uint64_t end, length;
+	int r;
+
+	tick->stamp = start;
+	tick->time_ns = 0;
+	tick->number++;
+	atomic_store_explicit(&row->ticks, tick->number, memory_order_relaxed);
+	callback_enter(exec, current, "compute");
+	r = exec->compute(exec->self, tick);
+	callback_leave(exec, current);
+	end = fragi_stamp();
+	*out_end = end;
+	length = end - start;
+	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
+	exec->peak =
+		length >= exec->peak || exec->peak == UINT64_MAX ? length : exec->peak - (exec->peak >> 4);
+	fragi_tick_end(tick);
+	for (uint32_t i = 0; i < exec->other_count; i++)
+		if (exec->others[i]->type->ticked != NULL)
+			exec->others[i]->type->ticked(exec->others[i], exec->begin_ns);
+	if (__builtin_expect(tick->fault != 0, 0))
+		return tick->fault;
+	if (__builtin_expect(r == 0, 1)) {
+		if (exec->op->err.code != 0) /* worded, then thought better of */
+			exec->op->err = (struct frag_err)FRAG_ERR_INIT;
+		return 0;
+	}
+	if (r > 0 && r != FRAG_DONE) {
+		frag_err_set(&exec->op->err, -EINVAL,
+			     "compute returned %d in tick %llu; return 0, FRAG_DONE or a negative errno", r,
+			     (unsigned long long)tick->number);
+		return -EINVAL;
+	}
+	return r;
+}
+
+const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code, char *out,
+			     size_t size)
+{
+	const char *subject = exec->op->subject, *text = exec->op->err.text;
+
+	if (text[0] != '\0' && strncmp(text, subject, strlen(subject)) == 0)
+		snprintf(out, size, "%s", text);
+	else if (text[0] != '\0')
+		snprintf(out, size, "%s: %s", subject, text);
+	else if (strcmp(callback, "compute") == 0)
+		snprintf(out, size, "%s: compute returned %d (%s) in tick %llu", subject, code,
+			 frag_strerror(code), (unsigned long long)exec->tick.number);
+	else
+		snprintf(out, size, "%s: %s returned %d (%s)", subject, callback, code, frag_strerror(code));
+	return out;
+}
+
+void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
+{
+	struct fragi_current *current = fragi_current();
+	int r;
+
+	if (exec->done)
+		return;
+	exec->done = true;
+	for (uint32_t i = 0; i < exec->tx_count; i++)
+		exec->txs[i]->ops->close(exec->txs[i]);
+	for (uint32_t i = 0; i < exec->rx_count; i++)
+		(stopped ? fragi_rx_stop : fragi_rx_close)(exec->rxs[i]);
+	if (exec->started && exec->op->type->stop != NULL) {
+		callback_enter(exec, current, "stop");
+		r = exec->op->type->stop(exec->self, exec->op);
+		callback_leave(exec, current);
+		if (r < 0)
+			log_warn(exec->op->subject, "stop returned %d (%s)", r, frag_strerror(r));
+	}
+	atomic_store_explicit(&exec->row->state, exec->failed ? FRAGI_OP_FAILED : FRAGI_OP_DONE,
+			      memory_order_relaxed);
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <sched/kind.h>
+
+/*
+ * One thread looks at the operators in topological order, again and again, and ticks each that is ready once
+ * a round. An operator that waits is not looked at until something happened to it: what its own thread does
+ * marks it with a plain store, what others do with an atomic one. When a round did nothing the thread waits
+ * in the pump.
+ */
+struct greedy {
+	struct fragi_sched base;
+	struct fragi_sched_thread here;
+	pthread_t thread;
+	uint64_t hint_stamps; /* FRAGI_HINT_NS */
+	/* of the thread */
+	bool dirty;       /* some exec is */
+	uint32_t armed;   /* operators that wait for a time */
+	int64_t until_ns; /* the earliest such time */
+	/* any thread */
+	_Alignas(64) _Atomic bool remote; /* some exec was marked by another thread */
+	_Atomic bool resting;
+	_Atomic uint64_t rounds; /* times that rest ended */
+};
+
+static void greedy_notify(void *arg)
+{
+	struct fragi_exec *exec = arg;
+	struct greedy *greedy = (struct greedy *)exec->sched;
+
+	if (__builtin_expect(fragi_sched_here == &greedy->here, 1)) {
+		exec->dirty = true;
+		greedy->dirty = true;
+		return;
+	}
+	atomic_store_explicit(&exec->remote, true, memory_order_release);
+	atomic_store(&greedy->remote, true);
+	fragi_pump_poke(greedy->base.config.pump);
+}
+
+static bool has_work(void *arg)
+{
+	struct greedy *greedy = arg;
+
+	return greedy->dirty || atomic_load(&greedy->remote) || atomic_load(&greedy->base.halting);
+}
+
+/* Those whose time has come are looked at again. */
+static void timers_fire(struct greedy *greedy)
+{
+	int64_t now_ns = fragi_now_ns();
+
+	if (now_ns < greedy->until_ns)
+		return;
+	greedy->until_ns = INT64_MAX;
+	for (uint32_t i = 0; i < greedy->base.count; i++) {
+		struct fragi_exec *exec = greedy->base.execs[i];
+
+		if (!exec->timer_armed)
+			continue;
+		if (exec->until_ns <= now_ns) {
+			exec->timer_armed = false;
+			greedy->armed--;
+			exec->dirty = true;
+			greedy->dirty = true;
+		} else if (exec->until_ns < greedy->until_ns) {
+			greedy->until_ns = exec->until_ns;
+		}
+	}
+}
+
+static void timer_arm(struct greedy *greedy, struct fragi_exec *exec, int64_t until_ns)
+{
+	exec->timer_armed = true;
+	greedy->armed++;
+	exec->until_ns = until_ns;
+	if (until_ns < greedy->until_ns)
+		greedy->until_ns = until_ns;
+}
+
+/* Looks at one operator, and ticks it if it is ready. Returns true when it was. */
+static bool visit(struct greedy *greedy, struct fragi_exec *exec)
+{
+	struct fragi_sched *sched = &greedy->base;
+	int64_t until_ns;
+	int r;
+
+	exec->dirty = false;
+	if (atomic_load_explicit(&exec->remote, memory_order_relaxed))
+		atomic_exchange(&exec->remote, false);
+	if (exec->timer_armed) {
+		exec->timer_armed = false;
+		greedy->armed--;
+	}
+	switch (fragi_exec_ready(exec, &until_ns)) {
+	case FRAGI_READY:
+		break;
+	case FRAGI_WAIT_TIME:
+		timer_arm(greedy, exec, until_ns);
+		return false;
+	case FRAGI_NEVER:
+		fragi_sched_finish_op(sched, exec);
+		return false;
+	case FRAGI_WAIT:
+	case FRAGI_WAIT_EVENT:
+		return false;
+	}
+	if (__builtin_expect(exec->peak > greedy->hint_stamps, 0))
+		fragi_pump_hint(sched->config.pump);
+	r = fragi_exec_tick(exec, greedy->here.current, greedy->here.stamp, &greedy->here.stamp);
+	if (__builtin_expect(r < 0, 0)) {
+		fragi_sched_fail(sched, exec, "compute", r);
+		return true;
+	}
+	if (__builtin_expect(r == FRAG_DONE, 0)) {
+		fragi_sched_finish_op(sched, exec);
+		return true;
+	}
+	exec->dirty = true;
+	greedy->dirty = true;
+	return true;
+}
+
+static void wait(struct greedy *greedy)
+{
+	struct fragi_sched *sched = &greedy->base;
+	bool rest = greedy->armed == 0;
+
+	if (rest) {
+		atomic_store(&greedy->resting, true);
+		if (sched->config.rested != NULL && !has_work(greedy))
+			sched->config.rested(sched->config.arg);
+	}
+	fragi_pump_wait(sched->config.pump, greedy->armed > 0 ? greedy->until_ns : INT64_MAX, has_work,
+			greedy);
+	if (rest) {
+		atomic_fetch_add(&greedy->rounds, 1);
+		atomic_store(&greedy->resting, false);
+	}
+	greedy->here.stamp = greedy->here.pump_stamp = fragi_stamp();
+}
+
+static void rounds(struct greedy *greedy)
+{
+	struct fragi_sched *sched = &greedy->base;
+	bool ticked;
+
+	while (atomic_load_explicit(&sched->live, memory_order_relaxed) > 0 &&
+	       !atomic_load_explicit(&sched->halting, memory_order_relaxed)) {
+		greedy->dirty = false;
+		if (atomic_load_explicit(&greedy->remote, memory_order_relaxed))
+			atomic_exchange(&greedy->remote, false);
+		ticked = false;
+		for (uint32_t i = 0; i < sched->count; i++) {
+			struct fragi_exec *exec = sched->execs[i];
+
+			if (!exec->dirty && !atomic_load_explicit(&exec->remote, memory_order_relaxed))
+				continue;
+			if (exec->done) {
+				exec->dirty = false;
+				atomic_store(&exec->remote, false);
+				continue;
+			}
+			ticked |= visit(greedy, exec);
+			if (__builtin_expect(atomic_load_explicit(&sched->halting, memory_order_relaxed), 0))
+				return;
+		}
+		if (greedy->armed > 0)
+			timers_fire(greedy);
+		if (!ticked && !has_work(greedy))
+			wait(greedy);
+		else
+			fragi_sched_pump_turn(&greedy->here, sched->config.pump);
+	}
+}
+
+static void *greedy_main(void *arg)
+{
+	struct greedy *greedy = arg;
+	struct fragi_sched *sched = &greedy->base;
+
+	greedy->here.current = fragi_current();
+	fragi_sched_here = &greedy->here;
+	if (fragi_sched_start_ops(sched) == 0) {
+		for (uint32_t i = 0; i < sched->count; i++)
+			sched->execs[i]->dirty = true;
+		greedy->here.stamp = greedy->here.pump_stamp = fragi_stamp();
+		rounds(greedy);
+	}
+	fragi_sched_finish_ops(sched);
+	fragi_sched_here = NULL;
+	sched->config.finished(sched->config.arg);
+	return NULL;
+}
+
+static int greedy_create(const struct fragi_sched_config *config, struct fragi_sched **out_sched)
+{
+	struct greedy *greedy = fragi_aligned_alloc(64, sizeof(*greedy));
+
+	(void)config;
+	if (greedy == NULL)
+		return -ENOMEM;
+	memset(greedy, 0, sizeof(*greedy));
+	greedy->here.sched = &greedy->base;
+	greedy->until_ns = INT64_MAX;
+	greedy->hint_stamps = fragi_stamp();
+	greedy->hint_stamps -= fragi_stamp_before(greedy->hint_stamps, FRAGI_HINT_NS);
+	*out_sched = &greedy->base;
+	return 0;
+}
+
+static int greedy_start(struct fragi_sched *sched, struct frag_err *err)
+{
+	struct greedy *greedy = (struct greedy *)sched;
+
+	return fragi_sched_thread_create(sched, greedy_main, greedy, &greedy->thread, err);
+}
+
+static void greedy_wake(struct fragi_sched *sched)
+{
+	fragi_pump_poke(sched->config.pump);
+}
+
+static void greedy_join(struct fragi_sched *sched)
+{
+	pthread_join(((struct greedy *)sched)->thread, NULL);
+}
+
+static bool greedy_at_rest(struct fragi_sched *sched, uint64_t *out_rounds)
+{
+	struct greedy *greedy = (struct greedy *)sched;
+
+	if (atomic_load(&sched->live) == 0) {
+		*out_rounds = 0;
+		return true;
+	}
+	*out_rounds = atomic_load(&greedy->rounds);
+	return atomic_load(&greedy->resting) && !atomic_load(&greedy->remote);
+}
+
+static void greedy_look(struct fragi_sched *sched, int64_t now_ns)
+{
+	(void)sched;
+	(void)now_ns; /* its one thread is either at work or in the pump */
+}
+
+static void greedy_destroy(struct fragi_sched *sched)
+{
+	fragi_free(sched);
+}
+
+const struct fragi_sched_kind fragi_sched_greedy = {
+	.name = "greedy",
+	.create = greedy_create,
+	.start = greedy_start,
+	.wake = greedy_wake,
+	.join = greedy_join,
+	.at_rest = greedy_at_rest,
+	.look = greedy_look,
+	.destroy = greedy_destroy,
+	.notify = greedy_notify,
+};

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#define LOG_TOPIC "sched"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <base/log.h>
+#include <sched/kind.h>
+
+__thread struct fragi_sched_thread *fragi_sched_here;
+
+uint32_t fragi_sched_cores(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		return (uint32_t)CPU_COUNT(&set);
+	return (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+int fragi_sched_create(const struct fragi_sched_config *config, struct fragi_sched **out_sched)
+{
+	struct frag_fragment *fragment = config->fragment;
+	const struct fragi_sched_kind *kind = &fragi_sched_event_based;
+	const uint32_t *order = fragi_fragment_order(fragment);
+	struct fragi_sched *sched;
+	int r;
+
+	if (fragment->own != NULL && fragment->own->scheduler.kind == FRAGI_SCHEDULER_GREEDY)
+		kind = &fragi_sched_greedy;
+	if (order == NULL && fragment->op_count > 0)
+		return -ENOMEM;
+	r = kind->create(config, &sched);
+	if (r < 0)
+		return r;
+	sched->kind = kind;
+	sched->config = *config;
+	sched->count = fragment->op_count;
+	atomic_init(&sched->live, sched->count);
+	sched->execs = fragi_calloc(sched->count + 1, sizeof(struct fragi_exec *));
+	if (sched->execs == NULL) {
+		fragi_sched_destroy(sched);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < sched->count; i++) {
+		struct frag_op *op = fragment->ops[order[i]];
+
+		r = fragi_exec_create(op, config->bindings[order[i]], &config->rows[order[i]], sched,
+				      kind->notify);
+		if (r < 0) {
+			fragi_sched_destroy(sched);
+			return r;
+		}
+		sched->execs[i] = op->exec;
+	}
+	*out_sched = sched;
+	return 0;
+}
+
+void fragi_sched_destroy(struct fragi_sched *sched)
+{
+	if (sched == NULL)
+		return;
+	for (uint32_t i = 0; sched->execs != NULL && i < sched->count; i++)
+		if (sched->execs[i] != NULL)
+			fragi_exec_destroy(sched->execs[i]->op);
+	fragi_free(sched->execs);
+	sched->kind->destroy(sched);
+}
+
+int fragi_sched_start(struct fragi_sched *sched, struct frag_err *err)
+{
+	int r = sched->kind->start(sched, err);
+
+	if (r == 0)
+		sched->started = true;
+	return r;
+}
+
+void fragi_sched_join(struct fragi_sched *sched)
+{
+	if (sched->started)
+		sched->kind->join(sched);
+	sched->started = false;
+}
+
+/* Operators that messages from elsewhere, or of a source here, can reach. */
+static void reach(struct fragi_sched *sched, bool *reached)
+{
+	const struct frag_fragment *fragment = sched->config.fragment;
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (size_t i = 0; i < fragment->flow_count; i++) {
+			const struct fragi_flow_info *flow = &fragment->flows[i];
+
+			if (reached[flow->from_op] && !reached[flow->to_op])
+				reached[flow->to_op] = changed = true;
+		}
+	}
+}
+
+static bool is_fed_from_elsewhere(const struct frag_fragment *fragment, const struct fragi_exec *exec)
+{
+	uint32_t inner = 0;
+
+	for (size_t i = 0; i < fragment->flow_count; i++)
+		inner += fragment->flows[i].to_op == exec->op->index;
+	return exec->rx_count > inner;
+}
+
+/*
+ * Sources are operators that no message has to come for. Where a cycle has none, and nothing reaches it, all
+ * its operators stop.
+ */
+void fragi_sched_drain(struct fragi_sched *sched)
+{
+	struct frag_fragment *fragment = sched->config.fragment;
+	bool *reached = fragi_calloc(sched->count + 1, sizeof(bool));
+
+	for (uint32_t i = 0; i < sched->count; i++) {
+		struct fragi_exec *exec = sched->execs[i];
+
+		if (exec->in_count == 0)
+			frag_op_stop_execution(exec->op);
+		if (reached != NULL)
+			reached[exec->op->index] =
+				exec->in_count == 0 || is_fed_from_elsewhere(fragment, exec);
+	}
+	if (reached != NULL) {
+		reach(sched, reached);
+		for (uint32_t i = 0; i < sched->count; i++)
+			if (!reached[sched->execs[i]->op->index])
+				frag_op_stop_execution(sched->execs[i]->op);
+	}
+	fragi_free(reached);
+}
+
+void fragi_sched_halt(struct fragi_sched *sched)
+{
+	atomic_store(&sched->halting, true);
+	sched->kind->wake(sched);
+}
+
+bool fragi_sched_at_rest(struct fragi_sched *sched, uint64_t *out_rounds)
+{
+	return sched->kind->at_rest(sched, out_rounds);
+}
+
+void fragi_sched_look(struct fragi_sched *sched, int64_t now_ns)
+{
+	sched->kind->look(sched, now_ns);
+}
+
+struct frag_op *fragi_sched_hung(struct fragi_sched *sched, int64_t now_ns, int64_t *out_for_ns)
+{
+	for (uint32_t i = 0; i < sched->count; i++) {
+		struct fragi_exec *exec = sched->execs[i];
+		int64_t since =
+			(int64_t)atomic_load_explicit(&exec->row->running_since_ns, memory_order_relaxed);
+
+		if (exec->watchdog_ns > 0 && since != 0 && now_ns - since > exec->watchdog_ns) {
+			*out_for_ns = now_ns - since;
+			return exec->op;
+		}
+	}
+	return NULL;
+}
+
+const char *fragi_current_op_name(void)
+{
+	const struct frag_op *op = fragi_current()->op;
+
+	return op != NULL ? op->subject : NULL;
+}
+
+/* Of the threads. */
+
+int fragi_sched_start_ops(struct fragi_sched *sched)
+{
+	int r;
+
+	for (uint32_t i = 0; i < sched->count; i++) {
+		if (atomic_load(&sched->halting))
+			return 0;
+		r = fragi_exec_start(sched->execs[i]);
+		if (r < 0) {
+			fragi_sched_fail(sched, sched->execs[i], "start", r);
+			return r;
+		}
+	}
+	return 0;
+}
+
+bool fragi_sched_finish_op(struct fragi_sched *sched, struct fragi_exec *exec)
+{
+	fragi_exec_finish(exec, atomic_load(&sched->halting));
+	if (sched->config.op_done != NULL)
+		sched->config.op_done(sched->config.arg, exec->op);
+	return atomic_fetch_sub(&sched->live, 1) == 1;
+}
+
+void fragi_sched_finish_ops(struct fragi_sched *sched)
+{
+	for (uint32_t i = 0; i < sched->count; i++)
+		if (!sched->execs[i]->done)
+			fragi_sched_finish_op(sched, sched->execs[i]);
+}
+
+void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const char *callback, int code)
+{
+	char sentence[1024];
+
+	atomic_store_explicit(&exec->row->state, FRAGI_OP_FAILED, memory_order_relaxed);
+	exec->failed = true;
+	if (!atomic_exchange(&sched->has_failed, true))
+		sched->config.failed(sched->config.arg, exec->op, code,
+				     fragi_exec_words(exec, callback, code, sentence, sizeof(sentence)));
+	fragi_sched_halt(sched);
+}
+
+static void thread_name(const struct fragi_sched *sched, char name[16])
+{
+	snprintf(name, 16, "frag:%s", sched->config.fragment->name);
+}
+
+static int thread_cores(const struct fragi_sched *sched, pthread_attr_t *attr, struct frag_err *err)
+{
+	const struct fragi_spec_scheduler *spec;
+	cpu_set_t set;
+
+	if (sched->config.fragment->own == NULL)
+		return 0;
+	spec = &sched->config.fragment->own->scheduler;
+	if (spec->pin_core_count == 0)
+		return 0;
+	CPU_ZERO(&set);
+	for (size_t i = 0; i < spec->pin_core_count; i++)
+		if (spec->pin_cores[i] < CPU_SETSIZE)
+			CPU_SET(spec->pin_cores[i], &set);
+	if (CPU_COUNT(&set) == 0)
+		return frag_err_set(err, -EINVAL, "%s: pin_cores names no core of this machine",
+				    sched->config.fragment->name);
+	return -pthread_attr_setaffinity_np(attr, sizeof(set), &set);
+}
+
+/* Signals are for the process's own threads; a fault still has to reach its handler. */
+static void block_signals(sigset_t *out_before)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGFPE);
+	sigdelset(&all, SIGILL);
+	sigdelset(&all, SIGABRT);
+	sigdelset(&all, SIGTRAP);
+	sigdelset(&all, SIGSYS);
+	pthread_sigmask(SIG_SETMASK, &all, out_before);
+}
+
+int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg), void *arg,
+			      pthread_t *out_thread, struct frag_err *err)
+{
+	const struct fragi_spec_fragment *own = sched->config.fragment->own;
+	bool strict = own != NULL && own->scheduler.strict_thread_pinning;
+	const char *fragment = sched->config.fragment->name;
+	pthread_attr_t attr;
+	sigset_t before;
+	char name[16];
+	int r;
+
+	pthread_attr_init(&attr);
+	r = thread_cores(sched, &attr, err);
+	if (r < 0)
+		goto out;
+	block_signals(&before);
+	r = -pthread_create(out_thread, &attr, main, arg);
+	if (r == -EINVAL && own != NULL && own->scheduler.pin_core_count > 0) {
+		if (strict) {
+			frag_err_set(
+				err, r,
+				"%s: a thread cannot be pinned to the cores of pin_cores; name cores that "
+				"this process may use, or leave strict_thread_pinning out",
+				fragment);
+		} else {
+			log_warn(fragment, "threads cannot be pinned to the cores of pin_cores, and are not");
+			r = -pthread_create(out_thread, NULL, main, arg);
+		}
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r == 0) {
+		thread_name(sched, name);
+		pthread_setname_np(*out_thread, name);
+	}
+out:
+	pthread_attr_destroy(&attr);
+	if (r < 0)
+		frag_err_set(err, r, "%s: cannot start a thread (%s)", fragment, frag_strerror(r));
+	return r;
+}
+
+/* What operators ask for. */
+
+void frag_op_stop_execution(struct frag_op *op)
+{
+	struct fragi_exec *exec = op->exec;
+
+	atomic_store(&op->stop_asked, true);
+	if (exec == NULL)
+		return;
+	atomic_store(&exec->stop_asked, true);
+	if (exec->sched != NULL)
+		exec->sched->kind->notify(exec);
+}
+
+void frag_fragment_stop_execution(struct frag_fragment *fragment)
+{
+	struct fragi_sched *sched;
+
+	for (uint32_t i = 0; i < fragment->op_count; i++) {
+		if (fragment->ops[i]->exec == NULL || fragment->ops[i]->exec->sched == NULL) {
+			atomic_store(&fragment->ops[i]->stop_asked, true); /* before it runs */
+			continue;
+		}
+		sched = fragment->ops[i]->exec->sched;
+		if (!atomic_exchange(&sched->has_stopped, true) && sched->config.stopped != NULL)
+			sched->config.stopped(sched->config.arg);
+		return;
+	}
+}
+
+int frag_op_stop_fd(const struct frag_op *op)
+{
+	return op->exec != NULL && op->exec->sched != NULL ? op->exec->sched->config.stop_fd : -1;
+}

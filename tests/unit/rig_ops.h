@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_UNIT_RIG_OPS_H
+#define TESTS_UNIT_RIG_OPS_H
+
+/*
+ * Operators that number what they send and write down what they get. A sink's notes lie in `notes` by its
+ * `slot` parameter, so that they outlive the graph.
+ */
+#include "rig.h"
+
+#define NOTES_MAX 300000
+#define SLOTS 16
+
+struct note {
+	_Atomic uint32_t count;
+	_Atomic uint32_t started, stopped, closed_before_stop;
+	_Atomic uint64_t ticks;
+	int64_t values[NOTES_MAX];
+	int64_t times[NOTES_MAX];
+};
+static struct note *notes[SLOTS];
+
+static inline struct note *note_of(int64_t slot)
+{
+	if (notes[slot] == NULL)
+		notes[slot] = calloc(1, sizeof(struct note));
+	return notes[slot];
+}
+
+static inline void notes_clear(void)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		free(notes[i]);
+		notes[i] = NULL;
+	}
+}
+
+static inline void note_add(struct note *note, int64_t value)
+{
+	uint32_t i = atomic_load_explicit(&note->count, memory_order_relaxed);
+
+	if (i < NOTES_MAX) {
+		note->values[i] = value;
+		note->times[i] = fragi_now_ns();
+	}
+	atomic_store_explicit(&note->count, i + 1, memory_order_release);
+}
+
+/* count numbers from 0, `burst` a tick; then FRAG_DONE (count 0: for ever, or until a condition ends it). */
+struct source {
+	int64_t count, burst, slot, fail_at, hang_at, work_us, stop_app_at;
+	int64_t next;
+	struct note *note;
+};
+enum { SOURCE_OUT };
+static const struct frag_port source_ports[] = {{.name = "out", .dir = FRAG_OUT, .type = "i64"}};
+static const struct frag_param source_params[] = {
+	FRAG_PARAM_I64(struct source, count, 0),        FRAG_PARAM_I64(struct source, burst, 1),
+	FRAG_PARAM_I64(struct source, slot, SLOTS - 1), FRAG_PARAM_I64(struct source, fail_at, -1),
+	FRAG_PARAM_I64(struct source, hang_at, -1),     FRAG_PARAM_I64(struct source, work_us, 0),
+	FRAG_PARAM_I64(struct source, stop_app_at, -1),
+};
+
+static inline void work_for(int64_t us)
+{
+	int64_t end = fragi_now_ns() + us * 1000;
+
+	while (us > 0 && fragi_now_ns() < end)
+		;
+}
+
+static int source_start(void *state, struct frag_op *op)
+{
+	struct source *s = state;
+
+	(void)op;
+	s->note = note_of(s->slot);
+	s->note->started++;
+	return 0;
+}
+
+static _Atomic bool hang_released;
+
+static int source_compute(void *state, struct frag_tick *tick)
+{
+	struct source *s = state;
+
+	atomic_fetch_add(&s->note->ticks, 1);
+	work_for(s->work_us);
+	if (s->next == s->fail_at)
+		return -EIO;
+	while (s->next == s->hang_at && !atomic_load(&hang_released))
+		usleep(1000);
+	if (s->next == s->stop_app_at)
+		frag_fragment_stop_execution(frag_op_fragment(frag_tick_op(tick)));
+	for (int64_t i = 0; i < s->burst; i++) {
+		if (s->count > 0 && s->next >= s->count)
+			return FRAG_DONE;
+		frag_tick_emit_i64(tick, SOURCE_OUT, s->next++);
+	}
+	return s->count > 0 && s->next >= s->count ? FRAG_DONE : 0;
+}
+
+static int source_stop(void *state, struct frag_op *op)
+{
+	struct source *s = state;
+
+	(void)op;
+	s->note->stopped++;
+	return 0;
+}
+
+static const struct frag_op_type source_type = {
+	FRAG_OP_TYPE_INIT,        .name = "source",
+	.headline = "Numbers",    .state_size = sizeof(struct source),
+	FRAG_PORTS(source_ports), FRAG_PARAMS(source_params),
+	.start = source_start,    .compute = source_compute,
+	.stop = source_stop,
+};
+
+/* Passes on what comes, plus `add`. */
+struct middle {
+	int64_t add, slot, fail_at, work_us, done_after, start_fails;
+	int64_t seen;
+	struct note *note;
+};
+enum { MIDDLE_IN, MIDDLE_OUT };
+static const struct frag_port middle_ports[] = {
+	{.name = "in", .dir = FRAG_IN, .type = "i64"},
+	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
+};
+static const struct frag_param middle_params[] = {
+	FRAG_PARAM_I64(struct middle, add, 0),         FRAG_PARAM_I64(struct middle, slot, SLOTS - 2),
+	FRAG_PARAM_I64(struct middle, fail_at, -1),    FRAG_PARAM_I64(struct middle, work_us, 0),
+	FRAG_PARAM_I64(struct middle, done_after, -1), FRAG_PARAM_I64(struct middle, start_fails, 0),
+};
+
+static int middle_start(void *state, struct frag_op *op)
+{
+	struct middle *s = state;
+
+	if (s->start_fails)
+		return frag_op_fail(op, -ENODEV, "there is no device; plug one in");
+	s->note = note_of(s->slot);
+	s->note->started++;
+	return 0;
+}
+
+static int middle_compute(void *state, struct frag_tick *tick)
+{
+	struct middle *s = state;
+	int64_t x;
+	int r = frag_tick_receive_i64(tick, MIDDLE_IN, &x);
+
+	if (r < 0)
+		return r == -ENOMSG ? 0 : r;
+	work_for(s->work_us);
+	if (x == s->fail_at)
+		return frag_op_fail(frag_tick_op(tick), -EINVAL, "number %lld is bad; send others",
+				    (long long)x);
+	r = frag_tick_emit_i64(tick, MIDDLE_OUT, x + s->add);
+	return r < 0 ? r : ++s->seen == s->done_after ? FRAG_DONE : 0;
+}
+
+static int middle_stop(void *state, struct frag_op *op)
+{
+	struct middle *s = state;
+
+	(void)op;
+	s->note->stopped++;
+	return 0;
+}
+
+static const struct frag_op_type middle_type = {
+	FRAG_OP_TYPE_INIT,        .name = "middle",
+	.headline = "Passes on",  .state_size = sizeof(struct middle),
+	FRAG_PORTS(middle_ports), FRAG_PARAMS(middle_params),
+	.start = middle_start,    .compute = middle_compute,
+	.stop = middle_stop,
+};
+
+/* Writes down what comes. */
+struct sink {
+	int64_t slot, work_us, done_after, stop_self_at;
+	struct note *note;
+};
+enum { SINK_IN };
+static const struct frag_port sink_ports[] = {{.name = "in", .dir = FRAG_IN, .type = "i64"}};
+static const struct frag_param sink_params[] = {
+	FRAG_PARAM_I64(struct sink, slot, 0),
+	FRAG_PARAM_I64(struct sink, work_us, 0),
+	FRAG_PARAM_I64(struct sink, done_after, -1),
+	FRAG_PARAM_I64(struct sink, stop_self_at, -1),
+};
+
+static int sink_start(void *state, struct frag_op *op)
+{
+	struct sink *s = state;
+
+	(void)op;
+	s->note = note_of(s->slot);
+	s->note->started++;
+	return 0;
+}
+
+static int sink_compute(void *state, struct frag_tick *tick)
+{
+	struct sink *s = state;
+	int64_t x;
+	int r;
+
+	atomic_fetch_add(&s->note->ticks, 1);
+	r = frag_tick_receive_i64(tick, SINK_IN, &x);
+	if (r == -ENOMSG)
+		return 0;
+	if (r < 0)
+		return r;
+	work_for(s->work_us);
+	note_add(s->note, x);
+	if (x == s->stop_self_at)
+		frag_op_stop_execution(frag_tick_op(tick));
+	return atomic_load(&s->note->count) == s->done_after ? FRAG_DONE : 0;
+}
+
+static int sink_stop(void *state, struct frag_op *op)
+{
+	struct sink *s = state;
+
+	(void)op;
+	s->note->stopped++;
+	return 0;
+}
+
+static const struct frag_op_type sink_type = {
+	FRAG_OP_TYPE_INIT,         .name = "sink",
+	.headline = "Writes down", .state_size = sizeof(struct sink),
+	FRAG_PORTS(sink_ports),    FRAG_PARAMS(sink_params),
+	.start = sink_start,       .compute = sink_compute,
+	.stop = sink_stop,
+};
+
+/* A multi-receiver: notes 1000 * flow + value for each message, -1 - flow for each that is missing. */
+struct gather {
+	int64_t slot;
+	struct note *note;
+};
+static const struct frag_port gather_ports[] = {
+	{.name = "receivers", .dir = FRAG_IN, .type = "i64", .flags = FRAG_PORT_MULTI}};
+static const struct frag_param gather_params[] = {FRAG_PARAM_I64(struct gather, slot, 0)};
+
+static int gather_compute(void *state, struct frag_tick *tick)
+{
+	struct gather *s = state;
+	const struct frag_message *const *messages;
+	const void *value;
+	int n = frag_tick_receive_all(tick, 0, &messages);
+
+	if (n < 0)
+		return n;
+	s->note = note_of(s->slot);
+	for (int i = 0; i < n; i++) {
+		if (messages[i] == NULL) {
+			note_add(s->note, -1 - i);
+			continue;
+		}
+		frag_message_value(messages[i], &value, NULL);
+		note_add(s->note, 1000 * i + *(const int64_t *)value);
+	}
+	return 0;
+}
+
+static const struct frag_op_type gather_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "gather",
+	.headline = "Takes from all",
+	.state_size = sizeof(struct gather),
+	FRAG_PORTS(gather_ports),
+	FRAG_PARAMS(gather_params),
+	.compute = gather_compute,
+};
+
+static const struct frag_op_type *const rig_ops[] = {&source_type, &middle_type, &sink_type, &gather_type};
+static const struct frag_plugin rig_plugin = {.struct_size = sizeof(struct frag_plugin),
+					      .abi_major = FRAG_ABI_MAJOR,
+					      .abi_minor = FRAG_ABI_MINOR,
+					      .name = "rig",
+					      .version = "1",
+					      FRAG_OPS(rig_ops)};
+
+#endif
