@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Built-in operators: plugins on public headers only, found in lib/frag/plugins. Each folder of libfrag/ops is one
 # library; ops/NAME/libs.mk may set OPS_NAME_PKG to pkg-config names.
-OPS := $(notdir $(patsubst %/,%,$(dir $(wildcard libfrag/ops/*/plugin.c))))
+OPS_ALL := $(notdir $(patsubst %/,%,$(dir $(wildcard libfrag/ops/*/plugin.c))))
 -include $(wildcard libfrag/ops/*/libs.mk)
+# A library whose packages are not there is left out: without FFmpeg everything but video works.
+OPS := $(foreach o,$(OPS_ALL),$(if $(OPS_$(o)_PKG),$(shell pkg-config --exists $(OPS_$(o)_PKG) && echo $(o)),$(o)))
+$(foreach o,$(filter-out $(OPS),$(OPS_ALL)),$(info lib$(o).so is not built: pkg-config does not find $(OPS_$(o)_PKG)))
+OPS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(OPS:%=libfrag/ops/%/*.c)))
+OPS_PKG := $(foreach o,$(OPS),$(OPS_$(o)_PKG))
 
 $(B)/obj/libfrag/ops/%.o: libfrag/ops/%.c
 	@mkdir -p $(@D)
@@ -15,3 +20,18 @@ $(B)/lib/frag/plugins/lib$(1).so: $$(patsubst %.c,$(B)/obj/%.o,$$(wildcard libfr
 all: $(B)/lib/frag/plugins/lib$(1).so
 endef
 $(foreach o,$(OPS),$(eval $(call ops_library,$(o))))
+
+# The tests of the operators link their objects; without FFmpeg those of video are left out.
+OPS_TEST_SRC := $(filter-out $(if $(filter video,$(OPS)),,tests/ops/test_video%.c),$(wildcard tests/ops/*.c))
+OPS_TEST_BIN := $(OPS_TEST_SRC:tests/%.c=$(B)/tests/%)
+$(OPS_TEST_BIN): $(B)/tests/ops/%: tests/ops/%.c $(OPS_OBJ) $(LIBFRAG_SO)
+	@mkdir -p $(@D) $(B)/obj/tests/ops
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/ops/$*.d -Itests -Ilibfrag/include -Ilibfrag/ops $< $(OPS_OBJ) $(ALL_LDFLAGS) -L$(B)/lib -lfrag -lcriterion $(shell pkg-config --libs $(OPS_PKG)) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+tests: $(OPS_TEST_BIN)
+
+# What makes and checks the clips of known content; the programs do not know libfrag.
+VIDEO_TEST_BIN := $(patsubst tests/video/%.c,$(B)/tests/video/%,$(wildcard tests/video/*.c))
+$(VIDEO_TEST_BIN): $(B)/tests/video/%: tests/video/%.c
+	@mkdir -p $(@D) $(B)/obj/tests/video
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/video/$*.d $< $(ALL_LDFLAGS) -lm -o $@
+tests: $(VIDEO_TEST_BIN)

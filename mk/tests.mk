@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests: one Criterion program a file.
 #   tests/unit         linked with the objects of libfrag, internals and all
-#   tests/plugin, ops  linked with libfrag.so, as plugins are: for what loads shared objects, and for operators
+#   tests/plugin       linked with libfrag.so, as plugins are: for what loads shared objects
+#   tests/ops          the same with the objects of the built-in operators; mk/ops.mk builds them
 #   tests/conformance  the suite that every kind of edge must pass, linked with libfrag.so
 #   tests/plugins      shared objects that tests load
 #   tests/integration  real daemons, driven by Python
 UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
-SHARED_TEST_SRC := $(wildcard tests/plugin/*.c tests/ops/*.c)
+SHARED_TEST_SRC := $(wildcard tests/plugin/*.c)
 SHARED_TEST_BIN := $(SHARED_TEST_SRC:tests/%.c=$(B)/tests/%)
 CONFORMANCE_SRC := $(wildcard tests/conformance/test_*.c)
 CONFORMANCE_BIN := $(CONFORMANCE_SRC:tests/%.c=$(B)/tests/%)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "basic.h"
+
+struct ping_tensor_tx {
+	struct frag_resource *allocator;
+	const char *storage_type;
+	int64_t batch_size, rows, columns, channels;
+	const char *data_type;
+	const char *tensor_name;
+
+	struct frag_dtype dtype;
+	int32_t ndim;
+	int64_t shape[4];
+	int64_t sent;
+};
+
+enum { OUT };
+static const struct frag_port ping_tensor_tx_ports[] = {
+	[OUT] = {.name = "out", .dir = FRAG_OUT, .type = "tensor", .headline = "one tensor a message"},
+};
+
+/* The names that Holoscan's PingTensorTxOp takes. */
+static const struct {
+	const char *name;
+	struct frag_dtype dtype;
+} data_types[] = {
+	{"int8_t", {FRAG_DTYPE_INT, 8, 1}},
+	{"int16_t", {FRAG_DTYPE_INT, 16, 1}},
+	{"int32_t", {FRAG_DTYPE_INT, 32, 1}},
+	{"int64_t", {FRAG_DTYPE_INT, 64, 1}},
+	{"uint8_t", {FRAG_DTYPE_UINT, 8, 1}},
+	{"uint16_t", {FRAG_DTYPE_UINT, 16, 1}},
+	{"uint32_t", {FRAG_DTYPE_UINT, 32, 1}},
+	{"uint64_t", {FRAG_DTYPE_UINT, 64, 1}},
+	{"float", {FRAG_DTYPE_FLOAT, 32, 1}},
+	{"double", {FRAG_DTYPE_FLOAT, 64, 1}},
+	{"complex<float>", {FRAG_DTYPE_COMPLEX, 64, 1}},
+	{"complex<double>", {FRAG_DTYPE_COMPLEX, 128, 1}},
+};
+static const char *const data_type_choices[] = {
+	"int8_t",   "int16_t", "int32_t", "int64_t",        "uint8_t",         "uint16_t", "uint32_t",
+	"uint64_t", "float",   "double",  "complex<float>", "complex<double>", NULL,
+};
+static const char *const storage_choices[] = {"system", "host", "device", "cuda_managed", NULL};
+
+#define DIMENSION_MAX 2147483647.0
+
+static const struct frag_param ping_tensor_tx_params[] = {
+	FRAG_PARAM_RESOURCE(struct ping_tensor_tx, allocator, NULL, .headline = "Allocator of the tensors",
+			    .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_STRING(struct ping_tensor_tx, storage_type, "system", .headline = "Where the tensors lie",
+			  .description = "Only system is built yet", .choices = storage_choices),
+	FRAG_PARAM_I64(struct ping_tensor_tx, batch_size, 0, .headline = "Batch size; 0: no such dimension",
+		       .min = 0, .max = DIMENSION_MAX),
+	FRAG_PARAM_I64(struct ping_tensor_tx, rows, 32, .headline = "Rows", .min = 1, .max = DIMENSION_MAX),
+	FRAG_PARAM_I64(struct ping_tensor_tx, columns, 64, .headline = "Columns; 0: no such dimension",
+		       .min = 0, .max = DIMENSION_MAX),
+	FRAG_PARAM_I64(struct ping_tensor_tx, channels, 0, .headline = "Channels; 0: no such dimension",
+		       .min = 0, .max = DIMENSION_MAX),
+	FRAG_PARAM_STRING(struct ping_tensor_tx, data_type, "uint8_t", .headline = "Type of the elements",
+			  .choices = data_type_choices),
+	FRAG_PARAM_STRING(struct ping_tensor_tx, tensor_name, "tensor", .headline = "Name of the tensor"),
+};
+
+static int ping_tensor_tx_initialize(void *state, struct frag_op *op)
+{
+	struct ping_tensor_tx *tx = state;
+
+	if (strcmp(tx->storage_type, "system") != 0)
+		return frag_op_fail(op, -ENOTSUP,
+				    "storage_type %s is not built yet; use storage_type: system",
+				    tx->storage_type);
+	for (size_t i = 0; i < FRAG_COUNT_OF(data_types); i++) {
+		if (strcmp(tx->data_type, data_types[i].name) == 0)
+			tx->dtype = data_types[i].dtype;
+	}
+	tx->ndim = 0;
+	if (tx->batch_size > 0)
+		tx->shape[tx->ndim++] = tx->batch_size;
+	tx->shape[tx->ndim++] = tx->rows;
+	if (tx->columns > 0)
+		tx->shape[tx->ndim++] = tx->columns;
+	if (tx->channels > 0)
+		tx->shape[tx->ndim++] = tx->channels;
+	return 0;
+}
+
+static int ping_tensor_tx_compute(void *state, struct frag_tick *tick)
+{
+	struct ping_tensor_tx *tx = state;
+	struct frag_op *op = frag_tick_op(tick);
+	struct frag_tensor *tensor;
+	int r = frag_tensor_create(tx->allocator, tx->dtype, tx->ndim, tx->shape, &tensor);
+
+	if (r < 0)
+		return frag_op_fail(op, r,
+				    "cannot make tensor %" PRId64 ": %s; make the tensor smaller, or the "
+				    "blocks of its allocator larger or more",
+				    tx->sent + 1, frag_strerror(r));
+	tx->sent++;
+	/* Every byte of the n-th tensor is n: what other memory held never travels, and receivers can check.
+	 */
+	memset(frag_tensor_writable(tensor), (int)(tx->sent & 0xff), frag_tensor_size_bytes(tensor));
+	r = frag_tick_emit_tensor(tick, OUT, tx->tensor_name, tensor);
+	if (r == 0)
+		frag_op_log(op, "Sent message %" PRId64, tx->sent);
+	return r;
+}
+
+const struct frag_op_type basic_ping_tensor_tx_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "ping_tensor_tx",
+	.headline = "Sends a tensor a tick",
+	.description =
+		"The shape is [batch_size,] rows [, columns] [, channels]; every byte of the n-th tensor is "
+		"n modulo 256.",
+	.state_size = sizeof(struct ping_tensor_tx),
+	FRAG_PORTS(ping_tensor_tx_ports),
+	FRAG_PARAMS(ping_tensor_tx_params),
+	.initialize = ping_tensor_tx_initialize,
+	.compute = ping_tensor_tx_compute,
+};

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPS_FRAME_H
+#define OPS_FRAME_H
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <frag/frag.h>
+
+/*
+ * What the operators on pictures agree on. A frame is a tensor of [rows, columns] or [rows, columns,
+ * channels] elements (1 gray, 3 RGB, 4 RGBA) of u8 or f32 in host memory, the channels of a pixel and the
+ * pixels of a row adjacent, the rows any distance apart.
+ *
+ * Metadata of a frame that comes from a clip: "frame" (i64, 0, 1, 2 ... over repeats too), "pts_ns" (i64,
+ * when it is shown, from the first frame on) and "frame_rate" (f64, frames a second).
+ */
+#define FRAME_SIDE_MAX 32767
+
+struct frame {
+	const void *data;
+	int64_t rows, columns, channels;
+	size_t row_bytes; /* from one row to the next */
+	bool is_float;    /* f32; else u8 */
+};
+
+static inline size_t frame_element_bytes(const struct frame *frame)
+{
+	return frame->is_float ? sizeof(float) : 1;
+}
+
+/*
+ * The tensor that an operator's in_tensor_name means: "" is the one without a name, else the first.
+ */
+static inline struct frag_tensor *frame_tensor(const struct frag_message *message, const char *name)
+{
+	struct frag_tensor *tensor = frag_message_tensor(message, name);
+
+	if (tensor == NULL && name[0] == '\0')
+		tensor = frag_message_tensor(message, NULL);
+	return tensor;
+}
+
+/* Describes a tensor as a frame. Returns 0, or -EINVAL with why not in reason. */
+static inline int frame_from_tensor(const struct frag_tensor *tensor, struct frame *out, const char **reason)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
+	struct frame f = {.channels = 1};
+
+	*reason = NULL;
+	if (dl->device.type != FRAG_DEVICE_CPU && dl->device.type != FRAG_DEVICE_CUDA_HOST)
+		*reason = "its memory is on a device; frames must be in host memory";
+	else if (dl->ndim != 2 && dl->ndim != 3)
+		*reason = "it has neither 2 nor 3 dimensions; frames are [rows, columns] or [rows, columns, "
+			  "channels]";
+	else if (dl->dtype.lanes != 1 || !((dl->dtype.code == FRAG_DTYPE_UINT && dl->dtype.bits == 8) ||
+					   (dl->dtype.code == FRAG_DTYPE_FLOAT && dl->dtype.bits == 32)))
+		*reason = "its elements are neither u8 nor f32";
+	else if (dl->shape[0] < 1 || dl->shape[1] < 1 || dl->shape[0] > FRAME_SIDE_MAX ||
+		 dl->shape[1] > FRAME_SIDE_MAX)
+		*reason = "its sides are not from 1 to 32767";
+	if (*reason != NULL)
+		return -EINVAL;
+	f.rows = dl->shape[0];
+	f.columns = dl->shape[1];
+	f.is_float = dl->dtype.code == FRAG_DTYPE_FLOAT;
+	if (dl->ndim == 3)
+		f.channels = dl->shape[2];
+	if (f.channels != 1 && f.channels != 3 && f.channels != 4) {
+		*reason = "it has neither 1, 3 nor 4 channels";
+		return -EINVAL;
+	}
+	f.row_bytes = (size_t)(f.columns * f.channels) * frame_element_bytes(&f);
+	if (dl->strides != NULL) {
+		if ((dl->ndim == 3 && f.channels > 1 && dl->strides[2] != 1) ||
+		    (f.columns > 1 && dl->strides[1] != f.channels) ||
+		    (f.rows > 1 && dl->strides[0] < f.columns * f.channels)) {
+			*reason = "the pixels of its rows are not adjacent";
+			return -EINVAL;
+		}
+		if (f.rows > 1)
+			f.row_bytes = (size_t)dl->strides[0] * frame_element_bytes(&f);
+	}
+	f.data = frag_tensor_data(tensor);
+	*out = f;
+	return 0;
+}
+
+/* The frame in a message, or a failure of the operator that says what is wrong. */
+static inline int frame_receive(struct frag_op *op, const struct frag_message *message, const char *name,
+				struct frag_tensor **out_tensor, struct frame *out)
+{
+	struct frag_tensor *tensor = frame_tensor(message, name);
+	const char *reason;
+	int r;
+
+	if (tensor == NULL)
+		return frag_op_fail(op, -EINVAL,
+				    "the message holds no tensor \"%s\"; set in_tensor_name to the name that "
+				    "the sender gives",
+				    name);
+	r = frame_from_tensor(tensor, out, &reason);
+	if (r < 0)
+		return frag_op_fail(op, r, "tensor \"%s\" is no frame: %s", name, reason);
+	*out_tensor = tensor;
+	return 0;
+}
+
+/* Makes the folders that lead to path. Returns 0 or negative errno. */
+static inline int frame_make_folders(const char *path)
+{
+	char folder[PATH_MAX];
+	size_t length = strlen(path);
+
+	if (length >= sizeof(folder))
+		return -ENAMETOOLONG;
+	memcpy(folder, path, length + 1);
+	for (char *slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(folder, 0777) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include <frag/harness.h>
+
+#include "basic/basic.h"
+
+Test(ops_basic, ping_tx_counts_from_one)
+{
+	struct frag_harness *h = frag_harness_create(&basic_ping_tx_type, FRAG_NO_ARGS, NULL);
+
+	cr_assert_not_null(h);
+	for (int64_t i = 1; i <= 3; i++) {
+		int64_t x = 0;
+
+		cr_assert_eq(frag_harness_ready(h), 1);
+		cr_assert_eq(frag_harness_tick(h), 0);
+		cr_assert_eq(frag_harness_take_i64(h, "out", &x), 0);
+		cr_assert_eq(x, i);
+	}
+	frag_harness_destroy(h);
+}
+
+Test(ops_basic, ping_rx_waits_for_a_number)
+{
+	struct frag_harness *h = frag_harness_create(&basic_ping_rx_type, FRAG_NO_ARGS, NULL);
+
+	cr_assert_not_null(h);
+	cr_assert_eq(frag_harness_ready(h), 0);
+	cr_assert_eq(frag_harness_give_i64(h, "in", 7), 0);
+	cr_assert_eq(frag_harness_ready(h), 1);
+	cr_assert_eq(frag_harness_tick(h), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "without a message nothing happens");
+	frag_harness_destroy(h);
+}
+
+Test(ops_basic, forward_passes_the_same_message)
+{
+	struct frag_harness *h = frag_harness_create(&basic_forward_type, FRAG_NO_ARGS, NULL);
+	struct frag_message *out = NULL;
+	const void *value;
+	size_t size;
+
+	cr_assert_not_null(h);
+	cr_assert_eq(frag_harness_give_string(h, "in", "as it is"), 0);
+	cr_assert_eq(frag_harness_tick(h), 0);
+	cr_assert_eq(frag_harness_take(h, "out", &out), 0);
+	cr_assert_eq(frag_message_value(out, &value, &size), &frag_type_string);
+	cr_assert_eq(size, strlen("as it is"));
+	cr_assert_eq(memcmp(value, "as it is", size), 0);
+	frag_message_unref(out);
+	frag_harness_destroy(h);
+}
+
+static struct frag_message *one_tensor(const struct frag_arg *args)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create(&basic_ping_tensor_tx_type, args, &err);
+	struct frag_message *out = NULL;
+
+	cr_assert_not_null(h, "%s", err.text);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &out), 0);
+	frag_harness_destroy(h);
+	return out;
+}
+
+Test(ops_basic, ping_tensor_tx_default_is_holoscans)
+{
+	struct frag_message *m = one_tensor(FRAG_NO_ARGS);
+	const struct frag_tensor *t = frag_message_tensor(m, "tensor");
+	const struct frag_dltensor *dl;
+
+	cr_assert_not_null(t);
+	dl = frag_tensor_dl(t);
+	cr_assert_eq(dl->ndim, 2);
+	cr_assert_eq(dl->shape[0], 32);
+	cr_assert_eq(dl->shape[1], 64);
+	cr_assert_eq(dl->dtype.code, FRAG_DTYPE_UINT);
+	cr_assert_eq(dl->dtype.bits, 8);
+	cr_assert_eq(((const uint8_t *)frag_tensor_data(t))[2047], 1, "bytes of the first tensor are 1");
+	frag_message_unref(m);
+}
+
+Test(ops_basic, ping_tensor_tx_takes_its_shape)
+{
+	struct frag_message *m =
+		one_tensor(FRAG_ARGS({"batch_size", "2"}, {"rows", "3"}, {"columns", "0"}, {"channels", "4"},
+				     {"data_type", "complex<double>"}, {"tensor_name", "z"}));
+	const struct frag_dltensor *dl = frag_tensor_dl(frag_message_tensor(m, "z"));
+
+	cr_assert_eq(dl->ndim, 3);
+	cr_assert(dl->shape[0] == 2 && dl->shape[1] == 3 && dl->shape[2] == 4);
+	cr_assert_eq(dl->dtype.code, FRAG_DTYPE_COMPLEX);
+	cr_assert_eq(dl->dtype.bits, 128);
+	frag_message_unref(m);
+}
+
+Test(ops_basic, ping_tensor_tx_refuses_what_it_cannot)
+{
+	static const struct {
+		const char *name, *text, *says;
+	} cases[] = {
+		{"storage_type", "device", "not built yet"},
+		{"data_type", "uint9_t", "data_type"},
+		{"rows", "0", "rows"},
+		{"columns", "-1", "columns"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		struct frag_harness *h = frag_harness_create(&basic_ping_tensor_tx_type,
+							     FRAG_ARGS({cases[i].name, cases[i].text}), &err);
+
+		cr_assert_null(h, "%s: %s", cases[i].name, cases[i].text);
+		cr_assert(strstr(err.text, cases[i].says) != NULL, "said: %s", err.text);
+	}
+}
+
+Test(ops_basic, ping_tensor_rx_takes_several_tensors)
+{
+	struct frag_harness *h = frag_harness_create(&basic_ping_tensor_rx_type, FRAG_NO_ARGS, NULL);
+	struct frag_message *m = frag_message_create();
+	int64_t shape[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+	cr_assert(h != NULL && m != NULL);
+	for (int32_t ndim = 0; ndim <= 8; ndim += 8) {
+		struct frag_tensor *t;
+
+		cr_assert_eq(
+			frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, ndim, shape, &t),
+			0);
+		cr_assert_eq(frag_message_add_tensor(m, ndim == 0 ? "" : "eight", t), 0);
+	}
+	cr_assert_eq(frag_harness_give(h, "in", m), 0);
+	cr_assert_eq(frag_harness_tick(h), 0);
+	frag_harness_destroy(h);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <frag/harness.h>
+
+#include "vision/vision.h"
+
+static struct frag_tensor *picture(int64_t rows, int64_t columns, int64_t channels, uint8_t value)
+{
+	int64_t shape[] = {rows, columns, channels};
+	struct frag_tensor *t;
+
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t), 0);
+	memset(frag_tensor_writable(t), value, frag_tensor_size_bytes(t));
+	return t;
+}
+
+static struct frag_harness *make(const struct frag_op_type *type, const struct frag_arg *args)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create(type, args, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	return h;
+}
+
+static struct frag_message *run_once(struct frag_harness *h, const char *in, const char *out,
+				     struct frag_tensor *t)
+{
+	struct frag_message *m = NULL;
+
+	cr_assert_eq(frag_harness_give_tensor(h, in, "", t), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, out, &m), 0);
+	return m;
+}
+
+Test(ops_format_converter, resizes_and_converts)
+{
+	struct frag_harness *h =
+		make(&vision_format_converter_type,
+		     FRAG_ARGS({"out_dtype", "float32"}, {"resize_width", "8"}, {"resize_height", "4"},
+			       {"out_tensor_name", "small"}, {"scale_min", "-1"}, {"scale_max", "1"}));
+	struct frag_message *m = run_once(h, "source_video", "tensor", picture(16, 32, 4, 255));
+	const struct frag_tensor *t = frag_message_tensor(m, "small");
+	const struct frag_dltensor *dl;
+
+	cr_assert_not_null(t);
+	dl = frag_tensor_dl(t);
+	cr_assert(dl->ndim == 3 && dl->shape[0] == 4 && dl->shape[1] == 8 && dl->shape[2] == 3);
+	cr_assert(dl->dtype.code == FRAG_DTYPE_FLOAT && dl->dtype.bits == 32);
+	for (int i = 0; i < 4 * 8 * 3; i++)
+		cr_assert_float_eq(((const float *)frag_tensor_data(t))[i], 1.0, 1e-5);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_format_converter, passes_on_what_is_as_wanted)
+{
+	struct frag_harness *h = make(&vision_format_converter_type, FRAG_ARGS({"out_dtype", "rgb888"}));
+	struct frag_tensor *t = picture(4, 4, 3, 1);
+	const void *data = frag_tensor_data(t);
+	struct frag_message *m = run_once(h, "source_video", "tensor", t);
+
+	cr_assert_eq(frag_tensor_data(frag_message_tensor(m, "")), data, "no copy");
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_format_converter, takes_its_output_from_a_pool)
+{
+	const struct frag_harness_resource pools[] = {
+		{"pool", "block_memory_pool",
+		 (const struct frag_arg[]){
+			 {"storage_type", "2"}, {"block_size", "48"}, {"num_blocks", "1"}, {NULL, NULL}}},
+		{NULL, NULL, NULL},
+	};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h =
+		frag_harness_create_with(&vision_format_converter_type,
+					 FRAG_ARGS({"out_dtype", "rgb888"}, {"pool", "$pool"}), pools, &err);
+	struct frag_message *m;
+
+	cr_assert_not_null(h, "%s", err.text);
+	m = run_once(h, "source_video", "tensor", picture(4, 4, 4, 1));
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", picture(4, 4, 4, 1)), 0);
+	cr_assert_eq(frag_harness_tick(h), -ENOMEM, "the only block is out");
+	cr_assert(strstr(frag_harness_error(h), "pool") != NULL, "said: %s", frag_harness_error(h));
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_format_converter, refuses_by_name)
+{
+	static const struct {
+		struct frag_arg args[4];
+		const char *says;
+	} cases[] = {
+		{{{"out_dtype", "nv12"}}, "not built yet"},
+		{{{"out_dtype", "rgb"}}, "no format"},
+		{{{"resize_width", "3"}}, "out_dtype"},
+		{{{"out_dtype", "rgb888"}, {"resize_width", "3"}}, "give both"},
+		{{{"out_dtype", "rgb888"}, {"resize_mode", "16"}}, "not built yet"},
+		{{{"out_dtype", "rgb888"}, {"out_channel_order", "[0, 1, 4]"}}, "channel 4"},
+		{{{"out_dtype", "float32"}, {"scale_min", "1"}}, "differ"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		cr_assert_null(frag_harness_create(&vision_format_converter_type, cases[i].args, &err),
+			       "case %zu", i);
+		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i, err.text);
+	}
+}
+
+Test(ops_format_converter, refuses_frames_that_are_none)
+{
+	int64_t shape[] = {2, 2, 3};
+	struct frag_harness *h = make(&vision_format_converter_type,
+				      FRAG_ARGS({"out_dtype", "rgb888"}, {"in_dtype", "rgb888"}));
+	struct frag_tensor *t;
+
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_INT, 16, 1}, 3, shape, &t), 0);
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", t), 0);
+	cr_assert_eq(frag_harness_tick(h), -EINVAL);
+	cr_assert(strstr(frag_harness_error(h), "u8 nor f32") != NULL, "said: %s", frag_harness_error(h));
+	frag_harness_destroy(h);
+
+	h = make(&vision_format_converter_type, FRAG_ARGS({"out_dtype", "rgb888"}, {"in_dtype", "rgb888"}));
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", picture(2, 2, 4, 0)), 0);
+	cr_assert_eq(frag_harness_tick(h), -EINVAL);
+	cr_assert(strstr(frag_harness_error(h), "in_dtype is rgb888") != NULL, "said: %s",
+		  frag_harness_error(h));
+	frag_harness_destroy(h);
+}
+
+static uint8_t at(const struct frag_tensor *t, int64_t x, int64_t y, int64_t c)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(t);
+
+	return ((const uint8_t *)frag_tensor_data(t))[(y * dl->shape[1] + x) * dl->shape[2] + c];
+}
+
+Test(ops_motion_boxes, draws_its_boxes_and_tells_them)
+{
+	struct frag_harness *h =
+		make(&vision_motion_boxes_type,
+		     FRAG_ARGS({"warmup", "3"}, {"min_area", "100"}, {"color", "[255, 0, 0]"}));
+
+	for (int i = 0; i < 20; i++) {
+		struct frag_tensor *t = picture(64, 96, 3, 90);
+		uint8_t *p = frag_tensor_writable(t);
+		const void *given = frag_tensor_data(t);
+		struct frag_message *m;
+		const struct frag_tensor *boxes, *out;
+
+		for (int y = 20; y < 40 && i >= 3; y++)
+			memset(p + (y * 96 + 2 * i) * 3, 240, 20 * 3);
+		m = run_once(h, "in", "out", t);
+		out = frag_message_tensor(m, "");
+		boxes = frag_message_tensor(m, "boxes");
+		cr_assert(out != NULL && boxes != NULL);
+		cr_assert_eq(frag_tensor_dl(boxes)->ndim, 2);
+		cr_assert_eq(frag_tensor_dl(boxes)->shape[1], 4);
+		cr_assert_eq(frag_tensor_dl(boxes)->shape[0], i >= 3 ? 1 : 0, "frame %d", i);
+		if (i < 3) {
+			cr_assert_eq(frag_tensor_data(out), given, "a frame without boxes is passed on");
+		} else {
+			const float *b = frag_tensor_data(boxes);
+
+			cr_assert_float_eq((double)b[0], 2 * i, 4);
+			cr_assert_float_eq((double)b[1], 20, 4);
+			cr_assert_float_eq((double)b[2], 2 * i + 20, 4);
+			cr_assert_float_eq((double)b[3], 40, 4);
+			cr_assert(at(out, (int64_t)b[0], (int64_t)b[1], 0) == 255 &&
+				  at(out, (int64_t)b[0], (int64_t)b[1], 1) == 0);
+			cr_assert(at(out, (int64_t)b[2] - 1, (int64_t)b[3] - 1, 0) == 255 &&
+				  at(out, (int64_t)b[2] - 1, (int64_t)b[3] - 1, 2) == 0);
+			cr_assert_eq(at(out, 2 * i + 10, 30, 1), 240, "the inside stays");
+			cr_assert_eq(at(out, (int64_t)b[2], (int64_t)b[3], 0), 90, "the outside stays");
+		}
+		frag_message_unref(m);
+	}
+	frag_harness_destroy(h);
+}
+
+static void read_png(const char *path, png_image *image, uint8_t *pixels)
+{
+	memset(image, 0, sizeof(*image));
+	image->version = PNG_IMAGE_VERSION;
+	cr_assert(png_image_begin_read_from_file(image, path), "%s", image->message);
+	image->format = PNG_FORMAT_RGB;
+	cr_assert(png_image_finish_read(image, NULL, pixels, 0, NULL), "%s", image->message);
+}
+
+/* A folder of its own; the caller removes what it made in it. */
+static void scratch(char folder[256])
+{
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(folder, 256, "%s/frag-ops-XXXXXX", tmp != NULL ? tmp : "/tmp");
+	cr_assert_not_null(mkdtemp(folder));
+}
+
+Test(ops_image_writer, writes_the_frame_that_was_asked_for)
+{
+	char folder[256], path[300], inner[280];
+	struct frag_harness *h;
+	uint8_t pixels[3 * 5 * 3];
+	png_image image;
+
+	scratch(folder);
+	snprintf(inner, sizeof(inner), "%s/new", folder);
+	snprintf(path, sizeof(path), "%s/frame.png", inner);
+	h = make(&vision_image_writer_type, FRAG_ARGS({"path", path}, {"frame", "2"}));
+	for (uint8_t i = 0; i < 5; i++) {
+		cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(3, 5, 3, (uint8_t)(10 * i))), 0);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		cr_assert_eq(access(path, F_OK) == 0, i >= 2);
+	}
+	frag_harness_destroy(h);
+	read_png(path, &image, pixels);
+	cr_assert(image.width == 5 && image.height == 3);
+	for (size_t i = 0; i < sizeof(pixels); i++)
+		cr_assert_eq(pixels[i], 20);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(rmdir(inner), 0, "nothing else is left there");
+	cr_assert_eq(rmdir(folder), 0);
+}
+
+Test(ops_image_writer, writes_every_nth)
+{
+	char folder[256], path[300], numbered[320];
+	struct frag_harness *h;
+
+	scratch(folder);
+	snprintf(path, sizeof(path), "%s/p.png", folder);
+	h = make(&vision_image_writer_type, FRAG_ARGS({"path", path}, {"frame", "1"}, {"every", "3"}));
+	for (int i = 0; i < 6; i++) {
+		cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(2, 2, i % 2 ? 1 : 4, 9)), 0);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	}
+	frag_harness_destroy(h);
+	for (int i = 1; i < 6; i += 3) {
+		snprintf(numbered, sizeof(numbered), "%s/p-%06d.png", folder, i);
+		cr_assert_eq(unlink(numbered), 0, "%s", numbered);
+	}
+	cr_assert_eq(rmdir(folder), 0);
+}
+
+Test(ops_image_writer, says_why_it_cannot_write)
+{
+	struct frag_harness *h = make(&vision_image_writer_type, FRAG_ARGS({"path", "/proc/none/frame.png"}));
+
+	cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(2, 2, 3, 0)), 0);
+	cr_assert_lt(frag_harness_tick(h), 0);
+	cr_assert(strstr(frag_harness_error(h), "/proc/none/frame.png") != NULL, "said: %s",
+		  frag_harness_error(h));
+	frag_harness_destroy(h);
+}
