@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef VIDEO_AV_ERROR_H
+#define VIDEO_AV_ERROR_H
+
+#include <errno.h>
+
+#include <libavutil/avutil.h>
+#include <libavutil/error.h>
+
+/* FFmpeg's errors are negative errno values or tags of its own; here the tags become errno values. */
+static inline int av_errno(int error)
+{
+	switch (error) {
+	case AVERROR_INVALIDDATA:
+		return -EBADMSG;
+	case AVERROR_DECODER_NOT_FOUND:
+	case AVERROR_ENCODER_NOT_FOUND:
+	case AVERROR_DEMUXER_NOT_FOUND:
+	case AVERROR_MUXER_NOT_FOUND:
+	case AVERROR_STREAM_NOT_FOUND:
+	case AVERROR_PATCHWELCOME:
+		return -ENOTSUP;
+	default:
+		return error < 0 && error > -4096 ? error : -EIO;
+	}
+}
+
+/* FFmpeg's text for an error, and silence for what it would print by itself below errors. */
+#define AV_WHY(error)                                                                                        \
+	av_make_error_string((char[AV_ERROR_MAX_STRING_SIZE]){0}, AV_ERROR_MAX_STRING_SIZE, error)
+
+static inline void av_be_quiet(void)
+{
+	if (av_log_get_level() > AV_LOG_ERROR)
+		av_log_set_level(AV_LOG_ERROR);
+}
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* ppoll */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "av_error.h"
+#include "decoder.h"
+#include "video.h"
+
+#define NS 1000000000LL
+
+struct replayer {
+	const char *path, *directory, *basename;
+	double frame_rate;
+	bool realtime, repeat, ignore_corrupted_entities;
+	int64_t count;
+	const char *tensor_name;
+	struct frag_resource *pool, *allocator;
+
+	char file[PATH_MAX];
+	struct video_decoder *decoder;
+	AVFrame *now, *next; /* the frame to emit, and the one after it: the end is known in time */
+	int64_t now_pts_ns;  /* when now is shown, from the first frame on */
+	int64_t lap_ns;      /* what to add to the file's times, lap by lap */
+	double rate;         /* frames a second */
+	int64_t emitted, skipped;
+	bool started;
+	int64_t start_ns; /* when the first frame was due, by the scheduler's clock */
+};
+
+enum { OUTPUT };
+static const struct frag_port replayer_ports[] = {
+	[OUTPUT] = {.name = "output",
+		    .dir = FRAG_OUT,
+		    .type = "tensor",
+		    .headline = "a frame: [rows, columns, 3] u8, RGB"},
+};
+
+static const struct frag_param replayer_params[] = {
+	FRAG_PARAM_PATH(struct replayer, path, NULL, .headline = "Video file; or directory and basename",
+			.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_PATH(struct replayer, directory, NULL, .headline = "Folder of the video file",
+			.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_STRING(struct replayer, basename, NULL,
+			  .headline =
+				  "Name of the video file in directory; .mp4, .mkv, .mov, .avi or .webm may "
+				  "be left out",
+			  .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_F64(struct replayer, frame_rate, 0.0, .headline = "Frames a second; 0: as the file says",
+		       .min = 0.0, .max = 10000.0),
+	FRAG_PARAM_BOOL(struct replayer, realtime, true,
+			.headline = "Each frame at its time; else as fast as the receivers take them"),
+	FRAG_PARAM_BOOL(struct replayer, repeat, false, .headline = "Begin anew at the end of the file"),
+	FRAG_PARAM_I64(struct replayer, count, 0, .headline = "Frames to play; 0: all", .min = 0,
+		       .max = 9e15),
+	FRAG_PARAM_BOOL(struct replayer, ignore_corrupted_entities, true,
+			.headline = "Skip what cannot be decoded; else it is a failure"),
+	FRAG_PARAM_STRING(struct replayer, tensor_name, "", .headline = "Name of the frame's tensor"),
+	FRAG_PARAM_RESOURCE(struct replayer, pool, NULL, .headline = "Allocator of the frames",
+			    .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_RESOURCE(struct replayer, allocator, NULL, .headline = "The same, by Holoscan's name",
+			    .flags = FRAG_PARAM_OPTIONAL),
+};
+
+/* Finds the file that the parameters mean. */
+static int find_file(struct replayer *rp, struct frag_op *op)
+{
+	static const char *const endings[] = {"", ".mp4", ".mkv", ".mov", ".avi", ".webm"};
+	const char *folder = rp->directory != NULL ? rp->directory : ".";
+
+	if (rp->path != NULL && rp->path[0] != '\0') {
+		snprintf(rp->file, sizeof(rp->file), "%s", rp->path);
+		return 0;
+	}
+	if (rp->basename == NULL || rp->basename[0] == '\0')
+		return frag_op_fail(op, -EINVAL, "no video is named; give path, or directory and basename");
+	for (size_t i = 0; i < FRAG_COUNT_OF(endings); i++) {
+		snprintf(rp->file, sizeof(rp->file), "%s/%s%s", folder, rp->basename, endings[i]);
+		if (access(rp->file, F_OK) == 0)
+			return 0;
+	}
+	return frag_op_fail(op, -ENOENT,
+			    "no video %s in %s, also not as .mp4, .mkv, .mov, .avi or .webm; check "
+			    "directory and basename",
+			    rp->basename, folder);
+}
+
+static int pass_on(struct frag_op *op, int r, const struct frag_err *err)
+{
+	return r < 0 ? frag_op_fail(op, r, "%s", err->text) : r;
+}
+
+static int open_file(struct replayer *rp, struct frag_op *op)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	video_decoder_close(rp->decoder);
+	rp->decoder = NULL;
+	return pass_on(op, video_decoder_open(rp->file, &rp->decoder, &err), &err);
+}
+
+static int decode(struct replayer *rp, struct frag_op *op, AVFrame *frame)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int64_t *skipped = rp->ignore_corrupted_entities ? &rp->skipped : NULL;
+
+	return pass_on(op, video_decoder_next(rp->decoder, frame, skipped, &err), &err);
+}
+
+/* Times in the file count from its first frame, and that is shown at at_ns. */
+static void begin_lap(struct replayer *rp, const AVFrame *first, int64_t at_ns)
+{
+	int64_t told = video_decoder_time_ns(rp->decoder, first);
+
+	rp->lap_ns = at_ns - (told > 0 ? told : 0);
+}
+
+static int replayer_start(void *state, struct frag_op *op)
+{
+	struct replayer *rp = state;
+	int r = find_file(rp, op);
+
+	if (r == 0)
+		r = open_file(rp, op);
+	if (r < 0)
+		return r;
+	rp->now = av_frame_alloc();
+	rp->next = av_frame_alloc();
+	if (rp->now == NULL || rp->next == NULL)
+		return -ENOMEM;
+	rp->rate = rp->frame_rate > 0.0 ? rp->frame_rate : video_decoder_frame_rate(rp->decoder);
+	if (!(rp->rate > 0.0))
+		rp->rate = 30.0;
+	r = decode(rp, op, rp->now);
+	if (r == 0)
+		return frag_op_fail(op, -EBADMSG, "%s holds no frame; give another file", rp->file);
+	if (r < 0)
+		return r;
+	begin_lap(rp, rp->now, 0);
+	return 0;
+}
+
+/* When the frame after now is shown; times that do not grow are replaced by the frame rate's. */
+static int64_t next_pts_ns(const struct replayer *rp, const AVFrame *frame)
+{
+	int64_t period = llrint(1e9 / rp->rate);
+	int64_t told = video_decoder_time_ns(rp->decoder, frame);
+
+	if (rp->frame_rate > 0.0)
+		return llrint((double)(rp->emitted + 1) * 1e9 / rp->frame_rate);
+	if (told < 0 || rp->lap_ns + told <= rp->now_pts_ns)
+		return rp->now_pts_ns + period;
+	return rp->lap_ns + told;
+}
+
+/* Decodes the frame after now. Returns 1, 0 when now is the last one, or negative. */
+static int look_ahead(struct replayer *rp, struct frag_op *op, int64_t *out_pts_ns)
+{
+	int r;
+
+	if (rp->count > 0 && rp->emitted + 1 >= rp->count)
+		return 0;
+	r = decode(rp, op, rp->next);
+	if (r == 0 && rp->repeat) {
+		r = open_file(rp, op);
+		if (r < 0)
+			return r;
+		r = decode(rp, op, rp->next);
+		if (r > 0)
+			begin_lap(rp, rp->next, rp->now_pts_ns + llrint(1e9 / rp->rate));
+	}
+	if (r > 0)
+		*out_pts_ns = next_pts_ns(rp, rp->next);
+	return r;
+}
+
+static int64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * NS + t.tv_nsec;
+}
+
+/* Sleeps until the frame is due. Returns 1 when the application is to stop, else 0. */
+static int wait_until_due(struct replayer *rp, struct frag_tick *tick, int64_t entered_ns)
+{
+	struct pollfd stop = {.fd = frag_op_stop_fd(frag_tick_op(tick)), .events = POLLIN};
+
+	if (!rp->started) {
+		rp->start_ns = frag_tick_time_ns(tick);
+		rp->started = true;
+	}
+	for (;;) {
+		int64_t now_ns = frag_tick_time_ns(tick) + (clock_ns() - entered_ns);
+		int64_t left_ns = rp->start_ns + rp->now_pts_ns - now_ns;
+		struct timespec left = {.tv_sec = left_ns / NS, .tv_nsec = left_ns % NS};
+
+		if (left_ns <= 0)
+			return 0;
+		if (ppoll(&stop, 1, &left, NULL) > 0)
+			return 1;
+	}
+}
+
+static int make_frame(struct replayer *rp, struct frag_op *op, struct frag_tensor **out)
+{
+	int64_t shape[] = {rp->now->height, rp->now->width, 3};
+	struct frag_resource *pool = rp->pool != NULL ? rp->pool : rp->allocator;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *tensor;
+	int r = frag_tensor_create(pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &tensor);
+
+	if (r < 0)
+		return frag_op_fail(op, r,
+				    "cannot make a frame of %lld x %lld x 3 bytes: %s; give the pool "
+				    "larger or more blocks",
+				    (long long)shape[0], (long long)shape[1], frag_strerror(r));
+	r = video_decoder_rgb(rp->decoder, rp->now, frag_tensor_writable(tensor), &err);
+	if (r < 0) {
+		frag_tensor_unref(tensor);
+		return pass_on(op, r, &err);
+	}
+	*out = tensor;
+	return 0;
+}
+
+static int emit_frame(struct replayer *rp, struct frag_tick *tick, struct frag_tensor *tensor)
+{
+	struct frag_metadata *metadata = frag_tick_metadata(tick);
+	int r = frag_metadata_set_i64(metadata, "frame", rp->emitted);
+
+	if (r == 0)
+		r = frag_metadata_set_i64(metadata, "pts_ns", rp->now_pts_ns);
+	if (r == 0)
+		r = frag_metadata_set_f64(metadata, "frame_rate", rp->rate);
+	if (r < 0) {
+		frag_tensor_unref(tensor);
+		return frag_op_fail(frag_tick_op(tick), r, "cannot set the frame's metadata: %s",
+				    frag_strerror(r));
+	}
+	return frag_tick_emit_tensor(tick, OUTPUT, rp->tensor_name, tensor);
+}
+
+/* What costs time is done before the wait, so that a frame leaves when it is due. */
+static int replayer_compute(void *state, struct frag_tick *tick)
+{
+	struct replayer *rp = state;
+	struct frag_op *op = frag_tick_op(tick);
+	int64_t entered_ns = clock_ns(), pts_ns = 0;
+	struct frag_tensor *tensor;
+	int more, r = make_frame(rp, op, &tensor);
+
+	if (r < 0)
+		return r;
+	more = look_ahead(rp, op, &pts_ns);
+	if (more < 0) {
+		frag_tensor_unref(tensor);
+		return more;
+	}
+	if (rp->realtime && wait_until_due(rp, tick, entered_ns)) {
+		frag_tensor_unref(tensor);
+		return FRAG_DONE;
+	}
+	r = emit_frame(rp, tick, tensor);
+	if (r < 0)
+		return r;
+	rp->emitted++;
+	if (more == 0)
+		return FRAG_DONE;
+	AVFrame *shown = rp->now;
+
+	rp->now = rp->next;
+	rp->next = shown;
+	rp->now_pts_ns = pts_ns;
+	return 0;
+}
+
+static int replayer_stop(void *state, struct frag_op *op)
+{
+	struct replayer *rp = state;
+
+	if (rp->skipped > 0)
+		frag_op_log(op, "skipped %lld damaged pieces of %s", (long long)rp->skipped, rp->file);
+	return 0;
+}
+
+static void replayer_fini(void *state, struct frag_op *op)
+{
+	struct replayer *rp = state;
+
+	(void)op;
+	av_frame_free(&rp->now);
+	av_frame_free(&rp->next);
+	video_decoder_close(rp->decoder);
+}
+
+const struct frag_op_type video_replayer_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "video_replayer",
+	.headline = "Plays a video file",
+	.description =
+		"One frame a tick, until the file ends or count frames are played. Metadata: frame (i64), "
+		"pts_ns (i64), frame_rate (f64). In real time a late frame is sent at once; none is left "
+		"out.",
+	.state_size = sizeof(struct replayer),
+	FRAG_PORTS(replayer_ports),
+	FRAG_PARAMS(replayer_params),
+	.start = replayer_start,
+	.compute = replayer_compute,
+	.stop = replayer_stop,
+	.fini = replayer_fini,
+};

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <frag/harness.h>
+
+#include "../video/clip.h"
+#include "video/decoder.h"
+#include "video/encoder.h"
+#include "video/video.h"
+#include "vision/vision.h"
+
+#define FRAMES 40
+
+static char folder[200]; /* of this test; removed with what the test says it made */
+
+static void setup(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(folder, sizeof(folder), "%s/frag-video-XXXXXX", tmp != NULL ? tmp : "/tmp");
+	cr_assert_not_null(mkdtemp(folder));
+}
+
+static const char *in_folder(const char *name)
+{
+	static char path[4][300];
+	static unsigned int next;
+	char *p = path[next++ % 4];
+
+	snprintf(p, sizeof(path[0]), "%s/%s", folder, name);
+	return p;
+}
+
+static void teardown(void)
+{
+	static const char *const names[] = {"clip.mkv", "clip.mp4", "out.mp4", "out.mkv", "damaged.mkv"};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++)
+		unlink(in_folder(names[i]));
+	cr_assert_eq(rmdir(folder), 0, "something else was left in %s", folder);
+}
+
+TestSuite(ops_video, .init = setup, .fini = teardown);
+
+static struct frame clip_frame(const uint8_t *rgb)
+{
+	return (struct frame){.data = rgb,
+			      .rows = CLIP_ROWS,
+			      .columns = CLIP_COLUMNS,
+			      .channels = 3,
+			      .row_bytes = (size_t)CLIP_COLUMNS * 3};
+}
+
+static void record_clip(const char *path, const char *codec, int frames)
+{
+	static uint8_t rgb[CLIP_BYTES];
+	struct frame frame = clip_frame(rgb);
+	struct frag_err err = FRAG_ERR_INIT;
+	struct video_encoder *e = NULL;
+
+	clip_draw(rgb, 0, 0);
+	cr_assert_eq(video_encoder_open(path, codec, CLIP_RATE, &frame, &e, &err), 0, "%s", err.text);
+	for (int n = 0; n < frames; n++) {
+		clip_draw(rgb, n, 0);
+		cr_assert_eq(video_encoder_add(e, &frame, &err), 0, "%s", err.text);
+	}
+	cr_assert_eq(video_encoder_close(e, &err), 0, "%s", err.text);
+}
+
+/* The bar codes of a file read 0 .. frames - 1; with `exact` every pixel is as it was drawn. */
+static void check_clip(const char *path, int frames, int exact)
+{
+	static uint8_t rgb[CLIP_BYTES], drawn[CLIP_BYTES];
+	struct frag_err err = FRAG_ERR_INIT;
+	struct video_decoder *d = NULL;
+	AVFrame *frame = av_frame_alloc();
+	int n = 0;
+
+	cr_assert_eq(video_decoder_open(path, &d, &err), 0, "%s", err.text);
+	cr_assert_float_eq(video_decoder_frame_rate(d), CLIP_RATE, 1e-3);
+	while (video_decoder_next(d, frame, NULL, &err) == 1) {
+		cr_assert(frame->width == CLIP_COLUMNS && frame->height == CLIP_ROWS);
+		cr_assert_float_eq((double)video_decoder_time_ns(d, frame), n * 1e9 / CLIP_RATE, 1e6);
+		cr_assert_eq(video_decoder_rgb(d, frame, rgb, &err), 0, "%s", err.text);
+		cr_assert_eq(clip_number(rgb), n);
+		clip_draw(drawn, n++, 0);
+		if (exact)
+			cr_assert_arr_eq(rgb, drawn, CLIP_BYTES);
+	}
+	cr_assert_str_empty(err.text);
+	cr_assert_eq(n, frames);
+	av_frame_free(&frame);
+	video_decoder_close(d);
+}
+
+Test(ops_video, files_hold_every_frame_in_order)
+{
+	record_clip(in_folder("out.mkv"), "ffv1", FRAMES);
+	check_clip(in_folder("out.mkv"), FRAMES, 1);
+	record_clip(in_folder("out.mp4"), "mpeg4", FRAMES);
+	check_clip(in_folder("out.mp4"), FRAMES, 0);
+	record_clip(in_folder("out.mp4"), "auto", FRAMES);
+	check_clip(in_folder("out.mp4"), FRAMES, 0);
+}
+
+Test(ops_video, files_of_odd_sizes)
+{
+	static const struct {
+		const char *codec, *name;
+	} kinds[] = {{"auto", "out.mp4"}, {"mpeg4", "out.mp4"}, {"ffv1", "out.mkv"}};
+	uint8_t rgb[33 * 35 * 3], back[33 * 35 * 3];
+
+	for (size_t k = 0; k < FRAG_COUNT_OF(kinds); k++) {
+		struct frame frame = {
+			.data = rgb, .rows = 33, .columns = 35, .channels = 3, .row_bytes = 35 * 3};
+		struct frag_err err = FRAG_ERR_INIT;
+		struct video_encoder *e = NULL;
+		struct video_decoder *d = NULL;
+		AVFrame *f = av_frame_alloc();
+
+		for (int y = 0; y < 33; y++)
+			memset(rgb + y * 35 * 3, 40 + 5 * y, 35 * 3);
+		cr_assert_eq(
+			video_encoder_open(in_folder(kinds[k].name), kinds[k].codec, 10, &frame, &e, &err), 0,
+			"%s", err.text);
+		cr_assert_eq(video_encoder_add(e, &frame, &err), 0, "%s", err.text);
+		cr_assert_eq(video_encoder_close(e, &err), 0, "%s", err.text);
+		cr_assert_eq(video_decoder_open(in_folder(kinds[k].name), &d, &err), 0, "%s", err.text);
+		cr_assert_eq(video_decoder_next(d, f, NULL, &err), 1, "%s", err.text);
+		cr_assert(f->width == 35 && f->height == 33);
+		cr_assert_eq(video_decoder_rgb(d, f, back, &err), 0, "%s", err.text);
+		for (size_t i = 0; i < sizeof(rgb); i++)
+			cr_assert_lt(abs(rgb[i] - back[i]), 16, "%s at %zu", kinds[k].codec, i);
+		av_frame_free(&f);
+		video_decoder_close(d);
+	}
+}
+
+static struct frag_harness *make(const struct frag_op_type *type, const struct frag_arg *args)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create(type, args, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	return h;
+}
+
+/* Ticks a replayer once; the frame's bar code must be number and its metadata frame. Returns compute's. */
+static int replay_one(struct frag_harness *h, int number, int64_t frame)
+{
+	struct frag_message *m = NULL;
+	const struct frag_metadata *metadata;
+	const struct frag_tensor *t;
+	int64_t told = -1, pts_ns = -1;
+	int r = frag_harness_tick(h);
+
+	cr_assert_geq(r, 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "output", &m), 0);
+	t = frag_message_tensor(m, "");
+	cr_assert_not_null(t);
+	cr_assert_eq(frag_tensor_size_bytes(t), CLIP_BYTES);
+	cr_assert_eq(clip_number(frag_tensor_data(t)), number);
+	metadata = frag_message_metadata(m);
+	cr_assert_not_null(metadata);
+	cr_assert_eq(frag_metadata_get_i64(metadata, "frame", &told), 0);
+	cr_assert_eq(told, frame);
+	cr_assert_eq(frag_metadata_get_i64(metadata, "pts_ns", &pts_ns), 0);
+	cr_assert_float_eq((double)pts_ns, (double)frame * 1e9 / CLIP_RATE, 1e6);
+	frag_message_unref(m);
+	return r;
+}
+
+Test(ops_video, replayer_plays_to_the_end)
+{
+	struct frag_harness *h;
+
+	record_clip(in_folder("clip.mp4"), "auto", FRAMES);
+	h = make(&video_replayer_type, FRAG_ARGS({"path", in_folder("clip.mp4")}, {"realtime", "false"}));
+	for (int n = 0; n < FRAMES; n++)
+		cr_assert_eq(replay_one(h, n, n), n + 1 < FRAMES ? 0 : FRAG_DONE);
+	frag_harness_destroy(h);
+}
+
+Test(ops_video, replayer_counts_and_repeats)
+{
+	struct frag_harness *h;
+
+	record_clip(in_folder("clip.mkv"), "ffv1", 5);
+	h = make(&video_replayer_type, FRAG_ARGS({"directory", folder}, {"basename", "clip"},
+						 {"realtime", "false"}, {"repeat", "true"}, {"count", "12"}));
+	for (int n = 0; n < 12; n++)
+		cr_assert_eq(replay_one(h, n % 5, n), n + 1 < 12 ? 0 : FRAG_DONE);
+	frag_harness_destroy(h);
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* 8 frames at 25 a second: the last is due 7 / 25 s after the first. */
+Test(ops_video, replayer_keeps_time)
+{
+	struct frag_harness *h;
+	double start;
+
+	record_clip(in_folder("clip.mp4"), "mpeg4", 8);
+	h = make(&video_replayer_type, FRAG_ARGS({"path", in_folder("clip.mp4")}));
+	start = seconds();
+	for (int n = 0; n < 8; n++)
+		replay_one(h, n, n);
+	cr_assert_geq(seconds() - start, 7.0 / CLIP_RATE - 0.005);
+	frag_harness_destroy(h);
+}
+
+Test(ops_video, replayer_says_what_is_missing)
+{
+	static const struct {
+		struct frag_arg args[3];
+		const char *says;
+	} cases[] = {
+		{{{"path", "/nowhere/clip.mp4"}}, "/nowhere/clip.mp4"},
+		{{{"directory", "/nowhere"}, {"basename", "clip"}}, "no video clip in /nowhere"},
+		{{{"directory", "/nowhere"}}, "give path"},
+		{{{"path", "/proc/self/status"}}, "/proc/self/status"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		cr_assert_null(frag_harness_create(&video_replayer_type, cases[i].args, &err), "case %zu", i);
+		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i, err.text);
+	}
+}
+
+/* Bytes in the middle of the file overwritten: frames are missing, the others play. */
+Test(ops_video, replayer_skips_damage)
+{
+	static const char noise[2000] = {1};
+	struct frag_harness *h;
+	FILE *file;
+	int frames = 0, r = 0;
+
+	record_clip(in_folder("damaged.mkv"), "ffv1", FRAMES);
+	file = fopen(in_folder("damaged.mkv"), "r+");
+	cr_assert_not_null(file);
+	fseek(file, 0, SEEK_END);
+	fseek(file, ftell(file) / 2, SEEK_SET);
+	cr_assert_eq(fwrite(noise, sizeof(noise), 1, file), 1);
+	fclose(file);
+	h = make(&video_replayer_type, FRAG_ARGS({"path", in_folder("damaged.mkv")}, {"realtime", "false"}));
+	while (r == 0) {
+		struct frag_message *m = NULL;
+
+		r = frag_harness_tick(h);
+		frames += frag_harness_take(h, "output", &m) == 0;
+		frag_message_unref(m);
+	}
+	cr_assert_eq(r, FRAG_DONE, "%s", frag_harness_error(h));
+	cr_assert_gt(frames, FRAMES / 2);
+	frag_harness_destroy(h);
+}
+
+static void give_clip(struct frag_harness *h, const char *port, int n)
+{
+	int64_t shape[] = {CLIP_ROWS, CLIP_COLUMNS, 3};
+	struct frag_tensor *t;
+
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t), 0);
+	clip_draw(frag_tensor_writable(t), n, 0);
+	cr_assert_eq(frag_harness_give_tensor(h, port, "", t), 0);
+}
+
+Test(ops_video, recorder_writes_one_frame_a_message)
+{
+	struct frag_harness *h =
+		make(&video_recorder_type,
+		     FRAG_ARGS({"directory", folder}, {"basename", "out"}, {"frame_rate", "25"}));
+
+	for (int n = 0; n < FRAMES; n++) {
+		give_clip(h, "input", n);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	}
+	frag_harness_destroy(h);
+	check_clip(in_folder("out.mp4"), FRAMES, 0);
+}
+
+Test(ops_video, recorder_finishes_its_file_after_a_failure)
+{
+	struct frag_harness *h =
+		make(&video_recorder_type,
+		     FRAG_ARGS({"path", in_folder("out.mkv")}, {"codec", "ffv1"}, {"frame_rate", "25"}));
+	int64_t shape[] = {8, 8, 3};
+	struct frag_tensor *t;
+
+	for (int n = 0; n < 7; n++) {
+		give_clip(h, "input", n);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	}
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t), 0);
+	cr_assert_eq(frag_harness_give_tensor(h, "input", "", t), 0);
+	cr_assert_eq(frag_harness_tick(h), -EINVAL);
+	cr_assert(strstr(frag_harness_error(h), "8 x 8 x 3") != NULL, "said: %s", frag_harness_error(h));
+	frag_harness_destroy(h);
+	check_clip(in_folder("out.mkv"), 7, 1);
+}
+
+Test(ops_video, recorder_writes_no_file_without_frames)
+{
+	struct frag_harness *h = make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mp4")}));
+
+	frag_harness_destroy(h);
+	cr_assert_neq(access(in_folder("out.mp4"), F_OK), 0);
+}
+
+Test(ops_video, recorder_says_what_does_not_go_together)
+{
+	struct frag_harness *h =
+		make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mp4")}, {"codec", "ffv1"}));
+
+	give_clip(h, "input", 0);
+	cr_assert_eq(frag_harness_tick(h), -ENOTSUP);
+	cr_assert(strstr(frag_harness_error(h), "cannot hold ffv1") != NULL, "said: %s",
+		  frag_harness_error(h));
+	frag_harness_destroy(h);
+}
+
+static void pass(struct frag_harness *from, const char *out, struct frag_harness *to, const char *in)
+{
+	struct frag_message *m = NULL;
+
+	cr_assert_eq(frag_harness_take(from, out, &m), 0);
+	cr_assert_eq(frag_harness_give(to, in, m), 0);
+	cr_assert_eq(frag_harness_tick(to), 0, "%s", frag_harness_error(to));
+}
+
+/* What the example does, with every operator ticked by hand. */
+Test(ops_video, replay_convert_box_record)
+{
+	struct frag_harness *replay, *convert, *box, *record;
+	int r = 0, n;
+
+	record_clip(in_folder("clip.mp4"), "auto", FRAMES);
+	replay =
+		make(&video_replayer_type, FRAG_ARGS({"path", in_folder("clip.mp4")}, {"realtime", "false"}));
+	convert = make(&vision_format_converter_type, FRAG_ARGS({"out_dtype", "rgb888"}));
+	box = make(&vision_motion_boxes_type, FRAG_ARGS({"min_area", CLIP_MIN_AREA}));
+	record = make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mp4")}));
+	for (n = 0; r == 0; n++) {
+		struct frag_message *m = NULL;
+		const struct frag_tensor *boxes;
+		const float *b;
+
+		r = frag_harness_tick(replay);
+		pass(replay, "output", convert, "source_video");
+		pass(convert, "tensor", box, "in");
+		cr_assert_eq(frag_harness_take(box, "out", &m), 0);
+		boxes = frag_message_tensor(m, "boxes");
+		cr_assert_eq(frag_tensor_dl(boxes)->shape[0], n < 15 ? 0 : 1, "frame %d", n);
+		b = frag_tensor_data(boxes);
+		if (n >= 15)
+			cr_assert_geq(clip_iou(n, (double)b[0], (double)b[1], (double)b[2], (double)b[3]),
+				      0.5);
+		cr_assert_eq(frag_harness_give(record, "input", m), 0);
+		cr_assert_eq(frag_harness_tick(record), 0, "%s", frag_harness_error(record));
+	}
+	cr_assert_eq(r, FRAG_DONE);
+	frag_harness_destroy(replay);
+	frag_harness_destroy(convert);
+	frag_harness_destroy(box);
+	frag_harness_destroy(record);
+	check_clip(in_folder("out.mp4"), n, 0);
+	cr_assert_eq(n, FRAMES);
+}
