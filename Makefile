@@ -22,6 +22,7 @@ include mk/libfrag.mk
 include mk/wire.mk
 include mk/daemons.mk
 include mk/ops.mk
+include mk/examples.mk
 include mk/tests.mk
 include mk/demo.mk
 include mk/install.mk
