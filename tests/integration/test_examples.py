@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples: from the build tree, and as a user has them, copied out and built against an installed frag only."""
+import os
+import shutil
+import subprocess
+
+import cluster
+
+EXAMPLES = os.path.join(cluster.TOP, "examples")
+
+
+class InTheBuildTree(cluster.ClusterTest):
+    def run_example(self, name, *args):
+        p = self.start("fragctl", "run", "--output", "json", os.path.join(EXAMPLES, name, "app.yaml"),
+                       *(("--", *args) if args else ()), env={"FRAG_LIBRARY_PATH": ""})
+        self.assertEqual(p.wait(60), 0, p.stderr)
+        summary = self.summary(p)
+        self.assert_balanced(summary)
+        self.assert_nothing_left()
+        return p, summary
+
+    def test_hello(self):
+        p, summary = self.run_example("hello", "--name", "reader")
+        self.assertIn("Hello, reader!", p.stderr)
+        self.assertEqual(summary["flows"], [])
+
+    def test_ping_simple(self):
+        p, summary = self.run_example("ping_simple")
+        for n in range(1, 11):
+            self.assertRegex(p.stderr, r"Rx message value: %d(?!\d)" % n)
+        self.assertEqual([(f["sent"], f["delivered"]) for f in summary["flows"]], [(10, 10)])
+
+    def test_ping_distributed(self):
+        p, summary = self.run_example("ping_distributed", "--count", "100")
+        self.assertIn("Rx message value: 100", p.stderr)
+        self.assertEqual([(f["from"], f["to"], f["delivered"]) for f in summary["flows"]],
+                         [("fragment1.tx.out", "fragment2.rx.in", 100)])
+
+    def test_ping_distributed_by_daemons(self):
+        driver = self.driver(os.path.join(EXAMPLES, "ping_distributed", "app.yaml"), "--output", "json")
+        workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+        self.assertEqual(driver.wait(60), 0, driver.stderr)
+        for w in workers:
+            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assertIn("Rx message value: 10", workers[1].stderr)
+        self.assert_nothing_left()
+
+    def test_custom_operator(self):
+        p, summary = self.run_example("custom_operator")
+        for n in (3, 6, 9, 12, 15):
+            self.assertRegex(p.stderr, r"\b%d\b" % n)
+        self.assertEqual([f["delivered"] for f in summary["flows"]], [5, 5])
+
+    def test_guide_shows_the_example(self):
+        """docs/OPERATORS.md and examples/custom_operator hold the same operator."""
+        with open(os.path.join(cluster.TOP, "docs", "OPERATORS.md")) as f:
+            shown = f.read().split("```c\n")[1].split("```")[0]
+        with open(os.path.join(EXAMPLES, "custom_operator", "scale.c")) as f:
+            self.assertEqual(f.read().split("\n", 1)[1], shown)
+
+
+class Installed(cluster.ClusterTest):
+    """Nothing of the source tree is on any path here."""
+
+    def setUp(self):
+        super().setUp()
+        self.prefix = self.path("frag")
+        self.command("make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "install", "prefix=" + self.prefix)
+        self.env.pop("FRAG_LIBRARY_PATH")
+        self.env.update(PKG_CONFIG_PATH=os.path.join(self.prefix, "lib", "pkgconfig"))
+        self.examples = self.path("examples")
+        shutil.copytree(EXAMPLES, self.examples, ignore=shutil.ignore_patterns("*.so", "out", "test_scale"))
+
+    def command(self, *args, cwd=None):
+        env = {k: v for k, v in self.env.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        done = subprocess.run(args, cwd=cwd or self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, "%r:\n%s" % (args, done.stdout))
+        return done.stdout
+
+    def test_each_builds_and_runs(self):
+        for name, said in (("hello", "Hello, world!"), ("custom_operator", "15")):
+            folder = os.path.join(self.examples, name)
+            self.command("make", "-s", cwd=folder)
+            p = self.start(os.path.join(self.prefix, "bin", "fragctl"), "run", "app.yaml", cwd=folder,
+                           env={"FRAG_LIBRARY_PATH": folder})
+            self.assertEqual(p.wait(60), 0, p.stderr)
+            self.assertIn(said, p.stderr)
+        for name in ("ping_simple", "ping_distributed"):
+            p = self.start(os.path.join(self.prefix, "bin", "fragctl"), "run", "app.yaml",
+                           cwd=os.path.join(self.examples, name))
+            self.assertEqual(p.wait(60), 0, p.stderr)
+            self.assertIn("Rx message value: 10", p.stderr)
+        self.assert_nothing_left()
+
+    def test_the_unit_test_of_custom_operator(self):
+        said = self.command("make", "-s", "check", cwd=os.path.join(self.examples, "custom_operator"))
+        self.assertIn("all tests passed", said)
+
+
+if __name__ == "__main__":
+    cluster.main()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Video is tested for what it shows: a clip whose every frame is known, and the real one, through whole applications.
+
+What was recorded is decoded by the program ffmpeg and looked at by tests/video/check_clip, a program without libfrag;
+the boxes are written down by an operator of the test.
+"""
+import os
+import re
+import subprocess
+import unittest
+
+import cluster
+
+TOOLS = os.path.join(cluster.BUILD, "tests", "video")
+REAL = os.path.join(cluster.TOP, "examples", "data", "pedestrians.mp4")
+FRAMES = 120
+WARMUP = 15
+
+APP = """
+frag: 1
+application: watch
+arguments:
+  clip: {}
+  folder: {}
+  min_area: {default: "2000"}
+  realtime: {default: false}
+  codec: {default: auto}
+fragments:
+  fragment1:
+    operators:
+      replayer: {type: video_replayer, parameters: {path: "${clip}", realtime: "${realtime}"}}
+  fragment2:
+    extensions: [libbox_log.so]
+    operators:
+      conv: {type: format_converter, parameters: {out_dtype: rgb888}}
+      motion: {type: motion_boxes, parameters: {min_area: "${min_area}"}}
+      log: {type: box_log, parameters: {path: "${folder}/boxes"}}
+      recorder: {type: video_recorder, parameters: {path: "${folder}/out.mp4", codec: "${codec}"}}
+      picture: {type: image_writer, parameters: {path: "${folder}/frame.png", frame: 50}}
+    flows:
+      - conv.tensor -> motion.in
+      - motion.out -> log.in
+      - {from: log.out, to: [recorder.input, picture.in]}
+flows:
+  - fragment1.replayer.output -> fragment2.conv.source_video
+"""
+
+
+def have_video():
+    return os.path.exists(os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libvideo.so"))
+
+
+@unittest.skipUnless(have_video(), "built without FFmpeg's libraries")
+class Video(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP)
+
+    def tool(self, name, *args):
+        """Runs a program that must succeed; what it says is in the failure."""
+        done = subprocess.run([name, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              cwd=self.folder, timeout=120)
+        self.assertEqual(done.returncode, 0, "%s %s:\n%s" % (os.path.basename(name), args, done.stdout))
+        return done.stdout
+
+    def make_clip(self, kind, frames=FRAMES):
+        """The clip of known content, encoded by ffmpeg with pictures that refer to later ones."""
+        clip = self.path("clip.mp4")
+        self.tool("/bin/sh", "-ec",
+                  "%s %s %d | ffmpeg -v error -f rawvideo -pix_fmt rgb24 -s 480x320 -r 25 -i - -c:v libx264 -crf 18 "
+                  "-bf 3 -pix_fmt yuv420p %s" % (os.path.join(TOOLS, "make_clip"), kind, frames, clip))
+        return clip
+
+    def count(self, video):
+        return int(self.tool("ffprobe", "-v", "error", "-count_frames", "-select_streams", "v", "-show_entries",
+                             "stream=nb_read_frames", "-of", "default=nk=1:nw=1", video))
+
+    def run_here(self, clip, *app_args):
+        p = self.start("fragctl", "run", "--output", "json", self.app, "--", "--clip", clip, "--folder", self.folder,
+                       *app_args)
+        self.assertEqual(p.wait(120), 0, p.stderr)
+        return self.checked(p)
+
+    def run_apart(self, clip, *app_args):
+        driver = self.driver(self.app, "--output", "json", app_args=("--clip", clip, "--folder", self.folder, *app_args))
+        workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+        self.assertEqual(driver.wait(120), 0, driver.stderr)
+        for w in workers:
+            self.assertEqual(w.wait(), 0, w.stderr)
+        return self.checked(driver)
+
+    def checked(self, program):
+        summary = self.summary(program)
+        self.assert_balanced(summary)
+        self.assert_nothing_left()
+        return summary
+
+    def assert_all_crossed(self, summary, frames):
+        for f in summary["flows"]:
+            self.assertEqual((f["sent"], f["delivered"]), (frames, frames), f["from"])
+
+    def check_known(self, frames=FRAMES):
+        self.tool(os.path.join(TOOLS, "check_clip"), "indices", self.path("out.mp4"), frames)
+        self.tool(os.path.join(TOOLS, "check_clip"), "boxes", self.path("boxes"), frames, WARMUP)
+
+    def test_every_frame_in_order_and_boxes_about_the_square(self):
+        self.assert_all_crossed(self.run_here(self.make_clip("moving")), FRAMES)
+        self.check_known()
+
+    def test_every_frame_in_order_and_boxes_about_the_square_over_two_hosts(self):
+        self.assert_all_crossed(self.run_apart(self.make_clip("moving")), FRAMES)
+        self.check_known()
+
+    def test_mpeg4_where_there_is_no_h264(self):
+        self.run_here(self.make_clip("moving", 60), "--codec", "mpeg4")
+        self.check_known(60)
+
+    def test_a_still_clip_has_no_boxes(self):
+        self.run_here(self.make_clip("still", 60), "--min_area", "100")
+        self.assertEqual(self.count(self.path("out.mp4")), 60)
+        with open(self.path("boxes")) as f:
+            self.assertEqual(f.read(), "")
+
+    def test_real_time_is_kept(self):
+        """60 frames at 25 a second: the last leaves 59 / 25 s after the first."""
+        summary = self.run_here(self.make_clip("moving", 60), "--realtime", "true")
+        self.assertGreaterEqual(summary["duration_ns"], 59 / 25 * 1e9 - 5e6)
+
+    def test_the_real_clip_is_itself_outside_the_boxes(self):
+        self.assert_all_crossed(self.run_apart(REAL, "--min_area", "400"), 300)
+        self.assertEqual(self.count(self.path("out.mp4")), 300)
+        said = self.tool(os.path.join(TOOLS, "check_clip"), "outside", self.path("out.mp4"), REAL, self.path("boxes"),
+                         768, 576, 300)
+        self.assertGreaterEqual(float(re.search(r"([0-9.]+) dB", said).group(1)), 30.0)
+        with open(self.path("boxes")) as f:
+            boxed = {line.split()[0] for line in f}
+        self.assertGreater(len(boxed), 250, "people walk through nearly all of it")
+        with open(self.path("frame.png"), "rb") as f:
+            self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
+
+
+if __name__ == "__main__":
+    cluster.main()
