@@ -9,20 +9,14 @@
 
 #define LOG_TOPIC "worker"
 #include <base/log.h>
+#include <edge/ucx_env.h>
 
 #define ADDED_MAX 32
 
-/* Found by measurement; the same on every worker. */
 static const char *const ucx_settings[][2] = {
-	{"UCX_TLS", "tcp"},
-	{"UCX_TCP_CONN_NB", "y"},
-	{"UCX_TCP_TX_SEG_SIZE", "64K"},
-	{"UCX_RNDV_THRESH", "1M"},
-	{"UCX_KEEPALIVE_INTERVAL", "1s"},
-	{"UCX_HANDLE_ERRORS", "none"},
-	{"UCX_LOG_FILE", "/dev/stderr"},
-	{"UCX_LOG_LEVEL", "error"},
-	{"UCX_WARN_UNUSED_ENV_VARS", "n"},
+#define UCX_SETTING(name, value) {name, value},
+	FRAGI_UCX_ENV(UCX_SETTING)
+#undef UCX_SETTING
 };
 
 struct making {
@@ -77,6 +71,7 @@ char *const *wrk_environment_make(const struct wrk_environment *environment, str
 		add(&making, "FRAG_LIBRARY_PATH", environment->library_path);
 	if (environment->app_root != NULL)
 		add(&making, "FRAG_APP_ROOT", environment->app_root);
+	add(&making, "FRAG_LOG_LEVEL", fragi_log_level_name(fragi_log_threshold));
 	for (size_t i = 0; i < FRAG_COUNT_OF(ucx_settings); i++)
 		add_ucx(&making, ucx_settings[i][0], ucx_settings[i][1]);
 	add_ucx(&making, "UCX_NET_DEVICES", environment->device);

@@ -46,6 +46,13 @@ void fragi_log_init(int verbosity)
 			 text);
 }
 
+const char *fragi_log_level_name(int level)
+{
+	return level_names[level < FRAGI_LOG_TRACE ? FRAGI_LOG_TRACE
+			   : level > FRAGI_LOG_OFF ? FRAGI_LOG_OFF
+						   : level];
+}
+
 static size_t line_begin(char *line, size_t size, enum fragi_log_level level, const char *topic,
 			 const char *subject)
 {

@@ -23,6 +23,7 @@ enum fragi_log_level {
 FRAGI_API extern int fragi_log_threshold; /* lines below it are not formatted; set at start, then constant */
 
 FRAGI_API void fragi_log_init(int verbosity); /* reads FRAG_LOG_LEVEL; verbosity: -v counts up, -q down */
+FRAGI_API const char *fragi_log_level_name(int level); /* "trace" ... "off" */
 FRAGI_API void fragi_log_write(enum fragi_log_level level, const char *topic, const char *subject,
 			       const char *format, ...) FRAG_PRINTF(4, 5);
 

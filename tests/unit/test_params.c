@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <graph/params.h>
+
+#include "unit/graph_texts.h"
+
+struct all {
+	bool b;
+	int64_t i;
+	double f;
+	const char *s;
+	const char *optional;
+	uint64_t size;
+	int64_t duration;
+	const char *path;
+	struct frag_resource *resource;
+	struct frag_i64_list i64s;
+	struct frag_f64_list f64s;
+	struct frag_string_list strings;
+	struct frag_condition *condition;
+};
+
+static const struct frag_param params[] = {
+	FRAG_PARAM_BOOL(struct all, b, true),
+	FRAG_PARAM_I64(struct all, i, 7, .min = -10, .max = 1e19),
+	FRAG_PARAM_F64(struct all, f, 0.25, .min = -1e19, .max = 1),
+	FRAG_PARAM_STRING(struct all, s, "text"),
+	FRAG_PARAM_STRING(struct all, optional, NULL, .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_SIZE(struct all, size, 4096),
+	FRAG_PARAM_DURATION(struct all, duration, 5, .min = 1, .max = 2e9),
+	FRAG_PARAM_PATH(struct all, path, "sub/file"),
+	FRAG_PARAM_RESOURCE(struct all, resource, NULL, .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_I64_LIST(struct all, i64s, "[1, -2]"),
+	FRAG_PARAM_F64_LIST(struct all, f64s, NULL),
+	FRAG_PARAM_STRING_LIST(struct all, strings, NULL),
+	FRAG_PARAM_CONDITION(struct all, condition, NULL),
+};
+
+static const struct fragi_param_table table = {params, FRAG_COUNT_OF(params), sizeof(params[0])};
+
+static int pool_stub;
+
+static struct frag_resource *resource_named(void *arg, const char *name)
+{
+	cr_expect_eq(arg, &pool_stub);
+	return strcmp(name, "pool") == 0 ? (struct frag_resource *)(void *)&pool_stub : NULL;
+}
+
+static const char *name_at(void *arg, enum frag_param_kind kind, size_t i)
+{
+	(void)arg;
+	return kind == FRAG_PARAM_KIND_RESOURCE && i == 0 ? "pool" : NULL;
+}
+
+/* Fills a state from a map in YAML and then from arguments of C; lines: the errors. */
+static int fill(const char *yaml, const struct frag_arg *args, struct all *state, const char *lines)
+{
+	static struct fragi_arena arena; /* the state's texts outlive this call; freed at exit of the test */
+	struct fragi_spec_setting settings[64], *from_args;
+	struct fragi_diag diag = {0};
+	struct fragi_node *map;
+	size_t count = 0, arg_count;
+	struct fragi_param_context context = {.arena = &arena,
+					      .diag = &diag,
+					      .subject = "f.op",
+					      .app_folder = "/app",
+					      .arg = &pool_stub,
+					      .resource = resource_named,
+					      .name_at = name_at};
+	int r;
+
+	cr_assert_eq(fragi_yaml_parse(&arena, "a.yaml", yaml, strlen(yaml), &diag, &map), 0);
+	for (const struct fragi_node *child = map->first; child != NULL; child = child->next)
+		settings[count++] = (struct fragi_spec_setting){child->key->text, child, child->key};
+	cr_assert_eq(fragi_settings_from_args(&arena, args, &from_args, &arg_count), 0);
+	memcpy(settings + count, from_args, arg_count * sizeof(settings[0]));
+	r = fragi_params_fill(&table, settings, count + arg_count, state, &context);
+	expect_errors(&diag, lines);
+	fragi_diag_fini(&diag);
+	return r;
+}
+
+Test(params, defaults)
+{
+	struct all s;
+
+	memset(&s, 0xff, sizeof(s));
+	cr_assert_eq(fill("{}", FRAG_NO_ARGS, &s, ""), 0);
+	cr_expect(s.b);
+	cr_expect_eq(s.i, 7);
+	cr_expect_eq(s.f, 0.25);
+	cr_expect_str_eq(s.s, "text");
+	cr_expect_null(s.optional);
+	cr_expect_eq(s.size, 4096);
+	cr_expect_eq(s.duration, 5);
+	cr_expect_str_eq(s.path, "/app/sub/file");
+	cr_expect_null(s.resource);
+	cr_assert_eq(s.i64s.count, 2);
+	cr_expect_eq(s.i64s.items[1], -2);
+	cr_expect_eq(s.strings.count, 0);
+	cr_expect_null(s.condition);
+}
+
+Test(params, texts_become_what_the_table_says)
+{
+	struct all s = {0};
+
+	cr_assert_eq(
+		fill("{b: off, i: 0x10, f: -1.5, s: 12, optional: \"\", size: 2KB, duration: 30hz, path: /x, "
+		     "resource: $pool, i64s: [], f64s: [1, 2.5], strings: [1, on, \"a: b\"]}",
+		     FRAG_NO_ARGS, &s, ""),
+		0);
+	cr_expect_not(s.b);
+	cr_expect_eq(s.i, 16);
+	cr_expect_eq(s.f, -1.5);
+	cr_expect_str_eq(s.s, "12");
+	cr_expect_str_eq(s.optional, "");
+	cr_expect_eq(s.size, 2048);
+	cr_expect_eq(s.duration, 33333333);
+	cr_expect_str_eq(s.path, "/x");
+	cr_expect_eq((void *)s.resource, &pool_stub);
+	cr_expect_eq(s.i64s.count, 0);
+	cr_assert_eq(s.f64s.count, 2);
+	cr_expect_eq(s.f64s.items[1], 2.5);
+	cr_assert_eq(s.strings.count, 3);
+	cr_expect_str_eq(s.strings.items[1], "on");
+	cr_expect_str_eq(s.strings.items[2], "a: b");
+}
+
+Test(params, arguments_of_c_are_plain_texts)
+{
+	struct all s = {0};
+
+	cr_assert_eq(fill("{i: 1, s: yes}",
+			  FRAG_ARGS({"i", "2"}, {"i", "3"}, {"s", "{not: yaml"}, {"i64s", "[4, 5, 6]"},
+				    {"resource", "$pool"}, {"optional", "x"}, {"optional", NULL}),
+			  &s, ""),
+		     0);
+	cr_expect_eq(s.i, 3);
+	cr_expect_str_eq(s.s, "{not: yaml");
+	cr_assert_eq(s.i64s.count, 3);
+	cr_expect_eq(s.i64s.items[2], 6);
+	cr_expect_null(s.optional);
+}
+
+Test(params, every_wrong_text_has_its_sentence)
+{
+	struct all s = {0};
+
+	cr_expect_eq(
+		fill("b: maybe\ni: 1.5\nf: one\ns: [a]\nsize: -1\nduration: 3 days\npath: {a: b}\nresource: "
+		     "pool\n"
+		     "i64s: 3\nf64s: [a]\nstrings: [[a]]\ncondition: $x\ni64: 3\nzzzzzz: 1\n",
+		     FRAG_NO_ARGS, &s,
+		     "a.yaml:1:4: f.op: parameter \"b\": \"maybe\" is no bool; write true or false\n"
+		     "a.yaml:2:4: f.op: parameter \"i\": \"1.5\" is no integer\n"
+		     "a.yaml:3:4: f.op: parameter \"f\": \"one\" is no number\n"
+		     "a.yaml:4:4: f.op: parameter \"s\": a list is no string\n"
+		     "a.yaml:5:7: f.op: parameter \"size\": \"-1\" is no size; write bytes, or a number with "
+		     "a unit "
+		     "such as 512Mi or 2MB\n"
+		     "a.yaml:6:11: f.op: parameter \"duration\": \"3 days\" is no duration; write "
+		     "nanoseconds, or a "
+		     "number with a unit such as 10ms, 2s or 30hz\n"
+		     "a.yaml:7:7: f.op: parameter \"path\": a map is no path\n"
+		     "a.yaml:8:11: f.op: parameter \"resource\": \"pool\" is no reference to a resource; "
+		     "write "
+		     "$NAME\n"
+		     "a.yaml:9:7: f.op: parameter \"i64s\": \"3\" is no list of integers; write [1, 2]\n"
+		     "a.yaml:10:8: f.op: parameter \"f64s\": \"a\" is no number\n"
+		     "a.yaml:11:11: f.op: parameter \"strings\": a list is no list of strings; write [a, b]\n"
+		     "a.yaml:12:12: f.op: parameter \"condition\": there is no condition \"x\"\n"
+		     "a.yaml:13:1: f.op: unknown parameter \"i64\"; did you mean \"i64s\"?\n"
+		     "a.yaml:14:1: f.op: unknown parameter \"zzzzzz\"; its parameters: b, i, f, s, "
+		     "optional, size, "
+		     "duration, path, resource, i64s, f64s, strings, condition\n"),
+		-EINVAL);
+	cr_expect_eq(
+		fill("i: -11\nf: 1.5\nduration: 3s\nsize: 99999999999999999999\ns:\n"
+		     "resource: $pol\n",
+		     FRAG_NO_ARGS, &s,
+		     "a.yaml:1:4: f.op: parameter \"i\": -11 is out of range; the least is -10\n"
+		     "a.yaml:2:4: f.op: parameter \"f\": 1.5 is out of range; the most is 1\n"
+		     "a.yaml:3:11: f.op: parameter \"duration\": 3s is out of range; allowed is 1 ns to 2.0 "
+		     "s\n"
+		     "a.yaml:4:7: f.op: parameter \"size\": \"99999999999999999999\" is too large for 64 "
+		     "bits\n"
+		     "a.yaml:5:1: f.op: parameter \"s\" has no value\n"
+		     "a.yaml:6:11: f.op: parameter \"resource\": there is no resource \"pol\"; did you mean "
+		     "\"pool\"?\n"),
+		-EINVAL);
+}
+
+Test(params, required_ones_must_be_set)
+{
+	static const struct frag_param needed[] = {
+		FRAG_PARAM_PATH(struct all, path, NULL, .flags = FRAG_PARAM_REQUIRED),
+	};
+	static const struct fragi_param_table needs = {needed, 1, sizeof(needed[0])};
+	struct fragi_arena arena = {0};
+	struct fragi_diag diag = {0};
+	struct fragi_node place = {.file = "b.yaml", .line = 4, .column = 2};
+	struct fragi_param_context context = {
+		.arena = &arena, .diag = &diag, .subject = "f.op", .place = &place};
+	struct all s = {0};
+
+	cr_expect_eq(fragi_params_fill(&needs, NULL, 0, &s, &context), -EINVAL);
+	expect_errors(&diag, "b.yaml:4:2: f.op: parameter \"path\" (path) is required and not set\n");
+	fragi_diag_fini(&diag);
+	fragi_arena_fini(&arena);
+}
+
+Test(params, entries_of_other_sizes)
+{
+	struct wide {
+		struct frag_param now;
+		uint64_t later;
+	} wide[2] = {{FRAG_PARAM_I64(struct all, i, 1), 99}, {FRAG_PARAM_I64(struct all, i, 2), 99}};
+	struct narrow {
+		const char *name;
+		enum frag_param_kind kind;
+		uint32_t offset;
+		int64_t def_int;
+	} narrow[2] = {{"a", FRAG_PARAM_KIND_I64, 0, 1}, {"b", FRAG_PARAM_KIND_I64, 8, 2}};
+	struct fragi_param_table newer = {&wide[0].now, 2, sizeof(wide[0])};
+	struct fragi_param_table older = {(const struct frag_param *)(const void *)narrow, 2,
+					  sizeof(narrow[0])};
+
+	cr_expect_eq(fragi_param_at(&newer, 1).def_int, 2);
+	cr_expect_str_eq(fragi_param_at(&older, 1).name, "b");
+	cr_expect_eq(fragi_param_at(&older, 1).offset, 8);
+	cr_expect_null(fragi_param_at(&older, 1).headline);
+	cr_expect_eq(fragi_param_at(&older, 1).flags, 0);
+}
+
+static void wrong_table(const struct frag_param *items, uint32_t count, uint32_t size, size_t state_size,
+			const char *sentence)
+{
+	struct fragi_param_table wrong = {items, count, size};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_expect_eq(fragi_params_check(&wrong, state_size, &err), -EINVAL);
+	cr_expect_str_eq(err.text, sentence);
+}
+
+Test(params, wrong_tables)
+{
+	struct frag_param two[2] = {FRAG_PARAM_I64(struct all, i, 1), FRAG_PARAM_I64(struct all, i, 2)};
+	struct frag_param one = FRAG_PARAM_I64(struct all, i, 1);
+
+	cr_expect_eq(fragi_params_check(&table, sizeof(struct all), NULL), 0);
+	wrong_table(two, 2, sizeof(two[0]), sizeof(struct all), "two parameters are called \"i\"");
+	wrong_table(two, 2, 4, sizeof(struct all),
+		    "parameters of 4 bytes each are none; set the table with FRAG_PARAMS");
+	wrong_table(NULL, 2, sizeof(two[0]), sizeof(struct all), "2 parameters in a table that cannot be");
+	one.name = "a.b";
+	wrong_table(&one, 1, sizeof(one), sizeof(struct all), "\"a.b\" is no name of a parameter");
+	one.name = NULL;
+	wrong_table(&one, 1, sizeof(one), sizeof(struct all), "\"\" is no name of a parameter");
+	one.name = "a";
+	one.kind = 99;
+	wrong_table(&one, 1, sizeof(one), sizeof(struct all),
+		    "parameter \"a\" is of kind 99, which this libfrag does not know");
+	one.kind = FRAG_PARAM_KIND_I64;
+	one.offset = 4;
+	wrong_table(&one, 1, sizeof(one), 64,
+		    "parameter \"a\" (i64 at offset 4) does not lie in the state of 64 bytes");
+	one.offset = UINT32_MAX - 7;
+	wrong_table(&one, 1, sizeof(one), 64,
+		    "parameter \"a\" (i64 at offset 4294967288) does not lie in the state of 64 bytes");
+	one.offset = 0;
+	one.flags = FRAG_PARAM_REQUIRED | FRAG_PARAM_OPTIONAL;
+	wrong_table(&one, 1, sizeof(one), 64, "parameter \"a\" is both required and optional");
+	one.flags = 64;
+	wrong_table(&one, 1, sizeof(one), 64,
+		    "parameter \"a\" has flags 0x40, which this libfrag does not know");
+}
+
+Test(params, short_memory_is_an_error)
+{
+	struct frag_param text = FRAG_PARAM_STRING(struct all, s, "text");
+	struct fragi_param_table needs = {&text, 1, sizeof(text)};
+	struct fragi_arena arena = {0};
+	struct fragi_diag diag = {0};
+	struct fragi_param_context context = {.arena = &arena, .diag = &diag, .subject = "f.op"};
+	struct all s = {0};
+
+	fragi_alloc_fail_after(0, INT64_MAX);
+	cr_expect_eq(fragi_params_fill(&needs, NULL, 0, &s, &context), -ENOMEM);
+	fragi_alloc_fail_off();
+	fragi_diag_fini(&diag);
+	fragi_arena_fini(&arena);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <workerd/page.h>
+
+static struct wrk_page page;
+
+static void begin(void)
+{
+	cr_assert_eq(wrk_page_init(&page), 0);
+}
+static void end(void)
+{
+	wrk_page_fini(&page);
+}
+TestSuite(worker_page, .init = begin, .fini = end);
+
+Test(worker_page, there_is_nothing_before_the_host_made_it)
+{
+	struct fw_host_stats stats;
+
+	cr_expect_eq(wrk_page_read(&page, &stats), -ENOENT);
+}
+
+Test(worker_page, what_the_host_counts_is_read)
+{
+	struct fragi_ledger ledger = {0};
+	struct fw_host_stats stats;
+
+	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, 2, 3), 0);
+	for (uint64_t i = 0; i < 10; i++) {
+		fragi_count(&ledger.flows[1].sent, 1);
+		fragi_hist_add(&ledger.flows[1].latency, 1000);
+		fragi_hist_add(&ledger.ops[1].compute, 2000);
+	}
+	fragi_count(&ledger.flows[1].delivered, 7);
+	fragi_count(&ledger.flows[1].rx_dropped[FRAGI_DROP_RECEIVER_DONE], 2);
+	fragi_count(&ledger.flows[1].tx_dropped[FRAGI_DROP_NO_ROOM], 1);
+	fragi_count(&ledger.ops[1].ticks, 10);
+	atomic_store(&ledger.ops[1].running, 1);
+	atomic_store(&ledger.ops[1].state, FRAGI_OP_STARTED);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_assert_eq(stats.op_count, 2);
+	cr_assert_eq(stats.flow_count, 3);
+	cr_expect_eq(stats.flows[1].sent, 10);
+	cr_expect_eq(stats.flows[1].delivered, 7);
+	cr_expect_eq(stats.flows[1].rx_dropped[FRAGI_DROP_RECEIVER_DONE], 2);
+	cr_expect_eq(stats.flows[1].tx_dropped[FRAGI_DROP_NO_ROOM], 1);
+	cr_expect_eq(stats.flows[1].latency_count, 10);
+	cr_expect_eq(stats.flows[1].latency_max, 1000);
+	cr_expect_eq(stats.ops[1].ticks, 10);
+	cr_expect_eq(stats.ops[1].state, FRAGI_OP_STARTED);
+	cr_expect(stats.ops[1].running);
+	cr_expect_not(stats.ops[0].running);
+	fragi_count(&ledger.flows[1].sent, 5);
+	fragi_ledger_close(&ledger); /* as when the host is gone */
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_expect_eq(stats.flows[1].sent, 15);
+}
+
+Test(worker_page, garbage_is_refused)
+{
+	struct fw_host_stats stats;
+	char bytes[256];
+
+	memset(bytes, 0xa5, sizeof(bytes));
+	cr_assert_eq(write(page.fd, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
+	cr_expect_eq(wrk_page_read(&page, &stats), -EBADMSG);
+}
+
+Test(worker_page, a_host_that_changes_its_counts_later_changes_nothing)
+{
+	struct fragi_ledger ledger = {0};
+	struct fw_host_stats stats;
+
+	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, 1, 1), 0);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	ledger.head->op_count = ledger.head->flow_count = UINT32_MAX;
+	ledger.head->op_offset = ledger.head->flow_offset = UINT64_MAX;
+	memset((void *)ledger.flows, 0xff, sizeof(*ledger.flows));
+	memset((void *)ledger.ops, 0xff, sizeof(*ledger.ops));
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_expect_eq(stats.op_count, 1);
+	cr_expect_eq(stats.flow_count, 1);
+	cr_expect_leq(stats.ops[0].state, FRAGI_OP_FAILED);
+	fragi_ledger_close(&ledger);
+}
+
+Test(worker_page, a_host_cannot_cut_the_page_under_its_reader)
+{
+	struct fragi_ledger ledger = {0};
+	struct fw_host_stats stats;
+
+	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, 4, 4), 0);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_expect_eq(ftruncate(page.fd, 0), -1);
+	cr_expect_eq(wrk_page_read(&page, &stats), 0);
+	fragi_ledger_close(&ledger);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <base/arena.h>
+#include <workerd/environment.h>
+#include <workerd/interface.h>
+#include <workerd/options.h>
+#include <workerd/spawn.h>
+
+struct child {
+	pid_t pid;
+	int pidfd, control, output;
+	char script[256];
+};
+
+/* A shell script in the place of fraghost. */
+static int start(struct child *child, const char *text, struct frag_err *err)
+{
+	int control[2], output[2], ledger = memfd_create("ledger", MFD_CLOEXEC), script, r;
+	char *environment[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL};
+
+	snprintf(child->script, sizeof(child->script), "/tmp/frag-test-spawn-%d", (int)getpid());
+	if (text != NULL) {
+		script = open(child->script, O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
+		cr_assert_geq(script, 0);
+		cr_assert_eq(write(script, text, strlen(text)), (ssize_t)strlen(text));
+		close(script);
+	}
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control), 0);
+	cr_assert_eq(pipe2(output, O_CLOEXEC), 0);
+	r = wrk_spawn(&(struct wrk_spawn){.program = child->script,
+					  .environment = environment,
+					  .control_fd = control[1],
+					  .ledger_fd = ledger,
+					  .output_fd = output[1]},
+		      &child->pid, &child->pidfd, err);
+	close(control[1]);
+	close(output[1]);
+	close(ledger);
+	child->control = control[0];
+	child->output = output[0];
+	return r;
+}
+
+static void wait_end(struct child *child, int *status, int *number, char *core, size_t size)
+{
+	struct pollfd wait = {.fd = child->pidfd, .events = POLLIN};
+
+	cr_assert_eq(poll(&wait, 1, 20000), 1);
+	cr_assert_eq(wrk_spawn_reap(child->pid, status, number, core, size), 0);
+	unlink(child->script);
+}
+
+static char *output_of(const struct child *child)
+{
+	static char text[4096];
+	size_t used = 0;
+	ssize_t n;
+
+	while ((n = read(child->output, text + used, sizeof(text) - 1 - used)) > 0)
+		used += (size_t)n;
+	text[used] = '\0';
+	return text;
+}
+
+Test(worker_spawn, the_child_has_its_descriptors_and_no_others)
+{
+	struct child child;
+	int status = -1, number = -1, stray = open("/dev/null", O_RDONLY); /* not closed on exec */
+	char core[128];
+	int lines = 0;
+
+	cr_assert_geq(stray, 0);
+	cr_assert_eq(start(&child, "#!/bin/sh\nls /proc/$$/fd\necho err >&2; exit 7\n", NULL), 0);
+	wait_end(&child, &status, &number, core, sizeof(core));
+	cr_expect_eq(status, 7);
+	cr_expect_eq(number, 0);
+	for (char *line = strtok(output_of(&child), "\n"); line != NULL; line = strtok(NULL, "\n")) {
+		lines++; /* 10 or 255 is the shell's own for its script */
+		cr_expect(strlen(line) == 1 ? *line <= '4'
+					    : strcmp(line, "10") == 0 || strcmp(line, "255") == 0 ||
+						      strcmp(line, "err") == 0,
+			  "%s", line);
+	}
+	cr_expect_geq(lines, 6);
+	close(stray);
+}
+
+Test(worker_spawn, the_socket_is_3_and_the_ledger_4)
+{
+	struct child child;
+	int status, number;
+	char core[128];
+	const char *text;
+
+	cr_assert_eq(start(&child,
+			   "#!/bin/sh\nfor i in 0 3 4; do readlink /proc/$$/fd/$i; done; echo err >&2\n",
+			   NULL),
+		     0);
+	text = output_of(&child);
+	cr_expect(strstr(text, "/dev/null\nsocket:") == text, "%s", text);
+	cr_expect(strstr(text, "/memfd:ledger"), "%s", text);
+	cr_expect(strstr(text, "err\n"), "%s", text);
+	wait_end(&child, &status, &number, core, sizeof(core));
+	cr_expect_eq(status, 0);
+}
+
+Test(worker_spawn, a_signal_is_told_apart_from_a_status)
+{
+	struct child child;
+	int status = -1, number = -1;
+	char core[128];
+
+	cr_assert_eq(start(&child, "#!/bin/sh\nulimit -c 0; kill -SEGV $$\n", NULL), 0);
+	wait_end(&child, &status, &number, core, sizeof(core));
+	cr_expect_eq(number, SIGSEGV);
+	cr_expect_str_eq(core, "");
+}
+
+Test(worker_spawn, what_does_not_exist_is_an_error_with_its_name)
+{
+	struct child child;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(start(&child, NULL, &err), -ENOENT);
+	cr_expect(strstr(err.text, child.script), "%s", err.text);
+	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "no child is left");
+}
+
+Test(worker_spawn, the_child_dies_with_its_parent)
+{
+	int report[2];
+	pid_t between, grandchild = 0;
+	struct pollfd wait;
+	int grandchild_fd;
+	char path[64];
+
+	cr_assert_eq(pipe(report), 0);
+	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	between = fork();
+	if (between == 0) {
+		struct child child;
+
+		if (start(&child, "#!/bin/sh\nread x <&3; sleep 100\n", NULL) < 0)
+			_exit(1);
+		(void)!write(report[1], &child.pid, sizeof(child.pid));
+		(void)fcntl(child.control, F_SETFD, 0);
+		pause();
+	}
+	cr_assert_eq(read(report[0], &grandchild, sizeof(grandchild)), (ssize_t)sizeof(grandchild));
+	grandchild_fd = (int)syscall(434 /* pidfd_open */, grandchild, 0u);
+	cr_assert_geq(grandchild_fd, 0);
+	cr_assert_eq(kill(between, SIGKILL), 0);
+	wait = (struct pollfd){.fd = grandchild_fd, .events = POLLIN};
+	cr_expect_eq(poll(&wait, 1, 10000), 1);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	snprintf(path, sizeof(path), "/tmp/frag-test-spawn-%d", (int)between);
+	unlink(path);
+}
+
+static const char *value_of(char *const *environment, const char *name)
+{
+	const char *found = NULL;
+
+	for (size_t length = strlen(name); *environment != NULL; environment++)
+		if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=') {
+			cr_expect_null(found, "%s is there once", name);
+			found = *environment + length + 1;
+		}
+	return found;
+}
+
+Test(worker_spawn, the_environment_is_the_users_then_the_flags_then_ours)
+{
+	const struct wrk_environment wanted = {
+		.library_path = "/libs", .device = "lo", .port_first = 20000, .port_last = 20010};
+	struct fragi_arena arena = {0};
+	char *const *environment;
+
+	setenv("FRAG_LIBRARY_PATH", "/of/the/user", 1);
+	setenv("FRAG_APP_ROOT", "/root/of/the/user", 1);
+	setenv("UCX_TCP_TX_SEG_SIZE", "8K", 1);
+	setenv("UCX_SOMETHING_ELSE", "1", 1);
+	unsetenv("UCX_NET_DEVICES");
+	unsetenv("UCX_TCP_PORT_RANGE");
+	environment = wrk_environment_make(&wanted, &arena);
+	cr_assert_not_null(environment);
+	cr_expect_str_eq(value_of(environment, "FRAG_LIBRARY_PATH"), "/libs",
+			 "the flag wins over the variable");
+	cr_expect_str_eq(value_of(environment, "FRAG_APP_ROOT"), "/root/of/the/user");
+	cr_expect_str_eq(value_of(environment, "UCX_TCP_TX_SEG_SIZE"), "8K", "the user's own wins");
+	cr_expect_str_eq(value_of(environment, "UCX_SOMETHING_ELSE"), "1");
+	cr_expect_str_eq(value_of(environment, "UCX_NET_DEVICES"), "lo");
+	cr_expect_str_eq(value_of(environment, "UCX_TCP_PORT_RANGE"), "20000-20010");
+	cr_expect_not_null(value_of(environment, "UCX_HANDLE_ERRORS"));
+	fragi_arena_fini(&arena);
+}
+
+Test(worker_spawn, loopback_has_a_device_and_a_foreign_address_is_refused_with_what_there_is)
+{
+	char device[IF_NAMESIZE] = "";
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(wrk_interface_find("127.0.0.1", device, &err), 0);
+	cr_expect_str_eq(device, "lo");
+	cr_assert_eq(wrk_interface_find("::ffff:127.0.0.1", device, &err), 0);
+	cr_assert_eq(wrk_interface_find("192.0.2.77", device, &err), -ENOENT);
+	cr_expect(strstr(err.text, "192.0.2.77"));
+	cr_expect(strstr(err.text, "127.0.0.1 (lo)"), "%s", err.text);
+}
+
+static int parse(struct wrk_options *options, struct frag_err *err, const char *const *words)
+{
+	char *argv[16] = {(char *)(uintptr_t) "workerd"};
+	int argc = 1, r;
+
+	while (*words != NULL)
+		argv[argc++] = (char *)(uintptr_t)*words++;
+	r = wrk_options_parse(options, argc, argv, err);
+	return r;
+}
+#define PARSE(options, err, ...) parse(options, err, (const char *const[]){__VA_ARGS__, NULL})
+
+Test(worker_options, flags_become_options)
+{
+	struct wrk_options options;
+
+	cr_assert_eq(PARSE(&options, NULL, "--address", "[::1]:5", "--fragments", "a,app/b",
+			   "--worker-address", "127.0.0.1:20000-20010", "--once", "--name=w", "-vvq"),
+		     0);
+	cr_expect_str_eq(options.driver_text, "[::1]:5");
+	cr_assert_eq(options.fragment_count, 2);
+	cr_expect_str_eq(options.fragments[1], "app/b");
+	cr_expect_eq(options.worker_address.port, 20000);
+	cr_expect_eq(options.worker_address.port_last, 20010);
+	cr_expect(options.once);
+	cr_expect_str_eq(options.name, "w");
+	cr_expect_eq(options.verbosity, 1);
+	wrk_options_fini(&options);
+}
+
+Test(worker_options, defaults_are_those_of_the_contract)
+{
+	struct wrk_options options;
+
+	cr_assert_eq(PARSE(&options, NULL, "--worker-address", "127.0.0.1", "--fragments", "all"), 0);
+	cr_expect_str_eq(options.driver_text, "127.0.0.1:57777");
+	cr_expect_eq(options.fragment_count, 0);
+	cr_expect_eq(options.worker_address.port, 10000);
+	cr_expect_eq(options.worker_address.port_last, 32767);
+	wrk_options_fini(&options);
+}
+
+Test(worker_options, refusals_name_the_flag)
+{
+	static const char *const cases[][3] = {
+		{"--fragments", "a,,b", "--fragments"},
+		{"--fragments", "a/b/c", "--fragments"},
+		{"--address", "10.1.2.3", "--insecure"},
+		{"--address", "h:1:2", "h:1:2"},
+		{"--key-file", "k", "not built yet"},
+		{"--worker-address", ":100", "--worker-address"},
+		{"--frgments", "a", "did you mean --fragments"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct wrk_options options;
+		struct frag_err err = FRAG_ERR_INIT;
+
+		cr_expect_eq(PARSE(&options, &err, cases[i][0], cases[i][1]), -EINVAL, "%s", cases[i][1]);
+		cr_expect(strstr(err.text, cases[i][2]), "%s: %s", cases[i][1], err.text);
+		wrk_options_fini(&options);
+	}
+}
