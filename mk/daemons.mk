@@ -4,7 +4,7 @@ DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 FRAGHOST_SRC := $(wildcard workerd/host/*.c)
 FRAGCTL_SRC := $(wildcard fragctl/*.c)
-WORKERD_CORE_A := $(B)/obj/workerd-core.a
+WORKERD_A := $(B)/obj/workerd.a
 DAEMON_INC = -I. $(WIRE_INC)
 UV_LIBS = -luv
 PROTOBUF_LIBS = -lprotobuf-c
@@ -26,8 +26,8 @@ $(B)/bin/driverd: $(DRIVERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_A)
 	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
 all: $(B)/bin/driverd
 endif
-# The core without I/O, for the tests that drive it.
-$(WORKERD_CORE_A): $(patsubst %.c,$(B)/obj/%.o,$(wildcard workerd/core/*.c))
+# All but main, for the tests.
+$(WORKERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out workerd/main.c,$(WORKERD_SRC)))
 	@mkdir -p $(@D)
 	rm -f $@ && ar rcs $@ $^
 
@@ -37,7 +37,7 @@ $(B)/bin/workerd: $(WORKERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_A)
 	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
 all: $(B)/bin/workerd
 endif
-ifneq ($(FRAGHOST_SRC),)
+ifneq ($(wildcard libfrag/src/run/run.c),)
 $(B)/libexec/frag/fraghost: $(FRAGHOST_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) -Wl,-rpath,'$$ORIGIN/../../lib' -o $@

@@ -68,6 +68,11 @@ static inline void fragi_pool_give(enum fragi_pool_kind kind, struct fragi_poole
 /* How many objects of a kind are in use, in all pools; exact while no thread takes or gives. For tests. */
 FRAGI_API uint64_t fragi_pool_live(enum fragi_pool_kind kind);
 
+#if defined(__has_feature) /* clang's way to say it */
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 /* The part of an object that is not to be touched while it lies in a pool. */

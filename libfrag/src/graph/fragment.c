@@ -72,11 +72,11 @@ void fragi_fragment_destroy(struct frag_fragment *fragment)
 static void load_extensions(struct frag_fragment *fragment)
 {
 	const struct fragi_spec_fragment *own = fragment->own;
-	struct frag_err err = FRAG_ERR_INIT;
 	int r;
 
 	for (size_t i = 0; i < own->extension_count; i++) {
-		err.text[0] = '\0';
+		struct frag_err err = FRAG_ERR_INIT;
+
 		r = fragi_registry_load(fragment->registry, own->extensions[i], &err);
 		if (r == 0)
 			continue;

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <run/crash.h>
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <graph/op.h>
+
+static const struct {
+	int number;
+	const char *name;
+} crashes[] = {
+	{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},
+	{SIGILL, "SIGILL"},   {SIGABRT, "SIGABRT"},
+};
+
+static const char *program = "frag";
+static volatile sig_atomic_t orderly;
+
+/* Only what is allowed in a signal handler. */
+static size_t append(char *line, size_t size, size_t used, const char *text)
+{
+	while (*text != '\0' && used + 1 < size)
+		line[used++] = *text++;
+	return used;
+}
+
+static size_t append_number(char *line, size_t size, size_t used, uint64_t number)
+{
+	char digits[24];
+	size_t at = sizeof(digits) - 1;
+
+	digits[at] = '\0';
+	do
+		digits[--at] = (char)('0' + number % 10);
+	while ((number /= 10) != 0);
+	return append(line, size, used, digits + at);
+}
+
+/* "fragment1.rx: WHAT compute, tick 17: ", or "PROGRAM: WHAT outside of any operator: " */
+static size_t append_place(char *line, size_t size, const char *what)
+{
+	const struct fragi_current *current = fragi_current();
+	size_t used = 0;
+
+	if (current->op == NULL) {
+		used = append(line, size, used, program);
+		used = append(line, size, used, what);
+		used = append(line, size, used,
+			      current->callback != NULL ? "in a composer" : "outside of any operator");
+		return append(line, size, used, ": ");
+	}
+	used = append(line, size, used, current->op->subject);
+	used = append(line, size, used, what);
+	used = append(line, size, used, "in ");
+	used = append(line, size, used, current->callback);
+	if (strcmp(current->callback, "compute") == 0) {
+		used = append(line, size, used, ", tick ");
+		used = append_number(line, size, used, current->tick);
+	}
+	return append(line, size, used, ": ");
+}
+
+static void on_crash(int number, siginfo_t *info, void *context)
+{
+	char line[256];
+	size_t used = append_place(line, sizeof(line), ": crashed ");
+
+	(void)context;
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		if (crashes[i].number == number)
+			used = append(line, sizeof(line), used, crashes[i].name);
+	line[used++] = '\n';
+	(void)!write(STDERR_FILENO, line, used);
+	/* The handler is gone (SA_RESETHAND): a fault comes again when it returns, what somebody sent does
+	 * not. */
+	if (info->si_code <= 0 || number == SIGABRT)
+		raise(number);
+}
+
+void fragi_crash_init(const char *name)
+{
+	program = name;
+#ifndef __SANITIZE_ADDRESS__ /* which reports crashes itself */
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_sigaction = on_crash;
+	action.sa_flags = (int)(SA_SIGINFO | SA_RESETHAND | SA_NODEFER | SA_ONSTACK);
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		sigaction(crashes[i].number, &action, NULL);
+#endif
+}
+
+/*
+ * Nobody's exit handlers and destructors run while other threads use what they destroy: a host that is ended
+ * by an operator's exit(3) ends with that status and nothing else.
+ */
+static void on_unordered_exit(int status, void *arg)
+{
+	char line[256];
+	size_t used;
+
+	(void)arg;
+	if (orderly)
+		return;
+	used = append_place(line, sizeof(line), ": called exit ");
+	used = append(line, sizeof(line), used, "status ");
+	used = append_number(line, sizeof(line), used, (uint64_t)(status & 0xff));
+	line[used++] = '\n';
+	(void)!write(STDERR_FILENO, line, used);
+	_exit(status);
+}
+
+void fragi_crash_guard_exit(void)
+{
+	(void)on_exit(on_unordered_exit, NULL);
+}
+
+void fragi_crash_orderly(void)
+{
+	orderly = 1;
+}

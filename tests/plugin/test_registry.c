@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <graph/registry.h>
+
+static char plugins[PATH_MAX]; /* where the tests' plugins are */
+static char scratch[] = "/tmp/frag-registry-XXXXXX";
+
+static void set_up(void)
+{
+	ssize_t n = readlink("/proc/self/exe", plugins, sizeof(plugins) - 20);
+
+	cr_assert_gt(n, 0);
+	plugins[n] = '\0';
+	*strrchr(plugins, '/') = '\0';
+	strcpy(strrchr(plugins, '/'), "/plugins");
+	cr_assert_not_null(mkdtemp(scratch));
+	unsetenv("FRAG_LIBRARY_PATH");
+}
+
+static void tear_down(void)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "rm -r %s", scratch);
+	cr_expect_eq(system(command), 0);
+}
+
+TestSuite(registry, .init = set_up, .fini = tear_down);
+
+static struct fragi_registry *make(const char *folder, bool allow_paths, const char *app_folder)
+{
+	struct fragi_registry *registry;
+
+	cr_assert_eq(
+		fragi_registry_create(
+			&(struct fragi_registry_config){.library_path = (const char *const[]){folder, NULL},
+							.allow_paths = allow_paths,
+							.app_folder = app_folder},
+			&registry),
+		0);
+	return registry;
+}
+
+static void refuses(struct fragi_registry *registry, const char *library, int code, const char *format, ...)
+	FRAG_PRINTF(4, 5);
+
+static void refuses(struct fragi_registry *registry, const char *library, int code, const char *format, ...)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	cr_expect_eq(fragi_registry_load(registry, library, &err), code);
+	cr_expect_str_eq(err.text, text);
+	cr_expect_eq(err.code, code);
+}
+
+Test(registry, brings_types_and_composers)
+{
+	struct fragi_registry *registry = make(plugins, false, NULL);
+	struct frag_err err = FRAG_ERR_INIT;
+	const struct fragi_library *const *libraries;
+	size_t count;
+
+	cr_assert_eq(fragi_registry_load(registry, "libgood.so", &err), 0, "%s", err.text);
+	cr_expect_eq(fragi_registry_load(registry, "libgood.so", &err), 0);
+	cr_assert_not_null(fragi_registry_op(registry, "scale", &err));
+	cr_expect_str_eq(fragi_registry_op(registry, "scale", &err)->headline, "Multiplies a number");
+	cr_expect_str_eq(fragi_registry_composer(registry, "line", &err)->name, "line");
+	libraries = fragi_registry_libraries(registry, false, &count);
+	cr_assert_eq(count, 1);
+	cr_expect_str_eq(libraries[0]->file, "libgood.so");
+	cr_expect_str_eq(libraries[0]->version, "1.2.3");
+	cr_expect_not(libraries[0]->built_in);
+	fragi_registry_destroy(registry);
+}
+
+Test(registry, says_what_is_wrong_with_a_library)
+{
+	struct fragi_registry *registry = make(plugins, false, NULL);
+
+	refuses(registry, "libmajor.so", -EPROTO,
+		"library libmajor.so was built for plugin ABI 9, this is frag " FRAG_VERSION
+		" with plugin ABI 1; build it again with this frag's headers");
+	refuses(registry, "liblater.so", -EPROTO,
+		"library liblater.so was built for plugin ABI 2, this is frag " FRAG_VERSION
+		" with plugin ABI 1; build it again with this frag's headers");
+	refuses(registry, "libnothing.so", -ENOENT,
+		"library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define it with "
+		"FRAG_PLUGIN(...)");
+	refuses(registry, "libtables.so", -EINVAL,
+		"library libtables.so: operator type \"short\": parameter \"b\" (i64 at offset 8) does not "
+		"lie in "
+		"the state of 8 bytes");
+	cr_expect_eq(fragi_registry_load(registry, "libgood.so", NULL), 0);
+	refuses(registry, "libtaken.so", -EEXIST,
+		"library libtaken.so: operator type \"scale\" is already that of libgood.so");
+	/* Nothing of a refused library is there. */
+	cr_expect_null(fragi_registry_op(registry, "fresh", NULL));
+	/* The second time as the first. */
+	refuses(registry, "libtaken.so", -EEXIST,
+		"library libtaken.so: operator type \"scale\" is already that of libgood.so");
+	fragi_registry_destroy(registry);
+}
+
+Test(registry, reads_tables_of_other_sizes)
+{
+	struct fragi_registry *registry = make(plugins, false, NULL);
+	struct frag_err err = FRAG_ERR_INIT;
+	const struct frag_op_type *type;
+
+	cr_assert_eq(fragi_registry_load(registry, "libsizes.so", &err), 0, "%s", err.text);
+	type = fragi_registry_op(registry, "sizes", &err);
+	cr_assert_not_null(type);
+	cr_expect_eq(type->param_count, 2);
+	cr_expect_str_eq(type->params[1].name, "second");
+	cr_expect_eq(type->params[1].def_int, 22);
+	cr_expect_eq(type->port_count, 2);
+	cr_expect_str_eq(type->ports[1].name, "out");
+	cr_expect_eq(type->ports[1].flags, 0);
+	cr_expect_null(type->ports[1].headline);
+	cr_expect_null(type->fini);
+	fragi_registry_destroy(registry);
+}
+
+Test(registry, looks_only_in_allowed_folders)
+{
+	struct fragi_registry *registry;
+	char path[PATH_MAX + 40], target[PATH_MAX + 40], lib[PATH_MAX];
+
+	snprintf(lib, sizeof(lib), "%s", fragi_library_folder());
+	registry = make(scratch, false, NULL);
+	refuses(registry, "libgood.so", -ENOENT,
+		"library libgood.so is not in %s, %s/frag/extensions, %s/frag/plugins; put it there, or its "
+		"folder "
+		"into --library-path or FRAG_LIBRARY_PATH",
+		scratch, lib, lib);
+	refuses(registry, "../libgood.so", -EINVAL,
+		"library ../libgood.so: a path is only accepted where everything runs in one process; write "
+		"the "
+		"name alone and put its folder into --library-path");
+	snprintf(path, sizeof(path), "%s/libgood.so", scratch);
+	snprintf(target, sizeof(target), "%s/libgood.so", plugins);
+	cr_assert_eq(symlink(target, path), 0);
+	refuses(registry, "libgood.so", -ENOENT,
+		"library libgood.so: %s leads to %s, outside the folders that libraries may come from; put "
+		"the "
+		"file itself there",
+		path, target);
+	refuses(registry, ".", -ENOENT,
+		"library . is not in %s, %s/frag/extensions, %s/frag/plugins; put it there, or its folder "
+		"into "
+		"--library-path or FRAG_LIBRARY_PATH",
+		scratch, lib, lib);
+	fragi_registry_destroy(registry);
+
+	/* A link from one allowed folder into another is fine. */
+	setenv("FRAG_LIBRARY_PATH", plugins, 1);
+	registry = make(scratch, false, NULL);
+	cr_expect_eq(fragi_registry_load(registry, "libgood.so", NULL), 0);
+	fragi_registry_destroy(registry);
+}
+
+Test(registry, takes_paths_where_all_is_one_process)
+{
+	struct fragi_registry *registry = make(scratch, true, plugins);
+	struct frag_err err = FRAG_ERR_INIT;
+	char lib[PATH_MAX], path[PATH_MAX + 32];
+
+	snprintf(lib, sizeof(lib), "%s", fragi_library_folder());
+	refuses(registry, "libgood.so", -ENOENT,
+		"library libgood.so is not in %s, %s/frag/extensions, %s/frag/plugins; for the one in the "
+		"app folder "
+		"write ./libgood.so",
+		scratch, lib, lib);
+	cr_expect_eq(fragi_registry_load(registry, "./libgood.so", &err), 0, "%s", err.text);
+	snprintf(path, sizeof(path), "%s/libgood.so", plugins);
+	cr_expect_eq(fragi_registry_load(registry, path, &err), 0, "%s", err.text);
+	snprintf(path, sizeof(path), "%s/./libnone.so", plugins);
+	refuses(registry, "./libnone.so", -ENOENT,
+		"library ./libnone.so cannot be found: %s: No such file or directory", path);
+	fragi_registry_destroy(registry);
+}
+
+Test(registry, says_what_a_library_lacks)
+{
+	struct fragi_registry *registry = make(scratch, false, NULL);
+	char path[100];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/libtext.so", scratch);
+	file = fopen(path, "w");
+	cr_assert_not_null(file);
+	fputs("not a library, whatever its name says, and long enough for a header\n", file);
+	fclose(file);
+	refuses(registry, "libtext.so", -ENOENT,
+		"library libtext.so cannot be opened: invalid ELF header; install what it needs");
+	fragi_registry_destroy(registry);
+}
+
+Test(registry, advises_on_unknown_names)
+{
+	struct fragi_registry *registry = make(plugins, false, NULL);
+	struct frag_err err = FRAG_ERR_INIT;
+
+	fragi_registry_load(registry, "libgood.so", NULL);
+	cr_expect_null(fragi_registry_op(registry, "scal", &err));
+	cr_expect_str_eq(err.text, "unknown operator type \"scal\"; did you mean \"scale\"?");
+	cr_expect_eq(err.code, -EINVAL);
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_expect_null(fragi_registry_composer(registry, "zzzzz", &err));
+	cr_expect_str_eq(err.text, "unknown composer \"zzzzz\"; valid: line, forgetful, failing");
+	fragi_registry_destroy(registry);
+}

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A shared object that is no plugin. */
+#include <frag/abi.h>
+
+extern FRAG_API const int nothing;
+const int nothing = 0;

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/host/tables.h>
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(FW_TOKEN_BYTES == FRAGI_TOKEN_BYTES, "a token travels whole");
+
+static int ports_of(const struct fragi_op_info *op, struct fragi_arena *arena, struct fw_op *out)
+{
+	out->name = op->name;
+	out->type = op->type;
+	out->port_count = (uint32_t)op->port_count;
+	out->ports = fragi_arena_alloc(arena, op->port_count * sizeof(*out->ports));
+	if (out->ports == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < op->port_count; i++) {
+		const struct fragi_port_info *port = &op->ports[i];
+
+		out->ports[i] = (struct fw_port){.name = port->name,
+						 .type = port->type,
+						 .dir = (uint32_t)port->dir,
+						 .flags = port->flags,
+						 .capacity = port->capacity,
+						 .policy = (uint32_t)port->policy,
+						 .type_id = port->type_id,
+						 .has_codec = port->has_codec};
+	}
+	return 0;
+}
+
+static int fragments_of(const struct fragi_run *run, struct fragi_arena *arena, struct fw_host_prepared *out)
+{
+	size_t count;
+	const struct fragi_fragment_info *fragments = fragi_run_fragments(run, &count);
+	int r = 0;
+
+	out->fragments = fragi_arena_alloc(arena, count * sizeof(*out->fragments));
+	if (out->fragments == NULL)
+		return -ENOMEM;
+	out->fragment_count = (uint32_t)count;
+	for (size_t i = 0; i < count && r == 0; i++) {
+		struct fw_fragment *fragment = &out->fragments[i];
+
+		fragment->name = fragments[i].name;
+		fragment->op_count = (uint32_t)fragments[i].op_count;
+		fragment->ops = fragi_arena_alloc(arena, fragments[i].op_count * sizeof(*fragment->ops));
+		if (fragment->ops == NULL)
+			return -ENOMEM;
+		for (size_t k = 0; k < fragments[i].op_count && r == 0; k++)
+			r = ports_of(&fragments[i].ops[k], arena, &fragment->ops[k]);
+	}
+	return r;
+}
+
+static int flows_of(const struct fragi_run *run, struct fragi_arena *arena, struct fw_host_prepared *out)
+{
+	size_t count;
+	const struct fragi_flow_info *flows = fragi_run_flows(run, &count);
+
+	out->flows = fragi_arena_alloc(arena, count * sizeof(*out->flows));
+	if (out->flows == NULL)
+		return -ENOMEM;
+	out->flow_count = (uint32_t)count;
+	for (size_t i = 0; i < count; i++)
+		out->flows[i] = (struct fw_inner_flow){.from_fragment = flows[i].from_fragment,
+						       .from_op = flows[i].from_op,
+						       .from_port = flows[i].from_port,
+						       .to_fragment = flows[i].to_fragment,
+						       .to_op = flows[i].to_op,
+						       .to_port = flows[i].to_port,
+						       .capacity = flows[i].capacity,
+						       .policy = (uint32_t)flows[i].policy};
+	return 0;
+}
+
+int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
+			 struct fw_host_prepared *out_prepared)
+{
+	struct fw_host_prepared prepared = {.ok = true, .pid = (int32_t)getpid()};
+	size_t size = 0;
+	int r = fragments_of(run, arena, &prepared);
+
+	if (r == 0)
+		r = flows_of(run, arena, &prepared);
+	if (r < 0)
+		return r;
+	prepared.address = fragi_run_address(run, &size);
+	prepared.address_bytes = prepared.address != NULL ? (uint32_t)size : 0;
+	prepared.transport = fragi_run_transport(run);
+	*out_prepared = prepared;
+	return 0;
+}
+
+int host_tables_errors(const struct fragi_diag *diag, struct fragi_arena *arena,
+		       struct fw_host_prepared *out_prepared)
+{
+	const char **errors = fragi_arena_alloc(arena, (diag->count + 1) * sizeof(*errors));
+	uint32_t count = 0;
+
+	if (errors == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < diag->count; i++) {
+		char line[sizeof(struct frag_err)];
+
+		errors[count] =
+			fragi_arena_strdup(arena, fragi_err_line(&diag->items[i], line, sizeof(line)));
+		if (errors[count++] == NULL)
+			return -ENOMEM;
+	}
+	if (diag->beyond > 0) {
+		errors[count] = fragi_arena_printf(arena, "and %zu more errors", diag->beyond);
+		if (errors[count++] == NULL)
+			return -ENOMEM;
+	}
+	out_prepared->errors = errors;
+	out_prepared->error_count = count;
+	return 0;
+}
+
+int host_tables_wire(const struct fw_host_wire *wire, struct fragi_arena *arena,
+		     struct fragi_run_peer **out_peers, struct fragi_run_edge **out_edges)
+{
+	struct fragi_run_peer *peers = fragi_arena_alloc(arena, wire->peer_count * sizeof(*peers));
+	struct fragi_run_edge *edges = fragi_arena_alloc(arena, wire->edge_count * sizeof(*edges));
+
+	if (peers == NULL || edges == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < wire->peer_count; i++)
+		peers[i] = (struct fragi_run_peer){.host = wire->peers[i].host,
+						   .epoch = wire->peers[i].epoch,
+						   .address = wire->peers[i].address,
+						   .address_bytes = wire->peers[i].address_bytes,
+						   .name = wire->peers[i].name};
+	for (uint32_t i = 0; i < wire->edge_count; i++) {
+		const struct fw_edge *edge = &wire->edges[i];
+
+		edges[i] = (struct fragi_run_edge){.link = {.flow = edge->flow,
+							    .window_messages = edge->window_messages,
+							    .window_bytes = edge->window_bytes,
+							    .message_bytes_max = edge->message_bytes_max,
+							    .policy = (enum frag_policy)edge->policy},
+						   .sends = edge->sends,
+						   .fragment = edge->fragment,
+						   .op = edge->op,
+						   .port = edge->port,
+						   .peer = edge->peer,
+						   .other_end = edge->other_end};
+		memcpy(edges[i].link.token, edge->token, FRAGI_TOKEN_BYTES);
+	}
+	*out_peers = peers;
+	*out_edges = edges;
+	return 0;
+}
