@@ -94,13 +94,13 @@ Test(summary, what_is_in_flight_is_shown_when_there_is_something)
 	s.result = FRAGI_SUMMARY_FAILED;
 	s.reason = "fragment1 crashed";
 	text = printed(&s, fragi_summary_print_table);
-	cr_expect_eq(strncmp(text, "video: failed after 30.1 s: fragment1 crashed\n", 46), 0);
+	cr_expect_eq(strncmp(text, "video: failed after 30.1 s\n", 27), 0);
 	cr_expect_not_null(strstr(text, "in flight"));
 	cr_expect_not_null(strstr(text, "  -  "), "there is no latency");
 	free(text);
 	s.flow_count = 0;
 	text = printed(&s, fragi_summary_print_table);
-	cr_expect_str_eq(text, "video: failed after 30.1 s: fragment1 crashed\n");
+	cr_expect_str_eq(text, "video: failed after 30.1 s\n");
 	free(text);
 }
 

@@ -131,8 +131,6 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 	fprintf(out, "%s: %s %s %s", or_empty(summary->application), results[summary->result],
 		summary->result == FRAGI_SUMMARY_DONE ? "in" : "after",
 		fragi_format_duration(summary->duration_ns, duration, sizeof(duration)));
-	if (summary->reason != NULL)
-		fprintf(out, ": %s", summary->reason);
 	fputc('\n', out);
 	if (summary->flow_count != 0)
 		rows = fragi_calloc(summary->flow_count, sizeof(*rows));

@@ -73,7 +73,8 @@ struct fragi_summary {
 	size_t flow_count;
 };
 
-/* The table for people; ends with a newline. Returns 0 or -EIO. */
+/* The table for people, to whom the reason was told when it happened; ends with a newline. Returns 0 or -EIO.
+ */
 FRAGI_API int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out);
 /* One JSON document; ends with a newline. Texts that are no UTF-8 are mended. Returns 0 or -EIO. */
 FRAGI_API int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out);

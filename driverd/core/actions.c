@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <base/alloc.h>
+
+void drv_actions_reset(struct drv_actions *actions)
+{
+	for (size_t i = 0; i < actions->count; i++)
+		fragi_free(actions->items[i].frame);
+	actions->count = 0;
+	actions->out_of_memory = false;
+	fragi_arena_fini(&actions->arena);
+}
+
+void drv_actions_fini(struct drv_actions *actions)
+{
+	drv_actions_reset(actions);
+	fragi_free(actions->items);
+	*actions = (struct drv_actions){0};
+}
+
+void drv_short_of_memory(struct drv_core *core)
+{
+	core->actions->out_of_memory = true;
+}
+
+void drv_do(struct drv_core *core, const struct drv_action *action)
+{
+	struct drv_actions *actions = core->actions;
+
+	if (actions->count == actions->capacity) {
+		size_t capacity = actions->capacity == 0 ? 32 : actions->capacity * 2;
+		struct drv_action *items = fragi_realloc(actions->items, capacity * sizeof(*items));
+
+		if (items == NULL) {
+			drv_short_of_memory(core);
+			fragi_free(action->frame);
+			return;
+		}
+		actions->items = items;
+		actions->capacity = capacity;
+	}
+	actions->items[actions->count++] = *action;
+}
+
+static const char *format_text(struct drv_core *core, const char *format, va_list args)
+{
+	char line[2048], *text;
+
+	vsnprintf(line, sizeof(line), format, args);
+	text = fragi_arena_strdup(&core->actions->arena, line);
+	if (text == NULL) {
+		drv_short_of_memory(core);
+		return "";
+	}
+	return text;
+}
+
+const char *drv_text(struct drv_core *core, const char *format, ...)
+{
+	const char *text;
+	va_list args;
+
+	va_start(args, format);
+	text = format_text(core, format, args);
+	va_end(args);
+	return text;
+}
+
+void drv_say(struct drv_core *core, enum fragi_log_level level, const char *subject, const char *format, ...)
+{
+	const char *text;
+	va_list args;
+
+	if ((int)level < fragi_log_threshold)
+		return;
+	va_start(args, format);
+	text = format_text(core, format, args);
+	va_end(args);
+	if (subject != NULL) {
+		subject = fragi_arena_strdup(&core->actions->arena, subject);
+		if (subject == NULL)
+			drv_short_of_memory(core);
+	}
+	drv_do(core,
+	       &(struct drv_action){.kind = DRV_DO_LOG, .level = level, .subject = subject, .text = text});
+}
+
+int drv_send(struct drv_session *session, struct fw_message *message)
+{
+	struct drv_action action = {.kind = DRV_DO_SEND, .connection = session->connection};
+	int r;
+
+	message->seq = ++session->seq;
+	r = fw_encode(message, &action.frame, &action.frame_bytes);
+	if (r == -ENOMEM)
+		drv_short_of_memory(session->core);
+	if (r == 0)
+		drv_do(session->core, &action);
+	return r;
+}
+
+void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns)
+{
+	if (drv_timer_set(&core->timers, timer, at_ns) < 0)
+		drv_short_of_memory(core);
+}

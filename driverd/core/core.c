@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <errno.h>
+
+#include <base/alloc.h>
+
+static void or_default(int64_t *value, int64_t fallback)
+{
+	if (*value == 0)
+		*value = fallback;
+}
+
+int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
+{
+	struct drv_core *core;
+	const int64_t ms = 1000000, s = 1000000000;
+
+	if (config->random == NULL)
+		return -EINVAL;
+	core = fragi_calloc(1, sizeof(*core));
+	if (core == NULL)
+		return -ENOMEM;
+	core->config = *config;
+	or_default(&core->config.beat_ns, 250 * ms);
+	or_default(&core->config.dead_ns, 3 * s);
+	or_default(&core->config.prepare_ns, 30 * s);
+	or_default(&core->config.wire_ns, 10 * s);
+	or_default(&core->config.start_ns, 10 * s);
+	or_default(&core->config.drain_ns, 10 * s);
+	or_default(&core->config.close_ns, 2 * s);
+	or_default(&core->config.kill_ns, 1 * s);
+	or_default(&core->config.say_missing_ns, 10 * s);
+	or_default(&core->config.progress_ns, 1 * s);
+	*out_core = core;
+	return 0;
+}
+
+void drv_core_destroy(struct drv_core *core)
+{
+	if (core == NULL)
+		return;
+	for (size_t i = 0; i < core->app_count; i++)
+		drv_app_destroy(core->apps[i]);
+	for (size_t i = 0; i < core->session_count; i++)
+		drv_session_destroy(core->sessions[i]);
+	fragi_free(core->apps);
+	fragi_free(core->sessions);
+	drv_timers_fini(&core->timers);
+	fragi_free(core);
+}
+
+/* Their summaries were valid until this step. */
+static void forget_ended(struct drv_core *core)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < core->app_count; i++) {
+		if (core->apps[i]->state == DRV_APP_ENDED)
+			drv_app_destroy(core->apps[i]);
+		else
+			core->apps[kept++] = core->apps[i];
+	}
+	core->app_count = kept;
+}
+
+/* A frame of a worker about one of its hosts; others than its own, and old epochs, are not heard. */
+static void host_message(struct drv_core *core, struct drv_session *session, struct fw_message *message)
+{
+	struct drv_host *host = drv_host_find(core, message->run, message->host);
+
+	if (host != NULL && host->session == session && host->epoch == message->epoch) {
+		drv_host_message(host, message);
+		return;
+	}
+	drv_say(core, FRAGI_LOG_DEBUG, NULL,
+		"ignored %s of worker %s for host %u of run %llu, epoch %llu: not there",
+		fw_kind_name(message->kind), session->name, message->host, (unsigned long long)message->run,
+		(unsigned long long)message->epoch);
+	fw_message_free(message);
+}
+
+static void core_message(struct drv_core *core, struct drv_event *event)
+{
+	struct drv_session *session = drv_session_find(core, event->connection);
+	struct fw_message *message = event->message;
+
+	event->message = NULL;
+	if (session == NULL) {
+		if (message->kind == FW_HELLO)
+			drv_session_hello(core, event->connection, event->peer, message);
+		else
+			drv_do(core,
+			       &(struct drv_action){.kind = DRV_DO_CLOSE, .connection = event->connection});
+		fw_message_free(message);
+		return;
+	}
+	drv_session_heard(session);
+	switch (message->kind) {
+	case FW_BEAT:
+		fw_message_free(message);
+		break;
+	case FW_HOST_PREPARED:
+	case FW_HOST_WIRED:
+	case FW_HOST_STARTED:
+	case FW_HOST_EVENT:
+	case FW_HOST_STATS:
+	case FW_HOST_EXIT:
+		host_message(core, session, message);
+		break;
+	default:
+		drv_session_lost(
+			session, true,
+			drv_text(core, "it sent %s, which is not for a driver", fw_kind_name(message->kind)));
+		fw_message_free(message);
+		break;
+	}
+}
+
+static void core_stop(struct drv_core *core, int signal)
+{
+	core->stops++;
+	for (size_t i = 0; i < core->app_count; i++) {
+		if (core->stops == 1)
+			drv_app_stop(core->apps[i], signal);
+		else
+			drv_app_stop_at_once(core->apps[i], signal);
+	}
+}
+
+int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns, struct drv_actions *actions)
+{
+	struct drv_session *session;
+
+	core->actions = actions;
+	core->now_ns = now_ns;
+	forget_ended(core);
+	switch (event->kind) {
+	case DRV_EVENT_APP:
+		drv_app_create(core, &event->app);
+		break;
+	case DRV_EVENT_MESSAGE:
+		core_message(core, event);
+		break;
+	case DRV_EVENT_CLOSED:
+		session = drv_session_find(core, event->connection);
+		if (session != NULL)
+			drv_session_lost(session, false, event->text != NULL ? event->text : "it closed");
+		break;
+	case DRV_EVENT_TIMER:
+		drv_timers_run(&core->timers, now_ns, core);
+		break;
+	case DRV_EVENT_STOP:
+		core_stop(core, event->signal);
+		break;
+	}
+	core->actions = NULL;
+	return actions->out_of_memory ? -ENOMEM : 0;
+}
+
+int64_t drv_core_deadline_ns(const struct drv_core *core)
+{
+	return drv_timers_next_ns(&core->timers);
+}
+
+size_t drv_core_session_count(const struct drv_core *core)
+{
+	return core->session_count;
+}
+
+size_t drv_core_app_count(const struct drv_core *core)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < core->app_count; i++)
+		count += core->apps[i]->state != DRV_APP_ENDED;
+	return count;
+}
+
+enum drv_app_state drv_core_app_state(const struct drv_core *core)
+{
+	return core->app_count != 0 ? core->apps[core->app_count - 1]->state : DRV_APP_ENDED;
+}
+
+uint32_t drv_core_illegal_moves(const struct drv_core *core)
+{
+	return core->illegal_moves;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_CORE_H
+#define DRV_CORE_H
+
+#include <base/arena.h>
+#include <base/log.h>
+#include <track/summary.h>
+#include <wire/message.h>
+
+/*
+ * What driverd decides, without I/O: the sessions of workers, the applications, their hosts. drv_core_step
+ * takes one event and the time, and returns actions; the shell turns libuv's callbacks into events and
+ * performs the actions in order. No system call, no clock; randomness comes from the config: a simulator is
+ * another shell.
+ *
+ * The happy path of an application: it waits until every fragment has a worker; then HOST_CREATE to each host
+ * and HOST_PREPARED back; flows between fragments are resolved; HOST_WIRE, HOST_WIRED; HOST_START,
+ * HOST_STARTED; it runs; every host says DONE (or all are at rest); HOST_STOP; the last HOST_STATS and
+ * HOST_EXIT; the summary. The first cause of a failure is the one sentence of the run; then every host is
+ * killed, what they counted is collected, and the summary follows.
+ */
+enum drv_app_state {
+	DRV_APP_NEW,
+	DRV_APP_WAITING,   /* for workers */
+	DRV_APP_PREPARING, /* hosts load and compose */
+	DRV_APP_WIRING,
+	DRV_APP_STARTING,
+	DRV_APP_RUNNING,
+	DRV_APP_DRAINING, /* sources stop, queues drain */
+	DRV_APP_CLOSING,  /* hosts end by themselves */
+	DRV_APP_KILLING,
+	DRV_APP_ENDED,
+	DRV_APP_STATES
+};
+enum drv_host_state {
+	DRV_HOST_PLACED,
+	DRV_HOST_PREPARING,
+	DRV_HOST_PREPARED,
+	DRV_HOST_WIRING,
+	DRV_HOST_WIRED,
+	DRV_HOST_STARTING,
+	DRV_HOST_RUNNING,
+	DRV_HOST_DONE,
+	DRV_HOST_STOPPING, /* told to exit */
+	DRV_HOST_KILLED,   /* told to be killed */
+	DRV_HOST_GONE,
+	DRV_HOST_STATES
+};
+enum drv_session_state {
+	DRV_SESSION_NEW,
+	DRV_SESSION_LIVE,
+	DRV_SESSION_SUSPECT, /* silent for a third of the time of death */
+	DRV_SESSION_GONE,
+	DRV_SESSION_STATES
+};
+
+struct drv_config { /* zero: the default; texts are borrowed for the life of the core */
+	const char *version;
+	const char *node;                      /* boot id of the driver's machine */
+	const char *address;                   /* where workers connect, for people */
+	int64_t beat_ns, dead_ns;              /* 250 ms, 3 s */
+	int64_t prepare_ns, wire_ns, start_ns; /* 30 s, 10 s, 10 s */
+	int64_t drain_ns, close_ns, kill_ns;   /* 10 s, 2 s, 1 s */
+	int64_t say_missing_ns;                /* 10 s */
+	int64_t progress_ns;                   /* 1 s */
+	int64_t realtime_offset_ns;            /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	void (*random)(void *arg, void *bytes,
+		       size_t size); /* session ids and the tokens of edges; required */
+	void *random_arg;
+};
+
+enum drv_event_kind {
+	DRV_EVENT_APP,     /* app: an application to run */
+	DRV_EVENT_MESSAGE, /* connection, peer, message */
+	DRV_EVENT_CLOSED,  /* connection, text: why; it is gone */
+	DRV_EVENT_TIMER,   /* the deadline has come */
+	DRV_EVENT_STOP,    /* signal: every application stops in order; the second time at once */
+};
+struct drv_event_app {
+	const void *source; /* fragi_source_pack; copied */
+	size_t source_bytes;
+	int64_t start_timeout_ns; /* 0: none */
+};
+struct drv_event {
+	enum drv_event_kind kind;
+	uint64_t connection; /* the shell's id of a connection, never used again */
+	const char *peer;    /* its address, for people */
+	const char *text;
+	struct fw_message *message; /* from fw_decode; the core takes it */
+	struct drv_event_app app;
+	int signal;
+};
+
+enum drv_action_kind {
+	DRV_DO_SEND,     /* connection, frame: the shell takes the frame (and sets it NULL) */
+	DRV_DO_ADMIT,    /* connection: the peer has said who it is */
+	DRV_DO_CLOSE,    /* connection: after what was sent before has left; no event follows */
+	DRV_DO_LOG,      /* level, subject, text */
+	DRV_DO_PROGRESS, /* text: how things stand, for a line that is written over */
+	DRV_DO_ENDED,    /* summary, diag: an application has ended; valid until the next step */
+};
+struct drv_action {
+	enum drv_action_kind kind;
+	uint64_t connection;
+	uint8_t *frame;
+	size_t frame_bytes;
+	enum fragi_log_level level;
+	const char *subject, *text;
+	const struct fragi_summary *summary;
+};
+struct drv_actions { /* zeroed: empty */
+	struct drv_action *items;
+	size_t count, capacity;
+	struct fragi_arena arena; /* what the items point to, but for frames and summaries */
+	bool out_of_memory;
+};
+void drv_actions_reset(struct drv_actions *actions); /* frees frames that nobody took */
+void drv_actions_fini(struct drv_actions *actions);
+
+struct drv_core;
+/* Returns 0, -EINVAL (no random), -ENOMEM. */
+int drv_core_create(const struct drv_config *config, struct drv_core **out_core);
+void drv_core_destroy(struct drv_core *core); /* NULL is accepted */
+/*
+ * Appends to actions, which the caller has reset. Takes event->message in every case. Returns 0 or -ENOMEM,
+ * after which the core can only be destroyed.
+ */
+int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns,
+		  struct drv_actions *actions);
+/* When DRV_EVENT_TIMER is due; INT64_MAX: never. */
+int64_t drv_core_deadline_ns(const struct drv_core *core);
+
+/* For shells, tests and simulators. */
+size_t drv_core_session_count(const struct drv_core *core);
+size_t drv_core_app_count(const struct drv_core *core); /* that have not ended */
+/* The state of the only application; DRV_APP_ENDED when there is none. */
+enum drv_app_state drv_core_app_state(const struct drv_core *core);
+uint32_t drv_core_illegal_moves(const struct drv_core *core); /* 0 unless there is a bug */
+const char *drv_app_state_name(enum drv_app_state state);
+const char *drv_host_state_name(enum drv_host_state state);
+const char *drv_session_state_name(enum drv_session_state state);
+
+#endif

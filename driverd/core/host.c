@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BIT(state) (1u << (state))
+#define ENDS (BIT(DRV_HOST_STOPPING) | BIT(DRV_HOST_KILLED) | BIT(DRV_HOST_GONE))
+
+static const uint32_t host_moves[DRV_HOST_STATES] = {
+	[DRV_HOST_PLACED] = BIT(DRV_HOST_PREPARING) | BIT(DRV_HOST_GONE),
+	[DRV_HOST_PREPARING] = BIT(DRV_HOST_PREPARED) | ENDS,
+	[DRV_HOST_PREPARED] = BIT(DRV_HOST_WIRING) | ENDS,
+	[DRV_HOST_WIRING] = BIT(DRV_HOST_WIRED) | ENDS,
+	[DRV_HOST_WIRED] = BIT(DRV_HOST_STARTING) | ENDS,
+	[DRV_HOST_STARTING] = BIT(DRV_HOST_RUNNING) | ENDS,
+	[DRV_HOST_RUNNING] = BIT(DRV_HOST_DONE) | ENDS,
+	[DRV_HOST_DONE] = ENDS,
+	[DRV_HOST_STOPPING] = BIT(DRV_HOST_KILLED) | BIT(DRV_HOST_GONE),
+	[DRV_HOST_KILLED] = BIT(DRV_HOST_GONE),
+	[DRV_HOST_GONE] = 0,
+};
+
+static const char *const host_names[DRV_HOST_STATES] = {
+	[DRV_HOST_PLACED] = "placed",   [DRV_HOST_PREPARING] = "preparing", [DRV_HOST_PREPARED] = "prepared",
+	[DRV_HOST_WIRING] = "wiring",   [DRV_HOST_WIRED] = "wired",         [DRV_HOST_STARTING] = "starting",
+	[DRV_HOST_RUNNING] = "running", [DRV_HOST_DONE] = "done",           [DRV_HOST_STOPPING] = "stopping",
+	[DRV_HOST_KILLED] = "killed",   [DRV_HOST_GONE] = "gone",
+};
+
+const char *drv_host_state_name(enum drv_host_state state)
+{
+	return (unsigned int)state < DRV_HOST_STATES ? host_names[state] : "?";
+}
+
+void drv_host_move(struct drv_host *host, enum drv_host_state to)
+{
+	struct drv_core *core = host->app->core;
+	bool legal = (host_moves[host->state] & BIT(to)) != 0;
+
+	drv_say(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, host->app->spec->application,
+		"host %u of run %llu, epoch %llu, on %s: %s -> %s%s", host->number,
+		(unsigned long long)host->app->run, (unsigned long long)host->epoch, host->worker,
+		host_names[host->state], host_names[to],
+		legal ? "" : ": this move is not in the table; please report it");
+	core->illegal_moves += legal ? 0 : 1;
+	host->state = to;
+}
+
+struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number)
+{
+	for (size_t i = 0; i < core->app_count; i++)
+		if (core->apps[i]->run == run && core->apps[i]->state != DRV_APP_ENDED && number >= 1 &&
+		    number <= core->apps[i]->host_count)
+			return &core->apps[i]->hosts[number - 1];
+	return NULL;
+}
+
+void drv_host_fini(struct drv_host *host)
+{
+	fw_message_free(host->prepared);
+	fw_message_free(host->stats);
+	host->prepared = host->stats = NULL;
+}
+
+int drv_host_send(struct drv_host *host, struct fw_message *message)
+{
+	if (host->session == NULL)
+		return 0;
+	message->run = host->app->run;
+	message->host = host->number;
+	message->epoch = host->epoch;
+	return drv_send(host->session, message);
+}
+
+void drv_host_kill(struct drv_host *host)
+{
+	struct fw_message message = {.kind = FW_HOST_KILL};
+
+	if (host->state == DRV_HOST_GONE || host->state == DRV_HOST_KILLED)
+		return;
+	message.stop.exit_code = host->app->exit_code;
+	drv_host_send(host, &message);
+	drv_host_move(host, DRV_HOST_KILLED);
+}
+
+void drv_host_stop(struct drv_host *host, int64_t drain_ns)
+{
+	struct fw_message message = {.kind = FW_HOST_STOP};
+
+	if (host->state == DRV_HOST_GONE || host->state == DRV_HOST_KILLED ||
+	    host->state == DRV_HOST_STOPPING)
+		return;
+	message.stop.drain_ns = drain_ns;
+	message.stop.exit_code = host->app->exit_code;
+	drv_host_send(host, &message);
+	if (drain_ns == 0)
+		drv_host_move(host, DRV_HOST_STOPPING);
+}
+
+/* It sent what does not fit its state: a bug, or not frag. */
+static void out_of_turn(struct drv_host *host, const struct fw_message *message)
+{
+	drv_app_fail(host->app, 1, "worker %s sent %s for %s, which is %s; is it the same version of frag?",
+		     host->worker, fw_kind_name(message->kind), host->name, host_names[host->state]);
+}
+
+static bool tables_match(const struct drv_host *host, const struct fw_host_prepared *prepared)
+{
+	if (prepared->fragment_count != host->fragment_count)
+		return false;
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		if (strcmp(prepared->fragments[i].name,
+			   host->app->spec->fragments[host->fragments[i]].name) != 0)
+			return false;
+	return true;
+}
+
+/* All errors of all hosts are told together; the same error of several hosts once. */
+static void keep_errors(struct drv_app *app, const struct drv_host *host,
+			const struct fw_host_prepared *prepared)
+{
+	for (uint32_t i = 0; i < prepared->error_count; i++) {
+		bool known = false;
+
+		for (size_t k = 0; k < app->diag.count && !known; k++)
+			known = strcmp(app->diag.items[k].text, prepared->errors[i]) == 0;
+		if (!known)
+			fragi_diag_add(&app->diag, -EINVAL, NULL, 0, 0, "%s", prepared->errors[i]);
+	}
+	if (prepared->error_count == 0)
+		fragi_diag_add(&app->diag, -EINVAL, NULL, 0, 0, "%s on worker %s could not be prepared",
+			       host->name, host->worker);
+	if (app->prepare_exit_code == 0)
+		app->prepare_exit_code = prepared->exit_code != 0 ? prepared->exit_code : 1;
+}
+
+static void host_prepared(struct drv_host *host, struct fw_message *message)
+{
+	if (host->state != DRV_HOST_PREPARING || host->prepared != NULL) {
+		out_of_turn(host, message);
+		fw_message_free(message);
+		return;
+	}
+	host->prepared = message;
+	if (!message->prepared.ok) {
+		host->failed = true;
+		keep_errors(host->app, host, &message->prepared);
+	} else if (!tables_match(host, &message->prepared)) {
+		drv_app_fail(host->app, 1, "worker %s prepared other fragments than %s", host->worker,
+			     host->name);
+		return;
+	}
+	drv_host_move(host, DRV_HOST_PREPARED);
+	drv_app_host_changed(host->app);
+}
+
+static void host_result(struct drv_host *host, const struct fw_message *message, enum drv_host_state during,
+			enum drv_host_state then)
+{
+	const struct fw_host_result *result = &message->result;
+
+	if (host->state != during) {
+		out_of_turn(host, message);
+		return;
+	}
+	if (!result->ok) {
+		host->failed = true;
+		drv_app_fail(host->app, result->exit_code != 0 ? result->exit_code : 1, "%s",
+			     result->sentence[0] != '\0' ? result->sentence
+							 : drv_text(host->app->core, "%s on worker %s failed",
+								    host->name, host->worker));
+		return;
+	}
+	drv_host_move(host, then);
+	drv_app_host_changed(host->app);
+}
+
+static void host_event(struct drv_host *host, const struct fw_message *message)
+{
+	const struct fw_host_event *event = &message->event;
+	struct drv_app *app = host->app;
+
+	switch (event->state) {
+	case FW_HOST_RUNNING:
+		host->idle = false;
+		return;
+	case FW_HOST_IDLE:
+		drv_rest_idle(host, event);
+		return;
+	case FW_HOST_DONE:
+		host->idle = true;
+		host->sent = event->sent;
+		host->delivered = event->delivered;
+		if (host->state != DRV_HOST_RUNNING)
+			return;
+		drv_host_move(host, DRV_HOST_DONE);
+		drv_app_host_changed(app);
+		return;
+	case FW_HOST_FAILED:
+		host->failed = true;
+		drv_app_fail(app, event->exit_code != 0 ? event->exit_code : 1, "%s",
+			     event->sentence[0] != '\0' ? event->sentence
+							: drv_text(app->core, "%s on worker %s failed",
+								   host->name, host->worker));
+		return;
+	case FW_HOST_PEER_LOST:
+		drv_app_suspect(app, host, event->peer, event->sentence);
+		return;
+	case FW_HOST_STOPPED:
+		drv_app_stop(app, 0);
+		return;
+	}
+}
+
+static void host_stats(struct drv_host *host, struct fw_message *message)
+{
+	if (host->stats != NULL && host->stats->stats.final && !message->stats.final) {
+		fw_message_free(message);
+		return;
+	}
+	fw_message_free(host->stats);
+	host->stats = message;
+	if (host->state == DRV_HOST_DONE)
+		host->stats_since_done++;
+}
+
+/* Whether an exit with 0 is what the host was told to do. */
+static bool may_exit(const struct drv_host *host)
+{
+	return host->state == DRV_HOST_STOPPING ||
+	       (host->app->state == DRV_APP_DRAINING && host->state >= DRV_HOST_RUNNING);
+}
+
+static void host_exit(struct drv_host *host, const struct fw_message *message)
+{
+	const struct fw_host_exit *exit = &message->exit;
+	struct drv_app *app = host->app;
+	bool expected = exit->exit_code == 0 && exit->signal == 0 && may_exit(host);
+	bool killed = host->state == DRV_HOST_KILLED, prepared = host->prepared != NULL;
+	int code = !prepared && (exit->exit_code == 2 || exit->exit_code == 3) ? exit->exit_code : 1;
+
+	if (host->state == DRV_HOST_GONE)
+		return;
+	host->orderly = expected;
+	host->failed = host->failed || (!expected && !killed);
+	drv_host_move(host, DRV_HOST_GONE);
+	if (!expected && !killed && !app->has_cause) {
+		drv_app_fail(app, code, "%s",
+			     exit->sentence[0] != '\0'
+				     ? exit->sentence
+				     : drv_text(app->core,
+						"the fraghost of %s on worker %s ended with %d before the "
+						"application did",
+						host->name, host->worker, exit->exit_code));
+		for (uint32_t i = 0; i < exit->line_count; i++)
+			drv_say(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s", host->name,
+				exit->lines[i]);
+	}
+	drv_app_host_changed(app);
+}
+
+void drv_host_message(struct drv_host *host, struct fw_message *message)
+{
+	switch (message->kind) {
+	case FW_HOST_PREPARED:
+	case FW_HOST_WIRED:
+	case FW_HOST_STARTED:
+	case FW_HOST_EVENT:
+		if (host->state == DRV_HOST_KILLED || host->state == DRV_HOST_STOPPING ||
+		    host->state == DRV_HOST_GONE)
+			break;
+		if (message->kind == FW_HOST_PREPARED) {
+			host_prepared(host, message);
+			return;
+		}
+		if (message->kind == FW_HOST_WIRED)
+			host_result(host, message, DRV_HOST_WIRING, DRV_HOST_WIRED);
+		else if (message->kind == FW_HOST_STARTED)
+			host_result(host, message, DRV_HOST_STARTING, DRV_HOST_RUNNING);
+		else
+			host_event(host, message);
+		break;
+	case FW_HOST_STATS:
+		host_stats(host, message);
+		return;
+	case FW_HOST_EXIT:
+		host_exit(host, message);
+		break;
+	default:
+		drv_say(host->app->core, FRAGI_LOG_WARN, NULL, "worker %s sent %s, which is not for a driver",
+			host->worker, fw_kind_name(message->kind));
+		break;
+	}
+	fw_message_free(message);
+}

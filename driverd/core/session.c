@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/units.h>
+
+/*
+ * A worker says HELLO and gets WELCOME; then beats go both ways. One that is silent for a third of the time
+ * of death is suspected, at the time of death it is dead: its connection is closed and its hosts are lost. It
+ * may come back as a new session at any time; one session id is never used twice, so what it still runs is
+ * not ours.
+ */
+#define BIT(state) (1u << (state))
+
+static const uint32_t session_moves[DRV_SESSION_STATES] = {
+	[DRV_SESSION_NEW] = BIT(DRV_SESSION_LIVE),
+	[DRV_SESSION_LIVE] = BIT(DRV_SESSION_SUSPECT) | BIT(DRV_SESSION_GONE),
+	[DRV_SESSION_SUSPECT] = BIT(DRV_SESSION_LIVE) | BIT(DRV_SESSION_GONE),
+	[DRV_SESSION_GONE] = 0,
+};
+
+static const char *const session_names[DRV_SESSION_STATES] = {
+	[DRV_SESSION_NEW] = "new",
+	[DRV_SESSION_LIVE] = "live",
+	[DRV_SESSION_SUSPECT] = "suspect",
+	[DRV_SESSION_GONE] = "gone",
+};
+
+const char *drv_session_state_name(enum drv_session_state state)
+{
+	return (unsigned int)state < DRV_SESSION_STATES ? session_names[state] : "?";
+}
+
+static void session_move(struct drv_session *session, enum drv_session_state to)
+{
+	struct drv_core *core = session->core;
+	bool legal = (session_moves[session->state] & BIT(to)) != 0;
+
+	drv_say(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
+		"worker %s, session %016llx: %s -> %s%s", session->name, (unsigned long long)session->id,
+		session_names[session->state], session_names[to],
+		legal ? "" : ": this move is not in the table; please report it");
+	core->illegal_moves += legal ? 0 : 1;
+	session->state = to;
+}
+
+/* Where the session of that connection is, or would be. */
+static size_t session_index(const struct drv_core *core, uint64_t connection)
+{
+	size_t low = 0, high = core->session_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (core->sessions[middle]->connection < connection)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct drv_session *drv_session_find(const struct drv_core *core, uint64_t connection)
+{
+	size_t i = session_index(core, connection);
+
+	return i < core->session_count && core->sessions[i]->connection == connection ? core->sessions[i]
+										      : NULL;
+}
+
+static int session_insert(struct drv_core *core, struct drv_session *session)
+{
+	size_t i = session_index(core, session->connection);
+
+	if (core->session_count == core->session_capacity) {
+		size_t capacity = core->session_capacity == 0 ? 16 : core->session_capacity * 2;
+		struct drv_session **sessions = fragi_realloc(core->sessions, capacity * sizeof(*sessions));
+
+		if (sessions == NULL)
+			return -ENOMEM;
+		core->sessions = sessions;
+		core->session_capacity = capacity;
+	}
+	memmove(core->sessions + i + 1, core->sessions + i,
+		(core->session_count - i) * sizeof(*core->sessions));
+	core->sessions[i] = session;
+	core->session_count++;
+	return 0;
+}
+
+void drv_session_destroy(struct drv_session *session)
+{
+	if (session == NULL)
+		return;
+	drv_timer_cancel(&session->core->timers, &session->beat);
+	fragi_arena_fini(&session->arena);
+	fragi_free(session);
+}
+
+static void session_remove(struct drv_session *session)
+{
+	struct drv_core *core = session->core;
+	size_t i = session_index(core, session->connection);
+
+	core->session_count--;
+	memmove(core->sessions + i, core->sessions + i + 1,
+		(core->session_count - i) * sizeof(*core->sessions));
+	drv_session_destroy(session);
+}
+
+static void close_connection(struct drv_core *core, uint64_t connection)
+{
+	drv_do(core, &(struct drv_action){.kind = DRV_DO_CLOSE, .connection = connection});
+}
+
+static void refuse(struct drv_core *core, uint64_t connection, const struct fw_message *hello, int exit_code,
+		   const char *sentence)
+{
+	struct fw_message message = {.kind = FW_REFUSED, .seq = 1, .reply_to = hello->seq};
+	struct drv_action action = {.kind = DRV_DO_SEND, .connection = connection};
+
+	message.refused.exit_code = exit_code;
+	message.refused.sentence = sentence;
+	if (fw_encode(&message, &action.frame, &action.frame_bytes) == 0)
+		drv_do(core, &action);
+	close_connection(core, connection);
+}
+
+/* Who comes back on a new connection before the old one was seen to break. */
+static void drop_former(struct drv_core *core, uint64_t id)
+{
+	for (size_t i = 0; id != 0 && i < core->session_count; i++) {
+		if (core->sessions[i]->id != id)
+			continue;
+		drv_session_lost(core->sessions[i], true, "it came back on a new connection");
+		return;
+	}
+}
+
+static bool name_is_taken(const struct drv_core *core, const char *name)
+{
+	for (size_t i = 0; i < core->session_count; i++)
+		if (strcmp(core->sessions[i]->name, name) == 0)
+			return true;
+	return false;
+}
+
+static const char *choose_name(struct drv_core *core, struct fragi_arena *arena, const char *wished)
+{
+	char name[2 * FRAG_NAME_MAX + 16];
+
+	snprintf(name, sizeof(name), "%.126s", wished[0] != '\0' ? wished : "worker");
+	for (int n = 2; name_is_taken(core, name); n++)
+		snprintf(name, sizeof(name), "%.126s#%d", wished[0] != '\0' ? wished : "worker", n);
+	return fragi_arena_strdup(arena, name);
+}
+
+static int session_copy(struct drv_session *session, const char *peer, const struct fw_hello *hello)
+{
+	const char **fragments =
+		fragi_arena_alloc(&session->arena, hello->fragment_count * sizeof(*fragments));
+	bool complete = fragments != NULL;
+
+	for (uint32_t i = 0; complete && i < hello->fragment_count; i++) {
+		fragments[i] = fragi_arena_strdup(&session->arena, hello->fragments[i]);
+		complete = fragments[i] != NULL;
+	}
+	session->fragments = fragments;
+	session->fragment_count = hello->fragment_count;
+	session->name = choose_name(session->core, &session->arena, hello->name);
+	session->peer = fragi_arena_strdup(&session->arena, peer != NULL ? peer : "?");
+	session->worker_address = fragi_arena_strdup(&session->arena, hello->worker_address);
+	session->node = fragi_arena_strdup(&session->arena, hello->node);
+	session->cores = hello->cores;
+	return complete && session->name != NULL && session->peer != NULL &&
+			       session->worker_address != NULL && session->node != NULL
+		       ? 0
+		       : -ENOMEM;
+}
+
+static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
+{
+	struct drv_session *session = timer->owner;
+	struct drv_core *core = arg;
+	struct fw_message beat = {.kind = FW_BEAT};
+	int64_t late_ns = now_ns - timer->at_ns, silent_ns;
+
+	/* Who slept himself, by SIGSTOP or with the machine, has heard nobody and judges nobody for it. */
+	if (late_ns > core->config.beat_ns)
+		session->heard_ns += late_ns;
+	silent_ns = now_ns - session->heard_ns;
+	if (silent_ns >= core->config.dead_ns) {
+		drv_session_lost(
+			session, true,
+			drv_text(core, "it has not been heard for %.1f s", (double)silent_ns * 1e-9));
+		return;
+	}
+	if (silent_ns >= core->config.dead_ns / 3 && session->state == DRV_SESSION_LIVE) {
+		session_move(session, DRV_SESSION_SUSPECT);
+		drv_say(core, FRAGI_LOG_WARN, NULL, "worker %s has not been heard for %.1f s", session->name,
+			(double)silent_ns * 1e-9);
+	}
+	drv_send(session, &beat);
+	drv_set(core, timer, now_ns + core->config.beat_ns);
+}
+
+/* Names that no application knows are most likely misspelt. */
+static void warn_of_names(struct drv_session *session, const struct drv_app *app)
+{
+	const struct fragi_spec *spec = app->spec;
+	const char **names = fragi_arena_alloc(&session->core->actions->arena,
+					       (spec->fragment_count + 1) * sizeof(*names));
+	char qualified[2 * FRAG_NAME_MAX + 2];
+	const char *near;
+
+	for (size_t i = 0; names != NULL && i < spec->fragment_count; i++)
+		names[i] = spec->fragments[i].name;
+	for (uint32_t i = 0; names != NULL && i < session->fragment_count; i++) {
+		bool known = strcmp(session->fragments[i], "all") == 0;
+
+		for (size_t f = 0; !known && f < spec->fragment_count; f++) {
+			snprintf(qualified, sizeof(qualified), "%.63s/%.63s", spec->application, names[f]);
+			known = strcmp(session->fragments[i], names[f]) == 0 ||
+				strcmp(session->fragments[i], qualified) == 0;
+		}
+		if (known)
+			continue;
+		near = fragi_suggest(session->fragments[i], names, spec->fragment_count);
+		drv_say(session->core, FRAGI_LOG_WARN, app->spec->application,
+			"worker %s names the fragment \"%s\", which this application does not have%s%s%s",
+			session->name, session->fragments[i], near != NULL ? "; did you mean \"" : "",
+			near != NULL ? near : "", near != NULL ? "\"?" : "");
+	}
+}
+
+static void session_welcome(struct drv_session *session, const struct fw_message *hello)
+{
+	struct drv_core *core = session->core;
+	struct fw_message message = {.kind = FW_WELCOME, .reply_to = hello->seq};
+
+	core->config.random(core->config.random_arg, &session->id, sizeof(session->id));
+	if (session->id == 0)
+		session->id = 1;
+	message.welcome = (struct fw_welcome){session->id, session->name, core->config.beat_ns,
+					      core->config.dead_ns, core->config.version};
+	drv_do(core, &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = session->connection});
+	drv_send(session, &message);
+	session_move(session, DRV_SESSION_LIVE);
+	session->beat = (struct drv_timer){.fire = session_beat, .owner = session};
+	drv_set(core, &session->beat, core->now_ns + core->config.beat_ns);
+	drv_say(core, FRAGI_LOG_INFO, NULL, "worker %s joined from %s", session->name, session->peer);
+}
+
+void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
+		       const struct fw_message *message)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct drv_session *session;
+
+	if (fw_hello_check(&message->hello, &err) < 0) {
+		drv_say(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer != NULL ? peer : "?", err.text);
+		refuse(core, connection, message, 5, err.text);
+		return;
+	}
+	if (message->hello.role != FW_ROLE_WORKER) {
+		refuse(core, connection, message, 2,
+		       "driverd serves workers only: applications over the control channel are not built "
+		       "yet");
+		return;
+	}
+	drop_former(core, message->hello.session);
+	session = fragi_calloc(1, sizeof(*session));
+	if (session == NULL) {
+		drv_short_of_memory(core);
+		return;
+	}
+	session->core = core;
+	session->connection = connection;
+	session->heard_ns = core->now_ns;
+	if (session_copy(session, peer, &message->hello) < 0 || session_insert(core, session) < 0) {
+		drv_short_of_memory(core);
+		drv_session_destroy(session);
+		return;
+	}
+	session_welcome(session, message);
+	for (size_t i = 0; i < core->app_count; i++) {
+		if (core->apps[i]->state == DRV_APP_WAITING)
+			warn_of_names(session, core->apps[i]);
+		drv_app_place(core->apps[i]);
+	}
+}
+
+void drv_session_heard(struct drv_session *session)
+{
+	session->heard_ns = session->core->now_ns;
+	if (session->state != DRV_SESSION_SUSPECT)
+		return;
+	session_move(session, DRV_SESSION_LIVE);
+	drv_say(session->core, FRAGI_LOG_INFO, NULL, "worker %s is heard again", session->name);
+}
+
+/* The hosts there are gone before anything is decided, so that the decision sees all of them gone. */
+static uint32_t lose_hosts(struct drv_session *session, struct drv_app *app, struct drv_host **out_first)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		struct drv_host *host = &app->hosts[i];
+
+		if (host->session != session)
+			continue;
+		host->session = NULL;
+		if (host->state == DRV_HOST_GONE)
+			continue;
+		if (count++ == 0)
+			*out_first = host;
+		host->lost = true;
+		drv_host_move(host, DRV_HOST_GONE);
+	}
+	return count;
+}
+
+void drv_session_lost(struct drv_session *session, bool close, const char *why)
+{
+	struct drv_core *core = session->core;
+	struct drv_host *first;
+	bool mattered = false;
+
+	if (close)
+		close_connection(core, session->connection);
+	session_move(session, DRV_SESSION_GONE);
+	for (size_t i = 0; i < core->app_count; i++) {
+		struct drv_app *app = core->apps[i];
+
+		if (app->state == DRV_APP_ENDED || lose_hosts(session, app, &first) == 0)
+			continue;
+		mattered = true;
+		if (app->state != DRV_APP_KILLING)
+			drv_app_fail(app, 1, "worker %s at %s, which ran %s, was lost: %s", session->name,
+				     session->peer, first->name, why);
+		drv_app_host_changed(app);
+	}
+	drv_say(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "worker %s left: %s", session->name,
+		why);
+	session_remove(session);
+}

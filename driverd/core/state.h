@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_STATE_H
+#define DRV_STATE_H
+
+#include <driverd/core/core.h>
+#include <driverd/core/timer.h>
+#include <graph/resolve.h>
+#include <graph/spec.h>
+
+/* What the files of the core share; nobody else includes it. */
+
+struct drv_session {
+	struct drv_core *core;
+	uint64_t connection, id;
+	enum drv_session_state state;
+	struct fragi_arena arena; /* of the texts below */
+	const char *name;         /* as the driver calls it */
+	const char *peer;
+	const char *const *fragments;
+	uint32_t fragment_count;
+	const char *worker_address, *node;
+	int64_t cores;
+	int64_t placed;   /* fragments of all applications */
+	uint64_t seq;     /* of the last message sent */
+	int64_t heard_ns; /* when something came last; the driver's own sleep does not count */
+	struct drv_timer beat;
+};
+
+struct drv_host {
+	struct drv_app *app;
+	uint32_t number; /* from 1 */
+	uint64_t epoch;
+	enum drv_host_state state;
+	struct drv_session *session; /* NULL: its worker is gone */
+	const char *worker;          /* its name, also when it is gone; in the app's arena */
+	const char *node;
+	const char *name;    /* "fragment1, fragment2" */
+	uint32_t *fragments; /* indices in the spec */
+	uint32_t fragment_count;
+	struct fw_message *prepared; /* owned; NULL: not yet */
+	struct fw_message *stats;    /* the last ones; owned; NULL: none */
+	uint32_t stats_since_done;
+	bool orderly;                          /* it ended with 0 after it was told to */
+	bool failed;                           /* it is the cause, or part of it */
+	bool lost;                             /* its worker is gone */
+	bool drained;                          /* said DONE after a stop, not by itself */
+	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
+	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
+	uint32_t edge_count;
+	/* rest */
+	bool idle;
+	uint64_t idle_wave; /* in which it last said IDLE */
+	uint64_t sent, delivered;
+};
+
+struct drv_suspicion { /* a host lost the data link to another one */
+	struct drv_host *host, *peer;
+	const char *sentence;
+	int64_t until_ns;
+};
+
+struct drv_fragment {
+	struct drv_host *host; /* NULL: not placed */
+	const char *reason;
+};
+
+struct drv_app {
+	struct drv_core *core;
+	uint64_t run;
+	struct fragi_arena arena;
+	struct fragi_spec *spec;
+	const void *source;
+	size_t source_bytes;
+	enum drv_app_state state;
+	struct drv_fragment *fragments; /* as in the spec */
+	struct drv_host *hosts;
+	uint32_t host_count;
+	struct fragi_fragment_info *infos; /* as in the spec; NULL before wiring */
+	struct fragi_flow_info *flows;     /* of all: inner ones host by host, then those between hosts */
+	size_t flow_count;
+	uint8_t *tokens;        /* of the edges; FW_TOKEN_BYTES each */
+	struct drv_timer phase; /* the present state's deadline */
+	struct drv_timer start; /* start timeout */
+	struct drv_timer say;   /* the next line about what is missing */
+	struct drv_timer progress;
+	struct drv_timer judge;
+	struct drv_suspicion suspicion; /* host NULL: none */
+	struct fragi_diag diag;         /* of PREPARE and of the flows */
+	int prepare_exit_code;
+	const char *missing; /* what WAITING waits for */
+	/* the end */
+	enum fragi_summary_result result;
+	bool has_cause;       /* of a failure, or of an end before it ran */
+	bool stop_wanted;     /* while it was starting */
+	const char *sentence; /* NULL: none */
+	int exit_code;
+	int64_t given_ns, started_ns, ending_ns, ended_ns; /* 0: not yet */
+	/* rest */
+	uint64_t wave;
+	bool wave_was_balanced;
+	uint64_t wave_sent;
+	struct fragi_summary summary;
+};
+
+struct drv_core {
+	struct drv_config config;
+	struct drv_timers timers;
+	struct drv_session **sessions; /* by connection */
+	size_t session_count, session_capacity;
+	struct drv_app **apps;
+	size_t app_count, app_capacity;
+	uint64_t last_run;
+	uint32_t stops;
+	uint32_t illegal_moves;
+	/* during a step */
+	struct drv_actions *actions;
+	int64_t now_ns;
+};
+
+/* actions.c: what a step returns; memory that is short is remembered in actions. */
+void drv_say(struct drv_core *core, enum fragi_log_level level, const char *subject, const char *format, ...)
+	FRAG_PRINTF(4, 5);
+void drv_do(struct drv_core *core, const struct drv_action *action);
+const char *drv_text(struct drv_core *core, const char *format, ...) FRAG_PRINTF(2, 3);
+/* Sends message to the session's worker; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
+int drv_send(struct drv_session *session, struct fw_message *message);
+void drv_short_of_memory(struct drv_core *core);
+void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns);
+
+/* session.c */
+struct drv_session *drv_session_find(const struct drv_core *core, uint64_t connection);
+void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
+		       const struct fw_message *message);
+void drv_session_heard(struct drv_session *session);
+/* It is gone: the hosts there are lost, for the reason given in words. close: the connection is still there.
+ */
+void drv_session_lost(struct drv_session *session, bool close, const char *why);
+void drv_session_destroy(struct drv_session *session);
+
+/* host.c */
+void drv_host_move(struct drv_host *host, enum drv_host_state to);
+void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
+int drv_host_send(struct drv_host *host, struct fw_message *message);
+void drv_host_kill(struct drv_host *host);
+void drv_host_stop(struct drv_host *host, int64_t drain_ns);
+void drv_host_fini(struct drv_host *host);
+struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
+
+/* app.c: the life of an application */
+void drv_app_create(struct drv_core *core, const struct drv_event_app *event);
+void drv_app_destroy(struct drv_app *app);
+void drv_app_place(struct drv_app *app); /* a worker came */
+/* The first cause counts; diag may hold more sentences, told at once. */
+void drv_app_fail(struct drv_app *app, int exit_code, const char *format, ...) FRAG_PRINTF(3, 4);
+void drv_app_stop(struct drv_app *app, int signal); /* signal 0: an operator asked */
+void drv_app_stop_at_once(struct drv_app *app, int signal);
+void drv_app_host_changed(struct drv_app *app); /* perhaps all hosts have reached what is waited for */
+void drv_app_rest(struct drv_app *app);         /* nothing can happen any more */
+void drv_app_finish(struct drv_app *app);       /* everything is over */
+void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, const char *sentence);
+
+/* rest.c */
+void drv_rest_idle(struct drv_host *host, const struct fw_host_event *event);
+
+/* wiring.c: tables of all hosts become flows, flows become edges. Returns 0, -EINVAL (app->diag), -ENOMEM */
+int drv_wiring_resolve(struct drv_app *app);
+int drv_wiring_send(struct drv_host *host);
+
+/* report.c: fills app->summary. Returns 0 or -ENOMEM. */
+int drv_report(struct drv_app *app);
+uint64_t drv_report_delivered(const struct drv_app *app);
+
+#endif

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/options.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <wire/message.h>
+
+#define BEAT_MS_MIN 10
+#define DEAD_MS_MAX 600000
+
+struct words { /* as they stand on the command line */
+	const char *address, *start_timeout, *state_dir, *key_file, *output;
+};
+
+static int parse_address(struct drv_options *options, const struct words *words, struct frag_err *err)
+{
+	int r = fragi_parse_address(words->address != NULL ? words->address : "", "127.0.0.1",
+				    FRAGI_PORT_DEFAULT, &options->address, err);
+
+	if (r < 0)
+		return r;
+	if (options->address.port != options->address.port_last)
+		return frag_err_set(err, -EINVAL, "--address needs one port, as 127.0.0.1:%d",
+				    FRAGI_PORT_DEFAULT);
+	if (!options->insecure && !fragi_address_is_loopback(&options->address))
+		return frag_err_set(
+			err, -EINVAL,
+			"driverd does not listen on %s without a key, since whoever reaches it could take "
+			"part "
+			"in its applications; keys are not built yet, so give a loopback address, or "
+			"--insecure on a network that you trust",
+			options->address.host);
+	return 0;
+}
+
+static int parse_times(struct drv_options *options, const struct words *words, struct frag_err *err)
+{
+	const char *beat = getenv("FRAG_BEAT_MS"), *dead = getenv("FRAG_DEAD_MS");
+	int64_t beat_ms = 250, dead_ms = 3000;
+
+	if (words->start_timeout != NULL &&
+	    (fragi_parse_duration(words->start_timeout, &options->start_timeout_ns) < 0 ||
+	     options->start_timeout_ns <= 0))
+		return frag_err_set(err, -EINVAL,
+				    "--start-timeout \"%.40s\" is no time; give it as 30s or 500ms",
+				    words->start_timeout);
+	if (beat == NULL && dead == NULL)
+		return 0;
+	if ((beat != NULL && fragi_parse_i64(beat, &beat_ms) < 0) ||
+	    (dead != NULL && fragi_parse_i64(dead, &dead_ms) < 0) || beat_ms < BEAT_MS_MIN ||
+	    dead_ms < 2 * beat_ms || dead_ms > DEAD_MS_MAX)
+		return frag_err_set(
+			err, -EINVAL,
+			"FRAG_BEAT_MS and FRAG_DEAD_MS do not fit: give milliseconds, a beat of at "
+			"least %d and a time of death of at least two beats",
+			BEAT_MS_MIN);
+	options->beat_ns = beat_ms * 1000000;
+	options->dead_ns = dead_ms * 1000000;
+	return 0;
+}
+
+static int check(struct drv_options *options, const struct words *words, struct frag_err *err)
+{
+	int r;
+
+	if (words->key_file != NULL)
+		return frag_err_set(
+			err, -EINVAL,
+			"--key-file: keys are not built yet; on a network that you trust use --insecure");
+	if (words->state_dir != NULL)
+		return frag_err_set(err, -EINVAL,
+				    "--state-dir: the service, which keeps state, is not built yet; run one "
+				    "application with --app APP.yaml");
+	if (words->output != NULL && strcmp(words->output, "json") != 0 &&
+	    strcmp(words->output, "table") != 0)
+		return frag_err_set(err, -EINVAL, "--output \"%.40s\" is not known; give table or json",
+				    words->output);
+	options->json = words->output != NULL && strcmp(words->output, "json") == 0;
+	if (options->app == NULL)
+		return frag_err_set(err, -EINVAL,
+				    "without --app driverd is the service, which is not built yet; run one "
+				    "application with --app APP.yaml");
+	r = parse_address(options, words, err);
+	return r < 0 ? r : parse_times(options, words, err);
+}
+
+int drv_options_parse(struct drv_options *options, int argc, char **argv, struct frag_err *err)
+{
+	struct words words = {0};
+	bool help = false, version = false;
+	int verbose = 0, quiet = 0, rest, r;
+	const struct fragi_flag table[] = {
+		{.name = "address",
+		 .value = "[HOST][:PORT]",
+		 .help = "where workers connect; default 127.0.0.1:57777, port 0: any free one",
+		 .text = &words.address},
+		{.name = "app",
+		 .value = "APP.yaml",
+		 .help = "runs this application and exits with its result",
+		 .text = &options->app},
+		{.name = "config",
+		 .value = "FILE",
+		 .help = "merged over the graph's config; again: the later wins",
+		 .texts = &options->configs},
+		{.name = "set",
+		 .value = "f.op.param=value",
+		 .help = "sets a parameter of an operator; may be given again",
+		 .texts = &options->sets},
+		{.name = "start-timeout",
+		 .value = "TIME",
+		 .help = "fails with 4 when the application does not run by then; default: waits",
+		 .text = &words.start_timeout},
+		{.name = "output",
+		 .value = "table|json",
+		 .help = "how the summary is printed; default table",
+		 .text = &words.output},
+		{.name = "summary",
+		 .value = "FILE",
+		 .help = "also writes the summary as JSON to a file",
+		 .text = &options->summary},
+		{.name = "state-dir", .value = "DIR", .help = "not built yet", .text = &words.state_dir},
+		{.name = "key-file", .value = "FILE", .help = "not built yet", .text = &words.key_file},
+		{.name = "insecure",
+		 .help = "listens on an address that is not loopback, without a key",
+		 .on = &options->insecure},
+		{.name = "verbose",
+		 .letter = 'v',
+		 .help = "more log lines; again: still more",
+		 .times = &verbose},
+		{.name = "quiet", .letter = 'q', .help = "fewer log lines, no progress", .times = &quiet},
+		{.name = "help", .letter = 'h', .no_env = true, .help = "prints this", .on = &help},
+		{.name = "version", .no_env = true, .help = "prints the version", .on = &version},
+	};
+	const struct fragi_flags flags = {
+		.program = "driverd",
+		.usage = "[--address [HOST][:PORT]] --app APP.yaml [flags] [-- ARGS]",
+		.headline =
+			"Parses an application's graph, places its fragments on workers, supervises them and "
+			"accounts for every message.",
+		.flags = table,
+		.count = FRAG_COUNT_OF(table),
+	};
+
+	*options = (struct drv_options){0};
+	r = fragi_flags_parse(&flags, argc, argv, NULL, &rest, err);
+	if (r < 0)
+		return r;
+	if (help)
+		fragi_flags_help(&flags, stdout);
+	else if (version)
+		printf("driverd %s, protocol %d.%d\n", FRAG_VERSION, FW_PROTOCOL_MAJOR, FW_PROTOCOL_MINOR);
+	if (help || version)
+		return 1;
+	options->args = (const char *const *)argv + rest;
+	options->arg_count = (size_t)(argc - rest);
+	options->verbosity = verbose - quiet;
+	return check(options, &words, err);
+}
+
+void drv_options_fini(struct drv_options *options)
+{
+	fragi_texts_fini(&options->configs);
+	fragi_texts_fini(&options->sets);
+}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <driverd/shell.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOG_TOPIC "driver"
+#include <base/log.h>
+#include <base/stamp.h>
+#include <driverd/core/core.h>
+#include <driverd/links.h>
+#include <driverd/progress.h>
+#include <wire/connection.h>
+
+/*
+ * libuv's callbacks become events of the core, its actions become calls of libuv. One thread. The loop ends
+ * when the application has ended and every handle is closed: connections get LINGER_MS to take our last
+ * words.
+ */
+#define STRANGERS_MAX 64
+#define LINGER_MS 50
+#define BACKLOG 128
+
+struct shell {
+	const struct drv_options *options;
+	uv_loop_t loop;
+	uv_tcp_t server;
+	uv_timer_t deadline, linger;
+	uv_signal_t signals[3];
+	struct drv_core *core;
+	struct drv_actions actions;
+	struct drv_links links;
+	struct drv_progress progress;
+	char address[300];
+	char node[96];
+	bool is_over;
+	int exit_code;
+};
+
+static void shell_step(struct shell *shell, struct drv_event *event);
+
+static void close_handle(void *handle)
+{
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+static void on_linger(uv_timer_t *timer)
+{
+	struct shell *shell = timer->data;
+
+	close_handle(timer);
+	for (size_t i = 0; i < shell->links.count; i++)
+		fw_connection_close(shell->links.items[i]->connection);
+}
+
+/* Nothing new begins; the loop runs out. */
+static void shell_end(struct shell *shell, int exit_code)
+{
+	if (shell->is_over)
+		return;
+	shell->is_over = true;
+	shell->exit_code = exit_code;
+	close_handle(&shell->server);
+	close_handle(&shell->deadline);
+	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++)
+		close_handle(&shell->signals[i]);
+	for (size_t i = 0; i < shell->links.count; i++) {
+		drv_links_close(&shell->links, shell->links.items[i]);
+		fw_connection_finish(shell->links.items[i]->connection);
+	}
+	if (shell->links.count != 0)
+		uv_timer_start(&shell->linger, on_linger, LINGER_MS, 0);
+	else
+		close_handle(&shell->linger);
+}
+
+static void show_summary(struct shell *shell, const struct fragi_summary *summary)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int exit_code = summary->exit_code;
+	int r = shell->options->json ? fragi_summary_print_json(summary, stdout)
+				     : fragi_summary_print_table(summary, stdout);
+
+	drv_progress_clear(&shell->progress);
+	if (fflush(stdout) != 0 || r < 0)
+		log_error(NULL, "cannot write the summary to stdout: %s",
+			  frag_strerror(errno != 0 ? -errno : r));
+	if (shell->options->summary != NULL &&
+	    fragi_summary_write(summary, shell->options->summary, &err) < 0) {
+		log_error(NULL, "%s", err.text);
+		exit_code = exit_code != 0 ? exit_code : 3;
+	}
+	shell_end(shell, exit_code);
+}
+
+static void act(struct shell *shell, struct drv_action *action)
+{
+	struct drv_link *link = NULL;
+
+	if (action->kind == DRV_DO_SEND || action->kind == DRV_DO_ADMIT || action->kind == DRV_DO_CLOSE)
+		link = drv_links_find(&shell->links, action->connection);
+	switch (action->kind) {
+	case DRV_DO_SEND:
+		if (link == NULL || link->closing)
+			break;
+		fw_connection_send(link->connection, action->frame, action->frame_bytes);
+		action->frame = NULL;
+		break;
+	case DRV_DO_ADMIT:
+		if (link == NULL)
+			break;
+		drv_links_admit(&shell->links, link);
+		fw_connection_admit(link->connection);
+		break;
+	case DRV_DO_CLOSE:
+		if (link == NULL)
+			break;
+		drv_links_close(&shell->links, link);
+		fw_connection_finish(link->connection);
+		break;
+	case DRV_DO_LOG:
+		drv_progress_clear(&shell->progress);
+		fragi_log(action->level, action->subject, "%s", action->text);
+		break;
+	case DRV_DO_PROGRESS:
+		drv_progress_show(&shell->progress, action->text);
+		break;
+	case DRV_DO_ENDED:
+		show_summary(shell, action->summary);
+		break;
+	}
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+	shell_step(timer->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+}
+
+static void shell_step(struct shell *shell, struct drv_event *event)
+{
+	int64_t now_ns = fragi_now_ns(), at_ns;
+
+	if (shell->is_over) {
+		fw_message_free(event->message);
+		return;
+	}
+	drv_actions_reset(&shell->actions);
+	if (drv_core_step(shell->core, event, now_ns, &shell->actions) < 0) {
+		drv_progress_clear(&shell->progress);
+		log_error(NULL, "there is no memory left; the application ends with its driver");
+		shell_end(shell, 1);
+		return;
+	}
+	for (size_t i = 0; i < shell->actions.count && !shell->is_over; i++)
+		act(shell, &shell->actions.items[i]);
+	at_ns = drv_core_deadline_ns(shell->core);
+	if (shell->is_over || at_ns == INT64_MAX)
+		return;
+	uv_timer_start(&shell->deadline, on_deadline,
+		       at_ns > now_ns ? (uint64_t)((at_ns - now_ns + 999999) / 1000000) : 0, 0);
+}
+
+static void on_message(struct fw_connection *connection, struct fw_message *message, void *arg)
+{
+	struct drv_link *link = arg;
+
+	if (link->closing) {
+		fw_message_free(message);
+		return;
+	}
+	shell_step(link->shell, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
+						    .connection = link->id,
+						    .peer = fw_connection_peer(connection),
+						    .message = message});
+}
+
+static void on_closed(struct fw_connection *connection, int reason, const char *sentence, void *arg)
+{
+	struct drv_link *link = arg;
+	struct shell *shell = link->shell;
+
+	if (!link->closing && !link->admitted)
+		log_debug(NULL, "closed the connection of %s: %s", fw_connection_peer(connection), sentence);
+	if (!link->closing && link->admitted)
+		shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
+						      .connection = link->id,
+						      .text = sentence});
+	drv_links_remove(&shell->links, link);
+	if (shell->is_over && shell->links.count == 0)
+		close_handle(&shell->linger);
+	(void)reason;
+}
+
+static const struct fw_connection_ops connection_ops = {on_message, on_closed};
+
+static void on_connection(uv_stream_t *server, int status)
+{
+	struct shell *shell = server->data;
+	struct drv_link *link = NULL;
+	int r = status;
+
+	if (r == 0) {
+		link = drv_links_add(&shell->links);
+		r = link == NULL ? -ENOMEM
+				 : fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops, link,
+							NULL, &link->connection);
+	}
+	if (r < 0) {
+		if (link != NULL)
+			drv_links_remove(&shell->links, link);
+		log_warn(NULL, "cannot take a connection: %s", frag_strerror(r));
+		return;
+	}
+	link->shell = shell;
+	r = uv_accept(server, fw_connection_stream(link->connection));
+	if (r == 0)
+		r = fw_connection_start(link->connection);
+	if (r < 0) {
+		drv_links_close(&shell->links, link);
+		fw_connection_close(link->connection);
+		return;
+	}
+	while (shell->links.strangers > STRANGERS_MAX) {
+		link = drv_links_oldest_stranger(&shell->links);
+		drv_links_close(&shell->links, link);
+		fw_connection_close(link->connection);
+	}
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+	struct shell *shell = handle->data;
+
+	drv_progress_clear(&shell->progress);
+	log_info(NULL, "SIG%s: stops", sigabbrev_np(number));
+	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = number});
+}
+
+static void draw(void *arg, void *bytes, size_t size)
+{
+	uint8_t *at = bytes;
+	ssize_t n;
+
+	(void)arg;
+	while (size > 0) {
+		n = getrandom(at, size, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			abort(); /* a token that can be guessed is worse than no driver */
+		at += n;
+		size -= (size_t)n;
+	}
+}
+
+/* As workerd names its node: a machine by its boot id, and one network within it. */
+static void read_node(struct shell *shell)
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char boot[64] = "unknown";
+	struct stat net = {0};
+
+	if (file != NULL && fgets(boot, sizeof(boot), file) != NULL)
+		boot[strcspn(boot, "\n")] = '\0';
+	if (file != NULL)
+		fclose(file);
+	(void)stat("/proc/self/ns/net", &net);
+	snprintf(shell->node, sizeof(shell->node), "%s.%llu", boot, (unsigned long long)net.st_ino);
+}
+
+static int64_t realtime_offset_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - fragi_now_ns();
+}
+
+static int listen_on(struct shell *shell, const struct sockaddr *address)
+{
+	struct sockaddr_storage bound;
+	char host[INET6_ADDRSTRLEN];
+	int length = sizeof(bound), r;
+
+	r = uv_tcp_bind(&shell->server, address, 0);
+	if (r == 0)
+		r = uv_listen((uv_stream_t *)&shell->server, BACKLOG, on_connection);
+	if (r == 0)
+		r = uv_tcp_getsockname(&shell->server, (struct sockaddr *)&bound, &length);
+	if (r < 0)
+		return r;
+	if (bound.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&bound;
+
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		snprintf(shell->address, sizeof(shell->address), "[%s]:%u", host, ntohs(in6->sin6_port));
+	} else {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)&bound;
+
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		snprintf(shell->address, sizeof(shell->address), "%s:%u", host, ntohs(in->sin_port));
+	}
+	return 0;
+}
+
+/* Returns 0, or the exit code after a sentence. */
+static int shell_listen(struct shell *shell)
+{
+	const struct fragi_address *wanted = &shell->options->address;
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
+	bool v6 = strchr(wanted->host, ':') != NULL;
+	char port[8];
+	int r;
+
+	snprintf(port, sizeof(port), "%u", wanted->port);
+	r = getaddrinfo(wanted->host, port, &hints, &found);
+	if (r != 0) {
+		log_error(NULL,
+			  "the address %s cannot be found: %s; give --address an address of this machine",
+			  wanted->host, gai_strerror(r));
+		return 3;
+	}
+	r = listen_on(shell, found->ai_addr);
+	freeaddrinfo(found);
+	if (r == 0) {
+		log_info(NULL, "listening on %s", shell->address);
+		return 0;
+	}
+	if (r == -EADDRINUSE)
+		log_error(NULL,
+			  "cannot listen on %s%s%s:%s: the port is in use, perhaps by another driverd; give "
+			  "--address another port",
+			  v6 ? "[" : "", wanted->host, v6 ? "]" : "", port);
+	else
+		log_error(NULL, "cannot listen on %s%s%s:%s: %s; give --address an address of this machine",
+			  v6 ? "[" : "", wanted->host, v6 ? "]" : "", port, frag_strerror(r));
+	return 3;
+}
+
+static int shell_init(struct shell *shell)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct drv_config config = {
+		.version = FRAG_VERSION,
+		.node = shell->node,
+		.address = shell->address,
+		.beat_ns = shell->options->beat_ns,
+		.dead_ns = shell->options->dead_ns,
+		.realtime_offset_ns = realtime_offset_ns(),
+		.random = draw,
+	};
+	int r = 0;
+
+	read_node(shell);
+	drv_progress_init(&shell->progress, shell->options->verbosity < 0);
+	uv_tcp_init(&shell->loop, &shell->server);
+	uv_timer_init(&shell->loop, &shell->deadline);
+	uv_timer_init(&shell->loop, &shell->linger);
+	shell->server.data = shell->deadline.data = shell->linger.data = shell;
+	for (size_t i = 0; i < FRAG_COUNT_OF(numbers); i++) {
+		uv_signal_init(&shell->loop, &shell->signals[i]);
+		shell->signals[i].data = shell;
+		if (r == 0)
+			r = uv_signal_start(&shell->signals[i], on_signal, numbers[i]);
+	}
+	return r < 0 ? r : drv_core_create(&config, &shell->core);
+}
+
+int drv_shell_run(const struct drv_options *options, const void *source, size_t source_bytes)
+{
+	struct shell shell = {.options = options};
+	struct drv_event event = {.kind = DRV_EVENT_APP};
+	int r, exit_code;
+
+	signal(SIGPIPE, SIG_IGN);
+	r = uv_loop_init(&shell.loop);
+	if (r < 0) {
+		log_error(NULL, "cannot set up the event loop: %s", frag_strerror(r));
+		return 3;
+	}
+	r = shell_init(&shell);
+	if (r < 0) {
+		log_error(NULL, "cannot set up the event loop: %s", frag_strerror(r));
+		exit_code = 3;
+	} else {
+		exit_code = shell_listen(&shell);
+	}
+	if (exit_code != 0) {
+		shell_end(&shell, exit_code);
+	} else {
+		event.app = (struct drv_event_app){source, source_bytes, options->start_timeout_ns};
+		shell_step(&shell, &event);
+	}
+	uv_run(&shell.loop, UV_RUN_DEFAULT);
+	uv_loop_close(&shell.loop);
+	drv_core_destroy(shell.core);
+	drv_actions_fini(&shell.actions);
+	drv_links_fini(&shell.links);
+	return shell.exit_code;
+}
