@@ -573,21 +573,42 @@ static void app_phase_over(struct drv_timer *timer, int64_t now_ns, void *arg)
 	(void)now_ns;
 }
 
+/* "fragment1,fragment2", as --fragments takes it. */
+static const char *as_flag(struct drv_core *core, const char *names)
+{
+	char *copy = fragi_arena_strdup(&core->actions->arena, names), *to = copy;
+
+	if (copy == NULL) {
+		drv_short_of_memory(core);
+		return "";
+	}
+	for (const char *from = copy; *from != '\0'; from++)
+		if (*from != ' ')
+			*to++ = *from;
+	*to = '\0';
+	return copy;
+}
+
 static void app_start_timeout(struct drv_timer *timer, int64_t now_ns, void *arg)
 {
 	struct drv_app *app = timer->owner;
+	struct drv_core *core = arg;
 	double seconds = (double)(now_ns - app->given_ns) * 1e-9;
 	const struct drv_host *host;
 
-	(void)arg;
 	if (app->state == DRV_APP_WAITING) {
 		drv_app_fail(app, 4,
-			     "not started within %.1f s: no worker for %s: none of %zu that came names it or "
-			     "takes "
-			     "whatever fits; start workerd --address %s --fragments %s",
-			     seconds, app->missing, app->core->session_count,
-			     app->core->config.address != NULL ? app->core->config.address : "HOST:PORT",
-			     app->missing);
+			     "not started within %.1f s: there is no worker for %s: %s; start workerd "
+			     "--address %s "
+			     "--fragments %s",
+			     seconds, app->missing,
+			     core->session_count == 0
+				     ? "none has come"
+				     : drv_text(core,
+						"of the %zu that came, none names it or takes whatever fits",
+						core->session_count),
+			     core->config.address != NULL ? core->config.address : "HOST:PORT",
+			     as_flag(core, app->missing));
 		return;
 	}
 	host = app->state <= DRV_APP_STARTING ? laggard(app) : NULL;
