@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include <frag/frag.h>
+#include <frag/harness.h>
+
+struct scale {
+	double factor;
+	int64_t started, stops_at;
+	int *stopped;
+};
+enum { IN, OUT };
+static const struct frag_port scale_ports[] = {
+	[IN] = {.name = "in", .dir = FRAG_IN, .type = "f64"},
+	[OUT] = {.name = "out", .dir = FRAG_OUT, .type = "f64"},
+};
+static const struct frag_param scale_params[] = {
+	FRAG_PARAM_F64(struct scale, factor, 2.0),
+	FRAG_PARAM_I64(struct scale, stops_at, -1),
+};
+
+static int scale_start(void *state, struct frag_op *op)
+{
+	struct scale *s = state;
+
+	if (s->factor == 0.0)
+		return frag_op_fail(op, -EDOM, "a factor of 0 loses everything; give another");
+	s->started++;
+	return 0;
+}
+
+static int scale_compute(void *state, struct frag_tick *tick)
+{
+	struct scale *s = state;
+	double x;
+	int r = frag_tick_receive_f64(tick, IN, &x);
+
+	if (r < 0)
+		return r;
+	if (x < 0)
+		return frag_op_fail(frag_tick_op(tick), -EDOM, "%g is negative", x);
+	if ((int64_t)frag_tick_count(tick) == s->stops_at)
+		return FRAG_DONE;
+	return frag_tick_emit_f64(tick, OUT, s->factor * x);
+}
+
+static int scale_stop(void *state, struct frag_op *op)
+{
+	struct scale *s = state;
+
+	(void)op;
+	if (s->stopped != NULL)
+		(*s->stopped)++;
+	return 0;
+}
+
+static const struct frag_op_type scale_type = {
+	FRAG_OP_TYPE_INIT,        .name = "scale",           .state_size = sizeof(struct scale),
+	FRAG_PORTS(scale_ports),  FRAG_PARAMS(scale_params), .start = scale_start,
+	.compute = scale_compute, .stop = scale_stop,
+};
+
+Test(harness, gives_ticks_and_takes)
+{
+	struct frag_harness *h = frag_harness_create(&scale_type, FRAG_ARGS({"factor", "3"}), NULL);
+	int stopped = 0;
+	double x = 0;
+
+	cr_assert_not_null(h);
+	((struct scale *)frag_harness_state(h))->stopped = &stopped;
+	cr_expect_eq(((struct scale *)frag_harness_state(h))->started, 1);
+	cr_expect_eq(frag_harness_ready(h), 0);
+	cr_expect_eq(frag_harness_tick(h), -ENOMSG, "ticks whatever the conditions say");
+	cr_expect_eq(frag_harness_give_f64(h, "in", 2.0), 0);
+	cr_expect_eq(frag_harness_ready(h), 1);
+	cr_expect_eq(frag_harness_tick(h), 0);
+	cr_expect_eq(frag_harness_take_f64(h, "out", &x), 0);
+	cr_expect_eq(x, 6.0);
+	cr_expect_eq(frag_harness_take_f64(h, "out", &x), -ENOMSG);
+	cr_expect_eq(frag_harness_take_f64(h, "in", &x), -EINVAL);
+	cr_expect_eq(frag_harness_give_f64(h, "out", 1.0), -EINVAL);
+	cr_expect_eq(frag_harness_give_f64(h, "nowhere", 1.0), -EINVAL);
+	frag_harness_destroy(h);
+	cr_expect_eq(stopped, 1);
+}
+
+Test(harness, words_failures)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create(&scale_type, FRAG_ARGS({"factor", "0"}), &err);
+
+	cr_expect_null(h);
+	cr_expect_eq(err.code, -EDOM);
+	cr_expect_not_null(strstr(err.text, "a factor of 0 loses everything"));
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_expect_null(frag_harness_create(&scale_type, FRAG_ARGS({"facto", "1"}), &err));
+	cr_expect_not_null(strstr(err.text, "factor"), "%s", err.text);
+	h = frag_harness_create(&scale_type, FRAG_NO_ARGS, NULL);
+	cr_expect_str_eq(frag_harness_error(h), "");
+	frag_harness_give_f64(h, "in", -1);
+	cr_expect_eq(frag_harness_tick(h), -EDOM);
+	cr_expect_not_null(strstr(frag_harness_error(h), "-1 is negative"));
+	frag_harness_give_f64(h, "in", 1);
+	cr_expect_eq(frag_harness_tick(h), 0);
+	frag_harness_destroy(h);
+}
+
+Test(harness, a_queue_holds_64)
+{
+	struct frag_harness *h = frag_harness_create(&scale_type, FRAG_NO_ARGS, NULL);
+	double x = 0;
+
+	for (int i = 0; i < 64; i++)
+		cr_expect_eq(frag_harness_give_f64(h, "in", i), 0);
+	cr_expect_eq(frag_harness_give_f64(h, "in", 64), -ENOBUFS);
+	for (int i = 0; i < 64; i++)
+		cr_expect_eq(frag_harness_tick(h), 0);
+	for (int i = 0; i < 64; i++) {
+		cr_expect_eq(frag_harness_take_f64(h, "out", &x), 0);
+		cr_expect_eq(x, 2.0 * i);
+	}
+	frag_harness_destroy(h);
+}
+
+Test(harness, done)
+{
+	struct frag_harness *h = frag_harness_create(&scale_type, FRAG_ARGS({"stops_at", "1"}), NULL);
+
+	frag_harness_give_f64(h, "in", 1);
+	frag_harness_give_f64(h, "in", 1);
+	cr_expect_eq(frag_harness_tick(h), 0);
+	cr_expect_eq(frag_harness_tick(h), FRAG_DONE);
+	frag_harness_destroy(h);
+}
+
+static const struct frag_port sum_ports[] = {
+	{.name = "receivers", .dir = FRAG_IN, .flags = FRAG_PORT_MULTI},
+	{.name = "sum", .dir = FRAG_OUT, .type = "i64"},
+};
+
+/* Adds up what is there, and carries the metadata through. */
+static int sum_compute(void *state, struct frag_tick *tick)
+{
+	const struct frag_message *const *messages;
+	int n = frag_tick_receive_all(tick, 0, &messages);
+	int64_t sum = 0;
+	const void *value;
+
+	(void)state;
+	for (int i = 0; i < n; i++) {
+		if (messages[i] == NULL)
+			continue;
+		cr_expect_eq(frag_message_value(messages[i], &value, NULL), &frag_type_i64);
+		sum += *(const int64_t *)value;
+	}
+	frag_metadata_set_i64(frag_tick_metadata(tick), "flows", n);
+	return frag_tick_emit_i64(tick, 1, sum);
+}
+
+static const struct frag_op_type sum_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "sum",
+	FRAG_PORTS(sum_ports),
+	.compute = sum_compute,
+};
+
+Test(harness, multi_receiver_and_metadata)
+{
+	struct frag_harness *h = frag_harness_create(&sum_type, FRAG_NO_ARGS, NULL);
+	const struct frag_message *kept;
+	struct frag_message *m;
+	const void *value;
+	int64_t flows = 0;
+
+	frag_harness_give_i64(h, "receivers", 1);
+	frag_harness_give_i64(h, "receivers:2", 100);
+	cr_expect_eq(frag_harness_ready(h), 0, "flow 1 has nothing");
+	frag_harness_give_i64(h, "receivers:1", 10);
+	cr_expect_eq(frag_harness_ready(h), 1);
+	cr_expect_eq(frag_harness_give_i64(h, "receivers:x", 10), -EINVAL);
+	cr_expect_eq(frag_harness_tick(h), 0);
+	cr_assert_eq(frag_harness_take(h, "sum", &m), 0);
+	frag_message_value(m, &value, NULL);
+	cr_expect_eq(*(const int64_t *)value, 111);
+	kept = m;
+	cr_expect_eq(frag_metadata_get_i64(frag_message_metadata(kept), "flows", &flows), 0);
+	cr_expect_eq(flows, 3);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+struct user {
+	struct frag_resource *pool;
+};
+static const struct frag_param user_params[] = {FRAG_PARAM_RESOURCE(struct user, pool, NULL)};
+
+static int user_compute(void *state, struct frag_tick *tick)
+{
+	struct user *s = state;
+	void *memory;
+	int r = frag_alloc(s->pool, 64, &memory);
+
+	(void)tick;
+	if (r < 0)
+		return r;
+	frag_free(s->pool, memory);
+	return (int)frag_resource_blocks_free(s->pool) == 3 ? 0 : -EINVAL;
+}
+
+static const struct frag_op_type user_type = {
+	FRAG_OP_TYPE_INIT,        .name = "user",          .state_size = sizeof(struct user),
+	FRAG_PARAMS(user_params), .compute = user_compute,
+};
+
+Test(harness, resources)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create_with(
+		&user_type, FRAG_ARGS({"pool", "$p"}),
+		(const struct frag_harness_resource[]){
+			{"p", "block_memory_pool",
+			 FRAG_ARGS({"storage_type", "2"}, {"block_size", "64"}, {"num_blocks", "3"})},
+			{NULL, NULL, NULL}},
+		&err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	cr_expect_eq(frag_harness_tick(h), 0);
+	frag_harness_destroy(h);
+}
