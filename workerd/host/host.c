@@ -59,9 +59,11 @@ struct host {
 	const char **fragments; /* NULL-ended; in arena, as the peers' names */
 	char peers[256];
 	struct fragi_arena arena;
+	struct fw_message *wire; /* the run borrows its texts */
 	struct fragi_registry *registry;
 	struct fragi_run *run;
 	bool idle, idle_said; /* at rest; said so since the last beat */
+	bool failed;          /* operators may hang: nothing is taken away from under them */
 	bool lost;            /* workerd is gone */
 	/* between the threads: the work thread writes until it has written work_fd */
 	pthread_t worker;
@@ -292,7 +294,7 @@ static void on_stop(struct host *h, const struct fw_host_stop *stop)
 		begin_end(h);
 }
 
-static void on_message(struct host *h, const struct fw_message *message, int64_t now_ns)
+static void on_message(struct host *h, struct fw_message *message, int64_t now_ns)
 {
 	static const struct {
 		enum fw_kind kind;
@@ -317,10 +319,12 @@ static void on_message(struct host *h, const struct fw_message *message, int64_t
 		}
 		if (message->kind == FW_HOST_CREATE)
 			on_create(h, message);
-		else if (message->kind == FW_HOST_WIRE)
+		else if (message->kind == FW_HOST_WIRE) {
+			h->wire = message;
 			on_wire(h, &message->wire, now_ns);
-		else
+		} else {
 			on_start(h);
+		}
 		return;
 	}
 	log_warn(NULL, "ignored %s: it is not for a host", fw_kind_name(message->kind));
@@ -359,6 +363,7 @@ static void on_run_event(struct host *h, const struct fragi_run_event *event)
 		send_event(h, FW_HOST_DONE, event);
 		break;
 	case FRAGI_RUN_FAILED:
+		h->failed = true;
 		if (h->state == HOST_WIRING)
 			send_result(h, FW_HOST_WIRED, event->exit_code != 0 ? event->exit_code : 1,
 				    event->sentence);
@@ -424,7 +429,8 @@ static void read_control(struct host *h, int64_t now_ns)
 		h->lost = true;
 	while (r >= 0 && (r = host_control_next(&h->control, &message)) > 0) {
 		on_message(h, message, now_ns);
-		fw_message_free(message);
+		if (message != h->wire)
+			fw_message_free(message);
 	}
 	if (r < 0 && r != -EPIPE) {
 		log_error(NULL, "workerd sent what cannot be read: %s", frag_strerror(r));
@@ -491,6 +497,11 @@ int host_run(int control_fd, int ledger_fd, int stop_fd)
 	if (h.lost) /* operators may hang: nobody waits for them */
 		_exit(LOST_EXIT);
 	(void)host_control_flush(&h.control);
+	if (h.failed) {
+		fflush(NULL);
+		_exit(0);
+	}
+	fw_message_free(h.wire);
 	fragi_registry_destroy(h.registry);
 	fragi_spec_destroy(h.spec);
 	fragi_source_fini(&h.source);

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <base/stamp.h>
+#include <graph/spec.h>
+#include <wire/frame.h>
+#include <workerd/lines.h>
+#include <workerd/page.h>
+#include <workerd/spawn.h>
+
+/* The real fraghost, with this test as its workerd. */
+#define PATIENCE_NS 20000000000ll
+#define MS 1000000ll
+
+static pid_t pid;
+static int pidfd, control, output;
+static struct fw_reader reader;
+static struct wrk_page page;
+static uint32_t beats;
+static char text[65536]; /* what it wrote */
+static size_t text_bytes;
+
+static void start(void)
+{
+	char program[PATH_MAX], self[PATH_MAX - 64];
+	int sockets[2], pipes[2];
+	struct frag_err err = FRAG_ERR_INIT;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	cr_assert_gt(n, 0);
+	self[n] = '\0';
+	for (int i = 0; i < 3; i++) /* build/tests/unit/x: as build/libexec/frag/fraghost */
+		*strrchr(self, '/') = '\0';
+	snprintf(program, sizeof(program), "%s/libexec/frag/fraghost", self);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+	cr_assert_eq(pipe2(pipes, O_CLOEXEC), 0);
+	cr_assert_eq(wrk_page_init(&page), 0);
+	cr_assert_eq(wrk_spawn(&(struct wrk_spawn){.program = program,
+						   .environment = environ,
+						   .control_fd = sockets[1],
+						   .ledger_fd = page.fd,
+						   .output_fd = pipes[1]},
+			       &pid, &pidfd, &err),
+		     0, "%s", err.text);
+	close(sockets[1]);
+	close(pipes[1]);
+	control = sockets[0];
+	output = pipes[0];
+	fcntl(output, F_SETFL, O_NONBLOCK);
+	fw_reader_init(&reader, FW_FRAME_MAX);
+}
+
+static void finish(void)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	fw_reader_fini(&reader);
+	wrk_page_fini(&page);
+}
+TestSuite(fraghost, .init = start, .fini = finish, .timeout = 100);
+
+static void tell(struct fw_message message)
+{
+	uint8_t *frame;
+	size_t size;
+
+	message.seq = 1;
+	if (message.kind != FW_BEAT) {
+		message.run = 7;
+		message.host = 1;
+		message.epoch = 3;
+	}
+	cr_assert_eq(fw_encode(&message, &frame, &size), 0);
+	for (size_t sent = 0; sent < size;) {
+		ssize_t n = send(control, frame + sent, size - sent, MSG_NOSIGNAL);
+
+		cr_assert_gt(n, 0);
+		sent += (size_t)n;
+	}
+	free(frame);
+}
+
+static void read_output(void)
+{
+	ssize_t n;
+
+	char rest[4096]; /* beyond what is kept, so that the writer does not wait */
+
+	while ((n = read(output, text + text_bytes, sizeof(text) - 1 - text_bytes)) > 0)
+		text_bytes += (size_t)n;
+	while (text_bytes == sizeof(text) - 1 && read(output, rest, sizeof(rest)) > 0)
+		;
+	text[text_bytes] = '\0';
+}
+
+/* The next message but beats; beats back meanwhile. NULL: the socket is closed. */
+static struct fw_message *hear(void)
+{
+	int64_t end_ns = fragi_now_ns() + PATIENCE_NS;
+	struct fw_message *message;
+	const uint8_t *bytes;
+	size_t size;
+
+	while (fragi_now_ns() < end_ns) {
+		struct pollfd wait = {.fd = control, .events = POLLIN};
+		uint8_t buffer[65536];
+		ssize_t n;
+
+		while (fw_reader_next(&reader, &bytes, &size, NULL) > 0) {
+			cr_assert_eq(fw_decode(bytes, size, &message, NULL), 0);
+			if (message->kind != FW_BEAT)
+				return message;
+			beats++;
+			fw_message_free(message);
+		}
+		read_output();
+		tell((struct fw_message){.kind = FW_BEAT});
+		if (poll(&wait, 1, 50) <= 0)
+			continue;
+		n = recv(control, buffer, sizeof(buffer), 0);
+		if (n <= 0)
+			return NULL;
+		cr_assert_eq(fw_reader_feed(&reader, buffer, (size_t)n, fragi_now_ns()), 0);
+	}
+	read_output();
+	cr_assert_fail("the host says nothing; it wrote: %s", text);
+	return NULL;
+}
+
+static void expect_end(int status, int number)
+{
+	struct pollfd wait = {.fd = pidfd, .events = POLLIN};
+	int64_t end_ns = fragi_now_ns() + PATIENCE_NS;
+	int got_status, got_number, ended = 0;
+	char core[200];
+
+	while (ended == 0 && fragi_now_ns() < end_ns) {
+		read_output();
+		ended = poll(&wait, 1, 20);
+	}
+	cr_assert_eq(ended, 1);
+	cr_assert_eq(wrk_spawn_reap(pid, &got_status, &got_number, core, sizeof(core)), 0);
+	read_output();
+	cr_expect_eq(got_status, status, "status %d: %s", got_status, text);
+	cr_expect_eq(got_number, number, "signal %d: %s", got_number, text);
+}
+
+static void create(const char *yaml, int64_t dead_ns)
+{
+	const struct fragi_spec_source source = {.graph = {"app.yaml", yaml, strlen(yaml)},
+						 .app_folder = "/"};
+	static const char *names[] = {"f"};
+	struct fw_message message = {.kind = FW_HOST_CREATE};
+	void *bytes;
+	size_t size;
+
+	cr_assert_eq(fragi_source_pack(&source, &bytes, &size), 0);
+	message.create = (struct fw_host_create){.application = "app",
+						 .source = bytes,
+						 .source_bytes = (uint32_t)size,
+						 .fragments = names,
+						 .fragment_count = 1,
+						 .beat_ns = 50 * MS,
+						 .dead_ns = dead_ns};
+	tell(message);
+	free(bytes);
+}
+
+#define PING                                                                                                 \
+	"frag: 1\n"                                                                                          \
+	"application: app\n"                                                                                 \
+	"fragments:\n"                                                                                       \
+	"  f:\n"                                                                                             \
+	"    operators:\n"                                                                                   \
+	"      tx: {type: ping_tx, conditions: [{type: count, count: %s}]}\n"                                \
+	"      rx: {type: ping_rx}\n"                                                                        \
+	"    flows: [tx.out -> rx.in]\n"
+
+static const char *ping(const char *count)
+{
+	static char yaml[512];
+
+	snprintf(yaml, sizeof(yaml), PING, count);
+	return yaml;
+}
+
+/* Hears messages up to one of that kind (and state, for events). */
+static struct fw_message *hear_kind(enum fw_kind kind, enum fw_host_state state)
+{
+	struct fw_message *message;
+
+	while ((message = hear()) != NULL) {
+		if (message->kind == kind && (kind != FW_HOST_EVENT || message->event.state == state))
+			return message;
+		fw_message_free(message);
+	}
+	read_output();
+	cr_assert_fail("the host went before it sent %s; it wrote: %s", fw_kind_name(kind), text);
+	return NULL;
+}
+
+static void up_to_started(const char *yaml)
+{
+	struct fw_message *message;
+
+	create(yaml, 5000 * MS);
+	message = hear_kind(FW_HOST_PREPARED, 0);
+	cr_assert(message->prepared.ok, "%s",
+		  message->prepared.error_count > 0 ? message->prepared.errors[0] : "?");
+	cr_expect_eq(message->prepared.pid, pid);
+	cr_expect_eq(message->run, 7);
+	cr_expect_eq(message->host, 1);
+	cr_expect_eq(message->epoch, 3);
+	cr_assert_eq(message->prepared.fragment_count, 1);
+	cr_assert_eq(message->prepared.fragments[0].op_count, 2);
+	cr_expect_str_eq(message->prepared.fragments[0].ops[0].name, "tx");
+	cr_expect_eq(message->prepared.flow_count, 1);
+	fw_message_free(message);
+	tell((struct fw_message){.kind = FW_HOST_WIRE});
+	message = hear_kind(FW_HOST_WIRED, 0);
+	cr_assert(message->result.ok, "%s", message->result.sentence);
+	fw_message_free(message);
+	tell((struct fw_message){.kind = FW_HOST_START});
+	message = hear_kind(FW_HOST_STARTED, 0);
+	cr_assert(message->result.ok, "%s", message->result.sentence);
+	fw_message_free(message);
+}
+
+Test(fraghost, runs_a_fragment_and_ends_when_told)
+{
+	struct fw_host_stats stats;
+
+	up_to_started(ping("10"));
+	fw_message_free(hear_kind(FW_HOST_EVENT, FW_HOST_DONE));
+	tell((struct fw_message){.kind = FW_HOST_STOP});
+	expect_end(0, 0);
+	cr_expect_gt(beats, 0);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_assert_eq(stats.op_count, 2);
+	cr_expect_eq(stats.ops[0].ticks, 10);
+	cr_assert_eq(stats.flow_count, 1);
+	cr_expect_eq(stats.flows[0].sent, 10);
+	cr_expect_eq(stats.flows[0].delivered, 10);
+}
+
+Test(fraghost, drains_when_told_to_and_waits_for_its_end)
+{
+	struct fw_host_stats stats;
+
+	up_to_started(ping("1000000000"));
+	tell((struct fw_message){.kind = FW_HOST_STOP, .stop = {.drain_ns = 5000 * MS}});
+	fw_message_free(hear_kind(FW_HOST_EVENT, FW_HOST_DONE));
+	tell((struct fw_message){.kind = FW_HOST_STOP});
+	expect_end(0, 0);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_expect_gt(stats.flows[0].sent, 0);
+	cr_expect_eq(stats.flows[0].sent, stats.flows[0].delivered);
+}
+
+Test(fraghost, stops_at_once_and_counts_what_is_left)
+{
+	struct fw_host_stats stats;
+	uint64_t dropped = 0;
+
+	up_to_started(ping("1000000000"));
+	tell((struct fw_message){.kind = FW_HOST_STOP});
+	expect_end(0, 0);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	for (int i = 0; i < FW_DROP_REASONS; i++)
+		dropped += stats.flows[0].rx_dropped[i] + stats.flows[0].tx_dropped[i];
+	cr_expect_eq(stats.flows[0].sent, stats.flows[0].delivered + dropped);
+}
+
+Test(fraghost, sigterm_is_an_orderly_stop)
+{
+	up_to_started(ping("1000000000"));
+	kill(pid, SIGTERM);
+	expect_end(0, 0);
+}
+
+Test(fraghost, errors_of_a_graph_come_back_with_their_place)
+{
+	struct fw_message *message;
+
+	create("frag: 1\napplication: app\nfragments:\n  f: {operators: {x: {type: ping_txx}}}\n", 5000 * MS);
+	message = hear_kind(FW_HOST_PREPARED, 0);
+	cr_expect_not(message->prepared.ok);
+	cr_expect_eq(message->prepared.exit_code, 2);
+	cr_assert_gt(message->prepared.error_count, 0);
+	cr_expect(strstr(message->prepared.errors[0], "app.yaml:4:"), "%s", message->prepared.errors[0]);
+	cr_expect(strstr(message->prepared.errors[0], "ping_tx"), "%s", message->prepared.errors[0]);
+	fw_message_free(message);
+	tell((struct fw_message){.kind = FW_HOST_STOP});
+	expect_end(0, 0);
+}
+
+Test(fraghost, a_library_that_is_missing_is_3)
+{
+	struct fw_message *message;
+
+	create("frag: 1\napplication: app\nfragments:\n"
+	       "  f: {extensions: [libnowhere.so], operators: {x: {type: ping_tx}}}\n",
+	       5000 * MS);
+	message = hear_kind(FW_HOST_PREPARED, 0);
+	cr_expect_not(message->prepared.ok);
+	cr_expect_eq(message->prepared.exit_code, 3);
+	cr_assert_gt(message->prepared.error_count, 0);
+	cr_expect(strstr(message->prepared.errors[0], "libnowhere.so"), "%s", message->prepared.errors[0]);
+	fw_message_free(message);
+}
+
+Test(fraghost, ends_with_its_workerds_socket)
+{
+	up_to_started(ping("1000000000"));
+	close(control);
+	expect_end(3, 0);
+}
+
+Test(fraghost, ends_when_workerd_is_silent)
+{
+	int64_t from;
+
+	create(ping("1000000000"), 300 * MS);
+	fw_message_free(hear_kind(FW_HOST_PREPARED, 0));
+	from = fragi_now_ns();
+	expect_end(3, 0);
+	cr_expect_geq(fragi_now_ns() - from, 200 * MS);
+	cr_expect(strstr(text, "workerd has not been heard"), "%s", text);
+}
+
+Test(fraghost, frames_out_of_turn_are_ignored)
+{
+	tell((struct fw_message){.kind = FW_HOST_START});
+	up_to_started(ping("10"));
+	tell((struct fw_message){.kind = FW_HOST_START});
+	tell((struct fw_message){.kind = FW_HOST_WIRE});
+	fw_message_free(hear_kind(FW_HOST_EVENT, FW_HOST_DONE));
+	tell((struct fw_message){.kind = FW_HOST_STOP});
+	expect_end(0, 0);
+}
+
+Test(fraghost, garbage_on_its_socket_ends_it)
+{
+	cr_assert_eq(send(control, "\xff\xff\xff\xff", 4, MSG_NOSIGNAL), 4);
+	expect_end(3, 0);
+}
+
+Test(fraghost, what_operators_log_carries_their_name)
+{
+	up_to_started(ping("3"));
+	fw_message_free(hear_kind(FW_HOST_EVENT, FW_HOST_DONE));
+	tell((struct fw_message){.kind = FW_HOST_STOP});
+	expect_end(0, 0);
+	cr_expect(strstr(text, "app/f/rx: "), "%s", text);
+}
