@@ -574,3 +574,75 @@ EDGE_TEST(large_messages_stream)
 {
 	stream(kind, 4, 100, 6000000);
 }
+
+EDGE_TEST(a_tensor_of_256_mib_crosses)
+{
+	const size_t size = 256u << 20;
+	struct pair pair = {0}; /* larger than the window of bytes: it travels alone */
+	struct frag_message *message;
+
+	pair_open(&pair, kind);
+	message = frag_message_create();
+	frag_message_add_tensor(message, "t", bytes_tensor(size, 5));
+	cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+	cr_assert_eq(send_value(&pair, 1), 0);
+	cr_assert(pair_until(&pair, has_message));
+	message = fragi_rx_take(pair.rx, fragi_stamp());
+	cr_assert(tensor_holds(frag_message_tensor(message, "t"), size, 5));
+	frag_message_unref(message);
+	cr_assert(pair_until(&pair, has_message));
+	cr_assert_eq(take_value(&pair), 1);
+	pair_settle(&pair);
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+EDGE_TEST(what_is_too_large_is_refused_and_not_counted)
+{
+	struct pair pair = {.message_bytes_max = 1000000};
+	struct frag_message *message;
+
+	if (!kind->between_hosts)
+		return;
+	pair_open(&pair, kind);
+	message = frag_message_create();
+	frag_message_add_tensor(message, "t", bytes_tensor(1000001, 5));
+	cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), -EMSGSIZE);
+	cr_assert_eq(atomic_load(&pair.tx_row->sent), 0);
+	message = frag_message_create();
+	frag_message_add_tensor(message, "t", bytes_tensor(1000000, 5));
+	cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+	cr_assert(pair_until(&pair, has_message));
+	pair_close(&pair);
+}
+
+/* Messages of more bytes than the window holds at once go on without the receiver doing more than taking. */
+EDGE_TEST(a_window_of_bytes_holds_back_and_goes_on)
+{
+	struct pair pair = {.capacity = 8, .window_bytes = 100000};
+	struct frag_message *message;
+	int sent = 0, received = 0;
+
+	if (!kind->between_hosts)
+		return;
+	pair_open(&pair, kind);
+	while (received < 40) {
+		while (sent < 40 && room(&pair) > 0) {
+			message = frag_message_create();
+			frag_message_add_tensor(message, "",
+						bytes_tensor(30000u + (size_t)(sent % 3) * 40000, 2));
+			cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+			sent++;
+		}
+		cr_assert_leq(sent - received, 5);
+		cr_assert(pair_until(&pair, has_message));
+		message = fragi_rx_take(pair.rx, fragi_stamp());
+		cr_assert(tensor_holds(frag_message_tensor(message, NULL),
+				       30000u + (size_t)(received % 3) * 40000, 2));
+		frag_message_unref(message);
+		received++;
+		pair_settle(&pair);
+	}
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}

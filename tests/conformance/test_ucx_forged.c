@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a stranger, or a peer gone wrong, may send: active messages made by hand and sent to the receiving
+ * host's port, beside a healthy edge.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <netinet/in.h>
+#include <ucp/api/ucp.h>
+#include <unistd.h>
+
+#include "../../libfrag/modules/ucx/module.h"
+#include "pair.h"
+
+#define ADDRESS_HEAD_BYTES 96
+#define FLOW 7
+#define SENDER_EPOCH 10
+#define RECEIVER_EPOCH 11
+
+struct stranger {
+	ucp_context_h context;
+	ucp_worker_h worker;
+	ucp_ep_h ep;
+};
+
+/* Connects to side i of the pair. */
+static void stranger_open(struct stranger *stranger, struct pair *pair, int i)
+{
+	ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_AM};
+	ucp_worker_params_t worker_params = {0};
+	ucp_ep_params_t ep_params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS};
+	ucp_config_t *config;
+	const char *address;
+	size_t size;
+
+	address = pair->ops->address(pair->transport[i], &size);
+	ep_params.address = (const void *)(address + ADDRESS_HEAD_BYTES);
+	cr_assert_eq(ucp_config_read(NULL, NULL, &config), UCS_OK);
+	cr_assert_eq(ucp_init(&params, config, &stranger->context), UCS_OK);
+	ucp_config_release(config);
+	cr_assert_eq(ucp_worker_create(stranger->context, &worker_params, &stranger->worker), UCS_OK);
+	cr_assert_eq(ucp_ep_create(stranger->worker, &ep_params, &stranger->ep), UCS_OK);
+}
+
+static void stranger_close(struct stranger *stranger)
+{
+	ucp_worker_destroy(stranger->worker);
+	ucp_cleanup(stranger->context);
+}
+
+/* Sends, and lets both sides turn until it has arrived. */
+static void stranger_send(struct stranger *stranger, struct pair *pair, enum wire_kind kind,
+			  const void *header, size_t header_bytes, const void *body, size_t body_bytes)
+{
+	ucp_request_param_t param = {0};
+	ucs_status_ptr_t request = ucp_am_send_nbx(stranger->ep, (unsigned int)kind, header, header_bytes,
+						   body, body_bytes, &param);
+
+	cr_assert_not(UCS_PTR_IS_ERR(request));
+	for (int quiet = 0; quiet < 20;) {
+		if (ucp_worker_progress(stranger->worker) + pair->kind->turn(pair) > 0)
+			quiet = 0;
+		else
+			quiet++;
+		if (UCS_PTR_IS_PTR(request) && ucp_request_check_status(request) == UCS_INPROGRESS)
+			quiet = 0;
+	}
+	if (UCS_PTR_IS_PTR(request))
+		ucp_request_free(request);
+	pair_settle(pair);
+}
+
+/* What the sender of the pair's first flow would send as its next message: an i64, no tensor. */
+struct forged {
+	uint8_t bytes[8192];
+	size_t header_bytes;
+	struct wire_header header;
+	uint8_t body[65536];
+	size_t body_bytes;
+};
+
+static void forge(struct forged *forged, const struct frag_message *message)
+{
+	struct fragi_blob *blob;
+
+	memset(forged, 0, sizeof(*forged));
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	forged->header = (struct wire_header){
+		.kind = WIRE_DATA,
+		.token = "0123456789abcde",
+		.flow = FLOW,
+		.epoch = SENDER_EPOCH,
+		.descriptor_bytes = blob->size,
+		.publish_ns = fragi_now_ns(),
+	};
+	for (uint32_t i = 0; i < message->tensor_count; i++)
+		forged->body_bytes += message->tensors[i].tensor->compact_bytes;
+	forged->header.body_bytes = forged->body_bytes;
+	memcpy(forged->bytes + WIRE_FIXED_BYTES, blob->bytes, blob->size);
+	forged->header_bytes = WIRE_FIXED_BYTES + blob->size;
+	fragi_blob_unref(blob);
+}
+
+static void forge_value(struct forged *forged)
+{
+	struct frag_message *message = message_of(1);
+
+	forge(forged, message);
+	frag_message_unref(message);
+}
+
+static void forge_tensor(struct forged *forged, size_t size)
+{
+	struct frag_message *message = frag_message_create();
+
+	frag_message_add_tensor(message, "t", bytes_tensor(size, 1));
+	fragi_message_share(message);
+	forge(forged, message);
+	frag_message_unref(message);
+}
+
+static void send_forged(struct stranger *stranger, struct pair *pair, struct forged *forged)
+{
+	wire_pack(&forged->header, forged->bytes);
+	stranger_send(stranger, pair, forged->header.kind, forged->bytes, forged->header_bytes, forged->body,
+		      forged->body_bytes);
+}
+
+/* The edge still works: ten messages cross. */
+static void check_alive(struct pair *pair)
+{
+	for (int i = 0; i < 10; i++) {
+		cr_assert_eq(send_value(pair, i), 0);
+		pair_settle(pair);
+		cr_assert_eq(take_value(pair), i);
+		pair_settle(pair);
+	}
+	cr_assert_eq(atomic_load(&pair->lost[0]), 0);
+	cr_assert_eq(atomic_load(&pair->lost[1]), 0);
+	cr_assert_eq(atomic_load(&pair->faults[1]), 0);
+}
+
+Test(ucx_forged, a_true_copy_would_pass, .init = set_ucx_environment)
+{
+	struct pair pair = {0};
+	struct stranger stranger;
+	struct forged f;
+
+	pair_open(&pair, &kind_ucx);
+	stranger_open(&stranger, &pair, 1);
+	forge_value(&f);
+	send_forged(&stranger, &pair, &f);
+	cr_assert_eq(take_value(&pair), 1);
+	stranger_close(&stranger);
+	pair_close(&pair);
+}
+
+Test(ucx_forged, strangers_are_dropped_and_disturb_nobody, .init = set_ucx_environment)
+{
+	struct pair pair = {0};
+	struct stranger stranger;
+	struct forged f;
+
+	pair_open(&pair, &kind_ucx);
+	stranger_open(&stranger, &pair, 1);
+	for (int i = 0; i < FRAGI_TOKEN_BYTES; i++) {
+		forge_value(&f);
+		f.header.token[i] ^= 0x80;
+		send_forged(&stranger, &pair, &f);
+	}
+	forge_value(&f);
+	f.header.epoch = SENDER_EPOCH - 1; /* an earlier life */
+	send_forged(&stranger, &pair, &f);
+	forge_value(&f);
+	f.header.epoch = SENDER_EPOCH + 1;
+	send_forged(&stranger, &pair, &f);
+	forge_value(&f);
+	f.header.flow = 1000000000;
+	send_forged(&stranger, &pair, &f);
+	forge_value(&f);
+	f.header.flow = FLOW + 1;
+	send_forged(&stranger, &pair, &f);
+	forge_value(&f);
+	f.header.kind = WIRE_CREDIT; /* to the receiver: against the direction */
+	send_forged(&stranger, &pair, &f);
+	for (size_t size = 0; size < WIRE_FIXED_BYTES; size += 7) {
+		forge_value(&f);
+		f.header_bytes = size;
+		send_forged(&stranger, &pair, &f);
+	}
+	forge_value(&f);
+	wire_pack(&f.header, f.bytes);
+	f.bytes[0] ^= 1;
+	stranger_send(&stranger, &pair, WIRE_DATA, f.bytes, f.header_bytes, NULL, 0);
+	forge_value(&f);
+	wire_pack(&f.header, f.bytes);
+	f.bytes[4] = 99; /* version */
+	stranger_send(&stranger, &pair, WIRE_DATA, f.bytes, f.header_bytes, NULL, 0);
+	cr_assert_eq(fragi_rx_available(pair.rx), 0);
+	check_alive(&pair);
+	check_balance(&pair, 0);
+	stranger_close(&stranger);
+	pair_close(&pair);
+}
+
+/* With a valid token: the peer is closed. */
+static void breaks(void (*change)(struct forged *forged), bool tensor)
+{
+	struct pair pair = {0};
+	struct stranger stranger;
+	struct forged f;
+
+	pair_open(&pair, &kind_ucx);
+	check_alive(&pair);
+	stranger_open(&stranger, &pair, 1);
+	if (tensor)
+		forge_tensor(&f, 1000);
+	else
+		forge_value(&f);
+	f.header.sequence = 10;
+	change(&f);
+	send_forged(&stranger, &pair, &f);
+	cr_assert_eq(atomic_load(&pair.lost[1]), 1);
+	cr_assert_not_null(strstr(pair.sentence[1], "flow 7"), "%s", pair.sentence[1]);
+	stranger_close(&stranger);
+	pair_close(&pair);
+}
+
+#define BREAKS(name, tensor, statement)                                                                      \
+	static void name(struct forged *f)                                                                   \
+	{                                                                                                    \
+		statement;                                                                                   \
+	}                                                                                                    \
+	Test(ucx_forged, name, .init = set_ucx_environment)                                                  \
+	{                                                                                                    \
+		breaks(name, tensor);                                                                        \
+	}
+
+BREAKS(beyond_its_credit, false, f->header.sequence += 4)
+BREAKS(far_beyond_its_credit, false, f->header.sequence = UINT64_MAX)
+BREAKS(an_old_sequence, false, f->header.sequence = 3)
+BREAKS(fewer_bodies_than_stated, true, f->body_bytes -= 1)
+BREAKS(more_bodies_than_stated, true, f->body_bytes += 1)
+BREAKS(bodies_beyond_the_descriptors, true, f->body_bytes = f->header.body_bytes = 1001)
+BREAKS(bodies_below_the_descriptors, true, f->body_bytes = f->header.body_bytes = 999)
+BREAKS(bodies_without_tensors, false, f->body_bytes = f->header.body_bytes = 8)
+BREAKS(a_message_beyond_the_limit, true, f->header.body_bytes = FRAGI_MESSAGE_BYTES_MAX + 1)
+BREAKS(descriptors_cut_short, true, f->header_bytes -= 1)
+BREAKS(descriptors_longer_than_stated, true, f->header_bytes += 1)
+BREAKS(descriptors_stated_shorter, true, f->header.descriptor_bytes -= 1; f->header_bytes -= 1)
+BREAKS(descriptors_of_zeroes, true, memset(f->bytes + WIRE_FIXED_BYTES, 0, f->header.descriptor_bytes))
+BREAKS(too_many_tensors, true, f->bytes[WIRE_FIXED_BYTES + 2] = 0xff; f->bytes[WIRE_FIXED_BYTES + 3] = 0xff)
+BREAKS(no_descriptors, false, f->header.descriptor_bytes = 0; f->header_bytes = WIRE_FIXED_BYTES)
+BREAKS(huge_descriptors, false, f->header.descriptor_bytes = UINT32_MAX)
+BREAKS(a_close_of_the_past, false, f->header.kind = WIRE_CLOSE; f->header.sequence = 2;
+       f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
+BREAKS(a_close_of_the_far_future, false, f->header.kind = WIRE_CLOSE; f->header.sequence = UINT64_MAX;
+       f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
+
+Test(ucx_forged, the_same_message_twice, .init = set_ucx_environment)
+{
+	struct pair pair = {0};
+	struct stranger stranger;
+	struct forged f;
+
+	pair_open(&pair, &kind_ucx);
+	stranger_open(&stranger, &pair, 1);
+	forge_value(&f);
+	f.header.sequence = 1; /* waits for 0 */
+	send_forged(&stranger, &pair, &f);
+	cr_assert_eq(atomic_load(&pair.lost[1]), 0);
+	send_forged(&stranger, &pair, &f);
+	cr_assert_eq(atomic_load(&pair.lost[1]), 1);
+	stranger_close(&stranger);
+	pair_close(&pair);
+}
+
+Test(ucx_forged, more_bytes_than_the_window, .init = set_ucx_environment)
+{
+	struct pair pair = {.window_bytes = 10000};
+	struct stranger stranger;
+	struct forged f;
+
+	pair_open(&pair, &kind_ucx);
+	stranger_open(&stranger, &pair, 1);
+	forge_tensor(&f, 60000); /* alone: allowed */
+	send_forged(&stranger, &pair, &f);
+	cr_assert_eq(atomic_load(&pair.lost[1]), 0);
+	cr_assert_eq(fragi_rx_available(pair.rx), 1);
+	forge_tensor(&f, 10);
+	f.header.sequence = 1;
+	send_forged(&stranger, &pair, &f);
+	cr_assert_eq(atomic_load(&pair.lost[1]), 1);
+	stranger_close(&stranger);
+	pair_close(&pair);
+}
+
+Test(ucx_forged, credit_that_was_never_given, .init = set_ucx_environment)
+{
+	struct pair pair = {0};
+	struct stranger stranger;
+	struct forged f;
+
+	pair_open(&pair, &kind_ucx);
+	check_alive(&pair);
+	stranger_open(&stranger, &pair, 0);
+	forge_value(&f);
+	f.header.kind = WIRE_CREDIT;
+	f.header.epoch = RECEIVER_EPOCH;
+	f.header.sequence = 11;
+	f.header.body_bytes = 1;
+	f.header_bytes = WIRE_FIXED_BYTES;
+	send_forged(&stranger, &pair, &f);
+	cr_assert_eq(atomic_load(&pair.lost[0]), 1);
+	cr_assert_eq(atomic_load(&pair.tx_row->confirmed), 10);
+	stranger_close(&stranger);
+	pair_close(&pair);
+}
+
+/* An unknown type is this host's fault: a library is missing. */
+Test(ucx_forged, an_unknown_type_names_the_flow, .init = set_ucx_environment)
+{
+	struct pair pair = {0};
+	struct stranger stranger;
+	struct forged f;
+
+	pair_open(&pair, &kind_ucx);
+	stranger_open(&stranger, &pair, 1);
+	forge_value(&f);
+	f.bytes[WIRE_FIXED_BYTES + 12] ^= 0x55; /* the type id */
+	send_forged(&stranger, &pair, &f);
+	cr_assert_eq(atomic_load(&pair.faults[1]), 1);
+	cr_assert_not_null(strstr(pair.sentence[1], "flow 7"), "%s", pair.sentence[1]);
+	stranger_close(&stranger);
+	pair_close(&pair);
+}
+
+/* Whatever bytes follow a valid door, the process lives; whether the peer is closed depends on them. */
+Test(ucx_forged, random_changes, .init = set_ucx_environment, .timeout = 100)
+{
+	unsigned int seed = 12345;
+
+	for (int round = 0; round < 40; round++) {
+		struct pair pair = {.capacity = 16};
+		struct stranger stranger;
+		struct forged f;
+
+		pair_open(&pair, &kind_ucx);
+		stranger_open(&stranger, &pair, 1);
+		for (int i = 0; i < 8 && atomic_load(&pair.lost[1]) == 0; i++) {
+			if (i % 2 == 0)
+				forge_value(&f);
+			else
+				forge_tensor(&f, 500);
+			f.header.sequence = (uint64_t)i;
+			f.header.kind = (enum wire_kind)(rand_r(&seed) % WIRE_KINDS);
+			f.header.flags = (uint8_t)(rand_r(&seed) % 32);
+			wire_pack(&f.header, f.bytes);
+			for (int n = rand_r(&seed) % 4; n > 0; n--) {
+				size_t at = 28 + (size_t)rand_r(&seed) % (f.header_bytes - 28);
+
+				f.bytes[at] = (uint8_t)rand_r(&seed);
+			}
+			stranger_send(&stranger, &pair, f.header.kind, f.bytes, f.header_bytes, f.body,
+				      rand_r(&seed) % 2 == 0 ? f.body_bytes : 0);
+		}
+		stranger_close(&stranger);
+		pair_close(&pair);
+	}
+}
+
+/* Addresses of hosts that cannot work together. */
+
+static int add_with(struct pair *pair, size_t at, const char *text, struct frag_err *err)
+{
+	char address[FRAGI_HOST_ADDRESS_MAX];
+	struct fragi_peer *peer;
+	const void *own;
+	size_t size;
+
+	own = pair->ops->address(pair->transport[1], &size);
+	memcpy(address, own, size);
+	if (text != NULL)
+		strcpy(address + at, text);
+	else
+		size = at;
+	return pair->ops->peer_add(pair->transport[0], 9, 1, address, size, &peer, err);
+}
+
+Test(ucx_address, what_cannot_work_together_is_refused_naming_both, .init = set_ucx_environment)
+{
+	struct pair pair = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	pair_open(&pair, &kind_ucx);
+	cr_assert_eq(add_with(&pair, 64, "256K", &err), -EPROTO);
+	cr_assert_not_null(strstr(err.text, "UCX_TCP_RX_SEG_SIZE is default here and 256K on the other host"),
+			   "%s", err.text);
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_assert_eq(add_with(&pair, 80, "y", &err), -EPROTO);
+	cr_assert_not_null(strstr(err.text, "UCX_PROTO_ENABLE"), "%s", err.text);
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_assert_eq(add_with(&pair, 8, "1.0.7", &err), -EPROTO);
+	cr_assert_not_null(strstr(err.text, "1.0.7"), "%s", err.text);
+	for (size_t size = 0; size < 120; size += 5) {
+		err = (struct frag_err)FRAG_ERR_INIT;
+		cr_assert_eq(add_with(&pair, size, NULL, &err), -EBADMSG);
+	}
+	pair_close(&pair);
+}
+
+/* The sockets of UCX. */
+
+Test(ucx_sockets, a_listener_elsewhere_is_refused, .init = set_ucx_environment)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct ucx_sockets before, after;
+	struct frag_err err = FRAG_ERR_INIT;
+	int fd;
+
+	ucx_sockets_list(&before);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(fd, 1), 0);
+	cr_assert_eq(ucx_sockets_check(&before, "eth7,lo", &err), 0, "%s", err.text);
+	cr_assert_eq(ucx_sockets_check(&before, "eth7", &err), -EPERM);
+	cr_assert_not_null(strstr(err.text, "127.0.0.1"), "%s", err.text);
+	ucx_sockets_list(&after);
+	cr_assert_eq(ucx_sockets_check(&after, "eth7", &err), 0);
+	close(fd);
+}
+
+static void set_unknown_interface(void)
+{
+	setenv("UCX_NET_DEVICES", "nosuch0", 1);
+	set_ucx_environment();
+}
+
+Test(ucx_sockets, an_unknown_interface_is_refused, .init = set_unknown_interface)
+{
+	const struct fragi_transport_ops *ops;
+	struct fragi_transport_config config = {.struct_size = sizeof(config)};
+	struct fragi_transport *transport;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(fragi_pump_create(&config.pump), 0);
+	cr_assert_eq(fragi_transport_open("ucx", &ops, &err), 0);
+	cr_assert_lt(ops->create(&config, &transport, &err), 0);
+	cr_assert_not_null(strstr(err.text, "nosuch0"), "%s", err.text);
+	fragi_pump_destroy(config.pump);
+}
+
+Test(ucx_sockets, what_it_listens_on_is_described, .init = set_ucx_environment)
+{
+	struct pair pair = {0};
+
+	pair_open(&pair, &kind_ucx);
+	cr_assert_not_null(strstr(pair.ops->describe(pair.transport[0]), "tcp lo"));
+	pair_close(&pair);
+}

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Two processes over the kind ucx, one of which is killed, stopped, or leaves. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pair.h"
+#include <base/stamp.h>
+
+#define PATIENCE_NS 20000000000
+
+/* One host; the test is host 1, its child host 2. */
+struct host {
+	uint32_t number;
+	int other; /* socket to the other process */
+	struct fragi_pump *pump;
+	const struct fragi_transport_ops *ops;
+	struct fragi_transport *transport;
+	struct fragi_peer *peer;
+	struct fragi_tx *tx;
+	struct fragi_rx *rx;
+	struct fragi_ledger ledger;
+	_Atomic bool ready, lost, wake;
+	int64_t lost_ns;
+	char sentence[1024];
+};
+
+static _Atomic int live_buffers; /* of messages this process has made */
+
+static void release_buffer(void *memory)
+{
+	free(memory);
+	atomic_fetch_sub(&live_buffers, 1);
+}
+
+static struct frag_message *message_with(size_t bytes)
+{
+	struct frag_message *message = frag_message_create();
+	int64_t shape = (int64_t)bytes;
+	struct frag_dltensor view = {
+		.data = calloc(1, bytes),
+		.device = {FRAG_DEVICE_CPU, 0},
+		.ndim = 1,
+		.dtype = {FRAG_DTYPE_UINT, 8, 1},
+		.shape = &shape,
+	};
+	struct frag_tensor *tensor;
+
+	cr_assert_eq(frag_tensor_wrap(&view, release_buffer, view.data, &tensor), 0);
+	atomic_fetch_add(&live_buffers, 1);
+	frag_message_add_tensor(message, "", tensor);
+	fragi_message_share(message);
+	return message;
+}
+
+static void on_event(void *arg)
+{
+	struct host *host = arg;
+
+	fragi_pump_poke_one(host->pump);
+}
+
+static void on_ready(void *arg, uint32_t number)
+{
+	struct host *host = arg;
+
+	(void)number;
+	atomic_store(&host->ready, true);
+}
+
+static void on_lost(void *arg, uint32_t number, const char *sentence)
+{
+	struct host *host = arg;
+
+	(void)number;
+	host->lost_ns = fragi_now_ns();
+	strncpy(host->sentence, sentence, sizeof(host->sentence) - 1);
+	atomic_store(&host->lost, true);
+}
+
+/* wiring: 't' sends, 'r' receives. */
+static void host_open(struct host *host, uint32_t number, int other, char direction, int64_t dead_ns)
+{
+	struct fragi_transport_config config = {
+		.struct_size = sizeof(config),
+		.host = number,
+		.epoch = 1,
+		.dead_ns = dead_ns,
+		.beat_ns = dead_ns / 4,
+		.arg = host,
+		.peer_ready = on_ready,
+		.peer_lost = on_lost,
+	};
+	struct fragi_link link = {
+		.flow = 3,
+		.token = "fifteen letters",
+		.window_messages = 4,
+		.window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
+		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
+		.policy = FRAG_POLICY_BLOCK,
+	};
+	struct frag_err err = FRAG_ERR_INIT;
+	char theirs[FRAGI_HOST_ADDRESS_MAX];
+	const void *address;
+	ssize_t n;
+	size_t size;
+
+	host->number = number;
+	host->other = other;
+	cr_assert_eq(fragi_pump_create(&host->pump), 0);
+	cr_assert_eq(fragi_ledger_create(&host->ledger, -1, 1, 1), 0);
+	cr_assert_eq(fragi_transport_open("ucx", &host->ops, &err), 0, "%s", err.text);
+	config.pump = host->pump;
+	cr_assert_eq(host->ops->create(&config, &host->transport, &err), 0, "%s", err.text);
+	address = host->ops->address(host->transport, &size);
+	cr_assert_eq(send(other, address, size, 0), (ssize_t)size);
+	n = recv(other, theirs, sizeof(theirs), 0);
+	cr_assert_gt(n, 0);
+	cr_assert_eq(fragi_pump_attach(host->pump, host->ops, host->transport), 0);
+	fragi_pump_lock(host->pump);
+	cr_assert_eq(
+		host->ops->peer_add(host->transport, 3 - number, 1, theirs, (size_t)n, &host->peer, &err), 0,
+		"%s", err.text);
+	if (direction == 't')
+		cr_assert_eq(host->ops->tx_create(host->peer, &link, host->ledger.flows, &host->tx), 0);
+	else
+		cr_assert_eq(host->ops->rx_create(host->peer, &link, host->ledger.flows, &host->rx), 0);
+	if (direction == 't')
+		host->tx->room = (struct fragi_notify){on_event, host};
+	else
+		host->rx->arrival = (struct fragi_notify){on_event, host};
+	fragi_pump_unlock(host->pump);
+}
+
+static void host_close(struct host *host)
+{
+	fragi_pump_detach(host->pump);
+	host->ops->destroy(host->transport);
+	fragi_pump_destroy(host->pump);
+	fragi_ledger_close(&host->ledger);
+	close(host->other);
+}
+
+static bool wait_for(struct host *host, bool (*what)(void *host))
+{
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+
+	while (!what(host)) {
+		if (fragi_now_ns() > until)
+			return false;
+		fragi_pump_wait(host->pump, fragi_now_ns() + 20000000, what, host);
+	}
+	return true;
+}
+
+static bool is_ready(void *arg)
+{
+	return atomic_load(&((struct host *)arg)->ready);
+}
+
+static bool is_lost(void *arg)
+{
+	return atomic_load(&((struct host *)arg)->lost);
+}
+
+static bool has_room_or_lost(void *arg)
+{
+	struct host *host = arg;
+
+	return is_lost(host) || host->tx->ops->room(host->tx) > 0;
+}
+
+static bool has_message_or_lost(void *arg)
+{
+	struct host *host = arg;
+
+	return is_lost(host) || fragi_rx_available(host->rx) > 0 || fragi_rx_is_finished(host->rx);
+}
+
+/* The child's part; never returns. */
+static void child_streams_out(int other, size_t bytes)
+{
+	struct host host = {0};
+
+	host_open(&host, 2, other, 't', 0);
+	for (;;) {
+		if (!wait_for(&host, has_room_or_lost) || is_lost(&host))
+			_exit(1);
+		host.tx->ops->send(host.tx, message_with(bytes), fragi_stamp());
+	}
+}
+
+static void child_streams_in(int other, size_t bytes)
+{
+	struct host host = {0};
+	struct frag_message *message;
+
+	(void)bytes;
+	host_open(&host, 2, other, 'r', 0);
+	while (wait_for(&host, has_message_or_lost) && !is_lost(&host)) {
+		message = fragi_rx_take(host.rx, fragi_stamp());
+		if (message == NULL)
+			break;
+		frag_message_unref(message);
+		if (send(other, "m", 1, MSG_NOSIGNAL) != 1)
+			break;
+	}
+	host_close(&host);
+	_exit(0);
+}
+
+static pid_t spawn(void (*child)(int other, size_t bytes), size_t bytes, int *out_other)
+{
+	int pair[2];
+	pid_t pid;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(pair[0]);
+		alarm(60);
+		child(pair[1], bytes);
+	}
+	close(pair[1]);
+	*out_other = pair[0];
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static int count_in(const char *folder)
+{
+	DIR *d = opendir(folder);
+	int n = 0;
+
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void receiver_is_killed(size_t bytes)
+{
+	struct host host = {0};
+	int other, sent = 0, got = 0;
+	int64_t killed_ns;
+	pid_t pid = spawn(child_streams_in, bytes, &other);
+	char c;
+
+	host_open(&host, 1, other, 't', 0);
+	cr_assert(wait_for(&host, is_ready), "%s", host.sentence);
+	while (got < 20) {
+		cr_assert(wait_for(&host, has_room_or_lost));
+		cr_assert_not(is_lost(&host), "%s", host.sentence);
+		cr_assert_eq(host.tx->ops->send(host.tx, message_with(bytes), fragi_stamp()), 0);
+		sent++;
+		while (recv(other, &c, 1, MSG_DONTWAIT) == 1)
+			got++;
+	}
+	kill(pid, SIGKILL);
+	killed_ns = fragi_now_ns();
+	while (!is_lost(&host)) {
+		cr_assert(wait_for(&host, has_room_or_lost));
+		if (!is_lost(&host))
+			host.tx->ops->send(host.tx, message_with(bytes), fragi_stamp()), sent++;
+	}
+	cr_assert_lt(host.lost_ns - killed_ns, 10000000000);
+	cr_assert_not_null(strstr(host.sentence, "host 2"), "%s", host.sentence);
+	waitpid(pid, NULL, 0);
+	cr_assert_eq(host.tx->ops->room(host.tx), 0);
+	while (recv(other, &c, 1, MSG_DONTWAIT) == 1)
+		got++;
+	/* What is confirmed was received (the last perhaps not told), and what is open is within the window.
+	 */
+	cr_assert_leq(atomic_load(&host.ledger.flows[0].confirmed), got + 1);
+	cr_assert_eq(atomic_load(&host.ledger.flows[0].sent), sent);
+	cr_assert_leq(sent - (int)atomic_load(&host.ledger.flows[0].confirmed), 4);
+	host_close(&host);
+	cr_assert_eq(atomic_load(&live_buffers), 0);
+}
+
+Test(ucx_processes, receiver_killed_within_rendezvous, .init = set_ucx_environment)
+{
+	receiver_is_killed(8 << 20);
+}
+
+Test(ucx_processes, receiver_killed_within_eager_messages, .init = set_ucx_environment)
+{
+	receiver_is_killed(60000);
+}
+
+static void sender_is_killed(size_t bytes)
+{
+	struct host host = {0};
+	struct frag_message *message;
+	int other, got = 0;
+	pid_t pid = spawn(child_streams_out, bytes, &other);
+	int64_t killed_ns = 0;
+
+	host_open(&host, 1, other, 'r', 0);
+	while (wait_for(&host, has_message_or_lost)) {
+		message = fragi_rx_take(host.rx, fragi_stamp());
+		if (message == NULL && is_lost(&host))
+			break;
+		if (message == NULL)
+			continue;
+		cr_assert_eq(frag_tensor_size_bytes(frag_message_tensor(message, NULL)), bytes);
+		frag_message_unref(message);
+		if (++got == 20) {
+			kill(pid, SIGKILL);
+			killed_ns = fragi_now_ns();
+		}
+	}
+	cr_assert(is_lost(&host));
+	cr_assert_lt(host.lost_ns - killed_ns, 10000000000);
+	waitpid(pid, NULL, 0);
+	cr_assert_not(fragi_rx_is_finished(host.rx)); /* it did not close */
+	cr_assert_eq(atomic_load(&host.ledger.flows[0].delivered), got);
+	cr_assert_eq(atomic_load(&host.ledger.flows[0].arrived), got);
+	host_close(&host);
+}
+
+Test(ucx_processes, sender_killed_within_rendezvous, .init = set_ucx_environment)
+{
+	sender_is_killed(8 << 20);
+}
+
+Test(ucx_processes, sender_killed_within_eager_messages, .init = set_ucx_environment)
+{
+	sender_is_killed(60000);
+}
+
+Test(ucx_processes, a_stopped_peer_is_found_by_its_silence, .init = set_ucx_environment)
+{
+	struct host host = {0};
+	int other;
+	pid_t pid = spawn(child_streams_in, 0, &other);
+	int64_t stopped_ns;
+
+	host_open(&host, 1, other, 't', 600000000);
+	cr_assert(wait_for(&host, is_ready), "%s", host.sentence);
+	kill(pid, SIGSTOP);
+	stopped_ns = fragi_now_ns();
+	cr_assert(wait_for(&host, is_lost));
+	cr_assert_gt(host.lost_ns - stopped_ns, 100000000);
+	cr_assert_lt(host.lost_ns - stopped_ns, 8000000000);
+	cr_assert_not_null(strstr(host.sentence, "silent"), "%s", host.sentence);
+	host_close(&host);
+	end(pid);
+}
+
+static bool is_never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+/* Beats keep two hosts together that have nothing to say. */
+Test(ucx_processes, a_quiet_peer_is_not_lost, .init = set_ucx_environment)
+{
+	struct host host = {0};
+	int other;
+	pid_t pid = spawn(child_streams_in, 0, &other);
+	int64_t until;
+
+	host_open(&host, 1, other, 't', 0);
+	cr_assert(wait_for(&host, is_ready), "%s", host.sentence);
+	for (until = fragi_now_ns() + 3500000000; fragi_now_ns() < until;)
+		fragi_pump_wait(host.pump, until, is_never, NULL);
+	cr_assert_not(is_lost(&host), "%s", host.sentence);
+	host_close(&host);
+	end(pid);
+}
+
+static void child_leaves(int other, size_t bytes)
+{
+	struct host host = {0};
+	struct frag_message *message;
+
+	(void)bytes;
+	host_open(&host, 2, other, 'r', 0);
+	if (!wait_for(&host, has_message_or_lost) || is_lost(&host))
+		_exit(1);
+	message = fragi_rx_take(host.rx, fragi_stamp());
+	frag_message_unref(message);
+	fragi_rx_close(host.rx);
+	host_close(&host);
+	_exit(0);
+}
+
+static bool is_done(void *arg)
+{
+	return atomic_load(&((struct host *)arg)->tx->receiver_done);
+}
+
+/* The last credit and DONE arrive from a host that ends right after them, and it is not called lost. */
+Test(ucx_processes, a_host_that_leaves_in_order_is_not_lost, .init = set_ucx_environment)
+{
+	for (int i = 0; i < 10; i++) {
+		struct host host = {0};
+		int other, status;
+		pid_t pid = spawn(child_leaves, 0, &other);
+		int64_t until;
+
+		host_open(&host, 1, other, 't', 0);
+		cr_assert_eq(host.tx->ops->send(host.tx, message_with(1000), fragi_stamp()), 0);
+		cr_assert(wait_for(&host, is_done), "%s", host.sentence);
+		until = fragi_now_ns() + 10000000000;
+		while (waitpid(pid, &status, WNOHANG) == 0 && fragi_now_ns() < until)
+			fragi_pump_wait(host.pump, fragi_now_ns() + 1000000, is_never, NULL);
+		cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		for (until = fragi_now_ns() + 50000000; fragi_now_ns() < until;)
+			fragi_pump_wait(host.pump, until, is_never, NULL);
+		cr_assert_not(is_lost(&host), "%s", host.sentence);
+		cr_assert_eq(atomic_load(&host.ledger.flows[0].confirmed), 1);
+		host_close(&host);
+	}
+}
+
+static void child_exits_at_once(int other, size_t bytes)
+{
+	struct host host = {0};
+
+	(void)bytes;
+	host_open(&host, 2, other, 'r', 0);
+	_exit(0);
+}
+
+Test(ucx_processes, a_peer_that_is_gone_before_it_is_connected_is_lost, .init = set_ucx_environment)
+{
+	struct host host = {0};
+	int other;
+	pid_t pid = spawn(child_exits_at_once, 0, &other);
+
+	host_open(&host, 1, other, 't', 0);
+	waitpid(pid, NULL, 0);
+	cr_assert(wait_for(&host, is_lost));
+	host_close(&host);
+}
+
+/* Nothing of it stays behind in a host that goes on: descriptors, threads. */
+Test(ucx_processes, losing_peers_leaks_nothing, .init = set_ucx_environment)
+{
+	int files = 0, threads = 0;
+
+	for (int i = 0; i < 4; i++) {
+		receiver_is_killed(2 << 20);
+		if (i == 0) {
+			files = count_in("/proc/self/fd");
+			threads = count_in("/proc/self/task");
+		}
+	}
+	cr_assert_leq(count_in("/proc/self/fd"), files);
+	cr_assert_leq(count_in("/proc/self/task"), threads);
+}

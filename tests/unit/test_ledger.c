@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <edge/ledger.h>
+
+static int memory_file(void)
+{
+	int fd = memfd_create("ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	cr_assert_geq(fd, 0);
+	return fd;
+}
+
+Test(ledger, a_reader_sees_what_the_writer_counts)
+{
+	struct fragi_ledger writer, reader;
+	int fd = memory_file();
+
+	cr_assert_eq(fragi_ledger_create(&writer, fd, 3, 5), 0);
+	cr_assert_eq(fragi_ledger_open(&reader, fd), 0);
+	cr_assert_eq(reader.head->op_count, 3);
+	cr_assert_eq(reader.head->flow_count, 5);
+	fragi_count(&writer.flows[4].sent, 7);
+	fragi_count(&writer.ops[2].ticks, 9);
+	fragi_hist_add(&writer.flows[4].latency, 1000);
+	cr_assert_eq(reader.flows[4].sent, 7);
+	cr_assert_eq(reader.ops[2].ticks, 9);
+	cr_assert_eq(reader.flows[4].latency.count, 1);
+	for (uint32_t i = 0; i < 5; i++)
+		cr_assert_eq((uintptr_t)&reader.flows[i] % 64, 0);
+	fragi_ledger_close(&writer);
+	cr_assert_eq(reader.flows[4].sent, 7); /* also when the writer is gone */
+	fragi_ledger_close(&reader);
+	close(fd);
+}
+
+Test(ledger, memory_of_the_process_itself)
+{
+	struct fragi_ledger ledger;
+
+	cr_assert_eq(fragi_ledger_create(&ledger, -1, 0, 1), 0);
+	cr_assert_eq(ledger.flows[0].sent, 0);
+	fragi_ledger_close(&ledger);
+	cr_assert_null(ledger.head);
+	fragi_ledger_close(&ledger);
+	cr_assert_eq(fragi_ledger_create(&ledger, -1, UINT32_MAX, 1), -E2BIG);
+}
+
+/* A host writes whatever it likes: no head may lead the reader out of the page. */
+Test(ledger, every_changed_head_is_refused)
+{
+	struct fragi_ledger writer, reader;
+	int fd = memory_file(), accepted = 0;
+	uint8_t *bytes;
+	size_t size;
+
+	cr_assert_eq(fragi_ledger_create(&writer, fd, 2, 2), 0);
+	bytes = (uint8_t *)writer.head;
+	size = offsetof(struct fragi_ledger_head, host_state);
+	for (size_t i = 0; i < size; i++)
+		for (int bit = 0; bit < 8; bit++) {
+			bytes[i] ^= (uint8_t)(1 << bit);
+			if (fragi_ledger_open(&reader, fd) == 0) {
+				accepted++;
+				fragi_ledger_close(&reader);
+			}
+			bytes[i] ^= (uint8_t)(1 << bit);
+		}
+	cr_assert_eq(accepted, 0);
+	cr_assert_eq(fragi_ledger_open(&reader, fd), 0);
+	fragi_ledger_close(&reader);
+	fragi_ledger_close(&writer);
+	close(fd);
+}
+
+Test(ledger, a_page_cannot_be_cut_short)
+{
+	struct fragi_ledger writer, reader;
+	int fd = memory_file();
+
+	cr_assert_eq(fragi_ledger_create(&writer, fd, 2, 2), 0);
+	cr_assert_eq(fragi_ledger_open(&reader, fd), 0);
+	cr_assert_lt(ftruncate(fd, 10), 0);
+	fragi_ledger_close(&reader);
+	fragi_ledger_close(&writer);
+	close(fd);
+}
+
+Test(ledger, what_is_no_page_is_refused)
+{
+	struct fragi_ledger reader;
+	int fd = memory_file();
+
+	cr_assert_eq(fragi_ledger_open(&reader, fd), -EBADMSG);
+	close(fd);
+	fd = memory_file();
+	cr_assert_eq(ftruncate(fd, 100000), 0);
+	cr_assert_eq(fragi_ledger_open(&reader, fd), -EBADMSG);
+	close(fd);
+	cr_assert_lt(fragi_ledger_open(&reader, -1), 0);
+}
+
+Test(ledger, reasons_have_names)
+{
+	cr_assert_str_eq(fragi_drop_name(FRAGI_DROP_QUEUE_FULL), "queue_full");
+	cr_assert_str_eq(fragi_drop_name(FRAGI_DROP_NO_ROOM), "no_room");
+	cr_assert_str_eq(fragi_drop_name(FRAGI_DROP_RECEIVER_DONE), "receiver_done");
+	cr_assert_str_eq(fragi_drop_name(FRAGI_DROP_STOPPED), "stopped");
+	cr_assert_str_eq(fragi_drop_name((enum fragi_drop)99), "unknown");
+}

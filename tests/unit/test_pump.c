@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The pump with a transport that is a counter and a pipe. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <base/stamp.h>
+#include <edge/pump.h>
+
+#define PATIENCE_NS 20000000000
+
+struct fragi_transport { /* events are made by fake_event and handled by progress */
+	int fd;
+	_Atomic uint64_t events;
+	_Atomic uint64_t handled;
+	_Atomic uint32_t inside; /* more than one thread in here is an error */
+	_Atomic uint32_t collisions;
+	_Atomic uint64_t rounds;
+	struct fragi_pump *pump;
+	bool pokes; /* progress makes work and says so */
+};
+
+static void enter(struct fragi_transport *t)
+{
+	if (atomic_fetch_add(&t->inside, 1) != 0)
+		atomic_fetch_add(&t->collisions, 1);
+}
+
+static void leave(struct fragi_transport *t)
+{
+	atomic_fetch_sub(&t->inside, 1);
+}
+
+static void wake(struct fragi_transport *t)
+{
+	uint64_t one = 1;
+
+	cr_assert_eq(write(t->fd, &one, sizeof(one)), sizeof(one));
+}
+
+static void fake_event(struct fragi_transport *t)
+{
+	atomic_fetch_add(&t->events, 1);
+	wake(t);
+}
+
+static uint32_t progress(struct fragi_transport *t, int64_t now_ns)
+{
+	uint64_t new;
+
+	(void)now_ns;
+	enter(t);
+	atomic_fetch_add(&t->rounds, 1);
+	new = atomic_load(&t->events) - atomic_load(&t->handled);
+	atomic_fetch_add(&t->handled, new);
+	if (new > 0 && t->pokes)
+		fragi_pump_poke_one(t->pump);
+	leave(t);
+	return (uint32_t) new;
+}
+
+static int arm(struct fragi_transport *t)
+{
+	uint64_t n;
+
+	enter(t);
+	if (read(t->fd, &n, sizeof(n)) == sizeof(n)) {
+		leave(t);
+		return -EBUSY;
+	}
+	leave(t);
+	return 0;
+}
+
+static int fd_of(const struct fragi_transport *t)
+{
+	return t->fd;
+}
+
+static int64_t deadline_ns(const struct fragi_transport *t)
+{
+	(void)t;
+	return INT64_MAX;
+}
+
+static const struct fragi_transport_ops fake_ops = {
+	.struct_size = sizeof(fake_ops),
+	.name = "fake",
+	.progress = progress,
+	.arm = arm,
+	.fd = fd_of,
+	.deadline_ns = deadline_ns,
+	.wake = wake,
+};
+
+static struct fragi_pump *pump;
+static struct fragi_transport fake;
+
+static void open_pump(void)
+{
+	cr_assert_eq(fragi_pump_create(&pump), 0);
+	fake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	fake.pump = pump;
+	cr_assert_eq(fragi_pump_attach(pump, &fake_ops, &fake), 0);
+}
+
+static void close_pump(void)
+{
+	fragi_pump_destroy(pump);
+	cr_assert_eq(fake.collisions, 0);
+	close(fake.fd);
+}
+
+static bool never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static bool is_true(void *arg)
+{
+	return atomic_load((_Atomic bool *)arg);
+}
+
+Test(pump, waits_until_the_time_comes)
+{
+	int64_t start;
+
+	for (int with = 0; with < 2; with++) {
+		if (with)
+			open_pump();
+		else
+			cr_assert_eq(fragi_pump_create(&pump), 0);
+		start = fragi_now_ns();
+		while (fragi_now_ns() - start < 30000000)
+			fragi_pump_wait(pump, start + 30000000, never, NULL);
+		fragi_pump_wait(pump, 0, never, NULL); /* past: returns */
+		if (with)
+			close_pump();
+		else
+			fragi_pump_destroy(pump);
+	}
+}
+
+static bool has_event(void *arg)
+{
+	return atomic_load(&fake.handled) >= (uintptr_t)arg;
+}
+
+static void *make_events(void *arg)
+{
+	for (uintptr_t i = 1; i <= (uintptr_t)arg; i++) {
+		while (atomic_load(&fake.handled) < i - 1)
+			sched_yield();
+		fake_event(&fake);
+	}
+	return NULL;
+}
+
+Test(pump, an_event_ends_the_wait)
+{
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	pthread_t thread;
+
+	open_pump();
+	pthread_create(&thread, NULL, make_events, (void *)1000);
+	for (uintptr_t i = 1; i <= 1000; i++)
+		while (!has_event((void *)i) && fragi_now_ns() < until)
+			fragi_pump_wait(pump, until, has_event, (void *)i);
+	cr_assert_lt(fragi_now_ns(), until);
+	pthread_join(thread, NULL);
+	close_pump();
+}
+
+/* Who publishes work and pokes is never missed by who looks for work and sleeps. */
+
+static _Atomic uint64_t work_made, work_done;
+
+static bool has_work(void *arg)
+{
+	(void)arg;
+	return atomic_load(&work_made) > atomic_load(&work_done);
+}
+
+static void *make_work(void *arg)
+{
+	bool one = arg != NULL;
+
+	for (int i = 0; i < 20000; i++) {
+		while (atomic_load(&work_made) - atomic_load(&work_done) > 3)
+			sched_yield();
+		atomic_fetch_add(&work_made, 1);
+		if (one)
+			fragi_pump_poke_one(pump);
+		else
+			fragi_pump_poke(pump);
+	}
+	return NULL;
+}
+
+static _Atomic bool workers_stop;
+
+static bool work_or_stop(void *arg)
+{
+	return has_work(arg) || atomic_load(&workers_stop);
+}
+
+static void *do_work(void *arg)
+{
+	uint64_t done;
+
+	(void)arg;
+	while (!atomic_load(&workers_stop)) {
+		done = atomic_load(&work_done);
+		if (atomic_load(&work_made) > done) {
+			atomic_compare_exchange_strong(&work_done, &done, done + 1);
+			continue;
+		}
+		fragi_pump_wait(pump, INT64_MAX, work_or_stop, NULL);
+	}
+	return NULL;
+}
+
+static void work_with(int workers, bool one)
+{
+	pthread_t maker, worker[4];
+	int64_t until = fragi_now_ns() + 60000000000;
+
+	atomic_store(&work_made, 0);
+	atomic_store(&work_done, 0);
+	atomic_store(&workers_stop, false);
+	for (int i = 0; i < workers; i++)
+		pthread_create(&worker[i], NULL, do_work, NULL);
+	pthread_create(&maker, NULL, make_work, one ? (void *)1 : NULL);
+	pthread_join(maker, NULL);
+	while (atomic_load(&work_done) < 20000 && fragi_now_ns() < until)
+		sched_yield();
+	cr_assert_eq(atomic_load(&work_done), 20000);
+	atomic_store(&workers_stop, true);
+	fragi_pump_poke(pump);
+	for (int i = 0; i < workers; i++)
+		pthread_join(worker[i], NULL);
+}
+
+Test(pump, pokes_are_not_lost_without_a_transport)
+{
+	cr_assert_eq(fragi_pump_create(&pump), 0);
+	work_with(1, true);
+	work_with(3, true);
+	work_with(3, false);
+	fragi_pump_destroy(pump);
+}
+
+Test(pump, pokes_are_not_lost_with_a_transport)
+{
+	open_pump();
+	work_with(1, true);
+	work_with(3, true);
+	work_with(3, false);
+	close_pump();
+}
+
+Test(pump, busy_poll_never_sleeps)
+{
+	setenv("FRAG_PUMP", "busy_poll", 1);
+	open_pump();
+	work_with(1, true);
+	close_pump();
+}
+
+/* Submitted work runs once each, in the order of its thread, one at a time. */
+
+#define SUBMITTERS 3
+#define SUBMITS 50000
+
+struct submitted {
+	struct fragi_pump_work work;
+	int number;
+	_Atomic bool free;
+};
+
+static _Atomic uint32_t running;
+static _Atomic int ran[SUBMITTERS];
+static _Atomic int disorder;
+
+static void run_work(struct fragi_pump_work *work)
+{
+	struct submitted *s = (struct submitted *)work;
+	int who = s->number / SUBMITS, number = s->number % SUBMITS;
+
+	if (atomic_fetch_add(&running, 1) != 0 || atomic_load(&ran[who]) != number)
+		atomic_fetch_add(&disorder, 1);
+	atomic_fetch_add(&ran[who], 1);
+	atomic_fetch_sub(&running, 1);
+	atomic_store(&s->free, true);
+}
+
+static void *submit_all(void *arg)
+{
+	static struct submitted items[SUBMITTERS][64];
+	uintptr_t who = (uintptr_t)arg;
+
+	for (int i = 0; i < SUBMITS; i++) {
+		struct submitted *s = &items[who][i % 64];
+
+		while (i >= 64 && !atomic_load(&s->free))
+			sched_yield();
+		atomic_store(&s->free, false);
+		s->number = (int)who * SUBMITS + i;
+		s->work.fn = run_work;
+		fragi_pump_submit(pump, &s->work);
+	}
+	return NULL;
+}
+
+Test(pump, submitted_work_runs_in_order_and_alone)
+{
+	pthread_t threads[SUBMITTERS];
+	int64_t until;
+
+	open_pump();
+	for (uintptr_t i = 0; i < SUBMITTERS; i++)
+		pthread_create(&threads[i], NULL, submit_all, (void *)i);
+	for (int i = 0; i < 2000; i++) {
+		fake_event(&fake);
+		fragi_pump_progress(pump);
+	}
+	for (int i = 0; i < SUBMITTERS; i++)
+		pthread_join(threads[i], NULL);
+	until = fragi_now_ns() + PATIENCE_NS;
+	for (int i = 0; i < SUBMITTERS; i++) /* nobody has to come back for what was left in the queue */
+		while (atomic_load(&ran[i]) < SUBMITS && fragi_now_ns() < until)
+			sched_yield();
+	for (int i = 0; i < SUBMITTERS; i++)
+		cr_assert_eq(ran[i], SUBMITS);
+	cr_assert_eq(disorder, 0);
+	close_pump();
+}
+
+/* The only thread that would wait computes: the spare takes over. */
+Test(pump, the_spare_drives_while_operators_compute)
+{
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+
+	open_pump();
+	for (uint64_t i = 1; i <= 20; i++) {
+		if (i % 2 == 0)
+			fragi_pump_hint(pump);
+		fake_event(&fake);
+		while (atomic_load(&fake.handled) < i && fragi_now_ns() < until)
+			sched_yield();
+		cr_assert_eq(fake.handled, i);
+		fragi_pump_wait(pump, fragi_now_ns() + 2000000, never, NULL);
+	}
+	close_pump();
+}
+
+/* At rest nothing ticks: a sleeping driver and a resting spare make next to no rounds. */
+Test(pump, at_rest_it_sleeps)
+{
+	uint64_t rounds;
+	int64_t until;
+
+	open_pump();
+	fragi_pump_wait(pump, fragi_now_ns() + 1000000, never, NULL);
+	rounds = atomic_load(&fake.rounds);
+	for (until = fragi_now_ns() + 600000000; fragi_now_ns() < until;)
+		fragi_pump_wait(pump, until, never, NULL);
+	cr_assert_lt(atomic_load(&fake.rounds) - rounds, 30);
+	close_pump();
+}
+
+static void *lock_often(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 1000; i++) {
+		fragi_pump_lock(pump);
+		enter(&fake);
+		leave(&fake);
+		fragi_pump_unlock(pump);
+	}
+	return NULL;
+}
+
+Test(pump, a_lock_is_had_also_against_a_busy_driver)
+{
+	static _Atomic bool done;
+	pthread_t thread;
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+
+	setenv("FRAG_PUMP", "busy_poll", 1);
+	open_pump();
+	pthread_create(&thread, NULL, lock_often, NULL);
+	while (pthread_tryjoin_np(thread, NULL) != 0 && fragi_now_ns() < until)
+		fragi_pump_wait(pump, fragi_now_ns() + 1000000, is_true, &done);
+	cr_assert_lt(fragi_now_ns(), until);
+	close_pump();
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The queue of an edge between two threads that push, take and close at the same time. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <base/stamp.h>
+#include <edge/edge.h>
+
+#define ROUNDS 300000
+
+struct contest {
+	struct fragi_tx *tx;
+	struct fragi_rx *rx;
+	struct fragi_flow_row row;
+	_Atomic bool over;
+};
+
+static struct frag_message *message_of(int64_t value)
+{
+	struct frag_message *message = frag_message_create();
+
+	frag_message_set_value(message, &frag_type_i64, &value, sizeof(value), NULL);
+	fragi_message_share(message);
+	return message;
+}
+
+static int64_t value_of(const struct frag_message *message)
+{
+	const void *value;
+
+	cr_assert_not_null(frag_message_value(message, &value, NULL));
+	return *(const int64_t *)value;
+}
+
+static void *push_all(void *arg)
+{
+	struct contest *c = arg;
+
+	for (int64_t i = 0; i < ROUNDS; i++) {
+		while (c->tx->ops->room(c->tx) == 0)
+			sched_yield();
+		c->tx->ops->send(c->tx, message_of(i), fragi_stamp());
+	}
+	c->tx->ops->close(c->tx);
+	return NULL;
+}
+
+static uint64_t drops(const struct contest *c)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		sum += c->row.tx_dropped[i] + c->row.rx_dropped[i];
+	return sum;
+}
+
+static void run(enum frag_policy policy, uint32_t capacity, int64_t close_after)
+{
+	static struct contest c;
+	struct frag_message *message;
+	int64_t last = -1, value, taken = 0;
+	pthread_t thread;
+
+	memset(&c, 0, sizeof(c));
+	cr_assert_eq(fragi_inproc_create(capacity, policy, &c.row, &c.tx, &c.rx), 0);
+	pthread_create(&thread, NULL, push_all, &c);
+	while (!fragi_rx_is_finished(c.rx)) {
+		message = fragi_rx_take(c.rx, fragi_stamp());
+		if (message == NULL) {
+			sched_yield();
+			continue;
+		}
+		value = value_of(message);
+		if (policy == FRAG_POLICY_BLOCK)
+			cr_assert_eq(value, last + 1);
+		cr_assert_gt(value, last);
+		last = value;
+		frag_message_unref(message);
+		if (++taken == close_after)
+			fragi_rx_close(c.rx);
+	}
+	pthread_join(thread, NULL);
+	/* At rest nothing is left in the queue, also where a push met the close. */
+	cr_assert_eq(fragi_rx_available(c.rx), 0);
+	cr_assert_eq(c.row.sent, ROUNDS);
+	cr_assert_eq(c.row.delivered + drops(&c), ROUNDS);
+	cr_assert_eq(c.row.latency.count, c.row.delivered);
+	if (close_after < 0)
+		cr_assert_eq(last, ROUNDS - 1);
+	else if (policy == FRAG_POLICY_BLOCK)
+		cr_assert_gt(c.row.tx_dropped[FRAGI_DROP_RECEIVER_DONE], 0);
+	fragi_inproc_destroy(c.tx);
+}
+
+Test(queue, block_between_threads)
+{
+	run(FRAG_POLICY_BLOCK, 1, -1);
+	run(FRAG_POLICY_BLOCK, 5, -1);
+	run(FRAG_POLICY_BLOCK, 64, -1);
+}
+
+Test(queue, pop_between_threads)
+{
+	run(FRAG_POLICY_POP, 1, -1);
+	run(FRAG_POLICY_POP, 3, -1);
+}
+
+Test(queue, latest_between_threads)
+{
+	run(FRAG_POLICY_LATEST, 0, -1);
+}
+
+Test(queue, close_between_threads)
+{
+	for (int i = 0; i < 10; i++) {
+		run(FRAG_POLICY_BLOCK, 2, 100 + i);
+		run(FRAG_POLICY_POP, 2, 100 + i);
+	}
+}
+
+Test(queue, capacity_that_cannot_be_is_refused)
+{
+	struct fragi_queue queue;
+
+	cr_assert_eq(fragi_queue_init(&queue, 0), -EINVAL);
+	cr_assert_eq(fragi_queue_init(&queue, FRAGI_QUEUE_CAPACITY_MAX + 1), -EINVAL);
+	cr_assert_eq(fragi_queue_init(&queue, 7), 0);
+	cr_assert_eq(queue.mask, 7);
+	fragi_queue_fini(&queue);
+}
