@@ -336,6 +336,29 @@ Test(worker_core, an_epoch_that_is_over_does_not_come_back)
 	cr_expect_null(did(WRK_DO_SPAWN));
 }
 
+Test(worker_core, another_session_counts_its_epochs_anew)
+{
+	start_attached(false);
+	spawn(1);
+	exited(1, 0, false);
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	attach();
+	spawn(1);
+}
+
+Test(worker_core, a_kill_from_outside_is_named_although_the_socket_closed_first)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){
+		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its control socket"});
+	exited(0, SIGKILL, false);
+	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.sentence,
+			     "fraghost 4711 of fragment1 was killed: signal 9 (SIGKILL)", 57),
+		     0, "%s", sent(FW_HOST_EXIT)->exit.sentence);
+}
+
 Test(worker_core, a_crash_is_reported_with_place_and_last_lines)
 {
 	const struct fw_message *exit;

@@ -162,6 +162,7 @@ static void session_welcome(struct wrk_core *core, const struct fw_welcome *welc
 	core->dead_ns = within(welcome->dead_ns, 2 * core->beat_ns, 600000000000);
 	core->backoff_ns = WRK_BACKOFF_MIN_NS;
 	core->beat_at_ns = now_ns;
+	memset(core->past, 0, sizeof(core->past)); /* epochs are of one driver: another counts from 1 */
 	wrk_say(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
 		core->waiting_told ? "back at" : "attached to", core->config.driver, welcome->name);
 	core->waiting_told = false;
