@@ -279,7 +279,45 @@ static const struct frag_op_type gather_type = {
 	.compute = gather_compute,
 };
 
-static const struct frag_op_type *const rig_ops[] = {&source_type, &middle_type, &sink_type, &gather_type};
+/* Sends 0 in its first tick, then one more than what came back. */
+struct ring {
+	int64_t slot;
+	struct note *note;
+};
+static const struct frag_port ring_ports[] = {
+	{.name = "in", .dir = FRAG_IN, .type = "i64", .flags = FRAG_PORT_NO_CONDITION},
+	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
+};
+static const struct frag_param ring_params[] = {FRAG_PARAM_I64(struct ring, slot, 0)};
+
+static int ring_compute(void *state, struct frag_tick *tick)
+{
+	struct ring *s = state;
+	int64_t x;
+	int r;
+
+	s->note = note_of(s->slot);
+	if (frag_tick_count(tick) == 0)
+		return frag_tick_emit_i64(tick, 1, 0);
+	r = frag_tick_receive_i64(tick, 0, &x);
+	if (r == -ENOMSG)
+		return 0;
+	note_add(s->note, x);
+	return r < 0 ? r : frag_tick_emit_i64(tick, 1, x + 1);
+}
+
+static const struct frag_op_type ring_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "ring",
+	.headline = "Sends round and round",
+	.state_size = sizeof(struct ring),
+	FRAG_PORTS(ring_ports),
+	FRAG_PARAMS(ring_params),
+	.compute = ring_compute,
+};
+
+static const struct frag_op_type *const rig_ops[] = {&source_type, &middle_type, &sink_type, &gather_type,
+						     &ring_type};
 static const struct frag_plugin rig_plugin = {.struct_size = sizeof(struct frag_plugin),
 					      .abi_major = FRAG_ABI_MAJOR,
 					      .abi_minor = FRAG_ABI_MINOR,

@@ -497,9 +497,28 @@ static void seed(struct event *event)
 	for (uint32_t i = 0; started && i < sched->count; i++)
 		if (atomic_fetch_or(&sched->execs[i]->state, FRAGI_QUEUED) == 0)
 			queue_push_locked(event, sched->execs[i]);
+	atomic_fetch_add(&event->park, 1);
 	pthread_mutex_unlock(&event->lock);
+	futex_wake(&event->park, INT_MAX);
 	if (sched->count == 0)
 		wake_all(sched);
+}
+
+/* Threads other than the first: no operator is looked at before all have been started. */
+static void wait_for_seed(struct event *event)
+{
+	uint32_t park;
+	bool seeded;
+
+	for (;;) {
+		pthread_mutex_lock(&event->lock);
+		park = atomic_load(&event->park);
+		seeded = event->seeded;
+		pthread_mutex_unlock(&event->lock);
+		if (seeded || atomic_load(&event->ending))
+			return;
+		futex_wait(&event->park, park, INT64_MAX);
+	}
 }
 
 static void *worker_main(void *arg)
@@ -512,6 +531,8 @@ static void *worker_main(void *arg)
 	fragi_sched_here = &worker->here;
 	if (worker == &event->workers[0])
 		seed(event);
+	else
+		wait_for_seed(event);
 	worker->base_ns = fragi_now_ns();
 	worker->base_stamp = worker->here.stamp = worker->here.pump_stamp = fragi_stamp();
 	work(event, worker);
