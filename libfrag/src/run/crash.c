@@ -51,7 +51,9 @@ static size_t append_place(char *line, size_t size, const char *what)
 		used = append(line, size, used, program);
 		used = append(line, size, used, what);
 		used = append(line, size, used,
-			      current->callback != NULL ? "in a composer" : "outside of any operator");
+			      current->callback != NULL && strcmp(current->callback, "compose") == 0
+				      ? "in a composer"
+				      : "outside of any operator");
 		return append(line, size, used, ": ");
 	}
 	used = append(line, size, used, current->op->subject);
