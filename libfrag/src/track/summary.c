@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/json.h>
 #include <base/alloc.h>
 #include <base/units.h>
 #include <track/summary.h>
@@ -149,57 +150,12 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 
 /* The JSON. */
 
-/* Length of the UTF-8 character at text, 0 when there is none (RFC 3629: no surrogates, no longer forms). */
-static size_t utf8_length(const unsigned char *text)
-{
-	unsigned char c = text[0];
-	size_t length = c < 0x80                ? 1
-			: c >= 0xC2 && c < 0xE0 ? 2
-			: c >= 0xE0 && c < 0xF0 ? 3
-			: c >= 0xF0 && c < 0xF5 ? 4
-						: 0;
-
-	for (size_t i = 1; i < length; i++)
-		if ((text[i] & 0xC0) != 0x80)
-			return 0;
-	if ((c == 0xE0 && text[1] < 0xA0) || (c == 0xED && text[1] > 0x9F) || (c == 0xF0 && text[1] < 0x90) ||
-	    (c == 0xF4 && text[1] > 0x8F))
-		return 0;
-	return length;
-}
-
-static void json_text(const char *text, FILE *out)
-{
-	const unsigned char *at = (const unsigned char *)text;
-	size_t length;
-
-	if (text == NULL) {
-		fputs("null", out);
-		return;
-	}
-	fputc('"', out);
-	for (; *at != '\0'; at += length) {
-		length = utf8_length(at);
-		if (length == 0) {
-			fputs("\\ufffd", out);
-			length = 1;
-		} else if (*at == '"' || *at == '\\') {
-			fprintf(out, "\\%c", *at);
-		} else if (*at < 0x20) {
-			fprintf(out, "\\u%04x", *at);
-		} else {
-			fwrite(at, 1, length, out);
-		}
-	}
-	fputc('"', out);
-}
-
 static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 {
 	fputs("{\"name\": ", out);
-	json_text(or_empty(op->name), out);
+	fragi_json_text(or_empty(op->name), out);
 	fputs(", \"type\": ", out);
-	json_text(or_empty(op->type), out);
+	fragi_json_text(or_empty(op->type), out);
 	fprintf(out,
 		", \"ticks\": %" PRIu64 ", \"compute_ns\": {\"p50\": %" PRIu64 ", \"p99\": %" PRIu64
 		", \"max\": %" PRIu64 "}}",
@@ -209,11 +165,11 @@ static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 static void json_fragment(const struct fragi_summary_fragment *fragment, FILE *out)
 {
 	fputs("{\"name\": ", out);
-	json_text(or_empty(fragment->name), out);
+	fragi_json_text(or_empty(fragment->name), out);
 	fputs(", \"worker\": ", out);
-	json_text(fragment->worker, out);
+	fragi_json_text(fragment->worker, out);
 	fprintf(out, ", \"host_pid\": %" PRId64 ", \"state\": ", fragment->host_pid);
-	json_text(or_empty(fragment->state), out);
+	fragi_json_text(or_empty(fragment->state), out);
 	fprintf(out, ", \"epoch\": %" PRIu64 ", \"restarts\": %" PRIu32 ",\n   \"operators\": [",
 		fragment->epoch, fragment->restarts);
 	for (size_t i = 0; i < fragment->operator_count; i++) {
@@ -227,19 +183,19 @@ static void json_fragment(const struct fragi_summary_fragment *fragment, FILE *o
 static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 {
 	fputs("{\"from\": ", out);
-	json_text(or_empty(flow->from), out);
+	fragi_json_text(or_empty(flow->from), out);
 	fputs(", \"to\": ", out);
-	json_text(or_empty(flow->to), out);
+	fragi_json_text(or_empty(flow->to), out);
 	fputs(", \"edge\": ", out);
-	json_text(or_empty(flow->edge), out);
+	fragi_json_text(or_empty(flow->edge), out);
 	fprintf(out, ", \"capacity\": %" PRIu32 ", \"policy\": ", flow->capacity);
-	json_text(or_empty(flow->policy), out);
+	fragi_json_text(or_empty(flow->policy), out);
 	fprintf(out, ",\n   \"sent\": %" PRIu64 ", \"delivered\": %" PRIu64 ", \"dropped\": {", flow->sent,
 		flow->delivered);
 	for (size_t i = 0; i < FRAGI_SUMMARY_REASONS && flow->dropped[i].reason != NULL; i++) {
 		if (i != 0)
 			fputs(", ", out);
-		json_text(flow->dropped[i].reason, out);
+		fragi_json_text(flow->dropped[i].reason, out);
 		fprintf(out, ": %" PRIu64, flow->dropped[i].count);
 	}
 	fprintf(out,
@@ -248,7 +204,7 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 		flow->lost, flow->in_flight, flow->bytes);
 	if (flow->latency_reason != NULL) {
 		fputs("null, \"latency_reason\": ", out);
-		json_text(flow->latency_reason, out);
+		fragi_json_text(flow->latency_reason, out);
 		fputc('}', out);
 		return;
 	}
@@ -262,9 +218,9 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out)
 {
 	fputs("{\"application\": ", out);
-	json_text(or_empty(summary->application), out);
+	fragi_json_text(or_empty(summary->application), out);
 	fprintf(out, ", \"result\": \"%s\", \"reason\": ", results[summary->result]);
-	json_text(summary->reason, out);
+	fragi_json_text(summary->reason, out);
 	fprintf(out,
 		", \"exit_code\": %d,\n \"started_unix_ns\": %" PRId64 ", \"first_message_ns\": %" PRId64
 		", \"duration_ns\": %" PRId64 ", \"shutdown_ns\": %" PRId64 ",\n \"fragments\": [",

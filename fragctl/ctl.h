@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTL_H
+#define CTL_H
+
+#include <base/flags.h>
+
+/* fragctl: one file a verb. argv[0] is the verb. Each returns the exit code. */
+enum ctl_exit {
+	CTL_OK = 0,
+	CTL_FAILED = 1,  /* the application failed */
+	CTL_USAGE = 2,   /* wrong usage, graph or parameter */
+	CTL_MISSING = 3, /* a library, file or program is missing */
+};
+
+int ctl_run(int argc, char **argv);
+int ctl_validate(int argc, char **argv);
+int ctl_inspect(int argc, char **argv);
+
+/* The flags that every verb has; ctl_begin answers them. */
+struct ctl_common {
+	bool help, version;
+	int verbose, quiet;
+};
+#define CTL_COMMON_FLAGS(common)                                                                             \
+	{.name = "verbose",                                                                                  \
+	 .letter = 'v',                                                                                      \
+	 .help = "more log lines; again: still more",                                                        \
+	 .times = &(common).verbose},                                                                        \
+		{.name = "quiet",                                                                            \
+		 .letter = 'q',                                                                              \
+		 .help = "fewer log lines, no progress",                                                     \
+		 .times = &(common).quiet},                                                                  \
+		{.name = "help", .letter = 'h', .no_env = true, .help = "print this", .on = &(common).help}, \
+	{                                                                                                    \
+		.name = "version", .no_env = true, .help = "print the version", .on = &(common).version      \
+	}
+/*
+ * Parses a verb's command line, answers --help and --version, sets the log level. Returns true when the verb
+ * is to go on; else *out_exit is the exit code.
+ */
+bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc, char **argv,
+	       struct fragi_texts *operands, int *rest, int *out_exit);
+/* "fragctl: SENTENCE" on stderr. Returns code. */
+int ctl_fail(int code, const char *format, ...) FRAG_PRINTF(2, 3);
+/* Whether --output is table (or not given) or json, into *out_json; complains. */
+bool ctl_output(const char *text, bool *out_json);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <fragctl/graph.h>
+
+int ctl_exit_of(int r)
+{
+	return r == 0 ? CTL_OK : r == -EINVAL ? CTL_USAGE : r == -ENOENT ? CTL_MISSING : CTL_FAILED;
+}
+
+void ctl_diag_print(const struct fragi_diag *diag)
+{
+	char line[1400];
+
+	for (size_t i = 0; i < diag->count; i++)
+		fprintf(stderr, "%s\n", fragi_err_line(&diag->items[i], line, sizeof(line)));
+	if (diag->beyond > 0)
+		fprintf(stderr, "and %zu more errors\n", diag->beyond);
+}
+
+int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fragi_texts *operands,
+		   char **args, int arg_count)
+{
+	if (operands->count != 1) {
+		fprintf(stderr, "%s: %s; %s --help tells more\n", program,
+			operands->count == 0 ? "name the application's graph, APP.yaml"
+					     : "give one graph; what is for the application follows --",
+			program);
+		return CTL_USAGE;
+	}
+	graph->path = operands->items[0];
+	graph->args = args;
+	graph->arg_count = arg_count;
+	return CTL_OK;
+}
+
+int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fragi_diag diag = {0};
+	int r = fragi_source_read(&graph->source, graph->path, graph->configs.items, graph->configs.count,
+				  graph->sets.items, graph->sets.count, (const char *const *)graph->args,
+				  (size_t)graph->arg_count, &err);
+
+	*out_help = false;
+	if (r < 0)
+		return ctl_fail(r == -EFBIG || r == -EINVAL ? CTL_USAGE : CTL_MISSING, "%s",
+				err.text[0] != '\0' ? err.text : frag_strerror(r));
+	r = fragi_spec_parse(&graph->source.source, &diag, &graph->spec);
+	ctl_diag_print(&diag);
+	fragi_diag_fini(&diag);
+	if (r < 0)
+		return ctl_exit_of(r);
+	if (graph->spec->help_wanted) {
+		*out_help = true;
+		fputs(fragi_spec_arguments_help(graph->spec), stdout);
+	}
+	return CTL_OK;
+}
+
+int ctl_registry_create(const char *library_path, const char *app_folder,
+			struct fragi_registry **out_registry)
+{
+	struct fragi_registry_config config = {.allow_paths = true, .app_folder = app_folder};
+	char *texts = fragi_strdup(library_path != NULL ? library_path : ""), *rest = texts, *name;
+	const char **folders = NULL;
+	size_t count = 0;
+	int r = -ENOMEM;
+
+	if (texts == NULL)
+		return -ENOMEM;
+	folders = fragi_calloc(strlen(texts) + 2, sizeof(*folders));
+	if (folders == NULL)
+		goto out;
+	while ((name = strsep(&rest, ":")) != NULL)
+		if (name[0] != '\0')
+			folders[count++] = name;
+	config.library_path = folders;
+	r = fragi_registry_create(&config, out_registry);
+out:
+	fragi_free(folders);
+	fragi_free(texts);
+	return r;
+}
+
+int ctl_graph_registry(const struct ctl_graph *graph, struct fragi_registry **out_registry)
+{
+	int r = ctl_registry_create(graph->library_path, graph->spec->app_folder, out_registry);
+
+	return r < 0 ? ctl_fail(CTL_FAILED, "cannot look for libraries (%s)", frag_strerror(r)) : CTL_OK;
+}
+
+void ctl_graph_fini(struct ctl_graph *graph)
+{
+	fragi_spec_destroy(graph->spec);
+	fragi_source_fini(&graph->source);
+	fragi_texts_fini(&graph->configs);
+	fragi_texts_fini(&graph->sets);
+	memset(graph, 0, sizeof(*graph));
+}

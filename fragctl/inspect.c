@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/units.h>
+#include <cond/cond.h>
+#include <fragctl/graph.h>
+#include <fragctl/inspect.h>
+#include <graph/alias.h>
+#include <res/resource.h>
+#include <run/crash.h>
+
+struct catalogue {
+	struct ctl_type *types;
+	size_t count, capacity;
+	bool no_memory;
+};
+
+static void put(struct catalogue *catalogue, const struct ctl_type *type)
+{
+	size_t capacity = catalogue->capacity == 0 ? 64 : catalogue->capacity * 2;
+	struct ctl_type *wider;
+
+	if (catalogue->count == catalogue->capacity) {
+		wider = fragi_realloc(catalogue->types, capacity * sizeof(*wider));
+		if (wider == NULL) {
+			catalogue->no_memory = true;
+			return;
+		}
+		catalogue->types = wider;
+		catalogue->capacity = capacity;
+	}
+	catalogue->types[catalogue->count++] = *type;
+}
+
+static void put_library(struct catalogue *catalogue, const struct fragi_library *library)
+{
+	const struct frag_op_type *op;
+
+	for (size_t i = 0; i < library->op_count; i++) {
+		op = library->ops[i];
+		put(catalogue, &(struct ctl_type){.kind = CTL_OPERATOR,
+						  .name = op->name,
+						  .headline = op->headline,
+						  .description = op->description,
+						  .library = library->path,
+						  .plugin = library->name,
+						  .version = library->version,
+						  .ports = op->ports,
+						  .port_count = op->port_count,
+						  .adds_ports = op->setup != NULL,
+						  .params = op->params,
+						  .param_count = op->param_count});
+	}
+	for (size_t i = 0; i < library->composer_count; i++)
+		put(catalogue, &(struct ctl_type){.kind = CTL_COMPOSER,
+						  .name = library->composers[i].name,
+						  .headline = library->composers[i].headline,
+						  .library = library->path,
+						  .plugin = library->name,
+						  .version = library->version});
+}
+
+static void put_own(struct catalogue *catalogue)
+{
+	const struct fragi_resource_type *resource;
+	const struct fragi_cond_type *conditions;
+	size_t count;
+
+	conditions = fragi_cond_types(&count);
+	for (size_t i = 0; i < count; i++)
+		put(catalogue, &(struct ctl_type){.kind = CTL_CONDITION,
+						  .name = conditions[i].name,
+						  .headline = conditions[i].headline,
+						  .params = conditions[i].params,
+						  .param_count = conditions[i].param_count});
+	for (size_t i = 0; (resource = fragi_resource_type_at(i)) != NULL; i++)
+		put(catalogue, &(struct ctl_type){.kind = CTL_RESOURCE,
+						  .name = resource->name,
+						  .headline = resource->headline,
+						  .description = resource->description,
+						  .params = resource->params,
+						  .param_count = resource->param_count});
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct ctl_type *x = a, *y = b;
+
+	return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->name, y->name);
+}
+
+static bool is_library(const char *operand)
+{
+	size_t length = strlen(operand);
+
+	return strchr(operand, '/') != NULL || strstr(operand, ".so.") != NULL ||
+	       (length > 3 && strcmp(operand + length - 3, ".so") == 0);
+}
+
+/* The types of that name, first; how many. An operator, a condition and a resource may share one. */
+static size_t find(const struct catalogue *catalogue, const char *name, struct ctl_type *out, size_t most)
+{
+	size_t count = 0;
+
+	name = fragi_alias(name);
+	for (size_t i = 0; i < catalogue->count && count < most; i++)
+		if (strcmp(catalogue->types[i].name, name) == 0)
+			out[count++] = catalogue->types[i];
+	return count;
+}
+
+static int refuse_type(const struct catalogue *catalogue, const char *name)
+{
+	const char **names = fragi_calloc(catalogue->count + 1, sizeof(*names));
+	char advice[600];
+
+	for (size_t i = 0; names != NULL && i < catalogue->count; i++)
+		names[i] = catalogue->types[i].name;
+	ctl_fail(CTL_USAGE, "unknown type \"%.80s\"%s", name,
+		 fragi_advise(advice, sizeof(advice), name, "types", names,
+			      names != NULL ? catalogue->count : 0));
+	fragi_free(names);
+	return CTL_USAGE;
+}
+
+/* Says what could not be looked into; it does not stand in the way of the rest. */
+static void warn_of_broken(const struct fragi_library *const *libraries, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (libraries[i]->error != NULL)
+			ctl_fail(0, "%s", libraries[i]->error);
+}
+
+static int show(const struct catalogue *catalogue, const struct fragi_texts *operands, bool in_detail,
+		bool json)
+{
+	struct ctl_type *chosen = fragi_calloc(4 * operands->count + 1, sizeof(*chosen));
+	const struct ctl_type *types = catalogue->types;
+	size_t count = 0, found, named = 0;
+
+	if (chosen == NULL || catalogue->no_memory) {
+		fragi_free(chosen);
+		return ctl_fail(CTL_FAILED, "memory is short");
+	}
+	for (size_t i = 0; i < operands->count; i++) {
+		if (is_library(operands->items[i]))
+			continue;
+		named++;
+		found = find(catalogue, operands->items[i], chosen + count, 4);
+		count += found;
+		if (found > 0)
+			continue;
+		fragi_free(chosen);
+		return refuse_type(catalogue, operands->items[i]);
+	}
+	if (named > 0)
+		types = chosen;
+	else
+		count = catalogue->count;
+	if (json)
+		ctl_types_print_json(types, count, stdout);
+	else if (named == 0 && !in_detail)
+		ctl_types_print(types, count, stdout);
+	for (size_t i = 0; !json && (named > 0 || in_detail) && i < count; i++) {
+		if (i > 0)
+			putchar('\n');
+		ctl_type_print(&types[i], stdout);
+	}
+	fragi_free(chosen);
+	return CTL_OK;
+}
+
+/*
+ * Libraries among the operands are opened. Named alone, only what they bring is shown, in detail; with type
+ * names, the types are looked for everywhere.
+ */
+static int inspect(struct fragi_registry *registry, const struct fragi_texts *operands, bool json)
+{
+	struct catalogue catalogue = {0};
+	const struct fragi_library *const *libraries;
+	struct frag_err err = FRAG_ERR_INIT;
+	size_t count, named = 0;
+	int r;
+
+	for (size_t i = 0; i < operands->count; i++) {
+		if (!is_library(operands->items[i])) {
+			named++;
+			continue;
+		}
+		r = fragi_registry_load(registry, operands->items[i], &err);
+		if (r < 0)
+			return ctl_fail(ctl_exit_of(r == -EPROTO || r == -EEXIST ? -EINVAL : r), "%s",
+					err.text);
+	}
+	libraries = fragi_registry_libraries(registry, operands->count == 0 || named > 0, &count);
+	for (size_t i = 0; i < count; i++)
+		put_library(&catalogue, libraries[i]);
+	if (operands->count == 0 || named > 0)
+		put_own(&catalogue);
+	if (catalogue.count > 0)
+		qsort(catalogue.types, catalogue.count, sizeof(*catalogue.types), compare);
+	warn_of_broken(libraries, count);
+	r = show(&catalogue, operands, operands->count > 0, json);
+	fragi_free(catalogue.types);
+	return r;
+}
+
+int ctl_inspect(int argc, char **argv)
+{
+	struct ctl_common common = {0};
+	struct fragi_texts operands = {0};
+	const char *library_path = NULL, *output = NULL;
+	const struct fragi_flag table[] = {
+		{.name = "library-path",
+		 .value = "DIR:DIR",
+		 .help = "folders of the libraries that are named",
+		 .text = &library_path},
+		{.name = "output",
+		 .value = "table|json",
+		 .help = "what is printed; default table",
+		 .text = &output},
+		CTL_COMMON_FLAGS(common),
+	};
+	const struct fragi_flags flags = {
+		.program = "fragctl inspect",
+		.usage = "[TYPE | LIBRARY]... [flags]",
+		.headline =
+			"Lists types; of those that are named (TYPE), or that a library brings (libx.so, a "
+			"path), prints ports, parameters and conditions.",
+		.flags = table,
+		.count = FRAG_COUNT_OF(table),
+	};
+	struct fragi_registry *registry;
+	bool json;
+	int exit_code, r;
+
+	if (!ctl_begin(&flags, &common, argc, argv, &operands, NULL, &exit_code))
+		goto out;
+	exit_code = CTL_USAGE;
+	if (!ctl_output(output, &json))
+		goto out;
+	fragi_crash_init("fragctl");
+	r = ctl_registry_create(library_path, NULL, &registry);
+	if (r < 0) {
+		exit_code = ctl_fail(CTL_FAILED, "cannot look for libraries (%s)", frag_strerror(r));
+		goto out;
+	}
+	exit_code = inspect(registry, &operands, json);
+	fragi_registry_destroy(registry);
+out:
+	fragi_texts_fini(&operands);
+	return exit_code;
+}

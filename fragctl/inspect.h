@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTL_INSPECT_H
+#define CTL_INSPECT_H
+
+#include <stdio.h>
+
+#include <frag/operator.h>
+
+/* One type that a graph may name, whatever it is. */
+struct ctl_type {
+	enum ctl_type_kind { CTL_OPERATOR, CTL_CONDITION, CTL_RESOURCE, CTL_COMPOSER } kind;
+	const char *name, *headline, *description;
+	const char *library, *plugin, *version; /* NULL: part of libfrag */
+	const struct frag_port *ports;
+	uint32_t port_count;
+	bool adds_ports; /* setup may add some */
+	const struct frag_param *params;
+	uint32_t param_count;
+};
+
+const char *ctl_type_kind_name(enum ctl_type_kind kind);
+/* For people: a table of all, or everything about one. */
+void ctl_types_print(const struct ctl_type *types, size_t count, FILE *out);
+void ctl_type_print(const struct ctl_type *type, FILE *out);
+/* One JSON document: {"types": [...]} */
+void ctl_types_print_json(const struct ctl_type *types, size_t count, FILE *out);
+/* A parameter's default as a graph would write it, into out; NULL: it has none. */
+const char *ctl_param_default(const struct frag_param *param, char *out, size_t size);
+
+#endif

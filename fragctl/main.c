@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/log.h>
+#include <base/units.h>
+#include <fragctl/ctl.h>
+
+static const struct verb {
+	const char *name;
+	const char *headline;
+	int (*run)(int argc, char **argv); /* NULL: not built yet */
+} verbs[] = {
+	{"run", "runs an application, here or by workers of this machine", ctl_run},
+	{"validate", "checks an application without running it", ctl_validate},
+	{"inspect", "lists types, or tells all about one or about a library", ctl_inspect},
+	{"describe", NULL, NULL},
+	{"doctor", NULL, NULL},
+	{"events", NULL, NULL},
+	{"explain", NULL, NULL},
+	{"graph", NULL, NULL},
+	{"key", NULL, NULL},
+	{"list", NULL, NULL},
+	{"logs", NULL, NULL},
+	{"new", NULL, NULL},
+	{"record", NULL, NULL},
+	{"set", NULL, NULL},
+	{"start", NULL, NULL},
+	{"status", NULL, NULL},
+	{"stop", NULL, NULL},
+	{"swap", NULL, NULL},
+	{"top", NULL, NULL},
+};
+
+int ctl_fail(int code, const char *format, ...)
+{
+	va_list args;
+
+	fputs("fragctl: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return code;
+}
+
+bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc, char **argv,
+	       struct fragi_texts *operands, int *rest, int *out_exit)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = fragi_flags_parse(flags, argc, argv, operands, rest, &err);
+
+	*out_exit = CTL_OK;
+	if (r < 0) {
+		fprintf(stderr, "%s: %s\n", flags->program,
+			err.text[0] != '\0' ? err.text : frag_strerror(r));
+		*out_exit = CTL_USAGE;
+		return false;
+	}
+	if (common->help)
+		fragi_flags_help(flags, stdout);
+	else if (common->version)
+		printf("fragctl %s\n", FRAG_VERSION);
+	fragi_log_init(common->verbose - common->quiet);
+	return !common->help && !common->version;
+}
+
+bool ctl_output(const char *text, bool *out_json)
+{
+	*out_json = text != NULL && strcmp(text, "json") == 0;
+	if (text == NULL || *out_json || strcmp(text, "table") == 0)
+		return true;
+	ctl_fail(CTL_USAGE, "--output \"%.80s\" is neither table nor json", text);
+	return false;
+}
+
+static void print_help(FILE *out)
+{
+	fputs("usage: fragctl VERB [flags]\n\nThe person's tool of frag.\n\n", out);
+	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++)
+		if (verbs[i].run != NULL)
+			fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].headline);
+	fputs("\nNot built yet:", out);
+	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++)
+		if (verbs[i].run == NULL)
+			fprintf(out, " %s", verbs[i].name);
+	fputs("\n\nfragctl VERB --help tells more. fragctl --version prints the version.\n", out);
+}
+
+static int refuse_verb(const char *name)
+{
+	const char *names[FRAG_COUNT_OF(verbs)];
+	char advice[400];
+
+	if (name[0] == '-')
+		return ctl_fail(CTL_USAGE,
+				"unknown flag %s; flags follow the verb, fragctl --help lists verbs", name);
+	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++)
+		names[i] = verbs[i].name;
+	return ctl_fail(CTL_USAGE, "unknown verb \"%.80s\"%s", name,
+			fragi_advise(advice, sizeof(advice), name, "verbs", names, FRAG_COUNT_OF(names)));
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return CTL_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+		print_help(stdout);
+		return CTL_OK;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("fragctl %s\n", FRAG_VERSION);
+		return CTL_OK;
+	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++) {
+		if (strcmp(verbs[i].name, argv[1]) != 0)
+			continue;
+		if (verbs[i].run == NULL)
+			return ctl_fail(CTL_USAGE, "%s is not built yet", argv[1]);
+		return verbs[i].run(argc - 1, argv + 1);
+	}
+	return refuse_verb(argv[1]);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTL_RUN_H
+#define CTL_RUN_H
+
+#include <fragctl/graph.h>
+
+/* fragctl run: in this process, or by daemons of this machine. */
+struct ctl_run_options {
+	struct ctl_graph graph;
+	bool json;
+	const char *summary; /* file; NULL: none */
+	int verbosity;
+	uint32_t workers; /* 0: in this process */
+};
+
+/* here.c: everything in this process. Returns the exit code. */
+int ctl_run_here(struct ctl_run_options *options);
+/* daemons.c: a driverd and workers, gone at the end. Returns the exit code. */
+int ctl_run_daemons(const struct ctl_run_options *options);
+
+#endif
