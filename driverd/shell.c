@@ -314,6 +314,18 @@ static int listen_on(struct shell *shell, const struct sockaddr *address)
 	return 0;
 }
 
+/* Whoever started this driver on a free port reads it from the descriptor that FRAG_ADDRESS_FD names. */
+static void tell_address(const struct shell *shell)
+{
+	const char *text = getenv("FRAG_ADDRESS_FD");
+	int64_t fd;
+
+	if (text == NULL || fragi_parse_i64(text, &fd) < 0 || fd <= STDERR_FILENO || fd > INT_MAX)
+		return;
+	dprintf((int)fd, "%s\n", shell->address);
+	close((int)fd);
+}
+
 /* Returns 0, or the exit code after a sentence. */
 static int shell_listen(struct shell *shell)
 {
@@ -335,6 +347,7 @@ static int shell_listen(struct shell *shell)
 	freeaddrinfo(found);
 	if (r == 0) {
 		log_info(NULL, "listening on %s", shell->address);
+		tell_address(shell);
 		return 0;
 	}
 	if (r == -EADDRINUSE)

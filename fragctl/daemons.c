@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A driverd and N workerd as children of this process, on loopback, on a free port. The driver tells its port
+ * through a pipe; its end is the end of all, and its exit code this one's. Every child is in a process group
+ * of its own, so that a terminal's Ctrl-C comes here alone and is passed to the driver once; and dies with
+ * this process (PR_SET_PDEATHSIG), so that nothing is left whatever happens.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <base/arena.h>
+#include <base/stamp.h>
+#include <fragctl/run.h>
+
+#define WORKERS_END_NS INT64_C(2000000000) /* for workers to end once the driver has */
+#define ADDRESS_FD 3
+
+struct daemons {
+	const struct ctl_run_options *options;
+	struct fragi_arena arena;
+	char folder[PATH_MAX]; /* of this program, and so of the daemons */
+	pid_t driver;          /* 0: not running */
+	pid_t *workers;        /* 0: ended */
+	uint32_t worker_count;
+	int driver_status;
+	int signal_fd;
+	sigset_t signals, before;
+};
+
+struct command { /* argv that grows in the arena */
+	struct fragi_arena *arena;
+	const char **words;
+	size_t count, capacity;
+	bool no_memory;
+};
+
+static void add(struct command *command, const char *word)
+{
+	const char **wider;
+
+	if (command->count + 2 > command->capacity) {
+		command->capacity = command->capacity == 0 ? 32 : command->capacity * 2;
+		wider = fragi_arena_alloc(command->arena, command->capacity * sizeof(*wider));
+		if (wider == NULL) {
+			command->no_memory = true;
+			return;
+		}
+		if (command->count > 0)
+			memcpy(wider, command->words, command->count * sizeof(*wider));
+		command->words = wider;
+	}
+	if (word == NULL)
+		command->no_memory = true;
+	command->words[command->count++] = word;
+	command->words[command->count] = NULL;
+}
+
+static void add_flag(struct command *command, const char *flag, const char *value)
+{
+	if (value == NULL)
+		return;
+	add(command, flag);
+	add(command, value);
+}
+
+static void add_verbosity(struct command *command, int verbosity)
+{
+	for (int i = 0; i < verbosity && i < 3; i++)
+		add(command, "-v");
+	for (int i = 0; i > verbosity && i > -3; i--)
+		add(command, "-q");
+}
+
+/* In the child: nothing but what a new program needs. Does not return. */
+static void become(const struct daemons *daemons, const struct command *command, pid_t parent, int address_fd)
+{
+	int saved;
+
+	setpgid(0, 0);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(CTL_FAILED);
+	sigprocmask(SIG_SETMASK, &daemons->before, NULL);
+	if (address_fd >= 0) {
+		if (address_fd == ADDRESS_FD)
+			fcntl(address_fd, F_SETFD, 0);
+		else
+			dup2(address_fd, ADDRESS_FD);
+		setenv("FRAG_ADDRESS_FD", "3", 1);
+	}
+	execv(command->words[0], (char *const *)(uintptr_t)command->words);
+	saved = errno;
+	dprintf(STDERR_FILENO, "fragctl: cannot start %s: %s\n", command->words[0], strerror(saved));
+	_exit(saved == ENOENT ? CTL_MISSING : CTL_FAILED);
+}
+
+/* Returns the child's id, or 0 after a sentence. */
+static pid_t spawn(struct daemons *daemons, const struct command *command, int address_fd)
+{
+	pid_t parent = getpid(), pid;
+
+	if (command->no_memory) {
+		ctl_fail(CTL_FAILED, "memory is short");
+		return 0;
+	}
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		become(daemons, command, parent, address_fd);
+	if (pid < 0) {
+		ctl_fail(CTL_FAILED, "cannot start a process: %s", strerror(errno));
+		return 0;
+	}
+	setpgid(pid, pid);
+	return pid;
+}
+
+static int start_driver(struct daemons *daemons, int *out_address_fd)
+{
+	const struct ctl_run_options *options = daemons->options;
+	const struct ctl_graph *graph = &options->graph;
+	struct command command = {.arena = &daemons->arena};
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return ctl_fail(CTL_FAILED, "cannot make a pipe: %s", strerror(errno));
+	add(&command, fragi_arena_printf(&daemons->arena, "%s/driverd", daemons->folder));
+	add_flag(&command, "--address", "127.0.0.1:0");
+	add_flag(&command, "--app", graph->path);
+	for (size_t i = 0; i < graph->configs.count; i++)
+		add_flag(&command, "--config", graph->configs.items[i]);
+	for (size_t i = 0; i < graph->sets.count; i++)
+		add_flag(&command, "--set", graph->sets.items[i]);
+	add_flag(&command, "--output", options->json ? "json" : "table");
+	add_flag(&command, "--summary", options->summary);
+	add_verbosity(&command, options->verbosity);
+	add(&command, "--");
+	for (int i = 0; i < graph->arg_count; i++)
+		add(&command, graph->args[i]);
+	daemons->driver = spawn(daemons, &command, fds[1]);
+	close(fds[1]);
+	*out_address_fd = fds[0];
+	return daemons->driver > 0 ? CTL_OK : CTL_FAILED;
+}
+
+/*
+ * Gives every fragment to a worker: shares of equal size, in the order of the file; fragments that name one
+ * host go together. Returns how many workers have any; lists: their --fragments.
+ */
+static uint32_t share(struct daemons *daemons, const char **lists)
+{
+	const struct fragi_spec *spec = daemons->options->graph.spec;
+	uint32_t groups = 0, used = 0, worker, workers = daemons->worker_count;
+	uint32_t *group = fragi_arena_alloc(&daemons->arena, (spec->fragment_count + 1) * sizeof(*group));
+
+	if (group == NULL)
+		return 0;
+	for (size_t i = 0; i < spec->fragment_count; i++) {
+		const char *host = spec->fragments[i].host;
+		size_t j = 0;
+
+		while (j < i && (host == NULL || spec->fragments[j].host == NULL ||
+				 strcmp(spec->fragments[j].host, host) != 0))
+			j++;
+		group[i] = j < i ? group[j] : groups++;
+	}
+	workers = workers < groups ? workers : groups;
+	for (size_t i = 0; i < spec->fragment_count; i++) {
+		worker = (uint32_t)((uint64_t)group[i] * workers / groups);
+		lists[worker] = fragi_arena_printf(&daemons->arena, "%s%s%s",
+						   lists[worker] != NULL ? lists[worker] : "",
+						   lists[worker] != NULL ? "," : "", spec->fragments[i].name);
+		if (lists[worker] == NULL)
+			return 0;
+		used = worker + 1 > used ? worker + 1 : used;
+	}
+	return used;
+}
+
+static int start_workers(struct daemons *daemons, const char *address)
+{
+	const struct ctl_graph *graph = &daemons->options->graph;
+	const char **lists = fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(*lists));
+	uint32_t count;
+
+	daemons->workers = fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(pid_t));
+	if (lists == NULL || daemons->workers == NULL)
+		return ctl_fail(CTL_FAILED, "memory is short");
+	count = share(daemons, lists);
+	daemons->worker_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct command command = {.arena = &daemons->arena};
+
+		add(&command, fragi_arena_printf(&daemons->arena, "%s/workerd", daemons->folder));
+		add_flag(&command, "--address", address);
+		add_flag(&command, "--name", fragi_arena_printf(&daemons->arena, "worker%u", i + 1));
+		add_flag(&command, "--fragments", lists[i]);
+		add_flag(&command, "--app-root", graph->spec->app_folder);
+		add_flag(&command, "--library-path", graph->library_path);
+		add_verbosity(&command, daemons->options->verbosity - 1);
+		daemons->workers[i] = spawn(daemons, &command, -1);
+		if (daemons->workers[i] == 0)
+			return CTL_FAILED;
+	}
+	return CTL_OK;
+}
+
+/* Reaps what has ended. */
+static void reap(struct daemons *daemons)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == daemons->driver) {
+			daemons->driver = 0;
+			daemons->driver_status = status;
+			continue;
+		}
+		for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++)
+			if (daemons->workers[i] == pid)
+				daemons->workers[i] = 0;
+	}
+}
+
+static void kill_workers(const struct daemons *daemons, int number)
+{
+	for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++)
+		if (daemons->workers[i] > 0)
+			kill(daemons->workers[i], number);
+}
+
+static bool any_worker(const struct daemons *daemons)
+{
+	for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++)
+		if (daemons->workers[i] > 0)
+			return true;
+	return false;
+}
+
+/* Takes the signals that have come: children's ends, and a person's wish to stop, which is the driver's to
+ * grant. */
+static void take_signals(struct daemons *daemons)
+{
+	struct signalfd_siginfo info;
+
+	while (read(daemons->signal_fd, &info, sizeof(info)) == sizeof(info))
+		if (info.ssi_signo != SIGCHLD && daemons->driver > 0)
+			kill(daemons->driver, SIGTERM);
+	reap(daemons);
+}
+
+/* Waits for the driver's one line. false: it ended without one. */
+static bool read_address(struct daemons *daemons, int fd, char *address, size_t size)
+{
+	struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = daemons->signal_fd, .events = POLLIN}};
+	size_t used = 0;
+	ssize_t n;
+
+	while (memchr(address, '\n', used) == NULL) {
+		if (poll(fds, FRAG_COUNT_OF(fds), -1) < 0 && errno != EINTR)
+			return false;
+		if (fds[1].revents != 0)
+			take_signals(daemons);
+		if (fds[0].revents == 0)
+			continue;
+		n = read(fd, address + used, size - 1 - used);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0 || used + (size_t)n >= size - 1)
+			return false;
+		used += (size_t)n;
+	}
+	*(char *)memchr(address, '\n', used) = '\0';
+	return true;
+}
+
+static void wait_signal(struct daemons *daemons, int timeout_ms)
+{
+	struct pollfd fds[] = {{.fd = daemons->signal_fd, .events = POLLIN}};
+
+	(void)poll(fds, 1, timeout_ms);
+	take_signals(daemons);
+}
+
+/* Ends what still runs. */
+static void end_all(struct daemons *daemons)
+{
+	int64_t end_ns = fragi_now_ns() + WORKERS_END_NS;
+
+	if (daemons->driver > 0) {
+		kill(daemons->driver, SIGKILL);
+		while (daemons->driver > 0)
+			wait_signal(daemons, 100);
+	}
+	kill_workers(daemons, SIGTERM);
+	while (any_worker(daemons) && fragi_now_ns() < end_ns)
+		wait_signal(daemons, 50);
+	kill_workers(daemons, SIGKILL);
+	while (any_worker(daemons))
+		wait_signal(daemons, 100);
+}
+
+static int prepare(struct daemons *daemons)
+{
+	ssize_t n = readlink("/proc/self/exe", daemons->folder, sizeof(daemons->folder) - 1);
+
+	if (n <= 0)
+		return ctl_fail(CTL_FAILED, "cannot find the folder of the daemons: %s", strerror(errno));
+	daemons->folder[n] = '\0';
+	*strrchr(daemons->folder, '/') = '\0';
+	sigemptyset(&daemons->signals);
+	sigaddset(&daemons->signals, SIGINT);
+	sigaddset(&daemons->signals, SIGTERM);
+	sigaddset(&daemons->signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &daemons->signals, &daemons->before);
+	daemons->signal_fd = signalfd(-1, &daemons->signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (daemons->signal_fd < 0)
+		return ctl_fail(CTL_FAILED, "cannot wait for signals: %s", strerror(errno));
+	return CTL_OK;
+}
+
+int ctl_run_daemons(const struct ctl_run_options *options)
+{
+	struct daemons daemons = {.options = options, .worker_count = options->workers, .signal_fd = -1};
+	char address[300] = "";
+	int address_fd = -1, exit_code = prepare(&daemons);
+
+	if (exit_code == CTL_OK)
+		exit_code = start_driver(&daemons, &address_fd);
+	if (exit_code == CTL_OK && read_address(&daemons, address_fd, address, sizeof(address)))
+		exit_code = start_workers(&daemons, address);
+	while (exit_code == CTL_OK && daemons.driver > 0)
+		wait_signal(&daemons, -1);
+	end_all(&daemons);
+	if (exit_code == CTL_OK)
+		exit_code = WIFEXITED(daemons.driver_status) ? WEXITSTATUS(daemons.driver_status)
+							     : 128 + WTERMSIG(daemons.driver_status);
+	if (exit_code > 128)
+		ctl_fail(exit_code, "driverd was ended by signal %d", exit_code - 128);
+	if (address_fd >= 0)
+		close(address_fd);
+	if (daemons.signal_fd >= 0)
+		close(daemons.signal_fd);
+	fragi_arena_fini(&daemons.arena);
+	return exit_code;
+}
