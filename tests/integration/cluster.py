@@ -104,12 +104,12 @@ class ClusterTest(unittest.TestCase):
     """A test with a folder of its own, its processes, and a look at what is left behind."""
 
     def setUp(self):
-        self.id = uuid.uuid4().hex
+        self.mark = uuid.uuid4().hex
         self.folder = tempfile.mkdtemp(prefix="frag-it-")
         self.scratch = os.path.join(self.folder, "tmp")
         os.mkdir(self.scratch)
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("FRAG_", "UCX_"))}
-        self.env.update(FRAG_TEST_ID=self.id, TMPDIR=self.scratch, HOME=self.scratch,
+        self.env.update(FRAG_TEST_ID=self.mark, TMPDIR=self.scratch, HOME=self.scratch,
                         FRAG_LIBRARY_PATH=TEST_PLUGINS)
         self.processes = []
         self.shm_before = set(os.listdir("/dev/shm"))
@@ -168,7 +168,7 @@ class ClusterTest(unittest.TestCase):
 
     def ours(self):
         """Processes of this test that exist now, whoever their parent is: {pid: command}."""
-        mark = ("FRAG_TEST_ID=" + self.id).encode()
+        mark = ("FRAG_TEST_ID=" + self.mark).encode()
         found = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:

@@ -177,7 +177,7 @@ class Failing(cluster.ClusterTest):
     def test_library_missing(self):
         self.write("app.yaml", (APP % {"folder": self.folder}).replace("libtruth.so", "libnowhere.so"))
         self.launch()
-        self.assert_failed(r"libnowhere\.so.*not found", code=3)
+        self.assert_failed(r"library libnowhere\.so is not in", code=3)
 
     def test_symbol_missing(self):
         self.write("app.yaml", (APP % {"folder": self.folder}).replace("libtruth.so", "libempty.so"))

@@ -19,7 +19,7 @@ class Nodes(cluster.ClusterTest):
         super().setUp()
         if os.geteuid() != 0:
             self.skipTest("needs root to make network namespaces")
-        short = self.id[:8]
+        short = self.mark[:8]
         self.a, self.b = "frag-a-" + short, "frag-b-" + short
         for ns in (self.a, self.b):
             sh("ip", "netns", "add", ns)
