@@ -516,3 +516,26 @@ Test(spec, every_failure_of_memory_is_told)
 	}
 	fragi_source_fini(&source);
 }
+
+Test(spec, a_file_full_of_errors_is_refused_fast)
+{
+	size_t size = FRAGI_YAML_TEXT_MAX, length;
+	char *text = malloc(size);
+	struct graph_text graph = {.text = text};
+	struct fragi_diag diag = {0};
+	struct fragi_spec *spec = NULL;
+	int64_t begin;
+
+	length = (size_t)sprintf(text, HEAD "operators:\n");
+	for (int i = 0; i < 40000; i++)
+		length += (size_t)sprintf(text + length, " operator_with_a_long_name_%d: {type: t}\n", i);
+	length += (size_t)sprintf(text + length, "flows:\n");
+	for (int i = 0; length < size - 100; i++)
+		length += (size_t)sprintf(text + length, " - operatr_with_a_long_name_%d -> x\n", i);
+	begin = fragi_now_ns();
+	cr_expect_eq(parse_graph(&graph, &diag, &spec), -EINVAL);
+	cr_expect_lt(fragi_now_ns() - begin, 10000000000);
+	cr_expect_eq(diag.count, FRAGI_DIAG_MAX);
+	fragi_diag_fini(&diag);
+	free(text);
+}

@@ -66,8 +66,8 @@ static void declare_default(struct fragi_builder *builder, struct fragi_node *no
 	} else if (!is_choice(argument, text)) {
 		fragi_builder_error(builder, node, subject, "default \"%.80s\" is none of the choices%s",
 				    text,
-				    fragi_advise(advice, sizeof(advice), text, "choices", argument->choices,
-						 choice_count(argument)));
+				    fragi_builder_advise(builder, advice, sizeof(advice), text, "choices",
+							 argument->choices, choice_count(argument)));
 	}
 	argument->is_boolean = !node->quoted && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0);
 	argument->default_text = text;
@@ -124,7 +124,7 @@ static const char *advise_argument(struct fragi_builder *builder, char *out, siz
 	if (count == 0)
 		snprintf(out, size, "; none are declared");
 	else
-		fragi_advise(out, size, name, "declared", names, count);
+		fragi_builder_advise(builder, out, size, name, "declared", names, count);
 	return out;
 }
 
@@ -159,8 +159,8 @@ static void give_value(struct fragi_builder *builder, struct fragi_spec_argument
 	if (!is_choice(argument, value)) {
 		fragi_builder_error(builder, &command_line, subject, "\"%.80s\" is none of its choices%s",
 				    value,
-				    fragi_advise(advice, sizeof(advice), value, "choices", argument->choices,
-						 choice_count(argument)));
+				    fragi_builder_advise(builder, advice, sizeof(advice), value, "choices",
+							 argument->choices, choice_count(argument)));
 		return;
 	}
 	argument->value = fragi_builder_strdup(builder, value);

@@ -108,15 +108,23 @@ void fragi_builder_note(struct fragi_builder *builder, struct fragi_strmap *map,
 		builder->no_memory = true;
 }
 
-const char *fragi_advise_keys(char *out, size_t size, const char *word, const char *what,
-			      const struct fragi_node *map)
+const char *fragi_builder_advise(const struct fragi_builder *builder, char *out, size_t size,
+				 const char *word, const char *what, const char *const *names, size_t count)
+{
+	out[0] = '\0';
+	return builder->diag->count < FRAGI_DIAG_MAX ? fragi_advise(out, size, word, what, names, count)
+						     : out;
+}
+
+const char *fragi_builder_advise_keys(const struct fragi_builder *builder, char *out, size_t size,
+				      const char *word, const char *what, const struct fragi_node *map)
 {
 	const char *names[256]; /* more are not looked through: the list is for a person */
 	size_t count = 0;
 
 	if (map != NULL && map->kind == FRAGI_NODE_MAP)
 		for (const struct fragi_node *child = map->first;
-		     child != NULL && count < sizeof(names) / sizeof(names[0]); child = child->next)
+		     child != NULL && count < FRAG_COUNT_OF(names); child = child->next)
 			names[count++] = child->key->text;
-	return fragi_advise(out, size, word, what, names, count);
+	return fragi_builder_advise(builder, out, size, word, what, names, count);
 }

@@ -55,9 +55,11 @@ void fragi_builder_note(struct fragi_builder *builder, struct fragi_strmap *map,
 #define fragi_builder_error(builder, place, subject, ...)                                                    \
 	((void)fragi_node_error((builder)->diag, place, subject, __VA_ARGS__))
 
-/* fragi_advise with the keys of a map as names. */
-const char *fragi_advise_keys(char *out, size_t size, const char *word, const char *what,
-			      const struct fragi_node *map);
+/* fragi_advise, and the same with the keys of a map as names; "" once diag is full, where nobody reads it. */
+const char *fragi_builder_advise(const struct fragi_builder *builder, char *out, size_t size,
+				 const char *word, const char *what, const char *const *names, size_t count);
+const char *fragi_builder_advise_keys(const struct fragi_builder *builder, char *out, size_t size,
+				      const char *word, const char *what, const struct fragi_node *map);
 
 /* fields.c: a map with known keys, and values of one kind. `what` names the value in a sentence. */
 struct fragi_field {

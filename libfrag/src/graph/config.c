@@ -176,8 +176,8 @@ const struct fragi_node *fragi_config_find(struct fragi_builder *builder, const 
 		if (!may_be_missing)
 			fragi_builder_error(builder, path, subject, "from_config: config has no \"%.80s\"%s",
 					    first,
-					    fragi_advise_keys(advice, sizeof(advice), first, "its keys",
-							      builder->config));
+					    fragi_builder_advise_keys(builder, advice, sizeof(advice), first,
+								      "its keys", builder->config));
 		return NULL;
 	}
 	if (rest == NULL)

@@ -36,10 +36,10 @@ void fragi_fields_check(struct fragi_builder *builder, const struct fragi_node *
 		for (i = 0; i < count && strcmp(fields[i].name, child->key->text) != 0; i++)
 			;
 		if (i == count)
-			fragi_builder_error(builder, child->key, subject, "unknown key \"%.80s\"%s",
-					    child->key->text,
-					    fragi_advise(advice, sizeof(advice), child->key->text,
-							 "valid keys", names, name_count));
+			fragi_builder_error(
+				builder, child->key, subject, "unknown key \"%.80s\"%s", child->key->text,
+				fragi_builder_advise(builder, advice, sizeof(advice), child->key->text,
+						     "valid keys", names, name_count));
 		else if (fields[i].later)
 			fragi_builder_error(builder, child->key, subject, "%s is not built yet; leave it out",
 					    child->key->text);
@@ -165,7 +165,8 @@ int fragi_read_word(struct fragi_builder *builder, const struct fragi_node *node
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(words[i], text) == 0)
 			return (int)i;
-	fragi_builder_error(builder, node, subject, "%s \"%.80s\" is not known%s", what, text,
-			    fragi_advise(advice, sizeof(advice), text, "valid", words, count));
+	fragi_builder_error(
+		builder, node, subject, "%s \"%.80s\" is not known%s", what, text,
+		fragi_builder_advise(builder, advice, sizeof(advice), text, "valid", words, count));
 	return -1;
 }

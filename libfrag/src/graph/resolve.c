@@ -33,6 +33,14 @@ struct end {
 	uint32_t fragment, op, port;
 };
 
+static const char *advise(const struct resolving *resolving, char *out, size_t size, const char *word,
+			  const char *what, const char *const *names, size_t count)
+{
+	out[0] = '\0'; /* once diag is full nobody reads it */
+	return resolving->diag->count < FRAGI_DIAG_MAX ? fragi_advise(out, size, word, what, names, count)
+						       : out;
+}
+
 #define resolving_error(resolving, place, ...)                                                               \
 	do {                                                                                                 \
 		fragi_node_error((resolving)->diag, place, NULL, __VA_ARGS__);                               \
@@ -59,8 +67,8 @@ static const char *end_text(const struct fragi_fragment_info *fragments, const s
 }
 
 /* "; its outputs: out, mask" or "; did you mean "out"?" */
-static const char *advise_ports(char *out, size_t size, const char *word, const struct fragi_op_info *op,
-				enum frag_dir dir)
+static const char *advise_ports(const struct resolving *resolving, char *out, size_t size, const char *word,
+				const struct fragi_op_info *op, enum frag_dir dir)
 {
 	const char *names[ADVICE_PORTS_MAX];
 	size_t count = 0;
@@ -71,7 +79,8 @@ static const char *advise_ports(char *out, size_t size, const char *word, const 
 	if (count == 0)
 		snprintf(out, size, "; it has no %ss", dir_text(dir));
 	else
-		fragi_advise(out, size, word, dir == FRAG_IN ? "its inputs" : "its outputs", names, count);
+		advise(resolving, out, size, word, dir == FRAG_IN ? "its inputs" : "its outputs", names,
+		       count);
 	return out;
 }
 
@@ -105,7 +114,7 @@ static bool find_fragment(struct resolving *resolving, const struct fragi_spec_e
 		names[count] = resolving->fragments[count].name;
 	resolving_error(resolving, from->place, "flow end %s.%s: unknown fragment \"%s\"%s", from->fragment,
 			from->op, from->fragment,
-			fragi_advise(advice, sizeof(advice), from->fragment, "fragments", names, count));
+			advise(resolving, advice, sizeof(advice), from->fragment, "fragments", names, count));
 	return false;
 }
 
@@ -128,7 +137,7 @@ static bool find_op(struct resolving *resolving, const struct fragi_spec_end *fr
 		names[count] = fragment->ops[count].name;
 	resolving_error(resolving, from->place, "flow end %s.%s: unknown operator \"%s.%s\"%s",
 			fragment->name, from->op, fragment->name, from->op,
-			fragi_advise(advice, sizeof(advice), from->op, "operators", names, count));
+			advise(resolving, advice, sizeof(advice), from->op, "operators", names, count));
 	return false;
 }
 
@@ -154,7 +163,7 @@ static bool find_only_port(struct resolving *resolving, const struct fragi_spec_
 	else
 		resolving_error(resolving, from->place,
 				"flow end %s.%s: several could be meant; name the port%s", fragment->name,
-				op->name, advise_ports(advice, sizeof(advice), "", op, dir));
+				op->name, advise_ports(resolving, advice, sizeof(advice), "", op, dir));
 	return false;
 }
 
@@ -180,11 +189,11 @@ static bool find_port(struct resolving *resolving, const struct fragi_spec_end *
 		resolving_error(resolving, from->place, "flow end %s.%s.%s: this is an %s, and a flow %s%s",
 				fragment->name, op->name, from->port, dir == FRAG_IN ? "output" : "input",
 				dir == FRAG_IN ? "ends at an input" : "begins at an output",
-				advise_ports(advice, sizeof(advice), "", op, dir));
+				advise_ports(resolving, advice, sizeof(advice), "", op, dir));
 	else
 		resolving_error(resolving, from->place, "flow end %s.%s.%s: no %s \"%s\"%s", fragment->name,
 				op->name, from->port, dir_text(dir), from->port,
-				advise_ports(advice, sizeof(advice), from->port, op, dir));
+				advise_ports(resolving, advice, sizeof(advice), from->port, op, dir));
 	return false;
 }
 

@@ -208,11 +208,13 @@ void fragi_sets_check(struct fragi_builder *builder)
 		else if (fragment == NULL)
 			fragi_builder_error(
 				builder, place, NULL, "unknown fragment \"%s\"%s", group->fragment,
-				fragi_advise_keys(advice, sizeof(advice), group->fragment, "fragments",
-						  fragi_node_get(builder->root, "fragments")));
+				fragi_builder_advise_keys(builder, advice, sizeof(advice), group->fragment,
+							  "fragments",
+							  fragi_node_get(builder->root, "fragments")));
 		else
 			fragi_builder_error(builder, place, NULL, "unknown operator \"%s\"%s", group->path,
-					    fragi_advise_keys(advice, sizeof(advice), group->op, "operators",
-							      fragi_node_get(fragment, "operators")));
+					    fragi_builder_advise_keys(builder, advice, sizeof(advice),
+								      group->op, "operators",
+								      fragi_node_get(fragment, "operators")));
 	}
 }

@@ -54,10 +54,10 @@ static void check_end(struct fragi_builder *builder, const struct fragi_node *pl
 				    "same when",
 				    text, fragment);
 	} else if (known == NULL) {
-		fragi_builder_error(builder, place, NULL, "flow end %s: unknown fragment \"%s\"%s", text,
-				    fragment,
-				    fragi_advise_keys(advice, sizeof(advice), fragment, "fragments",
-						      fragi_node_get(builder->root, "fragments")));
+		fragi_builder_error(
+			builder, place, NULL, "flow end %s: unknown fragment \"%s\"%s", text, fragment,
+			fragi_builder_advise_keys(builder, advice, sizeof(advice), fragment, "fragments",
+						  fragi_node_get(builder->root, "fragments")));
 	} else if (fragi_strmap_get(&builder->excluded, path) != NULL) {
 		fragi_builder_error(builder, place, NULL,
 				    "flow end %s: operator %s is excluded by its when; give the flow the "
@@ -65,10 +65,10 @@ static void check_end(struct fragi_builder *builder, const struct fragi_node *pl
 				    text, path);
 	} else if (fragi_strmap_get(&builder->composed, fragment) == NULL &&
 		   fragi_strmap_get(&builder->operators, path) == NULL) {
-		fragi_builder_error(builder, place, NULL, "flow end %s: unknown operator \"%s\"%s", text,
-				    path,
-				    fragi_advise_keys(advice, sizeof(advice), op, "operators",
-						      fragi_node_get(known, "operators")));
+		fragi_builder_error(
+			builder, place, NULL, "flow end %s: unknown operator \"%s\"%s", text, path,
+			fragi_builder_advise_keys(builder, advice, sizeof(advice), op, "operators",
+						  fragi_node_get(known, "operators")));
 	}
 }
 

@@ -25,8 +25,8 @@ static void read_kind(struct fragi_builder *builder, const struct fragi_node *no
 		scheduler->kind = FRAGI_SCHEDULER_GREEDY;
 	else if (strcmp(text, "event_based") != 0 && strcmp(text, "multi_thread") != 0)
 		fragi_builder_error(builder, node, subject, "no scheduler \"%.80s\"%s", text,
-				    fragi_advise(advice, sizeof(advice), text, "schedulers", words,
-						 FRAG_COUNT_OF(words)));
+				    fragi_builder_advise(builder, advice, sizeof(advice), text, "schedulers",
+							 words, FRAG_COUNT_OF(words)));
 }
 
 static void read_pin_cores(struct fragi_builder *builder, struct fragi_node *list, const char *subject,

@@ -27,9 +27,10 @@ static bool is_value(struct fragi_builder *builder, const struct fragi_spec_argu
 	       strcmp(argument->choices[count], text) != 0)
 		count++;
 	if (argument->choices != NULL && argument->choices[count] == NULL)
-		fragi_builder_error(
-			builder, node, "when", "argument %s is never \"%.80s\"%s", argument->name, text,
-			fragi_advise(advice, sizeof(advice), text, "choices", argument->choices, count));
+		fragi_builder_error(builder, node, "when", "argument %s is never \"%.80s\"%s", argument->name,
+				    text,
+				    fragi_builder_advise(builder, advice, sizeof(advice), text, "choices",
+							 argument->choices, count));
 	return argument->value != NULL && strcmp(argument->value, text) == 0;
 }
 
