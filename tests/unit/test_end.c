@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+
+#include "rig_ops.h"
+
+/* How operators, fragments and applications end; under both schedulers. */
+static const char *const schedulers[] = {
+	"{type: greedy}",
+	"{type: event_based, worker_thread_number: 1}",
+	"{type: event_based, worker_thread_number: 3}",
+};
+
+static const char *graph(size_t scheduler, const char *rest)
+{
+	static char text[8192];
+
+	snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: %s\n%.8000s",
+		 schedulers[scheduler], rest);
+	return text;
+}
+
+#define FOR_EACH_SCHEDULER(s) for (size_t s = 0; s < FRAG_COUNT_OF(schedulers); s++, notes_clear())
+
+static void prepare(struct rig *rig, const char *yaml)
+{
+	if (rig_prepare(rig, &rig_plugin, yaml) < 0) {
+		rig_errors(rig);
+		cr_assert(0, "refused");
+	}
+}
+
+Test(end, a_closed_output_is_drained_before_its_receiver_ends)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source, parameters: {count: 64}}\n"
+				 "  rx: {type: sink, parameters: {work_us: 100}}\n"
+				 "flows: [{from: tx, to: rx, capacity: 64}]\n"));
+		cr_expect_eq(notes[0]->count, 64);
+		cr_expect_eq(rig_row(&rig, 0)->delivered, 64);
+		rig_end(&rig);
+	}
+}
+
+Test(end, left_overs_below_min_size_are_delivered_after_the_close)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source, parameters: {count: 7}}\n"
+				 "  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
+				 "flows: [{from: tx, to: rx, capacity: 4}]\n"));
+		cr_expect_eq(notes[0]->count, 7);
+		rig_end(&rig);
+	}
+}
+
+Test(end, a_receiver_that_is_done_ends_its_sender)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		const struct fragi_flow_row *row;
+
+		rig_run(&rig, &rig_plugin,
+			graph(s,
+			      "operators:\n"
+			      "  tx: {type: source}\n"
+			      "  m: {type: middle, parameters: {slot: 1}}\n"
+			      "  rx: {type: sink, parameters: {done_after: 5}}\n"
+			      "flows: [{from: tx, to: m, capacity: 3}, {from: m, to: rx, capacity: 3}]\n"));
+		cr_expect_eq(notes[0]->count, 5);
+		cr_expect_eq(notes[1]->stopped, 1);
+		cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
+		row = rig_row(&rig, 1);
+		cr_expect_eq(row->delivered, 5);
+		cr_expect_eq(row->sent, 5 + rig_dropped(row, FRAGI_DROP_RECEIVER_DONE));
+		cr_expect(rig_balances(&rig));
+		rig_end(&rig);
+	}
+}
+
+Test(end, a_sender_goes_on_for_the_receivers_that_are_left)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source, parameters: {count: 500}}\n"
+				 "  few: {type: sink, parameters: {done_after: 5, slot: 1}}\n"
+				 "  all: {type: sink}\n"
+				 "flows: [{from: tx, to: [few, all]}]\n"));
+		cr_expect_eq(notes[1]->count, 5);
+		cr_expect_eq(notes[0]->count, 500);
+		cr_expect_eq(rig_dropped(rig_row(&rig, 0), FRAGI_DROP_RECEIVER_DONE), 495);
+		cr_expect(rig_balances(&rig));
+		rig_end(&rig);
+	}
+}
+
+Test(end, stop_execution_of_an_operator_ends_it_after_its_tick)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source}\n"
+				 "  rx: {type: sink, parameters: {stop_self_at: 41}}\n"
+				 "flows: [tx -> rx]\n"));
+		cr_expect_eq(notes[0]->count, 42);
+		cr_expect_eq(rig.failed + rig.stopped, 0);
+		rig_end(&rig);
+	}
+}
+
+Test(end, stop_execution_of_the_fragment_finishes_the_application)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source, parameters: {stop_app_at: 100}}\n"
+				 "  other: {type: source}\n"
+				 "  rx: {type: sink}\n"
+				 "  rx2: {type: sink, parameters: {slot: 1}}\n"
+				 "flows: [{from: tx, to: rx, capacity: 8}, other -> rx2]\n"));
+		cr_expect_eq(rig.stopped, 1);
+		cr_expect_eq(rig.failed, 0);
+		cr_expect_geq(notes[0]->count, 101);
+		for (uint32_t i = 0; i < notes[0]->count; i++) /* what was sent is not lost */
+			cr_assert_eq(notes[0]->values[i], i);
+		cr_expect_eq(rig_row(&rig, 0)->delivered, rig_row(&rig, 0)->sent);
+		cr_expect_eq(rig_row(&rig, 1)->delivered, rig_row(&rig, 1)->sent);
+		rig_end(&rig);
+	}
+}
+
+Test(end, a_drain_delivers_all_that_was_sent)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		prepare(&rig,
+			graph(s,
+			      "operators:\n"
+			      "  tx: {type: source}\n"
+			      "  m: {type: middle, parameters: {work_us: 20}}\n"
+			      "  rx: {type: sink, parameters: {work_us: 20}}\n"
+			      "flows: [{from: tx, to: m, capacity: 16}, {from: m, to: rx, capacity: 16}]\n"));
+		rig_start(&rig);
+		while (notes[0] == NULL || notes[0]->count < 50)
+			usleep(1000);
+		fragi_run_drain(rig.run);
+		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+		for (size_t i = 0; i < 2; i++)
+			cr_expect_eq(rig_row(&rig, i)->delivered, rig_row(&rig, i)->sent);
+		cr_expect_eq(notes[0]->count, rig_row(&rig, 0)->sent);
+		cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)) + rig_dropped_all(rig_row(&rig, 1)), 0);
+		rig_end(&rig);
+	}
+}
+
+Test(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		prepare(&rig,
+			graph(s, "operators:\n"
+				 "  a: {type: ring, parameters: {slot: 3}}\n"
+				 "  b: {type: middle}\n"
+				 "  poll: {type: sink, ports: {in: {condition: none}},\n"
+				 "         conditions: [{type: periodic, recess_period: 1ms}]}\n"
+				 "  tx: {type: source, conditions: [{type: periodic, recess_period: 1ms}]}\n"
+				 "flows: [a -> b, b -> a, tx -> poll]\n"));
+		rig_start(&rig);
+		while (notes[0] == NULL || notes[0]->count < 3 || notes[3] == NULL || notes[3]->count < 3)
+			usleep(1000);
+		fragi_run_drain(rig.run);
+		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+		cr_expect_eq(rig.failed, 0);
+		cr_expect(rig_balances(&rig));
+		rig_end(&rig);
+	}
+}
+
+Test(end, a_halt_counts_what_was_queued_as_stopped)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		prepare(&rig,
+			graph(s, "operators:\n"
+				 "  tx: {type: source, conditions: [{type: count, count: 10}]}\n"
+				 "  rx: {type: sink, conditions: [{type: periodic, recess_period: 1h}]}\n"
+				 "flows: [{from: tx, to: rx, capacity: 16}]\n"));
+		rig_start(&rig);
+		while (rig_row(&rig, 0)->sent < 10)
+			usleep(1000);
+		fragi_run_halt(rig.run);
+		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+		cr_expect_leq(notes[0]->count, 1);
+		cr_expect_eq(rig_dropped(rig_row(&rig, 0), FRAGI_DROP_STOPPED), 10 - notes[0]->count);
+		cr_expect(rig_balances(&rig));
+		cr_expect_eq(notes[0]->stopped, 1);
+		rig_end(&rig);
+	}
+}
+
+Test(end, a_failure_in_compute_stops_the_application_with_a_sentence)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source, parameters: {fail_at: 16}}\n"
+				 "  rx: {type: sink}\n"
+				 "flows: [tx -> rx]\n"));
+		cr_expect_eq(rig.failed, 1);
+		cr_expect_str_eq(rig.sentence, "app.tx: compute returned -5 (Input/output error) in tick 17");
+		cr_expect_eq(notes[0]->stopped, 1, "stop is called on failure too");
+		cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
+		cr_expect_eq(fragi_run_ledger(rig.run)->ops[0].state, FRAGI_OP_FAILED);
+		cr_expect(rig_balances(&rig));
+		rig_end(&rig);
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source}\n"
+				 "  m: {type: middle, parameters: {fail_at: 3}}\n"
+				 "  rx: {type: sink}\n"
+				 "flows: [tx -> m, m -> rx]\n"));
+		cr_expect_str_eq(rig.sentence, "app.m: number 3 is bad; send others");
+		rig_end(&rig);
+	}
+}
+
+Test(end, a_failure_in_start_stops_those_that_were_started)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source}\n"
+				 "  m: {type: middle, parameters: {start_fails: 1, slot: 1}}\n"
+				 "  rx: {type: sink}\n"
+				 "flows: [tx -> m, m -> rx]\n"));
+		cr_expect_str_eq(rig.sentence, "app.m: there is no device; plug one in");
+		cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
+		cr_expect_eq(notes[SLOTS - 1]->ticks, 0);
+		cr_expect(notes[0] == NULL || notes[0]->stopped == notes[0]->started);
+		rig_end(&rig);
+	}
+}
+
+Test(end, a_failure_in_one_fragment_ends_the_others)
+{
+	struct rig rig;
+
+	rig_run(&rig, &rig_plugin,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {scheduler: {type: greedy}, operators: {tx: {type: source, parameters: {fail_at: "
+		"100}},\n"
+		"        rx: {type: sink}}, flows: [tx -> rx]}\n"
+		"  two: {operators: {tx: {type: source}, rx: {type: sink, parameters: {slot: 1}}},\n"
+		"        flows: [tx -> rx]}\n");
+	cr_expect_eq(rig.failed, 1);
+	cr_expect_eq(rig.done, 1);
+	cr_expect(notes[1] == NULL || notes[1]->stopped == notes[1]->started);
+	cr_expect(rig_balances(&rig));
+	rig_end(&rig);
+}
+
+Test(end, the_watchdog_names_what_hangs)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		atomic_store(&hang_released, false);
+		prepare(&rig, graph(s, "operators:\n"
+				       "  tx: {type: source, parameters: {hang_at: 2}, watchdog: 50ms}\n"
+				       "  rx: {type: sink}\n"
+				       "flows: [tx -> rx]\n"));
+		rig_start(&rig);
+		cr_assert(rig_wait(&rig, rig_has_failed, RIG_LIMIT_NS));
+		cr_expect_not_null(strstr(rig.sentence, "app.tx: compute has run for "), "%s", rig.sentence);
+		cr_expect_not_null(strstr(rig.sentence, "longer than its watchdog of 50.0 ms (tick 3); "),
+				   "%s", rig.sentence);
+		fragi_run_destroy(rig.run); /* does not wait */
+		atomic_store(&hang_released, true);
+		usleep(20000);
+	}
+	_exit(0);
+}
+
+static bool never(struct rig *rig)
+{
+	return rig->done > 0;
+}
+
+Test(end, rest_ends_only_what_may_end_so)
+{
+	struct rig rig;
+	char text[512];
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		/* Two inputs, one of which never gets anything more. */
+		snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app\nscheduler: {type: %s, stop_on_deadlock: false}\n"
+			 "operators:\n  a: {type: middle, parameters: {slot: 1}}\n"
+			 "  b: {type: middle}\nflows: [a -> b, b -> a]\n",
+			 s == 0 ? "greedy" : "event_based");
+		prepare(&rig, text);
+		rig_start(&rig);
+		cr_expect_not(rig_wait(&rig, never, 200000000));
+		fragi_run_drain(rig.run);
+		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+		rig_end(&rig);
+	}
+}
+
+Test(end, rest_may_have_to_last)
+{
+	struct rig rig;
+
+	rig_run(&rig, &rig_plugin,
+		"frag: 1\napplication: app\n"
+		"scheduler: {type: event_based, stop_on_deadlock_timeout_ms: 300}\n"
+		"operators:\n  a: {type: middle, parameters: {slot: 1}}\n"
+		"  b: {type: middle}\nflows: [a -> b, b -> a]\n");
+	cr_expect_geq(rig.done_ns - rig.start_ns, 300000000);
+	rig_end(&rig);
+}
+
+Test(end, max_duration_ends_in_order)
+{
+	struct rig rig;
+
+	for (int s = 0; s < 2; s++) {
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app\nscheduler: {type: %s, max_duration_ms: 200}\n"
+			 "operators:\n  tx: {type: source, conditions: [{type: periodic, recess_period: "
+			 "1ms}]}\n"
+			 "  rx: {type: sink}\nflows: [tx -> rx]\n",
+			 s == 0 ? "greedy" : "event_based");
+		rig_run(&rig, &rig_plugin, text);
+		cr_expect_eq(rig.failed, 0);
+		cr_expect_geq(rig.done_ns - rig.start_ns, 200000000);
+		cr_expect_eq(rig_row(&rig, 0)->sent, rig_row(&rig, 0)->delivered);
+		rig_end(&rig);
+		notes_clear();
+	}
+}
+
+Test(end, nothing_to_run_is_done)
+{
+	struct rig rig;
+
+	rig_run(&rig, &rig_plugin,
+		"frag: 1\napplication: app\noperators:\n"
+		"  tx: {type: source, conditions: [{type: count, count: 0}]}\n");
+	cr_expect_eq(notes[SLOTS - 1]->ticks, 0);
+	cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
+	rig_end(&rig);
+}
+
+Test(end, destroy_in_any_phase)
+{
+	static const char yaml[] = "frag: 1\napplication: app\noperators:\n  tx: {type: source}\n"
+				   "  rx: {type: sink}\nflows: [tx -> rx]\n";
+	struct rig rig;
+
+	prepare(&rig, yaml);
+	rig_end(&rig);
+	prepare(&rig, yaml);
+	fragi_run_drain(rig.run);
+	cr_expect(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+	rig_end(&rig);
+	prepare(&rig, yaml);
+	rig_start(&rig);
+	rig_end(&rig); /* in full flight */
+	cr_expect_lt(
+		rig_prepare(&rig, &rig_plugin, "frag: 1\napplication: app\noperators:\n  tx: {type: nix}\n"),
+		0);
+	rig_end(&rig);
+}
