@@ -5,6 +5,7 @@ WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 FRAGHOST_SRC := $(wildcard workerd/host/*.c)
 FRAGCTL_SRC := $(wildcard fragctl/*.c)
 WORKERD_A := $(B)/obj/workerd.a
+DRIVERD_A := $(B)/obj/driverd.a
 DAEMON_INC = -I. $(WIRE_INC)
 UV_LIBS = -luv
 PROTOBUF_LIBS = -lprotobuf-c
@@ -29,6 +30,8 @@ endif
 # All but main, for the tests.
 $(WORKERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out workerd/main.c,$(WORKERD_SRC)))
 	@mkdir -p $(@D)
+	rm -f $@ && ar rcs $@ $^
+$(DRIVERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out driverd/main.c,$(DRIVERD_SRC)))
 	rm -f $@ && ar rcs $@ $^
 
 ifneq ($(wildcard workerd/main.c),)

@@ -15,7 +15,7 @@ CONFORMANCE_BIN := $(CONFORMANCE_SRC:tests/%.c=$(B)/tests/%)
 TEST_PLUGIN_SRC := $(wildcard tests/plugins/*.c)
 TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/plugins/%.c=$(B)/tests/plugins/lib%.so) $(B)/tests/plugins/other/libtruth.so
 
-$(B)/tests/unit/%: tests/unit/%.c $(WORKERD_A) $(if $(WIRE_SRC),$(WIRE_A)) $(LIBFRAG_A)
+$(B)/tests/unit/%: tests/unit/%.c $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC),$(WIRE_A)) $(LIBFRAG_A)
 	@mkdir -p $(@D) $(B)/obj/tests/unit
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/unit/$*.d -Itests $(WIRE_INC) -I. $(filter-out %.h,$^) $(ALL_LDFLAGS) -rdynamic -lcriterion -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
 

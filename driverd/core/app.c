@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <base/units.h>
-#include <driverd/core/place.h>
 
 /*
  * An application from when it is given to its summary. Forward, one state after the other; a failure leads
@@ -36,16 +34,6 @@ static const char *const app_names[DRV_APP_STATES] = {
 	[DRV_APP_ENDED] = "ended",
 };
 
-/* What a host has answered with when a state's request is answered, and what the request is called. */
-static const struct {
-	enum drv_host_state answered;
-	const char *request;
-} phases[DRV_APP_STATES] = {
-	[DRV_APP_PREPARING] = {DRV_HOST_PREPARED, "PREPARE"},
-	[DRV_APP_WIRING] = {DRV_HOST_WIRED, "WIRE"},
-	[DRV_APP_STARTING] = {DRV_HOST_RUNNING, "START"},
-};
-
 #define PREPARE_GRACE_NS ((int64_t)300000000) /* for errors of the other hosts, told together */
 
 const char *drv_app_state_name(enum drv_app_state state)
@@ -58,7 +46,7 @@ static const char *app_name(const struct drv_app *app)
 	return app->spec != NULL ? app->spec->application : "application";
 }
 
-static void app_move(struct drv_app *app, enum drv_app_state to)
+void drv_app_move(struct drv_app *app, enum drv_app_state to)
 {
 	struct drv_core *core = app->core;
 	bool legal = (app_moves[app->state] & BIT(to)) != 0;
@@ -75,7 +63,7 @@ void drv_app_finish(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	app_move(app, DRV_APP_ENDED);
+	drv_app_move(app, DRV_APP_ENDED);
 	app->ended_ns = core->now_ns;
 	drv_timer_cancel(&core->timers, &app->start);
 	drv_timer_cancel(&core->timers, &app->say);
@@ -110,7 +98,7 @@ static void app_kill(struct drv_app *app)
 		drv_app_finish(app);
 		return;
 	}
-	app_move(app, DRV_APP_KILLING);
+	drv_app_move(app, DRV_APP_KILLING);
 	for (uint32_t i = 0; i < app->host_count; i++)
 		drv_host_kill(&app->hosts[i]);
 	if (all_gone(app))
@@ -149,7 +137,7 @@ void drv_app_fail(struct drv_app *app, int exit_code, const char *format, ...)
 }
 
 /* The first error of diag is the sentence; all are told. */
-static void fail_by_diag(struct drv_app *app, int exit_code)
+void drv_app_fail_by_diag(struct drv_app *app, int exit_code)
 {
 	char line[FW_TEXT_MAX], *first;
 
@@ -165,191 +153,11 @@ static void fail_by_diag(struct drv_app *app, int exit_code)
 	app_fail_text(app, exit_code, first != NULL ? first : "");
 }
 
-/* Sends the next request to all hosts and waits for their answers. */
-static void app_phase(struct drv_app *app, enum drv_app_state state, enum drv_host_state during,
-		      int64_t within_ns, int (*send)(struct drv_host *host))
-{
-	app_move(app, state);
-	drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
-	for (uint32_t i = 0; i < app->host_count && app->state == state; i++) {
-		struct drv_host *host = &app->hosts[i];
-		int r;
-
-		drv_host_move(host, during);
-		r = send(host);
-		if (r == -ENOMEM)
-			drv_short_of_memory(app->core);
-		else if (r < 0)
-			drv_app_fail(app, 1, "what %s on worker %s needs to %s does not fit into a frame: %s",
-				     host->name, host->worker, phases[state].request, frag_strerror(r));
-	}
-}
-
-static int send_create(struct drv_host *host)
-{
-	struct drv_app *app = host->app;
-	struct fw_message message = {.kind = FW_HOST_CREATE};
-	const char **names =
-		fragi_arena_alloc(&app->core->actions->arena, host->fragment_count * sizeof(*names));
-
-	if (names == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		names[i] = app->spec->fragments[host->fragments[i]].name;
-	message.create = (struct fw_host_create){
-		.application = app->spec->application,
-		.source = app->source,
-		.source_bytes = (uint32_t)app->source_bytes,
-		.fragments = names,
-		.fragment_count = host->fragment_count,
-		.beat_ns = app->core->config.beat_ns,
-		.dead_ns = app->core->config.dead_ns,
-	};
-	return drv_host_send(host, &message);
-}
-
-static int send_start(struct drv_host *host)
-{
-	struct fw_message message = {.kind = FW_HOST_START};
-
-	return drv_host_send(host, &message);
-}
-
-/* Fragments on one worker with the same `host:` (or none) share a host. */
-static struct drv_host *host_for(struct drv_app *app, struct drv_session *session, const char *key,
-				 const char **keys)
-{
-	struct drv_host *host;
-
-	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].session == session &&
-		    (key == NULL || keys[i] == NULL ? key == keys[i] : strcmp(key, keys[i]) == 0))
-			return &app->hosts[i];
-	host = &app->hosts[app->host_count];
-	keys[app->host_count++] = key;
-	*host = (struct drv_host){
-		.app = app,
-		.number = app->host_count,
-		.epoch = 1,
-		.session = session,
-		.worker = fragi_arena_strdup(&app->arena, session->name),
-		.node = fragi_arena_strdup(&app->arena, session->node),
-		.fragments =
-			fragi_arena_alloc(&app->arena, app->spec->fragment_count * sizeof(*host->fragments)),
-	};
-	return host;
-}
-
-static int make_hosts(struct drv_app *app, const struct drv_place *places)
-{
-	size_t count = app->spec->fragment_count;
-	const char **keys = fragi_arena_alloc(&app->core->actions->arena, count * sizeof(*keys));
-
-	app->hosts = fragi_arena_alloc(&app->arena, count * sizeof(*app->hosts));
-	if (app->hosts == NULL || keys == NULL)
-		return -ENOMEM;
-	for (size_t f = 0; f < count; f++) {
-		struct drv_session *session = app->core->sessions[places[f].worker];
-		struct drv_host *host = host_for(app, session, app->spec->fragments[f].host, keys);
-
-		if (host->worker == NULL || host->node == NULL || host->fragments == NULL)
-			return -ENOMEM;
-		host->fragments[host->fragment_count++] = (uint32_t)f;
-		host->name = host->name == NULL ? app->spec->fragments[f].name
-						: fragi_arena_printf(&app->arena, "%s, %s", host->name,
-								     app->spec->fragments[f].name);
-		app->fragments[f] =
-			(struct drv_fragment){host, fragi_arena_strdup(&app->arena, places[f].reason)};
-		session->placed++;
-		if (host->name == NULL || app->fragments[f].reason == NULL)
-			return -ENOMEM;
-		drv_say(app->core, FRAGI_LOG_INFO, app->spec->application, "%s runs on worker %s: %s",
-			app->spec->fragments[f].name, host->worker, app->fragments[f].reason);
-	}
-	return 0;
-}
-
-/* "fragment1, fragment2" of those without a worker, at most a line of them. */
-static const char *name_missing(struct drv_app *app, const struct drv_place *places)
-{
-	char text[512] = "";
-	size_t used = 0, left = 0;
-
-	for (size_t f = 0; f < app->spec->fragment_count; f++) {
-		if (places[f].worker >= 0)
-			continue;
-		if (used < 256)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
-						 used != 0 ? ", " : "", app->spec->fragments[f].name);
-		else
-			left++;
-	}
-	if (left != 0)
-		snprintf(text + used, sizeof(text) - used, " and %zu more", left);
-	return fragi_arena_strdup(&app->arena, text);
-}
-
-static int place_all(struct drv_app *app, struct drv_place *places)
-{
-	struct drv_core *core = app->core;
-	struct fragi_arena *arena = &core->actions->arena;
-	struct drv_place_worker *workers = fragi_arena_alloc(arena, core->session_count * sizeof(*workers));
-
-	if (places == NULL || workers == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < core->session_count; i++)
-		workers[i] = (struct drv_place_worker){
-			.name = core->sessions[i]->name,
-			.fragments = core->sessions[i]->fragments,
-			.fragment_count = core->sessions[i]->fragment_count,
-			.cores = core->sessions[i]->cores,
-			.placed = core->sessions[i]->placed,
-		};
-	return drv_place(app->spec, workers, core->session_count, arena, places);
-}
-
-void drv_app_place(struct drv_app *app)
-{
-	struct drv_place *places;
-	int r;
-
-	if (app->state != DRV_APP_WAITING)
-		return;
-	places = fragi_arena_alloc(&app->core->actions->arena, app->spec->fragment_count * sizeof(*places));
-	r = place_all(app, places);
-	if (r > 0) {
-		app->missing = name_missing(app, places);
-		if (app->missing == NULL)
-			drv_short_of_memory(app->core);
-		return;
-	}
-	if (r == 0)
-		r = make_hosts(app, places);
-	if (r < 0) {
-		drv_short_of_memory(app->core);
-		return;
-	}
-	drv_timer_cancel(&app->core->timers, &app->say);
-	app_phase(app, DRV_APP_PREPARING, DRV_HOST_PREPARING, app->core->config.prepare_ns, send_create);
-}
-
-static void app_wire(struct drv_app *app)
-{
-	int r = drv_wiring_resolve(app);
-
-	if (r == -ENOMEM)
-		drv_short_of_memory(app->core);
-	else if (r < 0)
-		fail_by_diag(app, app->prepare_exit_code);
-	else
-		app_phase(app, DRV_APP_WIRING, DRV_HOST_WIRING, app->core->config.wire_ns, drv_wiring_send);
-}
-
 static void app_drain(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	app_move(app, DRV_APP_DRAINING);
+	drv_app_move(app, DRV_APP_DRAINING);
 	drv_set(core, &app->phase, core->now_ns + core->config.drain_ns + core->config.close_ns);
 	for (uint32_t i = 0; i < app->host_count; i++)
 		drv_host_stop(&app->hosts[i], core->config.drain_ns);
@@ -358,7 +166,7 @@ static void app_drain(struct drv_app *app)
 
 static void app_run(struct drv_app *app)
 {
-	app_move(app, DRV_APP_RUNNING);
+	drv_app_move(app, DRV_APP_RUNNING);
 	drv_timer_cancel(&app->core->timers, &app->start);
 	drv_say(app->core, FRAGI_LOG_INFO, app_name(app), "runs in %u host%s", app->host_count,
 		app->host_count == 1 ? "" : "s");
@@ -372,7 +180,7 @@ static void app_close(struct drv_app *app)
 {
 	if (app->ending_ns == 0)
 		app->ending_ns = app->core->now_ns;
-	app_move(app, DRV_APP_CLOSING);
+	drv_app_move(app, DRV_APP_CLOSING);
 	drv_set(app->core, &app->phase, app->core->now_ns + app->core->config.close_ns);
 	for (uint32_t i = 0; i < app->host_count; i++)
 		drv_host_stop(&app->hosts[i], 0);
@@ -404,16 +212,13 @@ void drv_app_host_changed(struct drv_app *app)
 			break;
 		}
 		if (app->diag.count != 0)
-			fail_by_diag(app, app->prepare_exit_code);
+			drv_app_fail_by_diag(app, app->prepare_exit_code);
 		else
-			app_wire(app);
+			drv_start_wire(app);
 		break;
 	case DRV_APP_WIRING:
-		if (all_at(app, DRV_HOST_WIRED)) {
-			app->started_ns = app->core->now_ns;
-			app_phase(app, DRV_APP_STARTING, DRV_HOST_STARTING, app->core->config.start_ns,
-				  send_start);
-		}
+		if (all_at(app, DRV_HOST_WIRED))
+			drv_start_launch(app);
 		break;
 	case DRV_APP_STARTING:
 		if (all_at(app, DRV_HOST_RUNNING))
@@ -496,7 +301,7 @@ static void app_judge(struct drv_timer *timer, int64_t now_ns, void *arg)
 	const struct drv_suspicion *s = &app->suspicion;
 
 	if (app->state == DRV_APP_PREPARING && app->diag.count != 0) {
-		fail_by_diag(app, app->prepare_exit_code);
+		drv_app_fail_by_diag(app, app->prepare_exit_code);
 		return;
 	}
 	if (s->host == NULL || app->state >= DRV_APP_CLOSING)
@@ -516,29 +321,16 @@ static void app_judge(struct drv_timer *timer, int64_t now_ns, void *arg)
 		     s->host->name, s->host->worker, s->peer->name, s->peer->worker, s->sentence);
 }
 
-/* The first host that has not answered. */
-static const struct drv_host *laggard(const struct drv_app *app)
-{
-	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].state < phases[app->state].answered)
-			return &app->hosts[i];
-	return NULL;
-}
-
 static void app_phase_over(struct drv_timer *timer, int64_t now_ns, void *arg)
 {
 	struct drv_app *app = timer->owner;
 	struct drv_core *core = arg;
-	const struct drv_host *host;
 
 	switch (app->state) {
 	case DRV_APP_PREPARING:
 	case DRV_APP_WIRING:
 	case DRV_APP_STARTING:
-		host = laggard(app);
-		if (host != NULL)
-			drv_app_fail(app, 1, "%s on worker %s did not answer %s in time", host->name,
-				     host->worker, phases[app->state].request);
+		drv_start_overdue(app);
 		break;
 	case DRV_APP_DRAINING:
 		drv_say(core, FRAGI_LOG_WARN, app_name(app),
@@ -571,62 +363,6 @@ static void app_phase_over(struct drv_timer *timer, int64_t now_ns, void *arg)
 		break;
 	}
 	(void)now_ns;
-}
-
-/* "fragment1,fragment2", as --fragments takes it. */
-static const char *as_flag(struct drv_core *core, const char *names)
-{
-	char *copy = fragi_arena_strdup(&core->actions->arena, names), *to = copy;
-
-	if (copy == NULL) {
-		drv_short_of_memory(core);
-		return "";
-	}
-	for (const char *from = copy; *from != '\0'; from++)
-		if (*from != ' ')
-			*to++ = *from;
-	*to = '\0';
-	return copy;
-}
-
-static void app_start_timeout(struct drv_timer *timer, int64_t now_ns, void *arg)
-{
-	struct drv_app *app = timer->owner;
-	struct drv_core *core = arg;
-	double seconds = (double)(now_ns - app->given_ns) * 1e-9;
-	const struct drv_host *host;
-
-	if (app->state == DRV_APP_WAITING) {
-		drv_app_fail(app, 4,
-			     "not started within %.1f s: there is no worker for %s: %s; start workerd "
-			     "--address %s "
-			     "--fragments %s",
-			     seconds, app->missing,
-			     core->session_count == 0
-				     ? "none has come"
-				     : drv_text(core,
-						"of the %zu that came, none names it or takes whatever fits",
-						core->session_count),
-			     core->config.address != NULL ? core->config.address : "HOST:PORT",
-			     as_flag(core, app->missing));
-		return;
-	}
-	host = app->state <= DRV_APP_STARTING ? laggard(app) : NULL;
-	if (host != NULL)
-		drv_app_fail(app, 4, "not started within %.1f s: %s on worker %s has not answered %s",
-			     seconds, host->name, host->worker, phases[app->state].request);
-}
-
-static void app_say_missing(struct drv_timer *timer, int64_t now_ns, void *arg)
-{
-	struct drv_app *app = timer->owner;
-	struct drv_core *core = arg;
-
-	if (app->state != DRV_APP_WAITING)
-		return;
-	drv_say(core, FRAGI_LOG_INFO, app_name(app), "waiting for a worker for %s (%zu worker%s here)",
-		app->missing, core->session_count, core->session_count == 1 ? "" : "s");
-	drv_set(core, timer, now_ns + core->config.say_missing_ns);
 }
 
 static void app_progress(struct drv_timer *timer, int64_t now_ns, void *arg)
@@ -699,8 +435,8 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 	app->run = ++core->last_run;
 	app->given_ns = core->now_ns;
 	app->phase = (struct drv_timer){.fire = app_phase_over, .owner = app};
-	app->start = (struct drv_timer){.fire = app_start_timeout, .owner = app};
-	app->say = (struct drv_timer){.fire = app_say_missing, .owner = app};
+	app->start = (struct drv_timer){.fire = drv_start_timeout, .owner = app};
+	app->say = (struct drv_timer){.fire = drv_start_say_missing, .owner = app};
 	app->progress = (struct drv_timer){.fire = app_progress, .owner = app};
 	app->judge = (struct drv_timer){.fire = app_judge, .owner = app};
 	r = app_read(app, event);
@@ -709,16 +445,16 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 		return;
 	}
 	if (r < 0) {
-		fail_by_diag(app, 2);
+		drv_app_fail_by_diag(app, 2);
 		return;
 	}
-	app_move(app, DRV_APP_WAITING);
+	drv_app_move(app, DRV_APP_WAITING);
 	if (event->start_timeout_ns > 0)
 		drv_set(core, &app->start, core->now_ns + event->start_timeout_ns);
 	drv_set(core, &app->progress, core->now_ns + core->config.progress_ns);
 	drv_app_place(app);
 	if (app->state == DRV_APP_WAITING)
-		app_say_missing(&app->say, core->now_ns, core);
+		drv_start_say_missing(&app->say, core->now_ns, core);
 }
 
 void drv_app_destroy(struct drv_app *app)

@@ -87,7 +87,8 @@ struct drv_app {
 	struct drv_suspicion suspicion; /* host NULL: none */
 	struct fragi_diag diag;         /* of PREPARE and of the flows */
 	int prepare_exit_code;
-	const char *missing; /* what WAITING waits for */
+	char missing[512]; /* what WAITING waits for */
+	bool missing_more; /* it does not name all */
 	/* the end */
 	enum fragi_summary_result result;
 	bool has_cause;       /* of a failure, or of an end before it ran */
@@ -149,15 +150,24 @@ struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t num
 /* app.c: the life of an application */
 void drv_app_create(struct drv_core *core, const struct drv_event_app *event);
 void drv_app_destroy(struct drv_app *app);
-void drv_app_place(struct drv_app *app); /* a worker came */
-/* The first cause counts; diag may hold more sentences, told at once. */
+void drv_app_move(struct drv_app *app, enum drv_app_state to);
+/* The first cause counts. */
 void drv_app_fail(struct drv_app *app, int exit_code, const char *format, ...) FRAG_PRINTF(3, 4);
-void drv_app_stop(struct drv_app *app, int signal); /* signal 0: an operator asked */
+void drv_app_fail_by_diag(struct drv_app *app, int exit_code); /* the first of app->diag is the sentence */
+void drv_app_stop(struct drv_app *app, int signal);            /* signal 0: an operator asked */
 void drv_app_stop_at_once(struct drv_app *app, int signal);
 void drv_app_host_changed(struct drv_app *app); /* perhaps all hosts have reached what is waited for */
 void drv_app_rest(struct drv_app *app);         /* nothing can happen any more */
 void drv_app_finish(struct drv_app *app);       /* everything is over */
 void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, const char *sentence);
+
+/* start.c: from waiting for workers to START */
+void drv_app_place(struct drv_app *app);     /* a worker came */
+void drv_start_wire(struct drv_app *app);    /* all are prepared */
+void drv_start_launch(struct drv_app *app);  /* all are wired */
+void drv_start_overdue(struct drv_app *app); /* a phase took too long */
+void drv_start_timeout(struct drv_timer *timer, int64_t now_ns, void *arg);
+void drv_start_say_missing(struct drv_timer *timer, int64_t now_ns, void *arg);
 
 /* rest.c */
 void drv_rest_idle(struct drv_host *host, const struct fw_host_event *event);

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_DRIVER_WORLD_H
+#define TESTS_DRIVER_WORLD_H
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <driverd/core/core.h>
+#include <frag/operator.h>
+#include <graph/spec.h>
+
+/* The driver's core with workers played by hand, on a clock that only the test moves. */
+#define MS ((int64_t)1000000)
+#define SECOND (1000 * MS)
+#define SENT_MAX 4096
+
+struct sent { /* a message that the core sent; freed with the world */
+	uint64_t connection;
+	struct fw_message *message;
+};
+
+struct world {
+	struct drv_core *core;
+	struct drv_actions actions;
+	int64_t now_ns;
+	uint64_t random;
+	struct sent sent[SENT_MAX];
+	size_t sent_count, read;
+	uint64_t closed[64];
+	size_t closed_count;
+	char errors[8192]; /* error lines */
+	char log[65536];   /* all lines from info on */
+	char progress[512];
+	bool ended;
+	enum fragi_summary_result result;
+	int exit_code;
+	char reason[2048];
+	char json[65536];
+};
+
+static const char two_fragments[] = "frag: 1\n"
+				    "application: app\n"
+				    "fragments:\n"
+				    "  f1: {operators: {tx: {type: t}}}\n"
+				    "  f2: {operators: {rx: {type: t}}}\n"
+				    "flows: [f1.tx.out -> f2.rx.in]\n";
+
+static void world_random(void *arg, void *bytes, size_t size)
+{
+	struct world *w = arg;
+	uint8_t *at = bytes;
+
+	for (size_t i = 0; i < size; i++) {
+		w->random = w->random * 6364136223846793005ull + 1442695040888963407ull;
+		at[i] = (uint8_t)(w->random >> 56);
+	}
+}
+
+static void world_init(struct world *w)
+{
+	struct drv_config config = {
+		.version = "test",
+		.node = "node",
+		.address = "127.0.0.1:1",
+		.random = world_random,
+		.random_arg = w,
+		.realtime_offset_ns = 1000 * SECOND,
+	};
+
+	memset(w, 0, sizeof(*w));
+	w->now_ns = 50 * SECOND;
+	cr_assert_eq(drv_core_create(&config, &w->core), 0);
+}
+
+static void world_fini(struct world *w)
+{
+	cr_expect_eq(drv_core_illegal_moves(w->core), 0);
+	for (size_t i = 0; i < w->sent_count; i++)
+		fw_message_free(w->sent[i].message);
+	drv_actions_fini(&w->actions);
+	drv_core_destroy(w->core);
+}
+
+static void keep_summary(struct world *w, const struct fragi_summary *summary)
+{
+	FILE *out = fmemopen(w->json, sizeof(w->json), "w");
+
+	cr_assert_not(w->ended);
+	w->ended = true;
+	w->result = summary->result;
+	w->exit_code = summary->exit_code;
+	snprintf(w->reason, sizeof(w->reason), "%s", summary->reason != NULL ? summary->reason : "");
+	fragi_summary_print_json(summary, out);
+	fclose(out);
+	for (size_t i = 0; i < summary->flow_count; i++)
+		cr_expect(fragi_summary_flow_balances(&summary->flows[i]));
+}
+
+static void append(char *log, size_t size, const char *text)
+{
+	size_t used = strlen(log);
+
+	snprintf(log + used, size - used, "%s\n", text);
+}
+
+static void step(struct world *w, struct drv_event *event)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	drv_actions_reset(&w->actions);
+	cr_assert_eq(drv_core_step(w->core, event, w->now_ns, &w->actions), 0);
+	for (size_t i = 0; i < w->actions.count; i++) {
+		struct drv_action *action = &w->actions.items[i];
+
+		switch (action->kind) {
+		case DRV_DO_SEND:
+			cr_assert_lt(w->sent_count, (size_t)SENT_MAX);
+			w->sent[w->sent_count].connection = action->connection;
+			cr_assert_eq(fw_decode(action->frame + 4, action->frame_bytes - 4,
+					       &w->sent[w->sent_count].message, &err),
+				     0, "%s", err.text);
+			w->sent_count++;
+			break;
+		case DRV_DO_CLOSE:
+			w->closed[w->closed_count++ % 64] = action->connection;
+			break;
+		case DRV_DO_LOG:
+			append(w->log, sizeof(w->log), action->text);
+			if (action->level == FRAGI_LOG_ERROR)
+				append(w->errors, sizeof(w->errors), action->text);
+			break;
+		case DRV_DO_PROGRESS:
+			snprintf(w->progress, sizeof(w->progress), "%s", action->text);
+			break;
+		case DRV_DO_ENDED:
+			keep_summary(w, action->summary);
+			break;
+		case DRV_DO_ADMIT:
+			break;
+		}
+	}
+}
+
+/* Moves the clock, firing what is due on the way. */
+static inline void pass(struct world *w, int64_t ns)
+{
+	int64_t until = w->now_ns + ns;
+
+	while (drv_core_deadline_ns(w->core) <= until) {
+		if (drv_core_deadline_ns(w->core) > w->now_ns)
+			w->now_ns = drv_core_deadline_ns(w->core);
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	}
+	w->now_ns = until;
+}
+
+static inline void say(struct world *w, uint64_t connection, struct fw_message *message)
+{
+	struct drv_event event = {.kind = DRV_EVENT_MESSAGE, .connection = connection, .peer = "10.0.0.9:1"};
+	uint8_t *frame;
+	size_t size;
+
+	cr_assert_eq(fw_encode(message, &frame, &size), 0);
+	cr_assert_eq(fw_decode(frame + 4, size - 4, &event.message, NULL), 0);
+	fragi_free(frame);
+	step(w, &event);
+}
+
+static inline void hello(struct world *w, uint64_t connection, const char *name, const char *fragment)
+{
+	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
+	const char *fragments[] = {fragment};
+
+	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+					  .role = FW_ROLE_WORKER,
+					  .name = name,
+					  .fragments = fragments,
+					  .fragment_count = fragment != NULL,
+					  .worker_address = "127.0.0.1",
+					  .node = "node",
+					  .version = "test",
+					  .cores = 4};
+	say(w, connection, &message);
+}
+
+static inline void beat(struct world *w, uint64_t connection)
+{
+	say(w, connection, &(struct fw_message){.kind = FW_BEAT});
+}
+
+/* Time passes while these workers beat. */
+static inline void pass_beating(struct world *w, int64_t ns, uint64_t first, uint64_t last)
+{
+	for (int64_t i = 0; i < ns / (100 * MS); i++) {
+		pass(w, 100 * MS);
+		for (uint64_t c = first; c <= last; c++)
+			beat(w, c);
+	}
+}
+
+static inline void app_timed(struct world *w, const char *text, int64_t start_timeout_ns)
+{
+	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
+	struct drv_event event = {.kind = DRV_EVENT_APP};
+	void *packed;
+
+	cr_assert_eq(fragi_source_pack(&source, &packed, &event.app.source_bytes), 0);
+	event.app.source = packed;
+	event.app.start_timeout_ns = start_timeout_ns;
+	step(w, &event);
+	fragi_free(packed);
+}
+
+static inline void app(struct world *w, const char *text)
+{
+	app_timed(w, text, 0);
+}
+
+/* The next message of a kind that was sent to a connection since the last one taken; NULL: none. */
+static inline const struct fw_message *taken(struct world *w, uint64_t connection, enum fw_kind kind)
+{
+	for (size_t i = 0; i < w->sent_count; i++) {
+		if (w->sent[i].message == NULL || w->sent[i].connection != connection ||
+		    w->sent[i].message->kind != kind)
+			continue;
+		w->sent[i].connection = 0; /* taken, and freed with the world */
+		return w->sent[i].message;
+	}
+	return NULL;
+}
+
+static inline struct fw_message of_host(enum fw_kind kind, uint32_t host)
+{
+	return (struct fw_message){.kind = kind, .run = 1, .host = host, .epoch = 1};
+}
+
+static inline void say_prepared(struct world *w, uint64_t connection, uint32_t host, const char *fragment,
+				bool sends)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, host);
+	struct fw_port port = {.name = sends ? "out" : "in",
+			       .type = "message",
+			       .dir = sends ? FRAG_OUT : FRAG_IN,
+			       .has_codec = true};
+	struct fw_op op = {.name = sends ? "tx" : "rx", .type = "t", .ports = &port, .port_count = 1};
+	struct fw_fragment table = {.name = fragment, .ops = &op, .op_count = 1};
+
+	message.prepared = (struct fw_host_prepared){.ok = true,
+						     .fragments = &table,
+						     .fragment_count = 1,
+						     .address = "address",
+						     .address_bytes = 7,
+						     .transport = "ucx 1.13.1 tcp lo",
+						     .pid = 100 + (int32_t)host};
+	say(w, connection, &message);
+}
+
+static inline void say_result(struct world *w, uint64_t connection, uint32_t host, enum fw_kind kind)
+{
+	struct fw_message message = of_host(kind, host);
+
+	message.result.ok = true;
+	say(w, connection, &message);
+}
+
+static inline void say_event(struct world *w, uint64_t connection, uint32_t host, enum fw_host_state state,
+			     const char *sentence)
+{
+	struct fw_message message = of_host(FW_HOST_EVENT, host);
+
+	message.event.state = state;
+	message.event.sentence = sentence;
+	message.event.peer = 3 - host;
+	say(w, connection, &message);
+}
+
+static inline void say_idle(struct world *w, uint64_t connection, uint32_t host, uint64_t sent,
+			    uint64_t delivered)
+{
+	struct fw_message message = of_host(FW_HOST_EVENT, host);
+
+	message.event.state = FW_HOST_IDLE;
+	message.event.sent = sent;
+	message.event.delivered = delivered;
+	say(w, connection, &message);
+}
+
+/* The one flow's row as the sender or the receiver counts it. */
+static inline void say_stats(struct world *w, uint64_t connection, uint32_t host, bool final, uint64_t sent,
+			     uint64_t delivered)
+{
+	struct fw_message message = of_host(FW_HOST_STATS, host);
+	struct fw_flow_stats row = {.sent = sent, .delivered = delivered, .arrived = delivered};
+	struct fw_op_stats op = {.ticks = sent + delivered};
+
+	message.stats = (struct fw_host_stats){
+		.final = final, .ops = &op, .op_count = 1, .flows = &row, .flow_count = 1};
+	say(w, connection, &message);
+}
+
+static inline void say_exit(struct world *w, uint64_t connection, uint32_t host, int code, int signal,
+			    const char *sentence)
+{
+	struct fw_message message = of_host(FW_HOST_EXIT, host);
+	const char *lines[] = {"last words"};
+
+	message.exit = (struct fw_host_exit){code, signal, sentence, lines, 1};
+	say(w, connection, &message);
+}
+
+/* Two workers, a (connection 1) with f1 and b (2) with f2, come and take the application to RUNNING. */
+static inline void to_prepared(struct world *w)
+{
+	app(w, two_fragments);
+	hello(w, 1, "a", "f1");
+	hello(w, 2, "b", "f2");
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WIRING);
+}
+
+static inline void to_running(struct world *w)
+{
+	to_prepared(w);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_STARTING);
+	say_result(w, 1, 1, FW_HOST_STARTED);
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+}
+
+#define assert_has(text, part) cr_assert_not_null(strstr(text, part), "%s: %s", #text, text)
+
+#endif

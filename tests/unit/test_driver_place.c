@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <driverd/core/place.h>
+#include <driverd/core/timer.h>
+
+static const char chain[] = "frag: 1\napplication: app\nfragments:\n"
+			    "  f1: {operators: {o: {type: t}}}\n"
+			    "  f2: {operators: {o: {type: t}}}\n"
+			    "  f3: {operators: {o: {type: t}}}\n"
+			    "flows: [f1.o -> f3.o, f2.o -> f3.o]\n";
+
+struct fixture {
+	struct fragi_spec *spec;
+	struct fragi_arena arena;
+	struct drv_place places[8];
+};
+
+static void fixture_init(struct fixture *f)
+{
+	struct fragi_spec_source source = {.graph = {"app.yaml", chain, strlen(chain)}};
+	struct fragi_diag diag = {0};
+
+	memset(f, 0, sizeof(*f));
+	cr_assert_eq(fragi_spec_parse(&source, &diag, &f->spec), 0);
+	fragi_diag_fini(&diag);
+}
+
+static void fixture_fini(struct fixture *f)
+{
+	fragi_spec_destroy(f->spec);
+	fragi_arena_fini(&f->arena);
+}
+
+#define WORKER(worker_name, worker_cores, ...)                                                               \
+	{                                                                                                    \
+		.name = worker_name, .cores = worker_cores, .fragments = (const char *const[]){__VA_ARGS__}, \
+		.fragment_count = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)                \
+	}
+
+Test(driver_place, a_named_fragment_goes_to_a_worker_that_names_it_only)
+{
+	struct drv_place_worker workers[] = {
+		WORKER("any", 64, "all"),
+		WORKER("b", 1, "f1", "app/f2"),
+		WORKER("other", 8, "else/f3"),
+	};
+	struct fixture f;
+
+	fixture_init(&f);
+	cr_expect_eq(drv_place(f.spec, workers, 3, &f.arena, f.places), 0);
+	cr_expect_eq(f.places[0].worker, 1);
+	cr_expect_eq(f.places[1].worker, 1);
+	cr_expect_eq(f.places[2].worker, 0);
+	cr_expect_str_eq(f.places[0].reason, "worker b is the only one that names it");
+	cr_expect_str_eq(f.places[2].reason, "worker any is the only one that takes whatever fits");
+	cr_expect_eq(drv_place(f.spec, workers + 1, 2, &f.arena, f.places), 1);
+	cr_expect_eq(f.places[2].worker, -1);
+	cr_expect_str_eq(f.places[2].reason, "no live worker names it, and none takes whatever fits");
+	cr_expect_eq(drv_place(f.spec, NULL, 0, &f.arena, f.places), 3);
+	fixture_fini(&f);
+}
+
+Test(driver_place, neighbours_then_free_cores_then_the_name_decide)
+{
+	struct drv_place_worker named[] = {WORKER("a", 9, "f1", "f3"),
+					   WORKER("b", 1, "f2", "f3", "f3", "app/f3"), WORKER("c", 99, "f3")};
+	struct drv_place_worker free_cores[] = {{.name = "a", .cores = 4, .placed = 3},
+						{.name = "b", .cores = 2}};
+	struct drv_place_worker equal[] = {{.name = "b", .cores = 2}, {.name = "a", .cores = 2}};
+	struct fixture f;
+
+	fixture_init(&f);
+	cr_expect_eq(drv_place(f.spec, named, 3, &f.arena, f.places), 0);
+	cr_expect_eq(f.places[2].worker, 0,
+		     "a and b hold one neighbour each, a has more free cores, c holds none");
+	cr_expect_str_eq(f.places[2].reason,
+			 "of 3 workers of which each names it, a was chosen: it has most free cores");
+	cr_expect_eq(drv_place(f.spec, free_cores, 2, &f.arena, f.places), 0);
+	cr_expect_eq(f.places[0].worker, 1);
+	cr_expect_str_eq(
+		f.places[0].reason,
+		"of 2 workers of which each takes whatever fits, b was chosen: it has most free cores");
+	cr_expect_eq(drv_place(f.spec, equal, 2, &f.arena, f.places), 0);
+	cr_expect_eq(f.places[0].worker, 1);
+	cr_expect_str_eq(
+		f.places[0].reason,
+		"of 2 workers of which each takes whatever fits, a was chosen: it is the first by name");
+	cr_expect_eq(f.places[1].worker, 0, "f1 took a core of a");
+	fixture_fini(&f);
+}
+
+Test(driver_place, every_failure_of_memory_is_told)
+{
+	struct drv_place_worker workers[] = {WORKER("a", 1, "f1", "f2"), WORKER("b", 1, "f1", "all")};
+	struct fixture f;
+	int r = -1;
+
+	fixture_init(&f);
+	for (int64_t skip = 0; r < 0 && skip < 1000; skip++) {
+		fragi_alloc_fail_after(skip, 1);
+		r = drv_place(f.spec, workers, 2, &f.arena, f.places);
+		fragi_alloc_fail_off();
+		cr_assert(r == 0 || r == -12);
+	}
+	cr_expect_eq(r, 0);
+	fixture_fini(&f);
+}
+
+static int64_t fired[4096];
+static size_t fired_count;
+
+static void fire(struct drv_timer *timer, int64_t now_ns, void *arg)
+{
+	(void)now_ns;
+	(void)arg;
+	fired[fired_count++] = timer->at_ns;
+}
+
+Test(driver_timer, timers_fire_in_order_whatever_was_moved_and_cancelled)
+{
+	static struct drv_timer timers[1000];
+	struct drv_timers heap = {0};
+	uint64_t seed = 5;
+	size_t expected = 0;
+
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 1000; i++) {
+			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			timers[i].fire = fire;
+			cr_assert_eq(drv_timer_set(&heap, &timers[i], (int64_t)(seed >> 44)), 0);
+			if (i % 3 == 0)
+				drv_timer_cancel(&heap, &timers[(seed >> 20) % 1000]);
+		}
+	}
+	expected = heap.count;
+	drv_timers_run(&heap, INT64_MAX, NULL);
+	cr_expect_eq(fired_count, expected);
+	for (size_t i = 1; i < fired_count; i++)
+		cr_assert_leq(fired[i - 1], fired[i]);
+	cr_expect_eq(drv_timers_next_ns(&heap), INT64_MAX);
+	drv_timer_cancel(&heap, &timers[0]);
+	drv_timers_fini(&heap);
+}
