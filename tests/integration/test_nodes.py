@@ -31,6 +31,9 @@ class Nodes(cluster.ClusterTest):
             sh("ip", "-n", ns, "addr", "add", ip + "/24", "dev", dev)
             sh("ip", "-n", ns, "link", "set", dev, "up")
         self.dev_a = "va" + short
+        for ns in (self.a, self.b): # the kernel tells the carrier some time after "up"
+            self.wait_until("the link in %s" % ns, lambda ns=ns: "state UP" in subprocess.run(
+                ["ip", "-n", ns, "link", "show", "type", "veth"], capture_output=True, text=True).stdout)
         self.app = self.write("app.yaml", APP % {"folder": self.folder})
 
     def inside(self, ns):
