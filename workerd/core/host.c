@@ -352,8 +352,8 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host, const stru
 	struct fw_message as = {.run = host->run, .host = host->number, .epoch = host->epoch};
 
 	if (*sentence != '\0') {
-		wrk_say(actions, host->told ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, "%s: %s", host->application,
-			sentence);
+		wrk_say(actions, core->stops > 0 ? FRAGI_LOG_INFO : FRAGI_LOG_ERROR, "%s: %s",
+			host->application, sentence);
 		if (core->stops == 0)
 			take_result(core, 1);
 	}

@@ -10,6 +10,12 @@
 
 #include <graph/op.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
 static const struct {
 	int number;
 	const char *name;
@@ -86,17 +92,17 @@ static void on_crash(int number, siginfo_t *info, void *context)
 
 void fragi_crash_init(const char *name)
 {
-	program = name;
-#ifndef __SANITIZE_ADDRESS__ /* which reports crashes itself */
 	struct sigaction action;
 
+	program = name;
+	if (SANITIZED) /* it reports crashes itself */
+		return;
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = on_crash;
 	action.sa_flags = (int)(SA_SIGINFO | SA_RESETHAND | SA_NODEFER | SA_ONSTACK);
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		sigaction(crashes[i].number, &action, NULL);
-#endif
 }
 
 /*
