@@ -60,9 +60,10 @@ int host_control_flush(struct host_control *control)
 		else if (errno != EINTR)
 			r = -EPIPE;
 	}
-	memmove(control->unsent, control->unsent + sent, control->unsent_bytes - sent);
 	control->unsent_bytes -= sent;
-	if (control->unsent_bytes == 0) {
+	if (control->unsent_bytes > 0) {
+		memmove(control->unsent, control->unsent + sent, control->unsent_bytes);
+	} else {
 		fragi_free(control->unsent);
 		control->unsent = NULL;
 		control->unsent_capacity = 0;
