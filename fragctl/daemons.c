@@ -208,7 +208,7 @@ static int start_workers(struct daemons *daemons, const char *address)
 		add_flag(&command, "--fragments", lists[i]);
 		add_flag(&command, "--app-root", graph->spec->app_folder);
 		add_flag(&command, "--library-path", graph->library_path);
-		add_verbosity(&command, daemons->options->verbosity - 1);
+		add_verbosity(&command, daemons->options->verbosity);
 		daemons->workers[i] = spawn(daemons, &command, -1);
 		if (daemons->workers[i] == 0)
 			return CTL_FAILED;

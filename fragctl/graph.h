@@ -28,7 +28,7 @@ struct ctl_graph {
 		 .help = "a parameter; wins over the graph; repeatable",                                     \
 		 .texts = &(graph).sets},                                                                    \
 	{                                                                                                    \
-		.name = "library-path", .value = "DIR:DIR",                                                  \
+		.name = "library-path", .no_env = true, .value = "DIR:DIR",                                  \
 		.help = "folders of the libraries that graphs may name", .text = &(graph).library_path       \
 	}
 

@@ -216,6 +216,7 @@ int ctl_inspect(int argc, char **argv)
 	const char *library_path = NULL, *output = NULL;
 	const struct fragi_flag table[] = {
 		{.name = "library-path",
+		 .no_env = true,
 		 .value = "DIR:DIR",
 		 .help = "folders of the libraries that are named",
 		 .text = &library_path},

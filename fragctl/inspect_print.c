@@ -88,6 +88,16 @@ static const char *flags(const struct frag_param *param, char *out, size_t size)
 	return out;
 }
 
+/* A line without blanks at its end. */
+static void print_line(char *line, FILE *out)
+{
+	size_t length = strlen(line);
+
+	while (length > 0 && line[length - 1] == ' ')
+		length--;
+	fprintf(out, "%.*s\n", (int)length, line);
+}
+
 static void print_ports(const struct ctl_type *type, FILE *out)
 {
 	int width = 4;
@@ -102,7 +112,7 @@ static void print_ports(const struct ctl_type *type, FILE *out)
 	for (uint32_t i = 0; i < type->port_count; i++) {
 		const struct frag_port *port = &type->ports[i];
 
-		fprintf(out, "  %-*s  %-3s  %-10s", width, port->name, port->dir == FRAG_IN ? "in" : "out",
+		fprintf(out, "  %-*s  %-3s  %s", width, port->name, port->dir == FRAG_IN ? "in" : "out",
 			port->type != NULL ? port->type : "message");
 		if ((port->flags & FRAG_PORT_MULTI) != 0)
 			fputs("  any number of flows", out);
@@ -124,8 +134,9 @@ static void print_params(const struct ctl_type *type, FILE *out)
 {
 	static const char *const heads[] = {"name", "type", "default", "range", "flags"};
 	int widths[] = {4, 4, 7, 5, 5};
-	char text[4][200];
+	char text[3][200], line[1200];
 	const char *cells[5];
+	size_t used;
 
 	if (type->param_count == 0) {
 		if (type->kind != CTL_COMPOSER)
@@ -143,16 +154,22 @@ static void print_params(const struct ctl_type *type, FILE *out)
 			cells[2] = cells[2] == NULL ? "-" : cells[2][0] == '\0' ? "\"\"" : cells[2];
 			cells[3] = range(param, text[1], sizeof(text[1]));
 			cells[4] = flags(param, text[2], sizeof(text[2]));
+			used = 0;
 			for (int c = 0; c < 5; c++) {
 				const char *cell = i == 0 ? heads[c] : cells[c];
 
 				if (pass == 0 && (int)strlen(cell) > widths[c])
 					widths[c] = (int)strlen(cell);
-				else if (pass == 1)
-					fprintf(out, "  %-*s", widths[c], cell);
+				else if (pass == 1 && used < sizeof(line))
+					used += (size_t)snprintf(line + used, sizeof(line) - used, "  %-*s",
+								 widths[c], cell);
 			}
-			if (pass == 1)
-				fprintf(out, "  %s\n", i == 0 ? "" : or_empty(param->headline));
+			if (pass == 0)
+				continue;
+			if (used < sizeof(line))
+				snprintf(line + used, sizeof(line) - used, "  %s",
+					 i == 0 ? "" : or_empty(param->headline));
+			print_line(line, out);
 		}
 	}
 }

@@ -45,7 +45,7 @@ struct fragi_registry {
 	size_t built_in_count;
 };
 
-/* Adds `length` bytes of text as a folder, unless they are empty or memory is short. */
+/* Adds `length` bytes of text as a folder, unless they are empty or there already. */
 static int folder_add(struct fragi_registry *registry, const char *text, size_t length)
 {
 	struct folder *wider;
@@ -53,6 +53,10 @@ static int folder_add(struct fragi_registry *registry, const char *text, size_t 
 
 	if (length == 0)
 		return 0;
+	for (size_t i = 0; i < registry->folder_count; i++)
+		if (strncmp(registry->folders[i].text, text, length) == 0 &&
+		    registry->folders[i].text[length] == '\0')
+			return 0;
 	wider = fragi_realloc(registry->folders, (registry->folder_count + 1) * sizeof(*wider));
 	if (wider == NULL)
 		return -ENOMEM;
@@ -101,13 +105,15 @@ static int compare_built_in(const void *a, const void *b)
 /* Lists the built-in libraries; none is opened. A folder that is not there has none. */
 static int built_in_list(struct fragi_registry *registry)
 {
-	const struct folder *folder = &registry->folders[registry->folder_count - 1];
-	DIR *dir = folder->real != NULL ? opendir(folder->real) : NULL;
+	char text[PATH_MAX + 32], real[PATH_MAX];
+	DIR *dir;
 	struct dirent *entry;
 	struct built_in *wider;
 	size_t length;
 	int r = 0;
 
+	snprintf(text, sizeof(text), "%s/frag/plugins", fragi_library_folder());
+	dir = realpath(text, real) != NULL ? opendir(real) : NULL;
 	while (r == 0 && dir != NULL && (entry = readdir(dir)) != NULL) {
 		length = strlen(entry->d_name);
 		if (length < 4 || entry->d_name[0] == '.' || strcmp(entry->d_name + length - 3, ".so") != 0)
@@ -120,7 +126,7 @@ static int built_in_list(struct fragi_registry *registry)
 		registry->built_in = wider;
 		wider = &wider[registry->built_in_count++];
 		wider->tried = false;
-		wider->path = fragi_arena_printf(&registry->arena, "%s/%s", folder->real, entry->d_name);
+		wider->path = fragi_arena_printf(&registry->arena, "%s/%s", real, entry->d_name);
 		if (wider->path == NULL)
 			r = -ENOMEM;
 	}

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fragctl: an application in one process and by daemons of its own, what ends it, and what the other verbs say."""
+import json
+import os
+import signal
+import unittest
+
+import cluster
+
+APP = """
+frag: 1
+application: app
+arguments:
+  count: {default: "0", help: how many}
+  tx_fail: {default: never}
+  rx_fail: {default: never}
+  watchdog: {default: 60s}
+extensions: [libtruth.so]
+fragments:
+  fragment1:
+    watchdog: "${watchdog}"
+    operators:
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", count: "${count}", pause: 1ms, fail: "${tx_fail}", fail_at: 50}}
+  fragment2:
+    watchdog: "${watchdog}"
+    operators:
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received", fail: "${rx_fail}", fail_at: 50}}
+flows:
+  - fragment1.tx.out -> fragment2.rx.in
+"""
+
+BROKEN = """
+frag: 1
+application: app
+extensions: [libgood.so]
+operators:
+  ones: {type: source, parameters: {inputs: 3, outputs: 4}}
+  twice: {type: scale, parameters: {facter: 1}}
+  sink: {type: sunk}
+flows: [ones -> twice, twice.outt -> sink.in0]
+"""
+
+
+class Fragctl(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+
+    def fragctl(self, *args, **kwargs):
+        return self.start("fragctl", *args, **kwargs)
+
+    def run_app(self, *args, app_args=()):
+        return self.fragctl("run", self.app, "--output", "json", *args, "--", *app_args)
+
+    def wait_flowing(self):
+        self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
+                        os.path.getsize(self.path("received")) > 20 * 8)
+
+    def sent_and_received(self):
+        return cluster.sequence(self.path("sent")), cluster.sequence(self.path("received"))
+
+
+class OneProcess(Fragctl):
+    def test_ctrl_c_stops_in_order_and_loses_nothing(self):
+        run = self.run_app("--summary", self.path("summary.json"))
+        self.wait_flowing()
+        run.signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        summary = self.summary(run)
+        self.assertEqual(summary["result"], "stopped")
+        self.assertEqual([f["state"] for f in summary["fragments"]], ["stopped", "stopped"])
+        self.assert_balanced(summary)
+        sent, received = self.sent_and_received()
+        self.assertEqual(received, sent)
+        self.assertEqual(self.flow(summary, "fragment1.tx.out")["delivered"], len(received))
+        with open(self.path("summary.json")) as f:
+            self.assertEqual(json.load(f), summary)
+        self.assert_nothing_left()
+
+    def test_second_ctrl_c_ends_a_compute_that_hangs(self):
+        run = self.run_app(app_args=("--rx_fail", "hang"))
+        self.wait_until("the hang", lambda: os.path.exists(self.path("received")) and
+                        os.path.getsize(self.path("received")) >= 49 * 8)
+        run.signal(signal.SIGTERM)
+        run.wait_line("stopping")
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assert_balanced(self.summary(run))
+        self.assert_nothing_left()
+
+    def test_failing_operator(self):
+        run = self.run_app(app_args=("--rx_fail", "error"))
+        self.assertEqual(run.wait(), 1, run.stderr)
+        summary = self.summary(run)
+        self.assertEqual((summary["result"], summary["exit_code"]), ("failed", 1))
+        self.assertRegex(summary["reason"], r"fragment2\.rx.*the test asked for an error at message 50")
+        self.assertEqual(summary["fragments"][1]["state"], "failed")
+        self.assertEqual(len([l for l in run.stderr.splitlines() if "the test asked" in l]), 1, run.stderr)
+        self.assert_balanced(summary)
+        self.assert_nothing_left()
+
+    def test_hanging_operator_meets_its_watchdog(self):
+        run = self.run_app(app_args=("--rx_fail", "hang", "--watchdog", "500ms"))
+        self.assertEqual(run.wait(), 1, run.stderr)
+        summary = self.summary(run)
+        self.assertRegex(summary["reason"], r"fragment2\.rx")
+        self.assert_balanced(summary)
+        self.assert_nothing_left()
+
+    def test_crash_names_operator_tick_and_signal(self):
+        run = self.run_app(app_args=("--rx_fail", "crash"))
+        self.assertEqual(run.wait(), 128 + signal.SIGSEGV, run.stderr)
+        self.assertRegex(run.stderr, r"(?m)^fragment2\.rx: crashed in compute, tick 5\d: SIGSEGV$")
+        self.assert_nothing_left()
+
+    def test_exit_of_an_operator_is_no_orderly_end(self):
+        run = self.run_app(app_args=("--rx_fail", "exit"))
+        run.wait()
+        self.assertRegex(run.stderr, r"(?m)^fragment2\.rx: called exit in compute, tick 5\d: status \d+$")
+        self.assertEqual(run.stdout, "")
+        self.assert_nothing_left()
+
+    def test_errors_before_the_start(self):
+        run = self.fragctl("run", self.write("broken.yaml", BROKEN))
+        self.assertEqual(run.wait(), 2)
+        self.assertEqual(run.stdout, "")
+        self.assertEqual([l[len(self.folder) + 1:] for l in run.stderr.splitlines()], [
+            'broken.yaml:8:3: app.sink: unknown operator type "sunk"; did you mean "sink"?',
+            'broken.yaml:6:48: app.ones: unknown parameter "outputs"; did you mean "inputs"?',
+            'broken.yaml:7:37: app.twice: unknown parameter "facter"; did you mean "factor"?',
+        ])
+
+    def test_what_is_missing_is_exit_code_3(self):
+        run = self.fragctl("run", "nowhere.yaml")
+        self.assertEqual(run.wait(), 3)
+        self.assertEqual(run.stderr, "fragctl: cannot read graph nowhere.yaml: No such file or directory; give the path "
+                                     "of a file that exists")
+        app = self.write("lib.yaml", "frag: 1\napplication: app\nextensions: [libnone.so]\noperators: {a: {type: b}}\n")
+        run = self.fragctl("run", "--output", "json", app)
+        self.assertEqual(run.wait(), 3)
+        self.assertRegex(run.stderr, r"^\S+lib.yaml:1:1: app: library libnone.so is not in \S+.*FRAG_LIBRARY_PATH$")
+        summary = self.summary(run)
+        self.assertEqual((summary["result"], summary["exit_code"]), ("failed", 3))
+        self.assertEqual(summary["reason"], run.stderr)
+
+    def test_arguments_and_their_help(self):
+        run = self.fragctl("run", self.app, "--", "--help")
+        self.assertEqual(run.wait(), 0)
+        self.assertIn("how many", run.stdout)
+        run = self.run_app(app_args=("--count", "5"))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertEqual(self.sent_and_received()[1], [1, 2, 3, 4, 5])
+        run = self.run_app(app_args=("--cuont", "5"))
+        self.assertEqual(run.wait(), 2)
+        self.assertIn('did you mean', run.stderr)
+
+    def test_set_wins(self):
+        run = self.run_app("--set", "fragment1.tx.count=3", app_args=("--count", "5"))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertEqual(self.sent_and_received()[1], [1, 2, 3])
+
+    def test_table_is_all_that_stdout_holds(self):
+        run = self.fragctl("run", "-q", self.app, "--", "--count", "5")
+        self.assertEqual(run.wait(), 0, run.stderr)
+        lines = run.stdout.splitlines()
+        self.assertRegex(lines[0], r"^app: done in \d")
+        self.assertRegex(lines[2], r"^fragment1.tx.out -> fragment2.rx.in +5 +5 +0 +0 .*inproc$")
+        self.assertEqual(len(lines), 3)
+        self.assertEqual(run.stderr, "")
+
+
+class Daemons(Fragctl):
+    def test_two_workers_both_used(self):
+        run = self.run_app("--workers", "2", app_args=("--count", "200"))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        summary = self.summary(run)
+        self.assertEqual([f["worker"] for f in summary["fragments"]], ["worker1", "worker2"])
+        self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "ucx")
+        self.assert_balanced(summary)
+        self.assertEqual(self.sent_and_received()[1], list(range(1, 201)))
+        self.assert_nothing_left()
+
+    def test_more_workers_than_fragments(self):
+        run = self.run_app("--workers", "5", app_args=("--count", "5"))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertEqual(self.sent_and_received()[1], [1, 2, 3, 4, 5])
+        self.assert_nothing_left()
+
+    def test_quiet(self):
+        run = self.run_app("-qq", "--workers", "2", app_args=("--count", "5"))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertEqual(run.stderr, "")
+
+    def test_ctrl_c_stops_in_order_and_loses_nothing(self):
+        run = self.run_app("--workers", "2")
+        self.wait_flowing()
+        run.signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        summary = self.summary(run)
+        self.assertEqual(summary["result"], "stopped")
+        sent, received = self.sent_and_received()
+        self.assertEqual(received, sent)
+        self.assert_nothing_left()
+
+    def test_killed_it_leaves_nothing(self):
+        run = self.run_app("--workers", "2")
+        self.wait_flowing()
+        run.kill()
+        run.wait()
+        self.assert_nothing_left()
+
+    def test_failure_has_the_drivers_exit_code(self):
+        run = self.run_app("--workers", "2", app_args=("--rx_fail", "error"))
+        self.assertEqual(run.wait(), 1, run.stderr)
+        self.assertRegex(self.summary(run)["reason"], "the test asked for an error at message 50")
+        self.assert_nothing_left()
+
+    def test_a_wrong_graph_starts_nothing(self):
+        run = self.fragctl("run", "--workers", "2", self.write("broken.yaml", "frag: 1\napplication: a.b\n"))
+        self.assertEqual(run.wait(), 2)
+        self.assertNotIn("driver", run.stderr)
+        self.assert_nothing_left()
+
+
+class Validate(Fragctl):
+    def validate(self, text, *args):
+        v = self.fragctl("validate", self.write("v.yaml", text), *args)
+        return v.wait(), v.stdout, v.stderr.replace(self.folder + "/", "")
+
+    def test_ok(self):
+        self.assertEqual(self.validate(APP % {"folder": self.folder}),
+                         (0, "%s/v.yaml: ok: 2 fragments, 2 operators, 1 flow" % self.folder, ""))
+
+    def test_all_errors(self):
+        code, out, err = self.validate(BROKEN)
+        self.assertEqual((code, out), (2, ""))
+        self.assertEqual(len(err.splitlines()), 3)
+
+    def test_flows_between_fragments(self):
+        text = APP.replace("fragment2.rx.in", "fragment2.rx.inn") % {"folder": self.folder}
+        code, out, err = self.validate(text)
+        self.assertEqual(code, 2)
+        self.assertEqual(err, 'v.yaml:19:25: flow end fragment2.rx.inn: no input "inn"; did you mean "in"?')
+
+    def test_unconnected_input(self):
+        code, out, err = self.validate("frag: 1\napplication: app\nextensions: [libgood.so]\noperators: {a: {type: scale}}\n")
+        self.assertEqual(code, 2)
+        self.assertRegex(err, r"app\.a\.in")
+
+    def test_a_crash_does_not_take_it_down(self):
+        code, out, err = self.validate("frag: 1\napplication: app\nextensions: [libgood.so]\n"
+                                       "operators: {a: {type: sink, parameters: {fail: crash}}}\n")
+        self.assertEqual(code, 1)
+        self.assertEqual(err.splitlines(), [
+            "app.a: crashed in setup: SIGSEGV",
+            "fragctl: v.yaml: one of its libraries crashed while the graph was composed (SIGSEGV)"])
+        code, out, err = self.validate("frag: 1\napplication: app\nextensions: [libgood.so]\ncompose: failing\n"
+                                       "arguments: {how: {default: crash}}\n")
+        self.assertEqual(code, 1)
+        self.assertEqual(err.splitlines()[0], "fragctl: crashed in a composer: SIGABRT")
+
+
+class Inspect(Fragctl):
+    def inspect(self, *args):
+        i = self.fragctl("inspect", *args)
+        return i.wait(), i.stdout, i.stderr
+
+    def test_lists_what_there_is(self):
+        code, out, err = self.inspect()
+        self.assertEqual((code, err), (0, ""))
+        for word in ("operators", "  ping_tx ", "conditions", "  periodic ", "resources", "  block_memory_pool "):
+            self.assertIn(word, out)
+        self.assertNotIn("scale", out)
+
+    def test_a_library(self):
+        code, out, err = self.inspect("libgood.so")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"(?m)^scale \(operator of \S+/libgood.so, plugin good 1.2.3\)$")
+        self.assertRegex(out, r"(?m)^  factor +f64 +2 +-100 to 100 +dynamic +Factor$")
+        self.assertRegex(out, r"(?m)^  in +in +f64$")
+        self.assertIn("line (composer of", out)
+        self.assertNotIn("ping_tx", out)
+
+    def test_json(self):
+        code, out, err = self.inspect("--output", "json", "libgood.so", "scale", "CountCondition")
+        self.assertEqual(code, 0)
+        types = {t["name"]: t for t in json.loads(out)["types"]}
+        self.assertEqual(set(types), {"scale", "count"})
+        self.assertEqual(types["count"]["kind"], "condition")
+        self.assertEqual([p["name"] for p in types["scale"]["ports"]], ["in", "out"])
+        mode = [p for p in types["scale"]["parameters"] if p["name"] == "mode"][0]
+        self.assertEqual((mode["type"], mode["default"], mode["choices"]), ("string", "fast", ["fast", "slow"]))
+
+    def test_unknown(self):
+        self.assertEqual(self.inspect("pingtx"), (2, "", 'fragctl: unknown type "pingtx"; did you mean "ping_tx"?'))
+        code, out, err = self.inspect("libmajor.so")
+        self.assertEqual(code, 2)
+        self.assertIn("plugin ABI 9", err)
+        self.assertEqual(self.inspect("libnone.so")[0], 3)
+
+
+class Usage(Fragctl):
+    def says(self, args, code, stderr):
+        p = self.fragctl(*args)
+        self.assertEqual((p.wait(), p.stdout, p.stderr), (code, "", stderr))
+
+    def test_wrong_ones(self):
+        self.says(["rnu"], 2, 'fragctl: unknown verb "rnu"; did you mean "run"?')
+        self.says(["top"], 2, "fragctl: top is not built yet")
+        self.says(["run"], 2, "fragctl run: name the application's graph, APP.yaml; fragctl run --help tells more")
+        self.says(["run", "a.yaml", "--outptu", "json"], 2,
+                  "fragctl run: unknown flag --outptu; did you mean --output?")
+        self.says(["run", "a.yaml", "--output", "xml"], 2, 'fragctl: --output "xml" is neither table nor json')
+        self.says(["run", "a.yaml", "--workers", "0"], 2, 'fragctl: --workers "0" is no number from 1 to 64')
+        self.says(["run", "a.yaml", "--worker", "--address", ":1"], 2,
+                  "fragctl: --worker: the role flags are not built yet; start driverd and workerd, or give --workers N")
+
+    def test_help_and_version(self):
+        for args in (["--help"], ["run", "--help"], ["validate", "-h"], ["inspect", "--help"], ["--version"],
+                     ["run", "--version"]):
+            p = self.fragctl(*args)
+            self.assertEqual((p.wait(), p.stderr), (0, ""))
+            self.assertTrue(p.stdout)
+        p = self.fragctl()
+        self.assertEqual((p.wait(), p.stdout), (2, ""))
+
+
+if __name__ == "__main__":
+    cluster.main()
