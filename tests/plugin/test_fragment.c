@@ -246,8 +246,6 @@ Test(fragment, all_errors_at_once)
 	    "app.yaml:4:13: app.pool: unknown resource type \"block_memory_poll\"; did you mean "
 	    "\"block_memory_pool\"?\n"
 	    "app.yaml:6:3: app.a: unknown operator type \"scal\"; did you mean \"scale\"?\n"
-	    "app.yaml:18:47: app.b: unknown condition type \"counter\"; did you mean \"count\"?\n"
-	    "app.yaml:18:64: app.b: condition type \"asynchronous\" is not built yet\n"
 	    "app.yaml:10:7: app.b: unknown parameter \"facter\"; did you mean \"factor\"?\n"
 	    "app.yaml:11:14: app.b: parameter \"count\": 0 is out of range; allowed is 1 to 1000\n"
 	    "app.yaml:12:13: app.b: parameter \"loud\": \"perhaps\" is no bool; write true or false\n"
@@ -258,6 +256,8 @@ Test(fragment, all_errors_at_once)
 	    "app.yaml:16:13: app.b: parameter \"gate\": there is no condition \"gat\"; did you mean "
 	    "\"gate\"?\n"
 	    "app.yaml:17:18: app.b: parameter \"sizes\": \"x\" is no integer\n"
+	    "app.yaml:18:47: app.b: unknown condition type \"counter\"; did you mean \"count\"?\n"
+	    "app.yaml:18:64: app.b: condition type \"asynchronous\" is not built yet\n"
 	    "app.yaml:19:13: app.b: unknown port \"inn\"; did you mean \"in\"?\n"
 	    "app.yaml:20:3: app.c: parameter \"inputs\" (i64) is required and not set\n"
 	    "app.yaml:21:32: flow end app.b.inn: no input \"inn\"; did you mean \"in\"?\n");

@@ -59,6 +59,45 @@ int fragi_diag_add_err(struct fragi_diag *diag, const struct frag_err *err)
 	return err->code;
 }
 
+/* Of errors[i]: which file of those told so far it is in. */
+static size_t file_rank(const struct frag_err *errors, size_t i)
+{
+	size_t rank = 0;
+
+	while (strcmp(errors[rank].file, errors[i].file) != 0)
+		rank++;
+	return rank;
+}
+
+void fragi_diag_sort(struct fragi_diag *diag, size_t first)
+{
+	size_t ranks[FRAGI_DIAG_MAX], count, rank, j;
+	struct frag_err *errors, error;
+
+	if (diag->count <= first)
+		return;
+	errors = diag->items + first;
+	count = diag->count - first;
+	for (size_t i = 0; i < count; i++)
+		ranks[i] = file_rank(errors, i);
+	for (size_t i = 1; i < count; i++) { /* few, and the order of equal places is kept */
+		error = errors[i];
+		rank = ranks[i];
+		for (j = i; j > 0; j--) {
+			const struct frag_err *before = &errors[j - 1];
+
+			if (ranks[j - 1] != rank         ? ranks[j - 1] < rank
+			    : before->line != error.line ? before->line < error.line
+							 : before->column <= error.column)
+				break;
+			errors[j] = *before;
+			ranks[j] = ranks[j - 1];
+		}
+		errors[j] = error;
+		ranks[j] = rank;
+	}
+}
+
 void fragi_diag_fini(struct fragi_diag *diag)
 {
 	fragi_free(diag->items);

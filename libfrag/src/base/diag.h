@@ -25,6 +25,9 @@ FRAGI_API int fragi_diag_add(struct fragi_diag *diag, int code, const char *file
 			     const char *format, ...) FRAG_PRINTF(6, 7);
 /* Adds a copy of err. Returns err->code. */
 FRAGI_API int fragi_diag_add_err(struct fragi_diag *diag, const struct frag_err *err);
+/* Puts the items from `first` on in the order of their places, file by file in the order in which files were
+ * first named; items of one place, and those without one, stay in their order. */
+FRAGI_API void fragi_diag_sort(struct fragi_diag *diag, size_t first);
 /* Frees the items; diag is empty afterwards. */
 FRAGI_API void fragi_diag_fini(struct fragi_diag *diag);
 /* Writes "file:line:column: text" of err (without a place: the text alone) into out. Returns out. */

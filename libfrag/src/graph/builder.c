@@ -33,44 +33,6 @@ bool fragi_builder_failed(const struct fragi_builder *builder)
 	return builder->no_memory || builder->diag->count + builder->diag->beyond != builder->errors_before;
 }
 
-/* Of errors[i]: which file of those told so far it is in. */
-static size_t file_rank(const struct frag_err *errors, size_t i)
-{
-	size_t rank = 0;
-
-	while (strcmp(errors[rank].file, errors[i].file) != 0)
-		rank++;
-	return rank;
-}
-
-void fragi_builder_sort_errors(struct fragi_builder *builder)
-{
-	struct frag_err *errors = builder->diag->items + builder->errors_before, error;
-	size_t ranks[FRAGI_DIAG_MAX], count, rank, j;
-
-	if (builder->diag->count <= builder->errors_before)
-		return;
-	count = builder->diag->count - builder->errors_before;
-	for (size_t i = 0; i < count; i++)
-		ranks[i] = file_rank(errors, i);
-	for (size_t i = 1; i < count; i++) { /* few, and the order of equal places is kept */
-		error = errors[i];
-		rank = ranks[i];
-		for (j = i; j > 0; j--) {
-			const struct frag_err *before = &errors[j - 1];
-
-			if (ranks[j - 1] != rank         ? ranks[j - 1] < rank
-			    : before->line != error.line ? before->line < error.line
-							 : before->column <= error.column)
-				break;
-			errors[j] = *before;
-			ranks[j] = ranks[j - 1];
-		}
-		errors[j] = error;
-		ranks[j] = rank;
-	}
-}
-
 void *fragi_builder_alloc(struct fragi_builder *builder, size_t count, size_t size)
 {
 	size_t bytes;

@@ -43,8 +43,6 @@ void fragi_builder_init(struct fragi_builder *builder, const struct fragi_spec_s
 			struct fragi_spec *spec, struct fragi_diag *diag);
 void fragi_builder_fini(struct fragi_builder *builder); /* not the spec */
 bool fragi_builder_failed(const struct fragi_builder *builder);
-/* The errors of this builder as a person reads: file by file, from top to bottom. */
-void fragi_builder_sort_errors(struct fragi_builder *builder);
 /* From the spec's arena, zeroed; NULL when memory is short (noted). */
 void *fragi_builder_alloc(struct fragi_builder *builder, size_t count, size_t size);
 char *fragi_builder_strdup(struct fragi_builder *builder, const char *text);

@@ -195,6 +195,7 @@ int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spe
 {
 	const struct fragi_spec_object *said;
 	struct frag_fragment *fragment;
+	size_t errors = diag->count;
 	int r = fragi_fragment_begin(own->name, spec, own, registry, diag, &fragment);
 
 	if (r < 0)
@@ -209,6 +210,7 @@ int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spe
 	run_composer(fragment);
 	match_untyped(fragment);
 	r = fragi_fragment_complete(fragment);
+	fragi_diag_sort(diag, errors);
 	if (r < 0) {
 		fragi_fragment_destroy(fragment);
 		return r;

@@ -209,7 +209,7 @@ int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *
 				   FRAGI_SPEC_MEMORY_MAX >> 20);
 	else if (fragi_builder_failed(&builder))
 		r = -EINVAL;
-	fragi_builder_sort_errors(&builder);
+	fragi_diag_sort(diag, builder.errors_before);
 	fragi_builder_fini(&builder);
 	if (r < 0)
 		fragi_spec_destroy(spec);
