@@ -26,6 +26,7 @@ struct wrk_link {
 	int address_count, address_next;
 	struct fw_connection *connection;
 	uint64_t seq;
+	uint32_t refused;                       /* bits of kinds that could not be encoded: said once each */
 	bool looking_up, connecting, up, ended; /* ended: nobody is told anything more */
 	char why[256];
 };
@@ -209,11 +210,14 @@ void wrk_link_send(struct wrk_link *link, const struct fw_message *message)
 	copy.seq = ++link->seq;
 	copy.reply_to = 0;
 	r = fw_encode(&copy, &frame, &size);
-	if (r < 0)
+	if (r == 0) {
+		(void)fw_connection_send(link->connection, frame, size);
+		return;
+	}
+	if ((link->refused & (1u << message->kind)) == 0)
 		log_error(NULL, "cannot send %s to the driver: %s", fw_kind_name(message->kind),
 			  frag_strerror(r));
-	else
-		(void)fw_connection_send(link->connection, frame, size);
+	link->refused |= 1u << message->kind;
 }
 
 void wrk_link_finish(struct wrk_link *link)
