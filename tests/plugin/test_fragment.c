@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/alloc.h>
 #include <cond/cond.h>
 #include <graph/op.h>
 
@@ -497,4 +498,41 @@ Test(fragment, refuses_what_c_gets_wrong)
 	fragi_fragment_destroy(fragment);
 	fragi_fragment_destroy(other);
 	fragi_diag_fini(&diag);
+}
+
+/* Every allocation fails once, one after the other: each time it is an error, and nothing is left (sanitizers
+ * look). */
+Test(fragment, short_memory_is_an_error)
+{
+	static const struct graph_text text = {
+		.text = HEAD "resources: {pool: {type: unbounded_allocator}}\n"
+			     "compose: line\n"
+			     "operators:\n"
+			     "  twice: {parameters: {factor: 3, names: [a, b], mode: slow, path: x}}\n"
+			     "  more: {type: scale, parameters: {pool: $pool}, conditions: [{type: count}]}\n"
+			     "  end: {type: sink, ports: {in0: {capacity: 3}}}\n"
+			     "flows: [ones -> more, more -> end, twice -> end]\n"};
+	struct frag_fragment *fragment;
+	struct fragi_spec *spec;
+	int64_t failed = 0;
+	int r = -ENOMEM;
+
+	/* Once without: what is loaded stays loaded. */
+	fragment = good(&text, &spec);
+	fragi_fragment_destroy(fragment);
+	fragment = NULL;
+	for (int64_t skip = 0; r == -ENOMEM && skip < 10000; skip++) {
+		struct fragi_diag diag = {0};
+
+		fragi_alloc_fail_after(skip, 1);
+		r = compose(spec, &diag, &fragment);
+		failed = fragi_alloc_fail_off();
+		cr_expect(r == 0 ? failed == 0 || diag.count == 0 : failed == 1, "r %d, failed %d, after %d",
+			  r, (int)failed, (int)skip);
+		fragi_diag_fini(&diag);
+	}
+	cr_expect_eq(r, 0);
+	cr_expect_eq(failed, 0);
+	fragi_fragment_destroy(fragment);
+	fragi_spec_destroy(spec);
 }
