@@ -2,6 +2,7 @@
 """fragctl: an application in one process and by daemons of its own, what ends it, and what the other verbs say."""
 import json
 import os
+import shutil
 import signal
 import unittest
 
@@ -297,6 +298,44 @@ class Inspect(Fragctl):
         self.assertEqual(code, 2)
         self.assertIn("plugin ABI 9", err)
         self.assertEqual(self.inspect("libnone.so")[0], 3)
+
+
+class BuiltIn(Fragctl):
+    """Built-in libraries of a machine on which one cannot be opened, as without FFmpeg."""
+
+    def setUp(self):
+        super().setUp()
+        for part in ("bin/fragctl", "lib/libfrag.so.1", "lib/frag/plugins"):
+            source, target = os.path.join(cluster.BUILD, part), self.path("tree/" + part)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            (shutil.copytree if os.path.isdir(source) else shutil.copy)(source, target)
+        with open(self.path("tree/lib/frag/plugins/libvideo.so"), "wb") as f:
+            f.write(b"no library\0video_replayer\0video_recorder\0" + bytes(4096))
+
+    def run_type(self, name):
+        app = self.write("one.yaml", "frag: 1\napplication: app\noperators: {a: {type: %s}}\n" % name)
+        run = self.start(self.path("tree/bin/fragctl"), "run", "-q", app)
+        return run.wait(), run.stderr.replace(self.folder + "/", "")
+
+    def test_it_is_named_when_its_type_is_asked_for(self):
+        self.assertEqual(self.run_type("video_replayer"), (3, (
+            'one.yaml:3:13: app.a: operator type "video_replayer" cannot be had: library libvideo.so cannot be opened: '
+            "invalid ELF header; install what it needs")))
+
+    def test_others_do_not_touch_it(self):
+        app = self.write("two.yaml", "frag: 1\napplication: app\nflows: [a -> b]\noperators:\n"
+                         "  a: {type: ping_tx, conditions: [{type: count}]}\n  b: {type: ping_rx}\n")
+        run = self.start(self.path("tree/bin/fragctl"), "run", "-v", app)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertIn("libbasic.so", run.stderr)
+        self.assertNotIn("libvideo.so", run.stderr)
+
+    def test_inspect_lists_the_rest(self):
+        run = self.start(self.path("tree/bin/fragctl"), "inspect")
+        self.assertEqual(run.wait(), 0)
+        self.assertIn("ping_tx", run.stdout)
+        self.assertEqual(run.stderr, "fragctl: library libvideo.so cannot be opened: invalid ELF header; install what it "
+                                     "needs")
 
 
 class Usage(Fragctl):
