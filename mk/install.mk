@@ -27,7 +27,7 @@ install: all
 	install -m 644 $(BUILT_MODULES) $(DESTDIR)$(libdir)/frag/modules
 	install -m 644 libfrag/include/frag/*.h $(DESTDIR)$(prefix)/include/frag
 	$(call pc_file,$(prefix),$(prefix)/include,$(libdir)) >$(DESTDIR)$(libdir)/pkgconfig/frag.pc
-	install -m 644 README.md LICENSE CHANGELOG.md $(wildcard docs/*) $(DESTDIR)$(prefix)/share/doc/frag
+	install -m 644 $(wildcard README.md LICENSE CHANGELOG.md docs/*) $(DESTDIR)$(prefix)/share/doc/frag
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(prefix)/bin/,$(notdir $(BUILT_PROGRAMS))) \
