@@ -27,7 +27,8 @@ struct wrk_action *wrk_act(struct wrk_actions *actions, enum wrk_action_kind kin
 	return action;
 }
 
-static const char *format_text(struct wrk_actions *actions, const char *format, va_list args)
+static FRAG_PRINTF(2, 0) const
+	char *format_text(struct wrk_actions *actions, const char *format, va_list args)
 {
 	char line[1200];
 	char *text;
