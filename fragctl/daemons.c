@@ -25,6 +25,7 @@
 #include <fragctl/run.h>
 
 #define WORKERS_END_NS INT64_C(2000000000) /* for workers to end once the driver has */
+#define DRIVER_END_NS INT64_C(5000000000)  /* for the driver to act on a worker's end */
 #define ADDRESS_FD 3
 
 struct daemons {
@@ -35,6 +36,9 @@ struct daemons {
 	pid_t *workers;        /* 0: ended */
 	uint32_t worker_count;
 	int driver_status;
+	uint32_t lost; /* number of a worker that ended before the driver; 0: none */
+	int lost_status;
+	int64_t lost_ns; /* when */
 	int signal_fd;
 	sigset_t signals, before;
 };
@@ -228,9 +232,16 @@ static void reap(struct daemons *daemons)
 			daemons->driver_status = status;
 			continue;
 		}
-		for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++)
-			if (daemons->workers[i] == pid)
-				daemons->workers[i] = 0;
+		for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++) {
+			if (daemons->workers[i] != pid)
+				continue;
+			daemons->workers[i] = 0;
+			if (daemons->driver == 0 || daemons->lost > 0)
+				continue;
+			daemons->lost = i + 1;
+			daemons->lost_status = status;
+			daemons->lost_ns = fragi_now_ns();
+		}
 	}
 }
 
@@ -312,6 +323,30 @@ static void end_all(struct daemons *daemons)
 		wait_signal(daemons, 100);
 }
 
+/*
+ * Until the driver has ended. It knows of a worker's end when the worker had joined; for one that could not
+ * even start it would wait for ever.
+ */
+static int watch(struct daemons *daemons)
+{
+	int status;
+
+	while (daemons->driver > 0) {
+		wait_signal(daemons, daemons->lost > 0 ? 100 : -1);
+		if (daemons->driver == 0 || daemons->lost == 0 ||
+		    fragi_now_ns() - daemons->lost_ns < DRIVER_END_NS)
+			continue;
+		status = daemons->lost_status;
+		return ctl_fail(CTL_FAILED, "worker%u ended by itself (%s %d), so the application cannot run",
+				daemons->lost, WIFEXITED(status) ? "status" : "signal",
+				WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+	}
+	status = daemons->driver_status;
+	return WIFEXITED(status)
+		       ? WEXITSTATUS(status)
+		       : ctl_fail(128 + WTERMSIG(status), "driverd was ended by signal %d", WTERMSIG(status));
+}
+
 static int prepare(struct daemons *daemons)
 {
 	ssize_t n = readlink("/proc/self/exe", daemons->folder, sizeof(daemons->folder) - 1);
@@ -341,14 +376,9 @@ int ctl_run_daemons(const struct ctl_run_options *options)
 		exit_code = start_driver(&daemons, &address_fd);
 	if (exit_code == CTL_OK && read_address(&daemons, address_fd, address, sizeof(address)))
 		exit_code = start_workers(&daemons, address);
-	while (exit_code == CTL_OK && daemons.driver > 0)
-		wait_signal(&daemons, -1);
-	end_all(&daemons);
 	if (exit_code == CTL_OK)
-		exit_code = WIFEXITED(daemons.driver_status) ? WEXITSTATUS(daemons.driver_status)
-							     : 128 + WTERMSIG(daemons.driver_status);
-	if (exit_code > 128)
-		ctl_fail(exit_code, "driverd was ended by signal %d", exit_code - 128);
+		exit_code = watch(&daemons);
+	end_all(&daemons);
 	if (address_fd >= 0)
 		close(address_fd);
 	if (daemons.signal_fd >= 0)

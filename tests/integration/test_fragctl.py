@@ -300,6 +300,26 @@ class Inspect(Fragctl):
         self.assertEqual(self.inspect("libnone.so")[0], 3)
 
 
+class OtherTree(Fragctl):
+    def test_a_worker_that_cannot_start_ends_it(self):
+        for part in ("bin/fragctl", "bin/driverd", "lib/libfrag.so.1"):
+            os.makedirs(os.path.dirname(self.path("tree/" + part)), exist_ok=True)
+            shutil.copy(os.path.join(cluster.BUILD, part), self.path("tree/" + part))
+        os.chmod(self.write("tree/bin/workerd", "#!/bin/sh\nexit 7\n"), 0o755)
+        run = self.start(self.path("tree/bin/fragctl"), "run", "-q", "--workers", "2", self.app)
+        self.assertEqual(run.wait(), 1, run.stderr)
+        self.assertRegex(run.stderr, r"fragctl: worker[12] ended by itself \(status 7\), so the application cannot run")
+        self.assert_nothing_left()
+
+    def test_missing_daemons_are_named(self):
+        for part in ("bin/fragctl", "lib/libfrag.so.1"):
+            os.makedirs(os.path.dirname(self.path("tree/" + part)), exist_ok=True)
+            shutil.copy(os.path.join(cluster.BUILD, part), self.path("tree/" + part))
+        run = self.start(self.path("tree/bin/fragctl"), "run", "--workers", "2", self.app)
+        self.assertEqual(run.wait(), 3, run.stderr)
+        self.assertEqual(run.stderr, "fragctl: cannot start %s: No such file or directory" % self.path("tree/bin/driverd"))
+
+
 class BuiltIn(Fragctl):
     """Built-in libraries of a machine on which one cannot be opened, as without FFmpeg."""
 
