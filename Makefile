@@ -24,6 +24,7 @@ include mk/daemons.mk
 include mk/ops.mk
 include mk/examples.mk
 include mk/tests.mk
+include mk/bench.mk
 include mk/demo.mk
 include mk/install.mk
 include mk/lint.mk

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What an edge costs.
+ *   edge hop [CAPACITY]          ns from emit to receive and back through a queue, in one thread
+ *   edge lat BYTES ROUNDS        us one way between two processes over ucx: half the median round trip
+ *   edge bw BYTES MESSAGES       MB/s between two processes over ucx, window 8
+ * FRAG_PUMP chooses how to wait. Compare with ucx_perftest -t ucp_am_lat, ucp_am_bw (tests/bench/edge.sh).
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <base/stamp.h>
+#include <edge/pump.h>
+#include <edge/ucx_env.h>
+#include <frag/frag.h>
+
+#define WINDOW 8
+#define SET(name, value) setenv(name, value, 0);
+
+struct side {
+	struct fragi_pump *pump;
+	const struct fragi_transport_ops *ops;
+	struct fragi_transport *transport;
+	struct fragi_tx *tx;
+	struct fragi_rx *rx;
+	struct fragi_ledger ledger;
+	_Atomic bool ready, lost;
+	bool sends;
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "edge: %s\n", what);
+	exit(1);
+}
+
+static void on_ready(void *arg, uint32_t host)
+{
+	(void)host;
+	atomic_store(&((struct side *)arg)->ready, true);
+}
+
+static void on_lost(void *arg, uint32_t host, const char *sentence)
+{
+	(void)host;
+	(void)sentence;
+	atomic_store(&((struct side *)arg)->lost, true);
+}
+
+static void on_event(void *arg)
+{
+	fragi_pump_poke_one(((struct side *)arg)->pump);
+}
+
+static bool is_ready(void *arg)
+{
+	return atomic_load(&((struct side *)arg)->ready);
+}
+
+static bool has_message(void *arg)
+{
+	struct side *side = arg;
+
+	return fragi_rx_available(side->rx) > 0 || atomic_load(&side->lost);
+}
+
+static bool has_room(void *arg)
+{
+	struct side *side = arg;
+
+	return side->tx->ops->room(side->tx) > 0 || atomic_load(&side->lost);
+}
+
+/* Host 1 sends on flow 0 and receives on flow 1. */
+static void open_side(struct side *side, uint32_t number, int other)
+{
+	struct fragi_transport_config config = {
+		.struct_size = sizeof(config),
+		.host = number,
+		.epoch = 1,
+		.arg = side,
+		.peer_ready = on_ready,
+		.peer_lost = on_lost,
+	};
+	struct fragi_link link = {
+		.window_messages = WINDOW,
+		.window_bytes = FRAGI_WINDOW_BYTES_DEFAULT * 8,
+		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
+		.policy = FRAG_POLICY_BLOCK,
+	};
+	struct frag_err err = FRAG_ERR_INIT;
+	char theirs[FRAGI_HOST_ADDRESS_MAX];
+	struct fragi_peer *peer;
+	const void *address;
+	cpu_set_t cpus;
+	ssize_t n;
+	size_t size;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(number - 1, &cpus);
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+	if (fragi_pump_create(&side->pump) < 0 || fragi_ledger_create(&side->ledger, -1, 0, 2) < 0 ||
+	    fragi_transport_open("ucx", &side->ops, &err) < 0)
+		die(err.text);
+	config.pump = side->pump;
+	if (side->ops->create(&config, &side->transport, &err) < 0)
+		die(err.text);
+	address = side->ops->address(side->transport, &size);
+	if (send(other, address, size, 0) != (ssize_t)size ||
+	    (n = recv(other, theirs, sizeof(theirs), 0)) <= 0)
+		die("the other side is gone");
+	if (fragi_pump_attach(side->pump, side->ops, side->transport) < 0)
+		die("no thread");
+	fragi_pump_lock(side->pump);
+	if (side->ops->peer_add(side->transport, 3 - number, 1, theirs, (size_t)n, &peer, &err) < 0)
+		die(err.text);
+	link.flow = number == 1 ? 0 : 1;
+	if (side->ops->tx_create(peer, &link, &side->ledger.flows[link.flow], &side->tx) < 0)
+		die("no memory");
+	link.flow = 1 - link.flow;
+	if (side->ops->rx_create(peer, &link, &side->ledger.flows[link.flow], &side->rx) < 0)
+		die("no memory");
+	side->tx->room = (struct fragi_notify){on_event, side};
+	side->rx->arrival = (struct fragi_notify){on_event, side};
+	fragi_pump_unlock(side->pump);
+	while (!is_ready(side))
+		fragi_pump_wait(side->pump, fragi_now_ns() + 100000000, is_ready, side);
+}
+
+static void close_side(struct side *side)
+{
+	fragi_pump_detach(side->pump);
+	side->ops->destroy(side->transport);
+	fragi_pump_destroy(side->pump);
+	fragi_ledger_close(&side->ledger);
+}
+
+/* What sends: the same tensor again and again, in a new message. */
+static void send_bytes(struct side *side, struct frag_tensor *tensor)
+{
+	struct frag_message *message = frag_message_create();
+	int64_t zero = 0;
+
+	if (tensor != NULL)
+		frag_message_add_tensor(message, "", frag_tensor_ref(tensor));
+	else
+		frag_message_set_value(message, &frag_type_i64, &zero, sizeof(zero), NULL);
+	fragi_message_share(message);
+	while (!has_room(side))
+		fragi_pump_wait(side->pump, fragi_now_ns() + 100000000, has_room, side);
+	side->tx->ops->send(side->tx, message, fragi_stamp());
+}
+
+static bool receive_one(struct side *side)
+{
+	struct frag_message *message;
+
+	while ((message = fragi_rx_take(side->rx, fragi_stamp())) == NULL) {
+		if (atomic_load(&side->lost) || fragi_rx_is_finished(side->rx))
+			return false;
+		fragi_pump_wait(side->pump, fragi_now_ns() + 100000000, has_message, side);
+	}
+	frag_message_unref(message);
+	return true;
+}
+
+static struct frag_tensor *tensor_of(size_t bytes)
+{
+	int64_t shape = (int64_t)bytes;
+	struct frag_tensor *tensor;
+
+	if (bytes <= 8)
+		return NULL;
+	if (frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, &shape, &tensor) < 0)
+		die("no memory");
+	memset(frag_tensor_writable(tensor), 1, bytes);
+	return tensor;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void measure_latency(struct side *side, struct frag_tensor *tensor, int rounds)
+{
+	int64_t *ns = calloc((size_t)rounds, sizeof(*ns)), start;
+
+	for (int i = -rounds / 10 - 10; i < rounds; i++) {
+		start = fragi_now_ns();
+		send_bytes(side, tensor);
+		receive_one(side);
+		if (i >= 0)
+			ns[i] = fragi_now_ns() - start;
+	}
+	qsort(ns, (size_t)rounds, sizeof(*ns), by_size);
+	printf("%.2f us (p99 %.2f)\n", (double)ns[rounds / 2] / 2e3, (double)ns[rounds * 99 / 100] / 2e3);
+	free(ns);
+}
+
+static void measure_bandwidth(struct side *side, struct frag_tensor *tensor, size_t bytes, int messages)
+{
+	int64_t start = fragi_now_ns();
+
+	for (int i = 0; i < messages; i++)
+		send_bytes(side, tensor);
+	receive_one(side); /* the other side has them all */
+	printf("%.1f MB/s (%.0f messages/s)\n",
+	       (double)bytes * messages * 1e3 / (double)(fragi_now_ns() - start),
+	       messages * 1e9 / (double)(fragi_now_ns() - start));
+}
+
+static void between_processes(bool latency, size_t bytes, int count)
+{
+	struct side side = {0};
+	struct frag_tensor *tensor;
+	int pair[2];
+	pid_t pid;
+
+	FRAGI_UCX_ENV(SET)
+	setenv("UCX_NET_DEVICES", "lo", 0);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0)
+		die("no socket");
+	pid = fork();
+	open_side(&side, pid == 0 ? 2 : 1, pair[pid == 0]);
+	tensor = tensor_of(bytes);
+	if (pid == 0) {
+		if (latency) {
+			while (receive_one(&side))
+				send_bytes(&side, tensor);
+		} else {
+			for (int i = 0; i < count; i++)
+				receive_one(&side);
+			send_bytes(&side, NULL);
+			receive_one(&side);
+		}
+	} else if (latency) {
+		measure_latency(&side, tensor, count);
+	} else {
+		measure_bandwidth(&side, tensor, bytes, count);
+	}
+	side.tx->ops->close(side.tx);
+	frag_tensor_unref(tensor);
+	close_side(&side);
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+}
+
+static void hop(uint32_t capacity)
+{
+	static struct fragi_flow_row row;
+	struct frag_message *message = frag_message_create();
+	struct fragi_tx *tx;
+	struct fragi_rx *rx;
+	uint64_t start, stamp;
+	const int rounds = 20000000;
+	int64_t value = 1;
+
+	frag_message_set_value(message, &frag_type_i64, &value, sizeof(value), NULL);
+	fragi_message_share(message);
+	if (fragi_inproc_create(capacity, FRAG_POLICY_BLOCK, &row, &tx, &rx) < 0)
+		die("no memory");
+	start = fragi_stamp();
+	for (int i = 0; i < rounds; i++) {
+		stamp = fragi_stamp();
+		tx->ops->send(tx, message, stamp);
+		message = fragi_rx_take(rx, stamp);
+	}
+	printf("%.1f ns a hop, ledger and histogram with it, one stamp\n",
+	       (double)fragi_stamp_diff_ns(start, fragi_stamp()) / rounds);
+	frag_message_unref(message);
+	start = fragi_stamp();
+	for (int i = 0; i < rounds; i++) {
+		message = frag_message_create();
+		frag_message_set_value(message, &frag_type_i64, &value, sizeof(value), NULL);
+		fragi_message_share(message);
+		stamp = fragi_stamp();
+		tx->ops->send(tx, message, stamp);
+		frag_message_unref(fragi_rx_take(rx, stamp));
+	}
+	printf("%.1f ns with making, filling and dropping the message\n",
+	       (double)fragi_stamp_diff_ns(start, fragi_stamp()) / rounds);
+	fragi_inproc_destroy(tx);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc >= 2 && strcmp(argv[1], "hop") == 0)
+		hop(argc > 2 ? (uint32_t)atoi(argv[2]) : 1);
+	else if (argc == 4 && strcmp(argv[1], "lat") == 0)
+		between_processes(true, (size_t)atoll(argv[2]), atoi(argv[3]));
+	else if (argc == 4 && strcmp(argv[1], "bw") == 0)
+		between_processes(false, (size_t)atoll(argv[2]), atoi(argv[3]));
+	else
+		die("usage: edge hop [CAPACITY] | edge lat BYTES ROUNDS | edge bw BYTES MESSAGES");
+	return 0;
+}
