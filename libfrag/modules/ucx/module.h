@@ -52,6 +52,7 @@ struct fragi_peer {
 	int64_t close_until_ns;
 	uint64_t sent_count;                /* active messages but HELLO, BEAT and SYNC */
 	uint64_t sync_asked, sync_answered; /* sent_count, as SYNC carries it */
+	bool leave_sent, leave_heard;       /* our goodbye, and that it has arrived */
 };
 
 struct ucx_link { /* the first member of both ends */
@@ -227,14 +228,25 @@ int ucx_rx_create(struct fragi_peer *peer, const struct fragi_link *link, struct
 void ucx_rx_free(struct ucx_rx *rx);
 /* Of a closed peer: what was still arriving will not come. */
 void ucx_rx_abandon(struct ucx_rx *rx);
-/* Gives credit back: all of it, or only where the sender may be waiting for it. */
-void ucx_rx_return_credit(struct ucx_rx *rx, bool all);
+/* Of a peer that has just become ready, and whenever the operator has asked for it: DONE, credit. */
+void ucx_rx_settle(struct ucx_rx *rx);
 ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header, const uint8_t *descriptors,
 			    size_t descriptor_bytes, void *data, size_t length,
 			    const ucp_am_recv_param_t *param);
 ucs_status_t ucx_rx_on_descriptors(struct ucx_rx *rx, const struct wire_header *header, void *data,
 				   size_t length, const ucp_am_recv_param_t *param);
 void ucx_rx_on_close(struct ucx_rx *rx, const struct wire_header *header);
+
+/* credit.c */
+/* Gives credit back: all of it, or only where the sender may be waiting for it. */
+void ucx_rx_return_credit(struct ucx_rx *rx, bool all);
+bool ucx_rx_owes_credit(const struct ucx_rx *rx);
+/* A batch is half a window: smaller ones would cost as much as the data. */
+bool ucx_rx_batch_is_full(const struct ucx_rx *rx);
+/* The oldest delivered message that was not consumed yet is now. */
+void ucx_rx_consume(struct ucx_rx *rx);
+/* After the receiver's close nobody takes: what was delivered counts as consumed. */
+void ucx_rx_consume_delivered(struct ucx_rx *rx);
 
 static inline struct ucx_tx *ucx_tx_of(struct ucx_link *link)
 {

@@ -134,6 +134,7 @@ static void peer_lose(struct fragi_peer *peer)
 	peer->failed = false;
 	atomic_store_explicit(&peer->state, UCX_PEER_LOST, memory_order_release);
 	ucx_peer_close(peer);
+	peer->transport->tick_ns = 0;
 	if (expected)
 		return;
 	snprintf(sentence, sizeof(sentence), "host %u %s", peer->host, peer->sentence);
@@ -215,6 +216,8 @@ void ucx_peer_on_hello(struct ucx_link *link, const struct wire_header *header)
 	for (struct ucx_link *l = peer->links; l != NULL; l = l->next)
 		if (l->is_tx)
 			ucx_tx_transmit(ucx_tx_of(l));
+		else
+			ucx_rx_settle(ucx_rx_of(l));
 }
 
 void ucx_peer_on_beat(struct ucx_link *link, const struct wire_header *header)
@@ -232,6 +235,7 @@ void ucx_peer_ask_sync(struct fragi_peer *peer, uint8_t flags)
 	if (peer->links == NULL || peer->ops != NULL)
 		return;
 	peer->sync_asked = peer->sent_count;
+	peer->leave_sent = peer->leave_sent || (flags & WIRE_LEAVE) != 0;
 	ucx_op_send_control(peer->links, WIRE_SYNC, flags, peer->sent_count, 0);
 }
 
@@ -243,7 +247,7 @@ void ucx_peer_on_sync(struct ucx_link *link, const struct wire_header *header)
 		if (header->sequence <= peer->sent_count && header->sequence >= peer->sync_answered)
 			peer->sync_answered = header->sequence;
 		if ((header->flags & WIRE_LEAVE) != 0)
-			peer->sync_asked = UINT64_MAX; /* our goodbye has arrived */
+			peer->leave_heard = true;
 		return;
 	}
 	ucx_op_send_control(link, WIRE_SYNC, (uint8_t)(WIRE_REPLY | (header->flags & WIRE_LEAVE)),
@@ -259,9 +263,9 @@ bool ucx_peer_is_flushed(struct fragi_peer *peer)
 	if (state == UCX_PEER_LOST || state == UCX_PEER_LEFT)
 		return true;
 	for (struct ucx_link *link = peer->links; link != NULL; link = link->next)
-		if (link->is_tx && !ucx_tx_is_empty(ucx_tx_of(link)))
+		if (link->is_tx ? !ucx_tx_is_empty(ucx_tx_of(link)) : ucx_rx_owes_credit(ucx_rx_of(link)))
 			return false;
-	return peer->ops == NULL && (peer->sync_answered == peer->sent_count);
+	return peer->ops == NULL && peer->sync_answered == peer->sent_count;
 }
 
 /* Time. */

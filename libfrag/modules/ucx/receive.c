@@ -27,58 +27,6 @@ static void broke_rule(struct ucx_rx *rx, const char *what)
 	ucx_peer_fail(rx->link.peer, "broke the rules of flow %u: %s", rx->link.config.flow, what);
 }
 
-/* Credit. */
-
-/* The sender has less than half of its window left. */
-static bool sender_may_wait(const struct ucx_rx *rx)
-{
-	const struct fragi_link *config = &rx->link.config;
-	uint64_t returned = atomic_load_explicit(&rx->returned, memory_order_relaxed);
-	uint64_t returned_bytes = atomic_load_explicit(&rx->returned_bytes, memory_order_relaxed);
-
-	return atomic_load_explicit(&rx->wanted, memory_order_relaxed) ||
-	       (rx->accepted - returned) * 2 >= config->window_messages ||
-	       (rx->accepted_bytes - returned_bytes) * 2 >= config->window_bytes;
-}
-
-void ucx_rx_return_credit(struct ucx_rx *rx, bool all)
-{
-	uint64_t messages = atomic_load_explicit(&rx->consumed, memory_order_acquire);
-	uint64_t bytes = atomic_load_explicit(&rx->consumed_bytes, memory_order_relaxed);
-
-	/* Bytes may be newer than messages: never more than what has begun to arrive. */
-	if (messages == atomic_load_explicit(&rx->returned, memory_order_relaxed))
-		return;
-	if (!all && !rx->close_known && !sender_may_wait(rx))
-		return;
-	if (messages == rx->accepted)
-		atomic_store_explicit(&rx->wanted, false, memory_order_relaxed);
-	atomic_store_explicit(&rx->returned, messages, memory_order_relaxed);
-	atomic_store_explicit(&rx->returned_bytes, bytes, memory_order_relaxed);
-	ucx_op_send_control(&rx->link, WIRE_CREDIT, 0, messages, bytes);
-}
-
-/* A batch is half a window: fewer messages of credit would cost as much as the data. */
-static bool batch_is_full(const struct ucx_rx *rx)
-{
-	const struct fragi_link *config = &rx->link.config;
-	uint64_t messages = atomic_load_explicit(&rx->consumed, memory_order_relaxed) -
-			    atomic_load_explicit(&rx->returned, memory_order_relaxed);
-	uint64_t bytes = atomic_load_explicit(&rx->consumed_bytes, memory_order_relaxed) -
-			 atomic_load_explicit(&rx->returned_bytes, memory_order_relaxed);
-
-	return messages * 2 >= config->window_messages || bytes * 2 >= config->window_bytes ||
-	       atomic_load_explicit(&rx->wanted, memory_order_relaxed);
-}
-
-static void consume(struct ucx_rx *rx)
-{
-	uint64_t n = atomic_load_explicit(&rx->consumed, memory_order_relaxed);
-
-	fragi_count(&rx->consumed_bytes, rx->sizes[n & rx->mask]);
-	atomic_store_explicit(&rx->consumed, n + 1, memory_order_release);
-}
-
 /* The receiving operator. */
 
 static void ask_for_lock(struct ucx_rx *rx)
@@ -97,8 +45,8 @@ static void rx_taken(struct fragi_rx *base)
 	struct ucx_rx *rx = rx_of(base);
 	_Atomic bool *waiting = &rx->link.peer->transport->credits_waiting;
 
-	consume(rx);
-	if (batch_is_full(rx))
+	ucx_rx_consume(rx);
+	if (ucx_rx_batch_is_full(rx))
 		ask_for_lock(rx);
 	else if (!atomic_load_explicit(waiting, memory_order_relaxed))
 		atomic_store_explicit(waiting, true, memory_order_release);
@@ -114,28 +62,26 @@ static void rx_closed(struct fragi_rx *base)
 
 /* The holder of the lock. */
 
-/* After the receiver's close nobody takes: what was delivered counts as consumed. */
-static void consume_delivered(struct ucx_rx *rx)
+void ucx_rx_settle(struct ucx_rx *rx)
 {
-	atomic_store_explicit(&rx->consumed_bytes, rx->next_bytes, memory_order_relaxed);
-	atomic_store_explicit(&rx->consumed, rx->next, memory_order_release);
-}
-
-static void on_kick(struct fragi_pump_work *work)
-{
-	struct ucx_rx *rx = (struct ucx_rx *)(void *)((char *)work - offsetof(struct ucx_rx, kick));
-
-	atomic_exchange(&rx->kicked, false);
 	if (ucx_peer_state(rx->link.peer) != UCX_PEER_READY)
 		return;
 	if (atomic_load(&rx->done)) {
-		consume_delivered(rx);
+		ucx_rx_consume_delivered(rx);
 		if (!rx->done_sent) {
 			rx->done_sent = true;
 			ucx_op_send_control(&rx->link, WIRE_DONE, 0, 0, 0);
 		}
 	}
 	ucx_rx_return_credit(rx, true);
+}
+
+static void on_kick(struct fragi_pump_work *work)
+{
+	struct ucx_rx *rx = (struct ucx_rx *)(void *)((char *)work - offsetof(struct ucx_rx, kick));
+
+	atomic_exchange(&rx->kicked, false); /* before the flags are looked at */
+	ucx_rx_settle(rx);
 }
 
 static void tell_close(struct ucx_rx *rx)
@@ -198,12 +144,12 @@ static void deliver(struct ucx_rx *rx)
 	if (!any)
 		return;
 	if (atomic_load(&rx->done))
-		consume_delivered(rx);
+		ucx_rx_consume_delivered(rx);
 	else if (!rx->blocking)
 		while (atomic_load_explicit(&rx->consumed, memory_order_relaxed) != rx->next)
-			consume(rx);
+			ucx_rx_consume(rx);
 	if (!rx->blocking || atomic_load(&rx->done)) {
-		if (batch_is_full(rx))
+		if (ucx_rx_batch_is_full(rx))
 			ucx_rx_return_credit(rx, true);
 		else
 			atomic_store_explicit(&rx->link.peer->transport->credits_waiting, true,

@@ -159,6 +159,7 @@ static bool ucx_is_flushed(struct fragi_transport *transport)
 	for (struct fragi_peer *peer = transport->peers; peer != NULL; peer = peer->next) {
 		if (!ucx_peer_is_flushed(peer)) {
 			transport->flush_wanted = true;
+			ucp_worker_signal(transport->worker); /* who sleeps may have armed before */
 			return false;
 		}
 	}
@@ -279,15 +280,15 @@ static bool has_said_goodbye(struct fragi_transport *transport)
 	bool all = true;
 
 	for (struct fragi_peer *peer = transport->peers; peer != NULL; peer = peer->next) {
-		if (ucx_peer_state(peer) != UCX_PEER_READY || peer->sync_asked == UINT64_MAX)
+		if (ucx_peer_state(peer) != UCX_PEER_READY || peer->leave_heard)
 			continue;
 		all = false;
-		if (peer->sync_asked != UINT64_MAX - 1 && ucx_peer_is_flushed(peer)) {
+		if (peer->leave_sent)
+			continue;
+		if (ucx_peer_is_flushed(peer))
 			ucx_peer_ask_sync(peer, WIRE_LEAVE);
-			peer->sync_asked = UINT64_MAX - 1;
-		} else if (peer->sync_asked != UINT64_MAX - 1) {
+		else
 			transport->flush_wanted = true;
-		}
 	}
 	return all;
 }

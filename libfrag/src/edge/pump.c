@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -525,12 +526,16 @@ static void spare_raise(pthread_t thread)
 int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_transport_ops *ops,
 		      struct fragi_transport *transport)
 {
+	sigset_t all, before;
 	int r;
 
 	pump->ops = ops;
 	pump->fd = ops->fd(transport);
 	pump->transport = transport;
+	sigfillset(&all); /* signals are for the threads of the program */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&pump->spare, NULL, spare_main, pump);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r != 0) {
 		pump->transport = NULL;
 		return -r;
