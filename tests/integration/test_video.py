@@ -6,6 +6,7 @@ the boxes are written down by an operator of the test.
 """
 import os
 import re
+import signal
 import subprocess
 import unittest
 
@@ -25,6 +26,7 @@ arguments:
   min_area: {default: "2000"}
   realtime: {default: false}
   codec: {default: auto}
+  picture: {default: frame.png}
 fragments:
   fragment1:
     operators:
@@ -36,7 +38,7 @@ fragments:
       motion: {type: motion_boxes, parameters: {min_area: "${min_area}"}}
       log: {type: box_log, parameters: {path: "${folder}/boxes"}}
       recorder: {type: video_recorder, parameters: {path: "${folder}/out.mp4", codec: "${codec}"}}
-      picture: {type: image_writer, parameters: {path: "${folder}/frame.png", frame: 50}}
+      picture: {type: image_writer, parameters: {path: "${folder}/${picture}", frame: 50}}
     flows:
       - conv.tensor -> motion.in
       - motion.out -> log.in
@@ -125,6 +127,35 @@ class Video(cluster.ClusterTest):
         """60 frames at 25 a second: the last leaves 59 / 25 s after the first."""
         summary = self.run_here(self.make_clip("moving", 60), "--realtime", "true")
         self.assertGreaterEqual(summary["duration_ns"], 59 / 25 * 1e9 - 5e6)
+
+    def test_a_stop_leaves_a_video_that_plays(self):
+        """Asked to stop in the middle, the source ends at once and everything it sent is recorded."""
+        driver = self.driver(self.app, "--output", "json",
+                             app_args=("--clip", REAL, "--folder", self.folder, "--realtime", "true"))
+        workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+        self.wait_until("the recording", lambda: os.path.exists(self.path("out.mp4")))
+        driver.signal(signal.SIGTERM)
+        self.assertEqual(driver.wait(60), 0, driver.stderr)
+        for w in workers:
+            self.assertEqual(w.wait(), 0, w.stderr)
+        summary = self.checked(driver)
+        frames = self.flow(summary, "fragment1.replayer.output")["delivered"]
+        self.assertEqual(summary["result"], "stopped")
+        self.assertTrue(0 < frames < 300, frames)
+        self.assertEqual(self.count(self.path("out.mp4")), frames)
+
+    def test_a_failure_leaves_a_video_that_plays(self):
+        """The picture cannot be written: the application fails, and the recording so far is whole."""
+        with open(self.path("file"), "w"):
+            pass
+        p = self.start("fragctl", "run", self.app, "--", "--clip", self.make_clip("moving"), "--folder", self.folder,
+                       "--picture", "file/frame.png")
+        self.assertEqual(p.wait(60), 1, p.stderr)
+        self.assertRegex(p.stderr + p.stdout, r"fragment2\.picture: cannot write the picture .*file/frame.png: Not a directory")
+        frames = self.count(self.path("out.mp4"))
+        self.assertTrue(45 <= frames <= FRAMES, frames)
+        self.tool(os.path.join(TOOLS, "check_clip"), "indices", self.path("out.mp4"), frames)
+        self.assert_nothing_left()
 
     def test_the_real_clip_is_itself_outside_the_boxes(self):
         self.assert_all_crossed(self.run_apart(REAL, "--min_area", "400"), 300)
