@@ -353,8 +353,7 @@ static void shell_raise(struct wrk_shell *shell, const struct wrk_event *event)
 
 static void on_signal(uv_signal_t *handle, int number)
 {
-	(void)number;
-	shell_raise(handle->data, &(struct wrk_event){.kind = WRK_STOP});
+	shell_raise(handle->data, &(struct wrk_event){.kind = number == SIGINT ? WRK_INTERRUPT : WRK_STOP});
 }
 
 /* build/bin/workerd finds build/libexec/frag/fraghost, /usr/bin/workerd finds /usr/libexec/frag/fraghost. */

@@ -649,6 +649,35 @@ Test(worker_core, told_to_end_it_stops_its_hosts_first)
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
 }
 
+Test(worker_core, after_ctrl_c_a_driver_that_stops_in_order_is_let)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP);
+
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_INTERRUPT});
+	cr_expect_null(did(WRK_DO_SIGNAL_HOST));
+	stop.stop.drain_ns = 5000 * MS;
+	from_driver(&stop);
+	for (int i = 0; i < 20; i++) {
+		cr_assert_not(timers_until(now + 200 * MS, WRK_DO_SIGNAL_HOST), "it drains");
+		from_driver(&beat);
+		from_host(&beat);
+	}
+	exited(0, 0, false);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+}
+
+Test(worker_core, after_ctrl_c_a_driver_that_says_nothing_is_not_waited_for)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_INTERRUPT});
+	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
+}
+
 Test(worker_core, told_twice_it_ends_at_once_even_if_a_host_does_not)
 {
 	start_attached(false);

@@ -21,7 +21,7 @@ int wrk_core_create(const struct wrk_config *config, struct wrk_core **out_core)
 	core->backoff_ns = WRK_BACKOFF_MIN_NS;
 	core->random = config->seed | 1;
 	core->deadline_ns = INT64_MAX;
-	core->stop_at_ns = INT64_MAX;
+	core->stop_at_ns = core->grace_until_ns = INT64_MAX;
 	*out_core = core;
 	return 0;
 }
@@ -51,21 +51,33 @@ static void forgive_own_sleep(struct wrk_core *core, int64_t now_ns)
 			core->hosts[i].heard_ns += late_ns;
 }
 
-static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+/* A host that its driver has told to stop is left to it; the others are stopped here. */
+static void stop_hosts(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+{
+	core->grace_until_ns = INT64_MAX;
+	if (wrk_host_stop_all(core, now_ns, actions) == 0)
+		return;
+	core->stop_at_ns = now_ns + 2 * WRK_KILL_NS; /* a process that even SIGKILL does not end at once */
+}
+
+static void core_stop(struct wrk_core *core, bool interrupt, int64_t now_ns, struct wrk_actions *actions)
 {
 	core->stops++;
 	if (core->host_count == 0) {
 		wrk_session_end(core, 0, actions);
 		return;
 	}
-	if (core->stops == 1) {
-		wrk_say(actions, FRAGI_LOG_INFO, "told to end: stops %u host%s", core->host_count,
-			core->host_count == 1 ? "" : "s");
-		wrk_host_stop_all(core, now_ns, actions);
-	} else {
+	if (core->stops > 1) {
 		wrk_host_kill_all(core, "its workerd was told to end", actions);
+		core->stop_at_ns = now_ns + 2 * WRK_KILL_NS;
+		return;
 	}
-	core->stop_at_ns = now_ns + 2 * WRK_KILL_NS; /* a process that even SIGKILL does not end at once */
+	wrk_say(actions, FRAGI_LOG_INFO, "told to end: stops %u host%s", core->host_count,
+		core->host_count == 1 ? "" : "s");
+	if (interrupt && core->session == WRK_SESSION_ATTACHED)
+		core->grace_until_ns = now_ns + WRK_GRACE_NS;
+	else
+		stop_hosts(core, now_ns, actions);
 }
 
 static void core_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
@@ -78,6 +90,8 @@ static void core_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 		wrk_session_send(core, wrk_message(actions, FW_BEAT, NULL), actions);
 	}
 	wrk_host_timer(core, now_ns, beat, actions);
+	if (now_ns >= core->grace_until_ns)
+		stop_hosts(core, now_ns, actions);
 	if (now_ns >= core->stop_at_ns)
 		wrk_session_end(core, 0, actions);
 }
@@ -96,6 +110,8 @@ static int64_t core_deadline(const struct wrk_core *core)
 	if ((core->session == WRK_SESSION_HELLO_SENT || core->session == WRK_SESSION_ATTACHED) &&
 	    core->heard_ns + core->dead_ns < deadline)
 		deadline = core->heard_ns + core->dead_ns;
+	if (core->grace_until_ns < deadline)
+		deadline = core->grace_until_ns;
 	return core->stop_at_ns < deadline ? core->stop_at_ns : deadline;
 }
 
@@ -123,8 +139,9 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 		if (core->session != WRK_SESSION_ENDED)
 			core_timer(core, now_ns, actions);
 		break;
+	case WRK_INTERRUPT:
 	case WRK_STOP:
-		core_stop(core, now_ns, actions);
+		core_stop(core, event->kind == WRK_INTERRUPT, now_ns, actions);
 		break;
 	}
 	core->deadline_ns = core_deadline(core);

@@ -97,25 +97,26 @@ void wrk_host_kill_all(struct wrk_core *core, const char *why, struct wrk_action
 			host_kill(core, &core->hosts[i], why, actions);
 }
 
-void wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
+	uint32_t count = 0;
+
 	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++) {
 		struct wrk_host *host = &core->hosts[i];
 
-		if (host->state != WRK_HOST_SPAWNING && host->state != WRK_HOST_UP &&
-		    host->state != WRK_HOST_STOPPING)
+		if (host->state == WRK_HOST_NONE || host->told)
 			continue;
-		if (host->state == WRK_HOST_SPAWNING) {
+		count++;
+		if (host->state == WRK_HOST_SPAWNING)
 			host_kill(core, host, "its workerd was told to end", actions);
+		if (host->state != WRK_HOST_UP)
 			continue;
-		}
-		if (!host->told)
-			snprintf(host->why, sizeof(host->why), "its workerd was told to end");
-		if (host->state == WRK_HOST_UP)
-			host_move(core, host, WRK_HOST_STOPPING, actions);
+		snprintf(host->why, sizeof(host->why), "its workerd was told to end");
+		host_move(core, host, WRK_HOST_STOPPING, actions);
 		host->kill_at_ns = now_ns + WRK_KILL_NS;
 		host_signal(host, SIGTERM, actions);
 	}
+	return count;
 }
 
 /* A host that never came to be is reported with its exit alone. */

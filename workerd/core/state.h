@@ -49,9 +49,10 @@ struct wrk_core {
 	struct wrk_past past[WRK_PAST_MAX];
 	uint32_t past_next;
 
-	int stops;          /* WRK_STOP so far */
-	int64_t stop_at_ns; /* when stopping has lasted too long */
-	bool served;        /* --once: an application was taken */
+	int stops;              /* WRK_STOP and WRK_INTERRUPT so far */
+	int64_t grace_until_ns; /* hosts are left to the driver; INT64_MAX: not */
+	int64_t stop_at_ns;     /* when stopping has lasted too long */
+	bool served;            /* --once: an application was taken */
 	uint64_t served_run;
 	int result; /* of what was served, as an exit code */
 	uint32_t illegal_moves;
@@ -85,7 +86,8 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		    struct wrk_actions *actions);
 void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk_actions *actions);
 void wrk_host_kill_all(struct wrk_core *core, const char *why, struct wrk_actions *actions);
-void wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
+/* Those whose driver has not told them to stop. Returns their number. */
+uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 int64_t wrk_host_deadline_ns(const struct wrk_core *core);
 void wrk_host_forget(struct wrk_host *host); /* frees what it owns */
 
