@@ -25,6 +25,7 @@ include mk/ops.mk
 include mk/examples.mk
 include mk/tests.mk
 include mk/bench.mk
+include mk/tsan.mk
 include mk/demo.mk
 include mk/install.mk
 include mk/lint.mk
