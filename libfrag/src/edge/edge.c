@@ -248,9 +248,12 @@ int fragi_inproc_create(uint32_t capacity, enum frag_policy policy, struct fragi
 	}
 	edge->tx.ops = &inproc_tx_ops;
 	edge->tx.row = row;
-	edge->rx.ops = edge->rx.policy == FRAG_POLICY_BLOCK || edge->rx.policy == FRAG_POLICY_FAULT
-			       ? &inproc_blocking_ops
-			       : &inproc_dropping_ops;
+	if (edge->rx.policy == FRAG_POLICY_BLOCK || edge->rx.policy == FRAG_POLICY_FAULT) {
+		edge->rx.ops = &inproc_blocking_ops;
+		edge->tx.queue = &edge->rx.queue;
+	} else {
+		edge->rx.ops = &inproc_dropping_ops;
+	}
 	edge->rx.peer = edge;
 	*out_tx = &edge->tx;
 	*out_rx = &edge->rx;

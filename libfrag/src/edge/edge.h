@@ -95,6 +95,8 @@ struct fragi_tx {
 	struct fragi_notify room; /* the sending operator: there is room again, or the receiver is done;
 				     fn may be NULL */
 	struct fragi_flow_row *row;
+	/* inproc under block and fault: the receiver's queue, for who wants to see its room without a call */
+	const struct fragi_queue *queue;
 	_Atomic bool receiver_done;
 };
 

@@ -73,7 +73,7 @@ struct event {
 
 static uint64_t peak_of(const struct fragi_exec *exec)
 {
-	return exec->peak == UINT64_MAX ? 1000000 : exec->peak;
+	return exec->peak == 0 ? 1000000 : exec->peak;
 }
 
 static void count(_Atomic uint32_t *counter, uint32_t n)
@@ -547,13 +547,6 @@ static void *worker_main(void *arg)
 
 /* Life. */
 
-static uint64_t stamps_of(uint64_t ns)
-{
-	uint64_t now = fragi_stamp();
-
-	return now - fragi_stamp_before(now, ns);
-}
-
 static int event_create(const struct fragi_sched_config *config, struct fragi_sched **out_sched)
 {
 	const struct fragi_spec_fragment *own = config->fragment->own;
@@ -576,6 +569,7 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	event->worker_count = threads;
 	for (uint32_t i = 0; i < threads; i++) {
 		event->workers[i].here.sched = &event->base;
+		event->workers[i].here.turn_stamps = fragi_sched_stamps(FRAGI_PUMP_TURN_NS);
 		event->workers[i].held_end = &event->workers[i].held;
 		event->workers[i].recheck_ns = RECHECK_MIN_NS / 2;
 	}
@@ -583,10 +577,10 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	event->tail = &event->head;
 	event->covers_ns = INT64_MAX;
 	atomic_store(&event->timer_ns, INT64_MAX);
-	event->wake_stamps = stamps_of(WAKE_NS);
-	event->long_stamps = stamps_of(LONG_TICK_NS);
-	event->hint_stamps = stamps_of(FRAGI_HINT_NS);
-	event->batch_stamps = stamps_of(BATCH_NS);
+	event->wake_stamps = fragi_sched_stamps(WAKE_NS);
+	event->long_stamps = fragi_sched_stamps(LONG_TICK_NS);
+	event->hint_stamps = fragi_sched_stamps(FRAGI_HINT_NS);
+	event->batch_stamps = fragi_sched_stamps(BATCH_NS);
 	*out_sched = &event->base;
 	return 0;
 }

@@ -127,6 +127,34 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 	return 0;
 }
 
+/* The gates once more, flow by flow. */
+static int flows_create(struct fragi_exec *exec)
+{
+	bool limited = false;
+
+	for (uint32_t i = 0; i < exec->in_count; i++) {
+		exec->flow_in_count += exec->in[i].count;
+		limited |= exec->in[i].max > 0;
+	}
+	for (uint32_t i = 0; i < exec->out_count; i++)
+		exec->flow_out_count += exec->out[i].count;
+	exec->flows_in = fragi_calloc(exec->flow_in_count + 1, sizeof(*exec->flows_in));
+	exec->flows_out = fragi_calloc(exec->flow_out_count + 1, sizeof(*exec->flows_out));
+	if (exec->flows_in == NULL || exec->flows_out == NULL)
+		return -ENOMEM;
+	exec->flow_in_count = exec->flow_out_count = 0;
+	for (uint32_t i = 0; i < exec->in_count; i++)
+		for (uint32_t k = 0; k < exec->in[i].count; k++)
+			exec->flows_in[exec->flow_in_count++] =
+				(struct fragi_gate_in){exec->in[i].rx[k], exec->in[i].min};
+	for (uint32_t i = 0; i < exec->out_count; i++)
+		for (uint32_t k = 0; k < exec->out[i].count; k++)
+			exec->flows_out[exec->flow_out_count++] =
+				(struct fragi_gate_out){exec->out[i].tx[k], exec->out[i].min};
+	exec->plain = exec->other_count == 0 && !exec->timed && !exec->sink && !limited;
+	return 0;
+}
+
 int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, struct fragi_op_row *row,
 		      struct fragi_sched *sched, void (*notify)(void *exec))
 {
@@ -142,12 +170,11 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, 
 	exec->row = row;
 	exec->sched = sched;
 	exec->watchdog_ns = op->watchdog_ns;
-	exec->peak = UINT64_MAX;
 	exec->tick.op = op;
 	exec->tick.metadata = fragi_metadata_create(
 		op->metadata_policy == FRAG_METADATA_DEFAULT ? FRAG_METADATA_RAISE : op->metadata_policy);
 	if (exec->tick.metadata == NULL || ports_create(exec, bindings, notify) < 0 ||
-	    conditions_create(exec, notify) < 0) {
+	    conditions_create(exec, notify) < 0 || flows_create(exec) < 0) {
 		fragi_exec_destroy(op);
 		return -ENOMEM;
 	}
@@ -179,6 +206,8 @@ void fragi_exec_destroy(struct frag_op *op)
 	fragi_free(exec->tick.received);
 	fragi_metadata_destroy(exec->tick.metadata);
 	ports_destroy(exec);
+	fragi_free(exec->flows_in);
+	fragi_free(exec->flows_out);
 	fragi_free(exec->in);
 	fragi_free(exec->out);
 	fragi_free(exec->others);
@@ -249,7 +278,7 @@ static bool inputs_are_finished(const struct fragi_exec *exec)
 	return true;
 }
 
-enum fragi_ready fragi_exec_ready(struct fragi_exec *exec, int64_t *out_until_ns)
+enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec, int64_t *out_until_ns)
 {
 	enum fragi_ready all = FRAGI_READY, one;
 	int64_t until_ns = 0;
@@ -289,18 +318,22 @@ static int64_t coarse_now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static __attribute__((noinline)) void watchdog_start(struct fragi_exec *exec, const char *callback)
+{
+	exec->callback = callback;
+	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(), memory_order_relaxed);
+}
+
 static inline void callback_enter(struct fragi_exec *exec, struct fragi_current *current,
 				  const char *callback)
 {
-	exec->callback = callback;
 	current->callback = callback;
 	current->tick = exec->tick.number;
 	/* Read by a signal handler of this thread. */
 	atomic_signal_fence(memory_order_release);
 	*(const struct frag_op *volatile *)&current->op = exec->op;
-	if (exec->watchdog_ns > 0)
-		atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(),
-				      memory_order_relaxed);
+	if (__builtin_expect(exec->watchdog_ns > 0, 0))
+		watchdog_start(exec, callback);
 	atomic_store_explicit(&exec->row->running, 1, memory_order_relaxed);
 }
 
@@ -330,6 +363,22 @@ int fragi_exec_start(struct fragi_exec *exec)
 	return 0;
 }
 
+/* After a tick that was not plainly right. */
+static __attribute__((noinline)) int tick_result(struct fragi_exec *exec, int r)
+{
+	if (exec->tick.fault != 0)
+		return exec->tick.fault;
+	if (r == 0)
+		exec->op->err = (struct frag_err)FRAG_ERR_INIT; /* worded, then thought better of */
+	if (r > 0 && r != FRAG_DONE) {
+		frag_err_set(&exec->op->err, -EINVAL,
+			     "compute returned %d in tick %llu; return 0, FRAG_DONE or a negative errno", r,
+			     (unsigned long long)exec->tick.number);
+		return -EINVAL;
+	}
+	return r;
+}
+
 int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current, uint64_t start, uint64_t *out_end)
 {
 	struct frag_tick *tick = &exec->tick;
@@ -348,26 +397,14 @@ int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current, uint
 	*out_end = end;
 	length = end - start;
 	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
-	exec->peak =
-		length >= exec->peak || exec->peak == UINT64_MAX ? length : exec->peak - (exec->peak >> 4);
+	exec->peak = length >= exec->peak ? length : exec->peak - (exec->peak >> 4);
 	fragi_tick_end(tick);
 	for (uint32_t i = 0; i < exec->other_count; i++)
 		if (exec->others[i]->type->ticked != NULL)
 			exec->others[i]->type->ticked(exec->others[i], exec->begin_ns);
-	if (__builtin_expect(tick->fault != 0, 0))
-		return tick->fault;
-	if (__builtin_expect(r == 0, 1)) {
-		if (exec->op->err.code != 0) /* worded, then thought better of */
-			exec->op->err = (struct frag_err)FRAG_ERR_INIT;
+	if (__builtin_expect((r | tick->fault | exec->op->err.code) == 0, 1))
 		return 0;
-	}
-	if (r > 0 && r != FRAG_DONE) {
-		frag_err_set(&exec->op->err, -EINVAL,
-			     "compute returned %d in tick %llu; return 0, FRAG_DONE or a negative errno", r,
-			     (unsigned long long)tick->number);
-		return -EINVAL;
-	}
-	return r;
+	return tick_result(exec, r);
 }
 
 const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code, char *out,

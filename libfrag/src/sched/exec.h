@@ -48,9 +48,23 @@ struct fragi_gate {
 	uint32_t max; /* in: not while more are waiting; 0: no such limit */
 };
 
+/* The same, flow by flow: for the usual look that finds nothing unusual. */
+struct fragi_gate_in {
+	const struct fragi_rx *rx;
+	uint32_t min;
+};
+struct fragi_gate_out {
+	const struct fragi_tx *tx;
+	uint32_t min;
+};
+
 struct fragi_exec {
 	struct frag_tick tick;
 	/* constant while it runs */
+	struct fragi_gate_in *flows_in;
+	struct fragi_gate_out *flows_out;
+	uint32_t flow_in_count, flow_out_count;
+	bool plain; /* no conditions but about ports */
 	int (*compute)(void *self, struct frag_tick *tick);
 	void *self; /* the operator's state */
 	struct frag_op *op;
@@ -66,15 +80,15 @@ struct fragi_exec {
 	uint32_t rx_count;
 	bool timed; /* a condition needs the time */
 	bool sink;  /* ends with its inputs, whatever its conditions say */
-	int64_t watchdog_ns;
 	/* of the thread that works on it */
 	bool started, done, failed;
+	int64_t watchdog_ns;
 	uint32_t live_tx;     /* one of txs whose receiver still takes */
 	int64_t begin_ns;     /* of the present or last tick, when timed */
 	const char *callback; /* the one it is in, or was in last; NULL: none yet */
 	int64_t until_ns;     /* when the last look said WAIT_TIME */
 	struct fragi_exec *next;
-	uint64_t peak; /* recent longest tick, in stamps, slowly forgotten; UINT64_MAX: not ticked yet */
+	uint64_t peak; /* recent longest tick, in stamps, slowly forgotten; 0: not ticked yet */
 	_Atomic bool timer_armed;
 	bool dirty; /* greedy: to be looked at again */
 	/* any thread */
@@ -98,7 +112,43 @@ void fragi_exec_destroy(struct frag_op *op); /* NULL exec is accepted */
  * What the conditions say together. *out_until_ns is set with FRAGI_WAIT_TIME. Once it said FRAGI_NEVER the
  * scheduler calls fragi_exec_finish.
  */
-enum fragi_ready fragi_exec_ready(struct fragi_exec *exec, int64_t *out_until_ns);
+enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec, int64_t *out_until_ns);
+
+/*
+ * The same answer, found shortly in the usual cases: no condition but about ports, nobody closed, nobody
+ * stopped.
+ */
+static inline enum fragi_ready fragi_exec_ready(struct fragi_exec *exec, int64_t *out_until_ns)
+{
+	bool wait = false;
+
+	if (!exec->plain || atomic_load_explicit(&exec->stop_asked, memory_order_acquire))
+		return fragi_exec_ready_all(exec, out_until_ns);
+	for (uint32_t i = 0; i < exec->flow_in_count; i++) {
+		const struct fragi_gate_in *in = &exec->flows_in[i];
+
+		if (fragi_rx_available(in->rx) >= in->min)
+			continue;
+		if (atomic_load_explicit(&in->rx->queue.sender_closed, memory_order_acquire))
+			return fragi_exec_ready_all(exec, out_until_ns);
+		wait = true;
+	}
+	for (uint32_t i = 0; i < exec->flow_out_count; i++) {
+		const struct fragi_gate_out *out = &exec->flows_out[i];
+		const struct fragi_tx *tx = out->tx;
+
+		if (tx->queue != NULL ? fragi_queue_count(tx->queue) + out->min <= tx->queue->capacity
+				      : tx->ops->room(tx) >= out->min)
+			continue;
+		if (atomic_load_explicit(&tx->receiver_done, memory_order_acquire))
+			return fragi_exec_ready_all(exec, out_until_ns);
+		wait = true;
+	}
+	if (exec->tx_count > 0 &&
+	    atomic_load_explicit(&exec->txs[exec->live_tx]->receiver_done, memory_order_acquire))
+		return fragi_exec_ready_all(exec, out_until_ns);
+	return wait ? FRAGI_WAIT : FRAGI_READY;
+}
 
 /* Calls start. Returns 0 or the failure. */
 int fragi_exec_start(struct fragi_exec *exec);
@@ -115,6 +165,14 @@ const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback
  * ended by itself. */
 void fragi_exec_finish(struct fragi_exec *exec, bool stopped);
 /* Drops what the last tick received, and its metadata. */
-void fragi_tick_end(struct frag_tick *tick);
+void fragi_tick_clear_metadata(struct frag_tick *tick);
+static inline void fragi_tick_end(struct frag_tick *tick)
+{
+	for (uint32_t i = 0; i < tick->received_count; i++)
+		fragi_message_unref(tick->received[i]);
+	tick->received_count = 0;
+	if (__builtin_expect(tick->metadata_used, 0))
+		fragi_tick_clear_metadata(tick);
+}
 
 #endif

@@ -206,8 +206,8 @@ static int greedy_create(const struct fragi_sched_config *config, struct fragi_s
 	memset(greedy, 0, sizeof(*greedy));
 	greedy->here.sched = &greedy->base;
 	greedy->until_ns = INT64_MAX;
-	greedy->hint_stamps = fragi_stamp();
-	greedy->hint_stamps -= fragi_stamp_before(greedy->hint_stamps, FRAGI_HINT_NS);
+	greedy->hint_stamps = fragi_sched_stamps(FRAGI_HINT_NS);
+	greedy->here.turn_stamps = fragi_sched_stamps(FRAGI_PUMP_TURN_NS);
 	*out_sched = &greedy->base;
 	return 0;
 }

@@ -36,9 +36,13 @@ struct fragi_sched {
 struct fragi_sched_thread {
 	struct fragi_sched *sched;
 	struct fragi_current *current;
-	uint64_t stamp;      /* latest */
-	uint64_t pump_stamp; /* of its latest progress of the pump */
+	uint64_t stamp;       /* latest */
+	uint64_t pump_stamp;  /* of its latest progress of the pump */
+	uint64_t turn_stamps; /* FRAGI_PUMP_TURN_NS */
 };
+/* So many nanoseconds in stamps. */
+uint64_t fragi_sched_stamps(uint64_t ns);
+
 extern __thread struct fragi_sched_thread *fragi_sched_here
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -60,11 +64,11 @@ bool fragi_sched_finish_op(struct fragi_sched *sched, struct fragi_exec *exec);
 /* Tells of the first failure and halts. */
 void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const char *callback, int code);
 
-/* About 50 us: after so much work without it, a thread gives the pump a turn. */
+/* After so much work without it, a thread gives the pump a turn. */
 #define FRAGI_PUMP_TURN_NS 50000
 static inline void fragi_sched_pump_turn(struct fragi_sched_thread *thread, struct fragi_pump *pump)
 {
-	if (__builtin_expect(fragi_stamp_diff_ns(thread->pump_stamp, thread->stamp) < FRAGI_PUMP_TURN_NS, 1))
+	if (__builtin_expect(thread->stamp - thread->pump_stamp < thread->turn_stamps, 1))
 		return;
 	fragi_pump_progress(pump);
 	thread->pump_stamp = thread->stamp;

@@ -14,6 +14,13 @@
 
 __thread struct fragi_sched_thread *fragi_sched_here;
 
+uint64_t fragi_sched_stamps(uint64_t ns)
+{
+	uint64_t now = fragi_stamp();
+
+	return now - fragi_stamp_before(now, ns);
+}
+
 uint32_t fragi_sched_cores(void)
 {
 	cpu_set_t set;

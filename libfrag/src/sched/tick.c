@@ -53,40 +53,62 @@ static __attribute__((noinline)) int metadata_merge(struct frag_tick *tick,
 	return 0;
 }
 
-/* The oldest message of rx, borrowed until the tick ends; NULL: none. */
-static inline int receive_from(struct frag_tick *tick, struct fragi_rx *rx,
-			       const struct frag_message **out_message)
+/*
+ * The oldest message of rx, borrowed until the tick ends; NULL: none, or *r says why not. Inlined so that no
+ * caller's local has to lie in memory.
+ */
+static inline struct frag_message *receive_from(struct frag_tick *tick, struct fragi_rx *rx, int *r)
 {
 	struct frag_message *message;
-	int r;
 
 	if (__builtin_expect(tick->received_count == tick->received_capacity, 0)) {
-		r = received_grow(tick);
-		if (r < 0)
-			return r;
+		*r = received_grow(tick);
+		if (*r < 0)
+			return NULL;
 	}
 	message = fragi_rx_take(rx, tick->stamp);
-	*out_message = message;
-	if (message == NULL)
-		return -ENOMSG;
+	if (message == NULL) {
+		*r = -ENOMSG;
+		return NULL;
+	}
+	*r = 0;
 	tick->received[tick->received_count++] = message;
 	if (__builtin_expect(!message->shared, 0))
 		fragi_message_share(message);
 	if (__builtin_expect(message->metadata != NULL, 0))
-		return metadata_merge(tick, message);
-	return 0;
+		*r = metadata_merge(tick, message);
+	return message;
+}
+
+static inline struct frag_message *receive(struct frag_tick *tick, uint32_t port, int *r)
+{
+	struct fragi_exec_port *in = port_in(tick, port);
+	struct frag_message *message = NULL;
+
+	*r = -EINVAL;
+	if (__builtin_expect(in == NULL, 0))
+		return NULL;
+	*r = -ENOMSG;
+	for (uint32_t i = 0; i < in->count && *r == -ENOMSG; i++)
+		message = receive_from(tick, in->rx[i], r);
+	return message;
+}
+
+static inline struct frag_message *receive_typed(struct frag_tick *tick, uint32_t port,
+						 const struct frag_type *type, int *r)
+{
+	struct frag_message *message = receive(tick, port, r);
+
+	if (__builtin_expect(*r == 0 && (message->type != type || type == NULL), 0))
+		*r = -EPROTOTYPE;
+	return message;
 }
 
 int frag_tick_receive(struct frag_tick *tick, uint32_t port, const struct frag_message **out_message)
 {
-	struct fragi_exec_port *in = port_in(tick, port);
-	const struct frag_message *message = NULL;
-	int r = -ENOMSG;
+	int r;
+	const struct frag_message *message = receive(tick, port, &r);
 
-	if (in == NULL)
-		return -EINVAL;
-	for (uint32_t i = 0; i < in->count && r == -ENOMSG; i++)
-		r = receive_from(tick, in->rx[i], &message);
 	if (r == 0)
 		*out_message = message;
 	return r;
@@ -95,13 +117,11 @@ int frag_tick_receive(struct frag_tick *tick, uint32_t port, const struct frag_m
 int frag_tick_receive_value(struct frag_tick *tick, uint32_t port, const struct frag_type *type,
 			    const void **out_value, size_t *out_size)
 {
-	const struct frag_message *message;
-	int r = frag_tick_receive(tick, port, &message);
+	int r;
+	const struct frag_message *message = receive_typed(tick, port, type, &r);
 
 	if (r < 0)
 		return r;
-	if (__builtin_expect(message->type != type || type == NULL, 0))
-		return -EPROTOTYPE;
 	*out_value = message->value;
 	if (out_size != NULL)
 		*out_size = message->value_size;
@@ -110,41 +130,41 @@ int frag_tick_receive_value(struct frag_tick *tick, uint32_t port, const struct 
 
 int frag_tick_receive_bool(struct frag_tick *tick, uint32_t port, int *out_value)
 {
-	const void *value;
-	int r = frag_tick_receive_value(tick, port, &frag_type_bool, &value, NULL);
+	int r;
+	const struct frag_message *message = receive_typed(tick, port, &frag_type_bool, &r);
 
 	if (r == 0)
-		*out_value = *(const bool *)value;
+		*out_value = *(const bool *)message->value;
 	return r;
 }
 
 int frag_tick_receive_i64(struct frag_tick *tick, uint32_t port, int64_t *out_value)
 {
-	const void *value;
-	int r = frag_tick_receive_value(tick, port, &frag_type_i64, &value, NULL);
+	int r;
+	const struct frag_message *message = receive_typed(tick, port, &frag_type_i64, &r);
 
 	if (__builtin_expect(r == 0, 1))
-		*out_value = *(const int64_t *)value;
+		*out_value = *(const int64_t *)message->value;
 	return r;
 }
 
 int frag_tick_receive_f64(struct frag_tick *tick, uint32_t port, double *out_value)
 {
-	const void *value;
-	int r = frag_tick_receive_value(tick, port, &frag_type_f64, &value, NULL);
+	int r;
+	const struct frag_message *message = receive_typed(tick, port, &frag_type_f64, &r);
 
 	if (__builtin_expect(r == 0, 1))
-		*out_value = *(const double *)value;
+		*out_value = *(const double *)message->value;
 	return r;
 }
 
 int frag_tick_receive_string(struct frag_tick *tick, uint32_t port, const char **out_value)
 {
-	const void *value;
-	int r = frag_tick_receive_value(tick, port, &frag_type_string, &value, NULL);
+	int r;
+	const struct frag_message *message = receive_typed(tick, port, &frag_type_string, &r);
 
 	if (r == 0)
-		*out_value = value;
+		*out_value = message->value;
 	return r;
 }
 
@@ -157,7 +177,7 @@ int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 	if (in == NULL)
 		return -EINVAL;
 	for (uint32_t i = 0; i < in->count; i++) {
-		r = receive_from(tick, in->rx[i], &in->all[i]);
+		in->all[i] = receive_from(tick, in->rx[i], &r);
 		if (r < 0 && r != -ENOMSG)
 			return r;
 	}
@@ -277,21 +297,53 @@ int frag_tick_emit_value(struct frag_tick *tick, uint32_t port, const struct fra
 	return frag_tick_emit(tick, port, message);
 }
 
+/*
+ * A value that fits into a message and has no fini: written in place, as frag_message_set_value would.
+ */
+static inline struct frag_message *scalar(const struct frag_type *type, const void *value, size_t size)
+{
+	struct frag_message *message = frag_message_create();
+
+	if (__builtin_expect(message == NULL, 0))
+		return NULL;
+	memcpy(message->inline_value, value, size);
+	message->type = type;
+	message->value = message->inline_value;
+	message->value_size = size;
+	return message;
+}
+
+static inline int emit_scalar(struct frag_tick *tick, uint32_t port, const struct frag_type *type,
+			      const void *value, size_t size)
+{
+	struct fragi_exec_port *out = port_out(tick, port);
+	struct frag_message *message;
+
+	if (__builtin_expect(out == NULL, 0))
+		return -EINVAL;
+	if (__builtin_expect(out->tensor || (out->type != NULL && out->type != type), 0))
+		return -EPROTOTYPE;
+	message = scalar(type, value, size);
+	if (__builtin_expect(message == NULL, 0))
+		return -ENOMEM;
+	return emit_on(tick, port, out, message);
+}
+
 int frag_tick_emit_bool(struct frag_tick *tick, uint32_t port, int value)
 {
 	bool b = value != 0;
 
-	return frag_tick_emit_value(tick, port, &frag_type_bool, &b, sizeof(b));
+	return emit_scalar(tick, port, &frag_type_bool, &b, sizeof(b));
 }
 
 int frag_tick_emit_i64(struct frag_tick *tick, uint32_t port, int64_t value)
 {
-	return frag_tick_emit_value(tick, port, &frag_type_i64, &value, sizeof(value));
+	return emit_scalar(tick, port, &frag_type_i64, &value, sizeof(value));
 }
 
 int frag_tick_emit_f64(struct frag_tick *tick, uint32_t port, double value)
 {
-	return frag_tick_emit_value(tick, port, &frag_type_f64, &value, sizeof(value));
+	return emit_scalar(tick, port, &frag_type_f64, &value, sizeof(value));
 }
 
 int frag_tick_emit_string(struct frag_tick *tick, uint32_t port, const char *value)
@@ -345,14 +397,9 @@ int64_t frag_tick_time_ns(const struct frag_tick *tick)
 	return mine->time_ns;
 }
 
-void fragi_tick_end(struct frag_tick *tick)
+void fragi_tick_clear_metadata(struct frag_tick *tick)
 {
-	for (uint32_t i = 0; i < tick->received_count; i++)
-		fragi_message_unref(tick->received[i]);
-	tick->received_count = 0;
-	if (__builtin_expect(tick->metadata_used, 0)) {
-		frag_metadata_clear(tick->metadata);
-		tick->metadata_used = false;
-		tick->metadata_of = NULL;
-	}
+	frag_metadata_clear(tick->metadata);
+	tick->metadata_used = false;
+	tick->metadata_of = NULL;
 }
