@@ -25,8 +25,8 @@ static inline uint32_t fragi_hist_index(uint64_t ns)
 
 	if (ns < 8)
 		return (uint32_t)ns;
-	octave = 63u - (uint32_t)__builtin_clzll(ns);
-	i = (octave - 2) * 8 + (uint32_t)((ns >> (octave - 3)) & 7);
+	octave = 63u ^ (uint32_t)__builtin_clzll(ns);
+	i = (octave - 3) * 8 + (uint32_t)(ns >> (octave - 3)); /* the leading 1 adds the missing 8 */
 	return i < FRAGI_HIST_BUCKETS ? i : FRAGI_HIST_BUCKETS - 1;
 }
 

@@ -318,53 +318,13 @@ static int64_t coarse_now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static __attribute__((noinline)) void watchdog_start(struct fragi_exec *exec, const char *callback)
+void fragi_exec_watch(struct fragi_exec *exec, const char *callback)
 {
 	exec->callback = callback;
 	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(), memory_order_relaxed);
 }
 
-static inline void callback_enter(struct fragi_exec *exec, struct fragi_current *current,
-				  const char *callback)
-{
-	current->callback = callback;
-	current->tick = exec->tick.number;
-	/* Read by a signal handler of this thread. */
-	atomic_signal_fence(memory_order_release);
-	*(const struct frag_op *volatile *)&current->op = exec->op;
-	if (__builtin_expect(exec->watchdog_ns > 0, 0))
-		watchdog_start(exec, callback);
-	atomic_store_explicit(&exec->row->running, 1, memory_order_relaxed);
-}
-
-static inline void callback_leave(struct fragi_exec *exec, struct fragi_current *current)
-{
-	*(const struct frag_op *volatile *)&current->op = NULL;
-	atomic_store_explicit(&exec->row->running, 0, memory_order_relaxed);
-	if (exec->watchdog_ns > 0)
-		atomic_store_explicit(&exec->row->running_since_ns, 0, memory_order_relaxed);
-}
-
-int fragi_exec_start(struct fragi_exec *exec)
-{
-	int r = 0;
-
-	if (exec->op->type->start != NULL) {
-		struct fragi_current *current = fragi_current();
-
-		callback_enter(exec, current, "start");
-		r = exec->op->type->start(exec->self, exec->op);
-		callback_leave(exec, current);
-	}
-	if (r < 0)
-		return r;
-	exec->started = true;
-	atomic_store_explicit(&exec->row->state, FRAGI_OP_STARTED, memory_order_relaxed);
-	return 0;
-}
-
-/* After a tick that was not plainly right. */
-static __attribute__((noinline)) int tick_result(struct fragi_exec *exec, int r)
+int fragi_exec_odd_result(struct fragi_exec *exec, int r)
 {
 	if (exec->tick.fault != 0)
 		return exec->tick.fault;
@@ -379,32 +339,22 @@ static __attribute__((noinline)) int tick_result(struct fragi_exec *exec, int r)
 	return r;
 }
 
-int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current, uint64_t start, uint64_t *out_end)
+int fragi_exec_start(struct fragi_exec *exec)
 {
-	struct frag_tick *tick = &exec->tick;
-	struct fragi_op_row *row = exec->row;
-	uint64_t end, length;
-	int r;
+	int r = 0;
 
-	tick->stamp = start;
-	tick->time_ns = 0;
-	tick->number++;
-	atomic_store_explicit(&row->ticks, tick->number, memory_order_relaxed);
-	callback_enter(exec, current, "compute");
-	r = exec->compute(exec->self, tick);
-	callback_leave(exec, current);
-	end = fragi_stamp();
-	*out_end = end;
-	length = end - start;
-	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
-	exec->peak = length >= exec->peak ? length : exec->peak - (exec->peak >> 4);
-	fragi_tick_end(tick);
-	for (uint32_t i = 0; i < exec->other_count; i++)
-		if (exec->others[i]->type->ticked != NULL)
-			exec->others[i]->type->ticked(exec->others[i], exec->begin_ns);
-	if (__builtin_expect((r | tick->fault | exec->op->err.code) == 0, 1))
-		return 0;
-	return tick_result(exec, r);
+	if (exec->op->type->start != NULL) {
+		struct fragi_current *current = fragi_current();
+
+		fragi_exec_enter(exec, current, "start");
+		r = exec->op->type->start(exec->self, exec->op);
+		fragi_exec_leave(exec, current);
+	}
+	if (r < 0)
+		return r;
+	exec->started = true;
+	atomic_store_explicit(&exec->row->state, FRAGI_OP_STARTED, memory_order_relaxed);
+	return 0;
 }
 
 const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code, char *out,
@@ -437,9 +387,9 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 	for (uint32_t i = 0; i < exec->rx_count; i++)
 		(stopped ? fragi_rx_stop : fragi_rx_close)(exec->rxs[i]);
 	if (exec->started && exec->op->type->stop != NULL) {
-		callback_enter(exec, current, "stop");
+		fragi_exec_enter(exec, current, "stop");
 		r = exec->op->type->stop(exec->self, exec->op);
-		callback_leave(exec, current);
+		fragi_exec_leave(exec, current);
 		if (r < 0)
 			log_warn(exec->op->subject, "stop returned %d (%s)", r, frag_strerror(r));
 	}

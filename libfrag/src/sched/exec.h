@@ -152,12 +152,6 @@ static inline enum fragi_ready fragi_exec_ready(struct fragi_exec *exec, int64_t
 
 /* Calls start. Returns 0 or the failure. */
 int fragi_exec_start(struct fragi_exec *exec);
-/*
- * One tick: compute, and what belongs around it. start is a stamp not long past; *out_end one taken after
- * compute. Returns 0, FRAG_DONE, or the failure (fragi_exec_words words it).
- */
-int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current, uint64_t start,
-		    uint64_t *out_end);
 /* The sentence for a failure of "start" or "compute". Returns out. */
 const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code, char *out,
 			     size_t size);
@@ -173,6 +167,65 @@ static inline void fragi_tick_end(struct frag_tick *tick)
 	tick->received_count = 0;
 	if (__builtin_expect(tick->metadata_used, 0))
 		fragi_tick_clear_metadata(tick);
+}
+
+/* Around a callback: who is in it, and since when. */
+void fragi_exec_watch(struct fragi_exec *exec, const char *callback); /* has a watchdog */
+static inline void fragi_exec_enter(struct fragi_exec *exec, struct fragi_current *current,
+				    const char *callback)
+{
+	current->callback = callback;
+	current->tick = exec->tick.number;
+	/* Read by a signal handler of this thread. */
+	atomic_signal_fence(memory_order_release);
+	*(const struct frag_op *volatile *)&current->op = exec->op;
+	if (__builtin_expect(exec->watchdog_ns > 0, 0))
+		fragi_exec_watch(exec, callback);
+	atomic_store_explicit(&exec->row->running, 1, memory_order_relaxed);
+}
+
+static inline void fragi_exec_leave(struct fragi_exec *exec, struct fragi_current *current)
+{
+	*(const struct frag_op *volatile *)&current->op = NULL;
+	atomic_store_explicit(&exec->row->running, 0, memory_order_relaxed);
+	if (exec->watchdog_ns > 0)
+		atomic_store_explicit(&exec->row->running_since_ns, 0, memory_order_relaxed);
+}
+
+/* What a tick comes to that was not plainly right. */
+int fragi_exec_odd_result(struct fragi_exec *exec, int r);
+
+/*
+ * One tick: compute, and what belongs around it. start is a stamp not long past; *out_end one taken after
+ * compute. Returns 0, FRAG_DONE, or the failure (fragi_exec_words words it).
+ */
+static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current, uint64_t start,
+				  uint64_t *out_end)
+{
+	struct frag_tick *tick = &exec->tick;
+	struct fragi_op_row *row = exec->row;
+	uint64_t end, length;
+	int r;
+
+	tick->stamp = start;
+	tick->time_ns = 0;
+	tick->number++;
+	atomic_store_explicit(&row->ticks, tick->number, memory_order_relaxed);
+	fragi_exec_enter(exec, current, "compute");
+	r = exec->compute(exec->self, tick);
+	fragi_exec_leave(exec, current);
+	end = fragi_stamp();
+	*out_end = end;
+	length = end - start;
+	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
+	exec->peak = length >= exec->peak ? length : exec->peak - (exec->peak >> 4);
+	fragi_tick_end(tick);
+	for (uint32_t i = 0; i < exec->other_count; i++)
+		if (exec->others[i]->type->ticked != NULL)
+			exec->others[i]->type->ticked(exec->others[i], exec->begin_ns);
+	if (__builtin_expect((r | tick->fault | exec->op->err.code) == 0, 1))
+		return 0;
+	return fragi_exec_odd_result(exec, r);
 }
 
 #endif

@@ -197,27 +197,30 @@ static struct fragi_exec_port *port_out(struct frag_tick *tick, uint32_t port)
 /*
  * Gives the message the tick's metadata as it now is; the content is shared until one side writes. A message
  * that others hold already is replaced by a copy, unless it carries just that: so forwarding costs nothing.
+ * NULL, and the message gone, when memory is short.
  */
-static __attribute__((noinline)) int metadata_attach(struct frag_tick *tick, struct frag_message **message)
+static __attribute__((noinline)) struct frag_message *metadata_attach(struct frag_tick *tick,
+								      struct frag_message *message)
 {
 	struct frag_metadata *metadata = NULL;
 
-	if (*message == tick->metadata_of || !tick->op->metadata)
-		return 0;
+	if (message == tick->metadata_of || !tick->op->metadata)
+		return message;
 	if (frag_metadata_count(tick->metadata) > 0) {
 		metadata = fragi_metadata_copy(tick->metadata);
-		if (metadata == NULL)
-			return -ENOMEM;
-	} else if ((*message)->metadata == NULL) {
-		return 0;
+		if (metadata == NULL) {
+			fragi_message_unref(message);
+			return NULL;
+		}
+	} else if (message->metadata == NULL) {
+		return message;
 	}
-	*message = frag_message_writable(*message);
-	if (*message == NULL) {
+	message = frag_message_writable(message);
+	if (message == NULL)
 		fragi_metadata_destroy(metadata);
-		return -ENOMEM;
-	}
-	fragi_message_set_metadata(*message, metadata);
-	return 0;
+	else
+		fragi_message_set_metadata(message, metadata);
+	return message;
 }
 
 static __attribute__((noinline)) int emit_fault(struct frag_tick *tick, uint32_t port)
@@ -237,12 +240,9 @@ static inline int emit_on(struct frag_tick *tick, uint32_t port, struct fragi_ex
 	int r = 0, one;
 
 	if (__builtin_expect(tick->metadata_used, 0)) {
-		r = metadata_attach(tick, &message);
-		if (r < 0) {
-			if (message != NULL)
-				fragi_message_unref(message);
-			return r;
-		}
+		message = metadata_attach(tick, message);
+		if (message == NULL)
+			return -ENOMEM;
 	}
 	if (out->count == 0) {
 		fragi_message_unref(message);
