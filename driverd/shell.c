@@ -88,11 +88,11 @@ static void shell_end(struct shell *shell, int exit_code)
 static void show_summary(struct shell *shell, const struct fragi_summary *summary)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	int exit_code = summary->exit_code;
-	int r = shell->options->json ? fragi_summary_print_json(summary, stdout)
-				     : fragi_summary_print_table(summary, stdout);
+	int exit_code = summary->exit_code, r;
 
 	drv_progress_clear(&shell->progress);
+	r = shell->options->json ? fragi_summary_print_json(summary, stdout)
+				 : fragi_summary_print_table(summary, stdout);
 	if (fflush(stdout) != 0 || r < 0)
 		log_error(NULL, "cannot write the summary to stdout: %s",
 			  frag_strerror(errno != 0 ? -errno : r));

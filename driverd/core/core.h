@@ -19,6 +19,8 @@
  * HOST_EXIT; the summary. The first cause of a failure is the one sentence of the run; then every host is
  * killed, what they counted is collected, and the summary follows.
  */
+#define DRV_SESSIONS_MAX 8192
+
 enum drv_app_state {
 	DRV_APP_NEW,
 	DRV_APP_WAITING,   /* for workers */

@@ -272,6 +272,10 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 		       "yet");
 		return;
 	}
+	if (core->session_count >= DRV_SESSIONS_MAX) {
+		refuse(core, connection, message, 3, "driverd has as many workers as it takes");
+		return;
+	}
 	drop_former(core, message->hello.session);
 	session = fragi_calloc(1, sizeof(*session));
 	if (session == NULL) {

@@ -203,6 +203,7 @@ void drv_start_wire(struct drv_app *app)
 void drv_start_launch(struct drv_app *app)
 {
 	app->started_ns = app->core->now_ns;
+	drv_set(app->core, &app->progress, app->started_ns + app->core->config.progress_ns);
 	app_phase(app, DRV_APP_STARTING, DRV_HOST_STARTING, app->core->config.start_ns, send_start);
 }
 
