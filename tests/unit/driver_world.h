@@ -117,7 +117,11 @@ static void step(struct world *w, struct drv_event *event)
 
 		switch (action->kind) {
 		case DRV_DO_SEND:
-			cr_assert_lt(w->sent_count, (size_t)SENT_MAX);
+			if (w->sent_count == SENT_MAX) { /* nobody looks at them */
+				for (size_t k = 0; k < SENT_MAX; k++)
+					fw_message_free(w->sent[k].message);
+				w->sent_count = 0;
+			}
 			w->sent[w->sent_count].connection = action->connection;
 			cr_assert_eq(fw_decode(action->frame + 4, action->frame_bytes - 4,
 					       &w->sent[w->sent_count].message, &err),
