@@ -29,7 +29,8 @@ static int check(const struct fragi_spec_source *source)
 	int r = fragi_spec_parse(source, &diag, &spec), exit_code = -1;
 
 	for (size_t i = 0; i < diag.count; i++)
-		fprintf(stderr, "%s\n", fragi_err_line(&diag.items[i], line, sizeof(line)));
+		fprintf(stderr, "%s%s\n", diag.items[i].file[0] == '\0' ? "driverd: " : "",
+			fragi_err_line(&diag.items[i], line, sizeof(line)));
 	if (diag.beyond != 0)
 		fprintf(stderr, "driverd: and %zu errors more\n", diag.beyond);
 	if (r < 0) {

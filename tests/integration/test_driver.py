@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""driverd as people meet it: its command line, what it refuses before it asks anybody, and what it prints."""
+import json
+import os
+import re
+import signal
+import socket
+import time
+import unittest
+
+import cluster
+from test_ping import APP
+
+
+def matches(value, schema, root, path="summary"):
+    """Why value does not match the schema (the part of JSON Schema that docs/summary.schema.json uses); None: it does."""
+    if "$ref" in schema:
+        why = matches(value, root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root, path)
+        if why:
+            return why
+    if "enum" in schema and value not in schema["enum"]:
+        return "%s is %r, not one of %r" % (path, value, schema["enum"])
+    if "anyOf" in schema and all(matches(value, s, root, path) for s in schema["anyOf"]):
+        return "%s matches nothing of anyOf: %r" % (path, value)
+    kinds = {"object": dict, "array": list, "string": str, "integer": int, "null": type(None)}
+    wanted = schema.get("type")
+    if wanted:
+        wanted = wanted if isinstance(wanted, list) else [wanted]
+        if not any(isinstance(value, kinds[k]) for k in wanted):
+            return "%s is %r, not %s" % (path, value, wanted)
+    if "minimum" in schema and value < schema["minimum"]:
+        return "%s is %r" % (path, value)
+    if isinstance(value, dict):
+        missing = [k for k in schema.get("required", ()) if k not in value]
+        if missing:
+            return "%s lacks %s" % (path, missing)
+        for key, item in value.items():
+            if "properties" in schema and key not in schema["properties"]:
+                return "%s.%s is not in the schema" % (path, key)
+            part = schema.get("properties", {}).get(key, schema.get("additionalProperties", {}))
+            why = matches(item, part, root, path + "." + key)
+            if why:
+                return why
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            why = matches(item, schema.get("items", {}), root, "%s[%d]" % (path, i))
+            if why:
+                return why
+    return None
+
+
+class CommandLine(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+
+    def ended(self, *args, env=None):
+        p = self.start("driverd", *args, env=env)
+        return p, p.wait()
+
+    def test_help_and_version(self):
+        p, code = self.ended("--help")
+        self.assertEqual(code, 0)
+        for flag in ("--address", "--app", "--config", "--set", "--start-timeout", "--output", "--summary", "--insecure"):
+            self.assertIn(flag, p.stdout)
+        self.assertEqual(p.stderr, "")
+        p, code = self.ended("--version")
+        self.assertEqual(code, 0)
+        self.assertRegex(p.stdout, r"^driverd \d+\.\d+\.\d+, protocol 1\.\d+$")
+
+    def test_wrong_usage_is_2_and_says_what_was_meant(self):
+        for args, sentence in ((["--adress", "x"], "did you mean --address"), ([], "not built yet"),
+                               (["--state-dir", "/tmp"], "not built yet"),
+                               (["--app", self.app, "--output", "xml"], "table or json"),
+                               (["--app", self.app, "--start-timeout", "soon"], "30s"),
+                               (["--app", self.app, "--address", "127.0.0.1:1-9"], "one port"),
+                               (["--app", self.app, "--address", ":99999"], "99999")):
+            p, code = self.ended(*args)
+            self.assertEqual(code, 2, (args, p.stderr))
+            self.assertIn(sentence, p.stderr)
+            self.assertEqual(p.stdout, "")
+
+    def test_flags_come_from_the_environment_too(self):
+        p = self.start("driverd", env={"FRAG_APP": self.app, "FRAG_ADDRESS": "127.0.0.1:0", "FRAG_OUTPUT": "json"})
+        p.wait_line("listening on 127.0.0.1:")
+        p.signal(signal.SIGTERM)
+        self.assertEqual(p.wait(), 0)
+        self.assertEqual(json.loads(p.stdout)["result"], "stopped")
+
+    def test_arguments_of_the_application_are_listed(self):
+        p, code = self.ended("--app", self.app, "--", "--help")
+        self.assertEqual(code, 0)
+        self.assertRegex(p.stdout, r"--count")
+        self.assertEqual(p.stderr, "")
+        p, code = self.ended("--app", self.app, "--", "--cuont", "3")
+        self.assertEqual(code, 2)
+        self.assertRegex(p.stderr, "did you mean \"count")
+
+    def test_a_graph_is_refused_with_all_its_errors_before_anything_listens(self):
+        text = (APP % {"folder": self.folder}).replace("policy: \"${policy}\"", "polizy: block")
+        text = text.replace("operators:\n      rx", "operatros:\n      rx")
+        path = self.write("wrong.yaml", text)
+        p, code = self.ended("--app", path)
+        self.assertEqual(code, 2)
+        places = re.findall(r"wrong\.yaml:(\d+):(\d+): ", p.stderr)
+        self.assertGreaterEqual(len(places), 2, p.stderr)
+        self.assertIn('did you mean "operators"', p.stderr)
+        self.assertNotIn("listening", p.stderr)
+
+    def test_a_graph_that_is_not_there_is_3(self):
+        p, code = self.ended("--app", self.path("nothing.yaml"))
+        self.assertEqual(code, 3)
+        self.assertIn("nothing.yaml", p.stderr)
+
+    def test_an_address_that_is_not_ours_is_3(self):
+        p, code = self.ended("--app", self.app, "--insecure", "--address", "192.0.2.1:0")
+        self.assertEqual(code, 3)
+        self.assertIn("192.0.2.1", p.stderr)
+        self.assertIn("--address", p.stderr)
+
+
+class Running(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+
+    def launch(self, *flags, app_args=(), **kwargs):
+        self.d = self.driver(self.app, *flags, app_args=app_args, **kwargs)
+        self.workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+
+    def wait_received(self, count):
+        self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
+                        os.path.getsize(self.path("received")) >= count * 8)
+
+    def test_the_summary_matches_its_schema(self):
+        with open(os.path.join(cluster.TOP, "docs", "summary.schema.json")) as f:
+            schema = json.load(f)
+        self.assertIsNotNone(matches({}, schema, schema), "the check itself works")
+        self.launch("--output", "json")
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        summary = self.summary(self.d)
+        self.assertIsNone(matches(summary, schema, schema))
+        self.assertEqual(len(summary["fragments"][0]["operators"]), 1)
+        self.assertEqual(summary["fragments"][1]["operators"][0]["ticks"], 100)
+        self.assertAlmostEqual(summary["started_unix_ns"] / 1e9, time.time(), delta=120)
+        self.assertGreater(summary["first_message_ns"], 0)
+        self.assertGreater(summary["duration_ns"], summary["first_message_ns"])
+        failed = self.driver(self.app, "--output", "json", "--start-timeout", "100ms")
+        self.assertEqual(failed.wait(), 4)
+        self.assertIsNone(matches(self.summary(failed), schema, schema))
+
+    def test_the_table_is_on_stdout_and_all_else_on_stderr(self):
+        self.launch(app_args=("--count", "300", "--pause", "10ms"))
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        lines = self.d.stdout.splitlines()
+        self.assertRegex(lines[0], r"^stream: done in [\d.]+ s$")
+        self.assertRegex(lines[1], r"^flow +sent +delivered +dropped +lost +p50 +p99 +max +edge$")
+        self.assertRegex(lines[2], r"^fragment1\.tx\.out -> fragment2\.rx\.in +300 +300 +0 +0 .* ucx tcp lo$")
+        self.assertEqual(len(lines), 3)
+        self.assertRegex(self.d.stderr, r"(?m)^running [\d.]+ s, \d+ messages$")
+
+    def test_quiet_is_quiet(self):
+        port = self.free_port()
+        d = self.start("driverd", "-q", "--address", "127.0.0.1:%d" % port, "--app", self.app)
+        for f in ("fragment1", "fragment2"):
+            self.worker("--once", fragments=f, address="127.0.0.1:%d" % port)
+        self.assertEqual(d.wait(), 0)
+        self.assertEqual(d.stderr, "")
+
+    def test_the_second_signal_ends_at_once(self):
+        """The receiver takes far longer than the drain to end by itself."""
+        self.launch("--output", "json", app_args=("--count", "0", "--rx_pause", "3s"))
+        self.wait_received(1)
+        self.d.signal(signal.SIGINT)
+        self.d.wait_line("SIGINT")
+        self.d.signal(signal.SIGINT)
+        self.assertEqual(self.d.wait(), 130)
+        summary = self.summary(self.d)
+        self.assertEqual((summary["result"], summary["exit_code"], summary["reason"]), ("stopped", 130, None))
+        self.assert_balanced(summary)
+        self.assertGreater(self.flow(summary, "fragment1.tx.out")["lost"], 0)
+        for w in self.workers:
+            w.wait()
+        self.assert_nothing_left()
+
+    def test_ipv6(self):
+        try:
+            with socket.socket(socket.AF_INET6) as s:
+                s.bind(("::1", 0))
+        except OSError:
+            self.skipTest("no IPv6 here")
+        self.d = self.driver(self.app, address="[::1]:0")
+        self.assertRegex(self.address, r"^\[::1\]:\d+$")
+        worker = self.worker("--once")
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        self.assertEqual(worker.wait(), 0)
+
+    def test_a_driver_that_was_stopped_judges_nobody_for_it(self):
+        self.launch(app_args=("--count", "0", "--pause", "1ms"), env={"FRAG_BEAT_MS": "500", "FRAG_DEAD_MS": "10000"})
+        self.wait_received(10)
+        self.d.signal(signal.SIGSTOP)
+        time.sleep(1.5)  # longer than a beat, shorter than the workers' patience: the time itself is the subject
+        self.d.signal(signal.SIGCONT)
+        before = os.path.getsize(self.path("received")) // 8
+        self.wait_received(before + 100)
+        self.d.signal(signal.SIGTERM)
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+
+    def test_a_summary_file_that_cannot_be_written_is_told(self):
+        self.launch("--summary", self.path("no/such/folder/s.json"))
+        self.assertEqual(self.d.wait(), 3)
+        self.assertIn("cannot write the summary", self.d.stderr)
+
+    def test_a_spare_and_a_stranger_of_a_worker_do_no_harm(self):
+        self.d = self.driver(self.app, app_args=("--count", "300", "--pause", "1ms"))
+        spare = self.worker("--name", "spare", fragments="fragment9")
+        self.d.wait_line(r'names the fragment "fragment9", which this application does not have; did you mean')
+        workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+        self.wait_received(10)
+        spare.kill()
+        spare.wait()
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        for w in workers:
+            self.assertEqual(w.wait(), 0)
+
+
+if __name__ == "__main__":
+    cluster.main()
