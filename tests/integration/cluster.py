@@ -112,7 +112,7 @@ class ClusterTest(unittest.TestCase):
         self.env.update(FRAG_TEST_ID=self.mark, TMPDIR=self.scratch, HOME=self.scratch,
                         FRAG_LIBRARY_PATH=TEST_PLUGINS)
         self.processes = []
-        self.shm_before = set(os.listdir("/dev/shm"))
+        self.shm_before = self.shm()
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.addCleanup(self._end)
 
@@ -207,8 +207,12 @@ class ClusterTest(unittest.TestCase):
         self.wait_until("all processes gone but %r: %r" % (sorted(alive), self.ours()),
                         lambda: set(self.ours()) <= alive)
         self.assertEqual(os.listdir(self.scratch), [])
-        # bxfi_: Criterion's, whose programs run beside this one.
-        self.assertEqual({n for n in os.listdir("/dev/shm") if not n.startswith("bxfi_")} - self.shm_before, set())
+        self.assertEqual(self.shm() - self.shm_before, set())
+
+    @staticmethod
+    def shm():
+        """What lies in /dev/shm, but for the arenas of Criterion programs that run beside this one."""
+        return {n for n in os.listdir("/dev/shm") if not n.startswith("bxf")}
 
     def _end(self):
         for p in self.processes:
