@@ -2,6 +2,8 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 
+#include <base/alloc.h>
+
 #include "rig_ops.h"
 
 /* The same graphs under every scheduler: what sinks wrote down must be what sources numbered. */
@@ -338,6 +340,62 @@ Test(schedulers, hundreds_of_operators)
 		rig_run(&rig, &rig_plugin, graph(s, text));
 		cr_expect_eq(notes[0]->count, 50 * 300);
 		cr_expect(rig_balances(&rig));
+		rig_end(&rig);
+	}
+}
+
+/* From its 2000th tick to its 20000th no memory is to be had. */
+struct starved {
+	int64_t next;
+};
+static _Atomic int64_t refused;
+
+static int starved_compute(void *state, struct frag_tick *tick)
+{
+	struct starved *s = state;
+
+	if (s->next == 2000)
+		fragi_alloc_fail_after(0, INT64_MAX);
+	if (s->next == 20000)
+		atomic_store(&refused, fragi_alloc_fail_off());
+	if (s->next == 22000)
+		return FRAG_DONE;
+	return frag_tick_emit_i64(tick, 0, s->next++);
+}
+
+static const struct frag_op_type starved_type = {
+	FRAG_OP_TYPE_INIT,        .name = "starved",          .state_size = sizeof(struct starved),
+	FRAG_PORTS(source_ports), .compute = starved_compute,
+};
+static const struct frag_op_type *const starved_ops[] = {&starved_type, &middle_type, &sink_type,
+							 &gather_type};
+static const struct frag_plugin starved_plugin = {.struct_size = sizeof(struct frag_plugin),
+						  .abi_major = FRAG_ABI_MAJOR,
+						  .name = "starved",
+						  .version = "1",
+						  FRAG_OPS(starved_ops)};
+
+Test(schedulers, messages_allocate_nothing_once_warm)
+{
+	struct rig rig;
+
+	/* On one thread: with more it is luck when each of them makes its first message. */
+	for (size_t s = 0; s < 2; s++, notes_clear()) {
+		atomic_store(&refused, -1);
+		rig_run(&rig, &starved_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: starved}\n"
+				 "  a: {type: middle}\n"
+				 "  b: {type: middle}\n"
+				 "  rx: {type: sink}\n"
+				 "  all: {type: gather, parameters: {slot: 1}}\n"
+				 "flows:\n"
+				 "  - {from: tx, to: [a, b], capacity: 4}\n"
+				 "  - {from: a, to: [rx.in, all.receivers], capacity: 4}\n"
+				 "  - b -> all\n"));
+		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+		cr_expect_eq(refused, 0, "%lld refused", (long long)refused);
+		cr_expect_eq(notes[0]->count, 22000);
 		rig_end(&rig);
 	}
 }
