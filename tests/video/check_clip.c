@@ -16,7 +16,7 @@
 #define IOU_MIN 0.5
 #define PSNR_MIN 30.0
 
-static int wrong(const char *format, ...)
+static __attribute__((format(printf, 1, 2))) int wrong(const char *format, ...)
 {
 	va_list args;
 

@@ -210,9 +210,25 @@ static int encode(struct video_encoder *e, const AVFrame *frame)
 	return r;
 }
 
+/*
+ * Copies a frame into e->in. With an odd width libswscale takes the colour of the last pixel together with
+ * the one after it, in the padding: let it be the same.
+ */
+static void load(struct video_encoder *e, const struct frame *frame)
+{
+	size_t pixel = (size_t)frame->channels, row = (size_t)frame->columns * pixel;
+
+	for (int64_t y = 0; y < frame->rows; y++) {
+		uint8_t *to = e->in->data[0] + y * e->in->linesize[0];
+
+		memcpy(to, (const uint8_t *)frame->data + (size_t)y * frame->row_bytes, row);
+		if (row + pixel <= (size_t)e->in->linesize[0])
+			memcpy(to + row, to + row - pixel, pixel);
+	}
+}
+
 int video_encoder_add(struct video_encoder *e, const struct frame *frame, struct frag_err *err)
 {
-	size_t row = (size_t)(frame->columns * frame->channels);
 	int r;
 
 	if (frame->rows != e->like.rows || frame->columns != e->like.columns ||
@@ -225,9 +241,7 @@ int video_encoder_add(struct video_encoder *e, const struct frame *frame, struct
 				    (long long)e->like.rows, (long long)e->like.channels);
 	r = av_frame_make_writable(e->out);
 	if (r >= 0) {
-		for (int64_t y = 0; y < frame->rows; y++)
-			memcpy(e->in->data[0] + y * e->in->linesize[0],
-			       (const uint8_t *)frame->data + (size_t)y * frame->row_bytes, row);
+		load(e, frame);
 		sws_scale(e->scale, (const uint8_t *const *)e->in->data, e->in->linesize, 0, e->in->height,
 			  e->out->data, e->out->linesize);
 		e->out->pts = e->added++;
