@@ -157,6 +157,12 @@ class Video(cluster.ClusterTest):
         self.tool(os.path.join(TOOLS, "check_clip"), "indices", self.path("out.mp4"), frames)
         self.assert_nothing_left()
 
+    def test_a_clip_that_is_not_there_is_told_before_anything_runs(self):
+        p = self.start("fragctl", "run", self.app, "--", "--clip", "none.mp4", "--folder", self.folder)
+        self.assertEqual(p.wait(60), 3, p.stderr)
+        self.assertRegex(p.stderr, r"fragment1\.replayer: cannot read the video .*/none\.mp4: No such file")
+        self.assert_nothing_left()
+
     def test_the_real_clip_is_itself_outside_the_boxes(self):
         self.assert_all_crossed(self.run_apart(REAL, "--min_area", "400"), 300)
         self.assertEqual(self.count(self.path("out.mp4")), 300)

@@ -76,7 +76,10 @@ static int find_file(struct replayer *rp, struct frag_op *op)
 
 	if (rp->path != NULL && rp->path[0] != '\0') {
 		snprintf(rp->file, sizeof(rp->file), "%s", rp->path);
-		return 0;
+		if (access(rp->file, R_OK) == 0)
+			return 0;
+		return frag_op_fail(op, -errno, "cannot read the video %s: %s; check path", rp->file,
+				    frag_strerror(-errno));
 	}
 	if (rp->basename == NULL || rp->basename[0] == '\0')
 		return frag_op_fail(op, -EINVAL, "no video is named; give path, or directory and basename");
@@ -121,13 +124,17 @@ static void begin_lap(struct replayer *rp, const AVFrame *first, int64_t at_ns)
 	rp->lap_ns = at_ns - (told > 0 ? told : 0);
 }
 
+/* A file that is not there is told before anything runs. */
+static int replayer_initialize(void *state, struct frag_op *op)
+{
+	return find_file(state, op);
+}
+
 static int replayer_start(void *state, struct frag_op *op)
 {
 	struct replayer *rp = state;
-	int r = find_file(rp, op);
+	int r = open_file(rp, op);
 
-	if (r == 0)
-		r = open_file(rp, op);
 	if (r < 0)
 		return r;
 	rp->now = av_frame_alloc();
@@ -312,6 +319,7 @@ const struct frag_op_type video_replayer_type = {
 	.state_size = sizeof(struct replayer),
 	FRAG_PORTS(replayer_ports),
 	FRAG_PARAMS(replayer_params),
+	.initialize = replayer_initialize,
 	.start = replayer_start,
 	.compute = replayer_compute,
 	.stop = replayer_stop,
