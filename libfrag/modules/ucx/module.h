@@ -100,7 +100,8 @@ struct ucx_part { /* a message on its way in */
 	uint8_t *descriptors; /* that came ahead */
 	void *data;           /* rendezvous handle, or a copy of eager data, that waits for the descriptors */
 	bool data_is_handle;
-	void *request;     /* of the receive under way */
+	void *request; /* of the receive under way */
+	bool receiving;
 	ucp_dt_iov_t *iov; /* of it, when it has several */
 };
 
@@ -133,6 +134,7 @@ struct ucx_op {
 	struct frag_message *message;
 	struct fragi_blob *blob;
 	void *request;
+	bool posting, done_while_posting;
 	ucp_dt_iov_t iov[FRAG_MESSAGE_TENSORS_MAX];
 	uint8_t header[WIRE_HEADER_MAX];
 };

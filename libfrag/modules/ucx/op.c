@@ -79,7 +79,10 @@ static void on_sent(void *request, ucs_status_t status, void *user_data)
 			      ucs_status_string(status));
 	op->peer->transport->happened++;
 	ucp_request_free(request);
-	op_done(op);
+	if (op->posting)
+		op->done_while_posting = true;
+	else
+		op_done(op);
 }
 
 void ucx_op_send(struct ucx_op *op, enum wire_kind kind, size_t header_bytes, const void *buffer,
@@ -103,9 +106,13 @@ void ucx_op_send(struct ucx_op *op, enum wire_kind kind, size_t header_bytes, co
 	peer->sent_ns = peer->transport->now_ns;
 	if (kind != WIRE_HELLO && kind != WIRE_BEAT && kind != WIRE_SYNC)
 		peer->sent_count++;
+	/* Where the peer has just died, on_sent is called (and the request freed) before this returns. */
+	op->posting = true;
+	op->done_while_posting = false;
 	request = ucp_am_send_nbx(peer->ep, (unsigned int)kind, op->header, header_bytes, buffer, count,
 				  &param);
-	if (request == NULL) {
+	op->posting = false;
+	if (request == NULL || op->done_while_posting) {
 		op_done(op);
 	} else if (UCS_PTR_IS_ERR(request)) {
 		ucx_peer_fail(peer,

@@ -297,6 +297,7 @@ static void on_bodies(void *request, ucs_status_t status, size_t length, void *u
 
 	ucp_request_free(request);
 	part->request = NULL;
+	part->receiving = false;
 	fragi_free(part->iov);
 	part->iov = NULL;
 	transport->happened++;
@@ -322,13 +323,17 @@ static void receive(struct ucx_part *part, void *handle, void *buffer, size_t co
 		.datatype = datatype,
 		.memory_type = UCS_MEMORY_TYPE_HOST,
 	};
-	ucs_status_ptr_t request =
-		ucp_am_recv_data_nbx(part->rx->link.peer->transport->worker, handle, buffer, count, &param);
+	ucs_status_ptr_t request;
 
-	if (UCS_PTR_IS_ERR(request))
+	/* Where the peer has just died, done is called (and the request freed) before this returns. */
+	part->receiving = true;
+	request = ucp_am_recv_data_nbx(part->rx->link.peer->transport->worker, handle, buffer, count, &param);
+	if (UCS_PTR_IS_ERR(request)) {
+		part->receiving = false;
 		link_broke(part, UCS_PTR_STATUS(request));
-	else
+	} else if (part->receiving) {
 		part->request = request;
+	}
 }
 
 /* The bodies of a rendezvous go straight into the tensors. */
@@ -449,6 +454,7 @@ static void on_descriptors(void *request, ucs_status_t status, size_t length, vo
 
 	ucp_request_free(request);
 	part->request = NULL;
+	part->receiving = false;
 	transport->happened++;
 	part->rx->link.peer->heard_ns = transport->now_ns;
 	if (status != UCS_OK)
