@@ -26,6 +26,7 @@ include mk/examples.mk
 include mk/tests.mk
 include mk/bench.mk
 include mk/tsan.mk
+include mk/sim.mk
 include mk/demo.mk
 include mk/install.mk
 include mk/lint.mk

@@ -2,6 +2,7 @@
 #include <driverd/core/state.h>
 
 #include <errno.h>
+#include <string.h>
 
 #include <base/alloc.h>
 
@@ -180,6 +181,14 @@ size_t drv_core_app_count(const struct drv_core *core)
 enum drv_app_state drv_core_app_state(const struct drv_core *core)
 {
 	return core->app_count != 0 ? core->apps[core->app_count - 1]->state : DRV_APP_ENDED;
+}
+
+enum drv_app_state drv_core_named_state(const struct drv_core *core, const char *application)
+{
+	for (size_t i = core->app_count; i-- > 0;)
+		if (core->apps[i]->spec != NULL && strcmp(core->apps[i]->spec->application, application) == 0)
+			return core->apps[i]->state;
+	return DRV_APP_ENDED;
 }
 
 uint32_t drv_core_illegal_moves(const struct drv_core *core)

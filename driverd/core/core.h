@@ -137,6 +137,8 @@ size_t drv_core_session_count(const struct drv_core *core);
 size_t drv_core_app_count(const struct drv_core *core); /* that have not ended */
 /* The state of the only application; DRV_APP_ENDED when there is none. */
 enum drv_app_state drv_core_app_state(const struct drv_core *core);
+/* Of the newest application of that name; DRV_APP_ENDED when there is none. */
+enum drv_app_state drv_core_named_state(const struct drv_core *core, const char *application);
 uint32_t drv_core_illegal_moves(const struct drv_core *core); /* 0 unless there is a bug */
 const char *drv_app_state_name(enum drv_app_state state);
 const char *drv_host_state_name(enum drv_host_state state);

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# The simulator: the cores of the daemons on a virtual clock and network. make sim SEED=n writes one history, make sim
+# RUNS=n runs the seeds from 1 on; make sim-faults shows that it finds planted faults.
+SIM_SRC := $(wildcard tests/sim/*.c)
+SIM_CORES := $(patsubst %.c,$(B)/obj/%.o,$(wildcard driverd/core/*.c workerd/core/*.c))
+SIM_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/sim/main.c tests/sim/test_%.c,$(SIM_SRC)))
+SIM_BIN := $(B)/tests/sim/sim
+SIM_TEST := $(B)/tests/sim/test_sim
+SIM_LIBS = -lyaml $(PROTOBUF_LIBS) -ldl -lm
+RUNS ?= 10000
+
+$(B)/obj/tests/sim/%.o: tests/sim/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(DAEMON_INC) -c $< -o $@
+$(SIM_BIN): $(B)/obj/tests/sim/main.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
+$(SIM_TEST): $(B)/obj/tests/sim/test_sim.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $^ -lcriterion $(SIM_LIBS) -o $@
+tests: $(SIM_TEST) $(SIM_BIN)
+
+.PHONY: sim sim-faults
+sim: $(SIM_BIN)
+	@$(SIM_BIN) $(if $(SEED),--seed $(SEED),--runs $(RUNS) --jobs $$(nproc))
+sim-faults:
+	@tests/sim/faults.sh

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <string.h>
+
+/*
+ * The invariants. After every event: no illegal move, no state held longer than its deadline allows, no end
+ * at rest that is none. At every look (100 ms): who should be there is there, who should be gone is gone,
+ * nothing grows, and nothing happens for ever. At an application's end: its result has a cause and its sums
+ * are true.
+ */
+#define FRAMES_MAX 800
+#define SAME_TIME_MAX 3000
+
+/* How long an application may stay in a state, by the driver's own deadlines; 0: as long as it likes. */
+static int64_t limit_of(enum drv_app_state state)
+{
+	switch (state) {
+	case DRV_APP_PREPARING:
+		return 30 * SIM_S;
+	case DRV_APP_WIRING:
+	case DRV_APP_STARTING:
+		return 10 * SIM_S;
+	case DRV_APP_DRAINING:
+		return 12 * SIM_S;
+	case DRV_APP_CLOSING:
+		return 2 * SIM_S;
+	case DRV_APP_KILLING:
+		return SIM_S;
+	default:
+		return 0;
+	}
+}
+
+static bool has_living_host(const struct sim *sim, const struct sim_app *app)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		if (sim->hosts[i].app == app && sim->hosts[i].process.alive)
+			return true;
+	return false;
+}
+
+static bool all_done(const struct sim_app *app)
+{
+	for (uint32_t i = 0; i < app->op_count; i++)
+		if (!app->ops[i].done)
+			return false;
+	return true;
+}
+
+static void check_app(struct sim *sim, struct sim_app *app)
+{
+	const struct sim_process *driver = &sim->driver.process;
+	enum drv_app_state state = drv_core_named_state(sim->driver.core, app->name);
+	int64_t limit = limit_of(state), now_ns = sim_clock(sim, driver);
+
+	if (state != app->state) {
+		if (app->state == DRV_APP_RUNNING && state == DRV_APP_CLOSING && !app->stopped_by_op &&
+		    !all_done(app) && !sim_data_is_settled(app))
+			sim_fail(sim, "rest", "%s is ended as at rest, but something can still happen",
+				 app->name);
+		app->state = state;
+		if (state > app->furthest && state < DRV_APP_KILLING)
+			app->furthest = state;
+		app->state_since_ns = now_ns;
+		app->rest_since_ns = app->dead_since_ns = 0;
+	}
+	if (limit != 0 && now_ns - app->state_since_ns > limit + 20 * SIM_MS &&
+	    !sim_is_stopped(sim, driver) && sim->now_ns > sim->quiet_ns + 20 * SIM_MS)
+		sim_fail(sim, "deadlines", "%s has been %s for %.3f s", app->name, drv_app_state_name(state),
+			 (double)(now_ns - app->state_since_ns) * 1e-9);
+}
+
+void sim_check(struct sim *sim)
+{
+	if (sim->driver.core != NULL && drv_core_illegal_moves(sim->driver.core) != 0)
+		sim_fail(sim, "moves", "the driver made a move that is not in its tables");
+	for (uint32_t i = 0; i < sim->worker_count; i++)
+		if (sim->workers[i].core != NULL && wrk_core_illegal_moves(sim->workers[i].core) != 0)
+			sim_fail(sim, "moves", "%s made a move that is not in its tables",
+				 sim->workers[i].name);
+	if (sim->same_time > SAME_TIME_MAX || sim->event_count > SIM_EVENTS_MAX)
+		sim_fail(sim, "at rest", "%llu events, %llu of them at one moment",
+			 (unsigned long long)sim->event_count, (unsigned long long)sim->same_time);
+	if (!sim->driver.process.alive)
+		return;
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (!sim->apps[i].ended && sim->apps[i].incarnation == sim->driver.incarnation)
+			check_app(sim, &sim->apps[i]);
+}
+
+static bool worker_takes(const struct sim_worker *worker, uint32_t fragment)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "f%u", fragment);
+	for (uint32_t i = 0; i < worker->config.fragment_count; i++)
+		if (strcmp(worker->fragments[i], name) == 0)
+			return true;
+	return worker->config.fragment_count == 0;
+}
+
+/* Whether the workers that the driver can have heard of take all fragments. */
+static bool can_be_placed(const struct sim *sim, const struct sim_app *app)
+{
+	for (uint32_t f = 0; f < app->fragment_count; f++) {
+		bool taken = false;
+
+		for (uint32_t w = 0; w < sim->worker_count; w++)
+			taken = taken || (sim->workers[w].process.alive &&
+					  wrk_core_session(sim->workers[w].core) == WRK_SESSION_ATTACHED &&
+					  worker_takes(&sim->workers[w], f));
+		if (!taken)
+			return false;
+	}
+	return true;
+}
+
+/* *since: when it began, 0: it does not hold. Returns for how long it has held. */
+static int64_t held_for(const struct sim *sim, int64_t *since, bool holds)
+{
+	if (!holds)
+		*since = 0;
+	else if (*since == 0)
+		*since = sim->now_ns;
+	return holds ? sim->now_ns - *since : 0;
+}
+
+/* What a running or waiting application waits for must exist. */
+static void look_at_app(struct sim *sim, struct sim_app *app)
+{
+	bool dead = false, settled = sim_data_is_settled(app), running = app->state == DRV_APP_RUNNING;
+
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		const struct sim_host *host = &sim->hosts[i];
+
+		if (host->app != app)
+			continue;
+		dead = dead || !host->process.alive;
+		settled = settled && host->process.alive && host->state == SIM_HOST_STARTED && !host->hangs;
+	}
+	if (held_for(sim, &app->dead_since_ns, running && dead) > sim->dead_ns + 3 * SIM_S)
+		sim_fail(sim, "waits for nothing", "%s is running though a host of it is dead", app->name);
+	if (held_for(sim, &app->rest_since_ns,
+		     (running && settled) || (app->state == DRV_APP_WAITING && can_be_placed(sim, app))) >
+	    20 * sim->beat_ns + 3 * SIM_S)
+		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there", app->name,
+			 drv_app_state_name(app->state));
+}
+
+/* Hosts of what has ended are gone in time. */
+static void look_at_hosts(struct sim *sim, bool quiet)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		const struct sim_host *host = &sim->hosts[i];
+		const struct sim_worker *worker = &sim->workers[host->worker];
+		int64_t since = host->app->ended_ns;
+
+		if (!host->process.alive || !host->app->ended)
+			continue;
+		if (since < sim->quiet_ns)
+			since = sim->quiet_ns;
+		if (sim->now_ns - since > 2 * sim->dead_ns + 2 * SIM_S)
+			sim_fail(sim, "left over", "pid %d lives %.3f s after the end of %s", host->pid,
+				 (double)(sim->now_ns - since) * 1e-9, host->app->name);
+		if (quiet && host->app->ended_ns > sim->quiet_ns + sim->dead_ns + SIM_S &&
+		    sim->now_ns - host->app->ended_ns > 1800 * SIM_MS + 3 * worker->latency_ns)
+			sim_fail(sim, "left over",
+				 "pid %d lives %.3f s after the end of %s, though all links run", host->pid,
+				 (double)(sim->now_ns - host->app->ended_ns) * 1e-9, host->app->name);
+	}
+}
+
+/* Sessions of the driver and its connections are the same ones; nothing is piled up. */
+static void look_at_connections(struct sim *sim)
+{
+	size_t admitted = 0, sessions = 0;
+
+	for (uint32_t i = 0; i < sim->connection_count; i++) {
+		const struct sim_connection *connection = &sim->connections[i];
+
+		if (connection->open[1] && connection->admitted &&
+		    connection->incarnation == sim->driver.incarnation)
+			admitted++;
+		if (connection->to[0].count > FRAMES_MAX || connection->to[1].count > FRAMES_MAX)
+			sim_fail(sim, "bounded", "%u frames wait on connection %u",
+				 connection->to[0].count + connection->to[1].count, i + 1);
+	}
+	if (sim->driver.process.alive)
+		sessions = drv_core_session_count(sim->driver.core);
+	if (sim->driver.process.alive && sessions != admitted)
+		sim_fail(sim, "sessions", "the driver has %zu sessions and %zu open connections", sessions,
+			 admitted);
+}
+
+/* Long after everything runs again, every worker has found the driver. */
+static void look_at_workers(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->worker_count; i++) {
+		const struct sim_worker *worker = &sim->workers[i];
+
+		if (worker->process.alive && wrk_core_session(worker->core) != WRK_SESSION_ATTACHED)
+			sim_fail(sim, "reconnect", "%s has not found the driver again", worker->name);
+	}
+}
+
+static bool all_is_over(const struct sim *sim)
+{
+	if (sim->driver_returns)
+		return false;
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (!sim->apps[i].ended)
+			return false;
+	for (uint32_t i = 0; i < sim->plan_count; i++)
+		if (sim->plan[i].at_ns > sim->now_ns && sim->plan[i].kind != SIM_FAULT_STOP)
+			return false;
+	return sim->now_ns > sim->quiet_ns;
+}
+
+/* The user's hand: what still runs when all is calm is stopped, twice if need be. */
+static void user(struct sim *sim)
+{
+	static const int64_t after[] = {0, 14 * SIM_S};
+
+	if (!sim->driver.process.alive || sim->stops >= 2 || sim->now_ns < sim->stop_ns ||
+	    sim_is_stopped(sim, &sim->driver.process) || all_is_over(sim))
+		return;
+	if (sim->stops == 1 && sim->now_ns < sim->stop_ns + after[1])
+		return;
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (!sim->apps[i].ended && sim->apps[i].incarnation == sim->driver.incarnation)
+			sim->apps[i].stop_told = true;
+	sim->stops++;
+	sim_say(sim, "user", "stops the driver");
+	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+}
+
+void sim_check_look(struct sim *sim)
+{
+	bool quiet = sim->now_ns > sim->quiet_ns + sim->dead_ns + SIM_S;
+	uint64_t steps = sim->step_count - sim->last_steps;
+
+	sim->last_steps = sim->step_count;
+	if (steps > 300 + 60ull * (sim->worker_count + SIM_FRAGMENTS_MAX * sim->app_count))
+		sim_fail(sim, "at rest", "%llu steps within 100 ms", (unsigned long long)steps);
+	user(sim);
+	look_at_connections(sim);
+	look_at_hosts(sim, quiet);
+	for (uint32_t i = 0; quiet && sim->driver.process.alive && i < sim->apps_given; i++)
+		if (!sim->apps[i].ended)
+			look_at_app(sim, &sim->apps[i]);
+	if (sim->now_ns > sim->quiet_ns + 14 * SIM_S && sim->driver.process.alive && !sim->once &&
+	    sim->now_ns > sim->driver.started_ns + 14 * SIM_S)
+		look_at_workers(sim);
+	if (all_is_over(sim) && sim->end_ns > sim->now_ns + 2 * sim->dead_ns + 4 * SIM_S)
+		sim->end_ns = sim->now_ns + 2 * sim->dead_ns + 4 * SIM_S;
+}
+
+void sim_check_end(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (!sim->apps[i].ended)
+			sim_fail(sim, "results", "%s has no result at the end: it is %s", sim->apps[i].name,
+				 drv_app_state_name(sim->apps[i].state));
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		if (sim->hosts[i].process.alive)
+			sim_fail(sim, "left over", "pid %d of %s is left over", sim->hosts[i].pid,
+				 sim->hosts[i].app->name);
+}
+
+static struct sim_flow *flow_of(struct sim_app *app, const char *from, const char *to)
+{
+	unsigned int from_fragment, to_fragment, from_port = 0, to_port = 0;
+	char from_op, to_op;
+
+	if (sscanf(from, "f%u.%c", &from_fragment, &from_op) != 2 ||
+	    sscanf(to, "f%u.%c", &to_fragment, &to_op) != 2)
+		return NULL;
+	sscanf(from, "f%*u.b.o%u", &from_port);
+	sscanf(to, "f%*u.a.i%u", &to_port);
+	for (uint32_t i = 0; i < app->flow_count; i++) {
+		struct sim_flow *flow = &app->flows[i];
+
+		if (flow->from_fragment != from_fragment || flow->to_fragment != to_fragment ||
+		    flow->inner != (from_op == 'a'))
+			continue;
+		if (flow->inner || (flow->from_port == from_port + 1 && flow->to_port == to_port + 1))
+			return flow;
+	}
+	return NULL;
+}
+
+/* What the summary says of one flow against what happened. */
+static void check_flow(struct sim *sim, const struct sim_app *app, const struct sim_flow *flow,
+		       const struct fragi_summary_flow *said, bool exact)
+{
+	uint64_t settled = flow->tx.delivered + flow->rx.delivered, missing = said->lost + said->in_flight,
+		 lost;
+	uint64_t bound = flow->capacity;
+
+	if (!flow->in_host)
+		bound = flow->policy == FRAG_POLICY_BLOCK ? flow->window : 3ull * flow->window;
+	for (int r = 0; r < FW_DROP_REASONS; r++)
+		settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] + flow->rx.tx_dropped[r] +
+			   flow->rx.rx_dropped[r];
+	lost = flow->true_sent - settled;
+	if (!fragi_summary_flow_balances(said))
+		sim_fail(sim, "balance", "%s: %s -> %s does not balance", app->name, said->from, said->to);
+	if (missing < lost)
+		sim_fail(sim, "ledger",
+			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary", app->name,
+			 said->from, said->to, (unsigned long long)lost, (unsigned long long)missing);
+	if (missing > lost + bound)
+		sim_fail(sim, "ledger",
+			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary", app->name,
+			 said->from, said->to, (unsigned long long)lost, (unsigned long long)missing);
+	if (exact &&
+	    (said->sent != flow->true_sent || said->delivered != flow->true_received || missing != lost))
+		sim_fail(sim, "ledger",
+			 "%s: %s -> %s: sent %llu, delivered %llu in truth; %llu, %llu in the summary",
+			 app->name, said->from, said->to, (unsigned long long)flow->true_sent,
+			 (unsigned long long)flow->true_received, (unsigned long long)said->sent,
+			 (unsigned long long)said->delivered);
+}
+
+static void check_flows(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)
+{
+	bool calm = !app->excused && !app->disturbed;
+
+	if (has_living_host(sim, app)) /* its counters still move */
+		return;
+	for (size_t i = 0; i < summary->flow_count; i++) {
+		const struct fragi_summary_flow *said = &summary->flows[i];
+		const struct sim_flow *flow = flow_of(app, said->from, said->to);
+
+		if (flow == NULL) {
+			sim_fail(sim, "ledger", "%s has no flow %s -> %s", app->name, said->from, said->to);
+			continue;
+		}
+		check_flow(sim, app, flow, said, calm);
+		if (calm && summary->result == FRAGI_SUMMARY_DONE && said->lost != 0)
+			sim_fail(sim, "ledger", "%s is done, and %llu messages of %s are lost", app->name,
+				 (unsigned long long)said->lost, said->from);
+	}
+	if (summary->started_unix_ns != 0 && summary->flow_count != app->flow_count)
+		sim_fail(sim, "ledger", "%s has %u flows, its summary %zu", app->name, app->flow_count,
+			 summary->flow_count);
+}
+
+static void check_result(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary)
+{
+	bool timed_out =
+		summary->exit_code == 4 && app->start_timeout_ns != 0 && app->furthest <= DRV_APP_STARTING;
+	bool failed = summary->result == FRAGI_SUMMARY_FAILED;
+	bool has_reason = summary->reason != NULL && summary->reason[0] != '\0';
+
+	if (failed ? summary->exit_code == 0 || !has_reason : has_reason)
+		sim_fail(sim, "results", "%s: result %d with exit code %d and reason \"%s\"", app->name,
+			 (int)summary->result, summary->exit_code, has_reason ? summary->reason : "");
+	if (failed && !app->excused && !app->fate_met && !timed_out)
+		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name, summary->reason);
+	if (summary->result == FRAGI_SUMMARY_STOPPED &&
+	    (!app->stop_told || (summary->exit_code != 0 && summary->exit_code != 128 + 15)))
+		sim_fail(sim, "results", "%s: stopped with exit code %d", app->name, summary->exit_code);
+	if (summary->result == FRAGI_SUMMARY_DONE && !app->excused && !app->stopped_by_op && !all_done(app) &&
+	    !sim_data_is_settled(app))
+		sim_fail(sim, "results", "%s is done, but not all of its operators", app->name);
+	if (app->fate_met && !app->excused && !app->stop_told && !timed_out &&
+	    app->fate != SIM_FATE_OP_HANGS && app->fate != SIM_FATE_END_HANGS &&
+	    (!failed || summary->exit_code != app->fate_exit_code))
+		sim_fail(sim, "causes", "%s: fate %d should end it with %d, it ended with %d", app->name,
+			 app->fate, app->fate_exit_code, summary->exit_code);
+}
+
+void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)
+{
+	if (app->ended) {
+		sim_fail(sim, "results", "%s ended twice", app->name);
+		return;
+	}
+	app->result = summary->result;
+	app->exit_code = summary->exit_code;
+	sim->outcomes[summary->result]++;
+	check_result(sim, app, summary);
+	check_flows(sim, app, summary);
+}

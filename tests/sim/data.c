@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <signal.h>
+#include <string.h>
+
+/*
+ * The data plane, by its counters: every fragment has an operator a (a source, or a relay of all inputs) that
+ * feeds an operator b (a sink, or one that emits on all outputs). Flows within a host are queues; between
+ * hosts a window of credits, a slot at the sender for what has no credit, a queue at the receiver. What
+ * operators truly sent and received is counted apart from the ledger.
+ */
+enum { QUEUE_FULL, NO_ROOM, RECEIVER_DONE, STOPPED };
+
+static struct sim_op *op_at(struct sim_app *app, uint32_t fragment, bool second)
+{
+	return &app->ops[2 * fragment + (second ? 1 : 0)];
+}
+
+static struct sim_flow *inner_of(struct sim_app *app, uint32_t fragment)
+{
+	return &app->flows[fragment];
+}
+
+struct sim_host *sim_op_host(const struct sim_app *app, const struct sim_op *op)
+{
+	return app->flows[op->fragment].from;
+}
+
+static bool blocks(const struct sim_flow *flow)
+{
+	return flow->policy == FRAG_POLICY_BLOCK;
+}
+
+static bool both_alive(const struct sim_flow *flow)
+{
+	return flow->from != NULL && flow->to != NULL && flow->from->process.alive && flow->to->process.alive;
+}
+
+static bool has_room(const struct sim_flow *flow)
+{
+	if (!blocks(flow))
+		return true;
+	if (flow->in_host)
+		return flow->receiver_closed || flow->queued < flow->capacity;
+	if (flow->receiver_done)
+		return true;
+	return !flow->dead && flow->posted - flow->credited < flow->window;
+}
+
+/* Whether b's output flows exist, and whether all of them have room, or are closed by their receivers. */
+static void look_at_outputs(const struct sim_op *op, struct sim *sim, uint32_t *out_count, bool *out_room,
+			    bool *out_closed)
+{
+	const struct sim_app *app = &sim->apps[op->app];
+
+	*out_count = 0;
+	*out_room = *out_closed = true;
+	for (uint32_t i = app->fragment_count; i < app->flow_count; i++) {
+		const struct sim_flow *flow = &app->flows[i];
+
+		if (flow->from_fragment != op->fragment)
+			continue;
+		(*out_count)++;
+		*out_room = *out_room && has_room(flow);
+		*out_closed = *out_closed && (flow->in_host ? flow->receiver_closed : flow->receiver_done);
+	}
+}
+
+/* The first input of a relay that holds a message; NULL: none. open: whether one may still get some. */
+static struct sim_flow *input_of(struct sim_app *app, const struct sim_op *op, bool *out_open)
+{
+	struct sim_flow *found = NULL;
+
+	*out_open = false;
+	for (uint32_t i = app->fragment_count; i < app->flow_count; i++) {
+		struct sim_flow *flow = &app->flows[i];
+
+		if (flow->to_fragment != op->fragment)
+			continue;
+		if (flow->queued > 0 && found == NULL)
+			found = flow;
+		*out_open = *out_open || !flow->sender_closed || flow->queued > 0;
+	}
+	return found;
+}
+
+bool sim_op_can_run(const struct sim *sim, const struct sim_op *op)
+{
+	struct sim_app *app = (struct sim_app *)(uintptr_t)&sim->apps[op->app];
+	struct sim_flow *inner = inner_of(app, op->fragment);
+	uint32_t outputs;
+	bool room, closed, open;
+
+	if (!op->started || op->done || op->ticking)
+		return false;
+	if (op->second) {
+		look_at_outputs(op, (struct sim *)(uintptr_t)sim, &outputs, &room, &closed);
+		return inner->queued > 0 && room;
+	}
+	if (op->source != SIM_SOURCE_NONE)
+		return (op->source == SIM_SOURCE_ENDLESS || op->ticks < op->limit) && has_room(inner);
+	return input_of(app, op, &open) != NULL && has_room(inner);
+}
+
+static void poke(struct sim *sim, struct sim_op *op);
+static void transmit(struct sim *sim, uint32_t app, uint32_t index);
+
+static int64_t data_latency(struct sim *sim, const struct sim_flow *flow)
+{
+	int64_t base = 20000;
+
+	if (flow->from->worker != flow->to->worker)
+		base += sim->workers[flow->from->worker].latency_ns +
+			sim->workers[flow->to->worker].latency_ns;
+	return sim_between(sim, base / 2, base * 2);
+}
+
+static uint32_t index_of(const struct sim *sim, const struct sim_flow *flow)
+{
+	return (uint32_t)(flow - sim->apps[flow->app].flows);
+}
+
+/* Something of the receiver's for the sender. */
+static void send_back(struct sim *sim, struct sim_flow *flow, enum sim_event_kind kind, uint64_t value)
+{
+	int64_t at_ns = sim->now_ns + data_latency(sim, flow);
+
+	if (at_ns < flow->last_back_ns)
+		at_ns = flow->last_back_ns;
+	flow->last_back_ns = at_ns;
+	sim_put(sim, at_ns, kind, flow->app, index_of(sim, flow), value);
+}
+
+static void return_credit(struct sim *sim, struct sim_flow *flow)
+{
+	if (flow->credit_under_way || flow->dead || flow->consumed == flow->credited)
+		return;
+	flow->credit_under_way = true;
+	send_back(sim, flow, SIM_EV_CREDIT, flow->consumed);
+}
+
+static void flow_take(struct sim *sim, struct sim_flow *flow)
+{
+	struct sim_app *app = &sim->apps[flow->app];
+
+	flow->queued--;
+	flow->true_received++;
+	if (flow->in_host) {
+		flow->tx.delivered++;
+		poke(sim, op_at(app, flow->from_fragment, flow->from_op));
+		return;
+	}
+	flow->rx.delivered++;
+	if (blocks(flow)) {
+		flow->consumed++;
+		return_credit(sim, flow);
+	}
+}
+
+static void emit_in_host(struct sim *sim, struct sim_flow *flow)
+{
+	if (flow->receiver_closed) {
+		flow->tx.tx_dropped[RECEIVER_DONE]++;
+		return;
+	}
+	if (flow->queued == flow->capacity) {
+		flow->tx.tx_dropped[blocks(flow) ? NO_ROOM : QUEUE_FULL]++;
+		return;
+	}
+	flow->queued++;
+	poke(sim, op_at(&sim->apps[flow->app], flow->to_fragment, flow->to_op));
+}
+
+static void flow_emit(struct sim *sim, struct sim_flow *flow)
+{
+	uint32_t slot = flow->policy == FRAG_POLICY_LATEST ? 1 : flow->window;
+
+	flow->true_sent++;
+	flow->tx.sent++;
+	flow->tx.bytes += 8;
+	if (flow->in_host) {
+		emit_in_host(sim, flow);
+	} else if (flow->receiver_done) {
+		flow->tx.tx_dropped[RECEIVER_DONE]++;
+	} else if (blocks(flow) && flow->posted - flow->credited >= flow->window) {
+		flow->tx.tx_dropped[NO_ROOM]++;
+	} else if (!blocks(flow) && flow->pending == slot) {
+		flow->tx.tx_dropped[QUEUE_FULL]++; /* pop: the oldest, reject: this one */
+	} else {
+		flow->posted++;
+		flow->pending++;
+		transmit(sim, flow->app, index_of(sim, flow));
+	}
+}
+
+static void transmit(struct sim *sim, uint32_t app, uint32_t index)
+{
+	struct sim_flow *flow = &sim->apps[app].flows[index];
+
+	if (flow->dead || flow->in_host || flow->to == NULL)
+		return;
+	if (flow->receiver_done) {
+		flow->tx.tx_dropped[RECEIVER_DONE] += flow->pending;
+		flow->pending = 0;
+	}
+	while (flow->pending > 0 && flow->wired - flow->credited < flow->window) {
+		int64_t at_ns = sim->now_ns + data_latency(sim, flow);
+
+		flow->pending--;
+		flow->wired++;
+		flow->flying++;
+		flow->last_ns = at_ns < flow->last_ns ? flow->last_ns : at_ns;
+		sim_put(sim, flow->last_ns, SIM_EV_DATA, app, index, 0);
+	}
+	if (flow->closing && flow->pending == 0 && !flow->close_sent) {
+		int64_t at_ns = sim->now_ns + data_latency(sim, flow);
+
+		flow->close_sent = true;
+		flow->flying++;
+		flow->last_ns = at_ns < flow->last_ns ? flow->last_ns : at_ns;
+		sim_put(sim, flow->last_ns, SIM_EV_CLOSE, app, index, 0);
+	}
+}
+
+/* The receiver closes its end: what is queued is dropped, and what comes. */
+static void close_receiver(struct sim *sim, struct sim_flow *flow, int reason)
+{
+	if (flow->receiver_closed || flow->to == NULL)
+		return;
+	flow->receiver_closed = true;
+	(flow->in_host ? flow->tx.rx_dropped : flow->rx.rx_dropped)[reason] += flow->queued;
+	flow->queued = 0;
+	if (flow->in_host) {
+		poke(sim, op_at(&sim->apps[flow->app], flow->from_fragment, flow->from_op));
+		return;
+	}
+	flow->consumed = flow->rx.arrived;
+	if (reason == RECEIVER_DONE && flow->from != NULL && flow->from->process.alive)
+		send_back(sim, flow, SIM_EV_DONE, 0);
+}
+
+static void close_sender(struct sim *sim, struct sim_flow *flow)
+{
+	if (flow->closing)
+		return;
+	flow->closing = true;
+	if (!flow->in_host) {
+		transmit(sim, flow->app, index_of(sim, flow));
+		return;
+	}
+	flow->close_sent = flow->close_arrived = flow->sender_closed = true;
+	poke(sim, op_at(&sim->apps[flow->app], flow->to_fragment, flow->to_op));
+}
+
+static void op_done(struct sim *sim, struct sim_op *op)
+{
+	struct sim_app *app = &sim->apps[op->app];
+
+	if (op->done)
+		return;
+	op->done = true;
+	for (uint32_t i = 0; i < app->flow_count; i++) {
+		struct sim_flow *flow = &app->flows[i];
+
+		if (flow->from_fragment == op->fragment && flow->from_op == op->second)
+			close_sender(sim, flow);
+		if (flow->to_fragment == op->fragment && flow->to_op == op->second)
+			close_receiver(sim, flow, RECEIVER_DONE);
+	}
+	if (sim_op_host(app, op) != NULL)
+		sim_host_look(sim, sim_op_host(app, op));
+}
+
+/* Whether it can never run again, so that it is done. */
+static bool never(struct sim *sim, struct sim_op *op)
+{
+	struct sim_app *app = &sim->apps[op->app];
+	const struct sim_flow *inner = inner_of(app, op->fragment);
+	uint32_t outputs;
+	bool room, closed, open;
+
+	if (op->second) {
+		look_at_outputs(op, sim, &outputs, &room, &closed);
+		return (inner->sender_closed && inner->queued == 0) || (outputs > 0 && closed) ||
+		       (op->limit > 0 && op->ticks >= op->limit);
+	}
+	if (inner->receiver_closed)
+		return true;
+	if (op->source == SIM_SOURCE_NONE)
+		return input_of(app, op, &open) == NULL && !open;
+	return op->source == SIM_SOURCE_FINITE && op->ticks >= op->limit;
+}
+
+static void poke(struct sim *sim, struct sim_op *op)
+{
+	struct sim_host *host = sim_op_host(&sim->apps[op->app], op);
+	int64_t at_ns = sim->now_ns + op->compute_ns;
+
+	if (!op->started || op->done || op->ticking || host == NULL || !host->process.alive ||
+	    host->state != SIM_HOST_STARTED)
+		return;
+	if (never(sim, op)) {
+		op_done(sim, op);
+		return;
+	}
+	if (!sim_op_can_run(sim, op))
+		return;
+	if (op->source != SIM_SOURCE_NONE && op->next_ns > at_ns)
+		at_ns = op->next_ns;
+	op->ticking = true;
+	sim_put(sim, at_ns, SIM_EV_TICK, op->app, (uint32_t)(op - sim->apps[op->app].ops), 0);
+}
+
+/* Whether its fate has struck in this tick. */
+static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, struct sim_host *host)
+{
+	if (op->fragment != app->fate_fragment || app->fate_met || op->ticks < app->fate_tick)
+		return false;
+	switch ((enum sim_fate)app->fate) {
+	case SIM_FATE_OP_FAILS:
+		sim_host_fail(sim, host, "f.a: compute returned -5");
+		break;
+	case SIM_FATE_OP_CRASHES:
+		sim_host_die(sim, host, 0, SIGSEGV, false);
+		break;
+	case SIM_FATE_OP_EXITS:
+		sim_host_die(sim, host, (int)sim_between(sim, 0, 1), 0, false);
+		break;
+	case SIM_FATE_OP_WATCHDOG:
+		sim_put(sim, sim->now_ns + 500 * SIM_MS, SIM_EV_WATCHDOG, host->index, 0, 0);
+		host->hangs = op->hung = true;
+		break;
+	case SIM_FATE_OP_HANGS:
+		host->hangs = op->hung = true;
+		break;
+	default:
+		return false;
+	}
+	app->fate_met = app->disturbed = true;
+	app->fate_exit_code = app->fate == SIM_FATE_OP_HANGS ? 0 : 1;
+	sim_say(sim, "fate", "strikes %s: %d", app->name, app->fate);
+	return true;
+}
+
+static void tick(struct sim *sim, struct sim_app *app, struct sim_op *op)
+{
+	struct sim_host *host = sim_op_host(app, op);
+	bool open;
+
+	if (strikes(sim, app, op, host))
+		return; /* still in its tick, for ever */
+	op->ticking = false;
+	if (host->state != SIM_HOST_STARTED || op->done)
+		return;
+	op->ticks++;
+	if (op->second) {
+		flow_take(sim, inner_of(app, op->fragment));
+		for (uint32_t n = 0; n < op->burst; n++)
+			for (uint32_t i = app->fragment_count; i < app->flow_count; i++)
+				if (app->flows[i].from_fragment == op->fragment)
+					flow_emit(sim, &app->flows[i]);
+	} else if (op->source != SIM_SOURCE_NONE) {
+		op->next_ns = sim->now_ns + op->period_ns;
+		flow_emit(sim, inner_of(app, op->fragment));
+	} else {
+		flow_take(sim, input_of(app, op, &open));
+		flow_emit(sim, inner_of(app, op->fragment));
+	}
+	if (op->source == SIM_SOURCE_STOPPER && op->ticks >= op->limit && !app->stopped_by_op) {
+		app->stopped_by_op = true;
+		sim_host_event(sim, host, FW_HOST_STOPPED, 0, 0, "");
+	}
+	poke(sim, op);
+}
+
+void sim_data_start(struct sim *sim, struct sim_host *host)
+{
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		for (int second = 0; second < 2; second++) {
+			struct sim_op *op = op_at(host->app, host->fragments[i], second == 1);
+
+			op->started = true;
+			op->next_ns = sim->now_ns;
+			poke(sim, op);
+		}
+}
+
+void sim_data_stop_sources(struct sim *sim, struct sim_host *host)
+{
+	for (uint32_t i = 0; i < host->fragment_count; i++) {
+		struct sim_op *op = op_at(host->app, host->fragments[i], false);
+
+		if (op->source != SIM_SOURCE_NONE && !op->hung)
+			op_done(sim, op);
+	}
+}
+
+void sim_data_end(struct sim *sim, struct sim_host *host)
+{
+	struct sim_app *app = host->app;
+
+	for (uint32_t i = 0; i < app->flow_count; i++) {
+		struct sim_flow *flow = &app->flows[i];
+
+		if (flow->to == host)
+			close_receiver(sim, flow, STOPPED);
+		if (flow->from == host && !flow->in_host) {
+			flow->tx.tx_dropped[STOPPED] += flow->pending;
+			flow->pending = 0;
+		}
+	}
+}
+
+/* The edges between these two hosts are dead. */
+void sim_data_cut(struct sim *sim, struct sim_host *host, const struct sim_host *peer)
+{
+	(void)sim;
+	for (uint32_t i = 0; i < host->app->flow_count; i++) {
+		struct sim_flow *flow = &host->app->flows[i];
+
+		if ((flow->from == host && flow->to == peer) || (flow->from == peer && flow->to == host))
+			flow->dead = true;
+	}
+}
+
+bool sim_data_is_done(const struct sim_host *host)
+{
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		for (int second = 0; second < 2; second++)
+			if (!op_at(host->app, host->fragments[i], second == 1)->done)
+				return false;
+	for (uint32_t i = 0; i < host->app->flow_count; i++) {
+		const struct sim_flow *flow = &host->app->flows[i];
+
+		if (flow->from == host && !flow->in_host &&
+		    (flow->dead || !flow->close_arrived || flow->pending > 0 || flow->flying > 0))
+			return false;
+	}
+	return true;
+}
+
+bool sim_data_is_settled(const struct sim_app *app)
+{
+	for (uint32_t i = 0; i < app->flow_count; i++) {
+		const struct sim_flow *flow = &app->flows[i];
+		uint64_t settled = flow->in_host ? flow->tx.delivered : flow->rx.delivered;
+
+		for (int r = 0; r < FW_DROP_REASONS; r++)
+			settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] + flow->rx.rx_dropped[r];
+		if (settled != flow->tx.sent || flow->flying > 0)
+			return false;
+		if (!flow->in_host && blocks(flow) && !flow->receiver_done && flow->posted != flow->credited)
+			return false;
+	}
+	for (uint32_t i = 0; i < app->op_count; i++)
+		if (app->ops[i].ticking)
+			return false;
+	return true;
+}
+
+bool sim_host_is_idle(struct sim *sim, const struct sim_host *host)
+{
+	(void)sim;
+	if (host->state != SIM_HOST_STARTED)
+		return false;
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		for (int second = 0; second < 2; second++)
+			if (op_at(host->app, host->fragments[i], second == 1)->ticking)
+				return false;
+	for (uint32_t i = 0; i < host->app->flow_count; i++) {
+		const struct sim_flow *flow = &host->app->flows[i];
+
+		if (flow->from == host && !flow->in_host &&
+		    (flow->pending > 0 || flow->posted != flow->credited) && blocks(flow) &&
+		    !flow->receiver_done)
+			return false;
+	}
+	return true;
+}
+
+void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered)
+{
+	*out_sent = *out_delivered = 0;
+	for (uint32_t i = 0; i < host->app->flow_count; i++) {
+		const struct sim_flow *flow = &host->app->flows[i];
+
+		for (int r = 0; r < FW_DROP_REASONS; r++) {
+			if (flow->from == host)
+				*out_delivered += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r];
+			if (flow->to == host)
+				*out_delivered += flow->rx.rx_dropped[r];
+		}
+		if (flow->from == host) {
+			*out_sent += flow->tx.sent;
+			*out_delivered += flow->tx.delivered;
+		}
+		if (flow->to == host)
+			*out_delivered += flow->rx.delivered;
+	}
+}
+
+/* The page: flows inside the host, then its edges. Returns how many. */
+uint32_t sim_host_rows(const struct sim_host *host, struct fw_flow_stats *rows)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < host->app->flow_count; i++)
+		if (host->app->flows[i].in_host && host->app->flows[i].from == host)
+			rows[count++] = host->app->flows[i].tx;
+	for (uint32_t i = 0; i < host->edge_count; i++) {
+		const struct sim_flow *flow = &host->app->flows[host->edges[i].flow];
+
+		rows[count++] = host->edges[i].sends ? flow->tx : flow->rx;
+	}
+	return count;
+}
+
+uint32_t sim_host_ops(const struct sim_host *host, struct fw_op_stats *rows)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		for (int second = 0; second < 2; second++) {
+			const struct sim_op *op = op_at(host->app, host->fragments[i], second == 1);
+
+			rows[count++] = (struct fw_op_stats){.running = op->ticking, .ticks = op->ticks};
+		}
+	return count;
+}
+
+/* A message has come through. */
+static void arrive(struct sim *sim, struct sim_flow *flow)
+{
+	flow->flying--;
+	flow->rx.arrived++;
+	if (flow->receiver_closed) {
+		flow->rx.rx_dropped[RECEIVER_DONE]++;
+		flow->consumed = flow->rx.arrived;
+	} else if (flow->queued == flow->capacity) {
+		flow->rx.rx_dropped[QUEUE_FULL]++;
+	} else {
+		flow->queued++;
+	}
+	if (!blocks(flow))
+		flow->consumed = flow->rx.arrived;
+	if (!blocks(flow) || flow->receiver_closed)
+		return_credit(sim, flow);
+	poke(sim, op_at(&sim->apps[flow->app], flow->to_fragment, flow->to_op));
+}
+
+static void on_credit(struct sim *sim, struct sim_flow *flow, uint64_t value)
+{
+	flow->credit_under_way = false;
+	flow->tx.confirmed += value - flow->credited;
+	flow->credited = value;
+	transmit(sim, flow->app, index_of(sim, flow));
+	return_credit(sim, flow);
+	poke(sim, op_at(&sim->apps[flow->app], flow->from_fragment, flow->from_op));
+}
+
+/* When the process that is to take this may do so; 0: now. */
+static int64_t held_until(const struct sim *sim, const struct sim_flow *flow, enum sim_event_kind kind)
+{
+	const struct sim_host *at = kind == SIM_EV_DATA || kind == SIM_EV_CLOSE ? flow->to : flow->from;
+	int64_t until = at->process.stopped_until_ns;
+
+	if (flow->from->worker != flow->to->worker &&
+	    sim->cut_until_ns[flow->from->worker][flow->to->worker] > until)
+		until = sim->cut_until_ns[flow->from->worker][flow->to->worker];
+	return until;
+}
+
+static void on_flow(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_flow *flow = &sim->apps[event->a].flows[event->b];
+	struct sim_app *app = &sim->apps[event->a];
+	int64_t until = held_until(sim, flow, event->kind);
+
+	if (flow->dead || !both_alive(flow)) {
+		if (flow->from->process.alive && flow->to->dead_ns_at != 0 && flow->to->orderly &&
+		    (event->kind == SIM_EV_DATA || event->kind == SIM_EV_CLOSE)) {
+			flow->flying--; /* nobody is there any more, as all know */
+			if (event->kind == SIM_EV_CLOSE)
+				flow->close_arrived = true;
+			sim_host_look(sim, flow->from);
+		}
+		return;
+	}
+	if (until > sim->now_ns) {
+		sim_put_back(sim, *event, until);
+		return;
+	}
+	switch (event->kind) {
+	case SIM_EV_DATA:
+		arrive(sim, flow);
+		break;
+	case SIM_EV_CREDIT:
+		on_credit(sim, flow, event->c);
+		break;
+	case SIM_EV_CLOSE:
+		flow->flying--;
+		flow->sender_closed = flow->close_arrived = true;
+		poke(sim, op_at(app, flow->to_fragment, flow->to_op));
+		break;
+	default:
+		flow->receiver_done = true;
+		transmit(sim, event->a, event->b);
+		poke(sim, op_at(app, flow->from_fragment, flow->from_op));
+		break;
+	}
+	if (flow->from->process.alive)
+		sim_host_look(sim, flow->from);
+}
+
+void sim_on_data(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_app *app = &sim->apps[event->a];
+	struct sim_op *op;
+	struct sim_host *host;
+
+	if (event->kind != SIM_EV_TICK) {
+		on_flow(sim, event);
+		return;
+	}
+	op = &app->ops[event->b];
+	host = sim_op_host(app, op);
+	if (!host->process.alive)
+		return;
+	if (sim_is_stopped(sim, &host->process)) {
+		sim_put_back(sim, *event, host->process.stopped_until_ns);
+		return;
+	}
+	tick(sim, app, op);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/* driverd's shell, as driverd/shell.c: the core's actions become frames and closed connections. */
+
+static void draw(void *arg, void *bytes, size_t size)
+{
+	uint8_t *at = bytes;
+
+	for (size_t i = 0; i < size; i++)
+		at[i] = (uint8_t)(sim_random(arg) >> 32);
+}
+
+static void set_timer(struct sim *sim)
+{
+	struct sim_driver *driver = &sim->driver;
+	int64_t deadline = drv_core_deadline_ns(driver->core), at_ns;
+
+	if (deadline == INT64_MAX)
+		return;
+	at_ns = deadline - driver->process.clock_ns;
+	if (at_ns < sim->now_ns)
+		at_ns = sim->now_ns;
+	if (driver->timer_at_ns >= sim->now_ns && driver->timer_at_ns <= at_ns)
+		return;
+	driver->timer_at_ns = at_ns + sim_between(sim, 0, SIM_MS); /* as libuv rounds */
+	sim_put(sim, driver->timer_at_ns, SIM_EV_DRIVER_TIMER, 0, 0, driver->incarnation);
+}
+
+static void do_send(struct sim *sim, struct drv_action *action)
+{
+	uint32_t index = (uint32_t)action->connection - 1;
+	struct sim_connection *connection = &sim->connections[index];
+
+	if (action->connection == 0 || action->connection > sim->connection_count || !connection->open[1] ||
+	    connection->incarnation != sim->driver.incarnation) {
+		sim_fail(sim, "dead session", "the driver sends on connection %llu, which is closed",
+			 (unsigned long long)action->connection);
+		return;
+	}
+	sim_send(sim, index, 0, action->frame, action->frame_bytes);
+	action->frame = NULL;
+}
+
+static void do_ended(struct sim *sim, const struct fragi_summary *summary)
+{
+	for (uint32_t i = 0; i < sim->app_count; i++) {
+		struct sim_app *app = &sim->apps[i];
+
+		if (!app->given || app->incarnation != sim->driver.incarnation ||
+		    strcmp(app->name, summary->application) != 0)
+			continue;
+		sim_say(sim, "driver", "%s ended: %s, exit code %d: %s", app->name,
+			summary->result == FRAGI_SUMMARY_DONE      ? "done"
+			: summary->result == FRAGI_SUMMARY_STOPPED ? "stopped"
+								   : "failed",
+			summary->exit_code, summary->reason != NULL ? summary->reason : "");
+		sim_check_summary(sim, app, summary);
+		app->ended = true;
+		app->ended_ns = sim->now_ns;
+		return;
+	}
+	sim_fail(sim, "results", "there is a result of %s, which was not given", summary->application);
+}
+
+static void act(struct sim *sim, struct drv_action *action)
+{
+	struct sim_connection *connection = &sim->connections[(uint32_t)action->connection - 1];
+
+	switch (action->kind) {
+	case DRV_DO_SEND:
+		do_send(sim, action);
+		break;
+	case DRV_DO_ADMIT:
+		connection->admitted = true;
+		break;
+	case DRV_DO_CLOSE:
+		sim_say(sim, "driver", "closes connection %llu", (unsigned long long)action->connection);
+		sim_close(sim, (uint32_t)action->connection - 1, 1, false);
+		break;
+	case DRV_DO_LOG:
+		sim_say(sim, "driver", "| %s%s%s", action->subject != NULL ? action->subject : "",
+			action->subject != NULL ? ": " : "", action->text);
+		break;
+	case DRV_DO_PROGRESS:
+		break;
+	case DRV_DO_ENDED:
+		do_ended(sim, action->summary);
+		if (!sim->driver_for_one)
+			break;
+		sim_driver_die(sim, false);
+		sim->driver_returns = sim->apps_given < sim->app_count;
+		if (sim->driver_returns)
+			sim_put(sim, sim->now_ns + sim_between(sim, SIM_MS, 2 * SIM_S), SIM_EV_RESTART,
+				SIM_WORKERS_MAX, 0, 0);
+		break;
+	}
+}
+
+void sim_driver_step(struct sim *sim, struct drv_event *event)
+{
+	struct sim_driver *driver = &sim->driver;
+
+	if (!driver->process.alive || sim->failed) {
+		fw_message_free(event->message);
+		return;
+	}
+	sim->step_count++;
+	drv_actions_reset(&driver->actions);
+	if (drv_core_step(driver->core, event, sim_clock(sim, &driver->process), &driver->actions) < 0) {
+		sim_fail(sim, "memory", "the driver's core is out of memory");
+		return;
+	}
+	for (size_t i = 0; i < driver->actions.count && driver->process.alive && !sim->failed; i++)
+		act(sim, &driver->actions.items[i]);
+	if (driver->process.alive)
+		set_timer(sim);
+}
+
+void sim_on_driver_timer(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_driver *driver = &sim->driver;
+
+	if (event->c != driver->incarnation || !driver->process.alive)
+		return;
+	if (sim_is_stopped(sim, &driver->process)) {
+		driver->timer_at_ns = driver->process.stopped_until_ns;
+		sim_put_back(sim, *event, driver->process.stopped_until_ns);
+		return;
+	}
+	if (event->at_ns == driver->timer_at_ns)
+		driver->timer_at_ns = -1;
+	if (drv_core_deadline_ns(driver->core) > sim_clock(sim, &driver->process)) {
+		set_timer(sim);
+		return;
+	}
+	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	if (driver->process.alive && drv_core_deadline_ns(driver->core) <= sim_clock(sim, &driver->process)) {
+		if (++driver->spins > 4)
+			sim_fail(sim, "at rest", "the driver's timer is due again and again");
+	} else {
+		driver->spins = 0;
+	}
+}
+
+/* The next application of the plan. */
+void sim_driver_app(struct sim *sim)
+{
+	struct drv_event event = {.kind = DRV_EVENT_APP};
+	struct sim_app *app;
+	void *source;
+	size_t size;
+
+	if (sim->apps_given == sim->app_count || !sim->driver.process.alive)
+		return;
+	app = &sim->apps[sim->apps_given++];
+	if (sim_app_source(app, &source, &size) < 0) {
+		sim_fail(sim, "memory", "cannot pack %s", app->name);
+		return;
+	}
+	app->given = true;
+	app->incarnation = sim->driver.incarnation;
+	app->given_ns = sim->now_ns;
+	app->state_since_ns = sim_clock(sim, &sim->driver.process);
+	/* A worker that serves one application refuses the next, if it is still there. */
+	app->excused = app->disturbed =
+		sim->now_ns < sim->excuse_until_ns || (sim->once && sim->apps_given > 1);
+	sim_say(sim, "driver", "is given %s", app->name);
+	event.app = (struct drv_event_app){source, size, app->start_timeout_ns};
+	sim_driver_step(sim, &event);
+	free(source);
+}
+
+void sim_driver_start(struct sim *sim)
+{
+	struct drv_config config = {
+		.version = "0",
+		.node = "node0",
+		.address = "10.0.0.1:57777",
+		.beat_ns = sim->beat_ns,
+		.dead_ns = sim->dead_ns,
+		.random = draw,
+		.random_arg = sim,
+	};
+	struct sim_driver *driver = &sim->driver;
+
+	sim->driver_returns = false;
+	driver->incarnation++;
+	driver->process = (struct sim_process){.alive = true};
+	driver->timer_at_ns = -1;
+	driver->started_ns = sim->now_ns;
+	driver->spins = 0;
+	sim->stops = 0;
+	if (drv_core_create(&config, &driver->core) < 0) {
+		sim_fail(sim, "memory", "cannot make a driver");
+		return;
+	}
+	sim_say(sim, "driver", "starts");
+	sim_driver_app(sim);
+}
+
+void sim_driver_die(struct sim *sim, bool crashed)
+{
+	struct sim_driver *driver = &sim->driver;
+
+	if (!driver->process.alive)
+		return;
+	sim_say(sim, "driver", crashed ? "is killed" : "exits");
+	driver->process.alive = false;
+	for (uint32_t i = 0; i < sim->connection_count; i++)
+		if (sim->connections[i].open[1])
+			sim_close(sim, i, 1, false);
+	for (uint32_t i = 0; i < sim->app_count; i++) {
+		struct sim_app *app = &sim->apps[i];
+
+		if (!app->given || app->ended || app->incarnation != driver->incarnation)
+			continue;
+		app->ended = true;
+		app->ended_ns = sim->now_ns;
+		sim->waiting++;
+	}
+}
+
+void sim_driver_fini(struct sim *sim)
+{
+	drv_core_destroy(sim->driver.core);
+	drv_actions_fini(&sim->driver.actions);
+	sim->driver.core = NULL;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What goes wrong, and what strangers do. What lives while a fault lasts is excused when it fails. */
+
+static void disturb(struct sim *sim, int64_t until_ns, bool excuse)
+{
+	if (until_ns > sim->quiet_ns)
+		sim->quiet_ns = until_ns;
+	if (excuse && until_ns + sim->dead_ns + SIM_S > sim->excuse_until_ns)
+		sim->excuse_until_ns = until_ns + sim->dead_ns + SIM_S;
+	for (uint32_t i = 0; i < sim->app_count; i++) {
+		struct sim_app *app = &sim->apps[i];
+
+		if (!app->given || app->ended)
+			continue;
+		app->disturbed = true;
+		app->excused = app->excused || excuse;
+	}
+}
+
+static struct sim_host *some_host(struct sim *sim, uint32_t draw)
+{
+	uint32_t alive = 0;
+
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		alive += sim->hosts[i].process.alive;
+	for (uint32_t i = 0; i < sim->host_count && alive > 0; i++)
+		if (sim->hosts[i].process.alive && draw % alive-- == 0)
+			return &sim->hosts[i];
+	return NULL;
+}
+
+static void send(struct sim *sim, uint32_t connection, uint32_t to, struct fw_message *message)
+{
+	uint8_t *frame;
+	size_t size;
+
+	message->seq = 1;
+	if (fw_encode(message, &frame, &size) == 0)
+		sim_send(sim, connection, to, frame, size);
+}
+
+static const char *nothing[] = {"nothing"};
+
+static struct fw_message hello(void)
+{
+	struct fw_message message = {.kind = FW_HELLO};
+
+	message.hello = (struct fw_hello){
+		.major = FW_PROTOCOL_MAJOR,
+		.minor = FW_PROTOCOL_MINOR,
+		.role = FW_ROLE_WORKER,
+		.name = "rogue",
+		.fragments = nothing,
+		.fragment_count = 1,
+		.worker_address = "10.0.0.9",
+		.node = "node9",
+		.version = "0",
+		.cores = 64,
+	};
+	return message;
+}
+
+/* A frame about a host as a worker would send it. */
+static struct fw_message report(uint32_t draw, uint64_t run, uint32_t host, uint64_t epoch)
+{
+	static const enum fw_kind kinds[] = {FW_HOST_EXIT, FW_HOST_EVENT, FW_HOST_STATS, FW_HOST_STARTED,
+					     FW_HOST_WIRED};
+	struct fw_message message = {.kind = kinds[draw % 5], .run = run, .host = host, .epoch = epoch};
+
+	if (message.kind == FW_HOST_EVENT)
+		message.event = (struct fw_host_event){.state = draw % 3 == 0 ? FW_HOST_DONE : FW_HOST_FAILED,
+						       .sentence = "not for you"};
+	if (message.kind == FW_HOST_EXIT)
+		message.exit.signal = draw % 2 == 0 ? SIGSEGV : 0;
+	if (message.kind == FW_HOST_STATS)
+		message.stats.final = true;
+	if (message.kind == FW_HOST_STARTED || message.kind == FW_HOST_WIRED)
+		message.result = (struct fw_host_result){draw % 2 == 0, 0, "not for you"};
+	return message;
+}
+
+static void stranger(struct sim *sim, uint32_t draw, bool rogue)
+{
+	struct sim_connection *connection;
+	struct fw_message message;
+	uint32_t index;
+
+	if (!sim->driver.process.alive)
+		return;
+	connection = sim_connection_new(sim, SIM_WORKERS_MAX);
+	index = sim->connection_count - 1;
+	connection->incarnation = sim->driver.incarnation;
+	connection->open[1] = connection->connected = true;
+	sim_put(sim, sim->now_ns + 2 * SIM_S, SIM_EV_STRANGER, index, 0, connection->incarnation);
+	sim_say(sim, "stranger", "opens connection %u", index + 1);
+	message = hello();
+	if (rogue) {
+		send(sim, index, 1, &message);
+		for (uint32_t n = 0; n < 4; n++) {
+			message = report(draw >> n, 1 + (draw >> n) % 2, 1 + (draw >> (n + 3)) % 3,
+					 (draw >> (n + 5)) % 3);
+			send(sim, index, 1, &message);
+		}
+		return;
+	}
+	switch (draw % 5) {
+	case 0:
+		message.hello.major = FW_PROTOCOL_MAJOR + 1;
+		break;
+	case 1:
+		message.hello.role = FW_ROLE_CLIENT;
+		break;
+	case 2:
+		message = (struct fw_message){.kind = FW_BEAT};
+		break;
+	case 3:
+		message = report(draw, 1, 1, 1);
+		break;
+	default:
+		return; /* says nothing */
+	}
+	send(sim, index, 1, &message);
+	if (draw % 3 == 0)
+		sim_close(sim, index, 0, false);
+}
+
+/* Frames of another epoch, and a second HOST_CREATE of the same one. */
+static void stale(struct sim *sim, uint32_t draw)
+{
+	struct sim_host *host = some_host(sim, draw);
+	uint32_t connection = host != NULL ? sim->workers[host->worker].connection : SIM_CONNECTIONS_MAX;
+	const char *fragments[] = {"f0"};
+	struct fw_message message;
+
+	if (connection == SIM_CONNECTIONS_MAX || !sim->connections[connection].admitted ||
+	    sim->connections[connection].incarnation != host->incarnation ||
+	    !sim->connections[connection].open[1])
+		return;
+	sim_say(sim, "stale", "frames about host %u of %s", host->number, host->app->name);
+	message = report(draw, host->run, host->number, host->epoch + (draw % 2 == 0 ? 1 : -1ull));
+	send(sim, connection, 1, &message);
+	message = (struct fw_message){.kind = draw % 3 == 0 ? FW_HOST_KILL : FW_HOST_STOP,
+				      .run = host->run,
+				      .host = host->number,
+				      .epoch = host->epoch + (draw % 5 == 0 ? 1 : -1ull)};
+	send(sim, connection, 0, &message);
+	message = (struct fw_message){.kind = FW_HOST_CREATE,
+				      .run = host->run,
+				      .host = host->number,
+				      .epoch = host->epoch - draw % 2};
+	message.create = (struct fw_host_create){.application = host->app->name,
+						 .fragments = fragments,
+						 .fragment_count = 1,
+						 .beat_ns = sim->beat_ns,
+						 .dead_ns = sim->dead_ns};
+	send(sim, connection, 0, &message);
+}
+
+static void stop_process(struct sim *sim, const char *name, struct sim_process *process, int64_t for_ns)
+{
+	if (!process->alive)
+		return;
+	sim_say(sim, name, "is stopped for %.3f s", (double)for_ns * 1e-9);
+	process->stopped_until_ns = sim->now_ns + for_ns;
+}
+
+static struct sim_process *some_process(struct sim *sim, const struct sim_fault *fault)
+{
+	struct sim_host *host = some_host(sim, fault->other);
+
+	if (fault->other % 3 == 0 && host != NULL)
+		return &host->process;
+	return fault->worker < sim->worker_count ? &sim->workers[fault->worker].process
+						 : &sim->driver.process;
+}
+
+static void cut_data(struct sim *sim, uint32_t a, uint32_t b, int64_t for_ns)
+{
+	if (a == b)
+		return;
+	sim->cut_until_ns[a][b] = sim->cut_until_ns[b][a] = sim->now_ns + for_ns;
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		for (uint32_t k = 0; k < sim->host_count; k++)
+			if (sim->hosts[i].process.alive && sim->hosts[k].process.alive &&
+			    sim->hosts[i].app == sim->hosts[k].app &&
+			    ((sim->hosts[i].worker == a && sim->hosts[k].worker == b) ||
+			     (sim->hosts[i].worker == b && sim->hosts[k].worker == a)))
+				sim_put(sim, sim->now_ns + sim->dead_ns, SIM_EV_PEER_LOST, i, k, 0);
+}
+
+static void partition(struct sim *sim, const struct sim_fault *fault, uint32_t w)
+{
+	struct sim_worker *worker = &sim->workers[w];
+	int64_t until = sim->now_ns + fault->for_ns;
+	uint32_t ways = fault->other % 4; /* both twice */
+
+	sim_say(sim, worker->name, "is cut off for %.3f s, ways %u", (double)fault->for_ns * 1e-9, ways);
+	if (ways != 1)
+		worker->stalled_until_ns[0] = until;
+	if (ways != 2)
+		worker->stalled_until_ns[1] = until;
+	worker->reset_at_heal = fault->other % 3 == 0;
+	for (uint32_t i = 0; i < sim->worker_count && ways != 1 && ways != 2; i++)
+		cut_data(sim, w, i, fault->for_ns);
+	sim_put(sim, until, SIM_EV_HEAL, w, 0, 0);
+}
+
+/* The worker's own end breaks; the driver hears nothing of it. */
+static void break_quietly(struct sim *sim, uint32_t w)
+{
+	uint32_t connection = sim->workers[w].connection;
+	struct wrk_event lost = {.kind = WRK_DRIVER_LOST, .text = "connection reset by peer"};
+
+	if (connection == SIM_CONNECTIONS_MAX || !sim->connections[connection].connected ||
+	    sim_is_stopped(sim, &sim->workers[w].process))
+		return;
+	lost.link = sim->connections[connection].link;
+	sim_close(sim, connection, 0, true);
+	sim->workers[w].connection = SIM_CONNECTIONS_MAX;
+	sim_worker_raise(sim, w, &lost);
+}
+
+static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t w)
+{
+	struct sim_worker *worker = &sim->workers[w];
+	int64_t back_ns = sim->now_ns + sim_between(sim, 50 * SIM_MS, 3 * SIM_S);
+
+	switch (fault->kind) {
+	case SIM_FAULT_WORKER_CRASH:
+	case SIM_FAULT_NODE_CRASH:
+		if (!worker->process.alive)
+			return;
+		sim_say(sim, worker->name,
+			fault->kind == SIM_FAULT_NODE_CRASH ? "dies with its node" : "is killed");
+		sim_worker_die(sim, w, fault->kind == SIM_FAULT_NODE_CRASH);
+		break;
+	case SIM_FAULT_WORKER_STOPPED:
+		stop_process(sim, worker->name, &worker->process, fault->for_ns);
+		return;
+	case SIM_FAULT_WORKER_TERM:
+		if (sim_is_stopped(sim, &worker->process))
+			return;
+		sim_say(sim, worker->name, "is told to end");
+		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
+		if (fault->other % 3 == 0)
+			sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
+		back_ns += 3 * SIM_S;
+		break;
+	default:
+		return;
+	}
+	disturb(sim, back_ns, true);
+	if (fault->other % 4 != 0)
+		sim_put(sim, back_ns, SIM_EV_RESTART, w, 0, 0);
+}
+
+static void harm(struct sim *sim, const struct sim_fault *fault)
+{
+	uint32_t w = fault->worker % sim->worker_count;
+	struct sim_host *host = some_host(sim, fault->other);
+
+	disturb(sim, sim->now_ns + fault->for_ns, true);
+	switch (fault->kind) {
+	case SIM_FAULT_HOST_CRASH:
+		if (host != NULL)
+			sim_host_die(sim, host, 0, fault->other % 2 == 0 ? SIGSEGV : SIGKILL, false);
+		break;
+	case SIM_FAULT_HOST_STOPPED:
+		if (host != NULL)
+			stop_process(sim, "host", &host->process, fault->for_ns);
+		break;
+	case SIM_FAULT_DRIVER_CRASH:
+		sim_driver_die(sim, true);
+		sim->driver_returns = true;
+		sim_put(sim,
+			sim->now_ns + sim_between(sim, SIM_MS, sim_chance(sim, 2) ? 50 * SIM_MS : 3 * SIM_S),
+			SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);
+		break;
+	case SIM_FAULT_DRIVER_STOPPED:
+		stop_process(sim, "driver", &sim->driver.process, fault->for_ns);
+		break;
+	case SIM_FAULT_PARTITION:
+		partition(sim, fault, w);
+		break;
+	case SIM_FAULT_RESET:
+		sim_say(sim, sim->workers[w].name, "its connection is reset");
+		if (sim->workers[w].connection != SIM_CONNECTIONS_MAX)
+			sim_reset(sim, sim->workers[w].connection);
+		break;
+	case SIM_FAULT_DUPLICATE:
+		break_quietly(sim, w);
+		break;
+	case SIM_FAULT_DATA_CUT:
+		cut_data(sim, w, fault->other % sim->worker_count, fault->for_ns);
+		break;
+	case SIM_FAULT_CLOCK:
+		some_process(sim, fault)->clock_ns += fault->for_ns;
+		break;
+	default:
+		harm_worker(sim, fault, w);
+		break;
+	}
+}
+
+static void user_stop(struct sim *sim)
+{
+	if (!sim->driver.process.alive)
+		return;
+	if (sim_is_stopped(sim, &sim->driver.process)) /* it is pending until then */
+		return;
+	sim_say(sim, "user", "stops the driver");
+	for (uint32_t i = 0; i < sim->app_count; i++)
+		if (sim->apps[i].given && !sim->apps[i].ended &&
+		    sim->apps[i].incarnation == sim->driver.incarnation)
+			sim->apps[i].stop_told = true;
+	sim->stops++;
+	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = SIGTERM});
+}
+
+void sim_on_fault(struct sim *sim, const struct sim_event *event)
+{
+	const struct sim_fault *fault = &sim->plan[event->a];
+
+	switch (fault->kind) {
+	case SIM_FAULT_STOP:
+		user_stop(sim);
+		break;
+	case SIM_FAULT_STRANGER:
+	case SIM_FAULT_ROGUE:
+		stranger(sim, fault->other, fault->kind == SIM_FAULT_ROGUE);
+		break;
+	case SIM_FAULT_STALE:
+		stale(sim, fault->other);
+		break;
+	case SIM_FAULT_NAP:
+		disturb(sim, sim->now_ns + fault->for_ns, false);
+		stop_process(sim, "nap", some_process(sim, fault), fault->for_ns);
+		break;
+	case SIM_FAULT_SLOW:
+		disturb(sim, sim->now_ns + 100 * SIM_MS, false);
+		sim->workers[fault->worker % sim->worker_count].latency_ns =
+			sim_between(sim, 10 * SIM_MS, sim->dead_ns / 15);
+		break;
+	case SIM_FAULT_APP:
+		if (!sim->driver_for_one && sim->stops == 0 && !sim_is_stopped(sim, &sim->driver.process))
+			sim_driver_app(sim);
+		break;
+	default:
+		if (fault->kind < SIM_FAULTS)
+			harm(sim, fault);
+		break;
+	}
+}
+
+void sim_on_restart(struct sim *sim, const struct sim_event *event)
+{
+	if (event->a == SIM_WORKERS_MAX) {
+		if (sim->driver.process.alive)
+			return;
+		sim_driver_fini(sim);
+		sim_driver_start(sim);
+		return;
+	}
+	if (sim->workers[event->a].gone_silent) /* its node answers again: there is no such connection */
+		for (uint32_t i = 0; i < sim->connection_count; i++)
+			if (sim->connections[i].worker == event->a && sim->connections[i].open[1])
+				sim_reset(sim, i);
+	sim_worker_start(sim, event->a);
+}

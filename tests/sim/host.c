@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * A simulated fraghost, as workerd/host/host.c is one: it answers the phases, beats, looks after its
+ * operators, judges its workerd, and ends when it is told to; or it does what its fate says.
+ */
+#define WIRE_NS (9 * SIM_S)
+
+struct sim_host *sim_host_by_pid(struct sim *sim, uint32_t pid)
+{
+	return pid >= 100 && pid < 100 + sim->host_count ? &sim->hosts[pid - 100] : NULL;
+}
+
+struct sim_host *sim_host_of(struct sim *sim, uint32_t worker, uint32_t id)
+{
+	for (uint32_t i = sim->host_count; i-- > 0;)
+		if (sim->hosts[i].worker == worker && sim->hosts[i].id == id &&
+		    sim->hosts[i].generation == sim->workers[worker].generation)
+			return &sim->hosts[i];
+	return NULL;
+}
+
+static bool fate_is(const struct sim_host *host, enum sim_fate fate)
+{
+	if (host->app->fate != (int)fate)
+		return false;
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		if (host->fragments[i] == host->app->fate_fragment)
+			return true;
+	return false;
+}
+
+static void meet_fate(struct sim_host *host, int exit_code)
+{
+	host->app->fate_met = true;
+	host->app->fate_exit_code = exit_code;
+	host->app->disturbed = true;
+}
+
+static const char *host_name(const struct sim_host *host)
+{
+	static char name[32];
+
+	snprintf(name, sizeof(name), "pid %d", host->pid);
+	return name;
+}
+
+/* Which driver the worker's present connection leads to. */
+static uint64_t incarnation_of(const struct sim *sim, uint32_t worker)
+{
+	uint32_t connection = sim->workers[worker].connection;
+
+	return connection < SIM_CONNECTIONS_MAX ? sim->connections[connection].incarnation : 0;
+}
+
+static void check_owners(struct sim *sim, const struct sim_host *host)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		const struct sim_host *other = &sim->hosts[i];
+
+		if (other == host || other->app != host->app)
+			continue;
+		if (other->number == host->number && other->epoch >= host->epoch)
+			sim_fail(sim, "epochs", "host %u of %s: epoch %llu after %llu", host->number,
+				 host->app->name, (unsigned long long)host->epoch,
+				 (unsigned long long)other->epoch);
+		for (uint32_t k = 0; k < other->fragment_count && other->process.alive; k++)
+			for (uint32_t n = 0; n < host->fragment_count; n++)
+				if (other->fragments[k] == host->fragments[n])
+					sim_fail(sim, "owners",
+						 "fragment %u of %s lives in pid %d and pid %d",
+						 host->fragments[n], host->app->name, other->pid, host->pid);
+	}
+}
+
+struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
+				const struct fw_message *create)
+{
+	const struct fw_host_create *wanted = &create->create;
+	uint64_t incarnation = incarnation_of(sim, worker);
+	struct sim_app *app = NULL;
+	struct sim_host *host;
+
+	for (uint32_t i = 0; i < sim->app_count; i++)
+		if (sim->apps[i].incarnation == incarnation &&
+		    strcmp(sim->apps[i].name, wanted->application) == 0)
+			app = &sim->apps[i];
+	if (app == NULL || sim->host_count == SIM_HOSTS_MAX || wanted->fragment_count > SIM_FRAGMENTS_MAX) {
+		sim_fail(sim, "owners", "a host was spawned for %s, which this driver does not have",
+			 wanted->application);
+		return NULL;
+	}
+	app->run = create->run;
+	host = &sim->hosts[sim->host_count];
+	*host = (struct sim_host){.index = sim->host_count,
+				  .id = id,
+				  .pid = 100 + (int)sim->host_count,
+				  .worker = worker,
+				  .generation = sim->workers[worker].generation,
+				  .app = app,
+				  .incarnation = incarnation,
+				  .run = create->run,
+				  .number = create->host,
+				  .epoch = create->epoch,
+				  .heard_ns = sim->now_ns,
+				  .fragment_count = wanted->fragment_count};
+	for (uint32_t i = 0; i < wanted->fragment_count; i++)
+		host->fragments[i] = (uint8_t)atoi(wanted->fragments[i] + 1); /* "f7" */
+	if (fate_is(host, SIM_FATE_SPAWN_FAILS)) {
+		meet_fate(host, 3);
+		host->dead_ns_at = sim->now_ns;
+		sim->host_count++;
+		host->id = UINT32_MAX;
+		return NULL;
+	}
+	host->process.alive = true;
+	sim->host_count++;
+	host->beat_ns = wanted->beat_ns;
+	host->dead_ns = wanted->dead_ns;
+	check_owners(sim, host);
+	sim_say(sim, sim_worker_name(sim, worker), "spawns pid %d: host %u of %s, epoch %llu", host->pid,
+		host->number, app->name, (unsigned long long)host->epoch);
+	host->beat_expected_ns = sim->now_ns + host->beat_ns;
+	sim_put(sim, host->beat_expected_ns, SIM_EV_HOST_BEAT, host->index, 0, 0);
+	return host;
+}
+
+static void to_worker(struct sim *sim, struct sim_host *host, enum sim_frame_kind kind, uint8_t *frame,
+		      size_t size)
+{
+	sim_pipe_put(sim, &host->to[1], sim->now_ns + sim_between(sim, 10000, 200000), kind, frame, size);
+	if (!host->to[1].scheduled)
+		sim_put(sim, host->to[1].first->at_ns, SIM_EV_SOCKET, host->index, 1, 0);
+	host->to[1].scheduled = true;
+}
+
+void sim_host_send(struct sim *sim, struct sim_host *host, struct fw_message *message)
+{
+	uint8_t *frame;
+	size_t size;
+
+	message->run = host->run;
+	message->host = host->number;
+	message->epoch = host->epoch;
+	message->seq = 1;
+	if (fw_encode(message, &frame, &size) < 0) {
+		sim_fail(sim, "codec", "a host cannot encode %s", fw_kind_name(message->kind));
+		return;
+	}
+	sim_note_bytes(sim, frame, size);
+	to_worker(sim, host, SIM_FRAME_DATA, frame, size);
+}
+
+void sim_host_event(struct sim *sim, struct sim_host *host, enum fw_host_state state, int exit_code,
+		    uint32_t peer, const char *sentence)
+{
+	struct fw_message message = {.kind = FW_HOST_EVENT};
+
+	message.event = (struct fw_host_event){
+		.state = state, .exit_code = exit_code, .peer = peer, .sentence = sentence};
+	sim_host_sums(host, &message.event.sent, &message.event.delivered);
+	sim_say(sim, host_name(host), "says event %d: %s", (int)state, sentence);
+	sim_host_send(sim, host, &message);
+}
+
+void sim_host_fail(struct sim *sim, struct sim_host *host, const char *sentence)
+{
+	host->state = SIM_HOST_FAILED;
+	sim_host_event(sim, host, FW_HOST_FAILED, 1, 0, sentence);
+}
+
+/* It is dead; its ledger stays as it was. silent: with its whole node. */
+void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal, bool silent)
+{
+	if (!host->process.alive)
+		return;
+	sim_say(sim, host_name(host), "dies: status %d, signal %d", status, signal);
+	host->process.alive = false;
+	host->dead_ns_at = sim->now_ns;
+	host->status = status;
+	host->signal = signal;
+	host->orderly = signal == 0 && status == 0 && host->state == SIM_HOST_ENDING;
+	sim_pipe_clear(&host->to[0]);
+	if (!silent)
+		to_worker(sim, host, SIM_FRAME_END, NULL, 0);
+	for (uint32_t i = 0; i < sim->host_count && !host->orderly; i++) {
+		const struct sim_host *peer = &sim->hosts[i];
+		int64_t after = silent ? host->dead_ns : sim_between(sim, SIM_MS, 30 * SIM_MS);
+
+		if (peer->app == host->app && peer != host && peer->process.alive)
+			sim_put(sim, sim->now_ns + after, SIM_EV_PEER_LOST, i, host->index, 0);
+	}
+}
+
+static void begin_end(struct sim *sim, struct sim_host *host)
+{
+	if (host->state == SIM_HOST_ENDING)
+		return;
+	host->state = SIM_HOST_ENDING;
+	if (host->hangs || fate_is(host, SIM_FATE_END_HANGS)) {
+		if (!host->hangs)
+			meet_fate(host, 1);
+		return;
+	}
+	sim_put(sim, sim->now_ns + sim_between(sim, 100000, 40 * SIM_MS), SIM_EV_HOST_END, host->index, 0, 0);
+}
+
+void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
+{
+	if (!host->process.alive)
+		return;
+	if (signal == SIGKILL && !host->dying) {
+		host->dying = true;
+		sim_put(sim,
+			sim->now_ns + (sim_chance(sim, 50) ? sim_between(sim, 0, 600 * SIM_MS)
+							   : sim_between(sim, 10000, 5 * SIM_MS)),
+			SIM_EV_HOST_END, host->index, SIGKILL, 0);
+	} else if (signal == SIGTERM) {
+		begin_end(sim, host);
+	}
+}
+
+static void send_result(struct sim *sim, struct sim_host *host, enum fw_kind kind, int exit_code,
+			const char *sentence)
+{
+	struct fw_message message = {.kind = kind};
+
+	message.result = (struct fw_host_result){exit_code == 0, exit_code, sentence};
+	if (exit_code != 0)
+		host->state = SIM_HOST_FAILED;
+	sim_say(sim, host_name(host), "answers %s, exit code %d", fw_kind_name(kind), exit_code);
+	sim_host_send(sim, host, &message);
+}
+
+/* Its tables: each fragment has a (inputs i0.., output x) and b (input x, outputs o0..). */
+struct tables {
+	struct fw_fragment fragments[SIM_FRAGMENTS_MAX];
+	struct fw_op ops[SIM_FRAGMENTS_MAX][2];
+	struct fw_port ports[SIM_FRAGMENTS_MAX][2][SIM_FLOWS_MAX + 1];
+	struct fw_inner_flow flows[SIM_FLOWS_MAX];
+	char names[SIM_FRAGMENTS_MAX][2][SIM_FLOWS_MAX][8];
+	char fragment_names[SIM_FRAGMENTS_MAX][8];
+};
+
+static void fill_port(struct fw_port *port, const char *name, enum frag_dir dir)
+{
+	*port = (struct fw_port){
+		.name = name, .type = "i64", .dir = (uint32_t)dir, .type_id = 7, .has_codec = true};
+}
+
+static void fill_fragment(struct tables *tables, const struct sim_host *host, uint32_t i)
+{
+	const struct sim_app *app = host->app;
+	uint32_t fragment = host->fragments[i];
+	struct fw_op *ops = tables->ops[i];
+
+	snprintf(tables->fragment_names[i], 8, "f%u", fragment);
+	tables->fragments[i] = (struct fw_fragment){tables->fragment_names[i], ops, 2};
+	ops[0] = (struct fw_op){"a", "source", tables->ports[i][0], app->in_count[fragment] + 1u};
+	ops[1] = (struct fw_op){"b", "sink", tables->ports[i][1], app->out_count[fragment] + 1u};
+	fill_port(&tables->ports[i][0][0], "x", FRAG_OUT);
+	fill_port(&tables->ports[i][1][0], "x", FRAG_IN);
+	for (uint32_t k = 0; k < app->in_count[fragment]; k++) {
+		snprintf(tables->names[i][0][k], 8, "i%u", k);
+		fill_port(&tables->ports[i][0][k + 1], tables->names[i][0][k], FRAG_IN);
+	}
+	for (uint32_t k = 0; k < app->out_count[fragment]; k++) {
+		snprintf(tables->names[i][1][k], 8, "o%u", k);
+		fill_port(&tables->ports[i][1][k + 1], tables->names[i][1][k], FRAG_OUT);
+	}
+}
+
+static int place_of(const struct sim_host *host, uint32_t fragment)
+{
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		if (host->fragments[i] == fragment)
+			return (int)i;
+	return -1;
+}
+
+/* The flows inside this process: within its fragments, and between them. */
+static uint32_t fill_flows(struct tables *tables, struct sim_host *host)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < host->app->flow_count; i++) {
+		struct sim_flow *flow = &host->app->flows[i];
+		int from = place_of(host, flow->from_fragment), to = place_of(host, flow->to_fragment);
+
+		if (from >= 0)
+			flow->from = host;
+		if (to >= 0)
+			flow->to = host;
+		if (from < 0 || to < 0)
+			continue;
+		flow->in_host = true;
+		flow->capacity = flow->given_capacity != 0 ? flow->given_capacity : 1;
+		if (flow->policy == FRAG_POLICY_LATEST)
+			flow->capacity = 1;
+		tables->flows[count++] = (struct fw_inner_flow){
+			(uint32_t)from, flow->from_op, flow->from_port, (uint32_t)to,
+			flow->to_op,    flow->to_port, flow->capacity,  (uint32_t)flow->policy};
+	}
+	return count;
+}
+
+static void prepared(struct sim *sim, struct sim_host *host)
+{
+	static struct tables tables;
+	struct fw_message message = {.kind = FW_HOST_PREPARED};
+	const char *errors[] = {"app.yaml:3:4: f1.a: unknown parameter"};
+	uint32_t address = (uint32_t)host->pid;
+
+	message.prepared.pid = host->pid;
+	if (fate_is(host, SIM_FATE_PREPARE_HANGS)) {
+		meet_fate(host, 1);
+		return;
+	}
+	if (fate_is(host, SIM_FATE_PREPARE_CRASHES)) {
+		meet_fate(host, 1);
+		sim_host_die(sim, host, 0, SIGSEGV, false);
+		return;
+	}
+	if (fate_is(host, SIM_FATE_PREPARE_FAILS)) {
+		meet_fate(host, (int)sim_between(sim, 2, 3));
+		host->state = SIM_HOST_FAILED;
+		message.prepared.exit_code = host->app->fate_exit_code;
+		message.prepared.errors = errors;
+		message.prepared.error_count = 1;
+		sim_host_send(sim, host, &message);
+		return;
+	}
+	memset(&tables, 0, sizeof(tables));
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		fill_fragment(&tables, host, i);
+	message.prepared.ok = true;
+	message.prepared.flows = tables.flows;
+	message.prepared.flow_count = fill_flows(&tables, host);
+	message.prepared.fragments = tables.fragments;
+	message.prepared.fragment_count = host->fragment_count;
+	message.prepared.address = &address;
+	message.prepared.address_bytes = sizeof(address);
+	message.prepared.transport = "ucx 1.13.1 tcp lo";
+	host->has_page = true;
+	host->state = SIM_HOST_PREPARED;
+	sim_say(sim, host_name(host), "is prepared");
+	sim_host_send(sim, host, &message);
+}
+
+/* What WIRE says is held against what this simulator knows. */
+static void take_edge(struct sim *sim, struct sim_host *host, const struct fw_edge *edge)
+{
+	struct sim_app *app = host->app;
+	struct sim_flow *flow = NULL;
+
+	for (uint32_t i = 0; i < app->flow_count && flow == NULL; i++) {
+		struct sim_flow *f = &app->flows[i];
+		bool mine = edge->sends ? place_of(host, f->from_fragment) == (int)edge->fragment
+					: place_of(host, f->to_fragment) == (int)edge->fragment;
+
+		if (mine && !f->in_host && (edge->sends ? f->from_op : f->to_op) == edge->op &&
+		    (edge->sends ? f->from_port : f->to_port) == edge->port)
+			flow = f;
+	}
+	if (flow == NULL || host->edge_count == SIM_FLOWS_MAX) {
+		sim_fail(sim, "wiring", "pid %d got an edge at %u.%u.%u, where no flow is", host->pid,
+			 edge->fragment, edge->op, edge->port);
+		return;
+	}
+	if (flow->token_known && memcmp(flow->token, edge->token, FW_TOKEN_BYTES) != 0)
+		sim_fail(sim, "wiring", "the ends of an edge of %s got two tokens", app->name);
+	if (flow->window != 0 && flow->window != edge->window_messages)
+		sim_fail(sim, "wiring", "the ends of an edge of %s got two windows", app->name);
+	memcpy(flow->token, edge->token, FW_TOKEN_BYTES);
+	flow->token_known = true;
+	flow->window = flow->capacity = edge->window_messages;
+	if (edge->policy != (uint32_t)flow->policy)
+		sim_fail(sim, "wiring", "an edge of %s got policy %u", app->name, edge->policy);
+	host->edges[host->edge_count++] =
+		(struct sim_edge){(uint32_t)(flow - app->flows), edge->sends, edge->peer};
+}
+
+static void wire(struct sim *sim, struct sim_host *host, const struct fw_host_wire *wire)
+{
+	host->state = SIM_HOST_WIRING;
+	host->wire_until_ns = sim->now_ns + WIRE_NS;
+	for (uint32_t i = 0; i < wire->edge_count; i++)
+		take_edge(sim, host, &wire->edges[i]);
+	for (uint32_t i = 0; i < wire->peer_count && i < SIM_FRAGMENTS_MAX; i++) {
+		const struct sim_host *peer;
+		uint32_t pid = 0;
+
+		if (wire->peers[i].address_bytes == sizeof(pid))
+			memcpy(&pid, wire->peers[i].address, sizeof(pid));
+		peer = sim_host_by_pid(sim, pid);
+		if (peer == NULL || peer->app != host->app || peer->number != wire->peers[i].host ||
+		    peer->epoch != wire->peers[i].epoch)
+			sim_fail(sim, "wiring", "pid %d got the address of pid %u as that of host %u",
+				 host->pid, pid, wire->peers[i].host);
+		host->peers[host->peer_count++] = pid;
+	}
+	if (fate_is(host, SIM_FATE_WIRE_FAILS)) {
+		meet_fate(host, 1);
+		send_result(sim, host, FW_HOST_WIRED, 1, "the edge cannot be made");
+		return;
+	}
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		if (sim->hosts[i].app == host->app)
+			sim_put(sim, sim->now_ns + sim_between(sim, 100000, 3 * SIM_MS), SIM_EV_WIRED, i, 0,
+				0);
+}
+
+/* Until when the data link between two hosts is cut; 0: it runs. */
+static int64_t cut_until(const struct sim *sim, const struct sim_host *a, const struct sim_host *b)
+{
+	return a->worker == b->worker ? 0 : sim->cut_until_ns[a->worker][b->worker];
+}
+
+static void look_wired(struct sim *sim, struct sim_host *host)
+{
+	if (host->state != SIM_HOST_WIRING)
+		return;
+	for (uint32_t i = 0; i < host->peer_count; i++) {
+		const struct sim_host *peer = sim_host_by_pid(sim, host->peers[i]);
+		int64_t until = cut_until(sim, host, peer);
+
+		if (until > sim->now_ns) {
+			sim_put(sim, until, SIM_EV_WIRED, host->index, 0, 0);
+			return;
+		}
+		if (peer->state < SIM_HOST_WIRING)
+			return;
+	}
+	host->state = SIM_HOST_WIRED;
+	send_result(sim, host, FW_HOST_WIRED, 0, "");
+}
+
+static void start(struct sim *sim, struct sim_host *host)
+{
+	if (fate_is(host, SIM_FATE_START_FAILS)) {
+		meet_fate(host, 1);
+		send_result(sim, host, FW_HOST_STARTED, 1, "an operator does not start");
+		return;
+	}
+	host->state = SIM_HOST_STARTED;
+	send_result(sim, host, FW_HOST_STARTED, 0, "");
+	sim_data_start(sim, host);
+}
+
+static void on_message(struct sim *sim, struct sim_host *host, const struct fw_message *message)
+{
+	enum sim_host_state fits = message->kind == FW_HOST_CREATE ? SIM_HOST_NEW
+				   : message->kind == FW_HOST_WIRE ? SIM_HOST_PREPARED
+								   : SIM_HOST_WIRED;
+
+	host->heard_ns = sim_clock(sim, &host->process);
+	if (message->kind == FW_BEAT)
+		return;
+	sim_say(sim, host_name(host), "<- %s", fw_kind_name(message->kind));
+	if (message->run != host->run || message->host != host->number || message->epoch != host->epoch)
+		sim_fail(sim, "addressing", "pid %d got %s for host %u, epoch %llu", host->pid,
+			 fw_kind_name(message->kind), message->host, (unsigned long long)message->epoch);
+	if (message->kind == FW_HOST_STOP) {
+		if (message->stop.drain_ns > 0 && host->state == SIM_HOST_STARTED) {
+			host->drained = true;
+			sim_data_stop_sources(sim, host);
+			sim_host_look(sim, host);
+		} else if (message->stop.drain_ns == 0 || host->state != SIM_HOST_FAILED) {
+			begin_end(sim, host);
+		}
+		return;
+	}
+	if (host->state != fits) {
+		if (host->state != SIM_HOST_FAILED && host->state != SIM_HOST_ENDING)
+			sim_fail(sim, "order", "pid %d got %s in state %d", host->pid,
+				 fw_kind_name(message->kind), (int)host->state);
+		return;
+	}
+	if (message->kind == FW_HOST_CREATE) {
+		host->state = SIM_HOST_PREPARING;
+		sim_put(sim,
+			sim->now_ns + sim_between(sim, SIM_MS, sim_chance(sim, 10) ? 3 * SIM_S : 80 * SIM_MS),
+			SIM_EV_PREPARED, host->index, 0, 0);
+	} else if (message->kind == FW_HOST_WIRE) {
+		wire(sim, host, &message->wire);
+	} else {
+		start(sim, host);
+	}
+}
+
+void sim_host_look(struct sim *sim, struct sim_host *host)
+{
+	if (host->state != SIM_HOST_STARTED || host->done_said || !sim_data_is_done(host))
+		return;
+	host->done_said = true;
+	sim_host_event(sim, host, FW_HOST_DONE, 0, 0, "");
+}
+
+static void beat(struct sim *sim, struct sim_host *host)
+{
+	struct fw_message message = {.kind = FW_BEAT};
+	int64_t now_ns = sim_clock(sim, &host->process), late_ns = now_ns - host->beat_expected_ns;
+	bool idle = sim_host_is_idle(sim, host);
+
+	if (late_ns > host->beat_ns)
+		host->heard_ns += late_ns;
+	if (now_ns - host->heard_ns >= host->dead_ns) {
+		sim_host_die(sim, host, 3, 0, false);
+		return;
+	}
+	if (host->state == SIM_HOST_STARTED && !host->done_said) {
+		if (idle)
+			sim_host_event(sim, host, FW_HOST_IDLE, 0, 0, "");
+		else if (host->idle)
+			sim_host_event(sim, host, FW_HOST_RUNNING, 0, 0, "");
+		host->idle = idle;
+	}
+	if (host->state == SIM_HOST_WIRING && sim->now_ns >= host->wire_until_ns)
+		send_result(sim, host, FW_HOST_WIRED, 1, "no answer over the data plane within 9 s");
+	sim_host_send(sim, host, &message);
+	host->beat_expected_ns = now_ns + host->beat_ns;
+	sim_put(sim, sim->now_ns + host->beat_ns, SIM_EV_HOST_BEAT, host->index, 0, 0);
+}
+
+/* A frame has come through the socket between a host and its workerd. */
+static void on_socket(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_host *host = &sim->hosts[event->a];
+	struct sim_pipe *pipe = &host->to[event->b];
+	struct sim_worker *worker = &sim->workers[host->worker];
+	bool there = worker->process.alive && worker->generation == host->generation;
+	const struct sim_process *process = event->b == 0 ? &host->process : &worker->process;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *message = NULL;
+	struct sim_frame *frame;
+
+	if (event->b == 1 && there && sim_is_stopped(sim, process)) {
+		sim_put_back(sim, *event, process->stopped_until_ns);
+		return;
+	}
+	pipe->scheduled = false;
+	if (pipe->first != NULL && pipe->first->at_ns > sim->now_ns) {
+		pipe->scheduled = true;
+		sim_put(sim, pipe->first->at_ns, SIM_EV_SOCKET, host->index, event->b, 0);
+		return;
+	}
+	frame = sim_pipe_take(pipe);
+	if (pipe->first != NULL) {
+		pipe->scheduled = true;
+		sim_put(sim, pipe->first->at_ns, SIM_EV_SOCKET, host->index, event->b, 0);
+	}
+	if (frame == NULL)
+		return;
+	if (frame->bytes != NULL && fw_decode(frame->bytes + 4, frame->size - 4, &message, &err) < 0)
+		sim_fail(sim, "codec", "a frame that was sent cannot be read: %s", err.text);
+	if (event->b == 0 && message != NULL && host->process.alive) {
+		on_message(sim, host, message);
+	} else if (event->b == 1 && there && message != NULL) {
+		sim_worker_raise(
+			sim, host->worker,
+			&(struct wrk_event){.kind = WRK_HOST_MESSAGE, .host = host->id, .message = message});
+	} else if (event->b == 1 && there && frame->kind == SIM_FRAME_END) {
+		if (!sim_chance(sim, 16))
+			sim_worker_raise(sim, host->worker,
+					 &(struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+							     .host = host->id,
+							     .text = "it closed its control socket"});
+		sim_put(sim, sim->now_ns + sim_between(sim, 0, 5 * SIM_MS), SIM_EV_REAP, host->index, 0, 0);
+	}
+	fw_message_free(message);
+	free(frame->bytes);
+	free(frame);
+}
+
+static void reap(struct sim *sim, const struct sim_event *event)
+{
+	static struct fw_flow_stats flows[SIM_FLOWS_MAX];
+	static struct fw_op_stats ops[2 * SIM_FRAGMENTS_MAX];
+	const struct sim_host *host = &sim->hosts[event->a];
+	const struct sim_worker *worker = &sim->workers[host->worker];
+	struct fw_host_stats stats = {.flows = flows, .ops = ops};
+	struct wrk_exited exited = {.status = host->status, .signal = host->signal};
+
+	if (!worker->process.alive || worker->generation != host->generation)
+		return;
+	if (sim_is_stopped(sim, &worker->process)) {
+		sim_put_back(sim, *event, worker->process.stopped_until_ns);
+		return;
+	}
+	stats.flow_count = sim_host_rows(host, flows);
+	stats.op_count = sim_host_ops(host, ops);
+	exited.stats = host->has_page ? &stats : NULL;
+	sim_worker_raise(sim, host->worker,
+			 &(struct wrk_event){.kind = WRK_HOST_EXITED, .host = host->id, .exited = &exited});
+}
+
+static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_host *peer)
+{
+	bool known = false;
+
+	for (uint32_t i = 0; i < host->peer_count; i++)
+		known = known || host->peers[i] == (uint32_t)peer->pid;
+	if (!known || host->state < SIM_HOST_WIRING || host->state > SIM_HOST_STARTED)
+		return;
+	if (peer->process.alive && cut_until(sim, host, peer) <= sim->now_ns)
+		return; /* it was heard again */
+	sim_data_cut(sim, host, peer);
+	if (host->state == SIM_HOST_WIRING)
+		send_result(sim, host, FW_HOST_WIRED, 1, "a peer was lost");
+	else
+		sim_host_event(sim, host, FW_HOST_PEER_LOST, 0, peer->number, "its data link broke");
+}
+
+void sim_on_host(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_host *host = &sim->hosts[event->a];
+
+	if (event->kind == SIM_EV_REAP) {
+		reap(sim, event);
+		return;
+	}
+	if (event->kind == SIM_EV_SOCKET && event->b == 1) {
+		on_socket(sim, event);
+		return;
+	}
+	if (!host->process.alive)
+		return;
+	if (sim_is_stopped(sim, &host->process) && !(event->kind == SIM_EV_HOST_END && event->b != 0)) {
+		sim_put_back(sim, *event, host->process.stopped_until_ns);
+		return;
+	}
+	switch (event->kind) {
+	case SIM_EV_SOCKET:
+		on_socket(sim, event);
+		break;
+	case SIM_EV_HOST_BEAT:
+		beat(sim, host);
+		break;
+	case SIM_EV_PREPARED:
+		if (host->state == SIM_HOST_PREPARING)
+			prepared(sim, host);
+		break;
+	case SIM_EV_WIRED:
+		look_wired(sim, host);
+		break;
+	case SIM_EV_HOST_END:
+		if (event->b == 0)
+			sim_data_end(sim, host);
+		sim_host_die(sim, host, 0, (int)event->b, false);
+		break;
+	case SIM_EV_PEER_LOST:
+		peer_lost(sim, host, &sim->hosts[event->b]);
+		break;
+	case SIM_EV_WATCHDOG:
+		sim_host_fail(sim, host,
+			      "an operator has been in compute for longer than its watchdog allows");
+		break;
+	default:
+		break;
+	}
+}

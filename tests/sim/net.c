@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The control network. Frames of one connection and direction stay in order; those of different ones
+ * overtake each other as their delays fall. A stalled link holds everything; when it runs again it delivers
+ * what it held, or resets. A process that dies closes its ends; a node that dies says nothing.
+ */
+#define HELLO_LIMIT_NS (2 * SIM_S)
+
+static int64_t latency(struct sim *sim, const struct sim_connection *connection)
+{
+	int64_t base =
+		connection->worker < SIM_WORKERS_MAX ? sim->workers[connection->worker].latency_ns : 100000;
+
+	return sim_between(sim, base / 2, base + base / 2);
+}
+
+/* Until when frames to that end are held; 0: not at all. */
+static int64_t held_until(const struct sim *sim, const struct sim_connection *connection, uint32_t end)
+{
+	return connection->worker < SIM_WORKERS_MAX ? sim->workers[connection->worker].stalled_until_ns[end]
+						    : 0;
+}
+
+static struct sim_process *process_at(struct sim *sim, const struct sim_connection *connection, uint32_t end)
+{
+	if (end == 1)
+		return &sim->driver.process;
+	return connection->worker < SIM_WORKERS_MAX ? &sim->workers[connection->worker].process : NULL;
+}
+
+static void schedule(struct sim *sim, uint32_t index, uint32_t end)
+{
+	struct sim_pipe *pipe = &sim->connections[index].to[end];
+
+	if (pipe->scheduled || pipe->first == NULL)
+		return;
+	pipe->scheduled = true;
+	sim_put(sim, pipe->first->at_ns, SIM_EV_CONNECTION, index, end, 0);
+}
+
+static void put(struct sim *sim, uint32_t index, uint32_t to, enum sim_frame_kind kind, uint8_t *bytes,
+		size_t size)
+{
+	struct sim_connection *connection = &sim->connections[index];
+
+	sim_pipe_put(sim, &connection->to[to], sim->now_ns + latency(sim, connection), kind, bytes, size);
+	schedule(sim, index, to);
+}
+
+struct sim_connection *sim_connection_new(struct sim *sim, uint32_t worker)
+{
+	struct sim_connection *connection;
+
+	if (sim->connection_count == SIM_CONNECTIONS_MAX) {
+		sim_fail(sim, "bounded", "%u connections were opened", sim->connection_count);
+		sim->connection_count--;
+	}
+	connection = &sim->connections[sim->connection_count++];
+	*connection = (struct sim_connection){.worker = worker, .open = {true, false}};
+	return connection;
+}
+
+void sim_connect(struct sim *sim, uint32_t worker, uint64_t link)
+{
+	struct sim_connection *connection = sim_connection_new(sim, worker);
+	uint32_t index = sim->connection_count - 1;
+
+	connection->link = link;
+	connection->generation = sim->workers[worker].generation;
+	sim->workers[worker].connection = index;
+	sim_put(sim, sim->now_ns + latency(sim, connection), SIM_EV_SYN, index, 0, 0);
+}
+
+/* The worker learns how its attempt went; the answer takes its time. */
+static void answer(struct sim *sim, const struct sim_connection *connection, bool connected)
+{
+	struct wrk_event event = {.kind = connected ? WRK_CONNECTED : WRK_CONNECT_FAILED,
+				  .link = connection->link,
+				  .text = connected ? "127.0.0.1" : "connection refused"};
+
+	sim_worker_raise(sim, connection->worker, &event);
+}
+
+void sim_on_syn(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_connection *connection = &sim->connections[event->a];
+	int64_t until = held_until(sim, connection, 1);
+
+	if (!connection->open[0])
+		return;
+	if (until < held_until(sim, connection, 0))
+		until = held_until(sim, connection, 0);
+	if (until > sim->now_ns) { /* it is sent again */
+		sim_put_back(sim, *event, until + sim_between(sim, 0, 200 * SIM_MS));
+		return;
+	}
+	if (!sim->driver.process.alive) {
+		sim_pipe_put(sim, &connection->to[0], sim->now_ns + latency(sim, connection), SIM_FRAME_END,
+			     NULL, 0);
+		schedule(sim, event->a, 0);
+		return;
+	}
+	connection->incarnation = sim->driver.incarnation;
+	connection->open[1] = true;
+	sim_put(sim, sim->now_ns + HELLO_LIMIT_NS, SIM_EV_STRANGER, event->a, 0, connection->incarnation);
+	put(sim, event->a, 0, SIM_FRAME_DATA, NULL, 0); /* its SYN is answered */
+}
+
+void sim_on_stranger(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_connection *connection = &sim->connections[event->a];
+
+	if (!connection->open[1] || connection->admitted || connection->incarnation != event->c)
+		return;
+	sim_say(sim, "driver", "closes connection %u, which did not say HELLO", event->a);
+	sim_close(sim, event->a, 1, false);
+}
+
+void sim_send(struct sim *sim, uint32_t index, uint32_t to, uint8_t *frame, size_t size)
+{
+	sim_note_bytes(sim, frame, size);
+	put(sim, index, to, SIM_FRAME_DATA, frame, size);
+}
+
+void sim_close(struct sim *sim, uint32_t index, uint32_t end, bool silent)
+{
+	struct sim_connection *connection = &sim->connections[index];
+
+	if (!connection->open[end])
+		return;
+	connection->open[end] = false;
+	sim_pipe_clear(&connection->to[end]);
+	if (!silent && connection->open[!end])
+		put(sim, index, !end, SIM_FRAME_END, NULL, 0);
+}
+
+void sim_reset(struct sim *sim, uint32_t index)
+{
+	struct sim_connection *connection = &sim->connections[index];
+
+	for (uint32_t end = 0; end < 2; end++) {
+		if (!connection->open[end])
+			continue;
+		sim_pipe_clear(&connection->to[end]);
+		put(sim, index, end, SIM_FRAME_END, NULL, 0);
+	}
+}
+
+/* The end of the stream has come. */
+static void ended(struct sim *sim, uint32_t index, uint32_t end)
+{
+	struct sim_connection *connection = &sim->connections[index];
+	struct wrk_event lost = {.kind = WRK_DRIVER_LOST, .link = connection->link, .text = "it closed"};
+	struct drv_event closed = {.kind = DRV_EVENT_CLOSED, .connection = index + 1, .text = "it closed"};
+
+	connection->open[end] = false;
+	sim_pipe_clear(&connection->to[end]);
+	if (connection->open[!end]) /* what is still sent meets nobody */
+		put(sim, index, !end, SIM_FRAME_END, NULL, 0);
+	if (end == 0 && connection->worker < SIM_WORKERS_MAX) {
+		sim->workers[connection->worker].connection = SIM_CONNECTIONS_MAX;
+		if (connection->connected)
+			sim_worker_raise(sim, connection->worker, &lost);
+		else
+			answer(sim, connection, false);
+	} else if (end == 1 && connection->admitted) {
+		sim_driver_step(sim, &closed);
+	}
+}
+
+static void arrive(struct sim *sim, uint32_t index, uint32_t end, const struct sim_frame *frame)
+{
+	struct sim_connection *connection = &sim->connections[index];
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *message;
+
+	if (end == 0 && !connection->connected && connection->worker < SIM_WORKERS_MAX) {
+		connection->connected = true;
+		answer(sim, connection, true);
+		return;
+	}
+	if (frame->bytes == NULL)
+		return;
+	if (fw_decode(frame->bytes + 4, frame->size - 4, &message, &err) < 0) {
+		sim_fail(sim, "codec", "a frame that was sent cannot be read: %s", err.text);
+		return;
+	}
+	if (end == 1) {
+		if (message->kind != FW_BEAT)
+			sim_say(sim, "driver", "<- %s: %s host %u epoch %llu",
+				sim_worker_name(sim, connection->worker), fw_kind_name(message->kind),
+				message->host, (unsigned long long)message->epoch);
+		sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
+							 .connection = index + 1,
+							 .peer = "10.0.0.1:4711",
+							 .message = message});
+		return;
+	}
+	if (connection->worker < SIM_WORKERS_MAX) {
+		if (message->kind != FW_BEAT)
+			sim_say(sim, sim_worker_name(sim, connection->worker),
+				"<- driver: %s host %u epoch %llu", fw_kind_name(message->kind),
+				message->host, (unsigned long long)message->epoch);
+		sim_worker_raise(sim, connection->worker,
+				 &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
+						     .link = connection->link,
+						     .message = message});
+	}
+	fw_message_free(message);
+}
+
+void sim_on_connection(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_connection *connection = &sim->connections[event->a];
+	struct sim_pipe *pipe = &connection->to[event->b];
+	const struct sim_process *process = process_at(sim, connection, event->b);
+	int64_t until = held_until(sim, connection, event->b);
+	struct sim_frame *frame;
+
+	if (process != NULL && process->stopped_until_ns > until)
+		until = process->stopped_until_ns;
+	if (pipe->first != NULL && until > sim->now_ns) {
+		sim_put_back(sim, *event, until);
+		return;
+	}
+	pipe->scheduled = false;
+	if (pipe->first != NULL && pipe->first->at_ns > sim->now_ns) {
+		schedule(sim, event->a, event->b);
+		return;
+	}
+	frame = sim_pipe_take(pipe);
+	schedule(sim, event->a, event->b);
+	if (frame == NULL)
+		return;
+	if (connection->open[event->b]) {
+		if (frame->kind == SIM_FRAME_END)
+			ended(sim, event->a, event->b);
+		else
+			arrive(sim, event->a, event->b, frame);
+	}
+	free(frame->bytes);
+	free(frame);
+}
+
+/* A worker's links run again. */
+void sim_heal(struct sim *sim, uint32_t index)
+{
+	struct sim_worker *worker = &sim->workers[index];
+
+	if (worker->stalled_until_ns[0] > sim->now_ns || worker->stalled_until_ns[1] > sim->now_ns)
+		return;
+	if (!worker->reset_at_heal)
+		return;
+	worker->reset_at_heal = false;
+	for (uint32_t i = 0; i < sim->connection_count; i++)
+		if (sim->connections[i].worker == index &&
+		    (sim->connections[i].open[0] || sim->connections[i].open[1]))
+			sim_reset(sim, i);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <graph/spec.h>
+
+/* What a seed means: the workers, the applications and their fates, the faults and their times. */
+
+static void add_text(struct sim_app *app, const char *format, ...) FRAG_PRINTF(2, 3);
+static void add_text(struct sim_app *app, const char *format, ...)
+{
+	size_t used = strlen(app->text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(app->text + used, sizeof(app->text) - used, format, args);
+	va_end(args);
+}
+
+static void write_text(struct sim_app *app)
+{
+	static const char *const policies[] = {
+		[FRAG_POLICY_BLOCK] = "block",
+		[FRAG_POLICY_POP] = "pop",
+		[FRAG_POLICY_REJECT] = "reject",
+		[FRAG_POLICY_LATEST] = "latest",
+	};
+
+	add_text(app, "frag: 1\napplication: %s\nfragments:\n", app->name);
+	for (uint32_t f = 0; f < app->fragment_count; f++) {
+		add_text(app, "  f%u:\n", f);
+		if (app->own_host[f])
+			add_text(app, "    host: h%u\n", f);
+		add_text(app, "    operators:\n      a: {type: source}\n      b: {type: sink}\n"
+			      "    flows:\n      - a.x -> b.x\n");
+	}
+	if (app->flow_count > app->fragment_count)
+		add_text(app, "flows:\n");
+	for (uint32_t i = app->fragment_count; i < app->flow_count; i++) {
+		const struct sim_flow *flow = &app->flows[i];
+
+		add_text(app, "  - {from: f%u.b.o%u, to: f%u.a.i%u", flow->from_fragment,
+			 flow->from_port - 1u, flow->to_fragment, flow->to_port - 1u);
+		if (flow->given_policy != FRAG_POLICY_DEFAULT)
+			add_text(app, ", policy: %s", policies[flow->given_policy]);
+		if (flow->given_capacity != 0)
+			add_text(app, ", capacity: %u", flow->given_capacity);
+		add_text(app, "}\n");
+	}
+}
+
+int sim_app_source(const struct sim_app *app, void **out_bytes, size_t *out_size)
+{
+	struct fragi_spec_source source = {.graph = {"app.yaml", app->text, strlen(app->text)}};
+
+	return fragi_source_pack(&source, out_bytes, out_size);
+}
+
+static void add_flow(struct sim *sim, struct sim_app *app, uint32_t from, uint32_t to)
+{
+	static const enum frag_policy policies[] = {FRAG_POLICY_DEFAULT, FRAG_POLICY_DEFAULT,
+						    FRAG_POLICY_BLOCK,   FRAG_POLICY_POP,
+						    FRAG_POLICY_REJECT,  FRAG_POLICY_LATEST};
+	struct sim_flow *flow;
+
+	if (app->flow_count == SIM_FLOWS_MAX)
+		return;
+	flow = &app->flows[app->flow_count++];
+	*flow = (struct sim_flow){
+		.app = (uint32_t)(app - sim->apps),
+		.from_fragment = (uint8_t)from,
+		.from_op = 1,
+		.from_port = ++app->out_count[from],
+		.to_fragment = (uint8_t)to,
+		.to_port = ++app->in_count[to],
+		.given_policy = policies[sim_between(sim, 0, 5)],
+	};
+	flow->policy = flow->given_policy == FRAG_POLICY_DEFAULT ? FRAG_POLICY_BLOCK : flow->given_policy;
+	if (flow->policy != FRAG_POLICY_LATEST && !sim_chance(sim, 3))
+		flow->given_capacity = (uint32_t)sim_between(sim, 1, 5);
+}
+
+static void make_op(struct sim *sim, struct sim_app *app, uint32_t fragment, bool second)
+{
+	static const enum sim_source sources[] = {SIM_SOURCE_FINITE, SIM_SOURCE_FINITE,  SIM_SOURCE_FINITE,
+						  SIM_SOURCE_FINITE, SIM_SOURCE_RESTING, SIM_SOURCE_ENDLESS,
+						  SIM_SOURCE_STOPPER};
+	struct sim_op *op = &app->ops[2 * fragment + (second ? 1 : 0)];
+
+	*op = (struct sim_op){
+		.app = (uint32_t)(app - sim->apps),
+		.fragment = fragment,
+		.second = second,
+		.source = SIM_SOURCE_NONE,
+		.burst = sim_chance(sim, 8) ? (uint32_t)sim_between(sim, 2, 4) : 1,
+		.period_ns = sim_between(sim, SIM_MS, 60 * SIM_MS),
+		.compute_ns = sim_between(sim, 10000, sim_chance(sim, 4) ? 20 * SIM_MS : SIM_MS),
+	};
+	if (second && sim_chance(sim, 10))
+		op->limit = (uint32_t)sim_between(sim, 1, 20);
+	if (second || app->in_count[fragment] != 0)
+		return;
+	op->source = sources[sim_between(sim, 0, 6)];
+	op->limit = (uint32_t)sim_between(sim, 0, sim_chance(sim, 4) ? 60 : 15);
+}
+
+static void make_app(struct sim *sim, struct sim_app *app)
+{
+	app->fragment_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_FRAGMENTS_MAX : 4);
+	app->op_count = 2 * app->fragment_count;
+	snprintf(app->name, sizeof(app->name), "app%u", (unsigned int)(app - sim->apps));
+	for (uint32_t f = 0; f < app->fragment_count; f++) {
+		app->flows[app->flow_count++] = (struct sim_flow){
+			.app = (uint32_t)(app - sim->apps),
+			.from_fragment = (uint8_t)f,
+			.to_fragment = (uint8_t)f,
+			.to_op = 1,
+			.inner = true,
+			.given_capacity = (uint32_t)sim_between(sim, 1, 3),
+			.policy = FRAG_POLICY_BLOCK,
+		};
+		app->own_host[f] = sim_chance(sim, 6);
+	}
+	for (uint32_t f = 1; f < app->fragment_count; f++)
+		for (int64_t n = sim_between(sim, sim_chance(sim, 6) ? 0 : 1, 2); n > 0; n--)
+			add_flow(sim, app, (uint32_t)sim_between(sim, 0, f - 1), f);
+	for (uint32_t f = 0; f < app->fragment_count; f++) {
+		make_op(sim, app, f, false);
+		make_op(sim, app, f, true);
+	}
+	if (sim_chance(sim, 4)) {
+		app->fate = (int)sim_between(sim, 1, SIM_FATES - 1);
+		app->fate_fragment = (uint32_t)sim_between(sim, 0, app->fragment_count - 1);
+		app->fate_tick = (uint32_t)sim_between(sim, 0, 8);
+	}
+	if (sim_chance(sim, 8))
+		app->start_timeout_ns = sim_between(sim, 500 * SIM_MS, 6 * SIM_S);
+	write_text(app);
+}
+
+static void make_worker(struct sim *sim, uint32_t index, bool one_node)
+{
+	struct sim_worker *worker = &sim->workers[index];
+
+	snprintf(worker->name, sizeof(worker->name), "w%u", index);
+	snprintf(worker->node, sizeof(worker->node), "node%u", one_node ? 0 : index);
+	worker->connection = SIM_CONNECTIONS_MAX;
+	worker->latency_ns = sim_chance(sim, 8) ? sim_between(sim, 5 * SIM_MS, 100 * SIM_MS)
+						: sim_between(sim, 50000, 2 * SIM_MS);
+	worker->config = (struct wrk_config){
+		.name = worker->name,
+		.fragments = worker->fragments,
+		.driver = "10.0.0.1:57777",
+		.worker_address = "10.0.0.2",
+		.node = worker->node,
+		.version = "0",
+		.cores = (uint32_t)sim_between(sim, 1, 16),
+		.memory_bytes = 1 << 30,
+		.once = sim->once,
+		.beat_ns = sim->beat_ns,
+		.dead_ns = sim->dead_ns,
+	};
+}
+
+/* Who takes what: all take everything, or each fragment is named by one or two workers; or one by nobody. */
+static void share_fragments(struct sim *sim)
+{
+	static const char *const names[SIM_FRAGMENTS_MAX] = {"f0", "f1", "f2", "f3", "f4",
+							     "f5", "f6", "f7", "f8", "f9"};
+	bool gap = sim_chance(sim, 12);
+	uint32_t missing = (uint32_t)sim_between(sim, 0, 3);
+
+	if (sim_chance(sim, 3))
+		return;
+	for (uint32_t f = 0; f < SIM_FRAGMENTS_MAX; f++) {
+		for (int64_t n = sim_chance(sim, 5) ? 2 : 1; n > 0 && !(gap && f == missing); n--) {
+			struct sim_worker *worker =
+				&sim->workers[sim_between(sim, 0, (int64_t)sim->worker_count - 1)];
+			bool has = false;
+
+			for (uint32_t i = 0; i < worker->config.fragment_count; i++)
+				has = has || worker->fragments[i] == names[f];
+			if (!has)
+				worker->fragments[worker->config.fragment_count++] = names[f];
+		}
+	}
+	for (uint32_t w = 0; w < sim->worker_count; w++)
+		if (sim->workers[w].config.fragment_count == 0 && (gap || sim_chance(sim, 2)))
+			sim->workers[w].fragments[sim->workers[w].config.fragment_count++] = "nothing";
+}
+
+static void add_fault(struct sim *sim, enum sim_fault_kind kind, int64_t at_ns)
+{
+	struct sim_fault *fault = &sim->plan[sim->plan_count];
+
+	if (sim->plan_count == SIM_PLAN_MAX)
+		return;
+	*fault = (struct sim_fault){
+		.kind = kind,
+		.at_ns = at_ns,
+		.for_ns = kind == SIM_FAULT_NAP ? sim_between(sim, SIM_MS, sim->dead_ns / 4)
+						: sim_between(sim, 10 * SIM_MS, 2 * sim->dead_ns),
+		.worker = (uint32_t)sim_between(sim, 0, (int64_t)sim->worker_count),
+		.other = (uint32_t)(sim_random(sim) >> 40),
+	};
+	sim_put(sim, at_ns, SIM_EV_FAULT, sim->plan_count++, 0, 0);
+}
+
+static void make_faults(struct sim *sim)
+{
+	int64_t mood = sim_between(sim, 0, 9), harmless = sim_between(sim, 0, 4), harmful = 0;
+	int64_t within_ns = sim_chance(sim, 2) ? 1500 * SIM_MS : 5 * SIM_S;
+
+	if (mood >= 4)
+		harmful = sim_between(sim, 1, 2);
+	if (mood >= 8)
+		harmful = sim_between(sim, 3, 8);
+	for (int64_t i = 0; i < harmless; i++)
+		add_fault(
+			sim,
+			(enum sim_fault_kind)sim_between(sim, SIM_FAULT_STRANGER, SIM_FAULT_HARMLESS_END - 1),
+			sim->now_ns + sim_between(sim, 0, within_ns));
+	for (int64_t i = 0; i < harmful; i++)
+		add_fault(sim,
+			  (enum sim_fault_kind)sim_between(sim, SIM_FAULT_HARMLESS_END + 1, SIM_FAULTS - 1),
+			  sim->now_ns + sim_between(sim, 0, within_ns));
+	for (uint32_t i = 1; i < sim->app_count; i++)
+		add_fault(sim, SIM_FAULT_APP, sim->now_ns + sim_between(sim, 100 * SIM_MS, 4 * SIM_S));
+	if (sim_chance(sim, 6)) {
+		add_fault(sim, SIM_FAULT_STOP, sim->now_ns + sim_between(sim, 0, 3 * SIM_S));
+		if (sim_chance(sim, 2))
+			add_fault(sim, SIM_FAULT_STOP, sim->now_ns + sim_between(sim, 0, 4 * SIM_S));
+	}
+}
+
+void sim_plan(struct sim *sim)
+{
+	static const int64_t beats[][2] = {{250, 3000}, {250, 3000}, {100, 1000}, {200, 2000}};
+	const int64_t *beat = beats[sim_between(sim, 0, 3)];
+	bool one_node = sim_chance(sim, 2);
+
+	sim->beat_ns = beat[0] * SIM_MS;
+	sim->dead_ns = beat[1] * SIM_MS;
+	sim->once = sim_chance(sim, 10);
+	sim->driver_for_one = sim_chance(sim, 2);
+	sim->worker_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_WORKERS_MAX : 3);
+	sim->app_count = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 2, 3) : 1;
+	sim->stop_ns = sim->now_ns + sim_between(sim, 12, 16) * SIM_S;
+	sim->end_ns = sim->now_ns + 90 * SIM_S;
+	sim->quiet_ns = sim->now_ns;
+	sim->driver_returns = true;
+	for (uint32_t i = 0; i < sim->worker_count; i++)
+		make_worker(sim, i, one_node);
+	share_fragments(sim);
+	for (uint32_t i = 0; i < sim->app_count; i++)
+		make_app(sim, &sim->apps[i]);
+	for (uint32_t i = 0; i < sim->worker_count; i++)
+		sim_put(sim,
+			sim->now_ns + sim_between(sim, 0, sim_chance(sim, 10) ? 3 * SIM_S : 300 * SIM_MS),
+			SIM_EV_RESTART, i, 0, 0);
+	sim_put(sim, sim->now_ns + sim_between(sim, 0, 400 * SIM_MS), SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);
+	make_faults(sim);
+	sim_put(sim, sim->now_ns + 100 * SIM_MS, SIM_EV_LOOK, 0, 0, 0);
+	sim_say(sim, "plan",
+		"seed %llu: %u workers, %u applications, beat %lld ms, dead %lld ms, driver for %s, faults "
+		"%u",
+		(unsigned long long)sim->seed, sim->worker_count, sim->app_count, (long long)beat[0],
+		(long long)beat[1], sim->driver_for_one ? "one" : "all", sim->plan_count);
+	for (uint32_t i = 0; i < sim->app_count; i++)
+		sim_say(sim, "plan", "%s: fate %d of f%u at tick %u\n%s", sim->apps[i].name,
+			sim->apps[i].fate, sim->apps[i].fate_fragment, sim->apps[i].fate_tick,
+			sim->apps[i].text);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_H
+#define SIM_H
+
+#include <stdio.h>
+
+#include <driverd/core/core.h>
+#include <frag/operator.h>
+#include <workerd/core/core.h>
+
+/*
+ * The simulator: the cores of driverd and workerd, as they are, in one process on a virtual clock and
+ * network, with simulated hosts that answer the phases and move messages over a small model of the data
+ * plane. One seed is one history; everything random is drawn from it. Frames go through the codec. After
+ * every event the invariants of check.c hold, or the history fails with the name of the one that does not.
+ */
+#define SIM_MS 1000000ll
+#define SIM_S 1000000000ll
+#define SIM_WORKERS_MAX 8
+#define SIM_FRAGMENTS_MAX 10
+#define SIM_FLOWS_MAX 40
+#define SIM_APPS_MAX 4
+#define SIM_HOSTS_MAX 96
+#define SIM_CONNECTIONS_MAX 640
+#define SIM_EVENTS_MAX 400000
+
+struct sim;
+struct sim_host;
+
+/* event.c: what happens next. Events of one time happen in the order in which they were put. */
+enum sim_event_kind {
+	SIM_EV_CONNECTION,   /* connection, end: something arrives there */
+	SIM_EV_SYN,          /* connection: the driver's machine sees it */
+	SIM_EV_STRANGER,     /* connection: its time to say HELLO is over */
+	SIM_EV_DRIVER_TIMER, /* incarnation */
+	SIM_EV_WORKER_TIMER, /* worker, generation */
+	SIM_EV_SOCKET,       /* host, 0: at the host, 1: at its workerd */
+	SIM_EV_REAP,         /* host */
+	SIM_EV_HOST_BEAT,    /* host */
+	SIM_EV_PREPARED,     /* host */
+	SIM_EV_WIRED,        /* host: look whether all peers are there */
+	SIM_EV_HOST_END,     /* host, signal: it dies; 0: the orderly end is through */
+	SIM_EV_PEER_LOST,    /* host, peer's index */
+	SIM_EV_WATCHDOG,     /* host */
+	SIM_EV_TICK,         /* app, operator */
+	SIM_EV_DATA,         /* app, flow */
+	SIM_EV_CREDIT,       /* app, flow, value */
+	SIM_EV_CLOSE,        /* app, flow */
+	SIM_EV_DONE,         /* app, flow */
+	SIM_EV_FAULT,        /* index in the plan */
+	SIM_EV_HEAL,         /* worker: links run again */
+	SIM_EV_RESTART,      /* worker, or SIM_WORKERS_MAX: the driver */
+	SIM_EV_LOOK,         /* at what only time shows */
+	SIM_EVENTS
+};
+struct sim_event {
+	int64_t at_ns;
+	uint64_t order;
+	enum sim_event_kind kind;
+	uint32_t a, b;
+	uint64_t c;
+};
+struct sim_events {
+	struct sim_event *heap;
+	size_t count, capacity;
+	uint64_t last_order;
+};
+void sim_put(struct sim *sim, int64_t at_ns, enum sim_event_kind kind, uint32_t a, uint32_t b, uint64_t c);
+void sim_put_back(struct sim *sim, struct sim_event event, int64_t at_ns); /* keeps its place among others */
+bool sim_take(struct sim *sim, struct sim_event *out_event);
+
+/* A process: may be stopped for a while, and its clock may jump ahead. */
+struct sim_process {
+	bool alive;
+	int64_t stopped_until_ns;
+	int64_t clock_ns; /* its clock - the simulator's */
+};
+
+/* Frames in order, each with the time at which it arrives. */
+enum sim_frame_kind {
+	SIM_FRAME_DATA,
+	SIM_FRAME_END, /* end of the stream, or reset */
+};
+struct sim_frame {
+	struct sim_frame *next;
+	int64_t at_ns;
+	enum sim_frame_kind kind;
+	uint8_t *bytes;
+	size_t size;
+};
+struct sim_pipe {
+	struct sim_frame *first, *last;
+	int64_t last_at_ns;
+	uint32_t count;
+	bool scheduled;
+};
+void sim_pipe_put(struct sim *sim, struct sim_pipe *pipe, int64_t at_ns, enum sim_frame_kind kind,
+		  uint8_t *bytes, size_t size);
+struct sim_frame *sim_pipe_take(struct sim_pipe *pipe);
+void sim_pipe_clear(struct sim_pipe *pipe);
+
+/* net.c: TCP between a worker (end 0) and the driver (end 1). */
+struct sim_connection {
+	uint32_t worker; /* SIM_WORKERS_MAX: a stranger */
+	uint32_t generation;
+	uint64_t incarnation; /* of the driver that accepted; 0: nobody has */
+	uint64_t link;        /* the worker core's id */
+	bool open[2];         /* the process has it open */
+	bool connected;       /* the worker was told */
+	bool admitted;
+	bool rogue;
+	struct sim_pipe to[2]; /* frames for end 0 and 1 */
+	uint64_t seq;          /* of what end 0 sent */
+};
+
+struct sim_driver {
+	struct sim_process process;
+	struct drv_core *core;
+	struct drv_actions actions;
+	uint64_t incarnation; /* counts starts */
+	int64_t timer_at_ns;  /* the earliest timer event in the queue */
+	uint32_t spins;
+	int64_t started_ns;
+};
+
+struct sim_worker {
+	struct sim_process process;
+	struct wrk_core *core;
+	struct wrk_actions actions;
+	struct wrk_config config;
+	const char *fragments[SIM_FRAGMENTS_MAX];
+	char name[16], node[16];
+	uint32_t generation;
+	uint32_t connection; /* its present one; SIM_CONNECTIONS_MAX: none */
+	int64_t timer_at_ns;
+	uint32_t spins;
+	int64_t latency_ns;          /* one way, to the driver and to other nodes */
+	int64_t stalled_until_ns[2]; /* frames for the worker, for the driver; data too */
+	bool reset_at_heal;
+	bool planned;                      /* it takes part */
+	bool hello_open, identity_unknown; /* whether the driver can know it again */
+	struct wrk_event queue[64];        /* events that actions caused */
+	uint32_t queue_first, queue_count;
+	int exit_code;
+	bool gone_silent; /* its node died without a word */
+};
+
+/* data.c */
+enum sim_source {
+	SIM_SOURCE_FINITE,
+	SIM_SOURCE_RESTING, /* after its messages it waits for what never comes */
+	SIM_SOURCE_ENDLESS, /* until somebody stops it */
+	SIM_SOURCE_STOPPER, /* after its messages it stops the application */
+	SIM_SOURCE_NONE,    /* a relay: takes what comes */
+};
+struct sim_op {
+	uint32_t app, fragment;
+	bool second; /* a: source or inputs -> inner flow; b: inner flow -> outputs */
+	enum sim_source source;
+	uint32_t limit; /* messages; 0: none */
+	uint32_t burst; /* emitted for each received one */
+	int64_t period_ns, compute_ns;
+	int64_t next_ns; /* a source's next tick */
+	uint32_t ticks;
+	bool started, ticking, done, hung;
+};
+struct sim_flow {
+	uint32_t app;
+	uint8_t from_fragment, from_op, from_port, to_fragment, to_op, to_port;
+	bool inner; /* within a fragment: its first operator -> its second */
+	uint32_t given_capacity, capacity;
+	enum frag_policy given_policy, policy;
+	struct sim_host *from, *to; /* NULL: not prepared */
+	bool in_host;
+	uint8_t token[FW_TOKEN_BYTES];
+	bool token_known, dead;
+	uint32_t window;
+	struct fw_flow_stats tx, rx; /* within a host both halves are in tx */
+	/* the sending end */
+	uint64_t posted, credited, wired;
+	uint32_t pending;
+	bool receiver_done, closing, close_sent, close_arrived;
+	/* the receiving end */
+	uint64_t consumed;
+	uint32_t queued;
+	bool sender_closed, receiver_closed, credit_under_way;
+	int64_t last_ns, last_back_ns;
+	uint32_t flying; /* data and closes under way */
+	uint64_t true_sent, true_received;
+};
+
+/* One run of an application by one driver. */
+struct sim_app {
+	bool given, ended, stop_told;
+	uint64_t incarnation, run;
+	char name[16];
+	uint32_t fragment_count, flow_count, op_count;
+	struct sim_op ops[2 * SIM_FRAGMENTS_MAX];
+	struct sim_flow flows[SIM_FLOWS_MAX];
+	uint8_t in_count[SIM_FRAGMENTS_MAX], out_count[SIM_FRAGMENTS_MAX];
+	bool own_host[SIM_FRAGMENTS_MAX];
+	char text[8192];
+	int64_t start_timeout_ns;
+	int64_t given_ns, ended_ns;
+	/* what the plan does to it */
+	uint32_t fate_fragment;
+	int fate; /* enum sim_fate */
+	uint32_t fate_tick;
+	bool fate_met;
+	int fate_exit_code;
+	bool excused;   /* something happened that may end it */
+	bool disturbed; /* ... or that may cost messages or reports though it goes well */
+	bool stopped_by_op;
+	/* as last seen */
+	enum drv_app_state state, furthest; /* before it was killed */
+	int64_t state_since_ns;             /* by the driver's clock */
+	int64_t rest_since_ns, dead_since_ns;
+	bool was_at_rest;
+	enum fragi_summary_result result;
+	int exit_code;
+};
+
+/* host.c */
+enum sim_fate {
+	SIM_FATE_NONE,
+	SIM_FATE_SPAWN_FAILS,
+	SIM_FATE_PREPARE_FAILS,
+	SIM_FATE_PREPARE_CRASHES,
+	SIM_FATE_PREPARE_HANGS,
+	SIM_FATE_WIRE_FAILS,
+	SIM_FATE_START_FAILS,
+	SIM_FATE_OP_FAILS,
+	SIM_FATE_OP_CRASHES,
+	SIM_FATE_OP_EXITS,
+	SIM_FATE_OP_HANGS,    /* for ever, nobody sees */
+	SIM_FATE_OP_WATCHDOG, /* for ever, the watchdog sees */
+	SIM_FATE_END_HANGS,   /* does not end when told */
+	SIM_FATES
+};
+enum sim_host_state {
+	SIM_HOST_NEW,
+	SIM_HOST_PREPARING,
+	SIM_HOST_PREPARED,
+	SIM_HOST_WIRING,
+	SIM_HOST_WIRED,
+	SIM_HOST_STARTED,
+	SIM_HOST_FAILED,
+	SIM_HOST_ENDING,
+	SIM_HOST_ENDED,
+};
+struct sim_edge {
+	uint32_t flow; /* of the app */
+	bool sends;
+	uint32_t peer; /* number */
+};
+struct sim_host {
+	struct sim_process process;
+	uint32_t index, id; /* in the simulator; in the worker's core */
+	int pid;
+	uint32_t worker, generation;
+	struct sim_app *app;
+	uint64_t incarnation, run, epoch;
+	uint32_t number;
+	enum sim_host_state state;
+	uint8_t fragments[SIM_FRAGMENTS_MAX];
+	uint32_t fragment_count;
+	struct sim_pipe to[2]; /* for the host, for workerd */
+	struct sim_edge edges[SIM_FLOWS_MAX];
+	uint32_t edge_count;
+	uint32_t peers[SIM_FRAGMENTS_MAX]; /* pids */
+	uint32_t peer_count;
+	int64_t beat_ns, dead_ns, heard_ns, wire_until_ns, beat_expected_ns;
+	bool has_page, idle, idle_said, done_said, drained, hangs, orderly, reaped, dying, wired_said;
+	int status, signal;
+	int64_t dead_ns_at; /* when it died; 0: lives */
+	int64_t owed_ns;    /* by when it must be gone; 0: nobody wants that yet */
+};
+
+enum sim_fault_kind {
+	SIM_FAULT_STOP,
+	SIM_FAULT_STRANGER,
+	SIM_FAULT_ROGUE,
+	SIM_FAULT_STALE,
+	SIM_FAULT_NAP,  /* a process is stopped for less than it may be */
+	SIM_FAULT_SLOW, /* a slow link for a while */
+	SIM_FAULT_APP,  /* one more application */
+	SIM_FAULT_HARMLESS_END = SIM_FAULT_APP,
+	SIM_FAULT_HOST_CRASH,
+	SIM_FAULT_HOST_STOPPED,
+	SIM_FAULT_WORKER_CRASH,
+	SIM_FAULT_WORKER_STOPPED,
+	SIM_FAULT_WORKER_TERM,
+	SIM_FAULT_NODE_CRASH,
+	SIM_FAULT_DRIVER_CRASH,
+	SIM_FAULT_DRIVER_STOPPED,
+	SIM_FAULT_PARTITION,
+	SIM_FAULT_RESET,
+	SIM_FAULT_DUPLICATE, /* the worker gives up a connection of which the driver hears nothing */
+	SIM_FAULT_DATA_CUT,
+	SIM_FAULT_CLOCK,
+	SIM_FAULTS
+};
+struct sim_fault {
+	enum sim_fault_kind kind;
+	int64_t at_ns, for_ns;
+	uint32_t worker, other;
+};
+#define SIM_PLAN_MAX 24
+
+struct sim {
+	uint64_t seed, random, hash;
+	int64_t now_ns;
+	FILE *out; /* NULL: no history is written */
+	struct sim_events events;
+	uint64_t event_count, step_count;
+	int64_t beat_ns, dead_ns;
+	bool once;
+	struct sim_driver driver;
+	struct sim_worker workers[SIM_WORKERS_MAX];
+	uint32_t worker_count;
+	struct sim_app apps[SIM_APPS_MAX];
+	uint32_t app_count, apps_given;
+	struct sim_host hosts[SIM_HOSTS_MAX];
+	uint32_t host_count;
+	struct sim_connection connections[SIM_CONNECTIONS_MAX];
+	uint32_t connection_count;
+	int64_t cut_until_ns[SIM_WORKERS_MAX][SIM_WORKERS_MAX];
+	struct sim_fault plan[SIM_PLAN_MAX];
+	uint32_t plan_count;
+	int64_t stop_ns, end_ns; /* when the user stops what runs, when the history ends */
+	int64_t excuse_until_ns; /* what begins before is excused */
+	int64_t quiet_ns;        /* since when nothing is disturbed */
+	bool driver_returns, driver_for_one;
+	uint32_t stops;
+	uint64_t same_time;
+	uint64_t last_steps;
+	bool failed;
+	const char *invariant;
+	char failure[1024];
+	uint32_t outcomes[3], waiting;
+};
+
+/* world.c */
+struct sim_result {
+	bool failed;
+	const char *invariant;
+	char failure[1024];
+	uint64_t hash, events, steps;
+	uint32_t outcomes[3]; /* by enum fragi_summary_result */
+	uint32_t waiting;     /* had no result when their driver died, or waited for workers to the end */
+};
+/* Runs one history; out: where to write it, NULL: nowhere. */
+void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result);
+void sim_fail(struct sim *sim, const char *invariant, const char *format, ...) FRAG_PRINTF(3, 4);
+void sim_say(struct sim *sim, const char *who, const char *format, ...) FRAG_PRINTF(3, 4);
+void sim_note(struct sim *sim, uint64_t a, uint64_t b); /* into the hash */
+void sim_note_bytes(struct sim *sim, const void *bytes, size_t size);
+uint64_t sim_random(struct sim *sim);
+/* low .. high, both included */
+int64_t sim_between(struct sim *sim, int64_t low, int64_t high);
+bool sim_chance(struct sim *sim, uint32_t of); /* one of that many */
+const char *sim_worker_name(struct sim *sim, uint32_t worker);
+static inline int64_t sim_clock(const struct sim *sim, const struct sim_process *process)
+{
+	return sim->now_ns + process->clock_ns;
+}
+static inline bool sim_is_stopped(const struct sim *sim, const struct sim_process *process)
+{
+	return process->stopped_until_ns > sim->now_ns;
+}
+
+/* net.c */
+void sim_connect(struct sim *sim, uint32_t worker, uint64_t link);
+struct sim_connection *sim_connection_new(struct sim *sim, uint32_t worker);
+void sim_send(struct sim *sim, uint32_t connection, uint32_t to, uint8_t *frame, size_t size);
+/* A process closes its end; silent: nobody hears of it. */
+void sim_close(struct sim *sim, uint32_t connection, uint32_t end, bool silent);
+void sim_reset(struct sim *sim, uint32_t connection);
+void sim_on_connection(struct sim *sim, const struct sim_event *event);
+void sim_on_syn(struct sim *sim, const struct sim_event *event);
+void sim_on_stranger(struct sim *sim, const struct sim_event *event);
+void sim_heal(struct sim *sim, uint32_t worker);
+
+/* driver.c */
+void sim_driver_start(struct sim *sim);
+void sim_driver_die(struct sim *sim, bool crashed);
+void sim_driver_step(struct sim *sim, struct drv_event *event);
+void sim_driver_app(struct sim *sim);
+void sim_on_driver_timer(struct sim *sim, const struct sim_event *event);
+void sim_driver_fini(struct sim *sim);
+
+/* worker.c */
+void sim_worker_start(struct sim *sim, uint32_t worker);
+void sim_worker_die(struct sim *sim, uint32_t worker, bool silent);
+void sim_worker_raise(struct sim *sim, uint32_t worker, const struct wrk_event *event);
+void sim_on_worker_timer(struct sim *sim, const struct sim_event *event);
+void sim_worker_fini(struct sim *sim, uint32_t worker);
+
+/* host.c */
+struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
+				const struct fw_message *create);
+void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal, bool silent);
+void sim_host_signal(struct sim *sim, struct sim_host *host, int signal);
+void sim_host_send(struct sim *sim, struct sim_host *host, struct fw_message *message);
+void sim_host_event(struct sim *sim, struct sim_host *host, enum fw_host_state state, int exit_code,
+		    uint32_t peer, const char *sentence);
+void sim_host_fail(struct sim *sim, struct sim_host *host, const char *sentence);
+void sim_host_look(struct sim *sim, struct sim_host *host); /* whether it is done */
+struct sim_host *sim_host_by_pid(struct sim *sim, uint32_t pid);
+struct sim_host *sim_host_of(struct sim *sim, uint32_t worker, uint32_t id);
+void sim_on_host(struct sim *sim, const struct sim_event *event);
+bool sim_host_is_idle(struct sim *sim, const struct sim_host *host);
+void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered);
+uint32_t sim_host_rows(const struct sim_host *host, struct fw_flow_stats *rows);
+uint32_t sim_host_ops(const struct sim_host *host, struct fw_op_stats *rows);
+
+/* data.c */
+void sim_data_start(struct sim *sim, struct sim_host *host);
+void sim_data_stop_sources(struct sim *sim, struct sim_host *host);
+void sim_data_end(struct sim *sim, struct sim_host *host); /* queues are dropped, stopped */
+void sim_data_cut(struct sim *sim, struct sim_host *host, const struct sim_host *peer);
+bool sim_data_is_done(const struct sim_host *host);
+bool sim_data_is_settled(const struct sim_app *app); /* nothing is on the way and no operator can run */
+bool sim_op_can_run(const struct sim *sim, const struct sim_op *op);
+void sim_on_data(struct sim *sim, const struct sim_event *event);
+struct sim_host *sim_op_host(const struct sim_app *app, const struct sim_op *op);
+
+/* plan.c */
+void sim_plan(struct sim *sim);
+int sim_app_source(const struct sim_app *app, void **out_bytes, size_t *out_size);
+
+/* fault.c */
+void sim_on_fault(struct sim *sim, const struct sim_event *event);
+void sim_on_restart(struct sim *sim, const struct sim_event *event);
+
+/* check.c */
+void sim_check(struct sim *sim);
+void sim_check_look(struct sim *sim);
+void sim_check_end(struct sim *sim);
+void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary);
+struct sim_app *sim_app_of(struct sim *sim, uint64_t incarnation, uint64_t run);
+
+#endif
