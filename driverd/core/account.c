@@ -49,7 +49,7 @@ void drv_account_inner(const struct drv_account_end *end, uint32_t capacity, str
 	*out = (struct drv_account){.delivered = row->delivered, .bytes = row->bytes};
 	add_dropped(out, row->tx_dropped);
 	add_dropped(out, row->rx_dropped);
-	if (!end->is_final && end->row != NULL)
+	if (!end->is_final)
 		sent = largest(sent, out->delivered + sum(out->dropped) + capacity);
 	close_sum(out, sent, end->is_final && end->is_orderly);
 }
@@ -59,11 +59,10 @@ void drv_account_between(const struct drv_account_end *sender, const struct drv_
 {
 	const struct fw_flow_stats *tx = sender->row != NULL ? sender->row : &nothing;
 	const struct fw_flow_stats *rx = receiver->row != NULL ? receiver->row : &nothing;
-	uint64_t on_the_way = (uint64_t)window + (queues ? 1 : 0); /* not yet arrived */
+	uint64_t on_the_way = (uint64_t)window + (queues ? window : 0); /* not yet arrived */
 	uint64_t open = on_the_way + (queues ? window : 0);        /* not yet settled */
 	uint64_t settled = rx->delivered + sum(rx->rx_dropped);
 	uint64_t tx_dropped = sum(tx->tx_dropped), sent = tx->sent;
-	bool known = sender->row != NULL || receiver->row != NULL;
 
 	*out = (struct drv_account){.delivered = rx->delivered, .bytes = tx->bytes};
 	add_dropped(out, tx->tx_dropped);
@@ -75,7 +74,7 @@ void drv_account_between(const struct drv_account_end *sender, const struct drv_
 		settled = largest(settled, without(rx->arrived, window));
 		out->delivered = settled - sum(rx->rx_dropped);
 	}
-	if (!sender->is_final && known) {
+	if (!sender->is_final) {
 		if (receiver->is_final)
 			sent = largest(sent, tx_dropped + rx->arrived + on_the_way);
 		else
