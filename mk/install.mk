@@ -3,6 +3,7 @@ prefix ?= /usr/local
 libdir ?= $(prefix)/lib
 BUILT_PROGRAMS = $(wildcard $(B)/bin/*)
 BUILT_PLUGINS = $(wildcard $(B)/lib/frag/plugins/*.so)
+EXAMPLE_FILES := $(shell find examples -type f ! -name '*.so' ! -name test_scale ! -path '*/out/*')
 BUILT_MODULES = $(wildcard $(B)/lib/frag/modules/*.so)
 
 # frag.pc of the build tree lets the examples build before anything is installed, by the same line as afterwards.
@@ -18,7 +19,7 @@ all: $(B)/lib/pkgconfig/frag.pc
 install: all
 	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(libdir)/frag/plugins \
 		$(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
-		$(DESTDIR)$(prefix)/share/doc/frag
+		$(DESTDIR)$(prefix)/share/doc/frag $(DESTDIR)$(prefix)/share/frag
 	install -m 755 $(BUILT_PROGRAMS) $(DESTDIR)$(prefix)/bin
 	install -m 755 $(B)/libexec/frag/fraghost $(DESTDIR)$(prefix)/libexec/frag
 	install -m 644 $(B)/lib/libfrag.so.1 $(DESTDIR)$(libdir)
@@ -27,6 +28,7 @@ install: all
 	install -m 644 $(BUILT_MODULES) $(DESTDIR)$(libdir)/frag/modules
 	install -m 644 libfrag/include/frag/*.h $(DESTDIR)$(prefix)/include/frag
 	$(call pc_file,$(prefix),$(prefix)/include,$(libdir)) >$(DESTDIR)$(libdir)/pkgconfig/frag.pc
+	for f in $(EXAMPLE_FILES); do install -D -m 644 $$f $(DESTDIR)$(prefix)/share/frag/$$f || exit 1; done
 	install -m 644 $(wildcard README.md LICENSE CHANGELOG.md docs/*) $(DESTDIR)$(prefix)/share/doc/frag
 
 uninstall:
@@ -35,4 +37,4 @@ uninstall:
 		$(addprefix $(DESTDIR)$(libdir)/frag/modules/,$(notdir $(BUILT_MODULES))) \
 		$(DESTDIR)$(libdir)/libfrag.so $(DESTDIR)$(libdir)/libfrag.so.1 $(DESTDIR)$(libdir)/pkgconfig/frag.pc
 	rm -rf $(DESTDIR)$(libdir)/frag $(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
-		$(DESTDIR)$(prefix)/share/doc/frag
+		$(DESTDIR)$(prefix)/share/doc/frag $(DESTDIR)$(prefix)/share/frag

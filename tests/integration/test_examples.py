@@ -69,7 +69,7 @@ class Installed(cluster.ClusterTest):
         self.env.pop("FRAG_LIBRARY_PATH")
         self.env.update(PKG_CONFIG_PATH=os.path.join(self.prefix, "lib", "pkgconfig"))
         self.examples = self.path("examples")
-        shutil.copytree(EXAMPLES, self.examples, ignore=shutil.ignore_patterns("*.so", "out", "test_scale"))
+        shutil.copytree(os.path.join(self.prefix, "share", "frag", "examples"), self.examples)
 
     def command(self, *args, cwd=None):
         env = {k: v for k, v in self.env.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
@@ -92,6 +92,10 @@ class Installed(cluster.ClusterTest):
             self.assertEqual(p.wait(60), 0, p.stderr)
             self.assertIn("Rx message value: 10", p.stderr)
         self.assert_nothing_left()
+
+    def test_uninstall_takes_all_of_it_away(self):
+        self.command("make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "uninstall", "prefix=" + self.prefix)
+        self.assertEqual([f for _, _, files in os.walk(self.prefix) for f in files], [])
 
     def test_the_unit_test_of_custom_operator(self):
         said = self.command("make", "-s", "check", cwd=os.path.join(self.examples, "custom_operator"))
