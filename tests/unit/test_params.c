@@ -296,3 +296,49 @@ Test(params, short_memory_is_an_error)
 	fragi_diag_fini(&diag);
 	fragi_arena_fini(&arena);
 }
+
+struct mapped {
+	struct frag_string_map map;
+};
+
+static const struct frag_param mapped_params[] = {FRAG_PARAM_STRING_MAP(struct mapped, map, "{a: x}")};
+static const struct fragi_param_table mapped_table = {mapped_params, 1, sizeof(mapped_params[0])};
+
+Test(params, maps_from_graphs_and_from_c)
+{
+	struct fragi_arena arena = {0};
+	struct fragi_diag diag = {0};
+	struct fragi_param_context context = {.arena = &arena, .diag = &diag, .subject = "f.op"};
+	struct fragi_spec_setting setting = {.name = "map"}, *from_args;
+	struct fragi_node *root;
+	struct mapped s = {0};
+	size_t count;
+
+	cr_assert_eq(fragi_params_fill(&mapped_table, NULL, 0, &s, &context), 0);
+	cr_assert_eq(s.map.count, 1);
+	cr_expect_str_eq(s.map.items[0].key, "a");
+	cr_expect_str_eq(s.map.items[0].text, "x");
+
+	cr_assert_eq(fragi_yaml_parse(&arena, "a.yaml", "{one: 1, two: [2]}", 18, &diag, &root), 0);
+	setting.value = setting.place = root;
+	cr_assert_eq(fragi_params_fill(&mapped_table, &setting, 1, &s, &context), -EINVAL);
+	cr_assert_eq(diag.count, 1);
+	cr_expect_str_eq(diag.items[0].text,
+			 "f.op: parameter \"map\": a list is no map of strings; write {key: text}");
+	fragi_diag_fini(&diag);
+
+	cr_assert_eq(fragi_settings_from_args(&arena, FRAG_ARGS({"map", "{one: 1, two: b c}"}), &from_args,
+					      &count),
+		     0);
+	cr_assert_eq(fragi_params_fill(&mapped_table, from_args, count, &s, &context), 0);
+	cr_assert_eq(s.map.count, 2);
+	cr_expect_str_eq(s.map.items[1].key, "two");
+	cr_expect_str_eq(s.map.items[1].text, "b c");
+
+	cr_assert_eq(fragi_settings_from_args(&arena, FRAG_ARGS({"map", "[1]"}), &from_args, &count), 0);
+	cr_assert_eq(fragi_params_fill(&mapped_table, from_args, count, &s, &context), -EINVAL);
+	cr_expect_str_eq(diag.items[0].text,
+			 "f.op: parameter \"map\": \"[1]\" is no map of strings; write {key: text}");
+	fragi_diag_fini(&diag);
+	fragi_arena_fini(&arena);
+}

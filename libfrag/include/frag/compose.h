@@ -22,6 +22,8 @@ struct frag_arg {
 /* An argument list: FRAG_ARGS({"count", "10"}, {"path", "a.mp4"}); FRAG_NO_ARGS for none. Later ones win. */
 #define FRAG_ARGS(...) ((const struct frag_arg[]){__VA_ARGS__, {NULL, NULL}})
 #define FRAG_NO_ARGS NULL
+/* An argument list, for people, as YAML. NULL when memory is short; free() it. Thread: any. */
+FRAG_API char *frag_args_describe(const struct frag_arg *args);
 
 /*
  * Makes an operator of a registered type. It is part of the graph once added. Returns NULL on failure.

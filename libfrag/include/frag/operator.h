@@ -66,7 +66,8 @@ enum frag_param_kind {
 	FRAG_PARAM_KIND_I64_LIST = 9, /* struct frag_i64_list */
 	FRAG_PARAM_KIND_F64_LIST = 10,
 	FRAG_PARAM_KIND_STRING_LIST = 11,
-	FRAG_PARAM_KIND_CONDITION = 12, /* struct frag_condition *; `$name` in a graph */
+	FRAG_PARAM_KIND_CONDITION = 12,  /* struct frag_condition *; `$name` in a graph */
+	FRAG_PARAM_KIND_STRING_MAP = 13, /* struct frag_string_map; {key: text} */
 };
 
 struct frag_i64_list {
@@ -79,6 +80,12 @@ struct frag_f64_list {
 };
 struct frag_string_list {
 	const char *const *items;
+	size_t count;
+};
+struct frag_string_map { /* in the order of the graph; no key twice */
+	const struct frag_string_entry {
+		const char *key, *text;
+	} * items;
 	size_t count;
 };
 
@@ -170,6 +177,11 @@ struct frag_param {
 	{                                                                                                    \
 		.name = #field, .kind = FRAG_PARAM_KIND_STRING_LIST,                                         \
 		.offset = FRAG_PARAM_OFFSET(T, field, struct frag_string_list), .def_text = __VA_ARGS__      \
+	}
+#define FRAG_PARAM_STRING_MAP(T, field, ...)                                                                 \
+	{                                                                                                    \
+		.name = #field, .kind = FRAG_PARAM_KIND_STRING_MAP,                                          \
+		.offset = FRAG_PARAM_OFFSET(T, field, struct frag_string_map), .def_text = __VA_ARGS__       \
 	}
 
 /*
@@ -276,6 +288,11 @@ FRAG_API struct frag_resource *frag_op_resource(const struct frag_op *op, const 
 FRAG_API struct frag_condition *frag_op_condition(const struct frag_op *op, const char *name);
 /* The value of a declared argument (or its default), NULL when no such argument is declared. */
 FRAG_API const char *frag_op_argument(const struct frag_op *op, const char *name);
+/*
+ * What an operator is at this moment, for people: type, parameters with their values, ports, conditions, as
+ * YAML. NULL when memory is short; free() it. Thread: the operator's callback. Not on the hot path.
+ */
+FRAG_API char *frag_op_describe(const struct frag_op *op);
 /* How many flows a port has, from initialize on; its index as in the table, or as frag_op_add_port gave it.
  */
 FRAG_API uint32_t frag_op_flow_count(const struct frag_op *op, uint32_t port);

@@ -25,6 +25,11 @@ FRAG_API void frag_free(struct frag_resource *allocator, void *memory);
 
 /* The name in the graph. */
 FRAG_API const char *frag_resource_name(const struct frag_resource *resource);
+/*
+ * Its type and parameters with their values, for people, as YAML. NULL when memory is short; free() it.
+ * Thread: any.
+ */
+FRAG_API char *frag_resource_describe(const struct frag_resource *resource);
 /* Blocks of a block_memory_pool not in use; SIZE_MAX for an allocator without such a number. Thread: any. */
 FRAG_API size_t frag_resource_blocks_free(const struct frag_resource *resource);
 

@@ -35,6 +35,9 @@ static const struct kind {
 				      "list of numbers; write [0.5, 2]"},
 	[FRAG_PARAM_KIND_STRING_LIST] = {"string[]", sizeof(struct frag_string_list),
 					 _Alignof(struct frag_string_list), "list of strings; write [a, b]"},
+	[FRAG_PARAM_KIND_STRING_MAP] = {"string map", sizeof(struct frag_string_map),
+					_Alignof(struct frag_string_map),
+					"map of strings; write {key: text}"},
 	[FRAG_PARAM_KIND_CONDITION] = {"condition", sizeof(void *), _Alignof(void *),
 				       "reference to a condition; write $NAME"},
 };
@@ -312,21 +315,23 @@ static void fill_reference(struct filling *filling, const struct frag_param *par
 			      count));
 }
 
-/* The list that node is, or that its text is when C or --set gave it; NULL: none, complained. */
-static const struct fragi_node *list_of(struct filling *filling, const struct frag_param *param,
-					const struct fragi_node *node)
+/*
+ * The list or map that node is, or that its text is when C or --set gave it; NULL: none, complained.
+ */
+static const struct fragi_node *collection_of(struct filling *filling, const struct frag_param *param,
+					      const struct fragi_node *node, enum fragi_node_kind kind)
 {
 	struct fragi_diag diag = {0};
 	struct fragi_node *root = NULL;
 
-	if (node->kind == FRAGI_NODE_LIST)
+	if (node->kind == kind)
 		return node;
-	if (node->kind == FRAGI_NODE_SCALAR && node->text[0] == '[' &&
+	if (node->kind == FRAGI_NODE_SCALAR && node->text[0] == (kind == FRAGI_NODE_LIST ? '[' : '{') &&
 	    fragi_yaml_parse(filling->context->arena, node->file != NULL ? node->file : "", node->text,
 			     strlen(node->text), &diag, &root) < 0)
 		root = NULL;
 	fragi_diag_fini(&diag);
-	if (root != NULL && root->kind == FRAGI_NODE_LIST)
+	if (root != NULL && root->kind == kind)
 		return root;
 	complain_kind(filling, param, node);
 	return NULL;
@@ -335,7 +340,7 @@ static const struct fragi_node *list_of(struct filling *filling, const struct fr
 static void fill_list(struct filling *filling, const struct frag_param *param, const struct fragi_node *node,
 		      void *field)
 {
-	const struct fragi_node *list = list_of(filling, param, node);
+	const struct fragi_node *list = collection_of(filling, param, node, FRAGI_NODE_LIST);
 	struct frag_param item = *param;
 	size_t width = param->kind == FRAG_PARAM_KIND_STRING_LIST ? sizeof(char *) : 8, i = 0;
 	char *items;
@@ -370,13 +375,41 @@ static void fill_list(struct filling *filling, const struct frag_param *param, c
 			(struct frag_string_list){(const char *const *)(const void *)items, list->count};
 }
 
+static void fill_map(struct filling *filling, const struct frag_param *param, const struct fragi_node *node,
+		     struct frag_string_map *field)
+{
+	const struct fragi_node *map = collection_of(filling, param, node, FRAGI_NODE_MAP);
+	struct frag_param item = *param;
+	struct frag_string_entry *items;
+	size_t i = 0;
+
+	if (map == NULL)
+		return;
+	items = kept(filling, fragi_arena_alloc(filling->context->arena, (map->count + 1) * sizeof(*items)));
+	if (items == NULL)
+		return;
+	for (const struct fragi_node *child = map->first; child != NULL; child = child->next, i++) {
+		items[i].key = kept(filling, fragi_arena_strdup(filling->context->arena, child->key->text));
+		if (child->kind != FRAGI_NODE_SCALAR)
+			complain_kind(filling, param, child);
+		else
+			fill_string(filling, &item, child, &items[i].text);
+	}
+	*field = (struct frag_string_map){items, map->count};
+}
+
+static bool is_collection(enum frag_param_kind kind)
+{
+	return kind == FRAG_PARAM_KIND_I64_LIST || kind == FRAG_PARAM_KIND_F64_LIST ||
+	       kind == FRAG_PARAM_KIND_STRING_LIST || kind == FRAG_PARAM_KIND_STRING_MAP;
+}
+
 static void fill_field(struct filling *filling, const struct frag_param *param, const struct fragi_node *node)
 {
 	void *field = filling->state + param->offset;
 	bool value;
 
-	if (node->kind != FRAGI_NODE_SCALAR && param->kind != FRAG_PARAM_KIND_I64_LIST &&
-	    param->kind != FRAG_PARAM_KIND_F64_LIST && param->kind != FRAG_PARAM_KIND_STRING_LIST) {
+	if (node->kind != FRAGI_NODE_SCALAR && !is_collection(param->kind)) {
 		complain_kind(filling, param, node);
 		return;
 	}
@@ -407,6 +440,9 @@ static void fill_field(struct filling *filling, const struct frag_param *param, 
 	case FRAG_PARAM_KIND_F64_LIST:
 	case FRAG_PARAM_KIND_STRING_LIST:
 		fill_list(filling, param, node, field);
+		break;
+	case FRAG_PARAM_KIND_STRING_MAP:
+		fill_map(filling, param, node, field);
 		break;
 	}
 }
