@@ -34,7 +34,8 @@ static const char *const app_names[DRV_APP_STATES] = {
 	[DRV_APP_ENDED] = "ended",
 };
 
-#define PREPARE_GRACE_NS ((int64_t)300000000) /* for errors of the other hosts, told together */
+#define SUSPICION_GRACE_NS ((int64_t)500000000) /* for the end of a host that broke the link, to be told */
+#define PREPARE_GRACE_NS ((int64_t)300000000)   /* for errors of the other hosts, told together */
 
 const char *drv_app_state_name(enum drv_app_state state)
 {
@@ -273,21 +274,19 @@ void drv_app_stop_at_once(struct drv_app *app, int signal)
 void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, const char *sentence)
 {
 	struct drv_core *core = app->core;
-	int64_t grace_ns = core->config.dead_ns / 6;
 
 	if (app->suspicion.host != NULL || peer == 0 || peer > app->host_count ||
 	    app->state >= DRV_APP_CLOSING)
 		return;
 	if (app->hosts[peer - 1].state == DRV_HOST_GONE && app->hosts[peer - 1].orderly)
 		return;
-	grace_ns = grace_ns < 100000000 ? 100000000 : grace_ns > 500000000 ? 500000000 : grace_ns;
 	app->suspicion = (struct drv_suspicion){host, &app->hosts[peer - 1],
 						fragi_arena_strdup(&app->arena, sentence)};
 	if (app->suspicion.sentence == NULL)
 		drv_short_of_memory(core);
 	drv_say(core, FRAGI_LOG_DEBUG, app_name(app), "%s reports that it lost %s: %s", host->name,
 		app->suspicion.peer->name, sentence);
-	drv_set(core, &app->judge, core->now_ns + grace_ns);
+	drv_set(core, &app->judge, core->now_ns + SUSPICION_GRACE_NS);
 }
 
 /*

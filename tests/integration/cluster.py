@@ -198,6 +198,15 @@ class ClusterTest(unittest.TestCase):
                 raise AssertionError("not within %d s: %s" % (timeout, what))
             time.sleep(0.01)
 
+    def wait_flowing(self, driver, count):
+        """More than count messages have been received; a driver that ended instead is told with what it wrote."""
+        received = self.path("received")
+        self.wait_until("messages", lambda: driver.child.poll() is not None or
+                        (os.path.exists(received) and os.path.getsize(received) > count * 8))
+        if driver.child.poll() is not None:
+            driver.wait()
+            raise AssertionError("the driver has ended already:\n" + driver.stderr)
+
     def wait_hosts(self, count):
         return self.wait_until("%d hosts" % count, lambda: len(self.hosts()) == count and self.hosts())
 
