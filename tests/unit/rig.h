@@ -35,16 +35,25 @@ struct rig {
 	struct fragi_run *run;
 	struct fragi_diag diag;
 	/* what the run told */
-	unsigned int done, failed, stopped, idle;
+	unsigned int wired, done, failed, stopped, idle, lost;
+	struct fragi_run_event last_idle;
 	char sentence[1024];
 	int64_t start_ns, done_ns;
 };
 
-static inline int rig_prepare(struct rig *rig, const struct frag_plugin *plugin, const char *yaml)
+/* fragments NULL: the whole application; else those of one host. */
+static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *plugin, const char *yaml,
+				   const char *const *fragments, uint32_t host)
 {
 	const struct fragi_spec_source source = {.graph = {"test.yaml", yaml, strlen(yaml)}};
 	const struct fragi_registry_config registry = {0};
-	struct fragi_run_config config = {.standalone = true, .ledger_fd = -1};
+	struct fragi_run_config config = {.standalone = fragments == NULL,
+					  .fragments = fragments,
+					  .host = host,
+					  .epoch = 1,
+					  .beat_ns = 50000000,
+					  .dead_ns = 1000000000,
+					  .ledger_fd = -1};
 	struct frag_err err = FRAG_ERR_INIT;
 	int r;
 
@@ -60,6 +69,11 @@ static inline int rig_prepare(struct rig *rig, const struct frag_plugin *plugin,
 	if (fragi_run_create(&config, &rig->run) < 0)
 		RIG_FAIL("fragi_run_create\n");
 	return fragi_run_prepare(rig->run, &rig->diag);
+}
+
+static inline int rig_prepare(struct rig *rig, const struct frag_plugin *plugin, const char *yaml)
+{
+	return rig_prepare_host(rig, plugin, yaml, NULL, 0);
 }
 
 static inline void rig_errors(const struct rig *rig)
@@ -95,7 +109,12 @@ static inline bool rig_wait(struct rig *rig, bool (*until)(struct rig *rig), int
 			}
 			rig->failed += event.kind == FRAGI_RUN_FAILED;
 			rig->stopped += event.kind == FRAGI_RUN_STOPPED;
-			rig->idle += event.kind == FRAGI_RUN_IDLE;
+			rig->wired += event.kind == FRAGI_RUN_WIRED;
+			rig->lost += event.kind == FRAGI_RUN_PEER_LOST;
+			if (event.kind == FRAGI_RUN_IDLE) {
+				rig->idle++;
+				rig->last_idle = event;
+			}
 			if (event.kind == FRAGI_RUN_FAILED)
 				snprintf(rig->sentence, sizeof(rig->sentence), "%s", event.sentence);
 		}

@@ -45,7 +45,8 @@ static bool has_work(void *arg)
 {
 	struct greedy *greedy = arg;
 
-	return greedy->dirty || atomic_load(&greedy->remote) || atomic_load(&greedy->base.halting);
+	return greedy->dirty || atomic_load(&greedy->remote) || atomic_load(&greedy->base.halting) ||
+	       atomic_load(&greedy->base.live) == 0;
 }
 
 /* Those whose time has come are looked at again. */

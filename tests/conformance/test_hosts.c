@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+
+#include "../unit/rig_ops.h"
+#include <edge/ucx_env.h>
+
+/*
+ * Runs of two hosts, both in this process, with a UCX edge for each flow between them; the test is the
+ * driver: it gives both sides the flows' links.
+ */
+#define SET(name, value) setenv(name, value, 0);
+
+static void set_environment(void)
+{
+	FRAGI_UCX_ENV(SET)
+	setenv("UCX_NET_DEVICES", "lo", 0);
+}
+
+#define HOSTS 2
+
+struct cut {                                               /* a flow between the hosts */
+	const char *from_op, *from_port, *to_op, *to_port; /* in the fragments' tables */
+	uint32_t from_fragment, to_fragment;               /* index within its host */
+	uint32_t from_host;
+	uint32_t window;
+	enum frag_policy policy;
+};
+
+struct hosts {
+	struct rig rig[HOSTS];
+};
+
+static uint32_t op_index(const struct fragi_fragment_info *info, const char *name)
+{
+	uint32_t i = 0;
+
+	while (strcmp(info->ops[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+static uint32_t port_index(const struct fragi_op_info *info, const char *name)
+{
+	uint32_t i = 0;
+
+	while (strcmp(info->ports[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
+{
+	struct fragi_run_edge edges[16];
+	static char names[16][200];
+	struct frag_err err = FRAG_ERR_INIT;
+
+	for (uint32_t h = 0; h < HOSTS; h++) {
+		struct fragi_run_peer peer = {.host = 1 - h, .epoch = 1, .name = "other"};
+		size_t unused;
+
+		peer.address = fragi_run_address(hosts->rig[1 - h].run, &peer.address_bytes);
+		cr_assert_not_null(peer.address);
+		for (size_t i = 0; i < count; i++) {
+			const struct cut *c = &cuts[i];
+			const struct fragi_fragment_info *from =
+				fragi_run_fragments(hosts->rig[c->from_host].run, &unused);
+			const struct fragi_fragment_info *to =
+				fragi_run_fragments(hosts->rig[1 - c->from_host].run, &unused);
+			bool sends = c->from_host == h;
+			const struct fragi_fragment_info *here =
+				sends ? &from[c->from_fragment] : &to[c->to_fragment];
+
+			from += c->from_fragment;
+			to += c->to_fragment;
+			edges[i] = (struct fragi_run_edge){
+				.link = {.flow = (uint32_t)i,
+					 .token = {1, 2, (uint8_t)i},
+					 .window_messages = c->window > 0 ? c->window : 4,
+					 .window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
+					 .message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
+					 .policy = c->policy != FRAG_POLICY_DEFAULT ? c->policy
+										    : FRAG_POLICY_BLOCK},
+				.sends = sends,
+				.fragment = sends ? c->from_fragment : c->to_fragment,
+				.op = op_index(here, sends ? c->from_op : c->to_op),
+				.peer = 1 - h,
+				.other_end = names[i],
+			};
+			edges[i].port =
+				port_index(&here->ops[edges[i].op], sends ? c->from_port : c->to_port);
+			if (sends)
+				snprintf(names[i], sizeof(names[i]), "%s.%s.%s", to->name, c->to_op,
+					 c->to_port);
+			else
+				snprintf(names[i], sizeof(names[i]), "%s.%s.%s", from->name, c->from_op,
+					 c->from_port);
+		}
+		cr_assert_eq(fragi_run_wire(hosts->rig[h].run, &peer, 1, edges, count, &err), 0, "%s",
+			     err.text);
+	}
+}
+
+static void prepare(struct hosts *hosts, const char *yaml, const char *const *first,
+		    const char *const *second)
+{
+	for (uint32_t h = 0; h < HOSTS; h++)
+		if (rig_prepare_host(&hosts->rig[h], &rig_plugin, yaml, h == 0 ? first : second, h) < 0) {
+			rig_errors(&hosts->rig[h]);
+			cr_assert(0, "refused");
+		}
+}
+
+static bool is_wired(struct rig *rig)
+{
+	return rig->wired > 0;
+}
+
+static void start(struct hosts *hosts)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	for (uint32_t h = 0; h < HOSTS; h++)
+		cr_assert(rig_wait(&hosts->rig[h], is_wired, RIG_LIMIT_NS));
+	for (uint32_t h = 0; h < HOSTS; h++)
+		cr_assert_eq(fragi_run_start(hosts->rig[h].run, &err), 0, "%s", err.text);
+}
+
+static void end(struct hosts *hosts)
+{
+	for (uint32_t h = 0; h < HOSTS; h++)
+		rig_end(&hosts->rig[h]);
+	notes_clear();
+}
+
+static const char *const schedulers[] = {"greedy", "event_based"};
+
+Test(hosts, what_one_host_sends_the_other_gets_in_order, .init = set_environment)
+{
+	static const struct cut cuts[] = {{"tx", "out", "m", "in", 0, 0, 0, 0, 0},
+					  {"m", "out", "rx", "in", 0, 0, 1, 0, 0}};
+	struct hosts hosts;
+	char yaml[2048];
+
+	for (int s = 0; s < 4; s++) {
+		snprintf(yaml, sizeof(yaml),
+			 "frag: 1\napplication: app\nfragments:\n"
+			 "  one: {scheduler: {type: %s}, operators: {tx: {type: source, parameters: {count: "
+			 "5000}},\n"
+			 "        rx: {type: sink}}}\n"
+			 "  two: {scheduler: {type: %s}, operators: {m: {type: middle, parameters: {add: "
+			 "3}}}}\n"
+			 "flows: [one.tx -> two.m, two.m -> one.rx]\n",
+			 schedulers[s / 2], schedulers[s % 2]);
+		prepare(&hosts, yaml, (const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
+		wire(&hosts, cuts, 2);
+		start(&hosts);
+		for (uint32_t h = 0; h < HOSTS; h++)
+			cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS), "host %u", h);
+		cr_assert_eq(notes[0]->count, 5000);
+		for (int i = 0; i < 5000; i++)
+			cr_assert_eq(notes[0]->values[i], i + 3);
+		/* Rows: the first flow leaves host 0, the second comes to it. */
+		cr_expect_eq(rig_row(&hosts.rig[0], 0)->sent, 5000);
+		cr_expect_eq(rig_row(&hosts.rig[1], 0)->delivered, 5000);
+		cr_expect_eq(rig_row(&hosts.rig[1], 1)->sent, 5000);
+		cr_expect_eq(rig_row(&hosts.rig[0], 1)->delivered, 5000);
+		cr_expect_eq(
+			hosts.rig[0].failed + hosts.rig[1].failed + hosts.rig[0].lost + hosts.rig[1].lost, 0);
+		end(&hosts);
+	}
+}
+
+Test(hosts, a_multi_receiver_has_the_flows_in_the_order_of_the_text, .init = set_environment)
+{
+	/* The driver gives them in another order than the text has them. */
+	static const struct cut cuts[] = {{"b", "out", "all", "receivers", 0, 0, 0, 0, 0},
+					  {"a", "out", "all", "receivers", 0, 0, 0, 0, 0}};
+	struct hosts hosts;
+
+	prepare(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {a: {type: source, parameters: {count: 50}},\n"
+		"                    b: {type: source, parameters: {count: 50}}}}\n"
+		"  two: {operators: {all: {type: gather}, d: {type: source, parameters: {count: 50}}},\n"
+		"        flows: [d -> all]}\n"
+		"  three: {operators: {c: {type: source, parameters: {count: 50}}}}\n"
+		"flows: [one.a -> two.all, three.c -> two.all, one.b.out -> two.all.receivers]\n",
+		(const char *const[]){"one", NULL}, (const char *const[]){"two", "three", NULL});
+	cr_expect_eq(hosts.rig[1].run != NULL, 1);
+	wire(&hosts, cuts, 2);
+	start(&hosts);
+	for (uint32_t h = 0; h < HOSTS; h++)
+		cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS));
+	cr_assert_eq(notes[0]->count, 200);
+	for (int i = 0; i < 200; i++)
+		cr_assert_eq(notes[0]->values[i], 1000 * (i % 4) + i / 4, "at %d: %lld", i,
+			     (long long)notes[0]->values[i]);
+	end(&hosts);
+}
+
+static bool is_idle_twice(struct rig *rig)
+{
+	return rig->idle >= 2;
+}
+
+Test(hosts, rest_is_told_with_what_travelled, .init = set_environment)
+{
+	static const struct cut cuts[] = {{"a", "out", "b", "in", 0, 0, 0, 0, 0},
+					  {"b", "out", "a", "in", 0, 0, 1, 0, 0}};
+	struct hosts hosts;
+
+	/* b answers ten times and then waits for ever, as a does. */
+	prepare(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {a: {type: ring, conditions: [{type: count, count: 1}]},\n"
+		"                    c: {type: middle, parameters: {slot: 3}}, d: {type: middle, parameters: "
+		"{slot: 4}}},\n"
+		"        flows: [c -> d, d -> c]}\n"
+		"  two: {operators: {b: {type: middle}, e: {type: middle, parameters: {slot: 5}},\n"
+		"                    f: {type: middle, parameters: {slot: 6}}}, flows: [e -> f, f -> e]}\n"
+		"flows: [one.a -> two.b, two.b -> one.a]\n",
+		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
+	wire(&hosts, cuts, 2);
+	start(&hosts);
+	for (uint32_t h = 0; h < HOSTS; h++)
+		cr_assert(rig_wait(&hosts.rig[h], is_idle_twice, RIG_LIMIT_NS), "host %u", h);
+	cr_expect_eq(hosts.rig[0].last_idle.sent + hosts.rig[1].last_idle.sent,
+		     hosts.rig[0].last_idle.delivered + hosts.rig[1].last_idle.delivered);
+	cr_expect_eq(hosts.rig[0].last_idle.sent, 1);
+	cr_expect_eq(hosts.rig[0].done + hosts.rig[1].done, 0);
+	for (uint32_t h = 0; h < HOSTS; h++)
+		fragi_run_drain(hosts.rig[h].run);
+	/* The loops inside have no source, and so end with the drain. */
+	for (uint32_t h = 0; h < HOSTS; h++)
+		cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS));
+	end(&hosts);
+}
+
+Test(hosts, a_drain_of_all_hosts_loses_nothing, .init = set_environment)
+{
+	static const struct cut cuts[] = {{"tx", "out", "m", "in", 0, 0, 0, 8, 0},
+					  {"m", "out", "rx", "in", 0, 0, 1, 8, 0}};
+	struct hosts hosts;
+
+	prepare(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {tx: {type: source}, rx: {type: sink, parameters: {work_us: 30}}}}\n"
+		"  two: {operators: {m: {type: middle}}}\n"
+		"flows: [{from: one.tx, to: two.m, capacity: 8}, {from: two.m, to: one.rx, capacity: 8}]\n",
+		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
+	wire(&hosts, cuts, 2);
+	start(&hosts);
+	while (notes[0] == NULL || notes[0]->count < 200)
+		usleep(1000);
+	for (uint32_t h = 0; h < HOSTS; h++)
+		fragi_run_drain(hosts.rig[h].run);
+	for (uint32_t h = 0; h < HOSTS; h++)
+		cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(notes[0]->count, rig_row(&hosts.rig[0], 0)->sent);
+	for (uint32_t i = 0; i < notes[0]->count; i++)
+		cr_assert_eq(notes[0]->values[i], i);
+	end(&hosts);
+}
+
+Test(hosts, a_host_that_is_halted_ends_the_other_by_its_closes, .init = set_environment)
+{
+	static const struct cut cuts[] = {{"tx", "out", "rx", "in", 0, 0, 0, 0, 0}};
+	struct hosts hosts;
+	const struct fragi_flow_row *row;
+
+	prepare(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {tx: {type: source}}}\n"
+		"  two: {operators: {rx: {type: sink}}}\n"
+		"flows: [one.tx -> two.rx]\n",
+		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
+	wire(&hosts, cuts, 1);
+	start(&hosts);
+	while (notes[0] == NULL || notes[0]->count < 100)
+		usleep(1000);
+	fragi_run_halt(hosts.rig[0].run);
+	for (uint32_t h = 0; h < HOSTS; h++)
+		cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS));
+	row = rig_row(&hosts.rig[1], 0);
+	cr_expect_eq(rig_row(&hosts.rig[0], 0)->sent, row->arrived);
+	cr_expect_eq(row->arrived, row->delivered);
+	cr_expect_eq(notes[0]->count, row->delivered);
+	end(&hosts);
+}
