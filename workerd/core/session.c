@@ -50,22 +50,27 @@ static uint64_t next_random(struct wrk_core *core)
 	return core->random;
 }
 
-/* The connection is gone: waits, longer each time, with jitter so that many workers do not come at once. */
+/*
+ * The connection is gone: waits, longer each time, with jitter so that many workers do not come at once. That an
+ * idle worker's driver has ended is no news; that it is not back at the first try is.
+ */
 static void session_back_off(struct wrk_core *core, const char *why, int64_t now_ns,
 			     struct wrk_actions *actions)
 {
 	int64_t delay =
 		core->backoff_ns / 2 + (int64_t)(next_random(core) % (uint64_t)(core->backoff_ns / 2));
+	bool is_news = core->session != WRK_SESSION_ATTACHED || core->host_count > 0;
 
 	session_move(core, WRK_SESSION_BACKOFF, actions);
 	core->wait_until_ns = now_ns + delay;
 	core->backoff_ns *= 2;
 	if (core->backoff_ns > WRK_BACKOFF_MAX_NS)
 		core->backoff_ns = WRK_BACKOFF_MAX_NS;
-	if (!core->waiting_told)
+	if (!core->waiting_told && is_news) {
 		wrk_say(actions, FRAGI_LOG_INFO, "waiting for the driver at %s: %s", core->config.driver,
 			why);
-	core->waiting_told = true;
+		core->waiting_told = true;
+	}
 }
 
 void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions)
