@@ -4,7 +4,7 @@
 # line it runs; does nothing when all is there.
 set -eu
 
-packages="gcc make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev libuv1-dev libyaml-dev libucx-dev
+packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev libuv1-dev libyaml-dev libucx-dev
 libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev ffmpeg python3 iproute2"
 
 missing=
