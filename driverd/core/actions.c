@@ -47,6 +47,7 @@ void drv_do(struct drv_core *core, const struct drv_action *action)
 	actions->items[actions->count++] = *action;
 }
 
+FRAG_PRINTF(2, 0)
 static const char *format_text(struct drv_core *core, const char *format, va_list args)
 {
 	char line[2048], *text;

@@ -284,11 +284,13 @@ static void encode_stats(struct encoder *e, const struct fw_host_stats *in, Frag
 static void encode_exit(struct encoder *e, const struct fw_host_exit *in, Frag__V1__HostExit *out)
 {
 	size_t lines = in->line_count < FW_LINES_MAX ? in->line_count : FW_LINES_MAX;
+	const char *const *last =
+		lines > 0 ? (const char *const *)in->lines + (in->line_count - lines) : NULL;
 
 	out->exit_code = in->exit_code;
 	out->signal = in->signal;
 	out->sentence = text_of(e, in->sentence);
-	out->lines = texts_of(e, in->lines + (in->line_count - lines), lines, FW_LINES_MAX, &out->n_lines);
+	out->lines = texts_of(e, last, lines, FW_LINES_MAX, &out->n_lines);
 }
 
 static void encode_result(struct encoder *e, const struct fw_host_result *in, Frag__V1__HostResult *out)

@@ -111,5 +111,8 @@ const char *fragi_err_line(const struct frag_err *err, char *out, size_t size)
 			 err->column, err->text);
 	else
 		snprintf(out, size, "%s%s%s", err->file, err->file[0] != '\0' ? ": " : "", err->text);
+	for (char *c = out; *c != '\0'; c++) /* the name of a file may hold anything */
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
 	return out;
 }

@@ -28,7 +28,7 @@ uint8_t *fragi_writer_reserve(struct frag_writer *writer, size_t size)
 
 	if (writer->error != 0 || (writer->capacity - writer->size < size && writer_grow(writer, size) < 0))
 		return NULL;
-	at = writer->bytes + writer->size;
+	at = size > 0 ? writer->bytes + writer->size : writer->bytes; /* which may be NULL for nothing */
 	writer->size += size;
 	return at;
 }

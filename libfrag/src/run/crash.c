@@ -3,6 +3,7 @@
 #include <run/crash.h>
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 
 #ifdef __SANITIZE_ADDRESS__
 #define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED __has_feature(address_sanitizer)
 #else
 #define SANITIZED 0
 #endif
@@ -90,19 +93,26 @@ static void on_crash(int number, siginfo_t *info, void *context)
 		raise(number);
 }
 
+/* A sanitizer reports crashes itself, unless its options say that it shall not. */
+static bool sanitizer_handles(int number)
+{
+	struct sigaction action;
+
+	return SANITIZED && sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_DFL;
+}
+
 void fragi_crash_init(const char *name)
 {
 	struct sigaction action;
 
 	program = name;
-	if (SANITIZED) /* it reports crashes itself */
-		return;
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = on_crash;
 	action.sa_flags = (int)(SA_SIGINFO | SA_RESETHAND | SA_NODEFER | SA_ONSTACK);
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		sigaction(crashes[i].number, &action, NULL);
+		if (!sanitizer_handles(crashes[i].number))
+			sigaction(crashes[i].number, &action, NULL);
 }
 
 /*
