@@ -1,11 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what building and testing frag needs on Debian 12 (Ubuntu has the same names; not tried there). Prints the
-# line it runs; does nothing when all is there.
+# Installs what building and testing frag needs on Debian 12 (Ubuntu has the same names; not tried there), with `proof`
+# also what make proof, nightly, lint and fuzz need. Prints the line it runs; does nothing when all is there.
 set -eu
 
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev libuv1-dev libyaml-dev libucx-dev
 libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev ffmpeg python3 iproute2"
+
+if [ "${1:-}" = proof ]; then
+	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy cppcheck gcovr"
+fi
 
 missing=
 for p in $packages; do

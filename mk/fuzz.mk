@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# Fuzz targets: one file a target in tests/fuzz, its corpus in tests/fuzz/corpus/TARGET, its dictionary (if it has one) in
+# tests/fuzz/dict, its mutator (if it has one) in tests/fuzz/mutate. Each is built twice: by clang with libFuzzer, ASan and
+# UBSan into build-fuzz, and by any compiler into tests/fuzz/test_corpus, which runs the corpora as plain tests.
+FUZZ_TARGETS := control source graph arguments units value message ledger $(if $(UCX_SRC),ucx)
+FUZZ_DIR := $(abspath tests/fuzz)
+FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.
+FUZZ_UCX_OBJ := $(filter-out %/sockets.o,$(UCX_SRC:%.c=$(B)/obj/%.o))
+FUZZ_LIBS = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A) -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm
+FUZZ_ARCHIVES = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A)
+
+# Every target's functions under names of its own, all in one program.
+$(B)/obj/tests/fuzz/%.o: tests/fuzz/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(FUZZ_INC) $(if $(filter $*,$(FUZZ_TARGETS)),-DLLVMFuzzerTestOneInput=fuzz_$*) -DFUZZ_DIR='"$(FUZZ_DIR)"' \
+		$(if $(UCX_SRC),-DHAVE_UCX=1 $(shell pkg-config --cflags ucx)) -c $< -o $@
+$(B)/obj/tests/fuzz/%.o: ALL_CFLAGS += -Wno-missing-prototypes
+$(B)/tests/fuzz/test_corpus: $(FUZZ_TARGETS:%=$(B)/obj/tests/fuzz/%.o) $(B)/obj/tests/fuzz/test_corpus.o \
+		$(if $(UCX_SRC),$(B)/obj/tests/fuzz/fake_ucp.o $(FUZZ_UCX_OBJ)) $(FUZZ_ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -lcriterion $(FUZZ_LIBS) -o $@
+tests: $(B)/tests/fuzz/test_corpus
+
+# The same with libFuzzer; called with B=build-fuzz and the flags below.
+FUZZ_BIN := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
+$(FUZZ_BIN): $(B)/fuzz/%: tests/fuzz/%.c $(FUZZ_ARCHIVES)
+	@mkdir -p $(@D) $(B)/obj/fuzz
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/fuzz/$*.d $(FUZZ_INC) $(if $(filter ucx,$*),$(shell pkg-config --cflags ucx)) $< \
+		$(wildcard tests/fuzz/mutate/$*.c) $(if $(filter ucx,$*),tests/fuzz/fake_ucp.c $(FUZZ_UCX_OBJ)) \
+		-fsanitize=fuzzer $(ALL_LDFLAGS) $(FUZZ_LIBS) -o $@
+$(filter %/ucx,$(FUZZ_BIN)): $(FUZZ_UCX_OBJ) tests/fuzz/fake_ucp.c
+
+# Limits are of an instrumented program, ten times as slow and with three times the memory: they stand for 1 s and 256 MB.
+FUZZ_FLAGS := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+FUZZ_LIMITS := -timeout=10 -rss_limit_mb=768 -max_len=65536
+FUZZ_ENV := ASAN_OPTIONS=quarantine_size_mb=32:allocator_may_return_null=1:detect_stack_use_after_return=0
+FUZZ_MAKE = $(MAKE) --no-print-directory -s B=build-fuzz CC=clang CFLAGS="-O1 -g" EXTRA_CFLAGS="$(FUZZ_FLAGS) -DFUZZING_BUILD=1" \
+	EXTRA_LDFLAGS="-fsanitize=address,undefined"
+TIME ?= 60
+.PHONY: fuzz fuzz-build
+fuzz-build: $(FUZZ_BIN)
+# make fuzz TARGET=graph TIME=600; without TARGET all of them, TIME seconds each. What is found goes to build-fuzz/found.
+fuzz:
+	@mk/deps.sh proof
+	@$(FUZZ_MAKE) -j$$(nproc) fuzz-build
+	@for t in $(or $(TARGET),$(FUZZ_TARGETS)); do $(FUZZ_ENV) tests/fuzz/run.sh build-fuzz $$t $(TIME) $(FUZZ_LIMITS) || exit 1; done

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz.h"
+
+#include <errno.h>
+
+#include <base/alloc.h>
+#include <graph/spec.h>
+
+/*
+ * Texts that a person gives: the graph, then, each behind a byte 0x1e, more of them led by a letter: c a
+ * configuration, f a file (its name, a newline, its text), s a --set, a an argument.
+ */
+#define SEPARATOR 0x1e
+#define TEXTS_MAX 16
+
+struct texts {
+	char *all[TEXTS_MAX]; /* owned */
+	size_t count;
+	struct fragi_spec_text configs[TEXTS_MAX], files[TEXTS_MAX];
+	const char *sets[TEXTS_MAX], *args[TEXTS_MAX];
+	struct fragi_spec_source source;
+};
+
+static void take(struct texts *texts, char *text, size_t size)
+{
+	struct fragi_spec_source *source = &texts->source;
+	char *newline;
+
+	switch (size > 0 ? text[0] : 0) {
+	case 'c':
+		texts->configs[source->config_count++] =
+			(struct fragi_spec_text){"more.yaml", text + 1, size - 1};
+		break;
+	case 'f':
+		newline = memchr(text, '\n', size);
+		if (newline == NULL)
+			break;
+		*newline = '\0';
+		texts->files[source->file_count++] =
+			(struct fragi_spec_text){text + 1, newline + 1, (size_t)(text + size - newline - 1)};
+		break;
+	case 's':
+		texts->sets[source->set_count++] = text + 1;
+		break;
+	case 'a':
+		texts->args[source->arg_count++] = text + 1;
+		break;
+	default:
+		break;
+	}
+}
+
+static void split(struct texts *texts, const uint8_t *bytes, size_t size)
+{
+	const uint8_t *end = bytes + size, *stop;
+	struct fragi_spec_source *source = &texts->source;
+	char *text;
+
+	*source = (struct fragi_spec_source){.configs = texts->configs,
+					     .files = texts->files,
+					     .sets = texts->sets,
+					     .args = texts->args,
+					     .app_folder = "/app"};
+	for (; bytes <= end && texts->count < TEXTS_MAX; bytes = stop + 1) {
+		stop = bytes < end ? memchr(bytes, SEPARATOR, (size_t)(end - bytes)) : NULL;
+		if (stop == NULL)
+			stop = end;
+		text = fuzz_text(bytes, (size_t)(stop - bytes));
+		if (texts->count == 0)
+			source->graph = (struct fragi_spec_text){"app.yaml", text, (size_t)(stop - bytes)};
+		else
+			take(texts, text, (size_t)(stop - bytes));
+		texts->all[texts->count++] = text;
+	}
+}
+
+/* Returns what fragi_spec_parse returns, and the number of fragments. */
+static int parse(const struct fragi_spec_source *source, size_t *out_fragments)
+{
+	struct fragi_diag diag = {0};
+	struct fragi_spec *spec = NULL;
+	char line[1400];
+	int r = fragi_spec_parse(source, &diag, &spec);
+
+	fuzz_check(r == 0 || r == -EINVAL || r == -ENOMEM);
+	fuzz_check((r == 0) == (spec != NULL));
+	fuzz_check((r == -EINVAL) == (diag.count > 0) || r == -ENOMEM);
+	for (size_t i = 0; i < diag.count; i++) {
+		fragi_err_line(&diag.items[i], line, sizeof(line));
+		fuzz_check(diag.items[i].text[0] != '\0' && diag.items[i].code < 0);
+		for (const char *c = line; *c != '\0'; c++)
+			fuzz_check((unsigned char)*c >= ' ' && *c != 0x7f);
+	}
+	if (spec != NULL) {
+		(void)fragi_spec_arguments_help(spec);
+		(void)fragi_spec_argument(spec, "source");
+		*out_fragments = spec->fragment_count;
+	}
+	fragi_spec_destroy(spec);
+	fragi_diag_fini(&diag);
+	return r;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	struct texts texts = {0};
+	struct fragi_source there;
+	size_t fragments = 0, fragments_there = 0, packed_size;
+	void *packed;
+	int r;
+
+	split(&texts, bytes, size);
+	r = parse(&texts.source, &fragments);
+	/* The other process reads the same. */
+	fuzz_check(fragi_source_pack(&texts.source, &packed, &packed_size) == 0);
+	fuzz_check(fragi_source_unpack(packed, packed_size, &there) == 0);
+	fragi_free(packed);
+	fuzz_check(parse(&there.source, &fragments_there) == r);
+	fuzz_check(fragments == fragments_there);
+	fragi_source_fini(&there);
+	for (size_t i = 0; i < texts.count; i++)
+		free(texts.all[i]);
+	return 0;
+}

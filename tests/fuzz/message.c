@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "types.h"
+
+#include <base/alloc.h>
+#include <data/codec.h>
+#include <modules/ucx/wire.h>
+
+/*
+ * What a stranger sends to the data port, as far as one message goes: the fixed header, then the descriptors.
+ * What is understood is encoded again and must come back the same.
+ */
+#define LIMIT_BYTES (16u << 20)
+
+static void decode(const uint8_t *bytes, size_t size, uint64_t limit_bytes)
+{
+	struct frag_message *message = NULL, *copy = NULL;
+	struct fragi_blob *blob = NULL;
+	uint64_t type_id = 0, bodies = 0;
+	int r = fragi_message_decode(bytes, size, limit_bytes, &message, &type_id);
+
+	fuzz_check(r == 0 || r == -EBADMSG || r == -EMSGSIZE || r == -ENOENT);
+	fuzz_check((r == 0) == (message != NULL));
+	fuzz_check(r != -ENOENT || fragi_type_by_id(type_id) == NULL ||
+		   !fragi_type_has_codec(fragi_type_by_id(type_id)));
+	if (message == NULL)
+		return;
+	for (uint32_t i = 0; i < message->tensor_count; i++) {
+		size_t body;
+		void *at = fragi_tensor_body(message->tensors[i].tensor, &body);
+
+		memset(at, 0x55, body);
+		bodies += body;
+	}
+	fuzz_check(bodies <= limit_bytes);
+	fuzz_check(fragi_message_encode(message, &blob) == 0);
+	fuzz_check(blob->size == size && memcmp(blob->bytes, bytes, size) == 0);
+	fuzz_check(fragi_message_decode(blob->bytes, blob->size, limit_bytes, &copy, NULL) == 0);
+	fuzz_check(fragi_message_bytes(copy) == fragi_message_bytes(message));
+	frag_message_unref(copy);
+	fragi_blob_unref(blob);
+	frag_message_unref(message);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	uint8_t *copy = fuzz_copy(bytes, size), packed[WIRE_FIXED_BYTES];
+	struct wire_header header;
+	uint64_t limit_bytes = LIMIT_BYTES;
+
+	(void)fuzz_type(0);
+	for (int kind = 0; kind < WIRE_KINDS; kind++) {
+		if (!wire_unpack(copy, size, (enum wire_kind)kind, &header))
+			continue;
+		wire_pack(&header, packed);
+		fuzz_check(memcmp(packed, copy, WIRE_FIXED_BYTES) == 0);
+		fuzz_check(wire_token_equal(header.token, copy + 8));
+		if (header.body_bytes < limit_bytes)
+			limit_bytes = header.body_bytes;
+		decode(copy + WIRE_FIXED_BYTES, size - WIRE_FIXED_BYTES, limit_bytes);
+	}
+	free(copy);
+	return 0;
+}
