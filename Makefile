@@ -30,6 +30,8 @@ include mk/sim.mk
 include mk/demo.mk
 include mk/install.mk
 include mk/lint.mk
+include mk/fuzz.mk
+include mk/proof.mk
 
 .PHONY: deps clean
 deps:

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every test and ends with one line: N passed, N failed, N skipped.
 
-usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD] [--strict-skips]
+usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD] [--sanitized]
 
 Criterion programs are DIR/tests/*/*; integration tests are the unittest classes of tests/integration/test_*.py. Each
 program runs in a process group of its own with a time limit; what it leaves behind is killed and makes it fail.
+
+--sanitized is for a build with ASan, UBSan and LSan (make asan): the sanitizers of a test program and of all processes that
+it starts write into files, and a file fails the program. Exit statuses alone would not do: Criterion ends with 0
+when a test leaks.
 """
 import argparse
 import concurrent.futures
@@ -58,20 +62,44 @@ def run_group(command, env):
         return status, out.read().decode("utf-8", "replace"), left
 
 
-def run_program(command, name, build):
+def sanitizer_environment(reports):
+    """Reports into files; a crash stays one, for the tests of crashes; slow allocators may wait for memory."""
+    log = "log_path=" + os.path.join(reports, "report")
+    handle = "".join(":handle_%s=0" % s for s in ("segv", "abort", "sigbus", "sigfpe", "sigill"))
+    suppressions = "suppressions=" + os.path.join(HERE, "lsan.supp")
+    return {"ASAN_OPTIONS": log + handle + ":detect_leaks=1:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": log + ":print_stacktrace=1",
+            "LSAN_OPTIONS": suppressions + ":print_suppressions=0"}
+
+
+def read_reports(reports):
+    """What the sanitizers of a program and its children wrote: one text a process."""
+    texts = []
+    for f in sorted(os.listdir(reports)):
+        with open(os.path.join(reports, f), encoding="utf-8", errors="replace") as report:
+            texts.append(report.read(20000))
+    return texts
+
+
+def run_program(command, name, build, sanitized=False):
     """Runs one test program; it writes its verdicts as TAP into the file FRAG_TEST_TAP."""
     result = Result(name)
     with tempfile.TemporaryDirectory(prefix="frag-test-") as runtime:
         tap = os.path.join(runtime, "tap")
         scratch = os.path.join(runtime, "scratch")
+        reports = os.path.join(runtime, "reports")
         os.mkdir(scratch)
+        os.mkdir(reports)
         env = dict(os.environ, FRAG_TEST_RUNTIME=scratch, FRAG_TEST_TAP=tap, FRAG_BUILD=build, TMPDIR=scratch,
                    PYTHONDONTWRITEBYTECODE="1")
+        if sanitized:
+            env.update(sanitizer_environment(reports))
         started = time.monotonic()
         status, result.output, left = run_group([a.replace("{tap}", tap) for a in command], env)
         result.seconds = time.monotonic() - started
         lines = open(tap).read().splitlines() if os.path.exists(tap) else []
         left_files = os.listdir(scratch)
+        told = read_reports(reports)
     for line in lines:
         m = TAP.match(line)
         if not m:
@@ -92,6 +120,9 @@ def run_program(command, name, build):
         result.failed.append("%s: ran no test" % name)
     if left:
         result.failed.append("%s: left processes behind" % name)
+    if told:
+        result.failed.append("%s: %d reports of sanitizers" % (name, len(told)))
+        result.output += "".join(told)
     if left_files:
         result.failed.append("%s: left files behind: %s" % (name, " ".join(left_files)))
     return result
@@ -115,6 +146,7 @@ def main():
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     p.add_argument("--record", help="write the name of every test that ran and passed")
     p.add_argument("--only", help="only programs whose path holds this word")
+    p.add_argument("--sanitized", action="store_true", help="the build has sanitizers: what they report fails")
     args = p.parse_args()
     build = os.path.abspath(args.build)
 
@@ -137,7 +169,7 @@ def main():
     results = []
 
     def one(item):
-        result = run_program(item[0], item[1], build)
+        result = run_program(item[0], item[1], build, args.sanitized)
         with lock:
             results.append(result)
             print("%-44s %5.1f s  %s" % (result.name, result.seconds, result.closing))
