@@ -3,7 +3,7 @@
  * What an edge costs.
  *   edge hop [CAPACITY]          ns from emit to receive and back through a queue, in one thread
  *   edge lat BYTES ROUNDS        us one way between two processes over ucx: half the median round trip
- *   edge bw BYTES MESSAGES       MB/s between two processes over ucx, window 8
+ *   edge bw BYTES MESSAGES       MB/s between two processes over ucx, window 64 (up to 64 KiB) or 8
  * FRAG_PUMP chooses how to wait. Compare with ucx_perftest -t ucp_am_lat, ucp_am_bw (tests/bench/edge.sh).
  */
 #define _GNU_SOURCE
@@ -21,7 +21,6 @@
 #include <edge/ucx_env.h>
 #include <frag/frag.h>
 
-#define WINDOW 8
 #define SET(name, value) setenv(name, value, 0);
 
 struct side {
@@ -79,7 +78,7 @@ static bool has_room(void *arg)
 }
 
 /* Host 1 sends on flow 0 and receives on flow 1. */
-static void open_side(struct side *side, uint32_t number, int other)
+static void open_side(struct side *side, uint32_t number, int other, uint32_t window)
 {
 	struct fragi_transport_config config = {
 		.struct_size = sizeof(config),
@@ -90,7 +89,7 @@ static void open_side(struct side *side, uint32_t number, int other)
 		.peer_lost = on_lost,
 	};
 	struct fragi_link link = {
-		.window_messages = WINDOW,
+		.window_messages = window,
 		.window_bytes = FRAGI_WINDOW_BYTES_DEFAULT * 8,
 		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
 		.policy = FRAG_POLICY_BLOCK,
@@ -231,7 +230,7 @@ static void between_processes(bool latency, size_t bytes, int count)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0)
 		die("no socket");
 	pid = fork();
-	open_side(&side, pid == 0 ? 2 : 1, pair[pid == 0]);
+	open_side(&side, pid == 0 ? 2 : 1, pair[pid == 0], bytes <= 65536 ? 64 : 8);
 	tensor = tensor_of(bytes);
 	if (pid == 0) {
 		if (latency) {
