@@ -27,6 +27,7 @@ include mk/tests.mk
 include mk/bench.mk
 include mk/tsan.mk
 include mk/sim.mk
+include mk/torture.mk
 include mk/demo.mk
 include mk/install.mk
 include mk/lint.mk

@@ -49,17 +49,46 @@ static const struct frag_param rx_params[] = {
 	FRAG_PARAM_STRING(struct truth, fail, "never", .headline = "How to fail", .choices = failures),
 	FRAG_PARAM_I64(struct truth, fail_at, 10, .headline = "At which message"),
 };
+static const char *const sides[] = {"sent", "received", NULL};
+
+struct tap {
+	const char *file;
+	const char *side;
+	int64_t pause;
+	uint64_t seen;
+	int fd;
+};
+
+static const struct frag_param tap_params[] = {
+	FRAG_PARAM_PATH(struct tap, file, NULL, .headline = "Where the numbers go",
+			.flags = FRAG_PARAM_REQUIRED),
+	FRAG_PARAM_STRING(struct tap, side, "received", .headline = "Written before or after it is passed on",
+			  .choices = sides),
+	FRAG_PARAM_DURATION(struct tap, pause, 0, .headline = "Time each compute takes"),
+};
+enum { TAP_IN, TAP_OUT };
+static const struct frag_port tap_ports[] = {
+	[TAP_IN] = {.name = "in", .dir = FRAG_IN},
+	[TAP_OUT] = {.name = "out", .dir = FRAG_OUT},
+};
 static const struct frag_port tx_ports[] = {{.name = "out", .dir = FRAG_OUT}};
 static const struct frag_port rx_ports[] = {{.name = "in", .dir = FRAG_IN}};
+
+static int open_truth(struct frag_op *op, const char *file, int *out_fd)
+{
+	int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return frag_op_fail(op, -errno, "cannot write %s: %s", file, strerror(errno));
+	*out_fd = fd;
+	return 0;
+}
 
 static int truth_start(void *state, struct frag_op *op)
 {
 	struct truth *s = state;
 
-	s->fd = open(s->file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-	if (s->fd < 0)
-		return frag_op_fail(op, -errno, "cannot write %s: %s", s->file, strerror(errno));
-	return 0;
+	return open_truth(op, s->file, &s->fd);
 }
 
 static int truth_stop(void *state, struct frag_op *op)
@@ -71,19 +100,23 @@ static int truth_stop(void *state, struct frag_op *op)
 	return 0;
 }
 
-static int write_down(struct truth *s, struct frag_tick *tick, uint64_t number)
+static int write_number(struct frag_tick *tick, int fd, const char *file, uint64_t number)
 {
-	if (write(s->fd, &number, sizeof(number)) != (ssize_t)sizeof(number))
-		return frag_op_fail(frag_tick_op(tick), -EIO, "cannot write %s: %s", s->file,
-				    strerror(errno));
+	if (write(fd, &number, sizeof(number)) != (ssize_t)sizeof(number))
+		return frag_op_fail(frag_tick_op(tick), -EIO, "cannot write %s: %s", file, strerror(errno));
 	return 0;
 }
 
-static void take_time(const struct truth *s)
+static int write_down(struct truth *s, struct frag_tick *tick, uint64_t number)
 {
-	struct timespec t = {s->pause / 1000000000, s->pause % 1000000000};
+	return write_number(tick, s->fd, s->file, number);
+}
 
-	if (s->pause > 0)
+static void take_time(int64_t pause_ns)
+{
+	struct timespec t = {pause_ns / 1000000000, pause_ns % 1000000000};
+
+	if (pause_ns > 0)
 		nanosleep(&t, NULL);
 }
 
@@ -115,7 +148,7 @@ static int tx_compute(void *state, struct frag_tick *tick)
 	r = fail_if_due(s, tick);
 	if (r < 0)
 		return r;
-	take_time(s);
+	take_time(s->pause);
 	if (s->size <= 8) {
 		r = frag_tick_emit_i64(tick, PORT, s->seen);
 	} else {
@@ -161,8 +194,44 @@ static int rx_compute(void *state, struct frag_tick *tick)
 	r = fail_if_due(s, tick);
 	if (r < 0)
 		return r;
-	take_time(s);
+	take_time(s->pause);
 	return s->count && s->seen == s->count ? FRAG_DONE : 0;
+}
+
+static int tap_start(void *state, struct frag_op *op)
+{
+	struct tap *s = state;
+
+	return open_truth(op, s->file, &s->fd);
+}
+
+static int tap_stop(void *state, struct frag_op *op)
+{
+	struct tap *s = state;
+
+	(void)op;
+	close(s->fd);
+	return 0;
+}
+
+static int tap_compute(void *state, struct frag_tick *tick)
+{
+	struct tap *s = state;
+	bool is_receiver = s->side[0] == 'r';
+	const struct frag_message *m;
+	int r = frag_tick_receive(tick, TAP_IN, &m);
+
+	if (r < 0)
+		return r;
+	s->seen++;
+	r = is_receiver ? write_number(tick, s->fd, s->file, s->seen) : 0;
+	if (r < 0)
+		return r;
+	take_time(s->pause);
+	r = frag_tick_emit(tick, TAP_OUT, frag_message_ref(m));
+	if (r < 0 || is_receiver)
+		return r;
+	return write_number(tick, s->fd, s->file, s->seen);
 }
 
 static const struct frag_op_type truth_tx = {
@@ -186,6 +255,18 @@ static const struct frag_op_type truth_rx = {
 	.start = truth_start,
 	.compute = rx_compute,
 	.stop = truth_stop,
+};
+
+static const struct frag_op_type truth_tap = {
+	FRAG_OP_TYPE_INIT,
+	.name = "truth_tap",
+	.headline = "Passes messages on and writes down their numbers",
+	.state_size = sizeof(struct tap),
+	FRAG_PORTS(tap_ports),
+	FRAG_PARAMS(tap_params),
+	.start = tap_start,
+	.compute = tap_compute,
+	.stop = tap_stop,
 };
 
 /* A plain struct whose layout a second build of this plugin changes, and a type without a codec. */
@@ -251,6 +332,6 @@ static const struct frag_op_type secret_tx = {FRAG_OP_TYPE_INIT, .name = "secret
 static const struct frag_op_type secret_rx = {FRAG_OP_TYPE_INIT, .name = "secret_rx", FRAG_PORTS(secret_in),
 					      .compute = nothing_compute};
 
-static const struct frag_op_type *const ops[] = {&truth_tx, &truth_rx,  &pose_tx,
+static const struct frag_op_type *const ops[] = {&truth_tx, &truth_rx,  &truth_tap, &pose_tx,
 						 &pose_rx,  &secret_tx, &secret_rx};
 FRAG_PLUGIN(.name = "truth", .version = "1.0.0", FRAG_OPS(ops), FRAG_TYPES(types));

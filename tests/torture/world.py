@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every run of the torture stands on: an application over two workers that writes down the truth, and the
+questions that are asked of it afterwards.
+"""
+import collections
+import datetime
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
+
+import cluster  # noqa: E402
+
+WINDOW = 4
+BEAT_MS, DEAD_MS = 50, 800
+ROW = "fragment1.tx.out"
+
+STREAM = """
+frag: 1
+application: tortured
+arguments:
+  count: {default: "0"}
+  size: {default: "8"}
+  tx_pause: {default: 0s}
+  rx_pause: {default: 0s}
+extensions: [libtruth.so]
+fragments:
+  fragment1:
+    operators:
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", count: "${count}", size: "${size}", pause: "${tx_pause}"}}
+  fragment2:
+    operators:
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received", pause: "${rx_pause}"}}
+flows:
+  - fragment1.tx.out -> fragment2.rx.in
+"""
+
+VIDEO = """
+frag: 1
+application: tortured
+arguments:
+  count: {default: "0"}
+  size: {default: "8", help: of the stream alone}
+  tx_pause: {default: 0s}
+  rx_pause: {default: 0s}
+extensions: [libtruth.so]
+fragments:
+  fragment1:
+    operators:
+      replayer: {type: video_replayer, parameters: {path: "%(clip)s", realtime: false, repeat: true, count: "${count}"}}
+      tx: {type: truth_tap, parameters: {file: "%(folder)s/sent", side: sent, pause: "${tx_pause}"}}
+    flows:
+      - replayer.output -> tx.in
+  fragment2:
+    operators:
+      rx: {type: truth_tap, parameters: {file: "%(folder)s/received", side: received, pause: "${rx_pause}"}}
+      conv: {type: format_converter, parameters: {out_dtype: rgb888}}
+      motion: {type: motion_boxes, parameters: {min_area: 50}}
+      recorder: {type: video_recorder, parameters: {path: "%(folder)s/out.mp4"}}
+      picture: {type: image_writer, parameters: {path: "%(folder)s/frame.png", frame: 5}}
+    flows:
+      - rx.out -> conv.source_video
+      - conv.tensor -> motion.in
+      - {from: motion.out, to: [recorder.input, picture.in]}
+flows:
+  - fragment1.tx.out -> fragment2.rx.in
+"""
+
+
+def make_clip(path):
+    """A small clip with something that moves."""
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=160x120:rate=25:duration=4",
+                    "-pix_fmt", "yuv420p", path], check=True, stdin=subprocess.DEVNULL, timeout=120)
+    return path
+
+
+def have_video():
+    return (shutil.which("ffmpeg") is not None and
+            os.path.exists(os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libvideo.so")))
+
+
+def descriptors(pid):
+    """What a process holds open, counted by kind; ports, inode numbers and the like left out."""
+    kinds = collections.Counter()
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            target = os.readlink("/proc/%d/fd/%s" % (pid, fd))
+        except OSError:
+            continue
+        kinds[re.sub(r":?\[?\d+\]?$", "", target)] += 1
+    return kinds
+
+
+class World(cluster.ClusterTest):
+    """One run: a driver, two workers, the truth."""
+
+    def runTest(self):
+        """unittest wants to see one; a run is started by its own method."""
+
+    def open(self, app="stream", clip=None, quick=True):
+        self.setUp()
+        self.env["FRAG_LOG_LEVEL"] = "debug"
+        if quick:
+            self.env.update(FRAG_BEAT_MS=str(BEAT_MS), FRAG_DEAD_MS=str(DEAD_MS))
+        text = {"stream": STREAM, "video": VIDEO}[app]
+        self.app = self.write("app.yaml", text % {"folder": self.folder, "clip": clip})
+        self.named = {}
+
+    def launch(self, once=(True, True), driver_flags=(), **arguments):
+        """The driver and its workers a and b; the terminal of each is kept under its name."""
+        words = []
+        for name, value in arguments.items():
+            words += ["--" + name, str(value)]
+        self.d = self.driver(self.app, "--output", "json", *driver_flags, app_args=words)
+        self.named["driver"] = self.d
+        self.workers = []
+        for i, name in enumerate("ab"):
+            flags = ["--name", name] + (["--once"] if once[i] else [])
+            self.workers.append(self.worker(*flags, fragments="fragment%d" % (i + 1)))
+            self.named[name] = self.workers[i]
+
+    def received(self):
+        """Messages that have come so far, by the receiver's own account."""
+        try:
+            return os.path.getsize(self.path("received")) // 8
+        except FileNotFoundError:
+            return 0
+
+    def wait_received(self, count):
+        self.wait_until("%d messages" % count, lambda: self.received() >= count or self.d.child.poll() is not None)
+
+    def states(self):
+        """(unix time, state) of the application, as the driver wrote them down."""
+        found = []
+        for line in self.d.stderr.splitlines():
+            m = re.match(r"(\S+)Z debug driver .*: run \d+: \w+ -> (\w+)$", line)
+            if m:
+                t = datetime.datetime.fromisoformat(m.group(1)).replace(tzinfo=datetime.timezone.utc)
+                found.append((t.timestamp(), m.group(2)))
+        return found
+
+    def state_at(self, when):
+        """The state at a moment. Lines carry milliseconds, cut off."""
+        state = "new"
+        for t, name in self.states():
+            if t <= when:
+                state = name
+        return state
+
+    def assert_complete(self, summary, result):
+        """Everything that was sent has arrived, by the operators' account and by frag's."""
+        sent, received = cluster.sequence(self.path("sent")), cluster.sequence(self.path("received"))
+        row = self.flow(summary, ROW)
+        self.assertEqual(summary["result"], result)
+        self.assertEqual(received, list(range(1, len(sent) + 1)))
+        self.assertEqual((row["sent"], row["delivered"]), (len(sent), len(sent)), row)
+        for f in summary["flows"]:
+            self.assertEqual((f["lost"], f["in_flight"], sum(f["dropped"].values())), (0, 0, 0), f)
+
+    def assert_truth(self, summary):
+        """After a failure: nothing that is missing goes uncounted, and no more than the window is counted too many."""
+        sent = cluster.sequence(self.path("sent")) if os.path.exists(self.path("sent")) else []
+        received = cluster.sequence(self.path("received")) if os.path.exists(self.path("received")) else []
+        self.assertEqual(sent, list(range(1, len(sent) + 1)))
+        self.assertEqual(received, list(range(1, len(received) + 1)))
+        # One who is killed between his deed and his line has done more than he wrote.
+        self.assertLessEqual(len(received), len(sent) + 1)
+        if not summary["flows"]:
+            self.assertEqual((sent, received), ([], []))
+            return
+        row = self.flow(summary, ROW)
+        truth = len(sent) - len(received)
+        gone = row["lost"] + sum(row["dropped"].values()) + row["in_flight"]
+        self.assertGreaterEqual(gone + 1, truth, "%d sent, %d received: %r" % (len(sent), len(received), row))
+        self.assertLessEqual(row["lost"], max(truth, 0) + WINDOW + 1,
+                             "%d sent, %d received: %r" % (len(sent), len(received), row))
+
+    def assert_clean_logs(self):
+        for name, p in self.named.items():
+            for line in p.stderr.splitlines():
+                self.assertNotRegex(line, r"please report it|AddressSanitizer|runtime error|Assertion|panic", name)
+
+    def end_worker(self, worker, idle):
+        """One that serves on: it holds what an idle one holds, and ends when told."""
+        allowed = idle + collections.Counter(socket=1)
+
+        def back():
+            extra = descriptors(worker.pid) - allowed
+            return not extra
+        self.wait_until("descriptors of workerd as when idle: %r" % (descriptors(worker.pid) - allowed), back)
+        worker.signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(), 0, worker.stderr)
+
+    def keep(self, folder, words):
+        """Everything about this run, for whoever looks into it."""
+        shutil.rmtree(folder, True)
+        shutil.copytree(self.folder, folder)
+        with open(os.path.join(folder, "what"), "w") as f:
+            f.write(words)
+        for name, p in self.named.items():
+            for stream in ("stdout", "stderr"):
+                with open(os.path.join(folder, "%s.%s" % (name, stream)), "w") as f:
+                    f.write(p.text(stream) + "\n")
+
+    def close(self):
+        self.doCleanups()
+
+
+class Bystander:
+    """An application of another driver, with its own workers, that must not notice anything."""
+
+    def __init__(self):
+        self.world = World()
+        self.world.open(quick=False)
+        del self.world.env["FRAG_LOG_LEVEL"]
+        self.world.launch(tx_pause="5ms")
+        self.world.wait_received(10)
+
+    def check_goes_on(self):
+        seen = self.world.received()
+        self.world.wait_received(seen + 5)
+        self.world.assertIsNone(self.world.d.child.poll(), "the bystander ended:\n" + self.world.d.stderr)
+
+    def end(self):
+        w = self.world
+        w.d.signal(signal.SIGTERM)
+        w.assertEqual(w.d.wait(), 0, w.d.stderr)
+        for p in w.workers:
+            w.assertEqual(p.wait(), 0, p.stderr)
+        w.assert_complete(w.summary(w.d), "stopped")
+        w.assert_nothing_left()
+        return w.received()
+
+
+class Load:
+    """Something for the processors to do."""
+
+    def __init__(self, count):
+        self.children = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+
+    def end(self):
+        for c in self.children:
+            c.kill()
+            c.wait()
+
+
+def idle_worker():
+    """What a workerd holds open that has served nobody yet, and is not connected."""
+    world = World()
+    world.open()
+    try:
+        worker = world.worker(address="127.0.0.1:%d" % world.free_port())
+        worker.wait_line("(?i)waiting")
+        time.sleep(0.1)
+        return descriptors(worker.pid)
+    finally:
+        world.close()
