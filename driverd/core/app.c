@@ -271,22 +271,48 @@ void drv_app_stop_at_once(struct drv_app *app, int signal)
 	app_kill(app);
 }
 
+static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
+{
+	app->suspicion = *suspicion;
+	app->suspicion.sentence = fragi_arena_strdup(&app->arena, suspicion->sentence);
+	if (app->suspicion.sentence == NULL)
+		drv_short_of_memory(app->core);
+	drv_set(app->core, &app->judge, app->core->now_ns + SUSPICION_GRACE_NS);
+}
+
 void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, const char *sentence)
 {
-	struct drv_core *core = app->core;
-
 	if (app->suspicion.host != NULL || peer == 0 || peer > app->host_count ||
 	    app->state >= DRV_APP_CLOSING)
 		return;
 	if (app->hosts[peer - 1].state == DRV_HOST_GONE && app->hosts[peer - 1].orderly)
 		return;
-	app->suspicion = (struct drv_suspicion){host, &app->hosts[peer - 1],
-						fragi_arena_strdup(&app->arena, sentence)};
-	if (app->suspicion.sentence == NULL)
-		drv_short_of_memory(core);
-	drv_say(core, FRAGI_LOG_DEBUG, app_name(app), "%s reports that it lost %s: %s", host->name,
-		app->suspicion.peer->name, sentence);
-	drv_set(core, &app->judge, core->now_ns + SUSPICION_GRACE_NS);
+	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s reports that it lost %s: %s", host->name,
+		app->hosts[peer - 1].name, sentence);
+	suspect(app, &(struct drv_suspicion){host, &app->hosts[peer - 1], sentence, 1});
+}
+
+void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit_code, const char *sentence)
+{
+	if (app->suspicion.host != NULL || app->state != DRV_APP_WIRING)
+		return;
+	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s could not be wired: %s", host->name, sentence);
+	suspect(app, &(struct drv_suspicion){host, NULL, sentence, exit_code});
+}
+
+static bool is_suspect(const struct drv_host *host)
+{
+	return host->session != NULL && host->session->state == DRV_SESSION_SUSPECT;
+}
+
+/* Whether one of the ends may yet turn out to be dead. */
+static bool ends_are_suspect(const struct drv_app *app, const struct drv_suspicion *s)
+{
+	bool found = is_suspect(s->host) || (s->peer != NULL && is_suspect(s->peer));
+
+	for (uint32_t i = 0; s->peer == NULL && i < app->host_count; i++)
+		found = found || is_suspect(&app->hosts[i]);
+	return found;
 }
 
 /*
@@ -305,13 +331,13 @@ static void app_judge(struct drv_timer *timer, int64_t now_ns, void *arg)
 	}
 	if (s->host == NULL || app->state >= DRV_APP_CLOSING)
 		return;
-	for (int end = 0; end < 2; end++) {
-		const struct drv_host *host = end == 0 ? s->peer : s->host;
-
-		if (host->session != NULL && host->session->state == DRV_SESSION_SUSPECT) {
-			drv_set(core, timer, now_ns + core->config.beat_ns);
-			return;
-		}
+	if (ends_are_suspect(app, s)) {
+		drv_set(core, timer, now_ns + core->config.beat_ns);
+		return;
+	}
+	if (s->peer == NULL) {
+		drv_app_fail(app, s->exit_code, "%s", s->sentence);
+		return;
 	}
 	drv_app_fail(app, 1,
 		     "the data link between %s on worker %s and %s on worker %s was lost, while their "

@@ -160,17 +160,22 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 			enum drv_host_state then)
 {
 	const struct fw_host_result *result = &message->result;
+	const char *sentence = result->sentence;
+	int exit_code = result->exit_code != 0 ? result->exit_code : 1;
 
 	if (host->state != during) {
 		out_of_turn(host, message);
 		return;
 	}
 	if (!result->ok) {
+		if (sentence[0] == '\0')
+			sentence =
+				drv_text(host->app->core, "%s on worker %s failed", host->name, host->worker);
 		host->failed = true;
-		drv_app_fail(host->app, result->exit_code != 0 ? result->exit_code : 1, "%s",
-			     result->sentence[0] != '\0' ? result->sentence
-							 : drv_text(host->app->core, "%s on worker %s failed",
-								    host->name, host->worker));
+		if (during == DRV_HOST_WIRING)
+			drv_app_suspect_wiring(host->app, host, exit_code, sentence);
+		else
+			drv_app_fail(host->app, exit_code, "%s", sentence);
 		return;
 	}
 	drv_host_move(host, then);

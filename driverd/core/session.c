@@ -187,25 +187,24 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 	struct drv_session *session = timer->owner;
 	struct drv_core *core = arg;
 	struct fw_message beat = {.kind = FW_BEAT};
-	int64_t late_ns = now_ns - timer->at_ns, silent_ns;
+	int64_t beat_ns = core->config.beat_ns, dead_ns = core->config.dead_ns;
+	int64_t silent_ns = now_ns - session->heard_ns;
 
-	/* Who slept himself, by SIGSTOP or with the machine, has heard nobody and judges nobody for it. */
-	if (late_ns > core->config.beat_ns)
-		session->heard_ns += late_ns;
-	silent_ns = now_ns - session->heard_ns;
-	if (silent_ns >= core->config.dead_ns) {
+	fragi_spare_late(&core->spare, now_ns - timer->at_ns, beat_ns, dead_ns, now_ns);
+	if (now_ns >= fragi_spare_dead_at(&core->spare, session->heard_ns, dead_ns)) {
 		drv_session_lost(
 			session, true,
 			drv_text(core, "it has not been heard for %.1f s", (double)silent_ns * 1e-9));
 		return;
 	}
-	if (silent_ns >= core->config.dead_ns / 3 && session->state == DRV_SESSION_LIVE) {
+	if (now_ns >= fragi_spare_dead_at(&core->spare, session->heard_ns, dead_ns / 3) &&
+	    session->state == DRV_SESSION_LIVE) {
 		session_move(session, DRV_SESSION_SUSPECT);
 		drv_say(core, FRAGI_LOG_WARN, NULL, "worker %s has not been heard for %.1f s", session->name,
 			(double)silent_ns * 1e-9);
 	}
 	drv_send(session, &beat);
-	drv_set(core, timer, now_ns + core->config.beat_ns);
+	drv_set(core, timer, now_ns + beat_ns);
 }
 
 /* Names that no application knows are most likely misspelt. */

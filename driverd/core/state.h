@@ -2,6 +2,7 @@
 #ifndef DRV_STATE_H
 #define DRV_STATE_H
 
+#include <base/spare.h>
 #include <driverd/core/core.h>
 #include <driverd/core/timer.h>
 #include <graph/resolve.h>
@@ -22,7 +23,7 @@ struct drv_session {
 	int64_t cores;
 	int64_t placed;   /* fragments of all applications */
 	uint64_t seq;     /* of the last message sent */
-	int64_t heard_ns; /* when something came last; the driver's own sleep does not count */
+	int64_t heard_ns; /* when something came last */
 	struct drv_timer beat;
 };
 
@@ -53,9 +54,11 @@ struct drv_host {
 	uint64_t sent, delivered;
 };
 
-struct drv_suspicion { /* a host lost the data link to another one */
-	struct drv_host *host, *peer;
+struct drv_suspicion { /* a host lost the data link to another one, or could not make it */
+	struct drv_host *host;
+	struct drv_host *peer; /* NULL: only the sentence names it */
 	const char *sentence;
+	int exit_code;
 	int64_t until_ns;
 };
 
@@ -106,6 +109,7 @@ struct drv_app {
 struct drv_core {
 	struct drv_config config;
 	struct drv_timers timers;
+	struct fragi_spare spare;
 	struct drv_session **sessions; /* by connection */
 	size_t session_count, session_capacity;
 	struct drv_app **apps;
@@ -160,6 +164,8 @@ void drv_app_host_changed(struct drv_app *app); /* perhaps all hosts have reache
 void drv_app_rest(struct drv_app *app);         /* nothing can happen any more */
 void drv_app_finish(struct drv_app *app);       /* everything is over */
 void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, const char *sentence);
+/* A host could not be wired; most often because a peer has ended, which is then the cause. */
+void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit_code, const char *sentence);
 
 /* start.c: from waiting for workers to START */
 void drv_app_place(struct drv_app *app);     /* a worker came */

@@ -408,6 +408,59 @@ Test(driver_core, who_slept_himself_judges_nobody)
 	world_fini(&w);
 }
 
+Test(driver_core, who_is_always_late_finds_the_dead_too)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	for (int i = 0; i < 7; i++) { /* every timer is late by more than a beat */
+		w.now_ns += 600 * MS;
+		step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+		beat(&w, 1);
+	}
+	assert_has(w.errors, "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard for");
+	world_fini(&w);
+}
+
+static void fail_wiring(struct world *w)
+{
+	struct fw_message message = of_host(FW_HOST_WIRED, 1);
+
+	message.result =
+		(struct fw_host_result){.exit_code = 1, .sentence = "host 2 could not be connected to"};
+	say(w, 1, &message);
+}
+
+Test(driver_core, the_end_of_a_host_is_the_cause_of_what_its_peer_could_not_wire)
+{
+	struct world w;
+
+	world_init(&w);
+	to_prepared(&w);
+	fail_wiring(&w);
+	pass_beating(&w, 100 * MS, 1, 2);
+	say_exit(&w, 2, 2, 137, 9, "fraghost 102 of f2 was killed");
+	say_exit(&w, 1, 1, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_str_eq(w.reason, "fraghost 102 of f2 was killed");
+	world_fini(&w);
+}
+
+Test(driver_core, what_could_not_be_wired_is_the_cause_if_nothing_better_comes)
+{
+	struct world w;
+
+	world_init(&w);
+	to_prepared(&w);
+	fail_wiring(&w);
+	pass_beating(&w, SECOND, 1, 2);
+	assert_has(w.errors, "host 2 could not be connected to");
+	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
+	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
+	world_fini(&w);
+}
+
 Test(driver_core, a_connection_that_breaks_counts_at_once)
 {
 	struct world w;

@@ -509,6 +509,37 @@ Test(worker_core, own_sleep_is_no_silence_of_others)
 	cr_assert(timers_until(now + 4000 * MS, WRK_DO_DISCONNECT), "silence from then on counts");
 }
 
+Test(worker_core, who_is_always_late_finds_the_dead_too)
+{
+	bool killed = false, dropped = false;
+
+	start_attached(false);
+	spawn(1);
+	from_host(&beat);
+	from_driver(&beat);
+	for (int i = 0; i < 7; i++) { /* every timer is late by more than a beat */
+		now += 600 * MS;
+		cr_assert_eq(step((struct wrk_event){.kind = WRK_TIMER}), 0);
+		killed = killed || did(WRK_DO_SIGNAL_HOST) != NULL;
+		dropped = dropped || did(WRK_DO_DISCONNECT) != NULL;
+	}
+	cr_expect(killed);
+	cr_expect(dropped);
+}
+
+Test(worker_core, a_host_killed_by_others_while_it_stops_says_so)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP);
+
+	start_attached(false);
+	spawn(1);
+	from_driver(&stop);
+	exited(0, SIGKILL, false);
+	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.sentence,
+			     "fraghost 4711 of fragment1 was killed: signal 9 (SIGKILL)", 57),
+		     0, "%s", sent(FW_HOST_EXIT)->exit.sentence);
+}
+
 Test(worker_core, pages_are_sampled_with_every_beat)
 {
 	struct fw_op_stats ops[1] = {{.ticks = 5}};

@@ -35,22 +35,6 @@ void wrk_core_destroy(struct wrk_core *core)
 	fragi_free(core);
 }
 
-/*
- * Who did not run itself cannot tell that others were silent: after SIGSTOP, or on a machine that slept, what
- * they said lies unread. The time by which the timer is late does not count as silence.
- */
-static void forgive_own_sleep(struct wrk_core *core, int64_t now_ns)
-{
-	int64_t late_ns = core->deadline_ns == INT64_MAX ? 0 : now_ns - core->deadline_ns;
-
-	if (late_ns <= core->beat_ns)
-		return;
-	core->heard_ns += late_ns;
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
-		if (core->hosts[i].state != WRK_HOST_NONE)
-			core->hosts[i].heard_ns += late_ns;
-}
-
 /* A host that its driver has told to stop is left to it; the others are stopped here. */
 static void stop_hosts(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
@@ -108,8 +92,8 @@ static int64_t core_deadline(const struct wrk_core *core)
 	    core->wait_until_ns < deadline)
 		deadline = core->wait_until_ns;
 	if ((core->session == WRK_SESSION_HELLO_SENT || core->session == WRK_SESSION_ATTACHED) &&
-	    core->heard_ns + core->dead_ns < deadline)
-		deadline = core->heard_ns + core->dead_ns;
+	    fragi_spare_dead_at(&core->spare, core->heard_ns, core->dead_ns) < deadline)
+		deadline = fragi_spare_dead_at(&core->spare, core->heard_ns, core->dead_ns);
 	if (core->grace_until_ns < deadline)
 		deadline = core->grace_until_ns;
 	return core->stop_at_ns < deadline ? core->stop_at_ns : deadline;
@@ -118,7 +102,9 @@ static int64_t core_deadline(const struct wrk_core *core)
 int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		  struct wrk_actions *actions)
 {
-	forgive_own_sleep(core, now_ns);
+	if (core->deadline_ns != INT64_MAX)
+		fragi_spare_late(&core->spare, now_ns - core->deadline_ns, core->beat_ns, core->dead_ns,
+				 now_ns);
 	switch (event->kind) {
 	case WRK_START:
 	case WRK_CONNECTED:

@@ -425,7 +425,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 			host_kill(core, host, "", actions);
 			continue;
 		}
-		if (now_ns - host->heard_ns >= core->dead_ns) {
+		if (now_ns >= fragi_spare_dead_at(&core->spare, host->heard_ns, core->dead_ns)) {
 			char why[128];
 
 			snprintf(why, sizeof(why), "its control thread has not been heard for %.1f s",
@@ -452,8 +452,8 @@ int64_t wrk_host_deadline_ns(const struct wrk_core *core)
 			continue;
 		if (host->kill_at_ns < deadline)
 			deadline = host->kill_at_ns;
-		if (host->heard_ns + core->dead_ns < deadline)
-			deadline = host->heard_ns + core->dead_ns;
+		if (fragi_spare_dead_at(&core->spare, host->heard_ns, core->dead_ns) < deadline)
+			deadline = fragi_spare_dead_at(&core->spare, host->heard_ns, core->dead_ns);
 	}
 	return deadline;
 }

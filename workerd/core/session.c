@@ -258,7 +258,7 @@ void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 		break;
 	case WRK_SESSION_HELLO_SENT:
 	case WRK_SESSION_ATTACHED:
-		if (now_ns - core->heard_ns >= core->dead_ns)
+		if (now_ns >= fragi_spare_dead_at(&core->spare, core->heard_ns, core->dead_ns))
 			session_drop(core, false,
 				     wrk_text(actions, "it has not been heard for %.1f s",
 					      (double)core->dead_ns * 1e-9),

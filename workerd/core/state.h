@@ -2,6 +2,7 @@
 #ifndef WRK_STATE_H
 #define WRK_STATE_H
 
+#include <base/spare.h>
 #include <workerd/core/core.h>
 
 /* The core's own structs, for the files of this folder. */
@@ -35,6 +36,7 @@ struct wrk_core {
 	uint64_t link;       /* of the present connection; counts up */
 	uint64_t session_id; /* the driver's; 0: never attached */
 	int64_t beat_ns, dead_ns;
+	struct fragi_spare spare;
 	int64_t heard_ns;      /* the driver */
 	int64_t beat_at_ns;    /* next beats and samples */
 	int64_t wait_until_ns; /* CONNECTING: give up; BACKOFF: try again */

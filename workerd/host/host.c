@@ -14,6 +14,7 @@
 #define LOG_TOPIC "host"
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/spare.h>
 #include <base/stamp.h>
 #include <workerd/host/control.h>
 #include <run/crash.h>
@@ -54,6 +55,7 @@ struct host {
 	uint32_t number;
 	int64_t beat_ns, dead_ns;
 	int64_t heard_ns, beat_at_ns, wire_until_ns, wake_at_ns;
+	struct fragi_spare spare;
 	struct fragi_source source;
 	struct fragi_spec *spec;
 	const char **fragments; /* NULL-ended; in arena, as the peers' names */
@@ -438,12 +440,10 @@ static void read_control(struct host *h, int64_t now_ns)
 	}
 }
 
-/* How long this thread slept beyond what it wanted does not count as workerd's silence. */
 static void judge_workerd(struct host *h, int64_t now_ns)
 {
-	if (now_ns - h->wake_at_ns > h->beat_ns)
-		h->heard_ns += now_ns - h->wake_at_ns;
-	if (now_ns - h->heard_ns < h->dead_ns)
+	fragi_spare_late(&h->spare, now_ns - h->wake_at_ns, h->beat_ns, h->dead_ns, now_ns);
+	if (now_ns < fragi_spare_dead_at(&h->spare, h->heard_ns, h->dead_ns))
 		return;
 	log_error(NULL, "workerd has not been heard for %.1f s: this host ends", (double)h->dead_ns * 1e-9);
 	h->lost = true;
