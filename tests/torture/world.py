@@ -135,13 +135,13 @@ class World(cluster.ClusterTest):
         self.wait_until("%d messages" % count, lambda: self.received() >= count or self.d.child.poll() is not None)
 
     def states(self):
-        """(unix time, state) of the application, as the driver wrote them down."""
+        """(unix time, state) of the application, as the driver wrote them down. The first host that is done drains it."""
         found = []
         for line in self.d.stderr.splitlines():
-            m = re.match(r"(\S+)Z debug driver .*: run \d+: \w+ -> (\w+)$", line)
-            if m:
+            m = re.match(r"(\S+)Z debug driver .*: (run \d+|host .*): \w+ -> (\w+)$", line)
+            if m and (m.group(2).startswith("run") or m.group(3) == "done"):
                 t = datetime.datetime.fromisoformat(m.group(1)).replace(tzinfo=datetime.timezone.utc)
-                found.append((t.timestamp(), m.group(2)))
+                found.append((t.timestamp(), "draining" if m.group(3) == "done" else m.group(3)))
         return found
 
     def state_at(self, when):
