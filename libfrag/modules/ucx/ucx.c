@@ -298,6 +298,22 @@ static bool is_closed(struct fragi_transport *transport)
 	return !transport->closing_peers;
 }
 
+/* The schedulers behind the edges may be gone already. */
+static void silence(struct fragi_transport *transport)
+{
+	for (struct fragi_peer *peer = transport->peers; peer != NULL; peer = peer->next) {
+		for (struct ucx_link *link = peer->links; link != NULL; link = link->next) {
+			if (link->is_tx)
+				ucx_tx_of(link)->tx.room.fn = NULL;
+			else
+				ucx_rx_of(link)->rx.arrival.fn = NULL;
+		}
+	}
+	transport->config.peer_ready = NULL;
+	transport->config.peer_lost = NULL;
+	transport->config.fault = NULL;
+}
+
 static void ucx_destroy(struct fragi_transport *transport)
 {
 	struct fragi_pump *pump;
@@ -307,10 +323,8 @@ static void ucx_destroy(struct fragi_transport *transport)
 		return;
 	pump = transport->config.pump;
 	fragi_pump_lock(pump);
+	silence(transport);
 	run_until(transport, fragi_now_ns() + UCX_GOODBYE_NS, has_said_goodbye);
-	transport->config.peer_ready = NULL;
-	transport->config.peer_lost = NULL;
-	transport->config.fault = NULL;
 	for (peer = transport->peers; peer != NULL; peer = peer->next) {
 		atomic_store(&peer->state, UCX_PEER_LOST);
 		ucx_peer_close(peer);

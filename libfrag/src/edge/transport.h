@@ -50,8 +50,12 @@ struct fragi_transport_ops {
 	 * starts. */
 	int (*create)(const struct fragi_transport_config *config, struct fragi_transport **out_transport,
 		      struct frag_err *err);
-	void (*destroy)(
-		struct fragi_transport *transport); /* after the pump stopped; frees peers, tx and rx too */
+	/*
+	 * After the pump was detached from it: says goodbye to the peers that are there (at most 0.5 s: what
+	 * was sent, closes and credits included, has then arrived), and frees peers, tx and rx too. Nobody is
+	 * notified any more. The pump and the ledger must still be there.
+	 */
+	void (*destroy)(struct fragi_transport *transport);
 	/* What peers need to reach this host; opaque, at most FRAGI_HOST_ADDRESS_MAX bytes. Owned by the
 	 * transport. */
 	const void *(*address)(const struct fragi_transport *transport, size_t *out_size);
@@ -67,7 +71,10 @@ struct fragi_transport_ops {
 			 struct fragi_tx **out_tx);
 	int (*rx_create)(struct fragi_peer *peer, const struct fragi_link *link, struct fragi_flow_row *row,
 			 struct fragi_rx **out_rx);
-	/* True when everything sent on this transport, closes included, has left this process. */
+	/*
+	 * True when everything sent on this transport, closes and credits included, has arrived at the peers
+	 * that are there. Asks them; to be called again after some rounds of progress.
+	 */
 	bool (*is_flushed)(struct fragi_transport *transport);
 	/* One round; returns how many things happened. Also sends beats and finds dead peers when their time
 	 * has come. */

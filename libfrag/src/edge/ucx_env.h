@@ -8,7 +8,7 @@
  * Beside these: UCX_NET_DEVICES, the interface of the data plane, and UCX_TCP_PORT_RANGE.
  */
 #define FRAGI_UCX_ENV(X)                                                                                     \
-	X("UCX_TLS", "tcp") /* shared memory does not survive a peer that is killed while it sends */        \
+	X("UCX_TLS", "tcp")       /* shared memory does not survive a peer that is killed while it sends */  \
 	X("UCX_TCP_CONN_NB", "y") /* else connecting to a host that does not answer blocks for minutes */    \
 	X("UCX_TCP_TX_SEG_SIZE", "64K")                                                                      \
 	X("UCX_RNDV_THRESH", "1M")                                                                           \
