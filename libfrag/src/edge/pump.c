@@ -37,6 +37,7 @@
 #define REST_TICKS 100         /* without any wake-up: the tick stops */
 #define SLEEP_NS_MAX 500000000 /* lost wake-ups exist */
 #define SPARE_BACKOFF_NS 20000
+#define SPARE_ROUNDS 64 /* of work without giving way */
 #define DISPOSE_MAX 64
 #define REARM_ROUNDS_MAX 16
 
@@ -457,12 +458,16 @@ static bool spare_should_leave(void *arg)
 	return atomic_load(&pump->driver) != DRIVER_SPARE || atomic_load(&pump->spare_stop);
 }
 
-/* As drive, but never spins, and does not fight for the lock. */
+/*
+ * As drive, but never spins, and does not fight for the lock. It may run before all others of its core: a
+ * round in which nothing happened though something is announced waits for somebody, perhaps for a peer's
+ * spare on this very core, so it gives way; so does every so many a round, however much there is to do.
+ */
 static void spare_drive(struct fragi_pump *pump)
 {
 	const struct timespec backoff = {.tv_nsec = SPARE_BACKOFF_NS};
+	uint32_t happened, rounds = 0;
 	int64_t now, deadline;
-	uint32_t happened;
 	int r;
 
 	while (!spare_should_leave(pump)) {
@@ -475,9 +480,12 @@ static void spare_drive(struct fragi_pump *pump)
 		r = happened > 0 ? -EBUSY : pump->ops->arm(pump->transport);
 		deadline = pump->ops->deadline_ns(pump->transport);
 		fragi_pump_unlock(pump);
-		if (r != 0 || spare_should_leave(pump))
+		if (spare_should_leave(pump))
 			continue;
-		fd_sleep(pump, now, earlier(deadline, now + TICK_NS * 10));
+		if (r == 0)
+			fd_sleep(pump, now, earlier(deadline, now + TICK_NS * 10));
+		else if (happened == 0 || ++rounds % SPARE_ROUNDS == 0)
+			nanosleep(&backoff, NULL);
 	}
 }
 
