@@ -60,7 +60,7 @@ void drv_account_between(const struct drv_account_end *sender, const struct drv_
 	const struct fw_flow_stats *tx = sender->row != NULL ? sender->row : &nothing;
 	const struct fw_flow_stats *rx = receiver->row != NULL ? receiver->row : &nothing;
 	uint64_t on_the_way = (uint64_t)window + (queues ? window : 0); /* not yet arrived */
-	uint64_t open = on_the_way + (queues ? window : 0);        /* not yet settled */
+	uint64_t open = on_the_way + (queues ? window : 0);             /* not yet settled */
 	uint64_t settled = rx->delivered + sum(rx->rx_dropped);
 	uint64_t tx_dropped = sum(tx->tx_dropped), sent = tx->sent;
 
