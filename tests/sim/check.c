@@ -139,8 +139,10 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 		dead = dead || !host->process.alive;
 		settled = settled && host->process.alive && host->state == SIM_HOST_STARTED && !host->hangs;
 	}
+	for (uint32_t i = 0; i < app->flow_count; i++)
+		dead = dead || app->flows[i].dead;
 	if (held_for(sim, &app->dead_since_ns, running && dead) > sim->dead_ns + 3 * SIM_S)
-		sim_fail(sim, "waits for nothing", "%s is running though a host of it is dead", app->name);
+		sim_fail(sim, "waits for nothing", "%s is running though a host or a data link of it is dead", app->name);
 	if (held_for(sim, &app->rest_since_ns,
 		     (running && settled) || (app->state == DRV_APP_WAITING && can_be_placed(sim, app))) >
 	    20 * sim->beat_ns + 3 * SIM_S)

@@ -32,19 +32,17 @@ static void set_timer(struct sim *sim)
 	sim_put(sim, driver->timer_at_ns, SIM_EV_DRIVER_TIMER, 0, 0, driver->incarnation);
 }
 
-static void do_send(struct sim *sim, struct drv_action *action)
+/* The connection of an action; it must be one that the driver still has. */
+static struct sim_connection *connection_of(struct sim *sim, const struct drv_action *action)
 {
-	uint32_t index = (uint32_t)action->connection - 1;
-	struct sim_connection *connection = &sim->connections[index];
+	struct sim_connection *connection = &sim->connections[(action->connection - 1) % SIM_CONNECTIONS_MAX];
 
-	if (action->connection == 0 || action->connection > sim->connection_count || !connection->open[1] ||
-	    connection->incarnation != sim->driver.incarnation) {
-		sim_fail(sim, "dead session", "the driver sends on connection %llu, which is closed",
-			 (unsigned long long)action->connection);
-		return;
-	}
-	sim_send(sim, index, 0, action->frame, action->frame_bytes);
-	action->frame = NULL;
+	if (action->connection != 0 && action->connection <= sim->connection_count && connection->open[1] &&
+	    connection->incarnation == sim->driver.incarnation)
+		return connection;
+	sim_fail(sim, "dead session", "the driver acts on connection %llu, which is closed",
+		 (unsigned long long)action->connection);
+	return NULL;
 }
 
 static void do_ended(struct sim *sim, const struct fragi_summary *summary)
@@ -70,18 +68,26 @@ static void do_ended(struct sim *sim, const struct fragi_summary *summary)
 
 static void act(struct sim *sim, struct drv_action *action)
 {
-	struct sim_connection *connection = &sim->connections[(uint32_t)action->connection - 1];
+	uint32_t index = (uint32_t)action->connection - 1;
+	struct sim_connection *connection;
 
 	switch (action->kind) {
 	case DRV_DO_SEND:
-		do_send(sim, action);
+		if (connection_of(sim, action) == NULL)
+			break;
+		sim_send(sim, index, 0, action->frame, action->frame_bytes);
+		action->frame = NULL;
 		break;
 	case DRV_DO_ADMIT:
-		connection->admitted = true;
+		connection = connection_of(sim, action);
+		if (connection != NULL)
+			connection->admitted = true;
 		break;
 	case DRV_DO_CLOSE:
+		if (connection_of(sim, action) == NULL)
+			break;
 		sim_say(sim, "driver", "closes connection %llu", (unsigned long long)action->connection);
-		sim_close(sim, (uint32_t)action->connection - 1, 1, false);
+		sim_close(sim, index, 1, false);
 		break;
 	case DRV_DO_LOG:
 		sim_say(sim, "driver", "| %s%s%s", action->subject != NULL ? action->subject : "",
