@@ -137,12 +137,17 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 		if (host->app != app)
 			continue;
 		dead = dead || !host->process.alive;
+		if (app->state == DRV_APP_DRAINING && host->process.alive && !host->drained &&
+		    host->state == SIM_HOST_STARTED &&
+		    sim_clock(sim, &sim->driver.process) - app->state_since_ns > SIM_S)
+			sim_fail(sim, "stop", "pid %d of %s was not told to drain", host->pid, app->name);
 		settled = settled && host->process.alive && host->state == SIM_HOST_STARTED && !host->hangs;
 	}
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		dead = dead || app->flows[i].dead;
 	if (held_for(sim, &app->dead_since_ns, running && dead) > sim->dead_ns + 3 * SIM_S)
-		sim_fail(sim, "waits for nothing", "%s is running though a host or a data link of it is dead", app->name);
+		sim_fail(sim, "waits for nothing", "%s is running though a host or a data link of it is dead",
+			 app->name);
 	if (held_for(sim, &app->rest_since_ns,
 		     (running && settled) || (app->state == DRV_APP_WAITING && can_be_placed(sim, app))) >
 	    20 * sim->beat_ns + 3 * SIM_S)
@@ -222,19 +227,10 @@ static bool all_is_over(const struct sim *sim)
 /* The user's hand: what still runs when all is calm is stopped, twice if need be. */
 static void user(struct sim *sim)
 {
-	static const int64_t after[] = {0, 14 * SIM_S};
-
-	if (!sim->driver.process.alive || sim->stops >= 2 || sim->now_ns < sim->stop_ns ||
-	    sim_is_stopped(sim, &sim->driver.process) || all_is_over(sim))
+	if (!sim->driver.process.alive || sim->stops >= 2 || all_is_over(sim) ||
+	    sim->now_ns < sim->stop_ns + (sim->stops == 1 ? 14 * SIM_S : 0))
 		return;
-	if (sim->stops == 1 && sim->now_ns < sim->stop_ns + after[1])
-		return;
-	for (uint32_t i = 0; i < sim->apps_given; i++)
-		if (!sim->apps[i].ended && sim->apps[i].incarnation == sim->driver.incarnation)
-			sim->apps[i].stop_told = true;
-	sim->stops++;
-	sim_say(sim, "user", "stops the driver");
-	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	sim_driver_stop(sim);
 }
 
 void sim_check_look(struct sim *sim)
@@ -349,6 +345,20 @@ static void check_flows(struct sim *sim, struct sim_app *app, const struct fragi
 			 summary->flow_count);
 }
 
+/* A process that a reason names is one of the application's. */
+static void check_named(struct sim *sim, const struct sim_app *app, const char *reason)
+{
+	const char *named = reason != NULL ? strstr(reason, "fraghost ") : NULL;
+	const struct sim_host *host;
+	unsigned int pid;
+
+	if (named == NULL || sscanf(named, "fraghost %u", &pid) != 1)
+		return;
+	host = sim_host_by_pid(sim, pid);
+	if (host == NULL || host->app != app)
+		sim_fail(sim, "causes", "%s failed for a host that is not its own: %s", app->name, reason);
+}
+
 static void check_result(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary)
 {
 	bool timed_out =
@@ -359,6 +369,7 @@ static void check_result(struct sim *sim, const struct sim_app *app, const struc
 	if (failed ? summary->exit_code == 0 || !has_reason : has_reason)
 		sim_fail(sim, "results", "%s: result %d with exit code %d and reason \"%s\"", app->name,
 			 (int)summary->result, summary->exit_code, has_reason ? summary->reason : "");
+	check_named(sim, app, summary->reason);
 	if (failed && !app->excused && !app->fate_met && !timed_out)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name, summary->reason);
 	if (summary->result == FRAGI_SUMMARY_STOPPED &&

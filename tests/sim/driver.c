@@ -182,6 +182,36 @@ void sim_driver_app(struct sim *sim)
 	free(source);
 }
 
+/* SIGTERM. The first one drains or ends what there is, the second one ends it at once. */
+void sim_driver_stop(struct sim *sim)
+{
+	struct sim_driver *driver = &sim->driver;
+	uint64_t incarnation = driver->incarnation;
+
+	if (!driver->process.alive || sim_is_stopped(sim, &driver->process))
+		return;
+	sim_say(sim, "user", "stops the driver");
+	sim->stops++;
+	for (uint32_t i = 0; i < sim->apps_given; i++) {
+		struct sim_app *app = &sim->apps[i];
+
+		if (app->ended || app->incarnation != incarnation)
+			continue;
+		app->stop_told = true;
+	}
+	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	for (uint32_t i = 0; i < sim->apps_given && driver->process.alive; i++) {
+		const struct sim_app *app = &sim->apps[i];
+		enum drv_app_state state = drv_core_named_state(driver->core, app->name);
+
+		bool goes_on = state < DRV_APP_STARTING || state == DRV_APP_RUNNING;
+
+		if (!app->ended && app->incarnation == incarnation &&
+		    (sim->stops > 1 ? state < DRV_APP_KILLING : goes_on))
+			sim_fail(sim, "stop", "%s is %s after SIGTERM", app->name, drv_app_state_name(state));
+	}
+}
+
 void sim_driver_start(struct sim *sim)
 {
 	struct drv_config config = {

@@ -308,28 +308,13 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 	}
 }
 
-static void user_stop(struct sim *sim)
-{
-	if (!sim->driver.process.alive)
-		return;
-	if (sim_is_stopped(sim, &sim->driver.process)) /* it is pending until then */
-		return;
-	sim_say(sim, "user", "stops the driver");
-	for (uint32_t i = 0; i < sim->app_count; i++)
-		if (sim->apps[i].given && !sim->apps[i].ended &&
-		    sim->apps[i].incarnation == sim->driver.incarnation)
-			sim->apps[i].stop_told = true;
-	sim->stops++;
-	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = SIGTERM});
-}
-
 void sim_on_fault(struct sim *sim, const struct sim_event *event)
 {
 	const struct sim_fault *fault = &sim->plan[event->a];
 
 	switch (fault->kind) {
 	case SIM_FAULT_STOP:
-		user_stop(sim);
+		sim_driver_stop(sim);
 		break;
 	case SIM_FAULT_STRANGER:
 	case SIM_FAULT_ROGUE:

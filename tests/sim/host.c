@@ -217,7 +217,7 @@ void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
 	if (signal == SIGKILL && !host->dying) {
 		host->dying = true;
 		sim_put(sim,
-			sim->now_ns + (sim_chance(sim, 50) ? sim_between(sim, 0, 600 * SIM_MS)
+			sim->now_ns + (sim_chance(sim, 12) ? sim_between(sim, 0, 600 * SIM_MS)
 							   : sim_between(sim, 10000, 5 * SIM_MS)),
 			SIM_EV_HOST_END, host->index, SIGKILL, 0);
 	} else if (signal == SIGTERM) {
@@ -237,81 +237,8 @@ static void send_result(struct sim *sim, struct sim_host *host, enum fw_kind kin
 	sim_host_send(sim, host, &message);
 }
 
-/* Its tables: each fragment has a (inputs i0.., output x) and b (input x, outputs o0..). */
-struct tables {
-	struct fw_fragment fragments[SIM_FRAGMENTS_MAX];
-	struct fw_op ops[SIM_FRAGMENTS_MAX][2];
-	struct fw_port ports[SIM_FRAGMENTS_MAX][2][SIM_FLOWS_MAX + 1];
-	struct fw_inner_flow flows[SIM_FLOWS_MAX];
-	char names[SIM_FRAGMENTS_MAX][2][SIM_FLOWS_MAX][8];
-	char fragment_names[SIM_FRAGMENTS_MAX][8];
-};
-
-static void fill_port(struct fw_port *port, const char *name, enum frag_dir dir)
-{
-	*port = (struct fw_port){
-		.name = name, .type = "i64", .dir = (uint32_t)dir, .type_id = 7, .has_codec = true};
-}
-
-static void fill_fragment(struct tables *tables, const struct sim_host *host, uint32_t i)
-{
-	const struct sim_app *app = host->app;
-	uint32_t fragment = host->fragments[i];
-	struct fw_op *ops = tables->ops[i];
-
-	snprintf(tables->fragment_names[i], 8, "f%u", fragment);
-	tables->fragments[i] = (struct fw_fragment){tables->fragment_names[i], ops, 2};
-	ops[0] = (struct fw_op){"a", "source", tables->ports[i][0], app->in_count[fragment] + 1u};
-	ops[1] = (struct fw_op){"b", "sink", tables->ports[i][1], app->out_count[fragment] + 1u};
-	fill_port(&tables->ports[i][0][0], "x", FRAG_OUT);
-	fill_port(&tables->ports[i][1][0], "x", FRAG_IN);
-	for (uint32_t k = 0; k < app->in_count[fragment]; k++) {
-		snprintf(tables->names[i][0][k], 8, "i%u", k);
-		fill_port(&tables->ports[i][0][k + 1], tables->names[i][0][k], FRAG_IN);
-	}
-	for (uint32_t k = 0; k < app->out_count[fragment]; k++) {
-		snprintf(tables->names[i][1][k], 8, "o%u", k);
-		fill_port(&tables->ports[i][1][k + 1], tables->names[i][1][k], FRAG_OUT);
-	}
-}
-
-static int place_of(const struct sim_host *host, uint32_t fragment)
-{
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		if (host->fragments[i] == fragment)
-			return (int)i;
-	return -1;
-}
-
-/* The flows inside this process: within its fragments, and between them. */
-static uint32_t fill_flows(struct tables *tables, struct sim_host *host)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < host->app->flow_count; i++) {
-		struct sim_flow *flow = &host->app->flows[i];
-		int from = place_of(host, flow->from_fragment), to = place_of(host, flow->to_fragment);
-
-		if (from >= 0)
-			flow->from = host;
-		if (to >= 0)
-			flow->to = host;
-		if (from < 0 || to < 0)
-			continue;
-		flow->in_host = true;
-		flow->capacity = flow->given_capacity != 0 ? flow->given_capacity : 1;
-		if (flow->policy == FRAG_POLICY_LATEST)
-			flow->capacity = 1;
-		tables->flows[count++] = (struct fw_inner_flow){
-			(uint32_t)from, flow->from_op, flow->from_port, (uint32_t)to,
-			flow->to_op,    flow->to_port, flow->capacity,  (uint32_t)flow->policy};
-	}
-	return count;
-}
-
 static void prepared(struct sim *sim, struct sim_host *host)
 {
-	static struct tables tables;
 	struct fw_message message = {.kind = FW_HOST_PREPARED};
 	const char *errors[] = {"app.yaml:3:4: f1.a: unknown parameter"};
 	uint32_t address = (uint32_t)host->pid;
@@ -335,14 +262,7 @@ static void prepared(struct sim *sim, struct sim_host *host)
 		sim_host_send(sim, host, &message);
 		return;
 	}
-	memset(&tables, 0, sizeof(tables));
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		fill_fragment(&tables, host, i);
-	message.prepared.ok = true;
-	message.prepared.flows = tables.flows;
-	message.prepared.flow_count = fill_flows(&tables, host);
-	message.prepared.fragments = tables.fragments;
-	message.prepared.fragment_count = host->fragment_count;
+	sim_tables_fill(host, &message.prepared);
 	message.prepared.address = &address;
 	message.prepared.address_bytes = sizeof(address);
 	message.prepared.transport = "ucx 1.13.1 tcp lo";
@@ -352,58 +272,11 @@ static void prepared(struct sim *sim, struct sim_host *host)
 	sim_host_send(sim, host, &message);
 }
 
-/* What WIRE says is held against what this simulator knows. */
-static void take_edge(struct sim *sim, struct sim_host *host, const struct fw_edge *edge)
-{
-	struct sim_app *app = host->app;
-	struct sim_flow *flow = NULL;
-
-	for (uint32_t i = 0; i < app->flow_count && flow == NULL; i++) {
-		struct sim_flow *f = &app->flows[i];
-		bool mine = edge->sends ? place_of(host, f->from_fragment) == (int)edge->fragment
-					: place_of(host, f->to_fragment) == (int)edge->fragment;
-
-		if (mine && !f->in_host && (edge->sends ? f->from_op : f->to_op) == edge->op &&
-		    (edge->sends ? f->from_port : f->to_port) == edge->port)
-			flow = f;
-	}
-	if (flow == NULL || host->edge_count == SIM_FLOWS_MAX) {
-		sim_fail(sim, "wiring", "pid %d got an edge at %u.%u.%u, where no flow is", host->pid,
-			 edge->fragment, edge->op, edge->port);
-		return;
-	}
-	if (flow->token_known && memcmp(flow->token, edge->token, FW_TOKEN_BYTES) != 0)
-		sim_fail(sim, "wiring", "the ends of an edge of %s got two tokens", app->name);
-	if (flow->window != 0 && flow->window != edge->window_messages)
-		sim_fail(sim, "wiring", "the ends of an edge of %s got two windows", app->name);
-	memcpy(flow->token, edge->token, FW_TOKEN_BYTES);
-	flow->token_known = true;
-	flow->window = flow->capacity = edge->window_messages;
-	if (edge->policy != (uint32_t)flow->policy)
-		sim_fail(sim, "wiring", "an edge of %s got policy %u", app->name, edge->policy);
-	host->edges[host->edge_count++] =
-		(struct sim_edge){(uint32_t)(flow - app->flows), edge->sends, edge->peer};
-}
-
 static void wire(struct sim *sim, struct sim_host *host, const struct fw_host_wire *wire)
 {
 	host->state = SIM_HOST_WIRING;
 	host->wire_until_ns = sim->now_ns + WIRE_NS;
-	for (uint32_t i = 0; i < wire->edge_count; i++)
-		take_edge(sim, host, &wire->edges[i]);
-	for (uint32_t i = 0; i < wire->peer_count && i < SIM_FRAGMENTS_MAX; i++) {
-		const struct sim_host *peer;
-		uint32_t pid = 0;
-
-		if (wire->peers[i].address_bytes == sizeof(pid))
-			memcpy(&pid, wire->peers[i].address, sizeof(pid));
-		peer = sim_host_by_pid(sim, pid);
-		if (peer == NULL || peer->app != host->app || peer->number != wire->peers[i].host ||
-		    peer->epoch != wire->peers[i].epoch)
-			sim_fail(sim, "wiring", "pid %d got the address of pid %u as that of host %u",
-				 host->pid, pid, wire->peers[i].host);
-		host->peers[host->peer_count++] = pid;
-	}
+	sim_tables_take(sim, host, wire);
 	if (fate_is(host, SIM_FATE_WIRE_FAILS)) {
 		meet_fate(host, 1);
 		send_result(sim, host, FW_HOST_WIRED, 1, "the edge cannot be made");
@@ -505,7 +378,7 @@ static void beat(struct sim *sim, struct sim_host *host)
 {
 	struct fw_message message = {.kind = FW_BEAT};
 	int64_t now_ns = sim_clock(sim, &host->process), late_ns = now_ns - host->beat_expected_ns;
-	bool idle = sim_host_is_idle(sim, host);
+	bool idle = sim_host_is_idle(host);
 
 	if (late_ns > host->beat_ns)
 		host->heard_ns += late_ns;

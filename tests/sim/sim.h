@@ -386,6 +386,7 @@ void sim_driver_start(struct sim *sim);
 void sim_driver_die(struct sim *sim, bool crashed);
 void sim_driver_step(struct sim *sim, struct drv_event *event);
 void sim_driver_app(struct sim *sim);
+void sim_driver_stop(struct sim *sim);
 void sim_on_driver_timer(struct sim *sim, const struct sim_event *event);
 void sim_driver_fini(struct sim *sim);
 
@@ -409,21 +410,27 @@ void sim_host_look(struct sim *sim, struct sim_host *host); /* whether it is don
 struct sim_host *sim_host_by_pid(struct sim *sim, uint32_t pid);
 struct sim_host *sim_host_of(struct sim *sim, uint32_t worker, uint32_t id);
 void sim_on_host(struct sim *sim, const struct sim_event *event);
-bool sim_host_is_idle(struct sim *sim, const struct sim_host *host);
-void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered);
-uint32_t sim_host_rows(const struct sim_host *host, struct fw_flow_stats *rows);
-uint32_t sim_host_ops(const struct sim_host *host, struct fw_op_stats *rows);
+
+/* tables.c */
+void sim_tables_fill(struct sim_host *host, struct fw_host_prepared *out); /* until the next call */
+void sim_tables_take(struct sim *sim, struct sim_host *host, const struct fw_host_wire *wire);
 
 /* data.c */
 void sim_data_start(struct sim *sim, struct sim_host *host);
 void sim_data_stop_sources(struct sim *sim, struct sim_host *host);
 void sim_data_end(struct sim *sim, struct sim_host *host); /* queues are dropped, stopped */
 void sim_data_cut(struct sim *sim, struct sim_host *host, const struct sim_host *peer);
-bool sim_data_is_done(const struct sim_host *host);
-bool sim_data_is_settled(const struct sim_app *app); /* nothing is on the way and no operator can run */
 bool sim_op_can_run(const struct sim *sim, const struct sim_op *op);
 void sim_on_data(struct sim *sim, const struct sim_event *event);
 struct sim_host *sim_op_host(const struct sim_app *app, const struct sim_op *op);
+
+/* ledger.c */
+bool sim_data_is_done(const struct sim_host *host);
+bool sim_data_is_settled(const struct sim_app *app); /* nothing is on the way and no operator can run */
+bool sim_host_is_idle(const struct sim_host *host);
+void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered);
+uint32_t sim_host_rows(const struct sim_host *host, struct fw_flow_stats *rows);
+uint32_t sim_host_ops(const struct sim_host *host, struct fw_op_stats *rows);
 
 /* plan.c */
 void sim_plan(struct sim *sim);

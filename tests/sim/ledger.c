@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+/* What the counters of the data plane say: whether a host or an application is done or at rest, and its page.
+ */
+
+static const struct sim_op *op_at(const struct sim_app *app, uint32_t fragment, bool second)
+{
+	return &app->ops[2 * fragment + (second ? 1 : 0)];
+}
+
+bool sim_data_is_done(const struct sim_host *host)
+{
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		for (int second = 0; second < 2; second++)
+			if (!op_at(host->app, host->fragments[i], second == 1)->done)
+				return false;
+	for (uint32_t i = 0; i < host->app->flow_count; i++) {
+		const struct sim_flow *flow = &host->app->flows[i];
+
+		if (flow->from == host && !flow->in_host &&
+		    (flow->dead || !flow->close_arrived || flow->pending > 0 || flow->flying > 0))
+			return false;
+	}
+	return true;
+}
+
+bool sim_data_is_settled(const struct sim_app *app)
+{
+	for (uint32_t i = 0; i < app->flow_count; i++) {
+		const struct sim_flow *flow = &app->flows[i];
+		uint64_t settled = flow->in_host ? flow->tx.delivered : flow->rx.delivered;
+
+		for (int r = 0; r < FW_DROP_REASONS; r++)
+			settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] + flow->rx.rx_dropped[r];
+		if (settled != flow->tx.sent || flow->flying > 0)
+			return false;
+		if (!flow->in_host && flow->policy == FRAG_POLICY_BLOCK && !flow->receiver_done &&
+		    flow->posted != flow->credited)
+			return false;
+	}
+	for (uint32_t i = 0; i < app->op_count; i++)
+		if (app->ops[i].ticking)
+			return false;
+	return true;
+}
+
+bool sim_host_is_idle(const struct sim_host *host)
+{
+	if (host->state != SIM_HOST_STARTED)
+		return false;
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		for (int second = 0; second < 2; second++)
+			if (op_at(host->app, host->fragments[i], second == 1)->ticking)
+				return false;
+	for (uint32_t i = 0; i < host->app->flow_count; i++) {
+		const struct sim_flow *flow = &host->app->flows[i];
+
+		if (flow->from == host && !flow->in_host &&
+		    (flow->pending > 0 || flow->posted != flow->credited) &&
+		    flow->policy == FRAG_POLICY_BLOCK && !flow->receiver_done)
+			return false;
+	}
+	return true;
+}
+
+void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered)
+{
+	*out_sent = *out_delivered = 0;
+	for (uint32_t i = 0; i < host->app->flow_count; i++) {
+		const struct sim_flow *flow = &host->app->flows[i];
+
+		for (int r = 0; r < FW_DROP_REASONS; r++) {
+			if (flow->from == host)
+				*out_delivered += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r];
+			if (flow->to == host)
+				*out_delivered += flow->rx.rx_dropped[r];
+		}
+		if (flow->from == host) {
+			*out_sent += flow->tx.sent;
+			*out_delivered += flow->tx.delivered;
+		}
+		if (flow->to == host)
+			*out_delivered += flow->rx.delivered;
+	}
+}
+
+/* The page: flows inside the host, then its edges. Returns how many. */
+uint32_t sim_host_rows(const struct sim_host *host, struct fw_flow_stats *rows)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < host->app->flow_count; i++)
+		if (host->app->flows[i].in_host && host->app->flows[i].from == host)
+			rows[count++] = host->app->flows[i].tx;
+	for (uint32_t i = 0; i < host->edge_count; i++) {
+		const struct sim_flow *flow = &host->app->flows[host->edges[i].flow];
+
+		rows[count++] = host->edges[i].sends ? flow->tx : flow->rx;
+	}
+	return count;
+}
+
+uint32_t sim_host_ops(const struct sim_host *host, struct fw_op_stats *rows)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		for (int second = 0; second < 2; second++) {
+			const struct sim_op *op = op_at(host->app, host->fragments[i], second == 1);
+
+			rows[count++] = (struct fw_op_stats){.running = op->ticking, .ticks = op->ticks};
+		}
+	return count;
+}
