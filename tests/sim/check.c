@@ -17,16 +17,17 @@ static int64_t limit_of(enum drv_app_state state)
 {
 	switch (state) {
 	case DRV_APP_PREPARING:
-		return 30 * SIM_S;
+		return SIM_PREPARE_NS;
 	case DRV_APP_WIRING:
+		return SIM_WIRE_NS;
 	case DRV_APP_STARTING:
-		return 10 * SIM_S;
+		return SIM_START_NS;
 	case DRV_APP_DRAINING:
-		return 12 * SIM_S;
+		return SIM_DRAIN_NS + SIM_CLOSE_NS;
 	case DRV_APP_CLOSING:
-		return 2 * SIM_S;
+		return SIM_CLOSE_NS;
 	case DRV_APP_KILLING:
-		return SIM_S;
+		return SIM_KILL_NS;
 	default:
 		return 0;
 	}

@@ -220,6 +220,12 @@ void sim_driver_start(struct sim *sim)
 		.address = "10.0.0.1:57777",
 		.beat_ns = sim->beat_ns,
 		.dead_ns = sim->dead_ns,
+		.prepare_ns = SIM_PREPARE_NS,
+		.wire_ns = SIM_WIRE_NS,
+		.start_ns = SIM_START_NS,
+		.drain_ns = SIM_DRAIN_NS,
+		.close_ns = SIM_CLOSE_NS,
+		.kill_ns = SIM_KILL_NS,
 		.random = draw,
 		.random_arg = sim,
 	};

@@ -9,7 +9,7 @@
  * A simulated fraghost, as workerd/host/host.c is one: it answers the phases, beats, looks after its
  * operators, judges its workerd, and ends when it is told to; or it does what its fate says.
  */
-#define WIRE_NS (9 * SIM_S)
+#define WIRE_NS (SIM_WIRE_NS - SIM_S)
 
 struct sim_host *sim_host_by_pid(struct sim *sim, uint32_t pid)
 {
@@ -394,7 +394,7 @@ static void beat(struct sim *sim, struct sim_host *host)
 		host->idle = idle;
 	}
 	if (host->state == SIM_HOST_WIRING && sim->now_ns >= host->wire_until_ns)
-		send_result(sim, host, FW_HOST_WIRED, 1, "no answer over the data plane within 9 s");
+		send_result(sim, host, FW_HOST_WIRED, 1, "no answer over the data plane in time");
 	sim_host_send(sim, host, &message);
 	host->beat_expected_ns = now_ns + host->beat_ns;
 	sim_put(sim, sim->now_ns + host->beat_ns, SIM_EV_HOST_BEAT, host->index, 0, 0);

@@ -24,6 +24,14 @@
 #define SIM_CONNECTIONS_MAX 640
 #define SIM_EVENTS_MAX 400000
 
+/* The driver's deadlines, short enough to be reached within a history. */
+#define SIM_PREPARE_NS (6 * SIM_S)
+#define SIM_WIRE_NS (5 * SIM_S)
+#define SIM_START_NS (4 * SIM_S)
+#define SIM_DRAIN_NS (5 * SIM_S)
+#define SIM_CLOSE_NS (2 * SIM_S)
+#define SIM_KILL_NS (1 * SIM_S)
+
 struct sim;
 struct sim_host;
 
