@@ -17,16 +17,41 @@ void fragi_run_nudge(struct fragi_run *run)
 	(void)n; /* full means readable */
 }
 
+/* Under the lock. */
+static struct fragi_run_queued *spare_take(struct fragi_run *run)
+{
+	for (size_t i = 0; i < FRAGI_RUN_SPARES; i++) {
+		struct fragi_run_queued *queued = &run->spares[i];
+
+		if (queued->used)
+			continue;
+		*queued = (struct fragi_run_queued){.spare = true, .used = true};
+		return queued;
+	}
+	return NULL;
+}
+
+/* Under the lock. */
+static void queued_free(struct fragi_run_queued *queued)
+{
+	if (queued->spare)
+		queued->used = false;
+	else
+		fragi_free(queued);
+}
+
 void fragi_run_tell_event(struct fragi_run *run, const struct fragi_run_event *event)
 {
 	struct fragi_run_queued *queued = fragi_calloc(1, sizeof(*queued));
 
-	if (queued == NULL)
-		return;
-	queued->event = *event;
 	pthread_mutex_lock(&run->lock);
-	*run->last = queued;
-	run->last = &queued->next;
+	if (queued == NULL)
+		queued = spare_take(run);
+	if (queued != NULL) {
+		queued->event = *event;
+		*run->last = queued;
+		run->last = &queued->next;
+	}
 	pthread_mutex_unlock(&run->lock);
 	fragi_run_nudge(run);
 }
@@ -63,14 +88,12 @@ int fragi_run_next(struct fragi_run *run, struct fragi_run_event *out_event)
 		run->first = queued->next;
 		if (run->first == NULL)
 			run->last = &run->first;
+		*out_event = queued->event;
+		queued_free(queued);
 	}
 	more = run->first != NULL;
 	pthread_mutex_unlock(&run->lock);
-	if (queued == NULL)
-		return 0;
-	*out_event = queued->event;
-	fragi_free(queued);
 	if (more)
 		fragi_run_nudge(run);
-	return 1;
+	return queued != NULL;
 }

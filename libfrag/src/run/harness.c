@@ -7,6 +7,7 @@
 #include <base/alloc.h>
 #include <edge/edge.h>
 #include <frag/harness.h>
+#include <graph/compose.h>
 #include <sched/exec.h>
 
 /*
@@ -103,6 +104,13 @@ out:
 	return r;
 }
 
+static int made_nothing(const struct frag_harness *harness)
+{
+	const struct fragi_making *making = harness->fragment->making;
+
+	return making != NULL && making->code < 0 ? making->code : -EINVAL;
+}
+
 /* The operator, its ports and start. */
 static int harness_make(struct frag_harness *harness, const struct frag_op_type *type,
 			const struct frag_arg *args, const struct frag_harness_resource *resources)
@@ -114,10 +122,10 @@ static int harness_make(struct frag_harness *harness, const struct frag_op_type 
 	for (; resources != NULL && resources->name != NULL; resources++)
 		if (frag_make_resource(harness->fragment, resources->name, resources->type,
 				       resources->args) == NULL)
-			return -EINVAL;
+			return made_nothing(harness);
 	harness->op = frag_make_operator_of(harness->fragment, type->name, type, args);
 	if (harness->op == NULL)
-		return -EINVAL;
+		return made_nothing(harness);
 	r = frag_add_operator(harness->fragment, harness->op);
 	if (r == 0)
 		r = fragi_fragment_complete(harness->fragment);
@@ -158,7 +166,7 @@ struct frag_harness *frag_harness_create_with(const struct frag_op_type *type, c
 	if (r == 0)
 		return harness;
 	if (harness->diag.count > 0)
-		frag_err_set(err, harness->diag.items[0].code, "%s", harness->diag.items[0].text);
+		frag_err_set(err, r, "%s", harness->diag.items[0].text);
 	else
 		frag_err_set(err, r, "%s", harness->error[0] != '\0' ? harness->error : frag_strerror(r));
 	frag_harness_destroy(harness);

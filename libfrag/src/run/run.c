@@ -414,7 +414,8 @@ static void queue_free(struct fragi_run *run)
 
 	for (; queued != NULL; queued = next) {
 		next = queued->next;
-		fragi_free(queued);
+		if (!queued->spare)
+			fragi_free(queued);
 	}
 }
 

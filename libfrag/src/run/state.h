@@ -36,8 +36,11 @@ struct fragi_run_end {
 
 struct fragi_run_queued {
 	struct fragi_run_queued *next;
+	bool spare; /* not from the heap */
+	bool used;
 	struct fragi_run_event event;
 };
+#define FRAGI_RUN_SPARES 8
 
 struct fragi_run {
 	/* constant after wire */
@@ -68,6 +71,7 @@ struct fragi_run {
 	_Atomic uint32_t peers_lost;
 	pthread_mutex_t lock; /* of the queue */
 	struct fragi_run_queued *first, **last;
+	struct fragi_run_queued spares[FRAGI_RUN_SPARES]; /* for when memory is short: an end must be told */
 	/* control thread */
 	int64_t start_ns, drain_ns;
 	int64_t rest_since_ns; /* 0: not at rest */
@@ -75,7 +79,9 @@ struct fragi_run {
 	int64_t idle_told_ns;
 };
 
-/* events.c. Thread: any. A lack of memory loses the event but for its kind. */
+/*
+ * events.c. Thread: any. When memory is short and FRAGI_RUN_SPARES events wait to be taken, this one is lost.
+ */
 void fragi_run_tell(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer, int exit_code,
 		    const char *sentence);
 void fragi_run_tell_event(struct fragi_run *run, const struct fragi_run_event *event);
