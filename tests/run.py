@@ -68,6 +68,7 @@ def sanitizer_environment(reports):
     handle = "".join(":handle_%s=0" % s for s in ("segv", "abort", "sigbus", "sigfpe", "sigill"))
     suppressions = "suppressions=" + os.path.join(HERE, "lsan.supp")
     return {"ASAN_OPTIONS": log + handle + ":detect_leaks=1:allocator_may_return_null=1",
+            "CFLAGS": "-O1 -g -fsanitize=address,undefined", # what tests compile against such a libfrag.so
             "UBSAN_OPTIONS": log + ":print_stacktrace=1",
             "LSAN_OPTIONS": suppressions + ":print_suppressions=0"}
 
@@ -192,7 +193,7 @@ def main():
         else:
             print("FAILED %s: skipped, and tests/skips does not say why" % name)
             failed.append(name)
-    if not args.only:
+    if not args.only and not args.sanitized:
         wrong = features.check(os.path.join(HERE, "..", "docs", "features.md"), set(passed))
         for sentence in wrong:
             print("docs/features.md: %s" % sentence)
