@@ -449,7 +449,11 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 	futex_sleep(pump, poked, earlier(until_ns, fragi_now_ns() + TICK_NS * 10), has_work, arg);
 }
 
-/* The spare. */
+/*
+ * The spare. It has no priority above others: UCX takes spinlocks that its own async thread holds too, and a
+ * thread of SCHED_FIFO that spins for one on a busy machine keeps the holder, and everything else, from the
+ * core.
+ */
 
 static bool spare_should_leave(void *arg)
 {
@@ -523,14 +527,6 @@ static void *spare_main(void *arg)
 	return NULL;
 }
 
-/* First in line on a core that a computing thread holds; where that is not permitted, as any thread. */
-static void spare_raise(pthread_t thread)
-{
-	struct sched_param param = {.sched_priority = 1};
-
-	(void)pthread_setschedparam(thread, SCHED_FIFO, &param);
-}
-
 int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_transport_ops *ops,
 		      struct fragi_transport *transport)
 {
@@ -550,7 +546,6 @@ int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_transport_ops 
 	}
 	pump->spare_started = true;
 	pthread_setname_np(pump->spare, "frag-spare");
-	spare_raise(pump->spare);
 	return 0;
 }
 
