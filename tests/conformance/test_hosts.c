@@ -14,6 +14,7 @@ static void set_environment(void)
 {
 	FRAGI_UCX_ENV(SET)
 	setenv("UCX_NET_DEVICES", "lo", 0);
+	fragi_log_init(0);
 }
 
 #define HOSTS 2
@@ -120,7 +121,7 @@ static void start(struct hosts *hosts)
 	struct frag_err err = FRAG_ERR_INIT;
 
 	for (uint32_t h = 0; h < HOSTS; h++)
-		cr_assert(rig_wait(&hosts->rig[h], is_wired, RIG_LIMIT_NS));
+		cr_assert(rig_wait(&hosts->rig[h], is_wired, 8000000000), "host %u: %s", h, hosts->rig[h].sentence);
 	for (uint32_t h = 0; h < HOSTS; h++)
 		cr_assert_eq(fragi_run_start(hosts->rig[h].run, &err), 0, "%s", err.text);
 }

@@ -115,7 +115,7 @@ static inline bool rig_wait(struct rig *rig, bool (*until)(struct rig *rig), int
 				rig->idle++;
 				rig->last_idle = event;
 			}
-			if (event.kind == FRAGI_RUN_FAILED)
+			if (event.kind == FRAGI_RUN_FAILED || event.kind == FRAGI_RUN_PEER_LOST)
 				snprintf(rig->sentence, sizeof(rig->sentence), "%s", event.sentence);
 		}
 		if (until(rig))
