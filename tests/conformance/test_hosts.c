@@ -121,7 +121,8 @@ static void start(struct hosts *hosts)
 	struct frag_err err = FRAG_ERR_INIT;
 
 	for (uint32_t h = 0; h < HOSTS; h++)
-		cr_assert(rig_wait(&hosts->rig[h], is_wired, 8000000000), "host %u: %s", h, hosts->rig[h].sentence);
+		cr_assert(rig_wait(&hosts->rig[h], is_wired, 8000000000), "host %u: %s", h,
+			  hosts->rig[h].sentence);
 	for (uint32_t h = 0; h < HOSTS; h++)
 		cr_assert_eq(fragi_run_start(hosts->rig[h].run, &err), 0, "%s", err.text);
 }
