@@ -70,7 +70,7 @@ class Nodes(cluster.ClusterTest):
         self.assertEqual(cluster.sequence(self.path("received")), cluster.sequence(self.path("sent")))
 
     def test_a_link_that_is_cut_ends_the_application(self):
-        self.env.update({"FRAG_BEAT_MS": "50", "FRAG_DEAD_MS": "600"})
+        self.env.update({"FRAG_BEAT_MS": "100", "FRAG_DEAD_MS": "1500"})
         driver, w1, w2 = self.launch("--count", "0", "--pause", "1ms")
         self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
                         os.path.getsize(self.path("received")) > 80)
