@@ -74,6 +74,8 @@ class Attack(world.World):
         self.hit_at = None
         self.took_s = 0.0
         self.phase = None
+        self.words = str(plan)
+        return self
 
     def run_it(self):
         self.launch(once=self.plan.once, **self.plan.arguments)
@@ -128,7 +130,7 @@ class Attack(world.World):
         self.hit_done = time.monotonic()
         if plan.deed != "pause":
             return
-        time.sleep(random.Random(plan.seed).uniform(0.02, world.DEAD_MS / 4000))
+        time.sleep(random.Random(plan.seed).uniform(0.02, world.DEAD_MS / 6000))
         self.send(self.pids, signal.SIGCONT)
         if plan.phase != "drain":
             self.wait_received(plan.messages + 20)

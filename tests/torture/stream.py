@@ -17,6 +17,8 @@ class Stream(world.World):
     def prepare(self):
         self.open(quick=False)
         del self.env["FRAG_LOG_LEVEL"]
+        self.words = "%d messages of %d bytes" % (MESSAGES, BYTES)
+        return self
 
     def run_it(self):
         self.launch(count=MESSAGES, size=BYTES)
@@ -41,10 +43,9 @@ class Stop(world.World):
         self.delay_s = self.rng.choice((self.rng.uniform(0, 0.3), self.rng.uniform(0, 1.0)))
         self.pause = self.rng.choice(("0s", "1ms"))
         self.size = self.rng.choice((8, 65536))
-
-    def __str__(self):
-        return "%s, %s after %.0f ms; pause %s, %d bytes" % (self.way, self.number.name, self.delay_s * 1e3, self.pause,
-                                                            self.size)
+        self.words = "%s, %s after %.0f ms; pause %s, %d bytes" % (self.way, self.number.name, self.delay_s * 1e3,
+                                                                 self.pause, self.size)
+        return self
 
     def run_it(self):
         """Returns how long the end took."""

@@ -23,6 +23,8 @@ import attack
 import stream
 import world
 
+TRIES = 3
+
 
 class Table:
     """How the runs went, by phase and victim."""
@@ -48,7 +50,8 @@ class Table:
 class Session:
     def __init__(self, options):
         self.options = options
-        self.failed = 0
+        self.failed = self.repeated = 0
+        self.watch = world.Watch()
         self.table = Table()
         self.scratch = tempfile.mkdtemp(prefix="frag-torture-")
 
@@ -56,30 +59,50 @@ class Session:
         if self.options.verbose:
             print("  " + text, flush=True)
 
-    def one(self, label, run, seed, work):
-        """Does work; a failure is told with its seed and its logs are kept. Returns what work returned, and if it went well."""
+    def keep(self, run, label, seed, words):
+        folder = os.path.join(self.options.logs, "%s-%d" % (label, seed))
+        run.keep(folder, words)
+        return folder
+
+    def once(self, label, run, seed, work):
+        """Does work. Returns what it returned, and None or what was wrong."""
+        self.watch.worst_s()
         try:
-            return work(), True
+            r = work()
+            if self.options.keep:
+                self.keep(run, label, seed, run.words)
+            return r, None
         except Exception as e:  # whatever it is, the next run follows
-            self.failed += 1
-            folder = os.path.join(self.options.logs, "%s-%d" % (label, seed))
-            run.keep(folder, "%s\n\n%s" % (run.words, traceback.format_exc()))
-            print("FAILED %s seed %d: %s\n  %s\n  its logs: %s" %
-                  (label, seed, run.words, str(e).splitlines()[0] if str(e) else type(e).__name__, folder), flush=True)
-            return None, False
+            folder = self.keep(run, label, seed, "%s\n\n%s" % (run.words, traceback.format_exc()))
+            return None, "%s seed %d: %s\n  %s\n  its logs: %s" % (
+                label, seed, run.words, str(e).splitlines()[0] if str(e) else type(e).__name__, folder)
         finally:
             run.close()
+
+    def one(self, label, seed, prepare, work):
+        """A run; what fails while the machine stands still is done again. Returns the run, its result, if it went well."""
+        for again in range(TRIES):
+            run = prepare()
+            r, wrong = self.once(label, run, seed, lambda: work(run))
+            stall_s = self.watch.worst_s()
+            if wrong is None:
+                return run, r, True
+            if again + 1 == TRIES or stall_s < world.DEAD_MS / 4000:
+                break
+            self.repeated += 1
+            print("again, for the machine stood still for %.1f s: %s" % (stall_s, wrong), flush=True)
+        self.failed += 1
+        print("FAILED " + wrong, flush=True)
+        return run, None, False
 
     def attacks(self, count, seed, idle, bystander):
         clip = world.make_clip(os.path.join(self.scratch, "clip.mp4")) if world.have_video() else None
         done = spare = 0
         while done < count and spare <= count:
             plan = attack.Plan(seed + done + spare, clip is not None)
-            run = attack.Attack()
-            run.words = str(plan)
-            run.prepare(plan, clip, idle)
             started = time.monotonic()
-            _, ok = self.one("attack", run, plan.seed, run.run_it)
+            run, _, ok = self.one("attack", plan.seed, lambda: attack.Attack().prepare(plan, clip, idle),
+                                  lambda r: r.run_it())
             bystander.check_goes_on()
             phase = run.phase or plan.phase
             self.table.add(phase, plan.victim + " " + plan.deed, ok, run.took_s)
@@ -99,13 +122,10 @@ class Session:
     def streams(self, count):
         times = []
         for i in range(count):
-            run = stream.Stream()
-            run.words = "run %d of %d" % (i + 1, count)
-            run.prepare()
-            took_s, ok = self.one("stream", run, i, run.run_it)
+            run, took_s, ok = self.one("stream", i, lambda: stream.Stream().prepare(), lambda r: r.run_it())
             if ok:
                 times.append(took_s)
-                self.say("%s: %.2f s" % (run.words, took_s))
+                self.say("%d of %d: %.2f s" % (i + 1, count, took_s))
         if times:
             times.sort()
             print("%d of %d streams of %d messages of %d KiB complete; median %.2f s, slowest %.2f s" %
@@ -114,10 +134,7 @@ class Session:
     def stops(self, count, seed):
         times = []
         for i in range(count):
-            run = stream.Stop()
-            run.prepare(seed + i)
-            run.words = str(run)
-            took_s, ok = self.one("stop", run, seed + i, run.run_it)
+            run, took_s, ok = self.one("stop", seed + i, lambda: stream.Stop().prepare(seed + i), lambda r: r.run_it())
             if ok:
                 times.append(took_s)
                 self.say("seed %d: %s: %.2f s" % (seed + i, run.words, took_s))
@@ -142,11 +159,12 @@ class Session:
             print("the bystander lost none of its %d messages" % bystander.end())
         finally:
             load.end()
+            self.watch.end()
             bystander.world.close()
             shutil.rmtree(self.scratch, True)
         if o.runs:
             self.table.show()
-        print("torture: %d failed, seed %d" % (self.failed, o.seed))
+        print("torture: %d failed, %d done again, seed %d" % (self.failed, self.repeated, o.seed))
         return self.failed
 
 
@@ -158,6 +176,7 @@ def main():
     p.add_argument("--seed", type=int, default=None)
     p.add_argument("--load", type=int, default=os.cpu_count())
     p.add_argument("--logs", default=os.path.join(world.cluster.BUILD, "torture"))
+    p.add_argument("--keep", action="store_true", help="logs of runs that went well, too")
     p.add_argument("--verbose", action="store_true")
     options = p.parse_args()
     if options.seed is None:

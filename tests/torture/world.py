@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
@@ -17,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import cluster  # noqa: E402
 
 WINDOW = 4
-BEAT_MS, DEAD_MS = 50, 800
+BEAT_MS, DEAD_MS = 100, 1200
 ROW = "fragment1.tx.out"
 
 STREAM = """
@@ -145,9 +146,11 @@ class World(cluster.ClusterTest):
         return found
 
     def state_at(self, when):
-        """The state at a moment. Lines carry milliseconds, cut off."""
+        """The state at a moment, of those that were not already its consequence. Lines carry milliseconds, cut off."""
         state = "new"
         for t, name in self.states():
+            if name == "killing":
+                break
             if t <= when:
                 state = name
         return state
@@ -247,6 +250,34 @@ class Load:
         for c in self.children:
             c.kill()
             c.wait()
+
+
+class Watch:
+    """How long a thread that only sleeps is kept from running: a machine that stands still proves nothing."""
+
+    STEP_S = 0.01
+
+    def __init__(self):
+        self._worst_s = 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self):
+        before = time.monotonic()
+        while not self._over.wait(self.STEP_S):
+            now = time.monotonic()
+            self._worst_s = max(self._worst_s, now - before - self.STEP_S)
+            before = now
+
+    def worst_s(self):
+        """Since the last call."""
+        worst_s, self._worst_s = self._worst_s, 0.0
+        return worst_s
+
+    def end(self):
+        self._over.set()
+        self._thread.join()
 
 
 def idle_worker():
