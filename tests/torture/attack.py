@@ -204,7 +204,7 @@ class Attack(world.World):
                     allowed = {1, 3}
                 elif self.code == 0 and plan.deed != "pause" and (plan.victim == "driver" or attacked):
                     allowed = {0, 3}
-                if "running -> closing" in self.d.stderr:  # its part was over before the application failed
+                if "-> closing" in self.d.stderr:  # its part was over before the application failed
                     allowed.add(0)
                 self.assertIn(w.wait(), allowed, w.stderr)
             else:
@@ -217,6 +217,6 @@ class Attack(world.World):
             if plan.once[i] and served:
                 self.assertIn(w.wait(), {3} if self.phase != "drain" else {0, 3}, w.stderr)
                 continue
-            w.wait_line("(?i)waiting for the driver|lost the driver")
+            w.wait_line("-> backoff")
             self.assertIsNone(w.child.poll(), "workerd goes on waiting for its driver\n" + w.stderr)
             self.end_worker(w, self.idle)

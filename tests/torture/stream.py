@@ -79,7 +79,7 @@ class Stop(world.World):
                 self.assertEqual(w.wait(), 0, w.stderr)
                 continue
             if "none -> spawning" not in w.stderr:  # it has not served yet, and waits
-                w.wait_line("(?i)waiting for the driver")
+                w.wait_line("-> backoff")
                 w.signal(signal.SIGTERM)
             # Between the driver's end at once and the news of it, a worker may find its driver gone.
             self.assertIn(w.wait(), (code,) if code == 0 else (code, 1, 3, 0), w.stderr)
