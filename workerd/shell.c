@@ -353,7 +353,8 @@ static void shell_raise(struct wrk_shell *shell, const struct wrk_event *event)
 
 static void on_signal(uv_signal_t *handle, int number)
 {
-	shell_raise(handle->data, &(struct wrk_event){.kind = number == SIGINT ? WRK_INTERRUPT : WRK_STOP});
+	(void)number;
+	shell_raise(handle->data, &(struct wrk_event){.kind = WRK_STOP});
 }
 
 /* build/bin/workerd finds build/libexec/frag/fraghost, /usr/bin/workerd finds /usr/libexec/frag/fraghost. */

@@ -625,6 +625,39 @@ Test(worker_core, once_passes_on_a_failure_elsewhere)
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 1);
 }
 
+Test(worker_core, once_ends_as_the_driver_says_whatever_its_host_said_before)
+{
+	struct fw_message wired = host_frame(FW_HOST_WIRED), kill = host_frame(FW_HOST_KILL);
+
+	start_attached(true);
+	spawn(1);
+	wired.result = (struct fw_host_result){.exit_code = 1, .sentence = "its peer was killed first"};
+	from_host(&wired);
+	from_driver(&kill); /* stopped on request while it was wiring */
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "the peer closed the connection"});
+	exited(0, SIGKILL, false);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+}
+
+Test(worker_core, a_silent_host_is_the_cause_while_it_stops_too)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP);
+
+	start_attached(false);
+	spawn(1);
+	stop.stop.drain_ns = 5000 * MS;
+	from_driver(&stop);
+	for (int i = 0; i < 20 && did(WRK_DO_SIGNAL_HOST) == NULL; i++) {
+		timers_until(now + 200 * MS, WRK_DO_SIGNAL_HOST);
+		if (did(WRK_DO_SIGNAL_HOST) == NULL)
+			from_driver(&beat);
+	}
+	exited(0, SIGKILL, false);
+	cr_assert_not_null(strstr(sent(FW_HOST_EXIT)->exit.sentence, "has not been heard"));
+}
+
 Test(worker_core, once_fails_with_its_host)
 {
 	start_attached(true);
@@ -667,7 +700,7 @@ Test(worker_core, told_to_end_it_stops_its_hosts_first)
 	spawn(1);
 	prepared();
 	step((struct wrk_event){.kind = WRK_STOP});
-	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
 	cr_assert(timers_until(now + WRK_KILL_NS, WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
@@ -680,13 +713,13 @@ Test(worker_core, told_to_end_it_stops_its_hosts_first)
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
 }
 
-Test(worker_core, after_ctrl_c_a_driver_that_stops_in_order_is_let)
+Test(worker_core, told_to_end_a_driver_that_stops_in_order_is_let)
 {
 	struct fw_message stop = host_frame(FW_HOST_STOP);
 
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_INTERRUPT});
+	step((struct wrk_event){.kind = WRK_STOP});
 	cr_expect_null(did(WRK_DO_SIGNAL_HOST));
 	stop.stop.drain_ns = 5000 * MS;
 	from_driver(&stop);
@@ -700,11 +733,11 @@ Test(worker_core, after_ctrl_c_a_driver_that_stops_in_order_is_let)
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
 }
 
-Test(worker_core, after_ctrl_c_a_driver_that_says_nothing_is_not_waited_for)
+Test(worker_core, told_to_end_a_driver_that_says_nothing_is_not_waited_for)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_INTERRUPT});
+	step((struct wrk_event){.kind = WRK_STOP});
 	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
 }

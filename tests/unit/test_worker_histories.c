@@ -261,7 +261,7 @@ static void live(uint64_t seed, bool once)
 	for (int i = 0; i < 300 && !h.exited; i++)
 		something_happens(&h);
 	for (int i = 0; i < 2 && !h.exited; i++)
-		step(&h, &(struct wrk_event){.kind = pick(&h, 2) == 0 ? WRK_STOP : WRK_INTERRUPT});
+		step(&h, &(struct wrk_event){.kind = WRK_STOP});
 	while (h.process_count > 0 && !h.exited) {
 		h.processes[0].spawning = false;
 		process_ends(&h, 0);

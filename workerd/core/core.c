@@ -44,7 +44,7 @@ static void stop_hosts(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 	core->stop_at_ns = now_ns + 2 * WRK_KILL_NS; /* a process that even SIGKILL does not end at once */
 }
 
-static void core_stop(struct wrk_core *core, bool interrupt, int64_t now_ns, struct wrk_actions *actions)
+static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	core->stops++;
 	if (core->host_count == 0) {
@@ -58,7 +58,7 @@ static void core_stop(struct wrk_core *core, bool interrupt, int64_t now_ns, str
 	}
 	wrk_say(actions, FRAGI_LOG_INFO, "told to end: stops %u host%s", core->host_count,
 		core->host_count == 1 ? "" : "s");
-	if (interrupt && core->session == WRK_SESSION_ATTACHED)
+	if (core->session == WRK_SESSION_ATTACHED)
 		core->grace_until_ns = now_ns + WRK_GRACE_NS;
 	else
 		stop_hosts(core, now_ns, actions);
@@ -125,9 +125,8 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 		if (core->session != WRK_SESSION_ENDED)
 			core_timer(core, now_ns, actions);
 		break;
-	case WRK_INTERRUPT:
 	case WRK_STOP:
-		core_stop(core, event->kind == WRK_INTERRUPT, now_ns, actions);
+		core_stop(core, now_ns, actions);
 		break;
 	}
 	core->deadline_ns = core_deadline(core);

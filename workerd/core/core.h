@@ -43,7 +43,7 @@ enum wrk_host_state {
 #define WRK_BACKOFF_MAX_NS 5000000000ll
 #define WRK_CONNECT_NS 5000000000ll /* longest attempt */
 #define WRK_KILL_NS 1000000000ll    /* from SIGTERM to SIGKILL */
-#define WRK_GRACE_NS 500000000ll    /* after SIGINT, for the driver to speak */
+#define WRK_GRACE_NS 500000000ll    /* for the driver to stop them, when told to end */
 
 struct wrk_config { /* texts are borrowed for the life of the core */
 	const char *name;
@@ -72,9 +72,9 @@ enum wrk_event_kind {
 	WRK_HOST_SAMPLED,   /* host, stats */
 	WRK_HOST_EXITED,    /* host, exited; after all its messages */
 	WRK_TIMER,          /* the deadline has come */
-	WRK_INTERRUPT, /* SIGINT: as STOP, but a driver on the same terminal may stop its hosts in order first
-			*/
-	WRK_STOP,      /* SIGTERM; the second one of either: at once */
+	/* SIGINT, SIGTERM: the driver may stop the hosts in order first, for who tells all to end tells it
+	 * too. The second one: at once. */
+	WRK_STOP,
 };
 struct wrk_exited {
 	int status, signal;                /* exit status, or signal that ended it (0: none) */

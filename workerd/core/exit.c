@@ -35,7 +35,7 @@ static const char *exit_deed(const struct wrk_host *host, const struct wrk_exite
 {
 	const char *abbreviation = exited->signal > 0 ? sigabbrev_np(exited->signal) : NULL;
 
-	if (host->told && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED)
+	if (host->told && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED && host->why[0] == '\0')
 		return NULL;
 	if (host->why[0] != '\0' && ((exited->signal == SIGKILL && host->state == WRK_HOST_KILLED) ||
 				     (exited->signal == 0 && exited->status == 0)))

@@ -220,7 +220,7 @@ static void send_host(const struct wrk_host *host, const struct fw_message *mess
 
 static void take_result(struct wrk_core *core, int exit_code)
 {
-	if (core->result == 0 && exit_code > 0 && exit_code <= 255)
+	if (core->result == 0 && !core->decided && exit_code > 0 && exit_code <= 255)
 		core->result = exit_code;
 }
 
@@ -237,11 +237,13 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 			(unsigned long long)message->epoch);
 		return;
 	}
-	if (message->kind == FW_HOST_STOP || message->kind == FW_HOST_KILL) {
-		take_result(core, message->stop.exit_code);
+	if (message->kind == FW_HOST_STOP || message->kind == FW_HOST_KILL)
 		host->told = true;
-	}
+	if (message->kind == FW_HOST_STOP)
+		take_result(core, message->stop.exit_code);
 	if (message->kind == FW_HOST_KILL) {
+		core->result = message->stop.exit_code & 255;
+		core->decided = true;
 		host_kill(core, host, "", actions);
 		return;
 	}

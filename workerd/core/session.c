@@ -51,8 +51,8 @@ static uint64_t next_random(struct wrk_core *core)
 }
 
 /*
- * The connection is gone: waits, longer each time, with jitter so that many workers do not come at once. That an
- * idle worker's driver has ended is no news; that it is not back at the first try is.
+ * The connection is gone: waits, longer each time, with jitter so that many workers do not come at once. That
+ * an idle worker's driver has ended is no news; that it is not back at the first try is.
  */
 static void session_back_off(struct wrk_core *core, const char *why, int64_t now_ns,
 			     struct wrk_actions *actions)
@@ -98,7 +98,8 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 	}
 	session_back_off(core, why, now_ns, actions);
 	if (attached && core->config.once && core->served) {
-		core->result = 3;
+		if (!core->decided)
+			core->result = 3;
 		if (core->host_count == 0)
 			wrk_session_end(core, core->result, actions);
 	}

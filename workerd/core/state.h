@@ -51,12 +51,13 @@ struct wrk_core {
 	struct wrk_past past[WRK_PAST_MAX];
 	uint32_t past_next;
 
-	int stops;              /* WRK_STOP and WRK_INTERRUPT so far */
+	int stops;              /* WRK_STOP so far */
 	int64_t grace_until_ns; /* hosts are left to the driver; INT64_MAX: not */
 	int64_t stop_at_ns;     /* when stopping has lasted too long */
 	bool served;            /* --once: an application was taken */
 	uint64_t served_run;
-	int result; /* of what was served, as an exit code */
+	int result;   /* of what was served, as an exit code */
+	bool decided; /* it is the driver's last word, which counts whatever hosts say */
 	uint32_t illegal_moves;
 };
 
