@@ -5,6 +5,7 @@ WIRE_SRC := $(wildcard proto/wire/*.c)
 WIRE_PROTO := $(wildcard proto/frag/v1/*.proto)
 WIRE_GEN := $(WIRE_PROTO:proto/%.proto=$(B)/gen/%.pb-c.c)
 WIRE_A := $(B)/obj/libwire.a
+.SECONDARY: $(WIRE_GEN) $(WIRE_GEN:.c=.h)
 
 $(B)/gen/%.pb-c.c: proto/%.proto
 	@mkdir -p $(@D)
