@@ -15,7 +15,7 @@
 	X("UCX_MM_ERROR_HANDLING", "y")                                                                      \
 	X("UCX_KEEPALIVE_INTERVAL", "1s")                                                                    \
 	X("UCX_HANDLE_ERRORS", "none") /* leave signals to us */                                             \
-	X("UCX_LOG_FILE", "stderr") /* a path would be opened anew, and truncate what stderr leads to */     \
+	X("UCX_LOG_FILE", "stderr")    /* a path would be opened anew, and truncate what stderr leads to */  \
 	X("UCX_LOG_LEVEL", "error")                                                                          \
 	X("UCX_WARN_UNUSED_ENV_VARS", "n")
 

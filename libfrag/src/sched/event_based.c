@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _GNU_SOURCE
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <base/alloc.h>
-#include <sched/kind.h>
+#include <sched/event.h>
 
 /*
  * A pool of threads and one queue of operators to look at. What happens to an operator sets QUEUED in its
@@ -25,137 +20,6 @@
  * An idle thread waits in the pump, so that the thread that receives is the thread that computes; further
  * idle threads wait on a futex of the scheduler's own.
  */
-#define WAKE_NS 40000       /* let other work wait for so long before waking a thread for it */
-#define LONG_TICK_NS 200000 /* predicted longer than this: see that somebody minds timers and the pump */
-#define BATCH_NS 2000       /* ticks of one operator in a row before what they made ready */
-#define RECHECK_MIN_NS 1000000
-#define RECHECK_MAX_NS 8000000
-#define STREAK_MAX 16u /* operators that go on at once while others wait in the queue */
-#define THREADS_MAX 1024u
-
-struct worker {
-	struct fragi_sched_thread here; /* first */
-	pthread_t thread;
-	bool created;
-	bool holding; /* inside a tick: notifications are held */
-	struct fragi_exec *held, **held_end;
-	struct fragi_exec *next; /* to run before anything of the queue */
-	uint32_t streak;
-	int64_t recheck_ns;
-	int64_t base_ns; /* CLOCK_MONOTONIC at base_stamp */
-	uint64_t base_stamp;
-};
-
-struct event {
-	struct fragi_sched base;
-	struct worker *workers;
-	uint32_t worker_count;
-	uint64_t wake_stamps, long_stamps, hint_stamps, batch_stamps; /* the limits above, in stamps */
-	pthread_mutex_t lock;
-	_Atomic uint32_t queued;  /* length of the queue; written under the lock */
-	_Atomic int64_t timer_ns; /* the earliest time somebody waits for; written under the lock */
-	_Atomic bool
-		waking; /* an idle thread has been woken and has not looked yet; written under the lock */
-	_Atomic bool ending;
-	_Atomic uint32_t leaving; /* threads that have not left yet */
-	/* under the lock */
-	struct fragi_exec *head, **tail;
-	uint64_t backlog; /* of the queue: sum of its peaks */
-	uint64_t rounds;  /* times that something was queued */
-	uint32_t idle, parked;
-	bool in_pump;          /* an idle thread is */
-	bool seeded;           /* the operators have been started */
-	int64_t covers_ns;     /* when an idle thread will wake by itself; INT64_MAX: none will */
-	_Atomic uint32_t park; /* futex */
-};
-
-/* The queue; all with the lock held. */
-
-static uint64_t peak_of(const struct fragi_exec *exec)
-{
-	return exec->peak == 0 ? 1000000 : exec->peak;
-}
-
-static void count(_Atomic uint32_t *counter, uint32_t n)
-{
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
-			      memory_order_relaxed);
-}
-
-static void queue_push_locked(struct event *event, struct fragi_exec *exec)
-{
-	exec->next = NULL;
-	*event->tail = exec;
-	event->tail = &exec->next;
-	event->backlog += peak_of(exec);
-	event->rounds++;
-	count(&event->queued, 1);
-}
-
-static struct fragi_exec *queue_pop_locked(struct event *event)
-{
-	struct fragi_exec *exec = event->head;
-
-	if (exec == NULL)
-		return NULL;
-	event->head = exec->next;
-	if (event->head == NULL)
-		event->tail = &event->head;
-	count(&event->queued, (uint32_t)-1);
-	event->backlog =
-		event->head == NULL || event->backlog < peak_of(exec) ? 0 : event->backlog - peak_of(exec);
-	return exec;
-}
-
-static void futex_wake(_Atomic uint32_t *word, int count)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-}
-
-static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t until_ns)
-{
-	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-
-	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, seen, until_ns == INT64_MAX ? NULL : &until, NULL,
-		FUTEX_BITSET_MATCH_ANY);
-}
-
-enum whom { NOBODY, PARKED, PUMP };
-
-/* Chooses an idle thread to wake; wake() does it once the lock is free. */
-static enum whom choose_locked(struct event *event)
-{
-	if (event->idle == 0 || atomic_load_explicit(&event->waking, memory_order_relaxed))
-		return NOBODY;
-	atomic_store(&event->waking, true);
-	if (event->parked == 0)
-		return PUMP;
-	atomic_fetch_add(&event->park, 1);
-	return PARKED;
-}
-
-static void wake(struct event *event, enum whom whom)
-{
-	if (whom == PARKED)
-		futex_wake(&event->park, 1);
-	if (whom == PUMP) {
-		/* What was written before is seen by has_work, or who waits there is seen by poke. */
-		atomic_thread_fence(memory_order_seq_cst);
-		fragi_pump_poke(event->base.config.pump);
-	}
-}
-
-static void wake_all(struct fragi_sched *sched)
-{
-	struct event *event = (struct event *)sched;
-
-	atomic_store(&event->ending, true);
-	pthread_mutex_lock(&event->lock);
-	atomic_fetch_add(&event->park, 1);
-	pthread_mutex_unlock(&event->lock);
-	futex_wake(&event->park, INT_MAX);
-	fragi_pump_poke(sched->config.pump);
-}
 
 /* Somebody's operator has something to look at. */
 static void event_notify(void *arg)
@@ -176,63 +40,15 @@ static void event_notify(void *arg)
 		}
 		/* In the pump: this thread itself comes out with it. */
 		pthread_mutex_lock(&event->lock);
-		queue_push_locked(event, exec);
+		event_push_locked(event, exec);
 		pthread_mutex_unlock(&event->lock);
 		return;
 	}
 	pthread_mutex_lock(&event->lock);
-	queue_push_locked(event, exec);
-	whom = choose_locked(event);
+	event_push_locked(event, exec);
+	whom = fragi_event_choose_locked(event);
 	pthread_mutex_unlock(&event->lock);
-	wake(event, whom);
-}
-
-/* Timers. */
-
-static void timer_arm(struct event *event, struct fragi_exec *exec, int64_t until_ns)
-{
-	pthread_mutex_lock(&event->lock);
-	exec->until_ns = until_ns;
-	atomic_store_explicit(&exec->timer_armed, true, memory_order_relaxed);
-	if (until_ns < atomic_load_explicit(&event->timer_ns, memory_order_relaxed))
-		atomic_store_explicit(&event->timer_ns, until_ns, memory_order_relaxed);
-	pthread_mutex_unlock(&event->lock);
-}
-
-static void timer_disarm(struct event *event, struct fragi_exec *exec)
-{
-	int64_t earliest = INT64_MAX;
-
-	pthread_mutex_lock(&event->lock);
-	exec->timer_armed = false;
-	for (uint32_t i = 0; i < event->base.count; i++)
-		if (event->base.execs[i]->timer_armed && event->base.execs[i]->until_ns < earliest)
-			earliest = event->base.execs[i]->until_ns;
-	atomic_store_explicit(&event->timer_ns, earliest, memory_order_relaxed);
-	pthread_mutex_unlock(&event->lock);
-}
-
-/* Queues those whose time has come. */
-static void timers_fire(struct event *event, int64_t now_ns)
-{
-	int64_t earliest = INT64_MAX;
-
-	pthread_mutex_lock(&event->lock);
-	for (uint32_t i = 0; i < event->base.count; i++) {
-		struct fragi_exec *exec = event->base.execs[i];
-
-		if (!exec->timer_armed)
-			continue;
-		if (exec->until_ns > now_ns) {
-			earliest = exec->until_ns < earliest ? exec->until_ns : earliest;
-			continue;
-		}
-		exec->timer_armed = false;
-		if (atomic_fetch_or_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel) == 0)
-			queue_push_locked(event, exec);
-	}
-	atomic_store_explicit(&event->timer_ns, earliest, memory_order_relaxed);
-	pthread_mutex_unlock(&event->lock);
+	fragi_event_wake(event, whom);
 }
 
 /* CLOCK_MONOTONIC at the thread's latest stamp, without a call; corrected ten times a second. */
@@ -248,91 +64,12 @@ static int64_t worker_now_ns(struct worker *worker)
 	return worker->base_ns + (int64_t)since_ns;
 }
 
-/* Idle. */
-
-static bool has_work(void *arg)
-{
-	struct event *event = arg;
-
-	return atomic_load(&event->queued) > 0 || atomic_load(&event->ending) || atomic_load(&event->waking);
-}
-
-static void rest_if_all_locked(struct event *event, bool *out_rests)
-{
-	*out_rests = event->seeded && event->idle == event->worker_count && event->head == NULL &&
-		     atomic_load_explicit(&event->timer_ns, memory_order_relaxed) == INT64_MAX;
-}
-
-/*
- * Until when an idle thread may sleep: the next timer, or a while as long as others work, unless another idle
- * thread wakes by then anyway.
- */
-static int64_t sleep_until_locked(struct event *event, struct worker *worker)
-{
-	int64_t until_ns = atomic_load_explicit(&event->timer_ns, memory_order_relaxed), recheck;
-
-	if (event->idle < event->worker_count) {
-		worker->recheck_ns =
-			worker->recheck_ns * 2 < RECHECK_MAX_NS ? worker->recheck_ns * 2 : RECHECK_MAX_NS;
-		recheck = fragi_now_ns() + worker->recheck_ns;
-		until_ns = recheck < until_ns ? recheck : until_ns;
-	}
-	if (event->covers_ns <= until_ns)
-		return INT64_MAX;
-	event->covers_ns = until_ns;
-	return until_ns;
-}
-
-static void idle(struct event *event, struct worker *worker)
-{
-	struct fragi_sched *sched = &event->base;
-	bool pumps, rests;
-	int64_t until_ns;
-	uint32_t park;
-
-	pthread_mutex_lock(&event->lock);
-	atomic_store(&event->waking, false);
-	if (has_work(event)) {
-		pthread_mutex_unlock(&event->lock);
-		return;
-	}
-	event->idle++;
-	pumps = !event->in_pump;
-	if (pumps)
-		event->in_pump = true;
-	else
-		event->parked++;
-	until_ns = sleep_until_locked(event, worker);
-	rest_if_all_locked(event, &rests);
-	park = atomic_load(&event->park);
-	pthread_mutex_unlock(&event->lock);
-
-	if (rests && sched->config.rested != NULL)
-		sched->config.rested(sched->config.arg);
-	if (pumps)
-		fragi_pump_wait(sched->config.pump, until_ns, has_work, event);
-	else
-		futex_wait(&event->park, park, until_ns);
-
-	pthread_mutex_lock(&event->lock);
-	event->idle--;
-	if (pumps)
-		event->in_pump = false;
-	else
-		event->parked--;
-	atomic_store(&event->waking, false);
-	if (until_ns != INT64_MAX && event->covers_ns == until_ns)
-		event->covers_ns = INT64_MAX;
-	pthread_mutex_unlock(&event->lock);
-	worker->here.stamp = worker->here.pump_stamp = fragi_stamp();
-}
-
 /* Work. */
 
 /* Before a tick that may be long: sees that what would have to wait for it does not. */
 static void share(struct event *event, const struct fragi_exec *exec)
 {
-	uint64_t length = peak_of(exec);
+	uint64_t length = event_peak(exec);
 	enum whom whom = NOBODY;
 
 	if (__builtin_expect(length < event->long_stamps, 1) &&
@@ -343,10 +80,10 @@ static void share(struct event *event, const struct fragi_exec *exec)
 	    (length > event->long_stamps &&
 	     (!event->in_pump ||
 	      atomic_load_explicit(&event->timer_ns, memory_order_relaxed) < event->covers_ns)))
-		whom = choose_locked(event);
+		whom = fragi_event_choose_locked(event);
 	pthread_mutex_unlock(&event->lock);
 	if (whom != NOBODY)
-		wake(event, whom);
+		fragi_event_wake(event, whom);
 	else if (length > event->hint_stamps)
 		fragi_pump_hint(event->base.config.pump);
 }
@@ -402,11 +139,11 @@ static void hand_on(struct event *event, struct worker *worker, struct fragi_exe
 	while (rest != NULL) {
 		struct fragi_exec *next = rest->next;
 
-		queue_push_locked(event, rest);
+		event_push_locked(event, rest);
 		rest = next;
 	}
 	if (again != NULL)
-		queue_push_locked(event, again);
+		event_push_locked(event, again);
 	pthread_mutex_unlock(&event->lock);
 out:
 	worker->held = NULL;
@@ -427,7 +164,7 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 	}
 	worker->holding = true;
 	if (exec->timer_armed)
-		timer_disarm(event, exec);
+		fragi_event_timer_disarm(event, exec);
 	ready = turn(event, worker, exec, &until_ns);
 	if (ready == FRAGI_NEVER) {
 		last = fragi_sched_finish_op(&event->base, exec);
@@ -437,7 +174,7 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 		again = exec;
 	} else {
 		if (ready == FRAGI_WAIT_TIME)
-			timer_arm(event, exec, until_ns);
+			fragi_event_timer_arm(event, exec, until_ns);
 		if (atomic_fetch_and_explicit(&exec->state, ~FRAGI_RUNNING, memory_order_acq_rel) &
 		    FRAGI_QUEUED)
 			again = exec;
@@ -445,7 +182,7 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 	worker->holding = false;
 	hand_on(event, worker, again);
 	if (last)
-		wake_all(&event->base);
+		fragi_event_end(event);
 }
 
 /* What to run next: what was handed on, but not for ever while others wait in the queue. */
@@ -461,8 +198,8 @@ static struct fragi_exec *take(struct event *event, struct worker *worker)
 	worker->streak = 0;
 	pthread_mutex_lock(&event->lock);
 	if (exec != NULL)
-		queue_push_locked(event, exec);
-	exec = queue_pop_locked(event);
+		event_push_locked(event, exec);
+	exec = event_pop_locked(event);
 	pthread_mutex_unlock(&event->lock);
 	return exec;
 }
@@ -475,10 +212,10 @@ static void work(struct event *event, struct worker *worker)
 	while (!atomic_load_explicit(&event->ending, memory_order_relaxed)) {
 		timer_ns = atomic_load_explicit(&event->timer_ns, memory_order_relaxed);
 		if (timer_ns != INT64_MAX && worker_now_ns(worker) >= timer_ns)
-			timers_fire(event, fragi_now_ns());
+			fragi_event_timers_fire(event, fragi_now_ns());
 		exec = take(event, worker);
 		if (exec == NULL) {
-			idle(event, worker);
+			fragi_event_idle(event, worker);
 			continue;
 		}
 		worker->recheck_ns = RECHECK_MIN_NS / 2;
@@ -493,32 +230,13 @@ static void seed(struct event *event)
 	bool started = fragi_sched_start_ops(sched) == 0;
 
 	pthread_mutex_lock(&event->lock);
-	event->seeded = true;
 	for (uint32_t i = 0; started && i < sched->count; i++)
 		if (atomic_fetch_or(&sched->execs[i]->state, FRAGI_QUEUED) == 0)
-			queue_push_locked(event, sched->execs[i]);
-	atomic_fetch_add(&event->park, 1);
+			event_push_locked(event, sched->execs[i]);
 	pthread_mutex_unlock(&event->lock);
-	futex_wake(&event->park, INT_MAX);
+	fragi_event_seeded(event);
 	if (sched->count == 0)
-		wake_all(sched);
-}
-
-/* Threads other than the first: no operator is looked at before all have been started. */
-static void wait_for_seed(struct event *event)
-{
-	uint32_t park;
-	bool seeded;
-
-	for (;;) {
-		pthread_mutex_lock(&event->lock);
-		park = atomic_load(&event->park);
-		seeded = event->seeded;
-		pthread_mutex_unlock(&event->lock);
-		if (seeded || atomic_load(&event->ending))
-			return;
-		futex_wait(&event->park, park, INT64_MAX);
-	}
+		fragi_event_end(event);
 }
 
 static void *worker_main(void *arg)
@@ -532,7 +250,7 @@ static void *worker_main(void *arg)
 	if (worker == &event->workers[0])
 		seed(event);
 	else
-		wait_for_seed(event);
+		fragi_event_wait_for_seed(event);
 	worker->base_ns = fragi_now_ns();
 	worker->base_stamp = worker->here.stamp = worker->here.pump_stamp = fragi_stamp();
 	work(event, worker);
@@ -585,6 +303,12 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	return 0;
 }
 
+/* A flag of all schedulers has changed: only halt does that. */
+static void event_wake(struct fragi_sched *sched)
+{
+	fragi_event_end((struct event *)sched);
+}
+
 static void event_join(struct fragi_sched *sched)
 {
 	struct event *event = (struct event *)sched;
@@ -627,7 +351,7 @@ static bool event_at_rest(struct fragi_sched *sched, uint64_t *out_rounds)
 		return true;
 	}
 	pthread_mutex_lock(&event->lock);
-	rest_if_all_locked(event, &rests);
+	rests = fragi_event_rests_locked(event);
 	*out_rounds = event->rounds;
 	pthread_mutex_unlock(&event->lock);
 	return rests;
@@ -640,9 +364,9 @@ static void event_look(struct fragi_sched *sched, int64_t now_ns)
 
 	pthread_mutex_lock(&event->lock);
 	if (event->head != NULL || atomic_load_explicit(&event->timer_ns, memory_order_relaxed) < now_ns)
-		whom = choose_locked(event);
+		whom = fragi_event_choose_locked(event);
 	pthread_mutex_unlock(&event->lock);
-	wake(event, whom);
+	fragi_event_wake(event, whom);
 }
 
 static void event_destroy(struct fragi_sched *sched)
@@ -658,7 +382,7 @@ const struct fragi_sched_kind fragi_sched_event_based = {
 	.name = "event_based",
 	.create = event_create,
 	.start = event_start,
-	.wake = wake_all,
+	.wake = event_wake,
 	.join = event_join,
 	.at_rest = event_at_rest,
 	.look = event_look,

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <sched/event.h>
+
+static void futex_wake(_Atomic uint32_t *word, int count)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t until_ns)
+{
+	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+
+	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, seen, until_ns == INT64_MAX ? NULL : &until, NULL,
+		FUTEX_BITSET_MATCH_ANY);
+}
+
+enum whom fragi_event_choose_locked(struct event *event)
+{
+	if (event->idle == 0 || atomic_load_explicit(&event->waking, memory_order_relaxed))
+		return NOBODY;
+	atomic_store(&event->waking, true);
+	if (event->parked == 0)
+		return PUMP;
+	atomic_fetch_add(&event->park, 1);
+	return PARKED;
+}
+
+void fragi_event_wake(struct event *event, enum whom whom)
+{
+	if (whom == PARKED)
+		futex_wake(&event->park, 1);
+	if (whom == PUMP) {
+		/* What was written before is seen by has_work, or who waits there is seen by poke. */
+		atomic_thread_fence(memory_order_seq_cst);
+		fragi_pump_poke(event->base.config.pump);
+	}
+}
+
+void fragi_event_end(struct event *event)
+{
+	atomic_store(&event->ending, true);
+	pthread_mutex_lock(&event->lock);
+	atomic_fetch_add(&event->park, 1);
+	pthread_mutex_unlock(&event->lock);
+	futex_wake(&event->park, INT_MAX);
+	fragi_pump_poke(event->base.config.pump);
+}
+
+void fragi_event_seeded(struct event *event)
+{
+	pthread_mutex_lock(&event->lock);
+	event->seeded = true;
+	atomic_fetch_add(&event->park, 1);
+	pthread_mutex_unlock(&event->lock);
+	futex_wake(&event->park, INT_MAX);
+}
+
+void fragi_event_wait_for_seed(struct event *event)
+{
+	uint32_t park;
+	bool seeded;
+
+	for (;;) {
+		pthread_mutex_lock(&event->lock);
+		park = atomic_load(&event->park);
+		seeded = event->seeded;
+		pthread_mutex_unlock(&event->lock);
+		if (seeded || atomic_load(&event->ending))
+			return;
+		futex_wait(&event->park, park, INT64_MAX);
+	}
+}
+
+/* Timers. */
+
+void fragi_event_timer_arm(struct event *event, struct fragi_exec *exec, int64_t until_ns)
+{
+	pthread_mutex_lock(&event->lock);
+	exec->until_ns = until_ns;
+	atomic_store_explicit(&exec->timer_armed, true, memory_order_relaxed);
+	if (until_ns < atomic_load_explicit(&event->timer_ns, memory_order_relaxed))
+		atomic_store_explicit(&event->timer_ns, until_ns, memory_order_relaxed);
+	pthread_mutex_unlock(&event->lock);
+}
+
+void fragi_event_timer_disarm(struct event *event, struct fragi_exec *exec)
+{
+	int64_t earliest = INT64_MAX;
+
+	pthread_mutex_lock(&event->lock);
+	exec->timer_armed = false;
+	for (uint32_t i = 0; i < event->base.count; i++)
+		if (event->base.execs[i]->timer_armed && event->base.execs[i]->until_ns < earliest)
+			earliest = event->base.execs[i]->until_ns;
+	atomic_store_explicit(&event->timer_ns, earliest, memory_order_relaxed);
+	pthread_mutex_unlock(&event->lock);
+}
+
+void fragi_event_timers_fire(struct event *event, int64_t now_ns)
+{
+	int64_t earliest = INT64_MAX;
+
+	pthread_mutex_lock(&event->lock);
+	for (uint32_t i = 0; i < event->base.count; i++) {
+		struct fragi_exec *exec = event->base.execs[i];
+
+		if (!exec->timer_armed)
+			continue;
+		if (exec->until_ns > now_ns) {
+			earliest = exec->until_ns < earliest ? exec->until_ns : earliest;
+			continue;
+		}
+		exec->timer_armed = false;
+		if (atomic_fetch_or_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel) == 0)
+			event_push_locked(event, exec);
+	}
+	atomic_store_explicit(&event->timer_ns, earliest, memory_order_relaxed);
+	pthread_mutex_unlock(&event->lock);
+}
+
+/* Idle. */
+
+static bool has_work(void *arg)
+{
+	struct event *event = arg;
+
+	return atomic_load(&event->queued) > 0 || atomic_load(&event->ending) || atomic_load(&event->waking);
+}
+
+bool fragi_event_rests_locked(const struct event *event)
+{
+	return event->seeded && event->idle == event->worker_count && event->head == NULL &&
+	       atomic_load_explicit(&event->timer_ns, memory_order_relaxed) == INT64_MAX;
+}
+
+/*
+ * Until when an idle thread may sleep: the next timer, or a while as long as others work, unless another idle
+ * thread wakes by then anyway.
+ */
+static int64_t sleep_until_locked(struct event *event, struct worker *worker)
+{
+	int64_t until_ns = atomic_load_explicit(&event->timer_ns, memory_order_relaxed), recheck;
+
+	if (event->idle < event->worker_count) {
+		worker->recheck_ns =
+			worker->recheck_ns * 2 < RECHECK_MAX_NS ? worker->recheck_ns * 2 : RECHECK_MAX_NS;
+		recheck = fragi_now_ns() + worker->recheck_ns;
+		until_ns = recheck < until_ns ? recheck : until_ns;
+	}
+	if (event->covers_ns <= until_ns)
+		return INT64_MAX;
+	event->covers_ns = until_ns;
+	return until_ns;
+}
+
+void fragi_event_idle(struct event *event, struct worker *worker)
+{
+	struct fragi_sched *sched = &event->base;
+	bool pumps, rests;
+	int64_t until_ns;
+	uint32_t park;
+
+	pthread_mutex_lock(&event->lock);
+	atomic_store(&event->waking, false);
+	if (has_work(event)) {
+		pthread_mutex_unlock(&event->lock);
+		return;
+	}
+	event->idle++;
+	pumps = !event->in_pump;
+	if (pumps)
+		event->in_pump = true;
+	else
+		event->parked++;
+	until_ns = sleep_until_locked(event, worker);
+	rests = fragi_event_rests_locked(event);
+	park = atomic_load(&event->park);
+	pthread_mutex_unlock(&event->lock);
+
+	if (rests && sched->config.rested != NULL)
+		sched->config.rested(sched->config.arg);
+	if (pumps)
+		fragi_pump_wait(sched->config.pump, until_ns, has_work, event);
+	else
+		futex_wait(&event->park, park, until_ns);
+
+	pthread_mutex_lock(&event->lock);
+	event->idle--;
+	if (pumps)
+		event->in_pump = false;
+	else
+		event->parked--;
+	atomic_store(&event->waking, false);
+	if (until_ns != INT64_MAX && event->covers_ns == until_ns)
+		event->covers_ns = INT64_MAX;
+	pthread_mutex_unlock(&event->lock);
+	worker->base_ns = fragi_now_ns();
+	worker->base_stamp = worker->here.stamp = worker->here.pump_stamp = fragi_stamp();
+}
