@@ -1,90 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a hop costs: nanoseconds from one operator to the next through edges inside a process, int64 values,
- * for a pair, a chain of ten and a fan of eight, under both schedulers. Operators call libfrag.so as plugins
- * do. Every delivery is checked.
+ * What a hop costs: from one operator to the next through edges inside a process. The operators are
+ * libbench.so's, opened as a graph's extension; every flow's sum is checked.
  *
- * hop [messages [runs [graph [scheduler]]]]: parts of their names
+ *   hop GRAPH SCHEDULER MESSAGES [RUNS]   GRAPH: pair, chain, fan_out, fan_in, with :CAPACITY
+ *                                         SCHEDULER: greedy, event1, event2
+ *
+ * A line a run: ns a hop by the clock, ns a hop of processor time (which says more on a busy machine), hops,
+ * and the allocations from the heap in the whole run, start and end included.
  */
 #include "../unit/rig.h"
 
-struct source {
-	int64_t count, next;
-};
-static const struct frag_port source_ports[] = {{.name = "out", .dir = FRAG_OUT, .type = "i64"}};
-static const struct frag_param source_params[] = {FRAG_PARAM_I64(struct source, count, 0)};
+#include <libgen.h>
+#include <stdarg.h>
 
-static int source_compute(void *state, struct frag_tick *tick)
+#define EXPORTED __attribute__((visibility("default")))
+
+/* What libfrag and the plugin allocate comes through here: symbols of the program win. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+static _Atomic uint64_t allocations;
+
+EXPORTED void *malloc(size_t size)
 {
-	struct source *s = state;
-	int r = frag_tick_emit_i64(tick, 0, s->next);
-
-	if (r < 0)
-		return r;
-	return ++s->next == s->count ? FRAG_DONE : 0;
+	atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+	return __libc_malloc(size);
 }
 
-static const struct frag_op_type source_type = {
-	FRAG_OP_TYPE_INIT,        .name = "source",           .state_size = sizeof(struct source),
-	FRAG_PORTS(source_ports), FRAG_PARAMS(source_params), .compute = source_compute,
-};
-
-static const struct frag_port forward_ports[] = {
-	{.name = "in", .dir = FRAG_IN, .type = "i64"},
-	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
-};
-
-/* A new message for each: the dearer of the two ways to pass something on. */
-static int forward_compute(void *state, struct frag_tick *tick)
+EXPORTED void *calloc(size_t count, size_t size)
 {
-	int64_t x;
-	int r = frag_tick_receive_i64(tick, 0, &x);
-
-	(void)state;
-	return r < 0 ? r : frag_tick_emit_i64(tick, 1, x);
+	atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+	return __libc_calloc(count, size);
 }
 
-static const struct frag_op_type forward_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "pass",
-	FRAG_PORTS(forward_ports),
-	.compute = forward_compute,
-};
-
-struct sink {
-	int64_t next;
-};
-static const struct frag_port sink_ports[] = {{.name = "in", .dir = FRAG_IN, .type = "i64"}};
-static _Atomic int64_t delivered;
-
-static int sink_compute(void *state, struct frag_tick *tick)
+EXPORTED void *realloc(void *memory, size_t size)
 {
-	struct sink *s = state;
-	int64_t x;
-	int r = frag_tick_receive_i64(tick, 0, &x);
-
-	if (r < 0)
-		return r;
-	return x == s->next++ ? 0 : -EBADMSG;
+	atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+	return __libc_realloc(memory, size);
 }
 
-static int sink_stop(void *state, struct frag_op *op)
+#define CHAIN 10
+#define FAN 8
+
+struct graph {
+	char text[4096];
+	size_t used;
+	int64_t hops;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct graph *graph, const char *format, ...)
 {
-	(void)op;
-	atomic_fetch_add(&delivered, ((struct sink *)state)->next);
-	return 0;
+	va_list args;
+
+	va_start(args, format);
+	graph->used +=
+		(size_t)vsnprintf(graph->text + graph->used, sizeof(graph->text) - graph->used, format, args);
+	va_end(args);
 }
 
-static const struct frag_op_type sink_type = {
-	FRAG_OP_TYPE_INIT,      .name = "sink",          .state_size = sizeof(struct sink),
-	FRAG_PORTS(sink_ports), .compute = sink_compute, .stop = sink_stop,
-};
-static const struct frag_op_type *const ops[] = {&source_type, &forward_type, &sink_type};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .name = "hop",
-					  .version = "1",
-					  FRAG_OPS(ops)};
+static bool graph_write(struct graph *graph, const char *name, const char *scheduler, int64_t messages)
+{
+	const char *colon = strchr(name, ':');
+	int capacity = colon != NULL ? atoi(colon + 1) : 1;
+	size_t length = colon != NULL ? (size_t)(colon - name) : strlen(name);
+	long long each = messages;
+	int sources = 1, sinks = 1, passes = 0;
+
+	if (strncmp(name, "chain", length) == 0)
+		passes = CHAIN - 2;
+	else if (strncmp(name, "fan_out", length) == 0)
+		sinks = FAN;
+	else if (strncmp(name, "fan_in", length) == 0)
+		sources = FAN;
+	else if (strncmp(name, "pair", length) != 0)
+		return false;
+	each = messages / (sources * sinks * (passes + 1));
+	graph->hops = each * sources * sinks * (passes + 1);
+	say(graph, "frag: 1\napplication: hop\nextensions: [libbench.so]\nscheduler: %s\noperators:\n",
+	    strcmp(scheduler, "greedy") == 0   ? "{type: greedy}"
+	    : strcmp(scheduler, "event1") == 0 ? "{type: event_based, worker_thread_number: 1}"
+					       : "{type: event_based, worker_thread_number: 2}");
+	for (int i = 0; i < sources; i++)
+		say(graph, "  a%d: {type: bench_source, parameters: {count: %lld}}\n", i, each);
+	for (int i = 0; i < passes; i++)
+		say(graph, "  p%d: {type: bench_pass}\n", i);
+	for (int i = 0; i < sinks; i++)
+		say(graph, "  z%d: {type: bench_sink}\n", i);
+	say(graph, "flows:\n");
+	for (int i = 0; i < passes; i++)
+		say(graph, "  - {from: %c%d, to: p%d, capacity: %d}\n", i == 0 ? 'a' : 'p',
+		    i == 0 ? 0 : i - 1, i, capacity);
+	for (int i = 0; i < sources; i++)
+		for (int k = 0; k < sinks; k++)
+			say(graph, "  - {from: %c%d, to: z%d, capacity: %d}\n", passes > 0 ? 'p' : 'a',
+			    passes > 0 ? passes - 1 : i, k, capacity);
+	return true;
+}
+
+static void rig_open(struct rig *rig, const char *folder, const struct graph *graph)
+{
+	const struct fragi_spec_source source = {.graph = {"hop.yaml", graph->text, graph->used}};
+	const char *const library_path[] = {folder, NULL};
+	const struct fragi_registry_config registry = {.library_path = library_path};
+	struct fragi_run_config config = {
+		.standalone = true, .epoch = 1, .beat_ns = 50000000, .dead_ns = 1000000000, .ledger_fd = -1};
+
+	memset(rig, 0, sizeof(*rig));
+	if (fragi_spec_parse(&source, &rig->diag, &rig->spec) < 0 ||
+	    fragi_registry_create(&registry, &rig->registry) < 0)
+		goto refused;
+	config.spec = rig->spec;
+	config.registry = rig->registry;
+	if (fragi_run_create(&config, &rig->run) < 0 || fragi_run_prepare(rig->run, &rig->diag) < 0)
+		goto refused;
+	return;
+refused:
+	rig_errors(rig);
+	RIG_FAIL("the graph was refused\n%s", graph->text);
+}
 
 static int64_t cpu_ns(void)
 {
@@ -94,107 +128,42 @@ static int64_t cpu_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Returns ns a hop by the clock; *out_cpu of processor time, which says more on a busy machine. */
-static double run(const char *scheduler, const char *graph, int64_t hops, double *out_cpu)
+static void run(const char *folder, const struct graph *graph)
 {
-	char yaml[8192];
+	uint64_t before = atomic_load(&allocations), delivered = 0;
 	struct rig rig;
-	int64_t cpu = cpu_ns();
-	double ns;
+	int64_t cpu;
+	size_t flows;
 
-	snprintf(yaml, sizeof(yaml), "frag: 1\napplication: hop\nscheduler: %s\n%s", scheduler, graph);
-	atomic_store(&delivered, 0);
-	rig_run(&rig, &plugin, yaml);
-	if (rig.failed > 0)
-		RIG_FAIL("%s\n", rig.sentence);
-	*out_cpu = (double)(cpu_ns() - cpu) / (double)hops;
-	ns = (double)(rig.done_ns - rig.start_ns) / (double)hops;
+	rig_open(&rig, folder, graph);
+	cpu = cpu_ns();
+	rig_start(&rig);
+	if (!rig_wait(&rig, rig_is_done, 10 * RIG_LIMIT_NS) || rig.failed > 0)
+		RIG_FAIL("not done: %s\n", rig.sentence);
+	cpu = cpu_ns() - cpu;
+	fragi_run_flows(rig.run, &flows);
+	for (size_t i = 0; i < flows; i++)
+		delivered += atomic_load(&rig_row(&rig, i)->delivered);
+	if (delivered != (uint64_t)graph->hops || !rig_balances(&rig))
+		RIG_FAIL("%llu of %lld delivered\n", (unsigned long long)delivered, (long long)graph->hops);
+	printf("%.2f %.2f %lld %llu\n", (double)(rig.done_ns - rig.start_ns) / (double)graph->hops,
+	       (double)cpu / (double)graph->hops, (long long)graph->hops,
+	       (unsigned long long)(atomic_load(&allocations) - before));
+	fflush(stdout);
 	rig_end(&rig);
-	return ns;
-}
-
-static int compare(const void *a, const void *b)
-{
-	return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
-}
-
-static const char *only_graph = "", *only_scheduler = "";
-
-static void measure(const char *name, const char *graph, int64_t hops, int64_t deliveries, int runs)
-{
-	static const char *const schedulers[] = {
-		"{type: greedy}",
-		"{type: event_based, worker_thread_number: 1}",
-		"{type: event_based, worker_thread_number: 2}",
-	};
-	double ns[64], cpu[64];
-
-	if (strstr(name, only_graph) == NULL)
-		return;
-	printf("%-18s", name);
-	for (size_t s = 0; s < FRAG_COUNT_OF(schedulers); s++) {
-		if (strstr(schedulers[s], only_scheduler) == NULL)
-			continue;
-		for (int i = 0; i < runs; i++) {
-			ns[i] = run(schedulers[s], graph, hops, &cpu[i]);
-			if (atomic_load(&delivered) != deliveries)
-				RIG_FAIL("%s: %lld of %lld delivered\n", name,
-					 (long long)atomic_load(&delivered), (long long)deliveries);
-		}
-		qsort(ns, (size_t)runs, sizeof(ns[0]), compare);
-		qsort(cpu, (size_t)runs, sizeof(cpu[0]), compare);
-		printf("  %6.1f [%5.1f..%5.1f] %6.1f", ns[runs / 2], ns[0], ns[runs - 1], cpu[runs / 2]);
-		fflush(stdout);
-	}
-	printf("\n");
 }
 
 int main(int argc, char **argv)
 {
-	int64_t n = argc > 1 ? atoll(argv[1]) : 2000000;
-	int runs = argc > 2 ? atoi(argv[2]) : 5;
-	char graph[4096], name[32];
-	int k;
+	struct graph graph = {.used = 0};
+	int runs = argc > 4 ? atoi(argv[4]) : 1;
 
-	only_graph = argc > 3 ? argv[3] : "";
-	only_scheduler = argc > 4 ? argv[4] : "";
-	runs = runs < 1 ? 1 : runs > 64 ? 64 : runs;
-	printf("ns a hop, median [min..max] of %d, and of processor time: greedy; event_based with 1 and 2 "
-	       "threads\n",
-	       runs);
-	for (int capacity = 1; capacity <= 64; capacity *= 8) {
-		snprintf(graph, sizeof(graph),
-			 "operators: {a: {type: source, parameters: {count: %lld}}, b: {type: sink}}\n"
-			 "flows: [{from: a, to: b, capacity: %d}]\n",
-			 (long long)n, capacity);
-		snprintf(name, sizeof(name), "pair, capacity %d", capacity);
-		measure(name, graph, n, n, runs);
+	if (argc < 4 || !graph_write(&graph, argv[1], argv[2], atoll(argv[3]))) {
+		fprintf(stderr, "usage: hop pair|chain|fan_out|fan_in[:CAPACITY] greedy|event1|event2 "
+				"MESSAGES [RUNS]\n");
+		return 2;
 	}
-	for (int capacity = 1; capacity <= 4; capacity *= 4) {
-		k = snprintf(graph, sizeof(graph),
-			     "operators:\n  o0: {type: source, parameters: {count: %lld}}\n",
-			     (long long)n / 8);
-		for (int i = 1; i < 9; i++)
-			k += snprintf(graph + k, sizeof(graph) - (size_t)k, "  o%d: {type: pass}\n", i);
-		k += snprintf(graph + k, sizeof(graph) - (size_t)k, "  o9: {type: sink}\nflows:\n");
-		for (int i = 0; i < 9; i++)
-			k += snprintf(graph + k, sizeof(graph) - (size_t)k,
-				      "  - {from: o%d, to: o%d, capacity: %d}\n", i, i + 1, capacity);
-		snprintf(name, sizeof(name), "chain, capacity %d", capacity);
-		measure(name, graph, n / 8 * 9, n / 8, runs);
-	}
-	for (int capacity = 1; capacity <= 4; capacity *= 4) {
-		k = snprintf(graph, sizeof(graph),
-			     "operators:\n  o: {type: source, parameters: {count: %lld}}\n",
-			     (long long)n / 8);
-		for (int i = 0; i < 8; i++)
-			k += snprintf(graph + k, sizeof(graph) - (size_t)k, "  s%d: {type: sink}\n", i);
-		k += snprintf(graph + k, sizeof(graph) - (size_t)k, "flows:\n");
-		for (int i = 0; i < 8; i++)
-			k += snprintf(graph + k, sizeof(graph) - (size_t)k,
-				      "  - {from: o, to: s%d, capacity: %d}\n", i, capacity);
-		snprintf(name, sizeof(name), "fan 1:8, capacity %d", capacity);
-		measure(name, graph, n / 8 * 8, n / 8 * 8, runs);
-	}
+	for (int i = 0; i < runs; i++)
+		run(dirname(strdup(argv[0])), &graph);
 	return 0;
 }

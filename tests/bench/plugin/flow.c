@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench.h"
+
+int bench_load_init(struct bench_load *load, struct frag_op *op, uint64_t bytes)
+{
+	int64_t shape = (int64_t)bytes;
+	int r;
+
+	if (bytes <= sizeof(int64_t))
+		return 0;
+	r = frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, &shape, &load->tensor);
+	if (r < 0)
+		return frag_op_fail(op, r, "no memory for a tensor of %" PRIu64 " bytes", bytes);
+	memset(frag_tensor_writable(load->tensor), 1, bytes);
+	return 0;
+}
+
+int bench_load_emit(struct bench_load *load, struct frag_tick *tick, uint32_t port, int64_t value)
+{
+	if (load->tensor == NULL)
+		return frag_tick_emit_i64(tick, port, value);
+	return frag_tick_emit_tensor(tick, port, "", frag_tensor_ref(load->tensor));
+}
+
+void bench_load_fini(struct bench_load *load)
+{
+	frag_tensor_unref(load->tensor);
+	load->tensor = NULL;
+}
+
+/* Sends `count` messages, 0: without end. */
+struct source {
+	int64_t count, next;
+	uint64_t bytes;
+	struct bench_load load;
+};
+
+static const struct frag_port source_ports[] = {{.name = "out", .dir = FRAG_OUT}};
+static const struct frag_param source_params[] = {
+	FRAG_PARAM_I64(struct source, count, 0),
+	FRAG_PARAM_SIZE(struct source, bytes, 8),
+};
+
+static int source_initialize(void *state, struct frag_op *op)
+{
+	struct source *s = state;
+
+	return bench_load_init(&s->load, op, s->bytes);
+}
+
+static int source_compute(void *state, struct frag_tick *tick)
+{
+	struct source *s = state;
+	int r = bench_load_emit(&s->load, tick, 0, s->next);
+
+	if (r < 0)
+		return r;
+	return ++s->next == s->count ? FRAG_DONE : 0;
+}
+
+static void source_fini(void *state, struct frag_op *op)
+{
+	(void)op;
+	bench_load_fini(&((struct source *)state)->load);
+}
+
+const struct frag_op_type bench_source_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "bench_source",
+	.headline = "Sends numbers or tensors",
+	.state_size = sizeof(struct source),
+	FRAG_PORTS(source_ports),
+	FRAG_PARAMS(source_params),
+	.initialize = source_initialize,
+	.compute = source_compute,
+	.fini = source_fini,
+};
+
+static const struct frag_port pass_ports[] = {
+	{.name = "in", .dir = FRAG_IN, .type = "i64"},
+	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
+};
+
+/* A new message for each: the dearer of the two ways to pass something on. */
+static int pass_compute(void *state, struct frag_tick *tick)
+{
+	int64_t x;
+	int r = frag_tick_receive_i64(tick, 0, &x);
+
+	(void)state;
+	return r < 0 ? r : frag_tick_emit_i64(tick, 1, x);
+}
+
+const struct frag_op_type bench_pass_type = {
+	FRAG_OP_TYPE_INIT,      .name = "bench_pass",    .headline = "Receives a number and sends it",
+	FRAG_PORTS(pass_ports), .compute = pass_compute,
+};
+
+/* Receives what comes; with `file` writes "count first_ns last_ns" there when it stops. */
+struct sink {
+	const char *file;
+	int64_t count, first_ns, last_ns;
+};
+
+static const struct frag_port sink_ports[] = {{.name = "in", .dir = FRAG_IN}};
+static const struct frag_param sink_params[] = {
+	FRAG_PARAM_STRING(struct sink, file, NULL, .flags = FRAG_PARAM_OPTIONAL),
+};
+
+static int sink_compute(void *state, struct frag_tick *tick)
+{
+	const struct frag_message *message;
+	struct sink *s = state;
+	int r = frag_tick_receive(tick, 0, &message);
+
+	if (r < 0)
+		return r;
+	if (s->file != NULL) {
+		s->last_ns = bench_now_ns();
+		if (s->count == 0)
+			s->first_ns = s->last_ns;
+	}
+	s->count++;
+	return 0;
+}
+
+static int sink_stop(void *state, struct frag_op *op)
+{
+	struct sink *s = state;
+	FILE *f;
+
+	if (s->file == NULL)
+		return 0;
+	f = fopen(s->file, "w");
+	if (f == NULL)
+		return frag_op_fail(op, -errno, "cannot write %s: %s", s->file, strerror(errno));
+	fprintf(f, "%" PRId64 " %" PRId64 " %" PRId64 "\n", s->count, s->first_ns, s->last_ns);
+	return fclose(f) == 0 ? 0 : -EIO;
+}
+
+const struct frag_op_type bench_sink_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "bench_sink",
+	.headline = "Receives and counts",
+	.state_size = sizeof(struct sink),
+	FRAG_PORTS(sink_ports),
+	FRAG_PARAMS(sink_params),
+	.compute = sink_compute,
+	.stop = sink_stop,
+};
