@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the machine itself takes, in the run that frag is measured in:
+ *   floor hop MESSAGES      two calls through pointers that hand a number over in a ring, ns a message
+ *   floor cache MESSAGES    the same number from core to core and back, ns one way
+ *   floor memcpy BYTES      ns a copy
+ *   floor yaml FILE         ms libyaml alone takes to read a file
+ *   floor malloc COUNT      ms to allocate and name COUNT objects of 256 bytes
+ * By the clock and of processor time.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <yaml.h>
+
+static double now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+struct ring {
+	_Atomic uint64_t head, tail;
+	int64_t slots[4];
+};
+
+static int produce(struct ring *ring, int64_t *value)
+{
+	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+	if (head - atomic_load_explicit(&ring->tail, memory_order_acquire) == 1)
+		return 0;
+	ring->slots[head & 3] = (*value)++;
+	atomic_store_explicit(&ring->head, head + 1, memory_order_release);
+	return 1;
+}
+
+static int consume(struct ring *ring, int64_t *value)
+{
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+
+	if (atomic_load_explicit(&ring->head, memory_order_acquire) == tail)
+		return 0;
+	*value += ring->slots[tail & 3];
+	atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
+	return 1;
+}
+
+static int64_t hop(int64_t count)
+{
+	static int (*volatile const ticks[2])(struct ring *, int64_t *) = {produce, consume};
+	struct ring ring = {0};
+	int64_t values[2] = {0, 0};
+
+	for (int64_t i = 0; i < count; i++)
+		for (int k = 0; k < 2; k++)
+			ticks[k](&ring, &values[k]);
+	return values[1];
+}
+
+static _Atomic int64_t turn __attribute__((aligned(64)));
+static int64_t turns;
+
+static void *answer(void *arg)
+{
+	(void)arg;
+	for (int64_t i = 1; i < turns; i += 2) {
+		while (atomic_load_explicit(&turn, memory_order_acquire) != i)
+			;
+		atomic_store_explicit(&turn, i + 1, memory_order_release);
+	}
+	return NULL;
+}
+
+static void cache(int64_t count)
+{
+	pthread_t thread;
+
+	turns = count;
+	if (pthread_create(&thread, NULL, answer, NULL) != 0)
+		exit(1);
+	for (int64_t i = 0; i < turns; i += 2) {
+		atomic_store_explicit(&turn, i + 1, memory_order_release);
+		while (atomic_load_explicit(&turn, memory_order_acquire) != i + 2)
+			;
+	}
+	pthread_join(thread, NULL);
+}
+
+static double copies(size_t bytes)
+{
+	int64_t count = (int64_t)((1u << 28) / bytes) + 1;
+	char *from = malloc(bytes), *to = malloc(bytes);
+
+	if (from == NULL || to == NULL)
+		exit(1);
+	count = count > 1000000 ? 1000000 : count;
+	memset(from, 1, bytes);
+	memset(to, 1, bytes);
+	for (int64_t i = 0; i < count; i++) {
+		memcpy(to, from, bytes);
+		__asm__ volatile("" : : "r"(to), "r"(from) : "memory");
+	}
+	free(from);
+	free(to);
+	return (double)count;
+}
+
+static void read_yaml(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	yaml_parser_t parser;
+	yaml_event_t event;
+	int end = 0;
+
+	if (file == NULL || !yaml_parser_initialize(&parser))
+		exit(1);
+	yaml_parser_set_input_file(&parser, file);
+	while (!end) {
+		if (!yaml_parser_parse(&parser, &event))
+			exit(1);
+		end = event.type == YAML_STREAM_END_EVENT;
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	fclose(file);
+}
+
+static void allocate(int64_t count)
+{
+	char **objects = calloc((size_t)count, sizeof(*objects));
+
+	if (objects == NULL)
+		exit(1);
+	for (int64_t i = 0; i < count; i++) {
+		objects[i] = calloc(1, 256);
+		if (objects[i] == NULL)
+			exit(1);
+		snprintf(objects[i], 32, "o%lld", (long long)i);
+	}
+	for (int64_t i = 0; i < count; i++)
+		free(objects[i]);
+	free(objects);
+}
+
+int main(int argc, char **argv)
+{
+	double wall = now_ns(CLOCK_MONOTONIC), cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID), unit;
+	int64_t count = argc == 3 ? atoll(argv[2]) : 0;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: floor hop MESSAGES | cache MESSAGES | memcpy BYTES | yaml FILE | "
+				"malloc COUNT\n");
+		return 2;
+	}
+	unit = (double)count;
+	if (strcmp(argv[1], "hop") == 0) {
+		if (hop(count) != count * (count - 1) / 2)
+			return 1;
+	} else if (strcmp(argv[1], "cache") == 0) {
+		cache(count);
+	} else if (strcmp(argv[1], "memcpy") == 0) {
+		unit = copies((size_t)count);
+	} else if (strcmp(argv[1], "yaml") == 0) {
+		read_yaml(argv[2]);
+		unit = 1e6;
+	} else if (strcmp(argv[1], "malloc") == 0) {
+		allocate(count);
+		unit = 1e6;
+	}
+	printf("%.3f %.3f\n", (now_ns(CLOCK_MONOTONIC) - wall) / unit,
+	       (now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) / unit);
+	return 0;
+}
