@@ -7,7 +7,9 @@
  * said IDLE since the wave began, or is done; when in two successive waves sent = delivered, and nothing was
  * sent between them, nothing can ever happen again: what the first wave counted as delivered was all that the
  * second counted as sent (the four counters of F. Mattern, "Algorithms for distributed termination
- * detection", 1987).
+ * detection", 1987). That counts messages; credit and closes travel uncounted, and one of them can wake a
+ * sender. A data link holds nothing back for longer than the time of death, after which its hosts report it
+ * lost: so where hosts send to each other, rest is believed when it has lasted that long.
  */
 
 /* A host that is done counts late arrivals as dropped; only its page tells. Two pages, so that one is new. */
@@ -47,11 +49,19 @@ static bool wave_is_complete(struct drv_app *app, uint64_t *out_sent, uint64_t *
 	return true;
 }
 
+/* How long rest must last to be believed. */
+static int64_t patience_ns(const struct drv_app *app)
+{
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].edge_count != 0)
+			return app->core->config.dead_ns;
+	return 0;
+}
+
 void drv_rest_idle(struct drv_host *host, const struct fw_host_event *event)
 {
 	struct drv_app *app = host->app;
 	uint64_t sent, delivered;
-	bool balanced;
 
 	if (host->state != DRV_HOST_RUNNING)
 		return;
@@ -61,14 +71,19 @@ void drv_rest_idle(struct drv_host *host, const struct fw_host_event *event)
 	host->delivered = event->delivered;
 	if (app->state != DRV_APP_RUNNING || !wave_is_complete(app, &sent, &delivered))
 		return;
-	balanced = sent == delivered;
 	app->wave++;
-	if (balanced && app->wave_was_balanced && sent == app->wave_sent) {
-		drv_say(app->core, FRAGI_LOG_INFO, app->spec->application,
-			"at rest: no operator can run any more, and nothing is on the way");
-		drv_app_rest(app);
+	if (sent != delivered || app->suspicion.host != NULL) {
+		app->rest_since_ns = 0;
 		return;
 	}
-	app->wave_was_balanced = balanced;
-	app->wave_sent = sent;
+	if (app->rest_since_ns == 0 || sent != app->wave_sent) {
+		app->rest_since_ns = app->core->now_ns;
+		app->wave_sent = sent;
+		return;
+	}
+	if (app->core->now_ns - app->rest_since_ns < patience_ns(app))
+		return;
+	drv_say(app->core, FRAGI_LOG_INFO, app->spec->application,
+		"at rest: no operator can run any more, and nothing is on the way");
+	drv_app_rest(app);
 }

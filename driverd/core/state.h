@@ -101,7 +101,7 @@ struct drv_app {
 	int64_t given_ns, started_ns, ending_ns, ended_ns; /* 0: not yet */
 	/* rest */
 	uint64_t wave;
-	bool wave_was_balanced;
+	int64_t rest_since_ns; /* since when waves have been balanced; 0: the last one was not */
 	uint64_t wave_sent;
 	struct fragi_summary summary;
 };

@@ -191,7 +191,8 @@ static void cut_data(struct sim *sim, uint32_t a, uint32_t b, int64_t for_ns)
 			    sim->hosts[i].app == sim->hosts[k].app &&
 			    ((sim->hosts[i].worker == a && sim->hosts[k].worker == b) ||
 			     (sim->hosts[i].worker == b && sim->hosts[k].worker == a)))
-				sim_put(sim, sim->now_ns + sim->dead_ns, SIM_EV_PEER_LOST, i, k, 0);
+				sim_put(sim, sim->now_ns + sim->dead_ns, SIM_EV_PEER_LOST, i, k,
+					(uint64_t)(sim->now_ns + for_ns));
 }
 
 static void partition(struct sim *sim, const struct sim_fault *fault, uint32_t w)
@@ -331,6 +332,13 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 		disturb(sim, sim->now_ns + 100 * SIM_MS, false);
 		sim->workers[fault->worker % sim->worker_count].latency_ns =
 			sim_between(sim, 10 * SIM_MS, sim->dead_ns / 15);
+		break;
+	case SIM_FAULT_HICCUP:
+		disturb(sim, sim->now_ns + fault->for_ns, false);
+		for (uint32_t i = 0; i < sim->worker_count && sim->now_ns > sim->hiccup_until_ns; i++)
+			cut_data(sim, fault->worker % sim->worker_count, i, fault->for_ns);
+		if (sim->now_ns > sim->hiccup_until_ns)
+			sim->hiccup_until_ns = sim->now_ns + fault->for_ns;
 		break;
 	case SIM_FAULT_APP:
 		if (!sim->driver_for_one && sim->stops == 0 && !sim_is_stopped(sim, &sim->driver.process))

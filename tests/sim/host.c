@@ -472,7 +472,8 @@ static void reap(struct sim *sim, const struct sim_event *event)
 			 &(struct wrk_event){.kind = WRK_HOST_EXITED, .host = host->id, .exited = &exited});
 }
 
-static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_host *peer)
+/* until: when the link that was cut runs again, if that is why. */
+static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_host *peer, int64_t until)
 {
 	bool known = false;
 
@@ -480,7 +481,7 @@ static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_h
 		known = known || host->peers[i] == (uint32_t)peer->pid;
 	if (!known || host->state < SIM_HOST_WIRING || host->state > SIM_HOST_STARTED)
 		return;
-	if (peer->process.alive && cut_until(sim, host, peer) <= sim->now_ns)
+	if (peer->process.alive && (until <= sim->now_ns || cut_until(sim, host, peer) != until))
 		return; /* it was heard again */
 	sim_data_cut(sim, host, peer);
 	if (host->state == SIM_HOST_WIRING)
@@ -527,7 +528,7 @@ void sim_on_host(struct sim *sim, const struct sim_event *event)
 		sim_host_die(sim, host, 0, (int)event->b, false);
 		break;
 	case SIM_EV_PEER_LOST:
-		peer_lost(sim, host, &sim->hosts[event->b]);
+		peer_lost(sim, host, &sim->hosts[event->b], (int64_t)event->c);
 		break;
 	case SIM_EV_WATCHDOG:
 		sim_host_fail(sim, host,

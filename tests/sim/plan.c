@@ -201,8 +201,9 @@ static void add_fault(struct sim *sim, enum sim_fault_kind kind, int64_t at_ns)
 	*fault = (struct sim_fault){
 		.kind = kind,
 		.at_ns = at_ns,
-		.for_ns = kind == SIM_FAULT_NAP ? sim_between(sim, SIM_MS, sim->dead_ns * 3 / 5)
-						: sim_between(sim, 10 * SIM_MS, 2 * sim->dead_ns),
+		.for_ns = kind == SIM_FAULT_NAP || kind == SIM_FAULT_HICCUP
+				  ? sim_between(sim, SIM_MS, sim->dead_ns * 3 / 5)
+				  : sim_between(sim, 10 * SIM_MS, 2 * sim->dead_ns),
 		.worker = (uint32_t)sim_between(sim, 0, (int64_t)sim->worker_count),
 		.other = (uint32_t)(sim_random(sim) >> 40),
 	};

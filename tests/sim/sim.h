@@ -289,9 +289,10 @@ enum sim_fault_kind {
 	SIM_FAULT_STRANGER,
 	SIM_FAULT_ROGUE,
 	SIM_FAULT_STALE,
-	SIM_FAULT_NAP,  /* a process is stopped for less than it may be */
-	SIM_FAULT_SLOW, /* a slow link for a while */
-	SIM_FAULT_APP,  /* one more application */
+	SIM_FAULT_NAP,    /* a process is stopped for less than it may be */
+	SIM_FAULT_SLOW,   /* a slow link for a while */
+	SIM_FAULT_HICCUP, /* data links stall for less than they may */
+	SIM_FAULT_APP,    /* one more application */
 	SIM_FAULT_HARMLESS_END = SIM_FAULT_APP,
 	SIM_FAULT_HOST_CRASH,
 	SIM_FAULT_HOST_STOPPED,
@@ -335,6 +336,7 @@ struct sim {
 	int64_t cut_until_ns[SIM_WORKERS_MAX][SIM_WORKERS_MAX];
 	struct sim_fault plan[SIM_PLAN_MAX];
 	uint32_t plan_count;
+	int64_t hiccup_until_ns;
 	int64_t stop_ns, end_ns; /* when the user stops what runs, when the history ends */
 	int64_t excuse_until_ns; /* what begins before is excused */
 	int64_t quiet_ns;        /* since when nothing is disturbed */

@@ -640,7 +640,7 @@ Test(driver_core, a_crash_while_it_ends_is_told)
 	world_fini(&w);
 }
 
-Test(driver_core, rest_is_two_waves_in_which_sent_is_delivered)
+Test(driver_core, rest_is_waves_in_which_sent_is_delivered_for_the_time_of_death)
 {
 	struct world w;
 
@@ -660,6 +660,13 @@ Test(driver_core, rest_is_two_waves_in_which_sent_is_delivered)
 	say_idle(&w, 2, 2, 0, 11);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "both must say it again");
 	say_idle(&w, 1, 1, 11, 0);
+	w.now_ns += 2900 * MS;
+	say_idle(&w, 1, 1, 11, 0);
+	say_idle(&w, 2, 2, 0, 11);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "credit may still be under way");
+	w.now_ns += 100 * MS;
+	say_idle(&w, 1, 1, 11, 0);
+	say_idle(&w, 2, 2, 0, 11);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
 	assert_has(w.log, "at rest");
 	say_exit(&w, 1, 1, 0, 0, "");
@@ -681,6 +688,7 @@ Test(driver_core, rest_with_a_host_that_is_done_waits_for_its_page)
 	say_stats(&w, 1, 1, false, 10, 0);
 	say_stats(&w, 1, 1, false, 10, 0);
 	say_idle(&w, 2, 2, 0, 10);
+	w.now_ns += 3 * SECOND;
 	say_idle(&w, 2, 2, 0, 10);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
 	world_fini(&w);
