@@ -150,7 +150,8 @@ static int live(struct rig *rig, const char *yaml)
 		r = fragi_run_start(rig->run, &err);
 	if (r < 0)
 		return r;
-	cr_assert(rig_wait(rig, rig_has_ended, RIG_LIMIT_NS), "it hangs, %u idle, %lld received", rig->idle, (long long)received);
+	cr_assert(rig_wait(rig, rig_has_ended, RIG_LIMIT_NS), "it hangs, %u idle, %lld received", rig->idle,
+		  (long long)received);
 	if (rig->failed > 0)
 		cr_expect_neq(rig->sentence[0], '\0');
 	return rig->failed > 0;

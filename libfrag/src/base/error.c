@@ -57,7 +57,8 @@ int frag_err_set(struct frag_err *err, int code, const char *format, ...)
 		err->text[0] = '\0';
 	else if ((size_t)n >= room)
 		trim_utf8(err->text, room - 1);
-	/* One line, and nothing in it that a terminal would obey: a sentence may quote what strangers sent. */
+	/* One line, and nothing in it that a terminal would obey: a sentence may quote what strangers sent.
+	 */
 	for (char *c = err->text; *c != '\0'; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = *c == '\n' || *c == '\r' || *c == '\t' ? ' ' : '?';
