@@ -22,8 +22,12 @@ static struct note *notes[SLOTS];
 
 static inline struct note *note_of(int64_t slot)
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&lock);
 	if (notes[slot] == NULL)
 		notes[slot] = calloc(1, sizeof(struct note));
+	pthread_mutex_unlock(&lock);
 	return notes[slot];
 }
 
