@@ -226,7 +226,7 @@ bool fragi_name_is_valid(const char *name)
 	if (!((name[0] >= 'A' && name[0] <= 'Z') || (name[0] >= 'a' && name[0] <= 'z')))
 		return false;
 	length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
-	return name[length] == '\0' && length <= FRAG_NAME_MAX;
+	return length <= FRAG_NAME_MAX && name[length] == '\0';
 }
 
 const char *fragi_format_duration(int64_t ns, char *out, size_t size)

@@ -16,7 +16,7 @@ static bool name_is_valid(const char *name)
 	if (name == NULL || !((name[0] >= 'A' && name[0] <= 'Z') || (name[0] >= 'a' && name[0] <= 'z')))
 		return false;
 	length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
-	return name[length] == '\0' && length <= TYPE_NAME_MAX && strcmp(name, "message") != 0 &&
+	return length <= TYPE_NAME_MAX && name[length] == '\0' && strcmp(name, "message") != 0 &&
 	       strcmp(name, "tensor") != 0;
 }
 
