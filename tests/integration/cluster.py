@@ -25,6 +25,8 @@ BIN = os.path.join(BUILD, "bin")
 TEST_PLUGINS = os.path.join(BUILD, "tests", "plugins")
 # Bounds in tests are ten times what is promised: they catch a hang, not a slow machine.
 PATIENCE_S = 30
+# libgcrypt says it when FFmpeg's libraries are loaded where mlock is forbidden, as in some containers.
+NOT_OURS = "Warning: using insecure memory!"
 
 
 class Process:
@@ -44,6 +46,8 @@ class Process:
 
     def _read(self, name):
         for line in getattr(self.child, name):
+            if line.startswith(NOT_OURS):
+                continue
             with self._news:
                 self._lines[name].append(line.rstrip("\n"))
                 self._news.notify_all()

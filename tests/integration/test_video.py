@@ -60,9 +60,9 @@ class Video(cluster.ClusterTest):
 
     def tool(self, name, *args):
         """Runs a program that must succeed; what it says is in the failure."""
-        done = subprocess.run([name, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              cwd=self.folder, timeout=120)
-        self.assertEqual(done.returncode, 0, "%s %s:\n%s" % (os.path.basename(name), args, done.stdout))
+        done = subprocess.run([name, *map(str, args)], capture_output=True, text=True, cwd=self.folder,
+                              timeout=120)
+        self.assertEqual(done.returncode, 0, "%s %s:\n%s" % (os.path.basename(name), args, done.stdout + done.stderr))
         return done.stdout
 
     def make_clip(self, kind, frames=FRAMES):
