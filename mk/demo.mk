@@ -2,6 +2,7 @@
 .PHONY: demo demo-here
 demo:
 	@mk/deps.sh
+	@echo "building into $(B)" >&2
 	@$(MAKE) --no-print-directory -s -j$$(nproc) demo-here
 demo-here: all
 	@B=$(B) mk/demo.sh

@@ -20,12 +20,15 @@ done
 sudo=
 if [ "$(id -u)" != 0 ]; then
 	command -v sudo >/dev/null || {
-		echo "make deps: not root and there is no sudo; as root run: apt-get install$missing" >&2
+		echo "make deps: not root and there is no sudo; as root run: apt-get install --no-install-recommends$missing" >&2
 		exit 3
 	}
 	sudo=sudo
 fi
-echo "$sudo apt-get install -y --no-install-recommends$missing"
+missing=$(echo $missing)
+echo "${sudo:+$sudo }apt-get install -y --no-install-recommends $missing"
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+# debconf says without apt-utils that it configures later, where there is nothing to configure.
 # shellcheck disable=SC2086
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+$sudo env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes apt-get install -y -qq --no-install-recommends \
+	$missing >/dev/null

@@ -48,6 +48,7 @@ unit: $(UNIT_BIN)
 # From a fresh machine: what is missing is installed first, then make starts again to find it.
 check:
 	@mk/deps.sh
-	@$(MAKE) --no-print-directory -j$$(nproc) check-here
+	@echo "building into $(B)" >&2
+	@$(MAKE) --no-print-directory -s -j$$(nproc) check-here
 check-here: tests
 	@python3 tests/run.py --build $(B) --record $(B)/tests/passed
