@@ -7,6 +7,26 @@
 #include <base/alloc.h>
 #include <base/arena.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#define ARENA_ASAN 1
+#elif defined(__has_feature)
+#define ARENA_ASAN __has_feature(address_sanitizer)
+#else
+#define ARENA_ASAN 0
+#endif
+
+/* Under AddressSanitizer what lies between the pieces of a block may not be touched. */
+#if ARENA_ASAN
+#include <sanitizer/asan_interface.h>
+#define ARENA_GAP ((size_t)ARENA_ALIGN)
+#define arena_forbid(at, size) ASAN_POISON_MEMORY_REGION(at, size)
+#define arena_allow(at, size) ASAN_UNPOISON_MEMORY_REGION(at, size)
+#else
+#define ARENA_GAP ((size_t)0)
+#define arena_forbid(at, size) ((void)(at), (void)(size))
+#define arena_allow(at, size) ((void)(at), (void)(size))
+#endif
+
 #define ARENA_ALIGN 16u
 #define BLOCK_MIN ((size_t)4096)
 #define BLOCK_MAX ((size_t)65536)
@@ -30,6 +50,7 @@ static struct fragi_arena_block *arena_grow(struct fragi_arena *arena, size_t si
 	if (block == NULL)
 		return NULL;
 	block->size = block_size;
+	arena_forbid(block->bytes, block_size);
 	if (first != NULL && size > usual) {
 		block->next = first->next;
 		first->next = block;
@@ -43,20 +64,22 @@ static struct fragi_arena_block *arena_grow(struct fragi_arena *arena, size_t si
 void *fragi_arena_alloc(struct fragi_arena *arena, size_t size)
 {
 	struct fragi_arena_block *block = arena->blocks;
+	size_t wanted = size;
 	void *memory;
 
-	if (size > SIZE_MAX - ARENA_ALIGN)
+	if (size > SIZE_MAX - 2 * ARENA_ALIGN)
 		return NULL;
 	size = size == 0 ? ARENA_ALIGN : (size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
 	if (arena->limit_bytes != 0 &&
 	    (size > arena->limit_bytes || arena->used_bytes > arena->limit_bytes - size))
 		return NULL;
-	if (block == NULL || block->size - block->used < size)
-		block = arena_grow(arena, size);
+	if (block == NULL || block->size - block->used < size + ARENA_GAP)
+		block = arena_grow(arena, size + ARENA_GAP);
 	if (block == NULL)
 		return NULL;
 	memory = block->bytes + block->used;
-	block->used += size;
+	arena_allow(memory, wanted);
+	block->used += size + ARENA_GAP;
 	arena->used_bytes += size;
 	return memory;
 }
@@ -105,6 +128,7 @@ void fragi_arena_fini(struct fragi_arena *arena)
 
 	for (; block != NULL; block = next) {
 		next = block->next;
+		arena_allow(block->bytes, block->size);
 		fragi_free(block);
 	}
 	arena->blocks = NULL;
