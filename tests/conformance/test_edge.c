@@ -44,7 +44,7 @@ EDGE_TEST(keeps_order_and_balance)
 		pair_settle(&pair);
 	}
 	cr_assert_gt(atomic_load(&pair.arrivals), 0);
-	cr_assert_eq(atomic_load(&pair.rx_row->latency.count), received);
+	cr_assert_eq(atomic_load(&pair.rx_row->latency.count), (uint64_t)received);
 	pair_close(&pair);
 }
 
@@ -56,7 +56,7 @@ EDGE_TEST(holds_its_capacity_and_no_more)
 	cr_assert_eq(room(&pair), 3);
 	for (int i = 0; i < 3; i++) {
 		cr_assert_eq(send_value(&pair, i), 0);
-		cr_assert_eq(room(&pair), 2 - i);
+		cr_assert_eq(room(&pair), (uint32_t)(2 - i));
 	}
 	pair_settle(&pair);
 	cr_assert_eq(room(&pair), 0);
@@ -554,7 +554,7 @@ static void stream(const struct kind *kind, uint32_t capacity, int count, size_t
 		for (int side = 0; side < 2; side++)
 			fragi_pump_wait(pair.pump[side], fragi_now_ns() + 5000000, never, NULL);
 	if (kind->between_hosts)
-		cr_assert_eq(atomic_load(&pair.tx_row->confirmed), count);
+		cr_assert_eq(atomic_load(&pair.tx_row->confirmed), (uint64_t)count);
 	check_balance(&pair, 0);
 	pair_close(&pair);
 }

@@ -281,8 +281,8 @@ static void receiver_is_killed(size_t bytes)
 		got++;
 	/* What is confirmed was received (the last perhaps not told), and what is open is within the window.
 	 */
-	cr_assert_leq(atomic_load(&host.ledger.flows[0].confirmed), got + 1);
-	cr_assert_eq(atomic_load(&host.ledger.flows[0].sent), sent);
+	cr_assert_leq(atomic_load(&host.ledger.flows[0].confirmed), (uint64_t)got + 1);
+	cr_assert_eq(atomic_load(&host.ledger.flows[0].sent), (uint64_t)sent);
 	cr_assert_leq(sent - (int)atomic_load(&host.ledger.flows[0].confirmed), 4);
 	host_close(&host);
 	cr_assert_eq(atomic_load(&live_buffers), 0);
@@ -324,8 +324,8 @@ static void sender_is_killed(size_t bytes)
 	cr_assert_lt(host.lost_ns - killed_ns, 10000000000);
 	waitpid(pid, NULL, 0);
 	cr_assert_not(fragi_rx_is_finished(host.rx)); /* it did not close */
-	cr_assert_eq(atomic_load(&host.ledger.flows[0].delivered), got);
-	cr_assert_eq(atomic_load(&host.ledger.flows[0].arrived), got);
+	cr_assert_eq(atomic_load(&host.ledger.flows[0].delivered), (uint64_t)got);
+	cr_assert_eq(atomic_load(&host.ledger.flows[0].arrived), (uint64_t)got);
 	host_close(&host);
 }
 
