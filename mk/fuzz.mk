@@ -37,8 +37,10 @@ FUZZ_ENV := ASAN_OPTIONS=quarantine_size_mb=32:allocator_may_return_null=1:detec
 FUZZ_MAKE = $(MAKE) --no-print-directory -s B=build-fuzz CC=clang CFLAGS="-O1 -g" EXTRA_CFLAGS="$(FUZZ_FLAGS) -DFUZZING_BUILD=1" \
 	EXTRA_LDFLAGS="-fsanitize=address,undefined"
 TIME ?= 60
-.PHONY: fuzz fuzz-build
+.PHONY: fuzz fuzz-build fuzz-one
 fuzz-build: $(FUZZ_BIN)
+fuzz-one:
+	@$(FUZZ_MAKE) -j$$(nproc) build-fuzz/fuzz/$(TARGET)
 # make fuzz TARGET=graph TIME=600; without TARGET all of them, TIME seconds each. What is found goes to build-fuzz/found.
 fuzz:
 	@mk/deps.sh proof

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# coverage.sh BUILD TARGET...: which share of the lines of what each target fuzzes its corpus reaches, by llvm-cov. Fails below 80 %.
+# The programs in BUILD/fuzz are built with -fprofile-instr-generate -fcoverage-mapping. FUZZ_MORE names a folder of
+# further corpora (build-fuzz/corpus).
+set -eu
+build=$1
+shift
+here=$(dirname "$0")
+out=$build/coverage
+mkdir -p "$out"
+
+# What a target is there for. A file that others use as well counts where it is fuzzed on purpose.
+files() {
+	case $1 in
+	control) echo proto/wire/frame.c proto/wire/decode.c proto/wire/message.c proto/wire/encode.c ;;
+	source) echo libfrag/src/graph/source_pack.c ;;
+	graph) echo libfrag/src/graph/node.c libfrag/src/graph/spec.c libfrag/src/graph/spec_operator.c \
+		libfrag/src/graph/spec_fragment.c libfrag/src/graph/spec_flow.c libfrag/src/graph/spec_scheduler.c \
+		libfrag/src/graph/when.c libfrag/src/graph/config.c libfrag/src/graph/settings.c libfrag/src/graph/fields.c \
+		libfrag/src/graph/replace.c libfrag/src/graph/builder.c ;;
+	arguments) echo libfrag/src/base/flags.c libfrag/src/graph/arguments.c libfrag/src/graph/sets.c driverd/options.c \
+		workerd/options.c ;;
+	units) echo libfrag/src/base/units.c libfrag/src/base/address.c libfrag/src/base/suggest.c ;;
+	value) echo libfrag/src/data/value.c libfrag/src/data/metadata.c libfrag/src/data/stream.c ;;
+	message) echo libfrag/src/data/codec.c libfrag/modules/ucx/wire.h ;;
+	ledger) echo libfrag/src/edge/ledger.c workerd/page.c ;;
+	ucx) echo libfrag/modules/ucx/receive.c libfrag/modules/ucx/send.c libfrag/modules/ucx/links.c libfrag/modules/ucx/peer.c \
+		libfrag/modules/ucx/op.c libfrag/modules/ucx/address.c ;;
+	esac
+}
+
+status=0
+for target; do
+	set -- "$here/corpus/$target"/* $([ ! -d "${FUZZ_MORE:-}/$target" ] || find "$FUZZ_MORE/$target" -type f)
+	LLVM_PROFILE_FILE=$out/$target.raw "$build/fuzz/$target" -timeout=60 "$@" >"$out/$target.log" 2>&1 || {
+		tail -5 "$out/$target.log" >&2
+		exit 1
+	}
+	llvm-profdata merge -o "$out/$target.prof" "$out/$target.raw"
+	# shellcheck disable=SC2046
+	llvm-cov export -summary-only -instr-profile="$out/$target.prof" "$build/fuzz/$target" $(files "$target") \
+		>"$out/$target.json"
+	python3 - "$target" "$out/$target.json" <<'END' || status=1
+import json, os, sys
+target, path = sys.argv[1:]
+data = json.load(open(path))["data"][0]
+rows = [(os.path.relpath(f["filename"]), f["summary"]["lines"]) for f in data["files"]]
+total = sum(l["count"] for _, l in rows)
+covered = sum(l["covered"] for _, l in rows)
+percent = 100.0 * covered / max(total, 1)
+print("%-10s %5.1f %% of %4d lines" % (target, percent, total))
+for name, lines in rows:
+    if lines["percent"] < 80:
+        print("           %5.1f %%  %s" % (lines["percent"], name))
+sys.exit(percent < 80)
+END
+done
+exit $status
