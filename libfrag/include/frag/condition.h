@@ -14,7 +14,8 @@ FRAG_BEGIN_DECLS
  *   message_available      receiver (port), min_size (1), front_stage_max_size (0: none)
  *   downstream_affordable  transmitter (port), min_size (1)
  *   count                  count (1): that many ticks, then NEVER
- *   boolean                enable_tick (true)
+ *   boolean                enable_tick (true); a disabled one does not keep an application alive that is
+ *                          otherwise at rest
  *   periodic               recess_period (duration), policy (catch_up_missed_ticks, min_time_between_ticks,
  *                          no_catch_up_missed_ticks)
  *   none                   takes away the default conditions of the operator (or of `port`)

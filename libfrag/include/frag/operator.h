@@ -227,8 +227,8 @@ struct frag_op_type {
  * Receive. port is the index of an input. Messages received in a tick are borrowed until compute returns;
  * take a reference (frag_message_ref) to keep one. Their metadata is merged into the tick's. Returns 0;
  * -ENOMSG when nothing is there (not under message_available); -EINVAL when port is no input; -EPROTOTYPE
- * (typed forms) when the message holds a value of another type; -EEXIST when metadata clashes under raise.
- * Thread: the tick's. Blocks: no. RT-safe: yes.
+ * (typed forms) when the message holds a value of another type; -EEXIST when metadata clashes under raise;
+ * -ENOBUFS beyond 65536 messages in one tick. Thread: the tick's. Blocks: no. RT-safe: yes.
  */
 FRAG_API int frag_tick_receive(struct frag_tick *tick, uint32_t port,
 			       const struct frag_message **out_message);

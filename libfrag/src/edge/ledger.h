@@ -47,10 +47,10 @@ enum fragi_op_state {
 
 struct fragi_op_row {
 	_Alignas(64) _Atomic uint64_t state; /* enum fragi_op_state */
-	_Atomic uint64_t ticks;
-	_Atomic uint64_t running_since_ns; /* CLOCK_MONOTONIC_COARSE-like: set at tick start by watchdogged
-					      operators; 0: not in compute */
-	_Atomic uint64_t running;          /* 1 while in a callback: what a crash report names */
+	_Atomic uint64_t ticks;              /* begun; in a tick: its number, from 1 */
+	_Atomic uint64_t running_since_ns;   /* CLOCK_MONOTONIC_COARSE-like: set at tick start by watchdogged
+						operators; 0: not in compute */
+	_Atomic uint64_t running;            /* 1 while in a callback: what a crash report names */
 	_Atomic uint64_t reserved[4];
 	struct fragi_hist compute; /* ns a tick */
 };

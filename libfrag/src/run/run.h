@@ -13,12 +13,18 @@
 struct fragi_run;
 
 enum fragi_run_event_kind {
-	FRAGI_RUN_WIRED,     /* every peer said HELLO */
-	FRAGI_RUN_IDLE,      /* at rest, though not done; said again every beat_ns while that lasts; sent,
-				delivered,      idle_rounds hold */
-	FRAGI_RUN_DONE,      /* every operator is done and what was sent has left */
-	FRAGI_RUN_FAILED,    /* sentence, exit_code */
-	FRAGI_RUN_STOPPED,   /* an operator stopped the application: finished */
+	FRAGI_RUN_WIRED, /* every peer said HELLO */
+	/*
+	 * At rest, though not done; said again every beat_ns while that lasts. sent: messages that have left
+	 * for other hosts; delivered: messages that have come from them; idle_rounds. Not from a standalone
+	 * run, which ends at rest.
+	 */
+	FRAGI_RUN_IDLE,
+	/* Every operator is done and what was sent has left. Follows also after FAILED and STOPPED, once the
+	 * rest has ended; not when an operator hangs. */
+	FRAGI_RUN_DONE,
+	FRAGI_RUN_FAILED,    /* sentence, exit_code; its fragment stops at once, a standalone run wholly */
+	FRAGI_RUN_STOPPED,   /* an operator stopped the application: finished; its fragment drains */
 	FRAGI_RUN_PEER_LOST, /* peer, sentence */
 };
 
@@ -80,7 +86,8 @@ struct fragi_run_edge {
 FRAGI_API int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
 			     const struct fragi_run_edge *edges, size_t edge_count, struct frag_err *err);
 FRAGI_API int fragi_run_start(struct fragi_run *run, struct frag_err *err);
-/* Orderly stop of all fragments; FRAGI_RUN_DONE follows when drained. Thread: control. */
+/* Orderly stop of all fragments; FRAGI_RUN_DONE follows when drained. A standalone run is halted when that
+ * takes longer than 10 s; a host is left to whoever stopped it. Thread: any. */
 FRAGI_API void fragi_run_drain(struct fragi_run *run);
 /* Stop without draining; FRAGI_RUN_DONE follows after the present ticks. */
 FRAGI_API void fragi_run_halt(struct fragi_run *run);
@@ -91,7 +98,11 @@ FRAGI_API void fragi_run_halt(struct fragi_run *run);
  */
 FRAGI_API int fragi_run_fd(const struct fragi_run *run);
 FRAGI_API int fragi_run_next(struct fragi_run *run, struct fragi_run_event *out_event);
-/* Joins threads, stops operators, closes edges, frees everything. NULL and any phase are accepted. */
+/*
+ * Joins threads, stops operators, closes edges, frees everything. NULL and any phase are accepted. Waits for
+ * ticks under way; but after a FAILED of the watchdog it returns at once and frees nothing, because a thread
+ * is still in an operator: the caller then leaves by _exit.
+ */
 FRAGI_API void fragi_run_destroy(struct fragi_run *run);
 
 #endif
