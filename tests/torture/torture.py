@@ -11,6 +11,7 @@ keeps its logs; --runs 1 --seed S is that run again.
 """
 import argparse
 import collections
+import itertools
 import os
 import random
 import shutil
@@ -97,9 +98,13 @@ class Session:
 
     def attacks(self, count, seed, idle, bystander):
         clip = world.make_clip(os.path.join(self.scratch, "clip.mp4")) if world.have_video() else None
+        seeds = [itertools.count(seed + i, len(attack.PHASES)) for i in range(len(attack.PHASES))]
+        phases = [attack.PHASES[(seed + i) % len(attack.PHASES)] for i in range(len(attack.PHASES))]
         done = spare = 0
         while done < count and spare <= count:
-            plan = attack.Plan(seed + done + spare, clip is not None)
+            # Some moments slip into the next phase: the one with the fewest so far is next.
+            fewest = min(range(len(phases)), key=lambda i: self.table.count(phases[i]))
+            plan = attack.Plan(next(seeds[fewest]), clip is not None)
             started = time.monotonic()
             run, _, ok = self.one("attack", plan.seed, lambda: attack.Attack().prepare(plan, clip, idle),
                                   lambda r: r.run_it())

@@ -29,6 +29,7 @@ arguments:
   size: {default: "8"}
   tx_pause: {default: 0s}
   rx_pause: {default: 0s}
+  policy: {default: block}
 extensions: [libtruth.so]
 fragments:
   fragment1:
@@ -38,7 +39,7 @@ fragments:
     operators:
       rx: {type: truth_rx, parameters: {file: "%(folder)s/received", pause: "${rx_pause}"}}
 flows:
-  - fragment1.tx.out -> fragment2.rx.in
+  - {from: fragment1.tx.out, to: fragment2.rx.in, policy: "${policy}"}
 """
 
 VIDEO = """
@@ -49,6 +50,7 @@ arguments:
   size: {default: "8", help: of the stream alone}
   tx_pause: {default: 0s}
   rx_pause: {default: 0s}
+  policy: {default: block}
 extensions: [libtruth.so]
 fragments:
   fragment1:
@@ -155,24 +157,35 @@ class World(cluster.ClusterTest):
                 state = name
         return state
 
-    def assert_complete(self, summary, result):
-        """Everything that was sent has arrived, by the operators' account and by frag's."""
+    def assert_complete(self, summary, result, drops=False):
+        """Everything that was sent has arrived, or was dropped where the policy says so, by all accounts."""
         sent, received = cluster.sequence(self.path("sent")), cluster.sequence(self.path("received"))
         row = self.flow(summary, ROW)
         self.assertEqual(summary["result"], result)
-        self.assertEqual(received, list(range(1, len(sent) + 1)))
-        self.assertEqual((row["sent"], row["delivered"]), (len(sent), len(sent)), row)
+        self.assertEqual(sent, list(range(1, len(sent) + 1)))
+        self.assert_picked(received, sent, drops)
+        self.assertEqual((row["sent"], row["delivered"]), (len(sent), len(received)), row)
+        self.assert_balanced(summary)
+        self.assertEqual(received if not drops else sent, sent)
         for f in summary["flows"]:
-            self.assertEqual((f["lost"], f["in_flight"], sum(f["dropped"].values())), (0, 0, 0), f)
+            self.assertEqual((f["lost"], f["in_flight"]), (0, 0), f)
+            if not drops:
+                self.assertEqual(sum(f["dropped"].values()), 0, f)
 
-    def assert_truth(self, summary):
+    def assert_picked(self, received, sent, drops):
+        """What has come is what was sent, in order, once, and all of it unless the policy drops."""
+        self.assertEqual(received, sorted(set(received)))
+        if not drops:
+            self.assertEqual(received, list(range(1, len(received) + 1)))
+        # One who is killed between his deed and his line has done more than he wrote.
+        self.assertLessEqual(received[-1:], [len(sent) + 1])
+
+    def assert_truth(self, summary, drops=False):
         """After a failure: nothing that is missing goes uncounted, and no more than the window is counted too many."""
         sent = cluster.sequence(self.path("sent")) if os.path.exists(self.path("sent")) else []
         received = cluster.sequence(self.path("received")) if os.path.exists(self.path("received")) else []
         self.assertEqual(sent, list(range(1, len(sent) + 1)))
-        self.assertEqual(received, list(range(1, len(received) + 1)))
-        # One who is killed between his deed and his line has done more than he wrote.
-        self.assertLessEqual(len(received), len(sent) + 1)
+        self.assert_picked(received, sent, drops)
         if not summary["flows"]:
             self.assertEqual((sent, received), ([], []))
             return
@@ -180,6 +193,8 @@ class World(cluster.ClusterTest):
         truth = len(sent) - len(received)
         gone = row["lost"] + sum(row["dropped"].values()) + row["in_flight"]
         self.assertGreaterEqual(gone + 1, truth, "%d sent, %d received: %r" % (len(sent), len(received), row))
+        if drops:  # both ends told their last: what was dropped is known, and the rest is exact
+            truth -= sum(row["dropped"].values())
         self.assertLessEqual(row["lost"], max(truth, 0) + WINDOW + 1,
                              "%d sent, %d received: %r" % (len(sent), len(received), row))
 
