@@ -19,6 +19,7 @@
 #define UCX_CONNECT_NS 5000000000
 #define UCX_GOODBYE_NS 500000000 /* the longest that destroy waits for peers */
 #define UCX_CLOSE_NS 1000000000
+#define UCX_RECEIVE_BYTES (4u << 20) /* of a flow's rendezvous at the same time, or one larger */
 #define UCX_FLOWS_MAX (1u << 20)
 #define UCX_WINDOW_MAX (1u << 16)
 #define UCX_SENTENCE_MAX 512
@@ -100,8 +101,9 @@ struct ucx_part { /* a message on its way in */
 	uint8_t *descriptors; /* that came ahead */
 	void *data;           /* rendezvous handle, or a copy of eager data, that waits for the descriptors */
 	bool data_is_handle;
-	void *request; /* of the receive under way */
-	bool receiving;
+	void *request;     /* of the receive under way */
+	bool receiving;    /* between the call and its end */
+	bool waiting;      /* a rendezvous whose turn has not come */
 	ucp_dt_iov_t *iov; /* of it, when it has several */
 };
 
@@ -122,6 +124,8 @@ struct ucx_rx {
 	uint64_t next, next_bytes;                              /* to be delivered */
 	uint64_t accepted_bytes;                                /* all that began to arrive */
 	uint64_t accepted;
+	uint64_t receiving_bytes; /* of the rendezvous that are being received */
+	uint32_t receiving, waiting;
 	_Atomic bool wanted; /* the sender waits for bytes */
 	bool close_known, close_told, done_sent, broken;
 	uint64_t close_sequence;

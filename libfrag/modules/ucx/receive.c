@@ -290,10 +290,13 @@ static void link_broke(struct ucx_part *part, ucs_status_t status)
 		ucs_status_string(status));
 }
 
+static void receive_waiting(struct ucx_rx *rx);
+
 static void on_bodies(void *request, ucs_status_t status, size_t length, void *user_data)
 {
 	struct ucx_part *part = user_data;
-	struct fragi_transport *transport = part->rx->link.peer->transport;
+	struct ucx_rx *rx = part->rx;
+	struct fragi_transport *transport = rx->link.peer->transport;
 
 	ucp_request_free(request);
 	part->request = NULL;
@@ -301,13 +304,16 @@ static void on_bodies(void *request, ucs_status_t status, size_t length, void *u
 	fragi_free(part->iov);
 	part->iov = NULL;
 	transport->happened++;
-	part->rx->link.peer->heard_ns = transport->now_ns;
+	rx->link.peer->heard_ns = transport->now_ns;
+	rx->receiving--;
+	rx->receiving_bytes -= part->body_bytes;
 	if (status != UCS_OK)
 		link_broke(part, status);
 	else if (length != part->body_bytes)
-		broke_rule(part->rx, "bodies of another length");
+		broke_rule(rx, "bodies of another length");
 	else
 		part_completed(part);
+	receive_waiting(rx);
 }
 
 /* Receives a rendezvous, or eager data that was kept, into memory. */
@@ -360,10 +366,60 @@ static void receive_bodies(struct ucx_part *part, void *handle)
 		iov[count].length = size;
 		count++;
 	}
+	part->rx->receiving++;
+	part->rx->receiving_bytes += part->body_bytes;
 	if (count == 1)
 		receive(part, handle, iov[0].buffer, iov[0].length, ucp_dt_make_contig(1), on_bodies);
 	else
 		receive(part, handle, iov, count, ucp_dt_make_iov(), on_bodies);
+}
+
+/*
+ * A rendezvous takes no memory before it is received, and those that are received at the same time share the
+ * link: a few at a time come sooner, one after the other, and into memory that is still in the cache.
+ */
+static bool may_receive(const struct ucx_rx *rx, uint64_t bytes)
+{
+	return rx->receiving == 0 || rx->receiving_bytes + bytes <= UCX_RECEIVE_BYTES;
+}
+
+/* Receives what waits, in order, as far as may_receive allows. */
+static void receive_waiting(struct ucx_rx *rx)
+{
+	for (uint64_t i = 0; i < rx->link.config.window_messages && rx->waiting > 0; i++) {
+		struct ucx_part *part = &rx->parts[(rx->next + i) & rx->mask];
+		void *handle = part->data;
+
+		if (!part->waiting)
+			continue;
+		if (rx->broken || rx->link.peer->failed || !may_receive(rx, part->body_bytes))
+			return;
+		part->waiting = false;
+		rx->waiting--;
+		if (!part->has_descriptors && !part_decode(part, part->descriptors))
+			return;
+		part->data = NULL;
+		receive_bodies(part, handle);
+	}
+}
+
+/* Keeps the handle until it is its turn; descriptors NULL: they are decoded. Returns false without memory. */
+static bool wait_for_turn(struct ucx_part *part, void *handle, const uint8_t *descriptors)
+{
+	if (descriptors != NULL) {
+		part->descriptors = fragi_malloc(part->descriptor_bytes + 1u);
+		if (part->descriptors == NULL) {
+			fault(part->rx, -ENOMEM, "there is no memory left to receive a message of flow %u",
+			      part->rx->link.config.flow);
+			return false;
+		}
+		memcpy(part->descriptors, descriptors, part->descriptor_bytes);
+	}
+	part->data = handle;
+	part->data_is_handle = true;
+	part->waiting = true;
+	part->rx->waiting++;
+	return true;
 }
 
 /* Bodies that came before their descriptors, which are here now. */
@@ -373,11 +429,12 @@ static void resume_bodies(struct ucx_part *part)
 
 	if (!part->has_data)
 		return;
-	part->data = NULL;
 	if (part->data_is_handle) {
-		receive_bodies(part, data);
+		wait_for_turn(part, data, NULL);
+		receive_waiting(part->rx);
 		return;
 	}
+	part->data = NULL;
 	scatter(part->message, data);
 	fragi_free(data);
 	part_completed(part);
@@ -424,9 +481,11 @@ ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header,
 	}
 	if (ahead && !part->has_descriptors)
 		return keep_bodies(part, data, length, param);
+	part->has_data = true;
+	if (is_handle(param) && (rx->waiting > 0 || !may_receive(rx, header->body_bytes)))
+		return wait_for_turn(part, data, ahead ? NULL : descriptors) ? UCS_INPROGRESS : UCS_OK;
 	if (!ahead && !part_decode(part, descriptors))
 		return UCS_OK;
-	part->has_data = true;
 	if (is_handle(param)) {
 		receive_bodies(part, data);
 		return UCS_INPROGRESS;
@@ -568,6 +627,9 @@ void ucx_rx_abandon(struct ucx_rx *rx)
 		part->request = NULL;
 		part_reset(part);
 	}
+	rx->receiving = 0;
+	rx->receiving_bytes = 0;
+	rx->waiting = 0;
 }
 
 void ucx_rx_free(struct ucx_rx *rx)
