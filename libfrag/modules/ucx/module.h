@@ -156,6 +156,7 @@ struct fragi_transport {
 	struct fragi_peer *peers;
 	struct ucx_link **links; /* by flow */
 	uint32_t links_size;
+	struct frag_resource *bodies;
 	struct ucx_op *free_ops, *abandoned_ops;
 	uint32_t free_op_count;
 	int64_t now_ns, tick_ns; /* of the last round; of the next housekeeping */
@@ -242,6 +243,9 @@ ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header,
 ucs_status_t ucx_rx_on_descriptors(struct ucx_rx *rx, const struct wire_header *header, void *data,
 				   size_t length, const ucp_am_recv_param_t *param);
 void ucx_rx_on_close(struct ucx_rx *rx, const struct wire_header *header);
+
+/* bodies.c: the memory of tensors that arrive; one reference for the caller. NULL when memory is short. */
+struct frag_resource *ucx_bodies_create(void);
 
 /* credit.c */
 /* Gives credit back: all of it, or only where the sender may be waiting for it. */

@@ -227,8 +227,8 @@ static bool part_decode(struct ucx_part *part, const uint8_t *descriptors)
 	struct ucx_rx *rx = part->rx;
 	struct frag_message *message;
 	uint64_t bodies = 0, type_id = 0;
-	int r = fragi_message_decode(descriptors, part->descriptor_bytes, part->body_bytes, &message,
-				     &type_id);
+	int r = fragi_message_decode_in(rx->link.peer->transport->bodies, descriptors, part->descriptor_bytes,
+					part->body_bytes, &message, &type_id);
 
 	if (r == -ENOENT) {
 		fault(rx, r,

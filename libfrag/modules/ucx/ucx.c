@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "module.h"
+#include <data/allocator.h>
 
 #define LOG_TOPIC "ucx"
 #include <base/log.h>
@@ -85,6 +86,7 @@ static void release(struct fragi_transport *transport)
 	if (transport->context != NULL)
 		ucp_cleanup(transport->context);
 	ucx_ops_free(transport);
+	fragi_resource_unref(transport->bodies);
 	fragi_free(transport->links);
 	fragi_free(transport->address);
 	fragi_free(transport);
@@ -112,6 +114,11 @@ static int ucx_create(const struct fragi_transport_config *config, struct fragi_
 		transport->config.dead_ns = 3000000000;
 	ucp_get_version(&major, &minor, &release_number);
 	snprintf(transport->version, sizeof(transport->version), "%u.%u.%u", major, minor, release_number);
+	transport->bodies = ucx_bodies_create();
+	if (transport->bodies == NULL) {
+		r = frag_err_set(err, -ENOMEM, "there is no memory left for the transport");
+		goto err_release;
+	}
 	ucx_sockets_list(&before);
 	r = create_worker(transport, err);
 	if (r < 0)

@@ -129,7 +129,8 @@ void fragi_blob_unref(struct fragi_blob *blob)
 struct limits {
 	uint64_t bodies;
 	uint64_t decoded;
-	uint64_t type_id; /* the unknown one, when decoding returns -ENOENT */
+	uint64_t type_id;                /* the unknown one, when decoding returns -ENOENT */
+	struct frag_resource *allocator; /* of the tensors */
 };
 
 /* A name led by its length, without a NUL in it, into out. */
@@ -170,7 +171,7 @@ static int decode_tensor(struct frag_reader *reader, struct frag_message *messag
 	if (bytes > limits->bodies)
 		return -EMSGSIZE;
 	limits->bodies -= bytes;
-	r = fragi_tensor_create(NULL, dtype, ndim, shape, &tensor);
+	r = fragi_tensor_create(limits->allocator, dtype, ndim, shape, &tensor);
 	if (r < 0)
 		return r;
 	r = frag_message_add_tensor(message, name, tensor);
@@ -291,8 +292,14 @@ static int decode_message(struct frag_reader *reader, struct frag_message *messa
 int fragi_message_decode(const void *bytes, size_t size, uint64_t limit_bytes,
 			 struct frag_message **out_message, uint64_t *out_type_id)
 {
+	return fragi_message_decode_in(NULL, bytes, size, limit_bytes, out_message, out_type_id);
+}
+
+int fragi_message_decode_in(struct frag_resource *allocator, const void *bytes, size_t size,
+			    uint64_t limit_bytes, struct frag_message **out_message, uint64_t *out_type_id)
+{
 	struct frag_reader reader = {bytes, (const uint8_t *)bytes + size};
-	struct limits limits = {.bodies = limit_bytes, .decoded = FRAGI_DECODED_MAX};
+	struct limits limits = {.bodies = limit_bytes, .decoded = FRAGI_DECODED_MAX, .allocator = allocator};
 	struct frag_message *message;
 	int r;
 

@@ -40,6 +40,10 @@ FRAGI_API void fragi_blob_unref(struct fragi_blob *blob);
  */
 FRAGI_API int fragi_message_decode(const void *bytes, size_t size, uint64_t limit_bytes,
 				   struct frag_message **out_message, uint64_t *out_type_id);
+/* The same with the tensors' memory from an allocator; NULL: the process's default. */
+FRAGI_API int fragi_message_decode_in(struct frag_resource *allocator, const void *bytes, size_t size,
+				      uint64_t limit_bytes, struct frag_message **out_message,
+				      uint64_t *out_type_id);
 /*
  * One value, as it lies between the descriptors: a scalar or plain struct field by field without padding,
  * text and bytes as they are, an array its elements behind each other (led by their u32 number when an
