@@ -200,6 +200,29 @@ Test(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
 	}
 }
 
+Test(end, a_drain_waits_for_a_sink_that_is_ticked_by_time)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		prepare(&rig,
+			graph(s,
+			      "operators:\n"
+			      "  tx: {type: source, conditions: [{type: count, count: 20}]}\n"
+			      "  rx: {type: sink, ports: {in: {condition: none}}, conditions: [\n"
+			      "       {type: count, count: 100000}, {type: periodic, recess_period: 3ms}]}\n"
+			      "flows: [{from: tx, to: rx, capacity: 20}]\n"));
+		rig_start(&rig);
+		while (rig_row(&rig, 0)->sent < 20)
+			usleep(1000);
+		fragi_run_drain(rig.run);
+		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+		cr_expect_eq(notes[0]->count, 20);
+		rig_end(&rig);
+	}
+}
+
 Test(end, a_halt_counts_what_was_queued_as_stopped)
 {
 	struct rig rig;

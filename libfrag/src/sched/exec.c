@@ -151,7 +151,8 @@ static int flows_create(struct fragi_exec *exec)
 		for (uint32_t k = 0; k < exec->out[i].count; k++)
 			exec->flows_out[exec->flow_out_count++] =
 				(struct fragi_gate_out){exec->out[i].tx[k], exec->out[i].min};
-	exec->plain = exec->other_count == 0 && !exec->timed && !exec->sink && !limited;
+	exec->plain = exec->other_count == 0 && !exec->timed && !limited &&
+		      (exec->in_count > 0 || exec->rx_count == 0);
 	return 0;
 }
 
@@ -295,7 +296,8 @@ enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec, int64_t *out_unti
 	}
 	if (exec->tx_count > 0 && !has_receiver(exec))
 		return FRAGI_NEVER;
-	if (exec->sink && inputs_are_finished(exec))
+	if ((exec->sink || atomic_load_explicit(&exec->draining, memory_order_relaxed)) &&
+	    inputs_are_finished(exec))
 		return FRAGI_NEVER;
 	if (exec->timed)
 		exec->begin_ns = fragi_now_ns();

@@ -93,6 +93,7 @@ struct fragi_exec {
 	bool dirty; /* greedy: to be looked at again */
 	/* any thread */
 	_Alignas(64) _Atomic bool stop_asked;
+	_Atomic bool draining;  /* a sink without conditions about its inputs: it ends with them now */
 	_Atomic bool remote;    /* greedy: dirty, told by another thread */
 	_Atomic uint32_t state; /* event_based: FRAGI_QUEUED, FRAGI_RUNNING */
 };

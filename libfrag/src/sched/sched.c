@@ -123,8 +123,8 @@ static bool is_fed_from_elsewhere(const struct frag_fragment *fragment, const st
 }
 
 /*
- * Sources are operators that no message has to come for. Where a cycle has none, and nothing reaches it, all
- * its operators stop.
+ * Sources are operators that no message has to come for; but a sink that is ticked without any still takes
+ * what was sent. Where a cycle has no source, and nothing reaches it, all its operators stop.
  */
 void fragi_sched_drain(struct fragi_sched *sched)
 {
@@ -134,8 +134,12 @@ void fragi_sched_drain(struct fragi_sched *sched)
 	for (uint32_t i = 0; i < sched->count; i++) {
 		struct fragi_exec *exec = sched->execs[i];
 
-		if (exec->in_count == 0)
+		if (exec->in_count == 0 && exec->rx_count > 0 && exec->tx_count == 0) {
+			atomic_store(&exec->draining, true);
+			sched->kind->notify(exec);
+		} else if (exec->in_count == 0) {
 			frag_op_stop_execution(exec->op);
+		}
 		if (reached != NULL)
 			reached[exec->op->index] =
 				exec->in_count == 0 || is_fed_from_elsewhere(fragment, exec);
