@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 
+#include <base/alloc.h>
+#include <data/pool.h>
+
 #include "rig_ops.h"
 
 Test(run, hello)
@@ -164,4 +167,58 @@ Test(run, only_the_wanted_fragments)
 	cr_expect_eq(rig.wired, 1);
 	cr_expect_eq(notes[0]->count, 3);
 	rig_end(&rig);
+}
+
+Test(run, memory_may_end_anywhere)
+{
+	static const char *const graphs[] = {
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {scheduler: {type: greedy}, operators: {a: {type: source, parameters: {count: 3}},\n"
+		"        r: {type: sink}}, flows: [a -> r]}\n"
+		"  two: {scheduler: {type: event_based, worker_thread_number: 2}, operators: {\n"
+		"        m: {type: middle, conditions: [{type: count, count: 100}]}, r: {type: gather, "
+		"parameters: {slot: 1}}},\n"
+		"        flows: [m -> r]}\n"
+		"flows: [one.a -> two.m]\n",
+	};
+	struct frag_err err = FRAG_ERR_INIT;
+	unsigned int refused = 0, ran = 0;
+	struct rig rig;
+
+	for (int64_t skip = 0; ran < 20 && skip < 5000; skip++) {
+		const struct fragi_spec_source source = {
+			.graph = {"test.yaml", graphs[0], strlen(graphs[0])}};
+		const struct fragi_registry_config registry = {0};
+		struct fragi_run_config config = {.standalone = true, .ledger_fd = -1};
+		bool hit;
+		int r;
+
+		memset(&rig, 0, sizeof(rig));
+		cr_assert_eq(fragi_spec_parse(&source, &rig.diag, &rig.spec), 0);
+		cr_assert_eq(fragi_registry_create(&registry, &rig.registry), 0);
+		cr_assert_eq(fragi_registry_add(rig.registry, "rig", &rig_plugin, &err), 0);
+		config.spec = rig.spec;
+		config.registry = rig.registry;
+		fragi_alloc_fail_after(skip, 1);
+		r = fragi_run_create(&config, &rig.run);
+		if (r == 0)
+			r = fragi_run_prepare(rig.run, &rig.diag);
+		if (r == 0)
+			r = fragi_run_wire(rig.run, NULL, 0, NULL, 0, NULL);
+		if (r == 0)
+			r = fragi_run_start(rig.run, NULL);
+		hit = fragi_alloc_fail_off() > 0;
+		if (r < 0) {
+			cr_expect(hit);
+			refused++;
+		} else {
+			/* Past the last allocation, or one whose lack harms nothing. */
+			cr_expect(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS), "skip %lld", (long long)skip);
+			ran++;
+		}
+		rig_end(&rig);
+	}
+	cr_expect_gt(refused, 50);
+	cr_expect_eq(ran, 20);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
 }
