@@ -255,8 +255,23 @@ void sim_check_look(struct sim *sim)
 		sim->end_ns = sim->now_ns + 2 * sim->dead_ns + 4 * SIM_S;
 }
 
+/* A worker for one application ends with its result. */
+static void check_exit_code(struct sim *sim, const struct sim_worker *worker)
+{
+	const struct sim_app *app = worker->served;
+
+	if (!sim->once || app == NULL || worker->process.alive || worker->told_to_end || app->excused ||
+	    app->disturbed)
+		return;
+	if (worker->exit_code != app->exit_code)
+		sim_fail(sim, "results", "%s exited with %d, %s ended with %d", worker->name,
+			 worker->exit_code, app->name, app->exit_code);
+}
+
 void sim_check_end(struct sim *sim)
 {
+	for (uint32_t i = 0; i < sim->worker_count; i++)
+		check_exit_code(sim, &sim->workers[i]);
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		if (!sim->apps[i].ended)
 			sim_fail(sim, "results", "%s has no result at the end: it is %s", sim->apps[i].name,

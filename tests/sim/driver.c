@@ -173,9 +173,9 @@ void sim_driver_app(struct sim *sim)
 	app->incarnation = sim->driver.incarnation;
 	app->given_ns = sim->now_ns;
 	app->state_since_ns = sim_clock(sim, &sim->driver.process);
-	/* A worker that serves one application refuses the next, if it is still there. */
+	/* A worker that serves one application refuses another. */
 	app->excused = app->disturbed =
-		sim->now_ns < sim->excuse_until_ns || (sim->once && sim->apps_given > 1);
+		sim->now_ns < sim->excuse_until_ns || (sim->once && sim->app_count > 1);
 	sim_say(sim, "driver", "is given %s", app->name);
 	event.app = (struct drv_event_app){source, size, app->start_timeout_ns};
 	sim_driver_step(sim, &event);

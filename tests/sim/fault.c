@@ -138,7 +138,8 @@ static void stale(struct sim *sim, uint32_t draw)
 	const char *fragments[] = {"f0"};
 	struct fw_message message;
 
-	if (connection == SIM_CONNECTIONS_MAX || !sim->connections[connection].admitted ||
+	if (connection == SIM_CONNECTIONS_MAX || connection != host->connection ||
+	    !sim->connections[connection].admitted ||
 	    sim->connections[connection].incarnation != host->incarnation ||
 	    !sim->connections[connection].open[1])
 		return;
@@ -248,6 +249,7 @@ static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t
 		if (sim_is_stopped(sim, &worker->process))
 			return;
 		sim_say(sim, worker->name, "is told to end");
+		worker->told_to_end = true;
 		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
 		if (fault->other % 3 == 0)
 			sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
@@ -309,6 +311,22 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 	}
 }
 
+/* Everybody in the terminal's group gets it. The applications end as if the driver alone had got it. */
+static void ctrl_c(struct sim *sim)
+{
+	if (sim_is_stopped(sim,
+			   &sim->driver.process)) /* it learns of it too late to say why its workers leave */
+		disturb(sim, sim->now_ns, true);
+	sim_driver_stop(sim);
+	for (uint32_t w = 0; w < sim->worker_count; w++) {
+		struct sim_worker *worker = &sim->workers[w];
+
+		worker->told_to_end = true;
+		if (worker->process.alive && !sim_is_stopped(sim, &worker->process))
+			sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
+	}
+}
+
 void sim_on_fault(struct sim *sim, const struct sim_event *event)
 {
 	const struct sim_fault *fault = &sim->plan[event->a];
@@ -316,6 +334,9 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 	switch (fault->kind) {
 	case SIM_FAULT_STOP:
 		sim_driver_stop(sim);
+		break;
+	case SIM_FAULT_CTRL_C:
+		ctrl_c(sim);
 		break;
 	case SIM_FAULT_STRANGER:
 	case SIM_FAULT_ROGUE:

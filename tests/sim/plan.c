@@ -146,12 +146,14 @@ static void make_worker(struct sim *sim, uint32_t index, bool one_node)
 	struct sim_worker *worker = &sim->workers[index];
 
 	snprintf(worker->name, sizeof(worker->name), "w%u", index);
+	worker->same_name = index > 0 && sim_chance(sim, 20);
+	sim->same_names = sim->same_names || worker->same_name;
 	snprintf(worker->node, sizeof(worker->node), "node%u", one_node ? 0 : index);
 	worker->connection = SIM_CONNECTIONS_MAX;
 	worker->latency_ns = sim_chance(sim, 8) ? sim_between(sim, 5 * SIM_MS, 100 * SIM_MS)
 						: sim_between(sim, 50000, 2 * SIM_MS);
 	worker->config = (struct wrk_config){
-		.name = worker->name,
+		.name = worker->same_name ? "w0" : worker->name,
 		.fragments = worker->fragments,
 		.driver = "10.0.0.1:57777",
 		.worker_address = "10.0.0.2",
@@ -230,7 +232,9 @@ static void make_faults(struct sim *sim)
 			  sim->now_ns + sim_between(sim, 0, within_ns));
 	for (uint32_t i = 1; i < sim->app_count; i++)
 		add_fault(sim, SIM_FAULT_APP, sim->now_ns + sim_between(sim, 100 * SIM_MS, 4 * SIM_S));
-	if (sim_chance(sim, 6)) {
+	if (sim_chance(sim, 20)) {
+		add_fault(sim, SIM_FAULT_CTRL_C, sim->now_ns + sim_between(sim, 0, 3 * SIM_S));
+	} else if (sim_chance(sim, 6)) {
 		add_fault(sim, SIM_FAULT_STOP, sim->now_ns + sim_between(sim, 0, 3 * SIM_S));
 		if (sim_chance(sim, 2))
 			add_fault(sim, SIM_FAULT_STOP, sim->now_ns + sim_between(sim, 0, 4 * SIM_S));
@@ -246,6 +250,7 @@ void sim_plan(struct sim *sim)
 	sim->beat_ns = beat[0] * SIM_MS;
 	sim->dead_ns = beat[1] * SIM_MS;
 	sim->once = sim_chance(sim, 10);
+	sim->same_names = false;
 	sim->driver_for_one = sim_chance(sim, 2);
 	sim->worker_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_WORKERS_MAX : 3);
 	sim->app_count = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 2, 3) : 1;

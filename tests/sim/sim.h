@@ -145,12 +145,13 @@ struct sim_worker {
 	int64_t latency_ns;          /* one way, to the driver and to other nodes */
 	int64_t stalled_until_ns[2]; /* frames for the worker, for the driver; data too */
 	bool reset_at_heal;
-	bool planned;                      /* it takes part */
+	bool same_name;                    /* it calls itself as another one does */
 	bool hello_open, identity_unknown; /* whether the driver can know it again */
 	struct wrk_event queue[64];        /* events that actions caused */
 	uint32_t queue_first, queue_count;
 	int exit_code;
-	bool gone_silent; /* its node died without a word */
+	struct sim_app *served;        /* of which it spawned a host last */
+	bool told_to_end, gone_silent; /* its node died without a word */
 };
 
 /* data.c */
@@ -265,7 +266,7 @@ struct sim_host {
 	struct sim_process process;
 	uint32_t index, id; /* in the simulator; in the worker's core */
 	int pid;
-	uint32_t worker, generation;
+	uint32_t worker, generation, connection; /* over which it was asked for */
 	struct sim_app *app;
 	uint64_t incarnation, run, epoch;
 	uint32_t number;
@@ -286,6 +287,7 @@ struct sim_host {
 
 enum sim_fault_kind {
 	SIM_FAULT_STOP,
+	SIM_FAULT_CTRL_C, /* the driver and all workers at once, as from a terminal */
 	SIM_FAULT_STRANGER,
 	SIM_FAULT_ROGUE,
 	SIM_FAULT_STALE,
@@ -323,7 +325,7 @@ struct sim {
 	struct sim_events events;
 	uint64_t event_count, step_count;
 	int64_t beat_ns, dead_ns;
-	bool once;
+	bool once, same_names;
 	struct sim_driver driver;
 	struct sim_worker workers[SIM_WORKERS_MAX];
 	uint32_t worker_count;

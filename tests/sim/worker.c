@@ -106,6 +106,7 @@ static void do_spawn(struct sim *sim, uint32_t index, const struct wrk_action *a
 					.text = "cannot start a host: out of processes"});
 		return;
 	}
+	worker->served = host->app;
 	keep(sim, worker,
 	     (struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = action->host, .pid = host->pid});
 	do_send_host(sim, host, action->message);
@@ -252,7 +253,10 @@ void sim_worker_start(struct sim *sim, uint32_t index)
 		return;
 	wrk_core_destroy(worker->core);
 	worker->core = NULL;
-	worker->identity_unknown = worker->generation > 0;
+	worker->identity_unknown =
+		worker->generation > 0 || worker->same_name || (index == 0 && sim->same_names);
+	worker->told_to_end = false;
+	worker->served = NULL;
 	worker->hello_open = false;
 	worker->generation++;
 	worker->process = (struct sim_process){.alive = true};
