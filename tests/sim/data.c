@@ -325,7 +325,8 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 		sim_host_die(sim, host, 0, SIGSEGV, false);
 		break;
 	case SIM_FATE_OP_EXITS:
-		sim_host_die(sim, host, (int)sim_between(sim, 0, 1), 0, false);
+		/* An exit with 0 while it drains cannot be told from an end that it was told. */
+		sim_host_die(sim, host, host->drained ? 1 : (int)sim_between(sim, 0, 1), 0, false);
 		break;
 	case SIM_FATE_OP_WATCHDOG:
 		sim_put(sim, sim->now_ns + 500 * SIM_MS, SIM_EV_WATCHDOG, host->index, 0, 0);

@@ -183,9 +183,13 @@ static struct sim_process *some_process(struct sim *sim, const struct sim_fault 
 
 static void cut_data(struct sim *sim, uint32_t a, uint32_t b, int64_t for_ns)
 {
+	int64_t until = sim->now_ns + for_ns;
+
 	if (a == b)
 		return;
-	sim->cut_until_ns[a][b] = sim->cut_until_ns[b][a] = sim->now_ns + for_ns;
+	if (until < sim->cut_until_ns[a][b])
+		until = sim->cut_until_ns[a][b];
+	sim->cut_until_ns[a][b] = sim->cut_until_ns[b][a] = until;
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		for (uint32_t k = 0; k < sim->host_count; k++)
 			if (sim->hosts[i].process.alive && sim->hosts[k].process.alive &&
@@ -193,7 +197,7 @@ static void cut_data(struct sim *sim, uint32_t a, uint32_t b, int64_t for_ns)
 			    ((sim->hosts[i].worker == a && sim->hosts[k].worker == b) ||
 			     (sim->hosts[i].worker == b && sim->hosts[k].worker == a)))
 				sim_put(sim, sim->now_ns + sim->dead_ns, SIM_EV_PEER_LOST, i, k,
-					(uint64_t)(sim->now_ns + for_ns));
+					(uint64_t)until);
 }
 
 static void partition(struct sim *sim, const struct sim_fault *fault, uint32_t w)
