@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between two hosts over ucx, operator to operator, on cores 0 and 1, beside ucx_perftest in the same mode.
+
+trip: half of a round trip, one message at a time. paced: the same, begun 1,000 times a second (60 from 1 MiB).
+stream: as many as go. The window is 64 messages, 8 from 1 MiB.
+"""
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from cluster import Cluster
+from rows import pin
+
+MODES = ("busy_poll", "event")
+SIZES = {8: "8B", 1 << 10: "1KiB", 64 << 10: "64KiB", 1 << 20: "1MiB", 8 << 20: "8MiB"}
+#         trips, paced, streamed
+COUNTS = {8: (8000, 500, 80000), 1 << 10: (8000, 500, 80000), 64 << 10: (2000, 500, 8000), 1 << 20: (400, 40, 800),
+          8 << 20: (60, 40, 80)}
+SETTINGS = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo", "UCX_TCP_CONN_NB": "y", "UCX_TCP_TX_SEG_SIZE": "64K",
+            "UCX_RNDV_THRESH": "1M", "UCX_KEEPALIVE_INTERVAL": "1s", "UCX_WARN_UNUSED_ENV_VARS": "n",
+            "UCX_LOG_LEVEL": "error"}
+
+TRIP = """frag: 1
+application: trip
+extensions: [libbench.so]
+fragments:
+  f1:
+    operators:
+      kick: {type: bench_kick}
+      ping: {type: bench_ping, parameters: {count: %(count)d, bytes: %(bytes)d, file: %(file)s}}
+    flows: [kick.out -> ping.in]
+    scheduler: {type: greedy}
+  f2:
+    operators: {pong: {type: bench_pong, parameters: {bytes: %(bytes)d}}}
+    scheduler: {type: greedy}
+flows: [f1.ping.out -> f2.pong.in, f2.pong.out -> f1.ping.in]
+"""
+PACED = """frag: 1
+application: paced
+extensions: [libbench.so]
+fragments:
+  f1:
+    operators:
+      pacer: {type: bench_pacer, parameters: {count: %(count)d, bytes: %(bytes)d}, conditions: [{type: periodic, recess_period: %(hz)dhz}]}
+      clock: {type: bench_clock, parameters: {count: %(count)d, file: %(file)s}}
+    scheduler: {type: greedy}
+  f2:
+    operators: {pong: {type: bench_pong, parameters: {bytes: %(bytes)d}}}
+    scheduler: {type: greedy}
+flows: [f1.pacer.out -> f2.pong.in, f2.pong.out -> f1.clock.in]
+"""
+STREAM = """frag: 1
+application: stream
+extensions: [libbench.so]
+fragments:
+  f1:
+    operators: {source: {type: bench_source, parameters: {count: %(count)d, bytes: %(bytes)d}}}
+    scheduler: {type: greedy}
+  f2:
+    operators: {sink: {type: bench_sink, parameters: {file: %(file)s}}}
+    scheduler: {type: greedy}
+flows: [{from: f1.source.out, to: f2.sink.in, capacity: %(window)d}]
+"""
+
+
+def app(bench, text, mode, size, count):
+    with Cluster(bench, env={"FRAG_PUMP": mode}) as c:
+        c.run(c.write("app.yaml", text % {
+            "count": count, "bytes": size, "file": c.path("figures"), "hz": 1000 if size < 1 << 20 else 60,
+            "window": 64 if size < 1 << 20 else 8}))
+        return c.numbers("figures")
+
+
+def perftest(bench, kind, mode, size, count, rank=50):
+    """The last line of ucx_perftest's table, as numbers: count, percentile, average, overall, MB/s twice, messages/s twice."""
+    perftest.port = 13400 + (perftest.port - 13400 + 1) % 2000
+    command = ["ucx_perftest", "-t", "ucp_am_" + kind, "-s", str(size), "-n", str(count), "-w", str(count // 10 + 1),
+               "-p", str(perftest.port), "-e", "-f", "-H", "64", "-R", str(rank)]
+    command += ["-I", "-E", "sleep"] if mode == "event" else []
+    command += ["-O", "64" if size < 1 << 20 else "8"] if kind == "bw" else []
+    env = dict(bench.env, **SETTINGS)
+    server = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=pin({1}))
+    try:
+        for _ in range(40):  # until it listens
+            time.sleep(0.1)
+            r = subprocess.run([*command, "127.0.0.1"], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               text=True, timeout=60, preexec_fn=pin({0}), check=False)
+            lines = [l for l in r.stdout.splitlines() if re.match(r"^(Final:)?[\s0-9.]+$", l.strip()) and l.strip()]
+            if lines:
+                break
+        else:
+            raise RuntimeError("ucx_perftest does not answer")
+        server.wait(20)
+    finally:
+        if server.poll() is None:
+            server.kill()
+            server.wait()
+    return [float(x) for x in re.findall(r"[0-9.]+", lines[-1])]
+
+
+perftest.port = 13400 + os.getpid() % 2000
+
+
+def trip_target(mode, size):
+    if size <= 4096:
+        return lambda floor: floor + (1 if mode == "busy_poll" else 5)
+    return (lambda floor: floor * 1.25) if size >= 1 << 20 else None
+
+
+def run(bench):
+    have_floor = shutil.which("ucx_perftest") is not None
+    if not have_floor:
+        bench.lack("ucx_perftest (ucx-utils), and the targets that rest on it")
+    if not os.path.exists(bench.path("lib/frag/modules/ucx.so")):
+        bench.lack("edges: built without UCX")
+        return
+    if len(os.sched_getaffinity(0)) < 2:
+        bench.lack("edges: they need two cores")
+        return
+    rows = {}
+    for size, label in SIZES.items():
+        for mode in MODES:
+            key = mode, size
+            name = "edge.%%s.%s.%s%%s" % (label, mode)
+            for p in ("p50", "p99"):
+                rows[key, "floor", p] = bench.row("ucx." + name % ("trip", "." + p), "us")
+                rows[key, "trip", p] = bench.row(name % ("trip", "." + p), "us", floor=rows[key, "floor", p],
+                                                 target=trip_target(mode, size) if p == "p50" else None)
+            rows[key, "trip", "p999"] = bench.row(name % ("trip", ".p999"), "us")
+            for p in ("p50", "p99", "p999"):
+                rows[key, "paced", p] = bench.row(name % ("paced", "." + p), "us")
+            rows[key, "floor", "stream"] = bench.row("ucx." + name % ("stream", ""), "/s")
+            rows[key, "stream"] = bench.row(name % ("stream", ""), "/s", floor=rows[key, "floor", "stream"],
+                                            target=lambda floor: 0.8 * floor, more_is_better=True)
+    for _ in bench.rounds():
+        for size in SIZES:
+            trips, paced, streamed = COUNTS[size]
+            for mode in MODES:
+                key = mode, size
+                if have_floor:
+                    for p, rank in (("p50", 50), ("p99", 99)):
+                        rows[key, "floor", p].add(perftest(bench, "lat", mode, size, trips, rank)[1])
+                for i, p in enumerate(("p50", "p99", "p999")):
+                    if i == 0:
+                        trip = app(bench, TRIP, mode, size, trips)
+                        slow = app(bench, PACED, mode, size, paced)
+                    rows[key, "trip", p].add(trip[1 + i] / 1e3)
+                    rows[key, "paced", p].add(slow[1 + i] / 1e3)
+                if have_floor:
+                    rows[key, "floor", "stream"].add(perftest(bench, "bw", mode, size, streamed)[-1])
+                count, first, last = app(bench, STREAM, mode, size, streamed)
+                rows[key, "stream"].add((count - 1) * 1e9 / (last - first))
