@@ -17,7 +17,7 @@ static const struct frag_param message_available_params[] = {
 	PARAM(receiver, FRAG_PARAM_KIND_STRING, .flags = FRAG_PARAM_OPTIONAL,
 	      .headline = "Input; may be left out where the operator has one"),
 	PARAM(min_size, FRAG_PARAM_KIND_I64, .def_int = 1, .min = 1, .max = 1 << 20,
-	      .headline = "Messages that must be waiting, on each flow"),
+	      .headline = "Messages that must be waiting, on each flow of a multi-receiver port"),
 	PARAM(front_stage_max_size, FRAG_PARAM_KIND_I64, .def_int = 0, .min = 0, .max = 1 << 20,
 	      .headline = "Not while more than this many are waiting; 0: no such limit"),
 };

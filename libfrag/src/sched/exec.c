@@ -44,6 +44,8 @@ static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bin
 		port->tensor =
 			op->ports[i].type_name != NULL && strcmp(op->ports[i].type_name, "tensor") == 0;
 		port->count = bindings[i].count;
+		port->in_turn = port->dir == FRAG_IN && port->count > 1 &&
+				(op->ports[i].flags & FRAG_PORT_MULTI) == 0;
 		port->rx = &exec->rxs[exec->rx_count];
 		port->tx = &exec->txs[exec->tx_count];
 		for (uint32_t k = 0; k < port->count && port->dir == FRAG_IN; k++) {
@@ -72,6 +74,7 @@ static void gate_add(struct fragi_exec *exec, uint32_t port_index, uint32_t min,
 		return; /* an unconnected port has nothing to say */
 	if (port->dir == FRAG_IN) {
 		gate.rx = port->rx;
+		gate.in_turn = port->in_turn ? port : NULL;
 		exec->in[exec->in_count++] = gate;
 	} else {
 		gate.tx = port->tx;
@@ -133,18 +136,25 @@ static int flows_create(struct fragi_exec *exec)
 	bool limited = false;
 
 	for (uint32_t i = 0; i < exec->in_count; i++) {
-		exec->flow_in_count += exec->in[i].count;
-		limited |= exec->in[i].max > 0;
+		if (exec->in[i].in_turn != NULL)
+			exec->turn_count++;
+		else
+			exec->flow_in_count += exec->in[i].count;
+		limited |= exec->in[i].max > 0 || (exec->in[i].in_turn != NULL && exec->in[i].min > 1);
 	}
 	for (uint32_t i = 0; i < exec->out_count; i++)
 		exec->flow_out_count += exec->out[i].count;
 	exec->flows_in = fragi_calloc(exec->flow_in_count + 1, sizeof(*exec->flows_in));
 	exec->flows_out = fragi_calloc(exec->flow_out_count + 1, sizeof(*exec->flows_out));
-	if (exec->flows_in == NULL || exec->flows_out == NULL)
+	exec->turns = fragi_calloc(exec->turn_count + 1, sizeof(*exec->turns));
+	if (exec->flows_in == NULL || exec->flows_out == NULL || exec->turns == NULL)
 		return -ENOMEM;
-	exec->flow_in_count = exec->flow_out_count = 0;
+	exec->flow_in_count = exec->flow_out_count = exec->turn_count = 0;
 	for (uint32_t i = 0; i < exec->in_count; i++)
-		for (uint32_t k = 0; k < exec->in[i].count; k++)
+		if (exec->in[i].in_turn != NULL)
+			exec->turns[exec->turn_count++] = exec->in[i];
+	for (uint32_t i = 0; i < exec->in_count; i++)
+		for (uint32_t k = 0; k < exec->in[i].count && exec->in[i].in_turn == NULL; k++)
 			exec->flows_in[exec->flow_in_count++] =
 				(struct fragi_gate_in){exec->in[i].rx[k], exec->in[i].min};
 	for (uint32_t i = 0; i < exec->out_count; i++)
@@ -207,6 +217,7 @@ void fragi_exec_destroy(struct frag_op *op)
 	fragi_free(exec->tick.received);
 	fragi_metadata_destroy(exec->tick.metadata);
 	ports_destroy(exec);
+	fragi_free(exec->turns);
 	fragi_free(exec->flows_in);
 	fragi_free(exec->flows_out);
 	fragi_free(exec->in);
@@ -226,7 +237,7 @@ static bool rx_is_closed(const struct fragi_rx *rx)
  * Every flow that may still bring something must have `min` messages. One that its sender has closed is
  * content with what is left, and when all have been closed and emptied nothing will ever come.
  */
-static enum fragi_ready gate_in(const struct fragi_gate *gate)
+static enum fragi_ready gate_in_each(const struct fragi_gate *gate)
 {
 	uint32_t finished = 0;
 	bool wait = false;
@@ -247,6 +258,32 @@ static enum fragi_ready gate_in(const struct fragi_gate *gate)
 	if (finished == gate->count)
 		return FRAGI_NEVER;
 	return wait ? FRAGI_WAIT : FRAGI_READY;
+}
+
+/* The same of all flows together; they are content with what is left when all have been closed. */
+static enum fragi_ready gate_in_turn(const struct fragi_gate *gate)
+{
+	uint32_t finished = 0, closed = 0;
+	uint64_t waiting = 0;
+	bool wait = false;
+
+	for (uint32_t i = 0; i < gate->count; i++) {
+		bool is_closed = rx_is_closed(gate->rx[i]);
+		uint32_t available = fragi_rx_available(gate->rx[i]);
+
+		closed += is_closed;
+		finished += is_closed && available == 0;
+		waiting += available;
+		wait |= gate->max > 0 && available > gate->max;
+	}
+	if (finished == gate->count)
+		return FRAGI_NEVER;
+	return wait || (waiting < gate->min && closed < gate->count) ? FRAGI_WAIT : FRAGI_READY;
+}
+
+static enum fragi_ready gate_in(const struct fragi_gate *gate)
+{
+	return gate->in_turn != NULL ? gate_in_turn(gate) : gate_in_each(gate);
 }
 
 static enum fragi_ready gate_out(const struct fragi_gate *gate)

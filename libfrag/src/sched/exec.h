@@ -18,6 +18,8 @@ struct fragi_exec_port {
 	const struct frag_type *type; /* of the value; NULL: any message, or a tensor */
 	enum frag_dir dir;
 	bool tensor;
+	bool in_turn;   /* a plain input with several flows: their messages are taken in turn */
+	uint32_t next;  /* in_turn: the flow that is asked first */
 	uint32_t count; /* flows */
 	struct fragi_rx **rx;
 	struct fragi_tx **tx;
@@ -44,8 +46,9 @@ struct fragi_gate {
 	struct fragi_rx **rx;
 	struct fragi_tx **tx;
 	uint32_t count;
-	uint32_t min; /* messages, or room for them, on each flow */
-	uint32_t max; /* in: not while more are waiting; 0: no such limit */
+	uint32_t min;                          /* messages, or room for them, on each flow */
+	uint32_t max;                          /* in: not while more are waiting; 0: no such limit */
+	const struct fragi_exec_port *in_turn; /* not NULL: the messages on all flows count together */
 };
 
 /* The same, flow by flow: for the usual look that finds nothing unusual. */
@@ -63,7 +66,9 @@ struct fragi_exec {
 	/* constant while it runs */
 	struct fragi_gate_in *flows_in;
 	struct fragi_gate_out *flows_out;
-	uint32_t flow_in_count, flow_out_count;
+	struct fragi_gate
+		*turns; /* those of `in` whose flows are taken in turn, each content with one message */
+	uint32_t flow_in_count, flow_out_count, turn_count;
 	bool plain; /* no conditions but about ports */
 	int (*compute)(void *self, struct frag_tick *tick);
 	void *self; /* the operator's state */
@@ -115,6 +120,19 @@ void fragi_exec_destroy(struct frag_op *op); /* NULL exec is accepted */
  */
 enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec, int64_t *out_until_ns);
 
+/* Whether a message waits on any of the flows. */
+static inline bool fragi_gate_has_message(const struct fragi_gate *gate)
+{
+	uint32_t i = gate->in_turn->next;
+
+	for (uint32_t n = gate->count; n > 0; n--) {
+		if (fragi_rx_available(gate->rx[i]) > 0)
+			return true;
+		i = i + 1 < gate->count ? i + 1 : 0;
+	}
+	return false;
+}
+
 /*
  * The same answer, found shortly in the usual cases: no condition but about ports, nobody closed, nobody
  * stopped.
@@ -134,6 +152,9 @@ static inline enum fragi_ready fragi_exec_ready(struct fragi_exec *exec, int64_t
 			return fragi_exec_ready_all(exec, out_until_ns);
 		wait = true;
 	}
+	for (uint32_t i = 0; i < exec->turn_count; i++)
+		if (!fragi_gate_has_message(&exec->turns[i]))
+			return fragi_exec_ready_all(exec, out_until_ns);
 	for (uint32_t i = 0; i < exec->flow_out_count; i++) {
 		const struct fragi_gate_out *out = &exec->flows_out[i];
 		const struct fragi_tx *tx = out->tx;

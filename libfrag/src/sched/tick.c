@@ -80,6 +80,20 @@ static inline struct frag_message *receive_from(struct frag_tick *tick, struct f
 	return message;
 }
 
+/* The next message of a plain input with several flows: each has its turn. */
+static __attribute__((noinline)) struct frag_message *receive_in_turn(struct frag_tick *tick,
+								      struct fragi_exec_port *in, int *r)
+{
+	struct frag_message *message = NULL;
+
+	*r = -ENOMSG;
+	for (uint32_t n = in->count; n > 0 && *r == -ENOMSG; n--) {
+		message = receive_from(tick, in->rx[in->next], r);
+		in->next = in->next + 1 < in->count ? in->next + 1 : 0;
+	}
+	return message;
+}
+
 static inline struct frag_message *receive(struct frag_tick *tick, uint32_t port, int *r)
 {
 	struct fragi_exec_port *in = port_in(tick, port);
@@ -88,6 +102,8 @@ static inline struct frag_message *receive(struct frag_tick *tick, uint32_t port
 	*r = -EINVAL;
 	if (__builtin_expect(in == NULL, 0))
 		return NULL;
+	if (__builtin_expect(in->in_turn, 0))
+		return receive_in_turn(tick, in, r);
 	*r = -ENOMSG;
 	for (uint32_t i = 0; i < in->count && *r == -ENOMSG; i++)
 		message = receive_from(tick, in->rx[i], r);
