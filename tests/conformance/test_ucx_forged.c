@@ -14,6 +14,7 @@
 
 #include "../../libfrag/modules/ucx/module.h"
 #include "pair.h"
+#include <data/allocator.h>
 
 #define ADDRESS_HEAD_BYTES 96
 #define FLOW 7
@@ -460,4 +461,49 @@ Test(ucx_sockets, what_it_listens_on_is_described, .init = set_ucx_environment)
 	pair_open(&pair, &kind_ucx);
 	cr_assert_not_null(strstr(pair.ops->describe(pair.transport[0]), "tcp lo"));
 	pair_close(&pair);
+}
+
+/* The memory of bodies. */
+
+Test(ucx_bodies, large_blocks_are_kept_for_the_next_message)
+{
+	struct frag_resource *bodies = ucx_bodies_create();
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	int64_t shape = 3000000;
+	struct frag_tensor *tensor, *other;
+	const void *first;
+
+	cr_assert_not_null(bodies);
+	cr_assert_eq(frag_tensor_create(bodies, u8, 1, &shape, &tensor), 0);
+	first = frag_tensor_data(tensor);
+	cr_assert_eq((uintptr_t)first % 64, 0);
+	cr_assert_eq(frag_tensor_create(bodies, u8, 1, &shape, &other), 0);
+	cr_assert_neq(frag_tensor_data(other), first); /* that one is in use */
+	frag_tensor_unref(tensor);
+	shape = 2900000; /* a little less fits too */
+	cr_assert_eq(frag_tensor_create(bodies, u8, 1, &shape, &tensor), 0);
+	cr_assert_eq(frag_tensor_data(tensor), first);
+	frag_tensor_unref(tensor);
+	shape = 1000000; /* much less does not waste it */
+	cr_assert_eq(frag_tensor_create(bodies, u8, 1, &shape, &tensor), 0);
+	cr_assert_neq(frag_tensor_data(tensor), first);
+	frag_tensor_unref(tensor);
+	/* Tensors outlive their resource. */
+	fragi_resource_unref(bodies);
+	memset(frag_tensor_writable(other), 1, 3000000);
+	frag_tensor_unref(other);
+}
+
+Test(ucx_bodies, what_is_kept_is_bounded)
+{
+	struct frag_resource *bodies = ucx_bodies_create();
+	void *blocks[200];
+
+	for (size_t round = 0; round < 3; round++) {
+		for (size_t i = 0; i < 200; i++)
+			cr_assert_eq(frag_alloc(bodies, (round + 1) * 100000 + i * 20000, &blocks[i]), 0);
+		for (size_t i = 0; i < 200; i++)
+			frag_free(bodies, blocks[i]);
+	}
+	fragi_resource_unref(bodies);
 }

@@ -229,7 +229,7 @@ void ucx_op_send_control(struct ucx_link *link, enum wire_kind kind, uint8_t fla
 void ucx_ops_abandon(struct fragi_peer *peer);
 void ucx_ops_free(struct fragi_transport *transport);
 
-/* receive.c */
+/* rx.c: the receiving end */
 int ucx_rx_create(struct fragi_peer *peer, const struct fragi_link *link, struct fragi_flow_row *row,
 		  struct fragi_rx **out_rx);
 void ucx_rx_free(struct ucx_rx *rx);
@@ -237,12 +237,18 @@ void ucx_rx_free(struct ucx_rx *rx);
 void ucx_rx_abandon(struct ucx_rx *rx);
 /* Of a peer that has just become ready, and whenever the operator has asked for it: DONE, credit. */
 void ucx_rx_settle(struct ucx_rx *rx);
+/* Delivers what is complete, in order. */
+void ucx_rx_deliver(struct ucx_rx *rx);
+void ucx_rx_on_close(struct ucx_rx *rx, const struct wire_header *header);
+
+/* receive.c: messages on their way in */
 ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header, const uint8_t *descriptors,
 			    size_t descriptor_bytes, void *data, size_t length,
 			    const ucp_am_recv_param_t *param);
 ucs_status_t ucx_rx_on_descriptors(struct ucx_rx *rx, const struct wire_header *header, void *data,
 				   size_t length, const ucp_am_recv_param_t *param);
-void ucx_rx_on_close(struct ucx_rx *rx, const struct wire_header *header);
+void ucx_part_reset(struct ucx_part *part);
+void ucx_rx_broke_rule(struct ucx_rx *rx, const char *what);
 
 /* bodies.c: the memory of tensors that arrive; one reference for the caller. NULL when memory is short. */
 struct frag_resource *ucx_bodies_create(void);
