@@ -4,11 +4,9 @@
 OPS_ALL := $(notdir $(patsubst %/,%,$(dir $(wildcard libfrag/ops/*/plugin.c))))
 -include $(wildcard libfrag/ops/*/libs.mk)
 # A library whose packages are not there is left out: without FFmpeg everything but video works.
-OPS := $(foreach o,$(OPS_ALL),$(if $(OPS_$(o)_PKG),$(shell pkg-config --exists $(OPS_$(o)_PKG) 2>/dev/null && echo $(o)),$(o)))
-# Not said by what installs first, or builds nothing.
-ifneq ($(filter-out demo check deps clean uninstall,$(or $(MAKECMDGOALS),all)),)
-$(foreach o,$(filter-out $(OPS),$(OPS_ALL)),$(info lib$(o).so is not built: pkg-config does not find $(OPS_$(o)_PKG); make deps installs it))
-endif
+OPS := $(foreach o,$(filter-out $(WITHOUT),$(OPS_ALL)),$(if $(OPS_$(o)_PKG),$(shell pkg-config --exists $(OPS_$(o)_PKG) 2>/dev/null && echo $(o)),$(o)))
+$(if $(SAYS_MISSING),$(foreach o,$(filter-out $(OPS),$(OPS_ALL)),$(info lib$(o).so is not built: $(if \
+	$(filter $(o),$(WITHOUT)),WITHOUT names it,pkg-config does not find $(OPS_$(o)_PKG); make deps installs it))))
 OPS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(OPS:%=libfrag/ops/%/*.c)))
 OPS_PKG := $(foreach o,$(OPS),$(OPS_$(o)_PKG))
 

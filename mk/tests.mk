@@ -10,7 +10,7 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
 SHARED_TEST_SRC := $(wildcard tests/plugin/*.c)
 SHARED_TEST_BIN := $(SHARED_TEST_SRC:tests/%.c=$(B)/tests/%)
-CONFORMANCE_SRC := $(wildcard tests/conformance/test_*.c)
+CONFORMANCE_SRC := $(filter-out $(if $(UCX_SRC),,tests/conformance/test_ucx%.c),$(wildcard tests/conformance/test_*.c))
 CONFORMANCE_BIN := $(CONFORMANCE_SRC:tests/%.c=$(B)/tests/%)
 TEST_PLUGIN_SRC := $(wildcard tests/plugins/*.c)
 TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/plugins/%.c=$(B)/tests/plugins/lib%.so) $(B)/tests/plugins/other/libtruth.so

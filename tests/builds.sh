@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Other ways to build frag, each with the tests that fit: builds.sh [clang|ndebug|less]...
+#   clang   by clang, -Werror as always
+#   ndebug  with -DNDEBUG
+#   less    without UCX and without FFmpeg: what is missing is said by name, and the rest works
+set -eu
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- clang ndebug less
+jobs=$(nproc)
+
+# Every test program below $1/tests that matches the words behind it.
+run_tests() {
+	build=$1
+	shift
+	for kind; do
+		for t in "$build/tests/$kind"/test_*; do
+			[ -x "$t" ] || continue
+			"$t" --timeout 120 >"$build/log" 2>&1 || {
+				tail -30 "$build/log"
+				echo "builds: $t failed"
+				exit 1
+			}
+		done
+	done
+}
+
+# expect STATUS WORD COMMAND...: it exits so, and says the word.
+expect() {
+	status=0 want=$1 word=$2
+	shift 2
+	"$@" >build-less/log 2>&1 || status=$?
+	if [ "$status" != "$want" ] || ! grep -q -- "$word" build-less/log; then
+		tail -20 build-less/log
+		echo "builds: $*: exit $status and not $want, or no word of $word"
+		exit 1
+	fi
+}
+
+for name; do
+	case $name in
+	clang) make -s -j"$jobs" B=build-clang CC=clang tests >build-clang.log 2>&1 || { tail -30 build-clang.log; exit 1; }
+		mv build-clang.log build-clang/
+		run_tests build-clang unit plugin ops ;;
+	ndebug) make -s -j"$jobs" B=build-ndebug CFLAGS="-O2 -g -DNDEBUG" tests >build-ndebug.log 2>&1 ||
+			{ tail -30 build-ndebug.log; exit 1; }
+		mv build-ndebug.log build-ndebug/
+		run_tests build-ndebug unit plugin ops ;;
+	less) make -s -j"$jobs" B=build-less WITHOUT="ucx video" tests >build-less.log 2>&1 || { tail -30 build-less.log; exit 1; }
+		mv build-less.log build-less/
+		grep -q "ucx.so is not built" build-less/build-less.log
+		grep -q "libvideo.so is not built" build-less/build-less.log
+		run_tests build-less unit plugin ops fuzz
+		build-less/tests/conformance/test_edge --filter 'inproc/*' >build-less/log 2>&1 || { tail -30 build-less/log; exit 1; }
+		expect 0 "Rx message value: 10" build-less/bin/fragctl run examples/ping_distributed/app.yaml
+		expect 3 "transport module ucx" build-less/bin/fragctl run --workers 2 examples/ping_distributed/app.yaml
+		expect 2 "video_replayer" build-less/bin/fragctl run examples/video_replayer_distributed/app.yaml ;;
+	*) echo "builds: there is no build $name" >&2; exit 2 ;;
+	esac
+	echo "builds: $name is fine"
+done
