@@ -37,7 +37,10 @@ FUZZ_ENV := ASAN_OPTIONS=quarantine_size_mb=32:allocator_may_return_null=1:detec
 FUZZ_MAKE = $(MAKE) --no-print-directory -s B=build-fuzz CC=clang CFLAGS="-O1 -g" EXTRA_CFLAGS="$(FUZZ_FLAGS) -DFUZZING_BUILD=1" \
 	EXTRA_LDFLAGS="-fsanitize=address,undefined"
 TIME ?= 60
-.PHONY: fuzz fuzz-build fuzz-one
+FUZZ_COVERAGE_MAKE = $(MAKE) --no-print-directory -s B=build-fuzzcov CC=clang CFLAGS="-O1 -g" \
+	EXTRA_CFLAGS="-fsanitize=fuzzer-no-link -fprofile-instr-generate -fcoverage-mapping" \
+	EXTRA_LDFLAGS="-fprofile-instr-generate"
+.PHONY: fuzz fuzz-build fuzz-one fuzz-coverage
 fuzz-build: $(FUZZ_BIN)
 fuzz-one:
 	@$(FUZZ_MAKE) -j$$(nproc) build-fuzz/fuzz/$(TARGET)
@@ -46,3 +49,8 @@ fuzz:
 	@mk/deps.sh proof
 	@$(FUZZ_MAKE) -j$$(nproc) fuzz-build
 	@for t in $(or $(TARGET),$(FUZZ_TARGETS)); do $(FUZZ_ENV) tests/fuzz/run.sh build-fuzz $$t $(TIME) $(FUZZ_LIMITS) || exit 1; done
+# Lines that the committed corpora reach, of what each target fuzzes; below 80 % fails.
+fuzz-coverage:
+	@mk/deps.sh proof
+	@$(FUZZ_COVERAGE_MAKE) -j$$(nproc) fuzz-build
+	@tests/fuzz/coverage.sh build-fuzzcov $(or $(TARGET),$(FUZZ_TARGETS))
