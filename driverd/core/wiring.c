@@ -15,13 +15,24 @@ static void *take(struct drv_app *app, size_t count, size_t size)
 	return fragi_arena_alloc(&app->arena, count * size);
 }
 
-static int op_info(struct drv_app *app, const struct fw_op *op, struct fragi_op_info *out)
+/* Where the graph names an operator; NULL: it was composed in C. */
+static const struct fragi_node *place_of(const struct fragi_spec_fragment *fragment, const char *op)
+{
+	for (size_t i = 0; i < fragment->operator_count; i++)
+		if (strcmp(fragment->operators[i].name, op) == 0)
+			return fragment->operators[i].place;
+	return NULL;
+}
+
+static int op_info(struct drv_app *app, const struct fragi_spec_fragment *fragment, const struct fw_op *op,
+		   struct fragi_op_info *out)
 {
 	struct fragi_port_info *ports = take(app, op->port_count, sizeof(*ports));
 
 	if (ports == NULL)
 		return -ENOMEM;
-	*out = (struct fragi_op_info){op->name, op->type, ports, op->port_count};
+	*out = (struct fragi_op_info){op->name, op->type, ports, op->port_count,
+				      place_of(fragment, op->name)};
 	for (uint32_t i = 0; i < op->port_count; i++)
 		ports[i] = (struct fragi_port_info){
 			.name = op->ports[i].name,
@@ -50,14 +61,18 @@ static int gather_tables(struct drv_app *app)
 			const struct fw_fragment *table = &host->prepared->prepared.fragments[i];
 			struct fragi_fragment_info *info = &infos[host->fragments[i]];
 
+			const struct fragi_spec_fragment *fragment =
+				&app->spec->fragments[host->fragments[i]];
+
 			*info = (struct fragi_fragment_info){
-				.name = app->spec->fragments[host->fragments[i]].name,
+				.name = fragment->name,
 				.ops = take(app, table->op_count, sizeof(*info->ops)),
 				.op_count = table->op_count,
 				.host = host->number,
 			};
 			for (uint32_t k = 0; k < table->op_count; k++)
-				if (info->ops == NULL || op_info(app, &table->ops[k], &info->ops[k]) < 0)
+				if (info->ops == NULL ||
+				    op_info(app, fragment, &table->ops[k], &info->ops[k]) < 0)
 					return -ENOMEM;
 		}
 	}

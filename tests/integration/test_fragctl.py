@@ -246,7 +246,7 @@ class Validate(Fragctl):
     def test_unconnected_input(self):
         code, out, err = self.validate("frag: 1\napplication: app\nextensions: [libgood.so]\noperators: {a: {type: scale}}\n")
         self.assertEqual(code, 2)
-        self.assertEqual(err, 'app.a: input "in" is not connected; add a flow that ends there')
+        self.assertEqual(err, 'v.yaml:4:13: app.a: input "in" is not connected; add a flow that ends there')
 
     def test_a_crash_does_not_take_it_down(self):
         code, out, err = self.validate("frag: 1\napplication: app\nextensions: [libgood.so]\n"

@@ -271,7 +271,7 @@ Test(driver_core, an_input_that_nothing_reaches_is_refused)
 	app(&w, "frag: 1\napplication: app\nfragments: {f1: {operators: {rx: {type: t}}}}\n");
 	hello(&w, 1, "a", "f1");
 	say_prepared(&w, 1, 1, "f1", false);
-	assert_has(w.errors, "f1.rx: input \"in\" is not connected");
+	assert_has(w.errors, "3:30: f1.rx: input \"in\" is not connected");
 	world_fini(&w);
 }
 

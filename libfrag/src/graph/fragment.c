@@ -251,7 +251,9 @@ static int info_build(struct frag_fragment *fragment)
 		info[i] = (struct fragi_op_info){.name = op->name,
 						 .type = op->type->name,
 						 .ports = ports,
-						 .port_count = op->port_count};
+						 .port_count = op->port_count,
+						 .place = op->made->own != NULL ? op->made->own->place
+										: op->made->place};
 	}
 	fragment->info.name = fragment->name;
 	fragment->info.ops = info;

@@ -456,7 +456,7 @@ int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragme
 				if (op->ports[k].dir != FRAG_IN || connected[at] ||
 				    (op->ports[k].flags & FRAG_PORT_OPTIONAL) != 0)
 					continue;
-				fragi_node_error(diag, NULL, NULL,
+				fragi_node_error(diag, op->place, NULL,
 						 "%s.%s: input \"%s\" is not connected; add a flow that ends "
 						 "there",
 						 fragments[i].name, op->name, op->ports[k].name);

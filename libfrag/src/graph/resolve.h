@@ -25,6 +25,7 @@ struct fragi_op_info {
 	const char *type;
 	struct fragi_port_info *ports;
 	size_t port_count;
+	const struct fragi_node *place; /* in the graph; NULL: composed in C, or not known */
 };
 
 struct fragi_fragment_info {
