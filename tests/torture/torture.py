@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks running applications at seeded moments and holds what comes of it against what is specified.
 
-usage: tests/torture/torture.py [--runs N] [--stream N] [--stop N] [--seed S] [--load N] [--logs DIR] [--verbose]
+usage: tests/torture/torture.py [--runs N] [--stream N] [--stop N] [--link N] [--seed S] [--load N] [--logs DIR] [--verbose]
 
 --runs: one process of an application is killed or stopped, in its start, its flow or its drain.
---stream: 10,000 messages of 64 KiB at full speed. --stop: Ctrl-C and SIGTERM at any moment.
+--stream: 10,000 messages of 64 KiB at full speed. --stop: Ctrl-C and SIGTERM at any moment. --link: two nodes with a
+slow, lossy or cut link.
 Beside all of them runs an application of another driver that must lose nothing. A failing run prints its seed and
 keeps its logs; --runs 1 --seed S is that run again.
 """
@@ -21,6 +22,8 @@ import time
 import traceback
 
 import attack
+import links
+import relay
 import stream
 import world
 
@@ -43,9 +46,9 @@ class Table:
         return sum(c[0] for (p, _), c in self.cells.items() if p == phase)
 
     def show(self):
-        print("%-6s %-18s %5s %7s %9s" % ("phase", "victim", "runs", "failed", "slowest"))
+        print("%-6s %-20s %5s %7s %9s" % ("phase", "victim", "runs", "failed", "slowest"))
         for (phase, victim), (runs, failed, slowest) in sorted(self.cells.items()):
-            print("%-6s %-18s %5d %7d %7.2f s" % (phase, victim, runs, failed, slowest))
+            print("%-6s %-20s %5d %7d %7.2f s" % (phase, victim, runs, failed, slowest))
 
 
 class Session:
@@ -148,6 +151,17 @@ class Session:
             print("%d of %d stops lost nothing; median %.2f s, slowest %.2f s" %
                   (len(times), count, times[len(times) // 2], times[-1]))
 
+    def links(self, count, seed):
+        lacks = relay.why_not()
+        if lacks:
+            print("links are not tried, for this machine gives no network namespaces with tun devices: " + lacks)
+            return
+        for i in range(count):
+            run, took_s, ok = self.one("link", seed + i, lambda: links.Links().prepare(seed + i), lambda r: r.run_it())
+            self.table.add("link", "%s in %s" % (run.deed, run.moment), ok, took_s or 0.0)
+            if ok:
+                self.say("seed %d: %s: %.2f s" % (seed + i, run.words, took_s))
+
     def run(self):
         o = self.options
         idle = world.idle_worker()
@@ -160,6 +174,8 @@ class Session:
                 self.streams(o.stream)
             if o.stop:
                 self.stops(o.stop, o.seed)
+            if o.link:
+                self.links(o.link, o.seed)
             load.end()
             print("the bystander lost none of its %d messages" % bystander.end())
         finally:
@@ -167,7 +183,7 @@ class Session:
             self.watch.end()
             bystander.world.close()
             shutil.rmtree(self.scratch, True)
-        if o.runs:
+        if o.runs or o.link:
             self.table.show()
         print("torture: %d failed, %d done again, seed %d" % (self.failed, self.repeated, o.seed))
         return self.failed
@@ -178,6 +194,7 @@ def main():
     p.add_argument("--runs", type=int, default=0)
     p.add_argument("--stream", type=int, default=0)
     p.add_argument("--stop", type=int, default=0)
+    p.add_argument("--link", type=int, default=0)
     p.add_argument("--seed", type=int, default=None)
     p.add_argument("--load", type=int, default=os.cpu_count())
     p.add_argument("--logs", default=os.path.join(world.cluster.BUILD, "torture"))
@@ -186,7 +203,7 @@ def main():
     options = p.parse_args()
     if options.seed is None:
         options.seed = random.randrange(1000000)
-    if not options.runs and not options.stream and not options.stop:
+    if not options.runs and not options.stream and not options.stop and not options.link:
         options.runs = 20
     started = time.monotonic()
     failed = Session(options).run()
