@@ -5,9 +5,11 @@
 #include <sched/kind.h>
 
 /* The event-based scheduler: event_based.c is its threads at work, event_wait.c those that wait. */
-#define WAKE_NS 40000       /* let other work wait for so long before waking a thread for it */
-#define LONG_TICK_NS 200000 /* predicted longer than this: see that somebody minds timers and the pump */
-#define BATCH_NS 2000       /* ticks of one operator in a row before what they made ready */
+#define WAKE_NS 40000           /* let other work wait for so long before waking a thread for it */
+#define LASTING_NS 100000       /* a queue that has not been empty for so long ... */
+#define LASTING_BACKLOG_NS 4000 /* ... and holds so much is worth a thread more */
+#define LONG_TICK_NS 200000     /* predicted longer than this: see that somebody minds timers and the pump */
+#define BATCH_NS 2000           /* ticks of one operator in a row before what they made ready */
 #define RECHECK_MIN_NS 1000000
 #define RECHECK_MAX_NS 8000000
 #define STREAK_MAX 16u /* operators that go on at once while others wait in the queue */
@@ -21,6 +23,7 @@ struct worker {
 	struct fragi_exec *held, **held_end;
 	struct fragi_exec *next; /* to run before anything of the queue */
 	uint32_t streak;
+	uint64_t turns, sleeps; /* for the log */
 	int64_t recheck_ns;
 	int64_t base_ns; /* CLOCK_MONOTONIC at base_stamp */
 	uint64_t base_stamp;
@@ -30,7 +33,8 @@ struct event {
 	struct fragi_sched base;
 	struct worker *workers;
 	uint32_t worker_count;
-	uint64_t wake_stamps, long_stamps, hint_stamps, batch_stamps; /* the limits above, in stamps */
+	uint64_t wake_stamps, lasting_stamps, lasting_backlog_stamps, long_stamps, hint_stamps,
+		batch_stamps; /* the limits above, in stamps */
 	pthread_mutex_t lock;
 	_Atomic uint32_t queued;  /* length of the queue; written under the lock */
 	_Atomic int64_t timer_ns; /* the earliest time somebody waits for; written under the lock */
@@ -38,15 +42,17 @@ struct event {
 		waking; /* an idle thread has been woken and has not looked yet; written under the lock */
 	_Atomic bool ending;
 	_Atomic uint32_t leaving; /* threads that have not left yet */
-	/* under the lock */
+	/* written under the lock; what is atomic may be read without */
 	struct fragi_exec *head, **tail;
-	uint64_t backlog; /* of the queue: sum of its peaks */
-	uint64_t rounds;  /* times that something was queued */
-	uint32_t idle, parked;
-	bool in_pump;          /* an idle thread is */
-	bool seeded;           /* the operators have been started */
-	int64_t covers_ns;     /* when an idle thread will wake by itself; INT64_MAX: none will */
-	_Atomic uint32_t park; /* futex */
+	_Atomic uint64_t backlog;     /* of the queue: sum of its peaks */
+	_Atomic uint64_t waits_since; /* stamp since when the queue has never been empty; 0: not seen yet */
+	uint64_t rounds;              /* times that something was queued */
+	_Atomic uint32_t idle;
+	uint32_t parked;
+	_Atomic bool in_pump;      /* an idle thread is */
+	bool seeded;               /* the operators have been started */
+	_Atomic int64_t covers_ns; /* when an idle thread will wake by itself; INT64_MAX: none will */
+	_Atomic uint32_t park;     /* futex */
 };
 
 enum whom { NOBODY, PARKED, PUMP };
@@ -70,7 +76,9 @@ static inline void event_push_locked(struct event *event, struct fragi_exec *exe
 	exec->next = NULL;
 	*event->tail = exec;
 	event->tail = &exec->next;
-	event->backlog += event_peak(exec);
+	atomic_store_explicit(&event->backlog,
+			      atomic_load_explicit(&event->backlog, memory_order_relaxed) + event_peak(exec),
+			      memory_order_relaxed);
 	event->rounds++;
 	event_count(&event->queued, 1);
 }
@@ -78,6 +86,7 @@ static inline void event_push_locked(struct event *event, struct fragi_exec *exe
 static inline struct fragi_exec *event_pop_locked(struct event *event)
 {
 	struct fragi_exec *exec = event->head;
+	uint64_t backlog;
 
 	if (exec == NULL)
 		return NULL;
@@ -85,9 +94,14 @@ static inline struct fragi_exec *event_pop_locked(struct event *event)
 	if (event->head == NULL)
 		event->tail = &event->head;
 	event_count(&event->queued, (uint32_t)-1);
-	event->backlog = event->head == NULL || event->backlog < event_peak(exec)
-				 ? 0
-				 : event->backlog - event_peak(exec);
+	backlog = atomic_load_explicit(&event->backlog, memory_order_relaxed);
+	if (event->head == NULL) {
+		backlog = 0;
+		atomic_store_explicit(&event->waits_since, 0, memory_order_relaxed);
+	} else {
+		backlog = backlog > event_peak(exec) ? backlog - event_peak(exec) : 0;
+	}
+	atomic_store_explicit(&event->backlog, backlog, memory_order_relaxed);
 	return exec;
 }
 

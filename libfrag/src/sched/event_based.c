@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#define LOG_TOPIC "sched"
 #include <errno.h>
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/log.h>
 #include <sched/event.h>
 
 /*
@@ -66,8 +68,34 @@ static int64_t worker_now_ns(struct worker *worker)
 
 /* Work. */
 
+/*
+ * Whether another thread is worth waking before a tick that will take about `length`: because what waits in
+ * the queue would wait for too long, has been too much for too long, or because nobody would mind the timers
+ * and the pump meanwhile. Looked at without the lock: a wrong answer is only a thread too many, or too late.
+ */
+static bool is_worth_waking(struct event *event, uint64_t length, uint64_t now)
+{
+	uint64_t backlog = atomic_load_explicit(&event->backlog, memory_order_relaxed), since;
+
+	if (length > event->long_stamps &&
+	    (!atomic_load_explicit(&event->in_pump, memory_order_relaxed) ||
+	     atomic_load_explicit(&event->timer_ns, memory_order_relaxed) <
+		     atomic_load_explicit(&event->covers_ns, memory_order_relaxed)))
+		return true;
+	if (atomic_load_explicit(&event->queued, memory_order_relaxed) == 0)
+		return false;
+	if (length + backlog > event->wake_stamps)
+		return true;
+	since = atomic_load_explicit(&event->waits_since, memory_order_relaxed);
+	if (since == 0) {
+		atomic_store_explicit(&event->waits_since, now, memory_order_relaxed);
+		return false;
+	}
+	return backlog > event->lasting_backlog_stamps && now - since > event->lasting_stamps;
+}
+
 /* Before a tick that may be long: sees that what would have to wait for it does not. */
-static void share(struct event *event, const struct fragi_exec *exec)
+static void share(struct event *event, const struct fragi_exec *exec, uint64_t now)
 {
 	uint64_t length = event_peak(exec);
 	enum whom whom = NOBODY;
@@ -75,13 +103,12 @@ static void share(struct event *event, const struct fragi_exec *exec)
 	if (__builtin_expect(length < event->long_stamps, 1) &&
 	    (event->worker_count == 1 || atomic_load_explicit(&event->queued, memory_order_relaxed) == 0))
 		return;
-	pthread_mutex_lock(&event->lock);
-	if ((event->head != NULL && length + event->backlog > event->wake_stamps) ||
-	    (length > event->long_stamps &&
-	     (!event->in_pump ||
-	      atomic_load_explicit(&event->timer_ns, memory_order_relaxed) < event->covers_ns)))
+	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&
+	    is_worth_waking(event, length, now)) {
+		pthread_mutex_lock(&event->lock);
 		whom = fragi_event_choose_locked(event);
-	pthread_mutex_unlock(&event->lock);
+		pthread_mutex_unlock(&event->lock);
+	}
 	if (whom != NOBODY)
 		fragi_event_wake(event, whom);
 	else if (length > event->hint_stamps)
@@ -102,7 +129,7 @@ static enum fragi_ready turn(struct event *event, struct worker *worker, struct 
 			return ready;
 		if (atomic_load_explicit(&event->base.halting, memory_order_relaxed))
 			return FRAGI_READY;
-		share(event, exec);
+		share(event, exec, worker->here.stamp);
 		r = fragi_exec_tick(exec, worker->here.current, worker->here.stamp, &worker->here.stamp);
 		if (__builtin_expect(r < 0, 0)) {
 			fragi_sched_fail(&event->base, exec, "compute", r);
@@ -215,10 +242,12 @@ static void work(struct event *event, struct worker *worker)
 			fragi_event_timers_fire(event, fragi_now_ns());
 		exec = take(event, worker);
 		if (exec == NULL) {
+			worker->sleeps++;
 			fragi_event_idle(event, worker);
 			continue;
 		}
 		worker->recheck_ns = RECHECK_MIN_NS / 2;
+		worker->turns++;
 		run(event, worker, exec);
 		fragi_sched_pump_turn(&worker->here, event->base.config.pump);
 	}
@@ -254,6 +283,8 @@ static void *worker_main(void *arg)
 	worker->base_ns = fragi_now_ns();
 	worker->base_stamp = worker->here.stamp = worker->here.pump_stamp = fragi_stamp();
 	work(event, worker);
+	log_debug(sched->config.fragment->name, "a thread took %llu operators and slept %llu times",
+		  (unsigned long long)worker->turns, (unsigned long long)worker->sleeps);
 	if (atomic_fetch_sub(&event->leaving, 1) == 1) {
 		worker->holding = true; /* what now closes is not to be looked at any more */
 		fragi_sched_finish_ops(sched);
@@ -295,6 +326,8 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	event->tail = &event->head;
 	event->covers_ns = INT64_MAX;
 	atomic_store(&event->timer_ns, INT64_MAX);
+	event->lasting_stamps = fragi_sched_stamps(LASTING_NS);
+	event->lasting_backlog_stamps = fragi_sched_stamps(LASTING_BACKLOG_NS);
 	event->wake_stamps = fragi_sched_stamps(WAKE_NS);
 	event->long_stamps = fragi_sched_stamps(LONG_TICK_NS);
 	event->hint_stamps = fragi_sched_stamps(FRAGI_HINT_NS);
