@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what building and testing frag needs on Debian 12 (Ubuntu has the same names; not tried there), with `proof`
-# also what make proof, nightly, lint and fuzz need. Prints the line it runs; does nothing when all is there.
+# Installs what building and testing frag needs on Debian 12 (Ubuntu has the same names; not tried there); with `proof`
+# also what make proof, nightly, lint and fuzz need, with `bench` what make bench compares with. Prints the line it
+# runs; does nothing when all is there.
 set -eu
 
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev libuv1-dev libyaml-dev libucx-dev
@@ -9,6 +10,10 @@ libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev lib
 
 if [ "${1:-}" = proof ]; then
 	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy cppcheck gcovr"
+fi
+
+if [ "${1:-}" = bench ]; then
+	packages="$packages ucx-utils valgrind libgstreamer1.0-dev gstreamer1.0-plugins-base"
 fi
 
 missing=

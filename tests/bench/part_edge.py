@@ -87,8 +87,8 @@ def perftest(bench, kind, mode, size, count, rank=50):
             time.sleep(0.1)
             r = subprocess.run([*command, "127.0.0.1"], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                text=True, timeout=60, preexec_fn=pin({0}), check=False)
-            lines = [l for l in r.stdout.splitlines() if re.match(r"^(Final:)?[\s0-9.]+$", l.strip()) and l.strip()]
-            if lines:
+            line = re.findall(r"^(?:Final:)?((?:\s+[0-9.]+){8})", r.stdout, re.M)  # what UCX says may follow on it
+            if line:
                 break
         else:
             raise RuntimeError("ucx_perftest does not answer")
@@ -97,7 +97,7 @@ def perftest(bench, kind, mode, size, count, rank=50):
         if server.poll() is None:
             server.kill()
             server.wait()
-    return [float(x) for x in re.findall(r"[0-9.]+", lines[-1])]
+    return [float(x) for x in line[-1].split()]
 
 
 perftest.port = 13400 + os.getpid() % 2000

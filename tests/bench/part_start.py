@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting, ending, and what a daemon takes while nothing happens.
+
+first: from the command to the first message between operators. gone: from the last message until no process is left.
+"""
+import os
+import re
+import socket
+import subprocess
+import tempfile
+import time
+
+from cluster import Cluster
+from rows import now_ns
+
+HERE = """frag: 1
+application: here
+extensions: [libbench.so]
+operators:
+  source: {type: bench_source, parameters: {count: 10}}
+  sink: {type: bench_sink, parameters: {file: %s}}
+flows: [source -> sink]
+"""
+TWO = """frag: 1
+application: two
+extensions: [libbench.so]
+fragments:
+  f1: {operators: {source: {type: bench_source, parameters: {count: 10}}}}
+  f2: {operators: {sink: {type: bench_sink, parameters: {file: %s}}}}
+flows: [f1.source.out -> f2.sink.in]
+"""
+# A tick at the start, then none for long.
+IDLE = """frag: 1
+application: idle
+extensions: [libbench.so]
+fragments:
+  f1: {operators: {%s}, flows: [%s]}
+  f2: {operators: {%s}}
+flows: [%s]
+"""
+IDLE_SOURCE = "a%d: {type: bench_source, conditions: [{type: periodic, recess_period: 1h}]}"
+IDLE_SINK = "z%d: {type: bench_sink}"
+OPERATORS = (1, 10, 100, 1000)
+EDGES = (1, 10, 100)
+IDLE_S = 2
+
+
+def command_ms(bench, *command):
+    start = now_ns()
+    r = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                       env=dict(bench.env, FRAG_LIBRARY_PATH=bench.path("bench")), timeout=60, check=False)
+    end = now_ns()
+    if r.returncode != 0:
+        raise RuntimeError("%s: exit status %d\n%s" % (" ".join(command), r.returncode, r.stderr))
+    return start, end
+
+
+def first_and_gone(bench, text, flags, rows):
+    with tempfile.TemporaryDirectory(prefix="frag-bench-") as folder:
+        figures, app = os.path.join(folder, "figures"), os.path.join(folder, "app.yaml")
+        with open(app, "w", encoding="utf-8") as f:
+            f.write(text % figures)
+        start, end = command_ms(bench, bench.path("bin/fragctl"), "run", *flags, app)
+        with open(figures, encoding="utf-8") as f:
+            _, first, last = (int(x) for x in f.read().split())
+    rows[0].add((first - start) / 1e6)
+    rows[1].add((end - last) / 1e6)
+
+
+def over_daemons(bench, text, rows):
+    """The driver waits; the last of two workers is started. All daemons end with the application."""
+    with Cluster(bench) as c:
+        c.driver(c.write("app.yaml", text % c.path("figures")))
+        c.worker(1)
+        start = now_ns()
+        c.worker(2)
+        end = c.finish()
+        _, first, last = c.numbers("figures")
+    rows[0].add((first - start) / 1e6)
+    rows[1].add((end - last) / 1e6)
+
+
+def workers_up(bench, text, row):
+    """Both workers are up and wait for their driver, which is started with the application."""
+    with Cluster(bench) as c:
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        for number in (1, 2):
+            worker = c.worker(number, "127.0.0.1:%d" % port)
+            c.line(worker, r"worker: ")
+        app = c.write("app.yaml", text % c.path("figures"))
+        start = now_ns()
+        c.start("driverd", "--address", "127.0.0.1:%d" % port, "--app", app)
+        c.finish()
+        row.add((c.numbers("figures")[1] - start) / 1e6)
+
+
+def own_kib(pid):
+    """Memory that only this process has (USS), also what is swapped out of it."""
+    with open("/proc/%d/smaps_rollup" % pid, encoding="ascii") as f:
+        return sum(int(n) for n in re.findall(r"^(?:Private_Clean|Private_Dirty|Swap):\s+(\d+) kB", f.read(), re.M))
+
+
+def cpu_s(pid):
+    total = 0
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/schedstat" % (pid, task), encoding="ascii") as f:
+            total += int(f.read().split()[0])
+    return total / 1e9
+
+
+def hosts_of(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
+        return [int(x) for x in f.read().split()]
+
+
+def resting(bench, text):
+    """{name: pid} of an application that has nothing to do, by `with`."""
+    c = Cluster(bench)
+    driver = c.driver(c.write("app.yaml", text))
+    workers = [c.worker(1), c.worker(2)]
+    c.line(driver, r"runs in 2 hosts", 60)
+    time.sleep(0.3)
+    return c, {"driver": driver.pid, "worker": workers[0].pid, "host": hosts_of(workers[0].pid)[0]}
+
+
+def idle_text(operators, edges):
+    """`operators` in f1 behind a source, and `edges` flows from f1 to f2, each with its own two operators."""
+    sources = [IDLE_SOURCE % i for i in range(edges)]
+    passes = ["p%d: {type: bench_sink}" % i for i in range(operators)]
+    flows = ["f1.a%d.out -> f2.z%d.in" % (i, i) for i in range(edges)]
+    inner = ["a0.out -> p%d.in" % i for i in range(operators)]
+    return IDLE % (", ".join(sources + passes), ", ".join(inner), ", ".join(IDLE_SINK % i for i in range(edges)),
+                   ", ".join(flows))
+
+
+def run(bench):
+    floor = bench.row("floor.true", "ms")
+    hello = bench.row("start.hello", "ms", floor=floor, target=30)
+    here = [bench.row("start.one_process.first", "ms", floor=floor), bench.row("start.one_process.gone", "ms", target=100)]
+    workers = bench.row("start.workers_up.first", "ms", target=300)
+    daemons = [bench.row("start.last_worker.first", "ms", target=300), bench.row("start.daemons.gone", "ms", target=100)]
+    cold = [bench.row("start.cold.first", "ms"), bench.row("start.cold.gone", "ms", target=100)]
+    for _ in bench.rounds():
+        start, end = command_ms(bench, "true")
+        floor.add((end - start) / 1e6)
+        start, end = command_ms(bench, bench.path("bin/fragctl"), "run", "examples/hello/app.yaml")
+        hello.add((end - start) / 1e6)
+        first_and_gone(bench, HERE, [], here)
+        workers_up(bench, TWO, workers)
+        over_daemons(bench, TWO, daemons)
+        first_and_gone(bench, TWO, ["--workers", "2"], cold)
+    idle(bench)
+    memory(bench)
+
+
+def idle(bench):
+    names = ("driver", "worker", "host")
+    uss = {n: bench.row("idle.%s.memory" % n, "MiB", target=8 if n == "worker" else None) for n in names}
+    cpu = {n: bench.row("idle.%s.cpu" % n, "% core", target=0.5 if n == "worker" else None) for n in names}
+    for _ in bench.rounds():
+        c, pids = resting(bench, idle_text(0, 1))
+        with c:
+            before, start = {n: cpu_s(p) for n, p in pids.items()}, time.monotonic()
+            time.sleep(IDLE_S)
+            for n, p in pids.items():
+                cpu[n].add(100 * (cpu_s(p) - before[n]) / (time.monotonic() - start))
+                uss[n].add(own_kib(p) / 1024)
+
+
+def memory(bench):
+    """What one more takes: from 10 to 100, and from there on no more than that."""
+    got = {}
+    for kind, counts in (("operators", OPERATORS), ("edges", EDGES)):
+        for n in counts:
+            row = bench.row("memory.%s.%d" % (kind, n), "KiB")
+            c, pids = resting(bench, idle_text(n, 1) if kind == "operators" else idle_text(0, n))
+            with c:
+                row.values.append(own_kib(pids["host"]))
+            got[kind, n] = row.values[0]
+        steps = [(got[kind, b] - got[kind, a]) / (b - a) for a, b in zip(counts, counts[1:])]
+        for (a, b), step in zip(zip(counts, counts[1:]), steps):
+            row = bench.row("memory.%s.%d_to_%d" % (kind, a, b), "KiB each", target=steps[-2] * 1.1 if step is steps[-1] else None)
+            row.values.append(step)
