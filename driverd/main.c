@@ -7,6 +7,7 @@
 #include <driverd/options.h>
 #include <driverd/shell.h>
 #include <graph/spec.h>
+#include <track/summary.h>
 
 static int exit_code_of(int r)
 {
@@ -50,8 +51,12 @@ static int run(const struct drv_options *options)
 	struct fragi_source source;
 	size_t packed_bytes = 0;
 	void *packed = NULL;
-	int r, exit_code;
+	int r = options->summary != NULL ? fragi_summary_check(options->summary, &err) : 0, exit_code;
 
+	if (r < 0) {
+		fail(r, &err);
+		return 3;
+	}
 	r = fragi_source_read(&source, options->app, options->configs.items, options->configs.count,
 			      options->sets.items, options->sets.count, options->args, options->arg_count,
 			      &err);

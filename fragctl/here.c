@@ -263,8 +263,8 @@ static int conclude(struct here *here)
 	if (here->account.ledger.head != NULL)
 		ctl_account_read(&here->account, &summary);
 	if (options->summary != NULL && fragi_summary_write(&summary, options->summary, &err) < 0) {
-		ctl_fail(CTL_FAILED, "%s", err.text);
-		exit_code = exit_code != CTL_OK ? exit_code : CTL_FAILED;
+		ctl_fail(CTL_MISSING, "%s", err.text);
+		exit_code = exit_code != CTL_OK ? exit_code : CTL_MISSING;
 	}
 	if (options->json)
 		fragi_summary_print_json(&summary, stdout);

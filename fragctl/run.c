@@ -4,6 +4,7 @@
 
 #include <base/units.h>
 #include <fragctl/run.h>
+#include <track/summary.h>
 
 #define WORKERS_MAX 64
 
@@ -44,11 +45,14 @@ static int read_workers(const char *text, uint32_t *out_workers)
 
 static int run(struct ctl_run_options *options)
 {
+	struct frag_err err = FRAG_ERR_INIT;
 	bool help;
 	int r = ctl_graph_read(&options->graph, &help);
 
 	if (r != CTL_OK || help)
 		return r;
+	if (options->summary != NULL && fragi_summary_check(options->summary, &err) < 0)
+		return ctl_fail(CTL_MISSING, "%s", err.text);
 	return options->workers > 0 ? ctl_run_daemons(options) : ctl_run_here(options);
 }
 

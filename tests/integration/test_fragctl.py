@@ -144,6 +144,16 @@ class OneProcess(Fragctl):
         self.assertEqual((summary["result"], summary["exit_code"]), ("failed", 3))
         self.assertEqual(summary["reason"], run.stderr)
 
+    def test_a_summary_that_cannot_be_written_is_told_before_anything_runs(self):
+        for more in ((), ("--workers", "1")):
+            run = self.fragctl("run", *more, "--summary", self.path("none/s.json"), self.app)
+            self.assertEqual(run.wait(), 3)
+            self.assertRegex(run.stderr, r"^fragctl: cannot write the summary to \S+none/s.json: No such file .*--summary")
+            self.assertFalse(os.path.exists(self.path("sent")))
+        driver = self.start("driverd", "--summary", self.path("none/s.json"), "--app", self.app)
+        self.assertEqual(driver.wait(), 3)
+        self.assertRegex(driver.stderr, r"^driverd: cannot write the summary to \S+none/s.json: No such file .*--summary")
+
     def test_arguments_and_their_help(self):
         run = self.fragctl("run", self.app, "--", "--help")
         self.assertEqual(run.wait(), 0)

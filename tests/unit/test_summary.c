@@ -185,5 +185,10 @@ Test(summary, the_file_appears_whole_and_a_device_stays_one)
 	cr_expect_eq(fragi_summary_write(&summary, path, &err), -ENOENT);
 	cr_expect_not_null(strstr(err.text, path));
 	cr_expect_eq(fragi_summary_write(&summary, "/dev/null", NULL), 0);
+	cr_expect_eq(fragi_summary_check(path, &err), -ENOENT);
+	cr_expect_not_null(strstr(err.text, path));
+	cr_expect_eq(fragi_summary_check("/tmp", NULL), -EISDIR);
+	cr_expect_eq(fragi_summary_check("/tmp/frag-summary-never-written.json", NULL), 0);
+	cr_expect_eq(fragi_summary_check("/dev/null", NULL), 0);
 	cr_expect(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
 }

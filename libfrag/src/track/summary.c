@@ -252,6 +252,39 @@ static int write_to(const struct fragi_summary *summary, const char *path)
 	return r;
 }
 
+static int cannot_write(struct frag_err *err, int r, const char *path)
+{
+	return frag_err_set(err, r,
+			    "cannot write the summary to %s: %s; give --summary a file in a folder that can "
+			    "be written",
+			    path, frag_strerror(r));
+}
+
+int fragi_summary_check(const char *path, struct frag_err *err)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = NULL;
+	struct stat st;
+	int r = 0;
+
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		if (S_ISDIR(st.st_mode))
+			r = -EISDIR;
+		else if (access(path, W_OK) != 0)
+			r = -errno;
+	} else {
+		folder = fragi_strdup(slash != NULL ? path : ".");
+		if (folder == NULL)
+			return cannot_write(err, -ENOMEM, path);
+		if (slash != NULL)
+			folder[slash - path + 1] = '\0';
+		if (access(folder, W_OK | X_OK) != 0)
+			r = -errno;
+		fragi_free(folder);
+	}
+	return r < 0 ? cannot_write(err, r, path) : 0;
+}
+
 int fragi_summary_write(const struct fragi_summary *summary, const char *path, struct frag_err *err)
 {
 	size_t size = strlen(path) + 32;
@@ -272,10 +305,5 @@ int fragi_summary_write(const struct fragi_summary *summary, const char *path, s
 			unlink(draft);
 	}
 	fragi_free(draft);
-	if (r < 0)
-		frag_err_set(err, r,
-			     "cannot write the summary to %s: %s; give --summary a file in a folder that can "
-			     "be written",
-			     path, frag_strerror(r));
-	return r;
+	return r < 0 ? cannot_write(err, r, path) : 0;
 }

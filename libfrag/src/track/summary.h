@@ -82,6 +82,9 @@ FRAGI_API int fragi_summary_print_json(const struct fragi_summary *summary, FILE
  */
 FRAGI_API int fragi_summary_write(const struct fragi_summary *summary, const char *path,
 				  struct frag_err *err);
+/* Before a run: whether fragi_summary_write could write there now. Returns 0, or negative errno with a
+ * sentence. */
+FRAGI_API int fragi_summary_check(const char *path, struct frag_err *err);
 /* Whether the flow's sum balances: sent = delivered + dropped + lost + in flight. */
 FRAGI_API bool fragi_summary_flow_balances(const struct fragi_summary_flow *flow);
 
