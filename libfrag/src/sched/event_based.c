@@ -399,6 +399,8 @@ static void event_look(struct fragi_sched *sched, int64_t now_ns)
 	if (event->head != NULL || atomic_load_explicit(&event->timer_ns, memory_order_relaxed) < now_ns)
 		whom = fragi_event_choose_locked(event);
 	pthread_mutex_unlock(&event->lock);
+	if (whom != NOBODY)
+		log_debug(sched->config.fragment->name, "work lay about; a thread is woken for it");
 	fragi_event_wake(event, whom);
 }
 
