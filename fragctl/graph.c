@@ -40,7 +40,6 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	struct fragi_diag diag = {0};
 	int r = fragi_source_read(&graph->source, graph->path, graph->configs.items, graph->configs.count,
 				  graph->sets.items, graph->sets.count, (const char *const *)graph->args,
 				  (size_t)graph->arg_count, &err);
@@ -49,9 +48,8 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 	if (r < 0)
 		return ctl_fail(r == -EFBIG || r == -EINVAL ? CTL_USAGE : CTL_MISSING, "%s",
 				err.text[0] != '\0' ? err.text : frag_strerror(r));
-	r = fragi_spec_parse(&graph->source.source, &diag, &graph->spec);
-	ctl_diag_print(&diag);
-	fragi_diag_fini(&diag);
+	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
+	ctl_diag_print(&graph->diag);
 	if (r < 0)
 		return ctl_exit_of(r);
 	if (graph->spec->help_wanted) {
@@ -96,6 +94,7 @@ int ctl_graph_registry(const struct ctl_graph *graph, struct fragi_registry **ou
 void ctl_graph_fini(struct ctl_graph *graph)
 {
 	fragi_spec_destroy(graph->spec);
+	fragi_diag_fini(&graph->diag);
 	fragi_source_fini(&graph->source);
 	fragi_texts_fini(&graph->configs);
 	fragi_texts_fini(&graph->sets);

@@ -16,6 +16,7 @@ struct ctl_graph {
 	/* filled by ctl_graph_read */
 	struct fragi_source source;
 	struct fragi_spec *spec;
+	struct fragi_diag diag; /* what is wrong with it; then spec is what could be read (NULL: nothing) */
 };
 
 #define CTL_GRAPH_FLAGS(graph)                                                                               \
@@ -36,10 +37,16 @@ struct ctl_graph {
 int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fragi_texts *operands,
 		   char **args, int arg_count);
 /*
- * Reads and parses; prints all errors. Returns CTL_OK, CTL_USAGE, CTL_MISSING or CTL_FAILED; *out_help:
+ * Reads and parses; prints the errors that can be found without plugins. Returns CTL_OK, CTL_USAGE,
+ * CTL_MISSING or CTL_FAILED; *out_help:
  * --help was among the arguments and has been answered.
  */
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
+/*
+ * After ctl_graph_read returned CTL_USAGE: looks at what it could read, in a child, and prints the errors
+ * that only plugins tell.
+ */
+void ctl_graph_look_on(const struct ctl_graph *graph);
 /* A registry for composing in this process, where libraries may be paths. Returns an exit code. */
 int ctl_graph_registry(const struct ctl_graph *graph, struct fragi_registry **out_registry);
 void ctl_graph_fini(struct ctl_graph *graph);

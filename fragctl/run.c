@@ -49,6 +49,8 @@ static int run(struct ctl_run_options *options)
 	bool help;
 	int r = ctl_graph_read(&options->graph, &help);
 
+	if (r == CTL_USAGE)
+		ctl_graph_look_on(&options->graph);
 	if (r != CTL_OK || help)
 		return r;
 	if (options->summary != NULL && fragi_summary_check(options->summary, &err) < 0)

@@ -247,6 +247,45 @@ class Validate(Fragctl):
         self.assertEqual((code, out), (2, ""))
         self.assertEqual(len(err.splitlines()), 3)
 
+    def test_errors_of_every_kind_in_one_go(self):
+        """What the text alone shows, what plugins tell, what flows between fragments show; nothing that only follows."""
+        text = """frag: 1
+application: app
+extensions: [libgood.so]
+fragments:
+  one:
+    operators:
+      a: {type: source, parametres: {}, parameters: {inputs: 1}}
+      b: {type: scale, parameters: {facter: 1}}
+      b: {type: scale}
+      c: {type: sunk, watchdog: 2x}
+      d: {subgraph: eyes}
+    flows: [a -> b, c -> b, d -> b, a -> e]
+  two:
+    operators: {a: {type: sink, parameters: {inputs: 1}}}
+flows:
+  - one.a -> two.a.in9
+  - one.c -> two.a.in0
+  - one.a -> three.b
+"""
+        expected = [
+            'v.yaml:7:25: one.a: unknown key "parametres"; did you mean "parameters"?',
+            'v.yaml:9:7: the key "b" is given twice in one map; remove one',
+            'v.yaml:10:33: one.c: watchdog "2x" is no duration; write for example 10ms, 2s or 30hz',
+            'v.yaml:11:11: one.d: subgraph is not built yet; leave it out',
+            'v.yaml:12:37: flow end e: unknown operator "one.e"; operators: a, b, b, c, d',
+            'v.yaml:18:5: flow end three.b: unknown fragment "three"; fragments: one, two',
+            'v.yaml:8:37: one.b: unknown parameter "facter"; did you mean "factor"?',
+            'v.yaml:10:7: one.c: unknown operator type "sunk"; did you mean "sink"?',
+            'v.yaml:16:5: flow end two.a.in9: no input "in9"; did you mean "in0"?',
+        ]
+        code, out, err = self.validate(text)
+        self.assertEqual((code, out), (2, ""))
+        self.assertEqual(err.splitlines(), expected)
+        run = self.fragctl("run", self.path("v.yaml"))
+        self.assertEqual(run.wait(), 2)
+        self.assertEqual(run.stderr.replace(self.folder + "/", "").splitlines(), expected)
+
     def test_flows_between_fragments(self):
         text = APP.replace("fragment2.rx.in", "fragment2.rx.inn") % {"folder": self.folder}
         code, out, err = self.validate(text)

@@ -157,6 +157,9 @@ void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node
 				const char *const *before, size_t before_count,
 				const char *const **out_extensions, size_t *out_count);
 
+/* flawed.c: takes out what is not whole, and what names it */
+void fragi_spec_prune(struct fragi_spec *spec);
+
 /* spec.c: parses the texts up to the merged config; for reading a source, too. */
 void fragi_builder_begin(struct fragi_builder *builder);
 

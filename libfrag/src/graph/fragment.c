@@ -189,9 +189,9 @@ static void match_untyped(struct frag_fragment *fragment)
 	}
 }
 
-int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
-			   struct fragi_registry *registry, struct fragi_diag *diag,
-			   struct frag_fragment **out_fragment)
+static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
+		   struct fragi_registry *registry, struct fragi_diag *diag, bool keep_flawed,
+		   struct frag_fragment **out_fragment)
 {
 	const struct fragi_spec_object *said;
 	struct frag_fragment *fragment;
@@ -211,12 +211,25 @@ int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spe
 	match_untyped(fragment);
 	r = fragi_fragment_complete(fragment);
 	fragi_diag_sort(diag, errors);
-	if (r < 0) {
+	if (r < 0 && (!keep_flawed || fragment->info.name == NULL))
 		fragi_fragment_destroy(fragment);
-		return r;
-	}
-	*out_fragment = fragment;
-	return 0;
+	else
+		*out_fragment = fragment;
+	return r;
+}
+
+int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
+			   struct fragi_registry *registry, struct fragi_diag *diag,
+			   struct frag_fragment **out_fragment)
+{
+	return compose(spec, own, registry, diag, false, out_fragment);
+}
+
+int fragi_fragment_compose_flawed(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
+				  struct fragi_registry *registry, struct fragi_diag *diag,
+				  struct frag_fragment **out_fragment)
+{
+	return compose(spec, own, registry, diag, true, out_fragment);
 }
 
 /* The tables that others know this fragment by. */
@@ -259,6 +272,18 @@ static int info_build(struct frag_fragment *fragment)
 	fragment->info.ops = info;
 	fragment->info.op_count = fragment->op_count;
 	return 0;
+}
+
+/* Takes the operators out of the tables whose ports are not all known. */
+static void info_prune(struct frag_fragment *fragment)
+{
+	struct fragi_fragment_info *info = &fragment->info;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < info->op_count; i++)
+		if (fragi_strmap_get(&fragment->making->bad_ops, info->ops[i].name) == NULL)
+			info->ops[kept++] = info->ops[i];
+	info->op_count = kept;
 }
 
 static bool is_bad(const struct frag_fragment *fragment, const struct fragi_spec_end *end)
@@ -342,6 +367,8 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 		r = -ENOENT;
 	if (r == 0 && fragi_fragment_order(fragment) == NULL)
 		r = fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short");
+	if (r < 0)
+		info_prune(fragment);
 	making_fini(fragment);
 	return r;
 }

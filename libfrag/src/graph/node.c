@@ -30,8 +30,9 @@ struct reading {
 	size_t nodes;
 	struct fragi_strmap anchors;
 	struct fragi_node *root;
-	bool ended;  /* the document, or after an error that ends reading */
-	bool failed; /* diag has got an error */
+	bool ended;    /* the document, or after an error that ends reading */
+	bool failed;   /* diag has got an error */
+	bool repeated; /* one that leaves the tree whole: a key that is there twice */
 };
 
 /* Length of the UTF-8 character at text, 0 when it is none or not printable. */
@@ -160,6 +161,7 @@ static int frame_has_key(struct frame *frame, const struct fragi_node *key)
 static int reading_key(struct reading *reading, struct frame *frame, yaml_mark_t mark,
 		       const struct fragi_node *key)
 {
+	bool failed;
 	int r;
 
 	if (key->kind != FRAGI_NODE_SCALAR) {
@@ -168,10 +170,14 @@ static int reading_key(struct reading *reading, struct frame *frame, yaml_mark_t
 	}
 	if (!key->quoted && strcmp(key->text, "<<") == 0)
 		reading_error(reading, mark, "merge keys (<<) are not supported; write the keys out");
+	failed = reading->failed;
 	r = frame_has_key(frame, key);
-	if (r == 1)
+	if (r == 1) {
 		reading_error(reading, mark, "the key \"%.80s\" is given twice in one map; remove one",
 			      key->text);
+		reading->failed = failed;
+		reading->repeated = true;
+	}
 	frame->key = key;
 	return r < 0 ? r : 0;
 }
@@ -413,11 +419,9 @@ int fragi_yaml_parse(struct fragi_arena *arena, const char *file, const char *te
 		on_end(&reading);
 	fragi_strmap_fini(&reading.anchors);
 	yaml_parser_delete(&reading.parser);
-	if (r == 0 && reading.failed)
-		r = -EINVAL;
-	if (r == 0)
+	if (r == 0 && !reading.failed)
 		*out_root = reading.root;
-	return r;
+	return r == 0 && (reading.failed || reading.repeated) ? -EINVAL : r;
 }
 
 struct fragi_node *fragi_node_get(const struct fragi_node *map, const char *key)

@@ -38,7 +38,8 @@ struct fragi_node {
 
 /*
  * Parses one document. The tree lives in arena. Errors go to diag with file:line:column.
- * Returns 0; -EINVAL when diag has got errors; -ENOMEM.
+ * Returns 0; -EINVAL when diag has got errors (*out_root is set all the same when all of them are keys given
+ * twice: the tree is whole then, for looking on); -ENOMEM.
  */
 FRAGI_API int fragi_yaml_parse(struct fragi_arena *arena, const char *file, const char *text, size_t length,
 			       struct fragi_diag *diag, struct fragi_node **out_root);

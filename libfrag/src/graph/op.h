@@ -99,6 +99,15 @@ FRAGI_API int fragi_fragment_compose(const struct fragi_spec *spec, const struct
 				     struct fragi_registry *registry, struct fragi_diag *diag,
 				     struct frag_fragment **out_fragment);
 /*
+ * The same, and after a failure *out_fragment is what could be made, where that is anything: its info has the
+ * operators whose ports are known, its flows are not to be used. Only for looking for further errors; destroy
+ * it.
+ */
+FRAGI_API int fragi_fragment_compose_flawed(const struct fragi_spec *spec,
+					    const struct fragi_spec_fragment *own,
+					    struct fragi_registry *registry, struct fragi_diag *diag,
+					    struct frag_fragment **out_fragment);
+/*
  * The same in two halves, for who composes in C alone (the harness): begin, frag_make_..., frag_add_...,
  * complete. spec and own may be NULL, registry too (then only frag_make_operator_of makes operators).
  * complete fills in the parameters, calls setup and resolves the flows. After a failure: destroy.

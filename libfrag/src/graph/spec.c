@@ -32,7 +32,7 @@ static void parse_graph(struct fragi_builder *builder)
 
 	if (r == -ENOMEM)
 		builder->no_memory = true;
-	if (r < 0)
+	if (root == NULL)
 		return;
 	if (root->kind == FRAGI_NODE_NULL)
 		fragi_builder_error(builder, root, NULL,
@@ -182,8 +182,8 @@ static void read_all(struct fragi_builder *builder)
 	fragi_sets_check(builder);
 }
 
-int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *diag,
-		     struct fragi_spec **out_spec)
+static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag, bool keep_flawed,
+		 struct fragi_spec **out_spec)
 {
 	struct fragi_builder builder;
 	struct fragi_spec *spec = fragi_calloc(1, sizeof(*spec));
@@ -210,12 +210,27 @@ int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *
 	else if (fragi_builder_failed(&builder))
 		r = -EINVAL;
 	fragi_diag_sort(diag, builder.errors_before);
+	keep_flawed = keep_flawed && r == -EINVAL && builder.root != NULL && spec->application != NULL;
 	fragi_builder_fini(&builder);
-	if (r < 0)
+	if (keep_flawed)
+		fragi_spec_prune(spec);
+	if (r < 0 && !keep_flawed)
 		fragi_spec_destroy(spec);
 	else
 		*out_spec = spec;
 	return r;
+}
+
+int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *diag,
+		     struct fragi_spec **out_spec)
+{
+	return parse(source, diag, false, out_spec);
+}
+
+int fragi_spec_parse_flawed(const struct fragi_spec_source *source, struct fragi_diag *diag,
+			    struct fragi_spec **out_spec)
+{
+	return parse(source, diag, true, out_spec);
 }
 
 void fragi_spec_destroy(struct fragi_spec *spec)

@@ -151,6 +151,12 @@ struct fragi_spec {
  */
 FRAGI_API int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *diag,
 			       struct fragi_spec **out_spec);
+/*
+ * The same, and with -EINVAL *out_spec is what could be read all the same, where that is anything; else it is
+ * untouched. Only for looking for further errors, never to be run.
+ */
+FRAGI_API int fragi_spec_parse_flawed(const struct fragi_spec_source *source, struct fragi_diag *diag,
+				      struct fragi_spec **out_spec);
 FRAGI_API void fragi_spec_destroy(struct fragi_spec *spec); /* NULL is accepted */
 
 /* Text for `-- --help`: the declared arguments, one a line; owned by the spec. */
