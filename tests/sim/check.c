@@ -375,6 +375,48 @@ static void check_named(struct sim *sim, const struct sim_app *app, const char *
 		sim_fail(sim, "causes", "%s failed for a host that is not its own: %s", app->name, reason);
 }
 
+/* Whose end is told is the one that began it, whatever else was seen to break because of it. */
+static void check_first_cause(struct sim *sim, const struct sim_app *app, const char *reason)
+{
+	bool exits = app->fate == SIM_FATE_PREPARE_CRASHES || app->fate == SIM_FATE_OP_CRASHES ||
+		     app->fate == SIM_FATE_OP_EXITS;
+	int pid = app->fate_met && app->harms == 0 && exits ? app->fate_pid
+		  : !app->fate_met && app->harms == 1       ? app->harmed_pid
+							    : 0;
+	char named[32];
+
+	if (app->early_excuse)
+		return;
+	if (!app->fate_met && app->harms == 1 && app->harmed_worker != 0) {
+		snprintf(named, sizeof(named), "worker w%u", app->harmed_worker - 1);
+		if (strstr(reason, named) == NULL || strstr(reason, "was lost: ") == NULL)
+			sim_fail(sim, "first cause", "%s failed because of %s, but it says: %s", app->name,
+				 named, reason);
+	}
+	if (pid == 0)
+		return;
+	snprintf(named, sizeof(named), "fraghost %d ", pid);
+	if (strstr(reason, named) == NULL)
+		sim_fail(sim, "first cause", "%s failed because of pid %d, but it says: %s", app->name, pid,
+			 reason);
+}
+
+/* A failure of an operator ends its application at once. */
+static void check_time(struct sim *sim, const struct sim_app *app)
+{
+	int64_t latency_ns = 0, took_ns = sim->now_ns - app->fate_ns;
+
+	if (app->fate_ns == 0 || app->harms != 0 || app->early_excuse || app->stop_told ||
+	    app->stopped_by_op || app->fate == SIM_FATE_OP_HANGS || sim->quiet_ns > app->fate_ns - SIM_S)
+		return;
+	for (uint32_t w = 0; w < sim->worker_count; w++)
+		if (sim->workers[w].latency_ns > latency_ns)
+			latency_ns = sim->workers[w].latency_ns;
+	if (took_ns > 1700 * SIM_MS + 8 * latency_ns)
+		sim_fail(sim, "in time", "%s ended %.3f s after its operator failed", app->name,
+			 (double)took_ns * 1e-9);
+}
+
 static void check_result(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary)
 {
 	bool timed_out =
@@ -386,6 +428,8 @@ static void check_result(struct sim *sim, const struct sim_app *app, const struc
 		sim_fail(sim, "results", "%s: result %d with exit code %d and reason \"%s\"", app->name,
 			 (int)summary->result, summary->exit_code, has_reason ? summary->reason : "");
 	check_named(sim, app, summary->reason);
+	if (failed && has_reason && !timed_out)
+		check_first_cause(sim, app, summary->reason);
 	if (failed && !app->excused && !app->fate_met && !timed_out)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name, summary->reason);
 	if (summary->result == FRAGI_SUMMARY_STOPPED &&
@@ -411,5 +455,6 @@ void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_
 	app->exit_code = summary->exit_code;
 	sim->outcomes[summary->result]++;
 	check_result(sim, app, summary);
+	check_time(sim, app);
 	check_flows(sim, app, summary);
 }

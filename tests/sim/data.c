@@ -339,6 +339,8 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 		return false;
 	}
 	app->fate_met = app->disturbed = true;
+	app->fate_pid = host->pid;
+	app->fate_ns = sim->now_ns;
 	app->fate_exit_code = app->fate == SIM_FATE_OP_HANGS ? 0 : 1;
 	sim_say(sim, "fate", "strikes %s: %d", app->name, app->fate);
 	return true;
@@ -349,7 +351,7 @@ static void tick(struct sim *sim, struct sim_app *app, struct sim_op *op)
 	struct sim_host *host = sim_op_host(app, op);
 	bool open;
 
-	if (strikes(sim, app, op, host))
+	if (!op->done && strikes(sim, app, op, host))
 		return; /* still in its tick, for ever */
 	op->ticking = false;
 	if (host->state != SIM_HOST_STARTED || op->done)

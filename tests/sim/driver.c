@@ -176,6 +176,7 @@ void sim_driver_app(struct sim *sim)
 	/* A worker that serves one application refuses another. */
 	app->excused = app->disturbed =
 		sim->now_ns < sim->excuse_until_ns || (sim->once && sim->app_count > 1);
+	app->early_excuse = app->excused;
 	sim_say(sim, "driver", "is given %s", app->name);
 	event.app = (struct drv_event_app){source, size, app->start_timeout_ns};
 	sim_driver_step(sim, &event);

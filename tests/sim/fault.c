@@ -19,6 +19,7 @@ static void disturb(struct sim *sim, int64_t until_ns, bool excuse)
 		if (!app->given || app->ended)
 			continue;
 		app->disturbed = true;
+		app->harms += excuse;
 		app->excused = app->excused || excuse;
 	}
 }
@@ -262,7 +263,9 @@ static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t
 	default:
 		return;
 	}
-	disturb(sim, back_ns, true);
+	disturb(sim, back_ns, false);
+	if (back_ns + sim->dead_ns + SIM_S > sim->excuse_until_ns)
+		sim->excuse_until_ns = back_ns + sim->dead_ns + SIM_S;
 	if (fault->other % 4 != 0)
 		sim_put(sim, back_ns, SIM_EV_RESTART, w, 0, 0);
 }
@@ -275,8 +278,11 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 	disturb(sim, sim->now_ns + fault->for_ns, true);
 	switch (fault->kind) {
 	case SIM_FAULT_HOST_CRASH:
-		if (host != NULL)
-			sim_host_die(sim, host, 0, fault->other % 2 == 0 ? SIGSEGV : SIGKILL, false);
+		if (host == NULL)
+			break;
+		if (host->app->harms == 1 && host->state != SIM_HOST_ENDING && !host->dying)
+			host->app->harmed_pid = host->pid;
+		sim_host_die(sim, host, 0, fault->other % 2 == 0 ? SIGSEGV : SIGKILL, false);
 		break;
 	case SIM_FAULT_HOST_STOPPED:
 		if (host != NULL)

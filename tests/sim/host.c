@@ -38,6 +38,7 @@ static bool fate_is(const struct sim_host *host, enum sim_fate fate)
 static void meet_fate(struct sim_host *host, int exit_code)
 {
 	host->app->fate_met = true;
+	host->app->fate_pid = host->pid;
 	host->app->fate_exit_code = exit_code;
 	host->app->disturbed = true;
 }

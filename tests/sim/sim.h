@@ -216,9 +216,13 @@ struct sim_app {
 	int fate; /* enum sim_fate */
 	uint32_t fate_tick;
 	bool fate_met;
-	int fate_exit_code;
-	bool excused;   /* something happened that may end it */
-	bool disturbed; /* ... or that may cost messages or reports though it goes well */
+	int fate_exit_code, fate_pid;
+	int64_t fate_ns;
+	int harms, harmed_pid;  /* faults since it was given; the host that the first one crashed */
+	uint32_t harmed_worker; /* index + 1 of the worker that the first one crashed, which had a host */
+	bool early_excuse;      /* before it was given */
+	bool excused;           /* something happened that may end it */
+	bool disturbed;         /* ... or that may cost messages or reports though it goes well */
 	bool stopped_by_op;
 	/* as last seen */
 	enum drv_app_state state, furthest; /* before it was killed */
