@@ -172,7 +172,7 @@ static void look_at_hosts(struct sim *sim, bool quiet)
 			sim_fail(sim, "left over", "pid %d lives %.3f s after the end of %s", host->pid,
 				 (double)(sim->now_ns - since) * 1e-9, host->app->name);
 		if (quiet && host->app->ended_ns > sim->quiet_ns + sim->dead_ns + SIM_S &&
-		    sim->now_ns - host->app->ended_ns > 1800 * SIM_MS + 3 * worker->latency_ns)
+		    sim->now_ns - host->app->ended_ns > 2800 * SIM_MS + 3 * worker->latency_ns)
 			sim_fail(sim, "left over",
 				 "pid %d lives %.3f s after the end of %s, though all links run", host->pid,
 				 (double)(sim->now_ns - host->app->ended_ns) * 1e-9, host->app->name);
@@ -412,7 +412,7 @@ static void check_time(struct sim *sim, const struct sim_app *app)
 	for (uint32_t w = 0; w < sim->worker_count; w++)
 		if (sim->workers[w].latency_ns > latency_ns)
 			latency_ns = sim->workers[w].latency_ns;
-	if (took_ns > 1700 * SIM_MS + 8 * latency_ns)
+	if (took_ns > 2700 * SIM_MS + 8 * latency_ns)
 		sim_fail(sim, "in time", "%s ended %.3f s after its operator failed", app->name,
 			 (double)took_ns * 1e-9);
 }

@@ -212,16 +212,21 @@ static void begin_end(struct sim *sim, struct sim_host *host)
 	sim_put(sim, sim->now_ns + sim_between(sim, 100000, 40 * SIM_MS), SIM_EV_HOST_END, host->index, 0, 0);
 }
 
+/* Even SIGKILL waits for a process that is in the kernel. */
+static int64_t time_to_die(struct sim *sim)
+{
+	if (sim_chance(sim, 40))
+		return sim_between(sim, 0, 1600 * SIM_MS);
+	return sim_chance(sim, 12) ? sim_between(sim, 0, 600 * SIM_MS) : sim_between(sim, 10000, 5 * SIM_MS);
+}
+
 void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
 {
 	if (!host->process.alive)
 		return;
 	if (signal == SIGKILL && !host->dying) {
 		host->dying = true;
-		sim_put(sim,
-			sim->now_ns + (sim_chance(sim, 12) ? sim_between(sim, 0, 600 * SIM_MS)
-							   : sim_between(sim, 10000, 5 * SIM_MS)),
-			SIM_EV_HOST_END, host->index, SIGKILL, 0);
+		sim_put(sim, sim->now_ns + time_to_die(sim), SIM_EV_HOST_END, host->index, SIGKILL, 0);
 	} else if (signal == SIGTERM) {
 		begin_end(sim, host);
 	}

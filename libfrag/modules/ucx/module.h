@@ -157,6 +157,8 @@ struct fragi_transport {
 	struct ucx_link **links; /* by flow */
 	uint32_t links_size;
 	struct frag_resource *bodies;
+	struct ucx_abandoned *abandoned_parts;
+	uint32_t receiving; /* rendezvous of all peers */
 	struct ucx_op *free_ops, *abandoned_ops;
 	uint32_t free_op_count;
 	int64_t now_ns, tick_ns; /* of the last round; of the next housekeeping */
@@ -248,6 +250,9 @@ ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header,
 ucs_status_t ucx_rx_on_descriptors(struct ucx_rx *rx, const struct wire_header *header, void *data,
 				   size_t length, const ucp_am_recv_param_t *param);
 void ucx_part_reset(struct ucx_part *part);
+/* Gives the part up. What UCX may still write into is kept until ucx_parts_free, after the worker is gone. */
+void ucx_part_abandon(struct ucx_part *part);
+void ucx_parts_free(struct fragi_transport *transport);
 void ucx_rx_broke_rule(struct ucx_rx *rx, const char *what);
 
 /* bodies.c: the memory of tensors that arrive; one reference for the caller. NULL when memory is short. */

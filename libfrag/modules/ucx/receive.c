@@ -38,6 +38,54 @@ void ucx_part_reset(struct ucx_part *part)
 }
 
 /*
+ * A peer that was lost for its silence may wake up and go on with a rendezvous: UCX then writes to where it
+ * was told to, whatever was closed and freed since. So that memory stays until the worker is gone.
+ */
+struct ucx_abandoned {
+	struct ucx_abandoned *next;
+	struct frag_message *message;
+	uint8_t *descriptors;
+	ucp_dt_iov_t *iov;
+};
+
+void ucx_part_abandon(struct ucx_part *part)
+{
+	struct fragi_transport *transport = part->rx->link.peer->transport;
+	struct ucx_abandoned *abandoned;
+
+	if (part->request != NULL) {
+		ucp_request_free(part->request); /* and with it the callback */
+		part->request = NULL;
+		abandoned = fragi_malloc(sizeof(*abandoned));
+		if (abandoned != NULL) { /* else it leaks, which is the lesser evil */
+			abandoned->message = part->message;
+			abandoned->descriptors = part->descriptors;
+			abandoned->iov = part->iov;
+			abandoned->next = transport->abandoned_parts;
+			transport->abandoned_parts = abandoned;
+		}
+		part->message = NULL;
+		part->descriptors = NULL;
+		part->iov = NULL;
+	}
+	ucx_part_reset(part);
+}
+
+void ucx_parts_free(struct fragi_transport *transport)
+{
+	struct ucx_abandoned *abandoned, *next;
+
+	for (abandoned = transport->abandoned_parts; abandoned != NULL; abandoned = next) {
+		next = abandoned->next;
+		frag_message_unref(abandoned->message);
+		fragi_free(abandoned->descriptors);
+		fragi_free(abandoned->iov);
+		fragi_free(abandoned);
+	}
+	transport->abandoned_parts = NULL;
+}
+
+/*
  * The part a header belongs to, checked against the credit; a new one is opened. NULL: the peer broke a rule,
  * or this flow has already failed.
  */
@@ -184,6 +232,7 @@ static void on_bodies(void *request, ucs_status_t status, size_t length, void *u
 	transport->happened++;
 	rx->link.peer->heard_ns = transport->now_ns;
 	rx->receiving--;
+	transport->receiving--;
 	rx->receiving_bytes -= part->body_bytes;
 	if (status != UCS_OK)
 		link_broke(part, status);
@@ -245,6 +294,7 @@ static void receive_bodies(struct ucx_part *part, void *handle)
 		count++;
 	}
 	part->rx->receiving++;
+	part->rx->link.peer->transport->receiving++;
 	part->rx->receiving_bytes += part->body_bytes;
 	if (count == 1)
 		receive(part, handle, iov[0].buffer, iov[0].length, ucp_dt_make_contig(1), on_bodies);

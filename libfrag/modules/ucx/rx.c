@@ -197,15 +197,10 @@ void ucx_rx_abandon(struct ucx_rx *rx)
 {
 	rx->broken = true;
 	for (uint64_t i = 0; i <= rx->mask; i++) {
-		struct ucx_part *part = &rx->parts[i];
-
-		if (part->state == UCX_PART_FREE)
-			continue;
-		if (part->request != NULL)
-			ucp_request_free(part->request); /* and with it the callback */
-		part->request = NULL;
-		ucx_part_reset(part);
+		if (rx->parts[i].state != UCX_PART_FREE)
+			ucx_part_abandon(&rx->parts[i]);
 	}
+	rx->link.peer->transport->receiving -= rx->receiving;
 	rx->receiving = 0;
 	rx->receiving_bytes = 0;
 	rx->waiting = 0;

@@ -86,6 +86,7 @@ static void release(struct fragi_transport *transport)
 	if (transport->context != NULL)
 		ucp_cleanup(transport->context);
 	ucx_ops_free(transport);
+	ucx_parts_free(transport);
 	fragi_resource_unref(transport->bodies);
 	fragi_free(transport->links);
 	fragi_free(transport->address);
@@ -214,6 +215,18 @@ static void forgive(struct fragi_transport *transport, int64_t now_ns)
 	}
 }
 
+/*
+ * The bytes of a rendezvous came, and nothing that says from whom. A large message holds back the beats
+ * behind it for as long as it takes, so it counts as hearing of everybody who is sending one.
+ */
+static void hear_of_senders(struct fragi_transport *transport)
+{
+	for (struct fragi_peer *peer = transport->peers; peer != NULL; peer = peer->next)
+		for (struct ucx_link *link = peer->links; link != NULL; link = link->next)
+			if (!link->is_tx && ucx_rx_of(link)->receiving > 0)
+				peer->heard_ns = transport->now_ns;
+}
+
 static uint32_t ucx_progress(struct fragi_transport *transport, int64_t now_ns)
 {
 	uint32_t happened;
@@ -222,6 +235,8 @@ static uint32_t ucx_progress(struct fragi_transport *transport, int64_t now_ns)
 		forgive(transport, now_ns);
 	transport->now_ns = now_ns;
 	happened = ucp_worker_progress(transport->worker);
+	if (transport->receiving > 0 && happened > 0 && transport->happened == 0)
+		hear_of_senders(transport);
 	if (__builtin_expect(transport->peer_failed || transport->closing_peers, 0))
 		ucx_peers_settle(transport);
 	if (happened == 0 && atomic_load_explicit(&transport->credits_waiting, memory_order_relaxed))
