@@ -2,6 +2,7 @@
 prefix ?= /usr/local
 libdir ?= $(prefix)/lib
 BUILT_PROGRAMS = $(wildcard $(B)/bin/*)
+PROGRAMS = driverd workerd fragctl
 BUILT_PLUGINS = $(wildcard $(B)/lib/frag/plugins/*.so)
 EXAMPLE_FILES := $(shell find examples -type f ! -name '*.so' ! -name test_scale ! -path '*/out/*')
 BUILT_MODULES = $(wildcard $(B)/lib/frag/modules/*.so)
@@ -18,7 +19,7 @@ all: $(B)/lib/pkgconfig/frag.pc
 .PHONY: install uninstall
 install: all
 	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(libdir)/frag/plugins \
-		$(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
+		$(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(libdir)/frag/extensions $(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
 		$(DESTDIR)$(prefix)/share/doc/frag $(DESTDIR)$(prefix)/share/frag
 	install -m 755 $(BUILT_PROGRAMS) $(DESTDIR)$(prefix)/bin
 	install -m 755 $(B)/libexec/frag/fraghost $(DESTDIR)$(prefix)/libexec/frag
@@ -31,10 +32,10 @@ install: all
 	for f in $(EXAMPLE_FILES); do install -D -m 644 $$f $(DESTDIR)$(prefix)/share/frag/$$f || exit 1; done
 	install -m 644 $(wildcard README.md LICENSE CHANGELOG.md docs/*) $(DESTDIR)$(prefix)/share/doc/frag
 
+# What people have put into lib/frag/extensions is theirs.
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(prefix)/bin/,$(notdir $(BUILT_PROGRAMS))) \
-		$(addprefix $(DESTDIR)$(libdir)/frag/plugins/,$(notdir $(BUILT_PLUGINS))) \
-		$(addprefix $(DESTDIR)$(libdir)/frag/modules/,$(notdir $(BUILT_MODULES))) \
-		$(DESTDIR)$(libdir)/libfrag.so $(DESTDIR)$(libdir)/libfrag.so.1 $(DESTDIR)$(libdir)/pkgconfig/frag.pc
-	rm -rf $(DESTDIR)$(libdir)/frag $(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
-		$(DESTDIR)$(prefix)/share/doc/frag $(DESTDIR)$(prefix)/share/frag
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(prefix)/bin/%) $(DESTDIR)$(libdir)/libfrag.so $(DESTDIR)$(libdir)/libfrag.so.1 \
+		$(DESTDIR)$(libdir)/pkgconfig/frag.pc
+	rm -rf $(DESTDIR)$(libdir)/frag/plugins $(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(prefix)/libexec/frag \
+		$(DESTDIR)$(prefix)/include/frag $(DESTDIR)$(prefix)/share/doc/frag $(DESTDIR)$(prefix)/share/frag
+	rmdir $(DESTDIR)$(libdir)/frag/extensions $(DESTDIR)$(libdir)/frag 2>/dev/null || :

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples: from the build tree, and as a user has them, copied out and built against an installed frag only."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -93,9 +94,30 @@ class Installed(cluster.ClusterTest):
             self.assertIn("Rx message value: 10", p.stderr)
         self.assert_nothing_left()
 
+    def test_the_guide_as_it_is_typed(self):
+        with open(os.path.join(cluster.TOP, "docs", "OPERATORS.md")) as f:
+            guide = f.read()
+        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", guide, re.M | re.S)
+        code, graph, typed = ([text for kind, text in blocks if kind == wanted] for wanted in ("c", "yaml", ""))
+        cpp = code[0].replace("[IN] = ", "").replace("[OUT] = ", "").replace(
+            "struct scale *s = state", "auto *s = static_cast<struct scale *>(state)")
+        for name, text in (("scale.c", code[0]), ("test_scale.c", code[1]), ("app.yaml", graph[0]), ("scale.cpp", cpp)):
+            self.write(name, text)
+        shutil.copy(os.path.join(self.examples, "custom_operator", "numbers.c"), self.folder)
+        self.env["PATH"] = os.path.join(self.prefix, "bin") + ":" + self.env["PATH"]
+        said = "".join(self.command("sh", "-ec", block) for block in typed[:3])
+        self.assertIn("Multiplies a number", said)
+        self.assertIn("app.yaml: ok", said)
+        for n in (3, 6, 9, 12, 15):
+            self.assertRegex(said, r"print: %d\b" % n)
+        if shutil.which("c++"):
+            self.command("sh", "-ec", typed[3])
+            self.assertIn("print: 15", self.command("fragctl", "run", "app.yaml"))
+
     def test_uninstall_takes_all_of_it_away(self):
         self.command("make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "uninstall", "prefix=" + self.prefix)
         self.assertEqual([f for _, _, files in os.walk(self.prefix) for f in files], [])
+        self.assertFalse(os.path.exists(os.path.join(self.prefix, "lib", "frag")))
 
     def test_the_unit_test_of_custom_operator(self):
         said = self.command("make", "-s", "check", cwd=os.path.join(self.examples, "custom_operator"))
