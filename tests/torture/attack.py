@@ -20,7 +20,7 @@ SENTENCES = {
     ("worker", "kill"): r"worker %(w)s .*which ran fragment%(n)d, was lost",
     ("worker", "stop"): r"worker %(w)s .*which ran fragment%(n)d, was lost: it has not been heard",
     ("worker+host", "stop"): r"worker %(w)s .*which ran fragment%(n)d, was lost: it has not been heard",
-    ("driver", "stop"): r"worker [ab] .*was lost",
+    ("driver", "stop"): r"worker [abc] .*was lost",
 }
 START_MOMENTS = (r"waiting -> preparing", r"preparing -> prepared", r"preparing -> wiring", r"wiring -> wired",
                  r"wiring -> starting")
@@ -35,9 +35,10 @@ class Plan:
         self.seed = seed
         self.phase = PHASES[seed % len(PHASES)]
         self.victim, self.deed = DEEDS[seed // len(PHASES) % len(DEEDS)]
-        self.app = "video" if with_video and rng.random() < 0.3 else "stream"
-        self.side = rng.randrange(2)
-        self.once = (rng.random() < 0.5, rng.random() < 0.5)
+        self.app = rng.choice(("stream", "stream", "chain", "video" if with_video else "chain"))
+        hosts = 3 if self.app == "chain" else 2
+        self.side = rng.randrange(hosts)
+        self.once = tuple(rng.random() < 0.5 for _ in range(hosts))
         self.size = rng.choice((8, 8, 4096, 300000))
         if self.victim == "any":
             self.victim = rng.choice(("host", "worker", "driver"))
@@ -184,7 +185,7 @@ class Attack(world.World):
         self.assertEqual(code, 1, self.d.stderr)
         self.assertEqual(summary["result"], "failed")
         self.assertRegex(summary["reason"],
-                         SENTENCES[plan.victim, plan.deed] % {"w": "ab"[plan.side], "n": plan.side + 1})
+                         SENTENCES[plan.victim, plan.deed] % {"w": "abc"[plan.side], "n": plan.side + 1})
         self.assertEqual(len([l for l in self.d.stderr.splitlines() if summary["reason"] in l]), 1,
                          "the sentence stands once on the driver's terminal:\n" + self.d.stderr)
         self.assert_truth(summary, plan.drops)

@@ -19,7 +19,6 @@ import cluster  # noqa: E402
 
 WINDOW = 4
 BEAT_MS, DEAD_MS = 100, 1200
-ROW = "fragment1.tx.out"
 
 STREAM = """
 frag: 1
@@ -74,6 +73,38 @@ flows:
   - fragment1.tx.out -> fragment2.rx.in
 """
 
+CHAIN = """
+frag: 1
+application: tortured
+arguments:
+  count: {default: "0"}
+  size: {default: "8"}
+  tx_pause: {default: 0s}
+  rx_pause: {default: 0s}
+extensions: [libtruth.so]
+fragments:
+  fragment1:
+    operators:
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", count: "${count}", size: "${size}", pause: "${tx_pause}"}}
+  fragment2:
+    operators:
+      got: {type: truth_tap, parameters: {file: "%(folder)s/got", side: received}}
+      gave: {type: truth_tap, parameters: {file: "%(folder)s/gave", side: sent}}
+    flows:
+      - got.out -> gave.in
+  fragment3:
+    operators:
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received", pause: "${rx_pause}"}}
+flows:
+  - fragment1.tx.out -> fragment2.got.in
+  - fragment2.gave.out -> fragment3.rx.in
+"""
+
+APPS = {"stream": STREAM, "video": VIDEO, "chain": CHAIN}
+# The flows between hosts, each with the files of its ends.
+ROWS = {"stream": (("fragment1.tx.out", "sent", "received"),), "video": (("fragment1.tx.out", "sent", "received"),),
+        "chain": (("fragment1.tx.out", "sent", "got"), ("fragment2.gave.out", "gave", "received"))}
+
 
 def make_clip(path):
     """A small clip with something that moves."""
@@ -110,19 +141,19 @@ class World(cluster.ClusterTest):
         self.env["FRAG_LOG_LEVEL"] = "debug"
         if quick:
             self.env.update(FRAG_BEAT_MS=str(BEAT_MS), FRAG_DEAD_MS=str(DEAD_MS))
-        text = {"stream": STREAM, "video": VIDEO}[app]
-        self.app = self.write("app.yaml", text % {"folder": self.folder, "clip": clip})
+        self.rows = ROWS[app]
+        self.app = self.write("app.yaml", APPS[app] % {"folder": self.folder, "clip": clip})
         self.named = {}
 
     def launch(self, once=(True, True), driver_flags=(), **arguments):
-        """The driver and its workers a and b; the terminal of each is kept under its name."""
+        """The driver and its workers a, b and so on; the terminal of each is kept under its name."""
         words = []
         for name, value in arguments.items():
             words += ["--" + name, str(value)]
         self.d = self.driver(self.app, "--output", "json", *driver_flags, app_args=words)
         self.named["driver"] = self.d
         self.workers = []
-        for i, name in enumerate("ab"):
+        for i, name in enumerate("abc"[:len(once)]):
             flags = ["--name", name] + (["--once"] if once[i] else [])
             self.workers.append(self.worker(*flags, fragments="fragment%d" % (i + 1)))
             self.named[name] = self.workers[i]
@@ -157,16 +188,19 @@ class World(cluster.ClusterTest):
                 state = name
         return state
 
+    def truth(self, name):
+        return cluster.sequence(self.path(name)) if os.path.exists(self.path(name)) else []
+
     def assert_complete(self, summary, result, drops=False):
         """Everything that was sent has arrived, or was dropped where the policy says so, by all accounts."""
-        sent, received = cluster.sequence(self.path("sent")), cluster.sequence(self.path("received"))
-        row = self.flow(summary, ROW)
         self.assertEqual(summary["result"], result)
-        self.assertEqual(sent, list(range(1, len(sent) + 1)))
-        self.assert_picked(received, sent, drops)
-        self.assertEqual((row["sent"], row["delivered"]), (len(sent), len(received)), row)
         self.assert_balanced(summary)
-        self.assertEqual(received if not drops else sent, sent)
+        for name, sent, received in self.rows:
+            row, sent, received = self.flow(summary, name), self.truth(sent), self.truth(received)
+            self.assertEqual(sent, list(range(1, len(sent) + 1)))
+            self.assert_picked(received, sent, drops)
+            self.assertEqual(received if not drops else sent, sent)
+            self.assertEqual((row["sent"], row["delivered"]), (len(sent), len(received)), row)
         for f in summary["flows"]:
             self.assertEqual((f["lost"], f["in_flight"]), (0, 0), f)
             if not drops:
@@ -182,21 +216,23 @@ class World(cluster.ClusterTest):
 
     def assert_truth(self, summary, drops=False):
         """After a failure: nothing that is missing goes uncounted, and no more than the window is counted too many."""
-        sent = cluster.sequence(self.path("sent")) if os.path.exists(self.path("sent")) else []
-        received = cluster.sequence(self.path("received")) if os.path.exists(self.path("received")) else []
-        self.assertEqual(sent, list(range(1, len(sent) + 1)))
-        self.assert_picked(received, sent, drops)
-        if not summary["flows"]:
-            self.assertEqual((sent, received), ([], []))
-            return
-        row = self.flow(summary, ROW)
+        for name, sent, received in self.rows:
+            sent, received = self.truth(sent), self.truth(received)
+            self.assertEqual(sent, list(range(1, len(sent) + 1)))
+            self.assert_picked(received, sent, drops)
+            if summary["flows"]:
+                self.assert_row(self.flow(summary, name), sent, received, drops)
+            else:
+                self.assertEqual((sent, received), ([], []))
+
+    def assert_row(self, row, sent, received, drops):
         truth = len(sent) - len(received)
         gone = row["lost"] + sum(row["dropped"].values()) + row["in_flight"]
-        self.assertGreaterEqual(gone + 1, truth, "%d sent, %d received: %r" % (len(sent), len(received), row))
+        words = "%d sent, %d received: %r" % (len(sent), len(received), row)
+        self.assertGreaterEqual(gone + 1, truth, words)
         if drops:  # both ends told their last: what was dropped is known, and the rest is exact
             truth -= sum(row["dropped"].values())
-        self.assertLessEqual(row["lost"], max(truth, 0) + WINDOW + 1,
-                             "%d sent, %d received: %r" % (len(sent), len(received), row))
+        self.assertLessEqual(row["lost"], max(truth, 0) + WINDOW + 1, words)
 
     def assert_clean_logs(self):
         for name, p in self.named.items():
