@@ -109,7 +109,8 @@ class Attack(world.World):
     # Whom
 
     def victim_host(self):
-        m = re.search(r"pid (\d+): spawning -> up", self.workers[self.plan.side].stderr)
+        side = self.plan.side
+        m = re.search(r"pid (\d+): spawning -> up", self.workers[side].stderr[self.seen[side]:])
         return int(m.group(1)) if m else None
 
     def victims(self):

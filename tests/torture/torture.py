@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks running applications at seeded moments and holds what comes of it against what is specified.
 
-usage: tests/torture/torture.py [--runs N] [--stream N] [--stop N] [--link N] [--seed S] [--load N] [--logs DIR] [--verbose]
+usage: tests/torture/torture.py [--runs N] [--stream N] [--stop N] [--link N] [--soak N] [--seed S] [--load N] [--logs DIR] [--verbose]
 
 --runs: one process of an application is killed or stopped, in its start, its flow or its drain.
 --stream: 10,000 messages of 64 KiB at full speed. --stop: Ctrl-C and SIGTERM at any moment. --link: two nodes with a
-slow, lossy or cut link.
+slow, lossy or cut link. --soak: two workers serve N attacked applications one after the other.
 Beside all of them runs an application of another driver that must lose nothing. A failing run prints its seed and
 keeps its logs; --runs 1 --seed S is that run again.
 """
@@ -24,6 +24,7 @@ import traceback
 import attack
 import links
 import relay
+import soak
 import stream
 import world
 
@@ -162,6 +163,12 @@ class Session:
             if ok:
                 self.say("seed %d: %s: %.2f s" % (seed + i, run.words, took_s))
 
+    def soak(self, count, seed, idle):
+        run, took_s, ok = self.one("soak", seed, lambda: soak.Soak().prepare_rounds(count, seed, idle),
+                                   lambda r: r.run_rounds())
+        if ok:
+            print("two workers served %d attacked applications in %.0f s and kept nothing of them" % (count, took_s))
+
     def run(self):
         o = self.options
         idle = world.idle_worker()
@@ -176,6 +183,8 @@ class Session:
                 self.stops(o.stop, o.seed)
             if o.link:
                 self.links(o.link, o.seed)
+            if o.soak:
+                self.soak(o.soak, o.seed, idle)
             load.end()
             print("the bystander lost none of its %d messages" % bystander.end())
         finally:
@@ -195,6 +204,7 @@ def main():
     p.add_argument("--stream", type=int, default=0)
     p.add_argument("--stop", type=int, default=0)
     p.add_argument("--link", type=int, default=0)
+    p.add_argument("--soak", type=int, default=0)
     p.add_argument("--seed", type=int, default=None)
     p.add_argument("--load", type=int, default=os.cpu_count())
     p.add_argument("--logs", default=os.path.join(world.cluster.BUILD, "torture"))
@@ -203,7 +213,7 @@ def main():
     options = p.parse_args()
     if options.seed is None:
         options.seed = random.randrange(1000000)
-    if not options.runs and not options.stream and not options.stop and not options.link:
+    if not any((options.runs, options.stream, options.stop, options.link, options.soak)):
         options.runs = 20
     started = time.monotonic()
     failed = Session(options).run()

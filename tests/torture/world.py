@@ -153,6 +153,7 @@ class World(cluster.ClusterTest):
         self.d = self.driver(self.app, "--output", "json", *driver_flags, app_args=words)
         self.named["driver"] = self.d
         self.workers = []
+        self.seen = [0] * len(once)  # of what each has written, before this
         for i, name in enumerate("abc"[:len(once)]):
             flags = ["--name", name] + (["--once"] if once[i] else [])
             self.workers.append(self.worker(*flags, fragments="fragment%d" % (i + 1)))
