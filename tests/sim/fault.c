@@ -310,7 +310,10 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 		break_quietly(sim, w);
 		break;
 	case SIM_FAULT_DATA_CUT:
-		cut_data(sim, w, fault->other % sim->worker_count, fault->for_ns);
+		if (host != NULL && host->peer_count != 0)
+			cut_data(sim, host->worker,
+				 sim_host_by_pid(sim, host->peers[fault->other % host->peer_count])->worker,
+				 fault->for_ns + sim->dead_ns / 2);
 		break;
 	case SIM_FAULT_CLOCK:
 		some_process(sim, fault)->clock_ns += fault->for_ns;

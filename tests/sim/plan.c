@@ -269,6 +269,10 @@ void sim_plan(struct sim *sim)
 			SIM_EV_RESTART, i, 0, 0);
 	sim_put(sim, sim->now_ns + sim_between(sim, 0, 400 * SIM_MS), SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);
 	make_faults(sim);
+	for (uint32_t i = 0; i < sim->plan_count;
+	     i++) /* who starts a driver again gives it something to do */
+		if (sim->plan[i].kind == SIM_FAULT_DRIVER_CRASH && sim->app_count < SIM_APPS_MAX)
+			make_app(sim, &sim->apps[sim->app_count++]);
 	sim_put(sim, sim->now_ns + 100 * SIM_MS, SIM_EV_LOOK, 0, 0, 0);
 	sim_say(sim, "plan",
 		"seed %llu: %u workers, %u applications, beat %lld ms, dead %lld ms, driver for %s, faults "
