@@ -7,7 +7,6 @@ SIM_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/sim/main.c tests/sim/t
 SIM_BIN := $(B)/tests/sim/sim
 SIM_TEST := $(B)/tests/sim/test_sim
 SIM_LIBS = -lyaml $(PROTOBUF_LIBS) -ldl -lm
-RUNS ?= 10000
 
 $(B)/obj/tests/sim/%.o: tests/sim/%.c
 	@mkdir -p $(@D)
@@ -22,6 +21,6 @@ tests: $(SIM_TEST) $(SIM_BIN)
 
 .PHONY: sim sim-faults
 sim: $(SIM_BIN)
-	@$(SIM_BIN) $(if $(SEED),--seed $(SEED),--runs $(RUNS) --jobs $$(nproc))
+	@$(SIM_BIN) $(if $(SEED),--seed $(SEED),--runs $(or $(RUNS),10000) --jobs $$(nproc))
 sim-faults:
 	@tests/sim/faults.sh

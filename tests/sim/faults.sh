@@ -22,7 +22,7 @@ printf '%-26s %-8s %-20s %s\n' fault seed invariant class
 for name in "${names[@]}"; do
 	patch=$PWD/tests/sim/faults/$name.patch
 	class=$(head -1 "$patch")
-	if ! (cd "$scratch" && patch -s -p1 <"$patch"); then
+	if ! git -C "$scratch" apply "$patch"; then
 		printf '%-26s %-8s %-20s %s\n' "$name" - "does not apply" "$class"
 		missed=$((missed + 1))
 		continue
@@ -47,7 +47,7 @@ for name in "${names[@]}"; do
 		[ "$seed" = - ] || invariant="NOT FOUND"
 	fi
 	printf '%-26s %-8s %-20s %s\n' "$name" "${seed:--}" "$invariant" "$class"
-	(cd "$scratch" && patch -s -R -p1 <"$patch")
+	git -C "$scratch" apply -R "$patch"
 done
 echo "$found found, $missed not found, within $runs seeds each"
 [ $missed -eq 0 ]

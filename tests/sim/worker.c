@@ -160,8 +160,8 @@ static void step(struct sim *sim, uint32_t index, struct wrk_event *event)
 {
 	static struct fw_flow_stats flows[SIM_FLOWS_MAX];
 	static struct fw_op_stats ops[2 * SIM_FRAGMENTS_MAX];
+	static struct fw_host_stats stats = {.flows = flows, .ops = ops};
 	struct sim_worker *worker = &sim->workers[index];
-	struct fw_host_stats stats = {.flows = flows, .ops = ops};
 	const struct sim_host *host;
 
 	if (event->kind == WRK_HOST_SAMPLED) {
