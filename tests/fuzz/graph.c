@@ -101,6 +101,38 @@ static int parse(const struct fragi_spec_source *source, size_t *out_fragments)
 	return r;
 }
 
+static void check_flow(const struct fragi_spec_flow *flow)
+{
+	fuzz_check(flow->from.op != NULL && flow->to_count > 0);
+	for (size_t i = 0; i < flow->to_count; i++)
+		fuzz_check(flow->to[i].op != NULL);
+}
+
+/* What is left of a text with errors is whole. */
+static void parse_flawed(const struct fragi_spec_source *source, int expected)
+{
+	struct fragi_diag diag = {0};
+	struct fragi_spec *spec = NULL;
+
+	fuzz_check(fragi_spec_parse_flawed(source, &diag, &spec) == expected);
+	for (size_t i = 0; spec != NULL && i < spec->fragment_count; i++) {
+		const struct fragi_spec_fragment *fragment = &spec->fragments[i];
+
+		fuzz_check(fragment->name != NULL);
+		for (size_t k = 0; k < fragment->operator_count; k++)
+			fuzz_check(fragment->operators[k].name != NULL &&
+				   (fragment->operators[k].type != NULL || fragment->compose != NULL));
+		for (size_t k = 0; k < fragment->resource_count; k++)
+			fuzz_check(fragment->resources[k].type != NULL);
+		for (size_t k = 0; k < fragment->flow_count; k++)
+			check_flow(&fragment->flows[k]);
+	}
+	for (size_t i = 0; spec != NULL && i < spec->flow_count; i++)
+		check_flow(&spec->flows[i]);
+	fragi_spec_destroy(spec);
+	fragi_diag_fini(&diag);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct texts texts = {0};
@@ -111,6 +143,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
 	split(&texts, bytes, size);
 	r = parse(&texts.source, &fragments);
+	if (r == -EINVAL)
+		parse_flawed(&texts.source, r);
 	/* The other process reads the same. */
 	fuzz_check(fragi_source_pack(&texts.source, &packed, &packed_size) == 0);
 	fuzz_check(fragi_source_unpack(packed, packed_size, &there) == 0);
