@@ -310,6 +310,30 @@ Test(schedulers, emitting_beyond_block_is_counted)
 	rig_end(&rig);
 }
 
+Test(schedulers, an_emit_that_compute_passes_on_says_what_to_do)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source, parameters: {count: 5}}\n"
+				 "  mid: {type: middle, ports: {out: {condition: none}}}\n"
+				 "  rx: {type: sink, conditions: [{type: boolean, enable_tick: false}]}\n"
+				 "flows: [tx -> mid, mid -> rx]\n"));
+		cr_expect_eq(rig.failed, 1);
+		cr_expect_str_eq(
+			rig.sentence,
+			"app.mid: cannot emit on port \"out\" in tick 2: no room in the queue of a flow; "
+			"leave "
+			"the output its downstream_affordable and emit no more a tick than the capacity, or "
+			"give the flow a larger capacity or another policy");
+		cr_expect(rig_balances(&rig));
+		rig_end(&rig);
+	}
+}
+
 Test(schedulers, emitting_beyond_fault_fails_the_application)
 {
 	struct rig rig;

@@ -396,15 +396,40 @@ int fragi_exec_start(struct fragi_exec *exec)
 	return 0;
 }
 
+/* What compute passed on from an emit. NULL: that was not it. */
+static const char *refusal(const struct frag_tick *tick, int code)
+{
+	if (tick->refused != code || tick->refused_in != tick->number)
+		return NULL;
+	switch (code) {
+	case -ENOBUFS:
+		return "no room in the queue of a flow; leave the output its downstream_affordable and emit "
+		       "no more "
+		       "a tick than the capacity, or give the flow a larger capacity or another policy";
+	case -EMSGSIZE:
+		return "the message is larger than a flow between hosts takes; send it in parts";
+	case -EPROTOTYPE:
+		return "the message is not of the port's type; emit that type, or declare the port with "
+		       "another";
+	default:
+		return NULL;
+	}
+}
+
 const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code, char *out,
 			     size_t size)
 {
 	const char *subject = exec->op->subject, *text = exec->op->err.text;
+	const char *why = strcmp(callback, "compute") == 0 ? refusal(&exec->tick, code) : NULL;
 
 	if (text[0] != '\0' && strncmp(text, subject, strlen(subject)) == 0)
 		snprintf(out, size, "%s", text);
 	else if (text[0] != '\0')
 		snprintf(out, size, "%s: %s", subject, text);
+	else if (why != NULL)
+		snprintf(out, size, "%s: cannot emit on port \"%s\" in tick %llu: %s", subject,
+			 exec->op->ports[exec->tick.refused_port].name, (unsigned long long)exec->tick.number,
+			 why);
 	else if (strcmp(callback, "compute") == 0)
 		snprintf(out, size, "%s: compute returned %d (%s) in tick %llu", subject, code,
 			 frag_strerror(code), (unsigned long long)exec->tick.number);

@@ -38,7 +38,10 @@ struct frag_tick {
 	struct frag_metadata *metadata;
 	bool metadata_used; /* it may hold something, so it is cleared before the next tick */
 	const struct frag_message *metadata_of; /* the message whose metadata it is, unchanged */
-	int fault; /* an emit found a full queue of policy fault: the tick fails with this code */
+	int fault;   /* an emit found a full queue of policy fault: the tick fails with this code */
+	int refused; /* what the last emit that failed returned, on which port, in which tick: for words */
+	uint32_t refused_port;
+	uint64_t refused_in;
 };
 
 /* A condition about the flows of one port. */

@@ -249,6 +249,15 @@ static __attribute__((noinline)) int emit_fault(struct frag_tick *tick, uint32_t
 		tick->op->ports[port].name);
 }
 
+/* Cold, and no words yet: the operator may take it well. */
+static __attribute__((noinline)) int emit_refused(struct frag_tick *tick, uint32_t port, int code)
+{
+	tick->refused = code;
+	tick->refused_port = port;
+	tick->refused_in = tick->number;
+	return code;
+}
+
 static inline int emit_on(struct frag_tick *tick, uint32_t port, struct fragi_exec_port *out,
 			  struct frag_message *message)
 {
@@ -275,6 +284,8 @@ static inline int emit_on(struct frag_tick *tick, uint32_t port, struct fragi_ex
 			r = r < 0 ? r : one;
 			if (one == -EOVERFLOW)
 				emit_fault(tick, port);
+			else
+				emit_refused(tick, port, r);
 		}
 	}
 	return r;
@@ -292,7 +303,7 @@ int frag_tick_emit(struct frag_tick *tick, uint32_t port, struct frag_message *m
 				     (out->tensor && message->tensor_count == 0),
 			     0)) {
 		fragi_message_unref(message);
-		return -EPROTOTYPE;
+		return emit_refused(tick, port, -EPROTOTYPE);
 	}
 	return emit_on(tick, port, out, message);
 }
@@ -338,7 +349,7 @@ static inline int emit_scalar(struct frag_tick *tick, uint32_t port, const struc
 	if (__builtin_expect(out == NULL, 0))
 		return -EINVAL;
 	if (__builtin_expect(out->tensor || (out->type != NULL && out->type != type), 0))
-		return -EPROTOTYPE;
+		return emit_refused(tick, port, -EPROTOTYPE);
 	message = scalar(type, value, size);
 	if (__builtin_expect(message == NULL, 0))
 		return -ENOMEM;
