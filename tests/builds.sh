@@ -37,25 +37,45 @@ expect() {
 	fi
 }
 
+# build FOLDER ARGUMENTS...
+build() {
+	folder=$1
+	shift
+	mkdir -p "$folder"
+	make -s -j"$jobs" B="$folder" "$@" tests >"$folder/build.log" 2>&1 || {
+		tail -30 "$folder/build.log"
+		echo "builds: $folder does not build"
+		exit 1
+	}
+}
+
 for name; do
 	case $name in
-	clang) make -s -j"$jobs" B=build-clang CC=clang tests >build-clang.log 2>&1 || { tail -30 build-clang.log; exit 1; }
-		mv build-clang.log build-clang/
-		run_tests build-clang unit plugin ops ;;
-	ndebug) make -s -j"$jobs" B=build-ndebug CFLAGS="-O2 -g -DNDEBUG" tests >build-ndebug.log 2>&1 ||
-			{ tail -30 build-ndebug.log; exit 1; }
-		mv build-ndebug.log build-ndebug/
-		run_tests build-ndebug unit plugin ops ;;
-	less) make -s -j"$jobs" B=build-less WITHOUT="ucx video" tests >build-less.log 2>&1 || { tail -30 build-less.log; exit 1; }
-		mv build-less.log build-less/
-		grep -q "ucx.so is not built" build-less/build-less.log
-		grep -q "libvideo.so is not built" build-less/build-less.log
+	clang)
+		build build-clang CC=clang
+		run_tests build-clang unit plugin ops fuzz
+		;;
+	ndebug)
+		build build-ndebug CFLAGS="-O2 -g -DNDEBUG"
+		run_tests build-ndebug unit plugin ops fuzz
+		;;
+	less)
+		build build-less WITHOUT="ucx video"
+		grep -q "ucx.so is not built" build-less/build.log
+		grep -q "libvideo.so is not built" build-less/build.log
 		run_tests build-less unit plugin ops fuzz
-		build-less/tests/conformance/test_edge --filter 'inproc/*' >build-less/log 2>&1 || { tail -30 build-less/log; exit 1; }
+		build-less/tests/conformance/test_edge --filter 'inproc/*' >build-less/log 2>&1 || {
+			tail -30 build-less/log
+			exit 1
+		}
 		expect 0 "Rx message value: 10" build-less/bin/fragctl run examples/ping_distributed/app.yaml
 		expect 3 "transport module ucx" build-less/bin/fragctl run --workers 2 examples/ping_distributed/app.yaml
-		expect 2 "video_replayer" build-less/bin/fragctl run examples/video_replayer_distributed/app.yaml ;;
-	*) echo "builds: there is no build $name" >&2; exit 2 ;;
+		expect 2 "video_replayer" build-less/bin/fragctl run examples/video_replayer_distributed/app.yaml
+		;;
+	*)
+		echo "builds: there is no build $name" >&2
+		exit 2
+		;;
 	esac
 	echo "builds: $name is fine"
 done

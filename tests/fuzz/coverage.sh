@@ -25,8 +25,7 @@ files() {
 	value) echo libfrag/src/data/value.c libfrag/src/data/metadata.c libfrag/src/data/stream.c ;;
 	message) echo libfrag/src/data/codec.c libfrag/modules/ucx/wire.h ;;
 	ledger) echo libfrag/src/edge/ledger.c workerd/page.c ;;
-	ucx) echo libfrag/modules/ucx/receive.c libfrag/modules/ucx/send.c libfrag/modules/ucx/links.c libfrag/modules/ucx/peer.c \
-		libfrag/modules/ucx/op.c libfrag/modules/ucx/address.c ;;
+	ucx) ls libfrag/modules/ucx/*.c | grep -v -e /ucx.c -e /sockets.c ;;
 	esac
 }
 

@@ -43,6 +43,14 @@ Test(error, a_sentence_has_no_newline_and_no_half_character)
 	cr_expect_eq(err.text[strlen(err.text) - 1], 'x');
 }
 
+Test(error, a_sentence_holds_nothing_that_a_terminal_obeys)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	frag_err_set(&err, -EINVAL, "unknown \"%s\"", "a\x1b[2Jb\tc\x07\x7f \xc3\xa9");
+	cr_expect_str_eq(err.text, "unknown \"a?[2Jb c?? \xc3\xa9\"");
+}
+
 Test(error, an_older_callers_smaller_struct_is_not_overrun)
 {
 	struct {
