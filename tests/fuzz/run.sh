@@ -7,12 +7,9 @@ build=$1 target=$2 seconds=$3
 shift 3
 here=$(dirname "$0")
 mkdir -p "$build/corpus/$target" "$build/found" "$here/corpus/$target"
-dict=
-[ ! -f "$here/dict/$target.dict" ] || dict="-dict=$here/dict/$target.dict"
 log=$build/found/$target.log
 status=0
-# shellcheck disable=SC2086
-"$build/fuzz/$target" -max_total_time="$seconds" -artifact_prefix="$build/found/$target-" -print_final_stats=1 $dict "$@" \
+"$build/fuzz/$target" -max_total_time="$seconds" -artifact_prefix="$build/found/$target-" -print_final_stats=1 "$@" \
 	"$build/corpus/$target" "$here/corpus/$target" >"$log" 2>&1 || status=$?
 if [ "$status" != 0 ]; then
 	grep -v '^#' "$log" | tail -60

@@ -20,7 +20,7 @@ enum step {
 	STEP_PROGRESS, /* time goes on */
 	STEP_SEND,     /* the sending operator */
 	STEP_CLOSE,    /* one of the two operators ends */
-	STEP_BREAK,    /* UCX reports an error */
+	STEP_BREAK,    /* UCX reports an error, or completes sends otherwise, or memory is short */
 	STEP_CREDIT,   /* as an honest receiver gives it back */
 	STEP_ADDRESS,  /* another host's address as the driver says it */
 	STEPS
@@ -47,6 +47,7 @@ static struct world {
 	uint32_t lost, faults;
 	uint64_t taken;
 	bool rx_closed, tx_closed;
+	int64_t fail_after; /* allocations of the module until one fails; -1: none fails */
 } world;
 
 static const uint8_t token[FRAGI_TOKEN_BYTES] = "the token of it";
@@ -56,6 +57,19 @@ static void on_lost(void *arg, uint32_t host, const char *sentence)
 	(void)arg;
 	fuzz_check(host == PEER && strlen(sentence) > 8);
 	fuzz_check(world.lost++ == 0);
+}
+
+/* Around what the module does by itself: which of its allocations fails. */
+static void begin(void)
+{
+	if (world.fail_after >= 0)
+		fragi_alloc_fail_after(world.fail_after, 1);
+}
+
+static void end(void)
+{
+	if (world.fail_after >= 0 && fragi_alloc_fail_off() > 0)
+		world.fail_after = -1;
 }
 
 static void on_fault(void *arg, int code, const char *sentence)
@@ -134,8 +148,10 @@ static void deliver(const struct wire_header *header, const void *behind, size_t
 	wire_pack(header, bytes);
 	if (behind_size > 0)
 		memcpy(bytes + WIRE_FIXED_BYTES, behind, behind_size);
+	begin();
 	fake_ucp_deliver((unsigned int)header->kind, bytes, WIRE_FIXED_BYTES + behind_size, data, size,
 			 rendezvous);
+	end();
 }
 
 /* how: 1 bent, 2 rendezvous, 4 descriptors apart, 8 behind the data, 16 other bytes of descriptors, 32 of
@@ -230,7 +246,9 @@ static void progress(int64_t ns)
 {
 	world.now_ns += ns;
 	fragi_pump_lock(world.pump);
+	begin();
 	(void)fragi_transport_v1.progress(world.transport, world.now_ns);
+	end();
 	fragi_pump_unlock(world.pump);
 }
 
@@ -258,8 +276,10 @@ static void step_send(struct fuzz_input *input)
 	}
 	(void)world.tx->ops->room(world.tx);
 	fragi_message_share(message);
+	begin();
 	r = world.tx->ops->send(world.tx, message, fragi_stamp());
-	fuzz_check(r == 0 || r == -ENOBUFS || r == -EOVERFLOW || r == -EMSGSIZE);
+	end();
+	fuzz_check(r == 0 || r == -ENOBUFS || r == -EOVERFLOW || r == -EMSGSIZE || r == -ENOMEM);
 }
 
 static void step_address(struct fuzz_input *input)
@@ -280,6 +300,14 @@ static void step_address(struct fuzz_input *input)
 	r = ucx_address_check(world.transport, address, size, &theirs, &same, version, &err);
 	fuzz_check(r == 0 || err.text[0] != '\0');
 	fuzz_check(r < 0 || ((const uint8_t *)theirs >= address && (const uint8_t *)theirs < address + size));
+}
+
+static void step_trouble(uint8_t which)
+{
+	if (which < 128)
+		fake_ucp_send_mode(which & 3);
+	else
+		world.fail_after = which & 15;
 }
 
 static void step(struct fuzz_input *input)
@@ -320,7 +348,7 @@ static void step(struct fuzz_input *input)
 		if ((which & 0x80) != 0)
 			fake_ucp_break();
 		else
-			fake_ucp_send_mode(fuzz_u8(input) & 3);
+			step_trouble(fuzz_u8(input));
 		break;
 	case STEP_CREDIT:
 		header = header_of(WIRE_CREDIT, TX_FLOW);
@@ -350,6 +378,7 @@ static void world_init(struct fuzz_input *input)
 
 	fragi_log_threshold = FRAGI_LOG_OFF;
 	memset(&world, 0, sizeof(world));
+	world.fail_after = -1;
 	fake_ucp_reset();
 	world.link = (struct fragi_link){
 		.flow = RX_FLOW,
@@ -380,6 +409,7 @@ static void world_fini(void)
 	const struct fragi_flow_row *in = &world.rows[0], *out = &world.rows[1];
 	uint64_t dropped = 0;
 
+	world.fail_after = -1;
 	fragi_pump_lock(world.pump);
 	ucx_peer_fail(world.peer, "is over");
 	fragi_pump_unlock(world.pump);
