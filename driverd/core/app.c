@@ -274,6 +274,7 @@ void drv_app_stop_at_once(struct drv_app *app, int signal)
 static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 {
 	app->suspicion = *suspicion;
+	app->suspicion.since_ns = app->core->now_ns;
 	app->suspicion.sentence = fragi_arena_strdup(&app->arena, suspicion->sentence);
 	if (app->suspicion.sentence == NULL)
 		drv_short_of_memory(app->core);
@@ -300,18 +301,20 @@ void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit
 	suspect(app, &(struct drv_suspicion){host, NULL, sentence, exit_code});
 }
 
-static bool is_suspect(const struct drv_host *host)
+/* A worker that has not been heard since the report may have more to say about its host. */
+static bool is_suspect(const struct drv_host *host, const struct drv_suspicion *s)
 {
-	return host->session != NULL && host->session->state == DRV_SESSION_SUSPECT;
+	return host->session != NULL && (host->session->state == DRV_SESSION_SUSPECT ||
+					 (host != s->host && host->session->heard_ns <= s->since_ns));
 }
 
 /* Whether one of the ends may yet turn out to be dead. */
 static bool ends_are_suspect(const struct drv_app *app, const struct drv_suspicion *s)
 {
-	bool found = is_suspect(s->host) || (s->peer != NULL && is_suspect(s->peer));
+	bool found = is_suspect(s->host, s) || (s->peer != NULL && is_suspect(s->peer, s));
 
 	for (uint32_t i = 0; s->peer == NULL && i < app->host_count; i++)
-		found = found || is_suspect(&app->hosts[i]);
+		found = found || is_suspect(&app->hosts[i], s);
 	return found;
 }
 
@@ -323,7 +326,7 @@ static void app_judge(struct drv_timer *timer, int64_t now_ns, void *arg)
 {
 	struct drv_app *app = timer->owner;
 	struct drv_core *core = arg;
-	const struct drv_suspicion *s = &app->suspicion;
+	struct drv_suspicion *s = &app->suspicion;
 
 	if (app->state == DRV_APP_PREPARING && app->diag.count != 0) {
 		drv_app_fail_by_diag(app, app->prepare_exit_code);
@@ -332,7 +335,13 @@ static void app_judge(struct drv_timer *timer, int64_t now_ns, void *arg)
 	if (s->host == NULL || app->state >= DRV_APP_CLOSING)
 		return;
 	if (ends_are_suspect(app, s)) {
+		s->waits = true;
 		drv_set(core, timer, now_ns + core->config.beat_ns);
+		return;
+	}
+	if (s->waits) { /* it is heard again, and has the usual time to say why */
+		s->waits = false;
+		drv_set(core, timer, now_ns + SUSPICION_GRACE_NS);
 		return;
 	}
 	if (s->peer == NULL) {

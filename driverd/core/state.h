@@ -59,7 +59,8 @@ struct drv_suspicion { /* a host lost the data link to another one, or could not
 	struct drv_host *peer; /* NULL: only the sentence names it */
 	const char *sentence;
 	int exit_code;
-	int64_t until_ns;
+	int64_t since_ns;
+	bool waits; /* for the worker of an end to be heard again */
 };
 
 struct drv_fragment {
