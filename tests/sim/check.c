@@ -339,7 +339,7 @@ static void check_flow(struct sim *sim, const struct sim_app *app, const struct 
 
 static void check_flows(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)
 {
-	bool calm = !app->excused;
+	bool calm = !app->excused && !app->dies_slowly;
 
 	if (has_living_host(sim, app)) /* its counters still move */
 		return;

@@ -222,11 +222,15 @@ static int64_t time_to_die(struct sim *sim)
 
 void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
 {
+	int64_t after_ns;
+
 	if (!host->process.alive)
 		return;
 	if (signal == SIGKILL && !host->dying) {
 		host->dying = true;
-		sim_put(sim, sim->now_ns + time_to_die(sim), SIM_EV_HOST_END, host->index, SIGKILL, 0);
+		after_ns = time_to_die(sim);
+		host->app->dies_slowly = host->app->dies_slowly || after_ns > 300 * SIM_MS;
+		sim_put(sim, sim->now_ns + after_ns, SIM_EV_HOST_END, host->index, SIGKILL, 0);
 	} else if (signal == SIGTERM) {
 		begin_end(sim, host);
 	}

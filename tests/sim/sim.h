@@ -223,7 +223,7 @@ struct sim_app {
 	bool early_excuse;      /* before it was given */
 	bool excused;           /* something happened that may end it */
 	bool disturbed;         /* ... or that may cost messages or reports though it goes well */
-	bool stopped_by_op;
+	bool stopped_by_op, dies_slowly;
 	/* as last seen */
 	enum drv_app_state state, furthest; /* before it was killed */
 	int64_t state_since_ns;             /* by the driver's clock */
