@@ -65,6 +65,9 @@ class Plan:
         self.drops = self.app == "stream" and self.victim == "host" and rng.random() < 0.4
         if self.drops:
             self.arguments.update(policy=rng.choice(("pop", "reject")), rx_pause="5ms")
+        elif self.phase != "drain" and self.app != "video" and rng.random() < 0.5:  # as fast as it goes
+            self.arguments["tx_pause"] = "0s"
+            self.messages = rng.randint(1, 3000)
 
     def __str__(self):
         return "seed %d: %s, %s of %s %d%s in %s%s, %.1f ms after %s; once %r" % (
