@@ -207,9 +207,11 @@ class Running(cluster.ClusterTest):
         self.assertEqual(self.d.wait(), 0, self.d.stderr)
 
     def test_a_summary_file_that_cannot_be_written_is_told(self):
-        self.launch("--summary", self.path("no/such/folder/s.json"))
-        self.assertEqual(self.d.wait(), 3)
-        self.assertIn("cannot write the summary", self.d.stderr)
+        d = self.start("driverd", "--address", "127.0.0.1:0", "--app", self.app,
+                       "--summary", self.path("no/such/folder/s.json"))
+        self.assertEqual(d.wait(), 3)
+        self.assertIn("cannot write the summary", d.stderr)
+        self.assertNotIn("listening", d.stderr)
 
     def test_a_spare_and_a_stranger_of_a_worker_do_no_harm(self):
         self.d = self.driver(self.app, app_args=("--count", "300", "--pause", "1ms"))
