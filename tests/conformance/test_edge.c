@@ -601,6 +601,24 @@ EDGE_TEST(a_tensor_of_256_mib_crosses)
 	pair_close(&pair);
 }
 
+/* Its bytes hold back the beats behind it for longer than a peer may be silent. */
+EDGE_TEST(a_large_message_is_no_silence)
+{
+	const size_t size = 200u << 20;
+	struct pair pair = {.dead_ns = 60000000};
+	struct frag_message *message;
+
+	pair_open(&pair, kind);
+	message = frag_message_create();
+	frag_message_add_tensor(message, "t", bytes_tensor(size, 5));
+	cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+	cr_assert(pair_until(&pair, has_message), "%s %s", pair.sentence[0], pair.sentence[1]);
+	message = fragi_rx_take(pair.rx, fragi_stamp());
+	cr_assert(tensor_holds(frag_message_tensor(message, "t"), size, 5));
+	frag_message_unref(message);
+	pair_close(&pair);
+}
+
 EDGE_TEST(what_is_too_large_is_refused_and_not_counted)
 {
 	struct pair pair = {.message_bytes_max = 1000000};

@@ -358,6 +358,34 @@ Test(ucx_processes, a_stopped_peer_is_found_by_its_silence, .init = set_ucx_envi
 	end(pid);
 }
 
+static bool is_never(void *arg);
+
+/* What a lost peer still sends when it wakes up must not meet memory that was given to somebody else. */
+Test(ucx_processes, a_peer_that_wakes_up_after_its_loss_does_no_harm, .init = set_ucx_environment)
+{
+	for (int i = 0; i < 4; i++) {
+		struct host host = {0};
+		struct frag_message *message;
+		int64_t until;
+		int other, got = 0;
+		pid_t pid = spawn(child_streams_out, 48 << 20, &other);
+
+		host_open(&host, 1, other, 'r', 500000000);
+		while (wait_for(&host, has_message_or_lost) && !is_lost(&host)) {
+			message = fragi_rx_take(host.rx, fragi_stamp());
+			frag_message_unref(message);
+			if (++got == 2 + i)
+				kill(pid, SIGSTOP);
+		}
+		cr_assert(is_lost(&host));
+		kill(pid, SIGCONT);
+		for (until = fragi_now_ns() + 200000000; fragi_now_ns() < until;)
+			fragi_pump_wait(host.pump, until, is_never, NULL);
+		host_close(&host);
+		end(pid);
+	}
+}
+
 static bool is_never(void *arg)
 {
 	(void)arg;
