@@ -44,6 +44,7 @@ struct fragi_peer {
 	_Atomic int state;
 	bool heard;                      /* its HELLO has come */
 	bool failed;                     /* to be lost after this round */
+	bool broken;                     /* as UCX says */
 	char sentence[UCX_SENTENCE_MAX]; /* why */
 	struct ucx_link *links;
 	struct ucx_op *ops; /* under way */
@@ -175,6 +176,8 @@ int ucx_peer_add(struct fragi_transport *transport, uint32_t host, uint64_t epoc
 		 size_t size, struct fragi_peer **out_peer, struct frag_err *err);
 /* To be lost at the end of this round, with a sentence; the first reason counts. Callable from callbacks. */
 void ucx_peer_fail(struct fragi_peer *peer, const char *format, ...) FRAG_PRINTF(2, 3);
+/* UCX has reported that the link is broken: what is under way on it never ends. */
+void ucx_peer_broken(struct fragi_peer *peer);
 /* Loses the peers that have failed, and ends those whose endpoint is closed. */
 void ucx_peers_settle(struct fragi_transport *transport);
 /* HELLO, beats, silence, credits that were held back. Returns when to be called again. */
@@ -183,6 +186,9 @@ bool ucx_peer_is_flushed(struct fragi_peer *peer);
 void ucx_peer_ask_sync(struct fragi_peer *peer, uint8_t flags);
 /* Force-closes the endpoint; ucx_peers_settle ends it. */
 void ucx_peer_close(struct fragi_peer *peer);
+/* Gives up all that is under way with the peer. */
+void ucx_peer_end(struct fragi_peer *peer);
+/* After its end, when the worker is gone. */
 void ucx_peer_free(struct fragi_peer *peer);
 static inline int ucx_peer_state(const struct fragi_peer *peer)
 {
@@ -227,8 +233,8 @@ void ucx_op_send(struct ucx_op *op, enum wire_kind kind, size_t header_bytes, co
 /* A header without a payload, about link. */
 void ucx_op_send_control(struct ucx_link *link, enum wire_kind kind, uint8_t flags, uint64_t sequence,
 			 uint64_t bytes);
-/* Gives up all that a closed peer still has under way. */
-void ucx_ops_abandon(struct fragi_peer *peer);
+/* Gives up all that a peer still has under way; its messages with it if its endpoint is closed. */
+void ucx_ops_abandon(struct fragi_peer *peer, bool is_closed);
 void ucx_ops_free(struct fragi_transport *transport);
 
 /* rx.c: the receiving end */

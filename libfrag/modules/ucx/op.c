@@ -3,8 +3,8 @@
 
 /*
  * An op is posted, and then done, or abandoned with its peer: requests to a dead peer may never complete. An
- * abandoned op gives its message back and keeps only its own memory (the header is in it) until the worker is
- * gone, because UCX may still hold a pointer to it.
+ * abandoned op gives its message back if the endpoint is closed, and keeps the rest (the header is in it)
+ * until the worker is gone, because UCX may still hold a pointer to it.
  */
 #define FREE_OPS_MAX 256
 
@@ -73,6 +73,8 @@ static void on_sent(void *request, ucs_status_t status, void *user_data)
 	struct ucx_op *op = user_data;
 
 	if (status != UCS_OK)
+		ucx_peer_broken(op->peer);
+	if (status != UCS_OK)
 		ucx_peer_fail(op->peer,
 			      "the data link broke (%s): its process has ended, or the network "
 			      "between is cut",
@@ -99,7 +101,7 @@ void ucx_op_send(struct ucx_op *op, enum wire_kind kind, size_t header_bytes, co
 	struct fragi_peer *peer = op->peer;
 	ucs_status_ptr_t request;
 
-	if (peer->ep == NULL || peer->failed) {
+	if (peer->ep == NULL || peer->failed || ucx_peer_state(peer) == UCX_PEER_LOST) {
 		op_done(op);
 		return;
 	}
@@ -115,6 +117,7 @@ void ucx_op_send(struct ucx_op *op, enum wire_kind kind, size_t header_bytes, co
 	if (request == NULL || op->done_while_posting) {
 		op_done(op);
 	} else if (UCS_PTR_IS_ERR(request)) {
+		ucx_peer_broken(peer);
 		ucx_peer_fail(peer,
 			      "the data link broke (%s): its process has ended, or the network between "
 			      "is cut",
@@ -147,7 +150,7 @@ void ucx_op_send_control(struct ucx_link *link, enum wire_kind kind, uint8_t fla
 	ucx_op_send(op, kind, WIRE_FIXED_BYTES, NULL, 0, ucp_dt_make_contig(1));
 }
 
-void ucx_ops_abandon(struct fragi_peer *peer)
+void ucx_ops_abandon(struct fragi_peer *peer, bool is_closed)
 {
 	struct fragi_transport *transport = peer->transport;
 	struct ucx_op *op;
@@ -156,7 +159,8 @@ void ucx_ops_abandon(struct fragi_peer *peer)
 		if (op->request != NULL)
 			ucp_request_free(op->request); /* and with it the callback */
 		op->request = NULL;
-		give_back(op);
+		if (is_closed)
+			give_back(op);
 		unlist(op);
 		op->next = transport->abandoned_ops;
 		transport->abandoned_ops = op;
@@ -169,6 +173,8 @@ static void free_list(struct ucx_op *op)
 
 	for (; op != NULL; op = next) {
 		next = op->next;
+		frag_message_unref(op->message);
+		fragi_blob_unref(op->blob);
 		fragi_free(op);
 	}
 }

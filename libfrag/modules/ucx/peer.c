@@ -14,7 +14,10 @@
  * does not. At the end SYNC with LEAVE says goodbye and its answer says that all before it has arrived.
  *
  * Failure: UCX reports an error, nothing is heard for too long, or the peer breaks a rule. The peer is then
- * lost: reported once, its endpoint force-closed, and when that is done all its requests are abandoned.
+ * lost, and reported once. Where UCX reported it, the endpoint is force-closed, and when that is done all its
+ * requests are abandoned. Else the peer may live: what it sends is dropped at the door, nothing is sent to
+ * it, and its endpoint stays, because UCX does not survive a forced close under what a living peer goes on
+ * sending; its requests end by themselves, or with the worker.
  */
 
 void ucx_peer_fail(struct fragi_peer *peer, const char *format, ...)
@@ -30,11 +33,18 @@ void ucx_peer_fail(struct fragi_peer *peer, const char *format, ...)
 	va_end(args);
 }
 
+void ucx_peer_broken(struct fragi_peer *peer)
+{
+	peer->broken = true;
+	peer->transport->peer_failed = true;
+}
+
 static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
 	struct fragi_peer *peer = arg;
 
 	(void)ep;
+	ucx_peer_broken(peer);
 	if (ucx_peer_state(peer) == UCX_PEER_CONNECTING)
 		ucx_peer_fail(
 			peer,
@@ -111,15 +121,16 @@ void ucx_peer_close(struct fragi_peer *peer)
 	peer->transport->closing_peers = true;
 }
 
-static void peer_ended(struct fragi_peer *peer)
+void ucx_peer_end(struct fragi_peer *peer)
 {
+	bool is_closed = peer->ep == NULL;
 	struct ucx_link *link;
 
 	if (peer->close_request != NULL)
 		ucp_request_free(peer->close_request);
 	peer->close_request = NULL;
 	peer->close_until_ns = 0;
-	ucx_ops_abandon(peer);
+	ucx_ops_abandon(peer, is_closed);
 	for (link = peer->links; link != NULL; link = link->next)
 		if (!link->is_tx)
 			ucx_rx_abandon(ucx_rx_of(link));
@@ -133,7 +144,9 @@ static void peer_lose(struct fragi_peer *peer)
 
 	peer->failed = false;
 	atomic_store_explicit(&peer->state, UCX_PEER_LOST, memory_order_release);
-	ucx_peer_close(peer);
+	for (struct ucx_link *link = peer->links; link != NULL; link = link->next)
+		if (!link->is_tx)
+			ucx_rx_of(link)->broken = true;
 	peer->transport->tick_ns = 0;
 	if (expected)
 		return;
@@ -150,9 +163,12 @@ void ucx_peers_settle(struct fragi_transport *transport)
 
 	if (transport->peer_failed) {
 		transport->peer_failed = false;
-		for (peer = transport->peers; peer != NULL; peer = peer->next)
+		for (peer = transport->peers; peer != NULL; peer = peer->next) {
 			if (peer->failed)
 				peer_lose(peer);
+			if (peer->broken && ucx_peer_state(peer) == UCX_PEER_LOST)
+				ucx_peer_close(peer);
+		}
 	}
 	if (!transport->closing_peers)
 		return;
@@ -164,7 +180,7 @@ void ucx_peers_settle(struct fragi_transport *transport)
 		    transport->now_ns < peer->close_until_ns)
 			closing = true;
 		else
-			peer_ended(peer);
+			ucx_peer_end(peer);
 	}
 	transport->closing_peers = closing;
 }
@@ -173,7 +189,7 @@ void ucx_peer_free(struct fragi_peer *peer)
 {
 	struct ucx_link *link, *next;
 
-	peer_ended(peer);
+	ucx_peer_end(peer);
 	for (link = peer->links; link != NULL; link = next) {
 		next = link->next;
 		if (link->is_tx)

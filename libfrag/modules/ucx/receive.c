@@ -189,6 +189,10 @@ static bool part_decode(struct ucx_part *part, const uint8_t *descriptors)
 
 static void part_completed(struct ucx_part *part)
 {
+	if (part->rx->broken) { /* of a peer that is lost */
+		ucx_part_reset(part);
+		return;
+	}
 	part->state = UCX_PART_COMPLETE;
 	ucx_rx_deliver(part->rx);
 }

@@ -347,11 +347,17 @@ static void ucx_destroy(struct fragi_transport *transport)
 	fragi_pump_lock(pump);
 	silence(transport);
 	run_until(transport, fragi_now_ns() + UCX_GOODBYE_NS, has_said_goodbye);
+	/* Who has not said goodbye may still be sending, and is closed with the worker. */
 	for (peer = transport->peers; peer != NULL; peer = peer->next) {
+		if (peer->leave_heard || ucx_peer_state(peer) == UCX_PEER_LEFT)
+			ucx_peer_close(peer);
 		atomic_store(&peer->state, UCX_PEER_LOST);
-		ucx_peer_close(peer);
 	}
 	run_until(transport, fragi_now_ns() + UCX_CLOSE_NS, is_closed);
+	for (peer = transport->peers; peer != NULL; peer = peer->next)
+		ucx_peer_end(peer);
+	ucp_worker_destroy(transport->worker);
+	transport->worker = NULL;
 	for (peer = transport->peers; peer != NULL; peer = next) {
 		next = peer->next;
 		ucx_peer_free(peer);
