@@ -27,9 +27,8 @@ static int parse_address(struct drv_options *options, const struct words *words,
 	if (!options->insecure && !fragi_address_is_loopback(&options->address))
 		return frag_err_set(
 			err, -EINVAL,
-			"driverd does not listen on %s without a key, since whoever reaches it could take "
-			"part "
-			"in its applications; keys are not built yet, so give a loopback address, or "
+			"does not listen on %s without a key, since whoever reaches it could take part in "
+			"its applications; keys are not built yet, so give a loopback address, or "
 			"--insecure on a network that you trust",
 			options->address.host);
 	return 0;

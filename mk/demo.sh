@@ -4,6 +4,7 @@
 # and looked at in the other, in real time.
 set -eu
 B=${B:-build}
+address=${FRAG_ADDRESS:-127.0.0.1:57777}
 out=$(pwd)/$B/demo
 rm -rf "$out"
 mkdir -p "$out"
@@ -14,18 +15,18 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 echo "frag demo: a street camera, decoded in one process, watched in another; 30 s" >&2
-"$B/bin/driverd" --address 127.0.0.1:57777 --app examples/video_replayer_distributed/app.yaml \
+"$B/bin/driverd" --address "$address" --app examples/video_replayer_distributed/app.yaml \
 	--summary "$out/summary.json" -- --data "$(pwd)/examples/data" --out "$out" &
 driver=$!
 pids=$driver
-"$B/bin/workerd" --address 127.0.0.1:57777 --fragments fragment1 --once 2>"$out/worker1.log" &
+"$B/bin/workerd" --address "$address" --fragments fragment1 --once 2>"$out/worker1.log" &
 pids="$pids $!"
-"$B/bin/workerd" --address 127.0.0.1:57777 --fragments fragment2 --once 2>"$out/worker2.log" &
+"$B/bin/workerd" --address "$address" --fragments fragment2 --once 2>"$out/worker2.log" &
 pids="$pids $!"
 status=0
 wait "$driver" || status=$?
 if [ "$status" != 0 ]; then
-	echo "the demo failed; what the workers said:" >&2
+	echo "the demo failed with exit code $status (another port: FRAG_ADDRESS=127.0.0.1:PORT make demo); the workers said:" >&2
 	cat "$out/worker1.log" "$out/worker2.log" >&2
 	exit "$status"
 fi

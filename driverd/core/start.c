@@ -253,8 +253,7 @@ void drv_start_timeout(struct drv_timer *timer, int64_t now_ns, void *arg)
 			     seconds, app->missing,
 			     core->session_count == 0
 				     ? "none has come"
-				     : drv_text(core,
-						"of the %zu that came, none names it or takes whatever fits",
+				     : drv_text(core, "%zu came, and none names it or takes whatever fits",
 						core->session_count),
 			     core->config.address != NULL ? core->config.address : "HOST:PORT",
 			     as_flag(app, flag, sizeof(flag)));

@@ -139,7 +139,7 @@ class OneProcess(Fragctl):
         app = self.write("lib.yaml", "frag: 1\napplication: app\nextensions: [libnone.so]\noperators: {a: {type: b}}\n")
         run = self.fragctl("run", "--output", "json", app)
         self.assertEqual(run.wait(), 3)
-        self.assertRegex(run.stderr, r"^\S+lib.yaml:1:1: app: library libnone.so is not in \S+.*FRAG_LIBRARY_PATH$")
+        self.assertRegex(run.stderr, r"^\S+lib.yaml:3:14: app: library libnone.so is not in \S+.*FRAG_LIBRARY_PATH$")
         summary = self.summary(run)
         self.assertEqual((summary["result"], summary["exit_code"]), ("failed", 3))
         self.assertEqual(summary["reason"], run.stderr)
@@ -291,6 +291,11 @@ flows:
         code, out, err = self.validate(text)
         self.assertEqual(code, 2)
         self.assertEqual(err, 'v.yaml:20:5: flow end fragment2.rx.inn: no input "inn"; did you mean "in"?')
+
+    def test_a_tab_is_named(self):
+        code, out, err = self.validate("frag: 1\napplication: app\noperators:\n\ta: {type: ping_rx}\n")
+        self.assertEqual((code, out), (2, ""))
+        self.assertRegex(err, r":4:1: not YAML: .*; indent with spaces, not tabs")
 
     def test_unconnected_input(self):
         code, out, err = self.validate("frag: 1\napplication: app\nextensions: [libgood.so]\noperators: {a: {type: scale}}\n")

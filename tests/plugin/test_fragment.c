@@ -273,14 +273,14 @@ Test(fragment, a_missing_library_is_the_only_error_it_makes)
 		 "operators: {a: {type: scale}, b: {parameters: {x: 1}}}\n"
 		 "flows: [a -> b]\n"),
 	    -EINVAL,
-	    "app.yaml:1:1: app: library libmajor.so was built for plugin ABI 9, this is frag " FRAG_VERSION
+	    "app.yaml:3:14: app: library libmajor.so was built for plugin ABI 9, this is frag " FRAG_VERSION
 	    " with plugin ABI 1; build it again with this frag's headers\n");
 	bad(TEXT("frag: 1\n"
 		 "application: app\n"
 		 "extensions: [libnothing.so]\n"
 		 "operators: {a: {type: scale}}\n"),
 	    -ENOENT,
-	    "app.yaml:1:1: app: library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define "
+	    "app.yaml:3:14: app: library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define "
 	    "it with "
 	    "FRAG_PLUGIN(...)\n");
 }

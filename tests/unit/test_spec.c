@@ -80,7 +80,7 @@ Test(spec, the_example_is_read_whole)
 	cr_expect(spec->metadata);
 	cr_assert_eq(spec->fragment_count, 2);
 	cr_expect_eq(one->extension_count, 1);
-	cr_expect_str_eq(one->extensions[0], "libendoscopy.so");
+	cr_expect_str_eq(one->extensions[0].library, "libendoscopy.so");
 	cr_assert_eq(one->resource_count, 1);
 	cr_expect_str_eq(one->resources[0].name, "pool");
 	cr_expect_str_eq(one->resources[0].type, "block_memory_pool");
@@ -172,8 +172,8 @@ Test(spec, extensions_at_the_top_come_first_in_all_fragments)
 						 "  g: {compose: c}\n");
 
 	cr_assert_eq(spec->fragments[0].extension_count, 3);
-	cr_expect_str_eq(spec->fragments[0].extensions[0], "a.so");
-	cr_expect_str_eq(spec->fragments[0].extensions[2], "c.so");
+	cr_expect_str_eq(spec->fragments[0].extensions[0].library, "a.so");
+	cr_expect_str_eq(spec->fragments[0].extensions[2].library, "c.so");
 	cr_expect_eq(spec->fragments[1].extension_count, 2);
 	fragi_spec_destroy(spec);
 }

@@ -95,7 +95,9 @@ static int image_writer_stop(void *state, struct frag_op *op)
 	struct image_writer *iw = state;
 
 	if (iw->written == 0)
-		frag_op_log(op, "no picture was written: %lld messages came, and %lld is the first to write",
+		frag_op_log(op,
+			    "no picture was written: messages that came: %lld; the first to write, counted "
+			    "from 0: %lld",
 			    (long long)iw->received, (long long)iw->frame);
 	return 0;
 }

@@ -151,11 +151,11 @@ void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node 
 			       struct fragi_spec_scheduler *out_scheduler);
 /* spec_fragment.c */
 void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map, const char *name,
-			      const char *const *extensions, size_t extension_count,
+			      const struct fragi_spec_extension *extensions, size_t extension_count,
 			      struct fragi_spec_fragment *out_fragment);
 void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list, const char *subject,
-				const char *const *before, size_t before_count,
-				const char *const **out_extensions, size_t *out_count);
+				const struct fragi_spec_extension *before, size_t before_count,
+				const struct fragi_spec_extension **out_extensions, size_t *out_count);
 
 /* flawed.c: takes out what is not whole, and what names it */
 void fragi_spec_prune(struct fragi_spec *spec);

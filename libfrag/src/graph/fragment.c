@@ -77,10 +77,10 @@ static void load_extensions(struct frag_fragment *fragment)
 	for (size_t i = 0; i < own->extension_count; i++) {
 		struct frag_err err = FRAG_ERR_INIT;
 
-		r = fragi_registry_load(fragment->registry, own->extensions[i], &err);
+		r = fragi_registry_load(fragment->registry, own->extensions[i].library, &err);
 		if (r == 0)
 			continue;
-		fragi_making_fail(fragment, r, own->place, NULL, "%s", err.text);
+		fragi_making_fail(fragment, r, own->extensions[i].place, NULL, "%s", err.text);
 		fragment->making->no_library = true;
 	}
 }

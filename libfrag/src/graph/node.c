@@ -106,9 +106,12 @@ static int reading_syntax_error(struct reading *reading)
 					"not a text in UTF-8: %s at byte %zu; save it as UTF-8",
 					parser->problem, parser->problem_offset);
 	}
-	return fragi_node_error(reading->diag, &place, NULL, "not YAML: %s%s%s", parser->problem,
-				parser->context != NULL ? " " : "",
-				parser->context != NULL ? parser->context : "");
+	return fragi_node_error(
+		reading->diag, &place, NULL, "not YAML: %s%s%s%s", parser->problem,
+		parser->context != NULL ? " " : "", parser->context != NULL ? parser->context : "",
+		strstr(parser->problem, "cannot start any token") != NULL
+			? "; indent with spaces, not tabs, and quote what begins with @, ` or %"
+			: "");
 }
 
 /* A node of the tree. Returns 0, -EINVAL beyond the bound, -ENOMEM. */

@@ -105,7 +105,7 @@ void fragi_builder_begin(struct fragi_builder *builder)
 }
 
 static void read_fragments(struct fragi_builder *builder, struct fragi_node *map,
-			   const char *const *extensions, size_t extension_count)
+			   const struct fragi_spec_extension *extensions, size_t extension_count)
 {
 	struct fragi_spec *spec = builder->spec;
 
@@ -156,7 +156,7 @@ static void read_all(struct fragi_builder *builder)
 {
 	struct fragi_spec *spec = builder->spec;
 	struct fragi_node *fragments = fragi_node_get(builder->root, "fragments");
-	const char *const *extensions;
+	const struct fragi_spec_extension *extensions;
 	size_t extension_count;
 
 	replace_rest(builder);

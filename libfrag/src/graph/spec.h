@@ -109,9 +109,14 @@ struct fragi_spec_scheduler {
 	bool strict_thread_pinning;
 };
 
+struct fragi_spec_extension {
+	const char *library;
+	const struct fragi_node *place;
+};
+
 struct fragi_spec_fragment {
 	const char *name;
-	const char *const *extensions; /* the application's first, then its own */
+	const struct fragi_spec_extension *extensions; /* the application's first, then its own */
 	size_t extension_count;
 	const char *compose; /* name of a composer; NULL: none */
 	struct fragi_spec_object *resources;

@@ -9,10 +9,11 @@
 #define EXTENSION_MAX 255 /* bytes of a file's name */
 
 void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list, const char *subject,
-				const char *const *before, size_t before_count,
-				const char *const **out_extensions, size_t *out_count)
+				const struct fragi_spec_extension *before, size_t before_count,
+				const struct fragi_spec_extension **out_extensions, size_t *out_count)
 {
-	const char **extensions, *text;
+	struct fragi_spec_extension *extensions;
+	const char *text;
 	struct fragi_strmap known = {0};
 	size_t count = before_count;
 
@@ -26,7 +27,7 @@ void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node
 		return;
 	for (size_t i = 0; i < before_count; i++) {
 		extensions[i] = before[i];
-		fragi_builder_note(builder, &known, before[i], before[i]);
+		fragi_builder_note(builder, &known, before[i].library, &extensions[i]);
 	}
 	for (struct fragi_node *child = list->first; child != NULL; child = child->next) {
 		text = fragi_read_text(builder, child, subject, "an extension");
@@ -39,8 +40,8 @@ void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node
 					    text);
 			continue;
 		}
-		fragi_builder_note(builder, &known, text, text);
-		extensions[count++] = text;
+		extensions[count] = (struct fragi_spec_extension){.library = text, .place = child};
+		fragi_builder_note(builder, &known, text, &extensions[count++]);
 	}
 	fragi_strmap_fini(&known);
 	*out_extensions = extensions;
@@ -163,7 +164,7 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 }
 
 void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map, const char *name,
-			      const char *const *extensions, size_t extension_count,
+			      const struct fragi_spec_extension *extensions, size_t extension_count,
 			      struct fragi_spec_fragment *out_fragment)
 {
 	struct fragi_spec_fragment *fragment = out_fragment;
