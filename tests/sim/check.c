@@ -385,7 +385,8 @@ static void check_first_cause(struct sim *sim, const struct sim_app *app, const 
 							    : 0;
 	char named[32];
 
-	if (app->early_excuse)
+	/* An exit with 0 that arrives during a stop looks like an end in order. */
+	if (app->early_excuse || (app->fate == SIM_FATE_OP_EXITS && app->stop_told))
 		return;
 	if (!app->fate_met && app->harms == 1 && app->harmed_worker != 0) {
 		snprintf(named, sizeof(named), "worker w%u", app->harmed_worker - 1);

@@ -182,6 +182,13 @@ static struct sim_process *some_process(struct sim *sim, const struct sim_fault 
 						 : &sim->driver.process;
 }
 
+/* Two of them in a row would be longer than a process may sleep. */
+static void nap(struct sim *sim, struct sim_process *process, int64_t for_ns)
+{
+	if (process->stopped_until_ns + sim->dead_ns < sim->now_ns)
+		stop_process(sim, "nap", process, for_ns);
+}
+
 static void cut_data(struct sim *sim, uint32_t a, uint32_t b, int64_t for_ns)
 {
 	int64_t until = sim->now_ns + for_ns;
@@ -360,7 +367,7 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 		break;
 	case SIM_FAULT_NAP:
 		disturb(sim, sim->now_ns + fault->for_ns, false);
-		stop_process(sim, "nap", some_process(sim, fault), fault->for_ns);
+		nap(sim, some_process(sim, fault), fault->for_ns);
 		break;
 	case SIM_FAULT_SLOW:
 		disturb(sim, sim->now_ns + 100 * SIM_MS, false);
