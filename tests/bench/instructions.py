@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instructions a hop, by callgrind: the difference of two run lengths, which is the same on a busy machine.
 
-usage: instructions.py [--build DIR] [--record]     fails when a figure is more than 5 % above the one recorded in
-instructions.txt beside this file, or above its limit; --record writes them anew. Compilers differ: where the file's
-is not the one in use only the limits hold.
+usage: instructions.py [--build DIR] [--record]     fails when a figure is more than 5 % from the one recorded in
+instructions.txt beside this file, or crosses its limit, which the record keeps; --record writes them anew. A record
+above its limit is a missed target: it is said each time and held where it is until it is mended. Compilers differ: where
+the file's is not the one in use only the limits that the record keeps are held.
 """
 import argparse
 import os
@@ -75,17 +76,23 @@ def main():
     same = recorded_compiler() == compiler()
     if not same:
         print("the record is of %s, this is %s: only the limits are held" % (recorded_compiler(), compiler()))
-    bad = 0
+    bad = missed = 0
     for graph, scheduler, known in recorded():
-        got, what = measure(args.build, graph, scheduler), "ok"
-        if got > LIMITS[scheduler]:
-            what = "above the limit of %d" % LIMITS[scheduler]
-        elif same and known is not None and got > known * (1 + TOLERANCE):
+        got, limit, what = measure(args.build, graph, scheduler), LIMITS[scheduler], "ok"
+        if known is None:
+            what = "not recorded: record it (instructions.py --record)"
+        elif got > limit and known <= limit:
+            what = "crosses its limit of %d" % limit
+        elif same and got > known * (1 + TOLERANCE):
             what = "more than 5 % above the record: mend it, or record it with the reason"
-        elif same and known is not None and got < known * (1 - TOLERANCE):
-            what = "ok, and more than 5 % below the record: record it (instructions.py --record)"
-        bad += not what.startswith("ok")
-        print("%-8s %-7s %6.1f instructions a hop, recorded %s: %s" % (graph, scheduler, got, known, what), flush=True)
+        elif same and got < known * (1 - TOLERANCE):
+            what = "more than 5 % below the record: good; record it, so that it stays (instructions.py --record)"
+        bad += what != "ok"
+        missed += got > limit
+        print("%-8s %-7s %6.1f instructions a hop, recorded %s: %s%s" % (
+            graph, scheduler, got, known, what, "; misses its target of %d" % limit if got > limit else ""), flush=True)
+    if missed:
+        print("%d of %d miss their targets" % (missed, len(KINDS)))
     return 1 if bad else 0
 
 

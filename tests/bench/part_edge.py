@@ -2,7 +2,7 @@
 """Between two hosts over ucx, operator to operator, on cores 0 and 1, beside ucx_perftest in the same mode.
 
 trip: half of a round trip, one message at a time. paced: the same, begun 1,000 times a second (60 from 1 MiB).
-stream: as many as go. The window is 64 messages, 8 from 1 MiB.
+stream: as many as go, with WINDOWS messages on the way; ucx_perftest has as many sends under way.
 """
 import os
 import re
@@ -16,8 +16,9 @@ from rows import pin
 MODES = ("busy_poll", "event")
 SIZES = {8: "8B", 1 << 10: "1KiB", 64 << 10: "64KiB", 1 << 20: "1MiB", 8 << 20: "8MiB"}
 #         trips, paced, streamed
-COUNTS = {8: (8000, 500, 80000), 1 << 10: (8000, 500, 80000), 64 << 10: (2000, 500, 8000), 1 << 20: (400, 40, 800),
-          8 << 20: (60, 40, 80)}
+COUNTS = {8: (4000, 300, 40000), 1 << 10: (4000, 300, 40000), 64 << 10: (1000, 300, 4000), 1 << 20: (200, 30, 400),
+          8 << 20: (40, 30, 60)}
+WINDOWS = {8: 1024, 1 << 10: 1024, 64 << 10: 256, 1 << 20: 32, 8 << 20: 8}
 SETTINGS = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo", "UCX_TCP_CONN_NB": "y", "UCX_TCP_TX_SEG_SIZE": "64K",
             "UCX_RNDV_THRESH": "1M", "UCX_KEEPALIVE_INTERVAL": "1s", "UCX_WARN_UNUSED_ENV_VARS": "n",
             "UCX_LOG_LEVEL": "error"}
@@ -69,7 +70,7 @@ def app(bench, text, mode, size, count):
     with Cluster(bench, env={"FRAG_PUMP": mode}) as c:
         c.run(c.write("app.yaml", text % {
             "count": count, "bytes": size, "file": c.path("figures"), "hz": 1000 if size < 1 << 20 else 60,
-            "window": 64 if size < 1 << 20 else 8}))
+            "window": WINDOWS[size]}))
         return c.numbers("figures")
 
 
@@ -79,7 +80,7 @@ def perftest(bench, kind, mode, size, count, rank=50):
     command = ["ucx_perftest", "-t", "ucp_am_" + kind, "-s", str(size), "-n", str(count), "-w", str(count // 10 + 1),
                "-p", str(perftest.port), "-e", "-f", "-H", "64", "-R", str(rank)]
     command += ["-I", "-E", "sleep"] if mode == "event" else []
-    command += ["-O", "64" if size < 1 << 20 else "8"] if kind == "bw" else []
+    command += ["-O", str(WINDOWS[size])] if kind == "bw" else []
     env = dict(bench.env, **SETTINGS)
     server = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=pin({1}))
     try:
