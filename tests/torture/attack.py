@@ -67,7 +67,10 @@ class Plan:
             self.arguments.update(policy=rng.choice(("pop", "reject")), rx_pause="5ms")
         elif self.phase != "drain" and self.app != "video" and rng.random() < 0.5:  # as fast as it goes
             self.arguments["tx_pause"] = "0s"
-            self.messages = rng.randint(1, 3000)
+            if rng.random() < 0.5:  # until the window is full
+                self.arguments["rx_pause"] = "5ms"
+            else:
+                self.messages = rng.randint(1, 3000)
 
     def __str__(self):
         return "seed %d: %s, %s of %s %d%s in %s%s, %.1f ms after %s; once %r" % (
