@@ -68,7 +68,7 @@ def sanitizer_environment(reports):
     log = "log_path=" + os.path.join(reports, "report")
     handle = "".join(":handle_%s=0" % s for s in ("segv", "abort", "sigbus", "sigfpe", "sigill"))
     suppressions = "suppressions=" + os.path.join(HERE, "lsan.supp")
-    return {"ASAN_OPTIONS": log + handle + ":detect_leaks=1:allocator_may_return_null=1",
+    return {"ASAN_OPTIONS": log + handle + ":detect_leaks=1:allocator_may_return_null=1:verify_asan_link_order=0",
             "CFLAGS": "-O1 -g -fsanitize=address,undefined", # what tests compile against such a libfrag.so
             "UBSAN_OPTIONS": log + ":print_stacktrace=1",
             "LSAN_OPTIONS": suppressions + ":print_suppressions=0"}
