@@ -2,7 +2,7 @@
 # Benchmarks print numbers; docs/BENCHMARKS.md says what they mean.
 #   bench               all of them, or PART="hop edge start graph"; text on stdout, build/bench.json
 #   bench-instructions  instructions a hop, by callgrind, within 5 % of tests/bench/instructions.txt (minutes, on any machine)
-BENCH_GST := $(shell pkg-config --exists gstreamer-1.0 && echo yes)
+BENCH_GST := $(shell pkg-config --exists gstreamer-1.0 2>/dev/null && echo yes)
 BENCH_SRC := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c),$(wildcard tests/bench/*.c))
 BENCH_BIN := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%)
 BENCH_SO := $(B)/bench/libbench.so

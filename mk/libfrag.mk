@@ -6,7 +6,7 @@ LIBFRAG_OBJ := $(LIBFRAG_SRC:%.c=$(B)/obj/%.o)
 LIBFRAG_SO := $(B)/lib/libfrag.so.1
 LIBFRAG_A := $(B)/obj/libfrag.a
 # make WITHOUT="ucx video": as where their packages are not there. Without UCX all runs in one process.
-UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(shell pkg-config --exists ucx && echo libfrag/modules/ucx/*.c))
+UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(shell pkg-config --exists ucx 2>/dev/null && echo libfrag/modules/ucx/*.c))
 # Not said by what installs first, or builds nothing.
 SAYS_MISSING := $(filter-out demo check deps clean uninstall,$(or $(MAKECMDGOALS),all))
 $(if $(or $(UCX_SRC),$(if $(SAYS_MISSING),,quiet)),,$(info ucx.so is not built: $(if $(filter ucx,$(WITHOUT)),WITHOUT \
