@@ -9,7 +9,7 @@ packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-de
 libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev ffmpeg python3 iproute2"
 
 if [ "${1:-}" = proof ]; then
-	packages="$packages clang llvm libclang-rt-dev valgrind clang-format cppcheck"
+	packages="$packages clang llvm libclang-rt-dev valgrind clang-format cppcheck gcovr"
 fi
 
 if [ "${1:-}" = bench ]; then
