@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+Test(driver_end, stop_drains_and_the_second_one_kills)
+{
+	for (int second = 0; second < 2; second++) {
+		const struct fw_message *m;
+		struct world w;
+
+		world_init(&w);
+		to_running(&w);
+		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+		cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
+		m = taken(&w, 1, FW_HOST_STOP);
+		cr_assert_not_null(m);
+		cr_expect_gt(m->stop.drain_ns, 0);
+		say_event(&w, 1, 1, FW_HOST_DONE, "");
+		cr_expect_null(taken(&w, 1, FW_HOST_STOP), "it waits for the others to drain");
+		if (second) {
+			step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+			cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
+			say_exit(&w, 1, 1, 137, 9, "");
+			say_exit(&w, 2, 2, 137, 9, "");
+		} else {
+			say_event(&w, 2, 2, FW_HOST_DONE, "");
+			m = taken(&w, 1, FW_HOST_STOP);
+			cr_assert_not_null(m);
+			cr_expect_eq(m->stop.drain_ns, 0);
+			say_exit(&w, 1, 1, 0, 0, "");
+			say_exit(&w, 2, 2, 0, 0, "");
+		}
+		cr_assert(w.ended);
+		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+		cr_expect_eq(w.exit_code, second ? 130 : 0);
+		cr_expect_str_eq(w.errors, "");
+		world_fini(&w);
+	}
+}
+
+Test(driver_end, a_drain_that_takes_too_long_is_cut)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	pass_beating(&w, 13 * SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
+	pass_beating(&w, 3 * SECOND, 1, 2);
+	cr_expect_not(w.ended && w.result == FRAGI_SUMMARY_FAILED);
+	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	world_fini(&w);
+}
+
+Test(driver_end, stop_before_anything_runs)
+{
+	for (int phase = 0; phase < 3; phase++) {
+		struct world w;
+
+		world_init(&w);
+		app(&w, two_fragments);
+		if (phase > 0) {
+			hello(&w, 1, "a", "f1");
+			hello(&w, 2, "b", "f2");
+		}
+		if (phase > 1) {
+			say_prepared(&w, 1, 1, "f1", true);
+			say_prepared(&w, 2, 2, "f2", false);
+		}
+		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+		if (phase > 0) {
+			cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
+			say_stats(&w, 1, 1, true, 0, 0);
+			say_exit(&w, 1, 1, 137, 9, "");
+			say_exit(&w, 2, 2, 137, 9, "");
+		}
+		cr_assert(w.ended);
+		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+		cr_expect_eq(w.exit_code, 0);
+		world_fini(&w);
+	}
+}
+
+Test(driver_end, stop_while_some_hosts_run_already)
+{
+	struct world w;
+
+	world_init(&w);
+	to_prepared(&w);
+	say_result(&w, 1, 1, FW_HOST_WIRED);
+	say_result(&w, 2, 2, FW_HOST_WIRED);
+	say_result(&w, 1, 1, FW_HOST_STARTED);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_STARTING);
+	say_result(&w, 2, 2, FW_HOST_STARTED);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
+	world_fini(&w);
+}
+
+Test(driver_end, an_operator_may_stop_the_application_and_it_is_done)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_event(&w, 1, 1, FW_HOST_STOPPED, "");
+	cr_assert_not_null(taken(&w, 2, FW_HOST_STOP));
+	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	say_event(&w, 2, 2, FW_HOST_DONE, "");
+	say_exit(&w, 1, 1, 0, 0, "");
+	say_exit(&w, 2, 2, 0, 0, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
+	world_fini(&w);
+}
+
+Test(driver_end, rest_is_waves_in_which_sent_is_delivered_for_the_time_of_death)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_idle(&w, 1, 1, 10, 0);
+	say_idle(&w, 2, 2, 0, 9); /* one is on the way */
+	say_idle(&w, 1, 1, 10, 0);
+	say_idle(&w, 2, 2, 0, 10);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "one balanced wave");
+	say_event(&w, 2, 2, FW_HOST_RUNNING, "");
+	say_idle(&w, 1, 1, 11, 0);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "a host is busy");
+	say_idle(&w, 2, 2, 0, 11);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "balanced, but more was sent meanwhile");
+	say_idle(&w, 2, 2, 0, 11);
+	say_idle(&w, 2, 2, 0, 11);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "both must say it again");
+	say_idle(&w, 1, 1, 11, 0);
+	w.now_ns += 2900 * MS;
+	say_idle(&w, 1, 1, 11, 0);
+	say_idle(&w, 2, 2, 0, 11);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "credit may still be under way");
+	w.now_ns += 100 * MS;
+	say_idle(&w, 1, 1, 11, 0);
+	say_idle(&w, 2, 2, 0, 11);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
+	assert_has(w.log, "at rest");
+	say_exit(&w, 1, 1, 0, 0, "");
+	say_exit(&w, 2, 2, 0, 0, "");
+	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
+	world_fini(&w);
+}
+
+Test(driver_end, rest_with_a_host_that_is_done_waits_for_its_page)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	for (int i = 0; i < 4; i++)
+		say_idle(&w, 2, 2, 0, 10);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	say_stats(&w, 1, 1, false, 10, 0);
+	say_stats(&w, 1, 1, false, 10, 0);
+	say_idle(&w, 2, 2, 0, 10);
+	w.now_ns += 3 * SECOND;
+	say_idle(&w, 2, 2, 0, 10);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
+	world_fini(&w);
+}

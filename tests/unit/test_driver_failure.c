@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+Test(driver_failure, a_crash_is_the_one_cause_and_takes_all_down)
+{
+	static const char crash[] = "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)";
+	const struct fw_message *m;
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	pass_beating(&w, SECOND, 1, 2);
+	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+	cr_expect_str_eq(w.errors, "", "better news may come");
+	say_stats(&w, 2, 2, true, 0, 5);
+	say_exit(&w, 2, 2, 139, 11, crash);
+	m = taken(&w, 1, FW_HOST_KILL);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->stop.exit_code, 1);
+	assert_has(w.log, "last words");
+	say_event(&w, 1, 1, FW_HOST_FAILED, "something else");
+	pass_beating(&w, 500 * MS, 1, 2);
+	say_stats(&w, 1, 1, true, 8, 0);
+	say_exit(&w, 1, 1, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
+	cr_expect_eq(w.exit_code, 1);
+	cr_expect_str_eq(w.reason, crash);
+	cr_expect_null(strstr(strstr(w.log, crash) + 1, crash), "the sentence is told once");
+	assert_has(w.json, "\"sent\": 8, \"delivered\": 5");
+	assert_has(w.json, "\"lost\": 3, \"in_flight\": 0");
+	assert_has(w.json, "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"failed\"");
+	assert_has(w.json, "\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"stopped\"");
+	world_fini(&w);
+}
+
+Test(driver_failure, a_crash_that_a_sleeping_worker_tells_late_is_still_the_cause)
+{
+	static const char crash[] = "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)";
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	pass_beating(&w, SECOND, 1, 2);
+	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+	pass_beating(&w, 1500 * MS, 1, 1);
+	cr_expect_str_eq(w.errors, "", "the other worker has not been heard since");
+	pass_beating(&w, 300 * MS, 1, 2);
+	cr_expect_str_eq(w.errors, "", "it has just come back");
+	say_exit(&w, 2, 2, 139, 11, crash);
+	say_exit(&w, 1, 1, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_str_eq(w.reason, crash);
+	world_fini(&w);
+}
+
+Test(driver_failure, a_host_that_exits_early_with_zero_is_a_failure)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_exit(&w, 2, 2, 0, 0, "");
+	assert_has(w.errors, "the fraghost of f2 on worker b ended with 0 before the application did");
+	world_fini(&w);
+}
+
+Test(driver_failure, an_operator_that_fails_ends_the_application_with_its_sentence)
+{
+	struct fw_message message = of_host(FW_HOST_EVENT, 1);
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	message.event = (struct fw_host_event){
+		.state = FW_HOST_FAILED, .exit_code = 1, .sentence = "f1.tx: no camera"};
+	say(&w, 1, &message);
+	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
+	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_str_eq(w.reason, "f1.tx: no camera");
+	world_fini(&w);
+}
+
+static void fail_wiring(struct world *w)
+{
+	struct fw_message message = of_host(FW_HOST_WIRED, 1);
+
+	message.result =
+		(struct fw_host_result){.exit_code = 1, .sentence = "host 2 could not be connected to"};
+	say(w, 1, &message);
+}
+
+Test(driver_failure, the_end_of_a_host_is_the_cause_of_what_its_peer_could_not_wire)
+{
+	struct world w;
+
+	world_init(&w);
+	to_prepared(&w);
+	fail_wiring(&w);
+	pass_beating(&w, 100 * MS, 1, 2);
+	say_exit(&w, 2, 2, 137, 9, "fraghost 102 of f2 was killed");
+	say_exit(&w, 1, 1, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_str_eq(w.reason, "fraghost 102 of f2 was killed");
+	world_fini(&w);
+}
+
+Test(driver_failure, what_could_not_be_wired_is_the_cause_if_nothing_better_comes)
+{
+	struct world w;
+
+	world_init(&w);
+	to_prepared(&w);
+	fail_wiring(&w);
+	pass_beating(&w, SECOND, 1, 2);
+	assert_has(w.errors, "host 2 could not be connected to");
+	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
+	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
+	world_fini(&w);
+}
+
+Test(driver_failure, a_connection_that_breaks_counts_at_once)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	step(&w, &(struct drv_event){
+			 .kind = DRV_EVENT_CLOSED, .connection = 1, .text = "connection reset by peer"});
+	assert_has(w.errors, "worker a at 10.0.0.9:1, which ran f1, was lost: connection reset by peer");
+	say_stats(&w, 2, 2, true, 0, 3);
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	assert_has(w.json, "\"sent\": 7, \"delivered\": 3");
+	assert_has(w.json, "\"lost\": 4");
+	world_fini(&w);
+}
+
+Test(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_event(&w, 2, 2, FW_HOST_PEER_LOST, "no beat for 3.0 s");
+	pass_beating(&w, SECOND, 1, 2);
+	assert_has(w.errors, "the data link between f2 on worker b and f1 on worker a was lost, while their "
+			     "control links are up: no beat for 3.0 s");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	world_fini(&w);
+}
+
+Test(driver_failure, a_crash_while_it_ends_is_told)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	say_event(&w, 2, 2, FW_HOST_DONE, "");
+	say_exit(&w, 1, 1, 0, 0, "");
+	say_exit(&w, 2, 2, 134, 6, "fraghost 102 crashed of f2: signal 6 (SIGABRT)");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
+	assert_has(w.reason, "SIGABRT");
+	world_fini(&w);
+}

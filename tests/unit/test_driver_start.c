@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+Test(driver_start, an_application_runs_from_its_workers_to_its_summary)
+{
+	struct world w;
+	const struct fw_message *m, *peer;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
+	assert_has(w.log, "waiting for a worker for f1, f2");
+	hello(&w, 2, "b", "f2");
+	m = taken(&w, 2, FW_WELCOME);
+	cr_assert_not_null(m);
+	cr_expect_neq(m->welcome.session, 0);
+	cr_expect_eq(m->welcome.dead_ns, 3 * SECOND);
+	cr_expect_null(taken(&w, 2, FW_HOST_CREATE), "nothing starts before all have a worker");
+	hello(&w, 1, "a", "app/f1");
+	m = taken(&w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(m);
+	cr_expect_str_eq(m->create.application, "app");
+	cr_assert_eq(m->create.fragment_count, 1);
+	cr_expect_str_eq(m->create.fragments[0], "f1");
+	cr_expect_eq(m->host, 1);
+	cr_expect_eq(m->epoch, 1);
+	cr_expect_str_eq(taken(&w, 2, FW_HOST_CREATE)->create.fragments[0], "f2");
+
+	say_prepared(&w, 2, 2, "f2", false);
+	cr_expect_null(taken(&w, 2, FW_HOST_WIRE));
+	say_prepared(&w, 1, 1, "f1", true);
+	m = taken(&w, 1, FW_HOST_WIRE);
+	peer = taken(&w, 2, FW_HOST_WIRE);
+	cr_assert(m != NULL && peer != NULL);
+	cr_assert_eq(m->wire.edge_count, 1);
+	cr_assert_eq(peer->wire.edge_count, 1);
+	cr_expect(m->wire.edges[0].sends);
+	cr_expect_not(peer->wire.edges[0].sends);
+	cr_expect_eq(memcmp(m->wire.edges[0].token, peer->wire.edges[0].token, FW_TOKEN_BYTES), 0);
+	cr_expect_eq(m->wire.edges[0].window_messages, 4);
+	cr_expect_str_eq(m->wire.edges[0].other_end, "f2.rx.in");
+	cr_expect_str_eq(peer->wire.edges[0].other_end, "f1.tx.out");
+	cr_assert_eq(m->wire.peer_count, 1);
+	cr_expect_eq(m->wire.peers[0].host, 2);
+	cr_expect_eq(memcmp(m->wire.peers[0].address, "address", 7), 0);
+
+	say_result(&w, 1, 1, FW_HOST_WIRED);
+	cr_expect_null(taken(&w, 1, FW_HOST_START), "nothing runs before all are wired");
+	say_result(&w, 2, 2, FW_HOST_WIRED);
+	cr_assert_not_null(taken(&w, 1, FW_HOST_START));
+	say_result(&w, 1, 1, FW_HOST_STARTED);
+	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	say_result(&w, 2, 2, FW_HOST_STARTED);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	pass_beating(&w, 2 * SECOND, 1, 2);
+	say_stats(&w, 2, 2, false, 0, 7);
+	pass_beating(&w, SECOND, 1, 2);
+	assert_has(w.progress, "running 3.0 s, 7 messages");
+	cr_expect_null(taken(&w, 1, FW_HOST_STOP));
+	say_event(&w, 2, 2, FW_HOST_DONE, "");
+	m = taken(&w, 1, FW_HOST_STOP);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->stop.drain_ns, 0);
+	cr_expect_eq(m->stop.exit_code, 0);
+	say_stats(&w, 1, 1, true, 7, 0);
+	say_exit(&w, 1, 1, 0, 0, "");
+	say_stats(&w, 2, 2, true, 0, 7);
+	cr_expect_not(w.ended);
+	say_exit(&w, 2, 2, 0, 0, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
+	cr_expect_eq(w.exit_code, 0);
+	cr_expect_str_eq(w.errors, "");
+	assert_has(w.json, "\"sent\": 7, \"delivered\": 7");
+	assert_has(w.json, "\"lost\": 0, \"in_flight\": 0");
+	assert_has(w.json, "\"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\"");
+	assert_has(w.json, "\"duration_ns\": 3000000000");
+	assert_has(w.json, "\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"done\"");
+	assert_has(w.json, "\"latency_ns\": {");
+	world_fini(&w);
+}
+
+Test(driver_start, fragments_on_one_worker_share_a_host)
+{
+	struct world w;
+	const struct fw_message *m;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	hello(&w, 1, "a", NULL);
+	m = taken(&w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->create.fragment_count, 2);
+	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
+	world_fini(&w);
+}
+
+Test(driver_start, a_host_name_makes_a_process_of_its_own)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments:\n"
+		"  f1: {host: one, operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {rx: {type: t}}}\n"
+		"  f3: {host: one, operators: {rx: {type: t}}}\n");
+	hello(&w, 1, "a", NULL);
+	cr_expect_eq(taken(&w, 1, FW_HOST_CREATE)->create.fragment_count, 2);
+	cr_expect_str_eq(taken(&w, 1, FW_HOST_CREATE)->create.fragments[0], "f2");
+	world_fini(&w);
+}
+
+Test(driver_start, what_is_missing_is_said_again_and_again_until_the_start_timeout)
+{
+	struct world w;
+	int lines = 0;
+
+	world_init(&w);
+	app_timed(&w, two_fragments, 25 * SECOND);
+	hello(&w, 1, "a", "f1");
+	pass_beating(&w, 24 * SECOND, 1, 1);
+	for (const char *at = w.log; (at = strstr(at, "waiting for a worker for")) != NULL; at++)
+		lines++;
+	cr_expect_eq(lines, 3);
+	assert_has(w.log, "waiting for a worker for f2 (1 worker here)");
+	assert_has(w.progress, "waiting for f2");
+	cr_expect_not(w.ended);
+	pass_beating(&w, 2 * SECOND, 1, 1);
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 4);
+	assert_has(w.reason, "there is no worker for f2");
+	assert_has(w.reason, "--fragments f2");
+	assert_has(w.json, "\"name\": \"f1\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\"");
+	world_fini(&w);
+}
+
+Test(driver_start, the_start_timeout_bounds_the_whole_start)
+{
+	struct world w;
+
+	world_init(&w);
+	app_timed(&w, two_fragments, 5 * SECOND);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	say_prepared(&w, 1, 1, "f1", true);
+	pass_beating(&w, 6 * SECOND, 1, 2);
+	assert_has(w.errors, "f2 on worker b has not answered PREPARE");
+	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 4);
+	world_fini(&w);
+}
+
+Test(driver_start, every_request_has_a_deadline)
+{
+	for (int phase = 0; phase < 3; phase++) {
+		static const char *const sentences[] = {"f2 on worker b did not answer PREPARE in time",
+							"f2 on worker b did not answer WIRE in time",
+							"f2 on worker b did not answer START in time"};
+		struct world w;
+
+		world_init(&w);
+		app(&w, two_fragments);
+		hello(&w, 1, "a", "f1");
+		hello(&w, 2, "b", "f2");
+		say_prepared(&w, 1, 1, "f1", true);
+		if (phase > 0) {
+			say_prepared(&w, 2, 2, "f2", false);
+			say_result(&w, 1, 1, FW_HOST_WIRED);
+		}
+		if (phase > 1) {
+			say_result(&w, 2, 2, FW_HOST_WIRED);
+			say_result(&w, 1, 1, FW_HOST_STARTED);
+		}
+		pass_beating(&w, phase == 0 ? 30500 * MS : 10500 * MS, 1, 2);
+		assert_has(w.errors, sentences[phase]);
+		say_exit(&w, 1, 1, 137, 9, "");
+		cr_expect_not(w.ended);
+		pass_beating(&w, 2 * SECOND, 1, 2); /* the other's end is not confirmed */
+		cr_assert(w.ended);
+		cr_expect_eq(w.exit_code, 1);
+		world_fini(&w);
+	}
+}
+
+Test(driver_start, errors_of_prepare_are_told_together)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
+	const char *errors[] = {"app.yaml:5:9: f2.rx: unknown parameter \"x\"", "app.yaml:5:10: f2.rx: more"};
+	struct world w;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	message.prepared.exit_code = 2;
+	message.prepared.errors = errors;
+	message.prepared.error_count = 2;
+	say(&w, 2, &message);
+	cr_expect_str_eq(w.errors, "", "the other host's errors are awaited");
+	message = of_host(FW_HOST_PREPARED, 1);
+	message.prepared.exit_code = 2;
+	message.prepared.errors = errors;
+	message.prepared.error_count = 1;
+	say(&w, 1, &message);
+	assert_has(w.errors, "app.yaml:5:9: f2.rx: unknown parameter");
+	assert_has(w.errors, "app.yaml:5:10: f2.rx: more");
+	cr_expect_null(strstr(strstr(w.errors, "5:9") + 1, "5:9"), "one error of two hosts is told once");
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 2);
+	cr_expect_str_eq(w.reason, errors[0]);
+	assert_has(w.json, "\"flows\": []");
+	world_fini(&w);
+}
+
+Test(driver_start, an_error_of_prepare_does_not_wait_long_for_others)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
+	const char *errors[] = {"libx.so was not found"};
+	struct world w;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	message.prepared.exit_code = 3;
+	message.prepared.errors = errors;
+	message.prepared.error_count = 1;
+	say(&w, 2, &message);
+	pass_beating(&w, SECOND, 1, 2);
+	assert_has(w.errors, errors[0]);
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_expect_eq(w.exit_code, 3);
+	world_fini(&w);
+}
+
+Test(driver_start, flows_that_do_not_fit_are_refused_with_all_their_errors)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {rx: {type: t}}}\n"
+		"flows: [f1.tx.aut -> f2.rx.in, f1.tx.out -> f2.rx.on]\n");
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	say_prepared(&w, 1, 1, "f1", true);
+	say_prepared(&w, 2, 2, "f2", false);
+	assert_has(w.errors, "app.yaml:6:9: ");
+	assert_has(w.errors, "app.yaml:6:32: ");
+	assert_has(w.errors, "no output \"aut\"");
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 2);
+	cr_expect_null(taken(&w, 1, FW_HOST_WIRE));
+	world_fini(&w);
+}
+
+Test(driver_start, an_input_that_nothing_reaches_is_refused)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments: {f1: {operators: {rx: {type: t}}}}\n");
+	hello(&w, 1, "a", "f1");
+	say_prepared(&w, 1, 1, "f1", false);
+	assert_has(w.errors, "3:30: f1.rx: input \"in\" is not connected");
+	world_fini(&w);
+}
+
+Test(driver_start, a_host_that_cannot_be_started_is_what_is_missing)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	say_exit(&w, 2, 2, 3, 0, "fraghost was not found beside workerd");
+	say_exit(&w, 1, 1, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 3);
+	world_fini(&w);
+}
+
+Test(driver_start, tables_that_were_not_asked_for_are_refused)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	say_prepared(&w, 1, 1, "f2", true);
+	assert_has(w.errors, "worker a prepared other fragments than f1");
+	world_fini(&w);
+}
+
+Test(driver_start, answers_out_of_turn_end_the_application)
+{
+	struct world w;
+
+	world_init(&w);
+	to_prepared(&w);
+	say_result(&w, 1, 1, FW_HOST_STARTED);
+	assert_has(w.errors, "worker a sent HOST_STARTED for f1, which is wiring");
+	world_fini(&w);
+}
+
+Test(driver_start, a_graph_error_ends_before_anybody_is_asked)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments: {f1: {operators: {tx: {type: t}}}}\nflow: []\n");
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 2);
+	assert_has(w.reason, "app.yaml:4:1");
+	world_fini(&w);
+}

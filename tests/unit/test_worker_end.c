@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker_world.h"
+
+TestSuite(worker_end, .fini = finish);
+
+Test(worker_end, once_ends_with_the_result_of_what_it_served)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP);
+
+	start_attached(true);
+	spawn(1);
+	from_driver(&stop);
+	exited(0, 0, false);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+	cr_expect_not_null(sent(FW_HOST_EXIT), "reported before it goes");
+}
+
+Test(worker_end, once_passes_on_a_failure_elsewhere)
+{
+	struct fw_message kill = host_frame(FW_HOST_KILL);
+
+	start_attached(true);
+	spawn(1);
+	kill.stop.exit_code = 1;
+	from_driver(&kill);
+	exited(0, SIGKILL, false);
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 1);
+}
+
+Test(worker_end, once_ends_as_the_driver_says_whatever_its_host_said_before)
+{
+	struct fw_message wired = host_frame(FW_HOST_WIRED), kill = host_frame(FW_HOST_KILL);
+
+	start_attached(true);
+	spawn(1);
+	wired.result = (struct fw_host_result){.exit_code = 1, .sentence = "its peer was killed first"};
+	from_host(&wired);
+	from_driver(&kill); /* stopped on request while it was wiring */
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "the peer closed the connection"});
+	exited(0, SIGKILL, false);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+}
+
+Test(worker_end, once_fails_with_its_host)
+{
+	start_attached(true);
+	spawn(1);
+	exited(0, SIGSEGV, false);
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 1);
+}
+
+Test(worker_end, once_without_its_driver_is_3_and_only_after_having_served)
+{
+	start_attached(true);
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	cr_expect_null(did(WRK_DO_EXIT));
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	attach();
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	cr_expect_null(did(WRK_DO_EXIT), "its host goes first");
+	exited(0, SIGKILL, false);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 3);
+}
+
+Test(worker_end, once_takes_no_second_application)
+{
+	struct fw_message other = create_of(8, 1, 1);
+
+	start_attached(true);
+	spawn(1);
+	from_driver(&other);
+	cr_expect_null(did(WRK_DO_SPAWN));
+	cr_assert_not_null(sent(FW_HOST_EXIT));
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "--once"));
+	cr_expect_eq(sent(FW_HOST_EXIT)->run, 8);
+}
+
+Test(worker_end, told_to_end_it_stops_its_hosts_first)
+{
+	start_attached(false);
+	spawn(1);
+	prepared();
+	step((struct wrk_event){.kind = WRK_STOP});
+	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
+	cr_assert(timers_until(now + WRK_KILL_NS, WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+	exited(0, SIGKILL, true);
+	cr_assert_not_null(sent(FW_HOST_EXIT));
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+			 "fraghost 4711 was ended in fragment1.detect, tick 17: "
+			 "its workerd was told to end");
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+}
+
+Test(worker_end, told_to_end_a_driver_that_stops_in_order_is_let)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP);
+
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_STOP});
+	cr_expect_null(did(WRK_DO_SIGNAL_HOST));
+	stop.stop.drain_ns = 5000 * MS;
+	from_driver(&stop);
+	for (int i = 0; i < 20; i++) {
+		cr_assert_not(timers_until(now + 200 * MS, WRK_DO_SIGNAL_HOST), "it drains");
+		from_driver(&beat);
+		from_host(&beat);
+	}
+	exited(0, 0, false);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+}
+
+Test(worker_end, told_to_end_a_driver_that_says_nothing_is_not_waited_for)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_STOP});
+	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
+}
+
+Test(worker_end, told_twice_it_ends_at_once_even_if_a_host_does_not)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_STOP});
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+	cr_assert(timers_until(now + 3 * WRK_KILL_NS, WRK_DO_EXIT));
+}
+
+Test(worker_end, told_to_end_without_hosts_it_ends)
+{
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_CONNECT_FAILED, .link = seen_link, .text = "connection refused"});
+	step((struct wrk_event){.kind = WRK_STOP});
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+}

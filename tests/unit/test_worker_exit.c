@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker_world.h"
+
+TestSuite(worker_exit, .fini = finish);
+
+Test(worker_exit, a_crash_is_reported_with_place_and_last_lines)
+{
+	const struct fw_message *exit;
+
+	start_attached(false);
+	spawn(1);
+	prepared();
+	exited(0, SIGSEGV, true);
+	cr_assert_not_null(sent(FW_HOST_STATS));
+	cr_expect(sent(FW_HOST_STATS)->stats.final);
+	exit = sent(FW_HOST_EXIT);
+	cr_assert_not_null(exit);
+	cr_expect_str_eq(exit->exit.sentence,
+			 "fraghost 4711 crashed in fragment1.detect, tick 17: signal 11 (SIGSEGV)");
+	cr_expect_eq(exit->exit.exit_code, 139);
+	cr_expect_eq(exit->exit.signal, SIGSEGV);
+	cr_expect_str_eq(exit->exit.lines[0], "last words");
+	cr_expect_eq(exit->run, 7);
+	cr_expect_eq(exit->host, 1);
+	cr_expect_eq(exit->epoch, 1);
+	cr_expect_eq(wrk_core_host_state(core, seen_host), WRK_HOST_NONE);
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
+}
+
+Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){
+		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its socket"});
+	exited(0, SIGBUS, false);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "SIGBUS"), "%s",
+		  sent(FW_HOST_EXIT)->exit.sentence);
+}
+
+Test(worker_exit, a_kill_from_outside_is_named_although_the_socket_closed_first)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){
+		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its control socket"});
+	exited(0, SIGKILL, false);
+	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.sentence,
+			     "fraghost 4711 of fragment1 was killed: signal 9 (SIGKILL)", 57),
+		     0, "%s", sent(FW_HOST_EXIT)->exit.sentence);
+}
+
+Test(worker_exit, an_operator_that_exits_is_a_failure)
+{
+	start_attached(false);
+	spawn(1);
+	prepared();
+	exited(3, 0, true);
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+			 "fraghost 4711 exited with status 3 in fragment1.detect, tick 17");
+	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
+}
+
+Test(worker_exit, an_ordered_end_has_no_sentence)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP);
+
+	start_attached(false);
+	spawn(1);
+	from_driver(&stop);
+	exited(0, 0, false);
+	cr_assert_not_null(sent(FW_HOST_EXIT));
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "");
+	cr_expect_null(logged(FRAGI_LOG_ERROR));
+	cr_expect_null(did(WRK_DO_EXIT), "it serves on");
+}
+
+Test(worker_exit, a_host_killed_by_others_while_it_stops_says_so)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP);
+
+	start_attached(false);
+	spawn(1);
+	from_driver(&stop);
+	exited(0, SIGKILL, false);
+	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.sentence,
+			     "fraghost 4711 of fragment1 was killed: signal 9 (SIGKILL)", 57),
+		     0, "%s", sent(FW_HOST_EXIT)->exit.sentence);
+}
+
+Test(worker_exit, a_silent_host_is_the_cause_while_it_stops_too)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP);
+
+	start_attached(false);
+	spawn(1);
+	stop.stop.drain_ns = 5000 * MS;
+	from_driver(&stop);
+	for (int i = 0; i < 20 && did(WRK_DO_SIGNAL_HOST) == NULL; i++) {
+		timers_until(now + 200 * MS, WRK_DO_SIGNAL_HOST);
+		if (did(WRK_DO_SIGNAL_HOST) == NULL)
+			from_driver(&beat);
+	}
+	exited(0, SIGKILL, false);
+	cr_assert_not_null(strstr(sent(FW_HOST_EXIT)->exit.sentence, "has not been heard"));
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker_world.h"
+
+TestSuite(worker_host, .fini = finish);
+
+Test(worker_host, relays_between_driver_and_host)
+{
+	static const enum fw_kind down[] = {FW_HOST_WIRE, FW_HOST_START, FW_HOST_STOP};
+	static const enum fw_kind up[] = {FW_HOST_WIRED, FW_HOST_STARTED, FW_HOST_EVENT};
+
+	start_attached(false);
+	spawn(1);
+	prepared();
+	for (size_t i = 0; i < FRAG_COUNT_OF(down); i++) {
+		struct fw_message message = host_frame(down[i]);
+
+		from_driver(&message);
+		cr_assert_not_null(did(WRK_DO_SEND_HOST));
+		cr_expect_eq(did(WRK_DO_SEND_HOST)->message, &message);
+		cr_expect_eq(did(WRK_DO_SEND_HOST)->host, seen_host);
+	}
+	cr_expect_eq(wrk_core_host_state(core, seen_host), WRK_HOST_STOPPING);
+	for (size_t i = 0; i < FRAG_COUNT_OF(up); i++) {
+		struct fw_message message = host_frame(up[i]);
+
+		message.result.ok = true;
+		from_host(&message);
+		cr_expect_eq(sent(up[i]), &message);
+	}
+}
+
+Test(worker_host, stale_epochs_are_refused)
+{
+	struct fw_message message = host_frame(FW_HOST_START), create = create_of(7, 1, 2);
+
+	start_attached(false);
+	spawn(2);
+	from_driver(&message);
+	cr_expect_null(did(WRK_DO_SEND_HOST), "epoch 1 is not here");
+	from_driver(&create);
+	cr_expect_null(did(WRK_DO_SPAWN), "epoch 2 runs already");
+	create.epoch = 3;
+	from_driver(&create);
+	cr_assert_not_null(did(WRK_DO_SPAWN));
+	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST), "never two live owners");
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+	cr_expect_neq(did(WRK_DO_SIGNAL_HOST)->host, seen_host);
+}
+
+Test(worker_host, an_epoch_that_is_over_does_not_come_back)
+{
+	struct fw_message create = create_of(7, 1, 2);
+
+	start_attached(false);
+	spawn(2);
+	exited(1, 0, false);
+	cr_assert_eq(wrk_core_host_count(core), 0);
+	from_driver(&create);
+	cr_expect_null(did(WRK_DO_SPAWN));
+}
+
+Test(worker_host, another_session_counts_its_epochs_anew)
+{
+	start_attached(false);
+	spawn(1);
+	exited(1, 0, false);
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	attach();
+	spawn(1);
+}
+
+Test(worker_host, a_host_that_cannot_be_spawned_is_reported)
+{
+	struct fw_message create = create_of(7, 1, 1);
+
+	start_attached(false);
+	from_driver(&create);
+	step((struct wrk_event){.kind = WRK_HOST_FAILED, .host = seen_host, .text = "cannot start fraghost"});
+	cr_assert_not_null(sent(FW_HOST_EXIT));
+	cr_expect_null(sent(FW_HOST_STATS));
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "cannot start fraghost");
+	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
+	cr_expect_eq(wrk_core_host_count(core), 0);
+}
+
+Test(worker_host, the_driver_may_kill_a_host_in_any_state)
+{
+	struct fw_message create = create_of(7, 1, 1), kill = host_frame(FW_HOST_KILL);
+
+	start_attached(false);
+	from_driver(&create);
+	from_driver(&kill);
+	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL, "it came to be after the order");
+	exited(0, SIGKILL, false);
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "");
+}
+
+Test(worker_host, a_silent_host_is_killed_and_reported)
+{
+	start_attached(false);
+	spawn(1);
+	prepared();
+	for (int i = 0; i < 11; i++) {
+		cr_assert_not(timers_until(now + 249 * MS, WRK_DO_SIGNAL_HOST));
+		from_driver(&beat);
+	}
+	cr_assert(timers_until(now + 400 * MS, WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+	exited(0, SIGKILL, true);
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+			 "fraghost 4711 was ended in fragment1.detect, tick 17: its control thread has not "
+			 "been heard for "
+			 "3.0 s");
+}
+
+Test(worker_host, pages_are_sampled_with_every_beat)
+{
+	struct fw_op_stats ops[1] = {{.ticks = 5}};
+	struct fw_host_stats stats = {.ops = ops, .op_count = 1};
+
+	start_attached(false);
+	spawn(1);
+	cr_assert(timers_until(now + 250 * MS, WRK_DO_SAMPLE_HOST));
+	step((struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = seen_host, .stats = &stats});
+	cr_assert_not_null(sent(FW_HOST_STATS));
+	cr_expect_not(sent(FW_HOST_STATS)->stats.final);
+	cr_expect_eq(sent(FW_HOST_STATS)->stats.ops[0].ticks, 5);
+	cr_expect_eq(sent(FW_HOST_STATS)->epoch, 1);
+}
+
+Test(worker_host, a_host_may_not_say_what_is_not_its_to_say)
+{
+	struct fw_message message = host_frame(FW_HOST_EVENT);
+
+	start_attached(false);
+	spawn(1);
+	message.host = 2; /* in another's name */
+	from_host(&message);
+	cr_expect_null(sent(FW_HOST_EVENT));
+	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+}
+
+Test(worker_host, a_host_that_closes_its_socket_is_killed_after_a_moment)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){
+		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its socket"});
+	cr_expect_null(did(WRK_DO_SIGNAL_HOST), "its own exit usually follows");
+	cr_assert(timers_until(now + 250 * MS, WRK_DO_SIGNAL_HOST));
+	exited(0, SIGKILL, false);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "it closed its socket"));
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker_world.h"
+
+TestSuite(worker_session, .fini = finish);
+
+Test(worker_session, attaches_and_beats)
+{
+	const struct fw_hello *hello;
+
+	make(false);
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_START}), 0);
+	cr_assert_not_null(did(WRK_DO_CONNECT));
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "10.0.0.2"}),
+		     0);
+	hello = &sent(FW_HELLO)->hello;
+	cr_expect_eq(hello->major, FW_PROTOCOL_MAJOR);
+	cr_expect_eq(hello->role, FW_ROLE_WORKER);
+	cr_expect_str_eq(hello->worker_address, "10.0.0.2");
+	cr_expect_str_eq(hello->fragments[0], "fragment1");
+	cr_expect_eq(hello->session, 0);
+	from_driver(&welcome);
+	cr_expect(strstr(logged(FRAGI_LOG_INFO), "as a#2"));
+	for (int i = 0; i < 8; i++) {
+		cr_assert(timers_until(now + 250 * MS, WRK_DO_SEND_DRIVER));
+		cr_assert_not_null(sent(FW_BEAT));
+		from_driver(&beat);
+	}
+}
+
+Test(worker_session, waits_with_growing_jittered_pauses_and_says_so_once)
+{
+	int64_t last = now, pause = 0;
+	int lines = 0;
+
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	for (int i = 0; i < 20; i++) {
+		cr_assert_eq(step((struct wrk_event){.kind = WRK_CONNECT_FAILED,
+						     .link = seen_link,
+						     .text = "connection refused"}),
+			     0);
+		lines += logged(FRAGI_LOG_INFO) != NULL;
+		cr_assert_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
+		last = now;
+		cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+		pause = now - last;
+		cr_assert_geq(pause, WRK_BACKOFF_MIN_NS / 2);
+		cr_assert_leq(pause, WRK_BACKOFF_MAX_NS);
+		if (i == 0)
+			cr_assert_leq(pause, WRK_BACKOFF_MIN_NS);
+	}
+	cr_expect_geq(pause, WRK_BACKOFF_MAX_NS / 2);
+	cr_expect_eq(lines, 1);
+	attach();
+	cr_expect(strstr(logged(FRAGI_LOG_INFO), "back at"), "%s", logged(FRAGI_LOG_INFO));
+}
+
+Test(worker_session, a_refusal_ends_it_with_the_sentence)
+{
+	static const struct fw_message refused = {
+		.kind = FW_REFUSED,
+		.refused = {.exit_code = 5, .sentence = "this driver speaks protocol 2.0, the worker 1.0"},
+	};
+
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	from_driver(&refused);
+	cr_expect(strstr(logged(FRAGI_LOG_ERROR), "protocol 2.0"));
+	cr_expect_not_null(did(WRK_DO_DISCONNECT));
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 5);
+	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
+}
+
+Test(worker_session, a_driver_that_does_not_answer_is_given_up)
+{
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	cr_assert(timers_until(now + WRK_CONNECT_NS, WRK_DO_DISCONNECT));
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = ""});
+	cr_assert(timers_until(now + WRK_DEAD_NS, WRK_DO_DISCONNECT));
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
+}
+
+Test(worker_session, events_of_an_old_connection_are_ignored)
+{
+	uint64_t old;
+
+	start_attached(false);
+	old = seen_link;
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = old, .text = "connection reset"});
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	cr_assert_neq(seen_link, old);
+	attach();
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = old, .text = "connection reset"});
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
+	step((struct wrk_event){.kind = WRK_DRIVER_MESSAGE, .link = old, .message = &welcome});
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
+}
+
+Test(worker_session, a_silent_driver_is_lost_after_the_time_of_death)
+{
+	int64_t from;
+
+	start_attached(false);
+	from = now;
+	cr_assert(timers_until(now + 4000 * MS, WRK_DO_DISCONNECT));
+	cr_expect_eq(now - from, 3000 * MS);
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
+}
+
+Test(worker_session, hosts_die_with_the_driver_and_the_worker_comes_back)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+	cr_expect_not_null(logged(FRAGI_LOG_WARN));
+	exited(0, SIGKILL, true);
+	cr_expect_null(sent(FW_HOST_EXIT), "the session is over");
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	attach();
+}
+
+Test(worker_session, an_exit_of_an_old_session_is_not_told_to_the_new_one)
+{
+	uint32_t old;
+
+	start_attached(false);
+	spawn(1);
+	old = seen_host;
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	attach();
+	seen_host = old;
+	exited(0, SIGKILL, true);
+	cr_expect_null(sent(FW_HOST_STATS));
+	cr_expect_null(sent(FW_HOST_EXIT));
+	cr_expect_eq(wrk_core_host_count(core), 0);
+}
+
+Test(worker_session, own_sleep_is_no_silence_of_others)
+{
+	start_attached(false);
+	spawn(1);
+	from_host(&beat);
+	from_driver(&beat);
+	now += 60000 * MS; /* stopped and continued */
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_TIMER}), 0);
+	cr_expect_null(did(WRK_DO_SIGNAL_HOST));
+	cr_expect_null(did(WRK_DO_DISCONNECT));
+	cr_assert(timers_until(now + 4000 * MS, WRK_DO_DISCONNECT), "silence from then on counts");
+}
+
+Test(worker_session, who_is_always_late_finds_the_dead_too)
+{
+	bool killed = false, dropped = false;
+
+	start_attached(false);
+	spawn(1);
+	from_host(&beat);
+	from_driver(&beat);
+	for (int i = 0; i < 7; i++) { /* every timer is late by more than a beat */
+		now += 600 * MS;
+		cr_assert_eq(step((struct wrk_event){.kind = WRK_TIMER}), 0);
+		killed = killed || did(WRK_DO_SIGNAL_HOST) != NULL;
+		dropped = dropped || did(WRK_DO_DISCONNECT) != NULL;
+	}
+	cr_expect(killed);
+	cr_expect(dropped);
+}
+
+Test(worker_session, a_frame_that_is_not_for_a_worker_ends_the_connection)
+{
+	static const struct fw_message odd = {.kind = FW_HOST_EXIT};
+
+	start_attached(false);
+	from_driver(&odd);
+	cr_expect_not_null(did(WRK_DO_DISCONNECT));
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
+}
