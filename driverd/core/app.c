@@ -93,8 +93,6 @@ static void app_kill(struct drv_app *app)
 {
 	if (app->ending_ns == 0)
 		app->ending_ns = app->core->now_ns;
-	if (app->state == DRV_APP_KILLING || app->state == DRV_APP_ENDED)
-		return;
 	if (app->host_count == 0) {
 		drv_app_finish(app);
 		return;
@@ -110,13 +108,10 @@ static void app_kill(struct drv_app *app)
 
 static void app_fail_text(struct drv_app *app, int exit_code, const char *sentence)
 {
-	if (app->state == DRV_APP_ENDED)
-		return;
-	if (app->has_cause) {
+	if (app->state == DRV_APP_KILLING) { /* why it ends is decided */
 		drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "also: %s", sentence);
 		return;
 	}
-	app->has_cause = true;
 	app->result = FRAGI_SUMMARY_FAILED;
 	app->exit_code = exit_code;
 	app->sentence = fragi_arena_strdup(&app->arena, sentence);
@@ -146,7 +141,7 @@ void drv_app_fail_by_diag(struct drv_app *app, int exit_code)
 		drv_short_of_memory(app->core);
 		return;
 	}
-	for (size_t i = 1; i < app->diag.count && !app->has_cause; i++)
+	for (size_t i = 1; i < app->diag.count; i++)
 		drv_say(app->core, FRAGI_LOG_ERROR, app_name(app), "%s",
 			fragi_err_line(&app->diag.items[i], line, sizeof(line)));
 	first = fragi_arena_strdup(&app->core->actions->arena,
@@ -242,7 +237,7 @@ void drv_app_host_changed(struct drv_app *app)
 
 void drv_app_stop(struct drv_app *app, int signal)
 {
-	if (app->state == DRV_APP_ENDED || app->state >= DRV_APP_DRAINING)
+	if (app->state >= DRV_APP_DRAINING)
 		return;
 	if (signal != 0)
 		app->result = FRAGI_SUMMARY_STOPPED;
@@ -252,7 +247,6 @@ void drv_app_stop(struct drv_app *app, int signal)
 		return;
 	}
 	if (app->state != DRV_APP_RUNNING) { /* nothing ran yet */
-		app->has_cause = true;
 		app_kill(app);
 		return;
 	}
@@ -261,13 +255,10 @@ void drv_app_stop(struct drv_app *app, int signal)
 
 void drv_app_stop_at_once(struct drv_app *app, int signal)
 {
-	if (app->state == DRV_APP_ENDED || app->state == DRV_APP_KILLING)
+	if (app->state == DRV_APP_KILLING)
 		return;
-	if (!app->has_cause) {
-		app->has_cause = true;
-		app->result = FRAGI_SUMMARY_STOPPED;
-		app->exit_code = 128 + signal;
-	}
+	app->result = FRAGI_SUMMARY_STOPPED;
+	app->exit_code = 128 + signal;
 	app_kill(app);
 }
 
@@ -283,8 +274,7 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 
 void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, const char *sentence)
 {
-	if (app->suspicion.host != NULL || peer == 0 || peer > app->host_count ||
-	    app->state >= DRV_APP_CLOSING)
+	if (app->suspicion.host != NULL || peer == 0 || peer > app->host_count)
 		return;
 	if (app->hosts[peer - 1].state == DRV_HOST_GONE && app->hosts[peer - 1].orderly)
 		return;
@@ -295,7 +285,7 @@ void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, 
 
 void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit_code, const char *sentence)
 {
-	if (app->suspicion.host != NULL || app->state != DRV_APP_WIRING)
+	if (app->suspicion.host != NULL)
 		return;
 	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s could not be wired: %s", host->name, sentence);
 	suspect(app, &(struct drv_suspicion){host, NULL, sentence, exit_code});

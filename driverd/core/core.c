@@ -146,7 +146,7 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns
 	case DRV_EVENT_CLOSED:
 		session = drv_session_find(core, event->connection);
 		if (session != NULL)
-			drv_session_lost(session, false, event->text != NULL ? event->text : "it closed");
+			drv_session_lost(session, false, event->text);
 		break;
 	case DRV_EVENT_TIMER:
 		drv_timers_run(&core->timers, now_ns, core);

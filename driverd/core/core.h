@@ -85,9 +85,9 @@ struct drv_event_app {
 };
 struct drv_event {
 	enum drv_event_kind kind;
-	uint64_t connection; /* the shell's id of a connection, never used again */
-	const char *peer;    /* its address, for people */
-	const char *text;
+	uint64_t connection;        /* the shell's id of a connection, never used again */
+	const char *peer;           /* MESSAGE: its address, for people */
+	const char *text;           /* CLOSED */
 	struct fw_message *message; /* from fw_decode; the core takes it */
 	struct drv_event_app app;
 	int signal;
@@ -141,7 +141,5 @@ enum drv_app_state drv_core_app_state(const struct drv_core *core);
 enum drv_app_state drv_core_named_state(const struct drv_core *core, const char *application);
 uint32_t drv_core_illegal_moves(const struct drv_core *core); /* 0 unless there is a bug */
 const char *drv_app_state_name(enum drv_app_state state);
-const char *drv_host_state_name(enum drv_host_state state);
-const char *drv_session_state_name(enum drv_session_state state);
 
 #endif

@@ -29,11 +29,6 @@ static const char *const host_names[DRV_HOST_STATES] = {
 	[DRV_HOST_KILLED] = "killed",   [DRV_HOST_GONE] = "gone",
 };
 
-const char *drv_host_state_name(enum drv_host_state state)
-{
-	return (unsigned int)state < DRV_HOST_STATES ? host_names[state] : "?";
-}
-
 void drv_host_move(struct drv_host *host, enum drv_host_state to)
 {
 	struct drv_core *core = host->app->core;
@@ -51,8 +46,7 @@ void drv_host_move(struct drv_host *host, enum drv_host_state to)
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number)
 {
 	for (size_t i = 0; i < core->app_count; i++)
-		if (core->apps[i]->run == run && core->apps[i]->state != DRV_APP_ENDED && number >= 1 &&
-		    number <= core->apps[i]->host_count)
+		if (core->apps[i]->run == run && number >= 1 && number <= core->apps[i]->host_count)
 			return &core->apps[i]->hosts[number - 1];
 	return NULL;
 }
@@ -78,7 +72,7 @@ void drv_host_kill(struct drv_host *host)
 {
 	struct fw_message message = {.kind = FW_HOST_KILL};
 
-	if (host->state == DRV_HOST_GONE || host->state == DRV_HOST_KILLED)
+	if (host->state == DRV_HOST_GONE)
 		return;
 	message.stop.exit_code = host->app->exit_code;
 	drv_host_send(host, &message);
@@ -89,8 +83,7 @@ void drv_host_stop(struct drv_host *host, int64_t drain_ns)
 {
 	struct fw_message message = {.kind = FW_HOST_STOP};
 
-	if (host->state == DRV_HOST_GONE || host->state == DRV_HOST_KILLED ||
-	    host->state == DRV_HOST_STOPPING)
+	if (host->state == DRV_HOST_GONE)
 		return;
 	message.stop.drain_ns = drain_ns;
 	message.stop.exit_code = host->app->exit_code;
@@ -138,7 +131,7 @@ static void keep_errors(struct drv_app *app, const struct drv_host *host,
 
 static void host_prepared(struct drv_host *host, struct fw_message *message)
 {
-	if (host->state != DRV_HOST_PREPARING || host->prepared != NULL) {
+	if (host->state != DRV_HOST_PREPARING) {
 		out_of_turn(host, message);
 		fw_message_free(message);
 		return;
@@ -251,7 +244,7 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	host->orderly = expected;
 	host->failed = host->failed || (!expected && !killed);
 	drv_host_move(host, DRV_HOST_GONE);
-	if (!expected && !killed && !app->has_cause) {
+	if (!expected && !killed) {
 		drv_app_fail(app, code, "%s",
 			     exit->sentence[0] != '\0'
 				     ? exit->sentence
@@ -293,9 +286,7 @@ void drv_host_message(struct drv_host *host, struct fw_message *message)
 	case FW_HOST_EXIT:
 		host_exit(host, message);
 		break;
-	default:
-		drv_say(host->app->core, FRAGI_LOG_WARN, NULL, "worker %s sent %s, which is not for a driver",
-			host->worker, fw_kind_name(message->kind));
+	default: /* the core lets no other kind through */
 		break;
 	}
 	fw_message_free(message);

@@ -78,17 +78,17 @@ static void count_neighbours(struct placing *p, size_t f)
 
 		for (size_t j = 0; j < flow->to_count; j++) {
 			const char *from = flow->from.fragment, *to = flow->to[j].fragment, *other = NULL;
-			size_t index;
+			const struct drv_place *place;
 
-			if (from == NULL || to == NULL)
-				continue;
 			if (strcmp(from, name) == 0)
 				other = to;
 			else if (strcmp(to, name) == 0)
 				other = from;
-			index = other != NULL ? (size_t)fragi_strmap_get(&p->by_name, other) : 0;
-			if (index != 0 && index - 1 != f && p->places[index - 1].worker >= 0)
-				p->neighbours[p->places[index - 1].worker]++;
+			if (other == NULL)
+				continue;
+			place = &p->places[(size_t)fragi_strmap_get(&p->by_name, other) - 1];
+			if (place->worker >= 0)
+				p->neighbours[place->worker]++;
 		}
 	}
 }
@@ -97,7 +97,6 @@ static void count_neighbours(struct placing *p, size_t f)
 static int compare(const struct placing *p, size_t a, size_t b)
 {
 	int64_t free_a = p->workers[a].cores - p->placed[a], free_b = p->workers[b].cores - p->placed[b];
-	int by_name;
 
 	if (a == b)
 		return 0;
@@ -105,8 +104,7 @@ static int compare(const struct placing *p, size_t a, size_t b)
 		return p->neighbours[a] > p->neighbours[b] ? 1 : -1;
 	if (free_a != free_b)
 		return free_a > free_b ? 2 : -2;
-	by_name = strcmp(p->workers[a].name, p->workers[b].name);
-	return by_name < 0 || (by_name == 0 && a < b) ? 3 : -3;
+	return strcmp(p->workers[a].name, p->workers[b].name) < 0 ? 3 : -3;
 }
 
 /* The best of the candidates, and the last criterion that was needed to tell. */

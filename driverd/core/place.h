@@ -11,7 +11,7 @@
  * neighbours, then the one with most free cores, then by name. Requirements do not decide yet.
  */
 struct drv_place_worker {
-	const char *name;
+	const char *name; /* no other one has it */
 	const char *const
 		*fragments; /* "fragment" or "application/fragment"; none, or "all": whatever fits */
 	uint32_t fragment_count;

@@ -179,7 +179,7 @@ static int report_fragment(struct drv_app *app, uint32_t index, struct fragi_sum
 	if (host->prepared == NULL)
 		return 0;
 	out->host_pid = host->prepared->prepared.pid;
-	while (in_host < host->fragment_count && host->fragments[in_host] != index)
+	while (host->fragments[in_host] != index)
 		in_host++;
 	if (in_host >= host->prepared->prepared.fragment_count)
 		return 0;
@@ -240,7 +240,7 @@ int drv_report(struct drv_app *app)
 		.started_unix_ns =
 			app->started_ns != 0 ? app->started_ns + app->core->config.realtime_offset_ns : 0,
 		.duration_ns = app->ended_ns - from,
-		.shutdown_ns = app->ending_ns != 0 ? app->ended_ns - app->ending_ns : 0,
+		.shutdown_ns = app->ended_ns - app->ending_ns,
 	};
 	if (app->spec == NULL)
 		return 0;

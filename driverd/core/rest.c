@@ -15,8 +15,6 @@
 /* A host that is done counts late arrivals as dropped; only its page tells. Two pages, so that one is new. */
 static bool done_counts(struct drv_host *host)
 {
-	if (host->state == DRV_HOST_GONE)
-		return false;
 	if (host->stats_since_done < 2)
 		return false;
 	host->sent = host->delivered = 0;

@@ -30,11 +30,6 @@ static const char *const session_names[DRV_SESSION_STATES] = {
 	[DRV_SESSION_GONE] = "gone",
 };
 
-const char *drv_session_state_name(enum drv_session_state state)
-{
-	return (unsigned int)state < DRV_SESSION_STATES ? session_names[state] : "?";
-}
-
 static void session_move(struct drv_session *session, enum drv_session_state to)
 {
 	struct drv_core *core = session->core;
@@ -94,8 +89,6 @@ static int session_insert(struct drv_core *core, struct drv_session *session)
 
 void drv_session_destroy(struct drv_session *session)
 {
-	if (session == NULL)
-		return;
 	drv_timer_cancel(&session->core->timers, &session->beat);
 	fragi_arena_fini(&session->arena);
 	fragi_free(session);
@@ -172,7 +165,7 @@ static int session_copy(struct drv_session *session, const char *peer, const str
 	session->fragments = fragments;
 	session->fragment_count = hello->fragment_count;
 	session->name = choose_name(session->core, &session->arena, hello->name);
-	session->peer = fragi_arena_strdup(&session->arena, peer != NULL ? peer : "?");
+	session->peer = fragi_arena_strdup(&session->arena, peer);
 	session->worker_address = fragi_arena_strdup(&session->arena, hello->worker_address);
 	session->node = fragi_arena_strdup(&session->arena, hello->node);
 	session->cores = hello->cores;
@@ -261,7 +254,7 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 	struct drv_session *session;
 
 	if (fw_hello_check(&message->hello, &err) < 0) {
-		drv_say(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer != NULL ? peer : "?", err.text);
+		drv_say(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer, err.text);
 		refuse(core, connection, message, 5, err.text);
 		return;
 	}
@@ -342,9 +335,8 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 		if (app->state == DRV_APP_ENDED || lose_hosts(session, app, &first) == 0)
 			continue;
 		mattered = true;
-		if (app->state != DRV_APP_KILLING)
-			drv_app_fail(app, 1, "worker %s at %s, which ran %s, was lost: %s", session->name,
-				     session->peer, first->name, why);
+		drv_app_fail(app, 1, "worker %s at %s, which ran %s, was lost: %s", session->name,
+			     session->peer, first->name, why);
 		drv_app_host_changed(app);
 	}
 	drv_say(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "worker %s left: %s", session->name,

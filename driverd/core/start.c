@@ -226,11 +226,11 @@ void drv_start_overdue(struct drv_app *app)
 }
 
 /* "fragment1,fragment2", as --fragments takes it. */
-static const char *as_flag(const struct drv_app *app, char *out, size_t size)
+static const char *as_flag(const struct drv_app *app, char out[static sizeof(app->missing)])
 {
 	size_t used = 0;
 
-	for (const char *from = app->missing; *from != '\0' && used + 1 < size; from++)
+	for (const char *from = app->missing; *from != '\0'; from++)
 		if (*from != ' ')
 			out[used++] = *from;
 	out[used] = '\0';
@@ -256,7 +256,7 @@ void drv_start_timeout(struct drv_timer *timer, int64_t now_ns, void *arg)
 				     : drv_text(core, "%zu came, and none names it or takes whatever fits",
 						core->session_count),
 			     core->config.address != NULL ? core->config.address : "HOST:PORT",
-			     as_flag(app, flag, sizeof(flag)));
+			     as_flag(app, flag));
 		return;
 	}
 	host = app->state <= DRV_APP_STARTING ? laggard(app) : NULL;
@@ -270,8 +270,6 @@ void drv_start_say_missing(struct drv_timer *timer, int64_t now_ns, void *arg)
 	struct drv_app *app = timer->owner;
 	struct drv_core *core = arg;
 
-	if (app->state != DRV_APP_WAITING)
-		return;
 	drv_say(core, FRAGI_LOG_INFO, app->spec->application,
 		"waiting for a worker for %s (%zu worker%s here)", app->missing, core->session_count,
 		core->session_count == 1 ? "" : "s");

@@ -95,7 +95,6 @@ struct drv_app {
 	bool missing_more; /* it does not name all */
 	/* the end */
 	enum fragi_summary_result result;
-	bool has_cause;       /* of a failure, or of an end before it ran */
 	bool stop_wanted;     /* while it was starting */
 	const char *sentence; /* NULL: none */
 	int exit_code;

@@ -159,8 +159,7 @@ static void check_pair(struct drv_app *app, const struct drv_host *host, const s
 		fragi_diag_add(&app->diag, -ENOENT, NULL, 0, 0,
 			       "%s on worker %s has no data plane to reach %s on worker %s: %s", host->name,
 			       host->worker, peer->name, peer->worker, host->prepared->prepared.transport);
-	} else if (host->session != NULL && strcmp(host->node, peer->node) != 0 &&
-		   is_loopback(host->session->worker_address)) {
+	} else if (strcmp(host->node, peer->node) != 0 && is_loopback(host->session->worker_address)) {
 		fragi_diag_add(
 			&app->diag, -EINVAL, NULL, 0, 0,
 			"worker %s offers the loopback address %s for data, but worker %s is on another "
@@ -210,7 +209,7 @@ static uint32_t fragment_in_host(const struct drv_host *host, uint32_t fragment)
 {
 	uint32_t i = 0;
 
-	while (i < host->fragment_count && host->fragments[i] != fragment)
+	while (host->fragments[i] != fragment)
 		i++;
 	return i;
 }

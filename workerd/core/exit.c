@@ -16,14 +16,11 @@ static void exit_place(const struct wrk_host *host, const struct fw_host_stats *
 
 	out[0] = '\0';
 	for (uint32_t i = 0; stats != NULL && i < stats->op_count && i < host->name_count; i++) {
-		int n;
-
 		if (!stats->ops[i].running || ++places > PLACES_MAX)
 			continue;
-		n = snprintf(out + used, size - used, "%s%s, tick %llu", places == 1 ? " in " : " or ",
-			     host->names[i], (unsigned long long)stats->ops[i].ticks);
-		if (n > 0 && (size_t)n < size - used)
-			used += (size_t)n;
+		used += (size_t)snprintf(out + used, size - used, "%s%s, tick %llu",
+					 places == 1 ? " in " : " or ", host->names[i],
+					 (unsigned long long)stats->ops[i].ticks);
 	}
 	if (places > PLACES_MAX)
 		snprintf(out + used, size - used, " or %d more", places - PLACES_MAX);

@@ -81,7 +81,7 @@ static void host_signal(const struct wrk_host *host, int number, struct wrk_acti
 static void host_kill(struct wrk_core *core, struct wrk_host *host, const char *why,
 		      struct wrk_actions *actions)
 {
-	if (host->state == WRK_HOST_KILLED || host->state == WRK_HOST_GONE)
+	if (host->state == WRK_HOST_KILLED)
 		return;
 	if (host->why[0] == '\0')
 		snprintf(host->why, sizeof(host->why), "%s", why);
@@ -220,7 +220,7 @@ static void send_host(const struct wrk_host *host, const struct fw_message *mess
 
 static void take_result(struct wrk_core *core, int exit_code)
 {
-	if (core->result == 0 && !core->decided && exit_code > 0 && exit_code <= 255)
+	if (core->result == 0 && !core->decided)
 		core->result = exit_code;
 }
 
@@ -313,8 +313,7 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host, const struc
 		host->failed = host->failed || !message->result.ok;
 		take_result(core, message->result.ok ? 0 : message->result.exit_code);
 	}
-	if (host->link == core->link)
-		wrk_session_send(core, message, actions);
+	wrk_session_send(core, message, actions);
 }
 
 static void report_stats(struct wrk_core *core, const struct wrk_host *host,
@@ -437,8 +436,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 		}
 		if (beat && host->state != WRK_HOST_SPAWNING) {
 			send_host(host, wrk_message(actions, FW_BEAT, NULL), actions);
-			if (host->link == core->link && core->session == WRK_SESSION_ATTACHED)
-				wrk_act(actions, WRK_DO_SAMPLE_HOST)->host = host->id;
+			wrk_act(actions, WRK_DO_SAMPLE_HOST)->host = host->id;
 		}
 	}
 }

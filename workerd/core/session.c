@@ -97,17 +97,8 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 		wrk_host_kill_all(core, "its driver was lost", actions);
 	}
 	session_back_off(core, why, now_ns, actions);
-	if (attached && core->config.once && core->served) {
-		if (!core->decided)
-			core->result = 3;
-		if (core->host_count == 0)
-			wrk_session_end(core, core->result, actions);
-	}
-}
-
-void wrk_session_lost(struct wrk_core *core, const char *why, int64_t now_ns, struct wrk_actions *actions)
-{
-	session_drop(core, false, why, now_ns, actions);
+	if (attached && core->config.once && core->served && !core->decided)
+		core->result = 3; /* with which it ends when the last host is gone */
 }
 
 void wrk_session_send(struct wrk_core *core, const struct fw_message *message, struct wrk_actions *actions)
@@ -225,12 +216,11 @@ void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int
 		       struct wrk_actions *actions)
 {
 	if (event->kind == WRK_START) {
-		if (core->session == WRK_SESSION_DISCONNECTED)
-			session_connect(core, now_ns, actions);
+		session_connect(core, now_ns, actions);
 		return;
 	}
 	if (event->link != core->link || core->session == WRK_SESSION_ENDED ||
-	    core->session == WRK_SESSION_BACKOFF || core->session == WRK_SESSION_DISCONNECTED)
+	    core->session == WRK_SESSION_BACKOFF)
 		return; /* of a connection that was given up */
 	switch (event->kind) {
 	case WRK_CONNECTED:

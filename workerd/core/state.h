@@ -76,8 +76,6 @@ void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 void wrk_session_send(struct wrk_core *core, const struct fw_message *message, struct wrk_actions *actions);
 /* Ends this workerd with an exit code. */
 void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions);
-/* A frame of the driver that does not belong there: the connection is given up. */
-void wrk_session_lost(struct wrk_core *core, const char *why, int64_t now_ns, struct wrk_actions *actions);
 
 /* host.c */
 void wrk_host_create(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
