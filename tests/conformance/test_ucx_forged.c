@@ -85,7 +85,7 @@ struct forged {
 
 static void forge(struct forged *forged, const struct frag_message *message)
 {
-	struct fragi_blob *blob;
+	const struct fragi_blob *blob;
 
 	memset(forged, 0, sizeof(*forged));
 	cr_assert_eq(fragi_message_encode(message, &blob), 0);
@@ -102,7 +102,6 @@ static void forge(struct forged *forged, const struct frag_message *message)
 	forged->header.body_bytes = forged->body_bytes;
 	memcpy(forged->bytes + WIRE_FIXED_BYTES, blob->bytes, blob->size);
 	forged->header_bytes = WIRE_FIXED_BYTES + blob->size;
-	fragi_blob_unref(blob);
 }
 
 static void forge_value(struct forged *forged)

@@ -14,7 +14,7 @@
 static void decode(const uint8_t *bytes, size_t size, uint64_t limit_bytes)
 {
 	struct frag_message *message = NULL, *copy = NULL;
-	struct fragi_blob *blob = NULL;
+	const struct fragi_blob *blob = NULL;
 	uint64_t type_id = 0, bodies = 0;
 	int r = fragi_message_decode(bytes, size, limit_bytes, &message, &type_id);
 
@@ -38,7 +38,6 @@ static void decode(const uint8_t *bytes, size_t size, uint64_t limit_bytes)
 	fuzz_check(fragi_message_decode(blob->bytes, blob->size, limit_bytes, &copy, NULL) == 0);
 	fuzz_check(fragi_message_bytes(copy) == fragi_message_bytes(message));
 	frag_message_unref(copy);
-	fragi_blob_unref(blob);
 	frag_message_unref(message);
 }
 

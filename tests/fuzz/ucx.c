@@ -163,14 +163,13 @@ static void step_message(struct fuzz_input *input)
 	struct wire_header header = header_of(WIRE_DATA, RX_FLOW), ahead;
 	static uint8_t bodies[64 * 4 * 3 + 256];
 	size_t size = (size_t)(shape >> 2) * 4 * (shape & 3);
-	struct fragi_blob *blob;
+	const struct fragi_blob *blob;
 	uint8_t *descriptors;
 	size_t descriptor_bytes;
 
 	fuzz_check(fragi_message_encode(message, &blob) == 0);
 	descriptors = fuzz_copy(blob->bytes, blob->size);
 	descriptor_bytes = blob->size;
-	fragi_blob_unref(blob);
 	frag_message_unref(message);
 	if ((how & 16) != 0)
 		descriptors[fuzz_u8(input) % descriptor_bytes] ^= fuzz_u8(input);

@@ -202,7 +202,7 @@ static int cross(void)
 	struct fragi_flow_row *row = calloc(1, sizeof(*row));
 	struct frag_message *message = frag_message_create(), *arrived = NULL;
 	struct frag_metadata *metadata = NULL, *merged = NULL;
-	struct fragi_blob *blob = NULL;
+	const struct fragi_blob *blob = NULL;
 	struct fragi_tx *tx = NULL;
 	struct fragi_rx *rx = NULL;
 	static const double values[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
@@ -241,7 +241,6 @@ static int cross(void)
 		frag_message_unref(arrived);
 	if (message != NULL)
 		frag_message_unref(message);
-	fragi_blob_unref(blob);
 	fragi_metadata_destroy(metadata);
 	fragi_metadata_destroy(merged);
 	if (tx != NULL)

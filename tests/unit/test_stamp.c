@@ -40,6 +40,21 @@ Test(stamp, before_is_the_inverse)
 	cr_expect(ns > 999999980 && ns < 1000000020, "%llu", (unsigned long long)ns);
 }
 
+Test(stamp, a_moment_leads_from_one_clock_to_the_other_and_back)
+{
+	struct fragi_moment moment = fragi_moment_now();
+
+	for (int64_t off = -1000000000; off <= 1000000000; off += 99999999) {
+		int64_t ns = moment.ns + off;
+		int64_t back = fragi_moment_ns_at(&moment, fragi_moment_stamp_at(&moment, ns));
+
+		cr_expect(back > ns - 20 && back < ns + 20, "%lld", (long long)(back - ns));
+	}
+	/* What a header says may be anything. */
+	fragi_moment_stamp_at(&moment, INT64_MIN);
+	fragi_moment_stamp_at(&moment, INT64_MAX);
+}
+
 static void *take_stamp(void *out)
 {
 	*(uint64_t *)out = fragi_stamp();

@@ -3,8 +3,11 @@
 
 /*
  * Credit goes back as totals, so that a credit message says all that those before it said. It goes back in
- * batches of half a window, and in smaller ones where the sender may be waiting: at rest when it has less
+ * batches of half a window, and in smaller ones where the sender may be waiting: at rest when it has no more
  * than half of its window left, at once when it has said that it waits for bytes, and with every beat.
+ *
+ * A batch of messages goes at once only when more than it has arrived since the last one: else the sender has
+ * half a window left, and the answer that the operator is perhaps about to send would wait behind the credit.
  */
 
 /* The sender has less than half of its window left. */
@@ -42,7 +45,7 @@ void ucx_rx_return_credit(struct ucx_rx *rx, bool all)
 	ucx_op_send_control(&rx->link, WIRE_CREDIT, 0, messages, bytes);
 }
 
-bool ucx_rx_batch_is_full(const struct ucx_rx *rx)
+bool ucx_rx_batch_is_due(const struct ucx_rx *rx)
 {
 	const struct fragi_link *config = &rx->link.config;
 	uint64_t messages = atomic_load_explicit(&rx->consumed, memory_order_relaxed) -
@@ -50,8 +53,9 @@ bool ucx_rx_batch_is_full(const struct ucx_rx *rx)
 	uint64_t bytes = atomic_load_explicit(&rx->consumed_bytes, memory_order_relaxed) -
 			 atomic_load_explicit(&rx->returned_bytes, memory_order_relaxed);
 
-	return messages * 2 >= config->window_messages || bytes * 2 >= config->window_bytes ||
-	       atomic_load_explicit(&rx->wanted, memory_order_relaxed);
+	return (messages * 2 >= config->window_messages &&
+		(messages + fragi_rx_available(&rx->rx)) * 2 > config->window_messages) ||
+	       bytes * 2 >= config->window_bytes || atomic_load_explicit(&rx->wanted, memory_order_relaxed);
 }
 
 void ucx_rx_consume(struct ucx_rx *rx)

@@ -23,6 +23,7 @@
 #define UCX_FLOWS_MAX (1u << 20)
 #define UCX_WINDOW_MAX (1u << 16)
 #define UCX_SENTENCE_MAX 512
+#define UCX_MOMENT_NS 1000000 /* an error of the stamps' calibration has not grown to 0.1 us by then */
 
 struct ucx_op;
 
@@ -136,8 +137,7 @@ struct ucx_rx {
 struct ucx_op {
 	struct ucx_op *next, *previous;
 	struct fragi_peer *peer;
-	struct frag_message *message;
-	struct fragi_blob *blob;
+	struct frag_message *message; /* what UCX still reads from; may be NULL */
 	void *request;
 	bool posting, done_while_posting;
 	ucp_dt_iov_t iov[FRAG_MESSAGE_TENSORS_MAX];
@@ -162,10 +162,12 @@ struct fragi_transport {
 	uint32_t receiving; /* rendezvous of all peers */
 	struct ucx_op *free_ops, *abandoned_ops;
 	uint32_t free_op_count;
-	int64_t now_ns, tick_ns; /* of the last round; of the next housekeeping */
-	uint32_t happened;       /* in this round */
-	bool peer_failed;        /* some peer's `failed` is set */
-	bool closing_peers;      /* some peer's close is under way */
+	int64_t now_ns, tick_ns;    /* of the last round; of the next housekeeping */
+	struct fragi_moment moment; /* UCX_MOMENT_NS old at most where it is used */
+	int64_t moment_stamps;      /* UCX_MOMENT_NS */
+	uint32_t happened;          /* in this round */
+	bool peer_failed;           /* some peer's `failed` is set */
+	bool closing_peers;         /* some peer's close is under way */
 	bool flush_wanted;
 	_Atomic bool credits_waiting; /* set by operators: some credit was not worth a message yet */
 	uint64_t refused;             /* active messages that nobody here should have got */
@@ -268,8 +270,8 @@ struct frag_resource *ucx_bodies_create(void);
 /* Gives credit back: all of it, or only where the sender may be waiting for it. */
 void ucx_rx_return_credit(struct ucx_rx *rx, bool all);
 bool ucx_rx_owes_credit(const struct ucx_rx *rx);
-/* A batch is half a window: smaller ones would cost as much as the data. */
-bool ucx_rx_batch_is_full(const struct ucx_rx *rx);
+/* A batch is half a window: smaller ones would cost as much as the data. True when it is to go at once. */
+bool ucx_rx_batch_is_due(const struct ucx_rx *rx);
 /* The oldest delivered message that was not consumed yet is now. */
 void ucx_rx_consume(struct ucx_rx *rx);
 /* After the receiver's close nobody takes: what was delivered counts as consumed. */

@@ -23,7 +23,6 @@ struct ucx_op *ucx_op_create(struct fragi_peer *peer)
 	}
 	op->peer = peer;
 	op->message = NULL;
-	op->blob = NULL;
 	op->request = NULL;
 	op->previous = NULL;
 	op->next = peer->ops;
@@ -37,10 +36,7 @@ static void give_back(struct ucx_op *op)
 {
 	if (op->message != NULL)
 		fragi_pump_dispose(op->peer->transport->config.pump, op->message);
-	if (op->blob != NULL)
-		fragi_blob_unref(op->blob);
 	op->message = NULL;
-	op->blob = NULL;
 }
 
 static void unlist(struct ucx_op *op)
@@ -174,7 +170,6 @@ static void free_list(struct ucx_op *op)
 	for (; op != NULL; op = next) {
 		next = op->next;
 		frag_message_unref(op->message);
-		fragi_blob_unref(op->blob);
 		fragi_free(op);
 	}
 }

@@ -34,7 +34,7 @@ static void rx_taken(struct fragi_rx *base)
 	_Atomic bool *waiting = &rx->link.peer->transport->credits_waiting;
 
 	ucx_rx_consume(rx);
-	if (ucx_rx_batch_is_full(rx))
+	if (ucx_rx_batch_is_due(rx))
 		ask_for_lock(rx);
 	else if (!atomic_load_explicit(waiting, memory_order_relaxed))
 		atomic_store_explicit(waiting, true, memory_order_release);
@@ -84,13 +84,11 @@ static void tell_close(struct ucx_rx *rx)
 
 static uint64_t stamp_of(const struct ucx_rx *rx, int64_t publish_ns)
 {
-	int64_t age_ns;
 	uint64_t stamp;
 
 	if (!rx->link.peer->same_node)
 		return 0;
-	age_ns = fragi_now_ns() - publish_ns;
-	stamp = fragi_stamp_before(fragi_stamp(), age_ns > 0 ? (uint64_t)age_ns : 0);
+	stamp = fragi_moment_stamp_at(&rx->link.peer->transport->moment, publish_ns);
 	return stamp != 0 ? stamp : 1;
 }
 
@@ -119,13 +117,10 @@ void ucx_rx_deliver(struct ucx_rx *rx)
 	else if (!rx->blocking)
 		while (atomic_load_explicit(&rx->consumed, memory_order_relaxed) != rx->next)
 			ucx_rx_consume(rx);
-	if (!rx->blocking || atomic_load(&rx->done)) {
-		if (ucx_rx_batch_is_full(rx))
-			ucx_rx_return_credit(rx, true);
-		else
-			atomic_store_explicit(&rx->link.peer->transport->credits_waiting, true,
-					      memory_order_relaxed);
-	}
+	if (ucx_rx_batch_is_due(rx))
+		ucx_rx_return_credit(rx, true);
+	else if (!rx->blocking || atomic_load(&rx->done))
+		atomic_store_explicit(&rx->link.peer->transport->credits_waiting, true, memory_order_relaxed);
 	notify_arrival(rx);
 	tell_close(rx);
 }

@@ -33,7 +33,7 @@ static void notify_room(struct ucx_tx *tx)
 /* Makes what leaves the process here, outside the lock, and measures it. Both are kept in the message. */
 static int prepare(const struct ucx_tx *tx, const struct frag_message *message, uint64_t *out_bytes)
 {
-	struct fragi_blob *blob;
+	const struct fragi_blob *blob;
 	uint64_t bodies = 0;
 	size_t size;
 	int r;
@@ -49,7 +49,6 @@ static int prepare(const struct ucx_tx *tx, const struct frag_message *message, 
 	if (r < 0)
 		return r;
 	*out_bytes = bodies + blob->size;
-	fragi_blob_unref(blob);
 	return 0;
 }
 
@@ -81,10 +80,17 @@ static int make_room(struct ucx_tx *tx, struct frag_message *message, uint64_t b
 	return 1;
 }
 
+/* Sends at once when the lock is free; else its holder will. */
 static void ask_for_lock(struct ucx_tx *tx)
 {
-	if (!atomic_exchange(&tx->kicked, true))
-		fragi_pump_submit(tx->link.peer->transport->config.pump, &tx->kick);
+	struct fragi_pump *pump = tx->link.peer->transport->config.pump;
+
+	if (fragi_pump_try_lock(pump)) {
+		ucx_tx_transmit(tx);
+		fragi_pump_unlock(pump);
+	} else if (!atomic_exchange(&tx->kicked, true)) {
+		fragi_pump_submit(pump, &tx->kick);
+	}
 }
 
 static int tx_send(struct fragi_tx *base, struct frag_message *message, uint64_t stamp)
@@ -141,6 +147,13 @@ static void tx_close(struct fragi_tx *base)
 
 /* The holder of the lock. */
 
+/* Under pop, reject and latest the operator takes too. */
+static struct frag_message *take_pending(struct ucx_tx *tx, uint64_t *out_stamp)
+{
+	return tx->blocking ? fragi_queue_take(&tx->pending, out_stamp)
+			    : fragi_queue_take_shared(&tx->pending, out_stamp);
+}
+
 static void drop_pending(struct ucx_tx *tx, enum fragi_drop reason)
 {
 	struct frag_message *message = tx->held;
@@ -148,8 +161,8 @@ static void drop_pending(struct ucx_tx *tx, enum fragi_drop reason)
 
 	tx->held = NULL;
 	if (message == NULL)
-		message = fragi_queue_take_shared(&tx->pending, &stamp);
-	for (; message != NULL; message = fragi_queue_take_shared(&tx->pending, &stamp)) {
+		message = take_pending(tx, &stamp);
+	for (; message != NULL; message = take_pending(tx, &stamp)) {
 		atomic_fetch_add_explicit(&tx->tx.row->tx_dropped[reason], 1, memory_order_relaxed);
 		fragi_pump_dispose(tx->link.peer->transport->config.pump, message);
 	}
@@ -163,7 +176,8 @@ static void fill_token(const struct ucx_tx *tx, struct wire_header *header)
 }
 
 /* Descriptors that do not fit into the header of DATA. */
-static bool send_descriptors(struct ucx_tx *tx, const struct wire_header *data, struct fragi_blob *blob)
+static bool send_descriptors(struct ucx_tx *tx, const struct wire_header *data,
+			     const struct frag_message *message, const struct fragi_blob *blob)
 {
 	struct ucx_op *op = ucx_op_create(tx->link.peer);
 	struct wire_header header = *data;
@@ -172,8 +186,7 @@ static bool send_descriptors(struct ucx_tx *tx, const struct wire_header *data, 
 		return false;
 	header.kind = WIRE_DESCRIPTORS;
 	wire_pack(&header, op->header);
-	atomic_fetch_add_explicit(&blob->refs, 1, memory_order_relaxed);
-	op->blob = blob;
+	op->message = frag_message_ref(message);
 	ucx_op_send(op, WIRE_DESCRIPTORS, WIRE_FIXED_BYTES, blob->bytes, blob->size, ucp_dt_make_contig(1));
 	return true;
 }
@@ -202,27 +215,31 @@ static void fail_for_memory(struct ucx_tx *tx)
 	ucx_peer_fail(tx->link.peer, "there was no memory left here to send to it");
 }
 
-/* Takes the message and blob. */
-static void send_data(struct ucx_tx *tx, struct frag_message *message, struct fragi_blob *blob,
+static int64_t publish_ns_of(struct fragi_transport *transport, uint64_t stamp)
+{
+	if ((int64_t)(stamp - transport->moment.stamp) > transport->moment_stamps)
+		transport->moment = fragi_moment_now();
+	return fragi_moment_ns_at(&transport->moment, stamp);
+}
+
+/* Takes the message, whose descriptors are in blob. */
+static void send_data(struct ucx_tx *tx, struct frag_message *message, const struct fragi_blob *blob,
 		      uint64_t stamp)
 {
 	struct wire_header header = {.kind = WIRE_DATA, .sequence = tx->sent};
 	struct ucx_op *op = ucx_op_create(tx->link.peer);
 	size_t header_bytes = WIRE_FIXED_BYTES, count;
-	int64_t now_ns = fragi_now_ns();
 
 	if (op == NULL) {
 		fail_for_memory(tx);
-		fragi_blob_unref(blob);
 		fragi_pump_dispose(tx->link.peer->transport->config.pump, message);
 		return;
 	}
 	op->message = message;
-	op->blob = blob;
 	fill_token(tx, &header);
 	count = gather(message, op->iov, &header.body_bytes);
 	header.descriptor_bytes = blob->size;
-	header.publish_ns = now_ns - (int64_t)fragi_stamp_diff_ns(stamp, fragi_stamp());
+	header.publish_ns = publish_ns_of(tx->link.peer->transport, stamp);
 	tx->sent++;
 	tx->sent_bytes += header.body_bytes + blob->size;
 	if (blob->size <= WIRE_HEADER_MAX - WIRE_FIXED_BYTES) {
@@ -230,11 +247,10 @@ static void send_data(struct ucx_tx *tx, struct frag_message *message, struct fr
 		header_bytes += blob->size;
 	} else {
 		header.flags = WIRE_AHEAD;
-		if (!send_descriptors(tx, &header, blob))
+		if (!send_descriptors(tx, &header, message, blob))
 			fail_for_memory(tx);
 	}
 	wire_pack(&header, op->header);
-	tx->link.peer->transport->now_ns = now_ns;
 	if (count <= 1)
 		ucx_op_send(op, WIRE_DATA, header_bytes, count == 1 ? op->iov[0].buffer : NULL,
 			    count == 1 ? op->iov[0].length : 0, ucp_dt_make_contig(1));
@@ -258,12 +274,12 @@ static bool transmit_one(struct ucx_tx *tx)
 	uint64_t bytes_under_way =
 		tx->sent_bytes - atomic_load_explicit(&tx->credited_bytes, memory_order_relaxed);
 	struct frag_message *message = tx->held;
-	struct fragi_blob *blob;
+	const struct fragi_blob *blob;
 
 	if (under_way >= tx->link.config.window_messages)
 		return false;
 	if (message == NULL)
-		message = fragi_queue_take_shared(&tx->pending, &tx->held_stamp);
+		message = take_pending(tx, &tx->held_stamp);
 	if (message == NULL)
 		return false;
 	tx->held = message;
@@ -272,7 +288,6 @@ static bool transmit_one(struct ucx_tx *tx)
 		return false;
 	}
 	if (under_way > 0 && bytes_under_way + bytes_of(message, blob) > tx->link.config.window_bytes) {
-		fragi_blob_unref(blob);
 		if (!tx->wanted)
 			ucx_op_send_control(&tx->link, WIRE_BEAT, WIRE_WANT, 0, 0);
 		tx->wanted = true;

@@ -142,7 +142,10 @@ static int ucx_create(const struct fragi_transport_config *config, struct fragi_
 	}
 	snprintf(transport->description, sizeof(transport->description), "ucx %s %s %s", transport->version,
 		 transports != NULL ? transports : "all", interfaces != NULL ? interfaces : "all");
-	transport->now_ns = fragi_now_ns();
+	transport->moment = fragi_moment_now();
+	transport->moment_stamps = (int64_t)(transport->moment.stamp -
+					     fragi_stamp_before(transport->moment.stamp, UCX_MOMENT_NS));
+	transport->now_ns = transport->moment.ns;
 	*out_transport = transport;
 	return 0;
 
@@ -234,6 +237,8 @@ static uint32_t ucx_progress(struct fragi_transport *transport, int64_t now_ns)
 	if (now_ns - transport->now_ns > transport->config.dead_ns / 2)
 		forgive(transport, now_ns);
 	transport->now_ns = now_ns;
+	if (__builtin_expect(now_ns - transport->moment.ns > UCX_MOMENT_NS, 0))
+		transport->moment = fragi_moment_now();
 	happened = ucp_worker_progress(transport->worker);
 	if (transport->receiving > 0 && happened > 0 && transport->happened == 0)
 		hear_of_senders(transport);

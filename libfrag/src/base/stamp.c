@@ -10,6 +10,14 @@
 
 bool fragi_stamp_is_tsc;
 uint64_t fragi_stamp_ns_per_tick_q32 = (uint64_t)1 << 32;
+uint64_t fragi_stamp_ticks_per_ns_q32 = (uint64_t)1 << 32;
+
+static void use_counter(uint64_t ns_per_tick_q32)
+{
+	fragi_stamp_ns_per_tick_q32 = ns_per_tick_q32;
+	fragi_stamp_ticks_per_ns_q32 = (uint64_t)(((unsigned __int128)1 << 64) / ns_per_tick_q32);
+	fragi_stamp_is_tsc = true;
+}
 
 static uint64_t q32_from_hz(uint64_t hz)
 {
@@ -102,17 +110,15 @@ __attribute__((constructor)) static void stamp_calibrate(void)
 	q32 = hz != 0 ? q32_from_hz(hz) : tsc_measured_q32();
 	if (q32 == 0)
 		return;
-	fragi_stamp_ns_per_tick_q32 = q32;
-	fragi_stamp_is_tsc = true;
+	use_counter(q32);
 #elif defined(__aarch64__)
 	uint64_t hz;
 
 	__asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hz));
 	if (hz == 0)
 		return;
-	fragi_stamp_ns_per_tick_q32 = q32_from_hz(hz);
-	fragi_stamp_is_tsc = true;
+	use_counter(q32_from_hz(hz));
 #else
-	(void)q32_from_hz;
+	(void)q32_from_hz, (void)use_counter;
 #endif
 }

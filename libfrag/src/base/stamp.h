@@ -16,6 +16,7 @@
 FRAGI_API extern bool fragi_stamp_is_tsc; /* constant after load */
 FRAGI_API extern uint64_t
 	fragi_stamp_ns_per_tick_q32; /* nanoseconds a tick, in 1/2^32; constant after load */
+FRAGI_API extern uint64_t fragi_stamp_ticks_per_ns_q32; /* the reverse */
 
 static inline int64_t fragi_now_ns(void)
 {
@@ -54,7 +55,36 @@ static inline uint64_t fragi_stamp_diff_ns(uint64_t a, uint64_t b)
 /* The stamp that lies ns before b. */
 static inline uint64_t fragi_stamp_before(uint64_t b, uint64_t ns)
 {
-	return b - (uint64_t)(((unsigned __int128)ns << 32) / fragi_stamp_ns_per_tick_q32);
+	return b - (uint64_t)(((unsigned __int128)ns * fragi_stamp_ticks_per_ns_q32) >> 32);
+}
+
+/* One moment on both clocks: to find a near time on the other without reading it. */
+struct fragi_moment {
+	int64_t ns; /* CLOCK_MONOTONIC */
+	uint64_t stamp;
+};
+
+static inline struct fragi_moment fragi_moment_now(void)
+{
+	int64_t ns = fragi_now_ns();
+
+	return (struct fragi_moment){ns, fragi_stamp()};
+}
+
+/* CLOCK_MONOTONIC at stamp. */
+static inline int64_t fragi_moment_ns_at(const struct fragi_moment *moment, uint64_t stamp)
+{
+	int64_t ticks = (int64_t)(stamp - moment->stamp);
+
+	return moment->ns + (int64_t)(((__int128)ticks * (__int128)fragi_stamp_ns_per_tick_q32) >> 32);
+}
+
+/* The stamp at ns, which may be anything. */
+static inline uint64_t fragi_moment_stamp_at(const struct fragi_moment *moment, int64_t ns)
+{
+	int64_t since = (int64_t)((uint64_t)ns - (uint64_t)moment->ns);
+
+	return moment->stamp + (uint64_t)(((__int128)since * (__int128)fragi_stamp_ticks_per_ns_q32) >> 32);
 }
 
 #endif

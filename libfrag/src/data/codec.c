@@ -6,14 +6,38 @@
 #include <data/codec.h>
 #include <data/metadata.h>
 
+/* Dtype code, bits, lanes, device type, ndim. */
+#define TENSOR_KIND_BYTES 6u
+
+/* Inline, for sizes known when this is compiled. */
+static inline int put(struct frag_writer *writer, const void *bytes, size_t size)
+{
+	uint8_t *at = fragi_writer_reserve(writer, size);
+
+	if (at == NULL)
+		return writer->error;
+	memcpy(at, bytes, size);
+	return 0;
+}
+
 static int put_u8(struct frag_writer *writer, uint8_t x)
 {
-	return frag_writer_put(writer, &x, sizeof(x));
+	return put(writer, &x, sizeof(x));
 }
 
 static int put_u16(struct frag_writer *writer, uint16_t x)
 {
-	return frag_writer_put(writer, &x, sizeof(x));
+	return put(writer, &x, sizeof(x));
+}
+
+static inline int get(struct frag_reader *reader, void *out, size_t size)
+{
+	const uint8_t *at = fragi_reader_skip(reader, size);
+
+	if (at == NULL)
+		return -EBADMSG;
+	memcpy(out, at, size);
+	return 0;
 }
 
 /* The u32 at offset `at` becomes the number of bytes written since `from`. */
@@ -27,19 +51,20 @@ static void patch_size(struct frag_writer *writer, size_t at, size_t from)
 static int encode_tensor(const struct fragi_named_tensor *named, struct frag_writer *writer)
 {
 	const struct frag_tensor *tensor = named->tensor;
+	const struct frag_dtype *dtype = &tensor->dl.dtype;
+	uint8_t kind[TENSOR_KIND_BYTES] = {dtype->code, dtype->bits,     0,
+					   0,           FRAG_DEVICE_CPU, (uint8_t)tensor->dl.ndim};
+	uint64_t body_bytes = tensor->compact_bytes;
 	size_t name_length = strlen(named->name);
 
 	if (tensor->dl.device.type == FRAG_DEVICE_CUDA)
 		return -ENOTSUP;
+	memcpy(kind + 2, &dtype->lanes, sizeof(dtype->lanes));
 	put_u8(writer, (uint8_t)name_length);
-	frag_writer_put(writer, named->name, name_length);
-	put_u8(writer, tensor->dl.dtype.code);
-	put_u8(writer, tensor->dl.dtype.bits);
-	put_u16(writer, tensor->dl.dtype.lanes);
-	put_u8(writer, FRAG_DEVICE_CPU);
-	put_u8(writer, (uint8_t)tensor->dl.ndim);
-	frag_writer_put(writer, tensor->shape, (size_t)tensor->dl.ndim * sizeof(tensor->shape[0]));
-	return frag_writer_put_u64(writer, tensor->compact_bytes);
+	put(writer, named->name, name_length);
+	put(writer, kind, sizeof(kind));
+	put(writer, tensor->shape, (size_t)tensor->dl.ndim * sizeof(tensor->shape[0]));
+	return put(writer, &body_bytes, sizeof(body_bytes));
 }
 
 static int encode_metadata(const struct frag_metadata *metadata, struct frag_writer *writer)
@@ -66,32 +91,43 @@ static int encode_metadata(const struct frag_metadata *metadata, struct frag_wri
 	return r;
 }
 
+/* The fixed part in front: version, flags, tensor count, acquisition time, type id, bytes of value. */
+#define HEAD_BYTES 24u
+#define HEAD_VALUE_SIZE 20u
+
+static void put_head(uint8_t *head, const struct frag_message *message, uint64_t type_id)
+{
+	head[0] = FRAGI_DESCRIPTOR_VERSION;
+	head[1] = 0;
+	memcpy(head + 2, &message->tensor_count, sizeof(message->tensor_count));
+	memcpy(head + 4, &message->acquisition_ns, sizeof(message->acquisition_ns));
+	memcpy(head + 12, &type_id, sizeof(type_id));
+	memset(head + HEAD_VALUE_SIZE, 0, sizeof(uint32_t));
+}
+
 static int encode_message(const struct frag_message *message, struct frag_writer *writer)
 {
-	size_t size_at, value_at;
+	const struct fragi_type_info *info = message->type != NULL ? fragi_type_info(message->type) : NULL;
+	size_t head_at = writer->size, value_at;
+	uint8_t *head = fragi_writer_reserve(writer, HEAD_BYTES);
 	int r = 0;
 
-	put_u8(writer, FRAGI_DESCRIPTOR_VERSION);
-	put_u8(writer, 0);
-	put_u16(writer, message->tensor_count);
-	frag_writer_put_u64(writer, (uint64_t)message->acquisition_ns);
-	frag_writer_put_u64(writer, message->type != NULL ? fragi_type_id(message->type) : 0);
-	size_at = writer->size;
-	frag_writer_put_u32(writer, 0);
+	if (head == NULL)
+		return writer->error;
+	put_head(head, message, info != NULL ? info->id : 0);
 	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++)
 		r = encode_tensor(&message->tensors[i], writer);
 	value_at = writer->size;
 	if (r == 0 && message->type != NULL)
-		r = fragi_value_encode(fragi_type_info(message->type), message->value, message->value_size,
-				       writer);
+		r = fragi_value_encode(info, message->value, message->value_size, writer);
 	if (r == 0 && writer->error == 0)
-		patch_size(writer, size_at, value_at);
+		patch_size(writer, head_at + HEAD_VALUE_SIZE, value_at);
 	if (r == 0)
 		r = encode_metadata(message->metadata, writer);
 	return r < 0 ? r : writer->error;
 }
 
-int fragi_message_encode(const struct frag_message *message, struct fragi_blob **out_blob)
+int fragi_message_encode(const struct frag_message *message, const struct fragi_blob **out_blob)
 {
 	struct frag_message *owner = (struct frag_message *)(uintptr_t)message;
 	struct frag_writer writer = {.limit = sizeof(struct fragi_blob) + FRAGI_DESCRIPTOR_MAX};
@@ -106,7 +142,6 @@ int fragi_message_encode(const struct frag_message *message, struct fragi_blob *
 			return r;
 		}
 		blob = (struct fragi_blob *)(void *)writer.bytes;
-		atomic_init(&blob->refs, 1);
 		blob->size = (uint32_t)(writer.size - sizeof(*blob));
 		if (!atomic_compare_exchange_strong_explicit(&owner->blob, &other, blob, memory_order_acq_rel,
 							     memory_order_acquire)) {
@@ -114,15 +149,8 @@ int fragi_message_encode(const struct frag_message *message, struct fragi_blob *
 			blob = other;
 		}
 	}
-	atomic_fetch_add_explicit(&blob->refs, 1, memory_order_relaxed);
 	*out_blob = blob;
 	return 0;
-}
-
-void fragi_blob_unref(struct fragi_blob *blob)
-{
-	if (blob != NULL && atomic_fetch_sub_explicit(&blob->refs, 1, memory_order_acq_rel) == 1)
-		fragi_free(blob);
 }
 
 /* What one message's decoding may still take. */
@@ -139,7 +167,7 @@ static int get_name(struct frag_reader *reader, char out[FRAG_NAME_MAX + 1])
 	const uint8_t *bytes;
 	uint8_t length;
 
-	if (frag_reader_get(reader, &length, sizeof(length)) < 0 || length > FRAG_NAME_MAX)
+	if (get(reader, &length, sizeof(length)) < 0 || length > FRAG_NAME_MAX)
 		return -EBADMSG;
 	bytes = fragi_reader_skip(reader, length);
 	if (bytes == NULL || memchr(bytes, '\0', length) != NULL)
@@ -152,20 +180,21 @@ static int get_name(struct frag_reader *reader, char out[FRAG_NAME_MAX + 1])
 static int decode_tensor(struct frag_reader *reader, struct frag_message *message, struct limits *limits)
 {
 	char name[FRAG_NAME_MAX + 1];
-	struct frag_dtype dtype = {0};
+	struct frag_dtype dtype;
 	int64_t shape[FRAG_TENSOR_NDIM_MAX];
+	uint8_t kind[TENSOR_KIND_BYTES], ndim;
 	struct frag_tensor *tensor;
-	uint8_t device, ndim;
 	uint64_t stated;
 	size_t bytes;
 	int r;
 
-	if (get_name(reader, name) < 0 || frag_reader_get(reader, &dtype.code, 1) < 0 ||
-	    frag_reader_get(reader, &dtype.bits, 1) < 0 || frag_reader_get(reader, &dtype.lanes, 2) < 0 ||
-	    frag_reader_get(reader, &device, 1) < 0 || device != FRAG_DEVICE_CPU ||
-	    frag_reader_get(reader, &ndim, 1) < 0 || ndim > FRAG_TENSOR_NDIM_MAX ||
-	    frag_reader_get(reader, shape, ndim * sizeof(shape[0])) < 0 ||
-	    frag_reader_get_u64(reader, &stated) < 0 ||
+	if (get_name(reader, name) < 0 || get(reader, kind, sizeof(kind)) < 0)
+		return -EBADMSG;
+	dtype = (struct frag_dtype){.code = kind[0], .bits = kind[1]};
+	memcpy(&dtype.lanes, kind + 2, sizeof(dtype.lanes));
+	ndim = kind[5];
+	if (kind[4] != FRAG_DEVICE_CPU || ndim > FRAG_TENSOR_NDIM_MAX ||
+	    get(reader, shape, ndim * sizeof(shape[0])) < 0 || get(reader, &stated, sizeof(stated)) < 0 ||
 	    fragi_tensor_measure(dtype, ndim, shape, &bytes) < 0 || bytes != stated)
 		return -EBADMSG;
 	if (bytes > limits->bodies)
@@ -185,7 +214,7 @@ static int measure_value(uint64_t type_id, const uint8_t *wire, size_t wire_size
 	const struct fragi_type_info *info = fragi_type_info_by_id(type_id);
 	int r;
 
-	if (info == NULL || !fragi_type_has_codec(info->type)) {
+	if (info == NULL || !fragi_type_info_has_codec(info)) {
 		limits->type_id = type_id;
 		return -ENOENT;
 	}
@@ -250,7 +279,7 @@ static int decode_metadata(struct frag_reader *reader, struct frag_message *mess
 	uint16_t count;
 	int r = 0;
 
-	if (frag_reader_get(reader, &count, sizeof(count)) < 0 || count > FRAG_METADATA_KEYS_MAX)
+	if (get(reader, &count, sizeof(count)) < 0 || count > FRAG_METADATA_KEYS_MAX)
 		return -EBADMSG;
 	if (count == 0)
 		return 0;
@@ -265,19 +294,20 @@ static int decode_metadata(struct frag_reader *reader, struct frag_message *mess
 
 static int decode_message(struct frag_reader *reader, struct frag_message *message, struct limits *limits)
 {
-	uint8_t version, flags;
+	const uint8_t *head = fragi_reader_skip(reader, HEAD_BYTES);
 	uint16_t tensor_count;
-	uint64_t acquisition, type_id;
+	uint64_t type_id;
 	uint32_t value_size;
 	int r = 0;
 
-	if (frag_reader_get(reader, &version, 1) < 0 || version != FRAGI_DESCRIPTOR_VERSION ||
-	    frag_reader_get(reader, &flags, 1) < 0 || flags != 0 ||
-	    frag_reader_get(reader, &tensor_count, 2) < 0 || tensor_count > FRAG_MESSAGE_TENSORS_MAX ||
-	    frag_reader_get_u64(reader, &acquisition) < 0 || frag_reader_get_u64(reader, &type_id) < 0 ||
-	    frag_reader_get_u32(reader, &value_size) < 0)
+	if (head == NULL || head[0] != FRAGI_DESCRIPTOR_VERSION || head[1] != 0)
 		return -EBADMSG;
-	message->acquisition_ns = (int64_t)acquisition;
+	memcpy(&tensor_count, head + 2, sizeof(tensor_count));
+	if (tensor_count > FRAG_MESSAGE_TENSORS_MAX)
+		return -EBADMSG;
+	memcpy(&message->acquisition_ns, head + 4, sizeof(message->acquisition_ns));
+	memcpy(&type_id, head + 12, sizeof(type_id));
+	memcpy(&value_size, head + HEAD_VALUE_SIZE, sizeof(value_size));
 	for (uint32_t i = 0; i < tensor_count && r == 0; i++)
 		r = decode_tensor(reader, message, limits);
 	if (r == 0)

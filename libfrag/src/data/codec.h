@@ -24,12 +24,11 @@
 #define FRAGI_DESCRIPTOR_MAX (64u << 20) /* bytes of descriptors of one message */
 
 /*
- * The message's descriptors, encoded at most once and kept in the message; a new reference for the caller.
- * Returns 0; -EPROTOTYPE when the value's or a metadatum's type has no codec; -ENOTSUP for a tensor in device
- * memory, which is not built yet; -EMSGSIZE beyond FRAGI_DESCRIPTOR_MAX; -ENOMEM.
+ * The message's descriptors, encoded at most once; the message owns them until it ends or is written to
+ * again. Returns 0; -EPROTOTYPE when the value's or a metadatum's type has no codec; -ENOTSUP for a tensor in
+ * device memory, which is not built yet; -EMSGSIZE beyond FRAGI_DESCRIPTOR_MAX; -ENOMEM.
  */
-FRAGI_API int fragi_message_encode(const struct frag_message *message, struct fragi_blob **out_blob);
-FRAGI_API void fragi_blob_unref(struct fragi_blob *blob);
+FRAGI_API int fragi_message_encode(const struct frag_message *message, const struct fragi_blob **out_blob);
 
 /*
  * The reverse. Makes a message (shared: it was received) whose tensors are allocated (host memory, compact)

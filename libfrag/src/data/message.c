@@ -67,7 +67,7 @@ static void drop_blob(struct frag_message *message)
 	if (blob == NULL)
 		return;
 	atomic_store_explicit(&message->blob, NULL, memory_order_relaxed);
-	fragi_blob_unref(blob);
+	fragi_free(blob);
 }
 
 void fragi_message_recycle(struct frag_message *message)

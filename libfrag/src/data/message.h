@@ -21,9 +21,7 @@
  */
 #define FRAGI_MESSAGE_INLINE 24
 
-struct fragi_blob { /* a message's encoded descriptors, made at most once and shared by all edges it leaves on
-		     */
-	_Atomic uint32_t refs;
+struct fragi_blob { /* a message's encoded descriptors, made at most once for all edges it leaves on */
 	uint32_t size;
 	uint8_t bytes[];
 };
@@ -47,8 +45,8 @@ struct frag_message {
 	void *value;                  /* inline_value, or in the box */
 	_Alignas(16) uint8_t inline_value[FRAGI_MESSAGE_INLINE];
 	size_t value_size;
-	struct frag_metadata *metadata; /* owned; NULL: none */
-	_Atomic(struct fragi_blob *) blob;
+	struct frag_metadata *metadata;    /* owned; NULL: none */
+	_Atomic(struct fragi_blob *) blob; /* owned; NULL: not encoded yet */
 	int64_t publish_ns;     /* CLOCK_MONOTONIC of the publishing node; filled where a message leaves its
 				   process */
 	int64_t acquisition_ns; /* Unix time; 0: not set */

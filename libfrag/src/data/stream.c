@@ -5,7 +5,7 @@
 #include <base/alloc.h>
 #include <data/stream.h>
 
-static int writer_grow(struct frag_writer *writer, size_t size)
+int fragi_writer_grow(struct frag_writer *writer, size_t size)
 {
 	size_t capacity = writer->capacity < 128 ? 128 : writer->capacity, wanted;
 	uint8_t *bytes;
@@ -20,17 +20,6 @@ static int writer_grow(struct frag_writer *writer, size_t size)
 	writer->bytes = bytes;
 	writer->capacity = capacity;
 	return 0;
-}
-
-uint8_t *fragi_writer_reserve(struct frag_writer *writer, size_t size)
-{
-	uint8_t *at;
-
-	if (writer->error != 0 || (writer->capacity - writer->size < size && writer_grow(writer, size) < 0))
-		return NULL;
-	at = size > 0 ? writer->bytes + writer->size : writer->bytes; /* which may be NULL for nothing */
-	writer->size += size;
-	return at;
 }
 
 int frag_writer_put(struct frag_writer *writer, const void *bytes, size_t size)
@@ -54,16 +43,6 @@ int frag_writer_put_u32(struct frag_writer *writer, uint32_t x)
 int frag_writer_put_u64(struct frag_writer *writer, uint64_t x)
 {
 	return frag_writer_put(writer, &x, sizeof(x));
-}
-
-const uint8_t *fragi_reader_skip(struct frag_reader *reader, size_t size)
-{
-	const uint8_t *at = reader->at;
-
-	if (size > frag_reader_left(reader))
-		return NULL;
-	reader->at += size;
-	return at;
 }
 
 int frag_reader_get(struct frag_reader *reader, void *out, size_t size)

@@ -22,9 +22,30 @@ struct frag_reader {
 	const uint8_t *at, *end;
 };
 
+int fragi_writer_grow(struct frag_writer *writer, size_t size);
 /* Room for `size` more bytes, which the caller fills in; NULL on failure. */
-uint8_t *fragi_writer_reserve(struct frag_writer *writer, size_t size);
+static inline uint8_t *fragi_writer_reserve(struct frag_writer *writer, size_t size)
+{
+	uint8_t *at;
+
+	if (__builtin_expect(writer->error != 0 || (writer->capacity - writer->size < size &&
+						    fragi_writer_grow(writer, size) < 0),
+			     0))
+		return NULL;
+	at = size > 0 ? writer->bytes + writer->size : writer->bytes; /* which may be NULL for nothing */
+	writer->size += size;
+	return at;
+}
+
 /* The next `size` bytes, in place; NULL when there are fewer. */
-const uint8_t *fragi_reader_skip(struct frag_reader *reader, size_t size);
+static inline const uint8_t *fragi_reader_skip(struct frag_reader *reader, size_t size)
+{
+	const uint8_t *at = reader->at;
+
+	if (__builtin_expect(size > (size_t)(reader->end - at), 0))
+		return NULL;
+	reader->at += size;
+	return at;
+}
 
 #endif

@@ -332,9 +332,7 @@ bool fragi_type_has_codec(const struct frag_type *type)
 {
 	const struct fragi_type_info *info = fragi_type_info(type);
 
-	while (info != NULL && info->kind == FRAGI_TYPE_ARRAY)
-		info = info->element;
-	return info != NULL && info->kind != FRAGI_TYPE_OPAQUE;
+	return info != NULL && fragi_type_info_has_codec(info);
 }
 
 int fragi_type_check_size(const struct frag_type *type, size_t size)

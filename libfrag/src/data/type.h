@@ -51,6 +51,13 @@ struct fragi_type_info {
 const struct fragi_type_info *fragi_type_info(const struct frag_type *type);
 const struct fragi_type_info *fragi_type_info_by_id(uint64_t id);
 
+static inline bool fragi_type_info_has_codec(const struct fragi_type_info *info)
+{
+	while (info->kind == FRAGI_TYPE_ARRAY)
+		info = info->element;
+	return info->kind != FRAGI_TYPE_OPAQUE;
+}
+
 /* Id of a registered type, never 0; 0 for one that is not registered. Kept, not computed. */
 FRAGI_API uint64_t fragi_type_id(const struct frag_type *type);
 /* The registered type with that id, NULL when there is none. No string is compared. */

@@ -345,10 +345,8 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 			busy_ns = now;
 			continue;
 		}
-		if (pump->busy_poll || now - busy_ns < pump->spin_ns) {
-			pause_briefly();
-			continue;
-		}
+		if (pump->busy_poll || now - busy_ns < pump->spin_ns)
+			continue; /* a round takes long enough */
 		if (!fragi_pump_try_lock(pump))
 			continue;
 		r = pump->ops->arm(pump->transport);
