@@ -284,6 +284,8 @@ static void receive_bodies(struct ucx_part *part, void *handle)
 	if (message->tensor_count > 1) {
 		iov = part->iov = fragi_calloc(message->tensor_count, sizeof(*iov));
 		if (iov == NULL) {
+			part->data = handle; /* goes back to UCX with the part */
+			part->data_is_handle = true;
 			fault(part->rx, -ENOMEM, "there is no memory left to receive a message of flow %u",
 			      part->rx->link.config.flow);
 			return;
