@@ -74,6 +74,10 @@ void drv_host_kill(struct drv_host *host)
 
 	if (host->state == DRV_HOST_GONE)
 		return;
+	if (host->state == DRV_HOST_PLACED) { /* nobody was asked to start it */
+		drv_host_move(host, DRV_HOST_GONE);
+		return;
+	}
 	message.stop.exit_code = host->app->exit_code;
 	drv_host_send(host, &message);
 	drv_host_move(host, DRV_HOST_KILLED);
