@@ -2,6 +2,7 @@
 #include <driverd/core/state.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -145,10 +146,10 @@ static int gather_edges(struct drv_app *app)
 
 static bool is_loopback(const char *host)
 {
-	struct fragi_address address;
+	struct fragi_address address = {0};
 
-	return host[0] != '\0' && fragi_parse_address(host, "127.0.0.1", 1, &address, NULL) == 0 &&
-	       fragi_address_is_loopback(&address);
+	snprintf(address.host, sizeof(address.host), "%s", host);
+	return fragi_address_is_loopback(&address);
 }
 
 /* Whether the two hosts of an edge can reach each other at all. */
