@@ -272,11 +272,17 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 	drv_set(app->core, &app->judge, app->core->now_ns + SUSPICION_GRACE_NS);
 }
 
+/* While draining a host may end before its peers, which then see the link break. */
+static bool ended_in_order(const struct drv_host *host)
+{
+	return host->state == DRV_HOST_GONE && host->orderly;
+}
+
 void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, const char *sentence)
 {
 	if (app->suspicion.host != NULL || peer == 0 || peer > app->host_count)
 		return;
-	if (app->hosts[peer - 1].state == DRV_HOST_GONE && app->hosts[peer - 1].orderly)
+	if (ended_in_order(&app->hosts[peer - 1]))
 		return;
 	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s reports that it lost %s: %s", host->name,
 		app->hosts[peer - 1].name, sentence);
@@ -324,6 +330,10 @@ static void app_judge(struct drv_timer *timer, int64_t now_ns, void *arg)
 	}
 	if (s->host == NULL || app->state >= DRV_APP_CLOSING)
 		return;
+	if (s->peer != NULL && ended_in_order(s->peer)) {
+		s->host = NULL;
+		return;
+	}
 	if (ends_are_suspect(app, s)) {
 		s->waits = true;
 		drv_set(core, timer, now_ns + core->config.beat_ns);
