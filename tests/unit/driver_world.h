@@ -39,6 +39,8 @@ struct world {
 	int exit_code;
 	char reason[2048];
 	char json[65536];
+	int64_t step_count, short_step, short_skip; /* in that step memory fails after so many allocations */
+	bool runs_short, broken;                    /* broken: the core said -ENOMEM, and is not used on */
 };
 
 static const char two_fragments[] = "frag: 1\n"
@@ -59,20 +61,21 @@ static void world_random(void *arg, void *bytes, size_t size)
 	}
 }
 
-static void world_init(struct world *w)
+static void world_init_with(struct world *w, struct drv_config config)
 {
-	struct drv_config config = {
-		.version = "test",
-		.node = "node",
-		.address = "127.0.0.1:1",
-		.random = world_random,
-		.random_arg = w,
-		.realtime_offset_ns = 1000 * SECOND,
-	};
-
+	config.random = world_random;
+	config.random_arg = w;
 	memset(w, 0, sizeof(*w));
 	w->now_ns = 50 * SECOND;
 	cr_assert_eq(drv_core_create(&config, &w->core), 0);
+}
+
+static inline void world_init(struct world *w)
+{
+	world_init_with(w, (struct drv_config){.version = "test",
+					       .node = "node",
+					       .address = "127.0.0.1:1",
+					       .realtime_offset_ns = 1000 * SECOND});
 }
 
 static void world_fini(struct world *w)
@@ -106,12 +109,34 @@ static void append(char *log, size_t size, const char *text)
 	snprintf(log + used, size - used, "%s\n", text);
 }
 
+/* One step of the core, whose memory fails if this is where the test wants it to. */
+static int step_core(struct world *w, struct drv_event *event)
+{
+	bool runs_short = w->runs_short && w->step_count++ == w->short_step;
+	int r;
+
+	if (runs_short)
+		fragi_alloc_fail_after(w->short_skip, 1);
+	r = drv_core_step(w->core, event, w->now_ns, &w->actions);
+	if (runs_short && fragi_alloc_fail_off() == 0)
+		w->short_skip = -1; /* it needs no more than that */
+	cr_assert(r == 0 || (runs_short && r == -ENOMEM), "%d", r);
+	return r;
+}
+
 static void step(struct world *w, struct drv_event *event)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 
+	if (w->broken) {
+		fw_message_free(event->message);
+		return;
+	}
 	drv_actions_reset(&w->actions);
-	cr_assert_eq(drv_core_step(w->core, event, w->now_ns, &w->actions), 0);
+	if (step_core(w, event) < 0) {
+		w->broken = true;
+		return;
+	}
 	for (size_t i = 0; i < w->actions.count; i++) {
 		struct drv_action *action = &w->actions.items[i];
 
@@ -153,7 +178,7 @@ static inline void pass(struct world *w, int64_t ns)
 {
 	int64_t until = w->now_ns + ns;
 
-	while (drv_core_deadline_ns(w->core) <= until) {
+	while (!w->broken && drv_core_deadline_ns(w->core) <= until) {
 		if (drv_core_deadline_ns(w->core) > w->now_ns)
 			w->now_ns = drv_core_deadline_ns(w->core);
 		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
@@ -173,7 +198,8 @@ static inline void say(struct world *w, uint64_t connection, struct fw_message *
 	step(w, &event);
 }
 
-static inline void hello(struct world *w, uint64_t connection, const char *name, const char *fragment)
+static inline void hello_from(struct world *w, uint64_t connection, const char *name, const char *fragment,
+			      const char *node, const char *address)
 {
 	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
 	const char *fragments[] = {fragment};
@@ -183,11 +209,16 @@ static inline void hello(struct world *w, uint64_t connection, const char *name,
 					  .name = name,
 					  .fragments = fragments,
 					  .fragment_count = fragment != NULL,
-					  .worker_address = "127.0.0.1",
-					  .node = "node",
+					  .worker_address = address,
+					  .node = node,
 					  .version = "test",
 					  .cores = 4};
 	say(w, connection, &message);
+}
+
+static inline void hello(struct world *w, uint64_t connection, const char *name, const char *fragment)
+{
+	hello_from(w, connection, name, fragment, "node", "127.0.0.1");
 }
 
 static inline void beat(struct world *w, uint64_t connection)
@@ -241,25 +272,49 @@ static inline struct fw_message of_host(enum fw_kind kind, uint32_t host)
 	return (struct fw_message){.kind = kind, .run = 1, .host = host, .epoch = 1};
 }
 
+/* What a host with one operator of one port says when it is prepared. */
+struct table {
+	const char *fragment, *op;
+	struct fw_port port;
+	uint32_t address_bytes;
+	const char *transport;
+};
+
+static inline struct table table_of(const char *fragment, bool sends)
+{
+	return (struct table){.fragment = fragment,
+			      .op = sends ? "tx" : "rx",
+			      .port = {.name = sends ? "out" : "in",
+				       .type = "message",
+				       .dir = sends ? FRAG_OUT : FRAG_IN,
+				       .has_codec = true},
+			      .address_bytes = 7,
+			      .transport = "ucx 1.13.1 tcp lo"};
+}
+
+static inline void say_table(struct world *w, uint64_t connection, uint32_t host, const struct table *table)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, host);
+	struct fw_port port = table->port;
+	struct fw_op op = {.name = table->op, .type = "t", .ports = &port, .port_count = 1};
+	struct fw_fragment fragment = {.name = table->fragment, .ops = &op, .op_count = 1};
+
+	message.prepared = (struct fw_host_prepared){.ok = true,
+						     .fragments = &fragment,
+						     .fragment_count = 1,
+						     .address = "address",
+						     .address_bytes = table->address_bytes,
+						     .transport = table->transport,
+						     .pid = 100 + (int32_t)host};
+	say(w, connection, &message);
+}
+
 static inline void say_prepared(struct world *w, uint64_t connection, uint32_t host, const char *fragment,
 				bool sends)
 {
-	struct fw_message message = of_host(FW_HOST_PREPARED, host);
-	struct fw_port port = {.name = sends ? "out" : "in",
-			       .type = "message",
-			       .dir = sends ? FRAG_OUT : FRAG_IN,
-			       .has_codec = true};
-	struct fw_op op = {.name = sends ? "tx" : "rx", .type = "t", .ports = &port, .port_count = 1};
-	struct fw_fragment table = {.name = fragment, .ops = &op, .op_count = 1};
+	struct table table = table_of(fragment, sends);
 
-	message.prepared = (struct fw_host_prepared){.ok = true,
-						     .fragments = &table,
-						     .fragment_count = 1,
-						     .address = "address",
-						     .address_bytes = 7,
-						     .transport = "ucx 1.13.1 tcp lo",
-						     .pid = 100 + (int32_t)host};
-	say(w, connection, &message);
+	say_table(w, connection, host, &table);
 }
 
 static inline void say_result(struct world *w, uint64_t connection, uint32_t host, enum fw_kind kind)

@@ -171,3 +171,65 @@ Test(driver_end, rest_with_a_host_that_is_done_waits_for_its_page)
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
 	world_fini(&w);
 }
+
+Test(driver_end, hosts_may_end_by_themselves_while_they_drain)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	say_exit(&w, 1, 1, 0, 0, "");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
+	say_exit(&w, 2, 2, 0, 0, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	cr_expect_eq(w.exit_code, 0);
+	cr_expect_str_eq(w.errors, "");
+	world_fini(&w);
+}
+
+Test(driver_end, rest_is_not_believed_while_a_data_link_is_suspected)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_idle(&w, 1, 1, 10, 0);
+	say_idle(&w, 2, 2, 0, 10);
+	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "no beat for 3.0 s");
+	w.now_ns += 3 * SECOND;
+	say_idle(&w, 1, 1, 10, 0);
+	say_idle(&w, 2, 2, 0, 10);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	pass_beating(&w, SECOND, 1, 2);
+	assert_has(w.errors, "the data link between f1 on worker a and f2 on worker b was lost");
+	world_fini(&w);
+}
+
+Test(driver_end, an_application_whose_hosts_do_not_send_to_each_other_is_at_rest_at_once)
+{
+	struct world w;
+	struct table left = table_of("f1", true), right = table_of("f2", true);
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {tx: {type: t}}}\n");
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	left.address_bytes = right.address_bytes = 0; /* nor do they need a data plane */
+	say_table(&w, 1, 1, &left);
+	say_table(&w, 2, 2, &right);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(&w, host, host, FW_HOST_WIRED);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(&w, host, host, FW_HOST_STARTED);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
+	for (int wave = 0; wave < 2; wave++) {
+		say_idle(&w, 1, 1, 0, 0);
+		say_idle(&w, 2, 2, 0, 0);
+	}
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
+	world_fini(&w);
+}

@@ -168,3 +168,138 @@ Test(driver_failure, a_crash_while_it_ends_is_told)
 	assert_has(w.reason, "SIGABRT");
 	world_fini(&w);
 }
+
+Test(driver_failure, a_host_that_a_signal_ended_did_not_end_in_order)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	say_event(&w, 2, 2, FW_HOST_DONE, "");
+	say_exit(&w, 1, 1, 0, 15, "");
+	assert_has(w.errors, "the fraghost of f1 on worker a ended with 0 before the application did");
+	world_fini(&w);
+}
+
+Test(driver_failure, of_two_hosts_that_could_not_be_wired_the_first_is_told)
+{
+	struct fw_message message = of_host(FW_HOST_WIRED, 2);
+	struct world w;
+
+	world_init(&w);
+	to_prepared(&w);
+	fail_wiring(&w);
+	message.result = (struct fw_host_result){.exit_code = 1, .sentence = "host 1 hung up"};
+	say(&w, 2, &message);
+	pass_beating(&w, SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	assert_has(w.errors, "host 2 could not be connected to");
+	cr_expect_null(strstr(w.errors, "host 1 hung up"));
+	world_fini(&w);
+}
+
+Test(driver_failure, what_could_not_be_wired_waits_for_a_silent_worker)
+{
+	struct world w;
+
+	world_init(&w);
+	to_prepared(&w);
+	pass_beating(&w, 1200 * MS, 2, 2); /* a is suspected */
+	beat(&w, 2);
+	for (int i = 0; i < 2; i++) {
+		struct fw_message message = of_host(FW_HOST_WIRED, 2);
+
+		message.result = (struct fw_host_result){.exit_code = 1, .sentence = "no answer from host 1"};
+		if (i == 0)
+			say(&w, 2, &message);
+		pass_beating(&w, 700 * MS, 2, 2);
+		cr_expect_str_eq(w.errors, "", "a may be dead");
+	}
+	pass_beating(&w, SECOND, 2, 2);
+	assert_has(w.errors, "worker a at 10.0.0.9:1, which ran f1, was lost: it has not been heard for 3.");
+	world_fini(&w);
+}
+
+Test(driver_failure, a_host_that_fails_without_a_word_is_named)
+{
+	struct fw_message wired = of_host(FW_HOST_WIRED, 1), started = of_host(FW_HOST_STARTED, 2);
+	struct world w;
+
+	world_init(&w);
+	to_prepared(&w);
+	say(&w, 1, &wired);
+	pass_beating(&w, SECOND, 1, 2);
+	assert_has(w.errors, "f1 on worker a failed");
+	world_fini(&w);
+
+	world_init(&w);
+	to_prepared(&w);
+	say_result(&w, 1, 1, FW_HOST_WIRED);
+	say_result(&w, 2, 2, FW_HOST_WIRED);
+	say(&w, 2, &started);
+	assert_has(w.errors, "f2 on worker b failed");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	world_fini(&w);
+
+	world_init(&w);
+	to_running(&w);
+	say_event(&w, 1, 1, FW_HOST_FAILED, "");
+	assert_has(w.errors, "f1 on worker a failed");
+	world_fini(&w);
+}
+
+Test(driver_failure, a_worker_that_is_lost_while_all_is_killed_is_not_the_cause)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_event(&w, 1, 1, FW_HOST_FAILED, "f1.tx: no camera");
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
+	say_exit(&w, 1, 1, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_str_eq(w.reason, "f1.tx: no camera");
+	assert_has(w.json, "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"lost\"");
+	world_fini(&w);
+}
+
+Test(driver_failure, a_peer_that_ended_in_order_while_draining_is_no_lost_link)
+{
+	for (int reported_first = 0; reported_first < 2; reported_first++) {
+		struct world w;
+
+		world_init(&w);
+		to_running(&w);
+		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+		if (reported_first)
+			say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+		say_exit(&w, 2, 2, 0, 0, "");
+		if (!reported_first)
+			say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+		pass_beating(&w, 2 * SECOND, 1, 2);
+		cr_expect_str_eq(w.errors, "");
+		say_event(&w, 1, 1, FW_HOST_DONE, "");
+		say_exit(&w, 1, 1, 0, 0, "");
+		cr_assert(w.ended);
+		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED, "reported first: %d", reported_first);
+		world_fini(&w);
+	}
+}
+
+Test(driver_failure, a_peer_that_is_not_there_is_nobody)
+{
+	struct fw_message message = of_host(FW_HOST_EVENT, 1);
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	message.event.state = FW_HOST_PEER_LOST;
+	for (uint32_t peer = 0; peer <= 3; peer += 3) {
+		message.event.peer = peer;
+		say(&w, 1, &message);
+		pass_beating(&w, SECOND, 1, 2);
+	}
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	world_fini(&w);
+}

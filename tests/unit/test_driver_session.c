@@ -165,3 +165,137 @@ Test(driver_session, frames_of_other_hosts_runs_and_epochs_are_not_heard)
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
 	world_fini(&w);
 }
+
+Test(driver_session, more_workers_than_it_takes_are_refused)
+{
+	struct world *w = malloc(sizeof(*w));
+	const struct fw_message *m;
+	char name[16];
+
+	fragi_log_threshold = FRAGI_LOG_WARN;
+	world_init(w);
+	for (uint64_t c = 1; c <= DRV_SESSIONS_MAX; c++) {
+		snprintf(name, sizeof(name), "w%d", (int)c);
+		hello(w, c, name, NULL);
+	}
+	cr_expect_eq(drv_core_session_count(w->core), DRV_SESSIONS_MAX);
+	hello(w, 100000, "late", NULL);
+	cr_expect_eq(drv_core_session_count(w->core), DRV_SESSIONS_MAX);
+	m = taken(w, 100000, FW_REFUSED);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->refused.exit_code, 3);
+	cr_expect_str_eq(m->refused.sentence, "driverd has as many workers as it takes");
+	cr_expect_eq(w->closed[0], 100000);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 4000, .text = "it closed"});
+	hello(w, 100001, "late", NULL);
+	cr_expect_not_null(taken(w, 100001, FW_WELCOME), "one has left");
+	world_fini(w);
+	free(w);
+}
+
+Test(driver_session, the_nameless_get_names_too)
+{
+	struct world w;
+
+	world_init(&w);
+	hello(&w, 1, "", NULL);
+	hello(&w, 2, "", NULL);
+	cr_expect_str_eq(taken(&w, 1, FW_WELCOME)->welcome.name, "worker");
+	cr_expect_str_eq(taken(&w, 2, FW_WELCOME)->welcome.name, "worker#2");
+	world_fini(&w);
+}
+
+Test(driver_session, who_comes_back_takes_the_place_of_its_former_session)
+{
+	struct fw_message message = {.kind = FW_HELLO};
+	const struct fw_message *first, *second;
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	first = taken(&w, 1, FW_WELCOME);
+	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+					  .role = FW_ROLE_WORKER,
+					  .name = "a",
+					  .session = first->welcome.session};
+	say(&w, 3, &message);
+	second = taken(&w, 3, FW_WELCOME);
+	cr_assert_not_null(second);
+	cr_expect_neq(second->welcome.session, first->welcome.session);
+	cr_expect_str_eq(second->welcome.name, "a", "its name is free again");
+	cr_expect_eq(w.closed[0], 1);
+	cr_expect_eq(drv_core_session_count(w.core), 2);
+	assert_has(w.errors,
+		   "worker a at 10.0.0.9:1, which ran f1, was lost: it came back on a new connection");
+	world_fini(&w);
+}
+
+static void draw_zeros(void *arg, void *bytes, size_t size)
+{
+	(void)arg;
+	memset(bytes, 0, size);
+}
+
+Test(driver_session, no_session_is_0_since_0_is_none)
+{
+	struct drv_config config = {.random = draw_zeros};
+	struct world w;
+
+	world_init(&w);
+	drv_core_destroy(w.core);
+	cr_assert_eq(drv_core_create(&config, &w.core), 0);
+	hello(&w, 1, "a", NULL);
+	cr_expect_neq(taken(&w, 1, FW_WELCOME)->welcome.session, 0);
+	world_fini(&w);
+}
+
+Test(driver_session, workers_that_die_in_one_moment_end_the_application_once)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {o: {type: t}}}\n"
+		"  f2: {operators: {o: {type: t}}}\n");
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	hello(&w, 3, "c", "f3");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
+	pass(&w, 4 * SECOND);
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 1);
+	assert_has(w.reason, "was lost: it has not been heard for 3.");
+	cr_expect_eq(drv_core_session_count(w.core), 0);
+	cr_expect_eq(drv_core_deadline_ns(w.core), INT64_MAX, "nothing is left to happen");
+	world_fini(&w);
+}
+
+Test(driver_session, what_a_worker_may_not_say_ends_its_session)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say(&w, 1, &(struct fw_message){.kind = FW_HOST_START});
+	cr_expect_eq(w.closed[0], 1);
+	assert_has(w.errors, "which ran f1, was lost: it sent HOST_START, which is not for a driver");
+	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
+	world_fini(&w);
+}
+
+Test(driver_session, fragments_named_in_full_or_all_are_no_misspellings)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	hello(&w, 1, "a", "all");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
+	app(&w, "frag: 1\napplication: other\nfragments: {camera: {host: x, operators: {tx: {type: t}}}, "
+		"view: {operators: {tx: {type: t}}}}\n");
+	hello(&w, 2, "b", "other/camera");
+	hello(&w, 3, "c", "nothing_like_it");
+	cr_expect_null(strstr(w.log, "names the fragment \"all\""));
+	cr_expect_null(strstr(w.log, "names the fragment \"other/camera\""));
+	world_fini(&w);
+}

@@ -239,42 +239,6 @@ Test(driver_start, an_error_of_prepare_does_not_wait_long_for_others)
 	world_fini(&w);
 }
 
-Test(driver_start, flows_that_do_not_fit_are_refused_with_all_their_errors)
-{
-	struct world w;
-
-	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments:\n"
-		"  f1: {operators: {tx: {type: t}}}\n"
-		"  f2: {operators: {rx: {type: t}}}\n"
-		"flows: [f1.tx.aut -> f2.rx.in, f1.tx.out -> f2.rx.on]\n");
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
-	say_prepared(&w, 1, 1, "f1", true);
-	say_prepared(&w, 2, 2, "f2", false);
-	assert_has(w.errors, "app.yaml:6:9: ");
-	assert_has(w.errors, "app.yaml:6:32: ");
-	assert_has(w.errors, "no output \"aut\"");
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 2, 2, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 2);
-	cr_expect_null(taken(&w, 1, FW_HOST_WIRE));
-	world_fini(&w);
-}
-
-Test(driver_start, an_input_that_nothing_reaches_is_refused)
-{
-	struct world w;
-
-	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments: {f1: {operators: {rx: {type: t}}}}\n");
-	hello(&w, 1, "a", "f1");
-	say_prepared(&w, 1, 1, "f1", false);
-	assert_has(w.errors, "3:30: f1.rx: input \"in\" is not connected");
-	world_fini(&w);
-}
-
 Test(driver_start, a_host_that_cannot_be_started_is_what_is_missing)
 {
 	struct world w;
@@ -287,19 +251,6 @@ Test(driver_start, a_host_that_cannot_be_started_is_what_is_missing)
 	say_exit(&w, 1, 1, 137, 9, "");
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 3);
-	world_fini(&w);
-}
-
-Test(driver_start, tables_that_were_not_asked_for_are_refused)
-{
-	struct world w;
-
-	world_init(&w);
-	app(&w, two_fragments);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
-	say_prepared(&w, 1, 1, "f2", true);
-	assert_has(w.errors, "worker a prepared other fragments than f1");
 	world_fini(&w);
 }
 
@@ -324,4 +275,159 @@ Test(driver_start, a_graph_error_ends_before_anybody_is_asked)
 	cr_expect_eq(w.exit_code, 2);
 	assert_has(w.reason, "app.yaml:4:1");
 	world_fini(&w);
+}
+
+Test(driver_start, bytes_that_are_no_source_are_refused)
+{
+	struct drv_event event = {.kind = DRV_EVENT_APP, .app = {.source = "garbage", .source_bytes = 7}};
+	struct world w;
+
+	world_init(&w);
+	step(&w, &event);
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 2);
+	cr_expect_str_eq(w.reason, "the application is no packed source");
+	cr_expect_eq(drv_core_named_state(w.core, "app"), DRV_APP_ENDED);
+	pass(&w, SECOND);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_ENDED, "it is forgotten");
+	world_fini(&w);
+}
+
+Test(driver_start, who_does_not_know_its_address_leaves_it_open)
+{
+	struct world w;
+
+	world_init_with(&w, (struct drv_config){0});
+	app_timed(&w, two_fragments, SECOND);
+	pass(&w, 2 * SECOND);
+	cr_assert(w.ended);
+	cr_expect_str_eq(w.reason,
+			 "not started within 1.0 s: there is no worker for f1, f2: none has come; start "
+			 "workerd --address HOST:PORT --fragments f1,f2");
+	world_fini(&w);
+}
+
+/* An application of count fragments with long names and without flows. */
+static char *many_fragments(int count)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	fprintf(out, "frag: 1\napplication: app\nfragments:\n");
+	for (int i = 0; i < count; i++)
+		fprintf(out, "  a_fragment_with_a_long_name_%d: {operators: {o: {type: t}}}\n", i);
+	fclose(out);
+	return text;
+}
+
+Test(driver_start, of_many_missing_fragments_some_are_named)
+{
+	struct world w;
+	char *text = many_fragments(40);
+
+	world_init(&w);
+	app_timed(&w, text, SECOND);
+	hello(&w, 1, "a", "something_else");
+	pass_beating(&w, 2 * SECOND, 1, 1);
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 4);
+	assert_has(w.reason, "a_fragment_with_a_long_name_0, a_fragment_with_a_long_name_1, ");
+	assert_has(w.reason, " more: 1 came, and none names it or takes whatever fits; start workerd ");
+	assert_has(w.reason, "--fragments all");
+	cr_expect_null(strstr(w.reason, "name_39"));
+	world_fini(&w);
+	free(text);
+}
+
+Test(driver_start, many_fragments_spread_over_many_workers_and_stop_together)
+{
+	struct world *w = malloc(sizeof(*w));
+	char *text = many_fragments(60);
+	char name[16];
+
+	world_init(w);
+	for (uint64_t c = 1; c <= 20; c++) {
+		snprintf(name, sizeof(name), "w%d", (int)c);
+		hello(w, c, name, NULL);
+	}
+	app(w, text);
+	for (uint64_t c = 1; c <= 20; c++) {
+		const struct fw_message *create = taken(w, c, FW_HOST_CREATE);
+
+		cr_assert_not_null(create, "worker %d", (int)c);
+		cr_expect_eq(create->create.fragment_count, 3);
+		cr_expect_null(taken(w, c, FW_HOST_CREATE), "one host a worker");
+	}
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	for (uint64_t c = 1; c <= 20; c++)
+		cr_expect_not_null(taken(w, c, FW_HOST_KILL));
+	world_fini(w);
+	free(w);
+	free(text);
+}
+
+Test(driver_start, several_applications_run_beside_each_other)
+{
+	struct fw_message prepared = of_host(FW_HOST_PREPARED, 1);
+	struct fw_port port = {.name = "in", .type = "message", .dir = FRAG_IN};
+	struct fw_op op = {.name = "rx", .type = "t", .ports = &port, .port_count = 1};
+	struct fw_fragment table = {.name = "f1", .ops = &op, .op_count = 1};
+	char text[128], name[8];
+	struct world w;
+
+	world_init(&w);
+	hello(&w, 1, "a", NULL);
+	for (int i = 1; i <= 9; i++) {
+		snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app%d\nfragments: {f1: {operators: {rx: {type: t}}}}\n", i);
+		app(&w, text);
+	}
+	cr_expect_eq(drv_core_app_count(w.core), 9);
+	prepared.run = 7; /* its only input is not connected */
+	prepared.prepared = (struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
+	say(&w, 1, &prepared);
+	for (int i = 1; i <= 9; i++) {
+		snprintf(name, sizeof(name), "app%d", i);
+		cr_expect_eq(drv_core_named_state(w.core, name), i == 7 ? DRV_APP_KILLING : DRV_APP_PREPARING,
+			     "%s", name);
+	}
+	world_fini(&w);
+}
+
+Test(driver_start, an_application_that_does_not_fit_into_a_frame_is_told_so)
+{
+	struct fragi_spec_text file = {.file = "unused.yaml", .text = calloc(1, FRAGI_SOURCE_MAX)};
+	struct fragi_spec_source source = {
+		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}, .files = &file, .file_count = 1};
+	struct drv_event event = {.kind = DRV_EVENT_APP};
+	struct world w;
+	void *packed;
+
+	cr_assert_eq(fragi_source_pack(&source, &packed, &event.app.source_bytes), 0);
+	fragi_free(packed);
+	file.length = FRAGI_SOURCE_MAX - event.app.source_bytes - 8; /* what a frame adds is more */
+	cr_assert_eq(fragi_source_pack(&source, &packed, &event.app.source_bytes), 0);
+	event.app.source = packed;
+	world_init(&w);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	step(&w, &event);
+	fragi_free(packed);
+	free((char *)(uintptr_t)file.text);
+	assert_has(w.errors, "what f1 on worker a needs to PREPARE does not fit into a frame: ");
+	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
+	pass_beating(&w, 2 * SECOND, 1, 2);
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 1);
+	world_fini(&w);
+}
+
+Test(driver_start, nothing_is_made_without_randomness)
+{
+	struct drv_core *core = NULL;
+
+	cr_expect_eq(drv_core_create(&(struct drv_config){0}, &core), -EINVAL);
+	cr_expect_null(core);
 }

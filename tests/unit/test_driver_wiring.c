@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+Test(driver_wiring, flows_that_do_not_fit_are_refused_with_all_their_errors)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {rx: {type: t}}}\n"
+		"flows: [f1.tx.aut -> f2.rx.in, f1.tx.out -> f2.rx.on]\n");
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	say_prepared(&w, 1, 1, "f1", true);
+	say_prepared(&w, 2, 2, "f2", false);
+	assert_has(w.errors, "app.yaml:6:9: ");
+	assert_has(w.errors, "app.yaml:6:32: ");
+	assert_has(w.errors, "no output \"aut\"");
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 2);
+	cr_expect_null(taken(&w, 1, FW_HOST_WIRE));
+	world_fini(&w);
+}
+
+Test(driver_wiring, an_input_that_nothing_reaches_is_refused)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments: {f1: {operators: {rx: {type: t}}}}\n");
+	hello(&w, 1, "a", "f1");
+	say_prepared(&w, 1, 1, "f1", false);
+	assert_has(w.errors, "3:30: f1.rx: input \"in\" is not connected");
+	world_fini(&w);
+}
+
+Test(driver_wiring, tables_that_were_not_asked_for_are_refused)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	say_prepared(&w, 1, 1, "f2", true);
+	assert_has(w.errors, "worker a prepared other fragments than f1");
+	world_fini(&w);
+}
+
+/* Both workers come, and prepare what the tables say. */
+static void prepare(struct world *w, const struct table *sender, const struct table *receiver)
+{
+	app(w, two_fragments);
+	hello_from(w, 1, "a", "f1", "node", "127.0.0.1");
+	hello_from(w, 2, "b", "f2", "another", "10.0.0.2");
+	say_table(w, 1, 1, sender);
+	say_table(w, 2, 2, receiver);
+}
+
+Test(driver_wiring, a_host_without_a_data_plane_cannot_be_wired_to_another)
+{
+	struct table tx = table_of("f1", true), rx = table_of("f2", false);
+	struct world w;
+
+	world_init(&w);
+	rx.address_bytes = 0;
+	rx.transport = "ucx.so is not installed";
+	prepare(&w, &tx, &rx);
+	assert_has(w.errors,
+		   "f2 on worker b has no data plane to reach f1 on worker a: ucx.so is not installed");
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 3);
+	world_fini(&w);
+}
+
+Test(driver_wiring, a_loopback_address_is_no_use_to_another_node)
+{
+	static const struct {
+		const char *node, *address;
+		bool refused;
+	} cases[] = {
+		{"node", "127.0.0.1", false},   {"another", "127.0.0.1", true}, {"another", "::1", true},
+		{"another", "10.0.0.2", false}, {"another", "", false},         {"another", "what?", false},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct world w;
+
+		world_init(&w);
+		app(&w, two_fragments);
+		hello_from(&w, 1, "a", "f1", "node", "10.0.0.1");
+		hello_from(&w, 2, "b", "f2", cases[i].node, cases[i].address);
+		say_prepared(&w, 1, 1, "f1", true);
+		say_prepared(&w, 2, 2, "f2", false);
+		cr_expect_eq(drv_core_app_state(w.core), cases[i].refused ? DRV_APP_KILLING : DRV_APP_WIRING,
+			     "%s on %s", cases[i].address, cases[i].node);
+		if (cases[i].refused)
+			assert_has(w.errors, "for data, but worker a is on another node; start b with "
+					     "--worker-address and an address that a can reach");
+		world_fini(&w);
+	}
+}
+
+Test(driver_wiring, types_that_differ_between_hosts_are_refused)
+{
+	struct table tx = table_of("f1", true), rx = table_of("f2", false);
+	struct world w;
+
+	world_init(&w);
+	tx.port.type = "left";
+	tx.port.type_id = 1;
+	rx.port.type = "right";
+	rx.port.type_id = 2;
+	prepare(&w, &tx, &rx);
+	assert_has(w.errors, "app.yaml:6:9: ");
+	assert_has(w.errors, "left");
+	assert_has(w.errors, "right");
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 2);
+	cr_expect_null(taken(&w, 1, FW_HOST_WIRE));
+	world_fini(&w);
+}
+
+Test(driver_wiring, an_operator_composed_in_c_has_no_place_in_the_graph)
+{
+	struct table rx = table_of("f1", false);
+	struct world w;
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments: {f1: {operators: {tx: {type: t}}}}\n");
+	hello(&w, 1, "a", "f1");
+	rx.op = "hidden";
+	say_table(&w, 1, 1, &rx);
+	cr_expect_eq(strncmp(w.errors, "f1.hidden: input \"in\" is not connected", 38), 0, "%s", w.errors);
+	world_fini(&w);
+}
+
+Test(driver_wiring, more_tables_than_fragments_are_refused)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, 1);
+	struct fw_fragment tables[] = {{.name = "f1"}, {.name = "f2"}};
+	struct world w;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	message.prepared = (struct fw_host_prepared){.ok = true, .fragments = tables, .fragment_count = 2};
+	say(&w, 1, &message);
+	assert_has(w.errors, "worker a prepared other fragments than f1");
+	world_fini(&w);
+}
