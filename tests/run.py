@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every test and ends with one line: N passed, N failed, N skipped.
 
-usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD] [--sanitized | --valgrind]
+usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD | --tests NAME...] [--sanitized | --valgrind]
 
 Criterion programs are DIR/tests/*/*; integration tests are the unittest classes of tests/integration/test_*.py. Each
 program runs in a process group of its own with a time limit; what it leaves behind is killed and makes it fail.
@@ -141,6 +141,23 @@ def run_program(command, name, build, checker=None):
     return result
 
 
+def place_of(name):
+    """(path of its program in the build, what the program calls it) of the test of that name."""
+    suite, _, test = name.partition("::")
+    if os.path.exists(os.path.join(HERE, "integration", suite + ".py")):
+        return "integration/" + suite, test
+    # The name may be an argument of a macro that makes tests of that suite.
+    wanted = re.compile(r"\bTest\(%s(?=,).*[(,]\s*%s[,)]" % (re.escape(suite), re.escape(test)), re.S)
+    for folder, _, files in sorted(os.walk(HERE)):
+        for f in sorted(files):
+            if f.startswith("test_") and f.endswith(".c"):
+                path = os.path.join(folder, f)
+                with open(path, encoding="utf-8") as source:
+                    if wanted.search(source.read()):
+                        return "tests/" + os.path.relpath(path, HERE)[:-2], "%s/%s" % (suite, test)
+    raise SystemExit("tests/run.py: there is no test %s; a test is called suite::name, or file::Class.test" % name)
+
+
 def known_skips():
     """tests/skips: one `name reason` a line."""
     names = {}
@@ -159,12 +176,22 @@ def main():
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     p.add_argument("--record", help="write the name of every test that ran and passed")
     p.add_argument("--only", help="only programs whose path holds this word")
+    p.add_argument("--tests", nargs="+", metavar="NAME", help="only these tests, by the names of docs/features.md")
+    p.add_argument("--targets", action="store_true", help="run nothing: print what make is to build for --tests")
     p.add_argument("--sanitized", action="store_true", help="the build has sanitizers: what they report fails")
     p.add_argument("--valgrind", action="store_true", help="the Criterion programs, under valgrind")
     args = p.parse_args()
     build = os.path.abspath(args.build)
     checker = "sanitized" if args.sanitized else "valgrind" if args.valgrind else None
     seconds = 120 * (VALGRIND_SCALE if args.valgrind else 1)
+
+    chosen = {}
+    for name in args.tests or []:
+        program, test = place_of(name)
+        chosen.setdefault(program, []).append(test)
+    if args.targets:
+        print("all", *sorted(os.path.join(args.build, c) for c in chosen if c.startswith("tests/")))
+        return 0
 
     work = []
     for folder, _, files in sorted(os.walk(os.path.join(build, "tests"))):
@@ -180,6 +207,9 @@ def main():
         work = [w for w in work if re.match(r"tests/(unit|conformance)/", w[1])]
     if args.only:
         work = [w for w in work if args.only in w[1]]
+    if args.tests:
+        work = [(c + (["--filter=@(%s)" % "|".join(chosen[n])] if n.startswith("tests/") else chosen[n]), n)
+                for c, n in work if n in chosen]
     # The long ones first, so that the two ends meet.
     work.sort(key=lambda w: not w[1].startswith("integration"))
 
@@ -203,14 +233,14 @@ def main():
     skips = known_skips()
     passed = sorted(n for r in results for n in r.passed)
     failed = sorted(n for r in results for n in r.failed)
-    skipped = sorted(n for r in results for n in r.skipped)
+    skipped = sorted(n for r in results for n in r.skipped if not args.tests or n in args.tests)
     for name in skipped:
         if name in skips:
             print("skipped %s: %s" % (name, skips[name]))
         else:
             print("FAILED %s: skipped, and tests/skips does not say why" % name)
             failed.append(name)
-    if not args.only and checker is None:
+    if not args.only and not args.tests and checker is None:
         excused = {n for n in skipped if n in skips}
         wrong = features.check(os.path.join(HERE, "..", "docs", "features.md"), set(passed) | excused)
         for sentence in wrong:
