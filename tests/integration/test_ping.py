@@ -64,6 +64,15 @@ class Stream(cluster.ClusterTest):
                          {"fragment1": "done", "fragment2": "done"})
         self.assertNotEqual(*(f["host_pid"] for f in summary["fragments"]))
 
+    def test_one_output_here_and_elsewhere(self):
+        here = '      rx: {type: truth_rx, parameters: {file: "%(folder)s/here"}}\n    flows: [tx.out -> rx.in]\n'
+        self.write("app.yaml", APP.replace("  fragment2:\n", here + "  fragment2:\n") % {"folder": self.folder})
+        summary = self.run_stream("--count", "300")
+        for name in ("sent", "received", "here"):
+            self.assertEqual(cluster.sequence(self.path(name)), list(range(1, 301)), name)
+        self.assertEqual({f["to"]: (f["edge"], f["delivered"]) for f in summary["flows"]},
+                         {"fragment1.rx.in": ("inproc", 300), "fragment2.rx.in": ("ucx", 300)})
+
     def test_full_speed_64_kib(self):
         self.run_stream("--count", "10000", "--size", "65536")
         sent, received = self.sent_and_received()

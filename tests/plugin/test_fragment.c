@@ -106,7 +106,8 @@ Test(fragment, declared_in_a_graph)
 {
 	struct fragi_spec *spec;
 	struct frag_fragment *fragment = good(
-		TEXT(HEAD "resources: {pool: {type: BlockMemoryPool, storage_type: 2, block_size: 1K, "
+		TEXT(HEAD "arguments: {side: {default: left}}\n"
+			  "resources: {pool: {type: BlockMemoryPool, storage_type: 2, block_size: 1K, "
 			  "num_blocks: 2}}\n"
 			  "operators:\n"
 			  "  ones:\n"
@@ -134,6 +135,8 @@ Test(fragment, declared_in_a_graph)
 
 	cr_expect_eq(fragment->op_count, 3);
 	cr_expect_str_eq(twice->subject, "app.twice");
+	cr_expect_str_eq(frag_op_argument(twice, "side"), "left");
+	cr_expect_null(frag_op_argument(twice, "size"));
 	cr_expect_eq(scale->factor, 0.5);
 	cr_expect_eq(scale->count, 10);
 	cr_expect_eq(scale->room, 4096);
@@ -219,6 +222,26 @@ Test(fragment, composed_and_declared_together)
 	cr_expect_str_eq(fragment->ops[0]->name, "more");
 	cr_expect_str_eq(fragment->ops[2]->name, "ones");
 	cr_expect_eq(fragment->flow_count, 5);
+	fragi_fragment_destroy(fragment);
+	fragi_spec_destroy(spec);
+}
+
+Test(fragment, composed_with_conditions_and_resources)
+{
+	struct fragi_spec *spec;
+	struct frag_fragment *fragment = good(TEXT(HEAD "compose: equipped\n"), &spec);
+	const struct frag_op *twice = op_named(fragment, "twice");
+	const struct scale *scale = twice->state;
+
+	cr_assert_eq(twice->condition_count, 2);
+	cr_expect_str_eq(twice->conditions[0]->name, "gate");
+	cr_expect_eq(scale->gate, twice->conditions[0]);
+	cr_expect_not(atomic_load(&scale->gate->enabled));
+	cr_expect_str_eq(twice->conditions[1]->name, "count");
+	cr_expect_eq(twice->conditions[1]->left, 9);
+	cr_assert_not_null(scale->pool);
+	cr_expect_eq(scale->pool, frag_op_resource(twice, "pool"));
+	cr_expect_eq(frag_resource_blocks_free(scale->pool), 3);
 	fragi_fragment_destroy(fragment);
 	fragi_spec_destroy(spec);
 }
@@ -374,7 +397,7 @@ static int nothing(void *state, struct frag_tick *tick)
 	return 0;
 }
 
-static uint32_t initialized[16], initialized_count;
+static uint32_t initialized[16], initialized_count, finished_count;
 
 static int note(void *state, struct frag_op *op)
 {
@@ -385,12 +408,19 @@ static int note(void *state, struct frag_op *op)
 	return op->name[0] == 'z' ? -ENODEV : 0;
 }
 
+static void note_end(void *state, struct frag_op *op)
+{
+	(void)state;
+	cr_expect_eq(fragi_current()->op, op);
+	finished_count++;
+}
+
 static const struct frag_port any_ports[] = {
 	{.name = "in", .dir = FRAG_IN, .flags = FRAG_PORT_MULTI},
 	{.name = "out", .dir = FRAG_OUT},
 };
-static const struct frag_op_type any = {FRAG_OP_TYPE_INIT, .name = "any", FRAG_PORTS(any_ports),
-					.compute = nothing, .initialize = note};
+static const struct frag_op_type any = {FRAG_OP_TYPE_INIT,  .name = "any",      FRAG_PORTS(any_ports),
+					.compute = nothing, .initialize = note, .fini = note_end};
 
 /* edges: pairs of letters; operators are made in the order of `names`. */
 static struct frag_fragment *graph_of(const char *names, const char *edges, struct fragi_diag *diag)
@@ -451,7 +481,9 @@ Test(fragment, initialize_stops_at_the_first_failure)
 	cr_expect_eq(fragi_fragment_initialize(fragment, &diag), -ENODEV);
 	expect_errors(&diag, "app.z: initialize returned -19 (No such device)\n");
 	cr_expect_eq(initialized_count, 2);
+	finished_count = 0;
 	fragi_fragment_destroy(fragment);
+	cr_expect_eq(finished_count, 3, "whoever was set up is finished, initialised or not");
 	fragi_diag_fini(&diag);
 }
 

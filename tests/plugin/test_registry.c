@@ -166,7 +166,8 @@ Test(registry, looks_only_in_allowed_folders)
 	fragi_registry_destroy(registry);
 
 	/* A link from one allowed folder into another is fine. */
-	setenv("FRAG_LIBRARY_PATH", plugins, 1);
+	snprintf(path, sizeof(path), "/nowhere::%s", plugins);
+	setenv("FRAG_LIBRARY_PATH", path, 1);
 	registry = make(scratch, false, NULL);
 	cr_expect_eq(fragi_registry_load(registry, "libgood.so", NULL), 0);
 	fragi_registry_destroy(registry);
@@ -220,6 +221,6 @@ Test(registry, advises_on_unknown_names)
 	cr_expect_eq(err.code, -EINVAL);
 	err = (struct frag_err)FRAG_ERR_INIT;
 	cr_expect_null(fragi_registry_composer(registry, "zzzzz", &err));
-	cr_expect_str_eq(err.text, "unknown composer \"zzzzz\"; valid: line, forgetful, failing");
+	cr_expect_str_eq(err.text, "unknown composer \"zzzzz\"; valid: line, forgetful, failing, equipped");
 	fragi_registry_destroy(registry);
 }

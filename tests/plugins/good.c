@@ -147,6 +147,22 @@ static int compose_line(struct frag_fragment *fragment)
 	return r;
 }
 
+/* The same with what else C can make: a pool, and a gate that begins closed. */
+static int compose_equipped(struct frag_fragment *fragment)
+{
+	struct frag_op *source = frag_make_operator(fragment, "ones", "source", FRAG_ARGS({"inputs", "5"}));
+	struct frag_op *twice = frag_make_operator(fragment, "twice", "scale",
+						   FRAG_ARGS({"pool", "$pool"}, {"gate", "$gate"}));
+	struct frag_op *sink = frag_make_operator(fragment, "sink", "sink", FRAG_NO_ARGS);
+	int r = frag_add_flow(fragment, source, NULL, twice, NULL);
+
+	frag_make_resource(fragment, "pool", "block_memory_pool",
+			   FRAG_ARGS({"storage_type", "2"}, {"block_size", "64"}, {"num_blocks", "3"}));
+	frag_make_condition(twice, "gate", "boolean", FRAG_ARGS({"enable_tick", "false"}));
+	frag_make_condition(twice, NULL, "count", FRAG_ARGS({"count", "9"}));
+	return r < 0 ? r : frag_add_flow(fragment, twice, NULL, sink, NULL);
+}
+
 static int compose_forgetful(struct frag_fragment *fragment)
 {
 	frag_make_operator(fragment, "lost", "scale", FRAG_NO_ARGS);
@@ -173,5 +189,6 @@ static const struct frag_composer composers[] = {
 	{"line", "source, scale and sink in a line", compose_line},
 	{"forgetful", NULL, compose_forgetful},
 	{"failing", NULL, compose_failing},
+	{"equipped", NULL, compose_equipped},
 };
 FRAG_PLUGIN(.name = "good", .version = "1.2.3", FRAG_OPS(ops), FRAG_COMPOSERS(composers));

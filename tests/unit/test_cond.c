@@ -180,6 +180,83 @@ Test(cond, min_size_gathers)
 	}
 }
 
+/* Takes all that waits and writes down how many that were. */
+static int taker_compute(void *state, struct frag_tick *tick)
+{
+	int64_t x, n = 0;
+
+	(void)state;
+	while (frag_tick_receive_i64(tick, 0, &x) == 0)
+		n++;
+	note_add(note_of(0), n);
+	return 0;
+}
+
+static const struct frag_op_type taker_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "taker",
+	FRAG_PORTS(sink_ports),
+	.compute = taker_compute,
+};
+static const struct frag_op_type *const taker_ops[] = {&taker_type, &source_type};
+static const struct frag_plugin taker_plugin = {.struct_size = sizeof(struct frag_plugin),
+						.abi_major = FRAG_ABI_MAJOR,
+						.name = "taker",
+						.version = "1",
+						FRAG_OPS(taker_ops)};
+
+Test(cond, message_available_waits_for_min_size)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		int64_t taken = 0;
+
+		rig_run(&rig, &taker_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source, parameters: {count: 100}}\n"
+				 "  rx: {type: taker, conditions: [{type: message_available, min_size: 3}]}\n"
+				 "flows: [{from: tx, to: rx, capacity: 4}]\n"));
+		cr_assert_gt(notes[0]->count, 0);
+		for (uint32_t i = 0; i < notes[0]->count; i++) {
+			taken += notes[0]->values[i];
+			cr_expect(notes[0]->values[i] >= 3 || i + 1 == notes[0]->count,
+				  "tick %u of %u took %lld", i, notes[0]->count,
+				  (long long)notes[0]->values[i]);
+		}
+		cr_expect_eq(taken, 100);
+		rig_end(&rig);
+	}
+}
+
+Test(cond, message_available_waits_above_front_stage_max_size)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		/* Three come at once, and nobody takes one away: it can only end at rest. */
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source, parameters: {burst: 3, count: 6}}\n"
+				 "  rx: {type: sink, conditions: [{type: message_available, "
+				 "front_stage_max_size: 2}]}\n"
+				 "flows: [{from: tx, to: rx, capacity: 8}]\n"));
+		cr_expect_eq(notes[0]->count, 0);
+		rig_end(&rig);
+		notes_clear();
+		rig_run(&rig, &rig_plugin,
+			graph(s, "operators:\n"
+				 "  tx: {type: source, parameters: {count: 6}}\n"
+				 "  rx: {type: sink, conditions: [{type: message_available, "
+				 "front_stage_max_size: 2}]}\n"
+				 "flows: [{from: tx, to: rx, capacity: 2}]\n"));
+		cr_expect_eq(notes[0]->count, 6);
+		rig_end(&rig);
+	}
+}
+
 /* Switches another operator's boolean condition on after ten ticks of its own. */
 struct switcher {
 	struct frag_condition *condition;

@@ -123,29 +123,6 @@ Test(run, what_cannot_run_is_refused_before_anything_starts)
 		       "capacity");
 }
 
-Test(run, threads_are_pinned)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct rig rig;
-
-	rig_run(&rig, &rig_plugin,
-		"frag: 1\napplication: app\nscheduler: {type: event_based, worker_thread_number: 2, "
-		"pin_cores: [0]}\n"
-		"operators: {tx: {type: source, parameters: {count: 10}}, rx: {type: sink}}\nflows: [tx -> "
-		"rx]\n");
-	cr_expect_eq(notes[0]->count, 10);
-	rig_end(&rig);
-	prepare(&rig, &rig_plugin,
-		"frag: 1\napplication: app\nscheduler: {type: event_based, pin_cores: [1023],\n"
-		"  strict_thread_pinning: true}\n"
-		"operators: {tx: {type: source, parameters: {count: 10}}, rx: {type: sink}}\nflows: [tx -> "
-		"rx]\n");
-	cr_assert_eq(fragi_run_wire(rig.run, NULL, 0, NULL, 0, &err), 0);
-	cr_expect_lt(fragi_run_start(rig.run, &err), 0);
-	cr_expect_not_null(strstr(err.text, "pin_cores"), "%s", err.text);
-	rig_end(&rig);
-}
-
 Test(run, only_the_wanted_fragments)
 {
 	static const char yaml[] =

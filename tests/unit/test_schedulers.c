@@ -294,6 +294,42 @@ Test(schedulers, drop_policies_drop_what_they_say)
 	}
 }
 
+/* Ten messages in one tick into a queue that nobody takes from meanwhile, since there is one thread. */
+static void expect_kept(size_t scheduler, const char *port, const char *flow, int64_t first, uint32_t count)
+{
+	struct rig rig;
+	char text[1024];
+
+	notes_clear();
+	snprintf(text, sizeof(text),
+		 "operators:\n"
+		 "  tx: {type: source, parameters: {count: 10, burst: 10}}\n"
+		 "  rx: {type: sink%s}\n"
+		 "flows: [{from: tx, to: rx%s}]\n",
+		 port, flow);
+	rig_run(&rig, &rig_plugin, graph(scheduler, text));
+	expect_all(notes[0], first, count);
+	cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)), 10 - count);
+	cr_expect(rig_balances(&rig));
+	rig_end(&rig);
+}
+
+Test(schedulers, a_queue_keeps_what_port_and_flow_say)
+{
+	static const char port[] = ", ports: {in: {capacity: 2, policy: pop}}";
+
+	for (size_t s = 0; s < 2; s++) {
+		expect_kept(s, "", "", 0, 1);
+		expect_kept(s, "", ", capacity: 3", 0, 3);
+		expect_kept(s, "", ", capacity: 3, policy: reject", 0, 3);
+		expect_kept(s, "", ", capacity: 3, policy: pop", 7, 3);
+		expect_kept(s, "", ", policy: latest", 9, 1);
+		expect_kept(s, port, "", 8, 2);
+		expect_kept(s, port, ", capacity: 4", 6, 4);
+		expect_kept(s, port, ", policy: reject", 0, 2);
+	}
+}
+
 Test(schedulers, emitting_beyond_block_is_counted)
 {
 	struct rig rig;
