@@ -11,7 +11,7 @@
 #define DEAD_MS_MAX 600000
 
 struct words { /* as they stand on the command line */
-	const char *address, *start_timeout, *state_dir, *key_file, *output;
+	const char *address, *start_timeout, *key_file, *output;
 };
 
 static int parse_address(struct drv_options *options, const struct words *words, struct frag_err *err)
@@ -68,10 +68,6 @@ static int check(struct drv_options *options, const struct words *words, struct 
 		return frag_err_set(
 			err, -EINVAL,
 			"--key-file: keys are not built yet; on a network that you trust use --insecure");
-	if (words->state_dir != NULL)
-		return frag_err_set(err, -EINVAL,
-				    "--state-dir: the service, which keeps state, is not built yet; run one "
-				    "application with --app APP.yaml");
 	if (words->output != NULL && strcmp(words->output, "json") != 0 &&
 	    strcmp(words->output, "table") != 0)
 		return frag_err_set(err, -EINVAL, "--output \"%.40s\" is not known; give table or json",
@@ -119,7 +115,11 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .value = "FILE",
 		 .help = "also writes the summary as JSON to a file",
 		 .text = &options->summary},
-		{.name = "state-dir", .value = "DIR", .help = "not built yet", .text = &words.state_dir},
+		{.name = "state-dir",
+		 .value = "DIR",
+		 .help = "keeps the last epoch here, so that those of later runs are higher; default: keeps "
+			 "no state",
+		 .text = &options->state_dir},
 		{.name = "key-file", .value = "FILE", .help = "not built yet", .text = &words.key_file},
 		{.name = "insecure",
 		 .help = "listens on an address that is not loopback, without a key",

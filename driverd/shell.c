@@ -20,6 +20,7 @@
 #include <driverd/core/core.h>
 #include <driverd/links.h>
 #include <driverd/progress.h>
+#include <driverd/store.h>
 #include <wire/connection.h>
 
 /*
@@ -41,6 +42,7 @@ struct shell {
 	struct drv_actions actions;
 	struct drv_links links;
 	struct drv_progress progress;
+	struct drv_store store; /* with --state-dir */
 	char address[300];
 	char node[96];
 	bool is_over;
@@ -135,6 +137,9 @@ static void act(struct shell *shell, struct drv_action *action)
 		break;
 	case DRV_DO_PROGRESS:
 		drv_progress_show(&shell->progress, action->text);
+		break;
+	case DRV_DO_PERSIST:
+		drv_store_write(&shell->store, &shell->loop, action->epoch);
 		break;
 	case DRV_DO_ENDED:
 		show_summary(shell, action->summary);
@@ -245,6 +250,11 @@ static void on_signal(uv_signal_t *handle, int number)
 	drv_progress_clear(&shell->progress);
 	log_info(NULL, "SIG%s: stops", sigabbrev_np(number));
 	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = number});
+}
+
+static void on_persisted(void *arg, uint64_t epoch, const char *why_not)
+{
+	shell_step(arg, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .epoch = epoch, .text = why_not});
 }
 
 static void draw(void *arg, void *bytes, size_t size)
@@ -361,6 +371,23 @@ static int shell_listen(struct shell *shell)
 	return 3;
 }
 
+/* Returns 0, or the exit code after a sentence. */
+static int shell_open_store(struct shell *shell, struct drv_config *config)
+{
+	const char *folder = shell->options->state_dir;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	shell->store.folder = -1;
+	if (folder == NULL)
+		return 0;
+	config->keeps_state = true;
+	if (drv_store_open(&shell->store, folder, on_persisted, shell, &config->epoch, &err) == 0)
+		return 0;
+	log_error(NULL, "%s", err.text);
+	return 3;
+}
+
+/* Returns 0, or the exit code after a sentence. */
 static int shell_init(struct shell *shell)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -387,7 +414,16 @@ static int shell_init(struct shell *shell)
 		if (r == 0)
 			r = uv_signal_start(&shell->signals[i], on_signal, numbers[i]);
 	}
-	return r < 0 ? r : drv_core_create(&config, &shell->core);
+	if (r < 0) {
+		log_error(NULL, "cannot set up the event loop: %s", frag_strerror(r));
+		return 3;
+	}
+	r = shell_open_store(shell, &config);
+	if (r == 0 && drv_core_create(&config, &shell->core) < 0) {
+		log_error(NULL, "there is no memory left for a driver");
+		r = 1;
+	}
+	return r;
 }
 
 int drv_shell_run(const struct drv_options *options, const void *source, size_t source_bytes)
@@ -402,13 +438,9 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 		log_error(NULL, "cannot set up the event loop: %s", frag_strerror(r));
 		return 3;
 	}
-	r = shell_init(&shell);
-	if (r < 0) {
-		log_error(NULL, "cannot set up the event loop: %s", frag_strerror(r));
-		exit_code = 3;
-	} else {
+	exit_code = shell_init(&shell);
+	if (exit_code == 0)
 		exit_code = shell_listen(&shell);
-	}
 	if (exit_code != 0) {
 		shell_end(&shell, exit_code);
 	} else {
@@ -420,5 +452,6 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 	drv_core_destroy(shell.core);
 	drv_actions_fini(&shell.actions);
 	drv_links_fini(&shell.links);
+	drv_store_close(&shell.store);
 	return shell.exit_code;
 }

@@ -405,7 +405,9 @@ static void app_progress(struct drv_timer *timer, int64_t now_ns, void *arg)
 	struct drv_core *core = arg;
 	const char *text = app_names[app->state];
 
-	if (app->state == DRV_APP_WAITING)
+	if (app->state == DRV_APP_NEW)
+		text = "writing to the state folder";
+	else if (app->state == DRV_APP_WAITING)
 		text = drv_text(core, "waiting for %s", app->missing);
 	else if (app->started_ns != 0)
 		text = drv_text(core, "%s %.1f s, %llu messages",
@@ -455,6 +457,17 @@ static int app_insert(struct drv_core *core, struct drv_app *app)
 	return 0;
 }
 
+/* Its epoch is safe: from now on workers may hear of it. */
+static void app_wait(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	drv_app_move(app, DRV_APP_WAITING);
+	drv_app_place(app);
+	if (app->state == DRV_APP_WAITING)
+		drv_start_say_missing(&app->say, core->now_ns, core);
+}
+
 void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 {
 	struct drv_app *app = fragi_calloc(1, sizeof(*app));
@@ -467,6 +480,7 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 	}
 	app->core = core;
 	app->run = ++core->last_run;
+	app->epoch = ++core->last_epoch;
 	app->given_ns = core->now_ns;
 	app->phase = (struct drv_timer){.fire = app_phase_over, .owner = app};
 	app->start = (struct drv_timer){.fire = drv_start_timeout, .owner = app};
@@ -482,13 +496,21 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 		drv_app_fail_by_diag(app, 2);
 		return;
 	}
-	drv_app_move(app, DRV_APP_WAITING);
 	if (event->start_timeout_ns > 0)
 		drv_set(core, &app->start, core->now_ns + event->start_timeout_ns);
 	drv_set(core, &app->progress, core->now_ns + core->config.progress_ns);
-	drv_app_place(app);
-	if (app->state == DRV_APP_WAITING)
-		drv_start_say_missing(&app->say, core->now_ns, core);
+	if (core->config.keeps_state)
+		drv_do(core, &(struct drv_action){.kind = DRV_DO_PERSIST, .epoch = app->epoch});
+	else
+		app_wait(app);
+}
+
+void drv_app_persisted(struct drv_app *app, const char *why_not)
+{
+	if (why_not != NULL)
+		drv_app_fail(app, 3, "%s", why_not);
+	else
+		app_wait(app);
 }
 
 void drv_app_destroy(struct drv_app *app)

@@ -23,6 +23,7 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 	if (core == NULL)
 		return -ENOMEM;
 	core->config = *config;
+	core->last_epoch = config->epoch;
 	or_default(&core->config.beat_ns, 250 * ms);
 	or_default(&core->config.dead_ns, 3 * s);
 	or_default(&core->config.prepare_ns, 30 * s);
@@ -129,6 +130,13 @@ static void core_stop(struct drv_core *core, int signal)
 	}
 }
 
+static void core_persisted(struct drv_core *core, const struct drv_event *event)
+{
+	for (size_t i = 0; i < core->app_count; i++)
+		if (core->apps[i]->state == DRV_APP_NEW && core->apps[i]->epoch <= event->epoch)
+			drv_app_persisted(core->apps[i], event->text);
+}
+
 int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns, struct drv_actions *actions)
 {
 	struct drv_session *session;
@@ -153,6 +161,9 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns
 		break;
 	case DRV_EVENT_STOP:
 		core_stop(core, event->signal);
+		break;
+	case DRV_EVENT_PERSISTED:
+		core_persisted(core, event);
 		break;
 	}
 	core->actions = NULL;

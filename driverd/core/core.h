@@ -13,8 +13,9 @@
  * performs the actions in order. No system call, no clock; randomness comes from the config: a simulator is
  * another shell.
  *
- * The happy path of an application: it waits until every fragment has a worker; then HOST_CREATE to each host
- * and HOST_PREPARED back; flows between fragments are resolved; HOST_WIRE, HOST_WIRED; HOST_START,
+ * The happy path of an application: it gets an epoch, which is on the disk before anybody hears of it (where
+ * the driver keeps state); it waits until every fragment has a worker; then HOST_CREATE to each host and
+ * HOST_PREPARED back; flows between fragments are resolved; HOST_WIRE, HOST_WIRED; HOST_START,
  * HOST_STARTED; it runs; every host says DONE (or all are at rest); HOST_STOP; the last HOST_STATS and
  * HOST_EXIT; the summary. The first cause of a failure is the one sentence of the run; then every host is
  * killed, what they counted is collected, and the summary follows.
@@ -22,7 +23,7 @@
 #define DRV_SESSIONS_MAX 8192
 
 enum drv_app_state {
-	DRV_APP_NEW,
+	DRV_APP_NEW,       /* until its epoch is on the disk */
 	DRV_APP_WAITING,   /* for workers */
 	DRV_APP_PREPARING, /* hosts load and compose */
 	DRV_APP_WIRING,
@@ -66,17 +67,20 @@ struct drv_config { /* zero: the default; texts are borrowed for the life of the
 	int64_t say_missing_ns;                /* 10 s */
 	int64_t progress_ns;                   /* 1 s */
 	int64_t realtime_offset_ns;            /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	bool keeps_state;                      /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
+	uint64_t epoch;                        /* the last one given by earlier drivers of the same state */
 	void (*random)(void *arg, void *bytes,
 		       size_t size); /* session ids and the tokens of edges; required */
 	void *random_arg;
 };
 
 enum drv_event_kind {
-	DRV_EVENT_APP,     /* app: an application to run */
-	DRV_EVENT_MESSAGE, /* connection, peer, message */
-	DRV_EVENT_CLOSED,  /* connection, text: why; it is gone */
-	DRV_EVENT_TIMER,   /* the deadline has come */
-	DRV_EVENT_STOP,    /* signal: every application stops in order; the second time at once */
+	DRV_EVENT_APP,       /* app: an application to run */
+	DRV_EVENT_MESSAGE,   /* connection, peer, message */
+	DRV_EVENT_CLOSED,    /* connection, text: why; it is gone */
+	DRV_EVENT_TIMER,     /* the deadline has come */
+	DRV_EVENT_STOP,      /* signal: every application stops in order; the second time at once */
+	DRV_EVENT_PERSISTED, /* epoch: it and those before it are on the disk; text: NULL, or why not */
 };
 struct drv_event_app {
 	const void *source; /* fragi_source_pack; copied */
@@ -87,10 +91,11 @@ struct drv_event {
 	enum drv_event_kind kind;
 	uint64_t connection;        /* the shell's id of a connection, never used again */
 	const char *peer;           /* MESSAGE: its address, for people */
-	const char *text;           /* CLOSED */
+	const char *text;           /* CLOSED, PERSISTED */
 	struct fw_message *message; /* from fw_decode; the core takes it */
 	struct drv_event_app app;
 	int signal;
+	uint64_t epoch;
 };
 
 enum drv_action_kind {
@@ -99,6 +104,7 @@ enum drv_action_kind {
 	DRV_DO_CLOSE,    /* connection: after what was sent before has left; no event follows */
 	DRV_DO_LOG,      /* level, subject, text */
 	DRV_DO_PROGRESS, /* text: how things stand, for a line that is written over */
+	DRV_DO_PERSIST,  /* epoch: the last one given; what waits for it goes on with DRV_EVENT_PERSISTED */
 	DRV_DO_ENDED,    /* summary, diag: an application has ended; valid until the next step */
 };
 struct drv_action {
@@ -109,6 +115,7 @@ struct drv_action {
 	enum fragi_log_level level;
 	const char *subject, *text;
 	const struct fragi_summary *summary;
+	uint64_t epoch;
 };
 struct drv_actions { /* zeroed: empty */
 	struct drv_action *items;

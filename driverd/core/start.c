@@ -87,7 +87,7 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 	*host = (struct drv_host){
 		.app = app,
 		.number = app->host_count,
-		.epoch = 1,
+		.epoch = app->epoch,
 		.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),
 		.node = fragi_arena_strdup(&app->arena, session->node),
@@ -259,6 +259,9 @@ void drv_start_timeout(struct drv_timer *timer, int64_t now_ns, void *arg)
 			     as_flag(app, flag));
 		return;
 	}
+	if (app->state == DRV_APP_NEW)
+		drv_app_fail(app, 4, "not started within %.1f s: the state folder has not taken its epoch",
+			     seconds);
 	host = app->state <= DRV_APP_STARTING ? laggard(app) : NULL;
 	if (host != NULL)
 		drv_app_fail(app, 4, "not started within %.1f s: %s on worker %s has not answered %s",

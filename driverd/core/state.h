@@ -71,6 +71,7 @@ struct drv_fragment {
 struct drv_app {
 	struct drv_core *core;
 	uint64_t run;
+	uint64_t epoch; /* of its hosts */
 	struct fragi_arena arena;
 	struct fragi_spec *spec;
 	const void *source;
@@ -114,7 +115,7 @@ struct drv_core {
 	size_t session_count, session_capacity;
 	struct drv_app **apps;
 	size_t app_count, app_capacity;
-	uint64_t last_run;
+	uint64_t last_run, last_epoch;
 	uint32_t stops;
 	uint32_t illegal_moves;
 	/* during a step */
@@ -154,6 +155,7 @@ struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t num
 /* app.c: the life of an application */
 void drv_app_create(struct drv_core *core, const struct drv_event_app *event);
 void drv_app_destroy(struct drv_app *app);
+void drv_app_persisted(struct drv_app *app, const char *why_not); /* its epoch is on the disk, or not */
 void drv_app_move(struct drv_app *app, enum drv_app_state to);
 /* The first cause counts. */
 void drv_app_fail(struct drv_app *app, int exit_code, const char *format, ...) FRAG_PRINTF(3, 4);

@@ -70,7 +70,6 @@ class CommandLine(cluster.ClusterTest):
 
     def test_wrong_usage_is_2_and_says_what_was_meant(self):
         for args, sentence in ((["--adress", "x"], "did you mean --address"), ([], "not built yet"),
-                               (["--state-dir", "/tmp"], "not built yet"),
                                (["--app", self.app, "--output", "xml"], "table or json"),
                                (["--app", self.app, "--start-timeout", "soon"], "30s"),
                                (["--app", self.app, "--address", "127.0.0.1:1-9"], "one port"),
@@ -224,6 +223,74 @@ class Running(cluster.ClusterTest):
         self.assertEqual(self.d.wait(), 0, self.d.stderr)
         for w in workers:
             self.assertEqual(w.wait(), 0)
+
+
+class StateFolder(cluster.ClusterTest):
+    """--state-dir: epochs go on where the last driver of the folder left them."""
+
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+        self.state = self.path("state")
+
+    def epoch_of_a_run(self):
+        d = self.driver(self.app, "--output", "json", "--state-dir", self.state)
+        workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+        self.assertEqual(d.wait(), 0, d.stderr)
+        for w in workers:
+            w.wait()
+        epochs = {f["epoch"] for f in self.summary(d)["fragments"]}
+        self.assertEqual(len(epochs), 1)
+        return epochs.pop()
+
+    def refused(self, *prefix):
+        d = self.start("driverd", "--address", "127.0.0.1:0", "--app", self.app, "--state-dir", self.state, prefix=prefix)
+        self.assertEqual(d.wait(), 3, d.stderr)
+        return d.stderr
+
+    def written(self):
+        with open(os.path.join(self.state, "epoch")) as f:
+            return f.read()
+
+    def test_epochs_rise_from_run_to_run(self):
+        self.assertEqual(self.epoch_of_a_run(), 1)
+        self.assertEqual(self.epoch_of_a_run(), 2)
+        self.assertEqual(self.written(), "2\n")
+        self.assertEqual(os.listdir(self.state), ["epoch"])
+
+    def test_the_epoch_is_there_before_a_worker_hears_of_it(self):
+        d = self.driver(self.app, "--state-dir", self.state)
+        self.wait_until("the epoch", lambda: os.path.exists(os.path.join(self.state, "epoch")))
+        d.kill()
+        d.wait()
+        self.assertEqual(self.epoch_of_a_run(), 2)
+
+    def test_one_driver_at_a_time(self):
+        self.driver(self.app, "--state-dir", self.state)
+        self.assertIn("another driverd keeps its state in " + self.state, self.refused())
+
+    def test_a_damaged_file_is_told_and_kept(self):
+        os.mkdir(self.state)
+        for text in ("", "twelve\n", "-1\n", "9" * 40):
+            with open(os.path.join(self.state, "epoch"), "w") as f:
+                f.write(text)
+            self.assertIn("%s/epoch does not hold the number of an epoch" % self.state, self.refused())
+            self.assertEqual(self.written(), text)
+
+    def test_a_folder_that_cannot_be_written_is_told(self):
+        for self.state in ("/proc/sys", self.app, self.path("no/parent")):
+            self.assertRegex(self.refused(), "cannot keep state in %s: .*; give --state-dir a folder" % self.state)
+
+    def test_a_full_disk_is_told_and_the_old_epoch_is_kept(self):
+        os.mkdir(self.state)
+        full = ("unshare", "--map-root-user", "--mount", "sh", "-c",
+                'mount -t tmpfs -o size=8k frag "$0" && echo 7 >"$0/epoch" && ! head -c 9999 /dev/zero >"$0/rest" '
+                '&& "$@"; code=$?; cat "$0/epoch"; exit $code', self.state)
+        probe = self.start("/bin/sh", "-c", "true", prefix=full)
+        if probe.wait() != 0:
+            self.skipTest("no mount namespaces here: " + probe.stderr)
+        self.assertRegex(self.refused(*full), "cannot keep state in %s: No space left on device" % self.state)
+        self.assertEqual(self.processes[-1].stdout.splitlines()[-1], "7")
 
 
 if __name__ == "__main__":

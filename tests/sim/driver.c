@@ -94,6 +94,7 @@ static void act(struct sim *sim, struct drv_action *action)
 			action->subject != NULL ? ": " : "", action->text);
 		break;
 	case DRV_DO_PROGRESS:
+	case DRV_DO_PERSIST: /* of drivers that keep state */
 		break;
 	case DRV_DO_ENDED:
 		do_ended(sim, action->summary);

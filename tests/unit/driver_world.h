@@ -34,6 +34,7 @@ struct world {
 	char errors[8192]; /* error lines */
 	char log[65536];   /* all lines from info on */
 	char progress[512];
+	uint64_t persist; /* the epoch that the core last wanted on the disk; 0: none */
 	bool ended;
 	enum fragi_summary_result result;
 	int exit_code;
@@ -163,6 +164,9 @@ static void step(struct world *w, struct drv_event *event)
 			break;
 		case DRV_DO_PROGRESS:
 			snprintf(w->progress, sizeof(w->progress), "%s", action->text);
+			break;
+		case DRV_DO_PERSIST:
+			w->persist = action->epoch;
 			break;
 		case DRV_DO_ENDED:
 			keep_summary(w, action->summary);

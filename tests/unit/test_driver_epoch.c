@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+/* A driver that keeps state: nobody hears of an epoch that is not on the disk. */
+
+static void world_with_state(struct world *w, uint64_t epoch)
+{
+	world_init_with(w, (struct drv_config){.version = "test",
+					       .node = "node",
+					       .address = "127.0.0.1:1",
+					       .keeps_state = true,
+					       .epoch = epoch});
+}
+
+static void persisted(struct world *w, uint64_t epoch, const char *why_not)
+{
+	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .epoch = epoch, .text = why_not});
+}
+
+Test(driver_epoch, no_worker_hears_of_an_epoch_before_the_disk_has_it)
+{
+	const struct fw_message *m;
+	struct world w;
+
+	world_with_state(&w, 41);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	app(&w, two_fragments);
+	cr_expect_eq(w.persist, 42);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_NEW);
+	pass_beating(&w, 2 * SECOND, 1, 2);
+	cr_expect_str_eq(w.progress, "writing to the state folder");
+	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
+	persisted(&w, 41, NULL);
+	cr_expect_null(taken(&w, 1, FW_HOST_CREATE), "of an earlier one");
+	persisted(&w, 42, NULL);
+	m = taken(&w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->epoch, 42);
+	cr_expect_eq(taken(&w, 2, FW_HOST_CREATE)->epoch, 42);
+	world_fini(&w);
+}
+
+Test(driver_epoch, each_application_has_a_higher_one)
+{
+	struct world w;
+
+	world_with_state(&w, 0);
+	app(&w, two_fragments);
+	cr_expect_eq(w.persist, 1);
+	app(&w, two_fragments);
+	cr_expect_eq(w.persist, 2);
+	persisted(&w, 2, NULL); /* the later stands for the earlier */
+	cr_expect_eq(drv_core_app_count(w.core), 2);
+	hello(&w, 1, "a", NULL);
+	cr_assert_not_null(taken(&w, 1, FW_HOST_CREATE));
+	cr_assert_not_null(taken(&w, 1, FW_HOST_CREATE));
+	world_fini(&w);
+}
+
+Test(driver_epoch, an_application_whose_epoch_cannot_be_kept_fails_and_nothing_ran)
+{
+	struct world w;
+
+	world_with_state(&w, 0);
+	hello(&w, 1, "a", NULL);
+	app(&w, two_fragments);
+	persisted(&w, 1, "cannot keep state in /s: No space left on device");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
+	cr_expect_eq(w.exit_code, 3);
+	cr_expect_str_eq(w.reason, "cannot keep state in /s: No space left on device");
+	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
+	world_fini(&w);
+}
+
+Test(driver_epoch, a_stop_or_the_start_timeout_does_not_wait_for_the_disk)
+{
+	struct world w;
+
+	world_with_state(&w, 0);
+	app(&w, two_fragments);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	persisted(&w, 1, NULL); /* late news */
+	world_fini(&w);
+
+	world_with_state(&w, 0);
+	app_timed(&w, two_fragments, 5 * SECOND);
+	pass(&w, 5 * SECOND);
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 4);
+	cr_expect_str_eq(w.reason, "not started within 5.0 s: the state folder has not taken its epoch");
+	persisted(&w, 1, "late news");
+	world_fini(&w);
+}
