@@ -385,7 +385,7 @@ Test(driver_start, several_applications_run_beside_each_other)
 		app(&w, text);
 	}
 	cr_expect_eq(drv_core_app_count(w.core), 9);
-	prepared.run = 7; /* its only input is not connected */
+	prepared.run = prepared.epoch = 7; /* its only input is not connected */
 	prepared.prepared = (struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
 	say(&w, 1, &prepared);
 	for (int i = 1; i <= 9; i++) {
