@@ -77,8 +77,8 @@ static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
 	uint64_t state = load(&row->state);
 
 	out->state = state <= FRAGI_OP_FAILED ? (uint32_t)state : FRAGI_OP_FAILED;
-	out->running = load(&row->running) != 0;
 	out->ticks = load(&row->ticks);
+	out->running = load(&row->running) != 0 || out->ticks > load(&row->compute.count);
 	out->compute_p50 = fragi_hist_quantile(&row->compute, 500);
 	out->compute_p99 = fragi_hist_quantile(&row->compute, 990);
 	out->compute_max = load(&row->compute.max);

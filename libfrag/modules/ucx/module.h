@@ -112,6 +112,7 @@ struct ucx_part { /* a message on its way in */
 struct ucx_rx {
 	struct ucx_link link;
 	struct fragi_rx rx;
+	struct fragi_notify taken; /* of rx, if blocking */
 	bool blocking;
 	struct ucx_part *parts; /* by sequence */
 	uint64_t *sizes; /* bytes of credit, by sequence; the receiving operator reads those it takes */

@@ -28,9 +28,9 @@ static struct ucx_rx *rx_of(struct fragi_rx *rx)
 	return (struct ucx_rx *)(void *)((char *)rx - offsetof(struct ucx_rx, rx));
 }
 
-static void rx_taken(struct fragi_rx *base)
+static void on_taken(void *arg)
 {
-	struct ucx_rx *rx = rx_of(base);
+	struct ucx_rx *rx = arg;
 	_Atomic bool *waiting = &rx->link.peer->transport->credits_waiting;
 
 	ucx_rx_consume(rx);
@@ -139,9 +139,6 @@ void ucx_rx_on_close(struct ucx_rx *rx, const struct wire_header *header)
 
 /* Life. */
 
-static const struct fragi_rx_ops blocking_ops = {.taken = rx_taken, .closed = rx_closed};
-static const struct fragi_rx_ops dropping_ops = {.closed = rx_closed};
-
 int ucx_rx_create(struct fragi_peer *peer, const struct fragi_link *link, struct fragi_flow_row *row,
 		  struct fragi_rx **out_rx)
 {
@@ -168,8 +165,11 @@ int ucx_rx_create(struct fragi_peer *peer, const struct fragi_link *link, struct
 		goto err_parts;
 	for (uint64_t i = 0; i < places; i++)
 		rx->parts[i].rx = rx;
-	rx->blocking = rx->rx.policy == FRAG_POLICY_BLOCK || rx->rx.policy == FRAG_POLICY_FAULT;
-	rx->rx.ops = rx->blocking ? &blocking_ops : &dropping_ops;
+	rx->blocking = fragi_rx_blocks(&rx->rx);
+	rx->taken = (struct fragi_notify){on_taken, rx};
+	if (rx->blocking)
+		rx->rx.taken = &rx->taken;
+	rx->rx.closed = rx_closed;
 	rx->rx.between_hosts = true;
 	rx->kick.fn = on_kick;
 	r = ucx_link_add(peer, &rx->link, link, false);

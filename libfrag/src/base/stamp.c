@@ -19,6 +19,11 @@ static void use_counter(uint64_t ns_per_tick_q32)
 	fragi_stamp_is_tsc = true;
 }
 
+uint64_t fragi_stamp_without_counter(void)
+{
+	return (uint64_t)fragi_now_ns();
+}
+
 static uint64_t q32_from_hz(uint64_t hz)
 {
 	return (uint64_t)(((unsigned __int128)1000000000 << 32) / hz);

@@ -26,6 +26,9 @@ static inline int64_t fragi_now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* Out of line, so that who takes a stamp need not have a struct timespec on its stack. */
+FRAGI_API uint64_t fragi_stamp_without_counter(void);
+
 static inline uint64_t fragi_stamp(void)
 {
 #if defined(__x86_64__)
@@ -39,7 +42,7 @@ static inline uint64_t fragi_stamp(void)
 		return ticks;
 	}
 #endif
-	return (uint64_t)fragi_now_ns();
+	return fragi_stamp_without_counter();
 }
 
 /* Nanoseconds from stamp a to the later stamp b; 0 when b is not later (stamps of two threads may cross). */

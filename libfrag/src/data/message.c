@@ -12,17 +12,10 @@ _Static_assert(sizeof(struct frag_message) == 128, "a message is two cache lines
 
 #define KEPT_BOX_BYTES 1024u
 #define KEPT_TENSORS 8u
-#define POISON_FROM offsetof(struct frag_message, refs)
 
 struct frag_message *frag_message_create(void)
 {
-	struct frag_message *message = fragi_pool_take(FRAGI_POOL_MESSAGE);
-
-	if (message == NULL)
-		return NULL;
-	fragi_pool_unpoison((char *)message + POISON_FROM, sizeof(*message) - POISON_FROM);
-	atomic_store_explicit(&message->refs, 1, memory_order_relaxed);
-	return message;
+	return fragi_message_take();
 }
 
 /* The box's value goes; a small box of our own stays for the next one. */
@@ -37,15 +30,6 @@ static void drop_boxed_value(struct frag_message *message)
 	}
 	fragi_box_unref(box, message->type, message->value_size);
 	message->box = NULL;
-}
-
-static void drop_value(struct frag_message *message)
-{
-	if (message->value != message->inline_value)
-		drop_boxed_value(message);
-	message->type = NULL;
-	message->value = NULL;
-	message->value_size = 0;
 }
 
 static void drop_tensors(struct frag_message *message)
@@ -70,10 +54,11 @@ static void drop_blob(struct frag_message *message)
 	fragi_free(blob);
 }
 
-void fragi_message_recycle(struct frag_message *message)
+/* Drops what a message holds besides a value of its own memory. */
+static __attribute__((noinline)) void drop_held(struct frag_message *message)
 {
-	if (message->type != NULL)
-		drop_value(message);
+	if (message->type != NULL && message->value != message->inline_value)
+		drop_boxed_value(message);
 	if (message->tensor_count > 0)
 		drop_tensors(message);
 	if (message->metadata != NULL) {
@@ -81,12 +66,24 @@ void fragi_message_recycle(struct frag_message *message)
 		message->metadata = NULL;
 	}
 	drop_blob(message);
+}
+
+void fragi_message_recycle(struct frag_message *message)
+{
+	if (__builtin_expect(message->value != message->inline_value || message->tensor_count > 0 ||
+				     message->metadata != NULL ||
+				     atomic_load_explicit(&message->blob, memory_order_relaxed) != NULL,
+			     0))
+		drop_held(message);
+	message->type = NULL;
+	message->value = NULL;
+	message->value_size = 0;
 	message->shared = false;
 	message->publish_ns = 0;
 	message->acquisition_ns = 0;
 	/* Dropped once too often, it is not put into the pool twice. */
 	atomic_store_explicit(&message->refs, 0, memory_order_relaxed);
-	fragi_pool_poison((char *)message + POISON_FROM, sizeof(*message) - POISON_FROM);
+	fragi_pool_poison((char *)message + FRAGI_MESSAGE_KEPT, sizeof(*message) - FRAGI_MESSAGE_KEPT);
 	fragi_pool_give(FRAGI_POOL_MESSAGE, &message->home);
 }
 

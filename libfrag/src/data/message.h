@@ -52,6 +52,19 @@ struct frag_message {
 	int64_t acquisition_ns; /* Unix time; 0: not set */
 };
 
+/* frag_message_create without a call. */
+#define FRAGI_MESSAGE_KEPT offsetof(struct frag_message, refs) /* bytes that belong to the pool */
+static inline struct frag_message *fragi_message_take(void)
+{
+	struct frag_message *message = fragi_pool_take(FRAGI_POOL_MESSAGE);
+
+	if (__builtin_expect(message == NULL, 0))
+		return NULL;
+	fragi_pool_unpoison((char *)message + FRAGI_MESSAGE_KEPT, sizeof(*message) - FRAGI_MESSAGE_KEPT);
+	atomic_store_explicit(&message->refs, 1, memory_order_relaxed);
+	return message;
+}
+
 /* Drops a reference without a read-modify-write when it is the only one. */
 FRAGI_API void fragi_message_recycle(struct frag_message *message);
 static inline void fragi_message_unref(struct frag_message *message)

@@ -4,19 +4,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <base/stamp.h>
 #include <edge/edge.h>
-
-static inline void notify(const struct fragi_notify *whom)
-{
-	if (whom->fn != NULL)
-		whom->fn(whom->arg);
-}
-
-static inline uint64_t payload_bytes(const struct frag_message *message)
-{
-	return message->tensor_count == 0 ? message->value_size : fragi_message_bytes(message);
-}
 
 /*
  * Drops are rare, and some can happen on both sides (a close against a push): these counters are added to
@@ -41,6 +29,8 @@ static void drain(struct fragi_rx *rx, enum fragi_drop reason)
 		drop(rx, message, reason, true);
 }
 
+static const struct fragi_notify nobody;
+
 int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy policy, struct fragi_flow_row *row)
 {
 	int r;
@@ -53,6 +43,7 @@ int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy polic
 	r = fragi_queue_init(&rx->queue, capacity);
 	if (r < 0)
 		return r;
+	rx->taken = &nobody;
 	rx->row = row;
 	rx->policy = policy == FRAG_POLICY_DEFAULT ? FRAG_POLICY_BLOCK : policy;
 	return 0;
@@ -97,6 +88,7 @@ int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t st
 	struct fragi_flow_row *row = rx->row;
 	int r;
 
+	fragi_message_share(message);
 	if (rx->between_hosts) {
 		fragi_count(&row->arrived, 1);
 	} else {
@@ -104,7 +96,7 @@ int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t st
 			atomic_store_explicit(&row->first_ns, (uint64_t)fragi_now_ns(), memory_order_relaxed);
 		/* Before the message can be delivered: who reads delivered before sent never sees more of it.
 		 */
-		fragi_count(&row->bytes, payload_bytes(message));
+		fragi_count(&row->bytes, fragi_message_bytes(message));
 		fragi_count(&row->sent, 1);
 	}
 	if (atomic_load_explicit(&rx->queue.receiver_closed, memory_order_relaxed)) {
@@ -118,8 +110,13 @@ int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t st
 	}
 	fragi_queue_push(&rx->queue, message, stamp);
 	if (__builtin_expect(fragi_queue_is_closed(&rx->queue), 0))
-		drain(rx, FRAGI_DROP_RECEIVER_DONE);
+		fragi_rx_drop_all(rx);
 	return 0;
+}
+
+void fragi_rx_drop_all(struct fragi_rx *rx)
+{
+	drain(rx, FRAGI_DROP_RECEIVER_DONE);
 }
 
 void fragi_rx_sender_close(struct fragi_rx *rx)
@@ -127,23 +124,13 @@ void fragi_rx_sender_close(struct fragi_rx *rx)
 	atomic_store_explicit(&rx->queue.sender_closed, true, memory_order_release);
 }
 
-struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now)
+struct frag_message *fragi_rx_take_shared(struct fragi_rx *rx, uint64_t now)
 {
-	struct frag_message *message;
 	uint64_t stamp;
+	struct frag_message *message = fragi_queue_take_shared(&rx->queue, &stamp);
 
-	message = rx->policy == FRAG_POLICY_POP ? fragi_queue_take_shared(&rx->queue, &stamp)
-						: fragi_queue_take(&rx->queue, &stamp);
-	if (message == NULL)
-		return NULL;
-	if (stamp != 0)
-		fragi_hist_add(&rx->row->latency, fragi_stamp_diff_ns(stamp, now));
-	/* Release: who has seen this delivery sees the sends before it. */
-	atomic_store_explicit(&rx->row->delivered,
-			      atomic_load_explicit(&rx->row->delivered, memory_order_relaxed) + 1,
-			      memory_order_release);
-	if (rx->ops != NULL && rx->ops->taken != NULL)
-		rx->ops->taken(rx);
+	if (message != NULL)
+		fragi_rx_deliver(rx, stamp, now);
 	return message;
 }
 
@@ -153,8 +140,8 @@ static void rx_close(struct fragi_rx *rx, enum fragi_drop reason)
 		return;
 	fragi_queue_close_receiver(&rx->queue);
 	drain(rx, reason);
-	if (rx->ops != NULL && rx->ops->closed != NULL)
-		rx->ops->closed(rx);
+	if (rx->closed != NULL)
+		rx->closed(rx);
 }
 
 void fragi_rx_close(struct fragi_rx *rx)
@@ -184,7 +171,7 @@ static int inproc_send(struct fragi_tx *tx, struct frag_message *message, uint64
 	int r = fragi_rx_push(rx, message, stamp);
 
 	if (r == 0)
-		notify(&rx->arrival);
+		fragi_notify_tell(&rx->arrival);
 	return r;
 }
 
@@ -193,8 +180,7 @@ static uint32_t inproc_room(const struct fragi_tx *tx)
 	const struct fragi_rx *rx = &inproc_of(tx)->rx;
 	uint32_t count;
 
-	if ((rx->policy != FRAG_POLICY_BLOCK && rx->policy != FRAG_POLICY_FAULT) ||
-	    atomic_load_explicit(&tx->receiver_done, memory_order_acquire))
+	if (!fragi_rx_blocks(rx) || atomic_load_explicit(&tx->receiver_done, memory_order_acquire))
 		return FRAGI_ROOM_UNLIMITED;
 	count = fragi_queue_count(&rx->queue);
 	return count < rx->queue.capacity ? rx->queue.capacity - count : 0;
@@ -205,22 +191,15 @@ static void inproc_close(struct fragi_tx *tx)
 	struct fragi_rx *rx = &inproc_of(tx)->rx;
 
 	fragi_rx_sender_close(rx);
-	notify(&rx->arrival);
-}
-
-static void inproc_taken(struct fragi_rx *rx)
-{
-	struct inproc *edge = rx->peer;
-
-	notify(&edge->tx.room);
+	fragi_notify_tell(&rx->arrival);
 }
 
 static void inproc_closed(struct fragi_rx *rx)
 {
-	struct inproc *edge = rx->peer;
+	struct inproc *edge = (struct inproc *)(void *)((char *)rx - offsetof(struct inproc, rx));
 
 	atomic_store_explicit(&edge->tx.receiver_done, true, memory_order_release);
-	notify(&edge->tx.room);
+	fragi_notify_tell(&edge->tx.room);
 }
 
 static const struct fragi_tx_ops inproc_tx_ops = {
@@ -229,8 +208,6 @@ static const struct fragi_tx_ops inproc_tx_ops = {
 	.room = inproc_room,
 	.close = inproc_close,
 };
-static const struct fragi_rx_ops inproc_blocking_ops = {.taken = inproc_taken, .closed = inproc_closed};
-static const struct fragi_rx_ops inproc_dropping_ops = {.closed = inproc_closed};
 
 int fragi_inproc_create(uint32_t capacity, enum frag_policy policy, struct fragi_flow_row *row,
 			struct fragi_tx **out_tx, struct fragi_rx **out_rx)
@@ -248,13 +225,10 @@ int fragi_inproc_create(uint32_t capacity, enum frag_policy policy, struct fragi
 	}
 	edge->tx.ops = &inproc_tx_ops;
 	edge->tx.row = row;
-	if (edge->rx.policy == FRAG_POLICY_BLOCK || edge->rx.policy == FRAG_POLICY_FAULT) {
-		edge->rx.ops = &inproc_blocking_ops;
-		edge->tx.queue = &edge->rx.queue;
-	} else {
-		edge->rx.ops = &inproc_dropping_ops;
-	}
-	edge->rx.peer = edge;
+	edge->tx.rx = &edge->rx;
+	if (fragi_rx_blocks(&edge->rx))
+		edge->rx.taken = &edge->tx.room;
+	edge->rx.closed = inproc_closed;
 	*out_tx = &edge->tx;
 	*out_rx = &edge->rx;
 	return 0;

@@ -3,6 +3,7 @@
 #define FRAGI_EDGE_EDGE_H
 
 #include <base/notify.h>
+#include <base/stamp.h>
 #include <edge/ledger.h>
 #include <edge/queue.h>
 #include <frag/operator.h>
@@ -17,21 +18,14 @@
  * scheduler); under pop and latest the pushing side also takes, so the head is moved by compare-and-swap
  * there.
  */
-struct fragi_rx;
-struct fragi_rx_ops {
-	void (*taken)(struct fragi_rx *rx);  /* one message was taken; NULL: nobody cares */
-	void (*closed)(struct fragi_rx *rx); /* the receiver has closed this end */
-};
-
 struct fragi_rx {
 	/* constant once wired */
-	const struct fragi_rx_ops *ops; /* NULL: nobody cares */
-	struct fragi_notify
-		arrival; /* the receiving operator: a message, or the sender's close; fn may be NULL */
+	struct fragi_notify arrival;      /* the receiving operator: a message, or the sender's close */
+	const struct fragi_notify *taken; /* who cares that one message was taken */
 	struct fragi_flow_row *row;
 	enum frag_policy policy; /* LATEST is held as POP */
 	bool between_hosts;      /* pushed by a transport: the receiver's half of the row counts alone */
-	void *peer;              /* of ops */
+	void (*closed)(struct fragi_rx *rx); /* the receiver has closed this end; NULL: nobody cares */
 	struct fragi_queue queue;
 };
 
@@ -47,21 +41,54 @@ FRAGI_API void fragi_rx_fini(struct fragi_rx *rx);
  * -ENOBUFS: full under block, -EOVERFLOW: full under fault (both counted dropped, no_room). Does not notify.
  */
 FRAGI_API int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t stamp);
+/* Either side, once the receiver has closed: drops what is queued, receiver_done. */
+FRAGI_API void fragi_rx_drop_all(struct fragi_rx *rx);
 /* Pushing side: no more messages will come. Call arrival after it. */
 FRAGI_API void fragi_rx_sender_close(struct fragi_rx *rx);
-/*
- * Taking side: the oldest message, NULL when empty; counts it delivered with the latency up to now (a stamp)
- * and calls taken.
- */
-FRAGI_API struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now);
 /* Taking side: closes; what is queued and what still comes is dropped, receiver_done. */
 FRAGI_API void fragi_rx_close(struct fragi_rx *rx);
 /* The same when the whole is being stopped: what is queued is dropped, stopped. */
 FRAGI_API void fragi_rx_stop(struct fragi_rx *rx);
 
+/* Taking side: counts a message delivered, with the latency from its stamp up to now, and tells of it. */
+static inline __attribute__((always_inline)) void fragi_rx_deliver(struct fragi_rx *rx, uint64_t stamp,
+								   uint64_t now)
+{
+	struct fragi_flow_row *row = rx->row;
+
+	if (stamp != 0)
+		fragi_hist_add(&row->latency, fragi_stamp_diff_ns(stamp, now));
+	/* Release: who has seen this delivery sees the sends before it. */
+	atomic_store_explicit(&row->delivered,
+			      atomic_load_explicit(&row->delivered, memory_order_relaxed) + 1,
+			      memory_order_release);
+	fragi_notify_tell(rx->taken);
+}
+
+/* Taking side: the oldest message, delivered at the stamp now; NULL when empty. */
+FRAGI_API struct frag_message *fragi_rx_take_shared(struct fragi_rx *rx, uint64_t now);
+static inline __attribute__((always_inline)) struct frag_message *fragi_rx_take(struct fragi_rx *rx,
+										uint64_t now)
+{
+	struct frag_message *message;
+	uint64_t stamp;
+
+	if (__builtin_expect(rx->policy == FRAG_POLICY_POP, 0))
+		return fragi_rx_take_shared(rx, now);
+	message = fragi_queue_take(&rx->queue, &stamp);
+	if (message != NULL)
+		fragi_rx_deliver(rx, stamp, now);
+	return message;
+}
+
 static inline uint32_t fragi_rx_available(const struct fragi_rx *rx)
 {
 	return fragi_queue_count(&rx->queue);
+}
+/* A full queue is one to wait for. */
+static inline bool fragi_rx_blocks(const struct fragi_rx *rx)
+{
+	return rx->policy == FRAG_POLICY_BLOCK || rx->policy == FRAG_POLICY_FAULT;
 }
 /* Closed by the sender and empty: nothing will ever come. */
 static inline bool fragi_rx_is_finished(const struct fragi_rx *rx)
@@ -92,13 +119,35 @@ struct fragi_tx_ops {
 
 struct fragi_tx {
 	const struct fragi_tx_ops *ops;
-	struct fragi_notify room; /* the sending operator: there is room again, or the receiver is done;
-				     fn may be NULL */
+	struct fragi_notify room; /* the sending operator: there is room again, or the receiver is done */
 	struct fragi_flow_row *row;
-	/* inproc under block and fault: the receiver's queue, for who wants to see its room without a call */
-	const struct fragi_queue *queue;
+	struct fragi_rx *rx; /* inproc: the other end, for who goes there without a call; else NULL */
 	_Atomic bool receiver_done;
 };
+
+/*
+ * The short way of a message from a tx with an rx: as tx->ops->send, for one that is shared already and while
+ * nothing is to be said of it; bytes: its payload.
+ */
+static inline bool fragi_tx_is_plain(const struct fragi_tx *tx)
+{
+	return atomic_load_explicit(&tx->row->sent, memory_order_relaxed) > 0 &&
+	       !fragi_queue_is_full(&tx->rx->queue);
+}
+
+static inline __attribute__((always_inline)) void
+fragi_tx_pass(struct fragi_tx *tx, struct frag_message *message, uint64_t bytes, uint64_t stamp)
+{
+	struct fragi_rx *rx = tx->rx;
+
+	/* Before the message can be delivered: who reads delivered before sent never sees more of it. */
+	fragi_count(&tx->row->bytes, bytes);
+	fragi_count(&tx->row->sent, 1);
+	fragi_queue_push(&rx->queue, message, stamp);
+	if (__builtin_expect(fragi_queue_is_closed(&rx->queue), 0))
+		fragi_rx_drop_all(rx);
+	fragi_notify_tell(&rx->arrival);
+}
 
 /*
  * The kind inproc: both ends in this process. tx and rx live in one allocation until fragi_inproc_destroy,

@@ -50,7 +50,8 @@ struct fragi_op_row {
 	_Atomic uint64_t ticks;              /* begun; in a tick: its number, from 1 */
 	_Atomic uint64_t running_since_ns;   /* CLOCK_MONOTONIC_COARSE-like: set at tick start by watchdogged
 						operators; 0: not in compute */
-	_Atomic uint64_t running;            /* 1 while in a callback: what a crash report names */
+	_Atomic uint64_t running; /* 1 while in start or stop; it is in compute while more ticks are
+				     counted than computes: what a crash report names */
 	_Atomic uint64_t reserved[4];
 	struct fragi_hist compute; /* ns a tick */
 };

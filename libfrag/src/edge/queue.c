@@ -58,3 +58,21 @@ void fragi_queue_close_receiver(struct fragi_queue *queue)
 	atomic_store_explicit(&queue->receiver_closed, true, memory_order_release);
 	barrier_everywhere();
 }
+
+struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue, uint64_t *out_stamp)
+{
+	uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire), stamp;
+	struct frag_message *message;
+	struct fragi_slot *slot;
+
+	do {
+		if (atomic_load_explicit(&queue->tail, memory_order_acquire) == head)
+			return NULL;
+		slot = &queue->slots[head & queue->mask];
+		message = atomic_load_explicit(&slot->message, memory_order_relaxed);
+		stamp = atomic_load_explicit(&slot->stamp, memory_order_relaxed);
+	} while (!atomic_compare_exchange_weak_explicit(&queue->head, &head, head + 1, memory_order_acq_rel,
+							memory_order_acquire));
+	*out_stamp = stamp;
+	return message;
+}

@@ -23,7 +23,6 @@ struct fragi_queue {
 	_Atomic bool receiver_closed;
 	/* the pushing side */
 	_Alignas(64) _Atomic uint64_t tail;
-	uint64_t head_seen; /* a head that was true once */
 	_Atomic bool sender_closed;
 	/* the taking side */
 	_Alignas(64) _Atomic uint64_t head;
@@ -48,14 +47,11 @@ static inline uint32_t fragi_queue_count(const struct fragi_queue *queue)
 }
 
 /* Pushing side. */
-static inline bool fragi_queue_is_full(struct fragi_queue *queue)
+static inline bool fragi_queue_is_full(const struct fragi_queue *queue)
 {
 	uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
 
-	if (__builtin_expect(tail - queue->head_seen < queue->capacity, 1))
-		return false;
-	queue->head_seen = atomic_load_explicit(&queue->head, memory_order_acquire);
-	return tail - queue->head_seen >= queue->capacity;
+	return tail - atomic_load_explicit(&queue->head, memory_order_acquire) >= queue->capacity;
 }
 
 /* Pushing side, when the queue is not full. */
@@ -86,28 +82,14 @@ static inline struct frag_message *fragi_queue_take(struct fragi_queue *queue, u
 	if (atomic_load_explicit(&queue->tail, memory_order_acquire) == head)
 		return NULL;
 	message = atomic_load_explicit(&slot->message, memory_order_relaxed);
+	if (message == NULL)
+		__builtin_unreachable(); /* spares who has inlined this a look at what is never pushed */
 	*out_stamp = atomic_load_explicit(&slot->stamp, memory_order_relaxed);
 	atomic_store_explicit(&queue->head, head + 1, memory_order_release);
 	return message;
 }
 
 /* Either side, when both may take. NULL: empty. */
-static inline struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue, uint64_t *out_stamp)
-{
-	uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire), stamp;
-	struct frag_message *message;
-	struct fragi_slot *slot;
-
-	do {
-		if (atomic_load_explicit(&queue->tail, memory_order_acquire) == head)
-			return NULL;
-		slot = &queue->slots[head & queue->mask];
-		message = atomic_load_explicit(&slot->message, memory_order_relaxed);
-		stamp = atomic_load_explicit(&slot->stamp, memory_order_relaxed);
-	} while (!atomic_compare_exchange_weak_explicit(&queue->head, &head, head + 1, memory_order_acq_rel,
-							memory_order_acquire));
-	*out_stamp = stamp;
-	return message;
-}
+FRAGI_API struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue, uint64_t *out_stamp);
 
 #endif

@@ -61,8 +61,6 @@ struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name, 
 int fragi_op_add(struct frag_op *op);
 /* Fills in conditions and parameters, calls setup, settles the ports. What fails is in diag. */
 void fragi_op_complete(struct frag_op *op);
-/* Sets whose callback this thread is in, and takes it back (op NULL). */
-void fragi_current_set(const struct frag_op *op, const char *callback);
 /* The sentence of a callback's failure into diag; returns r. */
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback, int r);
 

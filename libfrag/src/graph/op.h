@@ -63,9 +63,10 @@ struct frag_op {
 struct fragi_current {
 	const struct frag_op *op; /* NULL: none */
 	const char *callback;     /* "setup", "compute", ... */
-	uint64_t tick;            /* of compute, from 1 */
 };
 FRAGI_API struct fragi_current *fragi_current(void);
+/* Sets whose callback this thread is in, and takes it back (op NULL). */
+void fragi_current_set(const struct frag_op *op, const char *callback);
 
 struct fragi_making;
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <graph/op.h>
+#include <sched/exec.h>
 
 #ifdef __SANITIZE_ADDRESS__
 #define SANITIZED 1
@@ -71,7 +71,7 @@ static size_t append_place(char *line, size_t size, const char *what)
 	used = append(line, size, used, current->callback);
 	if (strcmp(current->callback, "compute") == 0) {
 		used = append(line, size, used, ", tick ");
-		used = append_number(line, size, used, current->tick);
+		used = append_number(line, size, used, current->op->exec->tick.number);
 	}
 	return append(line, size, used, ": ");
 }

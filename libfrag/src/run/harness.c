@@ -308,7 +308,7 @@ int frag_harness_tick(struct frag_harness *harness)
 	int r;
 
 	exec->begin_ns = fragi_now_ns();
-	r = fragi_exec_tick(exec, fragi_current(), fragi_stamp(), &end);
+	r = fragi_exec_tick(exec, fragi_exec_current(), fragi_stamp(), &end);
 	if (r < 0)
 		fragi_exec_words(exec, "compute", r, harness->error, sizeof(harness->error));
 	harness->op->err = (struct frag_err)FRAG_ERR_INIT;
@@ -318,9 +318,7 @@ int frag_harness_tick(struct frag_harness *harness)
 
 int frag_harness_ready(struct frag_harness *harness)
 {
-	int64_t until_ns;
-
-	return fragi_exec_ready(harness->op->exec, &until_ns) == FRAGI_READY;
+	return fragi_exec_ready(harness->op->exec) == FRAGI_READY;
 }
 
 const char *frag_harness_error(const struct frag_harness *harness)

@@ -114,7 +114,8 @@ void fragi_event_end(struct event *event);
 void fragi_event_seeded(struct event *event);
 void fragi_event_wait_for_seed(struct event *event);
 
-void fragi_event_timer_arm(struct event *event, struct fragi_exec *exec, int64_t until_ns);
+/* At exec->until_ns. */
+void fragi_event_timer_arm(struct event *event, struct fragi_exec *exec);
 void fragi_event_timer_disarm(struct event *event, struct fragi_exec *exec);
 /* Queues those whose time has come. */
 void fragi_event_timers_fire(struct event *event, int64_t now_ns);

@@ -116,16 +116,16 @@ static void share(struct event *event, const struct fragi_exec *exec, uint64_t n
 }
 
 /* Ticks exec while it is ready and its turn lasts. Returns what it said last. */
-static enum fragi_ready turn(struct event *event, struct worker *worker, struct fragi_exec *exec,
-			     int64_t *out_until_ns)
+static inline enum fragi_ready turn(struct event *event, struct worker *worker, struct fragi_exec *exec)
 {
 	uint64_t begin = worker->here.stamp;
 	enum fragi_ready ready;
+	bool over = false;
 	int r;
 
 	for (;;) {
-		ready = fragi_exec_ready(exec, out_until_ns);
-		if (ready != FRAGI_READY)
+		ready = fragi_exec_ready(exec);
+		if (ready != FRAGI_READY || over)
 			return ready;
 		if (atomic_load_explicit(&event->base.halting, memory_order_relaxed))
 			return FRAGI_READY;
@@ -137,8 +137,7 @@ static enum fragi_ready turn(struct event *event, struct worker *worker, struct 
 		}
 		if (__builtin_expect(r == FRAG_DONE, 0))
 			return FRAGI_NEVER;
-		if (worker->here.stamp - begin + exec->peak > event->batch_stamps)
-			return fragi_exec_ready(exec, out_until_ns);
+		over = worker->here.stamp - begin + exec->peak > event->batch_stamps;
 	}
 }
 
@@ -181,7 +180,6 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 {
 	enum fragi_ready ready;
 	struct fragi_exec *again = NULL;
-	int64_t until_ns = 0;
 	bool last = false;
 
 	atomic_exchange_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel);
@@ -192,7 +190,7 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 	worker->holding = true;
 	if (exec->timer_armed)
 		fragi_event_timer_disarm(event, exec);
-	ready = turn(event, worker, exec, &until_ns);
+	ready = turn(event, worker, exec);
 	if (ready == FRAGI_NEVER) {
 		last = fragi_sched_finish_op(&event->base, exec);
 	} else if (ready == FRAGI_READY) {
@@ -201,7 +199,7 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 		again = exec;
 	} else {
 		if (ready == FRAGI_WAIT_TIME)
-			fragi_event_timer_arm(event, exec, until_ns);
+			fragi_event_timer_arm(event, exec);
 		if (atomic_fetch_and_explicit(&exec->state, ~FRAGI_RUNNING, memory_order_acq_rel) &
 		    FRAGI_QUEUED)
 			again = exec;
@@ -274,7 +272,7 @@ static void *worker_main(void *arg)
 	struct event *event = (struct event *)worker->here.sched;
 	struct fragi_sched *sched = &event->base;
 
-	worker->here.current = fragi_current();
+	worker->here.current = fragi_exec_current();
 	fragi_sched_here = &worker->here;
 	if (worker == &event->workers[0])
 		seed(event);

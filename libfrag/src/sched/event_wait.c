@@ -79,13 +79,12 @@ void fragi_event_wait_for_seed(struct event *event)
 
 /* Timers. */
 
-void fragi_event_timer_arm(struct event *event, struct fragi_exec *exec, int64_t until_ns)
+void fragi_event_timer_arm(struct event *event, struct fragi_exec *exec)
 {
 	pthread_mutex_lock(&event->lock);
-	exec->until_ns = until_ns;
 	atomic_store_explicit(&exec->timer_armed, true, memory_order_relaxed);
-	if (until_ns < atomic_load_explicit(&event->timer_ns, memory_order_relaxed))
-		atomic_store_explicit(&event->timer_ns, until_ns, memory_order_relaxed);
+	if (exec->until_ns < atomic_load_explicit(&event->timer_ns, memory_order_relaxed))
+		atomic_store_explicit(&event->timer_ns, exec->until_ns, memory_order_relaxed);
 	pthread_mutex_unlock(&event->lock);
 }
 

@@ -48,6 +48,11 @@ static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bin
 				(op->ports[i].flags & FRAG_PORT_MULTI) == 0;
 		port->rx = &exec->rxs[exec->rx_count];
 		port->tx = &exec->txs[exec->tx_count];
+		if (port->dir == FRAG_IN && (port->count == 1 || port->in_turn))
+			port->next_rx = bindings[i].rx[0];
+		if (port->dir == FRAG_OUT && port->count == 1 && !port->tensor &&
+		    bindings[i].tx[0]->rx != NULL)
+			port->only_tx = bindings[i].tx[0];
 		for (uint32_t k = 0; k < port->count && port->dir == FRAG_IN; k++) {
 			bindings[i].rx[k]->arrival = (struct fragi_notify){notify, exec};
 			exec->rxs[exec->rx_count++] = bindings[i].rx[k];
@@ -64,6 +69,8 @@ static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bin
 	}
 	return 0;
 }
+
+static const _Atomic bool nobody_done;
 
 static void gate_add(struct fragi_exec *exec, uint32_t port_index, uint32_t min, uint32_t max)
 {
@@ -130,39 +137,61 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 	return 0;
 }
 
-/* The gates once more, flow by flow. */
-static int flows_create(struct fragi_exec *exec)
+static void distance_add(struct fragi_exec *exec, const struct fragi_queue *queue, bool is_room, uint32_t min,
+			 const _Atomic bool *closed)
 {
+	*exec->distances_end++ = (struct fragi_distance){
+		.ahead = is_room ? &queue->head : &queue->tail,
+		.behind = is_room ? &queue->tail : &queue->head,
+		.least = is_room ? (int64_t)min - queue->capacity : min,
+		.closed = closed,
+	};
+}
+
+/* The gates once more, for the short look. */
+static int distances_create(struct fragi_exec *exec)
+{
+	uint32_t flows = 0;
 	bool limited = false;
 
-	for (uint32_t i = 0; i < exec->in_count; i++) {
-		if (exec->in[i].in_turn != NULL)
-			exec->turn_count++;
-		else
-			exec->flow_in_count += exec->in[i].count;
-		limited |= exec->in[i].max > 0 || (exec->in[i].in_turn != NULL && exec->in[i].min > 1);
-	}
+	for (uint32_t i = 0; i < exec->in_count; i++)
+		flows += exec->in[i].count;
 	for (uint32_t i = 0; i < exec->out_count; i++)
-		exec->flow_out_count += exec->out[i].count;
-	exec->flows_in = fragi_calloc(exec->flow_in_count + 1, sizeof(*exec->flows_in));
-	exec->flows_out = fragi_calloc(exec->flow_out_count + 1, sizeof(*exec->flows_out));
-	exec->turns = fragi_calloc(exec->turn_count + 1, sizeof(*exec->turns));
-	if (exec->flows_in == NULL || exec->flows_out == NULL || exec->turns == NULL)
+		flows += exec->out[i].count;
+	exec->distances = fragi_calloc(flows + 1, sizeof(*exec->distances));
+	exec->turns = fragi_calloc(exec->in_count + 1, sizeof(struct fragi_gate *));
+	exec->rooms = fragi_calloc(flows + 1, sizeof(struct fragi_tx *));
+	exec->distances_end = exec->distances;
+	if (exec->distances == NULL || exec->turns == NULL || exec->rooms == NULL)
 		return -ENOMEM;
-	exec->flow_in_count = exec->flow_out_count = exec->turn_count = 0;
-	for (uint32_t i = 0; i < exec->in_count; i++)
-		if (exec->in[i].in_turn != NULL)
-			exec->turns[exec->turn_count++] = exec->in[i];
-	for (uint32_t i = 0; i < exec->in_count; i++)
-		for (uint32_t k = 0; k < exec->in[i].count && exec->in[i].in_turn == NULL; k++)
-			exec->flows_in[exec->flow_in_count++] =
-				(struct fragi_gate_in){exec->in[i].rx[k], exec->in[i].min};
-	for (uint32_t i = 0; i < exec->out_count; i++)
-		for (uint32_t k = 0; k < exec->out[i].count; k++)
-			exec->flows_out[exec->flow_out_count++] =
-				(struct fragi_gate_out){exec->out[i].tx[k], exec->out[i].min};
-	exec->plain = exec->other_count == 0 && !exec->timed && !limited &&
-		      (exec->in_count > 0 || exec->rx_count == 0);
+	for (uint32_t i = 0; i < exec->in_count; i++) {
+		const struct fragi_gate *gate = &exec->in[i];
+
+		limited |= gate->max > 0 || (gate->in_turn != NULL && gate->min > 1);
+		if (gate->in_turn != NULL)
+			exec->turns[exec->turn_count++] = gate;
+		for (uint32_t k = 0; k < gate->count && gate->in_turn == NULL; k++)
+			distance_add(exec, &gate->rx[k]->queue, false, gate->min,
+				     &gate->rx[k]->queue.sender_closed);
+	}
+	for (uint32_t i = 0; i < exec->out_count; i++) {
+		const struct fragi_gate *gate = &exec->out[i];
+
+		for (uint32_t k = 0; k < gate->count; k++) {
+			const struct fragi_tx *tx = gate->tx[k];
+
+			limited |= tx->rx == NULL && gate->min > 1;
+			if (tx->rx == NULL)
+				exec->rooms[exec->room_count++] = tx;
+			else if (fragi_rx_blocks(tx->rx))
+				distance_add(exec, &tx->rx->queue, true, gate->min, &tx->receiver_done);
+		}
+	}
+	if (exec->other_count > 0 || exec->timed || limited || (exec->in_count == 0 && exec->rx_count > 0))
+		atomic_init(&exec->unusual, true);
+	exec->has_more_gates = exec->turn_count > 0 || exec->room_count > 0;
+	exec->minds_ticks = exec->other_count > 0 || exec->watchdog_ns > 0;
+	exec->receiver_done = exec->tx_count > 0 ? &exec->txs[0]->receiver_done : &nobody_done;
 	return 0;
 }
 
@@ -185,7 +214,7 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, 
 	exec->tick.metadata = fragi_metadata_create(
 		op->metadata_policy == FRAG_METADATA_DEFAULT ? FRAG_METADATA_RAISE : op->metadata_policy);
 	if (exec->tick.metadata == NULL || ports_create(exec, bindings, notify) < 0 ||
-	    conditions_create(exec, notify) < 0 || flows_create(exec) < 0) {
+	    conditions_create(exec, notify) < 0 || distances_create(exec) < 0) {
 		fragi_exec_destroy(op);
 		return -ENOMEM;
 	}
@@ -195,7 +224,8 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, 
 		fragi_exec_destroy(op);
 		return -ENOMEM;
 	}
-	atomic_store(&exec->stop_asked, atomic_load(&op->stop_asked));
+	if (atomic_load(&op->stop_asked))
+		fragi_exec_ask_stop(exec);
 	return 0;
 }
 
@@ -217,9 +247,9 @@ void fragi_exec_destroy(struct frag_op *op)
 	fragi_free(exec->tick.received);
 	fragi_metadata_destroy(exec->tick.metadata);
 	ports_destroy(exec);
+	fragi_free(exec->rooms);
 	fragi_free(exec->turns);
-	fragi_free(exec->flows_in);
-	fragi_free(exec->flows_out);
+	fragi_free(exec->distances);
 	fragi_free(exec->in);
 	fragi_free(exec->out);
 	fragi_free(exec->others);
@@ -294,15 +324,14 @@ static enum fragi_ready gate_out(const struct fragi_gate *gate)
 	return FRAGI_READY;
 }
 
-/* Whether one of the receivers still takes. */
+/* Whether one of the receivers still takes, or there are none. */
 static bool has_receiver(struct fragi_exec *exec)
 {
-	if (__builtin_expect(
-		    !atomic_load_explicit(&exec->txs[exec->live_tx]->receiver_done, memory_order_acquire), 1))
+	if (!atomic_load_explicit(exec->receiver_done, memory_order_acquire))
 		return true;
 	for (uint32_t i = 0; i < exec->tx_count; i++)
 		if (!atomic_load_explicit(&exec->txs[i]->receiver_done, memory_order_acquire)) {
-			exec->live_tx = i;
+			exec->receiver_done = &exec->txs[i]->receiver_done;
 			return true;
 		}
 	return false;
@@ -316,12 +345,12 @@ static bool inputs_are_finished(const struct fragi_exec *exec)
 	return true;
 }
 
-enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec, int64_t *out_until_ns)
+enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec)
 {
 	enum fragi_ready all = FRAGI_READY, one;
 	int64_t until_ns = 0;
 
-	if (__builtin_expect(atomic_load_explicit(&exec->stop_asked, memory_order_acquire), 0))
+	if (exec->done || atomic_load_explicit(&exec->stop_asked, memory_order_acquire))
 		return FRAGI_NEVER;
 	for (uint32_t i = 0; i < exec->in_count; i++) {
 		one = gate_in(&exec->in[i]);
@@ -331,7 +360,7 @@ enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec, int64_t *out_unti
 		one = gate_out(&exec->out[i]);
 		all = one > all ? one : all;
 	}
-	if (exec->tx_count > 0 && !has_receiver(exec))
+	if (!has_receiver(exec))
 		return FRAGI_NEVER;
 	if ((exec->sink || atomic_load_explicit(&exec->draining, memory_order_relaxed)) &&
 	    inputs_are_finished(exec))
@@ -345,8 +374,23 @@ enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec, int64_t *out_unti
 		all = one > all ? one : all;
 		until_ns = t > until_ns ? t : until_ns;
 	}
-	*out_until_ns = until_ns;
+	if (all == FRAGI_WAIT_TIME)
+		exec->until_ns = until_ns;
 	return all;
+}
+
+bool fragi_gate_has_message(const struct fragi_gate *gate)
+{
+	for (uint32_t i = 0; i < gate->count; i++)
+		if (fragi_rx_available(gate->rx[i]) > 0)
+			return true;
+	return false;
+}
+
+void fragi_exec_ask_stop(struct fragi_exec *exec)
+{
+	atomic_store(&exec->stop_asked, true);
+	atomic_store(&exec->unusual, true);
 }
 
 static int64_t coarse_now_ns(void)
@@ -357,10 +401,54 @@ static int64_t coarse_now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-void fragi_exec_watch(struct fragi_exec *exec, const char *callback)
+static void watch_begin(struct fragi_exec *exec, const char *callback)
 {
+	if (exec->watchdog_ns == 0)
+		return;
 	exec->callback = callback;
 	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(), memory_order_relaxed);
+}
+
+static void watch_end(struct fragi_exec *exec)
+{
+	if (exec->watchdog_ns > 0)
+		atomic_store_explicit(&exec->row->running_since_ns, 0, memory_order_relaxed);
+}
+
+void fragi_exec_tick_begins(struct fragi_exec *exec)
+{
+	watch_begin(exec, "compute");
+}
+
+void fragi_exec_tick_ended(struct fragi_exec *exec)
+{
+	watch_end(exec);
+	for (uint32_t i = 0; i < exec->other_count; i++)
+		if (exec->others[i]->type->ticked != NULL)
+			exec->others[i]->type->ticked(exec->others[i], exec->begin_ns);
+}
+
+struct fragi_current *fragi_exec_current(void)
+{
+	struct fragi_current *current = fragi_current();
+
+	current->callback = "compute";
+	return current;
+}
+
+/* start or stop, with all that tells who is in it. */
+static int call(struct fragi_exec *exec, const char *name, int (*callback)(void *self, struct frag_op *op))
+{
+	int r;
+
+	fragi_current_set(exec->op, name);
+	watch_begin(exec, name);
+	atomic_store_explicit(&exec->row->running, 1, memory_order_relaxed);
+	r = callback(exec->self, exec->op);
+	atomic_store_explicit(&exec->row->running, 0, memory_order_relaxed);
+	watch_end(exec);
+	fragi_current_set(NULL, "compute");
+	return r;
 }
 
 int fragi_exec_odd_result(struct fragi_exec *exec, int r)
@@ -382,13 +470,8 @@ int fragi_exec_start(struct fragi_exec *exec)
 {
 	int r = 0;
 
-	if (exec->op->type->start != NULL) {
-		struct fragi_current *current = fragi_current();
-
-		fragi_exec_enter(exec, current, "start");
-		r = exec->op->type->start(exec->self, exec->op);
-		fragi_exec_leave(exec, current);
-	}
+	if (exec->op->type->start != NULL)
+		r = call(exec, "start", exec->op->type->start);
 	if (r < 0)
 		return r;
 	exec->started = true;
@@ -440,20 +523,18 @@ const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback
 
 void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 {
-	struct fragi_current *current = fragi_current();
 	int r;
 
 	if (exec->done)
 		return;
 	exec->done = true;
+	atomic_store_explicit(&exec->unusual, true, memory_order_relaxed);
 	for (uint32_t i = 0; i < exec->tx_count; i++)
 		exec->txs[i]->ops->close(exec->txs[i]);
 	for (uint32_t i = 0; i < exec->rx_count; i++)
 		(stopped ? fragi_rx_stop : fragi_rx_close)(exec->rxs[i]);
 	if (exec->started && exec->op->type->stop != NULL) {
-		fragi_exec_enter(exec, current, "stop");
-		r = exec->op->type->stop(exec->self, exec->op);
-		fragi_exec_leave(exec, current);
+		r = call(exec, "stop", exec->op->type->stop);
 		if (r < 0)
 			log_warn(exec->op->subject, "stop returned %d (%s)", r, frag_strerror(r));
 	}

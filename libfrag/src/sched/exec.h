@@ -15,29 +15,33 @@
 #define FRAGI_RECEIVED_MAX 65536u
 
 struct fragi_exec_port {
+	struct fragi_rx
+		*next_rx; /* of an input with one flow, or in_turn: the one that is asked first; else NULL */
+	struct fragi_tx *only_tx; /* of an output of values with one flow, inside the process, else NULL */
 	const struct frag_type *type; /* of the value; NULL: any message, or a tensor */
-	enum frag_dir dir;
-	bool tensor;
-	bool in_turn;   /* a plain input with several flows: their messages are taken in turn */
-	uint32_t next;  /* in_turn: the flow that is asked first */
-	uint32_t count; /* flows */
 	struct fragi_rx **rx;
 	struct fragi_tx **tx;
 	const struct frag_message **all; /* receive_all's array, `count` long */
+	uint32_t count;                  /* flows */
+	uint32_t next;                   /* in_turn: which of them is next_rx */
+	enum frag_dir dir;
+	bool tensor;
+	bool in_turn; /* a plain input with several flows: their messages are taken in turn */
 };
 
 struct frag_tick {
 	struct frag_op *op;
 	struct fragi_exec_port *ports;
 	uint32_t port_count;
-	uint64_t stamp;  /* as it began: the receive time of its messages */
 	uint64_t number; /* from 1 */
-	int64_t time_ns; /* the same moment on CLOCK_MONOTONIC; 0: nobody has asked */
 	struct frag_message **received;
 	uint32_t received_count, received_capacity;
+	int no_message; /* why the latest receive brought none */
+	uint64_t stamp; /* as it began: the receive time of its messages */
 	struct frag_metadata *metadata;
 	bool metadata_used; /* it may hold something, so it is cleared before the next tick */
 	const struct frag_message *metadata_of; /* the message whose metadata it is, unchanged */
+	int64_t time_ns;                        /* its begin on CLOCK_MONOTONIC; 0: nobody has asked */
 	int fault;   /* an emit found a full queue of policy fault: the tick fails with this code */
 	int refused; /* what the last emit that failed returned, on which port, in which tick: for words */
 	uint32_t refused_port;
@@ -54,30 +58,33 @@ struct fragi_gate {
 	const struct fragi_exec_port *in_turn; /* not NULL: the messages on all flows count together */
 };
 
-/* The same, flow by flow: for the usual look that finds nothing unusual. */
-struct fragi_gate_in {
-	const struct fragi_rx *rx;
-	uint32_t min;
-};
-struct fragi_gate_out {
-	const struct fragi_tx *tx;
-	uint32_t min;
+/*
+ * The same of one flow of a queue in this process, for the usual look that finds nothing unusual: the one of
+ * its indices must be so far ahead of the other. Messages: the tail ahead of the head. Room: the head, as the
+ * tail may be ahead by the capacity.
+ */
+struct fragi_distance {
+	const _Atomic uint64_t *ahead,
+		*behind; /* behind is read first, so that an answer is never too good */
+	int64_t least;
+	const _Atomic bool *closed; /* by the other side */
 };
 
 struct fragi_exec {
 	struct frag_tick tick;
 	/* constant while it runs */
-	struct fragi_gate_in *flows_in;
-	struct fragi_gate_out *flows_out;
-	struct fragi_gate
-		*turns; /* those of `in` whose flows are taken in turn, each content with one message */
-	uint32_t flow_in_count, flow_out_count, turn_count;
-	bool plain; /* no conditions but about ports */
 	int (*compute)(void *self, struct frag_tick *tick);
 	void *self; /* the operator's state */
 	struct frag_op *op;
 	struct fragi_op_row *row;
 	struct fragi_sched *sched;
+	struct fragi_distance *distances, *distances_end;
+	/* Gates that are no distances: flows that are taken in turn, and ends of flows to other hosts. */
+	const struct fragi_gate **turns; /* content with one message */
+	const struct fragi_tx **rooms;   /* content with room for one */
+	uint32_t turn_count, room_count;
+	bool has_more_gates; /* there are such */
+	bool minds_ticks;    /* conditions, or a watchdog, are to be told of each */
 	struct fragi_gate *in, *out;
 	uint32_t in_count, out_count;
 	struct frag_condition **others; /* those with a check function */
@@ -91,16 +98,18 @@ struct fragi_exec {
 	/* of the thread that works on it */
 	bool started, done, failed;
 	int64_t watchdog_ns;
-	uint32_t live_tx;     /* one of txs whose receiver still takes */
-	int64_t begin_ns;     /* of the present or last tick, when timed */
-	const char *callback; /* the one it is in, or was in last; NULL: none yet */
-	int64_t until_ns;     /* when the last look said WAIT_TIME */
+	const _Atomic bool
+		*receiver_done; /* of one of txs whose receiver still took when last seen; no txs: false */
+	int64_t begin_ns;       /* of the present or last tick, when timed */
+	const char *callback;   /* the one it is in, or was in last; NULL: none yet */
+	int64_t until_ns;       /* of the last look that said WAIT_TIME */
 	struct fragi_exec *next;
 	uint64_t peak; /* recent longest tick, in stamps, slowly forgotten; 0: not ticked yet */
 	_Atomic bool timer_armed;
-	bool dirty; /* greedy: to be looked at again */
+	uint64_t *mark, mark_bit; /* greedy: where it says that it is to be looked at again */
 	/* any thread */
-	_Alignas(64) _Atomic bool stop_asked;
+	_Alignas(64) _Atomic bool unusual; /* the short look is not enough: other conditions, a stop, done */
+	_Atomic bool stop_asked;
 	_Atomic bool draining;  /* a sink without conditions about its inputs: it ends with them now */
 	_Atomic bool remote;    /* greedy: dirty, told by another thread */
 	_Atomic uint32_t state; /* event_based: FRAGI_QUEUED, FRAGI_RUNNING */
@@ -118,62 +127,46 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, 
 void fragi_exec_destroy(struct frag_op *op); /* NULL exec is accepted */
 
 /*
- * What the conditions say together. *out_until_ns is set with FRAGI_WAIT_TIME. Once it said FRAGI_NEVER the
+ * What the conditions say together, until exec->until_ns with FRAGI_WAIT_TIME. Once it said FRAGI_NEVER the
  * scheduler calls fragi_exec_finish.
  */
-enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec, int64_t *out_until_ns);
-
-/* Whether a message waits on any of the flows. */
-static inline bool fragi_gate_has_message(const struct fragi_gate *gate)
+enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec);
+/* Whether a message waits on any of the gate's flows, which are taken in turn. */
+bool fragi_gate_has_message(const struct fragi_gate *gate);
+/* The same answer, found shortly in the usual cases. */
+static inline enum fragi_ready fragi_exec_ready(struct fragi_exec *exec)
 {
-	uint32_t i = gate->in_turn->next;
+	enum fragi_ready ready = FRAGI_READY;
 
-	for (uint32_t n = gate->count; n > 0; n--) {
-		if (fragi_rx_available(gate->rx[i]) > 0)
-			return true;
-		i = i + 1 < gate->count ? i + 1 : 0;
-	}
-	return false;
-}
+	if (__builtin_expect(atomic_load_explicit(&exec->unusual, memory_order_acquire) ||
+				     atomic_load_explicit(exec->receiver_done, memory_order_acquire),
+			     0))
+		return fragi_exec_ready_all(exec);
+	for (const struct fragi_distance *distance = exec->distances; distance < exec->distances_end;
+	     distance++) {
+		uint64_t behind = atomic_load_explicit(distance->behind, memory_order_acquire);
 
-/*
- * The same answer, found shortly in the usual cases: no condition but about ports, nobody closed, nobody
- * stopped.
- */
-static inline enum fragi_ready fragi_exec_ready(struct fragi_exec *exec, int64_t *out_until_ns)
-{
-	bool wait = false;
-
-	if (!exec->plain || atomic_load_explicit(&exec->stop_asked, memory_order_acquire))
-		return fragi_exec_ready_all(exec, out_until_ns);
-	for (uint32_t i = 0; i < exec->flow_in_count; i++) {
-		const struct fragi_gate_in *in = &exec->flows_in[i];
-
-		if (fragi_rx_available(in->rx) >= in->min)
+		if ((int64_t)(atomic_load_explicit(distance->ahead, memory_order_acquire) - behind) >=
+		    distance->least)
 			continue;
-		if (atomic_load_explicit(&in->rx->queue.sender_closed, memory_order_acquire))
-			return fragi_exec_ready_all(exec, out_until_ns);
-		wait = true;
+		if (atomic_load_explicit(distance->closed, memory_order_acquire))
+			return fragi_exec_ready_all(exec);
+		ready = FRAGI_WAIT;
 	}
+	if (__builtin_expect(!exec->has_more_gates, 1))
+		return ready;
 	for (uint32_t i = 0; i < exec->turn_count; i++)
-		if (!fragi_gate_has_message(&exec->turns[i]))
-			return fragi_exec_ready_all(exec, out_until_ns);
-	for (uint32_t i = 0; i < exec->flow_out_count; i++) {
-		const struct fragi_gate_out *out = &exec->flows_out[i];
-		const struct fragi_tx *tx = out->tx;
-
-		if (tx->queue != NULL ? fragi_queue_count(tx->queue) + out->min <= tx->queue->capacity
-				      : tx->ops->room(tx) >= out->min)
-			continue;
-		if (atomic_load_explicit(&tx->receiver_done, memory_order_acquire))
-			return fragi_exec_ready_all(exec, out_until_ns);
-		wait = true;
-	}
-	if (exec->tx_count > 0 &&
-	    atomic_load_explicit(&exec->txs[exec->live_tx]->receiver_done, memory_order_acquire))
-		return fragi_exec_ready_all(exec, out_until_ns);
-	return wait ? FRAGI_WAIT : FRAGI_READY;
+		if (fragi_rx_available(exec->turns[i]->in_turn->next_rx) == 0 &&
+		    !fragi_gate_has_message(exec->turns[i]))
+			return fragi_exec_ready_all(exec);
+	for (uint32_t i = 0; i < exec->room_count; i++)
+		if (exec->rooms[i]->ops->room(exec->rooms[i]) == 0)
+			return fragi_exec_ready_all(exec);
+	return ready;
 }
+
+/* It is to be done as soon as it is looked at. Thread: any. */
+void fragi_exec_ask_stop(struct fragi_exec *exec);
 
 /* Calls start. Returns 0 or the failure. */
 int fragi_exec_start(struct fragi_exec *exec);
@@ -194,28 +187,11 @@ static inline void fragi_tick_end(struct frag_tick *tick)
 		fragi_tick_clear_metadata(tick);
 }
 
-/* Around a callback: who is in it, and since when. */
-void fragi_exec_watch(struct fragi_exec *exec, const char *callback); /* has a watchdog */
-static inline void fragi_exec_enter(struct fragi_exec *exec, struct fragi_current *current,
-				    const char *callback)
-{
-	current->callback = callback;
-	current->tick = exec->tick.number;
-	/* Read by a signal handler of this thread. */
-	atomic_signal_fence(memory_order_release);
-	*(const struct frag_op *volatile *)&current->op = exec->op;
-	if (__builtin_expect(exec->watchdog_ns > 0, 0))
-		fragi_exec_watch(exec, callback);
-	atomic_store_explicit(&exec->row->running, 1, memory_order_relaxed);
-}
-
-static inline void fragi_exec_leave(struct fragi_exec *exec, struct fragi_current *current)
-{
-	*(const struct frag_op *volatile *)&current->op = NULL;
-	atomic_store_explicit(&exec->row->running, 0, memory_order_relaxed);
-	if (exec->watchdog_ns > 0)
-		atomic_store_explicit(&exec->row->running_since_ns, 0, memory_order_relaxed);
-}
+/* The calling thread's, for its ticks. */
+struct fragi_current *fragi_exec_current(void);
+/* Before and after a tick of one that minds_ticks. */
+void fragi_exec_tick_begins(struct fragi_exec *exec);
+void fragi_exec_tick_ended(struct fragi_exec *exec);
 
 /* What a tick comes to that was not plainly right. */
 int fragi_exec_odd_result(struct fragi_exec *exec, int r);
@@ -235,20 +211,22 @@ static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current 
 	tick->stamp = start;
 	tick->time_ns = 0;
 	tick->number++;
+	/* For who asks after a crash: more ticks than computes are counted, so it is in one. */
 	atomic_store_explicit(&row->ticks, tick->number, memory_order_relaxed);
-	fragi_exec_enter(exec, current, "compute");
+	if (__builtin_expect(exec->minds_ticks, 0))
+		fragi_exec_tick_begins(exec);
+	*(const struct frag_op *volatile *)&current->op = exec->op; /* for a signal handler of this thread */
 	r = exec->compute(exec->self, tick);
-	fragi_exec_leave(exec, current);
+	*(const struct frag_op *volatile *)&current->op = NULL;
 	end = fragi_stamp();
 	*out_end = end;
 	length = end - start;
 	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
 	exec->peak = length >= exec->peak ? length : exec->peak - (exec->peak >> 4);
 	fragi_tick_end(tick);
-	for (uint32_t i = 0; i < exec->other_count; i++)
-		if (exec->others[i]->type->ticked != NULL)
-			exec->others[i]->type->ticked(exec->others[i], exec->begin_ns);
-	if (__builtin_expect((r | tick->fault | exec->op->err.code) == 0, 1))
+	if (__builtin_expect(exec->minds_ticks, 0))
+		fragi_exec_tick_ended(exec);
+	if (__builtin_expect((r | exec->op->err.code) == 0, 1))
 		return 0;
 	return fragi_exec_odd_result(exec, r);
 }

@@ -17,9 +17,9 @@ struct greedy {
 	pthread_t thread;
 	uint64_t hint_stamps; /* FRAGI_HINT_NS */
 	/* of the thread */
-	bool dirty;       /* some exec is */
-	uint32_t armed;   /* operators that wait for a time */
-	int64_t until_ns; /* the earliest such time */
+	uint64_t *marks, *marks_end; /* a bit for each exec: it is to be looked at */
+	uint32_t armed;              /* operators that wait for a time */
+	int64_t until_ns;            /* the earliest such time */
 	/* any thread */
 	_Alignas(64) _Atomic bool remote; /* some exec was marked by another thread */
 	_Atomic bool resting;
@@ -32,8 +32,7 @@ static void greedy_notify(void *arg)
 	struct greedy *greedy = (struct greedy *)exec->sched;
 
 	if (__builtin_expect(fragi_sched_here == &greedy->here, 1)) {
-		exec->dirty = true;
-		greedy->dirty = true;
+		*exec->mark |= exec->mark_bit;
 		return;
 	}
 	atomic_store_explicit(&exec->remote, true, memory_order_release);
@@ -41,11 +40,19 @@ static void greedy_notify(void *arg)
 	fragi_pump_poke(greedy->base.config.pump);
 }
 
+static bool has_mark(const struct greedy *greedy)
+{
+	for (const uint64_t *word = greedy->marks; word < greedy->marks_end; word++)
+		if (*word != 0)
+			return true;
+	return false;
+}
+
 static bool has_work(void *arg)
 {
 	struct greedy *greedy = arg;
 
-	return greedy->dirty || atomic_load(&greedy->remote) || atomic_load(&greedy->base.halting) ||
+	return has_mark(greedy) || atomic_load(&greedy->remote) || atomic_load(&greedy->base.halting) ||
 	       atomic_load(&greedy->base.live) == 0;
 }
 
@@ -65,64 +72,87 @@ static void timers_fire(struct greedy *greedy)
 		if (exec->until_ns <= now_ns) {
 			exec->timer_armed = false;
 			greedy->armed--;
-			exec->dirty = true;
-			greedy->dirty = true;
+			*exec->mark |= exec->mark_bit;
 		} else if (exec->until_ns < greedy->until_ns) {
 			greedy->until_ns = exec->until_ns;
 		}
 	}
 }
 
-static void timer_arm(struct greedy *greedy, struct fragi_exec *exec, int64_t until_ns)
+static void timer_arm(struct greedy *greedy, struct fragi_exec *exec)
 {
 	exec->timer_armed = true;
 	greedy->armed++;
-	exec->until_ns = until_ns;
-	if (until_ns < greedy->until_ns)
-		greedy->until_ns = until_ns;
+	if (exec->until_ns < greedy->until_ns)
+		greedy->until_ns = exec->until_ns;
 }
 
-/* Looks at one operator, and ticks it if it is ready. Returns true when it was. */
-static bool visit(struct greedy *greedy, struct fragi_exec *exec)
+/* An operator is not ready. */
+static void put_aside(struct greedy *greedy, struct fragi_exec *exec, enum fragi_ready ready)
 {
-	struct fragi_sched *sched = &greedy->base;
-	int64_t until_ns;
-	int r;
-
-	exec->dirty = false;
-	if (atomic_load_explicit(&exec->remote, memory_order_relaxed))
-		atomic_exchange(&exec->remote, false);
+	*exec->mark &= ~exec->mark_bit;
 	if (exec->timer_armed) {
 		exec->timer_armed = false;
 		greedy->armed--;
 	}
-	switch (fragi_exec_ready(exec, &until_ns)) {
-	case FRAGI_READY:
-		break;
-	case FRAGI_WAIT_TIME:
-		timer_arm(greedy, exec, until_ns);
-		return false;
-	case FRAGI_NEVER:
-		fragi_sched_finish_op(sched, exec);
-		return false;
-	case FRAGI_WAIT:
-	case FRAGI_WAIT_EVENT:
-		return false;
+	if (ready == FRAGI_WAIT_TIME)
+		timer_arm(greedy, exec);
+	else if (ready == FRAGI_NEVER && !exec->done)
+		fragi_sched_finish_op(&greedy->base, exec);
+}
+
+/* Looks at one operator, and ticks it if it is ready: then it keeps its mark. */
+static inline void visit(struct greedy *greedy, struct fragi_exec *exec)
+{
+	struct fragi_sched *sched = &greedy->base;
+	enum fragi_ready ready;
+	int r;
+
+	ready = fragi_exec_ready(exec);
+	if (__builtin_expect(ready != FRAGI_READY, 0)) {
+		put_aside(greedy, exec, ready);
+		return;
 	}
 	if (__builtin_expect(exec->peak > greedy->hint_stamps, 0))
 		fragi_pump_hint(sched->config.pump);
 	r = fragi_exec_tick(exec, greedy->here.current, greedy->here.stamp, &greedy->here.stamp);
-	if (__builtin_expect(r < 0, 0)) {
+	if (__builtin_expect(r < 0, 0))
 		fragi_sched_fail(sched, exec, "compute", r);
-		return true;
-	}
-	if (__builtin_expect(r == FRAG_DONE, 0)) {
+	else if (__builtin_expect(r == FRAG_DONE, 0))
 		fragi_sched_finish_op(sched, exec);
-		return true;
+}
+
+/* Marks what other threads have told of. */
+static void remote_collect(struct greedy *greedy)
+{
+	atomic_exchange(&greedy->remote, false);
+	for (uint32_t i = 0; i < greedy->base.count; i++) {
+		struct fragi_exec *exec = greedy->base.execs[i];
+
+		if (atomic_load_explicit(&exec->remote, memory_order_relaxed) &&
+		    atomic_exchange(&exec->remote, false))
+			*exec->mark |= exec->mark_bit;
 	}
-	exec->dirty = true;
-	greedy->dirty = true;
-	return true;
+}
+
+/* Looks once at each that is marked, also during the round, in order. */
+static void round_of(struct greedy *greedy)
+{
+	struct fragi_exec **execs = greedy->base.execs;
+
+	for (uint64_t *word = greedy->marks; word < greedy->marks_end; word++, execs += 64) {
+		uint64_t later = UINT64_MAX, due;
+
+		while ((due = *word & later) != 0) {
+			uint64_t i = (uint64_t)__builtin_ctzll(due);
+
+			later = ~(uint64_t)1 << i;
+			visit(greedy, execs[i]);
+			if (__builtin_expect(
+				    atomic_load_explicit(&greedy->base.halting, memory_order_relaxed), 0))
+				return;
+		}
+	}
 }
 
 static void wait(struct greedy *greedy)
@@ -147,34 +177,18 @@ static void wait(struct greedy *greedy)
 static void rounds(struct greedy *greedy)
 {
 	struct fragi_sched *sched = &greedy->base;
-	bool ticked;
 
 	while (atomic_load_explicit(&sched->live, memory_order_relaxed) > 0 &&
 	       !atomic_load_explicit(&sched->halting, memory_order_relaxed)) {
-		greedy->dirty = false;
 		if (atomic_load_explicit(&greedy->remote, memory_order_relaxed))
-			atomic_exchange(&greedy->remote, false);
-		ticked = false;
-		for (uint32_t i = 0; i < sched->count; i++) {
-			struct fragi_exec *exec = sched->execs[i];
-
-			if (!exec->dirty && !atomic_load_explicit(&exec->remote, memory_order_relaxed))
-				continue;
-			if (exec->done) {
-				exec->dirty = false;
-				atomic_store(&exec->remote, false);
-				continue;
-			}
-			ticked |= visit(greedy, exec);
-			if (__builtin_expect(atomic_load_explicit(&sched->halting, memory_order_relaxed), 0))
-				return;
-		}
+			remote_collect(greedy);
+		round_of(greedy);
 		if (greedy->armed > 0)
 			timers_fire(greedy);
-		if (!ticked && !has_work(greedy))
-			wait(greedy);
-		else
+		if (has_mark(greedy) || has_work(greedy))
 			fragi_sched_pump_turn(&greedy->here, sched->config.pump);
+		else
+			wait(greedy);
 	}
 }
 
@@ -183,11 +197,11 @@ static void *greedy_main(void *arg)
 	struct greedy *greedy = arg;
 	struct fragi_sched *sched = &greedy->base;
 
-	greedy->here.current = fragi_current();
+	greedy->here.current = fragi_exec_current();
 	fragi_sched_here = &greedy->here;
 	if (fragi_sched_start_ops(sched) == 0) {
 		for (uint32_t i = 0; i < sched->count; i++)
-			sched->execs[i]->dirty = true;
+			*sched->execs[i]->mark |= sched->execs[i]->mark_bit;
 		greedy->here.stamp = greedy->here.pump_stamp = fragi_stamp();
 		rounds(greedy);
 	}
@@ -200,11 +214,18 @@ static void *greedy_main(void *arg)
 static int greedy_create(const struct fragi_sched_config *config, struct fragi_sched **out_sched)
 {
 	struct greedy *greedy = fragi_aligned_alloc(64, sizeof(*greedy));
+	uint32_t words;
 
-	(void)config;
 	if (greedy == NULL)
 		return -ENOMEM;
 	memset(greedy, 0, sizeof(*greedy));
+	words = (config->fragment->op_count + 63) / 64;
+	greedy->marks = fragi_calloc(words + 1, sizeof(uint64_t));
+	greedy->marks_end = greedy->marks + words;
+	if (greedy->marks == NULL) {
+		fragi_free(greedy);
+		return -ENOMEM;
+	}
 	greedy->here.sched = &greedy->base;
 	greedy->until_ns = INT64_MAX;
 	greedy->hint_stamps = fragi_sched_stamps(FRAGI_HINT_NS);
@@ -217,6 +238,10 @@ static int greedy_start(struct fragi_sched *sched, struct frag_err *err)
 {
 	struct greedy *greedy = (struct greedy *)sched;
 
+	for (uint32_t i = 0; i < sched->count; i++) {
+		sched->execs[i]->mark = &greedy->marks[i / 64];
+		sched->execs[i]->mark_bit = (uint64_t)1 << i % 64;
+	}
 	return fragi_sched_thread_create(sched, greedy_main, greedy, &greedy->thread, err);
 }
 
@@ -250,6 +275,7 @@ static void greedy_look(struct fragi_sched *sched, int64_t now_ns)
 
 static void greedy_destroy(struct fragi_sched *sched)
 {
+	fragi_free(((struct greedy *)sched)->marks);
 	fragi_free(sched);
 }
 

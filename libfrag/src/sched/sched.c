@@ -327,7 +327,7 @@ void frag_op_stop_execution(struct frag_op *op)
 	atomic_store(&op->stop_asked, true);
 	if (exec == NULL)
 		return;
-	atomic_store(&exec->stop_asked, true);
+	fragi_exec_ask_stop(exec);
 	if (exec->sched != NULL)
 		exec->sched->kind->notify(exec);
 }

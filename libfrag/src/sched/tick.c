@@ -7,13 +7,24 @@
 #include <data/metadata.h>
 #include <sched/exec.h>
 
+/*
+ * What operators call from inside a tick. The usual case comes first and goes without a call but to the
+ * scheduler: a port with one flow, for emit one inside the process, and no metadata. What is not usual has
+ * functions of its own beside it.
+ */
+
+static inline struct fragi_exec_port *port_at(struct frag_tick *tick, uint32_t port, enum frag_dir dir)
+{
+	return port < tick->port_count && tick->ports[port].dir == dir ? &tick->ports[port] : NULL;
+}
+
 /* Receive. */
 
-static struct fragi_exec_port *port_in(struct frag_tick *tick, uint32_t port)
+/* Why receive has returned NULL. */
+static inline struct frag_message *no_message(struct frag_tick *tick, int code)
 {
-	if (__builtin_expect(port >= tick->port_count || tick->ports[port].dir != FRAG_IN, 0))
-		return NULL;
-	return &tick->ports[port];
+	tick->no_message = code;
+	return NULL;
 }
 
 /* Makes room for one more received message. */
@@ -32,112 +43,120 @@ static __attribute__((noinline)) int received_grow(struct frag_tick *tick)
 	return 0;
 }
 
-static __attribute__((noinline)) int metadata_merge(struct frag_tick *tick,
-						    const struct frag_message *message)
+/* Returns the message, or NULL when its metadata clashes. */
+static __attribute__((noinline)) struct frag_message *metadata_merge(struct frag_tick *tick,
+								     struct frag_message *message)
 {
 	const char *key = NULL;
 	bool first = !tick->metadata_used;
 	int r;
 
 	if (!tick->op->metadata)
-		return 0;
+		return message;
 	r = fragi_metadata_merge(tick->metadata, message->metadata, &key);
-	if (r < 0)
-		return frag_err_set(
-			&tick->op->err, r,
-			"received metadata clashes at key \"%s\"; set metadata_policy to update or "
-			"reject, or give the keys different names",
-			key != NULL ? key : "");
+	if (r < 0) {
+		frag_err_set(&tick->op->err, r,
+			     "received metadata clashes at key \"%s\"; set metadata_policy to update or "
+			     "reject, or give the keys different names",
+			     key != NULL ? key : "");
+		return no_message(tick, r);
+	}
 	tick->metadata_used = true;
 	tick->metadata_of = first ? message : NULL;
-	return 0;
+	return message;
 }
 
-/*
- * The oldest message of rx, borrowed until the tick ends; NULL: none, or *r says why not. Inlined so that no
- * caller's local has to lie in memory.
- */
-static inline struct frag_message *receive_from(struct frag_tick *tick, struct fragi_rx *rx, int *r)
+/* The oldest message of rx, borrowed until the tick ends; NULL: none. There is room for it. */
+static inline __attribute__((always_inline)) struct frag_message *receive_from(struct frag_tick *tick,
+									       struct fragi_rx *rx)
 {
+	struct frag_message *message = fragi_rx_take(rx, tick->stamp);
+
+	if (__builtin_expect(message == NULL, 0))
+		return no_message(tick, -ENOMSG);
+	tick->received[tick->received_count++] = message;
+	if (__builtin_expect(message->metadata != NULL, 0))
+		return metadata_merge(tick, message);
+	return message;
+}
+
+static inline struct frag_message *receive_making_room(struct frag_tick *tick, struct fragi_rx *rx)
+{
+	int r = tick->received_count < tick->received_capacity ? 0 : received_grow(tick);
+
+	return r < 0 ? no_message(tick, r) : receive_from(tick, rx);
+}
+
+/* A plain input with several flows: the next of them has its turn. */
+static inline void take_turns(struct fragi_exec_port *in)
+{
+	in->next = in->next + 1 < in->count ? in->next + 1 : 0;
+	in->next_rx = in->rx[in->next];
+}
+
+/* Of the first flow that has a message. */
+static __attribute__((noinline)) struct frag_message *receive_of_any(struct frag_tick *tick, uint32_t port)
+{
+	struct fragi_exec_port *in = port_at(tick, port, FRAG_IN);
+	struct frag_message *message = NULL;
+
+	if (in == NULL)
+		return no_message(tick, -EINVAL);
+	tick->no_message = -ENOMSG;
+	for (uint32_t i = 0; i < in->count && message == NULL && tick->no_message == -ENOMSG; i++) {
+		message = receive_making_room(tick, in->in_turn ? in->next_rx : in->rx[i]);
+		if (in->in_turn)
+			take_turns(in);
+	}
+	return message;
+}
+
+static inline __attribute__((always_inline)) struct frag_message *receive(struct frag_tick *tick,
+									  uint32_t port)
+{
+	struct fragi_exec_port *in = &tick->ports[port];
 	struct frag_message *message;
 
-	if (__builtin_expect(tick->received_count == tick->received_capacity, 0)) {
-		*r = received_grow(tick);
-		if (*r < 0)
-			return NULL;
+	if (__builtin_expect(port >= tick->port_count || in->next_rx == NULL ||
+				     tick->received_count == tick->received_capacity,
+			     0))
+		return receive_of_any(tick, port);
+	message = receive_from(tick, in->next_rx);
+	if (in->in_turn) {
+		if (message == NULL && tick->no_message == -ENOMSG)
+			return receive_of_any(tick, port);
+		take_turns(in);
 	}
-	message = fragi_rx_take(rx, tick->stamp);
-	if (message == NULL) {
-		*r = -ENOMSG;
-		return NULL;
-	}
-	*r = 0;
-	tick->received[tick->received_count++] = message;
-	if (__builtin_expect(!message->shared, 0))
-		fragi_message_share(message);
-	if (__builtin_expect(message->metadata != NULL, 0))
-		*r = metadata_merge(tick, message);
-	return message;
-}
-
-/* The next message of a plain input with several flows: each has its turn. */
-static __attribute__((noinline)) struct frag_message *receive_in_turn(struct frag_tick *tick,
-								      struct fragi_exec_port *in, int *r)
-{
-	struct frag_message *message = NULL;
-
-	*r = -ENOMSG;
-	for (uint32_t n = in->count; n > 0 && *r == -ENOMSG; n--) {
-		message = receive_from(tick, in->rx[in->next], r);
-		in->next = in->next + 1 < in->count ? in->next + 1 : 0;
-	}
-	return message;
-}
-
-static inline struct frag_message *receive(struct frag_tick *tick, uint32_t port, int *r)
-{
-	struct fragi_exec_port *in = port_in(tick, port);
-	struct frag_message *message = NULL;
-
-	*r = -EINVAL;
-	if (__builtin_expect(in == NULL, 0))
-		return NULL;
-	if (__builtin_expect(in->in_turn, 0))
-		return receive_in_turn(tick, in, r);
-	*r = -ENOMSG;
-	for (uint32_t i = 0; i < in->count && *r == -ENOMSG; i++)
-		message = receive_from(tick, in->rx[i], r);
 	return message;
 }
 
 static inline struct frag_message *receive_typed(struct frag_tick *tick, uint32_t port,
-						 const struct frag_type *type, int *r)
+						 const struct frag_type *type)
 {
-	struct frag_message *message = receive(tick, port, r);
+	struct frag_message *message = receive(tick, port);
 
-	if (__builtin_expect(*r == 0 && (message->type != type || type == NULL), 0))
-		*r = -EPROTOTYPE;
+	if (__builtin_expect(message != NULL && (message->type != type || type == NULL), 0))
+		return no_message(tick, -EPROTOTYPE);
 	return message;
 }
 
 int frag_tick_receive(struct frag_tick *tick, uint32_t port, const struct frag_message **out_message)
 {
-	int r;
-	const struct frag_message *message = receive(tick, port, &r);
+	const struct frag_message *message = receive(tick, port);
 
-	if (r == 0)
-		*out_message = message;
-	return r;
+	if (message == NULL)
+		return tick->no_message;
+	*out_message = message;
+	return 0;
 }
 
 int frag_tick_receive_value(struct frag_tick *tick, uint32_t port, const struct frag_type *type,
 			    const void **out_value, size_t *out_size)
 {
-	int r;
-	const struct frag_message *message = receive_typed(tick, port, type, &r);
+	const struct frag_message *message = receive_typed(tick, port, type);
 
-	if (r < 0)
-		return r;
+	if (message == NULL)
+		return tick->no_message;
 	*out_value = message->value;
 	if (out_size != NULL)
 		*out_size = message->value_size;
@@ -146,69 +165,61 @@ int frag_tick_receive_value(struct frag_tick *tick, uint32_t port, const struct 
 
 int frag_tick_receive_bool(struct frag_tick *tick, uint32_t port, int *out_value)
 {
-	int r;
-	const struct frag_message *message = receive_typed(tick, port, &frag_type_bool, &r);
+	const struct frag_message *message = receive_typed(tick, port, &frag_type_bool);
 
-	if (r == 0)
-		*out_value = *(const bool *)message->value;
-	return r;
+	if (message == NULL)
+		return tick->no_message;
+	*out_value = *(const bool *)message->value;
+	return 0;
 }
 
 int frag_tick_receive_i64(struct frag_tick *tick, uint32_t port, int64_t *out_value)
 {
-	int r;
-	const struct frag_message *message = receive_typed(tick, port, &frag_type_i64, &r);
+	const struct frag_message *message = receive_typed(tick, port, &frag_type_i64);
 
-	if (__builtin_expect(r == 0, 1))
-		*out_value = *(const int64_t *)message->value;
-	return r;
+	if (__builtin_expect(message == NULL, 0))
+		return tick->no_message;
+	*out_value = *(const int64_t *)message->value;
+	return 0;
 }
 
 int frag_tick_receive_f64(struct frag_tick *tick, uint32_t port, double *out_value)
 {
-	int r;
-	const struct frag_message *message = receive_typed(tick, port, &frag_type_f64, &r);
+	const struct frag_message *message = receive_typed(tick, port, &frag_type_f64);
 
-	if (__builtin_expect(r == 0, 1))
-		*out_value = *(const double *)message->value;
-	return r;
+	if (__builtin_expect(message == NULL, 0))
+		return tick->no_message;
+	*out_value = *(const double *)message->value;
+	return 0;
 }
 
 int frag_tick_receive_string(struct frag_tick *tick, uint32_t port, const char **out_value)
 {
-	int r;
-	const struct frag_message *message = receive_typed(tick, port, &frag_type_string, &r);
+	const struct frag_message *message = receive_typed(tick, port, &frag_type_string);
 
-	if (r == 0)
-		*out_value = message->value;
-	return r;
+	if (message == NULL)
+		return tick->no_message;
+	*out_value = message->value;
+	return 0;
 }
 
 int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 			  const struct frag_message *const **out_messages)
 {
-	struct fragi_exec_port *in = port_in(tick, port);
-	int r;
+	struct fragi_exec_port *in = port_at(tick, port, FRAG_IN);
 
 	if (in == NULL)
 		return -EINVAL;
 	for (uint32_t i = 0; i < in->count; i++) {
-		in->all[i] = receive_from(tick, in->rx[i], &r);
-		if (r < 0 && r != -ENOMSG)
-			return r;
+		in->all[i] = receive_making_room(tick, in->rx[i]);
+		if (in->all[i] == NULL && tick->no_message != -ENOMSG)
+			return tick->no_message;
 	}
 	*out_messages = in->all;
 	return (int)in->count;
 }
 
 /* Emit. */
-
-static struct fragi_exec_port *port_out(struct frag_tick *tick, uint32_t port)
-{
-	if (__builtin_expect(port >= tick->port_count || tick->ports[port].dir != FRAG_OUT, 0))
-		return NULL;
-	return &tick->ports[port];
-}
 
 /*
  * Gives the message the tick's metadata as it now is; the content is shared until one side writes. A message
@@ -239,7 +250,7 @@ static __attribute__((noinline)) struct frag_message *metadata_attach(struct fra
 	return message;
 }
 
-static __attribute__((noinline)) int emit_fault(struct frag_tick *tick, uint32_t port)
+static int emit_fault(struct frag_tick *tick, uint32_t port)
 {
 	tick->fault = -EOVERFLOW;
 	return frag_err_set(
@@ -249,63 +260,87 @@ static __attribute__((noinline)) int emit_fault(struct frag_tick *tick, uint32_t
 		tick->op->ports[port].name);
 }
 
-/* Cold, and no words yet: the operator may take it well. */
-static __attribute__((noinline)) int emit_refused(struct frag_tick *tick, uint32_t port, int code)
+/* No words yet, but for a fault: the operator may take it well. */
+static __attribute__((noinline)) int emit_failed(struct frag_tick *tick, uint32_t port, int code)
 {
+	if (code == -EOVERFLOW)
+		return emit_fault(tick, port);
 	tick->refused = code;
 	tick->refused_port = port;
 	tick->refused_in = tick->number;
 	return code;
 }
 
-static inline int emit_on(struct frag_tick *tick, uint32_t port, struct fragi_exec_port *out,
-			  struct frag_message *message)
+/* On every flow of the port. Returns the first failure. */
+static int emit_on_all(struct frag_tick *tick, uint32_t port, struct frag_message *message)
 {
-	uint64_t stamp;
+	const struct fragi_exec_port *out = &tick->ports[port];
+	uint64_t bytes = fragi_message_bytes(message), stamp = fragi_stamp();
 	int r = 0, one;
 
-	if (__builtin_expect(tick->metadata_used, 0)) {
-		message = metadata_attach(tick, message);
-		if (message == NULL)
-			return -ENOMEM;
-	}
-	if (out->count == 0) {
+	if (out->count == 0)
 		fragi_message_unref(message);
-		return 0;
-	}
-	if (!message->shared)
-		fragi_message_share(message);
 	if (out->count > 1)
 		atomic_fetch_add_explicit(&message->refs, out->count - 1, memory_order_relaxed);
-	stamp = fragi_stamp();
 	for (uint32_t i = 0; i < out->count; i++) {
-		one = out->tx[i]->ops->send(out->tx[i], message, stamp);
-		if (__builtin_expect(one < 0, 0)) {
+		struct fragi_tx *tx = out->tx[i];
+
+		if (tx->rx != NULL && fragi_tx_is_plain(tx)) {
+			fragi_tx_pass(tx, message, bytes, stamp);
+			continue;
+		}
+		one = tx->ops->send(tx, message, stamp);
+		if (one < 0) {
 			r = r < 0 ? r : one;
-			if (one == -EOVERFLOW)
-				emit_fault(tick, port);
-			else
-				emit_refused(tick, port, r);
+			emit_failed(tick, port, one == -EOVERFLOW ? one : r);
 		}
 	}
 	return r;
 }
 
-int frag_tick_emit(struct frag_tick *tick, uint32_t port, struct frag_message *message)
+static __attribute__((noinline)) int emit_with_care(struct frag_tick *tick, uint32_t port,
+						    struct frag_message *message)
 {
-	struct fragi_exec_port *out = port_out(tick, port);
+	const struct fragi_exec_port *out = port_at(tick, port, FRAG_OUT);
 
-	if (__builtin_expect(out == NULL || message == NULL, 0)) {
+	if (out == NULL || message == NULL) {
 		frag_message_unref(message);
 		return -EINVAL;
 	}
-	if (__builtin_expect((out->type != NULL && message->type != out->type) ||
-				     (out->tensor && message->tensor_count == 0),
-			     0)) {
+	if ((out->type != NULL && message->type != out->type) ||
+	    (out->tensor && message->tensor_count == 0)) {
 		fragi_message_unref(message);
-		return emit_refused(tick, port, -EPROTOTYPE);
+		return emit_failed(tick, port, -EPROTOTYPE);
 	}
-	return emit_on(tick, port, out, message);
+	if (tick->metadata_used) {
+		message = metadata_attach(tick, message);
+		if (message == NULL)
+			return -ENOMEM;
+	}
+	fragi_message_share(message);
+	return emit_on_all(tick, port, message);
+}
+
+static inline __attribute__((always_inline)) int emit(struct frag_tick *tick, uint32_t port,
+						      struct frag_message *message, uint64_t bytes)
+{
+	const struct fragi_exec_port *out = &tick->ports[port];
+
+	if (__builtin_expect(port >= tick->port_count || out->only_tx == NULL || tick->metadata_used ||
+				     (out->type != NULL && out->type != message->type) ||
+				     !fragi_tx_is_plain(out->only_tx),
+			     0))
+		return emit_with_care(tick, port, message);
+	fragi_message_share(message);
+	fragi_tx_pass(out->only_tx, message, bytes, fragi_stamp());
+	return 0;
+}
+
+int frag_tick_emit(struct frag_tick *tick, uint32_t port, struct frag_message *message)
+{
+	if (message == NULL)
+		return emit_with_care(tick, port, message);
+	return emit(tick, port, message, fragi_message_bytes(message));
 }
 
 int frag_tick_emit_value(struct frag_tick *tick, uint32_t port, const struct frag_type *type,
@@ -324,36 +359,21 @@ int frag_tick_emit_value(struct frag_tick *tick, uint32_t port, const struct fra
 	return frag_tick_emit(tick, port, message);
 }
 
-/*
- * A value that fits into a message and has no fini: written in place, as frag_message_set_value would.
- */
-static inline struct frag_message *scalar(const struct frag_type *type, const void *value, size_t size)
+/* A value that fits into a message and has no fini: written in place, as frag_message_set_value would. */
+static inline __attribute__((always_inline)) int emit_scalar(struct frag_tick *tick, uint32_t port,
+							     const struct frag_type *type, const void *value,
+							     size_t size)
 {
-	struct frag_message *message = frag_message_create();
+	struct frag_message *message = fragi_message_take();
 
 	if (__builtin_expect(message == NULL, 0))
-		return NULL;
+		return -ENOMEM;
 	memcpy(message->inline_value, value, size);
 	message->type = type;
 	message->value = message->inline_value;
 	message->value_size = size;
-	return message;
-}
-
-static inline int emit_scalar(struct frag_tick *tick, uint32_t port, const struct frag_type *type,
-			      const void *value, size_t size)
-{
-	struct fragi_exec_port *out = port_out(tick, port);
-	struct frag_message *message;
-
-	if (__builtin_expect(out == NULL, 0))
-		return -EINVAL;
-	if (__builtin_expect(out->tensor || (out->type != NULL && out->type != type), 0))
-		return emit_refused(tick, port, -EPROTOTYPE);
-	message = scalar(type, value, size);
-	if (__builtin_expect(message == NULL, 0))
-		return -ENOMEM;
-	return emit_on(tick, port, out, message);
+	message->shared = true;
+	return emit(tick, port, message, size);
 }
 
 int frag_tick_emit_bool(struct frag_tick *tick, uint32_t port, int value)
