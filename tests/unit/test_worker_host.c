@@ -70,6 +70,23 @@ Test(worker_host, another_session_counts_its_epochs_anew)
 	spawn(1);
 }
 
+Test(worker_host, the_late_exit_of_an_old_session_makes_no_epoch_of_the_new_one_old)
+{
+	struct fw_message create = create_of(7, 1, 1);
+	uint32_t old;
+
+	start_attached(false);
+	spawn(1);
+	old = seen_host;
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	attach();
+	seen_host = old;
+	exited(0, SIGKILL, false);
+	from_driver(&create);
+	cr_expect_not_null(did(WRK_DO_SPAWN), "another driver counts its runs and epochs from 1 too");
+}
+
 Test(worker_host, a_host_that_cannot_be_spawned_is_reported)
 {
 	struct fw_message create = create_of(7, 1, 1);

@@ -334,9 +334,11 @@ static void report_stats(struct wrk_core *core, const struct wrk_host *host,
 static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_actions *actions)
 {
 	host_move(core, host, WRK_HOST_GONE, actions);
-	core->past[core->past_next] =
-		(struct wrk_past){.run = host->run, .epoch = host->epoch, .number = host->number};
-	core->past_next = (core->past_next + 1) % WRK_PAST_MAX;
+	if (host->link == core->link) { /* the driver of another session counts from 1 */
+		core->past[core->past_next] =
+			(struct wrk_past){.run = host->run, .epoch = host->epoch, .number = host->number};
+		core->past_next = (core->past_next + 1) % WRK_PAST_MAX;
+	}
 	wrk_host_forget(host);
 	core->host_count--;
 	if (core->host_count > 0)
