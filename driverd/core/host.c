@@ -228,18 +228,23 @@ static void host_stats(struct drv_host *host, struct fw_message *message)
 		host->stats_since_done++;
 }
 
-/* Whether an exit with 0 is what the host was told to do. */
-static bool may_exit(const struct drv_host *host)
+/*
+ * Whether its end is in order: it was told to end by this driver, or, while the application stops, by its
+ * workerd, which was told to end too.
+ */
+static bool is_expected(const struct drv_host *host, const struct fw_host_exit *exit)
 {
-	return host->state == DRV_HOST_STOPPING ||
-	       (host->app->state == DRV_APP_DRAINING && host->state >= DRV_HOST_RUNNING);
+	const struct drv_app *app = host->app;
+	bool stops = app->state == DRV_APP_DRAINING || (app->state == DRV_APP_STARTING && app->stop_wanted);
+
+	return exit->asked && (host->state == DRV_HOST_STOPPING || stops);
 }
 
 static void host_exit(struct drv_host *host, const struct fw_message *message)
 {
 	const struct fw_host_exit *exit = &message->exit;
 	struct drv_app *app = host->app;
-	bool expected = exit->exit_code == 0 && exit->signal == 0 && may_exit(host);
+	bool expected = is_expected(host, exit);
 	bool killed = host->state == DRV_HOST_KILLED, prepared = host->prepared != NULL;
 	int code = !prepared && (exit->exit_code == 2 || exit->exit_code == 3) ? exit->exit_code : 1;
 

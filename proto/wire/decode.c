@@ -379,6 +379,7 @@ static void decode_exit(struct decoder *d, const Frag__V1__HostExit *in, struct 
 	out->signal = in->signal;
 	out->sentence = text(d, in->sentence);
 	out->lines = texts(d, in->lines, in->n_lines, FW_LINES_MAX, &out->line_count);
+	out->asked = in->asked;
 }
 
 static void decode_body(struct decoder *d, const Frag__V1__Envelope *in, struct fw_message *out)

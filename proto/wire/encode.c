@@ -291,6 +291,7 @@ static void encode_exit(struct encoder *e, const struct fw_host_exit *in, Frag__
 	out->signal = in->signal;
 	out->sentence = text_of(e, in->sentence);
 	out->lines = texts_of(e, last, lines, FW_LINES_MAX, &out->n_lines);
+	out->asked = in->asked;
 }
 
 static void encode_result(struct encoder *e, const struct fw_host_result *in, Frag__V1__HostResult *out)

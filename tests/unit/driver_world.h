@@ -370,7 +370,8 @@ static inline void say_exit(struct world *w, uint64_t connection, uint32_t host,
 	struct fw_message message = of_host(FW_HOST_EXIT, host);
 	const char *lines[] = {"last words"};
 
-	message.exit = (struct fw_host_exit){code, signal, sentence, lines, 1};
+	message.exit =
+		(struct fw_host_exit){code, signal, sentence, lines, 1, sentence[0] == '\0' && signal == 0};
 	say(w, connection, &message);
 }
 

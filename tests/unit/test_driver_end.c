@@ -172,23 +172,6 @@ Test(driver_end, rest_with_a_host_that_is_done_waits_for_its_page)
 	world_fini(&w);
 }
 
-Test(driver_end, hosts_may_end_by_themselves_while_they_drain)
-{
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
-	say_exit(&w, 1, 1, 0, 0, "");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
-	say_exit(&w, 2, 2, 0, 0, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-	cr_expect_eq(w.exit_code, 0);
-	cr_expect_str_eq(w.errors, "");
-	world_fini(&w);
-}
-
 Test(driver_end, rest_is_not_believed_while_a_data_link_is_suspected)
 {
 	struct world w;
@@ -232,4 +215,60 @@ Test(driver_end, an_application_whose_hosts_do_not_send_to_each_other_is_at_rest
 	}
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
 	world_fini(&w);
+}
+
+/* An exit with 0 as its worker reports it: asked, or by itself. */
+static void exits_with_zero(struct world *w, uint64_t connection, uint32_t host, bool asked,
+			    const char *sentence)
+{
+	struct fw_message message = of_host(FW_HOST_EXIT, host);
+
+	message.exit = (struct fw_host_exit){.sentence = sentence, .asked = asked};
+	say(w, connection, &message);
+}
+
+Test(driver_end, an_operator_that_exits_with_zero_while_it_drains_is_a_failure)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_event(&w, 1, 1, FW_HOST_STOPPED, "");
+	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "its data link broke");
+	exits_with_zero(&w, 2, 2, false, "fraghost 102 exited with status 0 in f2.rx, tick 3");
+	say_exit(&w, 1, 1, 137, 9, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
+	cr_expect_eq(w.exit_code, 1);
+	assert_has(w.reason, "fraghost 102 exited with status 0");
+	world_fini(&w);
+}
+
+Test(driver_end, workers_that_are_told_to_end_too_may_end_their_hosts_while_it_stops)
+{
+	for (int starts = 0; starts < 2; starts++) {
+		struct world w;
+
+		world_init(&w);
+		if (starts) {
+			to_prepared(&w);
+			say_result(&w, 1, 1, FW_HOST_WIRED);
+			say_result(&w, 2, 2, FW_HOST_WIRED);
+			say_result(&w, 2, 2, FW_HOST_STARTED);
+		} else {
+			to_running(&w);
+		}
+		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+		exits_with_zero(&w, 2, 2, true, "fraghost 102 of f2 was ended: its workerd was told to end");
+		if (starts)
+			say_result(&w, 1, 1, FW_HOST_STARTED);
+		cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
+		say_event(&w, 1, 1, FW_HOST_DONE, "");
+		exits_with_zero(&w, 1, 1, true, "");
+		cr_assert(w.ended);
+		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+		cr_expect_eq(w.exit_code, 0);
+		cr_expect_str_eq(w.errors, "");
+		world_fini(&w);
+	}
 }

@@ -200,7 +200,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		make_stats(m, &message->stats);
 		return;
 	case FW_HOST_EXIT:
-		message->exit = (struct fw_host_exit){139, 11, word(m), words(m, 7), 7};
+		message->exit = (struct fw_host_exit){139, 11, word(m), words(m, 7), 7, true};
 		return;
 	case FW_BEAT:
 	case FW_HOST_START:

@@ -70,9 +70,28 @@ Test(worker_exit, an_ordered_end_has_no_sentence)
 	from_driver(&stop);
 	exited(0, 0, false);
 	cr_assert_not_null(sent(FW_HOST_EXIT));
+	cr_expect(sent(FW_HOST_EXIT)->exit.asked);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "");
 	cr_expect_null(logged(FRAGI_LOG_ERROR));
 	cr_expect_null(did(WRK_DO_EXIT), "it serves on");
+}
+
+Test(worker_exit, an_exit_with_zero_while_it_drains_was_not_asked_for)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP);
+
+	start_attached(false);
+	spawn(1);
+	prepared();
+	stop.stop.drain_ns = 5000 * MS;
+	from_driver(&stop);
+	step((struct wrk_event){
+		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its control socket"});
+	exited(0, 0, true);
+	cr_assert_not_null(sent(FW_HOST_EXIT));
+	cr_expect_not(sent(FW_HOST_EXIT)->exit.asked);
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+			 "fraghost 4711 exited with status 0 in fragment1.detect, tick 17");
 }
 
 Test(worker_exit, a_host_killed_by_others_while_it_stops_says_so)

@@ -35,7 +35,7 @@ static const char *exit_deed(const struct wrk_host *host, const struct wrk_exite
 	if (host->told && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED && host->why[0] == '\0')
 		return NULL;
 	if (host->why[0] != '\0' && ((exited->signal == SIGKILL && host->state == WRK_HOST_KILLED) ||
-				     (exited->signal == 0 && exited->status == 0)))
+				     (host->ending && exited->signal == 0 && exited->status == 0)))
 		return wrk_text(actions, "was ended%s: %s", place, host->why);
 	if (exited->signal == SIGKILL)
 		return wrk_text(
@@ -48,7 +48,7 @@ static const char *exit_deed(const struct wrk_host *host, const struct wrk_exite
 				abbreviation != NULL ? abbreviation : "?",
 				exited->core_file != NULL ? "; " : "",
 				exited->core_file != NULL ? exited->core_file : "");
-	if (exited->status == 0 && (host->told || host->failed))
+	if (exited->status == 0 && (host->ending || host->failed))
 		return NULL;
 	return wrk_text(actions, "exited with status %d%s", exited->status, place);
 }

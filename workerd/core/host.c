@@ -113,6 +113,7 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 			continue;
 		snprintf(host->why, sizeof(host->why), "its workerd was told to end");
 		host_move(core, host, WRK_HOST_STOPPING, actions);
+		host->ending = true;
 		host->kill_at_ns = now_ns + WRK_KILL_NS;
 		host_signal(host, SIGTERM, actions);
 	}
@@ -120,8 +121,7 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 }
 
 /* A host that never came to be is reported with its exit alone. */
-static void report_exit(struct wrk_core *core, const struct fw_message *as, int exit_code, int number,
-			const char *sentence, const char **lines, uint32_t line_count,
+static void report_exit(struct wrk_core *core, const struct fw_message *as, const struct fw_host_exit *exit,
 			struct wrk_actions *actions)
 {
 	struct fw_message *message = wrk_message(actions, FW_HOST_EXIT, NULL);
@@ -131,11 +131,7 @@ static void report_exit(struct wrk_core *core, const struct fw_message *as, int 
 	message->run = as->run;
 	message->host = as->host;
 	message->epoch = as->epoch;
-	message->exit.exit_code = exit_code;
-	message->exit.signal = number;
-	message->exit.sentence = sentence;
-	message->exit.lines = lines;
-	message->exit.line_count = line_count;
+	message->exit = *exit;
 	wrk_session_send(core, message, actions);
 }
 
@@ -178,7 +174,8 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 				   "worker %s runs %d hosts already, its most; give it fewer fragments",
 				   core->config.name, WRK_HOSTS_MAX);
 	if (refusal != NULL) {
-		report_exit(core, message, 3, 0, refusal, NULL, 0, actions);
+		report_exit(core, message, &(struct fw_host_exit){.exit_code = 3, .sentence = refusal},
+			    actions);
 		return;
 	}
 	if (old != NULL)
@@ -251,6 +248,8 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 		return;
 	if (message->kind == FW_HOST_STOP && host->state == WRK_HOST_UP)
 		host_move(core, host, WRK_HOST_STOPPING, actions);
+	if (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0)
+		host->ending = true;
 	send_host(host, message, actions);
 }
 
@@ -354,6 +353,14 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host, const stru
 {
 	const char *sentence = wrk_exit_sentence(host, exited, actions);
 	struct fw_message as = {.run = host->run, .host = host->number, .epoch = host->epoch};
+	struct fw_host_exit exit = {
+		.exit_code = exited->signal != 0 ? 128 + exited->signal : exited->status,
+		.signal = exited->signal,
+		.sentence = sentence,
+		.lines = exited->lines,
+		.line_count = exited->line_count,
+		.asked = host->ending && exited->signal == 0 && exited->status == 0,
+	};
 
 	if (*sentence != '\0') {
 		wrk_say(actions, core->stops > 0 ? FRAGI_LOG_INFO : FRAGI_LOG_ERROR, "%s: %s",
@@ -364,8 +371,7 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host, const stru
 	if (exited->stats != NULL)
 		report_stats(core, host, exited->stats, true, actions);
 	if (host->link == core->link)
-		report_exit(core, &as, exited->signal != 0 ? 128 + exited->signal : exited->status,
-			    exited->signal, sentence, exited->lines, exited->line_count, actions);
+		report_exit(core, &as, &exit, actions);
 	host_gone(core, host, actions);
 }
 
@@ -391,7 +397,8 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		wrk_say(actions, FRAGI_LOG_ERROR, "%s: %s", host->application, event->text);
 		take_result(core, 3);
 		if (host->link == core->link)
-			report_exit(core, &as, 3, 0, event->text, NULL, 0, actions);
+			report_exit(core, &as,
+				    &(struct fw_host_exit){.exit_code = 3, .sentence = event->text}, actions);
 		host_gone(core, host, actions);
 		break;
 	case WRK_HOST_MESSAGE:

@@ -15,7 +15,8 @@ struct wrk_host {
 	int pid;
 	int64_t heard_ns;   /* last frame of its control thread */
 	int64_t kill_at_ns; /* when patience ends; INT64_MAX: not waiting */
-	bool told;          /* somebody asked it to end */
+	bool told;          /* somebody asked it to drain or to end */
+	bool ending;        /* ... to end: an exit with 0 is in order */
 	bool failed;        /* it reported a failure itself */
 	char why[256];      /* why this workerd ended it; empty: it did not */
 	char *application;
