@@ -315,7 +315,8 @@ static void poke(struct sim *sim, struct sim_op *op)
 /* Whether its fate has struck in this tick. */
 static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, struct sim_host *host)
 {
-	if (op->fragment != app->fate_fragment || app->fate_met || op->ticks < app->fate_tick)
+	if (op->fragment != app->fate_fragment || app->fate_met ||
+	    (app->fate_late ? !app->stop_told && !app->stopped_by_op : op->ticks < app->fate_tick))
 		return false;
 	switch ((enum sim_fate)app->fate) {
 	case SIM_FATE_OP_FAILS:
@@ -325,8 +326,8 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 		sim_host_die(sim, host, 0, SIGSEGV, false);
 		break;
 	case SIM_FATE_OP_EXITS:
-		/* An exit with 0 while it drains cannot be told from an end that it was told. */
-		sim_host_die(sim, host, host->drained ? 1 : (int)sim_between(sim, 0, 1), 0, false);
+		/* An exit with 0 cannot be told from the end that it was told. */
+		sim_host_die(sim, host, host->end_told ? 1 : (int)sim_between(sim, 0, 1), 0, false);
 		break;
 	case SIM_FATE_OP_WATCHDOG:
 		sim_put(sim, sim->now_ns + 500 * SIM_MS, SIM_EV_WATCHDOG, host->index, 0, 0);

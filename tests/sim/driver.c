@@ -199,6 +199,7 @@ void sim_driver_stop(struct sim *sim)
 
 		if (app->ended || app->incarnation != incarnation)
 			continue;
+		app->cut = app->stop_told;
 		app->stop_told = true;
 	}
 	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});

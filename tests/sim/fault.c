@@ -7,11 +7,12 @@
 
 /* What goes wrong, and what strangers do. What lives while a fault lasts is excused when it fails. */
 
-static void disturb(struct sim *sim, int64_t until_ns, bool excuse)
+/* excuse: what lives then may fail; later: so may what is given while it lasts, and a while longer. */
+static void disturb(struct sim *sim, int64_t until_ns, bool excuse, bool later)
 {
 	if (until_ns > sim->quiet_ns)
 		sim->quiet_ns = until_ns;
-	if (excuse && until_ns + sim->dead_ns + SIM_S > sim->excuse_until_ns)
+	if (later && until_ns + sim->dead_ns + SIM_S > sim->excuse_until_ns)
 		sim->excuse_until_ns = until_ns + sim->dead_ns + SIM_S;
 	for (uint32_t i = 0; i < sim->app_count; i++) {
 		struct sim_app *app = &sim->apps[i];
@@ -270,7 +271,7 @@ static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t
 	default:
 		return;
 	}
-	disturb(sim, back_ns, false);
+	disturb(sim, back_ns, false, false);
 	if (back_ns + sim->dead_ns + SIM_S > sim->excuse_until_ns)
 		sim->excuse_until_ns = back_ns + sim->dead_ns + SIM_S;
 	if (fault->other % 4 != 0)
@@ -282,7 +283,8 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 	uint32_t w = fault->worker % sim->worker_count;
 	struct sim_host *host = some_host(sim, fault->other);
 
-	disturb(sim, sim->now_ns + fault->for_ns, true);
+	/* What a new driver is given is none the worse for the end of the old one. */
+	disturb(sim, sim->now_ns + fault->for_ns, true, fault->kind != SIM_FAULT_DRIVER_CRASH);
 	switch (fault->kind) {
 	case SIM_FAULT_HOST_CRASH:
 		if (host == NULL)
@@ -336,7 +338,7 @@ static void ctrl_c(struct sim *sim)
 {
 	if (sim_is_stopped(sim,
 			   &sim->driver.process)) /* it learns of it too late to say why its workers leave */
-		disturb(sim, sim->now_ns, true);
+		disturb(sim, sim->now_ns, true, true);
 	sim_driver_stop(sim);
 	for (uint32_t w = 0; w < sim->worker_count; w++) {
 		struct sim_worker *worker = &sim->workers[w];
@@ -345,6 +347,20 @@ static void ctrl_c(struct sim *sim)
 		if (worker->process.alive && !sim_is_stopped(sim, &worker->process))
 			sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
 	}
+}
+
+void sim_haste(struct sim *sim)
+{
+	int64_t at_ns = sim->now_ns + sim_between(sim, 0, 20 * SIM_MS);
+
+	sim->hasty_state = DRV_APP_NEW;
+	if (sim_chance(sim, 2)) { /* and somebody sleeps through it */
+		int64_t for_ns = sim_between(sim, SIM_MS, sim->dead_ns * 3 / 5);
+
+		disturb(sim, sim->now_ns + for_ns, false, false);
+		nap(sim, &sim->workers[sim_between(sim, 0, (int64_t)sim->worker_count - 1)].process, for_ns);
+	}
+	sim_put(sim, at_ns, SIM_EV_FAULT, sim->hasty_fault, 0, 0);
 }
 
 void sim_on_fault(struct sim *sim, const struct sim_event *event)
@@ -366,16 +382,16 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 		stale(sim, fault->other);
 		break;
 	case SIM_FAULT_NAP:
-		disturb(sim, sim->now_ns + fault->for_ns, false);
+		disturb(sim, sim->now_ns + fault->for_ns, false, false);
 		nap(sim, some_process(sim, fault), fault->for_ns);
 		break;
 	case SIM_FAULT_SLOW:
-		disturb(sim, sim->now_ns + 100 * SIM_MS, false);
+		disturb(sim, sim->now_ns + 100 * SIM_MS, false, false);
 		sim->workers[fault->worker % sim->worker_count].latency_ns =
 			sim_between(sim, 10 * SIM_MS, sim->dead_ns / 15);
 		break;
 	case SIM_FAULT_HICCUP:
-		disturb(sim, sim->now_ns + fault->for_ns, false);
+		disturb(sim, sim->now_ns + fault->for_ns, false, false);
 		for (uint32_t i = 0; i < sim->worker_count && sim->now_ns > sim->hiccup_until_ns; i++)
 			cut_data(sim, fault->worker % sim->worker_count, i, fault->for_ns);
 		if (sim->now_ns > sim->hiccup_until_ns)

@@ -213,8 +213,12 @@ static void begin_end(struct sim *sim, struct sim_host *host)
 }
 
 /* Even SIGKILL waits for a process that is in the kernel. */
-static int64_t time_to_die(struct sim *sim)
+static int64_t time_to_die(struct sim *sim, const struct sim_host *host)
 {
+	bool orphan = !sim->driver.process.alive || host->incarnation != sim->driver.incarnation;
+
+	if (orphan && sim_chance(sim, 2)) /* while its worker comes back to the next driver */
+		return sim_between(sim, 0, 300 * SIM_MS);
 	if (sim_chance(sim, 40))
 		return sim_between(sim, 0, 1600 * SIM_MS);
 	return sim_chance(sim, 12) ? sim_between(sim, 0, 600 * SIM_MS) : sim_between(sim, 10000, 5 * SIM_MS);
@@ -228,7 +232,7 @@ void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
 		return;
 	if (signal == SIGKILL && !host->dying) {
 		host->dying = true;
-		after_ns = time_to_die(sim);
+		after_ns = time_to_die(sim, host);
 		host->app->dies_slowly = host->app->dies_slowly || after_ns > 300 * SIM_MS;
 		sim_put(sim, sim->now_ns + after_ns, SIM_EV_HOST_END, host->index, SIGKILL, 0);
 	} else if (signal == SIGTERM) {
@@ -388,12 +392,11 @@ void sim_host_look(struct sim *sim, struct sim_host *host)
 static void beat(struct sim *sim, struct sim_host *host)
 {
 	struct fw_message message = {.kind = FW_BEAT};
-	int64_t now_ns = sim_clock(sim, &host->process), late_ns = now_ns - host->beat_expected_ns;
+	int64_t now_ns = sim_clock(sim, &host->process);
 	bool idle = sim_host_is_idle(host);
 
-	if (late_ns > host->beat_ns)
-		host->heard_ns += late_ns;
-	if (now_ns - host->heard_ns >= host->dead_ns) {
+	fragi_spare_late(&host->spare, now_ns - host->beat_expected_ns, host->beat_ns, host->dead_ns, now_ns);
+	if (now_ns >= fragi_spare_dead_at(&host->spare, host->heard_ns, host->dead_ns)) {
 		sim_host_die(sim, host, 3, 0, false);
 		return;
 	}

@@ -135,6 +135,7 @@ static void make_app(struct sim *sim, struct sim_app *app)
 		app->fate = (int)sim_between(sim, 1, SIM_FATES - 1);
 		app->fate_fragment = (uint32_t)sim_between(sim, 0, app->fragment_count - 1);
 		app->fate_tick = (uint32_t)sim_between(sim, 0, 8);
+		app->fate_late = sim_chance(sim, 4);
 	}
 	if (sim_chance(sim, 8))
 		app->start_timeout_ns = sim_between(sim, 500 * SIM_MS, 6 * SIM_S);
@@ -209,7 +210,9 @@ static void add_fault(struct sim *sim, enum sim_fault_kind kind, int64_t at_ns)
 		.worker = (uint32_t)sim_between(sim, 0, (int64_t)sim->worker_count),
 		.other = (uint32_t)(sim_random(sim) >> 40),
 	};
-	sim_put(sim, at_ns, SIM_EV_FAULT, sim->plan_count++, 0, 0);
+	if (at_ns != SIM_NEVER)
+		sim_put(sim, at_ns, SIM_EV_FAULT, sim->plan_count, 0, 0);
+	sim->plan_count++;
 }
 
 static void make_faults(struct sim *sim)
@@ -234,6 +237,10 @@ static void make_faults(struct sim *sim)
 		add_fault(sim, SIM_FAULT_APP, sim->now_ns + sim_between(sim, 100 * SIM_MS, 4 * SIM_S));
 	if (sim_chance(sim, 20)) {
 		add_fault(sim, SIM_FAULT_CTRL_C, sim->now_ns + sim_between(sim, 0, 3 * SIM_S));
+	} else if (sim_chance(sim, 8)) { /* in states that do not last long, too */
+		sim->hasty_state = (enum drv_app_state)sim_between(sim, DRV_APP_PREPARING, DRV_APP_CLOSING);
+		sim->hasty_fault = sim->plan_count;
+		add_fault(sim, sim_chance(sim, 2) ? SIM_FAULT_CTRL_C : SIM_FAULT_STOP, SIM_NEVER);
 	} else if (sim_chance(sim, 6)) {
 		add_fault(sim, SIM_FAULT_STOP, sim->now_ns + sim_between(sim, 0, 3 * SIM_S));
 		if (sim_chance(sim, 2))
@@ -251,6 +258,7 @@ void sim_plan(struct sim *sim)
 	sim->dead_ns = beat[1] * SIM_MS;
 	sim->once = sim_chance(sim, 10);
 	sim->same_names = false;
+	sim->hasty_state = DRV_APP_NEW;
 	sim->driver_for_one = sim_chance(sim, 2);
 	sim->worker_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_WORKERS_MAX : 3);
 	sim->app_count = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 2, 3) : 1;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include <base/spare.h>
 #include <driverd/core/core.h>
 #include <frag/operator.h>
 #include <workerd/core/core.h>
@@ -16,6 +17,7 @@
  */
 #define SIM_MS 1000000ll
 #define SIM_S 1000000000ll
+#define SIM_NEVER 0ll /* the clock starts later */
 #define SIM_WORKERS_MAX 8
 #define SIM_FRAGMENTS_MAX 10
 #define SIM_FLOWS_MAX 40
@@ -215,6 +217,7 @@ struct sim_app {
 	uint32_t fate_fragment;
 	int fate; /* enum sim_fate */
 	uint32_t fate_tick;
+	bool fate_late; /* it strikes while the application stops */
 	bool fate_met;
 	int fate_exit_code, fate_pid;
 	int64_t fate_ns;
@@ -224,6 +227,7 @@ struct sim_app {
 	bool excused;           /* something happened that may end it */
 	bool disturbed;         /* ... or that may cost messages or reports though it goes well */
 	bool stopped_by_op, dies_slowly;
+	bool cut; /* the user stopped it a second time */
 	/* as last seen */
 	enum drv_app_state state, furthest; /* before it was killed */
 	int64_t state_since_ns;             /* by the driver's clock */
@@ -284,6 +288,8 @@ struct sim_host {
 	uint32_t peer_count;
 	int64_t beat_ns, dead_ns, heard_ns, wire_until_ns, beat_expected_ns;
 	bool has_page, idle, idle_said, done_said, drained, hangs, orderly, reaped, dying, wired_said;
+	bool end_told; /* its workerd has passed on that it shall end */
+	struct fragi_spare spare;
 	int status, signal;
 	int64_t dead_ns_at; /* when it died; 0: lives */
 	int64_t owed_ns;    /* by when it must be gone; 0: nobody wants that yet */
@@ -342,6 +348,8 @@ struct sim {
 	int64_t cut_until_ns[SIM_WORKERS_MAX][SIM_WORKERS_MAX];
 	struct sim_fault plan[SIM_PLAN_MAX];
 	uint32_t plan_count;
+	enum drv_app_state hasty_state; /* in which the user stops an application; NEW: does not */
+	uint32_t hasty_fault;           /* of the plan: how */
 	int64_t hiccup_until_ns;
 	int64_t stop_ns, end_ns; /* when the user stops what runs, when the history ends */
 	int64_t excuse_until_ns; /* what begins before is excused */
@@ -453,6 +461,7 @@ void sim_plan(struct sim *sim);
 int sim_app_source(const struct sim_app *app, void **out_bytes, size_t *out_size);
 
 /* fault.c */
+void sim_haste(struct sim *sim); /* the user stops what has just come into this state */
 void sim_on_fault(struct sim *sim, const struct sim_event *event);
 void sim_on_restart(struct sim *sim, const struct sim_event *event);
 

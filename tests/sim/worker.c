@@ -87,6 +87,7 @@ static void do_send_host(struct sim *sim, struct sim_host *host, const struct fw
 	frame = encode(sim, message, 1, &size);
 	if (frame == NULL)
 		return;
+	host->end_told = host->end_told || (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0);
 	sim_pipe_put(sim, &host->to[0], sim->now_ns + sim_between(sim, 10000, 200000), SIM_FRAME_DATA, frame,
 		     size);
 	if (!host->to[0].scheduled)
