@@ -18,7 +18,7 @@ struct note {
 	int64_t values[NOTES_MAX];
 	int64_t times[NOTES_MAX];
 };
-static struct note *notes[SLOTS];
+static struct note *_Atomic notes[SLOTS];
 
 static inline struct note *note_of(int64_t slot)
 {
@@ -83,8 +83,6 @@ static int source_start(void *state, struct frag_op *op)
 	return 0;
 }
 
-static _Atomic bool hang_released;
-
 static int source_compute(void *state, struct frag_tick *tick)
 {
 	struct source *s = state;
@@ -93,7 +91,7 @@ static int source_compute(void *state, struct frag_tick *tick)
 	work_for(s->work_us);
 	if (s->next == s->fail_at)
 		return -EIO;
-	while (s->next == s->hang_at && !atomic_load(&hang_released))
+	while (s->next == s->hang_at)
 		usleep(1000);
 	if (s->next == s->stop_app_at)
 		frag_fragment_stop_execution(frag_op_fragment(frag_tick_op(tick)));

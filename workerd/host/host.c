@@ -386,8 +386,9 @@ static void on_run_event(struct host *h, const struct fragi_run_event *event)
 
 static bool run_is_ours(const struct host *h)
 {
-	return h->run != NULL && h->state != HOST_PREPARING && h->state != HOST_ENDING &&
-	       h->state != HOST_ENDED;
+	/* The state first: what the work thread has is not even looked at. */
+	return h->state != HOST_PREPARING && h->state != HOST_ENDING && h->state != HOST_ENDED &&
+	       h->run != NULL;
 }
 
 static void look_after_run(struct host *h, int64_t now_ns)

@@ -34,6 +34,7 @@ static void watch_hung(struct fragi_run *run, int64_t now_ns)
 
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		struct fragi_run_fragment *fragment = &run->fragments[i];
+		const char *callback;
 		struct frag_op *op;
 		int n;
 
@@ -43,11 +44,12 @@ static void watch_hung(struct fragi_run *run, int64_t now_ns)
 		if (op == NULL)
 			continue;
 		fragment->told_hung = true;
+		callback = atomic_load_explicit(&op->exec->callback, memory_order_relaxed);
 		n = snprintf(sentence, sizeof(sentence),
-			     "%s: %s has run for %s, longer than its watchdog of %s", op->subject,
-			     op->exec->callback, fragi_format_duration(for_ns, lasted, sizeof(lasted)),
+			     "%s: %s has run for %s, longer than its watchdog of %s", op->subject, callback,
+			     fragi_format_duration(for_ns, lasted, sizeof(lasted)),
 			     fragi_format_duration(op->watchdog_ns, allowed, sizeof(allowed)));
-		if (strcmp(op->exec->callback, "compute") == 0)
+		if (strcmp(callback, "compute") == 0)
 			n += snprintf(sentence + n, sizeof(sentence) - (size_t)n, " (tick %llu)",
 				      (unsigned long long)atomic_load(&op->exec->row->ticks));
 		snprintf(sentence + n, sizeof(sentence) - (size_t)n,

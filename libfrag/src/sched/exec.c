@@ -405,7 +405,7 @@ static void watch_begin(struct fragi_exec *exec, const char *callback)
 {
 	if (exec->watchdog_ns == 0)
 		return;
-	exec->callback = callback;
+	atomic_store_explicit(&exec->callback, callback, memory_order_relaxed);
 	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(), memory_order_relaxed);
 }
 

@@ -101,8 +101,8 @@ struct fragi_exec {
 	const _Atomic bool
 		*receiver_done; /* of one of txs whose receiver still took when last seen; no txs: false */
 	int64_t begin_ns;       /* of the present or last tick, when timed */
-	const char *callback;   /* the one it is in, or was in last; NULL: none yet */
-	int64_t until_ns;       /* of the last look that said WAIT_TIME */
+	const char *_Atomic callback; /* the one it is in, or was in last; NULL: none yet. Any reads it. */
+	int64_t until_ns;             /* of the last look that said WAIT_TIME */
 	struct fragi_exec *next;
 	uint64_t peak; /* recent longest tick, in stamps, slowly forgotten; 0: not ticked yet */
 	_Atomic bool timer_armed;
