@@ -21,11 +21,10 @@ all:
 include mk/libfrag.mk
 include mk/wire.mk
 include mk/daemons.mk
+include mk/tests.mk
 include mk/ops.mk
 include mk/examples.mk
-include mk/tests.mk
 include mk/bench.mk
-include mk/tsan.mk
 include mk/sim.mk
 include mk/torture.mk
 include mk/demo.mk

@@ -16,9 +16,9 @@ $(B)/obj/tests/fuzz/%.o: tests/fuzz/%.c
 		$(if $(UCX_SRC),-DHAVE_UCX=1 $(shell pkg-config --cflags ucx)) -c $< -o $@
 $(B)/obj/tests/fuzz/%.o: ALL_CFLAGS += -Wno-missing-prototypes
 $(B)/tests/fuzz/test_corpus: $(FUZZ_TARGETS:%=$(B)/obj/tests/fuzz/%.o) $(B)/obj/tests/fuzz/test_corpus.o \
-		$(if $(UCX_SRC),$(B)/obj/tests/fuzz/fake_ucp.o $(FUZZ_UCX_OBJ)) $(FUZZ_ARCHIVES)
+		$(if $(UCX_SRC),$(B)/obj/tests/fuzz/fake_ucp.o $(FUZZ_UCX_OBJ)) $(FUZZ_ARCHIVES) | $(CRITERION_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -lcriterion $(FUZZ_LIBS) -o $@
+	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) $(CRITERION) $(FUZZ_LIBS) -o $@
 tests: $(B)/tests/fuzz/test_corpus
 
 # The same with libFuzzer; called with B=build-fuzz and the flags below.

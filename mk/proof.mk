@@ -2,6 +2,7 @@
 # What tries frag harder than its users can; docs/TESTING.md says what each does and found.
 #   asan      the whole suite, daemons included, with ASan, UBSan and LSan
 #   coverage  the whole suite, and which lines and branches it took; fails below 90 % of branches of the cores and the codec
+#   tsan      the same with ThreadSanitizer, its test programs without Criterion
 #   valgrind  unit and conformance tests under valgrind
 #   proof     what every submission passes after make check
 #   nightly   the long form of all of it
@@ -9,16 +10,23 @@ ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Instrumented code hides from gcc what initialises what, so its warnings are only told.
 ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= EXTRA_CFLAGS="$(ASAN_FLAGS) -w" \
 	EXTRA_LDFLAGS="$(ASAN_FLAGS)"
+TSAN_FLAGS := -fsanitize=thread
+TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan PLAIN=1 CFLAGS="-O1 -g" EXTRA_CFLAGS="$(TSAN_FLAGS) -Wno-tsan" \
+	EXTRA_LDFLAGS="$(TSAN_FLAGS)"
 
 # -O0: a branch in the table is one in the source. Warnings are told by the other builds.
 COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="-O0 -g" WERROR= \
 	EXTRA_CFLAGS="--coverage -fprofile-update=atomic -w" EXTRA_LDFLAGS=--coverage
 
-.PHONY: asan coverage valgrind proof nightly
+.PHONY: asan tsan coverage valgrind proof nightly
 asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests
-	@python3 tests/run.py --build build-asan --sanitized
+	@python3 tests/run.py --build build-asan --sanitized $(if $(ONLY),--only $(ONLY))
+tsan:
+	@mk/deps.sh
+	@$(TSAN_MAKE) tests
+	@python3 tests/run.py --build build-tsan --threads $(if $(ONLY),--only $(ONLY))
 coverage:
 	@mk/deps.sh proof
 	@$(COVERAGE_MAKE) tests
@@ -27,8 +35,8 @@ coverage:
 	@python3 mk/coverage.py build-cov
 valgrind:
 	@mk/deps.sh proof
-	@$(MAKE) --no-print-directory -s -j$$(nproc) tests
-	@python3 tests/run.py --build $(B) --valgrind
+	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind PLAIN=1 CFLAGS="-O1 -g" tests
+	@python3 tests/run.py --build build-valgrind --valgrind $(if $(ONLY),--only $(ONLY))
 proof nightly:
 	@mk/deps.sh proof
 	@mk/proof.sh $@

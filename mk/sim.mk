@@ -14,9 +14,9 @@ $(B)/obj/tests/sim/%.o: tests/sim/%.c
 $(SIM_BIN): $(B)/obj/tests/sim/main.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
-$(SIM_TEST): $(B)/obj/tests/sim/test_sim.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A)
+$(SIM_TEST): $(B)/obj/tests/sim/test_sim.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A) | $(CRITERION_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ -lcriterion $(SIM_LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $^ $(CRITERION) $(SIM_LIBS) -o $@
 tests: $(SIM_TEST) $(SIM_BIN)
 
 .PHONY: sim sim-faults

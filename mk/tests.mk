@@ -6,6 +6,10 @@
 #   tests/conformance  the suite that every kind of edge must pass, linked with libfrag.so
 #   tests/plugins      shared objects that tests load
 #   tests/integration  real daemons, driven by Python
+# With PLAIN=1 they are plain programs without Criterion (tests/plain).
+CRITERION := $(if $(PLAIN),$(B)/obj/tests/plain/plain.o,-lcriterion)
+CRITERION_OBJ := $(filter %.o,$(CRITERION))
+ALL_CFLAGS += $(if $(PLAIN),-Itests/plain)
 UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
 SHARED_TEST_SRC := $(wildcard tests/plugin/*.c)
@@ -15,17 +19,22 @@ CONFORMANCE_BIN := $(CONFORMANCE_SRC:tests/%.c=$(B)/tests/%)
 TEST_PLUGIN_SRC := $(wildcard tests/plugins/*.c)
 TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/plugins/%.c=$(B)/tests/plugins/lib%.so) $(B)/tests/plugins/other/libtruth.so
 
+$(CRITERION_OBJ): tests/plain/plain.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN): | $(CRITERION_OBJ)
+
 $(B)/tests/unit/%: tests/unit/%.c $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC),$(WIRE_A)) $(LIBFRAG_A)
 	@mkdir -p $(@D) $(B)/obj/tests/unit
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/unit/$*.d -Itests $(WIRE_INC) -I. $(filter-out %.h,$^) $(ALL_LDFLAGS) -rdynamic -lcriterion -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/unit/$*.d -Itests $(WIRE_INC) -I. $(filter-out %.h,$^) $(ALL_LDFLAGS) -rdynamic $(CRITERION) -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
 
 $(SHARED_TEST_BIN): $(B)/tests/%: tests/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/$(<D)
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d -Itests $(LIBFRAG_INC) -I. $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -lcriterion -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d -Itests $(LIBFRAG_INC) -I. $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
 $(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c tests/conformance/pair.c tests/conformance/pair.h $(LIBFRAG_SO) $(if $(UCX_SRC),$(UCX_SO))
 	@mkdir -p $(@D) $(B)/obj/$(<D)
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< tests/conformance/pair.c $(ALL_LDFLAGS) -L$(B)/lib -lfrag -lcriterion -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< tests/conformance/pair.c $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
 # This one speaks UCX itself, and tests parts of the module alone.
 CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every test and ends with one line: N passed, N failed, N skipped.
 
-usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD | --tests NAME...] [--sanitized | --valgrind]
+usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD | --tests NAME...]
+                    [--sanitized | --threads | --valgrind]
 
 Criterion programs are DIR/tests/*/*; integration tests are the unittest classes of tests/integration/test_*.py. Each
 program runs in a process group of its own with a time limit; what it leaves behind is killed and makes it fail.
 
 --sanitized is for a build with ASan, UBSan and LSan (make asan): the sanitizers of a test program and of all processes that
 it starts write into files, and a file fails the program. Exit statuses alone would not do: Criterion ends with 0
-when a test leaks. --valgrind runs the Criterion programs alone, under valgrind, with twenty times the time; there too what
-is written into a log fails, because its exit status gets lost between Criterion and its tests.
+when a test leaks. --threads is the same for ThreadSanitizer (make tsan), for what has threads. --valgrind runs the unit and
+conformance programs under valgrind, with twenty times the time; there too what is written into a log fails.
 """
 import argparse
 import concurrent.futures
@@ -63,10 +64,16 @@ def run_group(command, env, limit_s):
         return status, out.read().decode("utf-8", "replace"), left
 
 
-def sanitizer_environment(reports):
+def sanitizer_environment(checker, reports):
     """Reports into files; a crash stays one, for the tests of crashes; slow allocators may wait for memory."""
     log = "log_path=" + os.path.join(reports, "report")
     handle = "".join(":handle_%s=0" % s for s in ("segv", "abort", "sigbus", "sigfpe", "sigill"))
+    if checker == "threads":
+        # A thread that is left behind is one whose compute hangs: tests of that watch it.
+        return {"TSAN_OPTIONS": log + handle + ":report_thread_leaks=0:suppressions=" +
+                                os.path.join(HERE, "tsan.supp"),
+                "CFLAGS": "-O1 -g -fsanitize=thread", # what tests compile against such a libfrag.so
+                "UCX_MEM_EVENTS": "n"} # its patched mmap and TSan's call each other until the stack ends
     suppressions = "suppressions=" + os.path.join(HERE, "lsan.supp")
     return {"ASAN_OPTIONS": log + handle + ":detect_leaks=1:allocator_may_return_null=1:verify_asan_link_order=0",
             "CFLAGS": "-O1 -g -fsanitize=address,undefined", # what tests compile against such a libfrag.so
@@ -101,8 +108,8 @@ def run_program(command, name, build, checker=None):
         env = dict(os.environ, FRAG_TEST_RUNTIME=scratch, FRAG_TEST_TAP=tap, FRAG_BUILD=build, TMPDIR=scratch,
                    PYTHONDONTWRITEBYTECODE="1")
         limit_s = LIMIT_S
-        if checker == "sanitized":
-            env.update(sanitizer_environment(reports))
+        if checker in ("sanitized", "threads"):
+            env.update(sanitizer_environment(checker, reports))
         elif checker == "valgrind":
             command = VALGRIND + ["--log-file=" + os.path.join(reports, "report.%p")] + command
             limit_s *= VALGRIND_SCALE
@@ -179,10 +186,11 @@ def main():
     p.add_argument("--tests", nargs="+", metavar="NAME", help="only these tests, by the names of docs/features.md")
     p.add_argument("--targets", action="store_true", help="run nothing: print what make is to build for --tests")
     p.add_argument("--sanitized", action="store_true", help="the build has sanitizers: what they report fails")
-    p.add_argument("--valgrind", action="store_true", help="the Criterion programs, under valgrind")
+    p.add_argument("--threads", action="store_true", help="the same for ThreadSanitizer")
+    p.add_argument("--valgrind", action="store_true", help="the unit and conformance programs, under valgrind")
     args = p.parse_args()
     build = os.path.abspath(args.build)
-    checker = "sanitized" if args.sanitized else "valgrind" if args.valgrind else None
+    checker = next((c for c in ("sanitized", "threads", "valgrind") if getattr(args, c)), None)
     seconds = 120 * (VALGRIND_SCALE if args.valgrind else 1)
 
     chosen = {}
@@ -205,6 +213,8 @@ def main():
             work.append(([sys.executable, os.path.join(folder, f)], "integration/" + f[:-3]))
     if args.valgrind:
         work = [w for w in work if re.match(r"tests/(unit|conformance)/", w[1])]
+    if args.threads: # no threads are in those, or the ones that test_ping and test_examples show, and many pixels
+        work = [w for w in work if not re.match(r"tests/(sim|fuzz|ops)/|integration/test_(video|docs|headers)$", w[1])]
     if args.only:
         work = [w for w in work if args.only in w[1]]
     if args.tests:

@@ -10,7 +10,7 @@
 #include <base/stamp.h>
 #include <edge/ucx_env.h>
 
-#define PATIENCE_NS 20000000000
+#define PATIENCE_NS 60000000000
 #define QUIET_ROUNDS 50
 
 static void on_arrival(void *arg)

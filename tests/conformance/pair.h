@@ -50,7 +50,7 @@ void pair_open(struct pair *pair, const struct kind *kind);
 void pair_close(struct pair *pair);
 /* Rounds until nothing happens any more. */
 void pair_settle(struct pair *pair);
-/* Rounds until done(pair) holds; false after 20 s. */
+/* Rounds until done(pair) holds; false after a minute. */
 bool pair_until(struct pair *pair, bool (*done)(struct pair *pair));
 
 /* A message with an i64; its value; -1 for NULL. unref_value gives it up. */

@@ -112,7 +112,8 @@ class ClusterTest(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="frag-it-")
         self.scratch = os.path.join(self.folder, "tmp")
         os.mkdir(self.scratch)
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("FRAG_", "UCX_"))}
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith(("FRAG_", "UCX_")) or k == "UCX_MEM_EVENTS"} # tests/run.py sets that one
         self.env.update(FRAG_TEST_ID=self.mark, TMPDIR=self.scratch, HOME=self.scratch,
                         FRAG_LIBRARY_PATH=TEST_PLUGINS)
         self.processes = []

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Runs the tests of a program one after the other, each in a fork: PROGRAM [--tap=FILE] [--timeout SECONDS]
+ * [--filter SUITE/TEST], the filter with * and ?. SECONDS are for a test that does not ask for more itself. A
+ * test fails by an expectation, by its exit status (a sanitizer's report is one) or by its time.
+ */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+
+#include <fnmatch.h>
+#include <getopt.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct plain_test *tests, **last_test = &tests;
+static struct plain_suite *suites;
+static pthread_t first;
+static jmp_buf end;
+static _Atomic bool failed;
+
+void plain_add_test(struct plain_test *test)
+{
+	*last_test = test;
+	last_test = &test->next;
+}
+
+void plain_add_suite(struct plain_suite *suite)
+{
+	suite->next = suites;
+	suites = suite;
+}
+
+static void tell(const char *file, int line, const char *expected, const char *format, va_list args)
+{
+	failed = true;
+	flockfile(stderr);
+	fprintf(stderr, "%s:%d: expected: %s:", file, line, expected);
+	vfprintf(stderr, format, args);
+	putc('\n', stderr);
+	funlockfile(stderr);
+}
+
+void plain_fail(const char *file, int line, const char *expected, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	tell(file, line, expected, format, args);
+	va_end(args);
+}
+
+void plain_end(const char *file, int line, const char *expected, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	tell(file, line, expected, format, args);
+	va_end(args);
+	if (!pthread_equal(pthread_self(), first))
+		_exit(1);
+	longjmp(end, 1);
+}
+
+static const struct plain_suite *suite_of(const struct plain_test *test)
+{
+	static const struct plain_suite none;
+
+	for (const struct plain_suite *s = suites; s != NULL; s = s->next)
+		if (strcmp(s->name, test->suite) == 0)
+			return s;
+	return &none;
+}
+
+static void run(const struct plain_test *test)
+{
+	const struct plain_suite *suite = suite_of(test);
+
+	first = pthread_self();
+	if (setjmp(end) == 0) {
+		if (suite->init != NULL)
+			suite->init();
+		if (test->init != NULL)
+			test->init();
+		test->fn();
+	}
+	if (setjmp(end) == 0) {
+		if (test->fini != NULL)
+			test->fini();
+		if (suite->fini != NULL)
+			suite->fini();
+	}
+	exit(failed);
+}
+
+/* Waits for the child; returns its wait status, or -1 after it had to be killed. */
+static int wait_for(pid_t child, double seconds)
+{
+	int fd = (int)syscall(SYS_pidfd_open, child, 0), status, r;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if (fd < 0) {
+		perror("pidfd_open");
+		exit(2);
+	}
+	r = poll(&p, 1, (int)(seconds * 1000));
+	close(fd);
+	if (r == 0)
+		kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	return r == 0 ? -1 : status;
+}
+
+static bool passes(const struct plain_test *test, double seconds)
+{
+	double own = test->timeout > 0 ? test->timeout : suite_of(test)->timeout;
+	int status;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	if (child < 0) {
+		perror("fork");
+		exit(2);
+	}
+	if (child == 0)
+		run(test);
+	if (own > seconds)
+		seconds = own;
+	status = wait_for(child, seconds);
+	if (status == -1)
+		fprintf(stderr, "%s::%s: still running after %g s\n", test->suite, test->name, seconds);
+	else if (WIFSIGNALED(status))
+		fprintf(stderr, "%s::%s: ended by signal %d\n", test->suite, test->name, WTERMSIG(status));
+	else if (WEXITSTATUS(status) != 0)
+		fprintf(stderr, "%s::%s: failed, exit status %d\n", test->suite, test->name,
+			WEXITSTATUS(status));
+	return status == 0;
+}
+
+static bool chosen(const struct plain_test *test, const char *filter)
+{
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s/%s", test->suite, test->name);
+	return fnmatch(filter, name, 0) == 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {{"tap", required_argument, NULL, 'p'},
+						{"timeout", required_argument, NULL, 't'},
+						{"filter", required_argument, NULL, 'f'},
+						{0}};
+	unsigned int passing = 0, failing = 0;
+	const char *filter = "*";
+	double seconds = 120;
+	FILE *tap = NULL;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'f') {
+			filter = optarg;
+		} else if (c == 't') {
+			seconds = atof(optarg);
+		} else if (c != 'p' || (tap = fopen(optarg, "we")) == NULL) {
+			fprintf(stderr, "usage: %s [--tap=FILE] [--timeout SECONDS] [--filter SUITE/TEST]\n",
+				argv[0]);
+			return 2;
+		}
+	}
+	for (const struct plain_test *t = tests; t != NULL; t = t->next) {
+		bool pass;
+
+		if (!chosen(t, filter))
+			continue;
+		pass = passes(t, seconds);
+		*(pass ? &passing : &failing) += 1;
+		if (tap != NULL)
+			fprintf(tap, "%s - %s::%s \n", pass ? "ok" : "not ok", t->suite, t->name);
+	}
+	if (tap != NULL)
+		fclose(tap);
+	printf("Synthesis: Tested: %u | Passing: %u | Failing: %u\n", passing + failing, passing, failing);
+	return failing > 0;
+}
