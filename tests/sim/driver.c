@@ -66,6 +66,41 @@ static void do_ended(struct sim *sim, const struct fragi_summary *summary)
 	sim_fail(sim, "results", "there is a result of %s, which was not given", summary->application);
 }
 
+/* Most disks are quick, a busy one is not, and a full one says no. */
+static void do_persist(struct sim *sim, uint64_t epoch)
+{
+	int64_t takes_ns = sim_between(sim, 0, sim_chance(sim, 4) ? 2 * SIM_S : 20 * SIM_MS);
+
+	sim_put(sim, sim->now_ns + takes_ns, SIM_EV_SYNCED, (uint32_t)sim->driver.incarnation,
+		sim_chance(sim, 50), epoch);
+}
+
+void sim_on_synced(struct sim *sim, const struct sim_event *event)
+{
+	struct drv_event synced = {.kind = DRV_EVENT_PERSISTED, .epoch = event->c};
+	struct sim_driver *driver = &sim->driver;
+
+	if (driver->incarnation != event->a || !driver->process.alive) {
+		sim_say(sim, "disk", "lost epoch %llu with its driver", (unsigned long long)event->c);
+		return;
+	}
+	if (sim_is_stopped(sim, &driver->process)) {
+		sim_put_back(sim, *event, driver->process.stopped_until_ns);
+		return;
+	}
+	sim_say(sim, "disk", "%s epoch %llu", event->b != 0 ? "has no room for" : "has",
+		(unsigned long long)event->c);
+	if (event->b != 0) {
+		synced.text = "cannot keep state: the disk is full";
+		for (uint32_t i = 0; i < sim->apps_given; i++)
+			if (sim->apps[i].incarnation == driver->incarnation && !sim->apps[i].ended)
+				sim->apps[i].excused = true;
+	} else if (event->c > sim->disk.epoch) {
+		sim->disk.epoch = event->c;
+	}
+	sim_driver_step(sim, &synced);
+}
+
 static void act(struct sim *sim, struct drv_action *action)
 {
 	uint32_t index = (uint32_t)action->connection - 1;
@@ -94,7 +129,9 @@ static void act(struct sim *sim, struct drv_action *action)
 			action->subject != NULL ? ": " : "", action->text);
 		break;
 	case DRV_DO_PROGRESS:
-	case DRV_DO_PERSIST: /* of drivers that keep state */
+		break;
+	case DRV_DO_PERSIST:
+		do_persist(sim, action->epoch);
 		break;
 	case DRV_DO_ENDED:
 		do_ended(sim, action->summary);
@@ -229,6 +266,8 @@ void sim_driver_start(struct sim *sim)
 		.drain_ns = SIM_DRAIN_NS,
 		.close_ns = SIM_CLOSE_NS,
 		.kill_ns = SIM_KILL_NS,
+		.keeps_state = sim->disk.is_used,
+		.epoch = sim->disk.epoch,
 		.random = draw,
 		.random_arg = sim,
 	};

@@ -79,6 +79,23 @@ static void check_owners(struct sim *sim, const struct sim_host *host)
 	}
 }
 
+/* Epochs rise from driver to driver where they are kept. */
+static void check_epoch(struct sim *sim, uint64_t incarnation, uint64_t epoch)
+{
+	struct sim_disk *disk = &sim->disk;
+
+	if (!disk->is_used)
+		return;
+	if (incarnation > disk->heard_from && epoch <= disk->heard)
+		sim_fail(sim, "epochs", "driver %llu gives epoch %llu, and driver %llu gave %llu before",
+			 (unsigned long long)incarnation, (unsigned long long)epoch,
+			 (unsigned long long)disk->heard_from, (unsigned long long)disk->heard);
+	if (epoch > disk->heard) {
+		disk->heard = epoch;
+		disk->heard_from = incarnation;
+	}
+}
+
 struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 				const struct fw_message *create)
 {
@@ -96,6 +113,7 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 			 wanted->application);
 		return NULL;
 	}
+	check_epoch(sim, incarnation, create->epoch);
 	app->run = create->run;
 	host = &sim->hosts[sim->host_count];
 	*host = (struct sim_host){.index = sim->host_count,

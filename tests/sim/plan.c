@@ -260,6 +260,7 @@ void sim_plan(struct sim *sim)
 	sim->same_names = false;
 	sim->hasty_state = DRV_APP_NEW;
 	sim->driver_for_one = sim_chance(sim, 2);
+	sim->disk.is_used = sim->seed % 3 == 0;
 	sim->worker_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_WORKERS_MAX : 3);
 	sim->app_count = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 2, 3) : 1;
 	sim->stop_ns = sim->now_ns + sim_between(sim, 12, 16) * SIM_S;

@@ -43,6 +43,7 @@ enum sim_event_kind {
 	SIM_EV_SYN,          /* connection: the driver's machine sees it */
 	SIM_EV_STRANGER,     /* connection: its time to say HELLO is over */
 	SIM_EV_DRIVER_TIMER, /* incarnation */
+	SIM_EV_SYNCED,       /* incarnation, 1: it failed, epoch */
 	SIM_EV_WORKER_TIMER, /* worker, generation */
 	SIM_EV_SOCKET,       /* host, 0: at the host, 1: at its workerd */
 	SIM_EV_REAP,         /* host */
@@ -328,6 +329,14 @@ struct sim_fault {
 };
 #define SIM_PLAN_MAX 24
 
+/* Of the driver's machine: a write that is not synced yet may be lost with the driver. */
+struct sim_disk {
+	bool is_used;        /* the driver has a state folder */
+	uint64_t epoch;      /* what a driver that starts now reads */
+	uint64_t heard;      /* the highest that a worker has heard */
+	uint64_t heard_from; /* incarnation */
+};
+
 struct sim {
 	uint64_t seed, random, hash;
 	int64_t now_ns;
@@ -337,6 +346,7 @@ struct sim {
 	int64_t beat_ns, dead_ns;
 	bool once, same_names;
 	struct sim_driver driver;
+	struct sim_disk disk;
 	struct sim_worker workers[SIM_WORKERS_MAX];
 	uint32_t worker_count;
 	struct sim_app apps[SIM_APPS_MAX];
@@ -412,6 +422,7 @@ void sim_driver_step(struct sim *sim, struct drv_event *event);
 void sim_driver_app(struct sim *sim);
 void sim_driver_stop(struct sim *sim);
 void sim_on_driver_timer(struct sim *sim, const struct sim_event *event);
+void sim_on_synced(struct sim *sim, const struct sim_event *event);
 void sim_driver_fini(struct sim *sim);
 
 /* worker.c */

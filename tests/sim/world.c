@@ -96,6 +96,9 @@ static void happen(struct sim *sim, const struct sim_event *event)
 	case SIM_EV_DRIVER_TIMER:
 		sim_on_driver_timer(sim, event);
 		break;
+	case SIM_EV_SYNCED:
+		sim_on_synced(sim, event);
+		break;
 	case SIM_EV_WORKER_TIMER:
 		sim_on_worker_timer(sim, event);
 		break;
@@ -178,6 +181,7 @@ void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result)
 	memset(sim->apps, 0, sizeof(sim->apps));
 	memset(sim->workers, 0, sizeof(sim->workers));
 	memset(&sim->driver, 0, sizeof(sim->driver));
+	memset(&sim->disk, 0, sizeof(sim->disk));
 	memset(sim->plan, 0, sizeof(sim->plan));
 	memset(sim->cut_until_ns, 0, sizeof(sim->cut_until_ns));
 	sim->events = (struct sim_events){.heap = heap, .capacity = capacity};
