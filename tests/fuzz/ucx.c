@@ -351,8 +351,8 @@ static void step(struct fuzz_input *input)
 		break;
 	case STEP_CREDIT:
 		header = header_of(WIRE_CREDIT, TX_FLOW);
-		header.sequence = ((struct ucx_tx *)world.transport->links[TX_FLOW])->sent;
-		header.body_bytes = ((struct ucx_tx *)world.transport->links[TX_FLOW])->sent_bytes;
+		header.sequence = ((struct ucx_tx *)world.transport->links[TX_FLOW])->window.sent;
+		header.body_bytes = ((struct ucx_tx *)world.transport->links[TX_FLOW])->window.sent_bytes;
 		deliver(&header, NULL, 0, NULL, 0, false);
 		break;
 	case STEP_ADDRESS:

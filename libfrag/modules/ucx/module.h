@@ -9,6 +9,7 @@
 #include <base/stamp.h>
 #include <data/codec.h>
 #include <edge/pump.h>
+#include <edge/window.h>
 
 /*
  * Everything here is touched by the holder of the pump's progress lock alone, except where a field says
@@ -72,17 +73,12 @@ struct ucx_tx {
 	bool blocking;              /* block or fault: credit comes back when the receiver takes */
 	struct fragi_queue pending; /* the sending operator pushes, the holder takes */
 	struct fragi_pump_work kick;
-	_Atomic bool kicked;  /* kick is with the pump */
-	_Atomic bool closing; /* set by the sending operator */
-	/* the sending operator's; blocking only */
-	uint64_t posted, posted_bytes;
-	/* the holder's; the operator reads them */
-	_Alignas(64) _Atomic uint64_t credited, credited_bytes;
+	_Atomic bool kicked;           /* kick is with the pump */
+	_Atomic bool closing;          /* set by the sending operator */
+	struct fragi_window_tx window; /* posted: blocking only */
 	/* the holder's */
 	struct frag_message *held; /* taken from pending, waits for bytes of credit */
 	uint64_t held_stamp;
-	uint64_t sent, sent_bytes;
-	bool wanted; /* WANT was sent for the held message */
 	bool close_sent;
 };
 
@@ -120,16 +116,12 @@ struct ucx_rx {
 	struct fragi_pump_work kick;
 	_Atomic bool kicked;
 	_Atomic bool done; /* the receiver has closed; set by its operator */
-	/* written by who consumes: the receiving operator, or the holder (not blocking, or done) */
-	_Alignas(64) _Atomic uint64_t consumed, consumed_bytes;
-	/* the holder's; the operator reads the first two */
-	_Alignas(64) _Atomic uint64_t returned, returned_bytes; /* in credits */
-	uint64_t next, next_bytes;                              /* to be delivered */
-	uint64_t accepted_bytes;                                /* all that began to arrive */
-	uint64_t accepted;
-	uint64_t receiving_bytes; /* of the rendezvous that are being received */
+	struct fragi_window_rx
+		window; /* the receiving operator consumes, or the holder: not blocking, or done */
+	/* the holder's */
+	uint64_t next, next_bytes; /* to be delivered */
+	uint64_t receiving_bytes;  /* of the rendezvous that are being received */
 	uint32_t receiving, waiting;
-	_Atomic bool wanted; /* the sender waits for bytes */
 	bool close_known, close_told, done_sent, broken;
 	uint64_t close_sequence;
 };
@@ -270,9 +262,8 @@ struct frag_resource *ucx_bodies_create(void);
 /* credit.c */
 /* Gives credit back: all of it, or only where the sender may be waiting for it. */
 void ucx_rx_return_credit(struct ucx_rx *rx, bool all);
-bool ucx_rx_owes_credit(const struct ucx_rx *rx);
-/* A batch is half a window: smaller ones would cost as much as the data. True when it is to go at once. */
-bool ucx_rx_batch_is_due(const struct ucx_rx *rx);
+/* Whether credit is to go back at once. */
+bool ucx_rx_credit_is_due(const struct ucx_rx *rx);
 /* The oldest delivered message that was not consumed yet is now. */
 void ucx_rx_consume(struct ucx_rx *rx);
 /* After the receiver's close nobody takes: what was delivered counts as consumed. */

@@ -240,7 +240,7 @@ void ucx_peer_on_beat(struct ucx_link *link, const struct wire_header *header)
 {
 	if ((header->flags & WIRE_WANT) == 0 || link->is_tx)
 		return;
-	atomic_store_explicit(&ucx_rx_of(link)->wanted, true, memory_order_relaxed);
+	atomic_store_explicit(&ucx_rx_of(link)->window.wanted, true, memory_order_relaxed);
 	ucx_rx_return_credit(ucx_rx_of(link), true);
 }
 
@@ -279,7 +279,8 @@ bool ucx_peer_is_flushed(struct fragi_peer *peer)
 	if (state == UCX_PEER_LOST || state == UCX_PEER_LEFT)
 		return true;
 	for (struct ucx_link *link = peer->links; link != NULL; link = link->next)
-		if (link->is_tx ? !ucx_tx_is_empty(ucx_tx_of(link)) : ucx_rx_owes_credit(ucx_rx_of(link)))
+		if (link->is_tx ? !ucx_tx_is_empty(ucx_tx_of(link))
+				: fragi_window_owes(&ucx_rx_of(link)->window))
 			return false;
 	return peer->ops == NULL && peer->sync_answered == peer->sent_count;
 }

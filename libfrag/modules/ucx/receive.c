@@ -92,15 +92,11 @@ void ucx_parts_free(struct fragi_transport *transport)
 static struct ucx_part *part_of(struct ucx_rx *rx, const struct wire_header *header)
 {
 	const struct fragi_link *config = &rx->link.config;
-	uint64_t returned = atomic_load_explicit(&rx->returned, memory_order_relaxed);
-	uint64_t under_way_bytes =
-		rx->accepted_bytes - atomic_load_explicit(&rx->returned_bytes, memory_order_relaxed);
 	struct ucx_part *part = &rx->parts[header->sequence & rx->mask];
-	uint64_t bytes;
 
 	if (rx->broken)
 		return NULL;
-	if (header->sequence < rx->next || header->sequence - returned >= config->window_messages ||
+	if (header->sequence < rx->next || !fragi_window_covers(&rx->window, header->sequence) ||
 	    (rx->close_known && header->sequence >= rx->close_sequence)) {
 		ucx_rx_broke_rule(rx, "a message beyond its credit");
 		return NULL;
@@ -117,13 +113,10 @@ static struct ucx_part *part_of(struct ucx_rx *rx, const struct wire_header *hea
 		ucx_rx_broke_rule(rx, "a message beyond the limit");
 		return NULL;
 	}
-	bytes = header->descriptor_bytes + header->body_bytes;
-	if (rx->accepted != returned && under_way_bytes + bytes > config->window_bytes) {
+	if (!fragi_window_accept(&rx->window, header->descriptor_bytes + header->body_bytes)) {
 		ucx_rx_broke_rule(rx, "more bytes than its credit");
 		return NULL;
 	}
-	rx->accepted++;
-	rx->accepted_bytes += bytes;
 	part->state = UCX_PART_ARRIVING;
 	part->descriptor_bytes = header->descriptor_bytes;
 	part->body_bytes = header->body_bytes;

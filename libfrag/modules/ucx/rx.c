@@ -34,7 +34,7 @@ static void on_taken(void *arg)
 	_Atomic bool *waiting = &rx->link.peer->transport->credits_waiting;
 
 	ucx_rx_consume(rx);
-	if (ucx_rx_batch_is_due(rx))
+	if (ucx_rx_credit_is_due(rx))
 		ask_for_lock(rx);
 	else if (!atomic_load_explicit(waiting, memory_order_relaxed))
 		atomic_store_explicit(waiting, true, memory_order_release);
@@ -115,9 +115,9 @@ void ucx_rx_deliver(struct ucx_rx *rx)
 	if (atomic_load(&rx->done))
 		ucx_rx_consume_delivered(rx);
 	else if (!rx->blocking)
-		while (atomic_load_explicit(&rx->consumed, memory_order_relaxed) != rx->next)
+		while (atomic_load_explicit(&rx->window.consumed, memory_order_relaxed) != rx->next)
 			ucx_rx_consume(rx);
-	if (ucx_rx_batch_is_due(rx))
+	if (ucx_rx_credit_is_due(rx))
 		ucx_rx_return_credit(rx, true);
 	else if (!rx->blocking || atomic_load(&rx->done))
 		atomic_store_explicit(&rx->link.peer->transport->credits_waiting, true, memory_order_relaxed);
@@ -172,6 +172,8 @@ int ucx_rx_create(struct fragi_peer *peer, const struct fragi_link *link, struct
 	rx->rx.closed = rx_closed;
 	rx->rx.between_hosts = true;
 	rx->kick.fn = on_kick;
+	rx->window.messages = link->window_messages;
+	rx->window.bytes = link->window_bytes;
 	r = ucx_link_add(peer, &rx->link, link, false);
 	if (r < 0)
 		goto err_parts;

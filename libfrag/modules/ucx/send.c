@@ -59,12 +59,8 @@ static int make_room(struct ucx_tx *tx, struct frag_message *message, uint64_t b
 	uint64_t stamp;
 
 	if (tx->blocking) {
-		if (tx->posted - atomic_load_explicit(&tx->credited, memory_order_acquire) <
-		    tx->link.config.window_messages) {
-			tx->posted++;
-			tx->posted_bytes += bytes;
+		if (fragi_window_post(&tx->window, bytes))
 			return 1;
-		}
 		count_drop(tx, message, FRAGI_DROP_NO_ROOM);
 		return tx->policy == FRAG_POLICY_FAULT ? -EOVERFLOW : -ENOBUFS;
 	}
@@ -123,18 +119,12 @@ static int tx_send(struct fragi_tx *base, struct frag_message *message, uint64_t
 static uint32_t tx_room(const struct fragi_tx *base)
 {
 	const struct ucx_tx *tx = tx_of(base);
-	const struct fragi_link *config = &tx->link.config;
-	uint64_t bytes, messages;
 
 	if (!tx->blocking || atomic_load_explicit(&base->receiver_done, memory_order_acquire))
 		return FRAGI_ROOM_UNLIMITED;
 	if (ucx_peer_state(tx->link.peer) == UCX_PEER_LOST)
 		return 0;
-	messages = tx->posted - atomic_load_explicit(&tx->credited, memory_order_acquire);
-	bytes = tx->posted_bytes - atomic_load_explicit(&tx->credited_bytes, memory_order_relaxed);
-	if (messages >= config->window_messages || bytes >= config->window_bytes)
-		return 0;
-	return config->window_messages - (uint32_t)messages;
+	return (uint32_t)fragi_window_room(&tx->window);
 }
 
 static void tx_close(struct fragi_tx *base)
@@ -226,7 +216,7 @@ static int64_t publish_ns_of(struct fragi_transport *transport, uint64_t stamp)
 static void send_data(struct ucx_tx *tx, struct frag_message *message, const struct fragi_blob *blob,
 		      uint64_t stamp)
 {
-	struct wire_header header = {.kind = WIRE_DATA, .sequence = tx->sent};
+	struct wire_header header = {.kind = WIRE_DATA, .sequence = tx->window.sent};
 	struct ucx_op *op = ucx_op_create(tx->link.peer);
 	size_t header_bytes = WIRE_FIXED_BYTES, count;
 
@@ -240,8 +230,7 @@ static void send_data(struct ucx_tx *tx, struct frag_message *message, const str
 	count = gather(message, op->iov, &header.body_bytes);
 	header.descriptor_bytes = blob->size;
 	header.publish_ns = publish_ns_of(tx->link.peer->transport, stamp);
-	tx->sent++;
-	tx->sent_bytes += header.body_bytes + blob->size;
+	fragi_window_spend(&tx->window, header.body_bytes + blob->size);
 	if (blob->size <= WIRE_HEADER_MAX - WIRE_FIXED_BYTES) {
 		memcpy(op->header + WIRE_FIXED_BYTES, blob->bytes, blob->size);
 		header_bytes += blob->size;
@@ -270,13 +259,10 @@ static uint64_t bytes_of(const struct frag_message *message, const struct fragi_
 /* Sends the oldest message if there is credit for it. Returns false when there is nothing more to do now. */
 static bool transmit_one(struct ucx_tx *tx)
 {
-	uint64_t under_way = tx->sent - atomic_load_explicit(&tx->credited, memory_order_relaxed);
-	uint64_t bytes_under_way =
-		tx->sent_bytes - atomic_load_explicit(&tx->credited_bytes, memory_order_relaxed);
 	struct frag_message *message = tx->held;
 	const struct fragi_blob *blob;
 
-	if (under_way >= tx->link.config.window_messages)
+	if (!fragi_window_is_open(&tx->window))
 		return false;
 	if (message == NULL)
 		message = take_pending(tx, &tx->held_stamp);
@@ -287,14 +273,12 @@ static bool transmit_one(struct ucx_tx *tx)
 		fail_for_memory(tx);
 		return false;
 	}
-	if (under_way > 0 && bytes_under_way + bytes_of(message, blob) > tx->link.config.window_bytes) {
-		if (!tx->wanted)
+	if (!fragi_window_fits(&tx->window, bytes_of(message, blob))) {
+		if (fragi_window_want(&tx->window))
 			ucx_op_send_control(&tx->link, WIRE_BEAT, WIRE_WANT, 0, 0);
-		tx->wanted = true;
 		return false;
 	}
 	tx->held = NULL;
-	tx->wanted = false;
 	send_data(tx, message, blob, tx->held_stamp);
 	return true;
 }
@@ -312,7 +296,7 @@ void ucx_tx_transmit(struct ucx_tx *tx)
 	if (!tx->close_sent && tx->held == NULL && atomic_load(&tx->closing) &&
 	    fragi_queue_count(&tx->pending) == 0) {
 		tx->close_sent = true;
-		ucx_op_send_control(&tx->link, WIRE_CLOSE, 0, tx->sent, 0);
+		ucx_op_send_control(&tx->link, WIRE_CLOSE, 0, tx->window.sent, 0);
 	}
 }
 
@@ -332,17 +316,12 @@ bool ucx_tx_is_empty(struct ucx_tx *tx)
 
 void ucx_tx_on_credit(struct ucx_tx *tx, const struct wire_header *header)
 {
-	uint64_t before = atomic_load_explicit(&tx->credited, memory_order_relaxed);
-	uint64_t bytes_before = atomic_load_explicit(&tx->credited_bytes, memory_order_relaxed);
+	uint64_t before = atomic_load_explicit(&tx->window.credited, memory_order_relaxed);
 
-	if (header->sequence > tx->sent || header->sequence < before || header->body_bytes > tx->sent_bytes ||
-	    header->body_bytes < bytes_before) {
+	if (!fragi_window_credit(&tx->window, header->sequence, header->body_bytes)) {
 		ucx_peer_fail(tx->link.peer, "gave back credit that it never had");
 		return;
 	}
-	/* Bytes first: who sees the messages come back sees the bytes too. */
-	atomic_store_explicit(&tx->credited_bytes, header->body_bytes, memory_order_relaxed);
-	atomic_store_explicit(&tx->credited, header->sequence, memory_order_release);
 	fragi_count(&tx->tx.row->confirmed, header->sequence - before);
 	ucx_tx_transmit(tx);
 	notify_room(tx);
@@ -377,6 +356,8 @@ int ucx_tx_create(struct fragi_peer *peer, const struct fragi_link *link, struct
 	tx->tx.ops = &tx_ops;
 	tx->tx.row = row;
 	tx->kick.fn = on_kick;
+	tx->window.messages = link->window_messages;
+	tx->window.bytes = link->window_bytes;
 	r = fragi_queue_init(&tx->pending, tx->policy == FRAG_POLICY_LATEST ? 1 : link->window_messages);
 	if (r < 0)
 		goto err_free;

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_WINDOW_H
+#define FRAGI_WINDOW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The window of an edge between hosts: how much may be under way, counted in messages and in bytes of credit,
+ * and when the receiver gives credit back. No I/O: who uses it carries the messages. Everything is a total
+ * since the edge was made, so that credit which arrives says all that credit before it said, and what is
+ * under way is a difference.
+ *
+ * A message larger than the window of bytes travels alone. Under block and fault the operator's own count
+ * keeps what waits at the sender and what is under way together within the window.
+ *
+ * Each half belongs to one host. There the *operator* and the *holder* of the progress lock may be two
+ * threads; each field is written by one of them.
+ */
+struct fragi_window_tx {
+	uint64_t messages, bytes; /* the window; constant */
+	/* the operator's */
+	uint64_t posted, posted_bytes;
+	/* the holder's; the operator reads them */
+	_Alignas(64) _Atomic uint64_t credited, credited_bytes;
+	/* the holder's */
+	uint64_t sent, sent_bytes;
+	bool wanted; /* the receiver knows that bytes of credit are waited for */
+};
+
+struct fragi_window_rx {
+	uint64_t messages, bytes; /* the window; constant */
+	/* of who consumes: the operator, or the holder */
+	_Alignas(64) _Atomic uint64_t consumed, consumed_bytes;
+	/* the holder's; the operator reads them */
+	_Alignas(64) _Atomic uint64_t returned, returned_bytes;
+	_Atomic bool wanted; /* the sender waits for bytes */
+	/* the holder's */
+	uint64_t accepted, accepted_bytes; /* of what has begun to arrive */
+};
+
+/* The sending operator. */
+
+/* How many messages may be posted now. */
+static inline uint64_t fragi_window_room(const struct fragi_window_tx *w)
+{
+	uint64_t messages = w->posted - atomic_load_explicit(&w->credited, memory_order_acquire);
+	uint64_t bytes = w->posted_bytes - atomic_load_explicit(&w->credited_bytes, memory_order_relaxed);
+
+	return messages >= w->messages || bytes >= w->bytes ? 0 : w->messages - messages;
+}
+
+/* Returns false, and counts nothing, when the window has no room for another message. */
+static inline bool fragi_window_post(struct fragi_window_tx *w, uint64_t bytes)
+{
+	if (w->posted - atomic_load_explicit(&w->credited, memory_order_acquire) >= w->messages)
+		return false;
+	w->posted++;
+	w->posted_bytes += bytes;
+	return true;
+}
+
+/* The sending holder. */
+
+/* Whether another message may leave, if its bytes fit. */
+static inline bool fragi_window_is_open(const struct fragi_window_tx *w)
+{
+	return w->sent - atomic_load_explicit(&w->credited, memory_order_relaxed) < w->messages;
+}
+
+static inline bool fragi_window_fits(const struct fragi_window_tx *w, uint64_t bytes)
+{
+	uint64_t under_way = w->sent_bytes - atomic_load_explicit(&w->credited_bytes, memory_order_relaxed);
+
+	return w->sent == atomic_load_explicit(&w->credited, memory_order_relaxed) ||
+	       under_way + bytes <= w->bytes;
+}
+
+/* A message does not fit. Returns whether the receiver is to be told; once is enough. */
+static inline bool fragi_window_want(struct fragi_window_tx *w)
+{
+	bool told = w->wanted;
+
+	w->wanted = true;
+	return !told;
+}
+
+static inline void fragi_window_spend(struct fragi_window_tx *w, uint64_t bytes)
+{
+	w->wanted = false;
+	w->sent++;
+	w->sent_bytes += bytes;
+}
+
+/* Credit has arrived. Returns false for what was never sent, or was given back before. */
+static inline bool fragi_window_credit(struct fragi_window_tx *w, uint64_t messages, uint64_t bytes)
+{
+	if (messages > w->sent || messages < atomic_load_explicit(&w->credited, memory_order_relaxed) ||
+	    bytes > w->sent_bytes || bytes < atomic_load_explicit(&w->credited_bytes, memory_order_relaxed))
+		return false;
+	/* Bytes first: who sees the messages come back sees the bytes too. */
+	atomic_store_explicit(&w->credited_bytes, bytes, memory_order_relaxed);
+	atomic_store_explicit(&w->credited, messages, memory_order_release);
+	return true;
+}
+
+/* The receiving holder. */
+
+/* Whether the sender had credit for the message of that number; those before it may still be on their way. */
+static inline bool fragi_window_covers(const struct fragi_window_rx *w, uint64_t sequence)
+{
+	return sequence - atomic_load_explicit(&w->returned, memory_order_relaxed) < w->messages;
+}
+
+/* A message begins to arrive. Returns false, and counts nothing, when the sender had no credit for its bytes.
+ */
+static inline bool fragi_window_accept(struct fragi_window_rx *w, uint64_t bytes)
+{
+	uint64_t under_way =
+		w->accepted_bytes - atomic_load_explicit(&w->returned_bytes, memory_order_relaxed);
+
+	if (w->accepted != atomic_load_explicit(&w->returned, memory_order_relaxed) &&
+	    under_way + bytes > w->bytes)
+		return false;
+	w->accepted++;
+	w->accepted_bytes += bytes;
+	return true;
+}
+
+/* Who consumes. */
+
+static inline void fragi_window_consume(struct fragi_window_rx *w, uint64_t bytes)
+{
+	uint64_t consumed = atomic_load_explicit(&w->consumed, memory_order_relaxed);
+	uint64_t before = atomic_load_explicit(&w->consumed_bytes, memory_order_relaxed);
+
+	atomic_store_explicit(&w->consumed_bytes, before + bytes, memory_order_relaxed);
+	atomic_store_explicit(&w->consumed, consumed + 1, memory_order_release);
+}
+
+/* All up to these totals, which lie behind what was consumed before. */
+static inline void fragi_window_consume_to(struct fragi_window_rx *w, uint64_t messages, uint64_t bytes)
+{
+	atomic_store_explicit(&w->consumed_bytes, bytes, memory_order_relaxed);
+	atomic_store_explicit(&w->consumed, messages, memory_order_release);
+}
+
+/*
+ * Whether credit is to go back at once. A batch is half a window: smaller ones would cost as much as the
+ * data; and while nothing more is queued (messages that arrived and are not consumed) half a window is no
+ * hurry: the sender has the other half, and the answer that the operator is perhaps about to send would wait
+ * behind the credit. Bytes are in a hurry when there are half as many as the window, or the sender waits for
+ * them.
+ */
+static inline bool fragi_window_is_due(const struct fragi_window_rx *w, uint64_t queued)
+{
+	uint64_t messages = atomic_load_explicit(&w->consumed, memory_order_relaxed) -
+			    atomic_load_explicit(&w->returned, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&w->consumed_bytes, memory_order_relaxed) -
+			 atomic_load_explicit(&w->returned_bytes, memory_order_relaxed);
+
+	return (messages * 2 >= w->messages && (messages + queued) * 2 > w->messages) ||
+	       bytes * 2 >= w->bytes || atomic_load_explicit(&w->wanted, memory_order_relaxed);
+}
+
+/* The receiving holder. */
+
+static inline bool fragi_window_owes(const struct fragi_window_rx *w)
+{
+	return atomic_load_explicit(&w->consumed, memory_order_acquire) !=
+	       atomic_load_explicit(&w->returned, memory_order_relaxed);
+}
+
+/* The sender has less than half of its window left, or waits for bytes. */
+static inline bool fragi_window_sender_may_wait(const struct fragi_window_rx *w)
+{
+	uint64_t messages = w->accepted - atomic_load_explicit(&w->returned, memory_order_relaxed);
+	uint64_t bytes = w->accepted_bytes - atomic_load_explicit(&w->returned_bytes, memory_order_relaxed);
+
+	return atomic_load_explicit(&w->wanted, memory_order_relaxed) || messages * 2 >= w->messages ||
+	       bytes * 2 >= w->bytes;
+}
+
+/* Takes what is owed as given back; the caller sends these totals. */
+static inline void fragi_window_give_back(struct fragi_window_rx *w, uint64_t *out_messages,
+					  uint64_t *out_bytes)
+{
+	/* The bytes may be newer than the messages: never more than what has begun to arrive. */
+	uint64_t messages = atomic_load_explicit(&w->consumed, memory_order_acquire);
+	uint64_t bytes = atomic_load_explicit(&w->consumed_bytes, memory_order_relaxed);
+
+	if (messages == w->accepted)
+		atomic_store_explicit(&w->wanted, false, memory_order_relaxed);
+	atomic_store_explicit(&w->returned, messages, memory_order_relaxed);
+	atomic_store_explicit(&w->returned_bytes, bytes, memory_order_relaxed);
+	*out_messages = messages;
+	*out_bytes = bytes;
+}
+
+#endif

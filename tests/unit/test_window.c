@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+
+#include <edge/window.h>
+
+/* Both halves of a window; what leaves arrives at once, what comes back is told by hand. */
+static struct fragi_window_tx tx;
+static struct fragi_window_rx rx;
+
+static void make(uint64_t messages, uint64_t bytes)
+{
+	tx = (struct fragi_window_tx){.messages = messages, .bytes = bytes};
+	rx = (struct fragi_window_rx){.messages = messages, .bytes = bytes};
+}
+
+/* Returns whether the window let it through. */
+static bool pass(uint64_t bytes)
+{
+	if (!fragi_window_is_open(&tx) || !fragi_window_fits(&tx, bytes))
+		return false;
+	cr_assert(fragi_window_covers(&rx, tx.sent));
+	fragi_window_spend(&tx, bytes);
+	cr_assert(fragi_window_accept(&rx, bytes));
+	return true;
+}
+
+static void give_back(void)
+{
+	uint64_t messages, bytes;
+
+	fragi_window_give_back(&rx, &messages, &bytes);
+	cr_assert(fragi_window_credit(&tx, messages, bytes));
+}
+
+Test(window, holds_so_many_messages_and_comes_back_as_they_are_consumed)
+{
+	make(4, 1000);
+	for (int i = 0; i < 4; i++)
+		cr_expect(pass(1));
+	cr_expect_not(pass(1));
+	cr_expect_not(fragi_window_covers(&rx, tx.sent), "the receiver knows it too");
+	cr_expect_not(fragi_window_owes(&rx));
+	fragi_window_consume(&rx, 1);
+	cr_expect(fragi_window_owes(&rx));
+	give_back();
+	cr_expect_not(fragi_window_owes(&rx));
+	cr_expect(pass(1));
+	cr_expect_not(pass(1));
+}
+
+Test(window, bytes_count_and_a_message_larger_than_all_travels_alone)
+{
+	make(4, 100);
+	cr_expect(pass(60));
+	cr_expect_not(pass(50));
+	cr_expect(fragi_window_want(&tx));
+	cr_expect_not(fragi_window_want(&tx), "it was said");
+	fragi_window_consume(&rx, 60);
+	give_back();
+	cr_expect(pass(5000));
+	cr_expect_not(tx.wanted);
+	cr_expect_not(pass(1));
+	cr_expect_not(fragi_window_accept(&rx, 1), "the receiver knows it too");
+	cr_expect_eq(rx.accepted, 2);
+	fragi_window_consume(&rx, 5000);
+	give_back();
+	cr_expect(pass(100));
+}
+
+Test(window, what_is_posted_and_what_is_under_way_share_it)
+{
+	make(2, 100);
+	cr_expect_eq(fragi_window_room(&tx), 2);
+	cr_expect(fragi_window_post(&tx, 30));
+	cr_expect_eq(fragi_window_room(&tx), 1);
+	cr_expect(fragi_window_post(&tx, 80));
+	cr_expect_not(fragi_window_post(&tx, 1));
+	cr_expect(pass(30));
+	fragi_window_consume(&rx, 30);
+	give_back();
+	cr_expect_eq(fragi_window_room(&tx), 1);
+	make(9, 100);
+	cr_expect(fragi_window_post(&tx, 100));
+	cr_expect_eq(fragi_window_room(&tx), 0, "no bytes");
+}
+
+Test(window, credit_that_was_never_spent_or_was_given_back_is_refused)
+{
+	make(4, 100);
+	pass(10);
+	pass(10);
+	cr_expect_not(fragi_window_credit(&tx, 3, 20));
+	cr_expect_not(fragi_window_credit(&tx, 2, 21));
+	cr_expect(fragi_window_credit(&tx, 2, 20));
+	cr_expect(fragi_window_credit(&tx, 2, 20), "saying it again says nothing new");
+	cr_expect_not(fragi_window_credit(&tx, 1, 20));
+	cr_expect_not(fragi_window_credit(&tx, 2, 19));
+}
+
+Test(window, goes_back_in_batches_unless_the_sender_may_wait)
+{
+	make(8, 100);
+	for (int i = 0; i < 5; i++)
+		pass(1);
+	for (int i = 0; i < 3; i++)
+		fragi_window_consume(&rx, 1);
+	cr_expect_not(fragi_window_is_due(&rx, 2), "less than half");
+	cr_expect(fragi_window_sender_may_wait(&rx), "it has less than half left");
+	fragi_window_consume(&rx, 1);
+	cr_expect(fragi_window_is_due(&rx, 1));
+	cr_expect_not(fragi_window_is_due(&rx, 0), "the sender has the other half");
+	fragi_window_consume(&rx, 1);
+	give_back();
+	pass(60);
+	fragi_window_consume(&rx, 60);
+	cr_expect(fragi_window_is_due(&rx, 0), "half of the bytes");
+	give_back();
+	cr_expect_not(fragi_window_sender_may_wait(&rx));
+	pass(1);
+	rx.wanted = true;
+	cr_expect(fragi_window_sender_may_wait(&rx));
+	cr_expect(fragi_window_is_due(&rx, 0));
+	fragi_window_consume(&rx, 1);
+	give_back();
+	cr_expect_not(rx.wanted, "all that it waited for is there");
+	for (int i = 0; i < 3; i++)
+		pass(2);
+	fragi_window_consume_to(&rx, rx.accepted, rx.accepted_bytes);
+	give_back();
+	cr_expect_eq(tx.sent, tx.credited);
+	cr_expect_eq(tx.sent_bytes, tx.credited_bytes);
+}
