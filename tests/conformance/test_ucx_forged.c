@@ -298,6 +298,11 @@ Test(ucx_forged, more_bytes_than_the_window, .init = set_ucx_environment)
 	pair_close(&pair);
 }
 
+static bool ten_confirmed(struct pair *pair)
+{
+	return atomic_load(&pair->tx_row->confirmed) == 10;
+}
+
 Test(ucx_forged, credit_that_was_never_given, .init = set_ucx_environment)
 {
 	struct pair pair = {0};
@@ -306,6 +311,7 @@ Test(ucx_forged, credit_that_was_never_given, .init = set_ucx_environment)
 
 	pair_open(&pair, &kind_ucx);
 	check_alive(&pair);
+	cr_assert(pair_until(&pair, ten_confirmed));
 	stranger_open(&stranger, &pair, 0);
 	forge_value(&f);
 	f.header.kind = WIRE_CREDIT;
