@@ -30,9 +30,9 @@ endif
 # All but main, for the tests.
 $(WORKERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out workerd/main.c,$(WORKERD_SRC)))
 	@mkdir -p $(@D)
-	rm -f $@ && ar rcs $@ $^
+	rm -f $@ && $(AR) rcs $@ $^
 $(DRIVERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out driverd/main.c,$(DRIVERD_SRC)))
-	rm -f $@ && ar rcs $@ $^
+	rm -f $@ && $(AR) rcs $@ $^
 
 ifneq ($(wildcard workerd/main.c),)
 $(B)/bin/workerd: $(WORKERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_A)

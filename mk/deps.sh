@@ -1,19 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs what building and testing frag needs on Debian 12 (Ubuntu has the same names; not tried there); with `proof`
-# also what make proof, nightly, lint and fuzz need, with `bench` what make bench compares with. Prints the line it
-# runs; does nothing when all is there.
+# also what make proof, nightly, lint and fuzz need, with `bench` what make bench compares with, with `aarch64` the
+# cross compiler and qemu. Prints the line it runs; does nothing when all is there.
 set -eu
 
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev libuv1-dev libyaml-dev libucx-dev
 libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev ffmpeg python3 iproute2"
 
 if [ "${1:-}" = proof ]; then
-	packages="$packages clang llvm libclang-rt-dev valgrind clang-format cppcheck gcovr"
+	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy cppcheck gcovr"
 fi
 
 if [ "${1:-}" = bench ]; then
 	packages="$packages ucx-utils valgrind libgstreamer1.0-dev gstreamer1.0-plugins-base"
+fi
+
+if [ "${1:-}" = aarch64 ]; then
+	packages="$packages gcc-aarch64-linux-gnu qemu-user"
 fi
 
 missing=

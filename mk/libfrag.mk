@@ -25,7 +25,7 @@ $(LIBFRAG_SO): $(LIBFRAG_OBJ) libfrag/libfrag.map
 
 $(LIBFRAG_A): $(LIBFRAG_OBJ)
 	@mkdir -p $(@D)
-	rm -f $@ && ar rcs $@ $^
+	rm -f $@ && $(AR) rcs $@ $^
 
 ifneq ($(UCX_SRC),)
 $(B)/obj/libfrag/modules/ucx/%.o: ALL_CFLAGS += $(shell pkg-config --cflags ucx)

@@ -4,6 +4,7 @@
 #   coverage  the whole suite, and which lines and branches it took; fails below 90 % of branches of the cores and the codec
 #   tsan      the same with ThreadSanitizer, its test programs without Criterion
 #   valgrind  unit and conformance tests under valgrind
+#   aarch64   everything built for aarch64, its test programs under qemu-user
 #   proof     what every submission passes after make check
 #   nightly   the long form of all of it
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -18,7 +19,7 @@ TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan PLAIN=1 CFL
 COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="-O0 -g" WERROR= \
 	EXTRA_CFLAGS="--coverage -fprofile-update=atomic -w" EXTRA_LDFLAGS=--coverage
 
-.PHONY: asan tsan coverage valgrind proof nightly
+.PHONY: asan tsan coverage valgrind aarch64 proof nightly
 asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests
@@ -37,6 +38,9 @@ valgrind:
 	@mk/deps.sh proof
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind PLAIN=1 CFLAGS="-O1 -g" tests
 	@python3 tests/run.py --build build-valgrind --valgrind $(if $(ONLY),--only $(ONLY))
+aarch64:
+	@mk/deps.sh aarch64
+	@tests/aarch64.sh
 proof nightly:
 	@mk/deps.sh proof
 	@mk/proof.sh $@

@@ -41,6 +41,7 @@ nightly)
 	step asan make -s asan
 	step tsan make -s tsan
 	step valgrind make -s valgrind
+	step aarch64 make -s aarch64
 	step torture make -s torture RUNS=1000
 	step bench make -s bench
 	;;

@@ -21,6 +21,6 @@ $(B)/obj/proto/%.o: proto/%.c $(WIRE_GEN)
 
 ifneq ($(WIRE_SRC),)
 $(WIRE_A): $(WIRE_SRC:%.c=$(B)/obj/%.o) $(WIRE_GEN:$(B)/%.c=$(B)/obj/%.o)
-	rm -f $@ && ar rcs $@ $^
+	rm -f $@ && $(AR) rcs $@ $^
 all: $(WIRE_A)
 endif

@@ -3,7 +3,7 @@
 """Runs every test and ends with one line: N passed, N failed, N skipped.
 
 usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD | --tests NAME...]
-                    [--sanitized | --threads | --valgrind]
+                    [--sanitized | --threads | --valgrind | --emulated]
 
 Criterion programs are DIR/tests/*/*; integration tests are the unittest classes of tests/integration/test_*.py. Each
 program runs in a process group of its own with a time limit; what it leaves behind is killed and makes it fail.
@@ -11,7 +11,8 @@ program runs in a process group of its own with a time limit; what it leaves beh
 --sanitized is for a build with ASan, UBSan and LSan (make asan): the sanitizers of a test program and of all processes that
 it starts write into files, and a file fails the program. Exit statuses alone would not do: Criterion ends with 0
 when a test leaks. --threads is the same for ThreadSanitizer (make tsan), for what has threads. --valgrind runs the unit and
-conformance programs under valgrind, with twenty times the time; there too what is written into a log fails.
+conformance programs under valgrind, with twenty times the time; there too what is written into a log fails. --emulated runs the
+programs of another machine's build (tests/aarch64.sh) with the same patience; what the emulator cannot do is in tests/skips.aarch64.
 """
 import argparse
 import concurrent.futures
@@ -93,7 +94,7 @@ def read_reports(reports):
 VALGRIND = ["valgrind", "-q", "--trace-children=yes", "--leak-check=full", "--show-leak-kinds=definite",
             "--errors-for-leak-kinds=definite", "--num-callers=20", "--fair-sched=yes",
             "--suppressions=" + os.path.join(HERE, "valgrind.supp")]
-VALGRIND_SCALE = 20
+SLOW_SCALE = 20
 
 
 def run_program(command, name, build, checker=None):
@@ -112,7 +113,8 @@ def run_program(command, name, build, checker=None):
             env.update(sanitizer_environment(checker, reports))
         elif checker == "valgrind":
             command = VALGRIND + ["--log-file=" + os.path.join(reports, "report.%p")] + command
-            limit_s *= VALGRIND_SCALE
+        if checker in ("valgrind", "emulated"):
+            limit_s *= SLOW_SCALE
         started = time.monotonic()
         status, result.output, left = run_group([a.replace("{tap}", tap) for a in command], env,
                                                 limit_s)
@@ -165,10 +167,10 @@ def place_of(name):
     raise SystemExit("tests/run.py: there is no test %s; a test is called suite::name, or file::Class.test" % name)
 
 
-def known_skips():
-    """tests/skips: one `name reason` a line."""
+def known_skips(file):
+    """tests/skips and the like: one `name reason` a line."""
     names = {}
-    with open(os.path.join(HERE, "skips")) as f:
+    with open(os.path.join(HERE, file)) as f:
         for line in f:
             line = line.strip()
             if line and not line.startswith("#"):
@@ -188,10 +190,14 @@ def main():
     p.add_argument("--sanitized", action="store_true", help="the build has sanitizers: what they report fails")
     p.add_argument("--threads", action="store_true", help="the same for ThreadSanitizer")
     p.add_argument("--valgrind", action="store_true", help="the unit and conformance programs, under valgrind")
+    p.add_argument("--emulated", action="store_true", help="all but integration tests, of a build that an emulator runs")
     args = p.parse_args()
     build = os.path.abspath(args.build)
-    checker = next((c for c in ("sanitized", "threads", "valgrind") if getattr(args, c)), None)
-    seconds = 120 * (VALGRIND_SCALE if args.valgrind else 1)
+    checker = next((c for c in ("sanitized", "threads", "valgrind", "emulated") if getattr(args, c)), None)
+    seconds = 120 * (SLOW_SCALE if checker in ("valgrind", "emulated") else 1)
+    skips = known_skips("skips")
+    beyond = known_skips("skips.aarch64") if args.emulated else {}
+    skips.update(beyond)
 
     chosen = {}
     for name in args.tests or []:
@@ -213,6 +219,8 @@ def main():
             work.append(([sys.executable, os.path.join(folder, f)], "integration/" + f[:-3]))
     if args.valgrind:
         work = [w for w in work if re.match(r"tests/(unit|conformance)/", w[1])]
+    if args.emulated:
+        work = [w for w in work if w[1].startswith("tests/")]
     if args.threads: # no threads are in those, or the ones that test_ping and test_examples show, and many pixels
         work = [w for w in work if not re.match(r"tests/(sim|fuzz|ops)/|integration/test_(video|docs|headers)$", w[1])]
     if args.only:
@@ -228,6 +236,8 @@ def main():
 
     def one(item):
         result = run_program(item[0], item[1], build, checker)
+        result.skipped += [n for n in result.failed if n in beyond]
+        result.failed = [n for n in result.failed if n not in beyond]
         with lock:
             results.append(result)
             print("%-44s %5.1f s  %s" % (result.name, result.seconds, result.closing))
@@ -240,7 +250,6 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(one, work))
 
-    skips = known_skips()
     passed = sorted(n for r in results for n in r.passed)
     failed = sorted(n for r in results for n in r.failed)
     skipped = sorted(n for r in results for n in r.skipped if not args.tests or n in args.tests)
