@@ -323,15 +323,17 @@ static const struct fragi_node *collection_of(struct filling *filling, const str
 {
 	struct fragi_diag diag = {0};
 	struct fragi_node *root = NULL;
+	int r = -EINVAL;
 
 	if (node->kind == kind)
 		return node;
-	if (node->kind == FRAGI_NODE_SCALAR && node->text[0] == (kind == FRAGI_NODE_LIST ? '[' : '{') &&
-	    fragi_yaml_parse(filling->context->arena, node->file != NULL ? node->file : "", node->text,
-			     strlen(node->text), &diag, &root) < 0)
-		root = NULL;
+	if (node->kind == FRAGI_NODE_SCALAR && node->text[0] == (kind == FRAGI_NODE_LIST ? '[' : '{'))
+		r = fragi_yaml_parse(filling->context->arena, node->file != NULL ? node->file : "",
+				     node->text, strlen(node->text), &diag, &root);
 	fragi_diag_fini(&diag);
-	if (root != NULL && root->kind == kind)
+	if (r == -ENOMEM)
+		return kept(filling, NULL);
+	if (r == 0 && root->kind == kind)
 		return root;
 	complain_kind(filling, param, node);
 	return NULL;
