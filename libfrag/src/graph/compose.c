@@ -130,12 +130,19 @@ int frag_add_flow(struct frag_fragment *fragment, struct frag_op *from, const ch
 	return frag_add_flow_with(fragment, from, out_port, to, in_port, 0, FRAG_POLICY_DEFAULT);
 }
 
+/* A port's name, which may be left out. */
+static int keep_port(struct frag_fragment *fragment, const char *name, const char **out_name)
+{
+	*out_name = fragi_arena_strdup(&fragment->arena, name);
+	return name != NULL && *out_name == NULL ? -ENOMEM : 0;
+}
+
 int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, const char *out_port,
 		       struct frag_op *to, const char *in_port, uint32_t capacity, enum frag_policy policy)
 {
 	struct fragi_making *making = fragment->making;
 	struct fragi_spec_flow *flows;
-	struct fragi_spec_end *end;
+	struct fragi_spec_end *ends;
 	int r;
 
 	if (!may_make(fragment))
@@ -153,15 +160,17 @@ int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, con
 		return r;
 	flows = fragi_making_room(fragment, making->flows, making->flow_count, &making->flow_capacity,
 				  sizeof(*flows));
-	end = fragi_arena_alloc(&fragment->arena, sizeof(*end));
-	if (flows == NULL || end == NULL)
+	if (flows != NULL)
+		making->flows = flows;
+	ends = fragi_arena_alloc(&fragment->arena, 2 * sizeof(*ends));
+	if (flows == NULL || ends == NULL || keep_port(fragment, out_port, &ends[0].port) < 0 ||
+	    keep_port(fragment, in_port, &ends[1].port) < 0)
 		return fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short for a flow");
-	making->flows = flows;
-	end->op = to->name;
-	end->port = fragi_arena_strdup(&fragment->arena, in_port);
+	ends[0].op = from->name;
+	ends[1].op = to->name;
 	flows[making->flow_count++] = (struct fragi_spec_flow){
-		.from = {.op = from->name, .port = fragi_arena_strdup(&fragment->arena, out_port)},
-		.to = end,
+		.from = ends[0],
+		.to = &ends[1],
 		.to_count = 1,
 		.capacity = capacity,
 		.policy = policy,
