@@ -78,16 +78,16 @@ static int read_text(struct fragi_arena *arena, const char *path, const char *na
 	return out_text->file != NULL ? 0 : frag_err_set(err, -ENOMEM, "memory is short");
 }
 
-/* Absolute path of the folder that holds path; NULL when there is none (a pipe). */
-static const char *folder_of(struct fragi_arena *arena, const char *path)
+/* Absolute path of the folder that holds path; NULL when there is none (a pipe). Returns 0 or -ENOMEM. */
+static int folder_of(struct fragi_arena *arena, const char *path, const char **out_folder)
 {
 	char *real = realpath(path, NULL), *slash = real != NULL ? strrchr(real, '/') : NULL;
-	const char *folder = NULL;
 
+	*out_folder = NULL;
 	if (slash != NULL)
-		folder = fragi_arena_strndup(arena, real, slash == real ? 1 : (size_t)(slash - real));
+		*out_folder = fragi_arena_strndup(arena, real, slash == real ? 1 : (size_t)(slash - real));
 	free(real);
-	return folder;
+	return slash != NULL && *out_folder == NULL ? -ENOMEM : 0;
 }
 
 struct files {
@@ -200,20 +200,23 @@ int fragi_source_read(struct fragi_source *out_source, const char *path, const c
 	r = read_text(&source.arena, path, path, "graph", &source.source.graph, err);
 	if (r < 0)
 		goto err_fini;
-	source.source.app_folder = folder_of(&source.arena, path);
 	texts = fragi_arena_alloc(&source.arena, (config_count + 1) * sizeof(*texts));
-	for (size_t i = 0; texts != NULL && i < config_count; i++) {
+	if (texts == NULL || folder_of(&source.arena, path, &source.source.app_folder) < 0) {
+		r = frag_err_set(err, -ENOMEM, "memory is short");
+		goto err_fini;
+	}
+	for (size_t i = 0; i < config_count; i++) {
 		r = read_text(&source.arena, configs[i], configs[i], "configuration", &texts[i], err);
 		if (r < 0)
 			goto err_fini;
 	}
 	source.source.configs = texts;
-	source.source.config_count = texts != NULL ? config_count : 0;
+	source.source.config_count = config_count;
 	source.source.sets = sets;
 	source.source.set_count = set_count;
 	source.source.args = args;
 	source.source.arg_count = arg_count;
-	r = texts != NULL ? read_files(&source, err) : frag_err_set(err, -ENOMEM, "memory is short");
+	r = read_files(&source, err);
 	if (r == 0)
 		r = check_size(&source.source, err);
 	if (r < 0)
