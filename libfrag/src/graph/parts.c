@@ -132,6 +132,8 @@ int fragi_conditions_fill(struct frag_op *op)
 		made = &op->made->conditions[i];
 		context.subject = fragi_arena_printf(&op->fragment->arena, "%s: condition %s", op->subject,
 						     condition->name);
+		if (context.subject == NULL)
+			return -ENOMEM;
 		context.place = made->place;
 		r = fragi_params_fill(&(struct fragi_param_table){condition->type->params,
 								  condition->type->param_count,
@@ -295,6 +297,10 @@ struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const 
 	}
 	if (fragi_resource_find(fragment, name) != NULL) {
 		fragi_making_fail(fragment, -EINVAL, place, NULL, "two resources are called \"%s\"", name);
+		return NULL;
+	}
+	if (subject == NULL) {
+		fragi_making_note(fragment, -ENOMEM);
 		return NULL;
 	}
 	type = resource_type(fragment, subject, type_name, place);
