@@ -24,6 +24,11 @@ static inline bool fails(void)
 	       fault_strikes();
 }
 
+bool fragi_alloc_fails(void)
+{
+	return fails();
+}
+
 void *fragi_malloc(size_t size)
 {
 	return fails() ? NULL : malloc(size);

@@ -20,6 +20,10 @@ FRAGI_API void *fragi_aligned_alloc(size_t alignment, size_t size);
 FRAGI_API char *fragi_strdup(const char *text);
 FRAGI_API void fragi_free(void *memory);
 
+/* The same fault point, for allocators that cut pieces from blocks of the heap: whether this piece is to
+ * fail. */
+FRAGI_API bool fragi_alloc_fails(void);
+
 /*
  * For tests: lets `skip` allocations of this process succeed, then fails the next `repeat` (INT64_MAX: all).
  */
