@@ -39,7 +39,7 @@ struct world {
 	enum fragi_summary_result result;
 	int exit_code;
 	char reason[2048];
-	char json[65536];
+	char json[65536], table[8192];              /* the summary */
 	int64_t step_count, short_step, short_skip; /* in that step memory fails after so many allocations */
 	bool runs_short, broken;                    /* broken: the core said -ENOMEM, and is not used on */
 };
@@ -90,7 +90,8 @@ static void world_fini(struct world *w)
 
 static void keep_summary(struct world *w, const struct fragi_summary *summary)
 {
-	FILE *out = fmemopen(w->json, sizeof(w->json), "w");
+	FILE *out = fmemopen(w->json, sizeof(w->json), "w"),
+	     *table = fmemopen(w->table, sizeof(w->table), "w");
 
 	cr_assert_not(w->ended);
 	w->ended = true;
@@ -99,6 +100,8 @@ static void keep_summary(struct world *w, const struct fragi_summary *summary)
 	snprintf(w->reason, sizeof(w->reason), "%s", summary->reason != NULL ? summary->reason : "");
 	fragi_summary_print_json(summary, out);
 	fclose(out);
+	fragi_summary_print_table(summary, table);
+	fclose(table);
 	for (size_t i = 0; i < summary->flow_count; i++)
 		cr_expect(fragi_summary_flow_balances(&summary->flows[i]));
 }

@@ -1,44 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
-Test(driver_memory, every_failure_of_memory_is_told)
-{
-	for (int64_t skip = 0;; skip++) {
-		struct world *w = calloc(1, sizeof(*w));
-		struct fw_message *hello_message;
-		struct fragi_spec_source source = {
-			.graph = {"app.yaml", two_fragments, strlen(two_fragments)}};
-		struct drv_event event = {.kind = DRV_EVENT_APP};
-		struct fw_message message = {.kind = FW_HELLO};
-		uint8_t *frame;
-		size_t size;
-		void *packed;
-		int r;
+/*
+ * Whatever allocation fails in whatever step: the core says so and can be destroyed, or the application ends
+ * as it would have.
+ */
 
-		world_init(w);
-		cr_assert_eq(fragi_source_pack(&source, &packed, &event.app.source_bytes), 0);
-		event.app.source = packed;
-		message.hello = (struct fw_hello){.major = 1, .role = FW_ROLE_WORKER, .name = "a"};
-		cr_assert_eq(fw_encode(&message, &frame, &size), 0);
-		cr_assert_eq(fw_decode(frame + 4, size - 4, &hello_message, NULL), 0);
-		fragi_alloc_fail_after(skip, 1);
-		r = drv_core_step(w->core, &event, w->now_ns, &w->actions);
-		if (r == 0) {
-			event = (struct drv_event){
-				.kind = DRV_EVENT_MESSAGE, .connection = 1, .message = hello_message};
-			hello_message = NULL;
-			drv_actions_reset(&w->actions);
-			r = drv_core_step(w->core, &event, w->now_ns, &w->actions);
+static void live_and_be_done(struct world *w)
+{
+	app_timed(w, two_fragments, 20 * SECOND);
+	hello(w, 1, "a", "f1");
+	hello(w, 2, "b", "f2");
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_WIRED);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_STARTED);
+	pass_beating(w, 1200 * MS, 1, 2);
+	say_stats(w, 1, 1, true, 7, 0);
+	say_stats(w, 2, 2, true, 0, 7);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(w, host, host, FW_HOST_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(w, host, host, 0, 0, "");
+}
+
+static void end_by_a_lost_link(struct world *w)
+{
+	app(w, two_fragments);
+	hello(w, 1, "a", "f1");
+	hello(w, 2, "b", "f2");
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	say_event(w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+	pass_beating(w, SECOND, 1, 2);
+	say_exit(w, 1, 1, 137, 9, "");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
+}
+
+static void end_by_errors_of_prepare(struct world *w)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
+	const char *errors[] = {"app.yaml:5:9: one", "app.yaml:5:10: two"};
+
+	app(w, two_fragments);
+	hello(w, 1, "a", "f1");
+	hello(w, 2, "b", "f2");
+	message.prepared = (struct fw_host_prepared){.exit_code = 2, .errors = errors, .error_count = 2};
+	say(w, 2, &message);
+	pass_beating(w, SECOND, 1, 2);
+	say_exit(w, 1, 1, 137, 9, "");
+	say_exit(w, 2, 2, 137, 9, "");
+}
+
+static void end_without_a_worker(struct world *w)
+{
+	struct fw_message client = {.kind = FW_HELLO};
+
+	client.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = FW_ROLE_CLIENT};
+	app_timed(w, two_fragments, SECOND);
+	hello(w, 1, "a", "f3"); /* names are compared, and one is pointed out */
+	say(w, 2, &client);
+	pass_beating(w, 2 * SECOND, 1, 1);
+}
+
+Test(driver_memory, every_failure_is_told, .timeout = 300)
+{
+	static const struct {
+		void (*live)(struct world *w);
+		int exit_code;
+	} lives[] = {{live_and_be_done, 0},
+		     {end_by_a_lost_link, 1},
+		     {end_by_errors_of_prepare, 2},
+		     {end_without_a_worker, 4}};
+	struct world *w = malloc(sizeof(*w));
+	int64_t told = 0;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(lives); i++) {
+		int64_t at_step = 0, skip = 0;
+
+		for (bool more = true; more;) {
+			world_init(w);
+			w->runs_short = true;
+			w->short_step = at_step;
+			w->short_skip = skip;
+			lives[i].live(w);
+			cr_assert(w->broken || (w->ended && w->exit_code == lives[i].exit_code),
+				  "life %zu, step %d, allocation %d: it did not end as it should", i,
+				  (int)at_step, (int)skip);
+			told += w->broken;
+			more = w->broken || w->step_count > at_step;
+			if (w->short_skip == -1) {
+				at_step++;
+				skip = 0;
+			} else {
+				skip++;
+			}
+			world_fini(w);
 		}
-		fw_message_free(hello_message);
-		cr_assert(r == 0 || r == -ENOMEM);
-		if (fragi_alloc_fail_off() == 0)
-			skip = INT64_MAX - 1;
-		fragi_free(packed);
-		fragi_free(frame);
-		world_fini(w);
-		free(w);
-		if (skip == INT64_MAX - 1)
-			break;
 	}
+	cr_expect_gt(told, 100);
+	free(w);
+}
+
+Test(driver_memory, a_core_that_cannot_be_made_is_not)
+{
+	struct drv_config config = {.random = world_random};
+	struct drv_core *core = NULL;
+
+	fragi_alloc_fail_after(0, 1);
+	cr_expect_eq(drv_core_create(&config, &core), -ENOMEM);
+	fragi_alloc_fail_off();
+	cr_expect_null(core);
 }

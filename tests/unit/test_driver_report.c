@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+/* What the summary says of what hosts have counted. */
+
+static void say_rows(struct world *w, uint64_t connection, uint32_t host, struct fw_flow_stats *rows,
+		     uint32_t row_count, struct fw_op_stats *ops, uint32_t op_count)
+{
+	struct fw_message message = of_host(FW_HOST_STATS, host);
+
+	message.stats = (struct fw_host_stats){
+		.final = true, .ops = ops, .op_count = op_count, .flows = rows, .flow_count = row_count};
+	say(w, connection, &message);
+}
+
+/* Both hosts are done and exit in order. */
+static void end(struct world *w)
+{
+	say_event(w, 1, 1, FW_HOST_DONE, "");
+	say_event(w, 2, 2, FW_HOST_DONE, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	say_exit(w, 2, 2, 0, 0, "");
+	cr_assert(w->ended);
+}
+
+/* An application of two hosts, wired and running, the receiver's on the node given. */
+static void run_on(struct world *w, const char *policy, const char *node, const struct table *sender)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "frag: 1\napplication: app\nfragments:\n"
+		 "  f1: {operators: {tx: {type: t}}}\n"
+		 "  f2: {operators: {rx: {type: t}}}\n"
+		 "flows: [{from: f1.tx.out, to: f2.rx.in, policy: %s}]\n",
+		 policy);
+	app(w, text);
+	hello_from(w, 1, "a", "f1", "node", "10.0.0.1");
+	hello_from(w, 2, "b", "f2", node, "10.0.0.2");
+	say_table(w, 1, 1, sender);
+	say_prepared(w, 2, 2, "f2", false);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_WIRED);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_STARTED);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+}
+
+Test(driver_report, the_first_message_is_the_earliest_on_the_drivers_node)
+{
+	static const struct {
+		const char *driver, *receiver; /* nodes; the sender's is "node" */
+		int64_t sent_ns, received_ns;  /* after the start; 0: no message */
+		const char *said;
+	} cases[] = {
+		{"node", "node", 300, 200, "\"first_message_ns\": 200,"},
+		{"node", "node", 300, 400, "\"first_message_ns\": 300,"},
+		{"node", "another", 300, 200, "\"first_message_ns\": 300,"},
+		{"node", "node", 0, 0, "\"first_message_ns\": 0,"},
+		{"node", "node", INT64_MAX, -5, "\"first_message_ns\": 0,"},
+		{"elsewhere", "another", 300, 200, "\"first_message_ns\": 0,"},
+		{NULL, "node", 300, 200, "\"first_message_ns\": 0,"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct table sender = table_of("f1", true);
+		struct fw_flow_stats tx = {0}, rx = {0};
+		struct world w;
+
+		world_init_with(&w, (struct drv_config){.node = cases[i].driver});
+		run_on(&w, "block", cases[i].receiver, &sender);
+		if (cases[i].sent_ns != 0)
+			tx.first_ns = (uint64_t)w.now_ns + (uint64_t)cases[i].sent_ns;
+		if (cases[i].received_ns != 0)
+			rx.first_ns = (uint64_t)(w.now_ns + cases[i].received_ns);
+		say_rows(&w, 1, 1, &tx, 1, NULL, 0);
+		say_rows(&w, 2, 2, &rx, 1, NULL, 0);
+		end(&w);
+		cr_expect_not_null(strstr(w.json, cases[i].said), "case %zu: %s", i, w.json);
+		world_fini(&w);
+	}
+}
+
+Test(driver_report, an_edge_is_named_without_its_version)
+{
+	static const struct {
+		const char *transport, *edge, *shown;
+	} cases[] = {
+		{"ucx 1.13.1 tcp lo", "\"edge\": \"ucx\"", "ucx tcp lo"},
+		{"shm", "\"edge\": \"shm\"", "shm"},
+		{"ucx rdma mlx5_0", "\"edge\": \"ucx\"", "ucx rdma mlx5_0"},
+		{"ucx -", "\"edge\": \"ucx\"", "ucx -"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct table sender = table_of("f1", true);
+		struct world w;
+
+		world_init(&w);
+		sender.transport = cases[i].transport;
+		run_on(&w, "block", "node", &sender);
+		end(&w);
+		assert_has(w.json, cases[i].edge);
+		assert_has(w.table, cases[i].shown);
+		world_fini(&w);
+	}
+}
+
+Test(driver_report, latency_between_nodes_is_not_told)
+{
+	for (int apart = 0; apart < 2; apart++) {
+		struct fw_flow_stats tx = {.sent = 3},
+				     rx = {.delivered = 3, .arrived = 3, .latency_count = 3};
+		struct table sender = table_of("f1", true);
+		struct world w;
+
+		world_init(&w);
+		run_on(&w, "block", apart ? "another" : "node", &sender);
+		say_rows(&w, 1, 1, &tx, 1, NULL, 0);
+		say_rows(&w, 2, 2, &rx, 1, NULL, 0);
+		end(&w);
+		cr_expect_eq(strstr(w.json, "whose clocks are not compared yet") != NULL, apart);
+		world_fini(&w);
+	}
+}
+
+/* What a lost receiver may have held depends on whether the credit returns on arrival. */
+Test(driver_report, a_lost_end_leaves_open_what_its_policy_lets_wait)
+{
+	static const struct {
+		const char *policy;
+		int lost;
+	} cases[] = {{"block", 4}, {"fault", 4}, {"pop", 12}, {"reject", 12}, {"latest", 3}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct fw_flow_stats tx = {.sent = 100};
+		struct table sender = table_of("f1", true);
+		struct world w;
+		char said[64];
+
+		world_init(&w);
+		run_on(&w, cases[i].policy, "node", &sender);
+		say_stats(&w, 2, 2, false, 0, 60);
+		step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
+		say_rows(&w, 1, 1, &tx, 1, NULL, 0);
+		say_exit(&w, 1, 1, 137, 9, "");
+		cr_assert(w.ended);
+		snprintf(said, sizeof(said), "\"policy\": \"%s\"", cases[i].policy);
+		assert_has(w.json, said);
+		snprintf(said, sizeof(said), "\"sent\": 100, \"delivered\": %d", 100 - cases[i].lost);
+		assert_has(w.json, said);
+		snprintf(said, sizeof(said), "\"lost\": %d", cases[i].lost);
+		assert_has(w.json, said);
+		world_fini(&w);
+	}
+}
+
+Test(driver_report, rows_that_a_host_did_not_report_count_nothing)
+{
+	struct fw_op_stats extra[] = {{.ticks = 7}, {.ticks = 9}};
+	struct table sender = table_of("f1", true);
+	struct world w;
+
+	world_init(&w);
+	run_on(&w, "block", "node", &sender);
+	say_rows(&w, 1, 1, NULL, 0, NULL, 0);
+	say_rows(&w, 2, 2, NULL, 0, extra, 2);
+	end(&w);
+	assert_has(w.json, "\"name\": \"tx\", \"type\": \"t\", \"ticks\": 0,");
+	assert_has(w.json, "\"name\": \"rx\", \"type\": \"t\", \"ticks\": 7,");
+	assert_has(w.json, "\"sent\": 0, \"delivered\": 0");
+	world_fini(&w);
+}
+
+/* Host 1 runs f1 and f2 with a flow between them, host 2 runs f3. */
+Test(driver_report, every_row_is_told_of_its_own_flow_and_operator)
+{
+	struct fw_message prepared = of_host(FW_HOST_PREPARED, 1);
+	struct fw_port out = {.name = "out", .type = "m", .dir = FRAG_OUT, .has_codec = true};
+	struct fw_port in = {.name = "in", .type = "m", .dir = FRAG_IN, .has_codec = true},
+		       both[] = {in, out};
+	struct fw_op tx = {.name = "tx", .type = "t", .ports = &out, .port_count = 1};
+	struct fw_op mid = {.name = "mid", .type = "t", .ports = both, .port_count = 2};
+	struct fw_op rx = {.name = "rx", .type = "t", .ports = &in, .port_count = 1};
+	struct fw_fragment tables[] = {{"f1", &tx, 1}, {"f2", &mid, 1}}, last = {"f3", &rx, 1};
+	struct fw_inner_flow inner = {.to_fragment = 1, .capacity = 4, .policy = FRAG_POLICY_BLOCK};
+	struct fw_flow_stats rows[] = {{.sent = 9, .delivered = 8, .rx_dropped = {[2] = 1}}, {.sent = 6}};
+	struct fw_flow_stats received = {.delivered = 6, .arrived = 6};
+	struct fw_op_stats ops[] = {{.ticks = 11}, {.ticks = 12}}, rx_ops = {.ticks = 13};
+	struct world w;
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {mid: {type: t}}}\n"
+		"  f3: {operators: {rx: {type: t}}}\n"
+		"flows: [{from: f1.tx.out, to: f2.mid.in, capacity: 4, policy: block}, f2.mid.out -> "
+		"f3.rx.in]\n");
+	hello(&w, 2, "b", "f3");
+	hello(&w, 1, "a", NULL);
+	prepared.prepared = (struct fw_host_prepared){.ok = true,
+						      .fragments = tables,
+						      .fragment_count = 2,
+						      .flows = &inner,
+						      .flow_count = 1,
+						      .address = "address",
+						      .address_bytes = 7,
+						      .transport = "ucx"};
+	say(&w, 1, &prepared);
+	prepared.host = 2;
+	prepared.prepared.fragments = &last;
+	prepared.prepared.fragment_count = 1;
+	prepared.prepared.flow_count = 0;
+	say(&w, 2, &prepared);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(&w, host, host, FW_HOST_WIRED);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(&w, host, host, FW_HOST_STARTED);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
+	say_rows(&w, 1, 1, rows, 2, ops, 2);
+	say_rows(&w, 2, 2, &received, 1, &rx_ops, 1);
+	end(&w);
+	assert_has(w.json, "\"from\": \"f1.tx.out\", \"to\": \"f2.mid.in\", \"edge\": \"inproc\"");
+	assert_has(w.json, "\"sent\": 9, \"delivered\": 8");
+	assert_has(w.json, "\"receiver_done\": 1");
+	assert_has(w.json, "\"from\": \"f2.mid.out\", \"to\": \"f3.rx.in\", \"edge\": \"ucx\"");
+	assert_has(w.json, "\"sent\": 6, \"delivered\": 6");
+	assert_has(w.json, "\"name\": \"tx\", \"type\": \"t\", \"ticks\": 11,");
+	assert_has(w.json, "\"name\": \"mid\", \"type\": \"t\", \"ticks\": 12,");
+	assert_has(w.json, "\"name\": \"rx\", \"type\": \"t\", \"ticks\": 13,");
+	world_fini(&w);
+}
+
+/* An input of f2 that nothing reaches, beside a flow that is all right. */
+Test(driver_report, flows_of_an_application_that_was_never_wired_count_nothing)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
+	struct fw_port ports[] = {{.name = "in", .type = "message", .dir = FRAG_IN, .has_codec = true},
+				  {.name = "more", .type = "message", .dir = FRAG_IN}};
+	struct fw_op op = {.name = "rx", .type = "t", .ports = ports, .port_count = 2};
+	struct fw_fragment table = {.name = "f2", .ops = &op, .op_count = 1};
+	struct world w;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	say_prepared(&w, 1, 1, "f1", true);
+	message.prepared = (struct fw_host_prepared){
+		.ok = true, .fragments = &table, .fragment_count = 1, .transport = "ucx"};
+	say(&w, 2, &message);
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	assert_has(w.reason, "f2.rx: input \"more\" is not connected");
+	assert_has(w.json, "\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\"");
+	assert_has(w.json, "\"sent\": 0, \"delivered\": 0");
+	assert_has(w.json, "\"lost\": 0");
+	world_fini(&w);
+}
