@@ -27,6 +27,7 @@ include mk/examples.mk
 include mk/bench.mk
 include mk/sim.mk
 include mk/torture.mk
+include mk/faults.mk
 include mk/demo.mk
 include mk/install.mk
 include mk/lint.mk

@@ -32,11 +32,12 @@ NOT_OURS = "Warning: using insecure memory!"
 class Process:
     """A child with its output read as it comes."""
 
-    def __init__(self, command, env, cwd, prefix=()):
+    def __init__(self, command, env, cwd, prefix=(), pass_fds=()):
         self.command = list(prefix) + command
         self.started = time.monotonic()
         self.child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, env=env, cwd=cwd, text=True, errors="replace")
+                                      stderr=subprocess.PIPE, env=env, cwd=cwd, text=True, errors="replace",
+                                      pass_fds=pass_fds)
         self.pid = self.child.pid
         self._news = threading.Condition()
         self._lines = {"stdout": [], "stderr": []}
@@ -129,9 +130,9 @@ class ClusterTest(unittest.TestCase):
             f.write(text)
         return self.path(name)
 
-    def start(self, program, *args, env=None, prefix=(), cwd=None):
+    def start(self, program, *args, env=None, prefix=(), cwd=None, pass_fds=()):
         full = program if os.path.isabs(program) else os.path.join(BIN, program)
-        p = Process([full, *map(str, args)], dict(self.env, **(env or {})), cwd or self.folder, prefix)
+        p = Process([full, *map(str, args)], dict(self.env, **(env or {})), cwd or self.folder, prefix, pass_fds)
         self.processes.append(p)
         return p
 
