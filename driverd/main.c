@@ -11,7 +11,7 @@
 
 static int exit_code_of(int r)
 {
-	return r == -ENOENT || r == -EACCES || r == -EISDIR ? 3 : r == -ENOMEM ? 1 : 2;
+	return r == -EINVAL || r == -ERANGE || r == -EFBIG ? 2 : r == -ENOMEM ? 1 : 3;
 }
 
 static int fail(int r, const struct frag_err *err)

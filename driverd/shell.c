@@ -4,12 +4,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +31,9 @@
  * words.
  */
 #define STRANGERS_MAX 64
+#define FDS_SPARE 8 /* descriptors that no connection gets: for the summary, and to refuse with words */
+#define AGAIN_MS 100
+#define COMPLAIN_NS INT64_C(1000000000) /* once in */
 #define LINGER_MS 50
 #define BACKLOG 128
 
@@ -36,13 +41,16 @@ struct shell {
 	const struct drv_options *options;
 	uv_loop_t loop;
 	uv_tcp_t server;
-	uv_timer_t deadline, linger;
+	uv_timer_t deadline, linger, again;
 	uv_signal_t signals[3];
 	struct drv_core *core;
 	struct drv_actions actions;
 	struct drv_links links;
 	struct drv_progress progress;
 	struct drv_store store; /* with --state-dir */
+	int64_t complain_at_ns;
+	int fds_max;          /* that may be open */
+	size_t strangers_max; /* connections that have not said who they are */
 	char address[300];
 	char node[96];
 	bool is_over;
@@ -50,6 +58,7 @@ struct shell {
 };
 
 static void shell_step(struct shell *shell, struct drv_event *event);
+static void on_again(uv_timer_t *timer);
 
 static void close_handle(void *handle)
 {
@@ -75,6 +84,7 @@ static void shell_end(struct shell *shell, int exit_code)
 	shell->exit_code = exit_code;
 	close_handle(&shell->server);
 	close_handle(&shell->deadline);
+	close_handle(&shell->again);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++)
 		close_handle(&shell->signals[i]);
 	for (size_t i = 0; i < shell->links.count; i++) {
@@ -95,9 +105,12 @@ static void show_summary(struct shell *shell, const struct fragi_summary *summar
 	drv_progress_clear(&shell->progress);
 	r = shell->options->json ? fragi_summary_print_json(summary, stdout)
 				 : fragi_summary_print_table(summary, stdout);
-	if (fflush(stdout) != 0 || r < 0)
-		log_error(NULL, "cannot write the summary to stdout: %s",
-			  frag_strerror(errno != 0 ? -errno : r));
+	if (fflush(stdout) != 0 && r == 0)
+		r = -errno;
+	if (r < 0) {
+		log_error(NULL, "cannot write the summary to stdout: %s", frag_strerror(r));
+		exit_code = exit_code != 0 ? exit_code : 3;
+	}
 	if (shell->options->summary != NULL &&
 	    fragi_summary_write(summary, shell->options->summary, &err) < 0) {
 		log_error(NULL, "%s", err.text);
@@ -209,38 +222,68 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 
 static const struct fw_connection_ops connection_ops = {on_message, on_closed};
 
-static void on_connection(uv_stream_t *server, int status)
+/* The last descriptors go to nobody: with none left there would be no way to say so. */
+static bool is_one_too_many(struct shell *shell, struct fw_connection *connection)
 {
-	struct shell *shell = server->data;
-	struct drv_link *link = NULL;
-	int r = status;
+	int64_t now_ns = fragi_now_ns();
+	int fd;
 
-	if (r == 0) {
-		link = drv_links_add(&shell->links);
-		r = link == NULL ? -ENOMEM
-				 : fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops, link,
-							NULL, &link->connection);
-	}
+	if (uv_fileno((uv_handle_t *)fw_connection_stream(connection), &fd) < 0 ||
+	    fd < shell->fds_max - FDS_SPARE)
+		return false;
+	if (now_ns >= shell->complain_at_ns)
+		log_warn(NULL,
+			 "closed the connection of %s: this process may have %d files open and has no more "
+			 "than it needs itself; raise the limit (ulimit -n)",
+			 fw_connection_peer(connection), shell->fds_max);
+	shell->complain_at_ns = now_ns + COMPLAIN_NS;
+	return true;
+}
+
+/* Returns 0, or -ENOMEM: the connection waits, and libuv takes no other, until it is taken. */
+static int take_connection(struct shell *shell)
+{
+	struct drv_link *link = drv_links_add(&shell->links);
+	int r = link == NULL ? -ENOMEM
+			     : fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops, link, NULL,
+						    &link->connection);
+
 	if (r < 0) {
 		if (link != NULL)
 			drv_links_remove(&shell->links, link);
-		log_warn(NULL, "cannot take a connection: %s", frag_strerror(r));
-		return;
+		uv_timer_start(&shell->again, on_again, AGAIN_MS, 0);
+		return r;
 	}
 	link->shell = shell;
-	r = uv_accept(server, fw_connection_stream(link->connection));
+	r = uv_accept((uv_stream_t *)&shell->server, fw_connection_stream(link->connection));
 	if (r == 0)
 		r = fw_connection_start(link->connection);
+	if (r == 0 && is_one_too_many(shell, link->connection))
+		r = -EMFILE;
 	if (r < 0) {
 		drv_links_close(&shell->links, link);
 		fw_connection_close(link->connection);
-		return;
+		return 0;
 	}
-	while (shell->links.strangers > STRANGERS_MAX) {
+	while (shell->links.strangers > shell->strangers_max) {
 		link = drv_links_oldest_stranger(&shell->links);
 		drv_links_close(&shell->links, link);
 		fw_connection_close(link->connection);
 	}
+	return 0;
+}
+
+static void on_again(uv_timer_t *timer)
+{
+	(void)take_connection(timer->data);
+}
+
+static void on_connection(uv_stream_t *server, int status)
+{
+	int r = status < 0 ? status : take_connection(server->data);
+
+	if (r < 0)
+		log_warn(NULL, "cannot take a connection yet: %s", frag_strerror(r));
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -275,18 +318,21 @@ static void draw(void *arg, void *bytes, size_t size)
 }
 
 /* As workerd names its node: a machine by its boot id, and one network within it. */
-static void read_node(struct shell *shell)
+static int read_node(struct shell *shell)
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 	char boot[64] = "unknown";
 	struct stat net = {0};
 
+	if (file == NULL && errno != ENOENT)
+		return -errno;
 	if (file != NULL && fgets(boot, sizeof(boot), file) != NULL)
 		boot[strcspn(boot, "\n")] = '\0';
 	if (file != NULL)
 		fclose(file);
 	(void)stat("/proc/self/ns/net", &net);
 	snprintf(shell->node, sizeof(shell->node), "%s.%llu", boot, (unsigned long long)net.st_ino);
+	return 0;
 }
 
 static int64_t realtime_offset_ns(void)
@@ -371,6 +417,22 @@ static int shell_listen(struct shell *shell)
 	return 3;
 }
 
+/* Strangers take no more than a quarter of the descriptors: who belongs here finds one. */
+static void read_limits(struct shell *shell)
+{
+	struct rlimit files = {.rlim_cur = 1024};
+
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	shell->fds_max = files.rlim_cur < INT_MAX ? (int)files.rlim_cur : INT_MAX;
+	shell->strangers_max = STRANGERS_MAX;
+	if (shell->fds_max / 4 >= STRANGERS_MAX)
+		return;
+	shell->strangers_max = (size_t)shell->fds_max / 4;
+	log_info(NULL,
+		 "%d files may be open (ulimit -n): at most %zu connections may not have said who they are",
+		 shell->fds_max, shell->strangers_max);
+}
+
 /* Returns 0, or the exit code after a sentence. */
 static int shell_open_store(struct shell *shell, struct drv_config *config)
 {
@@ -400,14 +462,15 @@ static int shell_init(struct shell *shell)
 		.realtime_offset_ns = realtime_offset_ns(),
 		.random = draw,
 	};
-	int r = 0;
+	int r = read_node(shell);
 
-	read_node(shell);
 	drv_progress_init(&shell->progress, shell->options->verbosity < 0);
+	read_limits(shell);
 	uv_tcp_init(&shell->loop, &shell->server);
 	uv_timer_init(&shell->loop, &shell->deadline);
 	uv_timer_init(&shell->loop, &shell->linger);
-	shell->server.data = shell->deadline.data = shell->linger.data = shell;
+	uv_timer_init(&shell->loop, &shell->again);
+	shell->server.data = shell->deadline.data = shell->linger.data = shell->again.data = shell;
 	for (size_t i = 0; i < FRAG_COUNT_OF(numbers); i++) {
 		uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;

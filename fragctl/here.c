@@ -258,7 +258,7 @@ static int conclude(struct here *here)
 		.exit_code = here->failed ? here->exit_code : CTL_OK,
 	};
 	struct frag_err err = FRAG_ERR_INIT;
-	int exit_code = summary.exit_code;
+	int exit_code = summary.exit_code, r = 0;
 
 	if (here->account.ledger.head != NULL)
 		ctl_account_read(&here->account, &summary);
@@ -267,10 +267,15 @@ static int conclude(struct here *here)
 		exit_code = exit_code != CTL_OK ? exit_code : CTL_MISSING;
 	}
 	if (options->json)
-		fragi_summary_print_json(&summary, stdout);
+		r = fragi_summary_print_json(&summary, stdout);
 	else if (here->account.ledger.head != NULL)
-		fragi_summary_print_table(&summary, stdout);
-	fflush(stdout);
+		r = fragi_summary_print_table(&summary, stdout);
+	if (fflush(stdout) != 0 && r == 0)
+		r = -errno;
+	if (r < 0) {
+		ctl_fail(CTL_MISSING, "cannot write the summary to stdout: %s", frag_strerror(r));
+		exit_code = exit_code != CTL_OK ? exit_code : CTL_MISSING;
+	}
 	return exit_code;
 }
 
@@ -286,6 +291,8 @@ int ctl_run_here(struct ctl_run_options *options)
 	exit_code = ctl_graph_registry(&options->graph, &here.registry);
 	if (exit_code == CTL_OK)
 		exit_code = prepare(&here);
+	else
+		fail(&here, exit_code, "cannot look for libraries");
 	if (exit_code == CTL_OK)
 		exit_code = start(&here);
 	if (exit_code == CTL_OK) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +56,7 @@ bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common,
 	if (r < 0) {
 		fprintf(stderr, "%s: %s\n", flags->program,
 			err.text[0] != '\0' ? err.text : frag_strerror(r));
-		*out_exit = CTL_USAGE;
+		*out_exit = r == -ENOMEM ? CTL_FAILED : CTL_USAGE;
 		return false;
 	}
 	if (common->help)

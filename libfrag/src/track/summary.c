@@ -122,6 +122,12 @@ static void print_rows(const struct table_row *rows, size_t count, bool in_fligh
 	}
 }
 
+/* What the first write that failed said; errno was 0 when printing began. */
+static int print_result(FILE *out)
+{
+	return !ferror(out) ? 0 : errno != 0 ? -errno : -EIO;
+}
+
 int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 {
 	struct table_row *rows = NULL;
@@ -129,6 +135,7 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 	char duration[32];
 	size_t count = 0;
 
+	errno = 0;
 	fprintf(out, "%s: %s %s %s", or_empty(summary->application), results[summary->result],
 		summary->result == FRAGI_SUMMARY_DONE ? "in" : "after",
 		fragi_format_duration(summary->duration_ns, duration, sizeof(duration)));
@@ -145,7 +152,7 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 	for (size_t i = 0; i < count; i++)
 		fragi_free(rows[i].flow);
 	fragi_free(rows);
-	return ferror(out) || count != summary->flow_count ? -EIO : 0;
+	return count != summary->flow_count ? -ENOMEM : print_result(out);
 }
 
 /* The JSON. */
@@ -217,6 +224,7 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 
 int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out)
 {
+	errno = 0;
 	fputs("{\"application\": ", out);
 	fragi_json_text(or_empty(summary->application), out);
 	fprintf(out, ", \"result\": \"%s\", \"reason\": ", results[summary->result]);
@@ -236,7 +244,7 @@ int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out)
 		json_flow(&summary->flows[i], out);
 	}
 	fputs("]}\n", out);
-	return ferror(out) ? -EIO : 0;
+	return print_result(out);
 }
 
 static int write_to(const struct fragi_summary *summary, const char *path)
