@@ -346,6 +346,11 @@ void fw_connection_finish(struct fw_connection *c)
 	watch(c);
 }
 
+void fw_connection_fail(struct fw_connection *c, int reason, const char *sentence)
+{
+	fail(c, reason, sentence);
+}
+
 void fw_connection_close(struct fw_connection *c)
 {
 	fail(c, -ECANCELED, "closed");

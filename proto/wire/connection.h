@@ -57,6 +57,8 @@ int fw_connection_send(struct fw_connection *connection, uint8_t *frame, size_t 
 void fw_connection_finish(struct fw_connection *connection);
 /* Closes now; closed() comes later from the loop. Again: nothing. */
 void fw_connection_close(struct fw_connection *connection);
+/* The same, and closed() gets this reason (negative errno) and sentence. */
+void fw_connection_fail(struct fw_connection *connection, int reason, const char *sentence);
 /* "10.0.0.7:41234"; "?" before start and for a pipe. */
 const char *fw_connection_peer(const struct fw_connection *connection);
 size_t fw_connection_queued(const struct fw_connection *connection); /* bytes still to send */

@@ -26,6 +26,7 @@ struct decoder {
 	struct frag_err *err;
 	int error;
 	size_t budget;
+	bool no_memory;
 };
 
 /* Each block carries its size in front, so that what is freed returns to the budget. */
@@ -37,8 +38,10 @@ static void *budget_alloc(void *arg, size_t size)
 	if (size > d->budget || d->budget - size < sizeof(max_align_t))
 		return NULL;
 	block = fragi_malloc(sizeof(max_align_t) + size);
-	if (block == NULL)
+	if (block == NULL) {
+		d->no_memory = true;
 		return NULL;
+	}
 	*block = sizeof(max_align_t) + size;
 	d->budget -= *block;
 	return (uint8_t *)block + sizeof(max_align_t);
@@ -471,6 +474,8 @@ int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message
 		return frag_err_set(err, -EBADMSG, "a frame of %zu bytes came, at most %u are taken", size,
 				    FW_FRAME_MAX);
 	envelope = frag__v1__envelope__unpack(&allocator, size, bytes);
+	if (envelope == NULL && decoder.no_memory)
+		return -ENOMEM;
 	if (envelope == NULL)
 		return frag_err_set(err, -EBADMSG, "a frame of %zu bytes holds no message of this protocol",
 				    size);
