@@ -73,12 +73,14 @@ int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct
 	return 0;
 }
 
-void wrk_interface_node(char *out, size_t size)
+int wrk_interface_node(char *out, size_t size)
 {
 	char boot[64] = "unknown";
 	struct stat net = {0};
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 
+	if (file == NULL && errno != ENOENT)
+		return -errno;
 	if (file != NULL) {
 		if (fgets(boot, sizeof(boot), file) != NULL)
 			boot[strcspn(boot, "\n")] = '\0';
@@ -86,4 +88,5 @@ void wrk_interface_node(char *out, size_t size)
 	}
 	(void)stat("/proc/self/ns/net", &net);
 	snprintf(out, size, "%s.%llu", boot, (unsigned long long)net.st_ino);
+	return 0;
 }

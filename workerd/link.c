@@ -217,7 +217,10 @@ void wrk_link_send(struct wrk_link *link, const struct fw_message *message)
 	if ((link->refused & (1u << message->kind)) == 0)
 		log_error(NULL, "cannot send %s to the driver: %s", fw_kind_name(message->kind),
 			  frag_strerror(r));
-	link->refused |= 1u << message->kind;
+	if (r != -ENOMEM)
+		link->refused |= 1u << message->kind;
+	else if (message->kind != FW_BEAT) /* the driver would wait for it */
+		fw_connection_fail(link->connection, r, frag_strerror(r));
 }
 
 void wrk_link_finish(struct wrk_link *link)

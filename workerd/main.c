@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
 
 #include <base/log.h>
@@ -13,7 +14,7 @@ int main(int argc, char **argv)
 
 	if (r < 0) {
 		fprintf(stderr, "workerd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));
-		exit_code = 2;
+		exit_code = r == -ENOMEM ? 1 : 2;
 	} else if (r == 0) {
 		fragi_log_init(options.verbosity);
 		exit_code = wrk_shell_run(&options);

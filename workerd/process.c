@@ -147,7 +147,19 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 {
 	struct wrk_process *p = arg;
 
-	(void)connection;
+	if (message->kind == FW_HOST_PREPARED && message->prepared.ok && !p->told && !p->abandoned) {
+		/* The last moment at which nothing runs yet that could not be accounted for. */
+		int r = wrk_page_read(&p->page, &(struct fw_host_stats){0});
+		char sentence[128];
+
+		if (r < 0 && r != -ENOENT) {
+			snprintf(sentence, sizeof(sentence), "its ledger cannot be read: %s",
+				 frag_strerror(r));
+			fw_message_free(message);
+			fw_connection_fail(connection, r, sentence);
+			return;
+		}
+	}
 	if (p->told || p->abandoned)
 		fw_message_free(message);
 	else
@@ -158,10 +170,14 @@ static void on_link_closed(struct fw_connection *connection, int reason, const c
 {
 	struct wrk_process *p = arg;
 
+	/* A socket that is closed with something unread in it is reset. */
+	bool is_theirs = reason == 0 || reason == -ECONNRESET;
+
 	(void)connection;
 	p->link = NULL;
 	if (!p->told && !p->abandoned)
-		p->ops->link_lost(p->arg, p->host, reason == 0 ? "it closed its control socket" : sentence);
+		p->ops->link_lost(p->arg, p->host, is_theirs ? "it closed its control socket" : sentence,
+				  !is_theirs);
 	tell_exit_if_complete(p);
 	process_free_if_done(p);
 }
@@ -284,6 +300,7 @@ uint32_t wrk_process_host(const struct wrk_process *p)
 void wrk_process_send(struct wrk_process *p, const struct fw_message *message)
 {
 	struct fw_message copy = *message;
+	char sentence[128];
 	uint8_t *frame;
 	size_t size;
 	int r;
@@ -293,11 +310,15 @@ void wrk_process_send(struct wrk_process *p, const struct fw_message *message)
 	copy.seq = ++p->seq;
 	copy.reply_to = 0;
 	r = fw_encode(&copy, &frame, &size);
-	if (r < 0)
-		log_error(NULL, "cannot send %s to fraghost %d: %s", fw_kind_name(message->kind), (int)p->pid,
-			  frag_strerror(r));
-	else
+	if (r == 0) {
 		(void)fw_connection_send(p->link, frame, size);
+		return;
+	}
+	snprintf(sentence, sizeof(sentence), "%s cannot be sent to it: %s", fw_kind_name(message->kind),
+		 frag_strerror(r));
+	log_error(NULL, "fraghost %d: %s", (int)p->pid, sentence);
+	if (message->kind != FW_BEAT) /* it would wait for it */
+		fw_connection_fail(p->link, r, sentence);
 }
 
 void wrk_process_signal(struct wrk_process *p, int number)

@@ -16,7 +16,8 @@ struct wrk_process;
 struct wrk_process_ops {
 	/* Takes message (fw_message_free). */
 	void (*message)(void *arg, uint32_t host, struct fw_message *message);
-	void (*link_lost)(void *arg, uint32_t host, const char *sentence); /* also before every exit */
+	/* Also before every exit; cut: it was given up on this side. */
+	void (*link_lost)(void *arg, uint32_t host, const char *sentence, bool cut);
 	void (*exited)(void *arg, uint32_t host, const struct wrk_exited *exited);
 	void (*freed)(void *arg, struct wrk_process *process); /* the last callback */
 };

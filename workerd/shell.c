@@ -67,9 +67,10 @@ static void on_host_message(void *arg, uint32_t host, struct fw_message *message
 	fw_message_free(message);
 }
 
-static void on_host_link_lost(void *arg, uint32_t host, const char *sentence)
+static void on_host_link_lost(void *arg, uint32_t host, const char *sentence, bool cut)
 {
-	shell_raise(arg, &(struct wrk_event){.kind = WRK_HOST_LINK_LOST, .host = host, .text = sentence});
+	shell_raise(arg, &(struct wrk_event){
+				 .kind = WRK_HOST_LINK_LOST, .host = host, .text = sentence, .cut = cut});
 }
 
 static void on_host_exited(void *arg, uint32_t host, const struct wrk_exited *exited)
@@ -405,13 +406,16 @@ static int make_core(struct wrk_shell *shell)
 		.dead_ns = env_ms("FRAG_DEAD_MS"),
 	};
 	struct sysinfo info;
+	int r;
 
 	if (config.name == NULL) {
 		if (gethostname(name, sizeof(name)) < 0)
 			strcpy(name, "worker");
 		config.name = name;
 	}
-	wrk_interface_node(node, sizeof(node));
+	r = wrk_interface_node(node, sizeof(node));
+	if (r < 0)
+		return r;
 	if (sysinfo(&info) == 0)
 		config.memory_bytes = (uint64_t)info.totalram * info.mem_unit;
 	if (getrandom(&config.seed, sizeof(config.seed), GRND_NONBLOCK) < 0)

@@ -13,6 +13,7 @@
  */
 #define WRK_HOST_FD_CONTROL 3
 #define WRK_HOST_FD_LEDGER 4
+#define WRK_HOST_EXIT_LOST 3 /* its exit status when it has lost its workerd */
 
 struct wrk_spawn {
 	const char *program;

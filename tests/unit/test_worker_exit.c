@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker_world.h"
 
+#include <workerd/spawn.h>
+
 TestSuite(worker_exit, .fini = finish);
 
 Test(worker_exit, a_crash_is_reported_with_place_and_last_lines)
@@ -25,6 +27,30 @@ Test(worker_exit, a_crash_is_reported_with_place_and_last_lines)
 	cr_expect_eq(exit->epoch, 1);
 	cr_expect_eq(wrk_core_host_state(core, seen_host), WRK_HOST_NONE);
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
+}
+
+Test(worker_exit, a_host_whose_socket_was_given_up_is_told_with_the_reason)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+				.host = seen_host,
+				.text = "HOST_WIRE cannot be sent to it: out of memory",
+				.cut = true});
+	exited(WRK_HOST_EXIT_LOST, 0, false);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "was ended: HOST_WIRE cannot be sent to it"),
+		  "%s", sent(FW_HOST_EXIT)->exit.sentence);
+}
+
+Test(worker_exit, an_exit_of_its_own_is_told_as_one)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){
+		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its control socket"});
+	exited(WRK_HOST_EXIT_LOST, 0, false);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "exited with status 3"), "%s",
+		  sent(FW_HOST_EXIT)->exit.sentence);
 }
 
 Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)

@@ -68,7 +68,7 @@ enum wrk_event_kind {
 	WRK_HOST_SPAWNED,   /* host, pid */
 	WRK_HOST_FAILED,    /* host, text: why it could not be spawned */
 	WRK_HOST_MESSAGE,   /* host, message */
-	WRK_HOST_LINK_LOST, /* host, text: end of file or a broken frame on its socket */
+	WRK_HOST_LINK_LOST, /* host, text: end of file or a broken frame on its socket; cut */
 	WRK_HOST_SAMPLED,   /* host, stats */
 	WRK_HOST_EXITED,    /* host, exited; after all its messages */
 	WRK_TIMER,          /* the deadline has come */
@@ -88,6 +88,7 @@ struct wrk_event {
 	uint64_t link; /* of the driver's connection; others than the present one's are ignored */
 	uint32_t host; /* id of the core */
 	int pid;
+	bool cut; /* this side gave the socket up */
 	const char *text;
 	const struct fw_message *message; /* borrowed, may be relayed by the actions of this step */
 	const struct fw_host_stats *stats;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <workerd/spawn.h>
+
 #define PLACES_MAX 3
 
 /* " in fragment1.detect, tick 17" for what was in a callback; empty when nothing was. */
@@ -35,7 +37,8 @@ static const char *exit_deed(const struct wrk_host *host, const struct wrk_exite
 	if (host->told && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED && host->why[0] == '\0')
 		return NULL;
 	if (host->why[0] != '\0' && ((exited->signal == SIGKILL && host->state == WRK_HOST_KILLED) ||
-				     (host->ending && exited->signal == 0 && exited->status == 0)))
+				     (host->ending && exited->signal == 0 && exited->status == 0) ||
+				     (host->cut && exited->status == WRK_HOST_EXIT_LOST)))
 		return wrk_text(actions, "was ended%s: %s", place, host->why);
 	if (exited->signal == SIGKILL)
 		return wrk_text(

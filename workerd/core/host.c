@@ -407,8 +407,10 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		break;
 	case WRK_HOST_LINK_LOST: /* its exit follows, unless it closed the socket itself */
 		if (host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING) {
-			if (!host->told && host->why[0] == '\0')
+			if (!host->told && host->why[0] == '\0') {
 				snprintf(host->why, sizeof(host->why), "%s", event->text);
+				host->cut = event->cut;
+			}
 			if (host->kill_at_ns > now_ns + core->beat_ns)
 				host->kill_at_ns = now_ns + core->beat_ns;
 		}

@@ -19,6 +19,7 @@ struct wrk_host {
 	bool ending;        /* ... to end: an exit with 0 is in order */
 	bool failed;        /* it reported a failure itself */
 	char why[256];      /* why this workerd ended it; empty: it did not */
+	bool cut;           /* this workerd gave up its control socket, for the same reason */
 	char *application;
 	char fragments[128]; /* "fragment1, fragment2", for people */
 	char **names;        /* of its operators, in ledger order; NULL: not prepared */

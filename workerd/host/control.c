@@ -58,7 +58,7 @@ int host_control_flush(struct host_control *control)
 		else if (errno == EAGAIN || errno == ENOBUFS)
 			r = -EAGAIN;
 		else if (errno != EINTR)
-			r = -EPIPE;
+			r = -errno;
 	}
 	control->unsent_bytes -= sent;
 	if (control->unsent_bytes > 0) {

@@ -20,9 +20,9 @@ struct host_control {
 
 void host_control_init(struct host_control *control, int fd);
 void host_control_fini(struct host_control *control);
-/* Returns 0; -EPIPE (workerd is gone), -ENOBUFS, -ENOMEM, or what fw_encode says. */
+/* Returns 0; what send(2) says, -EPIPE when workerd is gone; -ENOBUFS, -ENOMEM, or what fw_encode says. */
 int host_control_send(struct host_control *control, const struct fw_message *message);
-/* Sends what is kept. Returns 0, -EAGAIN when some is left, -EPIPE. */
+/* Sends what is kept. Returns 0, -EAGAIN when some is left, or what send(2) says. */
 int host_control_flush(struct host_control *control);
 /* Reads what is there. Returns 0, -EPIPE at the end of file, or what the reader says. */
 int host_control_read(struct host_control *control, int64_t now_ns);

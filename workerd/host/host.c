@@ -19,6 +19,7 @@
 #include <workerd/host/control.h>
 #include <run/crash.h>
 #include <workerd/host/tables.h>
+#include <workerd/spawn.h>
 
 /*
  * The happy path: HOST_CREATE, prepare, HOST_PREPARED; HOST_WIRE, HOST_WIRED once every peer has answered;
@@ -33,7 +34,6 @@
 #define WIRE_NS                                                                                              \
 	9000000000ll        /* for all peers to answer; the driver gives up after 10 s, without their names */
 #define LOOK_NS 100000000ll /* how often a started run is looked after */
-#define LOST_EXIT 3
 
 enum host_state {
 	HOST_NEW,       /* waits for HOST_CREATE */
@@ -82,10 +82,12 @@ static void host_send(struct host *h, struct fw_message *message)
 	message->host = h->number;
 	message->epoch = h->epoch;
 	r = host_control_send(&h->control, message);
-	if (r == -EPIPE || r == -ENOBUFS)
-		h->lost = true;
-	else if (r < 0)
-		log_error(NULL, "cannot send %s: %s", fw_kind_name(message->kind), frag_strerror(r));
+	if (r == 0)
+		return;
+	/* Somebody would wait for it: better an end that is seen. */
+	log_error(NULL, "cannot send %s to workerd: %s; this host ends", fw_kind_name(message->kind),
+		  frag_strerror(r));
+	h->lost = true;
 }
 
 static void send_result(struct host *h, enum fw_kind kind, int exit_code, const char *sentence)
@@ -195,10 +197,12 @@ static void prepared(struct host *h)
 		r = host_tables_errors(&h->diag, &arena, &message.prepared);
 		h->state = HOST_FAILED;
 	}
-	if (r < 0)
-		log_error(NULL, "cannot report what was prepared: %s", frag_strerror(r));
-	else
+	if (r < 0) {
+		log_error(NULL, "cannot report what was prepared: %s; this host ends", frag_strerror(r));
+		h->lost = true;
+	} else {
 		host_send(h, &message);
+	}
 	fragi_arena_fini(&arena);
 }
 
@@ -267,7 +271,9 @@ static void on_wire(struct host *h, const struct fw_host_wire *wire, int64_t now
 		used += (size_t)snprintf(h->peers + used, sizeof(h->peers) - used, "%s%s", i > 0 ? ", " : "",
 					 wire->peers[i].name);
 	r = host_tables_wire(wire, &arena, &peers, &edges);
-	if (r == 0)
+	if (r < 0)
+		frag_err_set(&err, r, "cannot take in the edges of this host: %s", frag_strerror(r));
+	else
 		r = fragi_run_wire(h->run, peers, wire->peer_count, edges, wire->edge_count, &err);
 	fragi_arena_fini(&arena);
 	if (r < 0)
@@ -469,8 +475,11 @@ static void turn(struct host *h)
 	if (poll(fds, 4, (int)(wait_ns / 1000000) + 1) < 0)
 		fds[0].revents = fds[1].revents = fds[2].revents = 0;
 	now_ns = fragi_now_ns();
-	if ((fds[0].revents & POLLOUT) != 0 && host_control_flush(&h->control) == -EPIPE)
-		h->lost = true;
+	if ((fds[0].revents & POLLOUT) != 0) {
+		int r = host_control_flush(&h->control);
+
+		h->lost = h->lost || (r < 0 && r != -EAGAIN);
+	}
 	if ((fds[0].revents & ~POLLOUT) != 0)
 		read_control(h, now_ns);
 	if (fds[1].revents != 0)
@@ -496,7 +505,7 @@ int host_run(int control_fd, int ledger_fd, int stop_fd)
 	while (h.state != HOST_ENDED && !h.lost)
 		turn(&h);
 	if (h.lost) /* operators may hang: nobody waits for them */
-		_exit(LOST_EXIT);
+		_exit(WRK_HOST_EXIT_LOST);
 	(void)host_control_flush(&h.control);
 	if (h.failed) {
 		fflush(NULL);
