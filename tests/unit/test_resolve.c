@@ -300,6 +300,7 @@ Test(resolve, every_failure_of_memory_is_told)
 					&resolved.flows, &resolved.count);
 		if (fragi_alloc_fail_off() > 0)
 			cr_assert_eq(r, -ENOMEM);
+		cr_expect_eq(resolved.diag.count, 0, "what is there is not called unknown");
 		resolved_fini(&resolved);
 	}
 }

@@ -114,6 +114,8 @@ static int built_in_list(struct fragi_registry *registry)
 
 	snprintf(text, sizeof(text), "%s/frag/plugins", fragi_library_folder());
 	dir = realpath(text, real) != NULL ? opendir(real) : NULL;
+	if (dir == NULL && errno != ENOENT && errno != ENOTDIR)
+		return -errno;
 	while (r == 0 && dir != NULL && (entry = readdir(dir)) != NULL) {
 		length = strlen(entry->d_name);
 		if (length < 4 || entry->d_name[0] == '.' || strcmp(entry->d_name + length - 3, ".so") != 0)

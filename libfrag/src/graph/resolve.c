@@ -129,6 +129,8 @@ static bool find_op(struct resolving *resolving, const struct fragi_spec_end *fr
 	if (index->count == 0)
 		for (i = 0; i < fragment->op_count; i++)
 			put(resolving, index, fragment->ops[i].name, i);
+	if (resolving->no_memory) /* half an index would call what is there unknown */
+		return false;
 	i = get(index, from->op);
 	end->op = (uint32_t)i;
 	if (i != SIZE_MAX)

@@ -73,8 +73,10 @@ static int read_text(struct fragi_arena *arena, const char *path, const char *na
 		return frag_err_set(err, r, "cannot read %s %s: it is larger than %u MiB; make it smaller",
 				    what, path, FRAGI_YAML_TEXT_MAX >> 20);
 	if (r < 0)
-		return frag_err_set(err, r, "cannot read %s %s: %s; give the path of a file that exists",
-				    what, path, frag_strerror(r));
+		return frag_err_set(err, r, "cannot read %s %s: %s%s", what, path, frag_strerror(r),
+				    r == -ENOMEM || r == -EMFILE || r == -ENFILE
+					    ? ""
+					    : "; give the path of a file that exists");
 	return out_text->file != NULL ? 0 : frag_err_set(err, -ENOMEM, "memory is short");
 }
 

@@ -190,7 +190,7 @@ static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag
 	int r = 0;
 
 	if (spec == NULL)
-		return -ENOMEM;
+		return fragi_diag_add(diag, -ENOMEM, source->graph.file, 0, 0, "memory is short");
 	if (source->config_count > FRAGI_SPEC_TEXTS_MAX || source->file_count > FRAGI_SPEC_TEXTS_MAX) {
 		fragi_free(spec);
 		return fragi_diag_add(diag, -EINVAL, source->graph.file, 0, 0,
