@@ -48,28 +48,35 @@ static const char *setting(const char *name)
 	return value != NULL && *value != '\0' ? value : "default";
 }
 
-static void read_boot_id(char out[40])
+/* Without one a node is like no other. */
+static int read_boot_id(char out[40])
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	ssize_t n = -1;
 
+	if (fd < 0 && errno != ENOENT)
+		return -errno;
 	if (fd >= 0) {
 		n = read(fd, out, 36);
 		close(fd);
 	}
 	out[n == 36 ? 36 : 0] = '\0';
+	return 0;
 }
 
 int ucx_address_make(struct fragi_transport *transport, const void *worker_address, size_t size)
 {
 	uint8_t *bytes;
+	int r;
 
 	if (ADDRESS_HEAD_BYTES + size > FRAGI_HOST_ADDRESS_MAX)
 		return -EMSGSIZE;
+	r = read_boot_id(transport->boot_id);
+	if (r < 0)
+		return r;
 	bytes = fragi_calloc(1, ADDRESS_HEAD_BYTES + size);
 	if (bytes == NULL)
 		return -ENOMEM;
-	read_boot_id(transport->boot_id);
 	wire_put32(bytes, ADDRESS_MAGIC);
 	wire_put16(bytes + 4, ADDRESS_LAYOUT);
 	wire_put16(bytes + 6, (uint16_t)size);

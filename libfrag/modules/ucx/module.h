@@ -205,7 +205,7 @@ struct ucx_sockets {
 	size_t count;
 	uint64_t inodes[256];
 };
-void ucx_sockets_list(struct ucx_sockets *out);
+int ucx_sockets_list(struct ucx_sockets *out);
 /* Refuses listening sockets that are not in `before` and not on one of the interfaces (a list with commas).
  */
 int ucx_sockets_check(const struct ucx_sockets *before, const char *interfaces, struct frag_err *err);

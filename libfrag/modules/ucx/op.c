@@ -138,7 +138,7 @@ void ucx_op_send_control(struct ucx_link *link, enum wire_kind kind, uint8_t fla
 	struct ucx_op *op = ucx_op_create(link->peer);
 
 	if (op == NULL) {
-		ucx_peer_fail(link->peer, "there was no memory left here to answer it");
+		ucx_peer_fail(link->peer, "cannot be answered: there is no memory left here");
 		return;
 	}
 	memcpy(header.token, link->config.token, sizeof(header.token));

@@ -202,7 +202,7 @@ static size_t gather(const struct frag_message *message, ucp_dt_iov_t *iov, uint
 
 static void fail_for_memory(struct ucx_tx *tx)
 {
-	ucx_peer_fail(tx->link.peer, "there was no memory left here to send to it");
+	ucx_peer_fail(tx->link.peer, "cannot be sent to: there is no memory left here");
 }
 
 static int64_t publish_ns_of(struct fragi_transport *transport, uint64_t stamp)

@@ -33,7 +33,7 @@ static bool inode_of_fd(const char *number, uint64_t *out_inode)
 	return true;
 }
 
-void ucx_sockets_list(struct ucx_sockets *out)
+int ucx_sockets_list(struct ucx_sockets *out)
 {
 	DIR *folder = opendir("/proc/self/fd");
 	const struct dirent *entry;
@@ -41,11 +41,12 @@ void ucx_sockets_list(struct ucx_sockets *out)
 
 	out->count = 0;
 	if (folder == NULL)
-		return;
+		return -errno;
 	while ((entry = readdir(folder)) != NULL && out->count < FRAG_COUNT_OF(out->inodes))
 		if (inode_of_fd(entry->d_name, &inode))
 			out->inodes[out->count++] = inode;
 	closedir(folder);
+	return 0;
 }
 
 static bool has_inode(const struct ucx_sockets *sockets, uint64_t inode)
@@ -124,8 +125,11 @@ static int check_table(const char *path, int family, const struct ucx_sockets *b
 	struct listener l;
 	int r = 0;
 
-	if (file == NULL)
+	if (file == NULL && errno == ENOENT) /* a kernel without this family */
 		return 0;
+	if (file == NULL)
+		return frag_err_set(err, -errno, "cannot look up what UCX listens on: %s: %s", path,
+				    frag_strerror(-errno));
 	while (r == 0 && fgets(line, sizeof(line), file) != NULL) {
 		if (!parse_listener(line, family, &l) || !has_inode(now, l.inode) ||
 		    has_inode(before, l.inode) || is_on(all, interfaces, family, l.address))
@@ -145,9 +149,10 @@ int ucx_sockets_check(const struct ucx_sockets *before, const char *interfaces, 
 {
 	struct ucx_sockets now;
 	struct ifaddrs *all;
-	int r;
+	int r = ucx_sockets_list(&now);
 
-	ucx_sockets_list(&now);
+	if (r < 0)
+		return frag_err_set(err, r, "cannot list what UCX listens on: %s", frag_strerror(r));
 	if (getifaddrs(&all) < 0)
 		return frag_err_set(err, -errno, "cannot list this node's interfaces (%s)",
 				    frag_strerror(-errno));

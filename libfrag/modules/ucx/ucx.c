@@ -120,8 +120,11 @@ static int ucx_create(const struct fragi_transport_config *config, struct fragi_
 		r = frag_err_set(err, -ENOMEM, "there is no memory left for the transport");
 		goto err_release;
 	}
-	ucx_sockets_list(&before);
-	r = create_worker(transport, err);
+	r = ucx_sockets_list(&before);
+	if (r < 0)
+		frag_err_set(err, r, "cannot list this process's sockets: %s", frag_strerror(r));
+	else
+		r = create_worker(transport, err);
 	if (r < 0)
 		goto err_release;
 	/* What a user names in UCX_NET_DEVICES is wanted; "all" and nothing mean everywhere. */
