@@ -29,20 +29,25 @@ static inline int64_t fragi_now_ns(void)
 /* Out of line, so that who takes a stamp need not have a struct timespec on its stack. */
 FRAGI_API uint64_t fragi_stamp_without_counter(void);
 
-static inline uint64_t fragi_stamp(void)
+/* A stamp where fragi_stamp_is_tsc. */
+static inline uint64_t fragi_stamp_of_counter(void)
 {
 #if defined(__x86_64__)
-	if (__builtin_expect(fragi_stamp_is_tsc, 1))
-		return __builtin_ia32_rdtsc();
+	return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
-	if (__builtin_expect(fragi_stamp_is_tsc, 1)) {
-		uint64_t ticks;
+	uint64_t ticks;
 
-		__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-		return ticks;
-	}
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+#else
+	return 0;
 #endif
-	return fragi_stamp_without_counter();
+}
+
+static inline uint64_t fragi_stamp(void)
+{
+	return __builtin_expect(fragi_stamp_is_tsc, 1) ? fragi_stamp_of_counter()
+						       : fragi_stamp_without_counter();
 }
 
 /* Nanoseconds from stamp a to the later stamp b; 0 when b is not later (stamps of two threads may cross). */

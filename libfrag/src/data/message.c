@@ -54,27 +54,9 @@ static void drop_blob(struct frag_message *message)
 	fragi_free(blob);
 }
 
-/* Drops what a message holds besides a value of its own memory. */
-static __attribute__((noinline)) void drop_held(struct frag_message *message)
+/* Empty but for a value in its own memory, it goes into its pool. */
+static inline void put_away(struct frag_message *message)
 {
-	if (message->type != NULL && message->value != message->inline_value)
-		drop_boxed_value(message);
-	if (message->tensor_count > 0)
-		drop_tensors(message);
-	if (message->metadata != NULL) {
-		fragi_metadata_destroy(message->metadata);
-		message->metadata = NULL;
-	}
-	drop_blob(message);
-}
-
-void fragi_message_recycle(struct frag_message *message)
-{
-	if (__builtin_expect(message->value != message->inline_value || message->tensor_count > 0 ||
-				     message->metadata != NULL ||
-				     atomic_load_explicit(&message->blob, memory_order_relaxed) != NULL,
-			     0))
-		drop_held(message);
 	message->type = NULL;
 	message->value = NULL;
 	message->value_size = 0;
@@ -85,6 +67,31 @@ void fragi_message_recycle(struct frag_message *message)
 	atomic_store_explicit(&message->refs, 0, memory_order_relaxed);
 	fragi_pool_poison((char *)message + FRAGI_MESSAGE_KEPT, sizeof(*message) - FRAGI_MESSAGE_KEPT);
 	fragi_pool_give(FRAGI_POOL_MESSAGE, &message->home);
+}
+
+static __attribute__((noinline)) void recycle_full(struct frag_message *message)
+{
+	if (message->type != NULL && message->value != message->inline_value)
+		drop_boxed_value(message);
+	if (message->tensor_count > 0)
+		drop_tensors(message);
+	if (message->metadata != NULL) {
+		fragi_metadata_destroy(message->metadata);
+		message->metadata = NULL;
+	}
+	drop_blob(message);
+	put_away(message);
+}
+
+void fragi_message_recycle(struct frag_message *message)
+{
+	if (__builtin_expect(message->value != message->inline_value || message->tensor_count > 0 ||
+				     message->metadata != NULL ||
+				     atomic_load_explicit(&message->blob, memory_order_relaxed) != NULL,
+			     0))
+		recycle_full(message);
+	else
+		put_away(message);
 }
 
 void fragi_message_fini(void *object)

@@ -130,7 +130,7 @@ struct frag_message *fragi_rx_take_shared(struct fragi_rx *rx, uint64_t now)
 	struct frag_message *message = fragi_queue_take_shared(&rx->queue, &stamp);
 
 	if (message != NULL)
-		fragi_rx_deliver(rx, stamp, now);
+		fragi_rx_count(rx, stamp, now);
 	return message;
 }
 

@@ -50,9 +50,8 @@ FRAGI_API void fragi_rx_close(struct fragi_rx *rx);
 /* The same when the whole is being stopped: what is queued is dropped, stopped. */
 FRAGI_API void fragi_rx_stop(struct fragi_rx *rx);
 
-/* Taking side: counts a message delivered, with the latency from its stamp up to now, and tells of it. */
-static inline __attribute__((always_inline)) void fragi_rx_deliver(struct fragi_rx *rx, uint64_t stamp,
-								   uint64_t now)
+/* Taking side: counts a message delivered, with the latency from its stamp up to now. */
+static inline void fragi_rx_count(struct fragi_rx *rx, uint64_t stamp, uint64_t now)
 {
 	struct fragi_flow_row *row = rx->row;
 
@@ -62,13 +61,15 @@ static inline __attribute__((always_inline)) void fragi_rx_deliver(struct fragi_
 	atomic_store_explicit(&row->delivered,
 			      atomic_load_explicit(&row->delivered, memory_order_relaxed) + 1,
 			      memory_order_release);
-	fragi_notify_tell(rx->taken);
 }
 
-/* Taking side: the oldest message, delivered at the stamp now; NULL when empty. */
+/*
+ * Taking side: the oldest message, delivered at the stamp now; NULL when empty. take_untold leaves it to the
+ * caller to tell rx->taken of it.
+ */
 FRAGI_API struct frag_message *fragi_rx_take_shared(struct fragi_rx *rx, uint64_t now);
-static inline __attribute__((always_inline)) struct frag_message *fragi_rx_take(struct fragi_rx *rx,
-										uint64_t now)
+static inline __attribute__((always_inline)) struct frag_message *fragi_rx_take_untold(struct fragi_rx *rx,
+										       uint64_t now)
 {
 	struct frag_message *message;
 	uint64_t stamp;
@@ -77,7 +78,16 @@ static inline __attribute__((always_inline)) struct frag_message *fragi_rx_take(
 		return fragi_rx_take_shared(rx, now);
 	message = fragi_queue_take(&rx->queue, &stamp);
 	if (message != NULL)
-		fragi_rx_deliver(rx, stamp, now);
+		fragi_rx_count(rx, stamp, now);
+	return message;
+}
+
+static inline struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now)
+{
+	struct frag_message *message = fragi_rx_take_untold(rx, now);
+
+	if (message != NULL)
+		fragi_notify_tell(rx->taken);
 	return message;
 }
 
@@ -146,7 +156,8 @@ fragi_tx_pass(struct fragi_tx *tx, struct frag_message *message, uint64_t bytes,
 	fragi_queue_push(&rx->queue, message, stamp);
 	if (__builtin_expect(fragi_queue_is_closed(&rx->queue), 0))
 		fragi_rx_drop_all(rx);
-	fragi_notify_tell(&rx->arrival);
+	else
+		fragi_notify_tell(&rx->arrival);
 }
 
 /*

@@ -2,6 +2,7 @@
 #ifndef FRAGI_SCHED_EVENT_H
 #define FRAGI_SCHED_EVENT_H
 
+#include <base/lock.h>
 #include <sched/kind.h>
 
 /* The event-based scheduler: event_based.c is its threads at work, event_wait.c those that wait. */
@@ -35,7 +36,7 @@ struct event {
 	uint32_t worker_count;
 	uint64_t wake_stamps, lasting_stamps, lasting_backlog_stamps, long_stamps, hint_stamps,
 		batch_stamps; /* the limits above, in stamps */
-	pthread_mutex_t lock;
+	struct fragi_lock lock;
 	_Atomic uint32_t queued;  /* length of the queue; written under the lock */
 	_Atomic int64_t timer_ns; /* the earliest time somebody waits for; written under the lock */
 	_Atomic bool

@@ -23,34 +23,37 @@
  * idle threads wait on a futex of the scheduler's own.
  */
 
+/* Puts into the queue what was told of outside of a tick. */
+static __attribute__((noinline)) void push(struct fragi_exec *exec)
+{
+	struct event *event = (struct event *)exec->sched;
+	/* A thread of ours is in the pump, and comes out with it. */
+	bool is_ours = fragi_sched_here != NULL && fragi_sched_here->sched == &event->base;
+	enum whom whom = NOBODY;
+
+	fragi_lock_take(&event->lock);
+	event_push_locked(event, exec);
+	if (!is_ours)
+		whom = fragi_event_choose_locked(event);
+	fragi_lock_leave(&event->lock);
+	fragi_event_wake(event, whom);
+}
+
 /* Somebody's operator has something to look at. */
 static void event_notify(void *arg)
 {
 	struct fragi_exec *exec = arg;
-	struct event *event = (struct event *)exec->sched;
 	struct worker *worker = (struct worker *)fragi_sched_here;
-	enum whom whom = NOBODY;
 
 	if (atomic_fetch_or_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel) != 0)
 		return;
-	if (worker != NULL && worker->here.sched == &event->base) {
-		if (worker->holding) {
-			exec->next = NULL;
-			*worker->held_end = exec;
-			worker->held_end = &exec->next;
-			return;
-		}
-		/* In the pump: this thread itself comes out with it. */
-		pthread_mutex_lock(&event->lock);
-		event_push_locked(event, exec);
-		pthread_mutex_unlock(&event->lock);
+	if (__builtin_expect(worker == NULL || worker->here.sched != exec->sched || !worker->holding, 0)) {
+		push(exec);
 		return;
 	}
-	pthread_mutex_lock(&event->lock);
-	event_push_locked(event, exec);
-	whom = fragi_event_choose_locked(event);
-	pthread_mutex_unlock(&event->lock);
-	fragi_event_wake(event, whom);
+	exec->next = NULL;
+	*worker->held_end = exec;
+	worker->held_end = &exec->next;
 }
 
 /* CLOCK_MONOTONIC at the thread's latest stamp, without a call; corrected ten times a second. */
@@ -105,9 +108,9 @@ static void share(struct event *event, const struct fragi_exec *exec, uint64_t n
 		return;
 	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&
 	    is_worth_waking(event, length, now)) {
-		pthread_mutex_lock(&event->lock);
+		fragi_lock_take(&event->lock);
 		whom = fragi_event_choose_locked(event);
-		pthread_mutex_unlock(&event->lock);
+		fragi_lock_leave(&event->lock);
 	}
 	if (whom != NOBODY)
 		fragi_event_wake(event, whom);
@@ -118,7 +121,7 @@ static void share(struct event *event, const struct fragi_exec *exec, uint64_t n
 /* Ticks exec while it is ready and its turn lasts. Returns what it said last. */
 static inline enum fragi_ready turn(struct event *event, struct worker *worker, struct fragi_exec *exec)
 {
-	uint64_t begin = worker->here.stamp;
+	uint64_t begin = worker->here.stamp, start, length;
 	enum fragi_ready ready;
 	bool over = false;
 	int r;
@@ -130,7 +133,10 @@ static inline enum fragi_ready turn(struct event *event, struct worker *worker, 
 		if (atomic_load_explicit(&event->base.halting, memory_order_relaxed))
 			return FRAGI_READY;
 		share(event, exec, worker->here.stamp);
-		r = fragi_exec_tick(exec, worker->here.current, worker->here.stamp, &worker->here.stamp);
+		start = worker->here.stamp;
+		r = fragi_exec_tick(exec, worker->here.current, start, &worker->here.stamp);
+		length = worker->here.stamp - start;
+		exec->peak = length >= exec->peak ? length : exec->peak - (exec->peak >> 4);
 		if (__builtin_expect(r < 0, 0)) {
 			fragi_sched_fail(&event->base, exec, "compute", r);
 			return FRAGI_READY;
@@ -161,7 +167,7 @@ static void hand_on(struct event *event, struct worker *worker, struct fragi_exe
 		if (rest == NULL && again == NULL)
 			goto out;
 	}
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	while (rest != NULL) {
 		struct fragi_exec *next = rest->next;
 
@@ -170,7 +176,7 @@ static void hand_on(struct event *event, struct worker *worker, struct fragi_exe
 	}
 	if (again != NULL)
 		event_push_locked(event, again);
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 out:
 	worker->held = NULL;
 	worker->held_end = &worker->held;
@@ -183,13 +189,13 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 	bool last = false;
 
 	atomic_exchange_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel);
-	if (__builtin_expect(exec->done, 0)) {
-		/* Stays RUNNING: nobody queues it again. */
-		return;
+	if (__builtin_expect(atomic_load_explicit(&exec->unusual, memory_order_relaxed), 0)) {
+		if (exec->done)
+			return; /* Stays RUNNING: nobody queues it again. */
+		if (exec->timer_armed)
+			fragi_event_timer_disarm(event, exec);
 	}
 	worker->holding = true;
-	if (exec->timer_armed)
-		fragi_event_timer_disarm(event, exec);
 	ready = turn(event, worker, exec);
 	if (ready == FRAGI_NEVER) {
 		last = fragi_sched_finish_op(&event->base, exec);
@@ -200,8 +206,9 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 	} else {
 		if (ready == FRAGI_WAIT_TIME)
 			fragi_event_timer_arm(event, exec);
-		if (atomic_fetch_and_explicit(&exec->state, ~FRAGI_RUNNING, memory_order_acq_rel) &
-		    FRAGI_QUEUED)
+		/* Takes RUNNING away, as fetch_and would, but in one instruction. */
+		if (atomic_fetch_sub_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel) !=
+		    FRAGI_RUNNING)
 			again = exec;
 	}
 	worker->holding = false;
@@ -221,11 +228,11 @@ static struct fragi_exec *take(struct event *event, struct worker *worker)
 	if (exec != NULL && ++worker->streak < STREAK_MAX)
 		return exec;
 	worker->streak = 0;
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	if (exec != NULL)
 		event_push_locked(event, exec);
 	exec = event_pop_locked(event);
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 	return exec;
 }
 
@@ -256,11 +263,11 @@ static void seed(struct event *event)
 	struct fragi_sched *sched = &event->base;
 	bool started = fragi_sched_start_ops(sched) == 0;
 
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	for (uint32_t i = 0; started && i < sched->count; i++)
 		if (atomic_fetch_or(&sched->execs[i]->state, FRAGI_QUEUED) == 0)
 			event_push_locked(event, sched->execs[i]);
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 	fragi_event_seeded(event);
 	if (sched->count == 0)
 		fragi_event_end(event);
@@ -320,7 +327,6 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 		event->workers[i].held_end = &event->workers[i].held;
 		event->workers[i].recheck_ns = RECHECK_MIN_NS / 2;
 	}
-	pthread_mutex_init(&event->lock, NULL);
 	event->tail = &event->head;
 	event->covers_ns = INT64_MAX;
 	atomic_store(&event->timer_ns, INT64_MAX);
@@ -381,10 +387,10 @@ static bool event_at_rest(struct fragi_sched *sched, uint64_t *out_rounds)
 		*out_rounds = 0;
 		return true;
 	}
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	rests = fragi_event_rests_locked(event);
 	*out_rounds = event->rounds;
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 	return rests;
 }
 
@@ -393,10 +399,10 @@ static void event_look(struct fragi_sched *sched, int64_t now_ns)
 	struct event *event = (struct event *)sched;
 	enum whom whom = NOBODY;
 
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	if (event->head != NULL || atomic_load_explicit(&event->timer_ns, memory_order_relaxed) < now_ns)
 		whom = fragi_event_choose_locked(event);
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 	if (whom != NOBODY)
 		log_debug(sched->config.fragment->name, "work lay about; a thread is woken for it");
 	fragi_event_wake(event, whom);
@@ -406,7 +412,6 @@ static void event_destroy(struct fragi_sched *sched)
 {
 	struct event *event = (struct event *)sched;
 
-	pthread_mutex_destroy(&event->lock);
 	fragi_free(event->workers);
 	fragi_free(event);
 }

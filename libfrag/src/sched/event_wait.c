@@ -45,19 +45,19 @@ void fragi_event_wake(struct event *event, enum whom whom)
 void fragi_event_end(struct event *event)
 {
 	atomic_store(&event->ending, true);
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	atomic_fetch_add(&event->park, 1);
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 	futex_wake(&event->park, INT_MAX);
 	fragi_pump_poke(event->base.config.pump);
 }
 
 void fragi_event_seeded(struct event *event)
 {
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	event->seeded = true;
 	atomic_fetch_add(&event->park, 1);
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 	futex_wake(&event->park, INT_MAX);
 }
 
@@ -67,10 +67,10 @@ void fragi_event_wait_for_seed(struct event *event)
 	bool seeded;
 
 	for (;;) {
-		pthread_mutex_lock(&event->lock);
+		fragi_lock_take(&event->lock);
 		park = atomic_load(&event->park);
 		seeded = event->seeded;
-		pthread_mutex_unlock(&event->lock);
+		fragi_lock_leave(&event->lock);
 		if (seeded || atomic_load(&event->ending))
 			return;
 		futex_wait(&event->park, park, INT64_MAX);
@@ -81,31 +81,31 @@ void fragi_event_wait_for_seed(struct event *event)
 
 void fragi_event_timer_arm(struct event *event, struct fragi_exec *exec)
 {
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	atomic_store_explicit(&exec->timer_armed, true, memory_order_relaxed);
 	if (exec->until_ns < atomic_load_explicit(&event->timer_ns, memory_order_relaxed))
 		atomic_store_explicit(&event->timer_ns, exec->until_ns, memory_order_relaxed);
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 }
 
 void fragi_event_timer_disarm(struct event *event, struct fragi_exec *exec)
 {
 	int64_t earliest = INT64_MAX;
 
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	exec->timer_armed = false;
 	for (uint32_t i = 0; i < event->base.count; i++)
 		if (event->base.execs[i]->timer_armed && event->base.execs[i]->until_ns < earliest)
 			earliest = event->base.execs[i]->until_ns;
 	atomic_store_explicit(&event->timer_ns, earliest, memory_order_relaxed);
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 }
 
 void fragi_event_timers_fire(struct event *event, int64_t now_ns)
 {
 	int64_t earliest = INT64_MAX;
 
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	for (uint32_t i = 0; i < event->base.count; i++) {
 		struct fragi_exec *exec = event->base.execs[i];
 
@@ -120,7 +120,7 @@ void fragi_event_timers_fire(struct event *event, int64_t now_ns)
 			event_push_locked(event, exec);
 	}
 	atomic_store_explicit(&event->timer_ns, earliest, memory_order_relaxed);
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 }
 
 /* Idle. */
@@ -165,10 +165,10 @@ void fragi_event_idle(struct event *event, struct worker *worker)
 	int64_t until_ns;
 	uint32_t park;
 
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	atomic_store(&event->waking, false);
 	if (has_work(event)) {
-		pthread_mutex_unlock(&event->lock);
+		fragi_lock_leave(&event->lock);
 		return;
 	}
 	event->idle++;
@@ -180,7 +180,7 @@ void fragi_event_idle(struct event *event, struct worker *worker)
 	until_ns = sleep_until_locked(event, worker);
 	rests = fragi_event_rests_locked(event);
 	park = atomic_load(&event->park);
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 
 	if (rests && sched->config.rested != NULL)
 		sched->config.rested(sched->config.arg);
@@ -189,7 +189,7 @@ void fragi_event_idle(struct event *event, struct worker *worker)
 	else
 		futex_wait(&event->park, park, until_ns);
 
-	pthread_mutex_lock(&event->lock);
+	fragi_lock_take(&event->lock);
 	event->idle--;
 	if (pumps)
 		event->in_pump = false;
@@ -198,7 +198,7 @@ void fragi_event_idle(struct event *event, struct worker *worker)
 	atomic_store(&event->waking, false);
 	if (until_ns != INT64_MAX && event->covers_ns == until_ns)
 		event->covers_ns = INT64_MAX;
-	pthread_mutex_unlock(&event->lock);
+	fragi_lock_leave(&event->lock);
 	worker->base_ns = fragi_now_ns();
 	worker->base_stamp = worker->here.stamp = worker->here.pump_stamp = fragi_stamp();
 }

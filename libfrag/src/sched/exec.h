@@ -104,7 +104,7 @@ struct fragi_exec {
 	const char *_Atomic callback; /* the one it is in, or was in last; NULL: none yet. Any reads it. */
 	int64_t until_ns;             /* of the last look that said WAIT_TIME */
 	struct fragi_exec *next;
-	uint64_t peak; /* recent longest tick, in stamps, slowly forgotten; 0: not ticked yet */
+	uint64_t peak; /* recent longest tick, in stamps, slowly forgotten; the scheduler's, to guess by */
 	_Atomic bool timer_armed;
 	uint64_t *mark, mark_bit; /* greedy: where it says that it is to be looked at again */
 	/* any thread */
@@ -205,7 +205,7 @@ static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current 
 {
 	struct frag_tick *tick = &exec->tick;
 	struct fragi_op_row *row = exec->row;
-	uint64_t end, length;
+	uint64_t end;
 	int r;
 
 	tick->stamp = start;
@@ -220,9 +220,7 @@ static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current 
 	*(const struct frag_op *volatile *)&current->op = NULL;
 	end = fragi_stamp();
 	*out_end = end;
-	length = end - start;
 	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
-	exec->peak = length >= exec->peak ? length : exec->peak - (exec->peak >> 4);
 	fragi_tick_end(tick);
 	if (__builtin_expect(exec->minds_ticks, 0))
 		fragi_exec_tick_ended(exec);

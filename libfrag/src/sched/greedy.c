@@ -105,17 +105,22 @@ static void put_aside(struct greedy *greedy, struct fragi_exec *exec, enum fragi
 static inline void visit(struct greedy *greedy, struct fragi_exec *exec)
 {
 	struct fragi_sched *sched = &greedy->base;
-	enum fragi_ready ready;
+	enum fragi_ready ready = fragi_exec_ready(exec);
+	uint64_t begin;
 	int r;
 
-	ready = fragi_exec_ready(exec);
 	if (__builtin_expect(ready != FRAGI_READY, 0)) {
 		put_aside(greedy, exec, ready);
 		return;
 	}
-	if (__builtin_expect(exec->peak > greedy->hint_stamps, 0))
+	if (__builtin_expect(exec->peak > greedy->hint_stamps, 0)) {
 		fragi_pump_hint(sched->config.pump);
-	r = fragi_exec_tick(exec, greedy->here.current, greedy->here.stamp, &greedy->here.stamp);
+		exec->peak -= exec->peak >> 4;
+	}
+	begin = greedy->here.stamp;
+	r = fragi_exec_tick(exec, greedy->here.current, begin, &greedy->here.stamp);
+	if (__builtin_expect(greedy->here.stamp - begin > greedy->hint_stamps, 0))
+		exec->peak = greedy->here.stamp - begin; /* only long ones matter here */
 	if (__builtin_expect(r < 0, 0))
 		fragi_sched_fail(sched, exec, "compute", r);
 	else if (__builtin_expect(r == FRAG_DONE, 0))
@@ -178,16 +183,17 @@ static void rounds(struct greedy *greedy)
 {
 	struct fragi_sched *sched = &greedy->base;
 
-	while (atomic_load_explicit(&sched->live, memory_order_relaxed) > 0 &&
-	       !atomic_load_explicit(&sched->halting, memory_order_relaxed)) {
+	while (!atomic_load_explicit(&sched->halting, memory_order_relaxed)) {
 		if (atomic_load_explicit(&greedy->remote, memory_order_relaxed))
 			remote_collect(greedy);
 		round_of(greedy);
 		if (greedy->armed > 0)
 			timers_fire(greedy);
-		if (has_mark(greedy) || has_work(greedy))
+		if (has_mark(greedy))
 			fragi_sched_pump_turn(&greedy->here, sched->config.pump);
-		else
+		else if (atomic_load_explicit(&sched->live, memory_order_relaxed) == 0)
+			return;
+		else if (!has_work(greedy))
 			wait(greedy);
 	}
 }

@@ -70,13 +70,16 @@ static __attribute__((noinline)) struct frag_message *metadata_merge(struct frag
 static inline __attribute__((always_inline)) struct frag_message *receive_from(struct frag_tick *tick,
 									       struct fragi_rx *rx)
 {
-	struct frag_message *message = fragi_rx_take(rx, tick->stamp);
+	struct frag_message *message = fragi_rx_take_untold(rx, tick->stamp);
 
 	if (__builtin_expect(message == NULL, 0))
 		return no_message(tick, -ENOMSG);
 	tick->received[tick->received_count++] = message;
-	if (__builtin_expect(message->metadata != NULL, 0))
+	if (__builtin_expect(message->metadata != NULL, 0)) {
+		fragi_notify_tell(rx->taken);
 		return metadata_merge(tick, message);
+	}
+	fragi_notify_tell(rx->taken);
 	return message;
 }
 
@@ -115,19 +118,19 @@ static inline __attribute__((always_inline)) struct frag_message *receive(struct
 									  uint32_t port)
 {
 	struct fragi_exec_port *in = &tick->ports[port];
-	struct frag_message *message;
+	struct fragi_rx *rx;
 
 	if (__builtin_expect(port >= tick->port_count || in->next_rx == NULL ||
 				     tick->received_count == tick->received_capacity,
 			     0))
 		return receive_of_any(tick, port);
-	message = receive_from(tick, in->next_rx);
+	rx = in->next_rx;
 	if (in->in_turn) {
-		if (message == NULL && tick->no_message == -ENOMSG)
+		if (fragi_rx_available(rx) == 0)
 			return receive_of_any(tick, port);
 		take_turns(in);
 	}
-	return message;
+	return receive_from(tick, rx);
 }
 
 static inline struct frag_message *receive_typed(struct frag_tick *tick, uint32_t port,
@@ -272,7 +275,8 @@ static __attribute__((noinline)) int emit_failed(struct frag_tick *tick, uint32_
 }
 
 /* On every flow of the port. Returns the first failure. */
-static int emit_on_all(struct frag_tick *tick, uint32_t port, struct frag_message *message)
+static __attribute__((noinline)) int emit_on_all(struct frag_tick *tick, uint32_t port,
+						 struct frag_message *message)
 {
 	const struct fragi_exec_port *out = &tick->ports[port];
 	uint64_t bytes = fragi_message_bytes(message), stamp = fragi_stamp();
@@ -327,12 +331,13 @@ static inline __attribute__((always_inline)) int emit(struct frag_tick *tick, ui
 	const struct fragi_exec_port *out = &tick->ports[port];
 
 	if (__builtin_expect(port >= tick->port_count || out->only_tx == NULL || tick->metadata_used ||
-				     (out->type != NULL && out->type != message->type) ||
-				     !fragi_tx_is_plain(out->only_tx),
+				     (out->type != NULL && out->type != message->type),
 			     0))
 		return emit_with_care(tick, port, message);
 	fragi_message_share(message);
-	fragi_tx_pass(out->only_tx, message, bytes, fragi_stamp());
+	if (__builtin_expect(!fragi_tx_is_plain(out->only_tx) || !fragi_stamp_is_tsc, 0))
+		return emit_on_all(tick, port, message);
+	fragi_tx_pass(out->only_tx, message, bytes, fragi_stamp_of_counter());
 	return 0;
 }
 
