@@ -58,6 +58,11 @@ Test(worker_page, what_the_host_counts_is_read)
 	cr_expect_eq(stats.ops[1].state, FRAGI_OP_STARTED);
 	cr_expect(stats.ops[1].running);
 	cr_expect_not(stats.ops[0].running);
+	fragi_count(&ledger.ops[0].ticks, 1); /* begun, and not yet counted among the computes */
+	atomic_store(&ledger.ops[1].running, 0);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_expect(stats.ops[0].running);
+	cr_expect_not(stats.ops[1].running);
 	fragi_count(&ledger.flows[1].sent, 5);
 	fragi_ledger_close(&ledger); /* as when the host is gone */
 	cr_assert_eq(wrk_page_read(&page, &stats), 0);
