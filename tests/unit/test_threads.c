@@ -82,9 +82,10 @@ Test(threads, run_where_they_are_pinned)
 	cr_assert_eq(sched_getaffinity(0, sizeof(cores), &cores), 0);
 	while (!CPU_ISSET(core, &cores))
 		core++;
-	snprintf(scheduler, sizeof(scheduler),
-		 "{type: event_based, worker_thread_number: 2, pin_cores: [%zu], strict_thread_pinning: true}",
-		 core);
+	snprintf(
+		scheduler, sizeof(scheduler),
+		"{type: event_based, worker_thread_number: 2, pin_cores: [%zu], strict_thread_pinning: true}",
+		core);
 	cr_expect_eq(threads_of(scheduler, &cores), 2);
 	cr_expect(CPU_COUNT(&cores) == 1 && CPU_ISSET(core, &cores));
 	/* Cores that are not there: a warning, or with strict_thread_pinning an error. */

@@ -8,7 +8,6 @@
 #include <base/alloc.h>
 #include <base/arena.h>
 #include <frag/operator.h>
-#include <frag/v1/control.pb-c.h>
 #include <wire/message.h>
 
 /* Messages with everything in them, from a seed; they live in the arena. */
@@ -337,92 +336,6 @@ Test(wire_codec, random_bytes_are_refused)
 		     "an envelope without a body is no message");
 }
 
-/* Packs a protobuf message that the encoder would not make. */
-static int decode_raw(Frag__V1__Envelope *envelope, struct frag_err *err)
-{
-	size_t size = frag__v1__envelope__get_packed_size(envelope);
-	uint8_t *bytes = malloc(size);
-	struct fw_message *out;
-	int r;
-
-	frag__v1__envelope__pack(envelope, bytes);
-	r = fw_decode(bytes, size, &out, err);
-	if (r == 0)
-		fw_message_free(out);
-	free(bytes);
-	return r;
-}
-
-Test(wire_codec, counts_beyond_their_bounds_are_refused)
-{
-	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
-	Frag__V1__Hello hello = FRAG__V1__HELLO__INIT;
-	Frag__V1__HostStats stats = FRAG__V1__HOST_STATS__INIT;
-	Frag__V1__OpStats op = FRAG__V1__OP_STATS__INIT;
-	struct frag_err err = FRAG_ERR_INIT;
-	char **names = calloc(FW_NAMES_MAX + 1, sizeof(*names));
-	Frag__V1__OpStats **ops = calloc(2000000, sizeof(*ops));
-
-	for (size_t i = 0; i < FW_NAMES_MAX + 1; i++)
-		names[i] = (char *)(uintptr_t) "a";
-	for (size_t i = 0; i < 2000000; i++)
-		ops[i] = &op;
-	hello.major = FW_PROTOCOL_MAJOR;
-	hello.role = FW_ROLE_WORKER;
-	hello.fragments = names;
-	hello.n_fragments = FW_NAMES_MAX;
-	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HELLO;
-	envelope.hello = &hello;
-	cr_expect_eq(decode_raw(&envelope, NULL), 0);
-	hello.n_fragments = FW_NAMES_MAX + 1;
-	cr_expect_eq(decode_raw(&envelope, &err), -EBADMSG);
-	cr_expect_str_eq(err.text, "a HELLO message holds too many rows");
-
-	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_STATS;
-	envelope.host_stats = &stats;
-	stats.ops = ops;
-	stats.n_ops = FW_ROWS_MAX + 1;
-	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
-	stats.n_ops = 2000000; /* 4 MB that ask for 200 MB */
-	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
-	free(names);
-	free(ops);
-}
-
-Test(wire_codec, values_out_of_range_are_refused_by_name)
-{
-	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
-	Frag__V1__HostEvent event = FRAG__V1__HOST_EVENT__INIT;
-	Frag__V1__HostWire wire = FRAG__V1__HOST_WIRE__INIT;
-	Frag__V1__Edge edge = FRAG__V1__EDGE__INIT, *edges[] = {&edge};
-	uint8_t token[FW_TOKEN_BYTES] = {0};
-	struct frag_err err = FRAG_ERR_INIT;
-
-	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_EVENT;
-	envelope.host_event = &event;
-	cr_expect_eq(decode_raw(&envelope, &err), -EBADMSG);
-	cr_expect_str_eq(err.text, "a HOST_EVENT message holds an unknown state");
-	event.state = FW_HOST_FAILED;
-	event.exit_code = 256;
-	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
-	event.exit_code = 1;
-	cr_expect_eq(decode_raw(&envelope, NULL), 0);
-
-	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_WIRE;
-	envelope.host_wire = &wire;
-	wire.edges = edges;
-	wire.n_edges = 1;
-	edge.window_messages = 1;
-	edge.window_bytes = edge.message_bytes_max = 1;
-	edge.policy = FRAG_POLICY_BLOCK;
-	edge.token = (ProtobufCBinaryData){FW_TOKEN_BYTES - 1, token};
-	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
-	edge.token.len = FW_TOKEN_BYTES;
-	cr_expect_eq(decode_raw(&envelope, NULL), 0);
-	edge.policy = 6;
-	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
-}
-
 Test(wire_codec, inner_flows_must_name_ports_of_the_same_message)
 {
 	struct maker m = {.state = 5};
@@ -495,54 +408,6 @@ Test(wire_codec, the_last_lines_of_a_host_are_kept)
 	fragi_free(frame);
 }
 
-Test(wire_codec, a_frame_that_is_too_large_is_not_made)
-{
-	struct fw_message in = {.kind = FW_HOST_CREATE};
-	void *source = calloc(1, FW_FRAME_MAX);
-	uint8_t *frame = NULL;
-	size_t size;
-
-	in.create.source = source;
-	in.create.source_bytes = FW_FRAME_MAX;
-	cr_expect_eq(fw_encode(&in, &frame, &size), -EMSGSIZE);
-	in.create.source_bytes = 3 << 20;
-	cr_expect_eq(fw_encode(&in, &frame, &size), 0);
-	fragi_free(frame);
-	in.kind = (enum fw_kind)77;
-	cr_expect_eq(fw_encode(&in, &frame, &size), -EINVAL);
-	free(source);
-}
-
-Test(wire_codec, another_major_is_read_as_far_as_it_goes_and_refused_naming_both)
-{
-	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
-	Frag__V1__Hello hello = FRAG__V1__HELLO__INIT;
-	struct frag_err err = FRAG_ERR_INIT;
-	struct fw_message *out;
-	uint8_t bytes[64];
-	size_t size;
-
-	hello.major = 9;
-	hello.minor = 4;
-	hello.role = 77; /* may mean anything there */
-	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HELLO;
-	envelope.hello = &hello;
-	size = frag__v1__envelope__pack(&envelope, bytes);
-	cr_assert_eq(fw_decode(bytes, size, &out, &err), 0);
-	cr_expect_eq(fw_hello_check(&out->hello, &err), -EPROTONOSUPPORT);
-	cr_expect_not_null(strstr(err.text, "9.4"));
-	cr_expect_not_null(strstr(err.text, "1.0"));
-	fw_message_free(out);
-
-	hello.major = FW_PROTOCOL_MAJOR;
-	hello.minor = 4000;
-	hello.role = FW_ROLE_WORKER;
-	size = frag__v1__envelope__pack(&envelope, bytes);
-	cr_assert_eq(fw_decode(bytes, size, &out, NULL), 0);
-	cr_expect_eq(fw_hello_check(&out->hello, NULL), 0, "a newer minor is the newer side's matter");
-	fw_message_free(out);
-}
-
 Test(wire_codec, every_failure_of_memory_is_told)
 {
 	struct maker m = {.state = 8};
@@ -573,4 +438,54 @@ Test(wire_codec, every_failure_of_memory_is_told)
 		fragi_free(good);
 	}
 	fragi_arena_fini(&m.arena);
+}
+
+Test(wire_codec, no_more_errors_travel_than_are_taken)
+{
+	const char *errors[FW_ERRORS_MAX + 1];
+	struct fw_message in = {.kind = FW_HOST_PREPARED,
+				.prepared = {.errors = errors, .error_count = FW_ERRORS_MAX + 1}},
+			  *out;
+	uint8_t *frame;
+	size_t size;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(errors); i++)
+		errors[i] = i == 0 ? "the first" : "another";
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	out = decode(frame, size);
+	cr_expect_eq(out->prepared.error_count, FW_ERRORS_MAX);
+	cr_expect_str_eq(out->prepared.errors[0], "the first");
+	fw_message_free(out);
+	fragi_free(frame);
+}
+
+Test(wire_codec, a_text_of_continuation_bytes_alone_is_cut_all_the_same)
+{
+	struct fw_message in = {.kind = FW_REFUSED}, *out;
+	char text[FW_TEXT_MAX + 10];
+	uint8_t *frame;
+	size_t size;
+
+	memset(text, 0x80, sizeof(text)); /* no UTF-8 */
+	text[sizeof(text) - 1] = '\0';
+	in.refused.sentence = text;
+	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
+	out = decode(frame, size);
+	cr_expect_eq(strlen(out->refused.sentence), FW_TEXT_MAX - 4);
+	fw_message_free(out);
+	for (int64_t skip = 0; skip < 2; skip++) { /* the body, then the copy that is cut */
+		fragi_free(frame);
+		frame = NULL;
+		fragi_alloc_fail_after(skip + 1, 1);
+		cr_expect_eq(fw_encode(&in, &frame, &size), -ENOMEM);
+		fragi_alloc_fail_off();
+	}
+}
+
+Test(wire_codec, kinds_have_names)
+{
+	cr_expect_str_eq(fw_kind_name(FW_HELLO), "HELLO");
+	cr_expect_str_eq(fw_kind_name(FW_HOST_EXIT), "HOST_EXIT");
+	cr_expect_str_eq(fw_kind_name((enum fw_kind)0), "?");
+	cr_expect_str_eq(fw_kind_name((enum fw_kind)(FW_HOST_EXIT + 1)), "?");
 }

@@ -147,3 +147,56 @@ Test(worker_end, told_to_end_without_hosts_it_ends)
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
 }
+
+Test(worker_end, told_to_end_a_host_that_is_not_there_yet_is_killed)
+{
+	struct fw_message create = create_of(7, 1, 1);
+
+	start_attached(false);
+	from_driver(&create);
+	step((struct wrk_event){.kind = WRK_STOP});
+	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	exited(0, SIGKILL, false);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "its workerd was told to end"));
+	cr_assert_not_null(did(WRK_DO_EXIT));
+}
+
+Test(worker_end, told_to_end_it_starts_nothing_more)
+{
+	struct fw_message create = create_of(7, 2, 1);
+
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_STOP});
+	from_driver(&create);
+	cr_expect_null(did(WRK_DO_SPAWN));
+	cr_assert_not_null(sent(FW_HOST_EXIT));
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "worker a has been told to end");
+}
+
+Test(worker_end, told_to_end_before_it_began_it_ends)
+{
+	make(false);
+	step((struct wrk_event){.kind = WRK_STOP});
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_null(did(WRK_DO_DISCONNECT), "there is nothing to close");
+}
+
+Test(worker_end, after_its_exit_nothing_happens)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_STOP});
+	cr_assert(timers_until(now + 3 * WRK_KILL_NS, WRK_DO_EXIT));
+	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
+	step((struct wrk_event){.kind = WRK_TIMER});
+	cr_expect_eq(actions.count, 0);
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "it closed"});
+	cr_expect_eq(actions.count, 0);
+	exited(0, SIGKILL, false); /* the process that did not end in time */
+	cr_expect_null(did(WRK_DO_EXIT));
+	cr_expect_null(did(WRK_DO_SEND_DRIVER));
+}

@@ -149,3 +149,52 @@ Test(worker_exit, a_silent_host_is_the_cause_while_it_stops_too)
 	exited(0, SIGKILL, false);
 	cr_assert_not_null(strstr(sent(FW_HOST_EXIT)->exit.sentence, "has not been heard"));
 }
+
+static void ended_by(int number, const char *core_file, const struct fw_host_stats *stats)
+{
+	struct wrk_exited how = {.signal = number, .core_file = core_file, .stats = stats};
+
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how}), 0);
+}
+
+Test(worker_exit, a_core_file_is_named)
+{
+	start_attached(false);
+	spawn(1);
+	ended_by(SIGABRT, "its core file is /tmp/core.4711", NULL);
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+			 "fraghost 4711 of fragment1 crashed: signal 6 (SIGABRT); its core file is "
+			 "/tmp/core.4711");
+}
+
+Test(worker_exit, a_signal_without_a_name_has_its_number)
+{
+	start_attached(false);
+	spawn(1);
+	ended_by(SIGRTMIN + 3, NULL, NULL);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "(SIG?)"));
+	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 128 + SIGRTMIN + 3);
+}
+
+Test(worker_exit, some_of_many_operators_that_ran_are_named)
+{
+	struct fw_op op = {.name = "op", .type = "t"}, ops[6];
+	struct fw_fragment table = {.name = "fragment1", .ops = ops, .op_count = 6};
+	struct fw_message message = host_frame(FW_HOST_PREPARED);
+	struct fw_op_stats rows[7]; /* one more than it has operators */
+	struct fw_host_stats stats = {.ops = rows, .op_count = 7};
+
+	for (int i = 0; i < 7; i++) {
+		rows[i] = (struct fw_op_stats){.ticks = 1, .running = i != 2};
+		if (i < 6)
+			ops[i] = op;
+	}
+	start_attached(false);
+	spawn(1);
+	message.prepared = (struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
+	from_host(&message);
+	ended_by(SIGSEGV, NULL, &stats);
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+			 "fraghost 4711 crashed in fragment1.op, tick 1 or fragment1.op, tick 1 or "
+			 "fragment1.op, tick 1 or 2 more: signal 11 (SIGSEGV)");
+}

@@ -148,18 +148,6 @@ Test(worker_host, pages_are_sampled_with_every_beat)
 	cr_expect_eq(sent(FW_HOST_STATS)->epoch, 1);
 }
 
-Test(worker_host, a_host_may_not_say_what_is_not_its_to_say)
-{
-	struct fw_message message = host_frame(FW_HOST_EVENT);
-
-	start_attached(false);
-	spawn(1);
-	message.host = 2; /* in another's name */
-	from_host(&message);
-	cr_expect_null(sent(FW_HOST_EVENT));
-	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
-}
-
 Test(worker_host, a_host_that_closes_its_socket_is_killed_after_a_moment)
 {
 	start_attached(false);
@@ -170,4 +158,97 @@ Test(worker_host, a_host_that_closes_its_socket_is_killed_after_a_moment)
 	cr_assert(timers_until(now + 250 * MS, WRK_DO_SIGNAL_HOST));
 	exited(0, SIGKILL, false);
 	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "it closed its socket"));
+}
+
+Test(worker_host, more_than_its_most_are_refused_and_all_die_with_the_driver)
+{
+	struct fw_message create = create_of(7, 1, 1);
+	int killed = 0;
+
+	start_attached(false);
+	for (uint32_t i = 1; i <= WRK_HOSTS_MAX; i++) {
+		create.host = i;
+		from_driver(&create);
+		cr_assert_not_null(did(WRK_DO_SPAWN));
+	}
+	create.host = WRK_HOSTS_MAX + 1;
+	from_driver(&create);
+	cr_expect_null(did(WRK_DO_SPAWN));
+	cr_assert_not_null(sent(FW_HOST_EXIT));
+	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+			 "worker a runs 256 hosts already, its most; give it fewer fragments");
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	while (did_nth(WRK_DO_SIGNAL_HOST, killed) != NULL)
+		killed++;
+	cr_expect_eq(killed, WRK_HOSTS_MAX);
+}
+
+Test(worker_host, what_is_no_longer_there_is_not_heard)
+{
+	struct fw_host_stats stats = {0};
+	struct fw_message message = host_frame(FW_HOST_EVENT);
+
+	start_attached(false);
+	spawn(1);
+	exited(1, 0, false);
+	step((struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = seen_host, .stats = &stats});
+	cr_expect_null(sent(FW_HOST_STATS));
+	from_host(&message);
+	cr_expect_null(sent(FW_HOST_EVENT));
+	exited(1, 0, false);
+	cr_expect_null(sent(FW_HOST_EXIT), "it is reported once");
+}
+
+Test(worker_host, a_host_speaks_for_itself_alone)
+{
+	for (int field = 0; field < 4; field++) {
+		struct fw_message message = host_frame(field == 3 ? FW_HOST_CREATE : FW_HOST_EVENT);
+
+		finish();
+		start_attached(false);
+		spawn(1);
+		message.run += field == 0;
+		message.host += field == 1;
+		message.epoch += field == 2;
+		from_host(&message);
+		cr_expect_null(did(WRK_DO_SEND_DRIVER), "field %d", field);
+		cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+		exited(0, SIGKILL, false);
+		cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence,
+				 "it sent a frame that a host may not send"));
+	}
+}
+
+Test(worker_host, long_names_of_fragments_are_cut)
+{
+	const char *many[20];
+	struct fw_message create = create_of(7, 1, 1);
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(many); i++)
+		many[i] = "a_fragment_with_a_long_name";
+	create.create.fragments = many;
+	create.create.fragment_count = FRAG_COUNT_OF(many);
+	start_attached(false);
+	from_driver(&create);
+	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	exited(1, 0, false);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence,
+			 "fraghost 4711 of a_fragment_with_a_long_name, a_fragment_with_a_long_name, "));
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, " exited with status 1"));
+	cr_expect_leq(strlen(sent(FW_HOST_EXIT)->exit.sentence), 200);
+}
+
+Test(worker_host, a_host_that_could_not_be_prepared_is_said_to_have_failed_once)
+{
+	struct fw_message failed = host_frame(FW_HOST_PREPARED);
+
+	start_attached(true);
+	spawn(1);
+	failed.prepared = (struct fw_host_prepared){.exit_code = 2};
+	from_host(&failed);
+	cr_expect_not_null(sent(FW_HOST_PREPARED));
+	exited(0, 0, false); /* it told why, and goes */
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "");
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 2);
 }

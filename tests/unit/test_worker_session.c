@@ -182,3 +182,90 @@ Test(worker_session, a_frame_that_is_not_for_a_worker_ends_the_connection)
 	cr_expect_not_null(did(WRK_DO_DISCONNECT));
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
 }
+
+Test(worker_session, a_refusal_ends_it_with_a_code_of_the_documented_ones)
+{
+	static const int codes[][2] = {{3, 3}, {0, 5}, {6, 5}, {255, 5}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(codes); i++) {
+		struct fw_message refused = {.kind = FW_REFUSED,
+					     .refused = {.exit_code = codes[i][0], .sentence = "no"}};
+
+		finish();
+		make(false);
+		step((struct wrk_event){.kind = WRK_START});
+		step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+		from_driver(&refused);
+		cr_assert_not_null(did(WRK_DO_EXIT));
+		cr_expect_eq(did(WRK_DO_EXIT)->exit_code, codes[i][1]);
+	}
+}
+
+Test(worker_session, a_driver_that_ends_the_session_is_tried_again)
+{
+	static const struct fw_message refused = {.kind = FW_REFUSED,
+						  .refused = {.exit_code = 5, .sentence = "judged dead"}};
+
+	start_attached(false);
+	spawn(1);
+	from_driver(&refused);
+	cr_expect_not_null(did(WRK_DO_DISCONNECT));
+	cr_expect(strstr(logged(FRAGI_LOG_WARN),
+			 "it ended the session: judged dead; its applications end here"));
+	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+	cr_expect_null(did(WRK_DO_EXIT));
+	exited(0, SIGKILL, false);
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	attach();
+}
+
+Test(worker_session, who_answers_hello_with_something_else_is_no_driver)
+{
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	from_driver(&beat);
+	cr_expect_not_null(did(WRK_DO_DISCONNECT));
+	cr_expect(strstr(logged(FRAGI_LOG_INFO), "it did not answer HELLO with WELCOME"));
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
+}
+
+Test(worker_session, nothing_is_heard_before_the_connection_is_there_and_it_comes_once)
+{
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	from_driver(&welcome);
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_CONNECTING);
+	attach();
+	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	cr_expect_null(sent(FW_HELLO));
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
+}
+
+Test(worker_session, what_the_driver_asks_for_is_kept_within_reason)
+{
+	struct fw_message quick = welcome, slow = welcome;
+	int64_t from;
+
+	quick.welcome.beat_ns = 1; /* would have it beat a billion times a second */
+	quick.welcome.dead_ns = 1;
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	from_driver(&quick);
+	timers_until(now, WRK_DO_SEND_DRIVER);
+	from = now;
+	cr_assert(timers_until(now + 1000 * MS, WRK_DO_SEND_DRIVER));
+	cr_expect_eq(now - from, 10 * MS);
+
+	finish();
+	slow.welcome.beat_ns = INT64_MAX / 2;
+	slow.welcome.dead_ns = INT64_MAX;
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	from_driver(&slow);
+	timers_until(now, WRK_DO_SEND_DRIVER);
+	cr_assert_not(timers_until(now + 599000 * MS, WRK_DO_DISCONNECT));
+	cr_assert(timers_until(now + 2000 * MS, WRK_DO_DISCONNECT), "ten minutes are the most");
+}

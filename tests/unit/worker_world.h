@@ -45,19 +45,40 @@ static inline void finish(void)
 	wrk_actions_fini(&actions);
 }
 
+/* In the step of that number memory fails after so many allocations; -1: in none. */
+static int64_t short_step = -1, short_skip, step_count;
+static bool broken; /* the core said -ENOMEM, and is not used on */
+
+static inline int step_core(const struct wrk_event *event)
+{
+	bool runs_short = step_count++ == short_step;
+	int r;
+
+	if (runs_short)
+		fragi_alloc_fail_after(short_skip, 1);
+	r = wrk_core_step(core, event, now, &actions);
+	if (runs_short && fragi_alloc_fail_off() == 0)
+		short_skip = -1; /* it needs no more than that */
+	broken = runs_short && r == -ENOMEM;
+	return r;
+}
+
+/* Returns what the core returned; 0 without a step once it is broken. */
 static inline int step(struct wrk_event event)
 {
 	int r;
 
 	wrk_actions_reset(&actions);
-	r = wrk_core_step(core, &event, now, &actions);
+	if (broken)
+		return 0;
+	r = step_core(&event);
 	for (size_t i = 0; i < actions.count; i++) {
 		if (actions.items[i].kind == WRK_DO_CONNECT)
 			seen_link = actions.items[i].link;
 		if (actions.items[i].kind == WRK_DO_SPAWN)
 			seen_host = actions.items[i].host;
 	}
-	return r;
+	return broken ? 0 : r;
 }
 
 /* The n-th action of that kind in the last step; NULL: not there. */

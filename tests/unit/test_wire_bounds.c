@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <frag/operator.h>
+#include <frag/v1/control.pb-c.h>
+#include <wire/message.h>
+
+/* Packs a protobuf message that the encoder would not make. */
+static int decode_raw(Frag__V1__Envelope *envelope, struct frag_err *err)
+{
+	size_t size = frag__v1__envelope__get_packed_size(envelope);
+	uint8_t *bytes = malloc(size);
+	struct fw_message *out;
+	int r;
+
+	frag__v1__envelope__pack(envelope, bytes);
+	r = fw_decode(bytes, size, &out, err);
+	if (r == 0)
+		fw_message_free(out);
+	free(bytes);
+	return r;
+}
+
+static void expect_refused(Frag__V1__Envelope *envelope, const char *sentence)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_expect_eq(decode_raw(envelope, &err), -EBADMSG);
+	cr_expect_str_eq(err.text, sentence);
+}
+
+Test(wire_bounds, counts_beyond_their_bounds_are_refused)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__Hello hello = FRAG__V1__HELLO__INIT;
+	Frag__V1__HostStats stats = FRAG__V1__HOST_STATS__INIT;
+	Frag__V1__OpStats op = FRAG__V1__OP_STATS__INIT;
+	struct frag_err err = FRAG_ERR_INIT;
+	char **names = calloc(FW_NAMES_MAX + 1, sizeof(*names));
+	Frag__V1__OpStats **ops = calloc(2000000, sizeof(*ops));
+
+	for (size_t i = 0; i < FW_NAMES_MAX + 1; i++)
+		names[i] = (char *)(uintptr_t) "a";
+	for (size_t i = 0; i < 2000000; i++)
+		ops[i] = &op;
+	hello.major = FW_PROTOCOL_MAJOR;
+	hello.role = FW_ROLE_WORKER;
+	hello.fragments = names;
+	hello.n_fragments = FW_NAMES_MAX;
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HELLO;
+	envelope.hello = &hello;
+	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+	hello.n_fragments = FW_NAMES_MAX + 1;
+	cr_expect_eq(decode_raw(&envelope, &err), -EBADMSG);
+	cr_expect_str_eq(err.text, "a HELLO message holds too many rows");
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_STATS;
+	envelope.host_stats = &stats;
+	stats.ops = ops;
+	stats.n_ops = FW_ROWS_MAX + 1;
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+	stats.n_ops = 2000000; /* 4 MB that ask for 200 MB */
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+	free(names);
+	free(ops);
+}
+
+Test(wire_bounds, values_out_of_range_are_refused_by_name)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__HostEvent event = FRAG__V1__HOST_EVENT__INIT;
+	Frag__V1__HostWire wire = FRAG__V1__HOST_WIRE__INIT;
+	Frag__V1__Edge edge = FRAG__V1__EDGE__INIT, *edges[] = {&edge};
+	uint8_t token[FW_TOKEN_BYTES] = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_EVENT;
+	envelope.host_event = &event;
+	cr_expect_eq(decode_raw(&envelope, &err), -EBADMSG);
+	cr_expect_str_eq(err.text, "a HOST_EVENT message holds an unknown state");
+	event.state = FW_HOST_FAILED;
+	event.exit_code = 256;
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+	event.exit_code = 1;
+	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_WIRE;
+	envelope.host_wire = &wire;
+	wire.edges = edges;
+	wire.n_edges = 1;
+	edge.window_messages = 1;
+	edge.window_bytes = edge.message_bytes_max = 1;
+	edge.policy = FRAG_POLICY_BLOCK;
+	edge.token = (ProtobufCBinaryData){FW_TOKEN_BYTES - 1, token};
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+	edge.token.len = FW_TOKEN_BYTES;
+	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+	edge.policy = 6;
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+}
+
+Test(wire_bounds, a_frame_that_is_too_large_is_not_made)
+{
+	struct fw_message in = {.kind = FW_HOST_CREATE};
+	void *source = calloc(1, FW_FRAME_MAX);
+	uint8_t *frame = NULL;
+	size_t size;
+
+	in.create.source = source;
+	in.create.source_bytes = FW_FRAME_MAX;
+	cr_expect_eq(fw_encode(&in, &frame, &size), -EMSGSIZE);
+	in.create.source_bytes = 3 << 20;
+	cr_expect_eq(fw_encode(&in, &frame, &size), 0);
+	fragi_free(frame);
+	in.kind = (enum fw_kind)77;
+	cr_expect_eq(fw_encode(&in, &frame, &size), -EINVAL);
+	free(source);
+}
+
+Test(wire_bounds, another_major_is_read_as_far_as_it_goes_and_refused_naming_both)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__Hello hello = FRAG__V1__HELLO__INIT;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *out;
+	uint8_t bytes[64];
+	size_t size;
+
+	hello.major = 9;
+	hello.minor = 4;
+	hello.role = 77; /* may mean anything there */
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HELLO;
+	envelope.hello = &hello;
+	size = frag__v1__envelope__pack(&envelope, bytes);
+	cr_assert_eq(fw_decode(bytes, size, &out, &err), 0);
+	cr_expect_eq(fw_hello_check(&out->hello, &err), -EPROTONOSUPPORT);
+	cr_expect_not_null(strstr(err.text, "9.4"));
+	cr_expect_not_null(strstr(err.text, "1.0"));
+	fw_message_free(out);
+
+	hello.major = FW_PROTOCOL_MAJOR;
+	hello.minor = 4000;
+	hello.role = FW_ROLE_WORKER;
+	size = frag__v1__envelope__pack(&envelope, bytes);
+	cr_assert_eq(fw_decode(bytes, size, &out, NULL), 0);
+	cr_expect_eq(fw_hello_check(&out->hello, NULL), 0, "a newer minor is the newer side's matter");
+	fw_message_free(out);
+}
+
+Test(wire_bounds, what_is_beyond_its_bound_is_not_encoded)
+{
+	const size_t most = FW_ROWS_MAX + 1;
+	struct fw_op op = {.ports = calloc(most, sizeof(struct fw_port)), .port_count = FW_PORTS_MAX + 1};
+	struct fw_fragment fragment = {.ops = &op, .op_count = 1};
+	const char **names = calloc(most, sizeof(*names));
+	void *rows = calloc(most, sizeof(struct fw_edge));
+	const struct fw_message messages[] = {
+		{.kind = FW_HELLO, .hello = {.fragments = names, .fragment_count = FW_NAMES_MAX + 1}},
+		{.kind = FW_HOST_CREATE, .create = {.source = rows, .source_bytes = FW_FRAME_MAX + 1}},
+		{.kind = FW_HOST_PREPARED, .prepared = {.fragments = &fragment, .fragment_count = 1}},
+		{.kind = FW_HOST_PREPARED,
+		 .prepared = {.fragments = rows, .fragment_count = FW_NAMES_MAX + 1}},
+		{.kind = FW_HOST_PREPARED, .prepared = {.flows = rows, .flow_count = FW_ROWS_MAX + 1}},
+		{.kind = FW_HOST_PREPARED,
+		 .prepared = {.address = rows, .address_bytes = FW_ADDRESS_MAX + 1}},
+		{.kind = FW_HOST_WIRE, .wire = {.peers = rows, .peer_count = FW_ROWS_MAX + 1}},
+		{.kind = FW_HOST_WIRE, .wire = {.edges = rows, .edge_count = FW_ROWS_MAX + 1}},
+		{.kind = FW_HOST_STATS, .stats = {.ops = rows, .op_count = FW_ROWS_MAX + 1}},
+		{.kind = FW_HOST_STATS, .stats = {.flows = rows, .flow_count = FW_ROWS_MAX + 1}},
+		{.kind = FW_HOST_STATS,
+		 .stats = {.ops = rows,
+			   .op_count = FW_ROWS_MAX + 1,
+			   .flows = rows,
+			   .flow_count = FW_ROWS_MAX + 1}},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(messages); i++) {
+		uint8_t *frame = NULL;
+		size_t size = 7;
+
+		cr_expect_eq(fw_encode(&messages[i], &frame, &size), -EMSGSIZE, "%zu", i);
+		cr_expect(frame == NULL && size == 7, "untouched on failure");
+	}
+	free(op.ports);
+	free(names);
+	free(rows);
+}
+
+Test(wire_bounds, what_a_peer_sends_beyond_its_bound_is_refused_by_name)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__Refused refused = FRAG__V1__REFUSED__INIT;
+	Frag__V1__HostPrepared prepared = FRAG__V1__HOST_PREPARED__INIT;
+	Frag__V1__HostExit end = FRAG__V1__HOST_EXIT__INIT;
+	Frag__V1__HostStop stop = FRAG__V1__HOST_STOP__INIT;
+	uint8_t address[FW_ADDRESS_MAX + 1] = {0};
+	char text[FW_TEXT_MAX + 2];
+	uint8_t *large = calloc(1, FW_FRAME_MAX + 1);
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *out = NULL;
+
+	memset(text, 'x', sizeof(text));
+	text[FW_TEXT_MAX + 1] = '\0';
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_REFUSED;
+	envelope.refused = &refused;
+	refused.sentence = text;
+	expect_refused(&envelope, "a REFUSED message holds a text that is too long");
+	text[FW_TEXT_MAX] = '\0';
+	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+	refused.exit_code = -1;
+	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_PREPARED;
+	envelope.host_prepared = &prepared;
+	prepared.address = (ProtobufCBinaryData){FW_ADDRESS_MAX + 1, address};
+	expect_refused(&envelope, "a HOST_PREPARED message holds too many bytes");
+	prepared.address.len = FW_ADDRESS_MAX;
+	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_EXIT;
+	envelope.host_exit = &end;
+	end.signal = 128;
+	expect_refused(&envelope, "a HOST_EXIT message holds a signal out of range");
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_STOP;
+	envelope.host_stop = &stop;
+	stop.drain_ns = -1;
+	expect_refused(&envelope, "a HOST_STOP message holds a negative time");
+
+	cr_expect_eq(fw_decode(large, FW_FRAME_MAX + 1, &out, &err), -EBADMSG);
+	cr_expect_str_eq(err.text, "a frame of 4194305 bytes came, at most 4194304 are taken");
+	cr_expect_null(out);
+	free(large);
+}
