@@ -36,9 +36,9 @@ $(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c tests/conformance/pair.c tests/confo
 	@mkdir -p $(@D) $(B)/obj/$(<D)
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< tests/conformance/pair.c $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
-# This one speaks UCX itself, and tests parts of the module alone.
+# This one speaks UCX itself, and tests parts of the module alone; the other looks into a peer.
 CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged
-$(CONFORMANCE_FORGED): ALL_CFLAGS += $(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
+$(CONFORMANCE_FORGED) $(B)/tests/conformance/test_ucx_answers: ALL_CFLAGS += $(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
 $(CONFORMANCE_FORGED): ALL_LDFLAGS += $(B)/obj/libfrag/modules/ucx/sockets.o $(B)/obj/libfrag/modules/ucx/bodies.o $(if $(UCX_SRC),$(shell pkg-config --libs ucx))
 
 $(B)/tests/plugins/lib%.so: tests/plugins/%.c $(LIBFRAG_SO)

@@ -229,6 +229,18 @@ static void breaks(void (*change)(struct forged *forged), bool tensor)
 	pair_close(&pair);
 }
 
+/* Puts credit of a flow behind the header. */
+static void carry(struct forged *f, uint32_t flow)
+{
+	struct wire_credit credit = {.flow = flow, .messages = 1, .bytes = 1};
+	uint8_t *at = f->bytes + WIRE_FIXED_BYTES;
+
+	memmove(at + WIRE_CREDIT_BYTES, at, f->header_bytes - WIRE_FIXED_BYTES);
+	wire_credit_pack(&credit, at);
+	f->header.flags |= WIRE_CREDITED;
+	f->header_bytes += WIRE_CREDIT_BYTES;
+}
+
 #define BREAKS(name, tensor, statement)                                                                      \
 	static void name(struct forged *f)                                                                   \
 	{                                                                                                    \
@@ -259,6 +271,9 @@ BREAKS(a_close_of_the_past, false, f->header.kind = WIRE_CLOSE; f->header.sequen
        f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
 BREAKS(a_close_of_the_far_future, false, f->header.kind = WIRE_CLOSE; f->header.sequence = UINT64_MAX;
        f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
+BREAKS(credit_of_the_flow_itself, false, carry(f, FLOW))
+BREAKS(credit_of_no_flow, false, carry(f, UINT32_MAX))
+BREAKS(credit_cut_short, false, carry(f, FLOW); f->header_bytes = WIRE_FIXED_BYTES + WIRE_CREDIT_BYTES - 1)
 
 Test(ucx_forged, the_same_message_twice, .init = set_ucx_environment)
 {
@@ -363,7 +378,7 @@ Test(ucx_forged, random_changes, .init = set_ucx_environment, .timeout = 100)
 				forge_tensor(&f, 500);
 			f.header.sequence = (uint64_t)i;
 			f.header.kind = (enum wire_kind)(rand_r(&seed) % WIRE_KINDS);
-			f.header.flags = (uint8_t)(rand_r(&seed) % 32);
+			f.header.flags = (uint8_t)(rand_r(&seed) % 64);
 			wire_pack(&f.header, f.bytes);
 			for (int n = rand_r(&seed) % 4; n > 0; n--) {
 				size_t at = 28 + (size_t)rand_r(&seed) % (f.header_bytes - 28);

@@ -154,13 +154,33 @@ static void deliver(const struct wire_header *header, const void *behind, size_t
 	end();
 }
 
+/* Puts credit of our sending flow, all of it or what the input says, in front of the descriptors (taken). */
+static uint8_t *with_credit(struct fuzz_input *input, uint8_t *descriptors, size_t size)
+{
+	const struct ucx_tx *tx = (const struct ucx_tx *)world.transport->links[TX_FLOW];
+	struct wire_credit credit = {TX_FLOW, tx->window.sent, tx->window.sent_bytes};
+	uint8_t *all = malloc(WIRE_CREDIT_BYTES + size), how = fuzz_u8(input);
+
+	if ((how & 1) != 0)
+		credit.flow = how >> 4;
+	if ((how & 2) != 0)
+		credit.messages -= how >> 4;
+	if ((how & 4) != 0)
+		credit.bytes -= fuzz_u8(input);
+	wire_credit_pack(&credit, all);
+	memcpy(all + WIRE_CREDIT_BYTES, descriptors, size);
+	free(descriptors);
+	return all;
+}
+
 /* how: 1 bent, 2 rendezvous, 4 descriptors apart, 8 behind the data, 16 other bytes of descriptors, 32 of
- * bodies */
+ * bodies, 128 with credit */
 static void step_message(struct fuzz_input *input)
 {
 	uint8_t how = fuzz_u8(input), shape = fuzz_u8(input);
 	struct frag_message *message = message_of((uint32_t)(shape >> 2) * 4, shape & 3);
 	struct wire_header header = header_of(WIRE_DATA, RX_FLOW), ahead;
+	size_t credit_bytes = (how & 128) != 0 ? WIRE_CREDIT_BYTES : 0;
 	static uint8_t bodies[64 * 4 * 3 + 256];
 	size_t size = (size_t)(shape >> 2) * 4 * (shape & 3);
 	const struct fragi_blob *blob;
@@ -181,16 +201,21 @@ static void step_message(struct fuzz_input *input)
 		size = fuzz_u8(input);
 	if ((how & 4) != 0)
 		header.flags = WIRE_AHEAD;
+	if ((how & 128) != 0) {
+		header.flags |= WIRE_CREDITED;
+		descriptors = with_credit(input, descriptors, descriptor_bytes);
+	}
 	if ((how & 1) != 0)
 		bend(&header, input);
 	ahead = header;
 	ahead.kind = WIRE_DESCRIPTORS;
 	memset(bodies, 0x5a, sizeof(bodies));
 	if ((how & 12) == 4)
-		deliver(&ahead, NULL, 0, descriptors, descriptor_bytes, (how & 64) != 0);
-	deliver(&header, descriptors, (how & 4) != 0 ? 0 : descriptor_bytes, bodies, size, (how & 2) != 0);
+		deliver(&ahead, NULL, 0, descriptors + credit_bytes, descriptor_bytes, (how & 64) != 0);
+	deliver(&header, descriptors, credit_bytes + ((how & 4) != 0 ? 0 : descriptor_bytes), bodies, size,
+		(how & 2) != 0);
 	if ((how & 12) == 12)
-		deliver(&ahead, NULL, 0, descriptors, descriptor_bytes, (how & 64) != 0);
+		deliver(&ahead, NULL, 0, descriptors + credit_bytes, descriptor_bytes, (how & 64) != 0);
 	free(descriptors);
 }
 

@@ -97,6 +97,23 @@ Test(window, credit_that_was_never_spent_or_was_given_back_is_refused)
 	cr_expect_not(fragi_window_credit(&tx, 2, 19));
 }
 
+Test(window, a_batch_waits_only_while_the_sender_has_as_much_left)
+{
+	for (uint64_t window = 1; window <= 9; window++) {
+		uint64_t batch = (window + 1) / 2;
+
+		make(window, 1000);
+		for (uint64_t i = 0; i < batch; i++) {
+			cr_expect_not(fragi_window_is_due(&rx, window - i), "%d of %d", (int)i, (int)window);
+			pass(1);
+			fragi_window_consume(&rx, 1);
+		}
+		cr_expect(fragi_window_owes_batch(&rx));
+		cr_expect_eq(fragi_window_is_due(&rx, 0), window == 1, "%d", (int)window);
+		cr_expect(fragi_window_is_due(&rx, 1), "%d", (int)window);
+	}
+}
+
 Test(window, goes_back_in_batches_unless_the_sender_may_wait)
 {
 	make(8, 100);

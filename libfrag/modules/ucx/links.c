@@ -89,16 +89,43 @@ static struct ucx_link *door(struct fragi_transport *transport, enum wire_kind k
 	return link;
 }
 
+/* Credit that DATA of rx's sender carries, of a flow to it. Returns false when that broke a rule. */
+static bool carried_credit(struct ucx_rx *rx, const uint8_t *bytes, size_t size)
+{
+	struct fragi_peer *peer = rx->link.peer;
+	struct fragi_transport *transport = peer->transport;
+	struct wire_credit credit;
+	struct ucx_link *link;
+
+	if (size < WIRE_CREDIT_BYTES) {
+		ucx_rx_broke_rule(rx, "credit cut short");
+		return false;
+	}
+	credit = wire_credit_unpack(bytes);
+	link = credit.flow < transport->links_size ? transport->links[credit.flow] : NULL;
+	if (link == NULL || !link->is_tx || link->peer != peer)
+		ucx_rx_broke_rule(rx, "credit of a flow that does not lead to it");
+	else
+		ucx_tx_on_credit(ucx_tx_of(link), credit.messages, credit.bytes);
+	return !peer->failed;
+}
+
 static ucs_status_t on_data(void *arg, const void *bytes, size_t size, void *data, size_t length,
 			    const ucp_am_recv_param_t *param)
 {
 	struct wire_header header;
 	struct ucx_link *link = door(arg, WIRE_DATA, bytes, size, &header);
+	size_t at = WIRE_FIXED_BYTES;
 
 	if (link == NULL)
 		return UCS_OK;
-	return ucx_rx_on_data(ucx_rx_of(link), &header, (const uint8_t *)bytes + WIRE_FIXED_BYTES,
-			      size - WIRE_FIXED_BYTES, data, length, param);
+	if ((header.flags & WIRE_CREDITED) != 0) {
+		if (!carried_credit(ucx_rx_of(link), (const uint8_t *)bytes + at, size - at))
+			return UCS_OK;
+		at += WIRE_CREDIT_BYTES;
+	}
+	return ucx_rx_on_data(ucx_rx_of(link), &header, (const uint8_t *)bytes + at, size - at, data, length,
+			      param);
 }
 
 static ucs_status_t on_descriptors(void *arg, const void *bytes, size_t size, void *data, size_t length,
@@ -130,7 +157,7 @@ static ucs_status_t on_descriptors(void *arg, const void *bytes, size_t size, vo
 	}
 
 CONTROL_HANDLER(on_hello, WIRE_HELLO, ucx_peer_on_hello(link, &header))
-CONTROL_HANDLER(on_credit, WIRE_CREDIT, ucx_tx_on_credit(ucx_tx_of(link), &header))
+CONTROL_HANDLER(on_credit, WIRE_CREDIT, ucx_tx_on_credit(ucx_tx_of(link), header.sequence, header.body_bytes))
 CONTROL_HANDLER(on_beat, WIRE_BEAT, ucx_peer_on_beat(link, &header))
 CONTROL_HANDLER(on_close, WIRE_CLOSE, ucx_rx_on_close(ucx_rx_of(link), &header))
 CONTROL_HANDLER(on_done, WIRE_DONE, ucx_tx_on_done(ucx_tx_of(link)))

@@ -49,7 +49,8 @@ struct fragi_peer {
 	bool broken;                     /* as UCX says */
 	char sentence[UCX_SENTENCE_MAX]; /* why */
 	struct ucx_link *links;
-	struct ucx_op *ops; /* under way */
+	_Atomic(struct ucx_rx *) owing; /* one that owes a batch of credit; set by its operator */
+	struct ucx_op *ops;             /* under way */
 	int64_t heard_ns, sent_ns;
 	int64_t hello_ns, connect_until_ns; /* 0: no HELLO was sent yet */
 	void *close_request;
@@ -217,7 +218,7 @@ void ucx_tx_free(struct ucx_tx *tx);
 /* Sends what may be sent now. */
 void ucx_tx_transmit(struct ucx_tx *tx);
 bool ucx_tx_is_empty(struct ucx_tx *tx);
-void ucx_tx_on_credit(struct ucx_tx *tx, const struct wire_header *header);
+void ucx_tx_on_credit(struct ucx_tx *tx, uint64_t messages, uint64_t bytes);
 void ucx_tx_on_done(struct ucx_tx *tx);
 
 /* op.c: active messages being sent */
@@ -262,6 +263,8 @@ struct frag_resource *ucx_bodies_create(void);
 /* credit.c */
 /* Gives credit back: all of it, or only where the sender may be waiting for it. */
 void ucx_rx_return_credit(struct ucx_rx *rx, bool all);
+/* Credit that a message to peer is to carry. Returns false when there is none. */
+bool ucx_peer_take_credit(struct fragi_peer *peer, struct wire_credit *out);
 /* Whether credit is to go back at once. */
 bool ucx_rx_credit_is_due(const struct ucx_rx *rx);
 /* The oldest delivered message that was not consumed yet is now. */

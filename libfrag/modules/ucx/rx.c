@@ -34,9 +34,13 @@ static void on_taken(void *arg)
 	_Atomic bool *waiting = &rx->link.peer->transport->credits_waiting;
 
 	ucx_rx_consume(rx);
-	if (ucx_rx_credit_is_due(rx))
+	if (ucx_rx_credit_is_due(rx)) {
 		ask_for_lock(rx);
-	else if (!atomic_load_explicit(waiting, memory_order_relaxed))
+		return;
+	}
+	if (fragi_window_owes_batch(&rx->window))
+		atomic_store_explicit(&rx->link.peer->owing, rx, memory_order_release);
+	if (!atomic_load_explicit(waiting, memory_order_relaxed))
 		atomic_store_explicit(waiting, true, memory_order_release);
 }
 

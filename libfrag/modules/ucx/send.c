@@ -175,6 +175,7 @@ static bool send_descriptors(struct ucx_tx *tx, const struct wire_header *data,
 	if (op == NULL)
 		return false;
 	header.kind = WIRE_DESCRIPTORS;
+	header.flags = 0;
 	wire_pack(&header, op->header);
 	op->message = frag_message_ref(message);
 	ucx_op_send(op, WIRE_DESCRIPTORS, WIRE_FIXED_BYTES, blob->bytes, blob->size, ucp_dt_make_contig(1));
@@ -219,6 +220,7 @@ static void send_data(struct ucx_tx *tx, struct frag_message *message, const str
 	struct wire_header header = {.kind = WIRE_DATA, .sequence = tx->window.sent};
 	struct ucx_op *op = ucx_op_create(tx->link.peer);
 	size_t header_bytes = WIRE_FIXED_BYTES, count;
+	struct wire_credit credit;
 
 	if (op == NULL) {
 		fail_for_memory(tx);
@@ -231,11 +233,16 @@ static void send_data(struct ucx_tx *tx, struct frag_message *message, const str
 	header.descriptor_bytes = blob->size;
 	header.publish_ns = publish_ns_of(tx->link.peer->transport, stamp);
 	fragi_window_spend(&tx->window, header.body_bytes + blob->size);
-	if (blob->size <= WIRE_HEADER_MAX - WIRE_FIXED_BYTES) {
-		memcpy(op->header + WIRE_FIXED_BYTES, blob->bytes, blob->size);
+	if (ucx_peer_take_credit(tx->link.peer, &credit)) {
+		header.flags |= WIRE_CREDITED;
+		wire_credit_pack(&credit, op->header + header_bytes);
+		header_bytes += WIRE_CREDIT_BYTES;
+	}
+	if (blob->size <= WIRE_HEADER_MAX - header_bytes) {
+		memcpy(op->header + header_bytes, blob->bytes, blob->size);
 		header_bytes += blob->size;
 	} else {
-		header.flags = WIRE_AHEAD;
+		header.flags |= WIRE_AHEAD;
 		if (!send_descriptors(tx, &header, message, blob))
 			fail_for_memory(tx);
 	}
@@ -314,15 +321,15 @@ bool ucx_tx_is_empty(struct ucx_tx *tx)
 	       (tx->close_sent || !atomic_load(&tx->closing));
 }
 
-void ucx_tx_on_credit(struct ucx_tx *tx, const struct wire_header *header)
+void ucx_tx_on_credit(struct ucx_tx *tx, uint64_t messages, uint64_t bytes)
 {
 	uint64_t before = atomic_load_explicit(&tx->window.credited, memory_order_relaxed);
 
-	if (!fragi_window_credit(&tx->window, header->sequence, header->body_bytes)) {
+	if (!fragi_window_credit(&tx->window, messages, bytes)) {
 		ucx_peer_fail(tx->link.peer, "gave back credit that it never had");
 		return;
 	}
-	fragi_count(&tx->tx.row->confirmed, header->sequence - before);
+	fragi_count(&tx->tx.row->confirmed, messages - before);
 	ucx_tx_transmit(tx);
 	notify_room(tx);
 }

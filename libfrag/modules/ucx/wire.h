@@ -21,10 +21,14 @@
  * so far; CLOSE: how many messages the flow has had; HELLO: the sender's host number; SYNC: the count that
  * the answer repeats. bodies, in CREDIT: bytes (descriptors and bodies) that have been given back so far.
  * publish time: CLOCK_MONOTONIC of the sending node.
+ *
+ * DATA may carry credit of a flow that comes the other way, so that an answer needs no message beside it.
+ * Behind the header then stand: u32 that flow   u64 messages   u64 bytes, as in CREDIT.
  */
 #define WIRE_MAGIC 0x47415246u /* "FRAG" */
 #define WIRE_VERSION 1u
 #define WIRE_FIXED_BYTES 64u
+#define WIRE_CREDIT_BYTES 20u
 #define WIRE_HEADER_MAX 4096u
 
 enum wire_kind { /* active message ids: dense, small, registered in this order */
@@ -40,11 +44,17 @@ enum wire_kind { /* active message ids: dense, small, registered in this order *
 };
 
 enum wire_flag {
-	WIRE_HEARD = 1, /* HELLO: your HELLO has arrived here */
-	WIRE_AHEAD = 2, /* DATA: the descriptors are in a message of their own */
-	WIRE_REPLY = 4, /* SYNC: an answer */
-	WIRE_LEAVE = 8, /* SYNC: the sender goes, in order */
-	WIRE_WANT = 16, /* BEAT: this flow's sender waits for bytes of credit */
+	WIRE_HEARD = 1,     /* HELLO: your HELLO has arrived here */
+	WIRE_AHEAD = 2,     /* DATA: the descriptors are in a message of their own */
+	WIRE_REPLY = 4,     /* SYNC: an answer */
+	WIRE_LEAVE = 8,     /* SYNC: the sender goes, in order */
+	WIRE_WANT = 16,     /* BEAT: this flow's sender waits for bytes of credit */
+	WIRE_CREDITED = 32, /* DATA: credit of another flow stands behind the header */
+};
+
+struct wire_credit {
+	uint32_t flow;
+	uint64_t messages, bytes; /* given back so far */
 };
 
 struct wire_header {
@@ -133,6 +143,18 @@ static inline bool wire_unpack(const uint8_t *bytes, size_t size, enum wire_kind
 	out->body_bytes = wire_get64(bytes + 48);
 	out->publish_ns = (int64_t)wire_get64(bytes + 56);
 	return true;
+}
+
+static inline void wire_credit_pack(const struct wire_credit *credit, uint8_t out[WIRE_CREDIT_BYTES])
+{
+	wire_put32(out, credit->flow);
+	wire_put64(out + 4, credit->messages);
+	wire_put64(out + 12, credit->bytes);
+}
+
+static inline struct wire_credit wire_credit_unpack(const uint8_t in[WIRE_CREDIT_BYTES])
+{
+	return (struct wire_credit){wire_get32(in), wire_get64(in + 4), wire_get64(in + 12)};
 }
 
 /* In a time that does not depend on where they differ. */

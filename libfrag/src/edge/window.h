@@ -146,21 +146,32 @@ static inline void fragi_window_consume_to(struct fragi_window_rx *w, uint64_t m
 	atomic_store_explicit(&w->consumed, messages, memory_order_release);
 }
 
+static inline uint64_t fragi_window_owed(const struct fragi_window_rx *w)
+{
+	return atomic_load_explicit(&w->consumed, memory_order_relaxed) -
+	       atomic_load_explicit(&w->returned, memory_order_relaxed);
+}
+
+/* Whether half a window of messages is owed: smaller batches would cost as much as the data. */
+static inline bool fragi_window_owes_batch(const struct fragi_window_rx *w)
+{
+	return fragi_window_owed(w) * 2 >= w->messages;
+}
+
 /*
- * Whether credit is to go back at once. A batch is half a window: smaller ones would cost as much as the
- * data; and while nothing more is queued (messages that arrived and are not consumed) half a window is no
- * hurry: the sender has the other half, and the answer that the operator is perhaps about to send would wait
- * behind the credit. Bytes are in a hurry when there are half as many as the window, or the sender waits for
- * them.
+ * Whether credit is to go back at once. While nothing more is queued (messages that arrived and are not
+ * consumed) a batch is no hurry: the sender has the other half of its window, and the answer that the
+ * operator is perhaps about to send would wait behind the credit, which it can carry. Bytes are in a hurry
+ * when there are half as many as the window, or the sender waits for them.
  */
 static inline bool fragi_window_is_due(const struct fragi_window_rx *w, uint64_t queued)
 {
-	uint64_t messages = atomic_load_explicit(&w->consumed, memory_order_relaxed) -
-			    atomic_load_explicit(&w->returned, memory_order_relaxed);
+	uint64_t arrived = fragi_window_owed(w) + queued;
 	uint64_t bytes = atomic_load_explicit(&w->consumed_bytes, memory_order_relaxed) -
 			 atomic_load_explicit(&w->returned_bytes, memory_order_relaxed);
 
-	return (messages * 2 >= w->messages && (messages + queued) * 2 > w->messages) ||
+	return (fragi_window_owes_batch(w) &&
+		(arrived > w->messages - w->messages / 2 || arrived >= w->messages)) ||
 	       bytes * 2 >= w->bytes || atomic_load_explicit(&w->wanted, memory_order_relaxed);
 }
 
