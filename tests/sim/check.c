@@ -158,6 +158,29 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 			 drv_app_state_name(app->state));
 }
 
+/* What is under way on an edge is bounded, and its credit comes back, unless one of its ends is held up. */
+static void look_at_credit(struct sim *sim, const struct sim_app *app, struct sim_flow *flow, bool quiet)
+{
+	uint64_t consumed = sim_flow_consumed(flow);
+	bool waits = !flow->dead && flow->token_known && flow->from->process.alive &&
+		     flow->to->process.alive && flow->to->state == SIM_HOST_STARTED && quiet;
+
+	if (flow->in_host || !flow->token_known)
+		return;
+	if (flow->true_left - consumed > flow->window)
+		sim_fail(sim, "bounded", "%s: %llu messages under way, its window is %u", app->name,
+			 (unsigned long long)(flow->true_left - consumed), flow->window);
+	if (!waits || flow->tx_window.credited >= flow->owed) {
+		flow->owed = waits ? consumed : 0;
+		flow->owed_since_ns = sim->now_ns;
+	}
+	if (flow->tx_window.credited < flow->owed &&
+	    sim->now_ns - flow->owed_since_ns > 2 * sim->beat_ns + SIM_S)
+		sim_fail(sim, "credit", "%s: %llu messages were consumed, credit of %llu came back in time",
+			 app->name, (unsigned long long)flow->owed,
+			 (unsigned long long)flow->tx_window.credited);
+}
+
 /* Hosts of what has ended are gone in time. */
 static void look_at_hosts(struct sim *sim, bool quiet)
 {
@@ -247,6 +270,9 @@ void sim_check_look(struct sim *sim)
 	user(sim);
 	look_at_connections(sim);
 	look_at_hosts(sim, quiet);
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		for (uint32_t f = 0; f < sim->apps[i].flow_count; f++)
+			look_at_credit(sim, &sim->apps[i], &sim->apps[i].flows[f], quiet);
 	for (uint32_t i = 0; quiet && sim->driver.process.alive && i < sim->apps_given; i++)
 		if (!sim->apps[i].ended)
 			look_at_app(sim, &sim->apps[i]);

@@ -4,11 +4,14 @@
 #include <signal.h>
 #include <string.h>
 
+#define CREDIT_SHIFT 44 /* messages above, bytes below */
+
 /*
  * The data plane, by its counters: every fragment has an operator a (a source, or a relay of all inputs) that
  * feeds an operator b (a sink, or one that emits on all outputs). Flows within a host are queues; between
- * hosts a window of credits, a slot at the sender for what has no credit, a queue at the receiver. What
- * operators truly sent and received is counted apart from the ledger.
+ * hosts a slot at the sender for what has no credit, a queue at the receiver, and the window of credits as it
+ * is (edge/window.h), driven as libfrag/modules/ucx drives it. What operators truly sent and received, and
+ * what truly left and was consumed, is counted apart from ledger and window.
  */
 enum { QUEUE_FULL, NO_ROOM, RECEIVER_DONE, STOPPED };
 
@@ -45,7 +48,13 @@ static bool has_room(const struct sim_flow *flow)
 		return flow->receiver_closed || flow->queued < flow->capacity;
 	if (flow->receiver_done)
 		return true;
-	return !flow->dead && flow->posted - flow->credited < flow->window;
+	return !flow->dead && fragi_window_room(&flow->tx_window) > 0;
+}
+
+/* The bytes of credit of the n-th message. */
+static uint64_t credit_bytes(const struct sim_flow *flow, uint64_t n)
+{
+	return 1 + (n * 2654435761u + flow->to_port * 40503u) % flow->largest;
 }
 
 /* Whether b's output flows exist, and whether all of them have room, or are closed by their receivers. */
@@ -132,12 +141,40 @@ static void send_back(struct sim *sim, struct sim_flow *flow, enum sim_event_kin
 	sim_put(sim, at_ns, kind, flow->app, index_of(sim, flow), value);
 }
 
-static void return_credit(struct sim *sim, struct sim_flow *flow)
+/* all: else only where the sender may be waiting for it. */
+static void return_credit(struct sim *sim, struct sim_flow *flow, bool all)
 {
-	if (flow->credit_under_way || flow->dead || flow->consumed == flow->credited)
+	struct fragi_window_rx *window = &flow->rx_window;
+	uint64_t messages, bytes;
+
+	if (flow->dead || !fragi_window_owes(window) ||
+	    (!all && !flow->sender_closed && !fragi_window_sender_may_wait(window)))
 		return;
-	flow->credit_under_way = true;
-	send_back(sim, flow, SIM_EV_CREDIT, flow->consumed);
+	fragi_window_give_back(window, &messages, &bytes);
+	flow->credits_flying++;
+	send_back(sim, flow, SIM_EV_CREDIT, messages << CREDIT_SHIFT | bytes);
+}
+
+/* Credit is owed: it goes now, or when its host comes to rest, or with a beat. */
+static void owe_credit(struct sim *sim, struct sim_flow *flow)
+{
+	if (fragi_window_is_due(&flow->rx_window, flow->queued)) {
+		return_credit(sim, flow, true);
+	} else if (!flow->calm_comes) {
+		flow->calm_comes = true;
+		sim_put(sim, sim->now_ns + sim_between(sim, 1000, 300000), SIM_EV_CALM, flow->app,
+			index_of(sim, flow), 0);
+	}
+}
+
+void sim_data_beat(struct sim *sim, struct sim_host *host)
+{
+	for (uint32_t i = 0; i < host->edge_count; i++) {
+		struct sim_flow *flow = &host->app->flows[host->edges[i].flow];
+
+		if (!host->edges[i].sends && both_alive(flow))
+			return_credit(sim, flow, true);
+	}
 }
 
 static void flow_take(struct sim *sim, struct sim_flow *flow)
@@ -153,8 +190,8 @@ static void flow_take(struct sim *sim, struct sim_flow *flow)
 	}
 	flow->rx.delivered++;
 	if (blocks(flow)) {
-		flow->consumed++;
-		return_credit(sim, flow);
+		fragi_window_consume(&flow->rx_window, credit_bytes(flow, flow->rx_window.consumed));
+		owe_credit(sim, flow);
 	}
 }
 
@@ -183,15 +220,44 @@ static void flow_emit(struct sim *sim, struct sim_flow *flow)
 		emit_in_host(sim, flow);
 	} else if (flow->receiver_done) {
 		flow->tx.tx_dropped[RECEIVER_DONE]++;
-	} else if (blocks(flow) && flow->posted - flow->credited >= flow->window) {
+	} else if (blocks(flow) &&
+		   !fragi_window_post(&flow->tx_window, credit_bytes(flow, flow->tx_window.posted))) {
 		flow->tx.tx_dropped[NO_ROOM]++;
 	} else if (!blocks(flow) && flow->pending == slot) {
 		flow->tx.tx_dropped[QUEUE_FULL]++; /* pop: the oldest, reject: this one */
 	} else {
-		flow->posted++;
 		flow->pending++;
 		transmit(sim, flow->app, index_of(sim, flow));
 	}
+}
+
+/* Something of the sender's for the receiver. */
+static void send_on(struct sim *sim, struct sim_flow *flow, enum sim_event_kind kind)
+{
+	int64_t at_ns = sim->now_ns + data_latency(sim, flow);
+
+	flow->last_ns = at_ns < flow->last_ns ? flow->last_ns : at_ns;
+	sim_put(sim, flow->last_ns, kind, flow->app, index_of(sim, flow), 0);
+}
+
+static bool transmit_one(struct sim *sim, struct sim_flow *flow)
+{
+	struct fragi_window_tx *window = &flow->tx_window;
+	uint64_t bytes = credit_bytes(flow, window->sent);
+
+	if (flow->pending == 0 || !fragi_window_is_open(window))
+		return false;
+	if (!fragi_window_fits(window, bytes)) {
+		if (fragi_window_want(window))
+			send_on(sim, flow, SIM_EV_WANT);
+		return false;
+	}
+	fragi_window_spend(window, bytes);
+	flow->pending--;
+	flow->true_left++;
+	flow->flying++;
+	send_on(sim, flow, SIM_EV_DATA);
+	return true;
 }
 
 static void transmit(struct sim *sim, uint32_t app, uint32_t index)
@@ -204,22 +270,12 @@ static void transmit(struct sim *sim, uint32_t app, uint32_t index)
 		flow->tx.tx_dropped[RECEIVER_DONE] += flow->pending;
 		flow->pending = 0;
 	}
-	while (flow->pending > 0 && flow->wired - flow->credited < flow->window) {
-		int64_t at_ns = sim->now_ns + data_latency(sim, flow);
-
-		flow->pending--;
-		flow->wired++;
-		flow->flying++;
-		flow->last_ns = at_ns < flow->last_ns ? flow->last_ns : at_ns;
-		sim_put(sim, flow->last_ns, SIM_EV_DATA, app, index, 0);
-	}
+	while (transmit_one(sim, flow))
+		;
 	if (flow->closing && flow->pending == 0 && !flow->close_sent) {
-		int64_t at_ns = sim->now_ns + data_latency(sim, flow);
-
 		flow->close_sent = true;
 		flow->flying++;
-		flow->last_ns = at_ns < flow->last_ns ? flow->last_ns : at_ns;
-		sim_put(sim, flow->last_ns, SIM_EV_CLOSE, app, index, 0);
+		send_on(sim, flow, SIM_EV_CLOSE);
 	}
 }
 
@@ -235,9 +291,11 @@ static void close_receiver(struct sim *sim, struct sim_flow *flow, int reason)
 		poke(sim, op_at(&sim->apps[flow->app], flow->from_fragment, flow->from_op));
 		return;
 	}
-	flow->consumed = flow->rx.arrived;
-	if (reason == RECEIVER_DONE && flow->from != NULL && flow->from->process.alive)
+	fragi_window_consume_to(&flow->rx_window, flow->rx.arrived, flow->rx_window.accepted_bytes);
+	if (reason == RECEIVER_DONE && flow->from != NULL && flow->from->process.alive) {
 		send_back(sim, flow, SIM_EV_DONE, 0);
+		return_credit(sim, flow, true);
+	}
 }
 
 static void close_sender(struct sim *sim, struct sim_flow *flow)
@@ -431,37 +489,52 @@ void sim_data_cut(struct sim *sim, struct sim_host *host, const struct sim_host 
 /* A message has come through. */
 static void arrive(struct sim *sim, struct sim_flow *flow)
 {
+	struct fragi_window_rx *window = &flow->rx_window;
+	uint64_t n = flow->rx.arrived++, bytes = credit_bytes(flow, n);
+
 	flow->flying--;
-	flow->rx.arrived++;
-	if (flow->receiver_closed) {
+	if (!fragi_window_covers(window, n) || !fragi_window_accept(window, bytes))
+		sim_fail(sim, "credit", "message %llu of %llu bytes came beyond its credit",
+			 (unsigned long long)n, (unsigned long long)bytes);
+	if (flow->receiver_closed)
 		flow->rx.rx_dropped[RECEIVER_DONE]++;
-		flow->consumed = flow->rx.arrived;
-	} else if (flow->queued == flow->capacity) {
+	else if (flow->queued == flow->capacity)
 		flow->rx.rx_dropped[QUEUE_FULL]++;
-	} else {
+	else
 		flow->queued++;
-	}
-	if (!blocks(flow))
-		flow->consumed = flow->rx.arrived;
 	if (!blocks(flow) || flow->receiver_closed)
-		return_credit(sim, flow);
+		fragi_window_consume_to(window, flow->rx.arrived, window->accepted_bytes);
+	if (fragi_window_owes(window))
+		owe_credit(sim, flow);
 	poke(sim, op_at(&sim->apps[flow->app], flow->to_fragment, flow->to_op));
 }
 
-static void on_credit(struct sim *sim, struct sim_flow *flow, uint64_t value)
+uint64_t sim_flow_consumed(const struct sim_flow *flow)
 {
-	flow->credit_under_way = false;
-	flow->tx.confirmed += value - flow->credited;
-	flow->credited = value;
+	return blocks(flow) && !flow->receiver_closed ? flow->true_received : flow->rx.arrived;
+}
+
+static void on_credit(struct sim *sim, struct sim_flow *flow, uint64_t messages, uint64_t bytes)
+{
+	struct fragi_window_tx *window = &flow->tx_window;
+	uint64_t before = window->credited;
+
+	flow->credits_flying--;
+	if (!fragi_window_credit(window, messages, bytes) || messages > sim_flow_consumed(flow))
+		sim_fail(sim, "credit", "credit of %llu messages came back, %llu were consumed",
+			 (unsigned long long)messages, (unsigned long long)sim_flow_consumed(flow));
+	if (window->credited == window->sent && window->credited_bytes != window->sent_bytes)
+		sim_fail(sim, "credit", "all messages came back, but only %llu of %llu bytes",
+			 (unsigned long long)window->credited_bytes, (unsigned long long)window->sent_bytes);
+	flow->tx.confirmed += messages - before;
 	transmit(sim, flow->app, index_of(sim, flow));
-	return_credit(sim, flow);
 	poke(sim, op_at(&sim->apps[flow->app], flow->from_fragment, flow->from_op));
 }
 
 /* When the process that is to take this may do so; 0: now. */
 static int64_t held_until(const struct sim *sim, const struct sim_flow *flow, enum sim_event_kind kind)
 {
-	const struct sim_host *at = kind == SIM_EV_DATA || kind == SIM_EV_CLOSE ? flow->to : flow->from;
+	const struct sim_host *at = kind == SIM_EV_CREDIT || kind == SIM_EV_DONE ? flow->from : flow->to;
 	int64_t until = at->process.stopped_until_ns;
 
 	if (flow->from->worker != flow->to->worker &&
@@ -495,11 +568,20 @@ static void on_flow(struct sim *sim, const struct sim_event *event)
 		arrive(sim, flow);
 		break;
 	case SIM_EV_CREDIT:
-		on_credit(sim, flow, event->c);
+		on_credit(sim, flow, event->c >> CREDIT_SHIFT, event->c & ((1ull << CREDIT_SHIFT) - 1));
+		break;
+	case SIM_EV_WANT:
+		flow->rx_window.wanted = true;
+		return_credit(sim, flow, true);
+		break;
+	case SIM_EV_CALM:
+		flow->calm_comes = false;
+		return_credit(sim, flow, false);
 		break;
 	case SIM_EV_CLOSE:
 		flow->flying--;
 		flow->sender_closed = flow->close_arrived = true;
+		owe_credit(sim, flow);
 		poke(sim, op_at(app, flow->to_fragment, flow->to_op));
 		break;
 	default:

@@ -428,6 +428,7 @@ static void beat(struct sim *sim, struct sim_host *host)
 	if (host->state == SIM_HOST_WIRING && sim->now_ns >= host->wire_until_ns)
 		send_result(sim, host, FW_HOST_WIRED, 1, "no answer over the data plane in time");
 	sim_host_send(sim, host, &message);
+	sim_data_beat(sim, host);
 	host->beat_expected_ns = now_ns + host->beat_ns;
 	sim_put(sim, sim->now_ns + host->beat_ns, SIM_EV_HOST_BEAT, host->index, 0, 0);
 }

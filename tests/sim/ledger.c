@@ -36,7 +36,7 @@ bool sim_data_is_settled(const struct sim_app *app)
 		if (settled != flow->tx.sent || flow->flying > 0)
 			return false;
 		if (!flow->in_host && flow->policy == FRAG_POLICY_BLOCK && !flow->receiver_done &&
-		    flow->posted != flow->credited)
+		    flow->tx_window.credited != sim_flow_consumed(flow))
 			return false;
 	}
 	for (uint32_t i = 0; i < app->op_count; i++)

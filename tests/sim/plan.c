@@ -79,6 +79,7 @@ static void add_flow(struct sim *sim, struct sim_app *app, uint32_t from, uint32
 		.given_policy = policies[sim_between(sim, 0, 5)],
 	};
 	flow->policy = flow->given_policy == FRAG_POLICY_DEFAULT ? FRAG_POLICY_BLOCK : flow->given_policy;
+	flow->largest = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 1, 100 << 20) : 64;
 	if (flow->policy != FRAG_POLICY_LATEST && !sim_chance(sim, 3))
 		flow->given_capacity = (uint32_t)sim_between(sim, 1, 5);
 }

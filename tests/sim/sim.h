@@ -6,6 +6,7 @@
 
 #include <base/spare.h>
 #include <driverd/core/core.h>
+#include <edge/window.h>
 #include <frag/operator.h>
 #include <workerd/core/core.h>
 
@@ -55,7 +56,9 @@ enum sim_event_kind {
 	SIM_EV_WATCHDOG,     /* host */
 	SIM_EV_TICK,         /* app, operator */
 	SIM_EV_DATA,         /* app, flow */
-	SIM_EV_CREDIT,       /* app, flow, value */
+	SIM_EV_CREDIT,       /* app, flow, totals of messages and bytes */
+	SIM_EV_WANT,         /* app, flow: its sender waits for bytes of credit */
+	SIM_EV_CALM,         /* app, flow: its receiver has nothing else to do */
 	SIM_EV_CLOSE,        /* app, flow */
 	SIM_EV_DONE,         /* app, flow */
 	SIM_EV_FAULT,        /* index in the plan */
@@ -187,18 +190,22 @@ struct sim_flow {
 	uint8_t token[FW_TOKEN_BYTES];
 	bool token_known, dead;
 	uint32_t window;
+	uint32_t largest;            /* credit of its messages, in bytes: drawn up to this */
 	struct fw_flow_stats tx, rx; /* within a host both halves are in tx */
 	/* the sending end */
-	uint64_t posted, credited, wired;
+	struct fragi_window_tx tx_window;
 	uint32_t pending;
 	bool receiver_done, closing, close_sent, close_arrived;
 	/* the receiving end */
-	uint64_t consumed;
+	struct fragi_window_rx rx_window;
 	uint32_t queued;
-	bool sender_closed, receiver_closed, credit_under_way;
+	bool sender_closed, receiver_closed, calm_comes;
 	int64_t last_ns, last_back_ns;
 	uint32_t flying; /* data and closes under way */
-	uint64_t true_sent, true_received;
+	uint32_t credits_flying;
+	uint64_t true_sent, true_received, true_left; /* true_left: for the other host */
+	uint64_t owed;                                /* credit of so many messages is waited for */
+	int64_t owed_since_ns;
 };
 
 /* One run of an application by one driver. */
@@ -455,6 +462,9 @@ void sim_data_start(struct sim *sim, struct sim_host *host);
 void sim_data_stop_sources(struct sim *sim, struct sim_host *host);
 void sim_data_end(struct sim *sim, struct sim_host *host); /* queues are dropped, stopped */
 void sim_data_cut(struct sim *sim, struct sim_host *host, const struct sim_host *peer);
+void sim_data_beat(struct sim *sim, struct sim_host *host); /* of the data plane */
+uint64_t
+sim_flow_consumed(const struct sim_flow *flow); /* messages that the sender is owed credit for, in truth */
 bool sim_op_can_run(const struct sim *sim, const struct sim_op *op);
 void sim_on_data(struct sim *sim, const struct sim_event *event);
 struct sim_host *sim_op_host(const struct sim_app *app, const struct sim_op *op);

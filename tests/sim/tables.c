@@ -121,6 +121,8 @@ static void take_edge(struct sim *sim, struct sim_host *host, const struct fw_ed
 	memcpy(flow->token, edge->token, FW_TOKEN_BYTES);
 	flow->token_known = true;
 	flow->window = flow->capacity = edge->window_messages;
+	flow->tx_window.messages = flow->rx_window.messages = edge->window_messages;
+	flow->tx_window.bytes = flow->rx_window.bytes = edge->window_bytes;
 	if (edge->policy != (uint32_t)flow->policy)
 		sim_fail(sim, "wiring", "an edge of %s got policy %u", app->name, edge->policy);
 	host->edges[host->edge_count++] =

@@ -115,6 +115,8 @@ static void happen(struct sim *sim, const struct sim_event *event)
 	case SIM_EV_TICK:
 	case SIM_EV_DATA:
 	case SIM_EV_CREDIT:
+	case SIM_EV_WANT:
+	case SIM_EV_CALM:
 	case SIM_EV_CLOSE:
 	case SIM_EV_DONE:
 		sim_on_data(sim, event);
