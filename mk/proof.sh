@@ -39,6 +39,7 @@ nightly)
 	step fuzz-coverage make -s fuzz-coverage
 	step planted tests/fuzz/planted.sh
 	step asan make -s asan
+	step coverage make -s coverage
 	step tsan make -s tsan
 	step valgrind make -s valgrind
 	step aarch64 make -s aarch64
