@@ -514,6 +514,25 @@ Test(ucx_bodies, large_blocks_are_kept_for_the_next_message)
 	frag_tensor_unref(other);
 }
 
+Test(ucx_bodies, all_are_aligned_and_a_readers_own)
+{
+	struct frag_resource *bodies = ucx_bodies_create();
+	void *blocks[200];
+
+	for (size_t i = 0; i < 200; i++) {
+		cr_assert_eq(frag_alloc(bodies, 1 + i * i * 3, &blocks[i]), 0);
+		cr_assert_eq((uintptr_t)blocks[i] % 64, 0);
+		memset(blocks[i], (int)i, 1 + i * i * 3);
+	}
+	for (size_t i = 0; i < 200; i++) {
+		for (size_t k = 0; k <= i * i * 3; k++)
+			cr_assert_eq(((const uint8_t *)blocks[i])[k], (uint8_t)i);
+		frag_free(bodies, blocks[i]);
+	}
+	cr_expect_eq(frag_alloc(bodies, SIZE_MAX - 8, &blocks[0]), -ENOMEM);
+	fragi_resource_unref(bodies);
+}
+
 Test(ucx_bodies, what_is_kept_is_bounded)
 {
 	struct frag_resource *bodies = ucx_bodies_create();

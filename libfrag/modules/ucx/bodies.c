@@ -9,16 +9,20 @@
  * Memory for the bodies that arrive. A stream brings the same sizes again and again, and the C library gives
  * large blocks back to the kernel between two messages: their pages would be faulted in and zeroed anew for
  * each (a third of the cost of an 8 MiB message on loopback). So large blocks are kept for the next message,
- * newest first, because it is still in the cache. Tensors hold references: the bodies outlive the transport.
+ * newest first, because it is still in the cache. Small ones are the C library's business, but for their
+ * alignment: asked for it, it cuts a larger block to size, at five times the cost of the whole. Tensors hold
+ * references: the bodies outlive the transport.
  *
  * A block is taken by the holder of the progress lock and given back by any thread.
  */
-#define KEEP_FROM_BYTES (64u << 10) /* smaller ones are the C library's business */
+#define KEEP_FROM_BYTES (64u << 10)
 #define KEPT_BYTES_MAX (64u << 20)
 #define KEPT_MAX 64
-#define HEAD_BYTES 64 /* before a block; keeps its alignment */
+#define ALIGN 64
+#define HEAD_BYTES (ALIGN + sizeof(struct block)) /* room for it, and to align what follows */
 
-struct block {
+struct block { /* lies before its memory */
+	void *start;
 	size_t size;
 };
 
@@ -52,6 +56,24 @@ static struct block *take_locked(struct bodies *bodies, size_t size)
 	return NULL;
 }
 
+static struct block *block_create(size_t size)
+{
+	struct block *block;
+	uintptr_t memory;
+	void *start;
+
+	if (size > SIZE_MAX - HEAD_BYTES)
+		return NULL;
+	start = fragi_malloc(HEAD_BYTES + size);
+	if (start == NULL)
+		return NULL;
+	memory = ((uintptr_t)start + HEAD_BYTES) & ~(uintptr_t)(ALIGN - 1);
+	block = (struct block *)memory - 1;
+	block->start = start;
+	block->size = size;
+	return block;
+}
+
 static int bodies_alloc(void *state, size_t size, void **out_memory)
 {
 	struct bodies *bodies = state;
@@ -62,26 +84,22 @@ static int bodies_alloc(void *state, size_t size, void **out_memory)
 		block = take_locked(bodies, size);
 		pthread_mutex_unlock(&bodies->lock);
 	}
-	if (block == NULL) {
-		if (size > SIZE_MAX - HEAD_BYTES)
-			return -ENOMEM;
-		block = fragi_aligned_alloc(64, HEAD_BYTES + size);
-		if (block == NULL)
-			return -ENOMEM;
-		block->size = size;
-	}
-	*out_memory = (char *)block + HEAD_BYTES;
+	if (block == NULL)
+		block = block_create(size);
+	if (block == NULL)
+		return -ENOMEM;
+	*out_memory = block + 1;
 	return 0;
 }
 
 static void bodies_free(void *state, void *memory)
 {
 	struct bodies *bodies = state;
-	struct block *block = (struct block *)(void *)((char *)memory - HEAD_BYTES), *oldest[KEPT_MAX];
+	struct block *block = (struct block *)memory - 1, *oldest[KEPT_MAX];
 	uint32_t dropped = 0;
 
 	if (block->size < KEEP_FROM_BYTES || block->size > KEPT_BYTES_MAX) {
-		fragi_free(block);
+		fragi_free(block->start);
 		return;
 	}
 	pthread_mutex_lock(&bodies->lock);
@@ -93,7 +111,7 @@ static void bodies_free(void *state, void *memory)
 	bodies->kept_bytes += block->size;
 	pthread_mutex_unlock(&bodies->lock);
 	while (dropped > 0)
-		fragi_free(oldest[--dropped]);
+		fragi_free(oldest[--dropped]->start);
 }
 
 static void bodies_destroy(struct frag_resource *resource)
@@ -101,7 +119,7 @@ static void bodies_destroy(struct frag_resource *resource)
 	struct bodies *bodies = (struct bodies *)(void *)resource;
 
 	while (bodies->count > 0)
-		fragi_free(bodies->kept[--bodies->count]);
+		fragi_free(bodies->kept[--bodies->count]->start);
 	pthread_mutex_destroy(&bodies->lock);
 	fragi_free(bodies);
 }
