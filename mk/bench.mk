@@ -24,6 +24,6 @@ bench:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) bench-programs
 	@python3 tests/bench/bench.py --build $(B) $(PART)
 bench-instructions:
-	@mk/deps.sh bench
-	@$(MAKE) --no-print-directory -s -j$$(nproc) bench-programs
+	@mk/deps.sh proof
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all $(B)/bench/hop $(BENCH_SO)
 	@python3 tests/bench/instructions.py --build $(B)

@@ -28,6 +28,7 @@ proof)
 	step fuzz make -s fuzz TIME=10
 	step asan make -s asan
 	step tsan make -s tsan
+	step instructions make -s bench-instructions
 	step torture make -s torture RUNS=20
 	;;
 nightly)
