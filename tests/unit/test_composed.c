@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <frag/compose.h>
+#include <frag/operator.h>
+#include <graph/op.h>
+
+#include "graph_texts.h"
+
+/* What is composed in C: what its author can get wrong, and what can be looked at. */
+
+struct gated {
+	struct frag_condition *gate, *other;
+};
+
+static int compute(void *state, struct frag_tick *tick)
+{
+	(void)state;
+	(void)tick;
+	return FRAG_DONE;
+}
+
+static const struct frag_port ports[] = {{.name = "in", .dir = FRAG_IN, .flags = FRAG_PORT_MULTI},
+					 {.name = "out", .dir = FRAG_OUT}};
+static const struct frag_op_type plain = {FRAG_OP_TYPE_INIT, .name = "plain", FRAG_PORTS(ports),
+					  .compute = compute};
+
+static struct frag_fragment *begin(struct fragi_diag *diag)
+{
+	struct frag_fragment *fragment;
+
+	cr_assert_eq(fragi_fragment_begin("app", NULL, NULL, NULL, diag, &fragment), 0);
+	return fragment;
+}
+
+static void end(struct frag_fragment *fragment, struct fragi_diag *diag, const char *errors)
+{
+	cr_expect_eq(fragi_fragment_complete(fragment), errors[0] != '\0' ? -EINVAL : 0);
+	expect_errors(diag, errors);
+	fragi_fragment_destroy(fragment);
+	fragi_diag_fini(diag);
+}
+
+Test(composed, names_that_are_none_or_taken_are_refused)
+{
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag);
+	struct frag_op *op = frag_make_operator_of(fragment, "op", &plain, FRAG_NO_ARGS);
+
+	cr_assert_eq(frag_add_operator(fragment, op), 0);
+	cr_expect_null(frag_make_operator_of(fragment, NULL, &plain, FRAG_NO_ARGS));
+	cr_expect_not_null(frag_make_condition(op, "gate", "boolean", FRAG_NO_ARGS));
+	cr_expect_null(frag_make_condition(op, "gate", "count", FRAG_NO_ARGS));
+	cr_expect_null(frag_make_condition(op, "a gate", "count", FRAG_NO_ARGS));
+	cr_expect_null(frag_make_condition(op, "gate2", NULL, FRAG_NO_ARGS));
+	cr_expect_not_null(frag_make_resource(fragment, "pool", "unbounded_allocator", FRAG_NO_ARGS));
+	cr_expect_null(frag_make_resource(fragment, "pool", "unbounded_allocator", FRAG_NO_ARGS));
+	cr_expect_null(frag_make_resource(fragment, "a pool", "unbounded_allocator", FRAG_NO_ARGS));
+	cr_expect_null(frag_make_resource(fragment, NULL, NULL, FRAG_NO_ARGS));
+	end(fragment, &diag,
+	    "app: \"\" is no name of an operator; write a letter, then letters, digits, _ or -, 63 at most\n"
+	    "app.op: two conditions are called \"gate\"\n"
+	    "app.op: \"a gate\" is no name of a condition\n"
+	    "app.op: unknown condition type \"\"; valid: message_available, downstream_affordable, count, "
+	    "boolean, periodic, none\n"
+	    "app: two resources are called \"pool\"\n"
+	    "app: \"a pool\" is no name of a resource\n"
+	    "app: \"\" is no name of a resource\n");
+}
+
+Test(composed, flows_of_nothing_or_by_no_policy_are_refused)
+{
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag), *other = begin(&diag);
+	struct frag_op *a = frag_make_operator_of(fragment, "a", &plain, FRAG_NO_ARGS);
+	struct frag_op *b = frag_make_operator_of(fragment, "b", &plain, FRAG_NO_ARGS);
+	struct frag_op *stranger = frag_make_operator_of(other, "stranger", &plain, FRAG_NO_ARGS);
+
+	cr_expect_eq(frag_add_flow(fragment, a, "out", b, "in"), 0);
+	cr_expect_eq(frag_add_flow(fragment, NULL, "out", b, "in"), -EINVAL);
+	cr_expect_eq(frag_add_flow(fragment, stranger, "out", b, "in"), -EINVAL);
+	cr_expect_eq(frag_add_flow_with(fragment, a, "out", b, "in", 1, (enum frag_policy)9), -EINVAL);
+	cr_expect_null(frag_make_condition(NULL, NULL, "count", FRAG_NO_ARGS));
+	fragi_fragment_destroy(other);
+	end(fragment, &diag,
+	    "app: frag_add_flow: the operator is NULL\n"
+	    "app: operator \"stranger\" is of fragment \"app\"\n"
+	    "app: flow a -> b: 9 is no policy; take one of FRAG_POLICY_...\n");
+}
+
+Test(composed, a_condition_may_name_a_port_that_is_there_only)
+{
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag);
+	struct frag_op *op = frag_make_operator_of(fragment, "op", &plain, FRAG_NO_ARGS);
+
+	cr_assert_eq(frag_add_operator(fragment, op), 0);
+	frag_make_condition(op, NULL, "message_available", FRAG_ARGS({"receiver", "inn"}));
+	frag_make_condition(op, NULL, "downstream_affordable", FRAG_ARGS({"transmitter", "in"}));
+	end(fragment, &diag,
+	    "app.op: condition message_available: there is no input \"inn\"; did you mean \"in\"?\n"
+	    "app.op: condition downstream_affordable: there is no output \"in\"; its outputs: out\n");
+}
+
+static struct frag_op *grows;
+
+static int grow(void *state, struct frag_op *op)
+{
+	struct frag_fragment *fragment = op->fragment;
+
+	(void)state;
+	cr_expect_null(frag_make_operator_of(fragment, "late", &plain, FRAG_NO_ARGS));
+	cr_expect_eq(frag_add_flow(fragment, op, "out", op, "in"), -EBUSY);
+	cr_expect_null(frag_make_resource(fragment, "late", "unbounded_allocator", FRAG_NO_ARGS));
+	cr_expect_null(frag_make_condition(op, NULL, "count", FRAG_NO_ARGS));
+	grows = op;
+	return 0;
+}
+
+Test(composed, nothing_is_added_in_setup)
+{
+	struct frag_op_type type = plain;
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag);
+
+	type.setup = grow;
+	cr_assert_eq(frag_add_operator(fragment, frag_make_operator_of(fragment, "op", &type, FRAG_NO_ARGS)),
+		     0);
+	cr_expect_eq(fragi_fragment_complete(fragment), -EINVAL);
+	cr_expect_not_null(grows, "setup ran");
+	cr_assert_geq(diag.count, 1);
+	cr_expect_not_null(
+		strstr(diag.items[0].text, "a graph can only be added to inside a composer, not in setup"));
+	fragi_fragment_destroy(fragment);
+	fragi_diag_fini(&diag);
+}
+
+Test(composed, an_operator_shows_its_conditions)
+{
+	static const struct frag_param params[] = {
+		FRAG_PARAM_CONDITION(struct gated, gate, NULL),
+		FRAG_PARAM_CONDITION(struct gated, other, NULL, .flags = FRAG_PARAM_OPTIONAL),
+	};
+	static const struct frag_op_type type = {FRAG_OP_TYPE_INIT, .name = "gated",
+						 .state_size = sizeof(struct gated), FRAG_PARAMS(params),
+						 .compute = compute};
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag);
+	struct frag_op *op = frag_make_operator_of(fragment, "op", &type, FRAG_ARGS({"gate", "$gate"}));
+	char *text;
+
+	cr_assert_eq(frag_add_operator(fragment, op), 0);
+	frag_make_condition(op, "gate", "boolean", FRAG_ARGS({"enable_tick", "false"}));
+	frag_make_condition(op, NULL, "count", FRAG_ARGS({"count", "9"}));
+	cr_assert_eq(fragi_fragment_complete(fragment), 0);
+	cr_expect_str_eq(frag_fragment_name(fragment), "app");
+	cr_expect_str_eq(frag_op_fragment_name(op), "app");
+	text = frag_op_describe(op);
+	cr_expect_str_eq(text, "name: op\n"
+			       "fragment: app\n"
+			       "type: gated\n"
+			       "parameters:\n"
+			       "  gate: $gate\n"
+			       "  other: null\n"
+			       "conditions:\n"
+			       "  - name: gate\n"
+			       "    type: boolean\n"
+			       "    parameters:\n"
+			       "      enable_tick: false\n"
+			       "  - name: count\n"
+			       "    type: count\n"
+			       "    parameters:\n"
+			       "      count: 9\n");
+	free(text);
+	expect_errors(&diag, "");
+	fragi_fragment_destroy(fragment);
+}

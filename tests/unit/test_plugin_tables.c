@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/arena.h>
+#include <frag/frag.h>
+#include <graph/library.h>
+#include <graph/registry.h>
+
+/* What the author of a plugin is told about tables that cannot be. */
+
+static int compute(void *state, struct frag_tick *tick)
+{
+	(void)state;
+	(void)tick;
+	return FRAG_DONE;
+}
+
+static int compose(struct frag_fragment *fragment)
+{
+	(void)fragment;
+	return 0;
+}
+
+static void refused(const struct frag_plugin *plugin, int code, const char *sentence)
+{
+	struct fragi_library library = {.file = "libmine.so"};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fragi_arena arena = {0};
+
+	cr_expect_eq(fragi_library_read(&arena, &library, plugin, &err), code, "%s", sentence);
+	cr_expect_str_eq(err.text, sentence);
+	fragi_arena_fini(&arena);
+}
+
+static const struct frag_plugin sound = {
+	.struct_size = sizeof(struct frag_plugin), .abi_major = FRAG_ABI_MAJOR, .name = "mine"};
+
+Test(plugin_tables, of_the_plugin)
+{
+	struct frag_plugin p = sound;
+
+	refused(&p, 0, "");
+	p.struct_size = offsetof(struct frag_plugin, name) - 1;
+	refused(&p, -EINVAL,
+		"library libmine.so: its frag_plugin_v1 is not filled in; define it with FRAG_PLUGIN(...)");
+	p = sound;
+	p.name = NULL;
+	refused(&p, -EINVAL, "library libmine.so: \"\" is no name of a plugin");
+	p.name = "my plugin";
+	refused(&p, -EINVAL, "library libmine.so: \"my plugin\" is no name of a plugin");
+	p = sound;
+	p.op_count = 3;
+	refused(&p, -EINVAL, "library libmine.so: it lists 3 operator types in a table that cannot be");
+	p = sound;
+	p.type_count = 2;
+	refused(&p, -EINVAL, "library libmine.so: it lists 2 types in a table that cannot be");
+	p.type_count = 5000;
+	refused(&p, -EINVAL, "library libmine.so: it lists 5000 types in a table that cannot be");
+}
+
+Test(plugin_tables, of_composers)
+{
+	struct frag_composer composers[] = {{.name = "line", .compose = compose}};
+	struct frag_plugin p = sound;
+
+	p.composers = composers;
+	p.composer_count = 1;
+	p.composer_size = sizeof(composers[0]);
+	refused(&p, 0, "");
+	composers[0].compose = NULL;
+	refused(&p, -EINVAL, "library libmine.so: composer \"line\" has no function");
+	composers[0].name = NULL;
+	refused(&p, -EINVAL, "library libmine.so: \"\" is no name of a composer");
+	composers[0].name = "a line";
+	refused(&p, -EINVAL, "library libmine.so: \"a line\" is no name of a composer");
+	p.composer_size = 8;
+	refused(&p, -EINVAL,
+		"library libmine.so: 1 composers in a table that cannot be; set it with FRAG_COMPOSERS");
+	p.composer_size = sizeof(composers[0]) + 4;
+	refused(&p, -EINVAL,
+		"library libmine.so: 1 composers in a table that cannot be; set it with FRAG_COMPOSERS");
+	p.composer_size = sizeof(composers[0]);
+	p.composer_count = 5000;
+	refused(&p, -EINVAL,
+		"library libmine.so: 5000 composers in a table that cannot be; set it with FRAG_COMPOSERS");
+}
+
+/* A plugin with this type alone, or with it twice. */
+static void type_refused(const struct frag_op_type *type, const char *sentence)
+{
+	const struct frag_op_type *const ops[] = {type};
+	struct frag_plugin p = sound;
+
+	p.ops = ops;
+	p.op_count = 1;
+	refused(&p, -EINVAL, sentence);
+}
+
+static const struct frag_op_type sound_type = {FRAG_OP_TYPE_INIT, .name = "op", .compute = compute};
+
+Test(plugin_tables, of_operator_types)
+{
+	const struct frag_op_type *const twice[] = {&sound_type, &sound_type};
+	struct frag_op_type type = sound_type;
+	struct frag_plugin p = sound;
+
+	type_refused(NULL, "library libmine.so: the table of an operator type is NULL");
+	type.name = NULL;
+	type_refused(&type, "library libmine.so: \"\" is no name of an operator type");
+	type.name = "no.name";
+	type_refused(&type, "library libmine.so: \"no.name\" is no name of an operator type");
+	type = sound_type;
+	type.compute = NULL;
+	type_refused(&type, "library libmine.so: operator type \"op\" has no compute");
+	type = sound_type;
+	type.param_count = 2;
+	type_refused(&type,
+		     "library libmine.so: operator type \"op\": 2 parameters in a table that cannot be");
+	p.ops = twice;
+	p.op_count = 2;
+	refused(&p, -EINVAL, "library libmine.so: it lists operator type \"op\" twice");
+}
+
+Test(plugin_tables, of_ports)
+{
+	static const struct {
+		struct frag_port port;
+		const char *sentence;
+	} cases[] = {
+		{{.dir = FRAG_IN}, "\"\" is no name of a port"},
+		{{.name = "9", .dir = FRAG_IN}, "\"9\" is no name of a port"},
+		{{.name = "p"}, "port \"p\" is neither FRAG_IN nor FRAG_OUT"},
+		{{.name = "p", .dir = FRAG_OUT, .flags = 0x80},
+		 "port \"p\" has flags 0x80, which this libfrag does not know"},
+		{{.name = "p", .dir = FRAG_OUT, .flags = FRAG_PORT_MULTI},
+		 "port \"p\" is an output and so cannot be FRAG_PORT_MULTI"},
+		{{.name = "p", .dir = FRAG_IN, .policy = (enum frag_policy)9},
+		 "port \"p\" has policy 9, which this libfrag does not know"},
+		{{.name = "first", .dir = FRAG_OUT}, "two ports are called \"first\""},
+	};
+	struct frag_port ports[] = {{.name = "first", .dir = FRAG_IN}, {0}};
+	struct frag_op_type type = {FRAG_OP_TYPE_INIT, .name = "op", .compute = compute, FRAG_PORTS(ports)};
+	char sentence[256];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		ports[1] = cases[i].port;
+		snprintf(sentence, sizeof(sentence), "library libmine.so: operator type \"op\": %s",
+			 cases[i].sentence);
+		type_refused(&type, sentence);
+	}
+	type.port_size = 8;
+	type_refused(&type,
+		     "library libmine.so: operator type \"op\": ports of 8 bytes each are none; set the "
+		     "table with FRAG_PORTS");
+	type.port_size = sizeof(struct frag_port) + 4;
+	snprintf(sentence, sizeof(sentence),
+		 "library libmine.so: operator type \"op\": ports of %zu bytes each are none; set the table "
+		 "with FRAG_PORTS",
+		 sizeof(struct frag_port) + 4);
+	type_refused(&type, sentence);
+	type.ports = NULL;
+	type_refused(&type, "library libmine.so: operator type \"op\": 2 ports in a table that cannot be");
+	type.ports = ports;
+	type.port_count = 5000;
+	type_refused(&type, "library libmine.so: operator type \"op\": 5000 ports in a table that cannot be");
+}
+
+Test(plugin_tables, that_do_not_fit_into_memory)
+{
+	static const struct frag_port ports[] = {{.name = "in", .dir = FRAG_IN}};
+	static const struct frag_op_type type = {FRAG_OP_TYPE_INIT, .name = "op", .compute = compute,
+						 FRAG_PORTS(ports)};
+	static const struct frag_op_type *const ops[] = {&type};
+	static const struct frag_composer composers[] = {{.name = "line", .compose = compose}};
+	struct frag_plugin p = sound;
+	int r = -ENOMEM;
+
+	p.ops = ops;
+	p.op_count = 1;
+	p.composers = composers;
+	p.composer_count = 1;
+	p.composer_size = sizeof(composers[0]);
+	for (int64_t skip = 0; r < 0; skip++) {
+		struct fragi_library library = {.file = "libmine.so"};
+		struct frag_err err = FRAG_ERR_INIT;
+		struct fragi_arena arena = {0};
+
+		fragi_alloc_fail_after(skip, 1);
+		r = fragi_library_read(&arena, &library, &p, &err);
+		fragi_alloc_fail_off();
+		cr_assert(r == 0 || r == -ENOMEM);
+		cr_expect_eq(r == 0, err.text[0] == '\0');
+		fragi_arena_fini(&arena);
+	}
+}
