@@ -84,6 +84,15 @@ static inline void rig_errors(const struct rig *rig)
 		fprintf(stderr, "%s\n", fragi_err_line(&rig->diag.items[i], line, sizeof(line)));
 }
 
+/* Prepares a graph that has nothing wrong. */
+static inline void rig_prepare_good(struct rig *rig, const struct frag_plugin *plugin, const char *yaml)
+{
+	if (rig_prepare(rig, plugin, yaml) < 0) {
+		rig_errors(rig);
+		RIG_FAIL("the graph was refused\n");
+	}
+}
+
 static inline void rig_start(struct rig *rig)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -141,10 +150,7 @@ static inline bool rig_has_failed(struct rig *rig)
 /* Prepares, starts and waits until it is done. */
 static inline void rig_run(struct rig *rig, const struct frag_plugin *plugin, const char *yaml)
 {
-	if (rig_prepare(rig, plugin, yaml) < 0) {
-		rig_errors(rig);
-		RIG_FAIL("the graph was refused\n");
-	}
+	rig_prepare_good(rig, plugin, yaml);
 	rig_start(rig);
 	if (!rig_wait(rig, rig_is_done, RIG_LIMIT_NS))
 		RIG_FAIL("not done in time\n");

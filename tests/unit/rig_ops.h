@@ -327,4 +327,24 @@ static const struct frag_plugin rig_plugin = {.struct_size = sizeof(struct frag_
 					      .version = "1",
 					      FRAG_OPS(rig_ops)};
 
+/* Both schedulers, one thread and several, and the name that is accepted as an alias. */
+static const char *const rig_schedulers[] = {
+	"{type: greedy}",
+	"{type: event_based, worker_thread_number: 1}",
+	"{type: event_based, worker_thread_number: 2}",
+	"{type: multi_thread, worker_thread_number: 4}",
+};
+
+/* Runs what follows under each of them; notes are new each time. */
+#define FOR_EACH_SCHEDULER(s) for (size_t s = 0; s < FRAG_COUNT_OF(rig_schedulers); s++, notes_clear())
+
+/* An application under the s-th scheduler; valid until the next call. */
+static inline const char *rig_graph(size_t s, const char *rest)
+{
+	static char text[70000];
+
+	snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: %s\n%s", rig_schedulers[s], rest);
+	return text;
+}
+
 #endif

@@ -67,19 +67,6 @@ Test(cond, count_and_boolean)
 	cr_expect_null(fragi_cond_type_find("periodc"));
 }
 
-static const char *const schedulers[] = {"greedy", "event_based"};
-
-static const char *graph(size_t scheduler, const char *rest)
-{
-	static char text[8192];
-
-	snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: {type: %s}\n%.8000s",
-		 schedulers[scheduler], rest);
-	return text;
-}
-
-#define FOR_EACH_SCHEDULER(s) for (size_t s = 0; s < FRAG_COUNT_OF(schedulers); s++, notes_clear())
-
 Test(cond, count_ends_an_operator)
 {
 	struct rig rig;
@@ -87,10 +74,10 @@ Test(cond, count_ends_an_operator)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, conditions: [{type: count, count: 7}]}\n"
-				 "  rx: {type: sink}\n"
-				 "flows: [tx -> rx]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, conditions: [{type: count, count: 7}]}\n"
+				     "  rx: {type: sink}\n"
+				     "flows: [tx -> rx]\n"));
 		cr_expect_eq(notes[0]->count, 7);
 		cr_expect_eq(notes[SLOTS - 1]->ticks, 7);
 		rig_end(&rig);
@@ -104,12 +91,12 @@ Test(cond, periodic_ticks_are_not_early)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 20},\n"
-				 "       conditions: [{type: periodic, recess_period: 5ms,\n"
-				 "                     policy: min_time_between_ticks}]}\n"
-				 "  rx: {type: sink}\n"
-				 "flows: [tx -> rx]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {count: 20},\n"
+				     "       conditions: [{type: periodic, recess_period: 5ms,\n"
+				     "                     policy: min_time_between_ticks}]}\n"
+				     "  rx: {type: sink}\n"
+				     "flows: [tx -> rx]\n"));
 		cr_assert_eq(notes[0]->count, 20);
 		cr_expect_geq(notes[0]->times[19] - notes[0]->times[0], 18 * 5 * MS);
 		rig_end(&rig);
@@ -127,17 +114,17 @@ Test(cond, several_periods_side_by_side)
 	{
 		begin_ns = fragi_now_ns();
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  a: {type: source, parameters: {count: 10},\n"
-				 "      conditions: [{type: periodic, recess_period: 20ms}]}\n"
-				 "  b: {type: source, parameters: {count: 200},\n"
-				 "      conditions: [{type: periodic, recess_period: 500us}]}\n"
-				 "  c: {type: source, parameters: {count: 50},\n"
-				 "      conditions: [{type: periodic, recess_period: 3ms}]}\n"
-				 "  ra: {type: sink, parameters: {slot: 0}}\n"
-				 "  rb: {type: sink, parameters: {slot: 1}}\n"
-				 "  rc: {type: sink, parameters: {slot: 2}}\n"
-				 "flows: [a -> ra, b -> rb, c -> rc]\n"));
+			rig_graph(s, "operators:\n"
+				     "  a: {type: source, parameters: {count: 10},\n"
+				     "      conditions: [{type: periodic, recess_period: 20ms}]}\n"
+				     "  b: {type: source, parameters: {count: 200},\n"
+				     "      conditions: [{type: periodic, recess_period: 500us}]}\n"
+				     "  c: {type: source, parameters: {count: 50},\n"
+				     "      conditions: [{type: periodic, recess_period: 3ms}]}\n"
+				     "  ra: {type: sink, parameters: {slot: 0}}\n"
+				     "  rb: {type: sink, parameters: {slot: 1}}\n"
+				     "  rc: {type: sink, parameters: {slot: 2}}\n"
+				     "flows: [a -> ra, b -> rb, c -> rc]\n"));
 		cr_expect_eq(notes[0]->count, 10);
 		cr_expect_eq(notes[1]->count, 200);
 		cr_expect_eq(notes[2]->count, 50);
@@ -153,10 +140,12 @@ Test(cond, none_lets_an_operator_be_ticked_without_messages)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 2}}\n"
-				 "  rx: {type: sink, conditions: [{type: none}, {type: count, count: 500}]}\n"
-				 "flows: [tx -> rx]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, parameters: {count: 2}}\n"
+				"  rx: {type: sink, conditions: [{type: none}, {type: count, count: 500}]}\n"
+				"flows: [tx -> rx]\n"));
 		cr_expect_eq(notes[0]->ticks, 500);
 		/* On threads of their own its 500 ticks may be over before both have come. */
 		cr_expect(s == 0 ? notes[0]->count == 2 : notes[0]->count <= 2);
@@ -171,11 +160,11 @@ Test(cond, min_size_gathers)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {burst: 3, count: 30},\n"
-				 "       conditions: [{type: downstream_affordable, min_size: 3}]}\n"
-				 "  rx: {type: sink}\n"
-				 "flows: [{from: tx, to: rx, capacity: 3}]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {burst: 3, count: 30},\n"
+				     "       conditions: [{type: downstream_affordable, min_size: 3}]}\n"
+				     "  rx: {type: sink}\n"
+				     "flows: [{from: tx, to: rx, capacity: 3}]\n"));
 		/* Three at a time into room for three: nothing is dropped. */
 		cr_expect_eq(notes[0]->count, 30);
 		cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)), 0);
@@ -217,10 +206,12 @@ Test(cond, message_available_waits_for_min_size)
 		int64_t taken = 0;
 
 		rig_run(&rig, &taker_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 100}}\n"
-				 "  rx: {type: taker, conditions: [{type: message_available, min_size: 3}]}\n"
-				 "flows: [{from: tx, to: rx, capacity: 4}]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, parameters: {count: 100}}\n"
+				"  rx: {type: taker, conditions: [{type: message_available, min_size: 3}]}\n"
+				"flows: [{from: tx, to: rx, capacity: 4}]\n"));
 		cr_assert_gt(notes[0]->count, 0);
 		for (uint32_t i = 0; i < notes[0]->count; i++) {
 			taken += notes[0]->values[i];
@@ -241,20 +232,20 @@ Test(cond, message_available_waits_above_front_stage_max_size)
 	{
 		/* Three come at once, and nobody takes one away: it can only end at rest. */
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {burst: 3, count: 6}}\n"
-				 "  rx: {type: sink, conditions: [{type: message_available, "
-				 "front_stage_max_size: 2}]}\n"
-				 "flows: [{from: tx, to: rx, capacity: 8}]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {burst: 3, count: 6}}\n"
+				     "  rx: {type: sink, conditions: [{type: message_available, "
+				     "front_stage_max_size: 2}]}\n"
+				     "flows: [{from: tx, to: rx, capacity: 8}]\n"));
 		cr_expect_eq(notes[0]->count, 0);
 		rig_end(&rig);
 		notes_clear();
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 6}}\n"
-				 "  rx: {type: sink, conditions: [{type: message_available, "
-				 "front_stage_max_size: 2}]}\n"
-				 "flows: [{from: tx, to: rx, capacity: 2}]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {count: 6}}\n"
+				     "  rx: {type: sink, conditions: [{type: message_available, "
+				     "front_stage_max_size: 2}]}\n"
+				     "flows: [{from: tx, to: rx, capacity: 2}]\n"));
 		cr_expect_eq(notes[0]->count, 6);
 		rig_end(&rig);
 	}
@@ -317,11 +308,13 @@ Test(cond, boolean_is_switched_by_another_operator)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &switch_plugin,
-			graph(s,
-			      "operators:\n"
-			      "  a: {type: switched, conditions: [{type: boolean, name: gate, enable_tick: "
-			      "false}]}\n"
-			      "  b: {type: switcher, conditions: [{type: periodic, recess_period: 1ms}]}\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  a: {type: switched, conditions: [{type: boolean, name: gate, enable_tick: "
+				"false}]}\n"
+				"  b: {type: switcher, conditions: [{type: periodic, recess_period: "
+				"1ms}]}\n"));
 		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 		cr_expect_eq(notes[0]->count, 3);
 		rig_end(&rig);

@@ -4,30 +4,6 @@
 #include "rig_ops.h"
 
 /* How operators, fragments and applications end; under both schedulers. */
-static const char *const schedulers[] = {
-	"{type: greedy}",
-	"{type: event_based, worker_thread_number: 1}",
-	"{type: event_based, worker_thread_number: 3}",
-};
-
-static const char *graph(size_t scheduler, const char *rest)
-{
-	static char text[8192];
-
-	snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: %s\n%.8000s",
-		 schedulers[scheduler], rest);
-	return text;
-}
-
-#define FOR_EACH_SCHEDULER(s) for (size_t s = 0; s < FRAG_COUNT_OF(schedulers); s++, notes_clear())
-
-static void prepare(struct rig *rig, const char *yaml)
-{
-	if (rig_prepare(rig, &rig_plugin, yaml) < 0) {
-		rig_errors(rig);
-		cr_assert(0, "refused");
-	}
-}
 
 Test(end, a_closed_output_is_drained_before_its_receiver_ends)
 {
@@ -36,10 +12,10 @@ Test(end, a_closed_output_is_drained_before_its_receiver_ends)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 64}}\n"
-				 "  rx: {type: sink, parameters: {work_us: 100}}\n"
-				 "flows: [{from: tx, to: rx, capacity: 64}]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {count: 64}}\n"
+				     "  rx: {type: sink, parameters: {work_us: 100}}\n"
+				     "flows: [{from: tx, to: rx, capacity: 64}]\n"));
 		cr_expect_eq(notes[0]->count, 64);
 		cr_expect_eq(rig_row(&rig, 0)->delivered, 64);
 		rig_end(&rig);
@@ -53,10 +29,11 @@ Test(end, left_overs_below_min_size_are_delivered_after_the_close)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 7}}\n"
-				 "  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
-				 "flows: [{from: tx, to: rx, capacity: 4}]\n"));
+			rig_graph(s,
+				  "operators:\n"
+				  "  tx: {type: source, parameters: {count: 7}}\n"
+				  "  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
+				  "flows: [{from: tx, to: rx, capacity: 4}]\n"));
 		cr_expect_eq(notes[0]->count, 7);
 		rig_end(&rig);
 	}
@@ -71,12 +48,13 @@ Test(end, a_receiver_that_is_done_ends_its_sender)
 		const struct fragi_flow_row *row;
 
 		rig_run(&rig, &rig_plugin,
-			graph(s,
-			      "operators:\n"
-			      "  tx: {type: source}\n"
-			      "  m: {type: middle, parameters: {slot: 1}}\n"
-			      "  rx: {type: sink, parameters: {done_after: 5}}\n"
-			      "flows: [{from: tx, to: m, capacity: 3}, {from: m, to: rx, capacity: 3}]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source}\n"
+				"  m: {type: middle, parameters: {slot: 1}}\n"
+				"  rx: {type: sink, parameters: {done_after: 5}}\n"
+				"flows: [{from: tx, to: m, capacity: 3}, {from: m, to: rx, capacity: 3}]\n"));
 		cr_expect_eq(notes[0]->count, 5);
 		cr_expect_eq(notes[1]->stopped, 1);
 		cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
@@ -95,11 +73,11 @@ Test(end, a_sender_goes_on_for_the_receivers_that_are_left)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 500}}\n"
-				 "  few: {type: sink, parameters: {done_after: 5, slot: 1}}\n"
-				 "  all: {type: sink}\n"
-				 "flows: [{from: tx, to: [few, all]}]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {count: 500}}\n"
+				     "  few: {type: sink, parameters: {done_after: 5, slot: 1}}\n"
+				     "  all: {type: sink}\n"
+				     "flows: [{from: tx, to: [few, all]}]\n"));
 		cr_expect_eq(notes[1]->count, 5);
 		cr_expect_eq(notes[0]->count, 500);
 		cr_expect_eq(rig_dropped(rig_row(&rig, 0), FRAGI_DROP_RECEIVER_DONE), 495);
@@ -115,10 +93,10 @@ Test(end, stop_execution_of_an_operator_ends_it_after_its_tick)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source}\n"
-				 "  rx: {type: sink, parameters: {stop_self_at: 41}}\n"
-				 "flows: [tx -> rx]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source}\n"
+				     "  rx: {type: sink, parameters: {stop_self_at: 41}}\n"
+				     "flows: [tx -> rx]\n"));
 		cr_expect_eq(notes[0]->count, 42);
 		cr_expect_eq(rig.failed + rig.stopped, 0);
 		rig_end(&rig);
@@ -132,12 +110,12 @@ Test(end, stop_execution_of_the_fragment_finishes_the_application)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {stop_app_at: 100}}\n"
-				 "  other: {type: source}\n"
-				 "  rx: {type: sink}\n"
-				 "  rx2: {type: sink, parameters: {slot: 1}}\n"
-				 "flows: [{from: tx, to: rx, capacity: 8}, other -> rx2]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {stop_app_at: 100}}\n"
+				     "  other: {type: source}\n"
+				     "  rx: {type: sink}\n"
+				     "  rx2: {type: sink, parameters: {slot: 1}}\n"
+				     "flows: [{from: tx, to: rx, capacity: 8}, other -> rx2]\n"));
 		cr_expect_eq(rig.stopped, 1);
 		cr_expect_eq(rig.failed, 0);
 		cr_expect_geq(notes[0]->count, 101);
@@ -155,13 +133,13 @@ Test(end, a_drain_delivers_all_that_was_sent)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		prepare(&rig,
-			graph(s,
-			      "operators:\n"
-			      "  tx: {type: source}\n"
-			      "  m: {type: middle, parameters: {work_us: 20}}\n"
-			      "  rx: {type: sink, parameters: {work_us: 20}}\n"
-			      "flows: [{from: tx, to: m, capacity: 16}, {from: m, to: rx, capacity: 16}]\n"));
+		rig_prepare_good(&rig, &rig_plugin,
+				 rig_graph(s, "operators:\n"
+					      "  tx: {type: source}\n"
+					      "  m: {type: middle, parameters: {work_us: 20}}\n"
+					      "  rx: {type: sink, parameters: {work_us: 20}}\n"
+					      "flows: [{from: tx, to: m, capacity: 16}, {from: m, to: rx, "
+					      "capacity: 16}]\n"));
 		rig_start(&rig);
 		while (notes[0] == NULL || notes[0]->count < 50)
 			usleep(1000);
@@ -181,14 +159,16 @@ Test(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		prepare(&rig,
-			graph(s, "operators:\n"
-				 "  a: {type: ring, parameters: {slot: 3}}\n"
-				 "  b: {type: middle}\n"
-				 "  poll: {type: sink, ports: {in: {condition: none}},\n"
-				 "         conditions: [{type: periodic, recess_period: 1ms}]}\n"
-				 "  tx: {type: source, conditions: [{type: periodic, recess_period: 1ms}]}\n"
-				 "flows: [a -> b, b -> a, tx -> poll]\n"));
+		rig_prepare_good(
+			&rig, &rig_plugin,
+			rig_graph(s,
+				  "operators:\n"
+				  "  a: {type: ring, parameters: {slot: 3}}\n"
+				  "  b: {type: middle}\n"
+				  "  poll: {type: sink, ports: {in: {condition: none}},\n"
+				  "         conditions: [{type: periodic, recess_period: 1ms}]}\n"
+				  "  tx: {type: source, conditions: [{type: periodic, recess_period: 1ms}]}\n"
+				  "flows: [a -> b, b -> a, tx -> poll]\n"));
 		rig_start(&rig);
 		while (notes[0] == NULL || notes[0]->count < 3 || notes[3] == NULL || notes[3]->count < 3)
 			usleep(1000);
@@ -206,13 +186,14 @@ Test(end, a_drain_waits_for_a_sink_that_is_ticked_by_time)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		prepare(&rig,
-			graph(s,
-			      "operators:\n"
-			      "  tx: {type: source, conditions: [{type: count, count: 20}]}\n"
-			      "  rx: {type: sink, ports: {in: {condition: none}}, conditions: [\n"
-			      "       {type: count, count: 100000}, {type: periodic, recess_period: 3ms}]}\n"
-			      "flows: [{from: tx, to: rx, capacity: 20}]\n"));
+		rig_prepare_good(
+			&rig, &rig_plugin,
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, conditions: [{type: count, count: 20}]}\n"
+				     "  rx: {type: sink, ports: {in: {condition: none}}, conditions: [\n"
+				     "       {type: count, count: 100000}, {type: periodic, recess_period: "
+				     "3ms}]}\n"
+				     "flows: [{from: tx, to: rx, capacity: 20}]\n"));
 		rig_start(&rig);
 		while (rig_row(&rig, 0)->sent < 20)
 			usleep(1000);
@@ -229,11 +210,12 @@ Test(end, a_halt_counts_what_was_queued_as_stopped)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		prepare(&rig,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, conditions: [{type: count, count: 10}]}\n"
-				 "  rx: {type: sink, conditions: [{type: periodic, recess_period: 1h}]}\n"
-				 "flows: [{from: tx, to: rx, capacity: 16}]\n"));
+		rig_prepare_good(
+			&rig, &rig_plugin,
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, conditions: [{type: count, count: 10}]}\n"
+				     "  rx: {type: sink, conditions: [{type: periodic, recess_period: 1h}]}\n"
+				     "flows: [{from: tx, to: rx, capacity: 16}]\n"));
 		rig_start(&rig);
 		while (rig_row(&rig, 0)->sent < 10)
 			usleep(1000);
@@ -254,10 +236,10 @@ Test(end, a_failure_in_compute_stops_the_application_with_a_sentence)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {fail_at: 16}}\n"
-				 "  rx: {type: sink}\n"
-				 "flows: [tx -> rx]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {fail_at: 16}}\n"
+				     "  rx: {type: sink}\n"
+				     "flows: [tx -> rx]\n"));
 		cr_expect_eq(rig.failed, 1);
 		cr_expect_str_eq(rig.sentence, "app.tx: compute returned -5 (Input/output error) in tick 17");
 		cr_expect_eq(notes[0]->stopped, 1, "stop is called on failure too");
@@ -266,11 +248,11 @@ Test(end, a_failure_in_compute_stops_the_application_with_a_sentence)
 		cr_expect(rig_balances(&rig));
 		rig_end(&rig);
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source}\n"
-				 "  m: {type: middle, parameters: {fail_at: 3}}\n"
-				 "  rx: {type: sink}\n"
-				 "flows: [tx -> m, m -> rx]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source}\n"
+				     "  m: {type: middle, parameters: {fail_at: 3}}\n"
+				     "  rx: {type: sink}\n"
+				     "flows: [tx -> m, m -> rx]\n"));
 		cr_expect_str_eq(rig.sentence, "app.m: number 3 is bad; send others");
 		rig_end(&rig);
 	}
@@ -283,11 +265,11 @@ Test(end, a_failure_in_start_stops_those_that_were_started)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source}\n"
-				 "  m: {type: middle, parameters: {start_fails: 1, slot: 1}}\n"
-				 "  rx: {type: sink}\n"
-				 "flows: [tx -> m, m -> rx]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source}\n"
+				     "  m: {type: middle, parameters: {start_fails: 1, slot: 1}}\n"
+				     "  rx: {type: sink}\n"
+				     "flows: [tx -> m, m -> rx]\n"));
 		cr_expect_str_eq(rig.sentence, "app.m: there is no device; plug one in");
 		cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
 		cr_expect_eq(notes[SLOTS - 1]->ticks, 0);
@@ -319,11 +301,13 @@ Test(end, the_watchdog_names_what_hangs)
 	struct rig rig;
 
 	/* What hangs keeps its notes until the end of the process. */
-	for (size_t s = 0; s < FRAG_COUNT_OF(schedulers); s++) {
-		prepare(&rig, graph(s, "operators:\n"
-				       "  tx: {type: source, parameters: {hang_at: 2}, watchdog: 50ms}\n"
-				       "  rx: {type: sink}\n"
-				       "flows: [tx -> rx]\n"));
+	for (size_t s = 0; s < FRAG_COUNT_OF(rig_schedulers); s++) {
+		rig_prepare_good(&rig, &rig_plugin,
+				 rig_graph(s,
+					   "operators:\n"
+					   "  tx: {type: source, parameters: {hang_at: 2}, watchdog: 50ms}\n"
+					   "  rx: {type: sink}\n"
+					   "flows: [tx -> rx]\n"));
 		rig_start(&rig);
 		cr_assert(rig_wait(&rig, rig_has_failed, RIG_LIMIT_NS));
 		cr_expect_not_null(strstr(rig.sentence, "app.tx: compute has run for "), "%s", rig.sentence);
@@ -352,7 +336,7 @@ Test(end, rest_ends_only_what_may_end_so)
 			 "operators:\n  a: {type: middle, parameters: {slot: 1}}\n"
 			 "  b: {type: middle}\nflows: [a -> b, b -> a]\n",
 			 s == 0 ? "greedy" : "event_based");
-		prepare(&rig, text);
+		rig_prepare_good(&rig, &rig_plugin, text);
 		rig_start(&rig);
 		cr_expect_not(rig_wait(&rig, never, 200000000));
 		fragi_run_drain(rig.run);
@@ -414,13 +398,13 @@ Test(end, destroy_in_any_phase)
 				   "  rx: {type: sink}\nflows: [tx -> rx]\n";
 	struct rig rig;
 
-	prepare(&rig, yaml);
+	rig_prepare_good(&rig, &rig_plugin, yaml);
 	rig_end(&rig);
-	prepare(&rig, yaml);
+	rig_prepare_good(&rig, &rig_plugin, yaml);
 	fragi_run_drain(rig.run);
 	cr_expect(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
 	rig_end(&rig);
-	prepare(&rig, yaml);
+	rig_prepare_good(&rig, &rig_plugin, yaml);
 	rig_start(&rig);
 	rig_end(&rig); /* in full flight */
 	cr_expect_lt(

@@ -23,14 +23,6 @@ Test(run, hello)
 	rig_end(&rig);
 }
 
-static void prepare(struct rig *rig, const struct frag_plugin *plugin, const char *yaml)
-{
-	if (rig_prepare(rig, plugin, yaml) < 0) {
-		rig_errors(rig);
-		cr_assert(0, "refused");
-	}
-}
-
 /* Waits in compute until the application is to stop. */
 static _Atomic int waiting, woken, flows_in, flows_out;
 
@@ -73,7 +65,7 @@ Test(run, a_drain_wakes_who_waits_in_compute)
 {
 	struct rig rig;
 
-	prepare(&rig, &waiter_plugin, "frag: 1\napplication: app\noperators: {w: {type: waiter}}\n");
+	rig_prepare_good(&rig, &waiter_plugin, "frag: 1\napplication: app\noperators: {w: {type: waiter}}\n");
 	rig_start(&rig);
 	while (!atomic_load(&waiting))
 		usleep(1000);
@@ -88,7 +80,8 @@ Test(run, initialize_knows_all_flows)
 {
 	struct rig rig;
 
-	prepare(&rig, &waiter_plugin,
+	rig_prepare_good(
+		&rig, &waiter_plugin,
 		"frag: 1\napplication: app\nfragments:\n"
 		"  one: {operators: {w: {type: waiter}, a: {type: source}, r: {type: sink}}, flows: [a -> w, "
 		"w -> r]}\n"

@@ -6,24 +6,6 @@
 #include "rig_ops.h"
 
 /* The same graphs under every scheduler: what sinks wrote down must be what sources numbered. */
-static const char *const schedulers[] = {
-	"{type: greedy}",
-	"{type: event_based, worker_thread_number: 1}",
-	"{type: event_based, worker_thread_number: 2}",
-	"{type: event_based, worker_thread_number: 4}",
-	"{type: multi_thread, worker_thread_number: 3}",
-};
-
-static const char *graph(size_t scheduler, const char *rest)
-{
-	static char text[70000];
-
-	snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: %s\n%s", schedulers[scheduler],
-		 rest);
-	return text;
-}
-
-#define FOR_EACH_SCHEDULER(s) for (size_t s = 0; s < FRAG_COUNT_OF(schedulers); s++, notes_clear())
 
 static void expect_all(const struct note *note, int64_t first, int64_t count)
 {
@@ -40,10 +22,10 @@ Test(schedulers, pair)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 20000}}\n"
-				 "  rx: {type: sink}\n"
-				 "flows: [tx -> rx]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {count: 20000}}\n"
+				     "  rx: {type: sink}\n"
+				     "flows: [tx -> rx]\n"));
 		expect_all(notes[0], 0, 20000);
 		cr_expect_eq(notes[0]->started, 1);
 		cr_expect_eq(notes[0]->stopped, 1);
@@ -77,7 +59,7 @@ Test(schedulers, chain_of_ten_with_capacities)
 				      "  - {from: m%d, to: m%d, capacity: %d}\n", i, i + 1, capacity);
 		FOR_EACH_SCHEDULER(s)
 		{
-			rig_run(&rig, &rig_plugin, graph(s, text));
+			rig_run(&rig, &rig_plugin, rig_graph(s, text));
 			expect_all(notes[0], 8, 5000);
 			cr_expect(rig_balances(&rig));
 			rig_end(&rig);
@@ -92,18 +74,18 @@ Test(schedulers, fan_out_and_fan_in)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 3000}}\n"
-				 "  a: {type: middle, parameters: {add: 1}}\n"
-				 "  b: {type: middle, parameters: {add: 2}}\n"
-				 "  c: {type: middle, parameters: {add: 3}}\n"
-				 "  direct: {type: sink, parameters: {slot: 1}}\n"
-				 "  all: {type: gather}\n"
-				 "flows:\n"
-				 "  - {from: tx, to: [a, b, c, direct.in]}\n"
-				 "  - c -> all\n"
-				 "  - a -> all\n"
-				 "  - b -> all\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {count: 3000}}\n"
+				     "  a: {type: middle, parameters: {add: 1}}\n"
+				     "  b: {type: middle, parameters: {add: 2}}\n"
+				     "  c: {type: middle, parameters: {add: 3}}\n"
+				     "  direct: {type: sink, parameters: {slot: 1}}\n"
+				     "  all: {type: gather}\n"
+				     "flows:\n"
+				     "  - {from: tx, to: [a, b, c, direct.in]}\n"
+				     "  - c -> all\n"
+				     "  - a -> all\n"
+				     "  - b -> all\n"));
 		expect_all(notes[1], 0, 3000);
 		cr_assert_eq(notes[0]->count, 9000);
 		for (int i = 0; i < 3000; i++) { /* the order of the flows in the text: c, a, b */
@@ -123,14 +105,14 @@ Test(schedulers, a_plain_input_waits_for_no_flow_in_particular)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  kick: {type: source, parameters: {count: 1}}\n"
-				 "  loop: {type: middle, parameters: {add: 1, done_after: 100}}\n"
-				 "  rx: {type: sink, parameters: {slot: 0}}\n"
-				 "flows:\n"
-				 "  - kick.out -> loop.in\n"
-				 "  - {from: loop.out, to: loop.in, capacity: 2}\n"
-				 "  - loop.out -> rx.in\n"));
+			rig_graph(s, "operators:\n"
+				     "  kick: {type: source, parameters: {count: 1}}\n"
+				     "  loop: {type: middle, parameters: {add: 1, done_after: 100}}\n"
+				     "  rx: {type: sink, parameters: {slot: 0}}\n"
+				     "flows:\n"
+				     "  - kick.out -> loop.in\n"
+				     "  - {from: loop.out, to: loop.in, capacity: 2}\n"
+				     "  - loop.out -> rx.in\n"));
 		cr_assert_eq(notes[0]->count, 100);
 		for (int i = 0; i < 100; i++)
 			cr_expect_eq(notes[0]->values[i], i + 1);
@@ -147,19 +129,19 @@ Test(schedulers, a_plain_input_takes_from_its_flows_in_turn)
 		uint32_t high = 0, high_early = 0;
 
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  a: {type: source, parameters: {count: 200}}\n"
-				 "  b: {type: source, parameters: {count: 200}}\n"
-				 "  up: {type: middle, parameters: {add: 1000}}\n"
-				 "  rx: {type: sink, parameters: {slot: 0}}\n"
-				 "flows: [a -> rx.in, b -> up.in, up -> rx.in]\n"));
+			rig_graph(s, "operators:\n"
+				     "  a: {type: source, parameters: {count: 200}}\n"
+				     "  b: {type: source, parameters: {count: 200}}\n"
+				     "  up: {type: middle, parameters: {add: 1000}}\n"
+				     "  rx: {type: sink, parameters: {slot: 0}}\n"
+				     "flows: [a -> rx.in, b -> up.in, up -> rx.in]\n"));
 		cr_assert_eq(notes[0]->count, 400);
 		for (uint32_t i = 0; i < 400; i++) {
 			high += notes[0]->values[i] >= 1000;
 			high_early += i < 100 && notes[0]->values[i] >= 1000;
 		}
 		cr_expect_eq(high, 200);
-		if (strstr(schedulers[s], "greedy") != NULL) /* others may run ahead of each other */
+		if (strstr(rig_schedulers[s], "greedy") != NULL) /* others may run ahead of each other */
 			cr_expect(high_early >= 45 && high_early <= 50, "%u", high_early);
 		cr_expect(rig_balances(&rig));
 		rig_end(&rig);
@@ -173,11 +155,11 @@ Test(schedulers, a_multi_receiver_goes_on_without_the_flow_that_ended)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  long: {type: source, parameters: {count: 5}}\n"
-				 "  short: {type: source, parameters: {count: 2}}\n"
-				 "  all: {type: gather}\n"
-				 "flows: [long -> all, short -> all]\n"));
+			rig_graph(s, "operators:\n"
+				     "  long: {type: source, parameters: {count: 5}}\n"
+				     "  short: {type: source, parameters: {count: 2}}\n"
+				     "  all: {type: gather}\n"
+				     "flows: [long -> all, short -> all]\n"));
 		cr_assert_eq(notes[0]->count, 10);
 		for (int i = 0; i < 5; i++) {
 			cr_expect_eq(notes[0]->values[2 * i], i);
@@ -196,10 +178,10 @@ Test(schedulers, a_cycle_with_a_root_goes_round_until_it_ends)
 		struct note *note;
 
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  a: {type: ring, conditions: [{type: count, count: 20000}]}\n"
-				 "  b: {type: middle, parameters: {add: 10}}\n"
-				 "flows: [a -> b, b -> a]\n"));
+			rig_graph(s, "operators:\n"
+				     "  a: {type: ring, conditions: [{type: count, count: 20000}]}\n"
+				     "  b: {type: middle, parameters: {add: 10}}\n"
+				     "flows: [a -> b, b -> a]\n"));
 		note = notes[0];
 		cr_expect_gt(note->count, 0);
 		for (uint32_t i = 0; i < note->count; i++)
@@ -217,10 +199,10 @@ Test(schedulers, a_cycle_that_waits_for_itself_is_at_rest)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  a: {type: middle, parameters: {slot: 1}}\n"
-				 "  b: {type: middle, parameters: {slot: 2}}\n"
-				 "flows: [a -> b, b -> a]\n"));
+			rig_graph(s, "operators:\n"
+				     "  a: {type: middle, parameters: {slot: 1}}\n"
+				     "  b: {type: middle, parameters: {slot: 2}}\n"
+				     "flows: [a -> b, b -> a]\n"));
 		cr_expect_eq(rig.failed, 0);
 		cr_expect_eq(notes[1]->stopped, 1);
 		cr_expect_eq(notes[2]->stopped, 1);
@@ -236,7 +218,7 @@ Test(schedulers, several_fragments_in_one_process)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		for (size_t t = 0; t < FRAG_COUNT_OF(schedulers); t++) {
+		for (size_t t = 0; t < FRAG_COUNT_OF(rig_schedulers); t++) {
 			notes_clear();
 			snprintf(text, sizeof(text),
 				 "frag: 1\napplication: app\nfragments:\n"
@@ -248,7 +230,7 @@ Test(schedulers, several_fragments_in_one_process)
 				 "      rx: {type: sink}\n"
 				 "    flows: [m -> rx]\n"
 				 "flows: [one.tx -> two.m, two.m -> one.rx]\n",
-				 schedulers[s], schedulers[t]);
+				 rig_schedulers[s], rig_schedulers[t]);
 			rig_run(&rig, &rig_plugin, text);
 			expect_all(notes[0], 5, 2000);
 			expect_all(notes[1], 5, 2000);
@@ -276,7 +258,7 @@ Test(schedulers, drop_policies_drop_what_they_say)
 				 "  rx: {type: sink}\n"
 				 "flows: [{from: tx, to: rx%s, policy: %s}]\n",
 				 p < 2 ? ", capacity: 3" : "", policies[p]);
-			rig_run(&rig, &rig_plugin, graph(s, text));
+			rig_run(&rig, &rig_plugin, rig_graph(s, text));
 			row = rig_row(&rig, 0);
 			note = notes[0];
 			cr_expect_eq(row->sent, 3000);
@@ -306,7 +288,7 @@ static void expect_kept(size_t scheduler, const char *port, const char *flow, in
 		 "  rx: {type: sink%s}\n"
 		 "flows: [{from: tx, to: rx%s}]\n",
 		 port, flow);
-	rig_run(&rig, &rig_plugin, graph(scheduler, text));
+	rig_run(&rig, &rig_plugin, rig_graph(scheduler, text));
 	expect_all(notes[0], first, count);
 	cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)), 10 - count);
 	cr_expect(rig_balances(&rig));
@@ -334,10 +316,10 @@ Test(schedulers, emitting_beyond_block_is_counted)
 	struct rig rig;
 
 	rig_run(&rig, &rig_plugin,
-		graph(0, "operators:\n"
-			 "  tx: {type: source, parameters: {count: 100, burst: 10}}\n"
-			 "  rx: {type: sink}\n"
-			 "flows: [{from: tx, to: rx, capacity: 3}]\n"));
+		rig_graph(0, "operators:\n"
+			     "  tx: {type: source, parameters: {count: 100, burst: 10}}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [{from: tx, to: rx, capacity: 3}]\n"));
 	/* A tick begins with room for one at least. */
 	cr_expect_eq(rig_row(&rig, 0)->sent, 100);
 	cr_expect_geq(rig_dropped(rig_row(&rig, 0), FRAGI_DROP_NO_ROOM), 70);
@@ -352,11 +334,11 @@ Test(schedulers, an_emit_that_compute_passes_on_says_what_to_do)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 5}}\n"
-				 "  mid: {type: middle, ports: {out: {condition: none}}}\n"
-				 "  rx: {type: sink, conditions: [{type: boolean, enable_tick: false}]}\n"
-				 "flows: [tx -> mid, mid -> rx]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {count: 5}}\n"
+				     "  mid: {type: middle, ports: {out: {condition: none}}}\n"
+				     "  rx: {type: sink, conditions: [{type: boolean, enable_tick: false}]}\n"
+				     "flows: [tx -> mid, mid -> rx]\n"));
 		cr_expect_eq(rig.failed, 1);
 		cr_expect_str_eq(
 			rig.sentence,
@@ -376,10 +358,10 @@ Test(schedulers, emitting_beyond_fault_fails_the_application)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 100, burst: 10}}\n"
-				 "  rx: {type: sink}\n"
-				 "flows: [{from: tx, to: rx, capacity: 3, policy: fault}]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {count: 100, burst: 10}}\n"
+				     "  rx: {type: sink}\n"
+				     "flows: [{from: tx, to: rx, capacity: 3, policy: fault}]\n"));
 		cr_expect_eq(rig.failed, 1);
 		cr_expect_not_null(strstr(rig.sentence, "app.tx: port \"out\": emitted into a full queue"),
 				   "%s", rig.sentence);
@@ -396,15 +378,15 @@ Test(schedulers, an_operator_is_never_in_two_threads)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  a: {type: source, parameters: {count: 5000}}\n"
-				 "  b: {type: source, parameters: {count: 5000}}\n"
-				 "  c: {type: source, parameters: {count: 5000}}\n"
-				 "  all: {type: gather}\n"
-				 "flows:\n"
-				 "  - {from: a, to: all, capacity: 3}\n"
-				 "  - {from: b, to: all, capacity: 2}\n"
-				 "  - {from: c, to: all}\n"));
+			rig_graph(s, "operators:\n"
+				     "  a: {type: source, parameters: {count: 5000}}\n"
+				     "  b: {type: source, parameters: {count: 5000}}\n"
+				     "  c: {type: source, parameters: {count: 5000}}\n"
+				     "  all: {type: gather}\n"
+				     "flows:\n"
+				     "  - {from: a, to: all, capacity: 3}\n"
+				     "  - {from: b, to: all, capacity: 2}\n"
+				     "  - {from: c, to: all}\n"));
 		cr_expect_eq(notes[0]->count, 15000);
 		cr_expect_eq(fragi_run_ledger(rig.run)->ops[3].ticks, 5000);
 		rig_end(&rig);
@@ -418,12 +400,12 @@ Test(schedulers, long_ticks_run_in_parallel_and_lose_nothing)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: source, parameters: {count: 100}}\n"
-				 "  a: {type: middle, parameters: {work_us: 300, add: 1}}\n"
-				 "  b: {type: middle, parameters: {work_us: 300, add: 1}}\n"
-				 "  rx: {type: sink, parameters: {work_us: 300}}\n"
-				 "flows: [tx -> a, a -> b, b -> rx]\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: source, parameters: {count: 100}}\n"
+				     "  a: {type: middle, parameters: {work_us: 300, add: 1}}\n"
+				     "  b: {type: middle, parameters: {work_us: 300, add: 1}}\n"
+				     "  rx: {type: sink, parameters: {work_us: 300}}\n"
+				     "flows: [tx -> a, a -> b, b -> rx]\n"));
 		expect_all(notes[0], 2, 100);
 		rig_end(&rig);
 	}
@@ -446,7 +428,7 @@ Test(schedulers, hundreds_of_operators)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "  - m%d -> rx\n", i);
 	FOR_EACH_SCHEDULER(s)
 	{
-		rig_run(&rig, &rig_plugin, graph(s, text));
+		rig_run(&rig, &rig_plugin, rig_graph(s, text));
 		cr_expect_eq(notes[0]->count, 50 * 300);
 		cr_expect(rig_balances(&rig));
 		rig_end(&rig);
@@ -492,16 +474,16 @@ Test(schedulers, messages_allocate_nothing_once_warm)
 	for (size_t s = 0; s < 2; s++, notes_clear()) {
 		atomic_store(&refused, -1);
 		rig_run(&rig, &starved_plugin,
-			graph(s, "operators:\n"
-				 "  tx: {type: starved}\n"
-				 "  a: {type: middle}\n"
-				 "  b: {type: middle}\n"
-				 "  rx: {type: sink}\n"
-				 "  all: {type: gather, parameters: {slot: 1}}\n"
-				 "flows:\n"
-				 "  - {from: tx, to: [a, b], capacity: 4}\n"
-				 "  - {from: a, to: [rx.in, all.receivers], capacity: 4}\n"
-				 "  - b -> all\n"));
+			rig_graph(s, "operators:\n"
+				     "  tx: {type: starved}\n"
+				     "  a: {type: middle}\n"
+				     "  b: {type: middle}\n"
+				     "  rx: {type: sink}\n"
+				     "  all: {type: gather, parameters: {slot: 1}}\n"
+				     "flows:\n"
+				     "  - {from: tx, to: [a, b], capacity: 4}\n"
+				     "  - {from: a, to: [rx.in, all.receivers], capacity: 4}\n"
+				     "  - b -> all\n"));
 		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 		cr_expect_eq(refused, 0, "%lld refused", (long long)refused);
 		cr_expect_eq(notes[0]->count, 22000);

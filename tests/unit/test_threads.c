@@ -43,10 +43,7 @@ static int threads_of(const char *scheduler, cpu_set_t *out_cores)
 		n += snprintf(text + n, sizeof(text) - (size_t)n,
 			      "  o%d: {type: source, conditions: [{type: periodic, recess_period: 1h}]}\n",
 			      i);
-	if (rig_prepare(&rig, &rig_plugin, text) < 0) {
-		rig_errors(&rig);
-		cr_assert(0, "refused");
-	}
+	rig_prepare_good(&rig, &rig_plugin, text);
 	rig_start(&rig);
 	while (notes[SLOTS - 1] == NULL || atomic_load(&notes[SLOTS - 1]->started) < 8)
 		usleep(1000); /* once operators are started all threads are there, and have their names */
