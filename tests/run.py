@@ -91,7 +91,7 @@ def read_reports(reports):
     return [t for t in texts if t.strip()]
 
 
-VALGRIND = ["valgrind", "-q", "--trace-children=yes", "--leak-check=full", "--show-leak-kinds=definite",
+VALGRIND = ["valgrind", "-q", "--vgdb=no", "--trace-children=yes", "--leak-check=full", "--show-leak-kinds=definite",
             "--errors-for-leak-kinds=definite", "--num-callers=20", "--fair-sched=yes",
             "--suppressions=" + os.path.join(HERE, "valgrind.supp")]
 SLOW_SCALE = 20
@@ -218,7 +218,8 @@ def main():
         if f.startswith("test_") and f.endswith(".py"):
             work.append(([sys.executable, os.path.join(folder, f)], "integration/" + f[:-3]))
     if args.valgrind:
-        work = [w for w in work if re.match(r"tests/(unit|conformance)/", w[1])]
+        # valgrind 3.19 does not know pidfd_open, without which a worker starts nothing.
+        work = [w for w in work if re.match(r"tests/(unit|conformance)/(?!test_worker_spawn$)", w[1])]
     if args.emulated:
         work = [w for w in work if w[1].startswith("tests/")]
     if args.threads: # no threads are in those, or the ones that test_ping and test_examples show, and many pixels

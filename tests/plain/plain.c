@@ -7,17 +7,17 @@
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <getopt.h>
-#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct plain_test *tests, **last_test = &tests;
@@ -100,41 +100,51 @@ static void run(const struct plain_test *test)
 	exit(failed);
 }
 
-/* Waits for the child; returns its wait status, or -1 after it had to be killed. */
+/* Waits for the child; returns its wait status, or -1 after it had to be killed. SIGCHLD is blocked. */
 static int wait_for(pid_t child, double seconds)
 {
-	int fd = (int)syscall(SYS_pidfd_open, child, 0), status, r;
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	const struct timespec limit = {.tv_sec = (time_t)seconds};
+	sigset_t chld;
+	int status;
 
-	if (fd < 0) {
-		perror("pidfd_open");
-		exit(2);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	/* One that is left from a test before, which children may leave behind too, only makes it look once
+	 * more. */
+	while (waitpid(child, &status, WNOHANG) == 0) {
+		if (sigtimedwait(&chld, NULL, &limit) < 0 && errno == EAGAIN) {
+			kill(child, SIGKILL);
+			waitpid(child, &status, 0);
+			return -1;
+		}
 	}
-	r = poll(&p, 1, (int)(seconds * 1000));
-	close(fd);
-	if (r == 0)
-		kill(child, SIGKILL);
-	waitpid(child, &status, 0);
-	return r == 0 ? -1 : status;
+	return status;
 }
 
 static bool passes(const struct plain_test *test, double seconds)
 {
 	double own = test->timeout > 0 ? test->timeout : suite_of(test)->timeout;
+	sigset_t chld, before;
 	int status;
 	pid_t child;
 
 	fflush(NULL);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &chld, &before);
 	child = fork();
 	if (child < 0) {
 		perror("fork");
 		exit(2);
 	}
-	if (child == 0)
+	if (child == 0) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
 		run(test);
+	}
 	if (own > seconds)
 		seconds = own;
 	status = wait_for(child, seconds);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (status == -1)
 		fprintf(stderr, "%s::%s: still running after %g s\n", test->suite, test->name, seconds);
 	else if (WIFSIGNALED(status))
