@@ -44,11 +44,12 @@ FUZZ_COVERAGE_MAKE = $(MAKE) --no-print-directory -s B=build-fuzzcov CC=clang CF
 fuzz-build: $(FUZZ_BIN)
 fuzz-one:
 	@$(FUZZ_MAKE) -j$$(nproc) build-fuzz/fuzz/$(TARGET)
-# make fuzz TARGET=graph TIME=600; without TARGET all of them, TIME seconds each. What is found goes to build-fuzz/found.
+# make fuzz TARGET=graph TIME=600; without TARGET all of them, TIME seconds each, one a core. What is found goes to
+# build-fuzz/found; the others end before it fails.
 fuzz:
 	@mk/deps.sh proof
 	@$(FUZZ_MAKE) -j$$(nproc) fuzz-build
-	@for t in $(or $(TARGET),$(FUZZ_TARGETS)); do $(FUZZ_ENV) tests/fuzz/run.sh build-fuzz $$t $(TIME) $(FUZZ_LIMITS) || exit 1; done
+	@printf '%s\n' $(or $(TARGET),$(FUZZ_TARGETS)) | $(FUZZ_ENV) xargs -P $$(nproc) -I TARGET tests/fuzz/run.sh build-fuzz TARGET $(TIME) $(FUZZ_LIMITS)
 # Lines that the committed corpora reach, of what each target fuzzes; below 80 % fails.
 fuzz-coverage:
 	@mk/deps.sh proof

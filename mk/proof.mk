@@ -6,7 +6,7 @@
 #   valgrind  unit and conformance tests under valgrind
 #   aarch64   everything built for aarch64, its test programs under qemu-user
 #   proof     what every submission passes after make check
-#   nightly   the long form of all of it
+#   nightly   the long form of all of it; of both STEPS="sim fuzz" runs a part
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Instrumented code hides from gcc what initialises what, so its warnings are only told.
 ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= EXTRA_CFLAGS="$(ASAN_FLAGS) -w" \
@@ -43,4 +43,4 @@ aarch64:
 	@tests/aarch64.sh
 proof nightly:
 	@mk/deps.sh proof
-	@mk/proof.sh $@
+	@mk/proof.sh $@ $(STEPS)

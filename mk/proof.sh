@@ -1,28 +1,78 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# proof.sh proof|nightly: runs its steps one after the other, stops at the first that fails, and ends with what each took.
-# proof is what every submission passes after make check; nightly the long form of everything.
+# proof.sh proof|nightly [STEP...]: runs its steps, or those named, one after the other, each into build/RUN/STEP.log, and ends with
+# a table of them. proof is what every submission passes after make check, and stops at the first step that fails; nightly, the
+# long form of everything, goes on to the end. What nightly passed for this very commit (nothing uncommitted) is not run again,
+# so that it goes on after an interruption; an empty build/nightly begins anew.
 set -eu
 cd "$(dirname "$0")/.."
-mkdir -p build
-times=build/$1.txt
-: >"$times"
+run=${1:-}
+if [ "$run" != proof ] && [ "$run" != nightly ]; then
+	echo "usage: mk/proof.sh proof|nightly [STEP...]" >&2
+	exit 2
+fi
+shift
+only=" $* " seen=" " failures=0
+logs=build/$run
 
+# What a step has to be run again for; empty: always.
+state=
+if [ "$run" = nightly ] && [ -z "$(git status --porcelain 2>&1)" ]; then
+	state=$(git rev-parse HEAD)
+fi
+
+row() {
+	row=$(printf '%6s s  %-14s %s' "$2" "$1" "$3")
+	echo "$row" >>"$logs/table"
+	echo "$run: $row"
+}
+
+# step NAME COMMAND...
 step() {
 	name=$1
 	shift
+	log=$logs/$name.log passed=$logs/$name.passed
+	seen="$seen$name "
+	[ "$only" = "  " ] || [ "${only#* $name }" != "$only" ] || return 0
+	if [ -n "$state" ] && [ "$(sed -n 1p "$passed" 2>/dev/null)" = "$state" ]; then
+		row "$name" "$(sed -n 2p "$passed")" "passed before: $(tail -n 1 "$log")"
+		return 0
+	fi
+	rm -f "$passed"
 	echo "$run: $name: $*"
 	begin=$(date +%s)
-	if ! "$@"; then
-		echo "$run: $name failed: $*" >&2
-		exit 1
+	if "$@" >"$log" 2>&1; then
+		took=$(($(date +%s) - begin))
+		[ -z "$state" ] || printf '%s\n%s\n' "$state" "$took" >"$passed"
+		row "$name" "$took" "$(tail -n 1 "$log")"
+		return 0
 	fi
-	printf '%6d s  %s\n' $(($(date +%s) - begin)) "$name" >>"$times"
+	tail -n 60 "$log"
+	row "$name" $(($(date +%s) - begin)) "FAILED: $*; all it wrote is in $log"
+	failures=$((failures + 1))
+	[ "$run" = nightly ] || finish
 }
 
-run=$1
-case $run in
-proof)
+finish() {
+	for word in $only; do
+		[ "${seen#* $word }" != "$seen" ] || [ "$failures" != 0 ] || {
+			echo "$run: there is no step $word; there are$seen" >&2
+			exit 2
+		}
+	done
+	echo "$run:"
+	cat "$logs/table"
+	if [ "$failures" != 0 ]; then
+		echo "$run: $failures failed"
+		exit 1
+	fi
+	echo "$run: all of it passed"
+	exit 0
+}
+
+mkdir -p "$logs"
+: >"$logs/table"
+if [ "$run" = proof ]; then
 	step sim make -s sim RUNS=10000
 	step faults tests/sim/faults.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
 	step fuzz make -s fuzz TIME=10
@@ -30,10 +80,10 @@ proof)
 	step tsan make -s tsan
 	step instructions make -s bench-instructions
 	step torture make -s torture RUNS=20
-	;;
-nightly)
+else
 	step lint make -s lint
 	step builds tests/builds.sh
+	step coverage make -s coverage
 	step sim make -s sim RUNS=1000000
 	step faults tests/sim/faults.sh
 	step fuzz make -s fuzz TIME=600
@@ -46,11 +96,5 @@ nightly)
 	step aarch64 make -s aarch64
 	step torture make -s torture RUNS=1000
 	step bench make -s bench
-	;;
-*)
-	echo "usage: mk/proof.sh proof|nightly" >&2
-	exit 2
-	;;
-esac
-echo "$run: all of it passed"
-cat "$times"
+fi
+finish
