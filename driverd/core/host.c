@@ -192,9 +192,6 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 		drv_rest_idle(host, event);
 		return;
 	case FW_HOST_DONE:
-		host->idle = true;
-		host->sent = event->sent;
-		host->delivered = event->delivered;
 		if (host->state != DRV_HOST_RUNNING)
 			return;
 		drv_host_move(host, DRV_HOST_DONE);
@@ -224,8 +221,6 @@ static void host_stats(struct drv_host *host, struct fw_message *message)
 	}
 	fw_message_free(host->stats);
 	host->stats = message;
-	if (host->state == DRV_HOST_DONE)
-		host->stats_since_done++;
 }
 
 /*

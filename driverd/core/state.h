@@ -38,9 +38,8 @@ struct drv_host {
 	const char *name;    /* "fragment1, fragment2" */
 	uint32_t *fragments; /* indices in the spec */
 	uint32_t fragment_count;
-	struct fw_message *prepared; /* owned; NULL: not yet */
-	struct fw_message *stats;    /* the last ones; owned; NULL: none */
-	uint32_t stats_since_done;
+	struct fw_message *prepared;           /* owned; NULL: not yet */
+	struct fw_message *stats;              /* the last ones; owned; NULL: none */
 	bool orderly;                          /* it ended with 0 after it was told to */
 	bool failed;                           /* it is the cause, or part of it */
 	bool lost;                             /* its worker is gone */
@@ -49,8 +48,7 @@ struct drv_host {
 	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
 	uint32_t edge_count;
 	/* rest */
-	bool idle;
-	uint64_t idle_wave; /* in which it last said IDLE */
+	bool idle; /* as it said last */
 	uint64_t sent, delivered;
 };
 
@@ -100,10 +98,6 @@ struct drv_app {
 	const char *sentence; /* NULL: none */
 	int exit_code;
 	int64_t given_ns, started_ns, ending_ns, ended_ns; /* 0: not yet */
-	/* rest */
-	uint64_t wave;
-	int64_t rest_since_ns; /* since when waves have been balanced; 0: the last one was not */
-	uint64_t wave_sent;
 	struct fragi_summary summary;
 };
 

@@ -175,11 +175,11 @@ struct fw_host_stop {
 
 enum fw_host_state {
 	FW_HOST_RUNNING = 1, /* no longer at rest */
-	FW_HOST_IDLE,        /* at rest: nothing can run until a message comes; said again with every beat */
-	FW_HOST_DONE,        /* all its operators are done and everything sent has left */
-	FW_HOST_FAILED,      /* sentence says why; the host waits to be killed */
-	FW_HOST_PEER_LOST,   /* sentence; the host's edges to `peer` are dead */
-	FW_HOST_STOPPED,     /* stop_execution() of a fragment: the application is to end, finished */
+	FW_HOST_IDLE,      /* at rest or done: nothing can run until something comes; said with every beat */
+	FW_HOST_DONE,      /* all its operators are done and everything sent has left */
+	FW_HOST_FAILED,    /* sentence says why; the host waits to be killed */
+	FW_HOST_PEER_LOST, /* sentence; the host's edges to `peer` are dead */
+	FW_HOST_STOPPED,   /* stop_execution() of a fragment: the application is to end, finished */
 };
 struct fw_host_event {
 	enum fw_host_state state;
@@ -187,8 +187,7 @@ struct fw_host_event {
 	int32_t exit_code; /* FAILED */
 	const char *sentence;
 	uint64_t idle_rounds;
-	uint64_t sent,
-		delivered; /* IDLE: sums over the host's ends of all flows, dropped counted as delivered */
+	uint64_t sent, delivered; /* IDLE: what has left for other hosts and arrived here (edge/travel.h) */
 };
 
 #define FW_DROP_REASONS 4

@@ -228,7 +228,7 @@ Test(hosts, rest_is_told_with_what_travelled, .init = set_environment)
 		cr_assert(rig_wait(&hosts.rig[h], is_idle_twice, RIG_LIMIT_NS), "host %u", h);
 	cr_expect_eq(hosts.rig[0].last_idle.sent + hosts.rig[1].last_idle.sent,
 		     hosts.rig[0].last_idle.delivered + hosts.rig[1].last_idle.delivered);
-	cr_expect_eq(hosts.rig[0].last_idle.sent, 1);
+	cr_expect_neq(hosts.rig[0].last_idle.sent, 0);
 	cr_expect_eq(hosts.rig[0].done + hosts.rig[1].done, 0);
 	for (uint32_t h = 0; h < HOSTS; h++)
 		fragi_run_drain(hosts.rig[h].run);

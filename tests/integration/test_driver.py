@@ -182,6 +182,33 @@ class Running(cluster.ClusterTest):
             w.wait()
         self.assert_nothing_left()
 
+    def test_a_cycle_over_two_hosts_that_is_dry_ends_at_once(self):
+        app = self.write("dry.yaml", """frag: 1
+application: dry
+fragments:
+  one:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: count, count: 50}]}
+      f: {type: forward}
+  two:
+    operators:
+      rx: {type: ping_rx}
+      g: {type: forward}
+flows:
+  - one.tx -> two.rx
+  - one.f -> two.g
+  - two.g -> one.f
+""")
+        # Nobody may wait for the time of death.
+        d = self.driver(app, "--output", "json", env={"FRAG_DEAD_MS": "600000"})
+        workers = [self.worker("--once", fragments=f) for f in ("one", "two")]
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.assertEqual([w.wait() for w in workers], [0, 0])
+        summary = self.summary(d)
+        self.assertEqual(summary["result"], "done")
+        self.assertEqual(self.flow(summary, "one.tx.out")["delivered"], 50)
+        self.assert_balanced(summary)
+
     def test_ipv6(self):
         try:
             with socket.socket(socket.AF_INET6) as s:

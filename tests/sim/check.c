@@ -153,7 +153,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 			 app->name);
 	if (held_for(sim, &app->rest_since_ns,
 		     (running && settled) || (app->state == DRV_APP_WAITING && can_be_placed(sim, app))) >
-	    20 * sim->beat_ns + 3 * SIM_S)
+	    6 * sim->beat_ns + SIM_S)
 		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there", app->name,
 			 drv_app_state_name(app->state));
 }

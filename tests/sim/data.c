@@ -293,6 +293,7 @@ static void close_receiver(struct sim *sim, struct sim_flow *flow, int reason)
 	}
 	fragi_window_consume_to(&flow->rx_window, flow->rx.arrived, flow->rx_window.accepted_bytes);
 	if (reason == RECEIVER_DONE && flow->from != NULL && flow->from->process.alive) {
+		flow->done_flying = true;
 		send_back(sim, flow, SIM_EV_DONE, 0);
 		return_credit(sim, flow, true);
 	}
@@ -585,6 +586,7 @@ static void on_flow(struct sim *sim, const struct sim_event *event)
 		poke(sim, op_at(app, flow->to_fragment, flow->to_op));
 		break;
 	default:
+		flow->done_flying = false;
 		flow->receiver_done = true;
 		transmit(sim, event->a, event->b);
 		poke(sim, op_at(app, flow->from_fragment, flow->from_op));

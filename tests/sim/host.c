@@ -418,8 +418,8 @@ static void beat(struct sim *sim, struct sim_host *host)
 		sim_host_die(sim, host, 3, 0, false);
 		return;
 	}
-	if (host->state == SIM_HOST_STARTED && !host->done_said) {
-		if (idle)
+	if (host->state == SIM_HOST_STARTED) {
+		if (idle || host->done_said)
 			sim_host_event(sim, host, FW_HOST_IDLE, 0, 0, "");
 		else if (host->idle)
 			sim_host_event(sim, host, FW_HOST_RUNNING, 0, 0, "");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
 
+#include <edge/travel.h>
+
 /* What the counters of the data plane say: whether a host or an application is done or at rest, and its page.
  */
 
@@ -33,7 +35,7 @@ bool sim_data_is_settled(const struct sim_app *app)
 
 		for (int r = 0; r < FW_DROP_REASONS; r++)
 			settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] + flow->rx.rx_dropped[r];
-		if (settled != flow->tx.sent || flow->flying > 0)
+		if (settled != flow->tx.sent || flow->flying > 0 || flow->done_flying)
 			return false;
 		if (!flow->in_host && flow->policy == FRAG_POLICY_BLOCK && !flow->receiver_done &&
 		    flow->tx_window.credited != sim_flow_consumed(flow))
@@ -45,7 +47,7 @@ bool sim_data_is_settled(const struct sim_app *app)
 	return true;
 }
 
-/* As a run finds it: no operator computes or waits for a time. Credit that is under way is not looked at. */
+/* As a run finds it: no operator computes or waits for a time. */
 bool sim_host_is_idle(const struct sim_host *host)
 {
 	if (host->state != SIM_HOST_STARTED)
@@ -57,21 +59,35 @@ bool sim_host_is_idle(const struct sim_host *host)
 	return true;
 }
 
-/* What has left for other hosts, and what has come from them. */
+static uint64_t dropped(const uint64_t *reasons)
+{
+	uint64_t total = 0;
+
+	for (int r = 0; r < FW_DROP_REASONS; r++)
+		total += reasons[r];
+	return total;
+}
+
 void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered)
 {
-	*out_sent = *out_delivered = 0;
-	for (uint32_t i = 0; i < host->edge_count; i++) {
-		const struct sim_flow *flow = &host->app->flows[host->edges[i].flow];
+	struct fragi_travel travel = {0};
 
-		if (!host->edges[i].sends) {
-			*out_delivered += flow->rx.arrived;
-			continue;
-		}
-		*out_sent += flow->tx.sent;
-		for (int r = 0; r < FW_DROP_REASONS; r++)
-			*out_sent -= flow->tx.tx_dropped[r];
+	for (uint32_t i = 0; i < host->edge_count; i++) {
+		uint32_t number = host->edges[i].flow;
+		const struct sim_flow *flow = &host->app->flows[number];
+
+		if (host->edges[i].sends)
+			fragi_travel_sender(&travel, number, flow->tx.sent - dropped(flow->tx.tx_dropped),
+					    flow->closing, flow->tx.confirmed, flow->receiver_done);
+		else
+			fragi_travel_receiver(&travel, number, flow->rx.arrived, flow->sender_closed,
+					      flow->policy == FRAG_POLICY_BLOCK
+						      ? flow->rx.delivered + dropped(flow->rx.rx_dropped)
+						      : flow->rx.arrived,
+					      flow->receiver_closed);
 	}
+	*out_sent = travel.sent;
+	*out_delivered = travel.arrived;
 }
 
 /* The page: flows inside the host, then its edges. Returns how many. */

@@ -199,7 +199,7 @@ struct sim_flow {
 	/* the receiving end */
 	struct fragi_window_rx rx_window;
 	uint32_t queued;
-	bool sender_closed, receiver_closed, calm_comes;
+	bool sender_closed, receiver_closed, calm_comes, done_flying;
 	int64_t last_ns, last_back_ns;
 	uint32_t flying; /* data and closes under way */
 	uint32_t credits_flying;

@@ -123,7 +123,7 @@ struct fragi_tx_ops {
 	 * evaluating it.
 	 */
 	uint32_t (*room)(const struct fragi_tx *tx);
-	/* No more messages; the close arrives after the last one. Once. */
+	/* No more messages; the close arrives after the last one. Once, by fragi_tx_close. */
 	void (*close)(struct fragi_tx *tx);
 };
 
@@ -133,7 +133,14 @@ struct fragi_tx {
 	struct fragi_flow_row *row;
 	struct fragi_rx *rx; /* inproc: the other end, for who goes there without a call; else NULL */
 	_Atomic bool receiver_done;
+	_Atomic bool closed; /* close was called */
 };
+
+static inline void fragi_tx_close(struct fragi_tx *tx)
+{
+	atomic_store_explicit(&tx->closed, true, memory_order_release);
+	tx->ops->close(tx);
+}
 
 /*
  * The short way of a message from a tx with an rx: as tx->ops->send, for one that is shared already and while

@@ -64,7 +64,7 @@ FRAGI_API void fragi_pump_hint(struct fragi_pump *pump);
  * meanwhile.
  */
 FRAGI_API bool fragi_pump_try_lock(struct fragi_pump *pump);
-FRAGI_API void fragi_pump_lock(struct fragi_pump *pump); /* waits; for set-up and tear-down only */
+FRAGI_API void fragi_pump_lock(struct fragi_pump *pump); /* waits; for set-up, tear-down and counts at rest */
 FRAGI_API void fragi_pump_unlock(struct fragi_pump *pump);
 /*
  * Runs work->fn(work) under the lock: now if the lock is free, else by the holder, soon, in order of

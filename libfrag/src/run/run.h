@@ -15,9 +15,9 @@ struct fragi_run;
 enum fragi_run_event_kind {
 	FRAGI_RUN_WIRED, /* every peer said HELLO */
 	/*
-	 * At rest, though not done; said again every beat_ns while that lasts. sent: messages that have left
-	 * for other hosts; delivered: messages that have come from them; idle_rounds. Not from a standalone
-	 * run, which ends at rest.
+	 * At rest, done or not; said again every beat_ns while that lasts. sent, delivered: what has
+	 * left for other hosts and what has come from them (edge/travel.h); idle_rounds. Not from a
+	 * standalone run, which ends at rest.
 	 */
 	FRAGI_RUN_IDLE,
 	/* Every operator is done and what was sent has left. Follows also after FAILED and STOPPED, once the

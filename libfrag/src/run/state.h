@@ -32,6 +32,8 @@ struct fragi_run_end {
 	uint64_t order; /* of the flows of one port: as in the graph's text */
 	struct fragi_rx *rx;
 	struct fragi_tx *tx;
+	bool between_hosts;
+	uint32_t flow; /* between hosts: its number */
 };
 
 struct fragi_run_queued {

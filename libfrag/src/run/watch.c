@@ -7,6 +7,7 @@
 #include <base/log.h>
 #include <base/stamp.h>
 #include <base/units.h>
+#include <edge/travel.h>
 #include <run/state.h>
 #include <sched/exec.h>
 
@@ -125,32 +126,77 @@ static bool may_end(const struct fragi_run *run, int64_t *out_timeout_ns)
 	return true;
 }
 
-/* What has left for other hosts, and what has come from them. */
-static void count_travel(const struct fragi_run *run, uint64_t *out_sent, uint64_t *out_arrived)
+static uint64_t dropped(const _Atomic uint64_t *reasons)
 {
-	uint64_t sent = 0, arrived = 0;
+	uint64_t total = 0;
 
-	for (uint32_t i = 0; i < run->edge_rows; i++) {
-		struct fragi_flow_row *row = &run->ledger.flows[run->flow_count + i];
+	for (int reason = 0; reason < FRAGI_DROP_REASONS; reason++)
+		total += atomic_load_explicit(&reasons[reason], memory_order_relaxed);
+	return total;
+}
 
-		arrived += atomic_load_explicit(&row->arrived, memory_order_acquire);
-		sent += atomic_load_explicit(&row->sent, memory_order_acquire);
-		for (int reason = 0; reason < FRAGI_DROP_REASONS; reason++)
-			sent -= atomic_load_explicit(&row->tx_dropped[reason], memory_order_relaxed);
+static void count_sender(const struct fragi_tx *tx, uint32_t flow, struct fragi_travel *travel)
+{
+	const struct fragi_flow_row *row = tx->row;
+	uint64_t credit = atomic_load_explicit(&row->confirmed, memory_order_acquire);
+	uint64_t sent = atomic_load_explicit(&row->sent, memory_order_acquire);
+
+	fragi_travel_sender(travel, flow, sent - dropped(row->tx_dropped), atomic_load(&tx->closed), credit,
+			    atomic_load(&tx->receiver_done));
+}
+
+static void count_receiver(const struct fragi_rx *rx, uint32_t flow, struct fragi_travel *travel)
+{
+	const struct fragi_flow_row *row = rx->row;
+	uint64_t arrived = atomic_load_explicit(&row->arrived, memory_order_acquire), consumed = arrived;
+
+	if (fragi_rx_blocks(rx))
+		consumed = atomic_load_explicit(&row->delivered, memory_order_acquire) +
+			   dropped(row->rx_dropped);
+	fragi_travel_receiver(travel, flow, arrived, atomic_load(&rx->queue.sender_closed), consumed,
+			      atomic_load(&rx->queue.receiver_closed));
+}
+
+static void count_travel(const struct fragi_run *run, struct fragi_travel *travel)
+{
+	for (size_t i = 0; i < run->end_count; i++) {
+		const struct fragi_run_end *end = &run->ends[i];
+
+		if (!end->between_hosts)
+			continue;
+		if (end->tx != NULL)
+			count_sender(end->tx, end->flow, travel);
+		else
+			count_receiver(end->rx, end->flow, travel);
 	}
-	*out_sent = sent;
-	*out_arrived = arrived;
+}
+
+/* The pump is locked: what arrives is counted and has queued its operator, or is not here yet. */
+static bool count_locked(struct fragi_run *run, struct fragi_travel *travel)
+{
+	uint64_t rounds;
+
+	count_travel(run, travel);
+	return atomic_load(&run->done) || (count_rest(run, &rounds) && rounds == run->rest_rounds);
 }
 
 static void tell_idle(struct fragi_run *run, int64_t now_ns)
 {
 	struct fragi_run_event event = {.kind = FRAGI_RUN_IDLE};
+	struct fragi_travel travel = {0};
+	bool at_rest;
 
 	if (run->idle_told_ns != 0 && now_ns - run->idle_told_ns < run->config.beat_ns)
 		return;
+	fragi_pump_lock(run->pump);
+	at_rest = count_locked(run, &travel);
+	fragi_pump_unlock(run->pump);
+	if (!at_rest)
+		return;
 	run->idle_told_ns = now_ns;
 	event.idle_rounds = atomic_fetch_add(&run->ledger.head->idle_rounds, 1) + 1;
-	count_travel(run, &event.sent, &event.delivered);
+	event.sent = travel.sent;
+	event.delivered = travel.arrived;
 	fragi_run_tell_event(run, &event);
 }
 
@@ -186,9 +232,14 @@ void fragi_run_watch(struct fragi_run *run)
 {
 	int64_t now_ns;
 
-	if (!atomic_load(&run->started) || atomic_load(&run->done))
+	if (!atomic_load(&run->started))
 		return;
 	now_ns = fragi_now_ns();
+	if (atomic_load(&run->done)) { /* what travels between the other hosts may have to do with it */
+		if (!run->config.standalone)
+			tell_idle(run, now_ns);
+		return;
+	}
 	watch_hung(run, now_ns);
 	watch_time(run, now_ns);
 	for (size_t i = 0; i < run->fragment_count; i++)

@@ -232,8 +232,14 @@ int fragi_run_connect(struct fragi_run *run, struct fragi_diag *diag)
 static int edge_add(struct fragi_run *run, const struct fragi_run_edge *edge, struct fragi_peer *peer,
 		    struct fragi_flow_row *row)
 {
-	struct fragi_run_end end = {edge->fragment,           edge->op, edge->port,
-				    order_of_edge(run, edge), NULL,     NULL};
+	struct fragi_run_end end = {
+		.fragment = edge->fragment,
+		.op = edge->op,
+		.port = edge->port,
+		.order = order_of_edge(run, edge),
+		.between_hosts = true,
+		.flow = edge->link.flow,
+	};
 	int r = edge->sends ? run->transport_ops->tx_create(peer, &edge->link, row, &end.tx)
 			    : run->transport_ops->rx_create(peer, &edge->link, row, &end.rx);
 

@@ -530,7 +530,7 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 	exec->done = true;
 	atomic_store_explicit(&exec->unusual, true, memory_order_relaxed);
 	for (uint32_t i = 0; i < exec->tx_count; i++)
-		exec->txs[i]->ops->close(exec->txs[i]);
+		fragi_tx_close(exec->txs[i]);
 	for (uint32_t i = 0; i < exec->rx_count; i++)
 		(stopped ? fragi_rx_stop : fragi_rx_close)(exec->rxs[i]);
 	if (exec->started && exec->op->type->stop != NULL) {
