@@ -143,28 +143,27 @@ static inline void fragi_tx_close(struct fragi_tx *tx)
 }
 
 /*
- * The short way of a message from a tx with an rx: as tx->ops->send, for one that is shared already and while
- * nothing is to be said of it; bytes: its payload.
+ * The short way of a message from a tx with an rx: as tx->ops->send, for one that is shared already; bytes:
+ * its payload. false, and nothing has happened: there is something to be said of it; send does.
  */
-static inline bool fragi_tx_is_plain(const struct fragi_tx *tx)
-{
-	return atomic_load_explicit(&tx->row->sent, memory_order_relaxed) > 0 &&
-	       !fragi_queue_is_full(&tx->rx->queue);
-}
-
-static inline __attribute__((always_inline)) void
+static inline __attribute__((always_inline)) bool
 fragi_tx_pass(struct fragi_tx *tx, struct frag_message *message, uint64_t bytes, uint64_t stamp)
 {
 	struct fragi_rx *rx = tx->rx;
+	struct fragi_flow_row *row = tx->row;
+	uint64_t sent = atomic_load_explicit(&row->sent, memory_order_relaxed);
 
+	if (__builtin_expect(sent == 0 || fragi_queue_is_full(&rx->queue), 0))
+		return false;
 	/* Before the message can be delivered: who reads delivered before sent never sees more of it. */
-	fragi_count(&tx->row->bytes, bytes);
-	fragi_count(&tx->row->sent, 1);
+	fragi_count(&row->bytes, bytes);
+	atomic_store_explicit(&row->sent, sent + 1, memory_order_relaxed);
 	fragi_queue_push(&rx->queue, message, stamp);
 	if (__builtin_expect(fragi_queue_is_closed(&rx->queue), 0))
 		fragi_rx_drop_all(rx);
 	else
 		fragi_notify_tell(&rx->arrival);
+	return true;
 }
 
 /*

@@ -130,8 +130,6 @@ static inline enum fragi_ready turn(struct event *event, struct worker *worker, 
 		ready = fragi_exec_ready(exec);
 		if (ready != FRAGI_READY || over)
 			return ready;
-		if (atomic_load_explicit(&event->base.halting, memory_order_relaxed))
-			return FRAGI_READY;
 		share(event, exec, worker->here.stamp);
 		start = worker->here.stamp;
 		r = fragi_exec_tick(exec, worker->here.current, start, &worker->here.stamp);

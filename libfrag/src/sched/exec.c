@@ -8,7 +8,7 @@
 #include <base/alloc.h>
 #include <base/log.h>
 #include <data/metadata.h>
-#include <sched/exec.h>
+#include <sched/kind.h>
 
 static void ports_destroy(struct fragi_exec *exec)
 {
@@ -352,6 +352,8 @@ enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec)
 
 	if (exec->done || atomic_load_explicit(&exec->stop_asked, memory_order_acquire))
 		return FRAGI_NEVER;
+	if (exec->sched != NULL && atomic_load_explicit(&exec->sched->halting, memory_order_acquire))
+		return FRAGI_WAIT; /* for ever: no tick begins any more */
 	for (uint32_t i = 0; i < exec->in_count; i++) {
 		one = gate_in(&exec->in[i]);
 		all = one > all ? one : all;

@@ -108,7 +108,8 @@ struct fragi_exec {
 	_Atomic bool timer_armed;
 	uint64_t *mark, mark_bit; /* greedy: where it says that it is to be looked at again */
 	/* any thread */
-	_Alignas(64) _Atomic bool unusual; /* the short look is not enough: other conditions, a stop, done */
+	_Alignas(64) _Atomic bool unusual; /* the short look is not enough: other conditions, a stop, a halt,
+					      done */
 	_Atomic bool stop_asked;
 	_Atomic bool draining;  /* a sink without conditions about its inputs: it ends with them now */
 	_Atomic bool remote;    /* greedy: dirty, told by another thread */

@@ -153,9 +153,6 @@ static void round_of(struct greedy *greedy)
 
 			later = ~(uint64_t)1 << i;
 			visit(greedy, execs[i]);
-			if (__builtin_expect(
-				    atomic_load_explicit(&greedy->base.halting, memory_order_relaxed), 0))
-				return;
 		}
 	}
 }

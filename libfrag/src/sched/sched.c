@@ -156,6 +156,8 @@ void fragi_sched_drain(struct fragi_sched *sched)
 void fragi_sched_halt(struct fragi_sched *sched)
 {
 	atomic_store(&sched->halting, true);
+	for (uint32_t i = 0; i < sched->count; i++)
+		atomic_store(&sched->execs[i]->unusual, true);
 	sched->kind->wake(sched);
 }
 

@@ -289,10 +289,8 @@ static __attribute__((noinline)) int emit_on_all(struct frag_tick *tick, uint32_
 	for (uint32_t i = 0; i < out->count; i++) {
 		struct fragi_tx *tx = out->tx[i];
 
-		if (tx->rx != NULL && fragi_tx_is_plain(tx)) {
-			fragi_tx_pass(tx, message, bytes, stamp);
+		if (tx->rx != NULL && fragi_tx_pass(tx, message, bytes, stamp))
 			continue;
-		}
 		one = tx->ops->send(tx, message, stamp);
 		if (one < 0) {
 			r = r < 0 ? r : one;
@@ -335,10 +333,10 @@ static inline __attribute__((always_inline)) int emit(struct frag_tick *tick, ui
 			     0))
 		return emit_with_care(tick, port, message);
 	fragi_message_share(message);
-	if (__builtin_expect(!fragi_tx_is_plain(out->only_tx) || !fragi_stamp_is_tsc, 0))
-		return emit_on_all(tick, port, message);
-	fragi_tx_pass(out->only_tx, message, bytes, fragi_stamp_of_counter());
-	return 0;
+	if (__builtin_expect(fragi_stamp_is_tsc, 1) &&
+	    __builtin_expect(fragi_tx_pass(out->only_tx, message, bytes, fragi_stamp_of_counter()), 1))
+		return 0;
+	return emit_on_all(tick, port, message);
 }
 
 int frag_tick_emit(struct frag_tick *tick, uint32_t port, struct frag_message *message)
