@@ -89,6 +89,7 @@ else
 	step fuzz make -s fuzz TIME=600
 	step fuzz-coverage make -s fuzz-coverage
 	step planted tests/fuzz/planted.sh
+	step features tests/features/break.sh 10
 	step asan make -s asan
 	step coverage make -s coverage
 	step tsan make -s tsan

@@ -206,8 +206,8 @@ Test(ucx_forged, strangers_are_dropped_and_disturb_nobody, .init = set_ucx_envir
 	pair_close(&pair);
 }
 
-/* With a valid token: the peer is closed. */
-static void breaks(void (*change)(struct forged *forged), bool tensor)
+/* With a valid token: the peer is closed, and the rule that it broke is named. */
+static void breaks(void (*change)(struct forged *forged), bool tensor, const char *rule)
 {
 	struct pair pair = {0};
 	struct stranger stranger;
@@ -225,6 +225,7 @@ static void breaks(void (*change)(struct forged *forged), bool tensor)
 	send_forged(&stranger, &pair, &f);
 	cr_assert_eq(atomic_load(&pair.lost[1]), 1);
 	cr_assert_not_null(strstr(pair.sentence[1], "flow 7"), "%s", pair.sentence[1]);
+	cr_assert_not_null(strstr(pair.sentence[1], rule), "%s", pair.sentence[1]);
 	stranger_close(&stranger);
 	pair_close(&pair);
 }
@@ -241,39 +242,43 @@ static void carry(struct forged *f, uint32_t flow)
 	f->header_bytes += WIRE_CREDIT_BYTES;
 }
 
-#define BREAKS(name, tensor, statement)                                                                      \
+#define BREAKS(name, tensor, rule, statement)                                                                \
 	static void name(struct forged *f)                                                                   \
 	{                                                                                                    \
 		statement;                                                                                   \
 	}                                                                                                    \
 	Test(ucx_forged, name, .init = set_ucx_environment)                                                  \
 	{                                                                                                    \
-		breaks(name, tensor);                                                                        \
+		breaks(name, tensor, rule);                                                                  \
 	}
 
-BREAKS(beyond_its_credit, false, f->header.sequence += 4)
-BREAKS(far_beyond_its_credit, false, f->header.sequence = UINT64_MAX)
-BREAKS(an_old_sequence, false, f->header.sequence = 3)
-BREAKS(fewer_bodies_than_stated, true, f->body_bytes -= 1)
-BREAKS(more_bodies_than_stated, true, f->body_bytes += 1)
-BREAKS(bodies_beyond_the_descriptors, true, f->body_bytes = f->header.body_bytes = 1001)
-BREAKS(bodies_below_the_descriptors, true, f->body_bytes = f->header.body_bytes = 999)
-BREAKS(bodies_without_tensors, false, f->body_bytes = f->header.body_bytes = 8)
-BREAKS(a_message_beyond_the_limit, true, f->header.body_bytes = FRAGI_MESSAGE_BYTES_MAX + 1)
-BREAKS(descriptors_cut_short, true, f->header_bytes -= 1)
-BREAKS(descriptors_longer_than_stated, true, f->header_bytes += 1)
-BREAKS(descriptors_stated_shorter, true, f->header.descriptor_bytes -= 1; f->header_bytes -= 1)
-BREAKS(descriptors_of_zeroes, true, memset(f->bytes + WIRE_FIXED_BYTES, 0, f->header.descriptor_bytes))
-BREAKS(too_many_tensors, true, f->bytes[WIRE_FIXED_BYTES + 2] = 0xff; f->bytes[WIRE_FIXED_BYTES + 3] = 0xff)
-BREAKS(no_descriptors, false, f->header.descriptor_bytes = 0; f->header_bytes = WIRE_FIXED_BYTES)
-BREAKS(huge_descriptors, false, f->header.descriptor_bytes = UINT32_MAX)
-BREAKS(a_close_of_the_past, false, f->header.kind = WIRE_CLOSE; f->header.sequence = 2;
-       f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
-BREAKS(a_close_of_the_far_future, false, f->header.kind = WIRE_CLOSE; f->header.sequence = UINT64_MAX;
-       f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
-BREAKS(credit_of_the_flow_itself, false, carry(f, FLOW))
-BREAKS(credit_of_no_flow, false, carry(f, UINT32_MAX))
-BREAKS(credit_cut_short, false, carry(f, FLOW); f->header_bytes = WIRE_FIXED_BYTES + WIRE_CREDIT_BYTES - 1)
+BREAKS(beyond_its_credit, false, "beyond its credit", f->header.sequence += 4)
+BREAKS(far_beyond_its_credit, false, "beyond its credit", f->header.sequence = UINT64_MAX)
+BREAKS(an_old_sequence, false, "beyond its credit", f->header.sequence = 3)
+BREAKS(fewer_bodies_than_stated, true, "contradict", f->body_bytes -= 1)
+BREAKS(more_bodies_than_stated, true, "contradict", f->body_bytes += 1)
+BREAKS(bodies_beyond_the_descriptors, true, "do not describe", f->body_bytes = f->header.body_bytes = 1001)
+BREAKS(bodies_below_the_descriptors, true, "malformed", f->body_bytes = f->header.body_bytes = 999)
+BREAKS(bodies_without_tensors, false, "do not describe", f->body_bytes = f->header.body_bytes = 8)
+BREAKS(a_message_beyond_the_limit, true, "beyond the limit",
+       f->header.body_bytes = FRAGI_MESSAGE_BYTES_MAX + 1)
+BREAKS(descriptors_cut_short, true, "contradict", f->header_bytes -= 1)
+BREAKS(descriptors_longer_than_stated, true, "contradict", f->header_bytes += 1)
+BREAKS(descriptors_stated_shorter, true, "malformed", f->header.descriptor_bytes -= 1; f->header_bytes -= 1)
+BREAKS(descriptors_of_zeroes, true, "malformed",
+       memset(f->bytes + WIRE_FIXED_BYTES, 0, f->header.descriptor_bytes))
+BREAKS(too_many_tensors, true, "malformed", f->bytes[WIRE_FIXED_BYTES + 2] = 0xff;
+       f->bytes[WIRE_FIXED_BYTES + 3] = 0xff)
+BREAKS(no_descriptors, false, "malformed", f->header.descriptor_bytes = 0; f->header_bytes = WIRE_FIXED_BYTES)
+BREAKS(huge_descriptors, false, "beyond the limit", f->header.descriptor_bytes = UINT32_MAX)
+BREAKS(a_close_of_the_past, false, "a close that cannot be", f->header.kind = WIRE_CLOSE;
+       f->header.sequence = 2; f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
+BREAKS(a_close_of_the_far_future, false, "a close that cannot be", f->header.kind = WIRE_CLOSE;
+       f->header.sequence = UINT64_MAX; f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
+BREAKS(credit_of_the_flow_itself, false, "does not lead to it", carry(f, FLOW))
+BREAKS(credit_of_no_flow, false, "does not lead to it", carry(f, UINT32_MAX))
+BREAKS(credit_cut_short, false, "credit cut short", carry(f, FLOW);
+       f->header_bytes = WIRE_FIXED_BYTES + WIRE_CREDIT_BYTES - 1)
 
 Test(ucx_forged, the_same_message_twice, .init = set_ucx_environment)
 {

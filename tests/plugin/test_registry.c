@@ -153,6 +153,11 @@ Test(registry, looks_only_in_allowed_folders)
 		"name alone and put its folder into --library-path");
 	snprintf(path, sizeof(path), "%s/libgood.so", scratch);
 	snprintf(target, sizeof(target), "%s/libgood.so", plugins);
+	refuses(registry, target, -EINVAL,
+		"library %s: a path is only accepted where everything runs in one process; write the name "
+		"alone "
+		"and put its folder into --library-path",
+		target);
 	cr_assert_eq(symlink(target, path), 0);
 	refuses(registry, "libgood.so", -ENOENT,
 		"library libgood.so: %s leads to %s, outside the folders that libraries may come from; put "

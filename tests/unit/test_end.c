@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 
+#include <run/state.h>
+
 #include "rig_ops.h"
 
 /* How operators, fragments and applications end; under both schedulers. */
@@ -156,6 +158,7 @@ Test(end, a_drain_delivers_all_that_was_sent)
 Test(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
 {
 	struct rig rig;
+	int64_t from_ns;
 
 	FOR_EACH_SCHEDULER(s)
 	{
@@ -172,10 +175,14 @@ Test(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
 		rig_start(&rig);
 		while (notes[0] == NULL || notes[0]->count < 3 || notes[3] == NULL || notes[3]->count < 3)
 			usleep(1000);
+		from_ns = fragi_now_ns();
 		fragi_run_drain(rig.run);
 		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+		cr_expect_lt(rig.done_ns - from_ns, FRAGI_RUN_DRAIN_NS,
+			     "in order, not because time was over");
 		cr_expect_eq(rig.failed, 0);
 		cr_expect(rig_balances(&rig));
+		cr_expect_eq(rig_row(&rig, 2)->delivered, rig_row(&rig, 2)->sent);
 		rig_end(&rig);
 	}
 }

@@ -209,17 +209,18 @@ Test(message, tensors_by_name)
 	memset(name, 'n', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	cr_expect_eq(frag_message_add_tensor(message, "", first), 0);
+	cr_expect_eq(frag_message_add_tensor(message, "bb", small_tensor()), 0);
 	cr_expect_eq(frag_message_add_tensor(message, "b", second), 0);
 	cr_expect_eq(frag_message_add_tensor(message, "b", small_tensor()), -EEXIST);
 	cr_expect_eq(frag_message_add_tensor(message, name, small_tensor()), -EINVAL);
-	cr_expect_eq(frag_message_tensor_count(message), 2);
+	cr_expect_eq(frag_message_tensor_count(message), 3);
 	cr_expect_eq(frag_message_tensor(message, NULL), first);
 	cr_expect_eq(frag_message_tensor(message, "b"), second);
 	cr_expect_null(frag_message_tensor(message, "c"));
-	cr_expect_eq(frag_message_tensor_at(message, 1, &at), second);
+	cr_expect_eq(frag_message_tensor_at(message, 2, &at), second);
 	cr_expect_str_eq(at, "b");
-	cr_expect_null(frag_message_tensor_at(message, 2, NULL));
-	cr_expect_eq(fragi_message_bytes(message), 8);
+	cr_expect_null(frag_message_tensor_at(message, 3, NULL));
+	cr_expect_eq(fragi_message_bytes(message), 12);
 	frag_message_unref(message);
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
 }

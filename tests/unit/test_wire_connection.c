@@ -209,6 +209,37 @@ Test(wire_connection, a_message_that_does_not_end_ends_it, .timeout = 60)
 	world_fini(&w);
 }
 
+static void dribble(uv_timer_t *timer)
+{
+	struct world *w = timer->data;
+
+	if (w->closed == 0)
+		raw_send(w, "x", 1);
+}
+
+Test(wire_connection, a_message_that_dribbles_ends_it, .timeout = 60)
+{
+	struct world w = {.admit = true, .options = {.frame_ns = 50000000}};
+	uv_timer_t timer;
+	uint8_t *frame;
+	size_t size = beat(&frame);
+
+	world_init(&w);
+	raw_send(&w, frame, size);
+	while (w.messages == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	raw_send(&w, "\xFF\xFF\0\0", 4); /* it would take minutes */
+	uv_timer_init(&w.loop, &timer);
+	timer.data = &w;
+	uv_timer_start(&timer, dribble, 5, 5);
+	while (w.closed == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(w.reason, -ETIMEDOUT);
+	uv_close((uv_handle_t *)&timer, NULL);
+	fragi_free(frame);
+	world_fini(&w);
+}
+
 Test(wire_connection, who_does_not_read_is_dropped, .timeout = 60)
 {
 	struct world w = {.admit = true, .options = {.queue_bytes = 1 << 20}};
