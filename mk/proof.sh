@@ -83,7 +83,6 @@ if [ "$run" = proof ]; then
 else
 	step lint make -s lint
 	step builds tests/builds.sh
-	step coverage make -s coverage
 	step sim make -s sim RUNS=1000000
 	step faults tests/sim/faults.sh
 	step fuzz make -s fuzz TIME=600

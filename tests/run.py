@@ -115,6 +115,7 @@ def run_program(command, name, build, checker=None):
             command = VALGRIND + ["--log-file=" + os.path.join(reports, "report.%p")] + command
         if checker in ("valgrind", "emulated"):
             limit_s *= SLOW_SCALE
+            env["FRAG_TEST_SLOW"] = str(SLOW_SCALE) # tests/slow.h
         started = time.monotonic()
         status, result.output, left = run_group([a.replace("{tap}", tap) for a in command], env,
                                                 limit_s)
@@ -219,7 +220,7 @@ def main():
             work.append(([sys.executable, os.path.join(folder, f)], "integration/" + f[:-3]))
     if args.valgrind:
         # valgrind 3.19 does not know pidfd_open, without which a worker starts nothing.
-        work = [w for w in work if re.match(r"tests/(unit|conformance)/(?!test_worker_spawn$)", w[1])]
+        work = [w for w in work if re.match(r"tests/(unit|conformance)/(?!test_(worker_spawn|fraghost)$)", w[1])]
     if args.emulated:
         work = [w for w in work if w[1].startswith("tests/")]
     if args.threads: # no threads are in those, or the ones that test_ping and test_examples show, and many pixels

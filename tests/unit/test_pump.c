@@ -13,6 +13,8 @@
 #include <base/stamp.h>
 #include <edge/pump.h>
 
+#include "slow.h"
+
 #define PATIENCE_NS 20000000000
 
 struct fragi_transport { /* events are made by fake_event and handled by progress */
@@ -230,7 +232,7 @@ static void *do_work(void *arg)
 static void work_with(int workers, bool one)
 {
 	pthread_t maker, worker[4];
-	int64_t until = fragi_now_ns() + 60000000000;
+	int64_t until = fragi_now_ns() + 60000000000 * times_slower();
 
 	atomic_store(&work_made, 0);
 	atomic_store(&work_done, 0);

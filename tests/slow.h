@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_SLOW_H
+#define TESTS_SLOW_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* How many times as long all takes where this runs: tests/run.py says so of valgrind and emulators. */
+static inline int64_t times_slower(void)
+{
+	const char *times = getenv("FRAG_TEST_SLOW");
+
+	return times != NULL ? atoi(times) : 1;
+}
+
+#endif
