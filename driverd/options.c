@@ -53,8 +53,8 @@ static int parse_times(struct drv_options *options, const struct words *words, s
 		return frag_err_set(
 			err, -EINVAL,
 			"FRAG_BEAT_MS and FRAG_DEAD_MS do not fit: give milliseconds, a beat of at "
-			"least %d and a time of death of at least two beats",
-			BEAT_MS_MIN);
+			"least %d and a time of death of at least two beats and at most %d",
+			BEAT_MS_MIN, DEAD_MS_MAX);
 	options->beat_ns = beat_ms * 1000000;
 	options->dead_ns = dead_ms * 1000000;
 	return 0;

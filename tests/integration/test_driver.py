@@ -68,6 +68,15 @@ class CommandLine(cluster.ClusterTest):
         self.assertEqual(code, 0)
         self.assertRegex(p.stdout, r"^driverd \d+\.\d+\.\d+, protocol 1\.\d+$")
 
+    def test_a_fraghost_started_by_hand_says_who_starts_it(self):
+        for args, code, out in ((["--version"], 0, r"^fraghost \d+\.\d+\.\d+$"), (["--help"], 0, "workerd starts it"),
+                                ([], 2, "^$"), (["app.yaml"], 2, "^$")):
+            p = self.start(os.path.join(cluster.BUILD, "libexec", "frag", "fraghost"), *args)
+            self.assertEqual(p.wait(), code, args)
+            self.assertRegex(p.stdout, out)
+            if code:
+                self.assertIn("It is not started by hand: use workerd, or fragctl run.", p.stderr)
+
     def test_wrong_usage_is_2_and_says_what_was_meant(self):
         for args, sentence in ((["--adress", "x"], "did you mean --address"), ([], "not built yet"),
                                (["--app", self.app, "--output", "xml"], "table or json"),
