@@ -23,10 +23,12 @@ COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="
 asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests
+	@tests/plain/net.sh build-asan/net --sanitized "LeakSanitizer: detected" $(CC) -g $(ASAN_FLAGS) -lcriterion
 	@python3 tests/run.py --build build-asan --sanitized $(if $(ONLY),--only $(ONLY))
 tsan:
 	@mk/deps.sh
 	@$(TSAN_MAKE) tests
+	@tests/plain/net.sh build-tsan/net --threads "data race" $(CC) -g $(TSAN_FLAGS) -Itests/plain tests/plain/plain.c
 	@python3 tests/run.py --build build-tsan --threads $(if $(ONLY),--only $(ONLY))
 coverage:
 	@mk/deps.sh proof
@@ -37,6 +39,7 @@ coverage:
 valgrind:
 	@mk/deps.sh proof
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind PLAIN=1 CFLAGS="-O1 -g" tests
+	@tests/plain/net.sh build-valgrind/net --valgrind "definitely lost" $(CC) -g -Itests/plain tests/plain/plain.c
 	@python3 tests/run.py --build build-valgrind --valgrind $(if $(ONLY),--only $(ONLY))
 aarch64:
 	@mk/deps.sh aarch64
