@@ -37,12 +37,14 @@
 #define LINGER_MS 50
 #define BACKLOG 128
 
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+
 struct shell {
 	const struct drv_options *options;
 	uv_loop_t loop;
 	uv_tcp_t server;
 	uv_timer_t deadline, linger, again;
-	uv_signal_t signals[3];
+	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct drv_core *core;
 	struct drv_actions actions;
 	struct drv_links links;
@@ -85,8 +87,10 @@ static void shell_end(struct shell *shell, int exit_code)
 	close_handle(&shell->server);
 	close_handle(&shell->deadline);
 	close_handle(&shell->again);
-	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++)
+	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		close_handle(&shell->signals[i]);
+		(void)signal(stop_signals[i], SIG_IGN); /* the result stands: none changes it any more */
+	}
 	for (size_t i = 0; i < shell->links.count; i++) {
 		drv_links_close(&shell->links, shell->links.items[i]);
 		fw_connection_finish(shell->links.items[i]->connection);
@@ -452,7 +456,6 @@ static int shell_open_store(struct shell *shell, struct drv_config *config)
 /* Returns 0, or the exit code after a sentence. */
 static int shell_init(struct shell *shell)
 {
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 	struct drv_config config = {
 		.version = FRAG_VERSION,
 		.node = shell->node,
@@ -471,11 +474,11 @@ static int shell_init(struct shell *shell)
 	uv_timer_init(&shell->loop, &shell->linger);
 	uv_timer_init(&shell->loop, &shell->again);
 	shell->server.data = shell->deadline.data = shell->linger.data = shell->again.data = shell;
-	for (size_t i = 0; i < FRAG_COUNT_OF(numbers); i++) {
+	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals); i++) {
 		uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;
 		if (r == 0)
-			r = uv_signal_start(&shell->signals[i], on_signal, numbers[i]);
+			r = uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
 	if (r < 0) {
 		log_error(NULL, "cannot set up the event loop: %s", frag_strerror(r));

@@ -35,12 +35,14 @@ struct pending {
 	struct fw_host_stats stats;
 };
 
+static const int stop_signals[] = {SIGTERM, SIGINT};
+
 struct wrk_shell {
 	const struct wrk_options *options;
 	char program[PATH_MAX]; /* fraghost */
 	uv_loop_t loop;
 	uv_timer_t timer;
-	uv_signal_t signals[2];
+	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct wrk_core *core;
 	struct wrk_actions actions;
 	struct wrk_link *link; /* the present one; NULL: none */
@@ -221,8 +223,10 @@ static void shell_end(struct wrk_shell *shell, int exit_code)
 	shell->ended = true;
 	shell->exit_code = exit_code;
 	uv_close((uv_handle_t *)&shell->timer, on_handle_closed);
-	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++)
+	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		uv_close((uv_handle_t *)&shell->signals[i], on_handle_closed);
+		(void)signal(stop_signals[i], SIG_IGN); /* the result stands: none changes it any more */
+	}
 	if (shell->link != NULL)
 		wrk_link_finish(shell->link);
 	shell->link = NULL;
@@ -425,7 +429,6 @@ static int make_core(struct wrk_shell *shell)
 
 static int shell_prepare(struct wrk_shell *shell)
 {
-	static const int numbers[] = {SIGTERM, SIGINT};
 	char device[IF_NAMESIZE];
 	struct frag_err err = FRAG_ERR_INIT;
 	int r = find_program(shell->program, sizeof(shell->program));
@@ -452,7 +455,7 @@ static int shell_prepare(struct wrk_shell *shell)
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;
-		uv_signal_start(&shell->signals[i], on_signal, numbers[i]);
+		uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
 	return 0;
 }
