@@ -65,7 +65,8 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 	struct wrk_link *link = arg;
 
 	(void)connection;
-	(void)reason;
+	if (reason == -ENOMEM) /* also when nobody is told any more: the driver misses what was to be sent */
+		log_error(NULL, "gave up the connection to the driver: %s", sentence);
 	link->connection = NULL;
 	if (!link->ended && link->up) {
 		link->ended = true;
