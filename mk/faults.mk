@@ -11,4 +11,4 @@ tests: $(FAULTS_SO)
 .PHONY: faults
 faults: all $(TEST_PLUGIN_SO) $(FAULTS_SO)
 	@FRAG_BUILD=$(abspath $(B)) python3 tests/faults/faults.py $(if $(ROLE),--role $(ROLE)) $(if $(SITE),--site "$(SITE)") \
-		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(SKIP),--skip $(SKIP)) $(if $(V),--verbose)
+		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(SKIP),--skip $(SKIP)) $(if $(SANITIZED),--sanitized) $(if $(V),--verbose)

@@ -302,6 +302,6 @@ __attribute__((constructor)) static void begin(void)
 	copy_env(wanted, sizeof(wanted), "FAULT_SITE", "");
 	left_to_skip = skip != NULL ? atol(skip) : 0;
 	copy_env(log_path, sizeof(log_path), "FAULT_LOG", "");
-	depth = frames != NULL ? atoi(frames) : 3;
+	depth = frames != NULL ? atoi(frames) : 1;
 	is_on = true;
 }

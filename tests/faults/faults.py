@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes every call site of ours fail once, each in a short application of its own, and holds what comes of it.
 
-usage: tests/faults/faults.py [--role R]... [--site WORD] [--sample N] [--skip N] [--depth N] [--jobs N] [--verbose]
+usage: tests/faults/faults.py [--role R]... [--site WORD] [--sample N] [--skip N] [--depth N] [--jobs N] [--sanitized] [--verbose]
 
 The application is a stream over two workers (in the role fragctl: of one process). In one of its processes, the role, a
 preloaded library (failing.c) first writes down which sites are reached; then there is a run for each of them, in which it
@@ -22,8 +22,10 @@ import sys
 import time
 import traceback
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "torture"))
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [TESTS, os.path.join(TESTS, "torture")]
 
+import run as runner  # noqa: E402
 import world  # noqa: E402
 
 cluster = world.cluster
@@ -53,12 +55,17 @@ def why(site):
 class Run(world.World):
     """One run with one role, in which a site fails, or none."""
 
-    def prepare(self, role, site=None, skip=0, depth=3):
+    def prepare(self, role, options, site=None):
         self.open()
         self.role, self.site = role, site
+        self.reports = self.path("reports")
+        os.mkdir(self.reports)
+        if options.sanitized:
+            self.env.update(runner.sanitizer_environment("sanitized", self.reports))
         self.log = self.path("sites")
         self.fault_env = {"LD_PRELOAD": FAILING, "FAULT_PROGRAM": ROLES[role][1], "FAULT_ROOT": cluster.BUILD,
-                          "FAULT_LOG": self.log, "FAULT_DEPTH": str(depth), "FAULT_SKIP": str(skip)}
+                          "FAULT_LOG": self.log, "FAULT_DEPTH": str(options.depth),
+                          "FAULT_SKIP": str(options.skip)}
         if site is not None:
             self.fault_env["FAULT_SITE"] = site
         return self
@@ -101,11 +108,7 @@ class Run(world.World):
 
     def end_worker(self, worker):
         """Its exit code. One that has not served waits for another driver, until it is told to end."""
-        def waits():
-            return "none -> spawning" not in worker.stderr and re.search(r"-> backoff\n.*\Z", worker.stderr)
-        self.wait_until("the end of a worker that has served, or its wait for a driver",
-                        lambda: worker.child.poll() is not None or waits(), 20)
-        if worker.child.poll() is None:
+        if worker.child.poll() is None and "none -> spawning" not in worker.stderr:
             worker.signal(signal.SIGTERM)
         return worker.wait(20)
 
@@ -124,6 +127,7 @@ class Run(world.World):
             self.assertIn(code, (0, 1, 2, 3, 4), "%s ended with %d" % (name, code))
         self.assertNotRegex(self.said(), r"crashed|called exit")
         self.assert_clean_logs()
+        self.assertEqual(runner.read_reports(self.reports), [], "the sanitizers")
         self.assert_nothing_left()
         if any(codes):
             self.assertRegex(self.said(), why(self.site), "nobody says why")
@@ -169,11 +173,11 @@ class Names:
         return "%s in %s" % (function, " of ".join(self.of(p) for p in places.split(",")))
 
 
-def list_sites(role, depth):
+def list_sites(role, options):
     """All that two runs reach, for threads take turns."""
     found = {}
     for _ in range(2):
-        run = Run().prepare(role, depth=depth)
+        run = Run().prepare(role, options)
         try:
             run.check(run.play())
             found.update(dict.fromkeys(run.sites()))
@@ -184,8 +188,9 @@ def list_sites(role, depth):
 
 def fail_site(role, site, options):
     """One run. Returns ("went on", "failed" or "not reached", what is to be told of it, None or what was wrong)."""
-    run = Run().prepare(role, site, options.skip, options.depth)
+    run = Run().prepare(role, options, site)
     ended, wrong, codes = "not reached", None, None
+    started = time.monotonic()
     try:
         codes = run.play()
         if run.has_failed():
@@ -198,7 +203,7 @@ def fail_site(role, site, options):
         wrong += "\n  its logs: " + folder
     said = [l for l in run.said().splitlines() if re.search(why(site), l)]
     run.close()
-    return ended, "exit codes %s" % codes + "".join("\n      " + l for l in said), wrong
+    return ended, "exit codes %s, %.1f s" % (codes, time.monotonic() - started) + "".join("\n      " + l for l in said), wrong
 
 
 class Sweep:
@@ -234,7 +239,7 @@ class Sweep:
 
     def role(self, role):
         started = time.monotonic()
-        sites = list_sites(role, self.options.depth)
+        sites = list_sites(role, self.options)
         chosen = self.choose(sites)
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             ended = list(pool.map(lambda site: self.one(role, site), chosen))
@@ -250,8 +255,9 @@ def main():
     p.add_argument("--site", default="")
     p.add_argument("--sample", type=int, default=0)
     p.add_argument("--skip", type=int, default=0)
-    p.add_argument("--depth", type=int, default=3)
+    p.add_argument("--depth", type=int, default=6)
     p.add_argument("--jobs", type=int, default=4)
+    p.add_argument("--sanitized", action="store_true", help="the build has ASan, UBSan and LSan: what they report fails")
     p.add_argument("--verbose", action="store_true")
     options = p.parse_args()
     sweep = Sweep(options)
