@@ -5,6 +5,7 @@ import struct
 
 HELLO, WELCOME, REFUSED = 16, 17, 18
 WORKER = 1
+FRAGMENTS = 6  # of HELLO
 
 
 def varint(n):
@@ -27,8 +28,9 @@ def frame(envelope):
     return struct.pack("<I", len(envelope)) + envelope
 
 
-def hello(major, role=WORKER, name=b"stranger"):
-    return frame(number(1, 1) + block(HELLO, number(1, major) + number(2, 0) + number(3, role) + block(4, name)))
+def hello(major, role=WORKER, name=b"stranger", fragments=()):
+    return frame(number(1, 1) + block(HELLO, number(1, major) + number(2, 0) + number(3, role) + block(4, name) +
+                                      b"".join(block(FRAGMENTS, f) for f in fragments)))
 
 
 def refused(exit_code, sentence):

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where something runs out: descriptors, the disk, memory, a folder that can be written. Somebody says so, nothing hangs or
+spins, and what comes free is used again.
+"""
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+import cluster
+import control
+
+FLOWS = 120
+APP = """
+frag: 1
+application: stream
+arguments:
+  count: {default: "100"}
+  pause: {default: "0"}
+extensions: [libtruth.so]
+fragments:
+  fragment1:
+    operators:
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", count: "${count}", pause: "${pause}"}}
+  fragment2:
+    operators:
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received"}}
+flows:
+  - fragment1.tx.out -> fragment2.rx.in
+"""
+NO_NAMESPACES = "no mount namespaces here: "
+
+
+def limited(files):
+    """The words in front of a command that may have so many files open."""
+    return ("/bin/sh", "-c", 'ulimit -n %d && exec "$0" "$@"' % files)
+
+
+def on_full_disk(folder):
+    """The words in front of a command for which folder is a disk with a page or two left."""
+    return ("unshare", "--map-root-user", "--mount", "sh", "-c",
+            'mount -t tmpfs -o size=64k frag "$0" && head -c 57344 /dev/zero >"$0/rest" && exec "$@"', folder)
+
+
+class Short(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+
+    def workers(self, *flags, prefix=(), env=None):
+        return [self.worker(*flags, fragments=f, prefix=prefix, env=env) for f in ("fragment1", "fragment2")]
+
+    def run_to_the_end(self, driver, workers):
+        self.assertEqual(driver.wait(), 0, driver.stderr)
+        for w in workers:
+            self.assertEqual(w.wait(), 0, w.stderr)
+        summary = self.summary(driver)
+        self.assertEqual(summary["result"], "done")
+        self.assert_balanced(summary)
+        self.assertEqual(cluster.sequence(self.path("received")), list(range(1, 101)))
+        self.assert_nothing_left()
+
+    def cpu_s(self, pid):
+        with open("/proc/%d/stat" % pid) as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Descriptors(Short):
+    LIMIT = 64
+
+    def stranger(self, words=b""):
+        host, port = self.address.split(":")
+        s = socket.create_connection((host, int(port)), cluster.PATIENCE_S)
+        self.addCleanup(s.close)
+        s.sendall(words)
+        return s
+
+    def test_strangers_leave_room_for_workers(self):
+        d = self.driver(self.app, "--output", "json", prefix=limited(self.LIMIT))
+        d.wait_line(r"%d files may be open .*: at most %d connections" % (self.LIMIT, self.LIMIT // 4))
+        strangers = [self.stranger() for _ in range(3 * self.LIMIT)]
+        self.run_to_the_end(d, self.workers("--once"))
+        del strangers
+
+    def test_more_workers_than_descriptors(self):
+        d = self.driver(self.app, "--output", "json", prefix=limited(self.LIMIT))
+        taken = []
+        for i in range(2 * self.LIMIT):
+            s = self.stranger(control.hello(1, name=b"w%d" % i, fragments=(b"other",)))
+            try:
+                control.read_frame(s)
+            except (AssertionError, OSError):
+                break
+            taken.append(s)
+        d.wait_line(r"closed the connection of 127\.0\.0\.1:\d+: this process may have %d files open" % self.LIMIT)
+        self.assertGreater(len(taken), self.LIMIT // 2)
+        workers = self.workers("--once")
+        workers[0].wait_line("(?i)waiting for the driver")
+        before = self.cpu_s(d.pid)
+        try:
+            d.wait(1)
+        except AssertionError:
+            pass
+        self.assertLess(self.cpu_s(d.pid) - before, 0.5, "it spins")
+        for s in taken:
+            s.close()
+        self.run_to_the_end(d, workers)
+
+    def test_a_worker_without_descriptors_says_so_and_serves_when_it_has_some(self):
+        port = self.free_port()
+        d = self.driver(self.app, "--output", "json", address="127.0.0.1:%d" % port)
+        first = self.worker(fragments="fragment1")
+        first.wait_line("attached to the driver")
+        _, hard = resource.prlimit(first.pid, resource.RLIMIT_NOFILE)
+        open_files = len(os.listdir("/proc/%d/fd" % first.pid))
+        resource.prlimit(first.pid, resource.RLIMIT_NOFILE, (open_files + 2, hard))
+        second = self.worker(fragments="fragment2")
+        self.assertEqual(d.wait(), 3, d.stderr)
+        self.assertRegex(d.stderr, "cannot start .*: Too many open files")
+        self.assert_balanced(self.summary(d))
+        resource.prlimit(first.pid, resource.RLIMIT_NOFILE, (self.LIMIT, hard))
+        d = self.driver(self.app, "--output", "json", address="127.0.0.1:%d" % port)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.assertEqual(cluster.sequence(self.path("received")), list(range(1, 101)))
+        for w in (first, second):
+            w.signal(signal.SIGTERM)
+            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_nothing_left()
+
+    def graph(self, fragments, flows, host=""):
+        lines = ["frag: 1", "application: wide", "extensions: [libtruth.so]", "fragments:"]
+        for i in range(fragments):
+            lines += ["  f%d:" % i] + (["    host: h%d" % i] if host else []) + ["    operators:"]
+            for k in range(flows):
+                kind = "tx" if i % 2 == 0 else "rx"
+                more = ", count: 5" if kind == "tx" else ""
+                lines.append('      o%d: {type: truth_%s, parameters: {file: "%s/%s.%d.%d"%s}}' %
+                             (k, kind, self.folder, kind, i // 2, k, more))
+        lines.append("flows:")
+        lines += ["  - f%d.o%d.out -> f%d.o%d.in" % (i, k, i + 1, k) for i in range(0, fragments, 2) for k in range(flows)]
+        return self.write("wide.yaml", "\n".join(lines) + "\n")
+
+    def test_more_edges_than_descriptors(self):
+        d = self.driver(self.graph(2, FLOWS), "--output", "json", prefix=limited(self.LIMIT))
+        workers = [self.worker("--once", fragments=f, prefix=limited(self.LIMIT)) for f in ("f0", "f1")]
+        # Each operator of the test has a file open: what limits is their number, and they say it themselves.
+        self.assertEqual(d.wait(60), 1, d.stderr)
+        self.assertRegex(d.stderr, r"f[01]\.o\d+: .*cannot write .*: Too many open files")
+        for w in workers:
+            w.wait()
+        self.assert_balanced(self.summary(d))
+        self.assert_nothing_left()
+
+    def test_more_hosts_than_descriptors(self):
+        d = self.driver(self.graph(30, 1, host="own"), "--output", "json")
+        worker = self.worker("--once", prefix=limited(self.LIMIT))
+        self.assertEqual(d.wait(60), 3, d.stderr)
+        self.assertRegex(d.stderr, "cannot start .*: Too many open files")
+        self.assertEqual(worker.wait(), 3, worker.stderr)
+        self.assert_balanced(self.summary(d))
+        self.assert_nothing_left()
+
+
+class FullDisk(Short):
+    def test_stdout_that_takes_no_summary(self):
+        for output in ("table", "json"):
+            full = ("/bin/sh", "-c", 'exec "$0" "$@" >/dev/full')
+            d = self.driver(self.app, "--output", output, prefix=full)
+            workers = self.workers("--once")
+            self.assertEqual(d.wait(), 3, d.stderr)
+            self.assertRegex(d.stderr, "cannot write the summary to stdout: No space left on device")
+            self.assertEqual([w.wait() for w in workers], [0, 0])
+            p = self.start("fragctl", "run", self.app, "--output", output, prefix=full)
+            self.assertEqual(p.wait(), 3, p.stderr)
+            self.assertRegex(p.stderr, "cannot write the summary to stdout: No space left on device")
+        self.assert_nothing_left()
+
+    def test_a_summary_file_that_takes_nothing(self):
+        d = self.driver(self.app, "--output", "json", "--summary", "/dev/full")
+        workers = self.workers("--once")
+        self.assertEqual(d.wait(), 3, d.stderr)
+        self.assertRegex(d.stderr, "cannot write the summary to /dev/full: No space left on device")
+        self.assertEqual(self.summary(d)["result"], "done")
+        self.assertEqual([w.wait() for w in workers], [0, 0])
+
+    def test_a_log_that_takes_nothing_costs_nothing_else(self):
+        full = ("/bin/sh", "-c", 'exec "$0" "$@" 2>/dev/full')
+        port = self.free_port()
+        d = self.start("driverd", "--address", "127.0.0.1:%d" % port, "--app", self.app, "--output", "json", prefix=full)
+        self.address = "127.0.0.1:%d" % port
+        self.run_to_the_end(d, self.workers("--once", prefix=full))
+
+    def disk(self):
+        folder = self.path("disk")
+        os.mkdir(folder)
+        probe = self.start("/bin/true", prefix=on_full_disk(folder))
+        if probe.wait() != 0:
+            self.skipTest(NO_NAMESPACES + probe.stderr)
+        return folder
+
+    def test_a_summary_on_a_full_disk_is_told_and_leaves_no_draft(self):
+        disk = self.disk()
+        # What is left is a page: a summary of many flows does not fit.
+        lines = ["frag: 1", "application: wide", "extensions: [libtruth.so]", "operators:"]
+        for k in range(60):
+            lines.append('  t%d: {type: truth_tx, parameters: {file: "%s/sent", count: 1}}' % (k, self.folder))
+            lines.append('  r%d: {type: truth_rx, parameters: {file: "%s/received"}}' % (k, self.folder))
+        lines += ["flows:"] + ["  - t%d.out -> r%d.in" % (k, k) for k in range(60)]
+        app = self.write("wide.yaml", "\n".join(lines) + "\n")
+        prefix = on_full_disk(disk)
+        prefix = prefix[:5] + (prefix[5].replace('exec "$@"', '"$@"; code=$?; ls "$0" >&2; exit $code'),) + prefix[6:]
+        p = self.start("fragctl", "run", app, "--output", "json", "--summary", os.path.join(disk, "summary.json"),
+                       prefix=prefix)
+        self.assertEqual(p.wait(), 3, p.stderr)
+        self.assertRegex(p.stderr, "cannot write the summary to .*: No space left on device")
+        self.assertEqual(p.stderr.splitlines()[-1], "rest")
+        self.assertEqual(self.summary(p)["result"], "done")
+
+    @unittest.skipUnless(os.path.exists(os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libvideo.so")),
+                         "built without FFmpeg's libraries")
+    def test_a_recording_on_a_full_disk_fails_the_application(self):
+        disk = self.disk()
+        clip = os.path.join(cluster.TOP, "examples", "data", "pedestrians.mp4")
+        app = self.write("record.yaml", """
+frag: 1
+application: record
+operators:
+  replayer: {type: video_replayer, parameters: {path: "%s", realtime: false, count: 60}}
+  recorder: {type: video_recorder, parameters: {path: "%s/out.mp4"}}
+flows: [replayer.output -> recorder.input]
+""" % (clip, disk))
+        p = self.start("fragctl", "run", app, "--output", "json", prefix=on_full_disk(disk))
+        self.assertEqual(p.wait(), 1, p.stderr)
+        self.assertRegex(p.stderr, r"record\.recorder: .*%s/out\.mp4.*No space left on device" % disk)
+        self.assert_balanced(self.summary(p))
+        self.assert_nothing_left()
+
+
+class ReadOnly(Short):
+    def test_nothing_needs_a_folder_to_write_to(self):
+        env = {name: "/proc/sys" for name in ("HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
+        d = self.start("driverd", "--address", "127.0.0.1:0", "--app", self.app, "--output", "json", env=env, cwd="/proc/sys")
+        self.address = d.wait_line(r"listening on (\S+:\d+)").group(1)
+        self.run_to_the_end(d, self.workers("--once", env=env))
+        os.unlink(self.path("received"))
+        p = self.start("fragctl", "run", self.app, "--output", "json", env=env, cwd="/proc/sys")
+        self.run_to_the_end(p, [])
+
+    def test_a_summary_into_a_folder_that_cannot_be_written(self):
+        d = self.start("driverd", "--app", self.app, "--summary", "/proc/sys/summary.json")
+        self.assertEqual(d.wait(), 3, d.stderr)
+        self.assertRegex(d.stderr, "cannot write the summary to /proc/sys/summary.json: .*; give --summary")
+
+
+class CallSites(unittest.TestCase):
+    def test_some_of_every_kind_fail_once(self):
+        """make faults is all of them."""
+        faults = os.path.join(cluster.TOP, "tests", "faults", "faults.py")
+        p = subprocess.run([sys.executable, faults, "--sample", "24"], capture_output=True, text=True, timeout=200)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+
+
+if __name__ == "__main__":
+    cluster.main()
