@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tries frag harder than its users can; docs/TESTING.md says what each does and found.
 #   asan      the whole suite, daemons included, with ASan, UBSan and LSan
+#   asan-faults  every call site of ours fails once (mk/faults.mk) in such a build
 #   coverage  the whole suite, and which lines and branches it took; fails below 90 % of branches of the cores and the codec
 #   tsan      the same with ThreadSanitizer, its test programs without Criterion
 #   valgrind  unit and conformance tests under valgrind
@@ -19,12 +20,15 @@ TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan PLAIN=1 CFL
 COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="-O0 -g" WERROR= \
 	EXTRA_CFLAGS="--coverage -fprofile-update=atomic -w" EXTRA_LDFLAGS=--coverage
 
-.PHONY: asan tsan coverage valgrind aarch64 proof nightly
+.PHONY: asan asan-faults tsan coverage valgrind aarch64 proof nightly
 asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests
 	@tests/plain/net.sh build-asan/net --sanitized "LeakSanitizer: detected" $(CC) -g $(ASAN_FLAGS) -lcriterion
 	@python3 tests/run.py --build build-asan --sanitized $(if $(ONLY),--only $(ONLY))
+asan-faults:
+	@mk/deps.sh
+	@$(ASAN_MAKE) faults SANITIZED=1
 tsan:
 	@mk/deps.sh
 	@$(TSAN_MAKE) tests

@@ -77,6 +77,7 @@ if [ "$run" = proof ]; then
 	step faults tests/sim/faults.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
 	step fuzz make -s fuzz TIME=10
 	step asan make -s asan
+	step call-sites make -s faults
 	step tsan make -s tsan
 	step instructions make -s bench-instructions
 	step torture make -s torture RUNS=20
@@ -90,6 +91,8 @@ else
 	step planted tests/fuzz/planted.sh
 	step features tests/features/break.sh 10
 	step asan make -s asan
+	step call-sites make -s faults
+	step call-sites-asan make -s asan-faults
 	step coverage make -s coverage
 	step tsan make -s tsan
 	step valgrind make -s valgrind

@@ -212,7 +212,7 @@ class Sweep:
     def __init__(self, options):
         self.options = options
         self.names = Names(cluster.BUILD)
-        self.failed = 0
+        self.tried = self.failed = 0
 
     def choose(self, sites):
         """As many as wanted, spread over the kinds of calls, and over the order in which they are reached."""
@@ -243,6 +243,7 @@ class Sweep:
         chosen = self.choose(sites)
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             ended = list(pool.map(lambda site: self.one(role, site), chosen))
+        self.tried += len(ended) - ended.count("not reached")
         self.failed += ended.count("wrong")
         print("%-9s %d of %d sites: %s; %.0f s" %
               (role, len(chosen), len(sites), ", ".join("%d %s" % (ended.count(e), e) for e in sorted(set(ended))),
@@ -263,6 +264,7 @@ def main():
     sweep = Sweep(options)
     for role in options.role or ROLES:
         sweep.role(role)
+    print("%d call sites failed, %d times something was wrong" % (sweep.tried, sweep.failed))
     sys.exit(sweep.failed != 0)
 
 
