@@ -14,6 +14,7 @@ import cluster
 
 TOOLS = os.path.join(cluster.BUILD, "tests", "video")
 REAL = os.path.join(cluster.TOP, "examples", "data", "pedestrians.mp4")
+EXAMPLE = os.path.join(cluster.TOP, "examples", "video_replayer_distributed", "app.yaml")
 FRAMES = 120
 WARMUP = 15
 
@@ -172,6 +173,14 @@ class Video(cluster.ClusterTest):
         with open(self.path("boxes")) as f:
             boxed = {line.split()[0] for line in f}
         self.assertGreater(len(boxed), 250, "people walk through nearly all of it")
+        with open(self.path("frame.png"), "rb") as f:
+            self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
+
+    def test_the_example_records_every_frame_and_a_picture(self):
+        p = self.start("fragctl", "run", "--output", "json", EXAMPLE, "--", "--realtime", "false", "--out", self.folder)
+        self.assertEqual(p.wait(120), 0, p.stderr)
+        self.assert_all_crossed(self.checked(p), 300)
+        self.assertEqual(self.count(self.path("boxes.mp4")), 300)
         with open(self.path("frame.png"), "rb") as f:
             self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
 
