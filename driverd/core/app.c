@@ -297,11 +297,20 @@ void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit
 	suspect(app, &(struct drv_suspicion){host, NULL, sentence, exit_code});
 }
 
-/* A worker that has not been heard since the report may have more to say about its host. */
+/*
+ * A worker that has not been heard since the report, or for longer than between two beats, may have more to
+ * say about its host.
+ */
 static bool is_suspect(const struct drv_host *host, const struct drv_suspicion *s)
 {
-	return host->session != NULL && (host->session->state == DRV_SESSION_SUSPECT ||
-					 (host != s->host && host->session->heard_ns <= s->since_ns));
+	const struct drv_session *session = host->session;
+	int64_t silent_ns;
+
+	if (session == NULL || session->state == DRV_SESSION_SUSPECT)
+		return session != NULL;
+	silent_ns = session->core->now_ns - session->heard_ns;
+	return host != s->host &&
+	       (session->heard_ns <= s->since_ns || silent_ns * 2 > session->core->config.beat_ns * 3);
 }
 
 /* Whether one of the ends may yet turn out to be dead. */

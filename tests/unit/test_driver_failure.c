@@ -37,21 +37,27 @@ Test(driver_failure, a_crash_is_the_one_cause_and_takes_all_down)
 Test(driver_failure, a_crash_that_a_sleeping_worker_tells_late_is_still_the_cause)
 {
 	static const char crash[] = "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)";
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
-	pass_beating(&w, SECOND, 1, 2);
-	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
-	pass_beating(&w, 1500 * MS, 1, 1);
-	cr_expect_str_eq(w.errors, "", "the other worker has not been heard since");
-	pass_beating(&w, 300 * MS, 1, 2);
-	cr_expect_str_eq(w.errors, "", "it has just come back");
-	say_exit(&w, 2, 2, 139, 11, crash);
-	say_exit(&w, 1, 1, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_str_eq(w.reason, crash);
-	world_fini(&w);
+	for (int on_the_way = 0; on_the_way < 2; on_the_way++) {
+		struct world w;
+
+		world_init(&w);
+		to_running(&w);
+		pass_beating(&w, SECOND, 1, 2);
+		say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+		pass(&w, 10 * MS);
+		if (on_the_way) /* what it said before it fell asleep */
+			beat(&w, 2);
+		pass_beating(&w, on_the_way ? 900 * MS : 1500 * MS, 1, 1);
+		cr_expect_str_eq(w.errors, "", "the other worker has not been heard since");
+		pass_beating(&w, 300 * MS, 1, 2);
+		cr_expect_str_eq(w.errors, "", "it has just come back");
+		say_exit(&w, 2, 2, 139, 11, crash);
+		say_exit(&w, 1, 1, 137, 9, "");
+		cr_assert(w.ended);
+		cr_expect_str_eq(w.reason, crash);
+		world_fini(&w);
+	}
 }
 
 Test(driver_failure, a_host_that_exits_early_with_zero_is_a_failure)
