@@ -245,7 +245,7 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 
 	if (host->state == DRV_HOST_GONE)
 		return;
-	host->orderly = expected;
+	host->orderly = expected && exit->signal == 0;
 	host->failed = host->failed || (!expected && !killed);
 	drv_host_move(host, DRV_HOST_GONE);
 	if (!expected && !killed) {

@@ -219,7 +219,8 @@ struct fw_host_exit {         /* always after the final HOST_STATS */
 				 empty after an orderly end */
 	const char **lines;   /* the host's last lines on stderr */
 	uint32_t line_count;
-	bool asked; /* it ended with 0 after it was told to end (a drain is not an end) */
+	bool asked; /* it ended with 0 after it was told to end (a drain is not an end), or was killed by its
+		       workerd, which was told to end */
 };
 
 struct fw_message {

@@ -198,13 +198,16 @@ Test(driver_end, an_application_whose_hosts_do_not_send_to_each_other_is_at_rest
 	world_fini(&w);
 }
 
-/* An exit with 0 as its worker reports it: asked, or by itself. */
-static void exits_with_zero(struct world *w, uint64_t connection, uint32_t host, bool asked,
-			    const char *sentence)
+/* An exit with 0 or by SIGKILL as its worker reports it: asked, or by itself. */
+static void says_exit(struct world *w, uint64_t connection, uint32_t host, bool asked, int signal,
+		      const char *sentence)
 {
 	struct fw_message message = of_host(FW_HOST_EXIT, host);
 
-	message.exit = (struct fw_host_exit){.sentence = sentence, .asked = asked};
+	message.exit = (struct fw_host_exit){.exit_code = signal != 0 ? 128 + signal : 0,
+					     .signal = signal,
+					     .sentence = sentence,
+					     .asked = asked};
 	say(w, connection, &message);
 }
 
@@ -216,7 +219,7 @@ Test(driver_end, an_operator_that_exits_with_zero_while_it_drains_is_a_failure)
 	to_running(&w);
 	say_event(&w, 1, 1, FW_HOST_STOPPED, "");
 	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "its data link broke");
-	exits_with_zero(&w, 2, 2, false, "fraghost 102 exited with status 0 in f2.rx, tick 3");
+	says_exit(&w, 2, 2, false, 0, "fraghost 102 exited with status 0 in f2.rx, tick 3");
 	say_exit(&w, 1, 1, 137, 9, "");
 	cr_assert(w.ended);
 	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
@@ -227,7 +230,9 @@ Test(driver_end, an_operator_that_exits_with_zero_while_it_drains_is_a_failure)
 
 Test(driver_end, workers_that_are_told_to_end_too_may_end_their_hosts_while_it_stops)
 {
-	for (int starts = 0; starts < 2; starts++) {
+	for (int variant = 0; variant < 4; variant++) {
+		bool starts = variant % 2 == 1;
+		int number = variant / 2 * 9; /* it did not end by itself in time */
 		struct world w;
 
 		world_init(&w);
@@ -240,12 +245,13 @@ Test(driver_end, workers_that_are_told_to_end_too_may_end_their_hosts_while_it_s
 			to_running(&w);
 		}
 		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-		exits_with_zero(&w, 2, 2, true, "fraghost 102 of f2 was ended: its workerd was told to end");
+		says_exit(&w, 2, 2, true, number,
+			  "fraghost 102 of f2 was ended: its workerd was told to end");
 		if (starts)
 			say_result(&w, 1, 1, FW_HOST_STARTED);
 		cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
 		say_event(&w, 1, 1, FW_HOST_DONE, "");
-		exits_with_zero(&w, 1, 1, true, "");
+		says_exit(&w, 1, 1, true, 0, "");
 		cr_assert(w.ended);
 		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
 		cr_expect_eq(w.exit_code, 0);

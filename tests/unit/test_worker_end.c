@@ -92,6 +92,7 @@ Test(worker_end, told_to_end_it_stops_its_hosts_first)
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
 	exited(0, SIGKILL, true);
 	cr_assert_not_null(sent(FW_HOST_EXIT));
+	cr_expect(sent(FW_HOST_EXIT)->exit.asked);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
 			 "fraghost 4711 was ended in fragment1.detect, tick 17: "
 			 "its workerd was told to end");

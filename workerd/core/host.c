@@ -93,8 +93,10 @@ static void host_kill(struct wrk_core *core, struct wrk_host *host, const char *
 void wrk_host_kill_all(struct wrk_core *core, const char *why, struct wrk_actions *actions)
 {
 	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
-		if (core->hosts[i].state != WRK_HOST_NONE)
+		if (core->hosts[i].state != WRK_HOST_NONE) {
+			core->hosts[i].ended_here = core->stops > 0;
 			host_kill(core, &core->hosts[i], why, actions);
+		}
 }
 
 uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
@@ -107,6 +109,7 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 		if (host->state == WRK_HOST_NONE || host->told)
 			continue;
 		count++;
+		host->ended_here = true;
 		if (host->state == WRK_HOST_SPAWNING)
 			host_kill(core, host, "its workerd was told to end", actions);
 		if (host->state != WRK_HOST_UP)
@@ -348,6 +351,14 @@ static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_a
 		wrk_session_end(core, core->result, actions);
 }
 
+/* It ended with 0 after it was told to, or this workerd, which was told to end, ended it. */
+static bool end_was_asked(const struct wrk_host *host, const struct wrk_exited *exited)
+{
+	if (exited->signal == 0)
+		return host->ending && exited->status == 0;
+	return host->ended_here && host->state == WRK_HOST_KILLED && exited->signal == SIGKILL;
+}
+
 static void host_exited(struct wrk_core *core, struct wrk_host *host, const struct wrk_exited *exited,
 			struct wrk_actions *actions)
 {
@@ -359,7 +370,7 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host, const stru
 		.sentence = sentence,
 		.lines = exited->lines,
 		.line_count = exited->line_count,
-		.asked = host->ending && exited->signal == 0 && exited->status == 0,
+		.asked = end_was_asked(host, exited),
 	};
 
 	if (*sentence != '\0') {

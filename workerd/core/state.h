@@ -17,6 +17,7 @@ struct wrk_host {
 	int64_t kill_at_ns; /* when patience ends; INT64_MAX: not waiting */
 	bool told;          /* somebody asked it to drain or to end */
 	bool ending;        /* ... to end: an exit with 0 is in order */
+	bool ended_here;    /* by this workerd, which was told to end */
 	bool failed;        /* it reported a failure itself */
 	char why[256];      /* why this workerd ended it; empty: it did not */
 	bool cut;           /* this workerd gave up its control socket, for the same reason */
