@@ -214,6 +214,8 @@ void sim_driver_app(struct sim *sim)
 	/* A worker that serves one application refuses another. */
 	app->excused = app->disturbed =
 		sim->now_ns < sim->excuse_until_ns || (sim->once && sim->app_count > 1);
+	for (uint32_t i = 0; i < sim->worker_count; i++) /* the user is ending it, and asks for more */
+		app->excused = app->excused || (sim->workers[i].process.alive && sim->workers[i].told_to_end);
 	app->early_excuse = app->excused;
 	sim_say(sim, "driver", "is given %s", app->name);
 	event.app = (struct drv_event_app){source, size, app->start_timeout_ns};
