@@ -9,13 +9,13 @@
 #include <base/stamp.h>
 
 bool fragi_stamp_is_tsc;
-uint64_t fragi_stamp_ns_per_tick_q32 = (uint64_t)1 << 32;
+uint64_t fragi_stamp_ns_per_tick_q56 = (uint64_t)1 << 56;
 uint64_t fragi_stamp_ticks_per_ns_q32 = (uint64_t)1 << 32;
 
-static void use_counter(uint64_t ns_per_tick_q32)
+static void use_counter(uint64_t ns_per_tick_q56)
 {
-	fragi_stamp_ns_per_tick_q32 = ns_per_tick_q32;
-	fragi_stamp_ticks_per_ns_q32 = (uint64_t)(((unsigned __int128)1 << 64) / ns_per_tick_q32);
+	fragi_stamp_ns_per_tick_q56 = ns_per_tick_q56;
+	fragi_stamp_ticks_per_ns_q32 = (uint64_t)(((unsigned __int128)1 << 88) / ns_per_tick_q56);
 	fragi_stamp_is_tsc = true;
 }
 
@@ -24,9 +24,11 @@ uint64_t fragi_stamp_without_counter(void)
 	return (uint64_t)fragi_now_ns();
 }
 
-static uint64_t q32_from_hz(uint64_t hz)
+#define SLOWEST_HZ 4000000u /* the nanoseconds of a tick have 8 bits before the point */
+
+static uint64_t q56_from_hz(uint64_t hz)
 {
-	return (uint64_t)(((unsigned __int128)1000000000 << 32) / hz);
+	return (uint64_t)(((unsigned __int128)1000000000 << 56) / hz);
 }
 
 #if defined(__x86_64__)
@@ -89,7 +91,7 @@ static void read_both(uint64_t *out_tsc, int64_t *out_ns)
 	}
 }
 
-static uint64_t tsc_measured_q32(void)
+static uint64_t tsc_measured_q56(void)
 {
 	uint64_t tsc0 = 0, tsc1 = 0;
 	int64_t ns0 = 0, ns1 = 0;
@@ -100,30 +102,30 @@ static uint64_t tsc_measured_q32(void)
 	read_both(&tsc1, &ns1);
 	if (tsc1 <= tsc0 || ns1 <= ns0)
 		return 0;
-	return (uint64_t)(((unsigned __int128)(uint64_t)(ns1 - ns0) << 32) / (tsc1 - tsc0));
+	return (uint64_t)(((unsigned __int128)(uint64_t)(ns1 - ns0) << 56) / (tsc1 - tsc0));
 }
 #endif
 
 __attribute__((constructor)) static void stamp_calibrate(void)
 {
 #if defined(__x86_64__)
-	uint64_t hz, q32;
+	uint64_t hz, q56;
 
 	if (!tsc_is_invariant())
 		return;
 	hz = tsc_stated_hz();
-	q32 = hz != 0 ? q32_from_hz(hz) : tsc_measured_q32();
-	if (q32 == 0)
+	q56 = hz != 0 ? q56_from_hz(hz) : tsc_measured_q56();
+	if (q56 == 0)
 		return;
-	use_counter(q32);
+	use_counter(q56);
 #elif defined(__aarch64__)
 	uint64_t hz;
 
 	__asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hz));
-	if (hz == 0)
+	if (hz < SLOWEST_HZ)
 		return;
-	use_counter(q32_from_hz(hz));
+	use_counter(q56_from_hz(hz));
 #else
-	(void)q32_from_hz, (void)use_counter;
+	(void)q56_from_hz, (void)use_counter;
 #endif
 }
