@@ -101,6 +101,17 @@ void sim_on_synced(struct sim *sim, const struct sim_event *event)
 	sim_driver_step(sim, &synced);
 }
 
+/* Who waits for workers says for which fragments. */
+static void check_progress(struct sim *sim, const char *text)
+{
+	static const char waiting[] = "waiting for ";
+	unsigned int fragment;
+
+	if (strncmp(text, waiting, sizeof(waiting) - 1) == 0 &&
+	    sscanf(text + sizeof(waiting) - 1, "f%u", &fragment) != 1)
+		sim_fail(sim, "waits for nothing", "the driver waits and names nothing: \"%s\"", text);
+}
+
 static void act(struct sim *sim, struct drv_action *action)
 {
 	uint32_t index = (uint32_t)action->connection - 1;
@@ -129,6 +140,7 @@ static void act(struct sim *sim, struct drv_action *action)
 			action->subject != NULL ? ": " : "", action->text);
 		break;
 	case DRV_DO_PROGRESS:
+		check_progress(sim, action->text);
 		break;
 	case DRV_DO_PERSIST:
 		do_persist(sim, action->epoch);
