@@ -364,6 +364,9 @@ static void ucx_destroy(struct fragi_transport *transport)
 	run_until(transport, fragi_now_ns() + UCX_CLOSE_NS, is_closed);
 	for (peer = transport->peers; peer != NULL; peer = peer->next)
 		ucx_peer_end(peer);
+	/* With requests left, as within a rendezvous, UCX aborts when the worker takes the endpoint along. */
+	for (peer = transport->peers; peer != NULL; peer = peer->next)
+		ucx_peer_close(peer);
 	ucp_worker_destroy(transport->worker);
 	transport->worker = NULL;
 	for (peer = transport->peers; peer != NULL; peer = next) {
