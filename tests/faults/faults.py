@@ -31,6 +31,8 @@ import world  # noqa: E402
 cluster = world.cluster
 FAILING = os.path.join(cluster.BUILD, "tests", "faults", "failing.so")
 MESSAGES = 300
+# LeakSanitizer of gcc 12 may crash itself at the end of a fraghost that had to prepare on its main thread: seen where it receives.
+LSAN_CRASHED = "LeakSanitizer has encountered a fatal error"
 TRIES = 3  # to reach a site; threads take turns
 # Whose environment says so, and in which program it is: what workerd starts inherits it.
 ROLES = {"driver": ("driver", "driverd"), "worker": ("a", "workerd"), "sender": ("a", "fraghost"),
@@ -55,13 +57,15 @@ def why(site):
 class Run(world.World):
     """One run with one role, in which a site fails, or none."""
 
-    def prepare(self, role, options, site=None):
+    def prepare(self, role, options, site=None, leaks=True):
         self.open()
+        self.env["FRAG_DEAD_MS"] = "3000"  # nobody is to be taken for dead on a busy machine
         self.role, self.site = role, site
         self.reports = self.path("reports")
         os.mkdir(self.reports)
         if options.sanitized:
             self.env.update(runner.sanitizer_environment("sanitized", self.reports))
+            self.env["ASAN_OPTIONS"] += ":detect_leaks=%d" % leaks
         self.log = self.path("sites")
         self.fault_env = {"LD_PRELOAD": FAILING, "FAULT_PROGRAM": ROLES[role][1], "FAULT_ROOT": cluster.BUILD,
                           "FAULT_LOG": self.log, "FAULT_DEPTH": str(options.depth),
@@ -129,7 +133,9 @@ class Run(world.World):
         self.assert_clean_logs()
         self.assertEqual(runner.read_reports(self.reports), [], "the sanitizers")
         self.assert_nothing_left()
-        if any(codes):
+        if self.site is None:
+            self.assertEqual(set(codes), {0}, self.said())
+        elif any(codes):
             self.assertRegex(self.said(), why(self.site), "nobody says why")
         if self.d.stdout == "":
             self.assertIn(self.role, ("driver", "fragctl"), "no summary")
@@ -174,7 +180,7 @@ class Names:
 
 
 def list_sites(role, options):
-    """All that two runs reach, for threads take turns."""
+    """All that two runs reach, for threads take turns; in the order in which they are first reached."""
     found = {}
     for _ in range(2):
         run = Run().prepare(role, options)
@@ -183,12 +189,14 @@ def list_sites(role, options):
             found.update(dict.fromkeys(run.sites()))
         finally:
             run.close()
+    if not found:
+        raise SystemExit("no call of %s was seen: is %s preloaded?" % (role, FAILING))
     return list(found)
 
 
-def fail_site(role, site, options):
+def fail_site(role, site, options, leaks=True):
     """One run. Returns ("went on", "failed" or "not reached", what is to be told of it, None or what was wrong)."""
-    run = Run().prepare(role, options, site)
+    run = Run().prepare(role, options, site, leaks)
     ended, wrong, codes = "not reached", None, None
     started = time.monotonic()
     try:
@@ -203,6 +211,9 @@ def fail_site(role, site, options):
         wrong += "\n  its logs: " + folder
     said = [l for l in run.said().splitlines() if re.search(why(site), l)]
     run.close()
+    if wrong and leaks and LSAN_CRASHED in wrong:
+        ended, text, wrong = fail_site(role, site, options, leaks=False)
+        return ended + ", leaks not looked for", text, wrong
     return ended, "exit codes %s, %.1f s" % (codes, time.monotonic() - started) + "".join("\n      " + l for l in said), wrong
 
 
