@@ -52,11 +52,15 @@ struct command { /* argv that grows in the arena */
 
 static void add(struct command *command, const char *word)
 {
+	size_t capacity = command->capacity == 0 ? 32 : command->capacity * 2;
 	const char **wider;
 
+	if (command->no_memory || word == NULL) {
+		command->no_memory = true;
+		return;
+	}
 	if (command->count + 2 > command->capacity) {
-		command->capacity = command->capacity == 0 ? 32 : command->capacity * 2;
-		wider = fragi_arena_alloc(command->arena, command->capacity * sizeof(*wider));
+		wider = fragi_arena_alloc(command->arena, capacity * sizeof(*wider));
 		if (wider == NULL) {
 			command->no_memory = true;
 			return;
@@ -64,9 +68,8 @@ static void add(struct command *command, const char *word)
 		if (command->count > 0)
 			memcpy(wider, command->words, command->count * sizeof(*wider));
 		command->words = wider;
+		command->capacity = capacity;
 	}
-	if (word == NULL)
-		command->no_memory = true;
 	command->words[command->count++] = word;
 	command->words[command->count] = NULL;
 }
