@@ -40,8 +40,11 @@ static void on_taken(void *arg)
 	}
 	if (fragi_window_owes_batch(&rx->window))
 		atomic_store_explicit(&rx->link.peer->owing, rx, memory_order_release);
+	/* Full fences here and in return_credits: either this sees the flag taken down, or that sees what was
+	 * consumed. */
+	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(waiting, memory_order_relaxed))
-		atomic_store_explicit(waiting, true, memory_order_release);
+		atomic_store_explicit(waiting, true, memory_order_relaxed);
 }
 
 static void rx_closed(struct fragi_rx *base)

@@ -16,9 +16,10 @@ static struct ucx_tx *tx_of(const struct fragi_tx *tx)
 	return (struct ucx_tx *)((char *)(uintptr_t)tx - offsetof(struct ucx_tx, tx));
 }
 
+/* Release: who has seen this drop sees the send before it. */
 static void count_drop(struct ucx_tx *tx, struct frag_message *message, enum fragi_drop reason)
 {
-	atomic_fetch_add_explicit(&tx->tx.row->tx_dropped[reason], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&tx->tx.row->tx_dropped[reason], 1, memory_order_release);
 	fragi_message_unref(message);
 }
 
@@ -153,7 +154,7 @@ static void drop_pending(struct ucx_tx *tx, enum fragi_drop reason)
 	if (message == NULL)
 		message = take_pending(tx, &stamp);
 	for (; message != NULL; message = take_pending(tx, &stamp)) {
-		atomic_fetch_add_explicit(&tx->tx.row->tx_dropped[reason], 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&tx->tx.row->tx_dropped[reason], 1, memory_order_release);
 		fragi_pump_dispose(tx->link.peer->transport->config.pump, message);
 	}
 }

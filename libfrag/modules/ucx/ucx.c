@@ -200,7 +200,8 @@ static void flush(struct fragi_transport *transport)
 /* Operators have taken messages whose credit they kept back; now nothing else is to do. */
 static void return_credits(struct fragi_transport *transport)
 {
-	atomic_store_explicit(&transport->credits_waiting, false, memory_order_seq_cst);
+	atomic_store_explicit(&transport->credits_waiting, false, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst); /* against on_taken's */
 	for (struct fragi_peer *peer = transport->peers; peer != NULL; peer = peer->next) {
 		if (ucx_peer_state(peer) != UCX_PEER_READY)
 			continue;
@@ -262,7 +263,7 @@ static int ucx_arm(struct fragi_transport *transport)
 {
 	ucs_status_t status;
 
-	if (transport->peer_failed)
+	if (transport->peer_failed || atomic_load_explicit(&transport->credits_waiting, memory_order_relaxed))
 		return -EBUSY;
 	status = ucp_worker_arm(transport->worker);
 	if (status == UCS_OK)

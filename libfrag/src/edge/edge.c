@@ -8,7 +8,7 @@
 
 /*
  * Drops are rare, and some can happen on both sides (a close against a push): these counters are added to
- * atomically.
+ * atomically. Release, as for `delivered`: who has seen this drop sees the send before it.
  */
 static void drop(struct fragi_rx *rx, struct frag_message *message, enum fragi_drop reason, bool by_taker)
 {
@@ -16,7 +16,7 @@ static void drop(struct fragi_rx *rx, struct frag_message *message, enum fragi_d
 	_Atomic uint64_t *counter =
 		by_taker || rx->between_hosts ? &row->rx_dropped[reason] : &row->tx_dropped[reason];
 
-	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(counter, 1, memory_order_release);
 	fragi_message_unref(message);
 }
 

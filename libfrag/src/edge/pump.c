@@ -24,18 +24,19 @@
  * sleeps on the transport's fd. The spare thread drives only while no waiter does; a waiter that comes takes
  * the role over without telling it, and the spare notices with its next event.
  *
- * Sleep against wake. A sleeper raises `sleepers` (a full barrier), asks has_work once more, and sleeps on a
- * futex whose key it had read before, or on the fd. Who has made work visible passes a full fence and reads
- * `sleepers`. So one of the two sees the other.
+ * Sleep against wake. A sleeper raises `sleepers`, passes a full fence, asks has_work once more, and sleeps
+ * on a futex whose key it had read before, or on the fd. Who has made work visible passes a full fence and
+ * reads `sleepers`. So one of the two sees the other. The increment alone is no fence: what has_work loads
+ * may be read before it is stored (aarch64 does so).
  *
  * Progress while another thread sleeps on the fd may consume the event that the sleeper armed for: whoever
  * makes progress beside a sleeper arms again for it before it unlocks.
  */
 #define SPIN_NS 30000 /* adaptive, where there are cores to spare */
 #define SPIN_CORES_MIN 5
-#define TICK_NS 10000000       /* of the spare */
-#define REST_TICKS 100         /* without any wake-up: the tick stops */
-#define SLEEP_NS_MAX 500000000 /* lost wake-ups exist */
+#define TICK_NS INT64_C(10000000) /* of the spare */
+#define REST_TICKS 100            /* without any wake-up: the tick stops */
+#define SLEEP_NS_MAX 500000000    /* lost wake-ups exist */
 #define SPARE_BACKOFF_NS 20000
 #define SPARE_ROUNDS 64 /* of work without giving way */
 #define DISPOSE_MAX 64
@@ -358,6 +359,7 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 		fragi_pump_unlock(pump);
 		if (r != 0)
 			continue;
+		atomic_thread_fence(memory_order_seq_cst); /* against poke's */
 		if (!has_work(arg) && atomic_load(&pump->poke_key) == poked)
 			fd_sleep(pump, now, earlier(until_ns, deadline));
 		atomic_fetch_sub(&pump->fd_sleepers, 1);
@@ -400,6 +402,7 @@ static void futex_sleep(struct fragi_pump *pump, uint32_t poked, int64_t until_n
 			bool (*has_work)(void *arg), void *arg)
 {
 	atomic_fetch_add(&pump->sleepers, 1);
+	atomic_thread_fence(memory_order_seq_cst); /* against poke's */
 	if (!has_work(arg))
 		futex_wait(&pump->poke_key, poked, until_ns);
 	atomic_fetch_sub(&pump->sleepers, 1);

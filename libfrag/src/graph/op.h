@@ -51,7 +51,9 @@ struct frag_op {
 	int64_t watchdog_ns; /* 0: none */
 	bool in_setup, setup_done;
 	struct frag_err err; /* the first failure that frag_op_fail worded */
-	struct fragi_exec *exec;
+	/* Any thread may ask to stop while the exec is made: one writes stop_asked and reads exec, the other
+	 * the other way round, all seq_cst, so that one of them sees both. */
+	_Atomic(struct fragi_exec *) exec;
 	_Atomic bool stop_asked; /* frag_op_stop_execution, also before there is an exec */
 	struct fragi_made *made; /* NULL once composed */
 };

@@ -203,7 +203,6 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, 
 	if (exec == NULL)
 		return -ENOMEM;
 	memset(exec, 0, sizeof(*exec));
-	op->exec = exec;
 	exec->op = op;
 	exec->compute = op->type->compute;
 	exec->self = op->state;
@@ -211,6 +210,7 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, 
 	exec->sched = sched;
 	exec->watchdog_ns = op->watchdog_ns;
 	exec->tick.op = op;
+	op->exec = exec;
 	exec->tick.metadata = fragi_metadata_create(
 		op->metadata_policy == FRAG_METADATA_DEFAULT ? FRAG_METADATA_RAISE : op->metadata_policy);
 	if (exec->tick.metadata == NULL || ports_create(exec, bindings, notify) < 0 ||
@@ -408,7 +408,8 @@ static void watch_begin(struct fragi_exec *exec, const char *callback)
 	if (exec->watchdog_ns == 0)
 		return;
 	atomic_store_explicit(&exec->callback, callback, memory_order_relaxed);
-	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(), memory_order_relaxed);
+	/* Release: who sees the time, and judges it, sees the name. */
+	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(), memory_order_release);
 }
 
 static void watch_end(struct fragi_exec *exec)

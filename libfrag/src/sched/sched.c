@@ -176,7 +176,7 @@ struct frag_op *fragi_sched_hung(struct fragi_sched *sched, int64_t now_ns, int6
 	for (uint32_t i = 0; i < sched->count; i++) {
 		struct fragi_exec *exec = sched->execs[i];
 		int64_t since =
-			(int64_t)atomic_load_explicit(&exec->row->running_since_ns, memory_order_relaxed);
+			(int64_t)atomic_load_explicit(&exec->row->running_since_ns, memory_order_acquire);
 
 		if (exec->watchdog_ns > 0 && since != 0 && now_ns - since > exec->watchdog_ns) {
 			*out_for_ns = now_ns - since;
