@@ -259,8 +259,10 @@ class ReadOnly(Short):
 class CallSites(unittest.TestCase):
     def test_some_of_every_kind_fail_once(self):
         """make faults is all of them."""
-        faults = os.path.join(cluster.TOP, "tests", "faults", "faults.py")
-        p = subprocess.run([sys.executable, faults, "--sample", "24"], capture_output=True, text=True, timeout=200)
+        command = [sys.executable, os.path.join(cluster.TOP, "tests", "faults", "faults.py"), "--sample", "24"]
+        if "ASAN_OPTIONS" in os.environ:
+            command.append("--sanitized")
+        p = subprocess.run(command, capture_output=True, text=True, timeout=200)
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
 
 
