@@ -94,7 +94,7 @@ def read_reports(reports):
 VALGRIND = ["valgrind", "-q", "--vgdb=no", "--trace-children=yes", "--leak-check=full", "--show-leak-kinds=definite",
             "--errors-for-leak-kinds=definite", "--num-callers=20", "--fair-sched=yes",
             "--suppressions=" + os.path.join(HERE, "valgrind.supp")]
-SLOW_SCALE = 20
+TIMES_SLOWER = {"threads": 3, "valgrind": 20, "emulated": 20} # what has a bound in tests gets so many times as long
 
 
 def run_program(command, name, build, checker=None):
@@ -113,9 +113,8 @@ def run_program(command, name, build, checker=None):
             env.update(sanitizer_environment(checker, reports))
         elif checker == "valgrind":
             command = VALGRIND + ["--log-file=" + os.path.join(reports, "report.%p")] + command
-        if checker in ("valgrind", "emulated"):
-            limit_s *= SLOW_SCALE
-            env["FRAG_TEST_SLOW"] = str(SLOW_SCALE) # tests/slow.h
+        limit_s *= TIMES_SLOWER.get(checker, 1)
+        env["FRAG_TEST_SLOW"] = str(TIMES_SLOWER.get(checker, 1)) # tests/slow.h, integration/cluster.py
         started = time.monotonic()
         status, result.output, left = run_group([a.replace("{tap}", tap) for a in command], env,
                                                 limit_s)
@@ -195,7 +194,7 @@ def main():
     args = p.parse_args()
     build = os.path.abspath(args.build)
     checker = next((c for c in ("sanitized", "threads", "valgrind", "emulated") if getattr(args, c)), None)
-    seconds = 120 * (SLOW_SCALE if checker in ("valgrind", "emulated") else 1)
+    seconds = 120 * TIMES_SLOWER.get(checker, 1)
     skips = known_skips("skips")
     beyond = known_skips("skips.aarch64") if args.emulated else {}
     skips.update(beyond)

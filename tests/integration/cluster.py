@@ -24,7 +24,8 @@ BUILD = os.environ.get("FRAG_BUILD", os.path.join(TOP, "build"))
 BIN = os.path.join(BUILD, "bin")
 TEST_PLUGINS = os.path.join(BUILD, "tests", "plugins")
 # Bounds in tests are ten times what is promised: they catch a hang, not a slow machine.
-PATIENCE_S = 30
+TIMES_SLOWER = int(os.environ.get("FRAG_TEST_SLOW", "1"))
+PATIENCE_S = 30 * TIMES_SLOWER
 # libgcrypt says it when FFmpeg's libraries are loaded where mlock is forbidden, as in some containers.
 NOT_OURS = "Warning: using insecure memory!"
 
