@@ -9,7 +9,7 @@
 # plant_copy FOLDER...: the tree, and those folders of a build in it, so that each fault costs few compilations
 plant_copy() {
 	scratch=$(mktemp -d "${TMPDIR:-/tmp}/frag-plant-XXXXXX") || exit 1
-	trap 'rm -rf "$scratch"' EXIT
+	trap 'rm -rf "$scratch" "$scratch.log"' EXIT
 	trap 'exit 130' INT TERM
 	export GIT_CEILING_DIRECTORIES=${scratch%/*} # the copy belongs to no repository
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp -a --parents -t "$scratch" || exit 1
