@@ -252,7 +252,7 @@ static int take_connection(struct shell *shell)
 			     : fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops, link, NULL,
 						    &link->connection);
 
-	if (r < 0) {
+	if (r != 0) {
 		if (link != NULL)
 			drv_links_remove(&shell->links, link);
 		uv_timer_start(&shell->again, on_again, AGAIN_MS, 0);
@@ -358,7 +358,7 @@ static int listen_on(struct shell *shell, const struct sockaddr *address)
 		r = uv_listen((uv_stream_t *)&shell->server, BACKLOG, on_connection);
 	if (r == 0)
 		r = uv_tcp_getsockname(&shell->server, (struct sockaddr *)&bound, &length);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (bound.ss_family == AF_INET6) {
 		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&bound;

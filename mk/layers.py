@@ -19,7 +19,13 @@ def layer(path):
 
 def allowed(path, include):
     """Why `include` may not stand in `path`; None when it may."""
-    folder = include.split("/")[0]
+    folder, top = include.split("/")[0], path.split("/")[0]
+    if folder == ".." and not (path.startswith("libfrag/ops/") and include == "../frame.h"):
+        return "a path that leaves its folder hides the layer"
+    if folder == "modules" and not path.startswith("libfrag/modules/"):
+        return "a module is opened when it is needed, and not included"
+    if folder in ("driverd", "workerd", "fragctl") and top in ("driverd", "workerd", "fragctl") and folder != top:
+        return "%s knows nothing of the inside of %s" % (top, folder)
     if folder not in LEVEL:
         if path.startswith("libfrag/") and folder in ("wire", "driverd", "workerd", "fragctl"):
             return "libfrag knows nothing of the daemons"

@@ -108,7 +108,7 @@ int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 {
 	int r = page->ops == NULL ? page_open(page) : 0;
 
-	if (r < 0)
+	if (page->ops == NULL)
 		return r;
 	for (uint32_t i = 0; i < page->flow_count; i++)
 		read_flow(&page->ledger.flows[i], &page->flows[i]);

@@ -116,9 +116,11 @@ static size_t best_of(const struct placing *p, const size_t *candidates, size_t 
 	for (size_t i = 1; i < count; i++)
 		if (compare(p, candidates[i], best) > 0)
 			best = candidates[i];
-	for (size_t i = 0; i < count; i++)
-		if (compare(p, best, candidates[i]) > criterion)
-			criterion = compare(p, best, candidates[i]);
+	for (size_t i = 0; i < count; i++) {
+		int told = compare(p, best, candidates[i]);
+
+		criterion = told > criterion ? told : criterion;
+	}
 	*out_criterion = criterion;
 	return best;
 }

@@ -193,6 +193,7 @@ static int by_size(const void *a, const void *b)
 static void measure_latency(struct side *side, struct frag_tensor *tensor, int rounds)
 {
 	int64_t *ns = calloc((size_t)rounds, sizeof(*ns)), start;
+	int median = rounds / 2, late = rounds * 99 / 100;
 
 	for (int i = -rounds / 10 - 10; i < rounds; i++) {
 		start = fragi_now_ns();
@@ -202,7 +203,7 @@ static void measure_latency(struct side *side, struct frag_tensor *tensor, int r
 			ns[i] = fragi_now_ns() - start;
 	}
 	qsort(ns, (size_t)rounds, sizeof(*ns), by_size);
-	printf("%.2f us (p99 %.2f)\n", (double)ns[rounds / 2] / 2e3, (double)ns[rounds * 99 / 100] / 2e3);
+	printf("%.2f us (p99 %.2f)\n", (double)ns[median] / 2e3, (double)ns[late] / 2e3);
 	free(ns);
 }
 

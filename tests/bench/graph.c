@@ -33,7 +33,7 @@ static size_t file_read(const char *path, char **out_text)
 
 int main(int argc, char **argv)
 {
-	const char *const library_path[] = {dirname(strdup(argv[0])), NULL};
+	const char *const library_path[] = {dirname(argv[0]), NULL};
 	const struct fragi_registry_config registry = {.library_path = library_path};
 	struct fragi_run_config config = {
 		.standalone = true, .epoch = 1, .beat_ns = 50000000, .dead_ns = 1000000000, .ledger_fd = -1};

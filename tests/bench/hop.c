@@ -156,6 +156,7 @@ static void run(const char *folder, const struct graph *graph)
 int main(int argc, char **argv)
 {
 	struct graph graph = {.used = 0};
+	const char *folder = dirname(argv[0]);
 	int runs = argc > 4 ? atoi(argv[4]) : 1;
 
 	if (argc < 4 || !graph_write(&graph, argv[1], argv[2], atoll(argv[3]))) {
@@ -164,6 +165,6 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (int i = 0; i < runs; i++)
-		run(dirname(strdup(argv[0])), &graph);
+		run(folder, &graph);
 	return 0;
 }

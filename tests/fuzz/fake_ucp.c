@@ -198,6 +198,7 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
 			continue;
 		request->done = true;
 		if (request->received != NULL) {
+			fuzz_check(request->handle != NULL);
 			land(request);
 			handle_free(request->handle);
 			request->handle = NULL;

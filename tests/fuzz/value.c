@@ -10,26 +10,26 @@
  * again and must be the same bytes. From 128: what operators do to two dictionaries of metadata, compared
  * with what a dictionary promises.
  */
-static void decode(const struct frag_type *type, const uint8_t *bytes, size_t size)
+static void decode(const struct frag_type *type, const uint8_t *bytes, size_t wire_size)
 {
 	const struct fragi_type_info *info = fragi_type_info(type);
 	struct frag_writer writer = {.limit = 1 << 20};
-	uint8_t *wire = fuzz_copy(bytes, size);
+	uint8_t *wire = fuzz_copy(bytes, wire_size);
 	size_t value_size;
 	void *value;
-	int r = fragi_value_measure(info, wire, size, &value_size);
+	int r = fragi_value_measure(info, wire, wire_size, &value_size);
 
 	fuzz_check(r == 0 || r == -EBADMSG || r == -EMSGSIZE);
 	if (r == 0) {
 		fuzz_check(value_size <= FRAGI_DECODED_MAX);
 		value = calloc(1, value_size + 1);
 		fuzz_check(value != NULL);
-		r = fragi_value_decode(info, wire, size, value, value_size);
+		r = fragi_value_decode(info, wire, wire_size, value, value_size);
 		fuzz_check(r == 0 || r == -EBADMSG);
 		if (r == 0) {
 			fuzz_check(fragi_value_encode(info, value, value_size, &writer) == 0);
-			fuzz_check(writer.size == size &&
-				   (size == 0 || memcmp(writer.bytes, wire, size) == 0));
+			fuzz_check(writer.size == wire_size &&
+				   (wire_size == 0 || memcmp(writer.bytes, wire, wire_size) == 0));
 			fragi_free(writer.bytes);
 		}
 		if (type->fini != NULL)
@@ -44,7 +44,7 @@ static void set(struct frag_metadata *metadata, enum frag_metadata_policy policy
 {
 	bool had = frag_metadata_has(metadata, key);
 	uint32_t count = frag_metadata_count(metadata);
-	int64_t value = (int8_t)fuzz_u8(input), got = 0;
+	int64_t value = fuzz_u8(input) - 128, got = 0;
 	int r = frag_metadata_set_i64(metadata, key, value);
 	bool kept = had && policy == FRAG_METADATA_REJECT;
 

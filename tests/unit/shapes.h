@@ -2,6 +2,7 @@
 #ifndef TESTS_UNIT_SHAPES_H
 #define TESTS_UNIT_SHAPES_H
 
+#include <stdbool.h>
 #include <frag/type.h>
 
 /* Plain types of the tests' own: one without padding, one with it that holds others. */

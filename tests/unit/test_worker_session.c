@@ -29,7 +29,7 @@ Test(worker_session, attaches_and_beats)
 
 Test(worker_session, waits_with_growing_jittered_pauses_and_says_so_once)
 {
-	int64_t last = now, pause = 0;
+	int64_t last, pause = 0;
 	int lines = 0;
 
 	make(false);

@@ -296,9 +296,7 @@ static void on_stop(struct host *h, const struct fw_host_stop *stop)
 {
 	if (stop->drain_ns > 0 && h->state == HOST_STARTED)
 		fragi_run_drain(h->run);
-	else if (stop->drain_ns == 0 || h->state == HOST_NEW)
-		begin_end(h);
-	else if (h->state != HOST_FAILED) /* nothing runs yet: there is nothing to drain */
+	else if (stop->drain_ns == 0 || h->state != HOST_FAILED) /* or there is nothing to drain */
 		begin_end(h);
 }
 

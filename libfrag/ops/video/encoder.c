@@ -268,15 +268,15 @@ int video_encoder_close(struct video_encoder *e, struct frag_err *err)
 
 		r = flushed < 0 ? flushed : indexed;
 	}
-	if (e->format != NULL && e->format->pb != NULL) {
+	if (e->format != NULL) {
 		int closed = avio_closep(&e->format->pb);
 
 		r = r < 0 ? r : closed;
+		if (r < 0)
+			r = frag_err_set(err, av_errno(r),
+					 "cannot finish the video %s: %s; check the space on its disk",
+					 e->format->url, AV_WHY(r));
 	}
-	if (r < 0)
-		r = frag_err_set(err, av_errno(r),
-				 "cannot finish the video %s: %s; check the space on its disk",
-				 e->format->url, AV_WHY(r));
 	sws_freeContext(e->scale);
 	av_frame_free(&e->in);
 	av_frame_free(&e->out);

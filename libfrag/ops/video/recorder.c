@@ -97,7 +97,7 @@ static int recorder_compute(void *state, struct frag_tick *tick)
 	struct frag_err err = FRAG_ERR_INIT;
 	const struct frag_message *message;
 	struct frag_tensor *tensor;
-	struct frame frame;
+	struct frame frame = {0};
 	int r = frag_tick_receive(tick, INPUT, &message);
 
 	if (r < 0)

@@ -261,7 +261,7 @@ static int replayer_compute(void *state, struct frag_tick *tick)
 	struct replayer *rp = state;
 	struct frag_op *op = frag_tick_op(tick);
 	int64_t entered_ns = clock_ns(), pts_ns = 0;
-	struct frag_tensor *tensor;
+	struct frag_tensor *tensor = NULL;
 	int more, r = make_frame(rp, op, &tensor);
 
 	if (r < 0)

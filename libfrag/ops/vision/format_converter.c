@@ -140,7 +140,7 @@ static int format_converter_initialize(void *state, struct frag_op *op)
 static int settle(struct format_converter *fc, struct frag_op *op, const struct frame *in)
 {
 	struct convert *convert = &fc->convert;
-	size_t out = 0, expected;
+	size_t out = 0, expected = 0;
 	int r = find_format(op, "out_dtype", fc->out_dtype, &out);
 
 	if (r < 0)
@@ -218,7 +218,7 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 	struct frag_op *op = frag_tick_op(tick);
 	const struct frag_message *message;
 	struct frag_tensor *in = NULL, *out;
-	struct frame frame;
+	struct frame frame = {0};
 	int r = frag_tick_receive(tick, SOURCE_VIDEO, &message);
 
 	if (r < 0)

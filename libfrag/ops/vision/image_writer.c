@@ -59,7 +59,7 @@ static int image_writer_compute(void *state, struct frag_tick *tick)
 	struct frag_op *op = frag_tick_op(tick);
 	const struct frag_message *message;
 	struct frag_tensor *tensor;
-	struct frame frame;
+	struct frame frame = {0};
 	char name[PATH_MAX];
 	int r = frag_tick_receive(tick, IN, &message);
 	int64_t n = iw->received;

@@ -193,7 +193,7 @@ static int motion_boxes_compute(void *state, struct frag_tick *tick)
 				       .warmup = mb->warmup};
 	const struct frag_message *message;
 	struct frag_tensor *in = NULL;
-	struct frame frame;
+	struct frame frame = {0};
 	int r = frag_tick_receive(tick, IN, &message);
 
 	if (r < 0)

@@ -67,7 +67,7 @@ void *fragi_arena_alloc(struct fragi_arena *arena, size_t size)
 	size_t wanted = size;
 	void *memory;
 
-	if (fragi_alloc_fails() || size > SIZE_MAX - 2 * ARENA_ALIGN)
+	if (fragi_alloc_fails() || size > SIZE_MAX - (size_t)2 * ARENA_ALIGN)
 		return NULL;
 	size = size == 0 ? ARENA_ALIGN : (size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
 	if (arena->limit_bytes != 0 &&

@@ -38,12 +38,13 @@ static void trim_utf8(char *text, size_t length)
 
 int frag_err_set(struct frag_err *err, int code, const char *format, ...)
 {
-	size_t room = sizeof(err->text);
 	va_list args;
+	size_t room;
 	int n;
 
 	if (err == NULL || err->code != 0 || err->text[0] != '\0')
 		return code;
+	room = sizeof(err->text);
 	if (err->struct_size != 0 && err->struct_size < sizeof(*err)) {
 		if (err->struct_size <= offsetof(struct frag_err, text))
 			return code;

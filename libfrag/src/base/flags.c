@@ -124,7 +124,7 @@ static void env_name(const char *flag, char *out, size_t size)
 	size_t used = (size_t)snprintf(out, size, "FRAG_");
 
 	for (; *flag != '\0' && used + 1 < size; flag++)
-		out[used++] = *flag == '-' ? '_' : (char)toupper((unsigned char)*flag);
+		out[used++] = (char)(*flag == '-' ? '_' : toupper((unsigned char)*flag));
 	out[used] = '\0';
 }
 

@@ -87,7 +87,7 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 		length += (size_t)n;
 	} else if (n > 0) {
 		length = room - 1;
-		memcpy(line + length - 3, "...", 3);
+		memset(line + length - 3, '.', 3);
 	}
 	/* Names in a line may come from a peer: no line break and no escape sequence gets through. */
 	for (size_t i = 0; i < length; i++)

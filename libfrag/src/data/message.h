@@ -91,6 +91,6 @@ FRAGI_API uint64_t fragi_message_bytes(const struct frag_message *message);
 FRAGI_API void fragi_message_set_metadata(struct frag_message *message, struct frag_metadata *metadata);
 
 /* Frees what a message in a pool keeps for its next use; message: a struct frag_message. */
-void fragi_message_fini(void *message);
+void fragi_message_fini(void *object);
 
 #endif

@@ -67,6 +67,7 @@ static int check_field(const struct frag_type *type, const struct frag_field *fi
 		       struct frag_err *err)
 {
 	const struct fragi_type_info *of;
+	uint64_t end;
 
 	if (field->name == NULL || field->name[0] == '\0' || strlen(field->name) > FRAG_NAME_MAX)
 		return frag_err_set(err, -EINVAL,
@@ -86,14 +87,13 @@ static int check_field(const struct frag_type *type, const struct frag_field *fi
 	if (field->count == 0)
 		return frag_err_set(err, -EINVAL, "%s.%s has count 0; give 1, or the array's length",
 				    type->name, field->name);
-	if ((uint64_t)field->offset + (uint64_t)field->count * of->type->size > type->size)
+	end = (uint64_t)field->offset + (uint64_t)field->count * of->type->size;
+	if (end > type->size)
 		return frag_err_set(
 			err, -EINVAL,
 			"%s.%s reaches from byte %u to %llu, beyond the struct's %zu bytes; check its type, "
 			"offset and count",
-			type->name, field->name, field->offset,
-			(unsigned long long)(field->offset + (uint64_t)field->count * of->type->size),
-			type->size);
+			type->name, field->name, field->offset, (unsigned long long)end, type->size);
 	out->of = of;
 	out->offset = field->offset;
 	out->count = field->count;

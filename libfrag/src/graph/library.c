@@ -155,14 +155,14 @@ int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library,
 	const struct frag_plugin *plugin = NULL;
 	int r = plugin_find(library, &plugin, err);
 
-	return r < 0 ? r : fragi_library_read(arena, library, plugin, err);
+	return plugin == NULL ? r : fragi_library_read(arena, library, plugin, err);
 }
 
 int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 		       const struct frag_plugin *table, struct frag_err *err)
 {
 	struct frag_err cause = FRAG_ERR_INIT;
-	struct frag_plugin plugin;
+	struct frag_plugin plugin = {0};
 	int r = plugin_copy(library, table, &plugin, err);
 
 	if (r < 0)

@@ -159,8 +159,8 @@ static void *get_array(struct unpacking *unpacking, size_t size_min, size_t item
 
 static const struct fragi_spec_text *get_texts(struct unpacking *unpacking, size_t *out_count)
 {
-	struct fragi_spec_text *texts =
-		get_array(unpacking, 2 * TEXT_SIZE_MIN, sizeof(*texts), FRAGI_SPEC_TEXTS_MAX, out_count);
+	struct fragi_spec_text *texts = get_array(unpacking, (size_t)2 * TEXT_SIZE_MIN, sizeof(*texts),
+						  FRAGI_SPEC_TEXTS_MAX, out_count);
 
 	for (size_t i = 0; i < *out_count; i++) {
 		texts[i].file = get_name(unpacking);

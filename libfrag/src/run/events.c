@@ -75,12 +75,10 @@ int fragi_run_next(struct fragi_run *run, struct fragi_run_event *out_event)
 {
 	struct fragi_run_queued *queued;
 	uint64_t count;
-	ssize_t n;
 	bool more;
 
-	n = read(run->event_fd, &count, sizeof(count));
-	n = read(run->timer_fd, &count, sizeof(count));
-	(void)n;
+	(void)!read(run->event_fd, &count, sizeof(count));
+	(void)!read(run->timer_fd, &count, sizeof(count));
 	fragi_run_watch(run);
 	pthread_mutex_lock(&run->lock);
 	queued = run->first;

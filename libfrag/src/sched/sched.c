@@ -35,26 +35,27 @@ int fragi_sched_create(const struct fragi_sched_config *config, struct fragi_sch
 	struct frag_fragment *fragment = config->fragment;
 	const struct fragi_sched_kind *kind = &fragi_sched_event_based;
 	const uint32_t *order = fragi_fragment_order(fragment);
+	const uint32_t count = fragment->op_count;
 	struct fragi_sched *sched;
 	int r;
 
 	if (fragment->own != NULL && fragment->own->scheduler.kind == FRAGI_SCHEDULER_GREEDY)
 		kind = &fragi_sched_greedy;
-	if (order == NULL && fragment->op_count > 0)
+	if (order == NULL && count > 0)
 		return -ENOMEM;
 	r = kind->create(config, &sched);
 	if (r < 0)
 		return r;
 	sched->kind = kind;
 	sched->config = *config;
-	sched->count = fragment->op_count;
-	atomic_init(&sched->live, sched->count);
-	sched->execs = fragi_calloc(sched->count + 1, sizeof(struct fragi_exec *));
+	sched->count = count;
+	atomic_init(&sched->live, count);
+	sched->execs = fragi_calloc(count + 1, sizeof(struct fragi_exec *));
 	if (sched->execs == NULL) {
 		fragi_sched_destroy(sched);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < sched->count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct frag_op *op = fragment->ops[order[i]];
 
 		r = fragi_exec_create(op, config->bindings[order[i]], &config->rows[order[i]], sched,
