@@ -4,7 +4,7 @@
  *   edge hop [CAPACITY]          ns from emit to receive and back through a queue, in one thread
  *   edge lat BYTES ROUNDS        us one way between two processes over ucx: half the median round trip
  *   edge bw BYTES MESSAGES       MB/s between two processes over ucx, window 64 (up to 64 KiB) or 8
- * FRAG_PUMP chooses how to wait. Compare with ucx_perftest -t ucp_am_lat, ucp_am_bw (tests/bench/edge.py).
+ * FRAG_PUMP chooses how to wait. Compare with ucx_perftest -t ucp_am_lat, ucp_am_bw.
  */
 #define _GNU_SOURCE
 #include <sched.h>
