@@ -67,12 +67,21 @@ static void do_ended(struct sim *sim, const struct fragi_summary *summary)
 }
 
 /* Most disks are quick, a busy one is not, and a full one says no. */
-static void do_persist(struct sim *sim, uint64_t epoch)
+static void write_epoch(struct sim *sim)
 {
 	int64_t takes_ns = sim_between(sim, 0, sim_chance(sim, 4) ? 2 * SIM_S : 20 * SIM_MS);
 
+	sim->disk.writing = sim->disk.wanted;
 	sim_put(sim, sim->now_ns + takes_ns, SIM_EV_SYNCED, (uint32_t)sim->driver.incarnation,
-		sim_chance(sim, 50), epoch);
+		sim_chance(sim, 50), sim->disk.writing);
+}
+
+/* As driverd/store.c: one write at a time, and the newest epoch stands for those before it. */
+static void do_persist(struct sim *sim, uint64_t epoch)
+{
+	sim->disk.wanted = epoch;
+	if (sim->disk.writing == 0)
+		write_epoch(sim);
 }
 
 void sim_on_synced(struct sim *sim, const struct sim_event *event)
@@ -86,6 +95,11 @@ void sim_on_synced(struct sim *sim, const struct sim_event *event)
 	}
 	if (sim_is_stopped(sim, &driver->process)) {
 		sim_put_back(sim, *event, driver->process.stopped_until_ns);
+		return;
+	}
+	sim->disk.writing = 0;
+	if (sim->disk.wanted > event->c) {
+		write_epoch(sim);
 		return;
 	}
 	sim_say(sim, "disk", "%s epoch %llu", event->b != 0 ? "has no room for" : "has",
@@ -288,6 +302,7 @@ void sim_driver_start(struct sim *sim)
 	struct sim_driver *driver = &sim->driver;
 
 	sim->driver_returns = false;
+	sim->disk.writing = 0;
 	driver->incarnation++;
 	driver->process = (struct sim_process){.alive = true};
 	driver->timer_at_ns = -1;

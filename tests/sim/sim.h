@@ -338,10 +338,11 @@ struct sim_fault {
 
 /* Of the driver's machine: a write that is not synced yet may be lost with the driver. */
 struct sim_disk {
-	bool is_used;        /* the driver has a state folder */
-	uint64_t epoch;      /* what a driver that starts now reads */
-	uint64_t heard;      /* the highest that a worker has heard */
-	uint64_t heard_from; /* incarnation */
+	bool is_used;             /* the driver has a state folder */
+	uint64_t epoch;           /* what a driver that starts now reads */
+	uint64_t wanted, writing; /* the newest asked for; the one being written, 0: none */
+	uint64_t heard;           /* the highest that a worker has heard */
+	uint64_t heard_from;      /* incarnation */
 };
 
 struct sim {
