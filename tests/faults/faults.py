@@ -114,6 +114,8 @@ class Run(world.World):
         """Its exit code. One that has not served waits for another driver, until it is told to end."""
         if worker.child.poll() is None and "none -> spawning" not in worker.stderr:
             worker.signal(signal.SIGTERM)
+            code = worker.wait(20)
+            return 0 if code == 128 + signal.SIGTERM else code  # one that has hardly begun has no handler yet
         return worker.wait(20)
 
     def sites(self):
