@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
+/* Both hosts are killed, and nothing was wired. */
+static void end_refused(struct world *w)
+{
+	say_exit(w, 1, 1, 137, 9, "");
+	say_exit(w, 2, 2, 137, 9, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 2);
+	cr_expect_null(taken(w, 1, FW_HOST_WIRE));
+	world_fini(w);
+}
+
 Test(driver_wiring, flows_that_do_not_fit_are_refused_with_all_their_errors)
 {
 	struct world w;
@@ -17,12 +28,7 @@ Test(driver_wiring, flows_that_do_not_fit_are_refused_with_all_their_errors)
 	assert_has(w.errors, "app.yaml:6:9: ");
 	assert_has(w.errors, "app.yaml:6:32: ");
 	assert_has(w.errors, "no output \"aut\"");
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 2, 2, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 2);
-	cr_expect_null(taken(&w, 1, FW_HOST_WIRE));
-	world_fini(&w);
+	end_refused(&w);
 }
 
 Test(driver_wiring, an_input_that_nothing_reaches_is_refused)
@@ -120,12 +126,7 @@ Test(driver_wiring, types_that_differ_between_hosts_are_refused)
 	assert_has(w.errors, "app.yaml:6:9: ");
 	assert_has(w.errors, "left");
 	assert_has(w.errors, "right");
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 2, 2, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 2);
-	cr_expect_null(taken(&w, 1, FW_HOST_WIRE));
-	world_fini(&w);
+	end_refused(&w);
 }
 
 Test(driver_wiring, an_operator_composed_in_c_has_no_place_in_the_graph)
