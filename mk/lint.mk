@@ -11,6 +11,7 @@ LINT_FLAGS = -std=gnu11 -DFRAG_VERSION='"$(VERSION)"' -DFUZZ_DIR='""' -Ilibfrag/
 lint:
 	@mk/deps.sh proof
 	@$(MAKE) --no-print-directory -s -j$$(nproc) lint-format lint-headers lint-cppcheck lint-tidy
+	@echo "lint: $(words $(LINT_SRC)) files, nothing found"
 lint-format:
 	@clang-format --dry-run -Werror $(LINT_SRC)
 	@mk/layers.py

@@ -7,10 +7,10 @@
 /* make_clip moving|still FRAMES: the clip as raw RGB on stdout, for `ffmpeg -f rawvideo`. */
 int main(int argc, char **argv)
 {
-	uint8_t *rgb = malloc(CLIP_BYTES);
+	static uint8_t rgb[CLIP_BYTES];
 	int frames = argc == 3 ? atoi(argv[2]) : 0;
 
-	if (frames < 1 || frames >= 1 << CLIP_BITS || rgb == NULL) {
+	if (frames < 1 || frames >= 1 << CLIP_BITS) {
 		fprintf(stderr, "usage: make_clip moving|still FRAMES (1 to %d)\n", (1 << CLIP_BITS) - 1);
 		return 2;
 	}
@@ -21,6 +21,5 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
-	free(rgb);
 	return fflush(stdout) == 0 ? 0 : 1;
 }
