@@ -49,5 +49,4 @@ aarch64:
 	@mk/deps.sh aarch64
 	@tests/aarch64.sh
 proof nightly:
-	@mk/deps.sh proof
 	@mk/proof.sh $@ $(STEPS)

@@ -7,13 +7,52 @@
 set -eu
 cd "$(dirname "$0")/.."
 run=${1:-}
-if [ "$run" != proof ] && [ "$run" != nightly ]; then
+# A step a line: NAME COMMAND...
+case $run in
+proof)
+	steps='sim make -s sim RUNS=10000
+faults tests/sim/faults.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
+fuzz make -s fuzz TIME=10
+asan make -s asan
+call-sites make -s faults
+tsan make -s tsan
+instructions make -s bench-instructions
+torture make -s torture RUNS=20'
+	;;
+nightly)
+	steps='lint make -s lint
+builds tests/builds.sh
+sim make -s sim RUNS=1000000
+faults tests/sim/faults.sh
+fuzz make -s fuzz TIME=600
+fuzz-coverage make -s fuzz-coverage
+planted tests/fuzz/planted.sh
+features tests/features/break.sh 10
+asan make -s asan
+call-sites make -s faults
+call-sites-asan make -s asan-faults
+coverage make -s coverage
+tsan make -s tsan
+valgrind make -s valgrind
+aarch64 make -s aarch64
+torture make -s torture RUNS=1000
+bench make -s bench'
+	;;
+*)
 	echo "usage: mk/proof.sh proof|nightly [STEP...]" >&2
 	exit 2
-fi
+	;;
+esac
 shift
-only=" $* " seen=" " failures=0
+for word in "$@"; do
+	echo "$steps" | grep -q "^$word " || {
+		echo "$run: there is no step $word; there are" $(echo "$steps" | cut -d ' ' -f 1) >&2
+		exit 2
+	}
+done
+only=" $* " failures=0
 logs=build/$run
+mk/deps.sh proof
 
 # What a step has to be run again for; empty: always.
 state=
@@ -32,7 +71,6 @@ step() {
 	name=$1
 	shift
 	log=$logs/$name.log passed=$logs/$name.passed
-	seen="$seen$name "
 	[ "$only" = "  " ] || [ "${only#* $name }" != "$only" ] || return 0
 	if [ -n "$state" ] && [ "$(sed -n 1p "$passed" 2>/dev/null)" = "$state" ]; then
 		row "$name" "$(sed -n 2p "$passed")" "passed before: $(tail -n 1 "$log")"
@@ -54,12 +92,6 @@ step() {
 }
 
 finish() {
-	for word in $only; do
-		[ "${seen#* $word }" != "$seen" ] || [ "$failures" != 0 ] || {
-			echo "$run: there is no step $word; there are$seen" >&2
-			exit 2
-		}
-	done
 	echo "$run:"
 	cat "$logs/table"
 	if [ "$failures" != 0 ]; then
@@ -72,32 +104,9 @@ finish() {
 
 mkdir -p "$logs"
 : >"$logs/table"
-if [ "$run" = proof ]; then
-	step sim make -s sim RUNS=10000
-	step faults tests/sim/faults.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
-	step fuzz make -s fuzz TIME=10
-	step asan make -s asan
-	step call-sites make -s faults
-	step tsan make -s tsan
-	step instructions make -s bench-instructions
-	step torture make -s torture RUNS=20
-else
-	step lint make -s lint
-	step builds tests/builds.sh
-	step sim make -s sim RUNS=1000000
-	step faults tests/sim/faults.sh
-	step fuzz make -s fuzz TIME=600
-	step fuzz-coverage make -s fuzz-coverage
-	step planted tests/fuzz/planted.sh
-	step features tests/features/break.sh 10
-	step asan make -s asan
-	step call-sites make -s faults
-	step call-sites-asan make -s asan-faults
-	step coverage make -s coverage
-	step tsan make -s tsan
-	step valgrind make -s valgrind
-	step aarch64 make -s aarch64
-	step torture make -s torture RUNS=1000
-	step bench make -s bench
-fi
+while read -r name command; do
+	step "$name" $command </dev/null
+done <<END
+$steps
+END
 finish
