@@ -189,6 +189,15 @@ size_t drv_core_app_count(const struct drv_core *core)
 	return count;
 }
 
+int64_t drv_core_placed(const struct drv_core *core)
+{
+	int64_t placed = 0;
+
+	for (size_t i = 0; i < core->session_count; i++)
+		placed += core->sessions[i]->placed;
+	return placed;
+}
+
 enum drv_app_state drv_core_app_state(const struct drv_core *core)
 {
 	return core->app_count != 0 ? core->apps[core->app_count - 1]->state : DRV_APP_ENDED;

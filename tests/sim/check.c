@@ -68,6 +68,7 @@ static void check_app(struct sim *sim, struct sim_app *app)
 		if (state == sim->hasty_state)
 			sim_haste(sim);
 	}
+	sim_limit_app(sim, app);
 	if (limit != 0 && now_ns - app->state_since_ns > limit + 20 * SIM_MS &&
 	    !sim_is_stopped(sim, driver) && sim->now_ns > sim->quiet_ns + 20 * SIM_MS)
 		sim_fail(sim, "deadlines", "%s has been %s for %.3f s", app->name, drv_app_state_name(state),
@@ -271,6 +272,7 @@ void sim_check_look(struct sim *sim)
 	user(sim);
 	look_at_connections(sim);
 	look_at_hosts(sim, quiet);
+	sim_limit_look(sim, quiet);
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		for (uint32_t f = 0; f < sim->apps[i].flow_count; f++)
 			look_at_credit(sim, &sim->apps[i], &sim->apps[i].flows[f], quiet);

@@ -170,7 +170,14 @@ static void stop_process(struct sim *sim, const char *name, struct sim_process *
 	if (!process->alive)
 		return;
 	sim_say(sim, name, "is stopped for %.3f s", (double)for_ns * 1e-9);
-	process->stopped_until_ns = sim->now_ns + for_ns;
+	if (sim->now_ns + for_ns > process->stopped_until_ns)
+		process->stopped_until_ns = sim->now_ns + for_ns;
+}
+
+static void jump(struct sim *sim, struct sim_process *process, int64_t ahead_ns)
+{
+	process->clock_ns += ahead_ns;
+	process->jumped_ns = sim->now_ns;
 }
 
 static struct sim_process *some_process(struct sim *sim, const struct sim_fault *fault)
@@ -325,7 +332,7 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 				 fault->for_ns + sim->dead_ns / 2);
 		break;
 	case SIM_FAULT_CLOCK:
-		some_process(sim, fault)->clock_ns += fault->for_ns;
+		jump(sim, some_process(sim, fault), fault->for_ns);
 		break;
 	default:
 		harm_worker(sim, fault, w);

@@ -128,6 +128,7 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 				  .number = create->host,
 				  .epoch = create->epoch,
 				  .heard_ns = sim->now_ns,
+				  .said_ns = sim->now_ns,
 				  .fragment_count = wanted->fragment_count};
 	for (uint32_t i = 0; i < wanted->fragment_count; i++)
 		host->fragments[i] = (uint8_t)atoi(wanted->fragments[i] + 1); /* "f7" */
@@ -467,6 +468,7 @@ static void on_socket(struct sim *sim, const struct sim_event *event)
 	if (event->b == 0 && message != NULL && host->process.alive) {
 		on_message(sim, host, message);
 	} else if (event->b == 1 && there && message != NULL) {
+		host->said_ns = sim->now_ns;
 		sim_worker_raise(
 			sim, host->worker,
 			&(struct wrk_event){.kind = WRK_HOST_MESSAGE, .host = host->id, .message = message});

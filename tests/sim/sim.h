@@ -87,7 +87,8 @@ bool sim_take(struct sim *sim, struct sim_event *out_event);
 struct sim_process {
 	bool alive;
 	int64_t stopped_until_ns;
-	int64_t clock_ns; /* its clock - the simulator's */
+	int64_t clock_ns;  /* its clock - the simulator's */
+	int64_t jumped_ns; /* when its clock last jumped */
 };
 
 /* Frames in order, each with the time at which it arrives. */
@@ -158,6 +159,10 @@ struct sim_worker {
 	int exit_code;
 	struct sim_app *served;        /* of which it spawned a host last */
 	bool told_to_end, gone_silent; /* its node died without a word */
+	uint32_t stops;
+	int64_t told_twice_ns; /* 0: not */
+	bool was_attached;     /* when it lost its driver last */
+	int64_t lost_ns;
 };
 
 /* data.c */
@@ -206,6 +211,7 @@ struct sim_flow {
 	uint64_t true_sent, true_received, true_left; /* true_left: for the other host */
 	uint64_t owed;                                /* credit of so many messages is waited for */
 	int64_t owed_since_ns;
+	int64_t stuck_since_ns; /* a message waits though nothing is under way; 0: it does not */
 };
 
 /* One run of an application by one driver. */
@@ -300,6 +306,7 @@ struct sim_host {
 	struct fragi_spare spare;
 	int status, signal;
 	int64_t dead_ns_at; /* when it died; 0: lives */
+	int64_t said_ns;    /* when its workerd last heard it */
 	int64_t owed_ns;    /* by when it must be gone; 0: nobody wants that yet */
 };
 
@@ -493,5 +500,10 @@ void sim_check_look(struct sim *sim);
 void sim_check_end(struct sim *sim);
 void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary);
 struct sim_app *sim_app_of(struct sim *sim, uint64_t incarnation, uint64_t run);
+
+/* limit.c */
+void sim_limit_app(struct sim *sim, const struct sim_app *app);
+void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_session before);
+void sim_limit_look(struct sim *sim, bool quiet);
 
 #endif

@@ -163,6 +163,7 @@ static void step(struct sim *sim, uint32_t index, struct wrk_event *event)
 	static struct fw_op_stats ops[2 * SIM_FRAGMENTS_MAX];
 	static struct fw_host_stats stats = {.flows = flows, .ops = ops};
 	struct sim_worker *worker = &sim->workers[index];
+	enum wrk_session before = wrk_core_session(worker->core);
 	const struct sim_host *host;
 
 	if (event->kind == WRK_HOST_SAMPLED) {
@@ -179,6 +180,7 @@ static void step(struct sim *sim, uint32_t index, struct wrk_event *event)
 		sim_fail(sim, "memory", "%s is out of memory", worker->name);
 		return;
 	}
+	sim_limit_session(sim, worker, before);
 	if (worker->actions.count > 40 + 8 * SIM_HOSTS_MAX)
 		sim_fail(sim, "bounded", "%s: %zu actions in one step", worker->name, worker->actions.count);
 	for (size_t i = 0; i < worker->actions.count && worker->process.alive && !sim->failed; i++)
@@ -208,6 +210,8 @@ void sim_worker_raise(struct sim *sim, uint32_t index, const struct wrk_event *e
 
 	if (!worker->process.alive || sim->failed)
 		return;
+	if (event->kind == WRK_STOP && ++worker->stops == 2)
+		worker->told_twice_ns = sim->now_ns;
 	check_name(sim, worker, event);
 	step(sim, index, &own);
 	while (worker->queue_count > 0 && worker->process.alive && !sim->failed) {
@@ -257,6 +261,8 @@ void sim_worker_start(struct sim *sim, uint32_t index)
 	worker->identity_unknown =
 		worker->generation > 0 || worker->same_name || (index == 0 && sim->same_names);
 	worker->told_to_end = false;
+	worker->stops = 0;
+	worker->told_twice_ns = 0;
 	worker->served = NULL;
 	worker->hello_open = false;
 	worker->generation++;

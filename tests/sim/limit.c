@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+/*
+ * What must happen within a time, judged by what truly happened: what is told, awake and reached does its
+ * part. A process that slept, or whose clock jumped, has its time from then on.
+ */
+#define SLACK_NS (20 * SIM_MS) /* timers are rounded, and looked at together */
+
+/* Since when a process could have acted on what happened at that time. */
+static int64_t able_since(const struct sim_process *process, int64_t happened_ns)
+{
+	int64_t since_ns = happened_ns;
+
+	if (process->stopped_until_ns > since_ns)
+		since_ns = process->stopped_until_ns;
+	if (process->jumped_ns > since_ns)
+		since_ns = process->jumped_ns;
+	return since_ns;
+}
+
+/* An application that has a start timeout runs by then, or has ended. */
+void sim_limit_app(struct sim *sim, const struct sim_app *app)
+{
+	int64_t late_ns =
+		sim->now_ns - able_since(&sim->driver.process, app->given_ns + app->start_timeout_ns);
+
+	if (app->start_timeout_ns != 0 && app->state <= DRV_APP_STARTING && late_ns > SLACK_NS)
+		sim_fail(sim, "start timeout", "%s is still %s, %.3f s after its start timeout of %.3f s",
+			 app->name, drv_app_state_name(app->state), (double)late_ns * 1e-9,
+			 (double)app->start_timeout_ns * 1e-9);
+}
+
+void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_session before)
+{
+	enum wrk_session now = wrk_core_session(worker->core);
+	int64_t most_ns = worker->was_attached ? WRK_BACKOFF_MIN_NS : WRK_BACKOFF_MAX_NS;
+	int64_t waited_ns = sim->now_ns - able_since(&worker->process, worker->lost_ns);
+
+	if (before != WRK_SESSION_BACKOFF && now == WRK_SESSION_BACKOFF) {
+		worker->lost_ns = sim->now_ns;
+		worker->was_attached = before == WRK_SESSION_ATTACHED;
+	}
+	if (before == WRK_SESSION_BACKOFF && now == WRK_SESSION_CONNECTING && waited_ns > most_ns + SLACK_NS)
+		sim_fail(sim, "backoff", "%s waited %.3f s before it tried to connect again; it had %s",
+			 worker->name, (double)waited_ns * 1e-9,
+			 worker->was_attached ? "just been attached" : "found nobody");
+}
+
+/* A process that does not say anything any more is ended by its workerd. */
+static void look_at_host(struct sim *sim, const struct sim_host *host)
+{
+	const struct sim_worker *worker = &sim->workers[host->worker];
+	int64_t silent_ns = sim->now_ns - able_since(&worker->process, host->said_ns);
+
+	if (host->process.alive && !host->dying && worker->process.alive &&
+	    worker->generation == host->generation && silent_ns > sim->dead_ns + SLACK_NS)
+		sim_fail(sim, "silent host", "pid %d has not been heard for %.3f s, and was not killed",
+			 host->pid, (double)silent_ns * 1e-9);
+}
+
+/* Who is told twice does not wait for children that even SIGKILL does not end. */
+static void look_at_worker(struct sim *sim, const struct sim_worker *worker)
+{
+	int64_t took_ns = sim->now_ns - able_since(&worker->process, worker->told_twice_ns);
+
+	if (worker->process.alive && worker->told_twice_ns != 0 && took_ns > 2 * WRK_KILL_NS + SLACK_NS)
+		sim_fail(sim, "stop", "%s lives %.3f s after it was told to end a second time", worker->name,
+			 (double)took_ns * 1e-9);
+}
+
+/* A message waits at the sender, and nothing is under way. */
+static bool waits_for_nothing(const struct sim_flow *flow)
+{
+	return !flow->in_host && flow->token_known && !flow->dead && flow->pending > 0 &&
+	       !flow->receiver_done && flow->flying == 0 && flow->from->process.alive &&
+	       flow->to->process.alive && flow->from->state == SIM_HOST_STARTED &&
+	       flow->to->state == SIM_HOST_STARTED && flow->true_left == sim_flow_consumed(flow);
+}
+
+static void look_at_flow(struct sim *sim, const struct sim_app *app, struct sim_flow *flow, bool quiet)
+{
+	if (!quiet || !waits_for_nothing(flow))
+		flow->stuck_since_ns = 0;
+	else if (flow->stuck_since_ns == 0)
+		flow->stuck_since_ns = sim->now_ns;
+	else if (sim->now_ns - flow->stuck_since_ns > 2 * sim->beat_ns + SIM_S)
+		sim_fail(sim, "progress",
+			 "%s: f%u.b.o%u: message %llu waits at the sender, though nothing is under way",
+			 app->name, flow->from_fragment, flow->from_port - 1u,
+			 (unsigned long long)flow->true_left);
+}
+
+/* What has ended holds no place. */
+static void look_at_places(struct sim *sim)
+{
+	int64_t placed = drv_core_placed(sim->driver.core), most = 0;
+
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (!sim->apps[i].ended && sim->apps[i].incarnation == sim->driver.incarnation)
+			most += sim->apps[i].fragment_count;
+	if (placed < 0 || placed > most)
+		sim_fail(sim, "places", "%lld fragments hold places on workers, and %lld have not ended",
+			 (long long)placed, (long long)most);
+}
+
+void sim_limit_look(struct sim *sim, bool quiet)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		look_at_host(sim, &sim->hosts[i]);
+	for (uint32_t i = 0; i < sim->worker_count; i++)
+		look_at_worker(sim, &sim->workers[i]);
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		for (uint32_t f = 0; f < sim->apps[i].flow_count; f++)
+			look_at_flow(sim, &sim->apps[i], &sim->apps[i].flows[f], quiet);
+	if (sim->driver.process.alive)
+		look_at_places(sim);
+}
