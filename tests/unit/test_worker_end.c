@@ -139,6 +139,20 @@ Test(worker_end, told_twice_it_ends_at_once_even_if_a_host_does_not)
 	cr_assert(timers_until(now + 3 * WRK_KILL_NS, WRK_DO_EXIT));
 }
 
+Test(worker_end, told_again_and_again_it_does_not_wait_longer)
+{
+	int64_t latest;
+
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_STOP});
+	latest = now + 2 * WRK_KILL_NS;
+	cr_assert_not(timers_until(now + WRK_KILL_NS, WRK_DO_EXIT));
+	step((struct wrk_event){.kind = WRK_STOP});
+	cr_assert(timers_until(latest, WRK_DO_EXIT));
+}
+
 Test(worker_end, told_to_end_without_hosts_it_ends)
 {
 	make(false);

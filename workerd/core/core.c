@@ -35,13 +35,19 @@ void wrk_core_destroy(struct wrk_core *core)
 	fragi_free(core);
 }
 
+/* What even SIGKILL does not end at once is not waited for; being told again does not prolong that. */
+static void end_in_time(struct wrk_core *core, int64_t now_ns)
+{
+	if (core->stop_at_ns > now_ns + 2 * WRK_KILL_NS)
+		core->stop_at_ns = now_ns + 2 * WRK_KILL_NS;
+}
+
 /* A host that its driver has told to stop is left to it; the others are stopped here. */
 static void stop_hosts(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	core->grace_until_ns = INT64_MAX;
-	if (wrk_host_stop_all(core, now_ns, actions) == 0)
-		return;
-	core->stop_at_ns = now_ns + 2 * WRK_KILL_NS; /* a process that even SIGKILL does not end at once */
+	if (wrk_host_stop_all(core, now_ns, actions) > 0)
+		end_in_time(core, now_ns);
 }
 
 static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
@@ -53,7 +59,7 @@ static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions 
 	}
 	if (core->stops > 1) {
 		wrk_host_kill_all(core, "its workerd was told to end", actions);
-		core->stop_at_ns = now_ns + 2 * WRK_KILL_NS;
+		end_in_time(core, now_ns);
 		return;
 	}
 	wrk_say(actions, FRAGI_LOG_INFO, "told to end: stops %u host%s", core->host_count,
