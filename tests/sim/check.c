@@ -191,7 +191,7 @@ static void look_at_hosts(struct sim *sim, bool quiet)
 		const struct sim_worker *worker = &sim->workers[host->worker];
 		int64_t since = host->app->ended_ns;
 
-		if (!host->process.alive || !host->app->ended)
+		if (!host->process.alive || host->dying || !host->app->ended)
 			continue;
 		if (since < sim->quiet_ns)
 			since = sim->quiet_ns;
@@ -318,7 +318,7 @@ void sim_check_end(struct sim *sim)
 			sim_fail(sim, "results", "%s has no result at the end: it is %s", sim->apps[i].name,
 				 drv_app_state_name(sim->apps[i].state));
 	for (uint32_t i = 0; i < sim->host_count; i++)
-		if (sim->hosts[i].process.alive)
+		if (sim->hosts[i].process.alive && !sim->hosts[i].dying)
 			sim_fail(sim, "left over", "pid %d of %s is left over", sim->hosts[i].pid,
 				 sim->hosts[i].app->name);
 }
@@ -427,7 +427,7 @@ static void check_named(struct sim *sim, const struct sim_app *app, const char *
 static void check_first_cause(struct sim *sim, const struct sim_app *app, const char *reason)
 {
 	bool exits = app->fate == SIM_FATE_PREPARE_CRASHES || app->fate == SIM_FATE_OP_CRASHES ||
-		     app->fate == SIM_FATE_OP_EXITS;
+		     app->fate == SIM_FATE_OP_EXITS || app->fate == SIM_FATE_END_CRASHES;
 	int pid = app->fate_met && app->harms == 0 && exits ? app->fate_pid
 		  : !app->fate_met && app->harms == 1       ? app->harmed_pid
 							    : 0;
@@ -478,7 +478,7 @@ static void check_result(struct sim *sim, const struct sim_app *app, const struc
 	check_named(sim, app, summary->reason);
 	if (failed && has_reason && !timed_out)
 		check_first_cause(sim, app, summary->reason);
-	if (failed && !app->excused && !app->fate_met && !timed_out)
+	if (failed && !app->excused && (!app->fate_met || app->fate == SIM_FATE_END_FAILS) && !timed_out)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name, summary->reason);
 	if (summary->result == FRAGI_SUMMARY_STOPPED &&
 	    (!app->stop_told || (summary->exit_code != 0 && summary->exit_code != 128 + 15)))
@@ -488,7 +488,7 @@ static void check_result(struct sim *sim, const struct sim_app *app, const struc
 		sim_fail(sim, "results", "%s is done, but not all of its operators", app->name);
 	if (app->fate_met && !app->excused && !app->stop_told && !timed_out &&
 	    app->fate != SIM_FATE_OP_HANGS && app->fate != SIM_FATE_END_HANGS &&
-	    (!failed || summary->exit_code != app->fate_exit_code))
+	    app->fate != SIM_FATE_END_FAILS && (!failed || summary->exit_code != app->fate_exit_code))
 		sim_fail(sim, "causes", "%s: fate %d should end it with %d, it ended with %d", app->name,
 			 app->fate, app->fate_exit_code, summary->exit_code);
 }

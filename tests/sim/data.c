@@ -535,12 +535,12 @@ static void on_credit(struct sim *sim, struct sim_flow *flow, uint64_t messages,
 /* When the process that is to take this may do so; 0: now. */
 static int64_t held_until(const struct sim *sim, const struct sim_flow *flow, enum sim_event_kind kind)
 {
-	const struct sim_host *at = kind == SIM_EV_CREDIT || kind == SIM_EV_DONE ? flow->from : flow->to;
-	int64_t until = at->process.stopped_until_ns;
+	bool back = kind == SIM_EV_CREDIT || kind == SIM_EV_DONE;
+	const struct sim_host *from = back ? flow->to : flow->from, *to = back ? flow->from : flow->to;
+	int64_t until = to->process.stopped_until_ns;
 
-	if (flow->from->worker != flow->to->worker &&
-	    sim->cut_until_ns[flow->from->worker][flow->to->worker] > until)
-		until = sim->cut_until_ns[flow->from->worker][flow->to->worker];
+	if (from->worker != to->worker && sim->cut_until_ns[from->worker][to->worker] > until)
+		until = sim->cut_until_ns[from->worker][to->worker];
 	return until;
 }
 

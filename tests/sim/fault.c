@@ -197,23 +197,29 @@ static void nap(struct sim *sim, struct sim_process *process, int64_t for_ns)
 		stop_process(sim, "nap", process, for_ns);
 }
 
-static void cut_data(struct sim *sim, uint32_t a, uint32_t b, int64_t for_ns)
+/* Nothing that one worker's hosts send reaches those of the other, and these see it. */
+static void cut_one_way(struct sim *sim, uint32_t from, uint32_t to, int64_t for_ns)
 {
 	int64_t until = sim->now_ns + for_ns;
 
-	if (a == b)
+	if (from == to)
 		return;
-	if (until < sim->cut_until_ns[a][b])
-		until = sim->cut_until_ns[a][b];
-	sim->cut_until_ns[a][b] = sim->cut_until_ns[b][a] = until;
+	if (until < sim->cut_until_ns[from][to])
+		until = sim->cut_until_ns[from][to];
+	sim->cut_until_ns[from][to] = until;
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		for (uint32_t k = 0; k < sim->host_count; k++)
 			if (sim->hosts[i].process.alive && sim->hosts[k].process.alive &&
-			    sim->hosts[i].app == sim->hosts[k].app &&
-			    ((sim->hosts[i].worker == a && sim->hosts[k].worker == b) ||
-			     (sim->hosts[i].worker == b && sim->hosts[k].worker == a)))
+			    sim->hosts[i].app == sim->hosts[k].app && sim->hosts[i].worker == to &&
+			    sim->hosts[k].worker == from)
 				sim_put(sim, sim->now_ns + sim->dead_ns, SIM_EV_PEER_LOST, i, k,
 					(uint64_t)until);
+}
+
+static void cut_data(struct sim *sim, uint32_t a, uint32_t b, int64_t for_ns)
+{
+	cut_one_way(sim, a, b, for_ns);
+	cut_one_way(sim, b, a, for_ns);
 }
 
 static void partition(struct sim *sim, const struct sim_fault *fault, uint32_t w)
@@ -289,6 +295,7 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 {
 	uint32_t w = fault->worker % sim->worker_count;
 	struct sim_host *host = some_host(sim, fault->other);
+	const struct sim_host *peer;
 
 	/* What a new driver is given is none the worse for the end of the old one. */
 	disturb(sim, sim->now_ns + fault->for_ns, true, fault->kind != SIM_FAULT_DRIVER_CRASH);
@@ -326,10 +333,12 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 		break_quietly(sim, w);
 		break;
 	case SIM_FAULT_DATA_CUT:
-		if (host != NULL && host->peer_count != 0)
-			cut_data(sim, host->worker,
-				 sim_host_by_pid(sim, host->peers[fault->other % host->peer_count])->worker,
-				 fault->for_ns + sim->dead_ns / 2);
+		if (host == NULL || host->peer_count == 0)
+			break;
+		peer = sim_host_by_pid(sim, host->peers[fault->other % host->peer_count]);
+		cut_one_way(sim, host->worker, peer->worker, fault->for_ns + sim->dead_ns / 2);
+		if (fault->other % 7 > 2)
+			cut_one_way(sim, peer->worker, host->worker, fault->for_ns + sim->dead_ns / 2);
 		break;
 	case SIM_FAULT_CLOCK:
 		jump(sim, some_process(sim, fault), fault->for_ns);

@@ -228,7 +228,10 @@ static void begin_end(struct sim *sim, struct sim_host *host)
 			meet_fate(host, 1);
 		return;
 	}
-	sim_put(sim, sim->now_ns + sim_between(sim, 100000, 40 * SIM_MS), SIM_EV_HOST_END, host->index, 0, 0);
+	if (fate_is(host, SIM_FATE_END_CRASHES))
+		meet_fate(host, 1);
+	sim_put(sim, sim->now_ns + sim_between(sim, 100000, 40 * SIM_MS), SIM_EV_HOST_END, host->index,
+		fate_is(host, SIM_FATE_END_CRASHES) ? SIGSEGV : 0, 0);
 }
 
 /* Even SIGKILL waits for a process that is in the kernel. */
@@ -238,6 +241,8 @@ static int64_t time_to_die(struct sim *sim, const struct sim_host *host)
 
 	if (orphan && sim_chance(sim, 2)) /* while its worker comes back to the next driver */
 		return sim_between(sim, 0, 300 * SIM_MS);
+	if (sim->workers[host->worker].stops > 1 ? sim_chance(sim, 3) : sim_chance(sim, 200))
+		return sim_between(sim, 0, 5 * SIM_S);
 	if (sim_chance(sim, 40))
 		return sim_between(sim, 0, 1600 * SIM_MS);
 	return sim_chance(sim, 12) ? sim_between(sim, 0, 600 * SIM_MS) : sim_between(sim, 10000, 5 * SIM_MS);
@@ -322,10 +327,10 @@ static void wire(struct sim *sim, struct sim_host *host, const struct fw_host_wi
 				0);
 }
 
-/* Until when the data link between two hosts is cut; 0: it runs. */
-static int64_t cut_until(const struct sim *sim, const struct sim_host *a, const struct sim_host *b)
+/* Until when nothing comes over the data link; 0: it runs. */
+static int64_t cut_until(const struct sim *sim, const struct sim_host *from, const struct sim_host *to)
 {
-	return a->worker == b->worker ? 0 : sim->cut_until_ns[a->worker][b->worker];
+	return from->worker == to->worker ? 0 : sim->cut_until_ns[from->worker][to->worker];
 }
 
 static void look_wired(struct sim *sim, struct sim_host *host)
@@ -336,6 +341,8 @@ static void look_wired(struct sim *sim, struct sim_host *host)
 		const struct sim_host *peer = sim_host_by_pid(sim, host->peers[i]);
 		int64_t until = cut_until(sim, host, peer);
 
+		if (until < cut_until(sim, peer, host))
+			until = cut_until(sim, peer, host);
 		if (until > sim->now_ns) {
 			sim_put(sim, until, SIM_EV_WIRED, host->index, 0, 0);
 			return;
@@ -352,6 +359,10 @@ static void start(struct sim *sim, struct sim_host *host)
 	if (fate_is(host, SIM_FATE_START_FAILS)) {
 		meet_fate(host, 1);
 		send_result(sim, host, FW_HOST_STARTED, 1, "an operator does not start");
+		return;
+	}
+	if (fate_is(host, SIM_FATE_START_HANGS)) {
+		meet_fate(host, 1);
 		return;
 	}
 	host->state = SIM_HOST_STARTED;
@@ -378,6 +389,10 @@ static void on_message(struct sim *sim, struct sim_host *host, const struct fw_m
 			sim_data_stop_sources(sim, host);
 			sim_host_look(sim, host);
 		} else if (message->stop.drain_ns == 0 || host->state != SIM_HOST_FAILED) {
+			if (fate_is(host, SIM_FATE_END_FAILS) && host->state == SIM_HOST_STARTED) {
+				meet_fate(host, 0);
+				sim_host_event(sim, host, FW_HOST_FAILED, 1, 0, "f.a: compute returned -5");
+			}
 			begin_end(sim, host);
 		}
 		return;
@@ -516,7 +531,7 @@ static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_h
 		known = known || host->peers[i] == (uint32_t)peer->pid;
 	if (!known || host->state < SIM_HOST_WIRING || host->state > SIM_HOST_STARTED)
 		return;
-	if (peer->process.alive && (until <= sim->now_ns || cut_until(sim, host, peer) != until))
+	if (peer->process.alive && (until <= sim->now_ns || cut_until(sim, peer, host) != until))
 		return; /* it was heard again */
 	sim_data_cut(sim, host, peer);
 	if (host->state == SIM_HOST_WIRING)

@@ -80,11 +80,11 @@ static bool waits_for_nothing(const struct sim_flow *flow)
 
 static void look_at_flow(struct sim *sim, const struct sim_app *app, struct sim_flow *flow, bool quiet)
 {
-	if (!quiet || !waits_for_nothing(flow))
-		flow->stuck_since_ns = 0;
-	else if (flow->stuck_since_ns == 0)
+	if (!quiet || !waits_for_nothing(flow) || flow->stuck_at != flow->true_left) {
+		flow->stuck_at = flow->true_left;
 		flow->stuck_since_ns = sim->now_ns;
-	else if (sim->now_ns - flow->stuck_since_ns > 2 * sim->beat_ns + SIM_S)
+	}
+	if (sim->now_ns - flow->stuck_since_ns > 2 * sim->beat_ns + SIM_S)
 		sim_fail(sim, "progress",
 			 "%s: f%u.b.o%u: message %llu waits at the sender, though nothing is under way",
 			 app->name, flow->from_fragment, flow->from_port - 1u,

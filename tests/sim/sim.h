@@ -211,7 +211,8 @@ struct sim_flow {
 	uint64_t true_sent, true_received, true_left; /* true_left: for the other host */
 	uint64_t owed;                                /* credit of so many messages is waited for */
 	int64_t owed_since_ns;
-	int64_t stuck_since_ns; /* a message waits though nothing is under way; 0: it does not */
+	int64_t stuck_since_ns; /* a message waits though nothing is under way ... */
+	uint64_t stuck_at;      /* ... after so many have left */
 };
 
 /* One run of an application by one driver. */
@@ -266,6 +267,9 @@ enum sim_fate {
 	SIM_FATE_OP_HANGS,    /* for ever, nobody sees */
 	SIM_FATE_OP_WATCHDOG, /* for ever, the watchdog sees */
 	SIM_FATE_END_HANGS,   /* does not end when told */
+	SIM_FATE_END_CRASHES, /* when told to end */
+	SIM_FATE_END_FAILS,   /* it says so when told to end, and ends */
+	SIM_FATE_START_HANGS,
 	SIM_FATES
 };
 enum sim_host_state {
@@ -370,7 +374,7 @@ struct sim {
 	uint32_t host_count;
 	struct sim_connection connections[SIM_CONNECTIONS_MAX];
 	uint32_t connection_count;
-	int64_t cut_until_ns[SIM_WORKERS_MAX][SIM_WORKERS_MAX];
+	int64_t cut_until_ns[SIM_WORKERS_MAX][SIM_WORKERS_MAX]; /* data from the first to the second */
 	struct sim_fault plan[SIM_PLAN_MAX];
 	uint32_t plan_count;
 	enum drv_app_state hasty_state; /* in which the user stops an application; NEW: does not */

@@ -299,6 +299,8 @@ void sim_worker_die(struct sim *sim, uint32_t index, bool silent)
 
 		if (host->worker != index || !host->process.alive)
 			continue;
+		if (host->dying && !silent) /* what holds it in the kernel still does */
+			continue;
 		if (silent)
 			sim_host_die(sim, host, 0, SIGKILL, true);
 		else
