@@ -196,8 +196,18 @@ class Session:
             shutil.rmtree(self.scratch, True)
         if o.runs or o.link:
             self.table.show()
-        print("torture: %d failed, %d done again, seed %d" % (self.failed, self.repeated, o.seed))
         return self.failed
+
+    def account(self, took_s):
+        """All of it in a line."""
+        o = self.options
+        phases = [(self.table.count(phase), phase) for phase in (*attack.PHASES, "after")]
+        tried = [(o.stream, "streams"), (o.stop, "stops"), (self.table.count("link"), "links"), (o.soak, "in the soak")]
+        if o.runs:
+            by_phase = ", ".join("%d in %s" % p for p in phases if p[0])
+            tried.insert(0, (sum(n for n, _ in phases), "attacks (%s)" % by_phase))
+        return "torture: %s, %d failed, %d done again, seed %d, in %.0f s" % (
+            ", ".join("%d %s" % t for t in tried if t[0]), self.failed, self.repeated, o.seed, took_s)
 
 
 def main():
@@ -218,8 +228,9 @@ def main():
     if not any((options.runs, options.stream, options.stop, options.link, options.soak)):
         options.runs = 20
     started = time.monotonic()
-    failed = Session(options).run()
-    print("in %.0f s" % (time.monotonic() - started))
+    session = Session(options)
+    failed = session.run()
+    print(session.account(time.monotonic() - started))
     sys.exit(failed != 0)
 
 
