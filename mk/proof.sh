@@ -17,7 +17,7 @@ asan make -s asan
 call-sites make -s faults
 tsan make -s tsan
 instructions make -s bench-instructions
-torture make -s torture RUNS=20'
+torture make -s torture RUNS=20 LINK=4'
 	;;
 nightly)
 	steps='lint make -s lint
@@ -35,7 +35,7 @@ coverage make -s coverage
 tsan make -s tsan
 valgrind make -s valgrind
 aarch64 make -s aarch64
-torture make -s torture RUNS=1000
+torture make -s torture RUNS=1000 STREAM=20 STOP=100 LINK=50 SOAK=40
 bench make -s bench'
 	;;
 *)
