@@ -252,8 +252,7 @@ Test(hosts, a_drain_of_all_hosts_loses_nothing, .init = set_environment)
 		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
 	wire(&hosts, cuts, 2);
 	start(&hosts);
-	while (notes[0] == NULL || notes[0]->count < 200)
-		usleep(1000);
+	RIG_AWAIT(noted(0) >= 200);
 	for (uint32_t h = 0; h < HOSTS; h++)
 		fragi_run_drain(hosts.rig[h].run);
 	for (uint32_t h = 0; h < HOSTS; h++)
@@ -278,8 +277,7 @@ Test(hosts, a_host_that_is_halted_ends_the_other_by_its_closes, .init = set_envi
 		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
 	wire(&hosts, cuts, 1);
 	start(&hosts);
-	while (notes[0] == NULL || notes[0]->count < 100)
-		usleep(1000);
+	RIG_AWAIT(noted(0) >= 100);
 	fragi_run_halt(hosts.rig[0].run);
 	for (uint32_t h = 0; h < HOSTS; h++)
 		cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS));

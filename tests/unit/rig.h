@@ -147,6 +147,17 @@ static inline bool rig_has_failed(struct rig *rig)
 
 #define RIG_LIMIT_NS 30000000000
 
+/* Waits, as long, for what the test's operators or the ledger say. */
+#define RIG_AWAIT(condition)                                                                                 \
+	do {                                                                                                 \
+		int64_t end_ns_ = fragi_now_ns() + RIG_LIMIT_NS;                                             \
+		while (!(condition)) {                                                                       \
+			if (fragi_now_ns() > end_ns_)                                                        \
+				RIG_FAIL("%s:%d: waited in vain for %s\n", __FILE__, __LINE__, #condition);  \
+			usleep(1000);                                                                        \
+		}                                                                                            \
+	} while (0)
+
 /* Prepares, starts and waits until it is done. */
 static inline void rig_run(struct rig *rig, const struct frag_plugin *plugin, const char *yaml)
 {

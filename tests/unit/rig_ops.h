@@ -39,6 +39,12 @@ static inline void notes_clear(void)
 	}
 }
 
+/* How much there is in a slot; nothing yet is nothing. */
+static inline uint32_t noted(int64_t slot)
+{
+	return notes[slot] != NULL ? atomic_load(&notes[slot]->count) : 0;
+}
+
 static inline void note_add(struct note *note, int64_t value)
 {
 	uint32_t i = atomic_load_explicit(&note->count, memory_order_relaxed);

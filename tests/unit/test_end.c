@@ -143,8 +143,7 @@ Test(end, a_drain_delivers_all_that_was_sent)
 					      "flows: [{from: tx, to: m, capacity: 16}, {from: m, to: rx, "
 					      "capacity: 16}]\n"));
 		rig_start(&rig);
-		while (notes[0] == NULL || notes[0]->count < 50)
-			usleep(1000);
+		RIG_AWAIT(noted(0) >= 50);
 		fragi_run_drain(rig.run);
 		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
 		for (size_t i = 0; i < 2; i++)
@@ -173,8 +172,7 @@ Test(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
 				  "  tx: {type: source, conditions: [{type: periodic, recess_period: 1ms}]}\n"
 				  "flows: [a -> b, b -> a, tx -> poll]\n"));
 		rig_start(&rig);
-		while (notes[0] == NULL || notes[0]->count < 3 || notes[3] == NULL || notes[3]->count < 3)
-			usleep(1000);
+		RIG_AWAIT(noted(0) >= 3 && noted(3) >= 3);
 		from_ns = fragi_now_ns();
 		fragi_run_drain(rig.run);
 		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
@@ -202,8 +200,7 @@ Test(end, a_drain_waits_for_a_sink_that_is_ticked_by_time)
 				     "3ms}]}\n"
 				     "flows: [{from: tx, to: rx, capacity: 20}]\n"));
 		rig_start(&rig);
-		while (rig_row(&rig, 0)->sent < 20)
-			usleep(1000);
+		RIG_AWAIT(rig_row(&rig, 0)->sent >= 20);
 		fragi_run_drain(rig.run);
 		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
 		cr_expect_eq(notes[0]->count, 20);
@@ -224,8 +221,7 @@ Test(end, a_halt_counts_what_was_queued_as_stopped)
 				     "  rx: {type: sink, conditions: [{type: periodic, recess_period: 1h}]}\n"
 				     "flows: [{from: tx, to: rx, capacity: 16}]\n"));
 		rig_start(&rig);
-		while (rig_row(&rig, 0)->sent < 10)
-			usleep(1000);
+		RIG_AWAIT(rig_row(&rig, 0)->sent >= 10);
 		fragi_run_halt(rig.run);
 		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
 		cr_expect_leq(notes[0]->count, 1);

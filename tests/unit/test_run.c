@@ -67,8 +67,7 @@ Test(run, a_drain_wakes_who_waits_in_compute)
 
 	rig_prepare_good(&rig, &waiter_plugin, "frag: 1\napplication: app\noperators: {w: {type: waiter}}\n");
 	rig_start(&rig);
-	while (!atomic_load(&waiting))
-		usleep(1000);
+	RIG_AWAIT(atomic_load(&waiting));
 	fragi_run_drain(rig.run);
 	cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
 	cr_expect_eq(woken, 1);

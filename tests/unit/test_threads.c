@@ -45,8 +45,8 @@ static int threads_of(const char *scheduler, cpu_set_t *out_cores)
 			      i);
 	rig_prepare_good(&rig, &rig_plugin, text);
 	rig_start(&rig);
-	while (notes[SLOTS - 1] == NULL || atomic_load(&notes[SLOTS - 1]->started) < 8)
-		usleep(1000); /* once operators are started all threads are there, and have their names */
+	/* Once operators are started all threads are there, and have their names. */
+	RIG_AWAIT(notes[SLOTS - 1] != NULL && atomic_load(&notes[SLOTS - 1]->started) >= 8);
 	n = threads_of_app(out_cores);
 	fragi_run_halt(rig.run);
 	cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
