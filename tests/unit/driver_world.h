@@ -378,12 +378,34 @@ static inline void say_exit(struct world *w, uint64_t connection, uint32_t host,
 	say(w, connection, &message);
 }
 
-/* Two workers, a (connection 1) with f1 and b (2) with f2, come and take the application to RUNNING. */
+/* Two workers come: a (connection 1) with f1, b (2) with f2. */
+static inline void both_come(struct world *w)
+{
+	hello(w, 1, "a", "f1");
+	hello(w, 2, "b", "f2");
+}
+
+/* Prepared, they are wired and started. */
+static inline void both_run(struct world *w)
+{
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_WIRED);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_STARTING, "%s", w->errors);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_result(w, host, host, FW_HOST_STARTED);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+}
+
+static inline void both_are_killed(struct world *w)
+{
+	say_exit(w, 1, 1, 137, 9, "");
+	say_exit(w, 2, 2, 137, 9, "");
+}
+
 static inline void to_prepared(struct world *w)
 {
 	app(w, two_fragments);
-	hello(w, 1, "a", "f1");
-	hello(w, 2, "b", "f2");
+	both_come(w);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
 	say_prepared(w, 1, 1, "f1", true);
 	say_prepared(w, 2, 2, "f2", false);
@@ -393,12 +415,7 @@ static inline void to_prepared(struct world *w)
 static inline void to_running(struct world *w)
 {
 	to_prepared(w);
-	say_result(w, 1, 1, FW_HOST_WIRED);
-	say_result(w, 2, 2, FW_HOST_WIRED);
-	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_STARTING);
-	say_result(w, 1, 1, FW_HOST_STARTED);
-	say_result(w, 2, 2, FW_HOST_STARTED);
-	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	both_run(w);
 }
 
 #define assert_has(text, part) cr_assert_not_null(strstr(text, part), "%s: %s", #text, text)

@@ -19,8 +19,7 @@ Test(driver_end, stop_drains_and_the_second_one_kills)
 		if (second) {
 			step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
 			cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
-			say_exit(&w, 1, 1, 137, 9, "");
-			say_exit(&w, 2, 2, 137, 9, "");
+			both_are_killed(&w);
 		} else {
 			say_event(&w, 2, 2, FW_HOST_DONE, "");
 			m = taken(&w, 1, FW_HOST_STOP);
@@ -49,8 +48,7 @@ Test(driver_end, a_drain_that_takes_too_long_is_cut)
 	pass_beating(&w, 3 * SECOND, 1, 2);
 	cr_expect_not(w.ended && w.result == FRAGI_SUMMARY_FAILED);
 	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 2, 2, 137, 9, "");
+	both_are_killed(&w);
 	cr_assert(w.ended);
 	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
 	world_fini(&w);
@@ -63,10 +61,8 @@ Test(driver_end, stop_before_anything_runs)
 
 		world_init(&w);
 		app(&w, two_fragments);
-		if (phase > 0) {
-			hello(&w, 1, "a", "f1");
-			hello(&w, 2, "b", "f2");
-		}
+		if (phase > 0)
+			both_come(&w);
 		if (phase > 1) {
 			say_prepared(&w, 1, 1, "f1", true);
 			say_prepared(&w, 2, 2, "f2", false);
@@ -75,8 +71,7 @@ Test(driver_end, stop_before_anything_runs)
 		if (phase > 0) {
 			cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
 			say_stats(&w, 1, 1, true, 0, 0);
-			say_exit(&w, 1, 1, 137, 9, "");
-			say_exit(&w, 2, 2, 137, 9, "");
+			both_are_killed(&w);
 		}
 		cr_assert(w.ended);
 		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
@@ -182,16 +177,11 @@ Test(driver_end, an_application_whose_hosts_do_not_send_to_each_other_is_at_rest
 	app(&w, "frag: 1\napplication: app\nfragments:\n"
 		"  f1: {operators: {tx: {type: t}}}\n"
 		"  f2: {operators: {tx: {type: t}}}\n");
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	left.address_bytes = right.address_bytes = 0; /* nor do they need a data plane */
 	say_table(&w, 1, 1, &left);
 	say_table(&w, 2, 2, &right);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_result(&w, host, host, FW_HOST_WIRED);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_result(&w, host, host, FW_HOST_STARTED);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
+	both_run(&w);
 	say_idle(&w, 1, 1, 0, 0);
 	say_idle(&w, 2, 2, 0, 0);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);

@@ -23,8 +23,7 @@ Test(driver_epoch, no_worker_hears_of_an_epoch_before_the_disk_has_it)
 	struct world w;
 
 	world_with_state(&w, 41);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	app(&w, two_fragments);
 	cr_expect_eq(w.persist, 42);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_NEW);

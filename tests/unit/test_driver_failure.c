@@ -83,8 +83,7 @@ Test(driver_failure, an_operator_that_fails_ends_the_application_with_its_senten
 	say(&w, 1, &message);
 	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
 	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 2, 2, 137, 9, "");
+	both_are_killed(&w);
 	cr_assert(w.ended);
 	cr_expect_str_eq(w.reason, "f1.tx: no camera");
 	world_fini(&w);

@@ -9,8 +9,7 @@
 static void live_and_be_done(struct world *w)
 {
 	app_timed(w, two_fragments, 20 * SECOND);
-	hello(w, 1, "a", "f1");
-	hello(w, 2, "b", "f2");
+	both_come(w);
 	say_prepared(w, 1, 1, "f1", true);
 	say_prepared(w, 2, 2, "f2", false);
 	for (uint32_t host = 1; host <= 2; host++)
@@ -29,8 +28,7 @@ static void live_and_be_done(struct world *w)
 static void end_by_a_lost_link(struct world *w)
 {
 	app(w, two_fragments);
-	hello(w, 1, "a", "f1");
-	hello(w, 2, "b", "f2");
+	both_come(w);
 	say_prepared(w, 1, 1, "f1", true);
 	say_prepared(w, 2, 2, "f2", false);
 	say_result(w, 1, 1, FW_HOST_WIRED);
@@ -46,13 +44,11 @@ static void end_by_errors_of_prepare(struct world *w)
 	const char *errors[] = {"app.yaml:5:9: one", "app.yaml:5:10: two"};
 
 	app(w, two_fragments);
-	hello(w, 1, "a", "f1");
-	hello(w, 2, "b", "f2");
+	both_come(w);
 	message.prepared = (struct fw_host_prepared){.exit_code = 2, .errors = errors, .error_count = 2};
 	say(w, 2, &message);
 	pass_beating(w, SECOND, 1, 2);
-	say_exit(w, 1, 1, 137, 9, "");
-	say_exit(w, 2, 2, 137, 9, "");
+	both_are_killed(w);
 }
 
 static void end_without_a_worker(struct world *w)

@@ -86,8 +86,7 @@ static void go_along(struct world *w, uint64_t *seed)
 {
 	uint64_t far = draw(seed, 4);
 
-	hello(w, 1, "a", "f1");
-	hello(w, 2, "b", "f2");
+	both_come(w);
 	if (far < 1 || drv_core_app_state(w->core) != DRV_APP_PREPARING)
 		return;
 	say_prepared(w, 1, 1, "f1", true);

@@ -39,11 +39,7 @@ static void run_on(struct world *w, const char *policy, const char *node, const 
 	hello_from(w, 2, "b", "f2", node, "10.0.0.2");
 	say_table(w, 1, 1, sender);
 	say_prepared(w, 2, 2, "f2", false);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_result(w, host, host, FW_HOST_WIRED);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_result(w, host, host, FW_HOST_STARTED);
-	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+	both_run(w);
 }
 
 Test(driver_report, the_first_message_is_the_earliest_on_the_drivers_node)
@@ -212,11 +208,7 @@ Test(driver_report, every_row_is_told_of_its_own_flow_and_operator)
 	prepared.prepared.fragment_count = 1;
 	prepared.prepared.flow_count = 0;
 	say(&w, 2, &prepared);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_result(&w, host, host, FW_HOST_WIRED);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_result(&w, host, host, FW_HOST_STARTED);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
+	both_run(&w);
 	say_rows(&w, 1, 1, rows, 2, ops, 2);
 	say_rows(&w, 2, 2, &received, 1, &rx_ops, 1);
 	end(&w);
@@ -243,14 +235,12 @@ Test(driver_report, flows_of_an_application_that_was_never_wired_count_nothing)
 
 	world_init(&w);
 	app(&w, two_fragments);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	say_prepared(&w, 1, 1, "f1", true);
 	message.prepared = (struct fw_host_prepared){
 		.ok = true, .fragments = &table, .fragment_count = 1, .transport = "ucx"};
 	say(&w, 2, &message);
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 2, 2, 137, 9, "");
+	both_are_killed(&w);
 	cr_assert(w.ended);
 	assert_has(w.reason, "f2.rx: input \"more\" is not connected");
 	assert_has(w.json, "\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\"");

@@ -259,8 +259,7 @@ Test(driver_session, workers_that_die_in_one_moment_end_the_application_once)
 		"  f2: {operators: {o: {type: t}}}\n");
 	hello(&w, 4, "d", "f4"); /* two without a part in it, seen to be dead before and after the others */
 	hello(&w, 3, "c", "f3");
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
 	pass(&w, 4 * SECOND);
 	cr_assert(w.ended);

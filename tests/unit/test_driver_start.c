@@ -140,14 +140,12 @@ Test(driver_start, the_start_timeout_bounds_the_whole_start)
 
 	world_init(&w);
 	app_timed(&w, two_fragments, 5 * SECOND);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	say_prepared(&w, 1, 1, "f1", true);
 	pass_beating(&w, 6 * SECOND, 1, 2);
 	assert_has(w.errors, "f2 on worker b has not answered PREPARE");
 	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 2, 2, 137, 9, "");
+	both_are_killed(&w);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 4);
 	world_fini(&w);
@@ -163,8 +161,7 @@ Test(driver_start, every_request_has_a_deadline)
 
 		world_init(&w);
 		app(&w, two_fragments);
-		hello(&w, 1, "a", "f1");
-		hello(&w, 2, "b", "f2");
+		both_come(&w);
 		say_prepared(&w, 1, 1, "f1", true);
 		if (phase > 0) {
 			say_prepared(&w, 2, 2, "f2", false);
@@ -193,8 +190,7 @@ Test(driver_start, errors_of_prepare_are_told_together)
 
 	world_init(&w);
 	app(&w, two_fragments);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	message.prepared.exit_code = 2;
 	message.prepared.errors = errors;
 	message.prepared.error_count = 2;
@@ -208,8 +204,7 @@ Test(driver_start, errors_of_prepare_are_told_together)
 	assert_has(w.errors, "app.yaml:5:9: f2.rx: unknown parameter");
 	assert_has(w.errors, "app.yaml:5:10: f2.rx: more");
 	cr_expect_null(strstr(strstr(w.errors, "5:9") + 1, "5:9"), "one error of two hosts is told once");
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 2, 2, 137, 9, "");
+	both_are_killed(&w);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 2);
 	cr_expect_str_eq(w.reason, errors[0]);
@@ -225,16 +220,14 @@ Test(driver_start, an_error_of_prepare_does_not_wait_long_for_others)
 
 	world_init(&w);
 	app(&w, two_fragments);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	message.prepared.exit_code = 3;
 	message.prepared.errors = errors;
 	message.prepared.error_count = 1;
 	say(&w, 2, &message);
 	pass_beating(&w, SECOND, 1, 2);
 	assert_has(w.errors, errors[0]);
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 2, 2, 137, 9, "");
+	both_are_killed(&w);
 	cr_expect_eq(w.exit_code, 3);
 	world_fini(&w);
 }
@@ -245,8 +238,7 @@ Test(driver_start, a_host_that_cannot_be_started_is_what_is_missing)
 
 	world_init(&w);
 	app(&w, two_fragments);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	say_exit(&w, 2, 2, 3, 0, "fraghost was not found beside workerd");
 	say_exit(&w, 1, 1, 137, 9, "");
 	cr_assert(w.ended);
@@ -411,8 +403,7 @@ Test(driver_start, an_application_that_does_not_fit_into_a_frame_is_told_so)
 	cr_assert_eq(fragi_source_pack(&source, &packed, &event.app.source_bytes), 0);
 	event.app.source = packed;
 	world_init(&w);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	step(&w, &event);
 	fragi_free(packed);
 	free((char *)(uintptr_t)file.text);

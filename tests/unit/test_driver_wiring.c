@@ -4,8 +4,7 @@
 /* Both hosts are killed, and nothing was wired. */
 static void end_refused(struct world *w)
 {
-	say_exit(w, 1, 1, 137, 9, "");
-	say_exit(w, 2, 2, 137, 9, "");
+	both_are_killed(w);
 	cr_assert(w->ended);
 	cr_expect_eq(w->exit_code, 2);
 	cr_expect_null(taken(w, 1, FW_HOST_WIRE));
@@ -21,8 +20,7 @@ Test(driver_wiring, flows_that_do_not_fit_are_refused_with_all_their_errors)
 		"  f1: {operators: {tx: {type: t}}}\n"
 		"  f2: {operators: {rx: {type: t}}}\n"
 		"flows: [f1.tx.aut -> f2.rx.in, f1.tx.out -> f2.rx.on]\n");
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	say_prepared(&w, 1, 1, "f1", true);
 	say_prepared(&w, 2, 2, "f2", false);
 	assert_has(w.errors, "app.yaml:6:9: ");
@@ -49,8 +47,7 @@ Test(driver_wiring, tables_that_were_not_asked_for_are_refused)
 
 	world_init(&w);
 	app(&w, two_fragments);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	say_prepared(&w, 1, 1, "f2", true);
 	assert_has(w.errors, "worker a prepared other fragments than f1");
 	world_fini(&w);
@@ -77,8 +74,7 @@ Test(driver_wiring, a_host_without_a_data_plane_cannot_be_wired_to_another)
 	prepare(&w, &tx, &rx);
 	assert_has(w.errors,
 		   "f2 on worker b has no data plane to reach f1 on worker a: ucx.so is not installed");
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 2, 2, 137, 9, "");
+	both_are_killed(&w);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 3);
 	world_fini(&w);
@@ -151,8 +147,7 @@ Test(driver_wiring, more_tables_than_fragments_are_refused)
 
 	world_init(&w);
 	app(&w, two_fragments);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
+	both_come(&w);
 	message.prepared = (struct fw_host_prepared){.ok = true, .fragments = tables, .fragment_count = 2};
 	say(&w, 1, &message);
 	assert_has(w.errors, "worker a prepared other fragments than f1");
