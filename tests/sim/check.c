@@ -286,33 +286,10 @@ void sim_check_look(struct sim *sim)
 		sim->end_ns = sim->now_ns + 2 * sim->dead_ns + 4 * SIM_S;
 }
 
-/* All that it ran of the application ended in order before the user's patience did. */
-static bool ended_before_the_cut(const struct sim *sim, const struct sim_worker *worker)
-{
-	for (uint32_t i = 0; i < sim->host_count; i++)
-		if (sim->hosts[i].app == worker->served && &sim->workers[sim->hosts[i].worker] == worker &&
-		    !sim->hosts[i].orderly)
-			return false;
-	return worker->served->cut && worker->exit_code == 0;
-}
-
-/* A worker for one application ends with its result, as far as it can know it. */
-static void check_exit_code(struct sim *sim, const struct sim_worker *worker)
-{
-	const struct sim_app *app = worker->served;
-
-	if (!sim->once || app == NULL || worker->process.alive || worker->told_to_end || app->excused ||
-	    app->disturbed)
-		return;
-	if (worker->exit_code != app->exit_code && !ended_before_the_cut(sim, worker))
-		sim_fail(sim, "results", "%s exited with %d, %s ended with %d", worker->name,
-			 worker->exit_code, app->name, app->exit_code);
-}
-
 void sim_check_end(struct sim *sim)
 {
 	for (uint32_t i = 0; i < sim->worker_count; i++)
-		check_exit_code(sim, &sim->workers[i]);
+		sim_verdict_worker(sim, &sim->workers[i]);
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		if (!sim->apps[i].ended)
 			sim_fail(sim, "results", "%s has no result at the end: it is %s", sim->apps[i].name,
@@ -499,10 +476,12 @@ void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_
 		sim_fail(sim, "results", "%s ended twice", app->name);
 		return;
 	}
+	app->has_result = true;
 	app->result = summary->result;
 	app->exit_code = summary->exit_code;
 	sim->outcomes[summary->result]++;
 	check_result(sim, app, summary);
 	check_time(sim, app);
+	sim_verdict_fragments(sim, app, summary);
 	check_flows(sim, app, summary);
 }

@@ -115,6 +115,7 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 	}
 	check_epoch(sim, incarnation, create->epoch);
 	app->run = create->run;
+	sim->workers[worker].served = app;
 	host = &sim->hosts[sim->host_count];
 	*host = (struct sim_host){.index = sim->host_count,
 				  .id = id,
@@ -135,6 +136,7 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 	if (fate_is(host, SIM_FATE_SPAWN_FAILS)) {
 		meet_fate(host, 3);
 		host->dead_ns_at = sim->now_ns;
+		host->faulty = true;
 		sim->host_count++;
 		host->id = UINT32_MAX;
 		return NULL;
@@ -192,7 +194,15 @@ void sim_host_event(struct sim *sim, struct sim_host *host, enum fw_host_state s
 void sim_host_fail(struct sim *sim, struct sim_host *host, const char *sentence)
 {
 	host->state = SIM_HOST_FAILED;
+	host->faulty = true;
 	sim_host_event(sim, host, FW_HOST_FAILED, 1, 0, sentence);
+}
+
+static bool has_worker(const struct sim *sim, const struct sim_host *host)
+{
+	const struct sim_worker *worker = &sim->workers[host->worker];
+
+	return worker->process.alive && worker->generation == host->generation;
 }
 
 /* It is dead; its ledger stays as it was. silent: with its whole node. */
@@ -206,6 +216,7 @@ void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal
 	host->status = status;
 	host->signal = signal;
 	host->orderly = signal == 0 && status == 0 && host->state == SIM_HOST_ENDING;
+	host->faulty = host->faulty || (!host->orderly && !host->dying && has_worker(sim, host));
 	sim_pipe_clear(&host->to[0]);
 	if (!silent)
 		to_worker(sim, host, SIM_FRAME_END, NULL, 0);
@@ -254,6 +265,7 @@ void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
 
 	if (!host->process.alive)
 		return;
+	host->ended_by_worker = true;
 	if (signal == SIGKILL && !host->dying) {
 		host->dying = true;
 		after_ns = time_to_die(sim, host);
@@ -270,8 +282,10 @@ static void send_result(struct sim *sim, struct sim_host *host, enum fw_kind kin
 	struct fw_message message = {.kind = kind};
 
 	message.result = (struct fw_host_result){exit_code == 0, exit_code, sentence};
-	if (exit_code != 0)
+	if (exit_code != 0) {
 		host->state = SIM_HOST_FAILED;
+		host->faulty = true;
+	}
 	sim_say(sim, host_name(host), "answers %s, exit code %d", fw_kind_name(kind), exit_code);
 	sim_host_send(sim, host, &message);
 }
@@ -295,6 +309,7 @@ static void prepared(struct sim *sim, struct sim_host *host)
 	if (fate_is(host, SIM_FATE_PREPARE_FAILS)) {
 		meet_fate(host, (int)sim_between(sim, 2, 3));
 		host->state = SIM_HOST_FAILED;
+		host->faulty = true;
 		message.prepared.exit_code = host->app->fate_exit_code;
 		message.prepared.errors = errors;
 		message.prepared.error_count = 1;
@@ -366,6 +381,7 @@ static void start(struct sim *sim, struct sim_host *host)
 		return;
 	}
 	host->state = SIM_HOST_STARTED;
+	host->started = true;
 	send_result(sim, host, FW_HOST_STARTED, 0, "");
 	sim_data_start(sim, host);
 }

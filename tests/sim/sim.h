@@ -156,12 +156,14 @@ struct sim_worker {
 	bool hello_open, identity_unknown; /* whether the driver can know it again */
 	struct wrk_event queue[64];        /* events that actions caused */
 	uint32_t queue_first, queue_count;
+	bool exited;
 	int exit_code;
 	struct sim_app *served;        /* of which it spawned a host last */
+	struct sim_app *heard_end;     /* of which the driver's KILL has reached it */
 	bool told_to_end, gone_silent; /* its node died without a word */
-	uint32_t stops;
-	int64_t told_twice_ns; /* 0: not */
-	bool was_attached;     /* when it lost its driver last */
+	uint32_t stops;                /* how often it was told to end, while it ran */
+	int64_t told_twice_ns;         /* 0: not */
+	bool was_attached;             /* when it lost its driver last */
 	int64_t lost_ns;
 };
 
@@ -248,6 +250,7 @@ struct sim_app {
 	int64_t state_since_ns;             /* by the driver's clock */
 	int64_t rest_since_ns, dead_since_ns;
 	bool was_at_rest;
+	bool has_result;
 	enum fragi_summary_result result;
 	int exit_code;
 };
@@ -307,6 +310,9 @@ struct sim_host {
 	int64_t beat_ns, dead_ns, heard_ns, wire_until_ns, beat_expected_ns;
 	bool has_page, idle, idle_said, done_said, drained, hangs, orderly, reaped, dying, wired_said;
 	bool end_told; /* its workerd has passed on that it shall end */
+	bool started;
+	bool faulty; /* it came to grief by itself, or something did it to this process alone */
+	bool ended_by_worker, kill_told; /* kill_told: the driver's KILL has reached its workerd */
 	struct fragi_spare spare;
 	int status, signal;
 	int64_t dead_ns_at; /* when it died; 0: lives */
@@ -509,5 +515,9 @@ struct sim_app *sim_app_of(struct sim *sim, uint64_t incarnation, uint64_t run);
 void sim_limit_app(struct sim *sim, const struct sim_app *app);
 void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_session before);
 void sim_limit_look(struct sim *sim, bool quiet);
+
+/* verdict.c: the states of fragments in a summary; a worker's exit code */
+void sim_verdict_fragments(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary);
+void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker);
 
 #endif

@@ -107,7 +107,6 @@ static void do_spawn(struct sim *sim, uint32_t index, const struct wrk_action *a
 					.text = "cannot start a host: out of processes"});
 		return;
 	}
-	worker->served = host->app;
 	keep(sim, worker,
 	     (struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = action->host, .pid = host->pid});
 	do_send_host(sim, host, action->message);
@@ -150,6 +149,7 @@ static void act(struct sim *sim, uint32_t index, const struct wrk_action *action
 		sim_say(sim, worker->name, "| %s", action->text);
 		break;
 	case WRK_DO_EXIT:
+		worker->exited = true;
 		worker->exit_code = action->exit_code;
 		sim_say(sim, worker->name, "exits with %d", action->exit_code);
 		sim_worker_die(sim, index, false);
@@ -202,6 +202,23 @@ static void check_name(struct sim *sim, struct sim_worker *worker, const struct 
 			 message->welcome.name);
 }
 
+/* What the driver says of a host's end, to the worker that has it. */
+static void take_kill(struct sim *sim, uint32_t index, const struct fw_message *message)
+{
+	struct sim_worker *worker = &sim->workers[index];
+
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		struct sim_host *host = &sim->hosts[i];
+
+		if (!host->process.alive || host->worker != index || host->generation != worker->generation ||
+		    host->connection != worker->connection || host->run != message->run ||
+		    host->number != message->host || host->epoch != message->epoch)
+			continue;
+		host->kill_told = true;
+		worker->heard_end = host->app;
+	}
+}
+
 void sim_worker_raise(struct sim *sim, uint32_t index, const struct wrk_event *event)
 {
 	struct sim_worker *worker = &sim->workers[index];
@@ -213,6 +230,8 @@ void sim_worker_raise(struct sim *sim, uint32_t index, const struct wrk_event *e
 	if (event->kind == WRK_STOP && ++worker->stops == 2)
 		worker->told_twice_ns = sim->now_ns;
 	check_name(sim, worker, event);
+	if (event->kind == WRK_DRIVER_MESSAGE && event->message->kind == FW_HOST_KILL)
+		take_kill(sim, index, event->message);
 	step(sim, index, &own);
 	while (worker->queue_count > 0 && worker->process.alive && !sim->failed) {
 		own = worker->queue[worker->queue_first];
@@ -263,7 +282,8 @@ void sim_worker_start(struct sim *sim, uint32_t index)
 	worker->told_to_end = false;
 	worker->stops = 0;
 	worker->told_twice_ns = 0;
-	worker->served = NULL;
+	worker->exited = false;
+	worker->served = worker->heard_end = NULL;
 	worker->hello_open = false;
 	worker->generation++;
 	worker->process = (struct sim_process){.alive = true};

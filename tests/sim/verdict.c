@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <string.h>
+
+/*
+ * What is said about an end, by the driver of each fragment and by a worker as its exit code, against what
+ * the played processes did.
+ */
+
+static const struct sim_host *host_of(const struct sim *sim, const struct sim_app *app, uint32_t fragment)
+{
+	for (uint32_t i = sim->host_count; i-- > 0;)
+		for (uint32_t f = 0; sim->hosts[i].app == app && f < sim->hosts[i].fragment_count; f++)
+			if (sim->hosts[i].fragments[f] == fragment)
+				return &sim->hosts[i];
+	return NULL;
+}
+
+/* It came to grief by itself, or its workerd ended it though the driver had not asked for that. */
+static bool can_have_failed(const struct sim_host *host)
+{
+	bool by_driver = host->kill_told || (host->end_told && host->orderly);
+
+	return host->faulty || (host->ended_by_worker && !by_driver);
+}
+
+/* The only one that something happened to, and it is why the application ended. */
+static bool is_the_cause(const struct sim_app *app, const struct sim_host *host)
+{
+	bool by_fate = app->fate_met && app->harms == 0 && host->pid == app->fate_pid;
+	bool by_harm = !app->fate_met && app->harms == 1 && host->pid == app->harmed_pid;
+
+	return (by_fate || by_harm) && host->faulty && !app->early_excuse &&
+	       app->result == FRAGI_SUMMARY_FAILED && app->exit_code != 4;
+}
+
+/* What is wrong with what is said of a host; NULL: nothing. calm: its worker could have told its end. */
+static const char *wrong_with(const struct sim_app *app, const struct sim_host *host, const char *state,
+			      bool calm)
+{
+	bool failed = strcmp(state, "failed") == 0, lost = strcmp(state, "lost") == 0;
+	bool all_done = app->result == FRAGI_SUMMARY_DONE;
+
+	if (host->process.alive && !failed && !lost)
+		return "lives, and nobody has seen its end";
+	if (failed && !can_have_failed(host))
+		return host->orderly ? "ended as it was told" : "was ended by the driver";
+	if (!failed && is_the_cause(app, host))
+		return "is why the application failed";
+	if (strcmp(state, "done") == 0 && (!all_done || !host->orderly))
+		return "did not end in order";
+	if (strcmp(state, "stopped") == 0 && all_done && host->orderly && app->state != DRV_APP_KILLING)
+		return "ended in order";
+	if ((strcmp(state, "waiting") == 0 || strcmp(state, "prepared") == 0) && host->started)
+		return "had been started";
+	if (lost && calm && !app->excused && !app->dies_slowly && !host->process.alive)
+		return "was never out of reach";
+	return NULL;
+}
+
+static void check_fragment(struct sim *sim, const struct sim_app *app,
+			   const struct fragi_summary_fragment *said, const struct sim_host *host)
+{
+	const char *wrong = wrong_with(app, host, said->state, sim->quiet_ns < sim->now_ns - SIM_KILL_NS);
+
+	if (wrong != NULL)
+		sim_fail(sim, "fragments", "%s: %s is called %s, but its host, pid %d, %s", app->name,
+			 said->name, said->state, host->pid, wrong);
+}
+
+void sim_verdict_fragments(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary)
+{
+	for (uint32_t i = 0; i < summary->fragment_count; i++) {
+		const struct sim_host *host = host_of(sim, app, i);
+
+		if (host != NULL)
+			check_fragment(sim, app, &summary->fragments[i], host);
+		else if (strcmp(summary->fragments[i].state, "done") == 0)
+			sim_fail(sim, "fragments", "%s: %s is called done, but it never was anywhere",
+				 app->name, summary->fragments[i].name);
+	}
+}
+
+/* All that it ran of the application ended in order before the user's patience did. */
+static bool ended_before_the_cut(const struct sim *sim, const struct sim_worker *worker)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		if (sim->hosts[i].app == worker->served && &sim->workers[sim->hosts[i].worker] == worker &&
+		    !sim->hosts[i].orderly)
+			return false;
+	return worker->served->cut && worker->exit_code == 0;
+}
+
+/* A worker for one application ends with its result, as far as it can know it. */
+void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker)
+{
+	const struct sim_app *app = worker->served;
+
+	if (!worker->exited)
+		return;
+	if (worker->stops > 0 || !sim->once || app == NULL) {
+		if (worker->stops == 0 || worker->exit_code != 0)
+			sim_fail(sim, "results", "%s exited with %d after it was told %u times to end",
+				 worker->name, worker->exit_code, worker->stops);
+		return;
+	}
+	/* The driver's last word has reached it; or nothing came in between. */
+	if (worker->heard_end != app && (app->excused || app->disturbed))
+		return;
+	if (app->has_result && worker->exit_code != app->exit_code && !ended_before_the_cut(sim, worker))
+		sim_fail(sim, "results", "%s exited with %d, %s ended with %d", worker->name,
+			 worker->exit_code, app->name, app->exit_code);
+}
