@@ -401,7 +401,7 @@ static void check_named(struct sim *sim, const struct sim_app *app, const char *
 }
 
 /* Whose end is told is the one that began it, whatever else was seen to break because of it. */
-static void check_first_cause(struct sim *sim, const struct sim_app *app, const char *reason)
+static void check_first_cause(struct sim *sim, const struct sim_app *app, const char *reason, int exit_code)
 {
 	bool exits = app->fate == SIM_FATE_PREPARE_CRASHES || app->fate == SIM_FATE_OP_CRASHES ||
 		     app->fate == SIM_FATE_OP_EXITS || app->fate == SIM_FATE_END_CRASHES;
@@ -414,16 +414,16 @@ static void check_first_cause(struct sim *sim, const struct sim_app *app, const 
 		return;
 	if (!app->fate_met && app->harms == 1 && app->harmed_worker != 0) {
 		snprintf(named, sizeof(named), "worker w%u", app->harmed_worker - 1);
-		if (strstr(reason, named) == NULL || strstr(reason, "was lost: ") == NULL)
-			sim_fail(sim, "first cause", "%s failed because of %s, but it says: %s", app->name,
-				 named, reason);
+		if (strstr(reason, named) == NULL || strstr(reason, "was lost: ") == NULL || exit_code != 1)
+			sim_fail(sim, "first cause", "%s failed because of %s, but it says %d: %s", app->name,
+				 named, exit_code, reason);
 	}
 	if (pid == 0)
 		return;
 	snprintf(named, sizeof(named), "fraghost %d ", pid);
-	if (strstr(reason, named) == NULL)
-		sim_fail(sim, "first cause", "%s failed because of pid %d, but it says: %s", app->name, pid,
-			 reason);
+	if (strstr(reason, named) == NULL || exit_code != (app->fate_met ? app->fate_exit_code : 1))
+		sim_fail(sim, "first cause", "%s failed because of pid %d, but it says %d: %s", app->name,
+			 pid, exit_code, reason);
 }
 
 /* A failure of an operator ends its application at once. */
@@ -454,12 +454,17 @@ static void check_result(struct sim *sim, const struct sim_app *app, const struc
 			 (int)summary->result, summary->exit_code, has_reason ? summary->reason : "");
 	check_named(sim, app, summary->reason);
 	if (failed && has_reason && !timed_out)
-		check_first_cause(sim, app, summary->reason);
+		check_first_cause(sim, app, summary->reason, summary->exit_code);
 	if (failed && !app->excused && (!app->fate_met || app->fate == SIM_FATE_END_FAILS) && !timed_out)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name, summary->reason);
-	if (summary->result == FRAGI_SUMMARY_STOPPED &&
-	    (!app->stop_told || (summary->exit_code != 0 && summary->exit_code != 128 + 15)))
-		sim_fail(sim, "results", "%s: stopped with exit code %d", app->name, summary->exit_code);
+	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_told) ||
+	    (app->cut ? summary->result != FRAGI_SUMMARY_STOPPED || summary->exit_code != 128 + 15
+		      : !failed && summary->exit_code != 0))
+		sim_fail(sim, "results", "%s: result %d with exit code %d, stopped by the user: %s",
+			 app->name, (int)summary->result, summary->exit_code,
+			 app->cut         ? "twice"
+			 : app->stop_told ? "once"
+					  : "no");
 	if (summary->result == FRAGI_SUMMARY_DONE && !app->excused && !app->stopped_by_op && !all_done(app) &&
 	    !sim_data_is_settled(app))
 		sim_fail(sim, "results", "%s is done, but not all of its operators", app->name);

@@ -377,22 +377,25 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 	if (op->fragment != app->fate_fragment || app->fate_met ||
 	    (app->fate_late ? !app->stop_told && !app->stopped_by_op : op->ticks < app->fate_tick))
 		return false;
+	app->fate_exit_code = 1; /* whatever it exits with after it was prepared */
 	switch ((enum sim_fate)app->fate) {
 	case SIM_FATE_OP_FAILS:
-		sim_host_fail(sim, host, "f.a: compute returned -5");
+		app->fate_exit_code = (int)sim_between(sim, 1, 3);
+		sim_host_fail(sim, host, app->fate_exit_code, "f.a: compute returned -5");
 		break;
 	case SIM_FATE_OP_CRASHES:
 		sim_host_die(sim, host, 0, SIGSEGV, false);
 		break;
 	case SIM_FATE_OP_EXITS:
 		/* An exit with 0 cannot be told from the end that it was told. */
-		sim_host_die(sim, host, host->end_told ? 1 : (int)sim_between(sim, 0, 1), 0, false);
+		sim_host_die(sim, host, (int)sim_between(sim, host->end_told ? 1 : 0, 3), 0, false);
 		break;
 	case SIM_FATE_OP_WATCHDOG:
 		sim_put(sim, sim->now_ns + 500 * SIM_MS, SIM_EV_WATCHDOG, host->index, 0, 0);
 		host->hangs = op->hung = true;
 		break;
 	case SIM_FATE_OP_HANGS:
+		app->fate_exit_code = 0;
 		host->hangs = op->hung = true;
 		break;
 	default:
@@ -401,7 +404,6 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 	app->fate_met = app->disturbed = true;
 	app->fate_pid = host->pid;
 	app->fate_ns = sim->now_ns;
-	app->fate_exit_code = app->fate == SIM_FATE_OP_HANGS ? 0 : 1;
 	sim_say(sim, "fate", "strikes %s: %d", app->name, app->fate);
 	return true;
 }

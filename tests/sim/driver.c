@@ -264,7 +264,8 @@ void sim_driver_stop(struct sim *sim)
 
 		if (app->ended || app->incarnation != incarnation)
 			continue;
-		app->cut = app->stop_told;
+		app->cut = app->cut || (app->stop_told &&
+					drv_core_named_state(driver->core, app->name) < DRV_APP_KILLING);
 		app->stop_told = true;
 	}
 	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});

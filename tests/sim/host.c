@@ -191,11 +191,11 @@ void sim_host_event(struct sim *sim, struct sim_host *host, enum fw_host_state s
 	sim_host_send(sim, host, &message);
 }
 
-void sim_host_fail(struct sim *sim, struct sim_host *host, const char *sentence)
+void sim_host_fail(struct sim *sim, struct sim_host *host, int exit_code, const char *sentence)
 {
 	host->state = SIM_HOST_FAILED;
 	host->faulty = true;
-	sim_host_event(sim, host, FW_HOST_FAILED, 1, 0, sentence);
+	sim_host_event(sim, host, FW_HOST_FAILED, exit_code, 0, sentence);
 }
 
 static bool has_worker(const struct sim *sim, const struct sim_host *host)
@@ -295,6 +295,7 @@ static void prepared(struct sim *sim, struct sim_host *host)
 	struct fw_message message = {.kind = FW_HOST_PREPARED};
 	const char *errors[] = {"app.yaml:3:4: f1.a: unknown parameter"};
 	uint32_t address = (uint32_t)host->pid;
+	int status;
 
 	message.prepared.pid = host->pid;
 	if (fate_is(host, SIM_FATE_PREPARE_HANGS)) {
@@ -302,8 +303,10 @@ static void prepared(struct sim *sim, struct sim_host *host)
 		return;
 	}
 	if (fate_is(host, SIM_FATE_PREPARE_CRASHES)) {
-		meet_fate(host, 1);
-		sim_host_die(sim, host, 0, SIGSEGV, false);
+		/* A crash is the application's, an early exit says itself what is wrong. */
+		meet_fate(host, (int)sim_between(sim, 1, 3));
+		status = host->app->fate_exit_code;
+		sim_host_die(sim, host, status == 1 ? 0 : status, status == 1 ? SIGSEGV : 0, false);
 		return;
 	}
 	if (fate_is(host, SIM_FATE_PREPARE_FAILS)) {
@@ -332,8 +335,8 @@ static void wire(struct sim *sim, struct sim_host *host, const struct fw_host_wi
 	host->wire_until_ns = sim->now_ns + WIRE_NS;
 	sim_tables_take(sim, host, wire);
 	if (fate_is(host, SIM_FATE_WIRE_FAILS)) {
-		meet_fate(host, 1);
-		send_result(sim, host, FW_HOST_WIRED, 1, "the edge cannot be made");
+		meet_fate(host, (int)sim_between(sim, 1, 3));
+		send_result(sim, host, FW_HOST_WIRED, host->app->fate_exit_code, "the edge cannot be made");
 		return;
 	}
 	for (uint32_t i = 0; i < sim->host_count; i++)
@@ -372,8 +375,9 @@ static void look_wired(struct sim *sim, struct sim_host *host)
 static void start(struct sim *sim, struct sim_host *host)
 {
 	if (fate_is(host, SIM_FATE_START_FAILS)) {
-		meet_fate(host, 1);
-		send_result(sim, host, FW_HOST_STARTED, 1, "an operator does not start");
+		meet_fate(host, (int)sim_between(sim, 1, 3));
+		send_result(sim, host, FW_HOST_STARTED, host->app->fate_exit_code,
+			    "an operator does not start");
 		return;
 	}
 	if (fate_is(host, SIM_FATE_START_HANGS)) {
@@ -597,7 +601,7 @@ void sim_on_host(struct sim *sim, const struct sim_event *event)
 		peer_lost(sim, host, &sim->hosts[event->b], (int64_t)event->c);
 		break;
 	case SIM_EV_WATCHDOG:
-		sim_host_fail(sim, host,
+		sim_host_fail(sim, host, 1,
 			      "an operator has been in compute for longer than its watchdog allows");
 		break;
 	default:

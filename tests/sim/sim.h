@@ -244,7 +244,7 @@ struct sim_app {
 	bool excused;           /* something happened that may end it */
 	bool disturbed;         /* ... or that may cost messages or reports though it goes well */
 	bool stopped_by_op, dies_slowly;
-	bool cut; /* the user stopped it a second time */
+	bool cut; /* the user stopped it a second time, before it was being ended already */
 	/* as last seen */
 	enum drv_app_state state, furthest; /* before it was killed */
 	int64_t state_since_ns;             /* by the driver's clock */
@@ -465,7 +465,7 @@ void sim_host_signal(struct sim *sim, struct sim_host *host, int signal);
 void sim_host_send(struct sim *sim, struct sim_host *host, struct fw_message *message);
 void sim_host_event(struct sim *sim, struct sim_host *host, enum fw_host_state state, int exit_code,
 		    uint32_t peer, const char *sentence);
-void sim_host_fail(struct sim *sim, struct sim_host *host, const char *sentence);
+void sim_host_fail(struct sim *sim, struct sim_host *host, int exit_code, const char *sentence);
 void sim_host_look(struct sim *sim, struct sim_host *host); /* whether it is done */
 struct sim_host *sim_host_by_pid(struct sim *sim, uint32_t pid);
 struct sim_host *sim_host_of(struct sim *sim, uint32_t worker, uint32_t id);
