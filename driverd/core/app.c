@@ -272,17 +272,20 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 	drv_set(app->core, &app->judge, app->core->now_ns + SUSPICION_GRACE_NS);
 }
 
-/* While draining a host may end before its peers, which then see the link break. */
-static bool ended_in_order(const struct drv_host *host)
+/*
+ * While draining a host may end, or be ended by its worker, before its peers, which then see the link break.
+ * Any other end has ended the application.
+ */
+static bool ended_before_its_peers(const struct drv_host *host)
 {
-	return host->state == DRV_HOST_GONE && host->orderly;
+	return host->state == DRV_HOST_GONE;
 }
 
 void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, const char *sentence)
 {
 	if (app->suspicion.host != NULL || peer == 0 || peer > app->host_count)
 		return;
-	if (ended_in_order(&app->hosts[peer - 1]))
+	if (ended_before_its_peers(&app->hosts[peer - 1]))
 		return;
 	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s reports that it lost %s: %s", host->name,
 		app->hosts[peer - 1].name, sentence);
@@ -339,7 +342,7 @@ static void app_judge(struct drv_timer *timer, int64_t now_ns, void *arg)
 	}
 	if (s->host == NULL || app->state >= DRV_APP_CLOSING)
 		return;
-	if (s->peer != NULL && ended_in_order(s->peer)) {
+	if (s->peer != NULL && ended_before_its_peers(s->peer)) {
 		s->host = NULL;
 		return;
 	}

@@ -249,3 +249,29 @@ Test(driver_end, workers_that_are_told_to_end_too_may_end_their_hosts_while_it_s
 		world_fini(&w);
 	}
 }
+
+Test(driver_end, a_host_that_its_worker_killed_while_it_drained_is_no_lost_link_and_not_done)
+{
+	for (int reported_first = 0; reported_first < 2; reported_first++) {
+		struct world w;
+
+		world_init(&w);
+		to_running(&w);
+		say_event(&w, 1, 1, FW_HOST_STOPPED,
+			  ""); /* an operator ends it, and the user ends worker b */
+		if (reported_first)
+			say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+		says_exit(&w, 2, 2, true, 9, "fraghost 102 of f2 was ended: its workerd was told to end");
+		if (!reported_first)
+			say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+		pass_beating(&w, 2 * SECOND, 1, 2);
+		cr_expect_str_eq(w.errors, "");
+		say_event(&w, 1, 1, FW_HOST_DONE, "");
+		says_exit(&w, 1, 1, true, 0, "");
+		cr_assert(w.ended);
+		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+		cr_expect_eq(w.exit_code, 0);
+		assert_has(w.json, "\"host_pid\": 102, \"state\": \"stopped\"");
+		world_fini(&w);
+	}
+}
