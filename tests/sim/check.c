@@ -442,10 +442,20 @@ static void check_time(struct sim *sim, const struct sim_app *app)
 			 (double)took_ns * 1e-9);
 }
 
+static bool a_worker_was_stopped(const struct sim *sim)
+{
+	for (uint32_t w = 0; w < sim->worker_count; w++)
+		if (sim->workers[w].stops > 0)
+			return true;
+	return false;
+}
+
 static void check_result(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary)
 {
 	bool timed_out =
 		summary->exit_code == 4 && app->start_timeout_ns != 0 && app->furthest <= DRV_APP_STARTING;
+	bool no_cause = app->fate == SIM_FATE_OP_HANGS || app->fate == SIM_FATE_END_HANGS ||
+			app->fate == SIM_FATE_END_FAILS; /* nobody sees it, or it ends already */
 	bool failed = summary->result == FRAGI_SUMMARY_FAILED;
 	bool has_reason = summary->reason != NULL && summary->reason[0] != '\0';
 
@@ -455,9 +465,9 @@ static void check_result(struct sim *sim, const struct sim_app *app, const struc
 	check_named(sim, app, summary->reason);
 	if (failed && has_reason && !timed_out)
 		check_first_cause(sim, app, summary->reason, summary->exit_code);
-	if (failed && !app->excused && (!app->fate_met || app->fate == SIM_FATE_END_FAILS) && !timed_out)
+	if (failed && !app->excused && (!app->fate_met || no_cause) && !timed_out)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name, summary->reason);
-	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_told) ||
+	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_told && !a_worker_was_stopped(sim)) ||
 	    (app->cut ? summary->result != FRAGI_SUMMARY_STOPPED || summary->exit_code != 128 + 15
 		      : !failed && summary->exit_code != 0))
 		sim_fail(sim, "results", "%s: result %d with exit code %d, stopped by the user: %s",
@@ -468,9 +478,8 @@ static void check_result(struct sim *sim, const struct sim_app *app, const struc
 	if (summary->result == FRAGI_SUMMARY_DONE && !app->excused && !app->stopped_by_op && !all_done(app) &&
 	    !sim_data_is_settled(app))
 		sim_fail(sim, "results", "%s is done, but not all of its operators", app->name);
-	if (app->fate_met && !app->excused && !app->stop_told && !timed_out &&
-	    app->fate != SIM_FATE_OP_HANGS && app->fate != SIM_FATE_END_HANGS &&
-	    app->fate != SIM_FATE_END_FAILS && (!failed || summary->exit_code != app->fate_exit_code))
+	if (app->fate_met && !app->excused && !app->stop_told && !timed_out && !no_cause &&
+	    (!failed || summary->exit_code != app->fate_exit_code))
 		sim_fail(sim, "causes", "%s: fate %d should end it with %d, it ended with %d", app->name,
 			 app->fate, app->fate_exit_code, summary->exit_code);
 }

@@ -349,13 +349,8 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 	}
 }
 
-/* Everybody in the terminal's group gets it. The applications end as if the driver alone had got it. */
-static void ctrl_c(struct sim *sim)
+static void stop_workers(struct sim *sim)
 {
-	if (sim_is_stopped(sim,
-			   &sim->driver.process)) /* it learns of it too late to say why its workers leave */
-		disturb(sim, sim->now_ns, true, true);
-	sim_driver_stop(sim);
 	for (uint32_t w = 0; w < sim->worker_count; w++) {
 		struct sim_worker *worker = &sim->workers[w];
 
@@ -363,6 +358,28 @@ static void ctrl_c(struct sim *sim)
 		if (worker->process.alive && !sim_is_stopped(sim, &worker->process))
 			sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
 	}
+}
+
+/*
+ * Everybody in the terminal's group gets it. The applications end as if the driver alone had got it. A second
+ * one ends them at once, also when the driver gets it later than its workers.
+ */
+static void ctrl_c(struct sim *sim, const struct sim_event *event)
+{
+	if (sim->stops > 0 && event->b == 0 && sim_chance(sim, 2)) {
+		stop_workers(sim);
+		sim_put(sim, sim->now_ns + sim_between(sim, 0, 600 * SIM_MS), SIM_EV_FAULT, event->a, 2, 0);
+		return;
+	}
+	/* It learns of the first one too late to say why its workers leave. */
+	if (sim->stops == 0 && sim_is_stopped(sim, &sim->driver.process))
+		disturb(sim, sim->now_ns, true, true);
+	sim_driver_stop(sim);
+	if (event->b < 2)
+		stop_workers(sim);
+	if (event->b == 0 && sim->stops == 1 && sim_chance(sim, 2))
+		sim_put(sim, sim->now_ns + sim_between(sim, 0, sim_chance(sim, 2) ? 60 * SIM_MS : 3 * SIM_S),
+			SIM_EV_FAULT, event->a, 0, 0);
 }
 
 void sim_haste(struct sim *sim)
@@ -388,7 +405,7 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 		sim_driver_stop(sim);
 		break;
 	case SIM_FAULT_CTRL_C:
-		ctrl_c(sim);
+		ctrl_c(sim, event);
 		break;
 	case SIM_FAULT_STRANGER:
 	case SIM_FAULT_ROGUE:
