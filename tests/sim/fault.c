@@ -349,15 +349,32 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 	}
 }
 
+static void stop_worker(struct sim *sim, uint32_t w)
+{
+	struct sim_worker *worker = &sim->workers[w];
+
+	worker->told_to_end = true;
+	if (worker->process.alive && !sim_is_stopped(sim, &worker->process))
+		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
+}
+
 static void stop_workers(struct sim *sim)
 {
-	for (uint32_t w = 0; w < sim->worker_count; w++) {
-		struct sim_worker *worker = &sim->workers[w];
+	for (uint32_t w = 0; w < sim->worker_count; w++)
+		stop_worker(sim, w);
+}
 
-		worker->told_to_end = true;
-		if (worker->process.alive && !sim_is_stopped(sim, &worker->process))
-			sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
-	}
+/* The user stops the driver, and perhaps a worker too, in a hurry: its hosts die while the others drain. */
+static void stop(struct sim *sim, const struct sim_event *event)
+{
+	if (event->b == 0)
+		sim_driver_stop(sim);
+	else
+		for (int times = 0; times < 2; times++)
+			stop_worker(sim, event->b - 1);
+	if (event->b == 0 && sim->stops == 1 && sim_chance(sim, 3))
+		sim_put(sim, sim->now_ns + sim_between(sim, 0, 40 * SIM_MS), SIM_EV_FAULT, event->a,
+			(uint32_t)sim_between(sim, 1, (int64_t)sim->worker_count), 0);
 }
 
 /*
@@ -402,7 +419,7 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 
 	switch (fault->kind) {
 	case SIM_FAULT_STOP:
-		sim_driver_stop(sim);
+		stop(sim, event);
 		break;
 	case SIM_FAULT_CTRL_C:
 		ctrl_c(sim, event);

@@ -216,6 +216,7 @@ void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal
 	host->status = status;
 	host->signal = signal;
 	host->orderly = signal == 0 && status == 0 && host->state == SIM_HOST_ENDING;
+	host->died_early = !host->orderly && host->app->state < DRV_APP_CLOSING;
 	host->faulty = host->faulty || (!host->orderly && !host->dying && has_worker(sim, host));
 	sim_pipe_clear(&host->to[0]);
 	if (!silent)

@@ -48,6 +48,8 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 		return host->orderly ? "ended as it was told" : "was ended by the driver";
 	if (!failed && is_the_cause(app, host))
 		return "is why the application failed";
+	if (all_done && host->died_early && !host->process.alive && !app->excused)
+		return "died before it was told to end, and yet the application is called done";
 	if (strcmp(state, "done") == 0 && (!all_done || !host->orderly))
 		return "did not end in order";
 	if (strcmp(state, "stopped") == 0 && all_done && host->orderly && app->state != DRV_APP_KILLING)
