@@ -141,7 +141,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 		if (host->app != app)
 			continue;
 		dead = dead || !host->process.alive;
-		if (app->state == DRV_APP_DRAINING && host->process.alive && !host->drained &&
+		if (app->state == DRV_APP_DRAINING && host->process.alive && !host->drained && !host->dying &&
 		    host->state == SIM_HOST_STARTED &&
 		    sim_clock(sim, &sim->driver.process) - app->state_since_ns > SIM_S)
 			sim_fail(sim, "stop", "pid %d of %s was not told to drain", host->pid, app->name);
@@ -442,14 +442,6 @@ static void check_time(struct sim *sim, const struct sim_app *app)
 			 (double)took_ns * 1e-9);
 }
 
-static bool a_worker_was_stopped(const struct sim *sim)
-{
-	for (uint32_t w = 0; w < sim->worker_count; w++)
-		if (sim->workers[w].stops > 0)
-			return true;
-	return false;
-}
-
 static void check_result(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary)
 {
 	bool timed_out =
@@ -467,7 +459,7 @@ static void check_result(struct sim *sim, const struct sim_app *app, const struc
 		check_first_cause(sim, app, summary->reason, summary->exit_code);
 	if (failed && !app->excused && (!app->fate_met || no_cause) && !timed_out)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name, summary->reason);
-	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_told && !a_worker_was_stopped(sim)) ||
+	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_told && !app->excused) ||
 	    (app->cut ? summary->result != FRAGI_SUMMARY_STOPPED || summary->exit_code != 128 + 15
 		      : !failed && summary->exit_code != 0))
 		sim_fail(sim, "results", "%s: result %d with exit code %d, stopped by the user: %s",

@@ -450,6 +450,8 @@ static void beat(struct sim *sim, struct sim_host *host)
 	int64_t now_ns = sim_clock(sim, &host->process);
 	bool idle = sim_host_is_idle(host);
 
+	if (host->dying) /* it is in the kernel, and will not come back */
+		return;
 	fragi_spare_late(&host->spare, now_ns - host->beat_expected_ns, host->beat_ns, host->dead_ns, now_ns);
 	if (now_ns >= fragi_spare_dead_at(&host->spare, host->heard_ns, host->dead_ns)) {
 		sim_host_die(sim, host, 3, 0, false);
