@@ -201,13 +201,16 @@ class Session:
     def account(self, took_s):
         """All of it in a line."""
         o = self.options
-        phases = [(self.table.count(phase), phase) for phase in (*attack.PHASES, "after")]
-        tried = [(o.stream, "streams"), (o.stop, "stops"), (self.table.count("link"), "links"), (o.soak, "in the soak")]
+        tried = []
         if o.runs:
-            by_phase = ", ".join("%d in %s" % p for p in phases if p[0])
-            tried.insert(0, (sum(n for n, _ in phases), "attacks (%s)" % by_phase))
+            phases = [(self.table.count(phase), phase) for phase in (*attack.PHASES, "after")]
+            tried.append("%d attacks (%s)" % (sum(n for n, _ in phases), ", ".join("%d in %s" % p for p in phases if p[0])))
+        if o.link:
+            tried.append("%d of %d links" % (self.table.count("link"), o.link))
+        tried += ["%d %s" % (n, what) for n, what in
+                  ((o.stream, "streams"), (o.stop, "stops"), (o.soak, "applications in a soak")) if n]
         return "torture: %s, %d failed, %d done again, seed %d, in %.0f s" % (
-            ", ".join("%d %s" % t for t in tried if t[0]), self.failed, self.repeated, o.seed, took_s)
+            ", ".join(tried), self.failed, self.repeated, o.seed, took_s)
 
 
 def main():
