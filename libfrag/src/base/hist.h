@@ -21,12 +21,10 @@ struct fragi_hist {
 
 static inline uint32_t fragi_hist_index(uint64_t ns)
 {
-	uint32_t octave, i;
+	/* The | 8: below 8 a bucket is as wide as in the first octave. */
+	uint32_t shift = (63u ^ (uint32_t)__builtin_clzll(ns | 8)) - 3;
+	uint32_t i = shift * 8 + (uint32_t)(ns >> shift); /* the leading 1 adds the missing 8 */
 
-	if (ns < 8)
-		return (uint32_t)ns;
-	octave = 63u ^ (uint32_t)__builtin_clzll(ns);
-	i = (octave - 3) * 8 + (uint32_t)(ns >> (octave - 3)); /* the leading 1 adds the missing 8 */
 	return i < FRAGI_HIST_BUCKETS ? i : FRAGI_HIST_BUCKETS - 1;
 }
 
@@ -39,7 +37,7 @@ static inline void fragi_count(_Atomic uint64_t *counter,
 
 static inline void fragi_hist_add(struct fragi_hist *hist, uint64_t ns)
 {
-	fragi_count(&hist->bucket[fragi_hist_index(ns)], 1);
+	fragi_count(hist->bucket + fragi_hist_index(ns), 1);
 	fragi_count(&hist->count, 1);
 	if (ns > atomic_load_explicit(&hist->max, memory_order_relaxed))
 		atomic_store_explicit(&hist->max, ns, memory_order_relaxed);
