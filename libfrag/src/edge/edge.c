@@ -124,13 +124,16 @@ void fragi_rx_sender_close(struct fragi_rx *rx)
 	atomic_store_explicit(&rx->queue.sender_closed, true, memory_order_release);
 }
 
-struct frag_message *fragi_rx_take_shared(struct fragi_rx *rx, uint64_t now)
+struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now)
 {
 	uint64_t stamp;
-	struct frag_message *message = fragi_queue_take_shared(&rx->queue, &stamp);
+	struct frag_message *message =
+		(fragi_rx_is_shared(rx) ? fragi_queue_take_shared : fragi_queue_take)(&rx->queue, &stamp);
 
-	if (message != NULL)
-		fragi_rx_count(rx, stamp, now);
+	if (message == NULL)
+		return NULL;
+	fragi_rx_count(rx, stamp, now);
+	fragi_notify_tell(rx->taken);
 	return message;
 }
 

@@ -22,6 +22,7 @@ struct fragi_rx {
 	/* constant once wired */
 	struct fragi_notify arrival;      /* the receiving operator: a message, or the sender's close */
 	const struct fragi_notify *taken; /* who cares that one message was taken */
+	struct fragi_rx *after;           /* whose turn at the input it is then; itself where it is alone */
 	struct fragi_flow_row *row;
 	enum frag_policy policy; /* LATEST is held as POP */
 	bool between_hosts;      /* pushed by a transport: the receiver's half of the row counts alone */
@@ -63,31 +64,23 @@ static inline void fragi_rx_count(struct fragi_rx *rx, uint64_t stamp, uint64_t 
 			      memory_order_release);
 }
 
-/*
- * Taking side: the oldest message, delivered at the stamp now; NULL when empty. take_untold leaves it to the
- * caller to tell rx->taken of it.
- */
-FRAGI_API struct frag_message *fragi_rx_take_shared(struct fragi_rx *rx, uint64_t now);
-static inline __attribute__((always_inline)) struct frag_message *fragi_rx_take_untold(struct fragi_rx *rx,
-										       uint64_t now)
+/* The pushing side takes too. */
+static inline bool fragi_rx_is_shared(const struct fragi_rx *rx)
 {
-	struct frag_message *message;
-	uint64_t stamp;
-
-	if (__builtin_expect(rx->policy == FRAG_POLICY_POP, 0))
-		return fragi_rx_take_shared(rx, now);
-	message = fragi_queue_take(&rx->queue, &stamp);
-	if (message != NULL)
-		fragi_rx_count(rx, stamp, now);
-	return message;
+	return rx->policy == FRAG_POLICY_POP;
 }
 
-static inline struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now)
+/* Taking side: the oldest message, delivered at the stamp now; NULL when empty. */
+FRAGI_API struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now);
+/* The same of one that is not shared; it is the caller's to tell rx->taken of it. */
+static inline __attribute__((always_inline)) struct frag_message *fragi_rx_take_alone(struct fragi_rx *rx,
+										      uint64_t now)
 {
-	struct frag_message *message = fragi_rx_take_untold(rx, now);
+	uint64_t stamp;
+	struct frag_message *message = fragi_queue_take(&rx->queue, &stamp);
 
 	if (message != NULL)
-		fragi_notify_tell(rx->taken);
+		fragi_rx_count(rx, stamp, now);
 	return message;
 }
 

@@ -55,6 +55,7 @@ static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bin
 			port->only_tx = bindings[i].tx[0];
 		for (uint32_t k = 0; k < port->count && port->dir == FRAG_IN; k++) {
 			bindings[i].rx[k]->arrival = (struct fragi_notify){notify, exec};
+			bindings[i].rx[k]->after = bindings[i].rx[(k + 1) % port->count];
 			exec->rxs[exec->rx_count++] = bindings[i].rx[k];
 		}
 		for (uint32_t k = 0; k < port->count && port->dir == FRAG_OUT; k++) {
@@ -159,9 +160,11 @@ static int distances_create(struct fragi_exec *exec)
 	for (uint32_t i = 0; i < exec->out_count; i++)
 		flows += exec->out[i].count;
 	exec->distances = fragi_calloc(flows + 1, sizeof(*exec->distances));
-	exec->turns = fragi_calloc(exec->in_count + 1, sizeof(struct fragi_gate *));
+	exec->turns = fragi_calloc(exec->in_count + 1, sizeof(struct fragi_exec_port *));
 	exec->rooms = fragi_calloc(flows + 1, sizeof(struct fragi_tx *));
 	exec->distances_end = exec->distances;
+	exec->turns_end = exec->turns;
+	exec->rooms_end = exec->rooms;
 	if (exec->distances == NULL || exec->turns == NULL || exec->rooms == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < exec->in_count; i++) {
@@ -169,7 +172,7 @@ static int distances_create(struct fragi_exec *exec)
 
 		limited |= gate->max > 0 || (gate->in_turn != NULL && gate->min > 1);
 		if (gate->in_turn != NULL)
-			exec->turns[exec->turn_count++] = gate;
+			*exec->turns_end++ = gate->in_turn;
 		for (uint32_t k = 0; k < gate->count && gate->in_turn == NULL; k++)
 			distance_add(exec, &gate->rx[k]->queue, false, gate->min,
 				     &gate->rx[k]->queue.sender_closed);
@@ -182,14 +185,14 @@ static int distances_create(struct fragi_exec *exec)
 
 			limited |= tx->rx == NULL && gate->min > 1;
 			if (tx->rx == NULL)
-				exec->rooms[exec->room_count++] = tx;
+				*exec->rooms_end++ = tx;
 			else if (fragi_rx_blocks(tx->rx))
 				distance_add(exec, &tx->rx->queue, true, gate->min, &tx->receiver_done);
 		}
 	}
 	if (exec->other_count > 0 || exec->timed || limited || (exec->in_count == 0 && exec->rx_count > 0))
 		atomic_init(&exec->unusual, true);
-	exec->has_more_gates = exec->turn_count > 0 || exec->room_count > 0;
+	exec->has_more_gates = exec->turns_end > exec->turns || exec->rooms_end > exec->rooms;
 	exec->minds_ticks = exec->other_count > 0 || exec->watchdog_ns > 0;
 	exec->receiver_done = exec->tx_count > 0 ? &exec->txs[0]->receiver_done : &nobody_done;
 	return 0;
@@ -381,10 +384,10 @@ enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec)
 	return all;
 }
 
-bool fragi_gate_has_message(const struct fragi_gate *gate)
+bool fragi_exec_port_has_message(const struct fragi_exec_port *in)
 {
-	for (uint32_t i = 0; i < gate->count; i++)
-		if (fragi_rx_available(gate->rx[i]) > 0)
+	for (uint32_t i = 0; i < in->count; i++)
+		if (fragi_rx_available(in->rx[i]) > 0)
 			return true;
 	return false;
 }

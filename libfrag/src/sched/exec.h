@@ -15,15 +15,14 @@
 #define FRAGI_RECEIVED_MAX 65536u
 
 struct fragi_exec_port {
-	struct fragi_rx
-		*next_rx; /* of an input with one flow, or in_turn: the one that is asked first; else NULL */
+	struct fragi_rx *next_rx; /* of an input with one flow, or in_turn: the one that is asked first; else
+				     NULL */
 	struct fragi_tx *only_tx; /* of an output of values with one flow, inside the process, else NULL */
 	const struct frag_type *type; /* of the value; NULL: any message, or a tensor */
 	struct fragi_rx **rx;
 	struct fragi_tx **tx;
 	const struct frag_message **all; /* receive_all's array, `count` long */
 	uint32_t count;                  /* flows */
-	uint32_t next;                   /* in_turn: which of them is next_rx */
 	enum frag_dir dir;
 	bool tensor;
 	bool in_turn; /* a plain input with several flows: their messages are taken in turn */
@@ -36,7 +35,6 @@ struct frag_tick {
 	uint64_t number; /* from 1 */
 	struct frag_message **received;
 	uint32_t received_count, received_capacity;
-	int no_message; /* why the latest receive brought none */
 	uint64_t stamp; /* as it began: the receive time of its messages */
 	struct frag_metadata *metadata;
 	bool metadata_used; /* it may hold something, so it is cleared before the next tick */
@@ -79,12 +77,11 @@ struct fragi_exec {
 	struct fragi_op_row *row;
 	struct fragi_sched *sched;
 	struct fragi_distance *distances, *distances_end;
-	/* Gates that are no distances: flows that are taken in turn, and ends of flows to other hosts. */
-	const struct fragi_gate **turns; /* content with one message */
-	const struct fragi_tx **rooms;   /* content with room for one */
-	uint32_t turn_count, room_count;
-	bool has_more_gates; /* there are such */
-	bool minds_ticks;    /* conditions, or a watchdog, are to be told of each */
+	/* What is no distance: inputs whose flows are taken in turn, and ends of flows to other hosts. */
+	const struct fragi_exec_port **turns, **turns_end; /* content with one message */
+	const struct fragi_tx **rooms, **rooms_end;        /* content with room for one */
+	bool has_more_gates;                               /* there are such */
+	bool minds_ticks; /* conditions, or a watchdog, are to be told of each */
 	struct fragi_gate *in, *out;
 	uint32_t in_count, out_count;
 	struct frag_condition **others; /* those with a check function */
@@ -132,8 +129,8 @@ void fragi_exec_destroy(struct frag_op *op); /* NULL exec is accepted */
  * scheduler calls fragi_exec_finish.
  */
 enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec);
-/* Whether a message waits on any of the gate's flows, which are taken in turn. */
-bool fragi_gate_has_message(const struct fragi_gate *gate);
+/* Whether a message waits on any of the input's flows. */
+bool fragi_exec_port_has_message(const struct fragi_exec_port *in);
 /* The same answer, found shortly in the usual cases. */
 static inline enum fragi_ready fragi_exec_ready(struct fragi_exec *exec)
 {
@@ -156,12 +153,11 @@ static inline enum fragi_ready fragi_exec_ready(struct fragi_exec *exec)
 	}
 	if (__builtin_expect(!exec->has_more_gates, 1))
 		return ready;
-	for (uint32_t i = 0; i < exec->turn_count; i++)
-		if (fragi_rx_available(exec->turns[i]->in_turn->next_rx) == 0 &&
-		    !fragi_gate_has_message(exec->turns[i]))
+	for (const struct fragi_exec_port **in = exec->turns; in < exec->turns_end; in++)
+		if (fragi_rx_available((*in)->next_rx) == 0 && !fragi_exec_port_has_message(*in))
 			return fragi_exec_ready_all(exec);
-	for (uint32_t i = 0; i < exec->room_count; i++)
-		if (exec->rooms[i]->ops->room(exec->rooms[i]) == 0)
+	for (const struct fragi_tx **tx = exec->rooms; tx < exec->rooms_end; tx++)
+		if ((*tx)->ops->room(*tx) == 0)
 			return fragi_exec_ready_all(exec);
 	return ready;
 }

@@ -95,6 +95,8 @@ static void put_aside(struct greedy *greedy, struct fragi_exec *exec, enum fragi
 		exec->timer_armed = false;
 		greedy->armed--;
 	}
+	if (ready == FRAGI_WAIT) /* mostly */
+		return;
 	if (ready == FRAGI_WAIT_TIME)
 		timer_arm(greedy, exec);
 	else if (ready == FRAGI_NEVER && !exec->done)
@@ -149,7 +151,7 @@ static void round_of(struct greedy *greedy)
 		uint64_t later = UINT64_MAX, due;
 
 		while ((due = *word & later) != 0) {
-			uint64_t i = (uint64_t)__builtin_ctzll(due);
+			uint32_t i = (uint32_t)__builtin_ctzll(due);
 
 			later = ~(uint64_t)1 << i;
 			visit(greedy, execs[i]);

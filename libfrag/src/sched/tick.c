@@ -20,13 +20,6 @@ static inline struct fragi_exec_port *port_at(struct frag_tick *tick, uint32_t p
 
 /* Receive. */
 
-/* Why receive has returned NULL. */
-static inline struct frag_message *no_message(struct frag_tick *tick, int code)
-{
-	tick->no_message = code;
-	return NULL;
-}
-
 /* Makes room for one more received message. */
 static __attribute__((noinline)) int received_grow(struct frag_tick *tick)
 {
@@ -43,123 +36,126 @@ static __attribute__((noinline)) int received_grow(struct frag_tick *tick)
 	return 0;
 }
 
-/* Returns the message, or NULL when its metadata clashes. */
-static __attribute__((noinline)) struct frag_message *metadata_merge(struct frag_tick *tick,
-								     struct frag_message *message)
+/* Returns a message that has metadata, or that it clashes. */
+static int metadata_merge(struct frag_tick *tick, const struct frag_message *message,
+			  const struct frag_message **out_message)
 {
 	const char *key = NULL;
 	bool first = !tick->metadata_used;
 	int r;
 
-	if (!tick->op->metadata)
-		return message;
-	r = fragi_metadata_merge(tick->metadata, message->metadata, &key);
-	if (r < 0) {
-		frag_err_set(&tick->op->err, r,
-			     "received metadata clashes at key \"%s\"; set metadata_policy to update or "
-			     "reject, or give the keys different names",
-			     key != NULL ? key : "");
-		return no_message(tick, r);
+	if (!tick->op->metadata) {
+		*out_message = message;
+		return 0;
 	}
+	r = fragi_metadata_merge(tick->metadata, message->metadata, &key);
+	if (r < 0)
+		return frag_err_set(
+			&tick->op->err, r,
+			"received metadata clashes at key \"%s\"; set metadata_policy to update or "
+			"reject, or give the keys different names",
+			key != NULL ? key : "");
 	tick->metadata_used = true;
 	tick->metadata_of = first ? message : NULL;
-	return message;
+	*out_message = message;
+	return 0;
 }
 
-/* The oldest message of rx, borrowed until the tick ends; NULL: none. There is room for it. */
-static inline __attribute__((always_inline)) struct frag_message *receive_from(struct frag_tick *tick,
-									       struct fragi_rx *rx)
+/* How receive ends then, out of its way. */
+static __attribute__((noinline)) int tell_and_merge(struct frag_tick *tick, const struct fragi_rx *rx,
+						    const struct frag_message *message,
+						    const struct frag_message **out_message)
 {
-	struct frag_message *message = fragi_rx_take_untold(rx, tick->stamp);
-
-	if (__builtin_expect(message == NULL, 0))
-		return no_message(tick, -ENOMSG);
-	tick->received[tick->received_count++] = message;
-	if (__builtin_expect(message->metadata != NULL, 0)) {
-		fragi_notify_tell(rx->taken);
-		return metadata_merge(tick, message);
-	}
 	fragi_notify_tell(rx->taken);
-	return message;
+	return metadata_merge(tick, message, out_message);
 }
 
-static inline struct frag_message *receive_making_room(struct frag_tick *tick, struct fragi_rx *rx)
+/* The oldest message of rx, borrowed until the tick ends. */
+static int receive_from(struct frag_tick *tick, struct fragi_rx *rx, const struct frag_message **out_message)
 {
 	int r = tick->received_count < tick->received_capacity ? 0 : received_grow(tick);
+	struct frag_message *message;
 
-	return r < 0 ? no_message(tick, r) : receive_from(tick, rx);
-}
-
-/* A plain input with several flows: the next of them has its turn. */
-static inline void take_turns(struct fragi_exec_port *in)
-{
-	in->next = in->next + 1 < in->count ? in->next + 1 : 0;
-	in->next_rx = in->rx[in->next];
+	if (r < 0)
+		return r;
+	message = fragi_rx_take(rx, tick->stamp);
+	if (message == NULL)
+		return -ENOMSG;
+	tick->received[tick->received_count++] = message;
+	if (message->metadata != NULL)
+		return metadata_merge(tick, message, out_message);
+	*out_message = message;
+	return 0;
 }
 
 /* Of the first flow that has a message. */
-static __attribute__((noinline)) struct frag_message *receive_of_any(struct frag_tick *tick, uint32_t port)
+static __attribute__((noinline)) int receive_of_any(struct frag_tick *tick, uint32_t port,
+						    const struct frag_message **out_message)
 {
 	struct fragi_exec_port *in = port_at(tick, port, FRAG_IN);
-	struct frag_message *message = NULL;
+	int r = -ENOMSG;
 
 	if (in == NULL)
-		return no_message(tick, -EINVAL);
-	tick->no_message = -ENOMSG;
-	for (uint32_t i = 0; i < in->count && message == NULL && tick->no_message == -ENOMSG; i++) {
-		message = receive_making_room(tick, in->in_turn ? in->next_rx : in->rx[i]);
+		return -EINVAL;
+	for (uint32_t i = 0; i < in->count && r == -ENOMSG; i++) {
+		struct fragi_rx *rx = in->in_turn ? in->next_rx : in->rx[i];
+
+		r = receive_from(tick, rx, out_message);
 		if (in->in_turn)
-			take_turns(in);
+			in->next_rx = rx->after;
 	}
-	return message;
+	return r;
 }
 
-static inline __attribute__((always_inline)) struct frag_message *receive(struct frag_tick *tick,
-									  uint32_t port)
+static inline __attribute__((always_inline)) int receive(struct frag_tick *tick, uint32_t port,
+							 const struct frag_message **out_message)
 {
 	struct fragi_exec_port *in = &tick->ports[port];
+	struct frag_message *message;
 	struct fragi_rx *rx;
 
 	if (__builtin_expect(port >= tick->port_count || in->next_rx == NULL ||
-				     tick->received_count == tick->received_capacity,
+				     tick->received_count == tick->received_capacity ||
+				     fragi_rx_is_shared(in->next_rx),
 			     0))
-		return receive_of_any(tick, port);
+		return receive_of_any(tick, port, out_message);
 	rx = in->next_rx;
-	if (in->in_turn) {
-		if (fragi_rx_available(rx) == 0)
-			return receive_of_any(tick, port);
-		take_turns(in);
-	}
-	return receive_from(tick, rx);
+	message = fragi_rx_take_alone(rx, tick->stamp);
+	if (__builtin_expect(message == NULL, 0))
+		return receive_of_any(tick, port, out_message);
+	in->next_rx = rx->after;
+	tick->received[tick->received_count++] = message;
+	if (__builtin_expect(message->metadata != NULL, 0))
+		return tell_and_merge(tick, rx, message, out_message);
+	*out_message = message;
+	fragi_notify_tell(rx->taken);
+	return 0;
 }
 
-static inline struct frag_message *receive_typed(struct frag_tick *tick, uint32_t port,
-						 const struct frag_type *type)
+static inline __attribute__((always_inline)) int receive_typed(struct frag_tick *tick, uint32_t port,
+							       const struct frag_type *type,
+							       const struct frag_message **out_message)
 {
-	struct frag_message *message = receive(tick, port);
+	int r = receive(tick, port, out_message);
 
-	if (__builtin_expect(message != NULL && (message->type != type || type == NULL), 0))
-		return no_message(tick, -EPROTOTYPE);
-	return message;
+	if (__builtin_expect(r == 0 && ((*out_message)->type != type || type == NULL), 0))
+		return -EPROTOTYPE;
+	return r;
 }
 
 int frag_tick_receive(struct frag_tick *tick, uint32_t port, const struct frag_message **out_message)
 {
-	const struct frag_message *message = receive(tick, port);
-
-	if (message == NULL)
-		return tick->no_message;
-	*out_message = message;
-	return 0;
+	return receive(tick, port, out_message);
 }
 
 int frag_tick_receive_value(struct frag_tick *tick, uint32_t port, const struct frag_type *type,
 			    const void **out_value, size_t *out_size)
 {
-	const struct frag_message *message = receive_typed(tick, port, type);
+	const struct frag_message *message;
+	int r = receive_typed(tick, port, type, &message);
 
-	if (message == NULL)
-		return tick->no_message;
+	if (r != 0)
+		return r;
 	*out_value = message->value;
 	if (out_size != NULL)
 		*out_size = message->value_size;
@@ -168,40 +164,44 @@ int frag_tick_receive_value(struct frag_tick *tick, uint32_t port, const struct 
 
 int frag_tick_receive_bool(struct frag_tick *tick, uint32_t port, int *out_value)
 {
-	const struct frag_message *message = receive_typed(tick, port, &frag_type_bool);
+	const struct frag_message *message;
+	int r = receive_typed(tick, port, &frag_type_bool, &message);
 
-	if (message == NULL)
-		return tick->no_message;
+	if (__builtin_expect(r != 0, 0))
+		return r;
 	*out_value = *(const bool *)message->value;
 	return 0;
 }
 
 int frag_tick_receive_i64(struct frag_tick *tick, uint32_t port, int64_t *out_value)
 {
-	const struct frag_message *message = receive_typed(tick, port, &frag_type_i64);
+	const struct frag_message *message;
+	int r = receive_typed(tick, port, &frag_type_i64, &message);
 
-	if (__builtin_expect(message == NULL, 0))
-		return tick->no_message;
+	if (__builtin_expect(r != 0, 0))
+		return r;
 	*out_value = *(const int64_t *)message->value;
 	return 0;
 }
 
 int frag_tick_receive_f64(struct frag_tick *tick, uint32_t port, double *out_value)
 {
-	const struct frag_message *message = receive_typed(tick, port, &frag_type_f64);
+	const struct frag_message *message;
+	int r = receive_typed(tick, port, &frag_type_f64, &message);
 
-	if (__builtin_expect(message == NULL, 0))
-		return tick->no_message;
+	if (__builtin_expect(r != 0, 0))
+		return r;
 	*out_value = *(const double *)message->value;
 	return 0;
 }
 
 int frag_tick_receive_string(struct frag_tick *tick, uint32_t port, const char **out_value)
 {
-	const struct frag_message *message = receive_typed(tick, port, &frag_type_string);
+	const struct frag_message *message;
+	int r = receive_typed(tick, port, &frag_type_string, &message);
 
-	if (message == NULL)
-		return tick->no_message;
+	if (__builtin_expect(r != 0, 0))
+		return r;
 	*out_value = message->value;
 	return 0;
 }
@@ -210,13 +210,15 @@ int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 			  const struct frag_message *const **out_messages)
 {
 	struct fragi_exec_port *in = port_at(tick, port, FRAG_IN);
+	int r;
 
 	if (in == NULL)
 		return -EINVAL;
 	for (uint32_t i = 0; i < in->count; i++) {
-		in->all[i] = receive_making_room(tick, in->rx[i]);
-		if (in->all[i] == NULL && tick->no_message != -ENOMSG)
-			return tick->no_message;
+		in->all[i] = NULL;
+		r = receive_from(tick, in->rx[i], &in->all[i]);
+		if (r < 0 && r != -ENOMSG)
+			return r;
 	}
 	*out_messages = in->all;
 	return (int)in->count;
