@@ -191,6 +191,7 @@ static void flow_take(struct sim *sim, struct sim_flow *flow)
 	flow->rx.delivered++;
 	if (blocks(flow)) {
 		fragi_window_consume(&flow->rx_window, credit_bytes(flow, flow->rx_window.consumed));
+		sim_limit_consumed(sim, flow);
 		owe_credit(sim, flow);
 	}
 }
@@ -250,8 +251,11 @@ static bool transmit_one(struct sim *sim, struct sim_flow *flow)
 	if (!fragi_window_fits(window, bytes)) {
 		if (fragi_window_want(window))
 			send_on(sim, flow, SIM_EV_WANT);
+		flow->short_bytes = bytes;
+		sim_limit_consumed(sim, flow);
 		return false;
 	}
+	sim_limit_left(sim, flow);
 	fragi_window_spend(window, bytes);
 	flow->pending--;
 	flow->true_left++;
@@ -507,6 +511,7 @@ static void arrive(struct sim *sim, struct sim_flow *flow)
 		flow->queued++;
 	if (!blocks(flow) || flow->receiver_closed)
 		fragi_window_consume_to(window, flow->rx.arrived, window->accepted_bytes);
+	sim_limit_consumed(sim, flow);
 	if (fragi_window_owes(window))
 		owe_credit(sim, flow);
 	poke(sim, op_at(&sim->apps[flow->app], flow->to_fragment, flow->to_op));

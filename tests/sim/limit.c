@@ -91,6 +91,34 @@ static void look_at_flow(struct sim *sim, const struct sim_app *app, struct sim_
 			 (unsigned long long)flow->true_left);
 }
 
+void sim_limit_consumed(struct sim *sim, struct sim_flow *flow)
+{
+	const struct fragi_window_tx *tx = &flow->tx_window;
+	const struct fragi_window_rx *rx = &flow->rx_window;
+
+	if (flow->short_bytes != 0 && flow->could_since_ns == 0 &&
+	    (tx->sent == rx->consumed ||
+	     tx->sent_bytes - rx->consumed_bytes + flow->short_bytes <= tx->bytes))
+		flow->could_since_ns = sim->now_ns;
+}
+
+/* Who waits for bytes says so, and gets what is consumed at once: not with the next beat. */
+void sim_limit_left(struct sim *sim, struct sim_flow *flow)
+{
+	int64_t since_ns = flow->could_since_ns, way_ns = SIM_MS;
+
+	if (flow->from->worker != flow->to->worker)
+		way_ns += 2 * (sim->workers[flow->from->worker].latency_ns +
+			       sim->workers[flow->to->worker].latency_ns);
+	if (since_ns != 0 && since_ns > sim->quiet_ns + sim->dead_ns + SIM_S &&
+	    sim->now_ns - since_ns > 2 * way_ns)
+		sim_fail(sim, "credit", "%s: message %llu of %llu bytes waited %.3f s for what was consumed",
+			 sim->apps[flow->app].name, (unsigned long long)flow->true_left,
+			 (unsigned long long)flow->short_bytes, (double)(sim->now_ns - since_ns) * 1e-9);
+	flow->could_since_ns = 0;
+	flow->short_bytes = 0;
+}
+
 /* What has ended holds no place. */
 static void look_at_places(struct sim *sim)
 {

@@ -215,6 +215,8 @@ struct sim_flow {
 	int64_t owed_since_ns;
 	int64_t stuck_since_ns; /* a message waits though nothing is under way ... */
 	uint64_t stuck_at;      /* ... after so many have left */
+	uint64_t short_bytes;   /* of a message that waits for bytes of credit; 0: none does */
+	int64_t could_since_ns; /* since when all that it waits for is consumed; 0: it is not */
 };
 
 /* One run of an application by one driver. */
@@ -515,6 +517,9 @@ struct sim_app *sim_app_of(struct sim *sim, uint64_t incarnation, uint64_t run);
 /* limit.c */
 void sim_limit_app(struct sim *sim, const struct sim_app *app);
 void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_session before);
+void sim_limit_consumed(struct sim *sim,
+			struct sim_flow *flow); /* something of it, or something waits for that */
+void sim_limit_left(struct sim *sim, struct sim_flow *flow); /* a message */
 void sim_limit_look(struct sim *sim, bool quiet);
 
 /* verdict.c: the states of fragments in a summary; a worker's exit code */
