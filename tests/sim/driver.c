@@ -235,7 +235,7 @@ void sim_driver_app(struct sim *sim)
 	}
 	app->given = true;
 	app->incarnation = sim->driver.incarnation;
-	app->given_ns = sim->now_ns;
+	app->given_ns = app->busy_ns = sim->now_ns;
 	app->state_since_ns = sim_clock(sim, &sim->driver.process);
 	/* A worker that serves one application refuses another. */
 	app->excused = app->disturbed =

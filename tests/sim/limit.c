@@ -59,6 +59,31 @@ static void look_at_host(struct sim *sim, const struct sim_host *host)
 			 host->pid, (double)silent_ns * 1e-9);
 }
 
+/* A peer that does not say anything any more is given up: at both ends, and with the beat that finds it. */
+static void look_at_connection(struct sim *sim, const struct sim_connection *connection)
+{
+	bool is_live[2] = {
+		connection->worker < SIM_WORKERS_MAX && connection->connected,
+		connection->admitted && connection->incarnation == sim->driver.incarnation,
+	};
+
+	for (int end = 0; end < 2; end++) {
+		const struct sim_process *process;
+		int64_t silent_ns;
+
+		if (!connection->open[end] || !is_live[end])
+			continue;
+		process = end == 1 ? &sim->driver.process : &sim->workers[connection->worker].process;
+		if (!process->alive)
+			continue;
+		silent_ns = sim->now_ns - able_since(process, connection->heard_ns[end]);
+		if (silent_ns > sim->dead_ns + sim->beat_ns + SLACK_NS)
+			sim_fail(sim, "silent peer", "%s has not heard its peer for %.3f s, and keeps it",
+				 end == 1 ? "the driver" : sim_worker_name(sim, connection->worker),
+				 (double)silent_ns * 1e-9);
+	}
+}
+
 /* Who is told twice does not wait for children that even SIGKILL does not end. */
 static void look_at_worker(struct sim *sim, const struct sim_worker *worker)
 {
@@ -132,15 +157,36 @@ static void look_at_places(struct sim *sim)
 			 (long long)placed, (long long)most);
 }
 
+/* All hosts have said that they are done: the drain does not run to its deadline. */
+static void look_at_done(struct sim *sim, struct sim_app *app, bool quiet)
+{
+	bool waits = quiet && sim->driver.process.alive && !app->ended &&
+		     (app->state == DRV_APP_RUNNING || app->state == DRV_APP_DRAINING);
+
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		if (sim->hosts[i].app == app)
+			waits = waits && sim->hosts[i].process.alive && sim->hosts[i].done_said;
+	if (!waits)
+		app->busy_ns = sim->now_ns;
+	if (sim->now_ns - app->busy_ns > 2 * sim->beat_ns + SIM_S)
+		sim_fail(sim, "progress", "%s is %s, though all its hosts have been done for %.3f s",
+			 app->name, drv_app_state_name(app->state),
+			 (double)(sim->now_ns - app->busy_ns) * 1e-9);
+}
+
 void sim_limit_look(struct sim *sim, bool quiet)
 {
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		look_at_host(sim, &sim->hosts[i]);
+	for (uint32_t i = 0; i < sim->connection_count; i++)
+		look_at_connection(sim, &sim->connections[i]);
 	for (uint32_t i = 0; i < sim->worker_count; i++)
 		look_at_worker(sim, &sim->workers[i]);
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		for (uint32_t f = 0; f < sim->apps[i].flow_count; f++)
 			look_at_flow(sim, &sim->apps[i], &sim->apps[i].flows[f], quiet);
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		look_at_done(sim, &sim->apps[i], quiet);
 	if (sim->driver.process.alive)
 		look_at_places(sim);
 }

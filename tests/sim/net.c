@@ -179,6 +179,7 @@ static void arrive(struct sim *sim, uint32_t index, uint32_t end, const struct s
 	struct frag_err err = FRAG_ERR_INIT;
 	struct fw_message *message;
 
+	connection->heard_ns[end] = sim->now_ns;
 	if (end == 0 && !connection->connected && connection->worker < SIM_WORKERS_MAX) {
 		connection->connected = true;
 		answer(sim, connection, true);

@@ -125,6 +125,7 @@ struct sim_connection {
 	bool admitted;
 	bool rogue;
 	struct sim_pipe to[2]; /* frames for end 0 and 1 */
+	int64_t heard_ns[2];   /* when something came to that end */
 	uint64_t seq;          /* of what end 0 sent */
 };
 
@@ -251,6 +252,7 @@ struct sim_app {
 	enum drv_app_state state, furthest; /* before it was killed */
 	int64_t state_since_ns;             /* by the driver's clock */
 	int64_t rest_since_ns, dead_since_ns;
+	int64_t busy_ns; /* when it was last seen to have something to do, or to be ending */
 	bool was_at_rest;
 	bool has_result;
 	enum fragi_summary_result result;
