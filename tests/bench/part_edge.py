@@ -2,7 +2,9 @@
 """Between two hosts over ucx, operator to operator, on cores 0 and 1, beside ucx_perftest in the same mode.
 
 trip: half of a round trip, one message at a time. paced: the same, begun 1,000 times a second (60 from 1 MiB).
-stream: as many as go, with WINDOWS messages on the way; ucx_perftest has as many sends under way.
+stream: as many as go, with WINDOWS messages on the way; ucx_perftest has as many sends under way. To it a short send is
+done when the kernel has the bytes, so only the socket's buffers bound what is on the way: wide is a stream with WIDE messages,
+which binds as little.
 """
 import os
 import re
@@ -19,6 +21,7 @@ SIZES = {8: "8B", 1 << 10: "1KiB", 64 << 10: "64KiB", 1 << 20: "1MiB", 8 << 20: 
 COUNTS = {8: (4000, 300, 40000), 1 << 10: (4000, 300, 40000), 64 << 10: (1000, 300, 4000), 1 << 20: (200, 30, 400),
           8 << 20: (40, 30, 60)}
 WINDOWS = {8: 1024, 1 << 10: 1024, 64 << 10: 256, 1 << 20: 32, 8 << 20: 8}
+WIDE, WIDE_SIZE_MAX = 16384, 4096
 SETTINGS = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo", "UCX_TCP_CONN_NB": "y", "UCX_TCP_TX_SEG_SIZE": "64K",
             "UCX_RNDV_THRESH": "1M", "UCX_KEEPALIVE_INTERVAL": "1s", "UCX_WARN_UNUSED_ENV_VARS": "n",
             "UCX_LOG_LEVEL": "error"}
@@ -66,11 +69,11 @@ flows: [{from: f1.source.out, to: f2.sink.in, capacity: %(window)d}]
 """
 
 
-def app(bench, text, mode, size, count):
+def app(bench, text, mode, size, count, window=None):
     with Cluster(bench, env={"FRAG_PUMP": mode}) as c:
         c.run(c.write("app.yaml", text % {
             "count": count, "bytes": size, "file": c.path("figures"), "hz": 1000 if size < 1 << 20 else 60,
-            "window": WINDOWS[size]}))
+            "window": window or WINDOWS[size]}))
         return c.numbers("figures")
 
 
@@ -142,6 +145,9 @@ def run(bench):
             rows[key, "floor", "stream"] = bench.row("ucx." + name % ("stream", ""), "/s")
             rows[key, "stream"] = bench.row(name % ("stream", ""), "/s", floor=rows[key, "floor", "stream"],
                                             target=lambda floor: 0.8 * floor, more_is_better=True)
+            if size <= WIDE_SIZE_MAX:
+                rows[key, "wide"] = bench.row(name % ("stream", ".wide"), "/s", floor=rows[key, "floor", "stream"],
+                                              more_is_better=True)
     for _ in bench.rounds():
         for size in SIZES:
             for mode in MODES:
@@ -159,7 +165,9 @@ def one_series(bench, rows, mode, size, have_floor):
         floor = [perftest(bench, "lat", mode, size, trips, rank)[1] for rank in (50, 99)]
         rate = perftest(bench, "bw", mode, size, streamed)[-1]
     trip, slow = app(bench, TRIP, mode, size, trips), app(bench, PACED, mode, size, paced)
-    count, first, last = app(bench, STREAM, mode, size, streamed)
+    streams = [("stream", app(bench, STREAM, mode, size, streamed))]
+    if size <= WIDE_SIZE_MAX:
+        streams.append(("wide", app(bench, STREAM, mode, size, streamed, WIDE)))
     for i, p in enumerate(("p50", "p99", "p999")):
         rows[key, "trip", p].add(trip[1 + i] / 1e3)
         rows[key, "paced", p].add(slow[1 + i] / 1e3)
@@ -167,4 +175,5 @@ def one_series(bench, rows, mode, size, have_floor):
             rows[key, "floor", p].add(floor[i])
     if have_floor:
         rows[key, "floor", "stream"].add(rate)
-    rows[key, "stream"].add((count - 1) * 1e9 / (last - first))
+    for kind, (count, first, last) in streams:
+        rows[key, kind].add((count - 1) * 1e9 / (last - first))
