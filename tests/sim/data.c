@@ -378,7 +378,7 @@ static void poke(struct sim *sim, struct sim_op *op)
 /* Whether its fate has struck in this tick. */
 static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, struct sim_host *host)
 {
-	if (op->fragment != app->fate_fragment || app->fate_met ||
+	if (op->fragment != app->fate_fragment || app->fate_met || host->dying ||
 	    (app->fate_late ? !app->stop_told && !app->stopped_by_op : op->ticks < app->fate_tick))
 		return false;
 	app->fate_exit_code = 1; /* whatever it exits with after it was prepared */

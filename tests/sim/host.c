@@ -450,8 +450,6 @@ static void beat(struct sim *sim, struct sim_host *host)
 	int64_t now_ns = sim_clock(sim, &host->process);
 	bool idle = sim_host_is_idle(host);
 
-	if (host->dying) /* it is in the kernel, and will not come back */
-		return;
 	fragi_spare_late(&host->spare, now_ns - host->beat_expected_ns, host->beat_ns, host->dead_ns, now_ns);
 	if (now_ns >= fragi_spare_dead_at(&host->spare, host->heard_ns, host->dead_ns)) {
 		sim_host_die(sim, host, 3, 0, false);
@@ -577,6 +575,8 @@ void sim_on_host(struct sim *sim, const struct sim_event *event)
 	}
 	if (!host->process.alive)
 		return;
+	if (host->dying && !(event->kind == SIM_EV_HOST_END && event->b != 0))
+		return; /* it is in the kernel, and will not come back */
 	if (sim_is_stopped(sim, &host->process) && !(event->kind == SIM_EV_HOST_END && event->b != 0)) {
 		sim_put_back(sim, *event, host->process.stopped_until_ns);
 		return;
