@@ -244,6 +244,37 @@ int frag_message_add_tensor(struct frag_message *message, const char *name, stru
 	return r;
 }
 
+/* The message, if what was put into it went well. */
+static int give_filled(struct frag_message *message, int r, struct frag_message **out_message)
+{
+	if (r < 0)
+		fragi_message_unref(message);
+	else
+		*out_message = message;
+	return r;
+}
+
+int fragi_message_of_value(const struct frag_type *type, const void *value, size_t size,
+			   struct frag_message **out_message)
+{
+	struct frag_message *message = fragi_message_take();
+
+	if (message == NULL)
+		return -ENOMEM;
+	return give_filled(message, frag_message_set_value(message, type, value, size, NULL), out_message);
+}
+
+int fragi_message_of_tensor(const char *name, struct frag_tensor *tensor, struct frag_message **out_message)
+{
+	struct frag_message *message = fragi_message_take();
+
+	if (message == NULL) {
+		frag_tensor_unref(tensor);
+		return -ENOMEM;
+	}
+	return give_filled(message, frag_message_add_tensor(message, name, tensor), out_message);
+}
+
 uint32_t frag_message_tensor_count(const struct frag_message *message)
 {
 	return message->tensor_count;

@@ -65,6 +65,11 @@ static inline struct frag_message *fragi_message_take(void)
 	return message;
 }
 
+/* A message with this one value, copied, or this one tensor, whose reference it takes, on failure too. */
+int fragi_message_of_value(const struct frag_type *type, const void *value, size_t size,
+			   struct frag_message **out_message);
+int fragi_message_of_tensor(const char *name, struct frag_tensor *tensor, struct frag_message **out_message);
+
 /* Drops a reference without a read-modify-write when it is the only one. */
 FRAGI_API void fragi_message_recycle(struct frag_message *message);
 static inline void fragi_message_unref(struct frag_message *message)

@@ -255,17 +255,10 @@ int frag_harness_give(struct frag_harness *harness, const char *port, struct fra
 static int give_value(struct frag_harness *harness, const char *port, const struct frag_type *type,
 		      const void *value, size_t size)
 {
-	struct frag_message *message = frag_message_create();
-	int r;
+	struct frag_message *message;
+	int r = fragi_message_of_value(type, value, size, &message);
 
-	if (message == NULL)
-		return -ENOMEM;
-	r = frag_message_set_value(message, type, value, size, NULL);
-	if (r < 0) {
-		frag_message_unref(message);
-		return r;
-	}
-	return frag_harness_give(harness, port, message);
+	return r < 0 ? r : frag_harness_give(harness, port, message);
 }
 
 int frag_harness_give_i64(struct frag_harness *harness, const char *port, int64_t value)
@@ -286,19 +279,10 @@ int frag_harness_give_string(struct frag_harness *harness, const char *port, con
 int frag_harness_give_tensor(struct frag_harness *harness, const char *port, const char *name,
 			     struct frag_tensor *tensor)
 {
-	struct frag_message *message = frag_message_create();
-	int r;
+	struct frag_message *message;
+	int r = fragi_message_of_tensor(name, tensor, &message);
 
-	if (message == NULL) {
-		frag_tensor_unref(tensor);
-		return -ENOMEM;
-	}
-	r = frag_message_add_tensor(message, name, tensor);
-	if (r < 0) {
-		frag_message_unref(message);
-		return r;
-	}
-	return frag_harness_give(harness, port, message);
+	return r < 0 ? r : frag_harness_give(harness, port, message);
 }
 
 int frag_harness_tick(struct frag_harness *harness)

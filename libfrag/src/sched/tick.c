@@ -351,17 +351,10 @@ int frag_tick_emit(struct frag_tick *tick, uint32_t port, struct frag_message *m
 int frag_tick_emit_value(struct frag_tick *tick, uint32_t port, const struct frag_type *type,
 			 const void *value, size_t size)
 {
-	struct frag_message *message = frag_message_create();
-	int r;
+	struct frag_message *message;
+	int r = fragi_message_of_value(type, value, size, &message);
 
-	if (message == NULL)
-		return -ENOMEM;
-	r = frag_message_set_value(message, type, value, size, NULL);
-	if (r < 0) {
-		fragi_message_unref(message);
-		return r;
-	}
-	return frag_tick_emit(tick, port, message);
+	return r < 0 ? r : frag_tick_emit(tick, port, message);
 }
 
 /* A value that fits into a message and has no fini: written in place, as frag_message_set_value would. */
@@ -405,19 +398,10 @@ int frag_tick_emit_string(struct frag_tick *tick, uint32_t port, const char *val
 
 int frag_tick_emit_tensor(struct frag_tick *tick, uint32_t port, const char *name, struct frag_tensor *tensor)
 {
-	struct frag_message *message = frag_message_create();
-	int r;
+	struct frag_message *message;
+	int r = fragi_message_of_tensor(name, tensor, &message);
 
-	if (message == NULL) {
-		frag_tensor_unref(tensor);
-		return -ENOMEM;
-	}
-	r = frag_message_add_tensor(message, name, tensor);
-	if (r < 0) {
-		fragi_message_unref(message);
-		return r;
-	}
-	return frag_tick_emit(tick, port, message);
+	return r < 0 ? r : frag_tick_emit(tick, port, message);
 }
 
 /* The tick itself. */
