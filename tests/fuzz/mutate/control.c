@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../fuzz.h"
+#include "mutate.h"
 
 /*
  * Changes one field of one frame somewhere in its tree, and makes all lengths around it right again: random
  * bytes hardly ever leave a frame whole. A tree is guessed from the bytes: what reads as fields is taken for
  * a message.
  */
-size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t max);
-size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max, unsigned int seed);
-
 #define ROOM 65536
 #define FIELDS_MAX 256
-
-static uint64_t state;
-
-static uint32_t draw(uint32_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)((state >> 11) % n);
-}
 
 struct field {
 	const uint8_t *at, *content, *end; /* at: its tag; content: behind tag and length */
@@ -91,7 +78,7 @@ static uint64_t interesting(void)
 		4096,       4097,       65535,      65536,      65537,     1u << 20,   1u << 22,
 		0x7fffffff, 0x80000000, 0xffffffff, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX};
 
-	return draw(3) == 0 ? state : values[draw(sizeof(values) / sizeof(values[0]))];
+	return draw(3) == 0 ? mutate_state : values[draw(sizeof(values) / sizeof(values[0]))];
 }
 
 static size_t put_field(uint8_t *out, size_t room)
@@ -209,7 +196,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max, unsigned
 	uint32_t length, changed;
 	size_t at, tail;
 
-	state = (uint64_t)seed * 0x9E3779B97F4A7C15u + 1;
+	mutate_begin(seed);
 	if (draw(10) == 0 || size > ROOM / 2 || !find_frame(bytes, size, &at, &length))
 		return LLVMFuzzerMutate(bytes, size, max);
 	changed = (uint32_t)mutate_message(bytes + at + 4, length, out, ROOM - 64, 0);

@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../fuzz.h"
+#include "mutate.h"
 
 /*
  * Changes a graph as its lines and words: leaves them out, doubles and swaps them, indents them otherwise,
  * puts words of the schema and of the text itself in place of others. Bytes are changed too, one time in
  * four.
  */
-size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t max);
-size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max, unsigned int seed);
-
 #define ROOM 65536
 #define PIECES_MAX 2048
-
-static uint64_t state;
-
-static uint32_t draw(uint32_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)((state >> 11) % n);
-}
 
 struct piece {
 	const uint8_t *at;
@@ -213,7 +200,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max, unsigned
 	static uint8_t out[ROOM];
 	size_t n;
 
-	state = (uint64_t)seed * 0x9E3779B97F4A7C15u + 1;
+	mutate_begin(seed);
 	if (draw(4) == 0 || size > ROOM / 2)
 		return LLVMFuzzerMutate(bytes, size, max);
 	n = draw(2) == 0 ? mutate_lines(bytes, size, out) : mutate_word(bytes, size, out);
