@@ -127,8 +127,8 @@ void fragi_rx_sender_close(struct fragi_rx *rx)
 struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now)
 {
 	uint64_t stamp;
-	struct frag_message *message =
-		(fragi_rx_is_shared(rx) ? fragi_queue_take_shared : fragi_queue_take)(&rx->queue, &stamp);
+	struct frag_message *message = fragi_rx_is_shared(rx) ? fragi_queue_take_shared(&rx->queue, &stamp)
+							      : fragi_queue_take(&rx->queue, &stamp);
 
 	if (message == NULL)
 		return NULL;

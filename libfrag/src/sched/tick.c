@@ -49,12 +49,13 @@ static int metadata_merge(struct frag_tick *tick, const struct frag_message *mes
 		return 0;
 	}
 	r = fragi_metadata_merge(tick->metadata, message->metadata, &key);
-	if (r < 0)
-		return frag_err_set(
-			&tick->op->err, r,
-			"received metadata clashes at key \"%s\"; set metadata_policy to update or "
-			"reject, or give the keys different names",
-			key != NULL ? key : "");
+	if (r < 0) {
+		frag_err_set(&tick->op->err, r,
+			     "received metadata clashes at key \"%s\"; set metadata_policy to update or "
+			     "reject, or give the keys different names",
+			     key != NULL ? key : "");
+		return r;
+	}
 	tick->metadata_used = true;
 	tick->metadata_of = first ? message : NULL;
 	*out_message = message;
@@ -98,11 +99,11 @@ static __attribute__((noinline)) int receive_of_any(struct frag_tick *tick, uint
 	if (in == NULL)
 		return -EINVAL;
 	for (uint32_t i = 0; i < in->count && r == -ENOMSG; i++) {
-		struct fragi_rx *rx = in->in_turn ? in->next_rx : in->rx[i];
+		struct fragi_rx *next = in->next_rx;
 
-		r = receive_from(tick, rx, out_message);
-		if (in->in_turn)
-			in->next_rx = rx->after;
+		r = receive_from(tick, next != NULL ? next : in->rx[i], out_message);
+		if (next != NULL)
+			in->next_rx = next->after;
 	}
 	return r;
 }
