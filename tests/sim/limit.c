@@ -165,7 +165,8 @@ static void look_at_done(struct sim *sim, struct sim_app *app, bool quiet)
 
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		if (sim->hosts[i].app == app)
-			waits = waits && sim->hosts[i].process.alive && sim->hosts[i].done_said;
+			waits = waits && sim->hosts[i].process.alive && !sim->hosts[i].dying &&
+				sim->hosts[i].done_said;
 	if (!waits)
 		app->busy_ns = sim->now_ns;
 	if (sim->now_ns - app->busy_ns > 2 * sim->beat_ns + SIM_S)
