@@ -271,6 +271,8 @@ void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
 		host->dying = true;
 		after_ns = time_to_die(sim, host);
 		host->app->dies_slowly = host->app->dies_slowly || after_ns > 300 * SIM_MS;
+		if (sim->workers[host->worker].stops > 0 && after_ns > 300 * SIM_MS) /* it is left behind */
+			host->app->excused = host->app->disturbed = true;
 		sim_put(sim, sim->now_ns + after_ns, SIM_EV_HOST_END, host->index, SIGKILL, 0);
 	} else if (signal == SIGTERM) {
 		begin_end(sim, host);
@@ -438,7 +440,7 @@ static void on_message(struct sim *sim, struct sim_host *host, const struct fw_m
 
 void sim_host_look(struct sim *sim, struct sim_host *host)
 {
-	if (host->state != SIM_HOST_STARTED || host->done_said || !sim_data_is_done(host))
+	if (host->state != SIM_HOST_STARTED || host->done_said || host->dying || !sim_data_is_done(host))
 		return;
 	host->done_said = true;
 	sim_host_event(sim, host, FW_HOST_DONE, 0, 0, "");

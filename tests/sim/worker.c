@@ -112,18 +112,6 @@ static void do_spawn(struct sim *sim, uint32_t index, const struct wrk_action *a
 	do_send_host(sim, host, action->message);
 }
 
-/* It leaves without a host that even SIGKILL did not end in time; nobody can know what becomes of it. */
-static void excuse_survivors(struct sim *sim, const struct sim_worker *worker)
-{
-	for (uint32_t i = 0; i < sim->host_count; i++) {
-		struct sim_host *host = &sim->hosts[i];
-
-		if (host->process.alive && host->dying && host->generation == worker->generation &&
-		    &sim->workers[host->worker] == worker)
-			host->app->excused = host->app->disturbed = true;
-	}
-}
-
 static void act(struct sim *sim, uint32_t index, const struct wrk_action *action)
 {
 	struct sim_worker *worker = &sim->workers[index];
@@ -162,7 +150,6 @@ static void act(struct sim *sim, uint32_t index, const struct wrk_action *action
 		break;
 	case WRK_DO_EXIT:
 		worker->exited = true;
-		excuse_survivors(sim, worker);
 		worker->exit_code = action->exit_code;
 		sim_say(sim, worker->name, "exits with %d", action->exit_code);
 		sim_worker_die(sim, index, false);
