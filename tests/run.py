@@ -87,7 +87,8 @@ def read_reports(reports):
     texts = []
     for f in sorted(os.listdir(reports)):
         with open(os.path.join(reports, f), encoding="utf-8", errors="replace") as report:
-            texts.append(report.read(20000))
+            # UCX asks for huge pages first and takes others; that valgrind has none is no finding.
+            texts.append("".join(l for l in report if not l.endswith("valgrind ignores shmget(shmflg) SHM_HUGETLB\n"))[:20000])
     return [t for t in texts if t.strip()]
 
 
