@@ -205,6 +205,14 @@ static bool has_worker(const struct sim *sim, const struct sim_host *host)
 	return worker->process.alive && worker->generation == host->generation;
 }
 
+/* It had said that it is done, when its worker, which was told twice to end, killed it: nothing was missing.
+ */
+static bool had_come_to_its_end(const struct sim *sim, const struct sim_host *host)
+{
+	return host->done_said && host->dying && has_worker(sim, host) &&
+	       sim->workers[host->worker].stops > 1;
+}
+
 /* It is dead; its ledger stays as it was. silent: with its whole node. */
 void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal, bool silent)
 {
@@ -216,7 +224,8 @@ void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal
 	host->status = status;
 	host->signal = signal;
 	host->orderly = signal == 0 && status == 0 && host->state == SIM_HOST_ENDING;
-	host->died_early = !host->orderly && host->app->state < DRV_APP_CLOSING;
+	host->died_early =
+		!host->orderly && host->app->state < DRV_APP_CLOSING && !had_come_to_its_end(sim, host);
 	host->faulty = host->faulty || (!host->orderly && !host->dying && has_worker(sim, host));
 	sim_pipe_clear(&host->to[0]);
 	if (!silent)

@@ -315,7 +315,7 @@ struct sim_host {
 	bool has_page, idle, idle_said, done_said, drained, hangs, orderly, reaped, dying, wired_said;
 	bool end_told; /* its workerd has passed on that it shall end */
 	bool started;
-	bool died_early; /* not in order, before its application was told to end */
+	bool died_early; /* not in order, before it was done or its application was told to end */
 	bool faulty;     /* it came to grief by itself, or something did it to this process alone */
 	bool ended_by_worker, kill_told; /* kill_told: the driver's KILL has reached its workerd */
 	struct fragi_spare spare;
