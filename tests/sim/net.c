@@ -196,6 +196,8 @@ static void arrive(struct sim *sim, uint32_t index, uint32_t end, const struct s
 			sim_say(sim, "driver", "<- %s: %s host %u epoch %llu",
 				sim_worker_name(sim, connection->worker), fw_kind_name(message->kind),
 				message->host, (unsigned long long)message->epoch);
+		if (message->kind == FW_HOST_EXIT)
+			sim_verdict_exit(sim, connection, message);
 		sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
 							 .connection = index + 1,
 							 .peer = "10.0.0.1:4711",

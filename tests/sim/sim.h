@@ -316,6 +316,7 @@ struct sim_host {
 	bool end_told; /* its workerd has passed on that it shall end */
 	bool started;
 	bool died_early; /* not in order, before it was done or its application was told to end */
+	bool exit_heard; /* its HOST_EXIT came before the driver killed what was left of its application */
 	bool faulty;     /* it came to grief by itself, or something did it to this process alone */
 	bool ended_by_worker, kill_told; /* kill_told: the driver's KILL has reached its workerd */
 	struct fragi_spare spare;
@@ -527,5 +528,9 @@ void sim_limit_look(struct sim *sim, bool quiet);
 /* verdict.c: the states of fragments in a summary; a worker's exit code */
 void sim_verdict_fragments(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary);
 void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker);
+/* A HOST_EXIT comes to the driver. */
+void sim_verdict_exit(struct sim *sim, const struct sim_connection *connection,
+		      const struct fw_message *message);
+bool sim_verdict_too_late(struct sim *sim, const struct sim_app *app); /* its fate was heard, to count */
 
 #endif

@@ -84,6 +84,34 @@ void sim_verdict_fragments(struct sim *sim, const struct sim_app *app, const str
 	}
 }
 
+void sim_verdict_exit(struct sim *sim, const struct sim_connection *connection,
+		      const struct fw_message *message)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		struct sim_host *host = &sim->hosts[i];
+
+		if (host->worker == connection->worker && host->incarnation == connection->incarnation &&
+		    host->run == message->run && host->number == message->host &&
+		    host->epoch == message->epoch && !host->process.alive &&
+		    host->app->state < DRV_APP_KILLING)
+			host->exit_heard = true;
+	}
+}
+
+/*
+ * The application had come to its end, and the driver, which had heard nothing of its hosts in time, killed
+ * them: that one of them had crashed while it ended was held up on the way, and is no longer judged.
+ */
+bool sim_verdict_too_late(struct sim *sim, const struct sim_app *app)
+{
+	const struct sim_host *host = sim_host_by_pid(sim, (uint32_t)app->fate_pid);
+	bool overdue = app->state == DRV_APP_KILLING && app->furthest == DRV_APP_CLOSING &&
+		       app->result == FRAGI_SUMMARY_DONE && app->exit_code == 0;
+
+	return overdue && host != NULL && !host->exit_heard &&
+	       sim->quiet_ns > sim->now_ns - SIM_CLOSE_NS - SIM_KILL_NS;
+}
+
 /* All that it ran of the application ended in order before the user's patience did. */
 static bool ended_before_the_cut(const struct sim *sim, const struct sim_worker *worker)
 {
