@@ -278,6 +278,8 @@ void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
 	host->ended_by_worker = true;
 	if (signal == SIGKILL && !host->dying) {
 		host->dying = true;
+		if (host->state == SIM_HOST_STARTED) /* nothing of it runs any more, and it owes no credit */
+			host->state = SIM_HOST_ENDING;
 		after_ns = time_to_die(sim, host);
 		host->app->dies_slowly = host->app->dies_slowly || after_ns > 300 * SIM_MS;
 		if (sim->workers[host->worker].stops > 0 && after_ns > 300 * SIM_MS) /* it is left behind */
