@@ -59,7 +59,20 @@ static void look_at_host(struct sim *sim, const struct sim_host *host)
 			 host->pid, (double)silent_ns * 1e-9);
 }
 
-/* A peer that does not say anything any more is given up: at both ends, and with the beat that finds it. */
+/*
+ * By when a peer that was last heard then is given up, with the beat that finds it. A worker has no beats
+ * before its WELCOME: that its clock has jumped it sees when its deadline by the old clock comes, and then it
+ * spares its peer for two beats (base/spare.h).
+ */
+static int64_t given_up_at(const struct sim *sim, const struct sim_process *process, int64_t heard_ns)
+{
+	int64_t at_ns = able_since(process, heard_ns) + sim->dead_ns + sim->beat_ns;
+	int64_t spared_ns = heard_ns + sim->dead_ns + 2 * sim->beat_ns;
+
+	return process->jumped_ns >= heard_ns && spared_ns > at_ns ? spared_ns : at_ns;
+}
+
+/* A peer that does not say anything any more is given up: at both ends. */
 static void look_at_connection(struct sim *sim, const struct sim_connection *connection)
 {
 	bool is_live[2] = {
@@ -77,7 +90,7 @@ static void look_at_connection(struct sim *sim, const struct sim_connection *con
 		if (!process->alive)
 			continue;
 		silent_ns = sim->now_ns - able_since(process, connection->heard_ns[end]);
-		if (silent_ns > sim->dead_ns + sim->beat_ns + SLACK_NS)
+		if (sim->now_ns > given_up_at(sim, process, connection->heard_ns[end]) + SLACK_NS)
 			sim_fail(sim, "silent peer", "%s has not heard its peer for %.3f s, and keeps it",
 				 end == 1 ? "the driver" : sim_worker_name(sim, connection->worker),
 				 (double)silent_ns * 1e-9);
