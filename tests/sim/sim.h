@@ -515,7 +515,6 @@ void sim_check(struct sim *sim);
 void sim_check_look(struct sim *sim);
 void sim_check_end(struct sim *sim);
 void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary);
-struct sim_app *sim_app_of(struct sim *sim, uint64_t incarnation, uint64_t run);
 
 /* limit.c */
 void sim_limit_app(struct sim *sim, const struct sim_app *app);
