@@ -11,7 +11,8 @@
  *   FAULT_SITE     the site that fails; without it none does
  *   FAULT_SKIP     how many of its calls succeed before
  *
- * Our objects keep frame pointers, and only their frames are followed.
+ * Our objects keep frame pointers, and only their frames are followed. What is linked into them may keep none
+ * (libgcov), and have anything in that register.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -36,7 +37,8 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define SEEN 8192 /* a power of two, far above the number of sites */
+#define SEEN 8192                         /* a power of two, far above the number of sites */
+#define FRAMES_BYTES ((uintptr_t)1 << 18) /* from one frame to the next, at most */
 
 static bool is_on;
 static char root[512], tests_folder[520];
@@ -121,7 +123,7 @@ static bool strikes(const char *function, uintptr_t address, const uintptr_t *fr
 {
 	char site[512];
 	const char *object;
-	uintptr_t offset;
+	uintptr_t offset, below = (uintptr_t)__builtin_frame_address(0);
 	size_t used;
 	int saved = errno;
 
@@ -134,8 +136,9 @@ static bool strikes(const char *function, uintptr_t address, const uintptr_t *fr
 		used = add_text(site, sizeof(site), used, object);
 		used = add_text(site, sizeof(site), used, "+");
 		used = add_hex(site, sizeof(site), used, offset);
-		if ((uintptr_t)frame % 8 != 0 || frame == NULL)
+		if ((uintptr_t)frame % 8 != 0 || (uintptr_t)frame - below > FRAMES_BYTES)
 			break;
+		below = (uintptr_t)frame;
 		object = ours(frame[1], &offset);
 		frame = (const uintptr_t *)frame[0];
 	}
