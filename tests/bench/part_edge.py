@@ -2,9 +2,9 @@
 """Between two hosts over ucx, operator to operator, on cores 0 and 1, beside ucx_perftest in the same mode.
 
 trip: half of a round trip, one message at a time. paced: the same, begun 1,000 times a second (60 from 1 MiB).
-stream: as many as go, with WINDOWS messages on the way; ucx_perftest has as many sends under way. To it a short send is
-done when the kernel has the bytes, so only the socket's buffers bound what is on the way: wide is a stream with WIDE messages,
-which binds as little.
+stream: as many as go, with WINDOWS messages on the way, from 1 MiB on as many as a flow gets that says nothing; ucx_perftest has
+as many sends under way. wide: with WIDE messages. To ucx_perftest a short send is done when the kernel has the bytes, so only
+the socket's buffers bound what is on the way: there wide binds as little. Its large sends are all of one buffer.
 """
 import os
 import re
@@ -20,8 +20,8 @@ SIZES = {8: "8B", 1 << 10: "1KiB", 64 << 10: "64KiB", 1 << 20: "1MiB", 8 << 20: 
 #         trips, paced, streamed
 COUNTS = {8: (4000, 300, 40000), 1 << 10: (4000, 300, 40000), 64 << 10: (1000, 300, 4000), 1 << 20: (200, 30, 400),
           8 << 20: (40, 30, 60)}
-WINDOWS = {8: 1024, 1 << 10: 1024, 64 << 10: 256, 1 << 20: 32, 8 << 20: 8}
-WIDE, WIDE_SIZE_MAX = 16384, 4096
+WINDOWS = {8: 1024, 1 << 10: 1024, 64 << 10: 32, 1 << 20: 4, 8 << 20: 4}
+WIDE = {8: 16384, 1 << 10: 16384, 64 << 10: 256, 1 << 20: 32, 8 << 20: 8}
 SETTINGS = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo", "UCX_TCP_CONN_NB": "y", "UCX_TCP_TX_SEG_SIZE": "64K",
             "UCX_RNDV_THRESH": "1M", "UCX_KEEPALIVE_INTERVAL": "1s", "UCX_WARN_UNUSED_ENV_VARS": "n",
             "UCX_LOG_LEVEL": "error"}
@@ -60,19 +60,24 @@ application: stream
 extensions: [libbench.so]
 fragments:
   f1:
-    operators: {source: {type: bench_source, parameters: {count: %(count)d, bytes: %(bytes)d}}}
+    operators: {source: {type: bench_source, parameters: {count: %(sent)d, bytes: %(bytes)d}}}
     scheduler: {type: greedy}
   f2:
-    operators: {sink: {type: bench_sink, parameters: {file: %(file)s}}}
+    operators: {sink: {type: bench_sink, parameters: {file: %(file)s, warm_up: %(warm_up)d}}}
     scheduler: {type: greedy}
 flows: [{from: f1.source.out, to: f2.sink.in, capacity: %(window)d}]
 """
 
 
+def warm_up(count):
+    """How many messages of a stream come before those that count."""
+    return count // 10 + 1
+
+
 def app(bench, text, mode, size, count, window=None):
     with Cluster(bench, env={"FRAG_PUMP": mode}) as c:
         c.run(c.write("app.yaml", text % {
-            "count": count, "bytes": size, "file": c.path("figures"), "hz": 1000 if size < 1 << 20 else 60,
+            "count": count, "warm_up": warm_up(count), "sent": count + warm_up(count), "bytes": size, "file": c.path("figures"), "hz": 1000 if size < 1 << 20 else 60,
             "window": window or WINDOWS[size]}))
         return c.numbers("figures")
 
@@ -90,7 +95,7 @@ def perftest(bench, kind, mode, size, count, rank=50):
 
 
 def perftest_once(bench, kind, mode, size, count, rank):
-    command = ["ucx_perftest", "-t", "ucp_am_" + kind, "-s", str(size), "-n", str(count), "-w", str(count // 10 + 1),
+    command = ["ucx_perftest", "-t", "ucp_am_" + kind, "-s", str(size), "-n", str(count), "-w", str(warm_up(count)),
                "-p", str(perftest.port), "-e", "-f", "-H", "64", "-R", str(rank)]
     command += ["-I", "-E", "sleep"] if mode == "event" else []
     command += ["-O", str(WINDOWS[size])] if kind == "bw" else []
@@ -145,9 +150,8 @@ def run(bench):
             rows[key, "floor", "stream"] = bench.row("ucx." + name % ("stream", ""), "/s")
             rows[key, "stream"] = bench.row(name % ("stream", ""), "/s", floor=rows[key, "floor", "stream"],
                                             target=lambda floor: 0.8 * floor, more_is_better=True)
-            if size <= WIDE_SIZE_MAX:
-                rows[key, "wide"] = bench.row(name % ("stream", ".wide"), "/s", floor=rows[key, "floor", "stream"],
-                                              more_is_better=True)
+            rows[key, "wide"] = bench.row(name % ("stream", ".wide"), "/s", floor=rows[key, "floor", "stream"],
+                                          more_is_better=True)
     for _ in bench.rounds():
         for size in SIZES:
             for mode in MODES:
@@ -165,9 +169,8 @@ def one_series(bench, rows, mode, size, have_floor):
         floor = [perftest(bench, "lat", mode, size, trips, rank)[1] for rank in (50, 99)]
         rate = perftest(bench, "bw", mode, size, streamed)[-1]
     trip, slow = app(bench, TRIP, mode, size, trips), app(bench, PACED, mode, size, paced)
-    streams = [("stream", app(bench, STREAM, mode, size, streamed))]
-    if size <= WIDE_SIZE_MAX:
-        streams.append(("wide", app(bench, STREAM, mode, size, streamed, WIDE)))
+    streams = [("stream", app(bench, STREAM, mode, size, streamed)),
+               ("wide", app(bench, STREAM, mode, size, streamed, WIDE[size]))]
     for i, p in enumerate(("p50", "p99", "p999")):
         rows[key, "trip", p].add(trip[1 + i] / 1e3)
         rows[key, "paced", p].add(slow[1 + i] / 1e3)

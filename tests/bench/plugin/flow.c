@@ -101,15 +101,18 @@ const struct frag_op_type bench_pass_type = {
 	FRAG_PORTS(pass_ports), .compute = pass_compute,
 };
 
-/* Receives what comes; with `file` writes "count first_ns last_ns" there when it stops. */
+/* Receives what comes; with `file` writes "count first_ns last_ns" there when it stops, as from the message
+ * behind the `warm_up` first. */
 struct sink {
 	const char *file;
+	uint64_t warm_up;
 	int64_t count, first_ns, last_ns;
 };
 
 static const struct frag_port sink_ports[] = {{.name = "in", .dir = FRAG_IN}};
 static const struct frag_param sink_params[] = {
 	FRAG_PARAM_STRING(struct sink, file, NULL, .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_SIZE(struct sink, warm_up, 0),
 };
 
 static int sink_compute(void *state, struct frag_tick *tick)
@@ -122,6 +125,10 @@ static int sink_compute(void *state, struct frag_tick *tick)
 		return r;
 	if (s->file != NULL) {
 		s->last_ns = bench_now_ns();
+		if (s->warm_up > 0) {
+			s->warm_up--;
+			return 0;
+		}
 		if (s->count == 0)
 			s->first_ns = s->last_ns;
 	}
