@@ -50,6 +50,7 @@ fuzz:
 	@mk/deps.sh proof
 	@$(FUZZ_MAKE) -j$$(nproc) fuzz-build
 	@printf '%s\n' $(or $(TARGET),$(FUZZ_TARGETS)) | $(FUZZ_ENV) xargs -P $$(nproc) -I TARGET tests/fuzz/run.sh build-fuzz TARGET $(TIME) $(FUZZ_LIMITS)
+	@echo "fuzz: nothing found in $(TIME) s each of $(or $(TARGET),$(FUZZ_TARGETS))"
 # Lines that the committed corpora reach, of what each target fuzzes; below 80 % fails.
 fuzz-coverage:
 	@mk/deps.sh proof
