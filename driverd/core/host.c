@@ -247,7 +247,7 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 		return;
 	host->orderly = expected && exit->signal == 0;
 	host->failed = host->failed || (!expected && !killed);
-	if (expected && exit->signal != 0 && app->state != DRV_APP_CLOSING) /* it had not come to its end */
+	if (expected && host->state < DRV_HOST_DONE) /* it had not come to its end */
 		app->result = FRAGI_SUMMARY_STOPPED;
 	drv_host_move(host, DRV_HOST_GONE);
 	if (!expected && !killed) {

@@ -250,6 +250,40 @@ Test(driver_end, workers_that_are_told_to_end_too_may_end_their_hosts_while_it_s
 	}
 }
 
+Test(driver_end, a_host_that_was_done_before_its_worker_killed_it_was_done)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_event(&w, 1, 1, FW_HOST_STOPPED, ""); /* an operator ends it */
+	say_event(&w, 2, 2, FW_HOST_DONE, "");
+	says_exit(&w, 2, 2, true, 9, "fraghost 102 of f2 was ended: its workerd was told to end");
+	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	says_exit(&w, 1, 1, true, 0, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
+	cr_expect_eq(w.exit_code, 0);
+	world_fini(&w);
+}
+
+Test(driver_end, a_host_that_its_worker_ended_before_it_was_done_was_stopped)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_event(&w, 1, 1, FW_HOST_STOPPED, ""); /* an operator ends it, and the user ends worker b */
+	says_exit(&w, 2, 2, true, 0, "");
+	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	says_exit(&w, 1, 1, true, 0, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	cr_expect_eq(w.exit_code, 0);
+	assert_has(w.json, "\"host_pid\": 102, \"state\": \"stopped\"");
+	world_fini(&w);
+}
+
 Test(driver_end, a_host_that_its_worker_killed_while_it_drained_is_no_lost_link_and_not_done)
 {
 	for (int reported_first = 0; reported_first < 2; reported_first++) {
