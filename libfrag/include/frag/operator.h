@@ -228,7 +228,8 @@ struct frag_op_type {
  * take a reference (frag_message_ref) to keep one. Their metadata is merged into the tick's. Returns 0;
  * -ENOMSG when nothing is there (not under message_available); -EINVAL when port is no input; -EPROTOTYPE
  * (typed forms) when the message holds a value of another type; -EEXIST when metadata clashes under raise;
- * -ENOBUFS beyond 65536 messages in one tick. Thread: the tick's. Blocks: no. RT-safe: yes.
+ * -E2BIG when it is too much together; -ENOBUFS beyond 65536 messages in one tick; -ENOMEM. Thread: the
+ * tick's. Blocks: no. RT-safe: yes.
  */
 FRAG_API int frag_tick_receive(struct frag_tick *tick, uint32_t port,
 			       const struct frag_message **out_message);
@@ -240,7 +241,8 @@ FRAG_API int frag_tick_receive_f64(struct frag_tick *tick, uint32_t port, double
 FRAG_API int frag_tick_receive_string(struct frag_tick *tick, uint32_t port, const char **out_value);
 /*
  * One message from each flow of a multi-receiver port, in the order of the flows, NULL where there is none.
- * The array is borrowed until compute returns. Returns the number of flows, or -EINVAL.
+ * The array is borrowed until compute returns. Returns the number of flows, or a
+ * failure of frag_tick_receive but -ENOMSG.
  */
 FRAG_API int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 				   const struct frag_message *const **out_messages);
