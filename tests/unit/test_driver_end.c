@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
+static void assert_ended(const struct world *w, int result, int exit_code)
+{
+	cr_assert(w->ended);
+	cr_expect_eq((int)w->result, result);
+	cr_expect_eq(w->exit_code, exit_code);
+}
+
 Test(driver_end, stop_drains_and_the_second_one_kills)
 {
 	for (int second = 0; second < 2; second++) {
@@ -73,9 +80,7 @@ Test(driver_end, stop_before_anything_runs)
 			say_stats(&w, 1, 1, true, 0, 0);
 			both_are_killed(&w);
 		}
-		cr_assert(w.ended);
-		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-		cr_expect_eq(w.exit_code, 0);
+		assert_ended(&w, FRAGI_SUMMARY_STOPPED, 0);
 		world_fini(&w);
 	}
 }
@@ -211,9 +216,7 @@ Test(driver_end, an_operator_that_exits_with_zero_while_it_drains_is_a_failure)
 	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "its data link broke");
 	says_exit(&w, 2, 2, false, 0, "fraghost 102 exited with status 0 in f2.rx, tick 3");
 	say_exit(&w, 1, 1, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
-	cr_expect_eq(w.exit_code, 1);
+	assert_ended(&w, FRAGI_SUMMARY_FAILED, 1);
 	assert_has(w.reason, "fraghost 102 exited with status 0");
 	world_fini(&w);
 }
@@ -242,9 +245,7 @@ Test(driver_end, workers_that_are_told_to_end_too_may_end_their_hosts_while_it_s
 		cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
 		say_event(&w, 1, 1, FW_HOST_DONE, "");
 		says_exit(&w, 1, 1, true, 0, "");
-		cr_assert(w.ended);
-		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-		cr_expect_eq(w.exit_code, 0);
+		assert_ended(&w, FRAGI_SUMMARY_STOPPED, 0);
 		cr_expect_str_eq(w.errors, "");
 		world_fini(&w);
 	}
@@ -261,9 +262,7 @@ Test(driver_end, a_host_that_was_done_before_its_worker_killed_it_was_done)
 	says_exit(&w, 2, 2, true, 9, "fraghost 102 of f2 was ended: its workerd was told to end");
 	say_event(&w, 1, 1, FW_HOST_DONE, "");
 	says_exit(&w, 1, 1, true, 0, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
-	cr_expect_eq(w.exit_code, 0);
+	assert_ended(&w, FRAGI_SUMMARY_DONE, 0);
 	world_fini(&w);
 }
 
@@ -277,9 +276,7 @@ Test(driver_end, a_host_that_its_worker_ended_before_it_was_done_was_stopped)
 	says_exit(&w, 2, 2, true, 0, "");
 	say_event(&w, 1, 1, FW_HOST_DONE, "");
 	says_exit(&w, 1, 1, true, 0, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-	cr_expect_eq(w.exit_code, 0);
+	assert_ended(&w, FRAGI_SUMMARY_STOPPED, 0);
 	assert_has(w.json, "\"host_pid\": 102, \"state\": \"stopped\"");
 	world_fini(&w);
 }
@@ -302,9 +299,7 @@ Test(driver_end, a_host_that_its_worker_killed_while_it_drained_is_no_lost_link_
 		cr_expect_str_eq(w.errors, "");
 		say_event(&w, 1, 1, FW_HOST_DONE, "");
 		says_exit(&w, 1, 1, true, 0, "");
-		cr_assert(w.ended);
-		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-		cr_expect_eq(w.exit_code, 0);
+		assert_ended(&w, FRAGI_SUMMARY_STOPPED, 0);
 		assert_has(w.json, "\"host_pid\": 102, \"state\": \"stopped\"");
 		world_fini(&w);
 	}
