@@ -273,7 +273,8 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 }
 
 /*
- * While draining a host may end, or be ended by its worker, before its peers, which then see the link break.
+ * While the application stops a host may end, or be ended by its worker, before its peers, which then see
+ * the link break.
  * Any other end has ended the application.
  */
 static bool ended_before_its_peers(const struct drv_host *host)

@@ -121,7 +121,7 @@ def resting(bench, text):
     driver = c.driver(c.write("app.yaml", text))
     workers = [c.worker(1), c.worker(2)]
     c.line(driver, r"runs in 2 hosts", 60)
-    time.sleep(0.3)
+    time.sleep(0.3)  # what follows a start is no rest; nothing tells its end
     return c, {"driver": driver.pid, "worker": workers[0].pid, "host": hosts_of(workers[0].pid)[0]}
 
 
