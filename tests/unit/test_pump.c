@@ -24,6 +24,8 @@ struct fragi_transport { /* events are made by fake_event and handled by progres
 	_Atomic uint32_t inside; /* more than one thread in here is an error */
 	_Atomic uint32_t collisions;
 	_Atomic uint64_t rounds;
+	_Atomic uint64_t rounds_of_others; /* than the thread of the test */
+	pthread_t test;
 	struct fragi_pump *pump;
 	bool pokes; /* progress makes work and says so */
 };
@@ -59,6 +61,8 @@ static uint32_t progress(struct fragi_transport *t, int64_t now_ns)
 	(void)now_ns;
 	enter(t);
 	atomic_fetch_add(&t->rounds, 1);
+	if (!pthread_equal(pthread_self(), t->test))
+		atomic_fetch_add(&t->rounds_of_others, 1);
 	new = atomic_load(&t->events) - atomic_load(&t->handled);
 	atomic_fetch_add(&t->handled, new);
 	if (new > 0 && t->pokes)
@@ -109,6 +113,7 @@ static void open_pump(void)
 	cr_assert_eq(fragi_pump_create(&pump), 0);
 	fake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	fake.pump = pump;
+	fake.test = pthread_self();
 	cr_assert_eq(fragi_pump_attach(pump, &fake_ops, &fake), 0);
 }
 
@@ -360,6 +365,26 @@ Test(pump, the_spare_drives_while_operators_compute)
 		cr_assert_eq(fake.handled, i);
 		fragi_pump_wait(pump, fragi_now_ns() + 2000000, never, NULL);
 	}
+	close_pump();
+}
+
+/* Threads with short ticks make progress in passing: the spare is not woken for each event beside them. */
+Test(pump, the_spare_stands_back_from_short_ticks)
+{
+	int64_t until = fragi_now_ns() + PATIENCE_NS, tick_until;
+	uint64_t alone = 0, before = 0, others;
+
+	open_pump();
+	while (alone < 2000 && fragi_now_ns() < until) {
+		fake_event(&fake);
+		for (tick_until = fragi_now_ns() + 20000; fragi_now_ns() < tick_until;)
+			;
+		fragi_pump_progress(pump);
+		others = atomic_load(&fake.rounds_of_others);
+		alone = others == before ? alone + 1 : 0;
+		before = others;
+	}
+	cr_assert_eq(alone, 2000);
 	close_pump();
 }
 

@@ -39,7 +39,9 @@
 #define SLEEP_NS_MAX 500000000    /* lost wake-ups exist */
 #define SPARE_BACKOFF_NS 20000
 #define SPARE_ROUNDS 64 /* of work without giving way */
+#define PASSING_MIN 50  /* rounds in passing within TICK_NS that make the spare unnecessary */
 #define DISPOSE_MAX 64
+#define PASSING_ROUNDS_MAX 16
 #define REARM_ROUNDS_MAX 16
 
 enum driver {
@@ -60,6 +62,7 @@ struct fragi_pump {
 	_Atomic uint32_t lock_waiters; /* in fragi_pump_lock: nobody overtakes them */
 	uint32_t disposed_count;
 	struct frag_message *disposed[DISPOSE_MAX];
+	_Atomic uint64_t passing; /* how often a thread that computes made progress; the holder counts */
 	/* submitted work, newest first */
 	_Alignas(64) _Atomic(struct fragi_pump_work *) submitted;
 	/* sleepers */
@@ -283,9 +286,14 @@ static void rearm_for_sleeper(struct fragi_pump *pump)
 
 void fragi_pump_progress(struct fragi_pump *pump)
 {
+	int rounds = 0;
+
 	if (pump->transport == NULL || !fragi_pump_try_lock(pump))
 		return;
-	if (pump->ops->progress(pump->transport, fragi_now_ns()) > 0)
+	fragi_count(&pump->passing, 1);
+	while (rounds < PASSING_ROUNDS_MAX && pump->ops->progress(pump->transport, fragi_now_ns()) > 0)
+		rounds++;
+	if (rounds > 0)
 		rearm_for_sleeper(pump);
 	fragi_pump_unlock(pump);
 }
@@ -464,6 +472,19 @@ static bool spare_should_leave(void *arg)
 }
 
 /*
+ * Where ticks are short, the threads that compute make progress often enough, and a spare that drives beside
+ * them would only take the core from them, once for each event. Returns whether they did so since *passed,
+ * which is set to now.
+ */
+static bool came_in_passing(struct fragi_pump *pump, uint64_t *passed)
+{
+	uint64_t now = atomic_load_explicit(&pump->passing, memory_order_relaxed), before = *passed;
+
+	*passed = now;
+	return now - before >= PASSING_MIN;
+}
+
+/*
  * As drive, but never spins, and does not fight for the lock. It may run before all others of its core: a
  * round in which nothing happened though something is announced waits for somebody, perhaps for a peer's
  * spare on this very core, so it gives way; so does every so many a round, however much there is to do.
@@ -471,16 +492,22 @@ static bool spare_should_leave(void *arg)
 static void spare_drive(struct fragi_pump *pump)
 {
 	const struct timespec backoff = {.tv_nsec = SPARE_BACKOFF_NS};
+	uint64_t passed = atomic_load_explicit(&pump->passing, memory_order_relaxed);
+	int64_t now = fragi_now_ns(), tick_ns = now + TICK_NS, deadline;
 	uint32_t happened, rounds = 0;
-	int64_t now, deadline;
 	int r;
 
 	while (!spare_should_leave(pump)) {
+		if (now >= tick_ns) {
+			if (came_in_passing(pump, &passed))
+				return;
+			tick_ns = now + TICK_NS;
+		}
+		now = fragi_now_ns();
 		if (!fragi_pump_try_lock(pump)) {
 			nanosleep(&backoff, NULL);
 			continue;
 		}
-		now = fragi_now_ns();
 		happened = pump->ops->progress(pump->transport, now);
 		r = happened > 0 ? -EBUSY : pump->ops->arm(pump->transport);
 		deadline = pump->ops->deadline_ns(pump->transport);
@@ -497,8 +524,9 @@ static void spare_drive(struct fragi_pump *pump)
 static void *spare_main(void *arg)
 {
 	struct fragi_pump *pump = arg;
-	uint64_t turns = 0, seen;
+	uint64_t turns = 0, passed = 0, seen;
 	uint32_t key, none, idle_ticks = 0;
+	bool passing;
 
 	while (!atomic_load(&pump->spare_stop)) {
 		key = atomic_load(&pump->spare_key);
@@ -513,9 +541,10 @@ static void *spare_main(void *arg)
 			futex_wait(&pump->spare_key, key, fragi_now_ns() + TICK_NS);
 		}
 		seen = atomic_load(&pump->turns);
+		passing = came_in_passing(pump, &passed);
 		none = DRIVER_NONE;
 		if (atomic_load(&pump->driver) == DRIVER_NONE &&
-		    (seen == turns || atomic_exchange(&pump->hinted, false)) &&
+		    ((seen == turns && !passing) || atomic_exchange(&pump->hinted, false)) &&
 		    atomic_compare_exchange_strong(&pump->driver, &none, DRIVER_SPARE)) {
 			spare_drive(pump);
 			none = DRIVER_SPARE;
