@@ -39,7 +39,8 @@
 #define SLEEP_NS_MAX 500000000    /* lost wake-ups exist */
 #define SPARE_BACKOFF_NS 20000
 #define SPARE_ROUNDS 64 /* of work without giving way */
-#define PASSING_MIN 50  /* rounds in passing within TICK_NS that make the spare unnecessary */
+#define SPARE_LOOK_NS 1000000
+#define PASSING_NS 200000 /* threads that compute and come as often as this need no spare at each event */
 #define DISPOSE_MAX 64
 #define PASSING_ROUNDS_MAX 16
 #define REARM_ROUNDS_MAX 16
@@ -62,7 +63,7 @@ struct fragi_pump {
 	_Atomic uint32_t lock_waiters; /* in fragi_pump_lock: nobody overtakes them */
 	uint32_t disposed_count;
 	struct frag_message *disposed[DISPOSE_MAX];
-	_Atomic uint64_t passing; /* how often a thread that computes made progress; the holder counts */
+	_Atomic uint64_t passed; /* how often threads that compute have come; the holder counts */
 	/* submitted work, newest first */
 	_Alignas(64) _Atomic(struct fragi_pump_work *) submitted;
 	/* sleepers */
@@ -284,15 +285,24 @@ static void rearm_for_sleeper(struct fragi_pump *pump)
 	pump->ops->wake(pump->transport);
 }
 
+/* Under the lock: others wait for it, or for what is done when it is free. */
+static bool is_wanted(struct fragi_pump *pump)
+{
+	return atomic_load_explicit(&pump->submitted, memory_order_relaxed) != NULL ||
+	       atomic_load_explicit(&pump->lock_waiters, memory_order_relaxed) != 0 ||
+	       pump->disposed_count > DISPOSE_MAX / 2;
+}
+
 void fragi_pump_progress(struct fragi_pump *pump)
 {
-	int rounds = 0;
+	uint32_t happened, rounds = 0;
 
 	if (pump->transport == NULL || !fragi_pump_try_lock(pump))
 		return;
-	fragi_count(&pump->passing, 1);
-	while (rounds < PASSING_ROUNDS_MAX && pump->ops->progress(pump->transport, fragi_now_ns()) > 0)
-		rounds++;
+	fragi_count(&pump->passed, 1);
+	do {
+		happened = pump->ops->progress(pump->transport, fragi_now_ns());
+	} while (happened > 0 && ++rounds < PASSING_ROUNDS_MAX && !is_wanted(pump));
 	if (rounds > 0)
 		rearm_for_sleeper(pump);
 	fragi_pump_unlock(pump);
@@ -471,50 +481,54 @@ static bool spare_should_leave(void *arg)
 	return atomic_load(&pump->driver) != DRIVER_SPARE || atomic_load(&pump->spare_stop);
 }
 
-/*
- * Where ticks are short, the threads that compute make progress often enough, and a spare that drives beside
- * them would only take the core from them, once for each event. Returns whether they did so since *passed,
- * which is set to now.
- */
-static bool came_in_passing(struct fragi_pump *pump, uint64_t *passed)
-{
-	uint64_t now = atomic_load_explicit(&pump->passing, memory_order_relaxed), before = *passed;
+struct passing {
+	int64_t ns;
+	uint64_t passed;
+};
 
-	*passed = now;
-	return now - before >= PASSING_MIN;
+/* Whether threads that compute have come often since `last`, which is set to now. */
+static bool came_often(struct fragi_pump *pump, int64_t now_ns, struct passing *last)
+{
+	struct passing before = *last;
+
+	last->ns = now_ns;
+	last->passed = atomic_load_explicit(&pump->passed, memory_order_relaxed);
+	return (int64_t)(last->passed - before.passed) * PASSING_NS >= now_ns - before.ns;
 }
 
 /*
  * As drive, but never spins, and does not fight for the lock. It may run before all others of its core: a
  * round in which nothing happened though something is announced waits for somebody, perhaps for a peer's
  * spare on this very core, so it gives way; so does every so many a round, however much there is to do.
+ * Threads whose ticks are short make progress in passing, and a spare that woke up for each event, or tried
+ * for the lock that they hold, would only take the core from them: then it looks in by the clock, and is back
+ * soon after one of their ticks has become long.
  */
 static void spare_drive(struct fragi_pump *pump)
 {
-	const struct timespec backoff = {.tv_nsec = SPARE_BACKOFF_NS};
-	uint64_t passed = atomic_load_explicit(&pump->passing, memory_order_relaxed);
-	int64_t now = fragi_now_ns(), tick_ns = now + TICK_NS, deadline;
+	const struct timespec backoff = {.tv_nsec = SPARE_BACKOFF_NS}, look = {.tv_nsec = SPARE_LOOK_NS};
+	struct passing last = {.ns = INT64_MIN / 2};
 	uint32_t happened, rounds = 0;
+	int64_t now, deadline;
+	bool looks_in = false;
 	int r;
 
 	while (!spare_should_leave(pump)) {
-		if (now >= tick_ns) {
-			if (came_in_passing(pump, &passed))
-				return;
-			tick_ns = now + TICK_NS;
-		}
-		now = fragi_now_ns();
 		if (!fragi_pump_try_lock(pump)) {
-			nanosleep(&backoff, NULL);
+			nanosleep(looks_in ? &look : &backoff, NULL);
 			continue;
 		}
+		now = fragi_now_ns();
 		happened = pump->ops->progress(pump->transport, now);
 		r = happened > 0 ? -EBUSY : pump->ops->arm(pump->transport);
 		deadline = pump->ops->deadline_ns(pump->transport);
 		fragi_pump_unlock(pump);
 		if (spare_should_leave(pump))
 			continue;
-		if (r == 0)
+		looks_in = came_often(pump, now, &last);
+		if (looks_in)
+			nanosleep(&look, NULL);
+		else if (r == 0)
 			fd_sleep(pump, now, earlier(deadline, now + TICK_NS * 10));
 		else if (happened == 0 || ++rounds % SPARE_ROUNDS == 0)
 			nanosleep(&backoff, NULL);
@@ -524,9 +538,8 @@ static void spare_drive(struct fragi_pump *pump)
 static void *spare_main(void *arg)
 {
 	struct fragi_pump *pump = arg;
-	uint64_t turns = 0, passed = 0, seen;
+	uint64_t turns = 0, seen;
 	uint32_t key, none, idle_ticks = 0;
-	bool passing;
 
 	while (!atomic_load(&pump->spare_stop)) {
 		key = atomic_load(&pump->spare_key);
@@ -541,10 +554,9 @@ static void *spare_main(void *arg)
 			futex_wait(&pump->spare_key, key, fragi_now_ns() + TICK_NS);
 		}
 		seen = atomic_load(&pump->turns);
-		passing = came_in_passing(pump, &passed);
 		none = DRIVER_NONE;
 		if (atomic_load(&pump->driver) == DRIVER_NONE &&
-		    ((seen == turns && !passing) || atomic_exchange(&pump->hinted, false)) &&
+		    (seen == turns || atomic_exchange(&pump->hinted, false)) &&
 		    atomic_compare_exchange_strong(&pump->driver, &none, DRIVER_SPARE)) {
 			spare_drive(pump);
 			none = DRIVER_SPARE;

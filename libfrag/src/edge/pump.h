@@ -11,9 +11,8 @@
  * is free, else queues for the holder, who looks at the queue again after unlocking (both sides with a full
  * read-modify-write). One waiting thread drives: it sleeps on the transport's fd, always with a timeout; the
  * others sleep on a futex. A spare thread makes progress when operators compute for long: by a hint, and a
- * coarse tick (10 ms while messages move, none at rest), nothing per message; it stands back where threads
- * with short ticks make progress often enough in passing. Without a transport the pump is only the place to
- * sleep.
+ * coarse tick (10 ms while messages move, none at rest), nothing per message. Where their ticks are short and
+ * never end it only looks in every millisecond. Without a transport the pump is only the place to sleep.
  *
  * FRAG_PUMP: adaptive (default: spin, then sleep; spin 0 on <= 4 cores), busy_poll, event.
  */
@@ -52,7 +51,7 @@ FRAGI_API void fragi_pump_poke(struct fragi_pump *pump);
  * work. For work that was just queued; shutdown uses fragi_pump_poke.
  */
 FRAGI_API void fragi_pump_poke_one(struct fragi_pump *pump);
-/* Progress in passing, if the lock is free: for threads that have been busy for some 50 us. Bounded. */
+/* Progress in passing, if the lock is free: for threads that have been busy for some 50 us. */
 FRAGI_API void fragi_pump_progress(struct fragi_pump *pump);
 /*
  * The calling thread is about to compute for long (its histogram says 1 ms or more): another thread should

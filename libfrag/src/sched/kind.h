@@ -71,7 +71,7 @@ static inline void fragi_sched_pump_turn(struct fragi_sched_thread *thread, stru
 	if (__builtin_expect(thread->stamp - thread->pump_stamp < thread->turn_stamps, 1))
 		return;
 	fragi_pump_progress(pump);
-	thread->pump_stamp = thread->stamp;
+	thread->pump_stamp = thread->stamp = fragi_stamp();
 }
 
 /* From this length on a tick should not be the pump's only driver's. */
