@@ -22,15 +22,16 @@
 /*
  * Who drives. A waiting thread that finds no other waiter driving becomes the driver: it makes progress, and
  * sleeps on the transport's fd. The spare thread drives only while no waiter does; a waiter that comes takes
- * the role over without telling it, and the spare notices with its next event.
+ * the role over without telling it, and the spare notices with its next event, or look.
  *
  * Sleep against wake. A sleeper raises `sleepers`, passes a full fence, asks has_work once more, and sleeps
  * on a futex whose key it had read before, or on the fd. Who has made work visible passes a full fence and
  * reads `sleepers`. So one of the two sees the other. The increment alone is no fence: what has_work loads
  * may be read before it is stored (aarch64 does so).
  *
- * Progress while another thread sleeps on the fd may consume the event that the sleeper armed for: whoever
- * makes progress beside a sleeper arms again for it before it unlocks.
+ * Progress while another thread sleeps on the fd may consume the event that the sleeper armed for, and arming
+ * the wake-up that it was poked with: whoever does so beside a sleeper arms again for it, and wakes it again
+ * if it was poked, before it unlocks.
  */
 #define SPIN_NS 30000 /* adaptive, where there are cores to spare */
 #define SPIN_CORES_MIN 5
@@ -41,8 +42,8 @@
 #define SPARE_ROUNDS 64 /* of work without giving way */
 #define SPARE_LOOK_NS 1000000
 #define PASSING_NS 200000 /* threads that compute and come as often as this need no spare at each event */
+#define PASSING_STAY_NS (PASSING_NS / 2)
 #define DISPOSE_MAX 64
-#define PASSING_ROUNDS_MAX 16
 #define REARM_ROUNDS_MAX 16
 
 enum driver {
@@ -63,6 +64,7 @@ struct fragi_pump {
 	_Atomic uint32_t lock_waiters; /* in fragi_pump_lock: nobody overtakes them */
 	uint32_t disposed_count;
 	struct frag_message *disposed[DISPOSE_MAX];
+	uint32_t fd_wakes_seen;  /* fd_wakes when the sleeper on the fd has armed */
 	_Atomic uint64_t passed; /* how often threads that compute have come; the holder counts */
 	/* submitted work, newest first */
 	_Alignas(64) _Atomic(struct fragi_pump_work *) submitted;
@@ -70,6 +72,7 @@ struct fragi_pump {
 	_Alignas(64) _Atomic uint32_t driver; /* enum driver */
 	_Atomic uint32_t sleepers;            /* on the futex, on the fd: all that poke must wake */
 	_Atomic uint32_t fd_sleepers;
+	_Atomic uint32_t fd_wakes; /* how often it was woken */
 	_Atomic uint32_t poke_key; /* futex */
 	/* the spare */
 	_Alignas(64) _Atomic uint32_t spare_key; /* futex: hints, stop */
@@ -232,6 +235,12 @@ void fragi_pump_dispose(struct fragi_pump *pump, struct frag_message *message)
 
 /* Wake-ups. */
 
+static void wake_on_fd(struct fragi_pump *pump)
+{
+	atomic_fetch_add(&pump->fd_wakes, 1);
+	pump->ops->wake(pump->transport);
+}
+
 void fragi_pump_poke(struct fragi_pump *pump)
 {
 	atomic_thread_fence(memory_order_seq_cst);
@@ -240,7 +249,7 @@ void fragi_pump_poke(struct fragi_pump *pump)
 	atomic_fetch_add(&pump->poke_key, 1);
 	futex_wake(&pump->poke_key, INT_MAX);
 	if (atomic_load(&pump->fd_sleepers) != 0)
-		pump->ops->wake(pump->transport);
+		wake_on_fd(pump);
 }
 
 void fragi_pump_poke_one(struct fragi_pump *pump)
@@ -260,7 +269,7 @@ void fragi_pump_poke_one(struct fragi_pump *pump)
 	if (atomic_load(&pump->sleepers) > on_fd || on_fd == 0)
 		futex_wake(&pump->poke_key, 1);
 	else
-		pump->ops->wake(pump->transport);
+		wake_on_fd(pump);
 }
 
 void fragi_pump_hint(struct fragi_pump *pump)
@@ -274,17 +283,6 @@ void fragi_pump_hint(struct fragi_pump *pump)
 
 /* Driving. */
 
-/* Under the lock: lets a thread that sleeps on the fd go on sleeping rightly, or wakes it. */
-static void rearm_for_sleeper(struct fragi_pump *pump)
-{
-	for (int i = 0; i < REARM_ROUNDS_MAX; i++) {
-		if (atomic_load(&pump->fd_sleepers) == 0 || pump->ops->arm(pump->transport) == 0)
-			return;
-		pump->ops->progress(pump->transport, fragi_now_ns());
-	}
-	pump->ops->wake(pump->transport);
-}
-
 /* Under the lock: others wait for it, or for what is done when it is free. */
 static bool is_wanted(struct fragi_pump *pump)
 {
@@ -293,16 +291,40 @@ static bool is_wanted(struct fragi_pump *pump)
 	       pump->disposed_count > DISPOSE_MAX / 2;
 }
 
+/*
+ * Under the lock: lets a thread that sleeps on the fd go on sleeping rightly, or wakes it. What arms consumes
+ * the transport's wake-ups, also one that the sleeper was poked with and has not seen.
+ */
+static void rearm_for_sleeper(struct fragi_pump *pump)
+{
+	if (atomic_load(&pump->fd_sleepers) == 0)
+		return;
+	for (int i = 0; i < REARM_ROUNDS_MAX && !is_wanted(pump); i++) {
+		if (pump->ops->arm(pump->transport) == 0) {
+			if (atomic_load(&pump->fd_wakes) != pump->fd_wakes_seen)
+				break;
+			return;
+		}
+		pump->ops->progress(pump->transport, fragi_now_ns());
+	}
+	pump->ops->wake(pump->transport);
+}
+
 void fragi_pump_progress(struct fragi_pump *pump)
 {
+	int64_t now, until_ns;
 	uint32_t happened, rounds = 0;
 
 	if (pump->transport == NULL || !fragi_pump_try_lock(pump))
 		return;
 	fragi_count(&pump->passed, 1);
+	now = fragi_now_ns();
+	until_ns = now + PASSING_STAY_NS;
 	do {
-		happened = pump->ops->progress(pump->transport, fragi_now_ns());
-	} while (happened > 0 && ++rounds < PASSING_ROUNDS_MAX && !is_wanted(pump));
+		happened = pump->ops->progress(pump->transport, now);
+		rounds += happened > 0;
+		now = fragi_now_ns();
+	} while (happened > 0 && now < until_ns && !is_wanted(pump));
 	if (rounds > 0)
 		rearm_for_sleeper(pump);
 	fragi_pump_unlock(pump);
@@ -371,6 +393,7 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 		r = pump->ops->arm(pump->transport);
 		deadline = pump->ops->deadline_ns(pump->transport);
 		if (r == 0) {
+			pump->fd_wakes_seen = atomic_load(&pump->fd_wakes);
 			atomic_fetch_add(&pump->sleepers, 1);
 			atomic_fetch_add(&pump->fd_sleepers, 1);
 		}
@@ -481,19 +504,23 @@ static bool spare_should_leave(void *arg)
 	return atomic_load(&pump->driver) != DRIVER_SPARE || atomic_load(&pump->spare_stop);
 }
 
-struct passing {
-	int64_t ns;
+struct passing { /* what the spare has seen of threads that compute */
+	int64_t since_ns;
 	uint64_t passed;
+	bool often;
 };
 
-/* Whether threads that compute have come often since `last`, which is set to now. */
-static bool came_often(struct fragi_pump *pump, int64_t now_ns, struct passing *last)
+/* Whether they came often in the last millisecond or more. */
+static bool come_often(struct fragi_pump *pump, int64_t now_ns, struct passing *p)
 {
-	struct passing before = *last;
+	uint64_t passed = atomic_load_explicit(&pump->passed, memory_order_relaxed);
 
-	last->ns = now_ns;
-	last->passed = atomic_load_explicit(&pump->passed, memory_order_relaxed);
-	return (int64_t)(last->passed - before.passed) * PASSING_NS >= now_ns - before.ns;
+	if (now_ns - p->since_ns < SPARE_LOOK_NS)
+		return p->often;
+	p->often = (int64_t)(passed - p->passed) * PASSING_NS >= now_ns - p->since_ns;
+	p->since_ns = now_ns;
+	p->passed = passed;
+	return p->often;
 }
 
 /*
@@ -507,26 +534,27 @@ static bool came_often(struct fragi_pump *pump, int64_t now_ns, struct passing *
 static void spare_drive(struct fragi_pump *pump)
 {
 	const struct timespec backoff = {.tv_nsec = SPARE_BACKOFF_NS}, look = {.tv_nsec = SPARE_LOOK_NS};
-	struct passing last = {.ns = INT64_MIN / 2};
+	int64_t now = fragi_now_ns(), deadline;
+	struct passing passing = {now, atomic_load_explicit(&pump->passed, memory_order_relaxed), false};
 	uint32_t happened, rounds = 0;
-	int64_t now, deadline;
-	bool looks_in = false;
+	bool often;
 	int r;
 
 	while (!spare_should_leave(pump)) {
+		now = fragi_now_ns();
+		often = come_often(pump, now, &passing);
 		if (!fragi_pump_try_lock(pump)) {
-			nanosleep(looks_in ? &look : &backoff, NULL);
+			nanosleep(often ? &look : &backoff, NULL);
 			continue;
 		}
-		now = fragi_now_ns();
 		happened = pump->ops->progress(pump->transport, now);
 		r = happened > 0 ? -EBUSY : pump->ops->arm(pump->transport);
 		deadline = pump->ops->deadline_ns(pump->transport);
+		rearm_for_sleeper(pump); /* of a waiter that has just come */
 		fragi_pump_unlock(pump);
 		if (spare_should_leave(pump))
 			continue;
-		looks_in = came_often(pump, now, &last);
-		if (looks_in)
+		if (often)
 			nanosleep(&look, NULL);
 		else if (r == 0)
 			fd_sleep(pump, now, earlier(deadline, now + TICK_NS * 10));
@@ -539,10 +567,9 @@ static void *spare_main(void *arg)
 {
 	struct fragi_pump *pump = arg;
 	uint64_t turns = 0, seen;
-	uint32_t key, none, idle_ticks = 0;
+	uint32_t key = atomic_load(&pump->spare_key), none, idle_ticks = 0;
 
 	while (!atomic_load(&pump->spare_stop)) {
-		key = atomic_load(&pump->spare_key);
 		if (idle_ticks >= REST_TICKS) {
 			atomic_store(&pump->spare_rests, true);
 			/* A driver that left before it could see the mark counts as activity. */
@@ -553,10 +580,11 @@ static void *spare_main(void *arg)
 		} else if (!atomic_load(&pump->spare_stop)) {
 			futex_wait(&pump->spare_key, key, fragi_now_ns() + TICK_NS);
 		}
+		key = atomic_load(&pump->spare_key); /* a hint from here on ends the next sleep */
 		seen = atomic_load(&pump->turns);
 		none = DRIVER_NONE;
 		if (atomic_load(&pump->driver) == DRIVER_NONE &&
-		    (seen == turns || atomic_exchange(&pump->hinted, false)) &&
+		    (atomic_exchange(&pump->hinted, false) || seen == turns) &&
 		    atomic_compare_exchange_strong(&pump->driver, &none, DRIVER_SPARE)) {
 			spare_drive(pump);
 			none = DRIVER_SPARE;
