@@ -371,6 +371,18 @@ Test(spec, the_top_is_checked)
 		 "app.yaml:5:1: host stands at the top, and there are fragments; move it into the fragment "
 		 "it is for\n"
 		 "app.yaml:6:1: subgraphs is not built yet; leave it out\n");
+	bad_text(HEAD "fragments: {f: {compose: c}}\n"
+		      "host: 1\nhost: 2\nhost: 3\nhost: 4\nhost: 5\nhost: 6\nhost: 7\nhost: 8\nhost: 9\n",
+		 "app.yaml:4:1: host stands at the top, and there are fragments; move it into the fragment "
+		 "it is for\n"
+		 "app.yaml:5:1: the key \"host\" is given twice in one map; remove one\n"
+		 "app.yaml:6:1: the key \"host\" is given twice in one map; remove one\n"
+		 "app.yaml:7:1: the key \"host\" is given twice in one map; remove one\n"
+		 "app.yaml:8:1: the key \"host\" is given twice in one map; remove one\n"
+		 "app.yaml:9:1: the key \"host\" is given twice in one map; remove one\n"
+		 "app.yaml:10:1: the key \"host\" is given twice in one map; remove one\n"
+		 "app.yaml:11:1: the key \"host\" is given twice in one map; remove one\n"
+		 "app.yaml:12:1: the key \"host\" is given twice in one map; remove one\n");
 	bad_text(HEAD, "app.yaml:1:1: app: has no operators (none that its `when` leave); add operators or a "
 		       "composer\n");
 	bad_text(HEAD "fragments: {}\n",

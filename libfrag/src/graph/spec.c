@@ -125,6 +125,15 @@ static void read_fragments(struct fragi_builder *builder, struct fragi_node *map
 	}
 }
 
+static size_t find_field(const struct fragi_field *fields, size_t count, const char *name)
+{
+	size_t i = 0;
+
+	while (i < count && strcmp(fields[i].name, name) != 0)
+		i++;
+	return i;
+}
+
 static void check_top(struct fragi_builder *builder, bool has_fragments)
 {
 	const struct fragi_node *map = builder->root;
@@ -138,10 +147,9 @@ static void check_top(struct fragi_builder *builder, bool has_fragments)
 	/* A section of a fragment is no unknown key: it only stands in the wrong place. */
 	memcpy(fields, application_fields, sizeof(application_fields));
 	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
-		for (i = 0; i < FRAG_COUNT_OF(single_fields); i++)
-			if (strcmp(single_fields[i].name, child->key->text) == 0)
-				break;
-		if (i < 8 || i == FRAG_COUNT_OF(single_fields) || single_fields[i].later)
+		i = find_field(single_fields, FRAG_COUNT_OF(single_fields), child->key->text);
+		if (i == FRAG_COUNT_OF(single_fields) ||
+		    find_field(fields, count, child->key->text) < count) /* also one that is there twice */
 			continue;
 		fragi_builder_error(builder, child->key, NULL,
 				    "%s stands at the top, and there are fragments; move it into the "
