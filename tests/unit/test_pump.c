@@ -135,6 +135,14 @@ static bool is_true(void *arg)
 	return atomic_load((_Atomic bool *)arg);
 }
 
+static void compute_for(int64_t ns)
+{
+	int64_t until = fragi_now_ns() + ns;
+
+	while (fragi_now_ns() < until)
+		;
+}
+
 Test(pump, waits_until_the_time_comes)
 {
 	int64_t start;
@@ -371,7 +379,7 @@ Test(pump, the_spare_drives_while_operators_compute)
 /* Ticks are short and never end: the spare does not wake up for each event, and is there when one is long. */
 Test(pump, the_spare_looks_in_where_ticks_are_short)
 {
-	int64_t until = fragi_now_ns() + PATIENCE_NS, tick_until;
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
 	uint64_t before, others;
 
 	open_pump();
@@ -379,8 +387,7 @@ Test(pump, the_spare_looks_in_where_ticks_are_short)
 		before = atomic_load(&fake.rounds_of_others);
 		for (int i = 0; i < 2000; i++) {
 			fake_event(&fake);
-			for (tick_until = fragi_now_ns() + 50000; fragi_now_ns() < tick_until;)
-				;
+			compute_for(50000);
 			fragi_pump_progress(pump);
 		}
 		others = atomic_load(&fake.rounds_of_others) - before;
@@ -416,7 +423,7 @@ static void *take_all(void *arg)
 Test(pump, a_poke_in_passing_reaches_the_sleeper)
 {
 	uint64_t count = 200;
-	int64_t until, tick_until;
+	int64_t until;
 	pthread_t thread;
 
 	fake.pokes = true;
@@ -424,8 +431,7 @@ Test(pump, a_poke_in_passing_reaches_the_sleeper)
 	pthread_create(&thread, NULL, take_all, &count);
 	until = fragi_now_ns() + PATIENCE_NS;
 	for (uint64_t i = 1; i <= count; i++) {
-		for (tick_until = fragi_now_ns() + 200000; fragi_now_ns() < tick_until;)
-			;
+		compute_for(200000);
 		atomic_fetch_add(&fake.events, 1);
 		while (atomic_load(&fake.handled) < i && fragi_now_ns() < until)
 			fragi_pump_progress(pump);

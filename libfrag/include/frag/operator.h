@@ -241,8 +241,8 @@ FRAG_API int frag_tick_receive_f64(struct frag_tick *tick, uint32_t port, double
 FRAG_API int frag_tick_receive_string(struct frag_tick *tick, uint32_t port, const char **out_value);
 /*
  * One message from each flow of a multi-receiver port, in the order of the flows, NULL where there is none.
- * The array is borrowed until compute returns. Returns the number of flows, or a
- * failure of frag_tick_receive but -ENOMSG.
+ * The array is borrowed until compute returns. Returns the number of flows, or a failure of
+ * frag_tick_receive but -ENOMSG.
  */
 FRAG_API int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 				   const struct frag_message *const **out_messages);

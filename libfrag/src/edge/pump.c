@@ -72,7 +72,7 @@ struct fragi_pump {
 	_Alignas(64) _Atomic uint32_t driver; /* enum driver */
 	_Atomic uint32_t sleepers;            /* on the futex, on the fd: all that poke must wake */
 	_Atomic uint32_t fd_sleepers;
-	_Atomic uint32_t fd_wakes; /* how often it was woken */
+	_Atomic uint32_t fd_wakes; /* how often it was poked */
 	_Atomic uint32_t poke_key; /* futex */
 	/* the spare */
 	_Alignas(64) _Atomic uint32_t spare_key; /* futex: hints, stop */
@@ -313,7 +313,8 @@ static void rearm_for_sleeper(struct fragi_pump *pump)
 void fragi_pump_progress(struct fragi_pump *pump)
 {
 	int64_t now, until_ns;
-	uint32_t happened, rounds = 0;
+	uint32_t happened;
+	bool consumed = false;
 
 	if (pump->transport == NULL || !fragi_pump_try_lock(pump))
 		return;
@@ -322,10 +323,10 @@ void fragi_pump_progress(struct fragi_pump *pump)
 	until_ns = now + PASSING_STAY_NS;
 	do {
 		happened = pump->ops->progress(pump->transport, now);
-		rounds += happened > 0;
+		consumed = consumed || happened > 0;
 		now = fragi_now_ns();
 	} while (happened > 0 && now < until_ns && !is_wanted(pump));
-	if (rounds > 0)
+	if (consumed)
 		rearm_for_sleeper(pump);
 	fragi_pump_unlock(pump);
 }
