@@ -9,8 +9,8 @@
 struct fw_connection;
 
 /*
- * The connections of the control port, by id. Ids count up and are never used again, so the table stays
- * sorted by itself.
+ * The connections of the control port, by id. Ids count up and are never used again, so the table
+ * stays sorted by itself.
  */
 struct drv_link {
 	uint64_t id;
@@ -20,7 +20,8 @@ struct drv_link {
 	bool closing;  /* the core has given it up, or we have */
 };
 
-struct drv_links { /* zeroed: empty */
+/* zeroed: empty */
+struct drv_links {
 	struct drv_link **items;
 	size_t count, capacity;
 	uint64_t last_id;

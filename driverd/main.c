@@ -20,7 +20,9 @@ static int fail(int r, const struct frag_err *err)
 	return exit_code_of(r);
 }
 
-/* Everything that needs no worker is checked before anybody is asked. Returns -1 to go on, or the exit code.
+/*
+ * Everything that needs no worker is checked before anybody is asked. Returns -1 to go on, or the
+ * exit code.
  */
 static int check(const struct fragi_spec_source *source)
 {
@@ -51,15 +53,16 @@ static int run(const struct drv_options *options)
 	struct fragi_source source;
 	size_t packed_bytes = 0;
 	void *packed = NULL;
-	int r = options->summary != NULL ? fragi_summary_check(options->summary, &err) : 0, exit_code;
+	int r = options->summary != NULL ? fragi_summary_check(options->summary, &err) : 0,
+	    exit_code;
 
 	if (r < 0) {
 		fail(r, &err);
 		return 3;
 	}
 	r = fragi_source_read(&source, options->app, options->configs.items, options->configs.count,
-			      options->sets.items, options->sets.count, options->args, options->arg_count,
-			      &err);
+			      options->sets.items, options->sets.count, options->args,
+			      options->arg_count, &err);
 	if (r < 0)
 		return fail(r, &err);
 	exit_code = check(&source.source);

@@ -10,11 +10,13 @@
 #define BEAT_MS_MIN 10
 #define DEAD_MS_MAX 600000
 
-struct words { /* as they stand on the command line */
+/* as they stand on the command line */
+struct words {
 	const char *address, *start_timeout, *key_file, *output;
 };
 
-static int parse_address(struct drv_options *options, const struct words *words, struct frag_err *err)
+static int parse_address(struct drv_options *options, const struct words *words,
+			 struct frag_err *err)
 {
 	int r = fragi_parse_address(words->address != NULL ? words->address : "", "127.0.0.1",
 				    FRAGI_PORT_DEFAULT, &options->address, err);
@@ -27,9 +29,7 @@ static int parse_address(struct drv_options *options, const struct words *words,
 	if (!options->insecure && !fragi_address_is_loopback(&options->address))
 		return frag_err_set(
 			err, -EINVAL,
-			"does not listen on %s without a key, since whoever reaches it could take part in "
-			"its applications; keys are not built yet, so give a loopback address, or "
-			"--insecure on a network that you trust",
+			"does not listen on %s without a key, since whoever reaches it could take part in its applications; keys are not built yet, so give a loopback address, or --insecure on a network that you trust",
 			options->address.host);
 	return 0;
 }
@@ -52,8 +52,7 @@ static int parse_times(struct drv_options *options, const struct words *words, s
 	    dead_ms < 2 * beat_ms || dead_ms > DEAD_MS_MAX)
 		return frag_err_set(
 			err, -EINVAL,
-			"FRAG_BEAT_MS and FRAG_DEAD_MS do not fit: give milliseconds, a beat of at "
-			"least %d and a time of death of at least two beats and at most %d",
+			"FRAG_BEAT_MS and FRAG_DEAD_MS do not fit: give milliseconds, a beat of at least %d and a time of death of at least two beats and at most %d",
 			BEAT_MS_MIN, DEAD_MS_MAX);
 	options->beat_ns = beat_ms * 1000000;
 	options->dead_ns = dead_ms * 1000000;
@@ -70,13 +69,14 @@ static int check(struct drv_options *options, const struct words *words, struct 
 			"--key-file: keys are not built yet; on a network that you trust use --insecure");
 	if (words->output != NULL && strcmp(words->output, "json") != 0 &&
 	    strcmp(words->output, "table") != 0)
-		return frag_err_set(err, -EINVAL, "--output \"%.40s\" is not known; give table or json",
+		return frag_err_set(err, -EINVAL,
+				    "--output \"%.40s\" is not known; give table or json",
 				    words->output);
 	options->json = words->output != NULL && strcmp(words->output, "json") == 0;
 	if (options->app == NULL)
-		return frag_err_set(err, -EINVAL,
-				    "without --app driverd is the service, which is not built yet; run one "
-				    "application with --app APP.yaml");
+		return frag_err_set(
+			err, -EINVAL,
+			"without --app driverd is the service, which is not built yet; run one application with --app APP.yaml");
 	r = parse_address(options, words, err);
 	return r < 0 ? r : parse_times(options, words, err);
 }
@@ -117,10 +117,12 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .text = &options->summary},
 		{.name = "state-dir",
 		 .value = "DIR",
-		 .help = "keeps the last epoch here, so that those of later runs are higher; default: keeps "
-			 "no state",
+		 .help = "keeps the last epoch here, so that those of later runs are higher; default: keeps no state",
 		 .text = &options->state_dir},
-		{.name = "key-file", .value = "FILE", .help = "not built yet", .text = &words.key_file},
+		{.name = "key-file",
+		 .value = "FILE",
+		 .help = "not built yet",
+		 .text = &words.key_file},
 		{.name = "insecure",
 		 .help = "listens on an address that is not loopback, without a key",
 		 .on = &options->insecure},
@@ -128,7 +130,10 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .letter = 'v',
 		 .help = "more log lines; again: still more",
 		 .times = &verbose},
-		{.name = "quiet", .letter = 'q', .help = "fewer log lines, no progress", .times = &quiet},
+		{.name = "quiet",
+		 .letter = 'q',
+		 .help = "fewer log lines, no progress",
+		 .times = &quiet},
 		{.name = "help", .letter = 'h', .no_env = true, .help = "prints this", .on = &help},
 		{.name = "version", .no_env = true, .help = "prints the version", .on = &version},
 	};
@@ -136,8 +141,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		.program = "driverd",
 		.usage = "[--address [HOST][:PORT]] --app APP.yaml [flags] [-- ARGS]",
 		.headline =
-			"Parses an application's graph, places its fragments on workers, supervises them and "
-			"accounts for every message.",
+			"Parses an application's graph, places its fragments on workers, supervises them and accounts for every message.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
@@ -149,7 +153,8 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 	if (help)
 		fragi_flags_help(&flags, stdout);
 	else if (version)
-		printf("driverd %s, protocol %d.%d\n", FRAG_VERSION, FW_PROTOCOL_MAJOR, FW_PROTOCOL_MINOR);
+		printf("driverd %s, protocol %d.%d\n", FRAG_VERSION, FW_PROTOCOL_MAJOR,
+		       FW_PROTOCOL_MINOR);
 	if (help || version)
 		return 1;
 	options->args = (const char *const *)argv + rest;

@@ -20,8 +20,8 @@ struct drv_options {
 };
 
 /*
- * Reads the command line and the environment. Prints what --help and --version ask for. Returns 0; 1 when
- * that was all; negative errno with a sentence. options is to be finished in every case.
+ * Reads the command line and the environment. Prints what --help and --version ask for. Returns 0;
+ * 1 when that was all; negative errno with a sentence. options is to be finished in every case.
  */
 int drv_options_parse(struct drv_options *options, int argc, char **argv, struct frag_err *err);
 void drv_options_fini(struct drv_options *options);

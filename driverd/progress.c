@@ -11,7 +11,8 @@ void drv_progress_init(struct drv_progress *progress, bool off)
 	const char *term = getenv("TERM");
 
 	*progress = (struct drv_progress){.is_off = off};
-	progress->is_terminal = isatty(STDERR_FILENO) != 0 && term != NULL && strcmp(term, "dumb") != 0;
+	progress->is_terminal =
+		isatty(STDERR_FILENO) != 0 && term != NULL && strcmp(term, "dumb") != 0;
 }
 
 static void put(const char *text)

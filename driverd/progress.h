@@ -4,7 +4,9 @@
 
 #include <stdbool.h>
 
-/* How things stand, on stderr: on a terminal one line that is written over, else a line whenever it changes.
+/*
+ * How things stand, on stderr: on a terminal one line that is written over, else a line whenever it
+ * changes.
  */
 struct drv_progress {
 	bool is_terminal, is_off;
@@ -14,6 +16,7 @@ struct drv_progress {
 
 void drv_progress_init(struct drv_progress *progress, bool off);
 void drv_progress_show(struct drv_progress *progress, const char *text);
-void drv_progress_clear(struct drv_progress *progress); /* before anything else is written to stderr */
+/* before anything else is written to stderr */
+void drv_progress_clear(struct drv_progress *progress);
 
 #endif

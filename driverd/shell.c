@@ -26,12 +26,13 @@
 #include <wire/connection.h>
 
 /*
- * libuv's callbacks become events of the core, its actions become calls of libuv. One thread. The loop ends
- * when the application has ended and every handle is closed: connections get LINGER_MS to take our last
- * words.
+ * libuv's callbacks become events of the core, its actions become calls of libuv. One thread. The
+ * loop ends when the application has ended and every handle is closed: connections get LINGER_MS to
+ * take our last words.
  */
 #define STRANGERS_MAX 64
-#define FDS_SPARE 8 /* descriptors that no connection gets: for the summary, and to refuse with words */
+/* descriptors that no connection gets: for the summary, and to refuse with words */
+#define FDS_SPARE 8
 #define AGAIN_MS 100
 #define COMPLAIN_NS INT64_C(1000000000) /* once in */
 #define LINGER_MS 50
@@ -89,7 +90,8 @@ static void shell_end(struct shell *shell, int exit_code)
 	close_handle(&shell->again);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		close_handle(&shell->signals[i]);
-		(void)signal(stop_signals[i], SIG_IGN); /* the result stands: none changes it any more */
+		/* the result stands: none changes it any more */
+		(void)signal(stop_signals[i], SIG_IGN);
 	}
 	for (size_t i = 0; i < shell->links.count; i++) {
 		drv_links_close(&shell->links, shell->links.items[i]);
@@ -127,7 +129,8 @@ static void act(struct shell *shell, struct drv_action *action)
 {
 	struct drv_link *link = NULL;
 
-	if (action->kind == DRV_DO_SEND || action->kind == DRV_DO_ADMIT || action->kind == DRV_DO_CLOSE)
+	if (action->kind == DRV_DO_SEND || action->kind == DRV_DO_ADMIT ||
+	    action->kind == DRV_DO_CLOSE)
 		link = drv_links_find(&shell->links, action->connection);
 	switch (action->kind) {
 	case DRV_DO_SEND:
@@ -213,7 +216,8 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 	struct shell *shell = link->shell;
 
 	if (!link->closing && !link->admitted)
-		log_debug(NULL, "closed the connection of %s: %s", fw_connection_peer(connection), sentence);
+		log_debug(NULL, "closed the connection of %s: %s", fw_connection_peer(connection),
+			  sentence);
 	if (!link->closing && link->admitted)
 		shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
 						      .connection = link->id,
@@ -236,10 +240,10 @@ static bool is_one_too_many(struct shell *shell, struct fw_connection *connectio
 	    fd < shell->fds_max - FDS_SPARE)
 		return false;
 	if (now_ns >= shell->complain_at_ns)
-		log_warn(NULL,
-			 "closed the connection of %s: this process may have %d files open and has no more "
-			 "than it needs itself; raise the limit (ulimit -n)",
-			 fw_connection_peer(connection), shell->fds_max);
+		log_warn(
+			NULL,
+			"closed the connection of %s: this process may have %d files open and has no more than it needs itself; raise the limit (ulimit -n)",
+			fw_connection_peer(connection), shell->fds_max);
 	shell->complain_at_ns = now_ns + COMPLAIN_NS;
 	return true;
 }
@@ -249,8 +253,8 @@ static int take_connection(struct shell *shell)
 {
 	struct drv_link *link = drv_links_add(&shell->links);
 	int r = link == NULL ? -ENOMEM
-			     : fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops, link, NULL,
-						    &link->connection);
+			     : fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops,
+						    link, NULL, &link->connection);
 
 	if (r != 0) {
 		if (link != NULL)
@@ -301,7 +305,8 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static void on_persisted(void *arg, uint64_t epoch, const char *why_not)
 {
-	shell_step(arg, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .epoch = epoch, .text = why_not});
+	shell_step(arg, &(struct drv_event){
+				.kind = DRV_EVENT_PERSISTED, .epoch = epoch, .text = why_not});
 }
 
 static void draw(void *arg, void *bytes, size_t size)
@@ -364,17 +369,22 @@ static int listen_on(struct shell *shell, const struct sockaddr *address)
 		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&bound;
 
 		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		snprintf(shell->address, sizeof(shell->address), "[%s]:%u", host, ntohs(in6->sin6_port));
+		snprintf(shell->address, sizeof(shell->address), "[%s]:%u", host,
+			 ntohs(in6->sin6_port));
 	} else {
 		const struct sockaddr_in *in = (const struct sockaddr_in *)&bound;
 
 		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		snprintf(shell->address, sizeof(shell->address), "%s:%u", host, ntohs(in->sin_port));
+		snprintf(shell->address, sizeof(shell->address), "%s:%u", host,
+			 ntohs(in->sin_port));
 	}
 	return 0;
 }
 
-/* Whoever started this driver on a free port reads it from the descriptor that FRAG_ADDRESS_FD names. */
+/*
+ * Whoever started this driver on a free port reads it from the descriptor that FRAG_ADDRESS_FD
+ * names.
+ */
 static void tell_address(const struct shell *shell)
 {
 	const char *text = getenv("FRAG_ADDRESS_FD");
@@ -398,9 +408,10 @@ static int shell_listen(struct shell *shell)
 	snprintf(port, sizeof(port), "%u", wanted->port);
 	r = getaddrinfo(wanted->host, port, &hints, &found);
 	if (r != 0) {
-		log_error(NULL,
-			  "the address %s cannot be found: %s; give --address an address of this machine",
-			  wanted->host, gai_strerror(r));
+		log_error(
+			NULL,
+			"the address %s cannot be found: %s; give --address an address of this machine",
+			wanted->host, gai_strerror(r));
 		return 3;
 	}
 	r = listen_on(shell, found->ai_addr);
@@ -411,13 +422,15 @@ static int shell_listen(struct shell *shell)
 		return 0;
 	}
 	if (r == -EADDRINUSE)
-		log_error(NULL,
-			  "cannot listen on %s%s%s:%s: the port is in use, perhaps by another driverd; give "
-			  "--address another port",
-			  v6 ? "[" : "", wanted->host, v6 ? "]" : "", port);
+		log_error(
+			NULL,
+			"cannot listen on %s%s%s:%s: the port is in use, perhaps by another driverd; give --address another port",
+			v6 ? "[" : "", wanted->host, v6 ? "]" : "", port);
 	else
-		log_error(NULL, "cannot listen on %s%s%s:%s: %s; give --address an address of this machine",
-			  v6 ? "[" : "", wanted->host, v6 ? "]" : "", port, frag_strerror(r));
+		log_error(
+			NULL,
+			"cannot listen on %s%s%s:%s: %s; give --address an address of this machine",
+			v6 ? "[" : "", wanted->host, v6 ? "]" : "", port, frag_strerror(r));
 	return 3;
 }
 
@@ -432,9 +445,10 @@ static void read_limits(struct shell *shell)
 	if (shell->fds_max / 4 >= STRANGERS_MAX)
 		return;
 	shell->strangers_max = (size_t)shell->fds_max / 4;
-	log_info(NULL,
-		 "%d files may be open (ulimit -n): at most %zu connections may not have said who they are",
-		 shell->fds_max, shell->strangers_max);
+	log_info(
+		NULL,
+		"%d files may be open (ulimit -n): at most %zu connections may not have said who they are",
+		shell->fds_max, shell->strangers_max);
 }
 
 /* Returns 0, or the exit code after a sentence. */

@@ -13,8 +13,8 @@
 #include <base/units.h>
 
 /*
- * A write goes to a draft, which is synced, renamed over the file, and the folder is synced: whenever the
- * power goes, the file holds the old number or the new one.
+ * A write goes to a draft, which is synced, renamed over the file, and the folder is synced:
+ * whenever the power goes, the file holds the old number or the new one.
  */
 #define FILE_NAME "epoch"
 #define DRAFT_NAME "epoch.draft"
@@ -23,7 +23,8 @@
 static int cannot_write(const struct drv_store *store, int code, struct frag_err *err)
 {
 	return frag_err_set(
-		err, code, "cannot keep state in %s: %s; give --state-dir a folder that driverd may write to",
+		err, code,
+		"cannot keep state in %s: %s; give --state-dir a folder that driverd may write to",
 		store->path, frag_strerror(code));
 }
 
@@ -47,11 +48,11 @@ static int store_read(struct drv_store *store, uint64_t *out_epoch, struct frag_
 	text[n] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	if (fragi_parse_i64(text, &value) < 0 || value < 0)
-		return frag_err_set(err, -EINVAL,
-				    "%s/" FILE_NAME
-				    " does not hold the number of an epoch; see that nothing runs "
-				    "any more that this folder's driver started, and remove the file",
-				    store->path);
+		return frag_err_set(
+			err, -EINVAL,
+			"%s/" FILE_NAME
+			" does not hold the number of an epoch; see that nothing runs any more that this folder's driver started, and remove the file",
+			store->path);
 	*out_epoch = (uint64_t)value;
 	return 0;
 }
@@ -68,11 +69,12 @@ int drv_store_open(struct drv_store *store, const char *path, drv_store_fn done,
 	if (store->folder < 0)
 		return cannot_write(store, -errno, err);
 	if (flock(store->folder, LOCK_EX | LOCK_NB) < 0)
-		r = errno == EWOULDBLOCK ? frag_err_set(err, -EBUSY,
-							"another driverd keeps its state in %s; give "
-							"--state-dir a folder of its own",
-							path)
-					 : cannot_write(store, -errno, err);
+		r = errno == EWOULDBLOCK
+			    ? frag_err_set(
+				      err, -EBUSY,
+				      "another driverd keeps its state in %s; give --state-dir a folder of its own",
+				      path)
+			    : cannot_write(store, -errno, err);
 	else
 		r = store_read(store, out_epoch, err);
 	if (r < 0)

@@ -8,8 +8,9 @@
 #include <uv.h>
 
 /*
- * The state folder: what a driver must still know after it was killed. That is the last epoch it gave: the
- * file `epoch`, a number and a newline, replaced as a whole. One driver at a time has the folder.
+ * The state folder: what a driver must still know after it was killed. That is the last epoch it
+ * gave: the file `epoch`, a number and a newline, replaced as a whole. One driver at a time has the
+ * folder.
  */
 
 /* why_not: NULL when epoch is on the disk, else a sentence, valid during the call. */
@@ -27,9 +28,10 @@ struct drv_store {
 };
 
 /*
- * Makes the folder where there is none (not its parents) and reads it; no file: epoch 0. Blocks. Returns 0,
- * -EBUSY (another driver has it), -EINVAL (the file holds no number), or what the system says, each with a
- * sentence. done is called on the loop's thread for each epoch written; later ones stand for earlier ones.
+ * Makes the folder where there is none (not its parents) and reads it; no file: epoch 0. Blocks.
+ * Returns 0, -EBUSY (another driver has it), -EINVAL (the file holds no number), or what the system
+ * says, each with a sentence. done is called on the loop's thread for each epoch written; later
+ * ones stand for earlier ones.
  */
 int drv_store_open(struct drv_store *store, const char *path, drv_store_fn done, void *arg,
 		   uint64_t *out_epoch, struct frag_err *err);

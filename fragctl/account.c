@@ -13,7 +13,8 @@ static const char *policy_name(enum frag_policy policy)
 	return names[policy];
 }
 
-static int copy_fragments(struct ctl_account *account, const struct fragi_fragment_info *infos, size_t count)
+static int copy_fragments(struct ctl_account *account, const struct fragi_fragment_info *infos,
+			  size_t count)
 {
 	struct fragi_arena *arena = &account->arena;
 	struct fragi_summary_operator *ops;
@@ -51,8 +52,9 @@ static int copy_flows(struct ctl_account *account, const struct fragi_fragment_i
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		account->flows[i] = (struct fragi_summary_flow){
-			.from = fragi_arena_strdup(&account->arena,
-						   fragi_flow_from(infos, &flows[i], end, sizeof(end))),
+			.from = fragi_arena_strdup(
+				&account->arena,
+				fragi_flow_from(infos, &flows[i], end, sizeof(end))),
 			.to = fragi_arena_strdup(&account->arena,
 						 fragi_flow_to(infos, &flows[i], end, sizeof(end))),
 			.edge = "inproc",
@@ -76,8 +78,8 @@ int ctl_account_open(struct ctl_account *account, const struct fragi_run *run, i
 		r = copy_flows(account, infos, flows, flow_count);
 	for (size_t i = 0; i < fragment_count; i++)
 		op_count += infos[i].op_count;
-	if (r == 0 &&
-	    (account->ledger.head->op_count < op_count || account->ledger.head->flow_count < flow_count))
+	if (r == 0 && (account->ledger.head->op_count < op_count ||
+		       account->ledger.head->flow_count < flow_count))
 		r = -EBADMSG;
 	return r;
 }
@@ -87,7 +89,8 @@ static uint64_t load(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_acquire);
 }
 
-void ctl_account_totals(const struct ctl_account *account, uint64_t *out_sent, uint64_t *out_delivered)
+void ctl_account_totals(const struct ctl_account *account, uint64_t *out_sent,
+			uint64_t *out_delivered)
 {
 	*out_sent = *out_delivered = 0;
 	for (size_t i = 0; i < account->flow_count; i++) {
@@ -122,7 +125,8 @@ static void read_flow(const struct fragi_flow_row *row, struct fragi_summary_flo
 	};
 }
 
-static const char *state_name(const struct fragi_op_row *rows, size_t count, enum fragi_summary_result result)
+static const char *state_name(const struct fragi_op_row *rows, size_t count,
+			      enum fragi_summary_result result)
 {
 	for (size_t i = 0; i < count; i++)
 		if (load(&rows[i].state) == FRAGI_OP_FAILED)

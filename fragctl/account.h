@@ -6,8 +6,9 @@
 #include <track/summary.h>
 
 /*
- * What a run in this process did, for its summary. The tables are copied and the ledger is mapped once more,
- * so that both outlive the run: what is still queued at the end is only counted when the run is destroyed.
+ * What a run in this process did, for its summary. The tables are copied and the ledger is mapped
+ * once more, so that both outlive the run: what is still queued at the end is only counted when the
+ * run is destroyed.
  */
 struct ctl_account {
 	struct fragi_arena arena;
@@ -22,9 +23,12 @@ struct ctl_account {
 /* After prepare; ledger_fd is the run's. Returns 0 or negative errno. */
 int ctl_account_open(struct ctl_account *account, const struct fragi_run *run, int ledger_fd);
 /* Messages sent and delivered so far, of all flows. */
-void ctl_account_totals(const struct ctl_account *account, uint64_t *out_sent, uint64_t *out_delivered);
-/* Reads the ledger into *out_summary, which borrows from the account; application, result and reason are the
- * caller's. */
+void ctl_account_totals(const struct ctl_account *account, uint64_t *out_sent,
+			uint64_t *out_delivered);
+/*
+ * Reads the ledger into *out_summary, which borrows from the account; application, result and
+ * reason are the caller's.
+ */
 void ctl_account_read(struct ctl_account *account, struct fragi_summary *out_summary);
 void ctl_account_close(struct ctl_account *account);
 

@@ -21,25 +21,30 @@ struct ctl_common {
 	bool help, version;
 	int verbose, quiet;
 };
-#define CTL_COMMON_FLAGS(common)                                                                             \
-	{.name = "verbose",                                                                                  \
-	 .letter = 'v',                                                                                      \
-	 .help = "more log lines; again: still more",                                                        \
-	 .times = &(common).verbose},                                                                        \
-		{.name = "quiet",                                                                            \
-		 .letter = 'q',                                                                              \
-		 .help = "fewer log lines, no progress",                                                     \
-		 .times = &(common).quiet},                                                                  \
-		{.name = "help", .letter = 'h', .no_env = true, .help = "print this", .on = &(common).help}, \
-	{                                                                                                    \
-		.name = "version", .no_env = true, .help = "print the version", .on = &(common).version      \
+#define CTL_COMMON_FLAGS(common)                                                                   \
+	{.name = "verbose",                                                                        \
+	 .letter = 'v',                                                                            \
+	 .help = "more log lines; again: still more",                                              \
+	 .times = &(common).verbose},                                                              \
+		{.name = "quiet",                                                                  \
+		 .letter = 'q',                                                                    \
+		 .help = "fewer log lines, no progress",                                           \
+		 .times = &(common).quiet},                                                        \
+		{.name = "help",                                                                   \
+		 .letter = 'h',                                                                    \
+		 .no_env = true,                                                                   \
+		 .help = "print this",                                                             \
+		 .on = &(common).help},                                                            \
+	{                                                                                          \
+		.name = "version", .no_env = true, .help = "print the version",                    \
+		.on = &(common).version                                                            \
 	}
 /*
- * Parses a verb's command line, answers --help and --version, sets the log level. Returns true when the verb
- * is to go on; else *out_exit is the exit code.
+ * Parses a verb's command line, answers --help and --version, sets the log level. Returns true when
+ * the verb is to go on; else *out_exit is the exit code.
  */
-bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc, char **argv,
-	       struct fragi_texts *operands, int *rest, int *out_exit);
+bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc,
+	       char **argv, struct fragi_texts *operands, int *rest, int *out_exit);
 /* "fragctl: SENTENCE" on stderr. Returns code. */
 int ctl_fail(int code, const char *format, ...) FRAG_PRINTF(2, 3);
 /* Whether --output is table (or not given) or json, into *out_json; complains. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driverd and N workerd as children of this process, on loopback, on a free port. The driver tells its port
- * through a pipe; its end is the end of all, and its exit code this one's. Every child is in a process group
- * of its own, so that a terminal's Ctrl-C comes here alone and is passed to the driver once; and dies with
- * this process (PR_SET_PDEATHSIG), so that nothing is left whatever happens.
+ * A driverd and N workerd as children of this process, on loopback, on a free port. The driver
+ * tells its port through a pipe; its end is the end of all, and its exit code this one's. Every
+ * child is in a process group of its own, so that a terminal's Ctrl-C comes here alone and is
+ * passed to the driver once; and dies with this process (PR_SET_PDEATHSIG), so that nothing is left
+ * whatever happens.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,7 +44,8 @@ struct daemons {
 	sigset_t signals, before;
 };
 
-struct command { /* argv that grows in the arena */
+/* argv that grows in the arena */
+struct command {
 	struct fragi_arena *arena;
 	const char **words;
 	size_t count, capacity;
@@ -91,7 +93,8 @@ static void add_verbosity(struct command *command, int verbosity)
 }
 
 /* In the child: nothing but what a new program needs. Does not return. */
-static void become(const struct daemons *daemons, const struct command *command, pid_t parent, int address_fd)
+static void become(const struct daemons *daemons, const struct command *command, pid_t parent,
+		   int address_fd)
 {
 	int saved;
 
@@ -108,7 +111,8 @@ static void become(const struct daemons *daemons, const struct command *command,
 	}
 	execv(command->words[0], (char *const *)(uintptr_t)command->words);
 	saved = errno;
-	dprintf(STDERR_FILENO, "fragctl: cannot start %s: %s\n", command->words[0], strerror(saved));
+	dprintf(STDERR_FILENO, "fragctl: cannot start %s: %s\n", command->words[0],
+		strerror(saved));
 	_exit(saved == ENOENT ? CTL_MISSING : CTL_FAILED);
 }
 
@@ -162,14 +166,15 @@ static int start_driver(struct daemons *daemons, int *out_address_fd)
 }
 
 /*
- * Gives every fragment to a worker: shares of equal size, in the order of the file; fragments that name one
- * host go together. Returns how many workers have any; lists: their --fragments.
+ * Gives every fragment to a worker: shares of equal size, in the order of the file; fragments that
+ * name one host go together. Returns how many workers have any; lists: their --fragments.
  */
 static uint32_t share(struct daemons *daemons, const char **lists)
 {
 	const struct fragi_spec *spec = daemons->options->graph.spec;
 	uint32_t groups = 0, used = 0, worker, workers = daemons->worker_count;
-	uint32_t *group = fragi_arena_alloc(&daemons->arena, (spec->fragment_count + 1) * sizeof(*group));
+	uint32_t *group =
+		fragi_arena_alloc(&daemons->arena, (spec->fragment_count + 1) * sizeof(*group));
 
 	if (group == NULL)
 		return 0;
@@ -185,9 +190,9 @@ static uint32_t share(struct daemons *daemons, const char **lists)
 	workers = workers < groups ? workers : groups;
 	for (size_t i = 0; i < spec->fragment_count; i++) {
 		worker = (uint32_t)((uint64_t)group[i] * workers / groups);
-		lists[worker] = fragi_arena_printf(&daemons->arena, "%s%s%s",
-						   lists[worker] != NULL ? lists[worker] : "",
-						   lists[worker] != NULL ? "," : "", spec->fragments[i].name);
+		lists[worker] = fragi_arena_printf(
+			&daemons->arena, "%s%s%s", lists[worker] != NULL ? lists[worker] : "",
+			lists[worker] != NULL ? "," : "", spec->fragments[i].name);
 		if (lists[worker] == NULL)
 			return 0;
 		used = worker + 1 > used ? worker + 1 : used;
@@ -198,10 +203,12 @@ static uint32_t share(struct daemons *daemons, const char **lists)
 static int start_workers(struct daemons *daemons, const char *address)
 {
 	const struct ctl_graph *graph = &daemons->options->graph;
-	const char **lists = fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(*lists));
+	const char **lists =
+		fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(*lists));
 	uint32_t count;
 
-	daemons->workers = fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(pid_t));
+	daemons->workers =
+		fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(pid_t));
 	if (lists == NULL || daemons->workers == NULL)
 		return ctl_fail(CTL_FAILED, "memory is short");
 	count = share(daemons, lists);
@@ -211,7 +218,8 @@ static int start_workers(struct daemons *daemons, const char *address)
 
 		add(&command, fragi_arena_printf(&daemons->arena, "%s/workerd", daemons->folder));
 		add_flag(&command, "--address", address);
-		add_flag(&command, "--name", fragi_arena_printf(&daemons->arena, "worker%u", i + 1));
+		add_flag(&command, "--name",
+			 fragi_arena_printf(&daemons->arena, "worker%u", i + 1));
 		add_flag(&command, "--fragments", lists[i]);
 		add_flag(&command, "--app-root", graph->spec->app_folder);
 		add_flag(&command, "--library-path", graph->library_path);
@@ -263,8 +271,10 @@ static bool any_worker(const struct daemons *daemons)
 	return false;
 }
 
-/* Takes the signals that have come: children's ends, and a person's wish to stop, which is the driver's to
- * grant. */
+/*
+ * Takes the signals that have come: children's ends, and a person's wish to stop, which is the
+ * driver's to grant.
+ */
 static void take_signals(struct daemons *daemons)
 {
 	struct signalfd_siginfo info;
@@ -278,7 +288,8 @@ static void take_signals(struct daemons *daemons)
 /* Waits for the driver's one line. false: it ended without one. */
 static bool read_address(struct daemons *daemons, int fd, char *address, size_t size)
 {
-	struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = daemons->signal_fd, .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
+			       {.fd = daemons->signal_fd, .events = POLLIN}};
 	size_t used = 0;
 	ssize_t n;
 
@@ -327,8 +338,8 @@ static void end_all(struct daemons *daemons)
 }
 
 /*
- * Until the driver has ended. It knows of a worker's end when the worker had joined; for one that could not
- * even start it would wait for ever.
+ * Until the driver has ended. It knows of a worker's end when the worker had joined; for one that
+ * could not even start it would wait for ever.
  */
 static int watch(struct daemons *daemons)
 {
@@ -340,14 +351,15 @@ static int watch(struct daemons *daemons)
 		    fragi_now_ns() - daemons->lost_ns < DRIVER_END_NS)
 			continue;
 		status = daemons->lost_status;
-		return ctl_fail(CTL_FAILED, "worker%u ended by itself (%s %d), so the application cannot run",
+		return ctl_fail(CTL_FAILED,
+				"worker%u ended by itself (%s %d), so the application cannot run",
 				daemons->lost, WIFEXITED(status) ? "status" : "signal",
 				WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 	}
 	status = daemons->driver_status;
-	return WIFEXITED(status)
-		       ? WEXITSTATUS(status)
-		       : ctl_fail(128 + WTERMSIG(status), "driverd was ended by signal %d", WTERMSIG(status));
+	return WIFEXITED(status) ? WEXITSTATUS(status)
+				 : ctl_fail(128 + WTERMSIG(status),
+					    "driverd was ended by signal %d", WTERMSIG(status));
 }
 
 static int prepare(struct daemons *daemons)
@@ -355,7 +367,8 @@ static int prepare(struct daemons *daemons)
 	ssize_t n = readlink("/proc/self/exe", daemons->folder, sizeof(daemons->folder) - 1);
 
 	if (n <= 0)
-		return ctl_fail(CTL_FAILED, "cannot find the folder of the daemons: %s", strerror(errno));
+		return ctl_fail(CTL_FAILED, "cannot find the folder of the daemons: %s",
+				strerror(errno));
 	daemons->folder[n] = '\0';
 	*strrchr(daemons->folder, '/') = '\0';
 	sigemptyset(&daemons->signals);
@@ -371,7 +384,8 @@ static int prepare(struct daemons *daemons)
 
 int ctl_run_daemons(const struct ctl_run_options *options)
 {
-	struct daemons daemons = {.options = options, .worker_count = options->workers, .signal_fd = -1};
+	struct daemons daemons = {
+		.options = options, .worker_count = options->workers, .signal_fd = -1};
 	char address[300] = "";
 	int address_fd = -1, exit_code = prepare(&daemons);
 

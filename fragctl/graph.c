@@ -26,8 +26,9 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 {
 	if (operands->count != 1) {
 		fprintf(stderr, "%s: %s; %s --help tells more\n", program,
-			operands->count == 0 ? "name the application's graph, APP.yaml"
-					     : "give one graph; what is for the application follows --",
+			operands->count == 0
+				? "name the application's graph, APP.yaml"
+				: "give one graph; what is for the application follows --",
 			program);
 		return CTL_USAGE;
 	}
@@ -40,9 +41,9 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = fragi_source_read(&graph->source, graph->path, graph->configs.items, graph->configs.count,
-				  graph->sets.items, graph->sets.count, (const char *const *)graph->args,
-				  (size_t)graph->arg_count, &err);
+	int r = fragi_source_read(&graph->source, graph->path, graph->configs.items,
+				  graph->configs.count, graph->sets.items, graph->sets.count,
+				  (const char *const *)graph->args, (size_t)graph->arg_count, &err);
 
 	*out_help = false;
 	if (r < 0)
@@ -88,7 +89,8 @@ int ctl_graph_registry(const struct ctl_graph *graph, struct fragi_registry **ou
 {
 	int r = ctl_registry_create(graph->library_path, graph->spec->app_folder, out_registry);
 
-	return r < 0 ? ctl_fail(CTL_FAILED, "cannot look for libraries (%s)", frag_strerror(r)) : CTL_OK;
+	return r < 0 ? ctl_fail(CTL_FAILED, "cannot look for libraries (%s)", frag_strerror(r))
+		     : CTL_OK;
 }
 
 void ctl_graph_fini(struct ctl_graph *graph)

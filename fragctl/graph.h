@@ -16,21 +16,23 @@ struct ctl_graph {
 	/* filled by ctl_graph_read */
 	struct fragi_source source;
 	struct fragi_spec *spec;
-	struct fragi_diag diag; /* what is wrong with it; then spec is what could be read (NULL: nothing) */
+	/* what is wrong with it; then spec is what could be read (NULL: nothing) */
+	struct fragi_diag diag;
 };
 
-#define CTL_GRAPH_FLAGS(graph)                                                                               \
-	{.name = "config",                                                                                   \
-	 .value = "FILE",                                                                                    \
-	 .help = "a file that is merged over the graph's config; repeatable",                                \
-	 .texts = &(graph).configs},                                                                         \
-		{.name = "set",                                                                              \
-		 .value = "F.OP.PARAM=VALUE",                                                                \
-		 .help = "a parameter; wins over the graph; repeatable",                                     \
-		 .texts = &(graph).sets},                                                                    \
-	{                                                                                                    \
-		.name = "library-path", .no_env = true, .value = "DIR:DIR",                                  \
-		.help = "folders of the libraries that graphs may name", .text = &(graph).library_path       \
+#define CTL_GRAPH_FLAGS(graph)                                                                     \
+	{.name = "config",                                                                         \
+	 .value = "FILE",                                                                          \
+	 .help = "a file that is merged over the graph's config; repeatable",                      \
+	 .texts = &(graph).configs},                                                               \
+		{.name = "set",                                                                    \
+		 .value = "F.OP.PARAM=VALUE",                                                      \
+		 .help = "a parameter; wins over the graph; repeatable",                           \
+		 .texts = &(graph).sets},                                                          \
+	{                                                                                          \
+		.name = "library-path", .no_env = true, .value = "DIR:DIR",                        \
+		.help = "folders of the libraries that graphs may name",                           \
+		.text = &(graph).library_path                                                      \
 	}
 
 /* Takes the one operand APP.yaml. Returns CTL_OK or CTL_USAGE, complained. */
@@ -43,8 +45,8 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
  */
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
 /*
- * After ctl_graph_read returned CTL_USAGE: looks at what it could read, in a child, and prints the errors
- * that only plugins tell.
+ * After ctl_graph_read returned CTL_USAGE: looks at what it could read, in a child, and prints the
+ * errors that only plugins tell.
  */
 void ctl_graph_look_on(const struct ctl_graph *graph);
 /* A registry for composing in this process, where libraries may be paths. Returns an exit code. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run in this process. The main thread is the control thread: it waits for the run's events and for
- * signals, and shows progress. When things go well: prepare, wire (nobody), start, events until DONE,
- * destroy, summary. What goes wrong before the start is printed and ends it; a failure of an operator halts
- * the run; a callback that never returns cannot be waited for: after a grace the summary is printed and the
- * process ends as it is.
+ * A run in this process. The main thread is the control thread: it waits for the run's events and
+ * for signals, and shows progress. When things go well: prepare, wire (nobody), start, events until
+ * DONE, destroy, summary. What goes wrong before the start is printed and ends it; a failure of an
+ * operator halts the run; a callback that never returns cannot be waited for: after a grace the
+ * summary is printed and the process ends as it is.
  */
 #define _GNU_SOURCE
 #define LOG_TOPIC "run"
@@ -102,7 +102,9 @@ static void fail(struct here *here, int exit_code, const char *sentence)
 	snprintf(here->reason, sizeof(here->reason), "%s", sentence);
 }
 
-/* Everything up to the start. Returns an exit code; errors are printed and the first is the reason. */
+/*
+ * Everything up to the start. Returns an exit code; errors are printed and the first is the reason.
+ */
 static int prepare(struct here *here)
 {
 	const struct fragi_run_config config = {
@@ -123,9 +125,11 @@ static int prepare(struct here *here)
 	exit_code = ctl_exit_of(r);
 	if (r < 0)
 		fail(here, exit_code,
-		     diag.count > 0 ? fragi_err_line(&diag.items[0], line, sizeof(line)) : frag_strerror(r));
+		     diag.count > 0 ? fragi_err_line(&diag.items[0], line, sizeof(line))
+				    : frag_strerror(r));
 	if (r < 0 && diag.count == 0)
-		ctl_fail(exit_code, "cannot prepare %s (%s)", here->options->graph.path, frag_strerror(r));
+		ctl_fail(exit_code, "cannot prepare %s (%s)", here->options->graph.path,
+			 frag_strerror(r));
 	fragi_diag_fini(&diag);
 	if (r < 0)
 		return exit_code;
@@ -186,10 +190,11 @@ static void show_progress(struct here *here, int64_t now_ns)
 		return;
 	here->progress_ns = now_ns + (here->is_tty ? PROGRESS_TTY_NS : PROGRESS_NS);
 	ctl_account_totals(&here->account, &sent, &delivered);
-	fprintf(stderr, "%s%s: %s, %llu messages sent, %llu delivered%s", here->is_tty ? "\033[K" : "",
-		here->options->graph.spec->application,
+	fprintf(stderr, "%s%s: %s, %llu messages sent, %llu delivered%s",
+		here->is_tty ? "\033[K" : "", here->options->graph.spec->application,
 		fragi_format_duration(now_ns - here->account.started_ns, text, sizeof(text)),
-		(unsigned long long)sent, (unsigned long long)delivered, here->is_tty ? "\r" : "\n");
+		(unsigned long long)sent, (unsigned long long)delivered,
+		here->is_tty ? "\r" : "\n");
 	fflush(stderr);
 	here->progress_shown = true;
 }

@@ -101,8 +101,11 @@ static bool is_library(const char *operand)
 	       (length > 3 && strcmp(operand + length - 3, ".so") == 0);
 }
 
-/* The types of that name, first; how many. An operator, a condition and a resource may share one. */
-static size_t find(const struct catalogue *catalogue, const char *name, struct ctl_type *out, size_t most)
+/*
+ * The types of that name, first; how many. An operator, a condition and a resource may share one.
+ */
+static size_t find(const struct catalogue *catalogue, const char *name, struct ctl_type *out,
+		   size_t most)
 {
 	size_t count = 0;
 
@@ -135,8 +138,8 @@ static void warn_of_broken(const struct fragi_library *const *libraries, size_t 
 			ctl_fail(0, "%s", libraries[i]->error);
 }
 
-static int show(const struct catalogue *catalogue, const struct fragi_texts *operands, bool in_detail,
-		bool json)
+static int show(const struct catalogue *catalogue, const struct fragi_texts *operands,
+		bool in_detail, bool json)
 {
 	struct ctl_type *chosen = fragi_calloc(4 * operands->count + 1, sizeof(*chosen));
 	const struct ctl_type *types = catalogue->types;
@@ -175,8 +178,8 @@ static int show(const struct catalogue *catalogue, const struct fragi_texts *ope
 }
 
 /*
- * Libraries among the operands are opened. Named alone, only what they bring is shown, in detail; with type
- * names, the types are looked for everywhere.
+ * Libraries among the operands are opened. Named alone, only what they bring is shown, in detail;
+ * with type names, the types are looked for everywhere.
  */
 static int inspect(struct fragi_registry *registry, const struct fragi_texts *operands, bool json)
 {
@@ -193,8 +196,8 @@ static int inspect(struct fragi_registry *registry, const struct fragi_texts *op
 		}
 		r = fragi_registry_load(registry, operands->items[i], &err);
 		if (r < 0)
-			return ctl_fail(ctl_exit_of(r == -EPROTO || r == -EEXIST ? -EINVAL : r), "%s",
-					err.text);
+			return ctl_fail(ctl_exit_of(r == -EPROTO || r == -EEXIST ? -EINVAL : r),
+					"%s", err.text);
 	}
 	libraries = fragi_registry_libraries(registry, operands->count == 0 || named > 0, &count);
 	for (size_t i = 0; i < count; i++)
@@ -230,8 +233,7 @@ int ctl_inspect(int argc, char **argv)
 		.program = "fragctl inspect",
 		.usage = "[TYPE | LIBRARY]... [flags]",
 		.headline =
-			"Lists types; of those that are named (TYPE), or that a library brings (libx.so, a "
-			"path), prints ports, parameters and conditions.",
+			"Lists types; of those that are named (TYPE), or that a library brings (libx.so, a path), prints ports, parameters and conditions.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
@@ -247,7 +249,8 @@ int ctl_inspect(int argc, char **argv)
 	fragi_crash_init("fragctl");
 	r = ctl_registry_create(library_path, NULL, &registry);
 	if (r < 0) {
-		exit_code = ctl_fail(CTL_FAILED, "cannot look for libraries (%s)", frag_strerror(r));
+		exit_code =
+			ctl_fail(CTL_FAILED, "cannot look for libraries (%s)", frag_strerror(r));
 		goto out;
 	}
 	exit_code = inspect(registry, &operands, json);

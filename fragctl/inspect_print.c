@@ -47,7 +47,8 @@ const char *ctl_param_default(const struct frag_param *param, char *out, size_t 
 		if (param->def_int % 1000000 == 0 && param->def_int != 0)
 			snprintf(out, size, "%" PRId64 "ms", param->def_int / 1000000);
 		else
-			snprintf(out, size, "%" PRId64 "%s", param->def_int, param->def_int != 0 ? "ns" : "");
+			snprintf(out, size, "%" PRId64 "%s", param->def_int,
+				 param->def_int != 0 ? "ns" : "");
 		return out;
 	default:
 		return param->def_text;
@@ -63,7 +64,8 @@ static const char *range(const struct frag_param *param, char *out, size_t size)
 	out[0] = '\0';
 	if (param->choices != NULL) {
 		for (size_t i = 0; param->choices[i] != NULL && used < size; i++) {
-			n = snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", param->choices[i]);
+			n = snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "",
+				     param->choices[i]);
 			used += n > 0 ? (size_t)n : 0;
 		}
 	} else if (param->min < param->max && param->max >= 9.2e18) {
@@ -112,7 +114,8 @@ static void print_ports(const struct ctl_type *type, FILE *out)
 	for (uint32_t i = 0; i < type->port_count; i++) {
 		const struct frag_port *port = &type->ports[i];
 
-		fprintf(out, "  %-*s  %-3s  %s", width, port->name, port->dir == FRAG_IN ? "in" : "out",
+		fprintf(out, "  %-*s  %-3s  %s", width, port->name,
+			port->dir == FRAG_IN ? "in" : "out",
 			port->type != NULL ? port->type : "message");
 		if ((port->flags & FRAG_PORT_MULTI) != 0)
 			fputs("  any number of flows", out);
@@ -127,7 +130,9 @@ static void print_ports(const struct ctl_type *type, FILE *out)
 		fputc('\n', out);
 	}
 	if (type->kind == CTL_OPERATOR && type->adds_ports)
-		fputs(type->port_count > 0 ? "  setup may add more\n" : "\nports are added by setup\n", out);
+		fputs(type->port_count > 0 ? "  setup may add more\n"
+					   : "\nports are added by setup\n",
+		      out);
 }
 
 static void print_params(const struct ctl_type *type, FILE *out)
@@ -161,8 +166,8 @@ static void print_params(const struct ctl_type *type, FILE *out)
 				if (pass == 0 && (int)strlen(cell) > widths[c])
 					widths[c] = (int)strlen(cell);
 				else if (pass == 1 && used < sizeof(line))
-					used += (size_t)snprintf(line + used, sizeof(line) - used, "  %-*s",
-								 widths[c], cell);
+					used += (size_t)snprintf(line + used, sizeof(line) - used,
+								 "  %-*s", widths[c], cell);
 			}
 			if (pass == 0)
 				continue;
@@ -183,8 +188,10 @@ static void print_conditions(const struct ctl_type *type, FILE *out)
 
 		if ((port->flags & FRAG_PORT_NO_CONDITION) != 0)
 			continue;
-		fprintf(out, "%s  %s of %s", any ? "\n" : "\nconditions unless the graph says otherwise\n",
-			port->dir == FRAG_IN ? "message_available" : "downstream_affordable", port->name);
+		fprintf(out, "%s  %s of %s",
+			any ? "\n" : "\nconditions unless the graph says otherwise\n",
+			port->dir == FRAG_IN ? "message_available" : "downstream_affordable",
+			port->name);
 		if (port->min_size > 1)
 			fprintf(out, ", min_size %u", port->min_size);
 		any = true;
@@ -219,7 +226,8 @@ void ctl_types_print(const struct ctl_type *types, size_t count, FILE *out)
 			width = (int)strlen(types[i].name);
 	for (size_t i = 0; i < count; i++) {
 		if (i == 0 || types[i].kind != types[i - 1].kind)
-			fprintf(out, "%s%ss\n", i > 0 ? "\n" : "", ctl_type_kind_name(types[i].kind));
+			fprintf(out, "%s%ss\n", i > 0 ? "\n" : "",
+				ctl_type_kind_name(types[i].kind));
 		fprintf(out, "  %-*s  %s", width, types[i].name, or_empty(types[i].headline));
 		file = types[i].library != NULL ? strrchr(types[i].library, '/') : NULL;
 		if (file != NULL)
@@ -249,8 +257,8 @@ static void json_port(const struct frag_port *port, FILE *out)
 		    : port->dir == FRAG_IN                      ? "message_available"
 								: "downstream_affordable",
 		    out);
-	fprintf(out, ", \"min_size\": %u, \"capacity\": %u", port->min_size > 0 ? port->min_size : 1,
-		port->capacity);
+	fprintf(out, ", \"min_size\": %u, \"capacity\": %u",
+		port->min_size > 0 ? port->min_size : 1, port->capacity);
 	json_member("policy", policy_name(port->policy), out);
 	fputc('}', out);
 }
@@ -299,7 +307,8 @@ static void json_type(const struct ctl_type *type, FILE *out)
 		fputs(i > 0 ? ", " : "", out);
 		json_port(&type->ports[i], out);
 	}
-	fprintf(out, "], \"setup_adds_ports\": %s, \"parameters\": [", type->adds_ports ? "true" : "false");
+	fprintf(out, "], \"setup_adds_ports\": %s, \"parameters\": [",
+		type->adds_ports ? "true" : "false");
 	for (uint32_t i = 0; i < type->param_count; i++) {
 		fputs(i > 0 ? ", " : "", out);
 		json_param(&type->params[i], out);

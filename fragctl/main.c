@@ -46,8 +46,8 @@ int ctl_fail(int code, const char *format, ...)
 	return code;
 }
 
-bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc, char **argv,
-	       struct fragi_texts *operands, int *rest, int *out_exit)
+bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc,
+	       char **argv, struct fragi_texts *operands, int *rest, int *out_exit)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	int r = fragi_flags_parse(flags, argc, argv, operands, rest, &err);
@@ -95,12 +95,14 @@ static int refuse_verb(const char *name)
 	char advice[400];
 
 	if (name[0] == '-')
-		return ctl_fail(CTL_USAGE,
-				"unknown flag %s; flags follow the verb, fragctl --help lists verbs", name);
+		return ctl_fail(
+			CTL_USAGE,
+			"unknown flag %s; flags follow the verb, fragctl --help lists verbs", name);
 	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++)
 		names[i] = verbs[i].name;
-	return ctl_fail(CTL_USAGE, "unknown verb \"%.80s\"%s", name,
-			fragi_advise(advice, sizeof(advice), name, "verbs", names, FRAG_COUNT_OF(names)));
+	return ctl_fail(
+		CTL_USAGE, "unknown verb \"%.80s\"%s", name,
+		fragi_advise(advice, sizeof(advice), name, "verbs", names, FRAG_COUNT_OF(names)));
 }
 
 int main(int argc, char **argv)
@@ -109,7 +111,8 @@ int main(int argc, char **argv)
 		print_help(stderr);
 		return CTL_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
 		print_help(stdout);
 		return CTL_OK;
 	}

@@ -8,7 +8,10 @@
 
 #define WORKERS_MAX 64
 
-/* The flags that give one process the roles of several; a person who knows them elsewhere gets an answer. */
+/*
+ * The flags that give one process the roles of several; a person who knows them elsewhere gets an
+ * answer.
+ */
 struct roles {
 	bool driver, worker;
 	const char *address, *fragments, *worker_address;
@@ -27,7 +30,8 @@ static int refuse_roles(const struct roles *roles)
 		return CTL_OK;
 	return ctl_fail(
 		CTL_USAGE,
-		"%s: the role flags are not built yet; start driverd and workerd, or give --workers N", name);
+		"%s: the role flags are not built yet; start driverd and workerd, or give --workers N",
+		name);
 }
 
 static int read_workers(const char *text, uint32_t *out_workers)
@@ -117,8 +121,8 @@ int ctl_run(int argc, char **argv)
 	if (exit_code == CTL_OK)
 		exit_code = read_workers(workers, &options.workers);
 	if (exit_code == CTL_OK)
-		exit_code =
-			ctl_graph_take(&options.graph, flags.program, &operands, argv + rest, argc - rest);
+		exit_code = ctl_graph_take(&options.graph, flags.program, &operands, argv + rest,
+					   argc - rest);
 	if (exit_code == CTL_OK)
 		exit_code = run(&options);
 out:

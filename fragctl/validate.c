@@ -19,9 +19,9 @@
 #define VALIDATE_MAX_S 60u
 
 /*
- * The graph is composed in a child: what it loads is somebody's code, and a library that crashes or hangs is
- * a finding, not the end of the tool. The child is made before this process has any thread or library, runs
- * at most VALIDATE_MAX_S, and says everything itself.
+ * The graph is composed in a child: what it loads is somebody's code, and a library that crashes or
+ * hangs is a finding, not the end of the tool. The child is made before this process has any thread
+ * or library, runs at most VALIDATE_MAX_S, and says everything itself.
  */
 struct composed {
 	struct frag_fragment **fragments;
@@ -38,7 +38,8 @@ static int compose_all(const struct fragi_spec *spec, struct fragi_registry *reg
 {
 	int r, result = 0;
 
-	composed->fragments = fragi_calloc(spec->fragment_count + 1, sizeof(struct frag_fragment *));
+	composed->fragments =
+		fragi_calloc(spec->fragment_count + 1, sizeof(struct frag_fragment *));
 	composed->infos = fragi_calloc(spec->fragment_count + 1, sizeof(*composed->infos));
 	composed->flawed = fragi_calloc(spec->fragment_count + 1, sizeof(*composed->flawed));
 	if (composed->fragments == NULL || composed->infos == NULL || composed->flawed == NULL)
@@ -69,7 +70,8 @@ static int collect_flows(struct composed *composed)
 	if (composed->flows == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < composed->count; i++)
-		for (size_t j = 0; !composed->flawed[i] && j < composed->fragments[i]->flow_count; j++) {
+		for (size_t j = 0; !composed->flawed[i] && j < composed->fragments[i]->flow_count;
+		     j++) {
 			struct fragi_flow_info *flow = &composed->flows[composed->flow_count++];
 
 			*flow = composed->fragments[i]->flows[j];
@@ -93,7 +95,8 @@ static bool is_unknown(const struct composed *composed, const struct fragi_spec_
 }
 
 /* The flows between fragments, without the ends of which nothing can be said. */
-static int resolve_between(const struct fragi_spec *spec, struct fragi_diag *diag, struct composed *composed)
+static int resolve_between(const struct fragi_spec *spec, struct fragi_diag *diag,
+			   struct composed *composed)
 {
 	struct fragi_spec_flow *flows = fragi_calloc(spec->flow_count + 1, sizeof(*flows));
 	size_t count = 0, ends;
@@ -111,8 +114,8 @@ static int resolve_between(const struct fragi_spec *spec, struct fragi_diag *dia
 		if (ends > 0 && !is_unknown(composed, &spec->flows[i].from))
 			count++;
 	}
-	r = fragi_flows_resolve(flows, count, -1, composed->infos, composed->count, diag, &composed->flows,
-				&composed->flow_count);
+	r = fragi_flows_resolve(flows, count, -1, composed->infos, composed->count, diag,
+				&composed->flows, &composed->flow_count);
 	fragi_free(flows);
 	return r;
 }
@@ -127,7 +130,8 @@ static void print_news(const struct fragi_diag *known, const struct fragi_diag *
 		const struct frag_err *err = &diag->items[i];
 
 		for (k = 0; k < known->count; k++)
-			if (err->line == known->items[k].line && err->column == known->items[k].column &&
+			if (err->line == known->items[k].line &&
+			    err->column == known->items[k].column &&
 			    strcmp(err->file, known->items[k].file) == 0)
 				break;
 		if (k == known->count)
@@ -165,9 +169,9 @@ static int check(const struct ctl_graph *graph)
 	print_news(&graph->diag, &diag);
 	fragi_diag_fini(&diag);
 	if (r == 0 && graph->diag.count == 0)
-		printf("%s: ok: %zu fragment%s, %zu operator%s, %zu flow%s\n", graph->path, composed.count,
-		       plural(composed.count), composed.op_count, plural(composed.op_count),
-		       composed.flow_count, plural(composed.flow_count));
+		printf("%s: ok: %zu fragment%s, %zu operator%s, %zu flow%s\n", graph->path,
+		       composed.count, plural(composed.count), composed.op_count,
+		       plural(composed.op_count), composed.flow_count, plural(composed.flow_count));
 	for (size_t i = 0; composed.fragments != NULL && i < spec->fragment_count; i++)
 		fragi_fragment_destroy(composed.fragments[i]);
 	fragi_free(composed.fragments);
@@ -200,16 +204,19 @@ static int judge(const struct ctl_graph *graph, int status, bool has_outcome, in
 	if (has_outcome)
 		return outcome;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-		return ctl_fail(CTL_FAILED,
-				"%s: composing it takes longer than %u s; look at setup of its operators",
-				graph->path, VALIDATE_MAX_S);
+		return ctl_fail(
+			CTL_FAILED,
+			"%s: composing it takes longer than %u s; look at setup of its operators",
+			graph->path, VALIDATE_MAX_S);
 	if (WIFSIGNALED(status))
-		return ctl_fail(CTL_FAILED,
-				"%s: one of its libraries crashed while the graph was composed (SIG%s)",
-				graph->path, sigabbrev_np(WTERMSIG(status)));
-	return ctl_fail(CTL_FAILED,
-			"%s: one of its libraries ended the process while the graph was composed (status %d)",
-			graph->path, WEXITSTATUS(status));
+		return ctl_fail(
+			CTL_FAILED,
+			"%s: one of its libraries crashed while the graph was composed (SIG%s)",
+			graph->path, sigabbrev_np(WTERMSIG(status)));
+	return ctl_fail(
+		CTL_FAILED,
+		"%s: one of its libraries ended the process while the graph was composed (status %d)",
+		graph->path, WEXITSTATUS(status));
 }
 
 static int check_in_child(const struct ctl_graph *graph)
@@ -233,7 +240,8 @@ static int check_in_child(const struct ctl_graph *graph)
 	close(fds[0]);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return ctl_fail(CTL_FAILED, "cannot wait for a process: %s", strerror(errno));
+			return ctl_fail(CTL_FAILED, "cannot wait for a process: %s",
+					strerror(errno));
 	return judge(graph, status, n == (ssize_t)sizeof(outcome), outcome);
 }
 

@@ -5,8 +5,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* How many times as long all takes where this runs: tests/run.py says so of valgrind, emulators and
- * ThreadSanitizer. */
+/*
+ * How many times as long all takes where this runs: tests/run.py says so of valgrind, emulators and
+ * ThreadSanitizer.
+ */
 static inline int64_t times_slower(void)
 {
 	const char *times = getenv("FRAG_TEST_SLOW");

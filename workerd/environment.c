@@ -55,12 +55,14 @@ static bool is_decided(const struct making *making, const char *entry)
 	size_t length = strcspn(entry, "=");
 
 	for (size_t i = 0; i < making->count; i++)
-		if (strncmp(making->names[i], entry, length) == 0 && making->names[i][length] == '\0')
+		if (strncmp(making->names[i], entry, length) == 0 &&
+		    making->names[i][length] == '\0')
 			return true;
 	return false;
 }
 
-char *const *wrk_environment_make(const struct wrk_environment *environment, struct fragi_arena *arena)
+char *const *wrk_environment_make(const struct wrk_environment *environment,
+				  struct fragi_arena *arena)
 {
 	struct making making = {.arena = arena};
 	char ports[16];

@@ -7,9 +7,9 @@
 #include <base/arena.h>
 
 /*
- * The environment of a host: this process's own, what its flags say (FRAG_LIBRARY_PATH, FRAG_APP_ROOT,
- * FRAG_LOG_LEVEL), and the UCX_ variables of the data plane, which UCX reads before main. Variables that the
- * user has set win and are logged.
+ * The environment of a host: this process's own, what its flags say (FRAG_LIBRARY_PATH,
+ * FRAG_APP_ROOT, FRAG_LOG_LEVEL), and the UCX_ variables of the data plane, which UCX reads before
+ * main. Variables that the user has set win and are logged.
  */
 struct wrk_environment {
 	const char *library_path, *app_root; /* NULL: not given */
@@ -18,6 +18,7 @@ struct wrk_environment {
 };
 
 /* NULL-ended, in arena; NULL when memory is short. */
-char *const *wrk_environment_make(const struct wrk_environment *environment, struct fragi_arena *arena);
+char *const *wrk_environment_make(const struct wrk_environment *environment,
+				  struct fragi_arena *arena);
 
 #endif

@@ -27,11 +27,14 @@ static size_t address_bytes(const char *text, unsigned char out[16])
 static size_t entry_bytes(const struct ifaddrs *entry, unsigned char out[16])
 {
 	if (entry->ifa_addr != NULL && entry->ifa_addr->sa_family == AF_INET) {
-		memcpy(out, &((const struct sockaddr_in *)(const void *)entry->ifa_addr)->sin_addr, 4);
+		memcpy(out, &((const struct sockaddr_in *)(const void *)entry->ifa_addr)->sin_addr,
+		       4);
 		return 4;
 	}
 	if (entry->ifa_addr != NULL && entry->ifa_addr->sa_family == AF_INET6) {
-		memcpy(out, &((const struct sockaddr_in6 *)(const void *)entry->ifa_addr)->sin6_addr, 16);
+		memcpy(out,
+		       &((const struct sockaddr_in6 *)(const void *)entry->ifa_addr)->sin6_addr,
+		       16);
 		return 16;
 	}
 	return 0;
@@ -46,7 +49,8 @@ int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct
 	int r = -ENOENT;
 
 	if (size == 0)
-		return frag_err_set(err, -ENOENT, "\"%.80s\" is no IP address of this machine", address);
+		return frag_err_set(err, -ENOENT, "\"%.80s\" is no IP address of this machine",
+				    address);
 	if (getifaddrs(&all) < 0)
 		return frag_err_set(err, -errno, "cannot list the network interfaces: %s",
 				    frag_strerror(-errno));
@@ -67,9 +71,10 @@ int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct
 	}
 	freeifaddrs(all);
 	if (r < 0)
-		return frag_err_set(err, r,
-				    "no network interface of this machine has the address %.80s; it has %s",
-				    address, list);
+		return frag_err_set(
+			err, r,
+			"no network interface of this machine has the address %.80s; it has %s",
+			address, list);
 	return 0;
 }
 

@@ -7,13 +7,13 @@
 #include <base/diag.h>
 
 /*
- * The network device that has this IP address, as the data plane is told to use it. Returns 0, or -ENOENT
- * with a sentence that lists the addresses there are.
+ * The network device that has this IP address, as the data plane is told to use it. Returns 0, or
+ * -ENOENT with a sentence that lists the addresses there are.
  */
 int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct frag_err *err);
 /*
- * Identifies what processes share loopback with: the machine's boot id and the network namespace. Returns 0
- * or negative errno.
+ * Identifies what processes share loopback with: the machine's boot id and the network namespace.
+ * Returns 0 or negative errno.
  */
 int wrk_interface_node(char *out, size_t size);
 

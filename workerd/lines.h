@@ -7,12 +7,13 @@
 #include <wire/message.h>
 
 /*
- * What a host writes: whole lines go to this process's stderr, the last ones are kept for the report of the
- * host's end. A line longer than WRK_LINE_MAX is cut into several.
+ * What a host writes: whole lines go to this process's stderr, the last ones are kept for the
+ * report of the host's end. A line longer than WRK_LINE_MAX is cut into several.
  */
 #define WRK_LINE_MAX 2048
 
-struct wrk_lines { /* zeroed: empty */
+/* zeroed: empty */
+struct wrk_lines {
 	char *last[FW_LINES_MAX];
 	size_t next, count;
 	size_t partial_bytes;
@@ -20,7 +21,10 @@ struct wrk_lines { /* zeroed: empty */
 	char partial[WRK_LINE_MAX];
 };
 
-/* Blocks as long as fd does; a descriptor that does not block loses what it does not take within 100 ms. */
+/*
+ * Blocks as long as fd does; a descriptor that does not block loses what it does not take within
+ * 100 ms.
+ */
 void wrk_lines_feed(struct wrk_lines *lines, const char *bytes, size_t size, int fd);
 /* The writer is gone: an unfinished line is one too. */
 void wrk_lines_end(struct wrk_lines *lines, int fd);

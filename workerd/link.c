@@ -26,7 +26,7 @@ struct wrk_link {
 	int address_count, address_next;
 	struct fw_connection *connection;
 	uint64_t seq;
-	uint32_t refused;                       /* bits of kinds that could not be encoded: said once each */
+	uint32_t refused; /* bits of kinds that could not be encoded: said once each */
 	bool looking_up, connecting, up, ended; /* ended: nobody is told anything more */
 	char why[256];
 };
@@ -65,7 +65,8 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 	struct wrk_link *link = arg;
 
 	(void)connection;
-	if (reason == -ENOMEM) /* also when nobody is told any more: the driver misses what was to be sent */
+	if (reason ==
+	    -ENOMEM) /* also when nobody is told any more: the driver misses what was to be sent */
 		log_error(NULL, "gave up the connection to the driver: %s", sentence);
 	link->connection = NULL;
 	if (!link->ended && link->up) {
@@ -125,15 +126,17 @@ static void try_next(struct wrk_link *link)
 		give_up(link);
 		return;
 	}
-	r = fw_connection_create(link->loop, FW_STREAM_TCP, &connection_ops, link, NULL, &link->connection);
+	r = fw_connection_create(link->loop, FW_STREAM_TCP, &connection_ops, link, NULL,
+				 &link->connection);
 	if (r < 0) {
 		snprintf(link->why, sizeof(link->why), "%s", frag_strerror(r));
 		give_up(link);
 		return;
 	}
 	link->connect.data = link;
-	r = uv_tcp_connect(&link->connect, (uv_tcp_t *)(void *)fw_connection_stream(link->connection),
-			   (const struct sockaddr *)&link->addresses[link->address_next++], on_connect);
+	r = uv_tcp_connect(
+		&link->connect, (uv_tcp_t *)(void *)fw_connection_stream(link->connection),
+		(const struct sockaddr *)&link->addresses[link->address_next++], on_connect);
 	if (r < 0) {
 		snprintf(link->why, sizeof(link->why), "%s", frag_strerror(r));
 		fw_connection_close(link->connection);
@@ -147,7 +150,8 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *fo
 	struct wrk_link *link = request->data;
 
 	link->looking_up = false;
-	for (struct addrinfo *a = found; a != NULL && link->address_count < ADDRESSES_MAX; a = a->ai_next)
+	for (struct addrinfo *a = found; a != NULL && link->address_count < ADDRESSES_MAX;
+	     a = a->ai_next)
 		if (a->ai_addrlen <= sizeof(link->addresses[0]))
 			memcpy(&link->addresses[link->address_count++], a->ai_addr, a->ai_addrlen);
 	uv_freeaddrinfo(found);
@@ -174,10 +178,10 @@ int wrk_link_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t
 	link->arg = arg;
 	link->loop = loop;
 	*out_link = link;
-	if (uv_ip4_addr(address->host, address->port, (struct sockaddr_in *)(void *)&link->addresses[0]) ==
-		    0 ||
-	    uv_ip6_addr(address->host, address->port, (struct sockaddr_in6 *)(void *)&link->addresses[0]) ==
-		    0) {
+	if (uv_ip4_addr(address->host, address->port,
+			(struct sockaddr_in *)(void *)&link->addresses[0]) == 0 ||
+	    uv_ip6_addr(address->host, address->port,
+			(struct sockaddr_in6 *)(void *)&link->addresses[0]) == 0) {
 		link->address_count = 1;
 		try_next(link);
 		free_if_done(link);

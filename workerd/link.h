@@ -8,9 +8,9 @@
 #include <wire/message.h>
 
 /*
- * The connection to the driver: looks the name up, tries its addresses one after the other, then carries
- * frames. One object an attempt. It calls failed or lost once, or nothing any more after finish, and then
- * freed, after which it is gone.
+ * The connection to the driver: looks the name up, tries its addresses one after the other, then
+ * carries frames. One object an attempt. It calls failed or lost once, or nothing any more after
+ * finish, and then freed, after which it is gone.
  */
 struct wrk_link;
 

@@ -35,19 +35,19 @@ static int parse_fragments(struct wrk_options *options, const char *text, struct
 		if (!fragment_name_is_valid(name))
 			return frag_err_set(
 				err, -EINVAL,
-				"--fragments: \"%.80s\" is no name of a fragment; give fragment or "
-				"application/fragment, with commas between them, or all",
+				"--fragments: \"%.80s\" is no name of a fragment; give fragment or application/fragment, with commas between them, or all",
 				name);
 		if (options->fragment_count == FW_NAMES_MAX)
-			return frag_err_set(err, -EINVAL, "--fragments names more than %d fragments",
+			return frag_err_set(err, -EINVAL,
+					    "--fragments names more than %d fragments",
 					    FW_NAMES_MAX);
 		options->fragments[options->fragment_count++] = name;
 	}
 	return 0;
 }
 
-static int parse_addresses(struct wrk_options *options, const char *address, const char *worker_address,
-			   bool insecure, struct frag_err *err)
+static int parse_addresses(struct wrk_options *options, const char *address,
+			   const char *worker_address, bool insecure, struct frag_err *err)
 {
 	bool v6;
 	int r = fragi_parse_address(address != NULL ? address : "", "127.0.0.1", FRAGI_PORT_DEFAULT,
@@ -64,19 +64,21 @@ static int parse_addresses(struct wrk_options *options, const char *address, con
 	if (!insecure && !fragi_address_is_loopback(&options->driver))
 		return frag_err_set(
 			err, -EINVAL,
-			"the driver's address %s is not a loopback address, and the control channel has "
-			"no encryption and no keys yet; give --insecure if the network is trusted",
+			"the driver's address %s is not a loopback address, and the control channel has no encryption and no keys yet; give --insecure if the network is trusted",
 			options->driver_text);
 	if (worker_address == NULL)
 		return 0;
-	r = fragi_parse_address(worker_address, "", WRK_DATA_PORT_FIRST, &options->worker_address, err);
+	r = fragi_parse_address(worker_address, "", WRK_DATA_PORT_FIRST, &options->worker_address,
+				err);
 	if (r < 0)
 		return r;
 	if (options->worker_address.host[0] == '\0')
-		return frag_err_set(err, -EINVAL,
-				    "--worker-address \"%.80s\" has no IP address; give IP[:PORT[-PORT]]",
-				    worker_address);
-	if (strchr(worker_address, '-') == NULL && options->worker_address.port == WRK_DATA_PORT_FIRST)
+		return frag_err_set(
+			err, -EINVAL,
+			"--worker-address \"%.80s\" has no IP address; give IP[:PORT[-PORT]]",
+			worker_address);
+	if (strchr(worker_address, '-') == NULL &&
+	    options->worker_address.port == WRK_DATA_PORT_FIRST)
 		options->worker_address.port_last = WRK_DATA_PORT_LAST;
 	options->has_worker_address = true;
 	return 0;
@@ -98,8 +100,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .text = &fragments},
 		{.name = "worker-address",
 		 .value = "IP[:PORT[-PORT]]",
-		 .help = "interface and ports (10000-32767) of the data plane; default: as the control "
-			 "connection",
+		 .help = "interface and ports (10000-32767) of the data plane; default: as the control connection",
 		 .text = &worker_address},
 		{.name = "name",
 		 .value = "NAME",
@@ -117,7 +118,9 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .help = "end with the first application that was served, with its result",
 		 .on = &out_options->once},
 		{.name = "key-file", .value = "FILE", .help = "not built yet", .text = &key_file},
-		{.name = "insecure", .help = "allow a driver that is not on this machine", .on = &insecure},
+		{.name = "insecure",
+		 .help = "allow a driver that is not on this machine",
+		 .on = &insecure},
 		{.name = "verbose",
 		 .letter = 'v',
 		 .help = "more log lines; again: still more",
@@ -129,8 +132,8 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 	const struct fragi_flags flags = {
 		.program = "workerd",
 		.usage = "--address HOST[:PORT] [--fragments a,app/b|all] [flags]",
-		.headline = "A node's agent: takes fragments from a driver and runs them in processes of "
-			    "their own.",
+		.headline =
+			"A node's agent: takes fragments from a driver and runs them in processes of their own.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
@@ -142,7 +145,8 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 	if (help)
 		fragi_flags_help(&flags, stdout);
 	if (version)
-		printf("workerd %s, protocol %d.%d\n", FRAG_VERSION, FW_PROTOCOL_MAJOR, FW_PROTOCOL_MINOR);
+		printf("workerd %s, protocol %d.%d\n", FRAG_VERSION, FW_PROTOCOL_MAJOR,
+		       FW_PROTOCOL_MINOR);
 	if (help || version)
 		return 1;
 	out_options->verbosity = verbose - quiet;

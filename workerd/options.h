@@ -24,8 +24,8 @@ struct wrk_options {
 };
 
 /*
- * Returns 0; 1 when --help or --version has been answered; -EINVAL with a sentence (exit code 2); -ENOMEM.
- * fini in every case.
+ * Returns 0; 1 when --help or --version has been answered; -EINVAL with a sentence (exit code 2);
+ * -ENOMEM. fini in every case.
  */
 int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, struct frag_err *err);
 void wrk_options_fini(struct wrk_options *options);

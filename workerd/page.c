@@ -34,7 +34,10 @@ static int page_open(struct wrk_page *page)
 	r = fragi_ledger_open(&page->ledger, page->fd);
 	if (r < 0)
 		return r;
-	/* The host can have changed the head since it was checked: what is used is checked here, once. */
+	/*
+	 * The host can have changed the head since it was checked: what is used is checked here,
+	 * once.
+	 */
 	op_count = *(volatile uint32_t *)&page->ledger.head->op_count;
 	flow_count = *(volatile uint32_t *)&page->ledger.head->flow_count;
 	if (op_count > FW_ROWS_MAX || flow_count > FW_ROWS_MAX ||

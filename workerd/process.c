@@ -147,7 +147,8 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 {
 	struct wrk_process *p = arg;
 
-	if (message->kind == FW_HOST_PREPARED && message->prepared.ok && !p->told && !p->abandoned) {
+	if (message->kind == FW_HOST_PREPARED && message->prepared.ok && !p->told &&
+	    !p->abandoned) {
 		/* The last moment at which nothing runs yet that could not be accounted for. */
 		int r = wrk_page_read(&p->page, &(struct fw_host_stats){0});
 		char sentence[128];
@@ -166,7 +167,8 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 		p->ops->message(p->arg, p->host, message);
 }
 
-static void on_link_closed(struct fw_connection *connection, int reason, const char *sentence, void *arg)
+static void on_link_closed(struct fw_connection *connection, int reason, const char *sentence,
+			   void *arg)
 {
 	struct wrk_process *p = arg;
 
@@ -176,7 +178,8 @@ static void on_link_closed(struct fw_connection *connection, int reason, const c
 	(void)connection;
 	p->link = NULL;
 	if (!p->told && !p->abandoned)
-		p->ops->link_lost(p->arg, p->host, is_theirs ? "it closed its control socket" : sentence,
+		p->ops->link_lost(p->arg, p->host,
+				  is_theirs ? "it closed its control socket" : sentence,
 				  !is_theirs);
 	tell_exit_if_complete(p);
 	process_free_if_done(p);
@@ -190,7 +193,10 @@ static void init_handle(uv_handle_t *handle, struct wrk_process *p)
 	p->handles++;
 }
 
-/* The loop's side of a process that runs; on failure what was made is closed by wrk_process_abandon. */
+/*
+ * The loop's side of a process that runs; on failure what was made is closed by
+ * wrk_process_abandon.
+ */
 static int process_attach(uv_loop_t *loop, struct wrk_process *p, int control_fd, int output_fd)
 {
 	int r;
@@ -231,8 +237,8 @@ static int process_attach(uv_loop_t *loop, struct wrk_process *p, int control_fd
 }
 
 int wrk_process_start(uv_loop_t *loop, uint32_t host, const char *program, char *const *environment,
-		      const struct wrk_process_ops *ops, void *arg, struct wrk_process **out_process,
-		      struct frag_err *err)
+		      const struct wrk_process_ops *ops, void *arg,
+		      struct wrk_process **out_process, struct frag_err *err)
 {
 	struct wrk_process *p = fragi_calloc(1, sizeof(*p));
 	int control[2], output[2], r;
@@ -314,8 +320,8 @@ void wrk_process_send(struct wrk_process *p, const struct fw_message *message)
 		(void)fw_connection_send(p->link, frame, size);
 		return;
 	}
-	snprintf(sentence, sizeof(sentence), "%s cannot be sent to it: %s", fw_kind_name(message->kind),
-		 frag_strerror(r));
+	snprintf(sentence, sizeof(sentence), "%s cannot be sent to it: %s",
+		 fw_kind_name(message->kind), frag_strerror(r));
 	log_error(NULL, "fraghost %d: %s", (int)p->pid, sentence);
 	if (message->kind != FW_BEAT) /* it would wait for it */
 		fw_connection_fail(p->link, r, sentence);
@@ -344,7 +350,8 @@ void wrk_process_abandon(struct wrk_process *p)
 	p->abandoned = true;
 	if (!p->reaped) {
 		kill(p->pid, SIGKILL);
-		(void)wrk_spawn_reap(p->pid, &p->status, &p->signal, p->core_file, sizeof(p->core_file));
+		(void)wrk_spawn_reap(p->pid, &p->status, &p->signal, p->core_file,
+				     sizeof(p->core_file));
 	}
 	close_all(p);
 }

@@ -7,9 +7,9 @@
 #include <workerd/core/core.h>
 
 /*
- * A fraghost as a process on the loop: its control socket, its output, its ledger, its exit. The exit is told
- * once, after everything it said: its last frames and lines are waited for, 100 ms at most, since another
- * process may have inherited the descriptors.
+ * A fraghost as a process on the loop: its control socket, its output, its ledger, its exit. The
+ * exit is told once, after everything it said: its last frames and lines are waited for, 100 ms at
+ * most, since another process may have inherited the descriptors.
  */
 struct wrk_process;
 
@@ -24,8 +24,8 @@ struct wrk_process_ops {
 
 /* ops and program are borrowed. Returns 0 or negative errno with a sentence. */
 int wrk_process_start(uv_loop_t *loop, uint32_t host, const char *program, char *const *environment,
-		      const struct wrk_process_ops *ops, void *arg, struct wrk_process **out_process,
-		      struct frag_err *err);
+		      const struct wrk_process_ops *ops, void *arg,
+		      struct wrk_process **out_process, struct frag_err *err);
 int wrk_process_pid(const struct wrk_process *process);
 uint32_t wrk_process_host(const struct wrk_process *process);
 void wrk_process_send(struct wrk_process *process, const struct fw_message *message);

@@ -23,8 +23,8 @@
 #include <workerd/process.h>
 
 /*
- * Callbacks of libuv become events, actions of the core become calls. An event that an action causes waits
- * until the actions of the present step are done, so that steps never nest.
+ * Callbacks of libuv become events, actions of the core become calls. An event that an action
+ * causes waits until the actions of the present step are done, so that steps never nest.
  */
 #define PENDING_TEXT 512
 
@@ -65,19 +65,23 @@ static struct wrk_process *process_of(struct wrk_shell *shell, uint32_t host)
 
 static void on_host_message(void *arg, uint32_t host, struct fw_message *message)
 {
-	shell_raise(arg, &(struct wrk_event){.kind = WRK_HOST_MESSAGE, .host = host, .message = message});
+	shell_raise(arg, &(struct wrk_event){
+				 .kind = WRK_HOST_MESSAGE, .host = host, .message = message});
 	fw_message_free(message);
 }
 
 static void on_host_link_lost(void *arg, uint32_t host, const char *sentence, bool cut)
 {
-	shell_raise(arg, &(struct wrk_event){
-				 .kind = WRK_HOST_LINK_LOST, .host = host, .text = sentence, .cut = cut});
+	shell_raise(arg, &(struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+					     .host = host,
+					     .text = sentence,
+					     .cut = cut});
 }
 
 static void on_host_exited(void *arg, uint32_t host, const struct wrk_exited *exited)
 {
-	shell_raise(arg, &(struct wrk_event){.kind = WRK_HOST_EXITED, .host = host, .exited = exited});
+	shell_raise(arg,
+		    &(struct wrk_event){.kind = WRK_HOST_EXITED, .host = host, .exited = exited});
 }
 
 static void on_host_freed(void *arg, struct wrk_process *process)
@@ -101,7 +105,8 @@ static void on_link_connected(void *arg, uint64_t id, const char *local_address)
 	struct wrk_shell *shell = arg;
 
 	snprintf(shell->local_address, sizeof(shell->local_address), "%s", local_address);
-	shell_raise(shell, &(struct wrk_event){.kind = WRK_CONNECTED, .link = id, .text = local_address});
+	shell_raise(shell,
+		    &(struct wrk_event){.kind = WRK_CONNECTED, .link = id, .text = local_address});
 }
 
 static void on_link_failed(void *arg, uint64_t id, const char *why)
@@ -111,7 +116,8 @@ static void on_link_failed(void *arg, uint64_t id, const char *why)
 
 static void on_link_message(void *arg, uint64_t id, struct fw_message *message)
 {
-	shell_raise(arg, &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE, .link = id, .message = message});
+	shell_raise(arg, &(struct wrk_event){
+				 .kind = WRK_DRIVER_MESSAGE, .link = id, .message = message});
 	fw_message_free(message);
 }
 
@@ -146,10 +152,10 @@ static int start_process(struct wrk_shell *shell, uint32_t host, struct wrk_proc
 		.library_path = options->library_path,
 		.app_root = options->app_root,
 		.device = device,
-		.port_first =
-			options->has_worker_address ? options->worker_address.port : WRK_DATA_PORT_FIRST,
-		.port_last =
-			options->has_worker_address ? options->worker_address.port_last : WRK_DATA_PORT_LAST,
+		.port_first = options->has_worker_address ? options->worker_address.port
+							  : WRK_DATA_PORT_FIRST,
+		.port_last = options->has_worker_address ? options->worker_address.port_last
+							 : WRK_DATA_PORT_LAST,
 	};
 	struct fragi_arena arena = {0};
 	char *const *variables;
@@ -163,8 +169,8 @@ static int start_process(struct wrk_shell *shell, uint32_t host, struct wrk_proc
 	if (variables == NULL)
 		r = frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
 	else
-		r = wrk_process_start(&shell->loop, host, shell->program, variables, &process_ops, shell,
-				      out_process, err);
+		r = wrk_process_start(&shell->loop, host, shell->program, variables, &process_ops,
+				      shell, out_process, err);
 	fragi_arena_fini(&arena);
 	return r;
 }
@@ -178,7 +184,8 @@ static void do_spawn(struct wrk_shell *shell, const struct wrk_action *action)
 		if (shell->processes[i] == NULL)
 			place = &shell->processes[i];
 	if (place == NULL)
-		frag_err_set(&err, -EBUSY, "cannot start a host: those that ended are not cleared away yet");
+		frag_err_set(&err, -EBUSY,
+			     "cannot start a host: those that ended are not cleared away yet");
 	else if (start_process(shell, action->host, place, &err) == 0) {
 		shell_raise(shell, &(struct wrk_event){.kind = WRK_HOST_SPAWNED,
 						       .host = action->host,
@@ -186,13 +193,15 @@ static void do_spawn(struct wrk_shell *shell, const struct wrk_action *action)
 		wrk_process_send(*place, action->message);
 		return;
 	}
-	shell_raise(shell,
-		    &(struct wrk_event){.kind = WRK_HOST_FAILED, .host = action->host, .text = err.text});
+	shell_raise(shell, &(struct wrk_event){.kind = WRK_HOST_FAILED,
+					       .host = action->host,
+					       .text = err.text});
 }
 
 static void do_connect(struct wrk_shell *shell, uint64_t id)
 {
-	int r = wrk_link_open(&shell->loop, &shell->options->driver, id, &link_ops, shell, &shell->link);
+	int r = wrk_link_open(&shell->loop, &shell->options->driver, id, &link_ops, shell,
+			      &shell->link);
 
 	if (r < 0) {
 		shell->link = NULL;
@@ -206,8 +215,9 @@ static void do_sample(struct wrk_shell *shell, uint32_t host)
 	struct fw_host_stats stats;
 
 	if (process != NULL && wrk_process_sample(process, &stats))
-		shell_raise(shell,
-			    &(struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = host, .stats = &stats});
+		shell_raise(shell, &(struct wrk_event){.kind = WRK_HOST_SAMPLED,
+						       .host = host,
+						       .stats = &stats});
 }
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -225,7 +235,8 @@ static void shell_end(struct wrk_shell *shell, int exit_code)
 	uv_close((uv_handle_t *)&shell->timer, on_handle_closed);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		uv_close((uv_handle_t *)&shell->signals[i], on_handle_closed);
-		(void)signal(stop_signals[i], SIG_IGN); /* the result stands: none changes it any more */
+		/* the result stands: none changes it any more */
+		(void)signal(stop_signals[i], SIG_IGN);
 	}
 	if (shell->link != NULL)
 		wrk_link_finish(shell->link);
@@ -309,7 +320,10 @@ static void step(struct wrk_shell *shell, const struct wrk_event *event)
 		perform(shell, &shell->actions.items[i]);
 }
 
-/* Messages and exits never come from within a step: only what an action itself causes is kept for later. */
+/*
+ * Messages and exits never come from within a step: only what an action itself causes is kept for
+ * later.
+ */
 static void keep_for_later(struct wrk_shell *shell, const struct wrk_event *event)
 {
 	struct pending *pending = fragi_calloc(1, sizeof(*pending));
@@ -362,7 +376,10 @@ static void on_signal(uv_signal_t *handle, int number)
 	shell_raise(handle->data, &(struct wrk_event){.kind = WRK_STOP});
 }
 
-/* build/bin/workerd finds build/libexec/frag/fraghost, /usr/bin/workerd finds /usr/libexec/frag/fraghost. */
+/*
+ * build/bin/workerd finds build/libexec/frag/fraghost, /usr/bin/workerd finds
+ * /usr/libexec/frag/fraghost.
+ */
 static int find_program(char *out, size_t size)
 {
 	char self[PATH_MAX - 32];
@@ -434,8 +451,8 @@ static int shell_prepare(struct wrk_shell *shell)
 	int r = find_program(shell->program, sizeof(shell->program));
 
 	if (r < 0) {
-		log_error(NULL, "cannot find fraghost at %s: %s; install it beside workerd", shell->program,
-			  frag_strerror(r));
+		log_error(NULL, "cannot find fraghost at %s: %s; install it beside workerd",
+			  shell->program, frag_strerror(r));
 		return r;
 	}
 	if (shell->options->has_worker_address &&

@@ -15,7 +15,8 @@
 /* Only async-signal-safe calls from here to exec. Returns negative errno when something failed. */
 static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd)
 {
-	const int from[5] = {-1, spawn->output_fd, spawn->output_fd, spawn->control_fd, spawn->ledger_fd};
+	const int from[5] = {-1, spawn->output_fd, spawn->output_fd, spawn->control_fd,
+			     spawn->ledger_fd};
 	int moved[5], failed_fd, null;
 	sigset_t none;
 
@@ -87,14 +88,17 @@ int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, str
 	if (r < 0) {
 		if (pid > 0)
 			waitpid(pid, NULL, 0);
-		return frag_err_set(err, r, "cannot start %s: %s", spawn->program, frag_strerror(r));
+		return frag_err_set(err, r, "cannot start %s: %s", spawn->program,
+				    frag_strerror(r));
 	}
 	*out_pid = pid;
 	*out_pidfd = pidfd;
 	return 0;
 }
 
-/* Where the kernel put the core, as far as its pattern is a path with nothing but %p and %P in it. */
+/*
+ * Where the kernel put the core, as far as its pattern is a path with nothing but %p and %P in it.
+ */
 static void describe_core(pid_t pid, char *out, size_t size)
 {
 	char pattern[256] = "";

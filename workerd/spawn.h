@@ -7,9 +7,9 @@
 #include <base/diag.h>
 
 /*
- * Starts a fraghost: descriptor 3 is its control socket, 4 its ledger, 1 and 2 its output; nothing else of
- * this process is open in it. It dies with this process (PR_SET_PDEATHSIG, and the socket's end of file) and
- * does not hear a terminal's Ctrl-C, which is this process's to act on.
+ * Starts a fraghost: descriptor 3 is its control socket, 4 its ledger, 1 and 2 its output; nothing
+ * else of this process is open in it. It dies with this process (PR_SET_PDEATHSIG, and the socket's
+ * end of file) and does not hear a terminal's Ctrl-C, which is this process's to act on.
  */
 #define WRK_HOST_FD_CONTROL 3
 #define WRK_HOST_FD_LEDGER 4
@@ -25,8 +25,8 @@ struct wrk_spawn {
 int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, struct frag_err *err);
 
 /*
- * How an ended child ended. core_file: the sentence part about its core file, empty when there is none.
- * Reaps it. Returns 0, or -EAGAIN when it still runs.
+ * How an ended child ended. core_file: the sentence part about its core file, empty when there is
+ * none. Reaps it. Returns 0, or -EAGAIN when it still runs.
  */
 int wrk_spawn_reap(pid_t pid, int *out_status, int *out_signal, char *core_file, size_t size);
 

@@ -29,8 +29,9 @@ static void add_dropped(struct drv_account *out, const uint64_t *reasons)
 }
 
 /*
- * sent is what is known or must be assumed to have been sent. What is missing from it is in flight or lost. A
- * sender that dies between two counters may have counted a message settled that it had not counted sent.
+ * sent is what is known or must be assumed to have been sent. What is missing from it is in flight
+ * or lost. A sender that dies between two counters may have counted a message settled that it had
+ * not counted sent.
  */
 static void close_sum(struct drv_account *out, uint64_t sent, bool orderly)
 {
@@ -41,7 +42,8 @@ static void close_sum(struct drv_account *out, uint64_t sent, bool orderly)
 	out->lost = orderly ? 0 : out->sent - settled;
 }
 
-void drv_account_inner(const struct drv_account_end *end, uint32_t capacity, struct drv_account *out)
+void drv_account_inner(const struct drv_account_end *end, uint32_t capacity,
+		       struct drv_account *out)
 {
 	const struct fw_flow_stats *row = end->row != NULL ? end->row : &nothing;
 	uint64_t sent = row->sent;
@@ -54,8 +56,9 @@ void drv_account_inner(const struct drv_account_end *end, uint32_t capacity, str
 	close_sum(out, sent, end->is_final && end->is_orderly);
 }
 
-void drv_account_between(const struct drv_account_end *sender, const struct drv_account_end *receiver,
-			 uint32_t window, bool queues, struct drv_account *out)
+void drv_account_between(const struct drv_account_end *sender,
+			 const struct drv_account_end *receiver, uint32_t window, bool queues,
+			 struct drv_account *out)
 {
 	const struct fw_flow_stats *tx = sender->row != NULL ? sender->row : &nothing;
 	const struct fw_flow_stats *rx = receiver->row != NULL ? receiver->row : &nothing;
@@ -68,7 +71,9 @@ void drv_account_between(const struct drv_account_end *sender, const struct drv_
 	add_dropped(out, tx->tx_dropped);
 	add_dropped(out, rx->rx_dropped);
 	if (!receiver->is_final) {
-		/* It has settled at least what it confirmed, and what the window did not hold back. */
+		/*
+		 * It has settled at least what it confirmed, and what the window did not hold back.
+		 */
 		settled = largest(settled, without(tx->confirmed, queues ? window : 0));
 		settled = largest(settled, without(without(tx->sent, tx_dropped), open));
 		settled = largest(settled, without(rx->arrived, window));
@@ -81,5 +86,6 @@ void drv_account_between(const struct drv_account_end *sender, const struct drv_
 			sent = largest(sent, tx_dropped + settled + open);
 	}
 	close_sum(out, sent,
-		  sender->is_final && sender->is_orderly && receiver->is_final && receiver->is_orderly);
+		  sender->is_final && sender->is_orderly && receiver->is_final &&
+			  receiver->is_orderly);
 }

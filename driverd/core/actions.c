@@ -72,7 +72,8 @@ const char *drv_text(struct drv_core *core, const char *format, ...)
 	return text;
 }
 
-void drv_say(struct drv_core *core, enum fragi_log_level level, const char *subject, const char *format, ...)
+void drv_say(struct drv_core *core, enum fragi_log_level level, const char *subject,
+	     const char *format, ...)
 {
 	const char *text;
 	va_list args;
@@ -87,8 +88,8 @@ void drv_say(struct drv_core *core, enum fragi_log_level level, const char *subj
 		if (subject == NULL)
 			drv_short_of_memory(core);
 	}
-	drv_do(core,
-	       &(struct drv_action){.kind = DRV_DO_LOG, .level = level, .subject = subject, .text = text});
+	drv_do(core, &(struct drv_action){
+			     .kind = DRV_DO_LOG, .level = level, .subject = subject, .text = text});
 }
 
 int drv_send(struct drv_session *session, struct fw_message *message)

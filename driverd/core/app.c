@@ -9,8 +9,9 @@
 #include <base/alloc.h>
 
 /*
- * An application from when it is given to its summary. Forward, one state after the other; a failure leads
- * from anywhere to KILLING, and KILLING to ENDED when the last host is gone, or when that takes too long.
+ * An application from when it is given to its summary. Forward, one state after the other; a
+ * failure leads from anywhere to KILLING, and KILLING to ENDED when the last host is gone, or when
+ * that takes too long.
  */
 #define BIT(state) (1u << (state))
 
@@ -28,14 +29,21 @@ static const uint32_t app_moves[DRV_APP_STATES] = {
 };
 
 static const char *const app_names[DRV_APP_STATES] = {
-	[DRV_APP_NEW] = "new",           [DRV_APP_WAITING] = "waiting",   [DRV_APP_PREPARING] = "preparing",
-	[DRV_APP_WIRING] = "wiring",     [DRV_APP_STARTING] = "starting", [DRV_APP_RUNNING] = "running",
-	[DRV_APP_DRAINING] = "draining", [DRV_APP_CLOSING] = "closing",   [DRV_APP_KILLING] = "killing",
+	[DRV_APP_NEW] = "new",
+	[DRV_APP_WAITING] = "waiting",
+	[DRV_APP_PREPARING] = "preparing",
+	[DRV_APP_WIRING] = "wiring",
+	[DRV_APP_STARTING] = "starting",
+	[DRV_APP_RUNNING] = "running",
+	[DRV_APP_DRAINING] = "draining",
+	[DRV_APP_CLOSING] = "closing",
+	[DRV_APP_KILLING] = "killing",
 	[DRV_APP_ENDED] = "ended",
 };
 
-#define SUSPICION_GRACE_NS ((int64_t)500000000) /* for the end of a host that broke the link, to be told */
-#define PREPARE_GRACE_NS ((int64_t)300000000)   /* for errors of the other hosts, told together */
+/* for the end of a host that broke the link, to be told */
+#define SUSPICION_GRACE_NS ((int64_t)500000000)
+#define PREPARE_GRACE_NS ((int64_t)300000000) /* for errors of the other hosts, told together */
 
 const char *drv_app_state_name(enum drv_app_state state)
 {
@@ -52,9 +60,9 @@ void drv_app_move(struct drv_app *app, enum drv_app_state to)
 	struct drv_core *core = app->core;
 	bool legal = (app_moves[app->state] & BIT(to)) != 0;
 
-	drv_say(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, app_name(app), "run %llu: %s -> %s%s",
-		(unsigned long long)app->run, app_names[app->state], app_names[to],
-		legal ? "" : ": this move is not in the table; please report it");
+	drv_say(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, app_name(app),
+		"run %llu: %s -> %s%s", (unsigned long long)app->run, app_names[app->state],
+		app_names[to], legal ? "" : ": this move is not in the table; please report it");
 	core->illegal_moves += legal ? 0 : 1;
 	app->state = to;
 	drv_timer_cancel(&core->timers, &app->phase);
@@ -204,7 +212,8 @@ void drv_app_host_changed(struct drv_app *app)
 	case DRV_APP_PREPARING:
 		if (!all_at(app, DRV_HOST_PREPARED)) {
 			if (app->diag.count != 0 && app->judge.place == 0)
-				drv_set(app->core, &app->judge, app->core->now_ns + PREPARE_GRACE_NS);
+				drv_set(app->core, &app->judge,
+					app->core->now_ns + PREPARE_GRACE_NS);
 			break;
 		}
 		if (app->diag.count != 0)
@@ -242,7 +251,8 @@ void drv_app_stop(struct drv_app *app, int signal)
 	if (signal != 0)
 		app->result = FRAGI_SUMMARY_STOPPED;
 	app->ending_ns = app->core->now_ns;
-	if (app->state == DRV_APP_STARTING) { /* some hosts run already; when all do, they stop in order */
+	if (app->state ==
+	    DRV_APP_STARTING) { /* some hosts run already; when all do, they stop in order */
 		app->stop_wanted = true;
 		return;
 	}
@@ -273,37 +283,39 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 }
 
 /*
- * While the application stops a host may end, or be ended by its worker, before its peers, which then see
- * the link break.
- * Any other end has ended the application.
+ * While the application stops a host may end, or be ended by its worker, before its peers, which
+ * then see the link break. Any other end has ended the application.
  */
 static bool ended_before_its_peers(const struct drv_host *host)
 {
 	return host->state == DRV_HOST_GONE;
 }
 
-void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, const char *sentence)
+void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer,
+		     const char *sentence)
 {
 	if (app->suspicion.host != NULL || peer == 0 || peer > app->host_count)
 		return;
 	if (ended_before_its_peers(&app->hosts[peer - 1]))
 		return;
-	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s reports that it lost %s: %s", host->name,
-		app->hosts[peer - 1].name, sentence);
+	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s reports that it lost %s: %s",
+		host->name, app->hosts[peer - 1].name, sentence);
 	suspect(app, &(struct drv_suspicion){host, &app->hosts[peer - 1], sentence, 1});
 }
 
-void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit_code, const char *sentence)
+void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit_code,
+			    const char *sentence)
 {
 	if (app->suspicion.host != NULL)
 		return;
-	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s could not be wired: %s", host->name, sentence);
+	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s could not be wired: %s", host->name,
+		sentence);
 	suspect(app, &(struct drv_suspicion){host, NULL, sentence, exit_code});
 }
 
 /*
- * A worker that has not been heard since the report, or for longer than between two beats, may have more to
- * say about its host.
+ * A worker that has not been heard since the report, or for longer than between two beats, may have
+ * more to say about its host.
  */
 static bool is_suspect(const struct drv_host *host, const struct drv_suspicion *s)
 {
@@ -313,8 +325,8 @@ static bool is_suspect(const struct drv_host *host, const struct drv_suspicion *
 	if (session == NULL || session->state == DRV_SESSION_SUSPECT)
 		return session != NULL;
 	silent_ns = session->core->now_ns - session->heard_ns;
-	return host != s->host &&
-	       (session->heard_ns <= s->since_ns || silent_ns * 2 > session->core->config.beat_ns * 3);
+	return host != s->host && (session->heard_ns <= s->since_ns ||
+				   silent_ns * 2 > session->core->config.beat_ns * 3);
 }
 
 /* Whether one of the ends may yet turn out to be dead. */
@@ -328,8 +340,8 @@ static bool ends_are_suspect(const struct drv_app *app, const struct drv_suspici
 }
 
 /*
- * The time for better news is over: errors of PREPARE are told, and a data link that was reported lost is the
- * cause if its far end did not turn out to be.
+ * The time for better news is over: errors of PREPARE are told, and a data link that was reported
+ * lost is the cause if its far end did not turn out to be.
  */
 static void app_judge(struct drv_timer *timer, int64_t now_ns, void *arg)
 {
@@ -361,11 +373,10 @@ static void app_judge(struct drv_timer *timer, int64_t now_ns, void *arg)
 		drv_app_fail(app, s->exit_code, "%s", s->sentence);
 		return;
 	}
-	drv_app_fail(app, 1,
-		     "the data link between %s on worker %s and %s on worker %s was lost, while their "
-		     "control links "
-		     "are up: %s",
-		     s->host->name, s->host->worker, s->peer->name, s->peer->worker, s->sentence);
+	drv_app_fail(
+		app, 1,
+		"the data link between %s on worker %s and %s on worker %s was lost, while their control links are up: %s",
+		s->host->name, s->host->worker, s->peer->name, s->peer->worker, s->sentence);
 }
 
 static void app_phase_over(struct drv_timer *timer, int64_t now_ns, void *arg)
@@ -451,7 +462,8 @@ static int app_read(struct drv_app *app, const struct drv_event_app *event)
 	fragi_source_fini(&source);
 	if (r < 0)
 		return r;
-	app->fragments = fragi_arena_alloc(&app->arena, app->spec->fragment_count * sizeof(*app->fragments));
+	app->fragments =
+		fragi_arena_alloc(&app->arena, app->spec->fragment_count * sizeof(*app->fragments));
 	return app->fragments != NULL ? 0 : -ENOMEM;
 }
 
@@ -528,7 +540,8 @@ void drv_app_persisted(struct drv_app *app, const char *why_not)
 
 void drv_app_destroy(struct drv_app *app)
 {
-	struct drv_timer *timers[] = {&app->phase, &app->start, &app->say, &app->progress, &app->judge};
+	struct drv_timer *timers[] = {&app->phase, &app->start, &app->say, &app->progress,
+				      &app->judge};
 
 	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
 		drv_timer_cancel(&app->core->timers, timers[i]);

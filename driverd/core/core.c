@@ -66,8 +66,11 @@ static void forget_ended(struct drv_core *core)
 	core->app_count = kept;
 }
 
-/* A frame of a worker about one of its hosts; others than its own, and old epochs, are not heard. */
-static void host_message(struct drv_core *core, struct drv_session *session, struct fw_message *message)
+/*
+ * A frame of a worker about one of its hosts; others than its own, and old epochs, are not heard.
+ */
+static void host_message(struct drv_core *core, struct drv_session *session,
+			 struct fw_message *message)
 {
 	struct drv_host *host = drv_host_find(core, message->run, message->host);
 
@@ -77,8 +80,8 @@ static void host_message(struct drv_core *core, struct drv_session *session, str
 	}
 	drv_say(core, FRAGI_LOG_DEBUG, NULL,
 		"ignored %s of worker %s for host %u of run %llu, epoch %llu: not there",
-		fw_kind_name(message->kind), session->name, message->host, (unsigned long long)message->run,
-		(unsigned long long)message->epoch);
+		fw_kind_name(message->kind), session->name, message->host,
+		(unsigned long long)message->run, (unsigned long long)message->epoch);
 	fw_message_free(message);
 }
 
@@ -92,8 +95,8 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		if (message->kind == FW_HELLO)
 			drv_session_hello(core, event->connection, event->peer, message);
 		else
-			drv_do(core,
-			       &(struct drv_action){.kind = DRV_DO_CLOSE, .connection = event->connection});
+			drv_do(core, &(struct drv_action){.kind = DRV_DO_CLOSE,
+							  .connection = event->connection});
 		fw_message_free(message);
 		return;
 	}
@@ -111,9 +114,9 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		host_message(core, session, message);
 		break;
 	default:
-		drv_session_lost(
-			session, true,
-			drv_text(core, "it sent %s, which is not for a driver", fw_kind_name(message->kind)));
+		drv_session_lost(session, true,
+				 drv_text(core, "it sent %s, which is not for a driver",
+					  fw_kind_name(message->kind)));
 		fw_message_free(message);
 		break;
 	}
@@ -137,7 +140,8 @@ static void core_persisted(struct drv_core *core, const struct drv_event *event)
 			drv_app_persisted(core->apps[i], event->text);
 }
 
-int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns, struct drv_actions *actions)
+int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns,
+		  struct drv_actions *actions)
 {
 	struct drv_session *session;
 
@@ -206,7 +210,8 @@ enum drv_app_state drv_core_app_state(const struct drv_core *core)
 enum drv_app_state drv_core_named_state(const struct drv_core *core, const char *application)
 {
 	for (size_t i = core->app_count; i-- > 0;)
-		if (core->apps[i]->spec != NULL && strcmp(core->apps[i]->spec->application, application) == 0)
+		if (core->apps[i]->spec != NULL &&
+		    strcmp(core->apps[i]->spec->application, application) == 0)
 			return core->apps[i]->state;
 	return DRV_APP_ENDED;
 }

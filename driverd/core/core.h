@@ -8,17 +8,17 @@
 #include <wire/message.h>
 
 /*
- * What driverd decides, without I/O: the sessions of workers, the applications, their hosts. drv_core_step
- * takes one event and the time, and returns actions; the shell turns libuv's callbacks into events and
- * performs the actions in order. No system call, no clock; randomness comes from the config: a simulator is
- * another shell.
+ * What driverd decides, without I/O: the sessions of workers, the applications, their hosts.
+ * drv_core_step takes one event and the time, and returns actions; the shell turns libuv's
+ * callbacks into events and performs the actions in order. No system call, no clock; randomness
+ * comes from the config: a simulator is another shell.
  *
- * The happy path of an application: it gets an epoch, which is on the disk before anybody hears of it (where
- * the driver keeps state); it waits until every fragment has a worker; then HOST_CREATE to each host and
- * HOST_PREPARED back; flows between fragments are resolved; HOST_WIRE, HOST_WIRED; HOST_START,
- * HOST_STARTED; it runs; every host says DONE (or all are at rest); HOST_STOP; the last HOST_STATS and
- * HOST_EXIT; the summary. The first cause of a failure is the one sentence of the run; then every host is
- * killed, what they counted is collected, and the summary follows.
+ * The happy path of an application: it gets an epoch, which is on the disk before anybody hears of
+ * it (where the driver keeps state); it waits until every fragment has a worker; then HOST_CREATE
+ * to each host and HOST_PREPARED back; flows between fragments are resolved; HOST_WIRE, HOST_WIRED;
+ * HOST_START, HOST_STARTED; it runs; every host says DONE (or all are at rest); HOST_STOP; the last
+ * HOST_STATS and HOST_EXIT; the summary. The first cause of a failure is the one sentence of the
+ * run; then every host is killed, what they counted is collected, and the summary follows.
  */
 #define DRV_SESSIONS_MAX 8192
 
@@ -57,7 +57,8 @@ enum drv_session_state {
 	DRV_SESSION_STATES
 };
 
-struct drv_config { /* zero: the default; texts are borrowed for the life of the core */
+/* zero: the default; texts are borrowed for the life of the core */
+struct drv_config {
 	const char *version;
 	const char *node;                      /* boot id of the driver's machine */
 	const char *address;                   /* where workers connect, for people */
@@ -67,20 +68,21 @@ struct drv_config { /* zero: the default; texts are borrowed for the life of the
 	int64_t say_missing_ns;                /* 10 s */
 	int64_t progress_ns;                   /* 1 s */
 	int64_t realtime_offset_ns;            /* CLOCK_REALTIME - CLOCK_MONOTONIC */
-	bool keeps_state;                      /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
-	uint64_t epoch;                        /* the last one given by earlier drivers of the same state */
+	bool keeps_state; /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
+	uint64_t epoch;   /* the last one given by earlier drivers of the same state */
 	void (*random)(void *arg, void *bytes,
 		       size_t size); /* session ids and the tokens of edges; required */
 	void *random_arg;
 };
 
 enum drv_event_kind {
-	DRV_EVENT_APP,       /* app: an application to run */
-	DRV_EVENT_MESSAGE,   /* connection, peer, message */
-	DRV_EVENT_CLOSED,    /* connection, text: why; it is gone */
-	DRV_EVENT_TIMER,     /* the deadline has come */
-	DRV_EVENT_STOP,      /* signal: every application stops in order; the second time at once */
-	DRV_EVENT_PERSISTED, /* epoch: it and those before it are on the disk; text: NULL, or why not */
+	DRV_EVENT_APP,     /* app: an application to run */
+	DRV_EVENT_MESSAGE, /* connection, peer, message */
+	DRV_EVENT_CLOSED,  /* connection, text: why; it is gone */
+	DRV_EVENT_TIMER,   /* the deadline has come */
+	DRV_EVENT_STOP,    /* signal: every application stops in order; the second time at once */
+	/* epoch: it and those before it are on the disk; text: NULL, or why not */
+	DRV_EVENT_PERSISTED,
 };
 struct drv_event_app {
 	const void *source; /* fragi_source_pack; copied */
@@ -104,8 +106,9 @@ enum drv_action_kind {
 	DRV_DO_CLOSE,    /* connection: after what was sent before has left; no event follows */
 	DRV_DO_LOG,      /* level, subject, text */
 	DRV_DO_PROGRESS, /* text: how things stand, for a line that is written over */
-	DRV_DO_PERSIST,  /* epoch: the last one given; what waits for it goes on with DRV_EVENT_PERSISTED */
-	DRV_DO_ENDED,    /* summary, diag: an application has ended; valid until the next step */
+	/* epoch: the last one given; what waits for it goes on with DRV_EVENT_PERSISTED */
+	DRV_DO_PERSIST,
+	DRV_DO_ENDED, /* summary, diag: an application has ended; valid until the next step */
 };
 struct drv_action {
 	enum drv_action_kind kind;
@@ -117,7 +120,8 @@ struct drv_action {
 	const struct fragi_summary *summary;
 	uint64_t epoch;
 };
-struct drv_actions { /* zeroed: empty */
+/* zeroed: empty */
+struct drv_actions {
 	struct drv_action *items;
 	size_t count, capacity;
 	struct fragi_arena arena; /* what the items point to, but for frames and summaries */
@@ -131,8 +135,8 @@ struct drv_core;
 int drv_core_create(const struct drv_config *config, struct drv_core **out_core);
 void drv_core_destroy(struct drv_core *core); /* NULL is accepted */
 /*
- * Appends to actions, which the caller has reset. Takes event->message in every case. Returns 0 or -ENOMEM,
- * after which the core can only be destroyed.
+ * Appends to actions, which the caller has reset. Takes event->message in every case. Returns 0 or
+ * -ENOMEM, after which the core can only be destroyed.
  */
 int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns,
 		  struct drv_actions *actions);
@@ -142,7 +146,7 @@ int64_t drv_core_deadline_ns(const struct drv_core *core);
 /* For shells, tests and simulators. */
 size_t drv_core_session_count(const struct drv_core *core);
 size_t drv_core_app_count(const struct drv_core *core); /* that have not ended */
-int64_t drv_core_placed(const struct drv_core *core);   /* fragments that hold a place on a worker */
+int64_t drv_core_placed(const struct drv_core *core); /* fragments that hold a place on a worker */
 /* The state of the only application; DRV_APP_ENDED when there is none. */
 enum drv_app_state drv_core_app_state(const struct drv_core *core);
 /* Of the newest application of that name; DRV_APP_ENDED when there is none. */

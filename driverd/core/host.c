@@ -23,10 +23,12 @@ static const uint32_t host_moves[DRV_HOST_STATES] = {
 };
 
 static const char *const host_names[DRV_HOST_STATES] = {
-	[DRV_HOST_PLACED] = "placed",   [DRV_HOST_PREPARING] = "preparing", [DRV_HOST_PREPARED] = "prepared",
-	[DRV_HOST_WIRING] = "wiring",   [DRV_HOST_WIRED] = "wired",         [DRV_HOST_STARTING] = "starting",
-	[DRV_HOST_RUNNING] = "running", [DRV_HOST_DONE] = "done",           [DRV_HOST_STOPPING] = "stopping",
-	[DRV_HOST_KILLED] = "killed",   [DRV_HOST_GONE] = "gone",
+	[DRV_HOST_PLACED] = "placed",     [DRV_HOST_PREPARING] = "preparing",
+	[DRV_HOST_PREPARED] = "prepared", [DRV_HOST_WIRING] = "wiring",
+	[DRV_HOST_WIRED] = "wired",       [DRV_HOST_STARTING] = "starting",
+	[DRV_HOST_RUNNING] = "running",   [DRV_HOST_DONE] = "done",
+	[DRV_HOST_STOPPING] = "stopping", [DRV_HOST_KILLED] = "killed",
+	[DRV_HOST_GONE] = "gone",
 };
 
 void drv_host_move(struct drv_host *host, enum drv_host_state to)
@@ -99,8 +101,10 @@ void drv_host_stop(struct drv_host *host, int64_t drain_ns)
 /* It sent what does not fit its state: a bug, or not frag. */
 static void out_of_turn(struct drv_host *host, const struct fw_message *message)
 {
-	drv_app_fail(host->app, 1, "worker %s sent %s for %s, which is %s; is it the same version of frag?",
-		     host->worker, fw_kind_name(message->kind), host->name, host_names[host->state]);
+	drv_app_fail(host->app, 1,
+		     "worker %s sent %s for %s, which is %s; is it the same version of frag?",
+		     host->worker, fw_kind_name(message->kind), host->name,
+		     host_names[host->state]);
 }
 
 static bool tables_match(const struct drv_host *host, const struct fw_host_prepared *prepared)
@@ -127,8 +131,8 @@ static void keep_errors(struct drv_app *app, const struct drv_host *host,
 			fragi_diag_add(&app->diag, -EINVAL, NULL, 0, 0, "%s", prepared->errors[i]);
 	}
 	if (prepared->error_count == 0)
-		fragi_diag_add(&app->diag, -EINVAL, NULL, 0, 0, "%s on worker %s could not be prepared",
-			       host->name, host->worker);
+		fragi_diag_add(&app->diag, -EINVAL, NULL, 0, 0,
+			       "%s on worker %s could not be prepared", host->name, host->worker);
 	if (app->prepare_exit_code == 0)
 		app->prepare_exit_code = prepared->exit_code != 0 ? prepared->exit_code : 1;
 }
@@ -145,16 +149,16 @@ static void host_prepared(struct drv_host *host, struct fw_message *message)
 		host->failed = true;
 		keep_errors(host->app, host, &message->prepared);
 	} else if (!tables_match(host, &message->prepared)) {
-		drv_app_fail(host->app, 1, "worker %s prepared other fragments than %s", host->worker,
-			     host->name);
+		drv_app_fail(host->app, 1, "worker %s prepared other fragments than %s",
+			     host->worker, host->name);
 		return;
 	}
 	drv_host_move(host, DRV_HOST_PREPARED);
 	drv_app_host_changed(host->app);
 }
 
-static void host_result(struct drv_host *host, const struct fw_message *message, enum drv_host_state during,
-			enum drv_host_state then)
+static void host_result(struct drv_host *host, const struct fw_message *message,
+			enum drv_host_state during, enum drv_host_state then)
 {
 	const struct fw_host_result *result = &message->result;
 	const char *sentence = result->sentence;
@@ -166,8 +170,8 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 	}
 	if (!result->ok) {
 		if (sentence[0] == '\0')
-			sentence =
-				drv_text(host->app->core, "%s on worker %s failed", host->name, host->worker);
+			sentence = drv_text(host->app->core, "%s on worker %s failed", host->name,
+					    host->worker);
 		host->failed = true;
 		if (during == DRV_HOST_WIRING)
 			drv_app_suspect_wiring(host->app, host, exit_code, sentence);
@@ -200,9 +204,10 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 	case FW_HOST_FAILED:
 		host->failed = true;
 		drv_app_fail(app, event->exit_code != 0 ? event->exit_code : 1, "%s",
-			     event->sentence[0] != '\0' ? event->sentence
-							: drv_text(app->core, "%s on worker %s failed",
-								   host->name, host->worker));
+			     event->sentence[0] != '\0'
+				     ? event->sentence
+				     : drv_text(app->core, "%s on worker %s failed", host->name,
+						host->worker));
 		return;
 	case FW_HOST_PEER_LOST:
 		drv_app_suspect(app, host, event->peer, event->sentence);
@@ -224,13 +229,14 @@ static void host_stats(struct drv_host *host, struct fw_message *message)
 }
 
 /*
- * Whether its end is in order: it was told to end by this driver, or, while the application stops, by its
- * workerd, which was told to end too.
+ * Whether its end is in order: it was told to end by this driver, or, while the application stops,
+ * by its workerd, which was told to end too.
  */
 static bool is_expected(const struct drv_host *host, const struct fw_host_exit *exit)
 {
 	const struct drv_app *app = host->app;
-	bool stops = app->state == DRV_APP_DRAINING || (app->state == DRV_APP_STARTING && app->stop_wanted);
+	bool stops = app->state == DRV_APP_DRAINING ||
+		     (app->state == DRV_APP_STARTING && app->stop_wanted);
 
 	return exit->asked && (host->state == DRV_HOST_STOPPING || stops);
 }
@@ -241,7 +247,8 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	struct drv_app *app = host->app;
 	bool expected = is_expected(host, exit);
 	bool killed = host->state == DRV_HOST_KILLED, prepared = host->prepared != NULL;
-	int code = !prepared && (exit->exit_code == 2 || exit->exit_code == 3) ? exit->exit_code : 1;
+	int code =
+		!prepared && (exit->exit_code == 2 || exit->exit_code == 3) ? exit->exit_code : 1;
 
 	if (host->state == DRV_HOST_GONE)
 		return;
@@ -251,16 +258,17 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 		app->result = FRAGI_SUMMARY_STOPPED;
 	drv_host_move(host, DRV_HOST_GONE);
 	if (!expected && !killed) {
-		drv_app_fail(app, code, "%s",
-			     exit->sentence[0] != '\0'
-				     ? exit->sentence
-				     : drv_text(app->core,
-						"the fraghost of %s on worker %s ended with %d before the "
-						"application did",
-						host->name, host->worker, exit->exit_code));
+		drv_app_fail(
+			app, code, "%s",
+			exit->sentence[0] != '\0'
+				? exit->sentence
+				: drv_text(
+					  app->core,
+					  "the fraghost of %s on worker %s ended with %d before the application did",
+					  host->name, host->worker, exit->exit_code));
 		for (uint32_t i = 0; i < exit->line_count; i++)
-			drv_say(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s", host->name,
-				exit->lines[i]);
+			drv_say(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s",
+				host->name, exit->lines[i]);
 	}
 	drv_app_host_changed(app);
 }

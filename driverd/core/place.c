@@ -34,10 +34,12 @@ static int placing_index(struct placing *p)
 	p->placed = fragi_arena_alloc(&p->scratch, p->worker_count * sizeof(*p->placed));
 	p->neighbours = fragi_arena_alloc(&p->scratch, p->worker_count * sizeof(*p->neighbours));
 	p->candidates = fragi_arena_alloc(&p->scratch, p->worker_count * sizeof(*p->candidates));
-	if (p->takes_any == NULL || p->placed == NULL || p->neighbours == NULL || p->candidates == NULL)
+	if (p->takes_any == NULL || p->placed == NULL || p->neighbours == NULL ||
+	    p->candidates == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->spec->fragment_count; i++)
-		if (fragi_strmap_put(&p->by_name, p->spec->fragments[i].name, (void *)(i + 1)) == -ENOMEM)
+		if (fragi_strmap_put(&p->by_name, p->spec->fragments[i].name, (void *)(i + 1)) ==
+		    -ENOMEM)
 			return -ENOMEM;
 	for (size_t w = 0; w < p->worker_count; w++) {
 		const struct drv_place_worker *worker = &p->workers[w];
@@ -56,7 +58,8 @@ static int placing_index(struct placing *p)
 			if (naming == NULL)
 				return -ENOMEM;
 			naming->worker = w;
-			if (first != NULL) { /* the map keeps the first entry; others are chained behind it */
+			if (first !=
+			    NULL) { /* the map keeps the first entry; others are chained behind it */
 				naming->next = first->next;
 				first->next = naming;
 			} else if (fragi_strmap_put(&p->named, name, naming) < 0) {
@@ -77,7 +80,8 @@ static void count_neighbours(struct placing *p, size_t f)
 		const struct fragi_spec_flow *flow = &p->spec->flows[i];
 
 		for (size_t j = 0; j < flow->to_count; j++) {
-			const char *from = flow->from.fragment, *to = flow->to[j].fragment, *other = NULL;
+			const char *from = flow->from.fragment, *to = flow->to[j].fragment,
+				   *other = NULL;
 			const struct drv_place *place;
 
 			if (strcmp(from, name) == 0)
@@ -93,10 +97,14 @@ static void count_neighbours(struct placing *p, size_t f)
 	}
 }
 
-/* By which criterion, from 0 on, a is better (positive) or worse than b; 0 when they are the same one. */
+/*
+ * By which criterion, from 0 on, a is better (positive) or worse than b; 0 when they are the same
+ * one.
+ */
 static int compare(const struct placing *p, size_t a, size_t b)
 {
-	int64_t free_a = p->workers[a].cores - p->placed[a], free_b = p->workers[b].cores - p->placed[b];
+	int64_t free_a = p->workers[a].cores - p->placed[a],
+		free_b = p->workers[b].cores - p->placed[b];
 
 	if (a == b)
 		return 0;
@@ -108,7 +116,8 @@ static int compare(const struct placing *p, size_t a, size_t b)
 }
 
 /* The best of the candidates, and the last criterion that was needed to tell. */
-static size_t best_of(const struct placing *p, const size_t *candidates, size_t count, int *out_criterion)
+static size_t best_of(const struct placing *p, const size_t *candidates, size_t count,
+		      int *out_criterion)
 {
 	size_t best = candidates[0];
 	int criterion = 0;
@@ -164,17 +173,17 @@ static int place_one(struct placing *p, size_t f)
 	p->places[f].worker = (int)best;
 	p->placed[best]++;
 	if (count == 1)
-		p->places[f].reason = fragi_arena_printf(p->arena, "worker %s is the only one that %s",
-							 p->workers[best].name, how);
+		p->places[f].reason = fragi_arena_printf(
+			p->arena, "worker %s is the only one that %s", p->workers[best].name, how);
 	else
-		p->places[f].reason =
-			fragi_arena_printf(p->arena, "of %zu workers of which each %s, %s was chosen: %s",
-					   count, how, p->workers[best].name, criteria[criterion]);
+		p->places[f].reason = fragi_arena_printf(
+			p->arena, "of %zu workers of which each %s, %s was chosen: %s", count, how,
+			p->workers[best].name, criteria[criterion]);
 	return p->places[f].reason == NULL ? -ENOMEM : 0;
 }
 
-int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *workers, size_t worker_count,
-	      struct fragi_arena *arena, struct drv_place *places)
+int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *workers,
+	      size_t worker_count, struct fragi_arena *arena, struct drv_place *places)
 {
 	struct placing p = {
 		.spec = spec,

@@ -6,14 +6,15 @@
 #include <graph/spec.h>
 
 /*
- * Which worker runs which fragment; a pure function. A fragment that a live worker names (--fragments) goes
- * to such a worker only, any other to a worker that takes whatever fits. Among those: the one that holds most
- * neighbours, then the one with most free cores, then by name. Requirements do not decide yet.
+ * Which worker runs which fragment; a pure function. A fragment that a live worker names
+ * (--fragments) goes to such a worker only, any other to a worker that takes whatever fits. Among
+ * those: the one that holds most neighbours, then the one with most free cores, then by name.
+ * Requirements do not decide yet.
  */
 struct drv_place_worker {
 	const char *name; /* no other one has it */
-	const char *const
-		*fragments; /* "fragment" or "application/fragment"; none, or "all": whatever fits */
+	const char *const *
+		fragments; /* "fragment" or "application/fragment"; none, or "all": whatever fits */
 	uint32_t fragment_count;
 	int64_t cores;
 	int64_t placed; /* fragments that it runs already */
@@ -25,7 +26,7 @@ struct drv_place {
 };
 
 /* Fills places[spec->fragment_count]. Returns how many fragments have no worker, or -ENOMEM. */
-int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *workers, size_t worker_count,
-	      struct fragi_arena *arena, struct drv_place *places);
+int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *workers,
+	      size_t worker_count, struct fragi_arena *arena, struct drv_place *places);
 
 #endif

@@ -7,18 +7,24 @@
 
 #include <driverd/core/account.h>
 
-/* What an ended application's tables say, as a summary; everything lives in the application's arena. */
+/*
+ * What an ended application's tables say, as a summary; everything lives in the application's
+ * arena.
+ */
 
-static const char *const drop_names[FW_DROP_REASONS] = {"queue_full", "no_room", "receiver_done", "stopped"};
+static const char *const drop_names[FW_DROP_REASONS] = {"queue_full", "no_room", "receiver_done",
+							"stopped"};
 static const char *const policy_names[] = {
-	[FRAG_POLICY_DEFAULT] = "block", [FRAG_POLICY_BLOCK] = "block", [FRAG_POLICY_POP] = "pop",
-	[FRAG_POLICY_REJECT] = "reject", [FRAG_POLICY_FAULT] = "fault", [FRAG_POLICY_LATEST] = "latest",
+	[FRAG_POLICY_DEFAULT] = "block", [FRAG_POLICY_BLOCK] = "block",
+	[FRAG_POLICY_POP] = "pop",       [FRAG_POLICY_REJECT] = "reject",
+	[FRAG_POLICY_FAULT] = "fault",   [FRAG_POLICY_LATEST] = "latest",
 };
 
 static const struct fw_flow_stats *row_at(const struct drv_host *host, uint32_t row)
 {
-	return host->stats != NULL && row < host->stats->stats.flow_count ? &host->stats->stats.flows[row]
-									  : NULL;
+	return host->stats != NULL && row < host->stats->stats.flow_count
+		       ? &host->stats->stats.flows[row]
+		       : NULL;
 }
 
 static struct drv_account_end end_at(const struct drv_host *host, uint32_t row)
@@ -58,9 +64,9 @@ static void put_account(struct fragi_summary_flow *out, const struct drv_account
 static void put_latency(struct fragi_summary_flow *out, const struct fw_flow_stats *row)
 {
 	if (row != NULL)
-		out->latency =
-			(struct fragi_summary_latency){row->latency_count, row->latency_p50, row->latency_p99,
-						       row->latency_p999, row->latency_max};
+		out->latency = (struct fragi_summary_latency){row->latency_count, row->latency_p50,
+							      row->latency_p99, row->latency_p999,
+							      row->latency_max};
 }
 
 /* "ucx 1.13.1 tcp lo" is "ucx tcp lo" for people, and "ucx" for programs. */
@@ -105,7 +111,8 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	put_account(out, &account);
 	put_latency(out, receiver.row);
 	if (strcmp(from->node, to->node) != 0)
-		out->latency_reason = "its ends are on two nodes, whose clocks are not compared yet";
+		out->latency_reason =
+			"its ends are on two nodes, whose clocks are not compared yet";
 	return put_edge(app, out, from->prepared->prepared.transport);
 }
 
@@ -122,7 +129,8 @@ static int report_flow(struct drv_app *app, size_t index, struct fragi_summary_f
 	out->policy = policy_names[flow->policy];
 	if (out->from == NULL || out->to == NULL)
 		return -ENOMEM;
-	return flow->between_hosts ? report_between(app, index, out) : report_inner(app, index, out);
+	return flow->between_hosts ? report_between(app, index, out)
+				   : report_inner(app, index, out);
 }
 
 static const char *fragment_state(const struct drv_app *app, const struct drv_host *host)
@@ -143,7 +151,8 @@ static int report_operators(struct drv_app *app, const struct drv_host *host, ui
 {
 	const struct fw_host_prepared *prepared = &host->prepared->prepared;
 	const struct fw_fragment *table = &prepared->fragments[in_host];
-	struct fragi_summary_operator *ops = fragi_arena_alloc(&app->arena, table->op_count * sizeof(*ops));
+	struct fragi_summary_operator *ops =
+		fragi_arena_alloc(&app->arena, table->op_count * sizeof(*ops));
 	uint32_t row = 0;
 
 	if (ops == NULL)
@@ -204,14 +213,18 @@ static int64_t first_message(const struct drv_app *app)
 				first = at;
 		}
 	}
-	return first != 0 && (int64_t)first > app->started_ns ? (int64_t)first - app->started_ns : 0;
+	return first != 0 && (int64_t)first > app->started_ns ? (int64_t)first - app->started_ns
+							      : 0;
 }
 
 static int report_tables(struct drv_app *app)
 {
-	size_t count = app->spec->fragment_count, flow_count = app->infos != NULL ? app->flow_count : 0;
-	struct fragi_summary_fragment *fragments = fragi_arena_alloc(&app->arena, count * sizeof(*fragments));
-	struct fragi_summary_flow *flows = fragi_arena_alloc(&app->arena, flow_count * sizeof(*flows));
+	size_t count = app->spec->fragment_count,
+	       flow_count = app->infos != NULL ? app->flow_count : 0;
+	struct fragi_summary_fragment *fragments =
+		fragi_arena_alloc(&app->arena, count * sizeof(*fragments));
+	struct fragi_summary_flow *flows =
+		fragi_arena_alloc(&app->arena, flow_count * sizeof(*flows));
 
 	if (fragments == NULL || flows == NULL)
 		return -ENOMEM;
@@ -237,8 +250,9 @@ int drv_report(struct drv_app *app)
 		.result = app->result,
 		.reason = app->sentence,
 		.exit_code = app->exit_code,
-		.started_unix_ns =
-			app->started_ns != 0 ? app->started_ns + app->core->config.realtime_offset_ns : 0,
+		.started_unix_ns = app->started_ns != 0
+					   ? app->started_ns + app->core->config.realtime_offset_ns
+					   : 0,
 		.duration_ns = app->ended_ns - from,
 		.shutdown_ns = app->ended_ns - app->ending_ns,
 	};

@@ -2,12 +2,13 @@
 #include <driverd/core/state.h>
 
 /*
- * Rest: no host can run anything and nothing is on the way between them, though not every operator is done (a
- * cycle, a quiet graph). A host at rest, and one that is done, says IDLE with every beat, with sums of what
- * it has sent to other hosts and what has arrived from them, of all that can wake an operator
- * (edge/travel.h). When all have said so and the sums are equal, each edge has delivered all that its sender
- * had sent when that one counted. So nothing crossed between the counts, whenever each host took its own:
- * nothing was on the way, nobody could run, and nothing can ever happen again.
+ * Rest: no host can run anything and nothing is on the way between them, though not every operator
+ * is done (a cycle, a quiet graph). A host at rest, and one that is done, says IDLE with every
+ * beat, with sums of what it has sent to other hosts and what has arrived from them, of all that
+ * can wake an operator (edge/travel.h). When all have said so and the sums are equal, each edge has
+ * delivered all that its sender had sent when that one counted. So nothing crossed between the
+ * counts, whenever each host took its own: nothing was on the way, nobody could run, and nothing
+ * can ever happen again.
  */
 void drv_rest_idle(struct drv_host *host, const struct fw_host_event *event)
 {

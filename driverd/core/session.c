@@ -9,10 +9,10 @@
 #include <base/units.h>
 
 /*
- * A worker says HELLO and gets WELCOME; then beats go both ways. One that is silent for a third of the time
- * of death is suspected, at the time of death it is dead: its connection is closed and its hosts are lost. It
- * may come back as a new session at any time; one session id is never used twice, so what it still runs is
- * not ours.
+ * A worker says HELLO and gets WELCOME; then beats go both ways. One that is silent for a third of
+ * the time of death is suspected, at the time of death it is dead: its connection is closed and its
+ * hosts are lost. It may come back as a new session at any time; one session id is never used
+ * twice, so what it still runs is not ours.
  */
 #define BIT(state) (1u << (state))
 
@@ -36,8 +36,8 @@ static void session_move(struct drv_session *session, enum drv_session_state to)
 	bool legal = (session_moves[session->state] & BIT(to)) != 0;
 
 	drv_say(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
-		"worker %s, session %016llx: %s -> %s%s", session->name, (unsigned long long)session->id,
-		session_names[session->state], session_names[to],
+		"worker %s, session %016llx: %s -> %s%s", session->name,
+		(unsigned long long)session->id, session_names[session->state], session_names[to],
 		legal ? "" : ": this move is not in the table; please report it");
 	core->illegal_moves += legal ? 0 : 1;
 	session->state = to;
@@ -63,8 +63,9 @@ struct drv_session *drv_session_find(const struct drv_core *core, uint64_t conne
 {
 	size_t i = session_index(core, connection);
 
-	return i < core->session_count && core->sessions[i]->connection == connection ? core->sessions[i]
-										      : NULL;
+	return i < core->session_count && core->sessions[i]->connection == connection
+		       ? core->sessions[i]
+		       : NULL;
 }
 
 static int session_insert(struct drv_core *core, struct drv_session *session)
@@ -73,7 +74,8 @@ static int session_insert(struct drv_core *core, struct drv_session *session)
 
 	if (core->session_count == core->session_capacity) {
 		size_t capacity = core->session_capacity == 0 ? 16 : core->session_capacity * 2;
-		struct drv_session **sessions = fragi_realloc(core->sessions, capacity * sizeof(*sessions));
+		struct drv_session **sessions =
+			fragi_realloc(core->sessions, capacity * sizeof(*sessions));
 
 		if (sessions == NULL)
 			return -ENOMEM;
@@ -110,8 +112,8 @@ static void close_connection(struct drv_core *core, uint64_t connection)
 	drv_do(core, &(struct drv_action){.kind = DRV_DO_CLOSE, .connection = connection});
 }
 
-static void refuse(struct drv_core *core, uint64_t connection, const struct fw_message *hello, int exit_code,
-		   const char *sentence)
+static void refuse(struct drv_core *core, uint64_t connection, const struct fw_message *hello,
+		   int exit_code, const char *sentence)
 {
 	struct fw_message message = {.kind = FW_REFUSED, .seq = 1, .reply_to = hello->seq};
 	struct drv_action action = {.kind = DRV_DO_SEND, .connection = connection};
@@ -185,16 +187,16 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 
 	fragi_spare_late(&core->spare, now_ns - timer->at_ns, beat_ns, dead_ns, now_ns);
 	if (now_ns >= fragi_spare_dead_at(&core->spare, session->heard_ns, dead_ns)) {
-		drv_session_lost(
-			session, true,
-			drv_text(core, "it has not been heard for %.1f s", (double)silent_ns * 1e-9));
+		drv_session_lost(session, true,
+				 drv_text(core, "it has not been heard for %.1f s",
+					  (double)silent_ns * 1e-9));
 		return;
 	}
 	if (now_ns >= fragi_spare_dead_at(&core->spare, session->heard_ns, dead_ns / 3) &&
 	    session->state == DRV_SESSION_LIVE) {
 		session_move(session, DRV_SESSION_SUSPECT);
-		drv_say(core, FRAGI_LOG_WARN, NULL, "worker %s has not been heard for %.1f s", session->name,
-			(double)silent_ns * 1e-9);
+		drv_say(core, FRAGI_LOG_WARN, NULL, "worker %s has not been heard for %.1f s",
+			session->name, (double)silent_ns * 1e-9);
 	}
 	drv_send(session, &beat);
 	drv_set(core, timer, now_ns + beat_ns);
@@ -215,7 +217,8 @@ static void warn_of_names(struct drv_session *session, const struct drv_app *app
 		bool known = strcmp(session->fragments[i], "all") == 0;
 
 		for (size_t f = 0; !known && f < spec->fragment_count; f++) {
-			snprintf(qualified, sizeof(qualified), "%.63s/%.63s", spec->application, names[f]);
+			snprintf(qualified, sizeof(qualified), "%.63s/%.63s", spec->application,
+				 names[f]);
 			known = strcmp(session->fragments[i], names[f]) == 0 ||
 				strcmp(session->fragments[i], qualified) == 0;
 		}
@@ -224,8 +227,9 @@ static void warn_of_names(struct drv_session *session, const struct drv_app *app
 		near = fragi_suggest(session->fragments[i], names, spec->fragment_count);
 		drv_say(session->core, FRAGI_LOG_WARN, app->spec->application,
 			"worker %s names the fragment \"%s\", which this application does not have%s%s%s",
-			session->name, session->fragments[i], near != NULL ? "; did you mean \"" : "",
-			near != NULL ? near : "", near != NULL ? "\"?" : "");
+			session->name, session->fragments[i],
+			near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+			near != NULL ? "\"?" : "");
 	}
 }
 
@@ -244,7 +248,8 @@ static void session_welcome(struct drv_session *session, const struct fw_message
 	session_move(session, DRV_SESSION_LIVE);
 	session->beat = (struct drv_timer){.fire = session_beat, .owner = session};
 	drv_set(core, &session->beat, core->now_ns + core->config.beat_ns);
-	drv_say(core, FRAGI_LOG_INFO, NULL, "worker %s joined from %s", session->name, session->peer);
+	drv_say(core, FRAGI_LOG_INFO, NULL, "worker %s joined from %s", session->name,
+		session->peer);
 }
 
 void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
@@ -260,8 +265,7 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 	}
 	if (message->hello.role != FW_ROLE_WORKER) {
 		refuse(core, connection, message, 2,
-		       "driverd serves workers only: applications over the control channel are not built "
-		       "yet");
+		       "driverd serves workers only: applications over the control channel are not built yet");
 		return;
 	}
 	if (core->session_count >= DRV_SESSIONS_MAX) {
@@ -299,8 +303,11 @@ void drv_session_heard(struct drv_session *session)
 	drv_say(session->core, FRAGI_LOG_INFO, NULL, "worker %s is heard again", session->name);
 }
 
-/* The hosts there are gone before anything is decided, so that the decision sees all of them gone. */
-static uint32_t lose_hosts(struct drv_session *session, struct drv_app *app, struct drv_host **out_first)
+/*
+ * The hosts there are gone before anything is decided, so that the decision sees all of them gone.
+ */
+static uint32_t lose_hosts(struct drv_session *session, struct drv_app *app,
+			   struct drv_host **out_first)
 {
 	uint32_t count = 0;
 
@@ -339,7 +346,7 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 			     session->peer, first->name, why);
 		drv_app_host_changed(app);
 	}
-	drv_say(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "worker %s left: %s", session->name,
-		why);
+	drv_say(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "worker %s left: %s",
+		session->name, why);
 	session_remove(session);
 }

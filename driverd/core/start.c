@@ -8,11 +8,13 @@
 #include <driverd/core/place.h>
 
 /*
- * The start of an application: it waits for workers, then asks all hosts to PREPARE, to WIRE and to START,
- * one after the other; each request is answered by all before the next one is sent.
+ * The start of an application: it waits for workers, then asks all hosts to PREPARE, to WIRE and to
+ * START, one after the other; each request is answered by all before the next one is sent.
  */
 
-/* What a host has answered with when a state's request is answered, and what the request is called. */
+/*
+ * What a host has answered with when a state's request is answered, and what the request is called.
+ */
 static const struct {
 	enum drv_host_state answered;
 	const char *request;
@@ -37,8 +39,10 @@ static void app_phase(struct drv_app *app, enum drv_app_state state, enum drv_ho
 		if (r == -ENOMEM)
 			drv_short_of_memory(app->core);
 		else if (r < 0)
-			drv_app_fail(app, 1, "what %s on worker %s needs to %s does not fit into a frame: %s",
-				     host->name, host->worker, phases[state].request, frag_strerror(r));
+			drv_app_fail(
+				app, 1,
+				"what %s on worker %s needs to %s does not fit into a frame: %s",
+				host->name, host->worker, phases[state].request, frag_strerror(r));
 	}
 }
 
@@ -46,8 +50,8 @@ static int send_create(struct drv_host *host)
 {
 	struct drv_app *app = host->app;
 	struct fw_message message = {.kind = FW_HOST_CREATE};
-	const char **names =
-		fragi_arena_alloc(&app->core->actions->arena, host->fragment_count * sizeof(*names));
+	const char **names = fragi_arena_alloc(&app->core->actions->arena,
+					       host->fragment_count * sizeof(*names));
 
 	if (names == NULL)
 		return -ENOMEM;
@@ -91,8 +95,8 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 		.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),
 		.node = fragi_arena_strdup(&app->arena, session->node),
-		.fragments =
-			fragi_arena_alloc(&app->arena, app->spec->fragment_count * sizeof(*host->fragments)),
+		.fragments = fragi_arena_alloc(&app->arena, app->spec->fragment_count *
+								    sizeof(*host->fragments)),
 	};
 	return host;
 }
@@ -112,16 +116,18 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 		if (host->worker == NULL || host->node == NULL || host->fragments == NULL)
 			return -ENOMEM;
 		host->fragments[host->fragment_count++] = (uint32_t)f;
-		host->name = host->name == NULL ? app->spec->fragments[f].name
-						: fragi_arena_printf(&app->arena, "%s, %s", host->name,
-								     app->spec->fragments[f].name);
-		app->fragments[f] =
-			(struct drv_fragment){host, fragi_arena_strdup(&app->arena, places[f].reason)};
+		host->name = host->name == NULL
+				     ? app->spec->fragments[f].name
+				     : fragi_arena_printf(&app->arena, "%s, %s", host->name,
+							  app->spec->fragments[f].name);
+		app->fragments[f] = (struct drv_fragment){
+			host, fragi_arena_strdup(&app->arena, places[f].reason)};
 		session->placed++;
 		if (host->name == NULL || app->fragments[f].reason == NULL)
 			return -ENOMEM;
-		drv_say(app->core, FRAGI_LOG_INFO, app->spec->application, "%s runs on worker %s: %s",
-			app->spec->fragments[f].name, host->worker, app->fragments[f].reason);
+		drv_say(app->core, FRAGI_LOG_INFO, app->spec->application,
+			"%s runs on worker %s: %s", app->spec->fragments[f].name, host->worker,
+			app->fragments[f].reason);
 	}
 	return 0;
 }
@@ -137,7 +143,8 @@ static void name_missing(struct drv_app *app, const struct drv_place *places)
 			continue;
 		if (used < size / 2)
 			used += (size_t)snprintf(app->missing + used, size - used, "%s%s",
-						 used != 0 ? ", " : "", app->spec->fragments[f].name);
+						 used != 0 ? ", " : "",
+						 app->spec->fragments[f].name);
 		else
 			left++;
 	}
@@ -150,7 +157,8 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 {
 	struct drv_core *core = app->core;
 	struct fragi_arena *arena = &core->actions->arena;
-	struct drv_place_worker *workers = fragi_arena_alloc(arena, core->session_count * sizeof(*workers));
+	struct drv_place_worker *workers =
+		fragi_arena_alloc(arena, core->session_count * sizeof(*workers));
 
 	if (places == NULL || workers == NULL)
 		return -ENOMEM;
@@ -172,7 +180,8 @@ void drv_app_place(struct drv_app *app)
 
 	if (app->state != DRV_APP_WAITING)
 		return;
-	places = fragi_arena_alloc(&app->core->actions->arena, app->spec->fragment_count * sizeof(*places));
+	places = fragi_arena_alloc(&app->core->actions->arena,
+				   app->spec->fragment_count * sizeof(*places));
 	r = place_all(app, places);
 	if (r > 0) {
 		name_missing(app, places);
@@ -185,7 +194,8 @@ void drv_app_place(struct drv_app *app)
 		return;
 	}
 	drv_timer_cancel(&app->core->timers, &app->say);
-	app_phase(app, DRV_APP_PREPARING, DRV_HOST_PREPARING, app->core->config.prepare_ns, send_create);
+	app_phase(app, DRV_APP_PREPARING, DRV_HOST_PREPARING, app->core->config.prepare_ns,
+		  send_create);
 }
 
 void drv_start_wire(struct drv_app *app)
@@ -197,7 +207,8 @@ void drv_start_wire(struct drv_app *app)
 	else if (r < 0)
 		drv_app_fail_by_diag(app, app->prepare_exit_code);
 	else
-		app_phase(app, DRV_APP_WIRING, DRV_HOST_WIRING, app->core->config.wire_ns, drv_wiring_send);
+		app_phase(app, DRV_APP_WIRING, DRV_HOST_WIRING, app->core->config.wire_ns,
+			  drv_wiring_send);
 }
 
 void drv_start_launch(struct drv_app *app)
@@ -221,8 +232,8 @@ void drv_start_overdue(struct drv_app *app)
 	const struct drv_host *host = laggard(app);
 
 	if (host != NULL)
-		drv_app_fail(app, 1, "%s on worker %s did not answer %s in time", host->name, host->worker,
-			     phases[app->state].request);
+		drv_app_fail(app, 1, "%s on worker %s did not answer %s in time", host->name,
+			     host->worker, phases[app->state].request);
 }
 
 /* "fragment1,fragment2", as --fragments takes it. */
@@ -246,25 +257,27 @@ void drv_start_timeout(struct drv_timer *timer, int64_t now_ns, void *arg)
 	const struct drv_host *host;
 
 	if (app->state == DRV_APP_WAITING) {
-		drv_app_fail(app, 4,
-			     "not started within %.1f s: there is no worker for %s: %s; start workerd "
-			     "--address %s "
-			     "--fragments %s",
-			     seconds, app->missing,
-			     core->session_count == 0
-				     ? "none has come"
-				     : drv_text(core, "%zu came, and none names it or takes whatever fits",
-						core->session_count),
-			     core->config.address != NULL ? core->config.address : "HOST:PORT",
-			     as_flag(app, flag));
+		drv_app_fail(
+			app, 4,
+			"not started within %.1f s: there is no worker for %s: %s; start workerd --address %s --fragments %s",
+			seconds, app->missing,
+			core->session_count == 0
+				? "none has come"
+				: drv_text(core,
+					   "%zu came, and none names it or takes whatever fits",
+					   core->session_count),
+			core->config.address != NULL ? core->config.address : "HOST:PORT",
+			as_flag(app, flag));
 		return;
 	}
 	if (app->state == DRV_APP_NEW)
-		drv_app_fail(app, 4, "not started within %.1f s: the state folder has not taken its epoch",
+		drv_app_fail(app, 4,
+			     "not started within %.1f s: the state folder has not taken its epoch",
 			     seconds);
 	host = app->state <= DRV_APP_STARTING ? laggard(app) : NULL;
 	if (host != NULL)
-		drv_app_fail(app, 4, "not started within %.1f s: %s on worker %s has not answered %s",
+		drv_app_fail(app, 4,
+			     "not started within %.1f s: %s on worker %s has not answered %s",
 			     seconds, host->name, host->worker, phases[app->state].request);
 }
 
@@ -274,7 +287,7 @@ void drv_start_say_missing(struct drv_timer *timer, int64_t now_ns, void *arg)
 	struct drv_core *core = arg;
 
 	drv_say(core, FRAGI_LOG_INFO, app->spec->application,
-		"waiting for a worker for %s (%zu worker%s here)", app->missing, core->session_count,
-		core->session_count == 1 ? "" : "s");
+		"waiting for a worker for %s (%zu worker%s here)", app->missing,
+		core->session_count, core->session_count == 1 ? "" : "s");
 	drv_set(core, timer, now_ns + core->config.say_missing_ns);
 }

@@ -52,7 +52,8 @@ struct drv_host {
 	uint64_t sent, delivered;
 };
 
-struct drv_suspicion { /* a host lost the data link to another one, or could not make it */
+/* a host lost the data link to another one, or could not make it */
+struct drv_suspicion {
 	struct drv_host *host;
 	struct drv_host *peer; /* NULL: only the sentence names it */
 	const char *sentence;
@@ -79,7 +80,8 @@ struct drv_app {
 	struct drv_host *hosts;
 	uint32_t host_count;
 	struct fragi_fragment_info *infos; /* as in the spec; NULL before wiring */
-	struct fragi_flow_info *flows;     /* of all: inner ones host by host, then those between hosts */
+	/* of all: inner ones host by host, then those between hosts */
+	struct fragi_flow_info *flows;
 	size_t flow_count;
 	uint8_t *tokens;        /* of the edges; FW_TOKEN_BYTES each */
 	struct drv_timer phase; /* the present state's deadline */
@@ -118,8 +120,8 @@ struct drv_core {
 };
 
 /* actions.c: what a step returns; memory that is short is remembered in actions. */
-void drv_say(struct drv_core *core, enum fragi_log_level level, const char *subject, const char *format, ...)
-	FRAG_PRINTF(4, 5);
+void drv_say(struct drv_core *core, enum fragi_log_level level, const char *subject,
+	     const char *format, ...) FRAG_PRINTF(4, 5);
 void drv_do(struct drv_core *core, const struct drv_action *action);
 const char *drv_text(struct drv_core *core, const char *format, ...) FRAG_PRINTF(2, 3);
 /* Sends message to the session's worker; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
@@ -132,7 +134,9 @@ struct drv_session *drv_session_find(const struct drv_core *core, uint64_t conne
 void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
 		       const struct fw_message *message);
 void drv_session_heard(struct drv_session *session);
-/* It is gone: the hosts there are lost, for the reason given in words. close: the connection is still there.
+/*
+ * It is gone: the hosts there are lost, for the reason given in words. close: the connection is
+ * still there.
  */
 void drv_session_lost(struct drv_session *session, bool close, const char *why);
 void drv_session_destroy(struct drv_session *session);
@@ -149,19 +153,24 @@ struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t num
 /* app.c: the life of an application */
 void drv_app_create(struct drv_core *core, const struct drv_event_app *event);
 void drv_app_destroy(struct drv_app *app);
-void drv_app_persisted(struct drv_app *app, const char *why_not); /* its epoch is on the disk, or not */
+/* its epoch is on the disk, or not */
+void drv_app_persisted(struct drv_app *app, const char *why_not);
 void drv_app_move(struct drv_app *app, enum drv_app_state to);
 /* The first cause counts. */
 void drv_app_fail(struct drv_app *app, int exit_code, const char *format, ...) FRAG_PRINTF(3, 4);
-void drv_app_fail_by_diag(struct drv_app *app, int exit_code); /* the first of app->diag is the sentence */
-void drv_app_stop(struct drv_app *app, int signal);            /* signal 0: an operator asked */
+/* the first of app->diag is the sentence */
+void drv_app_fail_by_diag(struct drv_app *app, int exit_code);
+void drv_app_stop(struct drv_app *app, int signal); /* signal 0: an operator asked */
 void drv_app_stop_at_once(struct drv_app *app, int signal);
-void drv_app_host_changed(struct drv_app *app); /* perhaps all hosts have reached what is waited for */
-void drv_app_rest(struct drv_app *app);         /* nothing can happen any more */
-void drv_app_finish(struct drv_app *app);       /* everything is over */
-void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer, const char *sentence);
+/* perhaps all hosts have reached what is waited for */
+void drv_app_host_changed(struct drv_app *app);
+void drv_app_rest(struct drv_app *app);   /* nothing can happen any more */
+void drv_app_finish(struct drv_app *app); /* everything is over */
+void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer,
+		     const char *sentence);
 /* A host could not be wired; most often because a peer has ended, which is then the cause. */
-void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit_code, const char *sentence);
+void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit_code,
+			    const char *sentence);
 
 /* start.c: from waiting for workers to START */
 void drv_app_place(struct drv_app *app);     /* a worker came */
@@ -174,7 +183,10 @@ void drv_start_say_missing(struct drv_timer *timer, int64_t now_ns, void *arg);
 /* rest.c */
 void drv_rest_idle(struct drv_host *host, const struct fw_host_event *event);
 
-/* wiring.c: tables of all hosts become flows, flows become edges. Returns 0, -EINVAL (app->diag), -ENOMEM */
+/*
+ * wiring.c: tables of all hosts become flows, flows become edges. Returns 0, -EINVAL (app->diag),
+ * -ENOMEM
+ */
 int drv_wiring_resolve(struct drv_app *app);
 int drv_wiring_send(struct drv_host *host);
 

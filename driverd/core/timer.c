@@ -26,7 +26,8 @@ static void sift_down(struct drv_timers *timers, size_t place)
 	size_t child;
 
 	for (; (child = place * 2) <= timers->count; place = child) {
-		if (child < timers->count && timers->heap[child + 1]->at_ns < timers->heap[child]->at_ns)
+		if (child < timers->count &&
+		    timers->heap[child + 1]->at_ns < timers->heap[child]->at_ns)
 			child++;
 		if (timers->heap[child]->at_ns >= timer->at_ns)
 			break;
@@ -40,7 +41,8 @@ int drv_timer_set(struct drv_timers *timers, struct drv_timer *timer, int64_t at
 	if (timer->place == 0) {
 		if (timers->count + 1 >= timers->capacity) {
 			size_t capacity = timers->capacity == 0 ? 16 : timers->capacity * 2;
-			struct drv_timer **heap = fragi_realloc(timers->heap, capacity * sizeof(*heap));
+			struct drv_timer **heap =
+				fragi_realloc(timers->heap, capacity * sizeof(*heap));
 
 			if (heap == NULL)
 				return -ENOMEM;

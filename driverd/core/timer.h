@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Deadlines of the core in a heap, so that thousands of them cost what a few do. Zeroed: none, not set. */
+/*
+ * Deadlines of the core in a heap, so that thousands of them cost what a few do. Zeroed: none, not
+ * set.
+ */
 struct drv_timer {
 	int64_t at_ns;
 	size_t place; /* in the heap, from 1; 0: not set */

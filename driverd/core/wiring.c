@@ -25,8 +25,8 @@ static const struct fragi_node *place_of(const struct fragi_spec_fragment *fragm
 	return NULL;
 }
 
-static int op_info(struct drv_app *app, const struct fragi_spec_fragment *fragment, const struct fw_op *op,
-		   struct fragi_op_info *out)
+static int op_info(struct drv_app *app, const struct fragi_spec_fragment *fragment,
+		   const struct fw_op *op, struct fragi_op_info *out)
 {
 	struct fragi_port_info *ports = take(app, op->port_count, sizeof(*ports));
 
@@ -127,7 +127,8 @@ static int gather_edges(struct drv_app *app)
 		host_of(app, app->flows[i].to_fragment)->edge_count++;
 	}
 	for (uint32_t h = 0; h < app->host_count; h++) {
-		app->hosts[h].edges = take(app, app->hosts[h].edge_count, sizeof(*app->hosts[h].edges));
+		app->hosts[h].edges =
+			take(app, app->hosts[h].edge_count, sizeof(*app->hosts[h].edges));
 		if (app->hosts[h].edges == NULL)
 			return -ENOMEM;
 		app->hosts[h].edge_count = 0;
@@ -153,18 +154,20 @@ static bool is_loopback(const char *host)
 }
 
 /* Whether the two hosts of an edge can reach each other at all. */
-static void check_pair(struct drv_app *app, const struct drv_host *host, const struct drv_host *peer)
+static void check_pair(struct drv_app *app, const struct drv_host *host,
+		       const struct drv_host *peer)
 {
 	if (host->prepared->prepared.address_bytes == 0) {
 		app->prepare_exit_code = 3;
 		fragi_diag_add(&app->diag, -ENOENT, NULL, 0, 0,
-			       "%s on worker %s has no data plane to reach %s on worker %s: %s", host->name,
-			       host->worker, peer->name, peer->worker, host->prepared->prepared.transport);
-	} else if (strcmp(host->node, peer->node) != 0 && is_loopback(host->session->worker_address)) {
+			       "%s on worker %s has no data plane to reach %s on worker %s: %s",
+			       host->name, host->worker, peer->name, peer->worker,
+			       host->prepared->prepared.transport);
+	} else if (strcmp(host->node, peer->node) != 0 &&
+		   is_loopback(host->session->worker_address)) {
 		fragi_diag_add(
 			&app->diag, -EINVAL, NULL, 0, 0,
-			"worker %s offers the loopback address %s for data, but worker %s is on another "
-			"node; start %s with --worker-address and an address that %s can reach",
+			"worker %s offers the loopback address %s for data, but worker %s is on another node; start %s with --worker-address and an address that %s can reach",
 			host->worker, host->session->worker_address, peer->worker, host->worker,
 			peer->worker);
 	}
@@ -193,8 +196,9 @@ int drv_wiring_resolve(struct drv_app *app)
 	if (r == 0)
 		r = gather_inner_flows(app);
 	if (r == 0)
-		r = fragi_flows_resolve(spec->flows, spec->flow_count, -1, app->infos, spec->fragment_count,
-					&app->diag, &app->flows, &app->flow_count);
+		r = fragi_flows_resolve(spec->flows, spec->flow_count, -1, app->infos,
+					spec->fragment_count, &app->diag, &app->flows,
+					&app->flow_count);
 	if (r == 0)
 		r = fragi_flows_check(app->infos, spec->fragment_count, app->flows, app->flow_count,
 				      &app->diag);
@@ -215,7 +219,8 @@ static uint32_t fragment_in_host(const struct drv_host *host, uint32_t fragment)
 	return i;
 }
 
-static void fill_edge(struct drv_host *host, uint32_t index, const uint8_t *token, struct fw_edge *out)
+static void fill_edge(struct drv_host *host, uint32_t index, const uint8_t *token,
+		      struct fw_edge *out)
 {
 	const struct drv_app *app = host->app;
 	const struct fragi_flow_info *flow = &app->flows[index];

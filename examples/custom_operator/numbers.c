@@ -14,7 +14,8 @@ static const struct frag_port numbers_ports[] = {
 static const struct frag_param numbers_params[] = {
 	FRAG_PARAM_F64(struct numbers, start, 1.0, .headline = "First number"),
 	FRAG_PARAM_F64(struct numbers, step, 1.0, .headline = "From one number to the next"),
-	FRAG_PARAM_I64(struct numbers, count, 5, .headline = "How many numbers", .min = 1, .max = 1e9),
+	FRAG_PARAM_I64(struct numbers, count, 5, .headline = "How many numbers", .min = 1,
+		       .max = 1e9),
 };
 
 static int numbers_compute(void *state, struct frag_tick *tick)

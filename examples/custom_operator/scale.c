@@ -12,7 +12,8 @@ static const struct frag_port scale_ports[] = {
 	[OUT] = {.name = "out", .dir = FRAG_OUT, .type = "f64"},
 };
 static const struct frag_param scale_params[] = {
-	FRAG_PARAM_F64(struct scale, factor, 2.0, .headline = "Factor", .flags = FRAG_PARAM_DYNAMIC),
+	FRAG_PARAM_F64(struct scale, factor, 2.0, .headline = "Factor",
+		       .flags = FRAG_PARAM_DYNAMIC),
 };
 
 static int scale_compute(void *state, struct frag_tick *tick)

@@ -30,8 +30,8 @@ static void refuses_a_factor_that_is_none(void)
 
 static void numbers_end(void)
 {
-	struct frag_harness *h =
-		frag_harness_create(&numbers_type, FRAG_ARGS({"start", "10"}, {"count", "2"}), NULL);
+	struct frag_harness *h = frag_harness_create(
+		&numbers_type, FRAG_ARGS({"start", "10"}, {"count", "2"}), NULL);
 	double x;
 
 	assert(h);

@@ -11,12 +11,12 @@
 #include <frag/frag.h>
 
 /*
- * What the operators on pictures agree on. A frame is a tensor of [rows, columns] or [rows, columns,
- * channels] elements (1 gray, 3 RGB, 4 RGBA) of u8 or f32 in host memory, the channels of a pixel and the
- * pixels of a row adjacent, the rows any distance apart.
+ * What the operators on pictures agree on. A frame is a tensor of [rows, columns] or [rows,
+ * columns, channels] elements (1 gray, 3 RGB, 4 RGBA) of u8 or f32 in host memory, the channels of
+ * a pixel and the pixels of a row adjacent, the rows any distance apart.
  *
- * Metadata of a frame that comes from a clip: "frame" (i64, 0, 1, 2 ... over repeats too), "pts_ns" (i64,
- * when it is shown, from the first frame on) and "frame_rate" (f64, frames a second).
+ * Metadata of a frame that comes from a clip: "frame" (i64, 0, 1, 2 ... over repeats too), "pts_ns"
+ * (i64, when it is shown, from the first frame on) and "frame_rate" (f64, frames a second).
  */
 #define FRAME_SIDE_MAX 32767
 
@@ -45,7 +45,8 @@ static inline struct frag_tensor *frame_tensor(const struct frag_message *messag
 }
 
 /* Describes a tensor as a frame. Returns 0, or -EINVAL with why not in reason. */
-static inline int frame_from_tensor(const struct frag_tensor *tensor, struct frame *out, const char **reason)
+static inline int frame_from_tensor(const struct frag_tensor *tensor, struct frame *out,
+				    const char **reason)
 {
 	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
 	struct frame f = {.channels = 1};
@@ -54,10 +55,11 @@ static inline int frame_from_tensor(const struct frag_tensor *tensor, struct fra
 	if (dl->device.type != FRAG_DEVICE_CPU && dl->device.type != FRAG_DEVICE_CUDA_HOST)
 		*reason = "its memory is on a device; frames must be in host memory";
 	else if (dl->ndim != 2 && dl->ndim != 3)
-		*reason = "it has neither 2 nor 3 dimensions; frames are [rows, columns] or [rows, columns, "
-			  "channels]";
-	else if (dl->dtype.lanes != 1 || !((dl->dtype.code == FRAG_DTYPE_UINT && dl->dtype.bits == 8) ||
-					   (dl->dtype.code == FRAG_DTYPE_FLOAT && dl->dtype.bits == 32)))
+		*reason =
+			"it has neither 2 nor 3 dimensions; frames are [rows, columns] or [rows, columns, channels]";
+	else if (dl->dtype.lanes != 1 ||
+		 !((dl->dtype.code == FRAG_DTYPE_UINT && dl->dtype.bits == 8) ||
+		   (dl->dtype.code == FRAG_DTYPE_FLOAT && dl->dtype.bits == 32)))
 		*reason = "its elements are neither u8 nor f32";
 	else if (dl->shape[0] < 1 || dl->shape[1] < 1 || dl->shape[0] > FRAME_SIDE_MAX ||
 		 dl->shape[1] > FRAME_SIDE_MAX)
@@ -90,18 +92,19 @@ static inline int frame_from_tensor(const struct frag_tensor *tensor, struct fra
 }
 
 /* The frame in a message, or a failure of the operator that says what is wrong. */
-static inline int frame_receive(struct frag_op *op, const struct frag_message *message, const char *name,
-				struct frag_tensor **out_tensor, struct frame *out)
+static inline int frame_receive(struct frag_op *op, const struct frag_message *message,
+				const char *name, struct frag_tensor **out_tensor,
+				struct frame *out)
 {
 	struct frag_tensor *tensor = frame_tensor(message, name);
 	const char *reason;
 	int r;
 
 	if (tensor == NULL)
-		return frag_op_fail(op, -EINVAL,
-				    "the message holds no tensor \"%s\"; set in_tensor_name to the name that "
-				    "the sender gives",
-				    name);
+		return frag_op_fail(
+			op, -EINVAL,
+			"the message holds no tensor \"%s\"; set in_tensor_name to the name that the sender gives",
+			name);
 	r = frame_from_tensor(tensor, out, &reason);
 	if (r < 0)
 		return frag_op_fail(op, r, "tensor \"%s\" is no frame: %s", name, reason);

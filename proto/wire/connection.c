@@ -10,16 +10,16 @@
 #include <wire/connection.h>
 
 /*
- * All goes well: start reads, every read is fed to the reader and every whole frame is handed on; a send
- * becomes one uv_write. What fails, in reading, decoding, sending or by the clock, calls fail(), which keeps
- * the first reason and closes both handles; when libuv has let go of the second one the owner is told and the
- * memory freed.
+ * All goes well: start reads, every read is fed to the reader and every whole frame is handed on; a
+ * send becomes one uv_write. What fails, in reading, decoding, sending or by the clock, calls
+ * fail(), which keeps the first reason and closes both handles; when libuv has let go of the second
+ * one the owner is told and the memory freed.
  *
- * finish() keeps reading and forgets what it reads: closing a socket with unread bytes would make the system
- * reset the connection and could take our last words from the peer.
+ * finish() keeps reading and forgets what it reads: closing a socket with unread bytes would make
+ * the system reset the connection and could take our last words from the peer.
  *
- * Bytes enter by take_bytes() and leave by put_bytes(), and nowhere else: a TLS session sits there, between
- * the stream and the frames, and nothing else changes.
+ * Bytes enter by take_bytes() and leave by put_bytes(), and nowhere else: a TLS session sits there,
+ * between the stream and the frames, and nothing else changes.
  */
 #define ADMIT_NS_DEFAULT ((int64_t)2000000000)
 #define FRAME_NS_DEFAULT ((int64_t)10000000000)
@@ -106,13 +106,14 @@ static void watch(struct fw_connection *c)
 		c->excused = false;
 		uv_timer_stop(&c->timer);
 	} else {
-		uv_timer_start(&c->timer, on_timer, due > now ? (uint64_t)((due - now) / 1000000 + 1) : 0, 0);
+		uv_timer_start(&c->timer, on_timer,
+			       due > now ? (uint64_t)((due - now) / 1000000 + 1) : 0, 0);
 	}
 }
 
 /*
- * A timer that is called very late means that this process did not run: what the peer sent meanwhile is read
- * before it is judged.
+ * A timer that is called very late means that this process did not run: what the peer sent
+ * meanwhile is read before it is judged.
  */
 static void on_timer(uv_timer_t *timer)
 {
@@ -194,7 +195,10 @@ static void on_written(uv_write_t *write, int status)
 
 	fragi_free(request->frame);
 	fragi_free(request);
-	/* A peer that has closed may have said why: that is read first, and the end of file follows it. */
+	/*
+	 * A peer that has closed may have said why: that is read first, and the end of file follows
+	 * it.
+	 */
 	if (status < 0 && status != UV_ECANCELED && status != UV_EPIPE)
 		fail(c, status, frag_strerror(status));
 }
@@ -228,7 +232,8 @@ int fw_connection_send(struct fw_connection *c, uint8_t *frame, size_t size)
 		fragi_free(frame);
 		return -EPIPE;
 	}
-	if (size > c->options.queue_bytes || fw_connection_queued(c) > c->options.queue_bytes - size) {
+	if (size > c->options.queue_bytes ||
+	    fw_connection_queued(c) > c->options.queue_bytes - size) {
 		fragi_free(frame);
 		fail(c, -ENOBUFS, "the peer does not read what is sent to it");
 		return -ENOBUFS;
@@ -239,8 +244,9 @@ int fw_connection_send(struct fw_connection *c, uint8_t *frame, size_t size)
 	return r;
 }
 
-int fw_connection_create(uv_loop_t *loop, enum fw_stream_kind kind, const struct fw_connection_ops *ops,
-			 void *arg, const struct fw_connection_options *options,
+int fw_connection_create(uv_loop_t *loop, enum fw_stream_kind kind,
+			 const struct fw_connection_ops *ops, void *arg,
+			 const struct fw_connection_options *options,
 			 struct fw_connection **out_connection)
 {
 	struct fw_connection *c = fragi_calloc(1, sizeof(*c));

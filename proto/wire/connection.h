@@ -7,13 +7,13 @@
 #include <wire/frame.h>
 
 /*
- * A control connection on a libuv loop: TCP or a pipe, cut into frames, decoded; with a bounded queue to
- * send, a deadline for the peer's introduction and one for every frame. One thread, the loop's. Nothing
- * blocks.
+ * A control connection on a libuv loop: TCP or a pipe, cut into frames, decoded; with a bounded
+ * queue to send, a deadline for the peer's introduction and one for every frame. One thread, the
+ * loop's. Nothing blocks.
  *
- * create, then uv_accept into, or uv_tcp_connect / uv_pipe_connect of, fw_connection_stream(), then start. It
- * ends once, by closed(), whoever ended it; its memory is gone when closed() returns. A connection that was
- * never started ends by fw_connection_close as well.
+ * create, then uv_accept into, or uv_tcp_connect / uv_pipe_connect of, fw_connection_stream(), then
+ * start. It ends once, by closed(), whoever ended it; its memory is gone when closed() returns. A
+ * connection that was never started ends by fw_connection_close as well.
  */
 struct fw_connection;
 
@@ -26,34 +26,43 @@ struct fw_connection_ops {
 	/* Takes message (fw_message_free). May send and close. */
 	void (*message)(struct fw_connection *connection, struct fw_message *message, void *arg);
 	/*
-	 * After the last callback. reason: 0 the peer closed; -ECANCELED this side did; -ETIMEDOUT a
-	 * deadline; -EBADMSG, -EMSGSIZE what it sent; -ENOBUFS it does not read; or what the system said.
-	 * sentence: the same in words, without the peer's name.
+	 * After the last callback. reason: 0 the peer closed; -ECANCELED this side did; -ETIMEDOUT
+	 * a deadline; -EBADMSG, -EMSGSIZE what it sent; -ENOBUFS it does not read; or what the
+	 * system said. sentence: the same in words, without the peer's name.
 	 */
-	void (*closed)(struct fw_connection *connection, int reason, const char *sentence, void *arg);
+	void (*closed)(struct fw_connection *connection, int reason, const char *sentence,
+		       void *arg);
 };
 
-struct fw_connection_options { /* zero: the default */
-	int64_t admit_ns;      /* from start to fw_connection_admit; default 2 s */
-	int64_t frame_ns;      /* from a frame's first byte to its last; default 10 s */
-	size_t queue_bytes;    /* to send; default 64 MiB */
+/* zero: the default */
+struct fw_connection_options {
+	int64_t admit_ns;   /* from start to fw_connection_admit; default 2 s */
+	int64_t frame_ns;   /* from a frame's first byte to its last; default 10 s */
+	size_t queue_bytes; /* to send; default 64 MiB */
 };
 
 /* ops is borrowed and must outlive the connection. Returns 0, -ENOMEM, or what libuv says. */
-int fw_connection_create(uv_loop_t *loop, enum fw_stream_kind kind, const struct fw_connection_ops *ops,
-			 void *arg, const struct fw_connection_options *options,
+int fw_connection_create(uv_loop_t *loop, enum fw_stream_kind kind,
+			 const struct fw_connection_ops *ops, void *arg,
+			 const struct fw_connection_options *options,
 			 struct fw_connection **out_connection);
 uv_stream_t *fw_connection_stream(struct fw_connection *connection);
 /* The stream is connected: reads from now on. Returns 0 or what libuv says; close it then. */
 int fw_connection_start(struct fw_connection *connection);
-/* The peer has said who it is: its introduction's deadline and the limit of its frames (FW_HELLO_MAX) go. */
+/*
+ * The peer has said who it is: its introduction's deadline and the limit of its frames
+ * (FW_HELLO_MAX) go.
+ */
 void fw_connection_admit(struct fw_connection *connection);
 /*
- * Sends a frame of fw_encode, which it takes in every case. Returns 0; -EPIPE when it is closing; -ENOBUFS
- * when the queue is full, and the connection ends; -ENOMEM.
+ * Sends a frame of fw_encode, which it takes in every case. Returns 0; -EPIPE when it is closing;
+ * -ENOBUFS when the queue is full, and the connection ends; -ENOMEM.
  */
 int fw_connection_send(struct fw_connection *connection, uint8_t *frame, size_t size);
-/* Sends what is queued, waits at most 1 s for the peer to close, then closes. No message comes any more. */
+/*
+ * Sends what is queued, waits at most 1 s for the peer to close, then closes. No message comes any
+ * more.
+ */
 void fw_connection_finish(struct fw_connection *connection);
 /* Closes now; closed() comes later from the loop. Again: nothing. */
 void fw_connection_close(struct fw_connection *connection);

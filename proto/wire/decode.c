@@ -10,9 +10,10 @@
 #include <wire/message.h>
 
 /*
- * A frame comes from a stranger. protobuf-c checks its form, out of a budget of memory, because two bytes can
- * ask for a row of a hundred; everything else is checked here: counts, enums, lengths, texts. The message and
- * all it points to live in one arena behind it, so that fw_message_free is one call.
+ * A frame comes from a stranger. protobuf-c checks its form, out of a budget of memory, because two
+ * bytes can ask for a row of a hundred; everything else is checked here: counts, enums, lengths,
+ * texts. The message and all it points to live in one arena behind it, so that fw_message_free is
+ * one call.
  */
 #define BUDGET_BYTES ((size_t)32 << 20)
 
@@ -63,8 +64,8 @@ static void bad(struct decoder *d, const char *what)
 {
 	if (d->error != 0)
 		return;
-	d->error = frag_err_set(d->err, -EBADMSG, "a %s message holds %s", fw_kind_name(d->out->message.kind),
-				what);
+	d->error = frag_err_set(d->err, -EBADMSG, "a %s message holds %s",
+				fw_kind_name(d->out->message.kind), what);
 }
 
 static void *take(struct decoder *d, size_t size)
@@ -77,7 +78,8 @@ static void *take(struct decoder *d, size_t size)
 }
 
 /* Room for count rows; NULL when there are none, too many, or something failed before. */
-static void *rows(struct decoder *d, size_t count, size_t max, size_t row_bytes, uint32_t *out_count)
+static void *rows(struct decoder *d, size_t count, size_t max, size_t row_bytes,
+		  uint32_t *out_count)
 {
 	void *table;
 
@@ -112,7 +114,8 @@ static const char *text(struct decoder *d, const char *in)
 	return copy;
 }
 
-static const char **texts(struct decoder *d, char **in, size_t count, size_t max, uint32_t *out_count)
+static const char **texts(struct decoder *d, char **in, size_t count, size_t max,
+			  uint32_t *out_count)
 {
 	const char **table = rows(d, count, max, sizeof(*table), out_count);
 
@@ -164,7 +167,8 @@ static void decode_hello(struct decoder *d, const Frag__V1__Hello *in, struct fw
 	out->role = (enum fw_role)in->role;
 	out->name = text(d, in->name);
 	out->session = in->session;
-	out->fragments = texts(d, in->fragments, in->n_fragments, FW_NAMES_MAX, &out->fragment_count);
+	out->fragments =
+		texts(d, in->fragments, in->n_fragments, FW_NAMES_MAX, &out->fragment_count);
 	out->worker_address = text(d, in->worker_address);
 	out->node = text(d, in->node);
 	out->version = text(d, in->version);
@@ -181,11 +185,13 @@ static void decode_welcome(struct decoder *d, const Frag__V1__Welcome *in, struc
 	out->version = text(d, in->version);
 }
 
-static void decode_create(struct decoder *d, const Frag__V1__HostCreate *in, struct fw_host_create *out)
+static void decode_create(struct decoder *d, const Frag__V1__HostCreate *in,
+			  struct fw_host_create *out)
 {
 	out->application = text(d, in->application);
 	out->source = data(d, in->source, FW_FRAME_MAX, &out->source_bytes);
-	out->fragments = texts(d, in->fragments, in->n_fragments, FW_NAMES_MAX, &out->fragment_count);
+	out->fragments =
+		texts(d, in->fragments, in->n_fragments, FW_NAMES_MAX, &out->fragment_count);
 	out->beat_ns = duration(d, in->beat_ns);
 	out->dead_ns = duration(d, in->dead_ns);
 }
@@ -215,8 +221,8 @@ static void decode_op(struct decoder *d, const Frag__V1__Operator *in, struct fw
 }
 
 /* Whether the three indices name a port of that direction in the tables of the same message. */
-static bool is_port(const struct fw_host_prepared *in, uint32_t fragment, uint32_t op, uint32_t port,
-		    uint32_t dir)
+static bool is_port(const struct fw_host_prepared *in, uint32_t fragment, uint32_t op,
+		    uint32_t port, uint32_t dir)
 {
 	return fragment < in->fragment_count && op < in->fragments[fragment].op_count &&
 	       port < in->fragments[fragment].ops[op].port_count &&
@@ -229,7 +235,8 @@ static void decode_inner_flow(struct decoder *d, const Frag__V1__InnerFlow *in,
 	if (!is_port(tables, in->from_fragment, in->from_op, in->from_port, FRAG_OUT) ||
 	    !is_port(tables, in->to_fragment, in->to_op, in->to_port, FRAG_IN))
 		bad(d, "a flow between ports that are not there");
-	if (in->capacity == 0 || in->policy == FRAG_POLICY_DEFAULT || in->policy > FRAG_POLICY_LATEST)
+	if (in->capacity == 0 || in->policy == FRAG_POLICY_DEFAULT ||
+	    in->policy > FRAG_POLICY_LATEST)
 		bad(d, "a flow without a capacity or a policy");
 	out->from_fragment = in->from_fragment;
 	out->from_op = in->from_op;
@@ -241,15 +248,16 @@ static void decode_inner_flow(struct decoder *d, const Frag__V1__InnerFlow *in,
 	out->policy = in->policy;
 }
 
-static void decode_prepared(struct decoder *d, const Frag__V1__HostPrepared *in, struct fw_host_prepared *out)
+static void decode_prepared(struct decoder *d, const Frag__V1__HostPrepared *in,
+			    struct fw_host_prepared *out)
 {
 	uint32_t ops = 0;
 
 	out->ok = in->ok != 0;
 	out->exit_code = exit_code(d, in->exit_code);
 	out->errors = texts(d, in->errors, in->n_errors, FW_ERRORS_MAX, &out->error_count);
-	out->fragments =
-		rows(d, in->n_fragments, FW_NAMES_MAX, sizeof(*out->fragments), &out->fragment_count);
+	out->fragments = rows(d, in->n_fragments, FW_NAMES_MAX, sizeof(*out->fragments),
+			      &out->fragment_count);
 	for (uint32_t i = 0; i < out->fragment_count && d->error == 0; i++) {
 		const Frag__V1__Fragment *row = in->fragments[i];
 		struct fw_fragment *fragment = &out->fragments[i];
@@ -274,7 +282,9 @@ static void decode_edge(struct decoder *d, const Frag__V1__Edge *in, struct fw_e
 	if (in->token.len != FW_TOKEN_BYTES)
 		bad(d, "a token of another length");
 	else
-		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): rows counts what it gave */
+		/*
+		 * NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): rows counts what it gave
+		 */
 		memcpy(out->token, in->token.data, FW_TOKEN_BYTES);
 	if (in->policy == FRAG_POLICY_DEFAULT || in->policy > FRAG_POLICY_LATEST ||
 	    in->window_messages == 0 || in->window_bytes == 0 || in->message_bytes_max == 0)
@@ -300,7 +310,8 @@ static void decode_wire(struct decoder *d, const Frag__V1__HostWire *in, struct 
 
 		peer->host = in->peers[i]->host;
 		peer->epoch = in->peers[i]->epoch;
-		peer->address = data(d, in->peers[i]->address, FW_ADDRESS_MAX, &peer->address_bytes);
+		peer->address =
+			data(d, in->peers[i]->address, FW_ADDRESS_MAX, &peer->address_bytes);
 		peer->name = text(d, in->peers[i]->name);
 	}
 	out->edges = rows(d, in->n_edges, FW_ROWS_MAX, sizeof(*out->edges), &out->edge_count);
@@ -308,7 +319,8 @@ static void decode_wire(struct decoder *d, const Frag__V1__HostWire *in, struct 
 		decode_edge(d, in->edges[i], &out->edges[i]);
 }
 
-static void decode_result(struct decoder *d, const Frag__V1__HostResult *in, struct fw_host_result *out)
+static void decode_result(struct decoder *d, const Frag__V1__HostResult *in,
+			  struct fw_host_result *out)
 {
 	out->ok = in->ok != 0;
 	out->exit_code = exit_code(d, in->exit_code);
@@ -321,7 +333,8 @@ static void decode_stop(struct decoder *d, const Frag__V1__HostStop *in, struct 
 	out->exit_code = exit_code(d, in->exit_code);
 }
 
-static void decode_event(struct decoder *d, const Frag__V1__HostEvent *in, struct fw_host_event *out)
+static void decode_event(struct decoder *d, const Frag__V1__HostEvent *in,
+			 struct fw_host_event *out)
 {
 	if (in->state < FW_HOST_RUNNING || in->state > FW_HOST_STOPPED)
 		bad(d, "an unknown state");
@@ -358,7 +371,8 @@ static void decode_flow_stats(const Frag__V1__FlowStats *in, struct fw_flow_stat
 	out->latency_max = in->latency_max;
 }
 
-static void decode_stats(struct decoder *d, const Frag__V1__HostStats *in, struct fw_host_stats *out)
+static void decode_stats(struct decoder *d, const Frag__V1__HostStats *in,
+			 struct fw_host_stats *out)
 {
 	out->final = in->final != 0;
 	out->ops = rows(d, in->n_ops, FW_ROWS_MAX, sizeof(*out->ops), &out->op_count);
@@ -464,7 +478,8 @@ static int kind_of(Frag__V1__Envelope__BodyCase body)
 	return 0;
 }
 
-int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message, struct frag_err *err)
+int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message,
+	      struct frag_err *err)
 {
 	struct decoder decoder = {.err = err, .budget = BUDGET_BYTES};
 	ProtobufCAllocator allocator = {budget_alloc, budget_free, &decoder};
@@ -472,18 +487,19 @@ int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message
 	struct fw_message *message;
 
 	if (size > FW_FRAME_MAX)
-		return frag_err_set(err, -EBADMSG, "a frame of %zu bytes came, at most %u are taken", size,
+		return frag_err_set(err, -EBADMSG,
+				    "a frame of %zu bytes came, at most %u are taken", size,
 				    FW_FRAME_MAX);
 	envelope = frag__v1__envelope__unpack(&allocator, size, bytes);
 	if (envelope == NULL && decoder.no_memory)
 		return -ENOMEM;
 	if (envelope == NULL)
-		return frag_err_set(err, -EBADMSG, "a frame of %zu bytes holds no message of this protocol",
-				    size);
+		return frag_err_set(err, -EBADMSG,
+				    "a frame of %zu bytes holds no message of this protocol", size);
 	if (kind_of(envelope->body_case) == 0) {
 		frag__v1__envelope__free_unpacked(envelope, &allocator);
-		return frag_err_set(err, -EBADMSG, "a frame of %zu bytes holds a message of unknown kind",
-				    size);
+		return frag_err_set(err, -EBADMSG,
+				    "a frame of %zu bytes holds a message of unknown kind", size);
 	}
 	decoder.out = fragi_calloc(1, sizeof(*decoder.out));
 	if (decoder.out == NULL) {

@@ -8,8 +8,8 @@
 #include <wire/message.h>
 
 /*
- * The protobuf tree of one message is built in an arena, borrowing the message's texts, packed, and dropped.
- * The first failure is kept in error; what follows it builds on empty tables.
+ * The protobuf tree of one message is built in an arena, borrowing the message's texts, packed, and
+ * dropped. The first failure is kept in error; what follows it builds on empty tables.
  */
 struct encoder {
 	struct fragi_arena arena;
@@ -37,8 +37,8 @@ static void *new_body(struct encoder *e, const ProtobufCMessageDescriptor *type)
 }
 
 /* A table of count initialised rows, NULL when it is empty, too long or there is no memory. */
-static void *new_rows(struct encoder *e, const ProtobufCMessageDescriptor *type, size_t count, size_t max,
-		      size_t *out_count)
+static void *new_rows(struct encoder *e, const ProtobufCMessageDescriptor *type, size_t count,
+		      size_t max, size_t *out_count)
 {
 	ProtobufCMessage **rows;
 
@@ -69,7 +69,8 @@ static char *text_of(struct encoder *e, const char *text)
 	length = strnlen(text, FW_TEXT_MAX + 1);
 	if (length <= FW_TEXT_MAX)
 		return (char *)(uintptr_t)text;
-	for (length = FW_TEXT_MAX; length > FW_TEXT_MAX - 4 && ((unsigned char)text[length] & 0xC0) == 0x80;)
+	for (length = FW_TEXT_MAX;
+	     length > FW_TEXT_MAX - 4 && ((unsigned char)text[length] & 0xC0) == 0x80;)
 		length--;
 	copy = fragi_arena_strndup(&e->arena, text, length);
 	if (copy == NULL && e->error == 0)
@@ -99,7 +100,8 @@ static ProtobufCBinaryData data_of(struct encoder *e, const void *bytes, size_t 
 {
 	if (size > max && e->error == 0)
 		e->error = -EMSGSIZE;
-	return (ProtobufCBinaryData){.len = e->error == 0 ? size : 0, .data = (uint8_t *)(uintptr_t)bytes};
+	return (ProtobufCBinaryData){.len = e->error == 0 ? size : 0,
+				     .data = (uint8_t *)(uintptr_t)bytes};
 }
 
 static void encode_hello(struct encoder *e, const struct fw_hello *in, Frag__V1__Hello *out)
@@ -109,7 +111,8 @@ static void encode_hello(struct encoder *e, const struct fw_hello *in, Frag__V1_
 	out->role = (uint32_t)in->role;
 	out->name = text_of(e, in->name);
 	out->session = in->session;
-	out->fragments = texts_of(e, in->fragments, in->fragment_count, FW_NAMES_MAX, &out->n_fragments);
+	out->fragments =
+		texts_of(e, in->fragments, in->fragment_count, FW_NAMES_MAX, &out->n_fragments);
 	out->worker_address = text_of(e, in->worker_address);
 	out->node = text_of(e, in->node);
 	out->version = text_of(e, in->version);
@@ -126,11 +129,13 @@ static void encode_welcome(struct encoder *e, const struct fw_welcome *in, Frag_
 	out->version = text_of(e, in->version);
 }
 
-static void encode_create(struct encoder *e, const struct fw_host_create *in, Frag__V1__HostCreate *out)
+static void encode_create(struct encoder *e, const struct fw_host_create *in,
+			  Frag__V1__HostCreate *out)
 {
 	out->application = text_of(e, in->application);
 	out->source = data_of(e, in->source, in->source_bytes, FW_FRAME_MAX);
-	out->fragments = texts_of(e, in->fragments, in->fragment_count, FW_NAMES_MAX, &out->n_fragments);
+	out->fragments =
+		texts_of(e, in->fragments, in->fragment_count, FW_NAMES_MAX, &out->n_fragments);
 	out->beat_ns = in->beat_ns;
 	out->dead_ns = in->dead_ns;
 }
@@ -139,7 +144,8 @@ static void encode_op(struct encoder *e, const struct fw_op *in, Frag__V1__Opera
 {
 	out->name = text_of(e, in->name);
 	out->type = text_of(e, in->type);
-	out->ports = new_rows(e, &frag__v1__port__descriptor, in->port_count, FW_PORTS_MAX, &out->n_ports);
+	out->ports = new_rows(e, &frag__v1__port__descriptor, in->port_count, FW_PORTS_MAX,
+			      &out->n_ports);
 	for (size_t i = 0; i < out->n_ports; i++) {
 		const struct fw_port *port = &in->ports[i];
 		Frag__V1__Port *row = out->ports[i];
@@ -155,27 +161,28 @@ static void encode_op(struct encoder *e, const struct fw_op *in, Frag__V1__Opera
 	}
 }
 
-static void encode_prepared(struct encoder *e, const struct fw_host_prepared *in, Frag__V1__HostPrepared *out)
+static void encode_prepared(struct encoder *e, const struct fw_host_prepared *in,
+			    Frag__V1__HostPrepared *out)
 {
 	size_t errors = in->error_count < FW_ERRORS_MAX ? in->error_count : FW_ERRORS_MAX;
 
 	out->ok = in->ok;
 	out->exit_code = in->exit_code;
 	out->errors = texts_of(e, in->errors, errors, FW_ERRORS_MAX, &out->n_errors);
-	out->fragments = new_rows(e, &frag__v1__fragment__descriptor, in->fragment_count, FW_NAMES_MAX,
-				  &out->n_fragments);
+	out->fragments = new_rows(e, &frag__v1__fragment__descriptor, in->fragment_count,
+				  FW_NAMES_MAX, &out->n_fragments);
 	for (size_t i = 0; i < out->n_fragments; i++) {
 		const struct fw_fragment *fragment = &in->fragments[i];
 		Frag__V1__Fragment *row = out->fragments[i];
 
 		row->name = text_of(e, fragment->name);
-		row->operators = new_rows(e, &frag__v1__operator__descriptor, fragment->op_count, FW_ROWS_MAX,
-					  &row->n_operators);
+		row->operators = new_rows(e, &frag__v1__operator__descriptor, fragment->op_count,
+					  FW_ROWS_MAX, &row->n_operators);
 		for (size_t j = 0; j < row->n_operators; j++)
 			encode_op(e, &fragment->ops[j], row->operators[j]);
 	}
-	out->flows =
-		new_rows(e, &frag__v1__inner_flow__descriptor, in->flow_count, FW_ROWS_MAX, &out->n_flows);
+	out->flows = new_rows(e, &frag__v1__inner_flow__descriptor, in->flow_count, FW_ROWS_MAX,
+			      &out->n_flows);
 	for (size_t i = 0; i < out->n_flows; i++) {
 		const struct fw_inner_flow *flow = &in->flows[i];
 		Frag__V1__InnerFlow *row = out->flows[i];
@@ -196,16 +203,19 @@ static void encode_prepared(struct encoder *e, const struct fw_host_prepared *in
 
 static void encode_wire(struct encoder *e, const struct fw_host_wire *in, Frag__V1__HostWire *out)
 {
-	out->peers = new_rows(e, &frag__v1__peer__descriptor, in->peer_count, FW_ROWS_MAX, &out->n_peers);
+	out->peers = new_rows(e, &frag__v1__peer__descriptor, in->peer_count, FW_ROWS_MAX,
+			      &out->n_peers);
 	for (size_t i = 0; i < out->n_peers; i++) {
 		const struct fw_peer *peer = &in->peers[i];
 
 		out->peers[i]->host = peer->host;
 		out->peers[i]->epoch = peer->epoch;
-		out->peers[i]->address = data_of(e, peer->address, peer->address_bytes, FW_ADDRESS_MAX);
+		out->peers[i]->address =
+			data_of(e, peer->address, peer->address_bytes, FW_ADDRESS_MAX);
 		out->peers[i]->name = text_of(e, peer->name);
 	}
-	out->edges = new_rows(e, &frag__v1__edge__descriptor, in->edge_count, FW_ROWS_MAX, &out->n_edges);
+	out->edges = new_rows(e, &frag__v1__edge__descriptor, in->edge_count, FW_ROWS_MAX,
+			      &out->n_edges);
 	for (size_t i = 0; i < out->n_edges; i++) {
 		const struct fw_edge *edge = &in->edges[i];
 		Frag__V1__Edge *row = out->edges[i];
@@ -225,7 +235,8 @@ static void encode_wire(struct encoder *e, const struct fw_host_wire *in, Frag__
 	}
 }
 
-static void encode_event(struct encoder *e, const struct fw_host_event *in, Frag__V1__HostEvent *out)
+static void encode_event(struct encoder *e, const struct fw_host_event *in,
+			 Frag__V1__HostEvent *out)
 {
 	out->state = (uint32_t)in->state;
 	out->peer = in->peer;
@@ -246,7 +257,8 @@ static uint64_t *reasons_of(struct encoder *e, const uint64_t *reasons, size_t *
 	return copy;
 }
 
-static void encode_flow_stats(struct encoder *e, const struct fw_flow_stats *in, Frag__V1__FlowStats *out)
+static void encode_flow_stats(struct encoder *e, const struct fw_flow_stats *in,
+			      Frag__V1__FlowStats *out)
 {
 	out->sent = in->sent;
 	out->bytes = in->bytes;
@@ -263,10 +275,12 @@ static void encode_flow_stats(struct encoder *e, const struct fw_flow_stats *in,
 	out->latency_max = in->latency_max;
 }
 
-static void encode_stats(struct encoder *e, const struct fw_host_stats *in, Frag__V1__HostStats *out)
+static void encode_stats(struct encoder *e, const struct fw_host_stats *in,
+			 Frag__V1__HostStats *out)
 {
 	out->final = in->final;
-	out->ops = new_rows(e, &frag__v1__op_stats__descriptor, in->op_count, FW_ROWS_MAX, &out->n_ops);
+	out->ops = new_rows(e, &frag__v1__op_stats__descriptor, in->op_count, FW_ROWS_MAX,
+			    &out->n_ops);
 	for (size_t i = 0; i < out->n_ops; i++) {
 		out->ops[i]->state = in->ops[i].state;
 		out->ops[i]->running = in->ops[i].running;
@@ -275,8 +289,8 @@ static void encode_stats(struct encoder *e, const struct fw_host_stats *in, Frag
 		out->ops[i]->compute_p99 = in->ops[i].compute_p99;
 		out->ops[i]->compute_max = in->ops[i].compute_max;
 	}
-	out->flows =
-		new_rows(e, &frag__v1__flow_stats__descriptor, in->flow_count, FW_ROWS_MAX, &out->n_flows);
+	out->flows = new_rows(e, &frag__v1__flow_stats__descriptor, in->flow_count, FW_ROWS_MAX,
+			      &out->n_flows);
 	for (size_t i = 0; i < out->n_flows; i++)
 		encode_flow_stats(e, &in->flows[i], out->flows[i]);
 }
@@ -294,7 +308,8 @@ static void encode_exit(struct encoder *e, const struct fw_host_exit *in, Frag__
 	out->asked = in->asked;
 }
 
-static void encode_result(struct encoder *e, const struct fw_host_result *in, Frag__V1__HostResult *out)
+static void encode_result(struct encoder *e, const struct fw_host_result *in,
+			  Frag__V1__HostResult *out)
 {
 	out->ok = in->ok;
 	out->exit_code = in->exit_code;
@@ -307,10 +322,12 @@ static void encode_stop(const struct fw_host_stop *in, Frag__V1__HostStop *out)
 	out->exit_code = in->exit_code;
 }
 
-/* Makes the body of one kind, which is named by the field of the envelope, and tells the envelope its case.
+/*
+ * Makes the body of one kind, which is named by the field of the envelope, and tells the envelope
+ * its case.
  */
-#define BODY(field, type, CASE)                                                                              \
-	(out->body_case = FRAG__V1__ENVELOPE__BODY_##CASE,                                                   \
+#define BODY(field, type, CASE)                                                                    \
+	(out->body_case = FRAG__V1__ENVELOPE__BODY_##CASE,                                         \
 	 out->field = new_body(e, &frag__v1__##type##__descriptor), out->field != NULL)
 
 static void encode_body(struct encoder *e, const struct fw_message *in, Frag__V1__Envelope *out)

@@ -6,9 +6,9 @@
 #include <wire/frame.h>
 
 /*
- * bytes[0 .. start) was handed out and is dropped at the next feed, bytes[start .. size) is still to come.
- * Room is made for what has arrived, not for what a length announces, so a peer that announces much and sends
- * little costs little.
+ * bytes[0 .. start) was handed out and is dropped at the next feed, bytes[start .. size) is still
+ * to come. Room is made for what has arrived, not for what a length announces, so a peer that
+ * announces much and sends little costs little.
  */
 #define HEAD_BYTES 4u
 #define CAPACITY_MIN 4096u
@@ -97,8 +97,8 @@ int fw_reader_next(struct fw_reader *reader, const uint8_t **out_bytes, size_t *
 		return frag_err_set(err, -EBADMSG, "a frame of length 0 came");
 	if (length > reader->limit)
 		return frag_err_set(err, -EMSGSIZE,
-				    "a frame of %u bytes was announced, at most %zu are taken", length,
-				    reader->limit);
+				    "a frame of %u bytes was announced, at most %zu are taken",
+				    length, reader->limit);
 	if (left - HEAD_BYTES < length)
 		return 0;
 	*out_bytes = reader->bytes + reader->start + HEAD_BYTES;

@@ -34,7 +34,6 @@ int fw_hello_check(const struct fw_hello *hello, struct frag_err *err)
 		return 0;
 	return frag_err_set(
 		err, -EPROTONOSUPPORT,
-		"the peer speaks protocol %u.%u, this side %d.%d; install the same version of frag on "
-		"both",
+		"the peer speaks protocol %u.%u, this side %d.%d; install the same version of frag on both",
 		hello->major, hello->minor, FW_PROTOCOL_MAJOR, FW_PROTOCOL_MINOR);
 }

@@ -9,9 +9,9 @@
 #include <base/diag.h>
 
 /*
- * What travels on a control connection, as plain structs. Protobuf stops in encode.c and decode.c, which
- * checks every field and every bound. A frame is a u32 length (little-endian, at most FW_FRAME_MAX) and an
- * envelope.
+ * What travels on a control connection, as plain structs. Protobuf stops in encode.c and decode.c,
+ * which checks every field and every bound. A frame is a u32 length (little-endian, at most
+ * FW_FRAME_MAX) and an envelope.
  *
  * Who says what:
  *   worker, client -> driver   HELLO first; the driver answers WELCOME or REFUSED and closes
@@ -19,9 +19,10 @@
  *   driver -> worker           HOST_CREATE, HOST_KILL
  *   driver -> host (relayed)   HOST_WIRE, HOST_START, HOST_STOP
  *   host -> driver (relayed)   HOST_PREPARED, HOST_WIRED, HOST_STARTED, HOST_EVENT
- *   worker -> driver           HOST_STATS, HOST_EXIT; a host that could not be started gets a HOST_EXIT alone
- * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the first one,
- * BEATs go both ways.
+ *   worker -> driver           HOST_STATS, HOST_EXIT; a host that could not be started gets a
+ *   HOST_EXIT alone
+ * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
+ * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
 #define FW_PROTOCOL_MINOR 0
@@ -62,9 +63,10 @@ enum fw_role {
 struct fw_hello {
 	uint32_t major, minor;
 	enum fw_role role;
-	const char *name;       /* wished; the driver may add "#2" */
-	uint64_t session;       /* of the last session with this driver; 0: none */
-	const char **fragments; /* --fragments: "fragment" or "application/fragment"; none: whatever fits */
+	const char *name; /* wished; the driver may add "#2" */
+	uint64_t session; /* of the last session with this driver; 0: none */
+	/* --fragments: "fragment" or "application/fragment"; none: whatever fits */
+	const char **fragments;
 	uint32_t fragment_count;
 	const char *worker_address; /* data-plane IP of the node; empty: not given */
 	const char *node;           /* boot id: workers with the same one share a machine */
@@ -111,7 +113,8 @@ struct fw_fragment {
 	struct fw_op *ops;
 	uint32_t op_count;
 };
-struct fw_inner_flow { /* indices into the fragments of the same message */
+/* indices into the fragments of the same message */
+struct fw_inner_flow {
 	uint32_t from_fragment, from_op, from_port, to_fragment, to_op, to_port, capacity, policy;
 };
 
@@ -122,8 +125,8 @@ struct fw_host_prepared {
 	uint32_t error_count;
 	struct fw_fragment *fragments;
 	uint32_t fragment_count;
-	struct fw_inner_flow
-		*flows; /* flows inside this host, within and between its fragments: rows 0.. of its ledger */
+	struct fw_inner_flow *
+		flows; /* flows inside this host, within and between its fragments: rows 0.. of its ledger */
 	uint32_t flow_count;
 	const void *address; /* data plane; 0 bytes: the host has no transport */
 	uint32_t address_bytes;
@@ -131,7 +134,8 @@ struct fw_host_prepared {
 	int32_t pid;
 };
 
-struct fw_edge {                     /* one end of a flow between hosts */
+/* one end of a flow between hosts */
+struct fw_edge {
 	uint32_t flow;               /* index in the run */
 	bool sends;                  /* this host is the sending side */
 	uint32_t fragment, op, port; /* indices in this host's HOST_PREPARED */
@@ -149,33 +153,36 @@ struct fw_peer {
 	uint32_t address_bytes;
 	const char *name; /* of its fragments, for people */
 };
-struct fw_host_wire { /* rows of the ledger after the inner flows: these edges in this order */
+/* rows of the ledger after the inner flows: these edges in this order */
+struct fw_host_wire {
 	struct fw_peer *peers;
 	uint32_t peer_count;
 	struct fw_edge *edges;
 	uint32_t edge_count;
 };
-struct fw_host_result { /* HOST_WIRED, HOST_STARTED */
+/* HOST_WIRED, HOST_STARTED */
+struct fw_host_result {
 	bool ok;
 	int32_t exit_code;
 	const char *sentence;
 };
 
 /*
- * HOST_STOP. drain_ns > 0: sources stop, queues drain, for so long at most; then the host says DONE, as at an
- * end by itself, and waits for the next HOST_STOP, so that nobody's peer leaves before the last message is
- * through. 0: the host stops what still runs, counts what is queued as dropped (stopped), and exits 0.
- * HOST_KILL: it is killed at once; drain_ns is 0.
+ * HOST_STOP. drain_ns > 0: sources stop, queues drain, for so long at most; then the host says
+ * DONE, as at an end by itself, and waits for the next HOST_STOP, so that nobody's peer leaves
+ * before the last message is through. 0: the host stops what still runs, counts what is queued as
+ * dropped (stopped), and exits 0. HOST_KILL: it is killed at once; drain_ns is 0.
  */
 struct fw_host_stop {
 	int64_t drain_ns;
-	int32_t exit_code; /* the application's result so far, as driverd would exit: `workerd --once` ends
-			      with it */
+	/* the application's result so far, as driverd would exit: `workerd --once` ends with it */
+	int32_t exit_code;
 };
 
 enum fw_host_state {
 	FW_HOST_RUNNING = 1, /* no longer at rest */
-	FW_HOST_IDLE,      /* at rest or done: nothing can run until something comes; said with every beat */
+	/* at rest or done: nothing can run until something comes; said with every beat */
+	FW_HOST_IDLE,
 	FW_HOST_DONE,      /* all its operators are done and everything sent has left */
 	FW_HOST_FAILED,    /* sentence says why; the host waits to be killed */
 	FW_HOST_PEER_LOST, /* sentence; the host's edges to `peer` are dead */
@@ -187,11 +194,13 @@ struct fw_host_event {
 	int32_t exit_code; /* FAILED */
 	const char *sentence;
 	uint64_t idle_rounds;
-	uint64_t sent, delivered; /* IDLE: what has left for other hosts and arrived here (edge/travel.h) */
+	/* IDLE: what has left for other hosts and arrived here (edge/travel.h) */
+	uint64_t sent, delivered;
 };
 
 #define FW_DROP_REASONS 4
-struct fw_flow_stats { /* one row of a host's ledger */
+/* one row of a host's ledger */
+struct fw_flow_stats {
 	uint64_t sent, bytes, confirmed, first_ns;
 	uint64_t tx_dropped[FW_DROP_REASONS];
 	uint64_t delivered, arrived;
@@ -212,15 +221,22 @@ struct fw_host_stats {
 	uint32_t flow_count;
 };
 
-struct fw_host_exit {         /* always after the final HOST_STATS */
-	int32_t exit_code;    /* exit status; 128 + n for signal n */
-	int32_t signal;       /* 0: none */
-	const char *sentence; /* "fraghost 4711 crashed in fragment1.detect, tick 17: signal 11 (SIGSEGV)";
-				 empty after an orderly end */
-	const char **lines;   /* the host's last lines on stderr */
+/* always after the final HOST_STATS */
+struct fw_host_exit {
+	int32_t exit_code; /* exit status; 128 + n for signal n */
+	int32_t signal;    /* 0: none */
+	/*
+	 * "fraghost 4711 crashed in fragment1.detect, tick 17: signal 11 (SIGSEGV)"; empty after an
+	 * orderly end
+	 */
+	const char *sentence;
+	const char **lines; /* the host's last lines on stderr */
 	uint32_t line_count;
-	bool asked; /* it ended with 0 after it was told to end (a drain is not an end), or was killed by its
-		       workerd, which was told to end */
+	/*
+	 * it ended with 0 after it was told to end (a drain is not an end), or was killed by its
+	 * workerd, which was told to end
+	 */
+	bool asked;
 };
 
 struct fw_message {
@@ -246,24 +262,27 @@ struct fw_message {
 };
 
 /*
- * Encodes message as a whole frame, length included; free() it. Texts beyond FW_TEXT_MAX, errors beyond
- * FW_ERRORS_MAX and lines before the last FW_LINES_MAX are cut; NULL texts travel as empty ones. Returns 0;
- * -EMSGSIZE (a table or the frame beyond its bound), -EINVAL (no such kind), -ENOMEM.
+ * Encodes message as a whole frame, length included; free() it. Texts beyond FW_TEXT_MAX, errors
+ * beyond FW_ERRORS_MAX and lines before the last FW_LINES_MAX are cut; NULL texts travel as empty
+ * ones. Returns 0; -EMSGSIZE (a table or the frame beyond its bound), -EINVAL (no such kind),
+ * -ENOMEM.
  */
 int fw_encode(const struct fw_message *message, uint8_t **out_frame, size_t *out_size);
 /*
- * Decodes one envelope (without the length). What it points to is freed with fw_message_free. Every enum,
- * count and length is within the bounds above, every text is NUL-terminated, never NULL and without control
- * characters. Of a HELLO with another major only major and minor are read: the rest may mean anything.
- * Returns 0; -EBADMSG with a sentence; -ENOMEM. Memory: at most 64 MiB, whatever the bytes are.
+ * Decodes one envelope (without the length). What it points to is freed with fw_message_free. Every
+ * enum, count and length is within the bounds above, every text is NUL-terminated, never NULL and
+ * without control characters. Of a HELLO with another major only major and minor are read: the rest
+ * may mean anything. Returns 0; -EBADMSG with a sentence; -ENOMEM. Memory: at most 64 MiB, whatever
+ * the bytes are.
  */
-int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message, struct frag_err *err);
+int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message,
+	      struct frag_err *err);
 void fw_message_free(struct fw_message *message); /* NULL is accepted */
 const char *fw_kind_name(enum fw_kind kind);      /* "HOST_CREATE"; "?" for no kind */
 
 /*
- * Whether a peer that said hello can be talked to. Returns 0, or -EPROTONOSUPPORT with a sentence that names
- * both versions.
+ * Whether a peer that said hello can be talked to. Returns 0, or -EPROTONOSUPPORT with a sentence
+ * that names both versions.
  */
 int fw_hello_check(const struct fw_hello *hello, struct frag_err *err);
 

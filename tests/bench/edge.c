@@ -2,7 +2,8 @@
 /*
  * What an edge costs.
  *   edge hop [CAPACITY]          ns from emit to receive and back through a queue, in one thread
- *   edge lat BYTES ROUNDS        us one way between two processes over ucx: half the median round trip
+ *   edge lat BYTES ROUNDS        us one way between two processes over ucx: half the median round
+ *   trip
  *   edge bw BYTES MESSAGES       MB/s between two processes over ucx, window 64 (up to 64 KiB) or 8
  * FRAG_PUMP chooses how to wait. Compare with ucx_perftest -t ucp_am_lat, ucp_am_bw.
  */
@@ -105,7 +106,8 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 	CPU_ZERO(&cpus);
 	CPU_SET(number - 1, &cpus);
 	sched_setaffinity(0, sizeof(cpus), &cpus);
-	if (fragi_pump_create(&side->pump) < 0 || fragi_ledger_create(&side->ledger, -1, 0, 2) < 0 ||
+	if (fragi_pump_create(&side->pump) < 0 ||
+	    fragi_ledger_create(&side->ledger, -1, 0, 2) < 0 ||
 	    fragi_transport_open("ucx", &side->ops, &err) < 0)
 		die(err.text);
 	config.pump = side->pump;
@@ -177,7 +179,8 @@ static struct frag_tensor *tensor_of(size_t bytes)
 
 	if (bytes <= 8)
 		return NULL;
-	if (frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, &shape, &tensor) < 0)
+	if (frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, &shape,
+			       &tensor) < 0)
 		die("no memory");
 	memset(frag_tensor_writable(tensor), 1, bytes);
 	return tensor;
@@ -207,7 +210,8 @@ static void measure_latency(struct side *side, struct frag_tensor *tensor, int r
 	free(ns);
 }
 
-static void measure_bandwidth(struct side *side, struct frag_tensor *tensor, size_t bytes, int messages)
+static void measure_bandwidth(struct side *side, struct frag_tensor *tensor, size_t bytes,
+			      int messages)
 {
 	int64_t start = fragi_now_ns();
 

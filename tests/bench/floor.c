@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the machine itself takes, in the run that frag is measured in:
- *   floor hop MESSAGES      two calls through pointers that hand a number over in a ring, ns a message
+ *   floor hop MESSAGES      two calls through pointers that hand a number over in a ring, ns a
+ *   message
  *   floor cache MESSAGES    the same number from core to core and back, ns one way
  *   floor memcpy BYTES      ns a copy
  *   floor yaml FILE         ms libyaml alone takes to read a file
@@ -158,8 +159,8 @@ int main(int argc, char **argv)
 	int64_t count = argc == 3 ? atoll(argv[2]) : 0;
 
 	if (argc != 3) {
-		fprintf(stderr, "usage: floor hop MESSAGES | cache MESSAGES | memcpy BYTES | yaml FILE | "
-				"malloc COUNT\n");
+		fprintf(stderr,
+			"usage: floor hop MESSAGES | cache MESSAGES | memcpy BYTES | yaml FILE | malloc COUNT\n");
 		return 2;
 	}
 	unit = (double)count;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What GStreamer's elements cost, for comparison: gst ELEMENT COUNT BUFFERS runs fakesrc, COUNT times ELEMENT
- * (identity, queue) and fakesink, and prints ns a buffer by the clock and of processor time.
+ * What GStreamer's elements cost, for comparison: gst ELEMENT COUNT BUFFERS runs fakesrc, COUNT
+ * times ELEMENT (identity, queue) and fakesink, and prints ns a buffer by the clock and of
+ * processor time.
  */
 #include <gst/gst.h>
 #include <stdio.h>

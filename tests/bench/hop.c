@@ -6,8 +6,8 @@
  *   hop GRAPH SCHEDULER MESSAGES [RUNS]   GRAPH: pair, chain, fan_out, fan_in, with :CAPACITY
  *                                         SCHEDULER: greedy, event1, event2
  *
- * A line a run: ns a hop by the clock, ns a hop of processor time (which says more on a busy machine), hops,
- * and the allocations from the heap in the whole run, start and end included.
+ * A line a run: ns a hop by the clock, ns a hop of processor time (which says more on a busy
+ * machine), hops, and the allocations from the heap in the whole run, start and end included.
  */
 #include "../unit/rig.h"
 
@@ -54,12 +54,13 @@ __attribute__((format(printf, 2, 3))) static void say(struct graph *graph, const
 	va_list args;
 
 	va_start(args, format);
-	graph->used +=
-		(size_t)vsnprintf(graph->text + graph->used, sizeof(graph->text) - graph->used, format, args);
+	graph->used += (size_t)vsnprintf(graph->text + graph->used,
+					 sizeof(graph->text) - graph->used, format, args);
 	va_end(args);
 }
 
-static bool graph_write(struct graph *graph, const char *name, const char *scheduler, int64_t messages)
+static bool graph_write(struct graph *graph, const char *name, const char *scheduler,
+			int64_t messages)
 {
 	const char *colon = strchr(name, ':');
 	int capacity = colon != NULL ? atoi(colon + 1) : 1;
@@ -77,7 +78,8 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 		return false;
 	each = messages / (sources * sinks * (passes + 1));
 	graph->hops = each * sources * sinks * (passes + 1);
-	say(graph, "frag: 1\napplication: hop\nextensions: [libbench.so]\nscheduler: %s\noperators:\n",
+	say(graph,
+	    "frag: 1\napplication: hop\nextensions: [libbench.so]\nscheduler: %s\noperators:\n",
 	    strcmp(scheduler, "greedy") == 0   ? "{type: greedy}"
 	    : strcmp(scheduler, "event1") == 0 ? "{type: event_based, worker_thread_number: 1}"
 					       : "{type: event_based, worker_thread_number: 2}");
@@ -93,8 +95,8 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 		    i == 0 ? 0 : i - 1, i, capacity);
 	for (int i = 0; i < sources; i++)
 		for (int k = 0; k < sinks; k++)
-			say(graph, "  - {from: %c%d, to: z%d, capacity: %d}\n", passes > 0 ? 'p' : 'a',
-			    passes > 0 ? passes - 1 : i, k, capacity);
+			say(graph, "  - {from: %c%d, to: z%d, capacity: %d}\n",
+			    passes > 0 ? 'p' : 'a', passes > 0 ? passes - 1 : i, k, capacity);
 	return true;
 }
 
@@ -103,8 +105,11 @@ static void rig_open(struct rig *rig, const char *folder, const struct graph *gr
 	const struct fragi_spec_source source = {.graph = {"hop.yaml", graph->text, graph->used}};
 	const char *const library_path[] = {folder, NULL};
 	const struct fragi_registry_config registry = {.library_path = library_path};
-	struct fragi_run_config config = {
-		.standalone = true, .epoch = 1, .beat_ns = 50000000, .dead_ns = 1000000000, .ledger_fd = -1};
+	struct fragi_run_config config = {.standalone = true,
+					  .epoch = 1,
+					  .beat_ns = 50000000,
+					  .dead_ns = 1000000000,
+					  .ledger_fd = -1};
 
 	memset(rig, 0, sizeof(*rig));
 	if (fragi_spec_parse(&source, &rig->diag, &rig->spec) < 0 ||
@@ -145,7 +150,8 @@ static void run(const char *folder, const struct graph *graph)
 	for (size_t i = 0; i < flows; i++)
 		delivered += atomic_load(&rig_row(&rig, i)->delivered);
 	if (delivered != (uint64_t)graph->hops || !rig_balances(&rig))
-		RIG_FAIL("%llu of %lld delivered\n", (unsigned long long)delivered, (long long)graph->hops);
+		RIG_FAIL("%llu of %lld delivered\n", (unsigned long long)delivered,
+			 (long long)graph->hops);
 	printf("%.2f %.2f %lld %llu\n", (double)(rig.done_ns - rig.start_ns) / (double)graph->hops,
 	       (double)cpu / (double)graph->hops, (long long)graph->hops,
 	       (unsigned long long)(atomic_load(&allocations) - before));
@@ -160,8 +166,8 @@ int main(int argc, char **argv)
 	int runs = argc > 4 ? atoi(argv[4]) : 1;
 
 	if (argc < 4 || !graph_write(&graph, argv[1], argv[2], atoll(argv[3]))) {
-		fprintf(stderr, "usage: hop pair|chain|fan_out|fan_in[:CAPACITY] greedy|event1|event2 "
-				"MESSAGES [RUNS]\n");
+		fprintf(stderr,
+			"usage: hop pair|chain|fan_out|fan_in[:CAPACITY] greedy|event1|event2 MESSAGES [RUNS]\n");
 		return 2;
 	}
 	for (int i = 0; i < runs; i++)

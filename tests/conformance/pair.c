@@ -48,7 +48,8 @@ void pair_open(struct pair *pair, const struct kind *kind)
 		cr_assert_eq(fragi_ledger_create(&pair->ledger[i], -1, 1, pair->links), 0);
 		cr_assert_eq(fragi_pump_create(&pair->pump[i]), 0);
 	}
-	cr_assert_eq(kind->open(pair), 0, "%s: %s %s", kind->name, pair->sentence[0], pair->sentence[1]);
+	cr_assert_eq(kind->open(pair), 0, "%s: %s %s", kind->name, pair->sentence[0],
+		     pair->sentence[1]);
 	pair->tx = pair->txs[0];
 	pair->rx = pair->rxs[0];
 	pair->tx_row = pair->tx->row;
@@ -100,7 +101,8 @@ struct frag_message *message_of(int64_t value)
 	struct frag_message *message = frag_message_create();
 
 	cr_assert_not_null(message);
-	cr_assert_eq(frag_message_set_value(message, &frag_type_i64, &value, sizeof(value), NULL), 0);
+	cr_assert_eq(frag_message_set_value(message, &frag_type_i64, &value, sizeof(value), NULL),
+		     0);
 	fragi_message_share(message);
 	return message;
 }
@@ -292,13 +294,14 @@ static int ucx_wire(struct pair *pair, struct frag_err *err)
 
 	for (int i = 0; i < 2 && r == 0; i++) {
 		address = pair->ops->address(pair->transport[1 - i], &size);
-		r = pair->ops->peer_add(pair->transport[i], (uint32_t)(2 - i), (uint64_t)(11 - i), address,
-					size, &pair->peer[i], err);
+		r = pair->ops->peer_add(pair->transport[i], (uint32_t)(2 - i), (uint64_t)(11 - i),
+					address, size, &pair->peer[i], err);
 	}
 	for (uint32_t i = 0; i < pair->links && r == 0; i++) {
 		link.flow = 7 + i;
 		link.token[15] = (uint8_t)i;
-		r = pair->ops->tx_create(pair->peer[0], &link, &pair->ledger[0].flows[i], &pair->txs[i]);
+		r = pair->ops->tx_create(pair->peer[0], &link, &pair->ledger[0].flows[i],
+					 &pair->txs[i]);
 		if (r == 0)
 			r = pair->ops->rx_create(pair->peer[1], &link, &pair->ledger[1].flows[i],
 						 &pair->rxs[i]);

@@ -6,8 +6,8 @@
 #include <frag/frag.h>
 
 /*
- * What a kind of edge gives to the suite: both ends of an edge in this process. Between hosts there are two
- * transports with a pump each, as two processes would have.
+ * What a kind of edge gives to the suite: both ends of an edge in this process. Between hosts there
+ * are two transports with a pump each, as two processes would have.
  */
 struct pair;
 
@@ -68,7 +68,10 @@ uint64_t dropped(const struct pair *pair, enum fragi_drop reason);
 /* sent = delivered + dropped + what is still under way, and nothing negative. */
 void check_balance(struct pair *pair, uint64_t under_way);
 
-/* The settings that workerd puts into a host's environment, for loopback. Before the module is opened. */
+/*
+ * The settings that workerd puts into a host's environment, for loopback. Before the module is
+ * opened.
+ */
 void set_ucx_environment(void);
 
 #endif

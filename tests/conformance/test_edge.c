@@ -10,16 +10,16 @@
 #include <data/codec.h>
 #include <data/metadata.h>
 
-#define EDGE_TEST(what)                                                                                      \
-	static void what(const struct kind *kind);                                                           \
-	Test(inproc, what)                                                                                   \
-	{                                                                                                    \
-		what(&kind_inproc);                                                                          \
-	}                                                                                                    \
-	Test(ucx, what, .init = set_ucx_environment)                                                         \
-	{                                                                                                    \
-		what(&kind_ucx);                                                                             \
-	}                                                                                                    \
+#define EDGE_TEST(what)                                                                            \
+	static void what(const struct kind *kind);                                                 \
+	Test(inproc, what)                                                                         \
+	{                                                                                          \
+		what(&kind_inproc);                                                                \
+	}                                                                                          \
+	Test(ucx, what, .init = set_ucx_environment)                                               \
+	{                                                                                          \
+		what(&kind_ucx);                                                                   \
+	}                                                                                          \
 	static void what(const struct kind *kind)
 
 static uint32_t room(const struct pair *pair)
@@ -297,7 +297,9 @@ EDGE_TEST(ten_tensors_a_value_and_metadata_cross)
 	frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL);
 	for (int i = 0; i < 10; i++) {
 		snprintf(name, sizeof(name), "t%d", i);
-		cr_assert_eq(frag_message_add_tensor(message, name, bytes_tensor(sizes[i], (uint8_t)i)), 0);
+		cr_assert_eq(
+			frag_message_add_tensor(message, name, bytes_tensor(sizes[i], (uint8_t)i)),
+			0);
 	}
 	frag_metadata_set_string(metadata, "patient", "nobody");
 	frag_metadata_set_i64(metadata, "frame", 7);
@@ -312,8 +314,8 @@ EDGE_TEST(ten_tensors_a_value_and_metadata_cross)
 	cr_assert_eq(frag_message_tensor_count(message), 10);
 	for (int i = 0; i < 10; i++) {
 		snprintf(name, sizeof(name), "t%d", i);
-		cr_assert(tensor_holds(frag_message_tensor(message, name), sizes[i], (uint8_t)i), "tensor %d",
-			  i);
+		cr_assert(tensor_holds(frag_message_tensor(message, name), sizes[i], (uint8_t)i),
+			  "tensor %d", i);
 	}
 	cr_assert_eq(frag_metadata_get_string(frag_message_metadata(message), "patient", &text), 0);
 	cr_assert_str_eq(text, "nobody");
@@ -380,7 +382,8 @@ EDGE_TEST(a_strided_tensor_arrives_as_what_it_shows)
 		for (int64_t x = 0; x < 3; x++) {
 			const uint16_t *first = frag_tensor_data(frag_message_tensor(message, "m"));
 
-			cr_assert_eq(first[y * dl->strides[0] + x * dl->strides[1]], matrix[y][x * 2 + 1]);
+			cr_assert_eq(first[y * dl->strides[0] + x * dl->strides[1]],
+				     matrix[y][x * 2 + 1]);
 		}
 	frag_message_unref(message);
 	pair_close(&pair);
@@ -399,14 +402,17 @@ EDGE_TEST(long_values_cross)
 	for (size_t i = 0; i < sizeof(small); i++)
 		small[i] = (uint8_t)(i * 11);
 	pair_open(&pair, kind);
-	for (int i = 0; i < 8; i++) { /* with and without bodies, long and longer than a rendezvous */
+	for (int i = 0; i < 8;
+	     i++) { /* with and without bodies, long and longer than a rendezvous */
 		message = frag_message_create();
 		if (i % 2 == 0)
 			frag_message_set_value(message, &frag_type_bytes, big, sizeof(big), NULL);
 		else
-			frag_message_set_value(message, &frag_type_bytes, small, sizeof(small), NULL);
+			frag_message_set_value(message, &frag_type_bytes, small, sizeof(small),
+					       NULL);
 		if (i % 4 >= 2)
-			frag_message_add_tensor(message, "t", bytes_tensor(i >= 4 ? 2000000 : 3, 9));
+			frag_message_add_tensor(message, "t",
+						bytes_tensor(i >= 4 ? 2000000 : 3, 9));
 		cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
 		cr_assert(pair_until(&pair, has_message));
 		message = fragi_rx_take(pair.rx, fragi_stamp());
@@ -414,7 +420,8 @@ EDGE_TEST(long_values_cross)
 		cr_assert_eq(size, i % 2 == 0 ? sizeof(big) : sizeof(small));
 		cr_assert_eq(memcmp(value, i % 2 == 0 ? big : small, size), 0);
 		if (i % 4 >= 2)
-			cr_assert(tensor_holds(frag_message_tensor(message, "t"), i >= 4 ? 2000000 : 3, 9));
+			cr_assert(tensor_holds(frag_message_tensor(message, "t"),
+					       i >= 4 ? 2000000 : 3, 9));
 		frag_message_unref(message);
 		pair_settle(&pair);
 	}
@@ -449,7 +456,8 @@ EDGE_TEST(fan_out_shares_the_message_and_what_is_encoded)
 	fragi_message_share(message);
 	cr_assert_eq(fragi_message_encode(message, &first), 0);
 	for (int i = 0; i < 3; i++)
-		cr_assert_eq(pair.txs[i]->ops->send(pair.txs[i], frag_message_ref(message), fragi_stamp()),
+		cr_assert_eq(pair.txs[i]->ops->send(pair.txs[i], frag_message_ref(message),
+						    fragi_stamp()),
 			     0);
 	pair_settle(&pair);
 	cr_assert_eq(fragi_message_encode(message, &blob), 0);
@@ -516,12 +524,13 @@ static void stream_receive(struct stream *s, int64_t until)
 	while (!fragi_rx_is_finished(s->pair->rx) && fragi_now_ns() < until) {
 		message = fragi_rx_take(s->pair->rx, fragi_stamp());
 		if (message == NULL) {
-			fragi_pump_wait(s->pair->pump[1], fragi_now_ns() + 1000000000, receiver_may, s);
+			fragi_pump_wait(s->pair->pump[1], fragi_now_ns() + 1000000000, receiver_may,
+					s);
 			continue;
 		}
 		if (value_of(message) != s->received ||
-		    (s->bytes > 0 &&
-		     !tensor_holds(frag_message_tensor(message, NULL), s->bytes, (uint8_t)s->received)))
+		    (s->bytes > 0 && !tensor_holds(frag_message_tensor(message, NULL), s->bytes,
+						   (uint8_t)s->received)))
 			s->wrong++;
 		s->received++;
 		frag_message_unref(message);
@@ -547,8 +556,9 @@ static void stream(const struct kind *kind, uint32_t capacity, int count, size_t
 	cr_assert_eq(s.received, count);
 	cr_assert_eq(s.wrong, 0);
 	/* The last credit, too, comes back. */
-	for (int i = 0;
-	     i < 200 && kind->between_hosts && atomic_load(&pair.tx_row->confirmed) < (uint64_t)count; i++)
+	for (int i = 0; i < 200 && kind->between_hosts &&
+			atomic_load(&pair.tx_row->confirmed) < (uint64_t)count;
+	     i++)
 		for (int side = 0; side < 2; side++)
 			fragi_pump_wait(pair.pump[side], fragi_now_ns() + 5000000, never, NULL);
 	if (kind->between_hosts)
@@ -636,7 +646,10 @@ EDGE_TEST(what_is_too_large_is_refused_and_not_counted)
 	pair_close(&pair);
 }
 
-/* Messages of more bytes than the window holds at once go on without the receiver doing more than taking. */
+/*
+ * Messages of more bytes than the window holds at once go on without the receiver doing more than
+ * taking.
+ */
 EDGE_TEST(a_window_of_bytes_holds_back_and_goes_on)
 {
 	struct pair pair = {.capacity = 8, .window_bytes = 100000};
@@ -649,8 +662,8 @@ EDGE_TEST(a_window_of_bytes_holds_back_and_goes_on)
 	while (received < 40) {
 		while (sent < 40 && room(&pair) > 0) {
 			message = frag_message_create();
-			frag_message_add_tensor(message, "",
-						bytes_tensor(30000u + (size_t)(sent % 3) * 40000, 2));
+			frag_message_add_tensor(
+				message, "", bytes_tensor(30000u + (size_t)(sent % 3) * 40000, 2));
 			cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
 			sent++;
 		}

@@ -5,8 +5,8 @@
 #include <edge/ucx_env.h>
 
 /*
- * Runs of two hosts, both in this process, with a UCX edge for each flow between them; the test is the
- * driver: it gives both sides the flows' links.
+ * Runs of two hosts, both in this process, with a UCX edge for each flow between them; the test is
+ * the driver: it gives both sides the flows' links.
  */
 #define SET(name, value) setenv(name, value, 0);
 
@@ -19,7 +19,8 @@ static void set_environment(void)
 
 #define HOSTS 2
 
-struct cut {                                               /* a flow between the hosts */
+/* a flow between the hosts */
+struct cut {
 	const char *from_op, *from_port, *to_op, *to_port; /* in the fragments' tables */
 	uint32_t from_fragment, to_fragment;               /* index within its host */
 	uint32_t from_host;
@@ -79,25 +80,26 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 					 .window_messages = c->window > 0 ? c->window : 4,
 					 .window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
 					 .message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
-					 .policy = c->policy != FRAG_POLICY_DEFAULT ? c->policy
-										    : FRAG_POLICY_BLOCK},
+					 .policy = c->policy != FRAG_POLICY_DEFAULT
+							   ? c->policy
+							   : FRAG_POLICY_BLOCK},
 				.sends = sends,
 				.fragment = sends ? c->from_fragment : c->to_fragment,
 				.op = op_index(here, sends ? c->from_op : c->to_op),
 				.peer = 1 - h,
 				.other_end = names[i],
 			};
-			edges[i].port =
-				port_index(&here->ops[edges[i].op], sends ? c->from_port : c->to_port);
+			edges[i].port = port_index(&here->ops[edges[i].op],
+						   sends ? c->from_port : c->to_port);
 			if (sends)
 				snprintf(names[i], sizeof(names[i]), "%s.%s.%s", to->name, c->to_op,
 					 c->to_port);
 			else
-				snprintf(names[i], sizeof(names[i]), "%s.%s.%s", from->name, c->from_op,
-					 c->from_port);
+				snprintf(names[i], sizeof(names[i]), "%s.%s.%s", from->name,
+					 c->from_op, c->from_port);
 		}
-		cr_assert_eq(fragi_run_wire(hosts->rig[h].run, &peer, 1, edges, count, &err), 0, "%s",
-			     err.text);
+		cr_assert_eq(fragi_run_wire(hosts->rig[h].run, &peer, 1, edges, count, &err), 0,
+			     "%s", err.text);
 	}
 }
 
@@ -105,7 +107,8 @@ static void prepare(struct hosts *hosts, const char *yaml, const char *const *fi
 		    const char *const *second)
 {
 	for (uint32_t h = 0; h < HOSTS; h++)
-		if (rig_prepare_host(&hosts->rig[h], &rig_plugin, yaml, h == 0 ? first : second, h) < 0) {
+		if (rig_prepare_host(&hosts->rig[h], &rig_plugin, yaml, h == 0 ? first : second,
+				     h) < 0) {
 			rig_errors(&hosts->rig[h]);
 			cr_assert(0, "refused");
 		}
@@ -144,16 +147,16 @@ Test(hosts, what_one_host_sends_the_other_gets_in_order, .init = set_environment
 	char yaml[2048];
 
 	for (int s = 0; s < 4; s++) {
-		snprintf(yaml, sizeof(yaml),
-			 "frag: 1\napplication: app\nfragments:\n"
-			 "  one: {scheduler: {type: %s}, operators: {tx: {type: source, parameters: {count: "
-			 "5000}},\n"
-			 "        rx: {type: sink}}}\n"
-			 "  two: {scheduler: {type: %s}, operators: {m: {type: middle, parameters: {add: "
-			 "3}}}}\n"
-			 "flows: [one.tx -> two.m, two.m -> one.rx]\n",
-			 schedulers[s / 2], schedulers[s % 2]);
-		prepare(&hosts, yaml, (const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
+		snprintf(
+			yaml, sizeof(yaml),
+			"frag: 1\napplication: app\nfragments:\n"
+			"  one: {scheduler: {type: %s}, operators: {tx: {type: source, parameters: {count: 5000}},\n"
+			"        rx: {type: sink}}}\n"
+			"  two: {scheduler: {type: %s}, operators: {m: {type: middle, parameters: {add: 3}}}}\n"
+			"flows: [one.tx -> two.m, two.m -> one.rx]\n",
+			schedulers[s / 2], schedulers[s % 2]);
+		prepare(&hosts, yaml, (const char *const[]){"one", NULL},
+			(const char *const[]){"two", NULL});
 		wire(&hosts, cuts, 2);
 		start(&hosts);
 		for (uint32_t h = 0; h < HOSTS; h++)
@@ -166,8 +169,9 @@ Test(hosts, what_one_host_sends_the_other_gets_in_order, .init = set_environment
 		cr_expect_eq(rig_row(&hosts.rig[1], 0)->delivered, 5000);
 		cr_expect_eq(rig_row(&hosts.rig[1], 1)->sent, 5000);
 		cr_expect_eq(rig_row(&hosts.rig[0], 1)->delivered, 5000);
-		cr_expect_eq(
-			hosts.rig[0].failed + hosts.rig[1].failed + hosts.rig[0].lost + hosts.rig[1].lost, 0);
+		cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed + hosts.rig[0].lost +
+				     hosts.rig[1].lost,
+			     0);
 		end(&hosts);
 	}
 }
@@ -215,8 +219,7 @@ Test(hosts, rest_is_told_with_what_travelled, .init = set_environment)
 	prepare(&hosts,
 		"frag: 1\napplication: app\nfragments:\n"
 		"  one: {operators: {a: {type: ring, conditions: [{type: count, count: 1}]},\n"
-		"                    c: {type: middle, parameters: {slot: 3}}, d: {type: middle, parameters: "
-		"{slot: 4}}},\n"
+		"                    c: {type: middle, parameters: {slot: 3}}, d: {type: middle, parameters: {slot: 4}}},\n"
 		"        flows: [c -> d, d -> c]}\n"
 		"  two: {operators: {b: {type: middle}, e: {type: middle, parameters: {slot: 5}},\n"
 		"                    f: {type: middle, parameters: {slot: 6}}}, flows: [e -> f, f -> e]}\n"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Questions and answers between two hosts: each is one message, and the credit travels with them. */
+/*
+ * Questions and answers between two hosts: each is one message, and the credit travels with them.
+ */
 #include <criterion/criterion.h>
 
 #include "../../libfrag/modules/ucx/module.h"
@@ -72,5 +74,6 @@ Test(ucx_answers, carry_it_with_an_odd_window_too, .init = set_ucx_environment)
 
 Test(ucx_answers, a_window_of_one_has_to_ask_for_it, .init = set_ucx_environment)
 {
-	cr_expect_eq(messages_for(1), 4 * ROUNDS, "credit goes at once: it cannot wait for an answer");
+	cr_expect_eq(messages_for(1), 4 * ROUNDS,
+		     "credit goes at once: it cannot wait for an answer");
 }

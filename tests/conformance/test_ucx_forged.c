@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a stranger, or a peer gone wrong, may send: active messages made by hand and sent to the receiving
- * host's port, beside a healthy edge.
+ * What a stranger, or a peer gone wrong, may send: active messages made by hand and sent to the
+ * receiving host's port, beside a healthy edge.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -42,7 +42,8 @@ static void stranger_open(struct stranger *stranger, struct pair *pair, int i)
 	cr_assert_eq(ucp_config_read(NULL, NULL, &config), UCS_OK);
 	cr_assert_eq(ucp_init(&params, config, &stranger->context), UCS_OK);
 	ucp_config_release(config);
-	cr_assert_eq(ucp_worker_create(stranger->context, &worker_params, &stranger->worker), UCS_OK);
+	cr_assert_eq(ucp_worker_create(stranger->context, &worker_params, &stranger->worker),
+		     UCS_OK);
 	cr_assert_eq(ucp_ep_create(stranger->worker, &ep_params, &stranger->ep), UCS_OK);
 }
 
@@ -54,11 +55,12 @@ static void stranger_close(struct stranger *stranger)
 
 /* Sends, and lets both sides turn until it has arrived. */
 static void stranger_send(struct stranger *stranger, struct pair *pair, enum wire_kind kind,
-			  const void *header, size_t header_bytes, const void *body, size_t body_bytes)
+			  const void *header, size_t header_bytes, const void *body,
+			  size_t body_bytes)
 {
 	ucp_request_param_t param = {0};
-	ucs_status_ptr_t request = ucp_am_send_nbx(stranger->ep, (unsigned int)kind, header, header_bytes,
-						   body, body_bytes, &param);
+	ucs_status_ptr_t request = ucp_am_send_nbx(stranger->ep, (unsigned int)kind, header,
+						   header_bytes, body, body_bytes, &param);
 
 	cr_assert_not(UCS_PTR_IS_ERR(request));
 	for (int quiet = 0; quiet < 20;) {
@@ -125,8 +127,8 @@ static void forge_tensor(struct forged *forged, size_t size)
 static void send_forged(struct stranger *stranger, struct pair *pair, struct forged *forged)
 {
 	wire_pack(&forged->header, forged->bytes);
-	stranger_send(stranger, pair, forged->header.kind, forged->bytes, forged->header_bytes, forged->body,
-		      forged->body_bytes);
+	stranger_send(stranger, pair, forged->header.kind, forged->bytes, forged->header_bytes,
+		      forged->body, forged->body_bytes);
 }
 
 /* The edge still works: ten messages cross. */
@@ -242,14 +244,14 @@ static void carry(struct forged *f, uint32_t flow)
 	f->header_bytes += WIRE_CREDIT_BYTES;
 }
 
-#define BREAKS(name, tensor, rule, statement)                                                                \
-	static void name(struct forged *f)                                                                   \
-	{                                                                                                    \
-		statement;                                                                                   \
-	}                                                                                                    \
-	Test(ucx_forged, name, .init = set_ucx_environment)                                                  \
-	{                                                                                                    \
-		breaks(name, tensor, rule);                                                                  \
+#define BREAKS(name, tensor, rule, statement)                                                      \
+	static void name(struct forged *f)                                                         \
+	{                                                                                          \
+		statement;                                                                         \
+	}                                                                                          \
+	Test(ucx_forged, name, .init = set_ucx_environment)                                        \
+	{                                                                                          \
+		breaks(name, tensor, rule);                                                        \
 	}
 
 BREAKS(beyond_its_credit, false, "beyond its credit", f->header.sequence += 4)
@@ -257,19 +259,22 @@ BREAKS(far_beyond_its_credit, false, "beyond its credit", f->header.sequence = U
 BREAKS(an_old_sequence, false, "beyond its credit", f->header.sequence = 3)
 BREAKS(fewer_bodies_than_stated, true, "contradict", f->body_bytes -= 1)
 BREAKS(more_bodies_than_stated, true, "contradict", f->body_bytes += 1)
-BREAKS(bodies_beyond_the_descriptors, true, "do not describe", f->body_bytes = f->header.body_bytes = 1001)
+BREAKS(bodies_beyond_the_descriptors, true, "do not describe",
+       f->body_bytes = f->header.body_bytes = 1001)
 BREAKS(bodies_below_the_descriptors, true, "malformed", f->body_bytes = f->header.body_bytes = 999)
 BREAKS(bodies_without_tensors, false, "do not describe", f->body_bytes = f->header.body_bytes = 8)
 BREAKS(a_message_beyond_the_limit, true, "beyond the limit",
        f->header.body_bytes = FRAGI_MESSAGE_BYTES_MAX + 1)
 BREAKS(descriptors_cut_short, true, "contradict", f->header_bytes -= 1)
 BREAKS(descriptors_longer_than_stated, true, "contradict", f->header_bytes += 1)
-BREAKS(descriptors_stated_shorter, true, "malformed", f->header.descriptor_bytes -= 1; f->header_bytes -= 1)
+BREAKS(descriptors_stated_shorter, true, "malformed", f->header.descriptor_bytes -= 1;
+       f->header_bytes -= 1)
 BREAKS(descriptors_of_zeroes, true, "malformed",
        memset(f->bytes + WIRE_FIXED_BYTES, 0, f->header.descriptor_bytes))
 BREAKS(too_many_tensors, true, "malformed", f->bytes[WIRE_FIXED_BYTES + 2] = 0xff;
        f->bytes[WIRE_FIXED_BYTES + 3] = 0xff)
-BREAKS(no_descriptors, false, "malformed", f->header.descriptor_bytes = 0; f->header_bytes = WIRE_FIXED_BYTES)
+BREAKS(no_descriptors, false, "malformed", f->header.descriptor_bytes = 0;
+       f->header_bytes = WIRE_FIXED_BYTES)
 BREAKS(huge_descriptors, false, "beyond the limit", f->header.descriptor_bytes = UINT32_MAX)
 BREAKS(a_close_of_the_past, false, "a close that cannot be", f->header.kind = WIRE_CLOSE;
        f->header.sequence = 2; f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
@@ -364,7 +369,10 @@ Test(ucx_forged, an_unknown_type_names_the_flow, .init = set_ucx_environment)
 	pair_close(&pair);
 }
 
-/* Whatever bytes follow a valid door, the process lives; whether the peer is closed depends on them. */
+/*
+ * Whatever bytes follow a valid door, the process lives; whether the peer is closed depends on
+ * them.
+ */
 Test(ucx_forged, random_changes, .init = set_ucx_environment, .timeout = 100)
 {
 	unsigned int seed = 12345;
@@ -390,8 +398,8 @@ Test(ucx_forged, random_changes, .init = set_ucx_environment, .timeout = 100)
 
 				f.bytes[at] = (uint8_t)rand_r(&seed);
 			}
-			stranger_send(&stranger, &pair, f.header.kind, f.bytes, f.header_bytes, f.body,
-				      rand_r(&seed) % 2 == 0 ? f.body_bytes : 0);
+			stranger_send(&stranger, &pair, f.header.kind, f.bytes, f.header_bytes,
+				      f.body, rand_r(&seed) % 2 == 0 ? f.body_bytes : 0);
 		}
 		stranger_close(&stranger);
 		pair_close(&pair);
@@ -423,8 +431,9 @@ Test(ucx_address, what_cannot_work_together_is_refused_naming_both, .init = set_
 
 	pair_open(&pair, &kind_ucx);
 	cr_assert_eq(add_with(&pair, 64, "256K", &err), -EPROTO);
-	cr_assert_not_null(strstr(err.text, "UCX_TCP_RX_SEG_SIZE is default here and 256K on the other host"),
-			   "%s", err.text);
+	cr_assert_not_null(
+		strstr(err.text, "UCX_TCP_RX_SEG_SIZE is default here and 256K on the other host"),
+		"%s", err.text);
 	err = (struct frag_err)FRAG_ERR_INIT;
 	cr_assert_eq(add_with(&pair, 80, "y", &err), -EPROTO);
 	cr_assert_not_null(strstr(err.text, "UCX_PROTO_ENABLE"), "%s", err.text);
@@ -545,7 +554,9 @@ Test(ucx_bodies, what_is_kept_is_bounded)
 
 	for (size_t round = 0; round < 3; round++) {
 		for (size_t i = 0; i < 200; i++)
-			cr_assert_eq(frag_alloc(bodies, (round + 1) * 100000 + i * 20000, &blocks[i]), 0);
+			cr_assert_eq(
+				frag_alloc(bodies, (round + 1) * 100000 + i * 20000, &blocks[i]),
+				0);
 		for (size_t i = 0; i < 200; i++)
 			frag_free(bodies, blocks[i]);
 	}

@@ -84,7 +84,8 @@ static void on_lost(void *arg, uint32_t number, const char *sentence)
 }
 
 /* wiring: 't' sends, 'r' receives. */
-static void host_open(struct host *host, uint32_t number, int other, char direction, int64_t dead_ns)
+static void host_open(struct host *host, uint32_t number, int other, char direction,
+		      int64_t dead_ns)
 {
 	struct fragi_transport_config config = {
 		.struct_size = sizeof(config),
@@ -123,13 +124,15 @@ static void host_open(struct host *host, uint32_t number, int other, char direct
 	cr_assert_gt(n, 0);
 	cr_assert_eq(fragi_pump_attach(host->pump, host->ops, host->transport), 0);
 	fragi_pump_lock(host->pump);
-	cr_assert_eq(
-		host->ops->peer_add(host->transport, 3 - number, 1, theirs, (size_t)n, &host->peer, &err), 0,
-		"%s", err.text);
+	cr_assert_eq(host->ops->peer_add(host->transport, 3 - number, 1, theirs, (size_t)n,
+					 &host->peer, &err),
+		     0, "%s", err.text);
 	if (direction == 't')
-		cr_assert_eq(host->ops->tx_create(host->peer, &link, host->ledger.flows, &host->tx), 0);
+		cr_assert_eq(host->ops->tx_create(host->peer, &link, host->ledger.flows, &host->tx),
+			     0);
 	else
-		cr_assert_eq(host->ops->rx_create(host->peer, &link, host->ledger.flows, &host->rx), 0);
+		cr_assert_eq(host->ops->rx_create(host->peer, &link, host->ledger.flows, &host->rx),
+			     0);
 	if (direction == 't')
 		host->tx->room = (struct fragi_notify){on_event, host};
 	else
@@ -279,7 +282,9 @@ static void receiver_is_killed(size_t bytes)
 	cr_assert_eq(host.tx->ops->room(host.tx), 0);
 	while (recv(other, &c, 1, MSG_DONTWAIT) == 1)
 		got++;
-	/* What is confirmed was received (the last perhaps not told), and what is open is within the window.
+	/*
+	 * What is confirmed was received (the last perhaps not told), and what is open is within
+	 * the window.
 	 */
 	cr_assert_leq(atomic_load(&host.ledger.flows[0].confirmed), (uint64_t)got + 1);
 	cr_assert_eq(atomic_load(&host.ledger.flows[0].sent), (uint64_t)sent);
@@ -360,7 +365,10 @@ Test(ucx_processes, a_stopped_peer_is_found_by_its_silence, .init = set_ucx_envi
 
 static bool is_never(void *arg);
 
-/* What a lost peer still sends when it wakes up must not meet memory that was given to somebody else. */
+/*
+ * What a lost peer still sends when it wakes up must not meet memory that was given to somebody
+ * else.
+ */
 Test(ucx_processes, a_peer_that_wakes_up_after_its_loss_does_no_harm, .init = set_ucx_environment)
 {
 	for (int i = 0; i < 4; i++) {
@@ -430,7 +438,10 @@ static bool is_done(void *arg)
 	return atomic_load(&((struct host *)arg)->tx->receiver_done);
 }
 
-/* The last credit and DONE arrive from a host that ends right after them, and it is not called lost. */
+/*
+ * The last credit and DONE arrive from a host that ends right after them, and it is not called
+ * lost.
+ */
 Test(ucx_processes, a_host_that_leaves_in_order_is_not_lost, .init = set_ucx_environment)
 {
 	for (int i = 0; i < 10; i++) {

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a process of frag, it makes one call site of ours fail, once: allocations, writes, files,
- * processes, mappings. Where a call comes from decides: a return address in a file below FAULT_ROOT, but not
- * below FAULT_ROOT/tests, is ours; libc, libuv and UCX are left alone. A site is the function called and the
- * return addresses of up to FAULT_DEPTH frames of ours, for a place that allocates for many is many sites.
+ * Preloaded into a process of frag, it makes one call site of ours fail, once: allocations, writes,
+ * files, processes, mappings. Where a call comes from decides: a return address in a file below
+ * FAULT_ROOT, but not below FAULT_ROOT/tests, is ours; libc, libuv and UCX are left alone. A site
+ * is the function called and the return addresses of up to FAULT_DEPTH frames of ours, for a place
+ * that allocates for many is many sites.
  *
  *   FAULT_PROGRAM  the program to work in; elsewhere, also in what it starts, nothing happens
  *   FAULT_ROOT     the build folder
- *   FAULT_LOG      a line for each site as it is first reached, and "failed SITE" for the one that failed
+ *   FAULT_LOG      a line for each site as it is first reached, and "failed SITE" for the one that
+ *   failed
  *   FAULT_SITE     the site that fails; without it none does
  *   FAULT_SKIP     how many of its calls succeed before
  *
- * Our objects keep frame pointers, and only their frames are followed. What is linked into them may keep none
- * (libgcov), and have anything in that register.
+ * Our objects keep frame pointers, and only their frames are followed. What is linked into them may
+ * keep none (libgcov), and have anything in that register.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -69,8 +71,10 @@ static size_t add_hex(char *out, size_t size, size_t used, uintptr_t value)
 	return add_text(out, size, used, digits + at);
 }
 
-/* Returns the object's name and the address in it, NULL when it is not ours. Takes no lock, allocates
- * nothing. */
+/*
+ * Returns the object's name and the address in it, NULL when it is not ours. Takes no lock,
+ * allocates nothing.
+ */
 static const char *ours(uintptr_t address, uintptr_t *out_offset)
 {
 	struct dl_find_object object;
@@ -82,7 +86,8 @@ static const char *ours(uintptr_t address, uintptr_t *out_offset)
 	*out_offset = address - object.dlfo_link_map->l_addr;
 	if (*name == '\0')
 		return program_invocation_short_name;
-	if (strncmp(name, root, strlen(root)) != 0 || strncmp(name, tests_folder, strlen(tests_folder)) == 0)
+	if (strncmp(name, root, strlen(root)) != 0 ||
+	    strncmp(name, tests_folder, strlen(tests_folder)) == 0)
 		return NULL;
 	return name + strlen(root);
 }
@@ -96,7 +101,8 @@ static void note(const char *word, const char *site)
 
 	used = add_text(line, sizeof(line) - 1, used, site);
 	line[used++] = '\n';
-	fd = (int)syscall(SYS_openat, AT_FDCWD, log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+	fd = (int)syscall(SYS_openat, AT_FDCWD, log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC,
+			  0644);
 	(void)syscall(SYS_write, fd, line, used);
 	(void)syscall(SYS_close, fd);
 }
@@ -152,31 +158,31 @@ static bool strikes(const char *function, uintptr_t address, const uintptr_t *fr
 }
 
 /*
- * In each wrapper: the frame pointer of its caller lies at the begin of its own frame. (A caller that jumped
- * instead of calling has left already; then it is the frame of the caller's caller, and so is the return
- * address.)
+ * In each wrapper: the frame pointer of its caller lies at the begin of its own frame. (A caller
+ * that jumped instead of calling has left already; then it is the frame of the caller's caller, and
+ * so is the return address.)
  */
-#define STRIKES(function)                                                                                    \
-	(__builtin_expect(is_on, 0) &&                                                                       \
-	 strikes(function, (uintptr_t)__builtin_return_address(0),                                           \
+#define STRIKES(function)                                                                          \
+	(__builtin_expect(is_on, 0) &&                                                             \
+	 strikes(function, (uintptr_t)__builtin_return_address(0),                                 \
 		 (const uintptr_t *)*(const uintptr_t *)__builtin_frame_address(0)))
 
-#define REAL(name)                                                                                           \
-	static typeof(name) *_Atomic real_pointer;                                                           \
-	typeof(name) *real = real_pointer;                                                                   \
-                                                                                                             \
-	if (real == NULL)                                                                                    \
+#define REAL(name)                                                                                 \
+	static typeof(name) *_Atomic real_pointer;                                                 \
+	typeof(name) *real = real_pointer;                                                         \
+                                                                                                   \
+	if (real == NULL)                                                                          \
 	real_pointer = real = (typeof(name) *)dlsym(RTLD_NEXT, #name)
 
-#define WRAP(type, name, failure, number, parameters, arguments)                                             \
-	EXPORT type name parameters                                                                          \
-	{                                                                                                    \
-		REAL(name);                                                                                  \
-		if (STRIKES(#name)) {                                                                        \
-			errno = number;                                                                      \
-			return failure;                                                                      \
-		}                                                                                            \
-		return real arguments;                                                                       \
+#define WRAP(type, name, failure, number, parameters, arguments)                                   \
+	EXPORT type name parameters                                                                \
+	{                                                                                          \
+		REAL(name);                                                                        \
+		if (STRIKES(#name)) {                                                              \
+			errno = number;                                                            \
+			return failure;                                                            \
+		}                                                                                  \
+		return real arguments;                                                             \
 	}
 
 WRAP(void *, malloc, NULL, ENOMEM, (size_t size), (size))
@@ -189,7 +195,8 @@ WRAP(ssize_t, send, -1, ECONNRESET, (int fd, const void *bytes, size_t size, int
 WRAP(pid_t, fork, -1, EAGAIN, (void), ())
 WRAP(int, memfd_create, -1, EMFILE, (const char *name, unsigned int flags), (name, flags))
 WRAP(int, ftruncate, -1, ENOSPC, (int fd, off_t size), (fd, size))
-WRAP(void *, mmap, MAP_FAILED, ENOMEM, (void *at, size_t size, int how, int flags, int fd, off_t offset),
+WRAP(void *, mmap, MAP_FAILED, ENOMEM,
+     (void *at, size_t size, int how, int flags, int fd, off_t offset),
      (at, size, how, flags, fd, offset))
 WRAP(FILE *, fopen, NULL, EMFILE, (const char *path, const char *mode), (path, mode))
 WRAP(DIR *, opendir, NULL, EMFILE, (const char *path), (path))
@@ -236,7 +243,8 @@ EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
 	return STRIKES("posix_memalign") ? ENOMEM : real(out, alignment, size);
 }
 
-EXPORT int pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg)
+EXPORT int pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*fn)(void *),
+			  void *arg)
 {
 	REAL(pthread_create);
 	return STRIKES("pthread_create") ? EAGAIN : real(out, attributes, fn, arg);

@@ -9,9 +9,9 @@
 #include <workerd/options.h>
 
 /*
- * Command lines: a byte that says whose, then a word a line. 0: a table of flags with one of each kind (with
- * bit 7 the first word is the environment's), 1: driverd, 2: workerd, 3: the arguments and the --set of a
- * graph (words that begin with ! are the latter).
+ * Command lines: a byte that says whose, then a word a line. 0: a table of flags with one of each
+ * kind (with bit 7 the first word is the environment's), 1: driverd, 2: workerd, 3: the arguments
+ * and the --set of a graph (words that begin with ! are the latter).
  */
 #define WORDS_MAX 64
 

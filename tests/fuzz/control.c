@@ -6,8 +6,8 @@
 #include <wire/frame.h>
 
 /*
- * What a stranger sends to the control port: a byte that says how the stream is cut into reads and which
- * limit holds, then the stream. What is decoded is encoded again and must come back the same.
+ * What a stranger sends to the control port: a byte that says how the stream is cut into reads and
+ * which limit holds, then the stream. What is decoded is encoded again and must come back the same.
  */
 static void again(const struct fw_message *message)
 {

@@ -3,7 +3,8 @@
 
 #include <modules/ucx/module.h>
 
-struct handle { /* of data that a rendezvous would fetch */
+/* of data that a rendezvous would fetch */
+struct handle {
 	size_t size;
 	uint8_t bytes[];
 };
@@ -18,7 +19,8 @@ struct request {
 	struct handle *handle;
 	void *buffer;
 	size_t count;
-	ucp_dt_iov_t iov[FRAG_MESSAGE_TENSORS_MAX]; /* ours: the caller may free its own after the call */
+	/* ours: the caller may free its own after the call */
+	ucp_dt_iov_t iov[FRAG_MESSAGE_TENSORS_MAX];
 	bool is_iov;
 };
 
@@ -63,8 +65,8 @@ static void handle_free(struct handle *handle)
 	free(handle);
 }
 
-void fake_ucp_deliver(unsigned int id, const void *header, size_t header_size, const void *data, size_t size,
-		      bool rendezvous)
+void fake_ucp_deliver(unsigned int id, const void *header, size_t header_size, const void *data,
+		      size_t size, bool rendezvous)
 {
 	ucp_am_recv_param_t param = {.recv_attr = rendezvous ? UCP_AM_RECV_ATTR_FLAG_RNDV : 0};
 	const ucp_am_handler_param_t *handler = &fake.handlers[id % WIRE_KINDS];
@@ -127,7 +129,8 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, s
 	struct request *request;
 
 	(void)ep;
-	fuzz_check(id < WIRE_KINDS && header_length >= WIRE_FIXED_BYTES && header_length <= WIRE_HEADER_MAX);
+	fuzz_check(id < WIRE_KINDS && header_length >= WIRE_FIXED_BYTES &&
+		   header_length <= WIRE_HEADER_MAX);
 	touch(header, header_length);
 	if (param->datatype == ucp_dt_make_iov())
 		for (size_t i = 0; i < count; i++)
@@ -145,8 +148,8 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, s
 	return request;
 }
 
-ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void *buffer, size_t count,
-				      const ucp_request_param_t *param)
+ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void *buffer,
+				      size_t count, const ucp_request_param_t *param)
 {
 	struct request *request = request_create(param);
 
@@ -268,7 +271,8 @@ void ucp_cleanup(ucp_context_h context)
 	(void)context;
 }
 
-ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_worker_h *worker)
+ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params,
+			       ucp_worker_h *worker)
 {
 	(void)context, (void)params;
 	*worker = (ucp_worker_h)&fake;
@@ -301,7 +305,8 @@ void ucp_worker_release_address(ucp_worker_h worker, ucp_address_t *address)
 	(void)worker, (void)address;
 }
 
-ucs_status_t ucp_worker_set_am_recv_handler(ucp_worker_h worker, const ucp_am_handler_param_t *param)
+ucs_status_t ucp_worker_set_am_recv_handler(ucp_worker_h worker,
+					    const ucp_am_handler_param_t *param)
 {
 	(void)worker;
 	fuzz_check(param->id < WIRE_KINDS);
@@ -348,7 +353,8 @@ int ucx_sockets_list(struct ucx_sockets *out)
 	return 0;
 }
 
-int ucx_sockets_check(const struct ucx_sockets *before, const char *interfaces, struct frag_err *err)
+int ucx_sockets_check(const struct ucx_sockets *before, const char *interfaces,
+		      struct frag_err *err)
 {
 	(void)before, (void)interfaces, (void)err;
 	return 0;

@@ -7,15 +7,19 @@
 #include <ucp/api/ucp.h>
 
 /*
- * What the module uses of UCX, without a network: active messages are given to its handlers by the test, its
- * own sends are read to the last byte and complete at once or later, also never, as UCX's do. One worker.
+ * What the module uses of UCX, without a network: active messages are given to its handlers by the
+ * test, its own sends are read to the last byte and complete at once or later, also never, as UCX's
+ * do. One worker.
  */
 void fake_ucp_reset(void);
 /* How sends complete: 0 at once, 1 with the next progress, 2 never, 3 by an error. */
 void fake_ucp_send_mode(int mode);
-/* Delivers one active message; rendezvous: only a handle of the data is shown. Everything given is copied. */
-void fake_ucp_deliver(unsigned int id, const void *header, size_t header_size, const void *data, size_t size,
-		      bool rendezvous);
+/*
+ * Delivers one active message; rendezvous: only a handle of the data is shown. Everything given is
+ * copied.
+ */
+void fake_ucp_deliver(unsigned int id, const void *header, size_t header_size, const void *data,
+		      size_t size, bool rendezvous);
 /* The endpoint reports an error. */
 void fake_ucp_break(void);
 /* Handles and requests that nobody has given back. */

@@ -10,18 +10,19 @@
 #include <string.h>
 
 /*
- * One file a target. mk/fuzz.mk builds each twice: with libFuzzer, and (the two names below defined to
- * others) into tests/fuzz/test_corpus.c, which runs the corpora as plain tests.
+ * One file a target. mk/fuzz.mk builds each twice: with libFuzzer, and (the two names below defined
+ * to others) into tests/fuzz/test_corpus.c, which runs the corpora as plain tests.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 /* What must hold whatever the input is. */
-#define fuzz_check(condition)                                                                                \
-	do {                                                                                                 \
-		if (!(condition)) {                                                                          \
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);       \
-			abort();                                                                             \
-		}                                                                                            \
+#define fuzz_check(condition)                                                                      \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__,          \
+				#condition);                                                       \
+			abort();                                                                   \
+		}                                                                                  \
 	} while (0)
 
 /* An input read from its start; beyond its end everything is 0. */

@@ -7,8 +7,8 @@
 #include <graph/spec.h>
 
 /*
- * Texts that a person gives: the graph, then, each behind a byte 0x1e, more of them led by a letter: c a
- * configuration, f a file (its name, a newline, its text), s a --set, a an argument.
+ * Texts that a person gives: the graph, then, each behind a byte 0x1e, more of them led by a
+ * letter: c a configuration, f a file (its name, a newline, its text), s a --set, a an argument.
  */
 #define SEPARATOR 0x1e
 #define TEXTS_MAX 16
@@ -36,8 +36,8 @@ static void take(struct texts *texts, char *text, size_t size)
 		if (newline == NULL)
 			break;
 		*newline = '\0';
-		texts->files[source->file_count++] =
-			(struct fragi_spec_text){text + 1, newline + 1, (size_t)(text + size - newline - 1)};
+		texts->files[source->file_count++] = (struct fragi_spec_text){
+			text + 1, newline + 1, (size_t)(text + size - newline - 1)};
 		break;
 	case 's':
 		texts->sets[source->set_count++] = text + 1;
@@ -67,7 +67,8 @@ static void split(struct texts *texts, const uint8_t *bytes, size_t size)
 			stop = end;
 		text = fuzz_text(bytes, (size_t)(stop - bytes));
 		if (texts->count == 0)
-			source->graph = (struct fragi_spec_text){"app.yaml", text, (size_t)(stop - bytes)};
+			source->graph =
+				(struct fragi_spec_text){"app.yaml", text, (size_t)(stop - bytes)};
 		else
 			take(texts, text, (size_t)(stop - bytes));
 		texts->all[texts->count++] = text;
@@ -120,8 +121,9 @@ static void parse_flawed(const struct fragi_spec_source *source, int expected)
 
 		fuzz_check(fragment->name != NULL);
 		for (size_t k = 0; k < fragment->operator_count; k++)
-			fuzz_check(fragment->operators[k].name != NULL &&
-				   (fragment->operators[k].type != NULL || fragment->compose != NULL));
+			fuzz_check(
+				fragment->operators[k].name != NULL &&
+				(fragment->operators[k].type != NULL || fragment->compose != NULL));
 		for (size_t k = 0; k < fragment->resource_count; k++)
 			fuzz_check(fragment->resources[k].type != NULL);
 		for (size_t k = 0; k < fragment->flow_count; k++)

@@ -10,9 +10,10 @@
 #include <workerd/page.h>
 
 /*
- * The page that a fraghost gives its workerd, and what the host can still do to it: a byte, then with bit 0
- * the whole file as it is, else the counts of a sound page; then writes into it (u32 place, u64 value) before
- * the first look (bit 1) or after it. Bit 2: the host tries to cut the file short.
+ * The page that a fraghost gives its workerd, and what the host can still do to it: a byte, then
+ * with bit 0 the whole file as it is, else the counts of a sound page; then writes into it (u32
+ * place, u64 value) before the first look (bit 1) or after it. Bit 2: the host tries to cut the
+ * file short.
  */
 static void write_counters(struct fuzz_input *input, int fd, size_t size)
 {

@@ -6,8 +6,8 @@
 #include <modules/ucx/wire.h>
 
 /*
- * What a stranger sends to the data port, as far as one message goes: the fixed header, then the descriptors.
- * What is understood is encoded again and must come back the same.
+ * What a stranger sends to the data port, as far as one message goes: the fixed header, then the
+ * descriptors. What is understood is encoded again and must come back the same.
  */
 #define LIMIT_BYTES (16u << 20)
 

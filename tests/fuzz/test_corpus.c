@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /*
- * The corpora of the fuzz targets as plain tests: what each target's functions promise holds for every input
- * that was ever found to be worth keeping, within 1 s of processor time and 256 MB.
+ * The corpora of the fuzz targets as plain tests: what each target's functions promise holds for
+ * every input that was ever found to be worth keeping, within 1 s of processor time and 256 MB.
  */
 #define SECONDS_MAX 1.0
 #define MEMORY_KB_MAX (256l << 10)
@@ -82,15 +82,16 @@ static void run_corpus(const char *target, int (*one)(const uint8_t *bytes, size
 	closedir(dir);
 	cr_expect_gt(count, 0, "%s is empty", folder);
 	getrusage(RUSAGE_SELF, &usage);
-	cr_expect_lt(usage.ru_maxrss, MEMORY_KB_MAX * SCALE, "some input takes %ld kB", usage.ru_maxrss);
+	cr_expect_lt(usage.ru_maxrss, MEMORY_KB_MAX * SCALE, "some input takes %ld kB",
+		     usage.ru_maxrss);
 }
 
-#define CORPUS(target)                                                                                       \
-	int fuzz_##target(const uint8_t *bytes, size_t size);                                                \
-	Test(corpus, target)                                                                                 \
-	{                                                                                                    \
-		run_corpus(#target, fuzz_##target);                                                          \
-	}                                                                                                    \
+#define CORPUS(target)                                                                             \
+	int fuzz_##target(const uint8_t *bytes, size_t size);                                      \
+	Test(corpus, target)                                                                       \
+	{                                                                                          \
+		run_corpus(#target, fuzz_##target);                                                \
+	}                                                                                          \
 	_Static_assert(1, "")
 
 CORPUS(control);

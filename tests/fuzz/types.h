@@ -53,14 +53,16 @@ static const struct frag_field fuzz_point_fields[] = {
 	FRAG_FIELD(struct fuzz_point, x, "f32"),
 	FRAG_FIELD(struct fuzz_point, y, "f32"),
 };
-static const struct frag_type fuzz_point_type = {
-	FRAG_TYPE_INIT, .name = "point", .size = sizeof(struct fuzz_point), FRAG_FIELDS(fuzz_point_fields)};
+static const struct frag_type fuzz_point_type = {FRAG_TYPE_INIT, .name = "point",
+						 .size = sizeof(struct fuzz_point),
+						 FRAG_FIELDS(fuzz_point_fields)};
 static const struct frag_field fuzz_box_fields[] = {
 	FRAG_FIELD_ARRAY(struct fuzz_box, corners, "point", 2),
 	FRAG_FIELD(struct fuzz_box, filled, "bool"),
 	FRAG_FIELD(struct fuzz_box, label, "i32"),
 };
-static const struct frag_type fuzz_box_type = {FRAG_TYPE_INIT, .name = "box", .size = sizeof(struct fuzz_box),
+static const struct frag_type fuzz_box_type = {FRAG_TYPE_INIT, .name = "box",
+					       .size = sizeof(struct fuzz_box),
 					       FRAG_FIELDS(fuzz_box_fields)};
 static const struct frag_type fuzz_blob_type = {
 	FRAG_TYPE_INIT,
@@ -76,8 +78,9 @@ static const struct frag_type fuzz_opaque_type = {FRAG_TYPE_INIT, .name = "opaqu
 static inline const struct frag_type *fuzz_type(uint8_t which)
 {
 	static const char *const names[FUZZ_TYPES] = {
-		"bool", "i8",     "i16",   "i32",    "i64",   "u8",    "u16",   "u32",  "u64",    "f32",
-		"f64",  "string", "bytes", "bool[]", "f64[]", "point", "box[]", "blob", "blob[]", "opaque"};
+		"bool",  "i8",    "i16",   "i32",  "i64",    "u8",    "u16",
+		"u32",   "u64",   "f32",   "f64",  "string", "bytes", "bool[]",
+		"f64[]", "point", "box[]", "blob", "blob[]", "opaque"};
 	static bool registered;
 
 	if (!registered) {

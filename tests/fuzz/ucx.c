@@ -7,10 +7,10 @@
 #include <modules/ucx/module.h>
 
 /*
- * The whole ucx module against a peer that may do anything, also one that has the tokens. Three bytes of
- * settings, then a program: a byte says what happens next (enum step), the bytes behind it how. The peer of
- * the program is honest unless a step bends one field of what it sends, so that random bytes get behind the
- * door.
+ * The whole ucx module against a peer that may do anything, also one that has the tokens. Three
+ * bytes of settings, then a program: a byte says what happens next (enum step), the bytes behind it
+ * how. The peer of the program is honest unless a step bends one field of what it sends, so that
+ * random bytes get behind the door.
  */
 enum step {
 	STEP_MESSAGE,  /* DATA, or DESCRIPTORS and DATA in either order */
@@ -87,7 +87,8 @@ static struct frag_message *message_of(uint32_t bytes, uint32_t tensors)
 	struct frag_tensor *tensor;
 	char name[8];
 
-	fuzz_check(frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL) == 0);
+	fuzz_check(frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL) ==
+		   0);
 	for (uint32_t i = 0; i < tensors; i++) {
 		snprintf(name, sizeof(name), "t%u", (unsigned int)i % 10);
 		fuzz_check(frag_tensor_create(NULL, u8, 1, &shape, &tensor) == 0);
@@ -149,12 +150,15 @@ static void deliver(const struct wire_header *header, const void *behind, size_t
 	if (behind_size > 0)
 		memcpy(bytes + WIRE_FIXED_BYTES, behind, behind_size);
 	begin();
-	fake_ucp_deliver((unsigned int)header->kind, bytes, WIRE_FIXED_BYTES + behind_size, data, size,
-			 rendezvous);
+	fake_ucp_deliver((unsigned int)header->kind, bytes, WIRE_FIXED_BYTES + behind_size, data,
+			 size, rendezvous);
 	end();
 }
 
-/* Puts credit of our sending flow, all of it or what the input says, in front of the descriptors (taken). */
+/*
+ * Puts credit of our sending flow, all of it or what the input says, in front of the descriptors
+ * (taken).
+ */
 static uint8_t *with_credit(struct fuzz_input *input, uint8_t *descriptors, size_t size)
 {
 	const struct ucx_tx *tx = (const struct ucx_tx *)world.transport->links[TX_FLOW];
@@ -173,8 +177,10 @@ static uint8_t *with_credit(struct fuzz_input *input, uint8_t *descriptors, size
 	return all;
 }
 
-/* how: 1 bent, 2 rendezvous, 4 descriptors apart, 8 behind the data, 16 other bytes of descriptors, 32 of
- * bodies, 128 with credit */
+/*
+ * how: 1 bent, 2 rendezvous, 4 descriptors apart, 8 behind the data, 16 other bytes of descriptors,
+ * 32 of bodies, 128 with credit
+ */
 static void step_message(struct fuzz_input *input)
 {
 	uint8_t how = fuzz_u8(input), shape = fuzz_u8(input);
@@ -211,11 +217,13 @@ static void step_message(struct fuzz_input *input)
 	ahead.kind = WIRE_DESCRIPTORS;
 	memset(bodies, 0x5a, sizeof(bodies));
 	if ((how & 12) == 4)
-		deliver(&ahead, NULL, 0, descriptors + credit_bytes, descriptor_bytes, (how & 64) != 0);
-	deliver(&header, descriptors, credit_bytes + ((how & 4) != 0 ? 0 : descriptor_bytes), bodies, size,
-		(how & 2) != 0);
+		deliver(&ahead, NULL, 0, descriptors + credit_bytes, descriptor_bytes,
+			(how & 64) != 0);
+	deliver(&header, descriptors, credit_bytes + ((how & 4) != 0 ? 0 : descriptor_bytes),
+		bodies, size, (how & 2) != 0);
 	if ((how & 12) == 12)
-		deliver(&ahead, NULL, 0, descriptors + credit_bytes, descriptor_bytes, (how & 64) != 0);
+		deliver(&ahead, NULL, 0, descriptors + credit_bytes, descriptor_bytes,
+			(how & 64) != 0);
 	free(descriptors);
 }
 
@@ -229,7 +237,9 @@ static void step_control(struct fuzz_input *input)
 		header_of(kind, kind == WIRE_CREDIT || kind == WIRE_DONE ? TX_FLOW : RX_FLOW);
 
 	header.flags = fuzz_u8(input);
-	header.sequence = kind == WIRE_HELLO ? PEER : kind == WIRE_CLOSE ? world.next : fuzz_u8(input);
+	header.sequence = kind == WIRE_HELLO   ? PEER
+			  : kind == WIRE_CLOSE ? world.next
+					       : fuzz_u8(input);
 	header.body_bytes = fuzz_u8(input);
 	if ((which & 0x80) != 0)
 		bend(&header, input);
@@ -323,7 +333,8 @@ static void step_address(struct fuzz_input *input)
 		size = fuzz_u8(input) % (size + 1);
 	r = ucx_address_check(world.transport, address, size, &theirs, &same, version, &err);
 	fuzz_check(r == 0 || err.text[0] != '\0');
-	fuzz_check(r < 0 || ((const uint8_t *)theirs >= address && (const uint8_t *)theirs < address + size));
+	fuzz_check(r < 0 || ((const uint8_t *)theirs >= address &&
+			     (const uint8_t *)theirs < address + size));
 }
 
 static void step_trouble(uint8_t which)
@@ -377,7 +388,8 @@ static void step(struct fuzz_input *input)
 	case STEP_CREDIT:
 		header = header_of(WIRE_CREDIT, TX_FLOW);
 		header.sequence = ((struct ucx_tx *)world.transport->links[TX_FLOW])->window.sent;
-		header.body_bytes = ((struct ucx_tx *)world.transport->links[TX_FLOW])->window.sent_bytes;
+		header.body_bytes =
+			((struct ucx_tx *)world.transport->links[TX_FLOW])->window.sent_bytes;
 		deliver(&header, NULL, 0, NULL, 0, false);
 		break;
 	case STEP_ADDRESS:
@@ -389,8 +401,9 @@ static void step(struct fuzz_input *input)
 
 static void world_init(struct fuzz_input *input)
 {
-	static const enum frag_policy policies[] = {FRAG_POLICY_BLOCK, FRAG_POLICY_POP, FRAG_POLICY_REJECT,
-						    FRAG_POLICY_FAULT, FRAG_POLICY_LATEST};
+	static const enum frag_policy policies[] = {FRAG_POLICY_BLOCK, FRAG_POLICY_POP,
+						    FRAG_POLICY_REJECT, FRAG_POLICY_FAULT,
+						    FRAG_POLICY_LATEST};
 	struct fragi_transport_config config = {.struct_size = sizeof(config),
 						.host = US,
 						.epoch = 7,
@@ -415,11 +428,14 @@ static void world_init(struct fuzz_input *input)
 	fuzz_check(fragi_pump_create(&world.pump) == 0);
 	config.pump = world.pump;
 	fuzz_check(fragi_transport_v1.create(&config, &world.transport, &err) == 0);
-	fuzz_check(fragi_transport_v1.peer_add(world.transport, PEER, EPOCH, world.transport->address,
-					       world.transport->address_size, &world.peer, &err) == 0);
-	fuzz_check(fragi_transport_v1.rx_create(world.peer, &world.link, &world.rows[0], &world.rx) == 0);
+	fuzz_check(
+		fragi_transport_v1.peer_add(world.transport, PEER, EPOCH, world.transport->address,
+					    world.transport->address_size, &world.peer, &err) == 0);
+	fuzz_check(fragi_transport_v1.rx_create(world.peer, &world.link, &world.rows[0],
+						&world.rx) == 0);
 	world.link.flow = TX_FLOW;
-	fuzz_check(fragi_transport_v1.tx_create(world.peer, &world.link, &world.rows[1], &world.tx) == 0);
+	fuzz_check(fragi_transport_v1.tx_create(world.peer, &world.link, &world.rows[1],
+						&world.tx) == 0);
 	world.now_ns = fragi_now_ns();
 	if ((kind & 0x80) != 0)
 		return; /* it says HELLO itself, or does not */
@@ -441,7 +457,9 @@ static void world_fini(void)
 	progress(UCX_CLOSE_NS);
 	fragi_transport_v1.destroy(world.transport);
 	fragi_pump_destroy(world.pump);
-	/* What reached the queue was delivered or dropped; what was sent has left or was dropped. */
+	/*
+	 * What reached the queue was delivered or dropped; what was sent has left or was dropped.
+	 */
 	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
 		dropped += in->rx_dropped[i];
 	fuzz_check(in->arrived == in->delivered + dropped && in->delivered == world.taken);

@@ -6,9 +6,9 @@
 #include <data/metadata.h>
 
 /*
- * A first byte below 128: one value as it travels, the byte says of which type; what is decoded is encoded
- * again and must be the same bytes. From 128: what operators do to two dictionaries of metadata, compared
- * with what a dictionary promises.
+ * A first byte below 128: one value as it travels, the byte says of which type; what is decoded is
+ * encoded again and must be the same bytes. From 128: what operators do to two dictionaries of
+ * metadata, compared with what a dictionary promises.
  */
 static void decode(const struct frag_type *type, const uint8_t *bytes, size_t wire_size)
 {
@@ -54,8 +54,8 @@ static void set(struct frag_metadata *metadata, enum frag_metadata_policy policy
 		fuzz_check(frag_metadata_get_i64(metadata, key, &got) == 0 && got == value);
 }
 
-static void use(struct frag_metadata *metadata, enum frag_metadata_policy policy, struct frag_metadata *other,
-		struct fuzz_input *input)
+static void use(struct frag_metadata *metadata, enum frag_metadata_policy policy,
+		struct frag_metadata *other, struct fuzz_input *input)
 {
 	static const char *const keys[] = {"a", "b", "a_key_that_is_longer_than_most", "d"};
 	uint8_t op = fuzz_u8(input);
@@ -87,8 +87,9 @@ static void use(struct frag_metadata *metadata, enum frag_metadata_policy policy
 		break;
 	case 3:
 		r = fragi_metadata_merge(metadata, other, &both);
-		fuzz_check(r == 0 || (r == -EEXIST && policy == FRAG_METADATA_RAISE &&
-				      frag_metadata_has(metadata, both) && frag_metadata_has(other, both)));
+		fuzz_check(r == 0 ||
+			   (r == -EEXIST && policy == FRAG_METADATA_RAISE &&
+			    frag_metadata_has(metadata, both) && frag_metadata_has(other, both)));
 		for (uint32_t i = 0; r == 0 && i < frag_metadata_count(other); i++)
 			fuzz_check(frag_metadata_has(metadata, frag_metadata_key(other, i)));
 		break;
@@ -130,7 +131,8 @@ static void use_metadata(struct fuzz_input *input, uint8_t first)
 		which = fuzz_u8(input);
 		if ((which & 0x80) != 0) { /* a copy, as a message takes one, shares the content */
 			copy = fragi_metadata_copy(both[which & 1]);
-			fuzz_check(frag_metadata_count(copy) == frag_metadata_count(both[which & 1]));
+			fuzz_check(frag_metadata_count(copy) ==
+				   frag_metadata_count(both[which & 1]));
 			use(both[which & 1], policies[which & 1], copy, input);
 			fragi_metadata_destroy(copy);
 		} else {

@@ -44,7 +44,9 @@ Test(ops_basic, forward_passes_the_same_message)
 	size_t size;
 
 	cr_assert(h != NULL && in != NULL);
-	cr_assert_eq(frag_message_set_value(in, &frag_type_string, "as it is", strlen("as it is"), NULL), 0);
+	cr_assert_eq(
+		frag_message_set_value(in, &frag_type_string, "as it is", strlen("as it is"), NULL),
+		0);
 	cr_assert_eq(frag_harness_give(h, "in", in), 0);
 	cr_assert_eq(frag_harness_tick(h), 0);
 	cr_assert_eq(frag_harness_take(h, "out", &out), 0);
@@ -82,15 +84,16 @@ Test(ops_basic, ping_tensor_tx_default_is_holoscans)
 	cr_assert_eq(dl->shape[1], 64);
 	cr_assert_eq(dl->dtype.code, FRAG_DTYPE_UINT);
 	cr_assert_eq(dl->dtype.bits, 8);
-	cr_assert_eq(((const uint8_t *)frag_tensor_data(t))[2047], 1, "bytes of the first tensor are 1");
+	cr_assert_eq(((const uint8_t *)frag_tensor_data(t))[2047], 1,
+		     "bytes of the first tensor are 1");
 	frag_message_unref(m);
 }
 
 Test(ops_basic, ping_tensor_tx_takes_its_shape)
 {
-	struct frag_message *m =
-		one_tensor(FRAG_ARGS({"batch_size", "2"}, {"rows", "3"}, {"columns", "0"}, {"channels", "4"},
-				     {"data_type", "complex<double>"}, {"tensor_name", "z"}));
+	struct frag_message *m = one_tensor(
+		FRAG_ARGS({"batch_size", "2"}, {"rows", "3"}, {"columns", "0"}, {"channels", "4"},
+			  {"data_type", "complex<double>"}, {"tensor_name", "z"}));
 	const struct frag_dltensor *dl = frag_tensor_dl(frag_message_tensor(m, "z"));
 
 	cr_assert_eq(dl->ndim, 3);
@@ -113,8 +116,9 @@ Test(ops_basic, ping_tensor_tx_refuses_what_it_cannot)
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct frag_err err = FRAG_ERR_INIT;
-		struct frag_harness *h = frag_harness_create(&basic_ping_tensor_tx_type,
-							     FRAG_ARGS({cases[i].name, cases[i].text}), &err);
+		struct frag_harness *h =
+			frag_harness_create(&basic_ping_tensor_tx_type,
+					    FRAG_ARGS({cases[i].name, cases[i].text}), &err);
 
 		cr_assert_null(h, "%s: %s", cases[i].name, cases[i].text);
 		cr_assert(strstr(err.text, cases[i].says) != NULL, "said: %s", err.text);
@@ -123,7 +127,8 @@ Test(ops_basic, ping_tensor_tx_refuses_what_it_cannot)
 
 Test(ops_basic, ping_tensor_rx_takes_several_tensors)
 {
-	struct frag_harness *h = frag_harness_create(&basic_ping_tensor_rx_type, FRAG_NO_ARGS, NULL);
+	struct frag_harness *h =
+		frag_harness_create(&basic_ping_tensor_rx_type, FRAG_NO_ARGS, NULL);
 	struct frag_message *m = frag_message_create();
 	int64_t shape[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
@@ -131,9 +136,9 @@ Test(ops_basic, ping_tensor_rx_takes_several_tensors)
 	for (int32_t ndim = 0; ndim <= 8; ndim += 8) {
 		struct frag_tensor *t;
 
-		cr_assert_eq(
-			frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, ndim, shape, &t),
-			0);
+		cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1},
+						ndim, shape, &t),
+			     0);
 		cr_assert_eq(frag_message_add_tensor(m, ndim == 0 ? "" : "eight", t), 0);
 	}
 	cr_assert_eq(frag_harness_give(h, "in", m), 0);

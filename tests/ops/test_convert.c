@@ -6,12 +6,17 @@
 #include "vision/convert.h"
 #include "vision/resize.h"
 
-static const struct convert rgb = {.channels = 3, .scale_max = 1.0, .alpha = 255, .order = {0, 1, 2, 3}};
+static const struct convert rgb = {
+	.channels = 3, .scale_max = 1.0, .alpha = 255, .order = {0, 1, 2, 3}};
 
-static struct frame frame_of(const void *data, int64_t rows, int64_t columns, int64_t channels, bool is_float)
+static struct frame frame_of(const void *data, int64_t rows, int64_t columns, int64_t channels,
+			     bool is_float)
 {
-	struct frame f = {
-		.data = data, .rows = rows, .columns = columns, .channels = channels, .is_float = is_float};
+	struct frame f = {.data = data,
+			  .rows = rows,
+			  .columns = columns,
+			  .channels = channels,
+			  .is_float = is_float};
 
 	f.row_bytes = (size_t)(columns * channels) * frame_element_bytes(&f);
 	return f;
@@ -67,7 +72,8 @@ Test(ops_convert, gray_is_the_weighted_sum)
 	cr_assert_arr_eq(gray, ((uint8_t[]){255, 76, 150, 29}), 4);
 	f = frame_of(gray, 1, 4, 1, false);
 	vision_convert(&rgb, &f, back);
-	cr_assert_arr_eq(back, ((uint8_t[]){255, 255, 255, 76, 76, 76, 150, 150, 150, 29, 29, 29}), 12);
+	cr_assert_arr_eq(back, ((uint8_t[]){255, 255, 255, 76, 76, 76, 150, 150, 150, 29, 29, 29}),
+			 12);
 }
 
 /* Every u8 survives the way to f32 and back, for any scale, also one that turns round. */
@@ -118,8 +124,8 @@ Test(ops_convert, rows_may_lie_apart)
 	cr_assert_arr_eq(out, ((uint8_t[]){1, 2, 3, 4, 5, 6}), 6);
 }
 
-static const enum resize_mode modes[] = {RESIZE_DEFAULT, RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC,
-					 RESIZE_SUPER};
+static const enum resize_mode modes[] = {RESIZE_DEFAULT, RESIZE_NEAREST, RESIZE_LINEAR,
+					 RESIZE_CUBIC, RESIZE_SUPER};
 
 /* A picture of one colour stays it, at any size. */
 Test(ops_resize, flat_stays_flat)
@@ -135,7 +141,8 @@ Test(ops_resize, flat_stays_flat)
 
 			memset(out, 0, sizeof(out));
 			if (modes[m] == RESIZE_SUPER && (rows > 12 || columns > 16)) {
-				cr_assert_eq(vision_resize(&f, modes[m], rows, columns, out), -EINVAL);
+				cr_assert_eq(vision_resize(&f, modes[m], rows, columns, out),
+					     -EINVAL);
 				continue;
 			}
 			cr_assert_eq(vision_resize(&f, modes[m], rows, columns, out), 0);
@@ -167,7 +174,8 @@ Test(ops_resize, ramps_stay_ramps)
 	for (int i = 0; i < 32; i++)
 		in[i] = (float)i;
 	for (size_t m = 0; m < 2; m++) {
-		cr_assert_eq(vision_resize(&f, m == 0 ? RESIZE_LINEAR : RESIZE_CUBIC, 1, 128, out), 0);
+		cr_assert_eq(vision_resize(&f, m == 0 ? RESIZE_LINEAR : RESIZE_CUBIC, 1, 128, out),
+			     0);
 		for (int i = 8; i < 120; i++)
 			cr_assert_float_eq(out[i], ((float)i + 0.5f) / 4.0f - 0.5f, 1e-4);
 	}

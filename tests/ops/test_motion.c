@@ -38,7 +38,8 @@ static double iou(const struct motion_box *box, int left, int top)
 {
 	int right = left + SIDE, bottom = top + SIDE;
 	int l = left > box->left ? left : box->left, t = top > box->top ? top : box->top;
-	int r = right < box->right ? right : box->right, b = bottom < box->bottom ? bottom : box->bottom;
+	int r = right < box->right ? right : box->right,
+	    b = bottom < box->bottom ? bottom : box->bottom;
 	double both = r > l && b > t ? (double)(r - l) * (b - t) : 0.0;
 	double boxed = (double)(box->right - box->left) * (box->bottom - box->top);
 
@@ -107,9 +108,9 @@ Test(ops_motion, one_box_covers_a_moving_square)
 			continue;
 		}
 		cr_assert_eq(n, 1, "frame %d has %d boxes", i, n);
-		cr_assert_geq(iou(&s->boxes[0], left, top), 0.5, "frame %d: %d %d %d %d against %d %d", i,
-			      s->boxes[0].left, s->boxes[0].top, s->boxes[0].right, s->boxes[0].bottom, left,
-			      top);
+		cr_assert_geq(iou(&s->boxes[0], left, top), 0.5,
+			      "frame %d: %d %d %d %d against %d %d", i, s->boxes[0].left,
+			      s->boxes[0].top, s->boxes[0].right, s->boxes[0].bottom, left, top);
 	}
 	scene_destroy(s);
 }
@@ -182,8 +183,10 @@ Test(ops_motion, small_things_are_left_out)
 Test(ops_motion, odd_and_gray_frames)
 {
 	uint8_t picture[31 * 33];
-	struct frame f = {.data = picture, .rows = 31, .columns = 33, .channels = 1, .row_bytes = 33};
-	struct motion_config small = {.threshold = 25, .learning_rate = 0.02, .min_area = 16, .warmup = 1};
+	struct frame f = {
+		.data = picture, .rows = 31, .columns = 33, .channels = 1, .row_bytes = 33};
+	struct motion_config small = {
+		.threshold = 25, .learning_rate = 0.02, .min_area = 16, .warmup = 1};
 	struct motion *m = vision_motion_create(&small, 31, 33);
 	struct motion_box boxes[MOTION_BOXES_MAX];
 	int n = 0;
@@ -194,8 +197,8 @@ Test(ops_motion, odd_and_gray_frames)
 			memset(picture + y * 33 + 13 + i, 200, (size_t)(33 - 13 - i));
 		n = vision_motion_step(m, &small, &f, boxes);
 		for (int k = 0; k < n; k++)
-			cr_assert(boxes[k].right <= 33 && boxes[k].bottom <= 31 && boxes[k].left >= 0 &&
-				  boxes[k].top >= 0);
+			cr_assert(boxes[k].right <= 33 && boxes[k].bottom <= 31 &&
+				  boxes[k].left >= 0 && boxes[k].top >= 0);
 	}
 	vision_motion_destroy(m);
 }

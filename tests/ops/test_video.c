@@ -38,7 +38,8 @@ static const char *in_folder(const char *name)
 
 static void teardown(void)
 {
-	static const char *const names[] = {"clip.mkv", "clip.mp4", "out.mp4", "out.mkv", "damaged.mkv"};
+	static const char *const names[] = {"clip.mkv", "clip.mp4", "out.mp4", "out.mkv",
+					    "damaged.mkv"};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++)
 		unlink(in_folder(names[i]));
@@ -64,7 +65,8 @@ static void record_clip(const char *path, const char *codec, int frames)
 	struct video_encoder *e = NULL;
 
 	clip_draw(rgb, 0, 0);
-	cr_assert_eq(video_encoder_open(path, codec, CLIP_RATE, &frame, &e, &err), 0, "%s", err.text);
+	cr_assert_eq(video_encoder_open(path, codec, CLIP_RATE, &frame, &e, &err), 0, "%s",
+		     err.text);
 	for (int n = 0; n < frames; n++) {
 		clip_draw(rgb, n, 0);
 		cr_assert_eq(video_encoder_add(e, &frame, &err), 0, "%s", err.text);
@@ -85,7 +87,8 @@ static void check_clip(const char *path, int frames, int exact)
 	cr_assert_float_eq(video_decoder_frame_rate(d), CLIP_RATE, 1e-3);
 	while (video_decoder_next(d, frame, NULL, &err) == 1) {
 		cr_assert(frame->width == CLIP_COLUMNS && frame->height == CLIP_ROWS);
-		cr_assert_float_eq((double)video_decoder_time_ns(d, frame), n * 1e9 / CLIP_RATE, 1e6);
+		cr_assert_float_eq((double)video_decoder_time_ns(d, frame), n * 1e9 / CLIP_RATE,
+				   1e6);
 		cr_assert_eq(video_decoder_rgb(d, frame, rgb, &err), 0, "%s", err.text);
 		cr_assert_eq(clip_number(rgb), n);
 		clip_draw(drawn, n++, 0);
@@ -125,12 +128,13 @@ Test(ops_video, files_of_odd_sizes)
 
 		for (int y = 0; y < 33; y++)
 			memset(rgb + y * 35 * 3, 40 + 5 * y, 35 * 3);
-		cr_assert_eq(
-			video_encoder_open(in_folder(kinds[k].name), kinds[k].codec, 10, &frame, &e, &err), 0,
-			"%s", err.text);
+		cr_assert_eq(video_encoder_open(in_folder(kinds[k].name), kinds[k].codec, 10,
+						&frame, &e, &err),
+			     0, "%s", err.text);
 		cr_assert_eq(video_encoder_add(e, &frame, &err), 0, "%s", err.text);
 		cr_assert_eq(video_encoder_close(e, &err), 0, "%s", err.text);
-		cr_assert_eq(video_decoder_open(in_folder(kinds[k].name), &d, &err), 0, "%s", err.text);
+		cr_assert_eq(video_decoder_open(in_folder(kinds[k].name), &d, &err), 0, "%s",
+			     err.text);
 		cr_assert_eq(video_decoder_next(d, f, NULL, &err), 1, "%s", err.text);
 		cr_assert(f->width == 35 && f->height == 33);
 		cr_assert_eq(video_decoder_rgb(d, f, back, &err), 0, "%s", err.text);
@@ -150,7 +154,10 @@ static struct frag_harness *make(const struct frag_op_type *type, const struct f
 	return h;
 }
 
-/* Ticks a replayer once; the frame's bar code must be number and its metadata frame. Returns compute's. */
+/*
+ * Ticks a replayer once; the frame's bar code must be number and its metadata frame. Returns
+ * compute's.
+ */
 static int replay_one(struct frag_harness *h, int number, int64_t frame)
 {
 	struct frag_message *m = NULL;
@@ -180,7 +187,8 @@ Test(ops_video, replayer_plays_to_the_end)
 	struct frag_harness *h;
 
 	record_clip(in_folder("clip.mp4"), "auto", FRAMES);
-	h = make(&video_replayer_type, FRAG_ARGS({"path", in_folder("clip.mp4")}, {"realtime", "false"}));
+	h = make(&video_replayer_type,
+		 FRAG_ARGS({"path", in_folder("clip.mp4")}, {"realtime", "false"}));
 	for (int n = 0; n < FRAMES; n++)
 		cr_assert_eq(replay_one(h, n, n), n + 1 < FRAMES ? 0 : FRAG_DONE);
 	frag_harness_destroy(h);
@@ -191,8 +199,9 @@ Test(ops_video, replayer_counts_and_repeats)
 	struct frag_harness *h;
 
 	record_clip(in_folder("clip.mkv"), "ffv1", 5);
-	h = make(&video_replayer_type, FRAG_ARGS({"directory", folder}, {"basename", "clip"},
-						 {"realtime", "false"}, {"repeat", "true"}, {"count", "12"}));
+	h = make(&video_replayer_type,
+		 FRAG_ARGS({"directory", folder}, {"basename", "clip"}, {"realtime", "false"},
+			   {"repeat", "true"}, {"count", "12"}));
 	for (int n = 0; n < 12; n++)
 		cr_assert_eq(replay_one(h, n % 5, n), n + 1 < 12 ? 0 : FRAG_DONE);
 	frag_harness_destroy(h);
@@ -236,8 +245,10 @@ Test(ops_video, replayer_says_what_is_missing)
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct frag_err err = FRAG_ERR_INIT;
 
-		cr_assert_null(frag_harness_create(&video_replayer_type, cases[i].args, &err), "case %zu", i);
-		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i, err.text);
+		cr_assert_null(frag_harness_create(&video_replayer_type, cases[i].args, &err),
+			       "case %zu", i);
+		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i,
+			  err.text);
 	}
 }
 
@@ -256,7 +267,8 @@ Test(ops_video, replayer_skips_damage)
 	fseek(file, ftell(file) / 2, SEEK_SET);
 	cr_assert_eq(fwrite(noise, sizeof(noise), 1, file), 1);
 	fclose(file);
-	h = make(&video_replayer_type, FRAG_ARGS({"path", in_folder("damaged.mkv")}, {"realtime", "false"}));
+	h = make(&video_replayer_type,
+		 FRAG_ARGS({"path", in_folder("damaged.mkv")}, {"realtime", "false"}));
 	while (r == 0) {
 		struct frag_message *m = NULL;
 
@@ -274,7 +286,9 @@ static void give_clip(struct frag_harness *h, const char *port, int n)
 	int64_t shape[] = {CLIP_ROWS, CLIP_COLUMNS, 3};
 	struct frag_tensor *t;
 
-	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t), 0);
+	cr_assert_eq(
+		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t),
+		0);
 	clip_draw(frag_tensor_writable(t), n, 0);
 	cr_assert_eq(frag_harness_give_tensor(h, port, "", t), 0);
 }
@@ -296,8 +310,8 @@ Test(ops_video, recorder_writes_one_frame_a_message)
 Test(ops_video, recorder_finishes_its_file_after_a_failure)
 {
 	struct frag_harness *h =
-		make(&video_recorder_type,
-		     FRAG_ARGS({"path", in_folder("out.mkv")}, {"codec", "ffv1"}, {"frame_rate", "25"}));
+		make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mkv")},
+						     {"codec", "ffv1"}, {"frame_rate", "25"}));
 	int64_t shape[] = {8, 8, 3};
 	struct frag_tensor *t;
 
@@ -305,17 +319,21 @@ Test(ops_video, recorder_finishes_its_file_after_a_failure)
 		give_clip(h, "input", n);
 		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	}
-	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t), 0);
+	cr_assert_eq(
+		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t),
+		0);
 	cr_assert_eq(frag_harness_give_tensor(h, "input", "", t), 0);
 	cr_assert_eq(frag_harness_tick(h), -EINVAL);
-	cr_assert(strstr(frag_harness_error(h), "8 x 8 x 3") != NULL, "said: %s", frag_harness_error(h));
+	cr_assert(strstr(frag_harness_error(h), "8 x 8 x 3") != NULL, "said: %s",
+		  frag_harness_error(h));
 	frag_harness_destroy(h);
 	check_clip(in_folder("out.mkv"), 7, 1);
 }
 
 Test(ops_video, recorder_writes_no_file_without_frames)
 {
-	struct frag_harness *h = make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mp4")}));
+	struct frag_harness *h =
+		make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mp4")}));
 
 	frag_harness_destroy(h);
 	cr_assert_neq(access(in_folder("out.mp4"), F_OK), 0);
@@ -323,8 +341,8 @@ Test(ops_video, recorder_writes_no_file_without_frames)
 
 Test(ops_video, recorder_says_what_does_not_go_together)
 {
-	struct frag_harness *h =
-		make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mp4")}, {"codec", "ffv1"}));
+	struct frag_harness *h = make(&video_recorder_type,
+				      FRAG_ARGS({"path", in_folder("out.mp4")}, {"codec", "ffv1"}));
 
 	give_clip(h, "input", 0);
 	cr_assert_eq(frag_harness_tick(h), -ENOTSUP);
@@ -333,7 +351,8 @@ Test(ops_video, recorder_says_what_does_not_go_together)
 	frag_harness_destroy(h);
 }
 
-static void pass(struct frag_harness *from, const char *out, struct frag_harness *to, const char *in)
+static void pass(struct frag_harness *from, const char *out, struct frag_harness *to,
+		 const char *in)
 {
 	struct frag_message *m = NULL;
 
@@ -349,8 +368,8 @@ Test(ops_video, replay_convert_box_record)
 	int r = 0, n;
 
 	record_clip(in_folder("clip.mp4"), "auto", FRAMES);
-	replay =
-		make(&video_replayer_type, FRAG_ARGS({"path", in_folder("clip.mp4")}, {"realtime", "false"}));
+	replay = make(&video_replayer_type,
+		      FRAG_ARGS({"path", in_folder("clip.mp4")}, {"realtime", "false"}));
 	convert = make(&vision_format_converter_type, FRAG_ARGS({"out_dtype", "rgb888"}));
 	box = make(&vision_motion_boxes_type, FRAG_ARGS({"min_area", CLIP_MIN_AREA}));
 	record = make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mp4")}));
@@ -367,8 +386,9 @@ Test(ops_video, replay_convert_box_record)
 		cr_assert_eq(frag_tensor_dl(boxes)->shape[0], n < 15 ? 0 : 1, "frame %d", n);
 		b = frag_tensor_data(boxes);
 		if (n >= 15)
-			cr_assert_geq(clip_iou(n, (double)b[0], (double)b[1], (double)b[2], (double)b[3]),
-				      0.5);
+			cr_assert_geq(
+				clip_iou(n, (double)b[0], (double)b[1], (double)b[2], (double)b[3]),
+				0.5);
 		cr_assert_eq(frag_harness_give(record, "input", m), 0);
 		cr_assert_eq(frag_harness_tick(record), 0, "%s", frag_harness_error(record));
 	}

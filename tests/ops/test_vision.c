@@ -16,7 +16,9 @@ static struct frag_tensor *picture(int64_t rows, int64_t columns, int64_t channe
 	int64_t shape[] = {rows, columns, channels};
 	struct frag_tensor *t;
 
-	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t), 0);
+	cr_assert_eq(
+		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t),
+		0);
 	memset(frag_tensor_writable(t), value, frag_tensor_size_bytes(t));
 	return t;
 }
@@ -43,10 +45,10 @@ static struct frag_message *run_once(struct frag_harness *h, const char *in, con
 
 Test(ops_format_converter, resizes_and_converts)
 {
-	struct frag_harness *h =
-		make(&vision_format_converter_type,
-		     FRAG_ARGS({"out_dtype", "float32"}, {"resize_width", "8"}, {"resize_height", "4"},
-			       {"out_tensor_name", "small"}, {"scale_min", "-1"}, {"scale_max", "1"}));
+	struct frag_harness *h = make(
+		&vision_format_converter_type,
+		FRAG_ARGS({"out_dtype", "float32"}, {"resize_width", "8"}, {"resize_height", "4"},
+			  {"out_tensor_name", "small"}, {"scale_min", "-1"}, {"scale_max", "1"}));
 	struct frag_message *m = run_once(h, "source_video", "tensor", picture(16, 32, 4, 255));
 	const struct frag_tensor *t = frag_message_tensor(m, "small");
 	const struct frag_dltensor *dl;
@@ -63,7 +65,8 @@ Test(ops_format_converter, resizes_and_converts)
 
 Test(ops_format_converter, passes_on_what_is_as_wanted)
 {
-	struct frag_harness *h = make(&vision_format_converter_type, FRAG_ARGS({"out_dtype", "rgb888"}));
+	struct frag_harness *h =
+		make(&vision_format_converter_type, FRAG_ARGS({"out_dtype", "rgb888"}));
 	struct frag_tensor *t = picture(4, 4, 3, 1);
 	const void *data = frag_tensor_data(t);
 	struct frag_message *m = run_once(h, "source_video", "tensor", t);
@@ -77,14 +80,16 @@ Test(ops_format_converter, takes_its_output_from_a_pool)
 {
 	const struct frag_harness_resource pools[] = {
 		{"pool", "block_memory_pool",
-		 (const struct frag_arg[]){
-			 {"storage_type", "2"}, {"block_size", "48"}, {"num_blocks", "1"}, {NULL, NULL}}},
+		 (const struct frag_arg[]){{"storage_type", "2"},
+					   {"block_size", "48"},
+					   {"num_blocks", "1"},
+					   {NULL, NULL}}},
 		{NULL, NULL, NULL},
 	};
 	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h =
-		frag_harness_create_with(&vision_format_converter_type,
-					 FRAG_ARGS({"out_dtype", "rgb888"}, {"pool", "$pool"}), pools, &err);
+	struct frag_harness *h = frag_harness_create_with(
+		&vision_format_converter_type,
+		FRAG_ARGS({"out_dtype", "rgb888"}, {"pool", "$pool"}), pools, &err);
 	struct frag_message *m;
 
 	cr_assert_not_null(h, "%s", err.text);
@@ -114,9 +119,11 @@ Test(ops_format_converter, refuses_by_name)
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct frag_err err = FRAG_ERR_INIT;
 
-		cr_assert_null(frag_harness_create(&vision_format_converter_type, cases[i].args, &err),
-			       "case %zu", i);
-		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i, err.text);
+		cr_assert_null(
+			frag_harness_create(&vision_format_converter_type, cases[i].args, &err),
+			"case %zu", i);
+		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i,
+			  err.text);
 	}
 }
 
@@ -127,13 +134,17 @@ Test(ops_format_converter, refuses_frames_that_are_none)
 				      FRAG_ARGS({"out_dtype", "rgb888"}, {"in_dtype", "rgb888"}));
 	struct frag_tensor *t;
 
-	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_INT, 16, 1}, 3, shape, &t), 0);
+	cr_assert_eq(
+		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_INT, 16, 1}, 3, shape, &t),
+		0);
 	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", t), 0);
 	cr_assert_eq(frag_harness_tick(h), -EINVAL);
-	cr_assert(strstr(frag_harness_error(h), "u8 nor f32") != NULL, "said: %s", frag_harness_error(h));
+	cr_assert(strstr(frag_harness_error(h), "u8 nor f32") != NULL, "said: %s",
+		  frag_harness_error(h));
 	frag_harness_destroy(h);
 
-	h = make(&vision_format_converter_type, FRAG_ARGS({"out_dtype", "rgb888"}, {"in_dtype", "rgb888"}));
+	h = make(&vision_format_converter_type,
+		 FRAG_ARGS({"out_dtype", "rgb888"}, {"in_dtype", "rgb888"}));
 	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", picture(2, 2, 4, 0)), 0);
 	cr_assert_eq(frag_harness_tick(h), -EINVAL);
 	cr_assert(strstr(frag_harness_error(h), "in_dtype is rgb888") != NULL, "said: %s",
@@ -171,7 +182,8 @@ Test(ops_motion_boxes, draws_its_boxes_and_tells_them)
 		cr_assert_eq(frag_tensor_dl(boxes)->shape[1], 4);
 		cr_assert_eq(frag_tensor_dl(boxes)->shape[0], i >= 3 ? 1 : 0, "frame %d", i);
 		if (i < 3) {
-			cr_assert_eq(frag_tensor_data(out), given, "a frame without boxes is passed on");
+			cr_assert_eq(frag_tensor_data(out), given,
+				     "a frame without boxes is passed on");
 		} else {
 			const float *b = frag_tensor_data(boxes);
 
@@ -184,7 +196,8 @@ Test(ops_motion_boxes, draws_its_boxes_and_tells_them)
 			cr_assert(at(out, (int64_t)b[2] - 1, (int64_t)b[3] - 1, 0) == 255 &&
 				  at(out, (int64_t)b[2] - 1, (int64_t)b[3] - 1, 2) == 0);
 			cr_assert_eq(at(out, 2 * i + 10, 30, 1), 240, "the inside stays");
-			cr_assert_eq(at(out, (int64_t)b[2], (int64_t)b[3], 0), 90, "the outside stays");
+			cr_assert_eq(at(out, (int64_t)b[2], (int64_t)b[3], 0), 90,
+				     "the outside stays");
 		}
 		frag_message_unref(m);
 	}
@@ -221,7 +234,9 @@ Test(ops_image_writer, writes_the_frame_that_was_asked_for)
 	snprintf(path, sizeof(path), "%s/frame.png", inner);
 	h = make(&vision_image_writer_type, FRAG_ARGS({"path", path}, {"frame", "2"}));
 	for (uint8_t i = 0; i < 5; i++) {
-		cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(3, 5, 3, (uint8_t)(10 * i))), 0);
+		cr_assert_eq(
+			frag_harness_give_tensor(h, "in", "", picture(3, 5, 3, (uint8_t)(10 * i))),
+			0);
 		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 		cr_assert_eq(access(path, F_OK) == 0, i >= 2);
 	}
@@ -242,9 +257,11 @@ Test(ops_image_writer, writes_every_nth)
 
 	scratch(folder);
 	snprintf(path, sizeof(path), "%s/p.png", folder);
-	h = make(&vision_image_writer_type, FRAG_ARGS({"path", path}, {"frame", "1"}, {"every", "3"}));
+	h = make(&vision_image_writer_type,
+		 FRAG_ARGS({"path", path}, {"frame", "1"}, {"every", "3"}));
 	for (int i = 0; i < 6; i++) {
-		cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(2, 2, i % 2 ? 1 : 4, 9)), 0);
+		cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(2, 2, i % 2 ? 1 : 4, 9)),
+			     0);
 		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	}
 	frag_harness_destroy(h);
@@ -257,7 +274,8 @@ Test(ops_image_writer, writes_every_nth)
 
 Test(ops_image_writer, says_why_it_cannot_write)
 {
-	struct frag_harness *h = make(&vision_image_writer_type, FRAG_ARGS({"path", "/proc/none/frame.png"}));
+	struct frag_harness *h =
+		make(&vision_image_writer_type, FRAG_ARGS({"path", "/proc/none/frame.png"}));
 
 	cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(2, 2, 3, 0)), 0);
 	cr_assert_lt(frag_harness_tick(h), 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Runs the tests of a program one after the other, each in a fork: PROGRAM [--tap=FILE] [--timeout SECONDS]
- * [--filter SUITE/TEST], the filter with * and ?. SECONDS are for a test that does not ask for more itself. A
- * test fails by an expectation, by its exit status (a sanitizer's report is one) or by its time.
+ * Runs the tests of a program one after the other, each in a fork: PROGRAM [--tap=FILE] [--timeout
+ * SECONDS] [--filter SUITE/TEST], the filter with * and ?. SECONDS are for a test that does not ask
+ * for more itself. A test fails by an expectation, by its exit status (a sanitizer's report is one)
+ * or by its time.
  */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
@@ -100,7 +101,10 @@ static void run(const struct plain_test *test)
 	exit(failed);
 }
 
-/* Waits for the child; returns its wait status, or -1 after it had to be killed. SIGCHLD is blocked. */
+/*
+ * Waits for the child; returns its wait status, or -1 after it had to be killed. SIGCHLD is
+ * blocked.
+ */
 static int wait_for(pid_t child, double seconds)
 {
 	const struct timespec limit = {.tv_sec = (time_t)seconds};
@@ -109,8 +113,10 @@ static int wait_for(pid_t child, double seconds)
 
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
-	/* One that is left from a test before, which children may leave behind too, only makes it look once
-	 * more. */
+	/*
+	 * One that is left from a test before, which children may leave behind too, only makes it
+	 * look once more.
+	 */
 	while (waitpid(child, &status, WNOHANG) == 0) {
 		if (sigtimedwait(&chld, NULL, &limit) < 0 && errno == EAGAIN) {
 			kill(child, SIGKILL);
@@ -146,9 +152,11 @@ static bool passes(const struct plain_test *test, double seconds)
 	status = wait_for(child, seconds);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (status == -1)
-		fprintf(stderr, "%s::%s: still running after %g s\n", test->suite, test->name, seconds);
+		fprintf(stderr, "%s::%s: still running after %g s\n", test->suite, test->name,
+			seconds);
 	else if (WIFSIGNALED(status))
-		fprintf(stderr, "%s::%s: ended by signal %d\n", test->suite, test->name, WTERMSIG(status));
+		fprintf(stderr, "%s::%s: ended by signal %d\n", test->suite, test->name,
+			WTERMSIG(status));
 	else if (WEXITSTATUS(status) != 0)
 		fprintf(stderr, "%s::%s: failed, exit status %d\n", test->suite, test->name,
 			WEXITSTATUS(status));
@@ -181,7 +189,8 @@ int main(int argc, char **argv)
 		} else if (c == 't') {
 			seconds = atof(optarg);
 		} else if (c != 'p' || (tap = fopen(optarg, "we")) == NULL) {
-			fprintf(stderr, "usage: %s [--tap=FILE] [--timeout SECONDS] [--filter SUITE/TEST]\n",
+			fprintf(stderr,
+				"usage: %s [--tap=FILE] [--timeout SECONDS] [--filter SUITE/TEST]\n",
 				argv[0]);
 			return 2;
 		}
@@ -198,6 +207,7 @@ int main(int argc, char **argv)
 	}
 	if (tap != NULL)
 		fclose(tap);
-	printf("Synthesis: Tested: %u | Passing: %u | Failing: %u\n", passing + failing, passing, failing);
+	printf("Synthesis: Tested: %u | Passing: %u | Failing: %u\n", passing + failing, passing,
+	       failing);
 	return failing > 0;
 }

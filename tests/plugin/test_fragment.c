@@ -38,11 +38,11 @@ static void set_up(void)
 	cr_assert_gt(n, 0);
 	*strrchr(plugins, '/') = '\0';
 	strcpy(strrchr(plugins, '/'), "/plugins");
-	cr_assert_eq(
-		fragi_registry_create(
-			&(struct fragi_registry_config){.library_path = (const char *const[]){plugins, NULL}},
-			&registry),
-		0);
+	cr_assert_eq(fragi_registry_create(
+			     &(struct fragi_registry_config){
+				     .library_path = (const char *const[]){plugins, NULL}},
+			     &registry),
+		     0);
 }
 
 static void tear_down(void)
@@ -52,12 +52,13 @@ static void tear_down(void)
 
 TestSuite(fragment, .init = set_up, .fini = tear_down);
 
-#define HEAD                                                                                                 \
-	"frag: 1\n"                                                                                          \
-	"application: app\n"                                                                                 \
+#define HEAD                                                                                       \
+	"frag: 1\n"                                                                                \
+	"application: app\n"                                                                       \
 	"extensions: [libgood.so]\n"
 
-static int compose(const struct fragi_spec *spec, struct fragi_diag *diag, struct frag_fragment **out)
+static int compose(const struct fragi_spec *spec, struct fragi_diag *diag,
+		   struct frag_fragment **out)
 {
 	return fragi_fragment_compose(spec, &spec->fragments[0], registry, diag, out);
 }
@@ -106,30 +107,29 @@ Test(fragment, declared_in_a_graph)
 {
 	struct fragi_spec *spec;
 	struct frag_fragment *fragment = good(
-		TEXT(HEAD "arguments: {side: {default: left}}\n"
-			  "resources: {pool: {type: BlockMemoryPool, storage_type: 2, block_size: 1K, "
-			  "num_blocks: 2}}\n"
-			  "operators:\n"
-			  "  ones:\n"
-			  "    type: source\n"
-			  "    parameters: {inputs: 3}\n"
-			  "    conditions: [{type: CountCondition, count: 7}, {type: periodic, name: beat, "
-			  "recess_period: 10ms}]\n"
-			  "  twice:\n"
-			  "    type: scale\n"
-			  "    parameters: {factor: 0.5, pool: $pool, gate: $gate, names: [a, \"b c\"], "
-			  "mode: slow}\n"
-			  "    conditions: [{type: boolean, name: gate, enable_tick: false}]\n"
-			  "    ports: {in: {capacity: 5, policy: pop, condition: none}}\n"
-			  "    metadata_policy: reject\n"
-			  "    watchdog: 2s\n"
-			  "  sink: {type: sink, parameters: {inputs: 2}, metadata: false}\n"
-			  "flows:\n"
-			  "  - ones -> twice\n"
-			  "  - {from: twice, to: [sink.in0, sink.in1], capacity: 3, policy: reject}\n"
-			  "  - ones -> twice\n"),
+		TEXT(HEAD
+		     "arguments: {side: {default: left}}\n"
+		     "resources: {pool: {type: BlockMemoryPool, storage_type: 2, block_size: 1K, num_blocks: 2}}\n"
+		     "operators:\n"
+		     "  ones:\n"
+		     "    type: source\n"
+		     "    parameters: {inputs: 3}\n"
+		     "    conditions: [{type: CountCondition, count: 7}, {type: periodic, name: beat, recess_period: 10ms}]\n"
+		     "  twice:\n"
+		     "    type: scale\n"
+		     "    parameters: {factor: 0.5, pool: $pool, gate: $gate, names: [a, \"b c\"], mode: slow}\n"
+		     "    conditions: [{type: boolean, name: gate, enable_tick: false}]\n"
+		     "    ports: {in: {capacity: 5, policy: pop, condition: none}}\n"
+		     "    metadata_policy: reject\n"
+		     "    watchdog: 2s\n"
+		     "  sink: {type: sink, parameters: {inputs: 2}, metadata: false}\n"
+		     "flows:\n"
+		     "  - ones -> twice\n"
+		     "  - {from: twice, to: [sink.in0, sink.in1], capacity: 3, policy: reject}\n"
+		     "  - ones -> twice\n"),
 		&spec);
-	const struct frag_op *ones = op_named(fragment, "ones"), *twice = op_named(fragment, "twice"),
+	const struct frag_op *ones = op_named(fragment, "ones"),
+			     *twice = op_named(fragment, "twice"),
 			     *sink = op_named(fragment, "sink");
 	const struct scale *scale = twice->state;
 
@@ -197,7 +197,8 @@ Test(fragment, later_settings_win)
 	cr_expect(scale->loud);              /* the graph over the default */
 	cr_expect_eq(scale->sizes.count, 3); /* C over the default */
 	cr_expect_eq(scale->count, 10);      /* the default */
-	cr_expect_eq(*(const int64_t *)op_named(fragment, "ones")->state, 4); /* config, read in C */
+	/* config, read in C */
+	cr_expect_eq(*(const int64_t *)op_named(fragment, "ones")->state, 4);
 	cr_expect_eq(twice->ports[0].capacity, 6);
 	cr_assert_eq(fragment->flow_count, 2);
 	cr_expect_eq(fragment->flows[1].capacity, 3);
@@ -248,37 +249,34 @@ Test(fragment, composed_with_conditions_and_resources)
 
 Test(fragment, all_errors_at_once)
 {
-	bad(TEXT(HEAD "resources: {pool: {type: block_memory_poll}}\n"
-		      "operators:\n"
-		      "  a: {type: scal}\n"
-		      "  b:\n"
-		      "    type: scale\n"
-		      "    parameters:\n"
-		      "      facter: 1\n"
-		      "      count: 0\n"
-		      "      loud: perhaps\n"
-		      "      mode: fastt\n"
-		      "      pause: soon\n"
-		      "      pool: $pool\n"
-		      "      gate: $gat\n"
-		      "      sizes: [1, x]\n"
-		      "    conditions: [{type: boolean, name: gate}, {type: counter}, {type: asynchronous}]\n"
-		      "    ports: {inn: {capacity: 2}}\n"
-		      "  c: {type: source}\n"
-		      "flows: [a -> b, c.out -> b.in, c -> b.inn]\n"),
+	bad(TEXT(HEAD
+		 "resources: {pool: {type: block_memory_poll}}\n"
+		 "operators:\n"
+		 "  a: {type: scal}\n"
+		 "  b:\n"
+		 "    type: scale\n"
+		 "    parameters:\n"
+		 "      facter: 1\n"
+		 "      count: 0\n"
+		 "      loud: perhaps\n"
+		 "      mode: fastt\n"
+		 "      pause: soon\n"
+		 "      pool: $pool\n"
+		 "      gate: $gat\n"
+		 "      sizes: [1, x]\n"
+		 "    conditions: [{type: boolean, name: gate}, {type: counter}, {type: asynchronous}]\n"
+		 "    ports: {inn: {capacity: 2}}\n"
+		 "  c: {type: source}\n"
+		 "flows: [a -> b, c.out -> b.in, c -> b.inn]\n"),
 	    -EINVAL,
-	    "app.yaml:4:13: app.pool: unknown resource type \"block_memory_poll\"; did you mean "
-	    "\"block_memory_pool\"?\n"
+	    "app.yaml:4:13: app.pool: unknown resource type \"block_memory_poll\"; did you mean \"block_memory_pool\"?\n"
 	    "app.yaml:6:3: app.a: unknown operator type \"scal\"; did you mean \"scale\"?\n"
 	    "app.yaml:10:7: app.b: unknown parameter \"facter\"; did you mean \"factor\"?\n"
 	    "app.yaml:11:14: app.b: parameter \"count\": 0 is out of range; allowed is 1 to 1000\n"
 	    "app.yaml:12:13: app.b: parameter \"loud\": \"perhaps\" is no bool; write true or false\n"
 	    "app.yaml:13:13: app.b: parameter \"mode\": \"fastt\" is no choice; did you mean \"fast\"?\n"
-	    "app.yaml:14:14: app.b: parameter \"pause\": \"soon\" is no duration; write nanoseconds, or a "
-	    "number "
-	    "with a unit such as 10ms, 2s or 30hz\n"
-	    "app.yaml:16:13: app.b: parameter \"gate\": there is no condition \"gat\"; did you mean "
-	    "\"gate\"?\n"
+	    "app.yaml:14:14: app.b: parameter \"pause\": \"soon\" is no duration; write nanoseconds, or a number with a unit such as 10ms, 2s or 30hz\n"
+	    "app.yaml:16:13: app.b: parameter \"gate\": there is no condition \"gat\"; did you mean \"gate\"?\n"
 	    "app.yaml:17:18: app.b: parameter \"sizes\": \"x\" is no integer\n"
 	    "app.yaml:18:47: app.b: unknown condition type \"counter\"; did you mean \"count\"?\n"
 	    "app.yaml:18:64: app.b: condition type \"asynchronous\" is not built yet\n"
@@ -303,9 +301,7 @@ Test(fragment, a_missing_library_is_the_only_error_it_makes)
 		 "extensions: [libnothing.so]\n"
 		 "operators: {a: {type: scale}}\n"),
 	    -ENOENT,
-	    "app.yaml:3:14: app: library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define "
-	    "it with "
-	    "FRAG_PLUGIN(...)\n");
+	    "app.yaml:3:14: app: library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define it with FRAG_PLUGIN(...)\n");
 }
 
 Test(fragment, composers_that_fail)
@@ -321,18 +317,13 @@ Test(fragment, composers_that_fail)
 	bad(&(const struct graph_text){.text = line, .args = {"--how", "null"}}, -EINVAL,
 	    "app: frag_add_operator: the operator is NULL\n");
 	bad(TEXT(HEAD "compose: forgetful\n"), -EINVAL,
-	    "app: operator \"lost\" was made but never added; pass it to frag_add_operator or "
-	    "frag_add_flow\n");
+	    "app: operator \"lost\" was made but never added; pass it to frag_add_operator or frag_add_flow\n");
 	bad(TEXT(HEAD "compose: lime\n"), -EINVAL,
 	    "app.yaml:1:1: app: compose: unknown composer \"lime\"; did you mean \"line\"?\n");
 	bad(TEXT(HEAD "compose: line\noperators: {sink: {type: sink}}\n"), -EINVAL,
-	    "app.yaml:5:13: app.sink: the composer makes an operator of this name too; leave the type out "
-	    "here to "
-	    "set parameters of that one\n");
+	    "app.yaml:5:13: app.sink: the composer makes an operator of this name too; leave the type out here to set parameters of that one\n");
 	bad(TEXT(HEAD "compose: line\noperators: {twicw: {parameters: {factor: 1}}}\n"), -EINVAL,
-	    "app.yaml:5:13: app: operator \"twicw\" has no type, and composer \"line\" makes none of this "
-	    "name; did "
-	    "you mean \"twice\"?\n");
+	    "app.yaml:5:13: app: operator \"twicw\" has no type, and composer \"line\" makes none of this name; did you mean \"twice\"?\n");
 }
 
 Test(fragment, setups_that_fail)
@@ -352,14 +343,13 @@ Test(fragment, setups_that_fail)
 Test(fragment, conditions_name_ports)
 {
 	struct fragi_spec *spec;
-	struct frag_fragment *fragment =
-		good(TEXT(HEAD "operators:\n"
-			       "  s: {type: sink, parameters: {inputs: 2}, conditions: [{type: "
-			       "message_available, receiver: in1, "
-			       "min_size: 2}, {type: count}, {type: count, count: 2}]}\n"
-			       "  t: {type: scale, conditions: [{type: none}]}\n"
-			       "  u: {type: scale, conditions: [{type: downstream_affordable}]}\n"),
-		     &spec);
+	struct frag_fragment *fragment = good(
+		TEXT(HEAD
+		     "operators:\n"
+		     "  s: {type: sink, parameters: {inputs: 2}, conditions: [{type: message_available, receiver: in1, min_size: 2}, {type: count}, {type: count, count: 2}]}\n"
+		     "  t: {type: scale, conditions: [{type: none}]}\n"
+		     "  u: {type: scale, conditions: [{type: downstream_affordable}]}\n"),
+		&spec);
 	const struct frag_op *s = op_named(fragment, "s");
 
 	cr_expect_eq(s->conditions[0]->port, 1);
@@ -375,18 +365,12 @@ Test(fragment, conditions_name_ports)
 	bad(TEXT(HEAD
 		 "operators:\n"
 		 "  s: {type: sink, parameters: {inputs: 2}, conditions: [{type: message_available}]}\n"
-		 "  t: {type: scale, conditions: [{type: message_available, receiver: out}, {type: "
-		 "periodic}]}\n"
+		 "  t: {type: scale, conditions: [{type: message_available, receiver: out}, {type: periodic}]}\n"
 		 "  u: {type: source, parameters: {inputs: 1}, conditions: [{type: message_available}]}\n"),
 	    -EINVAL,
-	    "app.yaml:5:57: app.s: condition message_available: name the port with receiver; its inputs: "
-	    "in0, "
-	    "in1\n"
-	    "app.yaml:6:75: app.t: condition periodic: parameter \"recess_period\" (duration) is required "
-	    "and not "
-	    "set\n"
-	    "app.yaml:7:59: app.u: condition message_available: name the port with receiver; it has no "
-	    "inputs\n");
+	    "app.yaml:5:57: app.s: condition message_available: name the port with receiver; its inputs: in0, in1\n"
+	    "app.yaml:6:75: app.t: condition periodic: parameter \"recess_period\" (duration) is required and not set\n"
+	    "app.yaml:7:59: app.u: condition message_available: name the port with receiver; it has no inputs\n");
 }
 
 /* Composed in C alone, as the harness does it. */
@@ -419,8 +403,9 @@ static const struct frag_port any_ports[] = {
 	{.name = "in", .dir = FRAG_IN, .flags = FRAG_PORT_MULTI},
 	{.name = "out", .dir = FRAG_OUT},
 };
-static const struct frag_op_type any = {FRAG_OP_TYPE_INIT,  .name = "any",      FRAG_PORTS(any_ports),
-					.compute = nothing, .initialize = note, .fini = note_end};
+static const struct frag_op_type any = {FRAG_OP_TYPE_INIT,     .name = "any",
+					FRAG_PORTS(any_ports), .compute = nothing,
+					.initialize = note,    .fini = note_end};
 
 /* edges: pairs of letters; operators are made in the order of `names`. */
 static struct frag_fragment *graph_of(const char *names, const char *edges, struct fragi_diag *diag)
@@ -436,7 +421,8 @@ static struct frag_fragment *graph_of(const char *names, const char *edges, stru
 		cr_assert_eq(frag_add_operator(fragment, ops[(int)*c]), 0);
 	}
 	for (const char *c = edges; c[0] != '\0'; c += 2)
-		cr_assert_eq(frag_add_flow(fragment, ops[(int)c[0]], "out", ops[(int)c[1]], "in"), 0);
+		cr_assert_eq(frag_add_flow(fragment, ops[(int)c[0]], "out", ops[(int)c[1]], "in"),
+			     0);
 	cr_assert_eq(fragi_fragment_complete(fragment), 0);
 	return fragment;
 }
@@ -463,12 +449,12 @@ static void expect_order(const char *names, const char *edges, const char *order
 Test(fragment, topological_order)
 {
 	expect_order("a", "", "a");
-	expect_order("cba", "abbc", "abc");             /* a line made backwards */
-	expect_order("abcd", "acbcad", "abcd");         /* of those that are ready, the first made */
-	expect_order("abcd", "abbccbcd", "abcd");       /* a cycle with a root */
-	expect_order("dcba", "abbccbcd", "abcd");       /* its entry is what the root leads to */
-	expect_order("bca", "abbcca", "bca");           /* a cycle without a root: the first added */
-	expect_order("abc", "aaabbc", "abc");           /* a flow to oneself */
+	expect_order("cba", "abbc", "abc");       /* a line made backwards */
+	expect_order("abcd", "acbcad", "abcd");   /* of those that are ready, the first made */
+	expect_order("abcd", "abbccbcd", "abcd"); /* a cycle with a root */
+	expect_order("dcba", "abbccbcd", "abcd"); /* its entry is what the root leads to */
+	expect_order("bca", "abbcca", "bca");     /* a cycle without a root: the first added */
+	expect_order("abc", "aaabbc", "abc");     /* a flow to oneself */
 	expect_order("abcdef", "abbadeedcf", "cfabde"); /* two cycles and a line */
 }
 
@@ -516,11 +502,9 @@ Test(fragment, refuses_what_c_gets_wrong)
 	expect_errors(
 		&diag,
 		"app: operator \"a\" is made twice\n"
-		"app: \"a.b\" is no name of an operator; write a letter, then letters, digits, _ or -, 63 at "
-		"most\n"
+		"app: \"a.b\" is no name of an operator; write a letter, then letters, digits, _ or -, 63 at most\n"
 		"app: operator \"b\": operator type \"any\" has no compute\n"
-		"app: operator \"b\": an operator type of 8 bytes is none; begin its table with "
-		"FRAG_OP_TYPE_INIT\n"
+		"app: operator \"b\": an operator type of 8 bytes is none; begin its table with FRAG_OP_TYPE_INIT\n"
 		"app.b: no types are registered here; make it of its table\n"
 		"app: operator \"stranger\" is of fragment \"other\"\n"
 		"app.a: unknown condition type \"perodic\"; did you mean \"periodic\"?\n"
@@ -532,18 +516,21 @@ Test(fragment, refuses_what_c_gets_wrong)
 	fragi_diag_fini(&diag);
 }
 
-/* Every allocation fails once, one after the other: each time it is an error, and nothing is left (sanitizers
- * look). */
+/*
+ * Every allocation fails once, one after the other: each time it is an error, and nothing is left
+ * (sanitizers look).
+ */
 Test(fragment, short_memory_is_an_error)
 {
 	static const struct graph_text text = {
-		.text = HEAD "resources: {pool: {type: unbounded_allocator}}\n"
-			     "compose: line\n"
-			     "operators:\n"
-			     "  twice: {parameters: {factor: 3, names: [a, b], mode: slow, path: x}}\n"
-			     "  more: {type: scale, parameters: {pool: $pool}, conditions: [{type: count}]}\n"
-			     "  end: {type: sink, ports: {in0: {capacity: 3}}}\n"
-			     "flows: [ones -> more, more -> end, twice -> end]\n"};
+		.text = HEAD
+		"resources: {pool: {type: unbounded_allocator}}\n"
+		"compose: line\n"
+		"operators:\n"
+		"  twice: {parameters: {factor: 3, names: [a, b], mode: slow, path: x}}\n"
+		"  more: {type: scale, parameters: {pool: $pool}, conditions: [{type: count}]}\n"
+		"  end: {type: sink, ports: {in0: {capacity: 3}}}\n"
+		"flows: [ones -> more, more -> end, twice -> end]\n"};
 	struct frag_fragment *fragment;
 	struct fragi_spec *spec;
 	int64_t failed = 0;
@@ -559,8 +546,8 @@ Test(fragment, short_memory_is_an_error)
 		fragi_alloc_fail_after(skip, 1);
 		r = compose(spec, &diag, &fragment);
 		failed = fragi_alloc_fail_off();
-		cr_expect(r == 0 ? failed == 0 || diag.count == 0 : failed == 1, "r %d, failed %d, after %d",
-			  r, (int)failed, (int)skip);
+		cr_expect(r == 0 ? failed == 0 || diag.count == 0 : failed == 1,
+			  "r %d, failed %d, after %d", r, (int)failed, (int)skip);
 		fragi_diag_fini(&diag);
 	}
 	cr_expect_eq(r, 0);

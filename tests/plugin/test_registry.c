@@ -40,20 +40,21 @@ static struct fragi_registry *make(const char *folder, bool allow_paths, const c
 {
 	struct fragi_registry *registry;
 
-	cr_assert_eq(
-		fragi_registry_create(
-			&(struct fragi_registry_config){.library_path = (const char *const[]){folder, NULL},
-							.allow_paths = allow_paths,
-							.app_folder = app_folder},
-			&registry),
-		0);
+	cr_assert_eq(fragi_registry_create(
+			     &(struct fragi_registry_config){
+				     .library_path = (const char *const[]){folder, NULL},
+				     .allow_paths = allow_paths,
+				     .app_folder = app_folder},
+			     &registry),
+		     0);
 	return registry;
 }
 
-static void refuses(struct fragi_registry *registry, const char *library, int code, const char *format, ...)
-	FRAG_PRINTF(4, 5);
+static void refuses(struct fragi_registry *registry, const char *library, int code,
+		    const char *format, ...) FRAG_PRINTF(4, 5);
 
-static void refuses(struct fragi_registry *registry, const char *library, int code, const char *format, ...)
+static void refuses(struct fragi_registry *registry, const char *library, int code,
+		    const char *format, ...)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	char text[1024];
@@ -77,7 +78,8 @@ Test(registry, brings_types_and_composers)
 	cr_assert_eq(fragi_registry_load(registry, "libgood.so", &err), 0, "%s", err.text);
 	cr_expect_eq(fragi_registry_load(registry, "libgood.so", &err), 0);
 	cr_assert_not_null(fragi_registry_op(registry, "scale", &err));
-	cr_expect_str_eq(fragi_registry_op(registry, "scale", &err)->headline, "Multiplies a number");
+	cr_expect_str_eq(fragi_registry_op(registry, "scale", &err)->headline,
+			 "Multiplies a number");
 	cr_expect_str_eq(fragi_registry_composer(registry, "line", &err)->name, "line");
 	libraries = fragi_registry_libraries(registry, false, &count);
 	cr_assert_eq(count, 1);
@@ -98,12 +100,9 @@ Test(registry, says_what_is_wrong_with_a_library)
 		"library liblater.so was built for plugin ABI 2, this is frag " FRAG_VERSION
 		" with plugin ABI 1; build it again with this frag's headers");
 	refuses(registry, "libnothing.so", -ENOENT,
-		"library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define it with "
-		"FRAG_PLUGIN(...)");
+		"library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define it with FRAG_PLUGIN(...)");
 	refuses(registry, "libtables.so", -EINVAL,
-		"library libtables.so: operator type \"short\": parameter \"b\" (i64 at offset 8) does not "
-		"lie in "
-		"the state of 8 bytes");
+		"library libtables.so: operator type \"short\": parameter \"b\" (i64 at offset 8) does not lie in the state of 8 bytes");
 	cr_expect_eq(fragi_registry_load(registry, "libgood.so", NULL), 0);
 	refuses(registry, "libtaken.so", -EEXIST,
 		"library libtaken.so: operator type \"scale\" is already that of libgood.so");
@@ -143,31 +142,21 @@ Test(registry, looks_only_in_allowed_folders)
 	snprintf(lib, sizeof(lib), "%s", fragi_library_folder());
 	registry = make(scratch, false, NULL);
 	refuses(registry, "libgood.so", -ENOENT,
-		"library libgood.so is not in %s, %s/frag/extensions, %s/frag/plugins; put it there, or its "
-		"folder "
-		"into --library-path or FRAG_LIBRARY_PATH",
+		"library libgood.so is not in %s, %s/frag/extensions, %s/frag/plugins; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
 		scratch, lib, lib);
 	refuses(registry, "../libgood.so", -EINVAL,
-		"library ../libgood.so: a path is only accepted where everything runs in one process; write "
-		"the "
-		"name alone and put its folder into --library-path");
+		"library ../libgood.so: a path is only accepted where everything runs in one process; write the name alone and put its folder into --library-path");
 	snprintf(path, sizeof(path), "%s/libgood.so", scratch);
 	snprintf(target, sizeof(target), "%s/libgood.so", plugins);
 	refuses(registry, target, -EINVAL,
-		"library %s: a path is only accepted where everything runs in one process; write the name "
-		"alone "
-		"and put its folder into --library-path",
+		"library %s: a path is only accepted where everything runs in one process; write the name alone and put its folder into --library-path",
 		target);
 	cr_assert_eq(symlink(target, path), 0);
 	refuses(registry, "libgood.so", -ENOENT,
-		"library libgood.so: %s leads to %s, outside the folders that libraries may come from; put "
-		"the "
-		"file itself there",
+		"library libgood.so: %s leads to %s, outside the folders that libraries may come from; put the file itself there",
 		path, target);
 	refuses(registry, ".", -ENOENT,
-		"library . is not in %s, %s/frag/extensions, %s/frag/plugins; put it there, or its folder "
-		"into "
-		"--library-path or FRAG_LIBRARY_PATH",
+		"library . is not in %s, %s/frag/extensions, %s/frag/plugins; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
 		scratch, lib, lib);
 	fragi_registry_destroy(registry);
 
@@ -187,9 +176,7 @@ Test(registry, takes_paths_where_all_is_one_process)
 
 	snprintf(lib, sizeof(lib), "%s", fragi_library_folder());
 	refuses(registry, "libgood.so", -ENOENT,
-		"library libgood.so is not in %s, %s/frag/extensions, %s/frag/plugins; for the one in the "
-		"app folder "
-		"write ./libgood.so",
+		"library libgood.so is not in %s, %s/frag/extensions, %s/frag/plugins; for the one in the app folder write ./libgood.so",
 		scratch, lib, lib);
 	cr_expect_eq(fragi_registry_load(registry, "./libgood.so", &err), 0, "%s", err.text);
 	snprintf(path, sizeof(path), "%s/libgood.so", plugins);
@@ -227,6 +214,7 @@ Test(registry, advises_on_unknown_names)
 	cr_expect_eq(err.code, -EINVAL);
 	err = (struct frag_err)FRAG_ERR_INIT;
 	cr_expect_null(fragi_registry_composer(registry, "zzzzz", &err));
-	cr_expect_str_eq(err.text, "unknown composer \"zzzzz\"; valid: line, forgetful, failing, equipped");
+	cr_expect_str_eq(err.text,
+			 "unknown composer \"zzzzz\"; valid: line, forgetful, failing, equipped");
 	fragi_registry_destroy(registry);
 }

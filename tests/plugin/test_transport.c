@@ -12,12 +12,12 @@ Test(transport, a_module_that_is_not_installed_is_told_with_its_place)
 
 	cr_expect_eq(fragi_transport_open("carrier_pigeon", &ops, &err), -ENOENT);
 	cr_expect_null(ops);
-	cr_expect_not_null(strstr(err.text, "the transport module carrier_pigeon is not there (/"), "%s",
-			   err.text);
-	cr_expect_not_null(strstr(err.text,
-				  "/lib/frag/modules/carrier_pigeon.so): this frag was built without it; "
-				  "install frag with it, or run the application in one process"),
+	cr_expect_not_null(strstr(err.text, "the transport module carrier_pigeon is not there (/"),
 			   "%s", err.text);
+	cr_expect_not_null(
+		strstr(err.text,
+		       "/lib/frag/modules/carrier_pigeon.so): this frag was built without it; install frag with it, or run the application in one process"),
+		"%s", err.text);
 }
 
 Test(transport, a_name_leads_to_no_other_file)
@@ -31,7 +31,7 @@ Test(transport, a_name_leads_to_no_other_file)
 
 		cr_expect_eq(fragi_transport_open(names[i], &ops, &err), -ENOENT, "%s", names[i]);
 		cr_expect_null(ops);
-		cr_expect_eq(strncmp(err.text, "there is no transport module of the name \"", 42), 0, "%s",
-			     err.text);
+		cr_expect_eq(strncmp(err.text, "there is no transport module of the name \"", 42),
+			     0, "%s", err.text);
 	}
 }

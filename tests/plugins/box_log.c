@@ -6,8 +6,8 @@
 #include <frag/frag.h>
 
 /*
- * Ground truth for pictures: passes messages on and writes what is in their tensor boxes, and the numbers of
- * the frames as their metadata tells them, which must go up by one.
+ * Ground truth for pictures: passes messages on and writes what is in their tensor boxes, and the
+ * numbers of the frames as their metadata tells them, which must go up by one.
  */
 struct box_log {
 	const char *path;
@@ -21,7 +21,8 @@ static const struct frag_port box_log_ports[] = {
 	[OUT] = {.name = "out", .dir = FRAG_OUT, .type = "tensor"},
 };
 static const struct frag_param box_log_params[] = {
-	FRAG_PARAM_PATH(struct box_log, path, NULL, .headline = "Log", .flags = FRAG_PARAM_REQUIRED),
+	FRAG_PARAM_PATH(struct box_log, path, NULL, .headline = "Log",
+			.flags = FRAG_PARAM_REQUIRED),
 };
 
 static int box_log_start(void *state, struct frag_op *op)
@@ -46,7 +47,8 @@ static int box_log_compute(void *state, struct frag_tick *tick)
 		return r;
 	r = frag_metadata_get_i64(frag_tick_metadata(tick), "frame", &frame);
 	if (r < 0 || frame != log->seen)
-		return frag_op_fail(op, -EBADMSG, "message %" PRId64 " is frame %" PRId64, log->seen, frame);
+		return frag_op_fail(op, -EBADMSG, "message %" PRId64 " is frame %" PRId64,
+				    log->seen, frame);
 	log->seen++;
 	boxes = frag_message_tensor(message, "boxes");
 	if (boxes == NULL)

@@ -109,7 +109,8 @@ static int sink_setup(void *state, struct frag_op *op)
 		raise(SIGSEGV);
 	for (int64_t i = 0; i < s->inputs; i++) {
 		snprintf(name, sizeof(name), "in%d", strcmp(s->fail, "port") == 0 ? 0 : (int)i);
-		r = frag_op_add_port(op, &(struct frag_port){.name = name, .dir = FRAG_IN, .type = "f64"});
+		r = frag_op_add_port(
+			op, &(struct frag_port){.name = name, .dir = FRAG_IN, .type = "f64"});
 		if (r < 0)
 			return r;
 	}
@@ -135,10 +136,10 @@ static const struct frag_op_type sink_type = {
 static int compose_line(struct frag_fragment *fragment)
 {
 	const char *inputs = frag_fragment_config(fragment, "line.inputs");
-	struct frag_op *source = frag_make_operator(fragment, "ones", "source",
-						    FRAG_ARGS({"inputs", inputs != NULL ? inputs : "5"}));
-	struct frag_op *twice = frag_make_operator(fragment, "twice", "scale",
-						   FRAG_ARGS({"factor", "2"}, {"sizes", "[7, 8, 9]"}));
+	struct frag_op *source = frag_make_operator(
+		fragment, "ones", "source", FRAG_ARGS({"inputs", inputs != NULL ? inputs : "5"}));
+	struct frag_op *twice = frag_make_operator(
+		fragment, "twice", "scale", FRAG_ARGS({"factor", "2"}, {"sizes", "[7, 8, 9]"}));
 	struct frag_op *sink = frag_make_operator(fragment, "sink", "sink", FRAG_NO_ARGS);
 	int r = frag_add_flow(fragment, source, NULL, twice, NULL);
 
@@ -150,14 +151,16 @@ static int compose_line(struct frag_fragment *fragment)
 /* The same with what else C can make: a pool, and a gate that begins closed. */
 static int compose_equipped(struct frag_fragment *fragment)
 {
-	struct frag_op *source = frag_make_operator(fragment, "ones", "source", FRAG_ARGS({"inputs", "5"}));
+	struct frag_op *source =
+		frag_make_operator(fragment, "ones", "source", FRAG_ARGS({"inputs", "5"}));
 	struct frag_op *twice = frag_make_operator(fragment, "twice", "scale",
 						   FRAG_ARGS({"pool", "$pool"}, {"gate", "$gate"}));
 	struct frag_op *sink = frag_make_operator(fragment, "sink", "sink", FRAG_NO_ARGS);
 	int r = frag_add_flow(fragment, source, NULL, twice, NULL);
 
-	frag_make_resource(fragment, "pool", "block_memory_pool",
-			   FRAG_ARGS({"storage_type", "2"}, {"block_size", "64"}, {"num_blocks", "3"}));
+	frag_make_resource(
+		fragment, "pool", "block_memory_pool",
+		FRAG_ARGS({"storage_type", "2"}, {"block_size", "64"}, {"num_blocks", "3"}));
 	frag_make_condition(twice, "gate", "boolean", FRAG_ARGS({"enable_tick", "false"}));
 	frag_make_condition(twice, NULL, "count", FRAG_ARGS({"count", "9"}));
 	return r < 0 ? r : frag_add_flow(fragment, twice, NULL, sink, NULL);
@@ -174,9 +177,11 @@ static int compose_failing(struct frag_fragment *fragment)
 	const char *how = frag_fragment_argument(fragment, "how");
 
 	if (how != NULL && strcmp(how, "worded") == 0)
-		return frag_fragment_fail(fragment, -EINVAL, "no camera named \"%s\"; see the manual", how);
+		return frag_fragment_fail(fragment, -EINVAL,
+					  "no camera named \"%s\"; see the manual", how);
 	if (how != NULL && strcmp(how, "type") == 0)
-		return frag_add_operator(fragment, frag_make_operator(fragment, "x", "scal", FRAG_NO_ARGS));
+		return frag_add_operator(fragment,
+					 frag_make_operator(fragment, "x", "scal", FRAG_NO_ARGS));
 	if (how != NULL && strcmp(how, "null") == 0)
 		return frag_add_operator(fragment, NULL);
 	if (how != NULL && strcmp(how, "crash") == 0)

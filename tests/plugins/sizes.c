@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin whose tables have other sizes than this build's: parameters as a newer frag would have them (with
- * members that nobody here knows), ports and the type as an older one had them.
+ * A plugin whose tables have other sizes than this build's: parameters as a newer frag would have
+ * them (with members that nobody here knows), ports and the type as an older one had them.
  */
 #include <frag/frag.h>
 

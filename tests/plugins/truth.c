@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators that write down what really happened: one little-endian u64 a message into a file, by write(2),
- * so that it survives a kill. The sender writes after emit returned, the receiver before it does anything
- * else; what frag counts is compared with these files and never only with itself. Both fail on request, in
- * every way that matters.
+ * Operators that write down what really happened: one little-endian u64 a message into a file, by
+ * write(2), so that it survives a kill. The sender writes after emit returned, the receiver before
+ * it does anything else; what frag counts is compared with these files and never only with itself.
+ * Both fail on request, in every way that matters.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,15 +38,18 @@ static const struct frag_param tx_params[] = {
 	FRAG_PARAM_I64(struct truth, size, 8,
 		       .headline = "Bytes of each message's tensor; up to 8: a plain number"),
 	FRAG_PARAM_DURATION(struct truth, pause, 0, .headline = "Time each compute takes"),
-	FRAG_PARAM_STRING(struct truth, fail, "never", .headline = "How to fail", .choices = failures),
+	FRAG_PARAM_STRING(struct truth, fail, "never", .headline = "How to fail",
+			  .choices = failures),
 	FRAG_PARAM_I64(struct truth, fail_at, 10, .headline = "At which message"),
 };
 static const struct frag_param rx_params[] = {
 	FRAG_PARAM_PATH(struct truth, file, NULL, .headline = "Where the received numbers go",
 			.flags = FRAG_PARAM_REQUIRED),
-	FRAG_PARAM_I64(struct truth, count, 0, .headline = "Done after that many; 0: when the sender closes"),
+	FRAG_PARAM_I64(struct truth, count, 0,
+		       .headline = "Done after that many; 0: when the sender closes"),
 	FRAG_PARAM_DURATION(struct truth, pause, 0, .headline = "Time each compute takes"),
-	FRAG_PARAM_STRING(struct truth, fail, "never", .headline = "How to fail", .choices = failures),
+	FRAG_PARAM_STRING(struct truth, fail, "never", .headline = "How to fail",
+			  .choices = failures),
 	FRAG_PARAM_I64(struct truth, fail_at, 10, .headline = "At which message"),
 };
 static const char *const sides[] = {"sent", "received", NULL};
@@ -62,8 +65,8 @@ struct tap {
 static const struct frag_param tap_params[] = {
 	FRAG_PARAM_PATH(struct tap, file, NULL, .headline = "Where the numbers go",
 			.flags = FRAG_PARAM_REQUIRED),
-	FRAG_PARAM_STRING(struct tap, side, "received", .headline = "Written before or after it is passed on",
-			  .choices = sides),
+	FRAG_PARAM_STRING(struct tap, side, "received",
+			  .headline = "Written before or after it is passed on", .choices = sides),
 	FRAG_PARAM_DURATION(struct tap, pause, 0, .headline = "Time each compute takes"),
 };
 enum { TAP_IN, TAP_OUT };
@@ -103,7 +106,8 @@ static int truth_stop(void *state, struct frag_op *op)
 static int write_number(struct frag_tick *tick, int fd, const char *file, uint64_t number)
 {
 	if (write(fd, &number, sizeof(number)) != (ssize_t)sizeof(number))
-		return frag_op_fail(frag_tick_op(tick), -EIO, "cannot write %s: %s", file, strerror(errno));
+		return frag_op_fail(frag_tick_op(tick), -EIO, "cannot write %s: %s", file,
+				    strerror(errno));
 	return 0;
 }
 
@@ -125,7 +129,8 @@ static int fail_if_due(struct truth *s, struct frag_tick *tick)
 	if (s->fail[0] == 'n' || s->seen != s->fail_at)
 		return 0;
 	if (!strcmp(s->fail, "error"))
-		return frag_op_fail(frag_tick_op(tick), -EIO, "the test asked for an error at message %lld",
+		return frag_op_fail(frag_tick_op(tick), -EIO,
+				    "the test asked for an error at message %lld",
 				    (long long)s->seen);
 	if (!strcmp(s->fail, "crash"))
 		raise(SIGSEGV);
@@ -186,7 +191,8 @@ static int rx_compute(void *state, struct frag_tick *tick)
 	else if (frag_message_value(m, &value, NULL) == &frag_type_i64)
 		memcpy(&number, value, sizeof(number));
 	else
-		return frag_op_fail(frag_tick_op(tick), -EBADMSG, "neither a number nor a tensor arrived");
+		return frag_op_fail(frag_tick_op(tick), -EBADMSG,
+				    "neither a number nor a tensor arrived");
 	s->seen++;
 	r = write_down(s, tick, number);
 	if (r < 0)
@@ -283,8 +289,8 @@ static const struct frag_field pose_fields[] = {
 	FRAG_FIELD(struct pose, z, "f64"),
 #endif
 };
-static const struct frag_type pose_type = {FRAG_TYPE_INIT, .name = "pose", .size = sizeof(struct pose),
-					   FRAG_FIELDS(pose_fields)};
+static const struct frag_type pose_type = {FRAG_TYPE_INIT, .name = "pose",
+					   .size = sizeof(struct pose), FRAG_FIELDS(pose_fields)};
 static const struct frag_type secret_type = {FRAG_TYPE_INIT, .name = "secret", .size = 16};
 static const struct frag_type *const types[] = {&pose_type, &secret_type};
 
@@ -323,14 +329,14 @@ static int nothing_compute(void *state, struct frag_tick *tick)
 	return FRAG_DONE;
 }
 
-static const struct frag_op_type pose_tx = {FRAG_OP_TYPE_INIT, .name = "pose_tx", FRAG_PORTS(pose_out),
-					    .compute = pose_tx_compute};
-static const struct frag_op_type pose_rx = {FRAG_OP_TYPE_INIT, .name = "pose_rx", FRAG_PORTS(pose_in),
-					    .compute = pose_rx_compute};
-static const struct frag_op_type secret_tx = {FRAG_OP_TYPE_INIT, .name = "secret_tx", FRAG_PORTS(secret_out),
-					      .compute = nothing_compute};
-static const struct frag_op_type secret_rx = {FRAG_OP_TYPE_INIT, .name = "secret_rx", FRAG_PORTS(secret_in),
-					      .compute = nothing_compute};
+static const struct frag_op_type pose_tx = {FRAG_OP_TYPE_INIT, .name = "pose_tx",
+					    FRAG_PORTS(pose_out), .compute = pose_tx_compute};
+static const struct frag_op_type pose_rx = {FRAG_OP_TYPE_INIT, .name = "pose_rx",
+					    FRAG_PORTS(pose_in), .compute = pose_rx_compute};
+static const struct frag_op_type secret_tx = {FRAG_OP_TYPE_INIT, .name = "secret_tx",
+					      FRAG_PORTS(secret_out), .compute = nothing_compute};
+static const struct frag_op_type secret_rx = {FRAG_OP_TYPE_INIT, .name = "secret_rx",
+					      FRAG_PORTS(secret_in), .compute = nothing_compute};
 
 static const struct frag_op_type *const ops[] = {&truth_tx, &truth_rx,  &truth_tap, &pose_tx,
 						 &pose_rx,  &secret_tx, &secret_rx};

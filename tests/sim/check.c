@@ -4,15 +4,18 @@
 #include <string.h>
 
 /*
- * The invariants. After every event: no illegal move, no state held longer than its deadline allows, no end
- * at rest that is none. At every look (100 ms): who should be there is there, who should be gone is gone,
- * nothing grows, and nothing happens for ever. At an application's end: its result has a cause and its sums
- * are true.
+ * The invariants. After every event: no illegal move, no state held longer than its deadline
+ * allows, no end at rest that is none. At every look (100 ms): who should be there is there, who
+ * should be gone is gone, nothing grows, and nothing happens for ever. At an application's end: its
+ * result has a cause and its sums are true.
  */
 #define FRAMES_MAX 800
 #define SAME_TIME_MAX 3000
 
-/* How long an application may stay in a state, by the driver's own deadlines; 0: as long as it likes. */
+/*
+ * How long an application may stay in a state, by the driver's own deadlines; 0: as long as it
+ * likes.
+ */
 static int64_t limit_of(enum drv_app_state state)
 {
 	switch (state) {
@@ -56,9 +59,10 @@ static void check_app(struct sim *sim, struct sim_app *app)
 	int64_t limit = limit_of(state), now_ns = sim_clock(sim, driver);
 
 	if (state != app->state) {
-		if (app->state == DRV_APP_RUNNING && state == DRV_APP_CLOSING && !app->stopped_by_op &&
-		    !all_done(app) && !sim_data_is_settled(app))
-			sim_fail(sim, "rest", "%s is ended as at rest, but something can still happen",
+		if (app->state == DRV_APP_RUNNING && state == DRV_APP_CLOSING &&
+		    !app->stopped_by_op && !all_done(app) && !sim_data_is_settled(app))
+			sim_fail(sim, "rest",
+				 "%s is ended as at rest, but something can still happen",
 				 app->name);
 		app->state = state;
 		if (state > app->furthest && state < DRV_APP_KILLING)
@@ -71,8 +75,8 @@ static void check_app(struct sim *sim, struct sim_app *app)
 	sim_limit_app(sim, app);
 	if (limit != 0 && now_ns - app->state_since_ns > limit + 20 * SIM_MS &&
 	    !sim_is_stopped(sim, driver) && sim->now_ns > sim->quiet_ns + 20 * SIM_MS)
-		sim_fail(sim, "deadlines", "%s has been %s for %.3f s", app->name, drv_app_state_name(state),
-			 (double)(now_ns - app->state_since_ns) * 1e-9);
+		sim_fail(sim, "deadlines", "%s has been %s for %.3f s", app->name,
+			 drv_app_state_name(state), (double)(now_ns - app->state_since_ns) * 1e-9);
 }
 
 void sim_check(struct sim *sim)
@@ -80,7 +84,8 @@ void sim_check(struct sim *sim)
 	if (sim->driver.core != NULL && drv_core_illegal_moves(sim->driver.core) != 0)
 		sim_fail(sim, "moves", "the driver made a move that is not in its tables");
 	for (uint32_t i = 0; i < sim->worker_count; i++)
-		if (sim->workers[i].core != NULL && wrk_core_illegal_moves(sim->workers[i].core) != 0)
+		if (sim->workers[i].core != NULL &&
+		    wrk_core_illegal_moves(sim->workers[i].core) != 0)
 			sim_fail(sim, "moves", "%s made a move that is not in its tables",
 				 sim->workers[i].name);
 	if (sim->same_time > SAME_TIME_MAX || sim->event_count > SIM_EVENTS_MAX)
@@ -111,9 +116,10 @@ static bool can_be_placed(const struct sim *sim, const struct sim_app *app)
 		bool taken = false;
 
 		for (uint32_t w = 0; w < sim->worker_count; w++)
-			taken = taken || (sim->workers[w].process.alive &&
-					  wrk_core_session(sim->workers[w].core) == WRK_SESSION_ATTACHED &&
-					  worker_takes(&sim->workers[w], f));
+			taken = taken ||
+				(sim->workers[w].process.alive &&
+				 wrk_core_session(sim->workers[w].core) == WRK_SESSION_ATTACHED &&
+				 worker_takes(&sim->workers[w], f));
 		if (!taken)
 			return false;
 	}
@@ -133,7 +139,8 @@ static int64_t held_for(const struct sim *sim, int64_t *since, bool holds)
 /* What a running or waiting application waits for must exist. */
 static void look_at_app(struct sim *sim, struct sim_app *app)
 {
-	bool dead = false, settled = sim_data_is_settled(app), running = app->state == DRV_APP_RUNNING;
+	bool dead = false, settled = sim_data_is_settled(app),
+	     running = app->state == DRV_APP_RUNNING;
 
 	for (uint32_t i = 0; i < sim->host_count; i++) {
 		const struct sim_host *host = &sim->hosts[i];
@@ -141,27 +148,34 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 		if (host->app != app)
 			continue;
 		dead = dead || !host->process.alive;
-		if (app->state == DRV_APP_DRAINING && host->process.alive && !host->drained && !host->dying &&
-		    host->state == SIM_HOST_STARTED &&
+		if (app->state == DRV_APP_DRAINING && host->process.alive && !host->drained &&
+		    !host->dying && host->state == SIM_HOST_STARTED &&
 		    sim_clock(sim, &sim->driver.process) - app->state_since_ns > SIM_S)
-			sim_fail(sim, "stop", "pid %d of %s was not told to drain", host->pid, app->name);
-		settled = settled && host->process.alive && host->state == SIM_HOST_STARTED && !host->hangs;
+			sim_fail(sim, "stop", "pid %d of %s was not told to drain", host->pid,
+				 app->name);
+		settled = settled && host->process.alive && host->state == SIM_HOST_STARTED &&
+			  !host->hangs;
 	}
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		dead = dead || app->flows[i].dead;
 	if (held_for(sim, &app->dead_since_ns, running && dead) > sim->dead_ns + 3 * SIM_S)
-		sim_fail(sim, "waits for nothing", "%s is running though a host or a data link of it is dead",
-			 app->name);
+		sim_fail(sim, "waits for nothing",
+			 "%s is running though a host or a data link of it is dead", app->name);
 	if (held_for(sim, &app->rest_since_ns,
-		     (running && settled) || (app->state == DRV_APP_NEW && sim->disk.writing == 0) ||
+		     (running && settled) ||
+			     (app->state == DRV_APP_NEW && sim->disk.writing == 0) ||
 			     (app->state == DRV_APP_WAITING && can_be_placed(sim, app))) >
 	    6 * sim->beat_ns + SIM_S)
-		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there", app->name,
-			 drv_app_state_name(app->state));
+		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there",
+			 app->name, drv_app_state_name(app->state));
 }
 
-/* What is under way on an edge is bounded, and its credit comes back, unless one of its ends is held up. */
-static void look_at_credit(struct sim *sim, const struct sim_app *app, struct sim_flow *flow, bool quiet)
+/*
+ * What is under way on an edge is bounded, and its credit comes back, unless one of its ends is
+ * held up.
+ */
+static void look_at_credit(struct sim *sim, const struct sim_app *app, struct sim_flow *flow,
+			   bool quiet)
 {
 	uint64_t consumed = sim_flow_consumed(flow);
 	bool waits = !flow->dead && flow->token_known && flow->from->process.alive &&
@@ -178,7 +192,8 @@ static void look_at_credit(struct sim *sim, const struct sim_app *app, struct si
 	}
 	if (flow->tx_window.credited < flow->owed &&
 	    sim->now_ns - flow->owed_since_ns > 2 * sim->beat_ns + SIM_S)
-		sim_fail(sim, "credit", "%s: %llu messages were consumed, credit of %llu came back in time",
+		sim_fail(sim, "credit",
+			 "%s: %llu messages were consumed, credit of %llu came back in time",
 			 app->name, (unsigned long long)flow->owed,
 			 (unsigned long long)flow->tx_window.credited);
 }
@@ -196,13 +211,14 @@ static void look_at_hosts(struct sim *sim, bool quiet)
 		if (since < sim->quiet_ns)
 			since = sim->quiet_ns;
 		if (sim->now_ns - since > 2 * sim->dead_ns + 2 * SIM_S)
-			sim_fail(sim, "left over", "pid %d lives %.3f s after the end of %s", host->pid,
-				 (double)(sim->now_ns - since) * 1e-9, host->app->name);
+			sim_fail(sim, "left over", "pid %d lives %.3f s after the end of %s",
+				 host->pid, (double)(sim->now_ns - since) * 1e-9, host->app->name);
 		if (quiet && host->app->ended_ns > sim->quiet_ns + sim->dead_ns + SIM_S &&
 		    sim->now_ns - host->app->ended_ns > 2800 * SIM_MS + 3 * worker->latency_ns)
 			sim_fail(sim, "left over",
-				 "pid %d lives %.3f s after the end of %s, though all links run", host->pid,
-				 (double)(sim->now_ns - host->app->ended_ns) * 1e-9, host->app->name);
+				 "pid %d lives %.3f s after the end of %s, though all links run",
+				 host->pid, (double)(sim->now_ns - host->app->ended_ns) * 1e-9,
+				 host->app->name);
 	}
 }
 
@@ -224,8 +240,8 @@ static void look_at_connections(struct sim *sim)
 	if (sim->driver.process.alive)
 		sessions = drv_core_session_count(sim->driver.core);
 	if (sim->driver.process.alive && sessions != admitted)
-		sim_fail(sim, "sessions", "the driver has %zu sessions and %zu open connections", sessions,
-			 admitted);
+		sim_fail(sim, "sessions", "the driver has %zu sessions and %zu open connections",
+			 sessions, admitted);
 }
 
 /* Long after everything runs again, every worker has found the driver. */
@@ -235,7 +251,8 @@ static void look_at_workers(struct sim *sim)
 		const struct sim_worker *worker = &sim->workers[i];
 
 		if (worker->process.alive && wrk_core_session(worker->core) != WRK_SESSION_ATTACHED)
-			sim_fail(sim, "reconnect", "%s has not found the driver again", worker->name);
+			sim_fail(sim, "reconnect", "%s has not found the driver again",
+				 worker->name);
 	}
 }
 
@@ -292,8 +309,8 @@ void sim_check_end(struct sim *sim)
 		sim_verdict_worker(sim, &sim->workers[i]);
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		if (!sim->apps[i].ended)
-			sim_fail(sim, "results", "%s has no result at the end: it is %s", sim->apps[i].name,
-				 drv_app_state_name(sim->apps[i].state));
+			sim_fail(sim, "results", "%s has no result at the end: it is %s",
+				 sim->apps[i].name, drv_app_state_name(sim->apps[i].state));
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		if (sim->hosts[i].process.alive && !sim->hosts[i].dying)
 			sim_fail(sim, "left over", "pid %d of %s is left over", sim->hosts[i].pid,
@@ -316,7 +333,8 @@ static struct sim_flow *flow_of(struct sim_app *app, const char *from, const cha
 		if (flow->from_fragment != from_fragment || flow->to_fragment != to_fragment ||
 		    flow->inner != (from_op == 'a'))
 			continue;
-		if (flow->inner || (flow->from_port == from_port + 1 && flow->to_port == to_port + 1))
+		if (flow->inner ||
+		    (flow->from_port == from_port + 1 && flow->to_port == to_port + 1))
 			return flow;
 	}
 	return NULL;
@@ -326,33 +344,37 @@ static struct sim_flow *flow_of(struct sim_app *app, const char *from, const cha
 static void check_flow(struct sim *sim, const struct sim_app *app, const struct sim_flow *flow,
 		       const struct fragi_summary_flow *said, bool exact)
 {
-	uint64_t settled = flow->tx.delivered + flow->rx.delivered, missing = said->lost + said->in_flight,
-		 lost;
+	uint64_t settled = flow->tx.delivered + flow->rx.delivered,
+		 missing = said->lost + said->in_flight, lost;
 	uint64_t bound = flow->capacity;
 
 	if (!flow->in_host)
 		bound = flow->policy == FRAG_POLICY_BLOCK ? flow->window : 3ull * flow->window;
 	for (int r = 0; r < FW_DROP_REASONS; r++)
-		settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] + flow->rx.tx_dropped[r] +
-			   flow->rx.rx_dropped[r];
+		settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] +
+			   flow->rx.tx_dropped[r] + flow->rx.rx_dropped[r];
 	lost = flow->true_sent - settled;
 	if (!fragi_summary_flow_balances(said))
-		sim_fail(sim, "balance", "%s: %s -> %s does not balance", app->name, said->from, said->to);
+		sim_fail(sim, "balance", "%s: %s -> %s does not balance", app->name, said->from,
+			 said->to);
 	if (missing < lost)
 		sim_fail(sim, "ledger",
-			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary", app->name,
-			 said->from, said->to, (unsigned long long)lost, (unsigned long long)missing);
+			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary",
+			 app->name, said->from, said->to, (unsigned long long)lost,
+			 (unsigned long long)missing);
 	if (missing > lost + bound)
 		sim_fail(sim, "ledger",
-			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary", app->name,
-			 said->from, said->to, (unsigned long long)lost, (unsigned long long)missing);
-	if (exact &&
-	    (said->sent != flow->true_sent || said->delivered != flow->true_received || missing != lost))
-		sim_fail(sim, "ledger",
-			 "%s: %s -> %s: sent %llu, delivered %llu in truth; %llu, %llu in the summary",
-			 app->name, said->from, said->to, (unsigned long long)flow->true_sent,
-			 (unsigned long long)flow->true_received, (unsigned long long)said->sent,
-			 (unsigned long long)said->delivered);
+			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary",
+			 app->name, said->from, said->to, (unsigned long long)lost,
+			 (unsigned long long)missing);
+	if (exact && (said->sent != flow->true_sent || said->delivered != flow->true_received ||
+		      missing != lost))
+		sim_fail(
+			sim, "ledger",
+			"%s: %s -> %s: sent %llu, delivered %llu in truth; %llu, %llu in the summary",
+			app->name, said->from, said->to, (unsigned long long)flow->true_sent,
+			(unsigned long long)flow->true_received, (unsigned long long)said->sent,
+			(unsigned long long)said->delivered);
 }
 
 /* A sleep of its workers kept the driver from hearing of the hosts' ends in time. */
@@ -373,17 +395,19 @@ static void check_flows(struct sim *sim, struct sim_app *app, const struct fragi
 		const struct sim_flow *flow = flow_of(app, said->from, said->to);
 
 		if (flow == NULL) {
-			sim_fail(sim, "ledger", "%s has no flow %s -> %s", app->name, said->from, said->to);
+			sim_fail(sim, "ledger", "%s has no flow %s -> %s", app->name, said->from,
+				 said->to);
 			continue;
 		}
 		check_flow(sim, app, flow, said, calm);
-		if (calm && summary->result == FRAGI_SUMMARY_DONE && !app->fate_met && said->lost != 0)
-			sim_fail(sim, "ledger", "%s is done, and %llu messages of %s are lost", app->name,
-				 (unsigned long long)said->lost, said->from);
+		if (calm && summary->result == FRAGI_SUMMARY_DONE && !app->fate_met &&
+		    said->lost != 0)
+			sim_fail(sim, "ledger", "%s is done, and %llu messages of %s are lost",
+				 app->name, (unsigned long long)said->lost, said->from);
 	}
 	if (summary->started_unix_ns != 0 && summary->flow_count != app->flow_count)
-		sim_fail(sim, "ledger", "%s has %u flows, its summary %zu", app->name, app->flow_count,
-			 summary->flow_count);
+		sim_fail(sim, "ledger", "%s has %u flows, its summary %zu", app->name,
+			 app->flow_count, summary->flow_count);
 }
 
 /* A process that a reason names is one of the application's. */
@@ -397,11 +421,13 @@ static void check_named(struct sim *sim, const struct sim_app *app, const char *
 		return;
 	host = sim_host_by_pid(sim, pid);
 	if (host == NULL || host->app != app)
-		sim_fail(sim, "causes", "%s failed for a host that is not its own: %s", app->name, reason);
+		sim_fail(sim, "causes", "%s failed for a host that is not its own: %s", app->name,
+			 reason);
 }
 
 /* Whose end is told is the one that began it, whatever else was seen to break because of it. */
-static void check_first_cause(struct sim *sim, const struct sim_app *app, const char *reason, int exit_code)
+static void check_first_cause(struct sim *sim, const struct sim_app *app, const char *reason,
+			      int exit_code)
 {
 	bool exits = app->fate == SIM_FATE_PREPARE_CRASHES || app->fate == SIM_FATE_OP_CRASHES ||
 		     app->fate == SIM_FATE_OP_EXITS || app->fate == SIM_FATE_END_CRASHES;
@@ -414,16 +440,17 @@ static void check_first_cause(struct sim *sim, const struct sim_app *app, const 
 		return;
 	if (!app->fate_met && app->harms == 1 && app->harmed_worker != 0) {
 		snprintf(named, sizeof(named), "worker w%u", app->harmed_worker - 1);
-		if (strstr(reason, named) == NULL || strstr(reason, "was lost: ") == NULL || exit_code != 1)
-			sim_fail(sim, "first cause", "%s failed because of %s, but it says %d: %s", app->name,
-				 named, exit_code, reason);
+		if (strstr(reason, named) == NULL || strstr(reason, "was lost: ") == NULL ||
+		    exit_code != 1)
+			sim_fail(sim, "first cause", "%s failed because of %s, but it says %d: %s",
+				 app->name, named, exit_code, reason);
 	}
 	if (pid == 0)
 		return;
 	snprintf(named, sizeof(named), "fraghost %d ", pid);
 	if (strstr(reason, named) == NULL || exit_code != (app->fate_met ? app->fate_exit_code : 1))
-		sim_fail(sim, "first cause", "%s failed because of pid %d, but it says %d: %s", app->name,
-			 pid, exit_code, reason);
+		sim_fail(sim, "first cause", "%s failed because of pid %d, but it says %d: %s",
+			 app->name, pid, exit_code, reason);
 }
 
 /* A failure of an operator ends its application at once. */
@@ -432,7 +459,8 @@ static void check_time(struct sim *sim, const struct sim_app *app)
 	int64_t latency_ns = 0, took_ns = sim->now_ns - app->fate_ns;
 
 	if (app->fate_ns == 0 || app->harms != 0 || app->early_excuse || app->stop_told ||
-	    app->stopped_by_op || app->fate == SIM_FATE_OP_HANGS || sim->quiet_ns > app->fate_ns - SIM_S)
+	    app->stopped_by_op || app->fate == SIM_FATE_OP_HANGS ||
+	    sim->quiet_ns > app->fate_ns - SIM_S)
 		return;
 	for (uint32_t w = 0; w < sim->worker_count; w++)
 		if (sim->workers[w].latency_ns > latency_ns)
@@ -442,23 +470,26 @@ static void check_time(struct sim *sim, const struct sim_app *app)
 			 (double)took_ns * 1e-9);
 }
 
-static void check_result(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary)
+static void check_result(struct sim *sim, const struct sim_app *app,
+			 const struct fragi_summary *summary)
 {
-	bool timed_out =
-		summary->exit_code == 4 && app->start_timeout_ns != 0 && app->furthest <= DRV_APP_STARTING;
+	bool timed_out = summary->exit_code == 4 && app->start_timeout_ns != 0 &&
+			 app->furthest <= DRV_APP_STARTING;
 	bool no_cause = app->fate == SIM_FATE_OP_HANGS || app->fate == SIM_FATE_END_HANGS ||
 			app->fate == SIM_FATE_END_FAILS; /* nobody sees it, or it ends already */
 	bool failed = summary->result == FRAGI_SUMMARY_FAILED;
 	bool has_reason = summary->reason != NULL && summary->reason[0] != '\0';
 
 	if (failed ? summary->exit_code == 0 || !has_reason : has_reason)
-		sim_fail(sim, "results", "%s: result %d with exit code %d and reason \"%s\"", app->name,
-			 (int)summary->result, summary->exit_code, has_reason ? summary->reason : "");
+		sim_fail(sim, "results", "%s: result %d with exit code %d and reason \"%s\"",
+			 app->name, (int)summary->result, summary->exit_code,
+			 has_reason ? summary->reason : "");
 	check_named(sim, app, summary->reason);
 	if (failed && has_reason && !timed_out)
 		check_first_cause(sim, app, summary->reason, summary->exit_code);
 	if (failed && !app->excused && (!app->fate_met || no_cause) && !timed_out)
-		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name, summary->reason);
+		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name,
+			 summary->reason);
 	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_told && !app->excused) ||
 	    (app->cut ? summary->result != FRAGI_SUMMARY_STOPPED || summary->exit_code != 128 + 15
 		      : !failed && summary->exit_code != 0))
@@ -467,13 +498,14 @@ static void check_result(struct sim *sim, const struct sim_app *app, const struc
 			 app->cut         ? "twice"
 			 : app->stop_told ? "once"
 					  : "no");
-	if (summary->result == FRAGI_SUMMARY_DONE && !app->excused && !app->stopped_by_op && !all_done(app) &&
-	    !sim_data_is_settled(app))
+	if (summary->result == FRAGI_SUMMARY_DONE && !app->excused && !app->stopped_by_op &&
+	    !all_done(app) && !sim_data_is_settled(app))
 		sim_fail(sim, "results", "%s is done, but not all of its operators", app->name);
 	if (app->fate_met && !app->excused && !app->stop_told && !timed_out && !no_cause &&
-	    !sim_verdict_too_late(sim, app) && (!failed || summary->exit_code != app->fate_exit_code))
-		sim_fail(sim, "causes", "%s: fate %d should end it with %d, it ended with %d", app->name,
-			 app->fate, app->fate_exit_code, summary->exit_code);
+	    !sim_verdict_too_late(sim, app) &&
+	    (!failed || summary->exit_code != app->fate_exit_code))
+		sim_fail(sim, "causes", "%s: fate %d should end it with %d, it ended with %d",
+			 app->name, app->fate, app->fate_exit_code, summary->exit_code);
 }
 
 void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)

@@ -7,11 +7,12 @@
 #define CREDIT_SHIFT 44 /* messages above, bytes below */
 
 /*
- * The data plane, by its counters: every fragment has an operator a (a source, or a relay of all inputs) that
- * feeds an operator b (a sink, or one that emits on all outputs). Flows within a host are queues; between
- * hosts a slot at the sender for what has no credit, a queue at the receiver, and the window of credits as it
- * is (edge/window.h), driven as libfrag/modules/ucx drives it. What operators truly sent and received, and
- * what truly left and was consumed, is counted apart from ledger and window.
+ * The data plane, by its counters: every fragment has an operator a (a source, or a relay of all
+ * inputs) that feeds an operator b (a sink, or one that emits on all outputs). Flows within a host
+ * are queues; between hosts a slot at the sender for what has no credit, a queue at the receiver,
+ * and the window of credits as it is (edge/window.h), driven as libfrag/modules/ucx drives it. What
+ * operators truly sent and received, and what truly left and was consumed, is counted apart from
+ * ledger and window.
  */
 enum { QUEUE_FULL, NO_ROOM, RECEIVER_DONE, STOPPED };
 
@@ -37,7 +38,8 @@ static bool blocks(const struct sim_flow *flow)
 
 static bool both_alive(const struct sim_flow *flow)
 {
-	return flow->from != NULL && flow->to != NULL && flow->from->process.alive && flow->to->process.alive;
+	return flow->from != NULL && flow->to != NULL && flow->from->process.alive &&
+	       flow->to->process.alive;
 }
 
 static bool has_room(const struct sim_flow *flow)
@@ -57,9 +59,12 @@ static uint64_t credit_bytes(const struct sim_flow *flow, uint64_t n)
 	return 1 + (n * 2654435761u + flow->to_port * 40503u) % flow->largest;
 }
 
-/* Whether b's output flows exist, and whether all of them have room, or are closed by their receivers. */
-static void look_at_outputs(const struct sim_op *op, struct sim *sim, uint32_t *out_count, bool *out_room,
-			    bool *out_closed)
+/*
+ * Whether b's output flows exist, and whether all of them have room, or are closed by their
+ * receivers.
+ */
+static void look_at_outputs(const struct sim_op *op, struct sim *sim, uint32_t *out_count,
+			    bool *out_room, bool *out_closed)
 {
 	const struct sim_app *app = &sim->apps[op->app];
 
@@ -72,11 +77,15 @@ static void look_at_outputs(const struct sim_op *op, struct sim *sim, uint32_t *
 			continue;
 		(*out_count)++;
 		*out_room = *out_room && has_room(flow);
-		*out_closed = *out_closed && (flow->in_host ? flow->receiver_closed : flow->receiver_done);
+		*out_closed = *out_closed &&
+			      (flow->in_host ? flow->receiver_closed : flow->receiver_done);
 	}
 }
 
-/* The first input of a relay that holds a message; NULL: none. open: whether one may still get some. */
+/*
+ * The first input of a relay that holds a message; NULL: none. open: whether one may still get
+ * some.
+ */
 static struct sim_flow *input_of(struct sim_app *app, const struct sim_op *op, bool *out_open)
 {
 	struct sim_flow *found = NULL;
@@ -108,7 +117,8 @@ bool sim_op_can_run(const struct sim *sim, const struct sim_op *op)
 		return inner->queued > 0 && room;
 	}
 	if (op->source != SIM_SOURCE_NONE)
-		return (op->source == SIM_SOURCE_ENDLESS || op->ticks < op->limit) && has_room(inner);
+		return (op->source == SIM_SOURCE_ENDLESS || op->ticks < op->limit) &&
+		       has_room(inner);
 	return input_of(app, op, &open) != NULL && has_room(inner);
 }
 
@@ -131,7 +141,8 @@ static uint32_t index_of(const struct sim *sim, const struct sim_flow *flow)
 }
 
 /* Something of the receiver's for the sender. */
-static void send_back(struct sim *sim, struct sim_flow *flow, enum sim_event_kind kind, uint64_t value)
+static void send_back(struct sim *sim, struct sim_flow *flow, enum sim_event_kind kind,
+		      uint64_t value)
 {
 	int64_t at_ns = sim->now_ns + data_latency(sim, flow);
 
@@ -190,7 +201,8 @@ static void flow_take(struct sim *sim, struct sim_flow *flow)
 	}
 	flow->rx.delivered++;
 	if (blocks(flow)) {
-		fragi_window_consume(&flow->rx_window, credit_bytes(flow, flow->rx_window.consumed));
+		fragi_window_consume(&flow->rx_window,
+				     credit_bytes(flow, flow->rx_window.consumed));
 		sim_limit_consumed(sim, flow);
 		owe_credit(sim, flow);
 	}
@@ -221,8 +233,8 @@ static void flow_emit(struct sim *sim, struct sim_flow *flow)
 		emit_in_host(sim, flow);
 	} else if (flow->receiver_done) {
 		flow->tx.tx_dropped[RECEIVER_DONE]++;
-	} else if (blocks(flow) &&
-		   !fragi_window_post(&flow->tx_window, credit_bytes(flow, flow->tx_window.posted))) {
+	} else if (blocks(flow) && !fragi_window_post(&flow->tx_window,
+						      credit_bytes(flow, flow->tx_window.posted))) {
 		flow->tx.tx_dropped[NO_ROOM]++;
 	} else if (!blocks(flow) && flow->pending == slot) {
 		flow->tx.tx_dropped[QUEUE_FULL]++; /* pop: the oldest, reject: this one */
@@ -488,7 +500,8 @@ void sim_data_cut(struct sim *sim, struct sim_host *host, const struct sim_host 
 	for (uint32_t i = 0; i < host->app->flow_count; i++) {
 		struct sim_flow *flow = &host->app->flows[i];
 
-		if ((flow->from == host && flow->to == peer) || (flow->from == peer && flow->to == host))
+		if ((flow->from == host && flow->to == peer) ||
+		    (flow->from == peer && flow->to == host))
 			flow->dead = true;
 	}
 }
@@ -533,17 +546,20 @@ static void on_credit(struct sim *sim, struct sim_flow *flow, uint64_t messages,
 			 (unsigned long long)messages, (unsigned long long)sim_flow_consumed(flow));
 	if (window->credited == window->sent && window->credited_bytes != window->sent_bytes)
 		sim_fail(sim, "credit", "all messages came back, but only %llu of %llu bytes",
-			 (unsigned long long)window->credited_bytes, (unsigned long long)window->sent_bytes);
+			 (unsigned long long)window->credited_bytes,
+			 (unsigned long long)window->sent_bytes);
 	flow->tx.confirmed += messages - before;
 	transmit(sim, flow->app, index_of(sim, flow));
 	poke(sim, op_at(&sim->apps[flow->app], flow->from_fragment, flow->from_op));
 }
 
 /* When the process that is to take this may do so; 0: now. */
-static int64_t held_until(const struct sim *sim, const struct sim_flow *flow, enum sim_event_kind kind)
+static int64_t held_until(const struct sim *sim, const struct sim_flow *flow,
+			  enum sim_event_kind kind)
 {
 	bool back = kind == SIM_EV_CREDIT || kind == SIM_EV_DONE;
-	const struct sim_host *from = back ? flow->to : flow->from, *to = back ? flow->from : flow->to;
+	const struct sim_host *from = back ? flow->to : flow->from,
+			      *to = back ? flow->from : flow->to;
 	int64_t until = to->process.stopped_until_ns;
 
 	if (from->worker != to->worker && sim->cut_until_ns[from->worker][to->worker] > until)
@@ -576,7 +592,8 @@ static void on_flow(struct sim *sim, const struct sim_event *event)
 		arrive(sim, flow);
 		break;
 	case SIM_EV_CREDIT:
-		on_credit(sim, flow, event->c >> CREDIT_SHIFT, event->c & ((1ull << CREDIT_SHIFT) - 1));
+		on_credit(sim, flow, event->c >> CREDIT_SHIFT,
+			  event->c & ((1ull << CREDIT_SHIFT) - 1));
 		break;
 	case SIM_EV_WANT:
 		flow->rx_window.wanted = true;

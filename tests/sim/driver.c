@@ -35,10 +35,11 @@ static void set_timer(struct sim *sim)
 /* The connection of an action; it must be one that the driver still has. */
 static struct sim_connection *connection_of(struct sim *sim, const struct drv_action *action)
 {
-	struct sim_connection *connection = &sim->connections[(action->connection - 1) % SIM_CONNECTIONS_MAX];
+	struct sim_connection *connection =
+		&sim->connections[(action->connection - 1) % SIM_CONNECTIONS_MAX];
 
-	if (action->connection != 0 && action->connection <= sim->connection_count && connection->open[1] &&
-	    connection->incarnation == sim->driver.incarnation)
+	if (action->connection != 0 && action->connection <= sim->connection_count &&
+	    connection->open[1] && connection->incarnation == sim->driver.incarnation)
 		return connection;
 	sim_fail(sim, "dead session", "the driver acts on connection %llu, which is closed",
 		 (unsigned long long)action->connection);
@@ -63,7 +64,8 @@ static void do_ended(struct sim *sim, const struct fragi_summary *summary)
 		app->ended_ns = sim->now_ns;
 		return;
 	}
-	sim_fail(sim, "results", "there is a result of %s, which was not given", summary->application);
+	sim_fail(sim, "results", "there is a result of %s, which was not given",
+		 summary->application);
 }
 
 /* Most disks are quick, a busy one is not, and a full one says no. */
@@ -90,7 +92,8 @@ void sim_on_synced(struct sim *sim, const struct sim_event *event)
 	struct sim_driver *driver = &sim->driver;
 
 	if (driver->incarnation != event->a || !driver->process.alive) {
-		sim_say(sim, "disk", "lost epoch %llu with its driver", (unsigned long long)event->c);
+		sim_say(sim, "disk", "lost epoch %llu with its driver",
+			(unsigned long long)event->c);
 		return;
 	}
 	if (sim_is_stopped(sim, &driver->process)) {
@@ -123,7 +126,8 @@ static void check_progress(struct sim *sim, const char *text)
 
 	if (strncmp(text, waiting, sizeof(waiting) - 1) == 0 &&
 	    sscanf(text + sizeof(waiting) - 1, "f%u", &fragment) != 1)
-		sim_fail(sim, "waits for nothing", "the driver waits and names nothing: \"%s\"", text);
+		sim_fail(sim, "waits for nothing", "the driver waits and names nothing: \"%s\"",
+			 text);
 }
 
 static void act(struct sim *sim, struct drv_action *action)
@@ -146,7 +150,8 @@ static void act(struct sim *sim, struct drv_action *action)
 	case DRV_DO_CLOSE:
 		if (connection_of(sim, action) == NULL)
 			break;
-		sim_say(sim, "driver", "closes connection %llu", (unsigned long long)action->connection);
+		sim_say(sim, "driver", "closes connection %llu",
+			(unsigned long long)action->connection);
 		sim_close(sim, index, 1, false);
 		break;
 	case DRV_DO_LOG:
@@ -166,8 +171,8 @@ static void act(struct sim *sim, struct drv_action *action)
 		sim_driver_die(sim, false);
 		sim->driver_returns = sim->apps_given < sim->app_count;
 		if (sim->driver_returns)
-			sim_put(sim, sim->now_ns + sim_between(sim, SIM_MS, 2 * SIM_S), SIM_EV_RESTART,
-				SIM_WORKERS_MAX, 0, 0);
+			sim_put(sim, sim->now_ns + sim_between(sim, SIM_MS, 2 * SIM_S),
+				SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);
 		break;
 	}
 }
@@ -182,7 +187,8 @@ void sim_driver_step(struct sim *sim, struct drv_event *event)
 	}
 	sim->step_count++;
 	drv_actions_reset(&driver->actions);
-	if (drv_core_step(driver->core, event, sim_clock(sim, &driver->process), &driver->actions) < 0) {
+	if (drv_core_step(driver->core, event, sim_clock(sim, &driver->process), &driver->actions) <
+	    0) {
 		sim_fail(sim, "memory", "the driver's core is out of memory");
 		return;
 	}
@@ -210,7 +216,8 @@ void sim_on_driver_timer(struct sim *sim, const struct sim_event *event)
 		return;
 	}
 	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	if (driver->process.alive && drv_core_deadline_ns(driver->core) <= sim_clock(sim, &driver->process)) {
+	if (driver->process.alive &&
+	    drv_core_deadline_ns(driver->core) <= sim_clock(sim, &driver->process)) {
 		if (++driver->spins > 4)
 			sim_fail(sim, "at rest", "the driver's timer is due again and again");
 	} else {
@@ -240,8 +247,10 @@ void sim_driver_app(struct sim *sim)
 	/* A worker that serves one application refuses another. */
 	app->excused = app->disturbed =
 		sim->now_ns < sim->excuse_until_ns || (sim->once && sim->app_count > 1);
-	for (uint32_t i = 0; i < sim->worker_count; i++) /* the user is ending it, and asks for more */
-		app->excused = app->excused || (sim->workers[i].process.alive && sim->workers[i].told_to_end);
+	for (uint32_t i = 0; i < sim->worker_count;
+	     i++) /* the user is ending it, and asks for more */
+		app->excused = app->excused ||
+			       (sim->workers[i].process.alive && sim->workers[i].told_to_end);
 	app->early_excuse = app->excused;
 	sim_say(sim, "driver", "is given %s", app->name);
 	event.app = (struct drv_event_app){source, size, app->start_timeout_ns};
@@ -264,8 +273,9 @@ void sim_driver_stop(struct sim *sim)
 
 		if (app->ended || app->incarnation != incarnation)
 			continue;
-		app->cut = app->cut || (app->stop_told &&
-					drv_core_named_state(driver->core, app->name) < DRV_APP_KILLING);
+		app->cut = app->cut ||
+			   (app->stop_told &&
+			    drv_core_named_state(driver->core, app->name) < DRV_APP_KILLING);
 		app->stop_told = true;
 	}
 	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
@@ -277,7 +287,8 @@ void sim_driver_stop(struct sim *sim)
 
 		if (!app->ended && app->incarnation == incarnation &&
 		    (sim->stops > 1 ? state < DRV_APP_KILLING : goes_on))
-			sim_fail(sim, "stop", "%s is %s after SIGTERM", app->name, drv_app_state_name(state));
+			sim_fail(sim, "stop", "%s is %s after SIGTERM", app->name,
+				 drv_app_state_name(state));
 	}
 }
 

@@ -27,10 +27,11 @@ static void insert(struct sim *sim, struct sim_event event)
 	events->heap[place] = event;
 }
 
-void sim_put(struct sim *sim, int64_t at_ns, enum sim_event_kind kind, uint32_t a, uint32_t b, uint64_t c)
+void sim_put(struct sim *sim, int64_t at_ns, enum sim_event_kind kind, uint32_t a, uint32_t b,
+	     uint64_t c)
 {
-	insert(sim, (struct sim_event){at_ns < sim->now_ns ? sim->now_ns : at_ns, ++sim->events.last_order,
-				       kind, a, b, c});
+	insert(sim, (struct sim_event){at_ns < sim->now_ns ? sim->now_ns : at_ns,
+				       ++sim->events.last_order, kind, a, b, c});
 }
 
 void sim_put_back(struct sim *sim, struct sim_event event, int64_t at_ns)
@@ -50,7 +51,8 @@ bool sim_take(struct sim *sim, struct sim_event *out_event)
 	*out_event = events->heap[0];
 	last = events->heap[--events->count];
 	while ((child = 2 * place + 1) < events->count) {
-		if (child + 1 < events->count && before(&events->heap[child + 1], &events->heap[child]))
+		if (child + 1 < events->count &&
+		    before(&events->heap[child + 1], &events->heap[child]))
 			child++;
 		if (!before(&events->heap[child], &last))
 			break;

@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What goes wrong, and what strangers do. What lives while a fault lasts is excused when it fails. */
+/*
+ * What goes wrong, and what strangers do. What lives while a fault lasts is excused when it fails.
+ */
 
-/* excuse: what lives then may fail; later: so may what is given while it lasts, and a while longer. */
+/*
+ * excuse: what lives then may fail; later: so may what is given while it lasts, and a while longer.
+ */
 static void disturb(struct sim *sim, int64_t until_ns, bool excuse, bool later)
 {
 	if (until_ns > sim->quiet_ns)
@@ -71,12 +75,14 @@ static struct fw_message hello(void)
 /* A frame about a host as a worker would send it. */
 static struct fw_message report(uint32_t draw, uint64_t run, uint32_t host, uint64_t epoch)
 {
-	static const enum fw_kind kinds[] = {FW_HOST_EXIT, FW_HOST_EVENT, FW_HOST_STATS, FW_HOST_STARTED,
-					     FW_HOST_WIRED};
-	struct fw_message message = {.kind = kinds[draw % 5], .run = run, .host = host, .epoch = epoch};
+	static const enum fw_kind kinds[] = {FW_HOST_EXIT, FW_HOST_EVENT, FW_HOST_STATS,
+					     FW_HOST_STARTED, FW_HOST_WIRED};
+	struct fw_message message = {
+		.kind = kinds[draw % 5], .run = run, .host = host, .epoch = epoch};
 
 	if (message.kind == FW_HOST_EVENT)
-		message.event = (struct fw_host_event){.state = draw % 3 == 0 ? FW_HOST_DONE : FW_HOST_FAILED,
+		message.event = (struct fw_host_event){.state = draw % 3 == 0 ? FW_HOST_DONE
+									      : FW_HOST_FAILED,
 						       .sentence = "not for you"};
 	if (message.kind == FW_HOST_EXIT)
 		message.exit.signal = draw % 2 == 0 ? SIGSEGV : 0;
@@ -136,7 +142,8 @@ static void stranger(struct sim *sim, uint32_t draw, bool rogue)
 static void stale(struct sim *sim, uint32_t draw)
 {
 	struct sim_host *host = some_host(sim, draw);
-	uint32_t connection = host != NULL ? sim->workers[host->worker].connection : SIM_CONNECTIONS_MAX;
+	uint32_t connection =
+		host != NULL ? sim->workers[host->worker].connection : SIM_CONNECTIONS_MAX;
 	const char *fragments[] = {"f0"};
 	struct fw_message message;
 
@@ -165,7 +172,8 @@ static void stale(struct sim *sim, uint32_t draw)
 	send(sim, connection, 0, &message);
 }
 
-static void stop_process(struct sim *sim, const char *name, struct sim_process *process, int64_t for_ns)
+static void stop_process(struct sim *sim, const char *name, struct sim_process *process,
+			 int64_t for_ns)
 {
 	if (!process->alive)
 		return;
@@ -228,7 +236,8 @@ static void partition(struct sim *sim, const struct sim_fault *fault, uint32_t w
 	int64_t until = sim->now_ns + fault->for_ns;
 	uint32_t ways = fault->other % 4; /* both twice */
 
-	sim_say(sim, worker->name, "is cut off for %.3f s, ways %u", (double)fault->for_ns * 1e-9, ways);
+	sim_say(sim, worker->name, "is cut off for %.3f s, ways %u", (double)fault->for_ns * 1e-9,
+		ways);
 	if (ways != 1)
 		worker->stalled_until_ns[0] = until;
 	if (ways != 2)
@@ -315,7 +324,8 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 		sim_driver_die(sim, true);
 		sim->driver_returns = true;
 		sim_put(sim,
-			sim->now_ns + sim_between(sim, SIM_MS, sim_chance(sim, 2) ? 50 * SIM_MS : 3 * SIM_S),
+			sim->now_ns + sim_between(sim, SIM_MS,
+						  sim_chance(sim, 2) ? 50 * SIM_MS : 3 * SIM_S),
 			SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);
 		break;
 	case SIM_FAULT_DRIVER_STOPPED:
@@ -338,7 +348,8 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 		peer = sim_host_by_pid(sim, host->peers[fault->other % host->peer_count]);
 		cut_one_way(sim, host->worker, peer->worker, fault->for_ns + sim->dead_ns / 2);
 		if (fault->other % 7 > 2)
-			cut_one_way(sim, peer->worker, host->worker, fault->for_ns + sim->dead_ns / 2);
+			cut_one_way(sim, peer->worker, host->worker,
+				    fault->for_ns + sim->dead_ns / 2);
 		break;
 	case SIM_FAULT_CLOCK:
 		jump(sim, some_process(sim, fault), fault->for_ns);
@@ -364,7 +375,10 @@ static void stop_workers(struct sim *sim)
 		stop_worker(sim, w);
 }
 
-/* The user stops the driver, and perhaps a worker too, in a hurry: its hosts die while the others drain. */
+/*
+ * The user stops the driver, and perhaps a worker too, in a hurry: its hosts die while the others
+ * drain.
+ */
 static void stop(struct sim *sim, const struct sim_event *event)
 {
 	if (event->b == 0)
@@ -378,14 +392,15 @@ static void stop(struct sim *sim, const struct sim_event *event)
 }
 
 /*
- * Everybody in the terminal's group gets it. The applications end as if the driver alone had got it. A second
- * one ends them at once, also when the driver gets it later than its workers.
+ * Everybody in the terminal's group gets it. The applications end as if the driver alone had got
+ * it. A second one ends them at once, also when the driver gets it later than its workers.
  */
 static void ctrl_c(struct sim *sim, const struct sim_event *event)
 {
 	if (sim->stops > 0 && event->b == 0 && sim_chance(sim, 2)) {
 		stop_workers(sim);
-		sim_put(sim, sim->now_ns + sim_between(sim, 0, 600 * SIM_MS), SIM_EV_FAULT, event->a, 2, 0);
+		sim_put(sim, sim->now_ns + sim_between(sim, 0, 600 * SIM_MS), SIM_EV_FAULT,
+			event->a, 2, 0);
 		return;
 	}
 	/* It learns of the first one too late to say why its workers leave. */
@@ -395,7 +410,9 @@ static void ctrl_c(struct sim *sim, const struct sim_event *event)
 	if (event->b < 2)
 		stop_workers(sim);
 	if (event->b == 0 && sim->stops == 1 && sim_chance(sim, 2))
-		sim_put(sim, sim->now_ns + sim_between(sim, 0, sim_chance(sim, 2) ? 60 * SIM_MS : 3 * SIM_S),
+		sim_put(sim,
+			sim->now_ns +
+				sim_between(sim, 0, sim_chance(sim, 2) ? 60 * SIM_MS : 3 * SIM_S),
 			SIM_EV_FAULT, event->a, 0, 0);
 }
 
@@ -408,7 +425,8 @@ void sim_haste(struct sim *sim)
 		int64_t for_ns = sim_between(sim, SIM_MS, sim->dead_ns * 3 / 5);
 
 		disturb(sim, sim->now_ns + for_ns, false, false);
-		nap(sim, &sim->workers[sim_between(sim, 0, (int64_t)sim->worker_count - 1)].process, for_ns);
+		nap(sim, &sim->workers[sim_between(sim, 0, (int64_t)sim->worker_count - 1)].process,
+		    for_ns);
 	}
 	sim_put(sim, at_ns, SIM_EV_FAULT, sim->hasty_fault, 0, 0);
 }
@@ -442,13 +460,15 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 		break;
 	case SIM_FAULT_HICCUP:
 		disturb(sim, sim->now_ns + fault->for_ns, false, false);
-		for (uint32_t i = 0; i < sim->worker_count && sim->now_ns > sim->hiccup_until_ns; i++)
+		for (uint32_t i = 0; i < sim->worker_count && sim->now_ns > sim->hiccup_until_ns;
+		     i++)
 			cut_data(sim, fault->worker % sim->worker_count, i, fault->for_ns);
 		if (sim->now_ns > sim->hiccup_until_ns)
 			sim->hiccup_until_ns = sim->now_ns + fault->for_ns;
 		break;
 	case SIM_FAULT_APP:
-		if (!sim->driver_for_one && sim->stops == 0 && !sim_is_stopped(sim, &sim->driver.process))
+		if (!sim->driver_for_one && sim->stops == 0 &&
+		    !sim_is_stopped(sim, &sim->driver.process))
 			sim_driver_app(sim);
 		break;
 	default:
@@ -467,7 +487,8 @@ void sim_on_restart(struct sim *sim, const struct sim_event *event)
 		sim_driver_start(sim);
 		return;
 	}
-	if (sim->workers[event->a].gone_silent) /* its node answers again: there is no such connection */
+	if (sim->workers[event->a]
+		    .gone_silent) /* its node answers again: there is no such connection */
 		for (uint32_t i = 0; i < sim->connection_count; i++)
 			if (sim->connections[i].worker == event->a && sim->connections[i].open[1])
 				sim_reset(sim, i);

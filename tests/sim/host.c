@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * A simulated fraghost, as workerd/host/host.c is one: it answers the phases, beats, looks after its
- * operators, judges its workerd, and ends when it is told to; or it does what its fate says.
+ * A simulated fraghost, as workerd/host/host.c is one: it answers the phases, beats, looks after
+ * its operators, judges its workerd, and ends when it is told to; or it does what its fate says.
  */
 #define WIRE_NS (SIM_WIRE_NS - SIM_S)
 
@@ -67,15 +67,16 @@ static void check_owners(struct sim *sim, const struct sim_host *host)
 		if (other == host || other->app != host->app)
 			continue;
 		if (other->number == host->number && other->epoch >= host->epoch)
-			sim_fail(sim, "epochs", "host %u of %s: epoch %llu after %llu", host->number,
-				 host->app->name, (unsigned long long)host->epoch,
+			sim_fail(sim, "epochs", "host %u of %s: epoch %llu after %llu",
+				 host->number, host->app->name, (unsigned long long)host->epoch,
 				 (unsigned long long)other->epoch);
 		for (uint32_t k = 0; k < other->fragment_count && other->process.alive; k++)
 			for (uint32_t n = 0; n < host->fragment_count; n++)
 				if (other->fragments[k] == host->fragments[n])
 					sim_fail(sim, "owners",
 						 "fragment %u of %s lives in pid %d and pid %d",
-						 host->fragments[n], host->app->name, other->pid, host->pid);
+						 host->fragments[n], host->app->name, other->pid,
+						 host->pid);
 	}
 }
 
@@ -87,7 +88,8 @@ static void check_epoch(struct sim *sim, uint64_t incarnation, uint64_t epoch)
 	if (!disk->is_used)
 		return;
 	if (incarnation > disk->heard_from && epoch <= disk->heard)
-		sim_fail(sim, "epochs", "driver %llu gives epoch %llu, and driver %llu gave %llu before",
+		sim_fail(sim, "epochs",
+			 "driver %llu gives epoch %llu, and driver %llu gave %llu before",
 			 (unsigned long long)incarnation, (unsigned long long)epoch,
 			 (unsigned long long)disk->heard_from, (unsigned long long)disk->heard);
 	if (epoch > disk->heard) {
@@ -108,8 +110,10 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 		if (sim->apps[i].incarnation == incarnation &&
 		    strcmp(sim->apps[i].name, wanted->application) == 0)
 			app = &sim->apps[i];
-	if (app == NULL || sim->host_count == SIM_HOSTS_MAX || wanted->fragment_count > SIM_FRAGMENTS_MAX) {
-		sim_fail(sim, "owners", "a host was spawned for %s, which this driver does not have",
+	if (app == NULL || sim->host_count == SIM_HOSTS_MAX ||
+	    wanted->fragment_count > SIM_FRAGMENTS_MAX) {
+		sim_fail(sim, "owners",
+			 "a host was spawned for %s, which this driver does not have",
 			 wanted->application);
 		return NULL;
 	}
@@ -146,17 +150,18 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 	host->beat_ns = wanted->beat_ns;
 	host->dead_ns = wanted->dead_ns;
 	check_owners(sim, host);
-	sim_say(sim, sim_worker_name(sim, worker), "spawns pid %d: host %u of %s, epoch %llu", host->pid,
-		host->number, app->name, (unsigned long long)host->epoch);
+	sim_say(sim, sim_worker_name(sim, worker), "spawns pid %d: host %u of %s, epoch %llu",
+		host->pid, host->number, app->name, (unsigned long long)host->epoch);
 	host->beat_expected_ns = sim->now_ns + host->beat_ns;
 	sim_put(sim, host->beat_expected_ns, SIM_EV_HOST_BEAT, host->index, 0, 0);
 	return host;
 }
 
-static void to_worker(struct sim *sim, struct sim_host *host, enum sim_frame_kind kind, uint8_t *frame,
-		      size_t size)
+static void to_worker(struct sim *sim, struct sim_host *host, enum sim_frame_kind kind,
+		      uint8_t *frame, size_t size)
 {
-	sim_pipe_put(sim, &host->to[1], sim->now_ns + sim_between(sim, 10000, 200000), kind, frame, size);
+	sim_pipe_put(sim, &host->to[1], sim->now_ns + sim_between(sim, 10000, 200000), kind, frame,
+		     size);
 	if (!host->to[1].scheduled)
 		sim_put(sim, host->to[1].first->at_ns, SIM_EV_SOCKET, host->index, 1, 0);
 	host->to[1].scheduled = true;
@@ -205,7 +210,9 @@ static bool has_worker(const struct sim *sim, const struct sim_host *host)
 	return worker->process.alive && worker->generation == host->generation;
 }
 
-/* It had said that it is done, when its worker, which was told twice to end, killed it: nothing was missing.
+/*
+ * It had said that it is done, when its worker, which was told twice to end, killed it: nothing was
+ * missing.
  */
 static bool had_come_to_its_end(const struct sim *sim, const struct sim_host *host)
 {
@@ -224,8 +231,8 @@ void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal
 	host->status = status;
 	host->signal = signal;
 	host->orderly = signal == 0 && status == 0 && host->state == SIM_HOST_ENDING;
-	host->died_early =
-		!host->orderly && host->app->state < DRV_APP_CLOSING && !had_come_to_its_end(sim, host);
+	host->died_early = !host->orderly && host->app->state < DRV_APP_CLOSING &&
+			   !had_come_to_its_end(sim, host);
 	host->faulty = host->faulty || (!host->orderly && !host->dying && has_worker(sim, host));
 	sim_pipe_clear(&host->to[0]);
 	if (!silent)
@@ -251,8 +258,8 @@ static void begin_end(struct sim *sim, struct sim_host *host)
 	}
 	if (fate_is(host, SIM_FATE_END_CRASHES))
 		meet_fate(host, 1);
-	sim_put(sim, sim->now_ns + sim_between(sim, 100000, 40 * SIM_MS), SIM_EV_HOST_END, host->index,
-		fate_is(host, SIM_FATE_END_CRASHES) ? SIGSEGV : 0, 0);
+	sim_put(sim, sim->now_ns + sim_between(sim, 100000, 40 * SIM_MS), SIM_EV_HOST_END,
+		host->index, fate_is(host, SIM_FATE_END_CRASHES) ? SIGSEGV : 0, 0);
 }
 
 /* Even SIGKILL waits for a process that is in the kernel. */
@@ -266,7 +273,8 @@ static int64_t time_to_die(struct sim *sim, const struct sim_host *host)
 		return sim_between(sim, 0, 5 * SIM_S);
 	if (sim_chance(sim, 40))
 		return sim_between(sim, 0, 1600 * SIM_MS);
-	return sim_chance(sim, 12) ? sim_between(sim, 0, 600 * SIM_MS) : sim_between(sim, 10000, 5 * SIM_MS);
+	return sim_chance(sim, 12) ? sim_between(sim, 0, 600 * SIM_MS)
+				   : sim_between(sim, 10000, 5 * SIM_MS);
 }
 
 void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
@@ -278,11 +286,13 @@ void sim_host_signal(struct sim *sim, struct sim_host *host, int signal)
 	host->ended_by_worker = true;
 	if (signal == SIGKILL && !host->dying) {
 		host->dying = true;
-		if (host->state == SIM_HOST_STARTED) /* nothing of it runs any more, and it owes no credit */
+		if (host->state ==
+		    SIM_HOST_STARTED) /* nothing of it runs any more, and it owes no credit */
 			host->state = SIM_HOST_ENDING;
 		after_ns = time_to_die(sim, host);
 		host->app->dies_slowly = host->app->dies_slowly || after_ns > 300 * SIM_MS;
-		if (sim->workers[host->worker].stops > 0 && after_ns > 300 * SIM_MS) /* it is left behind */
+		if (sim->workers[host->worker].stops > 0 &&
+		    after_ns > 300 * SIM_MS) /* it is left behind */
 			host->app->excused = host->app->disturbed = true;
 		sim_put(sim, sim->now_ns + after_ns, SIM_EV_HOST_END, host->index, SIGKILL, 0);
 	} else if (signal == SIGTERM) {
@@ -350,17 +360,19 @@ static void wire(struct sim *sim, struct sim_host *host, const struct fw_host_wi
 	sim_tables_take(sim, host, wire);
 	if (fate_is(host, SIM_FATE_WIRE_FAILS)) {
 		meet_fate(host, (int)sim_between(sim, 1, 3));
-		send_result(sim, host, FW_HOST_WIRED, host->app->fate_exit_code, "the edge cannot be made");
+		send_result(sim, host, FW_HOST_WIRED, host->app->fate_exit_code,
+			    "the edge cannot be made");
 		return;
 	}
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		if (sim->hosts[i].app == host->app)
-			sim_put(sim, sim->now_ns + sim_between(sim, 100000, 3 * SIM_MS), SIM_EV_WIRED, i, 0,
-				0);
+			sim_put(sim, sim->now_ns + sim_between(sim, 100000, 3 * SIM_MS),
+				SIM_EV_WIRED, i, 0, 0);
 }
 
 /* Until when nothing comes over the data link; 0: it runs. */
-static int64_t cut_until(const struct sim *sim, const struct sim_host *from, const struct sim_host *to)
+static int64_t cut_until(const struct sim *sim, const struct sim_host *from,
+			 const struct sim_host *to)
 {
 	return from->worker == to->worker ? 0 : sim->cut_until_ns[from->worker][to->worker];
 }
@@ -414,9 +426,11 @@ static void on_message(struct sim *sim, struct sim_host *host, const struct fw_m
 	if (message->kind == FW_BEAT)
 		return;
 	sim_say(sim, host_name(host), "<- %s", fw_kind_name(message->kind));
-	if (message->run != host->run || message->host != host->number || message->epoch != host->epoch)
+	if (message->run != host->run || message->host != host->number ||
+	    message->epoch != host->epoch)
 		sim_fail(sim, "addressing", "pid %d got %s for host %u, epoch %llu", host->pid,
-			 fw_kind_name(message->kind), message->host, (unsigned long long)message->epoch);
+			 fw_kind_name(message->kind), message->host,
+			 (unsigned long long)message->epoch);
 	if (message->kind == FW_HOST_STOP) {
 		if (message->stop.drain_ns > 0 && host->state == SIM_HOST_STARTED) {
 			host->drained = true;
@@ -425,7 +439,8 @@ static void on_message(struct sim *sim, struct sim_host *host, const struct fw_m
 		} else if (message->stop.drain_ns == 0 || host->state != SIM_HOST_FAILED) {
 			if (fate_is(host, SIM_FATE_END_FAILS) && host->state == SIM_HOST_STARTED) {
 				meet_fate(host, 0);
-				sim_host_event(sim, host, FW_HOST_FAILED, 1, 0, "f.a: compute returned -5");
+				sim_host_event(sim, host, FW_HOST_FAILED, 1, 0,
+					       "f.a: compute returned -5");
 			}
 			begin_end(sim, host);
 		}
@@ -440,7 +455,8 @@ static void on_message(struct sim *sim, struct sim_host *host, const struct fw_m
 	if (message->kind == FW_HOST_CREATE) {
 		host->state = SIM_HOST_PREPARING;
 		sim_put(sim,
-			sim->now_ns + sim_between(sim, SIM_MS, sim_chance(sim, 10) ? 3 * SIM_S : 80 * SIM_MS),
+			sim->now_ns + sim_between(sim, SIM_MS,
+						  sim_chance(sim, 10) ? 3 * SIM_S : 80 * SIM_MS),
 			SIM_EV_PREPARED, host->index, 0, 0);
 	} else if (message->kind == FW_HOST_WIRE) {
 		wire(sim, host, &message->wire);
@@ -451,7 +467,8 @@ static void on_message(struct sim *sim, struct sim_host *host, const struct fw_m
 
 void sim_host_look(struct sim *sim, struct sim_host *host)
 {
-	if (host->state != SIM_HOST_STARTED || host->done_said || host->dying || !sim_data_is_done(host))
+	if (host->state != SIM_HOST_STARTED || host->done_said || host->dying ||
+	    !sim_data_is_done(host))
 		return;
 	host->done_said = true;
 	sim_host_event(sim, host, FW_HOST_DONE, 0, 0, "");
@@ -463,7 +480,8 @@ static void beat(struct sim *sim, struct sim_host *host)
 	int64_t now_ns = sim_clock(sim, &host->process);
 	bool idle = sim_host_is_idle(host);
 
-	fragi_spare_late(&host->spare, now_ns - host->beat_expected_ns, host->beat_ns, host->dead_ns, now_ns);
+	fragi_spare_late(&host->spare, now_ns - host->beat_expected_ns, host->beat_ns,
+			 host->dead_ns, now_ns);
 	if (now_ns >= fragi_spare_dead_at(&host->spare, host->heard_ns, host->dead_ns)) {
 		sim_host_die(sim, host, 3, 0, false);
 		return;
@@ -512,22 +530,26 @@ static void on_socket(struct sim *sim, const struct sim_event *event)
 	}
 	if (frame == NULL)
 		return;
-	if (frame->bytes != NULL && fw_decode(frame->bytes + 4, frame->size - 4, &message, &err) < 0)
+	if (frame->bytes != NULL &&
+	    fw_decode(frame->bytes + 4, frame->size - 4, &message, &err) < 0)
 		sim_fail(sim, "codec", "a frame that was sent cannot be read: %s", err.text);
 	if (event->b == 0 && message != NULL && host->process.alive) {
 		on_message(sim, host, message);
 	} else if (event->b == 1 && there && message != NULL) {
 		host->said_ns = sim->now_ns;
-		sim_worker_raise(
-			sim, host->worker,
-			&(struct wrk_event){.kind = WRK_HOST_MESSAGE, .host = host->id, .message = message});
+		sim_worker_raise(sim, host->worker,
+				 &(struct wrk_event){.kind = WRK_HOST_MESSAGE,
+						     .host = host->id,
+						     .message = message});
 	} else if (event->b == 1 && there && frame->kind == SIM_FRAME_END) {
 		if (!sim_chance(sim, 16))
-			sim_worker_raise(sim, host->worker,
-					 &(struct wrk_event){.kind = WRK_HOST_LINK_LOST,
-							     .host = host->id,
-							     .text = "it closed its control socket"});
-		sim_put(sim, sim->now_ns + sim_between(sim, 0, 5 * SIM_MS), SIM_EV_REAP, host->index, 0, 0);
+			sim_worker_raise(
+				sim, host->worker,
+				&(struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+						    .host = host->id,
+						    .text = "it closed its control socket"});
+		sim_put(sim, sim->now_ns + sim_between(sim, 0, 5 * SIM_MS), SIM_EV_REAP,
+			host->index, 0, 0);
 	}
 	fw_message_free(message);
 	free(frame->bytes);
@@ -552,12 +574,14 @@ static void reap(struct sim *sim, const struct sim_event *event)
 	stats.flow_count = sim_host_rows(host, flows);
 	stats.op_count = sim_host_ops(host, ops);
 	exited.stats = host->has_page ? &stats : NULL;
-	sim_worker_raise(sim, host->worker,
-			 &(struct wrk_event){.kind = WRK_HOST_EXITED, .host = host->id, .exited = &exited});
+	sim_worker_raise(
+		sim, host->worker,
+		&(struct wrk_event){.kind = WRK_HOST_EXITED, .host = host->id, .exited = &exited});
 }
 
 /* until: when the link that was cut runs again, if that is why. */
-static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_host *peer, int64_t until)
+static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_host *peer,
+		      int64_t until)
 {
 	bool known = false;
 
@@ -571,7 +595,8 @@ static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_h
 	if (host->state == SIM_HOST_WIRING)
 		send_result(sim, host, FW_HOST_WIRED, 1, "a peer was lost");
 	else
-		sim_host_event(sim, host, FW_HOST_PEER_LOST, 0, peer->number, "its data link broke");
+		sim_host_event(sim, host, FW_HOST_PEER_LOST, 0, peer->number,
+			       "its data link broke");
 }
 
 void sim_on_host(struct sim *sim, const struct sim_event *event)
@@ -590,7 +615,8 @@ void sim_on_host(struct sim *sim, const struct sim_event *event)
 		return;
 	if (host->dying && !(event->kind == SIM_EV_HOST_END && event->b != 0))
 		return; /* it is in the kernel, and will not come back */
-	if (sim_is_stopped(sim, &host->process) && !(event->kind == SIM_EV_HOST_END && event->b != 0)) {
+	if (sim_is_stopped(sim, &host->process) &&
+	    !(event->kind == SIM_EV_HOST_END && event->b != 0)) {
 		sim_put_back(sim, *event, host->process.stopped_until_ns);
 		return;
 	}
@@ -617,8 +643,9 @@ void sim_on_host(struct sim *sim, const struct sim_event *event)
 		peer_lost(sim, host, &sim->hosts[event->b], (int64_t)event->c);
 		break;
 	case SIM_EV_WATCHDOG:
-		sim_host_fail(sim, host, 1,
-			      "an operator has been in compute for longer than its watchdog allows");
+		sim_host_fail(
+			sim, host, 1,
+			"an operator has been in compute for longer than its watchdog allows");
 		break;
 	default:
 		break;

@@ -3,7 +3,9 @@
 
 #include <edge/travel.h>
 
-/* What the counters of the data plane say: whether a host or an application is done or at rest, and its page.
+/*
+ * What the counters of the data plane say: whether a host or an application is done or at rest, and
+ * its page.
  */
 
 static const struct sim_op *op_at(const struct sim_app *app, uint32_t fragment, bool second)
@@ -34,7 +36,8 @@ bool sim_data_is_settled(const struct sim_app *app)
 		uint64_t settled = flow->in_host ? flow->tx.delivered : flow->rx.delivered;
 
 		for (int r = 0; r < FW_DROP_REASONS; r++)
-			settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] + flow->rx.rx_dropped[r];
+			settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] +
+				   flow->rx.rx_dropped[r];
 		if (settled != flow->tx.sent || flow->flying > 0 || flow->done_flying)
 			return false;
 		if (!flow->in_host && flow->policy == FRAG_POLICY_BLOCK && !flow->receiver_done &&
@@ -77,14 +80,16 @@ void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *ou
 		const struct sim_flow *flow = &host->app->flows[number];
 
 		if (host->edges[i].sends)
-			fragi_travel_sender(&travel, number, flow->tx.sent - dropped(flow->tx.tx_dropped),
+			fragi_travel_sender(&travel, number,
+					    flow->tx.sent - dropped(flow->tx.tx_dropped),
 					    flow->closing, flow->tx.confirmed, flow->receiver_done);
 		else
-			fragi_travel_receiver(&travel, number, flow->rx.arrived, flow->sender_closed,
-					      flow->policy == FRAG_POLICY_BLOCK
-						      ? flow->rx.delivered + dropped(flow->rx.rx_dropped)
-						      : flow->rx.arrived,
-					      flow->receiver_closed);
+			fragi_travel_receiver(
+				&travel, number, flow->rx.arrived, flow->sender_closed,
+				flow->policy == FRAG_POLICY_BLOCK
+					? flow->rx.delivered + dropped(flow->rx.rx_dropped)
+					: flow->rx.arrived,
+				flow->receiver_closed);
 	}
 	*out_sent = travel.sent;
 	*out_delivered = travel.arrived;
@@ -114,7 +119,8 @@ uint32_t sim_host_ops(const struct sim_host *host, struct fw_op_stats *rows)
 		for (int second = 0; second < 2; second++) {
 			const struct sim_op *op = op_at(host->app, host->fragments[i], second == 1);
 
-			rows[count++] = (struct fw_op_stats){.running = op->ticking, .ticks = op->ticks};
+			rows[count++] =
+				(struct fw_op_stats){.running = op->ticking, .ticks = op->ticks};
 		}
 	return count;
 }

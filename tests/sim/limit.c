@@ -2,8 +2,8 @@
 #include "sim.h"
 
 /*
- * What must happen within a time, judged by what truly happened: what is told, awake and reached does its
- * part. A process that slept, or whose clock jumped, has its time from then on.
+ * What must happen within a time, judged by what truly happened: what is told, awake and reached
+ * does its part. A process that slept, or whose clock jumped, has its time from then on.
  */
 #define SLACK_NS (20 * SIM_MS) /* timers are rounded, and looked at together */
 
@@ -22,12 +22,13 @@ static int64_t able_since(const struct sim_process *process, int64_t happened_ns
 /* An application that has a start timeout runs by then, or has ended. */
 void sim_limit_app(struct sim *sim, const struct sim_app *app)
 {
-	int64_t late_ns =
-		sim->now_ns - able_since(&sim->driver.process, app->given_ns + app->start_timeout_ns);
+	int64_t late_ns = sim->now_ns -
+			  able_since(&sim->driver.process, app->given_ns + app->start_timeout_ns);
 
 	if (app->start_timeout_ns != 0 && app->state <= DRV_APP_STARTING && late_ns > SLACK_NS)
-		sim_fail(sim, "start timeout", "%s is still %s, %.3f s after its start timeout of %.3f s",
-			 app->name, drv_app_state_name(app->state), (double)late_ns * 1e-9,
+		sim_fail(sim, "start timeout",
+			 "%s is still %s, %.3f s after its start timeout of %.3f s", app->name,
+			 drv_app_state_name(app->state), (double)late_ns * 1e-9,
 			 (double)app->start_timeout_ns * 1e-9);
 }
 
@@ -41,8 +42,10 @@ void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_sess
 		worker->lost_ns = sim->now_ns;
 		worker->was_attached = before == WRK_SESSION_ATTACHED;
 	}
-	if (before == WRK_SESSION_BACKOFF && now == WRK_SESSION_CONNECTING && waited_ns > most_ns + SLACK_NS)
-		sim_fail(sim, "backoff", "%s waited %.3f s before it tried to connect again; it had %s",
+	if (before == WRK_SESSION_BACKOFF && now == WRK_SESSION_CONNECTING &&
+	    waited_ns > most_ns + SLACK_NS)
+		sim_fail(sim, "backoff",
+			 "%s waited %.3f s before it tried to connect again; it had %s",
 			 worker->name, (double)waited_ns * 1e-9,
 			 worker->was_attached ? "just been attached" : "found nobody");
 }
@@ -55,16 +58,18 @@ static void look_at_host(struct sim *sim, const struct sim_host *host)
 
 	if (host->process.alive && !host->dying && worker->process.alive &&
 	    worker->generation == host->generation && silent_ns > sim->dead_ns + SLACK_NS)
-		sim_fail(sim, "silent host", "pid %d has not been heard for %.3f s, and was not killed",
-			 host->pid, (double)silent_ns * 1e-9);
+		sim_fail(sim, "silent host",
+			 "pid %d has not been heard for %.3f s, and was not killed", host->pid,
+			 (double)silent_ns * 1e-9);
 }
 
 /*
- * By when a peer that was last heard then is given up, with the beat that finds it. A worker has no beats
- * before its WELCOME: that its clock has jumped it sees when its deadline by the old clock comes, and then it
- * spares its peer for two beats (base/spare.h).
+ * By when a peer that was last heard then is given up, with the beat that finds it. A worker has no
+ * beats before its WELCOME: that its clock has jumped it sees when its deadline by the old clock
+ * comes, and then it spares its peer for two beats (base/spare.h).
  */
-static int64_t given_up_at(const struct sim *sim, const struct sim_process *process, int64_t heard_ns)
+static int64_t given_up_at(const struct sim *sim, const struct sim_process *process,
+			   int64_t heard_ns)
 {
 	int64_t at_ns = able_since(process, heard_ns) + sim->dead_ns + sim->beat_ns;
 	int64_t spared_ns = heard_ns + sim->dead_ns + 2 * sim->beat_ns;
@@ -86,12 +91,14 @@ static void look_at_connection(struct sim *sim, const struct sim_connection *con
 
 		if (!connection->open[end] || !is_live[end])
 			continue;
-		process = end == 1 ? &sim->driver.process : &sim->workers[connection->worker].process;
+		process =
+			end == 1 ? &sim->driver.process : &sim->workers[connection->worker].process;
 		if (!process->alive)
 			continue;
 		silent_ns = sim->now_ns - able_since(process, connection->heard_ns[end]);
 		if (sim->now_ns > given_up_at(sim, process, connection->heard_ns[end]) + SLACK_NS)
-			sim_fail(sim, "silent peer", "%s has not heard its peer for %.3f s, and keeps it",
+			sim_fail(sim, "silent peer",
+				 "%s has not heard its peer for %.3f s, and keeps it",
 				 end == 1 ? "the driver" : sim_worker_name(sim, connection->worker),
 				 (double)silent_ns * 1e-9);
 	}
@@ -102,9 +109,10 @@ static void look_at_worker(struct sim *sim, const struct sim_worker *worker)
 {
 	int64_t took_ns = sim->now_ns - able_since(&worker->process, worker->told_twice_ns);
 
-	if (worker->process.alive && worker->told_twice_ns != 0 && took_ns > 2 * WRK_KILL_NS + SLACK_NS)
-		sim_fail(sim, "stop", "%s lives %.3f s after it was told to end a second time", worker->name,
-			 (double)took_ns * 1e-9);
+	if (worker->process.alive && worker->told_twice_ns != 0 &&
+	    took_ns > 2 * WRK_KILL_NS + SLACK_NS)
+		sim_fail(sim, "stop", "%s lives %.3f s after it was told to end a second time",
+			 worker->name, (double)took_ns * 1e-9);
 }
 
 /* A message waits at the sender, and nothing is under way. */
@@ -116,17 +124,19 @@ static bool waits_for_nothing(const struct sim_flow *flow)
 	       flow->to->state == SIM_HOST_STARTED && flow->true_left == sim_flow_consumed(flow);
 }
 
-static void look_at_flow(struct sim *sim, const struct sim_app *app, struct sim_flow *flow, bool quiet)
+static void look_at_flow(struct sim *sim, const struct sim_app *app, struct sim_flow *flow,
+			 bool quiet)
 {
 	if (!quiet || !waits_for_nothing(flow) || flow->stuck_at != flow->true_left) {
 		flow->stuck_at = flow->true_left;
 		flow->stuck_since_ns = sim->now_ns;
 	}
 	if (sim->now_ns - flow->stuck_since_ns > 2 * sim->beat_ns + SIM_S)
-		sim_fail(sim, "progress",
-			 "%s: f%u.b.o%u: message %llu waits at the sender, though nothing is under way",
-			 app->name, flow->from_fragment, flow->from_port - 1u,
-			 (unsigned long long)flow->true_left);
+		sim_fail(
+			sim, "progress",
+			"%s: f%u.b.o%u: message %llu waits at the sender, though nothing is under way",
+			app->name, flow->from_fragment, flow->from_port - 1u,
+			(unsigned long long)flow->true_left);
 }
 
 void sim_limit_consumed(struct sim *sim, struct sim_flow *flow)
@@ -150,9 +160,11 @@ void sim_limit_left(struct sim *sim, struct sim_flow *flow)
 			       sim->workers[flow->to->worker].latency_ns);
 	if (since_ns != 0 && since_ns > sim->quiet_ns + sim->dead_ns + SIM_S &&
 	    sim->now_ns - since_ns > 2 * way_ns)
-		sim_fail(sim, "credit", "%s: message %llu of %llu bytes waited %.3f s for what was consumed",
+		sim_fail(sim, "credit",
+			 "%s: message %llu of %llu bytes waited %.3f s for what was consumed",
 			 sim->apps[flow->app].name, (unsigned long long)flow->true_left,
-			 (unsigned long long)flow->short_bytes, (double)(sim->now_ns - since_ns) * 1e-9);
+			 (unsigned long long)flow->short_bytes,
+			 (double)(sim->now_ns - since_ns) * 1e-9);
 	flow->could_since_ns = 0;
 	flow->short_bytes = 0;
 }
@@ -166,7 +178,8 @@ static void look_at_places(struct sim *sim)
 		if (!sim->apps[i].ended && sim->apps[i].incarnation == sim->driver.incarnation)
 			most += sim->apps[i].fragment_count;
 	if (placed < 0 || placed > most)
-		sim_fail(sim, "places", "%lld fragments hold places on workers, and %lld have not ended",
+		sim_fail(sim, "places",
+			 "%lld fragments hold places on workers, and %lld have not ended",
 			 (long long)placed, (long long)most);
 }
 
@@ -183,8 +196,9 @@ static void look_at_done(struct sim *sim, struct sim_app *app, bool quiet)
 	if (!waits)
 		app->busy_ns = sim->now_ns;
 	if (sim->now_ns - app->busy_ns > 2 * sim->beat_ns + SIM_S)
-		sim_fail(sim, "progress", "%s is %s, though all its hosts have been done for %.3f s",
-			 app->name, drv_app_state_name(app->state),
+		sim_fail(sim, "progress",
+			 "%s is %s, though all its hosts have been done for %.3f s", app->name,
+			 drv_app_state_name(app->state),
 			 (double)(sim->now_ns - app->busy_ns) * 1e-9);
 }
 

@@ -38,7 +38,8 @@ static void add(struct totals *totals, uint64_t seed, const struct sim_result *r
 }
 
 /* Every job-th seed from first on, until one fails. */
-static void run_share(uint64_t first, uint64_t last, uint64_t jobs, bool keep_going, struct totals *totals)
+static void run_share(uint64_t first, uint64_t last, uint64_t jobs, bool keep_going,
+		      struct totals *totals)
 {
 	struct sim_result result;
 
@@ -47,8 +48,9 @@ static void run_share(uint64_t first, uint64_t last, uint64_t jobs, bool keep_go
 		add(totals, seed, &result);
 		if (!result.failed)
 			continue;
-		fprintf(stderr, "seed %llu: %s: %s\n  replay: make sim SEED=%llu\n", (unsigned long long)seed,
-			result.invariant, result.failure, (unsigned long long)seed);
+		fprintf(stderr, "seed %llu: %s: %s\n  replay: make sim SEED=%llu\n",
+			(unsigned long long)seed, result.invariant, result.failure,
+			(unsigned long long)seed);
 		if (!keep_going)
 			return;
 	}
@@ -64,7 +66,8 @@ static void merge(struct totals *into, const struct totals *one)
 	into->failed += one->failed;
 	into->waiting += one->waiting;
 	into->hash += one->hash;
-	if (one->first_failure != 0 && (into->first_failure == 0 || one->first_failure < into->first_failure))
+	if (one->first_failure != 0 &&
+	    (into->first_failure == 0 || one->first_failure < into->first_failure))
 		into->first_failure = one->first_failure;
 }
 
@@ -82,7 +85,8 @@ static int run_many(uint64_t from, uint64_t runs, uint64_t jobs, bool keep_going
 		if (fork() == 0) {
 			one = (struct totals){0};
 			run_share(from + j, from + runs - 1, jobs, keep_going, &one);
-			_exit(write(pipes[j][1], &one, sizeof(one)) == (ssize_t)sizeof(one) ? 0 : 1);
+			_exit(write(pipes[j][1], &one, sizeof(one)) == (ssize_t)sizeof(one) ? 0
+											    : 1);
 		}
 		close(pipes[j][1]);
 	}
@@ -97,9 +101,7 @@ static int run_many(uint64_t from, uint64_t runs, uint64_t jobs, bool keep_going
 	}
 	while (wait(NULL) > 0)
 		;
-	printf("%llu runs, %llu events, %llu steps of a core; applications: %llu done, %llu stopped, %llu "
-	       "failed, "
-	       "%llu ended with their driver; %.1f s; hash %016llx%s\n",
+	printf("%llu runs, %llu events, %llu steps of a core; applications: %llu done, %llu stopped, %llu failed, %llu ended with their driver; %.1f s; hash %016llx%s\n",
 	       (unsigned long long)totals.runs, (unsigned long long)totals.events,
 	       (unsigned long long)totals.steps, (unsigned long long)totals.done,
 	       (unsigned long long)totals.stopped, (unsigned long long)totals.failed,

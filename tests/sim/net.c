@@ -5,32 +5,38 @@
 #include <string.h>
 
 /*
- * The control network. Frames of one connection and direction stay in order; those of different ones
- * overtake each other as their delays fall. A stalled link holds everything; when it runs again it delivers
- * what it held, or resets. A process that dies closes its ends; a node that dies says nothing.
+ * The control network. Frames of one connection and direction stay in order; those of different
+ * ones overtake each other as their delays fall. A stalled link holds everything; when it runs
+ * again it delivers what it held, or resets. A process that dies closes its ends; a node that dies
+ * says nothing.
  */
 #define HELLO_LIMIT_NS (2 * SIM_S)
 
 static int64_t latency(struct sim *sim, const struct sim_connection *connection)
 {
-	int64_t base =
-		connection->worker < SIM_WORKERS_MAX ? sim->workers[connection->worker].latency_ns : 100000;
+	int64_t base = connection->worker < SIM_WORKERS_MAX
+			       ? sim->workers[connection->worker].latency_ns
+			       : 100000;
 
 	return sim_between(sim, base / 2, base + base / 2);
 }
 
 /* Until when frames to that end are held; 0: not at all. */
-static int64_t held_until(const struct sim *sim, const struct sim_connection *connection, uint32_t end)
+static int64_t held_until(const struct sim *sim, const struct sim_connection *connection,
+			  uint32_t end)
 {
-	return connection->worker < SIM_WORKERS_MAX ? sim->workers[connection->worker].stalled_until_ns[end]
-						    : 0;
+	return connection->worker < SIM_WORKERS_MAX
+		       ? sim->workers[connection->worker].stalled_until_ns[end]
+		       : 0;
 }
 
-static struct sim_process *process_at(struct sim *sim, const struct sim_connection *connection, uint32_t end)
+static struct sim_process *process_at(struct sim *sim, const struct sim_connection *connection,
+				      uint32_t end)
 {
 	if (end == 1)
 		return &sim->driver.process;
-	return connection->worker < SIM_WORKERS_MAX ? &sim->workers[connection->worker].process : NULL;
+	return connection->worker < SIM_WORKERS_MAX ? &sim->workers[connection->worker].process
+						    : NULL;
 }
 
 static void schedule(struct sim *sim, uint32_t index, uint32_t end)
@@ -43,12 +49,13 @@ static void schedule(struct sim *sim, uint32_t index, uint32_t end)
 	sim_put(sim, pipe->first->at_ns, SIM_EV_CONNECTION, index, end, 0);
 }
 
-static void put(struct sim *sim, uint32_t index, uint32_t to, enum sim_frame_kind kind, uint8_t *bytes,
-		size_t size)
+static void put(struct sim *sim, uint32_t index, uint32_t to, enum sim_frame_kind kind,
+		uint8_t *bytes, size_t size)
 {
 	struct sim_connection *connection = &sim->connections[index];
 
-	sim_pipe_put(sim, &connection->to[to], sim->now_ns + latency(sim, connection), kind, bytes, size);
+	sim_pipe_put(sim, &connection->to[to], sim->now_ns + latency(sim, connection), kind, bytes,
+		     size);
 	schedule(sim, index, to);
 }
 
@@ -100,14 +107,15 @@ void sim_on_syn(struct sim *sim, const struct sim_event *event)
 		return;
 	}
 	if (!sim->driver.process.alive) {
-		sim_pipe_put(sim, &connection->to[0], sim->now_ns + latency(sim, connection), SIM_FRAME_END,
-			     NULL, 0);
+		sim_pipe_put(sim, &connection->to[0], sim->now_ns + latency(sim, connection),
+			     SIM_FRAME_END, NULL, 0);
 		schedule(sim, event->a, 0);
 		return;
 	}
 	connection->incarnation = sim->driver.incarnation;
 	connection->open[1] = true;
-	sim_put(sim, sim->now_ns + HELLO_LIMIT_NS, SIM_EV_STRANGER, event->a, 0, connection->incarnation);
+	sim_put(sim, sim->now_ns + HELLO_LIMIT_NS, SIM_EV_STRANGER, event->a, 0,
+		connection->incarnation);
 	put(sim, event->a, 0, SIM_FRAME_DATA, NULL, 0); /* its SYN is answered */
 }
 
@@ -155,8 +163,10 @@ void sim_reset(struct sim *sim, uint32_t index)
 static void ended(struct sim *sim, uint32_t index, uint32_t end)
 {
 	struct sim_connection *connection = &sim->connections[index];
-	struct wrk_event lost = {.kind = WRK_DRIVER_LOST, .link = connection->link, .text = "it closed"};
-	struct drv_event closed = {.kind = DRV_EVENT_CLOSED, .connection = index + 1, .text = "it closed"};
+	struct wrk_event lost = {
+		.kind = WRK_DRIVER_LOST, .link = connection->link, .text = "it closed"};
+	struct drv_event closed = {
+		.kind = DRV_EVENT_CLOSED, .connection = index + 1, .text = "it closed"};
 
 	connection->open[end] = false;
 	sim_pipe_clear(&connection->to[end]);
@@ -194,8 +204,9 @@ static void arrive(struct sim *sim, uint32_t index, uint32_t end, const struct s
 	if (end == 1) {
 		if (message->kind != FW_BEAT)
 			sim_say(sim, "driver", "<- %s: %s host %u epoch %llu",
-				sim_worker_name(sim, connection->worker), fw_kind_name(message->kind),
-				message->host, (unsigned long long)message->epoch);
+				sim_worker_name(sim, connection->worker),
+				fw_kind_name(message->kind), message->host,
+				(unsigned long long)message->epoch);
 		if (message->kind == FW_HOST_EXIT)
 			sim_verdict_exit(sim, connection, message);
 		sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,

@@ -78,7 +78,8 @@ static void add_flow(struct sim *sim, struct sim_app *app, uint32_t from, uint32
 		.to_port = ++app->in_count[to],
 		.given_policy = policies[sim_between(sim, 0, 5)],
 	};
-	flow->policy = flow->given_policy == FRAG_POLICY_DEFAULT ? FRAG_POLICY_BLOCK : flow->given_policy;
+	flow->policy =
+		flow->given_policy == FRAG_POLICY_DEFAULT ? FRAG_POLICY_BLOCK : flow->given_policy;
 	flow->largest = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 1, 100 << 20) : 64;
 	if (flow->policy != FRAG_POLICY_LATEST && !sim_chance(sim, 3))
 		flow->given_capacity = (uint32_t)sim_between(sim, 1, 5);
@@ -86,9 +87,9 @@ static void add_flow(struct sim *sim, struct sim_app *app, uint32_t from, uint32
 
 static void make_op(struct sim *sim, struct sim_app *app, uint32_t fragment, bool second)
 {
-	static const enum sim_source sources[] = {SIM_SOURCE_FINITE, SIM_SOURCE_FINITE,  SIM_SOURCE_FINITE,
-						  SIM_SOURCE_FINITE, SIM_SOURCE_RESTING, SIM_SOURCE_ENDLESS,
-						  SIM_SOURCE_STOPPER};
+	static const enum sim_source sources[] = {
+		SIM_SOURCE_FINITE,  SIM_SOURCE_FINITE,  SIM_SOURCE_FINITE, SIM_SOURCE_FINITE,
+		SIM_SOURCE_RESTING, SIM_SOURCE_ENDLESS, SIM_SOURCE_STOPPER};
 	struct sim_op *op = &app->ops[2 * fragment + (second ? 1 : 0)];
 
 	*op = (struct sim_op){
@@ -110,7 +111,8 @@ static void make_op(struct sim *sim, struct sim_app *app, uint32_t fragment, boo
 
 static void make_app(struct sim *sim, struct sim_app *app)
 {
-	app->fragment_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_FRAGMENTS_MAX : 4);
+	app->fragment_count =
+		(uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_FRAGMENTS_MAX : 4);
 	app->op_count = 2 * app->fragment_count;
 	snprintf(app->name, sizeof(app->name), "app%u", (unsigned int)(app - sim->apps));
 	for (uint32_t f = 0; f < app->fragment_count; f++) {
@@ -169,7 +171,10 @@ static void make_worker(struct sim *sim, uint32_t index, bool one_node)
 	};
 }
 
-/* Who takes what: all take everything, or each fragment is named by one or two workers; or one by nobody. */
+/*
+ * Who takes what: all take everything, or each fragment is named by one or two workers; or one by
+ * nobody.
+ */
 static void share_fragments(struct sim *sim)
 {
 	static const char *const names[SIM_FRAGMENTS_MAX] = {"f0", "f1", "f2", "f3", "f4",
@@ -193,7 +198,8 @@ static void share_fragments(struct sim *sim)
 	}
 	for (uint32_t w = 0; w < sim->worker_count; w++)
 		if (sim->workers[w].config.fragment_count == 0 && (gap || sim_chance(sim, 2)))
-			sim->workers[w].fragments[sim->workers[w].config.fragment_count++] = "nothing";
+			sim->workers[w].fragments[sim->workers[w].config.fragment_count++] =
+				"nothing";
 }
 
 static void add_fault(struct sim *sim, enum sim_fault_kind kind, int64_t at_ns)
@@ -226,26 +232,30 @@ static void make_faults(struct sim *sim)
 	if (mood >= 8)
 		harmful = sim_between(sim, 3, 8);
 	for (int64_t i = 0; i < harmless; i++)
-		add_fault(
-			sim,
-			(enum sim_fault_kind)sim_between(sim, SIM_FAULT_STRANGER, SIM_FAULT_HARMLESS_END - 1),
-			sim->now_ns + sim_between(sim, 0, within_ns));
+		add_fault(sim,
+			  (enum sim_fault_kind)sim_between(sim, SIM_FAULT_STRANGER,
+							   SIM_FAULT_HARMLESS_END - 1),
+			  sim->now_ns + sim_between(sim, 0, within_ns));
 	for (int64_t i = 0; i < harmful; i++)
 		add_fault(sim,
-			  (enum sim_fault_kind)sim_between(sim, SIM_FAULT_HARMLESS_END + 1, SIM_FAULTS - 1),
+			  (enum sim_fault_kind)sim_between(sim, SIM_FAULT_HARMLESS_END + 1,
+							   SIM_FAULTS - 1),
 			  sim->now_ns + sim_between(sim, 0, within_ns));
 	for (uint32_t i = 1; i < sim->app_count; i++)
-		add_fault(sim, SIM_FAULT_APP, sim->now_ns + sim_between(sim, 100 * SIM_MS, 4 * SIM_S));
+		add_fault(sim, SIM_FAULT_APP,
+			  sim->now_ns + sim_between(sim, 100 * SIM_MS, 4 * SIM_S));
 	if (sim_chance(sim, 20)) {
 		add_fault(sim, SIM_FAULT_CTRL_C, sim->now_ns + sim_between(sim, 0, 3 * SIM_S));
 	} else if (sim_chance(sim, 8)) { /* in states that do not last long, too */
-		sim->hasty_state = (enum drv_app_state)sim_between(sim, DRV_APP_PREPARING, DRV_APP_CLOSING);
+		sim->hasty_state =
+			(enum drv_app_state)sim_between(sim, DRV_APP_PREPARING, DRV_APP_CLOSING);
 		sim->hasty_fault = sim->plan_count;
 		add_fault(sim, sim_chance(sim, 2) ? SIM_FAULT_CTRL_C : SIM_FAULT_STOP, SIM_NEVER);
 	} else if (sim_chance(sim, 6)) {
 		add_fault(sim, SIM_FAULT_STOP, sim->now_ns + sim_between(sim, 0, 3 * SIM_S));
 		if (sim_chance(sim, 2))
-			add_fault(sim, SIM_FAULT_STOP, sim->now_ns + sim_between(sim, 0, 4 * SIM_S));
+			add_fault(sim, SIM_FAULT_STOP,
+				  sim->now_ns + sim_between(sim, 0, 4 * SIM_S));
 	}
 }
 
@@ -275,9 +285,11 @@ void sim_plan(struct sim *sim)
 		make_app(sim, &sim->apps[i]);
 	for (uint32_t i = 0; i < sim->worker_count; i++)
 		sim_put(sim,
-			sim->now_ns + sim_between(sim, 0, sim_chance(sim, 10) ? 3 * SIM_S : 300 * SIM_MS),
+			sim->now_ns +
+				sim_between(sim, 0, sim_chance(sim, 10) ? 3 * SIM_S : 300 * SIM_MS),
 			SIM_EV_RESTART, i, 0, 0);
-	sim_put(sim, sim->now_ns + sim_between(sim, 0, 400 * SIM_MS), SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);
+	sim_put(sim, sim->now_ns + sim_between(sim, 0, 400 * SIM_MS), SIM_EV_RESTART,
+		SIM_WORKERS_MAX, 0, 0);
 	make_faults(sim);
 	for (uint32_t i = 0; i < sim->plan_count;
 	     i++) /* who starts a driver again gives it something to do */
@@ -285,10 +297,10 @@ void sim_plan(struct sim *sim)
 			make_app(sim, &sim->apps[sim->app_count++]);
 	sim_put(sim, sim->now_ns + 100 * SIM_MS, SIM_EV_LOOK, 0, 0, 0);
 	sim_say(sim, "plan",
-		"seed %llu: %u workers, %u applications, beat %lld ms, dead %lld ms, driver for %s, faults "
-		"%u",
-		(unsigned long long)sim->seed, sim->worker_count, sim->app_count, (long long)beat[0],
-		(long long)beat[1], sim->driver_for_one ? "one" : "all", sim->plan_count);
+		"seed %llu: %u workers, %u applications, beat %lld ms, dead %lld ms, driver for %s, faults %u",
+		(unsigned long long)sim->seed, sim->worker_count, sim->app_count,
+		(long long)beat[0], (long long)beat[1], sim->driver_for_one ? "one" : "all",
+		sim->plan_count);
 	for (uint32_t i = 0; i < sim->app_count; i++)
 		sim_say(sim, "plan", "%s: fate %d of f%u at tick %u\n%s", sim->apps[i].name,
 			sim->apps[i].fate, sim->apps[i].fate_fragment, sim->apps[i].fate_tick,

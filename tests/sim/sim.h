@@ -11,10 +11,11 @@
 #include <workerd/core/core.h>
 
 /*
- * The simulator: the cores of driverd and workerd, as they are, in one process on a virtual clock and
- * network, with simulated hosts that answer the phases and move messages over a small model of the data
- * plane. One seed is one history; everything random is drawn from it. Frames go through the codec. After
- * every event the invariants of check.c hold, or the history fails with the name of the one that does not.
+ * The simulator: the cores of driverd and workerd, as they are, in one process on a virtual clock
+ * and network, with simulated hosts that answer the phases and move messages over a small model of
+ * the data plane. One seed is one history; everything random is drawn from it. Frames go through
+ * the codec. After every event the invariants of check.c hold, or the history fails with the name
+ * of the one that does not.
  */
 #define SIM_MS 1000000ll
 #define SIM_S 1000000000ll
@@ -79,8 +80,10 @@ struct sim_events {
 	size_t count, capacity;
 	uint64_t last_order;
 };
-void sim_put(struct sim *sim, int64_t at_ns, enum sim_event_kind kind, uint32_t a, uint32_t b, uint64_t c);
-void sim_put_back(struct sim *sim, struct sim_event event, int64_t at_ns); /* keeps its place among others */
+void sim_put(struct sim *sim, int64_t at_ns, enum sim_event_kind kind, uint32_t a, uint32_t b,
+	     uint64_t c);
+/* keeps its place among others */
+void sim_put_back(struct sim *sim, struct sim_event event, int64_t at_ns);
 bool sim_take(struct sim *sim, struct sim_event *out_event);
 
 /* A process: may be stopped for a while, and its clock may jump ahead. */
@@ -241,11 +244,12 @@ struct sim_app {
 	bool fate_met;
 	int fate_exit_code, fate_pid;
 	int64_t fate_ns;
-	int harms, harmed_pid;  /* faults since it was given; the host that the first one crashed */
-	uint32_t harmed_worker; /* index + 1 of the worker that the first one crashed, which had a host */
-	bool early_excuse;      /* before it was given */
-	bool excused;           /* something happened that may end it */
-	bool disturbed;         /* ... or that may cost messages or reports though it goes well */
+	int harms, harmed_pid; /* faults since it was given; the host that the first one crashed */
+	/* index + 1 of the worker that the first one crashed, which had a host */
+	uint32_t harmed_worker;
+	bool early_excuse; /* before it was given */
+	bool excused;      /* something happened that may end it */
+	bool disturbed;    /* ... or that may cost messages or reports though it goes well */
 	bool stopped_by_op, dies_slowly;
 	bool cut; /* the user stopped it a second time, before it was being ended already */
 	/* as last seen */
@@ -312,12 +316,14 @@ struct sim_host {
 	uint32_t peers[SIM_FRAGMENTS_MAX]; /* pids */
 	uint32_t peer_count;
 	int64_t beat_ns, dead_ns, heard_ns, wire_until_ns, beat_expected_ns;
-	bool has_page, idle, idle_said, done_said, drained, hangs, orderly, reaped, dying, wired_said;
+	bool has_page, idle, idle_said, done_said, drained, hangs, orderly, reaped, dying,
+		wired_said;
 	bool end_told; /* its workerd has passed on that it shall end */
 	bool started;
 	bool died_early; /* not in order, before it was done or its application was told to end */
-	bool exit_heard; /* its HOST_EXIT came before the driver killed what was left of its application */
-	bool faulty;     /* it came to grief by itself, or something did it to this process alone */
+	/* its HOST_EXIT came before the driver killed what was left of its application */
+	bool exit_heard;
+	bool faulty; /* it came to grief by itself, or something did it to this process alone */
 	bool ended_by_worker, kill_told; /* kill_told: the driver's KILL has reached its workerd */
 	struct fragi_spare spare;
 	int status, signal;
@@ -347,7 +353,8 @@ enum sim_fault_kind {
 	SIM_FAULT_DRIVER_STOPPED,
 	SIM_FAULT_PARTITION,
 	SIM_FAULT_RESET,
-	SIM_FAULT_DUPLICATE, /* the worker gives up a connection of which the driver hears nothing */
+	/* the worker gives up a connection of which the driver hears nothing */
+	SIM_FAULT_DUPLICATE,
 	SIM_FAULT_DATA_CUT,
 	SIM_FAULT_CLOCK,
 	SIM_FAULTS
@@ -386,7 +393,8 @@ struct sim {
 	uint32_t host_count;
 	struct sim_connection connections[SIM_CONNECTIONS_MAX];
 	uint32_t connection_count;
-	int64_t cut_until_ns[SIM_WORKERS_MAX][SIM_WORKERS_MAX]; /* data from the first to the second */
+	/* data from the first to the second */
+	int64_t cut_until_ns[SIM_WORKERS_MAX][SIM_WORKERS_MAX];
 	struct sim_fault plan[SIM_PLAN_MAX];
 	uint32_t plan_count;
 	enum drv_app_state hasty_state; /* in which the user stops an application; NEW: does not */
@@ -412,7 +420,8 @@ struct sim_result {
 	char failure[1024];
 	uint64_t hash, events, steps;
 	uint32_t outcomes[3]; /* by enum fragi_summary_result */
-	uint32_t waiting;     /* had no result when their driver died, or waited for workers to the end */
+	/* had no result when their driver died, or waited for workers to the end */
+	uint32_t waiting;
 };
 /* Runs one history; out: where to write it, NULL: nowhere. */
 void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result);
@@ -487,15 +496,16 @@ void sim_data_stop_sources(struct sim *sim, struct sim_host *host);
 void sim_data_end(struct sim *sim, struct sim_host *host); /* queues are dropped, stopped */
 void sim_data_cut(struct sim *sim, struct sim_host *host, const struct sim_host *peer);
 void sim_data_beat(struct sim *sim, struct sim_host *host); /* of the data plane */
-uint64_t
-sim_flow_consumed(const struct sim_flow *flow); /* messages that the sender is owed credit for, in truth */
+uint64_t sim_flow_consumed(
+	const struct sim_flow *flow); /* messages that the sender is owed credit for, in truth */
 bool sim_op_can_run(const struct sim *sim, const struct sim_op *op);
 void sim_on_data(struct sim *sim, const struct sim_event *event);
 struct sim_host *sim_op_host(const struct sim_app *app, const struct sim_op *op);
 
 /* ledger.c */
 bool sim_data_is_done(const struct sim_host *host);
-bool sim_data_is_settled(const struct sim_app *app); /* nothing is on the way and no operator can run */
+/* nothing is on the way and no operator can run */
+bool sim_data_is_settled(const struct sim_app *app);
 bool sim_host_is_idle(const struct sim_host *host);
 void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered);
 uint32_t sim_host_rows(const struct sim_host *host, struct fw_flow_stats *rows);
@@ -525,11 +535,13 @@ void sim_limit_left(struct sim *sim, struct sim_flow *flow); /* a message */
 void sim_limit_look(struct sim *sim, bool quiet);
 
 /* verdict.c: the states of fragments in a summary; a worker's exit code */
-void sim_verdict_fragments(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary);
+void sim_verdict_fragments(struct sim *sim, const struct sim_app *app,
+			   const struct fragi_summary *summary);
 void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker);
 /* A HOST_EXIT comes to the driver. */
 void sim_verdict_exit(struct sim *sim, const struct sim_connection *connection,
 		      const struct fw_message *message);
-bool sim_verdict_too_late(struct sim *sim, const struct sim_app *app); /* its fate was heard, to count */
+/* its fate was heard, to count */
+bool sim_verdict_too_late(struct sim *sim, const struct sim_app *app);
 
 #endif

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-/* What a simulated host says of itself in PREPARED, and what it is told in WIRE, held against the truth. */
+/*
+ * What a simulated host says of itself in PREPARED, and what it is told in WIRE, held against the
+ * truth.
+ */
 
 /* Its tables: each fragment has a (inputs i0.., output x) and b (input x, outputs o0..). */
 struct tables {
@@ -58,7 +61,8 @@ static uint32_t fill_flows(struct tables *tables, struct sim_host *host)
 
 	for (uint32_t i = 0; i < host->app->flow_count; i++) {
 		struct sim_flow *flow = &host->app->flows[i];
-		int from = place_of(host, flow->from_fragment), to = place_of(host, flow->to_fragment);
+		int from = place_of(host, flow->from_fragment),
+		    to = place_of(host, flow->to_fragment);
 
 		if (from >= 0)
 			flow->from = host;
@@ -107,8 +111,8 @@ static void take_edge(struct sim *sim, struct sim_host *host, const struct fw_ed
 			flow = f;
 	}
 	if (flow == NULL || host->edge_count == SIM_FLOWS_MAX) {
-		sim_fail(sim, "wiring", "pid %d got an edge at %u.%u.%u, where no flow is", host->pid,
-			 edge->fragment, edge->op, edge->port);
+		sim_fail(sim, "wiring", "pid %d got an edge at %u.%u.%u, where no flow is",
+			 host->pid, edge->fragment, edge->op, edge->port);
 		return;
 	}
 	if (flow->token_known && memcmp(flow->token, edge->token, FW_TOKEN_BYTES) != 0)
@@ -142,8 +146,9 @@ void sim_tables_take(struct sim *sim, struct sim_host *host, const struct fw_hos
 		peer = sim_host_by_pid(sim, pid);
 		if (peer == NULL || peer->app != host->app || peer->number != wire->peers[i].host ||
 		    peer->epoch != wire->peers[i].epoch)
-			sim_fail(sim, "wiring", "pid %d got the address of pid %u as that of host %u",
-				 host->pid, pid, wire->peers[i].host);
+			sim_fail(sim, "wiring",
+				 "pid %d got the address of pid %u as that of host %u", host->pid,
+				 pid, wire->peers[i].host);
 		host->peers[host->peer_count++] = pid;
 	}
 	for (uint32_t i = 0; i < host->edge_count; i++) {
@@ -152,7 +157,7 @@ void sim_tables_take(struct sim *sim, struct sim_host *host, const struct fw_hos
 		for (uint32_t k = 0; k < wire->peer_count; k++)
 			named = named || wire->peers[k].host == host->edges[i].peer;
 		if (!named)
-			sim_fail(sim, "wiring", "pid %d was not told of its peer, host %u", host->pid,
-				 host->edges[i].peer);
+			sim_fail(sim, "wiring", "pid %d was not told of its peer, host %u",
+				 host->pid, host->edges[i].peer);
 	}
 }

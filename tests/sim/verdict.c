@@ -4,14 +4,16 @@
 #include <string.h>
 
 /*
- * What is said about an end, by the driver of each fragment and by a worker as its exit code, against what
- * the played processes did.
+ * What is said about an end, by the driver of each fragment and by a worker as its exit code,
+ * against what the played processes did.
  */
 
-static const struct sim_host *host_of(const struct sim *sim, const struct sim_app *app, uint32_t fragment)
+static const struct sim_host *host_of(const struct sim *sim, const struct sim_app *app,
+				      uint32_t fragment)
 {
 	for (uint32_t i = sim->host_count; i-- > 0;)
-		for (uint32_t f = 0; sim->hosts[i].app == app && f < sim->hosts[i].fragment_count; f++)
+		for (uint32_t f = 0; sim->hosts[i].app == app && f < sim->hosts[i].fragment_count;
+		     f++)
 			if (sim->hosts[i].fragments[f] == fragment)
 				return &sim->hosts[i];
 	return NULL;
@@ -35,9 +37,12 @@ static bool is_the_cause(const struct sim_app *app, const struct sim_host *host)
 	       app->result == FRAGI_SUMMARY_FAILED && app->exit_code != 4;
 }
 
-/* What is wrong with what is said of a host; NULL: nothing. calm: its worker could have told its end. */
-static const char *wrong_with(const struct sim_app *app, const struct sim_host *host, const char *state,
-			      bool calm)
+/*
+ * What is wrong with what is said of a host; NULL: nothing. calm: its worker could have told its
+ * end.
+ */
+static const char *wrong_with(const struct sim_app *app, const struct sim_host *host,
+			      const char *state, bool calm)
 {
 	bool failed = strcmp(state, "failed") == 0, lost = strcmp(state, "lost") == 0;
 	bool all_done = app->result == FRAGI_SUMMARY_DONE;
@@ -52,7 +57,8 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 		return "died before it was told to end, and yet the application is called done";
 	if (strcmp(state, "done") == 0 && (!all_done || !host->orderly))
 		return "did not end in order";
-	if (strcmp(state, "stopped") == 0 && all_done && host->orderly && app->state != DRV_APP_KILLING)
+	if (strcmp(state, "stopped") == 0 && all_done && host->orderly &&
+	    app->state != DRV_APP_KILLING)
 		return "ended in order";
 	if ((strcmp(state, "waiting") == 0 || strcmp(state, "prepared") == 0) && host->started)
 		return "had been started";
@@ -64,14 +70,16 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 static void check_fragment(struct sim *sim, const struct sim_app *app,
 			   const struct fragi_summary_fragment *said, const struct sim_host *host)
 {
-	const char *wrong = wrong_with(app, host, said->state, sim->quiet_ns < sim->now_ns - SIM_KILL_NS);
+	const char *wrong =
+		wrong_with(app, host, said->state, sim->quiet_ns < sim->now_ns - SIM_KILL_NS);
 
 	if (wrong != NULL)
-		sim_fail(sim, "fragments", "%s: %s is called %s, but its host, pid %d, %s", app->name,
-			 said->name, said->state, host->pid, wrong);
+		sim_fail(sim, "fragments", "%s: %s is called %s, but its host, pid %d, %s",
+			 app->name, said->name, said->state, host->pid, wrong);
 }
 
-void sim_verdict_fragments(struct sim *sim, const struct sim_app *app, const struct fragi_summary *summary)
+void sim_verdict_fragments(struct sim *sim, const struct sim_app *app,
+			   const struct fragi_summary *summary)
 {
 	for (uint32_t i = 0; i < summary->fragment_count; i++) {
 		const struct sim_host *host = host_of(sim, app, i);
@@ -79,8 +87,9 @@ void sim_verdict_fragments(struct sim *sim, const struct sim_app *app, const str
 		if (host != NULL)
 			check_fragment(sim, app, &summary->fragments[i], host);
 		else if (strcmp(summary->fragments[i].state, "done") == 0)
-			sim_fail(sim, "fragments", "%s: %s is called done, but it never was anywhere",
-				 app->name, summary->fragments[i].name);
+			sim_fail(sim, "fragments",
+				 "%s: %s is called done, but it never was anywhere", app->name,
+				 summary->fragments[i].name);
 	}
 }
 
@@ -90,17 +99,18 @@ void sim_verdict_exit(struct sim *sim, const struct sim_connection *connection,
 	for (uint32_t i = 0; i < sim->host_count; i++) {
 		struct sim_host *host = &sim->hosts[i];
 
-		if (host->worker == connection->worker && host->incarnation == connection->incarnation &&
-		    host->run == message->run && host->number == message->host &&
-		    host->epoch == message->epoch && !host->process.alive &&
-		    host->app->state < DRV_APP_KILLING)
+		if (host->worker == connection->worker &&
+		    host->incarnation == connection->incarnation && host->run == message->run &&
+		    host->number == message->host && host->epoch == message->epoch &&
+		    !host->process.alive && host->app->state < DRV_APP_KILLING)
 			host->exit_heard = true;
 	}
 }
 
 /*
- * The application had come to its end, and the driver, which had heard nothing of its hosts in time, killed
- * them: that one of them had crashed while it ended was held up on the way, and is no longer judged.
+ * The application had come to its end, and the driver, which had heard nothing of its hosts in
+ * time, killed them: that one of them had crashed while it ended was held up on the way, and is no
+ * longer judged.
  */
 bool sim_verdict_too_late(struct sim *sim, const struct sim_app *app)
 {
@@ -116,8 +126,8 @@ bool sim_verdict_too_late(struct sim *sim, const struct sim_app *app)
 static bool ended_before_the_cut(const struct sim *sim, const struct sim_worker *worker)
 {
 	for (uint32_t i = 0; i < sim->host_count; i++)
-		if (sim->hosts[i].app == worker->served && &sim->workers[sim->hosts[i].worker] == worker &&
-		    !sim->hosts[i].orderly)
+		if (sim->hosts[i].app == worker->served &&
+		    &sim->workers[sim->hosts[i].worker] == worker && !sim->hosts[i].orderly)
 			return false;
 	return worker->served->cut && worker->exit_code == 0;
 }
@@ -131,14 +141,16 @@ void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker)
 		return;
 	if (worker->stops > 0 || !sim->once || app == NULL) {
 		if (worker->stops == 0 || worker->exit_code != 0)
-			sim_fail(sim, "results", "%s exited with %d after it was told %u times to end",
+			sim_fail(sim, "results",
+				 "%s exited with %d after it was told %u times to end",
 				 worker->name, worker->exit_code, worker->stops);
 		return;
 	}
 	/* The driver's last word has reached it; or nothing came in between. */
 	if (worker->heard_end != app && (app->excused || app->disturbed))
 		return;
-	if (app->has_result && worker->exit_code != app->exit_code && !ended_before_the_cut(sim, worker))
+	if (app->has_result && worker->exit_code != app->exit_code &&
+	    !ended_before_the_cut(sim, worker))
 		sim_fail(sim, "results", "%s exited with %d, %s ended with %d", worker->name,
 			 worker->exit_code, app->name, app->exit_code);
 }

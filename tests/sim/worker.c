@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* workerd's shell, as workerd/shell.c: events that actions cause wait until the step's actions are done. */
+/*
+ * workerd's shell, as workerd/shell.c: events that actions cause wait until the step's actions are
+ * done.
+ */
 #define QUEUE_MAX 64
 
 const char *sim_worker_name(struct sim *sim, uint32_t worker)
@@ -32,14 +35,16 @@ static void set_timer(struct sim *sim, uint32_t index)
 static void keep(struct sim *sim, struct sim_worker *worker, struct wrk_event event)
 {
 	if (worker->queue_count == QUEUE_MAX) {
-		sim_fail(sim, "bounded", "%s: one step caused %u events", worker->name, worker->queue_count);
+		sim_fail(sim, "bounded", "%s: one step caused %u events", worker->name,
+			 worker->queue_count);
 		return;
 	}
 	worker->queue[(worker->queue_first + worker->queue_count++) % QUEUE_MAX] = event;
 }
 
 /* Encodes as the shell's link does. */
-static uint8_t *encode(struct sim *sim, const struct fw_message *message, uint64_t seq, size_t *out_size)
+static uint8_t *encode(struct sim *sim, const struct fw_message *message, uint64_t seq,
+		       size_t *out_size)
 {
 	struct fw_message copy = *message;
 	uint8_t *frame = NULL;
@@ -53,7 +58,8 @@ static uint8_t *encode(struct sim *sim, const struct fw_message *message, uint64
 	return r < 0 ? NULL : frame;
 }
 
-static void do_send_driver(struct sim *sim, struct sim_worker *worker, const struct wrk_action *action)
+static void do_send_driver(struct sim *sim, struct sim_worker *worker,
+			   const struct wrk_action *action)
 {
 	struct sim_connection *connection;
 	uint8_t *frame;
@@ -61,8 +67,9 @@ static void do_send_driver(struct sim *sim, struct sim_worker *worker, const str
 
 	if (worker->connection == SIM_CONNECTIONS_MAX ||
 	    sim->connections[worker->connection].link != action->link) {
-		sim_fail(sim, "dead session", "%s sends %s on link %llu, which is closed", worker->name,
-			 fw_kind_name(action->message->kind), (unsigned long long)action->link);
+		sim_fail(sim, "dead session", "%s sends %s on link %llu, which is closed",
+			 worker->name, fw_kind_name(action->message->kind),
+			 (unsigned long long)action->link);
 		return;
 	}
 	connection = &sim->connections[worker->connection];
@@ -87,9 +94,10 @@ static void do_send_host(struct sim *sim, struct sim_host *host, const struct fw
 	frame = encode(sim, message, 1, &size);
 	if (frame == NULL)
 		return;
-	host->end_told = host->end_told || (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0);
-	sim_pipe_put(sim, &host->to[0], sim->now_ns + sim_between(sim, 10000, 200000), SIM_FRAME_DATA, frame,
-		     size);
+	host->end_told =
+		host->end_told || (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0);
+	sim_pipe_put(sim, &host->to[0], sim->now_ns + sim_between(sim, 10000, 200000),
+		     SIM_FRAME_DATA, frame, size);
 	if (!host->to[0].scheduled)
 		sim_put(sim, host->to[0].first->at_ns, SIM_EV_SOCKET, host->index, 0, 0);
 	host->to[0].scheduled = true;
@@ -143,7 +151,8 @@ static void act(struct sim *sim, uint32_t index, const struct wrk_action *action
 		break;
 	case WRK_DO_SAMPLE_HOST:
 		if (host != NULL && host->has_page)
-			keep(sim, worker, (struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = action->host});
+			keep(sim, worker,
+			     (struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = action->host});
 		break;
 	case WRK_DO_LOG:
 		sim_say(sim, worker->name, "| %s", action->text);
@@ -176,13 +185,15 @@ static void step(struct sim *sim, uint32_t index, struct wrk_event *event)
 	}
 	sim->step_count++;
 	wrk_actions_reset(&worker->actions);
-	if (wrk_core_step(worker->core, event, sim_clock(sim, &worker->process), &worker->actions) < 0) {
+	if (wrk_core_step(worker->core, event, sim_clock(sim, &worker->process), &worker->actions) <
+	    0) {
 		sim_fail(sim, "memory", "%s is out of memory", worker->name);
 		return;
 	}
 	sim_limit_session(sim, worker, before);
 	if (worker->actions.count > 40 + 8 * SIM_HOSTS_MAX)
-		sim_fail(sim, "bounded", "%s: %zu actions in one step", worker->name, worker->actions.count);
+		sim_fail(sim, "bounded", "%s: %zu actions in one step", worker->name,
+			 worker->actions.count);
 	for (size_t i = 0; i < worker->actions.count && worker->process.alive && !sim->failed; i++)
 		act(sim, index, &worker->actions.items[i]);
 }
@@ -198,8 +209,8 @@ static void check_name(struct sim *sim, struct sim_worker *worker, const struct 
 	if (worker->identity_unknown)
 		return;
 	if (strcmp(message->welcome.name, worker->name) != 0)
-		sim_fail(sim, "identity", "%s is called %s by the driver when it comes back", worker->name,
-			 message->welcome.name);
+		sim_fail(sim, "identity", "%s is called %s by the driver when it comes back",
+			 worker->name, message->welcome.name);
 }
 
 /* What the driver says of a host's end, to the worker that has it. */
@@ -210,7 +221,8 @@ static void take_kill(struct sim *sim, uint32_t index, const struct fw_message *
 	for (uint32_t i = 0; i < sim->host_count; i++) {
 		struct sim_host *host = &sim->hosts[i];
 
-		if (!host->process.alive || host->worker != index || host->generation != worker->generation ||
+		if (!host->process.alive || host->worker != index ||
+		    host->generation != worker->generation ||
 		    host->connection != worker->connection || host->run != message->run ||
 		    host->number != message->host || host->epoch != message->epoch)
 			continue;
@@ -261,9 +273,11 @@ void sim_on_worker_timer(struct sim *sim, const struct sim_event *event)
 		return;
 	}
 	sim_worker_raise(sim, event->a, &(struct wrk_event){.kind = WRK_TIMER});
-	if (worker->process.alive && wrk_core_deadline_ns(worker->core) <= sim_clock(sim, &worker->process)) {
+	if (worker->process.alive &&
+	    wrk_core_deadline_ns(worker->core) <= sim_clock(sim, &worker->process)) {
 		if (++worker->spins > 4)
-			sim_fail(sim, "at rest", "the timer of %s is due again and again", worker->name);
+			sim_fail(sim, "at rest", "the timer of %s is due again and again",
+				 worker->name);
 	} else {
 		worker->spins = 0;
 	}
@@ -324,8 +338,8 @@ void sim_worker_die(struct sim *sim, uint32_t index, bool silent)
 		if (silent)
 			sim_host_die(sim, host, 0, SIGKILL, true);
 		else
-			sim_put(sim, sim->now_ns + sim_between(sim, 1000, 2 * SIM_MS), SIM_EV_HOST_END, i,
-				SIGKILL, 0);
+			sim_put(sim, sim->now_ns + sim_between(sim, 1000, 2 * SIM_MS),
+				SIM_EV_HOST_END, i, SIGKILL, 0);
 	}
 }
 

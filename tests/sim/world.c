@@ -187,7 +187,8 @@ void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result)
 	memset(sim->plan, 0, sizeof(sim->plan));
 	memset(sim->cut_until_ns, 0, sizeof(sim->cut_until_ns));
 	sim->events = (struct sim_events){.heap = heap, .capacity = capacity};
-	sim->host_count = sim->connection_count = sim->worker_count = sim->app_count = sim->apps_given = 0;
+	sim->host_count = sim->connection_count = sim->worker_count = sim->app_count =
+		sim->apps_given = 0;
 	sim->plan_count = sim->stops = sim->waiting = 0;
 	memset(sim->outcomes, 0, sizeof(sim->outcomes));
 	sim->event_count = sim->step_count = sim->same_time = 0;

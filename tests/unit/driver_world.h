@@ -17,7 +17,8 @@
 #define SECOND (1000 * MS)
 #define SENT_MAX 4096
 
-struct sent { /* a message that the core sent; freed with the world */
+/* a message that the core sent; freed with the world */
+struct sent {
 	uint64_t connection;
 	struct fw_message *message;
 };
@@ -39,9 +40,10 @@ struct world {
 	enum fragi_summary_result result;
 	int exit_code;
 	char reason[2048];
-	char json[65536], table[8192];              /* the summary */
-	int64_t step_count, short_step, short_skip; /* in that step memory fails after so many allocations */
-	bool runs_short, broken;                    /* broken: the core said -ENOMEM, and is not used on */
+	char json[65536], table[8192]; /* the summary */
+	/* in that step memory fails after so many allocations */
+	int64_t step_count, short_step, short_skip;
+	bool runs_short, broken; /* broken: the core said -ENOMEM, and is not used on */
 };
 
 static const char two_fragments[] = "frag: 1\n"
@@ -97,7 +99,8 @@ static void keep_summary(struct world *w, const struct fragi_summary *summary)
 	w->ended = true;
 	w->result = summary->result;
 	w->exit_code = summary->exit_code;
-	snprintf(w->reason, sizeof(w->reason), "%s", summary->reason != NULL ? summary->reason : "");
+	snprintf(w->reason, sizeof(w->reason), "%s",
+		 summary->reason != NULL ? summary->reason : "");
 	fragi_summary_print_json(summary, out);
 	fclose(out);
 	fragi_summary_print_table(summary, table);
@@ -195,7 +198,8 @@ static inline void pass(struct world *w, int64_t ns)
 
 static inline void say(struct world *w, uint64_t connection, struct fw_message *message)
 {
-	struct drv_event event = {.kind = DRV_EVENT_MESSAGE, .connection = connection, .peer = "10.0.0.9:1"};
+	struct drv_event event = {
+		.kind = DRV_EVENT_MESSAGE, .connection = connection, .peer = "10.0.0.9:1"};
 	uint8_t *frame;
 	size_t size;
 
@@ -205,8 +209,8 @@ static inline void say(struct world *w, uint64_t connection, struct fw_message *
 	step(w, &event);
 }
 
-static inline void hello_from(struct world *w, uint64_t connection, const char *name, const char *fragment,
-			      const char *node, const char *address)
+static inline void hello_from(struct world *w, uint64_t connection, const char *name,
+			      const char *fragment, const char *node, const char *address)
 {
 	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
 	const char *fragments[] = {fragment};
@@ -223,7 +227,8 @@ static inline void hello_from(struct world *w, uint64_t connection, const char *
 	say(w, connection, &message);
 }
 
-static inline void hello(struct world *w, uint64_t connection, const char *name, const char *fragment)
+static inline void hello(struct world *w, uint64_t connection, const char *name,
+			 const char *fragment)
 {
 	hello_from(w, connection, name, fragment, "node", "127.0.0.1");
 }
@@ -262,7 +267,8 @@ static inline void app(struct world *w, const char *text)
 }
 
 /* The next message of a kind that was sent to a connection since the last one taken; NULL: none. */
-static inline const struct fw_message *taken(struct world *w, uint64_t connection, enum fw_kind kind)
+static inline const struct fw_message *taken(struct world *w, uint64_t connection,
+					     enum fw_kind kind)
 {
 	for (size_t i = 0; i < w->sent_count; i++) {
 		if (w->sent[i].message == NULL || w->sent[i].connection != connection ||
@@ -299,7 +305,8 @@ static inline struct table table_of(const char *fragment, bool sends)
 			      .transport = "ucx 1.13.1 tcp lo"};
 }
 
-static inline void say_table(struct world *w, uint64_t connection, uint32_t host, const struct table *table)
+static inline void say_table(struct world *w, uint64_t connection, uint32_t host,
+			     const struct table *table)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, host);
 	struct fw_port port = table->port;
@@ -316,15 +323,16 @@ static inline void say_table(struct world *w, uint64_t connection, uint32_t host
 	say(w, connection, &message);
 }
 
-static inline void say_prepared(struct world *w, uint64_t connection, uint32_t host, const char *fragment,
-				bool sends)
+static inline void say_prepared(struct world *w, uint64_t connection, uint32_t host,
+				const char *fragment, bool sends)
 {
 	struct table table = table_of(fragment, sends);
 
 	say_table(w, connection, host, &table);
 }
 
-static inline void say_result(struct world *w, uint64_t connection, uint32_t host, enum fw_kind kind)
+static inline void say_result(struct world *w, uint64_t connection, uint32_t host,
+			      enum fw_kind kind)
 {
 	struct fw_message message = of_host(kind, host);
 
@@ -332,8 +340,8 @@ static inline void say_result(struct world *w, uint64_t connection, uint32_t hos
 	say(w, connection, &message);
 }
 
-static inline void say_event(struct world *w, uint64_t connection, uint32_t host, enum fw_host_state state,
-			     const char *sentence)
+static inline void say_event(struct world *w, uint64_t connection, uint32_t host,
+			     enum fw_host_state state, const char *sentence)
 {
 	struct fw_message message = of_host(FW_HOST_EVENT, host);
 
@@ -355,8 +363,8 @@ static inline void say_idle(struct world *w, uint64_t connection, uint32_t host,
 }
 
 /* The one flow's row as the sender or the receiver counts it. */
-static inline void say_stats(struct world *w, uint64_t connection, uint32_t host, bool final, uint64_t sent,
-			     uint64_t delivered)
+static inline void say_stats(struct world *w, uint64_t connection, uint32_t host, bool final,
+			     uint64_t sent, uint64_t delivered)
 {
 	struct fw_message message = of_host(FW_HOST_STATS, host);
 	struct fw_flow_stats row = {.sent = sent, .delivered = delivered, .arrived = delivered};
@@ -367,14 +375,14 @@ static inline void say_stats(struct world *w, uint64_t connection, uint32_t host
 	say(w, connection, &message);
 }
 
-static inline void say_exit(struct world *w, uint64_t connection, uint32_t host, int code, int signal,
-			    const char *sentence)
+static inline void say_exit(struct world *w, uint64_t connection, uint32_t host, int code,
+			    int signal, const char *sentence)
 {
 	struct fw_message message = of_host(FW_HOST_EXIT, host);
 	const char *lines[] = {"last words"};
 
-	message.exit =
-		(struct fw_host_exit){code, signal, sentence, lines, 1, sentence[0] == '\0' && signal == 0};
+	message.exit = (struct fw_host_exit){code,  signal, sentence,
+					     lines, 1,      sentence[0] == '\0' && signal == 0};
 	say(w, connection, &message);
 }
 

@@ -3,8 +3,8 @@
 #define TESTS_UNIT_RIG_H
 
 /*
- * Runs a graph, given as text, in this process with operators of the test's own: they write down what
- * happened (struct truth), which tests compare with what should have.
+ * Runs a graph, given as text, in this process with operators of the test's own: they write down
+ * what happened (struct truth), which tests compare with what should have.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,10 +21,10 @@
 #include <run/run.h>
 
 #ifndef RIG_FAIL
-#define RIG_FAIL(...)                                                                                        \
-	do {                                                                                                 \
-		fprintf(stderr, __VA_ARGS__);                                                                \
-		abort();                                                                                     \
+#define RIG_FAIL(...)                                                                              \
+	do {                                                                                       \
+		fprintf(stderr, __VA_ARGS__);                                                      \
+		abort();                                                                           \
 	} while (0)
 #endif
 
@@ -42,8 +42,8 @@ struct rig {
 };
 
 /* fragments NULL: the whole application; else those of one host. */
-static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *plugin, const char *yaml,
-				   const char *const *fragments, uint32_t host)
+static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *plugin,
+				   const char *yaml, const char *const *fragments, uint32_t host)
 {
 	const struct fragi_spec_source source = {.graph = {"test.yaml", yaml, strlen(yaml)}};
 	const struct fragi_registry_config registry = {0};
@@ -85,7 +85,8 @@ static inline void rig_errors(const struct rig *rig)
 }
 
 /* Prepares a graph that has nothing wrong. */
-static inline void rig_prepare_good(struct rig *rig, const struct frag_plugin *plugin, const char *yaml)
+static inline void rig_prepare_good(struct rig *rig, const struct frag_plugin *plugin,
+				    const char *yaml)
 {
 	if (rig_prepare(rig, plugin, yaml) < 0) {
 		rig_errors(rig);
@@ -98,7 +99,8 @@ static inline void rig_start(struct rig *rig)
 	struct frag_err err = FRAG_ERR_INIT;
 
 	rig->start_ns = fragi_now_ns();
-	if (fragi_run_wire(rig->run, NULL, 0, NULL, 0, &err) < 0 || fragi_run_start(rig->run, &err) < 0)
+	if (fragi_run_wire(rig->run, NULL, 0, NULL, 0, &err) < 0 ||
+	    fragi_run_start(rig->run, &err) < 0)
 		RIG_FAIL("start: %s\n", err.text);
 }
 
@@ -125,7 +127,8 @@ static inline bool rig_wait(struct rig *rig, bool (*until)(struct rig *rig), int
 				rig->last_idle = event;
 			}
 			if (event.kind == FRAGI_RUN_FAILED || event.kind == FRAGI_RUN_PEER_LOST)
-				snprintf(rig->sentence, sizeof(rig->sentence), "%s", event.sentence);
+				snprintf(rig->sentence, sizeof(rig->sentence), "%s",
+					 event.sentence);
 		}
 		if (until(rig))
 			return true;
@@ -148,14 +151,15 @@ static inline bool rig_has_failed(struct rig *rig)
 #define RIG_LIMIT_NS 30000000000
 
 /* Waits, as long, for what the test's operators or the ledger say. */
-#define RIG_AWAIT(condition)                                                                                 \
-	do {                                                                                                 \
-		int64_t end_ns_ = fragi_now_ns() + RIG_LIMIT_NS;                                             \
-		while (!(condition)) {                                                                       \
-			if (fragi_now_ns() > end_ns_)                                                        \
-				RIG_FAIL("%s:%d: waited in vain for %s\n", __FILE__, __LINE__, #condition);  \
-			usleep(1000);                                                                        \
-		}                                                                                            \
+#define RIG_AWAIT(condition)                                                                       \
+	do {                                                                                       \
+		int64_t end_ns_ = fragi_now_ns() + RIG_LIMIT_NS;                                   \
+		while (!(condition)) {                                                             \
+			if (fragi_now_ns() > end_ns_)                                              \
+				RIG_FAIL("%s:%d: waited in vain for %s\n", __FILE__, __LINE__,     \
+					 #condition);                                              \
+			usleep(1000);                                                              \
+		}                                                                                  \
 	} while (0)
 
 /* Prepares, starts and waits until it is done. */
@@ -167,7 +171,9 @@ static inline void rig_run(struct rig *rig, const struct frag_plugin *plugin, co
 		RIG_FAIL("not done in time\n");
 }
 
-/* One counter of a flow between operators, "from.port" to "to.port" or any part of it, of the first fragment.
+/*
+ * One counter of a flow between operators, "from.port" to "to.port" or any part of it, of the first
+ * fragment.
  */
 static inline const struct fragi_flow_row *rig_row(const struct rig *rig, size_t flow)
 {

@@ -3,8 +3,8 @@
 #define TESTS_UNIT_RIG_OPS_H
 
 /*
- * Operators that number what they send and write down what they get. A sink's notes lie in `notes` by its
- * `slot` parameter, so that they outlive the graph.
+ * Operators that number what they send and write down what they get. A sink's notes lie in `notes`
+ * by its `slot` parameter, so that they outlive the graph.
  */
 #include "rig.h"
 
@@ -56,7 +56,10 @@ static inline void note_add(struct note *note, int64_t value)
 	atomic_store_explicit(&note->count, i + 1, memory_order_release);
 }
 
-/* count numbers from 0, `burst` a tick; then FRAG_DONE (count 0: for ever, or until a condition ends it). */
+/*
+ * count numbers from 0, `burst` a tick; then FRAG_DONE (count 0: for ever, or until a condition
+ * ends it).
+ */
 struct source {
 	int64_t count, burst, slot, fail_at, hang_at, work_us, stop_app_at;
 	int64_t next;
@@ -138,9 +141,12 @@ static const struct frag_port middle_ports[] = {
 	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
 };
 static const struct frag_param middle_params[] = {
-	FRAG_PARAM_I64(struct middle, add, 0),         FRAG_PARAM_I64(struct middle, slot, SLOTS - 2),
-	FRAG_PARAM_I64(struct middle, fail_at, -1),    FRAG_PARAM_I64(struct middle, work_us, 0),
-	FRAG_PARAM_I64(struct middle, done_after, -1), FRAG_PARAM_I64(struct middle, start_fails, 0),
+	FRAG_PARAM_I64(struct middle, add, 0),
+	FRAG_PARAM_I64(struct middle, slot, SLOTS - 2),
+	FRAG_PARAM_I64(struct middle, fail_at, -1),
+	FRAG_PARAM_I64(struct middle, work_us, 0),
+	FRAG_PARAM_I64(struct middle, done_after, -1),
+	FRAG_PARAM_I64(struct middle, start_fails, 0),
 };
 
 static int middle_start(void *state, struct frag_op *op)
@@ -247,7 +253,9 @@ static const struct frag_op_type sink_type = {
 	.stop = sink_stop,
 };
 
-/* A multi-receiver: notes 1000 * flow + value for each message, -1 - flow for each that is missing. */
+/*
+ * A multi-receiver: notes 1000 * flow + value for each message, -1 - flow for each that is missing.
+ */
 struct gather {
 	int64_t slot;
 	struct note *note;
@@ -324,8 +332,8 @@ static const struct frag_op_type ring_type = {
 	.compute = ring_compute,
 };
 
-static const struct frag_op_type *const rig_ops[] = {&source_type, &middle_type, &sink_type, &gather_type,
-						     &ring_type};
+static const struct frag_op_type *const rig_ops[] = {&source_type, &middle_type, &sink_type,
+						     &gather_type, &ring_type};
 static const struct frag_plugin rig_plugin = {.struct_size = sizeof(struct frag_plugin),
 					      .abi_major = FRAG_ABI_MAJOR,
 					      .abi_minor = FRAG_ABI_MINOR,
@@ -342,14 +350,16 @@ static const char *const rig_schedulers[] = {
 };
 
 /* Runs what follows under each of them; notes are new each time. */
-#define FOR_EACH_SCHEDULER(s) for (size_t s = 0; s < FRAG_COUNT_OF(rig_schedulers); s++, notes_clear())
+#define FOR_EACH_SCHEDULER(s)                                                                      \
+	for (size_t s = 0; s < FRAG_COUNT_OF(rig_schedulers); s++, notes_clear())
 
 /* An application under the s-th scheduler; valid until the next call. */
 static inline const char *rig_graph(size_t s, const char *rest)
 {
 	static char text[70000];
 
-	snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: %s\n%s", rig_schedulers[s], rest);
+	snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: %s\n%s",
+		 rig_schedulers[s], rest);
 	return text;
 }
 

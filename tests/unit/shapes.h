@@ -19,8 +19,8 @@ static const struct frag_field point_fields[] = {
 	FRAG_FIELD(struct point, x, "f32"),
 	FRAG_FIELD(struct point, y, "f32"),
 };
-static const struct frag_type point_type = {FRAG_TYPE_INIT, .name = "point", .size = sizeof(struct point),
-					    FRAG_FIELDS(point_fields)};
+static const struct frag_type point_type = {
+	FRAG_TYPE_INIT, .name = "point", .size = sizeof(struct point), FRAG_FIELDS(point_fields)};
 static const struct frag_field box_fields[] = {
 	FRAG_FIELD_ARRAY(struct box, corners, "point", 2),
 	FRAG_FIELD(struct box, filled, "bool"),

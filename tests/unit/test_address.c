@@ -24,8 +24,8 @@ Test(address, either_part_may_be_left_out)
 	struct fragi_address address;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		cr_assert_eq(fragi_parse_address(cases[i].text, "127.0.0.1", 57777, &address, NULL), 0, "%s",
-			     cases[i].text);
+		cr_assert_eq(fragi_parse_address(cases[i].text, "127.0.0.1", 57777, &address, NULL),
+			     0, "%s", cases[i].text);
 		cr_expect_str_eq(address.host, cases[i].host);
 		cr_expect_eq(address.port, cases[i].port);
 		cr_expect_eq(address.port_last, cases[i].port_last);
@@ -34,9 +34,10 @@ Test(address, either_part_may_be_left_out)
 
 Test(address, what_is_none_is_said)
 {
-	static const char *const bad[] = {
-		"::1",  "[::1",  "[::1]x", "300.1.1.1", "57777", "host:",   "host:x",  ":70000",   ":5-",
-		":5-4", ":0-10", "[]",     "[1.2.3]",   "a b",   "-host:1", "host:-1", "[::1%]:1", "x:1:2"};
+	static const char *const bad[] = {"::1",     "[::1",     "[::1]x",  "300.1.1.1", "57777",
+					  "host:",   "host:x",   ":70000",  ":5-",       ":5-4",
+					  ":0-10",   "[]",       "[1.2.3]", "a b",       "-host:1",
+					  "host:-1", "[::1%]:1", "x:1:2"};
 	struct fragi_address address, kept;
 	struct frag_err err;
 	char longest[400];
@@ -45,7 +46,8 @@ Test(address, what_is_none_is_said)
 	kept = address;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		memset(&err, 0, sizeof(err));
-		cr_expect_eq(fragi_parse_address(bad[i], "h", 1, &address, &err), -EINVAL, "%s", bad[i]);
+		cr_expect_eq(fragi_parse_address(bad[i], "h", 1, &address, &err), -EINVAL, "%s",
+			     bad[i]);
 		cr_expect_not_null(strstr(err.text, bad[i]), "%s", err.text);
 	}
 	memset(longest, 'a', sizeof(longest));
@@ -58,7 +60,8 @@ Test(address, loopback)
 {
 	static const char *const loopback[] = {"127.0.0.1", "127.9.9.9", "::1", "localhost",
 					       "::ffff:127.0.0.1"};
-	static const char *const others[] = {"10.0.0.1", "::", "0.0.0.0", "node", "::ffff:10.0.0.1"};
+	static const char *const others[] = {"10.0.0.1", "::", "0.0.0.0", "node",
+					     "::ffff:10.0.0.1"};
 	struct fragi_address address = {0};
 
 	for (size_t i = 0; i < 5; i++) {

@@ -4,13 +4,13 @@
 
 #include "unit/graph_texts.h"
 
-#define HEAD                                                                                                 \
-	"frag: 1\n"                                                                                          \
-	"application: app\n"                                                                                 \
-	"arguments:\n"                                                                                       \
-	"  source: {default: replayer, choices: [replayer, aja], help: where frames come from}\n"            \
-	"  verbose: {default: false}\n"                                                                      \
-	"  path: {}\n"                                                                                       \
+#define HEAD                                                                                       \
+	"frag: 1\n"                                                                                \
+	"application: app\n"                                                                       \
+	"arguments:\n"                                                                             \
+	"  source: {default: replayer, choices: [replayer, aja], help: where frames come from}\n"  \
+	"  verbose: {default: false}\n"                                                            \
+	"  path: {}\n"                                                                             \
 	"  n: {default: 7}\n"
 #define OPS "operators: {a: {type: ping_tx}}\n"
 
@@ -45,7 +45,8 @@ Test(arguments, both_forms_and_booleans_without_a_value)
 		.text = HEAD OPS,
 		.args = {"--source", "aja", "--verbose", "--path=a=b", "--n", "-3"},
 	};
-	const struct graph_text said = {.text = HEAD OPS, .args = {"--verbose", "yes", "--n=1", "--n=2"}};
+	const struct graph_text said = {.text = HEAD OPS,
+					.args = {"--verbose", "yes", "--n=1", "--n=2"}};
 	struct fragi_spec *spec = good_graph(&graph);
 
 	cr_expect_str_eq(fragi_spec_argument(spec, "source"), "aja");
@@ -62,43 +63,43 @@ Test(arguments, both_forms_and_booleans_without_a_value)
 Test(arguments, what_is_wrong_in_what_is_given)
 {
 	bad_graph(&(const struct graph_text){.text = HEAD OPS,
-					     .args = {"--sorce", "aja", "--source=ajja", "plain", "--path"}},
+					     .args = {"--sorce", "aja", "--source=ajja", "plain",
+						      "--path"}},
 		  "unknown argument --sorce; did you mean \"source\"?\n"
 		  "argument --source: \"ajja\" is none of its choices; did you mean \"aja\"?\n"
 		  "argument \"plain\": not understood; write --NAME VALUE or --NAME=VALUE\n"
 		  "argument --path: its value is missing; write --path=VALUE\n");
-	bad_graph(&(const struct graph_text){.text = HEAD OPS, .args = {"--verbose=maybe", "--zzzzzzzz"}},
+	bad_graph(&(const struct graph_text){.text = HEAD OPS,
+					     .args = {"--verbose=maybe", "--zzzzzzzz"}},
 		  "argument --verbose: \"maybe\" is neither true nor false\n"
 		  "unknown argument --zzzzzzzz; declared: source, verbose, path, n\n");
-	bad_graph(&(const struct graph_text){.text = "frag: 1\napplication: app\n" OPS, .args = {"--x"}},
+	bad_graph(&(const struct graph_text){.text = "frag: 1\napplication: app\n" OPS,
+					     .args = {"--x"}},
 		  "unknown argument --x; none are declared\n");
 }
 
 Test(arguments, what_is_wrong_in_a_declaration)
 {
-	bad_text("frag: 1\n"
-		 "application: app\n"
-		 "arguments:\n"
-		 "  a.b: {}\n"
-		 "  help: {}\n"
-		 "  c: {default: x, choices: [y, z]}\n"
-		 "  d: {defalt: 1}\n"
-		 "  e: {default: \"${c}\"}\n"
-		 "  f: 5\n"
-		 "  g: {default: [1], choices: 2, help: {}}\n" OPS,
-		 "app.yaml:4:3: arguments: argument \"a.b\" is no name; a name begins with a letter, goes on "
-		 "with letters, digits, - and _, and has at most 63 characters\n"
-		 "app.yaml:5:3: arguments: help is taken: --help lists the arguments; choose another name\n"
-		 "app.yaml:6:16: argument c: default \"x\" is none of the choices; choices: y, z\n"
-		 "app.yaml:7:7: argument d: unknown key \"defalt\"; did you mean \"default\"?\n"
-		 "app.yaml:8:16: argument e: default \"${c}\" refers to an argument; arguments cannot refer "
-		 "to "
-		 "one another\n"
-		 "app.yaml:9:6: argument f: an argument is a single value; it must be a map (keys and "
-		 "values)\n"
-		 "app.yaml:10:16: argument g: default is a list; it must be a single value\n"
-		 "app.yaml:10:30: argument g: choices is a single value; it must be a list ([a, b])\n"
-		 "app.yaml:10:39: argument g: help is a map; it must be a single value\n");
+	bad_text(
+		"frag: 1\n"
+		"application: app\n"
+		"arguments:\n"
+		"  a.b: {}\n"
+		"  help: {}\n"
+		"  c: {default: x, choices: [y, z]}\n"
+		"  d: {defalt: 1}\n"
+		"  e: {default: \"${c}\"}\n"
+		"  f: 5\n"
+		"  g: {default: [1], choices: 2, help: {}}\n" OPS,
+		"app.yaml:4:3: arguments: argument \"a.b\" is no name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:5:3: arguments: help is taken: --help lists the arguments; choose another name\n"
+		"app.yaml:6:16: argument c: default \"x\" is none of the choices; choices: y, z\n"
+		"app.yaml:7:7: argument d: unknown key \"defalt\"; did you mean \"default\"?\n"
+		"app.yaml:8:16: argument e: default \"${c}\" refers to an argument; arguments cannot refer to one another\n"
+		"app.yaml:9:6: argument f: an argument is a single value; it must be a map (keys and values)\n"
+		"app.yaml:10:16: argument g: default is a list; it must be a single value\n"
+		"app.yaml:10:30: argument g: choices is a single value; it must be a list ([a, b])\n"
+		"app.yaml:10:39: argument g: help is a map; it must be a single value\n");
 }
 
 Test(arguments, help_lists_them_and_looks_at_nothing_else)
@@ -114,9 +115,10 @@ Test(arguments, help_lists_them_and_looks_at_nothing_else)
 		"  --path VALUE             (no default)\n"
 		"  --n VALUE                (default 7)\n");
 	fragi_spec_destroy(spec);
-	spec = good_graph(
-		&(const struct graph_text){.text = "frag: 1\napplication: app\n" OPS, .args = {"--help"}});
-	cr_expect_str_eq(fragi_spec_arguments_help(spec), "  (this application declares no arguments)\n");
+	spec = good_graph(&(const struct graph_text){.text = "frag: 1\napplication: app\n" OPS,
+						     .args = {"--help"}});
+	cr_expect_str_eq(fragi_spec_arguments_help(spec),
+			 "  (this application declares no arguments)\n");
 	fragi_spec_destroy(spec);
 }
 
@@ -125,8 +127,7 @@ Test(arguments, references_are_replaced_in_every_scalar)
 	struct fragi_spec *spec = good_graph(&(const struct graph_text){
 		.text = "frag: 1\n"
 			"application: \"${name}\"\n"
-			"arguments: {name: {default: app}, op: {default: tx}, n: {default: 4}, u: {default: "
-			"_}}\n"
+			"arguments: {name: {default: app}, op: {default: tx}, n: {default: 4}, u: {default: _}}\n"
 			"operators:\n"
 			"  tx: {type: \"ping${u}tx\", parameters: {text: \"a ${n}${n} $b $ {c} ${op}\"}}\n"
 			"  rx: {type: ping_rx, conditions: [{type: count, count: \"${n}\"}]}\n"
@@ -151,16 +152,14 @@ Test(arguments, references_are_replaced_in_every_scalar)
 
 Test(arguments, references_that_lead_nowhere)
 {
-	bad_text(HEAD "operators:\n"
-		      "  a: {type: ping_tx, parameters: {x: \"${sorce}\", y: \"${path}\", z: \"${n\", w: "
-		      "\"${}\"}}\n",
-		 "app.yaml:9:38: unknown argument \"sorce\"; did you mean \"source\"?\n"
-		 "app.yaml:9:53: argument path is needed here and has no value; give `-- --path VALUE` or "
-		 "declare a default\n"
-		 "app.yaml:9:67: \"${n\" begins a reference to an argument and does not name one; write "
-		 "${NAME}\n"
-		 "app.yaml:9:77: \"${}\" begins a reference to an argument and does not name one; write "
-		 "${NAME}\n");
+	bad_text(
+		HEAD
+		"operators:\n"
+		"  a: {type: ping_tx, parameters: {x: \"${sorce}\", y: \"${path}\", z: \"${n\", w: \"${}\"}}\n",
+		"app.yaml:9:38: unknown argument \"sorce\"; did you mean \"source\"?\n"
+		"app.yaml:9:53: argument path is needed here and has no value; give `-- --path VALUE` or declare a default\n"
+		"app.yaml:9:67: \"${n\" begins a reference to an argument and does not name one; write ${NAME}\n"
+		"app.yaml:9:77: \"${}\" begins a reference to an argument and does not name one; write ${NAME}\n");
 }
 
 Test(arguments, what_references_make_is_bounded)
@@ -177,21 +176,22 @@ Test(arguments, what_references_make_is_bounded)
 		length += (size_t)sprintf(text + length, "${path}");
 	sprintf(text + length, "\"}}}\n");
 	cr_expect_eq(parse_graph(&graph, &diag, &spec), -EINVAL);
-	expect_errors(&diag, "app.yaml:8:42: the values of arguments make more than 16 MiB of text; shorten "
-			     "them\n");
+	expect_errors(
+		&diag,
+		"app.yaml:8:42: the values of arguments make more than 16 MiB of text; shorten them\n");
 	fragi_diag_fini(&diag);
 }
 
-#define WHEN                                                                                                 \
-	HEAD "operators:\n"                                                                                  \
-	     "  tx: {type: ping_tx, when: {source: replayer}}\n"                                             \
-	     "  cam: {type: no_such_thing, when: {source: aja}, parameters: {p: \"${path}\"}, nonsense: "    \
-	     "1}\n"                                                                                          \
-	     "  both: {type: ping_rx, when: {source: [replayer, aja]}}\n"                                    \
-	     "  loud: {type: ping_rx, when: {verbose: yes, source: replayer}}\n"                             \
-	     "resources: {pool: {type: block_memory_pool, when: {source: aja}}}\n"                           \
-	     "flows:\n"                                                                                      \
-	     "  - {from: tx.out, to: both.in, when: {source: replayer}}\n"                                   \
+#define WHEN                                                                                              \
+	HEAD "operators:\n"                                                                               \
+	     "  tx: {type: ping_tx, when: {source: replayer}}\n"                                          \
+	     "  cam: {type: no_such_thing, when: {source: aja}, parameters: {p: \"${path}\"}, nonsense: " \
+	     "1}\n"                                                                                       \
+	     "  both: {type: ping_rx, when: {source: [replayer, aja]}}\n"                                 \
+	     "  loud: {type: ping_rx, when: {verbose: yes, source: replayer}}\n"                          \
+	     "resources: {pool: {type: block_memory_pool, when: {source: aja}}}\n"                        \
+	     "flows:\n"                                                                                   \
+	     "  - {from: tx.out, to: both.in, when: {source: replayer}}\n"                                \
 	     "  - {from: cam.out, to: both.in, when: {source: aja}}\n"
 
 Test(when, decides_what_there_is)
@@ -208,9 +208,9 @@ Test(when, decides_what_there_is)
 	spec = good_graph(&(const struct graph_text){.text = WHEN, .args = {"--verbose"}});
 	cr_expect_eq(spec->fragments[0].operator_count, 3);
 	fragi_spec_destroy(spec);
-	bad_graph(&(const struct graph_text){.text = WHEN, .args = {"--source=aja", "--path=/dev/x"}},
-		  "app.yaml:10:79: app.cam: unknown key \"nonsense\"; valid keys: type, parameters, "
-		  "conditions, ports, when, watchdog, metadata, metadata_policy\n");
+	bad_graph(
+		&(const struct graph_text){.text = WHEN, .args = {"--source=aja", "--path=/dev/x"}},
+		"app.yaml:10:79: app.cam: unknown key \"nonsense\"; valid keys: type, parameters, conditions, ports, when, watchdog, metadata, metadata_policy\n");
 }
 
 Test(when, fragments_and_flows_between_them)
@@ -242,22 +242,19 @@ Test(when, errors)
 		 "app.yaml:10:31: when: argument source is never \"ajja\"; did you mean \"aja\"?\n"
 		 "app.yaml:11:22: when is a single value; it must be a map (keys and values)\n"
 		 "app.yaml:12:32: when: argument verbose is true or false, never \"maybe\"\n");
-	bad_text(HEAD "operators: {a: {type: t, when: {source: aja}}}\n",
-		 "app.yaml:1:1: app: has no operators (none that its `when` leave); add operators or a "
-		 "composer\n");
+	bad_text(
+		HEAD "operators: {a: {type: t, when: {source: aja}}}\n",
+		"app.yaml:1:1: app: has no operators (none that its `when` leave); add operators or a composer\n");
 	bad_text(HEAD "fragments: {f: {operators: {a: {type: t}}, when: {source: aja}}}\n",
 		 "app.yaml:8:1: there are no fragments (none that their `when` leave); add one\n");
-	bad_text(HEAD
-		 "fragments:\n"
-		 "  f: {operators: {a: {type: t}, b: {type: t, when: {source: aja}}}, flows: [a -> b.in]}\n"
-		 "  g: {operators: {a: {type: t}}, when: {source: aja}}\n"
-		 "flows: [f.a -> g.a, f.b -> f.a]\n",
-		 "app.yaml:9:77: flow end b.in: operator f.b is excluded by its when; give the flow the same "
-		 "when\n"
-		 "app.yaml:11:9: flow end g.a: fragment g is excluded by its when; give the flow the same "
-		 "when\n"
-		 "app.yaml:11:21: flow end f.b: operator f.b is excluded by its when; give the flow the same "
-		 "when\n"
-		 "app.yaml:11:21: both ends of this flow are in fragment f; write it into the flows of that "
-		 "fragment\n");
+	bad_text(
+		HEAD
+		"fragments:\n"
+		"  f: {operators: {a: {type: t}, b: {type: t, when: {source: aja}}}, flows: [a -> b.in]}\n"
+		"  g: {operators: {a: {type: t}}, when: {source: aja}}\n"
+		"flows: [f.a -> g.a, f.b -> f.a]\n",
+		"app.yaml:9:77: flow end b.in: operator f.b is excluded by its when; give the flow the same when\n"
+		"app.yaml:11:9: flow end g.a: fragment g is excluded by its when; give the flow the same when\n"
+		"app.yaml:11:21: flow end f.b: operator f.b is excluded by its when; give the flow the same when\n"
+		"app.yaml:11:21: both ends of this flow are in fragment f; write it into the flows of that fragment\n");
 }

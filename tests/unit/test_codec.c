@@ -32,7 +32,8 @@ static int blob_decode(void *value, struct frag_reader *reader)
 {
 	struct blob *blob = value;
 
-	if (frag_reader_get_u32(reader, &blob->length) < 0 || blob->length > frag_reader_left(reader))
+	if (frag_reader_get_u32(reader, &blob->length) < 0 ||
+	    blob->length > frag_reader_left(reader))
 		return -EBADMSG;
 	blob->bytes = malloc(blob->length + 1);
 	blobs++;
@@ -189,10 +190,12 @@ static struct frag_message *rich_message(void)
 	int64_t shape[] = {2, 3, 4};
 	struct frag_tensor *tensor;
 
-	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &tensor),
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape,
+					&tensor),
 		     0);
 	cr_assert_eq(frag_message_add_tensor(message, "frame", tensor), 0);
-	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 64, 1}, 0, NULL, &tensor),
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 64, 1}, 0, NULL,
+					&tensor),
 		     0);
 	cr_assert_eq(frag_message_add_tensor(message, "", tensor), 0);
 	frag_metadata_set_i64(metadata, "index", 42);
@@ -223,7 +226,8 @@ Test(codec, a_message_with_everything_crosses)
 	cr_expect_not_null(fragi_tensor_body(tensor, &size));
 	cr_expect_eq(size, 24);
 	cr_expect_null(frag_tensor_writable(tensor), "it arrived in a message");
-	cr_expect_eq(frag_tensor_dl(frag_message_tensor_at(arrived, 1, &name))->dtype.code, FRAG_DTYPE_FLOAT);
+	cr_expect_eq(frag_tensor_dl(frag_message_tensor_at(arrived, 1, &name))->dtype.code,
+		     FRAG_DTYPE_FLOAT);
 	cr_expect_str_eq(name, "");
 	cr_assert_not_null(metadata);
 	cr_expect_eq(frag_metadata_count(metadata), 3);
@@ -263,8 +267,9 @@ Test(codec, the_bytes_are_as_documented)
 	const size_t head = sizeof(expected);
 
 	message = message_of(&frag_type_i64, &value, sizeof(value));
-	cr_assert_eq(
-		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 1, shape, &tensor), 0);
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 1,
+					shape, &tensor),
+		     0);
 	frag_message_add_tensor(message, "t", tensor);
 	frag_metadata_set_bool(metadata, "k", 1);
 	fragi_message_set_metadata(message, metadata);
@@ -365,8 +370,9 @@ Test(codec, descriptors_are_bounded)
 
 	cr_expect_eq(fragi_message_encode(message, &blob), -EMSGSIZE);
 	frag_message_unref(message);
-	cr_expect_eq(fragi_message_decode(&byte, (size_t)FRAGI_DESCRIPTOR_MAX + 1, 0, &arrived, NULL),
-		     -EMSGSIZE);
+	cr_expect_eq(
+		fragi_message_decode(&byte, (size_t)FRAGI_DESCRIPTOR_MAX + 1, 0, &arrived, NULL),
+		-EMSGSIZE);
 }
 
 Test(codec, encoding_survives_every_failed_allocation)
@@ -447,7 +453,8 @@ Test(codec, any_changed_bytes_are_survived)
 			x ^= x << 13;
 			x ^= x >> 7;
 			x ^= x << 17;
-			bytes[x % blob->size] = (uint8_t)(x >> 32 & 1 ? x >> 40 : (x >> 33 & 1) * 255);
+			bytes[x % blob->size] =
+				(uint8_t)(x >> 32 & 1 ? x >> 40 : (x >> 33 & 1) * 255);
 		}
 		r = decode_exactly(bytes, blob->size, 1 << 20);
 		cr_assert(r == 0 || r == -EBADMSG || r == -EMSGSIZE || r == -ENOENT, "%d", r);
@@ -513,7 +520,8 @@ Test(codec, memory_for_values_is_bounded)
 {
 	static const struct frag_field fields[] = {FRAG_FIELD(struct padded, used, "u8")};
 	static const struct frag_type padded_type = {FRAG_TYPE_INIT, .name = "padded",
-						     .size = sizeof(struct padded), FRAG_FIELDS(fields)};
+						     .size = sizeof(struct padded),
+						     FRAG_FIELDS(fields)};
 	static uint8_t bytes[1 << 20], zeros[(1 << 20) - 26];
 	size_t size;
 
@@ -524,8 +532,10 @@ Test(codec, memory_for_values_is_bounded)
 	cr_expect_eq(decode_exactly(bytes, size, 0), 0);
 }
 
-/* The most that can be asked for with the bytes there are, and that it takes time in proportion (0.3 s; a
- * checker may make it a hundred times slower). */
+/*
+ * The most that can be asked for with the bytes there are, and that it takes time in proportion
+ * (0.3 s; a checker may make it a hundred times slower).
+ */
 Test(codec, the_largest_input_takes_bounded_time)
 {
 	size_t size = FRAGI_DESCRIPTOR_MAX;
@@ -571,7 +581,8 @@ static int nothing_decode(void *value, struct frag_reader *reader)
 Test(codec, a_type_may_encode_to_nothing_but_not_in_an_array)
 {
 	static const struct frag_type nothing = {FRAG_TYPE_INIT, .name = "nothing", .size = 1,
-						 .encode = nothing_encode, .decode = nothing_decode};
+						 .encode = nothing_encode,
+						 .decode = nothing_decode};
 	struct frag_message *message = message_of(&nothing, "", 1);
 	const struct fragi_blob *blob = NULL;
 

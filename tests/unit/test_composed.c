@@ -56,7 +56,8 @@ Test(composed, names_that_are_none_or_taken_are_refused)
 	cr_expect_null(frag_make_condition(op, "gate", "count", FRAG_NO_ARGS));
 	cr_expect_null(frag_make_condition(op, "a gate", "count", FRAG_NO_ARGS));
 	cr_expect_null(frag_make_condition(op, "gate2", NULL, FRAG_NO_ARGS));
-	cr_expect_not_null(frag_make_resource(fragment, "pool", "unbounded_allocator", FRAG_NO_ARGS));
+	cr_expect_not_null(
+		frag_make_resource(fragment, "pool", "unbounded_allocator", FRAG_NO_ARGS));
 	cr_expect_null(frag_make_resource(fragment, "pool", "unbounded_allocator", FRAG_NO_ARGS));
 	cr_expect_null(frag_make_resource(fragment, "a pool", "unbounded_allocator", FRAG_NO_ARGS));
 	cr_expect_null(frag_make_resource(fragment, NULL, NULL, FRAG_NO_ARGS));
@@ -64,8 +65,7 @@ Test(composed, names_that_are_none_or_taken_are_refused)
 	    "app: \"\" is no name of an operator; write a letter, then letters, digits, _ or -, 63 at most\n"
 	    "app.op: two conditions are called \"gate\"\n"
 	    "app.op: \"a gate\" is no name of a condition\n"
-	    "app.op: unknown condition type \"\"; valid: message_available, downstream_affordable, count, "
-	    "boolean, periodic, none\n"
+	    "app.op: unknown condition type \"\"; valid: message_available, downstream_affordable, count, boolean, periodic, none\n"
 	    "app: two resources are called \"pool\"\n"
 	    "app: \"a pool\" is no name of a resource\n"
 	    "app: \"\" is no name of a resource\n");
@@ -82,7 +82,8 @@ Test(composed, flows_of_nothing_or_by_no_policy_are_refused)
 	cr_expect_eq(frag_add_flow(fragment, a, "out", b, "in"), 0);
 	cr_expect_eq(frag_add_flow(fragment, NULL, "out", b, "in"), -EINVAL);
 	cr_expect_eq(frag_add_flow(fragment, stranger, "out", b, "in"), -EINVAL);
-	cr_expect_eq(frag_add_flow_with(fragment, a, "out", b, "in", 1, (enum frag_policy)9), -EINVAL);
+	cr_expect_eq(frag_add_flow_with(fragment, a, "out", b, "in", 1, (enum frag_policy)9),
+		     -EINVAL);
 	cr_expect_null(frag_make_condition(NULL, NULL, "count", FRAG_NO_ARGS));
 	fragi_fragment_destroy(other);
 	end(fragment, &diag,
@@ -127,13 +128,14 @@ Test(composed, nothing_is_added_in_setup)
 	struct frag_fragment *fragment = begin(&diag);
 
 	type.setup = grow;
-	cr_assert_eq(frag_add_operator(fragment, frag_make_operator_of(fragment, "op", &type, FRAG_NO_ARGS)),
+	cr_assert_eq(frag_add_operator(fragment,
+				       frag_make_operator_of(fragment, "op", &type, FRAG_NO_ARGS)),
 		     0);
 	cr_expect_eq(fragi_fragment_complete(fragment), -EINVAL);
 	cr_expect_not_null(grows, "setup ran");
 	cr_assert_geq(diag.count, 1);
-	cr_expect_not_null(
-		strstr(diag.items[0].text, "a graph can only be added to inside a composer, not in setup"));
+	cr_expect_not_null(strstr(diag.items[0].text,
+				  "a graph can only be added to inside a composer, not in setup"));
 	fragi_fragment_destroy(fragment);
 	fragi_diag_fini(&diag);
 }
@@ -145,11 +147,12 @@ Test(composed, an_operator_shows_its_conditions)
 		FRAG_PARAM_CONDITION(struct gated, other, NULL, .flags = FRAG_PARAM_OPTIONAL),
 	};
 	static const struct frag_op_type type = {FRAG_OP_TYPE_INIT, .name = "gated",
-						 .state_size = sizeof(struct gated), FRAG_PARAMS(params),
-						 .compute = compute};
+						 .state_size = sizeof(struct gated),
+						 FRAG_PARAMS(params), .compute = compute};
 	struct fragi_diag diag = {0};
 	struct frag_fragment *fragment = begin(&diag);
-	struct frag_op *op = frag_make_operator_of(fragment, "op", &type, FRAG_ARGS({"gate", "$gate"}));
+	struct frag_op *op =
+		frag_make_operator_of(fragment, "op", &type, FRAG_ARGS({"gate", "$gate"}));
 	char *text;
 
 	cr_assert_eq(frag_add_operator(fragment, op), 0);

@@ -24,7 +24,8 @@ static void expect_due(const char *policy, const int64_t *ticks, size_t count, i
 	int64_t until = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		cr_expect_eq(c.type->check(&c, ticks[i], &until), FRAGI_READY, "%s: tick %zu", policy, i);
+		cr_expect_eq(c.type->check(&c, ticks[i], &until), FRAGI_READY, "%s: tick %zu",
+			     policy, i);
 		c.type->ticked(&c, ticks[i]);
 	}
 	cr_expect_eq(c.type->check(&c, due - 1, &until), FRAGI_WAIT_TIME);
@@ -108,8 +109,10 @@ Test(cond, several_periods_side_by_side)
 	struct rig rig;
 	int64_t begin_ns;
 
-	/* No timer may hold up, or hide, another: whatever the load, 200 of the fast come before 10 of the
-	 * slow. */
+	/*
+	 * No timer may hold up, or hide, another: whatever the load, 200 of the fast come before 10
+	 * of the slow.
+	 */
 	FOR_EACH_SCHEDULER(s)
 	{
 		begin_ns = fragi_now_ns();
@@ -160,11 +163,13 @@ Test(cond, min_size_gathers)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {burst: 3, count: 30},\n"
-				     "       conditions: [{type: downstream_affordable, min_size: 3}]}\n"
-				     "  rx: {type: sink}\n"
-				     "flows: [{from: tx, to: rx, capacity: 3}]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, parameters: {burst: 3, count: 30},\n"
+				"       conditions: [{type: downstream_affordable, min_size: 3}]}\n"
+				"  rx: {type: sink}\n"
+				"flows: [{from: tx, to: rx, capacity: 3}]\n"));
 		/* Three at a time into room for three: nothing is dropped. */
 		cr_expect_eq(notes[0]->count, 30);
 		cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)), 0);
@@ -232,20 +237,22 @@ Test(cond, message_available_waits_above_front_stage_max_size)
 	{
 		/* Three come at once, and nobody takes one away: it can only end at rest. */
 		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {burst: 3, count: 6}}\n"
-				     "  rx: {type: sink, conditions: [{type: message_available, "
-				     "front_stage_max_size: 2}]}\n"
-				     "flows: [{from: tx, to: rx, capacity: 8}]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, parameters: {burst: 3, count: 6}}\n"
+				"  rx: {type: sink, conditions: [{type: message_available, front_stage_max_size: 2}]}\n"
+				"flows: [{from: tx, to: rx, capacity: 8}]\n"));
 		cr_expect_eq(notes[0]->count, 0);
 		rig_end(&rig);
 		notes_clear();
 		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {count: 6}}\n"
-				     "  rx: {type: sink, conditions: [{type: message_available, "
-				     "front_stage_max_size: 2}]}\n"
-				     "flows: [{from: tx, to: rx, capacity: 2}]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, parameters: {count: 6}}\n"
+				"  rx: {type: sink, conditions: [{type: message_available, front_stage_max_size: 2}]}\n"
+				"flows: [{from: tx, to: rx, capacity: 2}]\n"));
 		cr_expect_eq(notes[0]->count, 6);
 		rig_end(&rig);
 	}
@@ -311,10 +318,8 @@ Test(cond, boolean_is_switched_by_another_operator)
 			rig_graph(
 				s,
 				"operators:\n"
-				"  a: {type: switched, conditions: [{type: boolean, name: gate, enable_tick: "
-				"false}]}\n"
-				"  b: {type: switcher, conditions: [{type: periodic, recess_period: "
-				"1ms}]}\n"));
+				"  a: {type: switched, conditions: [{type: boolean, name: gate, enable_tick: false}]}\n"
+				"  b: {type: switcher, conditions: [{type: periodic, recess_period: 1ms}]}\n"));
 		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 		cr_expect_eq(notes[0]->count, 3);
 		rig_end(&rig);

@@ -57,8 +57,9 @@ Test(console, lines_of_an_operator_carry_its_name)
 	fprintf(stderr, "log line\n");
 	collect();
 	cr_expect_str_eq(texts[0], "outside\n");
-	cr_expect_str_eq(texts[1], "fragment1.tx: one\nfragment1.tx: two 3\nfragment1.tx: to stderr\n"
-				   "fragment1.tx: puts\nlog line\n");
+	cr_expect_str_eq(texts[1],
+			 "fragment1.tx: one\nfragment1.tx: two 3\nfragment1.tx: to stderr\n"
+			 "fragment1.tx: puts\nlog line\n");
 }
 
 Test(console, an_unfinished_line_ends_where_another_operator_begins)
@@ -117,8 +118,8 @@ Test(console, threads_do_not_mix_their_lines)
 	pthread_join(threads[1], NULL);
 	collect();
 	for (char *line = strtok(texts[1], "\n"); line != NULL; line = strtok(NULL, "\n")) {
-		bool named =
-			strncmp(line, "fragment1.tx: ", 14) == 0 || strncmp(line, "fragment1.rx: ", 14) == 0;
+		bool named = strncmp(line, "fragment1.tx: ", 14) == 0 ||
+			     strncmp(line, "fragment1.rx: ", 14) == 0;
 
 		abc += named && strcmp(line + 14, "abc") == 0;
 		end += named && strcmp(line + 14, "end") == 0;

@@ -50,9 +50,10 @@ static const struct frag_op_type type = {
 Test(describe, operators_resources_and_arguments)
 {
 	const struct frag_harness_resource resources[] = {
-		{"mine", "block_memory_pool", FRAG_ARGS({"block_size", "64"}, {"num_blocks", "2"})}, {NULL}};
-	struct frag_harness *h = frag_harness_create_with(&type, FRAG_ARGS({"pool", "$mine"}, {"count", "7"}),
-							  resources, NULL);
+		{"mine", "block_memory_pool", FRAG_ARGS({"block_size", "64"}, {"num_blocks", "2"})},
+		{NULL}};
+	struct frag_harness *h = frag_harness_create_with(
+		&type, FRAG_ARGS({"pool", "$mine"}, {"count", "7"}), resources, NULL);
 	struct all *s;
 	char *text;
 

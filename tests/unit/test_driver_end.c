@@ -150,7 +150,8 @@ Test(driver_end, rest_counts_what_a_host_that_is_done_has_sent)
 	to_running(&w);
 	say_event(&w, 1, 1, FW_HOST_DONE, "");
 	say_idle(&w, 2, 2, 0, 10);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "the other one has not counted yet");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING,
+		     "the other one has not counted yet");
 	say_idle(&w, 1, 1, 11, 0);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
 	say_idle(&w, 2, 2, 0, 11);
@@ -272,7 +273,8 @@ Test(driver_end, a_host_that_its_worker_ended_before_it_was_done_was_stopped)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 1, 1, FW_HOST_STOPPED, ""); /* an operator ends it, and the user ends worker b */
+	/* an operator ends it, and the user ends worker b */
+	say_event(&w, 1, 1, FW_HOST_STOPPED, "");
 	says_exit(&w, 2, 2, true, 0, "");
 	say_event(&w, 1, 1, FW_HOST_DONE, "");
 	says_exit(&w, 1, 1, true, 0, "");
@@ -292,7 +294,8 @@ Test(driver_end, a_host_that_its_worker_killed_while_it_drained_is_no_lost_link_
 			  ""); /* an operator ends it, and the user ends worker b */
 		if (reported_first)
 			say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
-		says_exit(&w, 2, 2, true, 9, "fraghost 102 of f2 was ended: its workerd was told to end");
+		says_exit(&w, 2, 2, true, 9,
+			  "fraghost 102 of f2 was ended: its workerd was told to end");
 		if (!reported_first)
 			say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
 		pass_beating(&w, 2 * SECOND, 1, 2);

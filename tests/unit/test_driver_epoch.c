@@ -90,7 +90,8 @@ Test(driver_epoch, a_stop_or_the_start_timeout_does_not_wait_for_the_disk)
 	pass(&w, 5 * SECOND);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 4);
-	cr_expect_str_eq(w.reason, "not started within 5.0 s: the state folder has not taken its epoch");
+	cr_expect_str_eq(w.reason,
+			 "not started within 5.0 s: the state folder has not taken its epoch");
 	persisted(&w, 1, "late news");
 	world_fini(&w);
 }

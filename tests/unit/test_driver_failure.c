@@ -29,8 +29,11 @@ Test(driver_failure, a_crash_is_the_one_cause_and_takes_all_down)
 	cr_expect_null(strstr(strstr(w.log, crash) + 1, crash), "the sentence is told once");
 	assert_has(w.json, "\"sent\": 8, \"delivered\": 5");
 	assert_has(w.json, "\"lost\": 3, \"in_flight\": 0");
-	assert_has(w.json, "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"failed\"");
-	assert_has(w.json, "\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"stopped\"");
+	assert_has(w.json,
+		   "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"failed\"");
+	assert_has(
+		w.json,
+		"\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"stopped\"");
 	world_fini(&w);
 }
 
@@ -67,7 +70,8 @@ Test(driver_failure, a_host_that_exits_early_with_zero_is_a_failure)
 	world_init(&w);
 	to_running(&w);
 	say_exit(&w, 2, 2, 0, 0, "");
-	assert_has(w.errors, "the fraghost of f2 on worker b ended with 0 before the application did");
+	assert_has(w.errors,
+		   "the fraghost of f2 on worker b ended with 0 before the application did");
 	world_fini(&w);
 }
 
@@ -93,8 +97,8 @@ static void fail_wiring(struct world *w)
 {
 	struct fw_message message = of_host(FW_HOST_WIRED, 1);
 
-	message.result =
-		(struct fw_host_result){.exit_code = 1, .sentence = "host 2 could not be connected to"};
+	message.result = (struct fw_host_result){.exit_code = 1,
+						 .sentence = "host 2 could not be connected to"};
 	say(w, 1, &message);
 }
 
@@ -133,9 +137,11 @@ Test(driver_failure, a_connection_that_breaks_counts_at_once)
 
 	world_init(&w);
 	to_running(&w);
-	step(&w, &(struct drv_event){
-			 .kind = DRV_EVENT_CLOSED, .connection = 1, .text = "connection reset by peer"});
-	assert_has(w.errors, "worker a at 10.0.0.9:1, which ran f1, was lost: connection reset by peer");
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
+				     .connection = 1,
+				     .text = "connection reset by peer"});
+	assert_has(w.errors,
+		   "worker a at 10.0.0.9:1, which ran f1, was lost: connection reset by peer");
 	say_stats(&w, 2, 2, true, 0, 3);
 	say_exit(&w, 2, 2, 137, 9, "");
 	cr_assert(w.ended);
@@ -152,8 +158,9 @@ Test(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows)
 	to_running(&w);
 	say_event(&w, 2, 2, FW_HOST_PEER_LOST, "no beat for 3.0 s");
 	pass_beating(&w, SECOND, 1, 2);
-	assert_has(w.errors, "the data link between f2 on worker b and f1 on worker a was lost, while their "
-			     "control links are up: no beat for 3.0 s");
+	assert_has(
+		w.errors,
+		"the data link between f2 on worker b and f1 on worker a was lost, while their control links are up: no beat for 3.0 s");
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
 	world_fini(&w);
 }
@@ -183,7 +190,8 @@ Test(driver_failure, a_host_that_a_signal_ended_did_not_end_in_order)
 	say_event(&w, 1, 1, FW_HOST_DONE, "");
 	say_event(&w, 2, 2, FW_HOST_DONE, "");
 	say_exit(&w, 1, 1, 0, 15, "");
-	assert_has(w.errors, "the fraghost of f1 on worker a ended with 0 before the application did");
+	assert_has(w.errors,
+		   "the fraghost of f1 on worker a ended with 0 before the application did");
 	world_fini(&w);
 }
 
@@ -215,14 +223,16 @@ Test(driver_failure, what_could_not_be_wired_waits_for_a_silent_worker)
 	for (int i = 0; i < 2; i++) {
 		struct fw_message message = of_host(FW_HOST_WIRED, 2);
 
-		message.result = (struct fw_host_result){.exit_code = 1, .sentence = "no answer from host 1"};
+		message.result = (struct fw_host_result){.exit_code = 1,
+							 .sentence = "no answer from host 1"};
 		if (i == 0)
 			say(&w, 2, &message);
 		pass_beating(&w, 700 * MS, 2, 2);
 		cr_expect_str_eq(w.errors, "", "a may be dead");
 	}
 	pass_beating(&w, SECOND, 2, 2);
-	assert_has(w.errors, "worker a at 10.0.0.9:1, which ran f1, was lost: it has not been heard for 3.");
+	assert_has(w.errors,
+		   "worker a at 10.0.0.9:1, which ran f1, was lost: it has not been heard for 3.");
 	world_fini(&w);
 }
 
@@ -261,11 +271,13 @@ Test(driver_failure, a_worker_that_is_lost_while_all_is_killed_is_not_the_cause)
 	world_init(&w);
 	to_running(&w);
 	say_event(&w, 1, 1, FW_HOST_FAILED, "f1.tx: no camera");
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
+	step(&w,
+	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
 	say_exit(&w, 1, 1, 137, 9, "");
 	cr_assert(w.ended);
 	cr_expect_str_eq(w.reason, "f1.tx: no camera");
-	assert_has(w.json, "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"lost\"");
+	assert_has(w.json,
+		   "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"lost\"");
 	world_fini(&w);
 }
 

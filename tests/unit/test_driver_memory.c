@@ -2,8 +2,8 @@
 #include "driver_world.h"
 
 /*
- * Whatever allocation fails in whatever step: the core says so and can be destroyed, or the application ends
- * as it would have.
+ * Whatever allocation fails in whatever step: the core says so and can be destroyed, or the
+ * application ends as it would have.
  */
 
 static void live_and_be_done(struct world *w)
@@ -35,7 +35,8 @@ static void end_by_a_lost_link(struct world *w)
 	say_event(w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
 	pass_beating(w, SECOND, 1, 2);
 	say_exit(w, 1, 1, 137, 9, "");
-	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
+	step(w,
+	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
 }
 
 static void end_by_errors_of_prepare(struct world *w)
@@ -45,7 +46,8 @@ static void end_by_errors_of_prepare(struct world *w)
 
 	app(w, two_fragments);
 	both_come(w);
-	message.prepared = (struct fw_host_prepared){.exit_code = 2, .errors = errors, .error_count = 2};
+	message.prepared =
+		(struct fw_host_prepared){.exit_code = 2, .errors = errors, .error_count = 2};
 	say(w, 2, &message);
 	pass_beating(w, SECOND, 1, 2);
 	both_are_killed(w);
@@ -84,8 +86,8 @@ Test(driver_memory, every_failure_is_told, .timeout = 300)
 			w->short_skip = skip;
 			lives[i].live(w);
 			cr_assert(w->broken || (w->ended && w->exit_code == lives[i].exit_code),
-				  "life %zu, step %d, allocation %d: it did not end as it should", i,
-				  (int)at_step, (int)skip);
+				  "life %zu, step %d, allocation %d: it did not end as it should",
+				  i, (int)at_step, (int)skip);
 			told += w->broken;
 			more = w->broken || w->step_count > at_step;
 			if (w->short_skip == -1) {

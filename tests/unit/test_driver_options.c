@@ -61,32 +61,33 @@ Test(driver_options, output_and_verbosity)
 	cr_expect(taken(ARGS("--app", "a", "--output", "json")).json);
 	cr_expect_not(taken(ARGS("--app", "a", "--output", "table")).json);
 	cr_expect_eq(taken(ARGS("--app", "a", "-v", "-v", "-q")).verbosity, 1);
-	refused(ARGS("--app", "a", "--output", "xml"), "--output \"xml\" is not known; give table or json");
+	refused(ARGS("--app", "a", "--output", "xml"),
+		"--output \"xml\" is not known; give table or json");
 }
 
 Test(driver_options, what_is_not_built_is_said)
 {
-	refused(ARGS("-v"), "without --app driverd is the service, which is not built yet; run one "
-			    "application with --app APP.yaml");
+	refused(ARGS("-v"),
+		"without --app driverd is the service, which is not built yet; run one application with --app APP.yaml");
 	refused(ARGS("--app", "a", "--key-file", "k"),
 		"--key-file: keys are not built yet; on a network that you trust use --insecure");
 }
 
 Test(driver_options, addresses)
 {
-	refused(ARGS("--app", "a", "--address", ":1-9"), "--address needs one port, as 127.0.0.1:57777");
+	refused(ARGS("--app", "a", "--address", ":1-9"),
+		"--address needs one port, as 127.0.0.1:57777");
 	refused(ARGS("--app", "a", "--address", "10.0.0.1"),
-		"does not listen on 10.0.0.1 without a key, since whoever reaches it could take part in its "
-		"applications; keys are not built yet, so give a loopback address, or --insecure on a "
-		"network "
-		"that you trust");
-	cr_expect_eq(taken(ARGS("--app", "a", "--address", "10.0.0.1:5", "--insecure")).address.port, 5);
+		"does not listen on 10.0.0.1 without a key, since whoever reaches it could take part in its applications; keys are not built yet, so give a loopback address, or --insecure on a network that you trust");
+	cr_expect_eq(
+		taken(ARGS("--app", "a", "--address", "10.0.0.1:5", "--insecure")).address.port, 5);
 	cr_expect_eq(taken(ARGS("--app", "a", "--address", "[::1]:0")).address.port, 0);
 }
 
 Test(driver_options, start_timeout)
 {
-	cr_expect_eq(taken(ARGS("--app", "a", "--start-timeout", "1500ms")).start_timeout_ns, 1500000000);
+	cr_expect_eq(taken(ARGS("--app", "a", "--start-timeout", "1500ms")).start_timeout_ns,
+		     1500000000);
 	for (int i = 0; i < 2; i++)
 		refused(ARGS("--app", "a", "--start-timeout", i == 0 ? "soon" : "0s"),
 			i == 0 ? "--start-timeout \"soon\" is no time; give it as 30s or 500ms"
@@ -116,9 +117,7 @@ Test(driver_options, beats)
 			setenv("FRAG_DEAD_MS", cases[i].dead, 1);
 		if (cases[i].beat_ms == 0) {
 			refused(ARGS("--app", "a"),
-				"FRAG_BEAT_MS and FRAG_DEAD_MS do not fit: give "
-				"milliseconds, a beat of at least 10 "
-				"and a time of death of at least two beats and at most 600000");
+				"FRAG_BEAT_MS and FRAG_DEAD_MS do not fit: give milliseconds, a beat of at least 10 and a time of death of at least two beats and at most 600000");
 			continue;
 		}
 		options = taken(ARGS("--app", "a"));

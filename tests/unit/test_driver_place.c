@@ -35,10 +35,11 @@ static void fixture_fini(struct fixture *f)
 	fragi_arena_fini(&f->arena);
 }
 
-#define WORKER(worker_name, worker_cores, ...)                                                               \
-	{                                                                                                    \
-		.name = worker_name, .cores = worker_cores, .fragments = (const char *const[]){__VA_ARGS__}, \
-		.fragment_count = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)                \
+#define WORKER(worker_name, worker_cores, ...)                                                     \
+	{                                                                                          \
+		.name = worker_name, .cores = worker_cores,                                        \
+		.fragments = (const char *const[]){__VA_ARGS__},                                   \
+		.fragment_count = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)      \
 	}
 
 Test(driver_place, a_named_fragment_goes_to_a_worker_that_names_it_only)
@@ -59,7 +60,8 @@ Test(driver_place, a_named_fragment_goes_to_a_worker_that_names_it_only)
 	cr_expect_str_eq(f.places[2].reason, "worker any is the only one that takes whatever fits");
 	cr_expect_eq(drv_place(f.spec, workers + 1, 2, &f.arena, f.places), 1);
 	cr_expect_eq(f.places[2].worker, -1);
-	cr_expect_str_eq(f.places[2].reason, "no live worker names it, and none takes whatever fits");
+	cr_expect_str_eq(f.places[2].reason,
+			 "no live worker names it, and none takes whatever fits");
 	cr_expect_eq(drv_place(f.spec, NULL, 0, &f.arena, f.places), 3);
 	fixture_fini(&f);
 }
@@ -67,7 +69,8 @@ Test(driver_place, a_named_fragment_goes_to_a_worker_that_names_it_only)
 Test(driver_place, neighbours_then_free_cores_then_the_name_decide)
 {
 	struct drv_place_worker named[] = {WORKER("a", 9, "f1", "f3"),
-					   WORKER("b", 1, "f2", "f3", "f3", "app/f3"), WORKER("c", 99, "f3")};
+					   WORKER("b", 1, "f2", "f3", "f3", "app/f3"),
+					   WORKER("c", 99, "f3")};
 	struct drv_place_worker free_cores[] = {{.name = "a", .cores = 4, .placed = 3},
 						{.name = "b", .cores = 2}};
 	struct drv_place_worker equal[] = {{.name = "b", .cores = 2}, {.name = "a", .cores = 2}};
@@ -77,8 +80,9 @@ Test(driver_place, neighbours_then_free_cores_then_the_name_decide)
 	cr_expect_eq(drv_place(f.spec, named, 3, &f.arena, f.places), 0);
 	cr_expect_eq(f.places[2].worker, 0,
 		     "a and b hold one neighbour each, a has more free cores, c holds none");
-	cr_expect_str_eq(f.places[2].reason,
-			 "of 3 workers of which each names it, a was chosen: it has most free cores");
+	cr_expect_str_eq(
+		f.places[2].reason,
+		"of 3 workers of which each names it, a was chosen: it has most free cores");
 	cr_expect_eq(drv_place(f.spec, free_cores, 2, &f.arena, f.places), 0);
 	cr_expect_eq(f.places[0].worker, 1);
 	cr_expect_str_eq(
@@ -95,7 +99,8 @@ Test(driver_place, neighbours_then_free_cores_then_the_name_decide)
 
 Test(driver_place, every_failure_of_memory_is_told)
 {
-	struct drv_place_worker workers[] = {WORKER("a", 1, "f1", "f2"), WORKER("b", 1, "f1", "all")};
+	struct drv_place_worker workers[] = {WORKER("a", 1, "f1", "f2"),
+					     WORKER("b", 1, "f1", "all")};
 	struct fixture f;
 	int r = -1;
 

@@ -2,8 +2,8 @@
 #include "driver_world.h"
 
 /*
- * Workers that say anything at any time, in any order: no move that is not in a table, every sum balances,
- * and whatever happened, a stop ends the application.
+ * Workers that say anything at any time, in any order: no move that is not in a table, every sum
+ * balances, and whatever happened, a stop ends the application.
  */
 static uint64_t draw(uint64_t *seed, uint64_t n)
 {
@@ -42,16 +42,19 @@ static void say_anything(struct world *w, uint64_t *seed)
 		say(w, connection, &message);
 		break;
 	case 5:
-		say_stats(w, connection, host, draw(seed, 4) == 0, draw(seed, 100), draw(seed, 100));
+		say_stats(w, connection, host, draw(seed, 4) == 0, draw(seed, 100),
+			  draw(seed, 100));
 		break;
 	case 6:
 		if (draw(seed, 4) == 0)
-			say_exit(w, connection, host, (int)draw(seed, 4), 0, draw(seed, 2) ? "it ended" : "");
+			say_exit(w, connection, host, (int)draw(seed, 4), 0,
+				 draw(seed, 2) ? "it ended" : "");
 		break;
 	case 7:
 		if (draw(seed, 8) == 0)
-			step(w, &(struct drv_event){
-					.kind = DRV_EVENT_CLOSED, .connection = connection, .text = "gone"});
+			step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
+						    .connection = connection,
+						    .text = "gone"});
 		break;
 	case 8:
 		if (draw(seed, 16) == 0)
@@ -66,10 +69,11 @@ static void say_anything(struct world *w, uint64_t *seed)
 			say(w, connection, &message);
 		break;
 	case 11:
-		message = (struct fw_message){.kind = (enum fw_kind)(FW_HELLO + draw(seed, FW_HOST_EXIT))};
+		message = (struct fw_message){
+			.kind = (enum fw_kind)(FW_HELLO + draw(seed, FW_HOST_EXIT))};
 		if (message.kind == FW_HELLO)
-			message.hello =
-				(struct fw_hello){.major = (uint32_t)draw(seed, 3), .role = FW_ROLE_WORKER};
+			message.hello = (struct fw_hello){.major = (uint32_t)draw(seed, 3),
+							  .role = FW_ROLE_WORKER};
 		if (message.kind != FW_HOST_EVENT && draw(seed, 20) == 0)
 			say(w, connection, &message);
 		break;
@@ -121,8 +125,8 @@ Test(driver_random, anything_at_any_time_ends_in_order, .timeout = 120)
 		pass(w, 30 * SECOND);
 		cr_assert(w->ended, "seed %llu hangs in %s", (unsigned long long)seed,
 			  drv_app_state_name(drv_core_app_state(w->core)));
-		cr_assert_eq(drv_core_illegal_moves(w->core), 0, "seed %llu: %s", (unsigned long long)seed,
-			     w->errors);
+		cr_assert_eq(drv_core_illegal_moves(w->core), 0, "seed %llu: %s",
+			     (unsigned long long)seed, w->errors);
 		cr_assert_eq(w->result == FRAGI_SUMMARY_FAILED, w->reason[0] != '\0');
 		cr_assert(w->result != FRAGI_SUMMARY_FAILED || w->exit_code != 0);
 		cr_assert_eq(drv_core_app_count(w->core), 0);

@@ -3,13 +3,17 @@
 
 /* What the summary says of what hosts have counted. */
 
-static void say_rows(struct world *w, uint64_t connection, uint32_t host, struct fw_flow_stats *rows,
-		     uint32_t row_count, struct fw_op_stats *ops, uint32_t op_count)
+static void say_rows(struct world *w, uint64_t connection, uint32_t host,
+		     struct fw_flow_stats *rows, uint32_t row_count, struct fw_op_stats *ops,
+		     uint32_t op_count)
 {
 	struct fw_message message = of_host(FW_HOST_STATS, host);
 
-	message.stats = (struct fw_host_stats){
-		.final = true, .ops = ops, .op_count = op_count, .flows = rows, .flow_count = row_count};
+	message.stats = (struct fw_host_stats){.final = true,
+					       .ops = ops,
+					       .op_count = op_count,
+					       .flows = rows,
+					       .flow_count = row_count};
 	say(w, connection, &message);
 }
 
@@ -24,7 +28,8 @@ static void end(struct world *w)
 }
 
 /* An application of two hosts, wired and running, the receiver's on the node given. */
-static void run_on(struct world *w, const char *policy, const char *node, const struct table *sender)
+static void run_on(struct world *w, const char *policy, const char *node,
+		   const struct table *sender)
 {
 	char text[512];
 
@@ -137,13 +142,15 @@ Test(driver_report, a_lost_end_leaves_open_what_its_policy_lets_wait)
 		world_init(&w);
 		run_on(&w, cases[i].policy, "node", &sender);
 		say_stats(&w, 2, 2, false, 0, 60);
-		step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
+		step(&w, &(struct drv_event){
+				 .kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
 		say_rows(&w, 1, 1, &tx, 1, NULL, 0);
 		say_exit(&w, 1, 1, 137, 9, "");
 		cr_assert(w.ended);
 		snprintf(said, sizeof(said), "\"policy\": \"%s\"", cases[i].policy);
 		assert_has(w.json, said);
-		snprintf(said, sizeof(said), "\"sent\": 100, \"delivered\": %d", 100 - cases[i].lost);
+		snprintf(said, sizeof(said), "\"sent\": 100, \"delivered\": %d",
+			 100 - cases[i].lost);
 		assert_has(w.json, said);
 		snprintf(said, sizeof(said), "\"lost\": %d", cases[i].lost);
 		assert_has(w.json, said);
@@ -180,18 +187,19 @@ Test(driver_report, every_row_is_told_of_its_own_flow_and_operator)
 	struct fw_op rx = {.name = "rx", .type = "t", .ports = &in, .port_count = 1};
 	struct fw_fragment tables[] = {{"f1", &tx, 1}, {"f2", &mid, 1}}, last = {"f3", &rx, 1};
 	struct fw_inner_flow inner = {.to_fragment = 1, .capacity = 4, .policy = FRAG_POLICY_BLOCK};
-	struct fw_flow_stats rows[] = {{.sent = 9, .delivered = 8, .rx_dropped = {[2] = 1}}, {.sent = 6}};
+	struct fw_flow_stats rows[] = {{.sent = 9, .delivered = 8, .rx_dropped = {[2] = 1}},
+				       {.sent = 6}};
 	struct fw_flow_stats received = {.delivered = 6, .arrived = 6};
 	struct fw_op_stats ops[] = {{.ticks = 11}, {.ticks = 12}}, rx_ops = {.ticks = 13};
 	struct world w;
 
 	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments:\n"
-		"  f1: {operators: {tx: {type: t}}}\n"
-		"  f2: {operators: {mid: {type: t}}}\n"
-		"  f3: {operators: {rx: {type: t}}}\n"
-		"flows: [{from: f1.tx.out, to: f2.mid.in, capacity: 4, policy: block}, f2.mid.out -> "
-		"f3.rx.in]\n");
+	app(&w,
+	    "frag: 1\napplication: app\nfragments:\n"
+	    "  f1: {operators: {tx: {type: t}}}\n"
+	    "  f2: {operators: {mid: {type: t}}}\n"
+	    "  f3: {operators: {rx: {type: t}}}\n"
+	    "flows: [{from: f1.tx.out, to: f2.mid.in, capacity: 4, policy: block}, f2.mid.out -> f3.rx.in]\n");
 	hello(&w, 2, "b", "f3");
 	hello(&w, 1, "a", NULL);
 	prepared.prepared = (struct fw_host_prepared){.ok = true,
@@ -227,8 +235,9 @@ Test(driver_report, every_row_is_told_of_its_own_flow_and_operator)
 Test(driver_report, flows_of_an_application_that_was_never_wired_count_nothing)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
-	struct fw_port ports[] = {{.name = "in", .type = "message", .dir = FRAG_IN, .has_codec = true},
-				  {.name = "more", .type = "message", .dir = FRAG_IN}};
+	struct fw_port ports[] = {
+		{.name = "in", .type = "message", .dir = FRAG_IN, .has_codec = true},
+		{.name = "more", .type = "message", .dir = FRAG_IN}};
 	struct fw_op op = {.name = "rx", .type = "t", .ports = ports, .port_count = 2};
 	struct fw_fragment table = {.name = "f2", .ops = &op, .op_count = 1};
 	struct world w;

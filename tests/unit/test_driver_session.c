@@ -16,13 +16,15 @@ Test(driver_session, a_silent_worker_is_suspected_then_dead)
 	pass_beating(&w, SECOND, 1, 1);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "a suspect is not judged yet");
 	pass_beating(&w, SECOND, 1, 1);
-	assert_has(w.errors, "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard for 3.");
+	assert_has(w.errors,
+		   "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard for 3.");
 	cr_expect_eq(w.closed[0], 2);
 	cr_expect_eq(drv_core_session_count(w.core), 1);
 	say_stats(&w, 1, 1, true, 20, 0);
 	say_exit(&w, 1, 1, 137, 9, "");
 	cr_assert(w.ended);
-	assert_has(w.json, "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"lost\"");
+	assert_has(w.json,
+		   "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"lost\"");
 	assert_has(w.json, "\"sent\": 20, \"delivered\": 16");
 	assert_has(w.json, "\"lost\": 4");
 	world_fini(&w);
@@ -67,7 +69,8 @@ Test(driver_session, who_is_always_late_finds_the_dead_too)
 		step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 		beat(&w, 1);
 	}
-	assert_has(w.errors, "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard for");
+	assert_has(w.errors,
+		   "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard for");
 	world_fini(&w);
 }
 
@@ -78,7 +81,8 @@ Test(driver_session, a_worker_that_leaves_while_it_has_nothing_is_no_failure)
 	world_init(&w);
 	app(&w, two_fragments);
 	hello(&w, 1, "a", "f1");
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "it closed"});
+	step(&w,
+	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "it closed"});
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
 	hello(&w, 3, "a", "f1");
 	hello(&w, 2, "b", "f2");
@@ -141,8 +145,9 @@ Test(driver_session, a_misspelt_fragment_is_pointed_out)
 	world_init(&w);
 	app(&w, "frag: 1\napplication: app\nfragments: {camera: {operators: {tx: {type: t}}}}\n");
 	hello(&w, 1, "a", "camrea");
-	assert_has(w.log, "names the fragment \"camrea\", which this application does not have; did you mean "
-			  "\"camera\"?");
+	assert_has(
+		w.log,
+		"names the fragment \"camrea\", which this application does not have; did you mean \"camera\"?");
 	world_fini(&w);
 }
 
@@ -186,7 +191,8 @@ Test(driver_session, more_workers_than_it_takes_are_refused)
 	cr_expect_eq(m->refused.exit_code, 3);
 	cr_expect_str_eq(m->refused.sentence, "driverd has as many workers as it takes");
 	cr_expect_eq(w->closed[0], 100000);
-	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 4000, .text = "it closed"});
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = 4000, .text = "it closed"});
 	hello(w, 100001, "late", NULL);
 	cr_expect_not_null(taken(w, 100001, FW_WELCOME), "one has left");
 	world_fini(w);
@@ -225,8 +231,9 @@ Test(driver_session, who_comes_back_takes_the_place_of_its_former_session)
 	cr_expect_str_eq(second->welcome.name, "a", "its name is free again");
 	cr_expect_eq(w.closed[0], 1);
 	cr_expect_eq(drv_core_session_count(w.core), 2);
-	assert_has(w.errors,
-		   "worker a at 10.0.0.9:1, which ran f1, was lost: it came back on a new connection");
+	assert_has(
+		w.errors,
+		"worker a at 10.0.0.9:1, which ran f1, was lost: it came back on a new connection");
 	world_fini(&w);
 }
 
@@ -257,7 +264,8 @@ Test(driver_session, workers_that_die_in_one_moment_end_the_application_once)
 	app(&w, "frag: 1\napplication: app\nfragments:\n"
 		"  f1: {operators: {o: {type: t}}}\n"
 		"  f2: {operators: {o: {type: t}}}\n");
-	hello(&w, 4, "d", "f4"); /* two without a part in it, seen to be dead before and after the others */
+	/* two without a part in it, seen to be dead before and after the others */
+	hello(&w, 4, "d", "f4");
 	hello(&w, 3, "c", "f3");
 	both_come(&w);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
@@ -278,7 +286,8 @@ Test(driver_session, what_a_worker_may_not_say_ends_its_session)
 	to_running(&w);
 	say(&w, 1, &(struct fw_message){.kind = FW_HOST_START});
 	cr_expect_eq(w.closed[0], 1);
-	assert_has(w.errors, "which ran f1, was lost: it sent HOST_START, which is not for a driver");
+	assert_has(w.errors,
+		   "which ran f1, was lost: it sent HOST_START, which is not for a driver");
 	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
 	world_fini(&w);
 }
@@ -291,8 +300,8 @@ Test(driver_session, fragments_named_in_full_or_all_are_no_misspellings)
 	app(&w, two_fragments);
 	hello(&w, 1, "a", "all");
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	app(&w, "frag: 1\napplication: other\nfragments: {camera: {host: x, operators: {tx: {type: t}}}, "
-		"view: {operators: {tx: {type: t}}}}\n");
+	app(&w,
+	    "frag: 1\napplication: other\nfragments: {camera: {host: x, operators: {tx: {type: t}}}, view: {operators: {tx: {type: t}}}}\n");
 	hello(&w, 2, "b", "other/camera");
 	hello(&w, 3, "c", "nothing_like_it");
 	cr_expect_null(strstr(w.log, "names the fragment \"all\""));

@@ -75,7 +75,8 @@ Test(driver_start, an_application_runs_from_its_workers_to_its_summary)
 	assert_has(w.json, "\"lost\": 0, \"in_flight\": 0");
 	assert_has(w.json, "\"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\"");
 	assert_has(w.json, "\"duration_ns\": 3000000000");
-	assert_has(w.json, "\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"done\"");
+	assert_has(w.json,
+		   "\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"done\"");
 	assert_has(w.json, "\"latency_ns\": {");
 	world_fini(&w);
 }
@@ -130,7 +131,8 @@ Test(driver_start, what_is_missing_is_said_again_and_again_until_the_start_timeo
 	cr_expect_eq(w.exit_code, 4);
 	assert_has(w.reason, "there is no worker for f2");
 	assert_has(w.reason, "--fragments f2");
-	assert_has(w.json, "\"name\": \"f1\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\"");
+	assert_has(w.json,
+		   "\"name\": \"f1\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\"");
 	world_fini(&w);
 }
 
@@ -154,9 +156,10 @@ Test(driver_start, the_start_timeout_bounds_the_whole_start)
 Test(driver_start, every_request_has_a_deadline)
 {
 	for (int phase = 0; phase < 3; phase++) {
-		static const char *const sentences[] = {"f2 on worker b did not answer PREPARE in time",
-							"f2 on worker b did not answer WIRE in time",
-							"f2 on worker b did not answer START in time"};
+		static const char *const sentences[] = {
+			"f2 on worker b did not answer PREPARE in time",
+			"f2 on worker b did not answer WIRE in time",
+			"f2 on worker b did not answer START in time"};
 		struct world w;
 
 		world_init(&w);
@@ -185,7 +188,8 @@ Test(driver_start, every_request_has_a_deadline)
 Test(driver_start, errors_of_prepare_are_told_together)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
-	const char *errors[] = {"app.yaml:5:9: f2.rx: unknown parameter \"x\"", "app.yaml:5:10: f2.rx: more"};
+	const char *errors[] = {"app.yaml:5:9: f2.rx: unknown parameter \"x\"",
+				"app.yaml:5:10: f2.rx: more"};
 	struct world w;
 
 	world_init(&w);
@@ -203,7 +207,8 @@ Test(driver_start, errors_of_prepare_are_told_together)
 	say(&w, 1, &message);
 	assert_has(w.errors, "app.yaml:5:9: f2.rx: unknown parameter");
 	assert_has(w.errors, "app.yaml:5:10: f2.rx: more");
-	cr_expect_null(strstr(strstr(w.errors, "5:9") + 1, "5:9"), "one error of two hosts is told once");
+	cr_expect_null(strstr(strstr(w.errors, "5:9") + 1, "5:9"),
+		       "one error of two hosts is told once");
 	both_are_killed(&w);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 2);
@@ -262,7 +267,8 @@ Test(driver_start, a_graph_error_ends_before_anybody_is_asked)
 	struct world w;
 
 	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments: {f1: {operators: {tx: {type: t}}}}\nflow: []\n");
+	app(&w,
+	    "frag: 1\napplication: app\nfragments: {f1: {operators: {tx: {type: t}}}}\nflow: []\n");
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 2);
 	assert_has(w.reason, "app.yaml:4:1");
@@ -271,7 +277,8 @@ Test(driver_start, a_graph_error_ends_before_anybody_is_asked)
 
 Test(driver_start, bytes_that_are_no_source_are_refused)
 {
-	struct drv_event event = {.kind = DRV_EVENT_APP, .app = {.source = "garbage", .source_bytes = 7}};
+	struct drv_event event = {.kind = DRV_EVENT_APP,
+				  .app = {.source = "garbage", .source_bytes = 7}};
 	struct world w;
 
 	world_init(&w);
@@ -294,9 +301,9 @@ Test(driver_start, who_does_not_know_its_address_leaves_it_open)
 	app_timed(&w, two_fragments, SECOND);
 	pass(&w, 2 * SECOND);
 	cr_assert(w.ended);
-	cr_expect_str_eq(w.reason,
-			 "not started within 1.0 s: there is no worker for f1, f2: none has come; start "
-			 "workerd --address HOST:PORT --fragments f1,f2");
+	cr_expect_str_eq(
+		w.reason,
+		"not started within 1.0 s: there is no worker for f1, f2: none has come; start workerd --address HOST:PORT --fragments f1,f2");
 	world_fini(&w);
 }
 
@@ -326,7 +333,8 @@ Test(driver_start, of_many_missing_fragments_some_are_named)
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 4);
 	assert_has(w.reason, "a_fragment_with_a_long_name_0, a_fragment_with_a_long_name_1, ");
-	assert_has(w.reason, " more: 1 came, and none names it or takes whatever fits; start workerd ");
+	assert_has(w.reason,
+		   " more: 1 came, and none names it or takes whatever fits; start workerd ");
 	assert_has(w.reason, "--fragments all");
 	cr_expect_null(strstr(w.reason, "name_39"));
 	world_fini(&w);
@@ -372,18 +380,21 @@ Test(driver_start, several_applications_run_beside_each_other)
 	world_init(&w);
 	hello(&w, 1, "a", NULL);
 	for (int i = 1; i <= 9; i++) {
-		snprintf(text, sizeof(text),
-			 "frag: 1\napplication: app%d\nfragments: {f1: {operators: {rx: {type: t}}}}\n", i);
+		snprintf(
+			text, sizeof(text),
+			"frag: 1\napplication: app%d\nfragments: {f1: {operators: {rx: {type: t}}}}\n",
+			i);
 		app(&w, text);
 	}
 	cr_expect_eq(drv_core_app_count(w.core), 9);
 	prepared.run = prepared.epoch = 7; /* its only input is not connected */
-	prepared.prepared = (struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
+	prepared.prepared =
+		(struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
 	say(&w, 1, &prepared);
 	for (int i = 1; i <= 9; i++) {
 		snprintf(name, sizeof(name), "app%d", i);
-		cr_expect_eq(drv_core_named_state(w.core, name), i == 7 ? DRV_APP_KILLING : DRV_APP_PREPARING,
-			     "%s", name);
+		cr_expect_eq(drv_core_named_state(w.core, name),
+			     i == 7 ? DRV_APP_KILLING : DRV_APP_PREPARING, "%s", name);
 	}
 	world_fini(&w);
 }
@@ -392,7 +403,9 @@ Test(driver_start, an_application_that_does_not_fit_into_a_frame_is_told_so)
 {
 	struct fragi_spec_text file = {.file = "unused.yaml", .text = calloc(1, FRAGI_SOURCE_MAX)};
 	struct fragi_spec_source source = {
-		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}, .files = &file, .file_count = 1};
+		.graph = {"app.yaml", two_fragments, strlen(two_fragments)},
+		.files = &file,
+		.file_count = 1};
 	struct drv_event event = {.kind = DRV_EVENT_APP};
 	struct world w;
 	void *packed;

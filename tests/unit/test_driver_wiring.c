@@ -72,8 +72,9 @@ Test(driver_wiring, a_host_without_a_data_plane_cannot_be_wired_to_another)
 	rx.address_bytes = 0;
 	rx.transport = "ucx.so is not installed";
 	prepare(&w, &tx, &rx);
-	assert_has(w.errors,
-		   "f2 on worker b has no data plane to reach f1 on worker a: ucx.so is not installed");
+	assert_has(
+		w.errors,
+		"f2 on worker b has no data plane to reach f1 on worker a: ucx.so is not installed");
 	both_are_killed(&w);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 3);
@@ -86,8 +87,9 @@ Test(driver_wiring, a_loopback_address_is_no_use_to_another_node)
 		const char *node, *address;
 		bool refused;
 	} cases[] = {
-		{"node", "127.0.0.1", false},   {"another", "127.0.0.1", true}, {"another", "::1", true},
-		{"another", "10.0.0.2", false}, {"another", "", false},         {"another", "what?", false},
+		{"node", "127.0.0.1", false}, {"another", "127.0.0.1", true},
+		{"another", "::1", true},     {"another", "10.0.0.2", false},
+		{"another", "", false},       {"another", "what?", false},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
@@ -99,11 +101,13 @@ Test(driver_wiring, a_loopback_address_is_no_use_to_another_node)
 		hello_from(&w, 2, "b", "f2", cases[i].node, cases[i].address);
 		say_prepared(&w, 1, 1, "f1", true);
 		say_prepared(&w, 2, 2, "f2", false);
-		cr_expect_eq(drv_core_app_state(w.core), cases[i].refused ? DRV_APP_KILLING : DRV_APP_WIRING,
-			     "%s on %s", cases[i].address, cases[i].node);
+		cr_expect_eq(drv_core_app_state(w.core),
+			     cases[i].refused ? DRV_APP_KILLING : DRV_APP_WIRING, "%s on %s",
+			     cases[i].address, cases[i].node);
 		if (cases[i].refused)
-			assert_has(w.errors, "for data, but worker a is on another node; start b with "
-					     "--worker-address and an address that a can reach");
+			assert_has(
+				w.errors,
+				"for data, but worker a is on another node; start b with --worker-address and an address that a can reach");
 		world_fini(&w);
 	}
 }
@@ -135,7 +139,8 @@ Test(driver_wiring, an_operator_composed_in_c_has_no_place_in_the_graph)
 	hello(&w, 1, "a", "f1");
 	rx.op = "hidden";
 	say_table(&w, 1, 1, &rx);
-	cr_expect_eq(strncmp(w.errors, "f1.hidden: input \"in\" is not connected", 38), 0, "%s", w.errors);
+	cr_expect_eq(strncmp(w.errors, "f1.hidden: input \"in\" is not connected", 38), 0, "%s",
+		     w.errors);
 	world_fini(&w);
 }
 
@@ -148,7 +153,8 @@ Test(driver_wiring, more_tables_than_fragments_are_refused)
 	world_init(&w);
 	app(&w, two_fragments);
 	both_come(&w);
-	message.prepared = (struct fw_host_prepared){.ok = true, .fragments = tables, .fragment_count = 2};
+	message.prepared =
+		(struct fw_host_prepared){.ok = true, .fragments = tables, .fragment_count = 2};
 	say(&w, 1, &message);
 	assert_has(w.errors, "worker a prepared other fragments than f1");
 	world_fini(&w);

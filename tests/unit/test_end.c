@@ -31,11 +31,12 @@ Test(end, left_overs_below_min_size_are_delivered_after_the_close)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			rig_graph(s,
-				  "operators:\n"
-				  "  tx: {type: source, parameters: {count: 7}}\n"
-				  "  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
-				  "flows: [{from: tx, to: rx, capacity: 4}]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, parameters: {count: 7}}\n"
+				"  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
+				"flows: [{from: tx, to: rx, capacity: 4}]\n"));
 		cr_expect_eq(notes[0]->count, 7);
 		rig_end(&rig);
 	}
@@ -135,13 +136,15 @@ Test(end, a_drain_delivers_all_that_was_sent)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		rig_prepare_good(&rig, &rig_plugin,
-				 rig_graph(s, "operators:\n"
-					      "  tx: {type: source}\n"
-					      "  m: {type: middle, parameters: {work_us: 20}}\n"
-					      "  rx: {type: sink, parameters: {work_us: 20}}\n"
-					      "flows: [{from: tx, to: m, capacity: 16}, {from: m, to: rx, "
-					      "capacity: 16}]\n"));
+		rig_prepare_good(
+			&rig, &rig_plugin,
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source}\n"
+				"  m: {type: middle, parameters: {work_us: 20}}\n"
+				"  rx: {type: sink, parameters: {work_us: 20}}\n"
+				"flows: [{from: tx, to: m, capacity: 16}, {from: m, to: rx, capacity: 16}]\n"));
 		rig_start(&rig);
 		RIG_AWAIT(noted(0) >= 50);
 		fragi_run_drain(rig.run);
@@ -149,7 +152,8 @@ Test(end, a_drain_delivers_all_that_was_sent)
 		for (size_t i = 0; i < 2; i++)
 			cr_expect_eq(rig_row(&rig, i)->delivered, rig_row(&rig, i)->sent);
 		cr_expect_eq(notes[0]->count, rig_row(&rig, 0)->sent);
-		cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)) + rig_dropped_all(rig_row(&rig, 1)), 0);
+		cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)) + rig_dropped_all(rig_row(&rig, 1)),
+			     0);
 		rig_end(&rig);
 	}
 }
@@ -163,14 +167,15 @@ Test(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
 	{
 		rig_prepare_good(
 			&rig, &rig_plugin,
-			rig_graph(s,
-				  "operators:\n"
-				  "  a: {type: ring, parameters: {slot: 3}}\n"
-				  "  b: {type: middle}\n"
-				  "  poll: {type: sink, ports: {in: {condition: none}},\n"
-				  "         conditions: [{type: periodic, recess_period: 1ms}]}\n"
-				  "  tx: {type: source, conditions: [{type: periodic, recess_period: 1ms}]}\n"
-				  "flows: [a -> b, b -> a, tx -> poll]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  a: {type: ring, parameters: {slot: 3}}\n"
+				"  b: {type: middle}\n"
+				"  poll: {type: sink, ports: {in: {condition: none}},\n"
+				"         conditions: [{type: periodic, recess_period: 1ms}]}\n"
+				"  tx: {type: source, conditions: [{type: periodic, recess_period: 1ms}]}\n"
+				"flows: [a -> b, b -> a, tx -> poll]\n"));
 		rig_start(&rig);
 		RIG_AWAIT(noted(0) >= 3 && noted(3) >= 3);
 		from_ns = fragi_now_ns();
@@ -193,12 +198,13 @@ Test(end, a_drain_waits_for_a_sink_that_is_ticked_by_time)
 	{
 		rig_prepare_good(
 			&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, conditions: [{type: count, count: 20}]}\n"
-				     "  rx: {type: sink, ports: {in: {condition: none}}, conditions: [\n"
-				     "       {type: count, count: 100000}, {type: periodic, recess_period: "
-				     "3ms}]}\n"
-				     "flows: [{from: tx, to: rx, capacity: 20}]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, conditions: [{type: count, count: 20}]}\n"
+				"  rx: {type: sink, ports: {in: {condition: none}}, conditions: [\n"
+				"       {type: count, count: 100000}, {type: periodic, recess_period: 3ms}]}\n"
+				"flows: [{from: tx, to: rx, capacity: 20}]\n"));
 		rig_start(&rig);
 		RIG_AWAIT(rig_row(&rig, 0)->sent >= 20);
 		fragi_run_drain(rig.run);
@@ -216,16 +222,19 @@ Test(end, a_halt_counts_what_was_queued_as_stopped)
 	{
 		rig_prepare_good(
 			&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, conditions: [{type: count, count: 10}]}\n"
-				     "  rx: {type: sink, conditions: [{type: periodic, recess_period: 1h}]}\n"
-				     "flows: [{from: tx, to: rx, capacity: 16}]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, conditions: [{type: count, count: 10}]}\n"
+				"  rx: {type: sink, conditions: [{type: periodic, recess_period: 1h}]}\n"
+				"flows: [{from: tx, to: rx, capacity: 16}]\n"));
 		rig_start(&rig);
 		RIG_AWAIT(rig_row(&rig, 0)->sent >= 10);
 		fragi_run_halt(rig.run);
 		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
 		cr_expect_leq(notes[0]->count, 1);
-		cr_expect_eq(rig_dropped(rig_row(&rig, 0), FRAGI_DROP_STOPPED), 10 - notes[0]->count);
+		cr_expect_eq(rig_dropped(rig_row(&rig, 0), FRAGI_DROP_STOPPED),
+			     10 - notes[0]->count);
 		cr_expect(rig_balances(&rig));
 		cr_expect_eq(notes[0]->stopped, 1);
 		rig_end(&rig);
@@ -244,7 +253,8 @@ Test(end, a_failure_in_compute_stops_the_application_with_a_sentence)
 				     "  rx: {type: sink}\n"
 				     "flows: [tx -> rx]\n"));
 		cr_expect_eq(rig.failed, 1);
-		cr_expect_str_eq(rig.sentence, "app.tx: compute returned -5 (Input/output error) in tick 17");
+		cr_expect_str_eq(rig.sentence,
+				 "app.tx: compute returned -5 (Input/output error) in tick 17");
 		cr_expect_eq(notes[0]->stopped, 1, "stop is called on failure too");
 		cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
 		cr_expect_eq(fragi_run_ledger(rig.run)->ops[0].state, FRAGI_OP_FAILED);
@@ -287,8 +297,7 @@ Test(end, a_failure_in_one_fragment_ends_the_others)
 
 	rig_run(&rig, &rig_plugin,
 		"frag: 1\napplication: app\nfragments:\n"
-		"  one: {scheduler: {type: greedy}, operators: {tx: {type: source, parameters: {fail_at: "
-		"100}},\n"
+		"  one: {scheduler: {type: greedy}, operators: {tx: {type: source, parameters: {fail_at: 100}},\n"
 		"        rx: {type: sink}}, flows: [tx -> rx]}\n"
 		"  two: {operators: {tx: {type: source}, rx: {type: sink, parameters: {slot: 1}}},\n"
 		"        flows: [tx -> rx]}\n");
@@ -305,17 +314,20 @@ Test(end, the_watchdog_names_what_hangs)
 
 	/* What hangs keeps its notes until the end of the process. */
 	for (size_t s = 0; s < FRAG_COUNT_OF(rig_schedulers); s++) {
-		rig_prepare_good(&rig, &rig_plugin,
-				 rig_graph(s,
-					   "operators:\n"
-					   "  tx: {type: source, parameters: {hang_at: 2}, watchdog: 50ms}\n"
-					   "  rx: {type: sink}\n"
-					   "flows: [tx -> rx]\n"));
+		rig_prepare_good(
+			&rig, &rig_plugin,
+			rig_graph(s,
+				  "operators:\n"
+				  "  tx: {type: source, parameters: {hang_at: 2}, watchdog: 50ms}\n"
+				  "  rx: {type: sink}\n"
+				  "flows: [tx -> rx]\n"));
 		rig_start(&rig);
 		cr_assert(rig_wait(&rig, rig_has_failed, RIG_LIMIT_NS));
-		cr_expect_not_null(strstr(rig.sentence, "app.tx: compute has run for "), "%s", rig.sentence);
-		cr_expect_not_null(strstr(rig.sentence, "longer than its watchdog of 50.0 ms (tick 3); "),
-				   "%s", rig.sentence);
+		cr_expect_not_null(strstr(rig.sentence, "app.tx: compute has run for "), "%s",
+				   rig.sentence);
+		cr_expect_not_null(
+			strstr(rig.sentence, "longer than its watchdog of 50.0 ms (tick 3); "),
+			"%s", rig.sentence);
 		fragi_run_destroy(rig.run); /* does not wait */
 	}
 	_exit(0);
@@ -334,11 +346,12 @@ Test(end, rest_ends_only_what_may_end_so)
 	FOR_EACH_SCHEDULER(s)
 	{
 		/* Two inputs, one of which never gets anything more. */
-		snprintf(text, sizeof(text),
-			 "frag: 1\napplication: app\nscheduler: {type: %s, stop_on_deadlock: false}\n"
-			 "operators:\n  a: {type: middle, parameters: {slot: 1}}\n"
-			 "  b: {type: middle}\nflows: [a -> b, b -> a]\n",
-			 s == 0 ? "greedy" : "event_based");
+		snprintf(
+			text, sizeof(text),
+			"frag: 1\napplication: app\nscheduler: {type: %s, stop_on_deadlock: false}\n"
+			"operators:\n  a: {type: middle, parameters: {slot: 1}}\n"
+			"  b: {type: middle}\nflows: [a -> b, b -> a]\n",
+			s == 0 ? "greedy" : "event_based");
 		rig_prepare_good(&rig, &rig_plugin, text);
 		rig_start(&rig);
 		cr_expect_not(rig_wait(&rig, never, 200000000));
@@ -368,12 +381,12 @@ Test(end, max_duration_ends_in_order)
 	for (int s = 0; s < 2; s++) {
 		char text[512];
 
-		snprintf(text, sizeof(text),
-			 "frag: 1\napplication: app\nscheduler: {type: %s, max_duration_ms: 200}\n"
-			 "operators:\n  tx: {type: source, conditions: [{type: periodic, recess_period: "
-			 "1ms}]}\n"
-			 "  rx: {type: sink}\nflows: [tx -> rx]\n",
-			 s == 0 ? "greedy" : "event_based");
+		snprintf(
+			text, sizeof(text),
+			"frag: 1\napplication: app\nscheduler: {type: %s, max_duration_ms: 200}\n"
+			"operators:\n  tx: {type: source, conditions: [{type: periodic, recess_period: 1ms}]}\n"
+			"  rx: {type: sink}\nflows: [tx -> rx]\n",
+			s == 0 ? "greedy" : "event_based");
 		rig_run(&rig, &rig_plugin, text);
 		cr_expect_eq(rig.failed, 0);
 		cr_expect_geq(rig.done_ns - rig.start_ns, 200000000);
@@ -410,8 +423,8 @@ Test(end, destroy_in_any_phase)
 	rig_prepare_good(&rig, &rig_plugin, yaml);
 	rig_start(&rig);
 	rig_end(&rig); /* in full flight */
-	cr_expect_lt(
-		rig_prepare(&rig, &rig_plugin, "frag: 1\napplication: app\noperators:\n  tx: {type: nix}\n"),
-		0);
+	cr_expect_lt(rig_prepare(&rig, &rig_plugin,
+				 "frag: 1\napplication: app\noperators:\n  tx: {type: nix}\n"),
+		     0);
 	rig_end(&rig);
 }

@@ -82,10 +82,12 @@ Test(diag, keeps_places_and_counts_the_rest)
 	char line[256];
 
 	for (int i = 0; i < FRAGI_DIAG_MAX + 7; i++)
-		cr_expect_eq(fragi_diag_add(&diag, -EINVAL, "app.yaml", i + 1, 9, "error %d", i), -EINVAL);
+		cr_expect_eq(fragi_diag_add(&diag, -EINVAL, "app.yaml", i + 1, 9, "error %d", i),
+			     -EINVAL);
 	cr_expect_eq(diag.count, FRAGI_DIAG_MAX);
 	cr_expect_eq(diag.beyond, 7);
-	cr_expect_str_eq(fragi_err_line(&diag.items[13], line, sizeof(line)), "app.yaml:14:9: error 13");
+	cr_expect_str_eq(fragi_err_line(&diag.items[13], line, sizeof(line)),
+			 "app.yaml:14:9: error 13");
 	fragi_diag_fini(&diag);
 	cr_expect_eq(diag.count, 0);
 }

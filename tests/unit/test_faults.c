@@ -12,10 +12,10 @@
 #include <graph/spec.h>
 
 /*
- * The n-th allocation fails, for every n, over whole lives: an application from its text to its end, a
- * message across an edge, a command line. Whatever fails ends with an error and (where there is somebody to
- * read it) a sentence, never with a crash; what it leaks is seen by make asan. The parts' own tests do the
- * same for the parser, the codecs and the cores of the daemons.
+ * The n-th allocation fails, for every n, over whole lives: an application from its text to its
+ * end, a message across an edge, a command line. Whatever fails ends with an error and (where there
+ * is somebody to read it) a sentence, never with a crash; what it leaks is seen by make asan. The
+ * parts' own tests do the same for the parser, the codecs and the cores of the daemons.
  */
 #define SOURCE_COUNT 12
 
@@ -100,22 +100,22 @@ static const struct frag_plugin faults_plugin = {.struct_size = sizeof(struct fr
 						 .version = "1",
 						 FRAG_OPS(faults_ops)};
 
-#define GRAPH                                                                                                \
-	"frag: 1\n"                                                                                          \
-	"application: app\n"                                                                                 \
-	"arguments: {who: {default: me}}\n"                                                                  \
-	"config: {c: {factor: 2.5}}\n"                                                                       \
-	"scheduler: %s\n"                                                                                    \
-	"resources: {pool: {type: block_memory_pool, storage_type: 2, block_size: 4Ki, num_blocks: 20}}\n"   \
-	"operators:\n"                                                                                       \
-	"  tx:\n"                                                                                            \
-	"    type: numbers\n"                                                                                \
-	"    parameters: {from_config: c, name: \"${who}\", pool: $pool}\n"                                  \
-	"    conditions: [{type: count, count: 100}]\n"                                                      \
-	"  rx: {type: counter, metadata_policy: update}\n"                                                   \
-	"  more: {type: counter}\n"                                                                          \
-	"flows:\n"                                                                                           \
-	"  - {from: tx.out, to: rx.in, capacity: 3}\n"                                                       \
+#define GRAPH                                                                                              \
+	"frag: 1\n"                                                                                        \
+	"application: app\n"                                                                               \
+	"arguments: {who: {default: me}}\n"                                                                \
+	"config: {c: {factor: 2.5}}\n"                                                                     \
+	"scheduler: %s\n"                                                                                  \
+	"resources: {pool: {type: block_memory_pool, storage_type: 2, block_size: 4Ki, num_blocks: 20}}\n" \
+	"operators:\n"                                                                                     \
+	"  tx:\n"                                                                                          \
+	"    type: numbers\n"                                                                              \
+	"    parameters: {from_config: c, name: \"${who}\", pool: $pool}\n"                                \
+	"    conditions: [{type: count, count: 100}]\n"                                                    \
+	"  rx: {type: counter, metadata_policy: update}\n"                                                 \
+	"  more: {type: counter}\n"                                                                        \
+	"flows:\n"                                                                                         \
+	"  - {from: tx.out, to: rx.in, capacity: 3}\n"                                                     \
 	"  - {from: tx.out, to: more.in, capacity: 2, policy: pop}\n"
 
 static bool rig_has_ended(struct rig *rig)
@@ -150,8 +150,8 @@ static int live(struct rig *rig, const char *yaml)
 		r = fragi_run_start(rig->run, &err);
 	if (r < 0)
 		return r;
-	cr_assert(rig_wait(rig, rig_has_ended, RIG_LIMIT_NS), "it hangs, %u idle, %lld received", rig->idle,
-		  (long long)received);
+	cr_assert(rig_wait(rig, rig_has_ended, RIG_LIMIT_NS), "it hangs, %u idle, %lld received",
+		  rig->idle, (long long)received);
 	if (rig->failed > 0)
 		cr_expect_neq(rig->sentence[0], '\0');
 	return rig->failed > 0;
@@ -176,7 +176,8 @@ static void lives_with_failures(const char *scheduler)
 		cr_assert(r >= 0 || r == -ENOMEM, "allocation %lld: %d %s", (long long)skip, r,
 			  frag_strerror(r));
 		if (r == 0) { /* nothing is lost in silence */
-			cr_assert_eq(atomic_load(&emitted), SOURCE_COUNT, "allocation %lld", (long long)skip);
+			cr_assert_eq(atomic_load(&emitted), SOURCE_COUNT, "allocation %lld",
+				     (long long)skip);
 			cr_assert(rig_balances(&rig), "allocation %lld", (long long)skip);
 			cr_assert_eq(rig_row(&rig, 0)->delivered, SOURCE_COUNT, "allocation %lld",
 				     (long long)skip);
@@ -206,10 +207,12 @@ static int cross(void)
 	struct fragi_tx *tx = NULL;
 	struct fragi_rx *rx = NULL;
 	static const double values[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-	int r = message == NULL ? -ENOMEM : fragi_inproc_create(2, FRAG_POLICY_BLOCK, row, &tx, &rx);
+	int r = message == NULL ? -ENOMEM
+				: fragi_inproc_create(2, FRAG_POLICY_BLOCK, row, &tx, &rx);
 
 	if (r == 0)
-		r = frag_message_set_value(message, frag_type_find("f64[]"), values, sizeof(values), NULL);
+		r = frag_message_set_value(message, frag_type_find("f64[]"), values, sizeof(values),
+					   NULL);
 	metadata = fragi_metadata_create(FRAG_METADATA_UPDATE);
 	merged = fragi_metadata_create(FRAG_METADATA_REJECT);
 	if (r == 0 && (metadata == NULL || merged == NULL))
@@ -279,7 +282,8 @@ static int command_line(void)
 		{.name = "set", .value = "S", .help = "many", .texts = &sets},
 	};
 	const struct fragi_flags flags = {.program = "p", .flags = table, .count = 2};
-	const char *argv[] = {"p", "--set", "a", "--set=b", "x", "--address", "y", "z", "--set", "c", NULL};
+	const char *argv[] = {"p", "--set", "a",     "--set=b", "x", "--address",
+			      "y", "z",     "--set", "c",       NULL};
 	struct frag_err err = FRAG_ERR_INIT;
 	int r = fragi_flags_parse(&flags, 10, (char **)(uintptr_t)argv, &operands, NULL, &err);
 
@@ -295,7 +299,8 @@ static int source(void)
 	struct fragi_source read = {0}, unpacked = {0};
 	void *bytes = NULL;
 	size_t size;
-	int r = fragi_source_read(&read, "tests/data/endoscopy.yaml", configs, 1, NULL, 0, NULL, 0, &err);
+	int r = fragi_source_read(&read, "tests/data/endoscopy.yaml", configs, 1, NULL, 0, NULL, 0,
+				  &err);
 
 	if (r < 0)
 		cr_expect_neq(err.text[0], '\0');

@@ -19,7 +19,8 @@ static const struct fragi_flag table[] = {
 	{.name = "once", .help = "one only", .on = &once},
 	{.name = "verbose", .letter = 'v', .help = "more lines", .times = &verbose, .no_env = true},
 };
-static const struct fragi_flags flags = {"prog", "[flags]", "Does things.", table, FRAG_COUNT_OF(table)};
+static const struct fragi_flags flags = {"prog", "[flags]", "Does things.", table,
+					 FRAG_COUNT_OF(table)};
 
 static void reset(void)
 {
@@ -33,7 +34,8 @@ static void reset(void)
 }
 TestSuite(flags, .init = reset, .fini = reset);
 
-static int parse(struct fragi_texts *operands, int *rest, struct frag_err *err, const char *const *words)
+static int parse(struct fragi_texts *operands, int *rest, struct frag_err *err,
+		 const char *const *words)
 {
 	char *argv[32] = {(char *)(uintptr_t) "prog"};
 	int argc = 1;
@@ -42,15 +44,16 @@ static int parse(struct fragi_texts *operands, int *rest, struct frag_err *err, 
 		argv[argc++] = (char *)(uintptr_t)*words++;
 	return fragi_flags_parse(&flags, argc, argv, operands, rest, err);
 }
-#define PARSE(operands, rest, err, ...) parse(operands, rest, err, (const char *const[]){__VA_ARGS__, NULL})
+#define PARSE(operands, rest, err, ...)                                                            \
+	parse(operands, rest, err, (const char *const[]){__VA_ARGS__, NULL})
 
 Test(flags, values_come_with_a_space_or_an_equals_sign_in_any_order)
 {
 	struct fragi_texts operands = {0};
 	int rest = 0;
 
-	cr_assert_eq(PARSE(&operands, &rest, NULL, "app.yaml", "--config=a", "--address", "h:1", "-vv",
-			   "--config", "b", "--once", "--", "--address", "x"),
+	cr_assert_eq(PARSE(&operands, &rest, NULL, "app.yaml", "--config=a", "--address", "h:1",
+			   "-vv", "--config", "b", "--once", "--", "--address", "x"),
 		     0);
 	cr_assert_str_eq(address, "h:1");
 	cr_assert_eq(configs.count, 2);

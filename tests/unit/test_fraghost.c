@@ -179,14 +179,14 @@ static void create(const char *yaml, int64_t dead_ns)
 	free(bytes);
 }
 
-#define PING                                                                                                 \
-	"frag: 1\n"                                                                                          \
-	"application: app\n"                                                                                 \
-	"fragments:\n"                                                                                       \
-	"  f:\n"                                                                                             \
-	"    operators:\n"                                                                                   \
-	"      tx: {type: ping_tx, conditions: [{type: count, count: %s}]}\n"                                \
-	"      rx: {type: ping_rx}\n"                                                                        \
+#define PING                                                                                       \
+	"frag: 1\n"                                                                                \
+	"application: app\n"                                                                       \
+	"fragments:\n"                                                                             \
+	"  f:\n"                                                                                   \
+	"    operators:\n"                                                                         \
+	"      tx: {type: ping_tx, conditions: [{type: count, count: %s}]}\n"                      \
+	"      rx: {type: ping_rx}\n"                                                              \
 	"    flows: [tx.out -> rx.in]\n"
 
 static const char *ping(const char *count)
@@ -203,7 +203,8 @@ static struct fw_message *hear_kind(enum fw_kind kind, enum fw_host_state state)
 	struct fw_message *message;
 
 	while ((message = hear()) != NULL) {
-		if (message->kind == kind && (kind != FW_HOST_EVENT || message->event.state == state))
+		if (message->kind == kind &&
+		    (kind != FW_HOST_EVENT || message->event.state == state))
 			return message;
 		fw_message_free(message);
 	}
@@ -262,7 +263,8 @@ static void until_something_was_sent(void)
 	struct fw_host_stats stats = {0};
 
 	for (int i = 0; i < 30000; i++) {
-		if (wrk_page_read(&page, &stats) == 0 && stats.flow_count > 0 && stats.flows[0].sent > 0)
+		if (wrk_page_read(&page, &stats) == 0 && stats.flow_count > 0 &&
+		    stats.flows[0].sent > 0)
 			return;
 		usleep(1000);
 	}
@@ -309,13 +311,16 @@ Test(fraghost, errors_of_a_graph_come_back_with_their_place)
 {
 	struct fw_message *message;
 
-	create("frag: 1\napplication: app\nfragments:\n  f: {operators: {x: {type: ping_txx}}}\n", 5000 * MS);
+	create("frag: 1\napplication: app\nfragments:\n  f: {operators: {x: {type: ping_txx}}}\n",
+	       5000 * MS);
 	message = hear_kind(FW_HOST_PREPARED, 0);
 	cr_expect_not(message->prepared.ok);
 	cr_expect_eq(message->prepared.exit_code, 2);
 	cr_assert_gt(message->prepared.error_count, 0);
-	cr_expect(strstr(message->prepared.errors[0], "app.yaml:4:"), "%s", message->prepared.errors[0]);
-	cr_expect(strstr(message->prepared.errors[0], "ping_tx"), "%s", message->prepared.errors[0]);
+	cr_expect(strstr(message->prepared.errors[0], "app.yaml:4:"), "%s",
+		  message->prepared.errors[0]);
+	cr_expect(strstr(message->prepared.errors[0], "ping_tx"), "%s",
+		  message->prepared.errors[0]);
 	fw_message_free(message);
 	tell((struct fw_message){.kind = FW_HOST_STOP});
 	expect_end(0, 0);
@@ -332,7 +337,8 @@ Test(fraghost, a_library_that_is_missing_is_3)
 	cr_expect_not(message->prepared.ok);
 	cr_expect_eq(message->prepared.exit_code, 3);
 	cr_assert_gt(message->prepared.error_count, 0);
-	cr_expect(strstr(message->prepared.errors[0], "libnowhere.so"), "%s", message->prepared.errors[0]);
+	cr_expect(strstr(message->prepared.errors[0], "libnowhere.so"), "%s",
+		  message->prepared.errors[0]);
 	fw_message_free(message);
 }
 

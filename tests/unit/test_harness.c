@@ -126,7 +126,8 @@ Test(harness, a_queue_holds_64)
 
 Test(harness, done)
 {
-	struct frag_harness *h = frag_harness_create(&scale_type, FRAG_ARGS({"stops_at", "1"}), NULL);
+	struct frag_harness *h =
+		frag_harness_create(&scale_type, FRAG_ARGS({"stops_at", "1"}), NULL);
 
 	frag_harness_give_f64(h, "in", 1);
 	frag_harness_give_f64(h, "in", 1);
@@ -221,7 +222,8 @@ Test(harness, resources)
 		&user_type, FRAG_ARGS({"pool", "$p"}),
 		(const struct frag_harness_resource[]){
 			{"p", "block_memory_pool",
-			 FRAG_ARGS({"storage_type", "2"}, {"block_size", "64"}, {"num_blocks", "3"})},
+			 FRAG_ARGS({"storage_type", "2"}, {"block_size", "64"},
+				   {"num_blocks", "3"})},
 			{NULL, NULL, NULL}},
 		&err);
 

@@ -30,8 +30,9 @@ Test(hist, quantiles_are_within_an_eighth_of_the_exact_ones)
 	for (size_t i = 0; i < sizeof(per_mille) / sizeof(per_mille[0]); i++) {
 		exact = values[per_mille[i] * 10 - 1];
 		got = fragi_hist_quantile(&hist, per_mille[i]);
-		cr_expect(got <= exact + exact / 8 && got >= exact - exact / 8, "%u: %llu, not %llu",
-			  per_mille[i], (unsigned long long)got, (unsigned long long)exact);
+		cr_expect(got <= exact + exact / 8 && got >= exact - exact / 8,
+			  "%u: %llu, not %llu", per_mille[i], (unsigned long long)got,
+			  (unsigned long long)exact);
 	}
 	cr_expect_eq(fragi_hist_quantile(&hist, 1000), values[9999]);
 	cr_expect_eq(atomic_load(&hist.count), 10000);

@@ -35,7 +35,8 @@ Test(lock, one_holder_at_a_time_and_nobody_sleeps_for_ever, .timeout = 60)
 	pthread_t threads[THREADS];
 
 	for (uint64_t i = 0; i < THREADS; i++)
-		cr_assert_eq(pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)(i + 1)), 0);
+		cr_assert_eq(pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)(i + 1)),
+			     0);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	cr_expect_eq(guarded, (uint64_t)THREADS * TURNS);

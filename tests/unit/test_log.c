@@ -46,8 +46,8 @@ Test(log, a_line_has_time_level_topic_subject_and_text)
 	log_warn("app/f1/op", "took %d ms", 7);
 	cr_expect_eq(errno, EXDEV);
 	line = caught();
-	cr_assert_eq(sscanf(line, "%d-%d-%dT%d:%d:%d.%dZ %n", &y, &mo, &d, &h, &mi, &s, &ms, &at), 7, "%s",
-		     line);
+	cr_assert_eq(sscanf(line, "%d-%d-%dT%d:%d:%d.%dZ %n", &y, &mo, &d, &h, &mi, &s, &ms, &at),
+		     7, "%s", line);
 	cr_expect_str_eq(line + at, "warn  test app/f1/op: took 7 ms\n");
 }
 

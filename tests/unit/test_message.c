@@ -84,7 +84,8 @@ Test(message, values_small_and_large)
 	cr_expect_eq(frag_message_set_value(message, &frag_type_i64, &x, sizeof(x), NULL), 0);
 	cr_expect_eq(i64_of(message), -3);
 	for (size_t length = 0; length < sizeof(text); length += length < 40 ? 1 : 997) {
-		cr_assert_eq(frag_message_set_value(message, &frag_type_string, text, length, NULL), 0);
+		cr_assert_eq(frag_message_set_value(message, &frag_type_string, text, length, NULL),
+			     0);
 		cr_assert_eq(frag_message_value(message, &value, &size), &frag_type_string);
 		cr_assert_eq(size, length);
 		cr_assert_eq(strlen(value), length);
@@ -108,7 +109,8 @@ Test(message, wrong_sizes_are_refused_and_the_value_stays)
 	cr_expect_eq(frag_message_set_value(message, &frag_type_i64, &x, 4, NULL), -EINVAL);
 	cr_expect_eq(frag_message_set_value(message, &frag_type_i64, &x, 0, NULL), -EINVAL);
 	cr_expect_eq(frag_message_set_value(message, array, &x, 6, NULL), -EINVAL);
-	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, NULL, SIZE_MAX, NULL), -EINVAL);
+	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, NULL, SIZE_MAX, NULL),
+		     -EINVAL);
 	fragi_alloc_fail_after(0, INT64_MAX);
 	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, NULL, 100, NULL), -ENOMEM);
 	fragi_alloc_fail_off();
@@ -128,11 +130,14 @@ Test(message, a_value_may_be_set_from_itself)
 		text[i] = (char)('a' + i % 26);
 	frag_message_set_value(message, &frag_type_bytes, text, 200, NULL);
 	frag_message_value(message, &value, &size);
-	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, (const char *)value + 3, 190, NULL),
+	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, (const char *)value + 3, 190,
+					    NULL),
 		     0);
 	frag_message_value(message, &value, &size);
 	cr_expect_eq(memcmp(value, text + 3, 190), 0);
-	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, (const char *)value + 1, 10, NULL), 0);
+	cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, (const char *)value + 1, 10,
+					    NULL),
+		     0);
 	frag_message_value(message, &value, &size);
 	cr_expect_eq(memcmp(value, text + 4, 10), 0);
 	frag_message_unref(message);
@@ -177,16 +182,17 @@ Test(message, arrays_of_such_types_are_finished_element_by_element)
 
 	cr_assert_eq(frag_type_register(&counted, NULL), 0);
 	finis = 0;
-	cr_expect_eq(
-		frag_message_set_value(message, frag_type_find("counted[]"), values, sizeof(values), NULL),
-		0);
+	cr_expect_eq(frag_message_set_value(message, frag_type_find("counted[]"), values,
+					    sizeof(values), NULL),
+		     0);
 	frag_message_unref(message);
 	cr_expect_eq(finis, 7);
 }
 
 Test(message, a_value_keeps_its_types_alignment)
 {
-	static const struct frag_type wide = {FRAG_TYPE_INIT, .name = "wide", .size = 64, .align = 64};
+	static const struct frag_type wide = {FRAG_TYPE_INIT, .name = "wide", .size = 64,
+					      .align = 64};
 	struct frag_message *message = frag_message_create();
 	void *at;
 
@@ -311,10 +317,11 @@ Test(message, after_warm_up_nothing_is_allocated)
 		for (int i = 0; i < 20; i++) {
 			batch[i] = frag_message_create();
 			cr_assert_not_null(batch[i]);
-			cr_assert_eq(frag_message_set_value(batch[i], &frag_type_i64, &x, 8, NULL), 0);
-			cr_assert_eq(
-				frag_message_set_value(batch[i], &frag_type_string, text, strlen(text), NULL),
-				0);
+			cr_assert_eq(frag_message_set_value(batch[i], &frag_type_i64, &x, 8, NULL),
+				     0);
+			cr_assert_eq(frag_message_set_value(batch[i], &frag_type_string, text,
+							    strlen(text), NULL),
+				     0);
 			cr_assert_eq(frag_tensor_create(NULL, u8, 1, shape, &tensor), 0);
 			cr_assert_eq(frag_message_add_tensor(batch[i], "t", tensor), 0);
 		}

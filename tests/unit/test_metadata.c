@@ -48,7 +48,9 @@ Test(metadata, typed_values)
 	cr_expect_eq(frag_metadata_set_bool(m, "flag", 7), 0);
 	cr_expect_eq(frag_metadata_set_i64(m, "i", INT64_MIN), 0);
 	cr_expect_eq(frag_metadata_set_f64(m, "x", 0.5), 0);
-	cr_expect_eq(frag_metadata_set_string(m, "text", "a text of some length, longer than inline"), 0);
+	cr_expect_eq(
+		frag_metadata_set_string(m, "text", "a text of some length, longer than inline"),
+		0);
 	cr_expect_eq(frag_metadata_set(m, "raw", &frag_type_bytes, "\0\1", 2), 0);
 	cr_expect(frag_metadata_get_bool(m, "flag", &flag) == 0 && flag == 1);
 	cr_expect(frag_metadata_get_i64(m, "i", &i) == 0 && i == INT64_MIN);
@@ -89,7 +91,8 @@ Test(metadata, what_is_no_key_or_value_is_refused)
 
 Test(metadata, policies_of_set)
 {
-	struct frag_metadata *raise = create(FRAG_METADATA_DEFAULT), *update = create(FRAG_METADATA_UPDATE),
+	struct frag_metadata *raise = create(FRAG_METADATA_DEFAULT),
+			     *update = create(FRAG_METADATA_UPDATE),
 			     *inplace = create(FRAG_METADATA_INPLACE_UPDATE),
 			     *reject = create(FRAG_METADATA_REJECT);
 	struct frag_metadata *all[] = {raise, update, inplace, reject};
@@ -185,7 +188,8 @@ Test(metadata, merge_by_policy)
 
 Test(metadata, merge_into_an_empty_one_shares_and_stays_apart)
 {
-	struct frag_metadata *src = create(FRAG_METADATA_DEFAULT), *dst = create(FRAG_METADATA_UPDATE),
+	struct frag_metadata *src = create(FRAG_METADATA_DEFAULT),
+			     *dst = create(FRAG_METADATA_UPDATE),
 			     *raise = create(FRAG_METADATA_RAISE);
 
 	frag_metadata_set_i64(src, "a", 1);
@@ -205,7 +209,8 @@ Test(metadata, merge_into_an_empty_one_shares_and_stays_apart)
 
 Test(metadata, no_more_keys_than_the_limit)
 {
-	struct frag_metadata *m = create(FRAG_METADATA_UPDATE), *more = create(FRAG_METADATA_UPDATE);
+	struct frag_metadata *m = create(FRAG_METADATA_UPDATE),
+			     *more = create(FRAG_METADATA_UPDATE);
 	char key[16];
 
 	for (int i = 0; i < FRAG_METADATA_KEYS_MAX; i++) {
@@ -256,13 +261,14 @@ static void count_fini(void *value)
 
 Test(metadata, fini_runs_once_for_all_copies)
 {
-	static const struct frag_type counted = {FRAG_TYPE_INIT, .name = "counted", .size = sizeof(int),
-						 .fini = count_fini};
+	static const struct frag_type counted = {FRAG_TYPE_INIT, .name = "counted",
+						 .size = sizeof(int), .fini = count_fini};
 	struct frag_metadata *m = create(FRAG_METADATA_REJECT), *copy;
 	int one = 1, ten = 10;
 
 	cr_expect_eq(frag_metadata_set(m, "c", &counted, &one, sizeof(one)), 0);
-	cr_expect_eq(frag_metadata_set(m, "c", &counted, &ten, sizeof(ten)), 0); /* rejected, and dropped */
+	/* rejected, and dropped */
+	cr_expect_eq(frag_metadata_set(m, "c", &counted, &ten, sizeof(ten)), 0);
 	cr_expect_eq(finis, 10);
 	copy = fragi_metadata_copy(m);
 	frag_metadata_set_i64(copy, "other", 1);

@@ -131,16 +131,17 @@ Test(node, an_empty_text_is_an_empty_node)
 
 Test(node, what_is_not_accepted_is_said_with_its_place)
 {
-	refused("a: 1\nb: 2\na: 3\n", "a.yaml:3:1: the key \"a\" is given twice in one map; remove one\n");
+	refused("a: 1\nb: 2\na: 3\n",
+		"a.yaml:3:1: the key \"a\" is given twice in one map; remove one\n");
 	refused("a: 1\na: 2\nb: {c: 1, c: 1}\n",
 		"a.yaml:2:1: the key \"a\" is given twice in one map; remove one\n"
 		"a.yaml:3:11: the key \"c\" is given twice in one map; remove one\n");
 	refused("a: &x {b: 1}\nc:\n  <<: *x\n",
 		"a.yaml:3:3: merge keys (<<) are not supported; write the keys out\n");
-	refused("a: !!int 5\n", "a.yaml:1:4: type tags (tag:yaml.org,2002:int) are not supported; a value "
-				"becomes a type by the declared type of its parameter alone\n");
-	refused("a: !mine {b: 1}\n", "a.yaml:1:4: type tags (!mine) are not supported; a value becomes a "
-				     "type by the declared type of its parameter alone\n");
+	refused("a: !!int 5\n",
+		"a.yaml:1:4: type tags (tag:yaml.org,2002:int) are not supported; a value becomes a type by the declared type of its parameter alone\n");
+	refused("a: !mine {b: 1}\n",
+		"a.yaml:1:4: type tags (!mine) are not supported; a value becomes a type by the declared type of its parameter alone\n");
 	refused("a: 1\n---\nb: 1\n", "a.yaml:2:1: more than one document; write one file each\n");
 	refused("a: *x\n", "a.yaml:1:4: the alias *x has no anchor &x before it\n");
 	refused("a: &x [1, *x]\n", "a.yaml:1:11: the alias *x stands inside its anchor\n");
@@ -148,14 +149,12 @@ Test(node, what_is_not_accepted_is_said_with_its_place)
 	refused("? [a, b]\n: 1\n", "a.yaml:1:3: a key must be a name\n");
 	refused("~: 1\n", "a.yaml:1:1: a key must be a name\n");
 	refused("a: [1\nb: 2\n",
-		"a.yaml:2:2: not YAML: did not find expected ',' or ']' while parsing a flow "
-		"sequence\n");
+		"a.yaml:2:2: not YAML: did not find expected ',' or ']' while parsing a flow sequence\n");
 	refused("a: \"x\\0y\"\n", "a.yaml:1:4: a text must not hold the character NUL (\\0)\n");
-	refused("a: \xff\n", "a.yaml: not a text in UTF-8: invalid leading UTF-8 octet at byte 3; save it as "
-			     "UTF-8\n");
+	refused("a: \xff\n",
+		"a.yaml: not a text in UTF-8: invalid leading UTF-8 octet at byte 3; save it as UTF-8\n");
 	refused("\xff\xfe\x61\x00",
-		"a.yaml: not a text in UTF-8: invalid leading UTF-8 octet at byte 0; save "
-		"it as UTF-8\n");
+		"a.yaml: not a text in UTF-8: invalid leading UTF-8 octet at byte 0; save it as UTF-8\n");
 }
 
 Test(node, duplicates_are_found_in_large_maps)
@@ -166,8 +165,9 @@ Test(node, duplicates_are_found_in_large_maps)
 	for (int i = 0; i < 50000; i++)
 		length += (size_t)sprintf(text + length, "key%d: %d\n", i, i);
 	sprintf(text + length, "key7: 1\nkey40000: 1\n");
-	refused(text, "a.yaml:50001:1: the key \"key7\" is given twice in one map; remove one\n"
-		      "a.yaml:50002:1: the key \"key40000\" is given twice in one map; remove one\n");
+	refused(text,
+		"a.yaml:50001:1: the key \"key7\" is given twice in one map; remove one\n"
+		"a.yaml:50002:1: the key \"key40000\" is given twice in one map; remove one\n");
 	free(text);
 }
 
@@ -191,9 +191,9 @@ Test(node, text_depth_and_number_are_bounded)
 	for (i = 1; i < FRAGI_YAML_TEXT_MAX - 2; i += 2)
 		memcpy(text + i, "1,", 2);
 	text[i] = ']';
-	refused_text(text, i + 1,
-		     "a.yaml:1:2000000: more than 1000000 values, those of aliases counted; make it "
-		     "smaller\n");
+	refused_text(
+		text, i + 1,
+		"a.yaml:1:2000000: more than 1000000 values, those of aliases counted; make it smaller\n");
 	free(text);
 }
 
@@ -204,10 +204,12 @@ Test(node, alias_bombs_are_bounded)
 
 	length = (size_t)sprintf(text, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
 	for (int i = 1; i < 12; i++)
-		length += (size_t)sprintf(text + length,
-					  "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i,
-					  i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
-	refused(text, "a.yaml:7:15: more than 1000000 values, those of aliases counted; make it smaller\n");
+		length += (size_t)sprintf(
+			text + length,
+			"a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i, i - 1,
+			i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+	refused(text,
+		"a.yaml:7:15: more than 1000000 values, those of aliases counted; make it smaller\n");
 	length = (size_t)sprintf(text, "- &b0 [x]\n");
 	for (int i = 1; i < 80; i++)
 		length += (size_t)sprintf(text + length, "- &b%d [*b%d]\n", i, i - 1);
@@ -216,8 +218,8 @@ Test(node, alias_bombs_are_bounded)
 
 Test(node, every_failure_of_memory_is_told)
 {
-	static const char text[] = "a: &x {b: [1, 2, 'three']}\nc: *x\nd: {1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: "
-				   "6, 7: 7, 8: 8, 9: 9, 10: 10}\n";
+	static const char text[] =
+		"a: &x {b: [1, 2, 'three']}\nc: *x\nd: {1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6, 7: 7, 8: 8, 9: 9, 10: 10}\n";
 	int r = -ENOMEM;
 
 	for (int64_t skip = 0; r != 0; skip++) {

@@ -60,7 +60,8 @@ static const char *name_at(void *arg, enum frag_param_kind kind, size_t i)
 /* Fills a state from a map in YAML and then from arguments of C; lines: the errors. */
 static int fill(const char *yaml, const struct frag_arg *args, struct all *state, const char *lines)
 {
-	static struct fragi_arena arena; /* the state's texts outlive this call; freed at exit of the test */
+	/* the state's texts outlive this call; freed at exit of the test */
+	static struct fragi_arena arena;
 	struct fragi_spec_setting settings[64], *from_args;
 	struct fragi_diag diag = {0};
 	struct fragi_node *map;
@@ -76,7 +77,8 @@ static int fill(const char *yaml, const struct frag_arg *args, struct all *state
 
 	cr_assert_eq(fragi_yaml_parse(&arena, "a.yaml", yaml, strlen(yaml), &diag, &map), 0);
 	for (const struct fragi_node *child = map->first; child != NULL; child = child->next)
-		settings[count++] = (struct fragi_spec_setting){child->key->text, child, child->key};
+		settings[count++] =
+			(struct fragi_spec_setting){child->key->text, child, child->key};
 	cr_assert_eq(fragi_settings_from_args(&arena, args, &from_args, &arg_count), 0);
 	memcpy(settings + count, from_args, arg_count * sizeof(settings[0]));
 	r = fragi_params_fill(&table, settings, count + arg_count, state, &context);
@@ -111,8 +113,7 @@ Test(params, texts_become_what_the_table_says)
 	struct all s = {0};
 
 	cr_assert_eq(
-		fill("{b: off, i: 0x10, f: -1.5, s: 12, optional: \"\", size: 2KB, duration: 30hz, path: /x, "
-		     "resource: $pool, i64s: [], f64s: [1, 2.5], strings: [1, on, \"a: b\"]}",
+		fill("{b: off, i: 0x10, f: -1.5, s: 12, optional: \"\", size: 2KB, duration: 30hz, path: /x, resource: $pool, i64s: [], f64s: [1, 2.5], strings: [1, on, \"a: b\"]}",
 		     FRAG_NO_ARGS, &s, ""),
 		0);
 	cr_expect_not(s.b);
@@ -136,11 +137,12 @@ Test(params, arguments_of_c_are_plain_texts)
 {
 	struct all s = {0};
 
-	cr_assert_eq(fill("{i: 1, s: yes}",
-			  FRAG_ARGS({"i", "2"}, {"i", "3"}, {"s", "{not: yaml"}, {"i64s", "[4, 5, 6]"},
-				    {"resource", "$pool"}, {"optional", "x"}, {"optional", NULL}),
-			  &s, ""),
-		     0);
+	cr_assert_eq(
+		fill("{i: 1, s: yes}",
+		     FRAG_ARGS({"i", "2"}, {"i", "3"}, {"s", "{not: yaml"}, {"i64s", "[4, 5, 6]"},
+			       {"resource", "$pool"}, {"optional", "x"}, {"optional", NULL}),
+		     &s, ""),
+		0);
 	cr_expect_eq(s.i, 3);
 	cr_expect_str_eq(s.s, "{not: yaml");
 	cr_assert_eq(s.i64s.count, 3);
@@ -153,32 +155,23 @@ Test(params, every_wrong_text_has_its_sentence)
 	struct all s = {0};
 
 	cr_expect_eq(
-		fill("b: maybe\ni: 1.5\nf: one\ns: [a]\nsize: -1\nduration: 3 days\npath: {a: b}\nresource: "
-		     "pool\n"
+		fill("b: maybe\ni: 1.5\nf: one\ns: [a]\nsize: -1\nduration: 3 days\npath: {a: b}\nresource: pool\n"
 		     "i64s: 3\nf64s: [a]\nstrings: [[a]]\ncondition: $x\ni64: 3\nzzzzzz: 1\n",
 		     FRAG_NO_ARGS, &s,
 		     "a.yaml:1:4: f.op: parameter \"b\": \"maybe\" is no bool; write true or false\n"
 		     "a.yaml:2:4: f.op: parameter \"i\": \"1.5\" is no integer\n"
 		     "a.yaml:3:4: f.op: parameter \"f\": \"one\" is no number\n"
 		     "a.yaml:4:4: f.op: parameter \"s\": a list is no string\n"
-		     "a.yaml:5:7: f.op: parameter \"size\": \"-1\" is no size; write bytes, or a number with "
-		     "a unit "
-		     "such as 512Mi or 2MB\n"
-		     "a.yaml:6:11: f.op: parameter \"duration\": \"3 days\" is no duration; write "
-		     "nanoseconds, or a "
-		     "number with a unit such as 10ms, 2s or 30hz\n"
+		     "a.yaml:5:7: f.op: parameter \"size\": \"-1\" is no size; write bytes, or a number with a unit such as 512Mi or 2MB\n"
+		     "a.yaml:6:11: f.op: parameter \"duration\": \"3 days\" is no duration; write nanoseconds, or a number with a unit such as 10ms, 2s or 30hz\n"
 		     "a.yaml:7:7: f.op: parameter \"path\": a map is no path\n"
-		     "a.yaml:8:11: f.op: parameter \"resource\": \"pool\" is no reference to a resource; "
-		     "write "
-		     "$NAME\n"
+		     "a.yaml:8:11: f.op: parameter \"resource\": \"pool\" is no reference to a resource; write $NAME\n"
 		     "a.yaml:9:7: f.op: parameter \"i64s\": \"3\" is no list of integers; write [1, 2]\n"
 		     "a.yaml:10:8: f.op: parameter \"f64s\": \"a\" is no number\n"
 		     "a.yaml:11:11: f.op: parameter \"strings\": a list is no list of strings; write [a, b]\n"
 		     "a.yaml:12:12: f.op: parameter \"condition\": there is no condition \"x\"\n"
 		     "a.yaml:13:1: f.op: unknown parameter \"i64\"; did you mean \"i64s\"?\n"
-		     "a.yaml:14:1: f.op: unknown parameter \"zzzzzz\"; its parameters: b, i, f, s, "
-		     "optional, size, "
-		     "duration, path, resource, i64s, f64s, strings, condition\n"),
+		     "a.yaml:14:1: f.op: unknown parameter \"zzzzzz\"; its parameters: b, i, f, s, optional, size, duration, path, resource, i64s, f64s, strings, condition\n"),
 		-EINVAL);
 	cr_expect_eq(
 		fill("i: -11\nf: 1.5\nduration: 3s\nsize: 99999999999999999999\ns:\n"
@@ -186,13 +179,10 @@ Test(params, every_wrong_text_has_its_sentence)
 		     FRAG_NO_ARGS, &s,
 		     "a.yaml:1:4: f.op: parameter \"i\": -11 is out of range; the least is -10\n"
 		     "a.yaml:2:4: f.op: parameter \"f\": 1.5 is out of range; the most is 1\n"
-		     "a.yaml:3:11: f.op: parameter \"duration\": 3s is out of range; allowed is 1 ns to 2.0 "
-		     "s\n"
-		     "a.yaml:4:7: f.op: parameter \"size\": \"99999999999999999999\" is too large for 64 "
-		     "bits\n"
+		     "a.yaml:3:11: f.op: parameter \"duration\": 3s is out of range; allowed is 1 ns to 2.0 s\n"
+		     "a.yaml:4:7: f.op: parameter \"size\": \"99999999999999999999\" is too large for 64 bits\n"
 		     "a.yaml:5:1: f.op: parameter \"s\" has no value\n"
-		     "a.yaml:6:11: f.op: parameter \"resource\": there is no resource \"pol\"; did you mean "
-		     "\"pool\"?\n"),
+		     "a.yaml:6:11: f.op: parameter \"resource\": there is no resource \"pol\"; did you mean \"pool\"?\n"),
 		-EINVAL);
 }
 
@@ -210,7 +200,8 @@ Test(params, required_ones_must_be_set)
 	struct all s = {0};
 
 	cr_expect_eq(fragi_params_fill(&needs, NULL, 0, &s, &context), -EINVAL);
-	expect_errors(&diag, "b.yaml:4:2: f.op: parameter \"path\" (path) is required and not set\n");
+	expect_errors(&diag,
+		      "b.yaml:4:2: f.op: parameter \"path\" (path) is required and not set\n");
 	fragi_diag_fini(&diag);
 	fragi_arena_fini(&arena);
 }
@@ -220,7 +211,8 @@ Test(params, entries_of_other_sizes)
 	struct wide {
 		struct frag_param now;
 		uint64_t later;
-	} wide[2] = {{FRAG_PARAM_I64(struct all, i, 1), 99}, {FRAG_PARAM_I64(struct all, i, 2), 99}};
+	} wide[2] = {{FRAG_PARAM_I64(struct all, i, 1), 99},
+		     {FRAG_PARAM_I64(struct all, i, 2), 99}};
 	struct narrow {
 		const char *name;
 		enum frag_param_kind kind;
@@ -238,8 +230,8 @@ Test(params, entries_of_other_sizes)
 	cr_expect_eq(fragi_param_at(&older, 1).flags, 0);
 }
 
-static void wrong_table(const struct frag_param *items, uint32_t count, uint32_t size, size_t state_size,
-			const char *sentence)
+static void wrong_table(const struct frag_param *items, uint32_t count, uint32_t size,
+			size_t state_size, const char *sentence)
 {
 	struct fragi_param_table wrong = {items, count, size};
 	struct frag_err err = FRAG_ERR_INIT;
@@ -250,14 +242,16 @@ static void wrong_table(const struct frag_param *items, uint32_t count, uint32_t
 
 Test(params, wrong_tables)
 {
-	struct frag_param two[2] = {FRAG_PARAM_I64(struct all, i, 1), FRAG_PARAM_I64(struct all, i, 2)};
+	struct frag_param two[2] = {FRAG_PARAM_I64(struct all, i, 1),
+				    FRAG_PARAM_I64(struct all, i, 2)};
 	struct frag_param one = FRAG_PARAM_I64(struct all, i, 1);
 
 	cr_expect_eq(fragi_params_check(&table, sizeof(struct all), NULL), 0);
 	wrong_table(two, 2, sizeof(two[0]), sizeof(struct all), "two parameters are called \"i\"");
 	wrong_table(two, 2, 4, sizeof(struct all),
 		    "parameters of 4 bytes each are none; set the table with FRAG_PARAMS");
-	wrong_table(NULL, 2, sizeof(two[0]), sizeof(struct all), "2 parameters in a table that cannot be");
+	wrong_table(NULL, 2, sizeof(two[0]), sizeof(struct all),
+		    "2 parameters in a table that cannot be");
 	one.name = "a.b";
 	wrong_table(&one, 1, sizeof(one), sizeof(struct all), "\"a.b\" is no name of a parameter");
 	one.name = NULL;
@@ -271,8 +265,9 @@ Test(params, wrong_tables)
 	wrong_table(&one, 1, sizeof(one), 64,
 		    "parameter \"a\" (i64 at offset 4) does not lie in the state of 64 bytes");
 	one.offset = UINT32_MAX - 7;
-	wrong_table(&one, 1, sizeof(one), 64,
-		    "parameter \"a\" (i64 at offset 4294967288) does not lie in the state of 64 bytes");
+	wrong_table(
+		&one, 1, sizeof(one), 64,
+		"parameter \"a\" (i64 at offset 4294967288) does not lie in the state of 64 bytes");
 	one.offset = 0;
 	one.flags = FRAG_PARAM_REQUIRED | FRAG_PARAM_OPTIONAL;
 	wrong_table(&one, 1, sizeof(one), 64, "parameter \"a\" is both required and optional");
@@ -301,7 +296,8 @@ struct mapped {
 	struct frag_string_map map;
 };
 
-static const struct frag_param mapped_params[] = {FRAG_PARAM_STRING_MAP(struct mapped, map, "{a: x}")};
+static const struct frag_param mapped_params[] = {
+	FRAG_PARAM_STRING_MAP(struct mapped, map, "{a: x}")};
 static const struct fragi_param_table mapped_table = {mapped_params, 1, sizeof(mapped_params[0])};
 
 Test(params, maps_from_graphs_and_from_c)
@@ -327,18 +323,20 @@ Test(params, maps_from_graphs_and_from_c)
 			 "f.op: parameter \"map\": a list is no map of strings; write {key: text}");
 	fragi_diag_fini(&diag);
 
-	cr_assert_eq(fragi_settings_from_args(&arena, FRAG_ARGS({"map", "{one: 1, two: b c}"}), &from_args,
-					      &count),
+	cr_assert_eq(fragi_settings_from_args(&arena, FRAG_ARGS({"map", "{one: 1, two: b c}"}),
+					      &from_args, &count),
 		     0);
 	cr_assert_eq(fragi_params_fill(&mapped_table, from_args, count, &s, &context), 0);
 	cr_assert_eq(s.map.count, 2);
 	cr_expect_str_eq(s.map.items[1].key, "two");
 	cr_expect_str_eq(s.map.items[1].text, "b c");
 
-	cr_assert_eq(fragi_settings_from_args(&arena, FRAG_ARGS({"map", "[1]"}), &from_args, &count), 0);
+	cr_assert_eq(
+		fragi_settings_from_args(&arena, FRAG_ARGS({"map", "[1]"}), &from_args, &count), 0);
 	cr_assert_eq(fragi_params_fill(&mapped_table, from_args, count, &s, &context), -EINVAL);
-	cr_expect_str_eq(diag.items[0].text,
-			 "f.op: parameter \"map\": \"[1]\" is no map of strings; write {key: text}");
+	cr_expect_str_eq(
+		diag.items[0].text,
+		"f.op: parameter \"map\": \"[1]\" is no map of strings; write {key: text}");
 	fragi_diag_fini(&diag);
 	fragi_arena_fini(&arena);
 }

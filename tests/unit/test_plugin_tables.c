@@ -55,7 +55,8 @@ Test(plugin_tables, of_the_plugin)
 	refused(&p, -EINVAL, "library libmine.so: \"my plugin\" is no name of a plugin");
 	p = sound;
 	p.op_count = 3;
-	refused(&p, -EINVAL, "library libmine.so: it lists 3 operator types in a table that cannot be");
+	refused(&p, -EINVAL,
+		"library libmine.so: it lists 3 operator types in a table that cannot be");
 	p = sound;
 	p.type_count = 2;
 	refused(&p, -EINVAL, "library libmine.so: it lists 2 types in a table that cannot be");
@@ -119,8 +120,9 @@ Test(plugin_tables, of_operator_types)
 	type_refused(&type, "library libmine.so: operator type \"op\" has no compute");
 	type = sound_type;
 	type.param_count = 2;
-	type_refused(&type,
-		     "library libmine.so: operator type \"op\": 2 parameters in a table that cannot be");
+	type_refused(
+		&type,
+		"library libmine.so: operator type \"op\": 2 parameters in a table that cannot be");
 	p.ops = twice;
 	p.op_count = 2;
 	refused(&p, -EINVAL, "library libmine.so: it lists operator type \"op\" twice");
@@ -144,7 +146,8 @@ Test(plugin_tables, of_ports)
 		{{.name = "first", .dir = FRAG_OUT}, "two ports are called \"first\""},
 	};
 	struct frag_port ports[] = {{.name = "first", .dir = FRAG_IN}, {0}};
-	struct frag_op_type type = {FRAG_OP_TYPE_INIT, .name = "op", .compute = compute, FRAG_PORTS(ports)};
+	struct frag_op_type type = {FRAG_OP_TYPE_INIT, .name = "op", .compute = compute,
+				    FRAG_PORTS(ports)};
 	char sentence[256];
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
@@ -154,27 +157,30 @@ Test(plugin_tables, of_ports)
 		type_refused(&type, sentence);
 	}
 	type.port_size = 8;
-	type_refused(&type,
-		     "library libmine.so: operator type \"op\": ports of 8 bytes each are none; set the "
-		     "table with FRAG_PORTS");
+	type_refused(
+		&type,
+		"library libmine.so: operator type \"op\": ports of 8 bytes each are none; set the table with FRAG_PORTS");
 	type.port_size = sizeof(struct frag_port) + 4;
-	snprintf(sentence, sizeof(sentence),
-		 "library libmine.so: operator type \"op\": ports of %zu bytes each are none; set the table "
-		 "with FRAG_PORTS",
-		 sizeof(struct frag_port) + 4);
+	snprintf(
+		sentence, sizeof(sentence),
+		"library libmine.so: operator type \"op\": ports of %zu bytes each are none; set the table with FRAG_PORTS",
+		sizeof(struct frag_port) + 4);
 	type_refused(&type, sentence);
 	type.ports = NULL;
-	type_refused(&type, "library libmine.so: operator type \"op\": 2 ports in a table that cannot be");
+	type_refused(&type,
+		     "library libmine.so: operator type \"op\": 2 ports in a table that cannot be");
 	type.ports = ports;
 	type.port_count = 5000;
-	type_refused(&type, "library libmine.so: operator type \"op\": 5000 ports in a table that cannot be");
+	type_refused(
+		&type,
+		"library libmine.so: operator type \"op\": 5000 ports in a table that cannot be");
 }
 
 Test(plugin_tables, that_do_not_fit_into_memory)
 {
 	static const struct frag_port ports[] = {{.name = "in", .dir = FRAG_IN}};
-	static const struct frag_op_type type = {FRAG_OP_TYPE_INIT, .name = "op", .compute = compute,
-						 FRAG_PORTS(ports)};
+	static const struct frag_op_type type = {FRAG_OP_TYPE_INIT, .name = "op",
+						 .compute = compute, FRAG_PORTS(ports)};
 	static const struct frag_op_type *const ops[] = {&type};
 	static const struct frag_composer composers[] = {{.name = "line", .compose = compose}};
 	struct frag_plugin p = sound;

@@ -17,7 +17,8 @@
 
 #define PATIENCE_NS 20000000000
 
-struct fragi_transport { /* events are made by fake_event and handled by progress */
+/* events are made by fake_event and handled by progress */
+struct fragi_transport {
 	int fd;
 	_Atomic uint64_t events;
 	_Atomic uint64_t handled;
@@ -349,7 +350,8 @@ Test(pump, submitted_work_runs_in_order_and_alone)
 	for (int i = 0; i < SUBMITTERS; i++)
 		pthread_join(threads[i], NULL);
 	until = fragi_now_ns() + PATIENCE_NS;
-	for (int i = 0; i < SUBMITTERS; i++) /* nobody has to come back for what was left in the queue */
+	for (int i = 0; i < SUBMITTERS;
+	     i++) /* nobody has to come back for what was left in the queue */
 		while (atomic_load(&ran[i]) < SUBMITS && fragi_now_ns() < until)
 			sched_yield();
 	for (int i = 0; i < SUBMITTERS; i++)
@@ -376,7 +378,10 @@ Test(pump, the_spare_drives_while_operators_compute)
 	close_pump();
 }
 
-/* Ticks are short and never end: the spare does not wake up for each event, and is there when one is long. */
+/*
+ * Ticks are short and never end: the spare does not wake up for each event, and is there when one
+ * is long.
+ */
 Test(pump, the_spare_looks_in_where_ticks_are_short)
 {
 	int64_t until = fragi_now_ns() + PATIENCE_NS;
@@ -419,7 +424,9 @@ static void *take_all(void *arg)
 	return NULL;
 }
 
-/* Who sleeps on the fd is poked by one who goes on to arm for it: that must not consume the poke. */
+/*
+ * Who sleeps on the fd is poked by one who goes on to arm for it: that must not consume the poke.
+ */
 Test(pump, a_poke_in_passing_reaches_the_sleeper)
 {
 	uint64_t count = 200;

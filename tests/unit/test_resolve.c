@@ -24,10 +24,17 @@ static struct fragi_port_info cam_ports[] = {
 };
 static struct fragi_port_info rx_ports[] = {
 	{.name = "in", .dir = FRAG_IN, .type = "f64", .type_id = 1, .has_codec = true},
-	{.name = "video", .dir = FRAG_IN, .type = "tensor", .policy = FRAG_POLICY_POP, .capacity = 7},
+	{.name = "video",
+	 .dir = FRAG_IN,
+	 .type = "tensor",
+	 .policy = FRAG_POLICY_POP,
+	 .capacity = 7},
 	{.name = "boxes", .dir = FRAG_IN, .type = "box", .type_id = 3},
 	{.name = "all", .dir = FRAG_IN, .type = "message", .flags = FRAG_PORT_MULTI},
-	{.name = "newest", .dir = FRAG_IN, .policy = FRAG_POLICY_LATEST, .flags = FRAG_PORT_OPTIONAL},
+	{.name = "newest",
+	 .dir = FRAG_IN,
+	 .policy = FRAG_POLICY_LATEST,
+	 .flags = FRAG_PORT_OPTIONAL},
 };
 static struct fragi_port_info other_ports[] = {
 	{.name = "boxes", .dir = FRAG_IN, .type = "box", .type_id = 4, .has_codec = true},
@@ -57,25 +64,28 @@ struct resolved {
 	int r;
 };
 
-/* Resolves flows between f, g and h (own < 0) or inside one of them, written as a graph writes them. */
+/*
+ * Resolves flows between f, g and h (own < 0) or inside one of them, written as a graph writes
+ * them.
+ */
 static void resolve(struct resolved *resolved, int own, const char *flows)
 {
 	static const char head[] =
-		"frag: 1\napplication: a\nfragments:\n  f: {compose: c%s%s}\n  g: {compose: "
-		"c%s%s}\n  h: {compose: c%s%s}\n%s%s\n";
+		"frag: 1\napplication: a\nfragments:\n  f: {compose: c%s%s}\n  g: {compose: c%s%s}\n  h: {compose: c%s%s}\n%s%s\n";
 	const char *at[3] = {"", "", ""};
 	char text[2048];
 	struct fragi_spec *spec;
 
 	if (own >= 0)
 		at[own] = flows;
-	snprintf(text, sizeof(text), head, own == 0 ? ", flows: " : "", at[0], own == 1 ? ", flows: " : "",
-		 at[1], own == 2 ? ", flows: " : "", at[2], own < 0 ? "flows: " : "", own < 0 ? flows : "");
+	snprintf(text, sizeof(text), head, own == 0 ? ", flows: " : "", at[0],
+		 own == 1 ? ", flows: " : "", at[1], own == 2 ? ", flows: " : "", at[2],
+		 own < 0 ? "flows: " : "", own < 0 ? flows : "");
 	spec = good_text(text);
-	resolved->r = fragi_flows_resolve(own < 0 ? spec->flows : spec->fragments[own].flows,
-					  own < 0 ? spec->flow_count : spec->fragments[own].flow_count, own,
-					  fragments, FRAG_COUNT_OF(fragments), &resolved->diag,
-					  &resolved->flows, &resolved->count);
+	resolved->r = fragi_flows_resolve(
+		own < 0 ? spec->flows : spec->fragments[own].flows,
+		own < 0 ? spec->flow_count : spec->fragments[own].flow_count, own, fragments,
+		FRAG_COUNT_OF(fragments), &resolved->diag, &resolved->flows, &resolved->count);
 	for (size_t i = 0; i < resolved->count; i++)
 		resolved->flows[i].place = NULL; /* the spec goes */
 	fragi_spec_destroy(spec);
@@ -102,8 +112,9 @@ static void good(int own, const char *flows, const char *wanted)
 
 		length += (size_t)snprintf(text + length, sizeof(text) - length, "%s>%s %u %s%s\n",
 					   fragi_flow_from(fragments, flow, from, sizeof(from)),
-					   fragi_flow_to(fragments, flow, to, sizeof(to)), flow->capacity,
-					   policies[flow->policy], flow->between_hosts ? " between" : "");
+					   fragi_flow_to(fragments, flow, to, sizeof(to)),
+					   flow->capacity, policies[flow->policy],
+					   flow->between_hosts ? " between" : "");
 	}
 	cr_expect_str_eq(text, wanted, "got:\n%swanted:\n%s", text, wanted);
 	resolved_fini(&resolved);
@@ -128,9 +139,7 @@ Test(resolve, ports_are_completed_and_attributes_decided)
 	     "f.cam.video>g.rx.video 7 pop between\n"
 	     "f.cam.any>g.rx.newest 1 latest between\n");
 	good(-1,
-	     "[{from: f.tx, to: [g.rx.in, h.rx.in], capacity: 2}, {from: f.cam.video, to: g.rx.video, "
-	     "capacity: 3, "
-	     "policy: reject}, {from: f.cam.video, to: h.rx.all, policy: latest}]",
+	     "[{from: f.tx, to: [g.rx.in, h.rx.in], capacity: 2}, {from: f.cam.video, to: g.rx.video, capacity: 3, policy: reject}, {from: f.cam.video, to: h.rx.all, policy: latest}]",
 	     "f.tx.out>g.rx.in 2 block between\n"
 	     "f.tx.out>h.rx.in 2 block between\n"
 	     "f.cam.video>g.rx.video 3 reject between\n"
@@ -152,9 +161,7 @@ Test(resolve, the_same_pair_again_adds_nothing)
 	     "[f.tx -> g.rx.in, f.tx.out -> g.rx.in, {from: f.tx, to: g.rx.in, capacity: 4, policy: block}]",
 	     "f.tx.out>g.rx.in 4 block between\n");
 	bad(-1, "[f.tx -> g.rx.in, {from: f.tx, to: g.rx.in, capacity: 5}]",
-	    "app.yaml:7:43: flow f.tx.out -> g.rx.in: it is there already with another capacity or policy "
-	    "(first at "
-	    "app.yaml:7:9); keep one of them\n");
+	    "app.yaml:7:43: flow f.tx.out -> g.rx.in: it is there already with another capacity or policy (first at app.yaml:7:9); keep one of them\n");
 	resolve(&resolved, 2, "[tx -> rx.in]"); /* also what an earlier call, or C, put there */
 	resolve(&resolved, 2, "[tx -> rx.in, tx -> rx.all]");
 	cr_expect_eq(resolved.r, 0);
@@ -162,30 +169,23 @@ Test(resolve, the_same_pair_again_adds_nothing)
 	resolve(&resolved, 2, "[{from: tx, to: rx.in, policy: pop}]");
 	cr_expect_eq(resolved.r, -EINVAL);
 	cr_expect_eq(resolved.count, 2);
-	expect_errors(&resolved.diag,
-		      "app.yaml:6:42: flow h.tx.out -> h.rx.in: it is there already with another "
-		      "capacity or policy; keep one of them\n");
+	expect_errors(
+		&resolved.diag,
+		"app.yaml:6:42: flow h.tx.out -> h.rx.in: it is there already with another capacity or policy; keep one of them\n");
 	resolved_fini(&resolved);
 }
 
 Test(resolve, errors_list_the_valid_names)
 {
 	bad(-1,
-	    "[f.tx.ot -> g.rx.in, f.tx -> g.rx, f.cam -> g.rx.all, g.rx.in -> f.tx.out, f.cam.zzzz -> "
-	    "g.rx.qqqqqq]",
+	    "[f.tx.ot -> g.rx.in, f.tx -> g.rx, f.cam -> g.rx.all, g.rx.in -> f.tx.out, f.cam.zzzz -> g.rx.qqqqqq]",
 	    "app.yaml:7:9: flow end f.tx.ot: no output \"ot\"; its outputs: out\n"
-	    "app.yaml:7:29: flow end g.rx: several could be meant; name the port; its inputs: in, video, "
-	    "boxes, "
-	    "all, newest\n"
-	    "app.yaml:7:43: flow end f.cam: several could be meant; name the port; its outputs: video, "
-	    "boxes, any\n"
-	    "app.yaml:7:62: flow end g.rx.in: this is an input, and a flow begins at an output; it has no "
-	    "outputs\n"
-	    "app.yaml:7:62: flow end f.tx.out: this is an output, and a flow ends at an input; it has no "
-	    "inputs\n"
+	    "app.yaml:7:29: flow end g.rx: several could be meant; name the port; its inputs: in, video, boxes, all, newest\n"
+	    "app.yaml:7:43: flow end f.cam: several could be meant; name the port; its outputs: video, boxes, any\n"
+	    "app.yaml:7:62: flow end g.rx.in: this is an input, and a flow begins at an output; it has no outputs\n"
+	    "app.yaml:7:62: flow end f.tx.out: this is an output, and a flow ends at an input; it has no inputs\n"
 	    "app.yaml:7:83: flow end f.cam.zzzz: no output \"zzzz\"; its outputs: video, boxes, any\n"
-	    "app.yaml:7:83: flow end g.rx.qqqqqq: no input \"qqqqqq\"; its inputs: in, video, boxes, all, "
-	    "newest\n");
+	    "app.yaml:7:83: flow end g.rx.qqqqqq: no input \"qqqqqq\"; its inputs: in, video, boxes, all, newest\n");
 	bad(-1, "[f.tx -> g.rx.viedo, f.camm.x -> g.rxx, g.rx -> h.tx]",
 	    "app.yaml:7:9: flow end g.rx.viedo: no input \"viedo\"; did you mean \"video\"?\n"
 	    "app.yaml:7:29: flow end f.camm: unknown operator \"f.camm\"; did you mean \"cam\"?\n"
@@ -197,19 +197,12 @@ Test(resolve, errors_list_the_valid_names)
 Test(resolve, types_must_agree)
 {
 	bad(-1, "[f.tx -> g.rx.video, f.cam.video -> g.rx.in, f.cam.boxes -> g.other]",
-	    "app.yaml:7:9: flow f.tx.out -> g.rx.video: the output has type \"f64\", the input \"tensor\"; "
-	    "connect "
-	    "ports of one type\n"
-	    "app.yaml:7:29: flow f.cam.video -> g.rx.in: the output has type \"tensor\", the input \"f64\"; "
-	    "connect "
-	    "ports of one type\n"
-	    "app.yaml:7:53: flow f.cam.boxes -> g.other.boxes: type \"box\" has other fields at the output "
-	    "than at the "
-	    "input; build both sides with one definition of it\n"
-	    "app.yaml:7:53: flow f.cam.boxes -> g.other.boxes: it crosses processes, and type \"box\" has no "
-	    "codec in "
-	    "fragment f (the sender); give the type fields, or encode and decode\n");
-	good(-1, "[f.cam.video -> g.rx.all, f.tx -> g.rx.all, f.cam.any -> g.rx.video, f.cam.any -> g.rx.in]",
+	    "app.yaml:7:9: flow f.tx.out -> g.rx.video: the output has type \"f64\", the input \"tensor\"; connect ports of one type\n"
+	    "app.yaml:7:29: flow f.cam.video -> g.rx.in: the output has type \"tensor\", the input \"f64\"; connect ports of one type\n"
+	    "app.yaml:7:53: flow f.cam.boxes -> g.other.boxes: type \"box\" has other fields at the output than at the input; build both sides with one definition of it\n"
+	    "app.yaml:7:53: flow f.cam.boxes -> g.other.boxes: it crosses processes, and type \"box\" has no codec in fragment f (the sender); give the type fields, or encode and decode\n");
+	good(-1,
+	     "[f.cam.video -> g.rx.all, f.tx -> g.rx.all, f.cam.any -> g.rx.video, f.cam.any -> g.rx.in]",
 	     "f.cam.video>g.rx.all 4 block between\n"
 	     "f.tx.out>g.rx.all 4 block between\n"
 	     "f.cam.any>g.rx.video 7 pop between\n"
@@ -219,14 +212,9 @@ Test(resolve, types_must_agree)
 Test(resolve, what_crosses_processes_needs_codecs_and_an_edge_that_can)
 {
 	bad(-1, "[f.cam.boxes -> g.rx.boxes, {from: f.tx, to: g.rx.in, edge: inproc}]",
-	    "app.yaml:7:9: flow f.cam.boxes -> g.rx.boxes: it crosses processes, and type \"box\" has no "
-	    "codec in "
-	    "fragment f (the sender); give the type fields, or encode and decode\n"
-	    "app.yaml:7:9: flow f.cam.boxes -> g.rx.boxes: it crosses processes, and type \"box\" has no "
-	    "codec in "
-	    "fragment g (the receiver); give the type fields, or encode and decode\n"
-	    "app.yaml:7:53: flow f.tx.out -> g.rx.in: edge inproc needs both ends in one process; give their "
-	    "fragments one host or leave edge out\n");
+	    "app.yaml:7:9: flow f.cam.boxes -> g.rx.boxes: it crosses processes, and type \"box\" has no codec in fragment f (the sender); give the type fields, or encode and decode\n"
+	    "app.yaml:7:9: flow f.cam.boxes -> g.rx.boxes: it crosses processes, and type \"box\" has no codec in fragment g (the receiver); give the type fields, or encode and decode\n"
+	    "app.yaml:7:53: flow f.tx.out -> g.rx.in: edge inproc needs both ends in one process; give their fragments one host or leave edge out\n");
 	fragments[1].host = 0;
 	good(-1, "[f.cam.boxes -> g.rx.boxes]", "f.cam.boxes>g.rx.boxes 1 block\n");
 }
@@ -235,10 +223,11 @@ Test(resolve, inputs_left_open_are_told)
 {
 	struct resolved resolved = {0};
 
-	resolve(&resolved, -1, "[{from: f.tx, to: [g.rx.in, h.rx.in, h.rx.all]}, f.cam.video -> h.rx.video]");
+	resolve(&resolved, -1,
+		"[{from: f.tx, to: [g.rx.in, h.rx.in, h.rx.all]}, f.cam.video -> h.rx.video]");
 	cr_assert_eq(resolved.r, 0);
-	cr_expect_eq(fragi_flows_check(fragments, FRAG_COUNT_OF(fragments), resolved.flows, resolved.count,
-				       &resolved.diag),
+	cr_expect_eq(fragi_flows_check(fragments, FRAG_COUNT_OF(fragments), resolved.flows,
+				       resolved.count, &resolved.diag),
 		     -EINVAL);
 	expect_errors(&resolved.diag,
 		      "g.rx: input \"video\" is not connected; add a flow that ends there\n"
@@ -256,7 +245,8 @@ Test(resolve, ten_thousand_operators_are_resolved_fast)
 	struct fragi_op_info *ops = calloc(N, sizeof(*ops));
 	struct fragi_spec_flow *flows = calloc(N, sizeof(*flows));
 	struct fragi_spec_end *ends = calloc(N, sizeof(*ends));
-	struct fragi_port_info ports[] = {{.name = "in", .dir = FRAG_IN}, {.name = "out", .dir = FRAG_OUT}};
+	struct fragi_port_info ports[] = {{.name = "in", .dir = FRAG_IN},
+					  {.name = "out", .dir = FRAG_OUT}};
 	const struct fragi_fragment_info fragment = {"f", ops, N, 0};
 	struct resolved resolved = {0};
 	int64_t begin = fragi_now_ns();
@@ -265,17 +255,21 @@ Test(resolve, ten_thousand_operators_are_resolved_fast)
 		sprintf(names[i], "op%d", i);
 		ops[i] = (struct fragi_op_info){names[i], "t", ports, 2};
 		ends[i].op = names[(i + 1) % N];
-		flows[i] = (struct fragi_spec_flow){.from = {.op = names[i]}, .to = &ends[i], .to_count = 1};
+		flows[i] = (struct fragi_spec_flow){
+			.from = {.op = names[i]}, .to = &ends[i], .to_count = 1};
 	}
 	for (int twice = 0; twice < 2; twice++)
-		cr_assert_eq(fragi_flows_resolve(flows, N, 0, &fragment, 1, &resolved.diag, &resolved.flows,
-						 &resolved.count),
+		cr_assert_eq(fragi_flows_resolve(flows, N, 0, &fragment, 1, &resolved.diag,
+						 &resolved.flows, &resolved.count),
 			     0);
 	cr_expect_eq(resolved.count, N);
-	cr_expect_eq(fragi_flows_check(&fragment, 1, resolved.flows, resolved.count, &resolved.diag), 0);
-	cr_expect_eq(fragi_flows_check(&fragment, 1, resolved.flows, resolved.count - 1, &resolved.diag),
-		     -EINVAL);
-	expect_errors(&resolved.diag, "f.op0: input \"in\" is not connected; add a flow that ends there\n");
+	cr_expect_eq(
+		fragi_flows_check(&fragment, 1, resolved.flows, resolved.count, &resolved.diag), 0);
+	cr_expect_eq(
+		fragi_flows_check(&fragment, 1, resolved.flows, resolved.count - 1, &resolved.diag),
+		-EINVAL);
+	expect_errors(&resolved.diag,
+		      "f.op0: input \"in\" is not connected; add a flow that ends there\n");
 	cr_expect_lt(fragi_now_ns() - begin, 10000000000);
 	resolved_fini(&resolved);
 	free(ops);
@@ -296,8 +290,8 @@ Test(resolve, every_failure_of_memory_is_told)
 
 		cr_assert_lt(skip, 100);
 		fragi_alloc_fail_after(skip, 1);
-		r = fragi_flows_resolve(&flow, 1, -1, fragments, FRAG_COUNT_OF(fragments), &resolved.diag,
-					&resolved.flows, &resolved.count);
+		r = fragi_flows_resolve(&flow, 1, -1, fragments, FRAG_COUNT_OF(fragments),
+					&resolved.diag, &resolved.flows, &resolved.count);
 		if (fragi_alloc_fail_off() > 0)
 			cr_assert_eq(r, -ENOMEM);
 		cr_expect_eq(resolved.diag.count, 0, "what is there is not called unknown");

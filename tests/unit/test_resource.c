@@ -122,8 +122,8 @@ Test(resource, bad_parameters_are_refused_with_a_sentence)
 
 		if (cases[i].code == -ENOMEM)
 			fragi_alloc_fail_after(4, 1); /* the blocks themselves */
-		cr_expect_eq(make_pool(cases[i].storage_type, cases[i].block_size, cases[i].num_blocks, &pool,
-				       &err),
+		cr_expect_eq(make_pool(cases[i].storage_type, cases[i].block_size,
+				       cases[i].num_blocks, &pool, &err),
 			     cases[i].code, "%zu", i);
 		fragi_alloc_fail_off();
 		cr_expect_not_null(strstr(err.text, cases[i].says), "%s", err.text);
@@ -157,12 +157,14 @@ Test(resource, tensors_keep_their_pool)
 	int64_t shape[] = {64}, too_large[] = {65};
 
 	cr_assert_eq(make_pool(2, 64, 1, &pool, NULL), 0);
-	cr_assert_eq(frag_tensor_create(pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, shape, &tensor),
+	cr_assert_eq(frag_tensor_create(pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, shape,
+					&tensor),
 		     0);
-	cr_expect_eq(
-		frag_tensor_create(pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, too_large, &large),
-		-EMSGSIZE);
-	cr_expect_eq(frag_tensor_create(pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, shape, &large),
+	cr_expect_eq(frag_tensor_create(pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1,
+					too_large, &large),
+		     -EMSGSIZE);
+	cr_expect_eq(frag_tensor_create(pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, shape,
+					&large),
 		     -ENOMEM);
 	cr_expect_eq(frag_resource_blocks_free(pool), 0);
 	fragi_resource_unref(pool);
@@ -175,8 +177,8 @@ Test(resource, the_unbounded_allocator_and_the_default)
 	struct frag_resource *unbounded = NULL;
 	void *memory;
 
-	cr_assert_eq(fragi_resource_create(fragi_resource_type_find("unbounded_allocator"), "u", NULL,
-					   &unbounded, NULL),
+	cr_assert_eq(fragi_resource_create(fragi_resource_type_find("unbounded_allocator"), "u",
+					   NULL, &unbounded, NULL),
 		     0);
 	cr_assert_eq(frag_alloc(unbounded, 1000, &memory), 0);
 	cr_expect_eq((uintptr_t)memory % 64, 0);

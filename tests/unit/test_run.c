@@ -46,7 +46,10 @@ static int waiter_compute(void *state, struct frag_tick *tick)
 }
 
 static const struct frag_port waiter_ports[] = {
-	{.name = "in", .dir = FRAG_IN, .type = "i64", .flags = FRAG_PORT_MULTI | FRAG_PORT_OPTIONAL},
+	{.name = "in",
+	 .dir = FRAG_IN,
+	 .type = "i64",
+	 .flags = FRAG_PORT_MULTI | FRAG_PORT_OPTIONAL},
 	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
 };
 static const struct frag_op_type waiter_type = {
@@ -65,7 +68,8 @@ Test(run, a_drain_wakes_who_waits_in_compute)
 {
 	struct rig rig;
 
-	rig_prepare_good(&rig, &waiter_plugin, "frag: 1\napplication: app\noperators: {w: {type: waiter}}\n");
+	rig_prepare_good(&rig, &waiter_plugin,
+			 "frag: 1\napplication: app\noperators: {w: {type: waiter}}\n");
 	rig_start(&rig);
 	RIG_AWAIT(atomic_load(&waiting));
 	fragi_run_drain(rig.run);
@@ -82,8 +86,7 @@ Test(run, initialize_knows_all_flows)
 	rig_prepare_good(
 		&rig, &waiter_plugin,
 		"frag: 1\napplication: app\nfragments:\n"
-		"  one: {operators: {w: {type: waiter}, a: {type: source}, r: {type: sink}}, flows: [a -> w, "
-		"w -> r]}\n"
+		"  one: {operators: {w: {type: waiter}, a: {type: source}, r: {type: sink}}, flows: [a -> w, w -> r]}\n"
 		"  two: {operators: {b: {type: source}, s: {type: sink}, t: {type: sink}}}\n"
 		"flows: [two.b -> one.w, {from: one.w, to: [two.s, two.t]}]\n");
 	cr_expect_eq(flows_in, 2);
@@ -107,12 +110,14 @@ Test(run, what_cannot_run_is_refused_before_anything_starts)
 {
 	expect_refused("frag: 1\napplication: app\noperators: {r: {type: sink}}\n",
 		       "input \"in\" is not connected");
-	expect_refused("frag: 1\napplication: app\nfragments:\n  one: {operators: {a: {type: source}}}\n"
-		       "  two: {operators: {r: {type: sink}}}\nflows: [one.a -> two.q]\n",
-		       "q");
-	expect_refused("frag: 1\napplication: app\noperators: {a: {type: source}, r: {type: sink}}\n"
-		       "flows: [{from: a, to: r, capacity: 4000000}]\n",
-		       "capacity");
+	expect_refused(
+		"frag: 1\napplication: app\nfragments:\n  one: {operators: {a: {type: source}}}\n"
+		"  two: {operators: {r: {type: sink}}}\nflows: [one.a -> two.q]\n",
+		"q");
+	expect_refused(
+		"frag: 1\napplication: app\noperators: {a: {type: source}, r: {type: sink}}\n"
+		"flows: [{from: a, to: r, capacity: 4000000}]\n",
+		"capacity");
 }
 
 Test(run, only_the_wanted_fragments)
@@ -125,9 +130,13 @@ Test(run, only_the_wanted_fragments)
 	struct rig rig;
 	size_t count;
 
-	cr_expect_lt(rig_prepare_host(&rig, &rig_plugin, yaml, (const char *const[]){"three", NULL}, 0), 0);
+	cr_expect_lt(
+		rig_prepare_host(&rig, &rig_plugin, yaml, (const char *const[]){"three", NULL}, 0),
+		0);
 	rig_end(&rig);
-	cr_assert_eq(rig_prepare_host(&rig, &rig_plugin, yaml, (const char *const[]){"one", NULL}, 0), 0);
+	cr_assert_eq(
+		rig_prepare_host(&rig, &rig_plugin, yaml, (const char *const[]){"one", NULL}, 0),
+		0);
 	cr_expect_str_eq(fragi_run_fragments(rig.run, &count)[0].name, "one");
 	cr_expect_eq(count, 1);
 	cr_expect_null(fragi_run_transport(rig.run), "no flow leaves this host");
@@ -145,8 +154,7 @@ Test(run, memory_may_end_anywhere)
 		"  one: {scheduler: {type: greedy}, operators: {a: {type: source, parameters: {count: 3}},\n"
 		"        r: {type: sink}}, flows: [a -> r]}\n"
 		"  two: {scheduler: {type: event_based, worker_thread_number: 2}, operators: {\n"
-		"        m: {type: middle, conditions: [{type: count, count: 100}]}, r: {type: gather, "
-		"parameters: {slot: 1}}},\n"
+		"        m: {type: middle, conditions: [{type: count, count: 100}]}, r: {type: gather, parameters: {slot: 1}}},\n"
 		"        flows: [m -> r]}\n"
 		"flows: [one.a -> two.m]\n",
 	};
@@ -182,7 +190,8 @@ Test(run, memory_may_end_anywhere)
 			refused++;
 		} else {
 			/* Past the last allocation, or one whose lack harms nothing. */
-			cr_expect(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS), "skip %lld", (long long)skip);
+			cr_expect(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS), "skip %lld",
+				  (long long)skip);
 			ran++;
 		}
 		rig_end(&rig);

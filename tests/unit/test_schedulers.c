@@ -56,7 +56,8 @@ Test(schedulers, chain_of_ten_with_capacities)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "  m9: {type: sink}\nflows:\n");
 		for (int i = 0; i < 9; i++)
 			n += snprintf(text + n, sizeof(text) - (size_t)n,
-				      "  - {from: m%d, to: m%d, capacity: %d}\n", i, i + 1, capacity);
+				      "  - {from: m%d, to: m%d, capacity: %d}\n", i, i + 1,
+				      capacity);
 		FOR_EACH_SCHEDULER(s)
 		{
 			rig_run(&rig, &rig_plugin, rig_graph(s, text));
@@ -105,14 +106,15 @@ Test(schedulers, a_plain_input_waits_for_no_flow_in_particular)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  kick: {type: source, parameters: {count: 1}}\n"
-				     "  loop: {type: middle, parameters: {add: 1, done_after: 100}}\n"
-				     "  rx: {type: sink, parameters: {slot: 0}}\n"
-				     "flows:\n"
-				     "  - kick.out -> loop.in\n"
-				     "  - {from: loop.out, to: loop.in, capacity: 2}\n"
-				     "  - loop.out -> rx.in\n"));
+			rig_graph(s,
+				  "operators:\n"
+				  "  kick: {type: source, parameters: {count: 1}}\n"
+				  "  loop: {type: middle, parameters: {add: 1, done_after: 100}}\n"
+				  "  rx: {type: sink, parameters: {slot: 0}}\n"
+				  "flows:\n"
+				  "  - kick.out -> loop.in\n"
+				  "  - {from: loop.out, to: loop.in, capacity: 2}\n"
+				  "  - loop.out -> rx.in\n"));
 		cr_assert_eq(notes[0]->count, 100);
 		for (int i = 0; i < 100; i++)
 			cr_expect_eq(notes[0]->values[i], i + 1);
@@ -141,7 +143,8 @@ Test(schedulers, a_plain_input_takes_from_its_flows_in_turn)
 			high_early += i < 100 && notes[0]->values[i] >= 1000;
 		}
 		cr_expect_eq(high, 200);
-		if (strstr(rig_schedulers[s], "greedy") != NULL) /* others may run ahead of each other */
+		if (strstr(rig_schedulers[s], "greedy") !=
+		    NULL) /* others may run ahead of each other */
 			cr_expect(high_early >= 45 && high_early <= 50, "%u", high_early);
 		cr_expect(rig_balances(&rig));
 		rig_end(&rig);
@@ -178,10 +181,11 @@ Test(schedulers, a_cycle_with_a_root_goes_round_until_it_ends)
 		struct note *note;
 
 		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  a: {type: ring, conditions: [{type: count, count: 20000}]}\n"
-				     "  b: {type: middle, parameters: {add: 10}}\n"
-				     "flows: [a -> b, b -> a]\n"));
+			rig_graph(s,
+				  "operators:\n"
+				  "  a: {type: ring, conditions: [{type: count, count: 20000}]}\n"
+				  "  b: {type: middle, parameters: {add: 10}}\n"
+				  "flows: [a -> b, b -> a]\n"));
 		note = notes[0];
 		cr_expect_gt(note->count, 0);
 		for (uint32_t i = 0; i < note->count; i++)
@@ -275,8 +279,12 @@ Test(schedulers, drop_policies_drop_what_they_say)
 	}
 }
 
-/* Ten messages in one tick into a queue that nobody takes from meanwhile, since there is one thread. */
-static void expect_kept(size_t scheduler, const char *port, const char *flow, int64_t first, uint32_t count)
+/*
+ * Ten messages in one tick into a queue that nobody takes from meanwhile, since there is one
+ * thread.
+ */
+static void expect_kept(size_t scheduler, const char *port, const char *flow, int64_t first,
+			uint32_t count)
 {
 	struct rig rig;
 	char text[1024];
@@ -334,18 +342,17 @@ Test(schedulers, an_emit_that_compute_passes_on_says_what_to_do)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {count: 5}}\n"
-				     "  mid: {type: middle, ports: {out: {condition: none}}}\n"
-				     "  rx: {type: sink, conditions: [{type: boolean, enable_tick: false}]}\n"
-				     "flows: [tx -> mid, mid -> rx]\n"));
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, parameters: {count: 5}}\n"
+				"  mid: {type: middle, ports: {out: {condition: none}}}\n"
+				"  rx: {type: sink, conditions: [{type: boolean, enable_tick: false}]}\n"
+				"flows: [tx -> mid, mid -> rx]\n"));
 		cr_expect_eq(rig.failed, 1);
 		cr_expect_str_eq(
 			rig.sentence,
-			"app.mid: cannot emit on port \"out\" in tick 2: no room in the queue of a flow; "
-			"leave "
-			"the output its downstream_affordable and emit no more a tick than the capacity, or "
-			"give the flow a larger capacity or another policy");
+			"app.mid: cannot emit on port \"out\" in tick 2: no room in the queue of a flow; leave the output its downstream_affordable and emit no more a tick than the capacity, or give the flow a larger capacity or another policy");
 		cr_expect(rig_balances(&rig));
 		rig_end(&rig);
 	}
@@ -363,8 +370,9 @@ Test(schedulers, emitting_beyond_fault_fails_the_application)
 				     "  rx: {type: sink}\n"
 				     "flows: [{from: tx, to: rx, capacity: 3, policy: fault}]\n"));
 		cr_expect_eq(rig.failed, 1);
-		cr_expect_not_null(strstr(rig.sentence, "app.tx: port \"out\": emitted into a full queue"),
-				   "%s", rig.sentence);
+		cr_expect_not_null(
+			strstr(rig.sentence, "app.tx: port \"out\": emitted into a full queue"),
+			"%s", rig.sentence);
 		cr_expect(rig_balances(&rig));
 		rig_end(&rig);
 	}
@@ -415,7 +423,8 @@ Test(schedulers, hundreds_of_operators)
 {
 	static char text[65536];
 	struct rig rig;
-	int n = snprintf(text, sizeof(text), "operators:\n  tx: {type: source, parameters: {count: 50}}\n");
+	int n = snprintf(text, sizeof(text),
+			 "operators:\n  tx: {type: source, parameters: {count: 50}}\n");
 
 	for (int i = 0; i < 300; i++)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "  m%d: {type: middle}\n", i);

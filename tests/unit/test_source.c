@@ -80,32 +80,36 @@ Test(source, brings_all_texts_and_survives_the_wire)
 Test(source, says_which_file_is_missing)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	const char *const configs[] = {"/none/more.yaml"}, *const args[] = {"--labels", "lables.yaml"};
+	const char *const configs[] = {"/none/more.yaml"}, *const args[] = {"--labels",
+									    "lables.yaml"};
 	struct fragi_source source;
 	char line[1400], wanted[1400];
 
-	cr_expect_eq(fragi_source_read(&source, "/none/app.yaml", NULL, 0, NULL, 0, NULL, 0, &err), -ENOENT);
-	cr_expect_str_eq(err.text,
-			 "cannot read graph /none/app.yaml: No such file or directory; give the path of a "
-			 "file that exists");
+	cr_expect_eq(fragi_source_read(&source, "/none/app.yaml", NULL, 0, NULL, 0, NULL, 0, &err),
+		     -ENOENT);
+	cr_expect_str_eq(
+		err.text,
+		"cannot read graph /none/app.yaml: No such file or directory; give the path of a file that exists");
 	err = (struct frag_err)FRAG_ERR_INIT;
-	cr_expect_eq(fragi_source_read(&source, path[0], configs, 1, NULL, 0, NULL, 0, &err), -ENOENT);
-	cr_expect_str_eq(err.text,
-			 "cannot read configuration /none/more.yaml: No such file or directory; give the "
-			 "path of a file that exists");
+	cr_expect_eq(fragi_source_read(&source, path[0], configs, 1, NULL, 0, NULL, 0, &err),
+		     -ENOENT);
+	cr_expect_str_eq(
+		err.text,
+		"cannot read configuration /none/more.yaml: No such file or directory; give the path of a file that exists");
 	err = (struct frag_err)FRAG_ERR_INIT;
 	cr_expect_eq(fragi_source_read(&source, path[0], NULL, 0, NULL, 0, args, 2, &err), -ENOENT);
-	snprintf(wanted, sizeof(wanted),
-		 "%s:4:30: cannot read config: from_file %s/lables.yaml: No such file or directory; give the "
-		 "path of a "
-		 "file that exists",
-		 path[0], folder);
+	snprintf(
+		wanted, sizeof(wanted),
+		"%s:4:30: cannot read config: from_file %s/lables.yaml: No such file or directory; give the path of a file that exists",
+		path[0], folder);
 	cr_expect_str_eq(fragi_err_line(&err, line, sizeof(line)), wanted);
 	err = (struct frag_err)FRAG_ERR_INIT;
 	cr_expect_eq(fragi_source_read(&source, folder, NULL, 0, NULL, 0, NULL, 0, &err), -EISDIR);
 	err = (struct frag_err)FRAG_ERR_INIT;
-	cr_expect_eq(fragi_source_read(&source, "/dev/zero", NULL, 0, NULL, 0, NULL, 0, &err), -EFBIG);
-	cr_expect_str_eq(err.text, "cannot read graph /dev/zero: it is larger than 3 MiB; make it smaller");
+	cr_expect_eq(fragi_source_read(&source, "/dev/zero", NULL, 0, NULL, 0, NULL, 0, &err),
+		     -EFBIG);
+	cr_expect_str_eq(err.text,
+			 "cannot read graph /dev/zero: it is larger than 3 MiB; make it smaller");
 }
 
 Test(source, frag_config_path_stands_in_for_a_configuration)
@@ -194,10 +198,11 @@ Test(source, what_cannot_be_sent_is_refused_before)
 	text[large] = '\0';
 	write_file(0, "app.yaml", text);
 	write_file(1, "more.yaml", text);
-	cr_expect_eq(fragi_source_read(&source, path[0], configs, 1, NULL, 0, NULL, 0, &err), -EFBIG);
-	cr_expect_str_eq(err.text,
-			 "the graph, its configurations and files have 6000000 bytes in all; at most 4 MiB "
-			 "can be sent; make them smaller");
+	cr_expect_eq(fragi_source_read(&source, path[0], configs, 1, NULL, 0, NULL, 0, &err),
+		     -EFBIG);
+	cr_expect_str_eq(
+		err.text,
+		"the graph, its configurations and files have 6000000 bytes in all; at most 4 MiB can be sent; make them smaller");
 	free(text);
 }
 

@@ -11,19 +11,22 @@
 
 #define HEAD "frag: 1\napplication: app\n"
 
-/* The example of the schema, as its page gives it; without the one thing that is not built it is whole. */
+/*
+ * The example of the schema, as its page gives it; without the one thing that is not built it is
+ * whole.
+ */
 static void read_example(struct fragi_source *source, const char *const *sets, size_t set_count,
 			 const char *const *args, size_t arg_count)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 
-	cr_assert_eq(fragi_source_read(source, "tests/data/endoscopy.yaml", NULL, 0, sets, set_count, args,
-				       arg_count, &err),
+	cr_assert_eq(fragi_source_read(source, "tests/data/endoscopy.yaml", NULL, 0, sets,
+				       set_count, args, arg_count, &err),
 		     0, "%s", err.text);
 }
 
-static struct fragi_spec *good_example(const char *const *sets, size_t set_count, const char *const *args,
-				       size_t arg_count)
+static struct fragi_spec *good_example(const char *const *sets, size_t set_count,
+				       const char *const *args, size_t arg_count)
 {
 	struct fragi_diag diag = {0};
 	struct fragi_source source;
@@ -45,8 +48,8 @@ static struct fragi_spec *good_example(const char *const *sets, size_t set_count
 	return spec;
 }
 
-static const struct fragi_spec_setting *setting(const struct fragi_spec_setting *settings, size_t count,
-						const char *name)
+static const struct fragi_spec_setting *setting(const struct fragi_spec_setting *settings,
+						size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(settings[i].name, name) == 0)
@@ -63,8 +66,9 @@ Test(spec, the_example_has_exactly_the_listed_refusals)
 
 	read_example(&source, NULL, 0, NULL, 0);
 	cr_expect_eq(fragi_spec_parse(&source.source, &diag, &spec), -EINVAL);
-	expect_errors(&diag, "tests/data/endoscopy.yaml:29:26: fragment1: on_failure policy restart is not "
-			     "built yet; write stop\n");
+	expect_errors(
+		&diag,
+		"tests/data/endoscopy.yaml:29:26: fragment1: on_failure policy restart is not built yet; write stop\n");
 	cr_expect_null(spec);
 	fragi_source_fini(&source);
 	fragi_diag_fini(&diag);
@@ -74,7 +78,8 @@ Test(spec, the_example_is_read_whole)
 {
 	struct fragi_spec *spec = good_example(NULL, 0, NULL, 0);
 	const struct fragi_spec_fragment *one = &spec->fragments[0], *two = &spec->fragments[1];
-	const struct fragi_spec_operator *replayer = &one->operators[0], *detect = &one->operators[1];
+	const struct fragi_spec_operator *replayer = &one->operators[0],
+					 *detect = &one->operators[1];
 
 	cr_expect_str_eq(spec->application, "endoscopy");
 	cr_expect_not_null(strstr(spec->app_folder, "/tests/data"));
@@ -92,13 +97,15 @@ Test(spec, the_example_is_read_whole)
 	cr_expect_str_eq(replayer->type, "video_replayer");
 	cr_expect_str_eq(setting(replayer->settings, replayer->setting_count, "path")->value->text,
 			 "data/clip.mp4");
-	cr_expect_str_eq(setting(replayer->settings, replayer->setting_count, "pool")->value->text, "$pool");
+	cr_expect_str_eq(setting(replayer->settings, replayer->setting_count, "pool")->value->text,
+			 "$pool");
 	cr_assert_eq(replayer->condition_count, 2);
 	cr_expect_str_eq(replayer->conditions[1].type, "periodic");
 	cr_expect_null(replayer->conditions[1].name);
 	cr_expect_str_eq(replayer->conditions[1].settings[0].value->text, "30hz");
 	cr_expect_eq(replayer->metadata_policy, FRAG_METADATA_UPDATE);
-	cr_expect_str_eq(setting(detect->settings, detect->setting_count, "threshold")->value->text, "0.5");
+	cr_expect_str_eq(setting(detect->settings, detect->setting_count, "threshold")->value->text,
+			 "0.5");
 	cr_expect_eq(setting(detect->settings, detect->setting_count, "labels")->value->count, 3);
 	cr_assert_eq(one->flow_count, 1);
 	cr_expect_str_eq(one->flows[0].from.op, "replayer");
@@ -129,13 +136,16 @@ Test(spec, the_example_is_read_whole)
 Test(spec, the_example_with_the_other_source)
 {
 	static const char *const args[] = {"--source", "aja"};
-	static const char *const sets[] = {"fragment1.detect.mode=fast", "fragment2.view.title=OR 4"};
+	static const char *const sets[] = {"fragment1.detect.mode=fast",
+					   "fragment2.view.title=OR 4"};
 	struct fragi_spec *spec = good_example(sets, 2, args, 2);
 	const struct fragi_spec_operator *detect = &spec->fragments[0].operators[0];
 
 	cr_assert_eq(spec->fragments[0].operator_count, 1);
-	cr_expect_str_eq(setting(detect->settings, detect->setting_count, "threshold")->value->text, "0.4");
-	cr_expect_str_eq(setting(detect->settings, detect->setting_count, "mode")->value->text, "fast");
+	cr_expect_str_eq(setting(detect->settings, detect->setting_count, "threshold")->value->text,
+			 "0.4");
+	cr_expect_str_eq(setting(detect->settings, detect->setting_count, "mode")->value->text,
+			 "fast");
 	cr_expect_str_eq(spec->fragments[1].operators[0].settings[0].value->text, "OR 4");
 	cr_expect_eq(spec->fragments[0].flow_count, 0);
 	cr_expect_eq(spec->flow_count, 1);
@@ -144,13 +154,14 @@ Test(spec, the_example_with_the_other_source)
 
 Test(spec, one_fragment_may_stand_at_the_top)
 {
-	struct fragi_spec *spec = good_text(HEAD "extensions: [liba.so, libb.so, liba.so]\n"
-						 "operators: {tx: {type: PingTxOp}, rx: {type: ping_rx}}\n"
-						 "flows: [tx -> rx.in, {from: tx.out, to: rx}]\n"
-						 "scheduler: {type: greedy}\n"
-						 "host: h\n"
-						 "metadata: false\n"
-						 "watchdog: 0\n");
+	struct fragi_spec *spec =
+		good_text(HEAD "extensions: [liba.so, libb.so, liba.so]\n"
+			       "operators: {tx: {type: PingTxOp}, rx: {type: ping_rx}}\n"
+			       "flows: [tx -> rx.in, {from: tx.out, to: rx}]\n"
+			       "scheduler: {type: greedy}\n"
+			       "host: h\n"
+			       "metadata: false\n"
+			       "watchdog: 0\n");
 	const struct fragi_spec_fragment *fragment = &spec->fragments[0];
 
 	cr_assert_eq(spec->fragment_count, 1);
@@ -189,9 +200,9 @@ Test(spec, holoscan_names_and_numbers_are_understood)
 		struct fragi_spec *spec;
 
 		sprintf(text,
-			HEAD "operators: {a: {type: VideoStreamReplayerOp, conditions: [{type: "
-			     "CountCondition}]}, b: {type: t}}\nflows: [{from: a, to: b, policy: %s}]\n"
-			     "scheduler: {type: %s}\n",
+			HEAD
+			"operators: {a: {type: VideoStreamReplayerOp, conditions: [{type: CountCondition}]}, b: {type: t}}\nflows: [{from: a, to: b, policy: %s}]\n"
+			"scheduler: {type: %s}\n",
 			i == 0   ? "0"
 			: i == 1 ? "1"
 			: i == 2 ? "2"
@@ -205,7 +216,8 @@ Test(spec, holoscan_names_and_numbers_are_understood)
 		cr_expect_eq(spec->fragments[0].flows[0].policy, FRAG_POLICY_POP + i);
 		fragi_spec_destroy(spec);
 	}
-	cr_expect_str_eq(fragi_alias("DownstreamMessageAffordableCondition"), "downstream_affordable");
+	cr_expect_str_eq(fragi_alias("DownstreamMessageAffordableCondition"),
+			 "downstream_affordable");
 	cr_expect_str_eq(fragi_alias("AsyncDataLogger"), "async_data_logger");
 	cr_expect_str_eq(fragi_alias("video_stream_replayer"), "video_replayer");
 	cr_expect_str_eq(fragi_alias("my_op"), "my_op");
@@ -214,9 +226,8 @@ Test(spec, holoscan_names_and_numbers_are_understood)
 Test(spec, a_scheduler_has_all_its_settings)
 {
 	struct fragi_spec *spec = good_text(
-		HEAD "compose: c\nscheduler: {worker_thread_number: 8, stop_on_deadlock_timeout_ms: 500, "
-		     "max_duration_ms: 10000, check_recession_period_ms: 0.5, pin_cores: [1, 3], "
-		     "strict_thread_pinning: yes}\n");
+		HEAD
+		"compose: c\nscheduler: {worker_thread_number: 8, stop_on_deadlock_timeout_ms: 500, max_duration_ms: 10000, check_recession_period_ms: 0.5, pin_cores: [1, 3], strict_thread_pinning: yes}\n");
 	const struct fragi_spec_scheduler *scheduler = &spec->fragments[0].scheduler;
 
 	cr_expect_eq(scheduler->kind, FRAGI_SCHEDULER_EVENT_BASED);
@@ -237,33 +248,28 @@ Test(spec, a_scheduler_has_all_its_settings)
 	cr_expect_float_eq(spec->fragments[0].scheduler.check_recession_period_ms, 5, 1e-9);
 	fragi_spec_destroy(spec);
 	bad_text(
-		HEAD "compose: c\nscheduler: {type: greedi, worker_thread_number: 0, max_duration_ms: -1, "
-		     "check_recession_period_ms: nan, pin_cores: [x], stop_on_deadlock: 2, clock: {}, "
-		     "thread: 1}\n",
+		HEAD
+		"compose: c\nscheduler: {type: greedi, worker_thread_number: 0, max_duration_ms: -1, check_recession_period_ms: nan, pin_cores: [x], stop_on_deadlock: 2, clock: {}, thread: 1}\n",
 		"app.yaml:4:19: app.scheduler: no scheduler \"greedi\"; did you mean \"greedy\"?\n"
 		"app.yaml:4:49: app.scheduler: worker_thread_number \"0\" is no whole number from 1 to 1024\n"
-		"app.yaml:4:69: app.scheduler: max_duration_ms \"-1\" is no whole number from 0 to "
-		"31622400000\n"
-		"app.yaml:4:100: app.scheduler: check_recession_period_ms \"nan\" is no number of "
-		"milliseconds "
-		"from 0 to 60000\n"
+		"app.yaml:4:69: app.scheduler: max_duration_ms \"-1\" is no whole number from 0 to 31622400000\n"
+		"app.yaml:4:100: app.scheduler: check_recession_period_ms \"nan\" is no number of milliseconds from 0 to 60000\n"
 		"app.yaml:4:117: app.scheduler: a core of pin_cores \"x\" is no whole number from 0 to 8191\n"
 		"app.yaml:4:139: app.scheduler: stop_on_deadlock \"2\" is neither true nor false\n"
 		"app.yaml:4:142: app.scheduler: clock is not built yet; leave it out\n"
-		"app.yaml:4:153: app.scheduler: unknown key \"thread\"; valid keys: type, "
-		"worker_thread_number, stop_on_deadlock, stop_on_deadlock_timeout_ms, max_duration_ms, "
-		"check_recession_period_ms, pin_cores, strict_thread_pinning\n");
+		"app.yaml:4:153: app.scheduler: unknown key \"thread\"; valid keys: type, worker_thread_number, stop_on_deadlock, stop_on_deadlock_timeout_ms, max_duration_ms, check_recession_period_ms, pin_cores, strict_thread_pinning\n");
 }
 
 Test(spec, an_operator_has_all_its_settings)
 {
 	struct fragi_spec *spec = good_text(
-		HEAD "operators:\n"
-		     "  a: {type: t, watchdog: 500ms, metadata: false, metadata_policy: inplace_update,\n"
-		     "      ports: {in: {capacity: 2, policy: reject, condition: none}, out: {}},\n"
-		     "      conditions: [{type: count, name: c1, count: 3}, {type: none, port: in}]}\n"
-		     "  b: {type: t, metadata: true}\n"
-		     "  c: {type: t}\n");
+		HEAD
+		"operators:\n"
+		"  a: {type: t, watchdog: 500ms, metadata: false, metadata_policy: inplace_update,\n"
+		"      ports: {in: {capacity: 2, policy: reject, condition: none}, out: {}},\n"
+		"      conditions: [{type: count, name: c1, count: 3}, {type: none, port: in}]}\n"
+		"  b: {type: t, metadata: true}\n"
+		"  c: {type: t}\n");
 	const struct fragi_spec_operator *op = &spec->fragments[0].operators[0];
 
 	cr_expect_eq(op->watchdog_ns, 500000000);
@@ -286,105 +292,99 @@ Test(spec, an_operator_has_all_its_settings)
 
 Test(spec, all_errors_come_in_one_go)
 {
-	bad_text("frag: 1\n"
-		 "application: my app\n"
-		 "operatrs: {}\n"
-		 "fragments:\n"
-		 "  f:\n"
-		 "    operators:\n"
-		 "      detect: {type: detector, paramters: {}, conditions: {type: count}}\n"
-		 "      b: {parameters: [1]}\n"
-		 "      c: 5\n"
-		 "      d: {type: [x], metadata_policy: updat, watchdog: 5x, metadata: perhaps}\n"
-		 "      e e: {type: t}\n"
-		 "      g: {type: t, ports: {in: {capacity: 0, policy: pup, condition: nome, size: 1}}}\n"
-		 "      h: {type: t, conditions: [{count: 1}, ~, {type: a, name: n}, {type: b, name: n}]}\n"
-		 "      i: {subgraph: cam}\n"
-		 "    resources: {pool: {block_size: 1}}\n"
-		 "    flows: [detect.out -> b.in -> c, {from: detect}, detct -> b, {from: detect, to: b, "
-		 "capcity: 1, "
-		 "edge: shm}, 5, [a, b]]\n"
-		 "    on_failure: {policy: migrate, intensity: x}\n"
-		 "    requirements: {cpu: x, memory: 5Q, affinity: {}, gpus: 1}\n"
-		 "    thread_pools: {}\n"
-		 "  g: {}\n",
-		 "app.yaml:2:14: application \"my app\" is no name; a name begins with a letter, goes on "
-		 "with letters, "
-		 "digits, - and _, and has at most 63 characters\n"
-		 "app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, "
-		 "extensions, fragments, flows, metadata\n"
-		 "app.yaml:7:32: f.detect: unknown key \"paramters\"; did you mean \"parameters\"?\n"
-		 "app.yaml:7:59: f.detect: conditions is a map; it must be a list ([a, b])\n"
-		 "app.yaml:8:7: f.b: has no type, and no composer makes it; add `type: NAME`\n"
-		 "app.yaml:8:23: f.b: parameters is a list; it must be a map (keys and values)\n"
-		 "app.yaml:9:10: f.c: an operator is a single value; it must be a map (keys and values)\n"
-		 "app.yaml:10:17: f.d: type is a list; it must be a single value\n"
-		 "app.yaml:10:39: f.d: metadata_policy \"updat\" is not known; did you mean \"update\"?\n"
-		 "app.yaml:10:56: f.d: watchdog \"5x\" is no duration; write for example 10ms, 2s or 30hz\n"
-		 "app.yaml:10:70: f.d: metadata \"perhaps\" is neither true nor false\n"
-		 "app.yaml:11:7: f: operator \"e e\" is no name; a name begins with a letter, goes on with "
-		 "letters, "
-		 "digits, - and _, and has at most 63 characters\n"
-		 "app.yaml:12:43: f.g.in: capacity \"0\" is no whole number from 1 to 1000000\n"
-		 "app.yaml:12:54: f.g.in: policy \"pup\" is not known; did you mean \"pop\"?\n"
-		 "app.yaml:12:70: f.g.in: condition \"nome\" is not known; did you mean \"none\"?\n"
-		 "app.yaml:12:76: f.g.in: unknown key \"size\"; valid keys: capacity, policy, condition\n"
-		 "app.yaml:13:33: f.h: a condition has no type; write for example {type: count, count: 10}\n"
-		 "app.yaml:13:45: f.h: a condition is empty; write {type: count, count: 10}\n"
-		 "app.yaml:13:68: f.h: two conditions are called \"n\"; names are unique in an operator\n"
-		 "app.yaml:14:11: f.i: subgraph is not built yet; leave it out\n"
-		 "app.yaml:15:17: f.pool: a resource has no type; write for example {type: "
-		 "unbounded_allocator}\n"
-		 "app.yaml:16:13: f: \"detect.out -> b.in -> c\" is no flow; write `A.OUT -> B.IN`, or "
-		 "{from: A.OUT, "
-		 "to: [B.IN, C.IN]}\n"
-		 "app.yaml:16:38: f: a flow without `to`; add it\n"
-		 "app.yaml:16:54: flow end detct: unknown operator \"f.detct\"; did you mean \"detect\"?\n"
-		 "app.yaml:16:88: f: unknown key \"capcity\"; did you mean \"capacity\"?\n"
-		 "app.yaml:16:106: f: edge shm is not built yet; leave it out\n"
-		 "app.yaml:16:112: f: \"5\" is no flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, "
-		 "C.IN]}\n"
-		 "app.yaml:16:115: f: a flow is neither `A.OUT -> B.IN` nor {from: A.OUT, to: B.IN}\n"
-		 "app.yaml:17:26: f: on_failure policy migrate is not built yet; write stop\n"
-		 "app.yaml:17:46: f: on_failure intensity \"x\" is no whole number from 0 to 1000000\n"
-		 "app.yaml:18:25: f.requirements: cpu \"x\" is no number from 0 up\n"
-		 "app.yaml:18:36: f.requirements: memory \"5Q\" is no size; write for example 512Mi or 2GB\n"
-		 "app.yaml:18:40: f.requirements: affinity is not built yet; leave it out\n"
-		 "app.yaml:18:54: f.requirements: unknown key \"gpus\"; did you mean \"gpu\"?\n"
-		 "app.yaml:19:5: f: thread_pools is not built yet; leave it out\n"
-		 "app.yaml:20:3: g: has no operators (none that its `when` leave); add operators or a "
-		 "composer\n");
+	bad_text(
+		"frag: 1\n"
+		"application: my app\n"
+		"operatrs: {}\n"
+		"fragments:\n"
+		"  f:\n"
+		"    operators:\n"
+		"      detect: {type: detector, paramters: {}, conditions: {type: count}}\n"
+		"      b: {parameters: [1]}\n"
+		"      c: 5\n"
+		"      d: {type: [x], metadata_policy: updat, watchdog: 5x, metadata: perhaps}\n"
+		"      e e: {type: t}\n"
+		"      g: {type: t, ports: {in: {capacity: 0, policy: pup, condition: nome, size: 1}}}\n"
+		"      h: {type: t, conditions: [{count: 1}, ~, {type: a, name: n}, {type: b, name: n}]}\n"
+		"      i: {subgraph: cam}\n"
+		"    resources: {pool: {block_size: 1}}\n"
+		"    flows: [detect.out -> b.in -> c, {from: detect}, detct -> b, {from: detect, to: b, capcity: 1, edge: shm}, 5, [a, b]]\n"
+		"    on_failure: {policy: migrate, intensity: x}\n"
+		"    requirements: {cpu: x, memory: 5Q, affinity: {}, gpus: 1}\n"
+		"    thread_pools: {}\n"
+		"  g: {}\n",
+		"app.yaml:2:14: application \"my app\" is no name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata\n"
+		"app.yaml:7:32: f.detect: unknown key \"paramters\"; did you mean \"parameters\"?\n"
+		"app.yaml:7:59: f.detect: conditions is a map; it must be a list ([a, b])\n"
+		"app.yaml:8:7: f.b: has no type, and no composer makes it; add `type: NAME`\n"
+		"app.yaml:8:23: f.b: parameters is a list; it must be a map (keys and values)\n"
+		"app.yaml:9:10: f.c: an operator is a single value; it must be a map (keys and values)\n"
+		"app.yaml:10:17: f.d: type is a list; it must be a single value\n"
+		"app.yaml:10:39: f.d: metadata_policy \"updat\" is not known; did you mean \"update\"?\n"
+		"app.yaml:10:56: f.d: watchdog \"5x\" is no duration; write for example 10ms, 2s or 30hz\n"
+		"app.yaml:10:70: f.d: metadata \"perhaps\" is neither true nor false\n"
+		"app.yaml:11:7: f: operator \"e e\" is no name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:12:43: f.g.in: capacity \"0\" is no whole number from 1 to 1000000\n"
+		"app.yaml:12:54: f.g.in: policy \"pup\" is not known; did you mean \"pop\"?\n"
+		"app.yaml:12:70: f.g.in: condition \"nome\" is not known; did you mean \"none\"?\n"
+		"app.yaml:12:76: f.g.in: unknown key \"size\"; valid keys: capacity, policy, condition\n"
+		"app.yaml:13:33: f.h: a condition has no type; write for example {type: count, count: 10}\n"
+		"app.yaml:13:45: f.h: a condition is empty; write {type: count, count: 10}\n"
+		"app.yaml:13:68: f.h: two conditions are called \"n\"; names are unique in an operator\n"
+		"app.yaml:14:11: f.i: subgraph is not built yet; leave it out\n"
+		"app.yaml:15:17: f.pool: a resource has no type; write for example {type: unbounded_allocator}\n"
+		"app.yaml:16:13: f: \"detect.out -> b.in -> c\" is no flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}\n"
+		"app.yaml:16:38: f: a flow without `to`; add it\n"
+		"app.yaml:16:54: flow end detct: unknown operator \"f.detct\"; did you mean \"detect\"?\n"
+		"app.yaml:16:88: f: unknown key \"capcity\"; did you mean \"capacity\"?\n"
+		"app.yaml:16:106: f: edge shm is not built yet; leave it out\n"
+		"app.yaml:16:112: f: \"5\" is no flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}\n"
+		"app.yaml:16:115: f: a flow is neither `A.OUT -> B.IN` nor {from: A.OUT, to: B.IN}\n"
+		"app.yaml:17:26: f: on_failure policy migrate is not built yet; write stop\n"
+		"app.yaml:17:46: f: on_failure intensity \"x\" is no whole number from 0 to 1000000\n"
+		"app.yaml:18:25: f.requirements: cpu \"x\" is no number from 0 up\n"
+		"app.yaml:18:36: f.requirements: memory \"5Q\" is no size; write for example 512Mi or 2GB\n"
+		"app.yaml:18:40: f.requirements: affinity is not built yet; leave it out\n"
+		"app.yaml:18:54: f.requirements: unknown key \"gpus\"; did you mean \"gpu\"?\n"
+		"app.yaml:19:5: f: thread_pools is not built yet; leave it out\n"
+		"app.yaml:20:3: g: has no operators (none that its `when` leave); add operators or a composer\n");
 }
 
 Test(spec, the_top_is_checked)
 {
-	bad_text("", "app.yaml:1:1: the graph is empty; it begins with `frag: 1` and `application: NAME`\n");
-	bad_text("- a\n", "app.yaml:1:1: the graph is a list; it must be a map (keys and values)\n");
+	bad_text(
+		"",
+		"app.yaml:1:1: the graph is empty; it begins with `frag: 1` and `application: NAME`\n");
+	bad_text("- a\n",
+		 "app.yaml:1:1: the graph is a list; it must be a map (keys and values)\n");
 	bad_text("frag: 2\nwhatever: 1\n",
 		 "app.yaml:1:7: schema version 2 is not known; this program reads version 1\n");
-	bad_text("compose: c\n", "app.yaml:1:1: the schema version is missing; begin with `frag: 1`\n"
-				 "app.yaml:1:1: the application has no name; add `application: NAME`\n");
-	bad_text(HEAD "fragments: {f: {compose: c}}\nscheduler: {type: greedy}\nhost: x\nsubgraphs: {}\n",
-		 "app.yaml:4:1: scheduler stands at the top, and there are fragments; move it into the "
-		 "fragment it is "
-		 "for\n"
-		 "app.yaml:5:1: host stands at the top, and there are fragments; move it into the fragment "
-		 "it is for\n"
-		 "app.yaml:6:1: subgraphs is not built yet; leave it out\n");
-	bad_text(HEAD "fragments: {f: {compose: c}}\n"
-		      "host: 1\nhost: 2\nhost: 3\nhost: 4\nhost: 5\nhost: 6\nhost: 7\nhost: 8\nhost: 9\n",
-		 "app.yaml:4:1: host stands at the top, and there are fragments; move it into the fragment "
-		 "it is for\n"
-		 "app.yaml:5:1: the key \"host\" is given twice in one map; remove one\n"
-		 "app.yaml:6:1: the key \"host\" is given twice in one map; remove one\n"
-		 "app.yaml:7:1: the key \"host\" is given twice in one map; remove one\n"
-		 "app.yaml:8:1: the key \"host\" is given twice in one map; remove one\n"
-		 "app.yaml:9:1: the key \"host\" is given twice in one map; remove one\n"
-		 "app.yaml:10:1: the key \"host\" is given twice in one map; remove one\n"
-		 "app.yaml:11:1: the key \"host\" is given twice in one map; remove one\n"
-		 "app.yaml:12:1: the key \"host\" is given twice in one map; remove one\n");
-	bad_text(HEAD, "app.yaml:1:1: app: has no operators (none that its `when` leave); add operators or a "
-		       "composer\n");
+	bad_text("compose: c\n",
+		 "app.yaml:1:1: the schema version is missing; begin with `frag: 1`\n"
+		 "app.yaml:1:1: the application has no name; add `application: NAME`\n");
+	bad_text(
+		HEAD
+		"fragments: {f: {compose: c}}\nscheduler: {type: greedy}\nhost: x\nsubgraphs: {}\n",
+		"app.yaml:4:1: scheduler stands at the top, and there are fragments; move it into the fragment it is for\n"
+		"app.yaml:5:1: host stands at the top, and there are fragments; move it into the fragment it is for\n"
+		"app.yaml:6:1: subgraphs is not built yet; leave it out\n");
+	bad_text(
+		HEAD
+		"fragments: {f: {compose: c}}\n"
+		"host: 1\nhost: 2\nhost: 3\nhost: 4\nhost: 5\nhost: 6\nhost: 7\nhost: 8\nhost: 9\n",
+		"app.yaml:4:1: host stands at the top, and there are fragments; move it into the fragment it is for\n"
+		"app.yaml:5:1: the key \"host\" is given twice in one map; remove one\n"
+		"app.yaml:6:1: the key \"host\" is given twice in one map; remove one\n"
+		"app.yaml:7:1: the key \"host\" is given twice in one map; remove one\n"
+		"app.yaml:8:1: the key \"host\" is given twice in one map; remove one\n"
+		"app.yaml:9:1: the key \"host\" is given twice in one map; remove one\n"
+		"app.yaml:10:1: the key \"host\" is given twice in one map; remove one\n"
+		"app.yaml:11:1: the key \"host\" is given twice in one map; remove one\n"
+		"app.yaml:12:1: the key \"host\" is given twice in one map; remove one\n");
+	bad_text(
+		HEAD,
+		"app.yaml:1:1: app: has no operators (none that its `when` leave); add operators or a composer\n");
 	bad_text(HEAD "fragments: {}\n",
 		 "app.yaml:3:1: there are no fragments (none that their `when` leave); add one\n");
 }
@@ -412,32 +412,28 @@ Test(spec, what_is_not_built_yet_is_refused_by_name)
 
 Test(spec, flows_name_what_exists)
 {
-	bad_text(HEAD
-		 "fragments:\n"
-		 "  f: {operators: {a: {type: t}}}\n"
-		 "  g: {compose: c}\n"
-		 "flows:\n"
-		 "  - h.a.out -> g.x\n"
-		 "  - {from: f.b.out, to: [g.x.in, f.a, a, a.b.c.d, \"g..x\"], policy: latest, capacity: 2}\n"
-		 "  - {from: f.a, to: []}\n",
-		 "app.yaml:7:5: flow end h.a.out: unknown fragment \"h\"; fragments: f, g\n"
-		 "app.yaml:8:12: flow end f.b.out: unknown operator \"f.b\"; operators: a\n"
-		 "app.yaml:8:34: both ends of this flow are in fragment f; write it into the flows of that "
-		 "fragment\n"
-		 "app.yaml:8:39: \"a\" is no end of a flow; write FRAGMENT.OPERATOR.PORT or "
-		 "FRAGMENT.OPERATOR\n"
-		 "app.yaml:8:42: \"a.b.c.d\" is no end of a flow; write FRAGMENT.OPERATOR.PORT or "
-		 "FRAGMENT.OPERATOR\n"
-		 "app.yaml:8:51: \"g..x\" is no end of a flow; write FRAGMENT.OPERATOR.PORT or "
-		 "FRAGMENT.OPERATOR\n"
-		 "app.yaml:8:76: policy latest keeps the newest message only and has no capacity; leave "
-		 "capacity "
-		 "out\n"
-		 "app.yaml:9:21: to is empty; name the inputs of the flow\n");
-	bad_text(HEAD "operators: {a: {type: t}}\nflows: [app.a.out -> a.in, {from: a, to: a, edge: ucx}]\n",
-		 "app.yaml:4:9: app: \"app.a.out\" is no end of a flow; write OPERATOR.PORT or OPERATOR\n"
-		 "app.yaml:4:51: app: edge ucx inside a fragment: both ends are in one process; leave edge "
-		 "out\n");
+	bad_text(
+		HEAD
+		"fragments:\n"
+		"  f: {operators: {a: {type: t}}}\n"
+		"  g: {compose: c}\n"
+		"flows:\n"
+		"  - h.a.out -> g.x\n"
+		"  - {from: f.b.out, to: [g.x.in, f.a, a, a.b.c.d, \"g..x\"], policy: latest, capacity: 2}\n"
+		"  - {from: f.a, to: []}\n",
+		"app.yaml:7:5: flow end h.a.out: unknown fragment \"h\"; fragments: f, g\n"
+		"app.yaml:8:12: flow end f.b.out: unknown operator \"f.b\"; operators: a\n"
+		"app.yaml:8:34: both ends of this flow are in fragment f; write it into the flows of that fragment\n"
+		"app.yaml:8:39: \"a\" is no end of a flow; write FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR\n"
+		"app.yaml:8:42: \"a.b.c.d\" is no end of a flow; write FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR\n"
+		"app.yaml:8:51: \"g..x\" is no end of a flow; write FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR\n"
+		"app.yaml:8:76: policy latest keeps the newest message only and has no capacity; leave capacity out\n"
+		"app.yaml:9:21: to is empty; name the inputs of the flow\n");
+	bad_text(
+		HEAD
+		"operators: {a: {type: t}}\nflows: [app.a.out -> a.in, {from: a, to: a, edge: ucx}]\n",
+		"app.yaml:4:9: app: \"app.a.out\" is no end of a flow; write OPERATOR.PORT or OPERATOR\n"
+		"app.yaml:4:51: app: edge ucx inside a fragment: both ends are in one process; leave edge out\n");
 	fragi_spec_destroy(good_text(HEAD "compose: c\nflows: [made.out -> other]\n"));
 }
 
@@ -484,8 +480,8 @@ Test(spec, errors_beyond_the_hundredth_are_counted)
 Test(spec, memory_is_bounded)
 {
 	char text[8192];
-	size_t length =
-		(size_t)sprintf(text, HEAD "compose: c\nconfig:\n a0: &a0 [x, x, x, x, x, x, x, x]\n");
+	size_t length = (size_t)sprintf(text, HEAD
+					"compose: c\nconfig:\n a0: &a0 [x, x, x, x, x, x, x, x]\n");
 	struct fragi_spec_text configs[8];
 	struct fragi_spec_source source = {.configs = configs, .config_count = 8};
 	struct fragi_diag diag = {0};
@@ -493,14 +489,15 @@ Test(spec, memory_is_bounded)
 
 	for (int i = 1; i < 6; i++)
 		length += (size_t)sprintf(text + length,
-					  " a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i,
-					  i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+					  " a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n",
+					  i, i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
 	sprintf(text + length, " a6: [*a5, *a5, *a5, *a5]\n");
 	source.graph = (struct fragi_spec_text){"app.yaml", text, strlen(text)};
 	for (size_t i = 0; i < FRAG_COUNT_OF(configs); i++)
 		configs[i] = source.graph;
 	cr_expect_eq(fragi_spec_parse(&source, &diag, &spec), -ENOMEM);
-	expect_errors(&diag, "app.yaml: memory is short, or the graph needs more than 256 MiB of it\n");
+	expect_errors(&diag,
+		      "app.yaml: memory is short, or the graph needs more than 256 MiB of it\n");
 	fragi_diag_fini(&diag);
 }
 
@@ -541,10 +538,12 @@ Test(spec, a_file_full_of_errors_is_refused_fast)
 
 	length = (size_t)sprintf(text, HEAD "operators:\n");
 	for (int i = 0; i < 40000; i++)
-		length += (size_t)sprintf(text + length, " operator_with_a_long_name_%d: {type: t}\n", i);
+		length += (size_t)sprintf(text + length,
+					  " operator_with_a_long_name_%d: {type: t}\n", i);
 	length += (size_t)sprintf(text + length, "flows:\n");
 	for (int i = 0; length < size - 100; i++)
-		length += (size_t)sprintf(text + length, " - operatr_with_a_long_name_%d -> x\n", i);
+		length +=
+			(size_t)sprintf(text + length, " - operatr_with_a_long_name_%d -> x\n", i);
 	begin = fragi_now_ns();
 	cr_expect_eq(parse_graph(&graph, &diag, &spec), -EINVAL);
 	cr_expect_lt(fragi_now_ns() - begin, 10000000000 * times_slower());

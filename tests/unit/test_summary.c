@@ -62,7 +62,8 @@ static const struct fragi_summary summary = {
 	.flow_count = 1,
 };
 
-static char *printed(const struct fragi_summary *s, int (*print)(const struct fragi_summary *, FILE *))
+static char *printed(const struct fragi_summary *s,
+		     int (*print)(const struct fragi_summary *, FILE *))
 {
 	char *text = NULL;
 	size_t size;
@@ -77,11 +78,11 @@ Test(summary, the_table_is_aligned)
 {
 	char *text = printed(&summary, fragi_summary_print_table);
 
-	cr_expect_str_eq(text, "video: done in 30.1 s\n"
-			       "flow                                                      sent  delivered  "
-			       "dropped  lost    p50    p99     max  edge\n"
-			       "fragment1.replayer.output -> fragment2.conv.source_video   303        300    "
-			       "    2     1  41 us  88 us  210 us  ucx tcp lo\n");
+	cr_expect_str_eq(
+		text,
+		"video: done in 30.1 s\n"
+		"flow                                                      sent  delivered  dropped  lost    p50    p99     max  edge\n"
+		"fragment1.replayer.output -> fragment2.conv.source_video   303        300        2     1  41 us  88 us  210 us  ucx tcp lo\n");
 	free(text);
 }
 
@@ -111,23 +112,16 @@ Test(summary, the_json_is_one_document)
 	cr_expect_str_eq(
 		text,
 		"{\"application\": \"video\", \"result\": \"done\", \"reason\": null, \"exit_code\": 0,\n"
-		" \"started_unix_ns\": 5, \"first_message_ns\": 6, \"duration_ns\": 30100000000, "
-		"\"shutdown_ns\": 8,\n"
+		" \"started_unix_ns\": 5, \"first_message_ns\": 6, \"duration_ns\": 30100000000, \"shutdown_ns\": 8,\n"
 		" \"fragments\": [\n"
-		"  {\"name\": \"fragment1\", \"worker\": \"a\", \"host_pid\": 42, \"state\": \"done\", "
-		"\"epoch\": 1, \"restarts\": 0,\n"
-		"   \"operators\": [{\"name\": \"replayer\", \"type\": \"video_replayer\", \"ticks\": 300, "
-		"\"compute_ns\": {\"p50\": 1, \"p99\": 2, \"max\": 3}}]},\n"
-		"  {\"name\": \"fragment2\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\", "
-		"\"epoch\": 0, \"restarts\": 0,\n"
+		"  {\"name\": \"fragment1\", \"worker\": \"a\", \"host_pid\": 42, \"state\": \"done\", \"epoch\": 1, \"restarts\": 0,\n"
+		"   \"operators\": [{\"name\": \"replayer\", \"type\": \"video_replayer\", \"ticks\": 300, \"compute_ns\": {\"p50\": 1, \"p99\": 2, \"max\": 3}}]},\n"
+		"  {\"name\": \"fragment2\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\", \"epoch\": 0, \"restarts\": 0,\n"
 		"   \"operators\": []}],\n"
 		" \"flows\": [\n"
-		"  {\"from\": \"fragment1.replayer.output\", \"to\": \"fragment2.conv.source_video\", "
-		"\"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\",\n"
-		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0}, "
-		"\"lost\": 1, \"in_flight\": 0, \"bytes\": 7,\n"
-		"   \"latency_ns\": {\"count\": 300, \"p50\": 41000, \"p99\": 88000, \"p999\": 200000, "
-		"\"max\": 210000}}]}\n");
+		"  {\"from\": \"fragment1.replayer.output\", \"to\": \"fragment2.conv.source_video\", \"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\",\n"
+		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0}, \"lost\": 1, \"in_flight\": 0, \"bytes\": 7,\n"
+		"   \"latency_ns\": {\"count\": 300, \"p50\": 41000, \"p99\": 88000, \"p999\": 200000, \"max\": 210000}}]}\n");
 	free(text);
 }
 
@@ -138,8 +132,8 @@ Test(summary, texts_of_any_bytes_make_valid_json)
 	char *text = printed(&s, fragi_summary_print_json);
 
 	cr_expect_not_null(strstr(text, "\"q\\\"b\\\\n\\u000ac\\u0001\""));
-	cr_expect_not_null(
-		strstr(text, "\"\xC3\xA9 \\ufffd \\ufffd\\ufffd\\ufffd \xF0\x9F\x98\x80 \\ufffd\""));
+	cr_expect_not_null(strstr(
+		text, "\"\xC3\xA9 \\ufffd \\ufffd\\ufffd\\ufffd \xF0\x9F\x98\x80 \\ufffd\""));
 	free(text);
 }
 
@@ -150,8 +144,8 @@ Test(summary, no_latency_has_a_reason)
 
 	s.flows = &flows[1];
 	text = printed(&s, fragi_summary_print_json);
-	cr_expect_not_null(
-		strstr(text, "\"latency_ns\": null, \"latency_reason\": \"the ends are on two nodes\"}"));
+	cr_expect_not_null(strstr(
+		text, "\"latency_ns\": null, \"latency_reason\": \"the ends are on two nodes\"}"));
 	free(text);
 }
 

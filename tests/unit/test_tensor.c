@@ -51,8 +51,8 @@ Test(tensor, scalars_and_empty_ones)
 Test(tensor, what_cannot_be_is_refused)
 {
 	struct frag_tensor *tensor = NULL;
-	int64_t shape[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, negative[] = {-1}, huge[] = {INT64_MAX, INT64_MAX},
-		large[] = {INT64_MAX};
+	int64_t shape[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, negative[] = {-1},
+		huge[] = {INT64_MAX, INT64_MAX}, large[] = {INT64_MAX};
 	static const struct frag_dtype bad[] = {
 		{FRAG_DTYPE_UINT, 7, 1},
 		{FRAG_DTYPE_UINT, 4, 1},
@@ -73,7 +73,8 @@ Test(tensor, what_cannot_be_is_refused)
 	cr_expect_eq(frag_tensor_create(NULL, u8, 2, huge, &tensor), -EOVERFLOW);
 	cr_expect_eq(frag_tensor_create(NULL, f32, 1, large, &tensor), -EOVERFLOW);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		cr_expect_eq(frag_tensor_create(NULL, bad[i], 1, shape, &tensor), -EINVAL, "%zu", i);
+		cr_expect_eq(frag_tensor_create(NULL, bad[i], 1, shape, &tensor), -EINVAL, "%zu",
+			     i);
 	fragi_alloc_fail_after(0, INT64_MAX);
 	cr_expect_eq(frag_tensor_create(NULL, u8, 1, shape, &tensor), -ENOMEM);
 	fragi_alloc_fail_off();

@@ -6,7 +6,10 @@
 
 #include "rig_ops.h"
 
-/* Threads that run the operators of fragment app, which bear its name; out_cores: where the last may run. */
+/*
+ * Threads that run the operators of fragment app, which bear its name; out_cores: where the last
+ * may run.
+ */
 static int threads_of_app(cpu_set_t *out_cores)
 {
 	DIR *folder = opendir("/proc/self/task");
@@ -31,18 +34,22 @@ static int threads_of_app(cpu_set_t *out_cores)
 	return count;
 }
 
-/* Eight operators that wait for a time which does not come; the threads are there as long as they are. */
+/*
+ * Eight operators that wait for a time which does not come; the threads are there as long as they
+ * are.
+ */
 static int threads_of(const char *scheduler, cpu_set_t *out_cores)
 {
 	struct rig rig;
 	char text[2048];
-	int n = snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: %s\noperators:\n",
-			 scheduler);
+	int n = snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app\nscheduler: %s\noperators:\n", scheduler);
 
 	for (int i = 0; i < 8; i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n,
-			      "  o%d: {type: source, conditions: [{type: periodic, recess_period: 1h}]}\n",
-			      i);
+		n += snprintf(
+			text + n, sizeof(text) - (size_t)n,
+			"  o%d: {type: source, conditions: [{type: periodic, recess_period: 1h}]}\n",
+			i);
 	rig_prepare_good(&rig, &rig_plugin, text);
 	rig_start(&rig);
 	/* Once operators are started all threads are there, and have their names. */
@@ -86,13 +93,15 @@ Test(threads, run_where_they_are_pinned)
 	cr_expect_eq(threads_of(scheduler, &cores), 2);
 	cr_expect(CPU_COUNT(&cores) == 1 && CPU_ISSET(core, &cores));
 	/* Cores that are not there: a warning, or with strict_thread_pinning an error. */
-	cr_expect_eq(threads_of("{type: event_based, worker_thread_number: 2, pin_cores: [1023]}", &cores),
+	cr_expect_eq(threads_of("{type: event_based, worker_thread_number: 2, pin_cores: [1023]}",
+				&cores),
 		     2);
 	cr_assert_eq(
-		rig_prepare(&rig, &rig_plugin,
-			    "frag: 1\napplication: app\nscheduler: {type: event_based, pin_cores: [1023],\n"
-			    "  strict_thread_pinning: true}\n"
-			    "operators: {tx: {type: source}, rx: {type: sink}}\nflows: [tx -> rx]\n"),
+		rig_prepare(
+			&rig, &rig_plugin,
+			"frag: 1\napplication: app\nscheduler: {type: event_based, pin_cores: [1023],\n"
+			"  strict_thread_pinning: true}\n"
+			"operators: {tx: {type: source}, rx: {type: sink}}\nflows: [tx -> rx]\n"),
 		0);
 	cr_assert_eq(fragi_run_wire(rig.run, NULL, 0, NULL, 0, &err), 0);
 	cr_expect_lt(fragi_run_start(rig.run, &err), 0);

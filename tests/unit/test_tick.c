@@ -82,7 +82,8 @@ Test(tick, ports_and_types_are_checked)
 	cr_expect_eq(frag_harness_take(h, "out", &m), -ENOMSG);
 	cr_expect_eq(frag_harness_take(h, "number", &m), 0);
 	frag_message_unref(m);
-	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), live, "what was refused is taken all the same");
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), live,
+		     "what was refused is taken all the same");
 	frag_harness_destroy(h);
 }
 
@@ -151,14 +152,16 @@ static int annotate(void *state, struct frag_tick *tick)
 	frag_tick_emit_i64(tick, NUMBER, 1); /* before: only what was received */
 	frag_metadata_set_i64(frag_tick_metadata(tick), "b", 2);
 	frag_tick_emit_i64(tick, NUMBER, 2);
-	frag_tick_emit(tick, OUT, frag_message_ref(m)); /* a copy: the received one may not change */
+	/* a copy: the received one may not change */
+	frag_tick_emit(tick, OUT, frag_message_ref(m));
 	frag_metadata_clear(frag_tick_metadata(tick));
 	frag_tick_emit(tick, OUT, frag_message_ref(m));
 	frag_metadata_set_i64(frag_tick_metadata(tick), "gone", 1);
 	return 0;
 }
 
-static uint32_t keys(struct frag_harness *h, const char *port, const char *first, const char *second)
+static uint32_t keys(struct frag_harness *h, const char *port, const char *first,
+		     const char *second)
 {
 	const struct frag_metadata *d;
 	struct frag_message *m;
@@ -217,7 +220,8 @@ Test(tick, what_is_received_is_merged)
 	frag_harness_give(h, "in", with_metadata(1, "a", 1));
 	frag_harness_give(h, "second", with_metadata(2, "a", 2));
 	cr_expect_eq(frag_harness_tick(h), -EEXIST);
-	cr_expect_not_null(strstr(frag_harness_error(h), "at key \"a\""), "%s", frag_harness_error(h));
+	cr_expect_not_null(strstr(frag_harness_error(h), "at key \"a\""), "%s",
+			   frag_harness_error(h));
 	frag_harness_give(h, "in", with_metadata(1, "a", 1));
 	frag_harness_give(h, "second", number(2));
 	cr_expect_eq(frag_harness_tick(h), 0, "a clash does not last");

@@ -45,7 +45,8 @@ Test(type, plain_structs_nested)
 	struct frag_err err = FRAG_ERR_INIT;
 
 	cr_expect_eq(frag_type_register(&box_type, &err), -EINVAL);
-	cr_expect_not_null(strstr(err.text, "box.corners has the unknown type \"point\""), "%s", err.text);
+	cr_expect_not_null(strstr(err.text, "box.corners has the unknown type \"point\""), "%s",
+			   err.text);
 	cr_expect_eq(frag_type_register(&point_type, NULL), 0);
 	cr_expect_eq(frag_type_register(&box_type, NULL), 0);
 	cr_expect_eq(frag_type_register(&box_type, NULL), 0);
@@ -55,7 +56,8 @@ Test(type, plain_structs_nested)
 	cr_expect(fragi_type_info(&point_type)->is_dense);
 	cr_expect_not(fragi_type_info(&box_type)->is_dense);
 	cr_expect_eq(fragi_type_check_size(frag_type_find("box[]"), 3 * sizeof(struct box)), 0);
-	cr_expect_eq(fragi_type_check_size(frag_type_find("box[]"), 3 * sizeof(struct box) + 1), -EINVAL);
+	cr_expect_eq(fragi_type_check_size(frag_type_find("box[]"), 3 * sizeof(struct box) + 1),
+		     -EINVAL);
 }
 
 /* The id goes over the wire between builds: it may not change. */
@@ -70,8 +72,10 @@ Test(type, ids_are_fnv1a_of_name_and_fields)
 
 Test(type, ids_differ_where_fields_differ)
 {
-	static const struct frag_field renamed[] = {FRAG_FIELD(struct point, x, "f32"), {"z", "f32", 4, 1}},
-				       retyped[] = {FRAG_FIELD(struct point, x, "f32"), {"y", "u32", 4, 1}},
+	static const struct frag_field renamed[] = {FRAG_FIELD(struct point, x, "f32"),
+						    {"z", "f32", 4, 1}},
+				       retyped[] = {FRAG_FIELD(struct point, x, "f32"),
+						    {"y", "u32", 4, 1}},
 				       counted[] = {{"x", "f32", 0, 2}};
 	static const struct frag_type types[] = {
 		{FRAG_TYPE_INIT, .name = "p1", .size = 8, FRAG_FIELDS(point_fields)},
@@ -123,18 +127,23 @@ Test(type, a_table_that_is_none_is_refused_with_a_sentence)
 		{{FRAG_TYPE_INIT, .name = "t", .size = 8, .encode = no_encode}, "only one of"},
 		{{FRAG_TYPE_INIT, .name = "t", .size = 8, .fini = free, FRAG_FIELDS(none)},
 		 "both fields and"},
-		{{FRAG_TYPE_INIT, .name = "t", .size = 8, .fields = none, .field_count = 1}, "no good table"},
+		{{FRAG_TYPE_INIT, .name = "t", .size = 8, .fields = none, .field_count = 1},
+		 "no good table"},
 		{{FRAG_TYPE_INIT, .name = "t", .size = 8, .fields = none, .field_count = UINT32_MAX,
 		  .field_size = 32},
 		 "no good table"},
-		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(overlap)}, "t.a and t.b overlap"},
+		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(overlap)},
+		 "t.a and t.b overlap"},
 		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(beyond)},
 		 "beyond the struct's 8 bytes"},
-		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(far)}, "beyond the struct's 8 bytes"},
+		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(far)},
+		 "beyond the struct's 8 bytes"},
 		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(twice)}, "two fields \"a\""},
 		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(none)}, "count 0"},
-		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(text)}, "scalar or a plain struct"},
-		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(array)}, "scalar or a plain struct"},
+		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(text)},
+		 "scalar or a plain struct"},
+		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(array)},
+		 "scalar or a plain struct"},
 		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(self)}, "unknown type \"t\""},
 		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(nameless)}, "without a name"},
 		{{FRAG_TYPE_INIT, .name = "t", .size = 8, FRAG_FIELDS(typeless)}, "unknown type"},
@@ -143,8 +152,10 @@ Test(type, a_table_that_is_none_is_refused_with_a_sentence)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct frag_err err = FRAG_ERR_INIT;
 
-		cr_expect_eq(frag_type_register(&cases[i].type, &err), -EINVAL, "%s", cases[i].says);
-		cr_expect_not_null(strstr(err.text, cases[i].says), "%s: %s", cases[i].says, err.text);
+		cr_expect_eq(frag_type_register(&cases[i].type, &err), -EINVAL, "%s",
+			     cases[i].says);
+		cr_expect_not_null(strstr(err.text, cases[i].says), "%s: %s", cases[i].says,
+				   err.text);
 	}
 	cr_expect_null(frag_type_find("t"));
 }

@@ -65,7 +65,8 @@ Test(units, durations)
 		{"1000hz", 1000000},
 		{"0", 0},
 	};
-	static const char *const bad[] = {"", "s", "-1s", "1.5", "1.5ns", "2 weeks", "1S", "hz", "1s2"};
+	static const char *const bad[] = {"",        "s",  "-1s", "1.5", "1.5ns",
+					  "2 weeks", "1S", "hz",  "1s2"};
 	int64_t ns;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -156,16 +157,25 @@ Test(units, durations_for_people)
 		int64_t ns;
 		const char *text;
 	} cases[] = {
-		{0, "0 ns"},           {999, "999 ns"},         {1000, "1.0 us"},
-		{41200, "41 us"},      {9960, "10 us"},         {999600, "1.0 ms"},
-		{1230000, "1.2 ms"},   {99960000, "100 ms"},    {210000, "210 us"},
-		{999960000, "1.0 s"},  {30100000000, "30.1 s"}, {INT64_C(3600000000000), "3600.0 s"},
+		{0, "0 ns"},
+		{999, "999 ns"},
+		{1000, "1.0 us"},
+		{41200, "41 us"},
+		{9960, "10 us"},
+		{999600, "1.0 ms"},
+		{1230000, "1.2 ms"},
+		{99960000, "100 ms"},
+		{210000, "210 us"},
+		{999960000, "1.0 s"},
+		{30100000000, "30.1 s"},
+		{INT64_C(3600000000000), "3600.0 s"},
 		{-1500000, "-1.5 ms"},
 	};
 	char text[32];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		cr_expect_str_eq(fragi_format_duration(cases[i].ns, text, sizeof(text)), cases[i].text);
+		cr_expect_str_eq(fragi_format_duration(cases[i].ns, text, sizeof(text)),
+				 cases[i].text);
 	fragi_format_duration(INT64_MIN, text, sizeof(text));
 	cr_expect_eq(text[0], '-');
 }

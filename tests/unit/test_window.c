@@ -104,7 +104,8 @@ Test(window, a_batch_waits_only_while_the_sender_has_as_much_left)
 
 		make(window, 1000);
 		for (uint64_t i = 0; i < batch; i++) {
-			cr_expect_not(fragi_window_is_due(&rx, window - i), "%d of %d", (int)i, (int)window);
+			cr_expect_not(fragi_window_is_due(&rx, window - i), "%d of %d", (int)i,
+				      (int)window);
 			pass(1);
 			fragi_window_consume(&rx, 1);
 		}

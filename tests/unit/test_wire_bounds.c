@@ -147,24 +147,30 @@ Test(wire_bounds, another_major_is_read_as_far_as_it_goes_and_refused_naming_bot
 	hello.role = FW_ROLE_WORKER;
 	size = frag__v1__envelope__pack(&envelope, bytes);
 	cr_assert_eq(fw_decode(bytes, size, &out, NULL), 0);
-	cr_expect_eq(fw_hello_check(&out->hello, NULL), 0, "a newer minor is the newer side's matter");
+	cr_expect_eq(fw_hello_check(&out->hello, NULL), 0,
+		     "a newer minor is the newer side's matter");
 	fw_message_free(out);
 }
 
 Test(wire_bounds, what_is_beyond_its_bound_is_not_encoded)
 {
 	const size_t most = FW_ROWS_MAX + 1;
-	struct fw_op op = {.ports = calloc(most, sizeof(struct fw_port)), .port_count = FW_PORTS_MAX + 1};
+	struct fw_op op = {.ports = calloc(most, sizeof(struct fw_port)),
+			   .port_count = FW_PORTS_MAX + 1};
 	struct fw_fragment fragment = {.ops = &op, .op_count = 1};
 	const char **names = calloc(most, sizeof(*names));
 	void *rows = calloc(most, sizeof(struct fw_edge));
 	const struct fw_message messages[] = {
-		{.kind = FW_HELLO, .hello = {.fragments = names, .fragment_count = FW_NAMES_MAX + 1}},
-		{.kind = FW_HOST_CREATE, .create = {.source = rows, .source_bytes = FW_FRAME_MAX + 1}},
-		{.kind = FW_HOST_PREPARED, .prepared = {.fragments = &fragment, .fragment_count = 1}},
+		{.kind = FW_HELLO,
+		 .hello = {.fragments = names, .fragment_count = FW_NAMES_MAX + 1}},
+		{.kind = FW_HOST_CREATE,
+		 .create = {.source = rows, .source_bytes = FW_FRAME_MAX + 1}},
+		{.kind = FW_HOST_PREPARED,
+		 .prepared = {.fragments = &fragment, .fragment_count = 1}},
 		{.kind = FW_HOST_PREPARED,
 		 .prepared = {.fragments = rows, .fragment_count = FW_NAMES_MAX + 1}},
-		{.kind = FW_HOST_PREPARED, .prepared = {.flows = rows, .flow_count = FW_ROWS_MAX + 1}},
+		{.kind = FW_HOST_PREPARED,
+		 .prepared = {.flows = rows, .flow_count = FW_ROWS_MAX + 1}},
 		{.kind = FW_HOST_PREPARED,
 		 .prepared = {.address = rows, .address_bytes = FW_ADDRESS_MAX + 1}},
 		{.kind = FW_HOST_WIRE, .wire = {.peers = rows, .peer_count = FW_ROWS_MAX + 1}},

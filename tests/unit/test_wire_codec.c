@@ -73,9 +73,11 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 			op->type = word(m);
 			op->port_count = 2;
 			op->ports = fragi_arena_alloc(&m->arena, 2 * sizeof(*op->ports));
-			op->ports[0] = (struct fw_port){word(m),      word(m),     FRAG_IN, below(m, 8),
-							below(m, 99), below(m, 6), draw(m), true};
-			op->ports[1] = (struct fw_port){word(m), word(m), FRAG_OUT, 1, 0, 0, draw(m), false};
+			op->ports[0] =
+				(struct fw_port){word(m),      word(m),     FRAG_IN, below(m, 8),
+						 below(m, 99), below(m, 6), draw(m), true};
+			op->ports[1] = (struct fw_port){word(m), word(m), FRAG_OUT, 1,
+							0,       0,       draw(m),  false};
 		}
 	}
 	p->flow_count = 3;
@@ -120,7 +122,8 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 	s->op_count = 3;
 	s->ops = fragi_arena_alloc(&m->arena, 3 * sizeof(*s->ops));
 	for (int i = 0; i < 3; i++)
-		s->ops[i] = (struct fw_op_stats){below(m, 4), i & 1, draw(m), draw(m), draw(m), draw(m)};
+		s->ops[i] = (struct fw_op_stats){below(m, 4), i & 1,   draw(m),
+						 draw(m),     draw(m), draw(m)};
 	s->flow_count = 4;
 	s->flows = fragi_arena_alloc(&m->arena, 4 * sizeof(*s->flows));
 	for (int i = 0; i < 4; i++) {
@@ -168,14 +171,15 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .memory_bytes = draw(m)};
 		return;
 	case FW_WELCOME:
-		message->welcome = (struct fw_welcome){draw(m), word(m), 250000000, 3000000000, word(m)};
+		message->welcome =
+			(struct fw_welcome){draw(m), word(m), 250000000, 3000000000, word(m)};
 		return;
 	case FW_REFUSED:
 		message->refused = (struct fw_refused){5, word(m)};
 		return;
 	case FW_HOST_CREATE:
-		message->create =
-			(struct fw_host_create){word(m), block(m, 9999), 9999, words(m, 3), 3, 1, 2};
+		message->create = (struct fw_host_create){
+			word(m), block(m, 9999), 9999, words(m, 3), 3, 1, 2};
 		return;
 	case FW_HOST_PREPARED:
 		make_prepared(m, &message->prepared);
@@ -192,8 +196,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->stop = (struct fw_host_stop){5000000000, 4};
 		return;
 	case FW_HOST_EVENT:
-		message->event =
-			(struct fw_host_event){FW_HOST_IDLE, 3, 1, word(m), draw(m), draw(m), draw(m)};
+		message->event = (struct fw_host_event){FW_HOST_IDLE, 3,       1,      word(m),
+							draw(m),      draw(m), draw(m)};
 		return;
 	case FW_HOST_STATS:
 		make_stats(m, &message->stats);
@@ -237,7 +241,8 @@ Test(wire_codec, every_kind_comes_back_as_it_was)
 			cr_assert_eq(out->epoch, in.epoch);
 			cr_assert_eq(fw_encode(out, &again, &again_size), 0);
 			cr_assert_eq(again_size, size, "%s", fw_kind_name((enum fw_kind)kind));
-			cr_assert_eq(memcmp(again, frame, size), 0, "%s", fw_kind_name((enum fw_kind)kind));
+			cr_assert_eq(memcmp(again, frame, size), 0, "%s",
+				     fw_kind_name((enum fw_kind)kind));
 			fw_message_free(out);
 			fragi_free(frame);
 			fragi_free(again);
@@ -298,7 +303,8 @@ Test(wire_codec, a_cut_frame_or_a_flipped_bit_is_refused_or_read_and_nothing_wor
 
 			memcpy(exact, frame + 4, cut);
 			r = fw_decode(exact, cut, &out, &err);
-			cr_assert(r == 0 || (r == -EBADMSG && err.text[0] != '\0'), "cut %zu: %d", cut, r);
+			cr_assert(r == 0 || (r == -EBADMSG && err.text[0] != '\0'), "cut %zu: %d",
+				  cut, r);
 			if (r == 0)
 				fw_message_free(out);
 			free(exact);
@@ -347,7 +353,8 @@ Test(wire_codec, inner_flows_must_name_ports_of_the_same_message)
 		make(&m, FW_HOST_PREPARED, &in);
 		(&in.prepared.flows[1].from_fragment)[field] = field % 3 == 2 ? 7 : 1000;
 		cr_assert_eq(fw_encode(&in, &frame, &size), 0);
-		cr_expect_eq(fw_decode(frame + 4, size - 4, &out, NULL), -EBADMSG, "field %d", field);
+		cr_expect_eq(fw_decode(frame + 4, size - 4, &out, NULL), -EBADMSG, "field %d",
+			     field);
 		fragi_free(frame);
 	}
 	make(&m, FW_HOST_PREPARED, &in);

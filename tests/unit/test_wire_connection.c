@@ -7,8 +7,8 @@
 #include <wire/connection.h>
 
 /*
- * A server and raw clients on loopback, in one loop. Deadlines are short here; nothing is awaited by the
- * clock but those.
+ * A server and raw clients on loopback, in one loop. Deadlines are short here; nothing is awaited
+ * by the clock but those.
  */
 struct world {
 	uv_loop_t loop;
@@ -63,7 +63,9 @@ static void on_connection(uv_stream_t *server, int status)
 	struct world *w = server->data;
 
 	cr_assert_eq(status, 0);
-	cr_assert_eq(fw_connection_create(&w->loop, FW_STREAM_TCP, &ops, w, &w->options, &w->accepted), 0);
+	cr_assert_eq(
+		fw_connection_create(&w->loop, FW_STREAM_TCP, &ops, w, &w->options, &w->accepted),
+		0);
 	cr_assert_eq(uv_accept(server, fw_connection_stream(w->accepted)), 0);
 	cr_assert_eq(fw_connection_start(w->accepted), 0);
 }
@@ -107,7 +109,9 @@ static void world_init(struct world *w)
 	cr_assert_eq(uv_tcp_getsockname(&w->server, (struct sockaddr *)&w->address, &length), 0);
 	uv_tcp_init(&w->loop, &w->raw);
 	w->raw.data = w;
-	cr_assert_eq(uv_tcp_connect(&w->connect, &w->raw, (struct sockaddr *)&w->address, raw_connected), 0);
+	cr_assert_eq(
+		uv_tcp_connect(&w->connect, &w->raw, (struct sockaddr *)&w->address, raw_connected),
+		0);
 	while (w->accepted == NULL || !uv_is_writable((uv_stream_t *)&w->raw))
 		uv_run(&w->loop, UV_RUN_ONCE);
 	cr_assert_eq(uv_read_start((uv_stream_t *)&w->raw, raw_alloc, raw_read), 0);

@@ -95,9 +95,11 @@ Test(wire_frame, lengths_out_of_bounds_are_refused_from_the_head_alone)
 
 		fw_reader_init(&reader, FW_FRAME_MAX);
 		cr_assert_eq(fw_reader_feed(&reader, cases[i].head, 4, 1), 0);
-		cr_expect_eq(fw_reader_next(&reader, &bytes, &size, &err), cases[i].r, "case %zu", i);
+		cr_expect_eq(fw_reader_next(&reader, &bytes, &size, &err), cases[i].r, "case %zu",
+			     i);
 		cr_expect_eq(err.text[0] != '\0', cases[i].r < 0);
-		cr_expect_leq(reader.capacity, (size_t)4096, "what a length announces costs no memory");
+		cr_expect_leq(reader.capacity, (size_t)4096,
+			      "what a length announces costs no memory");
 		fw_reader_fini(&reader);
 	}
 }

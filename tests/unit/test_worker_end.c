@@ -34,11 +34,13 @@ Test(worker_end, once_ends_as_the_driver_says_whatever_its_host_said_before)
 
 	start_attached(true);
 	spawn(1);
-	wired.result = (struct fw_host_result){.exit_code = 1, .sentence = "its peer was killed first"};
+	wired.result =
+		(struct fw_host_result){.exit_code = 1, .sentence = "its peer was killed first"};
 	from_host(&wired);
 	from_driver(&kill); /* stopped on request while it was wiring */
-	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "the peer closed the connection"});
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.link = seen_link,
+				.text = "the peer closed the connection"});
 	exited(0, SIGKILL, false);
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
@@ -55,12 +57,14 @@ Test(worker_end, once_fails_with_its_host)
 Test(worker_end, once_without_its_driver_is_3_and_only_after_having_served)
 {
 	start_attached(true);
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
 	cr_expect_null(did(WRK_DO_EXIT));
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
 	cr_expect_null(did(WRK_DO_EXIT), "its host goes first");
 	exited(0, SIGKILL, false);
 	cr_assert_not_null(did(WRK_DO_EXIT));
@@ -93,9 +97,9 @@ Test(worker_end, told_to_end_it_stops_its_hosts_first)
 	exited(0, SIGKILL, true);
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect(sent(FW_HOST_EXIT)->exit.asked);
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
-			 "fraghost 4711 was ended in fragment1.detect, tick 17: "
-			 "its workerd was told to end");
+	cr_expect_str_eq(
+		sent(FW_HOST_EXIT)->exit.sentence,
+		"fraghost 4711 was ended in fragment1.detect, tick 17: its workerd was told to end");
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
 }
@@ -157,7 +161,8 @@ Test(worker_end, told_to_end_without_hosts_it_ends)
 {
 	make(false);
 	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECT_FAILED, .link = seen_link, .text = "connection refused"});
+	step((struct wrk_event){
+		.kind = WRK_CONNECT_FAILED, .link = seen_link, .text = "connection refused"});
 	step((struct wrk_event){.kind = WRK_STOP});
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);

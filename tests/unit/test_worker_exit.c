@@ -38,7 +38,8 @@ Test(worker_exit, a_host_whose_socket_was_given_up_is_told_with_the_reason)
 				.text = "HOST_WIRE cannot be sent to it: out of memory",
 				.cut = true});
 	exited(WRK_HOST_EXIT_LOST, 0, false);
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "was ended: HOST_WIRE cannot be sent to it"),
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence,
+			 "was ended: HOST_WIRE cannot be sent to it"),
 		  "%s", sent(FW_HOST_EXIT)->exit.sentence);
 }
 
@@ -46,8 +47,9 @@ Test(worker_exit, an_exit_of_its_own_is_told_as_one)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){
-		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its control socket"});
+	step((struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+				.host = seen_host,
+				.text = "it closed its control socket"});
 	exited(WRK_HOST_EXIT_LOST, 0, false);
 	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "exited with status 3"), "%s",
 		  sent(FW_HOST_EXIT)->exit.sentence);
@@ -68,8 +70,9 @@ Test(worker_exit, a_kill_from_outside_is_named_although_the_socket_closed_first)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){
-		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its control socket"});
+	step((struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+				.host = seen_host,
+				.text = "it closed its control socket"});
 	exited(0, SIGKILL, false);
 	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.sentence,
 			     "fraghost 4711 of fragment1 was killed: signal 9 (SIGKILL)", 57),
@@ -111,8 +114,9 @@ Test(worker_exit, an_exit_with_zero_while_it_drains_was_not_asked_for)
 	prepared();
 	stop.stop.drain_ns = 5000 * MS;
 	from_driver(&stop);
-	step((struct wrk_event){
-		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its control socket"});
+	step((struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+				.host = seen_host,
+				.text = "it closed its control socket"});
 	exited(0, 0, true);
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect_not(sent(FW_HOST_EXIT)->exit.asked);
@@ -154,7 +158,9 @@ static void ended_by(int number, const char *core_file, const struct fw_host_sta
 {
 	struct wrk_exited how = {.signal = number, .core_file = core_file, .stats = stats};
 
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how}), 0);
+	cr_assert_eq(step((struct wrk_event){
+			     .kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how}),
+		     0);
 }
 
 Test(worker_exit, a_core_file_is_named)
@@ -162,9 +168,9 @@ Test(worker_exit, a_core_file_is_named)
 	start_attached(false);
 	spawn(1);
 	ended_by(SIGABRT, "its core file is /tmp/core.4711", NULL);
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
-			 "fraghost 4711 of fragment1 crashed: signal 6 (SIGABRT); its core file is "
-			 "/tmp/core.4711");
+	cr_expect_str_eq(
+		sent(FW_HOST_EXIT)->exit.sentence,
+		"fraghost 4711 of fragment1 crashed: signal 6 (SIGABRT); its core file is /tmp/core.4711");
 }
 
 Test(worker_exit, a_signal_without_a_name_has_its_number)
@@ -191,10 +197,11 @@ Test(worker_exit, some_of_many_operators_that_ran_are_named)
 	}
 	start_attached(false);
 	spawn(1);
-	message.prepared = (struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
+	message.prepared =
+		(struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
 	from_host(&message);
 	ended_by(SIGSEGV, NULL, &stats);
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
-			 "fraghost 4711 crashed in fragment1.op, tick 1 or fragment1.op, tick 1 or "
-			 "fragment1.op, tick 1 or 2 more: signal 11 (SIGSEGV)");
+	cr_expect_str_eq(
+		sent(FW_HOST_EXIT)->exit.sentence,
+		"fraghost 4711 crashed in fragment1.op, tick 1 or fragment1.op, tick 1 or fragment1.op, tick 1 or 2 more: signal 11 (SIGSEGV)");
 }

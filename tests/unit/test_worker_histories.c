@@ -8,8 +8,8 @@
 #include <workerd/core/core.h>
 
 /*
- * Histories at random, from seeds: whatever the order of what happens, legal or not, what must always hold
- * holds after every step, and the worker ends when it is told to.
+ * Histories at random, from seeds: whatever the order of what happens, legal or not, what must
+ * always hold holds after every step, and the worker ends when it is told to.
  */
 #define MS 1000000ll
 #define PROCESSES_MAX 64
@@ -110,7 +110,8 @@ static void step(struct history *h, const struct wrk_event *event)
 		if (wrk_core_session(h->core) != WRK_SESSION_ATTACHED && !h->exited)
 			cr_assert(a->killed, "a host without a driver is killed");
 		for (size_t k = 0; k < i; k++)
-			cr_assert(a->killed || h->processes[k].killed || a->run != h->processes[k].run ||
+			cr_assert(a->killed || h->processes[k].killed ||
+					  a->run != h->processes[k].run ||
 					  a->number != h->processes[k].number,
 				  "never two live owners");
 	}
@@ -125,7 +126,8 @@ static void driver_says(struct history *h)
 					     FW_HOST_KILL, FW_WELCOME,     FW_HOST_EXIT};
 	uint32_t legal = (uint32_t)FRAG_COUNT_OF(kinds) - (pick(h, 20) == 0 ? 0 : 2);
 	bool hello = wrk_core_session(h->core) == WRK_SESSION_HELLO_SENT;
-	struct fw_message message = {.kind = hello && pick(h, 10) > 0 ? FW_WELCOME : kinds[pick(h, legal)]};
+	struct fw_message message = {.kind = hello && pick(h, 10) > 0 ? FW_WELCOME
+								      : kinds[pick(h, legal)]};
 
 	message.run = 1 + pick(h, 2);
 	message.host = 1 + pick(h, 3);
@@ -148,13 +150,15 @@ static void driver_says(struct history *h)
 						      .version = ""};
 	if (message.kind == FW_HOST_CREATE && h->process_count > PROCESSES_MAX / 2)
 		message.kind = FW_BEAT;
-	step(h, &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE, .link = h->link, .message = &message});
+	step(h,
+	     &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE, .link = h->link, .message = &message});
 }
 
 static void host_says(struct history *h, const struct process *process)
 {
-	static const enum fw_kind kinds[] = {FW_BEAT,         FW_BEAT,       FW_HOST_PREPARED, FW_HOST_WIRED,
-					     FW_HOST_STARTED, FW_HOST_EVENT, FW_HOST_CREATE};
+	static const enum fw_kind kinds[] = {FW_BEAT,       FW_BEAT,         FW_HOST_PREPARED,
+					     FW_HOST_WIRED, FW_HOST_STARTED, FW_HOST_EVENT,
+					     FW_HOST_CREATE};
 	struct fw_message message = {.kind = kinds[pick(h, FRAG_COUNT_OF(kinds))],
 				     .run = process->run,
 				     .host = process->number,
@@ -163,21 +167,24 @@ static void host_says(struct history *h, const struct process *process)
 	if (message.kind == FW_HOST_PREPARED)
 		message.prepared.ok = true;
 	else if (message.kind == FW_HOST_EVENT)
-		message.event =
-			(struct fw_host_event){.state = (enum fw_host_state)(1 + pick(h, 6)), .sentence = ""};
+		message.event = (struct fw_host_event){
+			.state = (enum fw_host_state)(1 + pick(h, 6)), .sentence = ""};
 	else
-		message.result =
-			(struct fw_host_result){.ok = pick(h, 2) == 0, .exit_code = 1, .sentence = ""};
-	step(h, &(struct wrk_event){.kind = WRK_HOST_MESSAGE, .host = process->host, .message = &message});
+		message.result = (struct fw_host_result){
+			.ok = pick(h, 2) == 0, .exit_code = 1, .sentence = ""};
+	step(h, &(struct wrk_event){
+			.kind = WRK_HOST_MESSAGE, .host = process->host, .message = &message});
 }
 
 static void process_ends(struct history *h, size_t i)
 {
 	const struct process process = h->processes[i];
-	const struct wrk_exited exited = {.signal = process.killed ? SIGKILL : 0, .status = (int)pick(h, 3)};
+	const struct wrk_exited exited = {.signal = process.killed ? SIGKILL : 0,
+					  .status = (int)pick(h, 3)};
 
 	h->processes[i] = h->processes[--h->process_count];
-	step(h, &(struct wrk_event){.kind = WRK_HOST_EXITED, .host = process.host, .exited = &exited});
+	step(h,
+	     &(struct wrk_event){.kind = WRK_HOST_EXITED, .host = process.host, .exited = &exited});
 }
 
 static void process_event(struct history *h, size_t i)
@@ -194,7 +201,8 @@ static void process_event(struct history *h, size_t i)
 	} else if (process->killed || pick(h, 12) == 0) {
 		process_ends(h, i);
 	} else if (pick(h, 15) == 0) {
-		step(h, &(struct wrk_event){.kind = WRK_HOST_LINK_LOST, .host = host, .text = "closed"});
+		step(h, &(struct wrk_event){
+				.kind = WRK_HOST_LINK_LOST, .host = host, .text = "closed"});
 	} else {
 		host_says(h, process);
 	}
@@ -218,22 +226,24 @@ static void something_happens(struct history *h)
 		}
 		break;
 	case 3:
-		if (link != 0 && wrk_core_session(h->core) == WRK_SESSION_CONNECTING && pick(h, 3) > 0) {
-			step(h,
-			     &(struct wrk_event){.kind = WRK_CONNECTED, .link = link, .text = "127.0.0.1"});
+		if (link != 0 && wrk_core_session(h->core) == WRK_SESSION_CONNECTING &&
+		    pick(h, 3) > 0) {
+			step(h, &(struct wrk_event){
+					.kind = WRK_CONNECTED, .link = link, .text = "127.0.0.1"});
 		} else if (link != 0 && pick(h, 12) == 0) {
 			h->link = 0;
-			step(h,
-			     &(struct wrk_event){.kind = wrk_core_session(h->core) == WRK_SESSION_CONNECTING
-								 ? WRK_CONNECT_FAILED
-								 : WRK_DRIVER_LOST,
-						 .link = link,
-						 .text = "reset"});
+			step(h, &(struct wrk_event){.kind = wrk_core_session(h->core) ==
+									    WRK_SESSION_CONNECTING
+								    ? WRK_CONNECT_FAILED
+								    : WRK_DRIVER_LOST,
+						    .link = link,
+						    .text = "reset"});
 		}
 		break;
 	case 4: /* of a connection that is no more */
-		step(h, &(struct wrk_event){
-				.kind = WRK_DRIVER_LOST, .link = link - 1 - pick(h, 3), .text = "late"});
+		step(h, &(struct wrk_event){.kind = WRK_DRIVER_LOST,
+					    .link = link - 1 - pick(h, 3),
+					    .text = "late"});
 		break;
 	case 5:
 		if (link != 0)

@@ -64,7 +64,8 @@ Test(worker_host, another_session_counts_its_epochs_anew)
 	start_attached(false);
 	spawn(1);
 	exited(1, 0, false);
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	spawn(1);
@@ -78,13 +79,15 @@ Test(worker_host, the_late_exit_of_an_old_session_makes_no_epoch_of_the_new_one_
 	start_attached(false);
 	spawn(1);
 	old = seen_host;
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	seen_host = old;
 	exited(0, SIGKILL, false);
 	from_driver(&create);
-	cr_expect_not_null(did(WRK_DO_SPAWN), "another driver counts its runs and epochs from 1 too");
+	cr_expect_not_null(did(WRK_DO_SPAWN),
+			   "another driver counts its runs and epochs from 1 too");
 }
 
 Test(worker_host, a_host_that_cannot_be_spawned_is_reported)
@@ -93,7 +96,8 @@ Test(worker_host, a_host_that_cannot_be_spawned_is_reported)
 
 	start_attached(false);
 	from_driver(&create);
-	step((struct wrk_event){.kind = WRK_HOST_FAILED, .host = seen_host, .text = "cannot start fraghost"});
+	step((struct wrk_event){
+		.kind = WRK_HOST_FAILED, .host = seen_host, .text = "cannot start fraghost"});
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect_null(sent(FW_HOST_STATS));
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "cannot start fraghost");
@@ -127,10 +131,9 @@ Test(worker_host, a_silent_host_is_killed_and_reported)
 	cr_assert(timers_until(now + 400 * MS, WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
 	exited(0, SIGKILL, true);
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
-			 "fraghost 4711 was ended in fragment1.detect, tick 17: its control thread has not "
-			 "been heard for "
-			 "3.0 s");
+	cr_expect_str_eq(
+		sent(FW_HOST_EXIT)->exit.sentence,
+		"fraghost 4711 was ended in fragment1.detect, tick 17: its control thread has not been heard for 3.0 s");
 }
 
 Test(worker_host, pages_are_sampled_with_every_beat)
@@ -178,7 +181,8 @@ Test(worker_host, more_than_its_most_are_refused_and_all_die_with_the_driver)
 	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
 			 "worker a runs 256 hosts already, its most; give it fewer fragments");
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
 	while (did_nth(WRK_DO_SIGNAL_HOST, killed) != NULL)
 		killed++;
 	cr_expect_eq(killed, WRK_HOSTS_MAX);
@@ -233,8 +237,9 @@ Test(worker_host, long_names_of_fragments_are_cut)
 	from_driver(&create);
 	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
 	exited(1, 0, false);
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence,
-			 "fraghost 4711 of a_fragment_with_a_long_name, a_fragment_with_a_long_name, "));
+	cr_expect(strstr(
+		sent(FW_HOST_EXIT)->exit.sentence,
+		"fraghost 4711 of a_fragment_with_a_long_name, a_fragment_with_a_long_name, "));
 	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, " exited with status 1"));
 	cr_expect_leq(strlen(sent(FW_HOST_EXIT)->exit.sentence), 200);
 }

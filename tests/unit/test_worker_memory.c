@@ -2,8 +2,8 @@
 #include "worker_world.h"
 
 /*
- * Whatever allocation fails in whatever step: the core says so and can be destroyed, or the worker ends as it
- * would have.
+ * Whatever allocation fails in whatever step: the core says so and can be destroyed, or the worker
+ * ends as it would have.
  */
 TestSuite(worker_memory, .fini = finish);
 
@@ -16,8 +16,8 @@ static void host_says(enum fw_kind kind)
 	struct fw_message message = host_frame(kind);
 
 	if (kind == FW_HOST_PREPARED)
-		message.prepared =
-			(struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
+		message.prepared = (struct fw_host_prepared){
+			.ok = true, .fragments = &table, .fragment_count = 1};
 	else
 		message.result = (struct fw_host_result){.ok = true, .sentence = ""};
 	from_host(&message);
@@ -62,7 +62,8 @@ static void end_by_an_order(void)
 static void end_by_a_lost_driver(void)
 {
 	live_up_to_a_host();
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
 	exited(0, SIGKILL, true);
 }
 
@@ -84,8 +85,10 @@ Test(worker_memory, every_failure_is_told, .timeout = 300)
 	static const struct {
 		void (*live)(void);
 		int exit_code;
-	} lives[] = {
-		{end_by_a_crash, 1}, {end_by_an_order, 0}, {end_by_a_lost_driver, 3}, {end_by_a_refusal, 0}};
+	} lives[] = {{end_by_a_crash, 1},
+		     {end_by_an_order, 0},
+		     {end_by_a_lost_driver, 3},
+		     {end_by_a_refusal, 0}};
 	int64_t told = 0;
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(lives); i++) {
@@ -100,8 +103,8 @@ Test(worker_memory, every_failure_is_told, .timeout = 300)
 			lives[i].live();
 			cr_assert(broken || (did(WRK_DO_EXIT) != NULL &&
 					     did(WRK_DO_EXIT)->exit_code == lives[i].exit_code),
-				  "life %zu, step %d, allocation %d: it did not end as it should", i,
-				  (int)short_step, (int)skip);
+				  "life %zu, step %d, allocation %d: it did not end as it should",
+				  i, (int)short_step, (int)skip);
 			told += broken;
 			more = broken || step_count > short_step;
 			if (short_skip == -1) {

@@ -10,7 +10,8 @@ Test(worker_session, attaches_and_beats)
 	make(false);
 	cr_assert_eq(step((struct wrk_event){.kind = WRK_START}), 0);
 	cr_assert_not_null(did(WRK_DO_CONNECT));
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "10.0.0.2"}),
+	cr_assert_eq(step((struct wrk_event){
+			     .kind = WRK_CONNECTED, .link = seen_link, .text = "10.0.0.2"}),
 		     0);
 	hello = &sent(FW_HELLO)->hello;
 	cr_expect_eq(hello->major, FW_PROTOCOL_MAJOR);
@@ -59,7 +60,8 @@ Test(worker_session, a_refusal_ends_it_with_the_sentence)
 {
 	static const struct fw_message refused = {
 		.kind = FW_REFUSED,
-		.refused = {.exit_code = 5, .sentence = "this driver speaks protocol 2.0, the worker 1.0"},
+		.refused = {.exit_code = 5,
+			    .sentence = "this driver speaks protocol 2.0, the worker 1.0"},
 	};
 
 	make(false);
@@ -115,7 +117,8 @@ Test(worker_session, hosts_die_with_the_driver_and_the_worker_comes_back)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
 	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
 	cr_expect_not_null(logged(FRAGI_LOG_WARN));
@@ -132,7 +135,8 @@ Test(worker_session, an_exit_of_an_old_session_is_not_told_to_the_new_one)
 	start_attached(false);
 	spawn(1);
 	old = seen_host;
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	seen_host = old;
@@ -188,13 +192,15 @@ Test(worker_session, a_refusal_ends_it_with_a_code_of_the_documented_ones)
 	static const int codes[][2] = {{3, 3}, {0, 5}, {6, 5}, {255, 5}};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(codes); i++) {
-		struct fw_message refused = {.kind = FW_REFUSED,
-					     .refused = {.exit_code = codes[i][0], .sentence = "no"}};
+		struct fw_message refused = {
+			.kind = FW_REFUSED,
+			.refused = {.exit_code = codes[i][0], .sentence = "no"}};
 
 		finish();
 		make(false);
 		step((struct wrk_event){.kind = WRK_START});
-		step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+		step((struct wrk_event){
+			.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
 		from_driver(&refused);
 		cr_assert_not_null(did(WRK_DO_EXIT));
 		cr_expect_eq(did(WRK_DO_EXIT)->exit_code, codes[i][1]);
@@ -203,8 +209,8 @@ Test(worker_session, a_refusal_ends_it_with_a_code_of_the_documented_ones)
 
 Test(worker_session, a_driver_that_ends_the_session_is_tried_again)
 {
-	static const struct fw_message refused = {.kind = FW_REFUSED,
-						  .refused = {.exit_code = 5, .sentence = "judged dead"}};
+	static const struct fw_message refused = {
+		.kind = FW_REFUSED, .refused = {.exit_code = 5, .sentence = "judged dead"}};
 
 	start_attached(false);
 	spawn(1);

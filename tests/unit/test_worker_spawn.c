@@ -88,7 +88,8 @@ Test(worker_spawn, the_child_has_its_descriptors_and_no_others)
 	wait_end(&child, &status, &number, core, sizeof(core));
 	cr_expect_eq(status, 7);
 	cr_expect_eq(number, 0);
-	for (char *line = strtok(output_of(&child), "\n"); line != NULL; line = strtok(NULL, "\n")) {
+	for (char *line = strtok(output_of(&child), "\n"); line != NULL;
+	     line = strtok(NULL, "\n")) {
 		lines++; /* 10 or 255 is the shell's own for its script */
 		cr_expect(strlen(line) == 1 ? *line <= '4'
 					    : strcmp(line, "10") == 0 || strcmp(line, "255") == 0 ||
@@ -106,10 +107,11 @@ Test(worker_spawn, the_socket_is_3_and_the_ledger_4)
 	char core[128];
 	const char *text;
 
-	cr_assert_eq(start(&child,
-			   "#!/bin/sh\nfor i in 0 3 4; do readlink /proc/$$/fd/$i; done; echo err >&2\n",
-			   NULL),
-		     0);
+	cr_assert_eq(
+		start(&child,
+		      "#!/bin/sh\nfor i in 0 3 4; do readlink /proc/$$/fd/$i; done; echo err >&2\n",
+		      NULL),
+		0);
 	text = output_of(&child);
 	cr_expect(strstr(text, "/dev/null\nsocket:") == text, "%s", text);
 	cr_expect(strstr(text, "/memfd:ledger"), "%s", text);
@@ -240,7 +242,8 @@ Test(worker_options, flags_become_options)
 	struct wrk_options options;
 
 	cr_assert_eq(PARSE(&options, NULL, "--address", "[::1]:5", "--fragments", "a,app/b",
-			   "--worker-address", "127.0.0.1:20000-20010", "--once", "--name=w", "-vvq"),
+			   "--worker-address", "127.0.0.1:20000-20010", "--once", "--name=w",
+			   "-vvq"),
 		     0);
 	cr_expect_str_eq(options.driver_text, "[::1]:5");
 	cr_assert_eq(options.fragment_count, 2);
@@ -257,7 +260,8 @@ Test(worker_options, defaults_are_those_of_the_contract)
 {
 	struct wrk_options options;
 
-	cr_assert_eq(PARSE(&options, NULL, "--worker-address", "127.0.0.1", "--fragments", "all"), 0);
+	cr_assert_eq(PARSE(&options, NULL, "--worker-address", "127.0.0.1", "--fragments", "all"),
+		     0);
 	cr_expect_str_eq(options.driver_text, "127.0.0.1:57777");
 	cr_expect_eq(options.fragment_count, 0);
 	cr_expect_eq(options.worker_address.port, 10000);
@@ -281,7 +285,8 @@ Test(worker_options, refusals_name_the_flag)
 		struct wrk_options options;
 		struct frag_err err = FRAG_ERR_INIT;
 
-		cr_expect_eq(PARSE(&options, &err, cases[i][0], cases[i][1]), -EINVAL, "%s", cases[i][1]);
+		cr_expect_eq(PARSE(&options, &err, cases[i][0], cases[i][1]), -EINVAL, "%s",
+			     cases[i][1]);
 		cr_expect(strstr(err.text, cases[i][2]), "%s: %s", cases[i][1], err.text);
 		wrk_options_fini(&options);
 	}

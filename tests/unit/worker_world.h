@@ -113,14 +113,15 @@ static inline const char *logged(enum fragi_log_level level)
 
 static inline void from_driver(const struct fw_message *message)
 {
-	cr_assert_eq(
-		step((struct wrk_event){.kind = WRK_DRIVER_MESSAGE, .link = seen_link, .message = message}),
-		0);
+	cr_assert_eq(step((struct wrk_event){
+			     .kind = WRK_DRIVER_MESSAGE, .link = seen_link, .message = message}),
+		     0);
 }
 static inline void from_host(const struct fw_message *message)
 {
-	cr_assert_eq(
-		step((struct wrk_event){.kind = WRK_HOST_MESSAGE, .host = seen_host, .message = message}), 0);
+	cr_assert_eq(step((struct wrk_event){
+			     .kind = WRK_HOST_MESSAGE, .host = seen_host, .message = message}),
+		     0);
 }
 
 /* Runs the timer whenever it is due, up to `until`, stopping at the first step that did `kind`. */
@@ -138,14 +139,18 @@ static inline bool timers_until(int64_t until, enum wrk_action_kind kind)
 
 static const struct fw_message welcome = {
 	.kind = FW_WELCOME,
-	.welcome =
-		{.session = 77, .name = "a#2", .beat_ns = 250 * MS, .dead_ns = 3000 * MS, .version = "0.1.0"},
+	.welcome = {.session = 77,
+		    .name = "a#2",
+		    .beat_ns = 250 * MS,
+		    .dead_ns = 3000 * MS,
+		    .version = "0.1.0"},
 };
 static const struct fw_message beat = {.kind = FW_BEAT};
 
 static inline void attach(void)
 {
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"}),
+	cr_assert_eq(step((struct wrk_event){
+			     .kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"}),
 		     0);
 	cr_assert_not_null(sent(FW_HELLO));
 	from_driver(&welcome);
@@ -174,7 +179,9 @@ static inline void spawn(uint64_t epoch)
 	from_driver(&create);
 	cr_assert_not_null(did(WRK_DO_SPAWN));
 	cr_assert_eq(did(WRK_DO_SPAWN)->message, &create);
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711}), 0);
+	cr_assert_eq(
+		step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711}),
+		0);
 	cr_assert_eq(wrk_core_host_state(core, seen_host), WRK_HOST_UP);
 }
 static inline struct fw_message host_frame(enum fw_kind kind)
@@ -188,7 +195,8 @@ static inline void prepared(void)
 	static struct fw_fragment fragments[] = {{.name = "fragment1", .ops = ops, .op_count = 2}};
 	struct fw_message message = host_frame(FW_HOST_PREPARED);
 
-	message.prepared = (struct fw_host_prepared){.ok = true, .fragments = fragments, .fragment_count = 1};
+	message.prepared =
+		(struct fw_host_prepared){.ok = true, .fragments = fragments, .fragment_count = 1};
 	from_host(&message);
 	cr_assert_eq(sent(FW_HOST_PREPARED), &message);
 }
@@ -203,7 +211,9 @@ static inline void exited(int status, int number, bool page)
 				 .lines = lines,
 				 .line_count = 1};
 
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how}), 0);
+	cr_assert_eq(step((struct wrk_event){
+			     .kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how}),
+		     0);
 }
 
 #endif

@@ -9,9 +9,11 @@
 /*
  * Looks at a recorded video, decoded by the program ffmpeg:
  *   check_clip indices VIDEO FRAMES               the bar codes read 0 .. FRAMES - 1, in order
- *   check_clip boxes LOG FRAMES FIRST             frames from FIRST on have a box, and every box covers the
- * square check_clip outside VIDEO SOURCE LOG W H FRAMES  outside the boxes every frame is the source's, PSNR
- * >= 30 dB LOG is written by the operator box_log: a line `frame left top right bottom` for each box.
+ *   check_clip boxes LOG FRAMES FIRST             frames from FIRST on have a box, and every box
+ *   covers the
+ * square check_clip outside VIDEO SOURCE LOG W H FRAMES  outside the boxes every frame is the
+ * source's, PSNR >= 30 dB LOG is written by the operator box_log: a line `frame left top right
+ * bottom` for each box.
  */
 #define IOU_MIN 0.5
 #define PSNR_MIN 30.0
@@ -33,9 +35,10 @@ static FILE *decode(const char *video)
 	char command[4400];
 
 	if (strchr(video, '\'') != NULL ||
-	    snprintf(command, sizeof(command),
-		     "exec ffmpeg -v error -nostdin -i '%s' -vsync passthrough -f rawvideo -pix_fmt rgb24 -",
-		     video) >= (int)sizeof(command))
+	    snprintf(
+		    command, sizeof(command),
+		    "exec ffmpeg -v error -nostdin -i '%s' -vsync passthrough -f rawvideo -pix_fmt rgb24 -",
+		    video) >= (int)sizeof(command))
 		return NULL;
 	return popen(command, "r");
 }
@@ -70,8 +73,8 @@ static int check_boxes(const char *log, int frames, int first)
 		if (n < first)
 			bad |= wrong("frame %d has a box before the background was made", n);
 		if (clip_iou(n, left, top, right, bottom) < IOU_MIN)
-			bad |= wrong("frame %d: box %g %g %g %g is not about the square at %d %d", n, left,
-				     top, right, bottom, clip_left(n), clip_top(n));
+			bad |= wrong("frame %d: box %g %g %g %g is not about the square at %d %d",
+				     n, left, top, right, bottom, clip_left(n), clip_top(n));
 		boxed += n != last;
 		last = n;
 	}
@@ -81,7 +84,9 @@ static int check_boxes(const char *log, int frames, int first)
 	return bad;
 }
 
-/* Reads the boxes of frame n, the log being in the order of the frames, and marks what they cover. */
+/*
+ * Reads the boxes of frame n, the log being in the order of the frames, and marks what they cover.
+ */
 static void mask_boxes(FILE *log, int n, int columns, int rows, uint8_t *mask)
 {
 	for (;;) {
@@ -120,8 +125,8 @@ static double psnr_outside(const uint8_t *a, const uint8_t *b, const uint8_t *ma
 	return sum > 0 ? 10 * log10(255.0 * 255.0 * (double)count / sum) : 99.0;
 }
 
-static int check_outside(const char *video, const char *source, const char *log_name, int columns, int rows,
-			 int frames)
+static int check_outside(const char *video, const char *source, const char *log_name, int columns,
+			 int rows, int frames)
 {
 	size_t size = (size_t)columns * (size_t)rows;
 	uint8_t *recorded = malloc(size * 3), *original = malloc(size * 3), *mask = malloc(size);
@@ -129,7 +134,8 @@ static int check_outside(const char *video, const char *source, const char *log_
 	double least = 99.0;
 	int n = 0, bad = 0;
 
-	while (log != NULL && fread(recorded, size * 3, 1, a) == 1 && fread(original, size * 3, 1, b) == 1) {
+	while (log != NULL && fread(recorded, size * 3, 1, a) == 1 &&
+	       fread(original, size * 3, 1, b) == 1) {
 		double psnr;
 
 		memset(mask, 0, size);
@@ -160,7 +166,8 @@ int main(int argc, char **argv)
 	if (argc == 5 && strcmp(argv[1], "boxes") == 0)
 		return check_boxes(argv[2], atoi(argv[3]), atoi(argv[4]));
 	if (argc == 8 && strcmp(argv[1], "outside") == 0)
-		return check_outside(argv[2], argv[3], argv[4], atoi(argv[5]), atoi(argv[6]), atoi(argv[7]));
+		return check_outside(argv[2], argv[3], argv[4], atoi(argv[5]), atoi(argv[6]),
+				     atoi(argv[7]));
 	fprintf(stderr, "usage: check_clip indices|boxes|outside ...\n");
 	return 2;
 }

@@ -6,9 +6,9 @@
 #include <string.h>
 
 /*
- * A clip whose every frame is known: a street of grays, a white square on a path, and the number of the frame
- * as a bar code on top (12 bits, the highest first, white is 1). Encoded and decoded by the program ffmpeg,
- * never by what is being tested.
+ * A clip whose every frame is known: a street of grays, a white square on a path, and the number of
+ * the frame as a bar code on top (12 bits, the highest first, white is 1). Encoded and decoded by
+ * the program ffmpeg, never by what is being tested.
  */
 #define CLIP_COLUMNS 480
 #define CLIP_ROWS 320
@@ -42,7 +42,8 @@ static inline int clip_top(int n)
 static inline void clip_fill(uint8_t *rgb, int left, int top, int columns, int rows, uint8_t value)
 {
 	for (int y = top; y < top + rows; y++)
-		memset(rgb + ((size_t)y * CLIP_COLUMNS + (size_t)left) * 3, value, (size_t)columns * 3);
+		memset(rgb + ((size_t)y * CLIP_COLUMNS + (size_t)left) * 3, value,
+		       (size_t)columns * 3);
 }
 
 /* Frame n; a still clip has no square and the bar code of 0 throughout. */
@@ -56,7 +57,8 @@ static inline void clip_draw(uint8_t *rgb, int n, int still)
 	for (int b = 0; b < CLIP_BITS; b++) {
 		int set = still ? 0 : n >> (CLIP_BITS - 1 - b) & 1;
 
-		clip_fill(rgb, b * CLIP_BIT_COLUMNS, 0, CLIP_BIT_COLUMNS, CLIP_BIT_ROWS, set ? 235 : 16);
+		clip_fill(rgb, b * CLIP_BIT_COLUMNS, 0, CLIP_BIT_COLUMNS, CLIP_BIT_ROWS,
+			  set ? 235 : 16);
 	}
 	if (!still)
 		clip_fill(rgb, clip_left(n), clip_top(n), CLIP_SIDE, CLIP_SIDE, 235);
@@ -71,7 +73,8 @@ static inline int clip_number(const uint8_t *rgb)
 		int sum = 0;
 
 		for (int y = 2; y < CLIP_BIT_ROWS - 2; y++) {
-			for (int x = b * CLIP_BIT_COLUMNS + 4; x < (b + 1) * CLIP_BIT_COLUMNS - 4; x++)
+			for (int x = b * CLIP_BIT_COLUMNS + 4; x < (b + 1) * CLIP_BIT_COLUMNS - 4;
+			     x++)
 				sum += rgb[((size_t)y * CLIP_COLUMNS + (size_t)x) * 3];
 		}
 		n = 2 * n + (sum > 128 * (CLIP_BIT_ROWS - 4) * (CLIP_BIT_COLUMNS - 8));

@@ -11,7 +11,8 @@ int main(int argc, char **argv)
 	int frames = argc == 3 ? atoi(argv[2]) : 0;
 
 	if (frames < 1 || frames >= 1 << CLIP_BITS) {
-		fprintf(stderr, "usage: make_clip moving|still FRAMES (1 to %d)\n", (1 << CLIP_BITS) - 1);
+		fprintf(stderr, "usage: make_clip moving|still FRAMES (1 to %d)\n",
+			(1 << CLIP_BITS) - 1);
 		return 2;
 	}
 	for (int n = 0; n < frames; n++) {

@@ -64,7 +64,8 @@ const char *wrk_text(struct wrk_actions *actions, const char *format, ...)
 	return text;
 }
 
-struct fw_message *wrk_message(struct wrk_actions *actions, enum fw_kind kind, const struct wrk_host *host)
+struct fw_message *wrk_message(struct wrk_actions *actions, enum fw_kind kind,
+			       const struct wrk_host *host)
 {
 	struct fw_message *message = fragi_arena_alloc(&actions->arena, sizeof(*message));
 

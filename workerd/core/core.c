@@ -35,7 +35,9 @@ void wrk_core_destroy(struct wrk_core *core)
 	fragi_free(core);
 }
 
-/* What even SIGKILL does not end at once is not waited for; being told again does not prolong that. */
+/*
+ * What even SIGKILL does not end at once is not waited for; being told again does not prolong that.
+ */
 static void end_in_time(struct wrk_core *core, int64_t now_ns)
 {
 	if (core->stop_at_ns > now_ns + 2 * WRK_KILL_NS)
@@ -92,7 +94,8 @@ static int64_t core_deadline(const struct wrk_core *core)
 
 	if (core->session == WRK_SESSION_ENDED)
 		return INT64_MAX;
-	if ((core->session == WRK_SESSION_ATTACHED || core->host_count > 0) && core->beat_at_ns < deadline)
+	if ((core->session == WRK_SESSION_ATTACHED || core->host_count > 0) &&
+	    core->beat_at_ns < deadline)
 		deadline = core->beat_at_ns;
 	if ((core->session == WRK_SESSION_CONNECTING || core->session == WRK_SESSION_BACKOFF) &&
 	    core->wait_until_ns < deadline)
@@ -109,8 +112,8 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 		  struct wrk_actions *actions)
 {
 	if (core->deadline_ns != INT64_MAX)
-		fragi_spare_late(&core->spare, now_ns - core->deadline_ns, core->beat_ns, core->dead_ns,
-				 now_ns);
+		fragi_spare_late(&core->spare, now_ns - core->deadline_ns, core->beat_ns,
+				 core->dead_ns, now_ns);
 	switch (event->kind) {
 	case WRK_START:
 	case WRK_CONNECTED:

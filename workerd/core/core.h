@@ -7,15 +7,17 @@
 #include <wire/message.h>
 
 /*
- * What workerd decides, without I/O: the session with the driver and the hosts. wrk_core_step takes one event
- * and the time, and returns actions; the shell turns libuv's callbacks into events and performs the actions
- * in order. No system call, no clock, no randomness: a simulator is another shell.
+ * What workerd decides, without I/O: the session with the driver and the hosts. wrk_core_step takes
+ * one event and the time, and returns actions; the shell turns libuv's callbacks into events and
+ * performs the actions in order. No system call, no clock, no randomness: a simulator is another
+ * shell.
  *
- * The happy path: START, CONNECTED (HELLO is sent), WELCOME, HOST_CREATE (SPAWN), the frames between driver
- * and host relayed by (run, host, epoch), HOST_STOP, HOST_EXITED (final HOST_STATS, HOST_EXIT). When the
- * driver is lost, silent or broken, all hosts are killed at once, since an application whose driver keeps no
- * state ends with it; then the driver is tried again for ever. A host that is silent is killed and reported.
- * Silence is judged only while this process was awake itself.
+ * The happy path: START, CONNECTED (HELLO is sent), WELCOME, HOST_CREATE (SPAWN), the frames
+ * between driver and host relayed by (run, host, epoch), HOST_STOP, HOST_EXITED (final HOST_STATS,
+ * HOST_EXIT). When the driver is lost, silent or broken, all hosts are killed at once, since an
+ * application whose driver keeps no state ends with it; then the driver is tried again for ever. A
+ * host that is silent is killed and reported. Silence is judged only while this process was awake
+ * itself.
  */
 enum wrk_session {
 	WRK_SESSION_DISCONNECTED,
@@ -45,7 +47,8 @@ enum wrk_host_state {
 #define WRK_KILL_NS 1000000000ll    /* from SIGTERM to SIGKILL */
 #define WRK_GRACE_NS 500000000ll    /* for the driver to stop them, when told to end */
 
-struct wrk_config { /* texts are borrowed for the life of the core */
+/* texts are borrowed for the life of the core */
+struct wrk_config {
 	const char *name;
 	const char **fragments; /* --fragments; none: whatever fits */
 	uint32_t fragment_count;
@@ -72,13 +75,15 @@ enum wrk_event_kind {
 	WRK_HOST_SAMPLED,   /* host, stats */
 	WRK_HOST_EXITED,    /* host, exited; after all its messages */
 	WRK_TIMER,          /* the deadline has come */
-	/* SIGINT, SIGTERM: the driver may stop the hosts in order first, for who tells all to end tells it
-	 * too. The second one: at once. */
+	/*
+	 * SIGINT, SIGTERM: the driver may stop the hosts in order first, for who tells all to end
+	 * tells it too. The second one: at once.
+	 */
 	WRK_STOP,
 };
 struct wrk_exited {
-	int status, signal;                /* exit status, or signal that ended it (0: none) */
-	const char *core_file;             /* sentence part about the core file; NULL: none was written */
+	int status, signal;    /* exit status, or signal that ended it (0: none) */
+	const char *core_file; /* sentence part about the core file; NULL: none was written */
 	const struct fw_host_stats *stats; /* the page read a last time; NULL: there was none */
 	const char **lines;
 	uint32_t line_count;
@@ -115,7 +120,8 @@ struct wrk_action {
 	enum fragi_log_level level;
 	const char *text;
 };
-struct wrk_actions { /* zeroed: empty */
+/* zeroed: empty */
+struct wrk_actions {
 	struct wrk_action *items;
 	size_t count, capacity;
 	struct fragi_arena arena; /* what the items point to, but for relayed messages */
@@ -127,10 +133,10 @@ void wrk_actions_fini(struct wrk_actions *actions);
 
 struct wrk_core;
 int wrk_core_create(const struct wrk_config *config, struct wrk_core **out_core); /* 0 or -ENOMEM */
-void wrk_core_destroy(struct wrk_core *core);                                     /* NULL is accepted */
+void wrk_core_destroy(struct wrk_core *core); /* NULL is accepted */
 /*
- * Appends to actions, which the caller has reset. They are valid until the event or actions are given up.
- * Returns 0 or -ENOMEM, after which the core must not be used on.
+ * Appends to actions, which the caller has reset. They are valid until the event or actions are
+ * given up. Returns 0 or -ENOMEM, after which the core must not be used on.
  */
 int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		  struct wrk_actions *actions);
@@ -139,7 +145,8 @@ int64_t wrk_core_deadline_ns(const struct wrk_core *core);
 
 /* For shells and tests. */
 enum wrk_session wrk_core_session(const struct wrk_core *core);
-enum wrk_host_state wrk_core_host_state(const struct wrk_core *core, uint32_t host); /* WRK_HOST_NONE: gone */
+/* WRK_HOST_NONE: gone */
+enum wrk_host_state wrk_core_host_state(const struct wrk_core *core, uint32_t host);
 uint32_t wrk_core_host_count(const struct wrk_core *core);
 uint32_t wrk_core_illegal_moves(const struct wrk_core *core); /* 0 unless there is a bug */
 

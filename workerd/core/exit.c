@@ -11,7 +11,8 @@
 #define PLACES_MAX 3
 
 /* " in fragment1.detect, tick 17" for what was in a callback; empty when nothing was. */
-static void exit_place(const struct wrk_host *host, const struct fw_host_stats *stats, char *out, size_t size)
+static void exit_place(const struct wrk_host *host, const struct fw_host_stats *stats, char *out,
+		       size_t size)
 {
 	size_t used = 0;
 	int places = 0;
@@ -29,22 +30,23 @@ static void exit_place(const struct wrk_host *host, const struct fw_host_stats *
 }
 
 /* What became of it, after its name; NULL when it ended as it was told to. */
-static const char *exit_deed(const struct wrk_host *host, const struct wrk_exited *exited, const char *place,
-			     struct wrk_actions *actions)
+static const char *exit_deed(const struct wrk_host *host, const struct wrk_exited *exited,
+			     const char *place, struct wrk_actions *actions)
 {
 	const char *abbreviation = exited->signal > 0 ? sigabbrev_np(exited->signal) : NULL;
 
-	if (host->told && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED && host->why[0] == '\0')
+	if (host->told && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED &&
+	    host->why[0] == '\0')
 		return NULL;
-	if (host->why[0] != '\0' && ((exited->signal == SIGKILL && host->state == WRK_HOST_KILLED) ||
-				     (host->ending && exited->signal == 0 && exited->status == 0) ||
-				     (host->cut && exited->status == WRK_HOST_EXIT_LOST)))
+	if (host->why[0] != '\0' &&
+	    ((exited->signal == SIGKILL && host->state == WRK_HOST_KILLED) ||
+	     (host->ending && exited->signal == 0 && exited->status == 0) ||
+	     (host->cut && exited->status == WRK_HOST_EXIT_LOST)))
 		return wrk_text(actions, "was ended%s: %s", place, host->why);
 	if (exited->signal == SIGKILL)
 		return wrk_text(
 			actions,
-			"was killed%s: signal 9 (SIGKILL); if nobody did that on purpose, look for the "
-			"out-of-memory killer in the kernel's log",
+			"was killed%s: signal 9 (SIGKILL); if nobody did that on purpose, look for the out-of-memory killer in the kernel's log",
 			place);
 	if (exited->signal != 0)
 		return wrk_text(actions, "crashed%s: signal %d (SIG%s)%s%s", place, exited->signal,

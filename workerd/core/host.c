@@ -10,8 +10,9 @@
 #define BIT(state) (1u << (state))
 
 static const char *const host_names[WRK_HOST_STATES] = {
-	[WRK_HOST_NONE] = "none",         [WRK_HOST_SPAWNING] = "spawning", [WRK_HOST_UP] = "up",
-	[WRK_HOST_STOPPING] = "stopping", [WRK_HOST_KILLED] = "killed",     [WRK_HOST_GONE] = "gone",
+	[WRK_HOST_NONE] = "none",     [WRK_HOST_SPAWNING] = "spawning",
+	[WRK_HOST_UP] = "up",         [WRK_HOST_STOPPING] = "stopping",
+	[WRK_HOST_KILLED] = "killed", [WRK_HOST_GONE] = "gone",
 };
 
 static const uint32_t host_moves[WRK_HOST_STATES] = {
@@ -124,8 +125,8 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 }
 
 /* A host that never came to be is reported with its exit alone. */
-static void report_exit(struct wrk_core *core, const struct fw_message *as, const struct fw_host_exit *exit,
-			struct wrk_actions *actions)
+static void report_exit(struct wrk_core *core, const struct fw_message *as,
+			const struct fw_host_exit *exit, struct wrk_actions *actions)
 {
 	struct fw_message *message = wrk_message(actions, FW_HOST_EXIT, NULL);
 
@@ -160,8 +161,9 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 
 	if (epoch_is_stale(core, message)) {
 		wrk_say(actions, FRAGI_LOG_WARN,
-			"refused HOST_CREATE of host %u of run %llu: epoch %llu is old", message->host,
-			(unsigned long long)message->run, (unsigned long long)message->epoch);
+			"refused HOST_CREATE of host %u of run %llu: epoch %llu is old",
+			message->host, (unsigned long long)message->run,
+			(unsigned long long)message->epoch);
 		return;
 	}
 	for (uint32_t i = 0; i < WRK_HOSTS_MAX && host == NULL; i++)
@@ -173,12 +175,13 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 		refusal = wrk_text(actions, "worker %s serves one application and ends (--once)",
 				   core->config.name);
 	else if (host == NULL)
-		refusal = wrk_text(actions,
-				   "worker %s runs %d hosts already, its most; give it fewer fragments",
-				   core->config.name, WRK_HOSTS_MAX);
+		refusal = wrk_text(
+			actions,
+			"worker %s runs %d hosts already, its most; give it fewer fragments",
+			core->config.name, WRK_HOSTS_MAX);
 	if (refusal != NULL) {
-		report_exit(core, message, &(struct fw_host_exit){.exit_code = 3, .sentence = refusal},
-			    actions);
+		report_exit(core, message,
+			    &(struct fw_host_exit){.exit_code = 3, .sentence = refusal}, actions);
 		return;
 	}
 	if (old != NULL)
@@ -191,10 +194,10 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 				  .heard_ns = now_ns,
 				  .kill_at_ns = INT64_MAX};
 	host->application = fragi_strdup(message->create.application);
-	for (uint32_t i = 0, used = 0; i < message->create.fragment_count && used < sizeof(host->fragments);
-	     i++)
-		used += (uint32_t)snprintf(host->fragments + used, sizeof(host->fragments) - used, "%s%s",
-					   i > 0 ? ", " : "", message->create.fragments[i]);
+	for (uint32_t i = 0, used = 0;
+	     i < message->create.fragment_count && used < sizeof(host->fragments); i++)
+		used += (uint32_t)snprintf(host->fragments + used, sizeof(host->fragments) - used,
+					   "%s%s", i > 0 ? ", " : "", message->create.fragments[i]);
 	if (host->application == NULL)
 		actions->out_of_memory = true;
 	core->host_count++;
@@ -232,9 +235,10 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 	(void)now_ns;
 	if (host == NULL ||
 	    host->epoch != message->epoch) { /* it may just have ended: no fault of the driver */
-		wrk_say(actions, FRAGI_LOG_DEBUG, "ignored %s for host %u of run %llu, epoch %llu: not here",
-			fw_kind_name(message->kind), message->host, (unsigned long long)message->run,
-			(unsigned long long)message->epoch);
+		wrk_say(actions, FRAGI_LOG_DEBUG,
+			"ignored %s for host %u of run %llu, epoch %llu: not here",
+			fw_kind_name(message->kind), message->host,
+			(unsigned long long)message->run, (unsigned long long)message->epoch);
 		return;
 	}
 	if (message->kind == FW_HOST_STOP || message->kind == FW_HOST_KILL)
@@ -286,11 +290,12 @@ static void take_names(struct wrk_host *host, const struct fw_host_prepared *pre
 	}
 }
 
-static void host_frame(struct wrk_core *core, struct wrk_host *host, const struct fw_message *message,
-		       int64_t now_ns, struct wrk_actions *actions)
+static void host_frame(struct wrk_core *core, struct wrk_host *host,
+		       const struct fw_message *message, int64_t now_ns,
+		       struct wrk_actions *actions)
 {
-	bool ours =
-		message->run == host->run && message->host == host->number && message->epoch == host->epoch;
+	bool ours = message->run == host->run && message->host == host->number &&
+		    message->epoch == host->epoch;
 
 	host->heard_ns = now_ns;
 	if (message->kind == FW_BEAT)
@@ -337,8 +342,8 @@ static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_a
 {
 	host_move(core, host, WRK_HOST_GONE, actions);
 	if (host->link == core->link) { /* the driver of another session counts from 1 */
-		core->past[core->past_next] =
-			(struct wrk_past){.run = host->run, .epoch = host->epoch, .number = host->number};
+		core->past[core->past_next] = (struct wrk_past){
+			.run = host->run, .epoch = host->epoch, .number = host->number};
 		core->past_next = (core->past_next + 1) % WRK_PAST_MAX;
 	}
 	wrk_host_forget(host);
@@ -359,8 +364,8 @@ static bool end_was_asked(const struct wrk_host *host, const struct wrk_exited *
 	return host->ended_here && host->state == WRK_HOST_KILLED && exited->signal == SIGKILL;
 }
 
-static void host_exited(struct wrk_core *core, struct wrk_host *host, const struct wrk_exited *exited,
-			struct wrk_actions *actions)
+static void host_exited(struct wrk_core *core, struct wrk_host *host,
+			const struct wrk_exited *exited, struct wrk_actions *actions)
 {
 	const char *sentence = wrk_exit_sentence(host, exited, actions);
 	struct fw_message as = {.run = host->run, .host = host->number, .epoch = host->epoch};
@@ -404,12 +409,14 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 			host_signal(host, SIGKILL, actions);
 		break;
 	case WRK_HOST_FAILED:
-		as = (struct fw_message){.run = host->run, .host = host->number, .epoch = host->epoch};
+		as = (struct fw_message){
+			.run = host->run, .host = host->number, .epoch = host->epoch};
 		wrk_say(actions, FRAGI_LOG_ERROR, "%s: %s", host->application, event->text);
 		take_result(core, 3);
 		if (host->link == core->link)
 			report_exit(core, &as,
-				    &(struct fw_host_exit){.exit_code = 3, .sentence = event->text}, actions);
+				    &(struct fw_host_exit){.exit_code = 3, .sentence = event->text},
+				    actions);
 		host_gone(core, host, actions);
 		break;
 	case WRK_HOST_MESSAGE:
@@ -451,7 +458,8 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 		if (now_ns >= fragi_spare_dead_at(&core->spare, host->heard_ns, core->dead_ns)) {
 			char why[128];
 
-			snprintf(why, sizeof(why), "its control thread has not been heard for %.1f s",
+			snprintf(why, sizeof(why),
+				 "its control thread has not been heard for %.1f s",
 				 (double)core->dead_ns * 1e-9);
 			host_kill(core, host, why, actions);
 			continue;

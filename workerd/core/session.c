@@ -27,8 +27,9 @@ static void session_move(struct wrk_core *core, enum wrk_session to, struct wrk_
 {
 	bool legal = (session_moves[core->session] & BIT(to)) != 0;
 
-	wrk_say(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, "session, link %llu: %s -> %s%s",
-		(unsigned long long)core->link, session_names[core->session], session_names[to],
+	wrk_say(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
+		"session, link %llu: %s -> %s%s", (unsigned long long)core->link,
+		session_names[core->session], session_names[to],
 		legal ? "" : ": this move is not in the table; please report it");
 	core->illegal_moves += legal ? 0 : 1;
 	core->session = to;
@@ -51,14 +52,14 @@ static uint64_t next_random(struct wrk_core *core)
 }
 
 /*
- * The connection is gone: waits, longer each time, with jitter so that many workers do not come at once. That
- * an idle worker's driver has ended is no news; that it is not back at the first try is.
+ * The connection is gone: waits, longer each time, with jitter so that many workers do not come at
+ * once. That an idle worker's driver has ended is no news; that it is not back at the first try is.
  */
 static void session_back_off(struct wrk_core *core, const char *why, int64_t now_ns,
 			     struct wrk_actions *actions)
 {
-	int64_t delay =
-		core->backoff_ns / 2 + (int64_t)(next_random(core) % (uint64_t)(core->backoff_ns / 2));
+	int64_t delay = core->backoff_ns / 2 +
+			(int64_t)(next_random(core) % (uint64_t)(core->backoff_ns / 2));
 	bool is_news = core->session != WRK_SESSION_ATTACHED || core->host_count > 0;
 
 	session_move(core, WRK_SESSION_BACKOFF, actions);
@@ -67,8 +68,8 @@ static void session_back_off(struct wrk_core *core, const char *why, int64_t now
 	if (core->backoff_ns > WRK_BACKOFF_MAX_NS)
 		core->backoff_ns = WRK_BACKOFF_MAX_NS;
 	if (!core->waiting_told && is_news) {
-		wrk_say(actions, FRAGI_LOG_INFO, "waiting for the driver at %s: %s", core->config.driver,
-			why);
+		wrk_say(actions, FRAGI_LOG_INFO, "waiting for the driver at %s: %s",
+			core->config.driver, why);
 		core->waiting_told = true;
 	}
 }
@@ -92,8 +93,9 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 	if (!closed)
 		wrk_act(actions, WRK_DO_DISCONNECT)->link = core->link;
 	if (attached && core->host_count > 0) {
-		wrk_say(actions, FRAGI_LOG_WARN, "lost the driver at %s: %s; its applications end here",
-			core->config.driver, why);
+		wrk_say(actions, FRAGI_LOG_WARN,
+			"lost the driver at %s: %s; its applications end here", core->config.driver,
+			why);
 		wrk_host_kill_all(core, "its driver was lost", actions);
 	}
 	session_back_off(core, why, now_ns, actions);
@@ -101,7 +103,8 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 		core->result = 3; /* with which it ends when the last host is gone */
 }
 
-void wrk_session_send(struct wrk_core *core, const struct fw_message *message, struct wrk_actions *actions)
+void wrk_session_send(struct wrk_core *core, const struct fw_message *message,
+		      struct wrk_actions *actions)
 {
 	struct wrk_action *action;
 
@@ -159,7 +162,8 @@ static void session_welcome(struct wrk_core *core, const struct fw_welcome *welc
 	core->dead_ns = within(welcome->dead_ns, 2 * core->beat_ns, 600000000000);
 	core->backoff_ns = WRK_BACKOFF_MIN_NS;
 	core->beat_at_ns = now_ns;
-	memset(core->past, 0, sizeof(core->past)); /* epochs are of one driver: another counts from 1 */
+	/* epochs are of one driver: another counts from 1 */
+	memset(core->past, 0, sizeof(core->past));
 	wrk_say(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
 		core->waiting_told ? "back at" : "attached to", core->config.driver, welcome->name);
 	core->waiting_told = false;
@@ -168,9 +172,10 @@ static void session_welcome(struct wrk_core *core, const struct fw_welcome *welc
 static void session_refused(struct wrk_core *core, const struct fw_refused *refused,
 			    struct wrk_actions *actions)
 {
-	wrk_say(actions, FRAGI_LOG_ERROR, "the driver at %s refused this worker: %s", core->config.driver,
-		refused->sentence);
-	wrk_session_end(core, refused->exit_code > 0 && refused->exit_code <= 5 ? refused->exit_code : 5,
+	wrk_say(actions, FRAGI_LOG_ERROR, "the driver at %s refused this worker: %s",
+		core->config.driver, refused->sentence);
+	wrk_session_end(core,
+			refused->exit_code > 0 && refused->exit_code <= 5 ? refused->exit_code : 5,
 			actions);
 }
 
@@ -184,16 +189,18 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 		else if (message->kind == FW_REFUSED)
 			session_refused(core, &message->refused, actions);
 		else
-			session_drop(core, false, "it did not answer HELLO with WELCOME", now_ns, actions);
+			session_drop(core, false, "it did not answer HELLO with WELCOME", now_ns,
+				     actions);
 		return;
 	}
 	switch (message->kind) {
 	case FW_BEAT:
 		break;
 	case FW_REFUSED: /* it judged this worker dead meanwhile */
-		session_drop(core, false,
-			     wrk_text(actions, "it ended the session: %s", message->refused.sentence), now_ns,
-			     actions);
+		session_drop(
+			core, false,
+			wrk_text(actions, "it ended the session: %s", message->refused.sentence),
+			now_ns, actions);
 		break;
 	case FW_HOST_CREATE:
 		wrk_host_create(core, message, now_ns, actions);

@@ -27,7 +27,8 @@ struct wrk_host {
 	uint32_t name_count;
 };
 
-struct wrk_past { /* a host that is gone: an older epoch of it is refused */
+/* a host that is gone: an older epoch of it is refused */
+struct wrk_past {
 	uint64_t run, epoch;
 	uint32_t number;
 };
@@ -69,14 +70,19 @@ struct wrk_action *wrk_act(struct wrk_actions *actions, enum wrk_action_kind kin
 void wrk_say(struct wrk_actions *actions, enum fragi_log_level level, const char *format, ...)
 	FRAG_PRINTF(3, 4);
 const char *wrk_text(struct wrk_actions *actions, const char *format, ...) FRAG_PRINTF(2, 3);
-/* A zeroed message in the arena, with the host's ids unless host is NULL; NULL when memory is short. */
-struct fw_message *wrk_message(struct wrk_actions *actions, enum fw_kind kind, const struct wrk_host *host);
+/*
+ * A zeroed message in the arena, with the host's ids unless host is NULL; NULL when memory is
+ * short.
+ */
+struct fw_message *wrk_message(struct wrk_actions *actions, enum fw_kind kind,
+			       const struct wrk_host *host);
 
 /* session.c */
 void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		       struct wrk_actions *actions);
 void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
-void wrk_session_send(struct wrk_core *core, const struct fw_message *message, struct wrk_actions *actions);
+void wrk_session_send(struct wrk_core *core, const struct fw_message *message,
+		      struct wrk_actions *actions);
 /* Ends this workerd with an exit code. */
 void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions);
 

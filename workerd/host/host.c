@@ -22,17 +22,18 @@
 #include <workerd/spawn.h>
 
 /*
- * The happy path: HOST_CREATE, prepare, HOST_PREPARED; HOST_WIRE, HOST_WIRED once every peer has answered;
- * HOST_START, HOST_STARTED; HOST_EVENTs; HOST_STOP with a time: drain, DONE; HOST_STOP without: the end.
+ * The happy path: HOST_CREATE, prepare, HOST_PREPARED; HOST_WIRE, HOST_WIRED once every peer has
+ * answered; HOST_START, HOST_STARTED; HOST_EVENTs; HOST_STOP with a time: drain, DONE; HOST_STOP
+ * without: the end.
  *
- * The main thread is the control thread: it beats whatever operators do. What may block on user code, prepare
- * and destroy, runs on a thread of its own meanwhile. A failure is told and the host then waits to be ended;
- * only the loss of its workerd ends it by itself.
+ * The main thread is the control thread: it beats whatever operators do. What may block on user
+ * code, prepare and destroy, runs on a thread of its own meanwhile. A failure is told and the host
+ * then waits to be ended; only the loss of its workerd ends it by itself.
  */
 #define BEAT_NS 250000000ll
 #define DEAD_NS 3000000000ll
-#define WIRE_NS                                                                                              \
-	9000000000ll        /* for all peers to answer; the driver gives up after 10 s, without their names */
+#define WIRE_NS                                                                                    \
+	9000000000ll /* for all peers to answer; the driver gives up after 10 s, without their names */
 #define LOOK_NS 100000000ll /* how often a started run is looked after */
 
 enum host_state {
@@ -85,8 +86,8 @@ static void host_send(struct host *h, struct fw_message *message)
 	if (r == 0)
 		return;
 	/* Somebody would wait for it: better an end that is seen. */
-	log_error(NULL, "cannot send %s to workerd: %s; this host ends", fw_kind_name(message->kind),
-		  frag_strerror(r));
+	log_error(NULL, "cannot send %s to workerd: %s; this host ends",
+		  fw_kind_name(message->kind), frag_strerror(r));
 	h->lost = true;
 }
 
@@ -94,8 +95,8 @@ static void send_result(struct host *h, enum fw_kind kind, int exit_code, const 
 {
 	struct fw_message message = {.kind = kind};
 
-	message.result =
-		(struct fw_host_result){.ok = exit_code == 0, .exit_code = exit_code, .sentence = sentence};
+	message.result = (struct fw_host_result){
+		.ok = exit_code == 0, .exit_code = exit_code, .sentence = sentence};
 	if (exit_code != 0)
 		h->state = HOST_FAILED;
 	host_send(h, &message);
@@ -123,7 +124,8 @@ static void work_done(struct host *h)
 
 static int prepare(struct host *h)
 {
-	const struct fragi_registry_config registry_config = {.app_folder = h->source.source.app_folder};
+	const struct fragi_registry_config registry_config = {.app_folder =
+								      h->source.source.app_folder};
 	struct fragi_run_config config = {
 		.fragments = h->fragments,
 		.ledger_fd = h->ledger_fd,
@@ -144,7 +146,8 @@ static int prepare(struct host *h)
 	config.registry = h->registry;
 	r = fragi_run_create(&config, &h->run);
 	if (r < 0)
-		return fragi_diag_add(&h->diag, r, NULL, 0, 0, "cannot make the run: %s", frag_strerror(r));
+		return fragi_diag_add(&h->diag, r, NULL, 0, 0, "cannot make the run: %s",
+				      frag_strerror(r));
 	return fragi_run_prepare(h->run, &h->diag);
 }
 
@@ -198,7 +201,8 @@ static void prepared(struct host *h)
 		h->state = HOST_FAILED;
 	}
 	if (r < 0) {
-		log_error(NULL, "cannot report what was prepared: %s; this host ends", frag_strerror(r));
+		log_error(NULL, "cannot report what was prepared: %s; this host ends",
+			  frag_strerror(r));
 		h->lost = true;
 	} else {
 		host_send(h, &message);
@@ -237,8 +241,8 @@ static void on_create(struct host *h, const struct fw_message *message)
 	h->state = HOST_PREPARING;
 	r = fragi_source_unpack(create->source, create->source_bytes, &h->source);
 	if (r == 0) {
-		h->fragments =
-			fragi_arena_alloc(&h->arena, (create->fragment_count + 1) * sizeof(*h->fragments));
+		h->fragments = fragi_arena_alloc(&h->arena, (create->fragment_count + 1) *
+								    sizeof(*h->fragments));
 		r = h->fragments == NULL ? -ENOMEM : 0;
 	}
 	for (uint32_t i = 0; r == 0 && i < create->fragment_count; i++) {
@@ -246,8 +250,8 @@ static void on_create(struct host *h, const struct fw_message *message)
 		r = h->fragments[i] == NULL ? -ENOMEM : 0;
 	}
 	if (r < 0) {
-		h->prepare_result = fragi_diag_add(&h->diag, r, NULL, 0, 0, "cannot read the graph: %s",
-						   frag_strerror(r));
+		h->prepare_result = fragi_diag_add(&h->diag, r, NULL, 0, 0,
+						   "cannot read the graph: %s", frag_strerror(r));
 		prepared(h);
 		return;
 	}
@@ -268,11 +272,12 @@ static void on_wire(struct host *h, const struct fw_host_wire *wire, int64_t now
 	h->state = HOST_WIRING;
 	h->wire_until_ns = now_ns + WIRE_NS;
 	for (uint32_t i = 0; i < wire->peer_count && used < sizeof(h->peers); i++)
-		used += (size_t)snprintf(h->peers + used, sizeof(h->peers) - used, "%s%s", i > 0 ? ", " : "",
-					 wire->peers[i].name);
+		used += (size_t)snprintf(h->peers + used, sizeof(h->peers) - used, "%s%s",
+					 i > 0 ? ", " : "", wire->peers[i].name);
 	r = host_tables_wire(wire, &arena, &peers, &edges);
 	if (r < 0)
-		frag_err_set(&err, r, "cannot take in the edges of this host: %s", frag_strerror(r));
+		frag_err_set(&err, r, "cannot take in the edges of this host: %s",
+			     frag_strerror(r));
 	else
 		r = fragi_run_wire(h->run, peers, wire->peer_count, edges, wire->edge_count, &err);
 	fragi_arena_fini(&arena);
@@ -305,8 +310,9 @@ static void on_message(struct host *h, struct fw_message *message, int64_t now_n
 	static const struct {
 		enum fw_kind kind;
 		enum host_state state;
-	} moments[] = {
-		{FW_HOST_CREATE, HOST_NEW}, {FW_HOST_WIRE, HOST_PREPARED}, {FW_HOST_START, HOST_WIRED}};
+	} moments[] = {{FW_HOST_CREATE, HOST_NEW},
+		       {FW_HOST_WIRE, HOST_PREPARED},
+		       {FW_HOST_START, HOST_WIRED}};
 
 	h->heard_ns = now_ns;
 	if (message->kind == FW_BEAT)
@@ -336,7 +342,8 @@ static void on_message(struct host *h, struct fw_message *message, int64_t now_n
 	log_warn(NULL, "ignored %s: it is not for a host", fw_kind_name(message->kind));
 }
 
-static void send_event(struct host *h, enum fw_host_state state, const struct fragi_run_event *event)
+static void send_event(struct host *h, enum fw_host_state state,
+		       const struct fragi_run_event *event)
 {
 	struct fw_message message = {.kind = FW_HOST_EVENT};
 
@@ -404,10 +411,10 @@ static void look_after_run(struct host *h, int64_t now_ns)
 	if (h->state == HOST_WIRING && now_ns >= h->wire_until_ns) {
 		char sentence[512];
 
-		snprintf(sentence, sizeof(sentence),
-			 "no answer from %s over the data plane within %lld s; check that the addresses of "
-			 "--worker-address can reach each other and that no firewall stands between",
-			 h->peers, WIRE_NS / 1000000000);
+		snprintf(
+			sentence, sizeof(sentence),
+			"no answer from %s over the data plane within %lld s; check that the addresses of --worker-address can reach each other and that no firewall stands between",
+			h->peers, WIRE_NS / 1000000000);
 		send_result(h, FW_HOST_WIRED, 1, sentence);
 	}
 }
@@ -450,7 +457,8 @@ static void judge_workerd(struct host *h, int64_t now_ns)
 	fragi_spare_late(&h->spare, now_ns - h->wake_at_ns, h->beat_ns, h->dead_ns, now_ns);
 	if (now_ns < fragi_spare_dead_at(&h->spare, h->heard_ns, h->dead_ns))
 		return;
-	log_error(NULL, "workerd has not been heard for %.1f s: this host ends", (double)h->dead_ns * 1e-9);
+	log_error(NULL, "workerd has not been heard for %.1f s: this host ends",
+		  (double)h->dead_ns * 1e-9);
 	h->lost = true;
 }
 
@@ -491,7 +499,8 @@ static void turn(struct host *h)
 
 int host_run(int control_fd, int ledger_fd, int stop_fd)
 {
-	struct host h = {.ledger_fd = ledger_fd, .stop_fd = stop_fd, .beat_ns = BEAT_NS, .dead_ns = DEAD_NS};
+	struct host h = {
+		.ledger_fd = ledger_fd, .stop_fd = stop_fd, .beat_ns = BEAT_NS, .dead_ns = DEAD_NS};
 
 	h.work_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (h.work_fd < 0) {

@@ -63,9 +63,7 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1 || getsockopt(WRK_HOST_FD_CONTROL, SOL_SOCKET, SO_TYPE, &type, &size) < 0) {
 		fprintf(argc > 1 && strcmp(argv[1], "--help") == 0 ? stdout : stderr,
-			"fraghost runs fragments; workerd starts it with a socket at descriptor %d. It is "
-			"not started by "
-			"hand: use workerd, or fragctl run.\n",
+			"fraghost runs fragments; workerd starts it with a socket at descriptor %d. It is not started by hand: use workerd, or fragctl run.\n",
 			WRK_HOST_FD_CONTROL);
 		return argc > 1 && strcmp(argv[1], "--help") == 0 ? 0 : 2;
 	}

@@ -30,7 +30,8 @@ static int ports_of(const struct fragi_op_info *op, struct fragi_arena *arena, s
 	return 0;
 }
 
-static int fragments_of(const struct fragi_run *run, struct fragi_arena *arena, struct fw_host_prepared *out)
+static int fragments_of(const struct fragi_run *run, struct fragi_arena *arena,
+			struct fw_host_prepared *out)
 {
 	size_t count;
 	const struct fragi_fragment_info *fragments = fragi_run_fragments(run, &count);
@@ -45,7 +46,8 @@ static int fragments_of(const struct fragi_run *run, struct fragi_arena *arena, 
 
 		fragment->name = fragments[i].name;
 		fragment->op_count = (uint32_t)fragments[i].op_count;
-		fragment->ops = fragi_arena_alloc(arena, fragments[i].op_count * sizeof(*fragment->ops));
+		fragment->ops =
+			fragi_arena_alloc(arena, fragments[i].op_count * sizeof(*fragment->ops));
 		if (fragment->ops == NULL)
 			return -ENOMEM;
 		for (size_t k = 0; k < fragments[i].op_count && r == 0; k++)
@@ -54,7 +56,8 @@ static int fragments_of(const struct fragi_run *run, struct fragi_arena *arena, 
 	return r;
 }
 
-static int flows_of(const struct fragi_run *run, struct fragi_arena *arena, struct fw_host_prepared *out)
+static int flows_of(const struct fragi_run *run, struct fragi_arena *arena,
+		    struct fw_host_prepared *out)
 {
 	size_t count;
 	const struct fragi_flow_info *flows = fragi_run_flows(run, &count);
@@ -104,8 +107,8 @@ int host_tables_errors(const struct fragi_diag *diag, struct fragi_arena *arena,
 	for (size_t i = 0; i < diag->count; i++) {
 		char line[sizeof(struct frag_err)];
 
-		errors[count] =
-			fragi_arena_strdup(arena, fragi_err_line(&diag->items[i], line, sizeof(line)));
+		errors[count] = fragi_arena_strdup(
+			arena, fragi_err_line(&diag->items[i], line, sizeof(line)));
 		if (errors[count++] == NULL)
 			return -ENOMEM;
 	}
@@ -136,17 +139,18 @@ int host_tables_wire(const struct fw_host_wire *wire, struct fragi_arena *arena,
 	for (uint32_t i = 0; i < wire->edge_count; i++) {
 		const struct fw_edge *edge = &wire->edges[i];
 
-		edges[i] = (struct fragi_run_edge){.link = {.flow = edge->flow,
-							    .window_messages = edge->window_messages,
-							    .window_bytes = edge->window_bytes,
-							    .message_bytes_max = edge->message_bytes_max,
-							    .policy = (enum frag_policy)edge->policy},
-						   .sends = edge->sends,
-						   .fragment = edge->fragment,
-						   .op = edge->op,
-						   .port = edge->port,
-						   .peer = edge->peer,
-						   .other_end = edge->other_end};
+		edges[i] = (struct fragi_run_edge){
+			.link = {.flow = edge->flow,
+				 .window_messages = edge->window_messages,
+				 .window_bytes = edge->window_bytes,
+				 .message_bytes_max = edge->message_bytes_max,
+				 .policy = (enum frag_policy)edge->policy},
+			.sends = edge->sends,
+			.fragment = edge->fragment,
+			.op = edge->op,
+			.port = edge->port,
+			.peer = edge->peer,
+			.other_end = edge->other_end};
 		memcpy(edges[i].link.token, edge->token, FRAGI_TOKEN_BYTES);
 	}
 	*out_peers = peers;

@@ -5,7 +5,10 @@
 #include <run/run.h>
 #include <wire/message.h>
 
-/* Between the run's tables and those of the wire. What is made lies in arena. All return 0 or -ENOMEM. */
+/*
+ * Between the run's tables and those of the wire. What is made lies in arena. All return 0 or
+ * -ENOMEM.
+ */
 int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 			 struct fw_host_prepared *out_prepared);
 /* The errors of a failed prepare, one sentence each. */

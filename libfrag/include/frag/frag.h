@@ -2,7 +2,9 @@
 #ifndef FRAG_FRAG_H
 #define FRAG_FRAG_H
 
-/* All that an operator or a composer needs. Unit tests of operators also include <frag/harness.h>. */
+/*
+ * All that an operator or a composer needs. Unit tests of operators also include <frag/harness.h>.
+ */
 #include <frag/abi.h>
 #include <frag/error.h>
 #include <frag/type.h>

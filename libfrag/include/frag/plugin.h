@@ -7,8 +7,9 @@
 FRAG_BEGIN_DECLS
 
 /*
- * A plugin is a shared object with one symbol, frag_plugin_v1, that lists what it brings. Loading one runs no
- * code of it. The symbol is weak, so that several plugins can be linked into one test program.
+ * A plugin is a shared object with one symbol, frag_plugin_v1, that lists what it brings. Loading
+ * one runs no code of it. The symbol is weak, so that several plugins can be linked into one test
+ * program.
  */
 struct frag_plugin {
 	size_t struct_size;
@@ -32,16 +33,16 @@ struct frag_plugin {
 #endif
 
 /* FRAG_PLUGIN(.name = "scale", .version = "1.0.0", FRAG_OPS(scale_ops)); */
-#define FRAG_PLUGIN(...)                                                                                     \
-	FRAG_PLUGIN_EXTERN FRAG_API __attribute__((weak)) const struct frag_plugin frag_plugin_v1;           \
-	const struct frag_plugin frag_plugin_v1 = {.struct_size = sizeof(struct frag_plugin),                \
-						   .abi_major = FRAG_ABI_MAJOR,                              \
-						   .abi_minor = FRAG_ABI_MINOR,                              \
+#define FRAG_PLUGIN(...)                                                                           \
+	FRAG_PLUGIN_EXTERN FRAG_API __attribute__((weak)) const struct frag_plugin frag_plugin_v1; \
+	const struct frag_plugin frag_plugin_v1 = {.struct_size = sizeof(struct frag_plugin),      \
+						   .abi_major = FRAG_ABI_MAJOR,                    \
+						   .abi_minor = FRAG_ABI_MINOR,                    \
 						   __VA_ARGS__}
 
 #define FRAG_OPS(table) .ops = (table), .op_count = (uint32_t)FRAG_COUNT_OF(table)
-#define FRAG_COMPOSERS(table)                                                                                \
-	.composers = (table), .composer_count = (uint32_t)FRAG_COUNT_OF(table),                              \
+#define FRAG_COMPOSERS(table)                                                                      \
+	.composers = (table), .composer_count = (uint32_t)FRAG_COUNT_OF(table),                    \
 	.composer_size = (uint32_t)sizeof((table)[0])
 #define FRAG_TYPES(table) .types = (table), .type_count = (uint32_t)FRAG_COUNT_OF(table)
 

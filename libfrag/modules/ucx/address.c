@@ -8,10 +8,12 @@
 #include "module.h"
 
 /*
- * The address of a host: UCX's own worker address behind what decides whether two hosts can work together.
+ * The address of a host: UCX's own worker address behind what decides whether two hosts can work
+ * together.
  *
  *   0 u32 magic   4 u16 layout   6 u16 bytes of the worker address   8 char[16] UCX version
- *   24 char[40] boot id   64 char[16] UCX_TCP_RX_SEG_SIZE   80 char[16] UCX_PROTO_ENABLE   96 worker address
+ *   24 char[40] boot id   64 char[16] UCX_TCP_RX_SEG_SIZE   80 char[16] UCX_PROTO_ENABLE   96
+ *   worker address
  */
 #define ADDRESS_MAGIC 0x41524655u /* "UFRA" */
 #define ADDRESS_LAYOUT 1u
@@ -22,9 +24,8 @@ enum { AT_VERSION = 8, AT_BOOT_ID = 24, AT_RX_SEG = 64, AT_PROTO = 80 };
 static const struct {
 	const char *name;
 	size_t at;
-} wire_settings[] = {/* what must be equal on both sides: a difference aborts or garbles the peer */
-		     {"UCX_TCP_RX_SEG_SIZE", AT_RX_SEG},
-		     {"UCX_PROTO_ENABLE", AT_PROTO}};
+	/* what must be equal on both sides: a difference aborts or garbles the peer */
+} wire_settings[] = {{"UCX_TCP_RX_SEG_SIZE", AT_RX_SEG}, {"UCX_PROTO_ENABLE", AT_PROTO}};
 
 static void put_text(uint8_t *at, size_t size, const char *text)
 {
@@ -103,8 +104,7 @@ int ucx_address_check(const struct fragi_transport *transport, const void *addre
 	if (wire_get16(bytes + 4) != ADDRESS_LAYOUT)
 		return frag_err_set(
 			err, -EPROTO,
-			"the other host's data address has layout %u, this frag knows %u; install "
-			"the same frag on both nodes",
+			"the other host's data address has layout %u, this frag knows %u; install the same frag on both nodes",
 			wire_get16(bytes + 4), ADDRESS_LAYOUT);
 	get_text(bytes + AT_VERSION, 16, version);
 	get_text(bytes + AT_BOOT_ID, 40, boot_id);
@@ -115,15 +115,13 @@ int ucx_address_check(const struct fragi_transport *transport, const void *addre
 		if (strcmp(theirs, ours) != 0)
 			return frag_err_set(
 				err, -EPROTO,
-				"%s is %s here and %s on the other host; UCX needs it equal on both: "
-				"set it on both or on none",
+				"%s is %s here and %s on the other host; UCX needs it equal on both: set it on both or on none",
 				wire_settings[i].name, ours, theirs);
 	}
 	if (*out_same_node && strcmp(version, transport->version) != 0)
 		return frag_err_set(
 			err, -EPROTO,
-			"UCX is %s here and %s in the other host on the same node, and these two do "
-			"not connect; use one UCX for all workers of a node",
+			"UCX is %s here and %s in the other host on the same node, and these two do not connect; use one UCX for all workers of a node",
 			transport->version, version);
 	*out_worker_address = bytes + ADDRESS_HEAD_BYTES;
 	return 0;

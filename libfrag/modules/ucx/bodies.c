@@ -6,12 +6,13 @@
 #include <data/allocator.h>
 
 /*
- * Memory for the bodies that arrive. A stream brings the same sizes again and again, and the C library gives
- * large blocks back to the kernel between two messages: their pages would be faulted in and zeroed anew for
- * each (a third of the cost of an 8 MiB message on loopback). So large blocks are kept for the next message,
- * newest first, because it is still in the cache. Small ones are the C library's business, but for their
- * alignment: asked for it, it cuts a larger block to size, at five times the cost of the whole. Tensors hold
- * references: the bodies outlive the transport.
+ * Memory for the bodies that arrive. A stream brings the same sizes again and again, and the C
+ * library gives large blocks back to the kernel between two messages: their pages would be faulted
+ * in and zeroed anew for each (a third of the cost of an 8 MiB message on loopback). So large
+ * blocks are kept for the next message, newest first, because it is still in the cache. Small ones
+ * are the C library's business, but for their alignment: asked for it, it cuts a larger block to
+ * size, at five times the cost of the whole. Tensors hold references: the bodies outlive the
+ * transport.
  *
  * A block is taken by the holder of the progress lock and given back by any thread.
  */
@@ -21,7 +22,8 @@
 #define ALIGN 64
 #define HEAD_BYTES (ALIGN + sizeof(struct block)) /* room for it, and to align what follows */
 
-struct block { /* lies before its memory */
+/* lies before its memory */
+struct block {
 	void *start;
 	size_t size;
 };
@@ -38,7 +40,8 @@ static void remove_locked(struct bodies *bodies, uint32_t i)
 {
 	bodies->kept_bytes -= bodies->kept[i]->size;
 	bodies->count--;
-	memmove(&bodies->kept[i], &bodies->kept[i + 1], (bodies->count - i) * sizeof(struct block *));
+	memmove(&bodies->kept[i], &bodies->kept[i + 1],
+		(bodies->count - i) * sizeof(struct block *));
 }
 
 /* A block that fits and does not waste more than an eighth. */

@@ -2,10 +2,10 @@
 #include "module.h"
 
 /*
- * Credit goes back in batches of half a window, and in smaller ones where the sender may be waiting: at rest
- * when it has no more than half of its window left, at once when it has said that it waits for bytes, and
- * with every beat. A message to that host carries a batch, so that a question and its answer need no more
- * messages than two. The counts are the window's.
+ * Credit goes back in batches of half a window, and in smaller ones where the sender may be
+ * waiting: at rest when it has no more than half of its window left, at once when it has said that
+ * it waits for bytes, and with every beat. A message to that host carries a batch, so that a
+ * question and its answer need no more messages than two. The counts are the window's.
  */
 
 void ucx_rx_return_credit(struct ucx_rx *rx, bool all)

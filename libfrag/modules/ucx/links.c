@@ -7,12 +7,13 @@
 #include <base/log.h>
 
 /*
- * Anybody who reaches the port can call these handlers, so each looks first at the door: magic, version,
- * flow, token, epoch, direction. What does not pass is dropped and counted, and disturbs nobody; what passes
- * and then breaks a rule closes its peer.
+ * Anybody who reaches the port can call these handlers, so each looks first at the door: magic,
+ * version, flow, token, epoch, direction. What does not pass is dropped and counted, and disturbs
+ * nobody; what passes and then breaks a rule closes its peer.
  */
 
-int ucx_link_add(struct fragi_peer *peer, struct ucx_link *link, const struct fragi_link *config, bool is_tx)
+int ucx_link_add(struct fragi_peer *peer, struct ucx_link *link, const struct fragi_link *config,
+		 bool is_tx)
 {
 	struct fragi_transport *transport = peer->transport;
 	uint32_t size = transport->links_size > 0 ? transport->links_size : 16;
@@ -60,8 +61,8 @@ static struct ucx_link *refuse(struct fragi_transport *transport, const char *wh
 }
 
 /* NULL: dropped and counted. */
-static struct ucx_link *door(struct fragi_transport *transport, enum wire_kind kind, const void *bytes,
-			     size_t size, struct wire_header *out)
+static struct ucx_link *door(struct fragi_transport *transport, enum wire_kind kind,
+			     const void *bytes, size_t size, struct wire_header *out)
 {
 	struct ucx_link *link;
 	bool for_tx = kind == WIRE_CREDIT || kind == WIRE_DONE;
@@ -89,7 +90,9 @@ static struct ucx_link *door(struct fragi_transport *transport, enum wire_kind k
 	return link;
 }
 
-/* Credit that DATA of rx's sender carries, of a flow to it. Returns false when that broke a rule. */
+/*
+ * Credit that DATA of rx's sender carries, of a flow to it. Returns false when that broke a rule.
+ */
 static bool carried_credit(struct ucx_rx *rx, const uint8_t *bytes, size_t size)
 {
 	struct fragi_peer *peer = rx->link.peer;
@@ -124,12 +127,12 @@ static ucs_status_t on_data(void *arg, const void *bytes, size_t size, void *dat
 			return UCS_OK;
 		at += WIRE_CREDIT_BYTES;
 	}
-	return ucx_rx_on_data(ucx_rx_of(link), &header, (const uint8_t *)bytes + at, size - at, data, length,
-			      param);
+	return ucx_rx_on_data(ucx_rx_of(link), &header, (const uint8_t *)bytes + at, size - at,
+			      data, length, param);
 }
 
-static ucs_status_t on_descriptors(void *arg, const void *bytes, size_t size, void *data, size_t length,
-				   const ucp_am_recv_param_t *param)
+static ucs_status_t on_descriptors(void *arg, const void *bytes, size_t size, void *data,
+				   size_t length, const ucp_am_recv_param_t *param)
 {
 	struct wire_header header;
 	struct ucx_link *link = door(arg, WIRE_DESCRIPTORS, bytes, size, &header);
@@ -139,25 +142,27 @@ static ucs_status_t on_descriptors(void *arg, const void *bytes, size_t size, vo
 	return ucx_rx_on_descriptors(ucx_rx_of(link), &header, data, length, param);
 }
 
-#define CONTROL_HANDLER(name, KIND, call)                                                                    \
-	static ucs_status_t name(void *arg, const void *bytes, size_t size, void *data, size_t length,       \
-				 const ucp_am_recv_param_t *param)                                           \
-	{                                                                                                    \
-		struct wire_header header;                                                                   \
-		struct ucx_link *link = door(arg, KIND, bytes, size, &header);                               \
-                                                                                                             \
-		(void)data, (void)param;                                                                     \
-		if (link == NULL)                                                                            \
-			return UCS_OK;                                                                       \
-		if (length != 0 || size != WIRE_FIXED_BYTES)                                                 \
-			ucx_peer_fail(link->peer, "sent a malformed message of kind %d", (int)KIND);         \
-		else                                                                                         \
-			call;                                                                                \
-		return UCS_OK;                                                                               \
+#define CONTROL_HANDLER(name, KIND, call)                                                          \
+	static ucs_status_t name(void *arg, const void *bytes, size_t size, void *data,            \
+				 size_t length, const ucp_am_recv_param_t *param)                  \
+	{                                                                                          \
+		struct wire_header header;                                                         \
+		struct ucx_link *link = door(arg, KIND, bytes, size, &header);                     \
+                                                                                                   \
+		(void)data, (void)param;                                                           \
+		if (link == NULL)                                                                  \
+			return UCS_OK;                                                             \
+		if (length != 0 || size != WIRE_FIXED_BYTES)                                       \
+			ucx_peer_fail(link->peer, "sent a malformed message of kind %d",           \
+				      (int)KIND);                                                  \
+		else                                                                               \
+			call;                                                                      \
+		return UCS_OK;                                                                     \
 	}
 
 CONTROL_HANDLER(on_hello, WIRE_HELLO, ucx_peer_on_hello(link, &header))
-CONTROL_HANDLER(on_credit, WIRE_CREDIT, ucx_tx_on_credit(ucx_tx_of(link), header.sequence, header.body_bytes))
+CONTROL_HANDLER(on_credit, WIRE_CREDIT,
+		ucx_tx_on_credit(ucx_tx_of(link), header.sequence, header.body_bytes))
 CONTROL_HANDLER(on_beat, WIRE_BEAT, ucx_peer_on_beat(link, &header))
 CONTROL_HANDLER(on_close, WIRE_CLOSE, ucx_rx_on_close(ucx_rx_of(link), &header))
 CONTROL_HANDLER(on_done, WIRE_DONE, ucx_tx_on_done(ucx_tx_of(link)))
@@ -166,9 +171,14 @@ CONTROL_HANDLER(on_sync, WIRE_SYNC, ucx_peer_on_sync(link, &header))
 int ucx_handlers_set(struct fragi_transport *transport)
 {
 	static const ucp_am_recv_callback_t handlers[WIRE_KINDS] = {
-		[WIRE_HELLO] = on_hello,   [WIRE_DATA] = on_data, [WIRE_DESCRIPTORS] = on_descriptors,
-		[WIRE_CREDIT] = on_credit, [WIRE_BEAT] = on_beat, [WIRE_CLOSE] = on_close,
-		[WIRE_DONE] = on_done,     [WIRE_SYNC] = on_sync,
+		[WIRE_HELLO] = on_hello,
+		[WIRE_DATA] = on_data,
+		[WIRE_DESCRIPTORS] = on_descriptors,
+		[WIRE_CREDIT] = on_credit,
+		[WIRE_BEAT] = on_beat,
+		[WIRE_CLOSE] = on_close,
+		[WIRE_DONE] = on_done,
+		[WIRE_SYNC] = on_sync,
 	};
 	ucp_am_handler_param_t param = {
 		.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |

@@ -12,9 +12,9 @@
 #include <edge/window.h>
 
 /*
- * Everything here is touched by the holder of the pump's progress lock alone, except where a field says
- * otherwise. A *link* is one end of a flow; several links to one host share its peer, which owns the
- * endpoint.
+ * Everything here is touched by the holder of the pump's progress lock alone, except where a field
+ * says otherwise. A *link* is one end of a flow; several links to one host share its peer, which
+ * owns the endpoint.
  */
 #define UCX_HELLO_RETRY_NS 50000000
 #define UCX_CONNECT_NS 5000000000
@@ -24,7 +24,8 @@
 #define UCX_FLOWS_MAX (1u << 20)
 #define UCX_WINDOW_MAX (1u << 16)
 #define UCX_SENTENCE_MAX 512
-#define UCX_MOMENT_NS 1000000 /* an error of the stamps' calibration has not grown to 0.1 us by then */
+/* an error of the stamps' calibration has not grown to 0.1 us by then */
+#define UCX_MOMENT_NS 1000000
 
 struct ucx_op;
 
@@ -60,7 +61,8 @@ struct fragi_peer {
 	bool leave_sent, leave_heard;       /* our goodbye, and that it has arrived */
 };
 
-struct ucx_link { /* the first member of both ends */
+/* the first member of both ends */
+struct ucx_link {
 	struct fragi_peer *peer;
 	struct ucx_link *next; /* of the peer */
 	bool is_tx;
@@ -89,7 +91,8 @@ enum ucx_part_state {
 	UCX_PART_COMPLETE,
 };
 
-struct ucx_part { /* a message on its way in */
+/* a message on its way in */
+struct ucx_part {
 	enum ucx_part_state state;
 	struct ucx_rx *rx;
 	struct frag_message *message;
@@ -98,7 +101,7 @@ struct ucx_part { /* a message on its way in */
 	int64_t publish_ns;
 	bool has_descriptors, has_data;
 	uint8_t *descriptors; /* that came ahead */
-	void *data;           /* rendezvous handle, or a copy of eager data, that waits for the descriptors */
+	void *data; /* rendezvous handle, or a copy of eager data, that waits for the descriptors */
 	bool data_is_handle;
 	void *request;     /* of the receive under way */
 	bool receiving;    /* between the call and its end */
@@ -112,7 +115,8 @@ struct ucx_rx {
 	struct fragi_notify taken; /* of rx, if blocking */
 	bool blocking;
 	struct ucx_part *parts; /* by sequence */
-	uint64_t *sizes; /* bytes of credit, by sequence; the receiving operator reads those it takes */
+	/* bytes of credit, by sequence; the receiving operator reads those it takes */
+	uint64_t *sizes;
 	uint64_t mask;
 	struct fragi_pump_work kick;
 	_Atomic bool kicked;
@@ -163,14 +167,19 @@ struct fragi_transport {
 	bool peer_failed;           /* some peer's `failed` is set */
 	bool closing_peers;         /* some peer's close is under way */
 	bool flush_wanted;
-	_Atomic bool credits_waiting; /* set by operators: some credit was not worth a message yet */
-	uint64_t refused;             /* active messages that nobody here should have got */
+	/* set by operators: some credit was not worth a message yet */
+	_Atomic bool credits_waiting;
+	uint64_t refused; /* active messages that nobody here should have got */
 };
 
 /* peer.c */
-int ucx_peer_add(struct fragi_transport *transport, uint32_t host, uint64_t epoch, const void *address,
-		 size_t size, struct fragi_peer **out_peer, struct frag_err *err);
-/* To be lost at the end of this round, with a sentence; the first reason counts. Callable from callbacks. */
+int ucx_peer_add(struct fragi_transport *transport, uint32_t host, uint64_t epoch,
+		 const void *address, size_t size, struct fragi_peer **out_peer,
+		 struct frag_err *err);
+/*
+ * To be lost at the end of this round, with a sentence; the first reason counts. Callable from
+ * callbacks.
+ */
 void ucx_peer_fail(struct fragi_peer *peer, const char *format, ...) FRAG_PRINTF(2, 3);
 /* UCX has reported that the link is broken: what is under way on it never ends. */
 void ucx_peer_broken(struct fragi_peer *peer);
@@ -207,13 +216,16 @@ struct ucx_sockets {
 	uint64_t inodes[256];
 };
 int ucx_sockets_list(struct ucx_sockets *out);
-/* Refuses listening sockets that are not in `before` and not on one of the interfaces (a list with commas).
+/*
+ * Refuses listening sockets that are not in `before` and not on one of the interfaces (a list with
+ * commas).
  */
-int ucx_sockets_check(const struct ucx_sockets *before, const char *interfaces, struct frag_err *err);
+int ucx_sockets_check(const struct ucx_sockets *before, const char *interfaces,
+		      struct frag_err *err);
 
 /* send.c */
-int ucx_tx_create(struct fragi_peer *peer, const struct fragi_link *link, struct fragi_flow_row *row,
-		  struct fragi_tx **out_tx);
+int ucx_tx_create(struct fragi_peer *peer, const struct fragi_link *link,
+		  struct fragi_flow_row *row, struct fragi_tx **out_tx);
 void ucx_tx_free(struct ucx_tx *tx);
 /* Sends what may be sent now. */
 void ucx_tx_transmit(struct ucx_tx *tx);
@@ -227,37 +239,45 @@ struct ucx_op *ucx_op_create(struct fragi_peer *peer);
 void ucx_op_send(struct ucx_op *op, enum wire_kind kind, size_t header_bytes, const void *buffer,
 		 size_t count, ucp_datatype_t datatype);
 /* A header without a payload, about link. */
-void ucx_op_send_control(struct ucx_link *link, enum wire_kind kind, uint8_t flags, uint64_t sequence,
-			 uint64_t bytes);
+void ucx_op_send_control(struct ucx_link *link, enum wire_kind kind, uint8_t flags,
+			 uint64_t sequence, uint64_t bytes);
 /* Gives up all that a peer still has under way; its messages with it if its endpoint is closed. */
 void ucx_ops_abandon(struct fragi_peer *peer, bool is_closed);
 void ucx_ops_free(struct fragi_transport *transport);
 
 /* rx.c: the receiving end */
-int ucx_rx_create(struct fragi_peer *peer, const struct fragi_link *link, struct fragi_flow_row *row,
-		  struct fragi_rx **out_rx);
+int ucx_rx_create(struct fragi_peer *peer, const struct fragi_link *link,
+		  struct fragi_flow_row *row, struct fragi_rx **out_rx);
 void ucx_rx_free(struct ucx_rx *rx);
 /* Of a closed peer: what was still arriving will not come. */
 void ucx_rx_abandon(struct ucx_rx *rx);
-/* Of a peer that has just become ready, and whenever the operator has asked for it: DONE, credit. */
+/*
+ * Of a peer that has just become ready, and whenever the operator has asked for it: DONE, credit.
+ */
 void ucx_rx_settle(struct ucx_rx *rx);
 /* Delivers what is complete, in order. */
 void ucx_rx_deliver(struct ucx_rx *rx);
 void ucx_rx_on_close(struct ucx_rx *rx, const struct wire_header *header);
 
 /* receive.c: messages on their way in */
-ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header, const uint8_t *descriptors,
-			    size_t descriptor_bytes, void *data, size_t length,
-			    const ucp_am_recv_param_t *param);
+ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header,
+			    const uint8_t *descriptors, size_t descriptor_bytes, void *data,
+			    size_t length, const ucp_am_recv_param_t *param);
 ucs_status_t ucx_rx_on_descriptors(struct ucx_rx *rx, const struct wire_header *header, void *data,
 				   size_t length, const ucp_am_recv_param_t *param);
 void ucx_part_reset(struct ucx_part *part);
-/* Gives the part up. What UCX may still write into is kept until ucx_parts_free, after the worker is gone. */
+/*
+ * Gives the part up. What UCX may still write into is kept until ucx_parts_free, after the worker
+ * is gone.
+ */
 void ucx_part_abandon(struct ucx_part *part);
 void ucx_parts_free(struct fragi_transport *transport);
 void ucx_rx_broke_rule(struct ucx_rx *rx, const char *what);
 
-/* bodies.c: the memory of tensors that arrive; one reference for the caller. NULL when memory is short. */
+/*
+ * bodies.c: the memory of tensors that arrive; one reference for the caller. NULL when memory is
+ * short.
+ */
 struct frag_resource *ucx_bodies_create(void);
 
 /* credit.c */
@@ -283,7 +303,8 @@ static inline struct ucx_rx *ucx_rx_of(struct ucx_link *link)
 }
 
 /* links.c: the links by flow, and the door that every active message passes. */
-int ucx_link_add(struct fragi_peer *peer, struct ucx_link *link, const struct fragi_link *config, bool is_tx);
+int ucx_link_add(struct fragi_peer *peer, struct ucx_link *link, const struct fragi_link *config,
+		 bool is_tx);
 int ucx_handlers_set(struct fragi_transport *transport);
 
 #endif

@@ -2,9 +2,9 @@
 #include "module.h"
 
 /*
- * An op is posted, and then done, or abandoned with its peer: requests to a dead peer may never complete. An
- * abandoned op gives its message back if the endpoint is closed, and keeps the rest (the header is in it)
- * until the worker is gone, because UCX may still hold a pointer to it.
+ * An op is posted, and then done, or abandoned with its peer: requests to a dead peer may never
+ * complete. An abandoned op gives its message back if the endpoint is closed, and keeps the rest
+ * (the header is in it) until the worker is gone, because UCX may still hold a pointer to it.
  */
 #define FREE_OPS_MAX 256
 
@@ -71,10 +71,10 @@ static void on_sent(void *request, ucs_status_t status, void *user_data)
 	if (status != UCS_OK)
 		ucx_peer_broken(op->peer);
 	if (status != UCS_OK)
-		ucx_peer_fail(op->peer,
-			      "the data link broke (%s): its process has ended, or the network "
-			      "between is cut",
-			      ucs_status_string(status));
+		ucx_peer_fail(
+			op->peer,
+			"the data link broke (%s): its process has ended, or the network between is cut",
+			ucs_status_string(status));
 	op->peer->transport->happened++;
 	ucp_request_free(request);
 	if (op->posting)
@@ -104,28 +104,31 @@ void ucx_op_send(struct ucx_op *op, enum wire_kind kind, size_t header_bytes, co
 	peer->sent_ns = peer->transport->now_ns;
 	if (kind != WIRE_HELLO && kind != WIRE_BEAT && kind != WIRE_SYNC)
 		peer->sent_count++;
-	/* Where the peer has just died, on_sent is called (and the request freed) before this returns. */
+	/*
+	 * Where the peer has just died, on_sent is called (and the request freed) before this
+	 * returns.
+	 */
 	op->posting = true;
 	op->done_while_posting = false;
-	request = ucp_am_send_nbx(peer->ep, (unsigned int)kind, op->header, header_bytes, buffer, count,
-				  &param);
+	request = ucp_am_send_nbx(peer->ep, (unsigned int)kind, op->header, header_bytes, buffer,
+				  count, &param);
 	op->posting = false;
 	if (request == NULL || op->done_while_posting) {
 		op_done(op);
 	} else if (UCS_PTR_IS_ERR(request)) {
 		ucx_peer_broken(peer);
-		ucx_peer_fail(peer,
-			      "the data link broke (%s): its process has ended, or the network between "
-			      "is cut",
-			      ucs_status_string(UCS_PTR_STATUS(request)));
+		ucx_peer_fail(
+			peer,
+			"the data link broke (%s): its process has ended, or the network between is cut",
+			ucs_status_string(UCS_PTR_STATUS(request)));
 		op_done(op);
 	} else {
 		op->request = request;
 	}
 }
 
-void ucx_op_send_control(struct ucx_link *link, enum wire_kind kind, uint8_t flags, uint64_t sequence,
-			 uint64_t bytes)
+void ucx_op_send_control(struct ucx_link *link, enum wire_kind kind, uint8_t flags,
+			 uint64_t sequence, uint64_t bytes)
 {
 	struct wire_header header = {
 		.kind = kind,

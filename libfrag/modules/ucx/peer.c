@@ -9,15 +9,17 @@
 #include <base/log.h>
 
 /*
- * Happy path: an endpoint is made from the peer's address, HELLO goes to it again and again until the answer
- * says that ours was heard (the peer may be wired later than we are), then data flows, with beats where it
- * does not. At the end SYNC with LEAVE says goodbye and its answer says that all before it has arrived.
+ * Happy path: an endpoint is made from the peer's address, HELLO goes to it again and again until
+ * the answer says that ours was heard (the peer may be wired later than we are), then data flows,
+ * with beats where it does not. At the end SYNC with LEAVE says goodbye and its answer says that
+ * all before it has arrived.
  *
- * Failure: UCX reports an error, nothing is heard for too long, or the peer breaks a rule. The peer is then
- * lost, and reported once. Where UCX reported it, the endpoint is force-closed, and when that is done all its
- * requests are abandoned. Else the peer may live: what it sends is dropped at the door, nothing is sent to
- * it, and its endpoint stays, because UCX does not survive a forced close under what a living peer goes on
- * sending; its requests end by themselves, or with the worker.
+ * Failure: UCX reports an error, nothing is heard for too long, or the peer breaks a rule. The peer
+ * is then lost, and reported once. Where UCX reported it, the endpoint is force-closed, and when
+ * that is done all its requests are abandoned. Else the peer may live: what it sends is dropped at
+ * the door, nothing is sent to it, and its endpoint stays, because UCX does not survive a forced
+ * close under what a living peer goes on sending; its requests end by themselves, or with the
+ * worker.
  */
 
 void ucx_peer_fail(struct fragi_peer *peer, const char *format, ...)
@@ -48,8 +50,7 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 	if (ucx_peer_state(peer) == UCX_PEER_CONNECTING)
 		ucx_peer_fail(
 			peer,
-			"could not be connected to (%s): its process has ended, a firewall is between, or "
-			"UCX %s here and %s there do not understand each other",
+			"could not be connected to (%s): its process has ended, a firewall is between, or UCX %s here and %s there do not understand each other",
 			ucs_status_string(status), peer->transport->version, peer->version);
 	else
 		ucx_peer_fail(
@@ -58,14 +59,15 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 			ucs_status_string(status));
 }
 
-int ucx_peer_add(struct fragi_transport *transport, uint32_t host, uint64_t epoch, const void *address,
-		 size_t size, struct fragi_peer **out_peer, struct frag_err *err)
+int ucx_peer_add(struct fragi_transport *transport, uint32_t host, uint64_t epoch,
+		 const void *address, size_t size, struct fragi_peer **out_peer,
+		 struct frag_err *err)
 {
 	struct fragi_peer *peer = fragi_calloc(1, sizeof(*peer));
 	const void *worker_address;
 	ucp_ep_params_t params = {
-		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-			      UCP_EP_PARAM_FIELD_ERR_HANDLER,
+		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER,
 		.err_mode = UCP_ERR_HANDLING_MODE_PEER,
 		.err_handler = {.cb = on_error, .arg = peer},
 	};
@@ -73,13 +75,14 @@ int ucx_peer_add(struct fragi_transport *transport, uint32_t host, uint64_t epoc
 	int r;
 
 	if (peer == NULL)
-		return frag_err_set(err, -ENOMEM, "there is no memory left for the peer host %u", host);
+		return frag_err_set(err, -ENOMEM, "there is no memory left for the peer host %u",
+				    host);
 	peer->transport = transport;
 	peer->host = host;
 	peer->epoch = epoch;
 	atomic_store(&peer->state, UCX_PEER_CONNECTING);
-	r = ucx_address_check(transport, address, size, &worker_address, &peer->same_node, peer->version,
-			      err);
+	r = ucx_address_check(transport, address, size, &worker_address, &peer->same_node,
+			      peer->version, err);
 	if (r < 0)
 		goto err_free;
 	params.address = worker_address;
@@ -87,8 +90,7 @@ int ucx_peer_add(struct fragi_transport *transport, uint32_t host, uint64_t epoc
 	if (status != UCS_OK) {
 		r = frag_err_set(
 			err, -EHOSTUNREACH,
-			"cannot connect to host %u over UCX (%s); UCX here is %s, there %s; check that "
-			"the two nodes reach each other's --worker-address and that UCX_TLS allows it",
+			"cannot connect to host %u over UCX (%s); UCX here is %s, there %s; check that the two nodes reach each other's --worker-address and that UCX_TLS allows it",
 			host, ucs_status_string(status), transport->version, peer->version);
 		goto err_free;
 	}
@@ -301,9 +303,9 @@ static int64_t tick_connecting(struct fragi_peer *peer, int64_t now_ns)
 	if (now_ns >= peer->connect_until_ns) {
 		ucx_peer_fail(
 			peer,
-			"did not answer within %d s on the data plane; check that the two nodes reach each "
-			"other's --worker-address and data ports (UCX here is %s, there %s)",
-			(int)(UCX_CONNECT_NS / 1000000000), peer->transport->version, peer->version);
+			"did not answer within %d s on the data plane; check that the two nodes reach each other's --worker-address and data ports (UCX here is %s, there %s)",
+			(int)(UCX_CONNECT_NS / 1000000000), peer->transport->version,
+			peer->version);
 		return now_ns;
 	}
 	if (now_ns >= peer->hello_ns) {
@@ -318,10 +320,10 @@ static int64_t tick_ready(struct fragi_peer *peer, int64_t now_ns)
 	const struct fragi_transport_config *config = &peer->transport->config;
 
 	if (now_ns - peer->heard_ns >= config->dead_ns) {
-		ucx_peer_fail(peer,
-			      "has been silent on the data plane for %.1f s: it is stopped or hangs, or "
-			      "the network between is cut",
-			      (double)(now_ns - peer->heard_ns) / 1e9);
+		ucx_peer_fail(
+			peer,
+			"has been silent on the data plane for %.1f s: it is stopped or hangs, or the network between is cut",
+			(double)(now_ns - peer->heard_ns) / 1e9);
 		return now_ns;
 	}
 	for (struct ucx_link *link = peer->links; link != NULL; link = link->next)

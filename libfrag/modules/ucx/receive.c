@@ -7,13 +7,13 @@
 #include "module.h"
 
 /*
- * A message arrives in parts: its descriptors (in DATA's header, or ahead), then its bodies, eager or by
- * rendezvous into the tensors that decoding has allocated. Parts of later messages may be complete before
- * those of earlier ones; they are delivered in the order of their sequence. How many may be on their way is
- * bounded by the window, so that `parts` has a place for each.
+ * A message arrives in parts: its descriptors (in DATA's header, or ahead), then its bodies, eager
+ * or by rendezvous into the tensors that decoding has allocated. Parts of later messages may be
+ * complete before those of earlier ones; they are delivered in the order of their sequence. How
+ * many may be on their way is bounded by the window, so that `parts` has a place for each.
  *
- * A sender that has passed the door and then breaks a rule (beyond its credit, twice the same sequence, sizes
- * that contradict each other) is closed.
+ * A sender that has passed the door and then breaks a rule (beyond its credit, twice the same
+ * sequence, sizes that contradict each other) is closed.
  */
 
 void ucx_rx_broke_rule(struct ucx_rx *rx, const char *what)
@@ -38,8 +38,9 @@ void ucx_part_reset(struct ucx_part *part)
 }
 
 /*
- * A peer that was lost for its silence may wake up and go on with a rendezvous: UCX then writes to where it
- * was told to, whatever was closed and freed since. So that memory stays until the worker is gone.
+ * A peer that was lost for its silence may wake up and go on with a rendezvous: UCX then writes to
+ * where it was told to, whatever was closed and freed since. So that memory stays until the worker
+ * is gone.
  */
 struct ucx_abandoned {
 	struct ucx_abandoned *next;
@@ -86,8 +87,8 @@ void ucx_parts_free(struct fragi_transport *transport)
 }
 
 /*
- * The part a header belongs to, checked against the credit; a new one is opened. NULL: the peer broke a rule,
- * or this flow has already failed.
+ * The part a header belongs to, checked against the credit; a new one is opened. NULL: the peer
+ * broke a rule, or this flow has already failed.
  */
 static struct ucx_part *part_of(struct ucx_rx *rx, const struct wire_header *header)
 {
@@ -101,7 +102,8 @@ static struct ucx_part *part_of(struct ucx_rx *rx, const struct wire_header *hea
 		ucx_rx_broke_rule(rx, "a message beyond its credit");
 		return NULL;
 	}
-	if (part->state == UCX_PART_ARRIVING && header->descriptor_bytes == part->descriptor_bytes &&
+	if (part->state == UCX_PART_ARRIVING &&
+	    header->descriptor_bytes == part->descriptor_bytes &&
 	    header->body_bytes == part->body_bytes)
 		return part;
 	if (part->state != UCX_PART_FREE) {
@@ -146,21 +148,19 @@ static bool part_decode(struct ucx_part *part, const uint8_t *descriptors)
 	struct ucx_rx *rx = part->rx;
 	struct frag_message *message;
 	uint64_t bodies = 0, type_id = 0;
-	int r = fragi_message_decode_in(rx->link.peer->transport->bodies, descriptors, part->descriptor_bytes,
-					part->body_bytes, &message, &type_id);
+	int r = fragi_message_decode_in(rx->link.peer->transport->bodies, descriptors,
+					part->descriptor_bytes, part->body_bytes, &message,
+					&type_id);
 
 	if (r == -ENOENT) {
 		fault(rx, r,
-		      "a message of flow %u holds a value of type %016llx, which is not known here; load the "
-		      "library that registers it, in the same version as at the sender",
+		      "a message of flow %u holds a value of type %016llx, which is not known here; load the library that registers it, in the same version as at the sender",
 		      rx->link.config.flow, (unsigned long long)type_id);
 		return false;
 	}
 	if (r == -ENOMEM) {
 		fault(rx, r,
-		      "there is no memory left for a message of %llu bytes of flow %u; give the host more "
-		      "memory "
-		      "or make the flow's window smaller",
+		      "there is no memory left for a message of %llu bytes of flow %u; give the host more memory or make the flow's window smaller",
 		      (unsigned long long)part->body_bytes, rx->link.config.flow);
 		return false;
 	}
@@ -208,8 +208,7 @@ static void link_broke(struct ucx_part *part, ucs_status_t status)
 {
 	ucx_peer_fail(
 		part->rx->link.peer,
-		"the data link broke within a message (%s): its process has ended, or the network between "
-		"is cut",
+		"the data link broke within a message (%s): its process has ended, or the network between is cut",
 		ucs_status_string(status));
 }
 
@@ -241,8 +240,8 @@ static void on_bodies(void *request, ucs_status_t status, size_t length, void *u
 }
 
 /* Receives a rendezvous, or eager data that was kept, into memory. */
-static void receive(struct ucx_part *part, void *handle, void *buffer, size_t count, ucp_datatype_t datatype,
-		    ucp_am_recv_data_nbx_callback_t done)
+static void receive(struct ucx_part *part, void *handle, void *buffer, size_t count,
+		    ucp_datatype_t datatype, ucp_am_recv_data_nbx_callback_t done)
 {
 	ucp_request_param_t param = {
 		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
@@ -255,9 +254,12 @@ static void receive(struct ucx_part *part, void *handle, void *buffer, size_t co
 	};
 	ucs_status_ptr_t request;
 
-	/* Where the peer has just died, done is called (and the request freed) before this returns. */
+	/*
+	 * Where the peer has just died, done is called (and the request freed) before this returns.
+	 */
 	part->receiving = true;
-	request = ucp_am_recv_data_nbx(part->rx->link.peer->transport->worker, handle, buffer, count, &param);
+	request = ucp_am_recv_data_nbx(part->rx->link.peer->transport->worker, handle, buffer,
+				       count, &param);
 	if (UCS_PTR_IS_ERR(request)) {
 		part->receiving = false;
 		link_broke(part, UCS_PTR_STATUS(request));
@@ -279,7 +281,8 @@ static void receive_bodies(struct ucx_part *part, void *handle)
 		if (iov == NULL) {
 			part->data = handle; /* goes back to UCX with the part */
 			part->data_is_handle = true;
-			fault(part->rx, -ENOMEM, "there is no memory left to receive a message of flow %u",
+			fault(part->rx, -ENOMEM,
+			      "there is no memory left to receive a message of flow %u",
 			      part->rx->link.config.flow);
 			return;
 		}
@@ -296,14 +299,16 @@ static void receive_bodies(struct ucx_part *part, void *handle)
 	part->rx->link.peer->transport->receiving++;
 	part->rx->receiving_bytes += part->body_bytes;
 	if (count == 1)
-		receive(part, handle, iov[0].buffer, iov[0].length, ucp_dt_make_contig(1), on_bodies);
+		receive(part, handle, iov[0].buffer, iov[0].length, ucp_dt_make_contig(1),
+			on_bodies);
 	else
 		receive(part, handle, iov, count, ucp_dt_make_iov(), on_bodies);
 }
 
 /*
- * A rendezvous takes no memory before it is received, and those that are received at the same time share the
- * link: a few at a time come sooner, one after the other, and into memory that is still in the cache.
+ * A rendezvous takes no memory before it is received, and those that are received at the same time
+ * share the link: a few at a time come sooner, one after the other, and into memory that is still
+ * in the cache.
  */
 static bool may_receive(const struct ucx_rx *rx, uint64_t bytes)
 {
@@ -330,13 +335,17 @@ static void receive_waiting(struct ucx_rx *rx)
 	}
 }
 
-/* Keeps the handle until it is its turn; descriptors NULL: they are decoded. Returns false without memory. */
+/*
+ * Keeps the handle until it is its turn; descriptors NULL: they are decoded. Returns false without
+ * memory.
+ */
 static bool wait_for_turn(struct ucx_part *part, void *handle, const uint8_t *descriptors)
 {
 	if (descriptors != NULL) {
 		part->descriptors = fragi_malloc(part->descriptor_bytes + 1u);
 		if (part->descriptors == NULL) {
-			fault(part->rx, -ENOMEM, "there is no memory left to receive a message of flow %u",
+			fault(part->rx, -ENOMEM,
+			      "there is no memory left to receive a message of flow %u",
 			      part->rx->link.config.flow);
 			return false;
 		}
@@ -391,9 +400,9 @@ static ucs_status_t keep_bodies(struct ucx_part *part, void *data, size_t length
 	return UCS_OK;
 }
 
-ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header, const uint8_t *descriptors,
-			    size_t descriptor_bytes, void *data, size_t length,
-			    const ucp_am_recv_param_t *param)
+ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header,
+			    const uint8_t *descriptors, size_t descriptor_bytes, void *data,
+			    size_t length, const ucp_am_recv_param_t *param)
 {
 	bool ahead = (header->flags & WIRE_AHEAD) != 0;
 	struct ucx_part *part = part_of(rx, header);
@@ -410,7 +419,8 @@ ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header,
 		return keep_bodies(part, data, length, param);
 	part->has_data = true;
 	if (is_handle(param) && (rx->waiting > 0 || !may_receive(rx, header->body_bytes)))
-		return wait_for_turn(part, data, ahead ? NULL : descriptors) ? UCS_INPROGRESS : UCS_OK;
+		return wait_for_turn(part, data, ahead ? NULL : descriptors) ? UCS_INPROGRESS
+									     : UCS_OK;
 	if (!ahead && !part_decode(part, descriptors))
 		return UCS_OK;
 	if (is_handle(param)) {
@@ -458,7 +468,8 @@ ucs_status_t ucx_rx_on_descriptors(struct ucx_rx *rx, const struct wire_header *
 
 	if (part == NULL)
 		return UCS_OK;
-	if (part->has_descriptors || part->descriptors != NULL || length != header->descriptor_bytes) {
+	if (part->has_descriptors || part->descriptors != NULL ||
+	    length != header->descriptor_bytes) {
 		ucx_rx_broke_rule(rx, "sizes that contradict each other");
 		return UCS_OK;
 	}
@@ -469,7 +480,8 @@ ucs_status_t ucx_rx_on_descriptors(struct ucx_rx *rx, const struct wire_header *
 		return UCS_OK;
 	}
 	if (is_handle(param)) {
-		receive(part, data, part->descriptors, length, ucp_dt_make_contig(1), on_descriptors);
+		receive(part, data, part->descriptors, length, ucp_dt_make_contig(1),
+			on_descriptors);
 		return UCS_INPROGRESS;
 	}
 	if (length > 0)

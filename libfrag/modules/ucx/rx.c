@@ -5,8 +5,8 @@
 #include "module.h"
 
 /*
- * The receiving end of a flow: what has arrived is delivered in order to the queue, the operator takes from
- * it, and credit, DONE and the sender's close follow.
+ * The receiving end of a flow: what has arrived is delivered in order to the queue, the operator
+ * takes from it, and credit, DONE and the sender's close follow.
  */
 
 static void notify_arrival(struct ucx_rx *rx)
@@ -40,8 +40,10 @@ static void on_taken(void *arg)
 	}
 	if (fragi_window_owes_batch(&rx->window))
 		atomic_store_explicit(&rx->link.peer->owing, rx, memory_order_release);
-	/* Full fences here and in return_credits: either this sees the flag taken down, or that sees what was
-	 * consumed. */
+	/*
+	 * Full fences here and in return_credits: either this sees the flag taken down, or that
+	 * sees what was consumed.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(waiting, memory_order_relaxed))
 		atomic_store_explicit(waiting, true, memory_order_relaxed);
@@ -86,7 +88,8 @@ static void tell_close(struct ucx_rx *rx)
 	rx->close_told = true;
 	fragi_rx_sender_close(&rx->rx);
 	notify_arrival(rx);
-	atomic_store_explicit(&rx->link.peer->transport->credits_waiting, true, memory_order_relaxed);
+	atomic_store_explicit(&rx->link.peer->transport->credits_waiting, true,
+			      memory_order_relaxed);
 }
 
 static uint64_t stamp_of(const struct ucx_rx *rx, int64_t publish_ns)
@@ -127,7 +130,8 @@ void ucx_rx_deliver(struct ucx_rx *rx)
 	if (ucx_rx_credit_is_due(rx))
 		ucx_rx_return_credit(rx, true);
 	else if (!rx->blocking || atomic_load(&rx->done))
-		atomic_store_explicit(&rx->link.peer->transport->credits_waiting, true, memory_order_relaxed);
+		atomic_store_explicit(&rx->link.peer->transport->credits_waiting, true,
+				      memory_order_relaxed);
 	notify_arrival(rx);
 	tell_close(rx);
 }
@@ -146,8 +150,8 @@ void ucx_rx_on_close(struct ucx_rx *rx, const struct wire_header *header)
 
 /* Life. */
 
-int ucx_rx_create(struct fragi_peer *peer, const struct fragi_link *link, struct fragi_flow_row *row,
-		  struct fragi_rx **out_rx)
+int ucx_rx_create(struct fragi_peer *peer, const struct fragi_link *link,
+		  struct fragi_flow_row *row, struct fragi_rx **out_rx)
 {
 	struct ucx_rx *rx = fragi_aligned_alloc(64, sizeof(*rx));
 	uint64_t places = 1;

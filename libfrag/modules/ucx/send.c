@@ -5,10 +5,10 @@
 #include "module.h"
 
 /*
- * The sending operator encodes the message, applies the policy to the queue of what is not sent yet, and asks
- * for the lock; whoever holds it sends as far as credit allows. Under block and fault the operator's own
- * count keeps queue and window together within the window; under pop, reject and latest the queue is as long
- * as the window and drops.
+ * The sending operator encodes the message, applies the policy to the queue of what is not sent
+ * yet, and asks for the lock; whoever holds it sends as far as credit allows. Under block and fault
+ * the operator's own count keeps queue and window together within the window; under pop, reject and
+ * latest the queue is as long as the window and drops.
  */
 
 static struct ucx_tx *tx_of(const struct fragi_tx *tx)
@@ -31,7 +31,10 @@ static void notify_room(struct ucx_tx *tx)
 
 /* The sending operator. */
 
-/* Makes what leaves the process here, outside the lock, and measures it. Both are kept in the message. */
+/*
+ * Makes what leaves the process here, outside the lock, and measures it. Both are kept in the
+ * message.
+ */
 static int prepare(const struct ucx_tx *tx, const struct frag_message *message, uint64_t *out_bytes)
 {
 	const struct fragi_blob *blob;
@@ -40,7 +43,8 @@ static int prepare(const struct ucx_tx *tx, const struct frag_message *message, 
 	int r;
 
 	for (uint32_t i = 0; i < message->tensor_count; i++) {
-		if (message->tensors[i].tensor->compact_bytes > tx->link.config.message_bytes_max - bodies)
+		if (message->tensors[i].tensor->compact_bytes >
+		    tx->link.config.message_bytes_max - bodies)
 			return -EMSGSIZE;
 		if (fragi_tensor_body(message->tensors[i].tensor, &size) == NULL && size > 0)
 			return -ENOMEM;
@@ -102,7 +106,8 @@ static int tx_send(struct fragi_tx *base, struct frag_message *message, uint64_t
 		return r;
 	}
 	if (atomic_load_explicit(&row->sent, memory_order_relaxed) == 0)
-		atomic_store_explicit(&row->first_ns, (uint64_t)fragi_now_ns(), memory_order_relaxed);
+		atomic_store_explicit(&row->first_ns, (uint64_t)fragi_now_ns(),
+				      memory_order_relaxed);
 	fragi_count(&row->bytes, fragi_message_bytes(message));
 	fragi_count(&row->sent, 1);
 	if (atomic_load_explicit(&base->receiver_done, memory_order_relaxed)) {
@@ -179,7 +184,8 @@ static bool send_descriptors(struct ucx_tx *tx, const struct wire_header *data,
 	header.flags = 0;
 	wire_pack(&header, op->header);
 	op->message = frag_message_ref(message);
-	ucx_op_send(op, WIRE_DESCRIPTORS, WIRE_FIXED_BYTES, blob->bytes, blob->size, ucp_dt_make_contig(1));
+	ucx_op_send(op, WIRE_DESCRIPTORS, WIRE_FIXED_BYTES, blob->bytes, blob->size,
+		    ucp_dt_make_contig(1));
 	return true;
 }
 
@@ -215,8 +221,8 @@ static int64_t publish_ns_of(struct fragi_transport *transport, uint64_t stamp)
 }
 
 /* Takes the message, whose descriptors are in blob. */
-static void send_data(struct ucx_tx *tx, struct frag_message *message, const struct fragi_blob *blob,
-		      uint64_t stamp)
+static void send_data(struct ucx_tx *tx, struct frag_message *message,
+		      const struct fragi_blob *blob, uint64_t stamp)
 {
 	struct wire_header header = {.kind = WIRE_DATA, .sequence = tx->window.sent};
 	struct ucx_op *op = ucx_op_create(tx->link.peer);
@@ -264,7 +270,10 @@ static uint64_t bytes_of(const struct frag_message *message, const struct fragi_
 	return bytes;
 }
 
-/* Sends the oldest message if there is credit for it. Returns false when there is nothing more to do now. */
+/*
+ * Sends the oldest message if there is credit for it. Returns false when there is nothing more to
+ * do now.
+ */
 static bool transmit_one(struct ucx_tx *tx)
 {
 	struct frag_message *message = tx->held;
@@ -350,8 +359,8 @@ static const struct fragi_tx_ops tx_ops = {
 	.close = tx_close,
 };
 
-int ucx_tx_create(struct fragi_peer *peer, const struct fragi_link *link, struct fragi_flow_row *row,
-		  struct fragi_tx **out_tx)
+int ucx_tx_create(struct fragi_peer *peer, const struct fragi_link *link,
+		  struct fragi_flow_row *row, struct fragi_tx **out_tx)
 {
 	struct ucx_tx *tx = fragi_aligned_alloc(64, sizeof(*tx));
 	int r;
@@ -366,7 +375,8 @@ int ucx_tx_create(struct fragi_peer *peer, const struct fragi_link *link, struct
 	tx->kick.fn = on_kick;
 	tx->window.messages = link->window_messages;
 	tx->window.bytes = link->window_bytes;
-	r = fragi_queue_init(&tx->pending, tx->policy == FRAG_POLICY_LATEST ? 1 : link->window_messages);
+	r = fragi_queue_init(&tx->pending,
+			     tx->policy == FRAG_POLICY_LATEST ? 1 : link->window_messages);
 	if (r < 0)
 		goto err_free;
 	r = ucx_link_add(peer, &tx->link, link, true);

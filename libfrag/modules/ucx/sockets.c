@@ -11,9 +11,9 @@
 #include "module.h"
 
 /*
- * UCX listens on the interfaces it chooses, and a wrong name or another variable of the user's may make that
- * all of them. Whoever reaches such a port can bring the process down, so what it listens on is looked up
- * afterwards, where the kernel lists it.
+ * UCX listens on the interfaces it chooses, and a wrong name or another variable of the user's may
+ * make that all of them. Whoever reaches such a port can bring the process down, so what it listens
+ * on is looked up afterwards, where the kernel lists it.
  */
 #define TCP_LISTEN 0x0a
 
@@ -70,7 +70,8 @@ static bool list_has(const char *list, const char *name)
 }
 
 /* Whether the address (4 or 16 bytes) is one of an interface in the list. */
-static bool is_on(const struct ifaddrs *all, const char *interfaces, int family, const void *address)
+static bool is_on(const struct ifaddrs *all, const char *interfaces, int family,
+		  const void *address)
 {
 	const struct sockaddr_in6 *in6;
 	const struct sockaddr_in *in;
@@ -101,8 +102,8 @@ static bool parse_listener(const char *line, int family, struct listener *out)
 	unsigned int state;
 	unsigned long long inode;
 
-	if (sscanf(line, " %*d: %32[0-9A-F]:%x %39s %x %*s %*s %*s %*u %*u %llu", address, &out->port, peer,
-		   &state, &inode) != 5 ||
+	if (sscanf(line, " %*d: %32[0-9A-F]:%x %39s %x %*s %*s %*s %*u %*u %llu", address,
+		   &out->port, peer, &state, &inode) != 5 ||
 	    state != TCP_LISTEN || strlen(address) != (family == AF_INET ? 8 : 32))
 		return false;
 	for (size_t i = 0; i < (family == AF_INET ? 1 : 4); i++) {
@@ -117,8 +118,8 @@ static bool parse_listener(const char *line, int family, struct listener *out)
 }
 
 static int check_table(const char *path, int family, const struct ucx_sockets *before,
-		       const struct ucx_sockets *now, const struct ifaddrs *all, const char *interfaces,
-		       struct frag_err *err)
+		       const struct ucx_sockets *now, const struct ifaddrs *all,
+		       const char *interfaces, struct frag_err *err)
 {
 	FILE *file = fopen(path, "re");
 	char line[512], text[INET6_ADDRSTRLEN];
@@ -137,28 +138,30 @@ static int check_table(const char *path, int family, const struct ucx_sockets *b
 		inet_ntop(family, l.address, text, sizeof(text));
 		r = frag_err_set(
 			err, -EPERM,
-			"UCX listens on %s port %u, which is not an address of %s; whoever reaches that "
-			"port can stop this process; check the UCX_ variables that are set",
+			"UCX listens on %s port %u, which is not an address of %s; whoever reaches that port can stop this process; check the UCX_ variables that are set",
 			text, l.port, interfaces);
 	}
 	fclose(file);
 	return r;
 }
 
-int ucx_sockets_check(const struct ucx_sockets *before, const char *interfaces, struct frag_err *err)
+int ucx_sockets_check(const struct ucx_sockets *before, const char *interfaces,
+		      struct frag_err *err)
 {
 	struct ucx_sockets now;
 	struct ifaddrs *all;
 	int r = ucx_sockets_list(&now);
 
 	if (r < 0)
-		return frag_err_set(err, r, "cannot list what UCX listens on: %s", frag_strerror(r));
+		return frag_err_set(err, r, "cannot list what UCX listens on: %s",
+				    frag_strerror(r));
 	if (getifaddrs(&all) < 0)
 		return frag_err_set(err, -errno, "cannot list this node's interfaces (%s)",
 				    frag_strerror(-errno));
 	r = check_table("/proc/self/net/tcp", AF_INET, before, &now, all, interfaces, err);
 	if (r == 0)
-		r = check_table("/proc/self/net/tcp6", AF_INET6, before, &now, all, interfaces, err);
+		r = check_table("/proc/self/net/tcp6", AF_INET6, before, &now, all, interfaces,
+				err);
 	freeifaddrs(all);
 	return r;
 }

@@ -26,33 +26,33 @@ static int create_worker(struct fragi_transport *transport, struct frag_err *err
 
 	status = ucp_config_read(NULL, NULL, &config);
 	if (status != UCS_OK)
-		return frag_err_set(err, -EINVAL,
-				    "UCX does not accept its settings (%s); check the UCX_ variables",
-				    ucs_status_string(status));
+		return frag_err_set(
+			err, -EINVAL,
+			"UCX does not accept its settings (%s); check the UCX_ variables",
+			ucs_status_string(status));
 	status = ucp_init(&params, config, &transport->context);
 	ucp_config_release(config);
 	if (status != UCS_OK)
 		return frag_err_set(
 			err, -ENODEV,
-			"UCX finds no device to use (%s): UCX_NET_DEVICES is %s and UCX_TLS is %s; "
-			"check the interface's name and that it is up",
+			"UCX finds no device to use (%s): UCX_NET_DEVICES is %s and UCX_TLS is %s; check the interface's name and that it is up",
 			ucs_status_string(status), interfaces != NULL ? interfaces : "not set",
 			getenv("UCX_TLS") != NULL ? getenv("UCX_TLS") : "not set");
 	status = ucp_worker_create(transport->context, &worker_params, &transport->worker);
 	if (status != UCS_OK)
 		return frag_err_set(
 			err, -EADDRNOTAVAIL,
-			"UCX cannot open %s (%s): the interface is down, or no port of the data port "
-			"range (UCX_TCP_PORT_RANGE is %s) is free",
+			"UCX cannot open %s (%s): the interface is down, or no port of the data port range (UCX_TCP_PORT_RANGE is %s) is free",
 			interfaces != NULL ? interfaces : "its devices", ucs_status_string(status),
-			getenv("UCX_TCP_PORT_RANGE") != NULL ? getenv("UCX_TCP_PORT_RANGE") : "not set");
+			getenv("UCX_TCP_PORT_RANGE") != NULL ? getenv("UCX_TCP_PORT_RANGE")
+							     : "not set");
 	status = ucp_worker_get_efd(transport->worker, &transport->fd);
 	if (status != UCS_OK)
 		return frag_err_set(
 			err, -ENOTSUP,
-			"UCX cannot wait for events (%s): UCX_TLS is %s, and one of these transports "
-			"has no wake-up; use tcp",
-			ucs_status_string(status), getenv("UCX_TLS") != NULL ? getenv("UCX_TLS") : "not set");
+			"UCX cannot wait for events (%s): UCX_TLS is %s, and one of these transports has no wake-up; use tcp",
+			ucs_status_string(status),
+			getenv("UCX_TLS") != NULL ? getenv("UCX_TLS") : "not set");
 	return 0;
 }
 
@@ -70,8 +70,7 @@ static int take_address(struct fragi_transport *transport, struct frag_err *err)
 	if (attr.max_am_header < WIRE_HEADER_MAX)
 		r = frag_err_set(
 			err, -ENOTSUP,
-			"UCX takes %zu bytes of header where frag needs %u; leave the UCX_TCP_*_SEG_SIZE "
-			"variables as they are",
+			"UCX takes %zu bytes of header where frag needs %u; leave the UCX_TCP_*_SEG_SIZE variables as they are",
 			attr.max_am_header, WIRE_HEADER_MAX);
 	else
 		r = ucx_address_make(transport, attr.address, attr.address_length);
@@ -93,8 +92,8 @@ static void release(struct fragi_transport *transport)
 	fragi_free(transport);
 }
 
-static int ucx_create(const struct fragi_transport_config *config, struct fragi_transport **out_transport,
-		      struct frag_err *err)
+static int ucx_create(const struct fragi_transport_config *config,
+		      struct fragi_transport **out_transport, struct frag_err *err)
 {
 	const char *interfaces = getenv("UCX_NET_DEVICES"), *transports = getenv("UCX_TLS");
 	struct fragi_transport *transport;
@@ -114,7 +113,8 @@ static int ucx_create(const struct fragi_transport_config *config, struct fragi_
 	if (transport->config.dead_ns <= 0)
 		transport->config.dead_ns = 3000000000;
 	ucp_get_version(&major, &minor, &release_number);
-	snprintf(transport->version, sizeof(transport->version), "%u.%u.%u", major, minor, release_number);
+	snprintf(transport->version, sizeof(transport->version), "%u.%u.%u", major, minor,
+		 release_number);
 	transport->bodies = ucx_bodies_create();
 	if (transport->bodies == NULL) {
 		r = frag_err_set(err, -ENOMEM, "there is no memory left for the transport");
@@ -143,11 +143,13 @@ static int ucx_create(const struct fragi_transport_config *config, struct fragi_
 		frag_err_set(err, r, "cannot make this host's data address (%s)", frag_strerror(r));
 		goto err_release;
 	}
-	snprintf(transport->description, sizeof(transport->description), "ucx %s %s %s", transport->version,
-		 transports != NULL ? transports : "all", interfaces != NULL ? interfaces : "all");
+	snprintf(transport->description, sizeof(transport->description), "ucx %s %s %s",
+		 transport->version, transports != NULL ? transports : "all",
+		 interfaces != NULL ? interfaces : "all");
 	transport->moment = fragi_moment_now();
-	transport->moment_stamps = (int64_t)(transport->moment.stamp -
-					     fragi_stamp_before(transport->moment.stamp, UCX_MOMENT_NS));
+	transport->moment_stamps =
+		(int64_t)(transport->moment.stamp -
+			  fragi_stamp_before(transport->moment.stamp, UCX_MOMENT_NS));
 	transport->now_ns = transport->moment.ns;
 	*out_transport = transport;
 	return 0;
@@ -211,7 +213,9 @@ static void return_credits(struct fragi_transport *transport)
 	}
 }
 
-/* This process was stopped, or did not come to progress for long: then it is not the peers who were silent.
+/*
+ * This process was stopped, or did not come to progress for long: then it is not the peers who were
+ * silent.
  */
 static void forgive(struct fragi_transport *transport, int64_t now_ns)
 {
@@ -223,8 +227,8 @@ static void forgive(struct fragi_transport *transport, int64_t now_ns)
 }
 
 /*
- * The bytes of a rendezvous came, and nothing that says from whom. A large message holds back the beats
- * behind it for as long as it takes, so it counts as hearing of everybody who is sending one.
+ * The bytes of a rendezvous came, and nothing that says from whom. A large message holds back the
+ * beats behind it for as long as it takes, so it counts as hearing of everybody who is sending one.
  */
 static void hear_of_senders(struct fragi_transport *transport)
 {
@@ -248,7 +252,8 @@ static uint32_t ucx_progress(struct fragi_transport *transport, int64_t now_ns)
 		hear_of_senders(transport);
 	if (__builtin_expect(transport->peer_failed || transport->closing_peers, 0))
 		ucx_peers_settle(transport);
-	if (happened == 0 && atomic_load_explicit(&transport->credits_waiting, memory_order_relaxed))
+	if (happened == 0 &&
+	    atomic_load_explicit(&transport->credits_waiting, memory_order_relaxed))
 		return_credits(transport);
 	if (__builtin_expect(now_ns >= transport->tick_ns, 0))
 		transport->tick_ns = ucx_peers_tick(transport, now_ns);
@@ -263,13 +268,15 @@ static int ucx_arm(struct fragi_transport *transport)
 {
 	ucs_status_t status;
 
-	if (transport->peer_failed || atomic_load_explicit(&transport->credits_waiting, memory_order_relaxed))
+	if (transport->peer_failed ||
+	    atomic_load_explicit(&transport->credits_waiting, memory_order_relaxed))
 		return -EBUSY;
 	status = ucp_worker_arm(transport->worker);
 	if (status == UCS_OK)
 		return 0;
 	if (status != UCS_ERR_BUSY && transport->config.fault != NULL)
-		transport->config.fault(transport->config.arg, -EIO, "UCX cannot wait for events any more");
+		transport->config.fault(transport->config.arg, -EIO,
+					"UCX cannot wait for events any more");
 	return -EBUSY;
 }
 
@@ -288,7 +295,9 @@ static void ucx_wake(struct fragi_transport *transport)
 	ucp_worker_signal(transport->worker);
 }
 
-/* One bounded step of the shutdown: rounds until done says so. Returns false when the time is over. */
+/*
+ * One bounded step of the shutdown: rounds until done says so. Returns false when the time is over.
+ */
 static bool run_until(struct fragi_transport *transport, int64_t until_ns,
 		      bool (*done)(struct fragi_transport *transport))
 {
@@ -365,7 +374,10 @@ static void ucx_destroy(struct fragi_transport *transport)
 	run_until(transport, fragi_now_ns() + UCX_CLOSE_NS, is_closed);
 	for (peer = transport->peers; peer != NULL; peer = peer->next)
 		ucx_peer_end(peer);
-	/* With requests left, as within a rendezvous, UCX aborts when the worker takes the endpoint along. */
+	/*
+	 * With requests left, as within a rendezvous, UCX aborts when the worker takes the endpoint
+	 * along.
+	 */
 	for (peer = transport->peers; peer != NULL; peer = peer->next)
 		ucx_peer_close(peer);
 	ucp_worker_destroy(transport->worker);

@@ -9,21 +9,22 @@
 #include <edge/transport.h>
 
 /*
- * What travels between hosts: UCX active messages with this fixed little-endian header. A message is DATA:
- * the header, then its descriptors (data/codec.h) while both fit into WIRE_HEADER_MAX, and the tensors' bytes
- * as the payload. Longer descriptors go ahead in a DESCRIPTORS message of the same sequence as its payload.
+ * What travels between hosts: UCX active messages with this fixed little-endian header. A message
+ * is DATA: the header, then its descriptors (data/codec.h) while both fit into WIRE_HEADER_MAX, and
+ * the tensors' bytes as the payload. Longer descriptors go ahead in a DESCRIPTORS message of the
+ * same sequence as its payload.
  *
  *    0 u32 magic          4 u16 version   6 u8 kind   7 u8 flags   8 u8[16] token of the flow
  *   24 u32 flow          28 u32 bytes of descriptors              32 u64 epoch of the sending host
  *   40 u64 sequence      48 u64 bytes of bodies                   56 i64 publish time, ns
  *
- * sequence: DATA, DESCRIPTORS: of the message in its flow, from 0; CREDIT: messages that have been given back
- * so far; CLOSE: how many messages the flow has had; HELLO: the sender's host number; SYNC: the count that
- * the answer repeats. bodies, in CREDIT: bytes (descriptors and bodies) that have been given back so far.
- * publish time: CLOCK_MONOTONIC of the sending node.
+ * sequence: DATA, DESCRIPTORS: of the message in its flow, from 0; CREDIT: messages that have been
+ * given back so far; CLOSE: how many messages the flow has had; HELLO: the sender's host number;
+ * SYNC: the count that the answer repeats. bodies, in CREDIT: bytes (descriptors and bodies) that
+ * have been given back so far. publish time: CLOCK_MONOTONIC of the sending node.
  *
- * DATA may carry credit of a flow that comes the other way, so that an answer needs no message beside it.
- * Behind the header then stand: u32 that flow   u64 messages   u64 bytes, as in CREDIT.
+ * DATA may carry credit of a flow that comes the other way, so that an answer needs no message
+ * beside it. Behind the header then stand: u32 that flow   u64 messages   u64 bytes, as in CREDIT.
  */
 #define WIRE_MAGIC 0x47415246u /* "FRAG" */
 #define WIRE_VERSION 1u
@@ -31,16 +32,17 @@
 #define WIRE_CREDIT_BYTES 20u
 #define WIRE_HEADER_MAX 4096u
 
-enum wire_kind { /* active message ids: dense, small, registered in this order */
-		 WIRE_HELLO,
-		 WIRE_DATA,
-		 WIRE_DESCRIPTORS,
-		 WIRE_CREDIT,
-		 WIRE_BEAT,
-		 WIRE_CLOSE, /* by the sender of the flow */
-		 WIRE_DONE,  /* by its receiver */
-		 WIRE_SYNC,
-		 WIRE_KINDS
+/* active message ids: dense, small, registered in this order */
+enum wire_kind {
+	WIRE_HELLO,
+	WIRE_DATA,
+	WIRE_DESCRIPTORS,
+	WIRE_CREDIT,
+	WIRE_BEAT,
+	WIRE_CLOSE, /* by the sender of the flow */
+	WIRE_DONE,  /* by its receiver */
+	WIRE_SYNC,
+	WIRE_KINDS
 };
 
 enum wire_flag {
@@ -145,7 +147,8 @@ static inline bool wire_unpack(const uint8_t *bytes, size_t size, enum wire_kind
 	return true;
 }
 
-static inline void wire_credit_pack(const struct wire_credit *credit, uint8_t out[WIRE_CREDIT_BYTES])
+static inline void wire_credit_pack(const struct wire_credit *credit,
+				    uint8_t out[WIRE_CREDIT_BYTES])
 {
 	wire_put32(out, credit->flow);
 	wire_put64(out + 4, credit->messages);

@@ -21,6 +21,9 @@ static int forward_compute(void *state, struct frag_tick *tick)
 }
 
 const struct frag_op_type basic_forward_type = {
-	FRAG_OP_TYPE_INIT,         .name = "forward",          .headline = "Passes messages on as they are",
-	FRAG_PORTS(forward_ports), .compute = forward_compute,
+	FRAG_OP_TYPE_INIT,
+	.name = "forward",
+	.headline = "Passes messages on as they are",
+	FRAG_PORTS(forward_ports),
+	.compute = forward_compute,
 };

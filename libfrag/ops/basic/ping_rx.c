@@ -22,6 +22,9 @@ static int ping_rx_compute(void *state, struct frag_tick *tick)
 }
 
 const struct frag_op_type basic_ping_rx_type = {
-	FRAG_OP_TYPE_INIT,         .name = "ping_rx",          .headline = "Prints the numbers it receives",
-	FRAG_PORTS(ping_rx_ports), .compute = ping_rx_compute,
+	FRAG_OP_TYPE_INIT,
+	.name = "ping_rx",
+	.headline = "Prints the numbers it receives",
+	FRAG_PORTS(ping_rx_ports),
+	.compute = ping_rx_compute,
 };

@@ -20,7 +20,10 @@ struct ping_tensor_tx {
 
 enum { OUT };
 static const struct frag_port ping_tensor_tx_ports[] = {
-	[OUT] = {.name = "out", .dir = FRAG_OUT, .type = "tensor", .headline = "one tensor a message"},
+	[OUT] = {.name = "out",
+		 .dir = FRAG_OUT,
+		 .type = "tensor",
+		 .headline = "one tensor a message"},
 };
 
 /* The names that Holoscan's PingTensorTxOp takes. */
@@ -42,28 +45,34 @@ static const struct {
 	{"complex<double>", {FRAG_DTYPE_COMPLEX, 128, 1}},
 };
 static const char *const data_type_choices[] = {
-	"int8_t",   "int16_t", "int32_t", "int64_t",        "uint8_t",         "uint16_t", "uint32_t",
-	"uint64_t", "float",   "double",  "complex<float>", "complex<double>", NULL,
+	"int8_t",         "int16_t",         "int32_t",  "int64_t", "uint8_t",
+	"uint16_t",       "uint32_t",        "uint64_t", "float",   "double",
+	"complex<float>", "complex<double>", NULL,
 };
 static const char *const storage_choices[] = {"system", "host", "device", "cuda_managed", NULL};
 
 #define DIMENSION_MAX 2147483647.0
 
 static const struct frag_param ping_tensor_tx_params[] = {
-	FRAG_PARAM_RESOURCE(struct ping_tensor_tx, allocator, NULL, .headline = "Allocator of the tensors",
-			    .flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_STRING(struct ping_tensor_tx, storage_type, "system", .headline = "Where the tensors lie",
+	FRAG_PARAM_RESOURCE(struct ping_tensor_tx, allocator, NULL,
+			    .headline = "Allocator of the tensors", .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_STRING(struct ping_tensor_tx, storage_type, "system",
+			  .headline = "Where the tensors lie",
 			  .description = "Only system is built yet", .choices = storage_choices),
-	FRAG_PARAM_I64(struct ping_tensor_tx, batch_size, 0, .headline = "Batch size; 0: no such dimension",
-		       .min = 0, .max = DIMENSION_MAX),
-	FRAG_PARAM_I64(struct ping_tensor_tx, rows, 32, .headline = "Rows", .min = 1, .max = DIMENSION_MAX),
-	FRAG_PARAM_I64(struct ping_tensor_tx, columns, 64, .headline = "Columns; 0: no such dimension",
-		       .min = 0, .max = DIMENSION_MAX),
-	FRAG_PARAM_I64(struct ping_tensor_tx, channels, 0, .headline = "Channels; 0: no such dimension",
-		       .min = 0, .max = DIMENSION_MAX),
-	FRAG_PARAM_STRING(struct ping_tensor_tx, data_type, "uint8_t", .headline = "Type of the elements",
-			  .choices = data_type_choices),
-	FRAG_PARAM_STRING(struct ping_tensor_tx, tensor_name, "tensor", .headline = "Name of the tensor"),
+	FRAG_PARAM_I64(struct ping_tensor_tx, batch_size, 0,
+		       .headline = "Batch size; 0: no such dimension", .min = 0,
+		       .max = DIMENSION_MAX),
+	FRAG_PARAM_I64(struct ping_tensor_tx, rows, 32, .headline = "Rows", .min = 1,
+		       .max = DIMENSION_MAX),
+	FRAG_PARAM_I64(struct ping_tensor_tx, columns, 64,
+		       .headline = "Columns; 0: no such dimension", .min = 0, .max = DIMENSION_MAX),
+	FRAG_PARAM_I64(struct ping_tensor_tx, channels, 0,
+		       .headline = "Channels; 0: no such dimension", .min = 0,
+		       .max = DIMENSION_MAX),
+	FRAG_PARAM_STRING(struct ping_tensor_tx, data_type, "uint8_t",
+			  .headline = "Type of the elements", .choices = data_type_choices),
+	FRAG_PARAM_STRING(struct ping_tensor_tx, tensor_name, "tensor",
+			  .headline = "Name of the tensor"),
 };
 
 static int ping_tensor_tx_initialize(void *state, struct frag_op *op)
@@ -97,14 +106,18 @@ static int ping_tensor_tx_compute(void *state, struct frag_tick *tick)
 	int r = frag_tensor_create(tx->allocator, tx->dtype, tx->ndim, tx->shape, &tensor);
 
 	if (r < 0)
-		return frag_op_fail(op, r,
-				    "cannot make tensor %" PRId64 ": %s; make the tensor smaller, or the "
-				    "blocks of its allocator larger or more",
-				    tx->sent + 1, frag_strerror(r));
+		return frag_op_fail(
+			op, r,
+			"cannot make tensor %" PRId64
+			": %s; make the tensor smaller, or the blocks of its allocator larger or more",
+			tx->sent + 1, frag_strerror(r));
 	tx->sent++;
-	/* Every byte of the n-th tensor is n: what other memory held never travels, and receivers can check.
+	/*
+	 * Every byte of the n-th tensor is n: what other memory held never travels, and receivers
+	 * can check.
 	 */
-	memset(frag_tensor_writable(tensor), (int)(tx->sent & 0xff), frag_tensor_size_bytes(tensor));
+	memset(frag_tensor_writable(tensor), (int)(tx->sent & 0xff),
+	       frag_tensor_size_bytes(tensor));
 	r = frag_tick_emit_tensor(tick, OUT, tx->tensor_name, tensor);
 	if (r == 0)
 		frag_op_log(op, "Sent message %" PRId64, tx->sent);
@@ -116,8 +129,7 @@ const struct frag_op_type basic_ping_tensor_tx_type = {
 	.name = "ping_tensor_tx",
 	.headline = "Sends a tensor a tick",
 	.description =
-		"The shape is [batch_size,] rows [, columns] [, channels]; every byte of the n-th tensor is "
-		"n modulo 256.",
+		"The shape is [batch_size,] rows [, columns] [, channels]; every byte of the n-th tensor is n modulo 256.",
 	.state_size = sizeof(struct ping_tensor_tx),
 	FRAG_PORTS(ping_tensor_tx_ports),
 	FRAG_PARAMS(ping_tensor_tx_params),

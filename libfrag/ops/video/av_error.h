@@ -7,7 +7,9 @@
 #include <libavutil/avutil.h>
 #include <libavutil/error.h>
 
-/* FFmpeg's errors are negative errno values or tags of its own; here the tags become errno values. */
+/*
+ * FFmpeg's errors are negative errno values or tags of its own; here the tags become errno values.
+ */
 static inline int av_errno(int error)
 {
 	switch (error) {
@@ -26,7 +28,7 @@ static inline int av_errno(int error)
 }
 
 /* FFmpeg's text for an error, and silence for what it would print by itself below errors. */
-#define AV_WHY(error)                                                                                        \
+#define AV_WHY(error)                                                                              \
 	av_make_error_string((char[AV_ERROR_MAX_STRING_SIZE]){0}, AV_ERROR_MAX_STRING_SIZE, error)
 
 static inline void av_be_quiet(void)

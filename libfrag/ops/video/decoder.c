@@ -31,9 +31,10 @@ static int open_codec(struct video_decoder *d, struct frag_err *err)
 	d->stream = d->format->streams[index];
 	codec = avcodec_find_decoder(d->stream->codecpar->codec_id);
 	if (codec == NULL)
-		return frag_err_set(err, -ENOTSUP,
-				    "%s is encoded as %s, which this FFmpeg cannot decode; convert the file",
-				    path, avcodec_get_name(d->stream->codecpar->codec_id));
+		return frag_err_set(
+			err, -ENOTSUP,
+			"%s is encoded as %s, which this FFmpeg cannot decode; convert the file",
+			path, avcodec_get_name(d->stream->codecpar->codec_id));
 	d->codec = avcodec_alloc_context3(codec);
 	d->packet = av_packet_alloc();
 	if (d->codec == NULL || d->packet == NULL)
@@ -44,8 +45,8 @@ static int open_codec(struct video_decoder *d, struct frag_err *err)
 		r = avcodec_open2(d->codec, codec, NULL);
 	}
 	if (r < 0)
-		return frag_err_set(err, av_errno(r), "cannot decode %s: %s; is the file damaged?", path,
-				    AV_WHY(r));
+		return frag_err_set(err, av_errno(r), "cannot decode %s: %s; is the file damaged?",
+				    path, AV_WHY(r));
 	for (unsigned int i = 0; i < d->format->nb_streams; i++) {
 		if ((int)i != index)
 			d->format->streams[i]->discard = AVDISCARD_ALL;
@@ -66,8 +67,7 @@ int video_decoder_open(const char *path, struct video_decoder **out, struct frag
 		r = avformat_find_stream_info(d->format, NULL);
 	if (r < 0) {
 		r = frag_err_set(err, av_errno(r),
-				 "cannot open the video %s: %s; check path, directory and "
-				 "basename",
+				 "cannot open the video %s: %s; check path, directory and basename",
 				 path, AV_WHY(r));
 		goto err_close;
 	}
@@ -112,7 +112,8 @@ static int feed(struct video_decoder *d)
 	return r;
 }
 
-int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped, struct frag_err *err)
+int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped,
+		       struct frag_err *err)
 {
 	for (;;) {
 		int r = avcodec_receive_frame(d->codec, frame);
@@ -125,18 +126,22 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 			r = feed(d);
 		if (r >= 0)
 			continue;
-		/* A damaged packet or picture; the ones after it may be whole. The end of a file is not. */
+		/*
+		 * A damaged packet or picture; the ones after it may be whole. The end of a file is
+		 * not.
+		 */
 		if (r != AVERROR_INVALIDDATA || skipped == NULL || d->drained)
 			return frag_err_set(err, av_errno(r),
-					    "cannot read on in %s: %s; is the file damaged?", d->format->url,
-					    AV_WHY(r));
+					    "cannot read on in %s: %s; is the file damaged?",
+					    d->format->url, AV_WHY(r));
 		(*skipped)++;
 	}
 }
 
 int64_t video_decoder_time_ns(const struct video_decoder *decoder, const AVFrame *frame)
 {
-	int64_t start = decoder->stream->start_time == AV_NOPTS_VALUE ? 0 : decoder->stream->start_time;
+	int64_t start =
+		decoder->stream->start_time == AV_NOPTS_VALUE ? 0 : decoder->stream->start_time;
 
 	if (frame->best_effort_timestamp == AV_NOPTS_VALUE)
 		return -1;
@@ -167,30 +172,33 @@ static int prepare_scale(struct video_decoder *d, const AVFrame *frame)
 			return -ENOMEM;
 		}
 	}
-	d->scale = sws_getCachedContext(d->scale, frame->width, frame->height, frame->format, frame->width,
-					frame->height, AV_PIX_FMT_RGB24, SWS_BICUBIC | SWS_ACCURATE_RND, NULL,
-					NULL, NULL);
+	d->scale = sws_getCachedContext(d->scale, frame->width, frame->height, frame->format,
+					frame->width, frame->height, AV_PIX_FMT_RGB24,
+					SWS_BICUBIC | SWS_ACCURATE_RND, NULL, NULL, NULL);
 	if (d->scale == NULL)
 		return -ENOTSUP;
 	/* Not for sources that are RGB already; it then changes nothing. */
 	sws_setColorspaceDetails(d->scale, sws_getCoefficients((int)frame->colorspace),
-				 frame->color_range == AVCOL_RANGE_JPEG, sws_getCoefficients(SWS_CS_DEFAULT),
-				 1, 0, 1 << 16, 1 << 16);
+				 frame->color_range == AVCOL_RANGE_JPEG,
+				 sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
 	return 0;
 }
 
-int video_decoder_rgb(struct video_decoder *d, const AVFrame *frame, uint8_t *out, struct frag_err *err)
+int video_decoder_rgb(struct video_decoder *d, const AVFrame *frame, uint8_t *out,
+		      struct frag_err *err)
 {
 	size_t row = (size_t)frame->width * 3;
 	int r = prepare_scale(d, frame);
 
 	if (r < 0)
-		return frag_err_set(err, r,
-				    "cannot convert frames of %s to RGB: %s; convert the file to yuv420p",
-				    d->format->url, frag_strerror(r));
+		return frag_err_set(
+			err, r,
+			"cannot convert frames of %s to RGB: %s; convert the file to yuv420p",
+			d->format->url, frag_strerror(r));
 	sws_scale(d->scale, (const uint8_t *const *)frame->data, frame->linesize, 0, frame->height,
 		  d->rgb->data, d->rgb->linesize);
 	for (int y = 0; y < frame->height; y++)
-		memcpy(out + (size_t)y * row, d->rgb->data[0] + (ptrdiff_t)y * d->rgb->linesize[0], row);
+		memcpy(out + (size_t)y * row, d->rgb->data[0] + (ptrdiff_t)y * d->rgb->linesize[0],
+		       row);
 	return 0;
 }

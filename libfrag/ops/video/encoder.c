@@ -49,7 +49,10 @@ static enum AVPixelFormat source_format(const struct frame *frame)
 				      : AV_PIX_FMT_RGBA;
 }
 
-/* What each encoder is given, and how well it is to do: about what the eye cannot tell from the source. */
+/*
+ * What each encoder is given, and how well it is to do: about what the eye cannot tell from the
+ * source.
+ */
 static void choose_quality(AVCodecContext *codec, const struct frame *frame, AVDictionary **options)
 {
 	switch (codec->codec_id) {
@@ -59,9 +62,13 @@ static void choose_quality(AVCodecContext *codec, const struct frame *frame, AVD
 							: AV_PIX_FMT_RGB32;
 		return;
 	case AV_CODEC_ID_H264:
-		/* Two by two pixels share their colour: odd sides need the format in which they do not. */
-		codec->pix_fmt = frame->rows % 2 != 0 || frame->columns % 2 != 0 ? AV_PIX_FMT_YUV444P
-										 : AV_PIX_FMT_YUV420P;
+		/*
+		 * Two by two pixels share their colour: odd sides need the format in which they do
+		 * not.
+		 */
+		codec->pix_fmt = frame->rows % 2 != 0 || frame->columns % 2 != 0
+					 ? AV_PIX_FMT_YUV444P
+					 : AV_PIX_FMT_YUV420P;
 		av_dict_set(options, "preset", "veryfast", 0);
 		av_dict_set(options, "crf", "18", 0);
 		break;
@@ -125,8 +132,9 @@ static int open_scale(struct video_encoder *e, const struct frame *frame)
 	e->packet = av_packet_alloc();
 	e->in = new_frame(source_format(frame), frame);
 	e->out = new_frame(e->codec->pix_fmt, frame);
-	e->scale = sws_getContext(width, height, source_format(frame), width, height, e->codec->pix_fmt,
-				  SWS_BICUBIC | SWS_ACCURATE_RND, NULL, NULL, NULL);
+	e->scale =
+		sws_getContext(width, height, source_format(frame), width, height,
+			       e->codec->pix_fmt, SWS_BICUBIC | SWS_ACCURATE_RND, NULL, NULL, NULL);
 	if (e->packet == NULL || e->in == NULL || e->out == NULL || e->scale == NULL)
 		return AVERROR(ENOMEM);
 	e->out->colorspace = e->codec->colorspace;
@@ -134,18 +142,18 @@ static int open_scale(struct video_encoder *e, const struct frame *frame)
 	return 0;
 }
 
-int video_encoder_open(const char *path, const char *codec, double frame_rate, const struct frame *frame,
-		       struct video_encoder **out, struct frag_err *err)
+int video_encoder_open(const char *path, const char *codec, double frame_rate,
+		       const struct frame *frame, struct video_encoder **out, struct frag_err *err)
 {
 	const AVCodec *found = find_codec(codec);
 	struct video_encoder *e;
 	int r;
 
 	if (found == NULL)
-		return frag_err_set(err, -ENOTSUP,
-				    "this FFmpeg has no encoder for codec %s; use another of auto, "
-				    "h264, mpeg4, ffv1",
-				    codec);
+		return frag_err_set(
+			err, -ENOTSUP,
+			"this FFmpeg has no encoder for codec %s; use another of auto, h264, mpeg4, ffv1",
+			codec);
 	av_be_quiet();
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
@@ -153,14 +161,15 @@ int video_encoder_open(const char *path, const char *codec, double frame_rate, c
 	e->like = *frame;
 	r = avformat_alloc_output_context2(&e->format, NULL, NULL, path);
 	if (r < 0) {
-		r = frag_err_set(err, -ENOTSUP,
-				 "FFmpeg knows no kind of file by the ending of %s; use .mp4 or .mkv", path);
+		r = frag_err_set(
+			err, -ENOTSUP,
+			"FFmpeg knows no kind of file by the ending of %s; use .mp4 or .mkv", path);
 		goto err_free;
 	}
 	if (avformat_query_codec(e->format->oformat, found->id, FF_COMPLIANCE_NORMAL) == 0) {
 		r = frag_err_set(err, -ENOTSUP,
-				 "%s cannot hold %s; give it the ending .mkv, or use another codec", path,
-				 found->name);
+				 "%s cannot hold %s; give it the ending .mkv, or use another codec",
+				 path, found->name);
 		goto err_free;
 	}
 	r = open_codec(e, found, frame_rate, frame);
@@ -169,17 +178,18 @@ int video_encoder_open(const char *path, const char *codec, double frame_rate, c
 	if (r < 0) {
 		r = frag_err_set(err, av_errno(r),
 				 "cannot encode frames of %lld x %lld as %s: %s; use another codec",
-				 (long long)frame->columns, (long long)frame->rows, found->name, AV_WHY(r));
+				 (long long)frame->columns, (long long)frame->rows, found->name,
+				 AV_WHY(r));
 		goto err_free;
 	}
 	r = avio_open(&e->format->pb, path, AVIO_FLAG_WRITE);
 	if (r >= 0)
 		r = avformat_write_header(e->format, NULL);
 	if (r < 0) {
-		r = frag_err_set(err, av_errno(r),
-				 "cannot create the video %s: %s; check the folder and the space "
-				 "on its disk",
-				 path, AV_WHY(r));
+		r = frag_err_set(
+			err, av_errno(r),
+			"cannot create the video %s: %s; check the folder and the space on its disk",
+			path, AV_WHY(r));
 		goto err_free;
 	}
 	e->opened = true;
@@ -190,7 +200,10 @@ err_free:
 	return r;
 }
 
-/* Gives the codec a frame (NULL: no more) and writes what comes out. Returns 0, or what FFmpeg returned. */
+/*
+ * Gives the codec a frame (NULL: no more) and writes what comes out. Returns 0, or what FFmpeg
+ * returned.
+ */
 static int encode(struct video_encoder *e, const AVFrame *frame)
 {
 	int r = avcodec_send_frame(e->codec, frame);
@@ -211,8 +224,8 @@ static int encode(struct video_encoder *e, const AVFrame *frame)
 }
 
 /*
- * Copies a frame into e->in. With an odd width libswscale takes the colour of the last pixel together with
- * the one after it, in the padding: let it be the same.
+ * Copies a frame into e->in. With an odd width libswscale takes the colour of the last pixel
+ * together with the one after it, in the padding: let it be the same.
  */
 static void load(struct video_encoder *e, const struct frame *frame)
 {
@@ -233,17 +246,17 @@ int video_encoder_add(struct video_encoder *e, const struct frame *frame, struct
 
 	if (frame->rows != e->like.rows || frame->columns != e->like.columns ||
 	    frame->channels != e->like.channels)
-		return frag_err_set(err, -EINVAL,
-				    "a frame of %lld x %lld x %lld came into a video of %lld x %lld x "
-				    "%lld; resize with format_converter before",
-				    (long long)frame->columns, (long long)frame->rows,
-				    (long long)frame->channels, (long long)e->like.columns,
-				    (long long)e->like.rows, (long long)e->like.channels);
+		return frag_err_set(
+			err, -EINVAL,
+			"a frame of %lld x %lld x %lld came into a video of %lld x %lld x %lld; resize with format_converter before",
+			(long long)frame->columns, (long long)frame->rows,
+			(long long)frame->channels, (long long)e->like.columns,
+			(long long)e->like.rows, (long long)e->like.channels);
 	r = av_frame_make_writable(e->out);
 	if (r >= 0) {
 		load(e, frame);
-		sws_scale(e->scale, (const uint8_t *const *)e->in->data, e->in->linesize, 0, e->in->height,
-			  e->out->data, e->out->linesize);
+		sws_scale(e->scale, (const uint8_t *const *)e->in->data, e->in->linesize, 0,
+			  e->in->height, e->out->data, e->out->linesize);
 		e->out->pts = e->added++;
 		if (e->codec->flags & AV_CODEC_FLAG_QSCALE)
 			e->out->quality = e->codec->global_quality;
@@ -251,8 +264,8 @@ int video_encoder_add(struct video_encoder *e, const struct frame *frame, struct
 	}
 	if (r < 0)
 		return frag_err_set(err, av_errno(r),
-				    "cannot write on in %s: %s; check the space on its disk", e->format->url,
-				    AV_WHY(r));
+				    "cannot write on in %s: %s; check the space on its disk",
+				    e->format->url, AV_WHY(r));
 	return 0;
 }
 
@@ -273,9 +286,10 @@ int video_encoder_close(struct video_encoder *e, struct frag_err *err)
 
 		r = r < 0 ? r : closed;
 		if (r < 0)
-			r = frag_err_set(err, av_errno(r),
-					 "cannot finish the video %s: %s; check the space on its disk",
-					 e->format->url, AV_WHY(r));
+			r = frag_err_set(
+				err, av_errno(r),
+				"cannot finish the video %s: %s; check the space on its disk",
+				e->format->url, AV_WHY(r));
 	}
 	sws_freeContext(e->scale);
 	av_frame_free(&e->in);

@@ -27,26 +27,30 @@ static const char *const codec_choices[] = {"auto", "h264", "mpeg4", "ffv1", NUL
 
 static const struct frag_param recorder_params[] = {
 	FRAG_PARAM_PATH(struct recorder, path, NULL,
-			.headline = "Video file; its ending says what kind; or directory and basename",
+			.headline =
+				"Video file; its ending says what kind; or directory and basename",
 			.description = "Its folders are made. A file that is there is replaced.",
 			.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_PATH(struct recorder, directory, NULL, .headline = "Folder of the video file",
 			.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_STRING(
 		struct recorder, basename, NULL,
-		.headline = "Name of the video file in directory, without an ending (.mp4; .mkv for ffv1)",
+		.headline =
+			"Name of the video file in directory, without an ending (.mp4; .mkv for ffv1)",
 		.flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_STRING(struct recorder, codec, "auto", .headline = "How the video is encoded",
-			  .description =
-				  "h264 (libx264), mpeg4, ffv1 (without loss); auto: h264, or mpeg4 where "
-				  "FFmpeg has no libx264",
-			  .choices = codec_choices),
-	FRAG_PARAM_F64(struct recorder, frame_rate, 0.0,
-		       .headline =
-			       "Frames a second; 0: the metadata frame_rate of the first message, else 30",
-		       .min = 0.0, .max = 10000.0),
-	FRAG_PARAM_STRING(struct recorder, in_tensor_name, "",
-			  .headline = "Tensor of the frame; empty: the one without a name, else the first"),
+	FRAG_PARAM_STRING(
+		struct recorder, codec, "auto", .headline = "How the video is encoded",
+		.description =
+			"h264 (libx264), mpeg4, ffv1 (without loss); auto: h264, or mpeg4 where FFmpeg has no libx264",
+		.choices = codec_choices),
+	FRAG_PARAM_F64(
+		struct recorder, frame_rate, 0.0,
+		.headline =
+			"Frames a second; 0: the metadata frame_rate of the first message, else 30",
+		.min = 0.0, .max = 10000.0),
+	FRAG_PARAM_STRING(
+		struct recorder, in_tensor_name, "",
+		.headline = "Tensor of the frame; empty: the one without a name, else the first"),
 };
 
 static int recorder_initialize(void *state, struct frag_op *op)
@@ -56,10 +60,10 @@ static int recorder_initialize(void *state, struct frag_op *op)
 	int length;
 
 	if (video_encoder_name(rc->codec) == NULL)
-		return frag_op_fail(op, -ENOTSUP,
-				    "this FFmpeg has no encoder for codec %s; use another of auto, "
-				    "h264, mpeg4, ffv1",
-				    rc->codec);
+		return frag_op_fail(
+			op, -ENOTSUP,
+			"this FFmpeg has no encoder for codec %s; use another of auto, h264, mpeg4, ffv1",
+			rc->codec);
 	if (rc->path != NULL && rc->path[0] != '\0')
 		length = snprintf(rc->file, sizeof(rc->file), "%s", rc->path);
 	else if (rc->basename != NULL && rc->basename[0] != '\0')
@@ -69,7 +73,8 @@ static int recorder_initialize(void *state, struct frag_op *op)
 		return frag_op_fail(op, -EINVAL,
 				    "no video file is named; give path, or directory and basename");
 	if ((size_t)length >= sizeof(rc->file))
-		return frag_op_fail(op, -ENAMETOOLONG, "the name of the video file is too long; shorten it");
+		return frag_op_fail(op, -ENAMETOOLONG,
+				    "the name of the video file is too long; shorten it");
 	return 0;
 }
 
@@ -81,10 +86,12 @@ static int open_file(struct recorder *rc, struct frag_tick *tick, const struct f
 	int r = frame_make_folders(rc->file);
 
 	if (r < 0)
-		return frag_op_fail(op, r, "cannot make the folder of %s: %s; check path or directory",
+		return frag_op_fail(op, r,
+				    "cannot make the folder of %s: %s; check path or directory",
 				    rc->file, frag_strerror(r));
-	if (rate <= 0.0 && (frag_metadata_get_f64(frag_tick_metadata(tick), "frame_rate", &rate) < 0 ||
-			    !(rate > 0.0 && rate <= 10000.0)))
+	if (rate <= 0.0 &&
+	    (frag_metadata_get_f64(frag_tick_metadata(tick), "frame_rate", &rate) < 0 ||
+	     !(rate > 0.0 && rate <= 10000.0)))
 		rate = 30.0;
 	r = video_encoder_open(rc->file, rc->codec, rate, frame, &rc->encoder, &err);
 	return r < 0 ? frag_op_fail(op, r, "%s", err.text) : 0;
@@ -106,9 +113,9 @@ static int recorder_compute(void *state, struct frag_tick *tick)
 	if (r < 0)
 		return r;
 	if (frame.is_float)
-		return frag_op_fail(op, -EINVAL,
-				    "the frame has f32 elements; convert it with format_converter to "
-				    "out_dtype rgb888 before");
+		return frag_op_fail(
+			op, -EINVAL,
+			"the frame has f32 elements; convert it with format_converter to out_dtype rgb888 before");
 	if (rc->encoder == NULL)
 		r = open_file(rc, tick, &frame);
 	if (r < 0)
@@ -152,8 +159,7 @@ const struct frag_op_type video_recorder_type = {
 	.name = "video_recorder",
 	.headline = "Records frames as a video file",
 	.description =
-		"Exactly one frame of the video a message, at a steady frame rate. The file is finished when "
-		"the operator stops, also after a failure.",
+		"Exactly one frame of the video a message, at a steady frame rate. The file is finished when the operator stops, also after a failure.",
 	.state_size = sizeof(struct recorder),
 	FRAG_PORTS(recorder_ports),
 	FRAG_PARAMS(recorder_params),

@@ -43,28 +43,34 @@ static const struct frag_port replayer_ports[] = {
 };
 
 static const struct frag_param replayer_params[] = {
-	FRAG_PARAM_PATH(struct replayer, path, NULL, .headline = "Video file; or directory and basename",
+	FRAG_PARAM_PATH(struct replayer, path, NULL,
+			.headline = "Video file; or directory and basename",
 			.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_PATH(struct replayer, directory, NULL, .headline = "Folder of the video file",
 			.flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_STRING(struct replayer, basename, NULL,
-			  .headline =
-				  "Name of the video file in directory; .mp4, .mkv, .mov, .avi or .webm may "
-				  "be left out",
-			  .flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_F64(struct replayer, frame_rate, 0.0, .headline = "Frames a second; 0: as the file says",
-		       .min = 0.0, .max = 10000.0),
+	FRAG_PARAM_STRING(
+		struct replayer, basename, NULL,
+		.headline =
+			"Name of the video file in directory; .mp4, .mkv, .mov, .avi or .webm may be left out",
+		.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_F64(struct replayer, frame_rate, 0.0,
+		       .headline = "Frames a second; 0: as the file says", .min = 0.0,
+		       .max = 10000.0),
 	FRAG_PARAM_BOOL(struct replayer, realtime, true,
-			.headline = "Each frame at its time; else as fast as the receivers take them"),
-	FRAG_PARAM_BOOL(struct replayer, repeat, false, .headline = "Begin anew at the end of the file"),
+			.headline =
+				"Each frame at its time; else as fast as the receivers take them"),
+	FRAG_PARAM_BOOL(struct replayer, repeat, false,
+			.headline = "Begin anew at the end of the file"),
 	FRAG_PARAM_I64(struct replayer, count, 0, .headline = "Frames to play; 0: all", .min = 0,
 		       .max = 9e15),
 	FRAG_PARAM_BOOL(struct replayer, ignore_corrupted_entities, true,
 			.headline = "Skip what cannot be decoded; else it is a failure"),
-	FRAG_PARAM_STRING(struct replayer, tensor_name, "", .headline = "Name of the frame's tensor"),
+	FRAG_PARAM_STRING(struct replayer, tensor_name, "",
+			  .headline = "Name of the frame's tensor"),
 	FRAG_PARAM_RESOURCE(struct replayer, pool, NULL, .headline = "Allocator of the frames",
 			    .flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_RESOURCE(struct replayer, allocator, NULL, .headline = "The same, by Holoscan's name",
+	FRAG_PARAM_RESOURCE(struct replayer, allocator, NULL,
+			    .headline = "The same, by Holoscan's name",
 			    .flags = FRAG_PARAM_OPTIONAL),
 };
 
@@ -78,20 +84,21 @@ static int find_file(struct replayer *rp, struct frag_op *op)
 		snprintf(rp->file, sizeof(rp->file), "%s", rp->path);
 		if (access(rp->file, R_OK) == 0)
 			return 0;
-		return frag_op_fail(op, -errno, "cannot read the video %s: %s; check path", rp->file,
-				    frag_strerror(-errno));
+		return frag_op_fail(op, -errno, "cannot read the video %s: %s; check path",
+				    rp->file, frag_strerror(-errno));
 	}
 	if (rp->basename == NULL || rp->basename[0] == '\0')
-		return frag_op_fail(op, -EINVAL, "no video is named; give path, or directory and basename");
+		return frag_op_fail(op, -EINVAL,
+				    "no video is named; give path, or directory and basename");
 	for (size_t i = 0; i < FRAG_COUNT_OF(endings); i++) {
 		snprintf(rp->file, sizeof(rp->file), "%s/%s%s", folder, rp->basename, endings[i]);
 		if (access(rp->file, F_OK) == 0)
 			return 0;
 	}
-	return frag_op_fail(op, -ENOENT,
-			    "no video %s in %s, also not as .mp4, .mkv, .mov, .avi or .webm; check "
-			    "directory and basename",
-			    rp->basename, folder);
+	return frag_op_fail(
+		op, -ENOENT,
+		"no video %s in %s, also not as .mp4, .mkv, .mov, .avi or .webm; check directory and basename",
+		rp->basename, folder);
 }
 
 static int pass_on(struct frag_op *op, int r, const struct frag_err *err)
@@ -222,13 +229,14 @@ static int make_frame(struct replayer *rp, struct frag_op *op, struct frag_tenso
 	struct frag_resource *pool = rp->pool != NULL ? rp->pool : rp->allocator;
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_tensor *tensor;
-	int r = frag_tensor_create(pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &tensor);
+	int r = frag_tensor_create(pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape,
+				   &tensor);
 
 	if (r < 0)
-		return frag_op_fail(op, r,
-				    "cannot make a frame of %lld x %lld x 3 bytes: %s; give the pool "
-				    "larger or more blocks",
-				    (long long)shape[0], (long long)shape[1], frag_strerror(r));
+		return frag_op_fail(
+			op, r,
+			"cannot make a frame of %lld x %lld x 3 bytes: %s; give the pool larger or more blocks",
+			(long long)shape[0], (long long)shape[1], frag_strerror(r));
 	r = video_decoder_rgb(rp->decoder, rp->now, frag_tensor_writable(tensor), &err);
 	if (r < 0) {
 		frag_tensor_unref(tensor);
@@ -294,7 +302,8 @@ static int replayer_stop(void *state, struct frag_op *op)
 	struct replayer *rp = state;
 
 	if (rp->skipped > 0)
-		frag_op_log(op, "skipped %lld damaged pieces of %s", (long long)rp->skipped, rp->file);
+		frag_op_log(op, "skipped %lld damaged pieces of %s", (long long)rp->skipped,
+			    rp->file);
 	return 0;
 }
 
@@ -313,9 +322,7 @@ const struct frag_op_type video_replayer_type = {
 	.name = "video_replayer",
 	.headline = "Plays a video file",
 	.description =
-		"One frame a tick, until the file ends or count frames are played. Metadata: frame (i64), "
-		"pts_ns (i64), frame_rate (f64). In real time a late frame is sent at once; none is left "
-		"out.",
+		"One frame a tick, until the file ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64). In real time a late frame is sent at once; none is left out.",
 	.state_size = sizeof(struct replayer),
 	FRAG_PORTS(replayer_ports),
 	FRAG_PARAMS(replayer_params),

@@ -26,7 +26,8 @@ static float luma_f32(const float *rgb)
 }
 
 /* One pixel's channels, chosen and ordered, in the input's element type. */
-static void pixel_u8(const struct convert *convert, const uint8_t *in, int64_t in_channels, uint8_t *out)
+static void pixel_u8(const struct convert *convert, const uint8_t *in, int64_t in_channels,
+		     uint8_t *out)
 {
 	uint8_t from[4];
 
@@ -41,7 +42,8 @@ static void pixel_u8(const struct convert *convert, const uint8_t *in, int64_t i
 		out[c] = from[convert->order[c]];
 }
 
-static void pixel_f32(const struct convert *convert, const float *in, int64_t in_channels, float *out)
+static void pixel_f32(const struct convert *convert, const float *in, int64_t in_channels,
+		      float *out)
 {
 	double span = convert->scale_max - convert->scale_min;
 	float from[4];
@@ -52,7 +54,8 @@ static void pixel_f32(const struct convert *convert, const float *in, int64_t in
 	}
 	for (int c = 0; c < 3; c++)
 		from[c] = in[in_channels == 1 ? 0 : c];
-	from[3] = in_channels == 4 ? in[3] : (float)(convert->scale_min + convert->alpha / 255.0 * span);
+	from[3] = in_channels == 4 ? in[3]
+				   : (float)(convert->scale_min + convert->alpha / 255.0 * span);
 	for (int64_t c = 0; c < convert->channels; c++)
 		out[c] = from[convert->order[c]];
 }
@@ -72,8 +75,8 @@ void vision_convert(const struct convert *convert, const struct frame *in, void 
 	float table[256];
 
 	for (int i = 0; i < 256; i++)
-		table[i] =
-			(float)(convert->scale_min + i / 255.0 * (convert->scale_max - convert->scale_min));
+		table[i] = (float)(convert->scale_min +
+				   i / 255.0 * (convert->scale_max - convert->scale_min));
 	for (int64_t y = 0; y < in->rows; y++) {
 		const uint8_t *row = (const uint8_t *)in->data + (size_t)y * in->row_bytes;
 		const float *row_f = (const float *)(const void *)row;
@@ -90,7 +93,8 @@ void vision_convert(const struct convert *convert, const struct frame *in, void 
 					if (convert->is_float)
 						to_f[x * out_step + c] = pixel_float[c];
 					else
-						to[x * out_step + c] = u8_of(convert, pixel_float[c]);
+						to[x * out_step + c] =
+							u8_of(convert, pixel_float[c]);
 				}
 				continue;
 			}

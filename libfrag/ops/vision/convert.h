@@ -5,9 +5,9 @@
 #include "../frame.h"
 
 /*
- * Pixels from one format into another of the same size. The steps, in their order: choose the channels
- * (gray to colour repeats it, colour to gray weighs it by BT.601, alpha is dropped or set), put them into
- * `order`, change the element type.
+ * Pixels from one format into another of the same size. The steps, in their order: choose the
+ * channels (gray to colour repeats it, colour to gray weighs it by BT.601, alpha is dropped or
+ * set), put them into `order`, change the element type.
  */
 struct convert {
 	int64_t channels; /* of the output: 1, 3 or 4 */

@@ -31,7 +31,9 @@ static const struct frag_port format_converter_ports[] = {
 		    .headline = "the frame in out_dtype and the new size"},
 };
 
-/* Holoscan's names; those of it that are missing here are refused by name. gray8 and gray32f are frag's own.
+/*
+ * Holoscan's names; those of it that are missing here are refused by name. gray8 and gray32f are
+ * frag's own.
  */
 static const struct {
 	const char *name;
@@ -39,40 +41,50 @@ static const struct {
 	bool is_float;
 	bool built;
 } formats[] = {
-	{"rgb888", 3, false, true},     {"uint8", 0, false, true},   {"float32", 0, true, true},
-	{"rgba8888", 4, false, true},   {"gray8", 1, false, true},   {"gray32f", 1, true, true},
-	{"yuv420", 0, false, false},    {"nv12", 0, false, false},   {"yuyv", 0, false, false},
-	{"rgb161616", 0, false, false}, {"uint16", 0, false, false}, {"rgba16161616", 0, false, false},
+	{"rgb888", 3, false, true},  {"uint8", 0, false, true},
+	{"float32", 0, true, true},  {"rgba8888", 4, false, true},
+	{"gray8", 1, false, true},   {"gray32f", 1, true, true},
+	{"yuv420", 0, false, false}, {"nv12", 0, false, false},
+	{"yuyv", 0, false, false},   {"rgb161616", 0, false, false},
+	{"uint16", 0, false, false}, {"rgba16161616", 0, false, false},
 };
 
 static const struct frag_param format_converter_params[] = {
-	FRAG_PARAM_STRING(struct format_converter, in_tensor_name, "",
-			  .headline = "Tensor to convert; empty: the one without a name, else the first"),
-	FRAG_PARAM_STRING(struct format_converter, out_tensor_name, "", .headline = "Name of the output"),
+	FRAG_PARAM_STRING(
+		struct format_converter, in_tensor_name, "",
+		.headline = "Tensor to convert; empty: the one without a name, else the first"),
+	FRAG_PARAM_STRING(struct format_converter, out_tensor_name, "",
+			  .headline = "Name of the output"),
 	FRAG_PARAM_STRING(struct format_converter, in_dtype, "",
 			  .headline = "Format that the input must have; empty: any",
 			  .description = "rgb888, rgba8888, uint8, float32, gray8, gray32f"),
-	FRAG_PARAM_STRING(struct format_converter, out_dtype, NULL, .headline = "Format of the output",
-			  .description = "rgb888; rgba8888; uint8 and float32 (RGB, or gray when the input "
-					 "is gray); gray8; gray32f",
-			  .flags = FRAG_PARAM_REQUIRED),
-	FRAG_PARAM_F64(struct format_converter, scale_min, 0.0, .headline = "What 0 of a u8 is as a float"),
-	FRAG_PARAM_F64(struct format_converter, scale_max, 1.0, .headline = "What 255 of a u8 is as a float"),
+	FRAG_PARAM_STRING(
+		struct format_converter, out_dtype, NULL, .headline = "Format of the output",
+		.description =
+			"rgb888; rgba8888; uint8 and float32 (RGB, or gray when the input is gray); gray8; gray32f",
+		.flags = FRAG_PARAM_REQUIRED),
+	FRAG_PARAM_F64(struct format_converter, scale_min, 0.0,
+		       .headline = "What 0 of a u8 is as a float"),
+	FRAG_PARAM_F64(struct format_converter, scale_max, 1.0,
+		       .headline = "What 255 of a u8 is as a float"),
 	FRAG_PARAM_I64(struct format_converter, alpha_value, 255,
-		       .headline = "Alpha of rgba8888 when the input has none", .min = 0, .max = 255),
-	FRAG_PARAM_I64(struct format_converter, resize_width, 0, .headline = "New width; 0: as it is",
-		       .min = 0, .max = FRAME_SIDE_MAX),
-	FRAG_PARAM_I64(struct format_converter, resize_height, 0, .headline = "New height; 0: as it is",
-		       .min = 0, .max = FRAME_SIDE_MAX),
-	FRAG_PARAM_I64(struct format_converter, resize_mode, 0, .headline = "Interpolation, by NPP's numbers",
-		       .description =
-			       "0 cubic, 1 nearest, 2 linear, 4 cubic, 8 the mean of the area (only to "
-			       "smaller sizes)"),
-	FRAG_PARAM_I64_LIST(struct format_converter, out_channel_order, NULL,
-			    .headline = "Which channel the output's first, second ... is: [2, 1, 0] is BGR",
-			    .flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_RESOURCE(struct format_converter, pool, NULL, .headline = "Allocator of the output",
-			    .flags = FRAG_PARAM_OPTIONAL),
+		       .headline = "Alpha of rgba8888 when the input has none", .min = 0,
+		       .max = 255),
+	FRAG_PARAM_I64(struct format_converter, resize_width, 0,
+		       .headline = "New width; 0: as it is", .min = 0, .max = FRAME_SIDE_MAX),
+	FRAG_PARAM_I64(struct format_converter, resize_height, 0,
+		       .headline = "New height; 0: as it is", .min = 0, .max = FRAME_SIDE_MAX),
+	FRAG_PARAM_I64(
+		struct format_converter, resize_mode, 0,
+		.headline = "Interpolation, by NPP's numbers",
+		.description =
+			"0 cubic, 1 nearest, 2 linear, 4 cubic, 8 the mean of the area (only to smaller sizes)"),
+	FRAG_PARAM_I64_LIST(
+		struct format_converter, out_channel_order, NULL,
+		.headline = "Which channel the output's first, second ... is: [2, 1, 0] is BGR",
+		.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_RESOURCE(struct format_converter, pool, NULL,
+			    .headline = "Allocator of the output", .flags = FRAG_PARAM_OPTIONAL),
 };
 
 static int find_format(struct frag_op *op, const char *parameter, const char *name, size_t *out)
@@ -81,17 +93,17 @@ static int find_format(struct frag_op *op, const char *parameter, const char *na
 		if (strcmp(name, formats[i].name) != 0)
 			continue;
 		if (!formats[i].built)
-			return frag_op_fail(op, -ENOTSUP,
-					    "%s %s is not built yet; use one of rgb888, "
-					    "rgba8888, uint8, float32, gray8, gray32f",
-					    parameter, name);
+			return frag_op_fail(
+				op, -ENOTSUP,
+				"%s %s is not built yet; use one of rgb888, rgba8888, uint8, float32, gray8, gray32f",
+				parameter, name);
 		*out = i;
 		return 0;
 	}
-	return frag_op_fail(op, -EINVAL,
-			    "%s \"%s\" is no format; it is one of rgb888, rgba8888, uint8, "
-			    "float32, gray8, gray32f",
-			    parameter, name);
+	return frag_op_fail(
+		op, -EINVAL,
+		"%s \"%s\" is no format; it is one of rgb888, rgba8888, uint8, float32, gray8, gray32f",
+		parameter, name);
 }
 
 static int format_converter_initialize(void *state, struct frag_op *op)
@@ -105,9 +117,10 @@ static int format_converter_initialize(void *state, struct frag_op *op)
 	if (r < 0)
 		return r;
 	if ((fc->resize_width == 0) != (fc->resize_height == 0))
-		return frag_op_fail(op, -EINVAL,
-				    "resize_width is %lld and resize_height %lld; give both or none",
-				    (long long)fc->resize_width, (long long)fc->resize_height);
+		return frag_op_fail(
+			op, -EINVAL,
+			"resize_width is %lld and resize_height %lld; give both or none",
+			(long long)fc->resize_width, (long long)fc->resize_height);
 	switch (fc->resize_mode) {
 	case RESIZE_DEFAULT:
 	case RESIZE_NEAREST:
@@ -116,22 +129,22 @@ static int format_converter_initialize(void *state, struct frag_op *op)
 	case RESIZE_SUPER:
 		break;
 	default:
-		return frag_op_fail(op, -ENOTSUP,
-				    "resize_mode %lld is not built yet; use 0 or 4 (cubic), 1 "
-				    "(nearest), 2 (linear) or 8 (mean of the area)",
-				    (long long)fc->resize_mode);
+		return frag_op_fail(
+			op, -ENOTSUP,
+			"resize_mode %lld is not built yet; use 0 or 4 (cubic), 1 (nearest), 2 (linear) or 8 (mean of the area)",
+			(long long)fc->resize_mode);
 	}
 	if (!(fc->scale_max > fc->scale_min) && !(fc->scale_max < fc->scale_min))
-		return frag_op_fail(op, -EINVAL,
-				    "scale_min and scale_max are both %g; give two numbers that "
-				    "differ",
-				    fc->scale_min);
+		return frag_op_fail(
+			op, -EINVAL,
+			"scale_min and scale_max are both %g; give two numbers that differ",
+			fc->scale_min);
 	for (size_t i = 0; i < fc->out_channel_order.count; i++) {
 		if (fc->out_channel_order.items[i] < 0 || fc->out_channel_order.items[i] > 3)
-			return frag_op_fail(op, -EINVAL,
-					    "out_channel_order names channel %lld; channels are 0 "
-					    "to 2, and 3 is alpha",
-					    (long long)fc->out_channel_order.items[i]);
+			return frag_op_fail(
+				op, -EINVAL,
+				"out_channel_order names channel %lld; channels are 0 to 2, and 3 is alpha",
+				(long long)fc->out_channel_order.items[i]);
 	}
 	return 0;
 }
@@ -151,11 +164,10 @@ static int settle(struct format_converter *fc, struct frag_op *op, const struct 
 			return r;
 		if (formats[expected].is_float != in->is_float ||
 		    (formats[expected].channels != 0 && formats[expected].channels != in->channels))
-			return frag_op_fail(op, -EINVAL,
-					    "in_dtype is %s, and a frame of %lld channels of %s "
-					    "came; correct in_dtype or leave it out",
-					    fc->in_dtype, (long long)in->channels,
-					    in->is_float ? "f32" : "u8");
+			return frag_op_fail(
+				op, -EINVAL,
+				"in_dtype is %s, and a frame of %lld channels of %s came; correct in_dtype or leave it out",
+				fc->in_dtype, (long long)in->channels, in->is_float ? "f32" : "u8");
 	}
 	*convert = (struct convert){
 		.channels = formats[out].channels,
@@ -171,10 +183,10 @@ static int settle(struct format_converter *fc, struct frag_op *op, const struct 
 	if (fc->out_channel_order.count == 0)
 		return 0;
 	if ((int64_t)fc->out_channel_order.count != convert->channels)
-		return frag_op_fail(op, -EINVAL,
-				    "out_channel_order names %zu channels, the output has %lld; "
-				    "give one for each",
-				    fc->out_channel_order.count, (long long)convert->channels);
+		return frag_op_fail(
+			op, -EINVAL,
+			"out_channel_order names %zu channels, the output has %lld; give one for each",
+			fc->out_channel_order.count, (long long)convert->channels);
 	for (size_t i = 0; i < fc->out_channel_order.count; i++)
 		convert->order[i] = (uint8_t)fc->out_channel_order.items[i];
 	return 0;
@@ -195,14 +207,14 @@ static int resize(struct format_converter *fc, struct frag_op *op, struct frame 
 		fc->resized = larger;
 		fc->resized_size = size;
 	}
-	r = vision_resize(frame, (enum resize_mode)fc->resize_mode, fc->resize_height, fc->resize_width,
-			  fc->resized);
+	r = vision_resize(frame, (enum resize_mode)fc->resize_mode, fc->resize_height,
+			  fc->resize_width, fc->resized);
 	if (r == -EINVAL)
-		return frag_op_fail(op, r,
-				    "resize_mode 8 cannot enlarge %lld x %lld to %lld x %lld; use "
-				    "another mode",
-				    (long long)frame->columns, (long long)frame->rows,
-				    (long long)fc->resize_width, (long long)fc->resize_height);
+		return frag_op_fail(
+			op, r,
+			"resize_mode 8 cannot enlarge %lld x %lld to %lld x %lld; use another mode",
+			(long long)frame->columns, (long long)frame->rows,
+			(long long)fc->resize_width, (long long)fc->resize_height);
 	if (r < 0)
 		return r;
 	frame->data = fc->resized;
@@ -233,24 +245,26 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 		       (fc->resize_width != frame.columns || fc->resize_height != frame.rows);
 
 	if (!resizes && vision_convert_is_identity(&fc->convert, &frame))
-		return frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name, frag_tensor_ref(in));
+		return frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name,
+					     frag_tensor_ref(in));
 	if (resizes)
 		r = resize(fc, op, &frame);
 	if (r < 0)
 		return r;
 
 	int64_t shape[] = {frame.rows, frame.columns, fc->convert.channels};
-	struct frag_dtype dtype = {.code = fc->convert.is_float ? FRAG_DTYPE_FLOAT : FRAG_DTYPE_UINT,
+	struct frag_dtype dtype = {.code = fc->convert.is_float ? FRAG_DTYPE_FLOAT
+								: FRAG_DTYPE_UINT,
 				   .bits = fc->convert.is_float ? 32 : 8,
 				   .lanes = 1};
 
 	r = frag_tensor_create(fc->pool, dtype, 3, shape, &out);
 	if (r < 0)
-		return frag_op_fail(op, r,
-				    "cannot make a frame of %lld x %lld x %lld: %s; give the pool larger "
-				    "or more blocks",
-				    (long long)shape[0], (long long)shape[1], (long long)shape[2],
-				    frag_strerror(r));
+		return frag_op_fail(
+			op, r,
+			"cannot make a frame of %lld x %lld x %lld: %s; give the pool larger or more blocks",
+			(long long)shape[0], (long long)shape[1], (long long)shape[2],
+			frag_strerror(r));
 	vision_convert(&fc->convert, &frame, frag_tensor_writable(out));
 	return frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name, out);
 }
@@ -268,8 +282,7 @@ const struct frag_op_type vision_format_converter_type = {
 	.name = "format_converter",
 	.headline = "Changes size, channels and element type of frames",
 	.description =
-		"First resizes, then chooses and orders the channels, then changes the element type. A "
-		"frame that is already as wanted is passed on without a copy.",
+		"First resizes, then chooses and orders the channels, then changes the element type. A frame that is already as wanted is passed on without a copy.",
 	.state_size = sizeof(struct format_converter),
 	FRAG_PORTS(format_converter_ports),
 	FRAG_PARAMS(format_converter_params),

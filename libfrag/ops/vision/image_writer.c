@@ -25,15 +25,17 @@ static const struct frag_param image_writer_params[] = {
 	FRAG_PARAM_PATH(struct image_writer, path, NULL, .headline = "PNG file to write",
 			.description = "Its folders are made. A file that is there is replaced.",
 			.flags = FRAG_PARAM_REQUIRED),
-	FRAG_PARAM_I64(struct image_writer, frame, 0, .headline = "Which message to write, counted from 0",
-		       .min = 0, .max = 9e15),
-	FRAG_PARAM_I64(struct image_writer, every, 0,
-		       .headline = "Write each so-manieth message from there on too; 0: only the one",
-		       .description = "The number of the message is then put before the file's ending: "
-				      "picture-000150.png",
-		       .min = 0, .max = 9e15),
-	FRAG_PARAM_STRING(struct image_writer, in_tensor_name, "",
-			  .headline = "Tensor of the frame; empty: the one without a name, else the first"),
+	FRAG_PARAM_I64(struct image_writer, frame, 0,
+		       .headline = "Which message to write, counted from 0", .min = 0, .max = 9e15),
+	FRAG_PARAM_I64(
+		struct image_writer, every, 0,
+		.headline = "Write each so-manieth message from there on too; 0: only the one",
+		.description =
+			"The number of the message is then put before the file's ending: picture-000150.png",
+		.min = 0, .max = 9e15),
+	FRAG_PARAM_STRING(
+		struct image_writer, in_tensor_name, "",
+		.headline = "Tensor of the frame; empty: the one without a name, else the first"),
 };
 
 /* The file for message n: path, or with its number when there are several. */
@@ -48,8 +50,8 @@ static int file_name(const struct image_writer *iw, int64_t n, char name[PATH_MA
 	if (iw->every == 0)
 		length = snprintf(name, PATH_MAX, "%s", iw->path);
 	else
-		length = snprintf(name, PATH_MAX, "%.*s-%06lld%s", (int)stem, iw->path, (long long)n,
-				  iw->path + stem);
+		length = snprintf(name, PATH_MAX, "%.*s-%06lld%s", (int)stem, iw->path,
+				  (long long)n, iw->path + stem);
 	return length < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
@@ -73,19 +75,19 @@ static int image_writer_compute(void *state, struct frag_tick *tick)
 	if (r < 0)
 		return r;
 	if (frame.is_float)
-		return frag_op_fail(op, -EINVAL,
-				    "the frame has f32 elements; convert it with format_converter to "
-				    "out_dtype rgb888 before");
+		return frag_op_fail(
+			op, -EINVAL,
+			"the frame has f32 elements; convert it with format_converter to out_dtype rgb888 before");
 	r = file_name(iw, n, name);
 	if (r == 0)
 		r = frame_make_folders(name);
 	if (r == 0)
 		r = vision_png_write(name, &frame);
 	if (r < 0)
-		return frag_op_fail(op, r,
-				    "cannot write the picture %s: %s; check the folder and the space on "
-				    "its disk",
-				    iw->path, frag_strerror(r));
+		return frag_op_fail(
+			op, r,
+			"cannot write the picture %s: %s; check the folder and the space on its disk",
+			iw->path, frag_strerror(r));
 	iw->written++;
 	return 0;
 }
@@ -95,10 +97,10 @@ static int image_writer_stop(void *state, struct frag_op *op)
 	struct image_writer *iw = state;
 
 	if (iw->written == 0)
-		frag_op_log(op,
-			    "no picture was written: messages that came: %lld; the first to write, counted "
-			    "from 0: %lld",
-			    (long long)iw->received, (long long)iw->frame);
+		frag_op_log(
+			op,
+			"no picture was written: messages that came: %lld; the first to write, counted from 0: %lld",
+			(long long)iw->received, (long long)iw->frame);
 	return 0;
 }
 

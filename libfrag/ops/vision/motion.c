@@ -11,7 +11,10 @@
 #define RECENT_RATE 0.25f
 /* An object moves when this share of it differs from the recent past. */
 #define MOVING_SHARE 0.06
-/* When more than this share of the picture is in front, the light or the camera has changed: learn anew. */
+/*
+ * When more than this share of the picture is in front, the light or the camera has changed: learn
+ * anew.
+ */
 #define CHANGED_SHARE 0.6
 
 struct motion {
@@ -31,7 +34,8 @@ struct object {
 	int64_t left, top, right, bottom;
 };
 
-struct motion *vision_motion_create(const struct motion_config *config, int64_t rows, int64_t columns)
+struct motion *vision_motion_create(const struct motion_config *config, int64_t rows,
+				    int64_t columns)
 {
 	struct motion *m = calloc(1, sizeof(*m));
 
@@ -69,13 +73,17 @@ void vision_motion_destroy(struct motion *motion)
 	free(motion);
 }
 
-/* Brightness at half the size: the mean of two by two pixels, which also takes out some of the noise. */
+/*
+ * Brightness at half the size: the mean of two by two pixels, which also takes out some of the
+ * noise.
+ */
 static void look(struct motion *m, const struct frame *frame)
 {
 	for (int64_t y = 0; y < m->rows; y++) {
 		int64_t below = 2 * y + 1 < frame->rows ? 2 * y + 1 : 2 * y;
-		const uint8_t *lines[2] = {(const uint8_t *)frame->data + (size_t)(2 * y) * frame->row_bytes,
-					   (const uint8_t *)frame->data + (size_t)below * frame->row_bytes};
+		const uint8_t *lines[2] = {
+			(const uint8_t *)frame->data + (size_t)(2 * y) * frame->row_bytes,
+			(const uint8_t *)frame->data + (size_t)below * frame->row_bytes};
 
 		for (int64_t x = 0; x < m->columns; x++) {
 			int64_t beside = 2 * x + 1 < frame->columns ? 2 * x + 1 : 2 * x;
@@ -85,9 +93,10 @@ static void look(struct motion *m, const struct frame *frame)
 			for (int i = 0; i < 4; i++) {
 				const uint8_t *p = lines[i / 2] + at[i % 2];
 
-				sum += frame->channels == 1 ? (float)p[0]
-							    : 0.299f * (float)p[0] + 0.587f * (float)p[1] +
-								      0.114f * (float)p[2];
+				sum += frame->channels == 1
+					       ? (float)p[0]
+					       : 0.299f * (float)p[0] + 0.587f * (float)p[1] +
+							 0.114f * (float)p[2];
 			}
 			m->now[y * m->columns + x] = sum / 4.0f;
 		}
@@ -134,7 +143,10 @@ static void majority(const struct motion *m, const uint8_t *in, uint8_t *out)
 	}
 }
 
-/* Sets every pixel that has a set one within `reach` steps of `stride` on its line of `length` pixels. */
+/*
+ * Sets every pixel that has a set one within `reach` steps of `stride` on its line of `length`
+ * pixels.
+ */
 static void spread(const uint8_t *in, uint8_t *out, int64_t length, int64_t stride, int64_t reach)
 {
 	int64_t last = -reach - 1;
@@ -166,14 +178,17 @@ static size_t compare(struct motion *m, double threshold)
 	for (size_t i = 0; i < m->size; i++)
 		in_front += m->front[i];
 	for (int64_t y = 0; y < m->rows; y++)
-		spread(m->front + y * m->columns, m->scratch + y * m->columns, m->columns, 1, JOIN_X);
+		spread(m->front + y * m->columns, m->scratch + y * m->columns, m->columns, 1,
+		       JOIN_X);
 	for (int64_t x = 0; x < m->columns; x++)
 		spread(m->scratch + x, m->joined + x, m->rows, m->columns, JOIN_Y);
 	return in_front;
 }
 
-/* Takes the object at pixel `start` out of joined; its pixels are then the first of m->queue. Returns how
- * many. */
+/*
+ * Takes the object at pixel `start` out of joined; its pixels are then the first of m->queue.
+ * Returns how many.
+ */
 static size_t take_object(struct motion *m, int32_t start, struct object *object)
 {
 	int32_t columns = (int32_t)m->columns, rows = (int32_t)m->rows;
@@ -186,7 +201,8 @@ static size_t take_object(struct motion *m, int32_t start, struct object *object
 		int32_t at = m->queue[head++];
 		int32_t x = at % columns, y = at / columns;
 		const int32_t next[4] = {x > 0 ? at - 1 : -1, x + 1 < columns ? at + 1 : -1,
-					 y > 0 ? at - columns : -1, y + 1 < rows ? at + columns : -1};
+					 y > 0 ? at - columns : -1,
+					 y + 1 < rows ? at + columns : -1};
 
 		if (m->front[at]) {
 			object->area++;
@@ -222,8 +238,8 @@ static struct motion_box box_of(const struct object *object, const struct frame 
 	return box;
 }
 
-static int find_objects(struct motion *m, const struct motion_config *config, const struct frame *frame,
-			struct motion_box *boxes)
+static int find_objects(struct motion *m, const struct motion_config *config,
+			const struct frame *frame, struct motion_box *boxes)
 {
 	int count = 0;
 
@@ -245,7 +261,10 @@ static int find_objects(struct motion *m, const struct motion_config *config, co
 	return count;
 }
 
-/* The background follows the picture, but not where an object moves: what has come to rest is taken in. */
+/*
+ * The background follows the picture, but not where an object moves: what has come to rest is taken
+ * in.
+ */
 static void learn(struct motion *m, float rate)
 {
 	for (size_t i = 0; i < m->size; i++) {
@@ -254,8 +273,8 @@ static void learn(struct motion *m, float rate)
 	}
 }
 
-int vision_motion_step(struct motion *m, const struct motion_config *config, const struct frame *frame,
-		       struct motion_box boxes[MOTION_BOXES_MAX])
+int vision_motion_step(struct motion *m, const struct motion_config *config,
+		       const struct frame *frame, struct motion_box boxes[MOTION_BOXES_MAX])
 {
 	size_t in_front;
 	int count;

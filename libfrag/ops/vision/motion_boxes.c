@@ -29,26 +29,29 @@ static const struct frag_port motion_boxes_ports[] = {
 };
 
 static const struct frag_param motion_boxes_params[] = {
-	FRAG_PARAM_STRING(struct motion_boxes, in_tensor_name, "",
-			  .headline = "Tensor of the frame; empty: the one without a name, else the first"),
+	FRAG_PARAM_STRING(
+		struct motion_boxes, in_tensor_name, "",
+		.headline = "Tensor of the frame; empty: the one without a name, else the first"),
 	FRAG_PARAM_STRING(struct motion_boxes, out_tensor_name, "",
 			  .headline = "Name of the frame with boxes"),
 	FRAG_PARAM_F64(struct motion_boxes, threshold, 25.0,
 		       .headline = "Difference of brightness to the background that counts",
 		       .flags = FRAG_PARAM_DYNAMIC, .min = 1.0, .max = 255.0),
 	FRAG_PARAM_F64(struct motion_boxes, learning_rate, 0.02,
-		       .headline = "Share of each frame in the background", .flags = FRAG_PARAM_DYNAMIC,
-		       .min = 0.0, .max = 1.0),
+		       .headline = "Share of each frame in the background",
+		       .flags = FRAG_PARAM_DYNAMIC, .min = 0.0, .max = 1.0),
 	FRAG_PARAM_I64(struct motion_boxes, min_area, 400, .headline = "Smallest object, in pixels",
 		       .flags = FRAG_PARAM_DYNAMIC, .min = 1, .max = 1e9),
 	FRAG_PARAM_I64(struct motion_boxes, warmup, 15,
-		       .headline = "Frames, without boxes, that the first background is made of", .min = 1,
-		       .max = 255),
-	FRAG_PARAM_I64(struct motion_boxes, thickness, 2, .headline = "Thickness of the lines, in pixels",
-		       .flags = FRAG_PARAM_DYNAMIC, .min = 0, .max = 100),
+		       .headline = "Frames, without boxes, that the first background is made of",
+		       .min = 1, .max = 255),
+	FRAG_PARAM_I64(struct motion_boxes, thickness, 2,
+		       .headline = "Thickness of the lines, in pixels", .flags = FRAG_PARAM_DYNAMIC,
+		       .min = 0, .max = 100),
 	FRAG_PARAM_I64_LIST(struct motion_boxes, color, "[0, 255, 0]",
 			    .headline = "Colour of the boxes: red, green, blue"),
-	FRAG_PARAM_RESOURCE(struct motion_boxes, pool, NULL, .headline = "Allocator of the frames with boxes",
+	FRAG_PARAM_RESOURCE(struct motion_boxes, pool, NULL,
+			    .headline = "Allocator of the frames with boxes",
 			    .flags = FRAG_PARAM_OPTIONAL),
 };
 
@@ -61,7 +64,8 @@ static int motion_boxes_initialize(void *state, struct frag_op *op)
 				    mb->color.count);
 	for (size_t i = 0; i < 3; i++) {
 		if (mb->color.items[i] < 0 || mb->color.items[i] > 255)
-			return frag_op_fail(op, -EINVAL, "color holds %lld; its numbers go from 0 to 255",
+			return frag_op_fail(op, -EINVAL,
+					    "color holds %lld; its numbers go from 0 to 255",
 					    (long long)mb->color.items[i]);
 		mb->paint[i] = (uint8_t)mb->color.items[i];
 	}
@@ -70,8 +74,8 @@ static int motion_boxes_initialize(void *state, struct frag_op *op)
 }
 
 /* Fills a rectangle of a compact picture, as far as it lies inside. */
-static void fill(uint8_t *picture, const struct frame *frame, const uint8_t *paint, int64_t left, int64_t top,
-		 int64_t right, int64_t bottom)
+static void fill(uint8_t *picture, const struct frame *frame, const uint8_t *paint, int64_t left,
+		 int64_t top, int64_t right, int64_t bottom)
 {
 	left = left < 0 ? 0 : left;
 	top = top < 0 ? 0 : top;
@@ -89,7 +93,8 @@ static void draw(uint8_t *picture, const struct frame *frame, const struct motio
 		 const struct motion_box *box)
 {
 	uint8_t gray[1] = {
-		(uint8_t)((19595u * mb->paint[0] + 38470u * mb->paint[1] + 7471u * mb->paint[2]) >> 16)};
+		(uint8_t)((19595u * mb->paint[0] + 38470u * mb->paint[1] + 7471u * mb->paint[2]) >>
+			  16)};
 	const uint8_t *paint = frame->channels == 1 ? gray : mb->paint;
 	int64_t t = mb->thickness;
 
@@ -109,14 +114,15 @@ static int draw_all(const struct motion_boxes *mb, const struct frame *frame, in
 	int64_t shape[] = {frame->rows, frame->columns, frame->channels};
 	size_t row = (size_t)(frame->columns * frame->channels);
 	uint8_t *picture;
-	int r = frag_tensor_create(mb->pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, out);
+	int r = frag_tensor_create(mb->pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape,
+				   out);
 
 	if (r < 0)
 		return r;
 	picture = frag_tensor_writable(*out);
 	for (int64_t y = 0; y < frame->rows; y++)
-		memcpy(picture + (size_t)y * row, (const uint8_t *)frame->data + (size_t)y * frame->row_bytes,
-		       row);
+		memcpy(picture + (size_t)y * row,
+		       (const uint8_t *)frame->data + (size_t)y * frame->row_bytes, row);
 	for (int i = 0; i < count; i++)
 		draw(picture, frame, mb, &mb->boxes[i]);
 	return 0;
@@ -126,7 +132,8 @@ static int boxes_tensor(const struct motion_boxes *mb, int count, struct frag_te
 {
 	int64_t shape[] = {count, 4};
 	float *to;
-	int r = frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 2, shape, out);
+	int r = frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 2, shape,
+				   out);
 
 	if (r < 0 || count == 0)
 		return r;
@@ -145,9 +152,9 @@ static int prepare(struct motion_boxes *mb, struct frag_op *op, const struct fra
 		   const struct motion_config *config)
 {
 	if (frame->is_float)
-		return frag_op_fail(op, -EINVAL,
-				    "the frame has f32 elements; convert it with format_converter to "
-				    "out_dtype rgb888 before");
+		return frag_op_fail(
+			op, -EINVAL,
+			"the frame has f32 elements; convert it with format_converter to out_dtype rgb888 before");
 	if (mb->motion != NULL && mb->rows == frame->rows && mb->columns == frame->columns)
 		return 0;
 	vision_motion_destroy(mb->motion);
@@ -177,10 +184,10 @@ static int emit(const struct motion_boxes *mb, struct frag_tick *tick, struct fr
 	if (r == 0)
 		return frag_tick_emit(tick, OUT, message);
 	frag_message_unref(message);
-	return frag_op_fail(frag_tick_op(tick), r,
-			    "cannot make the frame with boxes: %s; give the pool larger or "
-			    "more blocks",
-			    frag_strerror(r));
+	return frag_op_fail(
+		frag_tick_op(tick), r,
+		"cannot make the frame with boxes: %s; give the pool larger or more blocks",
+		frag_strerror(r));
 }
 
 static int motion_boxes_compute(void *state, struct frag_tick *tick)
@@ -203,7 +210,8 @@ static int motion_boxes_compute(void *state, struct frag_tick *tick)
 		r = prepare(mb, op, &frame, &config);
 	if (r < 0)
 		return r;
-	return emit(mb, tick, in, &frame, vision_motion_step(mb->motion, &config, &frame, mb->boxes));
+	return emit(mb, tick, in, &frame,
+		    vision_motion_step(mb->motion, &config, &frame, mb->boxes));
 }
 
 static void motion_boxes_fini(void *state, struct frag_op *op)
@@ -219,8 +227,7 @@ const struct frag_op_type vision_motion_boxes_type = {
 	.name = "motion_boxes",
 	.headline = "Boxes what moves in front of a still camera",
 	.description =
-		"A running background model: what differs from the background, is large enough and has "
-		"moved lately gets a box. Nothing is recognised.",
+		"A running background model: what differs from the background, is large enough and has moved lately gets a box. Nothing is recognised.",
 	.state_size = sizeof(struct motion_boxes),
 	FRAG_PORTS(motion_boxes_ports),
 	FRAG_PARAMS(motion_boxes_params),

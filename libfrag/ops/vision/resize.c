@@ -5,8 +5,9 @@
 #include "resize.h"
 
 /*
- * Every mode is a separable filter: pixel i of the output is the weighted sum of `count` pixels of the input
- * from `first` on. First along the rows into an f32 picture of the new width, then along the columns.
+ * Every mode is a separable filter: pixel i of the output is the weighted sum of `count` pixels of
+ * the input from `first` on. First along the rows into an f32 picture of the new width, then along
+ * the columns.
  */
 struct taps {
 	int64_t count;  /* of each output pixel */
@@ -101,14 +102,16 @@ static void resize_row(const struct frame *in, int64_t y, const struct taps *tap
 			int64_t from = clamp(taps->first[x] + k, in->columns) * in->channels;
 
 			for (int64_t c = 0; c < in->channels; c++)
-				sum[c] += w[k] * (in->is_float ? row_f[from + c] : (float)row[from + c]);
+				sum[c] += w[k] *
+					  (in->is_float ? row_f[from + c] : (float)row[from + c]);
 		}
 		for (int64_t c = 0; c < in->channels; c++)
 			out[x * in->channels + c] = sum[c];
 	}
 }
 
-int vision_resize(const struct frame *in, enum resize_mode mode, int64_t rows, int64_t columns, void *out)
+int vision_resize(const struct frame *in, enum resize_mode mode, int64_t rows, int64_t columns,
+		  void *out)
 {
 	int64_t width = columns * in->channels;
 	struct taps across, down;
@@ -147,7 +150,8 @@ int vision_resize(const struct frame *in, enum resize_mode mode, int64_t rows, i
 			continue;
 		}
 		for (int64_t x = 0; x < width; x++)
-			((uint8_t *)out)[y * width + x] = (uint8_t)lrintf(fminf(fmaxf(sum[x], 0.0f), 255.0f));
+			((uint8_t *)out)[y * width + x] =
+				(uint8_t)lrintf(fminf(fmaxf(sum[x], 0.0f), 255.0f));
 	}
 	free(wide);
 err_down:

@@ -14,12 +14,13 @@ enum resize_mode {
 };
 
 /*
- * Resizes a frame into compact rows at out, channels and element type as they are. Pixel centres are at half
- * coordinates; beyond the border the border's pixels go on. Modes but RESIZE_SUPER look at the nearest
- * pixels only, also when the picture gets smaller. Returns 0; -EINVAL for another mode, or RESIZE_SUPER
- * with a larger side; -ENOMEM.
- * Thread: any. Blocks: no. RT-safe: no (allocates).
+ * Resizes a frame into compact rows at out, channels and element type as they are. Pixel centres
+ * are at half coordinates; beyond the border the border's pixels go on. Modes but RESIZE_SUPER look
+ * at the nearest pixels only, also when the picture gets smaller. Returns 0; -EINVAL for another
+ * mode, or RESIZE_SUPER with a larger side; -ENOMEM. Thread: any. Blocks: no. RT-safe: no
+ * (allocates).
  */
-int vision_resize(const struct frame *in, enum resize_mode mode, int64_t rows, int64_t columns, void *out);
+int vision_resize(const struct frame *in, enum resize_mode mode, int64_t rows, int64_t columns,
+		  void *out);
 
 #endif

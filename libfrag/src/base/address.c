@@ -34,7 +34,8 @@ static int parse_ports(const char *text, uint16_t *out_first, uint16_t *out_last
 	if (parse_port(text, length, &first) < 0)
 		return -EINVAL;
 	last = first;
-	if (dash != NULL && (parse_port(dash + 1, strlen(dash + 1), &last) < 0 || first == 0 || last < first))
+	if (dash != NULL &&
+	    (parse_port(dash + 1, strlen(dash + 1), &last) < 0 || first == 0 || last < first))
 		return -EINVAL;
 	*out_first = first;
 	*out_last = last;
@@ -64,7 +65,8 @@ static bool host_is_valid(const char *host)
 		return inet_pton(AF_INET, host, &address) == 1;
 	if (strlen(host) > 253 || host[0] == '-' || host[0] == '.')
 		return false;
-	return host[strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")] ==
+	return host[strspn(host,
+			   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")] ==
 	       '\0';
 }
 
@@ -82,32 +84,33 @@ int fragi_parse_address(const char *text, const char *host_default, uint16_t por
 	host = text + bracket;
 	rest = bracket ? strchr(host, ']') : strchr(host, ':');
 	if (bracket && (rest == NULL || (rest[1] != '\0' && rest[1] != ':')))
-		return frag_err_set(err, -EINVAL,
-				    "\"%.255s\" is no address: the bracket is not closed; write [IPv6]:PORT",
-				    text);
+		return frag_err_set(
+			err, -EINVAL,
+			"\"%.255s\" is no address: the bracket is not closed; write [IPv6]:PORT",
+			text);
 	length = rest != NULL ? (size_t)(rest - host) : strlen(host);
 	rest = rest == NULL ? "" : rest + bracket;
 	if (!bracket && rest[0] == ':' && strchr(rest + 1, ':') != NULL)
 		return frag_err_set(
 			err, -EINVAL,
-			"\"%.255s\" is no address: put an IPv6 address in brackets, as in [::1]:%u", text,
-			(unsigned int)FRAGI_PORT_DEFAULT);
+			"\"%.255s\" is no address: put an IPv6 address in brackets, as in [::1]:%u",
+			text, (unsigned int)FRAGI_PORT_DEFAULT);
 	if (length >= sizeof(address.host))
-		return frag_err_set(err, -EINVAL, "\"%.60s...\" is no address: it is too long", text);
+		return frag_err_set(err, -EINVAL, "\"%.60s...\" is no address: it is too long",
+				    text);
 	memcpy(address.host, host, length);
 	if (length == 0 && !bracket)
 		snprintf(address.host, sizeof(address.host), "%s", host_default);
 	else if (bracket ? !ipv6_is_valid(address.host) : !host_is_valid(address.host))
-		return frag_err_set(err, -EINVAL,
-				    "\"%.255s\" is no address: \"%.200s\" is no %s; write [HOST][:PORT], as "
-				    "in 10.0.0.1:%u or :%u",
-				    text, address.host, bracket ? "IPv6 address" : "host name or address",
-				    (unsigned int)FRAGI_PORT_DEFAULT, (unsigned int)FRAGI_PORT_DEFAULT);
+		return frag_err_set(
+			err, -EINVAL,
+			"\"%.255s\" is no address: \"%.200s\" is no %s; write [HOST][:PORT], as in 10.0.0.1:%u or :%u",
+			text, address.host, bracket ? "IPv6 address" : "host name or address",
+			(unsigned int)FRAGI_PORT_DEFAULT, (unsigned int)FRAGI_PORT_DEFAULT);
 	if (rest[0] == ':' && parse_ports(rest + 1, &address.port, &address.port_last) < 0)
 		return frag_err_set(
 			err, -EINVAL,
-			"\"%.255s\" is no address: \"%.60s\" is no port; give a number from 0 to 65535, or a "
-			"range FIRST-LAST",
+			"\"%.255s\" is no address: \"%.60s\" is no port; give a number from 0 to 65535, or a range FIRST-LAST",
 			text, rest + 1);
 	*out_address = address;
 	return 0;

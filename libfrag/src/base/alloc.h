@@ -9,8 +9,8 @@
 #include <base/diag.h>
 
 /*
- * The heap, as all of libfrag takes from it: libc's functions with a fault point in front, so that a test can
- * walk a function through every failure of memory. Memory is given back with fragi_free.
+ * The heap, as all of libfrag takes from it: libc's functions with a fault point in front, so that
+ * a test can walk a function through every failure of memory. Memory is given back with fragi_free.
  */
 FRAGI_API void *fragi_malloc(size_t size);
 FRAGI_API void *fragi_calloc(size_t count, size_t size);
@@ -20,12 +20,15 @@ FRAGI_API void *fragi_aligned_alloc(size_t alignment, size_t size);
 FRAGI_API char *fragi_strdup(const char *text);
 FRAGI_API void fragi_free(void *memory);
 
-/* The same fault point, for allocators that cut pieces from blocks of the heap: whether this piece is to
- * fail. */
+/*
+ * The same fault point, for allocators that cut pieces from blocks of the heap: whether this piece
+ * is to fail.
+ */
 FRAGI_API bool fragi_alloc_fails(void);
 
 /*
- * For tests: lets `skip` allocations of this process succeed, then fails the next `repeat` (INT64_MAX: all).
+ * For tests: lets `skip` allocations of this process succeed, then fails the next `repeat`
+ * (INT64_MAX: all).
  */
 FRAGI_API void fragi_alloc_fail_after(int64_t skip, int64_t repeat);
 /* Ends it. Returns how many allocations failed since fragi_alloc_fail_after. */

@@ -41,7 +41,9 @@ struct fragi_arena_block {
 static struct fragi_arena_block *arena_grow(struct fragi_arena *arena, size_t size)
 {
 	struct fragi_arena_block *first = arena->blocks, *block;
-	size_t usual = first == NULL ? BLOCK_MIN : first->size < BLOCK_MAX ? first->size * 2 : BLOCK_MAX;
+	size_t usual = first == NULL             ? BLOCK_MIN
+		       : first->size < BLOCK_MAX ? first->size * 2
+						 : BLOCK_MAX;
 	size_t block_size = size > usual ? size : usual;
 
 	if (block_size > SIZE_MAX - sizeof(*block))

@@ -6,7 +6,9 @@
 #include <base/alloc.h>
 #include <base/diag.h>
 
-/* Room for one more item, zeroed; NULL when the list is full or memory is short: counted, not kept. */
+/*
+ * Room for one more item, zeroed; NULL when the list is full or memory is short: counted, not kept.
+ */
 static struct frag_err *diag_next(struct fragi_diag *diag)
 {
 	size_t capacity = diag->capacity == 0 ? 4 : diag->capacity * 2;
@@ -107,10 +109,11 @@ void fragi_diag_fini(struct fragi_diag *diag)
 const char *fragi_err_line(const struct frag_err *err, char *out, size_t size)
 {
 	if (err->line > 0)
-		snprintf(out, size, "%s%s%d:%d: %s", err->file, err->file[0] != '\0' ? ":" : "", err->line,
-			 err->column, err->text);
+		snprintf(out, size, "%s%s%d:%d: %s", err->file, err->file[0] != '\0' ? ":" : "",
+			 err->line, err->column, err->text);
 	else
-		snprintf(out, size, "%s%s%s", err->file, err->file[0] != '\0' ? ": " : "", err->text);
+		snprintf(out, size, "%s%s%s", err->file, err->file[0] != '\0' ? ": " : "",
+			 err->text);
 	for (char *c = out; *c != '\0'; c++) /* the name of a file may hold anything */
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';

@@ -8,16 +8,16 @@
 #include <frag/error.h>
 
 /* Where errno's own wording says nothing about a message or a graph. */
-#define ERROR_TEXTS(X)                                                                                       \
-	X(ENOMSG, "no message is there")                                                                     \
-	X(ENOBUFS, "no room in the queue")                                                                   \
-	X(EMSGSIZE, "larger than the limit")                                                                 \
-	X(EBADMSG, "malformed bytes")                                                                        \
-	X(EPROTOTYPE, "a value of another type")                                                             \
-	X(EPROTO, "the peer does not follow the protocol")                                                   \
-	X(EEXIST, "already exists")                                                                          \
-	X(E2BIG, "too many")                                                                                 \
-	X(ENOMEM, "out of memory")                                                                           \
+#define ERROR_TEXTS(X)                                                                             \
+	X(ENOMSG, "no message is there")                                                           \
+	X(ENOBUFS, "no room in the queue")                                                         \
+	X(EMSGSIZE, "larger than the limit")                                                       \
+	X(EBADMSG, "malformed bytes")                                                              \
+	X(EPROTOTYPE, "a value of another type")                                                   \
+	X(EPROTO, "the peer does not follow the protocol")                                         \
+	X(EEXIST, "already exists")                                                                \
+	X(E2BIG, "too many")                                                                       \
+	X(ENOMEM, "out of memory")                                                                 \
 	X(EINVAL, "invalid argument")
 
 /* Drops the bytes of a character that truncation cut in two. */
@@ -58,7 +58,9 @@ int frag_err_set(struct frag_err *err, int code, const char *format, ...)
 		err->text[0] = '\0';
 	else if ((size_t)n >= room)
 		trim_utf8(err->text, room - 1);
-	/* One line, and nothing in it that a terminal would obey: a sentence may quote what strangers sent.
+	/*
+	 * One line, and nothing in it that a terminal would obey: a sentence may quote what
+	 * strangers sent.
 	 */
 	for (char *c = err->text; *c != '\0'; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -71,8 +73,8 @@ const char *frag_strerror(int code)
 	const char *text;
 
 	switch (code) {
-#define ERROR_CASE(errno_, text_)                                                                            \
-	case -errno_:                                                                                        \
+#define ERROR_CASE(errno_, text_)                                                                  \
+	case -errno_:                                                                              \
 		return text_;
 		ERROR_TEXTS(ERROR_CASE)
 #undef ERROR_CASE

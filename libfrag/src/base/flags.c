@@ -43,10 +43,12 @@ static int flag_take(const struct fragi_flag *flag, const char *value)
 	return 0;
 }
 
-static const struct fragi_flag *flag_find(const struct fragi_flags *flags, const char *name, size_t length)
+static const struct fragi_flag *flag_find(const struct fragi_flags *flags, const char *name,
+					  size_t length)
 {
 	for (size_t i = 0; i < flags->count; i++)
-		if (strncmp(flags->flags[i].name, name, length) == 0 && flags->flags[i].name[length] == '\0')
+		if (strncmp(flags->flags[i].name, name, length) == 0 &&
+		    flags->flags[i].name[length] == '\0')
 			return &flags->flags[i];
 	return NULL;
 }
@@ -64,7 +66,8 @@ static int flag_unknown(const struct fragi_flags *flags, const char *name, size_
 	snprintf(word, sizeof(word), "%.*s", (int)(length < 79 ? length : 79), name);
 	near = fragi_suggest(word, names, count);
 	if (near != NULL)
-		return frag_err_set(err, -EINVAL, "unknown flag --%s; did you mean --%s?", word, near);
+		return frag_err_set(err, -EINVAL, "unknown flag --%s; did you mean --%s?", word,
+				    near);
 	return frag_err_set(err, -EINVAL, "unknown flag --%s; %s --help lists the flags", word,
 			    flags->program);
 }
@@ -104,7 +107,8 @@ static int parse_short(const struct fragi_flags *flags, int argc, char **argv, i
 			if (flags->flags[k].letter == *c)
 				flag = &flags->flags[k];
 		if (flag == NULL)
-			return frag_err_set(err, -EINVAL, "unknown flag -%c; %s --help lists the flags", *c,
+			return frag_err_set(err, -EINVAL,
+					    "unknown flag -%c; %s --help lists the flags", *c,
 					    flags->program);
 		given[flag - flags->flags] = true;
 		if (flag->value == NULL) {
@@ -113,7 +117,8 @@ static int parse_short(const struct fragi_flags *flags, int argc, char **argv, i
 		}
 		value = c[1] != '\0' ? c + 1 : *i + 1 < argc ? argv[++*i] : NULL;
 		if (value == NULL)
-			return frag_err_set(err, -EINVAL, "-%c needs a value: -%c %s", *c, *c, flag->value);
+			return frag_err_set(err, -EINVAL, "-%c needs a value: -%c %s", *c, *c,
+					    flag->value);
 		return flag_take(flag, value);
 	}
 	return 0;
@@ -143,14 +148,15 @@ static int parse_env(const struct fragi_flag *flag, struct frag_err *err)
 	if (flag->on == NULL)
 		return flag_take(flag, value);
 	if (fragi_parse_bool(value, &on) < 0)
-		return frag_err_set(err, -EINVAL, "the environment's %s is \"%s\"; it must be true or false",
+		return frag_err_set(err, -EINVAL,
+				    "the environment's %s is \"%s\"; it must be true or false",
 				    name, value);
 	*flag->on = on;
 	return 0;
 }
 
-int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv, struct fragi_texts *operands,
-		      int *rest, struct frag_err *err)
+int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv,
+		      struct fragi_texts *operands, int *rest, struct frag_err *err)
 {
 	bool given[FLAGS_MAX] = {false};
 	int i, r = 0;
@@ -166,8 +172,9 @@ int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv, st
 		else if (argv[i][0] == '-' && argv[i][1] != '\0')
 			r = parse_short(flags, argc, argv, &i, given, err);
 		else if (operands == NULL)
-			r = frag_err_set(err, -EINVAL, "unexpected \"%s\"; %s --help lists the flags",
-					 argv[i], flags->program);
+			r = frag_err_set(err, -EINVAL,
+					 "unexpected \"%s\"; %s --help lists the flags", argv[i],
+					 flags->program);
 		else
 			r = texts_add(operands, argv[i]);
 	}
@@ -180,7 +187,8 @@ int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv, st
 	} else {
 		for (; i < argc; i++) {
 			if (operands == NULL)
-				return frag_err_set(err, -EINVAL, "unexpected \"%s\" after --", argv[i]);
+				return frag_err_set(err, -EINVAL, "unexpected \"%s\" after --",
+						    argv[i]);
 			r = texts_add(operands, argv[i]);
 			if (r < 0)
 				return r;
@@ -202,9 +210,9 @@ void fragi_flags_help(const struct fragi_flags *flags, FILE *out)
 	for (size_t i = 0; i < flags->count; i++) {
 		const struct fragi_flag *flag = &flags->flags[i];
 		char left[96];
-		int used = flag->letter != 0
-				   ? snprintf(left, sizeof(left), "-%c, --%s", flag->letter, flag->name)
-				   : snprintf(left, sizeof(left), "    --%s", flag->name);
+		int used = flag->letter != 0 ? snprintf(left, sizeof(left), "-%c, --%s",
+							flag->letter, flag->name)
+					     : snprintf(left, sizeof(left), "    --%s", flag->name);
 
 		if (flag->value != NULL && used > 0 && (size_t)used < sizeof(left))
 			snprintf(left + used, sizeof(left) - (size_t)used, " %s", flag->value);
@@ -212,6 +220,6 @@ void fragi_flags_help(const struct fragi_flags *flags, FILE *out)
 		env = env || (!flag->no_env && flag->times == NULL);
 	}
 	if (env)
-		fprintf(out, "\nA flag that is not given is taken from the environment: --some-flag from "
-			     "FRAG_SOME_FLAG.\n");
+		fprintf(out,
+			"\nA flag that is not given is taken from the environment: --some-flag from FRAG_SOME_FLAG.\n");
 }

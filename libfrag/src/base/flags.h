@@ -8,11 +8,12 @@
 #include <base/diag.h>
 
 /*
- * Command lines of all programs: one table of flags parses, prints --help and suggests. `--name value`,
- * `--name=value`, `-v`, `-vv`; flags and operands in any order; `--` ends them. A flag that is not given is
- * taken from FRAG_<NAME> (upper case, - as _), unless no_env.
+ * Command lines of all programs: one table of flags parses, prints --help and suggests. `--name
+ * value`, `--name=value`, `-v`, `-vv`; flags and operands in any order; `--` ends them. A flag that
+ * is not given is taken from FRAG_<NAME> (upper case, - as _), unless no_env.
  */
-struct fragi_texts {        /* values that may be given more than once; zeroed: none */
+/* values that may be given more than once; zeroed: none */
+struct fragi_texts {
 	const char **items; /* the array is owned, the texts are argv's or the environment's */
 	size_t count;
 };
@@ -40,9 +41,9 @@ struct fragi_flags {
 };
 
 /*
- * Parses argv[1..]. operands: what is not a flag; NULL: none are accepted. rest: index of the first word
- * after `--`, argc when there is none; NULL: `--` and what follows are refused unless they are operands.
- * Returns 0, -EINVAL with a sentence ("did you mean"), -ENOMEM.
+ * Parses argv[1..]. operands: what is not a flag; NULL: none are accepted. rest: index of the first
+ * word after `--`, argc when there is none; NULL: `--` and what follows are refused unless they are
+ * operands. Returns 0, -EINVAL with a sentence ("did you mean"), -ENOMEM.
  */
 FRAGI_API int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv,
 				struct fragi_texts *operands, int *rest, struct frag_err *err);

@@ -8,8 +8,9 @@
 #include <base/diag.h>
 
 /*
- * A log-linear histogram of nanoseconds: 8 buckets an octave (relative error below 1/8), up to 2^44 ns (4.9
- * h), in memory that another process may read while it is written. One writer; plain load and store.
+ * A log-linear histogram of nanoseconds: 8 buckets an octave (relative error below 1/8), up to 2^44
+ * ns (4.9 h), in memory that another process may read while it is written. One writer; plain load
+ * and store.
  */
 #define FRAGI_HIST_BUCKETS 336
 
@@ -44,8 +45,8 @@ static inline void fragi_hist_add(struct fragi_hist *hist, uint64_t ns)
 }
 
 /*
- * The value below which `per_mille` of 1000 recorded ones lie (500: the median), the middle of its bucket and
- * never above max; 0 when nothing was recorded. Bounded whatever the memory holds.
+ * The value below which `per_mille` of 1000 recorded ones lie (500: the median), the middle of its
+ * bucket and never above max; 0 when nothing was recorded. Bounded whatever the memory holds.
  */
 FRAGI_API uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille);
 

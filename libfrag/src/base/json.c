@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <base/json.h>
 
-/* Length of the UTF-8 character at text, 0 when there is none (RFC 3629: no surrogates, no longer forms). */
+/*
+ * Length of the UTF-8 character at text, 0 when there is none (RFC 3629: no surrogates, no longer
+ * forms).
+ */
 static size_t utf8_length(const unsigned char *text)
 {
 	unsigned char c = text[0];
@@ -14,8 +17,8 @@ static size_t utf8_length(const unsigned char *text)
 	for (size_t i = 1; i < length; i++)
 		if ((text[i] & 0xC0) != 0x80)
 			return 0;
-	if ((c == 0xE0 && text[1] < 0xA0) || (c == 0xED && text[1] > 0x9F) || (c == 0xF0 && text[1] < 0x90) ||
-	    (c == 0xF4 && text[1] > 0x8F))
+	if ((c == 0xE0 && text[1] < 0xA0) || (c == 0xED && text[1] > 0x9F) ||
+	    (c == 0xF0 && text[1] < 0x90) || (c == 0xF4 && text[1] > 0x8F))
 		return 0;
 	return length;
 }

@@ -19,8 +19,8 @@ static inline void pause_a_little(void)
 }
 
 /*
- * Who has slept cannot know whether others still do, so it takes the lock as awaited; at worst one wake is
- * for nobody.
+ * Who has slept cannot know whether others still do, so it takes the lock as awaited; at worst one
+ * wake is for nobody.
  */
 void fragi_lock_wait(struct fragi_lock *lock)
 {
@@ -30,13 +30,15 @@ void fragi_lock_wait(struct fragi_lock *lock)
 		state = FRAGI_LOCK_FREE;
 		if (atomic_load_explicit(&lock->state, memory_order_relaxed) == FRAGI_LOCK_FREE &&
 		    atomic_compare_exchange_strong_explicit(&lock->state, &state, FRAGI_LOCK_TAKEN,
-							    memory_order_acquire, memory_order_relaxed))
+							    memory_order_acquire,
+							    memory_order_relaxed))
 			return;
 		pause_a_little();
 	}
 	while (atomic_exchange_explicit(&lock->state, FRAGI_LOCK_AWAITED, memory_order_acquire) !=
 	       FRAGI_LOCK_FREE)
-		syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, FRAGI_LOCK_AWAITED, NULL, NULL, 0);
+		syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, FRAGI_LOCK_AWAITED, NULL, NULL,
+			0);
 }
 
 void fragi_lock_wake(struct fragi_lock *lock)

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * A lock around a few instructions that nobody else wants most of the time: then taking it and leaving it is
- * an atomic instruction each, without a call. Who has to wait looks for a moment longer and then sleeps.
- * Zeroed memory is a free lock.
+ * A lock around a few instructions that nobody else wants most of the time: then taking it and
+ * leaving it is an atomic instruction each, without a call. Who has to wait looks for a moment
+ * longer and then sleeps. Zeroed memory is a free lock.
  */
 struct fragi_lock {
 	_Atomic uint32_t state;
@@ -24,17 +24,17 @@ static inline void fragi_lock_take(struct fragi_lock *lock)
 {
 	uint32_t state = FRAGI_LOCK_FREE;
 
-	if (__builtin_expect(!atomic_compare_exchange_strong_explicit(&lock->state, &state, FRAGI_LOCK_TAKEN,
-								      memory_order_acquire,
-								      memory_order_relaxed),
+	if (__builtin_expect(!atomic_compare_exchange_strong_explicit(
+				     &lock->state, &state, FRAGI_LOCK_TAKEN, memory_order_acquire,
+				     memory_order_relaxed),
 			     0))
 		fragi_lock_wait(lock);
 }
 
 static inline void fragi_lock_leave(struct fragi_lock *lock)
 {
-	if (__builtin_expect(atomic_exchange_explicit(&lock->state, FRAGI_LOCK_FREE, memory_order_release) ==
-				     FRAGI_LOCK_AWAITED,
+	if (__builtin_expect(atomic_exchange_explicit(&lock->state, FRAGI_LOCK_FREE,
+						      memory_order_release) == FRAGI_LOCK_AWAITED,
 			     0))
 		fragi_lock_wake(lock);
 }

@@ -40,10 +40,10 @@ void fragi_log_init(int verbosity)
 		threshold = FRAGI_LOG_OFF;
 	fragi_log_threshold = threshold;
 	if (unknown)
-		log_warn(NULL,
-			 "FRAG_LOG_LEVEL is \"%.32s\", which is no level; it is taken as info (give trace, "
-			 "debug, info, warn, error or off)",
-			 text);
+		log_warn(
+			NULL,
+			"FRAG_LOG_LEVEL is \"%.32s\", which is no level; it is taken as info (give trace, debug, info, warn, error or off)",
+			text);
 }
 
 const char *fragi_log_level_name(int level)
@@ -62,15 +62,16 @@ static size_t line_begin(char *line, size_t size, enum fragi_log_level level, co
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
-	n = snprintf(line, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ %-5s %s%s%.512s: ", tm.tm_year + 1900,
+	n = snprintf(line, size,
+		     "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ %-5s %s%s%.512s: ", tm.tm_year + 1900,
 		     tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-		     (int)(now.tv_nsec / 1000000), level_names[level], topic, subject != NULL ? " " : "",
-		     subject != NULL ? subject : "");
+		     (int)(now.tv_nsec / 1000000), level_names[level], topic,
+		     subject != NULL ? " " : "", subject != NULL ? subject : "");
 	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 }
 
-void fragi_log_write(enum fragi_log_level level, const char *topic, const char *subject, const char *format,
-		     ...)
+void fragi_log_write(enum fragi_log_level level, const char *topic, const char *subject,
+		     const char *format, ...)
 {
 	char line[LINE_MAX_BYTES];
 	const size_t room = sizeof(line) - 1; /* the last byte is for the newline */
@@ -89,7 +90,9 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 		length = room - 1;
 		memset(line + length - 3, '.', 3);
 	}
-	/* Names in a line may come from a peer: no line break and no escape sequence gets through. */
+	/*
+	 * Names in a line may come from a peer: no line break and no escape sequence gets through.
+	 */
 	for (size_t i = 0; i < length; i++)
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7F)
 			line[i] = ' ';

@@ -7,9 +7,9 @@
 #include <base/diag.h>
 
 /*
- * Log lines: `TIME LEVEL topic subject: text` on stderr, one write(2) a line, whole lines only. Level from
- * FRAG_LOG_LEVEL (trace, debug, info, warn, error, off; default info), moved by -v and -q. A topic is one
- * short word a file (`#define LOG_TOPIC "sched"` before this header).
+ * Log lines: `TIME LEVEL topic subject: text` on stderr, one write(2) a line, whole lines only.
+ * Level from FRAG_LOG_LEVEL (trace, debug, info, warn, error, off; default info), moved by -v and
+ * -q. A topic is one short word a file (`#define LOG_TOPIC "sched"` before this header).
  */
 enum fragi_log_level {
 	FRAGI_LOG_TRACE,
@@ -20,18 +20,20 @@ enum fragi_log_level {
 	FRAGI_LOG_OFF,
 };
 
-FRAGI_API extern int fragi_log_threshold; /* lines below it are not formatted; set at start, then constant */
+/* lines below it are not formatted; set at start, then constant */
+FRAGI_API extern int fragi_log_threshold;
 
-FRAGI_API void fragi_log_init(int verbosity); /* reads FRAG_LOG_LEVEL; verbosity: -v counts up, -q down */
+/* reads FRAG_LOG_LEVEL; verbosity: -v counts up, -q down */
+FRAGI_API void fragi_log_init(int verbosity);
 FRAGI_API const char *fragi_log_level_name(int level); /* "trace" ... "off" */
 FRAGI_API void fragi_log_write(enum fragi_log_level level, const char *topic, const char *subject,
 			       const char *format, ...) FRAG_PRINTF(4, 5);
 
 /* subject: "application/fragment/operator" or any part of it; NULL for none. */
-#define fragi_log(level, subject, ...)                                                                       \
-	do {                                                                                                 \
-		if ((int)(level) >= fragi_log_threshold)                                                     \
-			fragi_log_write(level, LOG_TOPIC, subject, __VA_ARGS__);                             \
+#define fragi_log(level, subject, ...)                                                             \
+	do {                                                                                       \
+		if ((int)(level) >= fragi_log_threshold)                                           \
+			fragi_log_write(level, LOG_TOPIC, subject, __VA_ARGS__);                   \
 	} while (0)
 #define log_error(subject, ...) fragi_log(FRAGI_LOG_ERROR, subject, __VA_ARGS__)
 #define log_warn(subject, ...) fragi_log(FRAGI_LOG_WARN, subject, __VA_ARGS__)

@@ -4,7 +4,10 @@
 
 #include <stddef.h>
 
-/* Whom to tell that something happened; fn is called on the thread where it happened and must not block. */
+/*
+ * Whom to tell that something happened; fn is called on the thread where it happened and must not
+ * block.
+ */
 struct fragi_notify {
 	void (*fn)(void *arg); /* NULL: nobody */
 	void *arg;

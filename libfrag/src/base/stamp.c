@@ -59,7 +59,9 @@ static bool tsc_is_invariant(void)
 	       !kernel_distrusts_tsc();
 }
 
-/* Frequency as the processor states it; 0 when it does not, or when a hypervisor may have scaled the counter.
+/*
+ * Frequency as the processor states it; 0 when it does not, or when a hypervisor may have scaled
+ * the counter.
  */
 static uint64_t tsc_stated_hz(void)
 {
@@ -67,13 +69,15 @@ static uint64_t tsc_stated_hz(void)
 
 	if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & (1u << 31)) != 0)
 		return 0;
-	if (__get_cpuid(0x15, &denominator, &numerator, &crystal_hz, &unused) == 0 || denominator == 0 ||
-	    numerator == 0 || crystal_hz == 0)
+	if (__get_cpuid(0x15, &denominator, &numerator, &crystal_hz, &unused) == 0 ||
+	    denominator == 0 || numerator == 0 || crystal_hz == 0)
 		return 0;
 	return (uint64_t)crystal_hz * numerator / denominator;
 }
 
-/* One reading of both clocks: the tightest of a few, as a preemption between them would spoil it. */
+/*
+ * One reading of both clocks: the tightest of a few, as a preemption between them would spoil it.
+ */
 static void read_both(uint64_t *out_tsc, int64_t *out_ns)
 {
 	uint64_t best = UINT64_MAX, before, after;

@@ -9,9 +9,10 @@
 #include <base/diag.h>
 
 /*
- * Stamps: the cheapest steady clock of the machine (rdtsc, cntvct_el0), in ticks of its own, comparable
- * between threads of one process. Only differences are converted to nanoseconds, so a calibration error never
- * grows with the run. Where the counter is not invariant, a stamp is CLOCK_MONOTONIC in nanoseconds.
+ * Stamps: the cheapest steady clock of the machine (rdtsc, cntvct_el0), in ticks of its own,
+ * comparable between threads of one process. Only differences are converted to nanoseconds, so a
+ * calibration error never grows with the run. Where the counter is not invariant, a stamp is
+ * CLOCK_MONOTONIC in nanoseconds.
  */
 FRAGI_API extern bool fragi_stamp_is_tsc; /* constant after load */
 FRAGI_API extern uint64_t
@@ -51,8 +52,8 @@ static inline uint64_t fragi_stamp(void)
 }
 
 /*
- * Nanoseconds from stamp a to the later stamp b, less than months after it; 0 when b is not later (stamps of
- * two threads may cross).
+ * Nanoseconds from stamp a to the later stamp b, less than months after it; 0 when b is not later
+ * (stamps of two threads may cross).
  */
 static inline uint64_t fragi_stamp_diff_ns(uint64_t a, uint64_t b)
 {
@@ -61,7 +62,9 @@ static inline uint64_t fragi_stamp_diff_ns(uint64_t a, uint64_t b)
 	if (ticks <= 0)
 		return 0;
 	/* The upper half of a product: a shift over two registers costs each hop a nanosecond. */
-	return (uint64_t)(((unsigned __int128)((uint64_t)ticks << 8) * fragi_stamp_ns_per_tick_q56) >> 64);
+	return (uint64_t)(((unsigned __int128)((uint64_t)ticks << 8) *
+			   fragi_stamp_ns_per_tick_q56) >>
+			  64);
 }
 
 /* The stamp that lies ns before b. */
@@ -88,7 +91,8 @@ static inline int64_t fragi_moment_ns_at(const struct fragi_moment *moment, uint
 {
 	int64_t ticks = (int64_t)(stamp - moment->stamp);
 
-	return moment->ns + (int64_t)(((__int128)ticks * (__int128)fragi_stamp_ns_per_tick_q56) >> 56);
+	return moment->ns +
+	       (int64_t)(((__int128)ticks * (__int128)fragi_stamp_ns_per_tick_q56) >> 56);
 }
 
 /* The stamp at ns, which may be anything. */
@@ -96,7 +100,8 @@ static inline uint64_t fragi_moment_stamp_at(const struct fragi_moment *moment, 
 {
 	int64_t since = (int64_t)((uint64_t)ns - (uint64_t)moment->ns);
 
-	return moment->stamp + (uint64_t)(((__int128)since * (__int128)fragi_stamp_ticks_per_ns_q32) >> 32);
+	return moment->stamp +
+	       (uint64_t)(((__int128)since * (__int128)fragi_stamp_ticks_per_ns_q32) >> 32);
 }
 
 #endif

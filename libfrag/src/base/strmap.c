@@ -14,7 +14,10 @@ struct fragi_strmap_slot {
 	uint64_t hash;
 };
 
-/* Names come from files and peers: a seed of the process's own keeps them from being made to collide. */
+/*
+ * Names come from files and peers: a seed of the process's own keeps them from being made to
+ * collide.
+ */
 static uint64_t hash_seed;
 
 static pthread_once_t seed_once = PTHREAD_ONCE_INIT;
@@ -48,7 +51,8 @@ static uint64_t hash_text(const char *text)
 }
 
 /* The slot of key, or the free one where it belongs. There is always a free slot. */
-static struct fragi_strmap_slot *slot_of(const struct fragi_strmap *map, const char *key, uint64_t hash)
+static struct fragi_strmap_slot *slot_of(const struct fragi_strmap *map, const char *key,
+					 uint64_t hash)
 {
 	size_t i = (size_t)hash & (map->capacity - 1);
 

@@ -6,7 +6,9 @@
 
 #include <base/diag.h>
 
-/* A hash map from text to pointer, for names while a graph is built. Keys are borrowed. Zeroed: an empty map.
+/*
+ * A hash map from text to pointer, for names while a graph is built. Keys are borrowed. Zeroed: an
+ * empty map.
  */
 struct fragi_strmap {
 	struct fragi_strmap_slot *slots;
@@ -14,7 +16,8 @@ struct fragi_strmap {
 	size_t capacity; /* a power of two, or 0 */
 };
 
-FRAGI_API void *fragi_strmap_get(const struct fragi_strmap *map, const char *key); /* NULL: not there */
+/* NULL: not there */
+FRAGI_API void *fragi_strmap_get(const struct fragi_strmap *map, const char *key);
 /* Returns 0, -EEXIST (unchanged), -ENOMEM. value must not be NULL. */
 FRAGI_API int fragi_strmap_put(struct fragi_strmap *map, const char *key, void *value);
 /* Room for `more` keys: fragi_strmap_put does not fail for want of memory until they are in. */

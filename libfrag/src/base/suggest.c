@@ -19,8 +19,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 }
 
 /*
- * Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours, upper and
- * lower case alike. Three rows of the table are enough.
+ * Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours,
+ * upper and lower case alike. Three rows of the table are enough.
  */
 static uint32_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
@@ -68,8 +68,8 @@ const char *fragi_suggest(const char *word, const char *const *candidates, size_
 	return best;
 }
 
-const char *fragi_advise(char *out, size_t size, const char *word, const char *what, const char *const *names,
-			 size_t count)
+const char *fragi_advise(char *out, size_t size, const char *word, const char *what,
+			 const char *const *names, size_t count)
 {
 	const char *near = fragi_suggest(word, names, count);
 	size_t length;
@@ -87,8 +87,8 @@ const char *fragi_advise(char *out, size_t size, const char *word, const char *w
 			snprintf(out + length, size - length, ", ...");
 			break;
 		}
-		length +=
-			(size_t)snprintf(out + length, size - length, "%s%.64s", i > 0 ? ", " : "", names[i]);
+		length += (size_t)snprintf(out + length, size - length, "%s%.64s",
+					   i > 0 ? ", " : "", names[i]);
 	}
 	return out;
 }

@@ -253,12 +253,13 @@ const char *fragi_format_duration(int64_t ns, char *out, size_t size)
 		if (tenths >= 10000 && i + 1 < sizeof(units) / sizeof(units[0]))
 			continue;
 		if (tenths < units[i].tenths_below * 10)
-			snprintf(out, size, "%s%" PRId64 ".%" PRId64 " %s", sign, tenths / 10, tenths % 10,
-				 units[i].name);
+			snprintf(out, size, "%s%" PRId64 ".%" PRId64 " %s", sign, tenths / 10,
+				 tenths % 10, units[i].name);
 		else if ((tenths + 5) / 10 >= 1000 && i + 1 < sizeof(units) / sizeof(units[0]))
 			continue;
 		else
-			snprintf(out, size, "%s%" PRId64 " %s", sign, (tenths + 5) / 10, units[i].name);
+			snprintf(out, size, "%s%" PRId64 " %s", sign, (tenths + 5) / 10,
+				 units[i].name);
 		return out;
 	}
 }

@@ -7,10 +7,15 @@
 
 #include <base/diag.h>
 
-/* Texts that people write, read in one place. All return 0 or -EINVAL (-ERANGE) and leave the output
- * untouched then. */
+/*
+ * Texts that people write, read in one place. All return 0 or -EINVAL (-ERANGE) and leave the
+ * output untouched then.
+ */
 
-/* "4096", "512Mi", "512MB", "2 GB", "8K": powers of 1024 whatever the spelling (K, KB, Ki, KiB, ... T). */
+/*
+ * "4096", "512Mi", "512MB", "2 GB", "8K": powers of 1024 whatever the spelling (K, KB, Ki, KiB, ...
+ * T).
+ */
 FRAGI_API int fragi_parse_size(const char *text, uint64_t *out_bytes);
 /* "1000" (ns), "10ns", "5us", "10ms", "2s", "1.5s", "1m", "2h", "30hz" (the period). */
 FRAGI_API int fragi_parse_duration(const char *text, int64_t *out_ns);
@@ -37,13 +42,13 @@ FRAGI_API bool fragi_address_is_loopback(const struct fragi_address *address);
 FRAGI_API const char *fragi_format_duration(int64_t ns, char *out, size_t size);
 
 /*
- * The candidate nearest to word by edit distance (at most a third of its length, adjacent swaps count one),
- * NULL when none is near. For "did you mean".
+ * The candidate nearest to word by edit distance (at most a third of its length, adjacent swaps
+ * count one), NULL when none is near. For "did you mean".
  */
 FRAGI_API const char *fragi_suggest(const char *word, const char *const *candidates, size_t count);
 /*
- * What the reader of an unknown name is told, into out: `; did you mean "x"?`, or `; WHAT: x, y`, or
- * nothing when there are no names. Returns out.
+ * What the reader of an unknown name is told, into out: `; did you mean "x"?`, or `; WHAT: x, y`,
+ * or nothing when there are no names. Returns out.
  */
 FRAGI_API const char *fragi_advise(char *out, size_t size, const char *word, const char *what,
 				   const char *const *names, size_t count);

@@ -4,10 +4,10 @@
 
 #include <cond/cond.h>
 
-#define PARAM(member, k, ...)                                                                                \
-	{                                                                                                    \
-		.name = #member, .kind = (k), .offset = offsetof(struct fragi_cond_params, member),          \
-		__VA_ARGS__                                                                                  \
+#define PARAM(member, k, ...)                                                                      \
+	{                                                                                          \
+		.name = #member, .kind = (k),                                                      \
+		.offset = offsetof(struct fragi_cond_params, member), __VA_ARGS__                  \
 	}
 
 static const char *const periodic_policies[] = {"catch_up_missed_ticks", "min_time_between_ticks",
@@ -35,8 +35,8 @@ static const struct frag_param boolean_params[] = {
 	      .headline = "Whether it may be ticked at first"),
 };
 static const struct frag_param periodic_params[] = {
-	PARAM(recess_period, FRAG_PARAM_KIND_DURATION, .flags = FRAG_PARAM_REQUIRED, .min = 1, .max = 1e18,
-	      .headline = "Time between two ticks, or a frequency: 10ms, 30hz"),
+	PARAM(recess_period, FRAG_PARAM_KIND_DURATION, .flags = FRAG_PARAM_REQUIRED, .min = 1,
+	      .max = 1e18, .headline = "Time between two ticks, or a frequency: 10ms, 30hz"),
 	PARAM(policy, FRAG_PARAM_KIND_STRING, .def_text = "catch_up_missed_ticks",
 	      .choices = periodic_policies, .headline = "What happens to ticks whose time went by"),
 };
@@ -45,7 +45,8 @@ static const struct frag_param none_params[] = {
 	      .headline = "Port; left out: all ports of the operator"),
 };
 
-static enum fragi_ready count_check(struct frag_condition *condition, int64_t now_ns, int64_t *out_until_ns)
+static enum fragi_ready count_check(struct frag_condition *condition, int64_t now_ns,
+				    int64_t *out_until_ns)
 {
 	(void)now_ns;
 	(void)out_until_ns;
@@ -58,7 +59,8 @@ static void count_ticked(struct frag_condition *condition, int64_t now_ns)
 	condition->left--;
 }
 
-static enum fragi_ready boolean_check(struct frag_condition *condition, int64_t now_ns, int64_t *out_until_ns)
+static enum fragi_ready boolean_check(struct frag_condition *condition, int64_t now_ns,
+				      int64_t *out_until_ns)
 {
 	(void)now_ns;
 	(void)out_until_ns;
@@ -77,8 +79,9 @@ static enum fragi_ready periodic_check(struct frag_condition *condition, int64_t
 
 /*
  * The three policies, for ticks that should have been at 0, P, 2P ... and of which one began late:
- * catch_up_missed_ticks holds all of them, at once where their time is over; min_time_between_ticks counts
- * from the late one; no_catch_up_missed_ticks goes on with the next multiple of P that is still to come.
+ * catch_up_missed_ticks holds all of them, at once where their time is over; min_time_between_ticks
+ * counts from the late one; no_catch_up_missed_ticks goes on with the next multiple of P that is
+ * still to come.
  */
 static void periodic_ticked(struct frag_condition *condition, int64_t now_ns)
 {
@@ -150,7 +153,8 @@ void fragi_cond_reset(struct frag_condition *condition)
 {
 	condition->left = condition->params.count;
 	condition->next_ns = 0;
-	atomic_store_explicit(&condition->enabled, condition->params.enable_tick, memory_order_relaxed);
+	atomic_store_explicit(&condition->enabled, condition->params.enable_tick,
+			      memory_order_relaxed);
 }
 
 static int boolean_set(struct frag_condition *condition, bool enabled)

@@ -11,15 +11,16 @@
 #include <frag/operator.h>
 
 /*
- * Conditions answer when an operator may be ticked. Built-in ones are one table of types; those about a port
- * are looked at inline by the scheduler.
+ * Conditions answer when an operator may be ticked. Built-in ones are one table of types; those
+ * about a port are looked at inline by the scheduler.
  */
-enum fragi_ready { /* in the order of precedence under AND */
-		   FRAGI_READY,
-		   FRAGI_WAIT_TIME,  /* until a time */
-		   FRAGI_WAIT,       /* something will notify: an arrival, room */
-		   FRAGI_WAIT_EVENT, /* somebody outside will */
-		   FRAGI_NEVER,
+/* in the order of precedence under AND */
+enum fragi_ready {
+	FRAGI_READY,
+	FRAGI_WAIT_TIME,  /* until a time */
+	FRAGI_WAIT,       /* something will notify: an arrival, room */
+	FRAGI_WAIT_EVENT, /* somebody outside will */
+	FRAGI_NEVER,
 };
 
 enum fragi_cond_kind {
@@ -38,7 +39,8 @@ struct fragi_cond_type {
 	const struct frag_param *params; /* into struct frag_condition's params field */
 	uint32_t param_count;
 	/* NULL for kinds that the scheduler looks at itself. */
-	enum fragi_ready (*check)(struct frag_condition *condition, int64_t now_ns, int64_t *out_until_ns);
+	enum fragi_ready (*check)(struct frag_condition *condition, int64_t now_ns,
+				  int64_t *out_until_ns);
 	/* After a tick that began at now_ns. NULL: nothing to do. */
 	void (*ticked)(struct frag_condition *condition, int64_t now_ns);
 };
@@ -52,7 +54,8 @@ struct frag_condition {
 	const struct fragi_cond_type *type;
 	const char *name;
 	struct frag_op *op;
-	struct fragi_cond_params { /* parameters of all kinds; each type's table names its own */
+	/* parameters of all kinds; each type's table names its own */
+	struct fragi_cond_params {
 		const char *receiver, *transmitter, *port; /* port names */
 		int64_t min_size;
 		int64_t front_stage_max_size;
@@ -69,8 +72,10 @@ struct frag_condition {
 	struct fragi_notify changed; /* boolean: whom to tell */
 };
 
-/* Sets the run-time fields from the parameters: once, when the operator's parameters are final and before any
- * callback that may switch it. */
+/*
+ * Sets the run-time fields from the parameters: once, when the operator's parameters are final and
+ * before any callback that may switch it.
+ */
 FRAGI_API void fragi_cond_reset(struct frag_condition *condition);
 
 #endif

@@ -8,12 +8,13 @@
 #include <frag/resource.h>
 
 /*
- * What tensors know of the resource they come from: the first member of every struct frag_resource. Each
- * tensor holds a reference, so that memory outlives the fragment that made it.
+ * What tensors know of the resource they come from: the first member of every struct frag_resource.
+ * Each tensor holds a reference, so that memory outlives the fragment that made it.
  */
 struct fragi_allocator {
 	_Atomic uint32_t refs;
-	int (*alloc)(void *state, size_t size, void **out_memory); /* NULL: the resource is no allocator */
+	/* NULL: the resource is no allocator */
+	int (*alloc)(void *state, size_t size, void **out_memory);
 	void (*free)(void *state, void *memory);
 	void *state;
 	void (*destroy)(struct frag_resource *resource); /* at the last reference */

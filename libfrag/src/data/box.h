@@ -7,8 +7,8 @@
 #include <data/type.h>
 
 /*
- * Reference-counted memory of one value. The value is written before the box is shared and never afterwards,
- * so that copies of a message share it, whatever it holds.
+ * Reference-counted memory of one value. The value is written before the box is shared and never
+ * afterwards, so that copies of a message share it, whatever it holds.
  */
 #define FRAGI_BOX_ALIGN 16u /* of every value; more when its type asks for more */
 
@@ -18,11 +18,14 @@ struct fragi_box {
 	size_t capacity; /* bytes of memory for the value */
 };
 
-/* A box for capacity bytes at the given alignment (a power of two), not zeroed; NULL when memory is short. */
+/*
+ * A box for capacity bytes at the given alignment (a power of two), not zeroed; NULL when memory is
+ * short.
+ */
 struct fragi_box *fragi_box_create(size_t capacity, size_t align);
 /*
- * Drops a reference; the last one runs the type's fini on the value of size bytes (type NULL: the box is
- * empty) and frees the box.
+ * Drops a reference; the last one runs the type's fini on the value of size bytes (type NULL: the
+ * box is empty) and frees the box.
  */
 void fragi_box_unref(struct fragi_box *box, const struct frag_type *type, size_t size);
 

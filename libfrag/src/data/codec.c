@@ -91,7 +91,9 @@ static int encode_metadata(const struct frag_metadata *metadata, struct frag_wri
 	return r;
 }
 
-/* The fixed part in front: version, flags, tensor count, acquisition time, type id, bytes of value. */
+/*
+ * The fixed part in front: version, flags, tensor count, acquisition time, type id, bytes of value.
+ */
 #define HEAD_BYTES 24u
 #define HEAD_VALUE_SIZE 20u
 
@@ -107,7 +109,8 @@ static void put_head(uint8_t *head, const struct frag_message *message, uint64_t
 
 static int encode_message(const struct frag_message *message, struct frag_writer *writer)
 {
-	const struct fragi_type_info *info = message->type != NULL ? fragi_type_info(message->type) : NULL;
+	const struct fragi_type_info *info =
+		message->type != NULL ? fragi_type_info(message->type) : NULL;
 	size_t head_at = writer->size, value_at;
 	uint8_t *head = fragi_writer_reserve(writer, HEAD_BYTES);
 	int r = 0;
@@ -131,7 +134,8 @@ int fragi_message_encode(const struct frag_message *message, const struct fragi_
 {
 	struct frag_message *owner = (struct frag_message *)(uintptr_t)message;
 	struct frag_writer writer = {.limit = sizeof(struct fragi_blob) + FRAGI_DESCRIPTOR_MAX};
-	struct fragi_blob *blob = atomic_load_explicit(&owner->blob, memory_order_acquire), *other = NULL;
+	struct fragi_blob *blob = atomic_load_explicit(&owner->blob, memory_order_acquire),
+			  *other = NULL;
 	int r;
 
 	if (blob == NULL) {
@@ -143,7 +147,8 @@ int fragi_message_encode(const struct frag_message *message, const struct fragi_
 		}
 		blob = (struct fragi_blob *)(void *)writer.bytes;
 		blob->size = (uint32_t)(writer.size - sizeof(*blob));
-		if (!atomic_compare_exchange_strong_explicit(&owner->blob, &other, blob, memory_order_acq_rel,
+		if (!atomic_compare_exchange_strong_explicit(&owner->blob, &other, blob,
+							     memory_order_acq_rel,
 							     memory_order_acquire)) {
 			fragi_free(blob);
 			blob = other;
@@ -177,7 +182,8 @@ static int get_name(struct frag_reader *reader, char out[FRAG_NAME_MAX + 1])
 	return 0;
 }
 
-static int decode_tensor(struct frag_reader *reader, struct frag_message *message, struct limits *limits)
+static int decode_tensor(struct frag_reader *reader, struct frag_message *message,
+			 struct limits *limits)
 {
 	char name[FRAG_NAME_MAX + 1];
 	struct frag_dtype dtype;
@@ -194,7 +200,8 @@ static int decode_tensor(struct frag_reader *reader, struct frag_message *messag
 	memcpy(&dtype.lanes, kind + 2, sizeof(dtype.lanes));
 	ndim = kind[5];
 	if (kind[4] != FRAG_DEVICE_CPU || ndim > FRAG_TENSOR_NDIM_MAX ||
-	    get(reader, shape, ndim * sizeof(shape[0])) < 0 || get(reader, &stated, sizeof(stated)) < 0 ||
+	    get(reader, shape, ndim * sizeof(shape[0])) < 0 ||
+	    get(reader, &stated, sizeof(stated)) < 0 ||
 	    fragi_tensor_measure(dtype, ndim, shape, &bytes) < 0 || bytes != stated)
 		return -EBADMSG;
 	if (bytes > limits->bodies)
@@ -207,9 +214,12 @@ static int decode_tensor(struct frag_reader *reader, struct frag_message *messag
 	return r == 0 || r == -ENOMEM ? r : -EBADMSG;
 }
 
-/* Looks up the type of `wire_size` bytes of value and how much memory it takes, within the limits. */
-static int measure_value(uint64_t type_id, const uint8_t *wire, size_t wire_size, struct limits *limits,
-			 const struct fragi_type_info **out_info, size_t *out_size)
+/*
+ * Looks up the type of `wire_size` bytes of value and how much memory it takes, within the limits.
+ */
+static int measure_value(uint64_t type_id, const uint8_t *wire, size_t wire_size,
+			 struct limits *limits, const struct fragi_type_info **out_info,
+			 size_t *out_size)
 {
 	const struct fragi_type_info *info = fragi_type_info_by_id(type_id);
 	int r;
@@ -247,7 +257,8 @@ static int decode_value(struct frag_reader *reader, struct frag_message *message
 	return r == 0 ? fragi_value_decode(info, wire, wire_size, value, size) : r;
 }
 
-static int decode_metadatum(struct frag_reader *reader, struct frag_metadata *metadata, struct limits *limits)
+static int decode_metadatum(struct frag_reader *reader, struct frag_metadata *metadata,
+			    struct limits *limits)
 {
 	const struct fragi_type_info *info;
 	char key[FRAG_NAME_MAX + 1];
@@ -273,7 +284,8 @@ static int decode_metadatum(struct frag_reader *reader, struct frag_metadata *me
 	return fragi_value_decode(info, wire, wire_size, value, size);
 }
 
-static int decode_metadata(struct frag_reader *reader, struct frag_message *message, struct limits *limits)
+static int decode_metadata(struct frag_reader *reader, struct frag_message *message,
+			   struct limits *limits)
 {
 	struct frag_metadata *metadata;
 	uint16_t count;
@@ -292,7 +304,8 @@ static int decode_metadata(struct frag_reader *reader, struct frag_message *mess
 	return r;
 }
 
-static int decode_message(struct frag_reader *reader, struct frag_message *message, struct limits *limits)
+static int decode_message(struct frag_reader *reader, struct frag_message *message,
+			  struct limits *limits)
 {
 	const uint8_t *head = fragi_reader_skip(reader, HEAD_BYTES);
 	uint16_t tensor_count;
@@ -326,10 +339,12 @@ int fragi_message_decode(const void *bytes, size_t size, uint64_t limit_bytes,
 }
 
 int fragi_message_decode_in(struct frag_resource *allocator, const void *bytes, size_t size,
-			    uint64_t limit_bytes, struct frag_message **out_message, uint64_t *out_type_id)
+			    uint64_t limit_bytes, struct frag_message **out_message,
+			    uint64_t *out_type_id)
 {
 	struct frag_reader reader = {bytes, (const uint8_t *)bytes + size};
-	struct limits limits = {.bodies = limit_bytes, .decoded = FRAGI_DECODED_MAX, .allocator = allocator};
+	struct limits limits = {
+		.bodies = limit_bytes, .decoded = FRAGI_DECODED_MAX, .allocator = allocator};
 	struct frag_message *message;
 	int r;
 

@@ -23,7 +23,8 @@ static void drop_boxed_value(struct frag_message *message)
 {
 	struct fragi_box *box = message->box;
 
-	if (box->capacity <= KEPT_BOX_BYTES && box->offset == sizeof(*box) && fragi_box_is_mine(box)) {
+	if (box->capacity <= KEPT_BOX_BYTES && box->offset == sizeof(*box) &&
+	    fragi_box_is_mine(box)) {
 		if (message->type->fini != NULL)
 			fragi_value_fini(message->type, message->value, message->value_size);
 		return;
@@ -65,7 +66,8 @@ static inline void put_away(struct frag_message *message)
 	message->acquisition_ns = 0;
 	/* Dropped once too often, it is not put into the pool twice. */
 	atomic_store_explicit(&message->refs, 0, memory_order_relaxed);
-	fragi_pool_poison((char *)message + FRAGI_MESSAGE_KEPT, sizeof(*message) - FRAGI_MESSAGE_KEPT);
+	fragi_pool_poison((char *)message + FRAGI_MESSAGE_KEPT,
+			  sizeof(*message) - FRAGI_MESSAGE_KEPT);
 	fragi_pool_give(FRAGI_POOL_MESSAGE, &message->home);
 }
 
@@ -87,7 +89,8 @@ void fragi_message_recycle(struct frag_message *message)
 {
 	if (__builtin_expect(message->value != message->inline_value || message->tensor_count > 0 ||
 				     message->metadata != NULL ||
-				     atomic_load_explicit(&message->blob, memory_order_relaxed) != NULL,
+				     atomic_load_explicit(&message->blob, memory_order_relaxed) !=
+					     NULL,
 			     0))
 		recycle_full(message);
 	else
@@ -133,18 +136,18 @@ static void copy_value(void *to, const void *from, size_t size)
 }
 
 /*
- * The value goes into a box. The old value, which `value` may point into, is dropped only when the new one is
- * in its place.
+ * The value goes into a box. The old value, which `value` may point into, is dropped only when the
+ * new one is in its place.
  */
-static int set_boxed_value(struct frag_message *message, const struct frag_type *type, const void *value,
-			   size_t size, size_t capacity)
+static int set_boxed_value(struct frag_message *message, const struct frag_type *type,
+			   const void *value, size_t size, size_t capacity)
 {
 	bool was_boxed = message->type != NULL && message->value != message->inline_value;
 	size_t align = type->align != 0 ? type->align : 8;
 	struct fragi_box *box = message->box, *old = NULL;
 
-	if (box == NULL || box->capacity < capacity || align > FRAGI_BOX_ALIGN || !fragi_box_is_mine(box) ||
-	    (was_boxed && message->type->fini != NULL)) {
+	if (box == NULL || box->capacity < capacity || align > FRAGI_BOX_ALIGN ||
+	    !fragi_box_is_mine(box) || (was_boxed && message->type->fini != NULL)) {
 		old = box;
 		box = fragi_box_create(capacity, align);
 		if (box == NULL)
@@ -158,8 +161,8 @@ static int set_boxed_value(struct frag_message *message, const struct frag_type 
 	return 0;
 }
 
-int frag_message_set_value(struct frag_message *message, const struct frag_type *type, const void *value,
-			   size_t size, void **out_value)
+int frag_message_set_value(struct frag_message *message, const struct frag_type *type,
+			   const void *value, size_t size, void **out_value)
 {
 	size_t capacity = size;
 
@@ -187,8 +190,8 @@ int frag_message_set_value(struct frag_message *message, const struct frag_type 
 	return 0;
 }
 
-const struct frag_type *frag_message_value(const struct frag_message *message, const void **out_value,
-					   size_t *out_size)
+const struct frag_type *frag_message_value(const struct frag_message *message,
+					   const void **out_value, size_t *out_size)
 {
 	if (out_value != NULL)
 		*out_value = message->value;
@@ -226,8 +229,9 @@ static int add_tensor(struct frag_message *message, const char *name, struct fra
 	if (message->tensor_count == FRAG_MESSAGE_TENSORS_MAX)
 		return -E2BIG;
 	if (message->tensor_count == message->tensor_capacity &&
-	    tensors_reserve(message,
-			    message->tensor_capacity == 0 ? 1 : (uint16_t)(message->tensor_capacity * 2)) < 0)
+	    tensors_reserve(message, message->tensor_capacity == 0
+					     ? 1
+					     : (uint16_t)(message->tensor_capacity * 2)) < 0)
 		return -ENOMEM;
 	slot = &message->tensors[message->tensor_count++];
 	slot->tensor = tensor;
@@ -235,7 +239,8 @@ static int add_tensor(struct frag_message *message, const char *name, struct fra
 	return 0;
 }
 
-int frag_message_add_tensor(struct frag_message *message, const char *name, struct frag_tensor *tensor)
+int frag_message_add_tensor(struct frag_message *message, const char *name,
+			    struct frag_tensor *tensor)
 {
 	int r = add_tensor(message, name, tensor);
 
@@ -261,10 +266,12 @@ int fragi_message_of_value(const struct frag_type *type, const void *value, size
 
 	if (message == NULL)
 		return -ENOMEM;
-	return give_filled(message, frag_message_set_value(message, type, value, size, NULL), out_message);
+	return give_filled(message, frag_message_set_value(message, type, value, size, NULL),
+			   out_message);
 }
 
-int fragi_message_of_tensor(const char *name, struct frag_tensor *tensor, struct frag_message **out_message)
+int fragi_message_of_tensor(const char *name, struct frag_tensor *tensor,
+			    struct frag_message **out_message)
 {
 	struct frag_message *message = fragi_message_take();
 

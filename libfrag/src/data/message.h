@@ -11,17 +11,18 @@
 #include <frag/message.h>
 
 /*
- * Life of a message. It is made on a thread, from that thread's pool; it is written while `refs` is 1 and it
- * was not emitted; emit shares it. The last unref, on any thread, drops value, tensors and metadata and gives
- * the memory back to the pool it came from.
+ * Life of a message. It is made on a thread, from that thread's pool; it is written while `refs` is
+ * 1 and it was not emitted; emit shares it. The last unref, on any thread, drops value, tensors and
+ * metadata and gives the memory back to the pool it came from.
  *
- * A value of up to FRAGI_MESSAGE_INLINE bytes lies in the message, a larger one, and one whose type has a
- * fini, in a box of its own that copies of the message share. A small box and the array of tensors stay with
- * the pooled message for its next use.
+ * A value of up to FRAGI_MESSAGE_INLINE bytes lies in the message, a larger one, and one whose type
+ * has a fini, in a box of its own that copies of the message share. A small box and the array of
+ * tensors stay with the pooled message for its next use.
  */
 #define FRAGI_MESSAGE_INLINE 24
 
-struct fragi_blob { /* a message's encoded descriptors, made at most once for all edges it leaves on */
+/* a message's encoded descriptors, made at most once for all edges it leaves on */
+struct fragi_blob {
 	uint32_t size;
 	uint8_t bytes[];
 };
@@ -47,8 +48,8 @@ struct frag_message {
 	size_t value_size;
 	struct frag_metadata *metadata;    /* owned; NULL: none */
 	_Atomic(struct fragi_blob *) blob; /* owned; NULL: not encoded yet */
-	int64_t publish_ns;     /* CLOCK_MONOTONIC of the publishing node; filled where a message leaves its
-				   process */
+	/* CLOCK_MONOTONIC of the publishing node; filled where a message leaves its process */
+	int64_t publish_ns;
 	int64_t acquisition_ns; /* Unix time; 0: not set */
 };
 
@@ -60,15 +61,20 @@ static inline struct frag_message *fragi_message_take(void)
 
 	if (__builtin_expect(message == NULL, 0))
 		return NULL;
-	fragi_pool_unpoison((char *)message + FRAGI_MESSAGE_KEPT, sizeof(*message) - FRAGI_MESSAGE_KEPT);
+	fragi_pool_unpoison((char *)message + FRAGI_MESSAGE_KEPT,
+			    sizeof(*message) - FRAGI_MESSAGE_KEPT);
 	atomic_store_explicit(&message->refs, 1, memory_order_relaxed);
 	return message;
 }
 
-/* A message with this one value, copied, or this one tensor, whose reference it takes, on failure too. */
+/*
+ * A message with this one value, copied, or this one tensor, whose reference it takes, on failure
+ * too.
+ */
 int fragi_message_of_value(const struct frag_type *type, const void *value, size_t size,
 			   struct frag_message **out_message);
-int fragi_message_of_tensor(const char *name, struct frag_tensor *tensor, struct frag_message **out_message);
+int fragi_message_of_tensor(const char *name, struct frag_tensor *tensor,
+			    struct frag_message **out_message);
 
 /* Drops a reference without a read-modify-write when it is the only one. */
 FRAGI_API void fragi_message_recycle(struct frag_message *message);
@@ -93,7 +99,8 @@ static inline void fragi_message_share(struct frag_message *message)
 FRAGI_API uint64_t fragi_message_bytes(const struct frag_message *message);
 
 /* Takes over metadata (may be NULL); drops what was there. */
-FRAGI_API void fragi_message_set_metadata(struct frag_message *message, struct frag_metadata *metadata);
+FRAGI_API void fragi_message_set_metadata(struct frag_message *message,
+					  struct frag_metadata *metadata);
 
 /* Frees what a message in a pool keeps for its next use; message: a struct frag_message. */
 void fragi_message_fini(void *object);

@@ -39,7 +39,8 @@ static uint32_t hash_key(const char *key, size_t length)
 	return hash;
 }
 
-static struct item *item_create(const char *key, size_t key_length, const struct frag_type *type, size_t size)
+static struct item *item_create(const char *key, size_t key_length, const struct frag_type *type,
+				size_t size)
 {
 	size_t align = type->align > 16 ? type->align : 16;
 	size_t offset = (sizeof(struct item) + align - 1) & ~(align - 1);
@@ -132,7 +133,9 @@ static void remove_at(struct body *body, uint32_t i)
 	memmove(&body->items[i], &body->items[i + 1], (body->count - i) * sizeof(body->items[0]));
 }
 
-/* Puts item (taken) in under the policy; the body is our own and has room, and raise was checked. */
+/*
+ * Puts item (taken) in under the policy; the body is our own and has room, and raise was checked.
+ */
 static void put_item(struct frag_metadata *metadata, struct item *item)
 {
 	uint32_t i = index_of(metadata, item->key, strlen(item->key));
@@ -192,7 +195,8 @@ struct frag_metadata *fragi_metadata_copy(const struct frag_metadata *metadata)
 	return copy;
 }
 
-int fragi_metadata_merge(struct frag_metadata *dst, const struct frag_metadata *src, const char **out_key)
+int fragi_metadata_merge(struct frag_metadata *dst, const struct frag_metadata *src,
+			 const char **out_key)
 {
 	uint32_t added = 0;
 	const char *key;
@@ -227,7 +231,8 @@ int fragi_metadata_merge(struct frag_metadata *dst, const struct frag_metadata *
 }
 
 const char *fragi_metadata_at(const struct frag_metadata *metadata, uint32_t i,
-			      const struct frag_type **out_type, const void **out_value, size_t *out_size)
+			      const struct frag_type **out_type, const void **out_value,
+			      size_t *out_size)
 {
 	if (i >= count_of(metadata))
 		return NULL;
@@ -325,8 +330,8 @@ static const struct item *find(const struct frag_metadata *metadata, const char 
 	return i < count_of(metadata) ? metadata->body->items[i] : NULL;
 }
 
-static int find_typed(const struct frag_metadata *metadata, const char *key, const struct frag_type *type,
-		      const void **out_value)
+static int find_typed(const struct frag_metadata *metadata, const char *key,
+		      const struct frag_type *type, const void **out_value)
 {
 	const struct item *item = find(metadata, key);
 
@@ -384,7 +389,8 @@ int frag_metadata_get_f64(const struct frag_metadata *metadata, const char *key,
 	return r;
 }
 
-int frag_metadata_get_string(const struct frag_metadata *metadata, const char *key, const char **out_value)
+int frag_metadata_get_string(const struct frag_metadata *metadata, const char *key,
+			     const char **out_value)
 {
 	const void *value;
 	int r = find_typed(metadata, key, &frag_type_string, &value);

@@ -121,8 +121,8 @@ void fragi_pool_give_back(struct fragi_pooled *object)
 
 	do {
 		object->next = top;
-	} while (!atomic_compare_exchange_weak_explicit(&pool->returned, &top, object, memory_order_release,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&pool->returned, &top, object, memory_order_release, memory_order_relaxed));
 }
 
 static uint64_t list_length(const struct fragi_pooled *object)
@@ -142,12 +142,15 @@ uint64_t fragi_pool_live(enum fragi_pool_kind kind)
 	for (struct fragi_pool *pool = pools; pool != NULL; pool = pool->next_pool)
 		if (pool->kind == kind)
 			live += pool->total - list_length(pool->free) -
-				list_length(atomic_load_explicit(&pool->returned, memory_order_acquire));
+				list_length(atomic_load_explicit(&pool->returned,
+								 memory_order_acquire));
 	pthread_mutex_unlock(&lock);
 	return live;
 }
 
-/* What this thread owned waits for the next one. Runs again if a later destructor makes messages. */
+/*
+ * What this thread owned waits for the next one. Runs again if a later destructor makes messages.
+ */
 static void orphan_mine(void *unused)
 {
 	struct fragi_pool *pool;
@@ -186,8 +189,8 @@ static void pool_destroy(struct fragi_pool *pool)
 }
 
 /*
- * At unload, or at the end of the process. Other threads may still run then, so only pools go that no thread
- * owns and whose objects are all at home; the others stay where they are.
+ * At unload, or at the end of the process. Other threads may still run then, so only pools go that
+ * no thread owns and whose objects are all at home; the others stay where they are.
  */
 __attribute__((destructor)) static void pools_fini(void)
 {
@@ -201,7 +204,8 @@ __attribute__((destructor)) static void pools_fini(void)
 	while (*at != NULL) {
 		pool = *at;
 		if (pool->is_orphan &&
-		    list_length(pool->free) + list_length(atomic_load(&pool->returned)) == pool->total) {
+		    list_length(pool->free) + list_length(atomic_load(&pool->returned)) ==
+			    pool->total) {
 			*at = pool->next_pool;
 			pool_destroy(pool);
 		} else {

@@ -9,15 +9,17 @@
 #include <base/diag.h>
 
 /*
- * Pools of small objects that are made on one thread and dropped on any. A thread takes from its own pool
- * without an atomic operation; an object dropped on another thread is pushed on its pool's return stack,
- * which the owner takes over as a whole when its own list is empty (so no node is ever popped alone, and
- * there is no ABA). A pool grows by slabs and never shrinks. When a thread ends, its pools wait for the next
- * new thread.
+ * Pools of small objects that are made on one thread and dropped on any. A thread takes from its
+ * own pool without an atomic operation; an object dropped on another thread is pushed on its pool's
+ * return stack, which the owner takes over as a whole when its own list is empty (so no node is
+ * ever popped alone, and there is no ABA). A pool grows by slabs and never shrinks. When a thread
+ * ends, its pools wait for the next new thread.
  */
 enum fragi_pool_kind { FRAGI_POOL_MESSAGE, FRAGI_POOL_TENSOR, FRAGI_POOL_KINDS };
 
-/* First member of a pooled object. Objects are zeroed when new, and as they were left afterwards. */
+/*
+ * First member of a pooled object. Objects are zeroed when new, and as they were left afterwards.
+ */
 struct fragi_pooled {
 	struct fragi_pool *pool;
 	struct fragi_pooled *next;
@@ -65,7 +67,10 @@ static inline void fragi_pool_give(enum fragi_pool_kind kind, struct fragi_poole
 	pool->free = object;
 }
 
-/* How many objects of a kind are in use, in all pools; exact while no thread takes or gives. For tests. */
+/*
+ * How many objects of a kind are in use, in all pools; exact while no thread takes or gives. For
+ * tests.
+ */
 FRAGI_API uint64_t fragi_pool_live(enum fragi_pool_kind kind);
 
 #if defined(__has_feature) /* clang's way to say it */

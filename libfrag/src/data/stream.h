@@ -32,7 +32,8 @@ static inline uint8_t *fragi_writer_reserve(struct frag_writer *writer, size_t s
 						    fragi_writer_grow(writer, size) < 0),
 			     0))
 		return NULL;
-	at = size > 0 ? writer->bytes + writer->size : writer->bytes; /* which may be NULL for nothing */
+	/* which may be NULL for nothing */
+	at = size > 0 ? writer->bytes + writer->size : writer->bytes;
 	writer->size += size;
 	return at;
 }

@@ -56,7 +56,8 @@ size_t fragi_dtype_size(struct frag_dtype dtype)
 }
 
 /*
- * Takes over shape and strides (NULL: compact) and works out the sizes. Returns 0, -EINVAL, or -EOVERFLOW.
+ * Takes over shape and strides (NULL: compact) and works out the sizes. Returns 0, -EINVAL, or
+ * -EOVERFLOW.
  */
 static int tensor_set_layout(struct frag_tensor *tensor, struct frag_dtype dtype, int32_t ndim,
 			     const int64_t *shape, const int64_t *strides)
@@ -81,7 +82,8 @@ static int tensor_set_layout(struct frag_tensor *tensor, struct frag_dtype dtype
 		if (empty)
 			continue;
 		if (__builtin_mul_overflow(count, (size_t)shape[i], &count) ||
-		    __builtin_mul_overflow((size_t)(shape[i] - 1), (size_t)tensor->strides[i], &extent) ||
+		    __builtin_mul_overflow((size_t)(shape[i] - 1), (size_t)tensor->strides[i],
+					   &extent) ||
 		    __builtin_add_overflow(span, extent, &span) ||
 		    __builtin_mul_overflow(compact_stride, shape[i], &compact_stride))
 			return -EOVERFLOW;
@@ -134,7 +136,8 @@ int frag_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype,
 	return dtype.lanes == 1 ? fragi_tensor_create(allocator, dtype, ndim, shape, out) : -EINVAL;
 }
 
-int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *shape, size_t *out_bytes)
+int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
+			 size_t *out_bytes)
 {
 	struct frag_tensor tensor;
 	int r = tensor_set_layout(&tensor, dtype, ndim, shape, NULL);
@@ -168,12 +171,13 @@ int fragi_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype
 	return 0;
 }
 
-int frag_tensor_wrap(const struct frag_dltensor *description, void (*release)(void *context), void *context,
-		     struct frag_tensor **out)
+int frag_tensor_wrap(const struct frag_dltensor *description, void (*release)(void *context),
+		     void *context, struct frag_tensor **out)
 {
 	struct frag_tensor *tensor;
 
-	if (description->device.type < FRAG_DEVICE_CPU || description->device.type > FRAG_DEVICE_CUDA_HOST)
+	if (description->device.type < FRAG_DEVICE_CPU ||
+	    description->device.type > FRAG_DEVICE_CUDA_HOST)
 		return -EINVAL;
 	tensor = tensor_new();
 	if (tensor == NULL)
@@ -206,8 +210,9 @@ void frag_tensor_unref(struct frag_tensor *tensor)
 {
 	void *body;
 
-	if (tensor == NULL || (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 &&
-			       atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1))
+	if (tensor == NULL ||
+	    (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 &&
+	     atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1))
 		return;
 	body = atomic_load_explicit(&tensor->body, memory_order_relaxed);
 	fragi_free(body);
@@ -225,7 +230,8 @@ const struct frag_dltensor *frag_tensor_dl(const struct frag_tensor *tensor)
 
 const void *frag_tensor_data(const struct frag_tensor *tensor)
 {
-	return tensor->dl.data == NULL ? NULL : (const char *)tensor->dl.data + tensor->dl.byte_offset;
+	return tensor->dl.data == NULL ? NULL
+				       : (const char *)tensor->dl.data + tensor->dl.byte_offset;
 }
 
 void *frag_tensor_writable(struct frag_tensor *tensor)
@@ -246,7 +252,10 @@ int frag_tensor_is_compact(const struct frag_tensor *tensor)
 	return tensor->compact;
 }
 
-/* Copies dimensions dim.. of a strided tensor behind each other. Returns where the next element goes. */
+/*
+ * Copies dimensions dim.. of a strided tensor behind each other. Returns where the next element
+ * goes.
+ */
 static char *copy_compact(const struct frag_tensor *tensor, int32_t dim, const char *from, char *to)
 {
 	size_t element = fragi_dtype_size(tensor->dl.dtype);
@@ -280,8 +289,8 @@ void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size)
 	if (body == NULL)
 		return NULL;
 	copy_compact(tensor, 0, frag_tensor_data(tensor), body);
-	if (!atomic_compare_exchange_strong_explicit(&tensor->body, &other, body, memory_order_acq_rel,
-						     memory_order_acquire)) {
+	if (!atomic_compare_exchange_strong_explicit(&tensor->body, &other, body,
+						     memory_order_acq_rel, memory_order_acquire)) {
 		fragi_free(body);
 		body = other;
 	}

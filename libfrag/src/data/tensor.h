@@ -20,12 +20,15 @@ struct frag_tensor {
 	size_t compact_bytes;    /* of the elements alone */
 	int64_t shape[FRAG_TENSOR_NDIM_MAX];
 	int64_t strides[FRAG_TENSOR_NDIM_MAX];
-	/* where the memory goes back to: an allocator (NULL: the default), or whoever was wrapped */
+	/*
+	 * where the memory goes back to: an allocator (NULL: the default), or whoever was wrapped
+	 */
 	struct frag_resource *allocator;
 	void *memory;
 	void (*release)(void *context);
 	void *context;
-	_Atomic(void *) body; /* a compact copy of a strided tensor, made once when it leaves the process */
+	/* a compact copy of a strided tensor, made once when it leaves the process */
+	_Atomic(void *) body;
 };
 
 /* From now on the data is not written. */
@@ -39,13 +42,15 @@ size_t fragi_dtype_size(struct frag_dtype dtype);
 /*
  * Bytes of a compact tensor. Returns 0, -EINVAL for a shape or type that cannot be, -EOVERFLOW.
  */
-int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *shape, size_t *out_bytes);
+int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
+			 size_t *out_bytes);
 /* As frag_tensor_create, with any number of lanes. */
 int fragi_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype, int32_t ndim,
 			const int64_t *shape, struct frag_tensor **out);
 /*
- * The elements alone, compact in row-major order, as they travel: the data itself, or of a strided tensor a
- * copy that is made once. NULL for an empty tensor (*out_size 0), or when memory for the copy is short.
+ * The elements alone, compact in row-major order, as they travel: the data itself, or of a strided
+ * tensor a copy that is made once. NULL for an empty tensor (*out_size 0), or when memory for the
+ * copy is short.
  */
 FRAGI_API void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size);
 

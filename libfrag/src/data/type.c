@@ -9,12 +9,12 @@
 #include <data/type.h>
 #include <data/type_check.h>
 
-#define SCALAR(name_, ctype_)                                                                                \
-	const struct frag_type frag_type_##name_ = {                                                         \
-		FRAG_TYPE_INIT,                                                                              \
-		.name = #name_,                                                                              \
-		.size = sizeof(ctype_),                                                                      \
-		.align = _Alignof(ctype_),                                                                   \
+#define SCALAR(name_, ctype_)                                                                      \
+	const struct frag_type frag_type_##name_ = {                                               \
+		FRAG_TYPE_INIT,                                                                    \
+		.name = #name_,                                                                    \
+		.size = sizeof(ctype_),                                                            \
+		.align = _Alignof(ctype_),                                                         \
 	}
 SCALAR(bool, bool);
 SCALAR(i8, int8_t);
@@ -29,19 +29,22 @@ SCALAR(f32, float);
 SCALAR(f64, double);
 
 _Static_assert(sizeof(bool) == 1, "a bool travels as one byte");
-_Static_assert(sizeof(float) == 4 && sizeof(double) == 8, "f32 and f64 travel as IEEE 754 binary32 and 64");
+_Static_assert(sizeof(float) == 4 && sizeof(double) == 8,
+	       "f32 and f64 travel as IEEE 754 binary32 and 64");
 
 const struct frag_type frag_type_string = {FRAG_TYPE_INIT, .name = "string", .align = 1};
 const struct frag_type frag_type_bytes = {FRAG_TYPE_INIT, .name = "bytes", .align = 16};
 
 static const struct frag_type *const scalars[] = {
-	&frag_type_bool, &frag_type_i8,  &frag_type_i16, &frag_type_i32, &frag_type_i64, &frag_type_u8,
-	&frag_type_u16,  &frag_type_u32, &frag_type_u64, &frag_type_f32, &frag_type_f64,
+	&frag_type_bool, &frag_type_i8,  &frag_type_i16, &frag_type_i32,
+	&frag_type_i64,  &frag_type_u8,  &frag_type_u16, &frag_type_u32,
+	&frag_type_u64,  &frag_type_f32, &frag_type_f64,
 };
 
 /*
- * Two open-addressed tables, by address and by id, read without a lock: a slot is written once, and a table
- * that became too small is replaced by a larger one and stays, as a reader may still look into it.
+ * Two open-addressed tables, by address and by id, read without a lock: a slot is written once, and
+ * a table that became too small is replaced by a larger one and stays, as a reader may still look
+ * into it.
  */
 struct index {
 	struct index *smaller;
@@ -90,7 +93,8 @@ static void index_put(struct index *index, const struct fragi_type_info *info)
 
 	atomic_store_explicit(&index->by_address[address_slot(index, info->type, &unused)], info,
 			      memory_order_release);
-	atomic_store_explicit(&index->by_id[id_slot(index, info->id, &unused)], info, memory_order_release);
+	atomic_store_explicit(&index->by_id[id_slot(index, info->id, &unused)], info,
+			      memory_order_release);
 }
 
 /* Makes room for `more` types: at most half of the slots are ever taken. */
@@ -129,10 +133,14 @@ static uint64_t fnv(uint64_t hash, const void *bytes, size_t size)
 	return hash;
 }
 
-/* FNV-1a, 64 bits, of the name with its NUL, then of each field's name with its NUL, type id and count. */
+/*
+ * FNV-1a, 64 bits, of the name with its NUL, then of each field's name with its NUL, type id and
+ * count.
+ */
 static uint64_t type_id(const struct fragi_type_info *info)
 {
-	uint64_t hash = fnv(UINT64_C(0xCBF29CE484222325), info->type->name, strlen(info->type->name) + 1);
+	uint64_t hash =
+		fnv(UINT64_C(0xCBF29CE484222325), info->type->name, strlen(info->type->name) + 1);
 
 	for (uint32_t i = 0; i < info->field_count; i++) {
 		const char *name = fragi_type_field_at(info->type, i)->name;
@@ -183,7 +191,10 @@ static void names_put(const struct fragi_type_info *info)
 	count++;
 }
 
-/* Puts info (taken) into the tables, with its array. Returns 0 or -ENOMEM: then nothing was changed. */
+/*
+ * Puts info (taken) into the tables, with its array. Returns 0 or -ENOMEM: then nothing was
+ * changed.
+ */
 static int add_locked(struct fragi_type_info *info)
 {
 	struct fragi_type_info *array = NULL;
@@ -282,8 +293,7 @@ int frag_type_register(const struct frag_type *type, struct frag_err *err)
 		fragi_free(info);
 		r = frag_err_set(
 			err, -EEXIST,
-			"type \"%s\" is registered already, by another table; rename one, or put the "
-			"table into one library that both use",
+			"type \"%s\" is registered already, by another table; rename one, or put the table into one library that both use",
 			type->name);
 		goto out;
 	}
@@ -291,13 +301,15 @@ int frag_type_register(const struct frag_type *type, struct frag_err *err)
 	same = fragi_type_info_by_id(info->id);
 	if (same != NULL) {
 		fragi_free(info);
-		r = frag_err_set(err, -EEXIST, "types \"%s\" and \"%s\" have the same id; rename one",
-				 type->name, same->type->name);
+		r = frag_err_set(err, -EEXIST,
+				 "types \"%s\" and \"%s\" have the same id; rename one", type->name,
+				 same->type->name);
 		goto out;
 	}
 	r = add_locked(info);
 	if (r < 0)
-		frag_err_set(err, r, "type \"%s\" cannot be registered: there is no memory", type->name);
+		frag_err_set(err, r, "type \"%s\" cannot be registered: there is no memory",
+			     type->name);
 out:
 	pthread_mutex_unlock(&lock);
 	return r;
@@ -346,7 +358,8 @@ int fragi_type_check_size(const struct frag_type *type, size_t size)
 	if (!fragi_type_is_array(type))
 		return 0;
 	info = fragi_type_info(type);
-	return info != NULL && info->kind == FRAGI_TYPE_ARRAY && size % info->element->type->size == 0
+	return info != NULL && info->kind == FRAGI_TYPE_ARRAY &&
+			       size % info->element->type->size == 0
 		       ? 0
 		       : -EINVAL;
 }

@@ -8,8 +8,8 @@
 #include <frag/type.h>
 
 /*
- * What the registry works out once about each registered type. Found by the table's address or by the id
- * without a lock and without comparing a string.
+ * What the registry works out once about each registered type. Found by the table's address or by
+ * the id without a lock and without comparing a string.
  */
 enum fragi_type_kind {
 	FRAGI_TYPE_SCALAR,

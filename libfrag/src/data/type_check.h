@@ -5,11 +5,12 @@
 #include <data/type.h>
 
 /*
- * Checks a table that is to be registered and works out what the registry keeps of it, all but the id.
- * `find` gives a registered type by name. Returns 0 (*out_info: one allocation), -EINVAL with a sentence, or
- * -ENOMEM.
+ * Checks a table that is to be registered and works out what the registry keeps of it, all but the
+ * id. `find` gives a registered type by name. Returns 0 (*out_info: one allocation), -EINVAL with a
+ * sentence, or -ENOMEM.
  */
-int fragi_type_check(const struct frag_type *type, struct fragi_type_info *(*find)(const char *name),
+int fragi_type_check(const struct frag_type *type,
+		     struct fragi_type_info *(*find)(const char *name),
 		     struct fragi_type_info **out_info, struct frag_err *err);
 
 /* The i-th entry of a type's table of fields, whose elements may be larger than we know. */

@@ -28,13 +28,15 @@ static uint8_t *pack(const struct fragi_type_info *info, const uint8_t *value, u
 }
 
 /* The reverse of pack: NULL when the bytes are no value. */
-static const uint8_t *unpack(const struct fragi_type_info *info, const uint8_t *from, uint8_t *value)
+static const uint8_t *unpack(const struct fragi_type_info *info, const uint8_t *from,
+			     uint8_t *value)
 {
 	if (info->is_dense) {
 		memcpy(value, from, info->type->size);
 		return from + info->type->size;
 	}
-	if (info->kind == FRAGI_TYPE_SCALAR) { /* bool: any other byte would be undefined behaviour to read */
+	if (info->kind ==
+	    FRAGI_TYPE_SCALAR) { /* bool: any other byte would be undefined behaviour to read */
 		*value = *from;
 		return *from <= 1 ? from + 1 : NULL;
 	}
@@ -75,7 +77,8 @@ static int encode_fixed(const struct fragi_type_info *info, const uint8_t *value
 	return 0;
 }
 
-static int encode_custom(const struct fragi_type_info *info, const void *value, struct frag_writer *writer)
+static int encode_custom(const struct fragi_type_info *info, const void *value,
+			 struct frag_writer *writer)
 {
 	int r = info->type->encode(value, writer);
 
@@ -126,8 +129,8 @@ int fragi_value_encode(const struct fragi_type_info *info, const void *value, si
 	}
 }
 
-static int measure_array(const struct fragi_type_info *element, const uint8_t *wire, size_t wire_size,
-			 size_t *out_size)
+static int measure_array(const struct fragi_type_info *element, const uint8_t *wire,
+			 size_t wire_size, size_t *out_size)
 {
 	uint64_t count;
 	uint32_t stated;
@@ -178,15 +181,17 @@ int fragi_value_measure(const struct fragi_type_info *info, const uint8_t *wire,
 	return *out_size <= FRAGI_DECODED_MAX ? 0 : -EMSGSIZE;
 }
 
-static int decode_custom(const struct fragi_type_info *info, struct frag_reader *reader, void *value)
+static int decode_custom(const struct fragi_type_info *info, struct frag_reader *reader,
+			 void *value)
 {
 	return info->type->decode(value, reader) < 0 ? -EBADMSG : 0;
 }
 
-int fragi_value_decode(const struct fragi_type_info *info, const uint8_t *wire, size_t wire_size, void *value,
-		       size_t size)
+int fragi_value_decode(const struct fragi_type_info *info, const uint8_t *wire, size_t wire_size,
+		       void *value, size_t size)
 {
-	const struct fragi_type_info *element = info->kind == FRAGI_TYPE_ARRAY ? info->element : info;
+	const struct fragi_type_info *element =
+		info->kind == FRAGI_TYPE_ARRAY ? info->element : info;
 	struct frag_reader reader = {wire, wire + wire_size};
 	uint8_t *to = value, *end = to + size;
 

@@ -7,10 +7,11 @@
 #include <edge/edge.h>
 
 /*
- * Drops are rare, and some can happen on both sides (a close against a push): these counters are added to
- * atomically. Release, as for `delivered`: who has seen this drop sees the send before it.
+ * Drops are rare, and some can happen on both sides (a close against a push): these counters are
+ * added to atomically. Release, as for `delivered`: who has seen this drop sees the send before it.
  */
-static void drop(struct fragi_rx *rx, struct frag_message *message, enum fragi_drop reason, bool by_taker)
+static void drop(struct fragi_rx *rx, struct frag_message *message, enum fragi_drop reason,
+		 bool by_taker)
 {
 	struct fragi_flow_row *row = rx->row;
 	_Atomic uint64_t *counter =
@@ -31,7 +32,8 @@ static void drain(struct fragi_rx *rx, enum fragi_drop reason)
 
 static const struct fragi_notify nobody;
 
-int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy policy, struct fragi_flow_row *row)
+int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy policy,
+		  struct fragi_flow_row *row)
 {
 	int r;
 
@@ -93,8 +95,11 @@ int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t st
 		fragi_count(&row->arrived, 1);
 	} else {
 		if (atomic_load_explicit(&row->sent, memory_order_relaxed) == 0)
-			atomic_store_explicit(&row->first_ns, (uint64_t)fragi_now_ns(), memory_order_relaxed);
-		/* Before the message can be delivered: who reads delivered before sent never sees more of it.
+			atomic_store_explicit(&row->first_ns, (uint64_t)fragi_now_ns(),
+					      memory_order_relaxed);
+		/*
+		 * Before the message can be delivered: who reads delivered before sent never sees
+		 * more of it.
 		 */
 		fragi_count(&row->bytes, fragi_message_bytes(message));
 		fragi_count(&row->sent, 1);
@@ -127,8 +132,9 @@ void fragi_rx_sender_close(struct fragi_rx *rx)
 struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now)
 {
 	uint64_t stamp;
-	struct frag_message *message = fragi_rx_is_shared(rx) ? fragi_queue_take_shared(&rx->queue, &stamp)
-							      : fragi_queue_take(&rx->queue, &stamp);
+	struct frag_message *message = fragi_rx_is_shared(rx)
+					       ? fragi_queue_take_shared(&rx->queue, &stamp)
+					       : fragi_queue_take(&rx->queue, &stamp);
 
 	if (message == NULL)
 		return NULL;

@@ -9,37 +9,42 @@
 #include <frag/operator.h>
 
 /*
- * An edge is a flow at run time: a sending end (tx) and a receiving end (rx). Whatever lies between, the
- * receiving end is a queue of `capacity` messages that the receiving operator takes from, and the sending end
- * an ops table. inproc: tx pushes into rx. ucx: tx encodes and sends, the transport pushes into the other
- * process's rx.
+ * An edge is a flow at run time: a sending end (tx) and a receiving end (rx). Whatever lies
+ * between, the receiving end is a queue of `capacity` messages that the receiving operator takes
+ * from, and the sending end an ops table. inproc: tx pushes into rx. ucx: tx encodes and sends, the
+ * transport pushes into the other process's rx.
  *
- * One thread at a time sends on a tx, one at a time takes from an rx (the operators' threads, ordered by the
- * scheduler); under pop and latest the pushing side also takes, so the head is moved by compare-and-swap
- * there.
+ * One thread at a time sends on a tx, one at a time takes from an rx (the operators' threads,
+ * ordered by the scheduler); under pop and latest the pushing side also takes, so the head is moved
+ * by compare-and-swap there.
  */
 struct fragi_rx {
 	/* constant once wired */
-	struct fragi_notify arrival;      /* the receiving operator: a message, or the sender's close */
+	struct fragi_notify arrival; /* the receiving operator: a message, or the sender's close */
 	const struct fragi_notify *taken; /* who cares that one message was taken */
-	struct fragi_rx *after;           /* whose turn at the input it is then; itself where it is alone */
+	struct fragi_rx *after; /* whose turn at the input it is then; itself where it is alone */
 	struct fragi_flow_row *row;
 	enum frag_policy policy; /* LATEST is held as POP */
-	bool between_hosts;      /* pushed by a transport: the receiver's half of the row counts alone */
-	void (*closed)(struct fragi_rx *rx); /* the receiver has closed this end; NULL: nobody cares */
+	bool between_hosts; /* pushed by a transport: the receiver's half of the row counts alone */
+	/* the receiver has closed this end; NULL: nobody cares */
+	void (*closed)(struct fragi_rx *rx);
 	struct fragi_queue queue;
 };
 
-/* Returns 0, -EINVAL for a capacity that cannot be, or -ENOMEM. LATEST is POP with a capacity of 1. */
+/*
+ * Returns 0, -EINVAL for a capacity that cannot be, or -ENOMEM. LATEST is POP with a capacity of 1.
+ */
 FRAGI_API int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy policy,
 			    struct fragi_flow_row *row);
-/* Counts what is still queued as dropped (receiver_done if the receiver closed, else stopped) and frees the
- * queue. */
+/*
+ * Counts what is still queued as dropped (receiver_done if the receiver closed, else stopped) and
+ * frees the queue.
+ */
 FRAGI_API void fragi_rx_fini(struct fragi_rx *rx);
 /*
- * Pushing side. Takes the message in every case. stamp: of the emit; 0 when it is not known: no latency is
- * recorded then. 0: queued, or dropped as the policy says (counted);
- * -ENOBUFS: full under block, -EOVERFLOW: full under fault (both counted dropped, no_room). Does not notify.
+ * Pushing side. Takes the message in every case. stamp: of the emit; 0 when it is not known: no
+ * latency is recorded then. 0: queued, or dropped as the policy says (counted); -ENOBUFS: full
+ * under block, -EOVERFLOW: full under fault (both counted dropped, no_room). Does not notify.
  */
 FRAGI_API int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t stamp);
 /* Either side, once the receiver has closed: drops what is queued, receiver_done. */
@@ -73,8 +78,8 @@ static inline bool fragi_rx_is_shared(const struct fragi_rx *rx)
 /* Taking side: the oldest message, delivered at the stamp now; NULL when empty. */
 FRAGI_API struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now);
 /* The same of one that is not shared; it is the caller's to tell rx->taken of it. */
-static inline __attribute__((always_inline)) struct frag_message *fragi_rx_take_alone(struct fragi_rx *rx,
-										      uint64_t now)
+static inline __attribute__((always_inline)) struct frag_message *
+fragi_rx_take_alone(struct fragi_rx *rx, uint64_t now)
 {
 	uint64_t stamp;
 	struct frag_message *message = fragi_queue_take(&rx->queue, &stamp);
@@ -106,14 +111,14 @@ struct fragi_tx;
 struct fragi_tx_ops {
 	const char *name; /* "inproc", "ucx" */
 	/*
-	 * As fragi_rx_push, and tells the receiver. Also -EMSGSIZE beyond the edge's limit, -EPROTOTYPE
-	 * without a codec, -ENOMEM; these are not counted as sent.
+	 * As fragi_rx_push, and tells the receiver. Also -EMSGSIZE beyond the edge's limit,
+	 * -EPROTOTYPE without a codec, -ENOMEM; these are not counted as sent.
 	 */
 	int (*send)(struct fragi_tx *tx, struct frag_message *message, uint64_t stamp);
 	/*
-	 * How many messages send would take now without a drop; FRAGI_ROOM_UNLIMITED under pop, reject and
-	 * latest, and when the receiver is done. Thread: the sending operator's, or the scheduler's
-	 * evaluating it.
+	 * How many messages send would take now without a drop; FRAGI_ROOM_UNLIMITED under pop,
+	 * reject and latest, and when the receiver is done. Thread: the sending operator's, or the
+	 * scheduler's evaluating it.
 	 */
 	uint32_t (*room)(const struct fragi_tx *tx);
 	/* No more messages; the close arrives after the last one. Once, by fragi_tx_close. */
@@ -122,9 +127,11 @@ struct fragi_tx_ops {
 
 struct fragi_tx {
 	const struct fragi_tx_ops *ops;
-	struct fragi_notify room; /* the sending operator: there is room again, or the receiver is done */
+	/* the sending operator: there is room again, or the receiver is done */
+	struct fragi_notify room;
 	struct fragi_flow_row *row;
-	struct fragi_rx *rx; /* inproc: the other end, for who goes there without a call; else NULL */
+	/* inproc: the other end, for who goes there without a call; else NULL */
+	struct fragi_rx *rx;
 	_Atomic bool receiver_done;
 	_Atomic bool closed; /* close was called */
 };
@@ -136,8 +143,9 @@ static inline void fragi_tx_close(struct fragi_tx *tx)
 }
 
 /*
- * The short way of a message from a tx with an rx: as tx->ops->send, for one that is shared already; bytes:
- * its payload. false, and nothing has happened: there is something to be said of it; send does.
+ * The short way of a message from a tx with an rx: as tx->ops->send, for one that is shared
+ * already; bytes: its payload. false, and nothing has happened: there is something to be said of
+ * it; send does.
  */
 static inline __attribute__((always_inline)) bool
 fragi_tx_pass(struct fragi_tx *tx, struct frag_message *message, uint64_t bytes, uint64_t stamp)
@@ -148,7 +156,10 @@ fragi_tx_pass(struct fragi_tx *tx, struct frag_message *message, uint64_t bytes,
 
 	if (__builtin_expect(sent == 0 || fragi_queue_is_full(&rx->queue), 0))
 		return false;
-	/* Before the message can be delivered: who reads delivered before sent never sees more of it. */
+	/*
+	 * Before the message can be delivered: who reads delivered before sent never sees more of
+	 * it.
+	 */
 	fragi_count(&row->bytes, bytes);
 	atomic_store_explicit(&row->sent, sent + 1, memory_order_relaxed);
 	fragi_queue_push(&rx->queue, message, stamp);
@@ -160,11 +171,12 @@ fragi_tx_pass(struct fragi_tx *tx, struct frag_message *message, uint64_t bytes,
 }
 
 /*
- * The kind inproc: both ends in this process. tx and rx live in one allocation until fragi_inproc_destroy,
- * after all threads have let go. Returns 0 or -ENOMEM.
+ * The kind inproc: both ends in this process. tx and rx live in one allocation until
+ * fragi_inproc_destroy, after all threads have let go. Returns 0 or -ENOMEM.
  */
-FRAGI_API int fragi_inproc_create(uint32_t capacity, enum frag_policy policy, struct fragi_flow_row *row,
-				  struct fragi_tx **out_tx, struct fragi_rx **out_rx);
+FRAGI_API int fragi_inproc_create(uint32_t capacity, enum frag_policy policy,
+				  struct fragi_flow_row *row, struct fragi_tx **out_tx,
+				  struct fragi_rx **out_rx);
 FRAGI_API void fragi_inproc_destroy(struct fragi_tx *tx);
 
 #endif

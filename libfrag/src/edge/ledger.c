@@ -62,7 +62,8 @@ int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count, 
 			return -errno;
 		/* Nobody can cut it short under the reader. Only a sealable memfd knows seals. */
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
-		memory = mmap(NULL, (size_t)head.size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		memory = mmap(NULL, (size_t)head.size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			      0);
 	} else {
 		memory = mmap(NULL, (size_t)head.size_bytes, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -74,7 +75,9 @@ int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count, 
 	return 0;
 }
 
-/* The layout is a function of the counts: a head that says anything else is not one of this build. */
+/*
+ * The layout is a function of the counts: a head that says anything else is not one of this build.
+ */
 static bool head_is_sound(const struct fragi_ledger_head *head, uint64_t file_bytes)
 {
 	struct fragi_ledger_head expected;
@@ -84,9 +87,9 @@ static bool head_is_sound(const struct fragi_ledger_head *head, uint64_t file_by
 		return false;
 	layout(head->op_count, head->flow_count, &expected);
 	return head->op_row_bytes == expected.op_row_bytes &&
-	       head->flow_row_bytes == expected.flow_row_bytes && head->op_offset == expected.op_offset &&
-	       head->flow_offset == expected.flow_offset && head->size_bytes == expected.size_bytes &&
-	       file_bytes >= expected.size_bytes;
+	       head->flow_row_bytes == expected.flow_row_bytes &&
+	       head->op_offset == expected.op_offset && head->flow_offset == expected.flow_offset &&
+	       head->size_bytes == expected.size_bytes && file_bytes >= expected.size_bytes;
 }
 
 int fragi_ledger_open(struct fragi_ledger *ledger, int fd)

@@ -7,11 +7,12 @@
 #include <base/hist.h>
 
 /*
- * The ledger: what happened to every message, in a page that the host writes and its workerd reads, also
- * after the host is gone. In a process without a workerd it is ordinary memory. Every counter has one writer
- * and is counted where the thing happens; sent = delivered + dropped + lost + in flight for every flow, where
- * lost is only known to who sees an end die. A flow inside the host uses both halves of its row, a flow
- * between hosts one half in each. Readers take delivered and dropped before sent.
+ * The ledger: what happened to every message, in a page that the host writes and its workerd reads,
+ * also after the host is gone. In a process without a workerd it is ordinary memory. Every counter
+ * has one writer and is counted where the thing happens; sent = delivered + dropped + lost + in
+ * flight for every flow, where lost is only known to who sees an end die. A flow inside the host
+ * uses both halves of its row, a flow between hosts one half in each. Readers take delivered and
+ * dropped before sent.
  */
 #define FRAGI_LEDGER_MAGIC 0x6c67726601000000ull /* layout 1 */
 
@@ -48,17 +49,23 @@ enum fragi_op_state {
 struct fragi_op_row {
 	_Alignas(64) _Atomic uint64_t state; /* enum fragi_op_state */
 	_Atomic uint64_t ticks;              /* begun; in a tick: its number, from 1 */
-	_Atomic uint64_t running_since_ns;   /* CLOCK_MONOTONIC_COARSE-like: set at tick start by watchdogged
-						operators; 0: not in compute */
-	_Atomic uint64_t running; /* 1 while in start or stop; it is in compute while more ticks are
-				     counted than computes: what a crash report names */
+	/*
+	 * CLOCK_MONOTONIC_COARSE-like: set at tick start by watchdogged operators; 0: not in
+	 * compute
+	 */
+	_Atomic uint64_t running_since_ns;
+	/*
+	 * 1 while in start or stop; it is in compute while more ticks are counted than computes:
+	 * what a crash report names
+	 */
+	_Atomic uint64_t running;
 	_Atomic uint64_t reserved[4];
 	struct fragi_hist compute; /* ns a tick */
 };
 
 /*
- * The page: this head, then op rows, then flow rows, each aligned to 64. Rows are in the order in which the
- * host reported its operators and flows after PREPARE.
+ * The page: this head, then op rows, then flow rows, each aligned to 64. Rows are in the order in
+ * which the host reported its operators and flows after PREPARE.
  */
 struct fragi_ledger_head {
 	uint64_t magic;
@@ -66,8 +73,9 @@ struct fragi_ledger_head {
 	uint32_t op_count, flow_count;
 	uint32_t op_row_bytes, flow_row_bytes;
 	uint64_t op_offset, flow_offset;
-	_Atomic uint64_t host_state;  /* the run's state, for who finds the page after a crash */
-	_Atomic uint64_t idle_rounds; /* how often all schedulers of this host have been found at rest */
+	_Atomic uint64_t host_state; /* the run's state, for who finds the page after a crash */
+	/* how often all schedulers of this host have been found at rest */
+	_Atomic uint64_t idle_rounds;
 };
 
 struct fragi_ledger {
@@ -77,12 +85,16 @@ struct fragi_ledger {
 	struct fragi_flow_row *flows;
 };
 
-/* Makes the page in the file fd (ftruncate, map; a memfd), or in anonymous memory when fd < 0. Returns 0 or
- * negative errno. */
+/*
+ * Makes the page in the file fd (ftruncate, map; a memfd), or in anonymous memory when fd < 0.
+ * Returns 0 or negative errno.
+ */
 FRAGI_API int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count,
 				  uint32_t flow_count);
-/* Maps another process's page read-only; everything in its head is checked. Returns 0, -EBADMSG, or negative
- * errno. */
+/*
+ * Maps another process's page read-only; everything in its head is checked. Returns 0, -EBADMSG, or
+ * negative errno.
+ */
 FRAGI_API int fragi_ledger_open(struct fragi_ledger *ledger, int fd);
 FRAGI_API void fragi_ledger_close(struct fragi_ledger *ledger);
 

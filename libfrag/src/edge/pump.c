@@ -20,18 +20,19 @@
 #include <base/log.h>
 
 /*
- * Who drives. A waiting thread that finds no other waiter driving becomes the driver: it makes progress, and
- * sleeps on the transport's fd. The spare thread drives only while no waiter does; a waiter that comes takes
- * the role over without telling it, and the spare notices with its next event, or look.
+ * Who drives. A waiting thread that finds no other waiter driving becomes the driver: it makes
+ * progress, and sleeps on the transport's fd. The spare thread drives only while no waiter does; a
+ * waiter that comes takes the role over without telling it, and the spare notices with its next
+ * event, or look.
  *
- * Sleep against wake. A sleeper raises `sleepers`, passes a full fence, asks has_work once more, and sleeps
- * on a futex whose key it had read before, or on the fd. Who has made work visible passes a full fence and
- * reads `sleepers`. So one of the two sees the other. The increment alone is no fence: what has_work loads
- * may be read before it is stored (aarch64 does so).
+ * Sleep against wake. A sleeper raises `sleepers`, passes a full fence, asks has_work once more,
+ * and sleeps on a futex whose key it had read before, or on the fd. Who has made work visible
+ * passes a full fence and reads `sleepers`. So one of the two sees the other. The increment alone
+ * is no fence: what has_work loads may be read before it is stored (aarch64 does so).
  *
- * Progress while another thread sleeps on the fd may consume the event that the sleeper armed for, and arming
- * the wake-up that it was poked with: whoever does so beside a sleeper arms again for it, and wakes it again
- * if it was poked, before it unlocks.
+ * Progress while another thread sleeps on the fd may consume the event that the sleeper armed for,
+ * and arming the wake-up that it was poked with: whoever does so beside a sleeper arms again for
+ * it, and wakes it again if it was poked, before it unlocks.
  */
 #define SPIN_NS 30000 /* adaptive, where there are cores to spare */
 #define SPIN_CORES_MIN 5
@@ -41,7 +42,8 @@
 #define SPARE_BACKOFF_NS 20000
 #define SPARE_ROUNDS 64 /* of work without giving way */
 #define SPARE_LOOK_NS 1000000
-#define PASSING_NS 200000 /* threads that compute and come as often as this need no spare at each event */
+/* threads that compute and come as often as this need no spare at each event */
+#define PASSING_NS 200000
 #define PASSING_STAY_NS (PASSING_NS / 2)
 #define DISPOSE_MAX 64
 #define REARM_ROUNDS_MAX 16
@@ -84,7 +86,8 @@ struct fragi_pump {
 	pthread_t spare;
 };
 
-static _Thread_local struct fragi_pump *driving; /* the pump this thread makes progress on as a waiter */
+/* the pump this thread makes progress on as a waiter */
+static _Thread_local struct fragi_pump *driving;
 static _Thread_local bool poke_absorbed;
 
 static void futex_wait(_Atomic uint32_t *key, uint32_t seen, int64_t until_ns)
@@ -92,7 +95,8 @@ static void futex_wait(_Atomic uint32_t *key, uint32_t seen, int64_t until_ns)
 	struct timespec t;
 
 	if (until_ns == INT64_MAX) {
-		syscall(SYS_futex, key, FUTEX_WAIT_BITSET_PRIVATE, seen, NULL, NULL, FUTEX_BITSET_MATCH_ANY);
+		syscall(SYS_futex, key, FUTEX_WAIT_BITSET_PRIVATE, seen, NULL, NULL,
+			FUTEX_BITSET_MATCH_ANY);
 		return;
 	}
 	t.tv_sec = until_ns / 1000000000;
@@ -129,12 +133,12 @@ int fragi_pump_create(struct fragi_pump **out_pump)
 		pump->spin_ns = 0;
 	else
 		pump->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) >= SPIN_CORES_MIN ? SPIN_NS : 0;
-	if (mode != NULL && *mode != '\0' && strcmp(mode, "busy_poll") != 0 && strcmp(mode, "event") != 0 &&
-	    strcmp(mode, "adaptive") != 0)
-		log_warn(NULL,
-			 "FRAG_PUMP is \"%.40s\", which is none of adaptive, busy_poll and event; using "
-			 "adaptive",
-			 mode);
+	if (mode != NULL && *mode != '\0' && strcmp(mode, "busy_poll") != 0 &&
+	    strcmp(mode, "event") != 0 && strcmp(mode, "adaptive") != 0)
+		log_warn(
+			NULL,
+			"FRAG_PUMP is \"%.40s\", which is none of adaptive, busy_poll and event; using adaptive",
+			mode);
 	*out_pump = pump;
 	return 0;
 }
@@ -198,8 +202,8 @@ void fragi_pump_unlock(struct fragi_pump *pump)
 			pump->disposed_count = 0;
 		}
 		/*
-		 * A full barrier: a submitter that has found the lock taken has put its work in before, so
-		 * either it is seen here or the submitter sees the lock free.
+		 * A full barrier: a submitter that has found the lock taken has put its work in
+		 * before, so either it is seen here or the submitter sees the lock free.
 		 */
 		atomic_exchange(&pump->lock, 0);
 		if (__builtin_expect(count != 0, 0))
@@ -274,7 +278,8 @@ void fragi_pump_poke_one(struct fragi_pump *pump)
 
 void fragi_pump_hint(struct fragi_pump *pump)
 {
-	if (!pump->spare_started || atomic_load_explicit(&pump->driver, memory_order_relaxed) != DRIVER_NONE)
+	if (!pump->spare_started ||
+	    atomic_load_explicit(&pump->driver, memory_order_relaxed) != DRIVER_NONE)
 		return;
 	atomic_store(&pump->hinted, true);
 	atomic_fetch_add(&pump->spare_key, 1);
@@ -292,8 +297,9 @@ static bool is_wanted(struct fragi_pump *pump)
 }
 
 /*
- * Under the lock: lets a thread that sleeps on the fd go on sleeping rightly, or wakes it. What arms consumes
- * the transport's wake-ups, also one that the sleeper was poked with and has not seen.
+ * Under the lock: lets a thread that sleeps on the fd go on sleeping rightly, or wakes it. What
+ * arms consumes the transport's wake-ups, also one that the sleeper was poked with and has not
+ * seen.
  */
 static void rearm_for_sleeper(struct fragi_pump *pump)
 {
@@ -451,7 +457,8 @@ static void futex_sleep(struct fragi_pump *pump, uint32_t poked, int64_t until_n
 }
 
 /* Returns true when there is no need to sleep. */
-static bool spin(const struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(void *arg), void *arg)
+static bool spin(const struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(void *arg),
+		 void *arg)
 {
 	int64_t now, start;
 
@@ -467,7 +474,8 @@ static bool spin(const struct fragi_pump *pump, int64_t until_ns, bool (*has_wor
 	return false;
 }
 
-void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(void *arg), void *arg)
+void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(void *arg),
+		     void *arg)
 {
 	uint32_t poked;
 
@@ -485,17 +493,18 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 		return;
 	}
 	/*
-	 * Another drives, and may sleep: a last round, for what operators on this thread have left to send.
-	 * Should the driver go to compute, this thread takes over at its tick, as the spare would.
+	 * Another drives, and may sleep: a last round, for what operators on this thread have left
+	 * to send. Should the driver go to compute, this thread takes over at its tick, as the
+	 * spare would.
 	 */
 	fragi_pump_progress(pump);
 	futex_sleep(pump, poked, earlier(until_ns, fragi_now_ns() + TICK_NS * 10), has_work, arg);
 }
 
 /*
- * The spare. It has no priority above others: UCX takes spinlocks that its own async thread holds too, and a
- * thread of SCHED_FIFO that spins for one on a busy machine keeps the holder, and everything else, from the
- * core.
+ * The spare. It has no priority above others: UCX takes spinlocks that its own async thread holds
+ * too, and a thread of SCHED_FIFO that spins for one on a busy machine keeps the holder, and
+ * everything else, from the core.
  */
 
 static bool spare_should_leave(void *arg)
@@ -505,7 +514,8 @@ static bool spare_should_leave(void *arg)
 	return atomic_load(&pump->driver) != DRIVER_SPARE || atomic_load(&pump->spare_stop);
 }
 
-struct passing { /* what the spare has seen of threads that compute */
+/* what the spare has seen of threads that compute */
+struct passing {
 	int64_t since_ns;
 	uint64_t passed;
 	bool often;
@@ -525,18 +535,20 @@ static bool come_often(struct fragi_pump *pump, int64_t now_ns, struct passing *
 }
 
 /*
- * As drive, but never spins, and does not fight for the lock. It may run before all others of its core: a
- * round in which nothing happened though something is announced waits for somebody, perhaps for a peer's
- * spare on this very core, so it gives way; so does every so many a round, however much there is to do.
- * Threads whose ticks are short make progress in passing, and a spare that woke up for each event, or tried
- * for the lock that they hold, would only take the core from them: then it looks in by the clock, and is back
- * soon after one of their ticks has become long.
+ * As drive, but never spins, and does not fight for the lock. It may run before all others of its
+ * core: a round in which nothing happened though something is announced waits for somebody, perhaps
+ * for a peer's spare on this very core, so it gives way; so does every so many a round, however
+ * much there is to do. Threads whose ticks are short make progress in passing, and a spare that
+ * woke up for each event, or tried for the lock that they hold, would only take the core from them:
+ * then it looks in by the clock, and is back soon after one of their ticks has become long.
  */
 static void spare_drive(struct fragi_pump *pump)
 {
-	const struct timespec backoff = {.tv_nsec = SPARE_BACKOFF_NS}, look = {.tv_nsec = SPARE_LOOK_NS};
+	const struct timespec backoff = {.tv_nsec = SPARE_BACKOFF_NS},
+			      look = {.tv_nsec = SPARE_LOOK_NS};
 	int64_t now = fragi_now_ns(), deadline;
-	struct passing passing = {now, atomic_load_explicit(&pump->passed, memory_order_relaxed), false};
+	struct passing passing = {now, atomic_load_explicit(&pump->passed, memory_order_relaxed),
+				  false};
 	uint32_t happened, rounds = 0;
 	bool often;
 	int r;
@@ -574,7 +586,8 @@ static void *spare_main(void *arg)
 		if (idle_ticks >= REST_TICKS) {
 			atomic_store(&pump->spare_rests, true);
 			/* A driver that left before it could see the mark counts as activity. */
-			if (atomic_load(&pump->driver) == DRIVER_WAITER && !atomic_load(&pump->spare_stop))
+			if (atomic_load(&pump->driver) == DRIVER_WAITER &&
+			    !atomic_load(&pump->spare_stop))
 				futex_wait(&pump->spare_key, key, INT64_MAX);
 			atomic_store(&pump->spare_rests, false);
 			idle_ticks = 0;
@@ -591,8 +604,9 @@ static void *spare_main(void *arg)
 			none = DRIVER_SPARE;
 			atomic_compare_exchange_strong(&pump->driver, &none, DRIVER_NONE);
 		}
-		idle_ticks =
-			seen == turns && atomic_load(&pump->driver) == DRIVER_WAITER ? idle_ticks + 1 : 0;
+		idle_ticks = seen == turns && atomic_load(&pump->driver) == DRIVER_WAITER
+				     ? idle_ticks + 1
+				     : 0;
 		turns = seen;
 	}
 	return NULL;

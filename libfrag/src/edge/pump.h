@@ -5,14 +5,15 @@
 #include <edge/transport.h>
 
 /*
- * The pump drives a host's transport by whoever has time. Its progress lock is a try-lock around progress,
- * arm and send only, never held in sleep nor across compute. An idle scheduler thread waits *in*
- * fragi_pump_wait, so the thread that receives is the thread that computes; emit sends inline when the lock
- * is free, else queues for the holder, who looks at the queue again after unlocking (both sides with a full
- * read-modify-write). One waiting thread drives: it sleeps on the transport's fd, always with a timeout; the
- * others sleep on a futex. A spare thread makes progress when operators compute for long: by a hint, and a
- * coarse tick (10 ms while messages move, none at rest), nothing per message. Where their ticks are short and
- * never end it only looks in every millisecond. Without a transport the pump is only the place to sleep.
+ * The pump drives a host's transport by whoever has time. Its progress lock is a try-lock around
+ * progress, arm and send only, never held in sleep nor across compute. An idle scheduler thread
+ * waits *in* fragi_pump_wait, so the thread that receives is the thread that computes; emit sends
+ * inline when the lock is free, else queues for the holder, who looks at the queue again after
+ * unlocking (both sides with a full read-modify-write). One waiting thread drives: it sleeps on the
+ * transport's fd, always with a timeout; the others sleep on a futex. A spare thread makes progress
+ * when operators compute for long: by a hint, and a coarse tick (10 ms while messages move, none at
+ * rest), nothing per message. Where their ticks are short and never end it only looks in every
+ * millisecond. Without a transport the pump is only the place to sleep.
  *
  * FRAG_PUMP: adaptive (default: spin, then sleep; spin 0 on <= 4 cores), busy_poll, event.
  */
@@ -22,53 +23,56 @@ FRAGI_API int fragi_pump_create(struct fragi_pump **out_pump);
 /* Stops the spare thread and frees. No other thread may be inside. NULL is accepted. */
 FRAGI_API void fragi_pump_destroy(struct fragi_pump *pump);
 /*
- * Attaches the transport and starts the spare thread. Once, before any thread waits; the transport is
- * borrowed until fragi_pump_detach. Returns 0 or negative errno.
+ * Attaches the transport and starts the spare thread. Once, before any thread waits; the transport
+ * is borrowed until fragi_pump_detach. Returns 0 or negative errno.
  */
 FRAGI_API int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_transport_ops *ops,
 				struct fragi_transport *transport);
 /*
- * Stops the spare thread and lets go of the transport, so that it may be destroyed (it still submits to the
- * pump while it is). No thread may wait in the pump. The pump must outlive the transport.
+ * Stops the spare thread and lets go of the transport, so that it may be destroyed (it still
+ * submits to the pump while it is). No thread may wait in the pump. The pump must outlive the
+ * transport.
  */
 FRAGI_API void fragi_pump_detach(struct fragi_pump *pump);
 
 /*
- * Waits for something to do: returns when has_work(arg) holds (asked after every round and before sleep),
- * when until_ns (CLOCK_MONOTONIC; INT64_MAX: none) has come, or when poked in its sleep. May return early.
- * Several threads may wait: one of them drives.
+ * Waits for something to do: returns when has_work(arg) holds (asked after every round and before
+ * sleep), when until_ns (CLOCK_MONOTONIC; INT64_MAX: none) has come, or when poked in its sleep.
+ * May return early. Several threads may wait: one of them drives.
  */
-FRAGI_API void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(void *arg),
-			       void *arg);
+FRAGI_API void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns,
+			       bool (*has_work)(void *arg), void *arg);
 /*
- * Wakes all threads that sleep in fragi_pump_wait. What they are to see must be visible to has_work before
- * the call. Thread: any. Cheap when nobody sleeps (a fence and a load).
+ * Wakes all threads that sleep in fragi_pump_wait. What they are to see must be visible to has_work
+ * before the call. Thread: any. Cheap when nobody sleeps (a fence and a load).
  */
 FRAGI_API void fragi_pump_poke(struct fragi_pump *pump);
 /*
- * There is work for one more thread: wakes one sleeper, if there is one. On a thread that is itself driving
- * within fragi_pump_wait the first call of a round wakes nobody: that thread asks has_work next and takes the
- * work. For work that was just queued; shutdown uses fragi_pump_poke.
+ * There is work for one more thread: wakes one sleeper, if there is one. On a thread that is itself
+ * driving within fragi_pump_wait the first call of a round wakes nobody: that thread asks has_work
+ * next and takes the work. For work that was just queued; shutdown uses fragi_pump_poke.
  */
 FRAGI_API void fragi_pump_poke_one(struct fragi_pump *pump);
 /* Progress in passing, if the lock is free: for threads that have been busy for some 50 us. */
 FRAGI_API void fragi_pump_progress(struct fragi_pump *pump);
 /*
- * The calling thread is about to compute for long (its histogram says 1 ms or more): another thread should
- * drive meanwhile. Costs up to one futex wake (7-12 us); nothing when a thread drives already.
+ * The calling thread is about to compute for long (its histogram says 1 ms or more): another thread
+ * should drive meanwhile. Costs up to one futex wake (7-12 us); nothing when a thread drives
+ * already.
  */
 FRAGI_API void fragi_pump_hint(struct fragi_pump *pump);
 
 /*
- * For transports: the lock. try_lock: true when the caller now holds it. unlock runs what was submitted
- * meanwhile.
+ * For transports: the lock. try_lock: true when the caller now holds it. unlock runs what was
+ * submitted meanwhile.
  */
 FRAGI_API bool fragi_pump_try_lock(struct fragi_pump *pump);
-FRAGI_API void fragi_pump_lock(struct fragi_pump *pump); /* waits; for set-up, tear-down and counts at rest */
+/* waits; for set-up, tear-down and counts at rest */
+FRAGI_API void fragi_pump_lock(struct fragi_pump *pump);
 FRAGI_API void fragi_pump_unlock(struct fragi_pump *pump);
 /*
- * Runs work->fn(work) under the lock: now if the lock is free, else by the holder, soon, in order of
- * submission. The memory belongs to the pump until fn is called. Thread: any. Never blocks.
+ * Runs work->fn(work) under the lock: now if the lock is free, else by the holder, soon, in order
+ * of submission. The memory belongs to the pump until fn is called. Thread: any. Never blocks.
  */
 struct fragi_pump_work {
 	struct fragi_pump_work *next;
@@ -76,8 +80,8 @@ struct fragi_pump_work {
 };
 FRAGI_API void fragi_pump_submit(struct fragi_pump *pump, struct fragi_pump_work *work);
 /*
- * Under the lock: gives up a reference to a message once the lock is free again, because its end may run an
- * operator's own code (the release of a tensor).
+ * Under the lock: gives up a reference to a message once the lock is free again, because its end
+ * may run an operator's own code (the release of a tensor).
  */
 FRAGI_API void fragi_pump_dispose(struct fragi_pump *pump, struct frag_message *message);
 

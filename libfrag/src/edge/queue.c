@@ -9,25 +9,27 @@
 #include <edge/queue.h>
 
 /*
- * A close must not miss a push that runs at the same time: the one stores its flag and looks at the tail, the
- * other stores the tail and looks at the flag, and without a fence on both sides each may miss the other. A
- * push happens a million times as often, so the close pays for both: the kernel runs a fence on every core
- * that runs a thread of this process.
+ * A close must not miss a push that runs at the same time: the one stores its flag and looks at the
+ * tail, the other stores the tail and looks at the flag, and without a fence on both sides each may
+ * miss the other. A push happens a million times as often, so the close pays for both: the kernel
+ * runs a fence on every core that runs a thread of this process.
  */
 static bool barrier_registered;
 
 __attribute__((constructor)) static void barrier_register(void)
 {
-	barrier_registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+	barrier_registered =
+		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 static void barrier_everywhere(void)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	if (barrier_registered && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+	if (barrier_registered &&
+	    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
 		return;
-	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0); /* slow; where it is refused too, what was
-								 missed is counted when the queue ends */
+	/* slow; where it is refused too, what was missed is counted when the queue ends */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 }
 
 int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity)
@@ -71,8 +73,8 @@ struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue, uint64_t
 		slot = &queue->slots[head & queue->mask];
 		message = atomic_load_explicit(&slot->message, memory_order_relaxed);
 		stamp = atomic_load_explicit(&slot->stamp, memory_order_relaxed);
-	} while (!atomic_compare_exchange_weak_explicit(&queue->head, &head, head + 1, memory_order_acq_rel,
-							memory_order_acquire));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&queue->head, &head, head + 1, memory_order_acq_rel, memory_order_acquire));
 	*out_stamp = stamp;
 	return message;
 }

@@ -5,10 +5,10 @@
 #include <data/message.h>
 
 /*
- * A bounded queue of messages between one pushing and one taking side. Each side moves its own index with
- * plain loads and stores; where the pushing side also takes (pop: the oldest makes room), the head is moved
- * by compare-and-swap and the slot is read before it, so that a lost race is a retry. Indices are 64 bits and
- * never repeat.
+ * A bounded queue of messages between one pushing and one taking side. Each side moves its own
+ * index with plain loads and stores; where the pushing side also takes (pop: the oldest makes
+ * room), the head is moved by compare-and-swap and the slot is read before it, so that a lost race
+ * is a retry. Indices are 64 bits and never repeat.
  */
 struct fragi_slot {
 	_Atomic(struct frag_message *) message;
@@ -34,8 +34,8 @@ FRAGI_API int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity);
 /* Frees the slots; the queue must be empty. */
 FRAGI_API void fragi_queue_fini(struct fragi_queue *queue);
 /*
- * Marks the queue closed by its receiver so that every push on another thread either sees the mark or is seen
- * by the caller's next look at the queue. The pushing side pays nothing for that.
+ * Marks the queue closed by its receiver so that every push on another thread either sees the mark
+ * or is seen by the caller's next look at the queue. The pushing side pays nothing for that.
  */
 FRAGI_API void fragi_queue_close_receiver(struct fragi_queue *queue);
 
@@ -55,7 +55,8 @@ static inline bool fragi_queue_is_full(const struct fragi_queue *queue)
 }
 
 /* Pushing side, when the queue is not full. */
-static inline void fragi_queue_push(struct fragi_queue *queue, struct frag_message *message, uint64_t stamp)
+static inline void fragi_queue_push(struct fragi_queue *queue, struct frag_message *message,
+				    uint64_t stamp)
 {
 	uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
 	struct fragi_slot *slot = &queue->slots[tail & queue->mask];
@@ -90,6 +91,7 @@ static inline struct frag_message *fragi_queue_take(struct fragi_queue *queue, u
 }
 
 /* Either side, when both may take. NULL: empty. */
-FRAGI_API struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue, uint64_t *out_stamp);
+FRAGI_API struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue,
+						       uint64_t *out_stamp);
 
 #endif

@@ -6,12 +6,14 @@
 #include <stdint.h>
 
 /*
- * What travels between hosts and can wake an operator there: messages and the close; and the other way credit
- * and the word that the receiver is done. Each host adds up what it has sent and what has arrived. Every edge
- * and kind has a weight of its own in the sums, so that sums of all hosts which are equal mean that each
- * single count is (but for one chance in 2^64): nothing is on the way, whenever each host counted.
+ * What travels between hosts and can wake an operator there: messages and the close; and the other
+ * way credit and the word that the receiver is done. Each host adds up what it has sent and what
+ * has arrived. Every edge and kind has a weight of its own in the sums, so that sums of all hosts
+ * which are equal mean that each single count is (but for one chance in 2^64): nothing is on the
+ * way, whenever each host counted.
  */
-struct fragi_travel { /* zeroed: nothing yet */
+/* zeroed: nothing yet */
+struct fragi_travel {
 	uint64_t sent, arrived;
 };
 
@@ -22,7 +24,9 @@ enum fragi_travel_kind {
 	FRAGI_TRAVEL_DONE,
 };
 
-/* splitmix64 of S. Vigna's "An experimental exploration of Marsaglia's xorshift generators, scrambled", 2016
+/*
+ * splitmix64 of S. Vigna's "An experimental exploration of Marsaglia's xorshift generators,
+ * scrambled", 2016
  */
 static inline uint64_t fragi_travel_weight(uint32_t flow, enum fragi_travel_kind kind)
 {
@@ -34,8 +38,9 @@ static inline uint64_t fragi_travel_weight(uint32_t flow, enum fragi_travel_kind
 }
 
 /* flow: the edge's number, the same at both its ends. */
-static inline void fragi_travel_sender(struct fragi_travel *travel, uint32_t flow, uint64_t messages,
-				       bool closed, uint64_t credit, bool receiver_done)
+static inline void fragi_travel_sender(struct fragi_travel *travel, uint32_t flow,
+				       uint64_t messages, bool closed, uint64_t credit,
+				       bool receiver_done)
 {
 	travel->sent += fragi_travel_weight(flow, FRAGI_TRAVEL_MESSAGE) * messages +
 			fragi_travel_weight(flow, FRAGI_TRAVEL_CLOSE) * closed;
@@ -43,8 +48,9 @@ static inline void fragi_travel_sender(struct fragi_travel *travel, uint32_t flo
 			   fragi_travel_weight(flow, FRAGI_TRAVEL_DONE) * receiver_done;
 }
 
-static inline void fragi_travel_receiver(struct fragi_travel *travel, uint32_t flow, uint64_t messages,
-					 bool sender_closed, uint64_t consumed, bool done)
+static inline void fragi_travel_receiver(struct fragi_travel *travel, uint32_t flow,
+					 uint64_t messages, bool sender_closed, uint64_t consumed,
+					 bool done)
 {
 	travel->arrived += fragi_travel_weight(flow, FRAGI_TRAVEL_MESSAGE) * messages +
 			   fragi_travel_weight(flow, FRAGI_TRAVEL_CLOSE) * sender_closed;

@@ -7,16 +7,16 @@
 #include <stdint.h>
 
 /*
- * The window of an edge between hosts: how much may be under way, counted in messages and in bytes of credit,
- * and when the receiver gives credit back. No I/O: who uses it carries the messages. Everything is a total
- * since the edge was made, so that credit which arrives says all that credit before it said, and what is
- * under way is a difference.
+ * The window of an edge between hosts: how much may be under way, counted in messages and in bytes
+ * of credit, and when the receiver gives credit back. No I/O: who uses it carries the messages.
+ * Everything is a total since the edge was made, so that credit which arrives says all that credit
+ * before it said, and what is under way is a difference.
  *
- * A message larger than the window of bytes travels alone. Under block and fault the operator's own count
- * keeps what waits at the sender and what is under way together within the window.
+ * A message larger than the window of bytes travels alone. Under block and fault the operator's own
+ * count keeps what waits at the sender and what is under way together within the window.
  *
- * Each half belongs to one host. There the *operator* and the *holder* of the progress lock may be two
- * threads; each field is written by one of them.
+ * Each half belongs to one host. There the *operator* and the *holder* of the progress lock may be
+ * two threads; each field is written by one of them.
  */
 struct fragi_window_tx {
 	uint64_t messages, bytes; /* the window; constant */
@@ -46,7 +46,8 @@ struct fragi_window_rx {
 static inline uint64_t fragi_window_room(const struct fragi_window_tx *w)
 {
 	uint64_t messages = w->posted - atomic_load_explicit(&w->credited, memory_order_acquire);
-	uint64_t bytes = w->posted_bytes - atomic_load_explicit(&w->credited_bytes, memory_order_relaxed);
+	uint64_t bytes =
+		w->posted_bytes - atomic_load_explicit(&w->credited_bytes, memory_order_relaxed);
 
 	return messages >= w->messages || bytes >= w->bytes ? 0 : w->messages - messages;
 }
@@ -71,7 +72,8 @@ static inline bool fragi_window_is_open(const struct fragi_window_tx *w)
 
 static inline bool fragi_window_fits(const struct fragi_window_tx *w, uint64_t bytes)
 {
-	uint64_t under_way = w->sent_bytes - atomic_load_explicit(&w->credited_bytes, memory_order_relaxed);
+	uint64_t under_way =
+		w->sent_bytes - atomic_load_explicit(&w->credited_bytes, memory_order_relaxed);
 
 	return w->sent == atomic_load_explicit(&w->credited, memory_order_relaxed) ||
 	       under_way + bytes <= w->bytes;
@@ -96,8 +98,10 @@ static inline void fragi_window_spend(struct fragi_window_tx *w, uint64_t bytes)
 /* Credit has arrived. Returns false for what was never sent, or was given back before. */
 static inline bool fragi_window_credit(struct fragi_window_tx *w, uint64_t messages, uint64_t bytes)
 {
-	if (messages > w->sent || messages < atomic_load_explicit(&w->credited, memory_order_relaxed) ||
-	    bytes > w->sent_bytes || bytes < atomic_load_explicit(&w->credited_bytes, memory_order_relaxed))
+	if (messages > w->sent ||
+	    messages < atomic_load_explicit(&w->credited, memory_order_relaxed) ||
+	    bytes > w->sent_bytes ||
+	    bytes < atomic_load_explicit(&w->credited_bytes, memory_order_relaxed))
 		return false;
 	/* Bytes first: who sees the messages come back sees the bytes too. */
 	atomic_store_explicit(&w->credited_bytes, bytes, memory_order_relaxed);
@@ -107,13 +111,18 @@ static inline bool fragi_window_credit(struct fragi_window_tx *w, uint64_t messa
 
 /* The receiving holder. */
 
-/* Whether the sender had credit for the message of that number; those before it may still be on their way. */
+/*
+ * Whether the sender had credit for the message of that number; those before it may still be on
+ * their way.
+ */
 static inline bool fragi_window_covers(const struct fragi_window_rx *w, uint64_t sequence)
 {
 	return sequence - atomic_load_explicit(&w->returned, memory_order_relaxed) < w->messages;
 }
 
-/* A message begins to arrive. Returns false, and counts nothing, when the sender had no credit for its bytes.
+/*
+ * A message begins to arrive. Returns false, and counts nothing, when the sender had no credit for
+ * its bytes.
  */
 static inline bool fragi_window_accept(struct fragi_window_rx *w, uint64_t bytes)
 {
@@ -140,7 +149,8 @@ static inline void fragi_window_consume(struct fragi_window_rx *w, uint64_t byte
 }
 
 /* All up to these totals, which lie behind what was consumed before. */
-static inline void fragi_window_consume_to(struct fragi_window_rx *w, uint64_t messages, uint64_t bytes)
+static inline void fragi_window_consume_to(struct fragi_window_rx *w, uint64_t messages,
+					   uint64_t bytes)
 {
 	atomic_store_explicit(&w->consumed_bytes, bytes, memory_order_relaxed);
 	atomic_store_explicit(&w->consumed, messages, memory_order_release);
@@ -159,10 +169,10 @@ static inline bool fragi_window_owes_batch(const struct fragi_window_rx *w)
 }
 
 /*
- * Whether credit is to go back at once. While nothing more is queued (messages that arrived and are not
- * consumed) a batch is no hurry: the sender has the other half of its window, and the answer that the
- * operator is perhaps about to send would wait behind the credit, which it can carry. Bytes are in a hurry
- * when there are half as many as the window, or the sender waits for them.
+ * Whether credit is to go back at once. While nothing more is queued (messages that arrived and are
+ * not consumed) a batch is no hurry: the sender has the other half of its window, and the answer
+ * that the operator is perhaps about to send would wait behind the credit, which it can carry.
+ * Bytes are in a hurry when there are half as many as the window, or the sender waits for them.
  */
 static inline bool fragi_window_is_due(const struct fragi_window_rx *w, uint64_t queued)
 {
@@ -187,10 +197,11 @@ static inline bool fragi_window_owes(const struct fragi_window_rx *w)
 static inline bool fragi_window_sender_may_wait(const struct fragi_window_rx *w)
 {
 	uint64_t messages = w->accepted - atomic_load_explicit(&w->returned, memory_order_relaxed);
-	uint64_t bytes = w->accepted_bytes - atomic_load_explicit(&w->returned_bytes, memory_order_relaxed);
+	uint64_t bytes =
+		w->accepted_bytes - atomic_load_explicit(&w->returned_bytes, memory_order_relaxed);
 
-	return atomic_load_explicit(&w->wanted, memory_order_relaxed) || messages * 2 >= w->messages ||
-	       bytes * 2 >= w->bytes;
+	return atomic_load_explicit(&w->wanted, memory_order_relaxed) ||
+	       messages * 2 >= w->messages || bytes * 2 >= w->bytes;
 }
 
 /* Takes what is owed as given back; the caller sends these totals. */

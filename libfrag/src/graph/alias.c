@@ -57,8 +57,8 @@ static int compare(const void *key, const void *alias)
 
 const char *fragi_alias(const char *name)
 {
-	const struct alias *alias =
-		bsearch(name, aliases, sizeof(aliases) / sizeof(aliases[0]), sizeof(aliases[0]), compare);
+	const struct alias *alias = bsearch(name, aliases, sizeof(aliases) / sizeof(aliases[0]),
+					    sizeof(aliases[0]), compare);
 
 	return alias != NULL ? alias->name : name;
 }

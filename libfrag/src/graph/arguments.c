@@ -27,8 +27,8 @@ static bool is_choice(const struct fragi_spec_argument *argument, const char *va
 	return count == 0;
 }
 
-static void declare_choices(struct fragi_builder *builder, struct fragi_node *list, const char *subject,
-			    struct fragi_spec_argument *argument)
+static void declare_choices(struct fragi_builder *builder, struct fragi_node *list,
+			    const char *subject, struct fragi_spec_argument *argument)
 {
 	const char **choices;
 	size_t count = 0;
@@ -47,8 +47,8 @@ static void declare_choices(struct fragi_builder *builder, struct fragi_node *li
 	argument->choices = choices;
 }
 
-static void declare_default(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
-			    struct fragi_spec_argument *argument)
+static void declare_default(struct fragi_builder *builder, struct fragi_node *node,
+			    const char *subject, struct fragi_spec_argument *argument)
 {
 	char advice[512];
 	const char *text;
@@ -59,17 +59,18 @@ static void declare_default(struct fragi_builder *builder, struct fragi_node *no
 	if (text == NULL)
 		return;
 	if (strstr(text, "${") != NULL) {
-		fragi_builder_error(builder, node, subject,
-				    "default \"%.80s\" refers to an argument; arguments cannot refer to one "
-				    "another",
-				    text);
+		fragi_builder_error(
+			builder, node, subject,
+			"default \"%.80s\" refers to an argument; arguments cannot refer to one another",
+			text);
 	} else if (!is_choice(argument, text)) {
-		fragi_builder_error(builder, node, subject, "default \"%.80s\" is none of the choices%s",
-				    text,
-				    fragi_builder_advise(builder, advice, sizeof(advice), text, "choices",
-							 argument->choices, choice_count(argument)));
+		fragi_builder_error(
+			builder, node, subject, "default \"%.80s\" is none of the choices%s", text,
+			fragi_builder_advise(builder, advice, sizeof(advice), text, "choices",
+					     argument->choices, choice_count(argument)));
 	}
-	argument->is_boolean = !node->quoted && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0);
+	argument->is_boolean =
+		!node->quoted && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0);
 	argument->default_text = text;
 	argument->value = text;
 }
@@ -77,15 +78,17 @@ static void declare_default(struct fragi_builder *builder, struct fragi_node *no
 static void declare_one(struct fragi_builder *builder, struct fragi_node *node,
 			struct fragi_spec_argument *argument)
 {
-	static const struct fragi_field fields[] = {{"default", false}, {"choices", false}, {"help", false}};
+	static const struct fragi_field fields[] = {
+		{"default", false}, {"choices", false}, {"help", false}};
 	const char *name = node->key->text;
 	char subject[FRAG_NAME_MAX + 32];
 
 	if (!fragi_check_name(builder, node->key, "arguments", "argument", name))
 		return;
 	if (strcmp(name, "help") == 0)
-		fragi_builder_error(builder, node->key, "arguments",
-				    "help is taken: --help lists the arguments; choose another name");
+		fragi_builder_error(
+			builder, node->key, "arguments",
+			"help is taken: --help lists the arguments; choose another name");
 	snprintf(subject, sizeof(subject), "argument %s", name);
 	argument->name = name;
 	fragi_builder_note(builder, &builder->arguments, name, argument);
@@ -114,7 +117,8 @@ void fragi_arguments_declare(struct fragi_builder *builder, struct fragi_node *m
 	}
 }
 
-static const char *advise_argument(struct fragi_builder *builder, char *out, size_t size, const char *name)
+static const char *advise_argument(struct fragi_builder *builder, char *out, size_t size,
+				   const char *name)
 {
 	const char *names[256];
 	size_t count = 0;
@@ -129,7 +133,8 @@ static const char *advise_argument(struct fragi_builder *builder, char *out, siz
 }
 
 const struct fragi_spec_argument *fragi_arguments_find(struct fragi_builder *builder,
-						       const struct fragi_node *place, const char *name)
+						       const struct fragi_node *place,
+						       const char *name)
 {
 	const struct fragi_spec_argument *argument = fragi_strmap_get(&builder->arguments, name);
 	char advice[512];
@@ -141,7 +146,8 @@ const struct fragi_spec_argument *fragi_arguments_find(struct fragi_builder *bui
 }
 
 /* value as it is kept: of a boolean, "true" or "false". */
-static void give_value(struct fragi_builder *builder, struct fragi_spec_argument *argument, const char *value)
+static void give_value(struct fragi_builder *builder, struct fragi_spec_argument *argument,
+		       const char *value)
 {
 	char subject[FRAG_NAME_MAX + 32], advice[512];
 	bool is_true;
@@ -157,10 +163,11 @@ static void give_value(struct fragi_builder *builder, struct fragi_spec_argument
 		return;
 	}
 	if (!is_choice(argument, value)) {
-		fragi_builder_error(builder, &command_line, subject, "\"%.80s\" is none of its choices%s",
-				    value,
-				    fragi_builder_advise(builder, advice, sizeof(advice), value, "choices",
-							 argument->choices, choice_count(argument)));
+		fragi_builder_error(builder, &command_line, subject,
+				    "\"%.80s\" is none of its choices%s", value,
+				    fragi_builder_advise(builder, advice, sizeof(advice), value,
+							 "choices", argument->choices,
+							 choice_count(argument)));
 		return;
 	}
 	argument->value = fragi_builder_strdup(builder, value);
@@ -175,9 +182,10 @@ static size_t give_one(struct fragi_builder *builder, const char *const *args, s
 	size_t length;
 
 	if (strncmp(text, "--", 2) != 0 || text[2] == '\0') {
-		fragi_builder_error(builder, &command_line, NULL,
-				    "argument \"%.80s\": not understood; write --NAME VALUE or --NAME=VALUE",
-				    text);
+		fragi_builder_error(
+			builder, &command_line, NULL,
+			"argument \"%.80s\": not understood; write --NAME VALUE or --NAME=VALUE",
+			text);
 		return 1;
 	}
 	text += 2;
@@ -188,8 +196,8 @@ static size_t give_one(struct fragi_builder *builder, const char *const *args, s
 		argument = fragi_strmap_get(&builder->arguments, name);
 	}
 	if (argument == NULL) {
-		snprintf(name, sizeof(name), "%.*s", (int)(length < FRAG_NAME_MAX ? length : FRAG_NAME_MAX),
-			 text);
+		snprintf(name, sizeof(name), "%.*s",
+			 (int)(length < FRAG_NAME_MAX ? length : FRAG_NAME_MAX), text);
 		fragi_builder_error(builder, &command_line, NULL, "unknown argument --%s%s", name,
 				    advise_argument(builder, advice, sizeof(advice), name));
 		return equals == NULL && count > 1 && strncmp(args[1], "--", 2) != 0 ? 2 : 1;
@@ -206,7 +214,8 @@ static size_t give_one(struct fragi_builder *builder, const char *const *args, s
 		argument->value = "true";
 	else
 		fragi_builder_error(builder, &command_line, NULL,
-				    "argument --%s: its value is missing; write --%s=VALUE", name, name);
+				    "argument --%s: its value is missing; write --%s=VALUE", name,
+				    name);
 	return 1;
 }
 
@@ -236,19 +245,22 @@ static char *help_line(struct fragi_spec *spec, const struct fragi_spec_argument
 	const char *def = argument->default_text;
 	size_t length = 0;
 
-	snprintf(flag, sizeof(flag), "--%s%s", argument->name, argument->is_boolean ? "" : " VALUE");
+	snprintf(flag, sizeof(flag), "--%s%s", argument->name,
+		 argument->is_boolean ? "" : " VALUE");
 	for (size_t i = 0; i < choice_count(argument) && length + 80 < sizeof(choices); i++)
 		length += (size_t)snprintf(choices + length, sizeof(choices) - length, "%s%.64s",
 					   i > 0 ? ", " : "", argument->choices[i]);
 	return fragi_arena_printf(&spec->arena, "  %-24s %s%s(%s%s%s%s)\n", flag,
 				  argument->help != NULL ? argument->help : "",
-				  argument->help != NULL ? " " : "", choices, choices[0] != '\0' ? "; " : "",
+				  argument->help != NULL ? " " : "", choices,
+				  choices[0] != '\0' ? "; " : "",
 				  def != NULL ? "default " : "no default", def != NULL ? def : "");
 }
 
 const char *fragi_spec_arguments_help(struct fragi_spec *spec)
 {
-	const char **lines = fragi_arena_alloc(&spec->arena, (spec->argument_count + 1) * sizeof(*lines));
+	const char **lines =
+		fragi_arena_alloc(&spec->arena, (spec->argument_count + 1) * sizeof(*lines));
 	size_t size = 1, at = 0;
 	char *text;
 

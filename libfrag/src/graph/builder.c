@@ -30,7 +30,8 @@ void fragi_builder_fini(struct fragi_builder *builder)
 
 bool fragi_builder_failed(const struct fragi_builder *builder)
 {
-	return builder->no_memory || builder->diag->count + builder->diag->beyond != builder->errors_before;
+	return builder->no_memory ||
+	       builder->diag->count + builder->diag->beyond != builder->errors_before;
 }
 
 void *fragi_builder_alloc(struct fragi_builder *builder, size_t count, size_t size)
@@ -71,15 +72,18 @@ void fragi_builder_note(struct fragi_builder *builder, struct fragi_strmap *map,
 }
 
 const char *fragi_builder_advise(const struct fragi_builder *builder, char *out, size_t size,
-				 const char *word, const char *what, const char *const *names, size_t count)
+				 const char *word, const char *what, const char *const *names,
+				 size_t count)
 {
 	out[0] = '\0';
-	return builder->diag->count < FRAGI_DIAG_MAX ? fragi_advise(out, size, word, what, names, count)
-						     : out;
+	return builder->diag->count < FRAGI_DIAG_MAX
+		       ? fragi_advise(out, size, word, what, names, count)
+		       : out;
 }
 
 const char *fragi_builder_advise_keys(const struct fragi_builder *builder, char *out, size_t size,
-				      const char *word, const char *what, const struct fragi_node *map)
+				      const char *word, const char *what,
+				      const struct fragi_node *map)
 {
 	const char *names[256]; /* more are not looked through: the list is for a person */
 	size_t count = 0;

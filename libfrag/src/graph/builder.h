@@ -7,9 +7,10 @@
 #include <graph/spec.h>
 
 /*
- * What the files of the spec share while one is built. Nobody returns early: a function that meets an error
- * adds it to diag and leaves its output at the default, so that all errors of a source come out in one go;
- * short memory sets no_memory. The order: arguments, when, config, ${}, then what is left is read.
+ * What the files of the spec share while one is built. Nobody returns early: a function that meets
+ * an error adds it to diag and leaves its output at the default, so that all errors of a source
+ * come out in one go; short memory sets no_memory. The order: arguments, when, config, ${}, then
+ * what is left is read.
  */
 #define FRAGI_SPEC_MEMORY_MAX ((size_t)256 << 20) /* bytes of one spec's arena */
 #define FRAGI_SPEC_REPLACED_MAX (16u << 20)       /* bytes of texts made by ${} */
@@ -28,9 +29,11 @@ struct fragi_builder {
 	struct fragi_node *root;       /* the graph, a map */
 	struct fragi_node *config;     /* merged; NULL: none */
 	struct fragi_strmap arguments; /* name: struct fragi_spec_argument */
-	struct fragi_strmap excluded;  /* "fragment" or "fragment.operator": the node with the `when` */
+	/* "fragment" or "fragment.operator": the node with the `when` */
+	struct fragi_strmap excluded;
 	struct fragi_strmap fragments; /* name: its node, or &root */
-	struct fragi_strmap composed;  /* fragments with a composer: what is in them is not known here */
+	/* fragments with a composer: what is in them is not known here */
+	struct fragi_strmap composed;
 	struct fragi_strmap operators; /* "fragment.operator": its node */
 	struct fragi_strmap configs;   /* keys of config: their nodes */
 	struct fragi_strmap sets;      /* "fragment.operator": struct fragi_set_group */
@@ -46,54 +49,64 @@ bool fragi_builder_failed(const struct fragi_builder *builder);
 /* From the spec's arena, zeroed; NULL when memory is short (noted). */
 void *fragi_builder_alloc(struct fragi_builder *builder, size_t count, size_t size);
 char *fragi_builder_strdup(struct fragi_builder *builder, const char *text);
-char *fragi_builder_join(struct fragi_builder *builder, const char *fragment, const char *op); /* "f.o" */
+/* "f.o" */
+char *fragi_builder_join(struct fragi_builder *builder, const char *fragment, const char *op);
 /* Puts what is not there yet; short memory is noted. */
 void fragi_builder_note(struct fragi_builder *builder, struct fragi_strmap *map, const char *key,
 			const void *value);
-#define fragi_builder_error(builder, place, subject, ...)                                                    \
+#define fragi_builder_error(builder, place, subject, ...)                                          \
 	((void)fragi_node_error((builder)->diag, place, subject, __VA_ARGS__))
 
-/* fragi_advise, and the same with the keys of a map as names; "" once diag is full, where nobody reads it. */
+/*
+ * fragi_advise, and the same with the keys of a map as names; "" once diag is full, where nobody
+ * reads it.
+ */
 const char *fragi_builder_advise(const struct fragi_builder *builder, char *out, size_t size,
-				 const char *word, const char *what, const char *const *names, size_t count);
+				 const char *word, const char *what, const char *const *names,
+				 size_t count);
 const char *fragi_builder_advise_keys(const struct fragi_builder *builder, char *out, size_t size,
-				      const char *word, const char *what, const struct fragi_node *map);
+				      const char *word, const char *what,
+				      const struct fragi_node *map);
 
 /* fields.c: a map with known keys, and values of one kind. `what` names the value in a sentence. */
 struct fragi_field {
 	const char *name;
 	bool later; /* in the schema, refused with "not built yet" */
 };
-void fragi_fields_check(struct fragi_builder *builder, const struct fragi_node *map, const char *subject,
-			const struct fragi_field *fields, size_t count);
-/* node itself when it is of the kind; NULL when it is absent, empty, or (an error) of another kind. */
-struct fragi_node *fragi_read_map(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
-				  const char *what);
+void fragi_fields_check(struct fragi_builder *builder, const struct fragi_node *map,
+			const char *subject, const struct fragi_field *fields, size_t count);
+/*
+ * node itself when it is of the kind; NULL when it is absent, empty, or (an error) of another kind.
+ */
+struct fragi_node *fragi_read_map(struct fragi_builder *builder, struct fragi_node *node,
+				  const char *subject, const char *what);
 struct fragi_node *fragi_read_list(struct fragi_builder *builder, struct fragi_node *node,
 				   const char *subject, const char *what);
 /* NULL when it is absent or (an error) no single value, or no name. */
-const char *fragi_read_text(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
-			    const char *what);
-const char *fragi_read_name(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
-			    const char *what);
+const char *fragi_read_text(struct fragi_builder *builder, const struct fragi_node *node,
+			    const char *subject, const char *what);
+const char *fragi_read_name(struct fragi_builder *builder, const struct fragi_node *node,
+			    const char *subject, const char *what);
 /* Whether *out was set; absent: false, without an error. */
-bool fragi_read_integer(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
-			const char *what, int64_t min, int64_t max, int64_t *out);
-bool fragi_read_bool(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
-		     const char *what, bool *out);
-bool fragi_read_duration(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
-			 const char *what, int64_t *out_ns);
+bool fragi_read_integer(struct fragi_builder *builder, const struct fragi_node *node,
+			const char *subject, const char *what, int64_t min, int64_t max,
+			int64_t *out);
+bool fragi_read_bool(struct fragi_builder *builder, const struct fragi_node *node,
+		     const char *subject, const char *what, bool *out);
+bool fragi_read_duration(struct fragi_builder *builder, const struct fragi_node *node,
+			 const char *subject, const char *what, int64_t *out_ns);
 /* The index of one of the words; -1 when it is absent or (an error) none of them. */
-int fragi_read_word(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
-		    const char *what, const char *const *words, size_t count);
-bool fragi_check_name(struct fragi_builder *builder, const struct fragi_node *place, const char *subject,
-		      const char *what, const char *name);
+int fragi_read_word(struct fragi_builder *builder, const struct fragi_node *node,
+		    const char *subject, const char *what, const char *const *words, size_t count);
+bool fragi_check_name(struct fragi_builder *builder, const struct fragi_node *place,
+		      const char *subject, const char *what, const char *name);
 
 /* arguments.c */
 void fragi_arguments_declare(struct fragi_builder *builder, struct fragi_node *map);
 void fragi_arguments_give(struct fragi_builder *builder); /* what followed `--` */
 const struct fragi_spec_argument *fragi_arguments_find(struct fragi_builder *builder,
-						       const struct fragi_node *place, const char *name);
+						       const struct fragi_node *place,
+						       const char *name);
 /* replace.c: puts the values of arguments in place of ${name} in every scalar at and below node. */
 void fragi_replace(struct fragi_builder *builder, struct fragi_node *node);
 
@@ -101,28 +114,37 @@ void fragi_replace(struct fragi_builder *builder, struct fragi_node *node);
 void fragi_when_prune(struct fragi_builder *builder, const char *application);
 
 /* config.c */
-void fragi_config_merge(struct fragi_builder *builder, struct fragi_node *own); /* and replaces ${} */
+/* and replaces ${} */
+void fragi_config_merge(struct fragi_builder *builder, struct fragi_node *own);
 /* Calls found for each {from_file: path} in the merged config. */
 void fragi_config_each_file(struct fragi_builder *builder,
 			    void (*found)(void *context, struct fragi_node *map,
 					  const struct fragi_node *path),
 			    void *context);
-void fragi_config_attach_files(struct fragi_builder *builder); /* from source->files; then indexes the keys */
-/* The value at a dotted path; NULL and an error (unless a missing one is allowed) when there is none. */
-const struct fragi_node *fragi_config_find(struct fragi_builder *builder, const struct fragi_node *path,
-					   const char *subject, bool may_be_missing);
+/* from source->files; then indexes the keys */
+void fragi_config_attach_files(struct fragi_builder *builder);
+/*
+ * The value at a dotted path; NULL and an error (unless a missing one is allowed) when there is
+ * none.
+ */
+const struct fragi_node *fragi_config_find(struct fragi_builder *builder,
+					   const struct fragi_node *path, const char *subject,
+					   bool may_be_missing);
 
 /* settings.c */
-struct fragi_settings { /* grows on the heap */
+/* grows on the heap */
+struct fragi_settings {
 	struct fragi_spec_setting *items;
 	size_t count, capacity;
 	struct fragi_strmap index; /* name: its index + 1 */
 };
 /* The keys of map that are not reserved, after those of its from_config. */
-void fragi_settings_read(struct fragi_builder *builder, const struct fragi_node *map, const char *subject,
-			 const char *const *reserved, size_t reserved_count, struct fragi_settings *settings);
-void fragi_settings_put(struct fragi_builder *builder, struct fragi_settings *settings, const char *name,
-			const struct fragi_node *value, const struct fragi_node *place, const char *subject);
+void fragi_settings_read(struct fragi_builder *builder, const struct fragi_node *map,
+			 const char *subject, const char *const *reserved, size_t reserved_count,
+			 struct fragi_settings *settings);
+void fragi_settings_put(struct fragi_builder *builder, struct fragi_settings *settings,
+			const char *name, const struct fragi_node *value,
+			const struct fragi_node *place, const char *subject);
 /* Moves them into the spec. */
 void fragi_settings_end(struct fragi_builder *builder, struct fragi_settings *settings,
 			struct fragi_spec_setting **out_items, size_t *out_count);
@@ -130,10 +152,12 @@ void fragi_settings_end(struct fragi_builder *builder, struct fragi_settings *se
 /* sets.c: --set fragment.operator.parameter=value */
 void fragi_sets_read(struct fragi_builder *builder);
 /* Puts those of one operator, and marks them as used. */
-void fragi_sets_apply(struct fragi_builder *builder, const char *path, struct fragi_settings *settings);
+void fragi_sets_apply(struct fragi_builder *builder, const char *path,
+		      struct fragi_settings *settings);
 size_t fragi_sets_left(struct fragi_builder *builder, const char *fragment);
 /* One operator without a type for each operator of the fragment that only --set names. */
-size_t fragi_sets_make(struct fragi_builder *builder, const char *fragment, struct fragi_spec_operator *ops);
+size_t fragi_sets_make(struct fragi_builder *builder, const char *fragment,
+		       struct fragi_spec_operator *ops);
 void fragi_sets_check(struct fragi_builder *builder); /* errors for those that nobody used */
 
 /* spec_operator.c */
@@ -142,20 +166,23 @@ void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node 
 void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node *map,
 			       struct fragi_spec_fragment *fragment);
 /* spec_flow.c; fragment NULL: between fragments */
-void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *list, const char *fragment,
-			   struct fragi_spec_flow **out_flows, size_t *out_count);
+void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *list,
+			   const char *fragment, struct fragi_spec_flow **out_flows,
+			   size_t *out_count);
 enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct fragi_node *node,
 				   const char *subject);
 /* spec_scheduler.c; node NULL: the default */
-void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
-			       struct fragi_spec_scheduler *out_scheduler);
+void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node *node,
+			       const char *subject, struct fragi_spec_scheduler *out_scheduler);
 /* spec_fragment.c */
-void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map, const char *name,
-			      const struct fragi_spec_extension *extensions, size_t extension_count,
-			      struct fragi_spec_fragment *out_fragment);
-void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list, const char *subject,
-				const struct fragi_spec_extension *before, size_t before_count,
-				const struct fragi_spec_extension **out_extensions, size_t *out_count);
+void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map,
+			      const char *name, const struct fragi_spec_extension *extensions,
+			      size_t extension_count, struct fragi_spec_fragment *out_fragment);
+void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list,
+				const char *subject, const struct fragi_spec_extension *before,
+				size_t before_count,
+				const struct fragi_spec_extension **out_extensions,
+				size_t *out_count);
 
 /* flawed.c: takes out what is not whole, and what names it */
 void fragi_spec_prune(struct fragi_spec *spec);

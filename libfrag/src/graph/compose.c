@@ -28,13 +28,13 @@ int fragi_making_fail(struct frag_fragment *fragment, int code, const struct fra
 	va_end(args);
 	fragi_making_note(fragment, code);
 	if (fragment->diag != NULL)
-		fragi_node_error(fragment->diag, place, subject != NULL ? subject : fragment->name, "%s",
-				 text);
+		fragi_node_error(fragment->diag, place, subject != NULL ? subject : fragment->name,
+				 "%s", text);
 	return code;
 }
 
-void *fragi_making_room(struct frag_fragment *fragment, void *items, uint32_t count, uint32_t *capacity,
-			size_t size)
+void *fragi_making_room(struct frag_fragment *fragment, void *items, uint32_t count,
+			uint32_t *capacity, size_t size)
 {
 	uint32_t wider = *capacity == 0 ? 8 : *capacity * 2;
 	void *memory;
@@ -52,7 +52,8 @@ void *fragi_making_room(struct frag_fragment *fragment, void *items, uint32_t co
 	return memory;
 }
 
-void fragi_making_note_bad(struct frag_fragment *fragment, struct fragi_strmap *bad, const char *name)
+void fragi_making_note_bad(struct frag_fragment *fragment, struct fragi_strmap *bad,
+			   const char *name)
 {
 	const char *copy = fragi_arena_strdup(&fragment->arena, name);
 
@@ -72,18 +73,20 @@ static bool may_make(struct frag_fragment *fragment)
 }
 
 /*
- * Words that an operator is NULL, unless that is the consequence of an error that was worded: a composer may
- * pass on what frag_make_operator returned without looking at it.
+ * Words that an operator is NULL, unless that is the consequence of an error that was worded: a
+ * composer may pass on what frag_make_operator returned without looking at it.
  */
 static int refuse_null(struct frag_fragment *fragment, const char *function)
 {
 	if (fragment->making->code == 0 && !fragment->making->no_library)
-		fragi_making_fail(fragment, -EINVAL, NULL, NULL, "%s: the operator is NULL", function);
+		fragi_making_fail(fragment, -EINVAL, NULL, NULL, "%s: the operator is NULL",
+				  function);
 	return -EINVAL;
 }
 
-static struct frag_op *make_operator(struct frag_fragment *fragment, const char *name, const char *type_name,
-				     const struct frag_op_type *type, const struct frag_arg *args)
+static struct frag_op *make_operator(struct frag_fragment *fragment, const char *name,
+				     const char *type_name, const struct frag_op_type *type,
+				     const struct frag_arg *args)
 {
 	struct frag_op *op;
 
@@ -92,15 +95,17 @@ static struct frag_op *make_operator(struct frag_fragment *fragment, const char 
 	op = fragi_op_make(fragment, name, type_name, type, NULL);
 	if (op == NULL)
 		return NULL;
-	if (fragi_settings_from_args(&fragment->arena, args, &op->made->args, &op->made->arg_count) < 0) {
-		fragi_making_fail(fragment, -ENOMEM, NULL, op->subject, "memory is short for its arguments");
+	if (fragi_settings_from_args(&fragment->arena, args, &op->made->args,
+				     &op->made->arg_count) < 0) {
+		fragi_making_fail(fragment, -ENOMEM, NULL, op->subject,
+				  "memory is short for its arguments");
 		return NULL;
 	}
 	return op;
 }
 
-struct frag_op *frag_make_operator(struct frag_fragment *fragment, const char *name, const char *type,
-				   const struct frag_arg *args)
+struct frag_op *frag_make_operator(struct frag_fragment *fragment, const char *name,
+				   const char *type, const struct frag_arg *args)
 {
 	return make_operator(fragment, name, type != NULL ? type : "", NULL, args);
 }
@@ -138,7 +143,8 @@ static int keep_port(struct frag_fragment *fragment, const char *name, const cha
 }
 
 int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, const char *out_port,
-		       struct frag_op *to, const char *in_port, uint32_t capacity, enum frag_policy policy)
+		       struct frag_op *to, const char *in_port, uint32_t capacity,
+		       enum frag_policy policy)
 {
 	struct fragi_making *making = fragment->making;
 	struct fragi_spec_flow *flows;
@@ -150,22 +156,24 @@ int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, con
 	if (from == NULL || to == NULL)
 		return refuse_null(fragment, "frag_add_flow");
 	if ((unsigned int)policy > FRAG_POLICY_LATEST)
-		return fragi_making_fail(fragment, -EINVAL, NULL, NULL,
-					 "flow %s -> %s: %d is no policy; take one of FRAG_POLICY_...",
-					 from->name, to->name, (int)policy);
+		return fragi_making_fail(
+			fragment, -EINVAL, NULL, NULL,
+			"flow %s -> %s: %d is no policy; take one of FRAG_POLICY_...", from->name,
+			to->name, (int)policy);
 	r = frag_add_operator(fragment, from);
 	if (r == 0)
 		r = frag_add_operator(fragment, to);
 	if (r < 0)
 		return r;
-	flows = fragi_making_room(fragment, making->flows, making->flow_count, &making->flow_capacity,
-				  sizeof(*flows));
+	flows = fragi_making_room(fragment, making->flows, making->flow_count,
+				  &making->flow_capacity, sizeof(*flows));
 	if (flows != NULL)
 		making->flows = flows;
 	ends = fragi_arena_alloc(&fragment->arena, 2 * sizeof(*ends));
 	if (flows == NULL || ends == NULL || keep_port(fragment, out_port, &ends[0].port) < 0 ||
 	    keep_port(fragment, in_port, &ends[1].port) < 0)
-		return fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short for a flow");
+		return fragi_making_fail(fragment, -ENOMEM, NULL, NULL,
+					 "memory is short for a flow");
 	ends[0].op = from->name;
 	ends[1].op = to->name;
 	flows[making->flow_count++] = (struct fragi_spec_flow){
@@ -178,8 +186,8 @@ int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, con
 	return 0;
 }
 
-struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name, const char *type,
-					 const struct frag_arg *args)
+struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,
+					 const char *type, const struct frag_arg *args)
 {
 	struct fragi_spec_setting *settings;
 	size_t count;
@@ -190,8 +198,8 @@ struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const c
 		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short for a resource");
 		return NULL;
 	}
-	return fragi_resource_make(fragment, name != NULL ? name : "", type != NULL ? type : "", settings,
-				   count, NULL);
+	return fragi_resource_make(fragment, name != NULL ? name : "", type != NULL ? type : "",
+				   settings, count, NULL);
 }
 
 struct frag_condition *frag_make_condition(struct frag_op *op, const char *name, const char *type,

@@ -7,10 +7,10 @@
 #include <graph/op.h>
 
 /*
- * What the files of composing share. Everything that makes is only noted until the fragment is complete,
- * because a graph may set parameters of what C composed: parameters are filled in, and setup is called, once
- * per operator at the end. Errors are collected: what could not be made is remembered, so that what names it
- * is not reported as well.
+ * What the files of composing share. Everything that makes is only noted until the fragment is
+ * complete, because a graph may set parameters of what C composed: parameters are filled in, and
+ * setup is called, once per operator at the end. Errors are collected: what could not be made is
+ * remembered, so that what names it is not reported as well.
  */
 struct fragi_made_condition {
 	const struct fragi_spec_setting *settings;
@@ -41,28 +41,33 @@ struct fragi_making {
 };
 
 /*
- * Adds an error, "SUBJECT: SENTENCE"; subject NULL: the fragment's name. Returns code; composing ends with
- * the gravest: -ENOMEM, then -ENOENT, then -EINVAL for all others.
+ * Adds an error, "SUBJECT: SENTENCE"; subject NULL: the fragment's name. Returns code; composing
+ * ends with the gravest: -ENOMEM, then -ENOENT, then -EINVAL for all others.
  */
 int fragi_making_fail(struct frag_fragment *fragment, int code, const struct fragi_node *place,
 		      const char *subject, const char *format, ...) FRAG_PRINTF(5, 6);
 /* Notes a code whose error is in diag already. */
 void fragi_making_note(struct frag_fragment *fragment, int code);
-/* Room for one more of `count` items in the fragment's arena; the old ones
- * stay where they were, too. NULL: memory is short (noted). */
-void *fragi_making_room(struct frag_fragment *fragment, void *items, uint32_t count, uint32_t *capacity,
-			size_t size);
+/*
+ * Room for one more of `count` items in the fragment's arena; the old ones stay where they were,
+ * too. NULL: memory is short (noted).
+ */
+void *fragi_making_room(struct frag_fragment *fragment, void *items, uint32_t count,
+			uint32_t *capacity, size_t size);
 /* Notes a name that could not be made. */
-void fragi_making_note_bad(struct frag_fragment *fragment, struct fragi_strmap *bad, const char *name);
+void fragi_making_note_bad(struct frag_fragment *fragment, struct fragi_strmap *bad,
+			   const char *name);
 
 /* op.c: type as a name, or as a table when type_name is NULL. NULL on failure. */
-struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name, const char *type_name,
-			      const struct frag_op_type *type, const struct fragi_node *place);
+struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name,
+			      const char *type_name, const struct frag_op_type *type,
+			      const struct fragi_node *place);
 int fragi_op_add(struct frag_op *op);
 /* Fills in conditions and parameters, calls setup, settles the ports. What fails is in diag. */
 void fragi_op_complete(struct frag_op *op);
 /* The sentence of a callback's failure into diag; returns r. */
-int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback, int r);
+int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback,
+			     int r);
 
 /* parts.c: conditions and resources. settings and place are borrowed. NULL on failure. */
 struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name, const char *type,
@@ -71,7 +76,8 @@ struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name
 /* 0 or negative errno, in diag. */
 int fragi_conditions_fill(struct frag_op *op);
 int fragi_conditions_bind(struct frag_op *op); /* to ports, once these are known */
-struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const char *name, const char *type,
+struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const char *name,
+					  const char *type,
 					  const struct fragi_spec_setting *settings, size_t count,
 					  const struct fragi_node *place);
 struct frag_resource *fragi_resource_find(const struct frag_fragment *fragment, const char *name);

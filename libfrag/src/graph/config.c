@@ -9,7 +9,10 @@
 
 #define INDEX_FROM 8 /* maps with more keys are merged by hash */
 
-/* What node means, put in place of what into means; into keeps its key and its place among its siblings. */
+/*
+ * What node means, put in place of what into means; into keeps its key and its place among its
+ * siblings.
+ */
 static void take_meaning(struct fragi_node *into, const struct fragi_node *node)
 {
 	struct fragi_node *next = into->next;
@@ -33,11 +36,13 @@ static void merge(struct fragi_builder *builder, struct fragi_node *base, struct
 		child->next = NULL;
 		known = index.count > 0 ? fragi_strmap_get(&index, child->key->text)
 					: fragi_node_get(base, child->key->text);
-		if (known != NULL && known->kind == FRAGI_NODE_MAP && child->kind == FRAGI_NODE_MAP) {
+		if (known != NULL && known->kind == FRAGI_NODE_MAP &&
+		    child->kind == FRAGI_NODE_MAP) {
 			merge(builder, known, child);
 		} else if (known != NULL) {
 			log_debug(NULL, "config: %s of %s:%d takes the place of that of %s:%d",
-				  child->key->text, child->file, child->line, known->file, known->line);
+				  child->key->text, child->file, child->line, known->file,
+				  known->line);
 			take_meaning(known, child);
 			known->key = child->key;
 		} else {
@@ -82,12 +87,14 @@ void fragi_config_merge(struct fragi_builder *builder, struct fragi_node *own)
 }
 
 static void each_file(struct fragi_builder *builder, struct fragi_node *node,
-		      void (*found)(void *context, struct fragi_node *map, const struct fragi_node *path),
+		      void (*found)(void *context, struct fragi_node *map,
+				    const struct fragi_node *path),
 		      void *context)
 {
 	struct fragi_node *only = node->first;
 
-	if (node->kind == FRAGI_NODE_MAP && node->count == 1 && strcmp(only->key->text, "from_file") == 0) {
+	if (node->kind == FRAGI_NODE_MAP && node->count == 1 &&
+	    strcmp(only->key->text, "from_file") == 0) {
 		if (fragi_read_text(builder, only, "config", "from_file") != NULL)
 			found(context, node, only);
 		return;
@@ -120,10 +127,10 @@ static struct fragi_node *parse_file(struct fragi_builder *builder, const struct
 	for (i = 0; i < source->file_count && strcmp(source->files[i].file, path->text) != 0; i++)
 		;
 	if (i == source->file_count) {
-		fragi_builder_error(builder, path, "config",
-				    "the text of from_file \"%.200s\" does not come with the graph; start "
-				    "the application where the file is",
-				    path->text);
+		fragi_builder_error(
+			builder, path, "config",
+			"the text of from_file \"%.200s\" does not come with the graph; start the application where the file is",
+			path->text);
 		return NULL;
 	}
 	r = fragi_yaml_parse(&builder->spec->arena, source->files[i].file, source->files[i].text,
@@ -142,7 +149,8 @@ static void attach(void *context, struct fragi_node *map, const struct fragi_nod
 
 	if (root == NULL) {
 		root = parse_file(files->builder, path);
-		fragi_builder_note(files->builder, &files->roots, path->text, root != NULL ? root : &failed);
+		fragi_builder_note(files->builder, &files->roots, path->text,
+				   root != NULL ? root : &failed);
 	}
 	if (root != NULL && root != &failed)
 		take_meaning(map, root);
@@ -161,22 +169,24 @@ void fragi_config_attach_files(struct fragi_builder *builder)
 	builder->spec->config = builder->config;
 }
 
-const struct fragi_node *fragi_config_find(struct fragi_builder *builder, const struct fragi_node *path,
-					   const char *subject, bool may_be_missing)
+const struct fragi_node *fragi_config_find(struct fragi_builder *builder,
+					   const struct fragi_node *path, const char *subject,
+					   bool may_be_missing)
 {
 	const char *text = path->text, *rest = strchr(text, '.');
 	const struct fragi_node *node;
 	char first[256], advice[512];
 	size_t length = rest != NULL ? (size_t)(rest - text) : strlen(text);
 
-	snprintf(first, sizeof(first), "%.*s", (int)(length < sizeof(first) ? length : sizeof(first) - 1),
-		 text);
+	snprintf(first, sizeof(first), "%.*s",
+		 (int)(length < sizeof(first) ? length : sizeof(first) - 1), text);
 	node = length < sizeof(first) ? fragi_strmap_get(&builder->configs, first) : NULL;
 	if (node == NULL) {
 		if (!may_be_missing)
-			fragi_builder_error(builder, path, subject, "from_config: config has no \"%.80s\"%s",
-					    first,
-					    fragi_builder_advise_keys(builder, advice, sizeof(advice), first,
+			fragi_builder_error(builder, path, subject,
+					    "from_config: config has no \"%.80s\"%s", first,
+					    fragi_builder_advise_keys(builder, advice,
+								      sizeof(advice), first,
 								      "its keys", builder->config));
 		return NULL;
 	}
@@ -184,6 +194,7 @@ const struct fragi_node *fragi_config_find(struct fragi_builder *builder, const 
 		return node;
 	node = fragi_node_at(node, rest + 1);
 	if (node == NULL && !may_be_missing)
-		fragi_builder_error(builder, path, subject, "from_config: config has no \"%.200s\"", text);
+		fragi_builder_error(builder, path, subject, "from_config: config has no \"%.200s\"",
+				    text);
 	return node;
 }

@@ -9,8 +9,8 @@
 
 /* Descriptions of live things, as YAML whose texts are quoted as in JSON. */
 
-static void write_list(const void *items, size_t count, void (*write)(const void *items, size_t i, FILE *out),
-		       FILE *out)
+static void write_list(const void *items, size_t count,
+		       void (*write)(const void *items, size_t i, FILE *out), FILE *out)
 {
 	fputc('[', out);
 	for (size_t i = 0; i < count; i++) {
@@ -96,8 +96,8 @@ static void write_value(const struct frag_param *param, const void *field, FILE 
 	}
 }
 
-static void write_params(const struct fragi_param_table *table, const void *state, const char *indent,
-			 FILE *out)
+static void write_params(const struct fragi_param_table *table, const void *state,
+			 const char *indent, FILE *out)
 {
 	if (table->count == 0)
 		return;
@@ -119,8 +119,8 @@ static void write_port(const struct fragi_port *port, FILE *out)
 
 static void write_condition(const struct frag_condition *condition, FILE *out)
 {
-	const struct fragi_param_table table = {condition->type->params, condition->type->param_count,
-						sizeof(struct frag_param)};
+	const struct fragi_param_table table = {
+		condition->type->params, condition->type->param_count, sizeof(struct frag_param)};
 
 	fprintf(out, "  - name: %s\n    type: %s\n", condition->name, condition->type->name);
 	write_params(&table, &condition->params, "    ", out);
@@ -149,7 +149,8 @@ char *frag_op_describe(const struct frag_op *op)
 
 	if (out == NULL)
 		return NULL;
-	fprintf(out, "name: %s\nfragment: %s\ntype: %s\n", op->name, op->fragment->name, op->type->name);
+	fprintf(out, "name: %s\nfragment: %s\ntype: %s\n", op->name, op->fragment->name,
+		op->type->name);
 	write_params(&table, op->state, "", out);
 	if (op->port_count > 0)
 		fputs("ports:\n", out);

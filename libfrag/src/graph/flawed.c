@@ -5,8 +5,9 @@
 #include <graph/builder.h>
 
 /*
- * What is left of a spec with errors, so that the rest can be looked at in the same go. Everything that is
- * not whole goes, with what names it: an error that only follows from another one is worse than none.
+ * What is left of a spec with errors, so that the rest can be looked at in the same go. Everything
+ * that is not whole goes, with what names it: an error that only follows from another one is worse
+ * than none.
  */
 static bool objects_are_whole(const struct fragi_spec_object *objects, size_t count, bool named)
 {
@@ -34,13 +35,14 @@ static const struct fragi_spec_operator *find_operator(const struct fragi_spec_f
 						       const char *name, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (fragment->operators[i].name != NULL && strcmp(fragment->operators[i].name, name) == 0)
+		if (fragment->operators[i].name != NULL &&
+		    strcmp(fragment->operators[i].name, name) == 0)
 			return &fragment->operators[i];
 	return NULL;
 }
 
-static const struct fragi_spec_fragment *find_fragment(const struct fragi_spec *spec, const char *name,
-						       size_t count)
+static const struct fragi_spec_fragment *find_fragment(const struct fragi_spec *spec,
+						       const char *name, size_t count)
 {
 	for (size_t i = 0; name != NULL && i < count; i++)
 		if (strcmp(spec->fragments[i].name, name) == 0)
@@ -96,8 +98,8 @@ void fragi_spec_prune(struct fragi_spec *spec)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < spec->fragment_count; i++)
-		if (objects_are_whole(spec->fragments[i].resources, spec->fragments[i].resource_count,
-				      true) &&
+		if (objects_are_whole(spec->fragments[i].resources,
+				      spec->fragments[i].resource_count, true) &&
 		    find_fragment(spec, spec->fragments[i].name, kept) == NULL)
 			spec->fragments[kept++] = spec->fragments[i];
 	spec->fragment_count = kept;

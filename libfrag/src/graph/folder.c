@@ -23,8 +23,9 @@ static void to_parent(char *path)
 }
 
 /*
- * The shared library lies in the folder itself. A program that holds libfrag statically lies in a folder
- * beside it (bin, libexec/frag, a folder of tests in the build tree), so the tree is climbed.
+ * The shared library lies in the folder itself. A program that holds libfrag statically lies in a
+ * folder beside it (bin, libexec/frag, a folder of tests in the build tree), so the tree is
+ * climbed.
  */
 static void find_folder(void)
 {

@@ -91,8 +91,8 @@ static void make_conditions(struct frag_op *op, const struct fragi_spec_operator
 
 	for (size_t i = 0; i < own->condition_count; i++) {
 		said = &own->conditions[i];
-		fragi_condition_make(op, said->name, said->type, said->settings, said->setting_count,
-				     said->place);
+		fragi_condition_make(op, said->name, said->type, said->settings,
+				     said->setting_count, said->place);
 	}
 }
 
@@ -129,7 +129,8 @@ static void run_composer(struct frag_fragment *fragment)
 	if (composer == NULL) {
 		fragment->making->no_composer = true;
 		if (!fragment->making->no_library)
-			fragi_making_fail(fragment, err.code, own->place, NULL, "compose: %s", err.text);
+			fragi_making_fail(fragment, err.code, own->place, NULL, "compose: %s",
+					  err.text);
 		return;
 	}
 	fragi_current_set(NULL, "compose");
@@ -139,7 +140,8 @@ static void run_composer(struct frag_fragment *fragment)
 		return;
 	fragment->making->no_composer = true;
 	fragi_making_note(fragment, r);
-	if (fragment->diag->count + fragment->diag->beyond == errors && !fragment->making->no_library)
+	if (fragment->diag->count + fragment->diag->beyond == errors &&
+	    !fragment->making->no_library)
 		fragi_making_fail(fragment, r, own->place, NULL, "composer \"%s\" returned %d (%s)",
 				  own->compose, r, frag_strerror(r));
 }
@@ -175,16 +177,15 @@ static void match_untyped(struct frag_fragment *fragment)
 		if (own->compose == NULL)
 			fragi_making_fail(
 				fragment, -EINVAL, said->place, NULL,
-				"operator \"%s\" has no type, and there is no composer that makes it; give "
-				"it a type",
+				"operator \"%s\" has no type, and there is no composer that makes it; give it a type",
 				said->name);
 		else
 			fragi_making_fail(
 				fragment, -EINVAL, said->place, NULL,
 				"operator \"%s\" has no type, and composer \"%s\" makes none of this name%s",
 				said->name, own->compose,
-				fragi_advise(advice, sizeof(advice), said->name, "its operators", names,
-					     count));
+				fragi_advise(advice, sizeof(advice), said->name, "its operators",
+					     names, count));
 		fragi_making_note_bad(fragment, &fragment->making->bad_ops, said->name);
 	}
 }
@@ -203,8 +204,8 @@ static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragme
 	load_extensions(fragment);
 	for (size_t i = 0; i < own->resource_count; i++) {
 		said = &own->resources[i];
-		fragi_resource_make(fragment, said->name, said->type, said->settings, said->setting_count,
-				    said->place);
+		fragi_resource_make(fragment, said->name, said->type, said->settings,
+				    said->setting_count, said->place);
 	}
 	make_typed(fragment);
 	run_composer(fragment);
@@ -225,7 +226,8 @@ int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spe
 	return compose(spec, own, registry, diag, false, out_fragment);
 }
 
-int fragi_fragment_compose_flawed(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
+int fragi_fragment_compose_flawed(const struct fragi_spec *spec,
+				  const struct fragi_spec_fragment *own,
 				  struct fragi_registry *registry, struct fragi_diag *diag,
 				  struct frag_fragment **out_fragment)
 {
@@ -261,12 +263,12 @@ static int info_build(struct frag_fragment *fragment)
 				.policy = port->policy,
 			};
 		}
-		info[i] = (struct fragi_op_info){.name = op->name,
-						 .type = op->type->name,
-						 .ports = ports,
-						 .port_count = op->port_count,
-						 .place = op->made->own != NULL ? op->made->own->place
-										: op->made->place};
+		info[i] = (struct fragi_op_info){
+			.name = op->name,
+			.type = op->type->name,
+			.ports = ports,
+			.port_count = op->port_count,
+			.place = op->made->own != NULL ? op->made->own->place : op->made->place};
 	}
 	fragment->info.name = fragment->name;
 	fragment->info.ops = info;
@@ -289,7 +291,8 @@ static void info_prune(struct frag_fragment *fragment)
 static bool is_bad(const struct frag_fragment *fragment, const struct fragi_spec_end *end)
 {
 	return fragi_strmap_get(&fragment->making->bad_ops, end->op) != NULL ||
-	       (fragment->making->no_composer && fragi_strmap_get(&fragment->making->ops, end->op) == NULL);
+	       (fragment->making->no_composer &&
+		fragi_strmap_get(&fragment->making->ops, end->op) == NULL);
 }
 
 /* The flow without the ends that name what could not be made; false: nothing is left. */
@@ -320,8 +323,8 @@ static int flows_resolve(struct frag_fragment *fragment)
 	const struct fragi_making *making = fragment->making;
 	const struct fragi_spec_fragment *own = fragment->own;
 	size_t own_count = own != NULL ? own->flow_count : 0, count = 0;
-	struct fragi_spec_flow *flows =
-		fragi_arena_alloc(&fragment->arena, (making->flow_count + own_count + 1) * sizeof(*flows));
+	struct fragi_spec_flow *flows = fragi_arena_alloc(
+		&fragment->arena, (making->flow_count + own_count + 1) * sizeof(*flows));
 	const struct fragi_flow_info *flow;
 	int r;
 
@@ -333,8 +336,8 @@ static int flows_resolve(struct frag_fragment *fragment)
 						     : &own->flows[i - making->flow_count],
 			      &flows[count]))
 			count++;
-	r = fragi_flows_resolve(flows, count, 0, &fragment->info, 1, fragment->diag, &fragment->flows,
-				&fragment->flow_count);
+	r = fragi_flows_resolve(flows, count, 0, &fragment->info, 1, fragment->diag,
+				&fragment->flows, &fragment->flow_count);
 	for (size_t i = 0; i < fragment->flow_count; i++) {
 		flow = &fragment->flows[i];
 		fragment->ops[flow->from_op]->ports[flow->from_port].flow_count++;
@@ -353,8 +356,7 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 		if (fragment->made[i]->index == UINT32_MAX)
 			fragi_making_fail(
 				fragment, -EINVAL, NULL, NULL,
-				"operator \"%s\" was made but never added; pass it to frag_add_operator or "
-				"frag_add_flow",
+				"operator \"%s\" was made but never added; pass it to frag_add_operator or frag_add_flow",
 				fragment->made[i]->name);
 	for (uint32_t i = 0; i < fragment->op_count; i++)
 		fragi_op_complete(fragment->ops[i]);
@@ -380,7 +382,8 @@ int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag 
 	int r;
 
 	if (order == NULL)
-		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "%s: memory is short", fragment->name);
+		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "%s: memory is short",
+				      fragment->name);
 	for (uint32_t i = 0; i < fragment->op_count; i++) {
 		op = fragment->ops[order[i]];
 		if (op->type->initialize == NULL)

@@ -92,7 +92,8 @@ static int plugin_copy(const struct fragi_library *library, const struct frag_pl
 		return refuse_major(err, library->file, plugin->abi_major);
 	memset(out_plugin, 0, sizeof(*out_plugin));
 	memcpy(out_plugin, plugin,
-	       plugin->struct_size < sizeof(*out_plugin) ? plugin->struct_size : sizeof(*out_plugin));
+	       plugin->struct_size < sizeof(*out_plugin) ? plugin->struct_size
+							 : sizeof(*out_plugin));
 	return 0;
 }
 
@@ -102,9 +103,11 @@ static int read_ops(struct fragi_arena *arena, const struct frag_plugin *plugin,
 	int r;
 
 	if (plugin->op_count > ENTRIES_MAX || (plugin->ops == NULL && plugin->op_count > 0))
-		return frag_err_set(err, -EINVAL, "it lists %u operator types in a table that cannot be",
+		return frag_err_set(err, -EINVAL,
+				    "it lists %u operator types in a table that cannot be",
 				    plugin->op_count);
-	library->ops = fragi_arena_alloc(arena, (plugin->op_count + 1) * sizeof(const struct frag_op_type *));
+	library->ops = fragi_arena_alloc(arena, (plugin->op_count + 1) *
+							sizeof(const struct frag_op_type *));
 	if (library->ops == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < plugin->op_count; i++) {
@@ -113,7 +116,8 @@ static int read_ops(struct fragi_arena *arena, const struct frag_plugin *plugin,
 			return r;
 		for (uint32_t j = 0; j < i; j++)
 			if (strcmp(library->ops[j]->name, library->ops[i]->name) == 0)
-				return frag_err_set(err, -EINVAL, "it lists operator type \"%s\" twice",
+				return frag_err_set(err, -EINVAL,
+						    "it lists operator type \"%s\" twice",
 						    library->ops[i]->name);
 		library->op_count = i + 1;
 	}
@@ -123,34 +127,39 @@ static int read_ops(struct fragi_arena *arena, const struct frag_plugin *plugin,
 static int read_composers(struct fragi_arena *arena, const struct frag_plugin *plugin,
 			  struct fragi_library *library, struct frag_err *err)
 {
-	size_t size = plugin->composer_size < sizeof(struct frag_composer) ? plugin->composer_size
-									   : sizeof(struct frag_composer);
+	size_t size = plugin->composer_size < sizeof(struct frag_composer)
+			      ? plugin->composer_size
+			      : sizeof(struct frag_composer);
 	struct frag_composer *composer;
 
 	if (plugin->composer_count == 0)
 		return 0;
 	if (plugin->composer_count > ENTRIES_MAX || plugin->composers == NULL ||
 	    plugin->composer_size < sizeof(struct frag_composer) || plugin->composer_size % 8 != 0)
-		return frag_err_set(err, -EINVAL,
-				    "%u composers in a table that cannot be; set it with FRAG_COMPOSERS",
-				    plugin->composer_count);
+		return frag_err_set(
+			err, -EINVAL,
+			"%u composers in a table that cannot be; set it with FRAG_COMPOSERS",
+			plugin->composer_count);
 	library->composers = fragi_arena_alloc(arena, plugin->composer_count * sizeof(*composer));
 	if (library->composers == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < plugin->composer_count; i++) {
 		composer = &library->composers[i];
-		memcpy(composer, (const char *)plugin->composers + (size_t)i * plugin->composer_size, size);
+		memcpy(composer,
+		       (const char *)plugin->composers + (size_t)i * plugin->composer_size, size);
 		if (composer->name == NULL || !fragi_name_is_valid(composer->name))
 			return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a composer",
 					    composer->name != NULL ? composer->name : "");
 		if (composer->compose == NULL)
-			return frag_err_set(err, -EINVAL, "composer \"%s\" has no function", composer->name);
+			return frag_err_set(err, -EINVAL, "composer \"%s\" has no function",
+					    composer->name);
 		library->composer_count = i + 1;
 	}
 	return 0;
 }
 
-int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library, struct frag_err *err)
+int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library,
+		       struct frag_err *err)
 {
 	const struct frag_plugin *plugin = NULL;
 	int r = plugin_find(library, &plugin, err);
@@ -174,7 +183,8 @@ int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 		r = read_ops(arena, &plugin, library, &cause);
 	if (r == 0)
 		r = read_composers(arena, &plugin, library, &cause);
-	if (r == 0 && (plugin.type_count > ENTRIES_MAX || (plugin.types == NULL && plugin.type_count > 0)))
+	if (r == 0 &&
+	    (plugin.type_count > ENTRIES_MAX || (plugin.types == NULL && plugin.type_count > 0)))
 		r = frag_err_set(&cause, -EINVAL, "it lists %u types in a table that cannot be",
 				 plugin.type_count);
 	if (r < 0)

@@ -10,7 +10,8 @@
 
 #define KEYS_LINEAR 8 /* a map with more keys than this finds a duplicate by hash */
 
-struct frame { /* a list or map whose end has not been seen */
+/* a list or map whose end has not been seen */
+struct frame {
 	struct fragi_node *node;
 	const struct fragi_node *key; /* MAP: read, its value is awaited */
 	struct fragi_strmap keys;     /* MAP, once it has KEYS_LINEAR */
@@ -38,7 +39,11 @@ struct reading {
 /* Length of the UTF-8 character at text, 0 when it is none or not printable. */
 static size_t printable(const unsigned char *text)
 {
-	size_t length = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : text[0] < 0xF0 ? 3 : 4;
+	size_t length = text[0] < 0x80   ? 1
+			: text[0] < 0xC2 ? 0
+			: text[0] < 0xE0 ? 2
+			: text[0] < 0xF0 ? 3
+					 : 4;
 
 	if (text[0] < 0x20 || text[0] == 0x7F || text[0] > 0xF4)
 		return 0;
@@ -76,17 +81,18 @@ int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place, co
 	va_end(args);
 	make_printable(text);
 	return fragi_diag_add(diag, -EINVAL, place != NULL ? place->file : NULL,
-			      place != NULL ? place->line : 0, place != NULL ? place->column : 0, "%s", text);
+			      place != NULL ? place->line : 0, place != NULL ? place->column : 0,
+			      "%s", text);
 }
 
 /* An error at an event's place; reading goes on. */
-#define reading_error(reading, mark, ...)                                                                    \
-	do {                                                                                                 \
-		const struct fragi_node place_ = {.file = (reading)->file,                                   \
-						  .line = (int)(mark).line + 1,                              \
-						  .column = (int)(mark).column + 1};                         \
-		fragi_node_error((reading)->diag, &place_, NULL, __VA_ARGS__);                               \
-		(reading)->failed = true;                                                                    \
+#define reading_error(reading, mark, ...)                                                          \
+	do {                                                                                       \
+		const struct fragi_node place_ = {.file = (reading)->file,                         \
+						  .line = (int)(mark).line + 1,                    \
+						  .column = (int)(mark).column + 1};               \
+		fragi_node_error((reading)->diag, &place_, NULL, __VA_ARGS__);                     \
+		(reading)->failed = true;                                                          \
 	} while (0)
 
 /* libyaml's own error: where it is known, the place is that of the problem. */
@@ -121,7 +127,8 @@ static int reading_node(struct reading *reading, yaml_mark_t mark, enum fragi_no
 	struct fragi_node *node;
 
 	if (++reading->nodes > FRAGI_YAML_NODES_MAX) {
-		reading_error(reading, mark, "more than %d values, those of aliases counted; make it smaller",
+		reading_error(reading, mark,
+			      "more than %d values, those of aliases counted; make it smaller",
 			      FRAGI_YAML_NODES_MAX);
 		return -EINVAL;
 	}
@@ -154,7 +161,8 @@ static int frame_has_key(struct frame *frame, const struct fragi_node *key)
 	if (frame->node->count < KEYS_LINEAR)
 		return fragi_node_get(frame->node, key->text) != NULL;
 	if (frame->keys.count == 0)
-		for (struct fragi_node *child = frame->node->first; child != NULL; child = child->next)
+		for (struct fragi_node *child = frame->node->first; child != NULL;
+		     child = child->next)
 			if (fragi_strmap_put(&frame->keys, child->key->text, child) == -ENOMEM)
 				return -ENOMEM;
 	r = fragi_strmap_put(&frame->keys, key->text, (void *)key);
@@ -172,12 +180,13 @@ static int reading_key(struct reading *reading, struct frame *frame, yaml_mark_t
 		return -EINVAL;
 	}
 	if (!key->quoted && strcmp(key->text, "<<") == 0)
-		reading_error(reading, mark, "merge keys (<<) are not supported; write the keys out");
+		reading_error(reading, mark,
+			      "merge keys (<<) are not supported; write the keys out");
 	failed = reading->failed;
 	r = frame_has_key(frame, key);
 	if (r == 1) {
-		reading_error(reading, mark, "the key \"%.80s\" is given twice in one map; remove one",
-			      key->text);
+		reading_error(reading, mark,
+			      "the key \"%.80s\" is given twice in one map; remove one", key->text);
 		reading->failed = failed;
 		reading->repeated = true;
 	}
@@ -234,10 +243,10 @@ static bool is_null(const char *text)
 static void check_tag(struct reading *reading, yaml_mark_t mark, const yaml_char_t *tag)
 {
 	if (tag != NULL)
-		reading_error(reading, mark,
-			      "type tags (%.80s) are not supported; a value becomes a type by the declared "
-			      "type of its parameter alone",
-			      (const char *)tag);
+		reading_error(
+			reading, mark,
+			"type tags (%.80s) are not supported; a value becomes a type by the declared type of its parameter alone",
+			(const char *)tag);
 }
 
 static int on_scalar(struct reading *reading, const yaml_event_t *event)
@@ -253,7 +262,8 @@ static int on_scalar(struct reading *reading, const yaml_event_t *event)
 		return r;
 	check_tag(reading, event->start_mark, event->data.scalar.tag);
 	if (memchr(text, '\0', length) != NULL)
-		reading_error(reading, event->start_mark, "a text must not hold the character NUL (\\0)");
+		reading_error(reading, event->start_mark,
+			      "a text must not hold the character NUL (\\0)");
 	node->quoted = quoted;
 	if (node->kind == FRAGI_NODE_SCALAR) {
 		node->text = fragi_arena_strndup(reading->arena, text, length);
@@ -268,7 +278,8 @@ static int on_start(struct reading *reading, const yaml_event_t *event)
 {
 	bool is_map = event->type == YAML_MAPPING_START_EVENT;
 	struct fragi_node *node;
-	int r = reading_node(reading, event->start_mark, is_map ? FRAGI_NODE_MAP : FRAGI_NODE_LIST, &node);
+	int r = reading_node(reading, event->start_mark, is_map ? FRAGI_NODE_MAP : FRAGI_NODE_LIST,
+			     &node);
 
 	if (r < 0)
 		return r;
@@ -279,8 +290,10 @@ static int on_start(struct reading *reading, const yaml_event_t *event)
 	}
 	check_tag(reading, event->start_mark,
 		  is_map ? event->data.mapping_start.tag : event->data.sequence_start.tag);
-	r = reading_anchor(
-		reading, is_map ? event->data.mapping_start.anchor : event->data.sequence_start.anchor, node);
+	r = reading_anchor(reading,
+			   is_map ? event->data.mapping_start.anchor
+				  : event->data.sequence_start.anchor,
+			   node);
 	if (r == 0)
 		r = reading_place(reading, event->start_mark, node);
 	if (r < 0)
@@ -298,8 +311,8 @@ static void on_end(struct reading *reading)
 }
 
 /* A copy for an alias, so that every node has one parent; it keeps the places of what it copies. */
-static int copy_node(struct reading *reading, yaml_mark_t mark, const struct fragi_node *from, size_t depth,
-		     struct fragi_node **out_copy)
+static int copy_node(struct reading *reading, yaml_mark_t mark, const struct fragi_node *from,
+		     size_t depth, struct fragi_node **out_copy)
 {
 	struct fragi_node *copy, *child_copy;
 	int r = reading_node(reading, mark, from->kind, &copy);
@@ -307,7 +320,8 @@ static int copy_node(struct reading *reading, yaml_mark_t mark, const struct fra
 	if (r < 0)
 		return r;
 	if (from->kind >= FRAGI_NODE_LIST && depth == FRAGI_YAML_DEPTH_MAX) {
-		reading_error(reading, mark, "nested deeper than %d levels by aliases", FRAGI_YAML_DEPTH_MAX);
+		reading_error(reading, mark, "nested deeper than %d levels by aliases",
+			      FRAGI_YAML_DEPTH_MAX);
 		return -EINVAL;
 	}
 	copy->quoted = from->quoted;
@@ -334,19 +348,20 @@ static int on_alias(struct reading *reading, const yaml_event_t *event)
 	int r;
 
 	if (anchor == NULL) {
-		reading_error(reading, event->start_mark, "the alias *%.80s has no anchor &%.80s before it",
-			      name, name);
+		reading_error(reading, event->start_mark,
+			      "the alias *%.80s has no anchor &%.80s before it", name, name);
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < reading->depth; i++) {
 		if (reading->frames[i].node == anchor->node) {
-			reading_error(reading, event->start_mark, "the alias *%.80s stands inside its anchor",
-				      name);
+			reading_error(reading, event->start_mark,
+				      "the alias *%.80s stands inside its anchor", name);
 			return -EINVAL;
 		}
 	}
 	if (frame != NULL && frame->node->kind == FRAGI_NODE_MAP && frame->key == NULL) {
-		reading_error(reading, event->start_mark, "an alias cannot be a key; write the key out");
+		reading_error(reading, event->start_mark,
+			      "an alias cannot be a key; write the key out");
 		return -EINVAL;
 	}
 	r = copy_node(reading, event->start_mark, anchor->node, reading->depth, &copy);
@@ -412,7 +427,8 @@ int fragi_yaml_parse(struct fragi_arena *arena, const char *file, const char *te
 		return -ENOMEM;
 	if (length > FRAGI_YAML_TEXT_MAX)
 		return fragi_diag_add(diag, -EINVAL, file, 0, 0,
-				      "%zu bytes of text; at most 3 MiB are read; make it smaller", length);
+				      "%zu bytes of text; at most 3 MiB are read; make it smaller",
+				      length);
 	if (yaml_parser_initialize(&reading.parser) == 0)
 		return -ENOMEM;
 	yaml_parser_set_encoding(&reading.parser, YAML_UTF8_ENCODING);

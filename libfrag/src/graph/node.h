@@ -9,8 +9,9 @@
 
 /*
  * A YAML text as a tree, built from libyaml's events. Bounded: FRAGI_YAML_TEXT_MAX bytes of text,
- * FRAGI_YAML_DEPTH_MAX levels, FRAGI_YAML_NODES_MAX nodes with aliases expanded. Merge keys (<<), type tags
- * and several documents are refused; a key given twice in one map is an error. Every node knows its place.
+ * FRAGI_YAML_DEPTH_MAX levels, FRAGI_YAML_NODES_MAX nodes with aliases expanded. Merge keys (<<),
+ * type tags and several documents are refused; a key given twice in one map is an error. Every node
+ * knows its place.
  */
 #define FRAGI_YAML_TEXT_MAX (3u << 20)
 #define FRAGI_YAML_DEPTH_MAX 64
@@ -37,23 +38,24 @@ struct fragi_node {
 };
 
 /*
- * Parses one document. The tree lives in arena. Errors go to diag with file:line:column.
- * Returns 0; -EINVAL when diag has got errors (*out_root is set all the same when all of them are keys given
+ * Parses one document. The tree lives in arena. Errors go to diag with file:line:column. Returns 0;
+ * -EINVAL when diag has got errors (*out_root is set all the same when all of them are keys given
  * twice: the tree is whole then, for looking on); -ENOMEM.
  */
-FRAGI_API int fragi_yaml_parse(struct fragi_arena *arena, const char *file, const char *text, size_t length,
-			       struct fragi_diag *diag, struct fragi_node **out_root);
+FRAGI_API int fragi_yaml_parse(struct fragi_arena *arena, const char *file, const char *text,
+			       size_t length, struct fragi_diag *diag,
+			       struct fragi_node **out_root);
 /* The child of a map under key, NULL when there is none (or node is NULL or no map). */
 FRAGI_API struct fragi_node *fragi_node_get(const struct fragi_node *map, const char *key);
 /* The node at a dotted path ("a.b.c") below node, NULL when there is none. */
 FRAGI_API struct fragi_node *fragi_node_at(const struct fragi_node *node, const char *path);
 
 /*
- * Adds an error about what stands at place (NULL: nowhere) to diag: "SUBJECT: SENTENCE", where subject is the
- * path of the thing ("fragment1.detect"; NULL: none). What is no printable text in it becomes "?", since much
- * of a sentence is quoted from files. Returns -EINVAL.
+ * Adds an error about what stands at place (NULL: nowhere) to diag: "SUBJECT: SENTENCE", where
+ * subject is the path of the thing ("fragment1.detect"; NULL: none). What is no printable text in
+ * it becomes "?", since much of a sentence is quoted from files. Returns -EINVAL.
  */
-FRAGI_API int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place, const char *subject,
-			       const char *format, ...) FRAG_PRINTF(4, 5);
+FRAGI_API int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place,
+			       const char *subject, const char *format, ...) FRAG_PRINTF(4, 5);
 
 #endif

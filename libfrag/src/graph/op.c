@@ -27,7 +27,10 @@ void fragi_current_set(const struct frag_op *op, const char *callback)
 	current.op = op;
 }
 
-/* Appends a port to the operator's; its texts are copied. Returns its index, -EEXIST, -EINVAL or -ENOMEM. */
+/*
+ * Appends a port to the operator's; its texts are copied. Returns its index, -EEXIST, -EINVAL or
+ * -ENOMEM.
+ */
 static int port_append(struct frag_op *op, const struct frag_port *port, struct frag_err *err)
 {
 	struct fragi_arena *arena = &op->fragment->arena;
@@ -40,7 +43,8 @@ static int port_append(struct frag_op *op, const struct frag_port *port, struct 
 		return frag_err_set(err, -EINVAL, "more than %u ports", PORTS_MAX);
 	for (uint32_t i = 0; i < op->port_count; i++)
 		if (strcmp(op->ports[i].name, port->name) == 0)
-			return frag_err_set(err, -EEXIST, "two ports are called \"%s\"", port->name);
+			return frag_err_set(err, -EEXIST, "two ports are called \"%s\"",
+					    port->name);
 	ports = fragi_making_room(op->fragment, op->ports, op->port_count, &op->made->port_capacity,
 				  sizeof(*ports));
 	if (ports == NULL)
@@ -94,15 +98,15 @@ static struct frag_op *op_alloc(struct frag_fragment *fragment, const char *name
 }
 
 /* Whether an operator may be called so; complains. */
-static bool name_is_free(struct frag_fragment *fragment, const char *name, const struct fragi_node *place)
+static bool name_is_free(struct frag_fragment *fragment, const char *name,
+			 const struct fragi_node *place)
 {
 	const struct frag_op *other;
 
 	if (name == NULL || !fragi_name_is_valid(name)) {
 		fragi_making_fail(
 			fragment, -EINVAL, place, NULL,
-			"\"%.80s\" is no name of an operator; write a letter, then letters, digits, _ "
-			"or -, %d at most",
+			"\"%.80s\" is no name of an operator; write a letter, then letters, digits, _ or -, %d at most",
 			name != NULL ? name : "", FRAG_NAME_MAX);
 		return false;
 	}
@@ -112,10 +116,10 @@ static bool name_is_free(struct frag_fragment *fragment, const char *name, const
 	if (other->made->place != NULL && place == NULL)
 		fragi_making_fail(
 			fragment, -EINVAL, other->made->place, other->subject,
-			"the composer makes an operator of this name too; leave the type out here to "
-			"set parameters of that one");
+			"the composer makes an operator of this name too; leave the type out here to set parameters of that one");
 	else
-		fragi_making_fail(fragment, -EINVAL, place, NULL, "operator \"%s\" is made twice", name);
+		fragi_making_fail(fragment, -EINVAL, place, NULL, "operator \"%s\" is made twice",
+				  name);
 	return false;
 }
 
@@ -136,8 +140,9 @@ static const struct frag_op_type *type_of(struct frag_fragment *fragment, const 
 	return type;
 }
 
-struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name, const char *type_name,
-			      const struct frag_op_type *type, const struct fragi_node *place)
+struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name,
+			      const char *type_name, const struct frag_op_type *type,
+			      const struct fragi_node *place)
 {
 	struct fragi_making *making = fragment->making;
 	struct frag_err err = FRAG_ERR_INIT;
@@ -151,18 +156,19 @@ struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name, 
 	} else {
 		r = fragi_op_type_copy(&fragment->arena, type, &type, &err);
 		if (r < 0) {
-			fragi_making_fail(fragment, r, place, NULL, "operator \"%s\": %s", name, err.text);
+			fragi_making_fail(fragment, r, place, NULL, "operator \"%s\": %s", name,
+					  err.text);
 			type = NULL;
 		}
 	}
 	if (type == NULL)
 		goto err_bad;
 	op = op_alloc(fragment, name, type, place);
-	made = fragi_making_room(fragment, fragment->made, fragment->made_count, &making->made_capacity,
-				 sizeof(struct frag_op *));
+	made = fragi_making_room(fragment, fragment->made, fragment->made_count,
+				 &making->made_capacity, sizeof(struct frag_op *));
 	if (op == NULL || made == NULL || fragi_strmap_put(&making->ops, op->name, op) < 0) {
-		fragi_making_fail(fragment, -ENOMEM, place, NULL, "memory is short for operator \"%s\"",
-				  name);
+		fragi_making_fail(fragment, -ENOMEM, place, NULL,
+				  "memory is short for operator \"%s\"", name);
 		goto err_bad;
 	}
 	fragment->made = made;
@@ -181,8 +187,8 @@ int fragi_op_add(struct frag_op *op)
 
 	if (op->index != UINT32_MAX)
 		return 0;
-	ops = fragi_making_room(fragment, fragment->ops, fragment->op_count, &fragment->making->op_capacity,
-				sizeof(struct frag_op *));
+	ops = fragi_making_room(fragment, fragment->ops, fragment->op_count,
+				&fragment->making->op_capacity, sizeof(struct frag_op *));
 	if (ops == NULL)
 		return -ENOMEM;
 	fragment->ops = ops;
@@ -199,7 +205,8 @@ static struct frag_resource *resource_named(void *arg, const char *name)
 	struct frag_op *op = arg;
 	struct frag_resource *resource = fragi_resource_find(op->fragment, name);
 
-	if (resource != NULL || fragi_strmap_get(&op->fragment->making->bad_resources, name) == NULL)
+	if (resource != NULL ||
+	    fragi_strmap_get(&op->fragment->making->bad_resources, name) == NULL)
 		return resource;
 	op->made->bad_resource = true;
 	return &bad_resource;
@@ -216,7 +223,8 @@ static const char *name_at(void *arg, enum frag_param_kind kind, size_t i)
 
 	if (kind == FRAG_PARAM_KIND_CONDITION)
 		return i < op->condition_count ? op->conditions[i]->name : NULL;
-	return i < op->fragment->resource_count ? frag_resource_name(op->fragment->resources[i]) : NULL;
+	return i < op->fragment->resource_count ? frag_resource_name(op->fragment->resources[i])
+						: NULL;
 }
 
 /* The state, with its parameters: those of C first, then those of the graph. */
@@ -236,11 +244,12 @@ static int state_fill(struct frag_op *op)
 		.condition = condition_named,
 		.name_at = name_at,
 	};
-	struct fragi_param_table table = {op->type->params, op->type->param_count, sizeof(struct frag_param)};
+	struct fragi_param_table table = {op->type->params, op->type->param_count,
+					  sizeof(struct frag_param)};
 	size_t size = op->type->state_size > 0 ? op->type->state_size : 1;
 	size_t own_count = own != NULL ? own->setting_count : 0;
-	struct fragi_spec_setting *all =
-		fragi_arena_alloc(&fragment->arena, (made->arg_count + own_count + 1) * sizeof(*all));
+	struct fragi_spec_setting *all = fragi_arena_alloc(
+		&fragment->arena, (made->arg_count + own_count + 1) * sizeof(*all));
 
 	op->state = fragi_aligned_alloc(STATE_ALIGN, size);
 	if (op->state == NULL || all == NULL)
@@ -254,12 +263,13 @@ static int state_fill(struct frag_op *op)
 	return fragi_params_fill(&table, all, made->arg_count + own_count, op->state, &context);
 }
 
-int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback, int r)
+int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback,
+			     int r)
 {
 	if (op->err.text[0] != '\0')
 		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s", op->subject, op->err.text);
-	return fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s returned %d (%s)", op->subject, callback, r,
-			      frag_strerror(r));
+	return fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s returned %d (%s)", op->subject, callback,
+			      r, frag_strerror(r));
 }
 
 static int op_setup(struct frag_op *op)
@@ -297,11 +307,12 @@ static int ports_override(struct frag_op *op, const struct fragi_spec_operator *
 			;
 		if (i == op->port_count) {
 			result = fragi_making_fail(
-				op->fragment, -EINVAL, said->place, op->subject, "unknown port \"%.80s\"%s",
-				said->name,
+				op->fragment, -EINVAL, said->place, op->subject,
+				"unknown port \"%.80s\"%s", said->name,
 				fragi_advise(advice, sizeof(advice), said->name, "its ports", names,
-					     op->port_count < FRAG_COUNT_OF(names) ? op->port_count
-										   : FRAG_COUNT_OF(names)));
+					     op->port_count < FRAG_COUNT_OF(names)
+						     ? op->port_count
+						     : FRAG_COUNT_OF(names)));
 			continue;
 		}
 		port = &op->ports[i];
@@ -321,14 +332,14 @@ static int ports_type(struct frag_op *op)
 
 	for (uint32_t i = 0; i < op->port_count; i++) {
 		port = &op->ports[i];
-		if (strcmp(port->type_name, "message") == 0 || strcmp(port->type_name, "tensor") == 0)
+		if (strcmp(port->type_name, "message") == 0 ||
+		    strcmp(port->type_name, "tensor") == 0)
 			continue;
 		port->type = frag_type_find(port->type_name);
 		if (port->type == NULL)
 			result = fragi_making_fail(
 				op->fragment, -EINVAL, op->made->place, op->subject,
-				"port \"%s\" is of type \"%.80s\", which is not registered; "
-				"load the extension that has it",
+				"port \"%s\" is of type \"%.80s\", which is not registered; load the extension that has it",
 				port->name, port->type_name);
 	}
 	return result;

@@ -11,9 +11,9 @@
 #include <res/resource.h>
 
 /*
- * A fragment as composed: operators with their ports, conditions and states, resources, flows inside. Made
- * once, from YAML and composers, on one thread; constant while it runs, but for what belongs to the scheduler
- * (`exec`).
+ * A fragment as composed: operators with their ports, conditions and states, resources, flows
+ * inside. Made once, from YAML and composers, on one thread; constant while it runs, but for what
+ * belongs to the scheduler (`exec`).
  */
 struct fragi_port {
 	const char *name;
@@ -21,14 +21,16 @@ struct fragi_port {
 	const char *type_name;        /* "message", "tensor", or of the value */
 	const struct frag_type *type; /* NULL: message and tensor */
 	/*
-	 * FRAG_PORT_*. FRAG_PORT_NO_CONDITION is also set where the graph takes the default condition away
-	 * (`condition: none`, a condition of type none) or gives the port one of its own.
+	 * FRAG_PORT_*. FRAG_PORT_NO_CONDITION is also set where the graph takes the default
+	 * condition away (`condition: none`, a condition of type none) or gives the port one of its
+	 * own.
 	 */
 	uint32_t flags;
 	uint32_t capacity; /* 0: not said */
 	enum frag_policy policy;
-	uint32_t min_size;   /* of the default condition */
-	uint32_t flow_count; /* flows inside the fragment; run/ adds those beyond it before initialize */
+	uint32_t min_size; /* of the default condition */
+	/* flows inside the fragment; run/ adds those beyond it before initialize */
+	uint32_t flow_count;
 };
 
 struct fragi_exec; /* sched/: what the scheduler keeps of an operator */
@@ -51,16 +53,19 @@ struct frag_op {
 	int64_t watchdog_ns; /* 0: none */
 	bool in_setup, setup_done;
 	struct frag_err err; /* the first failure that frag_op_fail worded */
-	/* Any thread may ask to stop while the exec is made: one writes stop_asked and reads exec, the other
-	 * the other way round, all seq_cst, so that one of them sees both. */
+	/*
+	 * Any thread may ask to stop while the exec is made: one writes stop_asked and reads exec,
+	 * the other the other way round, all seq_cst, so that one of them sees both.
+	 */
 	_Atomic(struct fragi_exec *) exec;
 	_Atomic bool stop_asked; /* frag_op_stop_execution, also before there is an exec */
 	struct fragi_made *made; /* NULL once composed */
 };
 
 /*
- * Which operator's callback the calling thread is in: for the prefix of its output and for crash reports.
- * Who calls a callback sets it before and clears op after; may be read in a signal handler.
+ * Which operator's callback the calling thread is in: for the prefix of its output and for crash
+ * reports. Who calls a callback sets it before and clears op after; may be read in a signal
+ * handler.
  */
 struct fragi_current {
 	const struct frag_op *op; /* NULL: none */
@@ -86,7 +91,8 @@ struct frag_fragment {
 	struct frag_resource **resources;
 	uint32_t resource_count;
 	struct fragi_fragment_info info; /* the tables that resolve.h and the driver need */
-	struct fragi_flow_info *flows;   /* inside this fragment; from_fragment and to_fragment are 0 */
+	/* inside this fragment; from_fragment and to_fragment are 0 */
+	struct fragi_flow_info *flows;
 	size_t flow_count;
 	uint32_t *order;             /* of fragi_fragment_order */
 	struct fragi_making *making; /* compose: what is only known until completed */
@@ -94,37 +100,46 @@ struct frag_fragment {
 };
 
 /*
- * Composes one fragment of spec: extensions, resources, operators with a type, compose, operators without,
- * flows; parameters checked and written, setup called. All errors go to diag. Returns 0, -EINVAL (errors in
- * diag; exit code 2), -ENOENT (a library or symbol is missing; exit code 3), -ENOMEM.
+ * Composes one fragment of spec: extensions, resources, operators with a type, compose, operators
+ * without, flows; parameters checked and written, setup called. All errors go to diag. Returns 0,
+ * -EINVAL (errors in diag; exit code 2), -ENOENT (a library or symbol is missing; exit code 3),
+ * -ENOMEM.
  */
-FRAGI_API int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
+FRAGI_API int fragi_fragment_compose(const struct fragi_spec *spec,
+				     const struct fragi_spec_fragment *own,
 				     struct fragi_registry *registry, struct fragi_diag *diag,
 				     struct frag_fragment **out_fragment);
 /*
- * The same, and after a failure *out_fragment is what could be made, where that is anything: its info has the
- * operators whose ports are known, its flows are not to be used. Only for looking for further errors; destroy
- * it.
+ * The same, and after a failure *out_fragment is what could be made, where that is anything: its
+ * info has the operators whose ports are known, its flows are not to be used. Only for looking for
+ * further errors; destroy it.
  */
 FRAGI_API int fragi_fragment_compose_flawed(const struct fragi_spec *spec,
 					    const struct fragi_spec_fragment *own,
-					    struct fragi_registry *registry, struct fragi_diag *diag,
+					    struct fragi_registry *registry,
+					    struct fragi_diag *diag,
 					    struct frag_fragment **out_fragment);
 /*
- * The same in two halves, for who composes in C alone (the harness): begin, frag_make_..., frag_add_...,
- * complete. spec and own may be NULL, registry too (then only frag_make_operator_of makes operators).
- * complete fills in the parameters, calls setup and resolves the flows. After a failure: destroy.
+ * The same in two halves, for who composes in C alone (the harness): begin, frag_make_...,
+ * frag_add_..., complete. spec and own may be NULL, registry too (then only frag_make_operator_of
+ * makes operators). complete fills in the parameters, calls setup and resolves the flows. After a
+ * failure: destroy.
  */
 FRAGI_API int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
-				   const struct fragi_spec_fragment *own, struct fragi_registry *registry,
-				   struct fragi_diag *diag, struct frag_fragment **out_fragment);
+				   const struct fragi_spec_fragment *own,
+				   struct fragi_registry *registry, struct fragi_diag *diag,
+				   struct frag_fragment **out_fragment);
 FRAGI_API int fragi_fragment_complete(struct frag_fragment *fragment);
 /* Calls fini of the operators and frees all. NULL and half-built ones are accepted. */
 FRAGI_API void fragi_fragment_destroy(struct frag_fragment *fragment);
-/* Calls initialize of every operator in topological order (features.md, A4). Returns 0 or the first failure,
- * in diag. */
+/*
+ * Calls initialize of every operator in topological order (features.md, A4). Returns 0 or the first
+ * failure, in diag.
+ */
 FRAGI_API int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag *diag);
-/* Indices of ops in topological order (cycles: as far as possible); op_count entries; owned by the fragment.
+/*
+ * Indices of ops in topological order (cycles: as far as possible); op_count entries; owned by the
+ * fragment.
  */
 FRAGI_API const uint32_t *fragi_fragment_order(struct frag_fragment *fragment);
 

@@ -15,25 +15,28 @@ int fragi_port_check(const struct frag_port *port, struct frag_err *err)
 		return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a port",
 				    port->name != NULL ? port->name : "");
 	if (port->dir != FRAG_IN && port->dir != FRAG_OUT)
-		return frag_err_set(err, -EINVAL, "port \"%s\" is neither FRAG_IN nor FRAG_OUT", port->name);
+		return frag_err_set(err, -EINVAL, "port \"%s\" is neither FRAG_IN nor FRAG_OUT",
+				    port->name);
 	if ((port->flags & ~PORT_FLAGS) != 0)
 		return frag_err_set(err, -EINVAL,
 				    "port \"%s\" has flags 0x%x, which this libfrag does not know",
 				    port->name, port->flags & ~PORT_FLAGS);
 	if ((port->flags & FRAG_PORT_MULTI) != 0 && port->dir != FRAG_IN)
-		return frag_err_set(err, -EINVAL, "port \"%s\" is an output and so cannot be FRAG_PORT_MULTI",
+		return frag_err_set(err, -EINVAL,
+				    "port \"%s\" is an output and so cannot be FRAG_PORT_MULTI",
 				    port->name);
 	if ((unsigned int)port->policy > FRAG_POLICY_LATEST)
 		return frag_err_set(err, -EINVAL,
-				    "port \"%s\" has policy %d, which this libfrag does not know", port->name,
-				    (int)port->policy);
+				    "port \"%s\" has policy %d, which this libfrag does not know",
+				    port->name, (int)port->policy);
 	return 0;
 }
 
-static int ports_copy(struct fragi_arena *arena, const struct frag_op_type *type, struct frag_op_type *copy,
-		      struct frag_err *err)
+static int ports_copy(struct fragi_arena *arena, const struct frag_op_type *type,
+		      struct frag_op_type *copy, struct frag_err *err)
 {
-	size_t size = type->port_size < sizeof(struct frag_port) ? type->port_size : sizeof(struct frag_port);
+	size_t size = type->port_size < sizeof(struct frag_port) ? type->port_size
+								 : sizeof(struct frag_port);
 	struct frag_port *ports;
 	int r;
 
@@ -42,11 +45,13 @@ static int ports_copy(struct fragi_arena *arena, const struct frag_op_type *type
 	if (type->port_count == 0)
 		return 0;
 	if (type->ports == NULL || type->port_count > PORTS_MAX)
-		return frag_err_set(err, -EINVAL, "%u ports in a table that cannot be", type->port_count);
+		return frag_err_set(err, -EINVAL, "%u ports in a table that cannot be",
+				    type->port_count);
 	if (type->port_size < offsetof(struct frag_port, headline) || type->port_size % 8 != 0)
-		return frag_err_set(err, -EINVAL,
-				    "ports of %u bytes each are none; set the table with FRAG_PORTS",
-				    type->port_size);
+		return frag_err_set(
+			err, -EINVAL,
+			"ports of %u bytes each are none; set the table with FRAG_PORTS",
+			type->port_size);
 	ports = fragi_arena_alloc(arena, type->port_count * sizeof(*ports));
 	if (ports == NULL)
 		return -ENOMEM;
@@ -64,8 +69,8 @@ static int ports_copy(struct fragi_arena *arena, const struct frag_op_type *type
 	return 0;
 }
 
-static int params_copy(struct fragi_arena *arena, const struct frag_op_type *type, struct frag_op_type *copy,
-		       struct frag_err *err)
+static int params_copy(struct fragi_arena *arena, const struct frag_op_type *type,
+		       struct frag_op_type *copy, struct frag_err *err)
 {
 	struct fragi_param_table table = {type->params, type->param_count, type->param_size};
 	struct frag_param *params;
@@ -115,7 +120,8 @@ int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op_type *typ
 		return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of an operator type",
 				    copy->name != NULL ? copy->name : "");
 	if (copy->compute == NULL)
-		return frag_err_set(err, -EINVAL, "operator type \"%s\" has no compute", copy->name);
+		return frag_err_set(err, -EINVAL, "operator type \"%s\" has no compute",
+				    copy->name);
 	r = ports_copy(arena, type, copy, &cause);
 	if (r == 0)
 		r = params_copy(arena, type, copy, &cause);

@@ -5,19 +5,22 @@
 #include <graph/op.h>
 
 /*
- * Kahn's algorithm; among operators whose predecessors are all done the one composed first comes next. When
- * only cycles are left, the next is the first that something done leads to (the way into a cycle that has a
- * root), else the first of all: the first operator of the first add_flow or add_operator. Both choices wait
- * in heaps, so that a graph of 100,000 operators takes no time either.
+ * Kahn's algorithm; among operators whose predecessors are all done the one composed first comes
+ * next. When only cycles are left, the next is the first that something done leads to (the way into
+ * a cycle that has a root), else the first of all: the first operator of the first add_flow or
+ * add_operator. Both choices wait in heaps, so that a graph of 100,000 operators takes no time
+ * either.
  */
-struct heap { /* the smallest index on top; each operator comes in once */
+/* the smallest index on top; each operator comes in once */
+struct heap {
 	uint32_t *items;
 	uint32_t count;
 };
 
 struct ordering {
 	uint32_t *waits_for; /* per operator: flows from operators that are not done */
-	uint32_t *first;     /* per operator: its flows are targets[first[i]] to targets[first[i + 1]] */
+	/* per operator: its flows are targets[first[i]] to targets[first[i + 1]] */
+	uint32_t *first;
 	uint32_t *targets;
 	struct heap ready, reached;
 	bool *is_done, *is_reached;

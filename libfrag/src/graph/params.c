@@ -17,24 +17,29 @@ static const struct kind {
 	size_t size, align;
 	const char *is_no; /* `"abc" is no ...` */
 } kinds[] = {
-	[FRAG_PARAM_KIND_BOOL] = {"bool", sizeof(bool), _Alignof(bool), "bool; write true or false"},
+	[FRAG_PARAM_KIND_BOOL] = {"bool", sizeof(bool), _Alignof(bool),
+				  "bool; write true or false"},
 	[FRAG_PARAM_KIND_I64] = {"i64", sizeof(int64_t), _Alignof(int64_t), "integer"},
 	[FRAG_PARAM_KIND_F64] = {"f64", sizeof(double), _Alignof(double), "number"},
 	[FRAG_PARAM_KIND_STRING] = {"string", sizeof(char *), _Alignof(char *), "string"},
-	[FRAG_PARAM_KIND_SIZE] = {"size", sizeof(uint64_t), _Alignof(uint64_t),
-				  "size; write bytes, or a number with a unit such as 512Mi or 2MB"},
+	[FRAG_PARAM_KIND_SIZE] =
+		{"size", sizeof(uint64_t), _Alignof(uint64_t),
+		 "size; write bytes, or a number with a unit such as 512Mi or 2MB"},
 	[FRAG_PARAM_KIND_DURATION] =
 		{"duration", sizeof(int64_t), _Alignof(int64_t),
 		 "duration; write nanoseconds, or a number with a unit such as 10ms, 2s or 30hz"},
 	[FRAG_PARAM_KIND_PATH] = {"path", sizeof(char *), _Alignof(char *), "path"},
 	[FRAG_PARAM_KIND_RESOURCE] = {"resource", sizeof(void *), _Alignof(void *),
 				      "reference to a resource; write $NAME"},
-	[FRAG_PARAM_KIND_I64_LIST] = {"i64[]", sizeof(struct frag_i64_list), _Alignof(struct frag_i64_list),
+	[FRAG_PARAM_KIND_I64_LIST] = {"i64[]", sizeof(struct frag_i64_list),
+				      _Alignof(struct frag_i64_list),
 				      "list of integers; write [1, 2]"},
-	[FRAG_PARAM_KIND_F64_LIST] = {"f64[]", sizeof(struct frag_f64_list), _Alignof(struct frag_f64_list),
+	[FRAG_PARAM_KIND_F64_LIST] = {"f64[]", sizeof(struct frag_f64_list),
+				      _Alignof(struct frag_f64_list),
 				      "list of numbers; write [0.5, 2]"},
 	[FRAG_PARAM_KIND_STRING_LIST] = {"string[]", sizeof(struct frag_string_list),
-					 _Alignof(struct frag_string_list), "list of strings; write [a, b]"},
+					 _Alignof(struct frag_string_list),
+					 "list of strings; write [a, b]"},
 	[FRAG_PARAM_KIND_STRING_MAP] = {"string map", sizeof(struct frag_string_map),
 					_Alignof(struct frag_string_map),
 					"map of strings; write {key: text}"},
@@ -53,7 +58,8 @@ struct filling {
 
 static const struct kind *kind_of(enum frag_param_kind kind)
 {
-	return (size_t)kind < FRAG_COUNT_OF(kinds) && kinds[kind].name != NULL ? &kinds[kind] : NULL;
+	return (size_t)kind < FRAG_COUNT_OF(kinds) && kinds[kind].name != NULL ? &kinds[kind]
+									       : NULL;
 }
 
 const char *fragi_param_kind_name(enum frag_param_kind kind)
@@ -80,13 +86,15 @@ static int param_check(const struct frag_param *param, size_t state_size, struct
 		return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a parameter",
 				    param->name != NULL ? param->name : "");
 	if (kind == NULL)
-		return frag_err_set(err, -EINVAL,
-				    "parameter \"%s\" is of kind %d, which this libfrag does not know",
-				    param->name, (int)param->kind);
+		return frag_err_set(
+			err, -EINVAL,
+			"parameter \"%s\" is of kind %d, which this libfrag does not know",
+			param->name, (int)param->kind);
 	if ((param->flags & ~PARAM_FLAGS) != 0)
-		return frag_err_set(err, -EINVAL,
-				    "parameter \"%s\" has flags 0x%x, which this libfrag does not know",
-				    param->name, param->flags & ~PARAM_FLAGS);
+		return frag_err_set(
+			err, -EINVAL,
+			"parameter \"%s\" has flags 0x%x, which this libfrag does not know",
+			param->name, param->flags & ~PARAM_FLAGS);
 	if ((param->flags & FRAG_PARAM_REQUIRED) != 0 && (param->flags & FRAG_PARAM_OPTIONAL) != 0)
 		return frag_err_set(err, -EINVAL, "parameter \"%s\" is both required and optional",
 				    param->name);
@@ -99,7 +107,8 @@ static int param_check(const struct frag_param *param, size_t state_size, struct
 	return 0;
 }
 
-int fragi_params_check(const struct fragi_param_table *table, size_t state_size, struct frag_err *err)
+int fragi_params_check(const struct fragi_param_table *table, size_t state_size,
+		       struct frag_err *err)
 {
 	struct frag_param param, other;
 	int r;
@@ -107,11 +116,13 @@ int fragi_params_check(const struct fragi_param_table *table, size_t state_size,
 	if (table->count == 0)
 		return 0;
 	if (table->items == NULL || table->count > PARAMS_MAX)
-		return frag_err_set(err, -EINVAL, "%u parameters in a table that cannot be", table->count);
+		return frag_err_set(err, -EINVAL, "%u parameters in a table that cannot be",
+				    table->count);
 	if (table->item_size < offsetof(struct frag_param, def_int) || table->item_size % 8 != 0)
-		return frag_err_set(err, -EINVAL,
-				    "parameters of %u bytes each are none; set the table with FRAG_PARAMS",
-				    table->item_size);
+		return frag_err_set(
+			err, -EINVAL,
+			"parameters of %u bytes each are none; set the table with FRAG_PARAMS",
+			table->item_size);
 	for (uint32_t i = 0; i < table->count; i++) {
 		param = fragi_param_at(table, i);
 		r = param_check(&param, state_size, err);
@@ -120,18 +131,19 @@ int fragi_params_check(const struct fragi_param_table *table, size_t state_size,
 		for (uint32_t j = 0; j < i; j++) {
 			other = fragi_param_at(table, j);
 			if (strcmp(other.name, param.name) == 0)
-				return frag_err_set(err, -EINVAL, "two parameters are called \"%s\"",
-						    param.name);
+				return frag_err_set(err, -EINVAL,
+						    "two parameters are called \"%s\"", param.name);
 		}
 	}
 	return 0;
 }
 
 /* Adds an error about this subject at the place of node. */
-static void complain(struct filling *filling, const struct fragi_node *node, const char *format, ...)
-	FRAG_PRINTF(3, 4);
+static void complain(struct filling *filling, const struct fragi_node *node, const char *format,
+		     ...) FRAG_PRINTF(3, 4);
 
-static void complain(struct filling *filling, const struct fragi_node *node, const char *format, ...)
+static void complain(struct filling *filling, const struct fragi_node *node, const char *format,
+		     ...)
 {
 	const struct fragi_param_context *context = filling->context;
 	char text[800];
@@ -142,8 +154,8 @@ static void complain(struct filling *filling, const struct fragi_node *node, con
 	va_end(args);
 	fragi_diag_add(context->diag, -EINVAL, node != NULL ? node->file : NULL,
 		       node != NULL ? node->line : 0, node != NULL ? node->column : 0, "%s%s%s",
-		       context->subject != NULL ? context->subject : "", context->subject != NULL ? ": " : "",
-		       text);
+		       context->subject != NULL ? context->subject : "",
+		       context->subject != NULL ? ": " : "", text);
 	if (filling->failed == 0)
 		filling->failed = -EINVAL;
 }
@@ -162,15 +174,16 @@ static void *kept(struct filling *filling, void *memory)
 static void complain_kind(struct filling *filling, const struct frag_param *param,
 			  const struct fragi_node *node)
 {
-	static const char *const what[] = {
-		[FRAGI_NODE_NULL] = "nothing", [FRAGI_NODE_LIST] = "a list", [FRAGI_NODE_MAP] = "a map"};
+	static const char *const what[] = {[FRAGI_NODE_NULL] = "nothing",
+					   [FRAGI_NODE_LIST] = "a list",
+					   [FRAGI_NODE_MAP] = "a map"};
 
 	if (node->kind == FRAGI_NODE_SCALAR)
-		complain(filling, node, "parameter \"%s\": \"%.80s\" is no %s", param->name, node->text,
-			 kinds[param->kind].is_no);
+		complain(filling, node, "parameter \"%s\": \"%.80s\" is no %s", param->name,
+			 node->text, kinds[param->kind].is_no);
 	else
-		complain(filling, node, "parameter \"%s\": %s is no %s", param->name, what[node->kind],
-			 kinds[param->kind].is_no);
+		complain(filling, node, "parameter \"%s\": %s is no %s", param->name,
+			 what[node->kind], kinds[param->kind].is_no);
 }
 
 static void format_bound(const struct frag_param *param, double bound, char *out, size_t size)
@@ -184,8 +197,8 @@ static void format_bound(const struct frag_param *param, double bound, char *out
 }
 
 /* Whether value lies in the parameter's range; complains when not. */
-static bool in_range(struct filling *filling, const struct frag_param *param, const struct fragi_node *node,
-		     double value)
+static bool in_range(struct filling *filling, const struct frag_param *param,
+		     const struct fragi_node *node, double value)
 {
 	char min[40], max[40];
 
@@ -200,7 +213,8 @@ static bool in_range(struct filling *filling, const struct frag_param *param, co
 		complain(filling, node, "parameter \"%s\": %.80s is out of range; the most is %s",
 			 param->name, node->text, max);
 	else
-		complain(filling, node, "parameter \"%s\": %.80s is out of range; allowed is %s to %s",
+		complain(filling, node,
+			 "parameter \"%s\": %.80s is out of range; allowed is %s to %s",
 			 param->name, node->text, min, max);
 	return false;
 }
@@ -231,8 +245,8 @@ static void fill_number(struct filling *filling, const struct frag_param *param,
 		break;
 	}
 	if (r == -ERANGE) {
-		complain(filling, node, "parameter \"%s\": \"%.80s\" is too large for 64 bits", param->name,
-			 node->text);
+		complain(filling, node, "parameter \"%s\": \"%.80s\" is too large for 64 bits",
+			 param->name, node->text);
 		return;
 	}
 	if (r < 0) {
@@ -256,13 +270,14 @@ static void fill_string(struct filling *filling, const struct frag_param *param,
 	char advice[400];
 
 	if (param->choices != NULL) {
-		while (param->choices[count] != NULL && strcmp(param->choices[count], node->text) != 0)
+		while (param->choices[count] != NULL &&
+		       strcmp(param->choices[count], node->text) != 0)
 			count++;
 		if (param->choices[count] == NULL) {
-			complain(filling, node, "parameter \"%s\": \"%.80s\" is no choice%s", param->name,
-				 node->text,
-				 fragi_advise(advice, sizeof(advice), node->text, "choices", param->choices,
-					      count));
+			complain(filling, node, "parameter \"%s\": \"%.80s\" is no choice%s",
+				 param->name, node->text,
+				 fragi_advise(advice, sizeof(advice), node->text, "choices",
+					      param->choices, count));
 			return;
 		}
 	}
@@ -276,7 +291,8 @@ static void fill_path(struct filling *filling, const char *text, const char **fi
 	if (text[0] == '/' || text[0] == '\0' || folder == NULL)
 		*field = kept(filling, fragi_arena_strdup(filling->context->arena, text));
 	else
-		*field = kept(filling, fragi_arena_printf(filling->context->arena, "%s/%s", folder, text));
+		*field = kept(filling,
+			      fragi_arena_printf(filling->context->arena, "%s/%s", folder, text));
 }
 
 static void fill_reference(struct filling *filling, const struct frag_param *param,
@@ -311,15 +327,18 @@ static void fill_reference(struct filling *filling, const struct frag_param *par
 		count++;
 	complain(filling, node, "parameter \"%s\": there is no %s \"%.80s\"%s", param->name,
 		 kinds[param->kind].name, name,
-		 fragi_advise(advice, sizeof(advice), name, is_resource ? "resources" : "conditions", names,
-			      count));
+		 fragi_advise(advice, sizeof(advice), name,
+			      is_resource ? "resources" : "conditions", names, count));
 }
 
 /*
- * The list or map that node is, or that its text is when C or --set gave it; NULL: none, complained.
+ * The list or map that node is, or that its text is when C or --set gave it; NULL: none,
+ * complained.
  */
-static const struct fragi_node *collection_of(struct filling *filling, const struct frag_param *param,
-					      const struct fragi_node *node, enum fragi_node_kind kind)
+static const struct fragi_node *collection_of(struct filling *filling,
+					      const struct frag_param *param,
+					      const struct fragi_node *node,
+					      enum fragi_node_kind kind)
 {
 	struct fragi_diag diag = {0};
 	struct fragi_node *root = NULL;
@@ -327,7 +346,8 @@ static const struct fragi_node *collection_of(struct filling *filling, const str
 
 	if (node->kind == kind)
 		return node;
-	if (node->kind == FRAGI_NODE_SCALAR && node->text[0] == (kind == FRAGI_NODE_LIST ? '[' : '{'))
+	if (node->kind == FRAGI_NODE_SCALAR &&
+	    node->text[0] == (kind == FRAGI_NODE_LIST ? '[' : '{'))
 		r = fragi_yaml_parse(filling->context->arena, node->file != NULL ? node->file : "",
 				     node->text, strlen(node->text), &diag, &root);
 	fragi_diag_fini(&diag);
@@ -339,8 +359,8 @@ static const struct fragi_node *collection_of(struct filling *filling, const str
 	return NULL;
 }
 
-static void fill_list(struct filling *filling, const struct frag_param *param, const struct fragi_node *node,
-		      void *field)
+static void fill_list(struct filling *filling, const struct frag_param *param,
+		      const struct fragi_node *node, void *field)
 {
 	const struct fragi_node *list = collection_of(filling, param, node, FRAGI_NODE_LIST);
 	struct frag_param item = *param;
@@ -349,21 +369,24 @@ static void fill_list(struct filling *filling, const struct frag_param *param, c
 
 	if (list == NULL)
 		return;
-	items = kept(filling, fragi_arena_alloc(filling->context->arena, (list->count + 1) * width));
+	items = kept(filling,
+		     fragi_arena_alloc(filling->context->arena, (list->count + 1) * width));
 	if (items == NULL)
 		return;
 	item.min = item.max = 0;
-	for (const struct fragi_node *child = list->first; child != NULL; child = child->next, i++) {
+	for (const struct fragi_node *child = list->first; child != NULL;
+	     child = child->next, i++) {
 		if (child->kind != FRAGI_NODE_SCALAR) {
 			complain_kind(filling, param, child);
 			continue;
 		}
 		if (param->kind == FRAG_PARAM_KIND_STRING_LIST) {
-			fill_string(filling, &item, child, (const char **)(void *)(items + i * width));
+			fill_string(filling, &item, child,
+				    (const char **)(void *)(items + i * width));
 			continue;
 		}
-		item.kind =
-			param->kind == FRAG_PARAM_KIND_I64_LIST ? FRAG_PARAM_KIND_I64 : FRAG_PARAM_KIND_F64;
+		item.kind = param->kind == FRAG_PARAM_KIND_I64_LIST ? FRAG_PARAM_KIND_I64
+								    : FRAG_PARAM_KIND_F64;
 		fill_number(filling, &item, child, items + i * width);
 	}
 	if (param->kind == FRAG_PARAM_KIND_I64_LIST)
@@ -373,12 +396,12 @@ static void fill_list(struct filling *filling, const struct frag_param *param, c
 		*(struct frag_f64_list *)field =
 			(struct frag_f64_list){(const double *)(const void *)items, list->count};
 	else
-		*(struct frag_string_list *)field =
-			(struct frag_string_list){(const char *const *)(const void *)items, list->count};
+		*(struct frag_string_list *)field = (struct frag_string_list){
+			(const char *const *)(const void *)items, list->count};
 }
 
-static void fill_map(struct filling *filling, const struct frag_param *param, const struct fragi_node *node,
-		     struct frag_string_map *field)
+static void fill_map(struct filling *filling, const struct frag_param *param,
+		     const struct fragi_node *node, struct frag_string_map *field)
 {
 	const struct fragi_node *map = collection_of(filling, param, node, FRAGI_NODE_MAP);
 	struct frag_param item = *param;
@@ -387,11 +410,13 @@ static void fill_map(struct filling *filling, const struct frag_param *param, co
 
 	if (map == NULL)
 		return;
-	items = kept(filling, fragi_arena_alloc(filling->context->arena, (map->count + 1) * sizeof(*items)));
+	items = kept(filling,
+		     fragi_arena_alloc(filling->context->arena, (map->count + 1) * sizeof(*items)));
 	if (items == NULL)
 		return;
 	for (const struct fragi_node *child = map->first; child != NULL; child = child->next, i++) {
-		items[i].key = kept(filling, fragi_arena_strdup(filling->context->arena, child->key->text));
+		items[i].key = kept(filling,
+				    fragi_arena_strdup(filling->context->arena, child->key->text));
 		if (child->kind != FRAGI_NODE_SCALAR)
 			complain_kind(filling, param, child);
 		else
@@ -406,7 +431,8 @@ static bool is_collection(enum frag_param_kind kind)
 	       kind == FRAG_PARAM_KIND_STRING_LIST || kind == FRAG_PARAM_KIND_STRING_MAP;
 }
 
-static void fill_field(struct filling *filling, const struct frag_param *param, const struct fragi_node *node)
+static void fill_field(struct filling *filling, const struct frag_param *param,
+		       const struct fragi_node *node)
 {
 	void *field = filling->state + param->offset;
 	bool value;
@@ -503,9 +529,10 @@ static void complain_unknown(struct filling *filling, const struct fragi_spec_se
 	for (uint32_t i = 0; i < filling->table->count; i++)
 		names[i] = fragi_param_at(filling->table, i).name;
 	complain(filling, setting->place, "unknown parameter \"%.80s\"%s", setting->name,
-		 filling->table->count == 0 ? "; it has no parameters"
-					    : fragi_advise(advice, sizeof(advice), setting->name,
-							   "its parameters", names, filling->table->count));
+		 filling->table->count == 0
+			 ? "; it has no parameters"
+			 : fragi_advise(advice, sizeof(advice), setting->name, "its parameters",
+					names, filling->table->count));
 }
 
 static void fill_setting(struct filling *filling, const struct fragi_spec_setting *setting)
@@ -527,8 +554,9 @@ static void fill_setting(struct filling *filling, const struct fragi_spec_settin
 	complain_unknown(filling, setting);
 }
 
-int fragi_params_fill(const struct fragi_param_table *table, const struct fragi_spec_setting *settings,
-		      size_t count, void *state, const struct fragi_param_context *context)
+int fragi_params_fill(const struct fragi_param_table *table,
+		      const struct fragi_spec_setting *settings, size_t count, void *state,
+		      const struct fragi_param_context *context)
 {
 	struct filling filling = {.table = table, .context = context, .state = state};
 	struct frag_param param;
@@ -545,8 +573,9 @@ int fragi_params_fill(const struct fragi_param_table *table, const struct fragi_
 	for (uint32_t i = 0; i < table->count; i++) {
 		param = fragi_param_at(table, i);
 		if ((param.flags & FRAG_PARAM_REQUIRED) != 0 && !filling.given[i])
-			complain(&filling, context->place, "parameter \"%s\" (%s) is required and not set",
-				 param.name, kinds[param.kind].name);
+			complain(&filling, context->place,
+				 "parameter \"%s\" (%s) is required and not set", param.name,
+				 kinds[param.kind].name);
 	}
 	return filling.failed;
 }

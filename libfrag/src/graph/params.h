@@ -6,9 +6,9 @@
 #include <graph/spec.h>
 
 /*
- * Writes parameters into a state by its table: defaults first, then the settings in order (later wins).
- * Operators, resources and conditions all go through here, so a wrong text has one wording. Texts and lists
- * live in arena.
+ * Writes parameters into a state by its table: defaults first, then the settings in order (later
+ * wins). Operators, resources and conditions all go through here, so a wrong text has one wording.
+ * Texts and lists live in arena.
  */
 struct fragi_param_table {
 	const struct frag_param *items;
@@ -19,23 +19,27 @@ struct fragi_param_table {
 struct fragi_param_context {
 	struct fragi_arena *arena;
 	struct fragi_diag *diag;
-	const char *subject;            /* "fragment1.detect", for messages */
-	const struct fragi_node *place; /* of the subject, for what is missing; NULL: composed in C */
-	const char *app_folder;         /* for PATH; NULL: as it is */
+	const char *subject; /* "fragment1.detect", for messages */
+	/* of the subject, for what is missing; NULL: composed in C */
+	const struct fragi_node *place;
+	const char *app_folder; /* for PATH; NULL: as it is */
 	void *arg;
 	struct frag_resource *(*resource)(void *arg, const char *name); /* of `$name`; NULL: none */
 	struct frag_condition *(*condition)(void *arg, const char *name);
-	/* The i-th name that resource or condition knows, NULL beyond the last: for "did you mean". May be
-	 * NULL. */
+	/*
+	 * The i-th name that resource or condition knows, NULL beyond the last: for "did you mean".
+	 * May be NULL.
+	 */
 	const char *(*name_at)(void *arg, enum frag_param_kind kind, size_t i);
 };
 
 /* Returns 0, or -EINVAL with every error (unknown, wrong type, out of range, missing) in diag. */
 FRAGI_API int fragi_params_fill(const struct fragi_param_table *table,
-				const struct fragi_spec_setting *settings, size_t count, void *state,
-				const struct fragi_param_context *context);
-/* Checks a table against the state it writes into: names, kinds, offsets. Returns 0 or -EINVAL with a
- * sentence.
+				const struct fragi_spec_setting *settings, size_t count,
+				void *state, const struct fragi_param_context *context);
+/*
+ * Checks a table against the state it writes into: names, kinds, offsets. Returns 0 or -EINVAL with
+ * a sentence.
  */
 FRAGI_API int fragi_params_check(const struct fragi_param_table *table, size_t state_size,
 				 struct frag_err *err);

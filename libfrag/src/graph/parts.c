@@ -31,18 +31,19 @@ static bool is_later(const char *const *later, size_t count, const char *name)
 	return false;
 }
 
-static void refuse_type(struct frag_fragment *fragment, const struct fragi_node *place, const char *subject,
-			const char *what, const char *type, bool later, const char *const *names,
-			size_t count)
+static void refuse_type(struct frag_fragment *fragment, const struct fragi_node *place,
+			const char *subject, const char *what, const char *type, bool later,
+			const char *const *names, size_t count)
 {
 	char advice[400];
 
 	if (later)
-		fragi_making_fail(fragment, -EINVAL, place, subject, "%s type \"%s\" is not built yet", what,
-				  type);
+		fragi_making_fail(fragment, -EINVAL, place, subject,
+				  "%s type \"%s\" is not built yet", what, type);
 	else
-		fragi_making_fail(fragment, -EINVAL, place, subject, "unknown %s type \"%.80s\"%s", what,
-				  type, fragi_advise(advice, sizeof(advice), type, "valid", names, count));
+		fragi_making_fail(
+			fragment, -EINVAL, place, subject, "unknown %s type \"%.80s\"%s", what,
+			type, fragi_advise(advice, sizeof(advice), type, "valid", names, count));
 }
 
 static const struct fragi_cond_type *condition_type(struct frag_op *op, const char *name,
@@ -58,11 +59,14 @@ static const struct fragi_cond_type *condition_type(struct frag_op *op, const ch
 	for (size_t i = 0; i < count && i < FRAG_COUNT_OF(names); i++)
 		names[i] = types[i].name;
 	refuse_type(op->fragment, place, op->subject, "condition", name,
-		    is_later(conditions_later, FRAG_COUNT_OF(conditions_later), type_name), names, count);
+		    is_later(conditions_later, FRAG_COUNT_OF(conditions_later), type_name), names,
+		    count);
 	return NULL;
 }
 
-/* A name of the condition's own when none was given: the type's, with a number when that is taken. */
+/*
+ * A name of the condition's own when none was given: the type's, with a number when that is taken.
+ */
 static const char *condition_name(struct frag_op *op, const char *type)
 {
 	const char *name = type;
@@ -72,7 +76,8 @@ static const char *condition_name(struct frag_op *op, const char *type)
 	return name;
 }
 
-struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name, const char *type_name,
+struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name,
+					    const char *type_name,
 					    const struct fragi_spec_setting *settings, size_t count,
 					    const struct fragi_node *place)
 {
@@ -91,8 +96,8 @@ struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name
 				  "\"%.80s\" is no name of a condition", name);
 		goto err_failed;
 	} else if (frag_op_condition(op, name) != NULL) {
-		fragi_making_fail(fragment, -EINVAL, place, op->subject, "two conditions are called \"%s\"",
-				  name);
+		fragi_making_fail(fragment, -EINVAL, place, op->subject,
+				  "two conditions are called \"%s\"", name);
 		goto err_failed;
 	}
 	condition = fragi_arena_alloc(&fragment->arena, sizeof(*condition));
@@ -102,7 +107,8 @@ struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name
 				 &made->made_condition_capacity, sizeof(*said));
 	name = fragi_arena_strdup(&fragment->arena, name);
 	if (condition == NULL || name == NULL || conditions == NULL || said == NULL) {
-		fragi_making_fail(fragment, -ENOMEM, place, op->subject, "memory is short for a condition");
+		fragi_making_fail(fragment, -ENOMEM, place, op->subject,
+				  "memory is short for a condition");
 		goto err_failed;
 	}
 	op->conditions = conditions;
@@ -122,7 +128,8 @@ err_failed:
 
 int fragi_conditions_fill(struct frag_op *op)
 {
-	struct fragi_param_context context = {.arena = &op->fragment->arena, .diag = op->fragment->diag};
+	struct fragi_param_context context = {.arena = &op->fragment->arena,
+					      .diag = op->fragment->diag};
 	const struct fragi_made_condition *made;
 	struct frag_condition *condition;
 	int r, result = 0;
@@ -130,8 +137,8 @@ int fragi_conditions_fill(struct frag_op *op)
 	for (uint32_t i = 0; i < op->condition_count; i++) {
 		condition = op->conditions[i];
 		made = &op->made->conditions[i];
-		context.subject = fragi_arena_printf(&op->fragment->arena, "%s: condition %s", op->subject,
-						     condition->name);
+		context.subject = fragi_arena_printf(&op->fragment->arena, "%s: condition %s",
+						     op->subject, condition->name);
 		if (context.subject == NULL)
 			return -ENOMEM;
 		context.place = made->place;
@@ -149,10 +156,13 @@ int fragi_conditions_fill(struct frag_op *op)
 
 /* The port of that name and direction (0: any); name NULL: the only one. Complains. */
 static struct fragi_port *port_of(struct frag_op *op, const struct frag_condition *condition,
-				  const struct fragi_node *place, const char *param, const char *name,
-				  enum frag_dir dir)
+				  const struct fragi_node *place, const char *param,
+				  const char *name, enum frag_dir dir)
 {
-	const char *what = dir == FRAG_IN ? "input" : dir == FRAG_OUT ? "output" : "port", *names[64];
+	const char *what = dir == FRAG_IN    ? "input"
+			   : dir == FRAG_OUT ? "output"
+					     : "port",
+		   *names[64];
 	struct fragi_port *only = NULL;
 	size_t count = 0;
 	char advice[400], lead[32];
@@ -174,11 +184,12 @@ static struct fragi_port *port_of(struct frag_op *op, const struct frag_conditio
 		snprintf(advice, sizeof(advice), "; it has no %ss", what);
 	if (name != NULL)
 		fragi_making_fail(op->fragment, -EINVAL, place, op->subject,
-				  "condition %s: there is no %s \"%.80s\"%s", condition->name, what, name,
-				  advice);
+				  "condition %s: there is no %s \"%.80s\"%s", condition->name, what,
+				  name, advice);
 	else
 		fragi_making_fail(op->fragment, -EINVAL, place, op->subject,
-				  "condition %s: name the port with %s%s", condition->name, param, advice);
+				  "condition %s: name the port with %s%s", condition->name, param,
+				  advice);
 	return NULL;
 }
 
@@ -194,11 +205,12 @@ int fragi_conditions_bind(struct frag_op *op)
 		place = op->made->conditions[i].place;
 		switch (condition->type->kind) {
 		case FRAGI_COND_MESSAGE_AVAILABLE:
-			port = port_of(op, condition, place, "receiver", condition->params.receiver, FRAG_IN);
+			port = port_of(op, condition, place, "receiver", condition->params.receiver,
+				       FRAG_IN);
 			break;
 		case FRAGI_COND_DOWNSTREAM_AFFORDABLE:
-			port = port_of(op, condition, place, "transmitter", condition->params.transmitter,
-				       FRAG_OUT);
+			port = port_of(op, condition, place, "transmitter",
+				       condition->params.transmitter, FRAG_OUT);
 			break;
 		case FRAGI_COND_NONE:
 			if (condition->params.port == NULL) {
@@ -229,8 +241,9 @@ struct frag_resource *fragi_resource_find(const struct frag_fragment *fragment, 
 	return NULL;
 }
 
-static const struct fragi_resource_type *resource_type(struct frag_fragment *fragment, const char *subject,
-						       const char *name, const struct fragi_node *place)
+static const struct fragi_resource_type *resource_type(struct frag_fragment *fragment,
+						       const char *subject, const char *name,
+						       const struct fragi_node *place)
 {
 	const char *type_name = fragi_alias(name), *names[64];
 	const struct fragi_resource_type *type = fragi_resource_type_find(type_name);
@@ -241,15 +254,17 @@ static const struct fragi_resource_type *resource_type(struct frag_fragment *fra
 	while (count < FRAG_COUNT_OF(names) && (type = fragi_resource_type_at(count)) != NULL)
 		names[count++] = type->name;
 	refuse_type(fragment, place, subject, "resource", name,
-		    is_later(resources_later, FRAG_COUNT_OF(resources_later), type_name), names, count);
+		    is_later(resources_later, FRAG_COUNT_OF(resources_later), type_name), names,
+		    count);
 	return NULL;
 }
 
 /* Fills in a resource's parameters and makes it. */
 static struct frag_resource *resource_create(struct frag_fragment *fragment, const char *subject,
-					     const char *name, const struct fragi_resource_type *type,
-					     const struct fragi_spec_setting *settings, size_t count,
-					     const struct fragi_node *place)
+					     const char *name,
+					     const struct fragi_resource_type *type,
+					     const struct fragi_spec_setting *settings,
+					     size_t count, const struct fragi_node *place)
 {
 	struct fragi_param_context context = {
 		.arena = &fragment->arena,
@@ -257,7 +272,8 @@ static struct frag_resource *resource_create(struct frag_fragment *fragment, con
 		.subject = subject,
 		.place = place,
 		.app_folder = fragment->spec != NULL ? fragment->spec->app_folder : NULL};
-	void *state = fragi_arena_alloc(&fragment->arena, type->state_size > 0 ? type->state_size : 1);
+	void *state =
+		fragi_arena_alloc(&fragment->arena, type->state_size > 0 ? type->state_size : 1);
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_resource *resource;
 	int r;
@@ -266,9 +282,9 @@ static struct frag_resource *resource_create(struct frag_fragment *fragment, con
 		fragi_making_fail(fragment, -ENOMEM, place, subject, "memory is short");
 		return NULL;
 	}
-	r = fragi_params_fill(
-		&(struct fragi_param_table){type->params, type->param_count, sizeof(struct frag_param)},
-		settings, count, state, &context);
+	r = fragi_params_fill(&(struct fragi_param_table){type->params, type->param_count,
+							  sizeof(struct frag_param)},
+			      settings, count, state, &context);
 	if (r < 0) {
 		fragi_making_note(fragment, r);
 		return NULL;
@@ -283,8 +299,9 @@ static struct frag_resource *resource_create(struct frag_fragment *fragment, con
 }
 
 struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const char *name,
-					  const char *type_name, const struct fragi_spec_setting *settings,
-					  size_t count, const struct fragi_node *place)
+					  const char *type_name,
+					  const struct fragi_spec_setting *settings, size_t count,
+					  const struct fragi_node *place)
 {
 	const char *subject = fragi_arena_printf(&fragment->arena, "%s.%s", fragment->name, name);
 	struct fragi_making *making = fragment->making;
@@ -292,11 +309,13 @@ struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const 
 	struct frag_resource *resource = NULL, **resources;
 
 	if (!fragi_name_is_valid(name)) {
-		fragi_making_fail(fragment, -EINVAL, place, NULL, "\"%.80s\" is no name of a resource", name);
+		fragi_making_fail(fragment, -EINVAL, place, NULL,
+				  "\"%.80s\" is no name of a resource", name);
 		return NULL;
 	}
 	if (fragi_resource_find(fragment, name) != NULL) {
-		fragi_making_fail(fragment, -EINVAL, place, NULL, "two resources are called \"%s\"", name);
+		fragi_making_fail(fragment, -EINVAL, place, NULL, "two resources are called \"%s\"",
+				  name);
 		return NULL;
 	}
 	if (subject == NULL) {

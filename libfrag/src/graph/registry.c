@@ -83,7 +83,8 @@ static int folders_add(struct fragi_registry *registry, const struct fragi_regis
 	size_t length;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && config->library_path != NULL && config->library_path[i] != NULL; i++)
+	for (size_t i = 0;
+	     r == 0 && config->library_path != NULL && config->library_path[i] != NULL; i++)
 		r = folder_add(registry, config->library_path[i], strlen(config->library_path[i]));
 	while (r == 0 && path != NULL) {
 		length = strcspn(path, ":");
@@ -118,9 +119,11 @@ static int built_in_list(struct fragi_registry *registry)
 		return -errno;
 	while (r == 0 && dir != NULL && (entry = readdir(dir)) != NULL) {
 		length = strlen(entry->d_name);
-		if (length < 4 || entry->d_name[0] == '.' || strcmp(entry->d_name + length - 3, ".so") != 0)
+		if (length < 4 || entry->d_name[0] == '.' ||
+		    strcmp(entry->d_name + length - 3, ".so") != 0)
 			continue;
-		wider = fragi_realloc(registry->built_in, (registry->built_in_count + 1) * sizeof(*wider));
+		wider = fragi_realloc(registry->built_in,
+				      (registry->built_in_count + 1) * sizeof(*wider));
 		if (wider == NULL) {
 			r = -ENOMEM;
 			break;
@@ -140,7 +143,8 @@ static int built_in_list(struct fragi_registry *registry)
 	return r;
 }
 
-int fragi_registry_create(const struct fragi_registry_config *config, struct fragi_registry **out_registry)
+int fragi_registry_create(const struct fragi_registry_config *config,
+			  struct fragi_registry **out_registry)
 {
 	struct fragi_registry *registry = fragi_calloc(1, sizeof(*registry));
 	int r;
@@ -187,7 +191,8 @@ static const char *folders_text(const struct fragi_registry *registry, char *out
 
 	out[0] = '\0';
 	for (size_t i = 0; i < registry->folder_count && used < size; i++) {
-		n = snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", registry->folders[i].text);
+		n = snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "",
+			     registry->folders[i].text);
 		used += n > 0 ? (size_t)n : 0;
 	}
 	return out;
@@ -214,7 +219,9 @@ static bool is_file(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* A library given as a path: only where everything runs in one process, and its author is its user. */
+/*
+ * A library given as a path: only where everything runs in one process, and its author is its user.
+ */
 static int find_path(const struct fragi_registry *registry, const char *library, char *real,
 		     struct frag_err *err)
 {
@@ -222,18 +229,18 @@ static int find_path(const struct fragi_registry *registry, const char *library,
 	int n;
 
 	if (!registry->allow_paths)
-		return frag_err_set(err, -EINVAL,
-				    "library %.200s: a path is only accepted where everything runs in one "
-				    "process; write the name alone and put its folder into --library-path",
-				    library);
+		return frag_err_set(
+			err, -EINVAL,
+			"library %.200s: a path is only accepted where everything runs in one process; write the name alone and put its folder into --library-path",
+			library);
 	n = snprintf(path, sizeof(path), "%s%s%s",
 		     library[0] != '/' && registry->app_folder != NULL ? registry->app_folder : "",
 		     library[0] != '/' && registry->app_folder != NULL ? "/" : "", library);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return frag_err_set(err, -EINVAL, "library %.200s: the path is too long", library);
 	if (realpath(path, real) == NULL)
-		return frag_err_set(err, -ENOENT, "library %.200s cannot be found: %.400s: %s", library, path,
-				    strerror(errno));
+		return frag_err_set(err, -ENOENT, "library %.200s cannot be found: %.400s: %s",
+				    library, path, strerror(errno));
 	if (!is_file(real))
 		return frag_err_set(err, -ENOENT, "library %.200s is no file", library);
 	return 0;
@@ -257,8 +264,7 @@ static int find_library(const struct fragi_registry *registry, const char *libra
 			return 0;
 		return frag_err_set(
 			err, -ENOENT,
-			"library %.200s: %.300s leads to %.300s, outside the folders that libraries "
-			"may come from; put the file itself there",
+			"library %.200s: %.300s leads to %.300s, outside the folders that libraries may come from; put the file itself there",
 			library, path, real);
 	}
 	if (registry->allow_paths && registry->app_folder != NULL) {
@@ -266,14 +272,13 @@ static int find_library(const struct fragi_registry *registry, const char *libra
 		if (is_file(path))
 			return frag_err_set(
 				err, -ENOENT,
-				"library %.200s is not in %s; for the one in the app folder write "
-				"./%.200s",
+				"library %.200s is not in %s; for the one in the app folder write ./%.200s",
 				library, folders_text(registry, folders, sizeof(folders)), library);
 	}
-	return frag_err_set(err, -ENOENT,
-			    "library %.200s is not in %s; put it there, or its folder into --library-path or "
-			    "FRAG_LIBRARY_PATH",
-			    library, folders_text(registry, folders, sizeof(folders)));
+	return frag_err_set(
+		err, -ENOENT,
+		"library %.200s is not in %s; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
+		library, folders_text(registry, folders, sizeof(folders)));
 }
 
 /* Which library a name came from. */
@@ -307,14 +312,16 @@ static int library_register(struct fragi_registry *registry, const struct fragi_
 	for (size_t i = 0; i < library->op_count; i++) {
 		taken = fragi_strmap_get(ops, library->ops[i]->name);
 		if (taken != NULL)
-			return frag_err_set(err, -EEXIST,
-					    "library %s: operator type \"%s\" is already that of %s",
-					    library->file, library->ops[i]->name, owner_of(registry, taken));
+			return frag_err_set(
+				err, -EEXIST,
+				"library %s: operator type \"%s\" is already that of %s",
+				library->file, library->ops[i]->name, owner_of(registry, taken));
 	}
 	for (size_t i = 0; i < library->composer_count; i++) {
 		taken = fragi_strmap_get(composers, library->composers[i].name);
 		if (taken != NULL)
-			return frag_err_set(err, -EEXIST, "library %s: composer \"%s\" is already that of %s",
+			return frag_err_set(err, -EEXIST,
+					    "library %s: composer \"%s\" is already that of %s",
 					    library->file, library->composers[i].name,
 					    owner_of(registry, taken));
 	}
@@ -325,7 +332,8 @@ static int library_register(struct fragi_registry *registry, const struct fragi_
 					    cause.text[0] != '\0' ? cause.text : frag_strerror(r));
 	}
 	for (size_t i = 0; r == 0 && i < library->op_count; i++)
-		r = fragi_strmap_put(ops, library->ops[i]->name, (void *)(uintptr_t)library->ops[i]);
+		r = fragi_strmap_put(ops, library->ops[i]->name,
+				     (void *)(uintptr_t)library->ops[i]);
 	for (size_t i = 0; r == 0 && i < library->composer_count; i++)
 		r = fragi_strmap_put(composers, library->composers[i].name, &library->composers[i]);
 	if (r < 0)
@@ -345,7 +353,8 @@ static bool is_built_in(const struct fragi_registry *registry, const char *real)
 static struct fragi_library *library_add(struct fragi_registry *registry, const char *real)
 {
 	size_t capacity = registry->library_capacity == 0 ? 8 : registry->library_capacity * 2;
-	struct fragi_library **wider, *library = fragi_arena_alloc(&registry->arena, sizeof(*library));
+	struct fragi_library **wider,
+		*library = fragi_arena_alloc(&registry->arena, sizeof(*library));
 
 	if (library == NULL)
 		return NULL;
@@ -355,7 +364,8 @@ static struct fragi_library *library_add(struct fragi_registry *registry, const 
 	library->file = strrchr(library->path, '/') + 1;
 	library->built_in = is_built_in(registry, real);
 	if (registry->library_count == registry->library_capacity) {
-		wider = fragi_realloc(registry->libraries, capacity * sizeof(struct fragi_library *));
+		wider = fragi_realloc(registry->libraries,
+				      capacity * sizeof(struct fragi_library *));
 		if (wider == NULL)
 			return NULL;
 		registry->libraries = wider;
@@ -365,10 +375,12 @@ static struct fragi_library *library_add(struct fragi_registry *registry, const 
 	return library;
 }
 
-/* Opens and registers the library at a real path (its table, when there is one already); what was tried once
- * has the same result again. */
-static int library_load(struct fragi_registry *registry, const char *real, const struct frag_plugin *table,
-			struct frag_err *err)
+/*
+ * Opens and registers the library at a real path (its table, when there is one already); what was
+ * tried once has the same result again.
+ */
+static int library_load(struct fragi_registry *registry, const char *real,
+			const struct frag_plugin *table, struct frag_err *err)
 {
 	struct fragi_library *library = NULL;
 	struct frag_err cause = FRAG_ERR_INIT;
@@ -378,8 +390,9 @@ static int library_load(struct fragi_registry *registry, const char *real, const
 		library = registry->libraries[i];
 		if (strcmp(library->path, real) != 0)
 			continue;
-		return library->error != NULL ? frag_err_set(err, library->error_code, "%s", library->error)
-					      : 0;
+		return library->error != NULL
+			       ? frag_err_set(err, library->error_code, "%s", library->error)
+			       : 0;
 	}
 	library = library_add(registry, real);
 	if (library == NULL)
@@ -391,14 +404,14 @@ static int library_load(struct fragi_registry *registry, const char *real, const
 	if (r < 0) {
 		library->op_count = library->composer_count = 0;
 		library->error_code = r;
-		library->error = fragi_arena_strdup(&registry->arena,
-						    cause.text[0] != '\0' ? cause.text : frag_strerror(r));
+		library->error = fragi_arena_strdup(
+			&registry->arena, cause.text[0] != '\0' ? cause.text : frag_strerror(r));
 		if (library->error == NULL)
 			library->error = "memory is short";
 		return frag_err_set(err, r, "%s", library->error);
 	}
-	log_debug(NULL, "opened %s: plugin %s %s, %zu operator types, %zu composers", real, library->name,
-		  library->version, library->op_count, library->composer_count);
+	log_debug(NULL, "opened %s: plugin %s %s, %zu operator types, %zu composers", real,
+		  library->name, library->version, library->op_count, library->composer_count);
 	return 0;
 }
 
@@ -410,8 +423,8 @@ int fragi_registry_load(struct fragi_registry *registry, const char *library, st
 	return r < 0 ? r : library_load(registry, real, NULL, err);
 }
 
-int fragi_registry_add(struct fragi_registry *registry, const char *name, const struct frag_plugin *plugin,
-		       struct frag_err *err)
+int fragi_registry_add(struct fragi_registry *registry, const char *name,
+		       const struct frag_plugin *plugin, struct frag_err *err)
 {
 	char path[PATH_MAX];
 
@@ -422,8 +435,9 @@ int fragi_registry_add(struct fragi_registry *registry, const char *name, const 
 }
 
 /*
- * Whether the file holds name as a text that ends there. A plugin's tables are made by the compiler, so a
- * library without the text cannot list the name, and need not be opened with all that it links.
+ * Whether the file holds name as a text that ends there. A plugin's tables are made by the
+ * compiler, so a library without the text cannot list the name, and need not be opened with all
+ * that it links.
  */
 static bool file_mentions(const char *path, const char *name)
 {
@@ -474,13 +488,15 @@ static void *look_up(struct fragi_registry *registry, const struct fragi_strmap 
 }
 
 /* The built-in library that would have the name, had it been possible to open it. */
-static const struct fragi_library *broken_built_in(const struct fragi_registry *registry, const char *name)
+static const struct fragi_library *broken_built_in(const struct fragi_registry *registry,
+						   const char *name)
 {
 	const struct fragi_library *library;
 
 	for (size_t i = 0; i < registry->library_count; i++) {
 		library = registry->libraries[i];
-		if (library->built_in && library->error != NULL && file_mentions(library->path, name))
+		if (library->built_in && library->error != NULL &&
+		    file_mentions(library->path, name))
 			return library;
 	}
 	return NULL;
@@ -493,11 +509,13 @@ static void refuse_name(const struct fragi_registry *registry, const char *what,
 	char advice[600];
 
 	if (broken != NULL)
-		frag_err_set(err, -ENOENT, "%s \"%.80s\" cannot be had: %s", what, name, broken->error);
+		frag_err_set(err, -ENOENT, "%s \"%.80s\" cannot be had: %s", what, name,
+			     broken->error);
 	else
 		frag_err_set(err, -EINVAL, "unknown %s \"%.80s\"%s", what, name,
 			     count == 0 ? "; no library that is loaded has one"
-					: fragi_advise(advice, sizeof(advice), name, "valid", names, count));
+					: fragi_advise(advice, sizeof(advice), name, "valid", names,
+						       count));
 }
 
 const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, const char *name,
@@ -517,8 +535,8 @@ const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, co
 	return NULL;
 }
 
-const struct frag_composer *fragi_registry_composer(struct fragi_registry *registry, const char *name,
-						    struct frag_err *err)
+const struct frag_composer *fragi_registry_composer(struct fragi_registry *registry,
+						    const char *name, struct frag_err *err)
 {
 	const struct frag_composer *composer =
 		look_up(registry, &registry->composers, &registry->built_in_composers, name);
@@ -528,14 +546,15 @@ const struct frag_composer *fragi_registry_composer(struct fragi_registry *regis
 	if (composer != NULL)
 		return composer;
 	for (size_t i = 0; i < registry->library_count; i++)
-		for (size_t j = 0; j < registry->libraries[i]->composer_count && count < NAMES_MAX; j++)
+		for (size_t j = 0; j < registry->libraries[i]->composer_count && count < NAMES_MAX;
+		     j++)
 			names[count++] = registry->libraries[i]->composers[j].name;
 	refuse_name(registry, "composer", name, names, count, err);
 	return NULL;
 }
 
-const struct fragi_library *const *fragi_registry_libraries(struct fragi_registry *registry, bool built_in,
-							    size_t *out_count)
+const struct fragi_library *const *fragi_registry_libraries(struct fragi_registry *registry,
+							    bool built_in, size_t *out_count)
 {
 	if (built_in)
 		open_built_in(registry, NULL);

@@ -6,17 +6,19 @@
 #include <graph/spec.h>
 
 /*
- * What loaded plugins brought: operator types and composers by name. Built-in operators are plugins too, in
- * lib/frag/plugins beside libfrag: one is opened only when a graph names a type that no extension has and
- * that stands in this library's file. A name is looked up among the extensions first, then among the built-in
- * ones. What was opened stays open until the process ends, because types of values that a plugin registered
- * may be in use. Not thread-safe.
+ * What loaded plugins brought: operator types and composers by name. Built-in operators are plugins
+ * too, in lib/frag/plugins beside libfrag: one is opened only when a graph names a type that no
+ * extension has and that stands in this library's file. A name is looked up among the extensions
+ * first, then among the built-in ones. What was opened stays open until the process ends, because
+ * types of values that a plugin registered may be in use. Not thread-safe.
  */
 struct fragi_registry;
 
 struct fragi_registry_config {
-	/* Folders, NULL-ended; NULL: none. FRAG_LIBRARY_PATH and the installed folders (lib/frag/extensions,
-	 * lib/frag/plugins) come after. */
+	/*
+	 * Folders, NULL-ended; NULL: none. FRAG_LIBRARY_PATH and the installed folders
+	 * (lib/frag/extensions, lib/frag/plugins) come after.
+	 */
 	const char *const *library_path;
 	bool allow_paths;       /* an extension may be a path (everything runs in one process) */
 	const char *app_folder; /* for relative paths then */
@@ -27,25 +29,28 @@ FRAGI_API int fragi_registry_create(const struct fragi_registry_config *config,
 FRAGI_API void fragi_registry_destroy(struct fragi_registry *registry);
 
 /*
- * Opens a shared object (real path inside one of the allowed folders), checks its frag_plugin_v1 and
- * registers what it lists. The same one twice is no error. Returns 0; -ENOENT (library or symbol missing:
- * names the folders searched); -EPROTO (another ABI major: names both); -EINVAL (its tables are wrong);
- * -EEXIST (a name is taken: by whom).
+ * Opens a shared object (real path inside one of the allowed folders), checks its frag_plugin_v1
+ * and registers what it lists. The same one twice is no error. Returns 0; -ENOENT (library or
+ * symbol missing: names the folders searched); -EPROTO (another ABI major: names both); -EINVAL
+ * (its tables are wrong); -EEXIST (a name is taken: by whom).
  */
-FRAGI_API int fragi_registry_load(struct fragi_registry *registry, const char *library, struct frag_err *err);
+FRAGI_API int fragi_registry_load(struct fragi_registry *registry, const char *library,
+				  struct frag_err *err);
 /*
- * Registers a plugin that is linked into the program, as a library of that name (no path). Returns as load.
+ * Registers a plugin that is linked into the program, as a library of that name (no path). Returns
+ * as load.
  */
 FRAGI_API int fragi_registry_add(struct fragi_registry *registry, const char *name,
 				 const struct frag_plugin *plugin, struct frag_err *err);
 /*
- * What is registered under a name; aliases (graph/alias.h) are applied. NULL when there is nothing: err then
- * says so, with a near name or all valid ones, and which built-in library could not be opened and why.
+ * What is registered under a name; aliases (graph/alias.h) are applied. NULL when there is nothing:
+ * err then says so, with a near name or all valid ones, and which built-in library could not be
+ * opened and why.
  */
-FRAGI_API const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, const char *name,
-						       struct frag_err *err);
-FRAGI_API const struct frag_composer *fragi_registry_composer(struct fragi_registry *registry,
-							      const char *name, struct frag_err *err);
+FRAGI_API const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry,
+						       const char *name, struct frag_err *err);
+FRAGI_API const struct frag_composer *
+fragi_registry_composer(struct fragi_registry *registry, const char *name, struct frag_err *err);
 
 /* Where a type or composer came from, for people. */
 struct fragi_library {
@@ -62,13 +67,15 @@ struct fragi_library {
 	const struct frag_type *const *types;
 	size_t type_count;
 };
-/* All that are open or were tried; with built_in all built-in ones are tried first. For `inspect`. */
-FRAGI_API const struct fragi_library *const *fragi_registry_libraries(struct fragi_registry *registry,
-								      bool built_in, size_t *out_count);
+/*
+ * All that are open or were tried; with built_in all built-in ones are tried first. For `inspect`.
+ */
+FRAGI_API const struct fragi_library *const *
+fragi_registry_libraries(struct fragi_registry *registry, bool built_in, size_t *out_count);
 
 /*
- * Checks an operator type's table, whatever libfrag it was compiled for, and copies it into arena with tables
- * of this libfrag's sizes. Returns 0, -EINVAL with a sentence, -ENOMEM.
+ * Checks an operator type's table, whatever libfrag it was compiled for, and copies it into arena
+ * with tables of this libfrag's sizes. Returns 0, -EINVAL with a sentence, -ENOMEM.
  */
 FRAGI_API int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op_type *type,
 				 const struct frag_op_type **out_type, struct frag_err *err);

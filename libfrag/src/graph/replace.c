@@ -4,8 +4,8 @@
 #include <graph/builder.h>
 
 /* Value of the argument that "${name}" at text names; NULL and an error when there is none. */
-static const char *value_at(struct fragi_builder *builder, const struct fragi_node *node, const char *text,
-			    const char **out_rest)
+static const char *value_at(struct fragi_builder *builder, const struct fragi_node *node,
+			    const char *text, const char **out_rest)
 {
 	const char *begin = text + 2, *end = strchr(begin, '}');
 	char name[FRAG_NAME_MAX + 1];
@@ -13,20 +13,20 @@ static const char *value_at(struct fragi_builder *builder, const struct fragi_no
 	size_t length = end != NULL ? (size_t)(end - begin) : 0;
 
 	if (end == NULL || length == 0 || length > FRAG_NAME_MAX) {
-		fragi_builder_error(builder, node, NULL,
-				    "\"%.80s\" begins a reference to an argument and does not name one; "
-				    "write ${NAME}",
-				    text);
+		fragi_builder_error(
+			builder, node, NULL,
+			"\"%.80s\" begins a reference to an argument and does not name one; write ${NAME}",
+			text);
 		return NULL;
 	}
 	memcpy(name, begin, length);
 	name[length] = '\0';
 	argument = fragi_arguments_find(builder, node, name);
 	if (argument != NULL && argument->value == NULL) {
-		fragi_builder_error(builder, node, NULL,
-				    "argument %s is needed here and has no value; give `-- --%s VALUE` or "
-				    "declare a default",
-				    name, name);
+		fragi_builder_error(
+			builder, node, NULL,
+			"argument %s is needed here and has no value; give `-- --%s VALUE` or declare a default",
+			name, name);
 		return NULL;
 	}
 	*out_rest = end + 1;
@@ -70,9 +70,10 @@ static void replace_scalar(struct fragi_builder *builder, struct fragi_node *nod
 		return;
 	builder->replaced_bytes += length;
 	if (builder->replaced_bytes > FRAGI_SPEC_REPLACED_MAX) {
-		fragi_builder_error(builder, node, NULL,
-				    "the values of arguments make more than %u MiB of text; shorten them",
-				    FRAGI_SPEC_REPLACED_MAX >> 20);
+		fragi_builder_error(
+			builder, node, NULL,
+			"the values of arguments make more than %u MiB of text; shorten them",
+			FRAGI_SPEC_REPLACED_MAX >> 20);
 		return;
 	}
 	text = fragi_builder_alloc(builder, length + 1, 1);

@@ -33,18 +33,20 @@ struct end {
 	uint32_t fragment, op, port;
 };
 
-static const char *advise(const struct resolving *resolving, char *out, size_t size, const char *word,
-			  const char *what, const char *const *names, size_t count)
+static const char *advise(const struct resolving *resolving, char *out, size_t size,
+			  const char *word, const char *what, const char *const *names,
+			  size_t count)
 {
 	out[0] = '\0'; /* once diag is full nobody reads it */
-	return resolving->diag->count < FRAGI_DIAG_MAX ? fragi_advise(out, size, word, what, names, count)
-						       : out;
+	return resolving->diag->count < FRAGI_DIAG_MAX
+		       ? fragi_advise(out, size, word, what, names, count)
+		       : out;
 }
 
-#define resolving_error(resolving, place, ...)                                                               \
-	do {                                                                                                 \
-		fragi_node_error((resolving)->diag, place, NULL, __VA_ARGS__);                               \
-		(resolving)->failed = true;                                                                  \
+#define resolving_error(resolving, place, ...)                                                     \
+	do {                                                                                       \
+		fragi_node_error((resolving)->diag, place, NULL, __VA_ARGS__);                     \
+		(resolving)->failed = true;                                                        \
 	} while (0)
 
 static const char *dir_text(enum frag_dir dir)
@@ -58,8 +60,8 @@ static const struct fragi_port_info *port_at(const struct fragi_fragment_info *f
 	return &fragments[end->fragment].ops[end->op].ports[end->port];
 }
 
-static const char *end_text(const struct fragi_fragment_info *fragments, const struct end *end, char *out,
-			    size_t size)
+static const char *end_text(const struct fragi_fragment_info *fragments, const struct end *end,
+			    char *out, size_t size)
 {
 	snprintf(out, size, "%s.%s.%s", fragments[end->fragment].name,
 		 fragments[end->fragment].ops[end->op].name, port_at(fragments, end)->name);
@@ -67,8 +69,8 @@ static const char *end_text(const struct fragi_fragment_info *fragments, const s
 }
 
 /* "; its outputs: out, mask" or "; did you mean "out"?" */
-static const char *advise_ports(const struct resolving *resolving, char *out, size_t size, const char *word,
-				const struct fragi_op_info *op, enum frag_dir dir)
+static const char *advise_ports(const struct resolving *resolving, char *out, size_t size,
+				const char *word, const struct fragi_op_info *op, enum frag_dir dir)
 {
 	const char *names[ADVICE_PORTS_MAX];
 	size_t count = 0;
@@ -79,12 +81,13 @@ static const char *advise_ports(const struct resolving *resolving, char *out, si
 	if (count == 0)
 		snprintf(out, size, "; it has no %ss", dir_text(dir));
 	else
-		advise(resolving, out, size, word, dir == FRAG_IN ? "its inputs" : "its outputs", names,
-		       count);
+		advise(resolving, out, size, word, dir == FRAG_IN ? "its inputs" : "its outputs",
+		       names, count);
 	return out;
 }
 
-static void put(struct resolving *resolving, struct fragi_strmap *map, const char *name, size_t index)
+static void put(struct resolving *resolving, struct fragi_strmap *map, const char *name,
+		size_t index)
 {
 	if (name == NULL || fragi_strmap_put(map, name, (void *)(uintptr_t)(index + 1)) == -ENOMEM)
 		resolving->no_memory = true;
@@ -96,7 +99,8 @@ static size_t get(const struct fragi_strmap *map, const char *name)
 	return (size_t)(uintptr_t)fragi_strmap_get(map, name) - 1;
 }
 
-static bool find_fragment(struct resolving *resolving, const struct fragi_spec_end *from, struct end *end)
+static bool find_fragment(struct resolving *resolving, const struct fragi_spec_end *from,
+			  struct end *end)
 {
 	const char *names[ADVICE_PORTS_MAX];
 	char advice[512];
@@ -112,9 +116,10 @@ static bool find_fragment(struct resolving *resolving, const struct fragi_spec_e
 		return true;
 	for (; count < resolving->fragment_count && count < ADVICE_PORTS_MAX; count++)
 		names[count] = resolving->fragments[count].name;
-	resolving_error(resolving, from->place, "flow end %s.%s: unknown fragment \"%s\"%s", from->fragment,
-			from->op, from->fragment,
-			advise(resolving, advice, sizeof(advice), from->fragment, "fragments", names, count));
+	resolving_error(resolving, from->place, "flow end %s.%s: unknown fragment \"%s\"%s",
+			from->fragment, from->op, from->fragment,
+			advise(resolving, advice, sizeof(advice), from->fragment, "fragments",
+			       names, count));
 	return false;
 }
 
@@ -137,14 +142,15 @@ static bool find_op(struct resolving *resolving, const struct fragi_spec_end *fr
 		return true;
 	for (; count < fragment->op_count && count < ADVICE_PORTS_MAX; count++)
 		names[count] = fragment->ops[count].name;
-	resolving_error(resolving, from->place, "flow end %s.%s: unknown operator \"%s.%s\"%s",
-			fragment->name, from->op, fragment->name, from->op,
-			advise(resolving, advice, sizeof(advice), from->op, "operators", names, count));
+	resolving_error(
+		resolving, from->place, "flow end %s.%s: unknown operator \"%s.%s\"%s",
+		fragment->name, from->op, fragment->name, from->op,
+		advise(resolving, advice, sizeof(advice), from->op, "operators", names, count));
 	return false;
 }
 
-static bool find_only_port(struct resolving *resolving, const struct fragi_spec_end *from, enum frag_dir dir,
-			   struct end *end)
+static bool find_only_port(struct resolving *resolving, const struct fragi_spec_end *from,
+			   enum frag_dir dir, struct end *end)
 {
 	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
 	const struct fragi_op_info *op = &fragment->ops[end->op];
@@ -164,13 +170,14 @@ static bool find_only_port(struct resolving *resolving, const struct fragi_spec_
 				fragment->name, op->name, dir_text(dir));
 	else
 		resolving_error(resolving, from->place,
-				"flow end %s.%s: several could be meant; name the port%s", fragment->name,
-				op->name, advise_ports(resolving, advice, sizeof(advice), "", op, dir));
+				"flow end %s.%s: several could be meant; name the port%s",
+				fragment->name, op->name,
+				advise_ports(resolving, advice, sizeof(advice), "", op, dir));
 	return false;
 }
 
-static bool find_port(struct resolving *resolving, const struct fragi_spec_end *from, enum frag_dir dir,
-		      struct end *end)
+static bool find_port(struct resolving *resolving, const struct fragi_spec_end *from,
+		      enum frag_dir dir, struct end *end)
 {
 	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
 	const struct fragi_op_info *op = &fragment->ops[end->op];
@@ -188,19 +195,21 @@ static bool find_port(struct resolving *resolving, const struct fragi_spec_end *
 		is_other = true;
 	}
 	if (is_other)
-		resolving_error(resolving, from->place, "flow end %s.%s.%s: this is an %s, and a flow %s%s",
-				fragment->name, op->name, from->port, dir == FRAG_IN ? "output" : "input",
+		resolving_error(resolving, from->place,
+				"flow end %s.%s.%s: this is an %s, and a flow %s%s", fragment->name,
+				op->name, from->port, dir == FRAG_IN ? "output" : "input",
 				dir == FRAG_IN ? "ends at an input" : "begins at an output",
 				advise_ports(resolving, advice, sizeof(advice), "", op, dir));
 	else
-		resolving_error(resolving, from->place, "flow end %s.%s.%s: no %s \"%s\"%s", fragment->name,
-				op->name, from->port, dir_text(dir), from->port,
-				advise_ports(resolving, advice, sizeof(advice), from->port, op, dir));
+		resolving_error(
+			resolving, from->place, "flow end %s.%s.%s: no %s \"%s\"%s", fragment->name,
+			op->name, from->port, dir_text(dir), from->port,
+			advise_ports(resolving, advice, sizeof(advice), from->port, op, dir));
 	return false;
 }
 
-static bool find_end(struct resolving *resolving, const struct fragi_spec_end *from, enum frag_dir dir,
-		     struct end *end)
+static bool find_end(struct resolving *resolving, const struct fragi_spec_end *from,
+		     enum frag_dir dir, struct end *end)
 {
 	return find_fragment(resolving, from, end) && find_op(resolving, from, end) &&
 	       find_port(resolving, from, dir, end);
@@ -216,55 +225,56 @@ static bool is_open(const char *type) /* names no type of value */
 	return strcmp(type, "message") == 0 || strcmp(type, "tensor") == 0;
 }
 
-static void check_types(struct resolving *resolving, const struct fragi_node *place, const char *from_text,
-			const struct fragi_port_info *from, const char *to_text,
-			const struct fragi_port_info *to)
+static void check_types(struct resolving *resolving, const struct fragi_node *place,
+			const char *from_text, const struct fragi_port_info *from,
+			const char *to_text, const struct fragi_port_info *to)
 {
 	const char *sent = type_of(from), *taken = type_of(to);
 
 	if (strcmp(sent, "message") == 0 || strcmp(taken, "message") == 0)
 		return;
 	if (strcmp(sent, taken) != 0)
-		resolving_error(resolving, place,
-				"flow %s -> %s: the output has type \"%s\", the input \"%s\"; connect ports "
-				"of one type",
-				from_text, to_text, sent, taken);
+		resolving_error(
+			resolving, place,
+			"flow %s -> %s: the output has type \"%s\", the input \"%s\"; connect ports of one type",
+			from_text, to_text, sent, taken);
 	else if (from->type_id != 0 && to->type_id != 0 && from->type_id != to->type_id)
-		resolving_error(resolving, place,
-				"flow %s -> %s: type \"%s\" has other fields at the output than at the "
-				"input; build both sides with one definition of it",
-				from_text, to_text, sent);
+		resolving_error(
+			resolving, place,
+			"flow %s -> %s: type \"%s\" has other fields at the output than at the input; build both sides with one definition of it",
+			from_text, to_text, sent);
 }
 
 /* What only a flow between processes must satisfy. */
 static void check_crossing(struct resolving *resolving, const struct fragi_spec_flow *spec,
-			   const struct fragi_node *place, const char *from_text, const struct end *from,
-			   const char *to_text, const struct end *to)
+			   const struct fragi_node *place, const char *from_text,
+			   const struct end *from, const char *to_text, const struct end *to)
 {
 	const struct end *ends[] = {from, to};
 
 	if (spec->edge != NULL && strcmp(spec->edge, "inproc") == 0)
-		resolving_error(resolving, place,
-				"flow %s -> %s: edge inproc needs both ends in one process; give their "
-				"fragments one host or leave edge out",
-				from_text, to_text);
+		resolving_error(
+			resolving, place,
+			"flow %s -> %s: edge inproc needs both ends in one process; give their fragments one host or leave edge out",
+			from_text, to_text);
 	for (size_t i = 0; i < FRAG_COUNT_OF(ends); i++) {
 		const struct fragi_port_info *port = port_at(resolving->fragments, ends[i]);
 
 		if (!is_open(type_of(port)) && !port->has_codec)
-			resolving_error(resolving, place,
-					"flow %s -> %s: it crosses processes, and type \"%s\" has no codec "
-					"in fragment %s (the %s); give the type fields, or encode and decode",
-					from_text, to_text, type_of(port),
-					resolving->fragments[ends[i]->fragment].name,
-					i == 0 ? "sender" : "receiver");
+			resolving_error(
+				resolving, place,
+				"flow %s -> %s: it crosses processes, and type \"%s\" has no codec in fragment %s (the %s); give the type fields, or encode and decode",
+				from_text, to_text, type_of(port),
+				resolving->fragments[ends[i]->fragment].name,
+				i == 0 ? "sender" : "receiver");
 	}
 }
 
 static char *pair_key(struct resolving *resolving, const struct fragi_flow_info *flow)
 {
-	return fragi_arena_printf(&resolving->arena, "%x.%x.%x.%x.%x.%x", flow->from_fragment, flow->from_op,
-				  flow->from_port, flow->to_fragment, flow->to_op, flow->to_port);
+	return fragi_arena_printf(&resolving->arena, "%x.%x.%x.%x.%x.%x", flow->from_fragment,
+				  flow->from_op, flow->from_port, flow->to_fragment, flow->to_op,
+				  flow->to_port);
 }
 
 static void decide(const struct fragi_spec_flow *spec, const struct fragi_port_info *input,
@@ -303,14 +313,15 @@ static void add_flow(struct resolving *resolving, const struct fragi_flow_info *
 	if (known->place != NULL && known->place->file != NULL)
 		snprintf(first, sizeof(first), " (first at %.200s:%d:%d)", known->place->file,
 			 known->place->line, known->place->column);
-	resolving_error(resolving, place,
-			"flow %s -> %s: it is there already with another capacity or policy%s; keep one of "
-			"them",
-			from_text, to_text, first);
+	resolving_error(
+		resolving, place,
+		"flow %s -> %s: it is there already with another capacity or policy%s; keep one of them",
+		from_text, to_text, first);
 }
 
 static void resolve_pair(struct resolving *resolving, const struct fragi_spec_flow *spec,
-			 const struct end *from, const struct fragi_spec_end *to_end, const struct end *to)
+			 const struct end *from, const struct fragi_spec_end *to_end,
+			 const struct end *to)
 {
 	const struct fragi_port_info *output = port_at(resolving->fragments, from);
 	const struct fragi_port_info *input = port_at(resolving->fragments, to);
@@ -322,8 +333,8 @@ static void resolve_pair(struct resolving *resolving, const struct fragi_spec_fl
 		.to_fragment = to->fragment,
 		.to_op = to->op,
 		.to_port = to->port,
-		.between_hosts =
-			resolving->fragments[from->fragment].host != resolving->fragments[to->fragment].host,
+		.between_hosts = resolving->fragments[from->fragment].host !=
+				 resolving->fragments[to->fragment].host,
 		.place = spec->place,
 	};
 	char from_text[END_SIZE], to_text[END_SIZE];
@@ -337,7 +348,8 @@ static void resolve_pair(struct resolving *resolving, const struct fragi_spec_fl
 	add_flow(resolving, &flow, place, from_text, to_text);
 }
 
-static void resolve_all(struct resolving *resolving, const struct fragi_spec_flow *specs, size_t spec_count)
+static void resolve_all(struct resolving *resolving, const struct fragi_spec_flow *specs,
+			size_t spec_count)
 {
 	struct end from = {0}, to = {0};
 	bool found;
@@ -435,7 +447,8 @@ static int mark_connected(const struct fragi_fragment_info *fragments, size_t fr
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < count; i++)
-		connected[op_first[first[flows[i].to_fragment] + flows[i].to_op] + flows[i].to_port] = true;
+		connected[op_first[first[flows[i].to_fragment] + flows[i].to_op] +
+			  flows[i].to_port] = true;
 	*out_first = first;
 	*out_connected = connected;
 	return 0;
@@ -449,7 +462,8 @@ int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragme
 	int r = mark_connected(fragments, fragment_count, flows, count, &first, &connected);
 
 	if (r < 0)
-		return fragi_diag_add(diag, r, NULL, 0, 0, "memory is short while the flows are checked");
+		return fragi_diag_add(diag, r, NULL, 0, 0,
+				      "memory is short while the flows are checked");
 	for (size_t i = 0; i < fragment_count; i++) {
 		for (size_t j = 0; j < fragments[i].op_count; j++) {
 			const struct fragi_op_info *op = &fragments[i].ops[j];
@@ -458,10 +472,10 @@ int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragme
 				if (op->ports[k].dir != FRAG_IN || connected[at] ||
 				    (op->ports[k].flags & FRAG_PORT_OPTIONAL) != 0)
 					continue;
-				fragi_node_error(diag, op->place, NULL,
-						 "%s.%s: input \"%s\" is not connected; add a flow that ends "
-						 "there",
-						 fragments[i].name, op->name, op->ports[k].name);
+				fragi_node_error(
+					diag, op->place, NULL,
+					"%s.%s: input \"%s\" is not connected; add a flow that ends there",
+					fragments[i].name, op->name, op->ports[k].name);
 				failed = true;
 			}
 		}
@@ -471,22 +485,22 @@ int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragme
 	return failed ? -EINVAL : 0;
 }
 
-static const char *flow_end(const struct fragi_fragment_info *fragments, uint32_t fragment, uint32_t op,
-			    uint32_t port, char *out, size_t size)
+static const char *flow_end(const struct fragi_fragment_info *fragments, uint32_t fragment,
+			    uint32_t op, uint32_t port, char *out, size_t size)
 {
 	const struct end end = {.fragment = fragment, .op = op, .port = port};
 
 	return end_text(fragments, &end, out, size);
 }
 
-const char *fragi_flow_from(const struct fragi_fragment_info *fragments, const struct fragi_flow_info *flow,
-			    char *out, size_t size)
+const char *fragi_flow_from(const struct fragi_fragment_info *fragments,
+			    const struct fragi_flow_info *flow, char *out, size_t size)
 {
 	return flow_end(fragments, flow->from_fragment, flow->from_op, flow->from_port, out, size);
 }
 
-const char *fragi_flow_to(const struct fragi_fragment_info *fragments, const struct fragi_flow_info *flow,
-			  char *out, size_t size)
+const char *fragi_flow_to(const struct fragi_fragment_info *fragments,
+			  const struct fragi_flow_info *flow, char *out, size_t size)
 {
 	return flow_end(fragments, flow->to_fragment, flow->to_op, flow->to_port, out, size);
 }

@@ -5,9 +5,10 @@
 #include <graph/spec.h>
 
 /*
- * Flows between ports: completes omitted ports, checks that both ends exist, point the right way, agree on
- * the type and, between processes, have a codec. One code for the flows inside a fragment (in its host) and
- * for those between fragments (in the driver, which knows only these plain tables that hosts reported).
+ * Flows between ports: completes omitted ports, checks that both ends exist, point the right way,
+ * agree on the type and, between processes, have a codec. One code for the flows inside a fragment
+ * (in its host) and for those between fragments (in the driver, which knows only these plain tables
+ * that hosts reported).
  */
 struct fragi_port_info {
 	const char *name;
@@ -46,20 +47,22 @@ struct fragi_flow_info {
 };
 
 /*
- * Resolves the flows that texts declare. own_fragment: index of the fragment whose inner flows these are, or
- * -1 for flows between fragments. Appends to *flows (from the heap, *count long; unchanged on failure; free
- * with fragi_free); the same pair again with the
- * same attributes adds nothing, with others is an error. Errors go to diag, naming the valid ports. Returns
- * 0, -EINVAL with errors in diag, -ENOMEM.
+ * Resolves the flows that texts declare. own_fragment: index of the fragment whose inner flows
+ * these are, or -1 for flows between fragments. Appends to *flows (from the heap, *count long;
+ * unchanged on failure; free with fragi_free); the same pair again with the same attributes adds
+ * nothing, with others is an error. Errors go to diag, naming the valid ports. Returns 0, -EINVAL
+ * with errors in diag, -ENOMEM.
  */
-FRAGI_API int fragi_flows_resolve(const struct fragi_spec_flow *specs, size_t spec_count, int own_fragment,
-				  const struct fragi_fragment_info *fragments, size_t fragment_count,
-				  struct fragi_diag *diag, struct fragi_flow_info **flows, size_t *count);
+FRAGI_API int fragi_flows_resolve(const struct fragi_spec_flow *specs, size_t spec_count,
+				  int own_fragment, const struct fragi_fragment_info *fragments,
+				  size_t fragment_count, struct fragi_diag *diag,
+				  struct fragi_flow_info **flows, size_t *count);
 /*
  * After all flows are there: inputs that are not connected and not optional. Returns 0 or -EINVAL.
  */
 FRAGI_API int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragment_count,
-				const struct fragi_flow_info *flows, size_t count, struct fragi_diag *diag);
+				const struct fragi_flow_info *flows, size_t count,
+				struct fragi_diag *diag);
 /* "fragment1.tx.out" into out. Returns out. */
 FRAGI_API const char *fragi_flow_from(const struct fragi_fragment_info *fragments,
 				      const struct fragi_flow_info *flow, char *out, size_t size);

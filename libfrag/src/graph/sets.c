@@ -12,7 +12,8 @@ struct set {
 	struct set *next;
 };
 
-struct fragi_set_group { /* all of one operator */
+/* all of one operator */
+struct fragi_set_group {
 	const char *fragment, *op, *path;
 	struct set *first, *last;
 	bool used;
@@ -20,13 +21,14 @@ struct fragi_set_group { /* all of one operator */
 	struct fragi_set_group *next_of_fragment; /* those of one fragment, too */
 };
 
-struct set_fragment { /* under the fragment's name, which has no dot, in the same map */
+/* under the fragment's name, which has no dot, in the same map */
+struct set_fragment {
 	struct fragi_set_group *first, *last;
 };
 
 /*
- * The value as a graph would hold it: lists, maps and quoted texts are YAML, all else is the text itself, so
- * that # and : need no quoting beyond the shell's.
+ * The value as a graph would hold it: lists, maps and quoted texts are YAML, all else is the text
+ * itself, so that # and : need no quoting beyond the shell's.
  */
 static const struct fragi_node *set_value(struct fragi_builder *builder, const char *text,
 					  const struct fragi_node *place)
@@ -35,8 +37,8 @@ static const struct fragi_node *set_value(struct fragi_builder *builder, const c
 	int r;
 
 	if (text[0] != '\0' && strchr("[{\"'", text[0]) != NULL) {
-		r = fragi_yaml_parse(&builder->spec->arena, place->file, text, strlen(text), builder->diag,
-				     &node);
+		r = fragi_yaml_parse(&builder->spec->arena, place->file, text, strlen(text),
+				     builder->diag, &node);
 		if (r == -ENOMEM)
 			builder->no_memory = true;
 		return node;
@@ -45,18 +47,20 @@ static const struct fragi_node *set_value(struct fragi_builder *builder, const c
 	if (node == NULL)
 		return NULL;
 	*node = *place;
-	node->kind =
-		strcmp(text, "~") == 0 || strcmp(text, "null") == 0 ? FRAGI_NODE_NULL : FRAGI_NODE_SCALAR;
+	node->kind = strcmp(text, "~") == 0 || strcmp(text, "null") == 0 ? FRAGI_NODE_NULL
+									 : FRAGI_NODE_SCALAR;
 	node->text = text;
 	node->quoted = text[0] == '\0';
 	fragi_replace(builder, node);
 	return node;
 }
 
-static struct fragi_set_group *group_of(struct fragi_builder *builder, const char *fragment, const char *op)
+static struct fragi_set_group *group_of(struct fragi_builder *builder, const char *fragment,
+					const char *op)
 {
 	char *path = fragi_builder_join(builder, fragment, op);
-	struct fragi_set_group *group = path != NULL ? fragi_strmap_get(&builder->sets, path) : NULL;
+	struct fragi_set_group *group =
+		path != NULL ? fragi_strmap_get(&builder->sets, path) : NULL;
 	struct set_fragment *of = fragi_strmap_get(&builder->sets, fragment);
 
 	if (group != NULL || path == NULL)
@@ -104,8 +108,8 @@ static void read_set(struct fragi_builder *builder, const char *text)
 	parameter = op != NULL ? strchr(op, '.') : NULL;
 	if (parameter != NULL)
 		*parameter++ = '\0';
-	if (value == NULL || parameter == NULL || !fragi_name_is_valid(copy) || !fragi_name_is_valid(op) ||
-	    !fragi_name_is_valid(parameter)) {
+	if (value == NULL || parameter == NULL || !fragi_name_is_valid(copy) ||
+	    !fragi_name_is_valid(op) || !fragi_name_is_valid(parameter)) {
 		fragi_builder_error(builder, place, NULL,
 				    "not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
 		return;
@@ -135,11 +139,12 @@ static void apply(struct fragi_builder *builder, struct fragi_set_group *group,
 	group->used = true;
 	for (const struct set *set = group->first; set != NULL; set = set->next)
 		if (set->value != NULL)
-			fragi_settings_put(builder, settings, set->parameter, set->value, set->place,
-					   group->path);
+			fragi_settings_put(builder, settings, set->parameter, set->value,
+					   set->place, group->path);
 }
 
-void fragi_sets_apply(struct fragi_builder *builder, const char *path, struct fragi_settings *settings)
+void fragi_sets_apply(struct fragi_builder *builder, const char *path,
+		      struct fragi_settings *settings)
 {
 	struct fragi_set_group *group = fragi_strmap_get(&builder->sets, path);
 
@@ -164,7 +169,8 @@ size_t fragi_sets_left(struct fragi_builder *builder, const char *fragment)
 	return count;
 }
 
-size_t fragi_sets_make(struct fragi_builder *builder, const char *fragment, struct fragi_spec_operator *ops)
+size_t fragi_sets_make(struct fragi_builder *builder, const char *fragment,
+		       struct fragi_spec_operator *ops)
 {
 	const struct set_fragment *of = fragi_strmap_get(&builder->sets, fragment);
 	struct fragi_settings settings = {0};
@@ -177,7 +183,8 @@ size_t fragi_sets_make(struct fragi_builder *builder, const char *fragment, stru
 		ops[count] = (struct fragi_spec_operator){
 			.name = group->op, .metadata = -1, .place = group->first->place};
 		apply(builder, group, &settings);
-		fragi_settings_end(builder, &settings, &ops[count].settings, &ops[count].setting_count);
+		fragi_settings_end(builder, &settings, &ops[count].settings,
+				   &ops[count].setting_count);
 		count++;
 	}
 	return count;
@@ -188,33 +195,35 @@ void fragi_sets_check(struct fragi_builder *builder)
 	const struct fragi_node *fragment;
 	char advice[512];
 
-	for (const struct fragi_set_group *group = builder->first_set; group != NULL; group = group->next) {
+	for (const struct fragi_set_group *group = builder->first_set; group != NULL;
+	     group = group->next) {
 		const struct fragi_node *place = group->first->place;
 
 		if (group->used)
 			continue;
 		fragment = fragi_strmap_get(&builder->fragments, group->fragment);
 		if (fragi_strmap_get(&builder->excluded, group->fragment) != NULL)
-			fragi_builder_error(builder, place, NULL, "fragment %s is excluded by its when",
-					    group->fragment);
-		else if (fragi_strmap_get(&builder->excluded, group->path) != NULL)
-			fragi_builder_error(builder, place, NULL, "operator %s is excluded by its when",
-					    group->path);
-		else if (fragment == NULL && fragi_node_get(builder->root, "fragments") == NULL)
 			fragi_builder_error(builder, place, NULL,
-					    "unknown fragment \"%s\"; the one fragment is called as the "
-					    "application, %s",
-					    group->fragment, builder->spec->application);
+					    "fragment %s is excluded by its when", group->fragment);
+		else if (fragi_strmap_get(&builder->excluded, group->path) != NULL)
+			fragi_builder_error(builder, place, NULL,
+					    "operator %s is excluded by its when", group->path);
+		else if (fragment == NULL && fragi_node_get(builder->root, "fragments") == NULL)
+			fragi_builder_error(
+				builder, place, NULL,
+				"unknown fragment \"%s\"; the one fragment is called as the application, %s",
+				group->fragment, builder->spec->application);
 		else if (fragment == NULL)
 			fragi_builder_error(
 				builder, place, NULL, "unknown fragment \"%s\"%s", group->fragment,
-				fragi_builder_advise_keys(builder, advice, sizeof(advice), group->fragment,
-							  "fragments",
-							  fragi_node_get(builder->root, "fragments")));
+				fragi_builder_advise_keys(
+					builder, advice, sizeof(advice), group->fragment,
+					"fragments", fragi_node_get(builder->root, "fragments")));
 		else
-			fragi_builder_error(builder, place, NULL, "unknown operator \"%s\"%s", group->path,
-					    fragi_builder_advise_keys(builder, advice, sizeof(advice),
-								      group->op, "operators",
-								      fragi_node_get(fragment, "operators")));
+			fragi_builder_error(
+				builder, place, NULL, "unknown operator \"%s\"%s", group->path,
+				fragi_builder_advise_keys(builder, advice, sizeof(advice),
+							  group->op, "operators",
+							  fragi_node_get(fragment, "operators")));
 	}
 }

@@ -6,8 +6,9 @@
 #include <base/alloc.h>
 #include <graph/builder.h>
 
-void fragi_settings_put(struct fragi_builder *builder, struct fragi_settings *settings, const char *name,
-			const struct fragi_node *value, const struct fragi_node *place, const char *subject)
+void fragi_settings_put(struct fragi_builder *builder, struct fragi_settings *settings,
+			const char *name, const struct fragi_node *value,
+			const struct fragi_node *place, const char *subject)
 {
 	uintptr_t known = (uintptr_t)fragi_strmap_get(&settings->index, name);
 	struct fragi_spec_setting *items;
@@ -20,10 +21,10 @@ void fragi_settings_put(struct fragi_builder *builder, struct fragi_settings *se
 	}
 	if (builder->setting_count >= FRAGI_SPEC_SETTINGS_MAX) {
 		if (builder->setting_count++ == FRAGI_SPEC_SETTINGS_MAX)
-			fragi_builder_error(builder, place, subject,
-					    "more than %d parameters are set, those of from_config counted; "
-					    "make the graph smaller",
-					    FRAGI_SPEC_SETTINGS_MAX);
+			fragi_builder_error(
+				builder, place, subject,
+				"more than %d parameters are set, those of from_config counted; make the graph smaller",
+				FRAGI_SPEC_SETTINGS_MAX);
 		return;
 	}
 	if (settings->count == settings->capacity) {
@@ -60,9 +61,12 @@ void fragi_settings_end(struct fragi_builder *builder, struct fragi_settings *se
 	memset(settings, 0, sizeof(*settings));
 }
 
-/* What one name of from_config sets: the children of a map, else the value under the name's last part. */
-static void put_config(struct fragi_builder *builder, struct fragi_settings *settings, const char *subject,
-		       const struct fragi_node *path, bool may_be_missing)
+/*
+ * What one name of from_config sets: the children of a map, else the value under the name's last
+ * part.
+ */
+static void put_config(struct fragi_builder *builder, struct fragi_settings *settings,
+		       const char *subject, const struct fragi_node *path, bool may_be_missing)
 {
 	const struct fragi_node *node;
 	const char *dot;
@@ -74,21 +78,22 @@ static void put_config(struct fragi_builder *builder, struct fragi_settings *set
 		return;
 	if (node->kind != FRAGI_NODE_MAP) {
 		dot = strrchr(path->text, '.');
-		fragi_settings_put(builder, settings, dot != NULL ? dot + 1 : path->text, node, node->key,
-				   subject);
+		fragi_settings_put(builder, settings, dot != NULL ? dot + 1 : path->text, node,
+				   node->key, subject);
 		return;
 	}
 	for (const struct fragi_node *child = node->first;
-	     child != NULL && builder->setting_count <= FRAGI_SPEC_SETTINGS_MAX; child = child->next)
+	     child != NULL && builder->setting_count <= FRAGI_SPEC_SETTINGS_MAX;
+	     child = child->next)
 		fragi_settings_put(builder, settings, child->key->text, child, child->key, subject);
 }
 
 /*
- * In a list, a name that was made from an argument ("detection_${source}") may be missing: it is for those
- * values that need more. A name that is written out must exist.
+ * In a list, a name that was made from an argument ("detection_${source}") may be missing: it is
+ * for those values that need more. A name that is written out must exist.
  */
-static void put_configs(struct fragi_builder *builder, struct fragi_settings *settings, const char *subject,
-			const struct fragi_node *names)
+static void put_configs(struct fragi_builder *builder, struct fragi_settings *settings,
+			const char *subject, const struct fragi_node *names)
 {
 	if (names->kind != FRAGI_NODE_LIST) {
 		put_config(builder, settings, subject, names, false);
@@ -98,19 +103,22 @@ static void put_configs(struct fragi_builder *builder, struct fragi_settings *se
 		put_config(builder, settings, subject, child, child->replaced);
 }
 
-/* The value of `parameter: {from_config: name}`: what config has there, whatever it is; the last name wins.
+/*
+ * The value of `parameter: {from_config: name}`: what config has there, whatever it is; the last
+ * name wins.
  */
-static const struct fragi_node *value_of(struct fragi_builder *builder, const struct fragi_node *value,
-					 const char *subject)
+static const struct fragi_node *value_of(struct fragi_builder *builder,
+					 const struct fragi_node *value, const char *subject)
 {
 	const struct fragi_node *names = fragi_node_get(value, "from_config"), *node, *found = NULL;
 
 	if (names == NULL)
 		return value;
 	if (value->count > 1) {
-		fragi_builder_error(builder, value, subject,
-				    "%s: from_config stands alone in a value; put the other keys into config",
-				    value->key != NULL ? value->key->text : "");
+		fragi_builder_error(
+			builder, value, subject,
+			"%s: from_config stands alone in a value; put the other keys into config",
+			value->key != NULL ? value->key->text : "");
 		return value;
 	}
 	if (names->kind != FRAGI_NODE_LIST) {
@@ -126,12 +134,14 @@ static const struct fragi_node *value_of(struct fragi_builder *builder, const st
 			found = node;
 	}
 	if (found == NULL)
-		fragi_builder_error(builder, names, subject, "from_config: config has none of these");
+		fragi_builder_error(builder, names, subject,
+				    "from_config: config has none of these");
 	return found != NULL ? found : value;
 }
 
-void fragi_settings_read(struct fragi_builder *builder, const struct fragi_node *map, const char *subject,
-			 const char *const *reserved, size_t reserved_count, struct fragi_settings *settings)
+void fragi_settings_read(struct fragi_builder *builder, const struct fragi_node *map,
+			 const char *subject, const char *const *reserved, size_t reserved_count,
+			 struct fragi_settings *settings)
 {
 	const struct fragi_node *names = fragi_node_get(map, "from_config");
 	size_t i;

@@ -14,7 +14,9 @@
 
 #define READ_STEP ((size_t)65536)
 
-/* All of fd, at most FRAGI_YAML_TEXT_MAX bytes, into the arena. Returns 0, -EFBIG, -EISDIR and read's errors.
+/*
+ * All of fd, at most FRAGI_YAML_TEXT_MAX bytes, into the arena. Returns 0, -EFBIG, -EISDIR and
+ * read's errors.
  */
 static int read_all(struct fragi_arena *arena, int fd, char **out_text, size_t *out_length)
 {
@@ -57,8 +59,8 @@ static int read_all(struct fragi_arena *arena, int fd, char **out_text, size_t *
 }
 
 /* what: "graph", for the sentence; name: what messages call the text. */
-static int read_text(struct fragi_arena *arena, const char *path, const char *name, const char *what,
-		     struct fragi_spec_text *out_text, struct frag_err *err)
+static int read_text(struct fragi_arena *arena, const char *path, const char *name,
+		     const char *what, struct fragi_spec_text *out_text, struct frag_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), r = fd < 0 ? -errno : 0;
 	char *text = NULL;
@@ -70,7 +72,8 @@ static int read_text(struct fragi_arena *arena, const char *path, const char *na
 	out_text->text = text;
 	out_text->file = fragi_arena_strdup(arena, name);
 	if (r == -EFBIG)
-		return frag_err_set(err, r, "cannot read %s %s: it is larger than %u MiB; make it smaller",
+		return frag_err_set(err, r,
+				    "cannot read %s %s: it is larger than %u MiB; make it smaller",
 				    what, path, FRAGI_YAML_TEXT_MAX >> 20);
 	if (r < 0)
 		return frag_err_set(err, r, "cannot read %s %s: %s%s", what, path, frag_strerror(r),
@@ -80,14 +83,18 @@ static int read_text(struct fragi_arena *arena, const char *path, const char *na
 	return out_text->file != NULL ? 0 : frag_err_set(err, -ENOMEM, "memory is short");
 }
 
-/* Absolute path of the folder that holds path; NULL when there is none (a pipe). Returns 0 or -ENOMEM. */
+/*
+ * Absolute path of the folder that holds path; NULL when there is none (a pipe). Returns 0 or
+ * -ENOMEM.
+ */
 static int folder_of(struct fragi_arena *arena, const char *path, const char **out_folder)
 {
 	char *real = realpath(path, NULL), *slash = real != NULL ? strrchr(real, '/') : NULL;
 
 	*out_folder = NULL;
 	if (slash != NULL)
-		*out_folder = fragi_arena_strndup(arena, real, slash == real ? 1 : (size_t)(slash - real));
+		*out_folder = fragi_arena_strndup(arena, real,
+						  slash == real ? 1 : (size_t)(slash - real));
 	free(real);
 	return slash != NULL && *out_folder == NULL ? -ENOMEM : 0;
 }
@@ -114,13 +121,15 @@ static void read_file(void *context, struct fragi_node *map, const struct fragi_
 	if (files->r < 0 || i < files->count)
 		return;
 	if (files->count == FRAGI_SPEC_TEXTS_MAX) {
-		files->r = frag_err_set(&err, -E2BIG,
-					"config: more than %d files in from_file; merge some of them",
-					FRAGI_SPEC_TEXTS_MAX);
-	} else if ((size_t)snprintf(
-			   full, sizeof(full), "%s%s%s", path->text[0] == '/' || folder == NULL ? "" : folder,
-			   path->text[0] == '/' || folder == NULL ? "" : "/", path->text) >= sizeof(full)) {
-		files->r = frag_err_set(&err, -ENAMETOOLONG, "config: the path in from_file is too long");
+		files->r = frag_err_set(
+			&err, -E2BIG, "config: more than %d files in from_file; merge some of them",
+			FRAGI_SPEC_TEXTS_MAX);
+	} else if ((size_t)snprintf(full, sizeof(full), "%s%s%s",
+				    path->text[0] == '/' || folder == NULL ? "" : folder,
+				    path->text[0] == '/' || folder == NULL ? "" : "/",
+				    path->text) >= sizeof(full)) {
+		files->r = frag_err_set(&err, -ENAMETOOLONG,
+					"config: the path in from_file is too long");
 	} else {
 		files->r = read_text(&files->source->arena, full, path->text, "config: from_file",
 				     &files->texts[files->count], &err);
@@ -142,7 +151,8 @@ static int read_files(struct fragi_source *source, struct frag_err *err)
 	struct fragi_builder builder;
 	struct fragi_spec *spec = fragi_calloc(1, sizeof(*spec));
 
-	files.texts = fragi_arena_alloc(&source->arena, FRAGI_SPEC_TEXTS_MAX * sizeof(*files.texts));
+	files.texts =
+		fragi_arena_alloc(&source->arena, FRAGI_SPEC_TEXTS_MAX * sizeof(*files.texts));
 	if (spec == NULL || files.texts == NULL) {
 		fragi_free(spec);
 		return frag_err_set(err, -ENOMEM, "memory is short");
@@ -150,10 +160,11 @@ static int read_files(struct fragi_source *source, struct frag_err *err)
 	fragi_builder_init(&builder, &source->source, spec, &diag);
 	fragi_builder_begin(&builder);
 	if (builder.no_memory)
-		files.r = frag_err_set(err, -ENOMEM,
-				       "memory is short, or the graph needs more than %zu MiB of it",
-				       FRAGI_SPEC_MEMORY_MAX >> 20);
-	else if (!fragi_builder_failed(&builder)) /* else the errors are told when the source is parsed */
+		files.r = frag_err_set(
+			err, -ENOMEM, "memory is short, or the graph needs more than %zu MiB of it",
+			FRAGI_SPEC_MEMORY_MAX >> 20);
+	else if (!fragi_builder_failed(
+			 &builder)) /* else the errors are told when the source is parsed */
 		fragi_config_each_file(&builder, read_file, &files);
 	fragi_builder_fini(&builder);
 	fragi_spec_destroy(spec);
@@ -177,15 +188,15 @@ static int check_size(const struct fragi_spec_source *source, struct frag_err *e
 		size += strlen(source->args[i]) + 8;
 	if (size <= FRAGI_SOURCE_MAX - 65536)
 		return 0;
-	return frag_err_set(err, -EFBIG,
-			    "the graph, its configurations and files have %zu bytes in all; at most %u MiB "
-			    "can be sent; make them smaller",
-			    size, FRAGI_SOURCE_MAX >> 20);
+	return frag_err_set(
+		err, -EFBIG,
+		"the graph, its configurations and files have %zu bytes in all; at most %u MiB can be sent; make them smaller",
+		size, FRAGI_SOURCE_MAX >> 20);
 }
 
 int fragi_source_read(struct fragi_source *out_source, const char *path, const char *const *configs,
-		      size_t config_count, const char *const *sets, size_t set_count, const char *const *args,
-		      size_t arg_count, struct frag_err *err)
+		      size_t config_count, const char *const *sets, size_t set_count,
+		      const char *const *args, size_t arg_count, struct frag_err *err)
 {
 	struct fragi_source source = {0};
 	const char *from_environment = getenv("FRAG_CONFIG_PATH");
@@ -208,7 +219,8 @@ int fragi_source_read(struct fragi_source *out_source, const char *path, const c
 		goto err_fini;
 	}
 	for (size_t i = 0; i < config_count; i++) {
-		r = read_text(&source.arena, configs[i], configs[i], "configuration", &texts[i], err);
+		r = read_text(&source.arena, configs[i], configs[i], "configuration", &texts[i],
+			      err);
 		if (r < 0)
 			goto err_fini;
 	}

@@ -7,9 +7,9 @@
 #include <graph/spec.h>
 
 /*
- * u32 magic, version | text app_folder | file and text of the graph | u32 n, n times file and text: configs |
- * the same: files | u32 n, n texts: sets | the same: args. A text is u32 length, its bytes, a NUL. Numbers
- * are little-endian.
+ * u32 magic, version | text app_folder | file and text of the graph | u32 n, n times file and text:
+ * configs | the same: files | u32 n, n texts: sets | the same: args. A text is u32 length, its
+ * bytes, a NUL. Numbers are little-endian.
  */
 #define PACK_MAGIC 0x47415246u /* "FRAG" */
 #define PACK_VERSION 1u
@@ -139,13 +139,14 @@ static const char *get_name(struct unpacking *unpacking)
 }
 
 /* The number of items that follow and their array; an item has at least size_min bytes. */
-static void *get_array(struct unpacking *unpacking, size_t size_min, size_t item_size, size_t count_max,
-		       size_t *out_count)
+static void *get_array(struct unpacking *unpacking, size_t size_min, size_t item_size,
+		       size_t count_max, size_t *out_count)
 {
 	size_t count = get_u32(unpacking);
 	void *items;
 
-	if (unpacking->r == 0 && (count > count_max || count > (unpacking->size - unpacking->at) / size_min))
+	if (unpacking->r == 0 &&
+	    (count > count_max || count > (unpacking->size - unpacking->at) / size_min))
 		unpacking->r = -EBADMSG;
 	if (unpacking->r < 0 || count == 0)
 		return NULL;
@@ -159,8 +160,8 @@ static void *get_array(struct unpacking *unpacking, size_t size_min, size_t item
 
 static const struct fragi_spec_text *get_texts(struct unpacking *unpacking, size_t *out_count)
 {
-	struct fragi_spec_text *texts = get_array(unpacking, (size_t)2 * TEXT_SIZE_MIN, sizeof(*texts),
-						  FRAGI_SPEC_TEXTS_MAX, out_count);
+	struct fragi_spec_text *texts = get_array(unpacking, (size_t)2 * TEXT_SIZE_MIN,
+						  sizeof(*texts), FRAGI_SPEC_TEXTS_MAX, out_count);
 
 	for (size_t i = 0; i < *out_count; i++) {
 		texts[i].file = get_name(unpacking);
@@ -171,7 +172,8 @@ static const struct fragi_spec_text *get_texts(struct unpacking *unpacking, size
 
 static const char *const *get_names(struct unpacking *unpacking, size_t *out_count)
 {
-	const char **names = get_array(unpacking, TEXT_SIZE_MIN, sizeof(*names), FRAGI_SOURCE_MAX, out_count);
+	const char **names =
+		get_array(unpacking, TEXT_SIZE_MIN, sizeof(*names), FRAGI_SOURCE_MAX, out_count);
 
 	for (size_t i = 0; i < *out_count; i++)
 		names[i] = get_name(unpacking);

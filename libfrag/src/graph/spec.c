@@ -15,12 +15,14 @@ static const struct fragi_field application_fields[] = {
 	{"data_loggers", true}, {"tracking", true},
 };
 static const struct fragi_field single_fields[] = {
-	{"frag", false},         {"application", false}, {"arguments", false},  {"config", false},
-	{"extensions", false},   {"fragments", false},   {"flows", false},      {"metadata", false},
-	{"resources", false},    {"operators", false},   {"compose", false},    {"scheduler", false},
-	{"requirements", false}, {"host", false},        {"on_failure", false}, {"watchdog", false},
-	{"thread_pools", true},  {"subgraphs", true},    {"clock", true},       {"services", true},
-	{"data_loggers", true},  {"tracking", true},
+	{"frag", false},         {"application", false}, {"arguments", false},
+	{"config", false},       {"extensions", false},  {"fragments", false},
+	{"flows", false},        {"metadata", false},    {"resources", false},
+	{"operators", false},    {"compose", false},     {"scheduler", false},
+	{"requirements", false}, {"host", false},        {"on_failure", false},
+	{"watchdog", false},     {"thread_pools", true}, {"subgraphs", true},
+	{"clock", true},         {"services", true},     {"data_loggers", true},
+	{"tracking", true},
 };
 
 static void parse_graph(struct fragi_builder *builder)
@@ -35,9 +37,10 @@ static void parse_graph(struct fragi_builder *builder)
 	if (root == NULL)
 		return;
 	if (root->kind == FRAGI_NODE_NULL)
-		fragi_builder_error(builder, root, NULL,
-				    "the graph is empty; it begins with `frag: %d` and `application: NAME`",
-				    SCHEMA_VERSION);
+		fragi_builder_error(
+			builder, root, NULL,
+			"the graph is empty; it begins with `frag: %d` and `application: NAME`",
+			SCHEMA_VERSION);
 	builder->root = fragi_read_map(builder, root, NULL, "the graph");
 }
 
@@ -48,12 +51,14 @@ static bool check_version(struct fragi_builder *builder)
 
 	if (node == NULL)
 		fragi_builder_error(builder, builder->root, NULL,
-				    "the schema version is missing; begin with `frag: %d`", SCHEMA_VERSION);
-	else if (node->kind != FRAGI_NODE_SCALAR || strcmp(node->text, "1") != 0)
-		fragi_builder_error(builder, node, NULL,
-				    "schema version %.40s is not known; this program reads version %d",
-				    node->kind == FRAGI_NODE_SCALAR ? node->text : "(no number)",
+				    "the schema version is missing; begin with `frag: %d`",
 				    SCHEMA_VERSION);
+	else if (node->kind != FRAGI_NODE_SCALAR || strcmp(node->text, "1") != 0)
+		fragi_builder_error(
+			builder, node, NULL,
+			"schema version %.40s is not known; this program reads version %d",
+			node->kind == FRAGI_NODE_SCALAR ? node->text : "(no number)",
+			SCHEMA_VERSION);
 	else
 		return true;
 	return node == NULL;
@@ -111,8 +116,9 @@ static void read_fragments(struct fragi_builder *builder, struct fragi_node *map
 
 	map = fragi_read_map(builder, map, NULL, "fragments");
 	if (map == NULL || map->count == 0) {
-		fragi_builder_error(builder, fragi_node_get(builder->root, "fragments")->key, NULL,
-				    "there are no fragments (none that their `when` leave); add one");
+		fragi_builder_error(
+			builder, fragi_node_get(builder->root, "fragments")->key, NULL,
+			"there are no fragments (none that their `when` leave); add one");
 		return;
 	}
 	spec->fragments = fragi_builder_alloc(builder, map->count, sizeof(*spec->fragments));
@@ -121,7 +127,8 @@ static void read_fragments(struct fragi_builder *builder, struct fragi_node *map
 		fragi_builder_note(builder, &builder->fragments, child->key->text, child);
 		if (fragi_check_name(builder, child->key, NULL, "fragment", child->key->text))
 			fragi_spec_read_fragment(builder, child, child->key->text, extensions,
-						 extension_count, &spec->fragments[spec->fragment_count++]);
+						 extension_count,
+						 &spec->fragments[spec->fragment_count++]);
 	}
 }
 
@@ -149,12 +156,13 @@ static void check_top(struct fragi_builder *builder, bool has_fragments)
 	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
 		i = find_field(single_fields, FRAG_COUNT_OF(single_fields), child->key->text);
 		if (i == FRAG_COUNT_OF(single_fields) ||
-		    find_field(fields, count, child->key->text) < count) /* also one that is there twice */
+		    find_field(fields, count, child->key->text) <
+			    count) /* also one that is there twice */
 			continue;
-		fragi_builder_error(builder, child->key, NULL,
-				    "%s stands at the top, and there are fragments; move it into the "
-				    "fragment it is for",
-				    child->key->text);
+		fragi_builder_error(
+			builder, child->key, NULL,
+			"%s stands at the top, and there are fragments; move it into the fragment it is for",
+			child->key->text);
 		fields[count++] = single_fields[i];
 	}
 	fragi_fields_check(builder, map, NULL, fields, count);
@@ -171,14 +179,14 @@ static void read_all(struct fragi_builder *builder)
 	fragi_config_attach_files(builder);
 	check_top(builder, fragments != NULL);
 	fragi_sets_read(builder);
-	fragi_spec_read_extensions(builder, fragi_node_get(builder->root, "extensions"), NULL, NULL, 0,
-				   &extensions, &extension_count);
+	fragi_spec_read_extensions(builder, fragi_node_get(builder->root, "extensions"), NULL, NULL,
+				   0, &extensions, &extension_count);
 	fragi_read_bool(builder, fragi_node_get(builder->root, "metadata"), NULL, "metadata",
 			&spec->metadata);
 	if (fragments != NULL) {
 		read_fragments(builder, fragments, extensions, extension_count);
-		fragi_spec_read_flows(builder, fragi_node_get(builder->root, "flows"), NULL, &spec->flows,
-				      &spec->flow_count);
+		fragi_spec_read_flows(builder, fragi_node_get(builder->root, "flows"), NULL,
+				      &spec->flows, &spec->flow_count);
 	} else if (spec->application != NULL) {
 		spec->fragments = fragi_builder_alloc(builder, 1, sizeof(*spec->fragments));
 		if (spec->fragments == NULL)
@@ -199,7 +207,8 @@ static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag
 
 	if (spec == NULL)
 		return fragi_diag_add(diag, -ENOMEM, source->graph.file, 0, 0, "memory is short");
-	if (source->config_count > FRAGI_SPEC_TEXTS_MAX || source->file_count > FRAGI_SPEC_TEXTS_MAX) {
+	if (source->config_count > FRAGI_SPEC_TEXTS_MAX ||
+	    source->file_count > FRAGI_SPEC_TEXTS_MAX) {
 		fragi_free(spec);
 		return fragi_diag_add(diag, -EINVAL, source->graph.file, 0, 0,
 				      "more than %d configurations or files; merge some of them",
@@ -218,7 +227,8 @@ static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag
 	else if (fragi_builder_failed(&builder))
 		r = -EINVAL;
 	fragi_diag_sort(diag, builder.errors_before);
-	keep_flawed = keep_flawed && r == -EINVAL && builder.root != NULL && spec->application != NULL;
+	keep_flawed =
+		keep_flawed && r == -EINVAL && builder.root != NULL && spec->application != NULL;
 	fragi_builder_fini(&builder);
 	if (keep_flawed)
 		fragi_spec_prune(spec);

@@ -6,10 +6,10 @@
 #include <graph/node.h>
 
 /*
- * An application as its texts declare it: the YAML file with --config, --set and the arguments applied,
- * `when` decided, ${} replaced. Nothing of a plugin is known here: types, ports and parameters are checked
- * later, where the plugins are. Every process parses the same source with this parser, so driver and host
- * cannot disagree.
+ * An application as its texts declare it: the YAML file with --config, --set and the arguments
+ * applied, `when` decided, ${} replaced. Nothing of a plugin is known here: types, ports and
+ * parameters are checked later, where the plugins are. Every process parses the same source with
+ * this parser, so driver and host cannot disagree.
  */
 
 /* All that decides the spec; it travels to every host as it is. Borrowed texts. */
@@ -38,24 +38,28 @@ struct fragi_spec_argument {
 	const char *help;
 	const char *default_text;
 	const char *const *choices; /* ended by NULL; NULL: any */
-	bool is_boolean;            /* the default is true or false: given without a value it is true */
+	bool is_boolean; /* the default is true or false: given without a value it is true */
 };
 
-struct fragi_spec_setting { /* one parameter: `name: value` */
+/* one parameter: `name: value` */
+struct fragi_spec_setting {
 	const char *name;
-	const struct fragi_node *value; /* from_config resolved, ${} replaced; "$pool" stays as it is */
+	/* from_config resolved, ${} replaced; "$pool" stays as it is */
+	const struct fragi_node *value;
 	const struct fragi_node *place; /* for messages: where it was written */
 };
 
-struct fragi_spec_object { /* a condition or a resource */
-	const char *name;  /* NULL: a condition without one */
+/* a condition or a resource */
+struct fragi_spec_object {
+	const char *name; /* NULL: a condition without one */
 	const char *type;
 	struct fragi_spec_setting *settings;
 	size_t setting_count;
 	const struct fragi_node *place;
 };
 
-struct fragi_spec_port { /* ports: {in: {capacity, policy, condition}} */
+/* ports: {in: {capacity, policy, condition}} */
+struct fragi_spec_port {
 	const char *name;
 	uint32_t capacity;
 	enum frag_policy policy;
@@ -78,7 +82,8 @@ struct fragi_spec_operator {
 	const struct fragi_node *place;
 };
 
-struct fragi_spec_end { /* fragment NULL inside a fragment; port NULL: left out */
+/* fragment NULL inside a fragment; port NULL: left out */
+struct fragi_spec_end {
 	const char *fragment, *op, *port;
 	const struct fragi_node *place;
 };
@@ -137,11 +142,13 @@ struct fragi_spec {
 	struct fragi_arena arena;
 	const char *application;
 	const char *app_folder; /* of the graph file, as the source gives it; NULL: unknown */
-	bool help_wanted;       /* --help is among the arguments: nothing below `arguments` is filled in */
+	/* --help is among the arguments: nothing below `arguments` is filled in */
+	bool help_wanted;
 	struct fragi_spec_argument *arguments;
 	size_t argument_count;
-	const struct fragi_node *config;       /* merged; NULL: none */
-	struct fragi_spec_fragment *fragments; /* in the order of the file, without those `when` excludes */
+	const struct fragi_node *config; /* merged; NULL: none */
+	/* in the order of the file, without those `when` excludes */
+	struct fragi_spec_fragment *fragments;
 	size_t fragment_count;
 	struct fragi_spec_flow *flows; /* between fragments */
 	size_t flow_count;
@@ -149,19 +156,19 @@ struct fragi_spec {
 };
 
 /*
- * Parses and checks everything that can be checked without plugins; all errors of a source in one go, with
- * file:line:column and "did you mean". Bounded in time and memory. Keys of the schema that are not built are
- * refused with "not built yet". Opens no file. The spec holds copies: the source may go. Returns 0 and the
- * spec; -EINVAL with errors in diag; -ENOMEM.
+ * Parses and checks everything that can be checked without plugins; all errors of a source in one
+ * go, with file:line:column and "did you mean". Bounded in time and memory. Keys of the schema that
+ * are not built are refused with "not built yet". Opens no file. The spec holds copies: the source
+ * may go. Returns 0 and the spec; -EINVAL with errors in diag; -ENOMEM.
  */
 FRAGI_API int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *diag,
 			       struct fragi_spec **out_spec);
 /*
- * The same, and with -EINVAL *out_spec is what could be read all the same, where that is anything; else it is
- * untouched. Only for looking for further errors, never to be run.
+ * The same, and with -EINVAL *out_spec is what could be read all the same, where that is anything;
+ * else it is untouched. Only for looking for further errors, never to be run.
  */
-FRAGI_API int fragi_spec_parse_flawed(const struct fragi_spec_source *source, struct fragi_diag *diag,
-				      struct fragi_spec **out_spec);
+FRAGI_API int fragi_spec_parse_flawed(const struct fragi_spec_source *source,
+				      struct fragi_diag *diag, struct fragi_spec **out_spec);
 FRAGI_API void fragi_spec_destroy(struct fragi_spec *spec); /* NULL is accepted */
 
 /* Text for `-- --help`: the declared arguments, one a line; owned by the spec. */
@@ -170,26 +177,28 @@ FRAGI_API const char *fragi_spec_arguments_help(struct fragi_spec *spec);
 FRAGI_API const char *fragi_spec_argument(const struct fragi_spec *spec, const char *name);
 
 /*
- * Reads files into a source for fragi_spec_parse: the graph (path) and the configs, relative to the working
- * folder, and what from_file names, relative to the graph's folder. Without configs, FRAG_CONFIG_PATH names
- * one. What is wrong inside the texts is left to fragi_spec_parse. The strings of sets and args are borrowed.
- * Free with fragi_source_fini. Returns 0; -ENOENT and the like with a sentence; -EFBIG beyond
- * FRAGI_SOURCE_MAX; *out_source is untouched on failure.
+ * Reads files into a source for fragi_spec_parse: the graph (path) and the configs, relative to the
+ * working folder, and what from_file names, relative to the graph's folder. Without configs,
+ * FRAG_CONFIG_PATH names one. What is wrong inside the texts is left to fragi_spec_parse. The
+ * strings of sets and args are borrowed. Free with fragi_source_fini. Returns 0; -ENOENT and the
+ * like with a sentence; -EFBIG beyond FRAGI_SOURCE_MAX; *out_source is untouched on failure.
  */
 struct fragi_source {
 	struct fragi_spec_source source;
 	struct fragi_arena arena;
 };
-FRAGI_API int fragi_source_read(struct fragi_source *out_source, const char *path, const char *const *configs,
-				size_t config_count, const char *const *sets, size_t set_count,
-				const char *const *args, size_t arg_count, struct frag_err *err);
+FRAGI_API int fragi_source_read(struct fragi_source *out_source, const char *path,
+				const char *const *configs, size_t config_count,
+				const char *const *sets, size_t set_count, const char *const *args,
+				size_t arg_count, struct frag_err *err);
 FRAGI_API void fragi_source_fini(struct fragi_source *source);
 /*
- * The whole source as one block of bytes and back, for the wire and for memfds. pack: malloc'ed. unpack
- * copies; bounded by FRAGI_SOURCE_MAX; hostile input is refused with -EBADMSG.
+ * The whole source as one block of bytes and back, for the wire and for memfds. pack: malloc'ed.
+ * unpack copies; bounded by FRAGI_SOURCE_MAX; hostile input is refused with -EBADMSG.
  */
 #define FRAGI_SOURCE_MAX (4u << 20)
-FRAGI_API int fragi_source_pack(const struct fragi_spec_source *source, void **out_bytes, size_t *out_size);
+FRAGI_API int fragi_source_pack(const struct fragi_spec_source *source, void **out_bytes,
+				size_t *out_size);
 FRAGI_API int fragi_source_unpack(const void *bytes, size_t size, struct fragi_source *out_source);
 
 #endif

@@ -40,8 +40,8 @@ static char *trimmed(struct fragi_builder *builder, const char *text, size_t len
 }
 
 /* Whether the fragment and the operator are known to exist; what a composer makes is seen later. */
-static void check_end(struct fragi_builder *builder, const struct fragi_node *place, const char *fragment,
-		      const char *op, const char *text)
+static void check_end(struct fragi_builder *builder, const struct fragi_node *place,
+		      const char *fragment, const char *op, const char *text)
 {
 	const struct fragi_node *known = fragi_strmap_get(&builder->fragments, fragment);
 	char *path = fragi_builder_join(builder, fragment, op), advice[512];
@@ -49,20 +49,21 @@ static void check_end(struct fragi_builder *builder, const struct fragi_node *pl
 	if (path == NULL)
 		return;
 	if (fragi_strmap_get(&builder->excluded, fragment) != NULL) {
-		fragi_builder_error(builder, place, NULL,
-				    "flow end %s: fragment %s is excluded by its when; give the flow the "
-				    "same when",
-				    text, fragment);
-	} else if (known == NULL) {
 		fragi_builder_error(
-			builder, place, NULL, "flow end %s: unknown fragment \"%s\"%s", text, fragment,
-			fragi_builder_advise_keys(builder, advice, sizeof(advice), fragment, "fragments",
-						  fragi_node_get(builder->root, "fragments")));
+			builder, place, NULL,
+			"flow end %s: fragment %s is excluded by its when; give the flow the same when",
+			text, fragment);
+	} else if (known == NULL) {
+		fragi_builder_error(builder, place, NULL, "flow end %s: unknown fragment \"%s\"%s",
+				    text, fragment,
+				    fragi_builder_advise_keys(
+					    builder, advice, sizeof(advice), fragment, "fragments",
+					    fragi_node_get(builder->root, "fragments")));
 	} else if (fragi_strmap_get(&builder->excluded, path) != NULL) {
-		fragi_builder_error(builder, place, NULL,
-				    "flow end %s: operator %s is excluded by its when; give the flow the "
-				    "same when",
-				    text, path);
+		fragi_builder_error(
+			builder, place, NULL,
+			"flow end %s: operator %s is excluded by its when; give the flow the same when",
+			text, path);
 	} else if (fragi_strmap_get(&builder->composed, fragment) == NULL &&
 		   fragi_strmap_get(&builder->operators, path) == NULL) {
 		fragi_builder_error(
@@ -73,8 +74,8 @@ static void check_end(struct fragi_builder *builder, const struct fragi_node *pl
 }
 
 /* "fragment.operator.port" (fragment NULL) or "operator.port"; the port may be left out. */
-static void read_end(struct fragi_builder *builder, const struct fragi_node *place, const char *text,
-		     const char *fragment, struct fragi_spec_end *end)
+static void read_end(struct fragi_builder *builder, const struct fragi_node *place,
+		     const char *text, const char *fragment, struct fragi_spec_end *end)
 {
 	char *parts[3], *rest = fragi_builder_strdup(builder, text), *dot;
 	size_t count = 0, most = fragment == NULL ? 3 : 2;
@@ -93,10 +94,10 @@ static void read_end(struct fragi_builder *builder, const struct fragi_node *pla
 		if (!fragi_name_is_valid(parts[i]))
 			count = 0;
 	if (rest != NULL || count < most - 1) {
-		fragi_builder_error(builder, place, fragment, "\"%.200s\" is no end of a flow; write %s",
-				    text,
-				    fragment != NULL ? "OPERATOR.PORT or OPERATOR"
-						     : "FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR");
+		fragi_builder_error(
+			builder, place, fragment, "\"%.200s\" is no end of a flow; write %s", text,
+			fragment != NULL ? "OPERATOR.PORT or OPERATOR"
+					 : "FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR");
 		return;
 	}
 	if (fragment == NULL)
@@ -106,17 +107,17 @@ static void read_end(struct fragi_builder *builder, const struct fragi_node *pla
 	check_end(builder, place, fragment != NULL ? fragment : end->fragment, end->op, text);
 }
 
-static void read_arrow(struct fragi_builder *builder, const struct fragi_node *node, const char *fragment,
-		       struct fragi_spec_flow *flow)
+static void read_arrow(struct fragi_builder *builder, const struct fragi_node *node,
+		       const char *fragment, struct fragi_spec_flow *flow)
 {
 	const char *arrow = strstr(node->text, "->");
 	char *from, *to;
 
 	if (arrow == NULL || strstr(arrow + 2, "->") != NULL) {
-		fragi_builder_error(builder, node, fragment,
-				    "\"%.200s\" is no flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: "
-				    "[B.IN, C.IN]}",
-				    node->text);
+		fragi_builder_error(
+			builder, node, fragment,
+			"\"%.200s\" is no flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}",
+			node->text);
 		return;
 	}
 	from = trimmed(builder, node->text, (size_t)(arrow - node->text));
@@ -141,37 +142,40 @@ static void read_to(struct fragi_builder *builder, struct fragi_node *node, cons
 		return;
 	}
 	if (node->count == 0)
-		fragi_builder_error(builder, node, fragment, "to is empty; name the inputs of the flow");
+		fragi_builder_error(builder, node, fragment,
+				    "to is empty; name the inputs of the flow");
 	flow->to = fragi_builder_alloc(builder, node->count, sizeof(*flow->to));
-	for (struct fragi_node *child = node->first; flow->to != NULL && child != NULL; child = child->next) {
+	for (struct fragi_node *child = node->first; flow->to != NULL && child != NULL;
+	     child = child->next) {
 		text = fragi_read_text(builder, child, fragment, "an end in to");
 		if (text != NULL)
 			read_end(builder, child, text, fragment, &flow->to[flow->to_count++]);
 	}
 }
 
-static void read_edge(struct fragi_builder *builder, const struct fragi_node *node, const char *fragment,
-		      struct fragi_spec_flow *flow)
+static void read_edge(struct fragi_builder *builder, const struct fragi_node *node,
+		      const char *fragment, struct fragi_spec_flow *flow)
 {
 	static const char *const words[] = {"auto", "inproc", "ucx"};
 	int i;
 
 	if (node != NULL && node->kind == FRAGI_NODE_SCALAR && strcmp(node->text, "shm") == 0) {
-		fragi_builder_error(builder, node, fragment, "edge shm is not built yet; leave it out");
+		fragi_builder_error(builder, node, fragment,
+				    "edge shm is not built yet; leave it out");
 		return;
 	}
 	i = fragi_read_word(builder, node, fragment, "edge", words, FRAG_COUNT_OF(words));
 	if (i == 2 && fragment != NULL) {
-		fragi_builder_error(builder, node, fragment,
-				    "edge ucx inside a fragment: both ends are in one process; leave edge "
-				    "out");
+		fragi_builder_error(
+			builder, node, fragment,
+			"edge ucx inside a fragment: both ends are in one process; leave edge out");
 		return;
 	}
 	flow->edge = i >= 0 ? words[i] : NULL;
 }
 
-static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node, const char *fragment,
-			  struct fragi_spec_flow *flow)
+static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node,
+			  const char *fragment, struct fragi_spec_flow *flow)
 {
 	static const struct fragi_field fields[] = {
 		{"from", false}, {"to", false},   {"capacity", false}, {"policy", false},
@@ -195,9 +199,9 @@ static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node
 	flow->capacity = (uint32_t)capacity;
 	flow->policy = fragi_read_policy(builder, fragi_node_get(node, "policy"), fragment);
 	if (flow->policy == FRAG_POLICY_LATEST && flow->capacity != 0)
-		fragi_builder_error(builder, fragi_node_get(node, "capacity")->key, fragment,
-				    "policy latest keeps the newest message only and has no capacity; leave "
-				    "capacity out");
+		fragi_builder_error(
+			builder, fragi_node_get(node, "capacity")->key, fragment,
+			"policy latest keeps the newest message only and has no capacity; leave capacity out");
 	read_edge(builder, fragi_node_get(node, "edge"), fragment, flow);
 }
 
@@ -206,14 +210,15 @@ static void check_apart(struct fragi_builder *builder, const struct fragi_spec_f
 	for (size_t i = 0; i < flow->to_count; i++)
 		if (flow->from.fragment != NULL && flow->to[i].fragment != NULL &&
 		    strcmp(flow->from.fragment, flow->to[i].fragment) == 0)
-			fragi_builder_error(builder, flow->to[i].place, NULL,
-					    "both ends of this flow are in fragment %s; write it into the "
-					    "flows of that fragment",
-					    flow->from.fragment);
+			fragi_builder_error(
+				builder, flow->to[i].place, NULL,
+				"both ends of this flow are in fragment %s; write it into the flows of that fragment",
+				flow->from.fragment);
 }
 
-void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *list, const char *fragment,
-			   struct fragi_spec_flow **out_flows, size_t *out_count)
+void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *list,
+			   const char *fragment, struct fragi_spec_flow **out_flows,
+			   size_t *out_count)
 {
 	struct fragi_spec_flow *flows;
 	size_t count = 0;
@@ -222,7 +227,8 @@ void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *lis
 	if (list == NULL)
 		return;
 	flows = fragi_builder_alloc(builder, list->count, sizeof(*flows));
-	for (struct fragi_node *child = list->first; flows != NULL && child != NULL; child = child->next) {
+	for (struct fragi_node *child = list->first; flows != NULL && child != NULL;
+	     child = child->next) {
 		struct fragi_spec_flow *flow = &flows[count++];
 
 		flow->place = child;
@@ -231,8 +237,9 @@ void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *lis
 		else if (child->kind == FRAGI_NODE_MAP)
 			read_flow_map(builder, child, fragment, flow);
 		else
-			fragi_builder_error(builder, child, fragment,
-					    "a flow is neither `A.OUT -> B.IN` nor {from: A.OUT, to: B.IN}");
+			fragi_builder_error(
+				builder, child, fragment,
+				"a flow is neither `A.OUT -> B.IN` nor {from: A.OUT, to: B.IN}");
 		if (fragment == NULL)
 			check_apart(builder, flow);
 	}

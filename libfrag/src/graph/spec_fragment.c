@@ -8,9 +8,11 @@
 
 #define EXTENSION_MAX 255 /* bytes of a file's name */
 
-void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list, const char *subject,
-				const struct fragi_spec_extension *before, size_t before_count,
-				const struct fragi_spec_extension **out_extensions, size_t *out_count)
+void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list,
+				const char *subject, const struct fragi_spec_extension *before,
+				size_t before_count,
+				const struct fragi_spec_extension **out_extensions,
+				size_t *out_count)
 {
 	struct fragi_spec_extension *extensions;
 	const char *text;
@@ -34,10 +36,10 @@ void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node
 		if (text == NULL || fragi_strmap_get(&known, text) != NULL)
 			continue;
 		if (text[0] == '\0' || strlen(text) > EXTENSION_MAX) {
-			fragi_builder_error(builder, child, subject,
-					    "extension \"%.80s\" is no name of a shared object; write for "
-					    "example libview.so",
-					    text);
+			fragi_builder_error(
+				builder, child, subject,
+				"extension \"%.80s\" is no name of a shared object; write for example libview.so",
+				text);
 			continue;
 		}
 		extensions[count] = (struct fragi_spec_extension){.library = text, .place = child};
@@ -51,12 +53,13 @@ void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node
 static void check_labels(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
 {
 	map = fragi_read_map(builder, map, subject, "labels");
-	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL; child = child->next)
+	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL;
+	     child = child->next)
 		fragi_read_text(builder, child, subject, "a label");
 }
 
-static void check_amount(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
-			 bool is_size)
+static void check_amount(struct fragi_builder *builder, const struct fragi_node *node,
+			 const char *subject, bool is_size)
 {
 	const char *text = fragi_read_text(builder, node, subject, node->key->text);
 	uint64_t bytes;
@@ -68,14 +71,15 @@ static void check_amount(struct fragi_builder *builder, const struct fragi_node 
 		fragi_builder_error(builder, node, subject,
 				    "%s \"%.80s\" is no size; write for example 512Mi or 2GB",
 				    node->key->text, text);
-	else if (!is_size && (fragi_parse_f64(text, &number) < 0 || !isfinite(number) || number < 0))
+	else if (!is_size &&
+		 (fragi_parse_f64(text, &number) < 0 || !isfinite(number) || number < 0))
 		fragi_builder_error(builder, node, subject, "%s \"%.80s\" is no number from 0 up",
 				    node->key->text, text);
 }
 
 /* Placement reads them; here is seen that they can be read. */
-static const struct fragi_node *read_requirements(struct fragi_builder *builder, struct fragi_node *map,
-						  const char *subject)
+static const struct fragi_node *read_requirements(struct fragi_builder *builder,
+						  struct fragi_node *map, const char *subject)
 {
 	static const struct fragi_field fields[] = {
 		{"cpu", false},          {"cpuLimit", false},
@@ -106,7 +110,8 @@ static const struct fragi_node *read_requirements(struct fragi_builder *builder,
 	return map;
 }
 
-static void check_on_failure(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
+static void check_on_failure(struct fragi_builder *builder, struct fragi_node *map,
+			     const char *subject)
 {
 	static const struct fragi_field fields[] = {
 		{"policy", false}, {"intensity", false}, {"period", false}};
@@ -120,13 +125,15 @@ static void check_on_failure(struct fragi_builder *builder, struct fragi_node *m
 		return;
 	fragi_fields_check(builder, map, subject, fields, FRAG_COUNT_OF(fields));
 	policy = fragi_node_get(map, "policy");
-	i = fragi_read_word(builder, policy, subject, "on_failure policy", words, FRAG_COUNT_OF(words));
+	i = fragi_read_word(builder, policy, subject, "on_failure policy", words,
+			    FRAG_COUNT_OF(words));
 	if (i > 0)
 		fragi_builder_error(builder, policy, subject,
 				    "on_failure policy %s is not built yet; write stop", words[i]);
-	fragi_read_integer(builder, fragi_node_get(map, "intensity"), subject, "on_failure intensity", 0,
-			   1000000, &number);
-	fragi_read_duration(builder, fragi_node_get(map, "period"), subject, "on_failure period", &number);
+	fragi_read_integer(builder, fragi_node_get(map, "intensity"), subject,
+			   "on_failure intensity", 0, 1000000, &number);
+	fragi_read_duration(builder, fragi_node_get(map, "period"), subject, "on_failure period",
+			    &number);
 }
 
 static const struct fragi_field fragment_fields[] = {
@@ -150,22 +157,25 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 		fragi_builder_note(builder, &builder->composed, fragment->name, fragment);
 	fragi_spec_read_resources(builder, fragi_node_get(map, "resources"), fragment);
 	fragi_spec_read_operators(builder, fragi_node_get(map, "operators"), fragment);
-	fragi_spec_read_flows(builder, fragi_node_get(map, "flows"), fragment->name, &fragment->flows,
-			      &fragment->flow_count);
-	fragi_spec_read_scheduler(builder, fragi_node_get(map, "scheduler"), scheduler, &fragment->scheduler);
+	fragi_spec_read_flows(builder, fragi_node_get(map, "flows"), fragment->name,
+			      &fragment->flows, &fragment->flow_count);
+	fragi_spec_read_scheduler(builder, fragi_node_get(map, "scheduler"), scheduler,
+				  &fragment->scheduler);
 	fragment->requirements =
 		read_requirements(builder, fragi_node_get(map, "requirements"), fragment->name);
-	fragment->host = fragi_read_name(builder, fragi_node_get(map, "host"), fragment->name, "host");
+	fragment->host =
+		fragi_read_name(builder, fragi_node_get(map, "host"), fragment->name, "host");
 	check_on_failure(builder, fragi_node_get(map, "on_failure"), fragment->name);
 	fragi_read_duration(builder, fragi_node_get(map, "watchdog"), fragment->name, "watchdog",
 			    &fragment->watchdog_ns);
-	if (fragi_read_bool(builder, fragi_node_get(map, "metadata"), fragment->name, "metadata", &metadata))
+	if (fragi_read_bool(builder, fragi_node_get(map, "metadata"), fragment->name, "metadata",
+			    &metadata))
 		fragment->metadata = metadata;
 }
 
-void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map, const char *name,
-			      const struct fragi_spec_extension *extensions, size_t extension_count,
-			      struct fragi_spec_fragment *out_fragment)
+void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map,
+			      const char *name, const struct fragi_spec_extension *extensions,
+			      size_t extension_count, struct fragi_spec_fragment *out_fragment)
 {
 	struct fragi_spec_fragment *fragment = out_fragment;
 	bool is_root = map == builder->root;
@@ -174,9 +184,10 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 	fragment->place = map->key != NULL ? map->key : map;
 	fragment->metadata = -1;
 	if (!is_root && fragi_read_map(builder, map, name, "a fragment") != NULL) {
-		fragi_fields_check(builder, map, name, fragment_fields, FRAG_COUNT_OF(fragment_fields));
-		fragi_spec_read_extensions(builder, fragi_node_get(map, "extensions"), name, extensions,
-					   extension_count, &fragment->extensions,
+		fragi_fields_check(builder, map, name, fragment_fields,
+				   FRAG_COUNT_OF(fragment_fields));
+		fragi_spec_read_extensions(builder, fragi_node_get(map, "extensions"), name,
+					   extensions, extension_count, &fragment->extensions,
 					   &fragment->extension_count);
 	} else {
 		fragment->extensions = extensions;
@@ -184,9 +195,10 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 	}
 	read_fields(builder, map, fragment);
 	if (fragment->operator_count == 0 && fragi_node_get(map, "compose") == NULL &&
-	    (fragi_node_get(map, "operators") == NULL || fragi_node_get(map, "operators")->count == 0) &&
+	    (fragi_node_get(map, "operators") == NULL ||
+	     fragi_node_get(map, "operators")->count == 0) &&
 	    (map->kind == FRAGI_NODE_MAP || map->kind == FRAGI_NODE_NULL))
-		fragi_builder_error(builder, fragment->place, name,
-				    "has no operators (none that its `when` leave); add operators or a "
-				    "composer");
+		fragi_builder_error(
+			builder, fragment->place, name,
+			"has no operators (none that its `when` leave); add operators or a composer");
 }

@@ -19,8 +19,9 @@ static const char *read_type(struct fragi_builder *builder, const struct fragi_n
 	return fragi_check_name(builder, node, subject, "type", text) ? text : NULL;
 }
 
-static void read_condition(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
-			   struct fragi_strmap *names, struct fragi_spec_object *condition)
+static void read_condition(struct fragi_builder *builder, struct fragi_node *node,
+			   const char *subject, struct fragi_strmap *names,
+			   struct fragi_spec_object *condition)
 {
 	static const char *const reserved[] = {"type", "name"};
 	struct fragi_settings settings = {0};
@@ -33,22 +34,24 @@ static void read_condition(struct fragi_builder *builder, struct fragi_node *nod
 		return;
 	}
 	if (fragi_node_get(node, "type") == NULL)
-		fragi_builder_error(builder, node, subject,
-				    "a condition has no type; write for example {type: count, count: 10}");
+		fragi_builder_error(
+			builder, node, subject,
+			"a condition has no type; write for example {type: count, count: 10}");
 	condition->type = read_type(builder, fragi_node_get(node, "type"), subject);
 	condition->name = fragi_read_name(builder, fragi_node_get(node, "name"), subject, "name");
 	if (condition->name != NULL && fragi_strmap_get(names, condition->name) != NULL)
-		fragi_builder_error(builder, node, subject,
-				    "two conditions are called \"%s\"; names are unique in an operator",
-				    condition->name);
+		fragi_builder_error(
+			builder, node, subject,
+			"two conditions are called \"%s\"; names are unique in an operator",
+			condition->name);
 	else if (condition->name != NULL)
 		fragi_builder_note(builder, names, condition->name, condition);
 	fragi_settings_read(builder, node, subject, reserved, FRAG_COUNT_OF(reserved), &settings);
 	fragi_settings_end(builder, &settings, &condition->settings, &condition->setting_count);
 }
 
-static void read_conditions(struct fragi_builder *builder, struct fragi_node *list, const char *subject,
-			    struct fragi_spec_operator *op)
+static void read_conditions(struct fragi_builder *builder, struct fragi_node *list,
+			    const char *subject, struct fragi_spec_operator *op)
 {
 	struct fragi_strmap names = {0};
 
@@ -58,7 +61,8 @@ static void read_conditions(struct fragi_builder *builder, struct fragi_node *li
 	op->conditions = fragi_builder_alloc(builder, list->count, sizeof(*op->conditions));
 	for (struct fragi_node *child = list->first; op->conditions != NULL && child != NULL;
 	     child = child->next)
-		read_condition(builder, child, subject, &names, &op->conditions[op->condition_count++]);
+		read_condition(builder, child, subject, &names,
+			       &op->conditions[op->condition_count++]);
 	fragi_strmap_fini(&names);
 }
 
@@ -81,8 +85,8 @@ static void read_port(struct fragi_builder *builder, struct fragi_node *node, co
 	if (node == NULL)
 		return;
 	fragi_fields_check(builder, node, path, fields, FRAG_COUNT_OF(fields));
-	fragi_read_integer(builder, fragi_node_get(node, "capacity"), path, "capacity", 1, FRAGI_CAPACITY_MAX,
-			   &capacity);
+	fragi_read_integer(builder, fragi_node_get(node, "capacity"), path, "capacity", 1,
+			   FRAGI_CAPACITY_MAX, &capacity);
 	port->capacity = (uint32_t)capacity;
 	port->policy = fragi_read_policy(builder, fragi_node_get(node, "policy"), path);
 	condition = fragi_node_get(node, "condition");
@@ -97,35 +101,42 @@ static void read_ports(struct fragi_builder *builder, struct fragi_node *map, co
 	if (map == NULL)
 		return;
 	op->ports = fragi_builder_alloc(builder, map->count, sizeof(*op->ports));
-	for (struct fragi_node *child = map->first; op->ports != NULL && child != NULL; child = child->next)
+	for (struct fragi_node *child = map->first; op->ports != NULL && child != NULL;
+	     child = child->next)
 		read_port(builder, child, subject, &op->ports[op->port_count++]);
 }
 
 static enum frag_metadata_policy read_metadata_policy(struct fragi_builder *builder,
-						      const struct fragi_node *node, const char *subject)
+						      const struct fragi_node *node,
+						      const char *subject)
 {
 	static const char *const words[] = {"update", "inplace_update", "reject", "raise"};
-	static const enum frag_metadata_policy policies[] = {FRAG_METADATA_UPDATE,
-							     FRAG_METADATA_INPLACE_UPDATE,
-							     FRAG_METADATA_REJECT, FRAG_METADATA_RAISE};
-	int i = fragi_read_word(builder, node, subject, "metadata_policy", words, FRAG_COUNT_OF(words));
+	static const enum frag_metadata_policy policies[] = {
+		FRAG_METADATA_UPDATE, FRAG_METADATA_INPLACE_UPDATE, FRAG_METADATA_REJECT,
+		FRAG_METADATA_RAISE};
+	int i = fragi_read_word(builder, node, subject, "metadata_policy", words,
+				FRAG_COUNT_OF(words));
 
 	return i >= 0 ? policies[i] : FRAG_METADATA_DEFAULT;
 }
 
-static void read_watchdog(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
-			  int64_t *out_ns)
+static void read_watchdog(struct fragi_builder *builder, const struct fragi_node *node,
+			  const char *subject, int64_t *out_ns)
 {
 	if (fragi_read_duration(builder, node, subject, "watchdog", out_ns) && *out_ns == 0)
-		fragi_builder_error(builder, node, subject, "watchdog is 0; leave it out to have none");
+		fragi_builder_error(builder, node, subject,
+				    "watchdog is 0; leave it out to have none");
 }
 
-static void read_operator_fields(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
-				 struct fragi_spec_operator *op, struct fragi_settings *settings)
+static void read_operator_fields(struct fragi_builder *builder, struct fragi_node *node,
+				 const char *subject, struct fragi_spec_operator *op,
+				 struct fragi_settings *settings)
 {
 	static const struct fragi_field fields[] = {
-		{"type", false},    {"parameters", false}, {"conditions", false}, {"ports", false},
-		{"when", false},    {"watchdog", false},   {"metadata", false},   {"metadata_policy", false},
+		{"type", false},       {"parameters", false},
+		{"conditions", false}, {"ports", false},
+		{"when", false},       {"watchdog", false},
+		{"metadata", false},   {"metadata_policy", false},
 		{"subgraph", true},
 	};
 	struct fragi_node *parameters;
@@ -133,19 +144,23 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 
 	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
 	op->type = read_type(builder, fragi_node_get(node, "type"), subject);
-	parameters = fragi_read_map(builder, fragi_node_get(node, "parameters"), subject, "parameters");
+	parameters =
+		fragi_read_map(builder, fragi_node_get(node, "parameters"), subject, "parameters");
 	if (parameters != NULL)
 		fragi_settings_read(builder, parameters, subject, NULL, 0, settings);
 	read_conditions(builder, fragi_node_get(node, "conditions"), subject, op);
 	read_ports(builder, fragi_node_get(node, "ports"), subject, op);
-	op->metadata_policy = read_metadata_policy(builder, fragi_node_get(node, "metadata_policy"), subject);
-	if (fragi_read_bool(builder, fragi_node_get(node, "metadata"), subject, "metadata", &metadata))
+	op->metadata_policy =
+		read_metadata_policy(builder, fragi_node_get(node, "metadata_policy"), subject);
+	if (fragi_read_bool(builder, fragi_node_get(node, "metadata"), subject, "metadata",
+			    &metadata))
 		op->metadata = metadata;
 	read_watchdog(builder, fragi_node_get(node, "watchdog"), subject, &op->watchdog_ns);
 }
 
 static void read_operator(struct fragi_builder *builder, struct fragi_node *node,
-			  const struct fragi_spec_fragment *fragment, struct fragi_spec_operator *op)
+			  const struct fragi_spec_fragment *fragment,
+			  struct fragi_spec_operator *op)
 {
 	char *path = fragi_builder_join(builder, fragment->name, node->key->text);
 	struct fragi_settings settings = {0};
@@ -162,7 +177,10 @@ static void read_operator(struct fragi_builder *builder, struct fragi_node *node
 	map = fragi_read_map(builder, node, path, "an operator");
 	if (map != NULL)
 		read_operator_fields(builder, map, path, op, &settings);
-	/* Without a composer an operator is nothing without a type; a wrong type has been told already. */
+	/*
+	 * Without a composer an operator is nothing without a type; a wrong type has been told
+	 * already.
+	 */
 	if (fragment->compose == NULL && (map != NULL || node->kind == FRAGI_NODE_NULL) &&
 	    fragi_node_get(map, "type") == NULL && fragi_node_get(map, "subgraph") == NULL)
 		fragi_builder_error(builder, node->key, path,
@@ -185,15 +203,17 @@ void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node 
 	fragment->operators = fragi_builder_alloc(builder, count, sizeof(*fragment->operators));
 	if (fragment->operators == NULL)
 		return;
-	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL; child = child->next)
-		read_operator(builder, child, fragment, &fragment->operators[fragment->operator_count++]);
+	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL;
+	     child = child->next)
+		read_operator(builder, child, fragment,
+			      &fragment->operators[fragment->operator_count++]);
 	if (fragment->compose != NULL)
-		fragment->operator_count += fragi_sets_make(builder, fragment->name,
-							    &fragment->operators[fragment->operator_count]);
+		fragment->operator_count += fragi_sets_make(
+			builder, fragment->name, &fragment->operators[fragment->operator_count]);
 }
 
-static void read_resource(struct fragi_builder *builder, struct fragi_node *node, const char *fragment,
-			  struct fragi_spec_object *resource)
+static void read_resource(struct fragi_builder *builder, struct fragi_node *node,
+			  const char *fragment, struct fragi_spec_object *resource)
 {
 	static const char *const reserved[] = {"type", "when"};
 	struct fragi_settings settings = {0};
@@ -206,8 +226,9 @@ static void read_resource(struct fragi_builder *builder, struct fragi_node *node
 	snprintf(path, sizeof(path), "%s.%s", fragment, resource->name);
 	if (fragi_node_get(node, "type") == NULL && node->kind != FRAGI_NODE_SCALAR &&
 	    node->kind != FRAGI_NODE_LIST)
-		fragi_builder_error(builder, node->key, path,
-				    "a resource has no type; write for example {type: unbounded_allocator}");
+		fragi_builder_error(
+			builder, node->key, path,
+			"a resource has no type; write for example {type: unbounded_allocator}");
 	if (fragi_read_map(builder, node, path, "a resource") == NULL)
 		return;
 	resource->type = read_type(builder, fragi_node_get(node, "type"), path);
@@ -221,7 +242,8 @@ void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node 
 	map = fragi_read_map(builder, map, fragment->name, "resources");
 	if (map == NULL)
 		return;
-	fragment->resources = fragi_builder_alloc(builder, map->count, sizeof(*fragment->resources));
+	fragment->resources =
+		fragi_builder_alloc(builder, map->count, sizeof(*fragment->resources));
 	for (struct fragi_node *child = map->first; fragment->resources != NULL && child != NULL;
 	     child = child->next)
 		read_resource(builder, child, fragment->name,

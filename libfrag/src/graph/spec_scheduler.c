@@ -11,8 +11,8 @@
 #define TIME_MAX_MS (INT64_C(366) * 24 * 3600 * 1000)
 #define CORE_MAX 8191
 
-static void read_kind(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
-		      struct fragi_spec_scheduler *scheduler)
+static void read_kind(struct fragi_builder *builder, const struct fragi_node *node,
+		      const char *subject, struct fragi_spec_scheduler *scheduler)
 {
 	static const char *const words[] = {"event_based", "greedy", "multi_thread"};
 	const char *text = fragi_read_text(builder, node, subject, "type");
@@ -25,12 +25,13 @@ static void read_kind(struct fragi_builder *builder, const struct fragi_node *no
 		scheduler->kind = FRAGI_SCHEDULER_GREEDY;
 	else if (strcmp(text, "event_based") != 0 && strcmp(text, "multi_thread") != 0)
 		fragi_builder_error(builder, node, subject, "no scheduler \"%.80s\"%s", text,
-				    fragi_builder_advise(builder, advice, sizeof(advice), text, "schedulers",
-							 words, FRAG_COUNT_OF(words)));
+				    fragi_builder_advise(builder, advice, sizeof(advice), text,
+							 "schedulers", words,
+							 FRAG_COUNT_OF(words)));
 }
 
-static void read_pin_cores(struct fragi_builder *builder, struct fragi_node *list, const char *subject,
-			   struct fragi_spec_scheduler *scheduler)
+static void read_pin_cores(struct fragi_builder *builder, struct fragi_node *list,
+			   const char *subject, struct fragi_spec_scheduler *scheduler)
 {
 	uint32_t *cores;
 	int64_t core;
@@ -39,14 +40,16 @@ static void read_pin_cores(struct fragi_builder *builder, struct fragi_node *lis
 	if (list == NULL)
 		return;
 	cores = fragi_builder_alloc(builder, list->count, sizeof(*cores));
-	for (struct fragi_node *child = list->first; cores != NULL && child != NULL; child = child->next)
-		if (fragi_read_integer(builder, child, subject, "a core of pin_cores", 0, CORE_MAX, &core))
+	for (struct fragi_node *child = list->first; cores != NULL && child != NULL;
+	     child = child->next)
+		if (fragi_read_integer(builder, child, subject, "a core of pin_cores", 0, CORE_MAX,
+				       &core))
 			cores[scheduler->pin_core_count++] = (uint32_t)core;
 	scheduler->pin_cores = cores;
 }
 
-static void read_recession(struct fragi_builder *builder, const struct fragi_node *node, const char *subject,
-			   struct fragi_spec_scheduler *scheduler)
+static void read_recession(struct fragi_builder *builder, const struct fragi_node *node,
+			   const char *subject, struct fragi_spec_scheduler *scheduler)
 {
 	const char *text = fragi_read_text(builder, node, subject, "check_recession_period_ms");
 	double period;
@@ -54,16 +57,16 @@ static void read_recession(struct fragi_builder *builder, const struct fragi_nod
 	if (text == NULL)
 		return;
 	if (fragi_parse_f64(text, &period) < 0 || !(period >= 0) || period > RECESSION_MAX_MS)
-		fragi_builder_error(builder, node, subject,
-				    "check_recession_period_ms \"%.80s\" is no number of milliseconds from 0 "
-				    "to %.0f",
-				    text, RECESSION_MAX_MS);
+		fragi_builder_error(
+			builder, node, subject,
+			"check_recession_period_ms \"%.80s\" is no number of milliseconds from 0 to %.0f",
+			text, RECESSION_MAX_MS);
 	else
 		scheduler->check_recession_period_ms = period;
 }
 
-void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
-			       struct fragi_spec_scheduler *out_scheduler)
+void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node *node,
+			       const char *subject, struct fragi_spec_scheduler *out_scheduler)
 {
 	static const struct fragi_field fields[] = {
 		{"type", false},
@@ -90,8 +93,8 @@ void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node 
 				   "worker_thread_number", 1, FRAGI_THREADS_MAX, &threads);
 		fragi_read_bool(builder, fragi_node_get(node, "stop_on_deadlock"), subject,
 				"stop_on_deadlock", &scheduler.stop_on_deadlock);
-		fragi_read_integer(builder, fragi_node_get(node, "stop_on_deadlock_timeout_ms"), subject,
-				   "stop_on_deadlock_timeout_ms", -1, TIME_MAX_MS,
+		fragi_read_integer(builder, fragi_node_get(node, "stop_on_deadlock_timeout_ms"),
+				   subject, "stop_on_deadlock_timeout_ms", -1, TIME_MAX_MS,
 				   &scheduler.stop_on_deadlock_timeout_ms);
 		fragi_read_integer(builder, fragi_node_get(node, "max_duration_ms"), subject,
 				   "max_duration_ms", 0, TIME_MAX_MS, &scheduler.max_duration_ms);

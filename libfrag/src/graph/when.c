@@ -17,8 +17,8 @@ static bool is_value(struct fragi_builder *builder, const struct fragi_spec_argu
 	if (argument->is_boolean) {
 		if (fragi_parse_bool(text, &wanted) < 0) {
 			fragi_builder_error(builder, node, "when",
-					    "argument %s is true or false, never \"%.80s\"", argument->name,
-					    text);
+					    "argument %s is true or false, never \"%.80s\"",
+					    argument->name, text);
 			return false;
 		}
 		return fragi_parse_bool(argument->value, &given) == 0 && wanted == given;
@@ -27,10 +27,10 @@ static bool is_value(struct fragi_builder *builder, const struct fragi_spec_argu
 	       strcmp(argument->choices[count], text) != 0)
 		count++;
 	if (argument->choices != NULL && argument->choices[count] == NULL)
-		fragi_builder_error(builder, node, "when", "argument %s is never \"%.80s\"%s", argument->name,
-				    text,
-				    fragi_builder_advise(builder, advice, sizeof(advice), text, "choices",
-							 argument->choices, count));
+		fragi_builder_error(builder, node, "when", "argument %s is never \"%.80s\"%s",
+				    argument->name, text,
+				    fragi_builder_advise(builder, advice, sizeof(advice), text,
+							 "choices", argument->choices, count));
 	return argument->value != NULL && strcmp(argument->value, text) == 0;
 }
 
@@ -67,7 +67,8 @@ static bool is_excluded(struct fragi_builder *builder, struct fragi_node *node)
 }
 
 /* Takes the excluded children out of parent; fragment NULL: parent holds fragments. */
-static void prune(struct fragi_builder *builder, struct fragi_node *parent, const char *fragment, bool named)
+static void prune(struct fragi_builder *builder, struct fragi_node *parent, const char *fragment,
+		  bool named)
 {
 	struct fragi_node *child, *next, *last = NULL;
 	const char *key;
@@ -82,9 +83,9 @@ static void prune(struct fragi_builder *builder, struct fragi_node *parent, cons
 		child->next = NULL;
 		if (is_excluded(builder, child)) {
 			if (named && child->key != NULL) {
-				key = fragment != NULL
-					      ? fragi_builder_join(builder, fragment, child->key->text)
-					      : child->key->text;
+				key = fragment != NULL ? fragi_builder_join(builder, fragment,
+									    child->key->text)
+						       : child->key->text;
 				fragi_builder_note(builder, &builder->excluded, key, child);
 			}
 			continue;
@@ -99,7 +100,8 @@ static void prune(struct fragi_builder *builder, struct fragi_node *parent, cons
 	parent->last = last;
 }
 
-static void prune_fragment(struct fragi_builder *builder, struct fragi_node *map, const char *fragment)
+static void prune_fragment(struct fragi_builder *builder, struct fragi_node *map,
+			   const char *fragment)
 {
 	prune(builder, fragi_node_get(map, "operators"), fragment, true);
 	prune(builder, fragi_node_get(map, "resources"), fragment, false);
@@ -116,7 +118,8 @@ void fragi_when_prune(struct fragi_builder *builder, const char *application)
 	}
 	prune(builder, fragments, NULL, true);
 	if (fragments->kind == FRAGI_NODE_MAP)
-		for (struct fragi_node *child = fragments->first; child != NULL; child = child->next)
+		for (struct fragi_node *child = fragments->first; child != NULL;
+		     child = child->next)
 			prune_fragment(builder, child, child->key->text);
 	prune(builder, fragi_node_get(builder->root, "flows"), "", false);
 }

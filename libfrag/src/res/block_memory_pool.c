@@ -8,8 +8,9 @@
 #include <res/resource.h>
 
 /*
- * A fixed number of blocks of one size. Free blocks are a lock-free stack of indices; its head carries a tag
- * that every push changes, so that a head that was taken and came back in between is told apart.
+ * A fixed number of blocks of one size. Free blocks are a lock-free stack of indices; its head
+ * carries a tag that every push changes, so that a head that was taken and came back in between is
+ * told apart.
  */
 #define BLOCK_ALIGN 64u
 #define BLOCKS_MAX (1u << 24)
@@ -39,9 +40,10 @@ struct block_link {
 };
 
 static const struct frag_param block_pool_params[] = {
-	FRAG_PARAM_I64(struct block_pool, storage_type, STORAGE_SYSTEM, .headline = "Kind of memory",
-		       .description = "0 pinned host, 1 device, 2 system; 0 and 1 are not built yet",
-		       .min = 0, .max = 2),
+	FRAG_PARAM_I64(
+		struct block_pool, storage_type, STORAGE_SYSTEM, .headline = "Kind of memory",
+		.description = "0 pinned host, 1 device, 2 system; 0 and 1 are not built yet",
+		.min = 0, .max = 2),
 	FRAG_PARAM_SIZE(struct block_pool, block_size, 0, .headline = "Size of a block",
 			.flags = FRAG_PARAM_REQUIRED),
 	FRAG_PARAM_I64(struct block_pool, num_blocks, 0, .headline = "Number of blocks",
@@ -57,10 +59,11 @@ static void push(struct block_pool *pool, uint32_t index)
 	/* Before it can be taken again, so that the count never falls below 0. */
 	atomic_fetch_add_explicit(&pool->free_count, 1, memory_order_relaxed);
 	do {
-		atomic_store_explicit(&pool->links[index].next, (uint32_t)head, memory_order_relaxed);
+		atomic_store_explicit(&pool->links[index].next, (uint32_t)head,
+				      memory_order_relaxed);
 		wanted = ((head >> 32) + 1) << 32 | index;
-	} while (!atomic_compare_exchange_weak_explicit(&pool->head, &head, wanted, memory_order_release,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&pool->head, &head, wanted, memory_order_release, memory_order_relaxed));
 }
 
 static uint32_t pop(struct block_pool *pool)
@@ -74,8 +77,8 @@ static uint32_t pop(struct block_pool *pool)
 			return NO_BLOCK;
 		wanted = (head & ~(uint64_t)UINT32_MAX) |
 			 atomic_load_explicit(&pool->links[index].next, memory_order_relaxed);
-	} while (!atomic_compare_exchange_weak_explicit(&pool->head, &head, wanted, memory_order_acquire,
-							memory_order_acquire));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&pool->head, &head, wanted, memory_order_acquire, memory_order_acquire));
 	atomic_fetch_sub_explicit(&pool->free_count, 1, memory_order_relaxed);
 	return index;
 }
@@ -94,25 +97,28 @@ static int block_pool_init(void *state, const char *name, struct frag_err *err)
 	if (pool->storage_type != STORAGE_SYSTEM)
 		return frag_err_set(err, -EINVAL,
 				    "resource \"%s\": storage_type is %" PRId64
-				    ", which is no kind of memory; "
-				    "use 2, system memory",
+				    ", which is no kind of memory; use 2, system memory",
 				    name, pool->storage_type);
 	if (pool->num_blocks < 1 || pool->num_blocks > BLOCKS_MAX)
 		return frag_err_set(err, -EINVAL,
-				    "resource \"%s\": num_blocks is %" PRId64 "; give a number from 1 to %u",
+				    "resource \"%s\": num_blocks is %" PRId64
+				    "; give a number from 1 to %u",
 				    name, pool->num_blocks, BLOCKS_MAX);
 	if (pool->block_size == 0)
-		return frag_err_set(err, -EINVAL,
-				    "resource \"%s\": block_size is 0; give the size of the largest tensor",
-				    name);
+		return frag_err_set(
+			err, -EINVAL,
+			"resource \"%s\": block_size is 0; give the size of the largest tensor",
+			name);
 	if (pool->block_size > SIZE_MAX / 2 - BLOCK_ALIGN ||
-	    __builtin_mul_overflow((pool->block_size + BLOCK_ALIGN - 1) & ~(uint64_t)(BLOCK_ALIGN - 1),
+	    __builtin_mul_overflow((pool->block_size + BLOCK_ALIGN - 1) &
+					   ~(uint64_t)(BLOCK_ALIGN - 1),
 				   (uint64_t)pool->num_blocks, &total) ||
 	    total > PTRDIFF_MAX)
-		return frag_err_set(err, -EINVAL,
-				    "resource \"%s\": %" PRId64 " blocks of %" PRIu64
-				    " bytes are more than a process can have; make them fewer or smaller",
-				    name, pool->num_blocks, pool->block_size);
+		return frag_err_set(
+			err, -EINVAL,
+			"resource \"%s\": %" PRId64 " blocks of %" PRIu64
+			" bytes are more than a process can have; make them fewer or smaller",
+			name, pool->num_blocks, pool->block_size);
 	pool->stride = total / (size_t)pool->num_blocks;
 	pool->links = fragi_calloc((size_t)pool->num_blocks, sizeof(*pool->links));
 	pool->memory = fragi_aligned_alloc(BLOCK_ALIGN, total);
@@ -120,8 +126,8 @@ static int block_pool_init(void *state, const char *name, struct frag_err *err)
 		fragi_free(pool->links);
 		fragi_free(pool->memory);
 		return frag_err_set(err, -ENOMEM,
-				    "resource \"%s\": there is no memory for %" PRId64 " blocks of %" PRIu64
-				    " bytes; make them fewer or smaller",
+				    "resource \"%s\": there is no memory for %" PRId64
+				    " blocks of %" PRIu64 " bytes; make them fewer or smaller",
 				    name, pool->num_blocks, pool->block_size);
 	}
 	atomic_store(&pool->head, NO_BLOCK);
@@ -161,13 +167,15 @@ static void block_pool_free(void *state, void *memory)
 	uint32_t index;
 
 	if (at % pool->stride != 0 || at / pool->stride >= (size_t)pool->num_blocks) {
-		log_error(NULL, "%p was given back to a block_memory_pool that it is not from; ignored",
+		log_error(NULL,
+			  "%p was given back to a block_memory_pool that it is not from; ignored",
 			  memory);
 		return;
 	}
 	index = (uint32_t)(at / pool->stride);
 	if (atomic_exchange_explicit(&pool->links[index].in_use, 0, memory_order_relaxed) == 0) {
-		log_error(NULL, "%p was given back to its block_memory_pool twice; ignored", memory);
+		log_error(NULL, "%p was given back to its block_memory_pool twice; ignored",
+			  memory);
 		return;
 	}
 	push(pool, index);
@@ -184,8 +192,7 @@ const struct fragi_resource_type fragi_block_memory_pool = {
 	.name = "block_memory_pool",
 	.headline = "A fixed number of blocks of memory of one size",
 	.description =
-		"A request for more than a block, or for one block more than there are, fails: the memory "
-		"of a graph is bounded.",
+		"A request for more than a block, or for one block more than there are, fails: the memory of a graph is bounded.",
 	.params = block_pool_params,
 	.param_count = FRAG_COUNT_OF(block_pool_params),
 	.state_size = sizeof(struct block_pool),

@@ -34,8 +34,8 @@ static void resource_destroy(struct frag_resource *resource)
 	fragi_free(resource);
 }
 
-int fragi_resource_create(const struct fragi_resource_type *type, const char *name, const void *state,
-			  struct frag_resource **out, struct frag_err *err)
+int fragi_resource_create(const struct fragi_resource_type *type, const char *name,
+			  const void *state, struct frag_resource **out, struct frag_err *err)
 {
 	struct frag_resource *resource = fragi_calloc(1, sizeof(*resource));
 	int r = -ENOMEM;
@@ -75,6 +75,7 @@ const char *frag_resource_name(const struct frag_resource *resource)
 
 size_t frag_resource_blocks_free(const struct frag_resource *resource)
 {
-	return resource->type->blocks_free != NULL ? resource->type->blocks_free(resource->allocator.state)
-						   : SIZE_MAX;
+	return resource->type->blocks_free != NULL
+		       ? resource->type->blocks_free(resource->allocator.state)
+		       : SIZE_MAX;
 }

@@ -7,8 +7,9 @@
 #include <frag/operator.h>
 
 /*
- * The table of a resource type. state is `state_size` bytes, aligned to 64, zeroed but for the parameters,
- * which the graph writes there first. All but init may be NULL; a type without alloc is no allocator.
+ * The table of a resource type. state is `state_size` bytes, aligned to 64, zeroed but for the
+ * parameters, which the graph writes there first. All but init may be NULL; a type without alloc is
+ * no allocator.
  */
 struct fragi_resource_type {
 	const char *name; /* in graphs */
@@ -40,12 +41,12 @@ FRAGI_API const struct fragi_resource_type *fragi_resource_type_find(const char 
 FRAGI_API const struct fragi_resource_type *fragi_resource_type_at(size_t i);
 
 /*
- * Makes a resource from a state with the parameters filled in (`type->state_size` bytes, copied; the texts
- * in it are borrowed until fragi_resource_create returns). *out: one reference, given
- * back with fragi_resource_unref. Returns 0; -EINVAL or
- * -ENOTSUP with a sentence; -ENOMEM.
+ * Makes a resource from a state with the parameters filled in (`type->state_size` bytes, copied;
+ * the texts in it are borrowed until fragi_resource_create returns). *out: one reference, given
+ * back with fragi_resource_unref. Returns 0; -EINVAL or -ENOTSUP with a sentence; -ENOMEM.
  */
 FRAGI_API int fragi_resource_create(const struct fragi_resource_type *type, const char *name,
-				    const void *state, struct frag_resource **out, struct frag_err *err);
+				    const void *state, struct frag_resource **out,
+				    struct frag_err *err);
 
 #endif

@@ -12,8 +12,8 @@
 #include <run/console.h>
 
 /*
- * The streams are unbuffered, so that each call arrives here on the thread that made it; a line is collected
- * in memory of that thread until it is whole, its operator changes, or the thread ends.
+ * The streams are unbuffered, so that each call arrives here on the thread that made it; a line is
+ * collected in memory of that thread until it is whole, its operator changes, or the thread ends.
  */
 #define LINE_BYTES 2048
 
@@ -168,6 +168,7 @@ void fragi_console_end(void)
 		line_end(line);
 	}
 	/*
-	 * The streams stay open and the key stays: a plugin's thread, or its C++ library, may have kept them.
+	 * The streams stay open and the key stays: a plugin's thread, or its C++ library, may have
+	 * kept them.
 	 */
 }

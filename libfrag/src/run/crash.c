@@ -87,8 +87,10 @@ static void on_crash(int number, siginfo_t *info, void *context)
 			used = append(line, sizeof(line), used, crashes[i].name);
 	line[used++] = '\n';
 	(void)!write(STDERR_FILENO, line, used);
-	/* The handler is gone (SA_RESETHAND): a fault comes again when it returns, what somebody sent does
-	 * not. */
+	/*
+	 * The handler is gone (SA_RESETHAND): a fault comes again when it returns, what somebody
+	 * sent does not.
+	 */
 	if (info->si_code <= 0 || number == SIGABRT)
 		raise(number);
 }
@@ -116,8 +118,8 @@ void fragi_crash_init(const char *name)
 }
 
 /*
- * Nobody's exit handlers and destructors run while other threads use what they destroy: a host that is ended
- * by an operator's exit(3) ends with that status and nothing else.
+ * Nobody's exit handlers and destructors run while other threads use what they destroy: a host that
+ * is ended by an operator's exit(3) ends with that status and nothing else.
  */
 static void on_unordered_exit(int status, void *arg)
 {

@@ -7,7 +7,9 @@
 #include <base/alloc.h>
 #include <run/state.h>
 
-/* Events go from the schedulers' and the transport's threads to the control thread, through a list. */
+/*
+ * Events go from the schedulers' and the transport's threads to the control thread, through a list.
+ */
 
 void fragi_run_nudge(struct fragi_run *run)
 {
@@ -56,8 +58,8 @@ void fragi_run_tell_event(struct fragi_run *run, const struct fragi_run_event *e
 	fragi_run_nudge(run);
 }
 
-void fragi_run_tell(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer, int exit_code,
-		    const char *sentence)
+void fragi_run_tell(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer,
+		    int exit_code, const char *sentence)
 {
 	struct fragi_run_event event = {.kind = kind, .peer = peer, .exit_code = exit_code};
 

@@ -11,8 +11,9 @@
 #include <sched/exec.h>
 
 /*
- * One operator in a private fragment. Each of its ports is bound to edges whose other end the harness holds:
- * it pushes into those of the inputs and takes from those of the outputs, all on the calling thread.
+ * One operator in a private fragment. Each of its ports is bound to edges whose other end the
+ * harness holds: it pushes into those of the inputs and takes from those of the outputs, all on the
+ * calling thread.
  */
 #define QUEUE 64u
 
@@ -115,7 +116,8 @@ static int made_nothing(const struct frag_harness *harness)
 static int harness_make(struct frag_harness *harness, const struct frag_op_type *type,
 			const struct frag_arg *args, const struct frag_harness_resource *resources)
 {
-	int r = fragi_fragment_begin("harness", NULL, NULL, NULL, &harness->diag, &harness->fragment);
+	int r = fragi_fragment_begin("harness", NULL, NULL, NULL, &harness->diag,
+				     &harness->fragment);
 
 	if (r < 0)
 		return r;
@@ -146,12 +148,14 @@ static int harness_make(struct frag_harness *harness, const struct frag_op_type 
 		return r;
 	r = fragi_exec_start(harness->op->exec);
 	if (r < 0)
-		fragi_exec_words(harness->op->exec, "start", r, harness->error, sizeof(harness->error));
+		fragi_exec_words(harness->op->exec, "start", r, harness->error,
+				 sizeof(harness->error));
 	harness->started = r == 0;
 	return r;
 }
 
-struct frag_harness *frag_harness_create_with(const struct frag_op_type *type, const struct frag_arg *args,
+struct frag_harness *frag_harness_create_with(const struct frag_op_type *type,
+					      const struct frag_arg *args,
 					      const struct frag_harness_resource *resources,
 					      struct frag_err *err)
 {
@@ -168,13 +172,14 @@ struct frag_harness *frag_harness_create_with(const struct frag_op_type *type, c
 	if (harness->diag.count > 0)
 		frag_err_set(err, r, "%s", harness->diag.items[0].text);
 	else
-		frag_err_set(err, r, "%s", harness->error[0] != '\0' ? harness->error : frag_strerror(r));
+		frag_err_set(err, r, "%s",
+			     harness->error[0] != '\0' ? harness->error : frag_strerror(r));
 	frag_harness_destroy(harness);
 	return NULL;
 }
 
-struct frag_harness *frag_harness_create(const struct frag_op_type *type, const struct frag_arg *args,
-					 struct frag_err *err)
+struct frag_harness *frag_harness_create(const struct frag_op_type *type,
+					 const struct frag_arg *args, struct frag_err *err)
 {
 	return frag_harness_create_with(type, args, NULL, err);
 }
@@ -220,7 +225,8 @@ static int port_find(const struct frag_harness *harness, const char *name, enum 
 	for (uint32_t i = 0; i < op->port_count; i++)
 		if (op->ports[i].dir == dir && strlen(op->ports[i].name) == length &&
 		    strncmp(op->ports[i].name, name, length) == 0) {
-			if (flow > 0 && (dir != FRAG_IN || (op->ports[i].flags & FRAG_PORT_MULTI) == 0))
+			if (flow > 0 &&
+			    (dir != FRAG_IN || (op->ports[i].flags & FRAG_PORT_MULTI) == 0))
 				return -EINVAL;
 			*out_port = i;
 			*out_flow = (uint32_t)flow;
@@ -248,8 +254,8 @@ int frag_harness_give(struct frag_harness *harness, const char *port, struct fra
 		return r;
 	}
 	fragi_message_share(message);
-	return harness->ports[index].ends[flow]->tx->ops->send(harness->ports[index].ends[flow]->tx, message,
-							       fragi_stamp());
+	return harness->ports[index].ends[flow]->tx->ops->send(harness->ports[index].ends[flow]->tx,
+							       message, fragi_stamp());
 }
 
 static int give_value(struct frag_harness *harness, const char *port, const struct frag_type *type,
@@ -310,7 +316,8 @@ const char *frag_harness_error(const struct frag_harness *harness)
 	return harness->error;
 }
 
-int frag_harness_take(struct frag_harness *harness, const char *port, struct frag_message **out_message)
+int frag_harness_take(struct frag_harness *harness, const char *port,
+		      struct frag_message **out_message)
 {
 	struct frag_message *message;
 	uint32_t index, flow;

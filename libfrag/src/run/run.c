@@ -71,12 +71,15 @@ static int check_wanted(const struct fragi_run *run, struct fragi_diag *diag)
 	const struct fragi_spec *spec = run->config.spec;
 	size_t i;
 
-	for (const char *const *name = run->config.fragments; name != NULL && *name != NULL; name++) {
-		for (i = 0; i < spec->fragment_count && strcmp(spec->fragments[i].name, *name) != 0; i++)
+	for (const char *const *name = run->config.fragments; name != NULL && *name != NULL;
+	     name++) {
+		for (i = 0; i < spec->fragment_count && strcmp(spec->fragments[i].name, *name) != 0;
+		     i++)
 			;
 		if (i == spec->fragment_count)
-			return fragi_diag_add(diag, -EINVAL, NULL, 0, 0, "%s has no fragment \"%s\"",
-					      spec->application, *name);
+			return fragi_diag_add(diag, -EINVAL, NULL, 0, 0,
+					      "%s has no fragment \"%s\"", spec->application,
+					      *name);
 	}
 	return 0;
 }
@@ -98,7 +101,8 @@ static int compose(struct fragi_run *run, struct fragi_diag *diag)
 
 		if (!is_wanted(run, own->name))
 			continue;
-		r = fragi_fragment_compose(spec, own, run->config.registry, diag, &fragment->fragment);
+		r = fragi_fragment_compose(spec, own, run->config.registry, diag,
+					   &fragment->fragment);
 		if (r < 0) {
 			result = result == 0 || r == -EINVAL ? r : result;
 			continue;
@@ -178,7 +182,9 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 	int r = compose(run, diag), result = r;
 
 	if (r == 0 || r == -EINVAL) {
-		/* After a failed fragment the flows between fragments would only be blamed for it. */
+		/*
+		 * After a failed fragment the flows between fragments would only be blamed for it.
+		 */
 		if (r == 0)
 			result = fragi_run_resolve(run, diag);
 	}
@@ -235,7 +241,8 @@ static void on_rested(void *arg)
 	uint64_t rounds;
 
 	for (size_t i = 0; i < run->fragment_count; i++)
-		if (&run->fragments[i] != fragment && !fragi_sched_at_rest(run->fragments[i].sched, &rounds))
+		if (&run->fragments[i] != fragment &&
+		    !fragi_sched_at_rest(run->fragments[i].sched, &rounds))
 			return;
 	fragi_run_nudge(run);
 }
@@ -252,7 +259,8 @@ static void flush(struct fragi_run *run)
 	int64_t end_ns = fragi_now_ns() + FRAGI_RUN_FLUSH_NS;
 	bool flushed;
 
-	while (run->attached && fragi_now_ns() < end_ns && atomic_load(&run->peers_lost) < run->peer_count) {
+	while (run->attached && fragi_now_ns() < end_ns &&
+	       atomic_load(&run->peers_lost) < run->peer_count) {
 		if (!fragi_pump_try_lock(run->pump)) {
 			usleep(50);
 			continue;
@@ -311,7 +319,9 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 	int r = fragi_run_bind(run);
 
 	if (r == 0) {
-		/* Messages may arrive already: nobody is to be told while it is being decided whom to tell.
+		/*
+		 * Messages may arrive already: nobody is to be told while it is being decided whom
+		 * to tell.
 		 */
 		fragi_pump_lock(run->pump);
 		r = scheds_create(run);
@@ -369,7 +379,8 @@ void fragi_run_halt(struct fragi_run *run)
 
 /* What others look at. */
 
-const struct fragi_fragment_info *fragi_run_fragments(const struct fragi_run *run, size_t *out_count)
+const struct fragi_fragment_info *fragi_run_fragments(const struct fragi_run *run,
+						      size_t *out_count)
 {
 	*out_count = run->fragment_count;
 	return run->infos;
@@ -384,7 +395,8 @@ const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *run, size_
 const void *fragi_run_address(const struct fragi_run *run, size_t *out_size)
 {
 	*out_size = 0;
-	return run->transport != NULL ? run->transport_ops->address(run->transport, out_size) : NULL;
+	return run->transport != NULL ? run->transport_ops->address(run->transport, out_size)
+				      : NULL;
 }
 
 const char *fragi_run_transport(const struct fragi_run *run)
@@ -425,7 +437,8 @@ void fragi_run_destroy(struct fragi_run *run)
 		return;
 	if (atomic_load(&run->hung)) {
 		/* A thread is still in an operator, and nothing it may touch can be taken away. */
-		log_debug(run->config.spec->application, "an operator hangs: what it holds is left");
+		log_debug(run->config.spec->application,
+			  "an operator hangs: what it holds is left");
 		return;
 	}
 	if (atomic_load(&run->started)) {

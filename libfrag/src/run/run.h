@@ -6,25 +6,28 @@
 #include <sched/sched.h>
 
 /*
- * A run is one process's part of an application: all of it under `fragctl run`, some fragments in a fraghost.
- * The phases are the driver's: prepare, wire, start, drain or halt, join. The caller is the control thread;
- * nothing here blocks on user code except prepare (setup, initialize) and join.
+ * A run is one process's part of an application: all of it under `fragctl run`, some fragments in a
+ * fraghost. The phases are the driver's: prepare, wire, start, drain or halt, join. The caller is
+ * the control thread; nothing here blocks on user code except prepare (setup, initialize) and join.
  */
 struct fragi_run;
 
 enum fragi_run_event_kind {
 	FRAGI_RUN_WIRED, /* every peer said HELLO */
 	/*
-	 * At rest, done or not; said again every beat_ns while that lasts. sent, delivered: what has
-	 * left for other hosts and what has come from them (edge/travel.h); idle_rounds. Not from a
-	 * standalone run, which ends at rest.
+	 * At rest, done or not; said again every beat_ns while that lasts. sent, delivered: what
+	 * has left for other hosts and what has come from them (edge/travel.h); idle_rounds. Not
+	 * from a standalone run, which ends at rest.
 	 */
 	FRAGI_RUN_IDLE,
-	/* Every operator is done and what was sent has left. Follows also after FAILED and STOPPED, once the
-	 * rest has ended; not when an operator hangs. */
+	/*
+	 * Every operator is done and what was sent has left. Follows also after FAILED and STOPPED,
+	 * once the rest has ended; not when an operator hangs.
+	 */
 	FRAGI_RUN_DONE,
-	FRAGI_RUN_FAILED,    /* sentence, exit_code; its fragment stops at once, a standalone run wholly */
-	FRAGI_RUN_STOPPED,   /* an operator stopped the application: finished; its fragment drains */
+	/* sentence, exit_code; its fragment stops at once, a standalone run wholly */
+	FRAGI_RUN_FAILED,
+	FRAGI_RUN_STOPPED, /* an operator stopped the application: finished; its fragment drains */
 	FRAGI_RUN_PEER_LOST, /* peer, sentence */
 };
 
@@ -41,24 +44,29 @@ struct fragi_run_config {
 	const char *const *fragments;    /* to run here; NULL-ended; NULL: all */
 	struct fragi_registry *registry; /* borrowed */
 	int ledger_fd;                   /* memfd for the ledger; -1: anonymous memory */
-	bool standalone; /* the whole application: flows between fragments are resolved and wired here */
-	uint32_t host;   /* number in the run */
+	/* the whole application: flows between fragments are resolved and wired here */
+	bool standalone;
+	uint32_t host; /* number in the run */
 	uint64_t epoch;
 	int64_t beat_ns, dead_ns;
 };
 
 FRAGI_API int fragi_run_create(const struct fragi_run_config *config, struct fragi_run **out_run);
 /*
- * Loads, composes, initializes, resolves the flows inside this process, makes the ledger; with standalone
- * false also opens the transport "ucx" if the spec has flows that leave this process. Errors in diag. Returns
- * 0; -EINVAL (exit code 2); -ENOENT (3); else (1).
+ * Loads, composes, initializes, resolves the flows inside this process, makes the ledger; with
+ * standalone false also opens the transport "ucx" if the spec has flows that leave this process.
+ * Errors in diag. Returns 0; -EINVAL (exit code 2); -ENOENT (3); else (1).
  */
 FRAGI_API int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag);
 
-/* After prepare. Tables of this process's fragments and of the flows inside it (rows 0.. of the ledger). */
+/*
+ * After prepare. Tables of this process's fragments and of the flows inside it (rows 0.. of the
+ * ledger).
+ */
 FRAGI_API const struct fragi_fragment_info *fragi_run_fragments(const struct fragi_run *run,
 								size_t *out_count);
-FRAGI_API const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *run, size_t *out_count);
+FRAGI_API const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *run,
+							size_t *out_count);
 FRAGI_API const void *fragi_run_address(const struct fragi_run *run,
 					size_t *out_size); /* NULL: no transport */
 FRAGI_API const char *fragi_run_transport(const struct fragi_run *run);
@@ -80,28 +88,31 @@ struct fragi_run_edge {
 };
 /*
  * Makes the edges to other hosts (rows after the inner flows, in this order) and begins to connect;
- * FRAGI_RUN_WIRED follows when every peer has answered (at once without peers). Returns 0 or negative errno
- * with a sentence.
+ * FRAGI_RUN_WIRED follows when every peer has answered (at once without peers). Returns 0 or
+ * negative errno with a sentence.
  */
-FRAGI_API int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
-			     const struct fragi_run_edge *edges, size_t edge_count, struct frag_err *err);
+FRAGI_API int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers,
+			     size_t peer_count, const struct fragi_run_edge *edges,
+			     size_t edge_count, struct frag_err *err);
 FRAGI_API int fragi_run_start(struct fragi_run *run, struct frag_err *err);
-/* Orderly stop of all fragments; FRAGI_RUN_DONE follows when drained. A standalone run is halted when that
- * takes longer than 10 s; a host is left to whoever stopped it. Thread: any. */
+/*
+ * Orderly stop of all fragments; FRAGI_RUN_DONE follows when drained. A standalone run is halted
+ * when that takes longer than 10 s; a host is left to whoever stopped it. Thread: any.
+ */
 FRAGI_API void fragi_run_drain(struct fragi_run *run);
 /* Stop without draining; FRAGI_RUN_DONE follows after the present ticks. */
 FRAGI_API void fragi_run_halt(struct fragi_run *run);
 /*
- * Events: fd becomes readable; next returns 1 with an event, 0 when there is none. Calling it also does the
- * control thread's work (watchdog, rest detection), so call it at least every 100 ms while the run is
- * started.
+ * Events: fd becomes readable; next returns 1 with an event, 0 when there is none. Calling it also
+ * does the control thread's work (watchdog, rest detection), so call it at least every 100 ms while
+ * the run is started.
  */
 FRAGI_API int fragi_run_fd(const struct fragi_run *run);
 FRAGI_API int fragi_run_next(struct fragi_run *run, struct fragi_run_event *out_event);
 /*
- * Joins threads, stops operators, closes edges, frees everything. NULL and any phase are accepted. Waits for
- * ticks under way; but after a FAILED of the watchdog it returns at once and frees nothing, because a thread
- * is still in an operator: the caller then leaves by _exit.
+ * Joins threads, stops operators, closes edges, frees everything. NULL and any phase are accepted.
+ * Waits for ticks under way; but after a FAILED of the watchdog it returns at once and frees
+ * nothing, because a thread is still in an operator: the caller then leaves by _exit.
  */
 FRAGI_API void fragi_run_destroy(struct fragi_run *run);
 

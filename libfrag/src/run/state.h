@@ -12,8 +12,9 @@
 
 /* What the files of run/ share. */
 
-#define FRAGI_RUN_FLUSH_NS 2000000000  /* for what was sent to leave, once all operators are done */
-#define FRAGI_RUN_DRAIN_NS 10000000000 /* for an orderly stop, in a process of its own; then at once */
+#define FRAGI_RUN_FLUSH_NS 2000000000 /* for what was sent to leave, once all operators are done */
+/* for an orderly stop, in a process of its own; then at once */
+#define FRAGI_RUN_DRAIN_NS 10000000000
 
 struct fragi_run_fragment {
 	struct frag_fragment *fragment;
@@ -50,7 +51,8 @@ struct fragi_run {
 	struct fragi_run_fragment *fragments;
 	size_t fragment_count;
 	struct fragi_fragment_info *infos;
-	struct fragi_flow_info *flows; /* inner ones, fragment by fragment, then those between fragments */
+	/* inner ones, fragment by fragment, then those between fragments */
+	struct fragi_flow_info *flows;
 	size_t flow_count;
 	uint64_t *flow_orders;
 	struct fragi_tx **inproc; /* of flows */
@@ -73,7 +75,8 @@ struct fragi_run {
 	_Atomic uint32_t peers_lost;
 	pthread_mutex_t lock; /* of the queue */
 	struct fragi_run_queued *first, **last;
-	struct fragi_run_queued spares[FRAGI_RUN_SPARES]; /* for when memory is short: an end must be told */
+	/* for when memory is short: an end must be told */
+	struct fragi_run_queued spares[FRAGI_RUN_SPARES];
 	/* control thread */
 	int64_t start_ns, drain_ns;
 	int64_t rest_since_ns; /* 0: not at rest */
@@ -82,10 +85,11 @@ struct fragi_run {
 };
 
 /*
- * events.c. Thread: any. When memory is short and FRAGI_RUN_SPARES events wait to be taken, this one is lost.
+ * events.c. Thread: any. When memory is short and FRAGI_RUN_SPARES events wait to be taken, this
+ * one is lost.
  */
-void fragi_run_tell(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer, int exit_code,
-		    const char *sentence);
+void fragi_run_tell(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer,
+		    int exit_code, const char *sentence);
 void fragi_run_tell_event(struct fragi_run *run, const struct fragi_run_event *event);
 /* Makes the descriptor readable, so that the control thread looks. */
 void fragi_run_nudge(struct fragi_run *run);
@@ -98,6 +102,7 @@ void fragi_run_unwire(struct fragi_run *run);
 
 /* watch.c */
 void fragi_run_watch(struct fragi_run *run);
-void fragi_run_at(struct fragi_run *run, int64_t when_ns); /* nudges then, unless something earlier does */
+/* nudges then, unless something earlier does */
+void fragi_run_at(struct fragi_run *run, int64_t when_ns);
 
 #endif

@@ -12,9 +12,10 @@
 #include <sched/exec.h>
 
 /*
- * The control thread's work: the watchdog, the time limit, and rest. Rest: in two counts one after the other
- * every scheduler waits, for no time, and neither count saw anything that the other did not. A process that
- * is the whole application ends at rest; a host tells the driver, who alone knows what travels between hosts.
+ * The control thread's work: the watchdog, the time limit, and rest. Rest: in two counts one after
+ * the other every scheduler waits, for no time, and neither count saw anything that the other did
+ * not. A process that is the whole application ends at rest; a host tells the driver, who alone
+ * knows what travels between hosts.
  */
 
 void fragi_run_at(struct fragi_run *run, int64_t when_ns)
@@ -47,8 +48,8 @@ static void watch_hung(struct fragi_run *run, int64_t now_ns)
 		fragment->told_hung = true;
 		callback = atomic_load_explicit(&op->exec->callback, memory_order_relaxed);
 		n = snprintf(sentence, sizeof(sentence),
-			     "%s: %s has run for %s, longer than its watchdog of %s", op->subject, callback,
-			     fragi_format_duration(for_ns, lasted, sizeof(lasted)),
+			     "%s: %s has run for %s, longer than its watchdog of %s", op->subject,
+			     callback, fragi_format_duration(for_ns, lasted, sizeof(lasted)),
 			     fragi_format_duration(op->watchdog_ns, allowed, sizeof(allowed)));
 		if (strcmp(callback, "compute") == 0)
 			n += snprintf(sentence + n, sizeof(sentence) - (size_t)n, " (tick %llu)",
@@ -71,7 +72,8 @@ static void watch_time(struct fragi_run *run, int64_t now_ns)
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		struct fragi_run_fragment *fragment = &run->fragments[i];
 
-		if (fragment->spec == NULL || fragment->spec->max_duration_ms <= 0 || fragment->timed_out)
+		if (fragment->spec == NULL || fragment->spec->max_duration_ms <= 0 ||
+		    fragment->timed_out)
 			continue;
 		end_ns = run->start_ns + fragment->spec->max_duration_ms * 1000000;
 		if (now_ns < end_ns) {
@@ -141,20 +143,21 @@ static void count_sender(const struct fragi_tx *tx, uint32_t flow, struct fragi_
 	uint64_t credit = atomic_load_explicit(&row->confirmed, memory_order_acquire);
 	uint64_t sent = atomic_load_explicit(&row->sent, memory_order_acquire);
 
-	fragi_travel_sender(travel, flow, sent - dropped(row->tx_dropped), atomic_load(&tx->closed), credit,
-			    atomic_load(&tx->receiver_done));
+	fragi_travel_sender(travel, flow, sent - dropped(row->tx_dropped), atomic_load(&tx->closed),
+			    credit, atomic_load(&tx->receiver_done));
 }
 
 static void count_receiver(const struct fragi_rx *rx, uint32_t flow, struct fragi_travel *travel)
 {
 	const struct fragi_flow_row *row = rx->row;
-	uint64_t arrived = atomic_load_explicit(&row->arrived, memory_order_acquire), consumed = arrived;
+	uint64_t arrived = atomic_load_explicit(&row->arrived, memory_order_acquire),
+		 consumed = arrived;
 
 	if (fragi_rx_blocks(rx))
 		consumed = atomic_load_explicit(&row->delivered, memory_order_acquire) +
 			   dropped(row->rx_dropped);
-	fragi_travel_receiver(travel, flow, arrived, atomic_load(&rx->queue.sender_closed), consumed,
-			      atomic_load(&rx->queue.receiver_closed));
+	fragi_travel_receiver(travel, flow, arrived, atomic_load(&rx->queue.sender_closed),
+			      consumed, atomic_load(&rx->queue.receiver_closed));
 }
 
 static void count_travel(const struct fragi_run *run, struct fragi_travel *travel)
@@ -224,7 +227,8 @@ static void watch_rest(struct fragi_run *run, int64_t now_ns)
 		tell_idle(run, now_ns);
 		return;
 	}
-	log_debug(run->config.spec->application, "at rest: no operator can become ready any more; done");
+	log_debug(run->config.spec->application,
+		  "at rest: no operator can become ready any more; done");
 	fragi_run_halt(run);
 }
 
@@ -235,7 +239,8 @@ void fragi_run_watch(struct fragi_run *run)
 	if (!atomic_load(&run->started))
 		return;
 	now_ns = fragi_now_ns();
-	if (atomic_load(&run->done)) { /* what travels between the other hosts may have to do with it */
+	if (atomic_load(
+		    &run->done)) { /* what travels between the other hosts may have to do with it */
 		if (!run->config.standalone)
 			tell_idle(run, now_ns);
 		return;

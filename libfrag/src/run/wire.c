@@ -10,10 +10,10 @@
 #include <run/state.h>
 
 /*
- * From flows to edges. Flows inside a fragment come resolved; those between fragments of this process are
- * resolved here, and become inproc edges too; those to other hosts come from the driver by fragi_run_wire.
- * All ends of one port are ordered as the flows stand in the graph, inner ones first, wherever the other end
- * is: so a multi-receiver gives the same array in every deployment.
+ * From flows to edges. Flows inside a fragment come resolved; those between fragments of this
+ * process are resolved here, and become inproc edges too; those to other hosts come from the driver
+ * by fragi_run_wire. All ends of one port are ordered as the flows stand in the graph, inner ones
+ * first, wherever the other end is: so a multi-receiver gives the same array in every deployment.
  */
 #define BETWEEN ((uint64_t)1 << 40)
 
@@ -26,8 +26,9 @@ static int fragment_of(const struct fragi_run *run, const char *name)
 }
 
 /* The port that an end names, or the only one of that direction. NULL: none, or not clear. */
-static struct fragi_port *port_of(const struct fragi_run *run, int fragment, const struct fragi_spec_end *end,
-				  enum frag_dir dir, uint32_t *out_op, uint32_t *out_port)
+static struct fragi_port *port_of(const struct fragi_run *run, int fragment,
+				  const struct fragi_spec_end *end, enum frag_dir dir,
+				  uint32_t *out_op, uint32_t *out_port)
 {
 	const struct frag_fragment *f = run->fragments[fragment].fragment;
 	struct fragi_port *found = NULL;
@@ -38,7 +39,8 @@ static struct fragi_port *port_of(const struct fragi_run *run, int fragment, con
 		for (uint32_t k = 0; k < f->ops[i]->port_count; k++) {
 			struct fragi_port *port = &f->ops[i]->ports[k];
 
-			if (port->dir != dir || (end->port != NULL && strcmp(port->name, end->port) != 0))
+			if (port->dir != dir ||
+			    (end->port != NULL && strcmp(port->name, end->port) != 0))
 				continue;
 			if (found != NULL)
 				return NULL;
@@ -51,8 +53,8 @@ static struct fragi_port *port_of(const struct fragi_run *run, int fragment, con
 }
 
 /* Flows between fragments that both are here. */
-static int resolve_pair(struct fragi_run *run, const struct fragi_spec_flow *spec, size_t to, uint64_t order,
-			struct fragi_diag *diag)
+static int resolve_pair(struct fragi_run *run, const struct fragi_spec_flow *spec, size_t to,
+			uint64_t order, struct fragi_diag *diag)
 {
 	struct fragi_spec_flow one = *spec;
 	size_t before = run->flow_count;
@@ -146,8 +148,8 @@ int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag)
 		}
 	}
 	if (result == 0 && run->config.standalone)
-		result =
-			fragi_flows_check(run->infos, run->fragment_count, run->flows, run->flow_count, diag);
+		result = fragi_flows_check(run->infos, run->fragment_count, run->flows,
+					   run->flow_count, diag);
 	return result;
 }
 
@@ -163,13 +165,16 @@ static uint64_t order_of_edge(const struct fragi_run *run, const struct fragi_ru
 
 	for (size_t i = 0; i < spec->flow_count; i++) {
 		for (size_t k = 0; k < spec->flows[i].to_count; k++, order++) {
-			const struct fragi_spec_end *from = &spec->flows[i].from, *to = &spec->flows[i].to[k];
+			const struct fragi_spec_end *from = &spec->flows[i].from,
+						    *to = &spec->flows[i].to[k];
 			const struct fragi_spec_end *here = edge->sends ? from : to;
 			const struct fragi_spec_end *there = edge->sends ? to : from;
 
 			if (here->fragment == NULL || there->fragment == NULL ||
-			    strcmp(here->fragment, fragment->name) != 0 || strcmp(here->op, op->name) != 0 ||
-			    (here->port != NULL && strcmp(here->port, port) != 0) || edge->other_end == NULL)
+			    strcmp(here->fragment, fragment->name) != 0 ||
+			    strcmp(here->op, op->name) != 0 ||
+			    (here->port != NULL && strcmp(here->port, port) != 0) ||
+			    edge->other_end == NULL)
 				continue;
 			snprintf(other, sizeof(other), "%s.%s.", there->fragment, there->op);
 			if (strncmp(edge->other_end, other, strlen(other)) == 0 &&
@@ -213,13 +218,14 @@ int fragi_run_connect(struct fragi_run *run, struct fragi_diag *diag)
 					   run->flow_orders[i], NULL,        NULL};
 		char name[3 * FRAG_NAME_MAX + 3];
 
-		r = fragi_inproc_create(flow->capacity, flow->policy, &run->ledger.flows[i], &run->inproc[i],
-					&to.rx);
+		r = fragi_inproc_create(flow->capacity, flow->policy, &run->ledger.flows[i],
+					&run->inproc[i], &to.rx);
 		if (r == -EINVAL)
-			return fragi_diag_add(diag, r, NULL, 0, 0,
-					      "%s: a capacity of %u messages cannot be; give a smaller one",
-					      fragi_flow_from(run->infos, flow, name, sizeof(name)),
-					      flow->capacity);
+			return fragi_diag_add(
+				diag, r, NULL, 0, 0,
+				"%s: a capacity of %u messages cannot be; give a smaller one",
+				fragi_flow_from(run->infos, flow, name, sizeof(name)),
+				flow->capacity);
 		if (r < 0)
 			return r;
 		from.tx = run->inproc[i];
@@ -229,8 +235,8 @@ int fragi_run_connect(struct fragi_run *run, struct fragi_diag *diag)
 	return 0;
 }
 
-static int edge_add(struct fragi_run *run, const struct fragi_run_edge *edge, struct fragi_peer *peer,
-		    struct fragi_flow_row *row)
+static int edge_add(struct fragi_run *run, const struct fragi_run_edge *edge,
+		    struct fragi_peer *peer, struct fragi_flow_row *row)
 {
 	struct fragi_run_end end = {
 		.fragment = edge->fragment,
@@ -259,14 +265,15 @@ static bool edge_is_valid(const struct fragi_run *run, const struct fragi_run_ed
 
 /* With the pump's lock: peers, then their edges. */
 static int wire_locked(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
-		       const struct fragi_run_edge *edges, size_t edge_count, struct fragi_peer **made,
-		       struct frag_err *err)
+		       const struct fragi_run_edge *edges, size_t edge_count,
+		       struct fragi_peer **made, struct frag_err *err)
 {
 	int r;
 
 	for (size_t i = 0; i < peer_count; i++) {
 		r = run->transport_ops->peer_add(run->transport, peers[i].host, peers[i].epoch,
-						 peers[i].address, peers[i].address_bytes, &made[i], err);
+						 peers[i].address, peers[i].address_bytes, &made[i],
+						 err);
 		if (r < 0)
 			return frag_err_set(err, r, "cannot connect to host %s (%s)", peers[i].name,
 					    frag_strerror(r));
@@ -278,14 +285,14 @@ static int wire_locked(struct fragi_run *run, const struct fragi_run_peer *peers
 		while (peer < peer_count && peers[peer].host != edges[i].peer)
 			peer++;
 		if (peer == peer_count || !edge_is_valid(run, &edges[i]))
-			return frag_err_set(err, -EINVAL,
-					    "edge %zu to %s names a peer or a port that is not there; this "
-					    "is an error in frag",
-					    i, edges[i].other_end != NULL ? edges[i].other_end : "?");
+			return frag_err_set(
+				err, -EINVAL,
+				"edge %zu to %s names a peer or a port that is not there; this is an error in frag",
+				i, edges[i].other_end != NULL ? edges[i].other_end : "?");
 		r = edge_add(run, &edges[i], made[peer], &run->ledger.flows[run->flow_count + i]);
 		if (r < 0)
-			return frag_err_set(err, r, "cannot make the edge to %s (%s)", edges[i].other_end,
-					    frag_strerror(r));
+			return frag_err_set(err, r, "cannot make the edge to %s (%s)",
+					    edges[i].other_end, frag_strerror(r));
 	}
 	return 0;
 }
@@ -297,14 +304,14 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 	int r;
 
 	if (peer_count > 0 && run->transport == NULL)
-		return frag_err_set(err, -EINVAL,
-				    "edges to other hosts, but no flow of the graph leaves this one; this is "
-				    "an error in frag");
+		return frag_err_set(
+			err, -EINVAL,
+			"edges to other hosts, but no flow of the graph leaves this one; this is an error in frag");
 	if (edge_count > run->edge_rows)
-		return frag_err_set(err, -EINVAL,
-				    "%zu edges to other hosts, but the graph has %u; this is an "
-				    "error in frag",
-				    edge_count, run->edge_rows);
+		return frag_err_set(
+			err, -EINVAL,
+			"%zu edges to other hosts, but the graph has %u; this is an error in frag",
+			edge_count, run->edge_rows);
 	made = fragi_calloc(peer_count + 1, sizeof(struct fragi_peer *));
 	run->peers = fragi_calloc(peer_count + 1, sizeof(*run->peers));
 	if (made == NULL || run->peers == NULL) {
@@ -349,7 +356,8 @@ static void bindings_destroy(struct fragi_run *run)
 		for (uint32_t k = 0; run->bindings[i] != NULL && k < fragment->op_count; k++) {
 			struct fragi_binding *ports = run->bindings[i][k];
 
-			for (uint32_t p = 0; ports != NULL && p < fragment->ops[k]->port_count; p++) {
+			for (uint32_t p = 0; ports != NULL && p < fragment->ops[k]->port_count;
+			     p++) {
 				fragi_free(ports[p].rx);
 				fragi_free(ports[p].tx);
 			}
@@ -369,12 +377,13 @@ static int bindings_alloc(struct fragi_run *run)
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		const struct frag_fragment *fragment = run->fragments[i].fragment;
 
-		run->bindings[i] = fragi_calloc(fragment->op_count + 1, sizeof(struct fragi_binding *));
+		run->bindings[i] =
+			fragi_calloc(fragment->op_count + 1, sizeof(struct fragi_binding *));
 		if (run->bindings[i] == NULL)
 			return -ENOMEM;
 		for (uint32_t k = 0; k < fragment->op_count; k++) {
-			run->bindings[i][k] =
-				fragi_calloc(fragment->ops[k]->port_count + 1, sizeof(struct fragi_binding));
+			run->bindings[i][k] = fragi_calloc(fragment->ops[k]->port_count + 1,
+							   sizeof(struct fragi_binding));
 			if (run->bindings[i][k] == NULL)
 				return -ENOMEM;
 		}

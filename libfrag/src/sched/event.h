@@ -9,8 +9,9 @@
 #define WAKE_NS 40000           /* let other work wait for so long before waking a thread for it */
 #define LASTING_NS 100000       /* a queue that has not been empty for so long ... */
 #define LASTING_BACKLOG_NS 4000 /* ... and holds so much is worth a thread more */
-#define LONG_TICK_NS 200000     /* predicted longer than this: see that somebody minds timers and the pump */
-#define BATCH_NS 2000           /* ticks of one operator in a row before what they made ready */
+/* predicted longer than this: see that somebody minds timers and the pump */
+#define LONG_TICK_NS 200000
+#define BATCH_NS 2000 /* ticks of one operator in a row before what they made ready */
 #define RECHECK_MIN_NS 1000000
 #define RECHECK_MAX_NS 8000000
 #define STREAK_MAX 16u /* operators that go on at once while others wait in the queue */
@@ -45,15 +46,17 @@ struct event {
 	_Atomic uint32_t leaving; /* threads that have not left yet */
 	/* written under the lock; what is atomic may be read without */
 	struct fragi_exec *head, **tail;
-	_Atomic uint64_t backlog;     /* of the queue: sum of its peaks */
-	_Atomic uint64_t waits_since; /* stamp since when the queue has never been empty; 0: not seen yet */
-	uint64_t rounds;              /* times that something was queued */
+	_Atomic uint64_t backlog; /* of the queue: sum of its peaks */
+	/* stamp since when the queue has never been empty; 0: not seen yet */
+	_Atomic uint64_t waits_since;
+	uint64_t rounds; /* times that something was queued */
 	_Atomic uint32_t idle;
 	uint32_t parked;
-	_Atomic bool in_pump;      /* an idle thread is */
-	bool seeded;               /* the operators have been started */
-	_Atomic int64_t covers_ns; /* when an idle thread will wake by itself; INT64_MAX: none will */
-	_Atomic uint32_t park;     /* futex */
+	_Atomic bool in_pump; /* an idle thread is */
+	bool seeded;          /* the operators have been started */
+	/* when an idle thread will wake by itself; INT64_MAX: none will */
+	_Atomic int64_t covers_ns;
+	_Atomic uint32_t park; /* futex */
 };
 
 enum whom { NOBODY, PARKED, PUMP };
@@ -78,7 +81,8 @@ static inline void event_push_locked(struct event *event, struct fragi_exec *exe
 	*event->tail = exec;
 	event->tail = &exec->next;
 	atomic_store_explicit(&event->backlog,
-			      atomic_load_explicit(&event->backlog, memory_order_relaxed) + event_peak(exec),
+			      atomic_load_explicit(&event->backlog, memory_order_relaxed) +
+				      event_peak(exec),
 			      memory_order_relaxed);
 	event->rounds++;
 	event_count(&event->queued, 1);

@@ -8,19 +8,21 @@
 #include <sched/event.h>
 
 /*
- * A pool of threads and one queue of operators to look at. What happens to an operator sets QUEUED in its
- * state; who finds the state 0 before that puts it into the queue, and nobody else. A thread that takes it
- * out sets RUNNING alone, looks, ticks while it is ready, and takes RUNNING away; if QUEUED was set meanwhile
- * it goes into the queue once more. So an operator is in one place at a time and no event is missed.
+ * A pool of threads and one queue of operators to look at. What happens to an operator sets QUEUED
+ * in its state; who finds the state 0 before that puts it into the queue, and nobody else. A thread
+ * that takes it out sets RUNNING alone, looks, ticks while it is ready, and takes RUNNING away; if
+ * QUEUED was set meanwhile it goes into the queue once more. So an operator is in one place at a
+ * time and no event is missed.
  *
- * Waking a thread costs the waker several microseconds, more than many ticks take. So what a tick's own emits
- * and receives make ready is held until the tick ends; the first goes on at once on the same thread, and the
- * rest wake another thread only when they would have to wait for longer than waking takes. How long a tick
- * will be is guessed from the operator's recent longest one. Against wrong guesses, one idle thread sleeps
- * with a timeout while others work, and the control thread looks in (fragi_sched_look).
+ * Waking a thread costs the waker several microseconds, more than many ticks take. So what a tick's
+ * own emits and receives make ready is held until the tick ends; the first goes on at once on the
+ * same thread, and the rest wake another thread only when they would have to wait for longer than
+ * waking takes. How long a tick will be is guessed from the operator's recent longest one. Against
+ * wrong guesses, one idle thread sleeps with a timeout while others work, and the control thread
+ * looks in (fragi_sched_look).
  *
- * An idle thread waits in the pump, so that the thread that receives is the thread that computes; further
- * idle threads wait on a futex of the scheduler's own.
+ * An idle thread waits in the pump, so that the thread that receives is the thread that computes;
+ * further idle threads wait on a futex of the scheduler's own.
  */
 
 /* Puts into the queue what was told of outside of a tick. */
@@ -47,7 +49,8 @@ static void event_notify(void *arg)
 
 	if (atomic_fetch_or_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel) != 0)
 		return;
-	if (__builtin_expect(worker == NULL || worker->here.sched != exec->sched || !worker->holding, 0)) {
+	if (__builtin_expect(
+		    worker == NULL || worker->here.sched != exec->sched || !worker->holding, 0)) {
 		push(exec);
 		return;
 	}
@@ -72,9 +75,10 @@ static int64_t worker_now_ns(struct worker *worker)
 /* Work. */
 
 /*
- * Whether another thread is worth waking before a tick that will take about `length`: because what waits in
- * the queue would wait for too long, has been too much for too long, or because nobody would mind the timers
- * and the pump meanwhile. Looked at without the lock: a wrong answer is only a thread too many, or too late.
+ * Whether another thread is worth waking before a tick that will take about `length`: because what
+ * waits in the queue would wait for too long, has been too much for too long, or because nobody
+ * would mind the timers and the pump meanwhile. Looked at without the lock: a wrong answer is only
+ * a thread too many, or too late.
  */
 static bool is_worth_waking(struct event *event, uint64_t length, uint64_t now)
 {
@@ -104,7 +108,8 @@ static void share(struct event *event, const struct fragi_exec *exec, uint64_t n
 	enum whom whom = NOBODY;
 
 	if (__builtin_expect(length < event->long_stamps, 1) &&
-	    (event->worker_count == 1 || atomic_load_explicit(&event->queued, memory_order_relaxed) == 0))
+	    (event->worker_count == 1 ||
+	     atomic_load_explicit(&event->queued, memory_order_relaxed) == 0))
 		return;
 	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&
 	    is_worth_waking(event, length, now)) {
@@ -119,7 +124,8 @@ static void share(struct event *event, const struct fragi_exec *exec, uint64_t n
 }
 
 /* Ticks exec while it is ready and its turn lasts. Returns what it said last. */
-static inline enum fragi_ready turn(struct event *event, struct worker *worker, struct fragi_exec *exec)
+static inline enum fragi_ready turn(struct event *event, struct worker *worker,
+				    struct fragi_exec *exec)
 {
 	uint64_t begin = worker->here.stamp, start, length;
 	enum fragi_ready ready;
@@ -145,8 +151,10 @@ static inline enum fragi_ready turn(struct event *event, struct worker *worker, 
 	}
 }
 
-/* Hands on what the turn made ready: the first stays here, the rest and exec itself, if it is to go on,
- * queue. */
+/*
+ * Hands on what the turn made ready: the first stays here, the rest and exec itself, if it is to go
+ * on, queue.
+ */
 static void hand_on(struct event *event, struct worker *worker, struct fragi_exec *again)
 {
 	struct fragi_exec *rest;
@@ -310,7 +318,8 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	memset(event, 0, sizeof(*event));
 	if (threads == 0) {
 		threads = fragi_sched_cores();
-		threads = threads > config->fragment->op_count ? config->fragment->op_count : threads;
+		threads =
+			threads > config->fragment->op_count ? config->fragment->op_count : threads;
 	}
 	threads = threads == 0 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
 	event->workers = fragi_calloc(threads, sizeof(struct worker));
@@ -366,7 +375,9 @@ static int event_start(struct fragi_sched *sched, struct frag_err *err)
 		r = fragi_sched_thread_create(sched, worker_main, &event->workers[i],
 					      &event->workers[i].thread, err);
 		if (r < 0) {
-			/* Nothing has been started, and those that are there leave without a word. */
+			/*
+			 * Nothing has been started, and those that are there leave without a word.
+			 */
 			fragi_sched_halt(sched);
 			event_join(sched);
 			return r;
@@ -398,7 +409,8 @@ static void event_look(struct fragi_sched *sched, int64_t now_ns)
 	enum whom whom = NOBODY;
 
 	fragi_lock_take(&event->lock);
-	if (event->head != NULL || atomic_load_explicit(&event->timer_ns, memory_order_relaxed) < now_ns)
+	if (event->head != NULL ||
+	    atomic_load_explicit(&event->timer_ns, memory_order_relaxed) < now_ns)
 		whom = fragi_event_choose_locked(event);
 	fragi_lock_leave(&event->lock);
 	if (whom != NOBODY)

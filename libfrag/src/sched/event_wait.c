@@ -16,8 +16,8 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t until_ns)
 {
 	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
 
-	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, seen, until_ns == INT64_MAX ? NULL : &until, NULL,
-		FUTEX_BITSET_MATCH_ANY);
+	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, seen,
+		until_ns == INT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 enum whom fragi_event_choose_locked(struct event *event)
@@ -36,7 +36,9 @@ void fragi_event_wake(struct event *event, enum whom whom)
 	if (whom == PARKED)
 		futex_wake(&event->park, 1);
 	if (whom == PUMP) {
-		/* What was written before is seen by has_work, or who waits there is seen by poke. */
+		/*
+		 * What was written before is seen by has_work, or who waits there is seen by poke.
+		 */
 		atomic_thread_fence(memory_order_seq_cst);
 		fragi_pump_poke(event->base.config.pump);
 	}
@@ -129,7 +131,8 @@ static bool has_work(void *arg)
 {
 	struct event *event = arg;
 
-	return atomic_load(&event->queued) > 0 || atomic_load(&event->ending) || atomic_load(&event->waking);
+	return atomic_load(&event->queued) > 0 || atomic_load(&event->ending) ||
+	       atomic_load(&event->waking);
 }
 
 bool fragi_event_rests_locked(const struct event *event)
@@ -139,16 +142,17 @@ bool fragi_event_rests_locked(const struct event *event)
 }
 
 /*
- * Until when an idle thread may sleep: the next timer, or a while as long as others work, unless another idle
- * thread wakes by then anyway.
+ * Until when an idle thread may sleep: the next timer, or a while as long as others work, unless
+ * another idle thread wakes by then anyway.
  */
 static int64_t sleep_until_locked(struct event *event, struct worker *worker)
 {
 	int64_t until_ns = atomic_load_explicit(&event->timer_ns, memory_order_relaxed), recheck;
 
 	if (event->idle < event->worker_count) {
-		worker->recheck_ns =
-			worker->recheck_ns * 2 < RECHECK_MAX_NS ? worker->recheck_ns * 2 : RECHECK_MAX_NS;
+		worker->recheck_ns = worker->recheck_ns * 2 < RECHECK_MAX_NS
+					     ? worker->recheck_ns * 2
+					     : RECHECK_MAX_NS;
 		recheck = fragi_now_ns() + worker->recheck_ns;
 		until_ns = recheck < until_ns ? recheck : until_ns;
 	}

@@ -41,8 +41,8 @@ static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bin
 
 		port->type = op->ports[i].type;
 		port->dir = op->ports[i].dir;
-		port->tensor =
-			op->ports[i].type_name != NULL && strcmp(op->ports[i].type_name, "tensor") == 0;
+		port->tensor = op->ports[i].type_name != NULL &&
+			       strcmp(op->ports[i].type_name, "tensor") == 0;
 		port->count = bindings[i].count;
 		port->in_turn = port->dir == FRAG_IN && port->count > 1 &&
 				(op->ports[i].flags & FRAG_PORT_MULTI) == 0;
@@ -112,7 +112,8 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 		case FRAGI_COND_MESSAGE_AVAILABLE:
 		case FRAGI_COND_DOWNSTREAM_AFFORDABLE:
 			if (condition->port < op->port_count)
-				gate_add(exec, condition->port, (uint32_t)condition->params.min_size,
+				gate_add(exec, condition->port,
+					 (uint32_t)condition->params.min_size,
 					 (uint32_t)condition->params.front_stage_max_size);
 			continue;
 		case FRAGI_COND_BOOLEAN:
@@ -131,15 +132,16 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 			exec->others[exec->other_count++] = condition;
 	}
 	/*
-	 * An input without a condition does not end its operator, which may live by other means. But where
-	 * nothing goes out either and no count is to be reached, no more ticks can be wanted.
+	 * An input without a condition does not end its operator, which may live by other means.
+	 * But where nothing goes out either and no count is to be reached, no more ticks can be
+	 * wanted.
 	 */
 	exec->sink = exec->tx_count == 0 && exec->rx_count > 0 && exec->in_count == 0 && !counted;
 	return 0;
 }
 
-static void distance_add(struct fragi_exec *exec, const struct fragi_queue *queue, bool is_room, uint32_t min,
-			 const _Atomic bool *closed)
+static void distance_add(struct fragi_exec *exec, const struct fragi_queue *queue, bool is_room,
+			 uint32_t min, const _Atomic bool *closed)
 {
 	*exec->distances_end++ = (struct fragi_distance){
 		.ahead = is_room ? &queue->head : &queue->tail,
@@ -187,10 +189,12 @@ static int distances_create(struct fragi_exec *exec)
 			if (tx->rx == NULL)
 				*exec->rooms_end++ = tx;
 			else if (fragi_rx_blocks(tx->rx))
-				distance_add(exec, &tx->rx->queue, true, gate->min, &tx->receiver_done);
+				distance_add(exec, &tx->rx->queue, true, gate->min,
+					     &tx->receiver_done);
 		}
 	}
-	if (exec->other_count > 0 || exec->timed || limited || (exec->in_count == 0 && exec->rx_count > 0))
+	if (exec->other_count > 0 || exec->timed || limited ||
+	    (exec->in_count == 0 && exec->rx_count > 0))
 		atomic_init(&exec->unusual, true);
 	exec->has_more_gates = exec->turns_end > exec->turns || exec->rooms_end > exec->rooms;
 	exec->minds_ticks = exec->other_count > 0 || exec->watchdog_ns > 0;
@@ -198,8 +202,9 @@ static int distances_create(struct fragi_exec *exec)
 	return 0;
 }
 
-int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, struct fragi_op_row *row,
-		      struct fragi_sched *sched, void (*notify)(void *exec))
+int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
+		      struct fragi_op_row *row, struct fragi_sched *sched,
+		      void (*notify)(void *exec))
 {
 	struct fragi_exec *exec = fragi_aligned_alloc(64, (sizeof(*exec) + 63) & ~(size_t)63);
 
@@ -214,15 +219,17 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, 
 	exec->watchdog_ns = op->watchdog_ns;
 	exec->tick.op = op;
 	op->exec = exec;
-	exec->tick.metadata = fragi_metadata_create(
-		op->metadata_policy == FRAG_METADATA_DEFAULT ? FRAG_METADATA_RAISE : op->metadata_policy);
+	exec->tick.metadata = fragi_metadata_create(op->metadata_policy == FRAG_METADATA_DEFAULT
+							    ? FRAG_METADATA_RAISE
+							    : op->metadata_policy);
 	if (exec->tick.metadata == NULL || ports_create(exec, bindings, notify) < 0 ||
 	    conditions_create(exec, notify) < 0 || distances_create(exec) < 0) {
 		fragi_exec_destroy(op);
 		return -ENOMEM;
 	}
 	exec->tick.received_capacity = exec->rx_count > 8 ? exec->rx_count : 8;
-	exec->tick.received = fragi_calloc(exec->tick.received_capacity, sizeof(struct frag_message *));
+	exec->tick.received =
+		fragi_calloc(exec->tick.received_capacity, sizeof(struct frag_message *));
 	if (exec->tick.received == NULL) {
 		fragi_exec_destroy(op);
 		return -ENOMEM;
@@ -267,8 +274,9 @@ static bool rx_is_closed(const struct fragi_rx *rx)
 }
 
 /*
- * Every flow that may still bring something must have `min` messages. One that its sender has closed is
- * content with what is left, and when all have been closed and emptied nothing will ever come.
+ * Every flow that may still bring something must have `min` messages. One that its sender has
+ * closed is content with what is left, and when all have been closed and emptied nothing will ever
+ * come.
  */
 static enum fragi_ready gate_in_each(const struct fragi_gate *gate)
 {
@@ -355,7 +363,8 @@ enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec)
 
 	if (exec->done || atomic_load_explicit(&exec->stop_asked, memory_order_acquire))
 		return FRAGI_NEVER;
-	if (exec->sched != NULL && atomic_load_explicit(&exec->sched->halting, memory_order_acquire))
+	if (exec->sched != NULL &&
+	    atomic_load_explicit(&exec->sched->halting, memory_order_acquire))
 		return FRAGI_WAIT; /* for ever: no tick begins any more */
 	for (uint32_t i = 0; i < exec->in_count; i++) {
 		one = gate_in(&exec->in[i]);
@@ -412,7 +421,8 @@ static void watch_begin(struct fragi_exec *exec, const char *callback)
 		return;
 	atomic_store_explicit(&exec->callback, callback, memory_order_relaxed);
 	/* Release: who sees the time, and judges it, sees the name. */
-	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(), memory_order_release);
+	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(),
+			      memory_order_release);
 }
 
 static void watch_end(struct fragi_exec *exec)
@@ -443,7 +453,8 @@ struct fragi_current *fragi_exec_current(void)
 }
 
 /* start or stop, with all that tells who is in it. */
-static int call(struct fragi_exec *exec, const char *name, int (*callback)(void *self, struct frag_op *op))
+static int call(struct fragi_exec *exec, const char *name,
+		int (*callback)(void *self, struct frag_op *op))
 {
 	int r;
 
@@ -464,9 +475,10 @@ int fragi_exec_odd_result(struct fragi_exec *exec, int r)
 	if (r == 0)
 		exec->op->err = (struct frag_err)FRAG_ERR_INIT; /* worded, then thought better of */
 	if (r > 0 && r != FRAG_DONE) {
-		frag_err_set(&exec->op->err, -EINVAL,
-			     "compute returned %d in tick %llu; return 0, FRAG_DONE or a negative errno", r,
-			     (unsigned long long)exec->tick.number);
+		frag_err_set(
+			&exec->op->err, -EINVAL,
+			"compute returned %d in tick %llu; return 0, FRAG_DONE or a negative errno",
+			r, (unsigned long long)exec->tick.number);
 		return -EINVAL;
 	}
 	return r;
@@ -492,21 +504,18 @@ static const char *refusal(const struct frag_tick *tick, int code)
 		return NULL;
 	switch (code) {
 	case -ENOBUFS:
-		return "no room in the queue of a flow; leave the output its downstream_affordable and emit "
-		       "no more "
-		       "a tick than the capacity, or give the flow a larger capacity or another policy";
+		return "no room in the queue of a flow; leave the output its downstream_affordable and emit no more a tick than the capacity, or give the flow a larger capacity or another policy";
 	case -EMSGSIZE:
 		return "the message is larger than a flow between hosts takes; send it in parts";
 	case -EPROTOTYPE:
-		return "the message is not of the port's type; emit that type, or declare the port with "
-		       "another";
+		return "the message is not of the port's type; emit that type, or declare the port with another";
 	default:
 		return NULL;
 	}
 }
 
-const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code, char *out,
-			     size_t size)
+const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code,
+			     char *out, size_t size)
 {
 	const char *subject = exec->op->subject, *text = exec->op->err.text;
 	const char *why = strcmp(callback, "compute") == 0 ? refusal(&exec->tick, code) : NULL;
@@ -517,13 +526,14 @@ const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback
 		snprintf(out, size, "%s: %s", subject, text);
 	else if (why != NULL)
 		snprintf(out, size, "%s: cannot emit on port \"%s\" in tick %llu: %s", subject,
-			 exec->op->ports[exec->tick.refused_port].name, (unsigned long long)exec->tick.number,
-			 why);
+			 exec->op->ports[exec->tick.refused_port].name,
+			 (unsigned long long)exec->tick.number, why);
 	else if (strcmp(callback, "compute") == 0)
 		snprintf(out, size, "%s: compute returned %d (%s) in tick %llu", subject, code,
 			 frag_strerror(code), (unsigned long long)exec->tick.number);
 	else
-		snprintf(out, size, "%s: %s returned %d (%s)", subject, callback, code, frag_strerror(code));
+		snprintf(out, size, "%s: %s returned %d (%s)", subject, callback, code,
+			 frag_strerror(code));
 	return out;
 }
 

@@ -6,18 +6,19 @@
 #include <sched/sched.h>
 
 /*
- * What a scheduler keeps of one operator: its ports bound to edges, its conditions flattened into gates, and
- * the tick that is passed to compute. tick.c is what operators call from inside a tick; exec.c is what
- * schedulers call around one. One thread at a time works on an exec.
+ * What a scheduler keeps of one operator: its ports bound to edges, its conditions flattened into
+ * gates, and the tick that is passed to compute. tick.c is what operators call from inside a tick;
+ * exec.c is what schedulers call around one. One thread at a time works on an exec.
  */
 
 /* The most messages that one tick may receive: they stay until it ends. */
 #define FRAGI_RECEIVED_MAX 65536u
 
 struct fragi_exec_port {
-	struct fragi_rx *next_rx; /* of an input with one flow, or in_turn: the one that is asked first; else
-				     NULL */
-	struct fragi_tx *only_tx; /* of an output of values with one flow, inside the process, else NULL */
+	/* of an input with one flow, or in_turn: the one that is asked first; else NULL */
+	struct fragi_rx *next_rx;
+	/* of an output of values with one flow, inside the process, else NULL */
+	struct fragi_tx *only_tx;
 	const struct frag_type *type; /* of the value; NULL: any message, or a tensor */
 	struct fragi_rx **rx;
 	struct fragi_tx **tx;
@@ -39,9 +40,10 @@ struct frag_tick {
 	struct frag_metadata *metadata;
 	bool metadata_used; /* it may hold something, so it is cleared before the next tick */
 	const struct frag_message *metadata_of; /* the message whose metadata it is, unchanged */
-	int64_t time_ns;                        /* its begin on CLOCK_MONOTONIC; 0: nobody has asked */
-	int fault;   /* an emit found a full queue of policy fault: the tick fails with this code */
-	int refused; /* what the last emit that failed returned, on which port, in which tick: for words */
+	int64_t time_ns; /* its begin on CLOCK_MONOTONIC; 0: nobody has asked */
+	int fault; /* an emit found a full queue of policy fault: the tick fails with this code */
+	/* what the last emit that failed returned, on which port, in which tick: for words */
+	int refused;
 	uint32_t refused_port;
 	uint64_t refused_in;
 };
@@ -51,15 +53,16 @@ struct fragi_gate {
 	struct fragi_rx **rx;
 	struct fragi_tx **tx;
 	uint32_t count;
-	uint32_t min;                          /* messages, or room for them, on each flow */
-	uint32_t max;                          /* in: not while more are waiting; 0: no such limit */
-	const struct fragi_exec_port *in_turn; /* not NULL: the messages on all flows count together */
+	uint32_t min; /* messages, or room for them, on each flow */
+	uint32_t max; /* in: not while more are waiting; 0: no such limit */
+	/* not NULL: the messages on all flows count together */
+	const struct fragi_exec_port *in_turn;
 };
 
 /*
- * The same of one flow of a queue in this process, for the usual look that finds nothing unusual: the one of
- * its indices must be so far ahead of the other. Messages: the tail ahead of the head. Room: the head, as the
- * tail may be ahead by the capacity.
+ * The same of one flow of a queue in this process, for the usual look that finds nothing unusual:
+ * the one of its indices must be so far ahead of the other. Messages: the tail ahead of the head.
+ * Room: the head, as the tail may be ahead by the capacity.
  */
 struct fragi_distance {
 	const _Atomic uint64_t *ahead,
@@ -77,7 +80,10 @@ struct fragi_exec {
 	struct fragi_op_row *row;
 	struct fragi_sched *sched;
 	struct fragi_distance *distances, *distances_end;
-	/* What is no distance: inputs whose flows are taken in turn, and ends of flows to other hosts. */
+	/*
+	 * What is no distance: inputs whose flows are taken in turn, and ends of flows to other
+	 * hosts.
+	 */
 	const struct fragi_exec_port **turns, **turns_end; /* content with one message */
 	const struct fragi_tx **rooms, **rooms_end;        /* content with room for one */
 	bool has_more_gates;                               /* there are such */
@@ -95,20 +101,23 @@ struct fragi_exec {
 	/* of the thread that works on it */
 	bool started, done, failed;
 	int64_t watchdog_ns;
-	const _Atomic bool
-		*receiver_done; /* of one of txs whose receiver still took when last seen; no txs: false */
-	int64_t begin_ns;       /* of the present or last tick, when timed */
-	const char *_Atomic callback; /* the one it is in, or was in last; NULL: none yet. Any reads it. */
-	int64_t until_ns;             /* of the last look that said WAIT_TIME */
+	const _Atomic bool *
+		receiver_done; /* of one of txs whose receiver still took when last seen; no txs: false */
+	int64_t begin_ns; /* of the present or last tick, when timed */
+	/* the one it is in, or was in last; NULL: none yet. Any reads it. */
+	const char *_Atomic callback;
+	int64_t until_ns; /* of the last look that said WAIT_TIME */
 	struct fragi_exec *next;
-	uint64_t peak; /* recent longest tick, in stamps, slowly forgotten; the scheduler's, to guess by */
+	/* recent longest tick, in stamps, slowly forgotten; the scheduler's, to guess by */
+	uint64_t peak;
 	_Atomic bool timer_armed;
 	uint64_t *mark, mark_bit; /* greedy: where it says that it is to be looked at again */
 	/* any thread */
-	_Alignas(64) _Atomic bool unusual; /* the short look is not enough: other conditions, a stop, a halt,
-					      done */
+	/* the short look is not enough: other conditions, a stop, a halt, done */
+	_Alignas(64) _Atomic bool unusual;
 	_Atomic bool stop_asked;
-	_Atomic bool draining;  /* a sink without conditions about its inputs: it ends with them now */
+	/* a sink without conditions about its inputs: it ends with them now */
+	_Atomic bool draining;
 	_Atomic bool remote;    /* greedy: dirty, told by another thread */
 	_Atomic uint32_t state; /* event_based: FRAGI_QUEUED, FRAGI_RUNNING */
 };
@@ -117,16 +126,17 @@ struct fragi_exec {
 #define FRAGI_RUNNING 2u
 
 /*
- * Makes op's exec and binds it; sets op->exec. `notify` is told, with the exec, whenever something happens
- * that a condition may care about. Returns 0 or -ENOMEM.
+ * Makes op's exec and binds it; sets op->exec. `notify` is told, with the exec, whenever something
+ * happens that a condition may care about. Returns 0 or -ENOMEM.
  */
-int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings, struct fragi_op_row *row,
-		      struct fragi_sched *sched, void (*notify)(void *exec));
+int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
+		      struct fragi_op_row *row, struct fragi_sched *sched,
+		      void (*notify)(void *exec));
 void fragi_exec_destroy(struct frag_op *op); /* NULL exec is accepted */
 
 /*
- * What the conditions say together, until exec->until_ns with FRAGI_WAIT_TIME. Once it said FRAGI_NEVER the
- * scheduler calls fragi_exec_finish.
+ * What the conditions say together, until exec->until_ns with FRAGI_WAIT_TIME. Once it said
+ * FRAGI_NEVER the scheduler calls fragi_exec_finish.
  */
 enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec);
 /* Whether a message waits on any of the input's flows. */
@@ -136,16 +146,17 @@ static inline enum fragi_ready fragi_exec_ready(struct fragi_exec *exec)
 {
 	enum fragi_ready ready = FRAGI_READY;
 
-	if (__builtin_expect(atomic_load_explicit(&exec->unusual, memory_order_acquire) ||
-				     atomic_load_explicit(exec->receiver_done, memory_order_acquire),
-			     0))
+	if (__builtin_expect(
+		    atomic_load_explicit(&exec->unusual, memory_order_acquire) ||
+			    atomic_load_explicit(exec->receiver_done, memory_order_acquire),
+		    0))
 		return fragi_exec_ready_all(exec);
-	for (const struct fragi_distance *distance = exec->distances; distance < exec->distances_end;
-	     distance++) {
+	for (const struct fragi_distance *distance = exec->distances;
+	     distance < exec->distances_end; distance++) {
 		uint64_t behind = atomic_load_explicit(distance->behind, memory_order_acquire);
 
-		if ((int64_t)(atomic_load_explicit(distance->ahead, memory_order_acquire) - behind) >=
-		    distance->least)
+		if ((int64_t)(atomic_load_explicit(distance->ahead, memory_order_acquire) -
+			      behind) >= distance->least)
 			continue;
 		if (atomic_load_explicit(distance->closed, memory_order_acquire))
 			return fragi_exec_ready_all(exec);
@@ -168,10 +179,12 @@ void fragi_exec_ask_stop(struct fragi_exec *exec);
 /* Calls start. Returns 0 or the failure. */
 int fragi_exec_start(struct fragi_exec *exec);
 /* The sentence for a failure of "start" or "compute". Returns out. */
-const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code, char *out,
-			     size_t size);
-/* Closes the outputs, in order, and the inputs, and calls stop if start succeeded. Once. stopped: it has not
- * ended by itself. */
+const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code,
+			     char *out, size_t size);
+/*
+ * Closes the outputs, in order, and the inputs, and calls stop if start succeeded. Once. stopped:
+ * it has not ended by itself.
+ */
 void fragi_exec_finish(struct fragi_exec *exec, bool stopped);
 /* Drops what the last tick received, and its metadata. */
 void fragi_tick_clear_metadata(struct frag_tick *tick);
@@ -194,11 +207,11 @@ void fragi_exec_tick_ended(struct fragi_exec *exec);
 int fragi_exec_odd_result(struct fragi_exec *exec, int r);
 
 /*
- * One tick: compute, and what belongs around it. start is a stamp not long past; *out_end one taken after
- * compute. Returns 0, FRAG_DONE, or the failure (fragi_exec_words words it).
+ * One tick: compute, and what belongs around it. start is a stamp not long past; *out_end one taken
+ * after compute. Returns 0, FRAG_DONE, or the failure (fragi_exec_words words it).
  */
-static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current, uint64_t start,
-				  uint64_t *out_end)
+static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current,
+				  uint64_t start, uint64_t *out_end)
 {
 	struct frag_tick *tick = &exec->tick;
 	struct fragi_op_row *row = exec->row;
@@ -212,7 +225,8 @@ static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current 
 	atomic_store_explicit(&row->ticks, tick->number, memory_order_relaxed);
 	if (__builtin_expect(exec->minds_ticks, 0))
 		fragi_exec_tick_begins(exec);
-	*(const struct frag_op *volatile *)&current->op = exec->op; /* for a signal handler of this thread */
+	/* for a signal handler of this thread */
+	*(const struct frag_op *volatile *)&current->op = exec->op;
 	r = exec->compute(exec->self, tick);
 	*(const struct frag_op *volatile *)&current->op = NULL;
 	end = fragi_stamp();

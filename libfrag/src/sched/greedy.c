@@ -6,10 +6,10 @@
 #include <sched/kind.h>
 
 /*
- * One thread looks at the operators in topological order, again and again, and ticks each that is ready once
- * a round. An operator that waits is not looked at until something happened to it: what its own thread does
- * marks it with a plain store, what others do with an atomic one. When a round did nothing the thread waits
- * in the pump.
+ * One thread looks at the operators in topological order, again and again, and ticks each that is
+ * ready once a round. An operator that waits is not looked at until something happened to it: what
+ * its own thread does marks it with a plain store, what others do with an atomic one. When a round
+ * did nothing the thread waits in the pump.
  */
 struct greedy {
 	struct fragi_sched base;
@@ -52,8 +52,8 @@ static bool has_work(void *arg)
 {
 	struct greedy *greedy = arg;
 
-	return has_mark(greedy) || atomic_load(&greedy->remote) || atomic_load(&greedy->base.halting) ||
-	       atomic_load(&greedy->base.live) == 0;
+	return has_mark(greedy) || atomic_load(&greedy->remote) ||
+	       atomic_load(&greedy->base.halting) || atomic_load(&greedy->base.live) == 0;
 }
 
 /* Those whose time has come are looked at again. */
@@ -169,8 +169,8 @@ static void wait(struct greedy *greedy)
 		if (sched->config.rested != NULL && !has_work(greedy))
 			sched->config.rested(sched->config.arg);
 	}
-	fragi_pump_wait(sched->config.pump, greedy->armed > 0 ? greedy->until_ns : INT64_MAX, has_work,
-			greedy);
+	fragi_pump_wait(sched->config.pump, greedy->armed > 0 ? greedy->until_ns : INT64_MAX,
+			has_work, greedy);
 	if (rest) {
 		atomic_fetch_add(&greedy->rounds, 1);
 		atomic_store(&greedy->resting, false);

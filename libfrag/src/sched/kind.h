@@ -47,22 +47,26 @@ extern __thread struct fragi_sched_thread *fragi_sched_here
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
- * Creates a thread named after the fragment, with signals blocked but for those of its own faults, on the
- * cores that the spec asks for. Returns 0 or a negative errno with a sentence.
+ * Creates a thread named after the fragment, with signals blocked but for those of its own faults,
+ * on the cores that the spec asks for. Returns 0 or a negative errno with a sentence.
  */
 int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg), void *arg,
 			      pthread_t *out_thread, struct frag_err *err);
 /* Cores this process may use. */
 uint32_t fragi_sched_cores(void);
 
-/* First thread: calls start of every operator in order. Returns 0 or the failure, which has been told. */
+/*
+ * First thread: calls start of every operator in order. Returns 0 or the failure, which has been
+ * told.
+ */
 int fragi_sched_start_ops(struct fragi_sched *sched);
 /* Last thread: finishes what is not done. */
 void fragi_sched_finish_ops(struct fragi_sched *sched);
 /* An operator is done. Returns true when it was the last one. */
 bool fragi_sched_finish_op(struct fragi_sched *sched, struct fragi_exec *exec);
 /* Tells of the first failure and halts. */
-void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const char *callback, int code);
+void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const char *callback,
+		      int code);
 
 /* After so much work without it, a thread gives the pump a turn. */
 #define FRAGI_PUMP_TURN_NS 50000

@@ -58,8 +58,8 @@ int fragi_sched_create(const struct fragi_sched_config *config, struct fragi_sch
 	for (uint32_t i = 0; i < count; i++) {
 		struct frag_op *op = fragment->ops[order[i]];
 
-		r = fragi_exec_create(op, config->bindings[order[i]], &config->rows[order[i]], sched,
-				      kind->notify);
+		r = fragi_exec_create(op, config->bindings[order[i]], &config->rows[order[i]],
+				      sched, kind->notify);
 		if (r < 0) {
 			fragi_sched_destroy(sched);
 			return r;
@@ -114,7 +114,8 @@ static void reach(struct fragi_sched *sched, bool *reached)
 	}
 }
 
-static bool is_fed_from_elsewhere(const struct frag_fragment *fragment, const struct fragi_exec *exec)
+static bool is_fed_from_elsewhere(const struct frag_fragment *fragment,
+				  const struct fragi_exec *exec)
 {
 	uint32_t inner = 0;
 
@@ -124,8 +125,9 @@ static bool is_fed_from_elsewhere(const struct frag_fragment *fragment, const st
 }
 
 /*
- * Sources are operators that no message has to come for; but a sink that is ticked without any still takes
- * what was sent. Where a cycle has no source, and nothing reaches it, all its operators stop.
+ * Sources are operators that no message has to come for; but a sink that is ticked without any
+ * still takes what was sent. Where a cycle has no source, and nothing reaches it, all its operators
+ * stop.
  */
 void fragi_sched_drain(struct fragi_sched *sched)
 {
@@ -176,8 +178,8 @@ struct frag_op *fragi_sched_hung(struct fragi_sched *sched, int64_t now_ns, int6
 {
 	for (uint32_t i = 0; i < sched->count; i++) {
 		struct fragi_exec *exec = sched->execs[i];
-		int64_t since =
-			(int64_t)atomic_load_explicit(&exec->row->running_since_ns, memory_order_acquire);
+		int64_t since = (int64_t)atomic_load_explicit(&exec->row->running_since_ns,
+							      memory_order_acquire);
 
 		if (exec->watchdog_ns > 0 && since != 0 && now_ns - since > exec->watchdog_ns) {
 			*out_for_ns = now_ns - since;
@@ -227,15 +229,17 @@ void fragi_sched_finish_ops(struct fragi_sched *sched)
 			fragi_sched_finish_op(sched, sched->execs[i]);
 }
 
-void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const char *callback, int code)
+void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const char *callback,
+		      int code)
 {
 	char sentence[1024];
 
 	atomic_store_explicit(&exec->row->state, FRAGI_OP_FAILED, memory_order_relaxed);
 	exec->failed = true;
 	if (!atomic_exchange(&sched->has_failed, true))
-		sched->config.failed(sched->config.arg, exec->op, code,
-				     fragi_exec_words(exec, callback, code, sentence, sizeof(sentence)));
+		sched->config.failed(
+			sched->config.arg, exec->op, code,
+			fragi_exec_words(exec, callback, code, sentence, sizeof(sentence)));
 	fragi_sched_halt(sched);
 }
 
@@ -301,11 +305,11 @@ int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg
 		if (strict) {
 			frag_err_set(
 				err, r,
-				"%s: a thread cannot be pinned to the cores of pin_cores; name cores that "
-				"this process may use, or leave strict_thread_pinning out",
+				"%s: a thread cannot be pinned to the cores of pin_cores; name cores that this process may use, or leave strict_thread_pinning out",
 				fragment);
 		} else {
-			log_warn(fragment, "threads cannot be pinned to the cores of pin_cores, and are not");
+			log_warn(fragment,
+				 "threads cannot be pinned to the cores of pin_cores, and are not");
 			r = -pthread_create(out_thread, NULL, main, arg);
 		}
 	}

@@ -8,12 +8,13 @@
 #include <sched/exec.h>
 
 /*
- * What operators call from inside a tick. The usual case comes first and goes without a call but to the
- * scheduler: a port with one flow, for emit one inside the process, and no metadata. What is not usual has
- * functions of its own beside it.
+ * What operators call from inside a tick. The usual case comes first and goes without a call but to
+ * the scheduler: a port with one flow, for emit one inside the process, and no metadata. What is
+ * not usual has functions of its own beside it.
  */
 
-static inline struct fragi_exec_port *port_at(struct frag_tick *tick, uint32_t port, enum frag_dir dir)
+static inline struct fragi_exec_port *port_at(struct frag_tick *tick, uint32_t port,
+					      enum frag_dir dir)
 {
 	return port < tick->port_count && tick->ports[port].dir == dir ? &tick->ports[port] : NULL;
 }
@@ -50,10 +51,10 @@ static int metadata_merge(struct frag_tick *tick, const struct frag_message *mes
 	}
 	r = fragi_metadata_merge(tick->metadata, message->metadata, &key);
 	if (r < 0) {
-		frag_err_set(&tick->op->err, r,
-			     "received metadata clashes at key \"%s\"; set metadata_policy to update or "
-			     "reject, or give the keys different names",
-			     key != NULL ? key : "");
+		frag_err_set(
+			&tick->op->err, r,
+			"received metadata clashes at key \"%s\"; set metadata_policy to update or reject, or give the keys different names",
+			key != NULL ? key : "");
 		return r;
 	}
 	tick->metadata_used = true;
@@ -63,7 +64,8 @@ static int metadata_merge(struct frag_tick *tick, const struct frag_message *mes
 }
 
 /* How receive ends then, out of its way. */
-static __attribute__((noinline)) int tell_and_merge(struct frag_tick *tick, const struct fragi_rx *rx,
+static __attribute__((noinline)) int tell_and_merge(struct frag_tick *tick,
+						    const struct fragi_rx *rx,
 						    const struct frag_message *message,
 						    const struct frag_message **out_message)
 {
@@ -72,7 +74,8 @@ static __attribute__((noinline)) int tell_and_merge(struct frag_tick *tick, cons
 }
 
 /* The oldest message of rx, borrowed until the tick ends. */
-static int receive_from(struct frag_tick *tick, struct fragi_rx *rx, const struct frag_message **out_message)
+static int receive_from(struct frag_tick *tick, struct fragi_rx *rx,
+			const struct frag_message **out_message)
 {
 	int r = tick->received_count < tick->received_capacity ? 0 : received_grow(tick);
 	struct frag_message *message;
@@ -133,9 +136,9 @@ static inline __attribute__((always_inline)) int receive(struct frag_tick *tick,
 	return 0;
 }
 
-static inline __attribute__((always_inline)) int receive_typed(struct frag_tick *tick, uint32_t port,
-							       const struct frag_type *type,
-							       const struct frag_message **out_message)
+static inline __attribute__((always_inline)) int
+receive_typed(struct frag_tick *tick, uint32_t port, const struct frag_type *type,
+	      const struct frag_message **out_message)
 {
 	int r = receive(tick, port, out_message);
 
@@ -144,7 +147,8 @@ static inline __attribute__((always_inline)) int receive_typed(struct frag_tick 
 	return r;
 }
 
-int frag_tick_receive(struct frag_tick *tick, uint32_t port, const struct frag_message **out_message)
+int frag_tick_receive(struct frag_tick *tick, uint32_t port,
+		      const struct frag_message **out_message)
 {
 	return receive(tick, port, out_message);
 }
@@ -228,9 +232,9 @@ int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 /* Emit. */
 
 /*
- * Gives the message the tick's metadata as it now is; the content is shared until one side writes. A message
- * that others hold already is replaced by a copy, unless it carries just that: so forwarding costs nothing.
- * NULL, and the message gone, when memory is short.
+ * Gives the message the tick's metadata as it now is; the content is shared until one side writes.
+ * A message that others hold already is replaced by a copy, unless it carries just that: so
+ * forwarding costs nothing. NULL, and the message gone, when memory is short.
  */
 static __attribute__((noinline)) struct frag_message *metadata_attach(struct frag_tick *tick,
 								      struct frag_message *message)
@@ -261,8 +265,7 @@ static int emit_fault(struct frag_tick *tick, uint32_t port)
 	tick->fault = -EOVERFLOW;
 	return frag_err_set(
 		&tick->op->err, -EOVERFLOW,
-		"port \"%s\": emitted into a full queue, and its policy is fault; give the flow a "
-		"larger capacity, or another policy",
+		"port \"%s\": emitted into a full queue, and its policy is fault; give the flow a larger capacity, or another policy",
 		tick->op->ports[port].name);
 }
 
@@ -331,13 +334,15 @@ static inline __attribute__((always_inline)) int emit(struct frag_tick *tick, ui
 {
 	const struct fragi_exec_port *out = &tick->ports[port];
 
-	if (__builtin_expect(port >= tick->port_count || out->only_tx == NULL || tick->metadata_used ||
+	if (__builtin_expect(port >= tick->port_count || out->only_tx == NULL ||
+				     tick->metadata_used ||
 				     (out->type != NULL && out->type != message->type),
 			     0))
 		return emit_with_care(tick, port, message);
 	fragi_message_share(message);
 	if (__builtin_expect(fragi_stamp_is_tsc, 1) &&
-	    __builtin_expect(fragi_tx_pass(out->only_tx, message, bytes, fragi_stamp_of_counter()), 1))
+	    __builtin_expect(fragi_tx_pass(out->only_tx, message, bytes, fragi_stamp_of_counter()),
+			     1))
 		return 0;
 	return emit_on_all(tick, port, message);
 }
@@ -358,10 +363,13 @@ int frag_tick_emit_value(struct frag_tick *tick, uint32_t port, const struct fra
 	return r < 0 ? r : frag_tick_emit(tick, port, message);
 }
 
-/* A value that fits into a message and has no fini: written in place, as frag_message_set_value would. */
+/*
+ * A value that fits into a message and has no fini: written in place, as frag_message_set_value
+ * would.
+ */
 static inline __attribute__((always_inline)) int emit_scalar(struct frag_tick *tick, uint32_t port,
-							     const struct frag_type *type, const void *value,
-							     size_t size)
+							     const struct frag_type *type,
+							     const void *value, size_t size)
 {
 	struct frag_message *message = fragi_message_take();
 
@@ -397,7 +405,8 @@ int frag_tick_emit_string(struct frag_tick *tick, uint32_t port, const char *val
 	return frag_tick_emit_value(tick, port, &frag_type_string, value, strlen(value));
 }
 
-int frag_tick_emit_tensor(struct frag_tick *tick, uint32_t port, const char *name, struct frag_tensor *tensor)
+int frag_tick_emit_tensor(struct frag_tick *tick, uint32_t port, const char *name,
+			  struct frag_tensor *tensor)
 {
 	struct frag_message *message;
 	int r = fragi_message_of_tensor(name, tensor, &message);
@@ -430,7 +439,8 @@ int64_t frag_tick_time_ns(const struct frag_tick *tick)
 	struct frag_tick *mine = (struct frag_tick *)(uintptr_t)tick;
 
 	if (mine->time_ns == 0)
-		mine->time_ns = fragi_now_ns() - (int64_t)fragi_stamp_diff_ns(tick->stamp, fragi_stamp());
+		mine->time_ns =
+			fragi_now_ns() - (int64_t)fragi_stamp_diff_ns(tick->stamp, fragi_stamp());
 	return mine->time_ns;
 }
 

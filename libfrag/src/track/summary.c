@@ -94,7 +94,10 @@ static const char *cell(const struct table_row *row, int column)
 	return column == COL_EDGE ? row->edge : row->cells[column];
 }
 
-/* The column "in flight" is shown when there is something in it, which after an orderly end there is not. */
+/*
+ * The column "in flight" is shown when there is something in it, which after an orderly end there
+ * is not.
+ */
 static void print_rows(const struct table_row *rows, size_t count, bool in_flight, FILE *out)
 {
 	int widths[COLUMNS];
@@ -197,8 +200,8 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 	fragi_json_text(or_empty(flow->edge), out);
 	fprintf(out, ", \"capacity\": %" PRIu32 ", \"policy\": ", flow->capacity);
 	fragi_json_text(or_empty(flow->policy), out);
-	fprintf(out, ",\n   \"sent\": %" PRIu64 ", \"delivered\": %" PRIu64 ", \"dropped\": {", flow->sent,
-		flow->delivered);
+	fprintf(out, ",\n   \"sent\": %" PRIu64 ", \"delivered\": %" PRIu64 ", \"dropped\": {",
+		flow->sent, flow->delivered);
 	for (size_t i = 0; i < FRAGI_SUMMARY_REASONS && flow->dropped[i].reason != NULL; i++) {
 		if (i != 0)
 			fputs(", ", out);
@@ -216,8 +219,8 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 		return;
 	}
 	fprintf(out,
-		"{\"count\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"p99\": %" PRIu64 ", \"p999\": %" PRIu64
-		", \"max\": %" PRIu64 "}}",
+		"{\"count\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"p99\": %" PRIu64
+		", \"p999\": %" PRIu64 ", \"max\": %" PRIu64 "}}",
 		flow->latency.count, flow->latency.p50, flow->latency.p99, flow->latency.p999,
 		flow->latency.max);
 }
@@ -230,10 +233,11 @@ int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out)
 	fprintf(out, ", \"result\": \"%s\", \"reason\": ", results[summary->result]);
 	fragi_json_text(summary->reason, out);
 	fprintf(out,
-		", \"exit_code\": %d,\n \"started_unix_ns\": %" PRId64 ", \"first_message_ns\": %" PRId64
-		", \"duration_ns\": %" PRId64 ", \"shutdown_ns\": %" PRId64 ",\n \"fragments\": [",
-		summary->exit_code, summary->started_unix_ns, summary->first_message_ns, summary->duration_ns,
-		summary->shutdown_ns);
+		", \"exit_code\": %d,\n \"started_unix_ns\": %" PRId64
+		", \"first_message_ns\": %" PRId64 ", \"duration_ns\": %" PRId64
+		", \"shutdown_ns\": %" PRId64 ",\n \"fragments\": [",
+		summary->exit_code, summary->started_unix_ns, summary->first_message_ns,
+		summary->duration_ns, summary->shutdown_ns);
 	for (size_t i = 0; i < summary->fragment_count; i++) {
 		fputs(i == 0 ? "\n  " : ",\n  ", out);
 		json_fragment(&summary->fragments[i], out);
@@ -262,10 +266,10 @@ static int write_to(const struct fragi_summary *summary, const char *path)
 
 static int cannot_write(struct frag_err *err, int r, const char *path)
 {
-	return frag_err_set(err, r,
-			    "cannot write the summary to %s: %s; give --summary a file in a folder that can "
-			    "be written",
-			    path, frag_strerror(r));
+	return frag_err_set(
+		err, r,
+		"cannot write the summary to %s: %s; give --summary a file in a folder that can be written",
+		path, frag_strerror(r));
 }
 
 int fragi_summary_check(const char *path, struct frag_err *err)
@@ -301,9 +305,11 @@ int fragi_summary_write(const struct fragi_summary *summary, const char *path, s
 	int r;
 
 	if (draft == NULL)
-		return frag_err_set(err, -ENOMEM, "cannot write the summary to %s: no memory", path);
+		return frag_err_set(err, -ENOMEM, "cannot write the summary to %s: no memory",
+				    path);
 	snprintf(draft, size, "%s.%ld.part", path, (long)getpid());
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a pipe or a device stays what it is */
+	if (stat(path, &st) == 0 &&
+	    !S_ISREG(st.st_mode)) { /* a pipe or a device stays what it is */
 		r = write_to(summary, path);
 	} else {
 		r = write_to(summary, draft);

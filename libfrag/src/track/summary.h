@@ -9,9 +9,10 @@
 #include <base/diag.h>
 
 /*
- * What happened to every message of a run, as plain tables, and how it is shown. Whoever ran the application
- * fills them (the driver, or `fragctl run`); all texts are borrowed, NULL reads as empty where null is not
- * said to be meant. docs/summary.schema.json describes the JSON; fields are added, never changed.
+ * What happened to every message of a run, as plain tables, and how it is shown. Whoever ran the
+ * application fills them (the driver, or `fragctl run`); all texts are borrowed, NULL reads as
+ * empty where null is not said to be meant. docs/summary.schema.json describes the JSON; fields are
+ * added, never changed.
  */
 enum fragi_summary_result {
 	FRAGI_SUMMARY_DONE,
@@ -19,7 +20,8 @@ enum fragi_summary_result {
 	FRAGI_SUMMARY_FAILED,
 };
 
-struct fragi_summary_latency { /* ns */
+/* ns */
+struct fragi_summary_latency {
 	uint64_t count, p50, p99, p999, max;
 };
 
@@ -33,7 +35,8 @@ struct fragi_summary_fragment {
 	const char *name;
 	const char *worker; /* NULL: null, it ran in the process that prints */
 	int64_t host_pid;   /* 0: it never had one */
-	const char *state;  /* "waiting", "prepared", "running", "done", "stopped", "failed", "lost" */
+	/* "waiting", "prepared", "running", "done", "stopped", "failed", "lost" */
+	const char *state;
 	uint64_t epoch;
 	uint32_t restarts;
 	const struct fragi_summary_operator *operators;
@@ -53,7 +56,8 @@ struct fragi_summary_flow {
 	uint32_t capacity;
 	const char *policy; /* "block" */
 	uint64_t sent, delivered, lost, in_flight, bytes;
-	struct fragi_summary_drop dropped[FRAGI_SUMMARY_REASONS]; /* ended by a NULL reason, or full */
+	/* ended by a NULL reason, or full */
+	struct fragi_summary_drop dropped[FRAGI_SUMMARY_REASONS];
 	struct fragi_summary_latency latency;
 	const char *latency_reason; /* why there is no latency; NULL: there is */
 };
@@ -65,7 +69,8 @@ struct fragi_summary {
 	int exit_code;
 	int64_t started_unix_ns;  /* when the operators were started; 0: never */
 	int64_t first_message_ns; /* from there to the first message; 0: none */
-	int64_t duration_ns; /* from there to the end; before a start: from when the application was given */
+	/* from there to the end; before a start: from when the application was given */
+	int64_t duration_ns;
 	int64_t shutdown_ns; /* of that, from the decision to end to the last host's exit */
 	const struct fragi_summary_fragment *fragments;
 	size_t fragment_count;
@@ -73,17 +78,23 @@ struct fragi_summary {
 	size_t flow_count;
 };
 
-/* The table for people, to whom the reason was told when it happened; ends with a newline. Returns 0 or -EIO.
+/*
+ * The table for people, to whom the reason was told when it happened; ends with a newline. Returns
+ * 0 or -EIO.
  */
 FRAGI_API int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out);
 /* One JSON document; ends with a newline. Texts that are no UTF-8 are mended. Returns 0 or -EIO. */
 FRAGI_API int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out);
-/* Writes the JSON to a file, which appears whole or not at all. Returns 0, or negative errno with a sentence.
+/*
+ * Writes the JSON to a file, which appears whole or not at all. Returns 0, or negative errno with a
+ * sentence.
  */
 FRAGI_API int fragi_summary_write(const struct fragi_summary *summary, const char *path,
 				  struct frag_err *err);
-/* Before a run: whether fragi_summary_write could write there now. Returns 0, or negative errno with a
- * sentence. */
+/*
+ * Before a run: whether fragi_summary_write could write there now. Returns 0, or negative errno
+ * with a sentence.
+ */
 FRAGI_API int fragi_summary_check(const char *path, struct frag_err *err);
 /* Whether the flow's sum balances: sent = delivered + dropped + lost + in flight. */
 FRAGI_API bool fragi_summary_flow_balances(const struct fragi_summary_flow *flow);

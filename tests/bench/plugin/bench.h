@@ -8,8 +8,8 @@
 #include <frag/frag.h>
 
 extern const struct frag_op_type bench_source_type, bench_pass_type, bench_sink_type;
-extern const struct frag_op_type bench_kick_type, bench_ping_type, bench_pong_type, bench_pacer_type,
-	bench_clock_type;
+extern const struct frag_op_type bench_kick_type, bench_ping_type, bench_pong_type,
+	bench_pacer_type, bench_clock_type;
 
 static inline int64_t bench_now_ns(void)
 {
@@ -19,7 +19,10 @@ static inline int64_t bench_now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* What the operators send: an int64 up to 8 bytes, else the same tensor again and again in a new message. */
+/*
+ * What the operators send: an int64 up to 8 bytes, else the same tensor again and again in a new
+ * message.
+ */
 struct bench_load {
 	struct frag_tensor *tensor; /* NULL: int64 */
 };

@@ -13,7 +13,8 @@ int bench_load_init(struct bench_load *load, struct frag_op *op, uint64_t bytes)
 
 	if (bytes <= sizeof(int64_t))
 		return 0;
-	r = frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, &shape, &load->tensor);
+	r = frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, &shape,
+			       &load->tensor);
 	if (r < 0)
 		return frag_op_fail(op, r, "no memory for a tensor of %" PRIu64 " bytes", bytes);
 	memset(frag_tensor_writable(load->tensor), 1, bytes);
@@ -97,12 +98,17 @@ static int pass_compute(void *state, struct frag_tick *tick)
 }
 
 const struct frag_op_type bench_pass_type = {
-	FRAG_OP_TYPE_INIT,      .name = "bench_pass",    .headline = "Receives a number and sends it",
-	FRAG_PORTS(pass_ports), .compute = pass_compute,
+	FRAG_OP_TYPE_INIT,
+	.name = "bench_pass",
+	.headline = "Receives a number and sends it",
+	FRAG_PORTS(pass_ports),
+	.compute = pass_compute,
 };
 
-/* Receives what comes; with `file` writes "count first_ns last_ns" there when it stops, as from the message
- * behind the `warm_up` first. */
+/*
+ * Receives what comes; with `file` writes "count first_ns last_ns" there when it stops, as from the
+ * message behind the `warm_up` first.
+ */
 struct sink {
 	const char *file;
 	uint64_t warm_up;

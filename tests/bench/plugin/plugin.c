@@ -15,12 +15,15 @@ static int chain_compose(struct frag_fragment *fragment)
 	int r;
 
 	if (count < 2)
-		return frag_fragment_fail(fragment, -EINVAL, "the argument operators must be 2 or more");
+		return frag_fragment_fail(fragment, -EINVAL,
+					  "the argument operators must be 2 or more");
 	for (long i = 0; i < count; i++) {
 		snprintf(name, sizeof(name), "o%ld", i);
-		op = i == 0 ? frag_make_operator(fragment, name, "bench_source", FRAG_ARGS({"count", "1"}))
-		     : i == count - 1 ? frag_make_operator(fragment, name, "bench_sink", FRAG_NO_ARGS)
-				      : frag_make_operator(fragment, name, "bench_pass", FRAG_NO_ARGS);
+		op = i == 0 ? frag_make_operator(fragment, name, "bench_source",
+						 FRAG_ARGS({"count", "1"}))
+		     : i == count - 1
+			     ? frag_make_operator(fragment, name, "bench_sink", FRAG_NO_ARGS)
+			     : frag_make_operator(fragment, name, "bench_pass", FRAG_NO_ARGS);
 		if (op == NULL)
 			return -ENOMEM;
 		r = before == NULL ? 0 : frag_add_flow(fragment, before, NULL, op, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Round trips. Tight: kick starts ping, which sends, waits for what pong sends back, and sends again. Paced:
- * pacer sends when its periodic condition says so, pong sends back, clock receives. Half of a round trip is
- * one way, as ucx_perftest counts it. `file` gets "count p50 p99 p999 min max", in ns one way.
+ * Round trips. Tight: kick starts ping, which sends, waits for what pong sends back, and sends
+ * again. Paced: pacer sends when its periodic condition says so, pong sends back, clock receives.
+ * Half of a round trip is one way, as ucx_perftest counts it. `file` gets "count p50 p99 p999 min
+ * max", in ns one way.
  */
 #include <errno.h>
 #include <inttypes.h>

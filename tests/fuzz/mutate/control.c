@@ -2,9 +2,9 @@
 #include "mutate.h"
 
 /*
- * Changes one field of one frame somewhere in its tree, and makes all lengths around it right again: random
- * bytes hardly ever leave a frame whole. A tree is guessed from the bytes: what reads as fields is taken for
- * a message.
+ * Changes one field of one frame somewhere in its tree, and makes all lengths around it right
+ * again: random bytes hardly ever leave a frame whole. A tree is guessed from the bytes: what reads
+ * as fields is taken for a message.
  */
 #define ROOM 65536
 #define FIELDS_MAX 256
@@ -101,7 +101,8 @@ static size_t put_field(uint8_t *out, size_t room)
 	return n + 4;
 }
 
-static size_t mutate_message(const uint8_t *bytes, size_t size, uint8_t *out, size_t room, int depth);
+static size_t mutate_message(const uint8_t *bytes, size_t size, uint8_t *out, size_t room,
+			     int depth);
 
 /* The content of one field, changed, behind its tag. */
 static size_t mutate_field(const struct field *field, uint8_t *out, size_t room, int depth)
@@ -122,7 +123,8 @@ static size_t mutate_field(const struct field *field, uint8_t *out, size_t room,
 		memcpy(out + n, &value, 8);
 		return n + 8;
 	}
-	if (depth < 7 && length > 1 && read_fields(field->content, field->end, fields) > 0 && draw(8) != 0) {
+	if (depth < 7 && length > 1 && read_fields(field->content, field->end, fields) > 0 &&
+	    draw(8) != 0) {
 		length = mutate_message(field->content, length, content, ROOM / 2, depth + 1);
 	} else {
 		if (length > ROOM / 4)
@@ -147,7 +149,8 @@ static size_t append(uint8_t *out, size_t n, size_t room, const uint8_t *from, c
 	return n + size;
 }
 
-static size_t mutate_message(const uint8_t *bytes, size_t size, uint8_t *out, size_t room, int depth)
+static size_t mutate_message(const uint8_t *bytes, size_t size, uint8_t *out, size_t room,
+			     int depth)
 {
 	struct field fields[FIELDS_MAX];
 	size_t count = read_fields(bytes, bytes + size, fields), chosen, n = 0;

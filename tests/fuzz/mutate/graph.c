@@ -2,9 +2,9 @@
 #include "mutate.h"
 
 /*
- * Changes a graph as its lines and words: leaves them out, doubles and swaps them, indents them otherwise,
- * puts words of the schema and of the text itself in place of others. Bytes are changed too, one time in
- * four.
+ * Changes a graph as its lines and words: leaves them out, doubles and swaps them, indents them
+ * otherwise, puts words of the schema and of the text itself in place of others. Bytes are changed
+ * too, one time in four.
  */
 #define ROOM 65536
 #define PIECES_MAX 2048
@@ -29,8 +29,8 @@ static size_t cut_lines(const uint8_t *bytes, size_t size, struct piece *pieces)
 
 static bool is_word(uint8_t c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-	       c == '-' || c == '.' || c >= 0x80;
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '-' || c == '.' || c >= 0x80;
 }
 
 static size_t cut_words(const uint8_t *bytes, size_t size, struct piece *pieces)
@@ -153,7 +153,9 @@ static size_t mutate_lines(const uint8_t *bytes, size_t size, uint8_t *out)
 	a = draw((uint32_t)count);
 	b = draw((uint32_t)count);
 	for (size_t i = 0; i < count; i++) {
-		const struct piece *piece = &pieces[how == 1 && i == a ? b : how == 1 && i == b ? a : i];
+		const struct piece *piece = &pieces[how == 1 && i == a   ? b
+						    : how == 1 && i == b ? a
+									 : i];
 		size_t blanks = 0;
 
 		if (how == 0 && i == a)
@@ -192,7 +194,8 @@ static size_t mutate_word(const uint8_t *bytes, size_t size, uint8_t *out)
 	}
 	if (draw(6) == 0)
 		n = put(out, n, ": {", draw(4));
-	return put(out, n, piece->at + piece->size, (size_t)(bytes + size - piece->at) - piece->size);
+	return put(out, n, piece->at + piece->size,
+		   (size_t)(bytes + size - piece->at) - piece->size);
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max, unsigned int seed)
