@@ -370,6 +370,54 @@ Test(ucx_forged, an_unknown_type_names_the_flow, .init = set_ucx_environment)
 }
 
 /*
+ * The memory for bodies that came before their descriptors is short: the host cannot go on, and the
+ * descriptors that are still under way must not be matched with bodies that were never kept.
+ */
+Test(ucx_forged, bodies_that_cannot_be_kept_end_the_host, .init = set_ucx_environment)
+{
+	ucp_request_param_t rendezvous = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+					  .flags = UCP_AM_SEND_FLAG_RNDV};
+	ucp_request_param_t eager = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+				     .flags = UCP_AM_SEND_FLAG_EAGER};
+	struct pair pair = {0};
+	struct stranger stranger;
+	struct forged f, ahead;
+	ucs_status_ptr_t requests[2];
+
+	pair_open(&pair, &kind_ucx);
+	stranger_open(&stranger, &pair, 1);
+	forge_tensor(&f, 1000);
+	f.header.flags = WIRE_AHEAD;
+	ahead = f;
+	ahead.header.kind = WIRE_DESCRIPTORS;
+	ahead.header.flags = 0;
+	wire_pack(&ahead.header, ahead.bytes);
+	wire_pack(&f.header, f.bytes);
+	/* The descriptors are announced; their bytes come when the stranger makes progress. */
+	requests[0] = ucp_am_send_nbx(stranger.ep, WIRE_DESCRIPTORS, ahead.bytes, WIRE_FIXED_BYTES,
+				      ahead.bytes + WIRE_FIXED_BYTES, ahead.header.descriptor_bytes,
+				      &rendezvous);
+	requests[1] = ucp_am_send_nbx(stranger.ep, WIRE_DATA, f.bytes, WIRE_FIXED_BYTES, f.body,
+				      f.body_bytes, &eager);
+	fragi_alloc_fail_after(1, 1); /* after the one for the descriptors */
+	for (int i = 0; i < 1000000 && atomic_load(&pair.faults[1]) == 0; i++)
+		if (ucp_worker_progress(stranger.worker) == 0)
+			pair.kind->turn(&pair);
+	cr_assert_eq(fragi_alloc_fail_off(), 1);
+	cr_assert_eq(atomic_load(&pair.faults[1]), 1);
+	cr_assert_not_null(strstr(pair.sentence[1], "no memory left"), "%s", pair.sentence[1]);
+	for (int quiet = 0; quiet < 100; quiet++)
+		if (ucp_worker_progress(stranger.worker) + pair.kind->turn(&pair) > 0)
+			quiet = 0;
+	for (int i = 0; i < 2; i++)
+		if (UCS_PTR_IS_PTR(requests[i]))
+			ucp_request_free(requests[i]);
+	cr_assert_eq(fragi_rx_available(pair.rx), 0);
+	stranger_close(&stranger);
+	pair_close(&pair);
+}
+
+/*
  * Whatever bytes follow a valid door, the process lives; whether the peer is closed depends on
  * them.
  */

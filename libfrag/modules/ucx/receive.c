@@ -435,7 +435,8 @@ ucs_status_t ucx_rx_on_data(struct ucx_rx *rx, const struct wire_header *header,
 static void descriptors_completed(struct ucx_part *part)
 {
 	uint8_t *descriptors = part->descriptors;
-	bool decoded = part_decode(part, descriptors);
+	/* A flow that has failed meanwhile may not have the bodies that came before. */
+	bool decoded = !part->rx->broken && part_decode(part, descriptors);
 
 	part->descriptors = NULL;
 	fragi_free(descriptors);
