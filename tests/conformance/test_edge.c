@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "pair.h"
 #include <base/stamp.h>
@@ -387,6 +388,34 @@ EDGE_TEST(a_strided_tensor_arrives_as_what_it_shows)
 		}
 	frag_message_unref(message);
 	pair_close(&pair);
+}
+
+/* Memory that this process cannot read, as device memory is. */
+EDGE_TEST(a_strided_device_tensor_is_refused_unread)
+{
+	int64_t shape[2] = {6, 3}, strides[2] = {8, 2};
+	struct frag_dltensor view = {
+		.data = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		.device = {FRAG_DEVICE_CUDA, 0},
+		.ndim = 2,
+		.dtype = {FRAG_DTYPE_UINT, 16, 1},
+		.shape = shape,
+		.strides = strides,
+	};
+	struct pair pair = {0};
+	struct frag_message *message;
+	struct frag_tensor *tensor;
+
+	if (!kind->between_hosts)
+		return;
+	pair_open(&pair, kind);
+	cr_assert_eq(frag_tensor_wrap(&view, NULL, NULL, &tensor), 0);
+	message = frag_message_create();
+	frag_message_add_tensor(message, "m", tensor);
+	cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), -ENOTSUP);
+	cr_assert_eq(atomic_load(&pair.tx_row->sent), 0);
+	pair_close(&pair);
+	munmap(view.data, 4096);
 }
 
 EDGE_TEST(long_values_cross)

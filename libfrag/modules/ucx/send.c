@@ -43,16 +43,18 @@ static int prepare(const struct ucx_tx *tx, const struct frag_message *message, 
 	int r;
 
 	for (uint32_t i = 0; i < message->tensor_count; i++) {
-		if (message->tensors[i].tensor->compact_bytes >
-		    tx->link.config.message_bytes_max - bodies)
+		size = message->tensors[i].tensor->compact_bytes;
+		if (size > tx->link.config.message_bytes_max - bodies)
 			return -EMSGSIZE;
-		if (fragi_tensor_body(message->tensors[i].tensor, &size) == NULL && size > 0)
-			return -ENOMEM;
 		bodies += size;
 	}
+	/* Before the bodies: it refuses tensors whose memory the CPU cannot read. */
 	r = fragi_message_encode(message, &blob);
 	if (r < 0)
 		return r;
+	for (uint32_t i = 0; i < message->tensor_count; i++)
+		if (fragi_tensor_body(message->tensors[i].tensor, &size) == NULL && size > 0)
+			return -ENOMEM;
 	*out_bytes = bodies + blob->size;
 	return 0;
 }
