@@ -189,19 +189,19 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 	struct drv_app *app = host->app;
 
 	switch (event->state) {
-	case FW_HOST_RUNNING:
+	case FW_STATE_RUNNING:
 		host->idle = false;
 		return;
-	case FW_HOST_IDLE:
+	case FW_STATE_IDLE:
 		drv_rest_idle(host, event);
 		return;
-	case FW_HOST_DONE:
+	case FW_STATE_DONE:
 		if (host->state != DRV_HOST_RUNNING)
 			return;
 		drv_host_move(host, DRV_HOST_DONE);
 		drv_app_host_changed(app);
 		return;
-	case FW_HOST_FAILED:
+	case FW_STATE_FAILED:
 		host->failed = true;
 		drv_app_fail(app, event->exit_code != 0 ? event->exit_code : 1, "%s",
 			     event->sentence[0] != '\0'
@@ -209,10 +209,10 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 				     : drv_text(app->core, "%s on worker %s failed", host->name,
 						host->worker));
 		return;
-	case FW_HOST_PEER_LOST:
+	case FW_STATE_PEER_LOST:
 		drv_app_suspect(app, host, event->peer, event->sentence);
 		return;
-	case FW_HOST_STOPPED:
+	case FW_STATE_STOPPED:
 		drv_app_stop(app, 0);
 		return;
 	}

@@ -336,7 +336,7 @@ static void decode_stop(struct decoder *d, const Frag__V1__HostStop *in, struct 
 static void decode_event(struct decoder *d, const Frag__V1__HostEvent *in,
 			 struct fw_host_event *out)
 {
-	if (in->state < FW_HOST_RUNNING || in->state > FW_HOST_STOPPED)
+	if (in->state < FW_STATE_RUNNING || in->state > FW_STATE_STOPPED)
 		bad(d, "an unknown state");
 	out->state = (enum fw_host_state)in->state;
 	out->peer = in->peer;

@@ -180,13 +180,13 @@ struct fw_host_stop {
 };
 
 enum fw_host_state {
-	FW_HOST_RUNNING = 1, /* no longer at rest */
+	FW_STATE_RUNNING = 1, /* no longer at rest */
 	/* at rest or done: nothing can run until something comes; said with every beat */
-	FW_HOST_IDLE,
-	FW_HOST_DONE,      /* all its operators are done and everything sent has left */
-	FW_HOST_FAILED,    /* sentence says why; the host waits to be killed */
-	FW_HOST_PEER_LOST, /* sentence; the host's edges to `peer` are dead */
-	FW_HOST_STOPPED,   /* stop_execution() of a fragment: the application is to end, finished */
+	FW_STATE_IDLE,
+	FW_STATE_DONE,      /* all its operators are done and everything sent has left */
+	FW_STATE_FAILED,    /* sentence says why; the host waits to be killed */
+	FW_STATE_PEER_LOST, /* sentence; the host's edges to `peer` are dead */
+	FW_STATE_STOPPED, /* stop_execution() of a fragment: the application is to end, finished */
 };
 struct fw_host_event {
 	enum fw_host_state state;

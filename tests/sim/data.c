@@ -450,7 +450,7 @@ static void tick(struct sim *sim, struct sim_app *app, struct sim_op *op)
 	}
 	if (op->source == SIM_SOURCE_STOPPER && op->ticks >= op->limit && !app->stopped_by_op) {
 		app->stopped_by_op = true;
-		sim_host_event(sim, host, FW_HOST_STOPPED, 0, 0, "");
+		sim_host_event(sim, host, FW_STATE_STOPPED, 0, 0, "");
 	}
 	poke(sim, op);
 }

@@ -81,8 +81,8 @@ static struct fw_message report(uint32_t draw, uint64_t run, uint32_t host, uint
 		.kind = kinds[draw % 5], .run = run, .host = host, .epoch = epoch};
 
 	if (message.kind == FW_HOST_EVENT)
-		message.event = (struct fw_host_event){.state = draw % 3 == 0 ? FW_HOST_DONE
-									      : FW_HOST_FAILED,
+		message.event = (struct fw_host_event){.state = draw % 3 == 0 ? FW_STATE_DONE
+									      : FW_STATE_FAILED,
 						       .sentence = "not for you"};
 	if (message.kind == FW_HOST_EXIT)
 		message.exit.signal = draw % 2 == 0 ? SIGSEGV : 0;

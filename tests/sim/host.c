@@ -200,7 +200,7 @@ void sim_host_fail(struct sim *sim, struct sim_host *host, int exit_code, const 
 {
 	host->state = SIM_HOST_FAILED;
 	host->faulty = true;
-	sim_host_event(sim, host, FW_HOST_FAILED, exit_code, 0, sentence);
+	sim_host_event(sim, host, FW_STATE_FAILED, exit_code, 0, sentence);
 }
 
 static bool has_worker(const struct sim *sim, const struct sim_host *host)
@@ -439,7 +439,7 @@ static void on_message(struct sim *sim, struct sim_host *host, const struct fw_m
 		} else if (message->stop.drain_ns == 0 || host->state != SIM_HOST_FAILED) {
 			if (fate_is(host, SIM_FATE_END_FAILS) && host->state == SIM_HOST_STARTED) {
 				meet_fate(host, 0);
-				sim_host_event(sim, host, FW_HOST_FAILED, 1, 0,
+				sim_host_event(sim, host, FW_STATE_FAILED, 1, 0,
 					       "f.a: compute returned -5");
 			}
 			begin_end(sim, host);
@@ -471,7 +471,7 @@ void sim_host_look(struct sim *sim, struct sim_host *host)
 	    !sim_data_is_done(host))
 		return;
 	host->done_said = true;
-	sim_host_event(sim, host, FW_HOST_DONE, 0, 0, "");
+	sim_host_event(sim, host, FW_STATE_DONE, 0, 0, "");
 }
 
 static void beat(struct sim *sim, struct sim_host *host)
@@ -488,9 +488,9 @@ static void beat(struct sim *sim, struct sim_host *host)
 	}
 	if (host->state == SIM_HOST_STARTED) {
 		if (idle || host->done_said)
-			sim_host_event(sim, host, FW_HOST_IDLE, 0, 0, "");
+			sim_host_event(sim, host, FW_STATE_IDLE, 0, 0, "");
 		else if (host->idle)
-			sim_host_event(sim, host, FW_HOST_RUNNING, 0, 0, "");
+			sim_host_event(sim, host, FW_STATE_RUNNING, 0, 0, "");
 		host->idle = idle;
 	}
 	if (host->state == SIM_HOST_WIRING && sim->now_ns >= host->wire_until_ns)
@@ -595,7 +595,7 @@ static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_h
 	if (host->state == SIM_HOST_WIRING)
 		send_result(sim, host, FW_HOST_WIRED, 1, "a peer was lost");
 	else
-		sim_host_event(sim, host, FW_HOST_PEER_LOST, 0, peer->number,
+		sim_host_event(sim, host, FW_STATE_PEER_LOST, 0, peer->number,
 			       "its data link broke");
 }
 

@@ -356,7 +356,7 @@ static inline void say_idle(struct world *w, uint64_t connection, uint32_t host,
 {
 	struct fw_message message = of_host(FW_HOST_EVENT, host);
 
-	message.event.state = FW_HOST_IDLE;
+	message.event.state = FW_STATE_IDLE;
 	message.event.sent = sent;
 	message.event.delivered = delivered;
 	say(w, connection, &message);

@@ -21,14 +21,14 @@ Test(driver_end, stop_drains_and_the_second_one_kills)
 		m = taken(&w, 1, FW_HOST_STOP);
 		cr_assert_not_null(m);
 		cr_expect_gt(m->stop.drain_ns, 0);
-		say_event(&w, 1, 1, FW_HOST_DONE, "");
+		say_event(&w, 1, 1, FW_STATE_DONE, "");
 		cr_expect_null(taken(&w, 1, FW_HOST_STOP), "it waits for the others to drain");
 		if (second) {
 			step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
 			cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
 			both_are_killed(&w);
 		} else {
-			say_event(&w, 2, 2, FW_HOST_DONE, "");
+			say_event(&w, 2, 2, FW_STATE_DONE, "");
 			m = taken(&w, 1, FW_HOST_STOP);
 			cr_assert_not_null(m);
 			cr_expect_eq(m->stop.drain_ns, 0);
@@ -107,10 +107,10 @@ Test(driver_end, an_operator_may_stop_the_application_and_it_is_done)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 1, 1, FW_HOST_STOPPED, "");
+	say_event(&w, 1, 1, FW_STATE_STOPPED, "");
 	cr_assert_not_null(taken(&w, 2, FW_HOST_STOP));
-	say_event(&w, 1, 1, FW_HOST_DONE, "");
-	say_event(&w, 2, 2, FW_HOST_DONE, "");
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	say_event(&w, 2, 2, FW_STATE_DONE, "");
 	say_exit(&w, 1, 1, 0, 0, "");
 	say_exit(&w, 2, 2, 0, 0, "");
 	cr_assert(w.ended);
@@ -128,7 +128,7 @@ Test(driver_end, rest_is_when_all_are_idle_and_nothing_is_on_the_way)
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "one has said nothing yet");
 	say_idle(&w, 2, 2, 2, 9);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "something is on the way");
-	say_event(&w, 1, 1, FW_HOST_RUNNING, "");
+	say_event(&w, 1, 1, FW_STATE_RUNNING, "");
 	say_idle(&w, 2, 2, 2, 10);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "a host is busy");
 	say_idle(&w, 1, 1, 11, 2);
@@ -148,7 +148,7 @@ Test(driver_end, rest_counts_what_a_host_that_is_done_has_sent)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
 	say_idle(&w, 2, 2, 0, 10);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING,
 		     "the other one has not counted yet");
@@ -165,7 +165,7 @@ Test(driver_end, rest_is_not_believed_while_a_data_link_is_suspected)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "no beat for 3.0 s");
+	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "no beat for 3.0 s");
 	say_idle(&w, 1, 1, 10, 0);
 	say_idle(&w, 2, 2, 0, 10);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
@@ -213,8 +213,8 @@ Test(driver_end, an_operator_that_exits_with_zero_while_it_drains_is_a_failure)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 1, 1, FW_HOST_STOPPED, "");
-	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "its data link broke");
+	say_event(&w, 1, 1, FW_STATE_STOPPED, "");
+	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "its data link broke");
 	says_exit(&w, 2, 2, false, 0, "fraghost 102 exited with status 0 in f2.rx, tick 3");
 	say_exit(&w, 1, 1, 137, 9, "");
 	assert_ended(&w, FRAGI_SUMMARY_FAILED, 1);
@@ -244,7 +244,7 @@ Test(driver_end, workers_that_are_told_to_end_too_may_end_their_hosts_while_it_s
 		if (starts)
 			say_result(&w, 1, 1, FW_HOST_STARTED);
 		cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
-		say_event(&w, 1, 1, FW_HOST_DONE, "");
+		say_event(&w, 1, 1, FW_STATE_DONE, "");
 		says_exit(&w, 1, 1, true, 0, "");
 		assert_ended(&w, FRAGI_SUMMARY_STOPPED, 0);
 		cr_expect_str_eq(w.errors, "");
@@ -258,10 +258,10 @@ Test(driver_end, a_host_that_was_done_before_its_worker_killed_it_was_done)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 1, 1, FW_HOST_STOPPED, ""); /* an operator ends it */
-	say_event(&w, 2, 2, FW_HOST_DONE, "");
+	say_event(&w, 1, 1, FW_STATE_STOPPED, ""); /* an operator ends it */
+	say_event(&w, 2, 2, FW_STATE_DONE, "");
 	says_exit(&w, 2, 2, true, 9, "fraghost 102 of f2 was ended: its workerd was told to end");
-	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
 	says_exit(&w, 1, 1, true, 0, "");
 	assert_ended(&w, FRAGI_SUMMARY_DONE, 0);
 	world_fini(&w);
@@ -274,9 +274,9 @@ Test(driver_end, a_host_that_its_worker_ended_before_it_was_done_was_stopped)
 	world_init(&w);
 	to_running(&w);
 	/* an operator ends it, and the user ends worker b */
-	say_event(&w, 1, 1, FW_HOST_STOPPED, "");
+	say_event(&w, 1, 1, FW_STATE_STOPPED, "");
 	says_exit(&w, 2, 2, true, 0, "");
-	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
 	says_exit(&w, 1, 1, true, 0, "");
 	assert_ended(&w, FRAGI_SUMMARY_STOPPED, 0);
 	assert_has(w.json, "\"host_pid\": 102, \"state\": \"stopped\"");
@@ -290,17 +290,17 @@ Test(driver_end, a_host_that_its_worker_killed_while_it_drained_is_no_lost_link_
 
 		world_init(&w);
 		to_running(&w);
-		say_event(&w, 1, 1, FW_HOST_STOPPED,
+		say_event(&w, 1, 1, FW_STATE_STOPPED,
 			  ""); /* an operator ends it, and the user ends worker b */
 		if (reported_first)
-			say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+			say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
 		says_exit(&w, 2, 2, true, 9,
 			  "fraghost 102 of f2 was ended: its workerd was told to end");
 		if (!reported_first)
-			say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+			say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
 		pass_beating(&w, 2 * SECOND, 1, 2);
 		cr_expect_str_eq(w.errors, "");
-		say_event(&w, 1, 1, FW_HOST_DONE, "");
+		say_event(&w, 1, 1, FW_STATE_DONE, "");
 		says_exit(&w, 1, 1, true, 0, "");
 		assert_ended(&w, FRAGI_SUMMARY_STOPPED, 0);
 		assert_has(w.json, "\"host_pid\": 102, \"state\": \"stopped\"");

@@ -10,7 +10,7 @@ Test(driver_failure, a_crash_is_the_one_cause_and_takes_all_down)
 	world_init(&w);
 	to_running(&w);
 	pass_beating(&w, SECOND, 1, 2);
-	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
 	cr_expect_str_eq(w.errors, "", "better news may come");
 	say_stats(&w, 2, 2, true, 0, 5);
 	say_exit(&w, 2, 2, 139, 11, crash);
@@ -18,7 +18,7 @@ Test(driver_failure, a_crash_is_the_one_cause_and_takes_all_down)
 	cr_assert_not_null(m);
 	cr_expect_eq(m->stop.exit_code, 1);
 	assert_has(w.log, "last words");
-	say_event(&w, 1, 1, FW_HOST_FAILED, "something else");
+	say_event(&w, 1, 1, FW_STATE_FAILED, "something else");
 	pass_beating(&w, 500 * MS, 1, 2);
 	say_stats(&w, 1, 1, true, 8, 0);
 	say_exit(&w, 1, 1, 137, 9, "");
@@ -47,7 +47,7 @@ Test(driver_failure, a_crash_that_a_sleeping_worker_tells_late_is_still_the_caus
 		world_init(&w);
 		to_running(&w);
 		pass_beating(&w, SECOND, 1, 2);
-		say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+		say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
 		pass(&w, 10 * MS);
 		if (on_the_way) /* what it said before it fell asleep */
 			beat(&w, 2);
@@ -83,7 +83,7 @@ Test(driver_failure, an_operator_that_fails_ends_the_application_with_its_senten
 	world_init(&w);
 	to_running(&w);
 	message.event = (struct fw_host_event){
-		.state = FW_HOST_FAILED, .exit_code = 1, .sentence = "f1.tx: no camera"};
+		.state = FW_STATE_FAILED, .exit_code = 1, .sentence = "f1.tx: no camera"};
 	say(&w, 1, &message);
 	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
 	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
@@ -156,7 +156,7 @@ Test(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 2, 2, FW_HOST_PEER_LOST, "no beat for 3.0 s");
+	say_event(&w, 2, 2, FW_STATE_PEER_LOST, "no beat for 3.0 s");
 	pass_beating(&w, SECOND, 1, 2);
 	assert_has(
 		w.errors,
@@ -171,8 +171,8 @@ Test(driver_failure, a_crash_while_it_ends_is_told)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 1, 1, FW_HOST_DONE, "");
-	say_event(&w, 2, 2, FW_HOST_DONE, "");
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	say_event(&w, 2, 2, FW_STATE_DONE, "");
 	say_exit(&w, 1, 1, 0, 0, "");
 	say_exit(&w, 2, 2, 134, 6, "fraghost 102 crashed of f2: signal 6 (SIGABRT)");
 	cr_assert(w.ended);
@@ -187,8 +187,8 @@ Test(driver_failure, a_host_that_a_signal_ended_did_not_end_in_order)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 1, 1, FW_HOST_DONE, "");
-	say_event(&w, 2, 2, FW_HOST_DONE, "");
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	say_event(&w, 2, 2, FW_STATE_DONE, "");
 	say_exit(&w, 1, 1, 0, 15, "");
 	assert_has(w.errors,
 		   "the fraghost of f1 on worker a ended with 0 before the application did");
@@ -259,7 +259,7 @@ Test(driver_failure, a_host_that_fails_without_a_word_is_named)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 1, 1, FW_HOST_FAILED, "");
+	say_event(&w, 1, 1, FW_STATE_FAILED, "");
 	assert_has(w.errors, "f1 on worker a failed");
 	world_fini(&w);
 }
@@ -270,7 +270,7 @@ Test(driver_failure, a_worker_that_is_lost_while_all_is_killed_is_not_the_cause)
 
 	world_init(&w);
 	to_running(&w);
-	say_event(&w, 1, 1, FW_HOST_FAILED, "f1.tx: no camera");
+	say_event(&w, 1, 1, FW_STATE_FAILED, "f1.tx: no camera");
 	step(&w,
 	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
 	say_exit(&w, 1, 1, 137, 9, "");
@@ -290,13 +290,13 @@ Test(driver_failure, a_peer_that_ended_in_order_while_draining_is_no_lost_link)
 		to_running(&w);
 		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
 		if (reported_first)
-			say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+			say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
 		say_exit(&w, 2, 2, 0, 0, "");
 		if (!reported_first)
-			say_event(&w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+			say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
 		pass_beating(&w, 2 * SECOND, 1, 2);
 		cr_expect_str_eq(w.errors, "");
-		say_event(&w, 1, 1, FW_HOST_DONE, "");
+		say_event(&w, 1, 1, FW_STATE_DONE, "");
 		say_exit(&w, 1, 1, 0, 0, "");
 		cr_assert(w.ended);
 		cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED, "reported first: %d", reported_first);
@@ -311,7 +311,7 @@ Test(driver_failure, a_peer_that_is_not_there_is_nobody)
 
 	world_init(&w);
 	to_running(&w);
-	message.event.state = FW_HOST_PEER_LOST;
+	message.event.state = FW_STATE_PEER_LOST;
 	for (uint32_t peer = 0; peer <= 3; peer += 3) {
 		message.event.peer = peer;
 		say(&w, 1, &message);

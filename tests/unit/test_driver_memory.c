@@ -20,7 +20,7 @@ static void live_and_be_done(struct world *w)
 	say_stats(w, 1, 1, true, 7, 0);
 	say_stats(w, 2, 2, true, 0, 7);
 	for (uint32_t host = 1; host <= 2; host++)
-		say_event(w, host, host, FW_HOST_DONE, "");
+		say_event(w, host, host, FW_STATE_DONE, "");
 	for (uint32_t host = 1; host <= 2; host++)
 		say_exit(w, host, host, 0, 0, "");
 }
@@ -32,7 +32,7 @@ static void end_by_a_lost_link(struct world *w)
 	say_prepared(w, 1, 1, "f1", true);
 	say_prepared(w, 2, 2, "f2", false);
 	say_result(w, 1, 1, FW_HOST_WIRED);
-	say_event(w, 1, 1, FW_HOST_PEER_LOST, "connection reset");
+	say_event(w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
 	pass_beating(w, SECOND, 1, 2);
 	say_exit(w, 1, 1, 137, 9, "");
 	step(w,

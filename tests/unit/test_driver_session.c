@@ -12,7 +12,7 @@ Test(driver_session, a_silent_worker_is_suspected_then_dead)
 	pass_beating(&w, 1500 * MS, 1, 1);
 	assert_has(w.log, "worker b has not been heard for 1.");
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	say_event(&w, 1, 1, FW_HOST_PEER_LOST, "no beat");
+	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "no beat");
 	pass_beating(&w, SECOND, 1, 1);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "a suspect is not judged yet");
 	pass_beating(&w, SECOND, 1, 1);

@@ -49,7 +49,7 @@ Test(driver_start, an_application_runs_from_its_workers_to_its_summary)
 	say_result(&w, 2, 2, FW_HOST_WIRED);
 	cr_assert_not_null(taken(&w, 1, FW_HOST_START));
 	say_result(&w, 1, 1, FW_HOST_STARTED);
-	say_event(&w, 1, 1, FW_HOST_DONE, "");
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
 	say_result(&w, 2, 2, FW_HOST_STARTED);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
 	pass_beating(&w, 2 * SECOND, 1, 2);
@@ -57,7 +57,7 @@ Test(driver_start, an_application_runs_from_its_workers_to_its_summary)
 	pass_beating(&w, SECOND, 1, 2);
 	assert_has(w.progress, "running 3.0 s, 7 messages");
 	cr_expect_null(taken(&w, 1, FW_HOST_STOP));
-	say_event(&w, 2, 2, FW_HOST_DONE, "");
+	say_event(&w, 2, 2, FW_STATE_DONE, "");
 	m = taken(&w, 1, FW_HOST_STOP);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->stop.drain_ns, 0);

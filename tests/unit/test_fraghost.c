@@ -245,7 +245,7 @@ Test(fraghost, runs_a_fragment_and_ends_when_told)
 	struct fw_host_stats stats;
 
 	up_to_started(ping("10"));
-	fw_message_free(hear_kind(FW_HOST_EVENT, FW_HOST_DONE));
+	fw_message_free(hear_kind(FW_HOST_EVENT, FW_STATE_DONE));
 	tell((struct fw_message){.kind = FW_HOST_STOP});
 	expect_end(0, 0);
 	cr_expect_gt(beats, 0);
@@ -278,7 +278,7 @@ Test(fraghost, drains_when_told_to_and_waits_for_its_end)
 	up_to_started(ping("1000000000"));
 	until_something_was_sent();
 	tell((struct fw_message){.kind = FW_HOST_STOP, .stop = {.drain_ns = 5000 * MS}});
-	fw_message_free(hear_kind(FW_HOST_EVENT, FW_HOST_DONE));
+	fw_message_free(hear_kind(FW_HOST_EVENT, FW_STATE_DONE));
 	tell((struct fw_message){.kind = FW_HOST_STOP});
 	expect_end(0, 0);
 	cr_assert_eq(wrk_page_read(&page, &stats), 0);
@@ -367,7 +367,7 @@ Test(fraghost, frames_out_of_turn_are_ignored)
 	up_to_started(ping("10"));
 	tell((struct fw_message){.kind = FW_HOST_START});
 	tell((struct fw_message){.kind = FW_HOST_WIRE});
-	fw_message_free(hear_kind(FW_HOST_EVENT, FW_HOST_DONE));
+	fw_message_free(hear_kind(FW_HOST_EVENT, FW_STATE_DONE));
 	tell((struct fw_message){.kind = FW_HOST_STOP});
 	expect_end(0, 0);
 }
@@ -381,7 +381,7 @@ Test(fraghost, garbage_on_its_socket_ends_it)
 Test(fraghost, what_operators_log_carries_their_name)
 {
 	up_to_started(ping("3"));
-	fw_message_free(hear_kind(FW_HOST_EVENT, FW_HOST_DONE));
+	fw_message_free(hear_kind(FW_HOST_EVENT, FW_STATE_DONE));
 	tell((struct fw_message){.kind = FW_HOST_STOP});
 	expect_end(0, 0);
 	cr_expect(strstr(text, "app/f/rx: "), "%s", text);

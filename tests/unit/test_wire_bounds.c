@@ -82,7 +82,7 @@ Test(wire_bounds, values_out_of_range_are_refused_by_name)
 	envelope.host_event = &event;
 	cr_expect_eq(decode_raw(&envelope, &err), -EBADMSG);
 	cr_expect_str_eq(err.text, "a HOST_EVENT message holds an unknown state");
-	event.state = FW_HOST_FAILED;
+	event.state = FW_STATE_FAILED;
 	event.exit_code = 256;
 	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
 	event.exit_code = 1;

@@ -196,8 +196,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->stop = (struct fw_host_stop){5000000000, 4};
 		return;
 	case FW_HOST_EVENT:
-		message->event = (struct fw_host_event){FW_HOST_IDLE, 3,       1,      word(m),
-							draw(m),      draw(m), draw(m)};
+		message->event = (struct fw_host_event){FW_STATE_IDLE, 3,       1,      word(m),
+							draw(m),       draw(m), draw(m)};
 		return;
 	case FW_HOST_STATS:
 		make_stats(m, &message->stats);

@@ -312,7 +312,7 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 		host->failed = host->failed || !message->prepared.ok;
 		take_result(core, message->prepared.ok ? 0 : message->prepared.exit_code);
 	} else if (message->kind == FW_HOST_EVENT) {
-		if (message->event.state == FW_HOST_FAILED) {
+		if (message->event.state == FW_STATE_FAILED) {
 			host->failed = true;
 			take_result(core, message->event.exit_code);
 		}

@@ -370,10 +370,10 @@ static void on_run_event(struct host *h, const struct fragi_run_event *event)
 		break;
 	case FRAGI_RUN_IDLE:
 		h->idle = h->idle_said = true;
-		send_event(h, FW_HOST_IDLE, event);
+		send_event(h, FW_STATE_IDLE, event);
 		break;
 	case FRAGI_RUN_DONE:
-		send_event(h, FW_HOST_DONE, event);
+		send_event(h, FW_STATE_DONE, event);
 		break;
 	case FRAGI_RUN_FAILED:
 		h->failed = true;
@@ -381,16 +381,16 @@ static void on_run_event(struct host *h, const struct fragi_run_event *event)
 			send_result(h, FW_HOST_WIRED, event->exit_code != 0 ? event->exit_code : 1,
 				    event->sentence);
 		else
-			send_event(h, FW_HOST_FAILED, event);
+			send_event(h, FW_STATE_FAILED, event);
 		break;
 	case FRAGI_RUN_STOPPED:
-		send_event(h, FW_HOST_STOPPED, event);
+		send_event(h, FW_STATE_STOPPED, event);
 		break;
 	case FRAGI_RUN_PEER_LOST:
 		if (h->state == HOST_WIRING)
 			send_result(h, FW_HOST_WIRED, 1, event->sentence);
 		else
-			send_event(h, FW_HOST_PEER_LOST, event);
+			send_event(h, FW_STATE_PEER_LOST, event);
 		break;
 	}
 }
@@ -428,7 +428,7 @@ static void beat(struct host *h, int64_t now_ns)
 	h->beat_at_ns = now_ns + h->beat_ns;
 	if (h->idle && !h->idle_said && h->state == HOST_STARTED) {
 		h->idle = false;
-		send_event(h, FW_HOST_RUNNING, NULL);
+		send_event(h, FW_STATE_RUNNING, NULL);
 	}
 	h->idle_said = false;
 	(void)host_control_send(&h->control, &message);
