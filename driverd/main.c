@@ -6,7 +6,7 @@
 #include <base/log.h>
 #include <driverd/options.h>
 #include <driverd/shell.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 #include <track/summary.h>
 
 static int exit_code_of(int r)

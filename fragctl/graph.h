@@ -3,8 +3,8 @@
 #define CTL_GRAPH_H
 
 #include <fragctl/ctl.h>
-#include <graph/registry.h>
-#include <graph/spec.h>
+#include <type/registry.h>
+#include <text/spec.h>
 
 /* An application's graph as the command line names it. Zeroed: none. */
 struct ctl_graph {

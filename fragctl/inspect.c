@@ -9,7 +9,7 @@
 #include <cond/cond.h>
 #include <fragctl/graph.h>
 #include <fragctl/inspect.h>
-#include <graph/alias.h>
+#include <text/alias.h>
 #include <res/resource.h>
 #include <run/crash.h>
 

@@ -5,7 +5,7 @@
 #include <base/json.h>
 #include <base/units.h>
 #include <fragctl/inspect.h>
-#include <graph/params.h>
+#include <type/params.h>
 
 const char *ctl_type_kind_name(enum ctl_type_kind kind)
 {

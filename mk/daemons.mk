@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# driverd and workerd link what they need of libfrag statically; fraghost and fragctl share libfrag.so with plugins.
+# driverd and workerd link the few rooms of libfrag that they need statically; fraghost and fragctl share libfrag.so with
+# plugins.
 DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 FRAGHOST_SRC := $(wildcard workerd/host/*.c)
 FRAGCTL_SRC := $(wildcard fragctl/*.c)
 WORKERD_A := $(B)/obj/workerd.a
 DRIVERD_A := $(B)/obj/driverd.a
+# driverd and workerd never load user code.
+no_dlopen = @! nm -u $@ | grep -w dlopen || { echo "$@ opens shared objects" >&2; exit 1; }
 DAEMON_INC = -I. $(WIRE_INC)
 UV_LIBS = -luv
 PROTOBUF_LIBS = -lprotobuf-c
@@ -22,9 +25,10 @@ $(B)/obj/fragctl/%.o: fragctl/%.c
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 ifneq ($(DRIVERD_SRC),)
-$(B)/bin/driverd: $(DRIVERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_A)
+$(B)/bin/driverd: $(DRIVERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_DAEMONS_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
+	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -lm -o $@
+	$(no_dlopen)
 all: $(B)/bin/driverd
 endif
 # All but main, for the tests.
@@ -35,9 +39,10 @@ $(DRIVERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out driverd/main.c,$(DRIVERD_
 	rm -f $@ && $(AR) rcs $@ $^
 
 ifneq ($(wildcard workerd/main.c),)
-$(B)/bin/workerd: $(WORKERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_A)
+$(B)/bin/workerd: $(WORKERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_DAEMONS_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
+	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -lm -o $@
+	$(no_dlopen)
 all: $(B)/bin/workerd
 endif
 ifneq ($(wildcard libfrag/src/run/run.c),)

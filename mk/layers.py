@@ -6,10 +6,14 @@ import subprocess
 import sys
 
 # A folder of libfrag/src may include itself and what stands in a lower row.
-ROWS = [["base"], ["data"], ["graph", "cond", "res"], ["sched", "edge", "track"], ["run"]]
+ROWS = [["base"], ["data"], ["text", "type"], ["graph", "cond", "res"], ["sched", "edge", "track"], ["run"]]
 LEVEL = {folder: level for level, row in enumerate(ROWS) for folder in row}
-# res is below graph within its row: a composed fragment holds resources.
-SIDEWAYS = {("graph", "res"), ("graph", "cond"), ("sched", "edge")}
+# Within a row: parameters are filled in from texts; a composed fragment holds conditions and resources.
+SIDEWAYS = {("type", "text"), ("graph", "res"), ("graph", "cond"), ("sched", "edge")}
+# All of libfrag that driverd and workerd may use; mk/daemons.mk links no more into them.
+DAEMONS = re.compile(r"(base|text|track)/|graph/resolve\.h|edge/(ledger|travel|ucx_env)\.h")
+# Only these may open a shared object.
+OPENS = ("libfrag/src/type/", "libfrag/src/edge/transport.c", "libfrag/modules/")
 
 
 def layer(path):
@@ -26,6 +30,8 @@ def allowed(path, include):
         return "a module is opened when it is needed, and not included"
     if folder in ("driverd", "workerd", "fragctl") and top in ("driverd", "workerd", "fragctl") and folder != top:
         return "%s knows nothing of the inside of %s" % (top, folder)
+    if include == "dlfcn.h" and not path.startswith(OPENS):
+        return "only the registry and the table of transports open shared objects"
     if folder not in LEVEL:
         if path.startswith("libfrag/") and folder in ("wire", "driverd", "workerd", "fragctl"):
             return "libfrag knows nothing of the daemons"
@@ -43,8 +49,8 @@ def allowed(path, include):
         return "built-in operators and examples use public headers only"
     if path.startswith("proto/wire/") and folder != "base":
         return "the wire stands on base only"
-    if re.match(r"(driverd|workerd)/core/", path) and folder not in ("base", "graph", "track", "edge"):
-        return "a core uses base, graph, track and the ledger only"
+    if re.match(r"(driverd|workerd)/(?!host/)", path) and not DAEMONS.match(include):
+        return "a daemon uses base, text, track, the resolving of flows and the ledger only"
     return None
 
 

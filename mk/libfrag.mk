@@ -5,6 +5,9 @@ LIBFRAG_SRC := $(wildcard libfrag/src/*/*.c)
 LIBFRAG_OBJ := $(LIBFRAG_SRC:%.c=$(B)/obj/%.o)
 LIBFRAG_SO := $(B)/lib/libfrag.so.1
 LIBFRAG_A := $(B)/obj/libfrag.a
+# What the daemons link: with nothing else in it, a call of what opens shared objects does not link.
+LIBFRAG_DAEMONS_A := $(B)/obj/libfrag-daemons.a
+LIBFRAG_DAEMONS_SRC := $(wildcard $(addprefix libfrag/src/,base/*.c text/*.c track/*.c graph/resolve.c edge/ledger.c))
 # make WITHOUT="ucx video": as where their packages are not there. Without UCX all runs in one process.
 UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(shell pkg-config --exists ucx 2>/dev/null && echo libfrag/modules/ucx/*.c))
 # Not said by what installs first, or builds nothing.
@@ -25,6 +28,9 @@ $(LIBFRAG_SO): $(LIBFRAG_OBJ) libfrag/libfrag.map
 
 $(LIBFRAG_A): $(LIBFRAG_OBJ)
 	@mkdir -p $(@D)
+	rm -f $@ && $(AR) rcs $@ $^
+
+$(LIBFRAG_DAEMONS_A): $(LIBFRAG_DAEMONS_SRC:%.c=$(B)/obj/%.o)
 	rm -f $@ && $(AR) rcs $@ $^
 
 ifneq ($(UCX_SRC),)

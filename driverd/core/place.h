@@ -3,7 +3,7 @@
 #define DRV_PLACE_H
 
 #include <base/arena.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /*
  * Which worker runs which fragment; a pure function. A fragment that a live worker names

@@ -6,7 +6,7 @@
 #include <driverd/core/core.h>
 #include <driverd/core/timer.h>
 #include <graph/resolve.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /* What the files of the core share; nobody else includes it. */
 

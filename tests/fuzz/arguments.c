@@ -5,7 +5,7 @@
 
 #include <base/flags.h>
 #include <driverd/options.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 #include <workerd/options.h>
 
 /*

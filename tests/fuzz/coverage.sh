@@ -14,12 +14,12 @@ mkdir -p "$out"
 files() {
 	case $1 in
 	control) echo proto/wire/frame.c proto/wire/decode.c proto/wire/message.c proto/wire/encode.c ;;
-	source) echo libfrag/src/graph/source_pack.c ;;
-	graph) echo libfrag/src/graph/node.c libfrag/src/graph/spec.c libfrag/src/graph/spec_operator.c \
-		libfrag/src/graph/spec_fragment.c libfrag/src/graph/spec_flow.c libfrag/src/graph/spec_scheduler.c \
-		libfrag/src/graph/when.c libfrag/src/graph/config.c libfrag/src/graph/settings.c libfrag/src/graph/fields.c \
-		libfrag/src/graph/replace.c libfrag/src/graph/builder.c ;;
-	arguments) echo libfrag/src/base/flags.c libfrag/src/graph/arguments.c libfrag/src/graph/sets.c driverd/options.c \
+	source) echo libfrag/src/text/source_pack.c ;;
+	graph) echo libfrag/src/text/node.c libfrag/src/text/spec.c libfrag/src/text/spec_operator.c \
+		libfrag/src/text/spec_fragment.c libfrag/src/text/spec_flow.c libfrag/src/text/spec_scheduler.c \
+		libfrag/src/text/when.c libfrag/src/text/config.c libfrag/src/text/settings.c libfrag/src/text/fields.c \
+		libfrag/src/text/replace.c libfrag/src/text/builder.c ;;
+	arguments) echo libfrag/src/base/flags.c libfrag/src/text/arguments.c libfrag/src/text/sets.c driverd/options.c \
 		workerd/options.c ;;
 	units) echo libfrag/src/base/units.c libfrag/src/base/address.c libfrag/src/base/suggest.c ;;
 	value) echo libfrag/src/data/value.c libfrag/src/data/metadata.c libfrag/src/data/stream.c ;;

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include <base/alloc.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /*
  * Texts that a person gives: the graph, then, each behind a byte 0x1e, more of them led by a

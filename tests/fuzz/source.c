@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include <base/alloc.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /* A packed source, as a workerd gets it from its driver and a fraghost from its workerd. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <graph/registry.h>
+#include <type/registry.h>
 
 static char plugins[PATH_MAX]; /* where the tests' plugins are */
 static char scratch[] = "/tmp/frag-registry-XXXXXX";

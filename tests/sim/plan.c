@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /* What a seed means: the workers, the applications and their fates, the faults and their times. */
 

@@ -10,7 +10,7 @@
 #include <base/alloc.h>
 #include <driverd/core/core.h>
 #include <frag/operator.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /* The driver's core with workers played by hand, on a clock that only the test moves. */
 #define MS ((int64_t)1000000)

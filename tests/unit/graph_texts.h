@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /* All errors, a line each. */
 static inline void expect_errors(const struct fragi_diag *diag, const char *lines)

@@ -9,7 +9,7 @@
 #include <data/metadata.h>
 #include <edge/edge.h>
 #include <frag/harness.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /*
  * The n-th allocation fails, for every n, over whole lives: an application from its text to its

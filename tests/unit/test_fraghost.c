@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include <base/stamp.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 #include <wire/frame.h>
 #include <workerd/lines.h>
 #include <workerd/page.h>

@@ -4,7 +4,7 @@
 
 #include <base/alloc.h>
 #include <base/stamp.h>
-#include <graph/node.h>
+#include <text/node.h>
 
 #include "unit/graph_texts.h"
 

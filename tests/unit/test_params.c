@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <graph/params.h>
+#include <type/params.h>
 
 #include "unit/graph_texts.h"
 

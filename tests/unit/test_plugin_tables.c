@@ -8,8 +8,8 @@
 #include <base/alloc.h>
 #include <base/arena.h>
 #include <frag/frag.h>
-#include <graph/library.h>
-#include <graph/registry.h>
+#include <type/library.h>
+#include <type/registry.h>
 
 /* What the author of a plugin is told about tables that cannot be. */
 

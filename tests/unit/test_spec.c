@@ -4,7 +4,7 @@
 
 #include <base/alloc.h>
 #include <base/stamp.h>
-#include <graph/alias.h>
+#include <text/alias.h>
 
 #include "slow.h"
 #include "unit/graph_texts.h"

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 
 #include <frag/compose.h>
-#include <graph/params.h>
-#include <graph/registry.h>
+#include <type/params.h>
+#include <type/registry.h>
 #include <graph/resolve.h>
 #include <res/resource.h>
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/alias.h>
+#include <text/alias.h>
 #include <graph/compose.h>
 
 /* Types that the schema has and this version does not. */

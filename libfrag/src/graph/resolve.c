@@ -6,7 +6,7 @@
 
 #include <base/alloc.h>
 #include <base/strmap.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 #include <graph/resolve.h>
 
 #define CAPACITY_INSIDE 1u

@@ -2,7 +2,7 @@
 #ifndef FRAGI_GRAPH_RESOLVE_H
 #define FRAGI_GRAPH_RESOLVE_H
 
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /*
  * Flows between ports: completes omitted ports, checks that both ends exist, point the right way,

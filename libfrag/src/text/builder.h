@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FRAGI_GRAPH_BUILDER_H
-#define FRAGI_GRAPH_BUILDER_H
+#ifndef FRAGI_TEXT_BUILDER_H
+#define FRAGI_TEXT_BUILDER_H
 
 #include <base/strmap.h>
 #include <base/units.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /*
  * What the files of the spec share while one is built. Nobody returns early: a function that meets

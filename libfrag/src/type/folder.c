@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <graph/registry.h>
+#include <type/registry.h>
 
 static char folder[PATH_MAX];
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 #define READ_STEP ((size_t)65536)
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 static bool is_value(struct fragi_builder *builder, const struct fragi_spec_argument *argument,
 		     const struct fragi_node *node)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/library.h>
+#include <type/library.h>
 
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FRAGI_GRAPH_PARAMS_H
-#define FRAGI_GRAPH_PARAMS_H
+#ifndef FRAGI_TYPE_PARAMS_H
+#define FRAGI_TYPE_PARAMS_H
 
 #include <frag/compose.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /*
  * Writes parameters into a state by its table: defaults first, then the settings in order (later

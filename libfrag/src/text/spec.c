@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 #define SCHEMA_VERSION 1
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 void fragi_builder_init(struct fragi_builder *builder, const struct fragi_spec_source *source,
 			struct fragi_spec *spec, struct fragi_diag *diag)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
-#include <graph/builder.h>
+#include <text/builder.h>
 
 /* Value of the argument that "${name}" at text names; NULL and an error when there is none. */
 static const char *value_at(struct fragi_builder *builder, const struct fragi_node *node,

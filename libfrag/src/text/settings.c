@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 void fragi_settings_put(struct fragi_builder *builder, struct fragi_settings *settings,
 			const char *name, const struct fragi_node *value,

@@ -5,7 +5,7 @@
 
 #define LOG_TOPIC "config"
 #include <base/log.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 #define INDEX_FROM 8 /* maps with more keys are merged by hash */
 

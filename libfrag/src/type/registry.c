@@ -16,8 +16,8 @@
 #include <base/log.h>
 #include <base/strmap.h>
 #include <base/units.h>
-#include <graph/alias.h>
-#include <graph/library.h>
+#include <text/alias.h>
+#include <type/library.h>
 
 #define NAMES_MAX 512
 

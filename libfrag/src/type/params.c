@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/params.h>
+#include <type/params.h>
 
 #define PARAMS_MAX 1024u
 #define PARAM_FLAGS (FRAG_PARAM_REQUIRED | FRAG_PARAM_OPTIONAL | FRAG_PARAM_DYNAMIC)

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <graph/alias.h>
-#include <graph/builder.h>
+#include <text/alias.h>
+#include <text/builder.h>
 
 #define PATH_SIZE (2 * FRAG_NAME_MAX + 2)
 

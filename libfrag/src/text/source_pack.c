@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /*
  * u32 magic, version | text app_folder | file and text of the graph | u32 n, n times file and text:

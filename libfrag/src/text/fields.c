@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 #define FIELDS_MAX 32
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/registry.h>
-#include <graph/params.h>
+#include <type/registry.h>
+#include <type/params.h>
 
 #define PORTS_MAX 1024u
 #define PORT_FLAGS (FRAG_PORT_MULTI | FRAG_PORT_OPTIONAL | FRAG_PORT_NO_CONDITION)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 #define EXTENSION_MAX 255 /* bytes of a file's name */
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/alias.h>
-#include <graph/builder.h>
+#include <text/alias.h>
+#include <text/builder.h>
 
 #define RECESSION_DEFAULT_MS 5.0
 #define RECESSION_MAX_MS 60000.0

@@ -6,7 +6,7 @@
 #include <yaml.h>
 
 #include <base/strmap.h>
-#include <graph/node.h>
+#include <text/node.h>
 
 #define KEYS_LINEAR 8 /* a map with more keys than this finds a duplicate by hash */
 

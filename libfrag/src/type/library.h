@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FRAGI_GRAPH_LIBRARY_H
-#define FRAGI_GRAPH_LIBRARY_H
+#ifndef FRAGI_TYPE_LIBRARY_H
+#define FRAGI_TYPE_LIBRARY_H
 
-#include <graph/registry.h>
+#include <type/registry.h>
 
 /*
  * Opens one shared object and reads its plugin table into *library, all of it in arena:

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 /* The place of what a person wrote after `--`. */
 static const struct fragi_node command_line = {.file = NULL};

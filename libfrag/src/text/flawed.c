@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 /*
  * What is left of a spec with errors, so that the rest can be looked at in the same go. Everything

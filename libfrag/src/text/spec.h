@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FRAGI_GRAPH_SPEC_H
-#define FRAGI_GRAPH_SPEC_H
+#ifndef FRAGI_TEXT_SPEC_H
+#define FRAGI_TEXT_SPEC_H
 
 #include <frag/operator.h>
-#include <graph/node.h>
+#include <text/node.h>
 
 /*
  * An application as its texts declare it: the YAML file with --config, --set and the arguments

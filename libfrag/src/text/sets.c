@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 struct set {
 	const char *parameter;

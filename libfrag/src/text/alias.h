@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FRAGI_GRAPH_ALIAS_H
-#define FRAGI_GRAPH_ALIAS_H
+#ifndef FRAGI_TEXT_ALIAS_H
+#define FRAGI_TEXT_ALIAS_H
 
 #include <base/diag.h>
 

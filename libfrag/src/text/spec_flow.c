@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/builder.h>
+#include <text/builder.h>
 
 #define END_TEXT_MAX (3 * FRAG_NAME_MAX + 2)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FRAGI_GRAPH_REGISTRY_H
-#define FRAGI_GRAPH_REGISTRY_H
+#ifndef FRAGI_TYPE_REGISTRY_H
+#define FRAGI_TYPE_REGISTRY_H
 
 #include <frag/plugin.h>
-#include <graph/spec.h>
+#include <text/spec.h>
 
 /*
  * What loaded plugins brought: operator types and composers by name. Built-in operators are plugins
@@ -43,7 +43,7 @@ FRAGI_API int fragi_registry_load(struct fragi_registry *registry, const char *l
 FRAGI_API int fragi_registry_add(struct fragi_registry *registry, const char *name,
 				 const struct frag_plugin *plugin, struct frag_err *err);
 /*
- * What is registered under a name; aliases (graph/alias.h) are applied. NULL when there is nothing:
+ * What is registered under a name; aliases (text/alias.h) are applied. NULL when there is nothing:
  * err then says so, with a near name or all valid ones, and which built-in library could not be
  * opened and why.
  */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <graph/alias.h>
+#include <text/alias.h>
 
 struct alias {
 	const char *class_name; /* sorted by this */

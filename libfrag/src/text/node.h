@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FRAGI_GRAPH_NODE_H
-#define FRAGI_GRAPH_NODE_H
+#ifndef FRAGI_TEXT_NODE_H
+#define FRAGI_TEXT_NODE_H
 
 #include <stdbool.h>
 
