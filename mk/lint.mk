@@ -26,7 +26,7 @@ lint-cppcheck:
 		--enable=warning,portability -DFRAG_VERSION='"$(VERSION)"' $(filter-out -I$(B)%,$(DAEMON_INC)) \
 		libfrag driverd workerd fragctl proto/wire
 lint-tidy: $(LINT_TIDY:%=$(B)/lint/%)
-$(B)/lint/tests/plain/%: LINT_FLAGS += -Itests/plain
+$(B)/lint/tests/mini_criterion/%: LINT_FLAGS += -Itests/mini_criterion
 $(B)/lint/%.c: %.c .clang-tidy tests/.clang-tidy $(LINT_H) | $(WIRE_GEN)
 	@mkdir -p $(@D)
 	@clang-tidy --quiet $< -- $(LINT_FLAGS) >$@.log 2>/dev/null || { cat $@.log; exit 1; }

@@ -23,11 +23,11 @@ endef
 $(foreach o,$(OPS),$(eval $(call ops_library,$(o))))
 
 # The tests of the operators link their objects; without FFmpeg those of video are left out.
-OPS_TEST_SRC := $(filter-out $(if $(filter video,$(OPS)),,tests/ops/test_video%.c),$(wildcard tests/ops/*.c))
+OPS_TEST_SRC := $(filter-out $(if $(filter video,$(OPS)),,tests/operators/test_video%.c),$(wildcard tests/operators/*.c))
 OPS_TEST_BIN := $(OPS_TEST_SRC:tests/%.c=$(B)/tests/%)
-$(OPS_TEST_BIN): $(B)/tests/ops/%: tests/ops/%.c $(OPS_OBJ) $(LIBFRAG_SO) | $(CRITERION_OBJ)
-	@mkdir -p $(@D) $(B)/obj/tests/ops
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/ops/$*.d -Itests -Ilibfrag/include -Ilibfrag/ops $< $(OPS_OBJ) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) $(shell pkg-config --libs $(OPS_PKG)) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+$(OPS_TEST_BIN): $(B)/tests/operators/%: tests/operators/%.c $(OPS_OBJ) $(LIBFRAG_SO) | $(CRITERION_OBJ)
+	@mkdir -p $(@D) $(B)/obj/tests/operators
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/operators/$*.d -Itests -Ilibfrag/include -Ilibfrag/ops $< $(OPS_OBJ) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) $(shell pkg-config --libs $(OPS_PKG)) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 tests: $(OPS_TEST_BIN)
 
 # What makes and checks the clips of known content; the programs do not know libfrag.

@@ -13,7 +13,7 @@ ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= EXTRA_CFLAGS="$(ASAN_FLAGS) -w" \
 	EXTRA_LDFLAGS="$(ASAN_FLAGS)"
 TSAN_FLAGS := -fsanitize=thread
-TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan PLAIN=1 CFLAGS="-O1 -g" EXTRA_CFLAGS="$(TSAN_FLAGS) -Wno-tsan" \
+TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan MINI_CRITERION=1 CFLAGS="-O1 -g" EXTRA_CFLAGS="$(TSAN_FLAGS) -Wno-tsan" \
 	EXTRA_LDFLAGS="$(TSAN_FLAGS)"
 
 # -O0: a branch in the table is one in the source. Warnings are told by the other builds.
@@ -24,7 +24,7 @@ COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="
 asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests
-	@tests/plain/net.sh build-asan/net --sanitized "LeakSanitizer: detected" $(CC) -g $(ASAN_FLAGS) -lcriterion
+	@tests/checkers/checkers.sh build-asan/checkers --sanitized "LeakSanitizer: detected" $(CC) -g $(ASAN_FLAGS) -lcriterion
 	@python3 tests/run.py --build build-asan --sanitized $(if $(ONLY),--only $(ONLY))
 asan-faults:
 	@mk/deps.sh
@@ -32,7 +32,7 @@ asan-faults:
 tsan:
 	@mk/deps.sh
 	@$(TSAN_MAKE) tests
-	@tests/plain/net.sh build-tsan/net --threads "data race" $(CC) -g $(TSAN_FLAGS) -Itests/plain tests/plain/plain.c
+	@tests/checkers/checkers.sh build-tsan/checkers --threads "data race" $(CC) -g $(TSAN_FLAGS) -Itests/mini_criterion tests/mini_criterion/main.c
 	@python3 tests/run.py --build build-tsan --threads $(if $(ONLY),--only $(ONLY))
 coverage:
 	@mk/deps.sh proof
@@ -42,8 +42,8 @@ coverage:
 	@python3 mk/coverage.py build-cov
 valgrind:
 	@mk/deps.sh proof
-	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind PLAIN=1 CFLAGS="-O1 -g" tests
-	@tests/plain/net.sh build-valgrind/net --valgrind "definitely lost" $(CC) -g -Itests/plain tests/plain/plain.c
+	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind MINI_CRITERION=1 CFLAGS="-O1 -g" tests
+	@tests/checkers/checkers.sh build-valgrind/checkers --valgrind "definitely lost" $(CC) -g -Itests/mini_criterion tests/mini_criterion/main.c
 	@python3 tests/run.py --build build-valgrind --valgrind $(if $(ONLY),--only $(ONLY))
 aarch64:
 	@mk/deps.sh aarch64

@@ -10,8 +10,9 @@ run=${1:-}
 # A step a line: NAME COMMAND...
 case $run in
 proof)
-	steps='sim make -s sim RUNS=10000
-faults tests/sim/faults.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
+	steps='patches tests/planted/features.py --patches
+sim make -s sim RUNS=10000
+faults tests/planted/sim.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
 fuzz make -s fuzz TIME=10
 asan make -s asan
 call-sites make -s faults
@@ -21,13 +22,14 @@ torture make -s torture RUNS=20 LINK=4'
 	;;
 nightly)
 	steps='lint make -s lint
+patches tests/planted/features.py --patches
 builds tests/builds.sh
 sim make -s sim RUNS=1000000
-faults tests/sim/faults.sh
+faults tests/planted/sim.sh
 fuzz make -s fuzz TIME=600
 fuzz-coverage make -s fuzz-coverage
-planted tests/fuzz/planted.sh
-features tests/features/break.sh 10
+planted tests/planted/fuzz.sh
+features tests/planted/features.sh 10
 asan make -s asan
 call-sites make -s faults
 call-sites-asan make -s asan-faults

@@ -23,4 +23,4 @@ tests: $(SIM_TEST) $(SIM_BIN)
 sim: $(SIM_BIN)
 	@$(SIM_BIN) $(if $(SEED),--seed $(SEED),--runs $(or $(RUNS),10000) --jobs $$(nproc))
 sim-faults:
-	@tests/sim/faults.sh
+	@tests/planted/sim.sh

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests: one Criterion program a file.
-#   tests/unit         linked with the objects of libfrag, internals and all
-#   tests/plugin       linked with libfrag.so, as plugins are: for what loads shared objects
-#   tests/ops          the same with the objects of the built-in operators; mk/ops.mk builds them
-#   tests/conformance  the suite that every kind of edge must pass, linked with libfrag.so
-#   tests/plugins      shared objects that tests load
-#   tests/integration  real daemons, driven by Python
-# With PLAIN=1 they are plain programs without Criterion (tests/plain).
-CRITERION := $(if $(PLAIN),$(B)/obj/tests/plain/plain.o,-lcriterion)
+#   tests/unit            linked with the objects of libfrag, internals and all
+#   tests/shared          linked with libfrag.so, as plugins are: for what loads shared objects
+#   tests/operators       the same with the objects of the built-in operators; mk/ops.mk builds them
+#   tests/conformance     the suite that every kind of edge must pass, linked with libfrag.so
+#   tests/sample_plugins  shared objects that tests load
+#   tests/integration     real daemons, driven by Python
+# With MINI_CRITERION=1 they are linked with tests/mini_criterion instead of Criterion.
+CRITERION := $(if $(MINI_CRITERION),$(B)/obj/tests/mini_criterion/main.o,-lcriterion)
 CRITERION_OBJ := $(filter %.o,$(CRITERION))
-ALL_CFLAGS += $(if $(PLAIN),-Itests/plain)
+ALL_CFLAGS += $(if $(MINI_CRITERION),-Itests/mini_criterion)
 UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
-SHARED_TEST_SRC := $(wildcard tests/plugin/*.c)
+SHARED_TEST_SRC := $(wildcard tests/shared/*.c)
 SHARED_TEST_BIN := $(SHARED_TEST_SRC:tests/%.c=$(B)/tests/%)
 CONFORMANCE_SRC := $(filter-out $(if $(UCX_SRC),,tests/conformance/test_ucx%.c),$(wildcard tests/conformance/test_*.c))
 CONFORMANCE_BIN := $(CONFORMANCE_SRC:tests/%.c=$(B)/tests/%)
-TEST_PLUGIN_SRC := $(wildcard tests/plugins/*.c)
-TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/plugins/%.c=$(B)/tests/plugins/lib%.so) $(B)/tests/plugins/other/libtruth.so
+TEST_PLUGIN_SRC := $(wildcard tests/sample_plugins/*.c)
+TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/sample_plugins/%.c=$(B)/tests/sample_plugins/lib%.so) $(B)/tests/sample_plugins/other/libtruth.so
 
-$(CRITERION_OBJ): tests/plain/plain.c
+$(CRITERION_OBJ): tests/mini_criterion/main.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
 $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN): | $(CRITERION_OBJ)
@@ -41,13 +41,13 @@ CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged
 $(CONFORMANCE_FORGED) $(B)/tests/conformance/test_ucx_answers: ALL_CFLAGS += $(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
 $(CONFORMANCE_FORGED): ALL_LDFLAGS += $(B)/obj/libfrag/modules/ucx/sockets.o $(B)/obj/libfrag/modules/ucx/bodies.o $(if $(UCX_SRC),$(shell pkg-config --libs ucx))
 
-$(B)/tests/plugins/lib%.so: tests/plugins/%.c $(LIBFRAG_SO)
-	@mkdir -p $(@D) $(B)/obj/tests/plugins
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/plugins/$*.d -shared -Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+$(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)
+	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/sample_plugins/$*.d -shared -Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 # The same plugin with another layout of its struct, as a node would have that was not updated.
-$(B)/tests/plugins/other/libtruth.so: tests/plugins/truth.c $(LIBFRAG_SO)
-	@mkdir -p $(@D) $(B)/obj/tests/plugins
-	$(CC) $(ALL_CFLAGS) -DOTHER_POSE -MF $(B)/obj/tests/plugins/other.d -shared -Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../../lib' -o $@
+$(B)/tests/sample_plugins/other/libtruth.so: tests/sample_plugins/truth.c $(LIBFRAG_SO)
+	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
+	$(CC) $(ALL_CFLAGS) -DOTHER_POSE -MF $(B)/obj/tests/sample_plugins/other.d -shared -Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../../lib' -o $@
 
 .PHONY: tests unit check check-here
 tests: all $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN) $(TEST_PLUGIN_SO)

@@ -53,17 +53,17 @@ for name; do
 	case $name in
 	clang)
 		build build-clang CC=clang
-		run_tests build-clang unit plugin ops fuzz
+		run_tests build-clang unit shared operators fuzz
 		;;
 	ndebug)
 		build build-ndebug CFLAGS="-O2 -g -DNDEBUG"
-		run_tests build-ndebug unit plugin ops fuzz
+		run_tests build-ndebug unit shared operators fuzz
 		;;
 	less)
 		build build-less WITHOUT="ucx video"
 		grep -q "ucx.so is not built" build-less/build.log
 		grep -q "libvideo.so is not built" build-less/build.log
-		run_tests build-less unit plugin ops fuzz
+		run_tests build-less unit shared operators fuzz
 		build-less/tests/conformance/test_edge --filter 'inproc/*' >build-less/log 2>&1 || {
 			tail -30 build-less/log
 			exit 1

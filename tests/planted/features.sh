@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Takes features away, one after the other, in a copy of the tree, and shows that one of the tests that its row of
-# docs/features.md names fails. ROW.patch or ROW-WHAT.patch in this folder takes away the feature of that row or a part of it.
-# usage: tests/features/break.sh [COUNT|all|ROW...|NAME...]     COUNT at random, default 10, with SEED (default: a new one)
+# docs/features.md names fails. features/ROW.patch or features/ROW-WHAT.patch takes away the feature of that row or a part of it.
+# usage: tests/planted/features.sh [COUNT|all|ROW...|NAME...]     COUNT at random, default 10, with SEED (default: a new one)
 #        B: the build folder, default build
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-. tests/plant.sh
-faults=tests/features
+. tests/planted/plant.sh
+faults=tests/planted/features
 b=${B:-build}
 
 # features_tests NAME...: the tests that the rows of these patches name
 features_tests() {
-	(cd "$scratch" && tests/features.py "${@%%-*}")
+	(cd "$scratch" && tests/planted/features.py "${@%%-*}")
 }
 
 features_run() {

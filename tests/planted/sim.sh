@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants each fault of tests/sim/faults in a copy of the tree and shows that the simulator finds it.
-# usage: tests/sim/faults.sh [NAME...]     RUNS: seeds for each, default 10000; B: the build folder, default build
+# Plants each fault of tests/planted/sim in a copy of the tree and shows that the simulator finds it.
+# usage: tests/planted/sim.sh [NAME...]     RUNS: seeds for each, default 10000; B: the build folder, default build
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-. tests/plant.sh
-faults=tests/sim/faults
+. tests/planted/plant.sh
+faults=tests/planted/sim
 runs=${RUNS:-10000}
 b=${B:-build}
 

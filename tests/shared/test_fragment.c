@@ -37,7 +37,7 @@ static void set_up(void)
 
 	cr_assert_gt(n, 0);
 	*strrchr(plugins, '/') = '\0';
-	strcpy(strrchr(plugins, '/'), "/plugins");
+	strcpy(strrchr(plugins, '/'), "/sample_plugins");
 	cr_assert_eq(fragi_registry_create(
 			     &(struct fragi_registry_config){
 				     .library_path = (const char *const[]){plugins, NULL}},

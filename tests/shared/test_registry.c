@@ -21,7 +21,7 @@ static void set_up(void)
 	cr_assert_gt(n, 0);
 	plugins[n] = '\0';
 	*strrchr(plugins, '/') = '\0';
-	strcpy(strrchr(plugins, '/'), "/plugins");
+	strcpy(strrchr(plugins, '/'), "/sample_plugins");
 	cr_assert_not_null(mkdtemp(scratch));
 	unsetenv("FRAG_LIBRARY_PATH");
 }

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants the overflow of each fuzz target, tests/fuzz/planted/TARGET.patch, in a copy of the tree and shows that the target
+# Plants the overflow of each fuzz target, tests/planted/fuzz/TARGET.patch, in a copy of the tree and shows that the target
 # finds it from its committed corpus.
-# usage: tests/fuzz/planted.sh [TARGET...]     TIME: seconds for each, default 60
+# usage: tests/planted/fuzz.sh [TARGET...]     TIME: seconds for each, default 60
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-. tests/plant.sh
-faults=tests/fuzz/planted
+. tests/planted/plant.sh
+faults=tests/planted/fuzz
 time=${TIME:-60}
 
 plant_build() {

@@ -21,19 +21,19 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct plain_test *tests, **last_test = &tests;
-static struct plain_suite *suites;
+static struct mini_test *tests, **last_test = &tests;
+static struct mini_suite *suites;
 static pthread_t first;
 static jmp_buf end;
 static _Atomic bool failed;
 
-void plain_add_test(struct plain_test *test)
+void mini_add_test(struct mini_test *test)
 {
 	*last_test = test;
 	last_test = &test->next;
 }
 
-void plain_add_suite(struct plain_suite *suite)
+void mini_add_suite(struct mini_suite *suite)
 {
 	suite->next = suites;
 	suites = suite;
@@ -49,7 +49,7 @@ static void tell(const char *file, int line, const char *expected, const char *f
 	funlockfile(stderr);
 }
 
-void plain_fail(const char *file, int line, const char *expected, const char *format, ...)
+void mini_fail(const char *file, int line, const char *expected, const char *format, ...)
 {
 	va_list args;
 
@@ -58,7 +58,7 @@ void plain_fail(const char *file, int line, const char *expected, const char *fo
 	va_end(args);
 }
 
-void plain_end(const char *file, int line, const char *expected, const char *format, ...)
+void mini_end(const char *file, int line, const char *expected, const char *format, ...)
 {
 	va_list args;
 
@@ -70,19 +70,19 @@ void plain_end(const char *file, int line, const char *expected, const char *for
 	longjmp(end, 1);
 }
 
-static const struct plain_suite *suite_of(const struct plain_test *test)
+static const struct mini_suite *suite_of(const struct mini_test *test)
 {
-	static const struct plain_suite none;
+	static const struct mini_suite none;
 
-	for (const struct plain_suite *s = suites; s != NULL; s = s->next)
+	for (const struct mini_suite *s = suites; s != NULL; s = s->next)
 		if (strcmp(s->name, test->suite) == 0)
 			return s;
 	return &none;
 }
 
-static void run(const struct plain_test *test)
+static void run(const struct mini_test *test)
 {
-	const struct plain_suite *suite = suite_of(test);
+	const struct mini_suite *suite = suite_of(test);
 
 	first = pthread_self();
 	if (setjmp(end) == 0) {
@@ -127,7 +127,7 @@ static int wait_for(pid_t child, double seconds)
 	return status;
 }
 
-static bool passes(const struct plain_test *test, double seconds)
+static bool passes(const struct mini_test *test, double seconds)
 {
 	double own = test->timeout > 0 ? test->timeout : suite_of(test)->timeout;
 	sigset_t chld, before;
@@ -163,7 +163,7 @@ static bool passes(const struct plain_test *test, double seconds)
 	return status == 0;
 }
 
-static bool chosen(const struct plain_test *test, const char *filter)
+static bool chosen(const struct mini_test *test, const char *filter)
 {
 	char name[256];
 
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	for (const struct plain_test *t = tests; t != NULL; t = t->next) {
+	for (const struct mini_test *t = tests; t != NULL; t = t->next) {
 		bool pass;
 
 		if (!chosen(t, filter))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tests that pass and must fail all the same: net.sh shows that tests/run.py sees what the checkers
+ * Tests that pass and must fail all the same: checkers.sh shows that tests/run.py sees what the checkers
  * report of them.
  */
 #include <criterion/criterion.h>
