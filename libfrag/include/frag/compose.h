@@ -8,14 +8,15 @@ FRAG_BEGIN_DECLS
 
 /*
  * Composing a fragment in C: the same graph that a YAML file declares, made by a composer that a
- * plugin lists and a graph names (`compose: endoscopy_view`). All calls are made inside the
- * composer, on its thread. Names and texts are copied. Every function words its failure in the
- * fragment; a composer passes negative returns on.
+ * plugin lists and a graph names (`compose: endoscopy_view`). All functions below are called inside
+ * the composer, on its thread. They copy names and texts. A failure is worded in the fragment, so
+ * that a composer passes a negative return on, and need not check a NULL before it passes it to the
+ * next call. None of them blocks or is RT-safe.
  */
 
 /*
- * One argument of an operator, resource or condition: a parameter's name and the text a graph would
- * write.
+ * One argument of an operator, resource or condition: the name of a parameter and the text that a
+ * graph would write.
  */
 struct frag_arg {
 	const char *name;
@@ -23,32 +24,48 @@ struct frag_arg {
 };
 
 /*
- * An argument list: FRAG_ARGS({"count", "10"}, {"path", "a.mp4"}); FRAG_NO_ARGS for none. Later
- * ones win.
+ * A list of arguments: FRAG_ARGS({"count", "10"}, {"path", "a.mp4"}). FRAG_NO_ARGS is the empty
+ * list. A list ends with an entry whose name is NULL. When a name appears twice the later one wins.
  */
 #define FRAG_ARGS(...) ((const struct frag_arg[]){__VA_ARGS__, {NULL, NULL}})
 #define FRAG_NO_ARGS NULL
-/* An argument list, for people, as YAML. NULL when memory is short; free() it. Thread: any. */
+/*
+ * Returns a list of arguments as YAML, for people; NULL when memory is short. The caller calls
+ * free() on it. Thread: any.
+ */
 FRAG_API char *frag_args_describe(const struct frag_arg *args);
 
 /*
- * Makes an operator of a registered type. It is part of the graph once added. Returns NULL on
- * failure.
+ * Makes an operator of a registered type. It becomes part of the graph when it is added, by
+ * frag_add_operator or frag_add_flow.
+ * - name: unique in the fragment
+ * - type: name of a type that is built in or that a loaded plugin lists
+ * - args: its parameters; NULL is accepted
+ * Returns the operator, which belongs to the fragment; NULL on failure.
  */
 FRAG_API struct frag_op *frag_make_operator(struct frag_fragment *fragment, const char *name,
 					    const char *type, const struct frag_arg *args);
-/* The same from a table that need not be registered; the table is borrowed. */
+/*
+ * The same from a table that need not be registered. Its callbacks must stay loaded as long as the
+ * fragment lives.
+ */
 FRAG_API struct frag_op *frag_make_operator_of(struct frag_fragment *fragment, const char *name,
 					       const struct frag_op_type *type,
 					       const struct frag_arg *args);
 /*
- * Adds an operator without flows. Twice does nothing. Returns 0 or a negative errno (op NULL:
- * -EINVAL).
+ * Adds an operator to the graph, without flows. Adding it again does nothing.
+ * Returns 0; -EINVAL: op is NULL or of another fragment; -EBUSY: not inside a composer; -ENOMEM.
  */
 FRAG_API int frag_add_operator(struct frag_fragment *fragment, struct frag_op *op);
 /*
- * Connects two ports and adds both operators. A port name may be NULL where there is exactly one.
- * The same pair twice does nothing. capacity 0 and FRAG_POLICY_DEFAULT: as the port declares.
+ * Connects an output to an input and adds both operators. Connecting the same two ports again in
+ * the same way does nothing; in another way it is an error. The ports are looked up when the
+ * composer has returned.
+ * - out_port, in_port: names; NULL where the operator has exactly one output, or input
+ * - capacity: messages that the flow's queue holds; 0: as the input declares
+ * - policy: of the full queue; FRAG_POLICY_DEFAULT: as the input declares
+ * Returns 0; -EINVAL: from or to is NULL, or policy is none; -EBUSY: not inside a composer;
+ * -ENOMEM.
  */
 FRAG_API int frag_add_flow(struct frag_fragment *fragment, struct frag_op *from,
 			   const char *out_port, struct frag_op *to, const char *in_port);
@@ -56,32 +73,54 @@ FRAG_API int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *
 				const char *out_port, struct frag_op *to, const char *in_port,
 				uint32_t capacity, enum frag_policy policy);
 
-/* Makes a resource of a registered type. Returns NULL on failure. */
+/*
+ * Makes a resource of a built-in type (resource.h); parameters of operators name it as $name.
+ * - name: unique in the fragment
+ * - args: its parameters; NULL is accepted
+ * Returns the resource, which belongs to the fragment; NULL on failure.
+ */
 FRAG_API struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,
 						  const char *type, const struct frag_arg *args);
-/* Adds a condition to an operator; name NULL: the type's name. Returns NULL on failure. */
+/*
+ * Adds a condition of a built-in type (condition.h) to an operator.
+ * - name: unique in the operator; NULL: the name of the type
+ * - args: its parameters; NULL is accepted
+ * Returns the condition, which belongs to the operator; NULL on failure.
+ */
 FRAG_API struct frag_condition *frag_make_condition(struct frag_op *op, const char *name,
 						    const char *type, const struct frag_arg *args);
 
 /*
- * Words a failure of the composer's own: `return frag_fragment_fail(f, -EINVAL, "...")`. Returns
- * code.
+ * Words a failure of the composer itself: `return frag_fragment_fail(f, -EINVAL, "...")`.
+ * - code: negative errno
+ * - format: printf format of the sentence
+ * Returns code.
  */
 FRAG_API int frag_fragment_fail(struct frag_fragment *fragment, int code, const char *format, ...)
 	FRAG_PRINTF(3, 4);
+/*
+ * Returns the fragment's name, borrowed as long as the fragment lives. Thread: any. RT-safe: yes.
+ */
 FRAG_API const char *frag_fragment_name(const struct frag_fragment *fragment);
-/* The value of a declared argument, NULL when none of that name is declared. */
+/*
+ * Returns the value of an argument of the application, borrowed as long as the fragment lives; NULL
+ * when none is declared by that name.
+ */
 FRAG_API const char *frag_fragment_argument(const struct frag_fragment *fragment, const char *name);
 /*
- * Text of the scalar at a dotted path in `config:` ("detection.threshold"), NULL when there is
- * none.
+ * Returns the text of a scalar in the graph's `config:`, borrowed as long as the fragment lives;
+ * NULL when there is none.
+ * - path: keys, separated by dots: "detection.threshold"
  */
 FRAG_API const char *frag_fragment_config(const struct frag_fragment *fragment, const char *path);
 
-/* A composer. Returns 0 or a negative errno. */
+/* A composer, as a plugin lists it. */
 struct frag_composer {
+	/* in graphs */
 	const char *name;
+	/* one line for people; NULL: none */
 	const char *headline;
+	/* Composes the fragment. Returns 0 or a negative errno. */
 	int (*compose)(struct frag_fragment *fragment);
 };
 

@@ -7,26 +7,32 @@
 FRAG_BEGIN_DECLS
 
 /*
- * Conditions decide when an operator is ticked. All conditions of an operator are combined: NEVER
- * before WAIT_EVENT before WAIT before WAIT_TIME before READY.
+ * Conditions decide when an operator is ticked. The operator is ticked when all its conditions say
+ * READY. Otherwise the first of these answers that any of them gives counts: NEVER, WAIT_EVENT,
+ * WAIT, WAIT_TIME.
  *
- * Built in, by their names in graphs and their parameters:
- *   message_available      receiver (port), min_size (1), front_stage_max_size (0: none)
- *   downstream_affordable  transmitter (port), min_size (1)
- *   count                  count (1): that many ticks, then NEVER
- *   boolean                enable_tick (true); a disabled one does not keep an application alive
- *   that is
- *                          otherwise at rest
- *   periodic               recess_period (duration), policy (catch_up_missed_ticks,
- *   min_time_between_ticks,
- *                          no_catch_up_missed_ticks)
- *   none                   takes away the default conditions of the operator (or of `port`)
+ * Built-in conditions, with their parameters in graphs and the defaults of those:
+ * - message_available: every flow of an input has messages. receiver (an input; optional where the
+ *   operator has one), min_size (1: messages on each flow), front_stage_max_size (0: no limit; else
+ *   not while more messages are waiting)
+ * - downstream_affordable: every flow of an output has room. transmitter (an output; optional where
+ *   the operator has one), min_size (1: messages on each flow)
+ * - count: ticks the operator that many times, then says NEVER. count (1)
+ * - boolean: switched on and off by the functions below. One that is off does not keep alive an
+ *   application in which nothing else can happen any more. enable_tick (true: the state at the
+ *   start)
+ * - periodic: ticks the operator once a period. recess_period (duration or frequency; required),
+ *   policy (catch_up_missed_ticks, the default; min_time_between_ticks; no_catch_up_missed_ticks)
+ * - none: removes the default conditions of the operator's ports. port (one port; left out: all)
+ *
+ * Source: Holoscan SDK user guide, "Conditions", and "Condition Combination" for the order above.
  */
 struct frag_condition;
 
 /*
- * boolean: lets the operator be ticked, or not. Returns 0, or -EINVAL when it is no boolean
- * condition. Thread: any. Blocks: no. RT-safe: yes.
+ * Switches a boolean condition on or off.
+ * Returns 0; -EINVAL: condition is NULL or no boolean condition.
+ * Thread: any. Blocks: no. RT-safe: yes.
  */
 FRAG_API int frag_condition_enable_tick(struct frag_condition *condition);
 FRAG_API int frag_condition_disable_tick(struct frag_condition *condition);

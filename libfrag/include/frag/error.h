@@ -7,24 +7,28 @@
 FRAG_BEGIN_DECLS
 
 /*
- * Functions that can fail return 0 or a negative errno value, and a positive value only for
+ * Functions that can fail return 0 or a negative errno value. They return a positive value only for
  * outcomes that their comment names. Where the caller needs more than a number it passes a struct
  * frag_err, which then holds one sentence: what failed, why, and what to do.
  */
 
-/* compute: this operator is finished and is never ticked again; its ports close in order. */
+/* Returned by compute: the operator is finished and is never ticked again. Its ports close. */
 #define FRAG_DONE 1
 
 /*
- * A sentence about one failure. Zero it, or use FRAG_ERR_INIT, before it is passed; NULL is
- * accepted everywhere.
+ * A sentence about one failure. Initialise it with FRAG_ERR_INIT before it is passed. Every
+ * function that takes a struct frag_err * accepts NULL.
  */
 struct frag_err {
 	size_t struct_size;
-	int code;         /* negative errno */
-	int line, column; /* 1-based; 0: no place in a text */
-	char file[256];   /* empty: no file */
-	char text[1024];  /* one sentence, no newline; empty: no error */
+	/* negative errno; 0: no error */
+	int code;
+	/* place in a file, from 1; 0: no place */
+	int line, column;
+	/* name of the file; empty: no file */
+	char file[256];
+	/* one sentence without a newline; empty: no error */
+	char text[1024];
 };
 
 #define FRAG_ERR_INIT                                                                              \
@@ -33,17 +37,22 @@ struct frag_err {
 	}
 
 /*
- * Fills *err (which may be NULL) with code and the formatted sentence, unless it already holds one:
- * the function that decides an error words it, and its callers only pass it on. Returns code, so
- * that a caller writes `return frag_err_set(err, -EINVAL, "...")`. Thread: any. Blocks: no.
- * RT-safe: no (formats).
+ * Stores a failure in *err, unless *err already holds one: the function that decides on an error
+ * words it, and its callers only pass it on.
+ * - err: where to store it; NULL is accepted
+ * - code: negative errno
+ * - format: printf format of the sentence; longer text is cut to the size of err->text
+ * Returns code, so that a caller can write `return frag_err_set(err, -EINVAL, "...")`.
+ * Thread: any. Blocks: no. RT-safe: no (it formats).
  */
 FRAG_API int frag_err_set(struct frag_err *err, int code, const char *format, ...)
 	FRAG_PRINTF(3, 4);
 
 /*
- * The text for a negative errno value, with frag's own wording where errno's is vague. Never NULL;
- * static storage. Thread: any. Blocks: no. RT-safe: yes.
+ * The text of an error code, with frag's own wording where that of errno is vague.
+ * - code: negative errno
+ * Returns a static string, never NULL.
+ * Thread: any. Blocks: no. RT-safe: yes.
  */
 FRAG_API const char *frag_strerror(int code);
 

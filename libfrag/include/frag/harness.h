@@ -7,47 +7,60 @@
 FRAG_BEGIN_DECLS
 
 /*
- * The harness tests one operator without a daemon, a transport or a GPU: it takes the table, is
- * given messages, ticks, and hands back what was emitted. Everything happens on the calling thread,
- * when it is asked to.
+ * The harness tests one operator without a daemon, a transport or a GPU. It makes an operator of
+ * the type's table; the test gives it messages, ticks it, and takes what it emitted:
  *
  * 	struct frag_harness *h = frag_harness_create(&scale_type, FRAG_ARGS({"factor", "3"}), NULL);
  * 	frag_harness_give_f64(h, "in", 2.0);
  * 	assert(frag_harness_tick(h) == 0);
  * 	assert(frag_harness_take_f64(h, "out", &x) == 0 && x == 6.0);
  * 	frag_harness_destroy(h);
+ *
+ * Everything happens on the calling thread, during the call. Thread: one at a time for each
+ * harness. Blocks: as the operator does. RT-safe: no.
  */
 struct frag_harness;
 
 /*
- * Makes the operator: parameters, setup, initialize, start. Every input has one flow (give with
- * "receivers" and "receivers:1", "receivers:2" ... makes more on a multi-receiver), every output is
- * connected. Queues hold 64. Returns NULL and fills err when the operator refuses.
+ * Makes the operator and calls setup, initialize and start. Every port has one flow, whose queue
+ * holds 64 messages with the policy block.
+ * - type: borrowed as long as the harness lives
+ * - args: parameters of the operator; NULL is accepted
+ * - err: receives the sentence; NULL is accepted
+ * Returns the harness; NULL when the operator refused, or memory is short.
  */
 FRAG_API struct frag_harness *frag_harness_create(const struct frag_op_type *type,
 						  const struct frag_arg *args,
 						  struct frag_err *err);
-/*
- * Makes a resource that arguments may name as $name. Before frag_harness_create; config is an array
- * ended by NULL name.
- */
+/* A resource that the operator's arguments may name as $name. */
 struct frag_harness_resource {
 	const char *name;
+	/* a type of resource.h */
 	const char *type;
+	/* its parameters; NULL: none */
 	const struct frag_arg *args;
 };
+/*
+ * The same, with resources.
+ * - resources: an array that ends with an entry whose name is NULL; NULL: none
+ */
 FRAG_API struct frag_harness *
 frag_harness_create_with(const struct frag_op_type *type, const struct frag_arg *args,
 			 const struct frag_harness_resource *resources, struct frag_err *err);
-/* Stops the operator and frees everything. NULL is accepted. */
+/* Calls stop and fini and frees everything. NULL is accepted. */
 FRAG_API void frag_harness_destroy(struct frag_harness *harness);
 
 /*
- * Puts a message (taken) at an input. Returns 0, -EINVAL (no such input), -ENOBUFS (64 are
- * waiting).
+ * Puts a message into the queue of an input.
+ * - port: name of the input. "receivers:1", "receivers:2" ... are further flows of the
+ *   multi-receiver input "receivers", which are made when they are first named.
+ * - message: takes the reference, also on failure
+ * Returns 0; -EINVAL: no such input, or message is NULL; -ENOBUFS: 64 messages are waiting;
+ * -ENOMEM.
  */
 FRAG_API int frag_harness_give(struct frag_harness *harness, const char *port,
 			       struct frag_message *message);
+/* The same with a message that holds this value, or this tensor under `name`. */
 FRAG_API int frag_harness_give_i64(struct frag_harness *harness, const char *port, int64_t value);
 FRAG_API int frag_harness_give_f64(struct frag_harness *harness, const char *port, double value);
 FRAG_API int frag_harness_give_string(struct frag_harness *harness, const char *port,
@@ -56,28 +69,33 @@ FRAG_API int frag_harness_give_tensor(struct frag_harness *harness, const char *
 				      const char *name, struct frag_tensor *tensor);
 
 /*
- * Calls compute once, whatever the conditions say. Returns what compute returned;
- * frag_harness_error words it.
+ * Calls compute once, whether its conditions allow it or not.
+ * Returns what compute returned. The sentence of a failure is in frag_harness_error.
  */
 FRAG_API int frag_harness_tick(struct frag_harness *harness);
-/* 1 when the operator's conditions would let it be ticked now. */
+/* Returns 1 when the operator's conditions would allow a tick now, else 0. */
 FRAG_API int frag_harness_ready(struct frag_harness *harness);
-/* The sentence of the last failure, "" when there was none. */
+/* Returns the sentence of the last failure, borrowed until the next one; "" when there was none. */
 FRAG_API const char *frag_harness_error(const struct frag_harness *harness);
 
 /*
- * Takes the oldest message (a reference) emitted at an output. Returns 0, -ENOMSG, -EINVAL (no such
- * output).
+ * Takes the oldest message that was emitted on an output.
+ * - port: name of the output
+ * - out_message: receives a new reference
+ * Returns 0; -ENOMSG: none is there; -EINVAL: no such output.
  */
 FRAG_API int frag_harness_take(struct frag_harness *harness, const char *port,
 			       struct frag_message **out_message);
-/* Typed: also -EPROTOTYPE; the message is dropped. */
+/*
+ * Takes a message and reads its value. Returns the same; -EPROTOTYPE: its value is of another type,
+ * and the message was dropped.
+ */
 FRAG_API int frag_harness_take_i64(struct frag_harness *harness, const char *port,
 				   int64_t *out_value);
 FRAG_API int frag_harness_take_f64(struct frag_harness *harness, const char *port,
 				   double *out_value);
 
-/* The operator's state, to look into. */
+/* Returns the operator's state, borrowed as long as the harness lives. */
 FRAG_API void *frag_harness_state(struct frag_harness *harness);
 
 FRAG_END_DECLS

@@ -11,70 +11,106 @@
 FRAG_BEGIN_DECLS
 
 /*
- * An operator type is a table: its ports, its parameters, its callbacks. `fragctl inspect` prints
- * it, the graph is checked against it before anything runs, and names become indices when the graph
- * is built.
+ * An operator type is a table: its ports, its parameters and its callbacks. `fragctl inspect`
+ * prints it, and a graph is checked against it before anything runs. Names become indices when the
+ * graph is built, so the hot path looks up no string.
  */
-struct frag_op;       /* one operator of a graph */
-struct frag_tick;     /* one call of compute */
-struct frag_fragment; /* the graph an operator is in (compose.h) */
+
+/* One operator of a graph. */
+struct frag_op;
+/* One call of compute: what it received, and where it emits. */
+struct frag_tick;
+/* The graph that an operator is in; see compose.h. */
+struct frag_fragment;
 
 enum frag_dir {
 	FRAG_IN = 1,
 	FRAG_OUT = 2,
 };
 
-/* What a full queue does with one more message. */
+/* What happens when a message is emitted into a queue that is full. */
 enum frag_policy {
+	/* as the port declares, or FRAG_POLICY_BLOCK */
 	FRAG_POLICY_DEFAULT = 0,
-	FRAG_POLICY_BLOCK = 1,  /* the sender is not scheduled until there is room (the default) */
-	FRAG_POLICY_POP = 2,    /* drop the oldest */
-	FRAG_POLICY_REJECT = 3, /* drop the newest */
-	FRAG_POLICY_FAULT = 4,  /* the application fails */
-	FRAG_POLICY_LATEST = 5, /* keep the newest only; lock-free, no capacity */
+	/* the sender is not scheduled until there is room */
+	FRAG_POLICY_BLOCK = 1,
+	/* the oldest message in the queue is dropped */
+	FRAG_POLICY_POP = 2,
+	/* the new message is dropped */
+	FRAG_POLICY_REJECT = 3,
+	/* the application fails */
+	FRAG_POLICY_FAULT = 4,
+	/* the queue holds the newest message only; it has no capacity and takes no lock */
+	FRAG_POLICY_LATEST = 5,
 };
 
-/* Port flags. */
-/* IN: any number of flows; receive gives an array in the order of the flows */
+/*
+ * Flags of a port:
+ * - FRAG_PORT_MULTI: an input with any number of flows, read with frag_tick_receive_all
+ * - FRAG_PORT_OPTIONAL: an input that may stay unconnected; an output always may
+ * - FRAG_PORT_NO_CONDITION: the port has no default condition (message_available of an input,
+ *   downstream_affordable of an output)
+ */
 #define FRAG_PORT_MULTI 1u
-#define FRAG_PORT_OPTIONAL 2u /* may stay unconnected (outputs may always) */
-#define FRAG_PORT_NO_CONDITION                                                                     \
-	4u /* without the default condition (message_available, downstream_affordable) */
+#define FRAG_PORT_OPTIONAL 2u
+#define FRAG_PORT_NO_CONDITION 4u
 
 struct frag_port {
 	const char *name;
 	enum frag_dir dir;
-	/* of the value; NULL or "message": any message; "tensor": at least one tensor */
+	/* type of the value; NULL or "message": any message; "tensor": at least one tensor */
 	const char *type;
+	/* one line for people; NULL: none */
 	const char *headline;
+	/* FRAG_PORT_... */
 	uint32_t flags;
-	/* messages a queue of this input holds; 0: 1 inside a host, 4 between hosts */
+	/*
+	 * of an input: messages that the queue of each flow holds; 0: the default (docs/GRAPH.md)
+	 */
 	uint32_t capacity;
 	enum frag_policy policy;
-	uint32_t min_size; /* of the default condition; 0: 1 */
+	/* messages, or room for them, that the default condition asks for; 0: 1 */
+	uint32_t min_size;
 };
 
 /*
- * Parameters. A table entry ties a name to a field of the state; the value is written there before
- * setup. Text in a graph becomes a value by the kind alone.
+ * Parameters. An entry of the table ties a name to a field of the operator's state. The value is
+ * written into the field before setup. The kind alone decides how a text of a graph becomes a
+ * value. The comment of each kind is the type of the field.
  */
 enum frag_param_kind {
-	FRAG_PARAM_KIND_BOOL = 1,     /* bool */
-	FRAG_PARAM_KIND_I64 = 2,      /* int64_t */
-	FRAG_PARAM_KIND_F64 = 3,      /* double */
-	FRAG_PARAM_KIND_STRING = 4,   /* const char * (never NULL unless optional) */
-	FRAG_PARAM_KIND_SIZE = 5,     /* uint64_t, bytes: 4096, "512Mi", "2MB" */
-	FRAG_PARAM_KIND_DURATION = 6, /* int64_t, nanoseconds: 1000, "10ms", "30hz" (the period) */
-	/* const char *; a relative path is resolved against the app folder */
+	/* bool */
+	FRAG_PARAM_KIND_BOOL = 1,
+	/* int64_t */
+	FRAG_PARAM_KIND_I64 = 2,
+	/* double */
+	FRAG_PARAM_KIND_F64 = 3,
+	/* const char *, not NULL unless the parameter is optional */
+	FRAG_PARAM_KIND_STRING = 4,
+	/* uint64_t, bytes: 4096, "512Mi", "2MB" */
+	FRAG_PARAM_KIND_SIZE = 5,
+	/* int64_t, nanoseconds: 1000, "10ms", "30hz" (the period) */
+	FRAG_PARAM_KIND_DURATION = 6,
+	/* const char *; a relative path is resolved against the application's folder */
 	FRAG_PARAM_KIND_PATH = 7,
-	FRAG_PARAM_KIND_RESOURCE = 8, /* struct frag_resource *; `$name` in a graph */
-	FRAG_PARAM_KIND_I64_LIST = 9, /* struct frag_i64_list */
+	/* struct frag_resource *; `$name` in a graph */
+	FRAG_PARAM_KIND_RESOURCE = 8,
+	/* struct frag_i64_list */
+	FRAG_PARAM_KIND_I64_LIST = 9,
+	/* struct frag_f64_list */
 	FRAG_PARAM_KIND_F64_LIST = 10,
+	/* struct frag_string_list */
 	FRAG_PARAM_KIND_STRING_LIST = 11,
-	FRAG_PARAM_KIND_CONDITION = 12,  /* struct frag_condition *; `$name` in a graph */
-	FRAG_PARAM_KIND_STRING_MAP = 13, /* struct frag_string_map; {key: text} */
+	/* struct frag_condition *; `$name` in a graph */
+	FRAG_PARAM_KIND_CONDITION = 12,
+	/* struct frag_string_map; {key: text} in a graph */
+	FRAG_PARAM_KIND_STRING_MAP = 13,
 };
 
+/*
+ * Values of lists and maps. The memory belongs to the graph and lives as long as the operator.
+ * items is NULL when count is 0.
+ */
 struct frag_i64_list {
 	const int64_t *items;
 	size_t count;
@@ -87,7 +123,7 @@ struct frag_string_list {
 	const char *const *items;
 	size_t count;
 };
-/* in the order of the graph; no key twice */
+/* In the order of the graph; no key appears twice. */
 struct frag_string_map {
 	const struct frag_string_entry {
 		const char *key, *text;
@@ -95,34 +131,51 @@ struct frag_string_map {
 	size_t count;
 };
 
-/* Parameter flags. */
-#define FRAG_PARAM_REQUIRED 1u /* has no default: a graph without it is refused */
-#define FRAG_PARAM_OPTIONAL 2u /* may stay unset: a pointer then is NULL, a list empty */
-#define FRAG_PARAM_DYNAMIC 4u  /* may be changed between two ticks while the application runs */
+/*
+ * Flags of a parameter:
+ * - FRAG_PARAM_REQUIRED: it has no default, and a graph that does not set it is refused
+ * - FRAG_PARAM_OPTIONAL: it may stay unset; a pointer is then NULL, a list or map empty
+ * - FRAG_PARAM_DYNAMIC: it may be changed between two ticks while the application runs
+ */
+#define FRAG_PARAM_REQUIRED 1u
+#define FRAG_PARAM_OPTIONAL 2u
+#define FRAG_PARAM_DYNAMIC 4u
 
 struct frag_param {
 	const char *name;
 	enum frag_param_kind kind;
-	uint32_t offset; /* of the field in the state, bytes */
-	int64_t def_int; /* default of BOOL, I64, SIZE, DURATION */
+	/* of the field in the state, in bytes */
+	uint32_t offset;
+	/* default of BOOL, I64, SIZE and DURATION */
+	int64_t def_int;
+	/* default of F64 */
 	double def_float;
-	/* default of STRING and PATH; of the others, as a graph would write it */
+	/* default of STRING and PATH; of all other kinds the text that a graph would write */
 	const char *def_text;
+	/* one line for people; NULL: none */
 	const char *headline;
+	/* more lines for people; NULL: none */
 	const char *description;
+	/* FRAG_PARAM_... */
 	uint32_t flags;
-	double min, max; /* allowed range of I64, F64, SIZE and DURATION when min < max */
-	const char *const *choices; /* allowed texts of a STRING, ended by NULL; NULL: any */
+	/* allowed range of I64, F64, SIZE and DURATION, when min < max; both ends are allowed */
+	double min, max;
+	/* allowed texts of a STRING, ended by NULL; NULL: any text */
+	const char *const *choices;
 };
 
-/* offsetof(T, field), refused by the compiler when the field has another type. */
+/* offsetof(T, field). The compiler warns (in C++: fails) when the field has another type. */
 #define FRAG_PARAM_OFFSET(T, field, type)                                                          \
 	((uint32_t)(offsetof(T, field) + 0 * sizeof(&((T *)0)->field == (type *)0)))
 
 /*
- * FRAG_PARAM_F64(struct scale, factor, 2.0, .headline = "Factor", .flags = FRAG_PARAM_DYNAMIC): the
- * state's type, the field (and the parameter's name), the default, then any further members in the
- * order of struct frag_param.
+ * Entries of a parameter table, for example
+ *
+ * 	FRAG_PARAM_F64(struct scale, factor, 2.0, .headline = "Factor", .flags = FRAG_PARAM_DYNAMIC)
+ *
+ * - T: type of the operator's state
+ * - field: the field, which is also the name of the parameter
+ * - then the default, and any further members of struct frag_param
  */
 #define FRAG_PARAM_BOOL(T, field, ...)                                                             \
 	{                                                                                          \
@@ -159,7 +212,7 @@ struct frag_param {
 		.name = #field, .kind = FRAG_PARAM_KIND_PATH,                                      \
 		.offset = FRAG_PARAM_OFFSET(T, field, const char *), .def_text = __VA_ARGS__       \
 	}
-/* The kinds without a default value take the text a graph would write, or NULL. */
+/* The default of these kinds is the text that a graph would write, or NULL. */
 #define FRAG_PARAM_RESOURCE(T, field, ...)                                                         \
 	{                                                                                          \
 		.name = #field, .kind = FRAG_PARAM_KIND_RESOURCE,                                  \
@@ -198,34 +251,45 @@ struct frag_param {
 	}
 
 /*
- * The table of an operator type. state is `state_size` zeroed bytes, aligned for any type, that
- * live as long as the operator. One thread at a time calls into an operator; which one may change
- * between calls.
+ * The table of an operator type.
  *
- * The order: parameters are written into the state; setup (once, while the graph is built; may add
- * ports); initialize (once, before anything runs, in topological order: resources are ready); start
- * (once, on a thread of the scheduler, before the first tick); compute, tick by tick; stop (once if
- * start succeeded, also after a failure); fini (once if setup succeeded). A negative return from
- * setup or initialize refuses the application before anything ran; from start or compute it stops
- * the fragment with a sentence (frag_op_fail words it).
+ * The callbacks, in the order of their calls; all but compute may be NULL:
+ * - setup: once, while the graph is built, with the parameters in place; may add ports
+ * - initialize: once, before anything runs, in topological order; resources are ready
+ * - start: once, on a thread of the scheduler, before the first tick
+ * - compute: once a tick. Returns 0; FRAG_DONE: it was the last tick; or a negative errno
+ * - stop: once if start succeeded, also after a failure
+ * - fini: once if setup succeeded
+ *
+ * state is `state_size` zeroed bytes, aligned for any type, that live as long as the operator. One
+ * thread at a time calls into an operator; which one may change between calls. The other callbacks
+ * return 0 or a negative errno. A negative return from setup or initialize refuses the application
+ * before anything ran; from start or compute it stops the fragment with a sentence, which
+ * frag_op_fail words; from stop it is logged.
  */
 struct frag_op_type {
+	/* set by FRAG_OP_TYPE_INIT */
 	size_t struct_size;
-	const char *name; /* of the type, in graphs */
+	/* of the type, in graphs */
+	const char *name;
+	/* one line for people; NULL: none */
 	const char *headline;
+	/* more lines for people; NULL: none */
 	const char *description;
+	/* in bytes */
 	size_t state_size;
-	/* indices into this table are the port numbers of receive and emit */
+	/* see FRAG_PORTS; an index into this table is the port number of receive and emit */
 	const struct frag_port *ports;
 	uint32_t port_count;
 	uint32_t port_size;
+	/* see FRAG_PARAMS */
 	const struct frag_param *params;
 	uint32_t param_count;
 	uint32_t param_size;
 	int (*setup)(void *state, struct frag_op *op);
 	int (*initialize)(void *state, struct frag_op *op);
 	int (*start)(void *state, struct frag_op *op);
-	int (*compute)(void *state, struct frag_tick *tick); /* 0, FRAG_DONE, or a negative errno */
+	int (*compute)(void *state, struct frag_tick *tick);
 	int (*stop)(void *state, struct frag_op *op);
 	void (*fini)(void *state, struct frag_op *op);
 };
@@ -239,99 +303,135 @@ struct frag_op_type {
 	.param_size = (uint32_t)sizeof((table)[0])
 
 /*
- * Receive. port is the index of an input. Messages received in a tick are borrowed until compute
- * returns; take a reference (frag_message_ref) to keep one. Their metadata is merged into the
- * tick's. Returns 0; -ENOMSG when nothing is there (not under message_available); -EINVAL when port
- * is no input; -EPROTOTYPE (typed forms) when the message holds a value of another type; -EEXIST
- * when metadata clashes under raise; -E2BIG when it is too much together; -ENOBUFS beyond 65536
- * messages in one tick; -ENOMEM. Thread: the tick's. Blocks: no. RT-safe: yes.
+ * Receives the oldest message of an input.
+ * - port: number of the input: its index in the type's table, or what frag_op_add_port returned
+ * - out_message: receives the message, borrowed until compute returns; frag_message_ref keeps it
+ * The message's metadata is merged into the tick's. An input with several flows takes their
+ * messages in turn. A multi-receiver input takes from its first flow that has a message.
+ * Returns 0; -ENOMSG: no message is there, which message_available rules out; -EINVAL: port is no
+ * input; -EEXIST: a key of its metadata is there already and the policy is raise; -E2BIG: too many
+ * keys of metadata; -ENOBUFS: more than 65536 messages in one tick; -ENOMEM. With -EEXIST, -E2BIG
+ * and -ENOMEM the message may have left the queue.
+ * Thread: the tick's. Blocks: no. RT-safe: without metadata, and up to as many messages a tick as
+ * before.
  */
 FRAG_API int frag_tick_receive(struct frag_tick *tick, uint32_t port,
 			       const struct frag_message **out_message);
+/*
+ * Receives a message and reads its value, which must be of the given type.
+ * - type: of the value
+ * - out_value: receives its address, borrowed until compute returns
+ * - out_size: receives its size in bytes; NULL is accepted
+ * Returns as frag_tick_receive; -EPROTOTYPE: the message was received and holds no value of this
+ * type. Thread, Blocks, RT-safe: as frag_tick_receive.
+ */
 FRAG_API int frag_tick_receive_value(struct frag_tick *tick, uint32_t port,
 				     const struct frag_type *type, const void **out_value,
 				     size_t *out_size);
+/* The same for "bool" (0 or 1), "i64", "f64" and "string", whose text is borrowed likewise. */
 FRAG_API int frag_tick_receive_bool(struct frag_tick *tick, uint32_t port, int *out_value);
 FRAG_API int frag_tick_receive_i64(struct frag_tick *tick, uint32_t port, int64_t *out_value);
 FRAG_API int frag_tick_receive_f64(struct frag_tick *tick, uint32_t port, double *out_value);
 FRAG_API int frag_tick_receive_string(struct frag_tick *tick, uint32_t port,
 				      const char **out_value);
 /*
- * One message from each flow of a multi-receiver port, in the order of the flows, NULL where there
- * is none. The array is borrowed until compute returns. Returns the number of flows, or a failure
- * of frag_tick_receive but -ENOMSG.
+ * Receives one message from each flow of a multi-receiver input.
+ * - out_messages: receives an array, borrowed until compute returns, in the order of the flows in
+ *   the graph; NULL where a flow has no message
+ * Returns the number of flows, or a failure as frag_tick_receive, but never -ENOMSG. Thread,
+ * Blocks, RT-safe: as frag_tick_receive.
  */
 FRAG_API int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 				   const struct frag_message *const **out_messages);
 
 /*
- * Emit. port is the index of an output. Takes the message's reference, on failure too; never
- * blocks. To forward a received message, emit a reference to it: nothing is copied. Several emits
- * in a tick are fine up to capacity. Returns 0 (also when nobody is connected or the receivers are
- * done); -ENOBUFS when the policy is block and there is no room (the message is counted as dropped,
- * no_room); -EMSGSIZE when it is larger than the edge's limit; -EINVAL when port is no output or
- * message is NULL; -EPROTOTYPE when the value is not of the port's type. Thread: the tick's.
- * Blocks: no. RT-safe: yes.
+ * Emits a message on every flow of an output, with the tick's metadata. It never waits. An operator
+ * may emit several times in a tick, up to the capacity of the flow. To forward a received message,
+ * emit a reference to it: nothing is copied.
+ * - port: number of the output
+ * - message: takes the reference, also on failure
+ * Returns 0, also when no flow is connected or the receivers are finished; -ENOBUFS: the policy is
+ * block and there is no room (counted as dropped, no_room); -EOVERFLOW: the policy is fault and
+ * there is no room, and the application fails when compute returns; -EMSGSIZE: larger than a flow
+ * between hosts takes; -EINVAL: port is no output or message is NULL; -EPROTOTYPE: the message is
+ * not of the port's type; -ENOMEM. When some of several flows refuse the message, the others still
+ * get it, and the first failure is returned.
+ * Thread: the tick's. Blocks: no. RT-safe: inside a host without metadata; to another host it may
+ * allocate and make system calls.
  */
 FRAG_API int frag_tick_emit(struct frag_tick *tick, uint32_t port, struct frag_message *message);
+/*
+ * Emits a message with a copy of this value. The parameters are those of frag_message_set_value; a
+ * size that the type does not allow is -EINVAL. Otherwise as frag_tick_emit.
+ */
 FRAG_API int frag_tick_emit_value(struct frag_tick *tick, uint32_t port,
 				  const struct frag_type *type, const void *value, size_t size);
+/* The same for "bool", "i64", "f64" and "string" (a text that ends with a NUL). */
 FRAG_API int frag_tick_emit_bool(struct frag_tick *tick, uint32_t port, int value);
 FRAG_API int frag_tick_emit_i64(struct frag_tick *tick, uint32_t port, int64_t value);
 FRAG_API int frag_tick_emit_f64(struct frag_tick *tick, uint32_t port, double value);
 FRAG_API int frag_tick_emit_string(struct frag_tick *tick, uint32_t port, const char *value);
 /*
- * A message with one tensor named name ("" is a name). Takes the tensor's reference, on failure
- * too.
+ * Emits a message with one tensor.
+ * - name: of the tensor in the message; "" is a name
+ * - tensor: takes the reference, also on failure
+ * Returns, Thread, Blocks, RT-safe: as frag_tick_emit and frag_message_add_tensor.
  */
 FRAG_API int frag_tick_emit_tensor(struct frag_tick *tick, uint32_t port, const char *name,
 				   struct frag_tensor *tensor);
 
 /*
- * The tick's metadata: what was received, merged; what the next emit carries. Never NULL. Thread:
- * the tick's.
+ * Returns the tick's metadata, never NULL, borrowed until compute returns: what was received,
+ * merged, and what the next emit sends. Thread: the tick's. Blocks: no. RT-safe: yes.
  */
 FRAG_API struct frag_metadata *frag_tick_metadata(struct frag_tick *tick);
-/* The operator being ticked. */
+/* Returns the operator that is ticked. Thread: the tick's. Blocks: no. RT-safe: yes. */
 FRAG_API struct frag_op *frag_tick_op(struct frag_tick *tick);
-/* How often compute has been called before on this operator. */
+/*
+ * Returns how many times compute of this operator was called before this tick.
+ * Thread: the tick's. Blocks: no. RT-safe: yes.
+ */
 FRAG_API uint64_t frag_tick_count(const struct frag_tick *tick);
 /*
- * Time of the scheduler's clock in nanoseconds, as the tick began; steady, its zero is arbitrary.
- * RT-safe: yes.
+ * Returns the time at which the tick began, in nanoseconds of a steady clock with an arbitrary
+ * zero.
+ * Thread: the tick's. Blocks: no. RT-safe: yes.
  */
 FRAG_API int64_t frag_tick_time_ns(const struct frag_tick *tick);
 
 /*
- * An operator's surroundings; from any callback, on the callback's thread.
+ * What surrounds an operator. The results are borrowed and live as long as the operator.
+ * Thread: the callback's. Blocks: no. RT-safe: yes, but those that take a name compare strings:
+ * call them in setup, initialize or start.
  */
 FRAG_API const char *frag_op_name(const struct frag_op *op);
 FRAG_API const char *frag_op_fragment_name(const struct frag_op *op);
 FRAG_API struct frag_fragment *frag_op_fragment(const struct frag_op *op);
-/*
- * The resource of that name in the operator's fragment, borrowed; NULL when there is none. Not on
- * the hot path.
- */
+/* Returns the resource of that name in the fragment; NULL when there is none. */
 FRAG_API struct frag_resource *frag_op_resource(const struct frag_op *op, const char *name);
-/* This operator's condition of that name, borrowed; NULL when there is none. */
+/* Returns this operator's condition of that name; NULL when there is none. */
 FRAG_API struct frag_condition *frag_op_condition(const struct frag_op *op, const char *name);
-/* The value of a declared argument (or its default), NULL when no such argument is declared. */
+/* Returns the value of an argument of the application; NULL when none is declared by that name. */
 FRAG_API const char *frag_op_argument(const struct frag_op *op, const char *name);
 /*
- * What an operator is at this moment, for people: type, parameters with their values, ports,
- * conditions, as YAML. NULL when memory is short; free() it. Thread: the operator's callback. Not
- * on the hot path.
- */
-FRAG_API char *frag_op_describe(const struct frag_op *op);
-/*
- * How many flows a port has, from initialize on; its index as in the table, or as frag_op_add_port
- * gave it.
+ * Returns the number of flows of a port, from initialize on; 0 when there is no such port.
+ * - port: number of the port
  */
 FRAG_API uint32_t frag_op_flow_count(const struct frag_op *op, uint32_t port);
+/*
+ * Returns what the operator is now (type, parameters with their values, ports, conditions) as YAML,
+ * for people; NULL when memory is short. The caller calls free() on it.
+ * Thread: the callback's. Blocks: no. RT-safe: no.
+ */
+FRAG_API char *frag_op_describe(const struct frag_op *op);
 
 /*
- * setup only: adds a port. Returns its index, -EEXIST, -EINVAL or -EBUSY (not in setup), worded in
- * the operator. The strings are copied.
+ * Adds a port; only inside setup. frag_op_add_port fills in port_size.
+ * - port: copied, with its texts
+ * - port_size: bytes of *port that the caller knows, so that the struct can grow
+ * Returns the number of the port (>= 0); -EEXIST: a port has this name; -EINVAL: the port has a
+ * mistake; -EBUSY: not inside setup; -ENOMEM. A failure is worded in the operator.
+ * Thread: the callback's. Blocks: no. RT-safe: no.
  */
 FRAG_API int frag_op_add_port_sized(struct frag_op *op, const struct frag_port *port,
 				    size_t port_size);
@@ -341,24 +441,35 @@ static inline int frag_op_add_port(struct frag_op *op, const struct frag_port *p
 }
 
 /*
- * Words a failure: `return frag_op_fail(op, -EIO, "cannot read %s: %s; ...", ...)`. Returns code.
+ * Words a failure: `return frag_op_fail(op, -EIO, "cannot read %s: %s; ...", ...)`. The first
+ * sentence of a callback counts.
+ * - code: negative errno
+ * - format: printf format of the sentence
+ * Returns code. Thread: the callback's. Blocks: no. RT-safe: no (it formats).
  */
 FRAG_API int frag_op_fail(struct frag_op *op, int code, const char *format, ...) FRAG_PRINTF(3, 4);
-/* Logs one line at info about this operator. Never from a hot path. Thread: any. */
+/*
+ * Logs one line about this operator at level info.
+ * Thread: any. Blocks: while stderr does. RT-safe: no.
+ */
 FRAG_API void frag_op_log(const struct frag_op *op, const char *format, ...) FRAG_PRINTF(2, 3);
 
 /*
- * Stops an operator as if it had returned FRAG_DONE from its last tick; a tick under way ends
- * first. Thread: any. Blocks: no.
+ * Ends an operator as if compute had returned FRAG_DONE. A tick that is under way ends first.
+ * Thread: any. Blocks: no. RT-safe: yes.
  */
 FRAG_API void frag_op_stop_execution(struct frag_op *op);
-/* Stops the fragment and with it the application: finished, not failed. Thread: any. Blocks: no. */
+/*
+ * Ends the fragment and with it the application, as stopped and not as failed.
+ * Thread: any. Blocks: no. RT-safe: no.
+ */
 FRAG_API void frag_fragment_stop_execution(struct frag_fragment *fragment);
 
 /*
- * For operators that wait in compute: a descriptor that becomes readable when the application is to
- * stop. Poll it beside the one you wait for. Valid from start to stop; owned by the runtime. -1
- * when there is none (in the harness).
+ * Returns a descriptor that becomes readable when the application is to stop. An operator that
+ * waits in compute polls it together with what it waits for. It is valid from start to stop and is
+ * closed by the runtime; -1: there is none, as in the harness.
+ * Thread: the callback's. Blocks: no. RT-safe: yes.
  */
 FRAG_API int frag_op_stop_fd(const struct frag_op *op);
 

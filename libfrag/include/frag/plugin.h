@@ -7,21 +7,26 @@
 FRAG_BEGIN_DECLS
 
 /*
- * A plugin is a shared object with one symbol, frag_plugin_v1, that lists what it brings. Loading
- * one runs no code of it. The symbol is weak, so that several plugins can be linked into one test
- * program.
+ * A plugin is a shared object with one symbol, frag_plugin_v1, that lists what it brings. frag
+ * calls no function of the plugin when it loads it. The symbol is weak, so that several plugins can
+ * be linked into one test program.
  */
 struct frag_plugin {
+	/* these three are set by FRAG_PLUGIN */
 	size_t struct_size;
 	uint32_t abi_major;
 	uint32_t abi_minor;
 	const char *name;
+	/* of the plugin, for people: "1.0.0" */
 	const char *version;
+	/* see FRAG_OPS */
 	const struct frag_op_type *const *ops;
 	uint32_t op_count;
+	/* see FRAG_COMPOSERS */
 	const struct frag_composer *composers;
 	uint32_t composer_count;
 	uint32_t composer_size;
+	/* see FRAG_TYPES */
 	const struct frag_type *const *types;
 	uint32_t type_count;
 };
@@ -32,7 +37,11 @@ struct frag_plugin {
 #define FRAG_PLUGIN_EXTERN extern
 #endif
 
-/* FRAG_PLUGIN(.name = "scale", .version = "1.0.0", FRAG_OPS(scale_ops)); */
+/*
+ * Defines the symbol, once in a plugin:
+ *
+ * 	FRAG_PLUGIN(.name = "scale", .version = "1.0.0", FRAG_OPS(scale_ops));
+ */
 #define FRAG_PLUGIN(...)                                                                           \
 	FRAG_PLUGIN_EXTERN FRAG_API __attribute__((weak)) const struct frag_plugin frag_plugin_v1; \
 	const struct frag_plugin frag_plugin_v1 = {.struct_size = sizeof(struct frag_plugin),      \
@@ -40,6 +49,10 @@ struct frag_plugin {
 						   .abi_minor = FRAG_ABI_MINOR,                    \
 						   __VA_ARGS__}
 
+/*
+ * The tables of a plugin: FRAG_OPS and FRAG_TYPES take an array of pointers to tables,
+ * FRAG_COMPOSERS an array of struct frag_composer.
+ */
 #define FRAG_OPS(table) .ops = (table), .op_count = (uint32_t)FRAG_COUNT_OF(table)
 #define FRAG_COMPOSERS(table)                                                                      \
 	.composers = (table), .composer_count = (uint32_t)FRAG_COUNT_OF(table),                    \

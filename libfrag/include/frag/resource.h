@@ -7,34 +7,47 @@
 FRAG_BEGIN_DECLS
 
 /*
- * Resources are shared by the operators of a fragment: here, allocators. Built in, by their names
- * in graphs:
- *   block_memory_pool     storage_type (0 pinned host, 1 device, 2 system; only 2 is built yet),
- *   block_size,
- * num_blocks, dev_id: a fixed number of blocks; a larger request, or one more, fails
- * unbounded_allocator the system's
+ * Resources are shared by the operators of a fragment. The built-in ones are allocators. Their
+ * names in graphs and their parameters:
+ * - block_memory_pool: a fixed number of blocks of one size. A request for more than one block
+ *   holds, or for one block more than there are, fails. storage_type (0: pinned host memory, 1:
+ *   device memory, 2: system memory, the default; 0 and 1 are not built yet), block_size (bytes),
+ *   num_blocks, dev_id (number of the device, for device memory)
+ * - unbounded_allocator: the heap of the process.
  */
 struct frag_resource;
 
 /*
- * Memory from an allocator resource (NULL: the process's default), aligned to 64 bytes. Returns 0;
- * -ENOMEM when it has nothing left; -EMSGSIZE when size exceeds a pool's block; -EINVAL when the
- * resource is no allocator. Thread: any. Blocks: no. RT-safe: from a block_memory_pool.
+ * Takes memory, aligned to 64 bytes, from an allocator.
+ * - allocator: NULL: the heap of the process
+ * - size: in bytes
+ * - out_memory: receives the memory; give it back with frag_free
+ * Returns 0; -ENOMEM: nothing is left; -EMSGSIZE: larger than a block of the pool; -EINVAL: the
+ * resource is no allocator.
+ * Thread: any. Blocks: no. RT-safe: from a block_memory_pool.
  */
 FRAG_API int frag_alloc(struct frag_resource *allocator, size_t size, void **out_memory);
-/* Gives memory back to the allocator it came from; NULL memory is accepted. Thread: any. */
+/*
+ * Gives memory back.
+ * - allocator: the one that it was taken from
+ * - memory: NULL is accepted
+ * Thread: any. Blocks: no. RT-safe: to a block_memory_pool.
+ */
 FRAG_API void frag_free(struct frag_resource *allocator, void *memory);
 
-/* The name in the graph. */
+/*
+ * Returns the resource's name in the graph, borrowed as long as the resource lives.
+ * Thread: any. Blocks: no. RT-safe: yes.
+ */
 FRAG_API const char *frag_resource_name(const struct frag_resource *resource);
 /*
- * Its type and parameters with their values, for people, as YAML. NULL when memory is short; free()
- * it. Thread: any.
+ * Returns the resource's type and the values of its parameters as YAML, for people; NULL when
+ * memory is short. The caller calls free() on it. Thread: any. Blocks: no. RT-safe: no.
  */
 FRAG_API char *frag_resource_describe(const struct frag_resource *resource);
 /*
- * Blocks of a block_memory_pool not in use; SIZE_MAX for an allocator without such a number.
- * Thread: any.
+ * Returns the number of blocks of a block_memory_pool that are not in use; SIZE_MAX for an
+ * allocator that has no blocks. Thread: any. Blocks: no. RT-safe: yes.
  */
 FRAG_API size_t frag_resource_blocks_free(const struct frag_resource *resource);
 

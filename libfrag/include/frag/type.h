@@ -8,12 +8,14 @@ FRAG_BEGIN_DECLS
 
 /*
  * Types of values. A port declares the type of its messages' value by name; both ends of a flow
- * must agree. A type is a table; scalars, "string" and "bytes" are built in, "NAME[]" is the array
- * of any type of fixed size, and a plugin registers its own: a plain struct by its fields, anything
- * else by encode and decode.
+ * must declare the same type. A type is a table:
+ * - scalars, "string" and "bytes" are built in
+ * - "NAME[]" is the array of any registered type of fixed size
+ * - a plugin registers its own types: a plain struct by its fields, anything else by encode and
+ *   decode
  *
- * Two names are not values: "message" (or NULL) accepts any message, "tensor" one with at least one
- * tensor.
+ * Two names that a port may declare are not types of values: "message" (or NULL) accepts any
+ * message, "tensor" any message with at least one tensor.
  */
 struct frag_type;
 struct frag_writer;
@@ -22,9 +24,12 @@ struct frag_reader;
 /* One field of a plain struct. */
 struct frag_field {
 	const char *name;
-	const char *type; /* a scalar, or the name of another plain struct */
-	uint32_t offset;  /* in bytes */
-	uint32_t count;   /* elements of an array field; 1 for a single one */
+	/* a scalar, or the name of another plain struct */
+	const char *type;
+	/* bytes from the start of the struct */
+	uint32_t offset;
+	/* number of elements of an array field; 1: a single value */
+	uint32_t count;
 };
 
 #define FRAG_FIELD(T, member, type_name)                                                           \
@@ -37,27 +42,34 @@ struct frag_field {
 	}
 
 struct frag_type {
+	/* set by FRAG_TYPE_INIT */
 	size_t struct_size;
+	/* FRAG_NAME_MAX - 2 bytes at most, so that "NAME[]" is a name too */
 	const char *name;
+	/* one line for people; NULL: none */
 	const char *headline;
-	size_t size;  /* bytes of one value in memory; 0: variable (string, bytes, arrays) */
-	size_t align; /* of a value; 0: 8 */
+	/* bytes of one value in memory; a table that is registered says 1 or more */
+	size_t size;
+	/* alignment of one value in bytes, a power of two up to 64; 0: 8 */
+	size_t align;
 
 	/*
-	 * A plain struct: its fields. Each travels by its own codec, little-endian, without
-	 * padding.
+	 * Of a plain struct: its fields; write them with FRAG_FIELDS. Each field travels with the
+	 * codec of its own type, little-endian and without padding.
 	 */
 	const struct frag_field *fields;
 	uint32_t field_count;
 	uint32_t field_size;
 
 	/*
-	 * Any other type. encode appends value to writer; decode fills value (zeroed, `size` bytes)
-	 * from reader and must accept any bytes without harm, returning -EBADMSG for what it cannot
-	 * read; fini frees what decode or the emitter put into value, also when decode failed
-	 * half-way (a zeroed value holds nothing), and is called from whichever thread drops the
-	 * last reference to a message. All three may be NULL: the type then cannot leave its
-	 * process, and a flow that would need it to is refused.
+	 * Of any other type. When all three are NULL the type cannot leave its process, and a flow
+	 * that would need it to is refused.
+	 * - encode appends value to writer. Returns 0 or a negative errno.
+	 * - decode fills value (`size` bytes, zeroed before) from reader. It must accept any bytes
+	 *   without harm. Returns 0, or -EBADMSG for bytes that it cannot read.
+	 * - fini frees what decode or the emitting operator stored in value. It is also called when
+	 *   decode failed half-way; a zeroed value holds nothing. It runs on the thread that drops
+	 *   the last reference to the message.
 	 */
 	int (*encode)(const void *value, struct frag_writer *writer);
 	int (*decode)(void *value, struct frag_reader *reader);
@@ -70,40 +82,60 @@ struct frag_type {
 	.field_size = (uint32_t)sizeof((table)[0])
 
 /*
- * The scalars, in the order of their names in graphs: bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64.
+ * The scalars. Their names in graphs are bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64; f32 and f64
+ * are IEEE 754 binary32 and binary64.
  */
 extern FRAG_API const struct frag_type frag_type_bool, frag_type_i8, frag_type_i16, frag_type_i32,
 	frag_type_i64, frag_type_u8, frag_type_u16, frag_type_u32, frag_type_u64, frag_type_f32,
 	frag_type_f64;
-/* Text in UTF-8, NUL-terminated, the size counted without it; bytes of any kind. */
+/*
+ * "string" is UTF-8 text that ends with a NUL; its size is counted without the NUL. "bytes" is any
+ * number of any bytes.
+ */
 extern FRAG_API const struct frag_type frag_type_string, frag_type_bytes;
 
 /*
- * Registers a type for this process; a plugin's FRAG_TYPES are registered when it is loaded. The
- * table is borrowed and must outlive the process's graphs. The same table twice is no error.
- * Returns 0; -EEXIST when another type has the name; -EINVAL (with a sentence) for a table that is
- * not one. Thread: any, before graphs run. Blocks: no. RT-safe: no.
+ * Registers a type for this process. The types that a plugin lists in FRAG_TYPES are registered
+ * when the plugin is loaded.
+ * - type: borrowed until the process ends
+ * - err: receives the sentence; NULL is accepted
+ * Returns 0, also when this table is registered already; -EEXIST: another table has the name;
+ * -EINVAL: the table has a mistake, which the sentence names; -ENOMEM.
+ * Thread: any, before graphs run. Blocks: no. RT-safe: no.
  */
 FRAG_API int frag_type_register(const struct frag_type *type, struct frag_err *err);
 
 /*
- * The type of that name, "NAME[]" included; NULL when there is none.
- * Thread: any. Blocks: no. RT-safe: no (looks up a string; do it in initialize).
+ * Finds a registered type.
+ * - name: of a type, also "NAME[]"
+ * Returns the table, valid until the process ends; NULL when no type has that name.
+ * Thread: any. Blocks: no. RT-safe: no (it compares strings; call it in initialize).
  */
 FRAG_API const struct frag_type *frag_type_find(const char *name);
 
 /*
- * Codec primitives for encode and decode. Everything is little-endian. A writer grows its own
- * memory; put returns 0 or -ENOMEM. A reader never reads beyond its end; get returns 0 or -EBADMSG
- * and then leaves *out untouched. Thread: the one that called encode or decode. Blocks: no.
+ * Appends to the bytes that encode makes. Integers are written little-endian.
+ * - writer: the argument of encode; it grows its own memory
+ * - bytes, size: what to append; bytes are copied; bytes may be NULL when size is 0
+ * Returns 0; -ENOMEM; -EMSGSIZE: the message's descriptors would exceed 64 MiB. After a failure
+ * every later call returns the same code, so encode may check only the last one.
+ * Thread: the one that called encode. Blocks: no. RT-safe: no (it allocates).
  */
 FRAG_API int frag_writer_put(struct frag_writer *writer, const void *bytes, size_t size);
 FRAG_API int frag_writer_put_u32(struct frag_writer *writer, uint32_t x);
 FRAG_API int frag_writer_put_u64(struct frag_writer *writer, uint64_t x);
+
+/*
+ * Reads the next bytes that decode is given, and never beyond the last one.
+ * - reader: the argument of decode
+ * - out: receives `size` bytes, or the integer
+ * Returns 0; -EBADMSG: fewer bytes are left, and nothing was read.
+ * Thread: the one that called decode. Blocks: no. RT-safe: yes.
+ */
 FRAG_API int frag_reader_get(struct frag_reader *reader, void *out, size_t size);
 FRAG_API int frag_reader_get_u32(struct frag_reader *reader, uint32_t *out);
 FRAG_API int frag_reader_get_u64(struct frag_reader *reader, uint64_t *out);
-/* Bytes not yet read. */
+/* Returns the number of bytes not yet read. Thread: as above. Blocks: no. RT-safe: yes. */
 FRAG_API size_t frag_reader_left(const struct frag_reader *reader);
 
 FRAG_END_DECLS

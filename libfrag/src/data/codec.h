@@ -7,53 +7,85 @@
 #include <data/type.h>
 
 /*
- * What a message looks like between processes: descriptors (this file) and bodies (the tensors'
- * bytes, which the transport moves). Little-endian, every length checked before use. Values and
- * metadata travel in the descriptors.
+ * What a message looks like between processes: descriptors, which this file encodes and decodes,
+ * and bodies (the bytes of the tensors), which the transport moves. Everything is little-endian,
+ * and every length is checked before it is used. The value and the metadata travel in the
+ * descriptors:
  *
- *   u8 version 1 | u8 flags | u16 tensor count | i64 acquisition_ns | u64 type id (0: no value) |
- *   u32 value
- * bytes | per tensor: u8 name bytes, name, u8 dtype code, u8 bits, u16 lanes, u8 device type, u8
- * ndim, i64 shape[ndim], u64 body bytes | value | metadata: u16 keys, per key: u8 key bytes, key,
- * u64 type id, u32 bytes, value
+ * 	u8   version, FRAGI_DESCRIPTOR_VERSION
+ * 	u8   flags, 0
+ * 	u16  number of tensors
+ * 	i64  acquisition_ns
+ * 	u64  type id of the value; 0: no value
+ * 	u32  bytes of the value
+ * 	for each tensor:
+ * 		u8   bytes of the name, and the name
+ * 		u8   dtype code
+ * 		u8   dtype bits
+ * 		u16  dtype lanes
+ * 		u8   device type
+ * 		u8   ndim
+ * 		i64  shape[ndim]
+ * 		u64  bytes of the body
+ * 	the value
+ * 	u16  number of metadata keys
+ * 	for each key:
+ * 		u8   bytes of the key, and the key
+ * 		u64  type id
+ * 		u32  bytes of the value, and the value
  *
- * A type id is a 64-bit FNV-1a of the type's name and fields, so two builds that differ in a struct
- * do not match.
+ * A type id is the 64-bit FNV-1a hash of the type's name and fields, so two builds whose structs
+ * differ do not match.
  */
 #define FRAGI_DESCRIPTOR_VERSION 1
-/* bytes of memory for the value and the metadata of one message */
+/* The most bytes of memory that the value and the metadata of one message may take. */
 #define FRAGI_DECODED_MAX (128u << 20)
-#define FRAGI_DESCRIPTOR_MAX (64u << 20) /* bytes of descriptors of one message */
+/* The most bytes of descriptors of one message. */
+#define FRAGI_DESCRIPTOR_MAX (64u << 20)
 
 /*
- * The message's descriptors, encoded at most once; the message owns them until it ends or is
- * written to again. Returns 0; -EPROTOTYPE when the value's or a metadatum's type has no codec;
- * -ENOTSUP for a tensor in device memory, which is not built yet; -EMSGSIZE beyond
- * FRAGI_DESCRIPTOR_MAX; -ENOMEM.
+ * Encodes the message's descriptors, once; later calls return the same blob.
+ * - out_blob: owned by the message until it is freed or written to again
+ * Returns 0; -EPROTOTYPE: the type of the value or of a metadata value has no codec; -ENOTSUP: a
+ * tensor lies in device memory, which is not built yet; -EMSGSIZE: more than FRAGI_DESCRIPTOR_MAX;
+ * -ENOMEM. Thread: any that holds a reference.
  */
 FRAGI_API int fragi_message_encode(const struct frag_message *message,
 				   const struct fragi_blob **out_blob);
 
 /*
- * The reverse. Makes a message (shared: it was received) whose tensors are allocated (host memory,
- * compact) but not filled: the transport receives the bodies into them, in order. `limit_bytes`
- * bounds the sum of the bodies. Returns 0; -EBADMSG for bytes that are no descriptors; -EMSGSIZE
- * beyond the limit or FRAGI_DECODED_MAX; -ENOENT for an unknown type id (out_type_id tells which;
- * may be NULL); -ENOMEM.
+ * Decodes descriptors into a message, which is shared, as every received message is. Its tensors
+ * are allocated (compact, in host memory) but not filled: the transport receives the bodies into
+ * them, in order.
+ * - bytes, size: the descriptors
+ * - limit_bytes: the most bytes of all bodies together
+ * - out_message: receives a new reference
+ * - out_type_id: receives the unknown type id with -ENOENT; NULL is accepted
+ * Returns 0; -EBADMSG: the bytes are no descriptors; -EMSGSIZE: more than the limit, than
+ * FRAGI_DESCRIPTOR_MAX or than FRAGI_DECODED_MAX; -ENOENT: a type id is unknown here; -ENOMEM; or a
+ * failure of the allocator.
  */
 FRAGI_API int fragi_message_decode(const void *bytes, size_t size, uint64_t limit_bytes,
 				   struct frag_message **out_message, uint64_t *out_type_id);
-/* The same with the tensors' memory from an allocator; NULL: the process's default. */
+/* The same, with the tensors' memory from an allocator resource; NULL: the heap. */
 FRAGI_API int fragi_message_decode_in(struct frag_resource *allocator, const void *bytes,
 				      size_t size, uint64_t limit_bytes,
 				      struct frag_message **out_message, uint64_t *out_type_id);
+
 /*
- * One value, as it lies between the descriptors: a scalar or plain struct field by field without
- * padding, text and bytes as they are, an array its elements behind each other (led by their u32
- * number when an element's size varies), any other type what its encode puts. encode returns 0,
- * -EPROTOTYPE for a type without codec, or the writer's or the type's error. measure gives the
- * memory that the value in wire_size bytes will take; decode fills that memory, zeroed before. Both
- * return 0 or -EBADMSG (measure: -EMSGSIZE).
+ * One value between the descriptors:
+ * - a scalar as it is; a plain struct field by field without padding
+ * - text and bytes as they are
+ * - an array as its elements one after the other; when the size of an element varies, their u32
+ *   number comes first
+ * - any other type as its encode function writes it
+ *
+ * The functions:
+ * - encode: appends the value. Returns 0; -EPROTOTYPE: the type has no codec; or the failure of the
+ *   writer or of the type's encode.
+ * - measure computes the bytes of memory that the value in `wire_size` bytes will take. Returns 0;
+ *   -EBADMSG; -EMSGSIZE: more than FRAGI_DECODED_MAX.
+ * - decode fills that memory, which was zeroed. Returns 0 or -EBADMSG.
  */
 int fragi_value_encode(const struct fragi_type_info *info, const void *value, size_t size,
 		       struct frag_writer *writer);
