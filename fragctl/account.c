@@ -5,6 +5,7 @@
 
 #include <base/stamp.h>
 #include <fragctl/account.h>
+#include <track/account.h>
 
 static const char *policy_name(enum frag_policy policy)
 {
@@ -99,30 +100,13 @@ void ctl_account_totals(const struct ctl_account *account, uint64_t *out_sent,
 	}
 }
 
-static void read_flow(const struct fragi_flow_row *row, struct fragi_summary_flow *flow)
+static void read_flow(const struct fragi_flow_row *row, uint32_t capacity,
+		      struct fragi_summary_flow *flow)
 {
-	uint64_t dropped = 0, n;
-	size_t reasons = 0;
+	struct fragi_flow_stats stats;
 
-	flow->delivered = load(&row->delivered);
-	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {
-		n = load(&row->rx_dropped[i]) + load(&row->tx_dropped[i]);
-		dropped += n;
-		/* queue_full is always said: its zero is an answer. */
-		if (n > 0 || i == FRAGI_DROP_QUEUE_FULL)
-			flow->dropped[reasons++] =
-				(struct fragi_summary_drop){fragi_drop_name((enum fragi_drop)i), n};
-	}
-	flow->sent = load(&row->sent);
-	flow->bytes = load(&row->bytes);
-	flow->in_flight = flow->sent - flow->delivered - dropped;
-	flow->latency = (struct fragi_summary_latency){
-		.count = load(&row->latency.count),
-		.p50 = fragi_hist_quantile(&row->latency, 500),
-		.p99 = fragi_hist_quantile(&row->latency, 990),
-		.p999 = fragi_hist_quantile(&row->latency, 999),
-		.max = load(&row->latency.max),
-	};
+	fragi_flow_row_read(row, &stats);
+	fragi_account_inner(&(struct fragi_account_end){&stats, true, true}, capacity, flow);
 }
 
 static const char *state_name(const struct fragi_op_row *rows, size_t count,
@@ -147,13 +131,12 @@ void ctl_account_read(struct ctl_account *account, struct fragi_summary *out_sum
 		for (size_t j = 0; j < fragment->operator_count; j++, row++) {
 			op = (struct fragi_summary_operator *)(uintptr_t)&fragment->operators[j];
 			op->ticks = load(&row->ticks);
-			op->compute_p50 = fragi_hist_quantile(&row->compute, 500);
-			op->compute_p99 = fragi_hist_quantile(&row->compute, 990);
-			op->compute_max = load(&row->compute.max);
+			fragi_hist_read(&row->compute, &op->compute);
 		}
 	}
 	for (size_t i = 0; i < account->flow_count; i++) {
-		read_flow(&account->ledger.flows[i], &account->flows[i]);
+		read_flow(&account->ledger.flows[i], account->flows[i].capacity,
+			  &account->flows[i]);
 		ns = (int64_t)load(&account->ledger.flows[i].first_ns);
 		if (ns > 0 && ns < first_ns)
 			first_ns = ns;

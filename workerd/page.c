@@ -10,8 +10,6 @@
 
 #include <base/alloc.h>
 
-_Static_assert(FW_DROP_REASONS == FRAGI_DROP_REASONS, "the wire carries every reason");
-
 int wrk_page_init(struct wrk_page *page)
 {
 	memset(page, 0, sizeof(*page));
@@ -82,29 +80,7 @@ static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
 	out->state = state <= FRAGI_OP_FAILED ? (uint32_t)state : FRAGI_OP_FAILED;
 	out->ticks = load(&row->ticks);
 	out->running = load(&row->running) != 0 || out->ticks > load(&row->compute.count);
-	out->compute_p50 = fragi_hist_quantile(&row->compute, 500);
-	out->compute_p99 = fragi_hist_quantile(&row->compute, 990);
-	out->compute_max = load(&row->compute.max);
-}
-
-/* Delivered and dropped before sent, so that what is in flight is never below zero. */
-static void read_flow(const struct fragi_flow_row *row, struct fw_flow_stats *out)
-{
-	out->delivered = load(&row->delivered);
-	for (int i = 0; i < FW_DROP_REASONS; i++)
-		out->rx_dropped[i] = load(&row->rx_dropped[i]);
-	out->arrived = load(&row->arrived);
-	out->confirmed = load(&row->confirmed);
-	for (int i = 0; i < FW_DROP_REASONS; i++)
-		out->tx_dropped[i] = load(&row->tx_dropped[i]);
-	out->bytes = load(&row->bytes);
-	out->first_ns = load(&row->first_ns);
-	out->sent = load(&row->sent);
-	out->latency_count = load(&row->latency.count);
-	out->latency_p50 = fragi_hist_quantile(&row->latency, 500);
-	out->latency_p99 = fragi_hist_quantile(&row->latency, 990);
-	out->latency_p999 = fragi_hist_quantile(&row->latency, 999);
-	out->latency_max = load(&row->latency.max);
+	fragi_hist_read(&row->compute, &out->compute);
 }
 
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
@@ -114,7 +90,7 @@ int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 	if (page->ops == NULL)
 		return r;
 	for (uint32_t i = 0; i < page->flow_count; i++)
-		read_flow(&page->ledger.flows[i], &page->flows[i]);
+		fragi_flow_row_read(&page->ledger.flows[i], &page->flows[i]);
 	for (uint32_t i = 0; i < page->op_count; i++)
 		read_op(&page->ledger.ops[i], &page->ops[i]);
 	*out_stats = (struct fw_host_stats){.ops = page->ops,

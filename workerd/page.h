@@ -15,8 +15,8 @@ struct wrk_page {
 	int fd;
 	struct fragi_ledger ledger;
 	uint32_t op_count, flow_count;
-	struct fw_op_stats *ops;     /* owned; what the last read found */
-	struct fw_flow_stats *flows; /* owned */
+	struct fw_op_stats *ops;        /* owned; what the last read found */
+	struct fragi_flow_stats *flows; /* owned */
 };
 
 /* Makes the memfd (closed on exec). Returns 0 or negative errno. */

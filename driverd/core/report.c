@@ -5,38 +5,36 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <driverd/core/account.h>
+#include <track/account.h>
 
 /*
  * What an ended application's tables say, as a summary; everything lives in the application's
  * arena.
  */
 
-static const char *const drop_names[FW_DROP_REASONS] = {"queue_full", "no_room", "receiver_done",
-							"stopped"};
 static const char *const policy_names[] = {
 	[FRAG_POLICY_DEFAULT] = "block", [FRAG_POLICY_BLOCK] = "block",
 	[FRAG_POLICY_POP] = "pop",       [FRAG_POLICY_REJECT] = "reject",
 	[FRAG_POLICY_FAULT] = "fault",   [FRAG_POLICY_LATEST] = "latest",
 };
 
-static const struct fw_flow_stats *row_at(const struct drv_host *host, uint32_t row)
+static const struct fragi_flow_stats *row_at(const struct drv_host *host, uint32_t row)
 {
 	return host->stats != NULL && row < host->stats->stats.flow_count
 		       ? &host->stats->stats.flows[row]
 		       : NULL;
 }
 
-static struct drv_account_end end_at(const struct drv_host *host, uint32_t row)
+static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row)
 {
-	struct drv_account_end end = {
+	struct fragi_account_end end = {
 		.row = row_at(host, row),
 		.is_final = host->stats != NULL && host->stats->stats.final,
 		.is_orderly = host->orderly,
 	};
 
 	if (host->app->started_ns == 0) /* nothing ran, so nothing can be missing */
-		end = (struct drv_account_end){.is_final = true, .is_orderly = true};
+		end = (struct fragi_account_end){.is_final = true, .is_orderly = true};
 	return end;
 }
 
@@ -48,25 +46,6 @@ static uint32_t edge_row(const struct drv_host *host, size_t flow)
 	while (i < host->edge_count && host->edges[i] != flow)
 		i++;
 	return host->inner_flow_count + i;
-}
-
-static void put_account(struct fragi_summary_flow *out, const struct drv_account *account)
-{
-	out->sent = account->sent;
-	out->delivered = account->delivered;
-	out->lost = account->lost;
-	out->in_flight = account->in_flight;
-	out->bytes = account->bytes;
-	for (int i = 0; i < FW_DROP_REASONS; i++)
-		out->dropped[i] = (struct fragi_summary_drop){drop_names[i], account->dropped[i]};
-}
-
-static void put_latency(struct fragi_summary_flow *out, const struct fw_flow_stats *row)
-{
-	if (row != NULL)
-		out->latency = (struct fragi_summary_latency){row->latency_count, row->latency_p50,
-							      row->latency_p99, row->latency_p999,
-							      row->latency_max};
 }
 
 /* "ucx 1.13.1 tcp lo" is "ucx tcp lo" for people, and "ucx" for programs. */
@@ -86,12 +65,9 @@ static int report_inner(struct drv_app *app, size_t index, struct fragi_summary_
 {
 	const struct fragi_flow_info *flow = &app->flows[index];
 	const struct drv_host *host = app->fragments[flow->from_fragment].host;
-	struct drv_account_end end = end_at(host, (uint32_t)index - host->first_flow);
-	struct drv_account account;
+	struct fragi_account_end end = end_at(host, (uint32_t)index - host->first_flow);
 
-	drv_account_inner(&end, flow->capacity, &account);
-	put_account(out, &account);
-	put_latency(out, end.row);
+	fragi_account_inner(&end, flow->capacity, out);
 	out->edge = "inproc";
 	return 0;
 }
@@ -101,15 +77,12 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	const struct fragi_flow_info *flow = &app->flows[index];
 	const struct drv_host *from = app->fragments[flow->from_fragment].host;
 	const struct drv_host *to = app->fragments[flow->to_fragment].host;
-	struct drv_account_end sender = end_at(from, edge_row(from, index));
-	struct drv_account_end receiver = end_at(to, edge_row(to, index));
+	struct fragi_account_end sender = end_at(from, edge_row(from, index));
+	struct fragi_account_end receiver = end_at(to, edge_row(to, index));
 	bool queues = flow->policy == FRAG_POLICY_POP || flow->policy == FRAG_POLICY_REJECT ||
 		      flow->policy == FRAG_POLICY_LATEST;
-	struct drv_account account;
 
-	drv_account_between(&sender, &receiver, flow->capacity, queues, &account);
-	put_account(out, &account);
-	put_latency(out, receiver.row);
+	fragi_account_between(&sender, &receiver, flow->capacity, queues, out);
 	if (strcmp(from->node, to->node) != 0)
 		out->latency_reason =
 			"its ends are on two nodes, whose clocks are not compared yet";
@@ -165,9 +138,7 @@ static int report_operators(struct drv_app *app, const struct drv_host *host, ui
 		if (host->stats == NULL || row >= host->stats->stats.op_count)
 			continue;
 		ops[i].ticks = host->stats->stats.ops[row].ticks;
-		ops[i].compute_p50 = host->stats->stats.ops[row].compute_p50;
-		ops[i].compute_p99 = host->stats->stats.ops[row].compute_p99;
-		ops[i].compute_max = host->stats->stats.ops[row].compute_max;
+		ops[i].compute = host->stats->stats.ops[row].compute;
 	}
 	out->operators = ops;
 	out->operator_count = table->op_count;

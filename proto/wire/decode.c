@@ -351,24 +351,35 @@ static void decode_event(struct decoder *d, const Frag__V1__HostEvent *in,
 static void reasons(const uint64_t *in, size_t count, uint64_t *out)
 {
 	for (size_t i = 0; i < count; i++)
-		out[i < FW_DROP_REASONS ? i : FW_DROP_REASONS - 1] += in[i];
+		out[i < FRAGI_DROP_REASONS ? i : FRAGI_DROP_REASONS - 1] += in[i];
 }
 
-static void decode_flow_stats(const Frag__V1__FlowStats *in, struct fw_flow_stats *out)
+static void quantiles(const Frag__V1__Quantiles *in, struct fragi_quantiles *out)
 {
-	out->sent = in->sent;
-	out->bytes = in->bytes;
-	out->confirmed = in->confirmed;
-	out->first_ns = in->first_ns;
+	if (in == NULL)
+		return;
+	out->count = in->count;
+	out->p50 = in->p50;
+	out->p99 = in->p99;
+	out->p999 = in->p999;
+	out->max = in->max;
+}
+
+/* Counters that only a newer peer knows are left out. */
+static void counters(const uint64_t *in, size_t count, uint64_t *out, size_t known)
+{
+	for (size_t i = 0; i < count && i < known; i++)
+		out[i] = in[i];
+}
+
+static void decode_flow_stats(const Frag__V1__FlowStats *in, struct fragi_flow_stats *out)
+{
+	counters(in->sender, in->n_sender, out->counters, FRAGI_SENDER_COUNTERS);
+	counters(in->receiver, in->n_receiver, out->counters + FRAGI_SENDER_COUNTERS,
+		 FRAGI_RECEIVER_COUNTERS);
 	reasons(in->tx_dropped, in->n_tx_dropped, out->tx_dropped);
-	out->delivered = in->delivered;
-	out->arrived = in->arrived;
 	reasons(in->rx_dropped, in->n_rx_dropped, out->rx_dropped);
-	out->latency_count = in->latency_count;
-	out->latency_p50 = in->latency_p50;
-	out->latency_p99 = in->latency_p99;
-	out->latency_p999 = in->latency_p999;
-	out->latency_max = in->latency_max;
+	quantiles(in->latency, &out->latency);
 }
 
 static void decode_stats(struct decoder *d, const Frag__V1__HostStats *in,
@@ -380,9 +391,7 @@ static void decode_stats(struct decoder *d, const Frag__V1__HostStats *in,
 		out->ops[i].state = in->ops[i]->state;
 		out->ops[i].running = in->ops[i]->running != 0;
 		out->ops[i].ticks = in->ops[i]->ticks;
-		out->ops[i].compute_p50 = in->ops[i]->compute_p50;
-		out->ops[i].compute_p99 = in->ops[i]->compute_p99;
-		out->ops[i].compute_max = in->ops[i]->compute_max;
+		quantiles(in->ops[i]->compute, &out->ops[i].compute);
 	}
 	out->flows = rows(d, in->n_flows, FW_ROWS_MAX, sizeof(*out->flows), &out->flow_count);
 	for (uint32_t i = 0; i < out->flow_count; i++)

@@ -247,32 +247,40 @@ static void encode_event(struct encoder *e, const struct fw_host_event *in,
 	out->delivered = in->delivered;
 }
 
-static uint64_t *reasons_of(struct encoder *e, const uint64_t *reasons, size_t *out_count)
+static uint64_t *numbers_of(struct encoder *e, const uint64_t *numbers, size_t count,
+			    size_t *out_count)
 {
-	uint64_t *copy = take(e, FW_DROP_REASONS * sizeof(*copy));
+	uint64_t *copy = take(e, count * sizeof(*copy));
 
-	*out_count = copy != NULL ? FW_DROP_REASONS : 0;
+	*out_count = copy != NULL ? count : 0;
 	if (copy != NULL)
-		memcpy(copy, reasons, FW_DROP_REASONS * sizeof(*copy));
+		memcpy(copy, numbers, count * sizeof(*copy));
 	return copy;
 }
 
-static void encode_flow_stats(struct encoder *e, const struct fw_flow_stats *in,
+static Frag__V1__Quantiles *quantiles_of(struct encoder *e, const struct fragi_quantiles *in)
+{
+	Frag__V1__Quantiles *out = new_body(e, &frag__v1__quantiles__descriptor);
+
+	if (out == NULL)
+		return NULL;
+	out->count = in->count;
+	out->p50 = in->p50;
+	out->p99 = in->p99;
+	out->p999 = in->p999;
+	out->max = in->max;
+	return out;
+}
+
+static void encode_flow_stats(struct encoder *e, const struct fragi_flow_stats *in,
 			      Frag__V1__FlowStats *out)
 {
-	out->sent = in->sent;
-	out->bytes = in->bytes;
-	out->confirmed = in->confirmed;
-	out->first_ns = in->first_ns;
-	out->tx_dropped = reasons_of(e, in->tx_dropped, &out->n_tx_dropped);
-	out->delivered = in->delivered;
-	out->arrived = in->arrived;
-	out->rx_dropped = reasons_of(e, in->rx_dropped, &out->n_rx_dropped);
-	out->latency_count = in->latency_count;
-	out->latency_p50 = in->latency_p50;
-	out->latency_p99 = in->latency_p99;
-	out->latency_p999 = in->latency_p999;
-	out->latency_max = in->latency_max;
+	out->sender = numbers_of(e, in->counters, FRAGI_SENDER_COUNTERS, &out->n_sender);
+	out->receiver = numbers_of(e, in->counters + FRAGI_SENDER_COUNTERS, FRAGI_RECEIVER_COUNTERS,
+				   &out->n_receiver);
+	out->tx_dropped = numbers_of(e, in->tx_dropped, FRAGI_DROP_REASONS, &out->n_tx_dropped);
+	out->rx_dropped = numbers_of(e, in->rx_dropped, FRAGI_DROP_REASONS, &out->n_rx_dropped);
+	out->latency = quantiles_of(e, &in->latency);
 }
 
 static void encode_stats(struct encoder *e, const struct fw_host_stats *in,
@@ -285,9 +293,7 @@ static void encode_stats(struct encoder *e, const struct fw_host_stats *in,
 		out->ops[i]->state = in->ops[i].state;
 		out->ops[i]->running = in->ops[i].running;
 		out->ops[i]->ticks = in->ops[i].ticks;
-		out->ops[i]->compute_p50 = in->ops[i].compute_p50;
-		out->ops[i]->compute_p99 = in->ops[i].compute_p99;
-		out->ops[i]->compute_max = in->ops[i].compute_max;
+		out->ops[i]->compute = quantiles_of(e, &in->ops[i].compute);
 	}
 	out->flows = new_rows(e, &frag__v1__flow_stats__descriptor, in->flow_count, FW_ROWS_MAX,
 			      &out->n_flows);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/diag.h>
+#include <base/counters.h>
 
 /*
  * What travels on a control connection, as plain structs. Protobuf stops in encode.c and decode.c,
@@ -198,26 +198,17 @@ struct fw_host_event {
 	uint64_t sent, delivered;
 };
 
-#define FW_DROP_REASONS 4
-/* one row of a host's ledger */
-struct fw_flow_stats {
-	uint64_t sent, bytes, confirmed, first_ns;
-	uint64_t tx_dropped[FW_DROP_REASONS];
-	uint64_t delivered, arrived;
-	uint64_t rx_dropped[FW_DROP_REASONS];
-	uint64_t latency_count, latency_p50, latency_p99, latency_p999, latency_max; /* ns */
-};
 struct fw_op_stats {
 	uint32_t state;
 	bool running; /* was in a callback when the page was read */
 	uint64_t ticks;
-	uint64_t compute_p50, compute_p99, compute_max; /* ns */
+	struct fragi_quantiles compute; /* ns a tick */
 };
 struct fw_host_stats {
 	bool final;              /* after the host is gone; nothing follows */
 	struct fw_op_stats *ops; /* in the order of HOST_PREPARED, fragment by fragment */
 	uint32_t op_count;
-	struct fw_flow_stats *flows; /* inner flows, then edges */
+	struct fragi_flow_stats *flows; /* inner flows, then edges */
 	uint32_t flow_count;
 };
 

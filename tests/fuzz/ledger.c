@@ -36,10 +36,10 @@ static void look(struct wrk_page *page)
 	fuzz_check(stats.op_count <= FW_ROWS_MAX && stats.flow_count <= FW_ROWS_MAX);
 	for (uint32_t i = 0; i < stats.op_count; i++)
 		fuzz_check(stats.ops[i].state <= FRAGI_OP_FAILED &&
-			   stats.ops[i].compute_p50 <= stats.ops[i].compute_p99);
+			   stats.ops[i].compute.p50 <= stats.ops[i].compute.p99);
 	for (uint32_t i = 0; i < stats.flow_count; i++)
-		fuzz_check(stats.flows[i].latency_p50 <= stats.flows[i].latency_p99 &&
-			   stats.flows[i].latency_p99 <= stats.flows[i].latency_p999);
+		fuzz_check(stats.flows[i].latency.p50 <= stats.flows[i].latency.p99 &&
+			   stats.flows[i].latency.p99 <= stats.flows[i].latency.p999);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

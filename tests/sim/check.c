@@ -350,7 +350,7 @@ static void check_flow(struct sim *sim, const struct sim_app *app, const struct 
 
 	if (!flow->in_host)
 		bound = flow->policy == FRAG_POLICY_BLOCK ? flow->window : 3ull * flow->window;
-	for (int r = 0; r < FW_DROP_REASONS; r++)
+	for (int r = 0; r < FRAGI_DROP_REASONS; r++)
 		settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] +
 			   flow->rx.tx_dropped[r] + flow->rx.rx_dropped[r];
 	lost = flow->true_sent - settled;

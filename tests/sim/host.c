@@ -558,7 +558,7 @@ static void on_socket(struct sim *sim, const struct sim_event *event)
 
 static void reap(struct sim *sim, const struct sim_event *event)
 {
-	static struct fw_flow_stats flows[SIM_FLOWS_MAX];
+	static struct fragi_flow_stats flows[SIM_FLOWS_MAX];
 	static struct fw_op_stats ops[2 * SIM_FRAGMENTS_MAX];
 	const struct sim_host *host = &sim->hosts[event->a];
 	const struct sim_worker *worker = &sim->workers[host->worker];

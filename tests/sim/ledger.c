@@ -35,7 +35,7 @@ bool sim_data_is_settled(const struct sim_app *app)
 		const struct sim_flow *flow = &app->flows[i];
 		uint64_t settled = flow->in_host ? flow->tx.delivered : flow->rx.delivered;
 
-		for (int r = 0; r < FW_DROP_REASONS; r++)
+		for (int r = 0; r < FRAGI_DROP_REASONS; r++)
 			settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] +
 				   flow->rx.rx_dropped[r];
 		if (settled != flow->tx.sent || flow->flying > 0 || flow->done_flying)
@@ -66,7 +66,7 @@ static uint64_t dropped(const uint64_t *reasons)
 {
 	uint64_t total = 0;
 
-	for (int r = 0; r < FW_DROP_REASONS; r++)
+	for (int r = 0; r < FRAGI_DROP_REASONS; r++)
 		total += reasons[r];
 	return total;
 }
@@ -96,7 +96,7 @@ void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *ou
 }
 
 /* The page: flows inside the host, then its edges. Returns how many. */
-uint32_t sim_host_rows(const struct sim_host *host, struct fw_flow_stats *rows)
+uint32_t sim_host_rows(const struct sim_host *host, struct fragi_flow_stats *rows)
 {
 	uint32_t count = 0;
 

@@ -201,8 +201,8 @@ struct sim_flow {
 	uint8_t token[FW_TOKEN_BYTES];
 	bool token_known, dead;
 	uint32_t window;
-	uint32_t largest;            /* credit of its messages, in bytes: drawn up to this */
-	struct fw_flow_stats tx, rx; /* within a host both halves are in tx */
+	uint32_t largest;               /* credit of its messages, in bytes: drawn up to this */
+	struct fragi_flow_stats tx, rx; /* within a host both halves are in tx */
 	/* the sending end */
 	struct fragi_window_tx tx_window;
 	uint32_t pending;
@@ -508,7 +508,7 @@ bool sim_data_is_done(const struct sim_host *host);
 bool sim_data_is_settled(const struct sim_app *app);
 bool sim_host_is_idle(const struct sim_host *host);
 void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered);
-uint32_t sim_host_rows(const struct sim_host *host, struct fw_flow_stats *rows);
+uint32_t sim_host_rows(const struct sim_host *host, struct fragi_flow_stats *rows);
 uint32_t sim_host_ops(const struct sim_host *host, struct fw_op_stats *rows);
 
 /* plan.c */

@@ -168,7 +168,7 @@ static void act(struct sim *sim, uint32_t index, const struct wrk_action *action
 
 static void step(struct sim *sim, uint32_t index, struct wrk_event *event)
 {
-	static struct fw_flow_stats flows[SIM_FLOWS_MAX];
+	static struct fragi_flow_stats flows[SIM_FLOWS_MAX];
 	static struct fw_op_stats ops[2 * SIM_FRAGMENTS_MAX];
 	static struct fw_host_stats stats = {.flows = flows, .ops = ops};
 	struct sim_worker *worker = &sim->workers[index];

@@ -367,7 +367,7 @@ static inline void say_stats(struct world *w, uint64_t connection, uint32_t host
 			     uint64_t sent, uint64_t delivered)
 {
 	struct fw_message message = of_host(FW_HOST_STATS, host);
-	struct fw_flow_stats row = {.sent = sent, .delivered = delivered, .arrived = delivered};
+	struct fragi_flow_stats row = {.sent = sent, .delivered = delivered, .arrived = delivered};
 	struct fw_op_stats op = {.ticks = sent + delivered};
 
 	message.stats = (struct fw_host_stats){

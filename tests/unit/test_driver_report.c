@@ -4,7 +4,7 @@
 /* What the summary says of what hosts have counted. */
 
 static void say_rows(struct world *w, uint64_t connection, uint32_t host,
-		     struct fw_flow_stats *rows, uint32_t row_count, struct fw_op_stats *ops,
+		     struct fragi_flow_stats *rows, uint32_t row_count, struct fw_op_stats *ops,
 		     uint32_t op_count)
 {
 	struct fw_message message = of_host(FW_HOST_STATS, host);
@@ -65,7 +65,7 @@ Test(driver_report, the_first_message_is_the_earliest_on_the_drivers_node)
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct table sender = table_of("f1", true);
-		struct fw_flow_stats tx = {0}, rx = {0};
+		struct fragi_flow_stats tx = {0}, rx = {0};
 		struct world w;
 
 		world_init_with(&w, (struct drv_config){.node = cases[i].driver});
@@ -110,8 +110,9 @@ Test(driver_report, an_edge_is_named_without_its_version)
 Test(driver_report, latency_between_nodes_is_not_told)
 {
 	for (int apart = 0; apart < 2; apart++) {
-		struct fw_flow_stats tx = {.sent = 3},
-				     rx = {.delivered = 3, .arrived = 3, .latency_count = 3};
+		struct fragi_flow_stats tx = {.sent = 3}, rx = {.delivered = 3,
+								.arrived = 3,
+								.latency = {.count = 3}};
 		struct table sender = table_of("f1", true);
 		struct world w;
 
@@ -134,7 +135,7 @@ Test(driver_report, a_lost_end_leaves_open_what_its_policy_lets_wait)
 	} cases[] = {{"block", 4}, {"fault", 4}, {"pop", 12}, {"reject", 12}, {"latest", 3}};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
-		struct fw_flow_stats tx = {.sent = 100};
+		struct fragi_flow_stats tx = {.sent = 100};
 		struct table sender = table_of("f1", true);
 		struct world w;
 		char said[64];
@@ -187,9 +188,9 @@ Test(driver_report, every_row_is_told_of_its_own_flow_and_operator)
 	struct fw_op rx = {.name = "rx", .type = "t", .ports = &in, .port_count = 1};
 	struct fw_fragment tables[] = {{"f1", &tx, 1}, {"f2", &mid, 1}}, last = {"f3", &rx, 1};
 	struct fw_inner_flow inner = {.to_fragment = 1, .capacity = 4, .policy = FRAG_POLICY_BLOCK};
-	struct fw_flow_stats rows[] = {{.sent = 9, .delivered = 8, .rx_dropped = {[2] = 1}},
-				       {.sent = 6}};
-	struct fw_flow_stats received = {.delivered = 6, .arrived = 6};
+	struct fragi_flow_stats rows[] = {{.sent = 9, .delivered = 8, .rx_dropped = {[2] = 1}},
+					  {.sent = 6}};
+	struct fragi_flow_stats received = {.delivered = 6, .arrived = 6};
 	struct fw_op_stats ops[] = {{.ticks = 11}, {.ticks = 12}}, rx_ops = {.ticks = 13};
 	struct world w;
 

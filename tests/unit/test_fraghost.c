@@ -295,7 +295,7 @@ Test(fraghost, stops_at_once_and_counts_what_is_left)
 	tell((struct fw_message){.kind = FW_HOST_STOP});
 	expect_end(0, 0);
 	cr_assert_eq(wrk_page_read(&page, &stats), 0);
-	for (int i = 0; i < FW_DROP_REASONS; i++)
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
 		dropped += stats.flows[0].rx_dropped[i] + stats.flows[0].tx_dropped[i];
 	cr_expect_eq(stats.flows[0].sent, stats.flows[0].delivered + dropped);
 }

@@ -78,3 +78,19 @@ Test(hist, any_memory_gives_an_answer)
 	cr_expect_gt(fragi_hist_quantile(&hist, 500), 0);
 	cr_expect_eq(fragi_hist_quantile(&hist, 4000000000u), UINT64_MAX);
 }
+
+Test(hist, one_look_gives_all_quantiles)
+{
+	static struct fragi_hist hist;
+	struct fragi_quantiles q;
+
+	for (uint64_t ns = 1; ns <= 1000; ns++)
+		fragi_hist_add(&hist, ns);
+	fragi_hist_read(&hist, &q);
+	cr_expect_eq(q.count, 1000);
+	cr_expect_eq(q.p50, fragi_hist_quantile(&hist, 500));
+	cr_expect_eq(q.p99, fragi_hist_quantile(&hist, 990));
+	cr_expect_eq(q.p999, fragi_hist_quantile(&hist, 999));
+	cr_expect_eq(q.max, 1000);
+	cr_expect(q.p50 < q.p99);
+}

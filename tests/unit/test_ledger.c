@@ -40,6 +40,34 @@ Test(ledger, a_reader_sees_what_the_writer_counts)
 	close(fd);
 }
 
+/* By name on one side and by index on the other, so that no counter is read into another's place. */
+Test(ledger, every_counter_of_a_row_is_read)
+{
+	struct fragi_ledger ledger;
+	struct fragi_flow_stats stats;
+	uint64_t n = 100;
+
+	cr_assert_eq(fragi_ledger_create(&ledger, -1, 0, 1), 0);
+#define WRITE(name, shown, what) atomic_store(&ledger.flows[0].name, ++n);
+	FRAGI_SENDER_LIST(WRITE)
+	FRAGI_RECEIVER_LIST(WRITE)
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {
+		atomic_store(&ledger.flows[0].tx_dropped[i], 200 + (uint64_t)i);
+		atomic_store(&ledger.flows[0].rx_dropped[i], 300 + (uint64_t)i);
+	}
+	fragi_flow_row_read(&ledger.flows[0], &stats);
+	for (int i = 0; i < FRAGI_COUNTERS; i++)
+		cr_expect_eq(stats.counters[i], 101 + (uint64_t)i, "%s",
+			     fragi_counter_infos[i].name);
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {
+		cr_expect_eq(stats.tx_dropped[i], 200 + (uint64_t)i);
+		cr_expect_eq(stats.rx_dropped[i], 300 + (uint64_t)i);
+	}
+	cr_expect_eq(stats.sent, 101);
+	cr_expect_eq(&stats.sent, &stats.counters[0], "what is sent is read last");
+	fragi_ledger_close(&ledger);
+}
+
 Test(ledger, memory_of_the_process_itself)
 {
 	struct fragi_ledger ledger;

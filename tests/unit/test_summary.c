@@ -13,9 +13,7 @@ static const struct fragi_summary_operator operators[] = {
 	{.name = "replayer",
 	 .type = "video_replayer",
 	 .ticks = 300,
-	 .compute_p50 = 1,
-	 .compute_p99 = 2,
-	 .compute_max = 3},
+	 .compute = {.p50 = 1, .p99 = 2, .max = 3}},
 };
 static const struct fragi_summary_fragment fragments[] = {
 	{.name = "fragment1",
@@ -38,7 +36,7 @@ static const struct fragi_summary_flow flows[] = {
 	 .delivered = 300,
 	 .lost = 1,
 	 .bytes = 7,
-	 .dropped = {{"queue_full", 2}, {"no_room", 0}},
+	 .dropped = {[FRAGI_DROP_QUEUE_FULL] = 2},
 	 .latency = {300, 41000, 88000, 200000, 210000}},
 	{.from = "a.b.c",
 	 .to = "d.e.f",
@@ -120,7 +118,7 @@ Test(summary, the_json_is_one_document)
 		"   \"operators\": []}],\n"
 		" \"flows\": [\n"
 		"  {\"from\": \"fragment1.replayer.output\", \"to\": \"fragment2.conv.source_video\", \"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\",\n"
-		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0}, \"lost\": 1, \"in_flight\": 0, \"bytes\": 7,\n"
+		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 1, \"in_flight\": 0, \"bytes\": 7,\n"
 		"   \"latency_ns\": {\"count\": 300, \"p50\": 41000, \"p99\": 88000, \"p999\": 200000, \"max\": 210000}}]}\n");
 	free(text);
 }

@@ -242,3 +242,38 @@ Test(wire_bounds, what_a_peer_sends_beyond_its_bound_is_refused_by_name)
 	cr_expect_null(out);
 	free(large);
 }
+
+Test(wire_bounds, what_only_a_newer_peer_counts_does_not_break_the_sum)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__HostStats stats = FRAG__V1__HOST_STATS__INIT;
+	Frag__V1__FlowStats flow = FRAG__V1__FLOW_STATS__INIT, *flows = &flow;
+	uint64_t numbers[FRAGI_COUNTERS + FRAGI_DROP_REASONS + 1];
+	const size_t count = sizeof(numbers) / sizeof(numbers[0]);
+	struct fragi_flow_stats *row;
+	struct fw_message *out;
+	uint8_t bytes[256];
+	size_t size;
+
+	for (size_t i = 0; i < count; i++)
+		numbers[i] = i + 1;
+	flow.sender = flow.receiver = flow.tx_dropped = numbers;
+	flow.n_sender = flow.n_receiver = count;
+	flow.n_tx_dropped = FRAGI_DROP_REASONS + 2;
+	stats.flows = &flows;
+	stats.n_flows = 1;
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_STATS;
+	envelope.host_stats = &stats;
+	size = frag__v1__envelope__pack(&envelope, bytes);
+	cr_assert_eq(fw_decode(bytes, size, &out, NULL), 0);
+	row = &out->stats.flows[0];
+	for (size_t i = 0; i < FRAGI_COUNTERS; i++)
+		cr_expect_eq(row->counters[i],
+			     i < FRAGI_SENDER_COUNTERS ? i + 1 : i + 1 - FRAGI_SENDER_COUNTERS);
+	cr_expect_eq(row->tx_dropped[0], 1);
+	cr_expect_eq(row->tx_dropped[FRAGI_DROP_REASONS - 1], 3 * FRAGI_DROP_REASONS + 3,
+		     "reasons that are not known are added to the last one");
+	cr_expect_eq(row->rx_dropped[0], 0);
+	cr_expect_eq(row->latency.count, 0);
+	fw_message_free(out);
+}

@@ -116,31 +116,27 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 	}
 }
 
+static struct fragi_quantiles make_quantiles(struct maker *m)
+{
+	return (struct fragi_quantiles){draw(m), draw(m), draw(m), draw(m), draw(m)};
+}
+
 static void make_stats(struct maker *m, struct fw_host_stats *s)
 {
 	s->final = true;
 	s->op_count = 3;
 	s->ops = fragi_arena_alloc(&m->arena, 3 * sizeof(*s->ops));
 	for (int i = 0; i < 3; i++)
-		s->ops[i] = (struct fw_op_stats){below(m, 4), i & 1,   draw(m),
-						 draw(m),     draw(m), draw(m)};
+		s->ops[i] = (struct fw_op_stats){below(m, 4), i & 1, draw(m), make_quantiles(m)};
 	s->flow_count = 4;
 	s->flows = fragi_arena_alloc(&m->arena, 4 * sizeof(*s->flows));
 	for (int i = 0; i < 4; i++) {
-		struct fw_flow_stats *f = &s->flows[i];
+		struct fragi_flow_stats *f = &s->flows[i];
 
-		*f = (struct fw_flow_stats){.sent = draw(m),
-					    .bytes = draw(m),
-					    .confirmed = draw(m),
-					    .first_ns = draw(m),
-					    .delivered = draw(m),
-					    .arrived = draw(m),
-					    .latency_count = draw(m),
-					    .latency_p50 = draw(m),
-					    .latency_p99 = draw(m),
-					    .latency_p999 = draw(m),
-					    .latency_max = draw(m)};
-		for (int r = 0; r < FW_DROP_REASONS; r++) {
+		f->latency = make_quantiles(m);
+		for (int c = 0; c < FRAGI_COUNTERS; c++)
+			f->counters[c] = draw(m);
+		for (int r = 0; r < FRAGI_DROP_REASONS; r++) {
 			f->tx_dropped[r] = draw(m);
 			f->rx_dropped[r] = draw(m);
 		}
@@ -274,11 +270,11 @@ Test(wire_codec, fields_arrive_where_they_belong)
 	make(&m, FW_HOST_STATS, &in);
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
-	cr_expect_eq(out->stats.flows[2].rx_dropped[1], in.stats.flows[2].rx_dropped[1]);
-	cr_expect_eq(out->stats.flows[2].tx_dropped[3], in.stats.flows[2].tx_dropped[3]);
-	cr_expect_eq(out->stats.flows[2].latency_p999, in.stats.flows[2].latency_p999);
+	cr_expect_arr_eq(&out->stats.flows[2], &in.stats.flows[2], sizeof(struct fragi_flow_stats),
+			 "every counter, reason and quantile");
 	cr_expect_eq(out->stats.ops[1].running, true);
-	cr_expect_eq(out->stats.ops[1].compute_max, in.stats.ops[1].compute_max);
+	cr_expect_arr_eq(&out->stats.ops[1].compute, &in.stats.ops[1].compute,
+			 sizeof(struct fragi_quantiles));
 	fw_message_free(out);
 	fragi_free(frame);
 	fragi_arena_fini(&m.arena);

@@ -52,8 +52,8 @@ Test(worker_page, what_the_host_counts_is_read)
 	cr_expect_eq(stats.flows[1].delivered, 7);
 	cr_expect_eq(stats.flows[1].rx_dropped[FRAGI_DROP_RECEIVER_DONE], 2);
 	cr_expect_eq(stats.flows[1].tx_dropped[FRAGI_DROP_NO_ROOM], 1);
-	cr_expect_eq(stats.flows[1].latency_count, 10);
-	cr_expect_eq(stats.flows[1].latency_max, 1000);
+	cr_expect_eq(stats.flows[1].latency.count, 10);
+	cr_expect_eq(stats.flows[1].latency.max, 1000);
 	cr_expect_eq(stats.ops[1].ticks, 10);
 	cr_expect_eq(stats.ops[1].state, FRAGI_OP_STARTED);
 	cr_expect(stats.ops[1].running);

@@ -11,30 +11,59 @@ static uint64_t bucket_middle(uint32_t i)
 	return ((uint64_t)(8 + i % 8) << shift) + (((uint64_t)1 << shift) >> 1);
 }
 
-uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille)
-{
-	uint64_t bucket[FRAGI_HIST_BUCKETS], max, middle;
-	unsigned __int128 total = 0, seen = 0, rank;
+/* One copy of the buckets: the writer goes on meanwhile, and `count` may be ahead of them. */
+struct look {
+	uint64_t bucket[FRAGI_HIST_BUCKETS], max;
+	unsigned __int128 total;
+};
 
-	/* One copy: the writer goes on meanwhile, and `count` may be ahead of the buckets. */
+static void look_at(const struct fragi_hist *hist, struct look *out)
+{
+	out->total = 0;
 	for (uint32_t i = 0; i < FRAGI_HIST_BUCKETS; i++) {
-		bucket[i] = atomic_load_explicit(&hist->bucket[i], memory_order_relaxed);
-		total += bucket[i];
+		out->bucket[i] = atomic_load_explicit(&hist->bucket[i], memory_order_relaxed);
+		out->total += out->bucket[i];
 	}
-	if (total == 0)
+	out->max = atomic_load_explicit(&hist->max, memory_order_relaxed);
+}
+
+static uint64_t quantile(const struct look *look, uint32_t per_mille)
+{
+	unsigned __int128 seen = 0, rank = (look->total * per_mille + 999) / 1000;
+	uint64_t middle;
+
+	if (look->total == 0)
 		return 0;
-	max = atomic_load_explicit(&hist->max, memory_order_relaxed);
 	if (per_mille >= 1000)
-		return max;
-	rank = (total * per_mille + 999) / 1000;
+		return look->max;
 	if (rank == 0)
 		rank = 1;
 	for (uint32_t i = 0; i < FRAGI_HIST_BUCKETS; i++) {
-		seen += bucket[i];
+		seen += look->bucket[i];
 		if (seen >= rank) {
 			middle = bucket_middle(i);
-			return middle < max ? middle : max;
+			return middle < look->max ? middle : look->max;
 		}
 	}
-	return max;
+	return look->max;
+}
+
+uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille)
+{
+	struct look look;
+
+	look_at(hist, &look);
+	return quantile(&look, per_mille);
+}
+
+void fragi_hist_read(const struct fragi_hist *hist, struct fragi_quantiles *out)
+{
+	struct look look;
+
+	look_at(hist, &look);
+	out->count = atomic_load_explicit(&hist->count, memory_order_relaxed);
+	out->p50 = quantile(&look, 500);
+	out->p99 = quantile(&look, 990);
+	out->p999 = quantile(&look, 999);
+	out->max = look.max;
 }

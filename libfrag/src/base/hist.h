@@ -44,10 +44,17 @@ static inline void fragi_hist_add(struct fragi_hist *hist, uint64_t ns)
 		atomic_store_explicit(&hist->max, ns, memory_order_relaxed);
 }
 
+/* A histogram in a few numbers: 500, 990 and 999 of 1000 lie below p50, p99 and p999; max is exact. */
+struct fragi_quantiles {
+	uint64_t count, p50, p99, p999, max;
+};
+
 /*
  * The value below which `per_mille` of 1000 recorded ones lie (500: the median), the middle of its
  * bucket and never above max; 0 when nothing was recorded. Bounded whatever the memory holds.
  */
 FRAGI_API uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille);
+/* All of them from one look at the buckets, so that p50 <= p99 <= p999 whatever the memory holds. */
+FRAGI_API void fragi_hist_read(const struct fragi_hist *hist, struct fragi_quantiles *out);
 
 #endif

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,16 +12,24 @@
 
 #define LEDGER_ROWS_MAX (1u << 20)
 
-static const char *const drop_names[FRAGI_DROP_REASONS] = {
-	[FRAGI_DROP_QUEUE_FULL] = "queue_full",
-	[FRAGI_DROP_NO_ROOM] = "no_room",
-	[FRAGI_DROP_RECEIVER_DONE] = "receiver_done",
-	[FRAGI_DROP_STOPPED] = "stopped",
-};
+#define OFFSET(name, shown, what) offsetof(struct fragi_flow_row, name),
+static const size_t offsets[FRAGI_COUNTERS] = {FRAGI_SENDER_LIST(OFFSET)
+						       FRAGI_RECEIVER_LIST(OFFSET)};
 
-const char *fragi_drop_name(enum fragi_drop reason)
+static uint64_t load(const _Atomic uint64_t *counter)
 {
-	return (unsigned int)reason < FRAGI_DROP_REASONS ? drop_names[reason] : "unknown";
+	return atomic_load_explicit(counter, memory_order_acquire);
+}
+
+void fragi_flow_row_read(const struct fragi_flow_row *row, struct fragi_flow_stats *out)
+{
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {
+		out->rx_dropped[i] = load(&row->rx_dropped[i]);
+		out->tx_dropped[i] = load(&row->tx_dropped[i]);
+	}
+	for (int i = FRAGI_COUNTERS; i-- > 0;)
+		out->counters[i] = load((const _Atomic uint64_t *)((const char *)row + offsets[i]));
+	fragi_hist_read(&row->latency, &out->latency);
 }
 
 static uint64_t align64(uint64_t n)

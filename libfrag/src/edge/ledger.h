@@ -4,40 +4,29 @@
 
 #include <stdbool.h>
 
-#include <base/hist.h>
+#include <base/counters.h>
 
 /*
  * The ledger: what happened to every message, in a page that the host writes and its workerd reads,
  * also after the host is gone. In a process without a workerd it is ordinary memory. Every counter
  * has one writer and is counted where the thing happens; sent = delivered + dropped + lost + in
  * flight for every flow, where lost is only known to who sees an end die. A flow inside the host
- * uses both halves of its row, a flow between hosts one half in each. Readers take delivered and
- * dropped before sent.
+ * uses both halves of its row, a flow between hosts one half in each.
  */
-#define FRAGI_LEDGER_MAGIC 0x6c67726601000000ull /* layout 1 */
-
-enum fragi_drop {
-	FRAGI_DROP_QUEUE_FULL,    /* pop, reject, latest */
-	FRAGI_DROP_NO_ROOM,       /* emitted beyond what block or fault allows */
-	FRAGI_DROP_RECEIVER_DONE, /* the receiving operator had ended */
-	FRAGI_DROP_STOPPED,       /* the application was stopped before it could be received */
-	FRAGI_DROP_REASONS
-};
-FRAGI_API const char *fragi_drop_name(enum fragi_drop reason); /* "queue_full", "no_room", ... */
 
 struct fragi_flow_row {
+#define FRAGI_ROW_FIELD(name, shown, what) _Atomic uint64_t name;
 	/* written by the sender */
-	_Alignas(64) _Atomic uint64_t sent;
-	_Atomic uint64_t bytes;
-	_Atomic uint64_t confirmed; /* between hosts: messages whose credit came back */
-	_Atomic uint64_t first_ns;  /* CLOCK_MONOTONIC of the first emit; 0: none yet */
-	_Atomic uint64_t tx_dropped[FRAGI_DROP_REASONS];
+	_Alignas(64) _Atomic uint64_t tx_dropped[FRAGI_DROP_REASONS];
+	FRAGI_SENDER_LIST(FRAGI_ROW_FIELD)
 	/* written by the receiver */
-	_Alignas(64) _Atomic uint64_t delivered;
-	_Atomic uint64_t arrived; /* between hosts: messages that reached the queue */
-	_Atomic uint64_t rx_dropped[FRAGI_DROP_REASONS];
+	_Alignas(64) _Atomic uint64_t rx_dropped[FRAGI_DROP_REASONS];
+	FRAGI_RECEIVER_LIST(FRAGI_ROW_FIELD)
+#undef FRAGI_ROW_FIELD
 	struct fragi_hist latency; /* ns from emit to receive */
 };
+/* What is in flight is never below zero: everything settled is read before what was sent. */
+FRAGI_API void fragi_flow_row_read(const struct fragi_flow_row *row, struct fragi_flow_stats *out);
 
 enum fragi_op_state {
 	FRAGI_OP_MADE,
@@ -62,6 +51,11 @@ struct fragi_op_row {
 	_Atomic uint64_t reserved[4];
 	struct fragi_hist compute; /* ns a tick */
 };
+
+/* Layout 2. A page of a build that counts something else is refused. */
+#define FRAGI_LEDGER_MAGIC                                                                         \
+	(0x6c67726602000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
+	 FRAGI_COUNTERS)
 
 /*
  * The page: this head, then op rows, then flow rows, each aligned to 64. Rows are in the order in

@@ -25,8 +25,8 @@ static uint64_t dropped_sum(const struct fragi_summary_flow *flow)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < FRAGI_SUMMARY_REASONS && flow->dropped[i].reason != NULL; i++)
-		sum += flow->dropped[i].count;
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		sum += flow->dropped[i];
 	return sum;
 }
 
@@ -169,7 +169,7 @@ static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 	fprintf(out,
 		", \"ticks\": %" PRIu64 ", \"compute_ns\": {\"p50\": %" PRIu64 ", \"p99\": %" PRIu64
 		", \"max\": %" PRIu64 "}}",
-		op->ticks, op->compute_p50, op->compute_p99, op->compute_max);
+		op->ticks, op->compute.p50, op->compute.p99, op->compute.max);
 }
 
 static void json_fragment(const struct fragi_summary_fragment *fragment, FILE *out)
@@ -190,6 +190,16 @@ static void json_fragment(const struct fragi_summary_fragment *fragment, FILE *o
 	fputs("]}", out);
 }
 
+/* But for those of the sum, which stand beside what was dropped. */
+static void json_other_counters(const struct fragi_summary_flow *flow, FILE *out)
+{
+	for (int i = 0; i < FRAGI_COUNTERS; i++)
+		if (fragi_counter_infos[i].shown && &flow->counters[i] != &flow->sent &&
+		    &flow->counters[i] != &flow->delivered)
+			fprintf(out, ", \"%s\": %" PRIu64, fragi_counter_infos[i].name,
+				flow->counters[i]);
+}
+
 static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 {
 	fputs("{\"from\": ", out);
@@ -202,16 +212,13 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 	fragi_json_text(or_empty(flow->policy), out);
 	fprintf(out, ",\n   \"sent\": %" PRIu64 ", \"delivered\": %" PRIu64 ", \"dropped\": {",
 		flow->sent, flow->delivered);
-	for (size_t i = 0; i < FRAGI_SUMMARY_REASONS && flow->dropped[i].reason != NULL; i++) {
-		if (i != 0)
-			fputs(", ", out);
-		fragi_json_text(flow->dropped[i].reason, out);
-		fprintf(out, ": %" PRIu64, flow->dropped[i].count);
-	}
-	fprintf(out,
-		"}, \"lost\": %" PRIu64 ", \"in_flight\": %" PRIu64 ", \"bytes\": %" PRIu64
-		",\n   \"latency_ns\": ",
-		flow->lost, flow->in_flight, flow->bytes);
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		fprintf(out, "%s\"%s\": %" PRIu64, i != 0 ? ", " : "",
+			fragi_drop_name((enum fragi_drop)i), flow->dropped[i]);
+	fprintf(out, "}, \"lost\": %" PRIu64 ", \"in_flight\": %" PRIu64, flow->lost,
+		flow->in_flight);
+	json_other_counters(flow, out);
+	fputs(",\n   \"latency_ns\": ", out);
 	if (flow->latency_reason != NULL) {
 		fputs("null, \"latency_reason\": ", out);
 		fragi_json_text(flow->latency_reason, out);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <base/diag.h>
+#include <base/counters.h>
 
 /*
  * What happened to every message of a run, as plain tables, and how it is shown. Whoever ran the
@@ -20,15 +20,10 @@ enum fragi_summary_result {
 	FRAGI_SUMMARY_FAILED,
 };
 
-/* ns */
-struct fragi_summary_latency {
-	uint64_t count, p50, p99, p999, max;
-};
-
 struct fragi_summary_operator {
 	const char *name, *type;
 	uint64_t ticks;
-	uint64_t compute_p50, compute_p99, compute_max; /* ns */
+	struct fragi_quantiles compute; /* ns a tick */
 };
 
 struct fragi_summary_fragment {
@@ -43,23 +38,17 @@ struct fragi_summary_fragment {
 	size_t operator_count;
 };
 
-#define FRAGI_SUMMARY_REASONS 8
-struct fragi_summary_drop {
-	const char *reason; /* "queue_full" */
-	uint64_t count;
-};
-
 struct fragi_summary_flow {
 	const char *from, *to;   /* "fragment1.tx.out" */
 	const char *edge;        /* "inproc", "ucx" */
 	const char *edge_detail; /* for people: "ucx tcp lo"; NULL: as edge */
 	uint32_t capacity;
-	const char *policy; /* "block" */
-	uint64_t sent, delivered, lost, in_flight, bytes;
-	/* ended by a NULL reason, or full */
-	struct fragi_summary_drop dropped[FRAGI_SUMMARY_REASONS];
-	struct fragi_summary_latency latency;
-	const char *latency_reason; /* why there is no latency; NULL: there is */
+	const char *policy;   /* "block" */
+	FRAGI_COUNTER_FIELDS; /* base/counters.h: sent, delivered, ... */
+	uint64_t dropped[FRAGI_DROP_REASONS];
+	uint64_t lost, in_flight;
+	struct fragi_quantiles latency; /* ns */
+	const char *latency_reason;     /* why there is no latency; NULL: there is */
 };
 
 struct fragi_summary {

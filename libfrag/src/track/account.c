@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/account.h>
+#include <track/account.h>
 
-static const struct fw_flow_stats nothing;
+static const struct fragi_flow_stats nothing;
 
 static uint64_t sum(const uint64_t *reasons)
 {
 	uint64_t total = 0;
 
-	for (int i = 0; i < FW_DROP_REASONS; i++)
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
 		total += reasons[i];
 	return total;
 }
@@ -22,10 +22,15 @@ static uint64_t without(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static void add_dropped(struct drv_account *out, const uint64_t *reasons)
+/* What the ends counted: the sender's half of one row, the receiver's half of the other. */
+static void take_counts(struct fragi_summary_flow *out, const struct fragi_flow_stats *tx,
+			const struct fragi_flow_stats *rx)
 {
-	for (int i = 0; i < FW_DROP_REASONS; i++)
-		out->dropped[i] += reasons[i];
+	for (int i = 0; i < FRAGI_COUNTERS; i++)
+		out->counters[i] = (i < FRAGI_SENDER_COUNTERS ? tx : rx)->counters[i];
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		out->dropped[i] = tx->tx_dropped[i] + rx->rx_dropped[i];
+	out->latency = rx->latency;
 }
 
 /*
@@ -33,7 +38,7 @@ static void add_dropped(struct drv_account *out, const uint64_t *reasons)
  * or lost. A sender that dies between two counters may have counted a message settled that it had
  * not counted sent.
  */
-static void close_sum(struct drv_account *out, uint64_t sent, bool orderly)
+static void close_sum(struct fragi_summary_flow *out, uint64_t sent, bool orderly)
 {
 	uint64_t settled = out->delivered + sum(out->dropped);
 
@@ -42,34 +47,30 @@ static void close_sum(struct drv_account *out, uint64_t sent, bool orderly)
 	out->lost = orderly ? 0 : out->sent - settled;
 }
 
-void drv_account_inner(const struct drv_account_end *end, uint32_t capacity,
-		       struct drv_account *out)
+void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
+			 struct fragi_summary_flow *out)
 {
-	const struct fw_flow_stats *row = end->row != NULL ? end->row : &nothing;
+	const struct fragi_flow_stats *row = end->row != NULL ? end->row : &nothing;
 	uint64_t sent = row->sent;
 
-	*out = (struct drv_account){.delivered = row->delivered, .bytes = row->bytes};
-	add_dropped(out, row->tx_dropped);
-	add_dropped(out, row->rx_dropped);
+	take_counts(out, row, row);
 	if (!end->is_final)
 		sent = largest(sent, out->delivered + sum(out->dropped) + capacity);
 	close_sum(out, sent, end->is_final && end->is_orderly);
 }
 
-void drv_account_between(const struct drv_account_end *sender,
-			 const struct drv_account_end *receiver, uint32_t window, bool queues,
-			 struct drv_account *out)
+void fragi_account_between(const struct fragi_account_end *sender,
+			   const struct fragi_account_end *receiver, uint32_t window, bool queues,
+			   struct fragi_summary_flow *out)
 {
-	const struct fw_flow_stats *tx = sender->row != NULL ? sender->row : &nothing;
-	const struct fw_flow_stats *rx = receiver->row != NULL ? receiver->row : &nothing;
+	const struct fragi_flow_stats *tx = sender->row != NULL ? sender->row : &nothing;
+	const struct fragi_flow_stats *rx = receiver->row != NULL ? receiver->row : &nothing;
 	uint64_t on_the_way = (uint64_t)window + (queues ? window : 0); /* not yet arrived */
 	uint64_t open = on_the_way + (queues ? window : 0);             /* not yet settled */
 	uint64_t settled = rx->delivered + sum(rx->rx_dropped);
 	uint64_t tx_dropped = sum(tx->tx_dropped), sent = tx->sent;
 
-	*out = (struct drv_account){.delivered = rx->delivered, .bytes = tx->bytes};
-	add_dropped(out, tx->tx_dropped);
-	add_dropped(out, rx->rx_dropped);
+	take_counts(out, tx, rx);
 	if (!receiver->is_final) {
 		/*
 		 * It has settled at least what it confirmed, and what the window did not hold back.

@@ -3,32 +3,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <driverd/core/account.h>
+#include <track/account.h>
 
 #define WINDOW 4
 
-static uint64_t dropped(const struct drv_account *a)
+static uint64_t dropped(const struct fragi_summary_flow *a)
 {
 	uint64_t sum = 0;
 
-	for (int i = 0; i < FW_DROP_REASONS; i++)
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
 		sum += a->dropped[i];
 	return sum;
 }
 
-static void assert_balanced(const struct drv_account *a)
+static void assert_balanced(const struct fragi_summary_flow *a)
 {
 	cr_assert_eq(a->sent, a->delivered + dropped(a) + a->lost + a->in_flight);
 }
 
-Test(driver_account, an_orderly_end_invents_nothing)
+Test(account, an_orderly_end_invents_nothing)
 {
-	struct fw_flow_stats tx = {.sent = 10, .bytes = 80, .tx_dropped = {1, 0, 0, 0}};
-	struct fw_flow_stats rx = {.delivered = 7, .rx_dropped = {0, 0, 1, 0}};
-	struct drv_account_end sender = {&tx, true, true}, receiver = {&rx, true, true};
-	struct drv_account a;
+	struct fragi_flow_stats tx = {.sent = 10, .bytes = 80, .tx_dropped = {1, 0, 0, 0}};
+	struct fragi_flow_stats rx = {.delivered = 7, .rx_dropped = {0, 0, 1, 0}};
+	struct fragi_account_end sender = {&tx, true, true}, receiver = {&rx, true, true};
+	struct fragi_summary_flow a;
 
-	drv_account_between(&sender, &receiver, WINDOW, false, &a);
+	fragi_account_between(&sender, &receiver, WINDOW, false, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.sent, 10);
 	cr_expect_eq(a.delivered, 7);
@@ -37,58 +37,58 @@ Test(driver_account, an_orderly_end_invents_nothing)
 	cr_expect_eq(a.lost, 0);
 	cr_expect_eq(a.in_flight, 1, "what nobody accounts for stays to be seen");
 	cr_expect_eq(a.bytes, 80);
-	tx = (struct fw_flow_stats){.sent = 5, .delivered = 5};
-	drv_account_inner(&sender, 1, &a);
+	tx = (struct fragi_flow_stats){.sent = 5, .delivered = 5};
+	fragi_account_inner(&sender, 1, &a);
 	cr_expect(a.sent == 5 && a.delivered == 5 && a.lost == 0 && a.in_flight == 0);
 }
 
-Test(driver_account, what_a_read_page_leaves_open_is_lost_exactly)
+Test(account, what_a_read_page_leaves_open_is_lost_exactly)
 {
-	struct fw_flow_stats tx = {.sent = 10}, rx = {.delivered = 7, .arrived = 8};
-	struct drv_account_end sender = {&tx, true, false}, receiver = {&rx, true, false};
-	struct drv_account a;
+	struct fragi_flow_stats tx = {.sent = 10}, rx = {.delivered = 7, .arrived = 8};
+	struct fragi_account_end sender = {&tx, true, false}, receiver = {&rx, true, false};
+	struct fragi_summary_flow a;
 
-	drv_account_between(&sender, &receiver, WINDOW, false, &a);
+	fragi_account_between(&sender, &receiver, WINDOW, false, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.sent, 10);
 	cr_expect_eq(a.lost, 3);
 	tx.delivered = 9;
-	drv_account_inner(&sender, 1, &a);
+	fragi_account_inner(&sender, 1, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.lost, 1);
 }
 
-Test(driver_account, an_inner_flow_of_a_lost_host_loses_its_capacity)
+Test(account, an_inner_flow_of_a_lost_host_loses_its_capacity)
 {
-	struct fw_flow_stats row = {.sent = 10, .delivered = 10};
-	struct drv_account_end end = {&row, false, false};
-	struct drv_account a;
+	struct fragi_flow_stats row = {.sent = 10, .delivered = 10};
+	struct fragi_account_end end = {&row, false, false};
+	struct fragi_summary_flow a;
 
-	drv_account_inner(&end, 3, &a);
+	fragi_account_inner(&end, 3, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.sent, 13);
 	cr_expect_eq(a.lost, 3);
 	row.sent = 15;
-	drv_account_inner(&end, 3, &a);
+	fragi_account_inner(&end, 3, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.lost, 5);
 }
 
-Test(driver_account, an_end_that_never_reported_may_have_had_its_window_open)
+Test(account, an_end_that_never_reported_may_have_had_its_window_open)
 {
-	struct drv_account_end none = {NULL, false, false}, orderly = {NULL, true, true};
-	struct drv_account a;
+	struct fragi_account_end none = {NULL, false, false}, orderly = {NULL, true, true};
+	struct fragi_summary_flow a;
 
-	drv_account_between(&none, &none, WINDOW, false, &a);
+	fragi_account_between(&none, &none, WINDOW, false, &a);
 	assert_balanced(&a);
 	cr_expect(a.sent == WINDOW && a.lost == WINDOW && a.delivered == 0);
-	drv_account_between(&none, &none, WINDOW, true, &a);
+	fragi_account_between(&none, &none, WINDOW, true, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.lost, 3 * WINDOW, "the sender's queue, the window, the receiver's queue");
-	drv_account_inner(&none, 4, &a);
+	fragi_account_inner(&none, 4, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.lost, 4);
-	drv_account_between(&orderly, &orderly, WINDOW, true, &a);
+	fragi_account_between(&orderly, &orderly, WINDOW, true, &a);
 	cr_expect_eq(a.sent, 0);
 }
 
@@ -126,24 +126,24 @@ static void play_step(struct play *p)
 	}
 }
 
-static void report(const struct play *p, struct fw_flow_stats *tx, struct fw_flow_stats *rx)
+static void report(const struct play *p, struct fragi_flow_stats *tx, struct fragi_flow_stats *rx)
 {
 	if (tx != NULL)
-		*tx = (struct fw_flow_stats){.sent = p->sent, .confirmed = p->confirmed};
+		*tx = (struct fragi_flow_stats){.sent = p->sent, .confirmed = p->confirmed};
 	if (rx != NULL)
-		*rx = (struct fw_flow_stats){.delivered = p->delivered, .arrived = p->arrived};
+		*rx = (struct fragi_flow_stats){.delivered = p->delivered, .arrived = p->arrived};
 }
 
-Test(driver_account, lost_is_never_less_than_the_truth_nor_more_than_the_window_above_it)
+Test(account, lost_is_never_less_than_the_truth_nor_more_than_the_window_above_it)
 {
 	for (uint64_t seed = 1; seed < 2000; seed++) {
 		for (int lost = 1; lost < 4;
 		     lost++) { /* 1: the sender's page, 2: the receiver's, 3: both */
 			struct play p = {.seed = seed};
-			struct fw_flow_stats tx = {0}, rx = {0};
-			struct drv_account_end sender = {&tx, (lost & 1) == 0, false};
-			struct drv_account_end receiver = {&rx, (lost & 2) == 0, false};
-			struct drv_account a;
+			struct fragi_flow_stats tx = {0}, rx = {0};
+			struct fragi_account_end sender = {&tx, (lost & 1) == 0, false};
+			struct fragi_account_end receiver = {&rx, (lost & 2) == 0, false};
+			struct fragi_summary_flow a;
 			uint64_t truth;
 
 			for (uint64_t i = draw(&p, 300); i > 0; i--) {
@@ -155,7 +155,7 @@ Test(driver_account, lost_is_never_less_than_the_truth_nor_more_than_the_window_
 			}
 			report(&p, lost & 1 ? NULL : &tx, lost & 2 ? NULL : &rx);
 			truth = p.sent - p.delivered;
-			drv_account_between(&sender, &receiver, WINDOW, false, &a);
+			fragi_account_between(&sender, &receiver, WINDOW, false, &a);
 			assert_balanced(&a);
 			cr_assert_geq(a.lost, truth, "seed %llu, lost %d", (unsigned long long)seed,
 				      lost);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <base/counters.h>
+
+#define SHOWN true
+#define INTERNAL false
+#define INFO(name, shown, what) {#name, shown},
+#define DROP_NAME(NAME, name, when) #name,
+
+const struct fragi_counter_info fragi_counter_infos[FRAGI_COUNTERS] = {
+	FRAGI_SENDER_LIST(INFO) FRAGI_RECEIVER_LIST(INFO)};
+static const char *const drop_names[FRAGI_DROP_REASONS] = {FRAGI_DROP_LIST(DROP_NAME)};
+
+const char *fragi_drop_name(enum fragi_drop reason)
+{
+	return (unsigned int)reason < FRAGI_DROP_REASONS ? drop_names[reason] : "unknown";
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_BASE_COUNTERS_H
+#define FRAGI_BASE_COUNTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/hist.h>
+
+/*
+ * What is counted for each flow, in two lists. The row of the ledger, the wire, the sums, the
+ * summary and its schema follow from them: a new counter is a line here and the place where it is
+ * counted (fragi_count on the row).
+ */
+
+/* Why a message was dropped. X(NAME, name, when) */
+#define FRAGI_DROP_LIST(X)                                                                         \
+	X(QUEUE_FULL, queue_full, "The queue was full under pop, reject or latest.")               \
+	X(NO_ROOM, no_room, "It was emitted beyond what block or fault allows.")                   \
+	X(RECEIVER_DONE, receiver_done, "The receiving operator had ended.")                       \
+	X(STOPPED, stopped, "The application was stopped before it could be received.")
+
+/*
+ * X(name, shown, what), by the only writer, which is the half of the row that holds it.
+ * shown: SHOWN in the summary, or INTERNAL.
+ * A counter's place in its half is its index on the wire: new ones are appended. They are read from
+ * the last to the first: a message that is seen settled is seen sent.
+ */
+#define FRAGI_SENDER_LIST(X)                                                                       \
+	X(sent, SHOWN, "Messages emitted.")                                                        \
+	X(first_ns, INTERNAL, "CLOCK_MONOTONIC of the first emit; 0: none yet.")                   \
+	X(bytes, SHOWN, "Bytes of the messages emitted.")                                          \
+	X(confirmed, INTERNAL, "Between hosts: messages whose credit came back.")
+#define FRAGI_RECEIVER_LIST(X)                                                                     \
+	X(arrived, INTERNAL, "Between hosts: messages that reached the queue.")                    \
+	X(delivered, SHOWN, "Messages received by the operator.")
+
+#define FRAGI_DROP_ENUM(NAME, name, when) FRAGI_DROP_##NAME,
+enum fragi_drop { FRAGI_DROP_LIST(FRAGI_DROP_ENUM) FRAGI_DROP_REASONS };
+#undef FRAGI_DROP_ENUM
+
+enum {
+#define FRAGI_PLUS_ONE(name, shown, what) +1
+	FRAGI_SENDER_COUNTERS = FRAGI_SENDER_LIST(FRAGI_PLUS_ONE),
+	FRAGI_RECEIVER_COUNTERS = FRAGI_RECEIVER_LIST(FRAGI_PLUS_ONE),
+#undef FRAGI_PLUS_ONE
+	FRAGI_COUNTERS = FRAGI_SENDER_COUNTERS + FRAGI_RECEIVER_COUNTERS,
+};
+
+struct fragi_counter_info {
+	const char *name;
+	bool shown;
+};
+FRAGI_API extern const struct fragi_counter_info fragi_counter_infos[FRAGI_COUNTERS];
+FRAGI_API const char *fragi_drop_name(enum fragi_drop reason); /* "queue_full", "no_room", ... */
+
+/* The counters as plain members, by name and by index; those of the sender come first. */
+#define FRAGI_COUNTER_FIELD(name, shown, what) uint64_t name;
+#define FRAGI_COUNTER_FIELDS                                                                       \
+	union {                                                                                    \
+		struct {                                                                           \
+			FRAGI_SENDER_LIST(FRAGI_COUNTER_FIELD)                                     \
+			FRAGI_RECEIVER_LIST(FRAGI_COUNTER_FIELD)                                   \
+		};                                                                                 \
+		uint64_t counters[FRAGI_COUNTERS];                                                 \
+	}
+
+/* One row of a ledger, read at some time. */
+struct fragi_flow_stats {
+	FRAGI_COUNTER_FIELDS;
+	uint64_t tx_dropped[FRAGI_DROP_REASONS], rx_dropped[FRAGI_DROP_REASONS];
+	struct fragi_quantiles latency; /* ns from emit to receive */
+};
+
+#endif
