@@ -2,17 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fills the parts of docs/ that the programs know themselves. What stands between `<!-- made by: COMMAND -->` and
 `<!-- end -->` is the output of COMMAND, a program of the build tree; between `<!-- states: FILE TABLE -->` and
-`<!-- end -->`, the table of legal moves of that name in that source file.
+`<!-- end -->`, the table of legal moves of that name in that source file. The schema of the summary has the counters that
+the programs know.
 
 usage: mk/docs.py [--build DIR] [--check]      --check changes nothing and fails when a part is not as it would be made
 """
 import argparse
+import ast
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 
+COUNTERS = "base/counters.h"
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PART = re.compile(r"(<!-- (made by|states): (.+?) -->\n)(.*?)(<!-- end -->)", re.S)
 
@@ -47,6 +51,48 @@ def states(what):
     return "\n".join(lines) + "\n"
 
 
+def entries(header, name, width):
+    """The arguments of each X(...) in the list `#define NAME(X) ...` of that header, as the compiler reads it."""
+    args = ["a%d" % i for i in range(width)]
+    source = "#include <%s>\n#define E(%s) [%s],\n@@ %s(E)\n" % (header, ", ".join(args),
+                                                                 ", ".join("#" + a for a in args), name)
+    r = subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-E", "-P", "-Ilibfrag/include", "-Ilibfrag/src", "-xc",
+                        "-"], input=source, stdout=subprocess.PIPE, text=True, cwd=TOP, check=True)
+    rows = ast.literal_eval("[%s]" % r.stdout.split("@@")[1])
+    return [[ast.literal_eval(a) if a.startswith('"') else a for a in row] for row in rows]
+
+
+def json_text(value, indent=0):
+    """On one line where it fits, else an entry a line."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) + indent <= 96 or not isinstance(value, (dict, list)) or not any(
+            isinstance(v, (dict, list)) for v in (value.values() if isinstance(value, dict) else value)):
+        return line
+    pad = " " * (indent + 2)
+    rows = ["%s: %s" % (json.dumps(k), json_text(v, indent + 2)) for k, v in value.items()] if isinstance(
+        value, dict) else [json_text(v, indent + 2) for v in value]
+    ends = "{}" if isinstance(value, dict) else "[]"
+    return ends[0] + "\n" + ",\n".join(pad + r for r in rows) + "\n" + " " * indent + ends[1]
+
+
+def schema(old):
+    """The summary's schema with the counters and the reasons for drops that base/counters.h lists."""
+    root = json.loads(old)
+    flow = root["$defs"]["flow"]
+    count = lambda what: {"$ref": "#/$defs/count", "description": what}
+    shown = {name: count(what) for half in ("SENDER", "RECEIVER")
+             for name, show, what in entries(COUNTERS, "FRAGI_%s_LIST" % half, 3) if show == "SHOWN"}
+    first = ["from", "to", "edge", "capacity", "policy", "sent", "delivered", "dropped", "lost", "in_flight"]
+    last = ["latency_ns", "latency_reason"]
+    keys = first + [k for k in shown if k not in first] + last
+    flow["required"] = [k for k in keys if k != "latency_reason"]
+    flow["properties"] = {k: shown.get(k) or flow["properties"][k] for k in keys}
+    drops = {name: count(when) for _, name, when in entries(COUNTERS, "FRAGI_DROP_LIST", 3)}
+    flow["properties"]["dropped"] = {"type": "object", "description": "Messages by the reason for the drop.",
+                                     "required": list(drops), "properties": drops}
+    return json_text(root) + "\n"
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--build", default=os.path.join(TOP, "build"))
@@ -55,13 +101,14 @@ def main():
     build = os.path.abspath(args.build)
     stale = []
     for name in sorted(os.listdir(os.path.join(TOP, "docs"))):
-        if not name.endswith(".md"):
+        if not name.endswith((".md", "schema.json")):
             continue
         path = os.path.join(TOP, "docs", name)
         with open(path, encoding="utf-8") as f:
             old = f.read()
-        new = PART.sub(lambda m: m.group(1) + (states(m.group(3)) if m.group(2) == "states"
-                                                 else made(m.group(3), build)) + m.group(5), old)
+        new = schema(old) if name.endswith(".json") else PART.sub(
+            lambda m: m.group(1) + (states(m.group(3)) if m.group(2) == "states" else made(m.group(3), build)) + m.group(5),
+            old)
         if new != old:
             stale.append("docs/" + name)
             if not args.check:
