@@ -246,6 +246,7 @@ static void fill_edge(struct drv_host *host, uint32_t index, const uint8_t *toke
 		.window_bytes = WINDOW_BYTES,
 		.message_bytes_max = MESSAGE_BYTES_MAX,
 		.policy = (uint32_t)flow->policy,
+		.order = flow->order,
 		.other_end = name,
 	};
 	memcpy(out->token, token, FW_TOKEN_BYTES);

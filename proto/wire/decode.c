@@ -298,6 +298,7 @@ static void decode_edge(struct decoder *d, const Frag__V1__Edge *in, struct fw_e
 	out->window_messages = in->window_messages;
 	out->window_bytes = in->window_bytes;
 	out->message_bytes_max = in->message_bytes_max;
+	out->order = in->order;
 	out->policy = in->policy;
 	out->other_end = text(d, in->other_end);
 }

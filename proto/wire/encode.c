@@ -231,6 +231,7 @@ static void encode_wire(struct encoder *e, const struct fw_host_wire *in, Frag__
 		row->window_bytes = edge->window_bytes;
 		row->message_bytes_max = edge->message_bytes_max;
 		row->policy = edge->policy;
+		row->order = edge->order;
 		row->other_end = text_of(e, edge->other_end);
 	}
 }

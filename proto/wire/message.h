@@ -144,6 +144,7 @@ struct fw_edge {
 	uint32_t window_messages;
 	uint64_t window_bytes, message_bytes_max;
 	uint32_t policy;
+	uint32_t order;        /* of the flows of one port, in the graph's text */
 	const char *other_end; /* "fragment2.rx.in", for people */
 };
 struct fw_peer {

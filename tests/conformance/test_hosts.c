@@ -26,6 +26,7 @@ struct cut {
 	uint32_t from_host;
 	uint32_t window;
 	enum frag_policy policy;
+	uint32_t order; /* in the text */
 };
 
 struct hosts {
@@ -87,6 +88,7 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 				.fragment = sends ? c->from_fragment : c->to_fragment,
 				.op = op_index(here, sends ? c->from_op : c->to_op),
 				.peer = 1 - h,
+				.order = c->order,
 				.other_end = names[i],
 			};
 			edges[i].port = port_index(&here->ops[edges[i].op],
@@ -179,8 +181,8 @@ Test(hosts, what_one_host_sends_the_other_gets_in_order, .init = set_environment
 Test(hosts, a_multi_receiver_has_the_flows_in_the_order_of_the_text, .init = set_environment)
 {
 	/* The driver gives them in another order than the text has them. */
-	static const struct cut cuts[] = {{"b", "out", "all", "receivers", 0, 0, 0, 0, 0},
-					  {"a", "out", "all", "receivers", 0, 0, 0, 0, 0}};
+	static const struct cut cuts[] = {{"b", "out", "all", "receivers", .order = 2},
+					  {"a", "out", "all", "receivers", .order = 0}};
 	struct hosts hosts;
 
 	prepare(&hosts,

@@ -81,6 +81,34 @@ Test(driver_start, an_application_runs_from_its_workers_to_its_summary)
 	world_fini(&w);
 }
 
+Test(driver_start, edges_have_the_order_of_the_text)
+{
+	const struct fw_message *m;
+	struct world w;
+
+	world_init(&w);
+	app(&w, "frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {rx: {type: t}}}\n"
+		"  f3: {operators: {tx: {type: t}}}\n"
+		"flows: [f1.tx -> f2.rx, f1.tx.out -> f2.rx.in, f3.tx -> f2.rx]\n");
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	hello(&w, 3, "c", "f3");
+	say_prepared(&w, 1, 1, "f1", true);
+	say_prepared(&w, 2, 2, "f2", false);
+	say_prepared(&w, 3, 3, "f3", true);
+	m = taken(&w, 2, FW_HOST_WIRE);
+	cr_assert_not_null(m);
+	cr_assert_eq(m->wire.edge_count, 2);
+	cr_expect_eq(m->wire.edges[0].order, 0);
+	cr_expect_eq(m->wire.edges[1].order, 2, "the second flow is there already");
+	m = taken(&w, 3, FW_HOST_WIRE);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->wire.edges[0].order, 2, "both ends of a flow agree");
+	world_fini(&w);
+}
+
 Test(driver_start, fragments_on_one_worker_share_a_host)
 {
 	struct world w;

@@ -175,6 +175,21 @@ Test(resolve, the_same_pair_again_adds_nothing)
 	resolved_fini(&resolved);
 }
 
+Test(resolve, each_flow_has_the_number_of_its_end_in_the_text)
+{
+	static const uint32_t orders[] = {0, 2, 3};
+	struct resolved resolved = {0};
+
+	/* The second is there already. */
+	resolve(&resolved, -1,
+		"[f.cam.any -> g.rx.all, f.cam.any -> g.rx.all, {from: f.tx, to: [h.rx.all, g.rx.all]}]");
+	cr_assert_eq(resolved.count, FRAG_COUNT_OF(orders));
+	for (size_t i = 0; i < FRAG_COUNT_OF(orders); i++)
+		cr_expect_eq(resolved.flows[i].order, orders[i], "%zu: %u", i,
+			     resolved.flows[i].order);
+	resolved_fini(&resolved);
+}
+
 Test(resolve, errors_list_the_valid_names)
 {
 	bad(-1,

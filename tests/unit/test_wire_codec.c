@@ -111,6 +111,7 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 					       .window_bytes = 1 + draw(m),
 					       .message_bytes_max = 1 + draw(m),
 					       .policy = 1 + below(m, 5),
+					       .order = below(m, 99),
 					       .other_end = word(m)};
 		memcpy(w->edges[i].token, block(m, FW_TOKEN_BYTES), FW_TOKEN_BYTES);
 	}
@@ -256,12 +257,14 @@ Test(wire_codec, fields_arrive_where_they_belong)
 
 	make(&m, FW_HOST_WIRE, &in);
 	in.wire.edges[3].token[0] = 0x5A;
+	in.wire.edges[3].order = 7;
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
 	cr_assert_eq(out->wire.edge_count, 5);
 	cr_expect_eq(out->wire.edges[3].token[0], 0x5A);
 	cr_expect_eq(out->wire.edges[3].window_bytes, in.wire.edges[3].window_bytes);
 	cr_expect_eq(out->wire.edges[3].sends, true);
+	cr_expect_eq(out->wire.edges[3].order, 7);
 	cr_expect_str_eq(out->wire.peers[1].name, in.wire.peers[1].name);
 	cr_expect_eq(memcmp(out->wire.peers[1].address, in.wire.peers[1].address, 60), 0);
 	fw_message_free(out);

@@ -150,6 +150,7 @@ int host_tables_wire(const struct fw_host_wire *wire, struct fragi_arena *arena,
 			.op = edge->op,
 			.port = edge->port,
 			.peer = edge->peer,
+			.order = edge->order,
 			.other_end = edge->other_end};
 		memcpy(edges[i].link.token, edge->token, FRAGI_TOKEN_BYTES);
 	}

@@ -333,6 +333,7 @@ static void resolve_pair(struct resolving *resolving, const struct fragi_spec_fl
 		.to_fragment = to->fragment,
 		.to_op = to->op,
 		.to_port = to->port,
+		.order = spec->order + (uint32_t)(to_end - spec->to),
 		.between_hosts = resolving->fragments[from->fragment].host !=
 				 resolving->fragments[to->fragment].host,
 		.place = spec->place,

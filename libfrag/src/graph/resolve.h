@@ -42,6 +42,8 @@ struct fragi_flow_info {
 	uint32_t to_fragment, to_op, to_port;
 	uint32_t capacity;       /* decided: never 0 */
 	enum frag_policy policy; /* decided: never DEFAULT */
+	/* A multi-receiver has its flows in this order, inner ones first: as in the graph's text. */
+	uint32_t order;
 	bool between_hosts;
 	const struct fragi_node *place; /* NULL: composed in C */
 };

@@ -84,6 +84,7 @@ struct fragi_run_edge {
 	bool sends;
 	uint32_t fragment, op, port; /* in fragi_run_fragments */
 	uint32_t peer;               /* host number */
+	uint32_t order;              /* of struct fragi_flow_info */
 	const char *other_end;
 };
 /*

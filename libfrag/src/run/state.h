@@ -30,7 +30,8 @@ struct fragi_run_fragment {
 /* One end of a flow, as an operator's port sees it. */
 struct fragi_run_end {
 	uint32_t fragment, op, port;
-	uint64_t order; /* of the flows of one port: as in the graph's text */
+	uint64_t
+		order; /* of the flows of one port: inner ones first, then as in the graph's text */
 	struct fragi_rx *rx;
 	struct fragi_tx *tx;
 	bool between_hosts;
@@ -53,8 +54,7 @@ struct fragi_run {
 	struct fragi_fragment_info *infos;
 	/* inner ones, fragment by fragment, then those between fragments */
 	struct fragi_flow_info *flows;
-	size_t flow_count;
-	uint64_t *flow_orders;
+	size_t flow_count, inner_flow_count;
 	struct fragi_tx **inproc; /* of flows */
 	struct fragi_run_end *ends;
 	size_t end_count, end_capacity;

@@ -53,28 +53,15 @@ static struct fragi_port *port_of(const struct fragi_run *run, int fragment,
 }
 
 /* Flows between fragments that both are here. */
-static int resolve_pair(struct fragi_run *run, const struct fragi_spec_flow *spec, size_t to,
-			uint64_t order, struct fragi_diag *diag)
+static int resolve_between(struct fragi_run *run, const struct fragi_spec_flow *flows, size_t count,
+			   struct fragi_diag *diag)
 {
-	struct fragi_spec_flow one = *spec;
-	size_t before = run->flow_count;
-	uint64_t *orders;
-	int r;
+	int r = fragi_flows_resolve(flows, count, -1, run->infos, run->fragment_count, diag,
+				    &run->flows, &run->flow_count);
 
-	one.to = &spec->to[to];
-	one.to_count = 1;
-	r = fragi_flows_resolve(&one, 1, -1, run->infos, run->fragment_count, diag, &run->flows,
-				&run->flow_count);
-	if (r < 0 || run->flow_count == before)
-		return r;
-	orders = fragi_realloc(run->flow_orders, run->flow_count * sizeof(*orders));
-	if (orders == NULL)
-		return -ENOMEM;
-	run->flow_orders = orders;
-	for (size_t i = before; i < run->flow_count; i++) {
+	for (size_t i = run->inner_flow_count; i < run->flow_count; i++) {
 		const struct fragi_flow_info *flow = &run->flows[i];
 
-		orders[i] = BETWEEN + order;
 		run->fragments[flow->from_fragment]
 			.fragment->ops[flow->from_op]
 			->ports[flow->from_port]
@@ -84,7 +71,7 @@ static int resolve_pair(struct fragi_run *run, const struct fragi_spec_flow *spe
 			->ports[flow->to_port]
 			.flow_count++;
 	}
-	return 0;
+	return r;
 }
 
 /* A flow with one end here: the port counts it, and the ledger has a row for it. */
@@ -107,8 +94,7 @@ static int copy_inner(struct fragi_run *run)
 	for (size_t i = 0; i < run->fragment_count; i++)
 		count += run->fragments[i].fragment->flow_count;
 	run->flows = fragi_calloc(count + 1, sizeof(*run->flows));
-	run->flow_orders = fragi_calloc(count + 1, sizeof(*run->flow_orders));
-	if (run->flows == NULL || run->flow_orders == NULL)
+	if (run->flows == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		const struct frag_fragment *fragment = run->fragments[i].fragment;
@@ -118,72 +104,60 @@ static int copy_inner(struct fragi_run *run)
 			run->flows[run->flow_count] = fragment->flows[k];
 			run->flows[run->flow_count].from_fragment = (uint32_t)i;
 			run->flows[run->flow_count].to_fragment = (uint32_t)i;
-			run->flow_orders[run->flow_count++] = k;
+			run->flows[run->flow_count++].order = (uint32_t)k;
 		}
 	}
+	run->inner_flow_count = run->flow_count;
 	return 0;
+}
+
+/* Of each flow the ends that are here; flows has room for every end in the spec. */
+static size_t gather_between(struct fragi_run *run, struct fragi_spec_flow *flows)
+{
+	const struct fragi_spec *spec = run->config.spec;
+	size_t count = 0;
+
+	for (size_t i = 0; i < spec->flow_count; i++) {
+		const struct fragi_spec_flow *flow = &spec->flows[i];
+		int from = fragment_of(run, flow->from.fragment);
+
+		for (size_t k = 0; k < flow->to_count; k++) {
+			int to = fragment_of(run, flow->to[k].fragment);
+
+			if (run->config.standalone || (from >= 0 && to >= 0)) {
+				flows[count] = *flow;
+				flows[count].to = &flow->to[k];
+				flows[count].to_count = 1;
+				flows[count++].order = flow->order + (uint32_t)k;
+			} else if (from >= 0) {
+				note_edge(run, from, &flow->from, FRAG_OUT);
+			} else if (to >= 0) {
+				note_edge(run, to, &flow->to[k], FRAG_IN);
+			}
+		}
+	}
+	return count;
 }
 
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag)
 {
 	const struct fragi_spec *spec = run->config.spec;
-	uint64_t order = 0;
-	int r = copy_inner(run), result = r;
+	struct fragi_spec_flow *flows;
+	size_t ends = 0;
+	int r = copy_inner(run);
 
-	for (size_t i = 0; result != -ENOMEM && i < spec->flow_count; i++) {
-		const struct fragi_spec_flow *flow = &spec->flows[i];
-		int from = fragment_of(run, flow->from.fragment);
-
-		for (size_t k = 0; k < flow->to_count; k++, order++) {
-			int to = fragment_of(run, flow->to[k].fragment);
-
-			r = 0;
-			if (run->config.standalone || (from >= 0 && to >= 0))
-				r = resolve_pair(run, flow, k, order, diag);
-			else if (from >= 0)
-				note_edge(run, from, &flow->from, FRAG_OUT);
-			else if (to >= 0)
-				note_edge(run, to, &flow->to[k], FRAG_IN);
-			result = r < 0 ? r : result;
-		}
-	}
-	if (result == 0 && run->config.standalone)
-		result = fragi_flows_check(run->infos, run->fragment_count, run->flows,
-					   run->flow_count, diag);
-	return result;
-}
-
-/* Where a flow to or from another host stands among the flows between fragments. */
-static uint64_t order_of_edge(const struct fragi_run *run, const struct fragi_run_edge *edge)
-{
-	const struct fragi_spec *spec = run->config.spec;
-	const struct frag_fragment *fragment = run->fragments[edge->fragment].fragment;
-	const struct frag_op *op = fragment->ops[edge->op];
-	const char *port = op->ports[edge->port].name;
-	char other[2 * FRAG_NAME_MAX + 3];
-	uint64_t order = 0;
-
-	for (size_t i = 0; i < spec->flow_count; i++) {
-		for (size_t k = 0; k < spec->flows[i].to_count; k++, order++) {
-			const struct fragi_spec_end *from = &spec->flows[i].from,
-						    *to = &spec->flows[i].to[k];
-			const struct fragi_spec_end *here = edge->sends ? from : to;
-			const struct fragi_spec_end *there = edge->sends ? to : from;
-
-			if (here->fragment == NULL || there->fragment == NULL ||
-			    strcmp(here->fragment, fragment->name) != 0 ||
-			    strcmp(here->op, op->name) != 0 ||
-			    (here->port != NULL && strcmp(here->port, port) != 0) ||
-			    edge->other_end == NULL)
-				continue;
-			snprintf(other, sizeof(other), "%s.%s.", there->fragment, there->op);
-			if (strncmp(edge->other_end, other, strlen(other)) == 0 &&
-			    (there->port == NULL ||
-			     strcmp(edge->other_end + strlen(other), there->port) == 0))
-				return BETWEEN + order;
-		}
-	}
-	return BETWEEN + order + edge->link.flow;
+	for (size_t i = 0; i < spec->flow_count; i++)
+		ends += spec->flows[i].to_count;
+	flows = fragi_calloc(ends + 1, sizeof(*flows));
+	if (flows == NULL)
+		return -ENOMEM;
+	if (r == 0)
+		r = resolve_between(run, flows, gather_between(run, flows), diag);
+	fragi_free(flows);
+	if (r == 0 && run->config.standalone)
+		r = fragi_flows_check(run->infos, run->fragment_count, run->flows, run->flow_count,
+				      diag);
+	return r;
 }
 
 static int end_add(struct fragi_run *run, const struct fragi_run_end *end)
@@ -212,10 +186,19 @@ int fragi_run_connect(struct fragi_run *run, struct fragi_diag *diag)
 		return -ENOMEM;
 	for (size_t i = 0; i < run->flow_count; i++) {
 		const struct fragi_flow_info *flow = &run->flows[i];
-		struct fragi_run_end from = {flow->from_fragment, flow->from_op, flow->from_port,
-					     run->flow_orders[i], NULL,          NULL};
-		struct fragi_run_end to = {flow->to_fragment,   flow->to_op, flow->to_port,
-					   run->flow_orders[i], NULL,        NULL};
+		uint64_t order = (i < run->inner_flow_count ? 0 : BETWEEN) + flow->order;
+		struct fragi_run_end from = {
+			.fragment = flow->from_fragment,
+			.op = flow->from_op,
+			.port = flow->from_port,
+			.order = order,
+		};
+		struct fragi_run_end to = {
+			.fragment = flow->to_fragment,
+			.op = flow->to_op,
+			.port = flow->to_port,
+			.order = order,
+		};
 		char name[3 * FRAG_NAME_MAX + 3];
 
 		r = fragi_inproc_create(flow->capacity, flow->policy, &run->ledger.flows[i],
@@ -242,7 +225,7 @@ static int edge_add(struct fragi_run *run, const struct fragi_run_edge *edge,
 		.fragment = edge->fragment,
 		.op = edge->op,
 		.port = edge->port,
-		.order = order_of_edge(run, edge),
+		.order = BETWEEN + edge->order,
 		.between_hosts = true,
 		.flow = edge->link.flow,
 	};
@@ -429,7 +412,6 @@ void fragi_run_unwire(struct fragi_run *run)
 		fragi_inproc_destroy(run->inproc[i]);
 	fragi_free(run->inproc);
 	fragi_free(run->ends);
-	fragi_free(run->flow_orders);
 	fragi_free(run->flows);
 	fragi_free(run->peers);
 }

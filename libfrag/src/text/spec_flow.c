@@ -221,6 +221,7 @@ void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *lis
 			   size_t *out_count)
 {
 	struct fragi_spec_flow *flows;
+	uint32_t order = 0;
 	size_t count = 0;
 
 	list = fragi_read_list(builder, list, fragment, "flows");
@@ -232,6 +233,7 @@ void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *lis
 		struct fragi_spec_flow *flow = &flows[count++];
 
 		flow->place = child;
+		flow->order = order;
 		if (child->kind == FRAGI_NODE_SCALAR)
 			read_arrow(builder, child, fragment, flow);
 		else if (child->kind == FRAGI_NODE_MAP)
@@ -242,6 +244,7 @@ void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *lis
 				"a flow is neither `A.OUT -> B.IN` nor {from: A.OUT, to: B.IN}");
 		if (fragment == NULL)
 			check_apart(builder, flow);
+		order += (uint32_t)flow->to_count;
 	}
 	*out_flows = flows;
 	*out_count = count;
