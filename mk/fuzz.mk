@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fuzz targets: one file a target in tests/fuzz, its corpus in tests/fuzz/corpus/TARGET, its mutator (if it has one) in
-# tests/fuzz/mutate. Each is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any compiler
+# Fuzz targets: one file a target in tests/fuzz, its corpus in tests/fuzz/corpus (tests/fuzz/corpus.py reads and writes
+# it), its mutator (if it has one) in tests/fuzz/mutate. Each is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any compiler
 # into tests/fuzz/test_corpus, which runs the corpora as plain tests.
 FUZZ_TARGETS := control source graph arguments units value message ledger $(if $(UCX_SRC),ucx)
 FUZZ_DIR := $(abspath tests/fuzz)

@@ -31,7 +31,8 @@ files() {
 
 status=0
 for target; do
-	set -- "$here/corpus/$target"/* $([ ! -d "${FUZZ_MORE:-}/$target" ] || find "$FUZZ_MORE/$target" -type f)
+	"$here/corpus.py" unpack "$target" "$build/inputs/$target"
+	set -- "$build/inputs/$target"/* $([ ! -d "${FUZZ_MORE:-}/$target" ] || find "$FUZZ_MORE/$target" -type f)
 	LLVM_PROFILE_FILE=$out/$target.raw "$build/fuzz/$target" -timeout=60 "$@" >"$out/$target.log" 2>&1 || {
 		tail -5 "$out/$target.log" >&2
 		exit 1

@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh BUILD TARGET SECONDS [LIBFUZZER-FLAGS]: fuzzes one target from its corpus. New inputs that reach something new stay
-# in BUILD/corpus/TARGET; an input that fails is kept in BUILD/found and printed by name.
+# run.sh BUILD TARGET SECONDS [LIBFUZZER-FLAGS]: fuzzes one target from its corpus, unpacked into BUILD/inputs/TARGET. New
+# inputs that reach something new stay in BUILD/corpus/TARGET; an input that fails is kept in BUILD/found and printed by name.
 set -eu
 build=$1 target=$2 seconds=$3
 shift 3
 here=$(dirname "$0")
-mkdir -p "$build/corpus/$target" "$build/found" "$here/corpus/$target"
+mkdir -p "$build/corpus/$target" "$build/found"
+"$here/corpus.py" unpack "$target" "$build/inputs/$target"
 log=$build/found/$target.log
 status=0
 "$build/fuzz/$target" -max_total_time="$seconds" -artifact_prefix="$build/found/$target-" -print_final_stats=1 "$@" \
-	"$build/corpus/$target" "$here/corpus/$target" >"$log" 2>&1 || status=$?
+	"$build/corpus/$target" "$build/inputs/$target" >"$log" 2>&1 || status=$?
 if [ "$status" != 0 ]; then
 	grep -v '^#' "$log" | tail -60
 	echo "fuzz: $target failed; the input is named above, the log is $log" >&2
