@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/beat.h>
 
 static void or_default(int64_t *value, int64_t fallback)
 {
@@ -15,7 +16,7 @@ static void or_default(int64_t *value, int64_t fallback)
 int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 {
 	struct drv_core *core;
-	const int64_t ms = 1000000, s = 1000000000;
+	const int64_t s = 1000000000;
 
 	if (config->random == NULL)
 		return -EINVAL;
@@ -24,8 +25,8 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 		return -ENOMEM;
 	core->config = *config;
 	core->last_epoch = config->epoch;
-	or_default(&core->config.beat_ns, 250 * ms);
-	or_default(&core->config.dead_ns, 3 * s);
+	or_default(&core->config.beat_ns, FRAGI_BEAT_NS);
+	or_default(&core->config.dead_ns, FRAGI_DEAD_NS);
 	or_default(&core->config.prepare_ns, 30 * s);
 	or_default(&core->config.wire_ns, 10 * s);
 	or_default(&core->config.start_ns, 10 * s);

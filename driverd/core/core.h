@@ -62,7 +62,7 @@ struct drv_config {
 	const char *version;
 	const char *node;                      /* boot id of the driver's machine */
 	const char *address;                   /* where workers connect, for people */
-	int64_t beat_ns, dead_ns;              /* 250 ms, 3 s */
+	int64_t beat_ns, dead_ns;              /* base/beat.h */
 	int64_t prepare_ns, wire_ns, start_ns; /* 30 s, 10 s, 10 s */
 	int64_t drain_ns, close_ns, kill_ns;   /* 10 s, 2 s, 1 s */
 	int64_t say_missing_ns;                /* 10 s */

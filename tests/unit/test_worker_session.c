@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker_world.h"
 
+#include <base/beat.h>
+
 TestSuite(worker_session, .fini = finish);
 
 Test(worker_session, attaches_and_beats)
@@ -82,7 +84,7 @@ Test(worker_session, a_driver_that_does_not_answer_is_given_up)
 	cr_assert(timers_until(now + WRK_CONNECT_NS, WRK_DO_DISCONNECT));
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = ""});
-	cr_assert(timers_until(now + WRK_DEAD_NS, WRK_DO_DISCONNECT));
+	cr_assert(timers_until(now + FRAGI_DEAD_NS, WRK_DO_DISCONNECT));
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
 }
 

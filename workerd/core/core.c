@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include <base/alloc.h>
+#include <base/beat.h>
 
 int wrk_core_create(const struct wrk_config *config, struct wrk_core **out_core)
 {
@@ -13,9 +14,9 @@ int wrk_core_create(const struct wrk_config *config, struct wrk_core **out_core)
 		return -ENOMEM;
 	core->config = *config;
 	if (core->config.beat_ns == 0)
-		core->config.beat_ns = WRK_BEAT_NS;
+		core->config.beat_ns = FRAGI_BEAT_NS;
 	if (core->config.dead_ns == 0)
-		core->config.dead_ns = WRK_DEAD_NS;
+		core->config.dead_ns = FRAGI_DEAD_NS;
 	core->beat_ns = core->config.beat_ns;
 	core->dead_ns = core->config.dead_ns;
 	core->backoff_ns = WRK_BACKOFF_MIN_NS;

@@ -39,8 +39,6 @@ enum wrk_host_state {
 };
 
 #define WRK_HOSTS_MAX 256
-#define WRK_BEAT_NS 250000000ll
-#define WRK_DEAD_NS 3000000000ll
 #define WRK_BACKOFF_MIN_NS 100000000ll
 #define WRK_BACKOFF_MAX_NS 5000000000ll
 #define WRK_CONNECT_NS 5000000000ll /* longest attempt */

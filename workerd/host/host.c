@@ -13,6 +13,7 @@
 
 #define LOG_TOPIC "host"
 #include <base/alloc.h>
+#include <base/beat.h>
 #include <base/log.h>
 #include <base/spare.h>
 #include <base/stamp.h>
@@ -30,8 +31,6 @@
  * code, prepare and destroy, runs on a thread of its own meanwhile. A failure is told and the host
  * then waits to be ended; only the loss of its workerd ends it by itself.
  */
-#define BEAT_NS 250000000ll
-#define DEAD_NS 3000000000ll
 #define WIRE_NS                                                                                    \
 	9000000000ll /* for all peers to answer; the driver gives up after 10 s, without their names */
 #define LOOK_NS 100000000ll /* how often a started run is looked after */
@@ -236,8 +235,8 @@ static void on_create(struct host *h, const struct fw_message *message)
 	h->run_id = message->run;
 	h->number = message->host;
 	h->epoch = message->epoch;
-	h->beat_ns = create->beat_ns > 0 ? create->beat_ns : BEAT_NS;
-	h->dead_ns = create->dead_ns > h->beat_ns ? create->dead_ns : DEAD_NS;
+	h->beat_ns = create->beat_ns > 0 ? create->beat_ns : FRAGI_BEAT_NS;
+	h->dead_ns = create->dead_ns > h->beat_ns ? create->dead_ns : FRAGI_DEAD_NS;
 	h->state = HOST_PREPARING;
 	r = fragi_source_unpack(create->source, create->source_bytes, &h->source);
 	if (r == 0) {
@@ -499,8 +498,10 @@ static void turn(struct host *h)
 
 int host_run(int control_fd, int ledger_fd, int stop_fd)
 {
-	struct host h = {
-		.ledger_fd = ledger_fd, .stop_fd = stop_fd, .beat_ns = BEAT_NS, .dead_ns = DEAD_NS};
+	struct host h = {.ledger_fd = ledger_fd,
+			 .stop_fd = stop_fd,
+			 .beat_ns = FRAGI_BEAT_NS,
+			 .dead_ns = FRAGI_DEAD_NS};
 
 	h.work_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (h.work_fd < 0) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "module.h"
+#include <base/beat.h>
 #include <data/allocator.h>
 
 #define LOG_TOPIC "ucx"
@@ -109,9 +110,9 @@ static int ucx_create(const struct fragi_transport_config *config,
 		return frag_err_set(err, -ENOMEM, "there is no memory left for the transport");
 	transport->config = *config;
 	if (transport->config.beat_ns <= 0)
-		transport->config.beat_ns = 250000000;
+		transport->config.beat_ns = FRAGI_BEAT_NS;
 	if (transport->config.dead_ns <= 0)
-		transport->config.dead_ns = 3000000000;
+		transport->config.dead_ns = FRAGI_DEAD_NS;
 	ucp_get_version(&major, &minor, &release_number);
 	snprintf(transport->version, sizeof(transport->version), "%u.%u.%u", major, minor,
 		 release_number);

@@ -25,7 +25,7 @@ struct fragi_transport_config {
 	uint64_t epoch;          /* of this host */
 	struct fragi_pump *pump; /* the lock and the wake-up that sends use */
 	int64_t beat_ns,
-		dead_ns; /* data-plane beats and silence after which a peer is reported; 0: 250 ms, 3 s */
+		dead_ns; /* data-plane beats and silence after which a peer is reported; 0: base/beat.h */
 	/* Upward events, called under the progress lock; they must not block. */
 	void *arg;
 	void (*peer_ready)(void *arg, uint32_t host); /* HELLO went both ways */

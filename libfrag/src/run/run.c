@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/beat.h>
 #include <base/log.h>
 #include <base/stamp.h>
 #include <run/state.h>
@@ -37,7 +38,7 @@ int fragi_run_create(const struct fragi_run_config *config, struct fragi_run **o
 		return -ENOMEM;
 	run->config = *config;
 	if (run->config.beat_ns <= 0)
-		run->config.beat_ns = 250000000;
+		run->config.beat_ns = FRAGI_BEAT_NS;
 	run->stop_fd = run->event_fd = run->timer_fd = run->fd = -1;
 	run->last = &run->first;
 	pthread_mutex_init(&run->lock, NULL);
