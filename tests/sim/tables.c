@@ -71,7 +71,9 @@ static uint32_t fill_flows(struct tables *tables, struct sim_host *host)
 		if (from < 0 || to < 0)
 			continue;
 		flow->in_host = true;
-		flow->capacity = flow->given_capacity != 0 ? flow->given_capacity : 1;
+		flow->capacity = flow->given_capacity != 0 ? flow->given_capacity
+				 : from == to              ? 1
+							   : 4;
 		if (flow->policy == FRAG_POLICY_LATEST)
 			flow->capacity = 1;
 		tables->flows[count++] = (struct fw_inner_flow){

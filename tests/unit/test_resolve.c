@@ -147,9 +147,9 @@ Test(resolve, ports_are_completed_and_attributes_decided)
 	good(2, "[tx -> rx.in, tx.out -> rx.all]",
 	     "h.tx.out>h.rx.in 1 block\n"
 	     "h.tx.out>h.rx.all 1 block\n");
-	good(-1, "[h.tx -> g.rx.in]", "h.tx.out>g.rx.in 1 block\n");
+	good(-1, "[h.tx -> g.rx.in]", "h.tx.out>g.rx.in 4 block\n");
 	good(-1, "[{from: h.tx, to: g.rx.in, edge: inproc}, {from: f.tx, to: g.rx.in, edge: ucx}]",
-	     "h.tx.out>g.rx.in 1 block\n"
+	     "h.tx.out>g.rx.in 4 block\n"
 	     "f.tx.out>g.rx.in 4 block between\n");
 }
 
@@ -231,7 +231,7 @@ Test(resolve, what_crosses_processes_needs_codecs_and_an_edge_that_can)
 	    "app.yaml:7:9: flow f.cam.boxes -> g.rx.boxes: it crosses processes, and type \"box\" has no codec in fragment g (the receiver); give the type fields, or encode and decode\n"
 	    "app.yaml:7:53: flow f.tx.out -> g.rx.in: edge inproc needs both ends in one process; give their fragments one host or leave edge out\n");
 	fragments[1].host = 0;
-	good(-1, "[f.cam.boxes -> g.rx.boxes]", "f.cam.boxes>g.rx.boxes 1 block\n");
+	good(-1, "[f.cam.boxes -> g.rx.boxes]", "f.cam.boxes>g.rx.boxes 4 block\n");
 }
 
 Test(resolve, inputs_left_open_are_told)

@@ -9,7 +9,8 @@
 #include <text/builder.h>
 #include <graph/resolve.h>
 
-#define CAPACITY_INSIDE 1u
+/* By the graph and not by where its fragments run: one behaviour in every deployment. */
+#define CAPACITY_INSIDE 1u /* of a flow within a fragment */
 #define CAPACITY_BETWEEN 4u
 #define END_SIZE (3 * FRAG_NAME_MAX + 3)
 #define ADVICE_PORTS_MAX 64
@@ -285,7 +286,8 @@ static void decide(const struct fragi_spec_flow *spec, const struct fragi_port_i
 		flow->policy = FRAG_POLICY_BLOCK;
 	flow->capacity = spec->capacity != 0 ? spec->capacity : input->capacity;
 	if (flow->capacity == 0)
-		flow->capacity = flow->between_hosts ? CAPACITY_BETWEEN : CAPACITY_INSIDE;
+		flow->capacity = flow->from_fragment != flow->to_fragment ? CAPACITY_BETWEEN
+									  : CAPACITY_INSIDE;
 	if (flow->policy == FRAG_POLICY_LATEST)
 		flow->capacity = 1;
 }
