@@ -309,7 +309,7 @@ static void on_persisted(void *arg, uint64_t epoch, const char *why_not)
 				.kind = DRV_EVENT_PERSISTED, .epoch = epoch, .text = why_not});
 }
 
-static void draw(void *arg, void *bytes, size_t size)
+static void random_bytes(void *arg, void *bytes, size_t size)
 {
 	uint8_t *at = bytes;
 	ssize_t n;
@@ -477,7 +477,7 @@ static int shell_init(struct shell *shell)
 		.beat_ns = shell->options->beat_ns,
 		.dead_ns = shell->options->dead_ns,
 		.realtime_offset_ns = realtime_offset_ns(),
-		.random = draw,
+		.random = random_bytes,
 	};
 	int r = read_node(shell);
 

@@ -28,7 +28,7 @@ void drv_short_of_memory(struct drv_core *core)
 	core->actions->out_of_memory = true;
 }
 
-void drv_do(struct drv_core *core, const struct drv_action *action)
+void drv_emit(struct drv_core *core, const struct drv_action *action)
 {
 	struct drv_actions *actions = core->actions;
 
@@ -72,7 +72,7 @@ const char *drv_text(struct drv_core *core, const char *format, ...)
 	return text;
 }
 
-void drv_say(struct drv_core *core, enum fragi_log_level level, const char *subject,
+void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subject,
 	     const char *format, ...)
 {
 	const char *text;
@@ -88,8 +88,9 @@ void drv_say(struct drv_core *core, enum fragi_log_level level, const char *subj
 		if (subject == NULL)
 			drv_short_of_memory(core);
 	}
-	drv_do(core, &(struct drv_action){
-			     .kind = DRV_DO_LOG, .level = level, .subject = subject, .text = text});
+	drv_emit(core,
+		 &(struct drv_action){
+			 .kind = DRV_DO_LOG, .level = level, .subject = subject, .text = text});
 }
 
 int drv_send(struct drv_session *session, struct fw_message *message)
@@ -102,7 +103,7 @@ int drv_send(struct drv_session *session, struct fw_message *message)
 	if (r == -ENOMEM)
 		drv_short_of_memory(session->core);
 	if (r == 0)
-		drv_do(session->core, &action);
+		drv_emit(session->core, &action);
 	return r;
 }
 

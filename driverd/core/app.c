@@ -60,7 +60,7 @@ void drv_app_move(struct drv_app *app, enum drv_app_state to)
 	struct drv_core *core = app->core;
 	bool legal = (app_moves[app->state] & BIT(to)) != 0;
 
-	drv_say(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, app_name(app),
+	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, app_name(app),
 		"run %llu: %s -> %s%s", (unsigned long long)app->run, app_names[app->state],
 		app_names[to], legal ? "" : ": this move is not in the table; please report it");
 	core->illegal_moves += legal ? 0 : 1;
@@ -85,7 +85,7 @@ void drv_app_finish(struct drv_app *app)
 		drv_short_of_memory(core);
 		return;
 	}
-	drv_do(core, &(struct drv_action){.kind = DRV_DO_ENDED, .summary = &app->summary});
+	drv_emit(core, &(struct drv_action){.kind = DRV_DO_ENDED, .summary = &app->summary});
 }
 
 static bool all_gone(const struct drv_app *app)
@@ -117,7 +117,7 @@ static void app_kill(struct drv_app *app)
 static void app_fail_text(struct drv_app *app, int exit_code, const char *sentence)
 {
 	if (app->state == DRV_APP_KILLING) { /* why it ends is decided */
-		drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "also: %s", sentence);
+		drv_log(app->core, FRAGI_LOG_DEBUG, app_name(app), "also: %s", sentence);
 		return;
 	}
 	app->result = FRAGI_SUMMARY_FAILED;
@@ -125,7 +125,7 @@ static void app_fail_text(struct drv_app *app, int exit_code, const char *senten
 	app->sentence = fragi_arena_strdup(&app->arena, sentence);
 	if (app->sentence == NULL)
 		drv_short_of_memory(app->core);
-	drv_say(app->core, FRAGI_LOG_ERROR, app_name(app), "%s", sentence);
+	drv_log(app->core, FRAGI_LOG_ERROR, app_name(app), "%s", sentence);
 	app_kill(app);
 }
 
@@ -150,7 +150,7 @@ void drv_app_fail_by_diag(struct drv_app *app, int exit_code)
 		return;
 	}
 	for (size_t i = 1; i < app->diag.count; i++)
-		drv_say(app->core, FRAGI_LOG_ERROR, app_name(app), "%s",
+		drv_log(app->core, FRAGI_LOG_ERROR, app_name(app), "%s",
 			fragi_err_line(&app->diag.items[i], line, sizeof(line)));
 	first = fragi_arena_strdup(&app->core->actions->arena,
 				   fragi_err_line(&app->diag.items[0], line, sizeof(line)));
@@ -172,7 +172,7 @@ static void app_run(struct drv_app *app)
 {
 	drv_app_move(app, DRV_APP_RUNNING);
 	drv_timer_cancel(&app->core->timers, &app->start);
-	drv_say(app->core, FRAGI_LOG_INFO, app_name(app), "runs in %u host%s", app->host_count,
+	drv_log(app->core, FRAGI_LOG_INFO, app_name(app), "runs in %u host%s", app->host_count,
 		app->host_count == 1 ? "" : "s");
 	if (app->stop_wanted)
 		app_drain(app);
@@ -298,7 +298,7 @@ void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer,
 		return;
 	if (ended_before_its_peers(&app->hosts[peer - 1]))
 		return;
-	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s reports that it lost %s: %s",
+	drv_log(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s reports that it lost %s: %s",
 		host->name, app->hosts[peer - 1].name, sentence);
 	suspect(app, &(struct drv_suspicion){host, &app->hosts[peer - 1], sentence, 1});
 }
@@ -308,7 +308,7 @@ void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit
 {
 	if (app->suspicion.host != NULL)
 		return;
-	drv_say(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s could not be wired: %s", host->name,
+	drv_log(app->core, FRAGI_LOG_DEBUG, app_name(app), "%s could not be wired: %s", host->name,
 		sentence);
 	suspect(app, &(struct drv_suspicion){host, NULL, sentence, exit_code});
 }
@@ -391,7 +391,7 @@ static void app_phase_over(struct drv_timer *timer, int64_t now_ns, void *arg)
 		drv_start_overdue(app);
 		break;
 	case DRV_APP_DRAINING:
-		drv_say(core, FRAGI_LOG_WARN, app_name(app),
+		drv_log(core, FRAGI_LOG_WARN, app_name(app),
 			"did not drain within %.1f s; what is queued is dropped",
 			(double)core->config.drain_ns * 1e-9);
 		app_close(app);
@@ -399,7 +399,7 @@ static void app_phase_over(struct drv_timer *timer, int64_t now_ns, void *arg)
 	case DRV_APP_CLOSING:
 		for (uint32_t i = 0; i < app->host_count; i++)
 			if (app->hosts[i].state != DRV_HOST_GONE)
-				drv_say(core, FRAGI_LOG_WARN, app_name(app),
+				drv_log(core, FRAGI_LOG_WARN, app_name(app),
 					"%s on worker %s did not end within %.1f s; it is killed",
 					app->hosts[i].name, app->hosts[i].worker,
 					(double)core->config.close_ns * 1e-9);
@@ -409,7 +409,7 @@ static void app_phase_over(struct drv_timer *timer, int64_t now_ns, void *arg)
 		for (uint32_t i = 0; i < app->host_count; i++) {
 			if (app->hosts[i].state == DRV_HOST_GONE)
 				continue;
-			drv_say(core, FRAGI_LOG_WARN, app_name(app),
+			drv_log(core, FRAGI_LOG_WARN, app_name(app),
 				"worker %s did not confirm the end of %s; what it counted last is used",
 				app->hosts[i].worker, app->hosts[i].name);
 			app->hosts[i].lost = true;
@@ -438,7 +438,7 @@ static void app_progress(struct drv_timer *timer, int64_t now_ns, void *arg)
 				app->state == DRV_APP_STARTING ? "running" : app_names[app->state],
 				(double)(now_ns - app->started_ns) * 1e-9,
 				(unsigned long long)drv_report_delivered(app));
-	drv_do(core, &(struct drv_action){.kind = DRV_DO_PROGRESS, .text = text});
+	drv_emit(core, &(struct drv_action){.kind = DRV_DO_PROGRESS, .text = text});
 	drv_set(core, timer, now_ns + core->config.progress_ns);
 }
 
@@ -525,7 +525,7 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 		drv_set(core, &app->start, core->now_ns + event->start_timeout_ns);
 	drv_set(core, &app->progress, core->now_ns + core->config.progress_ns);
 	if (core->config.keeps_state)
-		drv_do(core, &(struct drv_action){.kind = DRV_DO_PERSIST, .epoch = app->epoch});
+		drv_emit(core, &(struct drv_action){.kind = DRV_DO_PERSIST, .epoch = app->epoch});
 	else
 		app_wait(app);
 }

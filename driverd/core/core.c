@@ -79,7 +79,7 @@ static void host_message(struct drv_core *core, struct drv_session *session,
 		drv_host_message(host, message);
 		return;
 	}
-	drv_say(core, FRAGI_LOG_DEBUG, NULL,
+	drv_log(core, FRAGI_LOG_DEBUG, NULL,
 		"ignored %s of worker %s for host %u of run %llu, epoch %llu: not there",
 		fw_kind_name(message->kind), session->name, message->host,
 		(unsigned long long)message->run, (unsigned long long)message->epoch);
@@ -96,8 +96,8 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		if (message->kind == FW_HELLO)
 			drv_session_hello(core, event->connection, event->peer, message);
 		else
-			drv_do(core, &(struct drv_action){.kind = DRV_DO_CLOSE,
-							  .connection = event->connection});
+			drv_emit(core, &(struct drv_action){.kind = DRV_DO_CLOSE,
+							    .connection = event->connection});
 		fw_message_free(message);
 		return;
 	}

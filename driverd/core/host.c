@@ -36,7 +36,7 @@ void drv_host_move(struct drv_host *host, enum drv_host_state to)
 	struct drv_core *core = host->app->core;
 	bool legal = (host_moves[host->state] & BIT(to)) != 0;
 
-	drv_say(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, host->app->spec->application,
+	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, host->app->spec->application,
 		"host %u of run %llu, epoch %llu, on %s: %s -> %s%s", host->number,
 		(unsigned long long)host->app->run, (unsigned long long)host->epoch, host->worker,
 		host_names[host->state], host_names[to],
@@ -267,7 +267,7 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 					  "the fraghost of %s on worker %s ended with %d before the application did",
 					  host->name, host->worker, exit->exit_code));
 		for (uint32_t i = 0; i < exit->line_count; i++)
-			drv_say(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s",
+			drv_log(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s",
 				host->name, exit->lines[i]);
 	}
 	drv_app_host_changed(app);

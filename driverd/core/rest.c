@@ -28,7 +28,7 @@ void drv_rest_idle(struct drv_host *host, const struct fw_host_event *event)
 	}
 	if (sent != delivered)
 		return;
-	drv_say(app->core, FRAGI_LOG_INFO, app->spec->application,
+	drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
 		"at rest: no operator can run any more, and nothing is on the way");
 	drv_app_rest(app);
 }

@@ -35,7 +35,7 @@ static void session_move(struct drv_session *session, enum drv_session_state to)
 	struct drv_core *core = session->core;
 	bool legal = (session_moves[session->state] & BIT(to)) != 0;
 
-	drv_say(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
+	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
 		"worker %s, session %016llx: %s -> %s%s", session->name,
 		(unsigned long long)session->id, session_names[session->state], session_names[to],
 		legal ? "" : ": this move is not in the table; please report it");
@@ -109,7 +109,7 @@ static void session_remove(struct drv_session *session)
 
 static void close_connection(struct drv_core *core, uint64_t connection)
 {
-	drv_do(core, &(struct drv_action){.kind = DRV_DO_CLOSE, .connection = connection});
+	drv_emit(core, &(struct drv_action){.kind = DRV_DO_CLOSE, .connection = connection});
 }
 
 static void refuse(struct drv_core *core, uint64_t connection, const struct fw_message *hello,
@@ -121,7 +121,7 @@ static void refuse(struct drv_core *core, uint64_t connection, const struct fw_m
 	message.refused.exit_code = exit_code;
 	message.refused.sentence = sentence;
 	if (fw_encode(&message, &action.frame, &action.frame_bytes) == 0)
-		drv_do(core, &action);
+		drv_emit(core, &action);
 	close_connection(core, connection);
 }
 
@@ -195,7 +195,7 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 	if (now_ns >= fragi_spare_dead_at(&core->spare, session->heard_ns, dead_ns / 3) &&
 	    session->state == DRV_SESSION_LIVE) {
 		session_move(session, DRV_SESSION_SUSPECT);
-		drv_say(core, FRAGI_LOG_WARN, NULL, "worker %s has not been heard for %.1f s",
+		drv_log(core, FRAGI_LOG_WARN, NULL, "worker %s has not been heard for %.1f s",
 			session->name, (double)silent_ns * 1e-9);
 	}
 	drv_send(session, &beat);
@@ -225,7 +225,7 @@ static void warn_of_names(struct drv_session *session, const struct drv_app *app
 		if (known)
 			continue;
 		near = fragi_suggest(session->fragments[i], names, spec->fragment_count);
-		drv_say(session->core, FRAGI_LOG_WARN, app->spec->application,
+		drv_log(session->core, FRAGI_LOG_WARN, app->spec->application,
 			"worker %s names the fragment \"%s\", which this application does not have%s%s%s",
 			session->name, session->fragments[i],
 			near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
@@ -243,12 +243,13 @@ static void session_welcome(struct drv_session *session, const struct fw_message
 		session->id = 1;
 	message.welcome = (struct fw_welcome){session->id, session->name, core->config.beat_ns,
 					      core->config.dead_ns, core->config.version};
-	drv_do(core, &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = session->connection});
+	drv_emit(core,
+		 &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = session->connection});
 	drv_send(session, &message);
 	session_move(session, DRV_SESSION_LIVE);
 	session->beat = (struct drv_timer){.fire = session_beat, .owner = session};
 	drv_set(core, &session->beat, core->now_ns + core->config.beat_ns);
-	drv_say(core, FRAGI_LOG_INFO, NULL, "worker %s joined from %s", session->name,
+	drv_log(core, FRAGI_LOG_INFO, NULL, "worker %s joined from %s", session->name,
 		session->peer);
 }
 
@@ -259,7 +260,7 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 	struct drv_session *session;
 
 	if (fw_hello_check(&message->hello, &err) < 0) {
-		drv_say(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer, err.text);
+		drv_log(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer, err.text);
 		refuse(core, connection, message, 5, err.text);
 		return;
 	}
@@ -300,7 +301,7 @@ void drv_session_heard(struct drv_session *session)
 	if (session->state != DRV_SESSION_SUSPECT)
 		return;
 	session_move(session, DRV_SESSION_LIVE);
-	drv_say(session->core, FRAGI_LOG_INFO, NULL, "worker %s is heard again", session->name);
+	drv_log(session->core, FRAGI_LOG_INFO, NULL, "worker %s is heard again", session->name);
 }
 
 /*
@@ -346,7 +347,7 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 			     session->peer, first->name, why);
 		drv_app_host_changed(app);
 	}
-	drv_say(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "worker %s left: %s",
+	drv_log(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "worker %s left: %s",
 		session->name, why);
 	session_remove(session);
 }

@@ -125,7 +125,7 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 		session->placed++;
 		if (host->name == NULL || app->fragments[f].reason == NULL)
 			return -ENOMEM;
-		drv_say(app->core, FRAGI_LOG_INFO, app->spec->application,
+		drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
 			"%s runs on worker %s: %s", app->spec->fragments[f].name, host->worker,
 			app->fragments[f].reason);
 	}
@@ -286,7 +286,7 @@ void drv_start_say_missing(struct drv_timer *timer, int64_t now_ns, void *arg)
 	struct drv_app *app = timer->owner;
 	struct drv_core *core = arg;
 
-	drv_say(core, FRAGI_LOG_INFO, app->spec->application,
+	drv_log(core, FRAGI_LOG_INFO, app->spec->application,
 		"waiting for a worker for %s (%zu worker%s here)", app->missing,
 		core->session_count, core->session_count == 1 ? "" : "s");
 	drv_set(core, timer, now_ns + core->config.say_missing_ns);

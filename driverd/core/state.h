@@ -120,9 +120,9 @@ struct drv_core {
 };
 
 /* actions.c: what a step returns; memory that is short is remembered in actions. */
-void drv_say(struct drv_core *core, enum fragi_log_level level, const char *subject,
+void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subject,
 	     const char *format, ...) FRAG_PRINTF(4, 5);
-void drv_do(struct drv_core *core, const struct drv_action *action);
+void drv_emit(struct drv_core *core, const struct drv_action *action);
 const char *drv_text(struct drv_core *core, const char *format, ...) FRAG_PRINTF(2, 3);
 /* Sends message to the session's worker; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
 int drv_send(struct drv_session *session, struct fw_message *message);
