@@ -33,17 +33,17 @@ def made(command, build):
 
 
 def states(what):
-    """A markdown table of `static const uint32_t TABLE[] = {[FROM] = BIT(TO) | ..., ...};`."""
+    """A markdown table of `static const uint32_t TABLE[] = {[FROM] = FRAGI_MOVE(TO) | ..., ...};`."""
     path, table = what.split()
     with open(os.path.join(TOP, path), encoding="utf-8") as f:
-        source = f.read()
+        source = re.sub(r"\s*\\\n\s*", " ", f.read())
     defines = dict(re.findall(r"^#define (\w+) (.+)$", source, re.M))
     body = re.search(r"%s\[\w*\] = \{(.*?)\n\};" % table, source, re.S).group(1)
     rows = []
     for state, moves in re.findall(r"\[(\w+)\] =\s*(.*?)(?:,\n|,$|$)", body, re.S):
         for name, value in defines.items():
             moves = re.sub(r"\b%s\b" % name, lambda m, v=value: v, moves)
-        rows.append((state, re.findall(r"BIT\((\w+)\)", moves)))
+        rows.append((state, re.findall(r"(?:BIT|FRAGI_MOVE)\((\w+)\)", moves)))
     prefix = len(os.path.commonprefix([r[0] for r in rows]))
     name = lambda s: s[prefix:].lower().replace("_", " ")
     lines = ["| state | may become |", "|---|---|"]

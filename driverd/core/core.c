@@ -171,6 +171,8 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns
 		core_persisted(core, event);
 		break;
 	}
+	for (size_t i = 0; i < core->app_count; i++)
+		drv_app_decide(core->apps[i]);
 	core->actions = NULL;
 	return actions->out_of_memory ? -ENOMEM : 0;
 }

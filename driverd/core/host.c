@@ -5,20 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BIT(state) (1u << (state))
-#define ENDS (BIT(DRV_HOST_STOPPING) | BIT(DRV_HOST_KILLED) | BIT(DRV_HOST_GONE))
+#define ENDS                                                                                       \
+	(FRAGI_MOVE(DRV_HOST_STOPPING) | FRAGI_MOVE(DRV_HOST_KILLED) | FRAGI_MOVE(DRV_HOST_GONE))
 
 static const uint32_t host_moves[DRV_HOST_STATES] = {
-	[DRV_HOST_PLACED] = BIT(DRV_HOST_PREPARING) | BIT(DRV_HOST_GONE),
-	[DRV_HOST_PREPARING] = BIT(DRV_HOST_PREPARED) | ENDS,
-	[DRV_HOST_PREPARED] = BIT(DRV_HOST_WIRING) | ENDS,
-	[DRV_HOST_WIRING] = BIT(DRV_HOST_WIRED) | ENDS,
-	[DRV_HOST_WIRED] = BIT(DRV_HOST_STARTING) | ENDS,
-	[DRV_HOST_STARTING] = BIT(DRV_HOST_RUNNING) | ENDS,
-	[DRV_HOST_RUNNING] = BIT(DRV_HOST_DONE) | ENDS,
+	[DRV_HOST_PLACED] = FRAGI_MOVE(DRV_HOST_PREPARING) | FRAGI_MOVE(DRV_HOST_GONE),
+	[DRV_HOST_PREPARING] = FRAGI_MOVE(DRV_HOST_PREPARED) | ENDS,
+	[DRV_HOST_PREPARED] = FRAGI_MOVE(DRV_HOST_WIRING) | ENDS,
+	[DRV_HOST_WIRING] = FRAGI_MOVE(DRV_HOST_WIRED) | ENDS,
+	[DRV_HOST_WIRED] = FRAGI_MOVE(DRV_HOST_STARTING) | ENDS,
+	[DRV_HOST_STARTING] = FRAGI_MOVE(DRV_HOST_RUNNING) | ENDS,
+	[DRV_HOST_RUNNING] = FRAGI_MOVE(DRV_HOST_DONE) | ENDS,
 	[DRV_HOST_DONE] = ENDS,
-	[DRV_HOST_STOPPING] = BIT(DRV_HOST_KILLED) | BIT(DRV_HOST_GONE),
-	[DRV_HOST_KILLED] = BIT(DRV_HOST_GONE),
+	[DRV_HOST_STOPPING] = FRAGI_MOVE(DRV_HOST_KILLED) | FRAGI_MOVE(DRV_HOST_GONE),
+	[DRV_HOST_KILLED] = FRAGI_MOVE(DRV_HOST_GONE),
 	[DRV_HOST_GONE] = 0,
 };
 
@@ -31,18 +31,36 @@ static const char *const host_names[DRV_HOST_STATES] = {
 	[DRV_HOST_GONE] = "gone",
 };
 
+const struct fragi_machine drv_host_machine = {
+	.name = "host",
+	.state_names = host_names,
+	.moves = host_moves,
+	.count = DRV_HOST_STATES,
+};
+
 void drv_host_move(struct drv_host *host, enum drv_host_state to)
 {
-	struct drv_core *core = host->app->core;
-	bool legal = (host_moves[host->state] & BIT(to)) != 0;
+	struct drv_app *app = host->app;
+	bool legal = fragi_machine_move(&drv_host_machine, host->state, to);
 
-	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, host->app->spec->application,
+	drv_log(app->core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, app->spec->application,
 		"host %u of run %llu, epoch %llu, on %s: %s -> %s%s", host->number,
-		(unsigned long long)host->app->run, (unsigned long long)host->epoch, host->worker,
+		(unsigned long long)app->run, (unsigned long long)host->epoch, host->worker,
 		host_names[host->state], host_names[to],
 		legal ? "" : ": this move is not in the table; please report it");
-	core->illegal_moves += legal ? 0 : 1;
+	if (!legal) {
+		app->core->illegal_moves++;
+		return;
+	}
+	app->hosts_in[host->state]--;
+	app->hosts_in[to]++;
 	host->state = to;
+}
+
+void drv_host_lost(struct drv_host *host)
+{
+	host->lost = true;
+	drv_host_move(host, DRV_HOST_GONE);
 }
 
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number)
@@ -58,44 +76,6 @@ void drv_host_fini(struct drv_host *host)
 	fw_message_free(host->prepared);
 	fw_message_free(host->stats);
 	host->prepared = host->stats = NULL;
-}
-
-int drv_host_send(struct drv_host *host, struct fw_message *message)
-{
-	if (host->session == NULL)
-		return 0;
-	message->run = host->app->run;
-	message->host = host->number;
-	message->epoch = host->epoch;
-	return drv_send(host->session, message);
-}
-
-void drv_host_kill(struct drv_host *host)
-{
-	struct fw_message message = {.kind = FW_HOST_KILL};
-
-	if (host->state == DRV_HOST_GONE)
-		return;
-	if (host->state == DRV_HOST_PLACED) { /* nobody was asked to start it */
-		drv_host_move(host, DRV_HOST_GONE);
-		return;
-	}
-	message.stop.exit_code = host->app->exit_code;
-	drv_host_send(host, &message);
-	drv_host_move(host, DRV_HOST_KILLED);
-}
-
-void drv_host_stop(struct drv_host *host, int64_t drain_ns)
-{
-	struct fw_message message = {.kind = FW_HOST_STOP};
-
-	if (host->state == DRV_HOST_GONE)
-		return;
-	message.stop.drain_ns = drain_ns;
-	message.stop.exit_code = host->app->exit_code;
-	drv_host_send(host, &message);
-	if (drain_ns == 0)
-		drv_host_move(host, DRV_HOST_STOPPING);
 }
 
 /* It sent what does not fit its state: a bug, or not frag. */
@@ -154,7 +134,6 @@ static void host_prepared(struct drv_host *host, struct fw_message *message)
 		return;
 	}
 	drv_host_move(host, DRV_HOST_PREPARED);
-	drv_app_host_changed(host->app);
 }
 
 static void host_result(struct drv_host *host, const struct fw_message *message,
@@ -174,13 +153,12 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 					    host->worker);
 		host->failed = true;
 		if (during == DRV_HOST_WIRING)
-			drv_app_suspect_wiring(host->app, host, exit_code, sentence);
+			drv_suspect_wiring(host, exit_code, sentence);
 		else
 			drv_app_fail(host->app, exit_code, "%s", sentence);
 		return;
 	}
 	drv_host_move(host, then);
-	drv_app_host_changed(host->app);
 }
 
 static void host_event(struct drv_host *host, const struct fw_message *message)
@@ -193,13 +171,13 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 		host->idle = false;
 		return;
 	case FW_STATE_IDLE:
-		drv_rest_idle(host, event);
+		host->idle = true;
+		host->sent = event->sent;
+		host->delivered = event->delivered;
 		return;
 	case FW_STATE_DONE:
-		if (host->state != DRV_HOST_RUNNING)
-			return;
-		drv_host_move(host, DRV_HOST_DONE);
-		drv_app_host_changed(app);
+		if (host->state == DRV_HOST_RUNNING)
+			drv_host_move(host, DRV_HOST_DONE);
 		return;
 	case FW_STATE_FAILED:
 		host->failed = true;
@@ -210,7 +188,7 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 						host->worker));
 		return;
 	case FW_STATE_PEER_LOST:
-		drv_app_suspect(app, host, event->peer, event->sentence);
+		drv_suspect_link(host, event->peer, event->sentence);
 		return;
 	case FW_STATE_STOPPED:
 		drv_app_stop(app, 0);
@@ -270,7 +248,6 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 			drv_log(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s",
 				host->name, exit->lines[i]);
 	}
-	drv_app_host_changed(app);
 }
 
 void drv_host_message(struct drv_host *host, struct fw_message *message)

@@ -10,25 +10,17 @@
  * counts, whenever each host took its own: nothing was on the way, nobody could run, and nothing
  * can ever happen again.
  */
-void drv_rest_idle(struct drv_host *host, const struct fw_host_event *event)
+bool drv_app_rests(const struct drv_app *app)
 {
-	struct drv_app *app = host->app;
 	uint64_t sent = 0, delivered = 0;
 
-	host->idle = true;
-	host->sent = event->sent;
-	host->delivered = event->delivered;
-	if (app->state != DRV_APP_RUNNING || app->suspicion.host != NULL)
-		return;
+	if (app->suspicion.host != NULL)
+		return false;
 	for (uint32_t i = 0; i < app->host_count; i++) {
 		if (!app->hosts[i].idle || app->hosts[i].state == DRV_HOST_GONE)
-			return;
+			return false;
 		sent += app->hosts[i].sent;
 		delivered += app->hosts[i].delivered;
 	}
-	if (sent != delivered)
-		return;
-	drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
-		"at rest: no operator can run any more, and nothing is on the way");
-	drv_app_rest(app);
+	return sent == delivered;
 }

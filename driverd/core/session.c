@@ -14,12 +14,10 @@
  * hosts are lost. It may come back as a new session at any time; one session id is never used
  * twice, so what it still runs is not ours.
  */
-#define BIT(state) (1u << (state))
-
 static const uint32_t session_moves[DRV_SESSION_STATES] = {
-	[DRV_SESSION_NEW] = BIT(DRV_SESSION_LIVE),
-	[DRV_SESSION_LIVE] = BIT(DRV_SESSION_SUSPECT) | BIT(DRV_SESSION_GONE),
-	[DRV_SESSION_SUSPECT] = BIT(DRV_SESSION_LIVE) | BIT(DRV_SESSION_GONE),
+	[DRV_SESSION_NEW] = FRAGI_MOVE(DRV_SESSION_LIVE),
+	[DRV_SESSION_LIVE] = FRAGI_MOVE(DRV_SESSION_SUSPECT) | FRAGI_MOVE(DRV_SESSION_GONE),
+	[DRV_SESSION_SUSPECT] = FRAGI_MOVE(DRV_SESSION_LIVE) | FRAGI_MOVE(DRV_SESSION_GONE),
 	[DRV_SESSION_GONE] = 0,
 };
 
@@ -30,17 +28,26 @@ static const char *const session_names[DRV_SESSION_STATES] = {
 	[DRV_SESSION_GONE] = "gone",
 };
 
+static const struct fragi_machine session_machine = {
+	.name = "session",
+	.state_names = session_names,
+	.moves = session_moves,
+	.count = DRV_SESSION_STATES,
+};
+
 static void session_move(struct drv_session *session, enum drv_session_state to)
 {
 	struct drv_core *core = session->core;
-	bool legal = (session_moves[session->state] & BIT(to)) != 0;
+	bool legal = fragi_machine_move(&session_machine, session->state, to);
 
 	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
 		"worker %s, session %016llx: %s -> %s%s", session->name,
 		(unsigned long long)session->id, session_names[session->state], session_names[to],
 		legal ? "" : ": this move is not in the table; please report it");
-	core->illegal_moves += legal ? 0 : 1;
-	session->state = to;
+	if (legal)
+		session->state = to;
+	else
+		core->illegal_moves++;
 }
 
 /* Where the session of that connection is, or would be. */
@@ -291,7 +298,7 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 	for (size_t i = 0; i < core->app_count; i++) {
 		if (core->apps[i]->state == DRV_APP_WAITING)
 			warn_of_names(session, core->apps[i]);
-		drv_app_place(core->apps[i]);
+		core->apps[i]->workers_changed = true;
 	}
 }
 
@@ -304,13 +311,10 @@ void drv_session_heard(struct drv_session *session)
 	drv_log(session->core, FRAGI_LOG_INFO, NULL, "worker %s is heard again", session->name);
 }
 
-/*
- * The hosts there are gone before anything is decided, so that the decision sees all of them gone.
- */
-static uint32_t lose_hosts(struct drv_session *session, struct drv_app *app,
-			   struct drv_host **out_first)
+/* Its hosts in that application are lost. Returns the first one; NULL: there was none. */
+static const struct drv_host *lose_hosts(const struct drv_session *session, struct drv_app *app)
 {
-	uint32_t count = 0;
+	const struct drv_host *first = NULL;
 
 	for (uint32_t i = 0; i < app->host_count; i++) {
 		struct drv_host *host = &app->hosts[i];
@@ -320,18 +324,15 @@ static uint32_t lose_hosts(struct drv_session *session, struct drv_app *app,
 		host->session = NULL;
 		if (host->state == DRV_HOST_GONE)
 			continue;
-		if (count++ == 0)
-			*out_first = host;
-		host->lost = true;
-		drv_host_move(host, DRV_HOST_GONE);
+		first = first != NULL ? first : host;
+		drv_host_lost(host);
 	}
-	return count;
+	return first;
 }
 
 void drv_session_lost(struct drv_session *session, bool close, const char *why)
 {
 	struct drv_core *core = session->core;
-	struct drv_host *first;
 	bool mattered = false;
 
 	if (close)
@@ -339,13 +340,13 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 	session_move(session, DRV_SESSION_GONE);
 	for (size_t i = 0; i < core->app_count; i++) {
 		struct drv_app *app = core->apps[i];
+		const struct drv_host *first = lose_hosts(session, app);
 
-		if (app->state == DRV_APP_ENDED || lose_hosts(session, app, &first) == 0)
+		if (first == NULL)
 			continue;
 		mattered = true;
 		drv_app_fail(app, 1, "worker %s at %s, which ran %s, was lost: %s", session->name,
 			     session->peer, first->name, why);
-		drv_app_host_changed(app);
 	}
 	drv_log(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "worker %s left: %s",
 		session->name, why);

@@ -8,73 +8,9 @@
 #include <driverd/core/place.h>
 
 /*
- * The start of an application: it waits for workers, then asks all hosts to PREPARE, to WIRE and to
- * START, one after the other; each request is answered by all before the next one is sent.
+ * The start of an application: its fragments are placed on workers, as hosts; and what is reported
+ * when that, or a host's answer, takes too long.
  */
-
-/*
- * What a host has answered with when a state's request is answered, and what the request is called.
- */
-static const struct {
-	enum drv_host_state answered;
-	const char *request;
-} phases[DRV_APP_STATES] = {
-	[DRV_APP_PREPARING] = {DRV_HOST_PREPARED, "PREPARE"},
-	[DRV_APP_WIRING] = {DRV_HOST_WIRED, "WIRE"},
-	[DRV_APP_STARTING] = {DRV_HOST_RUNNING, "START"},
-};
-
-/* Sends the next request to all hosts and waits for their answers. */
-static void app_phase(struct drv_app *app, enum drv_app_state state, enum drv_host_state during,
-		      int64_t within_ns, int (*send)(struct drv_host *host))
-{
-	drv_app_move(app, state);
-	drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
-	for (uint32_t i = 0; i < app->host_count && app->state == state; i++) {
-		struct drv_host *host = &app->hosts[i];
-		int r;
-
-		drv_host_move(host, during);
-		r = send(host);
-		if (r == -ENOMEM)
-			drv_short_of_memory(app->core);
-		else if (r < 0)
-			drv_app_fail(
-				app, 1,
-				"what %s on worker %s needs to %s does not fit into a frame: %s",
-				host->name, host->worker, phases[state].request, frag_strerror(r));
-	}
-}
-
-static int send_create(struct drv_host *host)
-{
-	struct drv_app *app = host->app;
-	struct fw_message message = {.kind = FW_HOST_CREATE};
-	const char **names = fragi_arena_alloc(&app->core->actions->arena,
-					       host->fragment_count * sizeof(*names));
-
-	if (names == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		names[i] = app->spec->fragments[host->fragments[i]].name;
-	message.create = (struct fw_host_create){
-		.application = app->spec->application,
-		.source = app->source,
-		.source_bytes = (uint32_t)app->source_bytes,
-		.fragments = names,
-		.fragment_count = host->fragment_count,
-		.beat_ns = app->core->config.beat_ns,
-		.dead_ns = app->core->config.dead_ns,
-	};
-	return drv_host_send(host, &message);
-}
-
-static int send_start(struct drv_host *host)
-{
-	struct fw_message message = {.kind = FW_HOST_START};
-
-	return drv_host_send(host, &message);
-}
 
 /* Fragments on one worker with the same `host:` (or none) share a host. */
 static struct drv_host *host_for(struct drv_app *app, struct drv_session *session, const char *key,
@@ -88,9 +24,11 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 			return &app->hosts[i];
 	host = &app->hosts[app->host_count];
 	keys[app->host_count++] = key;
+	app->hosts_in[DRV_HOST_PLACED]++;
 	*host = (struct drv_host){
 		.app = app,
 		.number = app->host_count,
+		.state = DRV_HOST_PLACED,
 		.epoch = app->epoch,
 		.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),
@@ -173,56 +111,22 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 	return drv_place(app->spec, workers, core->session_count, arena, places);
 }
 
-void drv_app_place(struct drv_app *app)
+int drv_start_place(struct drv_app *app)
 {
-	struct drv_place *places;
-	int r;
+	struct drv_place *places = fragi_arena_alloc(&app->core->actions->arena,
+						     app->spec->fragment_count * sizeof(*places));
+	int r = place_all(app, places);
 
-	if (app->state != DRV_APP_WAITING)
-		return;
-	places = fragi_arena_alloc(&app->core->actions->arena,
-				   app->spec->fragment_count * sizeof(*places));
-	r = place_all(app, places);
-	if (r > 0) {
+	if (r > 0)
 		name_missing(app, places);
-		return;
-	}
-	if (r == 0)
-		r = make_hosts(app, places);
-	if (r < 0) {
-		drv_short_of_memory(app->core);
-		return;
-	}
-	drv_timer_cancel(&app->core->timers, &app->say);
-	app_phase(app, DRV_APP_PREPARING, DRV_HOST_PREPARING, app->core->config.prepare_ns,
-		  send_create);
+	return r == 0 ? make_hosts(app, places) : r;
 }
 
-void drv_start_wire(struct drv_app *app)
-{
-	int r = drv_wiring_resolve(app);
-
-	if (r == -ENOMEM)
-		drv_short_of_memory(app->core);
-	else if (r < 0)
-		drv_app_fail_by_diag(app, app->prepare_exit_code);
-	else
-		app_phase(app, DRV_APP_WIRING, DRV_HOST_WIRING, app->core->config.wire_ns,
-			  drv_wiring_send);
-}
-
-void drv_start_launch(struct drv_app *app)
-{
-	app->started_ns = app->core->now_ns;
-	drv_set(app->core, &app->progress, app->started_ns + app->core->config.progress_ns);
-	app_phase(app, DRV_APP_STARTING, DRV_HOST_STARTING, app->core->config.start_ns, send_start);
-}
-
-/* The first host that has not answered. */
+/* The first host that has not reached its goal; NULL: all have. */
 static const struct drv_host *laggard(const struct drv_app *app)
 {
 	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].state < phases[app->state].answered)
+		if (app->hosts[i].state < drv_goal_reached(app->hosts[i].goal))
 			return &app->hosts[i];
 	return NULL;
 }
@@ -233,7 +137,7 @@ void drv_start_overdue(struct drv_app *app)
 
 	if (host != NULL)
 		drv_app_fail(app, 1, "%s on worker %s did not answer %s in time", host->name,
-			     host->worker, phases[app->state].request);
+			     host->worker, drv_goal_request(host->goal));
 }
 
 /* "fragment1,fragment2", as --fragments takes it. */
@@ -248,11 +152,10 @@ static const char *as_flag(const struct drv_app *app, char out[static sizeof(app
 	return app->missing_more ? "all" : out;
 }
 
-void drv_start_timeout(struct drv_timer *timer, int64_t now_ns, void *arg)
+void drv_start_timed_out(struct drv_app *app)
 {
-	struct drv_app *app = timer->owner;
-	struct drv_core *core = arg;
-	double seconds = (double)(now_ns - app->given_ns) * 1e-9;
+	struct drv_core *core = app->core;
+	double seconds = (double)(core->now_ns - app->given_ns) * 1e-9;
 	char flag[sizeof(app->missing)];
 	const struct drv_host *host;
 
@@ -278,16 +181,14 @@ void drv_start_timeout(struct drv_timer *timer, int64_t now_ns, void *arg)
 	if (host != NULL)
 		drv_app_fail(app, 4,
 			     "not started within %.1f s: %s on worker %s has not answered %s",
-			     seconds, host->name, host->worker, phases[app->state].request);
+			     seconds, host->name, host->worker, drv_goal_request(host->goal));
 }
 
-void drv_start_say_missing(struct drv_timer *timer, int64_t now_ns, void *arg)
+void drv_start_log_missing(struct drv_app *app)
 {
-	struct drv_app *app = timer->owner;
-	struct drv_core *core = arg;
+	size_t count = app->core->session_count;
 
-	drv_log(core, FRAGI_LOG_INFO, app->spec->application,
-		"waiting for a worker for %s (%zu worker%s here)", app->missing,
-		core->session_count, core->session_count == 1 ? "" : "s");
-	drv_set(core, timer, now_ns + core->config.say_missing_ns);
+	drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
+		"waiting for a worker for %s (%zu worker%s here)", app->missing, count,
+		count == 1 ? "" : "s");
 }

@@ -2,13 +2,22 @@
 #ifndef DRV_STATE_H
 #define DRV_STATE_H
 
+#include <base/machine.h>
 #include <base/spare.h>
 #include <driverd/core/core.h>
 #include <driverd/core/timer.h>
 #include <graph/resolve.h>
 #include <text/spec.h>
 
-/* What the files of the core share; nobody else includes it. */
+/*
+ * What the files of the core share; nobody else includes it. Calls only go down:
+ *  - core.c turns an event into calls of the recorders, then lets each application decide
+ *  - decide.c decides, once at the end of a step
+ *  - start.c, request.c, wiring.c, rest.c, report.c do what was decided
+ *  - session.c, host.c record what happened to sessions and hosts
+ *  - suspicion.c, app.c keep what is known of an application
+ *  - actions.c, timer.c, place.c, account.c know nothing of the above
+ */
 
 struct drv_session {
 	struct drv_core *core;
@@ -27,11 +36,28 @@ struct drv_session {
 	struct drv_timer beat;
 };
 
+/*
+ * What a host is to reach. Its state says how far it has come; request.c sends what brings it
+ * nearer to its goal.
+ */
+enum drv_goal {
+	DRV_GOAL_NONE,
+	DRV_GOAL_PREPARED,
+	DRV_GOAL_WIRED,
+	DRV_GOAL_RUNNING,
+	DRV_GOAL_DRAINED, /* its sources stop, and what is queued is delivered */
+	DRV_GOAL_CLOSED,  /* it ends by itself */
+	DRV_GOAL_KILLED,
+	DRV_GOALS
+};
+
 struct drv_host {
 	struct drv_app *app;
 	uint32_t number; /* from 1 */
 	uint64_t epoch;
 	enum drv_host_state state;
+	enum drv_goal goal;
+	enum drv_goal asked;         /* the goal that it was last asked to reach */
 	struct drv_session *session; /* NULL: its worker is gone */
 	const char *worker;          /* its name, also when it is gone; in the app's arena */
 	const char *node;
@@ -43,7 +69,6 @@ struct drv_host {
 	bool orderly;                          /* it ended with 0 after it was told to */
 	bool failed;                           /* it is the cause, or part of it */
 	bool lost;                             /* its worker is gone */
-	bool drained;                          /* said DONE after a stop, not by itself */
 	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
 	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
 	uint32_t edge_count;
@@ -79,14 +104,16 @@ struct drv_app {
 	struct drv_fragment *fragments; /* as in the spec */
 	struct drv_host *hosts;
 	uint32_t host_count;
-	struct fragi_fragment_info *infos; /* as in the spec; NULL before wiring */
+	uint32_t hosts_in[DRV_HOST_STATES]; /* how many hosts are in each state */
+	uint32_t asked_count;               /* hosts before this one know the present goal */
+	struct fragi_fragment_info *infos;  /* as in the spec; NULL before wiring */
 	/* of all: inner ones host by host, then those between hosts */
 	struct fragi_flow_info *flows;
 	size_t flow_count;
-	uint8_t *tokens;        /* of the edges; FW_TOKEN_BYTES each */
-	struct drv_timer phase; /* the present state's deadline */
-	struct drv_timer start; /* start timeout */
-	struct drv_timer say;   /* the next line about what is missing */
+	uint8_t *tokens;               /* of the edges; FW_TOKEN_BYTES each */
+	struct drv_timer phase;        /* the present state's deadline */
+	struct drv_timer start;        /* start timeout */
+	struct drv_timer missing_line; /* the next line about what is missing */
 	struct drv_timer progress;
 	struct drv_timer judge;
 	struct drv_suspicion suspicion; /* host NULL: none */
@@ -94,10 +121,17 @@ struct drv_app {
 	int prepare_exit_code;
 	char missing[512]; /* what WAITING waits for */
 	bool missing_more; /* it does not name all */
+	/* what events recorded, for drv_app_decide */
+	bool is_persisted;    /* its epoch is on the disk */
+	bool workers_changed; /* since the last attempt to place its fragments */
+	bool stop_wanted;     /* it is to stop in order */
+	bool end_wanted;      /* it failed, or is to end at once */
+	/* what was decided on the way */
+	bool is_resolved; /* its flows are known */
+	bool is_at_rest;
 	/* the end */
 	enum fragi_summary_result result;
-	bool stop_wanted;     /* while it was starting */
-	const char *sentence; /* NULL: none */
+	const char *sentence; /* the first cause of a failure; NULL: none */
 	int exit_code;
 	int64_t given_ns, started_ns, ending_ns, ended_ns; /* 0: not yet */
 	struct fragi_summary summary;
@@ -141,54 +175,72 @@ void drv_session_heard(struct drv_session *session);
 void drv_session_lost(struct drv_session *session, bool close, const char *why);
 void drv_session_destroy(struct drv_session *session);
 
-/* host.c */
+/* host.c: what happened to a host */
+extern const struct fragi_machine drv_host_machine;
 void drv_host_move(struct drv_host *host, enum drv_host_state to);
 void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
-int drv_host_send(struct drv_host *host, struct fw_message *message);
-void drv_host_kill(struct drv_host *host);
-void drv_host_stop(struct drv_host *host, int64_t drain_ns);
+/* Its worker is gone, or does not answer any more. */
+void drv_host_lost(struct drv_host *host);
 void drv_host_fini(struct drv_host *host);
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
 
-/* app.c: the life of an application */
+/* app.c: an application, and what is recorded about it */
+extern const struct fragi_machine drv_app_machine;
 void drv_app_create(struct drv_core *core, const struct drv_event_app *event);
 void drv_app_destroy(struct drv_app *app);
-/* its epoch is on the disk, or not */
-void drv_app_persisted(struct drv_app *app, const char *why_not);
+const char *drv_app_name(const struct drv_app *app);
 void drv_app_move(struct drv_app *app, enum drv_app_state to);
-/* The first cause counts. */
+/* Its epoch is on the disk; why_not: NULL, or why it is not. */
+void drv_app_persisted(struct drv_app *app, const char *why_not);
+/* It failed. The first cause counts. */
 void drv_app_fail(struct drv_app *app, int exit_code, const char *format, ...) FRAG_PRINTF(3, 4);
-/* the first of app->diag is the sentence */
+/* The first error of app->diag is the cause; the others are logged. */
 void drv_app_fail_by_diag(struct drv_app *app, int exit_code);
 void drv_app_stop(struct drv_app *app, int signal); /* signal 0: an operator asked */
 void drv_app_stop_at_once(struct drv_app *app, int signal);
-/* perhaps all hosts have reached what is waited for */
-void drv_app_host_changed(struct drv_app *app);
-void drv_app_rest(struct drv_app *app);   /* nothing can happen any more */
-void drv_app_finish(struct drv_app *app); /* everything is over */
-void drv_app_suspect(struct drv_app *app, struct drv_host *host, uint32_t peer,
-		     const char *sentence);
-/* A host could not be wired; most often because a peer has ended, which is then the cause. */
-void drv_app_suspect_wiring(struct drv_app *app, struct drv_host *host, int exit_code,
-			    const char *sentence);
+/* Whether every host has come at least as far; one that is gone has come furthest. */
+bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state);
 
-/* start.c: from waiting for workers to START */
-void drv_app_place(struct drv_app *app);     /* a worker came */
-void drv_start_wire(struct drv_app *app);    /* all are prepared */
-void drv_start_launch(struct drv_app *app);  /* all are wired */
-void drv_start_overdue(struct drv_app *app); /* a phase took too long */
-void drv_start_timeout(struct drv_timer *timer, int64_t now_ns, void *arg);
-void drv_start_say_missing(struct drv_timer *timer, int64_t now_ns, void *arg);
+/* suspicion.c */
+/* A host reports that it lost the data link to a peer. */
+void drv_suspect_link(struct drv_host *host, uint32_t peer, const char *sentence);
+/* A host could not be wired; most often because a peer has ended, which is then the cause. */
+void drv_suspect_wiring(struct drv_host *host, int exit_code, const char *sentence);
+/* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
+void drv_suspicion_judge(struct drv_app *app);
+
+/* decide.c */
+void drv_app_decide(struct drv_app *app);
+
+/* start.c: from waiting for workers to hosts */
+/*
+ * Places all fragments and makes the hosts, or notes what is missing in app->missing. Returns 0,
+ * positive when a worker is missing, -ENOMEM.
+ */
+int drv_start_place(struct drv_app *app);
+void drv_start_log_missing(struct drv_app *app);
+/* The present phase, or the whole start, took too long: that is the cause. */
+void drv_start_overdue(struct drv_app *app);
+void drv_start_timed_out(struct drv_app *app);
+
+/* request.c */
+/* The request that leads to a goal, for sentences: "PREPARE". */
+const char *drv_goal_request(enum drv_goal goal);
+/* How far a host has come that has reached the goal. */
+enum drv_host_state drv_goal_reached(enum drv_goal goal);
+/* Asks the host for what brings it to its goal, once. */
+void drv_request(struct drv_host *host);
 
 /* rest.c */
-void drv_rest_idle(struct drv_host *host, const struct fw_host_event *event);
+bool drv_app_rests(const struct drv_app *app); /* no operator can ever run again */
 
 /*
  * wiring.c: tables of all hosts become flows, flows become edges. Returns 0, -EINVAL (app->diag),
  * -ENOMEM
  */
 int drv_wiring_resolve(struct drv_app *app);
-int drv_wiring_send(struct drv_host *host);
+/* What WIRE says to the host; lives as long as the step. Returns 0 or -ENOMEM. */
+int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire);
 
 /* report.c: fills app->summary. Returns 0 or -ENOMEM. */
 int drv_report(struct drv_app *app);

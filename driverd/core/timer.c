@@ -52,6 +52,7 @@ int drv_timer_set(struct drv_timers *timers, struct drv_timer *timer, int64_t at
 		put(timers, ++timers->count, timer);
 	}
 	timer->at_ns = at_ns;
+	timer->is_due = false;
 	sift_up(timers, timer->place);
 	sift_down(timers, timer->place);
 	return 0;
@@ -62,6 +63,7 @@ void drv_timer_cancel(struct drv_timers *timers, struct drv_timer *timer)
 	size_t place = timer->place;
 	struct drv_timer *last;
 
+	timer->is_due = false;
 	if (place == 0)
 		return;
 	timer->place = 0;
@@ -85,7 +87,9 @@ void drv_timers_run(struct drv_timers *timers, int64_t now_ns, void *arg)
 	while (timers->count != 0 && timers->heap[1]->at_ns <= now_ns) {
 		timer = timers->heap[1];
 		drv_timer_cancel(timers, timer);
-		timer->fire(timer, now_ns, arg);
+		timer->is_due = true;
+		if (timer->fire != NULL)
+			timer->fire(timer, now_ns, arg);
 	}
 }
 

@@ -265,12 +265,10 @@ static const uint8_t *token_of(struct drv_app *app, uint32_t flow)
 	return app->tokens + (size_t)flow * FW_TOKEN_BYTES;
 }
 
-int drv_wiring_send(struct drv_host *host)
+int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire)
 {
 	struct drv_app *app = host->app;
 	struct fragi_arena *arena = &app->core->actions->arena;
-	struct fw_message message = {.kind = FW_HOST_WIRE};
-	struct fw_host_wire *wire = &message.wire;
 	bool *is_peer = fragi_arena_alloc(arena, app->host_count + 1);
 
 	wire->edges = fragi_arena_alloc(arena, host->edge_count * sizeof(*wire->edges));
@@ -298,5 +296,5 @@ int drv_wiring_send(struct drv_host *host)
 		};
 	}
 	wire->edge_count = host->edge_count;
-	return drv_host_send(host, &message);
+	return 0;
 }

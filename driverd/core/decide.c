@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <assert.h>
+#include <errno.h>
+
+/*
+ * What becomes of an application. Events only record what happened to it, to its hosts and to the
+ * sessions of its workers; drv_app_decide looks at all of it at the end of the step and acts. The
+ * application's state follows from how far its hosts have come and from what is wanted: every state
+ * gives the hosts a goal, and when all have reached it the next state follows.
+ */
+#define PREPARE_GRACE_NS ((int64_t)300000000) /* for errors of the other hosts, shown together */
+
+/* The state that the application is to have. */
+static enum drv_app_state next_state(const struct drv_app *app)
+{
+	bool ends = app->end_wanted;
+
+	switch (app->state) {
+	case DRV_APP_NEW:
+		if (ends || app->stop_wanted)
+			return DRV_APP_ENDED;
+		return app->is_persisted ? DRV_APP_WAITING : DRV_APP_NEW;
+	case DRV_APP_WAITING:
+		if (ends || app->stop_wanted)
+			return DRV_APP_ENDED;
+		return app->host_count != 0 ? DRV_APP_PREPARING : DRV_APP_WAITING;
+	case DRV_APP_PREPARING:
+		if (ends || app->stop_wanted) /* nothing ran yet */
+			return DRV_APP_KILLING;
+		return app->is_resolved ? DRV_APP_WIRING : DRV_APP_PREPARING;
+	case DRV_APP_WIRING:
+		if (ends || app->stop_wanted)
+			return DRV_APP_KILLING;
+		return drv_app_all_at(app, DRV_HOST_WIRED) ? DRV_APP_STARTING : DRV_APP_WIRING;
+	case DRV_APP_STARTING: /* some hosts run already; when all do, they stop in order */
+		if (ends)
+			return DRV_APP_KILLING;
+		return drv_app_all_at(app, DRV_HOST_RUNNING) ? DRV_APP_RUNNING : DRV_APP_STARTING;
+	case DRV_APP_RUNNING:
+		if (ends)
+			return DRV_APP_KILLING;
+		if (app->stop_wanted)
+			return DRV_APP_DRAINING;
+		return app->is_at_rest || drv_app_all_at(app, DRV_HOST_DONE) ? DRV_APP_CLOSING
+									     : DRV_APP_RUNNING;
+	case DRV_APP_DRAINING:
+		if (ends)
+			return DRV_APP_KILLING;
+		return app->phase.is_due || drv_app_all_at(app, DRV_HOST_DONE) ? DRV_APP_CLOSING
+									       : DRV_APP_DRAINING;
+	case DRV_APP_CLOSING:
+		if (ends)
+			return DRV_APP_KILLING;
+		return drv_app_all_at(app, DRV_HOST_GONE) ? DRV_APP_ENDED : DRV_APP_CLOSING;
+	case DRV_APP_KILLING:
+		return drv_app_all_at(app, DRV_HOST_GONE) ? DRV_APP_ENDED : DRV_APP_KILLING;
+	default:
+		return app->state;
+	}
+}
+
+/* Gives all hosts a goal, and the time to reach it. */
+static void set_goal(struct drv_app *app, enum drv_goal goal, int64_t within_ns)
+{
+	for (uint32_t i = 0; i < app->host_count; i++)
+		app->hosts[i].goal = goal;
+	app->asked_count = 0;
+	drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
+}
+
+static void start_to_end(struct drv_app *app)
+{
+	if (app->ending_ns == 0)
+		app->ending_ns = app->core->now_ns;
+}
+
+static void end(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	start_to_end(app);
+	app->ended_ns = core->now_ns;
+	drv_timer_cancel(&core->timers, &app->start);
+	drv_timer_cancel(&core->timers, &app->missing_line);
+	drv_timer_cancel(&core->timers, &app->progress);
+	drv_timer_cancel(&core->timers, &app->judge);
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].session != NULL)
+			app->hosts[i].session->placed -= app->hosts[i].fragment_count;
+	if (drv_report(app) < 0) {
+		drv_short_of_memory(core);
+		return;
+	}
+	drv_emit(core, &(struct drv_action){.kind = DRV_DO_ENDED, .summary = &app->summary});
+}
+
+/* What a state begins with. */
+static void enter(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	const struct drv_config *config = &core->config;
+
+	switch (app->state) {
+	case DRV_APP_PREPARING:
+		drv_timer_cancel(&core->timers, &app->missing_line);
+		set_goal(app, DRV_GOAL_PREPARED, config->prepare_ns);
+		break;
+	case DRV_APP_WIRING:
+		set_goal(app, DRV_GOAL_WIRED, config->wire_ns);
+		break;
+	case DRV_APP_STARTING:
+		app->started_ns = core->now_ns;
+		drv_set(core, &app->progress, app->started_ns + config->progress_ns);
+		set_goal(app, DRV_GOAL_RUNNING, config->start_ns);
+		break;
+	case DRV_APP_RUNNING:
+		drv_timer_cancel(&core->timers, &app->start);
+		drv_log(core, FRAGI_LOG_INFO, drv_app_name(app), "runs in %u host%s",
+			app->host_count, app->host_count == 1 ? "" : "s");
+		break;
+	case DRV_APP_DRAINING:
+		set_goal(app, DRV_GOAL_DRAINED, config->drain_ns + config->close_ns);
+		break;
+	case DRV_APP_CLOSING:
+		start_to_end(app);
+		set_goal(app, DRV_GOAL_CLOSED, config->close_ns);
+		break;
+	case DRV_APP_KILLING:
+		start_to_end(app);
+		app->end_wanted = true;
+		set_goal(app, DRV_GOAL_KILLED, config->kill_ns);
+		break;
+	case DRV_APP_ENDED:
+		end(app);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Whether a deadline has come since the last time that this was asked. */
+static bool take_due(struct drv_timer *timer)
+{
+	bool is_due = timer->is_due;
+
+	timer->is_due = false;
+	return is_due;
+}
+
+/* The state has lasted as long as it may. */
+static void phase_over(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	switch (app->state) {
+	case DRV_APP_PREPARING:
+	case DRV_APP_WIRING:
+	case DRV_APP_STARTING:
+		drv_start_overdue(app);
+		break;
+	case DRV_APP_DRAINING:
+		drv_log(core, FRAGI_LOG_WARN, drv_app_name(app),
+			"did not drain within %.1f s; what is queued is dropped",
+			(double)core->config.drain_ns * 1e-9);
+		break;
+	case DRV_APP_CLOSING:
+		for (uint32_t i = 0; i < app->host_count; i++)
+			if (app->hosts[i].state != DRV_HOST_GONE)
+				drv_log(core, FRAGI_LOG_WARN, drv_app_name(app),
+					"%s on worker %s did not end within %.1f s; it is killed",
+					app->hosts[i].name, app->hosts[i].worker,
+					(double)core->config.close_ns * 1e-9);
+		app->end_wanted = true;
+		break;
+	case DRV_APP_KILLING:
+		for (uint32_t i = 0; i < app->host_count; i++) {
+			if (app->hosts[i].state == DRV_HOST_GONE)
+				continue;
+			drv_log(core, FRAGI_LOG_WARN, drv_app_name(app),
+				"worker %s did not confirm the end of %s; what it counted last is used",
+				app->hosts[i].worker, app->hosts[i].name);
+			drv_host_lost(&app->hosts[i]);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+/* Deadlines that have come become causes. */
+static void judge_deadlines(struct drv_app *app)
+{
+	if (take_due(&app->start))
+		drv_start_timed_out(app);
+	if (app->phase.is_due)
+		phase_over(app);
+	if (take_due(&app->judge)) {
+		if (app->state == DRV_APP_PREPARING && app->diag.count != 0)
+			drv_app_fail_by_diag(app, app->prepare_exit_code);
+		else
+			drv_suspicion_judge(app);
+	}
+}
+
+static void look_for_workers(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	if (app->workers_changed && drv_start_place(app) < 0)
+		drv_short_of_memory(core);
+	app->workers_changed = false;
+	if (app->host_count != 0 || drv_timer_is_set(&app->missing_line))
+		return;
+	drv_start_log_missing(app);
+	drv_set(core, &app->missing_line, core->now_ns + core->config.say_missing_ns);
+}
+
+/* Hosts have answered PREPARE: with errors, of which all are shown together, or with tables. */
+static void compare_tables(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	int r;
+
+	if (app->diag.count != 0 && !drv_app_all_at(app, DRV_HOST_PREPARED)) {
+		if (!drv_timer_is_set(&app->judge))
+			drv_set(core, &app->judge, core->now_ns + PREPARE_GRACE_NS);
+	} else if (app->diag.count != 0) {
+		drv_app_fail_by_diag(app, app->prepare_exit_code);
+	} else if (drv_app_all_at(app, DRV_HOST_PREPARED)) {
+		r = drv_wiring_resolve(app);
+		app->is_resolved = r == 0;
+		if (r == -ENOMEM)
+			drv_short_of_memory(core);
+		else if (r < 0)
+			drv_app_fail_by_diag(app, app->prepare_exit_code);
+	}
+}
+
+static void look_for_rest(struct drv_app *app)
+{
+	app->is_at_rest = drv_app_rests(app);
+	if (app->is_at_rest)
+		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
+			"at rest: no operator can run any more, and nothing is on the way");
+}
+
+/* What the application does in the state that it is in. */
+static void act(struct drv_app *app)
+{
+	while (app->asked_count < app->host_count)
+		drv_request(&app->hosts[app->asked_count++]);
+	if (app->end_wanted || app->stop_wanted)
+		return;
+	if (app->state == DRV_APP_WAITING)
+		look_for_workers(app);
+	else if (app->state == DRV_APP_PREPARING)
+		compare_tables(app);
+	else if (app->state == DRV_APP_RUNNING)
+		look_for_rest(app);
+}
+
+static void show_progress(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	const char *text = drv_app_state_name(app->state);
+
+	if (app->state == DRV_APP_NEW)
+		text = "writing to the state folder";
+	else if (app->state == DRV_APP_WAITING)
+		text = drv_text(core, "waiting for %s", app->missing);
+	else if (app->started_ns != 0)
+		text = drv_text(core, "%s %.1f s, %llu messages",
+				app->state == DRV_APP_STARTING ? "running" : text,
+				(double)(core->now_ns - app->started_ns) * 1e-9,
+				(unsigned long long)drv_report_delivered(app));
+	drv_emit(core, &(struct drv_action){.kind = DRV_DO_PROGRESS, .text = text});
+	drv_set(core, &app->progress, core->now_ns + core->config.progress_ns);
+}
+
+void drv_app_decide(struct drv_app *app)
+{
+	enum drv_app_state next;
+
+	if (app->state == DRV_APP_ENDED)
+		return;
+	judge_deadlines(app);
+	for (int moves = 0;; moves++) {
+		assert(moves < DRV_APP_STATES);
+		act(app);
+		next = next_state(app);
+		if (next == app->state)
+			break;
+		drv_app_move(app, next);
+		enter(app);
+	}
+	if (app->progress.is_due)
+		show_progress(app);
+}

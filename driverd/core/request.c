@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <assert.h>
+#include <errno.h>
+
+/*
+ * The requests that bring a host to its goal: PREPARE (it is created), WIRE and START, which it
+ * answers, STOP and KILL, which it answers by ending.
+ */
+static int send_to(struct drv_host *host, struct fw_message *message)
+{
+	assert(host->session != NULL);
+	message->run = host->app->run;
+	message->host = host->number;
+	message->epoch = host->epoch;
+	return drv_send(host->session, message);
+}
+
+static int send_create(struct drv_host *host)
+{
+	struct drv_app *app = host->app;
+	struct fw_message message = {.kind = FW_HOST_CREATE};
+	const char **names = fragi_arena_alloc(&app->core->actions->arena,
+					       host->fragment_count * sizeof(*names));
+
+	if (names == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		names[i] = app->spec->fragments[host->fragments[i]].name;
+	message.create = (struct fw_host_create){
+		.application = app->spec->application,
+		.source = app->source,
+		.source_bytes = (uint32_t)app->source_bytes,
+		.fragments = names,
+		.fragment_count = host->fragment_count,
+		.beat_ns = app->core->config.beat_ns,
+		.dead_ns = app->core->config.dead_ns,
+	};
+	return send_to(host, &message);
+}
+
+static int send_wire(struct drv_host *host)
+{
+	struct fw_message message = {.kind = FW_HOST_WIRE};
+	int r = drv_wiring_fill(host, &message.wire);
+
+	return r < 0 ? r : send_to(host, &message);
+}
+
+static int send_start(struct drv_host *host)
+{
+	struct fw_message message = {.kind = FW_HOST_START};
+
+	return send_to(host, &message);
+}
+
+static int send_stop(struct drv_host *host)
+{
+	const struct drv_app *app = host->app;
+	struct fw_message message = {.kind = FW_HOST_STOP};
+
+	if (host->goal == DRV_GOAL_DRAINED)
+		message.stop.drain_ns = app->core->config.drain_ns;
+	message.stop.exit_code = app->exit_code;
+	return send_to(host, &message);
+}
+
+static int send_kill(struct drv_host *host)
+{
+	struct fw_message message = {.kind = FW_HOST_KILL};
+
+	message.stop.exit_code = host->app->exit_code;
+	return send_to(host, &message);
+}
+
+/* What is sent for a goal, the host's state from then on, and the state that reaches the goal. */
+static const struct {
+	const char *name;
+	int (*send)(struct drv_host *host);
+	enum drv_host_state during; /* PLACED: as it is */
+	enum drv_host_state reached;
+} requests[DRV_GOALS] = {
+	[DRV_GOAL_PREPARED] = {"PREPARE", send_create, DRV_HOST_PREPARING, DRV_HOST_PREPARED},
+	[DRV_GOAL_WIRED] = {"WIRE", send_wire, DRV_HOST_WIRING, DRV_HOST_WIRED},
+	[DRV_GOAL_RUNNING] = {"START", send_start, DRV_HOST_STARTING, DRV_HOST_RUNNING},
+	[DRV_GOAL_DRAINED] = {"STOP", send_stop, DRV_HOST_PLACED, DRV_HOST_DONE},
+	[DRV_GOAL_CLOSED] = {"STOP", send_stop, DRV_HOST_STOPPING, DRV_HOST_GONE},
+	[DRV_GOAL_KILLED] = {"KILL", send_kill, DRV_HOST_KILLED, DRV_HOST_GONE},
+};
+
+const char *drv_goal_request(enum drv_goal goal)
+{
+	return requests[goal].name;
+}
+
+enum drv_host_state drv_goal_reached(enum drv_goal goal)
+{
+	return requests[goal].reached;
+}
+
+void drv_request(struct drv_host *host)
+{
+	enum drv_goal goal = host->goal;
+	int r;
+
+	if (host->asked == goal || host->state == DRV_HOST_GONE)
+		return;
+	if (goal == DRV_GOAL_KILLED &&
+	    host->state == DRV_HOST_PLACED) { /* nobody was asked to start it */
+		drv_host_move(host, DRV_HOST_GONE);
+		return;
+	}
+	if (host->app->end_wanted && goal != DRV_GOAL_KILLED)
+		return; /* a host before it could not be asked: all are killed next */
+	host->asked = goal;
+	if (requests[goal].during != DRV_HOST_PLACED)
+		drv_host_move(host, requests[goal].during);
+	r = requests[goal].send(host);
+	if (r == -ENOMEM)
+		drv_short_of_memory(host->app->core);
+	else if (r < 0)
+		drv_app_fail(host->app, 1,
+			     "what %s on worker %s needs to %s does not fit into a frame: %s",
+			     host->name, host->worker, requests[goal].name, frag_strerror(r));
+}

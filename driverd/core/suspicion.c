@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+/*
+ * A data link that a host reports lost, or could not make, is most often a symptom: the host at its
+ * other end has ended, and the report of that is on its way. So it is suspected, and judged after
+ * a grace: it is the cause of the application's end only when no better one has shown.
+ */
+#define GRACE_NS ((int64_t)500000000)
+
+static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
+{
+	app->suspicion = *suspicion;
+	app->suspicion.since_ns = app->core->now_ns;
+	app->suspicion.sentence = fragi_arena_strdup(&app->arena, suspicion->sentence);
+	if (app->suspicion.sentence == NULL)
+		drv_short_of_memory(app->core);
+	drv_set(app->core, &app->judge, app->core->now_ns + GRACE_NS);
+}
+
+/*
+ * While the application stops a host may end, or be ended by its worker, before its peers, which
+ * then see the link break. Any other end has ended the application.
+ */
+static bool ended_before_its_peers(const struct drv_host *host)
+{
+	return host->state == DRV_HOST_GONE;
+}
+
+void drv_suspect_link(struct drv_host *host, uint32_t peer, const char *sentence)
+{
+	struct drv_app *app = host->app;
+
+	if (app->suspicion.host != NULL || peer == 0 || peer > app->host_count)
+		return;
+	if (ended_before_its_peers(&app->hosts[peer - 1]))
+		return;
+	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s reports that it lost %s: %s",
+		host->name, app->hosts[peer - 1].name, sentence);
+	suspect(app, &(struct drv_suspicion){host, &app->hosts[peer - 1], sentence, 1});
+}
+
+void drv_suspect_wiring(struct drv_host *host, int exit_code, const char *sentence)
+{
+	struct drv_app *app = host->app;
+
+	if (app->suspicion.host != NULL)
+		return;
+	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s could not be wired: %s",
+		host->name, sentence);
+	suspect(app, &(struct drv_suspicion){host, NULL, sentence, exit_code});
+}
+
+/*
+ * A worker that has not been heard since the report, or for longer than between two beats, may have
+ * more to say about its host.
+ */
+static bool is_suspect(const struct drv_host *host, const struct drv_suspicion *s)
+{
+	const struct drv_session *session = host->session;
+	int64_t silent_ns;
+
+	if (session == NULL || session->state == DRV_SESSION_SUSPECT)
+		return session != NULL;
+	silent_ns = session->core->now_ns - session->heard_ns;
+	return host != s->host && (session->heard_ns <= s->since_ns ||
+				   silent_ns * 2 > session->core->config.beat_ns * 3);
+}
+
+/* Whether one of the ends may yet turn out to be dead. */
+static bool ends_are_suspect(const struct drv_app *app, const struct drv_suspicion *s)
+{
+	bool found = is_suspect(s->host, s) || (s->peer != NULL && is_suspect(s->peer, s));
+
+	for (uint32_t i = 0; s->peer == NULL && i < app->host_count; i++)
+		found = found || is_suspect(&app->hosts[i], s);
+	return found;
+}
+
+void drv_suspicion_judge(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	struct drv_suspicion *s = &app->suspicion;
+
+	if (s->host == NULL || app->state >= DRV_APP_CLOSING)
+		return;
+	if (s->peer != NULL && ended_before_its_peers(s->peer)) {
+		s->host = NULL;
+		return;
+	}
+	if (ends_are_suspect(app, s)) {
+		s->waits = true;
+		drv_set(core, &app->judge, core->now_ns + core->config.beat_ns);
+		return;
+	}
+	if (s->waits) { /* it is heard again, and has the usual time to say why */
+		s->waits = false;
+		drv_set(core, &app->judge, core->now_ns + GRACE_NS);
+		return;
+	}
+	if (s->peer == NULL) {
+		drv_app_fail(app, s->exit_code, "%s", s->sentence);
+		return;
+	}
+	drv_app_fail(
+		app, 1,
+		"the data link between %s on worker %s and %s on worker %s was lost, while their control links are up: %s",
+		s->host->name, s->host->worker, s->peer->name, s->peer->worker, s->sentence);
+}
