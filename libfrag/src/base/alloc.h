@@ -9,8 +9,8 @@
 #include <base/diag.h>
 
 /*
- * The heap, as all of libfrag takes from it: libc's functions with a fault point in front, so that
- * a test can walk a function through every failure of memory. Memory is given back with fragi_free.
+ * The heap functions that all of libfrag uses: those of libc, each with a fault point in front, so
+ * that a test can make every single allocation of a function fail. Free the memory with fragi_free.
  */
 FRAGI_API void *fragi_malloc(size_t size);
 FRAGI_API void *fragi_calloc(size_t count, size_t size);
@@ -21,17 +21,17 @@ FRAGI_API char *fragi_strdup(const char *text);
 FRAGI_API void fragi_free(void *memory);
 
 /*
- * The same fault point, for allocators that cut pieces from blocks of the heap: whether this piece
- * is to fail.
+ * The fault point alone, for allocators that cut pieces from larger blocks. Returns whether the
+ * allocation of this piece must fail.
  */
 FRAGI_API bool fragi_alloc_fails(void);
 
 /*
- * For tests: lets `skip` allocations of this process succeed, then fails the next `repeat`
+ * For tests: the next `skip` allocations of this process succeed, then the next `repeat` fail
  * (INT64_MAX: all).
  */
 FRAGI_API void fragi_alloc_fail_after(int64_t skip, int64_t repeat);
-/* Ends it. Returns how many allocations failed since fragi_alloc_fail_after. */
+/* Stops that. Returns how many allocations failed since fragi_alloc_fail_after. */
 FRAGI_API int64_t fragi_alloc_fail_off(void);
 
 #endif

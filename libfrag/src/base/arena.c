@@ -15,7 +15,7 @@
 #define ARENA_ASAN 0
 #endif
 
-/* Under AddressSanitizer what lies between the pieces of a block may not be touched. */
+/* Under AddressSanitizer the gaps between the pieces of a block are poisoned. */
 #if ARENA_ASAN
 #include <sanitizer/asan_interface.h>
 #define ARENA_GAP ((size_t)ARENA_ALIGN)
@@ -33,11 +33,14 @@
 
 struct fragi_arena_block {
 	struct fragi_arena_block *next;
-	size_t size, used; /* of bytes */
+	size_t size, used; /* in bytes */
 	_Alignas(ARENA_ALIGN) unsigned char bytes[];
 };
 
-/* A block with room for size; larger ones than usual go behind the first, which still has room. */
+/*
+ * Adds a block with room for `size` bytes. A block that is larger than usual goes behind the first
+ * one, which may still have room.
+ */
 static struct fragi_arena_block *arena_grow(struct fragi_arena *arena, size_t size)
 {
 	struct fragi_arena_block *first = arena->blocks, *block;

@@ -7,18 +7,18 @@
 #include <base/diag.h>
 
 /*
- * Memory that is given back all at once. Zeroed, aligned to 16. Not thread-safe. A zeroed arena is
- * an empty one.
+ * An arena: memory that is freed all at once. Its pieces are zeroed and aligned to 16 bytes. It is
+ * not thread-safe. A zeroed struct is an empty arena.
  */
 struct fragi_arena {
 	struct fragi_arena_block *blocks;
-	size_t used_bytes;  /* handed out so far */
-	size_t limit_bytes; /* 0: none; beyond it fragi_arena_alloc returns NULL */
+	size_t used_bytes;  /* of all pieces so far */
+	size_t limit_bytes; /* of used_bytes: an allocation beyond it fails; 0: no limit */
 };
 
-/* NULL when memory is short */
+/* Returns NULL when memory is short or the limit is reached. */
 FRAGI_API void *fragi_arena_alloc(struct fragi_arena *arena, size_t size);
-/* text NULL: NULL */
+/* The same for a copy of a text. A NULL text gives NULL. */
 FRAGI_API char *fragi_arena_strdup(struct fragi_arena *arena, const char *text);
 FRAGI_API char *fragi_arena_strndup(struct fragi_arena *arena, const char *text, size_t length);
 FRAGI_API char *fragi_arena_printf(struct fragi_arena *arena, const char *format, ...)

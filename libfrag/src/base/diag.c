@@ -7,7 +7,8 @@
 #include <base/diag.h>
 
 /*
- * Room for one more item, zeroed; NULL when the list is full or memory is short: counted, not kept.
+ * Returns a zeroed item at the end of the list; NULL when the list is full or memory is short: the
+ * error is then only counted.
  */
 static struct frag_err *diag_next(struct fragi_diag *diag)
 {
@@ -61,7 +62,7 @@ int fragi_diag_add_err(struct fragi_diag *diag, const struct frag_err *err)
 	return err->code;
 }
 
-/* Of errors[i]: which file of those told so far it is in. */
+/* Returns the rank of errors[i]'s file: the index of the first error that names it. */
 static size_t file_rank(const struct frag_err *errors, size_t i)
 {
 	size_t rank = 0;

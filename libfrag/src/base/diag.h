@@ -5,14 +5,14 @@
 #include <frag/error.h>
 
 /*
- * Marks what fraghost, fragctl and modules use of libfrag.so: exported under the version
- * FRAG_PRIVATE.
+ * Marks the functions of libfrag.so that fraghost, fragctl and the modules of the same build use.
+ * They are exported under the symbol version FRAG_PRIVATE.
  */
 #define FRAGI_API __attribute__((visibility("default")))
 
 /*
- * A list of errors, so that all that is wrong with a graph is told in one go. At most
- * FRAGI_DIAG_MAX are kept; the rest are counted.
+ * A list of errors, so that all mistakes in a graph are reported at once. At most FRAGI_DIAG_MAX
+ * are kept; the rest are counted.
  */
 #define FRAGI_DIAG_MAX 100
 
@@ -23,20 +23,26 @@ struct fragi_diag {
 	size_t beyond; /* errors not kept */
 };
 
-/* Adds one error; file may be NULL; line and column 0 when there is no place. Returns code. */
+/*
+ * Adds one error.
+ * - file: NULL: none
+ * - line, column: from 1; 0: no place
+ * Returns code.
+ */
 FRAGI_API int fragi_diag_add(struct fragi_diag *diag, int code, const char *file, int line,
 			     int column, const char *format, ...) FRAG_PRINTF(6, 7);
 /* Adds a copy of err. Returns err->code. */
 FRAGI_API int fragi_diag_add_err(struct fragi_diag *diag, const struct frag_err *err);
 /*
- * Puts the items from `first` on in the order of their places, file by file in the order in which
- * files were first named; items of one place, and those without one, stay in their order.
+ * Sorts the items from index `first` on by place: by file, in the order in which the files first
+ * appear, then by line and column. Items without a place, and items of the same place, keep their
+ * order.
  */
 FRAGI_API void fragi_diag_sort(struct fragi_diag *diag, size_t first);
 /* Frees the items; diag is empty afterwards. */
 FRAGI_API void fragi_diag_fini(struct fragi_diag *diag);
 /*
- * Writes "file:line:column: text" of err (without a place: the text alone) into out. Returns out.
+ * Writes "file:line:column: text" into out, or the text alone when err has no place. Returns out.
  */
 FRAGI_API const char *fragi_err_line(const struct frag_err *err, char *out, size_t size);
 

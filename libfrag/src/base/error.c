@@ -7,7 +7,7 @@
 
 #include <frag/error.h>
 
-/* Where errno's own wording says nothing about a message or a graph. */
+/* Codes whose text from libc says nothing about a message or a graph. */
 #define ERROR_TEXTS(X)                                                                             \
 	X(ENOMSG, "no message is there")                                                           \
 	X(ENOBUFS, "no room in the queue")                                                         \
@@ -20,7 +20,7 @@
 	X(ENOMEM, "out of memory")                                                                 \
 	X(EINVAL, "invalid argument")
 
-/* Drops the bytes of a character that truncation cut in two. */
+/* Removes the bytes of a UTF-8 character that truncation cut in two. */
 static void trim_utf8(char *text, size_t length)
 {
 	size_t start = length, need;
@@ -59,8 +59,8 @@ int frag_err_set(struct frag_err *err, int code, const char *format, ...)
 	else if ((size_t)n >= room)
 		trim_utf8(err->text, room - 1);
 	/*
-	 * One line, and nothing in it that a terminal would obey: a sentence may quote what
-	 * strangers sent.
+	 * Keeps it on one line, without control characters: a sentence may quote what an unknown
+	 * peer sent.
 	 */
 	for (char *c = err->text; *c != '\0'; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)

@@ -72,7 +72,7 @@ static int flag_unknown(const struct fragi_flags *flags, const char *name, size_
 			    flags->program);
 }
 
-/* argv[*i] starts with two dashes and more. */
+/* Parses argv[*i], which starts with two dashes and a name. */
 static int parse_long(const struct fragi_flags *flags, int argc, char **argv, int *i, bool *given,
 		      struct frag_err *err)
 {
@@ -95,7 +95,7 @@ static int parse_long(const struct fragi_flags *flags, int argc, char **argv, in
 	return flag_take(flag, value);
 }
 
-/* argv[*i] is a dash and letters. */
+/* Parses argv[*i], which is a dash and letters. */
 static int parse_short(const struct fragi_flags *flags, int argc, char **argv, int *i, bool *given,
 		       struct frag_err *err)
 {

@@ -8,11 +8,13 @@
 #include <base/diag.h>
 
 /*
- * Command lines of all programs: one table of flags parses, prints --help and suggests. `--name
- * value`, `--name=value`, `-v`, `-vv`; flags and operands in any order; `--` ends them. A flag that
- * is not given is taken from FRAG_<NAME> (upper case, - as _), unless no_env.
+ * The command lines of all programs. One table of flags serves to parse, to print --help and to
+ * suggest a name for a misspelt flag. Accepted forms are `--name value`, `--name=value`, `-v` and
+ * `-vv`; flags and operands may come in any order; `--` ends them. A flag that is not given is
+ * taken from the environment variable FRAG_<NAME> (upper case, - becomes _), unless no_env is set.
  */
-/* values that may be given more than once; zeroed: none */
+
+/* The values of a flag that may be given more than once. A zeroed struct holds none. */
 struct fragi_texts {
 	const char **items; /* the array is owned, the texts are argv's or the environment's */
 	size_t count;
@@ -25,7 +27,7 @@ struct fragi_flag {
 	bool no_env;
 	const char *value; /* how help names the value: "HOST[:PORT]"; NULL: a switch */
 	const char *help;  /* one line, lower case, no full stop */
-	/* where it goes; exactly one is set, and it holds the default until then */
+	/* Where the value is stored. Exactly one is set; it holds the default before parsing. */
 	const char **text;
 	struct fragi_texts *texts;
 	bool *on;
@@ -41,9 +43,11 @@ struct fragi_flags {
 };
 
 /*
- * Parses argv[1..]. operands: what is not a flag; NULL: none are accepted. rest: index of the first
- * word after `--`, argc when there is none; NULL: `--` and what follows are refused unless they are
- * operands. Returns 0, -EINVAL with a sentence ("did you mean"), -ENOMEM.
+ * Parses argv[1] and the words after it.
+ * - operands: receives the words that are not flags; NULL: operands are refused
+ * - rest: receives the index of the first word after `--`, or argc when there is none; NULL: words
+ *   after `--` are operands
+ * Returns 0; -EINVAL with a sentence, which suggests a name for an unknown flag; -ENOMEM.
  */
 FRAGI_API int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv,
 				struct fragi_texts *operands, int *rest, struct frag_err *err);

@@ -11,13 +11,13 @@ static uint64_t bucket_middle(uint32_t i)
 	return ((uint64_t)(8 + i % 8) << shift) + (((uint64_t)1 << shift) >> 1);
 }
 
-/* One copy of the buckets: the writer goes on meanwhile, and `count` may be ahead of them. */
-struct look {
+/* A copy of the buckets: the writer goes on meanwhile, and `count` may be ahead of them. */
+struct snapshot {
 	uint64_t bucket[FRAGI_HIST_BUCKETS], max;
 	unsigned __int128 total;
 };
 
-static void look_at(const struct fragi_hist *hist, struct look *out)
+static void copy_buckets(const struct fragi_hist *hist, struct snapshot *out)
 {
 	out->total = 0;
 	for (uint32_t i = 0; i < FRAGI_HIST_BUCKETS; i++) {
@@ -27,43 +27,43 @@ static void look_at(const struct fragi_hist *hist, struct look *out)
 	out->max = atomic_load_explicit(&hist->max, memory_order_relaxed);
 }
 
-static uint64_t quantile(const struct look *look, uint32_t per_mille)
+static uint64_t quantile(const struct snapshot *snapshot, uint32_t per_mille)
 {
-	unsigned __int128 seen = 0, rank = (look->total * per_mille + 999) / 1000;
+	unsigned __int128 seen = 0, rank = (snapshot->total * per_mille + 999) / 1000;
 	uint64_t middle;
 
-	if (look->total == 0)
+	if (snapshot->total == 0)
 		return 0;
 	if (per_mille >= 1000)
-		return look->max;
+		return snapshot->max;
 	if (rank == 0)
 		rank = 1;
 	for (uint32_t i = 0; i < FRAGI_HIST_BUCKETS; i++) {
-		seen += look->bucket[i];
+		seen += snapshot->bucket[i];
 		if (seen >= rank) {
 			middle = bucket_middle(i);
-			return middle < look->max ? middle : look->max;
+			return middle < snapshot->max ? middle : snapshot->max;
 		}
 	}
-	return look->max;
+	return snapshot->max;
 }
 
 uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille)
 {
-	struct look look;
+	struct snapshot snapshot;
 
-	look_at(hist, &look);
-	return quantile(&look, per_mille);
+	copy_buckets(hist, &snapshot);
+	return quantile(&snapshot, per_mille);
 }
 
 void fragi_hist_read(const struct fragi_hist *hist, struct fragi_quantiles *out)
 {
-	struct look look;
+	struct snapshot snapshot;
 
-	look_at(hist, &look);
+	copy_buckets(hist, &snapshot);
 	out->count = atomic_load_explicit(&hist->count, memory_order_relaxed);
-	out->p50 = quantile(&look, 500);
-	out->p99 = quantile(&look, 990);
-	out->p999 = quantile(&look, 999);
-	out->max = look.max;
+	out->p50 = quantile(&snapshot, 500);
+	out->p99 = quantile(&snapshot, 990);
+	out->p999 = quantile(&snapshot, 999);
+	out->max = snapshot.max;
 }

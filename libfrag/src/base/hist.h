@@ -8,9 +8,9 @@
 #include <base/diag.h>
 
 /*
- * A log-linear histogram of nanoseconds: 8 buckets an octave (relative error below 1/8), up to 2^44
- * ns (4.9 h), in memory that another process may read while it is written. One writer; plain load
- * and store.
+ * A log-linear histogram of nanoseconds: 8 buckets for each factor of two (relative error below
+ * 1/8), up to 2^44 ns (4.9 h). It has one writer, which uses plain loads and stores; another
+ * process may read the memory at the same time.
  */
 #define FRAGI_HIST_BUCKETS 336
 
@@ -22,15 +22,15 @@ struct fragi_hist {
 
 static inline uint32_t fragi_hist_index(uint64_t ns)
 {
-	/* The | 8: below 8 a bucket is as wide as in the first octave. */
+	/* The | 8 gives values below 8 buckets as wide as those from 8 to 15. */
 	uint32_t shift = (63u ^ (uint32_t)__builtin_clzll(ns | 8)) - 3;
 	uint32_t i = shift * 8 + (uint32_t)(ns >> shift); /* the leading 1 adds the missing 8 */
 
 	return i < FRAGI_HIST_BUCKETS ? i : FRAGI_HIST_BUCKETS - 1;
 }
 
-static inline void fragi_count(_Atomic uint64_t *counter,
-			       uint64_t n) /* one writer: no read-modify-write needed */
+/* Adds n to a counter that has one writer, so that no read-modify-write is needed. */
+static inline void fragi_count(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
 			      memory_order_relaxed);
@@ -50,11 +50,15 @@ struct fragi_quantiles {
 };
 
 /*
- * The value below which `per_mille` of 1000 recorded ones lie (500: the median), the middle of its
- * bucket and never above max; 0 when nothing was recorded. Bounded whatever the memory holds.
+ * Returns the value below which `per_mille` of 1000 recorded values lie (500: the median), in
+ * nanoseconds: the middle of its bucket, and never above max; 0 when nothing was recorded. Whatever
+ * another process wrote into the memory, the call ends.
  */
 FRAGI_API uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille);
-/* All of them from one look at the buckets, so that p50 <= p99 <= p999 whatever the memory holds. */
+/*
+ * Computes all of them from one copy of the buckets, so that p50 <= p99 <= p999 whatever the memory
+ * holds.
+ */
 FRAGI_API void fragi_hist_read(const struct fragi_hist *hist, struct fragi_quantiles *out);
 
 #endif

@@ -2,8 +2,8 @@
 #include <base/json.h>
 
 /*
- * Length of the UTF-8 character at text, 0 when there is none (RFC 3629: no surrogates, no longer
- * forms).
+ * Returns the length in bytes of the UTF-8 character at text; 0 when there is none. As RFC 3629
+ * says, surrogates and overlong forms are no characters.
  */
 static size_t utf8_length(const unsigned char *text)
 {

@@ -6,7 +6,7 @@
 
 #include <base/diag.h>
 
-/* Writes text as a JSON string, NULL as null. What is no UTF-8 becomes U+FFFD. */
+/* Writes text as a JSON string, and NULL as null. Bytes that are not UTF-8 become U+FFFD. */
 FRAGI_API void fragi_json_text(const char *text, FILE *out);
 
 #endif

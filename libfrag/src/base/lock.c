@@ -19,8 +19,8 @@ static inline void pause_a_little(void)
 }
 
 /*
- * Who has slept cannot know whether others still do, so it takes the lock as awaited; at worst one
- * wake is for nobody.
+ * A thread that has slept cannot know whether other threads still sleep, so it takes the lock as
+ * awaited. At worst one later wake-up finds no sleeper.
  */
 void fragi_lock_wait(struct fragi_lock *lock)
 {

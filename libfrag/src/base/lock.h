@@ -6,16 +6,16 @@
 #include <stdint.h>
 
 /*
- * A lock around a few instructions that nobody else wants most of the time: then taking it and
- * leaving it is an atomic instruction each, without a call. Who has to wait looks for a moment
- * longer and then sleeps. Zeroed memory is a free lock.
+ * A mutex for short sections that are rarely contended: without contention, taking and leaving it
+ * costs one atomic instruction each and no call. A thread that has to wait spins for a moment, then
+ * sleeps on a futex. Zeroed memory is a free lock.
  */
 struct fragi_lock {
 	_Atomic uint32_t state;
 };
 #define FRAGI_LOCK_FREE 0u
 #define FRAGI_LOCK_TAKEN 1u
-#define FRAGI_LOCK_AWAITED 2u /* taken, and somebody may sleep */
+#define FRAGI_LOCK_AWAITED 2u /* taken, and a thread may sleep on it */
 
 void fragi_lock_wait(struct fragi_lock *lock);
 void fragi_lock_wake(struct fragi_lock *lock);

@@ -90,9 +90,7 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 		length = room - 1;
 		memset(line + length - 3, '.', 3);
 	}
-	/*
-	 * Names in a line may come from a peer: no line break and no escape sequence gets through.
-	 */
+	/* Names in a line may come from a peer: removes line breaks and escape sequences. */
 	for (size_t i = 0; i < length; i++)
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7F)
 			line[i] = ' ';

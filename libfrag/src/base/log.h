@@ -7,9 +7,10 @@
 #include <base/diag.h>
 
 /*
- * Log lines: `TIME LEVEL topic subject: text` on stderr, one write(2) a line, whole lines only.
- * Level from FRAG_LOG_LEVEL (trace, debug, info, warn, error, off; default info), moved by -v and
- * -q. A topic is one short word a file (`#define LOG_TOPIC "sched"` before this header).
+ * Log lines have the form `TIME LEVEL topic subject: text` and go to stderr, each in one write(2).
+ * FRAG_LOG_LEVEL sets the lowest level that is logged (trace, debug, info, warn, error, off;
+ * default info), and -v and -q change it. Each file has one topic, a short word: `#define LOG_TOPIC
+ * "sched"` before this header.
  */
 enum fragi_log_level {
 	FRAGI_LOG_TRACE,
@@ -20,16 +21,19 @@ enum fragi_log_level {
 	FRAGI_LOG_OFF,
 };
 
-/* lines below it are not formatted; set at start, then constant */
+/* Lines below this level are not formatted. Constant once fragi_log_init was called. */
 FRAGI_API extern int fragi_log_threshold;
 
-/* reads FRAG_LOG_LEVEL; verbosity: -v counts up, -q down */
+/*
+ * Sets the threshold from FRAG_LOG_LEVEL.
+ * - verbosity: levels to go down (each -v adds one, each -q subtracts one)
+ */
 FRAGI_API void fragi_log_init(int verbosity);
 FRAGI_API const char *fragi_log_level_name(int level); /* "trace" ... "off" */
 FRAGI_API void fragi_log_write(enum fragi_log_level level, const char *topic, const char *subject,
 			       const char *format, ...) FRAG_PRINTF(4, 5);
 
-/* subject: "application/fragment/operator" or any part of it; NULL for none. */
+/* subject: "application/fragment/operator" or any part of it; NULL: none. */
 #define fragi_log(level, subject, ...)                                                             \
 	do {                                                                                       \
 		if ((int)(level) >= fragi_log_threshold)                                           \

@@ -22,7 +22,10 @@ struct fragi_machine {
 	/* [count]; bit b of moves[a] is set when a may become b */
 	const uint32_t *moves;
 	uint32_t count;
-	/* Asserts what must hold of the object in the state that it has now; NULL: nothing to check. */
+	/*
+	 * Asserts what must hold of the object in the state that it has now; NULL: nothing to
+	 * check.
+	 */
 	void (*check)(const void *object);
 };
 

@@ -5,18 +5,18 @@
 #include <stddef.h>
 
 /*
- * Whom to tell that something happened; fn is called on the thread where it happened and must not
- * block.
+ * A callback that reports an event (a message arrived, a queue has room). fn is called on the
+ * thread where the event happened and must not block.
  */
 struct fragi_notify {
-	void (*fn)(void *arg); /* NULL: nobody */
+	void (*fn)(void *arg); /* NULL: nothing is called */
 	void *arg;
 };
 
-static inline void fragi_notify_tell(const struct fragi_notify *whom)
+static inline void fragi_notify_call(const struct fragi_notify *notify)
 {
-	if (whom->fn != NULL)
-		whom->fn(whom->arg);
+	if (notify->fn != NULL)
+		notify->fn(notify->arg);
 }
 
 #endif

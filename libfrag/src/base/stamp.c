@@ -35,7 +35,7 @@ static uint64_t q56_from_hz(uint64_t hz)
 #define CALIBRATE_NS 1000000
 #define BRACKETS 8
 
-/* The kernel falls back to these when it has seen the counters of two cores disagree. */
+/* The kernel uses these clocks when it has found that the counters of two cores disagree. */
 static bool kernel_distrusts_tsc(void)
 {
 	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -60,8 +60,8 @@ static bool tsc_is_invariant(void)
 }
 
 /*
- * Frequency as the processor states it; 0 when it does not, or when a hypervisor may have scaled
- * the counter.
+ * Returns the counter's frequency as the processor reports it; 0 when it does not report one, or
+ * when a hypervisor may have scaled the counter.
  */
 static uint64_t tsc_stated_hz(void)
 {
@@ -76,7 +76,8 @@ static uint64_t tsc_stated_hz(void)
 }
 
 /*
- * One reading of both clocks: the tightest of a few, as a preemption between them would spoil it.
+ * Reads both clocks together. Of several readings it keeps the one that took least time, because a
+ * preemption between the two clocks would falsify the pair.
  */
 static void read_both(uint64_t *out_tsc, int64_t *out_ns)
 {

@@ -9,10 +9,10 @@
 #include <base/diag.h>
 
 /*
- * Stamps: the cheapest steady clock of the machine (rdtsc, cntvct_el0), in ticks of its own,
- * comparable between threads of one process. Only differences are converted to nanoseconds, so a
- * calibration error never grows with the run. Where the counter is not invariant, a stamp is
- * CLOCK_MONOTONIC in nanoseconds.
+ * Stamps: readings of the cheapest steady clock of the machine (rdtsc, cntvct_el0), in units of
+ * that clock. Stamps of all threads of a process can be compared. Only differences are converted to
+ * nanoseconds, so a calibration error does not grow with the length of the run. Where the counter
+ * is not invariant, a stamp is CLOCK_MONOTONIC in nanoseconds.
  */
 FRAGI_API extern bool fragi_stamp_is_tsc; /* constant after load */
 FRAGI_API extern uint64_t
@@ -27,10 +27,10 @@ static inline int64_t fragi_now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Out of line, so that who takes a stamp need not have a struct timespec on its stack. */
+/* Out of line, so that the caller needs no struct timespec on its stack. */
 FRAGI_API uint64_t fragi_stamp_without_counter(void);
 
-/* A stamp where fragi_stamp_is_tsc. */
+/* A stamp; only where fragi_stamp_is_tsc is true. */
 static inline uint64_t fragi_stamp_of_counter(void)
 {
 #if defined(__x86_64__)
@@ -52,8 +52,8 @@ static inline uint64_t fragi_stamp(void)
 }
 
 /*
- * Nanoseconds from stamp a to the later stamp b, less than months after it; 0 when b is not later
- * (stamps of two threads may cross).
+ * Returns the nanoseconds from stamp a to stamp b, which must be less than months later; 0 when b
+ * is not later, as happens with stamps of two threads.
  */
 static inline uint64_t fragi_stamp_diff_ns(uint64_t a, uint64_t b)
 {
@@ -61,19 +61,22 @@ static inline uint64_t fragi_stamp_diff_ns(uint64_t a, uint64_t b)
 
 	if (ticks <= 0)
 		return 0;
-	/* The upper half of a product: a shift over two registers costs each hop a nanosecond. */
+	/*
+	 * Takes the upper half of a product: shifting over two registers would cost each hop a
+	 * nanosecond.
+	 */
 	return (uint64_t)(((unsigned __int128)((uint64_t)ticks << 8) *
 			   fragi_stamp_ns_per_tick_q56) >>
 			  64);
 }
 
-/* The stamp that lies ns before b. */
+/* Returns the stamp that lies `ns` before b. */
 static inline uint64_t fragi_stamp_before(uint64_t b, uint64_t ns)
 {
 	return b - (uint64_t)(((unsigned __int128)ns * fragi_stamp_ticks_per_ns_q32) >> 32);
 }
 
-/* One moment on both clocks: to find a near time on the other without reading it. */
+/* The same moment on both clocks, to convert times near it without a system call. */
 struct fragi_moment {
 	int64_t ns; /* CLOCK_MONOTONIC */
 	uint64_t stamp;
@@ -86,7 +89,7 @@ static inline struct fragi_moment fragi_moment_now(void)
 	return (struct fragi_moment){ns, fragi_stamp()};
 }
 
-/* CLOCK_MONOTONIC at stamp. */
+/* Returns CLOCK_MONOTONIC at a stamp. */
 static inline int64_t fragi_moment_ns_at(const struct fragi_moment *moment, uint64_t stamp)
 {
 	int64_t ticks = (int64_t)(stamp - moment->stamp);
@@ -95,7 +98,7 @@ static inline int64_t fragi_moment_ns_at(const struct fragi_moment *moment, uint
 	       (int64_t)(((__int128)ticks * (__int128)fragi_stamp_ns_per_tick_q56) >> 56);
 }
 
-/* The stamp at ns, which may be anything. */
+/* Returns the stamp at a time of CLOCK_MONOTONIC. Any value of ns is accepted. */
 static inline uint64_t fragi_moment_stamp_at(const struct fragi_moment *moment, int64_t ns)
 {
 	int64_t since = (int64_t)((uint64_t)ns - (uint64_t)moment->ns);

@@ -15,8 +15,8 @@ struct fragi_strmap_slot {
 };
 
 /*
- * Names come from files and peers: a seed of the process's own keeps them from being made to
- * collide.
+ * Names come from files and peers. A seed that differs in every process keeps an attacker from
+ * choosing names that collide.
  */
 static uint64_t hash_seed;
 
@@ -50,7 +50,7 @@ static uint64_t hash_text(const char *text)
 	return mix(hash ^ length, UINT64_C(0xD6E8FEB86659FD93));
 }
 
-/* The slot of key, or the free one where it belongs. There is always a free slot. */
+/* Returns the slot of key, or the free slot where it belongs. A free slot always exists. */
 static struct fragi_strmap_slot *slot_of(const struct fragi_strmap *map, const char *key,
 					 uint64_t hash)
 {

@@ -20,11 +20,12 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 /*
  * Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours,
- * upper and lower case alike. Three rows of the table are enough.
+ * without regard to case. Three rows of the table are enough.
  */
 static uint32_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-	uint32_t rows[3][WORD_MAX + 1], *above = rows[0], *row = rows[1], *above2 = rows[2], *spare;
+	uint32_t rows[3][WORD_MAX + 1], *above = rows[0], *row = rows[1], *above2 = rows[2],
+					*reused;
 
 	for (size_t j = 0; j <= b_length; j++)
 		above[j] = (uint32_t)j;
@@ -38,10 +39,10 @@ static uint32_t distance(const char *a, size_t a_length, const char *b, size_t b
 			    fold(a[i - 2]) == fold(b[j - 1]))
 				row[j] = least(row[j], above2[j - 2] + 1);
 		}
-		spare = above2;
+		reused = above2;
 		above2 = above;
 		above = row;
-		row = spare;
+		row = reused;
 	}
 	return above[b_length];
 }
@@ -54,7 +55,7 @@ const char *fragi_suggest(const char *word, const char *const *candidates, size_
 
 	if (length > WORD_MAX)
 		return NULL;
-	limit = (uint32_t)length / 3 + 1; /* one beyond what counts as near */
+	limit = (uint32_t)length / 3 + 1; /* one more than the largest distance that is near */
 	for (size_t i = 0; i < count; i++) {
 		other = candidates[i] != NULL ? strlen(candidates[i]) : WORD_MAX + 1;
 		if (other > WORD_MAX || other >= length + limit || length >= other + limit)

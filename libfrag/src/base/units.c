@@ -24,7 +24,10 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Reads a number at text. Returns 0, -EINVAL, -ERANGE; *out_rest: what follows it and blanks. */
+/*
+ * Reads the number at text. *out_rest: the text after it and after blanks. Returns 0, -EINVAL or
+ * -ERANGE.
+ */
 static int parse_decimal(const char *text, struct decimal *out_number, const char **out_rest)
 {
 	struct decimal number = {.scale = 1};
@@ -53,7 +56,7 @@ static int parse_decimal(const char *text, struct decimal *out_number, const cha
 	return 0;
 }
 
-/* number * unit, rounded down; -ERANGE beyond limit. */
+/* Computes number * unit, rounded down. Returns 0; -ERANGE: more than limit. */
 static int scale_decimal(const struct decimal *number, uint64_t unit, uint64_t limit, uint64_t *out)
 {
 	unsigned __int128 product = (unsigned __int128)number->whole * unit +
@@ -186,7 +189,7 @@ int fragi_parse_i64(const char *text, int64_t *out_value)
 	return 0;
 }
 
-/* The "C" locale, in which a program that called setlocale still reads 0.5 as a half. */
+/* The "C" locale, so that 0.5 is one half also in a program that called setlocale. */
 static locale_t c_locale;
 
 __attribute__((constructor)) static void open_c_locale(void)

@@ -8,20 +8,20 @@
 #include <base/diag.h>
 
 /*
- * Texts that people write, read in one place. All return 0 or -EINVAL (-ERANGE) and leave the
- * output untouched then.
+ * The only parsers of values that people write. They return 0; -EINVAL: not such a value; -ERANGE:
+ * out of range. On failure the output is untouched.
  */
 
 /*
- * "4096", "512Mi", "512MB", "2 GB", "8K": powers of 1024 whatever the spelling (K, KB, Ki, KiB, ...
- * T).
+ * A size in bytes: "4096", "512Mi", "512MB", "2 GB", "8K". All spellings of a unit (K, KB, Ki, KiB;
+ * M, G and T likewise) are powers of 1024.
  */
 FRAGI_API int fragi_parse_size(const char *text, uint64_t *out_bytes);
-/* "1000" (ns), "10ns", "5us", "10ms", "2s", "1.5s", "1m", "2h", "30hz" (the period). */
+/* A duration: "1000" (ns), "10ns", "5us", "10ms", "2s", "1.5s", "1m", "2h", "30hz" (the period). */
 FRAGI_API int fragi_parse_duration(const char *text, int64_t *out_ns);
 /* true, false, yes, no, on, off, 1, 0 */
 FRAGI_API int fragi_parse_bool(const char *text, bool *out_value);
-/* Decimal, 0x hexadecimal, sign; the whole text. */
+/* Decimal or 0x hexadecimal, with an optional sign. The number must be the whole text. */
 FRAGI_API int fragi_parse_i64(const char *text, int64_t *out_value);
 FRAGI_API int fragi_parse_f64(const char *text, double *out_value);
 /* [A-Za-z][A-Za-z0-9_-]{0,62} */
@@ -32,23 +32,23 @@ struct fragi_address {
 	char host[256];           /* IPv4, IPv6 without brackets, or a host name */
 	uint16_t port, port_last; /* port_last: end of a range; else equal to port */
 };
-/* "[IPv4|[IPv6]|host][:port[-port]]", either part optional, with the given defaults. */
+/* "[IPv4|[IPv6]|host][:port[-port]]". Either part may be left out; then the default is used. */
 FRAGI_API int fragi_parse_address(const char *text, const char *host_default, uint16_t port_default,
 				  struct fragi_address *out_address, struct frag_err *err);
-/* Whether the host is a literal loopback address or "localhost". */
+/* Returns whether the host is a literal loopback address or "localhost". */
 FRAGI_API bool fragi_address_is_loopback(const struct fragi_address *address);
 
-/* "41 us", "1.2 ms", "30.1 s" into out; returns out. */
+/* Writes "41 us", "1.2 ms" or "30.1 s" into out. Returns out. */
 FRAGI_API const char *fragi_format_duration(int64_t ns, char *out, size_t size);
 
 /*
- * The candidate nearest to word by edit distance (at most a third of its length, adjacent swaps
- * count one), NULL when none is near. For "did you mean".
+ * Returns the candidate that is nearest to word by edit distance, where a swap of neighbours counts
+ * one; NULL when none is within a third of the word's length. For "did you mean".
  */
 FRAGI_API const char *fragi_suggest(const char *word, const char *const *candidates, size_t count);
 /*
- * What the reader of an unknown name is told, into out: `; did you mean "x"?`, or `; WHAT: x, y`,
- * or nothing when there are no names. Returns out.
+ * Writes the end of a sentence about an unknown name into out: `; did you mean "x"?`, or `; WHAT:
+ * x, y`, or nothing when there are no names. Returns out.
  */
 FRAGI_API const char *fragi_advise(char *out, size_t size, const char *word, const char *what,
 				   const char *const *names, size_t count);

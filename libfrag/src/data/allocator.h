@@ -8,8 +8,9 @@
 #include <frag/resource.h>
 
 /*
- * What tensors know of the resource they come from: the first member of every struct frag_resource.
- * Each tensor holds a reference, so that memory outlives the fragment that made it.
+ * The part of a resource that tensors use; the first member of every struct frag_resource. Each
+ * tensor holds a reference to its allocator, so that the memory outlives the fragment that created
+ * the resource.
  */
 struct fragi_allocator {
 	_Atomic uint32_t refs;
@@ -17,7 +18,8 @@ struct fragi_allocator {
 	int (*alloc)(void *state, size_t size, void **out_memory);
 	void (*free)(void *state, void *memory);
 	void *state;
-	void (*destroy)(struct frag_resource *resource); /* at the last reference */
+	/* called when the last reference is dropped */
+	void (*destroy)(struct frag_resource *resource);
 };
 
 FRAGI_API struct frag_resource *fragi_resource_ref(struct frag_resource *resource);

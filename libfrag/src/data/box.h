@@ -7,25 +7,28 @@
 #include <data/type.h>
 
 /*
- * Reference-counted memory of one value. The value is written before the box is shared and never
- * afterwards, so that copies of a message share it, whatever it holds.
+ * A box: reference-counted memory of one value. The value is written before the box is shared and
+ * never afterwards, so copies of a message can share it, whatever its type.
  */
-#define FRAGI_BOX_ALIGN 16u /* of every value; more when its type asks for more */
+/* Alignment of every value, in bytes; more when its type asks for more. */
+#define FRAGI_BOX_ALIGN 16u
 
 struct fragi_box {
 	_Atomic uint32_t refs;
-	uint32_t offset; /* of the value, from the box's address */
+	uint32_t offset; /* bytes from the box to the value */
 	size_t capacity; /* bytes of memory for the value */
 };
 
 /*
- * A box for capacity bytes at the given alignment (a power of two), not zeroed; NULL when memory is
- * short.
+ * Creates a box for a value of up to `capacity` bytes, not zeroed.
+ * - align: of the value, a power of two
+ * Returns one reference, or NULL when memory is short.
  */
 struct fragi_box *fragi_box_create(size_t capacity, size_t align);
 /*
- * Drops a reference; the last one runs the type's fini on the value of size bytes (type NULL: the
- * box is empty) and frees the box.
+ * Drops a reference. The last one calls the type's fini on the value and frees the box.
+ * - type: of the value; NULL: the box is empty
+ * - size: bytes of the value
  */
 void fragi_box_unref(struct fragi_box *box, const struct frag_type *type, size_t size);
 

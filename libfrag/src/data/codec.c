@@ -6,10 +6,10 @@
 #include <data/codec.h>
 #include <data/metadata.h>
 
-/* Dtype code, bits, lanes, device type, ndim. */
+/* Bytes of a tensor's dtype code, bits, lanes, device type and ndim. */
 #define TENSOR_KIND_BYTES 6u
 
-/* Inline, for sizes known when this is compiled. */
+/* Inline, because most calls have a size that is known at compile time. */
 static inline int put(struct frag_writer *writer, const void *bytes, size_t size)
 {
 	uint8_t *at = fragi_writer_reserve(writer, size);
@@ -40,7 +40,7 @@ static inline int get(struct frag_reader *reader, void *out, size_t size)
 	return 0;
 }
 
-/* The u32 at offset `at` becomes the number of bytes written since `from`. */
+/* Sets the u32 at offset `at` to the number of bytes written since offset `from`. */
 static void patch_size(struct frag_writer *writer, size_t at, size_t from)
 {
 	uint32_t size = (uint32_t)(writer->size - from);
@@ -92,7 +92,8 @@ static int encode_metadata(const struct frag_metadata *metadata, struct frag_wri
 }
 
 /*
- * The fixed part in front: version, flags, tensor count, acquisition time, type id, bytes of value.
+ * The descriptors begin with a fixed part: version, flags, tensor count, acquisition time, type id,
+ * bytes of the value.
  */
 #define HEAD_BYTES 24u
 #define HEAD_VALUE_SIZE 20u
@@ -158,15 +159,15 @@ int fragi_message_encode(const struct frag_message *message, const struct fragi_
 	return 0;
 }
 
-/* What one message's decoding may still take. */
+/* What is left of the limits while one message is decoded. */
 struct limits {
 	uint64_t bodies;
 	uint64_t decoded;
-	uint64_t type_id;                /* the unknown one, when decoding returns -ENOENT */
+	uint64_t type_id;                /* the unknown type id, when decoding returns -ENOENT */
 	struct frag_resource *allocator; /* of the tensors */
 };
 
-/* A name led by its length, without a NUL in it, into out. */
+/* Reads a length and a name of that length, without a NUL in it, into out. */
 static int get_name(struct frag_reader *reader, char out[FRAG_NAME_MAX + 1])
 {
 	const uint8_t *bytes;
@@ -215,7 +216,8 @@ static int decode_tensor(struct frag_reader *reader, struct frag_message *messag
 }
 
 /*
- * Looks up the type of `wire_size` bytes of value and how much memory it takes, within the limits.
+ * Looks up the type of an encoded value and computes how much memory the value takes, within the
+ * limits.
  */
 static int measure_value(uint64_t type_id, const uint8_t *wire, size_t wire_size,
 			 struct limits *limits, const struct fragi_type_info **out_info,

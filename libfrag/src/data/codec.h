@@ -83,9 +83,9 @@ FRAGI_API int fragi_message_decode_in(struct frag_resource *allocator, const voi
  * The functions:
  * - encode: appends the value. Returns 0; -EPROTOTYPE: the type has no codec; or the failure of the
  *   writer or of the type's encode.
- * - measure computes the bytes of memory that the value in `wire_size` bytes will take. Returns 0;
+ * - measure: computes the bytes of memory that the value in `wire_size` bytes will take. Returns 0;
  *   -EBADMSG; -EMSGSIZE: more than FRAGI_DECODED_MAX.
- * - decode fills that memory, which was zeroed. Returns 0 or -EBADMSG.
+ * - decode: fills that memory, which was zeroed. Returns 0 or -EBADMSG.
  */
 int fragi_value_encode(const struct fragi_type_info *info, const void *value, size_t size,
 		       struct frag_writer *writer);

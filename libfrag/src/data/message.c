@@ -18,7 +18,7 @@ struct frag_message *frag_message_create(void)
 	return fragi_message_take();
 }
 
-/* The box's value goes; a small box of our own stays for the next one. */
+/* Drops the value in the box. A small box that nobody else holds is kept for the next value. */
 static void drop_boxed_value(struct frag_message *message)
 {
 	struct fragi_box *box = message->box;
@@ -55,8 +55,8 @@ static void drop_blob(struct frag_message *message)
 	fragi_free(blob);
 }
 
-/* Empty but for a value in its own memory, it goes into its pool. */
-static inline void put_away(struct frag_message *message)
+/* Returns a message to its pool. All that it holds, but an inline value, was dropped before. */
+static inline void return_to_pool(struct frag_message *message)
 {
 	message->type = NULL;
 	message->value = NULL;
@@ -64,7 +64,7 @@ static inline void put_away(struct frag_message *message)
 	message->shared = false;
 	message->publish_ns = 0;
 	message->acquisition_ns = 0;
-	/* Dropped once too often, it is not put into the pool twice. */
+	/* With 0 references, one unref too many does not return it to the pool twice. */
 	atomic_store_explicit(&message->refs, 0, memory_order_relaxed);
 	fragi_pool_poison((char *)message + FRAGI_MESSAGE_KEPT,
 			  sizeof(*message) - FRAGI_MESSAGE_KEPT);
@@ -82,7 +82,7 @@ static __attribute__((noinline)) void recycle_full(struct frag_message *message)
 		message->metadata = NULL;
 	}
 	drop_blob(message);
-	put_away(message);
+	return_to_pool(message);
 }
 
 void fragi_message_recycle(struct frag_message *message)
@@ -94,7 +94,7 @@ void fragi_message_recycle(struct frag_message *message)
 			     0))
 		recycle_full(message);
 	else
-		put_away(message);
+		return_to_pool(message);
 }
 
 void fragi_message_fini(void *object)
@@ -136,8 +136,8 @@ static void copy_value(void *to, const void *from, size_t size)
 }
 
 /*
- * The value goes into a box. The old value, which `value` may point into, is dropped only when the
- * new one is in its place.
+ * Copies the value into a box. The old value is dropped after that, because `value` may point into
+ * it.
  */
 static int set_boxed_value(struct frag_message *message, const struct frag_type *type,
 			   const void *value, size_t size, size_t capacity)
@@ -249,8 +249,8 @@ int frag_message_add_tensor(struct frag_message *message, const char *name,
 	return r;
 }
 
-/* The message, if what was put into it went well. */
-static int give_filled(struct frag_message *message, int r, struct frag_message **out_message)
+/* Passes on a message when filling it succeeded, and drops it when it failed. Returns r. */
+static int pass_filled(struct frag_message *message, int r, struct frag_message **out_message)
 {
 	if (r < 0)
 		fragi_message_unref(message);
@@ -266,7 +266,7 @@ int fragi_message_of_value(const struct frag_type *type, const void *value, size
 
 	if (message == NULL)
 		return -ENOMEM;
-	return give_filled(message, frag_message_set_value(message, type, value, size, NULL),
+	return pass_filled(message, frag_message_set_value(message, type, value, size, NULL),
 			   out_message);
 }
 
@@ -279,7 +279,7 @@ int fragi_message_of_tensor(const char *name, struct frag_tensor *tensor,
 		frag_tensor_unref(tensor);
 		return -ENOMEM;
 	}
-	return give_filled(message, frag_message_add_tensor(message, name, tensor), out_message);
+	return pass_filled(message, frag_message_add_tensor(message, name, tensor), out_message);
 }
 
 uint32_t frag_message_tensor_count(const struct frag_message *message)
@@ -337,7 +337,7 @@ uint64_t fragi_message_bytes(const struct frag_message *message)
 	return bytes;
 }
 
-/* A message that shares value, tensors and metadata; NULL when memory is short. */
+/* Returns a message that shares value, tensors and metadata; NULL when memory is short. */
 static struct frag_message *message_copy(const struct frag_message *message)
 {
 	struct frag_message *copy = frag_message_create();

@@ -11,17 +11,17 @@
 #include <frag/message.h>
 
 /*
- * Life of a message. It is made on a thread, from that thread's pool; it is written while `refs` is
- * 1 and it was not emitted; emit shares it. The last unref, on any thread, drops value, tensors and
- * metadata and gives the memory back to the pool it came from.
+ * The life of a message. A thread creates it from its own pool, and may write it while `refs` is 1
+ * and it was not emitted. Emitting shares it. The last unref, on any thread, drops the value, the
+ * tensors and the metadata, and returns the memory to the pool that it came from.
  *
- * A value of up to FRAGI_MESSAGE_INLINE bytes lies in the message, a larger one, and one whose type
- * has a fini, in a box of its own that copies of the message share. A small box and the array of
- * tensors stay with the pooled message for its next use.
+ * A value of up to FRAGI_MESSAGE_INLINE bytes lies in the message itself. A larger one, or one
+ * whose type has a fini, lies in a box, which copies of the message share. A small box and the
+ * array of tensors stay with the pooled message for its next use.
  */
 #define FRAGI_MESSAGE_INLINE 24
 
-/* a message's encoded descriptors, made at most once for all edges it leaves on */
+/* The encoded descriptors of a message, made once for all edges that it leaves on. */
 struct fragi_blob {
 	uint32_t size;
 	uint8_t bytes[];
@@ -33,14 +33,14 @@ struct fragi_named_tensor {
 };
 
 struct frag_message {
-	/* kept while it lies in the pool */
+	/* kept while the message lies in the pool */
 	struct fragi_pooled home;
 	struct fragi_named_tensor *tensors;
 	struct fragi_box *box; /* of the value, or an empty one for the next; may be NULL */
 	uint16_t tensor_capacity;
 
 	_Alignas(8) _Atomic uint32_t refs;
-	bool shared; /* emitted or received: immutable from then on, also with one reference */
+	bool shared; /* emitted or received: immutable, even with one reference */
 	uint16_t tensor_count;
 	const struct frag_type *type; /* of the value; NULL: none */
 	void *value;                  /* inline_value, or in the box */
@@ -48,13 +48,14 @@ struct frag_message {
 	size_t value_size;
 	struct frag_metadata *metadata;    /* owned; NULL: none */
 	_Atomic(struct fragi_blob *) blob; /* owned; NULL: not encoded yet */
-	/* CLOCK_MONOTONIC of the publishing node; filled where a message leaves its process */
+	/* CLOCK_MONOTONIC of the publishing node; set when the message leaves its process */
 	int64_t publish_ns;
 	int64_t acquisition_ns; /* Unix time; 0: not set */
 };
 
-/* frag_message_create without a call. */
-#define FRAGI_MESSAGE_KEPT offsetof(struct frag_message, refs) /* bytes that belong to the pool */
+/* The bytes at the start of a message that the pool uses while the message lies in it. */
+#define FRAGI_MESSAGE_KEPT offsetof(struct frag_message, refs)
+/* frag_message_create, inline. */
 static inline struct frag_message *fragi_message_take(void)
 {
 	struct frag_message *message = fragi_pool_take(FRAGI_POOL_MESSAGE);
@@ -68,15 +69,15 @@ static inline struct frag_message *fragi_message_take(void)
 }
 
 /*
- * A message with this one value, copied, or this one tensor, whose reference it takes, on failure
- * too.
+ * Creates a message with a copy of one value, or with one tensor, whose reference it takes, also on
+ * failure. Returns 0 or a negative errno.
  */
 int fragi_message_of_value(const struct frag_type *type, const void *value, size_t size,
 			   struct frag_message **out_message);
 int fragi_message_of_tensor(const char *name, struct frag_tensor *tensor,
 			    struct frag_message **out_message);
 
-/* Drops a reference without a read-modify-write when it is the only one. */
+/* frag_message_unref, inline: the only reference is dropped without a read-modify-write. */
 FRAGI_API void fragi_message_recycle(struct frag_message *message);
 static inline void fragi_message_unref(struct frag_message *message)
 {
@@ -85,7 +86,7 @@ static inline void fragi_message_unref(struct frag_message *message)
 		fragi_message_recycle(message);
 }
 
-/* Makes the message and the data of its tensors immutable: before anybody else can see it. */
+/* Makes the message and the data of its tensors immutable, before another thread can see it. */
 static inline void fragi_message_share(struct frag_message *message)
 {
 	if (message->shared)
@@ -95,14 +96,14 @@ static inline void fragi_message_share(struct frag_message *message)
 		fragi_tensor_freeze(message->tensors[i].tensor);
 }
 
-/* Payload bytes: value and tensors, as the ledger and the windows count them. */
+/* Returns the payload in bytes (value and tensors), as ledger and windows count it. */
 FRAGI_API uint64_t fragi_message_bytes(const struct frag_message *message);
 
-/* Takes over metadata (may be NULL); drops what was there. */
+/* Replaces the metadata. Takes `metadata`, which may be NULL. */
 FRAGI_API void fragi_message_set_metadata(struct frag_message *message,
 					  struct frag_metadata *metadata);
 
-/* Frees what a message in a pool keeps for its next use; message: a struct frag_message. */
+/* Frees what a struct frag_message in a pool keeps for its next use. */
 void fragi_message_fini(void *object);
 
 #endif

@@ -8,7 +8,7 @@
 #include <data/metadata.h>
 #include <data/type.h>
 
-/* A key with its value; immutable once it is in a dictionary that others see. */
+/* A key with its value; immutable once it is in a dictionary that is shared. */
 struct item {
 	_Atomic uint32_t refs;
 	uint32_t hash;
@@ -16,7 +16,7 @@ struct item {
 	size_t size;
 	void *value;
 	char key[FRAG_NAME_MAX + 1];
-	/* the value follows, aligned for its type */
+	/* the value follows here, aligned for its type */
 };
 
 struct body {
@@ -44,7 +44,7 @@ static struct item *item_create(const char *key, size_t key_length, const struct
 {
 	size_t align = type->align > 16 ? type->align : 16;
 	size_t offset = (sizeof(struct item) + align - 1) & ~(align - 1);
-	size_t total = offset + 1; /* one more byte: the end of a string */
+	size_t total = offset + 1; /* one more byte for the NUL of a string */
 	struct item *item;
 
 	if (__builtin_add_overflow(total, size, &total) || total > PTRDIFF_MAX)
@@ -85,7 +85,7 @@ static uint32_t count_of(const struct frag_metadata *metadata)
 	return metadata->body != NULL ? metadata->body->count : 0;
 }
 
-/* Index of key, or the number of keys when it is not there. */
+/* Returns the index of a key, or the number of keys when it is not there. */
 static uint32_t index_of(const struct frag_metadata *metadata, const char *key, size_t length)
 {
 	uint32_t count = count_of(metadata), hash = hash_key(key, length), i;
@@ -97,7 +97,10 @@ static uint32_t index_of(const struct frag_metadata *metadata, const char *key, 
 	return i;
 }
 
-/* Makes the body this dictionary's own, with room for `more` keys. Returns 0 or -ENOMEM. */
+/*
+ * Gives the dictionary a body that no other one shares, with room for `more` keys. Returns 0 or
+ * -ENOMEM.
+ */
 static int make_own(struct frag_metadata *metadata, uint32_t more)
 {
 	struct body *body = metadata->body, *own;
@@ -134,7 +137,8 @@ static void remove_at(struct body *body, uint32_t i)
 }
 
 /*
- * Puts item (taken) in under the policy; the body is our own and has room, and raise was checked.
+ * Stores an item, whose reference it takes, under the policy. The caller has made the body its own,
+ * with room for the item, and has ruled out a clash under raise.
  */
 static void put_item(struct frag_metadata *metadata, struct item *item)
 {
@@ -290,7 +294,7 @@ int frag_metadata_set(struct frag_metadata *metadata, const char *key, const str
 		return -ENOMEM;
 	memcpy(item->value, value, size);
 	if (make_own(metadata, is_new) < 0) {
-		fragi_free(item); /* not item_unref: what the value holds stays the caller's */
+		fragi_free(item); /* not item_unref: the caller keeps what the value holds */
 		return -ENOMEM;
 	}
 	put_item(metadata, item);

@@ -17,7 +17,7 @@ struct fragi_slab {
 
 static const struct {
 	size_t size;
-	void (*fini)(void *object); /* frees what an object in the pool still holds */
+	void (*fini)(void *object); /* frees what an object keeps while it lies in the pool */
 } kinds[FRAGI_POOL_KINDS] = {
 	[FRAGI_POOL_MESSAGE] = {sizeof(struct frag_message), fragi_message_fini},
 	[FRAGI_POOL_TENSOR] = {sizeof(struct frag_tensor), NULL},
@@ -74,7 +74,7 @@ static struct fragi_pool *orphan_adopt(enum fragi_pool_kind kind)
 	return pool;
 }
 
-/* A pool for this thread. */
+/* Gives this thread a pool: one that a thread which ended has left, or a new one. */
 static struct fragi_pool *pool_acquire(enum fragi_pool_kind kind)
 {
 	struct fragi_pool *pool = orphan_adopt(kind);
@@ -149,9 +149,10 @@ uint64_t fragi_pool_live(enum fragi_pool_kind kind)
 }
 
 /*
- * What this thread owned waits for the next one. Runs again if a later destructor makes messages.
+ * Runs when a thread ends: leaves its pools for the next new thread. It runs again when a later
+ * destructor of the thread creates messages.
  */
-static void orphan_mine(void *unused)
+static void leave_pools(void *unused)
 {
 	struct fragi_pool *pool;
 
@@ -171,7 +172,7 @@ static void orphan_mine(void *unused)
 
 __attribute__((constructor)) static void pools_init(void)
 {
-	has_thread_end = pthread_key_create(&thread_end, orphan_mine) == 0;
+	has_thread_end = pthread_key_create(&thread_end, leave_pools) == 0;
 }
 
 static void pool_destroy(struct fragi_pool *pool)
@@ -189,8 +190,8 @@ static void pool_destroy(struct fragi_pool *pool)
 }
 
 /*
- * At unload, or at the end of the process. Other threads may still run then, so only pools go that
- * no thread owns and whose objects are all at home; the others stay where they are.
+ * Runs when the library is unloaded or the process ends. Other threads may still run, so it frees
+ * only pools that no thread owns and all of whose objects have been returned.
  */
 __attribute__((destructor)) static void pools_fini(void)
 {
@@ -199,7 +200,7 @@ __attribute__((destructor)) static void pools_fini(void)
 	if (has_thread_end)
 		pthread_key_delete(thread_end);
 	has_thread_end = false;
-	orphan_mine(NULL);
+	leave_pools(NULL);
 	pthread_mutex_lock(&lock);
 	while (*at != NULL) {
 		pool = *at;

@@ -9,17 +9,15 @@
 #include <base/diag.h>
 
 /*
- * Pools of small objects that are made on one thread and dropped on any. A thread takes from its
- * own pool without an atomic operation; an object dropped on another thread is pushed on its pool's
- * return stack, which the owner takes over as a whole when its own list is empty (so no node is
- * ever popped alone, and there is no ABA). A pool grows by slabs and never shrinks. When a thread
- * ends, its pools wait for the next new thread.
+ * Pools of small objects that are created on one thread and dropped on any. A thread takes objects
+ * from its own pool without an atomic operation. An object that is dropped on another thread is
+ * pushed on the return stack of its pool. The owner takes the whole stack at once when its own list
+ * is empty, so no single node is ever popped and there is no ABA problem. A pool grows by slabs and
+ * never shrinks. When a thread ends, the next new thread takes over its pools.
  */
 enum fragi_pool_kind { FRAGI_POOL_MESSAGE, FRAGI_POOL_TENSOR, FRAGI_POOL_KINDS };
 
-/*
- * First member of a pooled object. Objects are zeroed when new, and as they were left afterwards.
- */
+/* First member of a pooled object. New objects are zeroed; a returned one keeps its content. */
 struct fragi_pooled {
 	struct fragi_pool *pool;
 	struct fragi_pooled *next;
@@ -41,8 +39,10 @@ struct fragi_pool {
 extern __thread struct fragi_pool *fragi_pool_mine[FRAGI_POOL_KINDS]
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-struct fragi_pooled *fragi_pool_refill(enum fragi_pool_kind kind); /* NULL when memory is short */
-void fragi_pool_give_back(struct fragi_pooled *object);            /* to another thread's pool */
+/* Takes an object when the thread's free list is empty. Returns NULL when memory is short. */
+struct fragi_pooled *fragi_pool_refill(enum fragi_pool_kind kind);
+/* Returns an object to the pool of another thread. */
+void fragi_pool_give_back(struct fragi_pooled *object);
 
 static inline void *fragi_pool_take(enum fragi_pool_kind kind)
 {
@@ -68,19 +68,19 @@ static inline void fragi_pool_give(enum fragi_pool_kind kind, struct fragi_poole
 }
 
 /*
- * How many objects of a kind are in use, in all pools; exact while no thread takes or gives. For
- * tests.
+ * For tests: returns how many objects of a kind are in use, in all pools. It is exact while no
+ * thread takes or returns any.
  */
 FRAGI_API uint64_t fragi_pool_live(enum fragi_pool_kind kind);
 
-#if defined(__has_feature) /* clang's way to say it */
+#if defined(__has_feature) /* clang */
 #if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
 #define __SANITIZE_ADDRESS__ 1
 #endif
 #endif
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
-/* The part of an object that is not to be touched while it lies in a pool. */
+/* Poison the part of an object that nobody may touch while it lies in a pool. */
 #define fragi_pool_poison(from, size) __asan_poison_memory_region(from, size)
 #define fragi_pool_unpoison(from, size) __asan_unpoison_memory_region(from, size)
 #else

@@ -6,10 +6,10 @@
 #include <frag/type.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "what travels is little-endian, and this code copies it as it lies in memory"
+#error "the wire format is little-endian, and this code copies values without swapping bytes"
 #endif
 
-/* A growing buffer. After a failure it takes nothing more: `error` is that failure. */
+/* A buffer that grows. After a failure it accepts nothing more; `error` is that failure. */
 struct frag_writer {
 	uint8_t *bytes; /* owned: fragi_free */
 	size_t size, capacity;
@@ -17,13 +17,13 @@ struct frag_writer {
 	int error;    /* 0, -ENOMEM, or -EMSGSIZE beyond the limit */
 };
 
-/* Bytes to read. */
+/* A position in bytes that are read. */
 struct frag_reader {
 	const uint8_t *at, *end;
 };
 
 int fragi_writer_grow(struct frag_writer *writer, size_t size);
-/* Room for `size` more bytes, which the caller fills in; NULL on failure. */
+/* Appends `size` bytes, which the caller fills in. Returns their address; NULL on failure. */
 static inline uint8_t *fragi_writer_reserve(struct frag_writer *writer, size_t size)
 {
 	uint8_t *at;
@@ -32,13 +32,13 @@ static inline uint8_t *fragi_writer_reserve(struct frag_writer *writer, size_t s
 						    fragi_writer_grow(writer, size) < 0),
 			     0))
 		return NULL;
-	/* which may be NULL for nothing */
+	/* bytes is NULL as long as nothing was written */
 	at = size > 0 ? writer->bytes + writer->size : writer->bytes;
 	writer->size += size;
 	return at;
 }
 
-/* The next `size` bytes, in place; NULL when there are fewer. */
+/* Skips the next `size` bytes. Returns their address; NULL when fewer are left. */
 static inline const uint8_t *fragi_reader_skip(struct frag_reader *reader, size_t size)
 {
 	const uint8_t *at = reader->at;

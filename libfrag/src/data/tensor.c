@@ -6,7 +6,7 @@
 #include <data/allocator.h>
 #include <data/tensor.h>
 
-/* The layout of DLPack's structs on 64-bit machines, which other libraries read. */
+/* Other libraries read these structs: they have the layout of DLPack's on 64-bit machines. */
 _Static_assert(sizeof(struct frag_device) == 8, "DLDevice");
 _Static_assert(offsetof(struct frag_device, id) == 4, "DLDevice.device_id");
 _Static_assert(sizeof(struct frag_dtype) == 4, "DLDataType");
@@ -56,7 +56,7 @@ size_t fragi_dtype_size(struct frag_dtype dtype)
 }
 
 /*
- * Takes over shape and strides (NULL: compact) and works out the sizes. Returns 0, -EINVAL, or
+ * Copies shape and strides (NULL: compact) and computes the sizes. Returns 0, -EINVAL or
  * -EOVERFLOW.
  */
 static int tensor_set_layout(struct frag_tensor *tensor, struct frag_dtype dtype, int32_t ndim,
@@ -124,7 +124,7 @@ static struct frag_tensor *tensor_new(void)
 
 static void tensor_drop(struct frag_tensor *tensor)
 {
-	/* Dropped once too often, it is not put into the pool twice. */
+	/* With 0 references, one unref too many does not return it to the pool twice. */
 	atomic_store_explicit(&tensor->refs, 0, memory_order_relaxed);
 	fragi_pool_poison((char *)tensor + POISON_FROM, sizeof(*tensor) - POISON_FROM);
 	fragi_pool_give(FRAGI_POOL_TENSOR, &tensor->home);
@@ -253,8 +253,8 @@ int frag_tensor_is_compact(const struct frag_tensor *tensor)
 }
 
 /*
- * Copies dimensions dim.. of a strided tensor behind each other. Returns where the next element
- * goes.
+ * Copies the elements of a strided tensor, from dimension `dim` on, without gaps. Returns the end
+ * of the copy.
  */
 static char *copy_compact(const struct frag_tensor *tensor, int32_t dim, const char *from, char *to)
 {

@@ -9,11 +9,11 @@
 #include <data/pool.h>
 #include <frag/tensor.h>
 
-/* A tensor's header, from the thread's pool, apart from its memory. */
+/* A tensor: its description, from the thread's pool, and a pointer to its memory. */
 struct frag_tensor {
 	struct fragi_pooled home;
 	_Atomic uint32_t refs;
-	_Atomic bool frozen; /* it was emitted or received: its data is not written any more */
+	_Atomic bool frozen; /* emitted or received: the data is immutable */
 	bool compact;
 	struct frag_dltensor dl; /* strides always set */
 	size_t size_bytes;       /* from the first element to the end of the last */
@@ -21,7 +21,7 @@ struct frag_tensor {
 	int64_t shape[FRAG_TENSOR_NDIM_MAX];
 	int64_t strides[FRAG_TENSOR_NDIM_MAX];
 	/*
-	 * where the memory goes back to: an allocator (NULL: the default), or whoever was wrapped
+	 * where the memory came from: an allocator (NULL: the heap), or the owner of wrapped memory
 	 */
 	struct frag_resource *allocator;
 	void *memory;
@@ -31,16 +31,17 @@ struct frag_tensor {
 	_Atomic(void *) body;
 };
 
-/* From now on the data is not written. */
+/* Makes the data immutable. */
 static inline void fragi_tensor_freeze(struct frag_tensor *tensor)
 {
 	atomic_store_explicit(&tensor->frozen, true, memory_order_relaxed);
 }
 
-/* Bytes of an element; 0 for a type that frag does not know. */
+/* Returns the bytes of an element; 0 for a type that frag does not support. */
 size_t fragi_dtype_size(struct frag_dtype dtype);
 /*
- * Bytes of a compact tensor. Returns 0, -EINVAL for a shape or type that cannot be, -EOVERFLOW.
+ * Computes the bytes of a compact tensor. Returns 0; -EINVAL: frag does not support this shape or
+ * type; -EOVERFLOW.
  */
 int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
 			 size_t *out_bytes);
@@ -48,9 +49,9 @@ int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *s
 int fragi_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype, int32_t ndim,
 			const int64_t *shape, struct frag_tensor **out);
 /*
- * The elements alone, compact in row-major order, as they travel: the data itself, or of a strided
- * tensor a copy that is made once. NULL for an empty tensor (*out_size 0), or when memory for the
- * copy is short.
+ * Returns the elements without gaps in row-major order, as they are sent: the data itself, or, of a
+ * strided tensor in host memory, a copy that is made once and belongs to the tensor. NULL: the
+ * tensor is empty (*out_size is 0), or memory for the copy is short.
  */
 FRAGI_API void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size);
 

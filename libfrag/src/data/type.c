@@ -42,9 +42,9 @@ static const struct frag_type *const scalars[] = {
 };
 
 /*
- * Two open-addressed tables, by address and by id, read without a lock: a slot is written once, and
- * a table that became too small is replaced by a larger one and stays, as a reader may still look
- * into it.
+ * Two open-addressed hash tables, by address and by id, which are read without a lock. A slot is
+ * written once. A table that has become too small is replaced by a larger one and is never freed,
+ * because a reader may still use it.
  */
 struct index {
 	struct index *smaller;
@@ -53,7 +53,7 @@ struct index {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct fragi_strmap by_name; /* guarded by lock, as all changes are */
+static struct fragi_strmap by_name; /* guarded by lock, as is every change of the tables */
 static size_t count;
 static _Atomic(struct index *) current;
 static pthread_once_t builtin_once = PTHREAD_ONCE_INIT;
@@ -97,7 +97,7 @@ static void index_put(struct index *index, const struct fragi_type_info *info)
 			      memory_order_release);
 }
 
-/* Makes room for `more` types: at most half of the slots are ever taken. */
+/* Makes room for `more` types: at most half of the slots are in use. */
 static int index_reserve(size_t more)
 {
 	struct index *old = atomic_load(&current), *index;
@@ -134,8 +134,8 @@ static uint64_t fnv(uint64_t hash, const void *bytes, size_t size)
 }
 
 /*
- * FNV-1a, 64 bits, of the name with its NUL, then of each field's name with its NUL, type id and
- * count.
+ * The id is the 64-bit FNV-1a hash of the name with its NUL, then of each field's name with its
+ * NUL, type id and count, then of the id of an array's element. It is never 0.
  */
 static uint64_t type_id(const struct fragi_type_info *info)
 {
@@ -154,7 +154,7 @@ static uint64_t type_id(const struct fragi_type_info *info)
 	return hash != 0 ? hash : 1;
 }
 
-/* The array "NAME[]" of element: a table, its name and what is known of it in one piece. */
+/* Makes the array type "NAME[]" of an element: its table, name and info in one allocation. */
 static struct fragi_type_info *array_create(const struct fragi_type_info *element)
 {
 	struct array {
@@ -182,7 +182,7 @@ static struct fragi_type_info *array_create(const struct fragi_type_info *elemen
 	return &array->info;
 }
 
-static void names_put(const struct fragi_type_info *info)
+static void tables_put(const struct fragi_type_info *info)
 {
 	struct fragi_type_info *value = (struct fragi_type_info *)(uintptr_t)info;
 
@@ -192,8 +192,8 @@ static void names_put(const struct fragi_type_info *info)
 }
 
 /*
- * Puts info (taken) into the tables, with its array. Returns 0 or -ENOMEM: then nothing was
- * changed.
+ * Adds a type and its array type to the tables. Takes info, also on failure. Returns 0; -ENOMEM:
+ * the tables are unchanged.
  */
 static int add_locked(struct fragi_type_info *info)
 {
@@ -206,9 +206,9 @@ static int add_locked(struct fragi_type_info *info)
 	}
 	if (index_reserve(2) < 0 || fragi_strmap_reserve(&by_name, 2) < 0)
 		goto err_free;
-	names_put(info);
+	tables_put(info);
 	if (array != NULL)
-		names_put(array);
+		tables_put(array);
 	return 0;
 
 err_free:
@@ -239,7 +239,7 @@ static void add_builtins(void)
 	add_builtin(&frag_type_bytes, FRAGI_TYPE_BYTES);
 }
 
-/* At load, so that the first message does not pay for it. */
+/* Runs when the library is loaded, so that the first message does not pay for it. */
 __attribute__((constructor)) static void builtins_init(void)
 {
 	pthread_once(&builtin_once, add_builtins);

@@ -8,8 +8,8 @@
 #include <frag/type.h>
 
 /*
- * What the registry works out once about each registered type. Found by the table's address or by
- * the id without a lock and without comparing a string.
+ * What the registry computes once for each registered type. It is found by the address of the table
+ * or by the type id, without a lock and without comparing strings.
  */
 enum fragi_type_kind {
 	FRAGI_TYPE_SCALAR,
@@ -33,10 +33,10 @@ struct fragi_type_info {
 	const struct frag_type *type;
 	uint64_t id;
 	enum fragi_type_kind kind;
-	/* Every pattern of the value's bytes is a value, and they travel as they lie in memory. */
+	/* Any bytes are a valid value, and the wire format equals the memory: one copy suffices. */
 	bool is_dense;
-	uint32_t depth;                        /* of structs in structs */
-	uint64_t wire_size;                    /* bytes of a value as it travels; 0: it varies */
+	uint32_t depth;                        /* of the nesting of structs */
+	uint64_t wire_size;                    /* bytes of an encoded value; 0: it varies */
 	const struct fragi_type_info *element; /* of an array */
 	const struct fragi_type_field *fields; /* of a plain struct */
 	uint32_t field_count;
@@ -47,7 +47,7 @@ struct fragi_type_info {
 #define FRAGI_TYPE_DEPTH_MAX 16u
 #define FRAGI_TYPE_SIZE_MAX (1u << 30) /* bytes of one value, in memory and on the wire */
 
-/* NULL for a type that is not registered. */
+/* Return NULL when the type is not registered. */
 const struct fragi_type_info *fragi_type_info(const struct frag_type *type);
 const struct fragi_type_info *fragi_type_info_by_id(uint64_t id);
 
@@ -58,19 +58,22 @@ static inline bool fragi_type_info_has_codec(const struct fragi_type_info *info)
 	return info->kind != FRAGI_TYPE_OPAQUE;
 }
 
-/* Id of a registered type, never 0; 0 for one that is not registered. Kept, not computed. */
+/* Returns the id of a type, which was computed at registration; 0: it is not registered. */
 FRAGI_API uint64_t fragi_type_id(const struct frag_type *type);
-/* The registered type with that id, NULL when there is none. No string is compared. */
+/* Returns the registered type with that id; NULL when there is none. */
 FRAGI_API const struct frag_type *fragi_type_by_id(uint64_t id);
-/* Whether values of the type can leave the process. */
+/* Returns whether values of the type can leave the process. */
 FRAGI_API bool fragi_type_has_codec(const struct frag_type *type);
 
-/* Whether a value of the type may have that many bytes: 0 or -EINVAL. */
+/* Returns 0 when a value of the type may have `size` bytes, else -EINVAL. */
 int fragi_type_check_size(const struct frag_type *type, size_t size);
-/* Frees what a value of size bytes holds: fini, of an array for each element. */
+/* Calls the type's fini on a value of `size` bytes; for an array, on each element. */
 void fragi_value_fini(const struct frag_type *type, void *value, size_t size);
 
-/* The fini of an array whose elements have one: tells fragi_value_fini to go through them. */
+/*
+ * The fini of an array whose elements have one. It does nothing: fragi_value_fini recognises it and
+ * calls fini on each element.
+ */
 void fragi_array_fini(void *value);
 
 static inline bool fragi_type_is_array(const struct frag_type *type)

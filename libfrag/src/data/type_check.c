@@ -6,7 +6,7 @@
 #include <base/alloc.h>
 #include <data/type_check.h>
 
-/* Two more bytes are needed for the name of the array. */
+/* The name of the array type has two bytes more. */
 #define TYPE_NAME_MAX (FRAG_NAME_MAX - 2)
 
 static bool name_is_valid(const char *name)
@@ -159,7 +159,7 @@ static int check_overlaps(const struct fragi_type_info *info, struct frag_err *e
 static int check_fields(struct fragi_type_info *info, struct fragi_type_field *fields,
 			struct fragi_type_info *(*find)(const char *name), struct frag_err *err)
 {
-	uint64_t packed = 0; /* where the next field lies when there is no padding */
+	uint64_t packed = 0; /* offset of the next field, if there is no padding */
 	int r;
 
 	info->is_dense = true;
@@ -168,7 +168,7 @@ static int check_fields(struct fragi_type_info *info, struct fragi_type_field *f
 				err);
 		if (r < 0)
 			return r;
-		/* No overflow: at most FRAGI_TYPE_FIELDS_MAX times the struct's size. */
+		/* Cannot overflow: at most FRAGI_TYPE_FIELDS_MAX times the struct's size. */
 		info->wire_size += fields[i].of->wire_size * fields[i].count;
 		info->is_dense =
 			info->is_dense && fields[i].of->is_dense && fields[i].offset == packed;

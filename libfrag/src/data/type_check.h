@@ -5,15 +5,19 @@
 #include <data/type.h>
 
 /*
- * Checks a table that is to be registered and works out what the registry keeps of it, all but the
- * id. `find` gives a registered type by name. Returns 0 (*out_info: one allocation), -EINVAL with a
- * sentence, or -ENOMEM.
+ * Checks the table of a type and computes its info, except the id.
+ * - find: returns the info of a registered type by name; NULL when there is none
+ * - out_info: receives the info, in one allocation
+ * Returns 0; -EINVAL with a sentence; -ENOMEM.
  */
 int fragi_type_check(const struct frag_type *type,
 		     struct fragi_type_info *(*find)(const char *name),
 		     struct fragi_type_info **out_info, struct frag_err *err);
 
-/* The i-th entry of a type's table of fields, whose elements may be larger than we know. */
+/*
+ * Returns the i-th field of a type. The elements of the table may be larger than struct frag_field
+ * is here, when the plugin was built with newer headers.
+ */
 static inline const struct frag_field *fragi_type_field_at(const struct frag_type *type, uint32_t i)
 {
 	return (const struct frag_field *)(const void *)((const char *)type->fields +

@@ -4,7 +4,7 @@
 
 #include <data/codec.h>
 
-/* Puts one value of fixed size behind `to`. Returns where the next goes. */
+/* Encodes one value of fixed size at `to`. Returns the end of what it wrote. */
 static uint8_t *pack(const struct fragi_type_info *info, const uint8_t *value, uint8_t *to)
 {
 	if (info->kind == FRAGI_TYPE_SCALAR || info->is_dense) {
@@ -27,7 +27,7 @@ static uint8_t *pack(const struct fragi_type_info *info, const uint8_t *value, u
 	return to;
 }
 
-/* The reverse of pack: NULL when the bytes are no value. */
+/* Decodes one value of fixed size. Returns the end of what it read; NULL: not a valid value. */
 static const uint8_t *unpack(const struct fragi_type_info *info, const uint8_t *from,
 			     uint8_t *value)
 {
@@ -35,8 +35,8 @@ static const uint8_t *unpack(const struct fragi_type_info *info, const uint8_t *
 		memcpy(value, from, info->type->size);
 		return from + info->type->size;
 	}
-	if (info->kind ==
-	    FRAGI_TYPE_SCALAR) { /* bool: any other byte would be undefined behaviour to read */
+	if (info->kind == FRAGI_TYPE_SCALAR) {
+		/* A bool: reading one with any other byte would be undefined behaviour. */
 		*value = *from;
 		return *from <= 1 ? from + 1 : NULL;
 	}
@@ -100,9 +100,12 @@ static int encode_array(const struct fragi_type_info *info, const uint8_t *value
 	for (size_t i = 0; i < count && r == 0; i++) {
 		before = writer->size;
 		r = encode_custom(element, value + i * element->type->size, writer);
+		/*
+		 * The receiver bounds the number of elements by the number of bytes, so each
+		 * element must have at least one.
+		 */
 		if (r == 0 && writer->size == before)
-			r = -EPROTOTYPE; /* elements without a byte cannot be bounded by the bytes there are
-					  */
+			r = -EPROTOTYPE;
 	}
 	return r;
 }

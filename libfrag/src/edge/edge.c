@@ -139,7 +139,7 @@ struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now)
 	if (message == NULL)
 		return NULL;
 	fragi_rx_count(rx, stamp, now);
-	fragi_notify_tell(rx->taken);
+	fragi_notify_call(rx->taken);
 	return message;
 }
 
@@ -180,7 +180,7 @@ static int inproc_send(struct fragi_tx *tx, struct frag_message *message, uint64
 	int r = fragi_rx_push(rx, message, stamp);
 
 	if (r == 0)
-		fragi_notify_tell(&rx->arrival);
+		fragi_notify_call(&rx->arrival);
 	return r;
 }
 
@@ -200,7 +200,7 @@ static void inproc_close(struct fragi_tx *tx)
 	struct fragi_rx *rx = &inproc_of(tx)->rx;
 
 	fragi_rx_sender_close(rx);
-	fragi_notify_tell(&rx->arrival);
+	fragi_notify_call(&rx->arrival);
 }
 
 static void inproc_closed(struct fragi_rx *rx)
@@ -208,7 +208,7 @@ static void inproc_closed(struct fragi_rx *rx)
 	struct inproc *edge = (struct inproc *)(void *)((char *)rx - offsetof(struct inproc, rx));
 
 	atomic_store_explicit(&edge->tx.receiver_done, true, memory_order_release);
-	fragi_notify_tell(&edge->tx.room);
+	fragi_notify_call(&edge->tx.room);
 }
 
 static const struct fragi_tx_ops inproc_tx_ops = {

@@ -166,7 +166,7 @@ fragi_tx_pass(struct fragi_tx *tx, struct frag_message *message, uint64_t bytes,
 	if (__builtin_expect(fragi_queue_is_closed(&rx->queue), 0))
 		fragi_rx_drop_all(rx);
 	else
-		fragi_notify_tell(&rx->arrival);
+		fragi_notify_call(&rx->arrival);
 	return true;
 }
 

@@ -8,9 +8,9 @@
 #include <res/resource.h>
 
 /*
- * A fixed number of blocks of one size. Free blocks are a lock-free stack of indices; its head
- * carries a tag that every push changes, so that a head that was taken and came back in between is
- * told apart.
+ * A fixed number of blocks of one size. The free blocks form a lock-free stack of indices. Its head
+ * carries a tag that every push changes, so that a pop notices when the same block was popped and
+ * pushed again in between (the ABA problem).
  */
 #define BLOCK_ALIGN 64u
 #define BLOCKS_MAX (1u << 24)
@@ -25,10 +25,10 @@ struct block_pool {
 	int64_t num_blocks;
 	int64_t dev_id;
 
-	/* constant once made */
+	/* constant once created */
 	unsigned char *memory;
 	size_t stride;
-	struct block_link *links; /* one a block */
+	struct block_link *links; /* one for each block */
 
 	_Alignas(64) _Atomic uint64_t head; /* tag << 32 | index of the first free block */
 	_Alignas(64) _Atomic uint32_t free_count;
@@ -56,7 +56,7 @@ static void push(struct block_pool *pool, uint32_t index)
 {
 	uint64_t head = atomic_load_explicit(&pool->head, memory_order_relaxed), wanted;
 
-	/* Before it can be taken again, so that the count never falls below 0. */
+	/* Counts the block before another thread can take it, so that the count never wraps. */
 	atomic_fetch_add_explicit(&pool->free_count, 1, memory_order_relaxed);
 	do {
 		atomic_store_explicit(&pool->links[index].next, (uint32_t)head,

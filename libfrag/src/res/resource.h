@@ -7,9 +7,9 @@
 #include <frag/operator.h>
 
 /*
- * The table of a resource type. state is `state_size` bytes, aligned to 64, zeroed but for the
- * parameters, which the graph writes there first. All but init may be NULL; a type without alloc is
- * no allocator.
+ * The table of a resource type. state is `state_size` bytes, aligned to 64. It is zeroed, then the
+ * graph writes the parameters into it, then init is called. All functions but init may be NULL. A
+ * type without alloc is no allocator.
  */
 struct fragi_resource_type {
 	const char *name; /* in graphs */
@@ -18,7 +18,10 @@ struct fragi_resource_type {
 	const struct frag_param *params;
 	uint32_t param_count;
 	size_t state_size;
-	/* Checks the parameters and takes what it needs; words its failure. */
+	/*
+	 * Checks the parameters and allocates what it needs. Returns 0, or a failure with a
+	 * sentence.
+	 */
 	int (*init)(void *state, const char *name, struct frag_err *err);
 	void (*fini)(void *state);
 	/* As frag_alloc and frag_free; from any thread. */
@@ -35,15 +38,17 @@ struct frag_resource {
 
 extern const struct fragi_resource_type fragi_block_memory_pool, fragi_unbounded_allocator;
 
-/* The type of that name; NULL when there is none. */
+/* Returns the type of that name; NULL when there is none. */
 FRAGI_API const struct fragi_resource_type *fragi_resource_type_find(const char *name);
-/* The i-th type, NULL beyond the last: to list them. */
+/* Returns the i-th type, to list them; NULL beyond the last. */
 FRAGI_API const struct fragi_resource_type *fragi_resource_type_at(size_t i);
 
 /*
- * Makes a resource from a state with the parameters filled in (`type->state_size` bytes, copied;
- * the texts in it are borrowed until fragi_resource_create returns). *out: one reference, given
- * back with fragi_resource_unref. Returns 0; -EINVAL or -ENOTSUP with a sentence; -ENOMEM.
+ * Creates a resource.
+ * - state: `type->state_size` bytes with the parameters filled in; copied; the texts that it points
+ *   to are borrowed until the call returns
+ * - out: receives one reference, which fragi_resource_unref drops
+ * Returns 0; -EINVAL or -ENOTSUP with a sentence; -ENOMEM.
  */
 FRAGI_API int fragi_resource_create(const struct fragi_resource_type *type, const char *name,
 				    const void *state, struct frag_resource **out,

@@ -69,7 +69,7 @@ static __attribute__((noinline)) int tell_and_merge(struct frag_tick *tick,
 						    const struct frag_message *message,
 						    const struct frag_message **out_message)
 {
-	fragi_notify_tell(rx->taken);
+	fragi_notify_call(rx->taken);
 	return metadata_merge(tick, message, out_message);
 }
 
@@ -132,7 +132,7 @@ static inline __attribute__((always_inline)) int receive(struct frag_tick *tick,
 	if (__builtin_expect(message->metadata != NULL, 0))
 		return tell_and_merge(tick, rx, message, out_message);
 	*out_message = message;
-	fragi_notify_tell(rx->taken);
+	fragi_notify_call(rx->taken);
 	return 0;
 }
 
