@@ -5,29 +5,49 @@
 #include <base/lock.h>
 #include <sched/kind.h>
 
-/* The event-based scheduler: event_based.c is its threads at work, event_wait.c those that wait. */
-#define WAKE_NS 40000           /* let other work wait for so long before waking a thread for it */
-#define LASTING_NS 100000       /* a queue that has not been empty for so long ... */
-#define LASTING_BACKLOG_NS 4000 /* ... and holds so much is worth a thread more */
-/* predicted longer than this: see that somebody minds timers and the pump */
+/*
+ * The event-based scheduler. event_based.c holds the threads while they work, event_wait.c while
+ * they wait. event_based.c explains the whole.
+ */
+
+/* Another thread is woken when queued operators would have to wait longer than this. */
+#define WAKE_NS 40000
+/* Another thread is woken when the queue was not empty for LASTING_NS and holds this much work. */
+#define LASTING_NS 100000
+#define LASTING_BACKLOG_NS 4000
+/* Before a tick that is predicted to take longer, another thread must watch timers and the pump. */
 #define LONG_TICK_NS 200000
-#define BATCH_NS 2000 /* ticks of one operator in a row before what they made ready */
+/* One operator ticks for this long at most before the operators that it made ready. */
+#define BATCH_NS 2000
+/*
+ * While other threads work, an idle thread wakes by itself after this time, which starts at the
+ * lower bound and doubles up to the upper one.
+ */
 #define RECHECK_MIN_NS 1000000
 #define RECHECK_MAX_NS 8000000
-#define STREAK_MAX 16u /* operators that go on at once while others wait in the queue */
+/*
+ * A thread runs at most so many operators in a row that it has made ready itself, while others are
+ * queued.
+ */
+#define STREAK_MAX 16u
 #define THREADS_MAX 1024u
 
 struct worker {
 	struct fragi_sched_thread here; /* first */
 	pthread_t thread;
 	bool created;
-	bool holding; /* inside a tick: notifications are held */
+	/* inside a tick: operators that it notifies are collected in held */
+	bool holding;
 	struct fragi_exec *held, **held_end;
-	struct fragi_exec *next; /* to run before anything of the queue */
+	/* runs before anything in the queue */
+	struct fragi_exec *next;
+	/* operators in a row that came from `next` while others were queued */
 	uint32_t streak;
-	uint64_t turns, sleeps; /* for the log */
+	/* counters for the log */
+	uint64_t turns, sleeps;
 	int64_t recheck_ns;
-	int64_t base_ns; /* CLOCK_MONOTONIC at base_stamp */
+	/* CLOCK_MONOTONIC at base_stamp */
+	int64_t base_ns;
 	uint64_t base_stamp;
 };
 
@@ -35,39 +55,52 @@ struct event {
 	struct fragi_sched base;
 	struct worker *workers;
 	uint32_t worker_count;
+	/* the limits above, in stamps */
 	uint64_t wake_stamps, lasting_stamps, lasting_backlog_stamps, long_stamps, hint_stamps,
-		batch_stamps; /* the limits above, in stamps */
+		batch_stamps;
 	struct fragi_lock lock;
-	_Atomic uint32_t queued;  /* length of the queue; written under the lock */
-	_Atomic int64_t timer_ns; /* the earliest time somebody waits for; written under the lock */
-	_Atomic bool
-		waking; /* an idle thread has been woken and has not looked yet; written under the lock */
+	/*
+	 * These three are written under the lock and read without it: the length of the queue; the
+	 * earliest time that an operator waits for; whether a thread was woken and has not looked
+	 * at the queue yet.
+	 */
+	_Atomic uint32_t queued;
+	_Atomic int64_t timer_ns;
+	_Atomic bool waking;
 	_Atomic bool ending;
-	_Atomic uint32_t leaving; /* threads that have not left yet */
-	/* written under the lock; what is atomic may be read without */
+	/* threads that still run; the last one ends the scheduler */
+	_Atomic uint32_t leaving;
+
+	/* Guarded by the lock. The atomic ones may be read without it, as a hint. */
 	struct fragi_exec *head, **tail;
-	_Atomic uint64_t backlog; /* of the queue: sum of its peaks */
-	/* stamp since when the queue has never been empty; 0: not seen yet */
+	/* sum of the peaks of all queued operators, in stamps */
+	_Atomic uint64_t backlog;
+	/* stamp since which the queue was not empty; 0: nobody has looked yet */
 	_Atomic uint64_t waits_since;
-	uint64_t rounds; /* times that something was queued */
+	/* how many times an operator was queued */
+	uint64_t rounds;
+	/* idle threads, and those of them that sleep on `park` */
 	_Atomic uint32_t idle;
 	uint32_t parked;
-	_Atomic bool in_pump; /* an idle thread is */
-	bool seeded;          /* the operators have been started */
-	/* when an idle thread will wake by itself; INT64_MAX: none will */
+	/* an idle thread waits in the pump */
+	_Atomic bool in_pump;
+	bool operators_started;
+	/* the time at which an idle thread will wake by itself; INT64_MAX: none will */
 	_Atomic int64_t covers_ns;
-	_Atomic uint32_t park; /* futex */
+	/* futex */
+	_Atomic uint32_t park;
 };
 
-enum whom { NOBODY, PARKED, PUMP };
+/* An idle thread to wake: none, one that sleeps on `park`, or the one in the pump. */
+enum wake_target { WAKE_NOBODY, WAKE_PARKED, WAKE_PUMP };
 
-/* A guess of how long the next tick will be, in stamps. */
+/* Predicts how long the operator's next tick will take, in stamps. */
 static inline uint64_t event_peak(const struct fragi_exec *exec)
 {
 	return exec->peak == 0 ? 1000000 : exec->peak;
 }
 
-/* The queue, with the lock held. */
+/* The queue. The caller holds the lock. */
 
 static inline void event_count(_Atomic uint32_t *counter, uint32_t n)
 {
@@ -110,24 +143,24 @@ static inline struct fragi_exec *event_pop_locked(struct event *event)
 	return exec;
 }
 
-/* Chooses an idle thread to wake; fragi_event_wake does it once the lock is free. */
-enum whom fragi_event_choose_locked(struct event *event);
-void fragi_event_wake(struct event *event, enum whom whom);
-/* Ends all waiting for good. */
+/* Chooses an idle thread; the caller wakes it with fragi_event_wake once the lock is free. */
+enum wake_target fragi_event_choose_idle_locked(struct event *event);
+void fragi_event_wake(struct event *event, enum wake_target target);
+/* Makes all threads leave: wakes those that wait, and none waits again. */
 void fragi_event_end(struct event *event);
-/* Wakes those that wait for the operators to be started, and waits for it. */
-void fragi_event_seeded(struct event *event);
-void fragi_event_wait_for_seed(struct event *event);
+/* Reports that all operators were started, and waits for that. */
+void fragi_event_operators_started(struct event *event);
+void fragi_event_wait_for_start(struct event *event);
 
-/* At exec->until_ns. */
+/* Arms the operator's timer at exec->until_ns, and disarms it. */
 void fragi_event_timer_arm(struct event *event, struct fragi_exec *exec);
 void fragi_event_timer_disarm(struct event *event, struct fragi_exec *exec);
-/* Queues those whose time has come. */
+/* Queues the operators whose timer is due. */
 void fragi_event_timers_fire(struct event *event, int64_t now_ns);
 
-/* Every thread is idle, and nothing is queued or armed. */
-bool fragi_event_rests_locked(const struct event *event);
-/* Waits until there may be something to do. */
+/* Returns whether every thread is idle, nothing is queued and no timer is armed. */
+bool fragi_event_at_rest_locked(const struct event *event);
+/* Waits until there may be work. */
 void fragi_event_idle(struct event *event, struct worker *worker);
 
 #endif

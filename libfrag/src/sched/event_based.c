@@ -8,40 +8,41 @@
 #include <sched/event.h>
 
 /*
- * A pool of threads and one queue of operators to look at. What happens to an operator sets QUEUED
- * in its state; who finds the state 0 before that puts it into the queue, and nobody else. A thread
- * that takes it out sets RUNNING alone, looks, ticks while it is ready, and takes RUNNING away; if
- * QUEUED was set meanwhile it goes into the queue once more. So an operator is in one place at a
- * time and no event is missed.
+ * A pool of threads and one queue of operators whose conditions must be evaluated. A notification
+ * of an operator sets QUEUED in its state. The thread that finds the state 0 before that, and only
+ * that thread, puts the operator into the queue. A thread that takes it out sets the state to
+ * RUNNING, evaluates the conditions, ticks the operator while it is ready, and clears RUNNING. If
+ * QUEUED was set meanwhile, it queues the operator again. So an operator is in one place at a time,
+ * and no notification is lost.
  *
- * Waking a thread costs the waker several microseconds, more than many ticks take. So what a tick's
- * own emits and receives make ready is held until the tick ends; the first goes on at once on the
- * same thread, and the rest wake another thread only when they would have to wait for longer than
- * waking takes. How long a tick will be is guessed from the operator's recent longest one. Against
- * wrong guesses, one idle thread sleeps with a timeout while others work, and the control thread
- * looks in (fragi_sched_look).
+ * Waking a thread costs the waker several microseconds, which is more than many ticks take. So the
+ * operators that a tick notifies are held until the tick ends. The first of them runs next on the
+ * same thread. The others are queued, and another thread is woken only if they would have to wait
+ * for longer than waking takes. The length of a tick is predicted from the operator's longest
+ * recent one. Two things bound the delay when a prediction is wrong: while other threads work, one
+ * idle thread sleeps with a timeout, and the control thread calls fragi_sched_wake_stalled.
  *
- * An idle thread waits in the pump, so that the thread that receives is the thread that computes;
- * further idle threads wait on a futex of the scheduler's own.
+ * One idle thread waits in the pump, so that the thread that receives a message is the thread that
+ * computes. Further idle threads wait on a futex of the scheduler.
  */
 
-/* Puts into the queue what was told of outside of a tick. */
-static __attribute__((noinline)) void push(struct fragi_exec *exec)
+/* Queues an operator that was notified outside of a tick of this scheduler, and wakes a thread. */
+static __attribute__((noinline)) void queue_from_outside(struct fragi_exec *exec)
 {
 	struct event *event = (struct event *)exec->sched;
-	/* A thread of ours is in the pump, and comes out with it. */
+	/* A thread of this scheduler will look at the queue when it leaves the pump. */
 	bool is_ours = fragi_sched_here != NULL && fragi_sched_here->sched == &event->base;
-	enum whom whom = NOBODY;
+	enum wake_target target = WAKE_NOBODY;
 
 	fragi_lock_take(&event->lock);
 	event_push_locked(event, exec);
 	if (!is_ours)
-		whom = fragi_event_choose_locked(event);
+		target = fragi_event_choose_idle_locked(event);
 	fragi_lock_leave(&event->lock);
-	fragi_event_wake(event, whom);
+	fragi_event_wake(event, target);
 }
 
-/* Somebody's operator has something to look at. */
+/* The notification of an operator: its conditions must be evaluated. */
 static void event_notify(void *arg)
 {
 	struct fragi_exec *exec = arg;
@@ -51,7 +52,7 @@ static void event_notify(void *arg)
 		return;
 	if (__builtin_expect(
 		    worker == NULL || worker->here.sched != exec->sched || !worker->holding, 0)) {
-		push(exec);
+		queue_from_outside(exec);
 		return;
 	}
 	exec->next = NULL;
@@ -59,7 +60,10 @@ static void event_notify(void *arg)
 	worker->held_end = &exec->next;
 }
 
-/* CLOCK_MONOTONIC at the thread's latest stamp, without a call; corrected ten times a second. */
+/*
+ * Returns CLOCK_MONOTONIC at the thread's latest stamp, without a system call. The base is
+ * corrected ten times a second.
+ */
 static int64_t worker_now_ns(struct worker *worker)
 {
 	uint64_t since_ns = fragi_stamp_diff_ns(worker->base_stamp, worker->here.stamp);
@@ -75,10 +79,12 @@ static int64_t worker_now_ns(struct worker *worker)
 /* Work. */
 
 /*
- * Whether another thread is worth waking before a tick that will take about `length`: because what
- * waits in the queue would wait for too long, has been too much for too long, or because nobody
- * would mind the timers and the pump meanwhile. Looked at without the lock: a wrong answer is only
- * a thread too many, or too late.
+ * Returns whether another thread should be woken before a tick that will take about `length`
+ * stamps:
+ * - the queued operators would wait for too long
+ * - the queue has been too long for too long
+ * - no thread would watch the timers and the pump during a long tick
+ * It reads without the lock: a wrong answer wakes one thread too many, or too late.
  */
 static bool is_worth_waking(struct event *event, uint64_t length, uint64_t now)
 {
@@ -101,11 +107,11 @@ static bool is_worth_waking(struct event *event, uint64_t length, uint64_t now)
 	return backlog > event->lasting_backlog_stamps && now - since > event->lasting_stamps;
 }
 
-/* Before a tick that may be long: sees that what would have to wait for it does not. */
-static void share(struct event *event, const struct fragi_exec *exec, uint64_t now)
+/* Before a tick that may be long: wakes another thread for the work that would have to wait. */
+static void wake_for_long_tick(struct event *event, const struct fragi_exec *exec, uint64_t now)
 {
 	uint64_t length = event_peak(exec);
-	enum whom whom = NOBODY;
+	enum wake_target target = WAKE_NOBODY;
 
 	if (__builtin_expect(length < event->long_stamps, 1) &&
 	    (event->worker_count == 1 ||
@@ -114,18 +120,18 @@ static void share(struct event *event, const struct fragi_exec *exec, uint64_t n
 	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&
 	    is_worth_waking(event, length, now)) {
 		fragi_lock_take(&event->lock);
-		whom = fragi_event_choose_locked(event);
+		target = fragi_event_choose_idle_locked(event);
 		fragi_lock_leave(&event->lock);
 	}
-	if (whom != NOBODY)
-		fragi_event_wake(event, whom);
+	if (target != WAKE_NOBODY)
+		fragi_event_wake(event, target);
 	else if (length > event->hint_stamps)
 		fragi_pump_hint(event->base.config.pump);
 }
 
-/* Ticks exec while it is ready and its turn lasts. Returns what it said last. */
-static inline enum fragi_ready turn(struct event *event, struct worker *worker,
-				    struct fragi_exec *exec)
+/* Ticks an operator while it is ready, for BATCH_NS at most. Returns its last answer. */
+static inline enum fragi_ready tick_while_ready(struct event *event, struct worker *worker,
+						struct fragi_exec *exec)
 {
 	uint64_t begin = worker->here.stamp, start, length;
 	enum fragi_ready ready;
@@ -136,7 +142,7 @@ static inline enum fragi_ready turn(struct event *event, struct worker *worker,
 		ready = fragi_exec_ready(exec);
 		if (ready != FRAGI_READY || over)
 			return ready;
-		share(event, exec, worker->here.stamp);
+		wake_for_long_tick(event, exec, worker->here.stamp);
 		start = worker->here.stamp;
 		r = fragi_exec_tick(exec, worker->here.current, start, &worker->here.stamp);
 		length = worker->here.stamp - start;
@@ -152,10 +158,10 @@ static inline enum fragi_ready turn(struct event *event, struct worker *worker,
 }
 
 /*
- * Hands on what the turn made ready: the first stays here, the rest and exec itself, if it is to go
- * on, queue.
+ * Distributes the operators that were notified during the ticks: the first runs next on this
+ * thread; the others, and `again` (the operator itself, when it must run again), are queued.
  */
-static void hand_on(struct event *event, struct worker *worker, struct fragi_exec *again)
+static void queue_notified(struct event *event, struct worker *worker, struct fragi_exec *again)
 {
 	struct fragi_exec *rest;
 
@@ -195,36 +201,40 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 	bool last = false;
 
 	atomic_exchange_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel);
-	if (__builtin_expect(atomic_load_explicit(&exec->unusual, memory_order_relaxed), 0)) {
+	if (__builtin_expect(atomic_load_explicit(&exec->needs_full_check, memory_order_relaxed),
+			     0)) {
 		if (exec->done)
-			return; /* Stays RUNNING: nobody queues it again. */
+			return; /* it stays RUNNING, so that no thread queues it again */
 		if (exec->timer_armed)
 			fragi_event_timer_disarm(event, exec);
 	}
 	worker->holding = true;
-	ready = turn(event, worker, exec);
+	ready = tick_while_ready(event, worker, exec);
 	if (ready == FRAGI_NEVER) {
 		last = fragi_sched_finish_op(&event->base, exec);
 	} else if (ready == FRAGI_READY) {
-		/* An exchange, so that whoever runs it next sees what was notified meanwhile. */
+		/* An exchange, so that the next thread that runs it sees what notifiers wrote. */
 		atomic_exchange_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel);
 		again = exec;
 	} else {
 		if (ready == FRAGI_WAIT_TIME)
 			fragi_event_timer_arm(event, exec);
-		/* Takes RUNNING away, as fetch_and would, but in one instruction. */
+		/* Clears RUNNING, as fetch_and would, but in one instruction. */
 		if (atomic_fetch_sub_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel) !=
 		    FRAGI_RUNNING)
 			again = exec;
 	}
 	worker->holding = false;
-	hand_on(event, worker, again);
+	queue_notified(event, worker, again);
 	if (last)
 		fragi_event_end(event);
 }
 
-/* What to run next: what was handed on, but not for ever while others wait in the queue. */
-static struct fragi_exec *take(struct event *event, struct worker *worker)
+/*
+ * Returns the operator to run next: the one that this thread just made ready, but after STREAK_MAX
+ * of those the first one in the queue.
+ */
+static struct fragi_exec *next_exec(struct event *event, struct worker *worker)
 {
 	struct fragi_exec *exec = worker->next;
 
@@ -251,7 +261,7 @@ static void work(struct event *event, struct worker *worker)
 		timer_ns = atomic_load_explicit(&event->timer_ns, memory_order_relaxed);
 		if (timer_ns != INT64_MAX && worker_now_ns(worker) >= timer_ns)
 			fragi_event_timers_fire(event, fragi_now_ns());
-		exec = take(event, worker);
+		exec = next_exec(event, worker);
 		if (exec == NULL) {
 			worker->sleeps++;
 			fragi_event_idle(event, worker);
@@ -264,7 +274,7 @@ static void work(struct event *event, struct worker *worker)
 	}
 }
 
-static void seed(struct event *event)
+static void start_operators(struct event *event)
 {
 	struct fragi_sched *sched = &event->base;
 	bool started = fragi_sched_start_ops(sched) == 0;
@@ -274,7 +284,7 @@ static void seed(struct event *event)
 		if (atomic_fetch_or(&sched->execs[i]->state, FRAGI_QUEUED) == 0)
 			event_push_locked(event, sched->execs[i]);
 	fragi_lock_leave(&event->lock);
-	fragi_event_seeded(event);
+	fragi_event_operators_started(event);
 	if (sched->count == 0)
 		fragi_event_end(event);
 }
@@ -288,16 +298,17 @@ static void *worker_main(void *arg)
 	worker->here.current = fragi_exec_current();
 	fragi_sched_here = &worker->here;
 	if (worker == &event->workers[0])
-		seed(event);
+		start_operators(event);
 	else
-		fragi_event_wait_for_seed(event);
+		fragi_event_wait_for_start(event);
 	worker->base_ns = fragi_now_ns();
 	worker->base_stamp = worker->here.stamp = worker->here.pump_stamp = fragi_stamp();
 	work(event, worker);
 	log_debug(sched->config.fragment->name, "a thread took %llu operators and slept %llu times",
 		  (unsigned long long)worker->turns, (unsigned long long)worker->sleeps);
 	if (atomic_fetch_sub(&event->leaving, 1) == 1) {
-		worker->holding = true; /* what now closes is not to be looked at any more */
+		/* Closing the ports sends notifications, which must not queue anything. */
+		worker->holding = true;
 		fragi_sched_finish_ops(sched);
 		sched->config.finished(sched->config.arg);
 	}
@@ -305,7 +316,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* Life. */
+/* Creation, start and end. */
 
 static int event_create(const struct fragi_sched_config *config, struct fragi_sched **out_sched)
 {
@@ -347,7 +358,7 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	return 0;
 }
 
-/* A flag of all schedulers has changed: only halt does that. */
+/* Called when `halting` was set. */
 static void event_wake(struct fragi_sched *sched)
 {
 	fragi_event_end((struct event *)sched);
@@ -370,14 +381,12 @@ static int event_start(struct fragi_sched *sched, struct frag_err *err)
 	int r;
 
 	atomic_store(&event->leaving, event->worker_count);
-	/* The first one last: it starts the operators, and then all threads are there. */
+	/* Creates the first thread last: it starts the operators, when all threads exist. */
 	for (uint32_t i = event->worker_count; i-- > 0;) {
 		r = fragi_sched_thread_create(sched, worker_main, &event->workers[i],
 					      &event->workers[i].thread, err);
 		if (r < 0) {
-			/*
-			 * Nothing has been started, and those that are there leave without a word.
-			 */
+			/* No operator was started, so the threads that exist only leave. */
 			fragi_sched_halt(sched);
 			event_join(sched);
 			return r;
@@ -397,25 +406,25 @@ static bool event_at_rest(struct fragi_sched *sched, uint64_t *out_rounds)
 		return true;
 	}
 	fragi_lock_take(&event->lock);
-	rests = fragi_event_rests_locked(event);
+	rests = fragi_event_at_rest_locked(event);
 	*out_rounds = event->rounds;
 	fragi_lock_leave(&event->lock);
 	return rests;
 }
 
-static void event_look(struct fragi_sched *sched, int64_t now_ns)
+static void event_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
 {
 	struct event *event = (struct event *)sched;
-	enum whom whom = NOBODY;
+	enum wake_target target = WAKE_NOBODY;
 
 	fragi_lock_take(&event->lock);
 	if (event->head != NULL ||
 	    atomic_load_explicit(&event->timer_ns, memory_order_relaxed) < now_ns)
-		whom = fragi_event_choose_locked(event);
+		target = fragi_event_choose_idle_locked(event);
 	fragi_lock_leave(&event->lock);
-	if (whom != NOBODY)
-		log_debug(sched->config.fragment->name, "work lay about; a thread is woken for it");
-	fragi_event_wake(event, whom);
+	if (target != WAKE_NOBODY)
+		log_debug(sched->config.fragment->name, "queued work was waiting; waking a thread");
+	fragi_event_wake(event, target);
 }
 
 static void event_destroy(struct fragi_sched *sched)
@@ -433,7 +442,7 @@ const struct fragi_sched_kind fragi_sched_event_based = {
 	.wake = event_wake,
 	.join = event_join,
 	.at_rest = event_at_rest,
-	.look = event_look,
+	.wake_stalled = event_wake_stalled,
 	.destroy = event_destroy,
 	.notify = event_notify,
 };

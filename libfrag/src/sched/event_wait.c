@@ -20,24 +20,26 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t until_ns)
 		until_ns == INT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-enum whom fragi_event_choose_locked(struct event *event)
+enum wake_target fragi_event_choose_idle_locked(struct event *event)
 {
 	if (event->idle == 0 || atomic_load_explicit(&event->waking, memory_order_relaxed))
-		return NOBODY;
+		return WAKE_NOBODY;
 	atomic_store(&event->waking, true);
 	if (event->parked == 0)
-		return PUMP;
+		return WAKE_PUMP;
 	atomic_fetch_add(&event->park, 1);
-	return PARKED;
+	return WAKE_PARKED;
 }
 
-void fragi_event_wake(struct event *event, enum whom whom)
+void fragi_event_wake(struct event *event, enum wake_target target)
 {
-	if (whom == PARKED)
+	if (target == WAKE_PARKED)
 		futex_wake(&event->park, 1);
-	if (whom == PUMP) {
+	if (target == WAKE_PUMP) {
 		/*
-		 * What was written before is seen by has_work, or who waits there is seen by poke.
+		 * Orders the work that was published before this against the pump's list of
+		 * sleepers: either the sleeping thread sees the work in has_work, or poke sees the
+		 * sleeping thread.
 		 */
 		atomic_thread_fence(memory_order_seq_cst);
 		fragi_pump_poke(event->base.config.pump);
@@ -54,26 +56,26 @@ void fragi_event_end(struct event *event)
 	fragi_pump_poke(event->base.config.pump);
 }
 
-void fragi_event_seeded(struct event *event)
+void fragi_event_operators_started(struct event *event)
 {
 	fragi_lock_take(&event->lock);
-	event->seeded = true;
+	event->operators_started = true;
 	atomic_fetch_add(&event->park, 1);
 	fragi_lock_leave(&event->lock);
 	futex_wake(&event->park, INT_MAX);
 }
 
-void fragi_event_wait_for_seed(struct event *event)
+void fragi_event_wait_for_start(struct event *event)
 {
 	uint32_t park;
-	bool seeded;
+	bool operators_started;
 
 	for (;;) {
 		fragi_lock_take(&event->lock);
 		park = atomic_load(&event->park);
-		seeded = event->seeded;
+		operators_started = event->operators_started;
 		fragi_lock_leave(&event->lock);
-		if (seeded || atomic_load(&event->ending))
+		if (operators_started || atomic_load(&event->ending))
 			return;
 		futex_wait(&event->park, park, INT64_MAX);
 	}
@@ -125,7 +127,7 @@ void fragi_event_timers_fire(struct event *event, int64_t now_ns)
 	fragi_lock_leave(&event->lock);
 }
 
-/* Idle. */
+/* Idle threads. */
 
 static bool has_work(void *arg)
 {
@@ -135,15 +137,16 @@ static bool has_work(void *arg)
 	       atomic_load(&event->waking);
 }
 
-bool fragi_event_rests_locked(const struct event *event)
+bool fragi_event_at_rest_locked(const struct event *event)
 {
-	return event->seeded && event->idle == event->worker_count && event->head == NULL &&
+	return event->operators_started && event->idle == event->worker_count &&
+	       event->head == NULL &&
 	       atomic_load_explicit(&event->timer_ns, memory_order_relaxed) == INT64_MAX;
 }
 
 /*
- * Until when an idle thread may sleep: the next timer, or a while as long as others work, unless
- * another idle thread wakes by then anyway.
+ * Returns until when an idle thread may sleep: until the next timer and, while other threads work,
+ * no longer than its recheck time; INT64_MAX when another idle thread wakes by then anyway.
  */
 static int64_t sleep_until_locked(struct event *event, struct worker *worker)
 {
@@ -182,7 +185,7 @@ void fragi_event_idle(struct event *event, struct worker *worker)
 	else
 		event->parked++;
 	until_ns = sleep_until_locked(event, worker);
-	rests = fragi_event_rests_locked(event);
+	rests = fragi_event_at_rest_locked(event);
 	park = atomic_load(&event->park);
 	fragi_lock_leave(&event->lock);
 

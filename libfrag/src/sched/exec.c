@@ -17,7 +17,7 @@ static void ports_destroy(struct fragi_exec *exec)
 	fragi_free(exec->tick.ports);
 }
 
-/* Binds the ports and collects the ends of all of them. */
+/* Binds the ports to the ends of their flows. */
 static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bindings,
 			void (*notify)(void *exec))
 {
@@ -79,7 +79,7 @@ static void gate_add(struct fragi_exec *exec, uint32_t port_index, uint32_t min,
 	struct fragi_gate gate = {.count = port->count, .min = min > 0 ? min : 1, .max = max};
 
 	if (port->count == 0)
-		return; /* an unconnected port has nothing to say */
+		return; /* an unconnected port never makes the operator wait */
 	if (port->dir == FRAG_IN) {
 		gate.rx = port->rx;
 		gate.in_turn = port->in_turn ? port : NULL;
@@ -90,7 +90,7 @@ static void gate_add(struct fragi_exec *exec, uint32_t port_index, uint32_t min,
 	}
 }
 
-/* The defaults of the ports that have them, then what the graph gave. */
+/* Adds the default conditions of the ports, then the conditions of the graph. */
 static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec))
 {
 	struct frag_op *op = exec->op;
@@ -132,9 +132,9 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 			exec->others[exec->other_count++] = condition;
 	}
 	/*
-	 * An input without a condition does not end its operator, which may live by other means.
-	 * But where nothing goes out either and no count is to be reached, no more ticks can be
-	 * wanted.
+	 * An operator whose inputs have no condition does not end when its inputs end: it may still
+	 * produce output. But when it has no outputs either, and no count to reach, further ticks
+	 * cannot have an effect, so it ends with its inputs.
 	 */
 	exec->sink = exec->tx_count == 0 && exec->rx_count > 0 && exec->in_count == 0 && !counted;
 	return 0;
@@ -151,7 +151,7 @@ static void distance_add(struct fragi_exec *exec, const struct fragi_queue *queu
 	};
 }
 
-/* The gates once more, for the short look. */
+/* Prepares the fast check of fragi_exec_ready from the gates. */
 static int distances_create(struct fragi_exec *exec)
 {
 	uint32_t flows = 0;
@@ -195,9 +195,9 @@ static int distances_create(struct fragi_exec *exec)
 	}
 	if (exec->other_count > 0 || exec->timed || limited ||
 	    (exec->in_count == 0 && exec->rx_count > 0))
-		atomic_init(&exec->unusual, true);
+		atomic_init(&exec->needs_full_check, true);
 	exec->has_more_gates = exec->turns_end > exec->turns || exec->rooms_end > exec->rooms;
-	exec->minds_ticks = exec->other_count > 0 || exec->watchdog_ns > 0;
+	exec->watches_ticks = exec->other_count > 0 || exec->watchdog_ns > 0;
 	exec->receiver_done = exec->tx_count > 0 ? &exec->txs[0]->receiver_done : &nobody_done;
 	return 0;
 }
@@ -235,7 +235,7 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 		return -ENOMEM;
 	}
 	if (atomic_load(&op->stop_asked))
-		fragi_exec_ask_stop(exec);
+		fragi_exec_request_stop(exec);
 	return 0;
 }
 
@@ -274,9 +274,9 @@ static bool rx_is_closed(const struct fragi_rx *rx)
 }
 
 /*
- * Every flow that may still bring something must have `min` messages. One that its sender has
- * closed is content with what is left, and when all have been closed and emptied nothing will ever
- * come.
+ * Evaluates an input whose flows count separately. Every open flow must have `min` messages. A flow
+ * that its sender has closed need not have any more than what is left in it. When all flows are
+ * closed and empty, no message can come any more: NEVER.
  */
 static enum fragi_ready gate_in_each(const struct fragi_gate *gate)
 {
@@ -301,7 +301,7 @@ static enum fragi_ready gate_in_each(const struct fragi_gate *gate)
 	return wait ? FRAGI_WAIT : FRAGI_READY;
 }
 
-/* The same of all flows together; they are content with what is left when all have been closed. */
+/* Evaluates an input whose flows count together, by the same rules. */
 static enum fragi_ready gate_in_turn(const struct fragi_gate *gate)
 {
 	uint32_t finished = 0, closed = 0;
@@ -335,7 +335,7 @@ static enum fragi_ready gate_out(const struct fragi_gate *gate)
 	return FRAGI_READY;
 }
 
-/* Whether one of the receivers still takes, or there are none. */
+/* Returns whether a receiver still takes messages, or the operator has no outputs. */
 static bool has_receiver(struct fragi_exec *exec)
 {
 	if (!atomic_load_explicit(exec->receiver_done, memory_order_acquire))
@@ -365,7 +365,7 @@ enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec)
 		return FRAGI_NEVER;
 	if (exec->sched != NULL &&
 	    atomic_load_explicit(&exec->sched->halting, memory_order_acquire))
-		return FRAGI_WAIT; /* for ever: no tick begins any more */
+		return FRAGI_WAIT; /* for ever: no further tick may begin */
 	for (uint32_t i = 0; i < exec->in_count; i++) {
 		one = gate_in(&exec->in[i]);
 		all = one > all ? one : all;
@@ -401,10 +401,10 @@ bool fragi_exec_port_has_message(const struct fragi_exec_port *in)
 	return false;
 }
 
-void fragi_exec_ask_stop(struct fragi_exec *exec)
+void fragi_exec_request_stop(struct fragi_exec *exec)
 {
 	atomic_store(&exec->stop_asked, true);
-	atomic_store(&exec->unusual, true);
+	atomic_store(&exec->needs_full_check, true);
 }
 
 static int64_t coarse_now_ns(void)
@@ -420,7 +420,7 @@ static void watch_begin(struct fragi_exec *exec, const char *callback)
 	if (exec->watchdog_ns == 0)
 		return;
 	atomic_store_explicit(&exec->callback, callback, memory_order_relaxed);
-	/* Release: who sees the time, and judges it, sees the name. */
+	/* Release: a thread that reads the time also sees the callback's name. */
 	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(),
 			      memory_order_release);
 }
@@ -452,7 +452,7 @@ struct fragi_current *fragi_exec_current(void)
 	return current;
 }
 
-/* start or stop, with all that tells who is in it. */
+/* Calls start or stop, and records for crash reports and the watchdog that it runs. */
 static int call(struct fragi_exec *exec, const char *name,
 		int (*callback)(void *self, struct frag_op *op))
 {
@@ -468,12 +468,13 @@ static int call(struct fragi_exec *exec, const char *name,
 	return r;
 }
 
-int fragi_exec_odd_result(struct fragi_exec *exec, int r)
+int fragi_exec_unexpected_result(struct fragi_exec *exec, int r)
 {
 	if (exec->tick.fault != 0)
 		return exec->tick.fault;
 	if (r == 0)
-		exec->op->err = (struct frag_err)FRAG_ERR_INIT; /* worded, then thought better of */
+		/* The operator worded a failure, but then returned 0. */
+		exec->op->err = (struct frag_err)FRAG_ERR_INIT;
 	if (r > 0 && r != FRAG_DONE) {
 		frag_err_set(
 			&exec->op->err, -EINVAL,
@@ -497,7 +498,7 @@ int fragi_exec_start(struct fragi_exec *exec)
 	return 0;
 }
 
-/* What compute passed on from an emit. NULL: that was not it. */
+/* Explains a failure that compute passed on from an emit; NULL: the code is not from an emit. */
 static const char *refusal(const struct frag_tick *tick, int code)
 {
 	if (tick->refused != code || tick->refused_in != tick->number)
@@ -514,8 +515,8 @@ static const char *refusal(const struct frag_tick *tick, int code)
 	}
 }
 
-const char *fragi_exec_words(const struct fragi_exec *exec, const char *callback, int code,
-			     char *out, size_t size)
+const char *fragi_exec_failure_text(const struct fragi_exec *exec, const char *callback, int code,
+				    char *out, size_t size)
 {
 	const char *subject = exec->op->subject, *text = exec->op->err.text;
 	const char *why = strcmp(callback, "compute") == 0 ? refusal(&exec->tick, code) : NULL;
@@ -544,7 +545,7 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 	if (exec->done)
 		return;
 	exec->done = true;
-	atomic_store_explicit(&exec->unusual, true, memory_order_relaxed);
+	atomic_store_explicit(&exec->needs_full_check, true, memory_order_relaxed);
 	for (uint32_t i = 0; i < exec->tx_count; i++)
 		fragi_tx_close(exec->txs[i]);
 	for (uint32_t i = 0; i < exec->rx_count; i++)

@@ -6,24 +6,24 @@
 #include <sched/kind.h>
 
 /*
- * One thread looks at the operators in topological order, again and again, and ticks each that is
- * ready once a round. An operator that waits is not looked at until something happened to it: what
- * its own thread does marks it with a plain store, what others do with an atomic one. When a round
- * did nothing the thread waits in the pump.
+ * One thread visits the operators in topological order, in rounds, and ticks each one that is ready
+ * once a round. An operator that waits is not visited until it is notified: the scheduler's thread
+ * marks it with a plain store, other threads with an atomic one. When no operator is marked the
+ * thread waits in the pump.
  */
 struct greedy {
 	struct fragi_sched base;
 	struct fragi_sched_thread here;
 	pthread_t thread;
 	uint64_t hint_stamps; /* FRAGI_HINT_NS */
-	/* of the thread */
-	uint64_t *marks, *marks_end; /* a bit for each exec: it is to be looked at */
+	/* used by the thread alone */
+	uint64_t *marks, *marks_end; /* one bit for each exec, which asks for a visit */
 	uint32_t armed;              /* operators that wait for a time */
 	int64_t until_ns;            /* the earliest such time */
-	/* any thread */
-	_Alignas(64) _Atomic bool remote; /* some exec was marked by another thread */
+	/* used by any thread */
+	_Alignas(64) _Atomic bool remote; /* another thread has set `remote` of some exec */
 	_Atomic bool resting;
-	_Atomic uint64_t rounds; /* times that rest ended */
+	_Atomic uint64_t rounds; /* how many times rest has ended */
 };
 
 static void greedy_notify(void *arg)
@@ -56,7 +56,7 @@ static bool has_work(void *arg)
 	       atomic_load(&greedy->base.halting) || atomic_load(&greedy->base.live) == 0;
 }
 
-/* Those whose time has come are looked at again. */
+/* Marks the operators whose timer is due. */
 static void timers_fire(struct greedy *greedy)
 {
 	int64_t now_ns = fragi_now_ns();
@@ -87,15 +87,15 @@ static void timer_arm(struct greedy *greedy, struct fragi_exec *exec)
 		greedy->until_ns = exec->until_ns;
 }
 
-/* An operator is not ready. */
-static void put_aside(struct greedy *greedy, struct fragi_exec *exec, enum fragi_ready ready)
+/* Takes the mark from an operator that is not ready. */
+static void unmark(struct greedy *greedy, struct fragi_exec *exec, enum fragi_ready ready)
 {
 	*exec->mark &= ~exec->mark_bit;
 	if (exec->timer_armed) {
 		exec->timer_armed = false;
 		greedy->armed--;
 	}
-	if (ready == FRAGI_WAIT) /* mostly */
+	if (ready == FRAGI_WAIT) /* the usual case */
 		return;
 	if (ready == FRAGI_WAIT_TIME)
 		timer_arm(greedy, exec);
@@ -103,7 +103,7 @@ static void put_aside(struct greedy *greedy, struct fragi_exec *exec, enum fragi
 		fragi_sched_finish_op(&greedy->base, exec);
 }
 
-/* Looks at one operator, and ticks it if it is ready: then it keeps its mark. */
+/* Ticks an operator once if it is ready; it then keeps its mark. */
 static inline void visit(struct greedy *greedy, struct fragi_exec *exec)
 {
 	struct fragi_sched *sched = &greedy->base;
@@ -112,7 +112,7 @@ static inline void visit(struct greedy *greedy, struct fragi_exec *exec)
 	int r;
 
 	if (__builtin_expect(ready != FRAGI_READY, 0)) {
-		put_aside(greedy, exec, ready);
+		unmark(greedy, exec, ready);
 		return;
 	}
 	if (__builtin_expect(exec->peak > greedy->hint_stamps, 0)) {
@@ -122,15 +122,15 @@ static inline void visit(struct greedy *greedy, struct fragi_exec *exec)
 	begin = greedy->here.stamp;
 	r = fragi_exec_tick(exec, greedy->here.current, begin, &greedy->here.stamp);
 	if (__builtin_expect(greedy->here.stamp - begin > greedy->hint_stamps, 0))
-		exec->peak = greedy->here.stamp - begin; /* only long ones matter here */
+		exec->peak = greedy->here.stamp - begin; /* only long ticks matter here */
 	if (__builtin_expect(r < 0, 0))
 		fragi_sched_fail(sched, exec, "compute", r);
 	else if (__builtin_expect(r == FRAG_DONE, 0))
 		fragi_sched_finish_op(sched, exec);
 }
 
-/* Marks what other threads have told of. */
-static void remote_collect(struct greedy *greedy)
+/* Marks the operators that other threads have notified. */
+static void collect_remote(struct greedy *greedy)
 {
 	atomic_exchange(&greedy->remote, false);
 	for (uint32_t i = 0; i < greedy->base.count; i++) {
@@ -142,8 +142,8 @@ static void remote_collect(struct greedy *greedy)
 	}
 }
 
-/* Looks once at each that is marked, also during the round, in order. */
-static void round_of(struct greedy *greedy)
+/* Visits each marked operator once, in order, also those that are marked during the round. */
+static void run_round(struct greedy *greedy)
 {
 	struct fragi_exec **execs = greedy->base.execs;
 
@@ -178,14 +178,14 @@ static void wait(struct greedy *greedy)
 	greedy->here.stamp = greedy->here.pump_stamp = fragi_stamp();
 }
 
-static void rounds(struct greedy *greedy)
+static void run_rounds(struct greedy *greedy)
 {
 	struct fragi_sched *sched = &greedy->base;
 
 	while (!atomic_load_explicit(&sched->halting, memory_order_relaxed)) {
 		if (atomic_load_explicit(&greedy->remote, memory_order_relaxed))
-			remote_collect(greedy);
-		round_of(greedy);
+			collect_remote(greedy);
+		run_round(greedy);
 		if (greedy->armed > 0)
 			timers_fire(greedy);
 		if (has_mark(greedy))
@@ -208,7 +208,7 @@ static void *greedy_main(void *arg)
 		for (uint32_t i = 0; i < sched->count; i++)
 			*sched->execs[i]->mark |= sched->execs[i]->mark_bit;
 		greedy->here.stamp = greedy->here.pump_stamp = fragi_stamp();
-		rounds(greedy);
+		run_rounds(greedy);
 	}
 	fragi_sched_finish_ops(sched);
 	fragi_sched_here = NULL;
@@ -272,10 +272,10 @@ static bool greedy_at_rest(struct fragi_sched *sched, uint64_t *out_rounds)
 	return atomic_load(&greedy->resting) && !atomic_load(&greedy->remote);
 }
 
-static void greedy_look(struct fragi_sched *sched, int64_t now_ns)
+static void greedy_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
 {
 	(void)sched;
-	(void)now_ns; /* its one thread is either at work or in the pump */
+	(void)now_ns; /* its only thread either works or waits in the pump */
 }
 
 static void greedy_destroy(struct fragi_sched *sched)
@@ -291,7 +291,7 @@ const struct fragi_sched_kind fragi_sched_greedy = {
 	.wake = greedy_wake,
 	.join = greedy_join,
 	.at_rest = greedy_at_rest,
-	.look = greedy_look,
+	.wake_stalled = greedy_wake_stalled,
 	.destroy = greedy_destroy,
 	.notify = greedy_notify,
 };

@@ -97,8 +97,8 @@ void fragi_sched_join(struct fragi_sched *sched)
 	sched->started = false;
 }
 
-/* Operators that messages from elsewhere, or of a source here, can reach. */
-static void reach(struct fragi_sched *sched, bool *reached)
+/* Extends `reached` to all operators that flows inside the fragment lead to. */
+static void extend_reached(struct fragi_sched *sched, bool *reached)
 {
 	const struct frag_fragment *fragment = sched->config.fragment;
 	bool changed = true;
@@ -125,9 +125,9 @@ static bool is_fed_from_elsewhere(const struct frag_fragment *fragment,
 }
 
 /*
- * Sources are operators that no message has to come for; but a sink that is ticked without any
- * still takes what was sent. Where a cycle has no source, and nothing reaches it, all its operators
- * stop.
+ * Stops the sources: the operators that are ticked without waiting for a message. A sink of that
+ * kind is not stopped at once, because it must still take what was sent. In a cycle that no source
+ * and no other fragment reaches, all operators are stopped.
  */
 void fragi_sched_drain(struct fragi_sched *sched)
 {
@@ -148,7 +148,7 @@ void fragi_sched_drain(struct fragi_sched *sched)
 				exec->in_count == 0 || is_fed_from_elsewhere(fragment, exec);
 	}
 	if (reached != NULL) {
-		reach(sched, reached);
+		extend_reached(sched, reached);
 		for (uint32_t i = 0; i < sched->count; i++)
 			if (!reached[sched->execs[i]->op->index])
 				frag_op_stop_execution(sched->execs[i]->op);
@@ -160,7 +160,7 @@ void fragi_sched_halt(struct fragi_sched *sched)
 {
 	atomic_store(&sched->halting, true);
 	for (uint32_t i = 0; i < sched->count; i++)
-		atomic_store(&sched->execs[i]->unusual, true);
+		atomic_store(&sched->execs[i]->needs_full_check, true);
 	sched->kind->wake(sched);
 }
 
@@ -169,9 +169,9 @@ bool fragi_sched_at_rest(struct fragi_sched *sched, uint64_t *out_rounds)
 	return sched->kind->at_rest(sched, out_rounds);
 }
 
-void fragi_sched_look(struct fragi_sched *sched, int64_t now_ns)
+void fragi_sched_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
 {
-	sched->kind->look(sched, now_ns);
+	sched->kind->wake_stalled(sched, now_ns);
 }
 
 struct frag_op *fragi_sched_hung(struct fragi_sched *sched, int64_t now_ns, int64_t *out_for_ns)
@@ -196,7 +196,7 @@ const char *fragi_current_op_name(void)
 	return op != NULL ? op->subject : NULL;
 }
 
-/* Of the threads. */
+/* Called by the schedulers' threads. */
 
 int fragi_sched_start_ops(struct fragi_sched *sched)
 {
@@ -239,7 +239,7 @@ void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const 
 	if (!atomic_exchange(&sched->has_failed, true))
 		sched->config.failed(
 			sched->config.arg, exec->op, code,
-			fragi_exec_words(exec, callback, code, sentence, sizeof(sentence)));
+			fragi_exec_failure_text(exec, callback, code, sentence, sizeof(sentence)));
 	fragi_sched_halt(sched);
 }
 
@@ -268,7 +268,7 @@ static int thread_cores(const struct fragi_sched *sched, pthread_attr_t *attr, s
 	return -pthread_attr_setaffinity_np(attr, sizeof(set), &set);
 }
 
-/* Signals are for the process's own threads; a fault still has to reach its handler. */
+/* Signals go to the other threads of the process, but a fault must reach its handler here. */
 static void block_signals(sigset_t *out_before)
 {
 	sigset_t all;
@@ -325,7 +325,7 @@ out:
 	return r;
 }
 
-/* What operators ask for. */
+/* Called by operators. */
 
 void frag_op_stop_execution(struct frag_op *op)
 {
@@ -334,7 +334,7 @@ void frag_op_stop_execution(struct frag_op *op)
 	atomic_store(&op->stop_asked, true);
 	if (exec == NULL)
 		return;
-	fragi_exec_ask_stop(exec);
+	fragi_exec_request_stop(exec);
 	if (exec->sched != NULL)
 		exec->sched->kind->notify(exec);
 }
@@ -345,7 +345,7 @@ void frag_fragment_stop_execution(struct frag_fragment *fragment)
 
 	for (uint32_t i = 0; i < fragment->op_count; i++) {
 		if (fragment->ops[i]->exec == NULL || fragment->ops[i]->exec->sched == NULL) {
-			atomic_store(&fragment->ops[i]->stop_asked, true); /* before it runs */
+			atomic_store(&fragment->ops[i]->stop_asked, true); /* it does not run yet */
 			continue;
 		}
 		sched = fragment->ops[i]->exec->sched;

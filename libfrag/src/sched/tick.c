@@ -8,9 +8,9 @@
 #include <sched/exec.h>
 
 /*
- * What operators call from inside a tick. The usual case comes first and goes without a call but to
- * the scheduler: a port with one flow, for emit one inside the process, and no metadata. What is
- * not usual has functions of its own beside it.
+ * The functions that operators call inside a tick. The usual case is inline and calls nothing but
+ * the notification: a port with one flow (for emit: inside the process) and no metadata. Every
+ * other case is in a function of its own, which is not inlined.
  */
 
 static inline struct fragi_exec_port *port_at(struct frag_tick *tick, uint32_t port,
@@ -37,7 +37,7 @@ static __attribute__((noinline)) int received_grow(struct frag_tick *tick)
 	return 0;
 }
 
-/* Returns a message that has metadata, or that it clashes. */
+/* Merges a message's metadata into the tick's. Returns 0 and the message, or the failure. */
 static int metadata_merge(struct frag_tick *tick, const struct frag_message *message,
 			  const struct frag_message **out_message)
 {
@@ -63,17 +63,17 @@ static int metadata_merge(struct frag_tick *tick, const struct frag_message *mes
 	return 0;
 }
 
-/* How receive ends then, out of its way. */
-static __attribute__((noinline)) int tell_and_merge(struct frag_tick *tick,
-						    const struct fragi_rx *rx,
-						    const struct frag_message *message,
-						    const struct frag_message **out_message)
+/* The end of receive for a message with metadata; not inlined, to keep receive short. */
+static __attribute__((noinline)) int notify_and_merge(struct frag_tick *tick,
+						      const struct fragi_rx *rx,
+						      const struct frag_message *message,
+						      const struct frag_message **out_message)
 {
 	fragi_notify_call(rx->taken);
 	return metadata_merge(tick, message, out_message);
 }
 
-/* The oldest message of rx, borrowed until the tick ends. */
+/* Receives the oldest message of rx, borrowed until the tick ends. */
 static int receive_from(struct frag_tick *tick, struct fragi_rx *rx,
 			const struct frag_message **out_message)
 {
@@ -92,9 +92,9 @@ static int receive_from(struct frag_tick *tick, struct fragi_rx *rx,
 	return 0;
 }
 
-/* Of the first flow that has a message. */
-static __attribute__((noinline)) int receive_of_any(struct frag_tick *tick, uint32_t port,
-						    const struct frag_message **out_message)
+/* Receives from the first flow that has a pending message. */
+static __attribute__((noinline)) int receive_from_any(struct frag_tick *tick, uint32_t port,
+						      const struct frag_message **out_message)
 {
 	struct fragi_exec_port *in = port_at(tick, port, FRAG_IN);
 	int r = -ENOMSG;
@@ -122,15 +122,15 @@ static inline __attribute__((always_inline)) int receive(struct frag_tick *tick,
 				     tick->received_count == tick->received_capacity ||
 				     fragi_rx_is_shared(in->next_rx),
 			     0))
-		return receive_of_any(tick, port, out_message);
+		return receive_from_any(tick, port, out_message);
 	rx = in->next_rx;
 	message = fragi_rx_take_alone(rx, tick->stamp);
 	if (__builtin_expect(message == NULL, 0))
-		return receive_of_any(tick, port, out_message);
+		return receive_from_any(tick, port, out_message);
 	in->next_rx = rx->after;
 	tick->received[tick->received_count++] = message;
 	if (__builtin_expect(message->metadata != NULL, 0))
-		return tell_and_merge(tick, rx, message, out_message);
+		return notify_and_merge(tick, rx, message, out_message);
 	*out_message = message;
 	fragi_notify_call(rx->taken);
 	return 0;
@@ -232,9 +232,10 @@ int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 /* Emit. */
 
 /*
- * Gives the message the tick's metadata as it now is; the content is shared until one side writes.
- * A message that others hold already is replaced by a copy, unless it carries just that: so
- * forwarding costs nothing. NULL, and the message gone, when memory is short.
+ * Gives a message the tick's metadata; the content is shared until one side writes. Takes the
+ * message and returns it, or a copy of it when others hold it. A forwarded message that carries
+ * exactly this metadata is returned as it is, so forwarding does not copy. Returns NULL when memory
+ * is short.
  */
 static __attribute__((noinline)) struct frag_message *metadata_attach(struct frag_tick *tick,
 								      struct frag_message *message)
@@ -269,7 +270,10 @@ static int emit_fault(struct frag_tick *tick, uint32_t port)
 		tick->op->ports[port].name);
 }
 
-/* No words yet, but for a fault: the operator may take it well. */
+/*
+ * Records the failure of an emit. Only a fault is worded here: the operator may handle any other
+ * failure.
+ */
 static __attribute__((noinline)) int emit_failed(struct frag_tick *tick, uint32_t port, int code)
 {
 	if (code == -EOVERFLOW)
@@ -280,7 +284,7 @@ static __attribute__((noinline)) int emit_failed(struct frag_tick *tick, uint32_
 	return code;
 }
 
-/* On every flow of the port. Returns the first failure. */
+/* Emits on every flow of the port. Returns the first failure. */
 static __attribute__((noinline)) int emit_on_all(struct frag_tick *tick, uint32_t port,
 						 struct frag_message *message)
 {
@@ -306,8 +310,9 @@ static __attribute__((noinline)) int emit_on_all(struct frag_tick *tick, uint32_
 	return r;
 }
 
-static __attribute__((noinline)) int emit_with_care(struct frag_tick *tick, uint32_t port,
-						    struct frag_message *message)
+/* Emits after all checks, with metadata. */
+static __attribute__((noinline)) int emit_checked(struct frag_tick *tick, uint32_t port,
+						  struct frag_message *message)
 {
 	const struct fragi_exec_port *out = port_at(tick, port, FRAG_OUT);
 
@@ -338,7 +343,7 @@ static inline __attribute__((always_inline)) int emit(struct frag_tick *tick, ui
 				     tick->metadata_used ||
 				     (out->type != NULL && out->type != message->type),
 			     0))
-		return emit_with_care(tick, port, message);
+		return emit_checked(tick, port, message);
 	fragi_message_share(message);
 	if (__builtin_expect(fragi_stamp_is_tsc, 1) &&
 	    __builtin_expect(fragi_tx_pass(out->only_tx, message, bytes, fragi_stamp_of_counter()),
@@ -350,7 +355,7 @@ static inline __attribute__((always_inline)) int emit(struct frag_tick *tick, ui
 int frag_tick_emit(struct frag_tick *tick, uint32_t port, struct frag_message *message)
 {
 	if (message == NULL)
-		return emit_with_care(tick, port, message);
+		return emit_checked(tick, port, message);
 	return emit(tick, port, message, fragi_message_bytes(message));
 }
 
@@ -363,10 +368,7 @@ int frag_tick_emit_value(struct frag_tick *tick, uint32_t port, const struct fra
 	return r < 0 ? r : frag_tick_emit(tick, port, message);
 }
 
-/*
- * A value that fits into a message and has no fini: written in place, as frag_message_set_value
- * would.
- */
+/* Emits a value that fits into a message and has no fini, without frag_message_set_value. */
 static inline __attribute__((always_inline)) int emit_scalar(struct frag_tick *tick, uint32_t port,
 							     const struct frag_type *type,
 							     const void *value, size_t size)
@@ -418,7 +420,7 @@ int frag_tick_emit_tensor(struct frag_tick *tick, uint32_t port, const char *nam
 
 struct frag_metadata *frag_tick_metadata(struct frag_tick *tick)
 {
-	/* It may be written to from here on. */
+	/* The caller may write to it from now on. */
 	tick->metadata_used = true;
 	tick->metadata_of = NULL;
 	return tick->metadata;
