@@ -11,12 +11,14 @@
 #include <frag/frag.h>
 
 /*
- * What the operators on pictures agree on. A frame is a tensor of [rows, columns] or [rows,
- * columns, channels] elements (1 gray, 3 RGB, 4 RGBA) of u8 or f32 in host memory, the channels of
- * a pixel and the pixels of a row adjacent, the rows any distance apart.
+ * The format that all operators on pictures use. A frame is a tensor [rows, columns] or [rows,
+ * columns, channels] of u8 or f32 in host memory, with 1 (gray), 3 (RGB) or 4 (RGBA) channels. The
+ * channels of a pixel and the pixels of a row are adjacent; rows may have any distance.
  *
- * Metadata of a frame that comes from a clip: "frame" (i64, 0, 1, 2 ... over repeats too), "pts_ns"
- * (i64, when it is shown, from the first frame on) and "frame_rate" (f64, frames a second).
+ * A frame of a video file carries this metadata:
+ * - "frame" (i64): its number from 0, which goes on when the file repeats
+ * - "pts_ns" (i64): when it is shown, in nanoseconds after the first frame
+ * - "frame_rate" (f64): frames per second
  */
 #define FRAME_SIDE_MAX 32767
 
@@ -33,7 +35,8 @@ static inline size_t frame_element_bytes(const struct frame *frame)
 }
 
 /*
- * The tensor that an operator's in_tensor_name means: "" is the one without a name, else the first.
+ * Returns the tensor that the parameter in_tensor_name selects, NULL when there is none. "" selects
+ * the tensor without a name, or else the first one.
  */
 static inline struct frag_tensor *frame_tensor(const struct frag_message *message, const char *name)
 {
@@ -44,7 +47,7 @@ static inline struct frag_tensor *frame_tensor(const struct frag_message *messag
 	return tensor;
 }
 
-/* Describes a tensor as a frame. Returns 0, or -EINVAL with why not in reason. */
+/* Describes a tensor as a frame. Returns 0; -EINVAL: it is no frame, *reason says why. */
 static inline int frame_from_tensor(const struct frag_tensor *tensor, struct frame *out,
 				    const char **reason)
 {
@@ -91,7 +94,7 @@ static inline int frame_from_tensor(const struct frag_tensor *tensor, struct fra
 	return 0;
 }
 
-/* The frame in a message, or a failure of the operator that says what is wrong. */
+/* Finds the frame in a message. Returns 0, or a failure that is worded in the operator. */
 static inline int frame_receive(struct frag_op *op, const struct frag_message *message,
 				const char *name, struct frag_tensor **out_tensor,
 				struct frame *out)
@@ -112,7 +115,7 @@ static inline int frame_receive(struct frag_op *op, const struct frag_message *m
 	return 0;
 }
 
-/* Makes the folders that lead to path. Returns 0 or negative errno. */
+/* Creates the folders that lead to path. Returns 0 or a negative errno. */
 static inline int frame_make_folders(const char *path)
 {
 	char folder[PATH_MAX];

@@ -4,7 +4,7 @@
 
 #include <frag/frag.h>
 
-/* The operator types of this library, one a file; tests link them without the plugin. */
+/* The operator types of this library, one in each file; tests link them without the plugin. */
 extern const struct frag_op_type basic_ping_tx_type;
 extern const struct frag_op_type basic_ping_rx_type;
 extern const struct frag_op_type basic_ping_tensor_tx_type;

@@ -14,7 +14,7 @@ static const struct frag_port ping_tensor_rx_ports[] = {
 	[IN] = {.name = "in", .dir = FRAG_IN, .type = "tensor", .headline = "one or more tensors"},
 };
 
-/* "3, 4, 5" for a shape. */
+/* Writes a shape as "3, 4, 5". */
 static void shape_text(const struct frag_dltensor *dl, char *text, size_t size)
 {
 	size_t used = 0;

@@ -26,7 +26,7 @@ static const struct frag_port ping_tensor_tx_ports[] = {
 		 .headline = "one tensor a message"},
 };
 
-/* The names that Holoscan's PingTensorTxOp takes. */
+/* The type names that Holoscan's PingTensorTxOp accepts. */
 static const struct {
 	const char *name;
 	struct frag_dtype dtype;
@@ -113,8 +113,8 @@ static int ping_tensor_tx_compute(void *state, struct frag_tick *tick)
 			tx->sent + 1, frag_strerror(r));
 	tx->sent++;
 	/*
-	 * Every byte of the n-th tensor is n: what other memory held never travels, and receivers
-	 * can check.
+	 * Every byte of the n-th tensor is n modulo 256: receivers can check it, and nothing that
+	 * the memory held before is sent.
 	 */
 	memset(frag_tensor_writable(tensor), (int)(tx->sent & 0xff),
 	       frag_tensor_size_bytes(tensor));

@@ -7,9 +7,7 @@
 #include <libavutil/avutil.h>
 #include <libavutil/error.h>
 
-/*
- * FFmpeg's errors are negative errno values or tags of its own; here the tags become errno values.
- */
+/* Maps an error of FFmpeg to a negative errno value: FFmpeg returns those, or tags of its own. */
 static inline int av_errno(int error)
 {
 	switch (error) {
@@ -27,11 +25,11 @@ static inline int av_errno(int error)
 	}
 }
 
-/* FFmpeg's text for an error, and silence for what it would print by itself below errors. */
+/* FFmpeg's text for an error. */
 #define AV_WHY(error)                                                                              \
 	av_make_error_string((char[AV_ERROR_MAX_STRING_SIZE]){0}, AV_ERROR_MAX_STRING_SIZE, error)
 
-static inline void av_be_quiet(void)
+static inline void av_log_errors_only(void)
 {
 	if (av_log_get_level() > AV_LOG_ERROR)
 		av_log_set_level(AV_LOG_ERROR);

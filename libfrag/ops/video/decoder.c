@@ -14,7 +14,7 @@ struct video_decoder {
 	AVCodecContext *codec;
 	AVPacket *packet;
 	AVStream *stream;
-	bool drained; /* the end of the file was told to the codec */
+	bool drained; /* the codec was given the end of the file */
 	struct SwsContext *scale;
 	AVFrame *rgb; /* padded as libswscale likes to write */
 };
@@ -61,7 +61,7 @@ int video_decoder_open(const char *path, struct video_decoder **out, struct frag
 
 	if (d == NULL)
 		return frag_err_set(err, -ENOMEM, "no memory to open %s", path);
-	av_be_quiet();
+	av_log_errors_only();
 	r = avformat_open_input(&d->format, path, NULL, NULL);
 	if (r >= 0)
 		r = avformat_find_stream_info(d->format, NULL);
@@ -93,7 +93,7 @@ void video_decoder_close(struct video_decoder *decoder)
 	free(decoder);
 }
 
-/* Gives the codec the next packet of the stream, or the end. Returns 0, or what FFmpeg returned. */
+/* Gives the codec the next packet of the stream, or the end. Returns 0 or FFmpeg's error. */
 static int feed(struct video_decoder *d)
 {
 	int r;
@@ -127,8 +127,8 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 		if (r >= 0)
 			continue;
 		/*
-		 * A damaged packet or picture; the ones after it may be whole. The end of a file is
-		 * not.
+		 * A damaged packet or picture may be followed by intact ones, so it is skipped. An
+		 * error after the end of the file is not.
 		 */
 		if (r != AVERROR_INVALIDDATA || skipped == NULL || d->drained)
 			return frag_err_set(err, av_errno(r),
@@ -156,7 +156,7 @@ double video_decoder_frame_rate(const struct video_decoder *decoder)
 	return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0.0;
 }
 
-/* Makes the scaler and its padded output for frames like this one. */
+/* Creates the scaler and its padded output for frames of this format and size. */
 static int prepare_scale(struct video_decoder *d, const AVFrame *frame)
 {
 	if (d->rgb == NULL || d->rgb->width != frame->width || d->rgb->height != frame->height) {
@@ -177,7 +177,7 @@ static int prepare_scale(struct video_decoder *d, const AVFrame *frame)
 					SWS_BICUBIC | SWS_ACCURATE_RND, NULL, NULL, NULL);
 	if (d->scale == NULL)
 		return -ENOTSUP;
-	/* Not for sources that are RGB already; it then changes nothing. */
+	/* Fails for a source that is RGB already, and has nothing to do then. */
 	sws_setColorspaceDetails(d->scale, sws_getCoefficients((int)frame->colorspace),
 				 frame->color_range == AVCOL_RANGE_JPEG,
 				 sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);

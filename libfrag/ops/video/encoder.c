@@ -13,15 +13,15 @@ struct video_encoder {
 	AVCodecContext *codec;
 	AVStream *stream;
 	AVPacket *packet;
-	AVFrame *in;  /* the frame as it came, padded as libswscale likes to read */
-	AVFrame *out; /* as the codec wants it */
+	AVFrame *in;  /* a copy of the frame, padded as libswscale wants it */
+	AVFrame *out; /* the frame in the codec's format */
 	struct SwsContext *scale;
-	bool opened; /* the file has its header */
+	bool opened; /* the header of the file was written */
 	int64_t added;
 	struct frame like;
 };
 
-/* From the parameter to FFmpeg's encoders. */
+/* Returns FFmpeg's encoder for the value of the parameter `codec`; NULL: there is none. */
 static const AVCodec *find_codec(const char *codec)
 {
 	const AVCodec *found = NULL;
@@ -49,10 +49,7 @@ static enum AVPixelFormat source_format(const struct frame *frame)
 				      : AV_PIX_FMT_RGBA;
 }
 
-/*
- * What each encoder is given, and how well it is to do: about what the eye cannot tell from the
- * source.
- */
+/* Sets pixel format and quality of each encoder: about what looks the same as the source. */
 static void choose_quality(AVCodecContext *codec, const struct frame *frame, AVDictionary **options)
 {
 	switch (codec->codec_id) {
@@ -63,8 +60,8 @@ static void choose_quality(AVCodecContext *codec, const struct frame *frame, AVD
 		return;
 	case AV_CODEC_ID_H264:
 		/*
-		 * Two by two pixels share their colour: odd sides need the format in which they do
-		 * not.
+		 * In 4:2:0 two by two pixels share their colour. Odd sides need 4:4:4, in which
+		 * they do not.
 		 */
 		codec->pix_fmt = frame->rows % 2 != 0 || frame->columns % 2 != 0
 					 ? AV_PIX_FMT_YUV444P
@@ -78,7 +75,7 @@ static void choose_quality(AVCodecContext *codec, const struct frame *frame, AVD
 		codec->global_quality = 3 * FF_QP2LAMBDA;
 		break;
 	}
-	codec->colorspace = AVCOL_SPC_SMPTE170M; /* what libswscale makes of RGB */
+	codec->colorspace = AVCOL_SPC_SMPTE170M; /* what libswscale converts RGB to */
 	codec->color_range = AVCOL_RANGE_MPEG;
 }
 
@@ -86,7 +83,7 @@ static int open_codec(struct video_encoder *e, const AVCodec *codec, double fram
 		      const struct frame *frame)
 {
 	AVDictionary *options = NULL;
-	AVRational rate = av_d2q(frame_rate, 65535); /* mpeg4 counts time in 16 bits */
+	AVRational rate = av_d2q(frame_rate, 65535); /* mpeg4 has 16 bits for it */
 	int r;
 
 	e->codec = avcodec_alloc_context3(codec);
@@ -154,7 +151,7 @@ int video_encoder_open(const char *path, const char *codec, double frame_rate,
 			err, -ENOTSUP,
 			"this FFmpeg has no encoder for codec %s; use another of auto, h264, mpeg4, ffv1",
 			codec);
-	av_be_quiet();
+	av_log_errors_only();
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return frag_err_set(err, -ENOMEM, "no memory to record %s", path);
@@ -200,10 +197,7 @@ err_free:
 	return r;
 }
 
-/*
- * Gives the codec a frame (NULL: no more) and writes what comes out. Returns 0, or what FFmpeg
- * returned.
- */
+/* Encodes a frame (NULL: the end) and writes the packets. Returns 0 or FFmpeg's error. */
 static int encode(struct video_encoder *e, const AVFrame *frame)
 {
 	int r = avcodec_send_frame(e->codec, frame);
@@ -224,8 +218,8 @@ static int encode(struct video_encoder *e, const AVFrame *frame)
 }
 
 /*
- * Copies a frame into e->in. With an odd width libswscale takes the colour of the last pixel
- * together with the one after it, in the padding: let it be the same.
+ * Copies a frame into e->in. With an odd width libswscale mixes the colour of the last pixel with
+ * that of the next one, which is padding, so the last pixel is repeated there.
  */
 static void load(struct video_encoder *e, const struct frame *frame)
 {

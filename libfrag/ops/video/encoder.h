@@ -8,29 +8,32 @@
 struct video_encoder;
 
 /*
- * The encoder that a `codec` parameter means: h264 (libx264), mpeg4, ffv1 (without loss), auto
- * (h264, or mpeg4 where FFmpeg has no libx264). Returns its codec name for the log, NULL when this
- * FFmpeg lacks it.
+ * Returns the name, for the log, of the encoder that the parameter `codec` selects; NULL: this
+ * FFmpeg does not have it.
+ * - codec: h264 (libx264), mpeg4, ffv1 (lossless), auto (h264, or mpeg4 when FFmpeg has no libx264)
  */
 const char *video_encoder_name(const char *codec);
 
 /*
- * Creates the file for frames like this one (u8, of its size and channels) at a steady frame rate;
- * the kind of file follows from path's ending. Returns 0; -ENOTSUP when encoder, file kind and
- * frame do not go together; what creating the file failed with; with a sentence in err.
+ * Creates a video file.
+ * - path: its ending decides the format of the file
+ * - frame_rate: frames per second
+ * - frame: all frames are u8, with the size and the channels of this one
+ * Returns 0, or a failure with a sentence: -ENOTSUP: encoder, file format and frame do not go
+ * together; or the error of creating the file.
  */
 int video_encoder_open(const char *path, const char *codec, double frame_rate,
 		       const struct frame *frame, struct video_encoder **out, struct frag_err *err);
 /*
- * Adds a frame; it must be like the first. Returns 0; -EINVAL for another size; negative; with a
- * sentence.
+ * Adds a frame. Returns 0, or a failure with a sentence: -EINVAL: its size differs from the first
+ * one's; or the error of writing.
  */
 int video_encoder_add(struct video_encoder *encoder, const struct frame *frame,
 		      struct frag_err *err);
 /*
- * Writes what the encoder still holds and the file's index, and closes it: also after a failure, so
- * that what was recorded can be played. Frees the encoder in any case. NULL is accepted. Returns 0
- * or negative with a sentence.
+ * Writes what the encoder still holds and the file's index, closes the file and frees the encoder.
+ * Call it also after a failure: what was recorded can then be played. NULL is accepted. Returns 0
+ * or a negative errno with a sentence; the encoder is freed in any case.
  */
 int video_encoder_close(struct video_encoder *encoder, struct frag_err *err);
 

@@ -11,7 +11,7 @@ struct recorder {
 	const char *in_tensor_name;
 
 	char file[PATH_MAX];
-	struct video_encoder *encoder; /* made for the first frame */
+	struct video_encoder *encoder; /* created with the first frame */
 	int64_t recorded;
 };
 

@@ -25,10 +25,10 @@ struct replayer {
 
 	char file[PATH_MAX];
 	struct video_decoder *decoder;
-	AVFrame *now, *next; /* the frame to emit, and the one after it: the end is known in time */
-	int64_t now_pts_ns;  /* when now is shown, from the first frame on */
-	int64_t lap_ns;      /* what to add to the file's times, lap by lap */
-	double rate;         /* frames a second */
+	AVFrame *now, *next; /* the frame to emit, and the next one, to know the end in time */
+	int64_t now_pts_ns;  /* when `now` is shown, after the first frame */
+	int64_t lap_ns;      /* added to the file's times: grows each time the file repeats */
+	double rate;         /* frames per second */
 	int64_t emitted, skipped;
 	bool started;
 	int64_t start_ns; /* when the first frame was due, by the scheduler's clock */
@@ -74,7 +74,7 @@ static const struct frag_param replayer_params[] = {
 			    .flags = FRAG_PARAM_OPTIONAL),
 };
 
-/* Finds the file that the parameters mean. */
+/* Finds the file that the parameters name. */
 static int find_file(struct replayer *rp, struct frag_op *op)
 {
 	static const char *const endings[] = {"", ".mp4", ".mkv", ".mov", ".avi", ".webm"};
@@ -123,7 +123,7 @@ static int decode(struct replayer *rp, struct frag_op *op, AVFrame *frame)
 	return pass_on(op, video_decoder_next(rp->decoder, frame, skipped, &err), &err);
 }
 
-/* Times in the file count from its first frame, and that is shown at at_ns. */
+/* Begins to play the file: its times count from its first frame, which is shown at at_ns. */
 static void begin_lap(struct replayer *rp, const AVFrame *first, int64_t at_ns)
 {
 	int64_t told = video_decoder_time_ns(rp->decoder, first);
@@ -131,7 +131,7 @@ static void begin_lap(struct replayer *rp, const AVFrame *first, int64_t at_ns)
 	rp->lap_ns = at_ns - (told > 0 ? told : 0);
 }
 
-/* A file that is not there is told before anything runs. */
+/* Opens the file here, so that a missing file is reported before anything runs. */
 static int replayer_initialize(void *state, struct frag_op *op)
 {
 	return find_file(state, op);
@@ -160,7 +160,10 @@ static int replayer_start(void *state, struct frag_op *op)
 	return 0;
 }
 
-/* When the frame after now is shown; times that do not grow are replaced by the frame rate's. */
+/*
+ * Returns when the frame after `now` is shown. Where the file's times do not grow, it is one period
+ * of the frame rate later.
+ */
 static int64_t next_pts_ns(const struct replayer *rp, const AVFrame *frame)
 {
 	int64_t period = llrint(1e9 / rp->rate);
@@ -173,7 +176,7 @@ static int64_t next_pts_ns(const struct replayer *rp, const AVFrame *frame)
 	return rp->lap_ns + told;
 }
 
-/* Decodes the frame after now. Returns 1, 0 when now is the last one, or negative. */
+/* Decodes the frame after `now`. Returns 1; 0: `now` is the last one; or a negative errno. */
 static int look_ahead(struct replayer *rp, struct frag_op *op, int64_t *out_pts_ns)
 {
 	int r;
@@ -263,7 +266,7 @@ static int emit_frame(struct replayer *rp, struct frag_tick *tick, struct frag_t
 	return frag_tick_emit_tensor(tick, OUTPUT, rp->tensor_name, tensor);
 }
 
-/* What costs time is done before the wait, so that a frame leaves when it is due. */
+/* Decodes and converts before it waits, so that a frame is sent when it is due. */
 static int replayer_compute(void *state, struct frag_tick *tick)
 {
 	struct replayer *rp = state;

@@ -4,7 +4,7 @@
 
 #include <frag/frag.h>
 
-/* The operator types of this library, one a file; tests link them without the plugin. */
+/* The operator types of this library, one in each file; tests link them without the plugin. */
 extern const struct frag_op_type video_replayer_type;
 extern const struct frag_op_type video_recorder_type;
 

@@ -25,7 +25,7 @@ static float luma_f32(const float *rgb)
 	return 0.299f * rgb[0] + 0.587f * rgb[1] + 0.114f * rgb[2];
 }
 
-/* One pixel's channels, chosen and ordered, in the input's element type. */
+/* Chooses and orders the channels of one pixel, in the element type of the input. */
 static void pixel_u8(const struct convert *convert, const uint8_t *in, int64_t in_channels,
 		     uint8_t *out)
 {

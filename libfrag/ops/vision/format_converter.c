@@ -14,8 +14,8 @@ struct format_converter {
 	struct frag_i64_list out_channel_order;
 	struct frag_resource *pool;
 
-	struct convert convert; /* channels and order for the format of the present frame */
-	void *resized;          /* scratch between resizing and converting */
+	struct convert convert; /* channels and order for the format of the current frame */
+	void *resized;          /* scratch memory between resizing and converting */
 	size_t resized_size;
 };
 
@@ -32,12 +32,12 @@ static const struct frag_port format_converter_ports[] = {
 };
 
 /*
- * Holoscan's names; those of it that are missing here are refused by name. gray8 and gray32f are
- * frag's own.
+ * Holoscan's names of formats. The ones that are missing here are refused by name. gray8 and
+ * gray32f are additions of frag.
  */
 static const struct {
 	const char *name;
-	int64_t channels; /* 0: three, or one when the input is gray */
+	int64_t channels; /* 0: 3, or 1 when the input is gray */
 	bool is_float;
 	bool built;
 } formats[] = {
@@ -149,7 +149,7 @@ static int format_converter_initialize(void *state, struct frag_op *op)
 	return 0;
 }
 
-/* Settles the conversion for frames like this one. */
+/* Chooses the conversion for frames of this format. */
 static int settle(struct format_converter *fc, struct frag_op *op, const struct frame *in)
 {
 	struct convert *convert = &fc->convert;
@@ -192,7 +192,7 @@ static int settle(struct format_converter *fc, struct frag_op *op, const struct 
 	return 0;
 }
 
-/* Resizes *frame into the scratch memory and describes that. */
+/* Resizes *frame into the scratch memory; *frame then describes the result. */
 static int resize(struct format_converter *fc, struct frag_op *op, struct frame *frame)
 {
 	size_t row = (size_t)(fc->resize_width * frame->channels) * frame_element_bytes(frame);

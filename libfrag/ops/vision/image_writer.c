@@ -29,7 +29,7 @@ static const struct frag_param image_writer_params[] = {
 		       .headline = "Which message to write, counted from 0", .min = 0, .max = 9e15),
 	FRAG_PARAM_I64(
 		struct image_writer, every, 0,
-		.headline = "Write each so-manieth message from there on too; 0: only the one",
+		.headline = "Also write every n-th message after that one; 0: only that one",
 		.description =
 			"The number of the message is then put before the file's ending: picture-000150.png",
 		.min = 0, .max = 9e15),
@@ -38,7 +38,7 @@ static const struct frag_param image_writer_params[] = {
 		.headline = "Tensor of the frame; empty: the one without a name, else the first"),
 };
 
-/* The file for message n: path, or with its number when there are several. */
+/* Writes the file name for message n: path, with the number added when there are several. */
 static int file_name(const struct image_writer *iw, int64_t n, char name[PATH_MAX])
 {
 	const char *slash = strrchr(iw->path, '/'), *dot = strrchr(iw->path, '.');

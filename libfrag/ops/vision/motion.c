@@ -4,16 +4,19 @@
 
 #include "motion.h"
 
-/* In pixels of the model, which has half the sides of the frame. */
-#define JOIN_X 2 /* parts of an object may be that far apart: heads lose their bodies else */
+/*
+ * Parts of one object may be this far apart, in pixels of the model, whose sides are half those of
+ * the frame. Without it heads are separated from their bodies.
+ */
+#define JOIN_X 2
 #define JOIN_Y 4
-/* The recent past, to tell what moves from what was left behind or has stopped. */
+/* Rate of the recent average, which tells a moving object from one that was left or has stopped. */
 #define RECENT_RATE 0.25f
-/* An object moves when this share of it differs from the recent past. */
+/* An object moves when this share of it differs from the recent average. */
 #define MOVING_SHARE 0.06
 /*
- * When more than this share of the picture is in front, the light or the camera has changed: learn
- * anew.
+ * When more than this share of the picture is foreground, the light or the camera has changed, and
+ * the background is learned anew.
  */
 #define CHANGED_SHARE 0.6
 
@@ -21,12 +24,12 @@ struct motion {
 	int64_t rows, columns; /* of the model */
 	size_t size;
 	int64_t seen, warmup;
-	uint8_t *first;             /* [warmup][size], until the background is made */
+	uint8_t *first;             /* [warmup][size], until the background is computed */
 	float *now, *back, *recent; /* [size] */
 	uint8_t *front, *moving;    /* [size], 0 or 1 */
-	uint8_t *joined, *scratch;  /* [size] front with its gaps closed; a step between */
+	uint8_t *joined, *scratch;  /* [size] front with its gaps closed; scratch memory */
 	uint8_t *kept;              /* [size] 1 in objects that have a box */
-	int32_t *queue;             /* [size] of take_object */
+	int32_t *queue;             /* [size] used by take_object */
 };
 
 struct object {
@@ -74,10 +77,10 @@ void vision_motion_destroy(struct motion *motion)
 }
 
 /*
- * Brightness at half the size: the mean of two by two pixels, which also takes out some of the
- * noise.
+ * Computes the brightness at half the size: the mean of two by two pixels, which also removes some
+ * of the noise.
  */
-static void look(struct motion *m, const struct frame *frame)
+static void shrink_to_gray(struct motion *m, const struct frame *frame)
 {
 	for (int64_t y = 0; y < m->rows; y++) {
 		int64_t below = 2 * y + 1 < frame->rows ? 2 * y + 1 : 2 * y;
@@ -103,7 +106,7 @@ static void look(struct motion *m, const struct frame *frame)
 	}
 }
 
-/* The first background: what each pixel was in half of the frames at least. */
+/* Computes the first background: the median of each pixel over the warm-up frames. */
 static void warm_up(struct motion *m)
 {
 	uint8_t *keep = m->first + (size_t)m->seen * m->size;
@@ -127,7 +130,7 @@ static void warm_up(struct motion *m)
 	m->first = NULL;
 }
 
-/* Keeps pixels that most of their neighbours agree with: out go single ones, holes close. */
+/* Sets each pixel to the majority of its neighbourhood: removes single pixels and closes holes. */
 static void majority(const struct motion *m, const uint8_t *in, uint8_t *out)
 {
 	memset(out, 0, m->size);
@@ -144,8 +147,8 @@ static void majority(const struct motion *m, const uint8_t *in, uint8_t *out)
 }
 
 /*
- * Sets every pixel that has a set one within `reach` steps of `stride` on its line of `length`
- * pixels.
+ * Sets every pixel of a line that has a set pixel within `reach` pixels. The line has `length`
+ * pixels, `stride` apart.
  */
 static void spread(const uint8_t *in, uint8_t *out, int64_t length, int64_t stride, int64_t reach)
 {
@@ -186,8 +189,8 @@ static size_t compare(struct motion *m, double threshold)
 }
 
 /*
- * Takes the object at pixel `start` out of joined; its pixels are then the first of m->queue.
- * Returns how many.
+ * Removes the object that contains pixel `start` from `joined` and puts its pixels into m->queue.
+ * Returns how many they are.
  */
 static size_t take_object(struct motion *m, int32_t start, struct object *object)
 {
@@ -262,8 +265,8 @@ static int find_objects(struct motion *m, const struct motion_config *config,
 }
 
 /*
- * The background follows the picture, but not where an object moves: what has come to rest is taken
- * in.
+ * Lets the background follow the picture, except where an object moves. An object that has stopped
+ * becomes background.
  */
 static void learn(struct motion *m, float rate)
 {
@@ -279,7 +282,7 @@ int vision_motion_step(struct motion *m, const struct motion_config *config,
 	size_t in_front;
 	int count;
 
-	look(m, frame);
+	shrink_to_gray(m, frame);
 	if (m->seen < m->warmup) {
 		warm_up(m);
 		m->seen++;

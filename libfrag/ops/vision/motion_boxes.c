@@ -9,7 +9,7 @@ struct motion_boxes {
 	struct frag_i64_list color;
 	struct frag_resource *pool;
 
-	struct motion *motion; /* made for the first frame */
+	struct motion *motion; /* created with the first frame */
 	int64_t rows, columns;
 	uint8_t paint[4];
 	struct motion_box boxes[MOTION_BOXES_MAX];
@@ -73,7 +73,7 @@ static int motion_boxes_initialize(void *state, struct frag_op *op)
 	return 0;
 }
 
-/* Fills a rectangle of a compact picture, as far as it lies inside. */
+/* Fills a rectangle of a compact picture, clipped to the picture. */
 static void fill(uint8_t *picture, const struct frame *frame, const uint8_t *paint, int64_t left,
 		 int64_t top, int64_t right, int64_t bottom)
 {
@@ -147,7 +147,7 @@ static int boxes_tensor(const struct motion_boxes *mb, int count, struct frag_te
 	return 0;
 }
 
-/* The background belongs to one size of frames; another size begins anew. */
+/* The background is of one size: frames of another size start a new model. */
 static int prepare(struct motion_boxes *mb, struct frag_op *op, const struct frame *frame,
 		   const struct motion_config *config)
 {

@@ -5,7 +5,7 @@
 
 #include "png_file.h"
 
-/* libpng reports errors by longjmp; nothing that the callback changes is read afterwards. */
+/* libpng reports errors by longjmp, so no variable that changes after setjmp is read after it. */
 static int write_rows(FILE *file, const struct frame *frame)
 {
 	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);

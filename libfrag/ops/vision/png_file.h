@@ -5,9 +5,9 @@
 #include "../frame.h"
 
 /*
- * Writes a frame of u8 as a PNG file. The file appears under its name when it is complete, in place
- * of one that was there. Returns 0 or negative errno (-EIO for what libpng refuses). Thread: any.
- * Blocks: on the disk.
+ * Writes a frame of u8 as a PNG file. The file gets its name when it is complete, and replaces an
+ * older one. Returns 0 or a negative errno; -EIO: libpng refused the frame.
+ * Thread: any. Blocks: on the disk.
  */
 int vision_png_write(const char *path, const struct frame *frame);
 

@@ -6,12 +6,12 @@
 
 /*
  * Every mode is a separable filter: pixel i of the output is the weighted sum of `count` pixels of
- * the input from `first` on. First along the rows into an f32 picture of the new width, then along
- * the columns.
+ * the input, starting at first[i]. The rows are filtered first, into an f32 picture of the new
+ * width, then the columns.
  */
 struct taps {
-	int64_t count;  /* of each output pixel */
-	int64_t *first; /* [size of the output]; may lie outside, then the border's pixel counts */
+	int64_t count;  /* for each output pixel */
+	int64_t *first; /* [size of the output]; outside the input the border's pixel is used */
 	float *weights; /* [size of the output][count] */
 };
 
@@ -87,7 +87,7 @@ static int64_t clamp(int64_t x, int64_t size)
 	return x < 0 ? 0 : x >= size ? size - 1 : x;
 }
 
-/* One row of the input at the new width. */
+/* Filters one row of the input to the new width. */
 static void resize_row(const struct frame *in, int64_t y, const struct taps *taps, int64_t columns,
 		       float *out)
 {

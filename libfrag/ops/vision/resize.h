@@ -4,7 +4,7 @@
 
 #include "../frame.h"
 
-/* The numbers of NPP's interpolation modes, which Holoscan's FormatConverterOp takes. */
+/* The numbers of NPP's interpolation modes, which Holoscan's FormatConverterOp accepts. */
 enum resize_mode {
 	RESIZE_DEFAULT = 0, /* cubic */
 	RESIZE_NEAREST = 1,
@@ -14,11 +14,12 @@ enum resize_mode {
 };
 
 /*
- * Resizes a frame into compact rows at out, channels and element type as they are. Pixel centres
- * are at half coordinates; beyond the border the border's pixels go on. Modes but RESIZE_SUPER look
- * at the nearest pixels only, also when the picture gets smaller. Returns 0; -EINVAL for another
- * mode, or RESIZE_SUPER with a larger side; -ENOMEM. Thread: any. Blocks: no. RT-safe: no
- * (allocates).
+ * Resizes a frame; channels and element type stay. Pixel centres lie at half coordinates, and
+ * beyond the border its pixels are repeated. All modes but RESIZE_SUPER use the nearest pixels
+ * only, also when the picture gets smaller.
+ * - out: receives rows without gaps
+ * Returns 0; -EINVAL: unknown mode, or RESIZE_SUPER to a larger side; -ENOMEM.
+ * Thread: any. Blocks: no. RT-safe: no (it allocates).
  */
 int vision_resize(const struct frame *in, enum resize_mode mode, int64_t rows, int64_t columns,
 		  void *out);

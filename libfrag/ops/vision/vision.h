@@ -4,7 +4,7 @@
 
 #include <frag/frag.h>
 
-/* The operator types of this library, one a file; tests link them without the plugin. */
+/* The operator types of this library, one in each file; tests link them without the plugin. */
 extern const struct frag_op_type vision_format_converter_type;
 extern const struct frag_op_type vision_motion_boxes_type;
 extern const struct frag_op_type vision_image_writer_type;
