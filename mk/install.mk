@@ -16,8 +16,12 @@ $(B)/lib/pkgconfig/frag.pc: Makefile mk/install.mk
 	@$(call pc_file,$(abspath $(B)),$(abspath libfrag/include),$(abspath $(B)/lib)) >$@
 all: $(B)/lib/pkgconfig/frag.pc
 
-.PHONY: install uninstall
-install: all
+# What is installed has no asserts: it is built with NDEBUG=1 into $(B)-ndebug. `make install NDEBUG=` installs
+# what is in $(B), as it was built.
+.PHONY: install install-here uninstall
+install:
+	@$(MAKE) --no-print-directory $(if $(filter undefined,$(origin NDEBUG)),B=$(B)-ndebug NDEBUG=1) install-here
+install-here: all
 	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(libdir)/frag/plugins \
 		$(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(libdir)/frag/extensions $(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
 		$(DESTDIR)$(prefix)/share/doc/frag $(DESTDIR)$(prefix)/share/frag

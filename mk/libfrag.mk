@@ -11,7 +11,7 @@ LIBFRAG_DAEMONS_SRC := $(wildcard $(addprefix libfrag/src/,base/*.c text/*.c tra
 # make WITHOUT="ucx video": as where their packages are not there. Without UCX all runs in one process.
 UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(shell pkg-config --exists ucx 2>/dev/null && echo libfrag/modules/ucx/*.c))
 # Not said by what installs first, or builds nothing.
-SAYS_MISSING := $(filter-out demo check deps clean uninstall,$(or $(MAKECMDGOALS),all))
+SAYS_MISSING := $(filter-out demo check deps clean install uninstall,$(or $(MAKECMDGOALS),all))
 $(if $(or $(UCX_SRC),$(if $(SAYS_MISSING),,quiet)),,$(info ucx.so is not built: $(if $(filter ucx,$(WITHOUT)),WITHOUT \
 	names it,pkg-config does not find ucx; make deps installs it)))
 UCX_SO := $(B)/lib/frag/modules/ucx.so

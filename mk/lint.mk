@@ -7,12 +7,12 @@ LINT_PKG := $(foreach p,ucx gstreamer-1.0 $(OPS_PKG),$(shell pkg-config --cflags
 LINT_FLAGS = -std=gnu11 -DFRAG_VERSION='"$(VERSION)"' -DFUZZ_DIR='""' -Ilibfrag/include -Ilibfrag/src -Ilibfrag -Ilibfrag/ops \
 	-Iproto -I. -Itests -isystem $(B)/gen $(LINT_PKG)
 
-.PHONY: lint lint-format lint-headers lint-cppcheck lint-tidy
+.PHONY: lint lint-style lint-headers lint-cppcheck lint-tidy
 lint:
 	@mk/deps.sh proof
-	@$(MAKE) --no-print-directory -s -j$$(nproc) lint-format lint-headers lint-cppcheck lint-tidy
+	@$(MAKE) --no-print-directory -s -j$$(nproc) lint-style lint-headers lint-cppcheck lint-tidy
 	@echo "lint: $(words $(LINT_SRC)) files, nothing found"
-lint-format:
+lint-style:
 	@clang-format --dry-run -Werror $(LINT_SRC)
 	@mk/layers.py
 # The public ones are clean C99 and C++11; each header needs no other before it.

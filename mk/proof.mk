@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tries frag harder than its users can; docs/TESTING.md says what each does and found.
+#   ndebug    the whole suite, of a build without asserts, as packages are
 #   asan      the whole suite, daemons included, with ASan, UBSan and LSan
 #   asan-faults  every call site of ours fails once (mk/faults.mk) in such a build
 #   coverage  the whole suite, and which lines and branches it took; fails below 90 % of branches of the cores and the codec
@@ -7,7 +8,7 @@
 #   valgrind  unit and conformance tests under valgrind
 #   aarch64   everything built for aarch64, its test programs under qemu-user
 #   proof     what every submission passes after make check
-#   nightly   the long form of all of it; of both STEPS="sim fuzz" runs a part
+#   nightly   the long form of all of it; of both STEPS="sim fuzz" runs a part (mk/proof.sh)
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Instrumented code hides from gcc what initialises what, so its warnings are only told.
 ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= EXTRA_CFLAGS="$(ASAN_FLAGS) -w" \
@@ -20,7 +21,11 @@ TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan MINI_CRITER
 COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="-O0 -g" WERROR= \
 	EXTRA_CFLAGS="--coverage -fprofile-update=atomic -w" EXTRA_LDFLAGS=--coverage
 
-.PHONY: asan asan-faults tsan coverage valgrind aarch64 proof nightly
+.PHONY: ndebug asan asan-faults tsan coverage valgrind aarch64 proof nightly
+ndebug:
+	@mk/deps.sh
+	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 tests
+	@python3 tests/run.py --build build-ndebug $(if $(ONLY),--only $(ONLY))
 asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests

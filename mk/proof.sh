@@ -1,18 +1,25 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# proof.sh proof|nightly [STEP...]: runs its steps, or those named, one after the other, each into build/RUN/STEP.log, and ends with
-# a table of them. proof is what every submission passes after make check, and stops at the first step that fails; nightly, the
-# long form of everything, goes on to the end. What nightly passed for this very commit (nothing uncommitted) is not run again,
-# so that it goes on after an interruption; an empty build/nightly begins anew.
+# proof.sh proof|nightly [STEP...]: runs the steps of that run, or those named, one after the other. Each writes into
+# build/RUN/STEP.log; build/RUN/table says what each took and found. proof stops at the first step that fails, nightly
+# goes on to the end.
+#
+# A result belongs to the tree of HEAD: build/passed/TREE/STEP. A step that has passed for this tree with this command
+# is not run again, in whichever run, so an interrupted run goes on where it was, and a commit that changes no file
+# (a new message, a merge of the same content) invalidates nothing. With uncommitted changes nothing is stored and
+# everything runs. FRESH=1 runs everything again.
 set -eu
 cd "$(dirname "$0")/.."
 run=${1:-}
 # A step a line: NAME COMMAND...
 case $run in
 proof)
+	goal_s=1200
 	steps='patches tests/planted/features.py --patches
-sim make -s sim RUNS=10000
+style make -s lint-style
+sim make -s sim RUNS=100000
 faults tests/planted/sim.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
+ndebug make -s ndebug
 fuzz make -s fuzz TIME=10
 asan make -s asan
 call-sites make -s faults
@@ -21,9 +28,11 @@ instructions make -s bench-instructions
 torture make -s torture RUNS=20 LINK=4'
 	;;
 nightly)
-	steps='lint make -s lint
-patches tests/planted/features.py --patches
+	goal_s=9000
+	steps='patches tests/planted/features.py --patches
+lint make -s lint
 builds tests/builds.sh
+ndebug make -s ndebug
 sim make -s sim RUNS=1000000
 faults tests/planted/sim.sh
 fuzz make -s fuzz TIME=600
@@ -37,6 +46,7 @@ coverage make -s coverage
 tsan make -s tsan
 valgrind make -s valgrind
 aarch64 make -s aarch64
+instructions make -s bench-instructions
 torture make -s torture RUNS=1000 STREAM=20 STOP=100 LINK=50 SOAK=40
 bench make -s bench'
 	;;
@@ -52,18 +62,21 @@ for word in "$@"; do
 		exit 2
 	}
 done
-only=" $* " failures=0
+only=" $* " failures=0 total_s=0
 logs=build/$run
 mk/deps.sh proof
 
-# What a step has to be run again for; empty: always.
-state=
-if [ "$run" = nightly ] && [ -z "$(git status --porcelain 2>&1)" ]; then
-	state=$(git rev-parse HEAD)
+# Where results of this tree are stored; empty: nowhere.
+passed=
+if [ -z "$(git status --porcelain 2>&1)" ]; then
+	passed=build/passed/$(git rev-parse 'HEAD^{tree}')
+	mkdir -p "$passed"
 fi
 
+# row NAME SECONDS WORDS
 row() {
-	row=$(printf '%6s s  %-14s %s' "$2" "$1" "$3")
+	total_s=$((total_s + $2))
+	row=$(printf '%6s s  %-16s %s' "$2" "$1" "$3")
 	echo "$row" >>"$logs/table"
 	echo "$run: $row"
 }
@@ -72,23 +85,22 @@ row() {
 step() {
 	name=$1
 	shift
-	log=$logs/$name.log passed=$logs/$name.passed
+	log=$logs/$name.log
 	[ "$only" = "  " ] || [ "${only#* $name }" != "$only" ] || return 0
-	if [ -n "$state" ] && [ "$(sed -n 1p "$passed" 2>/dev/null)" = "$state" ]; then
-		row "$name" "$(sed -n 2p "$passed")" "passed before: $(tail -n 1 "$log")"
+	if [ -n "$passed" ] && [ -z "${FRESH:-}" ] && [ "$(sed -n 1p "$passed/$name" 2>/dev/null)" = "$*" ]; then
+		row "$name" "$(sed -n 2p "$passed/$name")" "$(sed -n 3p "$passed/$name") (passed before)"
 		return 0
 	fi
-	rm -f "$passed"
 	echo "$run: $name: $*"
 	begin=$(date +%s)
 	if "$@" >"$log" 2>&1; then
 		took=$(($(date +%s) - begin))
-		[ -z "$state" ] || printf '%s\n%s\n' "$state" "$took" >"$passed"
+		[ -z "$passed" ] || printf '%s\n%s\n%s\n' "$*" "$took" "$(tail -n 1 "$log")" >"$passed/$name"
 		row "$name" "$took" "$(tail -n 1 "$log")"
 		return 0
 	fi
 	tail -n 60 "$log"
-	row "$name" $(($(date +%s) - begin)) "FAILED: $*; all it wrote is in $log"
+	row "$name" $(($(date +%s) - begin)) "FAILED: $*; its output is in $log"
 	failures=$((failures + 1))
 	[ "$run" = nightly ] || finish
 }
@@ -96,6 +108,7 @@ step() {
 finish() {
 	echo "$run:"
 	cat "$logs/table"
+	echo "$run: $((total_s / 60)) min $((total_s % 60)) s; the goal is at most $((goal_s / 60)) min on 2 cores"
 	if [ "$failures" != 0 ]; then
 		echo "$run: $failures failed"
 		exit 1

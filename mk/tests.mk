@@ -60,4 +60,5 @@ check:
 	@echo "building into $(B)" >&2
 	@$(MAKE) --no-print-directory -s -j$$(nproc) check-here
 check-here: tests
+	@$(SIM_BIN) --runs 10000 --jobs $$(nproc)
 	@python3 tests/run.py --build $(B) --record $(B)/tests/passed

@@ -1,12 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Other ways to build frag, each with the tests that fit: builds.sh [clang|ndebug|less]...
+# Other ways to build frag, each with the tests that fit: builds.sh [clang|less]...
 #   clang   by clang, -Werror as always
-#   ndebug  with -DNDEBUG
-#   less    without UCX and without FFmpeg: what is missing is said by name, and the rest works
+#   less    without UCX and without FFmpeg: what is missing is named, and the rest works
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- clang ndebug less
+[ $# -gt 0 ] || set -- clang less
 jobs=$(nproc)
 
 # Every test program below $1/tests that matches the words behind it.
@@ -54,10 +53,6 @@ for name; do
 	clang)
 		build build-clang CC=clang
 		run_tests build-clang unit shared operators fuzz
-		;;
-	ndebug)
-		build build-ndebug CFLAGS="-O2 -g -DNDEBUG"
-		run_tests build-ndebug unit shared operators fuzz
 		;;
 	less)
 		build build-less WITHOUT="ucx video"

@@ -66,7 +66,7 @@ class Installed(cluster.ClusterTest):
     def setUp(self):
         super().setUp()
         self.prefix = self.path("frag")
-        self.command("make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "install", "prefix=" + self.prefix)
+        self.command("make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "NDEBUG=", "install", "prefix=" + self.prefix)
         self.env.pop("FRAG_LIBRARY_PATH")
         self.env.update(PKG_CONFIG_PATH=os.path.join(self.prefix, "lib", "pkgconfig"))
         self.examples = self.path("examples")
