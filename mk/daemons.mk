@@ -3,7 +3,8 @@
 # plugins.
 DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
-FRAGHOST_SRC := $(wildcard workerd/host/*.c)
+HOST_CORE_SRC := $(wildcard workerd/host/core/*.c)
+FRAGHOST_SRC := $(wildcard workerd/host/*.c) $(HOST_CORE_SRC)
 FRAGCTL_SRC := $(wildcard fragctl/*.c)
 WORKERD_A := $(B)/obj/workerd.a
 DRIVERD_A := $(B)/obj/driverd.a
@@ -31,8 +32,8 @@ $(B)/bin/driverd: $(DRIVERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_DAEMONS_A)
 	$(no_dlopen)
 all: $(B)/bin/driverd
 endif
-# All but main, for the tests.
-$(WORKERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out workerd/main.c,$(WORKERD_SRC)))
+# All but main, for the tests; and fraghost's core.
+$(WORKERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out workerd/main.c,$(WORKERD_SRC)) $(HOST_CORE_SRC))
 	@mkdir -p $(@D)
 	rm -f $@ && $(AR) rcs $@ $^
 $(DRIVERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out driverd/main.c,$(DRIVERD_SRC)))

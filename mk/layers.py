@@ -49,6 +49,8 @@ def allowed(path, include):
         return "built-in operators and examples use public headers only"
     if path.startswith("proto/wire/") and folder != "base":
         return "the wire stands on base only"
+    if path.startswith("workerd/host/core/") and folder != "base":
+        return "fraghost's core uses base only: the run is its shell's"
     if re.match(r"(driverd|workerd)/(?!host/)", path) and not DAEMONS.match(include):
         return "a daemon uses base, text, track, the resolving of flows and the ledger only"
     return None

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+
+#include <signal.h>
+#include <string.h>
+
+#include <workerd/host/core/core.h>
+
+#define MS 1000000ll
+
+/* A shell without a run: work is done when the test says so, and time stands still until then. */
+static struct host_core *core;
+static struct host_actions actions;
+static int64_t now = 1000 * MS;
+
+static void make(void)
+{
+	const struct host_config config = {0};
+
+	cr_assert_eq(host_core_create(&config, now, &core), 0);
+}
+
+static void finish(void)
+{
+	cr_expect_eq(host_core_illegal_moves(core), 0);
+	host_core_destroy(core);
+}
+TestSuite(host_core, .init = make, .fini = finish);
+
+static void step(struct host_event event)
+{
+	host_core_step(core, &event, now, &actions);
+}
+
+static const struct host_action *did(enum host_action_kind kind)
+{
+	for (uint32_t i = 0; i < actions.count; i++)
+		if (actions.items[i].kind == kind)
+			return &actions.items[i];
+	return NULL;
+}
+
+/* A frame that the last step sent. */
+static const struct fw_message *sent(enum fw_kind kind)
+{
+	for (uint32_t i = 0; i < actions.count; i++)
+		if (actions.items[i].kind == HOST_DO_SEND && actions.items[i].message.kind == kind)
+			return &actions.items[i].message;
+	return NULL;
+}
+
+static const char *logged(enum fragi_log_level level)
+{
+	for (uint32_t i = 0; i < actions.count; i++)
+		if (actions.items[i].kind == HOST_DO_LOG && actions.items[i].level == level)
+			return actions.items[i].text;
+	return "";
+}
+
+static void from_workerd(struct fw_message message)
+{
+	static struct fw_message kept;
+
+	kept = message;
+	kept.run = 7;
+	kept.host = 2;
+	kept.epoch = 3;
+	step((struct host_event){.kind = HOST_EV_MESSAGE, .message = &kept});
+}
+
+static void create(void)
+{
+	from_workerd((struct fw_message){.kind = FW_HOST_CREATE,
+					 .create = {.beat_ns = 100 * MS, .dead_ns = 1000 * MS}});
+}
+
+static void stop(int64_t drain_ns)
+{
+	from_workerd((struct fw_message){.kind = FW_HOST_STOP, .stop = {.drain_ns = drain_ns}});
+}
+
+static const struct fw_host_result good = {.ok = true, .sentence = ""},
+				   bad = {.exit_code = 1, .sentence = "it breaks"};
+
+static void prepare_done(bool ok)
+{
+	struct fw_host_prepared prepared = {.ok = ok, .exit_code = ok ? 0 : 2, .pid = 4711};
+
+	step((struct host_event){.kind = HOST_EV_PREPARE_DONE, .prepared = &prepared});
+}
+
+static void work_done(enum host_event_kind kind, const struct fw_host_result *result)
+{
+	step((struct host_event){.kind = kind, .result = result});
+}
+
+static void report(struct fw_host_event event)
+{
+	step((struct host_event){.kind = HOST_EV_RUN, .report = &event});
+}
+
+static void expect_state(enum host_state state)
+{
+	cr_expect_eq(host_core_state(core), state, "state %d", (int)host_core_state(core));
+}
+
+static void up_to_prepared(void)
+{
+	create();
+	prepare_done(true);
+}
+
+static void up_to_wiring(void)
+{
+	static struct fw_peer peers[] = {{.name = "f1, f2"}, {.name = "f3"}};
+
+	up_to_prepared();
+	from_workerd((struct fw_message){.kind = FW_HOST_WIRE,
+					 .wire = {.peers = peers, .peer_count = 2}});
+}
+
+static void up_to_wired(void)
+{
+	up_to_wiring();
+	work_done(HOST_EV_WIRE_DONE, &good);
+	step((struct host_event){.kind = HOST_EV_PEERS_READY});
+}
+
+static void up_to_started(void)
+{
+	up_to_wired();
+	from_workerd((struct fw_message){.kind = FW_HOST_START});
+	work_done(HOST_EV_START_DONE, &good);
+}
+
+/* Runs the timer whenever it is due, up to `until`, with a workerd that beats, if it `lives`. */
+static bool timers_until(int64_t until, bool lives, enum fw_kind kind)
+{
+	while (host_core_deadline_ns(core) <= until) {
+		now = host_core_deadline_ns(core);
+		if (lives)
+			from_workerd((struct fw_message){.kind = FW_BEAT});
+		step((struct host_event){.kind = HOST_EV_TIMER});
+		if (sent(kind) != NULL || did(HOST_DO_EXIT) != NULL)
+			return true;
+	}
+	now = until;
+	return false;
+}
+
+Test(host_core, walks_the_phases_and_answers_each_with_its_ids)
+{
+	create();
+	cr_assert_not_null(did(HOST_DO_PREPARE));
+	cr_expect_eq(did(HOST_DO_PREPARE)->order->kind, FW_HOST_CREATE);
+	cr_expect_eq(did(HOST_DO_PREPARE)->beat_ns, 100 * MS);
+	cr_expect_eq(did(HOST_DO_PREPARE)->dead_ns, 1000 * MS);
+	prepare_done(true);
+	cr_assert_not_null(sent(FW_HOST_PREPARED));
+	cr_expect(sent(FW_HOST_PREPARED)->prepared.ok);
+	cr_expect_eq(sent(FW_HOST_PREPARED)->run, 7);
+	cr_expect_eq(sent(FW_HOST_PREPARED)->host, 2);
+	cr_expect_eq(sent(FW_HOST_PREPARED)->epoch, 3);
+	from_workerd((struct fw_message){.kind = FW_HOST_WIRE});
+	cr_assert_not_null(did(HOST_DO_WIRE));
+	work_done(HOST_EV_WIRE_DONE, &good);
+	cr_expect_null(sent(FW_HOST_WIRED), "its peers have not answered");
+	step((struct host_event){.kind = HOST_EV_PEERS_READY});
+	cr_assert_not_null(sent(FW_HOST_WIRED));
+	cr_expect(sent(FW_HOST_WIRED)->result.ok);
+	from_workerd((struct fw_message){.kind = FW_HOST_START});
+	cr_assert_not_null(did(HOST_DO_START));
+	cr_expect_null(sent(FW_HOST_STARTED));
+	work_done(HOST_EV_START_DONE, &good);
+	cr_assert_not_null(sent(FW_HOST_STARTED));
+	cr_expect(sent(FW_HOST_STARTED)->result.ok);
+	stop(5000 * MS);
+	cr_expect_not_null(did(HOST_DO_DRAIN));
+	report((struct fw_host_event){.state = FW_STATE_DONE});
+	cr_expect_eq(sent(FW_HOST_EVENT)->event.state, FW_STATE_DONE);
+	stop(0);
+	cr_expect_not_null(did(HOST_DO_HALT));
+	cr_expect_not_null(did(HOST_DO_DESTROY));
+	work_done(HOST_EV_DESTROY_DONE, NULL);
+	cr_assert_not_null(did(HOST_DO_EXIT));
+	cr_expect_eq(did(HOST_DO_EXIT)->exit_code, 0);
+	cr_expect_not(did(HOST_DO_EXIT)->operators_may_hang);
+	cr_expect_eq(host_core_deadline_ns(core), INT64_MAX);
+}
+
+Test(host_core, beats_from_the_first_moment_and_in_every_state)
+{
+	int64_t from;
+
+	cr_assert_eq(host_core_deadline_ns(core), now);
+	cr_assert(timers_until(now, true, FW_BEAT));
+	create();
+	from = now;
+	cr_assert(timers_until(now + 250 * MS, true, FW_BEAT), "while it prepares");
+	for (int i = 0; i < 20; i++)
+		cr_assert(timers_until(now + 100 * MS, true, FW_BEAT));
+	cr_expect_leq(now - from, 2250 * MS);
+	prepare_done(false);
+	cr_assert(timers_until(now + 100 * MS, true, FW_BEAT), "when it has failed");
+	stop(0);
+	cr_assert(timers_until(now + 100 * MS, true, FW_BEAT), "while it ends");
+}
+
+Test(host_core, a_failed_phase_is_reported_and_the_host_waits_to_be_ended)
+{
+	up_to_wired();
+	from_workerd((struct fw_message){.kind = FW_HOST_START});
+	work_done(HOST_EV_START_DONE, &bad);
+	cr_assert_not_null(sent(FW_HOST_STARTED));
+	cr_expect_str_eq(sent(FW_HOST_STARTED)->result.sentence, "it breaks");
+	expect_state(HOST_STATE_FAILED);
+	stop(5000 * MS);
+	cr_expect_null(did(HOST_DO_DRAIN));
+	cr_expect_null(did(HOST_DO_DESTROY), "there is nothing to drain, and it is not to end yet");
+	stop(0);
+	cr_expect_not_null(did(HOST_DO_DESTROY));
+}
+
+Test(host_core, errors_of_prepare_are_passed_on)
+{
+	const char *errors[] = {"app.yaml:4:1: no such operator"};
+	struct fw_host_prepared prepared = {.exit_code = 2, .errors = errors, .error_count = 1};
+
+	create();
+	step((struct host_event){.kind = HOST_EV_PREPARE_DONE, .prepared = &prepared});
+	cr_assert_not_null(sent(FW_HOST_PREPARED));
+	cr_expect_eq(sent(FW_HOST_PREPARED)->prepared.exit_code, 2);
+	cr_expect_eq(sent(FW_HOST_PREPARED)->prepared.errors, errors);
+	expect_state(HOST_STATE_FAILED);
+}
+
+Test(host_core, what_cannot_be_reported_ends_it)
+{
+	create();
+	step((struct host_event){.kind = HOST_EV_PREPARE_DONE, .text = "no memory"});
+	cr_expect_str_eq(logged(FRAGI_LOG_ERROR),
+			 "cannot report what was prepared: no memory; this host ends");
+	cr_assert_not_null(did(HOST_DO_EXIT));
+	cr_expect_eq(did(HOST_DO_EXIT)->exit_code, 3);
+}
+
+Test(host_core, an_end_waits_for_the_work_that_is_under_way)
+{
+	create();
+	stop(0);
+	cr_expect_null(did(HOST_DO_DESTROY));
+	step((struct host_event){.kind = HOST_EV_STOP});
+	cr_expect_null(did(HOST_DO_DESTROY));
+	prepare_done(true);
+	cr_expect_not_null(sent(FW_HOST_PREPARED));
+	cr_expect_not_null(did(HOST_DO_DESTROY));
+	stop(0);
+	cr_expect_null(did(HOST_DO_DESTROY), "it is being destroyed already");
+	work_done(HOST_EV_DESTROY_DONE, NULL);
+	cr_expect_not_null(did(HOST_DO_EXIT));
+}
+
+Test(host_core, a_stop_while_its_edges_are_made_ends_it_afterwards)
+{
+	up_to_wiring();
+	step((struct host_event){.kind = HOST_EV_STOP});
+	cr_expect_null(did(HOST_DO_DESTROY));
+	work_done(HOST_EV_WIRE_DONE, &good);
+	cr_expect_not_null(did(HOST_DO_DESTROY));
+}
+
+Test(host_core, a_stop_while_it_starts_ends_it_afterwards)
+{
+	up_to_wired();
+	from_workerd((struct fw_message){.kind = FW_HOST_START});
+	stop(0);
+	cr_expect_null(did(HOST_DO_DESTROY));
+	work_done(HOST_EV_START_DONE, &bad);
+	cr_expect_not_null(did(HOST_DO_DESTROY), "though it did not start");
+}
+
+Test(host_core, a_stop_with_a_time_ends_what_has_not_started)
+{
+	up_to_prepared();
+	stop(5000 * MS);
+	cr_expect_null(did(HOST_DO_DRAIN));
+	cr_expect_not_null(did(HOST_DO_DESTROY));
+}
+
+Test(host_core, a_signal_ends_it_once)
+{
+	step((struct host_event){.kind = HOST_EV_STOP});
+	cr_expect_not_null(did(HOST_DO_DESTROY), "also before HOST_CREATE");
+	step((struct host_event){.kind = HOST_EV_STOP});
+	cr_expect_null(did(HOST_DO_DESTROY));
+}
+
+Test(host_core, frames_out_of_turn_are_ignored)
+{
+	from_workerd((struct fw_message){.kind = FW_HOST_START});
+	cr_expect_str_eq(logged(FRAGI_LOG_WARN),
+			 "ignored HOST_START: it does not come at this point");
+	up_to_started();
+	create();
+	cr_expect_null(did(HOST_DO_PREPARE));
+	from_workerd((struct fw_message){.kind = FW_HOST_WIRE});
+	cr_expect_null(did(HOST_DO_WIRE));
+	from_workerd((struct fw_message){.kind = FW_HELLO});
+	cr_expect_str_eq(logged(FRAGI_LOG_WARN), "ignored HELLO: it is not for a host");
+	expect_state(HOST_STATE_STARTED);
+}
+
+Test(host_core, peers_that_do_not_answer_in_time_are_named)
+{
+	up_to_wiring();
+	work_done(HOST_EV_WIRE_DONE, &good);
+	cr_assert_not(timers_until(now + 8999 * MS, true, FW_HOST_WIRED));
+	cr_assert(timers_until(now + 1 * MS, true, FW_HOST_WIRED));
+	cr_expect_not(sent(FW_HOST_WIRED)->result.ok);
+	cr_expect_eq(sent(FW_HOST_WIRED)->result.exit_code, 1);
+	cr_expect_str_eq(
+		sent(FW_HOST_WIRED)->result.sentence,
+		"no answer from f1, f2, f3 over the data plane within 9 s; check that the addresses of --worker-address can reach each other and that no firewall stands between");
+	expect_state(HOST_STATE_FAILED);
+	step((struct host_event){.kind = HOST_EV_PEERS_READY});
+	cr_expect_null(sent(FW_HOST_WIRED), "too late");
+}
+
+Test(host_core, a_failure_while_its_peers_are_awaited_is_the_result_of_the_phase)
+{
+	up_to_wiring();
+	work_done(HOST_EV_WIRE_DONE, &good);
+	report((struct fw_host_event){
+		.state = FW_STATE_PEER_LOST, .peer = 4, .sentence = "its address is wrong"});
+	cr_expect_null(sent(FW_HOST_EVENT));
+	cr_assert_not_null(sent(FW_HOST_WIRED));
+	cr_expect_eq(sent(FW_HOST_WIRED)->result.exit_code, 1);
+	cr_expect_str_eq(sent(FW_HOST_WIRED)->result.sentence, "its address is wrong");
+	expect_state(HOST_STATE_FAILED);
+}
+
+Test(host_core, a_lost_peer_of_a_started_host_is_reported)
+{
+	up_to_started();
+	report((struct fw_host_event){
+		.state = FW_STATE_PEER_LOST, .peer = 4, .sentence = "connection reset"});
+	cr_assert_not_null(sent(FW_HOST_EVENT));
+	cr_expect_eq(sent(FW_HOST_EVENT)->event.peer, 4);
+	expect_state(HOST_STATE_STARTED);
+}
+
+Test(host_core, after_a_failure_of_its_run_nothing_is_taken_away_from_operators)
+{
+	up_to_started();
+	report((struct fw_host_event){
+		.state = FW_STATE_FAILED, .exit_code = 1, .sentence = "f.a hangs"});
+	cr_assert_not_null(sent(FW_HOST_EVENT));
+	cr_expect_str_eq(sent(FW_HOST_EVENT)->event.sentence, "f.a hangs");
+	stop(5000 * MS);
+	cr_expect_not_null(did(HOST_DO_DRAIN), "its other fragments run on");
+	stop(0);
+	work_done(HOST_EV_DESTROY_DONE, NULL);
+	cr_assert_not_null(did(HOST_DO_EXIT));
+	cr_expect_eq(did(HOST_DO_EXIT)->exit_code, 0);
+	cr_expect(did(HOST_DO_EXIT)->operators_may_hang);
+}
+
+Test(host_core, that_it_runs_again_is_reported_with_a_beat_before_which_it_was_not_idle)
+{
+	up_to_started();
+	report((struct fw_host_event){.state = FW_STATE_IDLE, .idle_rounds = 9});
+	cr_assert_not_null(sent(FW_HOST_EVENT));
+	cr_expect_eq(sent(FW_HOST_EVENT)->event.idle_rounds, 9);
+	cr_assert(timers_until(now + 250 * MS, true, FW_BEAT));
+	cr_expect_null(sent(FW_HOST_EVENT), "it was idle since the last beat");
+	cr_assert(timers_until(now + 100 * MS, true, FW_BEAT));
+	cr_assert_not_null(sent(FW_HOST_EVENT));
+	cr_expect_eq(sent(FW_HOST_EVENT)->event.state, FW_STATE_RUNNING);
+	cr_assert(timers_until(now + 100 * MS, true, FW_BEAT));
+	cr_expect_null(sent(FW_HOST_EVENT), "once");
+}
+
+Test(host_core, a_silent_workerd_ends_it)
+{
+	int64_t from;
+
+	up_to_started();
+	from = now;
+	cr_assert(timers_until(now + 2000 * MS, false, FW_HOST_WIRED));
+	cr_assert_not_null(did(HOST_DO_EXIT));
+	cr_expect_eq(now - from, 1000 * MS);
+	cr_expect_eq(did(HOST_DO_EXIT)->exit_code, 3);
+	cr_expect_str_eq(logged(FRAGI_LOG_ERROR),
+			 "workerd has not been heard for 1.0 s: this host ends");
+}
+
+Test(host_core, silence_is_judged_in_its_own_awake_time)
+{
+	up_to_started();
+	now += 5000 * MS; /* it did not run itself */
+	step((struct host_event){.kind = HOST_EV_TIMER});
+	cr_expect_null(did(HOST_DO_EXIT), "what workerd sent lies unread");
+	cr_expect_not_null(sent(FW_BEAT));
+	cr_assert(timers_until(now + 200 * MS, false, FW_HOST_WIRED), "two beats later it is lost");
+	cr_expect_not_null(did(HOST_DO_EXIT));
+}
+
+Test(host_core, a_lost_connection_ends_it_at_once_whatever_it_does)
+{
+	up_to_wiring();
+	step((struct host_event){.kind = HOST_EV_CONNECTION_LOST, .text = ""});
+	cr_assert_not_null(did(HOST_DO_EXIT));
+	cr_expect_eq(did(HOST_DO_EXIT)->exit_code, 3);
+	cr_expect(did(HOST_DO_EXIT)->operators_may_hang);
+	cr_expect_str_eq(logged(FRAGI_LOG_ERROR), "", "an end of file is no news");
+}
+
+Test(host_core, why_its_connection_broke_is_logged)
+{
+	step((struct host_event){.kind = HOST_EV_CONNECTION_LOST,
+				 .text = "workerd sent what cannot be read: bad message"});
+	cr_expect_str_eq(logged(FRAGI_LOG_ERROR), "workerd sent what cannot be read: bad message");
+	cr_expect_not_null(did(HOST_DO_EXIT));
+}
+
+#ifndef NDEBUG
+Test(host_core, a_completion_that_nobody_waits_for_aborts, .signal = SIGABRT)
+{
+	work_done(HOST_EV_WIRE_DONE, &good);
+}
+
+Test(host_core, a_report_of_a_run_that_is_being_worked_on_aborts, .signal = SIGABRT)
+{
+	create();
+	report((struct fw_host_event){.state = FW_STATE_IDLE});
+}
+
+Test(host_core, an_event_after_its_exit_aborts, .signal = SIGABRT)
+{
+	step((struct host_event){.kind = HOST_EV_CONNECTION_LOST, .text = ""});
+	step((struct host_event){.kind = HOST_EV_STOP});
+}
+#endif

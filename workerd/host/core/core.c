@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/host/core/core.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/beat.h>
+#include <base/machine.h>
+#include <base/spare.h>
+#include <workerd/spawn.h>
+
+/* What the shell has been asked for and has not completed yet. */
+enum host_work {
+	HOST_WORK_NONE,
+	HOST_WORK_PREPARE,
+	HOST_WORK_WIRE,
+	HOST_WORK_START,
+	HOST_WORK_DESTROY,
+};
+
+struct host_core {
+	struct host_config config;
+	enum host_state state;
+	enum host_work work;
+	/* from HOST_CREATE; every frame that is sent carries them */
+	uint64_t run, epoch;
+	uint32_t number;
+	int64_t heard_ns;      /* workerd's last frame */
+	int64_t beat_at_ns;    /* next beat */
+	int64_t wire_until_ns; /* WIRING: when the peers have not answered in time */
+	int64_t deadline_ns;   /* as the shell knows it */
+	struct fragi_spare spare;
+	bool end_wanted;    /* the work that is under way has to be completed first */
+	bool idle;          /* the run is at rest, as far as it was reported */
+	bool idle_reported; /* ... since the last beat */
+	/* the run reported a failure: an operator may hang in its callback */
+	bool run_failed;
+	uint32_t illegal_moves;
+	char peers[256];    /* names, for the sentence when they do not answer */
+	char sentence[512]; /* of a result that the core itself has found */
+};
+
+static const char *const state_names[HOST_STATES] = {
+	[HOST_STATE_NEW] = "new",           [HOST_STATE_PREPARING] = "preparing",
+	[HOST_STATE_PREPARED] = "prepared", [HOST_STATE_WIRING] = "wiring",
+	[HOST_STATE_WIRED] = "wired",       [HOST_STATE_STARTING] = "starting",
+	[HOST_STATE_STARTED] = "started",   [HOST_STATE_FAILED] = "failed",
+	[HOST_STATE_ENDING] = "ending",     [HOST_STATE_ENDED] = "ended",
+};
+
+/* ENDED: its workerd is lost; from ENDING also in order. */
+static const uint32_t state_moves[HOST_STATES] = {
+	[HOST_STATE_NEW] = FRAGI_MOVE(HOST_STATE_PREPARING) | FRAGI_MOVE(HOST_STATE_ENDING) |
+			   FRAGI_MOVE(HOST_STATE_ENDED),
+	[HOST_STATE_PREPARING] = FRAGI_MOVE(HOST_STATE_PREPARED) | FRAGI_MOVE(HOST_STATE_FAILED) |
+				 FRAGI_MOVE(HOST_STATE_ENDED),
+	[HOST_STATE_PREPARED] = FRAGI_MOVE(HOST_STATE_WIRING) | FRAGI_MOVE(HOST_STATE_ENDING) |
+				FRAGI_MOVE(HOST_STATE_ENDED),
+	[HOST_STATE_WIRING] = FRAGI_MOVE(HOST_STATE_WIRED) | FRAGI_MOVE(HOST_STATE_FAILED) |
+			      FRAGI_MOVE(HOST_STATE_ENDING) | FRAGI_MOVE(HOST_STATE_ENDED),
+	[HOST_STATE_WIRED] = FRAGI_MOVE(HOST_STATE_STARTING) | FRAGI_MOVE(HOST_STATE_ENDING) |
+			     FRAGI_MOVE(HOST_STATE_ENDED),
+	[HOST_STATE_STARTING] = FRAGI_MOVE(HOST_STATE_STARTED) | FRAGI_MOVE(HOST_STATE_FAILED) |
+				FRAGI_MOVE(HOST_STATE_ENDED),
+	[HOST_STATE_STARTED] = FRAGI_MOVE(HOST_STATE_ENDING) | FRAGI_MOVE(HOST_STATE_ENDED),
+	[HOST_STATE_FAILED] = FRAGI_MOVE(HOST_STATE_ENDING) | FRAGI_MOVE(HOST_STATE_ENDED),
+	[HOST_STATE_ENDING] = FRAGI_MOVE(HOST_STATE_ENDED),
+	[HOST_STATE_ENDED] = 0,
+};
+
+static bool is_doing(const struct host_core *core, enum host_work work, enum host_state state)
+{
+	return (core->work == work) == (core->state == state);
+}
+
+static void check(const void *object)
+{
+	const struct host_core *core = object;
+
+	if (core->state == HOST_STATE_ENDED) {
+		assert(core->deadline_ns == INT64_MAX);
+		return;
+	}
+	assert(is_doing(core, HOST_WORK_PREPARE, HOST_STATE_PREPARING));
+	assert(is_doing(core, HOST_WORK_START, HOST_STATE_STARTING));
+	assert(is_doing(core, HOST_WORK_DESTROY, HOST_STATE_ENDING));
+	assert(core->work != HOST_WORK_WIRE || core->state == HOST_STATE_WIRING);
+	assert((core->wire_until_ns != INT64_MAX) == (core->state == HOST_STATE_WIRING) &&
+	       "peers are awaited while wiring, and for a limited time");
+	assert((!core->end_wanted || core->work != HOST_WORK_NONE) &&
+	       "an end that is wanted is under way, or follows the work that is");
+	assert(core->deadline_ns <= core->beat_at_ns && "a host beats in every state");
+	assert((!core->idle_reported || core->idle) && "what was reported is known");
+}
+
+static const struct fragi_machine machine = {
+	.name = "host",
+	.state_names = state_names,
+	.moves = state_moves,
+	.count = HOST_STATES,
+	.check = check,
+};
+
+static struct host_action *add(struct host_actions *actions, enum host_action_kind kind)
+{
+	struct host_action *action;
+
+	assert(actions->count < HOST_ACTIONS_MAX);
+	action = &actions->items[actions->count++];
+	*action = (struct host_action){.kind = kind};
+	return action;
+}
+
+static FRAG_PRINTF(3, 4) void add_log(struct host_actions *actions, enum fragi_log_level level,
+				      const char *format, ...)
+{
+	struct host_action *action = add(actions, HOST_DO_LOG);
+	va_list args;
+
+	action->level = level;
+	va_start(args, format);
+	vsnprintf(action->text, sizeof(action->text), format, args);
+	va_end(args);
+}
+
+static void move(struct host_core *core, enum host_state to, struct host_actions *actions)
+{
+	bool legal = fragi_machine_move(&machine, core->state, to);
+
+	add_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
+		"host %u of run %llu, epoch %llu: %s -> %s%s", core->number,
+		(unsigned long long)core->run, (unsigned long long)core->epoch,
+		state_names[core->state], state_names[to],
+		legal ? "" : ": this move is not in the table; please report it");
+	core->illegal_moves += legal ? 0 : 1;
+	if (legal)
+		core->state = to;
+}
+
+/* Returns the message to send, with the host's ids. */
+static struct fw_message *add_message(struct host_core *core, enum fw_kind kind,
+				      struct host_actions *actions)
+{
+	struct fw_message *message = &add(actions, HOST_DO_SEND)->message;
+
+	*message = (struct fw_message){
+		.kind = kind, .run = core->run, .host = core->number, .epoch = core->epoch};
+	return message;
+}
+
+static void send_result(struct host_core *core, enum fw_kind kind,
+			const struct fw_host_result *result, struct host_actions *actions)
+{
+	core->wire_until_ns = INT64_MAX;
+	add_message(core, kind, actions)->result = *result;
+	if (!result->ok)
+		move(core, HOST_STATE_FAILED, actions);
+}
+
+/* Its workerd is gone: operators may hang, and nobody waits for them. */
+static void lose_workerd(struct host_core *core, struct host_actions *actions)
+{
+	struct host_action *action;
+
+	core->wire_until_ns = INT64_MAX;
+	move(core, HOST_STATE_ENDED, actions);
+	action = add(actions, HOST_DO_EXIT);
+	action->exit_code = WRK_HOST_EXIT_LOST;
+	action->operators_may_hang = true;
+}
+
+/* Asks the shell for work. */
+static struct host_action *begin_work(struct host_core *core, enum host_work work,
+				      enum host_action_kind kind, struct host_actions *actions)
+{
+	assert(core->work == HOST_WORK_NONE);
+	core->work = work;
+	return add(actions, kind);
+}
+
+/* The work of which this is the completion. */
+static enum host_work completed_by(enum host_event_kind kind)
+{
+	return kind == HOST_EV_PREPARE_DONE ? HOST_WORK_PREPARE
+	       : kind == HOST_EV_WIRE_DONE  ? HOST_WORK_WIRE
+	       : kind == HOST_EV_START_DONE ? HOST_WORK_START
+					    : HOST_WORK_DESTROY;
+}
+
+static void begin_end(struct host_core *core, struct host_actions *actions)
+{
+	core->end_wanted = true;
+	if (core->work != HOST_WORK_NONE) /* when it is done */
+		return;
+	core->wire_until_ns = INT64_MAX;
+	add(actions, HOST_DO_HALT);
+	move(core, HOST_STATE_ENDING, actions);
+	begin_work(core, HOST_WORK_DESTROY, HOST_DO_DESTROY, actions);
+}
+
+static void on_create(struct host_core *core, const struct fw_message *message,
+		      struct host_actions *actions)
+{
+	const struct fw_host_create *create = &message->create;
+	struct host_action *action;
+
+	core->run = message->run;
+	core->number = message->host;
+	core->epoch = message->epoch;
+	if (create->beat_ns > 0)
+		core->config.beat_ns = create->beat_ns;
+	core->config.dead_ns =
+		create->dead_ns > core->config.beat_ns ? create->dead_ns : FRAGI_DEAD_NS;
+	move(core, HOST_STATE_PREPARING, actions);
+	action = begin_work(core, HOST_WORK_PREPARE, HOST_DO_PREPARE, actions);
+	action->order = message;
+	action->beat_ns = core->config.beat_ns;
+	action->dead_ns = core->config.dead_ns;
+}
+
+static void on_wire(struct host_core *core, const struct fw_message *message, int64_t now_ns,
+		    struct host_actions *actions)
+{
+	const struct fw_host_wire *wire = &message->wire;
+	size_t used = 0;
+
+	core->wire_until_ns = now_ns + core->config.wire_ns;
+	for (uint32_t i = 0; i < wire->peer_count && used < sizeof(core->peers); i++)
+		used += (size_t)snprintf(core->peers + used, sizeof(core->peers) - used, "%s%s",
+					 i > 0 ? ", " : "", wire->peers[i].name);
+	move(core, HOST_STATE_WIRING, actions);
+	begin_work(core, HOST_WORK_WIRE, HOST_DO_WIRE, actions)->order = message;
+}
+
+static void on_start(struct host_core *core, struct host_actions *actions)
+{
+	move(core, HOST_STATE_STARTING, actions);
+	begin_work(core, HOST_WORK_START, HOST_DO_START, actions);
+}
+
+static void on_stop(struct host_core *core, const struct fw_host_stop *stop,
+		    struct host_actions *actions)
+{
+	if (stop->drain_ns > 0 && core->state == HOST_STATE_STARTED)
+		add(actions, HOST_DO_DRAIN);
+	else if (stop->drain_ns == 0 ||
+		 core->state != HOST_STATE_FAILED) /* or there is nothing to drain */
+		begin_end(core, actions);
+}
+
+static void on_message(struct host_core *core, const struct fw_message *message, int64_t now_ns,
+		       struct host_actions *actions)
+{
+	static const struct {
+		enum fw_kind kind;
+		enum host_state state;
+	} moments[] = {{FW_HOST_CREATE, HOST_STATE_NEW},
+		       {FW_HOST_WIRE, HOST_STATE_PREPARED},
+		       {FW_HOST_START, HOST_STATE_WIRED}};
+
+	core->heard_ns = now_ns;
+	if (message->kind == FW_BEAT)
+		return;
+	if (message->kind == FW_HOST_STOP) {
+		on_stop(core, &message->stop, actions);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
+		if (moments[i].kind != message->kind)
+			continue;
+		if (moments[i].state != core->state)
+			add_log(actions, FRAGI_LOG_WARN,
+				"ignored %s: it does not come at this point",
+				fw_kind_name(message->kind));
+		else if (message->kind == FW_HOST_CREATE)
+			on_create(core, message, actions);
+		else if (message->kind == FW_HOST_WIRE)
+			on_wire(core, message, now_ns, actions);
+		else
+			on_start(core, actions);
+		return;
+	}
+	add_log(actions, FRAGI_LOG_WARN, "ignored %s: it is not for a host",
+		fw_kind_name(message->kind));
+}
+
+static void on_prepare_done(struct host_core *core, const struct host_event *event,
+			    struct host_actions *actions)
+{
+	if (event->prepared == NULL) {
+		add_log(actions, FRAGI_LOG_ERROR,
+			"cannot report what was prepared: %s; this host ends", event->text);
+		lose_workerd(core, actions);
+		return;
+	}
+	add_message(core, FW_HOST_PREPARED, actions)->prepared = *event->prepared;
+	move(core, event->prepared->ok ? HOST_STATE_PREPARED : HOST_STATE_FAILED, actions);
+}
+
+static void on_start_done(struct host_core *core, const struct fw_host_result *result,
+			  struct host_actions *actions)
+{
+	send_result(core, FW_HOST_STARTED, result, actions);
+	if (result->ok)
+		move(core, HOST_STATE_STARTED, actions);
+}
+
+static void on_destroy_done(struct host_core *core, struct host_actions *actions)
+{
+	move(core, HOST_STATE_ENDED, actions);
+	add(actions, HOST_DO_EXIT)->operators_may_hang = core->run_failed;
+}
+
+static void on_work_done(struct host_core *core, const struct host_event *event,
+			 struct host_actions *actions)
+{
+	assert(core->work == completed_by(event->kind));
+	core->work = HOST_WORK_NONE;
+	switch (event->kind) {
+	case HOST_EV_PREPARE_DONE:
+		on_prepare_done(core, event, actions);
+		break;
+	case HOST_EV_WIRE_DONE: /* the peers are awaited next */
+		if (!event->result->ok)
+			send_result(core, FW_HOST_WIRED, event->result, actions);
+		break;
+	case HOST_EV_START_DONE:
+		on_start_done(core, event->result, actions);
+		break;
+	default:
+		on_destroy_done(core, actions);
+		break;
+	}
+	if (core->end_wanted && core->state != HOST_STATE_ENDED)
+		begin_end(core, actions);
+}
+
+static void on_peers_ready(struct host_core *core, struct host_actions *actions)
+{
+	if (core->state != HOST_STATE_WIRING)
+		return;
+	send_result(core, FW_HOST_WIRED, &(struct fw_host_result){.ok = true, .sentence = ""},
+		    actions);
+	move(core, HOST_STATE_WIRED, actions);
+}
+
+/* What the run reports is passed on; what fails while the peers are awaited is the phase's result. */
+static void on_report(struct host_core *core, const struct fw_host_event *report,
+		      struct host_actions *actions)
+{
+	bool fails = report->state == FW_STATE_FAILED || report->state == FW_STATE_PEER_LOST;
+
+	core->run_failed = core->run_failed || report->state == FW_STATE_FAILED;
+	if (report->state == FW_STATE_IDLE)
+		core->idle = core->idle_reported = true;
+	if (fails && core->state == HOST_STATE_WIRING)
+		send_result(core, FW_HOST_WIRED,
+			    &(struct fw_host_result){
+				    .exit_code = report->exit_code != 0 ? report->exit_code : 1,
+				    .sentence = report->sentence},
+			    actions);
+	else
+		add_message(core, FW_HOST_EVENT, actions)->event = *report;
+}
+
+static void look_at_peers(struct host_core *core, int64_t now_ns, struct host_actions *actions)
+{
+	if (core->state != HOST_STATE_WIRING || core->work != HOST_WORK_NONE ||
+	    now_ns < core->wire_until_ns)
+		return;
+	snprintf(
+		core->sentence, sizeof(core->sentence),
+		"no answer from %s over the data plane within %lld s; check that the addresses of --worker-address can reach each other and that no firewall stands between",
+		core->peers, (long long)(core->config.wire_ns / 1000000000));
+	send_result(core, FW_HOST_WIRED,
+		    &(struct fw_host_result){.exit_code = 1, .sentence = core->sentence}, actions);
+}
+
+static void beat(struct host_core *core, int64_t now_ns, struct host_actions *actions)
+{
+	if (now_ns < core->beat_at_ns)
+		return;
+	core->beat_at_ns = now_ns + core->config.beat_ns;
+	if (core->idle && !core->idle_reported && core->state == HOST_STATE_STARTED) {
+		core->idle = false;
+		add_message(core, FW_HOST_EVENT, actions)->event =
+			(struct fw_host_event){.state = FW_STATE_RUNNING};
+	}
+	core->idle_reported = false;
+	add(actions, HOST_DO_SEND)->message = (struct fw_message){.kind = FW_BEAT};
+}
+
+static void judge_workerd(struct host_core *core, int64_t now_ns, struct host_actions *actions)
+{
+	if (now_ns < fragi_spare_dead_at(&core->spare, core->heard_ns, core->config.dead_ns))
+		return;
+	add_log(actions, FRAGI_LOG_ERROR, "workerd has not been heard for %.1f s: this host ends",
+		(double)core->config.dead_ns * 1e-9);
+	lose_workerd(core, actions);
+}
+
+static int64_t deadline(const struct host_core *core)
+{
+	int64_t at_ns = core->beat_at_ns,
+		dead_at_ns =
+			fragi_spare_dead_at(&core->spare, core->heard_ns, core->config.dead_ns);
+
+	if (core->state == HOST_STATE_ENDED)
+		return INT64_MAX;
+	if (core->work == HOST_WORK_NONE && core->wire_until_ns < at_ns)
+		at_ns = core->wire_until_ns;
+	return dead_at_ns < at_ns ? dead_at_ns : at_ns;
+}
+
+void host_core_step(struct host_core *core, const struct host_event *event, int64_t now_ns,
+		    struct host_actions *actions)
+{
+	assert(core->state != HOST_STATE_ENDED && "nothing follows EXIT");
+	actions->count = 0;
+	fragi_spare_late(&core->spare, now_ns - core->deadline_ns, core->config.beat_ns,
+			 core->config.dead_ns, now_ns);
+	switch (event->kind) {
+	case HOST_EV_MESSAGE:
+		on_message(core, event->message, now_ns, actions);
+		break;
+	case HOST_EV_CONNECTION_LOST:
+		if (event->text[0] != '\0')
+			add_log(actions, FRAGI_LOG_ERROR, "%s", event->text);
+		lose_workerd(core, actions);
+		break;
+	case HOST_EV_STOP:
+		if (!core->end_wanted)
+			begin_end(core, actions);
+		break;
+	case HOST_EV_PREPARE_DONE:
+	case HOST_EV_WIRE_DONE:
+	case HOST_EV_START_DONE:
+	case HOST_EV_DESTROY_DONE:
+		on_work_done(core, event, actions);
+		break;
+	case HOST_EV_PEERS_READY:
+	case HOST_EV_RUN:
+		assert(core->work == HOST_WORK_NONE && "whoever works has the run");
+		if (event->kind == HOST_EV_RUN)
+			on_report(core, event->report, actions);
+		else
+			on_peers_ready(core, actions);
+		break;
+	case HOST_EV_TIMER:
+		look_at_peers(core, now_ns, actions);
+		beat(core, now_ns, actions);
+		judge_workerd(core, now_ns, actions);
+		break;
+	}
+	core->deadline_ns = deadline(core);
+	fragi_machine_check(&machine, core);
+}
+
+int host_core_create(const struct host_config *config, int64_t now_ns, struct host_core **out_core)
+{
+	struct host_core *core = fragi_calloc(1, sizeof(*core));
+
+	if (core == NULL)
+		return -ENOMEM;
+	core->config = *config;
+	if (core->config.beat_ns == 0)
+		core->config.beat_ns = FRAGI_BEAT_NS;
+	if (core->config.dead_ns == 0)
+		core->config.dead_ns = FRAGI_DEAD_NS;
+	if (core->config.wire_ns == 0)
+		core->config.wire_ns = HOST_WIRE_NS;
+	core->heard_ns = core->beat_at_ns = core->deadline_ns = now_ns;
+	core->wire_until_ns = INT64_MAX;
+	*out_core = core;
+	return 0;
+}
+
+void host_core_destroy(struct host_core *core)
+{
+	fragi_free(core);
+}
+
+int64_t host_core_deadline_ns(const struct host_core *core)
+{
+	return core->deadline_ns;
+}
+
+enum host_state host_core_state(const struct host_core *core)
+{
+	return core->state;
+}
+
+uint32_t host_core_illegal_moves(const struct host_core *core)
+{
+	return core->illegal_moves;
+}

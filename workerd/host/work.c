@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <workerd/host/work.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define LOG_TOPIC "host"
+#include <base/alloc.h>
+#include <base/log.h>
+#include <run/crash.h>
+#include <workerd/host/tables.h>
+
+int host_work_init(struct host_work *work, int ledger_fd)
+{
+	*work = (struct host_work){.ledger_fd = ledger_fd};
+	work->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return work->fd < 0 ? -errno : 0;
+}
+
+void host_work_fini(struct host_work *work)
+{
+	fw_message_free(work->wire);
+	fragi_registry_destroy(work->registry);
+	fragi_spec_destroy(work->spec);
+	fragi_source_fini(&work->source);
+	fragi_diag_fini(&work->diag);
+	fragi_arena_fini(&work->arena);
+	fragi_arena_fini(&work->event_arena);
+	close(work->fd);
+}
+
+static void begin(struct host_work *work, enum host_action_kind kind)
+{
+	work->kind = kind;
+	work->is_under_way = true;
+	work->result = 0;
+	work->err = (struct frag_err)FRAG_ERR_INIT;
+}
+
+static void done(struct host_work *work)
+{
+	uint64_t one = 1;
+
+	(void)!write(work->fd, &one, sizeof(one));
+}
+
+/* Runs fn on the work thread; it ends with done(). */
+static void start_thread(struct host_work *work, void *(*fn)(void *))
+{
+	int r = pthread_create(&work->thread, NULL, fn, work);
+
+	work->has_thread = r == 0;
+	if (r == 0)
+		return;
+	/* Without a thread it is done here, late beats and all. */
+	log_warn(NULL, "cannot start a thread: %s", frag_strerror(-r));
+	fn(work);
+}
+
+static int prepare(struct host_work *work)
+{
+	const struct fragi_registry_config registry_config = {
+		.app_folder = work->source.source.app_folder};
+	int r = fragi_spec_parse(&work->source.source, &work->diag, &work->spec);
+
+	if (r < 0)
+		return r;
+	r = fragi_registry_create(&registry_config, &work->registry);
+	if (r < 0)
+		return fragi_diag_add(&work->diag, r, NULL, 0, 0, "cannot look for libraries: %s",
+				      frag_strerror(r));
+	work->config.spec = work->spec;
+	work->config.registry = work->registry;
+	r = fragi_run_create(&work->config, &work->run);
+	if (r < 0)
+		return fragi_diag_add(&work->diag, r, NULL, 0, 0, "cannot make the run: %s",
+				      frag_strerror(r));
+	return fragi_run_prepare(work->run, &work->diag);
+}
+
+static void *prepare_main(void *arg)
+{
+	struct host_work *work = arg;
+
+	work->result = prepare(work);
+	if (work->result < 0 && work->diag.count == 0)
+		fragi_diag_add(&work->diag, work->result, NULL, 0, 0, "cannot prepare: %s",
+			       frag_strerror(work->result));
+	done(work);
+	return NULL;
+}
+
+/* Keeps what the run needs of the order. */
+static int take_create(struct host_work *work, const struct fw_host_create *create)
+{
+	int r = fragi_source_unpack(create->source, create->source_bytes, &work->source);
+
+	if (r < 0)
+		return r;
+	work->fragments = fragi_arena_alloc(&work->arena, (create->fragment_count + 1) *
+								  sizeof(*work->fragments));
+	if (work->fragments == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < create->fragment_count; i++) {
+		work->fragments[i] = fragi_arena_strdup(&work->arena, create->fragments[i]);
+		if (work->fragments[i] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void host_work_prepare(struct host_work *work, const struct host_action *action)
+{
+	const char *root = getenv("FRAG_APP_ROOT");
+	int r = take_create(work, &action->order->create);
+
+	begin(work, HOST_DO_PREPARE);
+	if (r < 0) {
+		work->result = fragi_diag_add(&work->diag, r, NULL, 0, 0,
+					      "cannot read the graph: %s", frag_strerror(r));
+		done(work);
+		return;
+	}
+	if (root != NULL && *root != '\0')
+		work->source.source.app_folder = root;
+	work->config = (struct fragi_run_config){
+		.fragments = work->fragments,
+		.ledger_fd = work->ledger_fd,
+		.host = action->order->host,
+		.epoch = action->order->epoch,
+		.beat_ns = action->beat_ns,
+		.dead_ns = action->dead_ns,
+	};
+	start_thread(work, prepare_main);
+}
+
+void host_work_wire(struct host_work *work, struct fw_message *order)
+{
+	const struct fw_host_wire *wire = &order->wire;
+	struct fragi_run_peer *peers;
+	struct fragi_run_edge *edges;
+	struct fragi_arena arena = {0};
+
+	begin(work, HOST_DO_WIRE);
+	work->wire = order;
+	work->result = host_tables_wire(wire, &arena, &peers, &edges);
+	if (work->result < 0)
+		frag_err_set(&work->err, work->result, "cannot take in the edges of this host: %s",
+			     frag_strerror(work->result));
+	else
+		work->result = fragi_run_wire(work->run, peers, wire->peer_count, edges,
+					      wire->edge_count, &work->err);
+	fragi_arena_fini(&arena);
+	done(work);
+}
+
+void host_work_start(struct host_work *work)
+{
+	begin(work, HOST_DO_START);
+	work->result = fragi_run_start(work->run, &work->err);
+	done(work);
+}
+
+void host_work_drain(struct host_work *work)
+{
+	fragi_run_drain(work->run);
+}
+
+void host_work_halt(struct host_work *work)
+{
+	if (work->run != NULL)
+		fragi_run_halt(work->run);
+}
+
+static void *destroy_main(void *arg)
+{
+	struct host_work *work = arg;
+
+	fragi_run_destroy(work->run);
+	work->run = NULL;
+	done(work);
+	return NULL;
+}
+
+void host_work_destroy(struct host_work *work)
+{
+	begin(work, HOST_DO_DESTROY);
+	start_thread(work, destroy_main);
+}
+
+static struct fw_host_result result_of(const struct host_work *work)
+{
+	if (work->result == 0)
+		return (struct fw_host_result){.ok = true, .sentence = ""};
+	return (struct fw_host_result){
+		.exit_code = 1,
+		.sentence =
+			work->err.text[0] != '\0' ? work->err.text : frag_strerror(work->result),
+	};
+}
+
+static int prepared_of(struct host_work *work)
+{
+	int r = work->result;
+
+	work->prepared = (struct fw_host_prepared){0};
+	if (r == 0)
+		return host_tables_prepared(work->run, &work->event_arena, &work->prepared);
+	work->prepared.exit_code = r == -EINVAL ? 2 : r == -ENOENT ? 3 : 1;
+	work->prepared.pid = (int32_t)getpid();
+	return host_tables_errors(&work->diag, &work->event_arena, &work->prepared);
+}
+
+static void complete(struct host_work *work, struct host_event *out_event)
+{
+	int r;
+
+	if (work->has_thread)
+		pthread_join(work->thread, NULL);
+	work->has_thread = work->is_under_way = false;
+	switch (work->kind) {
+	case HOST_DO_PREPARE:
+		fragi_crash_guard_exit(); /* before the exit handlers of what was loaded */
+		r = prepared_of(work);
+		*out_event = (struct host_event){.kind = HOST_EV_PREPARE_DONE,
+						 .prepared = r < 0 ? NULL : &work->prepared,
+						 .text = frag_strerror(r)};
+		break;
+	case HOST_DO_WIRE:
+	case HOST_DO_START:
+		work->phase = result_of(work);
+		*out_event = (struct host_event){
+			.kind = work->kind == HOST_DO_WIRE ? HOST_EV_WIRE_DONE : HOST_EV_START_DONE,
+			.result = &work->phase};
+		break;
+	default:
+		*out_event = (struct host_event){.kind = HOST_EV_DESTROY_DONE};
+		break;
+	}
+}
+
+int host_work_run_fd(const struct host_work *work)
+{
+	/* First whether work is under way: what its thread has is not even looked at. */
+	return work->is_under_way || work->run == NULL ? -1 : fragi_run_fd(work->run);
+}
+
+static void report(struct host_work *work, struct host_event *out_event)
+{
+	static const enum fw_host_state states[] = {
+		[FRAGI_RUN_IDLE] = FW_STATE_IDLE,       [FRAGI_RUN_DONE] = FW_STATE_DONE,
+		[FRAGI_RUN_FAILED] = FW_STATE_FAILED,   [FRAGI_RUN_PEER_LOST] = FW_STATE_PEER_LOST,
+		[FRAGI_RUN_STOPPED] = FW_STATE_STOPPED,
+	};
+	const struct fragi_run_event *event = &work->run_event;
+
+	if (event->kind == FRAGI_RUN_WIRED) {
+		*out_event = (struct host_event){.kind = HOST_EV_PEERS_READY};
+		return;
+	}
+	work->report = (struct fw_host_event){.state = states[event->kind],
+					      .peer = event->peer,
+					      .exit_code = event->exit_code,
+					      .sentence = event->sentence,
+					      .idle_rounds = event->idle_rounds,
+					      .sent = event->sent,
+					      .delivered = event->delivered};
+	*out_event = (struct host_event){.kind = HOST_EV_RUN, .report = &work->report};
+}
+
+bool host_work_next(struct host_work *work, struct host_event *out_event)
+{
+	uint64_t count;
+
+	fragi_arena_fini(&work->event_arena);
+	if (work->is_under_way) {
+		if (read(work->fd, &count, sizeof(count)) != (ssize_t)sizeof(count))
+			return false;
+		complete(work, out_event);
+		return true;
+	}
+	if (work->run == NULL || fragi_run_next(work->run, &work->run_event) <= 0)
+		return false;
+	report(work, out_event);
+	return true;
+}

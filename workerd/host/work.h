@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOST_WORK_H
+#define HOST_WORK_H
+
+#include <pthread.h>
+
+#include <run/run.h>
+#include <workerd/host/core/core.h>
+
+/*
+ * The run of a host, and the thread on which it does what may block on user code: prepare and
+ * destroy. One piece of work at a time; its completion, like everything that the run reports, is
+ * an event for the core.
+ */
+struct host_work {
+	int fd, ledger_fd; /* fd: readable when the work under way is done */
+	enum host_action_kind kind;
+	bool is_under_way, has_thread;
+	pthread_t thread;
+	/* what the run is made of, until fini */
+	struct fragi_source source;
+	struct fragi_spec *spec;
+	struct fragi_registry *registry;
+	struct fragi_run_config config;
+	const char **fragments;  /* NULL-ended; in arena */
+	struct fw_message *wire; /* owned: the run borrows its texts */
+	struct fragi_arena arena;
+	struct fragi_run *run;
+	/* The work thread writes them until it has written fd. */
+	int result;
+	struct fragi_diag diag;
+	struct frag_err err;
+	/* what the last event pointed to */
+	struct fragi_arena event_arena;
+	struct fw_host_prepared prepared;
+	struct fw_host_result phase;
+	struct fw_host_event report;
+	struct fragi_run_event run_event;
+};
+
+/* ledger_fd is borrowed. Returns 0 or negative errno. */
+int host_work_init(struct host_work *work, int ledger_fd);
+/* Only when no work is under way and no operator hangs. */
+void host_work_fini(struct host_work *work);
+
+/* Each performs an action of the core. */
+void host_work_prepare(struct host_work *work, const struct host_action *action);
+void host_work_wire(struct host_work *work, struct fw_message *order); /* takes it */
+void host_work_start(struct host_work *work);
+void host_work_drain(struct host_work *work);
+void host_work_halt(struct host_work *work);
+void host_work_destroy(struct host_work *work);
+
+/* The run's descriptor; -1 when there is no run, or the work thread has it. */
+int host_work_run_fd(const struct host_work *work);
+/*
+ * The next event for the core: a completion, or what the run reports. It is valid until the next
+ * call. Call it at least every 100 ms while a run is there. Returns false when there is none.
+ */
+bool host_work_next(struct host_work *work, struct host_event *out_event);
+
+#endif
