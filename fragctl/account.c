@@ -3,16 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/policy.h>
 #include <base/stamp.h>
 #include <fragctl/account.h>
 #include <track/account.h>
-
-static const char *policy_name(enum frag_policy policy)
-{
-	static const char *const names[] = {"block", "block", "pop", "reject", "fault", "latest"};
-
-	return names[policy];
-}
 
 static int copy_fragments(struct ctl_account *account, const struct fragi_fragment_info *infos,
 			  size_t count)
@@ -60,7 +54,7 @@ static int copy_flows(struct ctl_account *account, const struct fragi_fragment_i
 						 fragi_flow_to(infos, &flows[i], end, sizeof(end))),
 			.edge = "inproc",
 			.capacity = flows[i].capacity,
-			.policy = policy_name(flows[i].policy),
+			.policy = fragi_policy(flows[i].policy)->name,
 		};
 	account->flow_count = count;
 	return 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <base/json.h>
+#include <base/policy.h>
 #include <base/units.h>
 #include <fragctl/inspect.h>
 #include <type/params.h>
@@ -12,13 +13,6 @@ const char *ctl_type_kind_name(enum ctl_type_kind kind)
 	static const char *const names[] = {"operator", "condition", "resource", "composer"};
 
 	return names[kind];
-}
-
-static const char *policy_name(enum frag_policy policy)
-{
-	static const char *const names[] = {"block", "block", "pop", "reject", "fault", "latest"};
-
-	return names[policy];
 }
 
 static const char *or_empty(const char *text)
@@ -123,8 +117,8 @@ static void print_ports(const struct ctl_type *type, FILE *out)
 			fputs("  optional", out);
 		if (port->capacity > 0)
 			fprintf(out, "  capacity %u", port->capacity);
-		if (port->policy > FRAG_POLICY_BLOCK)
-			fprintf(out, "  %s", policy_name(port->policy));
+		if (fragi_policy(port->policy) != fragi_policy(FRAG_POLICY_DEFAULT))
+			fprintf(out, "  %s", fragi_policy(port->policy)->name);
 		if (port->headline != NULL)
 			fprintf(out, "  %s", port->headline);
 		fputc('\n', out);
@@ -259,7 +253,7 @@ static void json_port(const struct frag_port *port, FILE *out)
 		    out);
 	fprintf(out, ", \"min_size\": %u, \"capacity\": %u",
 		port->min_size > 0 ? port->min_size : 1, port->capacity);
-	json_member("policy", policy_name(port->policy), out);
+	json_member("policy", fragi_policy(port->policy)->name, out);
 	fputc('}', out);
 }
 

@@ -5,18 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/policy.h>
 #include <track/account.h>
 
 /*
  * What an ended application's tables say, as a summary; everything lives in the application's
  * arena.
  */
-
-static const char *const policy_names[] = {
-	[FRAG_POLICY_DEFAULT] = "block", [FRAG_POLICY_BLOCK] = "block",
-	[FRAG_POLICY_POP] = "pop",       [FRAG_POLICY_REJECT] = "reject",
-	[FRAG_POLICY_FAULT] = "fault",   [FRAG_POLICY_LATEST] = "latest",
-};
 
 static const struct fragi_flow_stats *row_at(const struct drv_host *host, uint32_t row)
 {
@@ -79,8 +74,7 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	const struct drv_host *to = app->fragments[flow->to_fragment].host;
 	struct fragi_account_end sender = end_at(from, edge_row(from, index));
 	struct fragi_account_end receiver = end_at(to, edge_row(to, index));
-	bool queues = flow->policy == FRAG_POLICY_POP || flow->policy == FRAG_POLICY_REJECT ||
-		      flow->policy == FRAG_POLICY_LATEST;
+	bool queues = !fragi_policy(flow->policy)->blocking;
 
 	fragi_account_between(&sender, &receiver, flow->capacity, queues, out);
 	if (strcmp(from->node, to->node) != 0)
@@ -99,7 +93,7 @@ static int report_flow(struct drv_app *app, size_t index, struct fragi_summary_f
 	out->from = fragi_arena_strdup(&app->arena, from);
 	out->to = fragi_arena_strdup(&app->arena, to);
 	out->capacity = flow->capacity;
-	out->policy = policy_names[flow->policy];
+	out->policy = fragi_policy(flow->policy)->name;
 	if (out->from == NULL || out->to == NULL)
 		return -ENOMEM;
 	return flow->between_hosts ? report_between(app, index, out)

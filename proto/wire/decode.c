@@ -5,7 +5,7 @@
 
 #include <base/alloc.h>
 #include <base/arena.h>
-#include <frag/operator.h>
+#include <base/policy.h>
 #include <frag/v1/control.pb-c.h>
 #include <wire/message.h>
 
@@ -209,7 +209,7 @@ static void decode_op(struct decoder *d, const Frag__V1__Operator *in, struct fw
 		port->type = text(d, row->type);
 		if (row->dir != FRAG_IN && row->dir != FRAG_OUT)
 			bad(d, "a port without a direction");
-		if (row->policy > FRAG_POLICY_LATEST)
+		if (fragi_policy(row->policy) == NULL)
 			bad(d, "an unknown policy");
 		port->dir = row->dir;
 		port->flags = row->flags;
@@ -236,7 +236,7 @@ static void decode_inner_flow(struct decoder *d, const Frag__V1__InnerFlow *in,
 	    !is_port(tables, in->to_fragment, in->to_op, in->to_port, FRAG_IN))
 		bad(d, "a flow between ports that are not there");
 	if (in->capacity == 0 || in->policy == FRAG_POLICY_DEFAULT ||
-	    in->policy > FRAG_POLICY_LATEST)
+	    fragi_policy(in->policy) == NULL)
 		bad(d, "a flow without a capacity or a policy");
 	out->from_fragment = in->from_fragment;
 	out->from_op = in->from_op;
@@ -286,7 +286,7 @@ static void decode_edge(struct decoder *d, const Frag__V1__Edge *in, struct fw_e
 		 * NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): rows counts what it gave
 		 */
 		memcpy(out->token, in->token.data, FW_TOKEN_BYTES);
-	if (in->policy == FRAG_POLICY_DEFAULT || in->policy > FRAG_POLICY_LATEST ||
+	if (in->policy == FRAG_POLICY_DEFAULT || fragi_policy(in->policy) == NULL ||
 	    in->window_messages == 0 || in->window_bytes == 0 || in->message_bytes_max == 0)
 		bad(d, "an edge without a policy or a window");
 	out->flow = in->flow;

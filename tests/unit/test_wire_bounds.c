@@ -7,6 +7,7 @@
 #include <base/alloc.h>
 #include <frag/operator.h>
 #include <frag/v1/control.pb-c.h>
+#include <base/policy.h>
 #include <wire/message.h>
 
 /* Packs a protobuf message that the encoder would not make. */
@@ -99,8 +100,62 @@ Test(wire_bounds, values_out_of_range_are_refused_by_name)
 	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
 	edge.token.len = FW_TOKEN_BYTES;
 	cr_expect_eq(decode_raw(&envelope, NULL), 0);
-	edge.policy = 6;
-	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
+}
+
+Test(wire_bounds, a_policy_that_is_none_is_refused_wherever_it_stands)
+{
+	Frag__V1__Envelope prepared_envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__HostPrepared prepared = FRAG__V1__HOST_PREPARED__INIT;
+	Frag__V1__Fragment fragment = FRAG__V1__FRAGMENT__INIT, *fragments[] = {&fragment};
+	Frag__V1__Operator op = FRAG__V1__OPERATOR__INIT, *ops[] = {&op};
+	Frag__V1__Port out = FRAG__V1__PORT__INIT, in = FRAG__V1__PORT__INIT,
+		       *ports[] = {&out, &in};
+	Frag__V1__InnerFlow flow = FRAG__V1__INNER_FLOW__INIT, *flows[] = {&flow};
+	Frag__V1__Envelope wire_envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__HostWire wire = FRAG__V1__HOST_WIRE__INIT;
+	Frag__V1__Edge edge = FRAG__V1__EDGE__INIT, *edges[] = {&edge};
+	uint8_t token[FW_TOKEN_BYTES] = {0};
+	unsigned int policy = FRAG_POLICY_DEFAULT;
+
+	prepared_envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_PREPARED;
+	prepared_envelope.host_prepared = &prepared;
+	prepared.fragments = fragments;
+	prepared.flows = flows;
+	prepared.n_fragments = prepared.n_flows = 1;
+	fragment.operators = ops;
+	fragment.n_operators = 1;
+	op.ports = ports;
+	op.n_ports = 2;
+	out.dir = FRAG_OUT;
+	in.dir = FRAG_IN;
+	flow.to_port = 1;
+	flow.capacity = 1;
+	wire_envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_WIRE;
+	wire_envelope.host_wire = &wire;
+	wire.edges = edges;
+	wire.n_edges = 1;
+	edge.token = (ProtobufCBinaryData){FW_TOKEN_BYTES, token};
+	edge.window_messages = 1;
+	edge.window_bytes = edge.message_bytes_max = 1;
+
+	/* Only a port may leave it open. */
+	flow.policy = edge.policy = policy;
+	cr_expect_eq(decode_raw(&prepared_envelope, NULL), -EBADMSG);
+	cr_expect_eq(decode_raw(&wire_envelope, NULL), -EBADMSG);
+	while (fragi_policy(++policy) != NULL) {
+		flow.policy = edge.policy = policy;
+		cr_expect_eq(decode_raw(&prepared_envelope, NULL), 0, "%u", policy);
+		cr_expect_eq(decode_raw(&wire_envelope, NULL), 0, "%u", policy);
+	}
+	for (unsigned int i = 0; i < 3; i++, policy = i == 1 ? 256 + FRAG_POLICY_POP : UINT32_MAX) {
+		flow.policy = edge.policy = policy;
+		in.policy = FRAG_POLICY_DEFAULT;
+		cr_expect_eq(decode_raw(&prepared_envelope, NULL), -EBADMSG, "%u", policy);
+		cr_expect_eq(decode_raw(&wire_envelope, NULL), -EBADMSG, "%u", policy);
+		flow.policy = FRAG_POLICY_BLOCK;
+		in.policy = policy;
+		cr_expect_eq(decode_raw(&prepared_envelope, NULL), -EBADMSG, "%u", policy);
+	}
 }
 
 Test(wire_bounds, a_frame_that_is_too_large_is_not_made)

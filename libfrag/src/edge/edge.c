@@ -37,17 +37,16 @@ int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy polic
 {
 	int r;
 
-	if (policy == FRAG_POLICY_LATEST) {
-		policy = FRAG_POLICY_POP;
-		capacity = 1;
-	}
 	memset(rx, 0, sizeof(*rx));
-	r = fragi_queue_init(&rx->queue, capacity);
+	rx->policy = fragi_policy(policy);
+	r = fragi_queue_init(&rx->queue,
+			     rx->policy->capacity != 0 ? rx->policy->capacity : capacity);
 	if (r < 0)
 		return r;
 	rx->taken = &nobody;
 	rx->row = row;
-	rx->policy = policy == FRAG_POLICY_DEFAULT ? FRAG_POLICY_BLOCK : policy;
+	rx->blocking = rx->policy->blocking;
+	rx->shared = rx->policy->drops_oldest;
 	return 0;
 }
 
@@ -67,22 +66,15 @@ static __attribute__((noinline)) int make_room(struct fragi_rx *rx, struct frag_
 	struct frag_message *oldest;
 	uint64_t stamp;
 
-	switch (rx->policy) {
-	case FRAG_POLICY_POP:
+	if (rx->policy->drops_oldest) {
 		oldest = fragi_queue_take_shared(&rx->queue, &stamp);
 		if (oldest != NULL)
 			drop(rx, oldest, FRAGI_DROP_QUEUE_FULL, false);
 		return 1;
-	case FRAG_POLICY_REJECT:
-		drop(rx, message, FRAGI_DROP_QUEUE_FULL, false);
-		return 0;
-	case FRAG_POLICY_FAULT:
-		drop(rx, message, FRAGI_DROP_NO_ROOM, false);
-		return -EOVERFLOW;
-	default:
-		drop(rx, message, FRAGI_DROP_NO_ROOM, false);
-		return -ENOBUFS;
 	}
+	drop(rx, message, rx->policy->full_error != 0 ? FRAGI_DROP_NO_ROOM : FRAGI_DROP_QUEUE_FULL,
+	     false);
+	return rx->policy->full_error;
 }
 
 int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t stamp)

@@ -3,6 +3,7 @@
 #define FRAGI_EDGE_EDGE_H
 
 #include <base/notify.h>
+#include <base/policy.h>
 #include <base/stamp.h>
 #include <edge/ledger.h>
 #include <edge/queue.h>
@@ -15,8 +16,8 @@
  * transport pushes into the other process's rx.
  *
  * One thread at a time sends on a tx, one at a time takes from an rx (the operators' threads,
- * ordered by the scheduler); under pop and latest the pushing side also takes, so the head is moved
- * by compare-and-swap there.
+ * ordered by the scheduler); where the policy drops the oldest message the pushing side also takes,
+ * so the head is moved by compare-and-swap there.
  */
 struct fragi_rx {
 	/* constant once wired */
@@ -24,7 +25,8 @@ struct fragi_rx {
 	const struct fragi_notify *taken; /* who cares that one message was taken */
 	struct fragi_rx *after; /* whose turn at the input it is then; itself where it is alone */
 	struct fragi_flow_row *row;
-	enum frag_policy policy; /* LATEST is held as POP */
+	const struct fragi_policy *policy;
+	bool blocking, shared; /* the policy's blocking and drops_oldest */
 	bool between_hosts; /* pushed by a transport: the receiver's half of the row counts alone */
 	/* the receiver has closed this end; NULL: nobody cares */
 	void (*closed)(struct fragi_rx *rx);
@@ -32,7 +34,8 @@ struct fragi_rx {
 };
 
 /*
- * Returns 0, -EINVAL for a capacity that cannot be, or -ENOMEM. LATEST is POP with a capacity of 1.
+ * Returns 0, -EINVAL for a capacity that cannot be, or -ENOMEM. A policy with a capacity of its own
+ * keeps that.
  */
 FRAGI_API int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy policy,
 			    struct fragi_flow_row *row);
@@ -72,7 +75,7 @@ static inline void fragi_rx_count(struct fragi_rx *rx, uint64_t stamp, uint64_t 
 /* The pushing side takes too. */
 static inline bool fragi_rx_is_shared(const struct fragi_rx *rx)
 {
-	return rx->policy == FRAG_POLICY_POP;
+	return rx->shared;
 }
 
 /* Taking side: the oldest message, delivered at the stamp now; NULL when empty. */
@@ -96,7 +99,7 @@ static inline uint32_t fragi_rx_available(const struct fragi_rx *rx)
 /* A full queue is one to wait for. */
 static inline bool fragi_rx_blocks(const struct fragi_rx *rx)
 {
-	return rx->policy == FRAG_POLICY_BLOCK || rx->policy == FRAG_POLICY_FAULT;
+	return rx->blocking;
 }
 /* Closed by the sender and empty: nothing will ever come. */
 static inline bool fragi_rx_is_finished(const struct fragi_rx *rx)
@@ -116,8 +119,8 @@ struct fragi_tx_ops {
 	 */
 	int (*send)(struct fragi_tx *tx, struct frag_message *message, uint64_t stamp);
 	/*
-	 * How many messages send would take now without a drop; FRAGI_ROOM_UNLIMITED under pop,
-	 * reject and latest, and when the receiver is done. Thread: the sending operator's, or the
+	 * How many messages send would take now without a drop; FRAGI_ROOM_UNLIMITED where the
+	 * policy does not block, and when the receiver is done. Thread: the sending operator's, or the
 	 * scheduler's evaluating it.
 	 */
 	uint32_t (*room)(const struct fragi_tx *tx);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/policy.h>
 #include <graph/compose.h>
 
 static int gravity(int code)
@@ -155,7 +156,7 @@ int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, con
 		return -EBUSY;
 	if (from == NULL || to == NULL)
 		return refuse_null(fragment, "frag_add_flow");
-	if ((unsigned int)policy > FRAG_POLICY_LATEST)
+	if (fragi_policy(policy) == NULL)
 		return fragi_making_fail(
 			fragment, -EINVAL, NULL, NULL,
 			"flow %s -> %s: %d is no policy; take one of FRAG_POLICY_...", from->name,

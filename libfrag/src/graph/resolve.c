@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/policy.h>
 #include <base/strmap.h>
 #include <text/builder.h>
 #include <graph/resolve.h>
@@ -288,8 +289,8 @@ static void decide(const struct fragi_spec_flow *spec, const struct fragi_port_i
 	if (flow->capacity == 0)
 		flow->capacity = flow->from_fragment != flow->to_fragment ? CAPACITY_BETWEEN
 									  : CAPACITY_INSIDE;
-	if (flow->policy == FRAG_POLICY_LATEST)
-		flow->capacity = 1;
+	if (fragi_policy(flow->policy)->capacity != 0)
+		flow->capacity = fragi_policy(flow->policy)->capacity;
 }
 
 static void add_flow(struct resolving *resolving, const struct fragi_flow_info *flow,

@@ -2,24 +2,32 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/policy.h>
 #include <base/units.h>
 #include <text/builder.h>
 
-#define END_TEXT_MAX (3 * FRAG_NAME_MAX + 2)
+#define POLICY_WORDS_MAX 32
 
 enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct fragi_node *node,
 				   const char *subject)
 {
-	/* The last four are Holoscan's: IOSpec::QueuePolicy and its lock-free queue. */
-	static const char *const words[] = {"block", "pop", "reject", "fault",       "latest",
-					    "0",     "1",   "2",      "async_buffer"};
-	static const enum frag_policy policies[] = {
-		FRAG_POLICY_BLOCK,  FRAG_POLICY_POP,    FRAG_POLICY_REJECT,
-		FRAG_POLICY_FAULT,  FRAG_POLICY_LATEST, FRAG_POLICY_POP,
-		FRAG_POLICY_REJECT, FRAG_POLICY_FAULT,  FRAG_POLICY_LATEST};
-	int i = fragi_read_word(builder, node, subject, "policy", words, FRAG_COUNT_OF(words));
+	const char *words[POLICY_WORDS_MAX];
+	unsigned int policies[POLICY_WORDS_MAX];
+	size_t count = 0;
+	int i;
 
-	return i >= 0 ? policies[i] : FRAG_POLICY_DEFAULT;
+	for (int holoscan = 0; holoscan < 2; holoscan++) {
+		for (unsigned int policy = FRAG_POLICY_DEFAULT + 1; fragi_policy(policy) != NULL;
+		     policy++) {
+			words[count] = holoscan != 0 ? fragi_policy(policy)->holoscan
+						     : fragi_policy(policy)->name;
+			policies[count] = policy;
+			if (words[count] != NULL && count + 1 < POLICY_WORDS_MAX)
+				count++;
+		}
+	}
+	i = fragi_read_word(builder, node, subject, "policy", words, count);
+	return i >= 0 ? (enum frag_policy)policies[i] : FRAG_POLICY_DEFAULT;
 }
 
 /* Blanks around a text taken away, in the arena. */
@@ -198,10 +206,11 @@ static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node
 			   FRAGI_CAPACITY_MAX, &capacity);
 	flow->capacity = (uint32_t)capacity;
 	flow->policy = fragi_read_policy(builder, fragi_node_get(node, "policy"), fragment);
-	if (flow->policy == FRAG_POLICY_LATEST && flow->capacity != 0)
+	if (fragi_policy(flow->policy)->capacity != 0 && flow->capacity != 0)
 		fragi_builder_error(
 			builder, fragi_node_get(node, "capacity")->key, fragment,
-			"policy latest keeps the newest message only and has no capacity; leave capacity out");
+			"policy %s keeps the newest message only and has no capacity; leave capacity out",
+			fragi_policy(flow->policy)->name);
 	read_edge(builder, fragi_node_get(node, "edge"), fragment, flow);
 }
 

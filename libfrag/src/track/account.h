@@ -26,9 +26,9 @@ struct fragi_account_end {
 FRAGI_API void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
 				   struct fragi_summary_flow *out);
 /*
- * A flow between hosts. window: messages that may be open. queues: the policy is pop, reject or
- * latest: the credit returns on arrival, so that as many again may wait in the receiver's queue,
- * and as many in the sender's.
+ * A flow between hosts. window: messages that may be open. queues: the policy does not block: the
+ * credit returns on arrival, so that as many again may wait in the receiver's queue, and as many in
+ * the sender's.
  */
 FRAGI_API void fragi_account_between(const struct fragi_account_end *sender,
 				     const struct fragi_account_end *receiver, uint32_t window,

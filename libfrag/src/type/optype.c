@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <base/policy.h>
 #include <base/units.h>
 #include <type/registry.h>
 #include <type/params.h>
@@ -25,7 +26,7 @@ int fragi_port_check(const struct frag_port *port, struct frag_err *err)
 		return frag_err_set(err, -EINVAL,
 				    "port \"%s\" is an output and so cannot be FRAG_PORT_MULTI",
 				    port->name);
-	if ((unsigned int)port->policy > FRAG_POLICY_LATEST)
+	if (fragi_policy(port->policy) == NULL)
 		return frag_err_set(err, -EINVAL,
 				    "port \"%s\" has policy %d, which this libfrag does not know",
 				    port->name, (int)port->policy);

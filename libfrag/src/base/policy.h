@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_BASE_POLICY_H
+#define FRAGI_BASE_POLICY_H
+
+#include <stdbool.h>
+
+#include <base/diag.h>
+#include <frag/operator.h>
+
+/*
+ * What the policies of queues do, in one table: graphs are read, edges behave and summaries are
+ * written by it. A new policy is a value of enum frag_policy and a row here.
+ */
+struct fragi_policy {
+	const char *name;     /* in graphs and summaries */
+	const char *holoscan; /* its name or number in Holoscan; NULL: none */
+	/*
+	 * The sender is not scheduled before there is room, and the window between hosts counts
+	 * what the receiver has not taken yet. Otherwise there is always room.
+	 */
+	bool blocking;
+	/* What an emit into a full queue returns; 0: nothing fails, and one message is dropped. */
+	int full_error;
+	bool drops_oldest; /* of a full queue; otherwise the new message is dropped */
+	uint32_t capacity; /* of the queue; 0: as the flow or its port says */
+};
+
+/*
+ * The row of a policy; of FRAG_POLICY_DEFAULT, that of FRAG_POLICY_BLOCK. NULL: no policy has that
+ * number.
+ */
+FRAGI_API const struct fragi_policy *fragi_policy(unsigned int policy);
+
+#endif
