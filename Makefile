@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The build tree mirrors the installed one (build/bin, build/lib, build/libexec/frag, build/lib/frag/{modules,plugins}),
-# so programs find their parts relative to themselves in both.
-# make builds with asserts. make NDEBUG=1 builds what packages hold, without them, in a build tree of its own;
-# make install does so too (mk/install.mk).
+# The build tree mirrors the installed one (build/bin, build/lib, build/libexec/frag,
+# build/lib/frag/{modules,plugins}), so programs find their parts relative to themselves in both.
+# make builds with asserts. make NDEBUG=1 builds what packages hold, without them, in a build tree
+# of its own; make install does so too (mk/install.mk).
 B ?= build$(if $(NDEBUG),-ndebug)
 VERSION := 0.1.0
 ifeq ($(origin CC),default)
@@ -10,10 +10,12 @@ CC := gcc
 endif
 WERROR ?= -Werror
 CFLAGS ?= -O2 -g
-WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wformat=2 -Wvla \
-	-Wimplicit-fallthrough -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers $(WERROR)
-ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fno-common -fvisibility=hidden -fno-omit-frame-pointer \
-	-fstack-protector-strong -pthread -MMD -MP -DFRAG_VERSION='"$(VERSION)"' $(if $(NDEBUG),-DNDEBUG) $(EXTRA_CFLAGS)
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
+	-Wformat=2 -Wvla -Wimplicit-fallthrough -Wpointer-arith -Wwrite-strings \
+	-Wno-missing-field-initializers $(WERROR)
+ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fno-common -fvisibility=hidden \
+	-fno-omit-frame-pointer -fstack-protector-strong -pthread -MMD -MP \
+	-DFRAG_VERSION='"$(VERSION)"' $(if $(NDEBUG),-DNDEBUG) $(EXTRA_CFLAGS)
 ALL_LDFLAGS = -Wl,-z,defs,-z,relro,-z,now -pthread $(EXTRA_LDFLAGS)
 
 .DELETE_ON_ERROR:

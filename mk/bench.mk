@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks print numbers; docs/BENCHMARKS.md says what they mean.
-#   bench               all of them, or PART="hop edge start graph"; text on stdout, build/bench.json
-#   bench-instructions  instructions a hop, by callgrind, within 5 % of tests/bench/instructions.txt (minutes, on any machine)
+#   bench               all of them, or PART="hop edge start graph"; text on stdout,
+#                       build/bench.json
+#   bench-instructions  instructions a hop, by callgrind, within 5 % of tests/bench/instructions.txt
+#                       (minutes, on any machine)
 BENCH_GST := $(shell pkg-config --exists gstreamer-1.0 2>/dev/null && echo yes)
 BENCH_SRC := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c),$(wildcard tests/bench/*.c))
 BENCH_BIN := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%)
 BENCH_SO := $(B)/bench/libbench.so
 
-$(B)/bench/gst: ALL_CFLAGS += $(shell pkg-config --cflags gstreamer-1.0 2>/dev/null | sed 's/-I/-isystem /g')
+$(B)/bench/gst: ALL_CFLAGS += $(shell pkg-config --cflags gstreamer-1.0 2>/dev/null | \
+	sed 's/-I/-isystem /g')
 $(B)/bench/gst: ALL_LDFLAGS += $(shell pkg-config --libs gstreamer-1.0 2>/dev/null)
 $(B)/bench/%: tests/bench/%.c $(LIBFRAG_SO) $(if $(UCX_SRC),$(UCX_SO))
 	@mkdir -p $(@D) $(B)/obj/tests/bench
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/$*.d $(LIBFRAG_INC) $< -L$(B)/lib -lfrag $(ALL_LDFLAGS) -lyaml -lm -Wl,-rpath,'$$ORIGIN/../lib' -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/$*.d $(LIBFRAG_INC) $< -L$(B)/lib -lfrag \
+		$(ALL_LDFLAGS) -lyaml -lm -Wl,-rpath,'$$ORIGIN/../lib' -o $@
 
 $(BENCH_SO): $(wildcard tests/bench/plugin/*.c tests/bench/plugin/*.h) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -shared -Ilibfrag/include $(filter %.c,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../lib' -o $@
+	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -shared -Ilibfrag/include $(filter %.c,$^) \
+		$(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../lib' -o $@
 
 .PHONY: bench bench-programs bench-instructions
 bench-programs: all $(BENCH_BIN) $(BENCH_SO)

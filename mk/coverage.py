@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints which share of lines and branches the tests of a build with --coverage took, by folder and file, and fails when
-less than 90 % of the branches of a core or of the codec were taken.
+"""Prints which share of lines and branches the tests of a build with --coverage took, by folder and
+file, and fails when less than 90 % of the branches of a core or of the codec were taken.
 
-usage: mk/coverage.py BUILD        after make has built BUILD with --coverage and tests/run.py has run its tests
+usage: mk/coverage.py BUILD        after make has built BUILD with --coverage and tests/run.py has
+                      run its tests
 """
 import json
 import os
@@ -21,17 +22,23 @@ HELD = {
 
 
 def measure(build):
-    """{path: (lines, lines taken, branches, branches taken)}, by gcovr. Generated code is not under MEASURED."""
+    """{path: (lines, lines taken, branches, branches taken)}, by gcovr. Generated code is not under
+    MEASURED."""
     command = ["gcovr", "--root", TOP, "--json-summary", "-", "-j", str(os.cpu_count() or 1)]
     for folder in MEASURED:
         command += ["--filter", folder + "/"]
-    out = subprocess.run(command + [build], cwd=TOP, check=True, capture_output=True, text=True).stdout
+    out = subprocess.run(
+        command + [build], cwd=TOP, check=True, capture_output=True, text=True
+    ).stdout
     return {f["filename"]: (f["line_total"], f["line_covered"], f["branch_total"], f["branch_covered"])
             for f in json.loads(out)["files"]}
 
 
 def total(files, chosen):
-    return [sum(column) for column in zip((0, 0, 0, 0), *(v for path, v in files.items() if chosen(path)))]
+    return [
+        sum(column)
+        for column in zip((0, 0, 0, 0), *(v for path, v in files.items() if chosen(path)))
+    ]
 
 
 def share(part, whole):

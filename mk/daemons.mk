@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# driverd and workerd link the few rooms of libfrag that they need statically; fraghost and fragctl share libfrag.so with
-# plugins.
+# driverd and workerd link the few rooms of libfrag that they need statically; fraghost and fragctl
+# share libfrag.so with plugins.
 DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 HOST_CORE_SRC := $(wildcard workerd/host/core/*.c)
@@ -49,12 +49,14 @@ endif
 ifneq ($(wildcard libfrag/src/run/run.c),)
 $(B)/libexec/frag/fraghost: $(FRAGHOST_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) \
+		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 all: $(B)/libexec/frag/fraghost
 endif
 ifneq ($(FRAGCTL_SRC),)
 $(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@
+	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) \
+		-Wl,-rpath,'$$ORIGIN/../lib' -o $@
 all: $(B)/bin/fragctl
 endif

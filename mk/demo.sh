@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The real thing, small: driverd and two workerd as processes of this machine, a video that is decoded in one fragment
-# and looked at in the other, in real time.
+# The real thing, small: driverd and two workerd as processes of this machine, a video that is
+# decoded in one fragment and looked at in the other, in real time.
 set -eu
 B=${B:-build}
 address=${FRAG_ADDRESS:-127.0.0.1:57777}
@@ -33,7 +33,7 @@ fi
 wait
 pids=
 echo
-echo "video:   $out/boxes.mp4 ($(ffprobe -v error -count_frames -select_streams v -show_entries stream=nb_read_frames \
-	-of default=nk=1:nw=1 "$out/boxes.mp4") frames)"
+echo "video:   $out/boxes.mp4 ($(ffprobe -v error -count_frames -select_streams v \
+	-show_entries stream=nb_read_frames -of default=nk=1:nw=1 "$out/boxes.mp4") frames)"
 echo "picture: $out/frame.png"
 echo "summary: $out/summary.json"

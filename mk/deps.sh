@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what building and testing frag needs on Debian 12 (Ubuntu has the same names; not tried there); with `proof`
-# also what make proof, nightly, lint and fuzz need, with `bench` what make bench compares with, with `aarch64` the
-# cross compiler and qemu. Prints the line it runs; does nothing when all is there.
+# Installs what building and testing frag needs on Debian 12 (Ubuntu has the same names; not tried
+# there); with `proof` also what make proof, nightly, lint and fuzz need, with `bench` what make
+# bench compares with, with `aarch64` the cross compiler and qemu. Prints the line it runs; does
+# nothing when all is there.
 set -eu
 
-packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev libuv1-dev libyaml-dev libucx-dev
-libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev ffmpeg python3 iproute2 git"
+packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev libuv1-dev
+libyaml-dev libucx-dev libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev
+libpng-dev ffmpeg python3 iproute2 git"
 
 if [ "${1:-}" = proof ]; then
 	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy cppcheck gcovr"
@@ -39,5 +41,5 @@ echo "${sudo:+$sudo }apt-get install -y --no-install-recommends $missing"
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get update -qq
 # debconf says without apt-utils that it configures later, where there is nothing to configure.
 # shellcheck disable=SC2086
-$sudo env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes apt-get install -y -qq --no-install-recommends \
-	$missing >/dev/null
+$sudo env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes \
+	apt-get install -y -qq --no-install-recommends $missing >/dev/null

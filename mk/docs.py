@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the parts of docs/ that the programs know themselves. What stands between `<!-- made by: COMMAND -->` and
-`<!-- end -->` is the output of COMMAND, a program of the build tree; between `<!-- states: FILE TABLE -->` and
-`<!-- end -->`, the table of legal moves of that name in that source file. The schema of the summary has the counters that
-the programs know.
+"""Fills the parts of docs/ that the programs know themselves. What stands between
+`<!-- made by: COMMAND -->` and `<!-- end -->` is the output of COMMAND, a program of the build
+tree; between `<!-- states: FILE TABLE -->` and `<!-- end -->`, the table of legal moves of that
+name in that source file. The schema of the summary has the counters that the programs know.
 
-usage: mk/docs.py [--build DIR] [--check]      --check changes nothing and fails when a part is not as it would be made
+usage: mk/docs.py [--build DIR] [--check]      --check changes nothing and fails when a part is not
+                  as it would be made
 """
 import argparse
 import ast
@@ -24,8 +25,13 @@ PART = re.compile(r"(<!-- (made by|states): (.+?) -->\n)(.*?)(<!-- end -->)", re
 def made(command, build):
     words = shlex.split(command)
     env = {k: v for k, v in os.environ.items() if not k.startswith("FRAG_")}
-    r = subprocess.run([os.path.join(build, "bin", words[0]), *words[1:]], capture_output=True, text=True, env=env,
-                       cwd=TOP)
+    r = subprocess.run(
+        [os.path.join(build, "bin", words[0]), *words[1:]],
+        capture_output=True,
+        text=True,
+        env=env,
+        cwd=TOP,
+    )
     if r.returncode != 0:
         raise SystemExit("%s: exit status %d: %s" % (command, r.returncode, r.stderr))
     text = "\n".join(line.rstrip() for line in r.stdout.replace(build + "/", "").rstrip().splitlines())
@@ -33,7 +39,8 @@ def made(command, build):
 
 
 def states(what):
-    """A markdown table of `static const uint32_t TABLE[] = {[FROM] = FRAGI_MOVE(TO) | ..., ...};`."""
+    """A markdown table of `static const uint32_t TABLE[] = {[FROM] = FRAGI_MOVE(TO) | ...,
+    ...};`."""
     path, table = what.split()
     with open(os.path.join(TOP, path), encoding="utf-8") as f:
         source = re.sub(r"\s*\\\n\s*", " ", f.read())
@@ -52,10 +59,15 @@ def states(what):
 
 
 def entries(header, name, width):
-    """The arguments of each X(...) in the list `#define NAME(X) ...` of that header, as the compiler reads it."""
+    """The arguments of each X(...) in the list `#define NAME(X) ...` of that header, as the
+    compiler reads it."""
     args = ["a%d" % i for i in range(width)]
-    source = "#include <%s>\n#define E(%s) [%s],\n@@ %s(E)\n" % (header, ", ".join(args),
-                                                                 ", ".join("#" + a for a in args), name)
+    source = "#include <%s>\n#define E(%s) [%s],\n@@ %s(E)\n" % (
+        header,
+        ", ".join(args),
+        ", ".join("#" + a for a in args),
+        name,
+    )
     r = subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-E", "-P", "-Ilibfrag/include", "-Ilibfrag/src", "-xc",
                         "-"], input=source, stdout=subprocess.PIPE, text=True, cwd=TOP, check=True)
     rows = ast.literal_eval("[%s]" % r.stdout.split("@@")[1])
@@ -65,18 +77,28 @@ def entries(header, name, width):
 def json_text(value, indent=0):
     """On one line where it fits, else an entry a line."""
     line = json.dumps(value, ensure_ascii=False)
-    if len(line) + indent <= 96 or not isinstance(value, (dict, list)) or not any(
-            isinstance(v, (dict, list)) for v in (value.values() if isinstance(value, dict) else value)):
+    if (
+        len(line) + indent <= 96
+        or not isinstance(value, (dict, list))
+        or not any(
+            isinstance(v, (dict, list))
+            for v in (value.values() if isinstance(value, dict) else value)
+        )
+    ):
         return line
     pad = " " * (indent + 2)
-    rows = ["%s: %s" % (json.dumps(k), json_text(v, indent + 2)) for k, v in value.items()] if isinstance(
-        value, dict) else [json_text(v, indent + 2) for v in value]
+    rows = (
+        ["%s: %s" % (json.dumps(k), json_text(v, indent + 2)) for k, v in value.items()]
+        if isinstance(value, dict)
+        else [json_text(v, indent + 2) for v in value]
+    )
     ends = "{}" if isinstance(value, dict) else "[]"
     return ends[0] + "\n" + ",\n".join(pad + r for r in rows) + "\n" + " " * indent + ends[1]
 
 
 def schema(old):
-    """The summary's schema with the counters and the reasons for drops that base/counters.h lists."""
+    """The summary's schema with the counters and the reasons for drops that base/counters.h
+    lists."""
     root = json.loads(old)
     flow = root["$defs"]["flow"]
     count = lambda what: {"$ref": "#/$defs/count", "description": what}
@@ -106,9 +128,16 @@ def main():
         path = os.path.join(TOP, "docs", name)
         with open(path, encoding="utf-8") as f:
             old = f.read()
-        new = schema(old) if name.endswith(".json") else PART.sub(
-            lambda m: m.group(1) + (states(m.group(3)) if m.group(2) == "states" else made(m.group(3), build)) + m.group(5),
-            old)
+        new = (
+            schema(old)
+            if name.endswith(".json")
+            else PART.sub(
+                lambda m: m.group(1)
+                + (states(m.group(3)) if m.group(2) == "states" else made(m.group(3), build))
+                + m.group(5),
+                old,
+            )
+        )
         if new != old:
             stale.append("docs/" + name)
             if not args.check:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Examples are built as anyone would: their own Makefile, against frag.pc (here, of the build tree). Their libraries
-# come to lib/frag/extensions, where programs of this tree find them by name.
+# Examples are built as anyone would: their own Makefile, against frag.pc (here, of the build tree).
+# Their libraries come to lib/frag/extensions, where programs of this tree find them by name.
 EXAMPLES := $(patsubst examples/%/Makefile,%,$(wildcard examples/*/Makefile))
 EXAMPLES_OUT := $(abspath $(B)/lib/frag/extensions)
 
-$(EXAMPLES:%=$(B)/obj/examples/%.done): $(B)/obj/examples/%.done: examples/%/Makefile $(LIBFRAG_SO) $(B)/lib/pkgconfig/frag.pc
+$(EXAMPLES:%=$(B)/obj/examples/%.done): $(B)/obj/examples/%.done: examples/%/Makefile \
+	$(LIBFRAG_SO) $(B)/lib/pkgconfig/frag.pc
 	@mkdir -p $(@D) $(EXAMPLES_OUT)
-	PKG_CONFIG_SYSROOT_DIR= PKG_CONFIG_PATH=$(abspath $(B)/lib/pkgconfig) $(MAKE) --no-print-directory -C examples/$* O=$(EXAMPLES_OUT) CC="$(CC)"
+	PKG_CONFIG_SYSROOT_DIR= PKG_CONFIG_PATH=$(abspath $(B)/lib/pkgconfig) $(MAKE) \
+		--no-print-directory -C examples/$* O=$(EXAMPLES_OUT) CC="$(CC)"
 	@touch $@
-$(foreach e,$(EXAMPLES),$(eval $(B)/obj/examples/$(e).done: $(wildcard examples/$(e)/*.c libfrag/include/frag/*.h)))
+$(foreach e,$(EXAMPLES),$(eval $(B)/obj/examples/$(e).done: \
+	$(wildcard examples/$(e)/*.c libfrag/include/frag/*.h)))
 all: $(EXAMPLES:%=$(B)/obj/examples/%.done)

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# make faults [ROLE=r] [SITE=word] [SAMPLE=n] [DEPTH=n] [SKIP=n] [V=1]: makes every call site of ours fail once.
-# The library is never instrumented: it stands in front of the sanitizers' own functions.
+# make faults [ROLE=r] [SITE=word] [SAMPLE=n] [DEPTH=n] [SKIP=n] [V=1]: makes every call site of
+# ours fail once. The library is never instrumented: it stands in front of the sanitizers' own
+# functions.
 FAULTS_SO := $(B)/tests/faults/failing.so
 $(FAULTS_SO): tests/faults/failing.c
 	@mkdir -p $(@D) $(B)/obj/tests/faults
-	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -MMD -MP -MF $(B)/obj/tests/faults/failing.d \
+	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -MMD -MP \
+		-MF $(B)/obj/tests/faults/failing.d \
 		-shared $< -Wl,-z,defs,-z,relro,-z,now -ldl -o $@
 tests: $(FAULTS_SO)
 
 .PHONY: faults
 faults: all $(TEST_PLUGIN_SO) $(FAULTS_SO)
-	@FRAG_BUILD=$(abspath $(B)) python3 tests/faults/faults.py $(if $(ROLE),--role $(ROLE)) $(if $(SITE),--site "$(SITE)") \
-		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(SKIP),--skip $(SKIP)) $(if $(SANITIZED),--sanitized) $(if $(V),--verbose)
+	@FRAG_BUILD=$(abspath $(B)) python3 tests/faults/faults.py $(if $(ROLE),--role $(ROLE)) \
+		$(if $(SITE),--site "$(SITE)") \
+		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(DEPTH),--depth $(DEPTH)) \
+		$(if $(SKIP),--skip $(SKIP)) $(if $(SANITIZED),--sanitized) $(if $(V),--verbose)

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fuzz targets: one file a target in tests/fuzz, its corpus in tests/fuzz/corpus (tests/fuzz/corpus.py reads and writes
-# it), its mutator (if it has one) in tests/fuzz/mutate. Each is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any compiler
-# into tests/fuzz/test_corpus, which runs the corpora as plain tests.
+# Fuzz targets: one file a target in tests/fuzz, its corpus in tests/fuzz/corpus
+# (tests/fuzz/corpus.py reads and writes it), its mutator (if it has one) in tests/fuzz/mutate. Each
+# is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any compiler into
+# tests/fuzz/test_corpus, which runs the corpora as plain tests.
 FUZZ_TARGETS := control source graph arguments units value message ledger $(if $(UCX_SRC),ucx)
 FUZZ_DIR := $(abspath tests/fuzz)
 FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.
 FUZZ_UCX_OBJ := $(filter-out %/sockets.o,$(UCX_SRC:%.c=$(B)/obj/%.o))
-FUZZ_LIBS = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A) -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm
+FUZZ_LIBS = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A) -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) \
+	-ldl -lm
 FUZZ_ARCHIVES = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A)
 
 # Every target's functions under names of its own, all in one program.
 $(B)/obj/tests/fuzz/%.o: tests/fuzz/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(FUZZ_INC) $(if $(filter $*,$(FUZZ_TARGETS)),-DLLVMFuzzerTestOneInput=fuzz_$*) -DFUZZ_DIR='"$(FUZZ_DIR)"' \
+	$(CC) $(ALL_CFLAGS) $(FUZZ_INC) -DFUZZ_DIR='"$(FUZZ_DIR)"' \
+		$(if $(filter $*,$(FUZZ_TARGETS)),-DLLVMFuzzerTestOneInput=fuzz_$*) \
 		$(if $(UCX_SRC),-DHAVE_UCX=1 $(shell pkg-config --cflags ucx)) -c $< -o $@
 $(B)/obj/tests/fuzz/%.o: ALL_CFLAGS += -Wno-missing-prototypes
-$(B)/tests/fuzz/test_corpus: $(FUZZ_TARGETS:%=$(B)/obj/tests/fuzz/%.o) $(B)/obj/tests/fuzz/test_corpus.o \
-		$(if $(UCX_SRC),$(B)/obj/tests/fuzz/fake_ucp.o $(FUZZ_UCX_OBJ)) $(FUZZ_ARCHIVES) | $(CRITERION_OBJ)
+$(B)/tests/fuzz/test_corpus: $(FUZZ_TARGETS:%=$(B)/obj/tests/fuzz/%.o) \
+		$(B)/obj/tests/fuzz/test_corpus.o \
+		$(if $(UCX_SRC),$(B)/obj/tests/fuzz/fake_ucp.o $(FUZZ_UCX_OBJ)) $(FUZZ_ARCHIVES) \
+		| $(CRITERION_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) $(CRITERION) $(FUZZ_LIBS) -o $@
 tests: $(B)/tests/fuzz/test_corpus
@@ -25,16 +30,21 @@ tests: $(B)/tests/fuzz/test_corpus
 FUZZ_BIN := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
 $(FUZZ_BIN): $(B)/fuzz/%: tests/fuzz/%.c $(FUZZ_ARCHIVES)
 	@mkdir -p $(@D) $(B)/obj/fuzz
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/fuzz/$*.d $(FUZZ_INC) $(if $(filter ucx,$*),$(shell pkg-config --cflags ucx)) $< \
-		$(wildcard tests/fuzz/mutate/$*.c) $(if $(filter ucx,$*),tests/fuzz/fake_ucp.c $(FUZZ_UCX_OBJ)) \
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/fuzz/$*.d $(FUZZ_INC) \
+		$(if $(filter ucx,$*),$(shell pkg-config --cflags ucx)) $< \
+		$(wildcard tests/fuzz/mutate/$*.c) \
+		$(if $(filter ucx,$*),tests/fuzz/fake_ucp.c $(FUZZ_UCX_OBJ)) \
 		-fsanitize=fuzzer $(ALL_LDFLAGS) $(FUZZ_LIBS) -o $@
 $(filter %/ucx,$(FUZZ_BIN)): $(FUZZ_UCX_OBJ) tests/fuzz/fake_ucp.c
 
-# Limits are of an instrumented program, ten times as slow and with three times the memory: they stand for 1 s and 256 MB.
+# Limits are of an instrumented program, ten times as slow and with three times the memory: they
+# stand for 1 s and 256 MB.
 FUZZ_FLAGS := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 FUZZ_LIMITS := -timeout=10 -rss_limit_mb=768 -max_len=65536
-FUZZ_ENV := ASAN_OPTIONS=quarantine_size_mb=32:allocator_may_return_null=1:detect_stack_use_after_return=0
-FUZZ_MAKE = $(MAKE) --no-print-directory -s B=build-fuzz CC=clang CFLAGS="-O1 -g" EXTRA_CFLAGS="$(FUZZ_FLAGS) -DFUZZING_BUILD=1" \
+FUZZ_ENV := \
+	ASAN_OPTIONS=quarantine_size_mb=32:allocator_may_return_null=1:detect_stack_use_after_return=0
+FUZZ_MAKE = $(MAKE) --no-print-directory -s B=build-fuzz CC=clang CFLAGS="-O1 -g" \
+	EXTRA_CFLAGS="$(FUZZ_FLAGS) -DFUZZING_BUILD=1" \
 	EXTRA_LDFLAGS="-fsanitize=address,undefined"
 TIME ?= 60
 FUZZ_COVERAGE_MAKE = $(MAKE) --no-print-directory -s B=build-fuzzcov CC=clang CFLAGS="-O1 -g" \
@@ -44,12 +54,13 @@ FUZZ_COVERAGE_MAKE = $(MAKE) --no-print-directory -s B=build-fuzzcov CC=clang CF
 fuzz-build: $(FUZZ_BIN)
 fuzz-one:
 	@$(FUZZ_MAKE) -j$$(nproc) build-fuzz/fuzz/$(TARGET)
-# make fuzz TARGET=graph TIME=600; without TARGET all of them, TIME seconds each, one a core. What is found goes to
-# build-fuzz/found; the others end before it fails.
+# make fuzz TARGET=graph TIME=600; without TARGET all of them, TIME seconds each, one a core. What
+# is found goes to build-fuzz/found; the others end before it fails.
 fuzz:
 	@mk/deps.sh proof
 	@$(FUZZ_MAKE) -j$$(nproc) fuzz-build
-	@printf '%s\n' $(or $(TARGET),$(FUZZ_TARGETS)) | $(FUZZ_ENV) xargs -P $$(nproc) -I TARGET tests/fuzz/run.sh build-fuzz TARGET $(TIME) $(FUZZ_LIMITS)
+	@printf '%s\n' $(or $(TARGET),$(FUZZ_TARGETS)) | $(FUZZ_ENV) xargs -P $$(nproc) -I TARGET \
+		tests/fuzz/run.sh build-fuzz TARGET $(TIME) $(FUZZ_LIMITS)
 	@echo "fuzz: nothing found in $(TIME) s each of $(or $(TARGET),$(FUZZ_TARGETS))"
 # Lines that the committed corpora reach, of what each target fuzzes; below 80 % fails.
 fuzz-coverage:

@@ -7,23 +7,28 @@ BUILT_PLUGINS = $(wildcard $(B)/lib/frag/plugins/*.so)
 EXAMPLE_FILES := $(shell find examples -type f ! -name '*.so' ! -name test_scale ! -path '*/out/*')
 BUILT_MODULES = $(wildcard $(B)/lib/frag/modules/*.so)
 
-# frag.pc of the build tree lets the examples build before anything is installed, by the same line as afterwards.
+# frag.pc of the build tree lets the examples build before anything is installed, by the same line
+# as afterwards.
 pc_file = printf '%s\n' 'prefix=$(1)' 'includedir=$(2)' 'libdir=$(3)' '' 'Name: frag' \
-	'Description: Streaming graphs across machines: operators and composers' 'Version: $(VERSION)' \
+	'Description: Streaming graphs across machines: operators and composers' \
+	'Version: $(VERSION)' \
 	'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lfrag'
 $(B)/lib/pkgconfig/frag.pc: Makefile mk/install.mk
 	@mkdir -p $(@D)
 	@$(call pc_file,$(abspath $(B)),$(abspath libfrag/include),$(abspath $(B)/lib)) >$@
 all: $(B)/lib/pkgconfig/frag.pc
 
-# What is installed has no asserts: it is built with NDEBUG=1 into $(B)-ndebug. `make install NDEBUG=` installs
-# what is in $(B), as it was built.
+# What is installed has no asserts: it is built with NDEBUG=1 into $(B)-ndebug. `make install
+# NDEBUG=` installs what is in $(B), as it was built.
 .PHONY: install install-here uninstall
 install:
-	@$(MAKE) --no-print-directory $(if $(filter undefined,$(origin NDEBUG)),B=$(B)-ndebug NDEBUG=1) install-here
+	@$(MAKE) --no-print-directory \
+		$(if $(filter undefined,$(origin NDEBUG)),B=$(B)-ndebug NDEBUG=1) install-here
 install-here: all
-	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(libdir)/frag/plugins \
-		$(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(libdir)/frag/extensions $(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
+	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(libdir)/pkgconfig \
+		$(DESTDIR)$(libdir)/frag/plugins \
+		$(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(libdir)/frag/extensions \
+		$(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
 		$(DESTDIR)$(prefix)/share/doc/frag $(DESTDIR)$(prefix)/share/frag
 	install -m 755 $(BUILT_PROGRAMS) $(DESTDIR)$(prefix)/bin
 	install -m 755 $(B)/libexec/frag/fraghost $(DESTDIR)$(prefix)/libexec/frag
@@ -33,13 +38,18 @@ install-here: all
 	install -m 644 $(BUILT_MODULES) $(DESTDIR)$(libdir)/frag/modules
 	install -m 644 libfrag/include/frag/*.h $(DESTDIR)$(prefix)/include/frag
 	$(call pc_file,$(prefix),$(prefix)/include,$(libdir)) >$(DESTDIR)$(libdir)/pkgconfig/frag.pc
-	for f in $(EXAMPLE_FILES); do install -D -m 644 $$f $(DESTDIR)$(prefix)/share/frag/$$f || exit 1; done
-	install -m 644 $(wildcard README.md LICENSE CHANGELOG.md docs/*) $(DESTDIR)$(prefix)/share/doc/frag
+	for f in $(EXAMPLE_FILES); do install -D -m 644 $$f $(DESTDIR)$(prefix)/share/frag/$$f || \
+		exit 1; done
+	install -m 644 $(wildcard README.md LICENSE CHANGELOG.md docs/*) \
+		$(DESTDIR)$(prefix)/share/doc/frag
 
 # What people have put into lib/frag/extensions is theirs.
 uninstall:
-	rm -f $(PROGRAMS:%=$(DESTDIR)$(prefix)/bin/%) $(DESTDIR)$(libdir)/libfrag.so $(DESTDIR)$(libdir)/libfrag.so.1 \
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(prefix)/bin/%) $(DESTDIR)$(libdir)/libfrag.so \
+		$(DESTDIR)$(libdir)/libfrag.so.1 \
 		$(DESTDIR)$(libdir)/pkgconfig/frag.pc
-	rm -rf $(DESTDIR)$(libdir)/frag/plugins $(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(prefix)/libexec/frag \
-		$(DESTDIR)$(prefix)/include/frag $(DESTDIR)$(prefix)/share/doc/frag $(DESTDIR)$(prefix)/share/frag
+	rm -rf $(DESTDIR)$(libdir)/frag/plugins $(DESTDIR)$(libdir)/frag/modules \
+		$(DESTDIR)$(prefix)/libexec/frag \
+		$(DESTDIR)$(prefix)/include/frag $(DESTDIR)$(prefix)/share/doc/frag \
+		$(DESTDIR)$(prefix)/share/frag
 	rmdir $(DESTDIR)$(libdir)/frag/extensions $(DESTDIR)$(libdir)/frag 2>/dev/null || :

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the rule of who may include whom: imports only point down (docs/ARCHITECTURE.md, Layers)."""
+"""Holds the rule of who may include whom: imports only point down (docs/ARCHITECTURE.md,
+Layers)."""
 import re
 import subprocess
 import sys
@@ -8,7 +9,8 @@ import sys
 # A folder of libfrag/src may include itself and what stands in a lower row.
 ROWS = [["base"], ["data"], ["text", "type"], ["graph", "cond", "res"], ["sched", "edge", "track"], ["run"]]
 LEVEL = {folder: level for level, row in enumerate(ROWS) for folder in row}
-# Within a row: parameters are filled in from texts; a composed fragment holds conditions and resources.
+# Within a row: parameters are filled in from texts; a composed fragment holds conditions and
+# resources.
 SIDEWAYS = {("type", "text"), ("graph", "res"), ("graph", "cond"), ("sched", "edge")}
 # All of libfrag that driverd and workerd may use; mk/daemons.mk links no more into them.
 DAEMONS = re.compile(r"(base|text|track)/|graph/resolve\.h|edge/(ledger|travel|ucx_env)\.h")

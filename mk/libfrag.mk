@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# libfrag.so, the static archive that the daemons and the unit tests link, and the modules it opens when needed.
+# libfrag.so, the static archive that the daemons and the unit tests link, and the modules it opens
+# when needed.
 LIBFRAG_INC := -Ilibfrag/include -Ilibfrag/src
 LIBFRAG_SRC := $(wildcard libfrag/src/*/*.c)
 LIBFRAG_OBJ := $(LIBFRAG_SRC:%.c=$(B)/obj/%.o)
@@ -7,13 +8,17 @@ LIBFRAG_SO := $(B)/lib/libfrag.so.1
 LIBFRAG_A := $(B)/obj/libfrag.a
 # What the daemons link: with nothing else in it, a call of what opens shared objects does not link.
 LIBFRAG_DAEMONS_A := $(B)/obj/libfrag-daemons.a
-LIBFRAG_DAEMONS_SRC := $(wildcard $(addprefix libfrag/src/,base/*.c text/*.c track/*.c graph/resolve.c edge/ledger.c))
-# make WITHOUT="ucx video": as where their packages are not there. Without UCX all runs in one process.
-UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(shell pkg-config --exists ucx 2>/dev/null && echo libfrag/modules/ucx/*.c))
+LIBFRAG_DAEMONS_SRC := $(wildcard $(addprefix libfrag/src/,base/*.c text/*.c track/*.c \
+	graph/resolve.c edge/ledger.c))
+# make WITHOUT="ucx video": as where their packages are not there. Without UCX all runs in one
+# process.
+UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(shell pkg-config --exists ucx 2>/dev/null && \
+	echo libfrag/modules/ucx/*.c))
 # Not said by what installs first, or builds nothing.
 SAYS_MISSING := $(filter-out demo check deps clean install uninstall,$(or $(MAKECMDGOALS),all))
-$(if $(or $(UCX_SRC),$(if $(SAYS_MISSING),,quiet)),,$(info ucx.so is not built: $(if $(filter ucx,$(WITHOUT)),WITHOUT \
-	names it,pkg-config does not find ucx; make deps installs it)))
+$(if $(or $(UCX_SRC),$(if $(SAYS_MISSING),,quiet)),,$(info ucx.so is not built: \
+	$(if $(filter ucx,$(WITHOUT)),WITHOUT names it,pkg-config does not find \
+	ucx; make deps installs it)))
 UCX_SO := $(B)/lib/frag/modules/ucx.so
 
 $(B)/obj/libfrag/%.o: libfrag/%.c
@@ -22,7 +27,8 @@ $(B)/obj/libfrag/%.o: libfrag/%.c
 
 $(LIBFRAG_SO): $(LIBFRAG_OBJ) libfrag/libfrag.map
 	@mkdir -p $(@D)
-	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libfrag.so.1 -Wl,--version-script=libfrag/libfrag.map \
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libfrag.so.1 \
+		-Wl,--version-script=libfrag/libfrag.map \
 		-Wl,-Bsymbolic-functions $(LIBFRAG_OBJ) -lyaml -ldl -lm -o $@
 	ln -sf libfrag.so.1 $(B)/lib/libfrag.so
 
@@ -37,7 +43,8 @@ ifneq ($(UCX_SRC),)
 $(B)/obj/libfrag/modules/ucx/%.o: ALL_CFLAGS += $(shell pkg-config --cflags ucx)
 $(UCX_SO): $(UCX_SRC:%.c=$(B)/obj/%.o) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
-	$(CC) -shared $(ALL_LDFLAGS) $(filter %.o,$^) -L$(B)/lib -lfrag $(shell pkg-config --libs ucx) \
+	$(CC) -shared $(ALL_LDFLAGS) $(filter %.o,$^) -L$(B)/lib -lfrag \
+		$(shell pkg-config --libs ucx) \
 		-Wl,-rpath,'$$ORIGIN/../..' -o $@
 all: $(UCX_SO)
 endif

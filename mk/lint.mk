@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# What can be seen without running it. clang-tidy (.clang-tidy says for what) looks again only at what has changed.
+# What can be seen without running it. clang-tidy (.clang-tidy says for what) looks again only at
+# what has changed.
 LINT_SRC := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 LINT_H := $(filter %.h,$(LINT_SRC))
 LINT_TIDY := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c),$(filter %.c,$(LINT_SRC)))
-LINT_PKG := $(foreach p,ucx gstreamer-1.0 $(OPS_PKG),$(shell pkg-config --cflags $(p) 2>/dev/null | sed 's/-I/-isystem /g'))
-LINT_FLAGS = -std=gnu11 -DFRAG_VERSION='"$(VERSION)"' -DFUZZ_DIR='""' -Ilibfrag/include -Ilibfrag/src -Ilibfrag -Ilibfrag/ops \
+LINT_PKG := $(foreach p,ucx gstreamer-1.0 $(OPS_PKG),$(shell pkg-config --cflags $(p) 2>/dev/null \
+	| sed 's/-I/-isystem /g'))
+LINT_FLAGS = -std=gnu11 -DFRAG_VERSION='"$(VERSION)"' -DFUZZ_DIR='""' -Ilibfrag/include \
+	-Ilibfrag/src -Ilibfrag -Ilibfrag/ops \
 	-Iproto -I. -Itests -isystem $(B)/gen $(LINT_PKG)
 
 .PHONY: lint lint-style lint-headers lint-cppcheck lint-tidy
@@ -18,12 +21,16 @@ lint-style:
 # The public ones are clean C99 and C++11; each header needs no other before it.
 lint-headers:
 	@for h in libfrag/include/frag/*.h; do \
-		$(CC) -std=c99 -pedantic-errors -Wall -Wextra -Werror -fsyntax-only -x c -Ilibfrag/include $$h && \
-		$(CXX) -std=c++11 -pedantic-errors -Wall -Wextra -Werror -fsyntax-only -x c++ -Ilibfrag/include $$h || exit 1; done
-	@for h in $(LINT_H); do $(CC) -Werror -fsyntax-only -D_GNU_SOURCE -x c $(LINT_FLAGS) $$h || exit 1; done
+		$(CC) -std=c99 -pedantic-errors -Wall -Wextra -Werror -fsyntax-only -x c \
+		-Ilibfrag/include $$h && \
+		$(CXX) -std=c++11 -pedantic-errors -Wall -Wextra -Werror -fsyntax-only -x c++ \
+		-Ilibfrag/include $$h || exit 1; done
+	@for h in $(LINT_H); do $(CC) -Werror -fsyntax-only -D_GNU_SOURCE -x c $(LINT_FLAGS) $$h \
+		|| exit 1; done
 lint-cppcheck:
 	@cppcheck --quiet --error-exitcode=1 --inline-suppr --suppressions-list=mk/cppcheck.txt \
-		--enable=warning,portability -DFRAG_VERSION='"$(VERSION)"' $(filter-out -I$(B)%,$(DAEMON_INC)) \
+		--enable=warning,portability -DFRAG_VERSION='"$(VERSION)"' \
+		$(filter-out -I$(B)%,$(DAEMON_INC)) \
 		libfrag driverd workerd fragctl proto/wire
 lint-tidy: $(LINT_TIDY:%=$(B)/lint/%)
 $(B)/lint/tests/mini_criterion/%: LINT_FLAGS += -Itests/mini_criterion

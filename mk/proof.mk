@@ -3,7 +3,8 @@
 #   ndebug    the whole suite, of a build without asserts, as packages are
 #   asan      the whole suite, daemons included, with ASan, UBSan and LSan
 #   asan-faults  every call site of ours fails once (mk/faults.mk) in such a build
-#   coverage  the whole suite, and which lines and branches it took; fails below 90 % of branches of the cores and the codec
+#   coverage  the whole suite, and which lines and branches it took; fails below 90 % of branches of
+#             the cores and the codec
 #   tsan      the same with ThreadSanitizer, its test programs without Criterion
 #   valgrind  unit and conformance tests under valgrind
 #   aarch64   everything built for aarch64, its test programs under qemu-user
@@ -11,10 +12,12 @@
 #   nightly   the long form of all of it; of both STEPS="sim fuzz" runs a part (mk/proof.sh)
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Instrumented code hides from gcc what initialises what, so its warnings are only told.
-ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= EXTRA_CFLAGS="$(ASAN_FLAGS) -w" \
+ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= \
+	EXTRA_CFLAGS="$(ASAN_FLAGS) -w" \
 	EXTRA_LDFLAGS="$(ASAN_FLAGS)"
 TSAN_FLAGS := -fsanitize=thread
-TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan MINI_CRITERION=1 CFLAGS="-O1 -g" EXTRA_CFLAGS="$(TSAN_FLAGS) -Wno-tsan" \
+TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan MINI_CRITERION=1 \
+	CFLAGS="-O1 -g" EXTRA_CFLAGS="$(TSAN_FLAGS) -Wno-tsan" \
 	EXTRA_LDFLAGS="$(TSAN_FLAGS)"
 
 # -O0: a branch in the table is one in the source. Warnings are told by the other builds.
@@ -29,7 +32,8 @@ ndebug:
 asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests
-	@tests/checkers/checkers.sh build-asan/checkers --sanitized "LeakSanitizer: detected" $(CC) -g $(ASAN_FLAGS) -lcriterion
+	@tests/checkers/checkers.sh build-asan/checkers --sanitized "LeakSanitizer: detected" \
+		$(CC) -g $(ASAN_FLAGS) -lcriterion
 	@python3 tests/run.py --build build-asan --sanitized $(if $(ONLY),--only $(ONLY))
 asan-faults:
 	@mk/deps.sh
@@ -37,7 +41,8 @@ asan-faults:
 tsan:
 	@mk/deps.sh
 	@$(TSAN_MAKE) tests
-	@tests/checkers/checkers.sh build-tsan/checkers --threads "data race" $(CC) -g $(TSAN_FLAGS) -Itests/mini_criterion tests/mini_criterion/main.c
+	@tests/checkers/checkers.sh build-tsan/checkers --threads "data race" $(CC) -g \
+		$(TSAN_FLAGS) -Itests/mini_criterion tests/mini_criterion/main.c
 	@python3 tests/run.py --build build-tsan --threads $(if $(ONLY),--only $(ONLY))
 coverage:
 	@mk/deps.sh proof
@@ -47,8 +52,10 @@ coverage:
 	@python3 mk/coverage.py build-cov
 valgrind:
 	@mk/deps.sh proof
-	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind MINI_CRITERION=1 CFLAGS="-O1 -g" tests
-	@tests/checkers/checkers.sh build-valgrind/checkers --valgrind "definitely lost" $(CC) -g -Itests/mini_criterion tests/mini_criterion/main.c
+	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind MINI_CRITERION=1 \
+		CFLAGS="-O1 -g" tests
+	@tests/checkers/checkers.sh build-valgrind/checkers --valgrind "definitely lost" $(CC) -g \
+		-Itests/mini_criterion tests/mini_criterion/main.c
 	@python3 tests/run.py --build build-valgrind --valgrind $(if $(ONLY),--only $(ONLY))
 aarch64:
 	@mk/deps.sh aarch64

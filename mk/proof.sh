@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# proof.sh proof|nightly [STEP...]: runs the steps of that run, or those named, one after the other. Each writes into
-# build/RUN/STEP.log; build/RUN/table says what each took and found. proof stops at the first step that fails, nightly
-# goes on to the end.
+# proof.sh proof|nightly [STEP...]: runs the steps of that run, or those named, one after the other.
+# Each writes into build/RUN/STEP.log; build/RUN/table says what each took and found. proof stops at
+# the first step that fails, nightly goes on to the end.
 #
-# A result belongs to the tree of HEAD: build/passed/TREE/STEP. A step that has passed for this tree with this command
-# is not run again, in whichever run, so an interrupted run goes on where it was, and a commit that changes no file
-# (a new message, a merge of the same content) invalidates nothing. With uncommitted changes nothing is stored and
-# everything runs. FRESH=1 runs everything again.
+# A result belongs to the tree of HEAD: build/passed/TREE/STEP. A step that has passed for this tree
+# with this command is not run again, in whichever run, so an interrupted run goes on where it was,
+# and a commit that changes no file (a new message, a merge of the same content) invalidates
+# nothing. With uncommitted changes nothing is stored and everything runs. FRESH=1 runs everything
+# again.
 set -eu
 cd "$(dirname "$0")/.."
 run=${1:-}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The simulator: the cores of the daemons on a virtual clock and network. make sim SEED=n writes one history, make sim
-# RUNS=n runs the seeds from 1 on; make sim-faults shows that it finds planted faults.
+# The simulator: the cores of the daemons on a virtual clock and network. make sim SEED=n writes one
+# history, make sim RUNS=n runs the seeds from 1 on; make sim-faults shows that it finds planted
+# faults.
 SIM_SRC := $(wildcard tests/sim/*.c)
 SIM_CORES := $(patsubst %.c,$(B)/obj/%.o,$(wildcard driverd/core/*.c workerd/core/*.c workerd/host/core/*.c))
 SIM_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/sim/main.c tests/sim/test_%.c,$(SIM_SRC)))
@@ -14,7 +15,8 @@ $(B)/obj/tests/sim/%.o: tests/sim/%.c
 $(SIM_BIN): $(B)/obj/tests/sim/main.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
-$(SIM_TEST): $(B)/obj/tests/sim/test_sim.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A) | $(CRITERION_OBJ)
+$(SIM_TEST): $(B)/obj/tests/sim/test_sim.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A) | \
+	$(CRITERION_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $^ $(CRITERION) $(SIM_LIBS) -o $@
 tests: $(SIM_TEST) $(SIM_BIN)

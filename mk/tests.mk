@@ -14,10 +14,12 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
 SHARED_TEST_SRC := $(wildcard tests/shared/*.c)
 SHARED_TEST_BIN := $(SHARED_TEST_SRC:tests/%.c=$(B)/tests/%)
-CONFORMANCE_SRC := $(filter-out $(if $(UCX_SRC),,tests/conformance/test_ucx%.c),$(wildcard tests/conformance/test_*.c))
+CONFORMANCE_SRC := $(filter-out $(if $(UCX_SRC),,tests/conformance/test_ucx%.c), \
+	$(wildcard tests/conformance/test_*.c))
 CONFORMANCE_BIN := $(CONFORMANCE_SRC:tests/%.c=$(B)/tests/%)
 TEST_PLUGIN_SRC := $(wildcard tests/sample_plugins/*.c)
-TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/sample_plugins/%.c=$(B)/tests/sample_plugins/lib%.so) $(B)/tests/sample_plugins/other/libtruth.so
+TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/sample_plugins/%.c=$(B)/tests/sample_plugins/lib%.so) \
+	$(B)/tests/sample_plugins/other/libtruth.so
 
 $(CRITERION_OBJ): tests/mini_criterion/main.c
 	@mkdir -p $(@D)
@@ -26,28 +28,39 @@ $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN): | $(CRITERION_OBJ)
 
 $(B)/tests/unit/%: tests/unit/%.c $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC),$(WIRE_A)) $(LIBFRAG_A)
 	@mkdir -p $(@D) $(B)/obj/tests/unit
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/unit/$*.d -Itests $(WIRE_INC) -I. $(filter-out %.h,$^) $(ALL_LDFLAGS) -rdynamic $(CRITERION) -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -ldl -lm -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/unit/$*.d -Itests $(WIRE_INC) -I. \
+		$(filter-out %.h,$^) $(ALL_LDFLAGS) -rdynamic $(CRITERION) -lyaml $(UV_LIBS) \
+		$(PROTOBUF_LIBS) -ldl -lm -o $@
 
 $(SHARED_TEST_BIN): $(B)/tests/%: tests/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/$(<D)
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d -Itests $(LIBFRAG_INC) -I. $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d -Itests $(LIBFRAG_INC) -I. $< $(ALL_LDFLAGS) \
+		-L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
-$(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c tests/conformance/pair.c tests/conformance/pair.h $(LIBFRAG_SO) $(if $(UCX_SRC),$(UCX_SO))
+$(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c tests/conformance/pair.c tests/conformance/pair.h \
+	$(LIBFRAG_SO) $(if $(UCX_SRC),$(UCX_SO))
 	@mkdir -p $(@D) $(B)/obj/$(<D)
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< tests/conformance/pair.c $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< tests/conformance/pair.c \
+		$(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' \
+		-o $@
 
 # This one speaks UCX itself, and tests parts of the module alone; the other looks into a peer.
 CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged
-$(CONFORMANCE_FORGED) $(B)/tests/conformance/test_ucx_answers: ALL_CFLAGS += $(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
-$(CONFORMANCE_FORGED): ALL_LDFLAGS += $(B)/obj/libfrag/modules/ucx/sockets.o $(B)/obj/libfrag/modules/ucx/bodies.o $(if $(UCX_SRC),$(shell pkg-config --libs ucx))
+$(CONFORMANCE_FORGED) $(B)/tests/conformance/test_ucx_answers: ALL_CFLAGS += \
+	$(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
+$(CONFORMANCE_FORGED): ALL_LDFLAGS += $(B)/obj/libfrag/modules/ucx/sockets.o \
+	$(B)/obj/libfrag/modules/ucx/bodies.o $(if $(UCX_SRC),$(shell pkg-config --libs ucx))
 
 $(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/sample_plugins/$*.d -shared -Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/sample_plugins/$*.d -shared -Ilibfrag/include $< \
+		$(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 # The same plugin with another layout of its struct, as a node would have that was not updated.
 $(B)/tests/sample_plugins/other/libtruth.so: tests/sample_plugins/truth.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
-	$(CC) $(ALL_CFLAGS) -DOTHER_POSE -MF $(B)/obj/tests/sample_plugins/other.d -shared -Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../../lib' -o $@
+	$(CC) $(ALL_CFLAGS) -DOTHER_POSE -MF $(B)/obj/tests/sample_plugins/other.d -shared \
+		-Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
+		-Wl,-rpath,'$$ORIGIN/../../../lib' -o $@
 
 .PHONY: tests unit check check-here
 tests: all $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN) $(TEST_PLUGIN_SO)

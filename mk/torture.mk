@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# make torture [RUNS=n] [STREAM=n] [STOP=n] [LINK=n] [SOAK=n] [SEED=s] [LOAD=n]: 20 attacks unless something else is asked for.
+# make torture [RUNS=n] [STREAM=n] [STOP=n] [LINK=n] [SOAK=n] [SEED=s] [LOAD=n]: 20 attacks unless
+# something else is asked for.
 .PHONY: torture
 torture: all $(TEST_PLUGIN_SO)
-	@FRAG_BUILD=$(abspath $(B)) python3 tests/torture/torture.py $(if $(RUNS),--runs $(RUNS)) $(if $(STREAM),--stream $(STREAM)) \
-		$(if $(STOP),--stop $(STOP)) $(if $(LINK),--link $(LINK)) $(if $(SOAK),--soak $(SOAK)) $(if $(SEED),--seed $(SEED)) $(if $(LOAD),--load $(LOAD)) $(if $(V),--verbose)
+	@FRAG_BUILD=$(abspath $(B)) python3 tests/torture/torture.py $(if $(RUNS),--runs $(RUNS)) \
+		$(if $(STREAM),--stream $(STREAM)) \
+		$(if $(STOP),--stop $(STOP)) $(if $(LINK),--link $(LINK)) \
+		$(if $(SOAK),--soak $(SOAK)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(LOAD),--load $(LOAD)) $(if $(V),--verbose)

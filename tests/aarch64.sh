@@ -1,22 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds everything for aarch64 in build-aarch64 and runs the test programs and two examples there under qemu-user:
-# aarch64.sh [WORD] (only test programs whose path holds WORD). Nothing of the machine changes: the arm64 libraries come from
-# the machine's own apt sources into build-aarch64/sysroot, by an apt with a state and a cache of its own, and the kernel
-# learns about qemu in a user namespace that ends with this script.
+# Builds everything for aarch64 in build-aarch64 and runs the test programs and two examples there
+# under qemu-user: aarch64.sh [WORD] (only test programs whose path holds WORD). Nothing of the
+# machine changes: the arm64 libraries come from the machine's own apt sources into
+# build-aarch64/sysroot, by an apt with a state and a cache of its own, and the kernel learns about
+# qemu in a user namespace that ends with this script.
 set -eu
 cd "$(dirname "$0")/.."
 out=$PWD/build-aarch64
 root=$out/sysroot
-packages="libc6-dev libprotobuf-c-dev libuv1-dev libyaml-dev libucx-dev libcriterion-dev libavcodec-dev libavformat-dev
-libavutil-dev libswscale-dev libpng-dev"
+packages="libc6-dev libprotobuf-c-dev libuv1-dev libyaml-dev libucx-dev libcriterion-dev
+libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev"
 
 fail() {
 	echo "aarch64: $*" >&2
 	exit 1
 }
 
-# The kernel runs programs for aarch64 by qemu: magic and mask are those of an ELF file of that machine.
+# The kernel runs programs for aarch64 by qemu: magic and mask are those of an ELF file of that
+# machine.
 registration() {
 	printf ':frag-aarch64:M::%s:%s:%s:F' '\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00' \
 		'\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff' "$(command -v qemu-aarch64)"
@@ -42,8 +44,8 @@ fill_sysroot() {
 	echo "aarch64: arm64 packages from the sources of apt into $root"
 	APT_CONFIG=$apt/apt.conf timeout 300 apt-get update -qq >"$out/apt.log" 2>&1 &&
 		# shellcheck disable=SC2086
-		APT_CONFIG=$apt/apt.conf timeout 600 apt-get install -y --download-only --no-install-recommends \
-			$packages >>"$out/apt.log" 2>&1 || {
+		APT_CONFIG=$apt/apt.conf timeout 600 apt-get install -y --download-only \
+			--no-install-recommends $packages >>"$out/apt.log" 2>&1 || {
 		tail -5 "$out/apt.log"
 		fail "apt does not get the arm64 packages; its sources must offer arm64 (Debian's do, unless they say arch=amd64)"
 	}

@@ -64,8 +64,10 @@ for name; do
 			exit 1
 		}
 		expect 0 "Rx message value: 10" build-less/bin/fragctl run examples/ping_distributed/app.yaml
-		expect 3 "transport module ucx" build-less/bin/fragctl run --workers 2 examples/ping_distributed/app.yaml
-		expect 2 "video_replayer" build-less/bin/fragctl run examples/video_replayer_distributed/app.yaml
+		expect 3 "transport module ucx" build-less/bin/fragctl run --workers 2 \
+			examples/ping_distributed/app.yaml
+		expect 2 "video_replayer" build-less/bin/fragctl run \
+			examples/video_replayer_distributed/app.yaml
 		;;
 	*)
 		echo "builds: there is no build $name" >&2

@@ -5,14 +5,17 @@
 usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD | --tests NAME...]
                     [--sanitized | --threads | --valgrind | --emulated]
 
-Criterion programs are DIR/tests/*/*; integration tests are the unittest classes of tests/integration/test_*.py. Each
-program runs in a process group of its own with a time limit; what it leaves behind is killed and makes it fail.
+Criterion programs are DIR/tests/*/*; integration tests are the unittest classes of
+tests/integration/test_*.py. Each program runs in a process group of its own with a time limit; what
+it leaves behind is killed and makes it fail.
 
---sanitized is for a build with ASan, UBSan and LSan (make asan): the sanitizers of a test program and of all processes that
-it starts write into files, and a file fails the program. Exit statuses alone would not do: Criterion ends with 0
-when a test leaks. --threads is the same for ThreadSanitizer (make tsan), for what has threads. --valgrind runs the unit and
-conformance programs under valgrind, with twenty times the time; there too what is written into a log fails. --emulated runs the
-programs of another machine's build (tests/aarch64.sh) with the same patience; what the emulator cannot do is in tests/skips.aarch64.
+--sanitized is for a build with ASan, UBSan and LSan (make asan): the sanitizers of a test program
+and of all processes that it starts write into files, and a file fails the program. Exit statuses
+alone would not do: Criterion ends with 0 when a test leaks. --threads is the same for
+ThreadSanitizer (make tsan), for what has threads. --valgrind runs the unit and conformance programs
+under valgrind, with twenty times the time; there too what is written into a log fails. --emulated
+runs the programs of another machine's build (tests/aarch64.sh) with the same patience; what the
+emulator cannot do is in tests/skips.aarch64.
 """
 import argparse
 import concurrent.futures
@@ -44,7 +47,8 @@ class Result:
 
 
 def run_group(command, env, limit_s):
-    """Runs command in its own process group. Returns (exit status or None for a time-out, output, left-over count)."""
+    """Runs command in its own process group. Returns (exit status or None for a time-out, output,
+    left-over count)."""
     with tempfile.TemporaryFile() as out:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
                                  start_new_session=True)
@@ -55,7 +59,8 @@ def run_group(command, env, limit_s):
         left = 0
         try:
             os.killpg(child.pid, 0 if status is not None else signal.SIGKILL)
-            # The group still has members: give them the blink that an exit takes, then count and kill.
+            # The group still has members: give them the blink that an exit takes, then count and
+            # kill.
             time.sleep(0.2)
             os.killpg(child.pid, signal.SIGKILL)
             left = 1
@@ -67,7 +72,8 @@ def run_group(command, env, limit_s):
 
 
 def sanitizer_environment(checker, reports):
-    """Reports into files; a crash stays one, for the tests of crashes; slow allocators may wait for memory."""
+    """Reports into files; a crash stays one, for the tests of crashes; slow allocators may wait for
+    memory."""
     log = "log_path=" + os.path.join(reports, "report")
     handle = "".join(":handle_%s=0" % s for s in ("segv", "abort", "sigbus", "sigfpe", "sigill"))
     if checker == "threads":
@@ -75,10 +81,12 @@ def sanitizer_environment(checker, reports):
         return {"TSAN_OPTIONS": log + handle + ":report_thread_leaks=0:suppressions=" +
                                 os.path.join(HERE, "tsan.supp"),
                 "CFLAGS": "-O1 -g -fsanitize=thread", # what tests compile against such a libfrag.so
-                "UCX_MEM_EVENTS": "n"} # its patched mmap and TSan's call each other until the stack ends
+                # its patched mmap and TSan's call each other until the stack ends
+                "UCX_MEM_EVENTS": "n"}
     suppressions = "suppressions=" + os.path.join(HERE, "lsan.supp")
     return {"ASAN_OPTIONS": log + handle + ":detect_leaks=1:allocator_may_return_null=1:verify_asan_link_order=0",
-            "CFLAGS": "-O1 -g -fsanitize=address,undefined", # what tests compile against such a libfrag.so
+            # what tests compile against such a libfrag.so
+            "CFLAGS": "-O1 -g -fsanitize=address,undefined",
             "UBSAN_OPTIONS": log + ":print_stacktrace=1",
             "LSAN_OPTIONS": suppressions + ":print_suppressions=0"}
 
@@ -96,7 +104,8 @@ def read_reports(reports):
 VALGRIND = ["valgrind", "-q", "--vgdb=no", "--trace-children=yes", "--leak-check=full", "--show-leak-kinds=definite",
             "--errors-for-leak-kinds=definite", "--num-callers=20", "--fair-sched=yes",
             "--suppressions=" + os.path.join(HERE, "valgrind.supp")]
-TIMES_SLOWER = {"threads": 3, "valgrind": 20, "emulated": 20} # what has a bound in tests gets so many times as long
+# what has a bound in tests gets so many times as long
+TIMES_SLOWER = {"threads": 3, "valgrind": 20, "emulated": 20}
 
 
 def run_program(command, name, build, checker=None):
@@ -108,15 +117,22 @@ def run_program(command, name, build, checker=None):
         reports = os.path.join(runtime, "reports")
         os.mkdir(scratch)
         os.mkdir(reports)
-        env = dict(os.environ, FRAG_TEST_RUNTIME=scratch, FRAG_TEST_TAP=tap, FRAG_BUILD=build, TMPDIR=scratch,
-                   PYTHONDONTWRITEBYTECODE="1")
+        env = dict(
+            os.environ,
+            FRAG_TEST_RUNTIME=scratch,
+            FRAG_TEST_TAP=tap,
+            FRAG_BUILD=build,
+            TMPDIR=scratch,
+            PYTHONDONTWRITEBYTECODE="1",
+        )
         limit_s = LIMIT_S
         if checker in ("sanitized", "threads"):
             env.update(sanitizer_environment(checker, reports))
         elif checker == "valgrind":
             command = VALGRIND + ["--log-file=" + os.path.join(reports, "report.%p")] + command
         limit_s *= TIMES_SLOWER.get(checker, 1)
-        env["FRAG_TEST_SLOW"] = str(TIMES_SLOWER.get(checker, 1)) # tests/slow.h, integration/cluster.py
+        # tests/slow.h, integration/cluster.py
+        env["FRAG_TEST_SLOW"] = str(TIMES_SLOWER.get(checker, 1))
         started = time.monotonic()
         status, result.output, left = run_group([a.replace("{tap}", tap) for a in command], env,
                                                 limit_s)
@@ -214,7 +230,8 @@ def main():
         for f in sorted(files):
             path = os.path.join(folder, f)
             source = os.path.join(HERE, os.path.relpath(path, os.path.join(build, "tests")) + ".c")
-            if f.startswith("test_") and os.path.exists(source): # else left over from before its source was moved
+            # else left over from before its source was moved
+            if f.startswith("test_") and os.path.exists(source):
                 work.append(([path, "--tap={tap}", "--timeout", str(seconds)], os.path.relpath(path, build)))
     folder = os.path.join(HERE, "integration")
     for f in sorted(os.listdir(folder)):
@@ -225,7 +242,8 @@ def main():
         work = [w for w in work if re.match(r"tests/(unit|conformance|checkers)/(?!test_(worker_spawn|fraghost)$)", w[1])]
     if args.emulated:
         work = [w for w in work if w[1].startswith("tests/")]
-    if args.threads: # no threads are in those, or the ones that test_ping and test_examples show, and many pixels
+    # no threads are in those, or the ones that test_ping and test_examples show, and many pixels
+    if args.threads:
         work = [w for w in work if not re.match(r"tests/(sim|fuzz|operators)/|integration/test_(video|docs|headers)$", w[1])]
     if args.only:
         work = [w for w in work if args.only in w[1]]

@@ -4,9 +4,9 @@
 
 usage: bench.py [--build DIR] [--series N] [PART...]     parts: hop edge start graph; default all
 
-Series of all programs of a part are run in turns, so that what else the machine does hits all of them; the first is
-dropped. Text on stdout, the same in DIR/bench.json. A target that is missed stays in the table as missed; the exit
-status says only whether everything could be measured.
+Series of all programs of a part are run in turns, so that what else the machine does hits all of
+them; the first is dropped. Text on stdout, the same in DIR/bench.json. A target that is missed
+stays in the table as missed; the exit status says only whether everything could be measured.
 """
 import argparse
 import importlib

@@ -11,7 +11,8 @@ from rows import now_ns, pin
 
 
 class Cluster:
-    """One application over a driver and two workers, f1 on core 0 and f2 on core 1. Use with `with`."""
+    """One application over a driver and two workers, f1 on core 0 and f2 on core 1. Use with
+    `with`."""
 
     def __init__(self, bench, env=None, cores=({0}, {1})):
         self.bench, self.cores = bench, cores
@@ -45,8 +46,14 @@ class Cluster:
     def start(self, program, *args, cores=None):
         log = open(self.path("%s%d.log" % (program, len(self.children))), "w", encoding="utf-8")
         with log:
-            child = subprocess.Popen([self.bench.path("bin", program), *map(str, args)], stdin=subprocess.DEVNULL,
-                                     stdout=log, stderr=log, env=self.env, preexec_fn=pin(cores))
+            child = subprocess.Popen(
+                [self.bench.path("bin", program), *map(str, args)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.env,
+                preexec_fn=pin(cores),
+            )
         child.log = log.name
         self.children.append(child)
         return child

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions a hop, by callgrind: the difference of two run lengths, which is the same on a busy machine.
+"""Instructions a hop, by callgrind: the difference of two run lengths, which is the same on a busy
+machine.
 
-usage: instructions.py [--build DIR] [--record]     fails when a figure is more than 5 % from the one recorded in
-instructions.txt beside this file, or crosses its limit, which the record keeps; --record writes them anew. A record
-above its limit is a missed target: it is said each time and held where it is until it is mended. Compilers differ: where
-the file's is not the one in use only the limits that the record keeps are held.
+usage: instructions.py [--build DIR] [--record]     fails when a figure is more than 5 % from the
+                       one recorded in
+instructions.txt beside this file, or crosses its limit, which the record keeps; --record writes
+them anew. A record above its limit is a missed target: it is said each time and held where it is
+until it is mended. Compilers differ: where the file's is not the one in use only the limits that
+the record keeps are held.
 """
 import argparse
 import os
@@ -22,9 +25,22 @@ TOLERANCE = 0.05
 
 
 def collected(build, graph, scheduler, messages):
-    r = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                        os.path.join(build, "bench/hop"), graph, scheduler, str(messages)],
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    r = subprocess.run(
+        [
+            "valgrind",
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            os.path.join(build, "bench/hop"),
+            graph,
+            scheduler,
+            str(messages),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     found = re.search(r"Collected : (\d+)", r.stderr)
     if r.returncode != 0 or found is None:
         raise RuntimeError("callgrind of %s %s: exit status %d\n%s" % (graph, scheduler, r.returncode, r.stderr))
@@ -38,8 +54,15 @@ def measure(build, graph, scheduler):
 
 def compiler():
     cc = os.environ.get("CC", "gcc").split()
-    return " ".join([os.path.basename(cc[0]), subprocess.run([*cc, "-dumpfullversion"], stdout=subprocess.PIPE, text=True,
-                                                             check=False).stdout.strip(), os.uname().machine])
+    return " ".join(
+        [
+            os.path.basename(cc[0]),
+            subprocess.run(
+                [*cc, "-dumpfullversion"], stdout=subprocess.PIPE, text=True, check=False
+            ).stdout.strip(),
+            os.uname().machine,
+        ]
+    )
 
 
 def recorded():

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between two hosts over ucx, operator to operator, on cores 0 and 1, beside ucx_perftest in the same mode.
+"""Between two hosts over ucx, operator to operator, on cores 0 and 1, beside ucx_perftest in the
+same mode.
 
-trip: half of a round trip, one message at a time. paced: the same, begun 1,000 times a second (60 from 1 MiB).
-stream: as many as go, with WINDOWS messages on the way, from 1 MiB on as many as a flow gets that says nothing; ucx_perftest has
-as many sends under way. wide: with WIDE messages. To ucx_perftest a short send is done when the kernel has the bytes, so only
-the socket's buffers bound what is on the way: there wide binds as little. Its large sends are all of one buffer.
+trip: half of a round trip, one message at a time. paced: the same, begun 1,000 times a second (60
+from 1 MiB). stream: as many as go, with WINDOWS messages on the way, from 1 MiB on as many as a
+flow gets that says nothing; ucx_perftest has as many sends under way. wide: with WIDE messages. To
+ucx_perftest a short send is done when the kernel has the bytes, so only the socket's buffers bound
+what is on the way: there wide binds as little. Its large sends are all of one buffer.
 """
 import os
 import re
@@ -18,8 +20,13 @@ from rows import pin
 MODES = ("busy_poll", "event")
 SIZES = {8: "8B", 1 << 10: "1KiB", 64 << 10: "64KiB", 1 << 20: "1MiB", 8 << 20: "8MiB"}
 #         trips, paced, streamed
-COUNTS = {8: (4000, 300, 40000), 1 << 10: (4000, 300, 40000), 64 << 10: (1000, 300, 4000), 1 << 20: (200, 30, 400),
-          8 << 20: (40, 30, 60)}
+COUNTS = {
+    8: (4000, 300, 40000),
+    1 << 10: (4000, 300, 40000),
+    64 << 10: (1000, 300, 4000),
+    1 << 20: (200, 30, 400),
+    8 << 20: (40, 30, 60),
+}
 WINDOWS = {8: 1024, 1 << 10: 1024, 64 << 10: 32, 1 << 20: 4, 8 << 20: 4}
 WIDE = {8: 16384, 1 << 10: 16384, 64 << 10: 256, 1 << 20: 32, 8 << 20: 8}
 SETTINGS = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo", "UCX_TCP_CONN_NB": "y", "UCX_TCP_TX_SEG_SIZE": "64K",
@@ -47,7 +54,10 @@ extensions: [libbench.so]
 fragments:
   f1:
     operators:
-      pacer: {type: bench_pacer, parameters: {count: %(count)d, bytes: %(bytes)d}, conditions: [{type: periodic, recess_period: %(hz)dhz}]}
+      pacer:
+        type: bench_pacer
+        parameters: {count: %(count)d, bytes: %(bytes)d}
+        conditions: [{type: periodic, recess_period: %(hz)dhz}]
       clock: {type: bench_clock, parameters: {count: %(count)d, file: %(file)s}}
     scheduler: {type: greedy}
   f2:
@@ -83,12 +93,14 @@ def app(bench, text, mode, size, count, window=None):
 
 
 def perftest(bench, kind, mode, size, count, rank=50):
-    """The last line of ucx_perftest's table, as numbers: count, percentile, average, overall, MB/s twice, messages/s twice."""
+    """The last line of ucx_perftest's table, as numbers: count, percentile, average, overall, MB/s
+    twice, messages/s twice."""
     said = ""
     for _ in range(3):  # its port may be somebody's
         perftest.port = 13400 + (perftest.port - 13400 + 1) % 2000
         said = perftest_once(bench, kind, mode, size, count, rank)
-        line = re.findall(r"^(?:Final:)?((?:\s+[0-9.]+){8})", said, re.M)  # what UCX says may follow on it
+        # what UCX says may follow on it
+        line = re.findall(r"^(?:Final:)?((?:\s+[0-9.]+){8})", said, re.M)
         if line:
             return [float(x) for x in line[-1].split()]
     raise RuntimeError("ucx_perftest -t ucp_am_%s -s %d in mode %s: no figures; it said:\n%s" % (kind, size, mode, said[-500:]))
@@ -100,12 +112,22 @@ def perftest_once(bench, kind, mode, size, count, rank):
     command += ["-I", "-E", "sleep"] if mode == "event" else []
     command += ["-O", str(WINDOWS[size])] if kind == "bw" else []
     env = dict(bench.env, **SETTINGS)
-    server = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=pin({1}))
+    server = subprocess.Popen(
+        command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=pin({1})
+    )
     try:
         for _ in range(100):  # until it listens
             time.sleep(0.1)
-            r = subprocess.run([*command, "127.0.0.1"], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, timeout=60, preexec_fn=pin({0}), check=False)
+            r = subprocess.run(
+                [*command, "127.0.0.1"],
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=60,
+                preexec_fn=pin({0}),
+                check=False,
+            )
             if "Connection refused" not in r.stdout or server.poll() is not None:
                 return r.stdout
         return "it never listened"
@@ -142,8 +164,12 @@ def run(bench):
             name = "edge.%%s.%s.%s%%s" % (label, mode)
             for p in ("p50", "p99"):
                 rows[key, "floor", p] = bench.row("ucx." + name % ("trip", "." + p), "us")
-                rows[key, "trip", p] = bench.row(name % ("trip", "." + p), "us", floor=rows[key, "floor", p],
-                                                 target=trip_target(mode, size) if p == "p50" else None)
+                rows[key, "trip", p] = bench.row(
+                    name % ("trip", "." + p),
+                    "us",
+                    floor=rows[key, "floor", p],
+                    target=trip_target(mode, size) if p == "p50" else None,
+                )
             rows[key, "trip", "p999"] = bench.row(name % ("trip", ".p999"), "us")
             for p in ("p50", "p99", "p999"):
                 rows[key, "paced", p] = bench.row(name % ("paced", "." + p), "us")

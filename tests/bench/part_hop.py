@@ -24,15 +24,19 @@ def run(bench):
         for kind, unit in (("", "ns"), (".cpu", "ns cpu")):
             floors[pinned, kind] = bench.row("floor.hop.%s%s" % (pinned, kind), unit)
             for element in ("identity", "queue", "source_to_sink") if have_gst else ():
-                gst[element, pinned, kind] = bench.row("gstreamer.%s.%s%s" % (element, pinned, kind), unit,
-                                                       floor=floors[pinned, kind])
+                gst[element, pinned, kind] = bench.row(
+                    "gstreamer.%s.%s%s" % (element, pinned, kind), unit, floor=floors[pinned, kind]
+                )
     for graph in GRAPHS:
         for scheduler in SCHEDULERS:
             for pinned in ("pinned", "unpinned"):
                 for kind, unit in (("", "ns"), (".cpu", "ns cpu")):
                     rows[graph, scheduler, pinned, kind] = bench.row(
-                        "hop.%s.%s.%s%s" % (graph, scheduler, pinned, kind), unit, floor=floors[pinned, kind],
-                        target=hop_target(gst.get(("identity", pinned, kind)), graph, scheduler))
+                        "hop.%s.%s.%s%s" % (graph, scheduler, pinned, kind),
+                        unit,
+                        floor=floors[pinned, kind],
+                        target=hop_target(gst.get(("identity", pinned, kind)), graph, scheduler),
+                    )
     heap = {s: bench.row("hop.heap_allocations.%s" % s, "/message", floor=0, target=0) for s in SCHEDULERS}
     for _ in bench.rounds():
         for pinned in ("pinned", "unpinned"):
@@ -41,16 +45,22 @@ def run(bench):
             if have_gst:
                 source = bench.figures("gst", "identity", 0, MESSAGES // 4, cores=one)
                 chain = bench.figures("gst", "identity", ADDED, MESSAGES // 4, cores=one)
-                queue = bench.figures("gst", "queue", 1, MESSAGES // 4, cores={0, 1} if one else None)
+                queue = bench.figures(
+                    "gst", "queue", 1, MESSAGES // 4, cores={0, 1} if one else None
+                )
                 add(gst, ("source_to_sink", pinned), source)
                 add(gst, ("identity", pinned), [(c - s) / ADDED for c, s in zip(chain, source)])
                 add(gst, ("queue", pinned), [q - s for q, s in zip(queue, source)])
             for graph in GRAPHS:
                 for scheduler in SCHEDULERS:
-                    figures = bench.figures("hop", graph, scheduler, MESSAGES, cores=cores(scheduler) if one else None)
+                    figures = bench.figures(
+                        "hop", graph, scheduler, MESSAGES, cores=cores(scheduler) if one else None
+                    )
                     add(rows, (graph, scheduler, pinned), figures)
         for scheduler, row in heap.items():
-            short, long = (bench.figures("hop", "pair", scheduler, n) for n in (MESSAGES // 10, MESSAGES))
+            short, long = (
+                bench.figures("hop", "pair", scheduler, n) for n in (MESSAGES // 10, MESSAGES)
+            )
             row.add((long[3] - short[3]) / (long[2] - short[2]))
     if shutil.which("valgrind") is None:
         bench.lack("instructions a hop (valgrind)")

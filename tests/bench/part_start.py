@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting, ending, and what a daemon takes while nothing happens.
 
-first: from the command to the first message between operators. gone: from the last message until no process is left.
+first: from the command to the first message between operators. gone: from the last message until no
+process is left.
 """
 import os
 import re
@@ -47,8 +48,16 @@ IDLE_S = 2
 
 def command_ms(bench, *command):
     start = now_ns()
-    r = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                       env=dict(bench.env, FRAG_LIBRARY_PATH=bench.path("bench")), timeout=60, check=False)
+    r = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(bench.env, FRAG_LIBRARY_PATH=bench.path("bench")),
+        timeout=60,
+        check=False,
+    )
     end = now_ns()
     if r.returncode != 0:
         raise RuntimeError("%s: exit status %d\n%s" % (" ".join(command), r.returncode, r.stderr))
@@ -68,7 +77,8 @@ def first_and_gone(bench, text, flags, rows):
 
 
 def over_daemons(bench, text, rows):
-    """The driver waits; the last of two workers is started. All daemons end with the application."""
+    """The driver waits; the last of two workers is started. All daemons end with the
+    application."""
     with Cluster(bench) as c:
         c.driver(c.write("app.yaml", text % c.path("figures")))
         c.worker(1)
@@ -126,7 +136,8 @@ def resting(bench, text):
 
 
 def idle_text(operators, edges):
-    """`operators` in f1 behind a source, and `edges` flows from f1 to f2, each with its own two operators."""
+    """`operators` in f1 behind a source, and `edges` flows from f1 to f2, each with its own two
+    operators."""
     sources = [IDLE_SOURCE % i for i in range(edges)]
     passes = ["p%d: {type: bench_sink}" % i for i in range(operators)]
     flows = ["f1.a%d.out -> f2.z%d.in" % (i, i) for i in range(edges)]
@@ -175,7 +186,9 @@ def memory(bench):
         rows = [bench.row("memory.%s.%d" % (kind, n), "KiB") for n in counts]
         for _ in bench.rounds():
             for n, row in zip(counts, rows):
-                c, pids = resting(bench, idle_text(n, 1) if kind == "operators" else idle_text(0, n))
+                c, pids = resting(
+                    bench, idle_text(n, 1) if kind == "operators" else idle_text(0, n)
+                )
                 with c:
                     row.add(own_kib(pids["host"]))
         steps = [(above.median - below.median) / (b - a)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What benchmarks measure, as rows of a table: series of values beside the floor of the same run and the target."""
+"""What benchmarks measure, as rows of a table: series of values beside the floor of the same run
+and the target."""
 import json
 import os
 import statistics
@@ -9,7 +10,8 @@ import time
 
 
 class Row:
-    """Series of one figure; the first, which warms up, is dropped. floor: a Row or a number; target: of the floor's median."""
+    """Series of one figure; the first, which warms up, is dropped. floor: a Row or a number;
+    target: of the floor's median."""
 
     def __init__(self, name, unit, floor=None, target=None, more_is_better=False, own=False):
         self.name, self.unit, self.floor, self.target = name, unit, floor, target
@@ -44,17 +46,28 @@ class Row:
             return ""
         if self.median <= target if not self.more_is_better else self.median >= target:
             return "met"
-        noise = max(self.floor.values) - min(self.floor.values) if isinstance(self.floor, Row) else 0
+        noise = (
+            max(self.floor.values) - min(self.floor.values) if isinstance(self.floor, Row) else 0
+        )
         near = target - noise if self.more_is_better else target + noise
         within = self.median <= near if not self.more_is_better else self.median >= near
         return "missed, by less than the floor's spread of %s" % figure(noise) if within else "missed"
 
     def line(self):
         return "%-36s %-8s %10s [%s..%s]%s%s" % (
-            self.name, self.unit, figure(self.median), figure(min(self.values)), figure(max(self.values)),
+            self.name,
+            self.unit,
+            figure(self.median),
+            figure(min(self.values)),
+            figure(max(self.values)),
             "" if self.floor_median is None else "   floor %s" % figure(self.floor_median),
-            "" if self.target_value is None else "   target %s %s: %s" % (
-                ">=" if self.more_is_better else "<=", figure(self.target_value), self.verdict()))
+            (
+                ""
+                if self.target_value is None
+                else "   target %s %s: %s"
+                % (">=" if self.more_is_better else "<=", figure(self.target_value), self.verdict())
+            ),
+        )
 
     def json(self):
         return {"name": self.name, "unit": self.unit, "median": self.median, "min": min(self.values),
@@ -88,8 +101,15 @@ class Bench:
 
     def figures(self, program, *args, cores=None, timeout=120, env=None):
         """The numbers in the last line that a program of build/bench prints."""
-        r = subprocess.run([self.path("bench", program), *map(str, args)], stdout=subprocess.PIPE, text=True,
-                           timeout=timeout, env=dict(self.env, **(env or {})), preexec_fn=pin(cores), check=True)
+        r = subprocess.run(
+            [self.path("bench", program), *map(str, args)],
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=timeout,
+            env=dict(self.env, **(env or {})),
+            preexec_fn=pin(cores),
+            check=True,
+        )
         return [float(x) for x in r.stdout.splitlines()[-1].split()]
 
     def rounds(self):

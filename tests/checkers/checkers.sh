@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# checkers.sh FOLDER --sanitized|--threads|--valgrind WORD COMPILER...: builds test_faulty.c, whose tests pass but leak and race,
-# and shows that tests/run.py fails them with a report that contains WORD.
+# checkers.sh FOLDER --sanitized|--threads|--valgrind WORD COMPILER...: builds test_faulty.c, whose
+# tests pass but leak and race, and shows that tests/run.py fails them with a report that contains
+# WORD.
 set -eu
 folder=$1 checker=$2 word=$3
 shift 3

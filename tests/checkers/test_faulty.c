@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tests that pass and must fail all the same: checkers.sh shows that tests/run.py sees what the checkers
- * report of them.
+ * Tests that pass and must fail all the same: checkers.sh shows that tests/run.py sees what the
+ * checkers report of them.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes every call site of ours fail once, each in a short application of its own, and holds what comes of it.
+"""Makes every call site of ours fail once, each in a short application of its own, and holds what
+comes of it.
 
-usage: tests/faults/faults.py [--role R]... [--site WORD] [--sample N] [--skip N] [--depth N] [--jobs N] [--sanitized] [--verbose]
+usage: tests/faults/faults.py [--role R]... [--site WORD] [--sample N] [--skip N] [--depth N]
+                              [--jobs N] [--sanitized] [--verbose]
 
-The application is a stream over two workers (in the role fragctl: of one process). In one of its processes, the role, a
-preloaded library (failing.c) first writes down which sites are reached; then there is a run for each of them, in which it
-fails. Nobody may crash, hang or leave something behind; either all of it arrives and is accounted for, or the exit
-code is that of a failure and somebody says what failed and why.
+The application is a stream over two workers (in the role fragctl: of one process). In one of its
+processes, the role, a preloaded library (failing.c) first writes down which sites are reached; then
+there is a run for each of them, in which it fails. Nobody may crash, hang or leave something
+behind; either all of it arrives and is accounted for, or the exit code is that of a failure and
+somebody says what failed and why.
 
---site tries only those sites whose words hold WORD, --sample about N of each role, of each kind some; --skip lets that many calls of a
-site succeed before; --depth is how many callers tell two sites apart.
+--site tries only those sites whose words hold WORD, --sample about N of each role, of each kind
+some; --skip lets that many calls of a site succeed before; --depth is how many callers tell two
+sites apart.
 """
 import argparse
 import concurrent.futures
@@ -31,7 +35,8 @@ import world  # noqa: E402
 cluster = world.cluster
 FAILING = os.path.join(cluster.BUILD, "tests", "faults", "failing.so")
 MESSAGES = 300
-# LeakSanitizer of gcc 12 may crash itself at the end of a fraghost that had to prepare on its main thread: seen where it receives.
+# LeakSanitizer of gcc 12 may crash itself at the end of a fraghost that had to prepare on its main
+# thread: seen where it receives.
 LSAN_CRASHED = "LeakSanitizer has encountered a fatal error"
 TRIES = 3  # to reach a site; threads take turns
 # Whose environment says so, and in which program it is: what workerd starts inherits it.
@@ -83,7 +88,8 @@ class Run(world.World):
         if self.role == "fragctl":
             self.d = self.start("fragctl", "run", "--output", "json", self.app, *words, env=self.env_of("driver"))
         else:
-            # Who starts it reads the address from a pipe, for the line of the log may be what fails.
+            # Who starts it reads the address from a pipe, for the line of the log may be what
+            # fails.
             reading, writing = os.pipe()
             env = dict(self.env_of("driver") or {}, FRAG_ADDRESS_FD=str(writing))
             self.d = self.start("driverd", "--address", "127.0.0.1:0", "--app", self.app, "--output", "json",
@@ -103,7 +109,9 @@ class Run(world.World):
         self.begin()
         gone = lambda: self.d.child.poll() is not None
         # The driver waits for a worker that has ended before it served: a person would stop it.
-        alone = lambda: any(w.child.poll() is not None and "none -> spawning" not in w.stderr for w in self.workers)
+        alone = lambda: any(
+            w.child.poll() is not None and "none -> spawning" not in w.stderr for w in self.workers
+        )
         self.wait_until("the end of the application, or of a worker before it", lambda: gone() or alone(), 20)
         if not gone():
             self.d.signal(signal.SIGTERM)
@@ -111,11 +119,13 @@ class Run(world.World):
         return codes + [self.end_worker(w) for w in self.workers]
 
     def end_worker(self, worker):
-        """Its exit code. One that has not served waits for another driver, until it is told to end."""
+        """Its exit code. One that has not served waits for another driver, until it is told to
+        end."""
         if worker.child.poll() is None and "none -> spawning" not in worker.stderr:
             worker.signal(signal.SIGTERM)
             code = worker.wait(20)
-            return 0 if code == 128 + signal.SIGTERM else code  # one that has hardly begun has no handler yet
+            # one that has hardly begun has no handler yet
+            return 0 if code == 128 + signal.SIGTERM else code
         return worker.wait(20)
 
     def sites(self):
@@ -182,7 +192,8 @@ class Names:
 
 
 def list_sites(role, options):
-    """All that two runs reach, for threads take turns; in the order in which they are first reached."""
+    """All that two runs reach, for threads take turns; in the order in which they are first
+    reached."""
     found = {}
     for _ in range(2):
         run = Run().prepare(role, options)
@@ -197,7 +208,8 @@ def list_sites(role, options):
 
 
 def fail_site(role, site, options, leaks=True):
-    """One run. Returns ("went on", "failed" or "not reached", what is to be told of it, None or what was wrong)."""
+    """One run. Returns ("went on", "failed" or "not reached", what is to be told of it, None or
+    what was wrong)."""
     run = Run().prepare(role, options, site, leaks)
     ended, wrong, codes = "not reached", None, None
     started = time.monotonic()
@@ -228,7 +240,8 @@ class Sweep:
         self.tried = self.failed = 0
 
     def choose(self, sites):
-        """As many as wanted, spread over the kinds of calls, and over the order in which they are reached."""
+        """As many as wanted, spread over the kinds of calls, and over the order in which they are
+        reached."""
         sites = [s for s in sites if self.options.site in self.names.words(s)]
         if self.options.sample == 0 or len(sites) <= self.options.sample:
             return sites
@@ -258,9 +271,17 @@ class Sweep:
             ended = list(pool.map(lambda site: self.one(role, site), chosen))
         self.tried += len(ended) - ended.count("not reached")
         self.failed += ended.count("wrong")
-        print("%-9s %d of %d sites: %s; %.0f s" %
-              (role, len(chosen), len(sites), ", ".join("%d %s" % (ended.count(e), e) for e in sorted(set(ended))),
-               time.monotonic() - started), flush=True)
+        print(
+            "%-9s %d of %d sites: %s; %.0f s"
+            % (
+                role,
+                len(chosen),
+                len(sites),
+                ", ".join("%d %s" % (ended.count(e), e) for e in sorted(set(ended))),
+                time.monotonic() - started,
+            ),
+            flush=True,
+        )
 
 
 def main():

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and writes the inputs of a fuzz target.
 
-Inputs with a telling name are files: corpus/TARGET/NAME. All others are lines of corpus/TARGET.txt, one input a line,
-sorted: printable ASCII characters stand for themselves, \\n, \\t and \\\\ for newline, tab and backslash, \\xNN for any
-other byte and for a space at the end. test_corpus.c reads both.
+Inputs with a telling name are files: corpus/TARGET/NAME. All others are lines of corpus/TARGET.txt,
+one input a line, sorted: printable ASCII characters stand for themselves, \\n, \\t and \\\\ for
+newline, tab and backslash, \\xNN for any other byte and for a space at the end. test_corpus.c reads
+both.
 
 usage: corpus.py add TARGET FILE...         adds the files' contents to corpus/TARGET.txt
-       corpus.py unpack TARGET FOLDER       makes FOLDER anew, with every input as a file, for libFuzzer
+       corpus.py unpack TARGET FOLDER       makes FOLDER anew, with every input as a file, for
+                                            libFuzzer
 """
 import os
 import re

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# coverage.sh BUILD TARGET...: which share of the lines of what each target fuzzes its corpus reaches, by llvm-cov. Fails below 80 %.
-# The programs in BUILD/fuzz are built with -fprofile-instr-generate -fcoverage-mapping. FUZZ_MORE names a folder of
-# further corpora (build-fuzz/corpus).
+# coverage.sh BUILD TARGET...: which share of the lines of what each target fuzzes its corpus
+# reaches, by llvm-cov. Fails below 80 %. The programs in BUILD/fuzz are built with
+# -fprofile-instr-generate -fcoverage-mapping. FUZZ_MORE names a folder of further corpora
+# (build-fuzz/corpus).
 set -eu
 build=$1
 shift
@@ -12,17 +13,19 @@ mkdir -p "$out"
 
 # What a target is there for. A file that others use as well counts where it is fuzzed on purpose.
 files() {
+	text=libfrag/src/text base=libfrag/src/base data=libfrag/src/data
 	case $1 in
-	control) echo proto/wire/frame.c proto/wire/decode.c proto/wire/message.c proto/wire/encode.c ;;
-	source) echo libfrag/src/text/source_pack.c ;;
-	graph) echo libfrag/src/text/node.c libfrag/src/text/spec.c libfrag/src/text/spec_operator.c \
-		libfrag/src/text/spec_fragment.c libfrag/src/text/spec_flow.c libfrag/src/text/spec_scheduler.c \
-		libfrag/src/text/when.c libfrag/src/text/config.c libfrag/src/text/settings.c libfrag/src/text/fields.c \
-		libfrag/src/text/replace.c libfrag/src/text/builder.c ;;
-	arguments) echo libfrag/src/base/flags.c libfrag/src/text/arguments.c libfrag/src/text/sets.c driverd/options.c \
+	control)
+		echo proto/wire/frame.c proto/wire/decode.c proto/wire/message.c proto/wire/encode.c
+		;;
+	source) echo $text/source_pack.c ;;
+	graph) echo $text/node.c $text/spec.c $text/spec_operator.c $text/spec_fragment.c \
+		$text/spec_flow.c $text/spec_scheduler.c $text/when.c $text/config.c \
+		$text/settings.c $text/fields.c $text/replace.c $text/builder.c ;;
+	arguments) echo $base/flags.c $text/arguments.c $text/sets.c driverd/options.c \
 		workerd/options.c ;;
-	units) echo libfrag/src/base/units.c libfrag/src/base/address.c libfrag/src/base/suggest.c ;;
-	value) echo libfrag/src/data/value.c libfrag/src/data/metadata.c libfrag/src/data/stream.c ;;
+	units) echo $base/units.c $base/address.c $base/suggest.c ;;
+	value) echo $data/value.c $data/metadata.c $data/stream.c ;;
 	message) echo libfrag/src/data/codec.c libfrag/modules/ucx/wire.h ;;
 	ledger) echo libfrag/src/edge/ledger.c workerd/page.c ;;
 	ucx) ls libfrag/modules/ucx/*.c | grep -v -e /ucx.c -e /sockets.c ;;

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh BUILD TARGET SECONDS [LIBFUZZER-FLAGS]: fuzzes one target from its corpus, unpacked into BUILD/inputs/TARGET. New
-# inputs that reach something new stay in BUILD/corpus/TARGET; an input that fails is kept in BUILD/found and printed by name.
+# run.sh BUILD TARGET SECONDS [LIBFUZZER-FLAGS]: fuzzes one target from its corpus, unpacked into
+# BUILD/inputs/TARGET. New inputs that reach something new stay in BUILD/corpus/TARGET; an input
+# that fails is kept in BUILD/found and printed by name.
 set -eu
 build=$1 target=$2 seconds=$3
 shift 3

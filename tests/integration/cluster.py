@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real daemons for tests: starts them, waits for what they print, and looks for what they leave behind.
+"""Real daemons for tests: starts them, waits for what they print, and looks for what they leave
+behind.
 
-Every process started here carries FRAG_TEST_ID in its environment, so a process that outlives its test is found
-wherever it has been re-parented to.
+Every process started here carries FRAG_TEST_ID in its environment, so a process that outlives its
+test is found wherever it has been re-parented to.
 """
 import json
 import os
@@ -26,7 +27,8 @@ TEST_PLUGINS = os.path.join(BUILD, "tests", "sample_plugins")
 # Bounds in tests are ten times what is promised: they catch a hang, not a slow machine.
 TIMES_SLOWER = int(os.environ.get("FRAG_TEST_SLOW", "1"))
 PATIENCE_S = 30 * TIMES_SLOWER
-# libgcrypt says it when FFmpeg's libraries are loaded where mlock is forbidden, as in some containers.
+# libgcrypt says it when FFmpeg's libraries are loaded where mlock is forbidden, as in some
+# containers.
 NOT_OURS = "Warning: using insecure memory!"
 
 
@@ -36,13 +38,23 @@ class Process:
     def __init__(self, command, env, cwd, prefix=(), pass_fds=()):
         self.command = list(prefix) + command
         self.started = time.monotonic()
-        self.child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, env=env, cwd=cwd, text=True, errors="replace",
-                                      pass_fds=pass_fds)
+        self.child = subprocess.Popen(
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            cwd=cwd,
+            text=True,
+            errors="replace",
+            pass_fds=pass_fds,
+        )
         self.pid = self.child.pid
         self._news = threading.Condition()
         self._lines = {"stdout": [], "stderr": []}
-        self._readers = [threading.Thread(target=self._read, args=(n,), daemon=True) for n in self._lines]
+        self._readers = [
+            threading.Thread(target=self._read, args=(n,), daemon=True) for n in self._lines
+        ]
         for r in self._readers:
             r.start()
 
@@ -84,8 +96,10 @@ class Process:
                     raise AssertionError("%s: no line with %r within %d s; it wrote:\n%s" %
                                          (self.command[0], pattern, timeout, "\n".join(lines)))
                 if self.child.poll() is not None and not any(r.is_alive() for r in self._readers):
-                    raise AssertionError("%s: ended with %s without a line with %r; it wrote:\n%s" %
-                                         (self.command[0], self.child.returncode, pattern, "\n".join(lines)))
+                    raise AssertionError(
+                        "%s: ended with %s without a line with %r; it wrote:\n%s"
+                        % (self.command[0], self.child.returncode, pattern, "\n".join(lines))
+                    )
                 self._news.wait(min(left, 0.2))
 
     def wait(self, timeout=PATIENCE_S):
@@ -93,8 +107,10 @@ class Process:
         try:
             status = self.child.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise AssertionError("%s still runs after %d s; it wrote:\n%s\n%s" %
-                                 (" ".join(self.command), timeout, self.stdout, self.stderr)) from None
+            raise AssertionError(
+                "%s still runs after %d s; it wrote:\n%s\n%s"
+                % (" ".join(self.command), timeout, self.stdout, self.stderr)
+            ) from None
         for r in self._readers:
             r.join(PATIENCE_S)
         return status if status >= 0 else 128 - status
@@ -105,7 +121,8 @@ class Process:
         self.child.send_signal(number)
 
     def _await_sleep(self):
-        """ThreadSanitizer keeps a signal back that comes between two system calls, and loses one of some hundred of them."""
+        """ThreadSanitizer keeps a signal back that comes between two system calls, and loses one of
+        some hundred of them."""
         until = time.monotonic() + 1
         while self.child.poll() is None and time.monotonic() < until:
             with open("/proc/%d/stat" % self.pid) as f:
@@ -126,7 +143,8 @@ class ClusterTest(unittest.TestCase):
         self.scratch = os.path.join(self.folder, "tmp")
         os.mkdir(self.scratch)
         self.env = {k: v for k, v in os.environ.items()
-                    if not k.startswith(("FRAG_", "UCX_")) or k == "UCX_MEM_EVENTS"} # tests/run.py sets that one
+                    # tests/run.py sets that one
+                    if not k.startswith(("FRAG_", "UCX_")) or k == "UCX_MEM_EVENTS"}
         self.env.update(FRAG_TEST_ID=self.mark, TMPDIR=self.scratch, HOME=self.scratch,
                         FRAG_LIBRARY_PATH=TEST_PLUGINS)
         self.processes = []
@@ -144,7 +162,13 @@ class ClusterTest(unittest.TestCase):
 
     def start(self, program, *args, env=None, prefix=(), cwd=None, pass_fds=()):
         full = program if os.path.isabs(program) else os.path.join(BIN, program)
-        p = Process([full, *map(str, args)], dict(self.env, **(env or {})), cwd or self.folder, prefix, pass_fds)
+        p = Process(
+            [full, *map(str, args)],
+            dict(self.env, **(env or {})),
+            cwd or self.folder,
+            prefix,
+            pass_fds,
+        )
         self.processes.append(p)
         return p
 
@@ -164,7 +188,8 @@ class ClusterTest(unittest.TestCase):
         return self.start("workerd", *flags, *args, env=env, prefix=prefix)
 
     def free_port(self):
-        """A port that nobody uses at this moment; for programs that must agree on one before either runs."""
+        """A port that nobody uses at this moment; for programs that must agree on one before either
+        runs."""
         with socket.socket() as s:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             s.bind(("127.0.0.1", 0))
@@ -217,7 +242,8 @@ class ClusterTest(unittest.TestCase):
             time.sleep(0.01)
 
     def wait_flowing(self, driver, count):
-        """More than count messages have been received; a driver that ended instead is told with what it wrote."""
+        """More than count messages have been received; a driver that ended instead is told with
+        what it wrote."""
         received = self.path("received")
         self.wait_until("messages", lambda: driver.child.poll() is not None or
                         (os.path.exists(received) and os.path.getsize(received) > count * 8))
@@ -226,10 +252,13 @@ class ClusterTest(unittest.TestCase):
             raise AssertionError("the driver has ended already:\n" + driver.stderr)
 
     def wait_hosts(self, count):
-        return self.wait_until("%d hosts" % count, lambda: len(self.hosts()) == count and self.hosts())
+        return self.wait_until(
+            "%d hosts" % count, lambda: len(self.hosts()) == count and self.hosts()
+        )
 
     def assert_nothing_left(self, keep=()):
-        """No process but `keep`, no file in the scratch folder, no segment of this test in /dev/shm."""
+        """No process but `keep`, no file in the scratch folder, no segment of this test in
+        /dev/shm."""
         alive = {p.pid for p in keep}
         self.wait_until("all processes gone but %r: %r" % (sorted(alive), self.ours()),
                         lambda: set(self.ours()) <= alive)
@@ -239,11 +268,13 @@ class ClusterTest(unittest.TestCase):
 
     @staticmethod
     def shm():
-        """Segments in /dev/shm by the names that frag and UCX give; other programs have theirs there too."""
+        """Segments in /dev/shm by the names that frag and UCX give; other programs have theirs
+        there too."""
         return {n for n in os.listdir("/dev/shm") if n.startswith(("frag", "ucx_"))}
 
     def mapped_by_others(self, names):
-        """Those of the segments that a process maps which is none of this test's: a test that runs beside this one."""
+        """Those of the segments that a process maps which is none of this test's: a test that runs
+        beside this one."""
         mapped = set()
         for pid in filter(str.isdigit, os.listdir("/proc") if names else []):
             try:

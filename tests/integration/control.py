@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Just enough of the control channel to be a wrong peer: envelopes by hand, from proto/frag/v1/control.proto."""
+"""Just enough of the control channel to be a wrong peer: envelopes by hand, from
+proto/frag/v1/control.proto."""
 import socket
 import struct
 
@@ -29,8 +30,17 @@ def frame(envelope):
 
 
 def hello(major, role=WORKER, name=b"stranger", fragments=()):
-    return frame(number(1, 1) + block(HELLO, number(1, major) + number(2, 0) + number(3, role) + block(4, name) +
-                                      b"".join(block(FRAGMENTS, f) for f in fragments)))
+    return frame(
+        number(1, 1)
+        + block(
+            HELLO,
+            number(1, major)
+            + number(2, 0)
+            + number(3, role)
+            + block(4, name)
+            + b"".join(block(FRAGMENTS, f) for f in fragments),
+        )
+    )
 
 
 def refused(exit_code, sentence):

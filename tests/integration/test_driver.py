@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""driverd as people meet it: its command line, what it refuses before it asks anybody, and what it prints."""
+"""driverd as people meet it: its command line, what it refuses before it asks anybody, and what it
+prints."""
 import json
 import os
 import re
@@ -13,7 +14,8 @@ from test_ping import APP
 
 
 def matches(value, schema, root, path="summary"):
-    """Why value does not match the schema (the part of JSON Schema that docs/summary.schema.json uses); None: it does."""
+    """Why value does not match the schema (the part of JSON Schema that docs/summary.schema.json
+    uses); None: it does."""
     if "$ref" in schema:
         why = matches(value, root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root, path)
         if why:
@@ -237,7 +239,8 @@ flows:
         self.launch(app_args=("--count", "0", "--pause", "1ms"), env={"FRAG_BEAT_MS": "500", "FRAG_DEAD_MS": "10000"})
         self.wait_received(10)
         self.d.signal(signal.SIGSTOP)
-        time.sleep(1.5)  # longer than a beat, shorter than the workers' patience: the time itself is the subject
+        # longer than a beat, shorter than the workers' patience: the time itself is the subject
+        time.sleep(1.5)
         self.d.signal(signal.SIGCONT)
         before = os.path.getsize(self.path("received")) // 8
         self.wait_received(before + 100)

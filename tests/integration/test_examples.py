@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples: from the build tree, and as a user has them, copied out and built against an installed frag only."""
+"""The examples: from the build tree, and as a user has them, copied out and built against an
+installed frag only."""
 import os
 import re
 import shutil
@@ -74,8 +75,15 @@ class Installed(cluster.ClusterTest):
 
     def command(self, *args, cwd=None):
         env = {k: v for k, v in self.env.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-        done = subprocess.run(args, cwd=cwd or self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, timeout=120)
+        done = subprocess.run(
+            args,
+            cwd=cwd or self.folder,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
         self.assertEqual(done.returncode, 0, "%r:\n%s" % (args, done.stdout))
         return done.stdout
 
@@ -98,7 +106,9 @@ class Installed(cluster.ClusterTest):
         with open(os.path.join(cluster.TOP, "docs", "OPERATORS.md")) as f:
             guide = f.read()
         blocks = re.findall(r"^```(\w*)\n(.*?)^```$", guide, re.M | re.S)
-        code, graph, typed = ([text for kind, text in blocks if kind == wanted] for wanted in ("c", "yaml", ""))
+        code, graph, typed = (
+            [text for kind, text in blocks if kind == wanted] for wanted in ("c", "yaml", "")
+        )
         cpp = code[0].replace("[IN] = ", "").replace("[OUT] = ", "").replace(
             "struct scale *s = state", "auto *s = static_cast<struct scale *>(state)")
         for name, text in (("scale.c", code[0]), ("test_scale.c", code[1]), ("app.yaml", graph[0]), ("scale.cpp", cpp)):

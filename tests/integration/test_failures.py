@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fails, fails clearly: one sentence that names the cause, the exit code, a balanced ledger, nothing left behind.
+"""What fails, fails clearly: one sentence that names the cause, the exit code, a balanced ledger,
+nothing left behind.
 
-Ground truth is what the operators wrote. `lost` may exceed it by at most the window and never falls short of it; a
-receiver that is killed between frag's count and its own line may be one message behind.
+Ground truth is what the operators wrote. `lost` may exceed it by at most the window and never falls
+short of it; a receiver that is killed between frag's count and its own line may be one message
+behind.
 """
 import os
 import signal
@@ -38,7 +40,8 @@ flows:
   - fragment1.tx.out -> fragment2.rx.in
 """
 
-# Shortened times of detection: death in half of what is used otherwise; less does not hold on a busy machine.
+# Shortened times of detection: death in half of what is used otherwise; less does not hold on a
+# busy machine.
 QUICK = {"FRAG_BEAT_MS": "100", "FRAG_DEAD_MS": "1500"}
 
 
@@ -270,7 +273,8 @@ class Strangers(cluster.ClusterTest):
             for f in ("fragment1", "fragment2"):
                 self.worker("--once", fragments=f)
             self.wait_flowing(d, 100)
-            # Two seconds without a HELLO are what a stranger gets: each connection is closed by then.
+            # Two seconds without a HELLO are what a stranger gets: each connection is closed by
+            # then.
             for s in strangers:
                 s.settimeout(cluster.PATIENCE_S)
                 try:

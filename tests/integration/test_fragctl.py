@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fragctl: an application in one process and by daemons of its own, what ends it, and what the other verbs say."""
+"""fragctl: an application in one process and by daemons of its own, what ends it, and what the
+other verbs say."""
 import json
 import os
 import shutil
@@ -96,7 +97,9 @@ class OneProcess(Fragctl):
         self.assertEqual((summary["result"], summary["exit_code"]), ("failed", 1))
         self.assertRegex(summary["reason"], r"fragment2\.rx.*the test asked for an error at message 50")
         self.assertEqual(summary["fragments"][1]["state"], "failed")
-        self.assertEqual(len([l for l in run.stderr.splitlines() if "the test asked" in l]), 1, run.stderr)
+        self.assertEqual(
+            len([l for l in run.stderr.splitlines() if "the test asked" in l]), 1, run.stderr
+        )
         self.assert_balanced(summary)
         self.assert_nothing_left()
 
@@ -248,7 +251,8 @@ class Validate(Fragctl):
         self.assertEqual(len(err.splitlines()), 3)
 
     def test_errors_of_every_kind_in_one_go(self):
-        """What the text alone shows, what plugins tell, what flows between fragments show; nothing that only follows."""
+        """What the text alone shows, what plugins tell, what flows between fragments show; nothing
+        that only follows."""
         text = """frag: 1
 application: app
 extensions: [libgood.so]

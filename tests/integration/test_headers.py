@@ -19,18 +19,23 @@ static const struct frag_port ports[] = {
 	{.name = "in", .dir = FRAG_IN, .type = "i64"},
 	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
 };
-static const struct frag_param params[] = {FRAG_PARAM_I64(struct twice, offset, 1, .headline = "Added to it")};
+static const struct frag_param params[] = {
+	FRAG_PARAM_I64(struct twice, offset, 1, .headline = "Added to it"),
+};
 
 static int compute(void *state, struct frag_tick *tick)
 {
 	std::vector<int64_t> x(1);
 	int r = frag_tick_receive_i64(tick, IN, &x[0]);
 
-	return r < 0 ? r : frag_tick_emit_i64(tick, OUT, 2 * x[0] + static_cast<twice *>(state)->offset);
+	if (r < 0)
+		return r;
+	return frag_tick_emit_i64(tick, OUT, 2 * x[0] + static_cast<twice *>(state)->offset);
 }
 
 static const struct frag_op_type type = {
-	FRAG_OP_TYPE_INIT, .name = "twice", .state_size = sizeof(struct twice), FRAG_PORTS(ports), FRAG_PARAMS(params),
+	FRAG_OP_TYPE_INIT, .name = "twice", .state_size = sizeof(struct twice), FRAG_PORTS(ports),
+	FRAG_PARAMS(params),
 	.compute = compute,
 };
 static const struct frag_op_type *const ops[] = {&type};

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two nodes: workers in network namespaces of their own, linked by veth. Nothing here touches the machine's network. An
-ordinary user makes them as root of a user namespace of its own."""
+"""Two nodes: workers in network namespaces of their own, linked by veth. Nothing here touches the
+machine's network. An ordinary user makes them as root of a user namespace of its own."""
 import os
 import subprocess
 import sys
@@ -16,7 +16,8 @@ def sh(*command):
 
 
 def allowed(prefix=()):
-    """Whether a node can be made: some containers take that from root, some machines from ordinary users."""
+    """Whether a node can be made: some containers take that from root, some machines from ordinary
+    users."""
     name = "frag-try-%d" % os.getpid()
     script = "ip netns add %s && { ip -n %s link set lo up && ip netns exec %s true; s=$?; ip netns del %s; exit $s; }"
     return subprocess.run([*prefix, "sh", "-c", script.replace("%s", name)], capture_output=True).returncode == 0

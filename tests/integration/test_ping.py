@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An application over two hosts that goes well: every message arrives, in order, once, and is accounted for."""
+"""An application over two hosts that goes well: every message arrives, in order, once, and is
+accounted for."""
 import json
 import os
 import signal
@@ -80,7 +81,8 @@ class Stream(cluster.ClusterTest):
         self.assertEqual(received, sent)
 
     def test_large_tensor(self):
-        # Beyond the window of 64 MiB also where all is slow, and where freeing more than that keeps beats away for seconds.
+        # Beyond the window of 64 MiB also where all is slow, and where freeing more than that keeps
+        # beats away for seconds.
         size = (256 << 20) // min(cluster.TIMES_SLOWER, 3)
         summary = self.run_stream("--count", "2", "--size", str(size))
         self.assertEqual(self.sent_and_received()[1], [1, 2])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where something runs out: descriptors, the disk, memory, a folder that can be written. Somebody says so, nothing hangs or
-spins, and what comes free is used again.
+"""Where something runs out: descriptors, the disk, memory, a folder that can be written. Somebody
+says so, nothing hangs or spins, and what comes free is used again.
 """
 import os
 import resource
@@ -147,7 +147,8 @@ class Descriptors(Short):
     def test_more_edges_than_descriptors(self):
         d = self.driver(self.graph(2, FLOWS), "--output", "json", prefix=limited(self.LIMIT))
         workers = [self.worker("--once", fragments=f, prefix=limited(self.LIMIT)) for f in ("f0", "f1")]
-        # Each operator of the test has a file open: what limits is their number, and they say it themselves.
+        # Each operator of the test has a file open: what limits is their number, and they say it
+        # themselves.
         self.assertEqual(d.wait(60), 1, d.stderr)
         self.assertRegex(d.stderr, r"f[01]\.o\d+: .*cannot write .*: Too many open files")
         for w in workers:

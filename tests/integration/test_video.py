@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Video is tested for what it shows: a clip whose every frame is known, and the real one, through whole applications.
+"""Video is tested for what it shows: a clip whose every frame is known, and the real one, through
+whole applications.
 
-What was recorded is decoded by the program ffmpeg and looked at by tests/video/check_clip, a program without libfrag;
-the boxes are written down by an operator of the test.
+What was recorded is decoded by the program ffmpeg and looked at by tests/video/check_clip, a
+program without libfrag; the boxes are written down by an operator of the test.
 """
 import os
 import re
@@ -61,9 +62,14 @@ class Video(cluster.ClusterTest):
 
     def tool(self, name, *args):
         """Runs a program that must succeed; what it says is in the failure."""
-        done = subprocess.run([name, *map(str, args)], capture_output=True, text=True, cwd=self.folder,
-                              timeout=120)
-        self.assertEqual(done.returncode, 0, "%s %s:\n%s" % (os.path.basename(name), args, done.stdout + done.stderr))
+        done = subprocess.run(
+            [name, *map(str, args)], capture_output=True, text=True, cwd=self.folder, timeout=120
+        )
+        self.assertEqual(
+            done.returncode,
+            0,
+            "%s %s:\n%s" % (os.path.basename(name), args, done.stdout + done.stderr),
+        )
         return done.stdout
 
     def make_clip(self, kind, frames=FRAMES):
@@ -130,7 +136,8 @@ class Video(cluster.ClusterTest):
         self.assertGreaterEqual(summary["duration_ns"], 59 / 25 * 1e9 - 5e6)
 
     def test_a_stop_leaves_a_video_that_plays(self):
-        """Asked to stop in the middle, the source ends at once and everything it sent is recorded."""
+        """Asked to stop in the middle, the source ends at once and everything it sent is
+        recorded."""
         driver = self.driver(self.app, "--output", "json",
                              app_args=("--clip", REAL, "--folder", self.folder, "--realtime", "true"))
         workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
@@ -146,7 +153,8 @@ class Video(cluster.ClusterTest):
         self.assertEqual(self.count(self.path("out.mp4")), frames)
 
     def test_a_failure_leaves_a_video_that_plays(self):
-        """The picture cannot be written: the application fails, and the recording so far is whole."""
+        """The picture cannot be written: the application fails, and the recording so far is
+        whole."""
         with open(self.path("file"), "w"):
             pass
         p = self.start("fragctl", "run", self.app, "--", "--clip", self.make_clip("moving"), "--folder", self.folder,

@@ -3,8 +3,10 @@
 """Checks docs/features.md: a row that says done names tests, and those tests ran and passed.
 
 usage: features.py ROW...       prints the tests that these rows name
-       features.py --patches    checks that every patch in this folder applies, and that each row with tests has a
-                                patch in features/, so that features.sh can show that one of its tests notices
+       features.py --patches    checks that every patch in this folder applies, and that each row
+                                with tests has a
+                                patch in features/, so that features.sh can show that one of its
+                                tests notices
 """
 import glob
 import os
@@ -30,7 +32,8 @@ def rows(path):
 
 
 def check_patches():
-    """Sentences about patches that do not apply, rows that name tests and have no patch, and patches of no such row."""
+    """Sentences about patches that do not apply, rows that name tests and have no patch, and
+    patches of no such row."""
     wrong = []
     with_tests = {row for row, _, tests in rows(TABLE) if tests}
     patches = sorted(os.path.relpath(p, TOP) for p in glob.glob(os.path.join(HERE, "*", "*.patch")))
@@ -75,7 +78,11 @@ def check(path, passed):
 
 def main():
     if sys.argv[1:] != ["--patches"]:
-        print("\n".join(sorted({t for row, _, tests in rows(TABLE) if row in sys.argv[1:] for t in tests})))
+        print(
+            "\n".join(
+                sorted({t for row, _, tests in rows(TABLE) if row in sys.argv[1:] for t in tests})
+            )
+        )
         return 0
     wrong, count = check_patches()
     print("\n".join(wrong or ["%d patches apply, and every row with tests has one" % count]))

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# Plants faults in a copy of the tree, one after the other, and shows that each is noticed. A fault is FOLDER/NAME.patch, its
-# first line says what the mistake is. sim.sh, fuzz.sh and features.sh in this folder source this and define
+# Plants faults in a copy of the tree, one after the other, and shows that each is noticed. A fault
+# is FOLDER/NAME.patch, its first line says what the mistake is. sim.sh, fuzz.sh and features.sh in
+# this folder source this and define
 #   faults              the folder
 #   plant_build NAME    builds the copy, $scratch; what it prints is shown when it fails
 #   plant_notice NAME   prints what noticed the fault, in a few words; fails when nothing did
 
-# plant_copy FOLDER...: the tree, and those folders of a build in it, so that each fault costs few compilations
+# plant_copy FOLDER...: the tree, and those folders of a build in it, so that each fault costs few
+# compilations
 plant_copy() {
 	scratch=$(mktemp -d "${TMPDIR:-/tmp}/frag-plant-XXXXXX") || exit 1
 	trap 'rm -rf "$scratch" "$scratch.log"' EXIT
 	trap 'exit 130' INT TERM
 	export GIT_CEILING_DIRECTORIES=${scratch%/*} # the copy belongs to no repository
-	git ls-files -z --cached --others --exclude-standard | xargs -0 cp -a --parents -t "$scratch" || exit 1
+	git ls-files -z --cached --others --exclude-standard |
+		xargs -0 cp -a --parents -t "$scratch" || exit 1
 	for folder; do
 		[ ! -d "$folder" ] || cp -a --parents -t "$scratch" "$folder" || exit 1
 	done

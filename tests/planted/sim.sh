@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants each fault of tests/planted/sim in a copy of the tree and shows that the simulator finds it.
-# usage: tests/planted/sim.sh [NAME...]     RUNS: seeds for each, default 10000; B: the build folder, default build
+# Plants each fault of tests/planted/sim in a copy of the tree and shows that the simulator finds
+# it.
+# usage: tests/planted/sim.sh [NAME...]     RUNS: seeds for each, default 10000; B: the build
+#                             folder, default build
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/planted/plant.sh

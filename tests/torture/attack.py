@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run with one attack: who, how and when follow from the seed alone; what must come of it, from using.md."""
+"""One run with one attack: who, how and when follow from the seed alone; what must come of it, from
+using.md."""
 import os
 import random
 import re
@@ -48,7 +49,9 @@ class Plan:
         self.moment = None
         if self.phase == "start":
             self.moment = rng.choice(START_MOMENTS)
-            self.delay_s = rng.uniform(0, 0.05) if self.moment == START_MOMENTS[0] else rng.uniform(0, 0.002)
+            self.delay_s = (
+                rng.uniform(0, 0.05) if self.moment == START_MOMENTS[0] else rng.uniform(0, 0.002)
+            )
         elif self.phase == "flow":
             self.delay_s = rng.uniform(0, 0.05)
         else:
@@ -61,11 +64,13 @@ class Plan:
             self.moment = {"count": r"host 1 .*running -> done", "closing": r"running -> closing"}.get(
                 self.ending, r"running -> draining")
 
-        # What the sender drops is in its page alone: only where no page goes with its worker it is all known.
+        # What the sender drops is in its page alone: only where no page goes with its worker it is
+        # all known.
         self.drops = self.app == "stream" and self.victim == "host" and rng.random() < 0.4
         if self.drops:
             self.arguments.update(policy=rng.choice(("pop", "reject")), rx_pause="5ms")
-        elif self.phase != "drain" and self.app != "video" and rng.random() < 0.5:  # as fast as it goes
+        elif self.phase != "drain" and self.app != "video" and rng.random() < 0.5:
+            # as fast as it goes
             self.arguments["tx_pause"] = "0s"
             if rng.random() < 0.5:  # until the window is full
                 self.arguments["rx_pause"] = "5ms"
@@ -74,9 +79,18 @@ class Plan:
 
     def __str__(self):
         return "seed %d: %s, %s of %s %d%s in %s%s, %.1f ms after %s; once %r" % (
-            self.seed, self.arguments.get("policy", self.app), self.deed, self.victim, self.side + 1,
-            " (%s)" % self.ending if self.phase == "drain" else "", self.phase, "",
-            self.delay_s * 1e3, self.moment or "message %d" % self.messages, self.once)
+            self.seed,
+            self.arguments.get("policy", self.app),
+            self.deed,
+            self.victim,
+            self.side + 1,
+            " (%s)" % self.ending if self.phase == "drain" else "",
+            self.phase,
+            "",
+            self.delay_s * 1e3,
+            self.moment or "message %d" % self.messages,
+            self.once,
+        )
 
 
 class Attack(world.World):

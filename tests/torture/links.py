@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two nodes and a link that is slow, loses packets, stands still, or is cut: both ways, one way, or for data alone."""
+"""Two nodes and a link that is slow, loses packets, stands still, or is cut: both ways, one way, or
+for data alone."""
 import random
 import signal
 import time
@@ -38,8 +39,14 @@ class Links(world.World):
                     "cut back": {"cut": [False, True]},
                     "cut data": {"cut": [True, True], "data_only": True}}[self.deed]
         self.still_s = rng.uniform(0.05, 0.5)
-        self.words = "%s %s in %s; %d bytes, message %d and %.0f ms" % (self.deed, self.how, self.moment, self.size,
-                                                                      self.messages, self.pause_s * 1e3)
+        self.words = "%s %s in %s; %d bytes, message %d and %.0f ms" % (
+            self.deed,
+            self.how,
+            self.moment,
+            self.size,
+            self.messages,
+            self.pause_s * 1e3,
+        )
         self.link = relay.Link(self.mark, seed)
         self.addCleanup(self.link.end)
         return self
@@ -51,8 +58,15 @@ class Links(world.World):
         if self.moment == "drain":
             arguments["rx_pause"] = "20ms"
         words = [w for k, v in arguments.items() for w in ("--" + k, str(v))]
-        self.d = self.named["driver"] = self.driver(self.app, "--output", "json", "--insecure", app_args=words,
-                                                    address=self.link.ADDRESSES[0] + ":0", prefix=inside[0])
+        self.d = self.named["driver"] = self.driver(
+            self.app,
+            "--output",
+            "json",
+            "--insecure",
+            app_args=words,
+            address=self.link.ADDRESSES[0] + ":0",
+            prefix=inside[0],
+        )
         self.link.set(control_port=int(self.address.rsplit(":", 1)[1]))
         self.workers = []
         for i, name in enumerate("ab"):
@@ -84,7 +98,8 @@ class Links(world.World):
     def check(self, code):
         summary = self.summary(self.d)
         self.assert_balanced(summary)
-        if self.survives or (code == 0 and self.moment == "drain"):  # it may have drained before it was cut
+        # it may have drained before it was cut
+        if self.survives or (code == 0 and self.moment == "drain"):
             self.assertEqual(code, 0, self.d.stderr)
             self.assert_complete(summary, "done" if self.survives else "stopped")
         else:
@@ -92,7 +107,11 @@ class Links(world.World):
             self.assertRegex(summary["reason"], SENTENCES[self.deed])
             self.assert_truth(summary)
         for i, w in enumerate(self.workers):
-            allowed = (code, 3) if i == 1 and not self.survives else (code, 0) if not self.survives else (code,)
+            allowed = (
+                (code, 3)
+                if i == 1 and not self.survives
+                else (code, 0) if not self.survives else (code,)
+            )
             self.assertIn(w.wait(), allowed, w.stderr)
         self.assert_nothing_left()
         self.assert_clean_logs()

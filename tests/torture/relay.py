@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bad link between two network namespaces: a process that carries every packet from one to the other by hand, and
-delays, loses or withholds them as it is told. The kernel needs nothing but tun devices for it.
+"""A bad link between two network namespaces: a process that carries every packet from one to the
+other by hand, and delays, loses or withholds them as it is told. The kernel needs nothing but tun
+devices for it.
 """
 import ctypes
 import fcntl
@@ -25,7 +26,8 @@ def sh(*command):
 
 
 def open_tun(namespace, name):
-    """A tun device in a namespace. The calling process stays in that namespace; it has no need of another."""
+    """A tun device in a namespace. The calling process stays in that namespace; it has no need of
+    another."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/run/netns/" + namespace) as f:
         if libc.setns(f.fileno(), CLONE_NEWNET) < 0:
@@ -44,7 +46,8 @@ def ports(packet):
 
 
 class Carrier:
-    """The process itself: two devices, what is on the way between them, and orders from a socket."""
+    """The process itself: two devices, what is on the way between them, and orders from a
+    socket."""
 
     def __init__(self, fds, orders, seed):
         self.fds, self.orders = fds, orders
@@ -66,7 +69,10 @@ class Carrier:
                 return
             if not self.is_withheld(packet, way):
                 self.count += 1
-                heapq.heappush(self.on_the_way, (time.monotonic() + self.how["delay_s"], self.count, 1 - way, packet))
+                heapq.heappush(
+                    self.on_the_way,
+                    (time.monotonic() + self.how["delay_s"], self.count, 1 - way, packet),
+                )
 
     def deliver(self):
         while self.on_the_way and self.on_the_way[0][0] <= time.monotonic():
@@ -79,7 +85,9 @@ class Carrier:
     def run(self):
         while True:
             left = self.on_the_way[0][0] - time.monotonic() if self.on_the_way else None
-            ready, _, _ = select.select([*self.fds, self.orders], [], [], None if left is None else max(left, 0))
+            ready, _, _ = select.select(
+                [*self.fds, self.orders], [], [], None if left is None else max(left, 0)
+            )
             if self.orders in ready:
                 order = self.orders.recv(4096)
                 if not order:

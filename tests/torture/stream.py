@@ -33,7 +33,8 @@ class Stream(world.World):
 
 
 class Stop(world.World):
-    """SIGINT or SIGTERM to the driver, or Ctrl-C to all of a group, at any moment, once or twice."""
+    """SIGINT or SIGTERM to the driver, or Ctrl-C to all of a group, at any moment, once or
+    twice."""
 
     def prepare(self, seed):
         self.open()
@@ -81,7 +82,8 @@ class Stop(world.World):
             if "none -> spawning" not in w.stderr:  # it has not served yet, and waits
                 w.wait_line("-> backoff")
                 w.signal(signal.SIGTERM)
-            # Between the driver's end at once and the news of it, a worker may find its driver gone.
+            # Between the driver's end at once and the news of it, a worker may find its driver
+            # gone.
             self.assertIn(w.wait(), (code,) if code == 0 else (code, 1, 3, 0), w.stderr)
         summary = self.summary(self.d)
         self.assertEqual((summary["result"], summary["exit_code"]), ("stopped", code))

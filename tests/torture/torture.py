@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks running applications at seeded moments and holds what comes of it against what is specified.
+"""Attacks running applications at seeded moments and holds what comes of it against what is
+specified.
 
-usage: tests/torture/torture.py [--runs N] [--stream N] [--stop N] [--link N] [--soak N] [--seed S] [--load N] [--logs DIR] [--verbose]
+usage: tests/torture/torture.py [--runs N] [--stream N] [--stop N] [--link N] [--soak N] [--seed S]
+                                [--load N] [--logs DIR] [--verbose]
 
 --runs: one process of an application is killed or stopped, in its start, its flow or its drain.
---stream: 10,000 messages of 64 KiB at full speed. --stop: Ctrl-C and SIGTERM at any moment. --link: two nodes with a
-slow, lossy or cut link. --soak: two workers serve N attacked applications one after the other.
-Beside all of them runs an application of another driver that must lose nothing. A failing run prints its seed and
-keeps its logs; --runs 1 --seed S is that run again.
+--stream: 10,000 messages of 64 KiB at full speed. --stop: Ctrl-C and SIGTERM at any moment. --link:
+two nodes with a slow, lossy or cut link. --soak: two workers serve N attacked applications one
+after the other. Beside all of them runs an application of another driver that must lose nothing. A
+failing run prints its seed and keeps its logs; --runs 1 --seed S is that run again.
 """
 import argparse
 import collections
@@ -82,12 +84,18 @@ class Session:
         except Exception as e:  # whatever it is, the next run follows
             folder = self.keep(run, label, seed, "%s\n\n%s" % (run.words, traceback.format_exc()))
             return None, "%s seed %d: %s\n  %s\n  its logs: %s" % (
-                label, seed, run.words, str(e).splitlines()[0] if str(e) else type(e).__name__, folder)
+                label,
+                seed,
+                run.words,
+                str(e).splitlines()[0] if str(e) else type(e).__name__,
+                folder,
+            )
         finally:
             run.close()
 
     def one(self, label, seed, prepare, work):
-        """A run; what fails while the machine stands still is done again. Returns the run, its result, if it went well."""
+        """A run; what fails while the machine stands still is done again. Returns the run, its
+        result, if it went well."""
         for again in range(TRIES):
             run = prepare()
             r, wrong = self.once(label, run, seed, lambda: work(run))
@@ -103,7 +111,9 @@ class Session:
         return run, None, False
 
     def attacks(self, count, seed, idle, bystander):
-        clip = world.make_clip(os.path.join(self.scratch, "clip.mp4")) if world.have_video() else None
+        clip = (
+            world.make_clip(os.path.join(self.scratch, "clip.mp4")) if world.have_video() else None
+        )
         seeds = [itertools.count(seed + i, len(attack.PHASES)) for i in range(len(attack.PHASES))]
         phases = [attack.PHASES[(seed + i) % len(attack.PHASES)] for i in range(len(attack.PHASES))]
         done = spare = 0
@@ -112,11 +122,17 @@ class Session:
             fewest = min(range(len(phases)), key=lambda i: self.table.count(phases[i]))
             plan = attack.Plan(next(seeds[fewest]), clip is not None)
             started = time.monotonic()
-            run, _, ok = self.one("attack", plan.seed, lambda: attack.Attack().prepare(plan, clip, idle),
-                                  lambda r: r.run_it())
+            run, _, ok = self.one(
+                "attack",
+                plan.seed,
+                lambda: attack.Attack().prepare(plan, clip, idle),
+                lambda r: r.run_it(),
+            )
             bystander.check_goes_on()
             phase = run.phase or plan.phase
-            self.table.add(phase, plan.victim + " " + plan.deed, ok, run.took_s, attack.PROMISED_S[plan.deed])
+            self.table.add(
+                phase, plan.victim + " " + plan.deed, ok, run.took_s, attack.PROMISED_S[plan.deed]
+            )
             self.say("%s; hit in %s, ended in %.2f s, %.1f s in all%s" %
                      (plan, phase, run.took_s, time.monotonic() - started, "" if ok else ": FAILED"))
             # What came too late has been looked at too, but stands in for no attack.
@@ -133,19 +149,32 @@ class Session:
     def streams(self, count):
         times = []
         for i in range(count):
-            run, took_s, ok = self.one("stream", i, lambda: stream.Stream().prepare(), lambda r: r.run_it())
+            run, took_s, ok = self.one(
+                "stream", i, lambda: stream.Stream().prepare(), lambda r: r.run_it()
+            )
             if ok:
                 times.append(took_s)
                 self.say("%d of %d: %.2f s" % (i + 1, count, took_s))
         if times:
             times.sort()
-            print("%d of %d streams of %d messages of %d KiB complete; median %.2f s, slowest %.2f s" %
-                  (len(times), count, stream.MESSAGES, stream.BYTES // 1024, times[len(times) // 2], times[-1]))
+            print(
+                "%d of %d streams of %d messages of %d KiB complete; median %.2f s, slowest %.2f s"
+                % (
+                    len(times),
+                    count,
+                    stream.MESSAGES,
+                    stream.BYTES // 1024,
+                    times[len(times) // 2],
+                    times[-1],
+                )
+            )
 
     def stops(self, count, seed):
         times = []
         for i in range(count):
-            run, took_s, ok = self.one("stop", seed + i, lambda: stream.Stop().prepare(seed + i), lambda r: r.run_it())
+            run, took_s, ok = self.one(
+                "stop", seed + i, lambda: stream.Stop().prepare(seed + i), lambda r: r.run_it()
+            )
             if ok:
                 times.append(took_s)
                 self.say("seed %d: %s: %.2f s" % (seed + i, run.words, took_s))
@@ -160,14 +189,20 @@ class Session:
             print("links are not tried, for this machine gives no network namespaces with tun devices: " + lacks)
             return
         for i in range(count):
-            run, took_s, ok = self.one("link", seed + i, lambda: links.Links().prepare(seed + i), lambda r: r.run_it())
+            run, took_s, ok = self.one(
+                "link", seed + i, lambda: links.Links().prepare(seed + i), lambda r: r.run_it()
+            )
             self.table.add("link", "%s in %s" % (run.deed, run.moment), ok, took_s or 0.0)
             if ok:
                 self.say("seed %d: %s: %.2f s" % (seed + i, run.words, took_s))
 
     def soak(self, count, seed, idle):
-        run, took_s, ok = self.one("soak", seed, lambda: soak.Soak().prepare_rounds(count, seed, idle),
-                                   lambda r: r.run_rounds())
+        run, took_s, ok = self.one(
+            "soak",
+            seed,
+            lambda: soak.Soak().prepare_rounds(count, seed, idle),
+            lambda r: r.run_rounds(),
+        )
         if ok:
             print("two workers served %d attacked applications in %.0f s and kept nothing of them" % (count, took_s))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every run of the torture stands on: an application over two workers that writes down the truth, and the
-questions that are asked of it afterwards.
+"""What every run of the torture stands on: an application over two workers that writes down the
+truth, and the questions that are asked of it afterwards.
 """
 import collections
 import datetime
@@ -13,7 +13,9 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
+sys.path.insert(
+    0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration")
+)
 
 import cluster  # noqa: E402
 
@@ -146,7 +148,8 @@ class World(cluster.ClusterTest):
         self.named = {}
 
     def launch(self, once=(True, True), driver_flags=(), **arguments):
-        """The driver and its workers a, b and so on; the terminal of each is kept under its name."""
+        """The driver and its workers a, b and so on; the terminal of each is kept under its
+        name."""
         words = []
         for name, value in arguments.items():
             words += ["--" + name, str(value)]
@@ -167,20 +170,27 @@ class World(cluster.ClusterTest):
             return 0
 
     def wait_received(self, count):
-        self.wait_until("%d messages" % count, lambda: self.received() >= count or self.d.child.poll() is not None)
+        self.wait_until(
+            "%d messages" % count,
+            lambda: self.received() >= count or self.d.child.poll() is not None,
+        )
 
     def states(self):
-        """(unix time, state) of the application, as the driver wrote them down. The first host that is done drains it."""
+        """(unix time, state) of the application, as the driver wrote them down. The first host that
+        is done drains it."""
         found = []
         for line in self.d.stderr.splitlines():
             m = re.match(r"(\S+)Z debug driver .*: (run \d+|host .*): \w+ -> (\w+)$", line)
             if m and (m.group(2).startswith("run") or m.group(3) == "done"):
-                t = datetime.datetime.fromisoformat(m.group(1)).replace(tzinfo=datetime.timezone.utc)
+                t = datetime.datetime.fromisoformat(m.group(1)).replace(
+                    tzinfo=datetime.timezone.utc
+                )
                 found.append((t.timestamp(), "draining" if m.group(3) == "done" else m.group(3)))
         return found
 
     def state_at(self, when):
-        """The state at a moment, of those that were not already its consequence. Lines carry milliseconds, cut off."""
+        """The state at a moment, of those that were not already its consequence. Lines carry
+        milliseconds, cut off."""
         state = "new"
         for t, name in self.states():
             if name == "killing":
@@ -193,7 +203,8 @@ class World(cluster.ClusterTest):
         return cluster.sequence(self.path(name)) if os.path.exists(self.path(name)) else []
 
     def assert_complete(self, summary, result, drops=False):
-        """Everything that was sent has arrived, or was dropped where the policy says so, by all accounts."""
+        """Everything that was sent has arrived, or was dropped where the policy says so, by all
+        accounts."""
         self.assertEqual(summary["result"], result)
         self.assert_balanced(summary)
         for name, sent, received in self.rows:
@@ -216,7 +227,8 @@ class World(cluster.ClusterTest):
         self.assertLessEqual(received[-1:], [len(sent) + 1])
 
     def assert_truth(self, summary, drops=False):
-        """After a failure: nothing that is missing goes uncounted, and no more than the window is counted too many."""
+        """After a failure: nothing that is missing goes uncounted, and no more than the window is
+        counted too many."""
         for name, sent, received in self.rows:
             sent, received = self.truth(sent), self.truth(received)
             self.assertEqual(sent, list(range(1, len(sent) + 1)))
@@ -305,7 +317,8 @@ class Load:
 
 
 class Watch:
-    """How long a thread that only sleeps is kept from running: a machine that stands still proves nothing."""
+    """How long a thread that only sleeps is kept from running: a machine that stands still proves
+    nothing."""
 
     STEP_S = 0.01
 

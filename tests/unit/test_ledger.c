@@ -40,7 +40,7 @@ Test(ledger, a_reader_sees_what_the_writer_counts)
 	close(fd);
 }
 
-/* By name on one side and by index on the other, so that no counter is read into another's place. */
+/* By name on one side, by index on the other: no counter is read into another's place. */
 Test(ledger, every_counter_of_a_row_is_read)
 {
 	struct fragi_ledger ledger;

@@ -5,8 +5,8 @@
 /*
  * What frag's tests use of Criterion, for plain programs: Criterion does not start under
  * ThreadSanitizer, and under valgrind each of its tests is a process that begins anew. Here a test
- * is a fork of a program that has started no thread. Built with make MINI_CRITERION=1; main.c says what the
- * programs accept.
+ * is a fork of a program that has started no thread. Built with make MINI_CRITERION=1; main.c says
+ * what the programs accept.
  */
 #include <math.h>
 #include <stdbool.h>
