@@ -25,7 +25,8 @@ struct wrk_process {
 	/* constant once started */
 	uint32_t host;
 	pid_t pid;
-	int pidfd;
+	int exit_fd; /* readable once it has ended */
+	const struct wrk_spawn_ops *child;
 	const struct wrk_process_ops *ops;
 	void *arg;
 	/* the loop's */
@@ -49,8 +50,8 @@ static void process_free_if_done(struct wrk_process *p)
 		return;
 	wrk_page_fini(&p->page);
 	wrk_lines_fini(&p->lines);
-	if (p->pidfd >= 0)
-		close(p->pidfd);
+	if (p->exit_fd >= 0)
+		close(p->exit_fd);
 	p->ops->freed(p->arg, p);
 	fragi_free(p);
 }
@@ -114,7 +115,7 @@ static void on_exit_event(uv_poll_t *poll, int status, int events)
 
 	(void)events;
 	if (status < 0 ||
-	    wrk_spawn_reap(p->pid, &p->status, &p->signal, p->core_file, sizeof(p->core_file)) < 0)
+	    p->child->reap(p->pid, &p->status, &p->signal, p->core_file, sizeof(p->core_file)) < 0)
 		return;
 	p->reaped = true;
 	uv_poll_stop(poll);
@@ -205,7 +206,7 @@ static int process_attach(uv_loop_t *loop, struct wrk_process *p, int control_fd
 	init_handle((uv_handle_t *)&p->patience, p);
 	uv_pipe_init(loop, &p->output, 0);
 	init_handle((uv_handle_t *)&p->output, p);
-	r = uv_poll_init(loop, &p->exit, p->pidfd);
+	r = uv_poll_init(loop, &p->exit, p->exit_fd);
 	if (r == 0) {
 		init_handle((uv_handle_t *)&p->exit, p);
 		r = uv_pipe_open(&p->output, output_fd);
@@ -236,7 +237,7 @@ static int process_attach(uv_loop_t *loop, struct wrk_process *p, int control_fd
 	return r < 0 ? r : uv_poll_start(&p->exit, UV_READABLE, on_exit_event);
 }
 
-int wrk_process_start(uv_loop_t *loop, uint32_t host, const char *program, char *const *environment,
+int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *launch,
 		      const struct wrk_process_ops *ops, void *arg,
 		      struct wrk_process **out_process, struct frag_err *err)
 {
@@ -248,7 +249,8 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const char *program, char 
 	p->host = host;
 	p->ops = ops;
 	p->arg = arg;
-	p->pidfd = -1;
+	p->child = launch->ops;
+	p->exit_fd = -1;
 	r = wrk_page_init(&p->page);
 	if (r < 0)
 		goto err_page;
@@ -260,12 +262,13 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const char *program, char 
 		r = -errno;
 		goto err_output;
 	}
-	r = wrk_spawn(&(struct wrk_spawn){.program = program,
-					  .environment = environment,
-					  .control_fd = control[1],
-					  .ledger_fd = p->page.fd,
-					  .output_fd = output[1]},
-		      &p->pid, &p->pidfd, err);
+	r = launch->ops->start(&(struct wrk_spawn){.program = launch->program,
+						   .main = launch->main,
+						   .environment = launch->environment,
+						   .control_fd = control[1],
+						   .ledger_fd = p->page.fd,
+						   .output_fd = output[1]},
+			       &p->pid, &p->exit_fd, err);
 	close(control[1]);
 	close(output[1]);
 	if (r < 0) {
@@ -330,7 +333,7 @@ void wrk_process_send(struct wrk_process *p, const struct fw_message *message)
 void wrk_process_signal(struct wrk_process *p, int number)
 {
 	if (!p->reaped)
-		kill(p->pid, number);
+		p->child->signal(p->pid, number);
 }
 
 bool wrk_process_sample(struct wrk_process *p, struct fw_host_stats *out_stats)
@@ -349,8 +352,8 @@ void wrk_process_abandon(struct wrk_process *p)
 {
 	p->abandoned = true;
 	if (!p->reaped) {
-		kill(p->pid, SIGKILL);
-		(void)wrk_spawn_reap(p->pid, &p->status, &p->signal, p->core_file,
+		p->child->signal(p->pid, SIGKILL);
+		(void)p->child->reap(p->pid, &p->status, &p->signal, p->core_file,
 				     sizeof(p->core_file));
 	}
 	close_all(p);

@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include <workerd/core/core.h>
+#include <workerd/spawn.h>
 
 /*
  * A fraghost as a process on the loop: its control socket, its output, its ledger, its exit. The
@@ -22,8 +23,16 @@ struct wrk_process_ops {
 	void (*freed)(void *arg, struct wrk_process *process); /* the last callback */
 };
 
-/* ops and program are borrowed. Returns 0 or negative errno with a sentence. */
-int wrk_process_start(uv_loop_t *loop, uint32_t host, const char *program, char *const *environment,
+/* How it is started; nothing of it is kept but ops. */
+struct wrk_launch {
+	const struct wrk_spawn_ops *ops;
+	const char *program;
+	int (*main)(void);
+	char *const *environment;
+};
+
+/* ops is borrowed. Returns 0 or negative errno with a sentence. */
+int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *launch,
 		      const struct wrk_process_ops *ops, void *arg,
 		      struct wrk_process **out_process, struct frag_err *err);
 int wrk_process_pid(const struct wrk_process *process);

@@ -6,13 +6,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Only async-signal-safe calls from here to exec. Returns negative errno when something failed. */
+/* Only async-signal-safe calls from here to exec or main. Returns negative errno when something failed. */
 static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd)
 {
 	const int from[5] = {-1, spawn->output_fd, spawn->output_fd, spawn->control_fd,
@@ -53,6 +54,11 @@ static void child_main(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 	char *argv[] = {(char *)(uintptr_t)spawn->program, NULL};
 	int r = child_setup(spawn, parent, error_fd);
 
+	if (r == 0 && spawn->program == NULL) {
+		close(5);
+		environ = (char **)(uintptr_t)spawn->environment;
+		exit(spawn->main());
+	}
 	if (r == 0) {
 		execve(spawn->program, argv, spawn->environment);
 		r = -errno;
@@ -64,12 +70,13 @@ static void child_main(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 
 int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, struct frag_err *err)
 {
+	const char *name = spawn->program != NULL ? spawn->program : "a host";
 	int error_pipe[2], r = 0, pidfd;
 	pid_t parent = getpid(), pid;
 	ssize_t n;
 
 	if (pipe2(error_pipe, O_CLOEXEC) < 0)
-		return frag_err_set(err, -errno, "cannot start %s: %s", spawn->program,
+		return frag_err_set(err, -errno, "cannot start %s: %s", name,
 				    frag_strerror(-errno));
 	pid = fork();
 	if (pid == 0)
@@ -88,8 +95,7 @@ int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, str
 	if (r < 0) {
 		if (pid > 0)
 			waitpid(pid, NULL, 0);
-		return frag_err_set(err, r, "cannot start %s: %s", spawn->program,
-				    frag_strerror(r));
+		return frag_err_set(err, r, "cannot start %s: %s", name, frag_strerror(r));
 	}
 	*out_pid = pid;
 	*out_pidfd = pidfd;
@@ -140,3 +146,14 @@ int wrk_spawn_reap(pid_t pid, int *out_status, int *out_signal, char *core_file,
 		describe_core(pid, core_file, size);
 	return 0;
 }
+
+static void process_signal(pid_t pid, int number)
+{
+	kill(pid, number);
+}
+
+const struct wrk_spawn_ops wrk_spawn_process = {
+	.start = wrk_spawn,
+	.signal = process_signal,
+	.reap = wrk_spawn_reap,
+};

@@ -16,7 +16,9 @@
 #define WRK_HOST_EXIT_LOST 3 /* its exit status when it has lost its workerd */
 
 struct wrk_spawn {
-	const char *program;
+	const char *program; /* NULL: a fork of this process runs main */
+	/* what it returns is the exit status; this process has one thread then */
+	int (*main)(void);
 	char *const *environment;
 	int control_fd, ledger_fd, output_fd; /* borrowed */
 };
@@ -29,5 +31,14 @@ int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, str
  * none. Reaps it. Returns 0, or -EAGAIN when it still runs.
  */
 int wrk_spawn_reap(pid_t pid, int *out_status, int *out_signal, char *core_file, size_t size);
+
+/* What runs a host: a process of its own, or what stands for one. */
+struct wrk_spawn_ops {
+	int (*start)(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_exit_fd,
+		     struct frag_err *err);
+	void (*signal)(pid_t pid, int number);
+	int (*reap)(pid_t pid, int *out_status, int *out_signal, char *core_file, size_t size);
+};
+extern const struct wrk_spawn_ops wrk_spawn_process;
 
 #endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/worker.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <base/alloc.h>
+#include <base/stamp.h>
+
+#define PENDING_TEXT 512
+
+struct wrk_pending {
+	struct wrk_pending *next;
+	struct wrk_event event;
+	char text[PENDING_TEXT];
+	struct fw_host_stats stats;
+};
+
+static struct wrk_process *process_of(struct wrk_worker *worker, uint32_t host)
+{
+	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+		if (worker->processes[i] != NULL && wrk_process_host(worker->processes[i]) == host)
+			return worker->processes[i];
+	return NULL;
+}
+
+static void on_host_message(void *arg, uint32_t host, struct fw_message *message)
+{
+	wrk_worker_raise(arg, &(struct wrk_event){
+				      .kind = WRK_HOST_MESSAGE, .host = host, .message = message});
+	fw_message_free(message);
+}
+
+static void on_host_link_lost(void *arg, uint32_t host, const char *sentence, bool cut)
+{
+	wrk_worker_raise(arg, &(struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+						  .host = host,
+						  .text = sentence,
+						  .cut = cut});
+}
+
+static void on_host_exited(void *arg, uint32_t host, const struct wrk_exited *exited)
+{
+	wrk_worker_raise(
+		arg, &(struct wrk_event){.kind = WRK_HOST_EXITED, .host = host, .exited = exited});
+}
+
+static void on_host_freed(void *arg, struct wrk_process *process)
+{
+	struct wrk_worker *worker = arg;
+
+	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+		if (worker->processes[i] == process)
+			worker->processes[i] = NULL;
+}
+
+static const struct wrk_process_ops process_ops = {
+	.message = on_host_message,
+	.link_lost = on_host_link_lost,
+	.exited = on_host_exited,
+	.freed = on_host_freed,
+};
+
+static int start_process(struct wrk_worker *worker, uint32_t host, struct wrk_process **out_process,
+			 struct frag_err *err)
+{
+	struct fragi_arena arena = {0};
+	struct wrk_launch launch;
+	int r = worker->ops->launch(worker->arg, &arena, &launch, err);
+
+	if (r == 0)
+		r = wrk_process_start(worker->loop, host, &launch, &process_ops, worker,
+				      out_process, err);
+	fragi_arena_fini(&arena);
+	return r;
+}
+
+static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct wrk_process **place = NULL;
+
+	for (size_t i = 0; i < WRK_HOSTS_MAX && place == NULL; i++)
+		if (worker->processes[i] == NULL)
+			place = &worker->processes[i];
+	if (place == NULL)
+		frag_err_set(&err, -EBUSY,
+			     "cannot start a host: those that ended are not cleared away yet");
+	else if (start_process(worker, action->host, place, &err) == 0) {
+		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_HOST_SPAWNED,
+							     .host = action->host,
+							     .pid = wrk_process_pid(*place)});
+		wrk_process_send(*place, action->message);
+		return;
+	}
+	wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_HOST_FAILED,
+						     .host = action->host,
+						     .text = err.text});
+}
+
+static void do_sample(struct wrk_worker *worker, uint32_t host)
+{
+	struct wrk_process *process = process_of(worker, host);
+	struct fw_host_stats stats;
+
+	if (process != NULL && wrk_process_sample(process, &stats))
+		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_HOST_SAMPLED,
+							     .host = host,
+							     .stats = &stats});
+}
+
+void wrk_worker_end(struct wrk_worker *worker, int exit_code)
+{
+	if (worker->ended)
+		return;
+	worker->ended = true;
+	uv_close((uv_handle_t *)&worker->timer, NULL);
+	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+		if (worker->processes[i] != NULL)
+			wrk_process_abandon(worker->processes[i]);
+	worker->ops->ended(worker->arg, exit_code);
+}
+
+static void perform(struct wrk_worker *worker, const struct wrk_action *action)
+{
+	struct wrk_process *process = process_of(worker, action->host);
+
+	switch (action->kind) {
+	case WRK_DO_CONNECT:
+		worker->ops->connect(worker->arg, action->link);
+		break;
+	case WRK_DO_DISCONNECT:
+		worker->ops->disconnect(worker->arg, action->link);
+		break;
+	case WRK_DO_SEND_DRIVER:
+		worker->ops->send(worker->arg, action->link, action->message);
+		break;
+	case WRK_DO_SPAWN:
+		do_spawn(worker, action);
+		break;
+	case WRK_DO_SEND_HOST:
+		if (process != NULL)
+			wrk_process_send(process, action->message);
+		break;
+	case WRK_DO_SIGNAL_HOST:
+		if (process != NULL)
+			wrk_process_signal(process, action->signal);
+		break;
+	case WRK_DO_SAMPLE_HOST:
+		do_sample(worker, action->host);
+		break;
+	case WRK_DO_LOG:
+		worker->ops->log(worker->arg, action->level, action->text);
+		break;
+	case WRK_DO_EXIT:
+		wrk_worker_end(worker, action->exit_code);
+		break;
+	}
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	wrk_worker_raise(timer->data, &(struct wrk_event){.kind = WRK_TIMER});
+}
+
+static void set_timer(struct wrk_worker *worker)
+{
+	int64_t deadline = wrk_core_deadline_ns(worker->core), now = fragi_now_ns();
+
+	if (worker->ended)
+		return;
+	if (deadline == INT64_MAX) {
+		uv_timer_stop(&worker->timer);
+		return;
+	}
+	uv_update_time(worker->loop);
+	uv_timer_start(&worker->timer, on_timer,
+		       deadline > now ? (uint64_t)((deadline - now) / 1000000) + 1 : 0, 0);
+}
+
+static void out_of_memory(struct wrk_worker *worker)
+{
+	worker->ops->log(worker->arg, FRAGI_LOG_ERROR,
+			 "out of memory: this worker and its hosts end");
+	wrk_worker_end(worker, 3);
+}
+
+static void step(struct wrk_worker *worker, const struct wrk_event *event)
+{
+	wrk_actions_reset(&worker->actions);
+	if (wrk_core_step(worker->core, event, fragi_now_ns(), &worker->actions) < 0) {
+		out_of_memory(worker);
+		return;
+	}
+	for (size_t i = 0; i < worker->actions.count; i++)
+		perform(worker, &worker->actions.items[i]);
+}
+
+/*
+ * Messages and exits never come from within a step: only what an action itself causes is kept for
+ * later.
+ */
+static void keep_for_later(struct wrk_worker *worker, const struct wrk_event *event)
+{
+	struct wrk_pending *pending = fragi_calloc(1, sizeof(*pending));
+
+	if (pending == NULL) {
+		out_of_memory(worker);
+		return;
+	}
+	pending->event = *event;
+	if (event->text != NULL) {
+		snprintf(pending->text, sizeof(pending->text), "%s", event->text);
+		pending->event.text = pending->text;
+	}
+	if (event->stats != NULL) {
+		pending->stats = *event->stats;
+		pending->event.stats = &pending->stats;
+	}
+	*worker->last = pending;
+	worker->last = &pending->next;
+}
+
+void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event)
+{
+	if (worker->ended)
+		return;
+	if (worker->stepping) {
+		keep_for_later(worker, event);
+		return;
+	}
+	worker->stepping = true;
+	step(worker, event);
+	while (worker->first != NULL) {
+		struct wrk_pending *pending = worker->first;
+
+		if (!worker->ended)
+			step(worker, &pending->event);
+		worker->first = pending->next;
+		if (worker->first == NULL)
+			worker->last = &worker->first;
+		fragi_free(pending);
+	}
+	worker->stepping = false;
+	set_timer(worker);
+}
+
+int wrk_worker_init(struct wrk_worker *worker, uv_loop_t *loop, const struct wrk_config *config,
+		    const struct wrk_worker_ops *ops, void *arg)
+{
+	int r;
+
+	*worker = (struct wrk_worker){.loop = loop, .ops = ops, .arg = arg};
+	worker->last = &worker->first;
+	r = wrk_core_create(config, &worker->core);
+	if (r < 0)
+		return r;
+	uv_timer_init(loop, &worker->timer);
+	worker->timer.data = worker;
+	return 0;
+}
+
+void wrk_worker_fini(struct wrk_worker *worker)
+{
+	wrk_core_destroy(worker->core);
+	wrk_actions_fini(&worker->actions);
+	worker->core = NULL;
+}

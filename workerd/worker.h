@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_WORKER_H
+#define WRK_WORKER_H
+
+#include <uv.h>
+
+#include <workerd/core/core.h>
+#include <workerd/process.h>
+
+/*
+ * A worker on a libuv loop: its core, the core's deadline, and the processes of its hosts. What
+ * happens to them becomes events of the core, and its actions calls. An event that an action causes
+ * waits until the actions of the present step are done, so that steps never nest. The connection to
+ * the driver is the owner's: a socket in workerd, a queue where the driver is in the same process.
+ */
+struct wrk_worker_ops {
+	/*
+	 * The connection to the driver. connect answers by WRK_CONNECTED or WRK_CONNECT_FAILED;
+	 * message is borrowed.
+	 */
+	void (*connect)(void *arg, uint64_t link);
+	void (*disconnect)(void *arg, uint64_t link);
+	void (*send)(void *arg, uint64_t link, const struct fw_message *message);
+	/*
+	 * Says how a host is to be started, in arena. Returns 0 or negative errno with a sentence.
+	 */
+	int (*launch)(void *arg, struct fragi_arena *arena, struct wrk_launch *out_launch,
+		      struct frag_err *err);
+	void (*log)(void *arg, enum fragi_log_level level, const char *text);
+	/* Its processes are abandoned; nothing is called any more. */
+	void (*ended)(void *arg, int exit_code);
+};
+
+struct wrk_pending;
+struct wrk_worker {
+	uv_loop_t *loop;
+	const struct wrk_worker_ops *ops;
+	void *arg;
+	struct wrk_core *core;
+	struct wrk_actions actions;
+	uv_timer_t timer;
+	struct wrk_process *processes[WRK_HOSTS_MAX];
+	struct wrk_pending *first, **last;
+	bool stepping, ended;
+};
+
+/* loop, ops and the texts of config are borrowed. Returns 0 or negative errno. */
+int wrk_worker_init(struct wrk_worker *worker, uv_loop_t *loop, const struct wrk_config *config,
+		    const struct wrk_worker_ops *ops, void *arg);
+/* An event of the connection, WRK_START or WRK_STOP. */
+void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event);
+/* Ends it from outside: as if the core had. Again: nothing. */
+void wrk_worker_end(struct wrk_worker *worker, int exit_code);
+/* After the loop has ended. */
+void wrk_worker_fini(struct wrk_worker *worker);
+
+#endif
