@@ -119,6 +119,30 @@ Test(worker_host, the_driver_may_kill_a_host_in_any_state)
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "");
 }
 
+Test(worker_host, a_host_that_has_grace_is_killed_when_it_does_not_end_by_itself)
+{
+	for (int ends = 0; ends < 2; ends++) {
+		struct fw_message kill = host_frame(FW_HOST_KILL);
+
+		grace_ns = 1000 * MS;
+		start_attached(false);
+		spawn(1);
+		from_driver(&kill);
+		cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+		cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
+		cr_expect_eq(wrk_core_host_state(core, seen_host), WRK_HOST_STOPPING);
+		cr_expect_not(timers_until(now + 999 * MS, WRK_DO_SIGNAL_HOST));
+		if (!ends) {
+			cr_assert(timers_until(now + 2 * MS, WRK_DO_SIGNAL_HOST));
+			cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+		}
+		exited(0, ends ? 0 : SIGKILL, false);
+		cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "", "its driver wanted it");
+		finish();
+	}
+	grace_ns = 0;
+}
+
 Test(worker_host, a_silent_host_is_killed_and_reported)
 {
 	start_attached(false);

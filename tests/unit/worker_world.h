@@ -20,6 +20,7 @@ static int64_t now = 1000 * MS;
 static uint64_t seen_link; /* of the last DO_CONNECT */
 static uint32_t seen_host; /* of the last DO_SPAWN */
 static const char *fragment_names[] = {"fragment1"};
+static int64_t grace_ns; /* of the next make */
 
 static inline void make(bool once)
 {
@@ -31,6 +32,7 @@ static inline void make(bool once)
 				    .node = "boot",
 				    .version = "0.1.0",
 				    .once = once,
+				    .grace_ns = grace_ns,
 				    .seed = 42};
 
 	cr_assert_eq(wrk_core_create(&config, &core), 0);

@@ -57,7 +57,9 @@ struct wrk_config {
 	uint64_t memory_bytes;
 	bool once;
 	int64_t beat_ns, dead_ns; /* until WELCOME says; 0: the defaults above */
-	uint64_t seed;            /* of the jitter */
+	/* from HOST_KILL to SIGKILL, for the host to end by SIGTERM; 0: at once */
+	int64_t grace_ns;
+	uint64_t seed; /* of the jitter */
 };
 
 enum wrk_event_kind {

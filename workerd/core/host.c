@@ -124,6 +124,23 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 	return count;
 }
 
+/* The driver's order; a host that is to end in order first is killed when it has not by then. */
+static void kill_as_told(struct wrk_core *core, struct wrk_host *host, int64_t now_ns,
+			 struct wrk_actions *actions)
+{
+	if (core->config.grace_ns == 0 || host->state == WRK_HOST_SPAWNING) {
+		host_kill(core, host, "", actions);
+		return;
+	}
+	if (host->state == WRK_HOST_UP)
+		host_move(core, host, WRK_HOST_STOPPING, actions);
+	if (host->state != WRK_HOST_STOPPING)
+		return;
+	host->ending = true;
+	host->kill_at_ns = now_ns + core->config.grace_ns;
+	host_signal(host, SIGTERM, actions);
+}
+
 /* A host that never came to be is reported with its exit alone. */
 static void report_exit(struct wrk_core *core, const struct fw_message *as,
 			const struct fw_host_exit *exit, struct wrk_actions *actions)
@@ -232,7 +249,6 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 {
 	struct wrk_host *host = host_by_number(core, message->run, message->host);
 
-	(void)now_ns;
 	if (host == NULL ||
 	    host->epoch != message->epoch) { /* it may just have ended: no fault of the driver */
 		wrk_say(actions, FRAGI_LOG_DEBUG,
@@ -248,7 +264,7 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 	if (message->kind == FW_HOST_KILL) {
 		core->result = message->stop.exit_code & 255;
 		core->decided = true;
-		host_kill(core, host, "", actions);
+		kill_as_told(core, host, now_ns, actions);
 		return;
 	}
 	if (host->state != WRK_HOST_UP && host->state != WRK_HOST_STOPPING)
