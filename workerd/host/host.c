@@ -157,12 +157,13 @@ static void turn(struct host *h)
 		raise_event(h, &(struct host_event){.kind = HOST_EV_TIMER}, NULL);
 }
 
-int host_run(int control_fd, int ledger_fd, int stop_fd)
+int host_run(int control_fd, int ledger_fd, int stop_fd, bool allow_paths, bool *out_hangs)
 {
 	const struct host_config config = {0};
 	struct host h = {.stop_fd = stop_fd};
-	int r = host_work_init(&h.work, ledger_fd);
+	int r = host_work_init(&h.work, ledger_fd, allow_paths);
 
+	*out_hangs = false;
 	if (r == 0)
 		r = host_core_create(&config, fragi_now_ns(), &h.core);
 	if (r < 0) {
@@ -172,13 +173,15 @@ int host_run(int control_fd, int ledger_fd, int stop_fd)
 	host_control_init(&h.control, control_fd);
 	while (!h.has_ended)
 		turn(&h);
+	*out_hangs = true;
 	if (h.exit.exit_code != 0) /* workerd is gone: nobody waits for what is unsent */
-		_exit(h.exit.exit_code);
+		return h.exit.exit_code;
 	(void)host_control_flush(&h.control);
 	if (h.exit.operators_may_hang) {
 		fflush(NULL);
-		_exit(0);
+		return 0;
 	}
+	*out_hangs = false;
 	host_work_fini(&h.work);
 	host_core_destroy(h.core);
 	host_control_fini(&h.control);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <workerd/host/process.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <base/diag.h>
+#include <run/console.h>
+#include <run/crash.h>
+#include <workerd/host/host.h>
+#include <workerd/spawn.h>
+
+static int stop_fd = -1;
+
+static void on_sigterm(int number)
+{
+	uint64_t one = 1;
+	int saved = errno;
+
+	(void)number;
+	(void)!write(stop_fd, &one, sizeof(one));
+	errno = saved;
+}
+
+static int prepare(void)
+{
+	struct sigaction action;
+
+	stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (stop_fd < 0)
+		return -errno;
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = on_sigterm;
+	action.sa_flags = SA_RESTART;
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	(void)signal(SIGINT, SIG_IGN); /* a terminal's Ctrl-C is workerd's to act on */
+	(void)signal(SIGPIPE, SIG_IGN);
+	fragi_crash_init("fraghost");
+	fragi_crash_guard_exit();
+	/* What operators start must not hold the control socket open. */
+	if (fcntl(WRK_HOST_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(WRK_HOST_FD_LEDGER, F_SETFD, FD_CLOEXEC) < 0)
+		return -errno;
+	return fragi_console_begin();
+}
+
+int host_process_run(bool allow_paths)
+{
+	bool hangs;
+	int r = prepare();
+
+	if (r < 0) {
+		fprintf(stderr, "fraghost: cannot start: %s\n", frag_strerror(r));
+		return 1;
+	}
+	r = host_run(WRK_HOST_FD_CONTROL, WRK_HOST_FD_LEDGER, stop_fd, allow_paths, &hangs);
+	if (hangs)
+		_exit(r);
+	fragi_console_end();
+	fragi_crash_orderly();
+	return r;
+}
