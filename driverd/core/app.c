@@ -110,18 +110,16 @@ void drv_app_fail(struct drv_app *app, int exit_code, const char *format, ...)
 
 void drv_app_fail_by_diag(struct drv_app *app, int exit_code)
 {
-	char line[FW_TEXT_MAX], *first;
+	char line[FW_TEXT_MAX];
 
 	if (app->diag.count == 0) {
 		drv_short_of_memory(app->core);
 		return;
 	}
+	record_failure(app, exit_code, fragi_err_line(&app->diag.items[0], line, sizeof(line)));
 	for (size_t i = 1; i < app->diag.count; i++)
 		drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s",
 			fragi_err_line(&app->diag.items[i], line, sizeof(line)));
-	first = fragi_arena_strdup(&app->core->actions->arena,
-				   fragi_err_line(&app->diag.items[0], line, sizeof(line)));
-	record_failure(app, exit_code, first != NULL ? first : "");
 }
 
 void drv_app_stop(struct drv_app *app, int signal)

@@ -68,6 +68,11 @@ struct drv_config {
 	int64_t say_missing_ns;                /* 10 s */
 	int64_t progress_ns;                   /* 1 s */
 	int64_t realtime_offset_ns;            /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	/*
+	 * The driver and its only worker are one process: all fragments share a host, and no
+	 * worker is named in the summary.
+	 */
+	bool is_local;
 	bool keeps_state; /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
 	uint64_t epoch;   /* the last one given by earlier drivers of the same state */
 	void (*random)(void *arg, void *bytes,

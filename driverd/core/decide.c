@@ -48,8 +48,9 @@ static enum drv_app_state next_state(const struct drv_app *app)
 	case DRV_APP_DRAINING:
 		if (ends)
 			return DRV_APP_KILLING;
-		return app->phase.is_due || drv_app_all_at(app, DRV_HOST_DONE) ? DRV_APP_CLOSING
-									       : DRV_APP_DRAINING;
+		return app->is_at_rest || app->phase.is_due || drv_app_all_at(app, DRV_HOST_DONE)
+			       ? DRV_APP_CLOSING
+			       : DRV_APP_DRAINING;
 	case DRV_APP_CLOSING:
 		if (ends)
 			return DRV_APP_KILLING;
@@ -251,13 +252,13 @@ static void act(struct drv_app *app)
 {
 	while (app->asked_count < app->host_count)
 		drv_request(&app->hosts[app->asked_count++]);
-	if (app->end_wanted || app->stop_wanted)
+	if (app->end_wanted || (app->stop_wanted && app->state != DRV_APP_DRAINING))
 		return;
 	if (app->state == DRV_APP_WAITING)
 		look_for_workers(app);
 	else if (app->state == DRV_APP_PREPARING)
 		compare_tables(app);
-	else if (app->state == DRV_APP_RUNNING)
+	else if (app->state == DRV_APP_RUNNING || app->state == DRV_APP_DRAINING)
 		look_for_rest(app);
 }
 

@@ -148,7 +148,7 @@ static int report_fragment(struct drv_app *app, uint32_t index, struct fragi_sum
 	out->state = fragment_state(app, host);
 	if (host == NULL)
 		return 0;
-	out->worker = host->worker;
+	out->worker = app->core->config.is_local ? NULL : host->worker;
 	out->epoch = host->epoch;
 	if (host->prepared == NULL)
 		return 0;

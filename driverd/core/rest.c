@@ -8,7 +8,7 @@
  * can wake an operator (edge/travel.h). When all have said so and the sums are equal, each edge has
  * delivered all that its sender had sent when that one counted. So nothing crossed between the
  * counts, whenever each host took its own: nothing was on the way, nobody could run, and nothing
- * can ever happen again.
+ * can ever happen again. A drain leaves a cycle as it is: that is at rest too.
  */
 bool drv_app_rests(const struct drv_app *app)
 {

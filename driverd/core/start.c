@@ -49,7 +49,8 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 		return -ENOMEM;
 	for (size_t f = 0; f < count; f++) {
 		struct drv_session *session = app->core->sessions[places[f].worker];
-		struct drv_host *host = host_for(app, session, app->spec->fragments[f].host, keys);
+		const char *key = app->core->config.is_local ? NULL : app->spec->fragments[f].host;
+		struct drv_host *host = host_for(app, session, key, keys);
 
 		if (host->worker == NULL || host->node == NULL || host->fragments == NULL)
 			return -ENOMEM;

@@ -142,6 +142,24 @@ Test(driver_end, rest_is_when_all_are_idle_and_nothing_is_on_the_way)
 	world_fini(&w);
 }
 
+Test(driver_end, a_cycle_is_at_rest_once_it_has_drained)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
+	say_idle(&w, 1, 1, 10, 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
+	say_idle(&w, 2, 2, 2, 10);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
+	say_exit(&w, 1, 1, 0, 0, "");
+	say_exit(&w, 2, 2, 0, 0, "");
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	world_fini(&w);
+}
+
 Test(driver_end, rest_counts_what_a_host_that_is_done_has_sent)
 {
 	struct world w;
