@@ -59,7 +59,7 @@ static int run(struct ctl_run_options *options)
 		return r;
 	if (options->summary != NULL && fragi_summary_check(options->summary, &err) < 0)
 		return ctl_fail(CTL_MISSING, "%s", err.text);
-	return options->workers > 0 ? ctl_run_daemons(options) : ctl_run_here(options);
+	return options->workers > 0 ? ctl_run_daemons(options) : ctl_run_local(options);
 }
 
 int ctl_run(int argc, char **argv)
@@ -79,6 +79,10 @@ int ctl_run(int argc, char **argv)
 		 .value = "FILE",
 		 .help = "also writes the summary, as JSON, into a file",
 		 .text = &options.summary},
+		{.name = "in-process",
+		 .no_env = true,
+		 .help = "runs it in a thread of this process, for debuggers and profilers",
+		 .on = &options.in_process},
 		{.name = "workers",
 		 .no_env = true,
 		 .value = "N",
@@ -106,7 +110,7 @@ int ctl_run(int argc, char **argv)
 	const struct fragi_flags flags = {
 		.program = "fragctl run",
 		.usage = "APP.yaml [flags] [-- ARGS]",
-		.headline = "Runs an application to its end, in this process.",
+		.headline = "Runs an application to its end, in one host, a child of this process.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
@@ -120,6 +124,8 @@ int ctl_run(int argc, char **argv)
 		exit_code = CTL_USAGE;
 	if (exit_code == CTL_OK)
 		exit_code = read_workers(workers, &options.workers);
+	if (exit_code == CTL_OK && options.in_process && options.workers > 0)
+		exit_code = ctl_fail(CTL_USAGE, "--in-process and --workers exclude each other");
 	if (exit_code == CTL_OK)
 		exit_code = ctl_graph_take(&options.graph, flags.program, &operands, argv + rest,
 					   argc - rest);

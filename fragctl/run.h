@@ -4,17 +4,18 @@
 
 #include <fragctl/graph.h>
 
-/* fragctl run: in this process, or by daemons of this machine. */
+/* fragctl run: by itself, or by daemons of this machine. */
 struct ctl_run_options {
 	struct ctl_graph graph;
 	bool json;
 	const char *summary; /* file; NULL: none */
 	int verbosity;
-	uint32_t workers; /* 0: in this process */
+	bool in_process;  /* the host is a thread of this process */
+	uint32_t workers; /* 0: no daemons */
 };
 
-/* here.c: everything in this process. Returns the exit code. */
-int ctl_run_here(struct ctl_run_options *options);
+/* local.c: in one host, a child of this process. Returns the exit code. */
+int ctl_run_local(const struct ctl_run_options *options);
 /* daemons.c: a driverd and workers, gone at the end. Returns the exit code. */
 int ctl_run_daemons(const struct ctl_run_options *options);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # driverd and workerd link the few rooms of libfrag that they need statically; fraghost and fragctl
-# share libfrag.so with plugins.
+# share libfrag.so with plugins. fragctl run is a driver, a
+# worker and a host in one program, so it links what it needs of all three.
 DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 HOST_CORE_SRC := $(wildcard workerd/host/core/*.c)
@@ -54,9 +55,10 @@ $(B)/libexec/frag/fraghost: $(FRAGHOST_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG
 all: $(B)/libexec/frag/fraghost
 endif
 ifneq ($(FRAGCTL_SRC),)
-$(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_SO)
+$(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) \
+		$(patsubst %.c,$(B)/obj/%.o,$(filter-out %/main.c,$(FRAGHOST_SRC))) $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) \
+	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(UV_LIBS) $(PROTOBUF_LIBS) \
 		-Wl,-rpath,'$$ORIGIN/../lib' -o $@
 all: $(B)/bin/fragctl
 endif

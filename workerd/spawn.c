@@ -13,7 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Only async-signal-safe calls from here to exec or main. Returns negative errno when something failed. */
+/*
+ * Only async-signal-safe calls from here to exec or main. Returns negative errno when something
+ * failed.
+ */
 static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd)
 {
 	const int from[5] = {-1, spawn->output_fd, spawn->output_fd, spawn->control_fd,

@@ -35,11 +35,8 @@ int main(int argc, char **argv)
 {
 	const char *const library_path[] = {dirname(argv[0]), NULL};
 	const struct fragi_registry_config registry = {.library_path = library_path};
-	struct fragi_run_config config = {.standalone = true,
-					  .epoch = 1,
-					  .beat_ns = 50000000,
-					  .dead_ns = 1000000000,
-					  .ledger_fd = -1};
+	struct fragi_run_config config = {
+		.epoch = 1, .beat_ns = 50000000, .dead_ns = 1000000000, .ledger_fd = -1};
 	struct fragi_spec_source source = {.graph = {.file = "graph.yaml"}};
 	double wall[3], cpu[3];
 	struct rig rig = {0};

@@ -105,11 +105,8 @@ static void rig_open(struct rig *rig, const char *folder, const struct graph *gr
 	const struct fragi_spec_source source = {.graph = {"hop.yaml", graph->text, graph->used}};
 	const char *const library_path[] = {folder, NULL};
 	const struct fragi_registry_config registry = {.library_path = library_path};
-	struct fragi_run_config config = {.standalone = true,
-					  .epoch = 1,
-					  .beat_ns = 50000000,
-					  .dead_ns = 1000000000,
-					  .ledger_fd = -1};
+	struct fragi_run_config config = {
+		.epoch = 1, .beat_ns = 50000000, .dead_ns = 1000000000, .ledger_fd = -1};
 
 	memset(rig, 0, sizeof(*rig));
 	if (fragi_spec_parse(&source, &rig->diag, &rig->spec) < 0 ||

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fragctl: an application in one process and by daemons of its own, what ends it, and what the
+"""fragctl: an application in one host and by daemons of its own, what ends it, and what the
 other verbs say."""
 import json
 import os
+import re
 import shutil
 import signal
 import unittest
@@ -62,7 +63,17 @@ class Fragctl(cluster.ClusterTest):
         return cluster.sequence(self.path("sent")), cluster.sequence(self.path("received"))
 
 
-class OneProcess(Fragctl):
+CYCLE = """
+frag: 1
+application: app
+operators:
+  a: {type: forward}
+  b: {type: forward}
+flows: [a -> b, b -> a]
+"""
+
+
+class OneHost(Fragctl):
     def test_ctrl_c_stops_in_order_and_loses_nothing(self):
         run = self.run_app("--summary", self.path("summary.json"))
         self.wait_flowing()
@@ -111,18 +122,82 @@ class OneProcess(Fragctl):
         self.assert_balanced(summary)
         self.assert_nothing_left()
 
+    def assert_crashed(self, run, reason, line):
+        """It ends like any failed application, with the reason, and the host's last line is there once."""
+        self.assertEqual(run.wait(), 1, run.stderr)
+        summary = self.summary(run)
+        self.assertEqual((summary["result"], summary["exit_code"]), ("failed", 1))
+        self.assertRegex(summary["reason"], reason)
+        self.assertEqual({f["state"] for f in summary["fragments"]}, {"failed"})
+        self.assert_balanced(summary)
+        self.assertEqual(len(re.findall(line, run.stderr, re.M)), 1, run.stderr)
+        self.assertIn(summary["reason"], run.stderr)
+        self.assert_nothing_left()
+        return summary
+
     def test_crash_names_operator_tick_and_signal(self):
         run = self.run_app(app_args=("--rx_fail", "crash"))
-        self.assertEqual(run.wait(), 128 + signal.SIGSEGV, run.stderr)
-        self.assertRegex(run.stderr, r"(?m)^fragment2\.rx: crashed in compute, tick 5\d: SIGSEGV$")
-        self.assert_nothing_left()
+        self.assert_crashed(run, r"^fraghost \d+ crashed in .*fragment2\.rx, tick 5\d: signal 11 \(SIGSEGV\)",
+                            r"^fragment2\.rx: crashed in compute, tick 5\d: SIGSEGV$")
 
     def test_exit_of_an_operator_is_no_orderly_end(self):
         run = self.run_app(app_args=("--rx_fail", "exit"))
-        run.wait()
-        self.assertRegex(run.stderr, r"(?m)^fragment2\.rx: called exit in compute, tick 5\d: status \d+$")
-        self.assertEqual(run.stdout, "")
+        self.assert_crashed(run, r"^fraghost \d+ exited with status \d+ in .*fragment2\.rx, tick 5\d",
+                            r"^fragment2\.rx: called exit in compute, tick 5\d: status \d+$")
+
+    def test_crash_in_setup(self):
+        app = self.write("setup.yaml", "frag: 1\napplication: app\nextensions: [libgood.so]\n"
+                         "operators: {a: {type: sink, parameters: {fail: crash}}}\n")
+        run = self.fragctl("run", "--output", "json", app)
+        self.assert_crashed(run, r"^fraghost \d+ of app crashed: signal 11 \(SIGSEGV\)", r"^app\.a: crashed in setup: SIGSEGV$")
+
+    def test_ctrl_c_ends_a_compute_that_hangs_within_the_drains_limit(self):
+        run = self.run_app(app_args=("--rx_fail", "hang"))
+        self.wait_until("the hang", lambda: os.path.exists(self.path("received")) and
+                        os.path.getsize(self.path("received")) >= 49 * 8)
+        run.signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertRegex(run.stderr, r"did not drain within 10\.0 s")
+        summary = self.summary(run)
+        self.assertEqual(summary["result"], "stopped")
+        self.assert_balanced(summary)
         self.assert_nothing_left()
+
+    def test_killed_it_leaves_nothing(self):
+        run = self.run_app()
+        self.wait_flowing()
+        self.assertEqual(len(self.ours()), 2)
+        run.kill()
+        run.wait()
+        self.assert_nothing_left()
+
+    def test_rest_is_found_at_once(self):
+        """Not by looking every now and then: the fastest of a few is far below the time of a look."""
+        took = []
+        for _ in range(5):
+            run = self.fragctl("run", "--output", "json", self.write("cycle.yaml", CYCLE))
+            self.assertEqual(run.wait(), 0, run.stderr)
+            took.append(self.summary(run)["duration_ns"])
+        self.assertLess(min(took), 50e6)
+
+    def test_all_fragments_share_a_host(self):
+        text = APP.replace("    watchdog: \"${watchdog}\"\n", "    host: a\n", 1) % {"folder": self.folder}
+        run = self.fragctl("run", "--output", "json", self.write("hosts.yaml", text), "--", "--count", "5")
+        self.assertEqual(run.wait(), 0, run.stderr)
+        summary = self.summary(run)
+        self.assertEqual(len({f["host_pid"] for f in summary["fragments"]}), 1)
+        self.assertEqual([f["worker"] for f in summary["fragments"]], [None, None])
+        self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "inproc")
+
+    def test_libraries_by_path_and_by_flag(self):
+        own = {"FRAG_LIBRARY_PATH": ""}
+        text = APP % {"folder": self.folder}
+        path = self.write("path.yaml", text.replace("libtruth.so", os.path.join(cluster.TEST_PLUGINS, "libtruth.so")))
+        for args in ([path], ["--library-path", cluster.TEST_PLUGINS, self.app]):
+            run = self.fragctl("run", *args, "--", "--count", "5", env=own)
+            self.assertEqual(run.wait(), 0, run.stderr)
+        run = self.fragctl("run", self.app, "--", "--count", "5", env=own)
+        self.assertEqual(run.wait(), 3, run.stderr)
 
     def test_errors_before_the_start(self):
         run = self.fragctl("run", self.write("broken.yaml", BROKEN))
@@ -181,6 +256,48 @@ class OneProcess(Fragctl):
         self.assertRegex(lines[2], r"^fragment1.tx.out -> fragment2.rx.in +5 +5 +0 +0 .*inproc$")
         self.assertEqual(len(lines), 3)
         self.assertEqual(run.stderr, "")
+
+
+class InProcess(Fragctl):
+    def run_inside(self, *app_args):
+        return self.run_app("--in-process", app_args=app_args)
+
+    def test_runs_without_a_child(self):
+        run = self.run_inside()
+        self.wait_flowing()
+        self.assertEqual(list(self.ours()), [run.pid])
+        run.signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        summary = self.summary(run)
+        self.assertEqual(summary["result"], "stopped")
+        self.assertEqual({f["host_pid"] for f in summary["fragments"]}, {run.pid})
+        self.assert_balanced(summary)
+        sent, received = self.sent_and_received()
+        self.assertEqual(received, sent)
+        self.assert_nothing_left()
+
+    def test_failing_operator(self):
+        run = self.run_inside("--rx_fail", "error")
+        self.assertEqual(run.wait(), 1, run.stderr)
+        self.assertRegex(self.summary(run)["reason"], r"fragment2\.rx.*the test asked for an error at message 50")
+        self.assert_balanced(self.summary(run))
+
+    def test_second_ctrl_c_leaves_a_compute_that_hangs_behind(self):
+        run = self.run_inside("--rx_fail", "hang")
+        self.wait_until("the hang", lambda: os.path.exists(self.path("received")) and
+                        os.path.getsize(self.path("received")) >= 49 * 8)
+        run.signal(signal.SIGTERM)
+        run.wait_line("stopping")
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assert_balanced(self.summary(run))
+        self.assert_nothing_left()
+
+    def test_a_crash_ends_it(self):
+        run = self.run_inside("--rx_fail", "crash")
+        self.assertEqual(run.wait(), 128 + signal.SIGSEGV, run.stderr)
+        self.assertRegex(run.stderr, r"(?m)^fragment2\.rx: crashed in compute, tick 5\d: SIGSEGV$")
+        self.assert_nothing_left()
 
 
 class Daemons(Fragctl):
@@ -429,6 +546,8 @@ class Usage(Fragctl):
                   "fragctl run: unknown flag --outptu; did you mean --output?")
         self.says(["run", "a.yaml", "--output", "xml"], 2, 'fragctl: --output "xml" is neither table nor json')
         self.says(["run", "a.yaml", "--workers", "0"], 2, 'fragctl: --workers "0" is no number from 1 to 64')
+        self.says(["run", "a.yaml", "--workers", "2", "--in-process"], 2,
+                  "fragctl: --in-process and --workers exclude each other")
         self.says(["run", "a.yaml", "--worker", "--address", ":1"], 2,
                   "fragctl: --worker: the role flags are not built yet; start driverd and workerd, or give --workers N")
 

@@ -4,7 +4,9 @@
 
 /*
  * Runs a graph, given as text, in this process with operators of the test's own: they write down
- * what happened (struct truth), which tests compare with what should have.
+ * what happened (struct truth), which tests compare with what should have. Of a whole application
+ * rig_wait is the driver too: it halts a run that rests or has failed, and drains one that an
+ * operator stopped.
  */
 #include <errno.h>
 #include <poll.h>
@@ -34,7 +36,8 @@ struct rig {
 	struct fragi_registry *registry;
 	struct fragi_run *run;
 	struct fragi_diag diag;
-	/* what the run told */
+	bool is_host; /* some fragments: the test is their driver */
+	/* what the run reported */
 	unsigned int wired, done, failed, stopped, idle, lost;
 	struct fragi_run_event last_idle;
 	char sentence[1024];
@@ -47,8 +50,7 @@ static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *pl
 {
 	const struct fragi_spec_source source = {.graph = {"test.yaml", yaml, strlen(yaml)}};
 	const struct fragi_registry_config registry = {0};
-	struct fragi_run_config config = {.standalone = fragments == NULL,
-					  .fragments = fragments,
+	struct fragi_run_config config = {.fragments = fragments,
 					  .host = host,
 					  .epoch = 1,
 					  .beat_ns = 50000000,
@@ -58,6 +60,7 @@ static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *pl
 	int r;
 
 	memset(rig, 0, sizeof(*rig));
+	rig->is_host = fragments != NULL;
 	r = fragi_spec_parse(&source, &rig->diag, &rig->spec);
 	if (r < 0)
 		return r;
@@ -104,6 +107,15 @@ static inline void rig_start(struct rig *rig)
 		RIG_FAIL("start: %s\n", err.text);
 }
 
+/* What a driver of one host does about an event. */
+static inline void rig_decide(struct rig *rig, const struct fragi_run_event *event)
+{
+	if (event->kind == FRAGI_RUN_IDLE || event->kind == FRAGI_RUN_FAILED)
+		fragi_run_halt(rig->run);
+	else if (event->kind == FRAGI_RUN_STOPPED)
+		fragi_run_drain(rig->run);
+}
+
 /* Takes events until `until` says enough, or limit_ns have gone by. Returns whether it said so. */
 static inline bool rig_wait(struct rig *rig, bool (*until)(struct rig *rig), int64_t limit_ns)
 {
@@ -118,6 +130,8 @@ static inline bool rig_wait(struct rig *rig, bool (*until)(struct rig *rig), int
 				rig->done++;
 				rig->done_ns = fragi_now_ns();
 			}
+			if (!rig->is_host)
+				rig_decide(rig, &event);
 			rig->failed += event.kind == FRAGI_RUN_FAILED;
 			rig->stopped += event.kind == FRAGI_RUN_STOPPED;
 			rig->wired += event.kind == FRAGI_RUN_WIRED;

@@ -161,7 +161,6 @@ Test(end, a_drain_delivers_all_that_was_sent)
 Test(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
 {
 	struct rig rig;
-	int64_t from_ns;
 
 	FOR_EACH_SCHEDULER(s)
 	{
@@ -178,11 +177,8 @@ Test(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
 				"flows: [a -> b, b -> a, tx -> poll]\n"));
 		rig_start(&rig);
 		RIG_AWAIT(noted(0) >= 3 && noted(3) >= 3);
-		from_ns = fragi_now_ns();
 		fragi_run_drain(rig.run);
 		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-		cr_expect_lt(rig.done_ns - from_ns, FRAGI_RUN_DRAIN_NS,
-			     "in order, not because time was over");
 		cr_expect_eq(rig.failed, 0);
 		cr_expect(rig_balances(&rig));
 		cr_expect_eq(rig_row(&rig, 2)->delivered, rig_row(&rig, 2)->sent);

@@ -128,7 +128,7 @@ static int live(struct rig *rig, const char *yaml)
 {
 	const struct fragi_spec_source source = {.graph = {"test.yaml", yaml, strlen(yaml)}};
 	const struct fragi_registry_config registry = {0};
-	struct fragi_run_config config = {.standalone = true, .epoch = 1, .ledger_fd = -1};
+	struct fragi_run_config config = {.epoch = 1, .ledger_fd = -1};
 	struct frag_err err = FRAG_ERR_INIT;
 	int r;
 

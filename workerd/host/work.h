@@ -40,7 +40,8 @@ struct host_work {
 };
 
 /*
- * ledger_fd is borrowed; allow_paths: libraries may be named by a path. Returns 0 or negative errno.
+ * ledger_fd is borrowed; allow_paths: libraries may be named by a path. Returns 0 or negative
+ * errno.
  */
 int host_work_init(struct host_work *work, int ledger_fd, bool allow_paths);
 /* Only when no work is under way and no operator hangs. */

@@ -6,7 +6,7 @@
 
 /*
  * When a signal of a crash comes, one line on stderr says in which operator's callback its thread
- * was; then the signal does what it does by default, core file included. The ledger tells the same,
+ * was; then the signal does what it does by default, core file included. The ledger shows the same,
  * but for setup and initialize, and not which of several running operators it was.
  */
 FRAGI_API void fragi_crash_init(const char *program);

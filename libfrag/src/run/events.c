@@ -20,14 +20,14 @@ void fragi_run_nudge(struct fragi_run *run)
 }
 
 /* Under the lock. */
-static struct fragi_run_queued *spare_take(struct fragi_run *run)
+static struct fragi_run_queued *reserve_take(struct fragi_run *run)
 {
-	for (size_t i = 0; i < FRAGI_RUN_SPARES; i++) {
-		struct fragi_run_queued *queued = &run->spares[i];
+	for (size_t i = 0; i < FRAGI_RUN_RESERVE; i++) {
+		struct fragi_run_queued *queued = &run->reserve[i];
 
 		if (queued->used)
 			continue;
-		*queued = (struct fragi_run_queued){.spare = true, .used = true};
+		*queued = (struct fragi_run_queued){.reserved = true, .used = true};
 		return queued;
 	}
 	return NULL;
@@ -36,19 +36,19 @@ static struct fragi_run_queued *spare_take(struct fragi_run *run)
 /* Under the lock. */
 static void queued_free(struct fragi_run_queued *queued)
 {
-	if (queued->spare)
+	if (queued->reserved)
 		queued->used = false;
 	else
 		fragi_free(queued);
 }
 
-void fragi_run_tell_event(struct fragi_run *run, const struct fragi_run_event *event)
+void fragi_run_report_event(struct fragi_run *run, const struct fragi_run_event *event)
 {
 	struct fragi_run_queued *queued = fragi_calloc(1, sizeof(*queued));
 
 	pthread_mutex_lock(&run->lock);
 	if (queued == NULL)
-		queued = spare_take(run);
+		queued = reserve_take(run);
 	if (queued != NULL) {
 		queued->event = *event;
 		*run->last = queued;
@@ -58,14 +58,14 @@ void fragi_run_tell_event(struct fragi_run *run, const struct fragi_run_event *e
 	fragi_run_nudge(run);
 }
 
-void fragi_run_tell(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer,
-		    int exit_code, const char *sentence)
+void fragi_run_report(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer,
+		      int exit_code, const char *sentence)
 {
 	struct fragi_run_event event = {.kind = kind, .peer = peer, .exit_code = exit_code};
 
 	if (sentence != NULL)
 		snprintf(event.sentence, sizeof(event.sentence), "%s", sentence);
-	fragi_run_tell_event(run, &event);
+	fragi_run_report_event(run, &event);
 }
 
 int fragi_run_fd(const struct fragi_run *run)

@@ -85,7 +85,7 @@ static int check_wanted(const struct fragi_run *run, struct fragi_diag *diag)
 	return 0;
 }
 
-/* Composes every fragment that is to run here; goes on after errors, so that all are told. */
+/* Composes every fragment that is to run here; goes on after errors, so that all are reported. */
 static int compose(struct fragi_run *run, struct fragi_diag *diag)
 {
 	const struct fragi_spec *spec = run->config.spec;
@@ -134,7 +134,7 @@ static void peer_ready(void *arg, uint32_t host)
 
 	(void)host;
 	if (atomic_fetch_add(&run->peers_ready, 1) + 1 == run->peer_count)
-		fragi_run_tell(run, FRAGI_RUN_WIRED, 0, 0, NULL);
+		fragi_run_report(run, FRAGI_RUN_WIRED, 0, 0, NULL);
 }
 
 static void peer_lost(void *arg, uint32_t host, const char *sentence)
@@ -142,13 +142,13 @@ static void peer_lost(void *arg, uint32_t host, const char *sentence)
 	struct fragi_run *run = arg;
 
 	atomic_fetch_add(&run->peers_lost, 1);
-	fragi_run_tell(run, FRAGI_RUN_PEER_LOST, host, 0, sentence);
+	fragi_run_report(run, FRAGI_RUN_PEER_LOST, host, 0, sentence);
 }
 
 static void transport_fault(void *arg, int code, const char *sentence)
 {
 	(void)code;
-	fragi_run_tell(arg, FRAGI_RUN_FAILED, 0, 1, sentence);
+	fragi_run_report(arg, FRAGI_RUN_FAILED, 0, 1, sentence);
 }
 
 static int transport_create(struct fragi_run *run, struct fragi_diag *diag)
@@ -194,7 +194,7 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 					     (uint32_t)run->flow_count + run->edge_rows);
 	if (result == 0)
 		result = fragi_run_connect(run, diag);
-	if (result == 0 && !run->config.standalone && run->edge_rows > 0)
+	if (result == 0 && run->edge_rows > 0)
 		result = transport_create(run, diag);
 	for (size_t i = 0; result == 0 && i < run->fragment_count; i++)
 		result = fragi_fragment_initialize(run->fragments[i].fragment, diag);
@@ -204,7 +204,7 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 	return result;
 }
 
-/* What the schedulers tell, on their threads. */
+/* What the schedulers report, on their threads. */
 
 static void halt_all(struct fragi_run *run)
 {
@@ -219,20 +219,15 @@ static void on_failed(void *arg, struct frag_op *op, int code, const char *sente
 
 	(void)op;
 	(void)code;
-	fragi_run_tell(fragment->run, FRAGI_RUN_FAILED, 0, 1, sentence);
-	if (fragment->run->config.standalone)
-		fragi_run_halt(fragment->run);
+	fragi_run_report(fragment->run, FRAGI_RUN_FAILED, 0, 1, sentence);
 }
 
 static void on_stopped(void *arg)
 {
 	struct fragi_run_fragment *fragment = arg;
 
-	fragi_run_tell(fragment->run, FRAGI_RUN_STOPPED, 0, 0, NULL);
-	if (fragment->run->config.standalone)
-		fragi_run_drain(fragment->run);
-	else
-		fragi_sched_drain(fragment->sched);
+	fragi_run_report(fragment->run, FRAGI_RUN_STOPPED, 0, 0, NULL);
+	fragi_sched_drain(fragment->sched);
 }
 
 static void on_rested(void *arg)
@@ -284,7 +279,7 @@ static void on_finished(void *arg)
 		return;
 	flush(run);
 	atomic_store(&run->done, true);
-	fragi_run_tell(run, FRAGI_RUN_DONE, 0, 0, NULL);
+	fragi_run_report(run, FRAGI_RUN_DONE, 0, 0, NULL);
 }
 
 /* Start and stop. */
@@ -305,7 +300,8 @@ static int scheds_create(struct fragi_run *run)
 			.failed = on_failed,
 			.stopped = on_stopped,
 			.finished = on_finished,
-			.rested = run->config.standalone ? on_rested : NULL,
+			/* With peers a scheduler rests after every message: those are looked at. */
+			.rested = run->peer_count == 0 ? on_rested : NULL,
 		};
 
 		r = fragi_sched_create(&config, &fragment->sched);
@@ -321,8 +317,8 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 
 	if (r == 0) {
 		/*
-		 * Messages may arrive already: nobody is to be told while it is being decided whom
-		 * to tell.
+		 * Messages may arrive already: no scheduler is to be notified while they are being
+		 * made.
 		 */
 		fragi_pump_lock(run->pump);
 		r = scheds_create(run);
@@ -342,28 +338,28 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 	}
 	if (run->fragment_count == 0) {
 		atomic_store(&run->done, true);
-		fragi_run_tell(run, FRAGI_RUN_DONE, 0, 0, NULL);
+		fragi_run_report(run, FRAGI_RUN_DONE, 0, 0, NULL);
 	}
 	if (atomic_load(&run->halting))
 		halt_all(run);
 	return 0;
 }
 
-static void stop_tell(struct fragi_run *run)
+static void stop_announce(struct fragi_run *run)
 {
 	const uint64_t one = 1;
 	ssize_t n = write(run->stop_fd, &one, sizeof(one));
 
 	(void)n;
 	if (!atomic_load(&run->started) && !atomic_exchange(&run->done, true))
-		fragi_run_tell(run, FRAGI_RUN_DONE, 0, 0, NULL);
+		fragi_run_report(run, FRAGI_RUN_DONE, 0, 0, NULL);
 }
 
 void fragi_run_drain(struct fragi_run *run)
 {
 	if (atomic_exchange(&run->draining, true))
 		return;
-	stop_tell(run);
+	stop_announce(run);
 	for (size_t i = 0; i < run->fragment_count; i++)
 		if (run->fragments[i].sched != NULL)
 			fragi_sched_drain(run->fragments[i].sched);
@@ -374,7 +370,7 @@ void fragi_run_halt(struct fragi_run *run)
 {
 	if (atomic_exchange(&run->halting, true))
 		return;
-	stop_tell(run);
+	stop_announce(run);
 	halt_all(run);
 }
 
@@ -427,7 +423,7 @@ static void queue_free(struct fragi_run *run)
 
 	for (; queued != NULL; queued = next) {
 		next = queued->next;
-		if (!queued->spare)
+		if (!queued->reserved)
 			fragi_free(queued);
 	}
 }

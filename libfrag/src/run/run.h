@@ -6,18 +6,19 @@
 #include <sched/sched.h>
 
 /*
- * A run is one process's part of an application: all of it under `fragctl run`, some fragments in a
- * fraghost. The phases are the driver's: prepare, wire, start, drain or halt, join. The caller is
- * the control thread; nothing here blocks on user code except prepare (setup, initialize) and join.
+ * A run is one host's part of an application: some of its fragments, or all of them. The phases are
+ * the driver's: prepare, wire, start, drain or halt, join. The caller is the control thread; nothing
+ * here blocks on user code except prepare (setup, initialize) and join. A run decides nothing about
+ * the application: it reports that it rests, has failed or was stopped by an operator, and goes on
+ * until it is drained or halted.
  */
 struct fragi_run;
 
 enum fragi_run_event_kind {
 	FRAGI_RUN_WIRED, /* every peer said HELLO */
 	/*
-	 * At rest, done or not; said again every beat_ns while that lasts. sent, delivered: what
-	 * has left for other hosts and what has come from them (edge/travel.h); idle_rounds. Not
-	 * from a standalone run, which ends at rest.
+	 * At rest, done or not; reported again every beat_ns while that lasts. sent, delivered: what
+	 * has left for other hosts and what has come from them (edge/travel.h); idle_rounds.
 	 */
 	FRAGI_RUN_IDLE,
 	/*
@@ -25,7 +26,7 @@ enum fragi_run_event_kind {
 	 * once the rest has ended; not when an operator hangs.
 	 */
 	FRAGI_RUN_DONE,
-	/* sentence, exit_code; its fragment stops at once, a standalone run wholly */
+	/* sentence, exit_code; its fragment stops at once */
 	FRAGI_RUN_FAILED,
 	FRAGI_RUN_STOPPED, /* an operator stopped the application: finished; its fragment drains */
 	FRAGI_RUN_PEER_LOST, /* peer, sentence */
@@ -44,17 +45,15 @@ struct fragi_run_config {
 	const char *const *fragments;    /* to run here; NULL-ended; NULL: all */
 	struct fragi_registry *registry; /* borrowed */
 	int ledger_fd;                   /* memfd for the ledger; -1: anonymous memory */
-	/* the whole application: flows between fragments are resolved and wired here */
-	bool standalone;
-	uint32_t host; /* number in the run */
+	uint32_t host;                   /* number in the run */
 	uint64_t epoch;
 	int64_t beat_ns, dead_ns;
 };
 
 FRAGI_API int fragi_run_create(const struct fragi_run_config *config, struct fragi_run **out_run);
 /*
- * Loads, composes, initializes, resolves the flows inside this process, makes the ledger; with
- * standalone false also opens the transport "ucx" if the spec has flows that leave this process.
+ * Loads, composes, initializes, resolves the flows inside this process, makes the ledger; opens the
+ * transport "ucx" if the spec has flows that leave this process.
  * Errors in diag. Returns 0; -EINVAL (exit code 2); -ENOENT (3); else (1).
  */
 FRAGI_API int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag);
@@ -97,8 +96,8 @@ FRAGI_API int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer 
 			     size_t edge_count, struct frag_err *err);
 FRAGI_API int fragi_run_start(struct fragi_run *run, struct frag_err *err);
 /*
- * Orderly stop of all fragments; FRAGI_RUN_DONE follows when drained. A standalone run is halted
- * when that takes longer than 10 s; a host is left to whoever stopped it. Thread: any.
+ * Orderly stop of all fragments; FRAGI_RUN_DONE follows when drained, FRAGI_RUN_IDLE where only a
+ * cycle is left. How long that may take is up to the caller. Thread: any.
  */
 FRAGI_API void fragi_run_drain(struct fragi_run *run);
 /* Stop without draining; FRAGI_RUN_DONE follows after the present ticks. */

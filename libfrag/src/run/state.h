@@ -13,8 +13,6 @@
 /* What the files of run/ share. */
 
 #define FRAGI_RUN_FLUSH_NS 2000000000 /* for what was sent to leave, once all operators are done */
-/* for an orderly stop, in a process of its own; then at once */
-#define FRAGI_RUN_DRAIN_NS 10000000000
 
 struct fragi_run_fragment {
 	struct frag_fragment *fragment;
@@ -23,7 +21,7 @@ struct fragi_run_fragment {
 	const struct fragi_spec_scheduler *spec;
 	uint32_t first_op;   /* row of its first operator */
 	uint32_t first_flow; /* of its inner flows in run->flows */
-	bool told_hung, timed_out;
+	bool reported_hung, timed_out;
 	_Atomic bool finished;
 };
 
@@ -40,11 +38,11 @@ struct fragi_run_end {
 
 struct fragi_run_queued {
 	struct fragi_run_queued *next;
-	bool spare; /* not from the heap */
+	bool reserved; /* not from the heap */
 	bool used;
 	struct fragi_run_event event;
 };
-#define FRAGI_RUN_SPARES 8
+#define FRAGI_RUN_RESERVE 8
 
 struct fragi_run {
 	/* constant after wire */
@@ -75,22 +73,22 @@ struct fragi_run {
 	_Atomic uint32_t peers_lost;
 	pthread_mutex_t lock; /* of the queue */
 	struct fragi_run_queued *first, **last;
-	/* for when memory is short: an end must be told */
-	struct fragi_run_queued spares[FRAGI_RUN_SPARES];
+	/* for when memory is short: an end must be reported */
+	struct fragi_run_queued reserve[FRAGI_RUN_RESERVE];
 	/* control thread */
-	int64_t start_ns, drain_ns;
+	int64_t start_ns;
 	int64_t rest_since_ns; /* 0: not at rest */
 	uint64_t rest_rounds;
-	int64_t idle_told_ns;
+	int64_t idle_reported_ns;
 };
 
 /*
- * events.c. Thread: any. When memory is short and FRAGI_RUN_SPARES events wait to be taken, this
+ * events.c. Thread: any. When memory is short and FRAGI_RUN_RESERVE events wait to be taken, this
  * one is lost.
  */
-void fragi_run_tell(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer,
-		    int exit_code, const char *sentence);
-void fragi_run_tell_event(struct fragi_run *run, const struct fragi_run_event *event);
+void fragi_run_report(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer,
+		      int exit_code, const char *sentence);
+void fragi_run_report_event(struct fragi_run *run, const struct fragi_run_event *event);
 /* Makes the descriptor readable, so that the control thread looks. */
 void fragi_run_nudge(struct fragi_run *run);
 

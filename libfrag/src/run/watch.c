@@ -14,8 +14,7 @@
 /*
  * The control thread's work: the watchdog, the time limit, and rest. Rest: in two counts one after
  * the other every scheduler waits, for no time, and neither count saw anything that the other did
- * not. A process that is the whole application ends at rest; a host tells the driver, who alone
- * knows what travels between hosts.
+ * not. It is reported to the driver, who alone knows what travels between hosts.
  */
 
 void fragi_run_at(struct fragi_run *run, int64_t when_ns)
@@ -40,12 +39,12 @@ static void watch_hung(struct fragi_run *run, int64_t now_ns)
 		struct frag_op *op;
 		int n;
 
-		if (fragment->told_hung || atomic_load(&fragment->finished))
+		if (fragment->reported_hung || atomic_load(&fragment->finished))
 			continue;
 		op = fragi_sched_hung(fragment->sched, now_ns, &for_ns);
 		if (op == NULL)
 			continue;
-		fragment->told_hung = true;
+		fragment->reported_hung = true;
 		callback = atomic_load_explicit(&op->exec->callback, memory_order_relaxed);
 		n = snprintf(sentence, sizeof(sentence),
 			     "%s: %s has run for %s, longer than its watchdog of %s", op->subject,
@@ -58,10 +57,8 @@ static void watch_hung(struct fragi_run *run, int64_t now_ns)
 			 "; it hangs, or the watchdog is too short for it");
 		atomic_store(&op->exec->row->state, FRAGI_OP_FAILED);
 		atomic_store(&run->hung, true);
-		fragi_run_tell(run, FRAGI_RUN_FAILED, 0, 1, sentence);
+		fragi_run_report(run, FRAGI_RUN_FAILED, 0, 1, sentence);
 		fragi_sched_halt(fragment->sched);
-		if (run->config.standalone)
-			fragi_run_halt(run);
 	}
 }
 
@@ -83,16 +80,6 @@ static void watch_time(struct fragi_run *run, int64_t now_ns)
 		fragment->timed_out = true;
 		log_debug(fragment->fragment->name, "max_duration_ms is over");
 		fragi_sched_drain(fragment->sched);
-	}
-	if (atomic_load(&run->draining) && run->config.standalone && !atomic_load(&run->halting)) {
-		if (run->drain_ns == 0)
-			run->drain_ns = now_ns;
-		if (now_ns - run->drain_ns > FRAGI_RUN_DRAIN_NS) {
-			log_warn(run->config.spec->application,
-				 "not drained within %d s of the stop; stopping at once",
-				 (int)(FRAGI_RUN_DRAIN_NS / 1000000000));
-			fragi_run_halt(run);
-		}
 	}
 }
 
@@ -183,24 +170,24 @@ static bool count_locked(struct fragi_run *run, struct fragi_travel *travel)
 	return atomic_load(&run->done) || (count_rest(run, &rounds) && rounds == run->rest_rounds);
 }
 
-static void tell_idle(struct fragi_run *run, int64_t now_ns)
+static void report_idle(struct fragi_run *run, int64_t now_ns)
 {
 	struct fragi_run_event event = {.kind = FRAGI_RUN_IDLE};
 	struct fragi_travel travel = {0};
 	bool at_rest;
 
-	if (run->idle_told_ns != 0 && now_ns - run->idle_told_ns < run->config.beat_ns)
+	if (run->idle_reported_ns != 0 && now_ns - run->idle_reported_ns < run->config.beat_ns)
 		return;
 	fragi_pump_lock(run->pump);
 	at_rest = count_locked(run, &travel);
 	fragi_pump_unlock(run->pump);
 	if (!at_rest)
 		return;
-	run->idle_told_ns = now_ns;
+	run->idle_reported_ns = now_ns;
 	event.idle_rounds = atomic_fetch_add(&run->ledger.head->idle_rounds, 1) + 1;
 	event.sent = travel.sent;
 	event.delivered = travel.arrived;
-	fragi_run_tell_event(run, &event);
+	fragi_run_report_event(run, &event);
 }
 
 static void watch_rest(struct fragi_run *run, int64_t now_ns)
@@ -211,25 +198,19 @@ static void watch_rest(struct fragi_run *run, int64_t now_ns)
 	if (!count_rest(run, &first) || !count_rest(run, &second) || first != second ||
 	    !may_end(run, &timeout_ns)) {
 		run->rest_since_ns = 0;
-		run->idle_told_ns = 0;
+		run->idle_reported_ns = 0;
 		return;
 	}
 	if (run->rest_since_ns == 0 || run->rest_rounds != second) {
 		run->rest_since_ns = now_ns;
 		run->rest_rounds = second;
-		run->idle_told_ns = 0;
+		run->idle_reported_ns = 0;
 	}
 	if (now_ns - run->rest_since_ns < timeout_ns) {
 		fragi_run_at(run, run->rest_since_ns + timeout_ns);
 		return;
 	}
-	if (!run->config.standalone) {
-		tell_idle(run, now_ns);
-		return;
-	}
-	log_debug(run->config.spec->application,
-		  "at rest: no operator can become ready any more; done");
-	fragi_run_halt(run);
+	report_idle(run, now_ns);
 }
 
 void fragi_run_watch(struct fragi_run *run)
@@ -241,8 +222,7 @@ void fragi_run_watch(struct fragi_run *run)
 	now_ns = fragi_now_ns();
 	if (atomic_load(
 		    &run->done)) { /* what travels between the other hosts may have to do with it */
-		if (!run->config.standalone)
-			tell_idle(run, now_ns);
+		report_idle(run, now_ns);
 		return;
 	}
 	watch_hung(run, now_ns);

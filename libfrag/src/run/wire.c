@@ -124,7 +124,7 @@ static size_t gather_between(struct fragi_run *run, struct fragi_spec_flow *flow
 		for (size_t k = 0; k < flow->to_count; k++) {
 			int to = fragment_of(run, flow->to[k].fragment);
 
-			if (run->config.standalone || (from >= 0 && to >= 0)) {
+			if (from >= 0 && to >= 0) {
 				flows[count] = *flow;
 				flows[count].to = &flow->to[k];
 				flows[count].to_count = 1;
@@ -154,9 +154,6 @@ int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag)
 	if (r == 0)
 		r = resolve_between(run, flows, gather_between(run, flows), diag);
 	fragi_free(flows);
-	if (r == 0 && run->config.standalone)
-		r = fragi_flows_check(run->infos, run->fragment_count, run->flows, run->flow_count,
-				      diag);
 	return r;
 }
 
@@ -314,7 +311,7 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 		run->attached = r == 0;
 	}
 	if (r == 0 && peer_count == 0)
-		fragi_run_tell(run, FRAGI_RUN_WIRED, 0, 0, NULL);
+		fragi_run_report(run, FRAGI_RUN_WIRED, 0, 0, NULL);
 	return r;
 }
 

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An application that runs on this machine without daemons: the cores of a driver and of a worker
+ * on one loop, and one host for all fragments, which is a child of this process (or, with
+ * --in-process, a thread of it).
+ *
+ * The wire between the two cores is a queue of messages. They travel as on a socket, encoded and
+ * decoded, but for the socket: the queue is emptied each time before the loop sleeps, so nothing
+ * waits and steps of the cores never nest. What the cores log of their life cycle is of no interest
+ * where both are in one process; what concerns the application is printed as this program prints.
+ */
+#define LOG_TOPIC "run"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <base/log.h>
+#include <base/stamp.h>
+#include <driverd/core/core.h>
+#include <driverd/progress.h>
+#include <fragctl/run.h>
+#include <fragctl/thread.h>
+#include <workerd/environment.h>
+#include <workerd/host/process.h>
+#include <workerd/worker.h>
+
+/*
+ * Whoever started this waits and can end it: no phase has a limit, and nothing is judged by its
+ * silence.
+ */
+#define PATIENCE_NS (INT64_C(600) * 1000000000)
+#define GRACE_NS INT64_C(1000000000) /* for operators to be stopped after a failure */
+#define PROGRESS_TTY_NS INT64_C(250000000)
+#define NODE "here"
+
+static const int stop_signals[] = {SIGINT, SIGTERM};
+
+/* One message under way between the cores, or the end of their connection. */
+struct letter {
+	struct letter *next;
+	bool to_driver;
+	uint64_t link;
+	struct fw_message *message; /* NULL: the other side has closed */
+};
+
+struct local {
+	const struct ctl_run_options *options;
+	uv_loop_t loop;
+	uv_prepare_t wire;
+	uv_timer_t deadline; /* of the driver's core */
+	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
+	struct drv_core *driver;
+	struct drv_actions actions;
+	struct drv_progress progress;
+	struct wrk_worker worker;
+	struct letter *first, **last;
+	bool is_stopping, is_running, is_over;
+	int exit_code;
+};
+
+static const char *application(const struct local *local)
+{
+	return local->options->graph.spec->application;
+}
+
+static void end(struct local *local, int exit_code)
+{
+	if (local->is_over)
+		return;
+	local->is_over = true;
+	local->exit_code = exit_code;
+	uv_close((uv_handle_t *)&local->wire, NULL);
+	uv_close((uv_handle_t *)&local->deadline, NULL);
+	for (size_t i = 0; i < FRAG_COUNT_OF(local->signals); i++) {
+		uv_close((uv_handle_t *)&local->signals[i], NULL);
+		/* the result stands: none changes it any more */
+		(void)signal(stop_signals[i], SIG_IGN);
+	}
+	wrk_worker_end(&local->worker, exit_code);
+}
+
+static void out_of_memory(struct local *local)
+{
+	drv_progress_clear(&local->progress);
+	end(local, ctl_fail(CTL_FAILED, "out of memory: %s ends", application(local)));
+}
+
+/* The wire. */
+
+/* Takes message. */
+static void post(struct local *local, bool to_driver, uint64_t link, struct fw_message *message)
+{
+	struct letter *letter = fragi_calloc(1, sizeof(*letter));
+
+	if (letter == NULL) {
+		fw_message_free(message);
+		out_of_memory(local);
+		return;
+	}
+	*letter = (struct letter){.to_driver = to_driver, .link = link, .message = message};
+	*local->last = letter;
+	local->last = &letter->next;
+}
+
+/* frame: as fw_encode makes it. */
+static void post_frame(struct local *local, bool to_driver, uint64_t link, const uint8_t *frame,
+		       size_t size)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *message;
+	int r = fw_decode(frame + sizeof(uint32_t), size - sizeof(uint32_t), &message, &err);
+
+	if (r == 0) {
+		post(local, to_driver, link, message);
+		return;
+	}
+	if (r == -ENOMEM)
+		out_of_memory(local);
+	else
+		end(local,
+		    ctl_fail(CTL_FAILED,
+			     "a message of this program cannot be read: %s; please report it",
+			     err.text));
+}
+
+static void driver_step(struct local *local, struct drv_event *event);
+
+static void deliver(struct local *local, const struct letter *letter)
+{
+	if (letter->to_driver && letter->message != NULL) {
+		local->is_running |= letter->message->kind == FW_HOST_STARTED;
+		driver_step(local, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
+						       .connection = letter->link,
+						       .peer = "this process",
+						       .message = letter->message});
+	} else if (letter->to_driver) {
+		driver_step(local, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
+						       .connection = letter->link,
+						       .text = "it left"});
+	} else if (letter->message != NULL) {
+		wrk_worker_raise(&local->worker, &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
+								     .link = letter->link,
+								     .message = letter->message});
+		fw_message_free(letter->message);
+	} else {
+		wrk_worker_raise(&local->worker, &(struct wrk_event){.kind = WRK_DRIVER_LOST,
+								     .link = letter->link,
+								     .text = "it left"});
+	}
+}
+
+static void empty_wire(struct local *local)
+{
+	while (local->first != NULL) {
+		struct letter *letter = local->first;
+
+		local->first = letter->next;
+		if (local->first == NULL)
+			local->last = &local->first;
+		deliver(local, letter);
+		fragi_free(letter);
+	}
+}
+
+static void on_wire(uv_prepare_t *handle)
+{
+	empty_wire(handle->data);
+}
+
+/* The driver's half. */
+
+/*
+ * What a person stops has not failed, however often it took. A graph that was refused before
+ * anything ran has been told with its errors, and has no table.
+ */
+static void show_summary(struct local *local, const struct fragi_summary *driver_summary)
+{
+	const struct ctl_run_options *options = local->options;
+	struct fragi_summary summary = *driver_summary;
+	struct frag_err err = FRAG_ERR_INIT;
+	int exit_code, r = 0;
+
+	drv_progress_clear(&local->progress);
+	if (summary.result == FRAGI_SUMMARY_STOPPED)
+		summary.exit_code = CTL_OK;
+	exit_code = summary.exit_code;
+	if (options->summary != NULL && fragi_summary_write(&summary, options->summary, &err) < 0) {
+		ctl_fail(CTL_MISSING, "%s", err.text);
+		exit_code = exit_code != CTL_OK ? exit_code : CTL_MISSING;
+	}
+	if (options->json)
+		r = fragi_summary_print_json(&summary, stdout);
+	else if (local->is_running || exit_code == CTL_OK || exit_code == CTL_FAILED)
+		r = fragi_summary_print_table(&summary, stdout);
+	if (fflush(stdout) != 0 && r == 0)
+		r = -errno;
+	if (r < 0) {
+		ctl_fail(CTL_MISSING, "cannot write the summary to stdout: %s", frag_strerror(r));
+		exit_code = exit_code != CTL_OK ? exit_code : CTL_MISSING;
+	}
+	end(local, exit_code);
+}
+
+/* What goes wrong before the start is said plainly, as by a compiler; then as a log line. */
+static void driver_log(struct local *local, const struct drv_action *action)
+{
+	enum fragi_log_level level = action->level;
+
+	if (level == FRAGI_LOG_INFO)
+		level = FRAGI_LOG_DEBUG;
+	if ((int)level < fragi_log_threshold)
+		return;
+	drv_progress_clear(&local->progress);
+	if (level == FRAGI_LOG_ERROR && !local->is_running)
+		fprintf(stderr, "%s\n", action->text);
+	else
+		fragi_log(level, action->subject, "%s", action->text);
+}
+
+static void driver_act(struct local *local, struct drv_action *action)
+{
+	switch (action->kind) {
+	case DRV_DO_SEND:
+		post_frame(local, false, action->connection, action->frame, action->frame_bytes);
+		break;
+	case DRV_DO_ADMIT:
+		break;
+	case DRV_DO_CLOSE:
+		post(local, false, action->connection, NULL);
+		break;
+	case DRV_DO_LOG:
+		driver_log(local, action);
+		break;
+	case DRV_DO_PROGRESS:
+		drv_progress_show(&local->progress, action->text);
+		break;
+	case DRV_DO_PERSIST: /* it keeps no state */
+		break;
+	case DRV_DO_ENDED:
+		show_summary(local, action->summary);
+		break;
+	}
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+	driver_step(timer->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+}
+
+static void driver_step(struct local *local, struct drv_event *event)
+{
+	int64_t now_ns = fragi_now_ns(), at_ns;
+
+	if (local->is_over) {
+		fw_message_free(event->message);
+		return;
+	}
+	drv_actions_reset(&local->actions);
+	if (drv_core_step(local->driver, event, now_ns, &local->actions) < 0) {
+		out_of_memory(local);
+		return;
+	}
+	for (size_t i = 0; i < local->actions.count && !local->is_over; i++)
+		driver_act(local, &local->actions.items[i]);
+	at_ns = drv_core_deadline_ns(local->driver);
+	if (!local->is_over && at_ns != INT64_MAX)
+		uv_timer_start(&local->deadline, on_deadline,
+			       at_ns > now_ns ? (uint64_t)((at_ns - now_ns + 999999) / 1000000) : 0,
+			       0);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+	struct local *local = handle->data;
+
+	drv_progress_clear(&local->progress);
+	if (!local->is_stopping)
+		log_info(application(local), "stopping; again: at once");
+	local->is_stopping = true;
+	driver_step(local, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = number});
+}
+
+/* The worker's half. */
+
+static void worker_connect(void *arg, uint64_t link)
+{
+	struct local *local = arg;
+
+	wrk_worker_raise(
+		&local->worker,
+		&(struct wrk_event){.kind = WRK_CONNECTED, .link = link, .text = "127.0.0.1"});
+}
+
+static void worker_disconnect(void *arg, uint64_t link)
+{
+	post(arg, true, link, NULL);
+}
+
+static void worker_send(void *arg, uint64_t link, const struct fw_message *message)
+{
+	struct local *local = arg;
+	struct fw_message copy = *message;
+	uint8_t *frame;
+	size_t size;
+	int r;
+
+	if (message->kind == FW_HOST_EXIT) /* its lines stand on this stderr already */
+		copy.exit.line_count = 0;
+	copy.seq = 1;
+	copy.reply_to = 0;
+	r = fw_encode(&copy, &frame, &size);
+	if (r == 0) {
+		post_frame(local, true, link, frame, size);
+		free(frame);
+	} else if (r == -ENOMEM) {
+		out_of_memory(local);
+	} else {
+		end(local, ctl_fail(CTL_FAILED, "%s of the host does not fit into a frame: %s",
+				    fw_kind_name(message->kind), frag_strerror(r)));
+	}
+}
+
+static int host_main(void)
+{
+	return host_process_run(true);
+}
+
+/* --library-path, then those of the environment: as where the graph is composed in this process. */
+static const char *library_path(const struct local *local, struct fragi_arena *arena)
+{
+	const char *flag = local->options->graph.library_path, *own = getenv("FRAG_LIBRARY_PATH");
+
+	if (flag == NULL || own == NULL)
+		return flag;
+	return fragi_arena_printf(arena, "%s:%s", flag, own);
+}
+
+static int worker_launch(void *arg, struct fragi_arena *arena, struct wrk_launch *out_launch,
+			 struct frag_err *err)
+{
+	const struct local *local = arg;
+	const struct wrk_environment environment = {
+		.library_path = library_path(local, arena),
+		.app_root = local->options->graph.spec->app_folder,
+		.device = "lo",
+		.port_first = 10000,
+		.port_last = 32767,
+	};
+
+	*out_launch = (struct wrk_launch){
+		.ops = local->options->in_process ? &ctl_thread : &wrk_spawn_process,
+		.main = host_main,
+		.environment = wrk_environment_make(&environment, arena),
+	};
+	if (out_launch->environment == NULL)
+		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
+	fflush(NULL); /* the child has copies of what is not written yet */
+	return 0;
+}
+
+/* The driver reports what concerns the application. */
+static void worker_log(void *arg, enum fragi_log_level level, const char *text)
+{
+	(void)arg;
+	(void)level;
+	log_debug(NULL, "%s", text);
+}
+
+static void worker_ended(void *arg, int exit_code)
+{
+	end(arg, exit_code);
+}
+
+static const struct wrk_worker_ops worker_ops = {
+	.connect = worker_connect,
+	.disconnect = worker_disconnect,
+	.send = worker_send,
+	.launch = worker_launch,
+	.log = worker_log,
+	.ended = worker_ended,
+};
+
+/* Both halves together. */
+
+static void random_bytes(void *arg, void *bytes, size_t size)
+{
+	uint8_t *at = bytes;
+	ssize_t n;
+
+	(void)arg;
+	for (; size > 0; at += n, size -= (size_t)n) {
+		n = getrandom(at, size, 0);
+		if (n < 0 && errno != EINTR)
+			abort(); /* a token that can be guessed is worse than no run */
+		n = n < 0 ? 0 : n;
+	}
+}
+
+static int64_t realtime_offset_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - fragi_now_ns();
+}
+
+static int make_cores(struct local *local)
+{
+	const struct drv_config driver = {
+		.version = FRAG_VERSION,
+		.node = NODE,
+		.is_local = true,
+		.dead_ns = PATIENCE_NS,
+		.prepare_ns = PATIENCE_NS,
+		.wire_ns = PATIENCE_NS,
+		.start_ns = PATIENCE_NS,
+		.kill_ns = 2 * GRACE_NS,
+		.progress_ns = local->progress.is_terminal ? PROGRESS_TTY_NS : 0,
+		.realtime_offset_ns = realtime_offset_ns(),
+		.random = random_bytes,
+	};
+	static const struct wrk_config worker = {
+		.name = "fragctl",
+		.driver = "this process",
+		.worker_address = "127.0.0.1",
+		.node = NODE,
+		.version = FRAG_VERSION,
+		.dead_ns = PATIENCE_NS,
+		.grace_ns = GRACE_NS,
+		.seed = 1,
+	};
+	int r = drv_core_create(&driver, &local->driver);
+
+	return r < 0 ? r
+		     : wrk_worker_init(&local->worker, &local->loop, &worker, &worker_ops, local);
+}
+
+static int make_handles(struct local *local)
+{
+	int r;
+
+	uv_timer_init(&local->loop, &local->deadline);
+	uv_prepare_init(&local->loop, &local->wire);
+	local->deadline.data = local->wire.data = local;
+	r = uv_prepare_start(&local->wire, on_wire);
+	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals) && r == 0; i++) {
+		uv_signal_init(&local->loop, &local->signals[i]);
+		local->signals[i].data = local;
+		r = uv_signal_start(&local->signals[i], on_signal, stop_signals[i]);
+	}
+	return r;
+}
+
+static int give_application(struct local *local)
+{
+	struct drv_event event = {.kind = DRV_EVENT_APP};
+	void *source;
+	size_t size;
+	int r = fragi_source_pack(&local->options->graph.source.source, &source, &size);
+
+	if (r < 0)
+		return r;
+	event.app = (struct drv_event_app){.source = source, .source_bytes = size};
+	driver_step(local, &event);
+	fragi_free(source);
+	wrk_worker_raise(&local->worker, &(struct wrk_event){.kind = WRK_START});
+	return 0;
+}
+
+int ctl_run_local(const struct ctl_run_options *options)
+{
+	struct local local = {.options = options};
+	int r = uv_loop_init(&local.loop);
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	local.last = &local.first;
+	drv_progress_init(&local.progress, options->verbosity < 0);
+	if (r == 0)
+		r = make_cores(&local);
+	if (r == 0)
+		r = make_handles(&local);
+	if (r == 0)
+		r = give_application(&local);
+	if (r < 0)
+		return ctl_fail(CTL_FAILED, "cannot start: %s", frag_strerror(r));
+	uv_run(&local.loop, UV_RUN_DEFAULT);
+	if (options->in_process && !ctl_thread_join())
+		_exit(local.exit_code); /* nothing that the host uses can be taken away */
+	empty_wire(&local);
+	wrk_worker_fini(&local.worker);
+	drv_core_destroy(local.driver);
+	drv_actions_fini(&local.actions);
+	uv_loop_close(&local.loop);
+	return local.exit_code;
+}
