@@ -148,13 +148,11 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 		if (host->app != app)
 			continue;
 		dead = dead || !host->process.alive;
-		if (app->state == DRV_APP_DRAINING && host->process.alive && !host->drained &&
-		    !host->dying && host->state == SIM_HOST_STARTED &&
+		if (app->state == DRV_APP_DRAINING && sim_host_runs(host) && !host->drained &&
 		    sim_clock(sim, &sim->driver.process) - app->state_since_ns > SIM_S)
 			sim_fail(sim, "stop", "pid %d of %s was not told to drain", host->pid,
 				 app->name);
-		settled = settled && host->process.alive && host->state == SIM_HOST_STARTED &&
-			  !host->hangs;
+		settled = settled && sim_host_runs(host) && !host->hangs;
 	}
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		dead = dead || app->flows[i].dead;
@@ -179,7 +177,7 @@ static void look_at_credit(struct sim *sim, const struct sim_app *app, struct si
 {
 	uint64_t consumed = sim_flow_consumed(flow);
 	bool waits = !flow->dead && flow->token_known && flow->from->process.alive &&
-		     flow->to->process.alive && flow->to->state == SIM_HOST_STARTED && quiet;
+		     sim_host_runs(flow->to) && quiet;
 
 	if (flow->in_host || !flow->token_known)
 		return;

@@ -344,7 +344,7 @@ static void op_done(struct sim *sim, struct sim_op *op)
 			close_receiver(sim, flow, RECEIVER_DONE);
 	}
 	if (sim_op_host(app, op) != NULL)
-		sim_host_look(sim, sim_op_host(app, op));
+		sim_run_look(sim, sim_op_host(app, op));
 }
 
 /* Whether it can never run again, so that it is done. */
@@ -372,8 +372,7 @@ static void poke(struct sim *sim, struct sim_op *op)
 	struct sim_host *host = sim_op_host(&sim->apps[op->app], op);
 	int64_t at_ns = sim->now_ns + op->compute_ns;
 
-	if (!op->started || op->done || op->ticking || host == NULL || !host->process.alive ||
-	    host->state != SIM_HOST_STARTED)
+	if (!op->started || op->done || op->ticking || host == NULL || !sim_host_runs(host))
 		return;
 	if (never(sim, op)) {
 		op_done(sim, op);
@@ -393,11 +392,13 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 	if (op->fragment != app->fate_fragment || app->fate_met || host->dying ||
 	    (app->fate_late ? !app->stop_told && !app->stopped_by_op : op->ticks < app->fate_tick))
 		return false;
+	if (host->works && (app->fate == SIM_FATE_OP_FAILS || app->fate == SIM_FATE_OP_WATCHDOG))
+		return false;    /* nobody looks at what the run reports any more */
 	app->fate_exit_code = 1; /* whatever it exits with after it was prepared */
 	switch ((enum sim_fate)app->fate) {
 	case SIM_FATE_OP_FAILS:
 		app->fate_exit_code = (int)sim_between(sim, 1, 3);
-		sim_host_fail(sim, host, app->fate_exit_code, "f.a: compute returned -5");
+		sim_run_fail(sim, host, app->fate_exit_code, "f.a: compute returned -5");
 		break;
 	case SIM_FATE_OP_CRASHES:
 		sim_host_die(sim, host, 0, SIGSEGV, false);
@@ -432,7 +433,7 @@ static void tick(struct sim *sim, struct sim_app *app, struct sim_op *op)
 	if (!op->done && strikes(sim, app, op, host))
 		return; /* still in its tick, for ever */
 	op->ticking = false;
-	if (host->state != SIM_HOST_STARTED || op->done)
+	if (!sim_host_runs(host) || op->done)
 		return;
 	op->ticks++;
 	if (op->second) {
@@ -450,7 +451,7 @@ static void tick(struct sim *sim, struct sim_app *app, struct sim_op *op)
 	}
 	if (op->source == SIM_SOURCE_STOPPER && op->ticks >= op->limit && !app->stopped_by_op) {
 		app->stopped_by_op = true;
-		sim_host_event(sim, host, FW_STATE_STOPPED, 0, 0, "");
+		sim_run_report(sim, host, FW_STATE_STOPPED, 0, 0, "");
 	}
 	poke(sim, op);
 }
@@ -579,7 +580,7 @@ static void on_flow(struct sim *sim, const struct sim_event *event)
 			flow->flying--; /* nobody is there any more, as all know */
 			if (event->kind == SIM_EV_CLOSE)
 				flow->close_arrived = true;
-			sim_host_look(sim, flow->from);
+			sim_run_look(sim, flow->from);
 		}
 		return;
 	}
@@ -617,7 +618,7 @@ static void on_flow(struct sim *sim, const struct sim_event *event)
 		break;
 	}
 	if (flow->from->process.alive)
-		sim_host_look(sim, flow->from);
+		sim_run_look(sim, flow->from);
 }
 
 void sim_on_data(struct sim *sim, const struct sim_event *event)

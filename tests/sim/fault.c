@@ -178,14 +178,17 @@ static void stop_process(struct sim *sim, const char *name, struct sim_process *
 	if (!process->alive)
 		return;
 	sim_say(sim, name, "is stopped for %.3f s", (double)for_ns * 1e-9);
-	if (sim->now_ns + for_ns > process->stopped_until_ns)
+	if (sim->now_ns + for_ns > process->stopped_until_ns) {
 		process->stopped_until_ns = sim->now_ns + for_ns;
+		process->slept_ns = for_ns;
+	}
 }
 
 static void jump(struct sim *sim, struct sim_process *process, int64_t ahead_ns)
 {
 	process->clock_ns += ahead_ns;
 	process->jumped_ns = sim->now_ns;
+	process->ahead_ns = ahead_ns;
 }
 
 static struct sim_process *some_process(struct sim *sim, const struct sim_fault *fault)
@@ -312,7 +315,8 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 	case SIM_FAULT_HOST_CRASH:
 		if (host == NULL)
 			break;
-		if (host->app->harms == 1 && host->state != SIM_HOST_ENDING && !host->dying)
+		if (host->app->harms == 1 && !host->dying &&
+		    host_core_state(host->core) != HOST_STATE_ENDING)
 			host->app->harmed_pid = host->pid;
 		sim_host_die(sim, host, 0, fault->other % 2 == 0 ? SIGSEGV : SIGKILL, false);
 		break;

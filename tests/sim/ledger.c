@@ -53,7 +53,7 @@ bool sim_data_is_settled(const struct sim_app *app)
 /* As a run finds it: no operator computes or waits for a time. */
 bool sim_host_is_idle(const struct sim_host *host)
 {
-	if (host->state != SIM_HOST_STARTED)
+	if (!sim_host_runs(host))
 		return false;
 	for (uint32_t i = 0; i < host->fragment_count; i++)
 		for (int second = 0; second < 2; second++)

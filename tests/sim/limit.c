@@ -50,6 +50,20 @@ void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_sess
 			 worker->was_attached ? "just been attached" : "found nobody");
 }
 
+/*
+ * By when a peer that was last heard then is given up, with the beat that finds it. A worker has no
+ * beats before its WELCOME: that its clock has jumped it sees when its deadline by the old clock
+ * comes, and then it spares its peer for two beats (base/spare.h).
+ */
+static int64_t given_up_at(const struct sim *sim, const struct sim_process *process,
+			   int64_t heard_ns)
+{
+	int64_t at_ns = able_since(process, heard_ns) + sim->dead_ns + sim->beat_ns;
+	int64_t spared_ns = heard_ns + sim->dead_ns + 2 * sim->beat_ns;
+
+	return process->jumped_ns >= heard_ns && spared_ns > at_ns ? spared_ns : at_ns;
+}
+
 /* A process that does not say anything any more is ended by its workerd. */
 static void look_at_host(struct sim *sim, const struct sim_host *host)
 {
@@ -63,18 +77,20 @@ static void look_at_host(struct sim *sim, const struct sim_host *host)
 			 (double)silent_ns * 1e-9);
 }
 
-/*
- * By when a peer that was last heard then is given up, with the beat that finds it. A worker has no
- * beats before its WELCOME: that its clock has jumped it sees when its deadline by the old clock
- * comes, and then it spares its peer for two beats (base/spare.h).
- */
-static int64_t given_up_at(const struct sim *sim, const struct sim_process *process,
-			   int64_t heard_ns)
+/* A host gives up a workerd that does not say anything any more, and peers that do not answer. */
+static void look_at_patience(struct sim *sim, const struct sim_host *host)
 {
-	int64_t at_ns = able_since(process, heard_ns) + sim->dead_ns + sim->beat_ns;
-	int64_t spared_ns = heard_ns + sim->dead_ns + 2 * sim->beat_ns;
+	int64_t wired_ns = able_since(&host->process, host->wiring_ns + SIM_HOST_WIRE_NS);
 
-	return process->jumped_ns >= heard_ns && spared_ns > at_ns ? spared_ns : at_ns;
+	if (!host->process.alive || host->dying)
+		return;
+	if (sim->now_ns > given_up_at(sim, &host->process, host->heard_ns) + SLACK_NS)
+		sim_fail(sim, "silence", "pid %d has not heard its workerd for %.3f s, and runs on",
+			 host->pid, (double)(sim->now_ns - host->heard_ns) * 1e-9);
+	if (host_core_state(host->core) == HOST_STATE_WIRING && !host->works &&
+	    sim->now_ns > wired_ns + SLACK_NS)
+		sim_fail(sim, "deadlines", "pid %d has awaited its peers for %.3f s", host->pid,
+			 (double)(sim->now_ns - host->wiring_ns) * 1e-9);
 }
 
 /* A peer that does not say anything any more is given up: at both ends. */
@@ -119,9 +135,8 @@ static void look_at_worker(struct sim *sim, const struct sim_worker *worker)
 static bool waits_for_nothing(const struct sim_flow *flow)
 {
 	return !flow->in_host && flow->token_known && !flow->dead && flow->pending > 0 &&
-	       !flow->receiver_done && flow->flying == 0 && flow->from->process.alive &&
-	       flow->to->process.alive && flow->from->state == SIM_HOST_STARTED &&
-	       flow->to->state == SIM_HOST_STARTED && flow->true_left == sim_flow_consumed(flow);
+	       !flow->receiver_done && flow->flying == 0 && sim_host_runs(flow->from) &&
+	       sim_host_runs(flow->to) && flow->true_left == sim_flow_consumed(flow);
 }
 
 static void look_at_flow(struct sim *sim, const struct sim_app *app, struct sim_flow *flow,
@@ -204,8 +219,10 @@ static void look_at_done(struct sim *sim, struct sim_app *app, bool quiet)
 
 void sim_limit_look(struct sim *sim, bool quiet)
 {
-	for (uint32_t i = 0; i < sim->host_count; i++)
+	for (uint32_t i = 0; i < sim->host_count; i++) {
 		look_at_host(sim, &sim->hosts[i]);
+		look_at_patience(sim, &sim->hosts[i]);
+	}
 	for (uint32_t i = 0; i < sim->connection_count; i++)
 		look_at_connection(sim, &sim->connections[i]);
 	for (uint32_t i = 0; i < sim->worker_count; i++)

@@ -4,16 +4,16 @@
 
 #include <stdio.h>
 
-#include <base/spare.h>
 #include <driverd/core/core.h>
 #include <edge/window.h>
 #include <frag/operator.h>
 #include <workerd/core/core.h>
+#include <workerd/host/core/core.h>
 
 /*
- * The simulator: the cores of driverd and workerd, as they are, in one process on a virtual clock
- * and network, with simulated hosts that answer the phases and move messages over a small model of
- * the data plane. One seed is one history; everything random is drawn from it. Frames go through
+ * The simulator: the cores of driverd, workerd and fraghost, as they are, in one process on a
+ * virtual clock and network, with runs that do as user code might and move messages over a small
+ * model of the data plane. One seed is one history; everything random is drawn from it. Frames go through
  * the codec. After every event the invariants of check.c hold, or the history fails with the name
  * of the one that does not.
  */
@@ -35,6 +35,8 @@
 #define SIM_DRAIN_NS (5 * SIM_S)
 #define SIM_CLOSE_NS (2 * SIM_S)
 #define SIM_KILL_NS (1 * SIM_S)
+/* A host's own, for its peers: before the driver's. */
+#define SIM_HOST_WIRE_NS (SIM_WIRE_NS - SIM_S)
 
 struct sim;
 struct sim_host;
@@ -49,10 +51,12 @@ enum sim_event_kind {
 	SIM_EV_WORKER_TIMER, /* worker, generation */
 	SIM_EV_SOCKET,       /* host, 0: at the host, 1: at its workerd */
 	SIM_EV_REAP,         /* host */
-	SIM_EV_HOST_BEAT,    /* host */
-	SIM_EV_PREPARED,     /* host */
+	SIM_EV_HOST_TIMER,   /* host */
+	SIM_EV_HOST_STOP,    /* host: SIGTERM */
+	SIM_EV_HOST_END,     /* host, signal that it dies of */
+	SIM_EV_RUN_BEAT,     /* host */
+	SIM_EV_WORK_DONE,    /* host, kind of the action */
 	SIM_EV_WIRED,        /* host: look whether all peers are there */
-	SIM_EV_HOST_END,     /* host, signal: it dies; 0: the orderly end is through */
 	SIM_EV_PEER_LOST,    /* host, peer's index */
 	SIM_EV_WATCHDOG,     /* host */
 	SIM_EV_TICK,         /* app, operator */
@@ -92,6 +96,8 @@ struct sim_process {
 	int64_t stopped_until_ns;
 	int64_t clock_ns;  /* its clock - the simulator's */
 	int64_t jumped_ns; /* when its clock last jumped */
+	int64_t slept_ns;  /* for how long it was stopped last */
+	int64_t ahead_ns;  /* how far it jumped */
 };
 
 /* Frames in order, each with the time at which it arrives. */
@@ -263,7 +269,7 @@ struct sim_app {
 	int exit_code;
 };
 
-/* host.c */
+/* run.c */
 enum sim_fate {
 	SIM_FATE_NONE,
 	SIM_FATE_SPAWN_FAILS,
@@ -283,17 +289,6 @@ enum sim_fate {
 	SIM_FATE_START_HANGS,
 	SIM_FATES
 };
-enum sim_host_state {
-	SIM_HOST_NEW,
-	SIM_HOST_PREPARING,
-	SIM_HOST_PREPARED,
-	SIM_HOST_WIRING,
-	SIM_HOST_WIRED,
-	SIM_HOST_STARTED,
-	SIM_HOST_FAILED,
-	SIM_HOST_ENDING,
-	SIM_HOST_ENDED,
-};
 struct sim_edge {
 	uint32_t flow; /* of the app */
 	bool sends;
@@ -307,7 +302,8 @@ struct sim_host {
 	struct sim_app *app;
 	uint64_t incarnation, run, epoch;
 	uint32_t number;
-	enum sim_host_state state;
+	struct host_core *core; /* NULL: it could not be spawned */
+	int64_t timer_at_ns;
 	uint8_t fragments[SIM_FRAGMENTS_MAX];
 	uint32_t fragment_count;
 	struct sim_pipe to[2]; /* for the host, for workerd */
@@ -315,9 +311,13 @@ struct sim_host {
 	uint32_t edge_count;
 	uint32_t peers[SIM_FRAGMENTS_MAX]; /* pids */
 	uint32_t peer_count;
-	int64_t beat_ns, dead_ns, heard_ns, wire_until_ns, beat_expected_ns;
-	bool has_page, idle, idle_said, done_said, drained, hangs, orderly, reaped, dying,
-		wired_said;
+	int64_t beat_ns, dead_ns;
+	int64_t heard_ns;  /* when its workerd was last heard */
+	int64_t wiring_ns; /* when it began to make its edges */
+	/* of the run; works: prepare, wire, start or destroy is under way */
+	bool works, has_page, answers, done_said, drained, run_failed, hangs;
+	bool ends; /* its core has ended it */
+	bool orderly, dying;
 	bool end_told; /* its workerd has passed on that it shall end */
 	bool started;
 	bool died_early; /* not in order, before it was done or its application was told to end */
@@ -325,7 +325,6 @@ struct sim_host {
 	bool exit_heard;
 	bool faulty; /* it came to grief by itself, or something did it to this process alone */
 	bool ended_by_worker, kill_told; /* kill_told: the driver's KILL has reached its workerd */
-	struct fragi_spare spare;
 	int status, signal;
 	int64_t dead_ns_at; /* when it died; 0: lives */
 	int64_t said_ns;    /* when its workerd last heard it */
@@ -472,19 +471,36 @@ void sim_worker_raise(struct sim *sim, uint32_t worker, const struct wrk_event *
 void sim_on_worker_timer(struct sim *sim, const struct sim_event *event);
 void sim_worker_fini(struct sim *sim, uint32_t worker);
 
-/* host.c */
+/* process.c */
 struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 				const struct fw_message *create);
 void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal, bool silent);
 void sim_host_signal(struct sim *sim, struct sim_host *host, int signal);
-void sim_host_send(struct sim *sim, struct sim_host *host, struct fw_message *message);
-void sim_host_event(struct sim *sim, struct sim_host *host, enum fw_host_state state, int exit_code,
-		    uint32_t peer, const char *sentence);
-void sim_host_fail(struct sim *sim, struct sim_host *host, int exit_code, const char *sentence);
-void sim_host_look(struct sim *sim, struct sim_host *host); /* whether it is done */
+void sim_host_reap(struct sim *sim, const struct sim_event *event);
 struct sim_host *sim_host_by_pid(struct sim *sim, uint32_t pid);
 struct sim_host *sim_host_of(struct sim *sim, uint32_t worker, uint32_t id);
+
+/* host.c */
+void sim_host_begin(struct sim *sim, struct sim_host *host);
+void sim_host_fini(struct sim_host *host);
+void sim_host_raise(struct sim *sim, struct sim_host *host, const struct host_event *event);
+/* A frame into the socket between it and its workerd; end 0: for the host. */
+void sim_host_put(struct sim *sim, struct sim_host *host, uint32_t end, enum sim_frame_kind kind,
+		  uint8_t *frame, size_t size);
+bool sim_host_runs(const struct sim_host *host); /* so that its operators do */
+const char *sim_host_name(const struct sim_host *host);
 void sim_on_host(struct sim *sim, const struct sim_event *event);
+
+/* run.c */
+void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_action *action);
+void sim_run_report(struct sim *sim, struct sim_host *host, enum fw_host_state state, int exit_code,
+		    uint32_t peer, const char *sentence);
+void sim_run_fail(struct sim *sim, struct sim_host *host, int exit_code, const char *sentence);
+void sim_run_look(struct sim *sim, struct sim_host *host);       /* whether it is done */
+void sim_run_before_end(struct sim *sim, struct sim_host *host); /* HOST_STOP without a time came */
+void sim_on_run(struct sim *sim, const struct sim_event *event);
+bool sim_fate_is(const struct sim_host *host, enum sim_fate fate);
+void sim_fate_meet(struct sim_host *host, int exit_code);
 
 /* tables.c */
 void sim_tables_fill(struct sim_host *host, struct fw_host_prepared *out); /* until the next call */

@@ -96,11 +96,7 @@ static void do_send_host(struct sim *sim, struct sim_host *host, const struct fw
 		return;
 	host->end_told =
 		host->end_told || (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0);
-	sim_pipe_put(sim, &host->to[0], sim->now_ns + sim_between(sim, 10000, 200000),
-		     SIM_FRAME_DATA, frame, size);
-	if (!host->to[0].scheduled)
-		sim_put(sim, host->to[0].first->at_ns, SIM_EV_SOCKET, host->index, 0, 0);
-	host->to[0].scheduled = true;
+	sim_host_put(sim, host, 0, SIM_FRAME_DATA, frame, size);
 }
 
 static void do_spawn(struct sim *sim, uint32_t index, const struct wrk_action *action)
@@ -335,11 +331,14 @@ void sim_worker_die(struct sim *sim, uint32_t index, bool silent)
 			continue;
 		if (host->dying && !silent) /* what holds it in the kernel still does */
 			continue;
-		if (silent)
+		if (silent) {
 			sim_host_die(sim, host, 0, SIGKILL, true);
-		else
-			sim_put(sim, sim->now_ns + sim_between(sim, 1000, 2 * SIM_MS),
-				SIM_EV_HOST_END, i, SIGKILL, 0);
+			continue;
+		}
+		if (sim_chance(sim, 2)) /* else the signal comes first */
+			sim_host_put(sim, host, 0, SIM_FRAME_END, NULL, 0);
+		sim_put(sim, sim->now_ns + sim_between(sim, 1000, 2 * SIM_MS), SIM_EV_HOST_END, i,
+			SIGKILL, 0);
 	}
 }
 

@@ -104,10 +104,12 @@ static void happen(struct sim *sim, const struct sim_event *event)
 		break;
 	case SIM_EV_SOCKET:
 	case SIM_EV_REAP:
-	case SIM_EV_HOST_BEAT:
-	case SIM_EV_PREPARED:
-	case SIM_EV_WIRED:
+	case SIM_EV_HOST_TIMER:
+	case SIM_EV_HOST_STOP:
 	case SIM_EV_HOST_END:
+	case SIM_EV_RUN_BEAT:
+	case SIM_EV_WORK_DONE:
+	case SIM_EV_WIRED:
 	case SIM_EV_PEER_LOST:
 	case SIM_EV_WATCHDOG:
 		sim_on_host(sim, event);
@@ -162,8 +164,7 @@ static void sim_fini(struct sim *sim)
 	for (uint32_t i = 0; i < sim->worker_count; i++)
 		sim_worker_fini(sim, i);
 	for (uint32_t i = 0; i < sim->host_count; i++)
-		for (int end = 0; end < 2; end++)
-			sim_pipe_clear(&sim->hosts[i].to[end]);
+		sim_host_fini(&sim->hosts[i]);
 	for (uint32_t i = 0; i < sim->connection_count; i++)
 		for (int end = 0; end < 2; end++)
 			sim_pipe_clear(&sim->connections[i].to[end]);

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <signal.h>
+
+/*
+ * The run of a simulated host, as workerd/host/work.c has one: how long user code takes, where it
+ * fails, hangs or crashes, and what the run reports of its peers and operators.
+ */
+
+bool sim_fate_is(const struct sim_host *host, enum sim_fate fate)
+{
+	if (host->app->fate != (int)fate)
+		return false;
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		if (host->fragments[i] == host->app->fate_fragment)
+			return true;
+	return false;
+}
+
+void sim_fate_meet(struct sim_host *host, int exit_code)
+{
+	host->app->fate_met = true;
+	host->app->fate_pid = host->pid;
+	host->app->fate_exit_code = exit_code;
+	host->app->disturbed = true;
+}
+
+void sim_run_report(struct sim *sim, struct sim_host *host, enum fw_host_state state, int exit_code,
+		    uint32_t peer, const char *sentence)
+{
+	struct fw_host_event report = {
+		.state = state, .exit_code = exit_code, .peer = peer, .sentence = sentence};
+
+	if (host->works) /* its shell does not look at the run */
+		return;
+	sim_host_sums(host, &report.sent, &report.delivered);
+	sim_say(sim, sim_host_name(host), "its run reports %d: %s", (int)state, sentence);
+	sim_host_raise(sim, host, &(struct host_event){.kind = HOST_EV_RUN, .report = &report});
+}
+
+void sim_run_fail(struct sim *sim, struct sim_host *host, int exit_code, const char *sentence)
+{
+	if (host->works)
+		return;
+	host->faulty = true;
+	sim_run_report(sim, host, FW_STATE_FAILED, exit_code, 0, sentence);
+	host->run_failed = true;
+}
+
+void sim_run_before_end(struct sim *sim, struct sim_host *host)
+{
+	if (!sim_fate_is(host, SIM_FATE_END_FAILS) || !sim_host_runs(host))
+		return;
+	sim_fate_meet(host, 0);
+	sim_run_report(sim, host, FW_STATE_FAILED, 1, 0, "f.a: compute returned -5");
+}
+
+static bool hangs(struct sim_host *host, enum host_action_kind kind)
+{
+	static const struct {
+		enum host_action_kind kind;
+		enum sim_fate fate;
+	} fates[] = {{HOST_DO_PREPARE, SIM_FATE_PREPARE_HANGS},
+		     {HOST_DO_START, SIM_FATE_START_HANGS},
+		     {HOST_DO_DESTROY, SIM_FATE_END_HANGS}};
+
+	for (size_t i = 0; i < sizeof(fates) / sizeof(fates[0]); i++)
+		if (fates[i].kind == kind && sim_fate_is(host, fates[i].fate)) {
+			sim_fate_meet(host, 1);
+			return true;
+		}
+	/* What hangs is left alone when the watchdog has seen it, and waited for if not. */
+	return kind == HOST_DO_DESTROY && host->hangs && !host->run_failed;
+}
+
+static int64_t duration(struct sim *sim, enum host_action_kind kind)
+{
+	bool is_long = sim_chance(sim, 10);
+
+	switch (kind) {
+	case HOST_DO_PREPARE:
+		return sim_between(sim, SIM_MS, is_long ? 3 * SIM_S : 80 * SIM_MS);
+	case HOST_DO_DESTROY:
+		return sim_between(sim, 100000, 40 * SIM_MS);
+	default:
+		return sim_between(sim, 10000, is_long ? 30 * SIM_MS : SIM_MS);
+	}
+}
+
+static void begin_work(struct sim *sim, struct sim_host *host, enum host_action_kind kind)
+{
+	host->works = true;
+	if (kind == HOST_DO_DESTROY && sim_fate_is(host, SIM_FATE_END_CRASHES)) {
+		sim_fate_meet(host, 1);
+		sim_put(sim, sim->now_ns + duration(sim, kind), SIM_EV_HOST_END, host->index,
+			SIGSEGV, 0);
+	} else if (!hangs(host, kind)) {
+		sim_put(sim, sim->now_ns + duration(sim, kind), SIM_EV_WORK_DONE, host->index,
+			(uint32_t)kind, 0);
+	}
+}
+
+void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_action *action)
+{
+	switch (action->kind) {
+	case HOST_DO_WIRE:
+		sim_tables_take(sim, host, &action->order->wire);
+		host->wiring_ns = sim->now_ns;
+		begin_work(sim, host, action->kind);
+		break;
+	case HOST_DO_DRAIN:
+		host->drained = true;
+		if (!host->run_failed)
+			sim_data_stop_sources(sim, host);
+		sim_run_look(sim, host);
+		break;
+	case HOST_DO_HALT:
+		break;
+	default:
+		begin_work(sim, host, action->kind);
+		break;
+	}
+}
+
+static void prepare_done(struct sim *sim, struct sim_host *host)
+{
+	static const char *errors[] = {"app.yaml:3:4: f1.a: unknown parameter"};
+	struct fw_host_prepared prepared = {.pid = host->pid};
+	uint32_t address = (uint32_t)host->pid;
+	int status;
+
+	if (sim_fate_is(host, SIM_FATE_PREPARE_CRASHES)) {
+		/* A crash is the application's, an early exit says itself what is wrong. */
+		sim_fate_meet(host, (int)sim_between(sim, 1, 3));
+		status = host->app->fate_exit_code;
+		sim_host_die(sim, host, status == 1 ? 0 : status, status == 1 ? SIGSEGV : 0, false);
+		return;
+	}
+	if (sim_fate_is(host, SIM_FATE_PREPARE_FAILS)) {
+		sim_fate_meet(host, (int)sim_between(sim, 2, 3));
+		host->faulty = true;
+		prepared.exit_code = host->app->fate_exit_code;
+		prepared.errors = errors;
+		prepared.error_count = 1;
+	} else {
+		sim_tables_fill(host, &prepared);
+		prepared.address = &address;
+		prepared.address_bytes = sizeof(address);
+		prepared.transport = "ucx 1.13.1 tcp lo";
+		host->has_page = true;
+	}
+	sim_host_raise(sim, host,
+		       &(struct host_event){.kind = HOST_EV_PREPARE_DONE, .prepared = &prepared});
+}
+
+/* The result of a phase, which fails when that is the host's fate. */
+static struct fw_host_result result_of(struct sim *sim, struct sim_host *host, enum sim_fate fate,
+				       const char *sentence)
+{
+	if (!sim_fate_is(host, fate))
+		return (struct fw_host_result){.ok = true, .sentence = ""};
+	sim_fate_meet(host, (int)sim_between(sim, 1, 3));
+	return (struct fw_host_result){.exit_code = host->app->fate_exit_code,
+				       .sentence = sentence};
+}
+
+static void wire_done(struct sim *sim, struct sim_host *host)
+{
+	struct fw_host_result result =
+		result_of(sim, host, SIM_FATE_WIRE_FAILS, "the edge cannot be made");
+
+	host->answers = result.ok;
+	sim_host_raise(sim, host,
+		       &(struct host_event){.kind = HOST_EV_WIRE_DONE, .result = &result});
+	for (uint32_t i = 0; i < sim->host_count && result.ok; i++)
+		if (sim->hosts[i].app == host->app)
+			sim_put(sim, sim->now_ns + sim_between(sim, 100000, 3 * SIM_MS),
+				SIM_EV_WIRED, i, 0, 0);
+}
+
+static void start_done(struct sim *sim, struct sim_host *host)
+{
+	struct fw_host_result result =
+		result_of(sim, host, SIM_FATE_START_FAILS, "an operator does not start");
+
+	host->started = result.ok;
+	sim_host_raise(sim, host,
+		       &(struct host_event){.kind = HOST_EV_START_DONE, .result = &result});
+	if (result.ok)
+		sim_data_start(sim, host);
+}
+
+static void work_done(struct sim *sim, struct sim_host *host, enum host_action_kind kind)
+{
+	host->works = false;
+	switch (kind) {
+	case HOST_DO_PREPARE:
+		prepare_done(sim, host);
+		break;
+	case HOST_DO_WIRE:
+		wire_done(sim, host);
+		break;
+	case HOST_DO_START:
+		start_done(sim, host);
+		break;
+	default:
+		if (!host->hangs)
+			sim_data_end(sim, host);
+		sim_host_raise(sim, host, &(struct host_event){.kind = HOST_EV_DESTROY_DONE});
+		break;
+	}
+}
+
+/* Until when nothing comes over the data link; 0: it runs. */
+static int64_t cut_until(const struct sim *sim, const struct sim_host *from,
+			 const struct sim_host *to)
+{
+	return from->worker == to->worker ? 0 : sim->cut_until_ns[from->worker][to->worker];
+}
+
+static void look_at_peers(struct sim *sim, struct sim_host *host)
+{
+	if (host->works || host_core_state(host->core) != HOST_STATE_WIRING)
+		return;
+	for (uint32_t i = 0; i < host->peer_count; i++) {
+		const struct sim_host *peer = sim_host_by_pid(sim, host->peers[i]);
+		int64_t until = cut_until(sim, host, peer);
+
+		if (until < cut_until(sim, peer, host))
+			until = cut_until(sim, peer, host);
+		if (until > sim->now_ns) {
+			sim_put(sim, until, SIM_EV_WIRED, host->index, 0, 0);
+			return;
+		}
+		if (!peer->answers)
+			return;
+	}
+	sim_host_raise(sim, host, &(struct host_event){.kind = HOST_EV_PEERS_READY});
+}
+
+void sim_run_look(struct sim *sim, struct sim_host *host)
+{
+	if (!sim_host_runs(host) || host->done_said || !sim_data_is_done(host))
+		return;
+	host->done_said = true;
+	sim_run_report(sim, host, FW_STATE_DONE, 0, 0, "");
+}
+
+/* With every beat: rest, done or not, is reported, and the data plane beats. */
+static void run_beat(struct sim *sim, struct sim_host *host)
+{
+	if (sim_host_runs(host) && (host->done_said || sim_host_is_idle(host)))
+		sim_run_report(sim, host, FW_STATE_IDLE, 0, 0, "");
+	sim_data_beat(sim, host);
+	sim_put(sim, sim->now_ns + host->beat_ns, SIM_EV_RUN_BEAT, host->index, 0, 0);
+}
+
+/* event->c: when the link that was cut runs again, if that is why. */
+static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_event *event)
+{
+	const struct sim_host *peer = &sim->hosts[event->b];
+	enum host_state state = host_core_state(host->core);
+	int64_t until = (int64_t)event->c;
+	bool known = false;
+
+	for (uint32_t i = 0; i < host->peer_count; i++)
+		known = known || host->peers[i] == (uint32_t)peer->pid;
+	if (!known || state < HOST_STATE_WIRING || state > HOST_STATE_STARTED)
+		return;
+	if (peer->process.alive && (until <= sim->now_ns || cut_until(sim, peer, host) != until))
+		return; /* it was heard again */
+	if (host->works) {
+		sim_put(sim, sim->now_ns + 20 * SIM_MS, SIM_EV_PEER_LOST, host->index, event->b,
+			event->c);
+		return;
+	}
+	sim_data_cut(sim, host, peer);
+	sim_run_report(sim, host, FW_STATE_PEER_LOST, 0, peer->number, "its data link broke");
+}
+
+void sim_on_run(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_host *host = &sim->hosts[event->a];
+
+	switch (event->kind) {
+	case SIM_EV_WORK_DONE:
+		work_done(sim, host, (enum host_action_kind)event->b);
+		break;
+	case SIM_EV_WIRED:
+		look_at_peers(sim, host);
+		break;
+	case SIM_EV_RUN_BEAT:
+		run_beat(sim, host);
+		break;
+	case SIM_EV_PEER_LOST:
+		peer_lost(sim, host, event);
+		break;
+	case SIM_EV_WATCHDOG:
+		sim_run_fail(sim, host, 1,
+			     "an operator has been in compute for longer than its watchdog allows");
+		break;
+	default:
+		break;
+	}
+}
