@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Benchmarks print numbers; docs/BENCHMARKS.md says what they mean.
-#   bench               all of them, or PART="hop edge start graph"; text on stdout,
+# Benchmarks print figures; docs/BENCHMARKS.md explains them.
+#   bench               all of them, or PART="hop edge start graph"; also into build/bench.md and
 #                       build/bench.json
-#   bench-instructions  instructions a hop, by callgrind, within 5 % of tests/bench/instructions.txt
-#                       (minutes, on any machine)
+#   bench-instructions  instructions per hop, by callgrind, within 5 % of
+#                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell pkg-config --exists gstreamer-1.0 2>/dev/null && echo yes)
 BENCH_SRC := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c),$(wildcard tests/bench/*.c))
 BENCH_BIN := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%)

@@ -7,8 +7,8 @@ BUILT_PLUGINS = $(wildcard $(B)/lib/frag/plugins/*.so)
 EXAMPLE_FILES := $(shell find examples -type f ! -name '*.so' ! -name test_scale ! -path '*/out/*')
 BUILT_MODULES = $(wildcard $(B)/lib/frag/modules/*.so)
 
-# frag.pc of the build tree lets the examples build before anything is installed, by the same line
-# as afterwards.
+# frag.pc of the build tree lets the examples build before anything is installed, with the same
+# command line as afterwards.
 pc_file = printf '%s\n' 'prefix=$(1)' 'includedir=$(2)' 'libdir=$(3)' '' 'Name: frag' \
 	'Description: Streaming graphs across machines: operators and composers' \
 	'Version: $(VERSION)' \
@@ -29,7 +29,7 @@ install-here: all
 		$(DESTDIR)$(libdir)/frag/plugins \
 		$(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(libdir)/frag/extensions \
 		$(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
-		$(DESTDIR)$(prefix)/share/doc/frag $(DESTDIR)$(prefix)/share/frag
+		$(DESTDIR)$(prefix)/share/doc/frag/docs $(DESTDIR)$(prefix)/share/frag
 	install -m 755 $(BUILT_PROGRAMS) $(DESTDIR)$(prefix)/bin
 	install -m 755 $(B)/libexec/frag/fraghost $(DESTDIR)$(prefix)/libexec/frag
 	install -m 644 $(B)/lib/libfrag.so.1 $(DESTDIR)$(libdir)
@@ -40,10 +40,12 @@ install-here: all
 	$(call pc_file,$(prefix),$(prefix)/include,$(libdir)) >$(DESTDIR)$(libdir)/pkgconfig/frag.pc
 	for f in $(EXAMPLE_FILES); do install -D -m 644 $$f $(DESTDIR)$(prefix)/share/frag/$$f || \
 		exit 1; done
-	install -m 644 $(wildcard README.md LICENSE CHANGELOG.md docs/*) \
+	install -m 644 $(wildcard README.md HACKING.md LICENSE CHANGELOG.md) \
 		$(DESTDIR)$(prefix)/share/doc/frag
+	install -m 644 $(wildcard docs/*) $(DESTDIR)$(prefix)/share/doc/frag/docs
+	ln -sfn ../../frag/examples $(DESTDIR)$(prefix)/share/doc/frag/examples
 
-# What people have put into lib/frag/extensions is theirs.
+# lib/frag/extensions is removed only when it is empty: its libraries belong to the user.
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(prefix)/bin/%) $(DESTDIR)$(libdir)/libfrag.so \
 		$(DESTDIR)$(libdir)/libfrag.so.1 \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <frag/frag.h>
 
-/* Something to scale, and somebody who looks at the result. */
+/* An operator that sends numbers, and one that prints what arrives. */
 struct numbers {
 	double start, step;
 	int64_t count, sent;

@@ -4,9 +4,10 @@
 
 usage: bench.py [--build DIR] [--series N] [PART...]     parts: hop edge start graph; default all
 
-Series of all programs of a part are run in turns, so that what else the machine does hits all of
-them; the first is dropped. Text on stdout, the same in DIR/bench.json. A target that is missed
-stays in the table as missed; the exit status says only whether everything could be measured.
+Series of all programs of a part are run in turns, so that other load on the machine affects all of
+them; the first is dropped. Text on stdout, the same in DIR/bench.md and DIR/bench.json. A target
+that is missed stays in the table as missed; the exit status says only whether everything could be
+measured.
 """
 import argparse
 import importlib
@@ -50,7 +51,7 @@ def main():
             traceback.print_exc()
             failed.append("%s: %s" % (part, e))
         bench.show(since)
-        bench.save()
+        bench.save("make bench, " + machine())
     print("\n%s" % machine())
     for what in bench.missing:
         print("not measured: %s" % what)

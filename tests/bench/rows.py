@@ -69,6 +69,14 @@ class Row:
             ),
         )
 
+    def cells(self):
+        """The same as a row of a Markdown table."""
+        return "| %s | %s | %s [%s..%s] | %s | %s |" % (
+            self.name, self.unit, figure(self.median), figure(min(self.values)), figure(max(self.values)),
+            "" if self.floor_median is None else figure(self.floor_median),
+            "" if self.target_value is None else "%s %s: %s" % (
+                ">=" if self.more_is_better else "<=", figure(self.target_value), self.verdict()))
+
     def json(self):
         return {"name": self.name, "unit": self.unit, "median": self.median, "min": min(self.values),
                 "max": max(self.values), "floor": self.floor_median, "target": self.target_value}
@@ -126,10 +134,15 @@ class Bench:
             if row.values:
                 print(row.line(), flush=True)
 
-    def save(self):
+    def save(self, headline):
+        """Writes BUILD/bench.json and, under a headline, BUILD/bench.md."""
+        rows = [r for r in self.rows if r.values]
         with open(self.path("bench.json"), "w", encoding="utf-8") as f:
-            json.dump([r.json() for r in self.rows if r.values], f, indent=1)
+            json.dump([r.json() for r in rows], f, indent=1)
             f.write("\n")
+        with open(self.path("bench.md"), "w", encoding="utf-8") as f:
+            f.write("# %s\n\n| figure | unit | median [min..max] | floor | target |\n|---|---|---|---|---|\n" % headline)
+            f.writelines(r.cells() + "\n" for r in rows)
 
 
 def pin(cores):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents say that programs know better is made from the programs; links between documents lead somewhere."""
+"""The generated parts of the documents are up to date, and every link of a document leads to a file, also installed."""
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import cluster
@@ -15,15 +16,26 @@ class Docs(unittest.TestCase):
                             "--check"], capture_output=True, text=True)
         self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
 
-    def test_links_lead_somewhere(self):
-        files = ["README.md"] + ["docs/" + n for n in os.listdir(os.path.join(cluster.TOP, "docs"))
-                                 if n.endswith(".md")]
-        for name in files:
-            with open(os.path.join(cluster.TOP, name), encoding="utf-8") as f:
+    def check_links(self, top):
+        documents = [os.path.join(folder, n) for folder in ("", "docs") for n in os.listdir(os.path.join(top, folder))
+                     if n.endswith(".md")]
+        self.assertIn("README.md", documents)
+        for name in documents:
+            with open(os.path.join(top, name), encoding="utf-8") as f:
                 text = f.read()
             for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-                path = os.path.join(cluster.TOP, os.path.dirname(name), target)
+                path = os.path.join(top, os.path.dirname(name), target)
                 self.assertTrue(os.path.exists(path), "%s links to %s" % (name, target))
+
+    def test_links_lead_to_files(self):
+        self.check_links(cluster.TOP)
+
+    def test_links_of_installed_documents_lead_to_files(self):
+        with tempfile.TemporaryDirectory(prefix="frag-docs-") as prefix:
+            env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+            subprocess.run(["make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "install", "prefix=" + prefix],
+                           check=True, env=env, timeout=120)
+            self.check_links(os.path.join(prefix, "share", "doc", "frag"))
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ static int harness_make(struct frag_harness *harness, const struct frag_op_type 
 	r = fragi_exec_start(harness->op->exec);
 	if (r < 0)
 		fragi_exec_failure_text(harness->op->exec, "start", r, harness->error,
-				 sizeof(harness->error));
+					sizeof(harness->error));
 	harness->started = r == 0;
 	return r;
 }
