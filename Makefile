@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The build tree mirrors the installed one (build/bin, build/lib, build/libexec/frag,
+# The build tree has the folders of the installed one (build/bin, build/lib, build/libexec/frag,
 # build/lib/frag/{modules,plugins}), so programs find their parts relative to themselves in both.
 # make builds with asserts. make NDEBUG=1 builds what packages hold, without them, in a build tree
 # of its own; make install does so too (mk/install.mk).

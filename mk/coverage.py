@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints which share of lines and branches the tests of a build with --coverage took, by folder and
-file, and fails when less than 90 % of the branches of a core or of the codec were taken.
+"""Prints the share of lines and branches that the tests of a build with --coverage took, by folder
+and file. Fails when less than 90 % of the branches of a core or of the codec were taken.
 
 usage: mk/coverage.py BUILD        after make has built BUILD with --coverage and tests/run.py has
                       run its tests

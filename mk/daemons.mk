@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# driverd and workerd link the few rooms of libfrag that they need statically; fraghost and fragctl
-# share libfrag.so with plugins. fragctl run is a driver, a
-# worker and a host in one program, so it links what it needs of all three.
+# driverd and workerd link the few folders of libfrag that they need, statically. fraghost and
+# fragctl share libfrag.so with plugins. fragctl run is a driver, a worker and a host in one program,
+# so it links what it needs of all three.
 DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 HOST_CORE_SRC := $(wildcard workerd/host/core/*.c)

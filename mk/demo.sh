@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The real thing, small: driverd and two workerd as processes of this machine, a video that is
-# decoded in one fragment and looked at in the other, in real time.
+# Runs driverd and two workerd as processes of this machine. One fragment decodes a video in real
+# time, the other finds what moves in it.
 set -eu
 B=${B:-build}
 address=${FRAG_ADDRESS:-127.0.0.1:57777}
@@ -26,7 +26,7 @@ pids="$pids $!"
 status=0
 wait "$driver" || status=$?
 if [ "$status" != 0 ]; then
-	echo "the demo failed with exit code $status (another port: FRAG_ADDRESS=127.0.0.1:PORT make demo); the workers said:" >&2
+	echo "the demo failed with exit code $status (another port: FRAG_ADDRESS=127.0.0.1:PORT make demo); the workers logged:" >&2
 	cat "$out/worker1.log" "$out/worker2.log" >&2
 	exit "$status"
 fi

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what building and testing frag needs on Debian 12 (Ubuntu has the same names; not tried
-# there); with `proof` also what make proof, nightly, lint and fuzz need, with `bench` what make
-# bench compares with, with `aarch64` the cross compiler and qemu. Prints the line it runs; does
-# nothing when all is there.
+# Installs the packages that building and testing frag needs on Debian 12 (Ubuntu has the same
+# names, but this was not tried). An argument adds packages: `proof` those of make proof, nightly,
+# lint and fuzz; `bench` those that make bench compares with; `aarch64` the cross compiler and qemu.
+# It prints the command that it runs, and does nothing when all packages are installed.
 set -eu
 
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev libuv1-dev
@@ -39,7 +39,7 @@ fi
 missing=$(echo $missing)
 echo "${sudo:+$sudo }apt-get install -y --no-install-recommends $missing"
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-# debconf says without apt-utils that it configures later, where there is nothing to configure.
+# Without apt-utils debconf prints a warning, although these packages have nothing to configure.
 # shellcheck disable=SC2086
 $sudo env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes \
 	apt-get install -y -qq --no-install-recommends $missing >/dev/null

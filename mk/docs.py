@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the parts of docs/ that the programs know themselves. What stands between
-`<!-- made by: COMMAND -->` and `<!-- end -->` is the output of COMMAND, a program of the build
-tree; between `<!-- states: FILE TABLE -->` and `<!-- end -->`, the table of legal moves of that
-name in that source file. The schema of the summary has the counters that the programs know.
+"""Generates parts of docs/.
+
+- The text between `<!-- made by: COMMAND -->` and `<!-- end -->` is the output of COMMAND, a
+  program of the build tree.
+- The text between `<!-- states: FILE TABLE -->` and `<!-- end -->` is the table of legal moves of
+  that name in that source file.
+- The schema of the summary gets the counters of base/counters.h.
 
 usage: mk/docs.py [--build DIR] [--check]      --check changes nothing and fails when a part is not
                   as it would be made

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Examples are built as anyone would: their own Makefile, against frag.pc (here, of the build tree).
-# Their libraries come to lib/frag/extensions, where programs of this tree find them by name.
+# Builds the examples as a user does: with their own Makefiles, against frag.pc (that of the build
+# tree). Their libraries are put into lib/frag/extensions, where the programs of this tree find them
+# by name.
 EXAMPLES := $(patsubst examples/%/Makefile,%,$(wildcard examples/*/Makefile))
 EXAMPLES_OUT := $(abspath $(B)/lib/frag/extensions)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# make faults [ROLE=r] [SITE=word] [SAMPLE=n] [DEPTH=n] [SKIP=n] [V=1]: makes every call site of
-# ours fail once. The library is never instrumented: it stands in front of the sanitizers' own
-# functions.
+# make faults [ROLE=r] [SITE=word] [SAMPLE=n] [DEPTH=n] [SKIP=n] [V=1]: makes every call site in
+# frag's code that allocates, writes, opens, forks or maps fail once. failing.so is never
+# instrumented, because it intercepts calls before the sanitizers do.
 FAULTS_SO := $(B)/tests/faults/failing.so
 $(FAULTS_SO): tests/faults/failing.c
 	@mkdir -p $(@D) $(B)/obj/tests/faults

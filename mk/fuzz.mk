@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fuzz targets: one file a target in tests/fuzz, its corpus in tests/fuzz/corpus
+# Fuzz targets: one file for each target in tests/fuzz, its corpus in tests/fuzz/corpus
 # (tests/fuzz/corpus.py reads and writes it), its mutator (if it has one) in tests/fuzz/mutate. Each
-# is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any compiler into
-# tests/fuzz/test_corpus, which runs the corpora as plain tests.
+# target is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any
+# compiler into tests/fuzz/test_corpus, which runs the corpora as plain tests.
 FUZZ_TARGETS := control source graph arguments units value message ledger $(if $(UCX_SRC),ucx)
 FUZZ_DIR := $(abspath tests/fuzz)
 FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.
@@ -11,7 +11,7 @@ FUZZ_LIBS = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A) -lyaml $(UV_LIBS) $
 	-ldl -lm
 FUZZ_ARCHIVES = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A)
 
-# Every target's functions under names of its own, all in one program.
+# All targets in one program; each function that libFuzzer would call gets the name of its target.
 $(B)/obj/tests/fuzz/%.o: tests/fuzz/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(FUZZ_INC) -DFUZZ_DIR='"$(FUZZ_DIR)"' \
@@ -26,7 +26,7 @@ $(B)/tests/fuzz/test_corpus: $(FUZZ_TARGETS:%=$(B)/obj/tests/fuzz/%.o) \
 	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) $(CRITERION) $(FUZZ_LIBS) -o $@
 tests: $(B)/tests/fuzz/test_corpus
 
-# The same with libFuzzer; called with B=build-fuzz and the flags below.
+# The targets with libFuzzer; called with B=build-fuzz and the flags below.
 FUZZ_BIN := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
 $(FUZZ_BIN): $(B)/fuzz/%: tests/fuzz/%.c $(FUZZ_ARCHIVES)
 	@mkdir -p $(@D) $(B)/obj/fuzz
@@ -37,8 +37,8 @@ $(FUZZ_BIN): $(B)/fuzz/%: tests/fuzz/%.c $(FUZZ_ARCHIVES)
 		-fsanitize=fuzzer $(ALL_LDFLAGS) $(FUZZ_LIBS) -o $@
 $(filter %/ucx,$(FUZZ_BIN)): $(FUZZ_UCX_OBJ) tests/fuzz/fake_ucp.c
 
-# Limits are of an instrumented program, ten times as slow and with three times the memory: they
-# stand for 1 s and 256 MB.
+# An instrumented program is ten times as slow and takes three times the memory: these limits
+# correspond to 1 s and 256 MB of a normal build.
 FUZZ_FLAGS := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 FUZZ_LIMITS := -timeout=10 -rss_limit_mb=768 -max_len=65536
 FUZZ_ENV := \
@@ -54,15 +54,17 @@ FUZZ_COVERAGE_MAKE = $(MAKE) --no-print-directory -s B=build-fuzzcov CC=clang CF
 fuzz-build: $(FUZZ_BIN)
 fuzz-one:
 	@$(FUZZ_MAKE) -j$$(nproc) build-fuzz/fuzz/$(TARGET)
-# make fuzz TARGET=graph TIME=600; without TARGET all of them, TIME seconds each, one a core. What
-# is found goes to build-fuzz/found; the others end before it fails.
+# make fuzz TARGET=graph TIME=600; without TARGET all targets run, TIME seconds each, one on each
+# core. Findings are stored in build-fuzz/found; the other targets run to their end before make
+# fails.
 fuzz:
 	@mk/deps.sh proof
 	@$(FUZZ_MAKE) -j$$(nproc) fuzz-build
 	@printf '%s\n' $(or $(TARGET),$(FUZZ_TARGETS)) | $(FUZZ_ENV) xargs -P $$(nproc) -I TARGET \
 		tests/fuzz/run.sh build-fuzz TARGET $(TIME) $(FUZZ_LIMITS)
 	@echo "fuzz: nothing found in $(TIME) s each of $(or $(TARGET),$(FUZZ_TARGETS))"
-# Lines that the committed corpora reach, of what each target fuzzes; below 80 % fails.
+# The share of lines that the committed corpus of each target reaches, of the code that it fuzzes;
+# fails below 80 %.
 fuzz-coverage:
 	@mk/deps.sh proof
 	@$(FUZZ_COVERAGE_MAKE) -j$$(nproc) fuzz-build

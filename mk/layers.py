@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the rule of who may include whom: imports only point down (docs/ARCHITECTURE.md,
-Layers)."""
+"""Checks which folder includes which: includes only point down.
+
+docs/ARCHITECTURE.md, "Layers and folders", explains the rule.
+"""
 import re
 import subprocess
 import sys

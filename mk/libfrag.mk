@@ -10,11 +10,11 @@ LIBFRAG_A := $(B)/obj/libfrag.a
 LIBFRAG_DAEMONS_A := $(B)/obj/libfrag-daemons.a
 LIBFRAG_DAEMONS_SRC := $(wildcard $(addprefix libfrag/src/,base/*.c text/*.c track/*.c \
 	graph/resolve.c edge/ledger.c))
-# make WITHOUT="ucx video": as where their packages are not there. Without UCX all runs in one
-# process.
+# make WITHOUT="ucx video" builds as on a machine without their packages. Without UCX a flow cannot
+# leave its process.
 UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(shell pkg-config --exists ucx 2>/dev/null && \
 	echo libfrag/modules/ucx/*.c))
-# Not said by what installs first, or builds nothing.
+# What is left out is reported, except by targets that install packages first or that build nothing.
 SAYS_MISSING := $(filter-out demo check deps clean install uninstall,$(or $(MAKECMDGOALS),all))
 $(if $(or $(UCX_SRC),$(if $(SAYS_MISSING),,quiet)),,$(info ucx.so is not built: \
 	$(if $(filter ucx,$(WITHOUT)),WITHOUT names it,pkg-config does not find \

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What can be seen without running it. clang-tidy (.clang-tidy says for what) looks again only at
-# what has changed.
+# Static checks. clang-tidy (.clang-tidy lists its checks) only checks files that have changed.
 LINT_SRC := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 LINT_H := $(filter %.h,$(LINT_SRC))
 LINT_TIDY := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c),$(filter %.c,$(LINT_SRC)))
@@ -18,7 +17,7 @@ lint:
 lint-style:
 	@clang-format --dry-run -Werror $(LINT_SRC)
 	@mk/layers.py
-# The public ones are clean C99 and C++11; each header needs no other before it.
+# The public headers compile without warnings as C99 and C++11, and each header compiles alone.
 lint-headers:
 	@for h in libfrag/include/frag/*.h; do \
 		$(CC) -std=c99 -pedantic-errors -Wall -Wextra -Werror -fsyntax-only -x c \

@@ -3,7 +3,7 @@
 # libfrag/ops is one library; ops/NAME/libs.mk may set OPS_NAME_PKG to pkg-config names.
 OPS_ALL := $(notdir $(patsubst %/,%,$(dir $(wildcard libfrag/ops/*/plugin.c))))
 -include $(wildcard libfrag/ops/*/libs.mk)
-# A library whose packages are not there is left out: without FFmpeg everything but video works.
+# A library whose packages are missing is left out: without FFmpeg everything but video works.
 OPS := $(foreach o,$(filter-out $(WITHOUT),$(OPS_ALL)),\
 	$(if $(OPS_$(o)_PKG),$(shell pkg-config --exists $(OPS_$(o)_PKG) \
 	2>/dev/null && echo $(o)),$(o)))
@@ -41,7 +41,7 @@ $(OPS_TEST_BIN): $(B)/tests/operators/%: tests/operators/%.c $(OPS_OBJ) $(LIBFRA
 		$(shell pkg-config --libs $(OPS_PKG)) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 tests: $(OPS_TEST_BIN)
 
-# What makes and checks the clips of known content; the programs do not know libfrag.
+# Programs that write and check clips of known content, without libfrag.
 VIDEO_TEST_BIN := $(patsubst tests/video/%.c,$(B)/tests/video/%,$(wildcard tests/video/*.c))
 $(VIDEO_TEST_BIN): $(B)/tests/video/%: tests/video/%.c
 	@mkdir -p $(@D) $(B)/obj/tests/video

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# What tries frag harder than its users can; docs/TESTING.md says what each does and found.
-#   ndebug    the whole suite, of a build without asserts, as packages are
+# The longer tests; docs/TESTING.md describes each.
+#   ndebug    the whole suite, with a build without asserts, as packages are built
 #   asan      the whole suite, daemons included, with ASan, UBSan and LSan
-#   asan-faults  every call site of ours fails once (mk/faults.mk) in such a build
-#   coverage  the whole suite, and which lines and branches it took; fails below 90 % of branches of
-#             the cores and the codec
-#   tsan      the same with ThreadSanitizer, its test programs without Criterion
+#   asan-faults  every call site of frag fails once (mk/faults.mk), with such a build
+#   coverage  the whole suite, and which lines and branches it took; fails below 90 % of the
+#             branches of the cores and the codec
+#   tsan      the whole suite with ThreadSanitizer, its test programs without Criterion
 #   valgrind  unit and conformance tests under valgrind
 #   aarch64   everything built for aarch64, its test programs under qemu-user
-#   proof     what every submission passes after make check
-#   nightly   the long form of all of it; of both STEPS="sim fuzz" runs a part (mk/proof.sh)
+#   proof     what every submission must pass after make check
+#   nightly   all of these in their long form; STEPS="sim fuzz" runs some steps of either
+#             (mk/proof.sh)
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
-# Instrumented code hides from gcc what initialises what, so its warnings are only told.
+# Warnings are off (-w), because in instrumented code gcc cannot see what is initialised.
 ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= \
 	EXTRA_CFLAGS="$(ASAN_FLAGS) -w" \
 	EXTRA_LDFLAGS="$(ASAN_FLAGS)"
@@ -20,7 +21,7 @@ TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan MINI_CRITER
 	CFLAGS="-O1 -g" EXTRA_CFLAGS="$(TSAN_FLAGS) -Wno-tsan" \
 	EXTRA_LDFLAGS="$(TSAN_FLAGS)"
 
-# -O0: a branch in the table is one in the source. Warnings are told by the other builds.
+# -O0, so that every counted branch is one of the source. The other builds report warnings.
 COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="-O0 -g" WERROR= \
 	EXTRA_CFLAGS="--coverage -fprofile-update=atomic -w" EXTRA_LDFLAGS=--coverage
 

@@ -12,7 +12,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 run=${1:-}
-# A step a line: NAME COMMAND...
+# One step per line: NAME COMMAND...
 case $run in
 proof)
 	goal_s=1200
@@ -67,7 +67,7 @@ only=" $* " failures=0 total_s=0
 logs=build/$run
 mk/deps.sh proof
 
-# Where results of this tree are stored; empty: nowhere.
+# The folder for the results of this tree; empty: they are not stored.
 passed=
 if [ -z "$(git status --porcelain 2>&1)" ]; then
 	passed=build/passed/$(git rev-parse 'HEAD^{tree}')

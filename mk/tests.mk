@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests: one Criterion program a file.
+# Tests: one Criterion program for each file.
 #   tests/unit            linked with the objects of libfrag, internals and all
 #   tests/shared          linked with libfrag.so, as plugins are: for what loads shared objects
 #   tests/operators       the same with the objects of the built-in operators; mk/ops.mk builds them
@@ -44,7 +44,7 @@ $(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c tests/conformance/pair.c tests/confo
 		$(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' \
 		-o $@
 
-# This one speaks UCX itself, and tests parts of the module alone; the other looks into a peer.
+# The first one calls UCX itself and tests parts of the module alone; the other one inspects a peer.
 CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged
 $(CONFORMANCE_FORGED) $(B)/tests/conformance/test_ucx_answers: ALL_CFLAGS += \
 	$(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
@@ -55,7 +55,7 @@ $(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/sample_plugins/$*.d -shared -Ilibfrag/include $< \
 		$(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
-# The same plugin with another layout of its struct, as a node would have that was not updated.
+# The same plugin with another layout of its struct, as on a node that was not updated.
 $(B)/tests/sample_plugins/other/libtruth.so: tests/sample_plugins/truth.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
 	$(CC) $(ALL_CFLAGS) -DOTHER_POSE -MF $(B)/obj/tests/sample_plugins/other.d -shared \
@@ -67,7 +67,7 @@ tests: all $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN) $(TEST_PLUGIN_SO)
 unit: $(UNIT_BIN)
 	@for t in $(UNIT_BIN); do echo $$t; $$t || exit 1; done
 
-# From a fresh machine: what is missing is installed first, then make starts again to find it.
+# Installs missing packages first; then make starts again, to find them.
 check:
 	@mk/deps.sh
 	@echo "building into $(B)" >&2

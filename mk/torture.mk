@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# make torture [RUNS=n] [STREAM=n] [STOP=n] [LINK=n] [SOAK=n] [SEED=s] [LOAD=n]: 20 attacks unless
-# something else is asked for.
+# make torture [RUNS=n] [STREAM=n] [STOP=n] [LINK=n] [SOAK=n] [SEED=s] [LOAD=n]: 20 attacks by
+# default.
 .PHONY: torture
 torture: all $(TEST_PLUGIN_SO)
 	@FRAG_BUILD=$(abspath $(B)) python3 tests/torture/torture.py $(if $(RUNS),--runs $(RUNS)) \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The control channel: generated protobuf code, framing and codec. Stands on libfrag's base only.
+# The control connections: generated protobuf code, framing and codec. They use libfrag's base only.
 WIRE_INC := -Iproto -I$(B)/gen $(LIBFRAG_INC)
 WIRE_SRC := $(wildcard proto/wire/*.c)
 WIRE_PROTO := $(wildcard proto/frag/v1/*.proto)

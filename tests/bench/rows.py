@@ -72,7 +72,8 @@ class Row:
     def cells(self):
         """The same as a row of a Markdown table."""
         return "| %s | %s | %s [%s..%s] | %s | %s |" % (
-            self.name, self.unit, figure(self.median), figure(min(self.values)), figure(max(self.values)),
+            self.name, self.unit, figure(self.median), figure(min(self.values)),
+            figure(max(self.values)),
             "" if self.floor_median is None else figure(self.floor_median),
             "" if self.target_value is None else "%s %s: %s" % (
                 ">=" if self.more_is_better else "<=", figure(self.target_value), self.verdict()))
@@ -141,7 +142,8 @@ class Bench:
             json.dump([r.json() for r in rows], f, indent=1)
             f.write("\n")
         with open(self.path("bench.md"), "w", encoding="utf-8") as f:
-            f.write("# %s\n\n| figure | unit | median [min..max] | floor | target |\n|---|---|---|---|---|\n" % headline)
+            f.write("# %s\n\n" % headline)
+            f.write("| figure | unit | median [min..max] | floor | target |\n|---|---|---|---|---|\n")
             f.writelines(r.cells() + "\n" for r in rows)
 
 
