@@ -4,8 +4,9 @@
 
 - The text between `<!-- made by: COMMAND -->` and `<!-- end -->` is the output of COMMAND, a
   program of the build tree.
-- The text between `<!-- states: FILE TABLE -->` and `<!-- end -->` is the table of legal moves of
-  that name in that source file.
+- The text between `<!-- states: FILE TABLE -->` and `<!-- end -->` is a diagram of the table of legal
+  moves of that name in that source file.
+- The text between `<!-- layers: FILE -->` and `<!-- end -->` is a diagram of the layers in that file.
 - The schema of the summary gets the counters of base/counters.h.
 
 usage: mk/docs.py [--build DIR] [--check]      --check changes nothing and fails when a part is not
@@ -16,13 +17,14 @@ import ast
 import json
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 
 COUNTERS = "base/counters.h"
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PART = re.compile(r"(<!-- (made by|states): (.+?) -->\n)(.*?)(<!-- end -->)", re.S)
+PART = re.compile(r"(<!-- (made by|states|layers): (.+?) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
 def made(command, build):
@@ -41,9 +43,12 @@ def made(command, build):
     return "```\n%s\n```\n" % text
 
 
+def mermaid(kind, lines):
+    return "```mermaid\n%s\n%s\n```\n" % (kind, "\n".join("    " + line for line in lines))
+
+
 def states(what):
-    """A markdown table of `static const uint32_t TABLE[] = {[FROM] = FRAGI_MOVE(TO) | ...,
-    ...};`."""
+    """A diagram of `static const uint32_t TABLE[] = {[FROM] = FRAGI_MOVE(TO) | ..., ...};`."""
     path, table = what.split()
     with open(os.path.join(TOP, path), encoding="utf-8") as f:
         source = re.sub(r"\s*\\\n\s*", " ", f.read())
@@ -55,10 +60,24 @@ def states(what):
             moves = re.sub(r"\b%s\b" % name, lambda m, v=value: v, moves)
         rows.append((state, re.findall(r"(?:BIT|FRAGI_MOVE)\((\w+)\)", moves)))
     prefix = len(os.path.commonprefix([r[0] for r in rows]))
-    name = lambda s: s[prefix:].lower().replace("_", " ")
-    lines = ["| state | may become |", "|---|---|"]
-    lines += ["| %s | %s |" % (name(s), ", ".join(map(name, to)) or "nothing: it is over") for s, to in rows]
-    return "\n".join(lines) + "\n"
+    name = lambda s: s[prefix:].lower()
+    lines = ['state "%s" as %s' % (name(s).replace("_", " "), name(s)) for s, _ in rows if "_" in name(s)]
+    lines += ["[*] --> " + name(rows[0][0])]
+    for state, moves in rows:
+        lines += ["%s --> %s" % (name(state), name(to)) for to in moves]
+        lines += [] if moves else [name(state) + " --> [*]"]
+    return mermaid("stateDiagram-v2", lines)
+
+
+def layers(what):
+    """A diagram of the rows of folders in mk/layers.py; an arrow means "may include"."""
+    rules = runpy.run_path(os.path.join(TOP, what))
+    rows, lines = rules["ROWS"], []
+    for level, row in reversed(list(enumerate(rows))):
+        lines += ['subgraph row%d [" "]' % level] + ["    " + folder for folder in row] + ["end"]
+    lines += ["%s --> %s" % pair for pair in sorted(rules["SIDEWAYS"])]
+    lines += ["row%d --> row%d" % (level, level - 1) for level in range(len(rows) - 1, 0, -1)]
+    return mermaid("flowchart TB", lines)
 
 
 def entries(header, name, width):
@@ -124,6 +143,7 @@ def main():
     p.add_argument("--check", action="store_true")
     args = p.parse_args()
     build = os.path.abspath(args.build)
+    make = {"made by": lambda command: made(command, build), "states": states, "layers": layers}
     stale = []
     for name in sorted(os.listdir(os.path.join(TOP, "docs"))):
         if not name.endswith((".md", "schema.json")):
@@ -135,10 +155,7 @@ def main():
             schema(old)
             if name.endswith(".json")
             else PART.sub(
-                lambda m: m.group(1)
-                + (states(m.group(3)) if m.group(2) == "states" else made(m.group(3), build))
-                + m.group(5),
-                old,
+                lambda m: m.group(1) + make[m.group(2)](m.group(3)) + m.group(5), old
             )
         )
         if new != old:
