@@ -17,6 +17,7 @@ lint:
 lint-style:
 	@clang-format --dry-run -Werror $(LINT_SRC)
 	@mk/layers.py
+	@mk/limits.py
 # The public headers compile without warnings as C99 and C++11, and each header compiles alone.
 lint-headers:
 	@for h in libfrag/include/frag/*.h; do \

@@ -58,8 +58,8 @@ static int placing_index(struct placing *p)
 			if (naming == NULL)
 				return -ENOMEM;
 			naming->worker = w;
-			if (first !=
-			    NULL) { /* the map keeps the first entry; others are chained behind it */
+			/* The map keeps the first entry; others are chained behind it. */
+			if (first != NULL) {
 				naming->next = first->next;
 				first->next = naming;
 			} else if (fragi_strmap_put(&p->named, name, naming) < 0) {

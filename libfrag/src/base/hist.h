@@ -44,7 +44,9 @@ static inline void fragi_hist_add(struct fragi_hist *hist, uint64_t ns)
 		atomic_store_explicit(&hist->max, ns, memory_order_relaxed);
 }
 
-/* A histogram in a few numbers: 500, 990 and 999 of 1000 lie below p50, p99 and p999; max is exact. */
+/*
+ * A histogram in a few numbers: 500, 990 and 999 of 1000 lie below p50, p99 and p999; max is exact.
+ */
 struct fragi_quantiles {
 	uint64_t count, p50, p99, p999, max;
 };
