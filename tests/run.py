@@ -59,8 +59,7 @@ def run_group(command, env, limit_s):
         left = 0
         try:
             os.killpg(child.pid, 0 if status is not None else signal.SIGKILL)
-            # The group still has members: give them the blink that an exit takes, then count and
-            # kill.
+            # The group still has members: wait as long as an exit takes, then count and kill.
             time.sleep(0.2)
             os.killpg(child.pid, signal.SIGKILL)
             left = 1
@@ -72,31 +71,31 @@ def run_group(command, env, limit_s):
 
 
 def sanitizer_environment(checker, reports):
-    """Reports into files; a crash stays one, for the tests of crashes; slow allocators may wait for
-    memory."""
+    """Environment that sends reports into files and leaves crashes alone, for the tests of
+    crashes."""
     log = "log_path=" + os.path.join(reports, "report")
     handle = "".join(":handle_%s=0" % s for s in ("segv", "abort", "sigbus", "sigfpe", "sigill"))
     if checker == "threads":
         # A thread that is left behind is one whose compute hangs: tests of that watch it.
         return {"TSAN_OPTIONS": log + handle + ":report_thread_leaks=0:suppressions=" +
                                 os.path.join(HERE, "tsan.supp"),
-                "CFLAGS": "-O1 -g -fsanitize=thread", # what tests compile against such a libfrag.so
-                # its patched mmap and TSan's call each other until the stack ends
+                "CFLAGS": "-O1 -g -fsanitize=thread",
+                # UCX's patched mmap and that of TSan call each other until the stack ends.
                 "UCX_MEM_EVENTS": "n"}
     suppressions = "suppressions=" + os.path.join(HERE, "lsan.supp")
     return {"ASAN_OPTIONS": log + handle + ":detect_leaks=1:allocator_may_return_null=1:verify_asan_link_order=0",
-            # what tests compile against such a libfrag.so
+            # For what tests compile against such a libfrag.so.
             "CFLAGS": "-O1 -g -fsanitize=address,undefined",
             "UBSAN_OPTIONS": log + ":print_stacktrace=1",
             "LSAN_OPTIONS": suppressions + ":print_suppressions=0"}
 
 
 def read_reports(reports):
-    """What the sanitizers of a program and its children wrote: one text a process."""
+    """What the sanitizers of a program and its children wrote: one text per process."""
     texts = []
     for f in sorted(os.listdir(reports)):
         with open(os.path.join(reports, f), encoding="utf-8", errors="replace") as report:
-            # UCX asks for huge pages first and takes others; that valgrind has none is no finding.
+            # UCX first asks for huge pages and then takes others; that valgrind has none is no finding.
             texts.append("".join(l for l in report if not l.endswith("valgrind ignores shmget(shmflg) SHM_HUGETLB\n"))[:20000])
     return [t for t in texts if t.strip()]
 
@@ -104,7 +103,7 @@ def read_reports(reports):
 VALGRIND = ["valgrind", "-q", "--vgdb=no", "--trace-children=yes", "--leak-check=full", "--show-leak-kinds=definite",
             "--errors-for-leak-kinds=definite", "--num-callers=20", "--fair-sched=yes",
             "--suppressions=" + os.path.join(HERE, "valgrind.supp")]
-# what has a bound in tests gets so many times as long
+# Tests multiply their time limits by this.
 TIMES_SLOWER = {"threads": 3, "valgrind": 20, "emulated": 20}
 
 
@@ -131,7 +130,7 @@ def run_program(command, name, build, checker=None):
         elif checker == "valgrind":
             command = VALGRIND + ["--log-file=" + os.path.join(reports, "report.%p")] + command
         limit_s *= TIMES_SLOWER.get(checker, 1)
-        # tests/slow.h, integration/cluster.py
+        # Read by tests/slow.h and tests/integration/cluster.py.
         env["FRAG_TEST_SLOW"] = str(TIMES_SLOWER.get(checker, 1))
         started = time.monotonic()
         status, result.output, left = run_group([a.replace("{tap}", tap) for a in command], env,
@@ -139,7 +138,7 @@ def run_program(command, name, build, checker=None):
         result.seconds = time.monotonic() - started
         lines = open(tap).read().splitlines() if os.path.exists(tap) else []
         left_files = os.listdir(scratch)
-        told = read_reports(reports)
+        texts = read_reports(reports)
     for line in lines:
         m = TAP.match(line)
         if not m:
@@ -160,9 +159,9 @@ def run_program(command, name, build, checker=None):
         result.failed.append("%s: ran no test" % name)
     if left:
         result.failed.append("%s: left processes behind" % name)
-    if told:
-        result.failed.append("%s: %d reports of the sanitizers or valgrind" % (name, len(told)))
-        result.output += "".join(told)
+    if texts:
+        result.failed.append("%s: %d reports of the sanitizers or valgrind" % (name, len(texts)))
+        result.output += "".join(texts)
     if left_files:
         result.failed.append("%s: left files behind: %s" % (name, " ".join(left_files)))
     return result
@@ -214,8 +213,8 @@ def main():
     checker = next((c for c in ("sanitized", "threads", "valgrind", "emulated") if getattr(args, c)), None)
     seconds = 120 * TIMES_SLOWER.get(checker, 1)
     skips = known_skips("skips")
-    beyond = known_skips("skips.aarch64") if args.emulated else {}
-    skips.update(beyond)
+    emulator_skips = known_skips("skips.aarch64") if args.emulated else {}
+    skips.update(emulator_skips)
 
     chosen = {}
     for name in args.tests or []:
@@ -230,7 +229,7 @@ def main():
         for f in sorted(files):
             path = os.path.join(folder, f)
             source = os.path.join(HERE, os.path.relpath(path, os.path.join(build, "tests")) + ".c")
-            # else left over from before its source was moved
+            # A program without a source is left over from before that was moved.
             if f.startswith("test_") and os.path.exists(source):
                 work.append(([path, "--tap={tap}", "--timeout", str(seconds)], os.path.relpath(path, build)))
     folder = os.path.join(HERE, "integration")
@@ -242,7 +241,7 @@ def main():
         work = [w for w in work if re.match(r"tests/(unit|conformance|checkers)/(?!test_(worker_spawn|fraghost)$)", w[1])]
     if args.emulated:
         work = [w for w in work if w[1].startswith("tests/")]
-    # no threads are in those, or the ones that test_ping and test_examples show, and many pixels
+    # These have no threads, or those that test_ping and test_examples run as well, and many pixels.
     if args.threads:
         work = [w for w in work if not re.match(r"tests/(sim|fuzz|operators)/|integration/test_(video|docs|headers)$", w[1])]
     if args.only:
@@ -256,10 +255,10 @@ def main():
     lock = threading.Lock()
     results = []
 
-    def one(item):
+    def run_one(item):
         result = run_program(item[0], item[1], build, checker)
-        result.skipped += [n for n in result.failed if n in beyond]
-        result.failed = [n for n in result.failed if n not in beyond]
+        result.skipped += [n for n in result.failed if n in emulator_skips]
+        result.failed = [n for n in result.failed if n not in emulator_skips]
         with lock:
             results.append(result)
             print("%-44s %5.1f s  %s" % (result.name, result.seconds, result.closing))
@@ -270,7 +269,7 @@ def main():
             sys.stdout.flush()
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        list(pool.map(one, work))
+        list(pool.map(run_one, work))
 
     passed = sorted(n for r in results for n in r.passed)
     failed = sorted(n for r in results for n in r.failed)
