@@ -18,6 +18,7 @@ proof)
 	goal_s=1200
 	steps='patches tests/planted/features.py --patches
 style make -s lint-style
+recipes tests/planted/recipes.sh
 sim make -s sim RUNS=100000
 faults tests/planted/sim.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
 ndebug make -s ndebug
@@ -32,6 +33,7 @@ nightly)
 	goal_s=9000
 	steps='patches tests/planted/features.py --patches
 lint make -s lint
+recipes tests/planted/recipes.sh
 builds tests/builds.sh
 ndebug make -s ndebug
 sim make -s sim RUNS=1000000

@@ -5,6 +5,8 @@
 #   faults              the folder
 #   plant_build NAME    builds the copy, $scratch; what it prints is shown when it fails
 #   plant_notice NAME   prints what noticed the fault, in a few words; fails when nothing did
+# recipes.sh does the same with patches that must work, and says so with other words:
+#   plant_good, plant_bad    what the table calls a patch that was noticed, or not
 
 # plant_copy FOLDER...: the tree, and those folders of a build in it, so that each fault costs few
 # compilations
@@ -28,19 +30,19 @@ plant_each() {
 		by=
 		if ! git -C "$scratch" apply "$patch" 2>"$scratch.log"; then
 			result=STALE
-			by="$faults/$name.patch does not apply: make its mistake in the code as it is now, and write the patch anew"
+			by="$faults/$name.patch does not apply: write it anew, for the code as it is now"
 		else
 			if ! plant_build "$name" >"$scratch.log" 2>&1; then
 				result=UNBUILT
 				by=$(grep -m 1 'error' "$scratch.log")
 			elif by=$(plant_notice "$name"); then
-				result=noticed
+				result=${plant_good:-noticed}
 			else
-				result=MISSED
+				result=${plant_bad:-MISSED}
 			fi
 			git -C "$scratch" apply -R "$patch" || exit 1
 		fi
-		if [ $result = noticed ]; then
+		if [ "$result" = "${plant_good:-noticed}" ]; then
 			noticed=$((noticed + 1))
 		else
 			other=$((other + 1))
@@ -48,7 +50,7 @@ plant_each() {
 		printf '%-34s %-8s %s: %s\n' "$name" "$result" "$(head -1 "$patch")" "${by:-nothing}"
 		rm -f "$scratch.log"
 	done
-	echo "$noticed noticed, $other not"
+	echo "$noticed ${plant_good:-noticed}, $other not"
 	[ $other = 0 ]
 }
 
