@@ -22,7 +22,7 @@ plant_notice() {
 	if [ -n "$found" ]; then
 		echo "$found"
 	elif [ $status != 0 ]; then
-		echo "a seed up to $runs: it crashes"
+		echo "a seed up to $runs: it crashes: $(grep -m 1 -e 'ssertion' -e 'illegal' "$scratch.log")"
 	else
 		echo "nothing within $runs seeds"
 		return 1
