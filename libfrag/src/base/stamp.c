@@ -32,7 +32,7 @@ static uint64_t q56_from_hz(uint64_t hz)
 }
 
 #if defined(__x86_64__)
-#define CALIBRATE_NS 1000000
+#define CALIBRATE_NS 100000 /* within 0.01 %; every process that loads the library spins so long */
 #define BRACKETS 8
 
 /* The kernel uses these clocks when it has found that the counters of two cores disagree. */
