@@ -29,7 +29,7 @@ $(LIBFRAG_SO): $(LIBFRAG_OBJ) libfrag/libfrag.map
 	@mkdir -p $(@D)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libfrag.so.1 \
 		-Wl,--version-script=libfrag/libfrag.map \
-		-Wl,-Bsymbolic-functions $(LIBFRAG_OBJ) -lyaml -ldl -lm -o $@
+		-Wl,-Bsymbolic-functions $(LIBFRAG_OBJ) -lyaml -ldl -o $@
 	ln -sf libfrag.so.1 $(B)/lib/libfrag.so
 
 $(LIBFRAG_A): $(LIBFRAG_OBJ)

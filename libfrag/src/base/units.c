@@ -120,7 +120,7 @@ int fragi_parse_duration(const char *text, int64_t *out_ns)
 		hz = (double)number.whole + (double)number.fraction / (double)number.scale;
 		if (!(hz > 1e-9) || hz > 1e9)
 			return -ERANGE;
-		*out_ns = (int64_t)llround(1e9 / hz);
+		*out_ns = (int64_t)(1e9 / hz + 0.5);
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
