@@ -31,7 +31,7 @@ void wrk_core_destroy(struct wrk_core *core)
 {
 	if (core == NULL)
 		return;
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
+	for (uint32_t i = 0; i < core->slot_count; i++)
 		wrk_host_forget(&core->hosts[i]);
 	fragi_free(core);
 }
@@ -155,7 +155,7 @@ enum wrk_session wrk_core_session(const struct wrk_core *core)
 
 enum wrk_host_state wrk_core_host_state(const struct wrk_core *core, uint32_t host)
 {
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
+	for (uint32_t i = 0; i < core->slot_count; i++)
 		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].id == host)
 			return core->hosts[i].state;
 	return WRK_HOST_NONE;

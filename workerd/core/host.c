@@ -49,7 +49,7 @@ void wrk_host_forget(struct wrk_host *host)
 
 static struct wrk_host *host_by_id(struct wrk_core *core, uint32_t id)
 {
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
+	for (uint32_t i = 0; i < core->slot_count; i++)
 		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].id == id)
 			return &core->hosts[i];
 	return NULL;
@@ -60,7 +60,7 @@ static struct wrk_host *host_by_number(struct wrk_core *core, uint64_t run, uint
 {
 	struct wrk_host *found = NULL;
 
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++) {
+	for (uint32_t i = 0; i < core->slot_count; i++) {
 		struct wrk_host *host = &core->hosts[i];
 
 		if (host->state != WRK_HOST_NONE && host->link == core->link && host->run == run &&
@@ -93,7 +93,7 @@ static void host_kill(struct wrk_core *core, struct wrk_host *host, const char *
 
 void wrk_host_kill_all(struct wrk_core *core, const char *why, struct wrk_actions *actions)
 {
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
+	for (uint32_t i = 0; i < core->slot_count; i++)
 		if (core->hosts[i].state != WRK_HOST_NONE) {
 			core->hosts[i].ended_here = core->stops > 0;
 			host_kill(core, &core->hosts[i], why, actions);
@@ -104,7 +104,7 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++) {
+	for (uint32_t i = 0; i < core->slot_count; i++) {
 		struct wrk_host *host = &core->hosts[i];
 
 		if (host->state == WRK_HOST_NONE || host->told)
@@ -183,9 +183,11 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 			(unsigned long long)message->epoch);
 		return;
 	}
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX && host == NULL; i++)
+	for (uint32_t i = 0; i < core->slot_count && host == NULL; i++)
 		if (core->hosts[i].state == WRK_HOST_NONE)
 			host = &core->hosts[i];
+	if (host == NULL && core->slot_count < WRK_HOSTS_MAX)
+		host = &core->hosts[core->slot_count];
 	if (core->stops > 0)
 		refusal = wrk_text(actions, "worker %s has been told to end", core->config.name);
 	else if (core->config.once && core->served && core->served_run != message->run)
@@ -203,6 +205,8 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 	}
 	if (old != NULL)
 		host_kill(core, old, "a newer epoch of it was started", actions);
+	if (host == &core->hosts[core->slot_count])
+		core->slot_count++;
 	*host = (struct wrk_host){.id = ++core->last_id,
 				  .run = message->run,
 				  .number = message->host,
@@ -462,7 +466,7 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 
 void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk_actions *actions)
 {
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++) {
+	for (uint32_t i = 0; i < core->slot_count; i++) {
 		struct wrk_host *host = &core->hosts[i];
 
 		if (host->state == WRK_HOST_NONE || host->state == WRK_HOST_KILLED)
@@ -491,7 +495,7 @@ int64_t wrk_host_deadline_ns(const struct wrk_core *core)
 {
 	int64_t deadline = INT64_MAX;
 
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++) {
+	for (uint32_t i = 0; i < core->slot_count; i++) {
 		const struct wrk_host *host = &core->hosts[i];
 
 		if (host->state == WRK_HOST_NONE || host->state == WRK_HOST_KILLED)

@@ -51,6 +51,7 @@ struct wrk_core {
 	char address[64]; /* the data plane's, for HELLO */
 
 	struct wrk_host hosts[WRK_HOSTS_MAX];
+	uint32_t slot_count; /* of hosts, ever used: no more is looked at, nor paged in */
 	uint32_t host_count, last_id;
 	struct wrk_past past[WRK_PAST_MAX];
 	uint32_t past_next;
