@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -328,6 +329,7 @@ static void worker_send(void *arg, uint64_t link, const struct fw_message *messa
 
 static int host_main(void)
 {
+	(void)prctl(PR_SET_NAME, "fraghost"); /* as ps and core files call it everywhere */
 	return host_process_run(true);
 }
 
