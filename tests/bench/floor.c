@@ -7,9 +7,11 @@
  *   floor memcpy BYTES      ns a copy
  *   floor yaml FILE         ms libyaml alone takes to read a file
  *   floor malloc COUNT      ms to allocate and name COUNT objects of 256 bytes
+ *   floor run COUNT COMMAND...  ms from fork to the end of a program, the median of COUNT runs
  * By the clock and of processor time.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -17,7 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <yaml.h>
 
@@ -153,14 +157,55 @@ static void allocate(int64_t count)
 	free(objects);
 }
 
+static double run_once(char **command)
+{
+	double start = now_ns(CLOCK_MONOTONIC);
+	pid_t pid = fork();
+	int status, null;
+
+	if (pid == 0) {
+		null = open("/dev/null", O_RDWR);
+		for (int fd = 0; fd < 3; fd++)
+			dup2(null, fd);
+		execvp(command[0], command);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		exit(1);
+	return now_ns(CLOCK_MONOTONIC) - start;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int run(int count, char **command)
+{
+	double *took = calloc((size_t)count, sizeof(*took));
+
+	if (took == NULL || count < 1)
+		return 1;
+	for (int i = 0; i < count; i++)
+		took[i] = run_once(command);
+	qsort(took, (size_t)count, sizeof(*took), compare);
+	printf("%.3f\n", took[count / 2] / 1e6);
+	free(took);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	double wall = now_ns(CLOCK_MONOTONIC), cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID), unit;
 	int64_t count = argc == 3 ? atoll(argv[2]) : 0;
 
+	if (argc > 3 && strcmp(argv[1], "run") == 0)
+		return run(atoi(argv[2]), argv + 3);
 	if (argc != 3) {
 		fprintf(stderr,
-			"usage: floor hop MESSAGES | cache MESSAGES | memcpy BYTES | yaml FILE | malloc COUNT\n");
+			"usage: floor hop MESSAGES | cache MESSAGES | memcpy BYTES | yaml FILE | malloc COUNT | run COUNT COMMAND...\n");
 		return 2;
 	}
 	unit = (double)count;

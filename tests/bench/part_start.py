@@ -44,6 +44,7 @@ IDLE_SINK = "z%d: {type: bench_sink}"
 OPERATORS = (1, 10, 100, 1000)
 EDGES = (1, 50, 100) # steps far above what a host takes once, or not
 IDLE_S = 2
+RUNS = 21
 
 
 def command_ms(bench, *command):
@@ -148,16 +149,15 @@ def idle_text(operators, edges):
 
 def run(bench):
     floor = bench.row("floor.true", "ms")
-    hello = bench.row("start.hello", "ms", floor=floor, target=30)
+    hello = bench.row("start.hello", "ms", floor=floor, target=lambda floor: 2 * floor)
     here = [bench.row("start.one_process.first", "ms", floor=floor), bench.row("start.one_process.gone", "ms", target=100)]
     workers = bench.row("start.workers_up.first", "ms", target=300)
     daemons = [bench.row("start.last_worker.first", "ms", target=300), bench.row("start.daemons.gone", "ms", target=100)]
     cold = [bench.row("start.cold.first", "ms"), bench.row("start.cold.gone", "ms", target=100)]
     for _ in bench.rounds():
-        start, end = command_ms(bench, "true")
-        floor.add((end - start) / 1e6)
-        start, end = command_ms(bench, bench.path("bin/fragctl"), "run", "examples/hello/app.yaml")
-        hello.add((end - start) / 1e6)
+        floor.add(bench.figures("floor", "run", RUNS, "true")[0])
+        hello.add(bench.figures("floor", "run", RUNS, bench.path("bin/fragctl"), "run",
+                                "examples/hello/app.yaml")[0])
         first_and_gone(bench, HERE, [], here)
         workers_up(bench, TWO, workers)
         over_daemons(bench, TWO, daemons)
