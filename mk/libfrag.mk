@@ -2,7 +2,7 @@
 # libfrag.so, the static archive that the daemons and the unit tests link, and the modules it opens
 # when needed.
 LIBFRAG_INC := -Ilibfrag/include -Ilibfrag/src
-LIBFRAG_SRC := $(wildcard libfrag/src/*/*.c)
+LIBFRAG_SRC := $(wildcard libfrag/src/*/*.c libfrag/src/edge/remote/*.c)
 LIBFRAG_OBJ := $(LIBFRAG_SRC:%.c=$(B)/obj/%.o)
 LIBFRAG_SO := $(B)/lib/libfrag.so.1
 LIBFRAG_A := $(B)/obj/libfrag.a

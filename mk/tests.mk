@@ -16,6 +16,7 @@ SHARED_TEST_SRC := $(wildcard tests/shared/*.c)
 SHARED_TEST_BIN := $(SHARED_TEST_SRC:tests/%.c=$(B)/tests/%)
 CONFORMANCE_SRC := $(filter-out $(if $(UCX_SRC),,tests/conformance/test_ucx%.c), \
 	$(wildcard tests/conformance/test_*.c))
+CONFORMANCE_PAIR := tests/conformance/pair.c tests/conformance/socket.c
 CONFORMANCE_BIN := $(CONFORMANCE_SRC:tests/%.c=$(B)/tests/%)
 TEST_PLUGIN_SRC := $(wildcard tests/sample_plugins/*.c)
 TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/sample_plugins/%.c=$(B)/tests/sample_plugins/lib%.so) \
@@ -37,10 +38,10 @@ $(SHARED_TEST_BIN): $(B)/tests/%: tests/%.c $(LIBFRAG_SO)
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d -Itests $(LIBFRAG_INC) -I. $< $(ALL_LDFLAGS) \
 		-L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
-$(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c tests/conformance/pair.c tests/conformance/pair.h \
-	$(LIBFRAG_SO) $(if $(UCX_SRC),$(UCX_SO))
+$(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c $(CONFORMANCE_PAIR) tests/conformance/pair.h \
+	tests/conformance/socket.h $(LIBFRAG_SO) $(if $(UCX_SRC),$(UCX_SO))
 	@mkdir -p $(@D) $(B)/obj/$(<D)
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< tests/conformance/pair.c \
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< $(CONFORMANCE_PAIR) \
 		$(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' \
 		-o $@
 
@@ -48,8 +49,8 @@ $(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c tests/conformance/pair.c tests/confo
 CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged
 $(CONFORMANCE_FORGED) $(B)/tests/conformance/test_ucx_answers: ALL_CFLAGS += \
 	$(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
-$(CONFORMANCE_FORGED): ALL_LDFLAGS += $(B)/obj/libfrag/modules/ucx/sockets.o \
-	$(B)/obj/libfrag/modules/ucx/bodies.o $(if $(UCX_SRC),$(shell pkg-config --libs ucx))
+$(CONFORMANCE_FORGED): private ALL_LDFLAGS += $(B)/obj/libfrag/modules/ucx/sockets.o \
+	$(if $(UCX_SRC),$(shell pkg-config --libs ucx))
 
 $(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include <base/stamp.h>
-#include <edge/pump.h>
+#include <edge/remote/remote.h>
 #include <edge/ucx_env.h>
 #include <frag/frag.h>
 
@@ -26,8 +26,7 @@
 
 struct side {
 	struct fragi_pump *pump;
-	const struct fragi_transport_ops *ops;
-	struct fragi_transport *transport;
+	struct fragi_remote *remote;
 	struct fragi_tx *tx;
 	struct fragi_rx *rx;
 	struct fragi_ledger ledger;
@@ -81,15 +80,14 @@ static bool has_room(void *arg)
 /* Host 1 sends on flow 0 and receives on flow 1. */
 static void open_side(struct side *side, uint32_t number, int other, uint32_t window)
 {
-	struct fragi_transport_config config = {
-		.struct_size = sizeof(config),
+	struct fragi_remote_config config = {
 		.host = number,
 		.epoch = 1,
 		.arg = side,
 		.peer_ready = on_ready,
 		.peer_lost = on_lost,
 	};
-	struct fragi_link link = {
+	struct fragi_edge_config edge = {
 		.window_messages = window,
 		.window_bytes = FRAGI_WINDOW_BYTES_DEFAULT * 8,
 		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
@@ -97,7 +95,9 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 	};
 	struct frag_err err = FRAG_ERR_INIT;
 	char theirs[FRAGI_HOST_ADDRESS_MAX];
-	struct fragi_peer *peer;
+	const struct fragi_transport_ops *ops;
+	struct fragi_remote_endpoint *endpoint;
+	struct fragi_remote_peer *peer;
 	const void *address;
 	cpu_set_t cpus;
 	ssize_t n;
@@ -108,25 +108,27 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 	if (fragi_pump_create(&side->pump) < 0 ||
 	    fragi_ledger_create(&side->ledger, -1, 0, 2) < 0 ||
-	    fragi_transport_open("ucx", &side->ops, &err) < 0)
+	    fragi_transport_open("ucx", &ops, &err) < 0)
 		die(err.text);
 	config.pump = side->pump;
-	if (side->ops->create(&config, &side->transport, &err) < 0)
+	if (fragi_remote_create(&config, &side->remote) < 0 ||
+	    fragi_remote_open(side->remote, ops, &err) < 0)
 		die(err.text);
-	address = side->ops->address(side->transport, &size);
+	address = ops->address(fragi_remote_transport(side->remote, "ucx"), &size);
 	if (send(other, address, size, 0) != (ssize_t)size ||
 	    (n = recv(other, theirs, sizeof(theirs), 0)) <= 0)
 		die("the other side is gone");
-	if (fragi_pump_attach(side->pump, side->ops, side->transport) < 0)
+	if (fragi_pump_attach(side->pump, &fragi_remote_pump_ops, side->remote) < 0)
 		die("no thread");
 	fragi_pump_lock(side->pump);
-	if (side->ops->peer_add(side->transport, 3 - number, 1, theirs, (size_t)n, &peer, &err) < 0)
+	if (fragi_remote_peer_create(side->remote, 3 - number, 1, &peer) < 0 ||
+	    fragi_remote_connect(peer, "ucx", theirs, (size_t)n, &endpoint, &err) < 0)
 		die(err.text);
-	link.flow = number == 1 ? 0 : 1;
-	if (side->ops->tx_create(peer, &link, &side->ledger.flows[link.flow], &side->tx) < 0)
+	edge.flow = number == 1 ? 0 : 1;
+	if (fragi_remote_tx_create(endpoint, &edge, &side->ledger.flows[edge.flow], &side->tx) < 0)
 		die("no memory");
-	link.flow = 1 - link.flow;
-	if (side->ops->rx_create(peer, &link, &side->ledger.flows[link.flow], &side->rx) < 0)
+	edge.flow = 1 - edge.flow;
+	if (fragi_remote_rx_create(endpoint, &edge, &side->ledger.flows[edge.flow], &side->rx) < 0)
 		die("no memory");
 	side->tx->room = (struct fragi_notify){on_event, side};
 	side->rx->arrival = (struct fragi_notify){on_event, side};
@@ -138,7 +140,7 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 static void close_side(struct side *side)
 {
 	fragi_pump_detach(side->pump);
-	side->ops->destroy(side->transport);
+	fragi_remote_destroy(side->remote);
 	fragi_pump_destroy(side->pump);
 	fragi_ledger_close(&side->ledger);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pair.h"
+#include "socket.h"
 #include <base/stamp.h>
 #include <edge/ucx_env.h>
 
@@ -31,6 +32,195 @@ static void on_room(void *arg)
 		fragi_pump_poke_one(pair->pump[0]);
 }
 
+/* Inside a host. */
+
+static void inproc_open(struct pair *pair)
+{
+	for (uint32_t i = 0; i < pair->edges; i++)
+		cr_assert_eq(fragi_inproc_create(pair->capacity, pair->policy,
+						 &pair->ledger[0].flows[i], &pair->txs[i],
+						 &pair->rxs[i]),
+			     0);
+}
+
+/* Between hosts. */
+
+static struct pair *the_pair; /* a test program runs one test a process */
+
+static void on_ready(void *arg, uint32_t host)
+{
+	(void)host;
+	atomic_fetch_add(&the_pair->ready[(uintptr_t)arg], 1);
+}
+
+static void on_lost(void *arg, uint32_t host, const char *sentence)
+{
+	uintptr_t i = (uintptr_t)arg;
+
+	(void)host;
+	strncpy(the_pair->sentence[i], sentence, sizeof(the_pair->sentence[i]) - 1);
+	atomic_fetch_add(&the_pair->lost[i], 1);
+}
+
+static void on_fault(void *arg, int code, const char *sentence)
+{
+	uintptr_t i = (uintptr_t)arg;
+
+	(void)code;
+	strncpy(the_pair->sentence[i], sentence, sizeof(the_pair->sentence[i]) - 1);
+	atomic_fetch_add(&the_pair->faults[i], 1);
+}
+
+static bool is_ready(struct pair *pair)
+{
+	return atomic_load(&pair->ready[0]) > 0 &&
+	       (pair->itself || atomic_load(&pair->ready[1]) > 0);
+}
+
+static void open_transport(struct fragi_remote *remote, const char *name)
+{
+	const struct fragi_transport_ops *ops = &socket_transport;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (strcmp(name, "socket") != 0)
+		cr_assert_eq(fragi_transport_open(name, &ops, &err), 0, "%s", err.text);
+	cr_assert_eq(fragi_remote_open(remote, ops, &err), 0, "%s", err.text);
+}
+
+static void remote_open(struct pair *pair, uintptr_t i)
+{
+	const struct fragi_remote_config config = {
+		.host = (uint32_t)i + 1,
+		.epoch = 10 + i,
+		.pump = pair->pump[i],
+		.dead_ns = pair->dead_ns,
+		.beat_ns = pair->dead_ns / 4,
+		.arg = (void *)i,
+		.peer_ready = on_ready,
+		.peer_lost = on_lost,
+		.fault = on_fault,
+	};
+
+	cr_assert_eq(fragi_remote_create(&config, &pair->remote[i]), 0);
+	for (int k = 0; k < 2 && pair->kind->transports[k] != NULL; k++)
+		open_transport(pair->remote[i], pair->kind->transports[k]);
+}
+
+const struct fragi_transport *pair_transport(const struct pair *pair, int side, int which)
+{
+	return fragi_remote_transport(pair->remote[side], pair->kind->transports[which]);
+}
+
+static void connect_side(struct pair *pair, int i)
+{
+	int other = pair->itself ? i : 1 - i;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(fragi_remote_peer_create(pair->remote[i], (uint32_t)other + 1,
+					      10 + (uint64_t)other, &pair->peer[i]),
+		     0);
+	for (int k = 0; k < 2 && pair->kind->transports[k] != NULL; k++) {
+		const struct fragi_transport *transport = pair_transport(pair, other, k);
+		size_t size;
+		const void *address = transport->ops->address(transport, &size);
+
+		cr_assert_eq(fragi_remote_connect(pair->peer[i], transport->ops->name, address,
+						  size, &pair->endpoint[i][k], &err),
+			     0, "%s", err.text);
+	}
+}
+
+static void wire(struct pair *pair)
+{
+	struct fragi_edge_config config = {
+		.token = "0123456789abcde",
+		.window_messages = pair->capacity,
+		.window_bytes = pair->window_bytes,
+		.message_bytes_max = pair->message_bytes_max,
+		.policy = pair->policy,
+	};
+	int to = pair->itself ? 0 : 1;
+
+	for (uint32_t i = 0; i < pair->edges; i++) {
+		uint32_t k = pair->kind->transports[1] != NULL ? i % 2 : 0;
+
+		config.flow = 7 + i;
+		config.token[15] = (uint8_t)i;
+		cr_assert_eq(fragi_remote_tx_create(pair->endpoint[0][k], &config,
+						    &pair->ledger[0].flows[i], &pair->txs[i]),
+			     0);
+		cr_assert_eq(fragi_remote_rx_create(pair->endpoint[to][k], &config,
+						    &pair->ledger[1].flows[i], &pair->rxs[i]),
+			     0);
+	}
+}
+
+static void remotes_open(struct pair *pair)
+{
+	int count = pair->itself ? 1 : 2;
+
+	the_pair = pair;
+	for (int i = 0; i < count; i++)
+		remote_open(pair, (uintptr_t)i);
+	for (int i = 0; i < count; i++)
+		connect_side(pair, i);
+	wire(pair);
+	cr_assert(pair_until(pair, is_ready), "never ready: %s %s", pair->sentence[0],
+		  pair->sentence[1]);
+	for (int i = 0; i < count && pair->threads; i++)
+		cr_assert_eq(
+			fragi_pump_attach(pair->pump[i], &fragi_remote_pump_ops, pair->remote[i]),
+			0);
+}
+
+uint32_t pair_turn(struct pair *pair)
+{
+	uint32_t happened = 0;
+
+	for (int i = 0; i < 2; i++) {
+		if (pair->remote[i] == NULL || !fragi_pump_try_lock(pair->pump[i]))
+			continue;
+		happened += fragi_remote_pump_ops.progress(pair->remote[i], fragi_now_ns());
+		fragi_pump_unlock(pair->pump[i]);
+	}
+	return happened;
+}
+
+static void *destroy_one(void *remote)
+{
+	fragi_remote_destroy(remote);
+	return NULL;
+}
+
+void pair_end(struct pair *pair)
+{
+	pthread_t thread;
+
+	if (!is_between_hosts(pair->kind)) {
+		for (uint32_t i = 0; i < pair->edges; i++)
+			fragi_inproc_destroy(pair->txs[i]);
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+		fragi_pump_detach(pair->pump[i]);
+	/* Each waits for the other's goodbye, as two processes do. */
+	pthread_create(&thread, NULL, destroy_one, pair->remote[0]);
+	destroy_one(pair->remote[1]);
+	pthread_join(thread, NULL);
+}
+
+#define SET(name, value) setenv(name, value, 0);
+
+void set_environment(void)
+{
+	FRAGI_UCX_ENV(SET)
+	setenv("UCX_NET_DEVICES", "lo", 0);
+}
+
+#define DEFINE(name, first, second, unused)                                                        \
+	const struct kind kind_##name = {#name, {first, second}};
+KINDS_WITH(DEFINE, 0)
+
 void pair_open(struct pair *pair, const struct kind *kind)
 {
 	pair->kind = kind;
@@ -42,19 +232,23 @@ void pair_open(struct pair *pair, const struct kind *kind)
 		pair->window_bytes = FRAGI_WINDOW_BYTES_DEFAULT;
 	if (pair->message_bytes_max == 0)
 		pair->message_bytes_max = FRAGI_MESSAGE_BYTES_MAX;
-	if (pair->links == 0)
-		pair->links = 1;
+	if (pair->edges == 0)
+		pair->edges = 1;
+	if (kind->transports[1] != NULL && pair->edges == 1)
+		pair->edges = 2; /* both transports are in use */
 	for (int i = 0; i < 2; i++) {
-		cr_assert_eq(fragi_ledger_create(&pair->ledger[i], -1, 1, pair->links), 0);
+		cr_assert_eq(fragi_ledger_create(&pair->ledger[i], -1, 1, pair->edges), 0);
 		cr_assert_eq(fragi_pump_create(&pair->pump[i]), 0);
 	}
-	cr_assert_eq(kind->open(pair), 0, "%s: %s %s", kind->name, pair->sentence[0],
-		     pair->sentence[1]);
+	if (is_between_hosts(kind))
+		remotes_open(pair);
+	else
+		inproc_open(pair);
 	pair->tx = pair->txs[0];
 	pair->rx = pair->rxs[0];
 	pair->tx_row = pair->tx->row;
 	pair->rx_row = pair->rx->row;
-	for (uint32_t i = 0; i < pair->links; i++) {
+	for (uint32_t i = 0; i < pair->edges; i++) {
 		pair->rxs[i]->arrival = (struct fragi_notify){on_arrival, pair};
 		pair->txs[i]->room = (struct fragi_notify){on_room, pair};
 	}
@@ -62,7 +256,7 @@ void pair_open(struct pair *pair, const struct kind *kind)
 
 void pair_close(struct pair *pair)
 {
-	pair->kind->close(pair);
+	pair_end(pair);
 	for (int i = 0; i < 2; i++) {
 		fragi_pump_destroy(pair->pump[i]);
 		fragi_ledger_close(&pair->ledger[i]);
@@ -74,7 +268,7 @@ void pair_settle(struct pair *pair)
 	int64_t until = fragi_now_ns() + PATIENCE_NS;
 
 	for (int quiet = 0; quiet < QUIET_ROUNDS;) {
-		if (pair->kind->turn(pair) > 0)
+		if (pair_turn(pair) > 0)
 			quiet = 0;
 		else
 			quiet++;
@@ -90,7 +284,7 @@ bool pair_until(struct pair *pair, bool (*done)(struct pair *pair))
 	while (!done(pair)) {
 		if (fragi_now_ns() > until)
 			return false;
-		if (pair->kind->turn(pair) == 0)
+		if (pair_turn(pair) == 0)
 			sched_yield();
 	}
 	return true;
@@ -189,185 +383,3 @@ void check_balance(struct pair *pair, uint64_t under_way)
 	cr_assert_eq(sum, atomic_load(&pair->tx_row->sent), "%llu accounted for, %llu sent",
 		     (unsigned long long)sum, (unsigned long long)atomic_load(&pair->tx_row->sent));
 }
-
-#define SET(name, value) setenv(name, value, 0);
-
-void set_ucx_environment(void)
-{
-	FRAGI_UCX_ENV(SET)
-	setenv("UCX_NET_DEVICES", "lo", 0);
-}
-
-/* Inside a host. */
-
-static int inproc_open(struct pair *pair)
-{
-	for (uint32_t i = 0; i < pair->links; i++)
-		if (fragi_inproc_create(pair->capacity, pair->policy, &pair->ledger[0].flows[i],
-					&pair->txs[i], &pair->rxs[i]) < 0)
-			return -1;
-	return 0;
-}
-
-static uint32_t inproc_turn(struct pair *pair)
-{
-	(void)pair;
-	return 0;
-}
-
-static void inproc_close(struct pair *pair)
-{
-	for (uint32_t i = 0; i < pair->links; i++)
-		fragi_inproc_destroy(pair->txs[i]);
-}
-
-const struct kind kind_inproc = {
-	.name = "inproc",
-	.open = inproc_open,
-	.turn = inproc_turn,
-	.close = inproc_close,
-};
-
-/* Between hosts. */
-
-static struct pair *the_pair; /* a test program runs one test a process */
-
-static void on_ready(void *arg, uint32_t host)
-{
-	(void)host;
-	atomic_fetch_add(&the_pair->ready[(uintptr_t)arg], 1);
-}
-
-static void on_lost(void *arg, uint32_t host, const char *sentence)
-{
-	uintptr_t i = (uintptr_t)arg;
-
-	(void)host;
-	strncpy(the_pair->sentence[i], sentence, sizeof(the_pair->sentence[i]) - 1);
-	atomic_fetch_add(&the_pair->lost[i], 1);
-}
-
-static void on_fault(void *arg, int code, const char *sentence)
-{
-	uintptr_t i = (uintptr_t)arg;
-
-	(void)code;
-	strncpy(the_pair->sentence[i], sentence, sizeof(the_pair->sentence[i]) - 1);
-	atomic_fetch_add(&the_pair->faults[i], 1);
-}
-
-static bool is_ready(struct pair *pair)
-{
-	return atomic_load(&pair->ready[0]) > 0 && atomic_load(&pair->ready[1]) > 0;
-}
-
-static int ucx_make(struct pair *pair, uintptr_t i, struct frag_err *err)
-{
-	struct fragi_transport_config config = {
-		.struct_size = sizeof(config),
-		.host = (uint32_t)i + 1,
-		.epoch = 10 + i,
-		.pump = pair->pump[i],
-		.dead_ns = pair->dead_ns,
-		.beat_ns = pair->dead_ns / 4,
-		.arg = (void *)i,
-		.peer_ready = on_ready,
-		.peer_lost = on_lost,
-		.fault = on_fault,
-	};
-
-	return pair->ops->create(&config, &pair->transport[i], err);
-}
-
-static int ucx_wire(struct pair *pair, struct frag_err *err)
-{
-	struct fragi_link link = {
-		.token = "0123456789abcde",
-		.window_messages = pair->capacity,
-		.window_bytes = pair->window_bytes,
-		.message_bytes_max = pair->message_bytes_max,
-		.policy = pair->policy,
-	};
-	const void *address;
-	size_t size;
-	int r = 0;
-
-	for (int i = 0; i < 2 && r == 0; i++) {
-		address = pair->ops->address(pair->transport[1 - i], &size);
-		r = pair->ops->peer_add(pair->transport[i], (uint32_t)(2 - i), (uint64_t)(11 - i),
-					address, size, &pair->peer[i], err);
-	}
-	for (uint32_t i = 0; i < pair->links && r == 0; i++) {
-		link.flow = 7 + i;
-		link.token[15] = (uint8_t)i;
-		r = pair->ops->tx_create(pair->peer[0], &link, &pair->ledger[0].flows[i],
-					 &pair->txs[i]);
-		if (r == 0)
-			r = pair->ops->rx_create(pair->peer[1], &link, &pair->ledger[1].flows[i],
-						 &pair->rxs[i]);
-	}
-	return r;
-}
-
-static int ucx_open(struct pair *pair)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	int r;
-
-	the_pair = pair;
-	r = fragi_transport_open("ucx", &pair->ops, &err);
-	for (uintptr_t i = 0; i < 2 && r == 0; i++)
-		r = ucx_make(pair, i, &err);
-	if (r == 0)
-		r = ucx_wire(pair, &err);
-	if (r == 0 && !pair_until(pair, is_ready))
-		r = -ETIMEDOUT;
-	for (int i = 0; i < 2 && r == 0 && pair->threads; i++)
-		r = fragi_pump_attach(pair->pump[i], pair->ops, pair->transport[i]);
-	if (r < 0)
-		memcpy(pair->sentence[0], err.text, sizeof(err.text));
-	return r;
-}
-
-static uint32_t ucx_turn(struct pair *pair)
-{
-	uint32_t happened = 0;
-
-	for (int i = 0; i < 2; i++) {
-		if (!fragi_pump_try_lock(pair->pump[i]))
-			continue;
-		happened += pair->ops->progress(pair->transport[i], fragi_now_ns());
-		fragi_pump_unlock(pair->pump[i]);
-	}
-	return happened;
-}
-
-static void *destroy_one(void *arg)
-{
-	struct pair *pair = the_pair;
-	uintptr_t i = (uintptr_t)arg;
-
-	pair->ops->destroy(pair->transport[i]);
-	return NULL;
-}
-
-static void ucx_close(struct pair *pair)
-{
-	pthread_t thread;
-
-	for (int i = 0; i < 2; i++)
-		if (pair->pump[i] != NULL)
-			fragi_pump_detach(pair->pump[i]);
-	/* Each waits for the other's goodbye, as two processes do. */
-	pthread_create(&thread, NULL, destroy_one, (void *)0);
-	destroy_one((void *)1);
-	pthread_join(thread, NULL);
-}
-
-const struct kind kind_ucx = {
-	.name = "ucx",
-	.between_hosts = true,
-	.open = ucx_open,
-	.turn = ucx_turn,
-	.close = ucx_close,
-};

@@ -2,25 +2,38 @@
 #ifndef TESTS_CONFORMANCE_PAIR_H
 #define TESTS_CONFORMANCE_PAIR_H
 
-#include <edge/pump.h>
+#include <edge/remote/remote.h>
 #include <frag/frag.h>
 
 /*
- * What a kind of edge gives to the suite: both ends of an edge in this process. Between hosts there
- * are two transports with a pump each, as two processes would have.
+ * The kinds of edges that must pass the suite, as X(name, transports, ...): those that an edge may go
+ * over, in turns; NULL: inside a host. A transport is the name of a module, or "socket".
+ */
+#define KINDS_WITH(X, ...)                                                                         \
+	X(inproc, NULL, NULL, __VA_ARGS__)                                                         \
+	X(ucx, "ucx", NULL, __VA_ARGS__)                                                           \
+	X(socket, "socket", NULL, __VA_ARGS__)                                                     \
+	X(two, "socket", "ucx", __VA_ARGS__)
+
+/*
+ * Both ends of an edge in this process. Between hosts there are two remotes with a pump each, as
+ * two processes would have.
  */
 struct pair;
 
 struct kind {
 	const char *name;
-	bool between_hosts;
-	int (*open)(struct pair *pair);
-	/* One round on both sides; returns how many things happened. */
-	uint32_t (*turn)(struct pair *pair);
-	void (*close)(struct pair *pair);
+	const char *transports[2];
 };
 
-extern const struct kind kind_inproc, kind_ucx;
+#define DECLARE(name, first, second, unused) extern const struct kind kind_##name;
+KINDS_WITH(DECLARE, 0)
+#undef DECLARE
+
+static inline bool is_between_hosts(const struct kind *kind)
+{
+	return kind->transports[0] != NULL;
+}
 
 struct pair {
 	const struct kind *kind;
@@ -29,17 +42,18 @@ struct pair {
 	enum frag_policy policy;
 	uint64_t window_bytes, message_bytes_max;
 	int64_t dead_ns;
-	bool threads;   /* pumps with their spare threads: tests that wait in them */
-	uint32_t links; /* ends between the same two hosts; the first is tx, rx */
+	bool threads;   /* pumps with their backup pollers: tests that wait in them */
+	uint32_t edges; /* between the same two hosts; the first is tx, rx */
+	bool itself;    /* both hosts are one */
 	/* what open makes */
 	struct fragi_tx *tx, *txs[8];
 	struct fragi_rx *rx, *rxs[8];
 	struct fragi_flow_row *tx_row, *rx_row; /* the same inside a host */
 	struct fragi_ledger ledger[2];
 	struct fragi_pump *pump[2]; /* of the sender, of the receiver */
-	const struct fragi_transport_ops *ops;
-	struct fragi_transport *transport[2];
-	struct fragi_peer *peer[2];
+	struct fragi_remote *remote[2];
+	struct fragi_remote_peer *peer[2];
+	struct fragi_remote_endpoint *endpoint[2][2]; /* [side][transport] */
 	/* what happened */
 	_Atomic uint32_t arrivals, rooms, ready[2], lost[2], faults[2];
 	char sentence[2][1024];
@@ -48,6 +62,12 @@ struct pair {
 /* Fails the test where it cannot be opened. */
 void pair_open(struct pair *pair, const struct kind *kind);
 void pair_close(struct pair *pair);
+/* The first half of it: the ends, not their pumps and ledgers. */
+void pair_end(struct pair *pair);
+/* One round on both sides; returns how many things happened. */
+uint32_t pair_turn(struct pair *pair);
+/* The transport of a side, the first or the second of the kind. */
+const struct fragi_transport *pair_transport(const struct pair *pair, int side, int which);
 /* Rounds until nothing happens any more. */
 void pair_settle(struct pair *pair);
 /* Rounds until done(pair) holds; false after a minute. */
@@ -68,10 +88,7 @@ uint64_t dropped(const struct pair *pair, enum fragi_drop reason);
 /* sent = delivered + dropped + what is still under way, and nothing negative. */
 void check_balance(struct pair *pair, uint64_t under_way);
 
-/*
- * The settings that workerd puts into a host's environment, for loopback. Before the module is
- * opened.
- */
-void set_ucx_environment(void);
+/* What the transports need to find: settings of UCX as workerd makes them, for loopback; a seed. */
+void set_environment(void);
 
 #endif

@@ -11,16 +11,14 @@
 #include <data/codec.h>
 #include <data/metadata.h>
 
+#define ONE_TEST(name, first, second, what)                                                        \
+	Test(name, what, .init = set_environment)                                                  \
+	{                                                                                          \
+		what(&kind_##name);                                                                \
+	}
 #define EDGE_TEST(what)                                                                            \
 	static void what(const struct kind *kind);                                                 \
-	Test(inproc, what)                                                                         \
-	{                                                                                          \
-		what(&kind_inproc);                                                                \
-	}                                                                                          \
-	Test(ucx, what, .init = set_ucx_environment)                                               \
-	{                                                                                          \
-		what(&kind_ucx);                                                                   \
-	}                                                                                          \
+	KINDS_WITH(ONE_TEST, what)                                                                 \
 	static void what(const struct kind *kind)
 
 static uint32_t room(const struct pair *pair)
@@ -263,7 +261,7 @@ EDGE_TEST(what_is_left_at_the_end_is_stopped)
 	pair_settle(&pair);
 	cr_assert_eq(take_value(&pair), 0);
 	before = atomic_load(&pair.arrivals) + atomic_load(&pair.rooms);
-	kind->close(&pair);
+	pair_end(&pair);
 	/* Credits and closes may still go back and forth, but the operators are gone. */
 	cr_assert_eq(atomic_load(&pair.arrivals) + atomic_load(&pair.rooms), before);
 	tx_row = *pair.tx_row;
@@ -341,6 +339,7 @@ EDGE_TEST(small_tensors_cross_in_one_piece)
 			snprintf(name, sizeof(name), "t%d", i);
 			cr_assert_eq(frag_message_add_tensor(message, name, bytes_tensor(i, n)), 0);
 		}
+		cr_assert(pair_until(&pair, has_room));
 		cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
 		cr_assert(pair_until(&pair, has_message));
 		message = fragi_rx_take(pair.rx, fragi_stamp());
@@ -406,7 +405,7 @@ EDGE_TEST(a_strided_device_tensor_is_refused_unread)
 	struct frag_message *message;
 	struct frag_tensor *tensor;
 
-	if (!kind->between_hosts)
+	if (!is_between_hosts(kind))
 		return;
 	pair_open(&pair, kind);
 	cr_assert_eq(frag_tensor_wrap(&view, NULL, NULL, &tensor), 0);
@@ -475,7 +474,7 @@ EDGE_TEST(a_message_without_anything_crosses)
 /* The next edge gets a message that others hold too. */
 EDGE_TEST(fan_out_shares_the_message_and_what_is_encoded)
 {
-	struct pair pair = {.links = 3};
+	struct pair pair = {.edges = 3};
 	struct frag_message *message, *out;
 	const struct fragi_blob *blob, *first;
 
@@ -585,12 +584,12 @@ static void stream(const struct kind *kind, uint32_t capacity, int count, size_t
 	cr_assert_eq(s.received, count);
 	cr_assert_eq(s.wrong, 0);
 	/* The last credit, too, comes back. */
-	for (int i = 0; i < 200 && kind->between_hosts &&
+	for (int i = 0; i < 200 && is_between_hosts(kind) &&
 			atomic_load(&pair.tx_row->confirmed) < (uint64_t)count;
 	     i++)
 		for (int side = 0; side < 2; side++)
 			fragi_pump_wait(pair.pump[side], fragi_now_ns() + 5000000, never, NULL);
-	if (kind->between_hosts)
+	if (is_between_hosts(kind))
 		cr_assert_eq(atomic_load(&pair.tx_row->confirmed), (uint64_t)count);
 	check_balance(&pair, 0);
 	pair_close(&pair);
@@ -661,7 +660,7 @@ EDGE_TEST(what_is_too_large_is_refused_and_not_counted)
 	struct pair pair = {.message_bytes_max = 1000000};
 	struct frag_message *message;
 
-	if (!kind->between_hosts)
+	if (!is_between_hosts(kind))
 		return;
 	pair_open(&pair, kind);
 	message = frag_message_create();
@@ -685,7 +684,7 @@ EDGE_TEST(a_window_of_bytes_holds_back_and_goes_on)
 	struct frag_message *message;
 	int sent = 0, received = 0;
 
-	if (!kind->between_hosts)
+	if (!is_between_hosts(kind))
 		return;
 	pair_open(&pair, kind);
 	while (received < 40) {

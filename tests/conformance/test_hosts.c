@@ -76,14 +76,14 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 			from += c->from_fragment;
 			to += c->to_fragment;
 			edges[i] = (struct fragi_run_edge){
-				.link = {.flow = (uint32_t)i,
-					 .token = {1, 2, (uint8_t)i},
-					 .window_messages = c->window > 0 ? c->window : 4,
-					 .window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
-					 .message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
-					 .policy = c->policy != FRAG_POLICY_DEFAULT
-							   ? c->policy
-							   : FRAG_POLICY_BLOCK},
+				.config = {.flow = (uint32_t)i,
+					   .token = {1, 2, (uint8_t)i},
+					   .window_messages = c->window > 0 ? c->window : 4,
+					   .window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
+					   .message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
+					   .policy = c->policy != FRAG_POLICY_DEFAULT
+							     ? c->policy
+							     : FRAG_POLICY_BLOCK},
 				.sends = sends,
 				.fragment = sends ? c->from_fragment : c->to_fragment,
 				.op = op_index(here, sends ? c->from_op : c->to_op),

@@ -4,8 +4,8 @@
  */
 #include <criterion/criterion.h>
 
-#include "../../libfrag/modules/ucx/module.h"
 #include "pair.h"
+#include <edge/remote/state.h>
 
 #define ROUNDS 100
 
@@ -28,7 +28,7 @@ static uint64_t messages_for(uint32_t window)
 	/* Beats carry credit too: none falls into the exchange, however slow the machine. */
 	struct pair pair = {.capacity = window, .dead_ns = INT64_C(3600000000000)};
 	static struct fragi_flow_row rows[2];
-	struct fragi_link link = {
+	struct fragi_edge_config config = {
 		.flow = 100,
 		.window_messages = window,
 		.window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
@@ -40,10 +40,10 @@ static uint64_t messages_for(uint32_t window)
 	uint64_t before, sent;
 
 	pair_open(&pair, &kind_ucx);
-	cr_assert_eq(pair.ops->rx_create(pair.peer[0], &link, &rows[0], &answer_rx), 0);
-	cr_assert_eq(pair.ops->tx_create(pair.peer[1], &link, &rows[1], &answer_tx), 0);
+	cr_assert_eq(fragi_remote_rx_create(pair.endpoint[0][0], &config, &rows[0], &answer_rx), 0);
+	cr_assert_eq(fragi_remote_tx_create(pair.endpoint[1][0], &config, &rows[1], &answer_tx), 0);
 	pair_settle(&pair);
-	before = pair.peer[0]->sent_count + pair.peer[1]->sent_count;
+	before = pair.endpoint[0][0]->sent_count + pair.endpoint[1][0]->sent_count;
 	for (int64_t i = 0; i < ROUNDS; i++) {
 		cr_assert_eq(send_value(&pair, i), 0);
 		cr_assert(pair_until(&pair, has_question));
@@ -54,7 +54,7 @@ static uint64_t messages_for(uint32_t window)
 		cr_assert_eq(value_of(message), i);
 		frag_message_unref(message);
 	}
-	sent = pair.peer[0]->sent_count + pair.peer[1]->sent_count - before;
+	sent = pair.endpoint[0][0]->sent_count + pair.endpoint[1][0]->sent_count - before;
 	pair_settle(&pair);
 	cr_expect_geq(atomic_load(&pair.tx_row->confirmed), ROUNDS - window / 2);
 	cr_expect_eq(atomic_load(&pair.lost[0]) + atomic_load(&pair.lost[1]), 0);
@@ -62,17 +62,17 @@ static uint64_t messages_for(uint32_t window)
 	return sent;
 }
 
-Test(ucx_answers, carry_the_credit_of_questions, .init = set_ucx_environment)
+Test(ucx_answers, carry_the_credit_of_questions, .init = set_environment)
 {
 	cr_expect_eq(messages_for(4), 2 * ROUNDS);
 }
 
-Test(ucx_answers, carry_it_with_an_odd_window_too, .init = set_ucx_environment)
+Test(ucx_answers, carry_it_with_an_odd_window_too, .init = set_environment)
 {
 	cr_expect_leq(messages_for(5), 2 * ROUNDS);
 }
 
-Test(ucx_answers, a_window_of_one_has_to_ask_for_it, .init = set_ucx_environment)
+Test(ucx_answers, a_window_of_one_has_to_ask_for_it, .init = set_environment)
 {
 	cr_expect_eq(messages_for(1), 4 * ROUNDS,
 		     "credit goes at once: it cannot wait for an answer");

@@ -15,6 +15,7 @@
 #include "../../libfrag/modules/ucx/module.h"
 #include "pair.h"
 #include <data/allocator.h>
+#include <edge/remote/state.h>
 
 #define ADDRESS_HEAD_BYTES 96
 #define FLOW 7
@@ -27,6 +28,13 @@ struct stranger {
 	ucp_ep_h ep;
 };
 
+static const void *pair_address(const struct pair *pair, int i, size_t *out_size)
+{
+	const struct fragi_transport *transport = pair_transport(pair, i, 0);
+
+	return transport->ops->address(transport, out_size);
+}
+
 /* Connects to side i of the pair. */
 static void stranger_open(struct stranger *stranger, struct pair *pair, int i)
 {
@@ -37,7 +45,7 @@ static void stranger_open(struct stranger *stranger, struct pair *pair, int i)
 	const char *address;
 	size_t size;
 
-	address = pair->ops->address(pair->transport[i], &size);
+	address = pair_address(pair, i, &size);
 	ep_params.address = (const void *)(address + ADDRESS_HEAD_BYTES);
 	cr_assert_eq(ucp_config_read(NULL, NULL, &config), UCS_OK);
 	cr_assert_eq(ucp_init(&params, config, &stranger->context), UCS_OK);
@@ -54,17 +62,16 @@ static void stranger_close(struct stranger *stranger)
 }
 
 /* Sends, and lets both sides turn until it has arrived. */
-static void stranger_send(struct stranger *stranger, struct pair *pair, enum wire_kind kind,
-			  const void *header, size_t header_bytes, const void *body,
-			  size_t body_bytes)
+static void stranger_send(struct stranger *stranger, struct pair *pair, const void *header,
+			  size_t header_bytes, const void *body, size_t body_bytes)
 {
 	ucp_request_param_t param = {0};
-	ucs_status_ptr_t request = ucp_am_send_nbx(stranger->ep, (unsigned int)kind, header,
-						   header_bytes, body, body_bytes, &param);
+	ucs_status_ptr_t request =
+		ucp_am_send_nbx(stranger->ep, 0, header, header_bytes, body, body_bytes, &param);
 
 	cr_assert_not(UCS_PTR_IS_ERR(request));
 	for (int quiet = 0; quiet < 20;) {
-		if (ucp_worker_progress(stranger->worker) + pair->kind->turn(pair) > 0)
+		if (ucp_worker_progress(stranger->worker) + pair_turn(pair) > 0)
 			quiet = 0;
 		else
 			quiet++;
@@ -80,7 +87,7 @@ static void stranger_send(struct stranger *stranger, struct pair *pair, enum wir
 struct forged {
 	uint8_t bytes[8192];
 	size_t header_bytes;
-	struct wire_header header;
+	struct fragi_header header;
 	uint8_t body[65536];
 	size_t body_bytes;
 };
@@ -91,8 +98,8 @@ static void forge(struct forged *forged, const struct frag_message *message)
 
 	memset(forged, 0, sizeof(*forged));
 	cr_assert_eq(fragi_message_encode(message, &blob), 0);
-	forged->header = (struct wire_header){
-		.kind = WIRE_DATA,
+	forged->header = (struct fragi_header){
+		.kind = FRAGI_KIND_DATA,
 		.token = "0123456789abcde",
 		.flow = FLOW,
 		.epoch = SENDER_EPOCH,
@@ -102,8 +109,8 @@ static void forge(struct forged *forged, const struct frag_message *message)
 	for (uint32_t i = 0; i < message->tensor_count; i++)
 		forged->body_bytes += message->tensors[i].tensor->compact_bytes;
 	forged->header.body_bytes = forged->body_bytes;
-	memcpy(forged->bytes + WIRE_FIXED_BYTES, blob->bytes, blob->size);
-	forged->header_bytes = WIRE_FIXED_BYTES + blob->size;
+	memcpy(forged->bytes + FRAGI_HEADER_BYTES, blob->bytes, blob->size);
+	forged->header_bytes = FRAGI_HEADER_BYTES + blob->size;
 }
 
 static void forge_value(struct forged *forged)
@@ -126,9 +133,9 @@ static void forge_tensor(struct forged *forged, size_t size)
 
 static void send_forged(struct stranger *stranger, struct pair *pair, struct forged *forged)
 {
-	wire_pack(&forged->header, forged->bytes);
-	stranger_send(stranger, pair, forged->header.kind, forged->bytes, forged->header_bytes,
-		      forged->body, forged->body_bytes);
+	fragi_header_pack(&forged->header, forged->bytes);
+	stranger_send(stranger, pair, forged->bytes, forged->header_bytes, forged->body,
+		      forged->body_bytes);
 }
 
 /* The edge still works: ten messages cross. */
@@ -145,7 +152,7 @@ static void check_alive(struct pair *pair)
 	cr_assert_eq(atomic_load(&pair->faults[1]), 0);
 }
 
-Test(ucx_forged, a_true_copy_would_pass, .init = set_ucx_environment)
+Test(ucx_forged, a_true_copy_would_pass, .init = set_environment)
 {
 	struct pair pair = {0};
 	struct stranger stranger;
@@ -160,7 +167,7 @@ Test(ucx_forged, a_true_copy_would_pass, .init = set_ucx_environment)
 	pair_close(&pair);
 }
 
-Test(ucx_forged, strangers_are_dropped_and_disturb_nobody, .init = set_ucx_environment)
+Test(ucx_forged, strangers_are_dropped_and_disturb_nobody, .init = set_environment)
 {
 	struct pair pair = {0};
 	struct stranger stranger;
@@ -186,21 +193,21 @@ Test(ucx_forged, strangers_are_dropped_and_disturb_nobody, .init = set_ucx_envir
 	f.header.flow = FLOW + 1;
 	send_forged(&stranger, &pair, &f);
 	forge_value(&f);
-	f.header.kind = WIRE_CREDIT; /* to the receiver: against the direction */
+	f.header.kind = FRAGI_KIND_CREDIT; /* to the receiver: against the direction */
 	send_forged(&stranger, &pair, &f);
-	for (size_t size = 0; size < WIRE_FIXED_BYTES; size += 7) {
+	for (size_t size = 0; size < FRAGI_HEADER_BYTES; size += 7) {
 		forge_value(&f);
 		f.header_bytes = size;
 		send_forged(&stranger, &pair, &f);
 	}
 	forge_value(&f);
-	wire_pack(&f.header, f.bytes);
+	fragi_header_pack(&f.header, f.bytes);
 	f.bytes[0] ^= 1;
-	stranger_send(&stranger, &pair, WIRE_DATA, f.bytes, f.header_bytes, NULL, 0);
+	stranger_send(&stranger, &pair, f.bytes, f.header_bytes, NULL, 0);
 	forge_value(&f);
-	wire_pack(&f.header, f.bytes);
+	fragi_header_pack(&f.header, f.bytes);
 	f.bytes[4] = 99; /* version */
-	stranger_send(&stranger, &pair, WIRE_DATA, f.bytes, f.header_bytes, NULL, 0);
+	stranger_send(&stranger, &pair, f.bytes, f.header_bytes, NULL, 0);
 	cr_assert_eq(fragi_rx_available(pair.rx), 0);
 	check_alive(&pair);
 	check_balance(&pair, 0);
@@ -235,13 +242,13 @@ static void breaks(void (*change)(struct forged *forged), bool tensor, const cha
 /* Puts credit of a flow behind the header. */
 static void carry(struct forged *f, uint32_t flow)
 {
-	struct wire_credit credit = {.flow = flow, .messages = 1, .bytes = 1};
-	uint8_t *at = f->bytes + WIRE_FIXED_BYTES;
+	struct fragi_credit credit = {.flow = flow, .messages = 1, .bytes = 1};
+	uint8_t *at = f->bytes + FRAGI_HEADER_BYTES;
 
-	memmove(at + WIRE_CREDIT_BYTES, at, f->header_bytes - WIRE_FIXED_BYTES);
-	wire_credit_pack(&credit, at);
-	f->header.flags |= WIRE_CREDITED;
-	f->header_bytes += WIRE_CREDIT_BYTES;
+	memmove(at + FRAGI_CREDIT_BYTES, at, f->header_bytes - FRAGI_HEADER_BYTES);
+	fragi_credit_pack(&credit, at);
+	f->header.flags |= FRAGI_FLAG_CREDITED;
+	f->header_bytes += FRAGI_CREDIT_BYTES;
 }
 
 #define BREAKS(name, tensor, rule, statement)                                                      \
@@ -249,7 +256,7 @@ static void carry(struct forged *f, uint32_t flow)
 	{                                                                                          \
 		statement;                                                                         \
 	}                                                                                          \
-	Test(ucx_forged, name, .init = set_ucx_environment)                                        \
+	Test(ucx_forged, name, .init = set_environment)                                            \
 	{                                                                                          \
 		breaks(name, tensor, rule);                                                        \
 	}
@@ -270,22 +277,23 @@ BREAKS(descriptors_longer_than_stated, true, "contradict", f->header_bytes += 1)
 BREAKS(descriptors_stated_shorter, true, "malformed", f->header.descriptor_bytes -= 1;
        f->header_bytes -= 1)
 BREAKS(descriptors_of_zeroes, true, "malformed",
-       memset(f->bytes + WIRE_FIXED_BYTES, 0, f->header.descriptor_bytes))
-BREAKS(too_many_tensors, true, "malformed", f->bytes[WIRE_FIXED_BYTES + 2] = 0xff;
-       f->bytes[WIRE_FIXED_BYTES + 3] = 0xff)
+       memset(f->bytes + FRAGI_HEADER_BYTES, 0, f->header.descriptor_bytes))
+BREAKS(too_many_tensors, true, "malformed", f->bytes[FRAGI_HEADER_BYTES + 2] = 0xff;
+       f->bytes[FRAGI_HEADER_BYTES + 3] = 0xff)
 BREAKS(no_descriptors, false, "malformed", f->header.descriptor_bytes = 0;
-       f->header_bytes = WIRE_FIXED_BYTES)
+       f->header_bytes = FRAGI_HEADER_BYTES)
 BREAKS(huge_descriptors, false, "beyond the limit", f->header.descriptor_bytes = UINT32_MAX)
-BREAKS(a_close_of_the_past, false, "a close that cannot be", f->header.kind = WIRE_CLOSE;
-       f->header.sequence = 2; f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
-BREAKS(a_close_of_the_far_future, false, "a close that cannot be", f->header.kind = WIRE_CLOSE;
-       f->header.sequence = UINT64_MAX; f->header_bytes = WIRE_FIXED_BYTES; f->body_bytes = 0)
+BREAKS(a_close_of_the_past, false, "a close that cannot be", f->header.kind = FRAGI_KIND_CLOSE;
+       f->header.sequence = 2; f->header_bytes = FRAGI_HEADER_BYTES; f->body_bytes = 0)
+BREAKS(a_close_of_the_far_future, false, "a close that cannot be",
+       f->header.kind = FRAGI_KIND_CLOSE;
+       f->header.sequence = UINT64_MAX; f->header_bytes = FRAGI_HEADER_BYTES; f->body_bytes = 0)
 BREAKS(credit_of_the_flow_itself, false, "does not lead to it", carry(f, FLOW))
 BREAKS(credit_of_no_flow, false, "does not lead to it", carry(f, UINT32_MAX))
 BREAKS(credit_cut_short, false, "credit cut short", carry(f, FLOW);
-       f->header_bytes = WIRE_FIXED_BYTES + WIRE_CREDIT_BYTES - 1)
+       f->header_bytes = FRAGI_HEADER_BYTES + FRAGI_CREDIT_BYTES - 1)
 
-Test(ucx_forged, the_same_message_twice, .init = set_ucx_environment)
+Test(ucx_forged, the_same_message_twice, .init = set_environment)
 {
 	struct pair pair = {0};
 	struct stranger stranger;
@@ -303,7 +311,7 @@ Test(ucx_forged, the_same_message_twice, .init = set_ucx_environment)
 	pair_close(&pair);
 }
 
-Test(ucx_forged, more_bytes_than_the_window, .init = set_ucx_environment)
+Test(ucx_forged, more_bytes_than_the_window, .init = set_environment)
 {
 	struct pair pair = {.window_bytes = 10000};
 	struct stranger stranger;
@@ -328,7 +336,7 @@ static bool ten_confirmed(struct pair *pair)
 	return atomic_load(&pair->tx_row->confirmed) == 10;
 }
 
-Test(ucx_forged, credit_that_was_never_given, .init = set_ucx_environment)
+Test(ucx_forged, credit_that_was_never_given, .init = set_environment)
 {
 	struct pair pair = {0};
 	struct stranger stranger;
@@ -339,11 +347,11 @@ Test(ucx_forged, credit_that_was_never_given, .init = set_ucx_environment)
 	cr_assert(pair_until(&pair, ten_confirmed));
 	stranger_open(&stranger, &pair, 0);
 	forge_value(&f);
-	f.header.kind = WIRE_CREDIT;
+	f.header.kind = FRAGI_KIND_CREDIT;
 	f.header.epoch = RECEIVER_EPOCH;
 	f.header.sequence = 11;
 	f.header.body_bytes = 1;
-	f.header_bytes = WIRE_FIXED_BYTES;
+	f.header_bytes = FRAGI_HEADER_BYTES;
 	send_forged(&stranger, &pair, &f);
 	cr_assert_eq(atomic_load(&pair.lost[0]), 1);
 	cr_assert_eq(atomic_load(&pair.tx_row->confirmed), 10);
@@ -352,7 +360,7 @@ Test(ucx_forged, credit_that_was_never_given, .init = set_ucx_environment)
 }
 
 /* An unknown type is this host's fault: a library is missing. */
-Test(ucx_forged, an_unknown_type_names_the_flow, .init = set_ucx_environment)
+Test(ucx_forged, an_unknown_type_names_the_flow, .init = set_environment)
 {
 	struct pair pair = {0};
 	struct stranger stranger;
@@ -361,7 +369,7 @@ Test(ucx_forged, an_unknown_type_names_the_flow, .init = set_ucx_environment)
 	pair_open(&pair, &kind_ucx);
 	stranger_open(&stranger, &pair, 1);
 	forge_value(&f);
-	f.bytes[WIRE_FIXED_BYTES + 12] ^= 0x55; /* the type id */
+	f.bytes[FRAGI_HEADER_BYTES + 12] ^= 0x55; /* the type id */
 	send_forged(&stranger, &pair, &f);
 	cr_assert_eq(atomic_load(&pair.faults[1]), 1);
 	cr_assert_not_null(strstr(pair.sentence[1], "flow 7"), "%s", pair.sentence[1]);
@@ -373,7 +381,7 @@ Test(ucx_forged, an_unknown_type_names_the_flow, .init = set_ucx_environment)
  * The memory for bodies that came before their descriptors is short: the host cannot go on, and the
  * descriptors that are still under way must not be matched with bodies that were never kept.
  */
-Test(ucx_forged, bodies_that_cannot_be_kept_end_the_host, .init = set_ucx_environment)
+Test(ucx_forged, bodies_that_cannot_be_kept_end_the_host, .init = set_environment)
 {
 	ucp_request_param_t rendezvous = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 					  .flags = UCP_AM_SEND_FLAG_RNDV};
@@ -387,27 +395,27 @@ Test(ucx_forged, bodies_that_cannot_be_kept_end_the_host, .init = set_ucx_enviro
 	pair_open(&pair, &kind_ucx);
 	stranger_open(&stranger, &pair, 1);
 	forge_tensor(&f, 1000);
-	f.header.flags = WIRE_AHEAD;
+	f.header.flags = FRAGI_FLAG_AHEAD;
 	ahead = f;
-	ahead.header.kind = WIRE_DESCRIPTORS;
+	ahead.header.kind = FRAGI_KIND_DESCRIPTORS;
 	ahead.header.flags = 0;
-	wire_pack(&ahead.header, ahead.bytes);
-	wire_pack(&f.header, f.bytes);
+	fragi_header_pack(&ahead.header, ahead.bytes);
+	fragi_header_pack(&f.header, f.bytes);
 	/* The descriptors are announced; their bytes come when the stranger makes progress. */
-	requests[0] = ucp_am_send_nbx(stranger.ep, WIRE_DESCRIPTORS, ahead.bytes, WIRE_FIXED_BYTES,
-				      ahead.bytes + WIRE_FIXED_BYTES, ahead.header.descriptor_bytes,
-				      &rendezvous);
-	requests[1] = ucp_am_send_nbx(stranger.ep, WIRE_DATA, f.bytes, WIRE_FIXED_BYTES, f.body,
+	requests[0] = ucp_am_send_nbx(stranger.ep, 0, ahead.bytes, FRAGI_HEADER_BYTES,
+				      ahead.bytes + FRAGI_HEADER_BYTES,
+				      ahead.header.descriptor_bytes, &rendezvous);
+	requests[1] = ucp_am_send_nbx(stranger.ep, 0, f.bytes, FRAGI_HEADER_BYTES, f.body,
 				      f.body_bytes, &eager);
 	fragi_alloc_fail_after(1, 1); /* after the one for the descriptors */
 	for (int i = 0; i < 1000000 && atomic_load(&pair.faults[1]) == 0; i++)
 		if (ucp_worker_progress(stranger.worker) == 0)
-			pair.kind->turn(&pair);
+			pair_turn(&pair);
 	cr_assert_eq(fragi_alloc_fail_off(), 1);
 	cr_assert_eq(atomic_load(&pair.faults[1]), 1);
 	cr_assert_not_null(strstr(pair.sentence[1], "no memory left"), "%s", pair.sentence[1]);
 	for (int quiet = 0; quiet < 100; quiet++)
-		if (ucp_worker_progress(stranger.worker) + pair.kind->turn(&pair) > 0)
+		if (ucp_worker_progress(stranger.worker) + pair_turn(&pair) > 0)
 			quiet = 0;
 	for (int i = 0; i < 2; i++)
 		if (UCS_PTR_IS_PTR(requests[i]))
@@ -421,7 +429,7 @@ Test(ucx_forged, bodies_that_cannot_be_kept_end_the_host, .init = set_ucx_enviro
  * Whatever bytes follow a valid door, the process lives; whether the peer is closed depends on
  * them.
  */
-Test(ucx_forged, random_changes, .init = set_ucx_environment, .timeout = 100)
+Test(ucx_forged, random_changes, .init = set_environment, .timeout = 100)
 {
 	unsigned int seed = 12345;
 
@@ -438,16 +446,16 @@ Test(ucx_forged, random_changes, .init = set_ucx_environment, .timeout = 100)
 			else
 				forge_tensor(&f, 500);
 			f.header.sequence = (uint64_t)i;
-			f.header.kind = (enum wire_kind)(rand_r(&seed) % WIRE_KINDS);
+			f.header.kind = (enum fragi_header_kind)(rand_r(&seed) % FRAGI_KINDS);
 			f.header.flags = (uint8_t)(rand_r(&seed) % 64);
-			wire_pack(&f.header, f.bytes);
+			fragi_header_pack(&f.header, f.bytes);
 			for (int n = rand_r(&seed) % 4; n > 0; n--) {
 				size_t at = 28 + (size_t)rand_r(&seed) % (f.header_bytes - 28);
 
 				f.bytes[at] = (uint8_t)rand_r(&seed);
 			}
-			stranger_send(&stranger, &pair, f.header.kind, f.bytes, f.header_bytes,
-				      f.body, rand_r(&seed) % 2 == 0 ? f.body_bytes : 0);
+			stranger_send(&stranger, &pair, f.bytes, f.header_bytes, f.body,
+				      rand_r(&seed) % 2 == 0 ? f.body_bytes : 0);
 		}
 		stranger_close(&stranger);
 		pair_close(&pair);
@@ -459,20 +467,22 @@ Test(ucx_forged, random_changes, .init = set_ucx_environment, .timeout = 100)
 static int add_with(struct pair *pair, size_t at, const char *text, struct frag_err *err)
 {
 	char address[FRAGI_HOST_ADDRESS_MAX];
-	struct fragi_peer *peer;
+	struct fragi_remote_endpoint *endpoint;
+	struct fragi_remote_peer *peer;
 	const void *own;
 	size_t size;
 
-	own = pair->ops->address(pair->transport[1], &size);
+	own = pair_address(pair, 1, &size);
 	memcpy(address, own, size);
 	if (text != NULL)
 		strcpy(address + at, text);
 	else
 		size = at;
-	return pair->ops->peer_add(pair->transport[0], 9, 1, address, size, &peer, err);
+	cr_assert_eq(fragi_remote_peer_create(pair->remote[0], 9, 1, &peer), 0);
+	return fragi_remote_connect(peer, "ucx", address, size, &endpoint, err);
 }
 
-Test(ucx_address, what_cannot_work_together_is_refused_naming_both, .init = set_ucx_environment)
+Test(ucx_address, what_cannot_work_together_is_refused_naming_both, .init = set_environment)
 {
 	struct pair pair = {0};
 	struct frag_err err = FRAG_ERR_INIT;
@@ -497,7 +507,7 @@ Test(ucx_address, what_cannot_work_together_is_refused_naming_both, .init = set_
 
 /* The sockets of UCX. */
 
-Test(ucx_sockets, a_listener_elsewhere_is_refused, .init = set_ucx_environment)
+Test(ucx_sockets, a_listener_elsewhere_is_refused, .init = set_environment)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	struct ucx_sockets before, after;
@@ -519,94 +529,30 @@ Test(ucx_sockets, a_listener_elsewhere_is_refused, .init = set_ucx_environment)
 static void set_unknown_interface(void)
 {
 	setenv("UCX_NET_DEVICES", "nosuch0", 1);
-	set_ucx_environment();
+	set_environment();
 }
 
 Test(ucx_sockets, an_unknown_interface_is_refused, .init = set_unknown_interface)
 {
 	const struct fragi_transport_ops *ops;
-	struct fragi_transport_config config = {.struct_size = sizeof(config)};
-	struct fragi_transport *transport;
+	struct fragi_remote_config config = {0};
+	struct fragi_remote *remote;
 	struct frag_err err = FRAG_ERR_INIT;
 
 	cr_assert_eq(fragi_pump_create(&config.pump), 0);
+	cr_assert_eq(fragi_remote_create(&config, &remote), 0);
 	cr_assert_eq(fragi_transport_open("ucx", &ops, &err), 0);
-	cr_assert_lt(ops->create(&config, &transport, &err), 0);
+	cr_assert_lt(fragi_remote_open(remote, ops, &err), 0);
 	cr_assert_not_null(strstr(err.text, "nosuch0"), "%s", err.text);
+	fragi_remote_destroy(remote);
 	fragi_pump_destroy(config.pump);
 }
 
-Test(ucx_sockets, what_it_listens_on_is_described, .init = set_ucx_environment)
+Test(ucx_sockets, what_it_listens_on_is_described, .init = set_environment)
 {
 	struct pair pair = {0};
 
 	pair_open(&pair, &kind_ucx);
-	cr_assert_not_null(strstr(pair.ops->describe(pair.transport[0]), "tcp lo"));
+	cr_assert_not_null(strstr(pair_transport(&pair, 0, 0)->description, "tcp lo"));
 	pair_close(&pair);
-}
-
-/* The memory of bodies. */
-
-Test(ucx_bodies, large_blocks_are_kept_for_the_next_message)
-{
-	struct frag_resource *bodies = ucx_bodies_create();
-	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
-	int64_t shape = 3000000;
-	struct frag_tensor *tensor, *other;
-	const void *first;
-
-	cr_assert_not_null(bodies);
-	cr_assert_eq(frag_tensor_create(bodies, u8, 1, &shape, &tensor), 0);
-	first = frag_tensor_data(tensor);
-	cr_assert_eq((uintptr_t)first % 64, 0);
-	cr_assert_eq(frag_tensor_create(bodies, u8, 1, &shape, &other), 0);
-	cr_assert_neq(frag_tensor_data(other), first); /* that one is in use */
-	frag_tensor_unref(tensor);
-	shape = 2900000; /* a little less fits too */
-	cr_assert_eq(frag_tensor_create(bodies, u8, 1, &shape, &tensor), 0);
-	cr_assert_eq(frag_tensor_data(tensor), first);
-	frag_tensor_unref(tensor);
-	shape = 1000000; /* much less does not waste it */
-	cr_assert_eq(frag_tensor_create(bodies, u8, 1, &shape, &tensor), 0);
-	cr_assert_neq(frag_tensor_data(tensor), first);
-	frag_tensor_unref(tensor);
-	/* Tensors outlive their resource. */
-	fragi_resource_unref(bodies);
-	memset(frag_tensor_writable(other), 1, 3000000);
-	frag_tensor_unref(other);
-}
-
-Test(ucx_bodies, all_are_aligned_and_a_readers_own)
-{
-	struct frag_resource *bodies = ucx_bodies_create();
-	void *blocks[200];
-
-	for (size_t i = 0; i < 200; i++) {
-		cr_assert_eq(frag_alloc(bodies, 1 + i * i * 3, &blocks[i]), 0);
-		cr_assert_eq((uintptr_t)blocks[i] % 64, 0);
-		memset(blocks[i], (int)i, 1 + i * i * 3);
-	}
-	for (size_t i = 0; i < 200; i++) {
-		for (size_t k = 0; k <= i * i * 3; k++)
-			cr_assert_eq(((const uint8_t *)blocks[i])[k], (uint8_t)i);
-		frag_free(bodies, blocks[i]);
-	}
-	cr_expect_eq(frag_alloc(bodies, SIZE_MAX - 8, &blocks[0]), -ENOMEM);
-	fragi_resource_unref(bodies);
-}
-
-Test(ucx_bodies, what_is_kept_is_bounded)
-{
-	struct frag_resource *bodies = ucx_bodies_create();
-	void *blocks[200];
-
-	for (size_t round = 0; round < 3; round++) {
-		for (size_t i = 0; i < 200; i++)
-			cr_assert_eq(
-				frag_alloc(bodies, (round + 1) * 100000 + i * 20000, &blocks[i]),
-				0);
-		for (size_t i = 0; i < 200; i++)
-			frag_free(bodies, blocks[i]);
-	}
-	fragi_resource_unref(bodies);
 }

@@ -19,9 +19,7 @@ struct host {
 	uint32_t number;
 	int other; /* socket to the other process */
 	struct fragi_pump *pump;
-	const struct fragi_transport_ops *ops;
-	struct fragi_transport *transport;
-	struct fragi_peer *peer;
+	struct fragi_remote *remote;
 	struct fragi_tx *tx;
 	struct fragi_rx *rx;
 	struct fragi_ledger ledger;
@@ -87,8 +85,7 @@ static void on_lost(void *arg, uint32_t number, const char *sentence)
 static void host_open(struct host *host, uint32_t number, int other, char direction,
 		      int64_t dead_ns)
 {
-	struct fragi_transport_config config = {
-		.struct_size = sizeof(config),
+	struct fragi_remote_config config = {
 		.host = number,
 		.epoch = 1,
 		.dead_ns = dead_ns,
@@ -97,7 +94,7 @@ static void host_open(struct host *host, uint32_t number, int other, char direct
 		.peer_ready = on_ready,
 		.peer_lost = on_lost,
 	};
-	struct fragi_link link = {
+	const struct fragi_edge_config edge = {
 		.flow = 3,
 		.token = "fifteen letters",
 		.window_messages = 4,
@@ -105,6 +102,9 @@ static void host_open(struct host *host, uint32_t number, int other, char direct
 		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
 		.policy = FRAG_POLICY_BLOCK,
 	};
+	const struct fragi_transport_ops *ops;
+	struct fragi_remote_endpoint *endpoint;
+	struct fragi_remote_peer *peer;
 	struct frag_err err = FRAG_ERR_INIT;
 	char theirs[FRAGI_HOST_ADDRESS_MAX];
 	const void *address;
@@ -115,23 +115,24 @@ static void host_open(struct host *host, uint32_t number, int other, char direct
 	host->other = other;
 	cr_assert_eq(fragi_pump_create(&host->pump), 0);
 	cr_assert_eq(fragi_ledger_create(&host->ledger, -1, 1, 1), 0);
-	cr_assert_eq(fragi_transport_open("ucx", &host->ops, &err), 0, "%s", err.text);
 	config.pump = host->pump;
-	cr_assert_eq(host->ops->create(&config, &host->transport, &err), 0, "%s", err.text);
-	address = host->ops->address(host->transport, &size);
+	cr_assert_eq(fragi_remote_create(&config, &host->remote), 0);
+	cr_assert_eq(fragi_transport_open("ucx", &ops, &err), 0, "%s", err.text);
+	cr_assert_eq(fragi_remote_open(host->remote, ops, &err), 0, "%s", err.text);
+	address = ops->address(fragi_remote_transport(host->remote, "ucx"), &size);
 	cr_assert_eq(send(other, address, size, 0), (ssize_t)size);
 	n = recv(other, theirs, sizeof(theirs), 0);
 	cr_assert_gt(n, 0);
-	cr_assert_eq(fragi_pump_attach(host->pump, host->ops, host->transport), 0);
+	cr_assert_eq(fragi_pump_attach(host->pump, &fragi_remote_pump_ops, host->remote), 0);
 	fragi_pump_lock(host->pump);
-	cr_assert_eq(host->ops->peer_add(host->transport, 3 - number, 1, theirs, (size_t)n,
-					 &host->peer, &err),
-		     0, "%s", err.text);
+	cr_assert_eq(fragi_remote_peer_create(host->remote, 3 - number, 1, &peer), 0);
+	cr_assert_eq(fragi_remote_connect(peer, "ucx", theirs, (size_t)n, &endpoint, &err), 0, "%s",
+		     err.text);
 	if (direction == 't')
-		cr_assert_eq(host->ops->tx_create(host->peer, &link, host->ledger.flows, &host->tx),
+		cr_assert_eq(fragi_remote_tx_create(endpoint, &edge, host->ledger.flows, &host->tx),
 			     0);
 	else
-		cr_assert_eq(host->ops->rx_create(host->peer, &link, host->ledger.flows, &host->rx),
+		cr_assert_eq(fragi_remote_rx_create(endpoint, &edge, host->ledger.flows, &host->rx),
 			     0);
 	if (direction == 't')
 		host->tx->room = (struct fragi_notify){on_event, host};
@@ -143,7 +144,7 @@ static void host_open(struct host *host, uint32_t number, int other, char direct
 static void host_close(struct host *host)
 {
 	fragi_pump_detach(host->pump);
-	host->ops->destroy(host->transport);
+	fragi_remote_destroy(host->remote);
 	fragi_pump_destroy(host->pump);
 	fragi_ledger_close(&host->ledger);
 	close(host->other);
@@ -293,12 +294,12 @@ static void receiver_is_killed(size_t bytes)
 	cr_assert_eq(atomic_load(&live_buffers), 0);
 }
 
-Test(ucx_processes, receiver_killed_within_rendezvous, .init = set_ucx_environment)
+Test(ucx_processes, receiver_killed_within_rendezvous, .init = set_environment)
 {
 	receiver_is_killed(8 << 20);
 }
 
-Test(ucx_processes, receiver_killed_within_eager_messages, .init = set_ucx_environment)
+Test(ucx_processes, receiver_killed_within_eager_messages, .init = set_environment)
 {
 	receiver_is_killed(60000);
 }
@@ -334,17 +335,17 @@ static void sender_is_killed(size_t bytes)
 	host_close(&host);
 }
 
-Test(ucx_processes, sender_killed_within_rendezvous, .init = set_ucx_environment)
+Test(ucx_processes, sender_killed_within_rendezvous, .init = set_environment)
 {
 	sender_is_killed(8 << 20);
 }
 
-Test(ucx_processes, sender_killed_within_eager_messages, .init = set_ucx_environment)
+Test(ucx_processes, sender_killed_within_eager_messages, .init = set_environment)
 {
 	sender_is_killed(60000);
 }
 
-Test(ucx_processes, a_stopped_peer_is_found_by_its_silence, .init = set_ucx_environment)
+Test(ucx_processes, a_stopped_peer_is_found_by_its_silence, .init = set_environment)
 {
 	struct host host = {0};
 	int other;
@@ -369,7 +370,7 @@ static bool is_never(void *arg);
  * What a lost peer still sends when it wakes up must not meet memory that was given to somebody
  * else.
  */
-Test(ucx_processes, a_peer_that_wakes_up_after_its_loss_does_no_harm, .init = set_ucx_environment)
+Test(ucx_processes, a_peer_that_wakes_up_after_its_loss_does_no_harm, .init = set_environment)
 {
 	for (int i = 0; i < 4; i++) {
 		struct host host = {0};
@@ -401,7 +402,7 @@ static bool is_never(void *arg)
 }
 
 /* Beats keep two hosts together that have nothing to say. */
-Test(ucx_processes, a_quiet_peer_is_not_lost, .init = set_ucx_environment)
+Test(ucx_processes, a_quiet_peer_is_not_lost, .init = set_environment)
 {
 	struct host host = {0};
 	int other;
@@ -442,7 +443,7 @@ static bool is_done(void *arg)
  * The last credit and DONE arrive from a host that ends right after them, and it is not called
  * lost.
  */
-Test(ucx_processes, a_host_that_leaves_in_order_is_not_lost, .init = set_ucx_environment)
+Test(ucx_processes, a_host_that_leaves_in_order_is_not_lost, .init = set_environment)
 {
 	for (int i = 0; i < 10; i++) {
 		struct host host = {0};
@@ -474,7 +475,7 @@ static void child_exits_at_once(int other, size_t bytes)
 	_exit(0);
 }
 
-Test(ucx_processes, a_peer_that_is_gone_before_it_is_connected_is_lost, .init = set_ucx_environment)
+Test(ucx_processes, a_peer_that_is_gone_before_it_is_connected_is_lost, .init = set_environment)
 {
 	struct host host = {0};
 	int other;
@@ -487,7 +488,7 @@ Test(ucx_processes, a_peer_that_is_gone_before_it_is_connected_is_lost, .init = 
 }
 
 /* Nothing of it stays behind in a host that goes on: descriptors, threads. */
-Test(ucx_processes, losing_peers_leaks_nothing, .init = set_ucx_environment)
+Test(ucx_processes, losing_peers_leaks_nothing, .init = set_environment)
 {
 	int files = 0, threads = 0;
 

@@ -26,8 +26,9 @@ files() {
 		workerd/options.c ;;
 	units) echo $base/units.c $base/address.c $base/suggest.c ;;
 	value) echo $data/value.c $data/metadata.c $data/stream.c ;;
-	message) echo libfrag/src/data/codec.c libfrag/modules/ucx/wire.h ;;
+	message) echo libfrag/src/data/codec.c libfrag/src/edge/remote/header.h ;;
 	ledger) echo libfrag/src/edge/ledger.c workerd/page.c ;;
+	remote) ls libfrag/src/edge/remote/*.c | grep -v -e /bodies.c ;;
 	ucx) ls libfrag/modules/ucx/*.c | grep -v -e /ucx.c -e /sockets.c ;;
 	esac
 }

@@ -25,7 +25,7 @@ struct request {
 };
 
 static struct {
-	ucp_am_handler_param_t handlers[WIRE_KINDS];
+	ucp_am_handler_param_t handler;
 	ucp_err_handler_t error;
 	struct request *requests;
 	int send_mode;
@@ -65,11 +65,11 @@ static void handle_free(struct handle *handle)
 	free(handle);
 }
 
-void fake_ucp_deliver(unsigned int id, const void *header, size_t header_size, const void *data,
-		      size_t size, bool rendezvous)
+void fake_ucp_deliver(const void *header, size_t header_size, const void *data, size_t size,
+		      bool rendezvous)
 {
 	ucp_am_recv_param_t param = {.recv_attr = rendezvous ? UCP_AM_RECV_ATTR_FLAG_RNDV : 0};
-	const ucp_am_handler_param_t *handler = &fake.handlers[id % WIRE_KINDS];
+	const ucp_am_handler_param_t *handler = &fake.handler;
 	uint8_t *header_copy = fuzz_copy(header, header_size), *data_copy = NULL;
 	struct handle *handle = NULL;
 	ucs_status_t status;
@@ -129,8 +129,7 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, s
 	struct request *request;
 
 	(void)ep;
-	fuzz_check(id < WIRE_KINDS && header_length >= WIRE_FIXED_BYTES &&
-		   header_length <= WIRE_HEADER_MAX);
+	fuzz_check(id == 0 && header_length <= FRAGI_HEADER_MAX);
 	touch(header, header_length);
 	if (param->datatype == ucp_dt_make_iov())
 		for (size_t i = 0; i < count; i++)
@@ -309,8 +308,8 @@ ucs_status_t ucp_worker_set_am_recv_handler(ucp_worker_h worker,
 					    const ucp_am_handler_param_t *param)
 {
 	(void)worker;
-	fuzz_check(param->id < WIRE_KINDS);
-	fake.handlers[param->id] = *param;
+	fuzz_check(param->id == 0);
+	fake.handler = *param;
 	return UCS_OK;
 }
 

@@ -7,7 +7,7 @@
 #include <ucp/api/ucp.h>
 
 /*
- * What the module uses of UCX, without a network: active messages are given to its handlers by the
+ * What the module uses of UCX, without a network: active messages are given to its handler by the
  * test, its own sends are read to the last byte and complete at once or later, also never, as UCX's
  * do. One worker.
  */
@@ -18,8 +18,8 @@ void fake_ucp_send_mode(int mode);
  * Delivers one active message; rendezvous: only a handle of the data is shown. Everything given is
  * copied.
  */
-void fake_ucp_deliver(unsigned int id, const void *header, size_t header_size, const void *data,
-		      size_t size, bool rendezvous);
+void fake_ucp_deliver(const void *header, size_t header_size, const void *data, size_t size,
+		      bool rendezvous);
 /* The endpoint reports an error. */
 void fake_ucp_break(void);
 /* Handles and requests that nobody has given back. */

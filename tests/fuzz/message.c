@@ -3,7 +3,7 @@
 
 #include <base/alloc.h>
 #include <data/codec.h>
-#include <modules/ucx/wire.h>
+#include <edge/remote/header.h>
 
 /*
  * What a stranger sends to the data port, as far as one message goes: the fixed header, then the
@@ -43,20 +43,18 @@ static void decode(const uint8_t *bytes, size_t size, uint64_t limit_bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	uint8_t *copy = fuzz_copy(bytes, size), packed[WIRE_FIXED_BYTES];
-	struct wire_header header;
+	uint8_t *copy = fuzz_copy(bytes, size), packed[FRAGI_HEADER_BYTES];
+	struct fragi_header header;
 	uint64_t limit_bytes = LIMIT_BYTES;
 
 	(void)fuzz_type(0);
-	for (int kind = 0; kind < WIRE_KINDS; kind++) {
-		if (!wire_unpack(copy, size, (enum wire_kind)kind, &header))
-			continue;
-		wire_pack(&header, packed);
-		fuzz_check(memcmp(packed, copy, WIRE_FIXED_BYTES) == 0);
-		fuzz_check(wire_token_equal(header.token, copy + 8));
+	if (fragi_header_unpack(copy, size, &header)) {
+		fragi_header_pack(&header, packed);
+		fuzz_check(memcmp(packed, copy, FRAGI_HEADER_BYTES) == 0);
+		fuzz_check(fragi_token_equal(header.token, copy + 8));
 		if (header.body_bytes < limit_bytes)
 			limit_bytes = header.body_bytes;
-		decode(copy + WIRE_FIXED_BYTES, size - WIRE_FIXED_BYTES, limit_bytes);
+		decode(copy + FRAGI_HEADER_BYTES, size - FRAGI_HEADER_BYTES, limit_bytes);
 	}
 	free(copy);
 	return 0;

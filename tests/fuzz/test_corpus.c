@@ -152,6 +152,7 @@ CORPUS(units);
 CORPUS(value);
 CORPUS(message);
 CORPUS(ledger);
+CORPUS(remote);
 #ifdef HAVE_UCX
 CORPUS(ucx);
 #endif

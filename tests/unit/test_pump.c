@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The pump with a transport that is a counter and a pipe. */
+/* The pump with an engine that is a counter and a pipe. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define PATIENCE_NS 20000000000
 
 /* events are made by fake_event and handled by progress */
-struct fragi_transport {
+struct engine {
 	int fd;
 	_Atomic uint64_t events;
 	_Atomic uint64_t handled;
@@ -31,32 +31,34 @@ struct fragi_transport {
 	bool pokes; /* progress makes work and says so */
 };
 
-static void enter(struct fragi_transport *t)
+static void enter(struct engine *t)
 {
 	if (atomic_fetch_add(&t->inside, 1) != 0)
 		atomic_fetch_add(&t->collisions, 1);
 }
 
-static void leave(struct fragi_transport *t)
+static void leave(struct engine *t)
 {
 	atomic_fetch_sub(&t->inside, 1);
 }
 
-static void wake(struct fragi_transport *t)
+static void wake(void *object)
 {
+	const struct engine *t = object;
 	uint64_t one = 1;
 
 	cr_assert_eq(write(t->fd, &one, sizeof(one)), sizeof(one));
 }
 
-static void fake_event(struct fragi_transport *t)
+static void fake_event(struct engine *t)
 {
 	atomic_fetch_add(&t->events, 1);
 	wake(t);
 }
 
-static uint32_t progress(struct fragi_transport *t, int64_t now_ns)
+static uint32_t progress(void *object, int64_t now_ns)
 {
+	struct engine *t = object;
 	uint64_t new;
 
 	(void)now_ns;
@@ -72,8 +74,9 @@ static uint32_t progress(struct fragi_transport *t, int64_t now_ns)
 	return (uint32_t) new;
 }
 
-static int arm(struct fragi_transport *t)
+static int arm(void *object)
 {
+	struct engine *t = object;
 	uint64_t n;
 
 	enter(t);
@@ -85,20 +88,18 @@ static int arm(struct fragi_transport *t)
 	return 0;
 }
 
-static int fd_of(const struct fragi_transport *t)
+static int fd_of(const void *object)
 {
-	return t->fd;
+	return ((const struct engine *)object)->fd;
 }
 
-static int64_t deadline_ns(const struct fragi_transport *t)
+static int64_t deadline_ns(const void *object)
 {
-	(void)t;
+	(void)object;
 	return INT64_MAX;
 }
 
-static const struct fragi_transport_ops fake_ops = {
-	.struct_size = sizeof(fake_ops),
-	.name = "fake",
+static const struct fragi_pump_ops fake_ops = {
 	.progress = progress,
 	.arm = arm,
 	.fd = fd_of,
@@ -107,7 +108,7 @@ static const struct fragi_transport_ops fake_ops = {
 };
 
 static struct fragi_pump *pump;
-static struct fragi_transport fake;
+static struct engine fake;
 
 static void open_pump(void)
 {
@@ -360,8 +361,8 @@ Test(pump, submitted_work_runs_in_order_and_alone)
 	close_pump();
 }
 
-/* The only thread that would wait computes: the spare takes over. */
-Test(pump, the_spare_drives_while_operators_compute)
+/* The only thread that would wait computes: the backup poller takes over. */
+Test(pump, the_backup_poller_drives_while_operators_compute)
 {
 	int64_t until = fragi_now_ns() + PATIENCE_NS;
 
@@ -379,10 +380,10 @@ Test(pump, the_spare_drives_while_operators_compute)
 }
 
 /*
- * Ticks are short and never end: the spare does not wake up for each event, and is there when one
+ * Ticks are short and never end: the backup poller does not wake up for each event, and is there when one
  * is long.
  */
-Test(pump, the_spare_looks_in_where_ticks_are_short)
+Test(pump, the_backup_poller_looks_in_where_ticks_are_short)
 {
 	int64_t until = fragi_now_ns() + PATIENCE_NS;
 	uint64_t before, others;
@@ -450,7 +451,7 @@ Test(pump, a_poke_in_passing_reaches_the_sleeper)
 	close_pump();
 }
 
-/* At rest nothing ticks: a sleeping driver and a resting spare make next to no rounds. */
+/* At rest nothing ticks: a sleeping driver and a resting backup poller make next to no rounds. */
 Test(pump, at_rest_it_sleeps)
 {
 	uint64_t rounds;

@@ -140,11 +140,11 @@ int host_tables_wire(const struct fw_host_wire *wire, struct fragi_arena *arena,
 		const struct fw_edge *edge = &wire->edges[i];
 
 		edges[i] = (struct fragi_run_edge){
-			.link = {.flow = edge->flow,
-				 .window_messages = edge->window_messages,
-				 .window_bytes = edge->window_bytes,
-				 .message_bytes_max = edge->message_bytes_max,
-				 .policy = (enum frag_policy)edge->policy},
+			.config = {.flow = edge->flow,
+				   .window_messages = edge->window_messages,
+				   .window_bytes = edge->window_bytes,
+				   .message_bytes_max = edge->message_bytes_max,
+				   .policy = (enum frag_policy)edge->policy},
 			.sends = edge->sends,
 			.fragment = edge->fragment,
 			.op = edge->op,
@@ -152,7 +152,7 @@ int host_tables_wire(const struct fw_host_wire *wire, struct fragi_arena *arena,
 			.peer = edge->peer,
 			.order = edge->order,
 			.other_end = edge->other_end};
-		memcpy(edges[i].link.token, edge->token, FRAGI_TOKEN_BYTES);
+		memcpy(edges[i].config.token, edge->token, FRAGI_TOKEN_BYTES);
 	}
 	*out_peers = peers;
 	*out_edges = edges;

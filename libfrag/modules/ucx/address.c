@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "module.h"
+#include <base/bytes.h>
 
 /*
  * The address of a host: UCX's own worker address behind what decides whether two hosts can work
@@ -16,7 +17,7 @@
  *   worker address
  */
 #define ADDRESS_MAGIC 0x41524655u /* "UFRA" */
-#define ADDRESS_LAYOUT 1u
+#define ADDRESS_LAYOUT 2u         /* 1: an active message id for each kind */
 #define ADDRESS_HEAD_BYTES 96u
 
 enum { AT_VERSION = 8, AT_BOOT_ID = 24, AT_RX_SEG = 64, AT_PROTO = 80 };
@@ -65,7 +66,7 @@ static int read_boot_id(char out[40])
 	return 0;
 }
 
-int ucx_address_make(struct fragi_transport *transport, const void *worker_address, size_t size)
+int ucx_address_make(struct ucx_transport *transport, const void *worker_address, size_t size)
 {
 	uint8_t *bytes;
 	int r;
@@ -78,10 +79,10 @@ int ucx_address_make(struct fragi_transport *transport, const void *worker_addre
 	bytes = fragi_calloc(1, ADDRESS_HEAD_BYTES + size);
 	if (bytes == NULL)
 		return -ENOMEM;
-	wire_put32(bytes, ADDRESS_MAGIC);
-	wire_put16(bytes + 4, ADDRESS_LAYOUT);
-	wire_put16(bytes + 6, (uint16_t)size);
-	put_text(bytes + AT_VERSION, 16, transport->version);
+	fragi_put32(bytes, ADDRESS_MAGIC);
+	fragi_put16(bytes + 4, ADDRESS_LAYOUT);
+	fragi_put16(bytes + 6, (uint16_t)size);
+	put_text(bytes + AT_VERSION, 16, transport->base.version);
 	put_text(bytes + AT_BOOT_ID, 40, transport->boot_id);
 	for (size_t i = 0; i < FRAG_COUNT_OF(wire_settings); i++)
 		put_text(bytes + wire_settings[i].at, 16, setting(wire_settings[i].name));
@@ -91,21 +92,21 @@ int ucx_address_make(struct fragi_transport *transport, const void *worker_addre
 	return 0;
 }
 
-int ucx_address_check(const struct fragi_transport *transport, const void *address, size_t size,
+int ucx_address_check(const struct ucx_transport *transport, const void *address, size_t size,
 		      const void **out_worker_address, bool *out_same_node, char version[16],
 		      struct frag_err *err)
 {
 	const uint8_t *bytes = address;
 	char boot_id[40], theirs[16], ours[16];
 
-	if (size <= ADDRESS_HEAD_BYTES || wire_get32(bytes) != ADDRESS_MAGIC ||
-	    wire_get16(bytes + 6) != size - ADDRESS_HEAD_BYTES)
+	if (size <= ADDRESS_HEAD_BYTES || fragi_get32(bytes) != ADDRESS_MAGIC ||
+	    fragi_get16(bytes + 6) != size - ADDRESS_HEAD_BYTES)
 		return frag_err_set(err, -EBADMSG, "the other host's data address is malformed");
-	if (wire_get16(bytes + 4) != ADDRESS_LAYOUT)
+	if (fragi_get16(bytes + 4) != ADDRESS_LAYOUT)
 		return frag_err_set(
 			err, -EPROTO,
 			"the other host's data address has layout %u, this frag knows %u; install the same frag on both nodes",
-			wire_get16(bytes + 4), ADDRESS_LAYOUT);
+			fragi_get16(bytes + 4), ADDRESS_LAYOUT);
 	get_text(bytes + AT_VERSION, 16, version);
 	get_text(bytes + AT_BOOT_ID, 40, boot_id);
 	*out_same_node = boot_id[0] != '\0' && strcmp(boot_id, transport->boot_id) == 0;
@@ -118,11 +119,11 @@ int ucx_address_check(const struct fragi_transport *transport, const void *addre
 				"%s is %s here and %s on the other host; UCX needs it equal on both: set it on both or on none",
 				wire_settings[i].name, ours, theirs);
 	}
-	if (*out_same_node && strcmp(version, transport->version) != 0)
+	if (*out_same_node && strcmp(version, transport->base.version) != 0)
 		return frag_err_set(
 			err, -EPROTO,
 			"UCX is %s here and %s in the other host on the same node, and these two do not connect; use one UCX for all workers of a node",
-			transport->version, version);
+			transport->base.version, version);
 	*out_worker_address = bytes + ADDRESS_HEAD_BYTES;
 	return 0;
 }

@@ -165,6 +165,8 @@ struct limits {
 	uint64_t decoded;
 	uint64_t type_id;                /* the unknown type id, when decoding returns -ENOENT */
 	struct frag_resource *allocator; /* of the tensors */
+	/* the memory of those that are not empty; NULL: from the allocator */
+	const struct fragi_body *over, *over_end;
 };
 
 /* Reads a length and a name of that length, without a NUL in it, into out. */
@@ -181,6 +183,21 @@ static int get_name(struct frag_reader *reader, char out[FRAG_NAME_MAX + 1])
 	memcpy(out, bytes, length);
 	out[length] = '\0';
 	return 0;
+}
+
+/* A tensor over the next body, which is still its owner's. */
+static int tensor_over(struct limits *limits, struct frag_dtype dtype, uint8_t ndim,
+		       const int64_t *shape, size_t bytes, struct frag_tensor **out)
+{
+	struct frag_dltensor dl = {
+		.ndim = ndim, .dtype = dtype, .shape = (int64_t *)(uintptr_t)shape};
+
+	if (limits->over == limits->over_end || limits->over->bytes != bytes)
+		return -EBADMSG;
+	dl.data = limits->over->data;
+	dl.device = limits->over->device;
+	limits->over++;
+	return frag_tensor_wrap(&dl, NULL, NULL, out);
 }
 
 static int decode_tensor(struct frag_reader *reader, struct frag_message *message,
@@ -208,7 +225,9 @@ static int decode_tensor(struct frag_reader *reader, struct frag_message *messag
 	if (bytes > limits->bodies)
 		return -EMSGSIZE;
 	limits->bodies -= bytes;
-	r = fragi_tensor_create(limits->allocator, dtype, ndim, shape, &tensor);
+	r = limits->over != NULL && bytes > 0
+		    ? tensor_over(limits, dtype, ndim, shape, bytes, &tensor)
+		    : fragi_tensor_create(limits->allocator, dtype, ndim, shape, &tensor);
 	if (r < 0)
 		return r;
 	r = frag_message_add_tensor(message, name, tensor);
@@ -340,13 +359,10 @@ int fragi_message_decode(const void *bytes, size_t size, uint64_t limit_bytes,
 	return fragi_message_decode_in(NULL, bytes, size, limit_bytes, out_message, out_type_id);
 }
 
-int fragi_message_decode_in(struct frag_resource *allocator, const void *bytes, size_t size,
-			    uint64_t limit_bytes, struct frag_message **out_message,
-			    uint64_t *out_type_id)
+static int decode(const void *bytes, size_t size, struct limits *limits,
+		  struct frag_message **out_message, uint64_t *out_type_id)
 {
 	struct frag_reader reader = {bytes, (const uint8_t *)bytes + size};
-	struct limits limits = {
-		.bodies = limit_bytes, .decoded = FRAGI_DECODED_MAX, .allocator = allocator};
 	struct frag_message *message;
 	int r;
 
@@ -355,14 +371,50 @@ int fragi_message_decode_in(struct frag_resource *allocator, const void *bytes, 
 	message = frag_message_create();
 	if (message == NULL)
 		return -ENOMEM;
-	r = decode_message(&reader, message, &limits);
+	r = decode_message(&reader, message, limits);
+	if (r == 0 && limits->over != limits->over_end)
+		r = -EBADMSG;
 	if (r < 0) {
 		frag_message_unref(message);
 		if (r == -ENOENT && out_type_id != NULL)
-			*out_type_id = limits.type_id;
+			*out_type_id = limits->type_id;
 		return r;
 	}
 	fragi_message_share(message);
 	*out_message = message;
+	return 0;
+}
+
+int fragi_message_decode_in(struct frag_resource *allocator, const void *bytes, size_t size,
+			    uint64_t limit_bytes, struct frag_message **out_message,
+			    uint64_t *out_type_id)
+{
+	struct limits limits = {
+		.bodies = limit_bytes, .decoded = FRAGI_DECODED_MAX, .allocator = allocator};
+
+	return decode(bytes, size, &limits, out_message, out_type_id);
+}
+
+int fragi_message_decode_over(const struct fragi_body *bodies, uint32_t body_count,
+			      const void *bytes, size_t size, struct frag_message **out_message,
+			      uint64_t *out_type_id)
+{
+	struct limits limits = {.bodies = UINT64_MAX,
+				.decoded = FRAGI_DECODED_MAX,
+				.over = bodies,
+				.over_end = bodies + body_count};
+	int r = decode(bytes, size, &limits, out_message, out_type_id);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < (*out_message)->tensor_count; i++) {
+		struct frag_tensor *tensor = (*out_message)->tensors[i].tensor;
+
+		if (tensor->compact_bytes == 0)
+			continue;
+		tensor->release = bodies->release;
+		tensor->context = bodies->owner;
+		bodies++;
+	}
 	return 0;
 }

@@ -73,6 +73,33 @@ FRAGI_API int fragi_message_decode_in(struct frag_resource *allocator, const voi
 				      struct frag_message **out_message, uint64_t *out_type_id);
 
 /*
+ * A body: memory that holds a tensor's bytes while they travel.
+ *
+ * Outgoing: owner is the allocator that the memory came from (NULL: not known), by which a transport
+ * recognises memory that it can hand over; release is not used. Incoming, in memory that is mapped
+ * already: release(owner) gives the memory back, once, on any thread.
+ *
+ * fence: of device memory, the event behind which the bytes are valid; NULL: they are now. Whoever
+ * still has work queued on the device when it releases a body has recorded it on the fence.
+ */
+struct fragi_body {
+	void *data;
+	uint64_t bytes;
+	struct frag_device device;
+	void *owner;
+	void (*release)(void *owner);
+	void *fence;
+};
+/*
+ * As fragi_message_decode for bodies that are here already: the tensors that are not empty are made
+ * over them, in order, and release them at their end. -EBADMSG when the bodies are not those that
+ * are described. On failure the bodies are still the caller's.
+ */
+FRAGI_API int fragi_message_decode_over(const struct fragi_body *bodies, uint32_t body_count,
+					const void *bytes, size_t size,
+					struct frag_message **out_message, uint64_t *out_type_id);
+
+/*
  * One value between the descriptors:
  * - a scalar as it is; a plain struct field by field without padding
  * - text and bytes as they are

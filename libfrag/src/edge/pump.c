@@ -1,96 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <base/alloc.h>
-#include <base/stamp.h>
-#include <edge/pump.h>
+#include <edge/pump_state.h>
 
 #define LOG_TOPIC "pump"
 #include <base/log.h>
 
 /*
  * Who drives. A waiting thread that finds no other waiter driving becomes the driver: it makes
- * progress, and sleeps on the transport's fd. The spare thread drives only while no waiter does; a
- * waiter that comes takes the role over without telling it, and the spare notices with its next
- * event, or look.
+ * progress, and sleeps on the fd. The backup poller drives only while no waiter does; a waiter
+ * takes the role over without a signal, and the backup poller notices at its next event or poll.
  *
- * Sleep against wake. A sleeper raises `sleepers`, passes a full fence, asks has_work once more,
- * and sleeps on a futex whose key it had read before, or on the fd. Who has made work visible
- * passes a full fence and reads `sleepers`. So one of the two sees the other. The increment alone
- * is no fence: what has_work loads may be read before it is stored (aarch64 does so).
+ * Sleep against wake. A sleeper raises `sleepers`, executes a full fence, asks has_work once more,
+ * and sleeps on a futex whose key it had read before, or on the fd. A thread that publishes work
+ * executes a full fence, then reads `sleepers`. So one of the two sees the other. The increment
+ * alone is no fence: what has_work loads may be read before it is stored (aarch64 does so).
  *
  * Progress while another thread sleeps on the fd may consume the event that the sleeper armed for,
- * and arming the wake-up that it was poked with: whoever does so beside a sleeper arms again for
- * it, and wakes it again if it was poked, before it unlocks.
+ * and arming may consume the wake-up that it was poked with: a thread that does so beside a sleeper
+ * arms again for it, and wakes it again if it was poked, before it unlocks.
  */
 #define SPIN_NS 30000 /* adaptive, where there are cores to spare */
 #define SPIN_CORES_MIN 5
-#define TICK_NS INT64_C(10000000) /* of the spare */
-#define REST_TICKS 100            /* without any wake-up: the tick stops */
-#define SLEEP_NS_MAX 500000000    /* lost wake-ups exist */
-#define SPARE_BACKOFF_NS 20000
-#define SPARE_ROUNDS 64 /* of work without giving way */
-#define SPARE_LOOK_NS 1000000
-/* threads that compute and come as often as this need no spare at each event */
-#define PASSING_NS 200000
-#define PASSING_STAY_NS (PASSING_NS / 2)
-#define DISPOSE_MAX 64
+#define SLEEP_NS_MAX 500000000 /* safety net: bounds the delay if a wake-up is ever lost */
+#define PASSING_STAY_NS 100000 /* of a compute thread */
 #define REARM_ROUNDS_MAX 16
-
-enum driver {
-	DRIVER_NONE,
-	DRIVER_WAITER,
-	DRIVER_SPARE,
-};
-
-struct fragi_pump {
-	/* constant after attach */
-	const struct fragi_transport_ops *ops;
-	struct fragi_transport *transport;
-	int fd;
-	bool busy_poll;
-	int64_t spin_ns;
-	/* the lock, and what it guards */
-	_Alignas(64) _Atomic uint32_t lock;
-	_Atomic uint32_t lock_waiters; /* in fragi_pump_lock: nobody overtakes them */
-	uint32_t disposed_count;
-	struct frag_message *disposed[DISPOSE_MAX];
-	uint32_t fd_wakes_seen;  /* fd_wakes when the sleeper on the fd has armed */
-	_Atomic uint64_t passed; /* how often threads that compute have come; the holder counts */
-	/* submitted work, newest first */
-	_Alignas(64) _Atomic(struct fragi_pump_work *) submitted;
-	/* sleepers */
-	_Alignas(64) _Atomic uint32_t driver; /* enum driver */
-	_Atomic uint32_t sleepers;            /* on the futex, on the fd: all that poke must wake */
-	_Atomic uint32_t fd_sleepers;
-	_Atomic uint32_t fd_wakes; /* how often it was poked */
-	_Atomic uint32_t poke_key; /* futex */
-	/* the spare */
-	_Alignas(64) _Atomic uint32_t spare_key; /* futex: hints, stop */
-	_Atomic bool spare_stop;
-	_Atomic bool spare_rests; /* sleeps without a tick */
-	_Atomic bool hinted;
-	_Atomic uint64_t turns; /* how often a waiter became the driver */
-	bool spare_started;
-	pthread_t spare;
-};
 
 /* the pump this thread makes progress on as a waiter */
 static _Thread_local struct fragi_pump *driving;
 static _Thread_local bool poke_absorbed;
 
-static void futex_wait(_Atomic uint32_t *key, uint32_t seen, int64_t until_ns)
+void fragi_futex_wait(_Atomic uint32_t *key, uint32_t seen, int64_t until_ns)
 {
 	struct timespec t;
 
@@ -104,7 +52,7 @@ static void futex_wait(_Atomic uint32_t *key, uint32_t seen, int64_t until_ns)
 	syscall(SYS_futex, key, FUTEX_WAIT_BITSET_PRIVATE, seen, &t, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-static void futex_wake(_Atomic uint32_t *key, int count)
+void fragi_futex_wake(_Atomic uint32_t *key, int count)
 {
 	syscall(SYS_futex, key, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
@@ -191,7 +139,7 @@ static void unref_all(struct frag_message *const *messages, uint32_t count)
 
 void fragi_pump_unlock(struct fragi_pump *pump)
 {
-	struct frag_message *disposed[DISPOSE_MAX];
+	struct frag_message *disposed[FRAGI_PUMP_DISPOSE_MAX];
 	uint32_t count;
 
 	do {
@@ -231,7 +179,7 @@ void fragi_pump_submit(struct fragi_pump *pump, struct fragi_pump_work *work)
 
 void fragi_pump_dispose(struct fragi_pump *pump, struct frag_message *message)
 {
-	if (pump->disposed_count < DISPOSE_MAX)
+	if (pump->disposed_count < FRAGI_PUMP_DISPOSE_MAX)
 		pump->disposed[pump->disposed_count++] = message;
 	else
 		fragi_message_unref(message);
@@ -242,7 +190,7 @@ void fragi_pump_dispose(struct fragi_pump *pump, struct frag_message *message)
 static void wake_on_fd(struct fragi_pump *pump)
 {
 	atomic_fetch_add(&pump->fd_wakes, 1);
-	pump->ops->wake(pump->transport);
+	pump->ops->wake(pump->object);
 }
 
 void fragi_pump_poke(struct fragi_pump *pump)
@@ -251,7 +199,7 @@ void fragi_pump_poke(struct fragi_pump *pump)
 	if (atomic_load_explicit(&pump->sleepers, memory_order_relaxed) == 0)
 		return;
 	atomic_fetch_add(&pump->poke_key, 1);
-	futex_wake(&pump->poke_key, INT_MAX);
+	fragi_futex_wake(&pump->poke_key, INT_MAX);
 	if (atomic_load(&pump->fd_sleepers) != 0)
 		wake_on_fd(pump);
 }
@@ -271,19 +219,19 @@ void fragi_pump_poke_one(struct fragi_pump *pump)
 	atomic_fetch_add(&pump->poke_key, 1);
 	/* The driver is left to drive when there is another. */
 	if (atomic_load(&pump->sleepers) > on_fd || on_fd == 0)
-		futex_wake(&pump->poke_key, 1);
+		fragi_futex_wake(&pump->poke_key, 1);
 	else
 		wake_on_fd(pump);
 }
 
 void fragi_pump_hint(struct fragi_pump *pump)
 {
-	if (!pump->spare_started ||
-	    atomic_load_explicit(&pump->driver, memory_order_relaxed) != DRIVER_NONE)
+	if (!pump->backup_started ||
+	    atomic_load_explicit(&pump->driver, memory_order_relaxed) != FRAGI_DRIVER_NONE)
 		return;
 	atomic_store(&pump->hinted, true);
-	atomic_fetch_add(&pump->spare_key, 1);
-	futex_wake(&pump->spare_key, 1);
+	atomic_fetch_add(&pump->backup_key, 1);
+	fragi_futex_wake(&pump->backup_key, 1);
 }
 
 /* Driving. */
@@ -293,27 +241,22 @@ static bool is_wanted(struct fragi_pump *pump)
 {
 	return atomic_load_explicit(&pump->submitted, memory_order_relaxed) != NULL ||
 	       atomic_load_explicit(&pump->lock_waiters, memory_order_relaxed) != 0 ||
-	       pump->disposed_count > DISPOSE_MAX / 2;
+	       pump->disposed_count > FRAGI_PUMP_DISPOSE_MAX / 2;
 }
 
-/*
- * Under the lock: lets a thread that sleeps on the fd go on sleeping rightly, or wakes it. What
- * arms consumes the transport's wake-ups, also one that the sleeper was poked with and has not
- * seen.
- */
-static void rearm_for_sleeper(struct fragi_pump *pump)
+void fragi_pump_rearm(struct fragi_pump *pump)
 {
 	if (atomic_load(&pump->fd_sleepers) == 0)
 		return;
 	for (int i = 0; i < REARM_ROUNDS_MAX && !is_wanted(pump); i++) {
-		if (pump->ops->arm(pump->transport) == 0) {
+		if (pump->ops->arm(pump->object) == 0) {
 			if (atomic_load(&pump->fd_wakes) != pump->fd_wakes_seen)
 				break;
 			return;
 		}
-		pump->ops->progress(pump->transport, fragi_now_ns());
+		pump->ops->progress(pump->object, fragi_now_ns());
 	}
-	pump->ops->wake(pump->transport);
+	pump->ops->wake(pump->object);
 }
 
 void fragi_pump_progress(struct fragi_pump *pump)
@@ -322,23 +265,22 @@ void fragi_pump_progress(struct fragi_pump *pump)
 	uint32_t happened;
 	bool consumed = false;
 
-	if (pump->transport == NULL || !fragi_pump_try_lock(pump))
+	if (pump->object == NULL || !fragi_pump_try_lock(pump))
 		return;
 	fragi_count(&pump->passed, 1);
 	now = fragi_now_ns();
 	until_ns = now + PASSING_STAY_NS;
 	do {
-		happened = pump->ops->progress(pump->transport, now);
+		happened = pump->ops->progress(pump->object, now);
 		consumed = consumed || happened > 0;
 		now = fragi_now_ns();
 	} while (happened > 0 && now < until_ns && !is_wanted(pump));
 	if (consumed)
-		rearm_for_sleeper(pump);
+		fragi_pump_rearm(pump);
 	fragi_pump_unlock(pump);
 }
 
-/* Sleeps on the fd until its event, or until_ns. */
-static void fd_sleep(struct fragi_pump *pump, int64_t now_ns, int64_t until_ns)
+void fragi_pump_fd_sleep(const struct fragi_pump *pump, int64_t now_ns, int64_t until_ns)
 {
 	struct pollfd p = {.fd = pump->fd, .events = POLLIN};
 	int64_t ns = until_ns - now_ns;
@@ -381,7 +323,7 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 		misses = 0;
 		driving = pump;
 		poke_absorbed = false;
-		happened = pump->ops->progress(pump->transport, now);
+		happened = pump->ops->progress(pump->object, now);
 		fragi_pump_unlock(pump);
 		driving = NULL;
 		if (has_work(arg))
@@ -397,8 +339,8 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 			continue; /* a round takes long enough */
 		if (!fragi_pump_try_lock(pump))
 			continue;
-		r = pump->ops->arm(pump->transport);
-		deadline = pump->ops->deadline_ns(pump->transport);
+		r = pump->ops->arm(pump->object);
+		deadline = pump->ops->deadline_ns(pump->object);
 		if (r == 0) {
 			pump->fd_wakes_seen = atomic_load(&pump->fd_wakes);
 			atomic_fetch_add(&pump->sleepers, 1);
@@ -409,7 +351,7 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 			continue;
 		atomic_thread_fence(memory_order_seq_cst); /* against poke's */
 		if (!has_work(arg) && atomic_load(&pump->poke_key) == poked)
-			fd_sleep(pump, now, earlier(until_ns, deadline));
+			fragi_pump_fd_sleep(pump, now, earlier(until_ns, deadline));
 		atomic_fetch_sub(&pump->fd_sleepers, 1);
 		atomic_fetch_sub(&pump->sleepers, 1);
 		now = fragi_now_ns();
@@ -426,8 +368,8 @@ static bool become_driver(struct fragi_pump *pump)
 {
 	uint32_t seen = atomic_load(&pump->driver);
 
-	while (seen != DRIVER_WAITER) {
-		if (atomic_compare_exchange_weak(&pump->driver, &seen, DRIVER_WAITER)) {
+	while (seen != FRAGI_DRIVER_WAITER) {
+		if (atomic_compare_exchange_weak(&pump->driver, &seen, FRAGI_DRIVER_WAITER)) {
 			fragi_count(&pump->turns, 1);
 			return true;
 		}
@@ -435,14 +377,14 @@ static bool become_driver(struct fragi_pump *pump)
 	return false;
 }
 
-/* Back to compute: from now on the spare's tick counts. */
+/* Back to compute: from now on the backup poller's tick counts. */
 static void leave_driving(struct fragi_pump *pump)
 {
-	atomic_store(&pump->driver, DRIVER_NONE);
-	if (atomic_load(&pump->spare_rests)) {
-		atomic_store(&pump->spare_rests, false);
-		atomic_fetch_add(&pump->spare_key, 1);
-		futex_wake(&pump->spare_key, 1);
+	atomic_store(&pump->driver, FRAGI_DRIVER_NONE);
+	if (atomic_load(&pump->backup_rests)) {
+		atomic_store(&pump->backup_rests, false);
+		atomic_fetch_add(&pump->backup_key, 1);
+		fragi_futex_wake(&pump->backup_key, 1);
 	}
 }
 
@@ -452,7 +394,7 @@ static void futex_sleep(struct fragi_pump *pump, uint32_t poked, int64_t until_n
 	atomic_fetch_add(&pump->sleepers, 1);
 	atomic_thread_fence(memory_order_seq_cst); /* against poke's */
 	if (!has_work(arg))
-		futex_wait(&pump->poke_key, poked, until_ns);
+		fragi_futex_wait(&pump->poke_key, poked, until_ns);
 	atomic_fetch_sub(&pump->sleepers, 1);
 }
 
@@ -482,7 +424,7 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 	if (has_work(arg))
 		return;
 	poked = atomic_load(&pump->poke_key);
-	if (pump->transport == NULL) {
+	if (pump->object == NULL) {
 		if (!spin(pump, until_ns, has_work, arg))
 			futex_sleep(pump, poked, until_ns, has_work, arg);
 		return;
@@ -493,159 +435,32 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 		return;
 	}
 	/*
-	 * Another drives, and may sleep: a last round, for what operators on this thread have left
-	 * to send. Should the driver go to compute, this thread takes over at its tick, as the
-	 * spare would.
+	 * Another thread drives, and may sleep: a last round, for what operators on this thread
+	 * have left to send. Should the driver go to compute, this thread takes over at its tick, as
+	 * the backup poller would.
 	 */
 	fragi_pump_progress(pump);
-	futex_sleep(pump, poked, earlier(until_ns, fragi_now_ns() + TICK_NS * 10), has_work, arg);
+	futex_sleep(pump, poked, earlier(until_ns, fragi_now_ns() + FRAGI_PUMP_TICK_NS * 10),
+		    has_work, arg);
 }
 
-/*
- * The spare. It has no priority above others: UCX takes spinlocks that its own async thread holds
- * too, and a thread of SCHED_FIFO that spins for one on a busy machine keeps the holder, and
- * everything else, from the core.
- */
-
-static bool spare_should_leave(void *arg)
+int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_pump_ops *ops, void *object)
 {
-	struct fragi_pump *pump = arg;
-
-	return atomic_load(&pump->driver) != DRIVER_SPARE || atomic_load(&pump->spare_stop);
-}
-
-/* what the spare has seen of threads that compute */
-struct passing {
-	int64_t since_ns;
-	uint64_t passed;
-	bool often;
-};
-
-/* Whether they came often in the last millisecond or more. */
-static bool come_often(struct fragi_pump *pump, int64_t now_ns, struct passing *p)
-{
-	uint64_t passed = atomic_load_explicit(&pump->passed, memory_order_relaxed);
-
-	if (now_ns - p->since_ns < SPARE_LOOK_NS)
-		return p->often;
-	p->often = (int64_t)(passed - p->passed) * PASSING_NS >= now_ns - p->since_ns;
-	p->since_ns = now_ns;
-	p->passed = passed;
-	return p->often;
-}
-
-/*
- * As drive, but never spins, and does not fight for the lock. It may run before all others of its
- * core: a round in which nothing happened though something is announced waits for somebody, perhaps
- * for a peer's spare on this very core, so it gives way; so does every so many a round, however
- * much there is to do. Threads whose ticks are short make progress in passing, and a spare that
- * woke up for each event, or tried for the lock that they hold, would only take the core from them:
- * then it looks in by the clock, and is back soon after one of their ticks has become long.
- */
-static void spare_drive(struct fragi_pump *pump)
-{
-	const struct timespec backoff = {.tv_nsec = SPARE_BACKOFF_NS},
-			      look = {.tv_nsec = SPARE_LOOK_NS};
-	int64_t now = fragi_now_ns(), deadline;
-	struct passing passing = {now, atomic_load_explicit(&pump->passed, memory_order_relaxed),
-				  false};
-	uint32_t happened, rounds = 0;
-	bool often;
-	int r;
-
-	while (!spare_should_leave(pump)) {
-		now = fragi_now_ns();
-		often = come_often(pump, now, &passing);
-		if (!fragi_pump_try_lock(pump)) {
-			nanosleep(often ? &look : &backoff, NULL);
-			continue;
-		}
-		happened = pump->ops->progress(pump->transport, now);
-		r = happened > 0 ? -EBUSY : pump->ops->arm(pump->transport);
-		deadline = pump->ops->deadline_ns(pump->transport);
-		rearm_for_sleeper(pump); /* of a waiter that has just come */
-		fragi_pump_unlock(pump);
-		if (spare_should_leave(pump))
-			continue;
-		if (often)
-			nanosleep(&look, NULL);
-		else if (r == 0)
-			fd_sleep(pump, now, earlier(deadline, now + TICK_NS * 10));
-		else if (happened == 0 || ++rounds % SPARE_ROUNDS == 0)
-			nanosleep(&backoff, NULL);
-	}
-}
-
-static void *spare_main(void *arg)
-{
-	struct fragi_pump *pump = arg;
-	uint64_t turns = 0, seen;
-	uint32_t key = atomic_load(&pump->spare_key), none, idle_ticks = 0;
-
-	while (!atomic_load(&pump->spare_stop)) {
-		if (idle_ticks >= REST_TICKS) {
-			atomic_store(&pump->spare_rests, true);
-			/* A driver that left before it could see the mark counts as activity. */
-			if (atomic_load(&pump->driver) == DRIVER_WAITER &&
-			    !atomic_load(&pump->spare_stop))
-				futex_wait(&pump->spare_key, key, INT64_MAX);
-			atomic_store(&pump->spare_rests, false);
-			idle_ticks = 0;
-		} else if (!atomic_load(&pump->spare_stop)) {
-			futex_wait(&pump->spare_key, key, fragi_now_ns() + TICK_NS);
-		}
-		key = atomic_load(&pump->spare_key); /* a hint from here on ends the next sleep */
-		seen = atomic_load(&pump->turns);
-		none = DRIVER_NONE;
-		if (atomic_load(&pump->driver) == DRIVER_NONE &&
-		    (atomic_exchange(&pump->hinted, false) || seen == turns) &&
-		    atomic_compare_exchange_strong(&pump->driver, &none, DRIVER_SPARE)) {
-			spare_drive(pump);
-			none = DRIVER_SPARE;
-			atomic_compare_exchange_strong(&pump->driver, &none, DRIVER_NONE);
-		}
-		idle_ticks = seen == turns && atomic_load(&pump->driver) == DRIVER_WAITER
-				     ? idle_ticks + 1
-				     : 0;
-		turns = seen;
-	}
-	return NULL;
-}
-
-int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_transport_ops *ops,
-		      struct fragi_transport *transport)
-{
-	sigset_t all, before;
 	int r;
 
 	pump->ops = ops;
-	pump->fd = ops->fd(transport);
-	pump->transport = transport;
-	sigfillset(&all); /* signals are for the threads of the program */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&pump->spare, NULL, spare_main, pump);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0) {
-		pump->transport = NULL;
-		return -r;
-	}
-	pump->spare_started = true;
-	pthread_setname_np(pump->spare, "frag-spare");
-	return 0;
+	pump->fd = ops->fd(object);
+	pump->object = object;
+	r = fragi_pump_backup_start(pump);
+	if (r < 0)
+		pump->object = NULL;
+	return r;
 }
 
 void fragi_pump_detach(struct fragi_pump *pump)
 {
-	if (pump->spare_started) {
-		atomic_store(&pump->spare_stop, true);
-		atomic_fetch_add(&pump->spare_key, 1);
-		futex_wake(&pump->spare_key, 1);
-		if (pump->transport != NULL)
-			pump->ops->wake(pump->transport);
-		pthread_join(pump->spare, NULL);
-		pump->spare_started = false;
-	}
-	pump->transport = NULL;
+	fragi_pump_backup_stop(pump);
+	pump->object = NULL;
 }
 
 void fragi_pump_destroy(struct fragi_pump *pump)

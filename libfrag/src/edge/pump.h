@@ -2,36 +2,51 @@
 #ifndef FRAGI_EDGE_PUMP_H
 #define FRAGI_EDGE_PUMP_H
 
-#include <edge/transport.h>
+#include <base/diag.h>
+#include <data/message.h>
 
 /*
- * The pump drives a host's transport by whoever has time. Its progress lock is a try-lock around
- * progress, arm and send only, never held in sleep nor across compute. An idle scheduler thread
- * waits *in* fragi_pump_wait, so the thread that receives is the thread that computes; emit sends
- * inline when the lock is free, else queues for the holder, who looks at the queue again after
- * unlocking (both sides with a full read-modify-write). One waiting thread drives: it sleeps on the
- * transport's fd, always with a timeout; the others sleep on a futex. A spare thread makes progress
- * when operators compute for long: by a hint, and a coarse tick (10 ms while messages move, none at
- * rest), nothing per message. Where their ticks are short and never end it only looks in every
- * millisecond. Without a transport the pump is only the place to sleep.
+ * The pump drives what a host has between hosts (edge/remote, with its transports) by whoever has
+ * time. Its progress lock is a try-lock around progress, arm and send only, never held in sleep nor
+ * across compute. An idle scheduler thread waits *in* fragi_pump_wait, so the thread that receives
+ * is the thread that computes; emit sends inline when the lock is free, else queues for the holder,
+ * who looks at the queue again after unlocking (both sides with a full read-modify-write). One
+ * waiting thread drives: it sleeps on the descriptor, always with a timeout; the others sleep on a
+ * futex. The backup poller, a thread of the pump's own, makes progress while operators compute for
+ * long: by a hint, and a coarse tick (10 ms while messages move, none at rest), nothing per
+ * message. While threads with short ticks make progress often enough it only polls every
+ * millisecond. With nothing attached the pump is only the place to sleep.
  *
  * FRAG_PUMP: adaptive (default: spin, then sleep; spin 0 on <= 4 cores), busy_poll, event.
  */
 struct fragi_pump;
 
+/* What is driven. Called under the lock, except wake. */
+struct fragi_pump_ops {
+	/* One round; returns how many things happened. */
+	uint32_t (*progress)(void *object, int64_t now_ns);
+	/* Prepares to sleep on fd: 0, or -EBUSY when there is work (progress again). */
+	int (*arm)(void *object);
+	/* Constant while attached. */
+	int (*fd)(const void *object);
+	/* When progress must be called next at the latest, CLOCK_MONOTONIC ns. */
+	int64_t (*deadline_ns)(const void *object);
+	/* Makes fd readable. Thread: any, without the lock. */
+	void (*wake)(void *object);
+};
+
 FRAGI_API int fragi_pump_create(struct fragi_pump **out_pump);
-/* Stops the spare thread and frees. No other thread may be inside. NULL is accepted. */
+/* Stops the backup poller and frees. No other thread may be inside. NULL is accepted. */
 FRAGI_API void fragi_pump_destroy(struct fragi_pump *pump);
 /*
- * Attaches the transport and starts the spare thread. Once, before any thread waits; the transport
- * is borrowed until fragi_pump_detach. Returns 0 or negative errno.
+ * Attaches the object and starts the backup poller. Once, before any thread waits; the object is
+ * borrowed until fragi_pump_detach. Returns 0 or negative errno.
  */
-FRAGI_API int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_transport_ops *ops,
-				struct fragi_transport *transport);
+FRAGI_API int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_pump_ops *ops,
+				void *object);
 /*
- * Stops the spare thread and lets go of the transport, so that it may be destroyed (it still
- * submits to the pump while it is). No thread may wait in the pump. The pump must outlive the
- * transport.
+ * Stops the backup poller and lets go of the object, so that it may be destroyed (it still submits
+ * to the pump while it is). No thread may wait in the pump. The pump must outlive the object.
  */
 FRAGI_API void fragi_pump_detach(struct fragi_pump *pump);
 
@@ -63,7 +78,7 @@ FRAGI_API void fragi_pump_progress(struct fragi_pump *pump);
 FRAGI_API void fragi_pump_hint(struct fragi_pump *pump);
 
 /*
- * For transports: the lock. try_lock: true when the caller now holds it. unlock runs what was
+ * For what is driven: the lock. try_lock: true when the caller now holds it. unlock runs what was
  * submitted meanwhile.
  */
 FRAGI_API bool fragi_pump_try_lock(struct fragi_pump *pump);

@@ -2,64 +2,117 @@
 #ifndef FRAGI_EDGE_TRANSPORT_H
 #define FRAGI_EDGE_TRANSPORT_H
 
-#include <edge/edge.h>
+#include <data/codec.h>
 
 /*
- * A transport moves messages between hosts: one ops table, the only symbol of its module
- * (modules/ucx.so: fragi_transport_v1). One transport object a host process. It is not thread-safe
- * but for wake: whoever holds the pump's progress lock (pump.h) may call into it, except where a
- * comment says otherwise.
+ * A transport moves bytes between hosts, or hands over memory, and knows nothing else: queues,
+ * policies, credit, order and silence are the protocol's (edge/remote), which is the same above all
+ * transports. A transport is one ops table, the only symbol of its module (modules/ucx.so:
+ * fragi_transport_v1). docs/ARCHITECTURE.md ("Transports") says how UCX, shared memory and GPU
+ * memory map onto it.
+ *
+ * Everything here is called under the pump's progress lock (pump.h), in both directions, except
+ * where a comment says otherwise. Nothing here blocks but create and destroy.
+ *
+ * What a transport promises:
+ * - Headers sent to one endpoint arrive in the order in which they were sent. Bodies may complete
+ *   in any order.
+ * - Each send and each receive that is under way ends with exactly one upcall, at the latest within
+ *   destroy. Until then its memory is the transport's to read or write.
+ * - An endpoint that has failed is reported once.
  */
-#define FRAGI_TOKEN_BYTES 16
-#define FRAGI_WINDOW_BYTES_DEFAULT (64ull << 20)
-#define FRAGI_MESSAGE_BYTES_MAX (1ull << 30)
 #define FRAGI_HOST_ADDRESS_MAX 4096
+#define FRAGI_HEADER_MAX 4096 /* the protocol makes no longer ones */
+#define FRAGI_HEADER_MIN 96   /* every transport carries these many */
 
-struct fragi_pump;
 struct fragi_transport;
-struct fragi_peer;
+struct fragi_endpoint;
+
+/* One message on its way out. Made by the protocol, with room for the transport. */
+struct fragi_send {
+	uint32_t header_bytes;
+	_Alignas(16) uint8_t header[FRAGI_HEADER_MAX];
+	_Alignas(16) uint8_t room[]; /* send_room bytes */
+};
+
+/* Bodies on their way in. Made by the protocol, with room for the transport. */
+struct fragi_receive {
+	_Alignas(16) uint8_t room[0]; /* receive_room bytes */
+};
+
+/* A message that has come, as the transport shows it. Valid during the upcall only. */
+struct fragi_arrival {
+	const void *header;
+	size_t header_bytes;
+	uint64_t body_bytes; /* of all bodies together */
+	/* The bodies are in one of three places, unless there are none: */
+	const void *data;                /* one behind the other, valid during the upcall */
+	const struct fragi_body *mapped; /* in memory that this process can read for good */
+	uint32_t mapped_count;
+	void *handle; /* still at the sender, or in buffers that the transport can hold */
+};
+
+enum fragi_arrival_use {
+	FRAGI_ARRIVAL_USED, /* nothing of it is needed any more */
+	/*
+	 * The protocol has the handle, for receive or discard (or has called them already); or the
+	 * mapped bodies, each of which it releases.
+	 */
+	FRAGI_ARRIVAL_KEPT,
+};
+
+/* What a transport reports to the protocol. The strings are copied. */
+struct fragi_transport_events {
+	enum fragi_arrival_use (*arrived)(void *arg, const struct fragi_arrival *arrival);
+	/*
+	 * The send is over: its bodies are the sender's again. abandoned: its endpoint is closed,
+	 * and whether it arrived is not known; the bodies are free, but the send itself (with the
+	 * header in it) must stay where it is until destroy returns.
+	 */
+	void (*sent)(struct fragi_send *send, bool abandoned);
+	/* The receive is over. cause: why not all bytes came; NULL: `bytes` of them have. */
+	void (*received)(struct fragi_receive *receive, const char *cause, uint64_t bytes);
+	/* The connection is gone: cause says how, in the words of whoever found out. */
+	void (*failed)(void *owner, const char *cause);
+	/* This host cannot go on. */
+	void (*fault)(void *arg, int code, const char *sentence);
+};
 
 struct fragi_transport_config {
 	size_t struct_size;
-	uint32_t host;           /* this host's number in its run */
-	uint64_t epoch;          /* of this host */
-	struct fragi_pump *pump; /* the lock and the wake-up that sends use */
-	int64_t beat_ns,
-		dead_ns; /* data-plane beats and silence after which a peer is reported; 0: base/beat.h */
-	/* Upward events, called under the progress lock; they must not block. */
-	void *arg;
-	void (*peer_ready)(void *arg, uint32_t host); /* HELLO went both ways */
-	void (*peer_lost)(void *arg, uint32_t host,
-			  const char *sentence); /* once a peer; edges to it are dead */
-	void (*fault)(
-		void *arg, int code,
-		const char *sentence); /* this host cannot go on (fault policy, bad message) */
+	const struct fragi_transport_events *events;
+	void *arg; /* of events */
 };
 
-/* one flow between hosts, as the driver gave it to both ends */
-struct fragi_link {
-	uint32_t flow; /* index in the run: what the header carries */
-	uint8_t token[FRAGI_TOKEN_BYTES];
-	uint32_t window_messages;
-	uint64_t window_bytes; /* a single larger message travels alone */
-	uint64_t message_bytes_max;
-	enum frag_policy policy;
+/* The first member of a transport's own struct. Constant once created. */
+struct fragi_transport {
+	const struct fragi_transport_ops *ops;
+	char version[16];      /* "1.13.1", of what stands below */
+	char description[128]; /* "ucx 1.13.1 tcp lo": for people and for the summary */
+	size_t header_max;     /* FRAGI_HEADER_MIN .. */
+	size_t send_room, receive_room;
+	uint32_t devices; /* kinds of memory that it reads and fills: 1 << enum frag_device_type */
+};
+
+/* The first member of a transport's own struct: one connection to one host. */
+struct fragi_endpoint {
+	struct fragi_transport *transport;
+	void *owner;      /* the protocol's */
+	bool same_node;   /* both hosts have one clock */
+	char version[16]; /* as the transport's, over there */
 };
 
 struct fragi_transport_ops {
 	size_t struct_size;
-	const char *name; /* "ucx" */
+	const char *name;  /* "ucx": the kind, in graphs and addresses */
+	const char *title; /* "UCX": in sentences */
 	/*
 	 * Fills err with what to do (interface not found, UCX too old ...). Thread: any, before the
 	 * pump starts.
 	 */
 	int (*create)(const struct fragi_transport_config *config,
 		      struct fragi_transport **out_transport, struct frag_err *err);
-	/*
-	 * After the pump was detached from it: says goodbye to the peers that are there (at most
-	 * 0.5 s: what was sent, closes and credits included, has then arrived), and frees peers, tx
-	 * and rx too. Nobody is notified any more. The pump and the ledger must still be there.
-	 */
+	/* Ends what is still under way (sent, received), closes and frees endpoints and itself. */
 	void (*destroy)(struct fragi_transport *transport);
 	/*
 	 * What peers need to reach this host; opaque, at most FRAGI_HOST_ADDRESS_MAX bytes. Owned
@@ -67,35 +120,56 @@ struct fragi_transport_ops {
 	 */
 	const void *(*address)(const struct fragi_transport *transport, size_t *out_size);
 	/*
-	 * "ucx 1.13.1 tcp lo": version, transports and interface, for people and for the summary.
+	 * An allocator of memory on a device that this transport hands over without a copy, for
+	 * those who make tensors; borrowed. NULL, or a NULL op: it has none.
 	 */
-	const char *(*describe)(const struct fragi_transport *transport);
+	struct frag_resource *(*memory)(struct fragi_transport *transport,
+					struct frag_device device);
+
 	/*
-	 * Connects to a host. Nothing blocks; peer_ready or peer_lost follow. Refused with a
-	 * sentence when the other side's settings (version, wire settings) cannot work with ours.
+	 * Begins to connect to a host (its number is for sentences only). What does not connect
+	 * fails later. Refused with a sentence when the two cannot work together (versions,
+	 * settings that change the wire).
 	 */
-	int (*peer_add)(struct fragi_transport *transport, uint32_t host, uint64_t epoch,
-			const void *address, size_t size, struct fragi_peer **out_peer,
-			struct frag_err *err);
-	int (*tx_create)(struct fragi_peer *peer, const struct fragi_link *link,
-			 struct fragi_flow_row *row, struct fragi_tx **out_tx);
-	int (*rx_create)(struct fragi_peer *peer, const struct fragi_link *link,
-			 struct fragi_flow_row *row, struct fragi_rx **out_rx);
+	int (*connect)(struct fragi_transport *transport, uint32_t host, const void *address,
+		       size_t size, void *owner, struct fragi_endpoint **out_endpoint,
+		       struct frag_err *err);
 	/*
-	 * True when everything sent on this transport, closes and credits included, has arrived at
-	 * the peers that are there. Asks them; to be called again after some rounds of progress.
+	 * An endpoint ends in three steps. close: nothing is sent any more. silent: nothing more
+	 * comes from over there either (it failed, or said goodbye), so the connection may be cut;
+	 * else a transport that cannot cut a living one keeps it until destroy.
 	 */
-	bool (*is_flushed)(struct fragi_transport *transport);
+	void (*close)(struct fragi_endpoint *endpoint, bool silent);
 	/*
-	 * One round; returns how many things happened. Also sends beats and finds dead peers when
-	 * their time has come.
+	 * True when there is nothing more to wait for: what was under way on a connection that was
+	 * cut is over. To be called again after a round of progress. `now_ns` bounds the wait.
 	 */
+	bool (*stop)(struct fragi_endpoint *endpoint, int64_t now_ns);
+	/* The owner is gone. What is under way still ends with an upcall. */
+	void (*free)(struct fragi_endpoint *endpoint);
+
+	/*
+	 * Sends a header with bodies behind it; `bodies` itself is read during the call only.
+	 * Returns true when it is under way; false when it is over already, without an upcall (sent
+	 * at once, or the endpoint has failed).
+	 */
+	bool (*send)(struct fragi_endpoint *endpoint, struct fragi_send *send,
+		     const struct fragi_body *bodies, uint32_t count);
+	/*
+	 * Fills the memory of bodies with what the handle stands for. Takes the handle in every
+	 * case. Returns 0 (received follows, perhaps before this returns) or -ENOMEM.
+	 */
+	int (*receive)(struct fragi_transport *transport, void *handle,
+		       const struct fragi_body *bodies, uint32_t count,
+		       struct fragi_receive *receive);
+	/* Gives the handle up: its bodies are free over there. */
+	void (*discard)(struct fragi_transport *transport, void *handle);
+
+	/* One round; returns how many things happened. */
 	uint32_t (*progress)(struct fragi_transport *transport, int64_t now_ns);
 	/* Prepares to sleep on fd: 0, or -EBUSY when there is work (progress again). */
 	int (*arm)(struct fragi_transport *transport);
 	int (*fd)(const struct fragi_transport *transport);
-	/* When progress must be called next at the latest, CLOCK_MONOTONIC ns. */
-	int64_t (*deadline_ns)(const struct fragi_transport *transport);
 	/* Makes fd readable. Thread: any, without the lock. */
 	void (*wake)(struct fragi_transport *transport);
 };

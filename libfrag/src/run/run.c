@@ -145,16 +145,15 @@ static void peer_lost(void *arg, uint32_t host, const char *sentence)
 	fragi_run_report(run, FRAGI_RUN_PEER_LOST, host, 0, sentence);
 }
 
-static void transport_fault(void *arg, int code, const char *sentence)
+static void remote_fault(void *arg, int code, const char *sentence)
 {
 	(void)code;
 	fragi_run_report(arg, FRAGI_RUN_FAILED, 0, 1, sentence);
 }
 
-static int transport_create(struct fragi_run *run, struct fragi_diag *diag)
+static int remote_create(struct fragi_run *run, struct fragi_diag *diag)
 {
-	struct fragi_transport_config config = {
-		.struct_size = sizeof(config),
+	const struct fragi_remote_config config = {
 		.host = run->config.host,
 		.epoch = run->config.epoch,
 		.pump = run->pump,
@@ -163,13 +162,16 @@ static int transport_create(struct fragi_run *run, struct fragi_diag *diag)
 		.arg = run,
 		.peer_ready = peer_ready,
 		.peer_lost = peer_lost,
-		.fault = transport_fault,
+		.fault = remote_fault,
 	};
+	const struct fragi_transport_ops *ops;
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = fragi_transport_open("ucx", &run->transport_ops, &err);
+	int r = fragi_remote_create(&config, &run->remote);
 
 	if (r == 0)
-		r = run->transport_ops->create(&config, &run->transport, &err);
+		r = fragi_transport_open("ucx", &ops, &err);
+	if (r == 0)
+		r = fragi_remote_open(run->remote, ops, &err);
 	if (r < 0) {
 		frag_err_set(&err, r, "cannot open the transport ucx (%s)", frag_strerror(r));
 		fragi_diag_add_err(diag, &err);
@@ -195,7 +197,7 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 	if (result == 0)
 		result = fragi_run_connect(run, diag);
 	if (result == 0 && run->edge_rows > 0)
-		result = transport_create(run, diag);
+		result = remote_create(run, diag);
 	for (size_t i = 0; result == 0 && i < run->fragment_count; i++)
 		result = fragi_fragment_initialize(run->fragments[i].fragment, diag);
 	if (result < 0 && diag->count + diag->beyond == errors)
@@ -249,7 +251,7 @@ static bool no_work(void *arg)
 	return false;
 }
 
-/* Drives the transport until what was sent, closes included, has left. */
+/* Drives the edges to other hosts until what was sent, closes included, has left. */
 static void flush(struct fragi_run *run)
 {
 	int64_t end_ns = fragi_now_ns() + FRAGI_RUN_FLUSH_NS;
@@ -261,7 +263,7 @@ static void flush(struct fragi_run *run)
 			usleep(50);
 			continue;
 		}
-		flushed = run->transport_ops->is_flushed(run->transport);
+		flushed = fragi_remote_is_flushed(run->remote);
 		fragi_pump_unlock(run->pump);
 		if (flushed)
 			return;
@@ -389,16 +391,24 @@ const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *run, size_
 	return run->flows;
 }
 
+static const struct fragi_transport *transport_of(const struct fragi_run *run)
+{
+	return run->remote != NULL ? fragi_remote_transport(run->remote, "ucx") : NULL;
+}
+
 const void *fragi_run_address(const struct fragi_run *run, size_t *out_size)
 {
+	const struct fragi_transport *transport = transport_of(run);
+
 	*out_size = 0;
-	return run->transport != NULL ? run->transport_ops->address(run->transport, out_size)
-				      : NULL;
+	return transport != NULL ? transport->ops->address(transport, out_size) : NULL;
 }
 
 const char *fragi_run_transport(const struct fragi_run *run)
 {
-	return run->transport != NULL ? run->transport_ops->describe(run->transport) : NULL;
+	const struct fragi_transport *transport = transport_of(run);
+
+	return transport != NULL ? transport->description : NULL;
 }
 
 const struct fragi_ledger *fragi_run_ledger(const struct fragi_run *run)
@@ -448,8 +458,7 @@ void fragi_run_destroy(struct fragi_run *run)
 		fragi_pump_detach(run->pump);
 	for (size_t i = 0; i < run->fragment_count; i++)
 		fragi_sched_destroy(run->fragments[i].sched);
-	if (run->transport != NULL)
-		run->transport_ops->destroy(run->transport);
+	fragi_remote_destroy(run->remote);
 	fragi_run_unwire(run);
 	for (size_t i = 0; i < run->fragment_count; i++)
 		fragi_fragment_destroy(run->fragments[i].fragment);

@@ -2,6 +2,7 @@
 #ifndef FRAGI_RUN_RUN_H
 #define FRAGI_RUN_RUN_H
 
+#include <edge/remote/remote.h>
 #include <graph/op.h>
 #include <sched/sched.h>
 
@@ -79,7 +80,7 @@ struct fragi_run_peer {
 	const char *name;
 };
 struct fragi_run_edge {
-	struct fragi_link link;
+	struct fragi_edge_config config;
 	bool sends;
 	uint32_t fragment, op, port; /* in fragi_run_fragments */
 	uint32_t peer;               /* host number */

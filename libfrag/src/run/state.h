@@ -7,7 +7,7 @@
 
 #include <edge/edge.h>
 #include <edge/pump.h>
-#include <edge/transport.h>
+#include <edge/remote/remote.h>
 #include <run/run.h>
 
 /* What the files of run/ share. */
@@ -60,8 +60,7 @@ struct fragi_run {
 	uint32_t edge_rows;               /* flows between hosts that there may be */
 	struct fragi_ledger ledger;
 	struct fragi_pump *pump;
-	const struct fragi_transport_ops *transport_ops;
-	struct fragi_transport *transport;
+	struct fragi_remote *remote; /* NULL: no flow leaves this process */
 	bool attached;
 	struct fragi_run_peer *peers; /* host numbers only */
 	size_t peer_count;

@@ -216,7 +216,7 @@ int fragi_run_connect(struct fragi_run *run, struct fragi_diag *diag)
 }
 
 static int edge_add(struct fragi_run *run, const struct fragi_run_edge *edge,
-		    struct fragi_peer *peer, struct fragi_flow_row *row)
+		    struct fragi_remote_endpoint *endpoint, struct fragi_flow_row *row)
 {
 	struct fragi_run_end end = {
 		.fragment = edge->fragment,
@@ -224,10 +224,10 @@ static int edge_add(struct fragi_run *run, const struct fragi_run_edge *edge,
 		.port = edge->port,
 		.order = BETWEEN + edge->order,
 		.between_hosts = true,
-		.flow = edge->link.flow,
+		.flow = edge->config.flow,
 	};
-	int r = edge->sends ? run->transport_ops->tx_create(peer, &edge->link, row, &end.tx)
-			    : run->transport_ops->rx_create(peer, &edge->link, row, &end.rx);
+	int r = edge->sends ? fragi_remote_tx_create(endpoint, &edge->config, row, &end.tx)
+			    : fragi_remote_rx_create(endpoint, &edge->config, row, &end.rx);
 
 	return r < 0 ? r : end_add(run, &end);
 }
@@ -246,30 +246,32 @@ static bool edge_is_valid(const struct fragi_run *run, const struct fragi_run_ed
 /* With the pump's lock: peers, then their edges. */
 static int wire_locked(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
 		       const struct fragi_run_edge *edges, size_t edge_count,
-		       struct fragi_peer **made, struct frag_err *err)
+		       struct fragi_remote_endpoint **made, struct frag_err *err)
 {
+	struct fragi_remote_peer *peer;
 	int r;
 
 	for (size_t i = 0; i < peer_count; i++) {
-		r = run->transport_ops->peer_add(run->transport, peers[i].host, peers[i].epoch,
-						 peers[i].address, peers[i].address_bytes, &made[i],
-						 err);
+		r = fragi_remote_peer_create(run->remote, peers[i].host, peers[i].epoch, &peer);
+		if (r == 0)
+			r = fragi_remote_connect(peer, "ucx", peers[i].address,
+						 peers[i].address_bytes, &made[i], err);
 		if (r < 0)
 			return frag_err_set(err, r, "cannot connect to host %s (%s)", peers[i].name,
 					    frag_strerror(r));
 		run->peers[i] = peers[i];
 	}
 	for (size_t i = 0; i < edge_count; i++) {
-		size_t peer = 0;
+		size_t k = 0;
 
-		while (peer < peer_count && peers[peer].host != edges[i].peer)
-			peer++;
-		if (peer == peer_count || !edge_is_valid(run, &edges[i]))
+		while (k < peer_count && peers[k].host != edges[i].peer)
+			k++;
+		if (k == peer_count || !edge_is_valid(run, &edges[i]))
 			return frag_err_set(
 				err, -EINVAL,
 				"edge %zu to %s names a peer or a port that is not there; this is an error in frag",
 				i, edges[i].other_end != NULL ? edges[i].other_end : "?");
-		r = edge_add(run, &edges[i], made[peer], &run->ledger.flows[run->flow_count + i]);
+		r = edge_add(run, &edges[i], made[k], &run->ledger.flows[run->flow_count + i]);
 		if (r < 0)
 			return frag_err_set(err, r, "cannot make the edge to %s (%s)",
 					    edges[i].other_end, frag_strerror(r));
@@ -280,10 +282,10 @@ static int wire_locked(struct fragi_run *run, const struct fragi_run_peer *peers
 int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
 		   const struct fragi_run_edge *edges, size_t edge_count, struct frag_err *err)
 {
-	struct fragi_peer **made;
+	struct fragi_remote_endpoint **made;
 	int r;
 
-	if (peer_count > 0 && run->transport == NULL)
+	if (peer_count > 0 && run->remote == NULL)
 		return frag_err_set(
 			err, -EINVAL,
 			"edges to other hosts, but no flow of the graph leaves this one; this is an error in frag");
@@ -292,7 +294,7 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 			err, -EINVAL,
 			"%zu edges to other hosts, but the graph has %u; this is an error in frag",
 			edge_count, run->edge_rows);
-	made = fragi_calloc(peer_count + 1, sizeof(struct fragi_peer *));
+	made = fragi_calloc(peer_count + 1, sizeof(struct fragi_remote_endpoint *));
 	run->peers = fragi_calloc(peer_count + 1, sizeof(*run->peers));
 	if (made == NULL || run->peers == NULL) {
 		fragi_free(made);
@@ -304,7 +306,7 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 	fragi_pump_unlock(run->pump);
 	fragi_free(made);
 	if (r == 0 && peer_count > 0) {
-		r = fragi_pump_attach(run->pump, run->transport_ops, run->transport);
+		r = fragi_pump_attach(run->pump, &fragi_remote_pump_ops, run->remote);
 		if (r < 0)
 			frag_err_set(err, r, "cannot start the thread that drives the edges (%s)",
 				     frag_strerror(r));

@@ -3,6 +3,7 @@
 #define FRAGI_SCHED_SCHED_H
 
 #include <cond/cond.h>
+#include <edge/edge.h>
 #include <edge/pump.h>
 #include <graph/op.h>
 

@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 
-#include "module.h"
+#include <edge/remote/state.h>
 
 /*
- * The sending operator encodes the message, applies the policy to the queue of what is not sent
- * yet, and asks for the lock; whoever holds it sends as far as credit allows. Under block and fault
- * the operator's own count keeps queue and window together within the window; under pop, reject and
- * latest the queue is as long as the window and drops.
+ * The sending end of an edge. The sending operator encodes the message, applies the policy to the
+ * queue of what is not sent yet, and asks for the lock; its holder sends as far as credit allows.
+ * Under block and fault the operator's own count keeps queue and window together within the window;
+ * under pop, reject and latest the queue is as long as the window and drops.
  */
 
-static struct ucx_tx *tx_of(const struct fragi_tx *tx)
+static struct fragi_remote_tx *tx_of(const struct fragi_tx *tx)
 {
-	return (struct ucx_tx *)((char *)(uintptr_t)tx - offsetof(struct ucx_tx, tx));
+	return (struct fragi_remote_tx *)((char *)(uintptr_t)tx -
+					  offsetof(struct fragi_remote_tx, tx));
 }
 
 /* Release: who has seen this drop sees the send before it. */
-static void count_drop(struct ucx_tx *tx, struct frag_message *message, enum fragi_drop reason)
+static void count_drop(struct fragi_remote_tx *tx, struct frag_message *message,
+		       enum fragi_drop reason)
 {
 	atomic_fetch_add_explicit(&tx->tx.row->tx_dropped[reason], 1, memory_order_release);
 	fragi_message_unref(message);
 }
 
-static void notify_room(struct ucx_tx *tx)
+static void notify_room(struct fragi_remote_tx *tx)
 {
 	if (tx->blocking && tx->tx.room.fn != NULL)
 		tx->tx.room.fn(tx->tx.room.arg);
@@ -35,7 +38,8 @@ static void notify_room(struct ucx_tx *tx)
  * Makes what leaves the process here, outside the lock, and measures it. Both are kept in the
  * message.
  */
-static int prepare(const struct ucx_tx *tx, const struct frag_message *message, uint64_t *out_bytes)
+static int prepare(const struct fragi_remote_tx *tx, const struct frag_message *message,
+		   uint64_t *out_bytes)
 {
 	const struct fragi_blob *blob;
 	uint64_t bodies = 0;
@@ -44,7 +48,7 @@ static int prepare(const struct ucx_tx *tx, const struct frag_message *message, 
 
 	for (uint32_t i = 0; i < message->tensor_count; i++) {
 		size = message->tensors[i].tensor->compact_bytes;
-		if (size > tx->link.config.message_bytes_max - bodies)
+		if (size > tx->edge.config.message_bytes_max - bodies)
 			return -EMSGSIZE;
 		bodies += size;
 	}
@@ -60,7 +64,7 @@ static int prepare(const struct ucx_tx *tx, const struct frag_message *message, 
 }
 
 /* Returns 1 when there is room now, 0 when the message is gone, else the error to return. */
-static int make_room(struct ucx_tx *tx, struct frag_message *message, uint64_t bytes)
+static int make_room(struct fragi_remote_tx *tx, struct frag_message *message, uint64_t bytes)
 {
 	struct frag_message *oldest;
 	uint64_t stamp;
@@ -84,12 +88,12 @@ static int make_room(struct ucx_tx *tx, struct frag_message *message, uint64_t b
 }
 
 /* Sends at once when the lock is free; else its holder will. */
-static void ask_for_lock(struct ucx_tx *tx)
+static void ask_for_lock(struct fragi_remote_tx *tx)
 {
-	struct fragi_pump *pump = tx->link.peer->transport->config.pump;
+	struct fragi_pump *pump = fragi_remote_of(tx->edge.endpoint)->config.pump;
 
 	if (fragi_pump_try_lock(pump)) {
-		ucx_tx_transmit(tx);
+		fragi_remote_tx_transmit(tx);
 		fragi_pump_unlock(pump);
 	} else if (!atomic_exchange(&tx->kicked, true)) {
 		fragi_pump_submit(pump, &tx->kick);
@@ -98,7 +102,7 @@ static void ask_for_lock(struct ucx_tx *tx)
 
 static int tx_send(struct fragi_tx *base, struct frag_message *message, uint64_t stamp)
 {
-	struct ucx_tx *tx = tx_of(base);
+	struct fragi_remote_tx *tx = tx_of(base);
 	struct fragi_flow_row *row = base->row;
 	uint64_t bytes = 0;
 	int r = prepare(tx, message, &bytes);
@@ -126,18 +130,18 @@ static int tx_send(struct fragi_tx *base, struct frag_message *message, uint64_t
 
 static uint32_t tx_room(const struct fragi_tx *base)
 {
-	const struct ucx_tx *tx = tx_of(base);
+	const struct fragi_remote_tx *tx = tx_of(base);
 
 	if (!tx->blocking || atomic_load_explicit(&base->receiver_done, memory_order_acquire))
 		return FRAGI_ROOM_UNLIMITED;
-	if (ucx_peer_state(tx->link.peer) == UCX_PEER_LOST)
+	if (fragi_remote_endpoint_state(tx->edge.endpoint) == FRAGI_ENDPOINT_LOST)
 		return 0;
 	return (uint32_t)fragi_window_room(&tx->window);
 }
 
 static void tx_close(struct fragi_tx *base)
 {
-	struct ucx_tx *tx = tx_of(base);
+	struct fragi_remote_tx *tx = tx_of(base);
 
 	atomic_store(&tx->closing, true);
 	ask_for_lock(tx);
@@ -146,13 +150,13 @@ static void tx_close(struct fragi_tx *base)
 /* The holder of the lock. */
 
 /* Under pop, reject and latest the operator takes too. */
-static struct frag_message *take_pending(struct ucx_tx *tx, uint64_t *out_stamp)
+static struct frag_message *take_pending(struct fragi_remote_tx *tx, uint64_t *out_stamp)
 {
 	return tx->blocking ? fragi_queue_take(&tx->pending, out_stamp)
 			    : fragi_queue_take_shared(&tx->pending, out_stamp);
 }
 
-static void drop_pending(struct ucx_tx *tx, enum fragi_drop reason)
+static void drop_pending(struct fragi_remote_tx *tx, enum fragi_drop reason)
 {
 	struct frag_message *message = tx->held;
 	uint64_t stamp;
@@ -162,105 +166,119 @@ static void drop_pending(struct ucx_tx *tx, enum fragi_drop reason)
 		message = take_pending(tx, &stamp);
 	for (; message != NULL; message = take_pending(tx, &stamp)) {
 		atomic_fetch_add_explicit(&tx->tx.row->tx_dropped[reason], 1, memory_order_release);
-		fragi_pump_dispose(tx->link.peer->transport->config.pump, message);
+		fragi_pump_dispose(fragi_remote_of(tx->edge.endpoint)->config.pump, message);
 	}
 }
 
-static void fill_token(const struct ucx_tx *tx, struct wire_header *header)
+static struct fragi_header header_of(const struct fragi_remote_tx *tx, enum fragi_header_kind kind)
 {
-	header->flow = tx->link.config.flow;
-	header->epoch = tx->link.peer->transport->config.epoch;
-	memcpy(header->token, tx->link.config.token, sizeof(header->token));
+	struct fragi_header header = {
+		.kind = kind,
+		.flow = tx->edge.config.flow,
+		.epoch = fragi_remote_of(tx->edge.endpoint)->config.epoch,
+	};
+
+	memcpy(header.token, tx->edge.config.token, sizeof(header.token));
+	return header;
 }
 
 /* Descriptors that do not fit into the header of DATA. */
-static bool send_descriptors(struct ucx_tx *tx, const struct wire_header *data,
+static bool send_descriptors(struct fragi_remote_tx *tx, const struct fragi_header *data,
 			     const struct frag_message *message, const struct fragi_blob *blob)
 {
-	struct ucx_op *op = ucx_op_create(tx->link.peer);
-	struct wire_header header = *data;
+	struct fragi_remote_send *send = fragi_remote_send_create(tx->edge.endpoint);
+	struct fragi_header header = *data;
+	struct fragi_body body = {
+		.data = (void *)(uintptr_t)blob->bytes,
+		.bytes = blob->size,
+		.device = {FRAG_DEVICE_CPU, 0},
+	};
 
-	if (op == NULL)
+	if (send == NULL)
 		return false;
-	header.kind = WIRE_DESCRIPTORS;
+	header.kind = FRAGI_KIND_DESCRIPTORS;
 	header.flags = 0;
-	wire_pack(&header, op->header);
-	op->message = frag_message_ref(message);
-	ucx_op_send(op, WIRE_DESCRIPTORS, WIRE_FIXED_BYTES, blob->bytes, blob->size,
-		    ucp_dt_make_contig(1));
+	send->tx = tx;
+	send->message = frag_message_ref(message);
+	fragi_remote_send_start(send, &header, FRAGI_HEADER_BYTES, &body, 1);
 	return true;
 }
 
 /* The tensors' bytes; empty ones have none. */
-static size_t gather(const struct frag_message *message, ucp_dt_iov_t *iov, uint64_t *out_bytes)
+static uint32_t gather(const struct frag_message *message, struct fragi_body *bodies,
+		       uint64_t *out_bytes)
 {
-	size_t count = 0, size;
+	uint32_t count = 0;
+	size_t size;
 
 	*out_bytes = 0;
 	for (uint32_t i = 0; i < message->tensor_count; i++) {
-		void *body = fragi_tensor_body(message->tensors[i].tensor, &size);
+		struct frag_tensor *tensor = message->tensors[i].tensor;
+		void *data = fragi_tensor_body(tensor, &size);
 
 		if (size == 0)
 			continue;
-		iov[count].buffer = body;
-		iov[count].length = size;
+		bodies[count++] = (struct fragi_body){
+			.data = data,
+			.bytes = size,
+			.device = tensor->dl.device,
+			.owner = tensor->compact ? tensor->allocator : NULL,
+		};
 		*out_bytes += size;
-		count++;
 	}
 	return count;
 }
 
-static void fail_for_memory(struct ucx_tx *tx)
+static void fail_for_memory(struct fragi_remote_tx *tx)
 {
-	ucx_peer_fail(tx->link.peer, "cannot be sent to: there is no memory left here");
+	fragi_remote_endpoint_fail(tx->edge.endpoint,
+				   "cannot be sent to: there is no memory left here");
 }
 
-static int64_t publish_ns_of(struct fragi_transport *transport, uint64_t stamp)
+static int64_t publish_ns_of(struct fragi_remote *remote, uint64_t stamp)
 {
-	if ((int64_t)(stamp - transport->moment.stamp) > transport->moment_stamps)
-		transport->moment = fragi_moment_now();
-	return fragi_moment_ns_at(&transport->moment, stamp);
+	if ((int64_t)(stamp - remote->moment.stamp) > remote->moment_stamps)
+		remote->moment = fragi_moment_now();
+	return fragi_moment_ns_at(&remote->moment, stamp);
 }
 
 /* Takes the message, whose descriptors are in blob. */
-static void send_data(struct ucx_tx *tx, struct frag_message *message,
+static void send_data(struct fragi_remote_tx *tx, struct frag_message *message,
 		      const struct fragi_blob *blob, uint64_t stamp)
 {
-	struct wire_header header = {.kind = WIRE_DATA, .sequence = tx->window.sent};
-	struct ucx_op *op = ucx_op_create(tx->link.peer);
-	size_t header_bytes = WIRE_FIXED_BYTES, count;
-	struct wire_credit credit;
+	struct fragi_header header = header_of(tx, FRAGI_KIND_DATA);
+	struct fragi_remote_send *send = fragi_remote_send_create(tx->edge.endpoint);
+	struct fragi_body bodies[FRAG_MESSAGE_TENSORS_MAX];
+	size_t header_bytes = FRAGI_HEADER_BYTES;
+	struct fragi_credit credit;
+	uint32_t count;
 
-	if (op == NULL) {
+	if (send == NULL) {
 		fail_for_memory(tx);
-		fragi_pump_dispose(tx->link.peer->transport->config.pump, message);
+		fragi_pump_dispose(fragi_remote_of(tx->edge.endpoint)->config.pump, message);
 		return;
 	}
-	op->message = message;
-	fill_token(tx, &header);
-	count = gather(message, op->iov, &header.body_bytes);
+	send->tx = tx;
+	send->message = message;
+	count = gather(message, bodies, &header.body_bytes);
+	header.sequence = tx->window.sent;
 	header.descriptor_bytes = blob->size;
-	header.publish_ns = publish_ns_of(tx->link.peer->transport, stamp);
+	header.publish_ns = publish_ns_of(fragi_remote_of(tx->edge.endpoint), stamp);
 	fragi_window_spend(&tx->window, header.body_bytes + blob->size);
-	if (ucx_peer_take_credit(tx->link.peer, &credit)) {
-		header.flags |= WIRE_CREDITED;
-		wire_credit_pack(&credit, op->header + header_bytes);
-		header_bytes += WIRE_CREDIT_BYTES;
+	if (fragi_remote_take_credit(tx->edge.endpoint, &credit)) {
+		header.flags |= FRAGI_FLAG_CREDITED;
+		fragi_credit_pack(&credit, send->base.header + header_bytes);
+		header_bytes += FRAGI_CREDIT_BYTES;
 	}
-	if (blob->size <= WIRE_HEADER_MAX - header_bytes) {
-		memcpy(op->header + header_bytes, blob->bytes, blob->size);
+	if (blob->size <= tx->edge.endpoint->transport->header_max - header_bytes) {
+		memcpy(send->base.header + header_bytes, blob->bytes, blob->size);
 		header_bytes += blob->size;
 	} else {
-		header.flags |= WIRE_AHEAD;
+		header.flags |= FRAGI_FLAG_AHEAD;
 		if (!send_descriptors(tx, &header, message, blob))
 			fail_for_memory(tx);
 	}
-	wire_pack(&header, op->header);
-	if (count <= 1)
-		ucx_op_send(op, WIRE_DATA, header_bytes, count == 1 ? op->iov[0].buffer : NULL,
-			    count == 1 ? op->iov[0].length : 0, ucp_dt_make_contig(1));
-	else
-		ucx_op_send(op, WIRE_DATA, header_bytes, op->iov, count, ucp_dt_make_iov());
+	fragi_remote_send_start(send, &header, header_bytes, bodies, count);
 }
 
 static uint64_t bytes_of(const struct frag_message *message, const struct fragi_blob *blob)
@@ -276,7 +294,7 @@ static uint64_t bytes_of(const struct frag_message *message, const struct fragi_
  * Sends the oldest message if there is credit for it. Returns false when there is nothing more to
  * do now.
  */
-static bool transmit_one(struct ucx_tx *tx)
+static bool transmit_one(struct fragi_remote_tx *tx)
 {
 	struct frag_message *message = tx->held;
 	const struct fragi_blob *blob;
@@ -294,7 +312,8 @@ static bool transmit_one(struct ucx_tx *tx)
 	}
 	if (!fragi_window_fits(&tx->window, bytes_of(message, blob))) {
 		if (fragi_window_want(&tx->window))
-			ucx_op_send_control(&tx->link, WIRE_BEAT, WIRE_WANT, 0, 0);
+			fragi_remote_send_control(&tx->edge, FRAGI_KIND_BEAT, FRAGI_FLAG_WANT, 0,
+						  0);
 		return false;
 	}
 	tx->held = NULL;
@@ -302,86 +321,89 @@ static bool transmit_one(struct ucx_tx *tx)
 	return true;
 }
 
-void ucx_tx_transmit(struct ucx_tx *tx)
+void fragi_remote_tx_transmit(struct fragi_remote_tx *tx)
 {
-	struct fragi_peer *peer = tx->link.peer;
+	struct fragi_remote_endpoint *endpoint = tx->edge.endpoint;
 
-	if (ucx_peer_state(peer) != UCX_PEER_READY)
+	if (fragi_remote_endpoint_state(endpoint) != FRAGI_ENDPOINT_READY)
 		return;
 	if (atomic_load_explicit(&tx->tx.receiver_done, memory_order_relaxed))
 		drop_pending(tx, FRAGI_DROP_RECEIVER_DONE);
-	while (!peer->failed && transmit_one(tx))
+	while (!endpoint->failed && transmit_one(tx))
 		;
 	if (!tx->close_sent && tx->held == NULL && atomic_load(&tx->closing) &&
 	    fragi_queue_count(&tx->pending) == 0) {
 		tx->close_sent = true;
-		ucx_op_send_control(&tx->link, WIRE_CLOSE, 0, tx->window.sent, 0);
+		fragi_remote_send_control(&tx->edge, FRAGI_KIND_CLOSE, 0, tx->window.sent, 0);
 	}
 }
 
 static void on_kick(struct fragi_pump_work *work)
 {
-	struct ucx_tx *tx = (struct ucx_tx *)(void *)((char *)work - offsetof(struct ucx_tx, kick));
+	struct fragi_remote_tx *tx =
+		(struct fragi_remote_tx *)(void *)((char *)work -
+						   offsetof(struct fragi_remote_tx, kick));
 
 	atomic_exchange(&tx->kicked, false); /* before the queue is looked at */
-	ucx_tx_transmit(tx);
+	fragi_remote_tx_transmit(tx);
 }
 
-bool ucx_tx_is_empty(struct ucx_tx *tx)
+bool fragi_remote_tx_is_empty(const struct fragi_remote_tx *tx)
 {
 	return tx->held == NULL && fragi_queue_count(&tx->pending) == 0 &&
 	       (tx->close_sent || !atomic_load(&tx->closing));
 }
 
-void ucx_tx_on_credit(struct ucx_tx *tx, uint64_t messages, uint64_t bytes)
+void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, uint64_t bytes)
 {
 	uint64_t before = atomic_load_explicit(&tx->window.credited, memory_order_relaxed);
 
 	if (!fragi_window_credit(&tx->window, messages, bytes)) {
-		ucx_peer_fail(tx->link.peer, "gave back credit that it never had");
+		fragi_remote_endpoint_fail(tx->edge.endpoint, "gave back credit that it never had");
 		return;
 	}
 	fragi_count(&tx->tx.row->confirmed, messages - before);
-	ucx_tx_transmit(tx);
+	fragi_remote_tx_transmit(tx);
 	notify_room(tx);
 }
 
-void ucx_tx_on_done(struct ucx_tx *tx)
+void fragi_remote_tx_on_done(struct fragi_remote_tx *tx)
 {
 	atomic_store_explicit(&tx->tx.receiver_done, true, memory_order_release);
-	ucx_tx_transmit(tx);
+	fragi_remote_tx_transmit(tx);
 	if (tx->tx.room.fn != NULL)
 		tx->tx.room.fn(tx->tx.room.arg);
 }
 
 static const struct fragi_tx_ops tx_ops = {
-	.name = "ucx",
+	.name = "remote",
 	.send = tx_send,
 	.room = tx_room,
 	.close = tx_close,
 };
 
-int ucx_tx_create(struct fragi_peer *peer, const struct fragi_link *link,
-		  struct fragi_flow_row *row, struct fragi_tx **out_tx)
+int fragi_remote_tx_create(struct fragi_remote_endpoint *endpoint,
+			   const struct fragi_edge_config *config, struct fragi_flow_row *row,
+			   struct fragi_tx **out_tx)
 {
-	struct ucx_tx *tx = fragi_aligned_alloc(64, sizeof(*tx));
+	struct fragi_remote_tx *tx = fragi_aligned_alloc(64, sizeof(*tx));
 	int r;
 
 	if (tx == NULL)
 		return -ENOMEM;
 	memset(tx, 0, sizeof(*tx));
-	tx->policy = link->policy == FRAG_POLICY_DEFAULT ? FRAG_POLICY_BLOCK : link->policy;
+	tx->policy = config->policy == FRAG_POLICY_DEFAULT ? FRAG_POLICY_BLOCK : config->policy;
 	tx->blocking = tx->policy == FRAG_POLICY_BLOCK || tx->policy == FRAG_POLICY_FAULT;
 	tx->tx.ops = &tx_ops;
 	tx->tx.row = row;
 	tx->kick.fn = on_kick;
-	tx->window.messages = link->window_messages;
-	tx->window.bytes = link->window_bytes;
+	tx->window.messages = config->window_messages;
+	tx->window.bytes = config->window_bytes;
 	r = fragi_queue_init(&tx->pending,
-			     tx->policy == FRAG_POLICY_LATEST ? 1 : link->window_messages);
+			     tx->policy == FRAG_POLICY_LATEST ? 1 : config->window_messages);
 	if (r < 0)
 		goto err_free;
-	r = ucx_link_add(peer, &tx->link, link, true);
+	r = fragi_remote_edge_add(endpoint, &tx->edge, config, true);
 	if (r < 0)
 		goto err_queue;
 	*out_tx = &tx->tx;
@@ -394,9 +416,41 @@ err_free:
 	return r;
 }
 
-void ucx_tx_free(struct ucx_tx *tx)
+void fragi_remote_tx_close(struct fragi_tx *base)
 {
+	struct fragi_remote_tx *tx = tx_of(base);
+
+	base->room.fn = NULL;
 	drop_pending(tx, FRAGI_DROP_STOPPED);
+	atomic_store(&tx->closing, true);
+	fragi_remote_tx_transmit(tx);
+}
+
+static bool is_over(void *arg)
+{
+	const struct fragi_remote_tx *tx = arg;
+
+	return tx->under_way == 0 && !atomic_load(&tx->kicked);
+}
+
+bool fragi_remote_tx_stop(struct fragi_tx *base, int64_t until_ns)
+{
+	struct fragi_remote_tx *tx = tx_of(base);
+
+	return fragi_remote_run_until(fragi_remote_of(tx->edge.endpoint), until_ns, is_over, tx);
+}
+
+void fragi_remote_tx_free(struct fragi_tx *base)
+{
+	struct fragi_remote_tx *tx;
+
+	if (base == NULL)
+		return;
+	tx = tx_of(base);
+	assert(!atomic_load(&tx->kicked));
+	drop_pending(tx, FRAGI_DROP_STOPPED);
+	fragi_remote_sends_detach(tx->edge.endpoint, tx);
+	fragi_remote_edge_remove(&tx->edge);
 	fragi_queue_fini(&tx->pending);
 	fragi_free(tx);
 }

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "module.h"
 #include <data/allocator.h>
+#include <edge/remote/state.h>
 
 /*
  * Memory for the bodies that arrive. A stream brings the same sizes again and again, and the C
@@ -127,7 +127,7 @@ static void bodies_destroy(struct frag_resource *resource)
 	fragi_free(bodies);
 }
 
-struct frag_resource *ucx_bodies_create(void)
+struct frag_resource *fragi_remote_bodies_create(void)
 {
 	struct bodies *bodies = fragi_calloc(1, sizeof(*bodies));
 

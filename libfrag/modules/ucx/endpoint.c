@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+
+#include "module.h"
+
+/*
+ * An endpoint that UCX has reported broken, or whose peer said goodbye, is force-closed, and when
+ * that is done its sends are given up: UCX has let go of their bodies. One whose peer may be alive
+ * stays open until the worker goes, because UCX does not survive a forced close under what a living
+ * peer goes on sending; its requests end by themselves, or with the worker.
+ */
+
+void ucx_failed(struct ucx_endpoint *endpoint, ucs_status_t status)
+{
+	const struct fragi_transport_config *config = &ucx_of(endpoint->base.transport)->config;
+
+	if (endpoint->failed)
+		return;
+	endpoint->failed = true;
+	if (endpoint->base.owner != NULL)
+		config->events->failed(endpoint->base.owner, ucs_status_string(status));
+}
+
+static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+	(void)ep;
+	ucx_failed(arg, status);
+}
+
+int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address, size_t size,
+		void *owner, struct fragi_endpoint **out_endpoint, struct frag_err *err)
+{
+	struct ucx_transport *transport = ucx_of(base);
+	struct ucx_endpoint *endpoint = fragi_calloc(1, sizeof(*endpoint));
+	const void *worker_address;
+	ucp_ep_params_t params = {
+		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER,
+		.err_mode = UCP_ERR_HANDLING_MODE_PEER,
+		.err_handler = {.cb = on_error, .arg = endpoint},
+	};
+	ucs_status_t status;
+	int r;
+
+	if (endpoint == NULL)
+		return frag_err_set(err, -ENOMEM, "there is no memory left for the peer host %u",
+				    host);
+	endpoint->base.transport = base;
+	endpoint->base.owner = owner;
+	r = ucx_address_check(transport, address, size, &worker_address, &endpoint->base.same_node,
+			      endpoint->base.version, err);
+	if (r < 0)
+		goto err_free;
+	params.address = worker_address;
+	status = ucp_ep_create(transport->worker, &params, &endpoint->ep);
+	if (status != UCS_OK) {
+		r = frag_err_set(
+			err, -EHOSTUNREACH,
+			"cannot connect to host %u over UCX (%s); UCX here is %s, there %s; check that the two nodes reach each other's --worker-address and that UCX_TLS allows it",
+			host, ucs_status_string(status), base->version, endpoint->base.version);
+		goto err_free;
+	}
+	endpoint->next = transport->endpoints;
+	transport->endpoints = endpoint;
+	*out_endpoint = &endpoint->base;
+	return 0;
+
+err_free:
+	fragi_free(endpoint);
+	return r;
+}
+
+void ucx_force_close(struct ucx_endpoint *endpoint)
+{
+	ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+		.flags = UCP_EP_CLOSE_FLAG_FORCE,
+	};
+	ucs_status_ptr_t request;
+
+	if (endpoint->ep == NULL)
+		return;
+	request = ucp_ep_close_nbx(endpoint->ep, &param);
+	endpoint->ep = NULL;
+	endpoint->close_request = UCS_PTR_IS_PTR(request) ? request : NULL;
+	endpoint->close_until_ns = fragi_now_ns() + UCX_CLOSE_NS;
+}
+
+void ucx_close(struct fragi_endpoint *base, bool silent)
+{
+	if (silent)
+		ucx_force_close((struct ucx_endpoint *)base);
+}
+
+void ucx_forget_close(struct ucx_endpoint *endpoint)
+{
+	if (endpoint->close_request != NULL)
+		ucp_request_free(endpoint->close_request);
+	endpoint->close_request = NULL;
+}
+
+bool ucx_stop(struct fragi_endpoint *base, int64_t now_ns)
+{
+	struct ucx_endpoint *endpoint = (struct ucx_endpoint *)base;
+
+	if (endpoint->ep != NULL)
+		return true; /* it stays open */
+	if (endpoint->close_request != NULL &&
+	    ucp_request_check_status(endpoint->close_request) == UCS_INPROGRESS &&
+	    now_ns < endpoint->close_until_ns)
+		return false;
+	ucx_forget_close(endpoint);
+	ucx_sends_abandon(endpoint);
+	ucx_sends_end(endpoint);
+	return true;
+}
+
+/* What UCX still knows stays with the transport. */
+void ucx_free(struct fragi_endpoint *base)
+{
+	struct ucx_endpoint *endpoint = (struct ucx_endpoint *)base,
+			    **at = &ucx_of(base->transport)->endpoints;
+
+	base->owner = NULL;
+	if (endpoint->ep != NULL || endpoint->close_request != NULL || endpoint->sends != NULL)
+		return;
+	while (*at != endpoint)
+		at = &(*at)->next;
+	*at = endpoint->next;
+	fragi_free(endpoint);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_EDGE_PUMP_STATE_H
+#define FRAGI_EDGE_PUMP_STATE_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <base/alloc.h>
+#include <base/counters.h>
+#include <base/stamp.h>
+#include <edge/pump.h>
+
+/* What pump.c and backup_poller.c share. */
+#define FRAGI_PUMP_TICK_NS INT64_C(10000000) /* of the backup poller */
+#define FRAGI_PUMP_DISPOSE_MAX 64
+
+enum fragi_pump_driver {
+	FRAGI_DRIVER_NONE,
+	FRAGI_DRIVER_WAITER,
+	FRAGI_DRIVER_BACKUP,
+};
+
+struct fragi_pump {
+	/* constant after attach */
+	const struct fragi_pump_ops *ops;
+	void *object;
+	int fd;
+	bool busy_poll;
+	int64_t spin_ns;
+	/* the lock, and what it guards */
+	_Alignas(64) _Atomic uint32_t lock;
+	_Atomic uint32_t lock_waiters; /* in fragi_pump_lock: nobody overtakes them */
+	uint32_t disposed_count;
+	struct frag_message *disposed[FRAGI_PUMP_DISPOSE_MAX];
+	uint32_t fd_wakes_seen;  /* fd_wakes when the sleeper on the fd has armed */
+	_Atomic uint64_t passed; /* how often compute threads have polled; the holder counts */
+	/* submitted work, newest first */
+	_Alignas(64) _Atomic(struct fragi_pump_work *) submitted;
+	/* sleepers */
+	_Alignas(64) _Atomic uint32_t driver; /* enum fragi_pump_driver */
+	_Atomic uint32_t sleepers;            /* on the futex, on the fd: all that poke must wake */
+	_Atomic uint32_t fd_sleepers;
+	_Atomic uint32_t fd_wakes; /* how often it was poked */
+	_Atomic uint32_t poke_key; /* futex */
+	/* the backup poller */
+	_Alignas(64) _Atomic uint32_t backup_key; /* futex: hints, stop */
+	_Atomic bool backup_stop;
+	_Atomic bool backup_rests; /* sleeps without a tick */
+	_Atomic bool hinted;
+	_Atomic uint64_t turns; /* how often a waiter became the driver */
+	bool backup_started;
+	pthread_t backup;
+};
+
+/* pump.c */
+/* Sleeps while *key is `seen`, until a wake or until_ns (INT64_MAX: no end). */
+void fragi_futex_wait(_Atomic uint32_t *key, uint32_t seen, int64_t until_ns);
+void fragi_futex_wake(_Atomic uint32_t *key, int count);
+/*
+ * Under the lock: lets a thread that sleeps on the fd go on sleeping rightly, or wakes it. Arming
+ * consumes wake-ups, also one that the sleeper was poked with and has not seen.
+ */
+void fragi_pump_rearm(struct fragi_pump *pump);
+/* Sleeps on the fd until its event, or until_ns. */
+void fragi_pump_fd_sleep(const struct fragi_pump *pump, int64_t now_ns, int64_t until_ns);
+
+/* backup_poller.c */
+int fragi_pump_backup_start(struct fragi_pump *pump);
+void fragi_pump_backup_stop(struct fragi_pump *pump);
+
+#endif

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <base/machine.h>
+#include <edge/remote/state.h>
+
+#define LOG_TOPIC "edge"
+#include <base/log.h>
+
+/*
+ * Happy path: the transport connects to the peer's address, HELLO goes to it again and again until
+ * the answer says that ours was heard (the peer may be wired later than we are), then data flows,
+ * with beats where it does not. At the end SYNC with LEAVE says goodbye, and its answer says that
+ * all before it has arrived.
+ *
+ * Failure: the transport reports it, nothing is heard for too long, or the peer breaks a rule. The
+ * endpoint is then lost. One that the transport reported is closed. Else the peer may live: what it
+ * sends is dropped when it arrives, nothing is sent to it, and its endpoint stays open, because a
+ * connection may not survive being cut under what a living peer goes on sending.
+ */
+
+static const char *const state_names[] = {"connecting", "ready", "left", "lost"};
+static const uint32_t endpoint_moves[] = {
+	[FRAGI_ENDPOINT_CONNECTING] =
+		FRAGI_MOVE(FRAGI_ENDPOINT_READY) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
+	[FRAGI_ENDPOINT_READY] = FRAGI_MOVE(FRAGI_ENDPOINT_LEFT) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
+	[FRAGI_ENDPOINT_LEFT] = FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
+	[FRAGI_ENDPOINT_LOST] = 0,
+};
+static const struct fragi_machine machine = {
+	.name = "endpoint",
+	.state_names = state_names,
+	.moves = endpoint_moves,
+	.count = FRAG_COUNT_OF(endpoint_moves),
+};
+
+void fragi_remote_endpoint_move(struct fragi_remote_endpoint *endpoint,
+				enum fragi_endpoint_state state)
+{
+	int before = fragi_remote_endpoint_state(endpoint);
+
+	if (!fragi_machine_move(&machine, (uint32_t)before, state))
+		log_error(NULL, "host %u: an endpoint that is %s cannot be %s",
+			  endpoint->peer->host, state_names[before], state_names[state]);
+	else
+		atomic_store_explicit(&endpoint->state, state, memory_order_release);
+}
+
+int fragi_remote_endpoint_create(struct fragi_remote_peer *peer,
+				 struct fragi_remote_transport *transport, const void *address,
+				 size_t size, struct fragi_remote_endpoint **out_endpoint,
+				 struct frag_err *err)
+{
+	struct fragi_remote_endpoint *endpoint = fragi_calloc(1, sizeof(*endpoint));
+	int r;
+
+	if (endpoint == NULL)
+		return frag_err_set(err, -ENOMEM, "there is no memory left for the peer host %u",
+				    peer->host);
+	endpoint->peer = peer;
+	endpoint->transport = transport;
+	r = transport->ops->connect(transport->transport, peer->host, address, size, endpoint,
+				    &endpoint->base, err);
+	if (r < 0) {
+		fragi_free(endpoint);
+		return r;
+	}
+	endpoint->heard_ns = endpoint->sent_ns = fragi_now_ns();
+	endpoint->next = peer->endpoints;
+	peer->endpoints = endpoint;
+	peer->remote->tick_ns = 0;
+	*out_endpoint = endpoint;
+	return 0;
+}
+
+void fragi_remote_endpoint_free(struct fragi_remote_endpoint *endpoint)
+{
+	struct fragi_remote *remote = fragi_remote_of(endpoint);
+
+	fragi_remote_sends_detach(endpoint, NULL);
+	for (uint32_t i = 0; i < remote->flows_size; i++)
+		if (remote->flows[i].endpoint == endpoint)
+			remote->flows[i].endpoint = NULL;
+	endpoint->transport->ops->free(endpoint->base);
+	fragi_free(endpoint);
+}
+
+void fragi_remote_endpoint_fail(struct fragi_remote_endpoint *endpoint, const char *format, ...)
+{
+	va_list args;
+
+	if (endpoint->failed || fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LOST)
+		return;
+	endpoint->failed = true;
+	fragi_remote_of(endpoint)->endpoint_failed = true;
+	va_start(args, format);
+	vsnprintf(endpoint->sentence, sizeof(endpoint->sentence), format, args);
+	va_end(args);
+}
+
+void fragi_remote_on_failed(void *owner, const char *cause)
+{
+	struct fragi_remote_endpoint *endpoint = owner;
+	const struct fragi_transport *transport = endpoint->transport->transport;
+
+	endpoint->broken = true;
+	fragi_remote_of(endpoint)->endpoint_failed = true;
+	if (fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_CONNECTING)
+		fragi_remote_endpoint_fail(
+			endpoint,
+			"could not be connected to (%s): its process has ended, a firewall is between, or %s %s here and %s there do not understand each other",
+			cause, transport->ops->title, transport->version, endpoint->base->version);
+	else
+		fragi_remote_endpoint_fail(
+			endpoint,
+			"the data link broke (%s): its process has ended, or the network between is cut",
+			cause);
+}
+
+void fragi_remote_endpoint_close(struct fragi_remote_endpoint *endpoint)
+{
+	bool silent = endpoint->broken || endpoint->leave_heard ||
+		      fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LEFT;
+
+	if (endpoint->closing)
+		return;
+	endpoint->closing = true;
+	fragi_remote_of(endpoint)->endpoints_closing = true;
+	endpoint->transport->ops->close(endpoint->base, silent);
+}
+
+/* HELLO. */
+
+static void send_hello(struct fragi_remote_endpoint *endpoint)
+{
+	fragi_remote_send_own(endpoint, FRAGI_KIND_HELLO, endpoint->heard ? FRAGI_FLAG_HEARD : 0,
+			      fragi_remote_of(endpoint)->config.host);
+}
+
+static void become_ready(struct fragi_remote_endpoint *endpoint)
+{
+	const struct fragi_transport *transport = endpoint->transport->transport;
+
+	fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_READY);
+	log_debug(NULL, "host %u is connected: %s %s%s", endpoint->peer->host, transport->ops->name,
+		  endpoint->base->version, endpoint->base->same_node ? ", on this node" : "");
+	fragi_remote_peer_is_ready(endpoint->peer);
+	for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL; edge = edge->next)
+		if (edge->is_tx)
+			fragi_remote_tx_transmit(fragi_remote_tx_of(edge));
+		else
+			fragi_remote_rx_settle(fragi_remote_rx_of(edge));
+}
+
+void fragi_remote_on_hello(struct fragi_remote_endpoint *endpoint,
+			   const struct fragi_header *header)
+{
+	bool was_heard = endpoint->heard;
+
+	if (header->sequence != endpoint->peer->host) {
+		fragi_remote_endpoint_fail(
+			endpoint, "says it is host %llu; the driver has mixed up two hosts",
+			(unsigned long long)header->sequence);
+		return;
+	}
+	endpoint->heard = true;
+	if (!was_heard || (header->flags & FRAGI_FLAG_HEARD) == 0)
+		send_hello(endpoint);
+	if ((header->flags & FRAGI_FLAG_HEARD) != 0 &&
+	    fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_CONNECTING)
+		become_ready(endpoint);
+}
+
+/*
+ * SYNC. Headers arrive in order, and the answer waits for the bodies: so it says that what was sent
+ * before has arrived, though the memory that it was sent from may not be free yet.
+ */
+
+static void ask_sync(struct fragi_remote_endpoint *endpoint, uint8_t flags)
+{
+	if (!endpoint->has_name)
+		return;
+	endpoint->sync_asked = endpoint->sent_count;
+	endpoint->leave_sent = endpoint->leave_sent || (flags & FRAGI_FLAG_LEAVE) != 0;
+	fragi_remote_send_own(endpoint, FRAGI_KIND_SYNC, flags, endpoint->sent_count);
+}
+
+static void answer_sync(struct fragi_remote_endpoint *endpoint)
+{
+	uint8_t leave = endpoint->leave_owed ? FRAGI_FLAG_LEAVE : 0;
+
+	endpoint->sync_owed = endpoint->leave_owed = false;
+	fragi_remote_send_own(endpoint, FRAGI_KIND_SYNC, (uint8_t)(FRAGI_FLAG_REPLY | leave),
+			      endpoint->sync_sequence);
+	if (leave != 0 && fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_READY)
+		fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_LEFT);
+}
+
+void fragi_remote_on_sync(struct fragi_remote_endpoint *endpoint, const struct fragi_header *header)
+{
+	bool leave = (header->flags & FRAGI_FLAG_LEAVE) != 0;
+
+	if ((header->flags & FRAGI_FLAG_REPLY) != 0) {
+		if (header->sequence <= endpoint->sent_count &&
+		    header->sequence >= endpoint->sync_answered)
+			endpoint->sync_answered = header->sequence;
+		endpoint->leave_heard = endpoint->leave_heard || leave;
+		return;
+	}
+	endpoint->sync_owed = true;
+	endpoint->leave_owed = endpoint->leave_owed || leave;
+	endpoint->sync_sequence = header->sequence;
+	if (endpoint->arriving == 0)
+		answer_sync(endpoint);
+}
+
+void fragi_remote_endpoint_arrived(struct fragi_remote_endpoint *endpoint)
+{
+	assert(endpoint->arriving > 0);
+	if (--endpoint->arriving == 0 && endpoint->sync_owed)
+		answer_sync(endpoint);
+}
+
+bool fragi_remote_endpoint_is_flushed(const struct fragi_remote_endpoint *endpoint)
+{
+	int state = fragi_remote_endpoint_state(endpoint);
+
+	if (state == FRAGI_ENDPOINT_LOST || state == FRAGI_ENDPOINT_LEFT)
+		return true;
+	for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL; edge = edge->next)
+		if (edge->is_tx ? !fragi_remote_tx_is_empty(fragi_remote_tx_of(edge))
+				: fragi_window_owes(&fragi_remote_rx_of(edge)->window))
+			return false;
+	return endpoint->sync_answered == endpoint->sent_count;
+}
+
+static void return_credits(const struct fragi_remote_endpoint *endpoint)
+{
+	for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL; edge = edge->next)
+		if (!edge->is_tx)
+			fragi_remote_rx_return_credit(fragi_remote_rx_of(edge), true);
+}
+
+void fragi_remote_endpoint_flush(struct fragi_remote_endpoint *endpoint)
+{
+	if (fragi_remote_endpoint_state(endpoint) != FRAGI_ENDPOINT_READY)
+		return;
+	return_credits(endpoint);
+	if (endpoint->sync_asked != endpoint->sent_count)
+		ask_sync(endpoint, 0);
+	if (!fragi_remote_endpoint_is_flushed(endpoint))
+		fragi_remote_of(endpoint)->flush_wanted = true;
+	else if (endpoint->leave_wanted && !endpoint->leave_sent)
+		ask_sync(endpoint, FRAGI_FLAG_LEAVE);
+}
+
+bool fragi_remote_endpoint_leave(struct fragi_remote_endpoint *endpoint)
+{
+	if (fragi_remote_endpoint_state(endpoint) != FRAGI_ENDPOINT_READY || endpoint->leave_heard)
+		return true;
+	if (!endpoint->leave_sent) {
+		endpoint->leave_wanted = true;
+		fragi_remote_endpoint_flush(endpoint);
+	}
+	return false;
+}
+
+/* Time. */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t tick_connecting(struct fragi_remote_endpoint *endpoint, int64_t now_ns)
+{
+	const struct fragi_transport *transport = endpoint->transport->transport;
+
+	if (!endpoint->has_name)
+		return INT64_MAX; /* no flow yet to say HELLO with */
+	if (endpoint->connect_until_ns == 0)
+		endpoint->connect_until_ns = now_ns + FRAGI_CONNECT_NS;
+	if (now_ns >= endpoint->connect_until_ns) {
+		fragi_remote_endpoint_fail(
+			endpoint,
+			"did not answer within %d s on the data plane; check that the two nodes reach each other's --worker-address and data ports (%s here is %s, there %s)",
+			(int)(FRAGI_CONNECT_NS / 1000000000), transport->ops->title,
+			transport->version, endpoint->base->version);
+		return now_ns;
+	}
+	if (now_ns >= endpoint->hello_ns) {
+		send_hello(endpoint);
+		endpoint->hello_ns = now_ns + FRAGI_HELLO_RETRY_NS;
+	}
+	return earlier(endpoint->hello_ns, endpoint->connect_until_ns);
+}
+
+static int64_t tick_ready(struct fragi_remote_endpoint *endpoint, int64_t now_ns)
+{
+	const struct fragi_remote_config *config = &fragi_remote_of(endpoint)->config;
+
+	if (now_ns - endpoint->heard_ns >= config->dead_ns) {
+		fragi_remote_endpoint_fail(
+			endpoint,
+			"has been silent on the data plane for %.1f s: it is stopped or hangs, or the network between is cut",
+			(double)(now_ns - endpoint->heard_ns) / 1e9);
+		return now_ns;
+	}
+	return_credits(endpoint);
+	if (now_ns - endpoint->sent_ns >= config->beat_ns) {
+		fragi_remote_send_own(endpoint, FRAGI_KIND_BEAT, 0, 0);
+		endpoint->sent_ns = now_ns;
+	}
+	return earlier(endpoint->sent_ns + config->beat_ns, endpoint->heard_ns + config->dead_ns);
+}
+
+int64_t fragi_remote_endpoint_tick(struct fragi_remote_endpoint *endpoint, int64_t now_ns)
+{
+	if (endpoint->closing)
+		return endpoint->stopped ? INT64_MAX : now_ns + 1000000;
+	switch (fragi_remote_endpoint_state(endpoint)) {
+	case FRAGI_ENDPOINT_CONNECTING:
+		return tick_connecting(endpoint, now_ns);
+	case FRAGI_ENDPOINT_READY:
+		return tick_ready(endpoint, now_ns);
+	default:
+		return INT64_MAX;
+	}
+}

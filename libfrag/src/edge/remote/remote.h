@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_EDGE_REMOTE_H
+#define FRAGI_EDGE_REMOTE_H
+
+#include <edge/edge.h>
+#include <edge/pump.h>
+#include <edge/transport.h>
+
+/*
+ * A host's edges to other hosts, over any number of transports: the protocol that stands above
+ * them. A *peer* is another host, an *endpoint* the connection to it over one transport, and each
+ * edge belongs to an endpoint. One object a host process.
+ *
+ * Everything is called under the pump's progress lock (fragi_pump_lock), except where a comment
+ * says otherwise.
+ */
+#define FRAGI_TOKEN_BYTES 16
+#define FRAGI_WINDOW_BYTES_DEFAULT (64ull << 20)
+#define FRAGI_MESSAGE_BYTES_MAX (1ull << 30)
+
+struct fragi_remote;
+struct fragi_remote_peer;
+struct fragi_remote_endpoint;
+
+struct fragi_remote_config {
+	uint32_t host;           /* this host's number in its run */
+	uint64_t epoch;          /* of this host */
+	struct fragi_pump *pump; /* the lock and the wake-up that sends use */
+	/* data-plane beats, and the silence after which a peer is reported; 0: base/beat.h */
+	int64_t beat_ns, dead_ns;
+	/* Upward events, called under the progress lock; they must not block. */
+	void *arg;
+	/* HELLO went both ways on all endpoints of the peer. */
+	void (*peer_ready)(void *arg, uint32_t host);
+	/* Once a peer; edges to it are dead. */
+	void (*peer_lost)(void *arg, uint32_t host, const char *sentence);
+	/* This host cannot go on (fault policy, bad message). */
+	void (*fault)(void *arg, int code, const char *sentence);
+};
+
+/* One flow between hosts, as the driver gave it to both ends. */
+struct fragi_edge_config {
+	uint32_t flow; /* index in the run: what the header carries */
+	uint8_t token[FRAGI_TOKEN_BYTES];
+	uint32_t window_messages;
+	uint64_t window_bytes; /* a single larger message travels alone */
+	uint64_t message_bytes_max;
+	enum frag_policy policy;
+};
+
+/* Thread: any. Returns 0 or -ENOMEM. */
+FRAGI_API int fragi_remote_create(const struct fragi_remote_config *config,
+				  struct fragi_remote **out_remote);
+/*
+ * After the pump was detached from it, without the lock: says goodbye to the peers that are there
+ * (at most 0.5 s: what was sent, closes and credits included, has then arrived), and frees peers,
+ * edges and transports. Nobody is notified any more. The pump and the ledger must still be there.
+ * NULL is accepted.
+ */
+FRAGI_API void fragi_remote_destroy(struct fragi_remote *remote);
+/* What the pump drives: its object is the struct fragi_remote. */
+FRAGI_API extern const struct fragi_pump_ops fragi_remote_pump_ops;
+
+/*
+ * Opens a transport; each kind at most once. Before the pump is attached and before the first peer.
+ * Thread: any. Returns 0, or negative errno with a sentence.
+ */
+FRAGI_API int fragi_remote_open(struct fragi_remote *remote, const struct fragi_transport_ops *ops,
+				struct frag_err *err);
+/* The open transport of a kind, for its address and description; NULL: there is none. */
+FRAGI_API const struct fragi_transport *fragi_remote_transport(const struct fragi_remote *remote,
+							       const char *kind);
+
+/* Another host, or this one itself. Returns 0 or -ENOMEM. */
+FRAGI_API int fragi_remote_peer_create(struct fragi_remote *remote, uint32_t host, uint64_t epoch,
+				       struct fragi_remote_peer **out_peer);
+/*
+ * Connects to a peer over the transport of that kind, at the address that its own gave; once a
+ * kind. peer_ready or peer_lost follow when the endpoint has an edge. Refused with a sentence when
+ * the two cannot work together, or the transport is not open here.
+ */
+FRAGI_API int fragi_remote_connect(struct fragi_remote_peer *peer, const char *kind,
+				   const void *address, size_t size,
+				   struct fragi_remote_endpoint **out_endpoint,
+				   struct frag_err *err);
+/*
+ * The two ends of an edge. Returns 0, -EINVAL for a window or flow that cannot be, -EEXIST for an
+ * end that is there already, -ENOMEM.
+ */
+FRAGI_API int fragi_remote_tx_create(struct fragi_remote_endpoint *endpoint,
+				     const struct fragi_edge_config *config,
+				     struct fragi_flow_row *row, struct fragi_tx **out_tx);
+FRAGI_API int fragi_remote_rx_create(struct fragi_remote_endpoint *endpoint,
+				     const struct fragi_edge_config *config,
+				     struct fragi_flow_row *row, struct fragi_rx **out_rx);
+
+/*
+ * Ends and peers end one by one, in three steps. close never blocks: an end accepts nothing more,
+ * drops what it holds and sends CLOSE or DONE; a peer's ends are closed and goodbye is sent behind
+ * them. Its operators are not notified any more. stop makes progress until nothing of it is under
+ * way, and returns false when the time is over first. free frees it, whatever is left; a peer with
+ * its endpoints and ends. The operators must have let go of an end before it is closed.
+ */
+FRAGI_API void fragi_remote_tx_close(struct fragi_tx *tx);
+FRAGI_API bool fragi_remote_tx_stop(struct fragi_tx *tx, int64_t until_ns);
+FRAGI_API void fragi_remote_tx_free(struct fragi_tx *tx);
+FRAGI_API void fragi_remote_rx_close(struct fragi_rx *rx);
+FRAGI_API bool fragi_remote_rx_stop(struct fragi_rx *rx, int64_t until_ns);
+FRAGI_API void fragi_remote_rx_free(struct fragi_rx *rx);
+FRAGI_API void fragi_remote_peer_close(struct fragi_remote_peer *peer);
+FRAGI_API bool fragi_remote_peer_stop(struct fragi_remote_peer *peer, int64_t until_ns);
+FRAGI_API void fragi_remote_peer_free(struct fragi_remote_peer *peer);
+
+/*
+ * True when everything that was sent, closes and credits included, has arrived at the peers that
+ * are there. Asks them; to be called again after some rounds of progress.
+ */
+FRAGI_API bool fragi_remote_is_flushed(struct fragi_remote *remote);
+
+#endif

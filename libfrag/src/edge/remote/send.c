@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stddef.h>
+
+#include <edge/remote/state.h>
+
+/*
+ * A send is made for one message, and is over at once or with on_sent. Those that are under way
+ * hang on their endpoint. One that the transport gave up with its endpoint may still be pointed to
+ * by it: its message goes back, the send itself stays until the transport is gone.
+ */
+#define FREE_SENDS_MAX 256
+
+struct fragi_remote_send *fragi_remote_send_create(struct fragi_remote_endpoint *endpoint)
+{
+	struct fragi_remote_transport *transport = endpoint->transport;
+	struct fragi_remote_send *send = transport->free_sends;
+
+	if (send != NULL) {
+		transport->free_sends = send->next;
+		transport->free_send_count--;
+	} else {
+		send = fragi_malloc(sizeof(*send) + transport->transport->send_room);
+		if (send == NULL)
+			return NULL;
+	}
+	send->endpoint = endpoint;
+	send->transport = transport;
+	send->tx = NULL;
+	send->message = NULL;
+	return send;
+}
+
+static void give_back(struct fragi_remote_send *send)
+{
+	if (send->message != NULL)
+		fragi_pump_dispose(send->transport->remote->config.pump, send->message);
+	send->message = NULL;
+}
+
+static void over(struct fragi_remote_send *send)
+{
+	struct fragi_remote_transport *transport = send->transport;
+
+	give_back(send);
+	if (transport->free_send_count >= FREE_SENDS_MAX) {
+		fragi_free(send);
+		return;
+	}
+	send->next = transport->free_sends;
+	transport->free_sends = send;
+	transport->free_send_count++;
+}
+
+static void list(struct fragi_remote_send *send)
+{
+	struct fragi_remote_endpoint *endpoint = send->endpoint;
+
+	send->previous = NULL;
+	send->next = endpoint->sends;
+	if (send->next != NULL)
+		send->next->previous = send;
+	endpoint->sends = send;
+	if (send->tx != NULL)
+		send->tx->under_way++;
+}
+
+static void unlist(struct fragi_remote_send *send)
+{
+	if (send->endpoint == NULL)
+		return;
+	if (send->previous != NULL)
+		send->previous->next = send->next;
+	else
+		send->endpoint->sends = send->next;
+	if (send->next != NULL)
+		send->next->previous = send->previous;
+	if (send->tx != NULL)
+		send->tx->under_way--;
+}
+
+void fragi_remote_on_sent(struct fragi_send *base, bool abandoned)
+{
+	struct fragi_remote_send *send =
+		(struct fragi_remote_send *)(void *)((char *)base -
+						     offsetof(struct fragi_remote_send, base));
+	struct fragi_remote_transport *transport = send->transport;
+
+	transport->remote->happened++;
+	unlist(send);
+	if (!abandoned) {
+		over(send);
+		return;
+	}
+	give_back(send);
+	send->next = transport->abandoned_sends;
+	transport->abandoned_sends = send;
+}
+
+void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_header *header,
+			     size_t header_bytes, const struct fragi_body *bodies, uint32_t count)
+{
+	struct fragi_remote_endpoint *endpoint = send->endpoint;
+	enum fragi_header_kind kind = header->kind;
+
+	if (endpoint->failed || endpoint->closing ||
+	    fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LOST) {
+		over(send);
+		return;
+	}
+	fragi_header_pack(header, send->base.header);
+	send->base.header_bytes = (uint32_t)header_bytes;
+	endpoint->sent_ns = fragi_remote_of(endpoint)->now_ns;
+	if (kind != FRAGI_KIND_HELLO && kind != FRAGI_KIND_BEAT && kind != FRAGI_KIND_SYNC)
+		endpoint->sent_count++;
+	if (send->transport->ops->send(endpoint->base, &send->base, bodies, count))
+		list(send);
+	else
+		over(send);
+}
+
+static void send_control(struct fragi_remote_endpoint *endpoint, uint32_t flow,
+			 const uint8_t token[FRAGI_TOKEN_BYTES], struct fragi_header *header)
+{
+	struct fragi_remote_send *send = fragi_remote_send_create(endpoint);
+
+	if (send == NULL) {
+		fragi_remote_endpoint_fail(endpoint,
+					   "cannot be answered: there is no memory left here");
+		return;
+	}
+	header->flow = flow;
+	header->epoch = fragi_remote_of(endpoint)->config.epoch;
+	memcpy(header->token, token, sizeof(header->token));
+	fragi_remote_send_start(send, header, FRAGI_HEADER_BYTES, NULL, 0);
+}
+
+void fragi_remote_send_control(struct fragi_remote_edge *edge, enum fragi_header_kind kind,
+			       uint8_t flags, uint64_t sequence, uint64_t bytes)
+{
+	struct fragi_header header = {
+		.kind = kind, .flags = flags, .sequence = sequence, .body_bytes = bytes};
+
+	send_control(edge->endpoint, edge->config.flow, edge->config.token, &header);
+}
+
+void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_header_kind kind,
+			   uint8_t flags, uint64_t sequence)
+{
+	struct fragi_header header = {.kind = kind, .flags = flags, .sequence = sequence};
+
+	send_control(endpoint, endpoint->flow, endpoint->token, &header);
+}
+
+void fragi_remote_sends_detach(struct fragi_remote_endpoint *endpoint,
+			       const struct fragi_remote_tx *tx)
+{
+	struct fragi_remote_send *next;
+
+	for (struct fragi_remote_send *send = endpoint->sends; send != NULL; send = next) {
+		next = send->next;
+		if (tx != NULL && send->tx != tx)
+			continue;
+		send->tx = NULL;
+		if (tx == NULL)
+			send->endpoint = NULL;
+	}
+	if (tx == NULL)
+		endpoint->sends = NULL;
+}
+
+static void free_list(struct fragi_remote_send *send)
+{
+	struct fragi_remote_send *next;
+
+	for (; send != NULL; send = next) {
+		next = send->next;
+		fragi_free(send);
+	}
+}
+
+void fragi_remote_sends_free(struct fragi_remote_transport *transport)
+{
+	free_list(transport->free_sends);
+	free_list(transport->abandoned_sends);
+	transport->free_sends = NULL;
+	transport->abandoned_sends = NULL;
+	transport->free_send_count = 0;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_EDGE_REMOTE_STATE_H
+#define FRAGI_EDGE_REMOTE_STATE_H
+
+#include <base/alloc.h>
+#include <base/stamp.h>
+#include <edge/remote/header.h>
+#include <edge/window.h>
+
+/*
+ * What the files of edge/remote share. Everything here is touched by the holder of the pump's
+ * progress lock alone, except where a field says otherwise.
+ */
+#define FRAGI_REMOTE_TRANSPORTS_MAX 4
+#define FRAGI_HELLO_RETRY_NS 50000000
+#define FRAGI_CONNECT_NS 5000000000
+#define FRAGI_GOODBYE_NS 500000000     /* the longest that destroy waits for peers */
+#define FRAGI_STOP_NS 2000000000       /* and for transports to close their endpoints */
+#define FRAGI_RECEIVE_BYTES (4u << 20) /* of a flow's handles at the same time, or one larger */
+#define FRAGI_FLOWS_MAX (1u << 20)
+#define FRAGI_WINDOW_MAX (1u << 16)
+#define FRAGI_SENTENCE_MAX 512
+/* an error of the stamps' calibration has not grown to 0.1 us by then */
+#define FRAGI_MOMENT_NS 1000000
+
+struct fragi_remote_tx;
+struct fragi_remote_rx;
+
+enum fragi_endpoint_state {
+	FRAGI_ENDPOINT_CONNECTING,
+	FRAGI_ENDPOINT_READY,
+	FRAGI_ENDPOINT_LEFT, /* the peer has said goodbye */
+	FRAGI_ENDPOINT_LOST,
+};
+
+/* A transport, and the requests that were made for it. */
+struct fragi_remote_transport {
+	struct fragi_remote *remote;
+	const struct fragi_transport_ops *ops;
+	struct fragi_transport *transport;
+	size_t header_max;
+	struct fragi_remote_send *free_sends, *abandoned_sends;
+	uint32_t free_send_count;
+	struct fragi_remote_receive *free_receives;
+	uint32_t receiving; /* receives of bodies under way */
+};
+
+/* A message on its way out. The transport may read it until it is over. */
+struct fragi_remote_send {
+	struct fragi_remote_send *next, *previous; /* of the endpoint, while under way */
+	struct fragi_remote_endpoint *endpoint;    /* NULL: it was freed meanwhile */
+	struct fragi_remote_transport *transport;
+	struct fragi_remote_tx *tx;   /* whose message it is; may be NULL */
+	struct frag_message *message; /* whose memory the bodies are; may be NULL */
+	struct fragi_send base;       /* last: the transport's room is behind it */
+};
+
+/* Bodies or descriptors on their way in. The transport may write to them until it is over. */
+struct fragi_remote_receive {
+	struct fragi_remote_receive *next; /* free */
+	struct fragi_remote_transport *transport;
+	struct fragi_remote_part *part; /* NULL: given up; then these keep the memory: */
+	struct frag_message *message;
+	uint8_t *descriptors;
+	bool of_bodies;
+	struct fragi_receive base; /* last: the transport's room is behind it */
+};
+
+struct fragi_remote_endpoint {
+	struct fragi_remote_peer *peer;
+	struct fragi_remote_transport *transport;
+	struct fragi_remote_endpoint *next; /* of the peer */
+	struct fragi_endpoint *base;        /* NULL once freed */
+	_Atomic int state;                  /* enum fragi_endpoint_state; operators read it */
+	bool heard;                         /* its HELLO has come */
+	bool failed;                        /* to be lost after this round */
+	bool broken;                        /* the transport has said so: nothing more comes */
+	bool closing, stopped;              /* base is being closed; and that is over */
+	char sentence[FRAGI_SENTENCE_MAX];  /* why it failed */
+	struct fragi_remote_edge *edges;
+	/* the flow in whose name HELLO, BEAT and SYNC are sent: its first */
+	bool has_name;
+	uint32_t flow;
+	uint8_t token[FRAGI_TOKEN_BYTES];
+	/* an end that owes a batch of credit; set by its operator */
+	_Atomic(struct fragi_remote_rx *) owing;
+	struct fragi_remote_send *sends; /* under way */
+	int64_t heard_ns, sent_ns;
+	int64_t hello_ns, connect_until_ns;         /* 0: no HELLO was sent yet */
+	uint64_t sent_count;                        /* messages but HELLO, BEAT and SYNC */
+	uint64_t sync_asked, sync_answered;         /* sent_count, as SYNC carries it */
+	bool leave_wanted, leave_sent, leave_heard; /* our goodbye, and that it has arrived */
+	uint32_t arriving;                          /* messages that have begun to arrive */
+	/* a SYNC that is answered when they are here, and what it carries */
+	bool sync_owed, leave_owed;
+	uint64_t sync_sequence;
+};
+
+struct fragi_remote_peer {
+	struct fragi_remote *remote;
+	struct fragi_remote_peer *next;
+	uint32_t host;
+	uint64_t epoch;
+	bool ready, lost; /* reported */
+	struct fragi_remote_endpoint *endpoints;
+};
+
+/* The first member of both ends. */
+struct fragi_remote_edge {
+	struct fragi_remote_endpoint *endpoint;
+	struct fragi_remote_edge *next; /* of the endpoint */
+	bool is_tx;
+	struct fragi_edge_config config;
+};
+
+struct fragi_remote_tx {
+	struct fragi_remote_edge edge;
+	struct fragi_tx tx;
+	enum frag_policy policy;    /* LATEST is held as POP with a capacity of 1 */
+	bool blocking;              /* block or fault: credit comes back when the receiver takes */
+	struct fragi_queue pending; /* the sending operator pushes, the holder takes */
+	struct fragi_pump_work kick;
+	_Atomic bool kicked;           /* kick is with the pump */
+	_Atomic bool closing;          /* set by the sending operator */
+	struct fragi_window_tx window; /* posted: blocking only */
+	/* the holder's */
+	struct frag_message *held; /* taken from pending, waits for bytes of credit */
+	uint64_t held_stamp;
+	uint32_t under_way; /* sends */
+	bool close_sent;
+};
+
+enum fragi_part_state {
+	FRAGI_PART_FREE,
+	FRAGI_PART_ARRIVING,
+	FRAGI_PART_COMPLETE,
+};
+
+/* A message on its way in. */
+struct fragi_remote_part {
+	enum fragi_part_state state;
+	struct fragi_remote_rx *rx;
+	struct frag_message *message;
+	uint32_t descriptor_bytes;
+	uint64_t body_bytes;
+	int64_t publish_ns;
+	bool has_descriptors, has_bodies;
+	uint8_t *descriptors; /* that came ahead, or with bodies whose turn has not come */
+	/* bodies that wait, for the descriptors or for their turn, in one of three places */
+	void *data; /* a copy */
+	void *handle;
+	struct fragi_body *mapped; /* a copy of what the transport showed */
+	uint32_t mapped_count;
+	bool waiting;                         /* a handle whose turn has not come */
+	struct fragi_remote_receive *receive; /* under way */
+};
+
+struct fragi_remote_rx {
+	struct fragi_remote_edge edge;
+	struct fragi_rx rx;
+	struct fragi_notify taken; /* of rx, if blocking */
+	bool blocking;
+	struct fragi_remote_part *parts; /* by sequence */
+	/* bytes of credit, by sequence; the receiving operator reads those it takes */
+	uint64_t *sizes;
+	uint64_t mask;
+	struct fragi_pump_work kick;
+	_Atomic bool kicked;
+	_Atomic bool done; /* the receiver has closed; set by its operator */
+	/* the receiving operator consumes, or the holder: not blocking, or done */
+	struct fragi_window_rx window;
+	/* the holder's */
+	uint64_t next, next_bytes; /* to be delivered */
+	uint64_t receiving_bytes;  /* of the handles that are being received */
+	uint32_t receiving, waiting;
+	bool close_known, close_reported, done_sent;
+	bool broken; /* takes nothing more: it failed, or its endpoint is lost */
+	uint64_t close_sequence;
+};
+
+/* A flow with an end here. It stays when its ends are freed, so that late messages find it. */
+struct fragi_remote_flow {
+	struct fragi_remote_endpoint *endpoint; /* NULL: none */
+	uint8_t token[FRAGI_TOKEN_BYTES];
+	struct fragi_remote_tx *tx;
+	struct fragi_remote_rx *rx;
+};
+
+struct fragi_remote {
+	struct fragi_remote_config config;
+	struct fragi_remote_transport transports[FRAGI_REMOTE_TRANSPORTS_MAX];
+	uint32_t transport_count;
+	int fd; /* epoll of the transports' where there are several; else -1 */
+	struct fragi_remote_peer *peers;
+	struct fragi_remote_flow *flows; /* by number */
+	uint32_t flows_size;
+	struct frag_resource *bodies;
+	int64_t now_ns, tick_ns;    /* of the last round; of the next housekeeping */
+	struct fragi_moment moment; /* FRAGI_MOMENT_NS old at most where it is used */
+	int64_t moment_stamps;      /* FRAGI_MOMENT_NS */
+	uint32_t happened;          /* in this round */
+	bool endpoint_failed;       /* `failed` or `broken` of some endpoint was set */
+	bool endpoints_closing;     /* some endpoint is closing and not stopped */
+	bool flush_wanted;
+	/* set by operators: some credit was not worth a message yet */
+	_Atomic bool credits_waiting;
+	uint64_t refused; /* messages that nobody here should have got */
+};
+
+static inline struct fragi_remote *fragi_remote_of(const struct fragi_remote_endpoint *endpoint)
+{
+	return endpoint->peer->remote;
+}
+
+/* remote.c: makes rounds until done(arg), or until the time is over; then false. */
+bool fragi_remote_run_until(struct fragi_remote *remote, int64_t until_ns, bool (*done)(void *arg),
+			    void *arg);
+
+/* dispatch.c: flows by number, and what every message that arrives passes first. */
+int fragi_remote_edge_add(struct fragi_remote_endpoint *endpoint, struct fragi_remote_edge *edge,
+			  const struct fragi_edge_config *config, bool is_tx);
+void fragi_remote_edge_remove(struct fragi_remote_edge *edge);
+enum fragi_arrival_use fragi_remote_dispatch(struct fragi_remote *remote,
+					     const struct fragi_arrival *arrival);
+
+/* endpoint.c */
+int fragi_remote_endpoint_create(struct fragi_remote_peer *peer,
+				 struct fragi_remote_transport *transport, const void *address,
+				 size_t size, struct fragi_remote_endpoint **out_endpoint,
+				 struct frag_err *err);
+/* Detaches what is under way, and frees. Its edges are gone. */
+void fragi_remote_endpoint_free(struct fragi_remote_endpoint *endpoint);
+/*
+ * To be lost at the end of this round, with a sentence; the first reason counts. Callable from
+ * upcalls.
+ */
+void fragi_remote_endpoint_fail(struct fragi_remote_endpoint *endpoint, const char *format, ...)
+	FRAG_PRINTF(2, 3);
+void fragi_remote_endpoint_move(struct fragi_remote_endpoint *endpoint,
+				enum fragi_endpoint_state state);
+/* Closes it; fragi_remote_settle stops it. */
+void fragi_remote_endpoint_close(struct fragi_remote_endpoint *endpoint);
+/* HELLO, beats, silence, credits that were held back. Returns when to be called again. */
+int64_t fragi_remote_endpoint_tick(struct fragi_remote_endpoint *endpoint, int64_t now_ns);
+bool fragi_remote_endpoint_is_flushed(const struct fragi_remote_endpoint *endpoint);
+/* Asks for an answer behind all that was sent, unless it has been asked for. */
+void fragi_remote_endpoint_flush(struct fragi_remote_endpoint *endpoint);
+/* Goodbye, once all else has arrived. Returns true when that has, or there is nobody. */
+bool fragi_remote_endpoint_leave(struct fragi_remote_endpoint *endpoint);
+void fragi_remote_on_hello(struct fragi_remote_endpoint *endpoint,
+			   const struct fragi_header *header);
+void fragi_remote_on_sync(struct fragi_remote_endpoint *endpoint,
+			  const struct fragi_header *header);
+void fragi_remote_on_failed(void *owner, const char *cause);
+/* A message that had begun to arrive is here, or given up. */
+void fragi_remote_endpoint_arrived(struct fragi_remote_endpoint *endpoint);
+static inline int fragi_remote_endpoint_state(const struct fragi_remote_endpoint *endpoint)
+{
+	return atomic_load_explicit(&endpoint->state, memory_order_acquire);
+}
+
+/* peer.c */
+/* Loses the endpoints that have failed, and stops those that are closing. */
+void fragi_remote_settle(struct fragi_remote *remote);
+int64_t fragi_remote_peers_tick(struct fragi_remote *remote, int64_t now_ns);
+void fragi_remote_peer_is_ready(struct fragi_remote_peer *peer);
+/* No notifications from its edges any more. */
+void fragi_remote_peer_silence(struct fragi_remote_peer *peer);
+
+/* send.c: messages on their way out */
+struct fragi_remote_send *fragi_remote_send_create(struct fragi_remote_endpoint *endpoint);
+/* Packs the header, and starts; takes the send in every case. */
+void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_header *header,
+			     size_t header_bytes, const struct fragi_body *bodies, uint32_t count);
+/* A header without bodies, in the name of an edge, or of the endpoint. */
+void fragi_remote_send_control(struct fragi_remote_edge *edge, enum fragi_header_kind kind,
+			       uint8_t flags, uint64_t sequence, uint64_t bytes);
+void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_header_kind kind,
+			   uint8_t flags, uint64_t sequence);
+void fragi_remote_on_sent(struct fragi_send *base, bool abandoned);
+/* Those of an endpoint, or of a tx, go on without it. */
+void fragi_remote_sends_detach(struct fragi_remote_endpoint *endpoint,
+			       const struct fragi_remote_tx *tx);
+/* After the transport was destroyed. */
+void fragi_remote_sends_free(struct fragi_remote_transport *transport);
+
+/* tx.c: the sending end */
+/* Sends what may be sent now. */
+void fragi_remote_tx_transmit(struct fragi_remote_tx *tx);
+bool fragi_remote_tx_is_empty(const struct fragi_remote_tx *tx);
+void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, uint64_t bytes);
+void fragi_remote_tx_on_done(struct fragi_remote_tx *tx);
+
+/* rx.c: the receiving end */
+/* Gives up what is still arriving, of an endpoint that is closed or freed. */
+void fragi_remote_rx_abandon(struct fragi_remote_rx *rx);
+/* Of an endpoint that has become ready, and when the operator has asked for it: DONE, credit. */
+void fragi_remote_rx_settle(struct fragi_remote_rx *rx);
+/* Delivers what is complete, in order. */
+void fragi_remote_rx_deliver(struct fragi_remote_rx *rx);
+void fragi_remote_rx_on_close(struct fragi_remote_rx *rx, const struct fragi_header *header);
+void fragi_remote_rx_on_want(struct fragi_remote_rx *rx);
+void fragi_remote_rx_broke_rule(struct fragi_remote_rx *rx, const char *what);
+
+/* arrival.c: messages on their way in */
+enum fragi_arrival_use fragi_remote_on_data(struct fragi_remote_rx *rx,
+					    const struct fragi_header *header,
+					    const uint8_t *descriptors, size_t descriptor_bytes,
+					    const struct fragi_arrival *arrival);
+enum fragi_arrival_use fragi_remote_on_descriptors(struct fragi_remote_rx *rx,
+						   const struct fragi_header *header,
+						   const struct fragi_arrival *arrival);
+void fragi_remote_part_reset(struct fragi_remote_part *part);
+/* Gives the part up. What the transport may still write to is kept until its receive is over. */
+void fragi_remote_part_abandon(struct fragi_remote_part *part);
+void fragi_remote_on_received(struct fragi_receive *base, const char *cause, uint64_t bytes);
+
+/* receive.c: requests to fill memory */
+struct fragi_remote_receive *fragi_remote_receive_create(struct fragi_remote_transport *transport);
+void fragi_remote_receive_free(struct fragi_remote_receive *receive);
+void fragi_remote_receives_free(struct fragi_remote_transport *transport);
+
+/*
+ * bodies.c: the memory of tensors that arrive; one reference for the caller. NULL when memory is
+ * short.
+ */
+struct frag_resource *fragi_remote_bodies_create(void);
+
+/* credit.c */
+/* Gives credit back: all of it, or only where the sender may be waiting for it. */
+void fragi_remote_rx_return_credit(struct fragi_remote_rx *rx, bool all);
+/* Credit that a message over the endpoint is to carry. Returns false when there is none. */
+bool fragi_remote_take_credit(struct fragi_remote_endpoint *endpoint, struct fragi_credit *out);
+/* Whether credit is to go back at once. */
+bool fragi_remote_rx_credit_is_due(const struct fragi_remote_rx *rx);
+/* The oldest delivered message that was not consumed yet is now. */
+void fragi_remote_rx_consume(struct fragi_remote_rx *rx);
+/* After the receiver's close nobody takes: what was delivered counts as consumed. */
+void fragi_remote_rx_consume_delivered(struct fragi_remote_rx *rx);
+
+static inline struct fragi_remote_tx *fragi_remote_tx_of(struct fragi_remote_edge *edge)
+{
+	return (struct fragi_remote_tx *)edge;
+}
+
+static inline struct fragi_remote_rx *fragi_remote_rx_of(struct fragi_remote_edge *edge)
+{
+	return (struct fragi_remote_rx *)edge;
+}
+
+#endif

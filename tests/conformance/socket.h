@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_CONFORMANCE_SOCKET_H
+#define TESTS_CONFORMANCE_SOCKET_H
+
+#include <edge/transport.h>
+
+/*
+ * A transport of the tests' own, that makes use of all freedom that the table gives it: what a
+ * transport may do, this one does, as its seed decides. Both hosts are in this process.
+ */
+extern const struct fragi_transport_ops socket_transport;
+
+/* Read when a transport is created. Zero: the default. */
+struct socket_settings {
+	unsigned int seed;
+	size_t header_max;
+	/* the transport of that number (from 1, in the order of creation) breaks off at this step */
+	uint32_t dies, at_step;
+};
+extern struct socket_settings socket_settings;
+/* What happened, in all transports of the process. */
+struct socket_counts {
+	uint32_t created, received, mapped, copied, handed_over;
+};
+extern struct socket_counts socket_counts;
+
+#endif

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The protocol between hosts, over a transport that does what transports may do. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pair.h"
+#include "socket.h"
+#include <base/stamp.h>
+#include <edge/remote/state.h>
+
+#define PATIENCE_NS 20000000000
+
+static size_t size_of(unsigned int n, uint32_t tensor)
+{
+	static const size_t sizes[] = {0, 1, 100, 5000, 40000, 300000, 2000000};
+
+	return sizes[(n * 7 + tensor * 3) % 7];
+}
+
+/* A message whose number says what is in it. */
+static struct frag_message *message_number(unsigned int n)
+{
+	struct frag_message *message = frag_message_create();
+	int64_t number = n;
+	char name[64];
+
+	frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL);
+	for (uint32_t i = 0; i < n % 5; i++) {
+		snprintf(name, sizeof(name), "a_name_that_takes_some_room_%u", i);
+		cr_assert_eq(frag_message_add_tensor(message, name,
+						     bytes_tensor(size_of(n, i), (uint8_t)(n + i))),
+			     0);
+	}
+	fragi_message_share(message);
+	return message;
+}
+
+static bool is_number(const struct frag_message *message, unsigned int n)
+{
+	if (value_of(message) != n || frag_message_tensor_count(message) != n % 5)
+		return false;
+	for (uint32_t i = 0; i < n % 5; i++)
+		if (!tensor_holds(frag_message_tensor_at(message, i, NULL), size_of(n, i),
+				  (uint8_t)(n + i)))
+			return false;
+	return true;
+}
+
+/* Sends and takes until all have come, or the peer is lost. Returns how many have come. */
+static unsigned int exchange(struct pair *pair, unsigned int count)
+{
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	unsigned int sent = 0, received = 0;
+	struct frag_message *message;
+
+	while (received < count && atomic_load(&pair->lost[0]) + atomic_load(&pair->lost[1]) == 0) {
+		cr_assert_lt(fragi_now_ns(), until, "%u sent, %u received", sent, received);
+		while (sent < count && pair->tx->ops->room(pair->tx) > 0)
+			cr_assert_eq(pair->tx->ops->send(pair->tx, message_number(sent++),
+							 fragi_stamp()),
+				     0);
+		pair_turn(pair);
+		while ((message = fragi_rx_take(pair->rx, fragi_stamp())) != NULL) {
+			cr_assert(is_number(message, received), "message %u", received);
+			received++;
+			frag_message_unref(message);
+		}
+	}
+	return received;
+}
+
+Test(remote, every_seed_delivers_all_in_order, .timeout = 200)
+{
+	for (unsigned int seed = 0; seed < 60; seed++) {
+		struct pair pair = {.capacity = 1 + seed % 8};
+
+		/* Descriptors of every length go ahead with the smallest header. */
+		socket_settings = (struct socket_settings){
+			.seed = seed * 1000, .header_max = seed % 3 == 0 ? FRAGI_HEADER_MIN : 512};
+		if (seed % 4 == 3)
+			pair.window_bytes = 500000;
+		pair_open(&pair, &kind_socket);
+		cr_assert_eq(exchange(&pair, 60), 60);
+		pair.tx->ops->close(pair.tx);
+		pair_settle(&pair);
+		cr_assert(fragi_rx_is_finished(pair.rx));
+		check_balance(&pair, 0);
+		cr_assert_eq(atomic_load(&pair.tx_row->confirmed), 60);
+		pair_close(&pair);
+	}
+	cr_assert_gt(socket_counts.received, 100);
+	cr_assert_gt(socket_counts.mapped, 100);
+	cr_assert_gt(socket_counts.copied, 100);
+}
+
+/* One side's connection breaks, at every step of an exchange. */
+Test(remote, a_transport_that_dies_at_any_step_does_no_harm, .timeout = 300)
+{
+	for (uint32_t side = 0; side < 2; side++) {
+		for (uint32_t step = 1; step < 90; step++) {
+			struct pair pair = {0};
+			unsigned int received;
+
+			socket_settings = (struct socket_settings){
+				.seed = step * 100 + side,
+				.header_max = step % 2 == 0 ? FRAGI_HEADER_MIN : 512,
+				.dies = socket_counts.created + 1 + side,
+				.at_step = step + 6};
+			pair_open(&pair, &kind_socket);
+			received = exchange(&pair, 40);
+			if (received < 40) {
+				pair_settle(&pair);
+				cr_assert_eq(atomic_load(&pair.lost[0]), 1, "side %u step %u", side,
+					     step);
+				cr_assert_eq(atomic_load(&pair.lost[1]), 1);
+				cr_assert_not_null(strstr(pair.sentence[side], "planted"));
+				cr_assert_eq(pair.tx->ops->room(pair.tx), 0);
+			}
+			cr_assert_eq(atomic_load(&pair.faults[0]) + atomic_load(&pair.faults[1]),
+				     0);
+			cr_assert_leq(atomic_load(&pair.tx_row->confirmed), received);
+			pair_close(&pair);
+		}
+	}
+}
+
+Test(remote, a_transport_hands_over_memory_of_its_own)
+{
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	struct pair pair = {0};
+	struct fragi_transport *transport;
+	struct frag_resource *memory;
+	struct frag_message *message;
+	struct frag_tensor *tensor;
+	int64_t shape = 1000000;
+	const void *data;
+
+	socket_settings = (struct socket_settings){0};
+	pair_open(&pair, &kind_socket);
+	transport = (struct fragi_transport *)(uintptr_t)pair_transport(&pair, 0, 0);
+	memory = transport->ops->memory(transport, (struct frag_device){FRAG_DEVICE_CPU, 0});
+	for (int i = 0; i < 20; i++) {
+		cr_assert_eq(frag_tensor_create(memory, u8, 1, &shape, &tensor), 0);
+		memset(frag_tensor_writable(tensor), i, 1000000);
+		data = frag_tensor_data(tensor);
+		message = frag_message_create();
+		cr_assert_eq(frag_message_add_tensor(message, "t", tensor), 0);
+		fragi_message_share(message);
+		cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+		while ((message = fragi_rx_take(pair.rx, fragi_stamp())) == NULL)
+			pair_turn(&pair);
+		tensor = (struct frag_tensor *)(uintptr_t)frag_message_tensor(message, "t");
+		cr_assert_eq(((const uint8_t *)frag_tensor_data(tensor))[999999], i);
+		if (socket_counts.mapped > 0 && frag_tensor_data(tensor) == data)
+			socket_counts.mapped = 1000; /* the same memory on both sides */
+		frag_message_unref(message);
+		pair_settle(&pair);
+	}
+	cr_assert_geq(socket_counts.mapped, 1000);
+	cr_assert_eq(socket_counts.handed_over, 20);
+	cr_assert_eq(socket_counts.copied, 0);
+	pair_close(&pair);
+}
+
+/* A host's edge to itself: both ends of a flow in one table. */
+static void connects_to_itself(const struct kind *kind)
+{
+	struct pair pair = {.itself = true};
+
+	socket_settings = (struct socket_settings){0};
+	pair_open(&pair, kind);
+	cr_assert_eq(exchange(&pair, 40), 40);
+	pair.tx->ops->close(pair.tx);
+	pair_settle(&pair);
+	cr_assert(fragi_rx_is_finished(pair.rx));
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+Test(remote, a_host_may_be_its_own_peer)
+{
+	connects_to_itself(&kind_socket);
+}
+
+Test(remote, a_host_may_be_its_own_peer_over_ucx, .init = set_environment)
+{
+	connects_to_itself(&kind_ucx);
+}
+
+/* Ends and peers that go one by one, while the others go on. */
+
+static int64_t soon(void)
+{
+	return fragi_now_ns() + PATIENCE_NS;
+}
+
+static void send_and_take(struct pair *pair, uint32_t i)
+{
+	int64_t until = soon();
+	struct frag_message *message;
+
+	cr_assert_eq(pair->txs[i]->ops->send(pair->txs[i], message_number(4), fragi_stamp()), 0);
+	while ((message = fragi_rx_take(pair->rxs[i], fragi_stamp())) == NULL) {
+		cr_assert_lt(fragi_now_ns(), until);
+		pair_turn(pair);
+	}
+	cr_assert(is_number(message, 4));
+	frag_message_unref(message);
+}
+
+Test(remote, ends_of_an_edge_are_closed_and_freed_alone)
+{
+	struct pair pair = {.edges = 4};
+
+	socket_settings = (struct socket_settings){.seed = 5};
+	pair_open(&pair, &kind_socket);
+	for (uint32_t i = 0; i < 4; i++)
+		send_and_take(&pair, i);
+	/* The sender of edge 1 goes: the receiver hears the close. */
+	pair.txs[1]->ops->send(pair.txs[1], message_number(4), fragi_stamp());
+	fragi_pump_lock(pair.pump[0]);
+	fragi_remote_tx_close(pair.txs[1]);
+	fragi_pump_unlock(pair.pump[0]);
+	pair_settle(&pair);
+	fragi_pump_lock(pair.pump[0]);
+	cr_assert(fragi_remote_tx_stop(pair.txs[1], soon()));
+	fragi_remote_tx_free(pair.txs[1]);
+	fragi_pump_unlock(pair.pump[0]);
+	frag_message_unref(fragi_rx_take(pair.rxs[1], fragi_stamp()));
+	cr_assert(fragi_rx_is_finished(pair.rxs[1]));
+	/* The receiver of edge 2 goes: what still comes for it is dropped. */
+	for (unsigned int i = 0; i < 3; i++)
+		pair.txs[2]->ops->send(pair.txs[2], message_number(4), fragi_stamp());
+	fragi_pump_lock(pair.pump[1]);
+	fragi_remote_rx_close(pair.rxs[2]);
+	fragi_remote_rx_free(pair.rxs[2]);
+	fragi_pump_unlock(pair.pump[1]);
+	pair_settle(&pair);
+	cr_assert(atomic_load(&pair.txs[2]->receiver_done));
+	for (int i = 0; i < 10; i++) {
+		send_and_take(&pair, 0);
+		send_and_take(&pair, 3);
+	}
+	cr_assert_eq(atomic_load(&pair.lost[0]) + atomic_load(&pair.lost[1]), 0);
+	cr_assert_eq(pair.remote[0]->refused + pair.remote[1]->refused, 0);
+	pair_close(&pair);
+}
+
+/* A third host beside the pair. */
+static uint32_t turn_all(struct pair *pair, struct fragi_remote *third, struct fragi_pump *pump)
+{
+	uint32_t happened = pair_turn(pair);
+
+	fragi_pump_lock(pump);
+	happened += fragi_remote_pump_ops.progress(third, fragi_now_ns());
+	fragi_pump_unlock(pump);
+	return happened;
+}
+
+static struct fragi_remote_endpoint *connect_to(struct fragi_remote *from, struct fragi_remote *to,
+						struct fragi_remote_peer **out_peer)
+{
+	const struct fragi_transport *there = fragi_remote_transport(to, "socket");
+	struct fragi_remote_endpoint *endpoint;
+	struct frag_err err = FRAG_ERR_INIT;
+	size_t size;
+	const void *address = there->ops->address(there, &size);
+
+	cr_assert_eq(fragi_remote_peer_create(from, to->config.host, to->config.epoch, out_peer),
+		     0);
+	cr_assert_eq(fragi_remote_connect(*out_peer, "socket", address, size, &endpoint, &err), 0);
+	return endpoint;
+}
+
+Test(remote, a_peer_is_closed_and_freed_alone)
+{
+	const struct fragi_edge_config config = {.flow = 50,
+						 .window_messages = 4,
+						 .window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
+						 .message_bytes_max = FRAGI_MESSAGE_BYTES_MAX};
+	static struct fragi_flow_row rows[2];
+	struct fragi_remote_config third_config = {.host = 3, .epoch = 33};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct pair pair = {0};
+	struct fragi_remote_peer *to_third, *to_first;
+	struct fragi_remote *third;
+	struct fragi_tx *tx;
+	struct fragi_rx *rx;
+	int64_t until;
+
+	socket_settings = (struct socket_settings){.seed = 8};
+	pair_open(&pair, &kind_socket);
+	cr_assert_eq(fragi_pump_create(&third_config.pump), 0);
+	cr_assert_eq(fragi_remote_create(&third_config, &third), 0);
+	cr_assert_eq(fragi_remote_open(third, &socket_transport, &err), 0);
+	cr_assert_eq(fragi_remote_tx_create(connect_to(pair.remote[0], third, &to_third), &config,
+					    &rows[0], &tx),
+		     0);
+	cr_assert_eq(fragi_remote_rx_create(connect_to(third, pair.remote[0], &to_first), &config,
+					    &rows[1], &rx),
+		     0);
+	for (until = soon(); atomic_load(&pair.ready[0]) < 2 && fragi_now_ns() < until;)
+		turn_all(&pair, third, third_config.pump);
+	for (unsigned int n = 0; n < 4; n++)
+		cr_assert_eq(tx->ops->send(tx, message_number(n), fragi_stamp()), 0);
+	/* The first host lets go of the third, in order: what was sent has arrived. */
+	fragi_pump_lock(pair.pump[0]);
+	fragi_remote_peer_close(to_third);
+	fragi_pump_unlock(pair.pump[0]);
+	for (until = soon(); fragi_now_ns() < until && !to_third->endpoints->leave_heard;)
+		turn_all(&pair, third, third_config.pump);
+	cr_assert(to_third->endpoints->leave_heard);
+	cr_assert_eq(fragi_remote_endpoint_state(to_first->endpoints), FRAGI_ENDPOINT_LEFT);
+	fragi_pump_lock(pair.pump[0]);
+	cr_assert(fragi_remote_peer_stop(to_third, soon()));
+	fragi_remote_peer_free(to_third);
+	fragi_pump_unlock(pair.pump[0]);
+	for (unsigned int n = 0; n < 4; n++) {
+		struct frag_message *message = fragi_rx_take(rx, fragi_stamp());
+
+		cr_assert(is_number(message, n));
+		frag_message_unref(message);
+	}
+	cr_assert(fragi_rx_is_finished(rx));
+	for (int i = 0; i < 5; i++)
+		send_and_take(&pair, 0);
+	cr_assert_eq(atomic_load(&pair.lost[0]), 0, "%s", pair.sentence[0]);
+	fragi_remote_destroy(third);
+	fragi_pump_destroy(third_config.pump);
+	pair_close(&pair);
+}
