@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driverd and N workerd as children of this process, on loopback, on a free port. The driver
- * tells its port through a pipe; its end is the end of all, and its exit code this one's. Every
+ * A driverd and N workerd as children of this process, on loopback, on a free port, which the driver
+ * reports through a pipe. When the driver ends, all end, and its exit code is this one's. Every
  * child is in a process group of its own, so that a terminal's Ctrl-C comes here alone and is
  * passed to the driver once; and dies with this process (PR_SET_PDEATHSIG), so that nothing is left
  * whatever happens.

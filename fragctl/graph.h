@@ -46,7 +46,7 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
 /*
  * After ctl_graph_read returned CTL_USAGE: looks at what it could read, in a child, and prints the
- * errors that only plugins tell.
+ * errors that only plugins show.
  */
 void ctl_graph_look_on(const struct ctl_graph *graph);
 /* A registry for composing in this process, where libraries may be paths. Returns an exit code. */

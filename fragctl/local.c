@@ -177,8 +177,8 @@ static void on_wire(uv_prepare_t *handle)
 /* The driver's half. */
 
 /*
- * What a person stops has not failed, however often it took. A graph that was refused before
- * anything ran has been told with its errors, and has no table.
+ * An application that a person stops has not failed, also when it took two signals. Of a graph that
+ * was refused the errors have been printed: there is nothing to show in a table.
  */
 static void show_summary(struct local *local, const struct fragi_summary *driver_summary)
 {
@@ -208,7 +208,7 @@ static void show_summary(struct local *local, const struct fragi_summary *driver
 	end(local, exit_code);
 }
 
-/* What goes wrong before the start is said plainly, as by a compiler; then as a log line. */
+/* An error before the start is a plain line, as a compiler prints it; later it is a log line. */
 static void driver_log(struct local *local, const struct drv_action *action)
 {
 	enum fragi_log_level level = action->level;

@@ -11,7 +11,7 @@
 static const struct verb {
 	const char *name;
 	const char *headline;
-	int (*run)(int argc, char **argv); /* NULL: not built yet */
+	int (*run)(int argc, char **argv); /* NULL: not built yet, and not in --help */
 } verbs[] = {
 	{"run", "runs an application, here or by workers of this machine", ctl_run},
 	{"validate", "checks an application without running it", ctl_validate},
@@ -82,11 +82,7 @@ static void print_help(FILE *out)
 	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++)
 		if (verbs[i].run != NULL)
 			fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].headline);
-	fputs("\nNot built yet:", out);
-	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++)
-		if (verbs[i].run == NULL)
-			fprintf(out, " %s", verbs[i].name);
-	fputs("\n\nfragctl VERB --help tells more. fragctl --version prints the version.\n", out);
+	fputs("\nfragctl VERB --help tells more. fragctl --version prints the version.\n", out);
 }
 
 static int refuse_verb(const char *name)

@@ -21,7 +21,7 @@
 /*
  * The graph is composed in a child: what it loads is somebody's code, and a library that crashes or
  * hangs is a finding, not the end of the tool. The child is made before this process has any thread
- * or library, runs at most VALIDATE_MAX_S, and says everything itself.
+ * or library, runs at most VALIDATE_MAX_S, and prints everything itself.
  */
 struct composed {
 	struct frag_fragment **fragments;
@@ -80,7 +80,7 @@ static int collect_flows(struct composed *composed)
 	return 0;
 }
 
-/* Whether nothing can be said of an end because its operator could not be made. */
+/* Whether nothing is known of an end because its operator could not be made. */
 static bool is_unknown(const struct composed *composed, const struct fragi_spec_end *end)
 {
 	for (size_t i = 0; i < composed->count; i++) {
@@ -94,7 +94,7 @@ static bool is_unknown(const struct composed *composed, const struct fragi_spec_
 	return false;
 }
 
-/* The flows between fragments, without the ends of which nothing can be said. */
+/* The flows between fragments, without the ends of which nothing is known. */
 static int resolve_between(const struct fragi_spec *spec, struct fragi_diag *diag,
 			   struct composed *composed)
 {
@@ -120,7 +120,7 @@ static int resolve_between(const struct fragi_spec *spec, struct fragi_diag *dia
 	return r;
 }
 
-/* Prints what is told for the first time: of one place, the first error is the cause. */
+/* Prints the errors that were not printed before: of one place, the first one is the cause. */
 static void print_news(const struct fragi_diag *known, const struct fragi_diag *diag)
 {
 	char line[1400];

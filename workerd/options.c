@@ -117,7 +117,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		{.name = "once",
 		 .help = "end with the first application that was served, with its result",
 		 .on = &out_options->once},
-		{.name = "key-file", .value = "FILE", .help = "not built yet", .text = &key_file},
+		{.name = "key-file", .value = "FILE", .text = &key_file},
 		{.name = "insecure",
 		 .help = "allow a driver that is not on this machine",
 		 .on = &insecure},

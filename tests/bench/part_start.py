@@ -150,7 +150,7 @@ def idle_text(operators, edges):
 def run(bench):
     floor = bench.row("floor.true", "ms")
     hello = bench.row("start.hello", "ms", floor=floor, target=lambda floor: 2 * floor)
-    here = [bench.row("start.one_process.first", "ms", floor=floor), bench.row("start.one_process.gone", "ms", target=100)]
+    here = [bench.row("start.one_host.first", "ms", floor=floor), bench.row("start.one_host.gone", "ms", target=100)]
     workers = bench.row("start.workers_up.first", "ms", target=300)
     daemons = [bench.row("start.last_worker.first", "ms", target=300), bench.row("start.daemons.gone", "ms", target=100)]
     cold = [bench.row("start.cold.first", "ms"), bench.row("start.cold.gone", "ms", target=100)]

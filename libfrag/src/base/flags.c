@@ -210,9 +210,13 @@ void fragi_flags_help(const struct fragi_flags *flags, FILE *out)
 	for (size_t i = 0; i < flags->count; i++) {
 		const struct fragi_flag *flag = &flags->flags[i];
 		char left[96];
-		int used = flag->letter != 0 ? snprintf(left, sizeof(left), "-%c, --%s",
-							flag->letter, flag->name)
-					     : snprintf(left, sizeof(left), "    --%s", flag->name);
+		int used;
+
+		if (flag->help == NULL)
+			continue;
+		used = flag->letter != 0
+			       ? snprintf(left, sizeof(left), "-%c, --%s", flag->letter, flag->name)
+			       : snprintf(left, sizeof(left), "    --%s", flag->name);
 
 		if (flag->value != NULL && used > 0 && (size_t)used < sizeof(left))
 			snprintf(left + used, sizeof(left) - (size_t)used, " %s", flag->value);

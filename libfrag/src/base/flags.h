@@ -26,7 +26,7 @@ struct fragi_flag {
 	char letter;      /* 0: none */
 	bool no_env;
 	const char *value; /* how help names the value: "HOST[:PORT]"; NULL: a switch */
-	const char *help;  /* one line, lower case, no full stop */
+	const char *help;  /* one line, lower case, no full stop; NULL: --help leaves it out */
 	/* Where the value is stored. Exactly one is set; it holds the default before parsing. */
 	const char **text;
 	struct fragi_texts *texts;
