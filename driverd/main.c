@@ -4,27 +4,23 @@
 
 #include <base/alloc.h>
 #include <base/log.h>
-#include <driverd/options.h>
+#include <driverd/result.h>
 #include <driverd/shell.h>
 #include <text/spec.h>
-#include <track/summary.h>
 
-static int exit_code_of(int r)
+/* What the driver fails with before it serves anybody. */
+static int fail(const struct drv_options *options, int r, struct frag_err *err)
 {
-	return r == -EINVAL || r == -ERANGE || r == -EFBIG ? 2 : r == -ENOMEM ? 1 : 3;
-}
-
-static int fail(int r, const struct frag_err *err)
-{
-	fprintf(stderr, "driverd: %s\n", err->text[0] != '\0' ? err->text : frag_strerror(r));
-	return exit_code_of(r);
+	frag_err_set(err, r, "%s", frag_strerror(r));
+	fprintf(stderr, "driverd: %s\n", err->text);
+	return drv_result_fail(options, NULL, err);
 }
 
 /*
  * Everything that needs no worker is checked before anybody is asked. Returns -1 to go on, or the
  * exit code.
  */
-static int check(const struct fragi_spec_source *source)
+static int check(const struct drv_options *options, const struct fragi_spec_source *source)
 {
 	struct fragi_diag diag = {0};
 	struct fragi_spec *spec = NULL;
@@ -37,10 +33,13 @@ static int check(const struct fragi_spec_source *source)
 	if (diag.beyond != 0)
 		fprintf(stderr, "driverd: and %zu errors more\n", diag.beyond);
 	if (r < 0) {
-		exit_code = exit_code_of(r);
+		struct frag_err err = FRAG_ERR_INIT;
+
+		frag_err_set(&err, r, "%s", frag_strerror(r));
+		exit_code = drv_result_fail(options, NULL, diag.count != 0 ? &diag.items[0] : &err);
 	} else if (spec->help_wanted) {
 		fputs(fragi_spec_arguments_help(spec), stdout);
-		exit_code = 0;
+		exit_code = FRAGI_EXIT_OK;
 	}
 	fragi_spec_destroy(spec);
 	fragi_diag_fini(&diag);
@@ -57,18 +56,19 @@ static int run(const struct drv_options *options)
 	    exit_code;
 
 	if (r < 0) {
-		fail(r, &err);
-		return 3;
+		fprintf(stderr, "driverd: %s\n", err.text);
+		return fragi_failure_exit(FRAGI_FAILURE_SUMMARY_UNWRITABLE);
 	}
 	r = fragi_source_read(&source, options->app, options->configs.items, options->configs.count,
 			      options->sets.items, options->sets.count, options->args,
 			      options->arg_count, &err);
 	if (r < 0)
-		return fail(r, &err);
-	exit_code = check(&source.source);
+		return fail(options, r, &err);
+	exit_code = check(options, &source.source);
 	if (exit_code < 0) {
 		r = fragi_source_pack(&source.source, &packed, &packed_bytes);
-		exit_code = r < 0 ? fail(r, &err) : drv_shell_run(options, packed, packed_bytes);
+		exit_code = r < 0 ? fail(options, r, &err)
+				  : drv_shell_run(options, packed, packed_bytes);
 	}
 	fragi_free(packed);
 	fragi_source_fini(&source);
@@ -79,13 +79,16 @@ int main(int argc, char **argv)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	struct drv_options options;
-	int r = drv_options_parse(&options, argc, argv, &err), exit_code = 0;
+	int r = drv_options_parse(&options, argc, argv, &err), exit_code = FRAGI_EXIT_OK;
 
 	fragi_log_init(r == 0 ? options.verbosity : 0);
-	if (r < 0)
-		exit_code = fail(r, &err);
-	else if (r == 0)
+	if (r < 0) {
+		fprintf(stderr, "driverd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));
+		exit_code = fragi_failure_exit(r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY
+							    : FRAGI_FAILURE_USAGE);
+	} else if (r == 0) {
 		exit_code = run(&options);
+	}
 	drv_options_fini(&options);
 	return exit_code;
 }

@@ -22,6 +22,7 @@
 #include <driverd/core/core.h>
 #include <driverd/links.h>
 #include <driverd/progress.h>
+#include <driverd/result.h>
 #include <driverd/store.h>
 #include <wire/connection.h>
 
@@ -105,24 +106,8 @@ static void shell_end(struct shell *shell, int exit_code)
 
 static void show_summary(struct shell *shell, const struct fragi_summary *summary)
 {
-	struct frag_err err = FRAG_ERR_INIT;
-	int exit_code = summary->exit_code, r;
-
 	drv_progress_clear(&shell->progress);
-	r = shell->options->json ? fragi_summary_print_json(summary, stdout)
-				 : fragi_summary_print_table(summary, stdout);
-	if (fflush(stdout) != 0 && r == 0)
-		r = -errno;
-	if (r < 0) {
-		log_error(NULL, "cannot write the summary to stdout: %s", frag_strerror(r));
-		exit_code = exit_code != 0 ? exit_code : 3;
-	}
-	if (shell->options->summary != NULL &&
-	    fragi_summary_write(summary, shell->options->summary, &err) < 0) {
-		log_error(NULL, "%s", err.text);
-		exit_code = exit_code != 0 ? exit_code : 3;
-	}
-	shell_end(shell, exit_code);
+	shell_end(shell, drv_result_show(shell->options, summary));
 }
 
 static void act(struct shell *shell, struct drv_action *action)
@@ -184,7 +169,7 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 	if (drv_core_step(shell->core, event, now_ns, &shell->actions) < 0) {
 		drv_progress_clear(&shell->progress);
 		log_error(NULL, "there is no memory left; the application ends with its driver");
-		shell_end(shell, 1);
+		shell_end(shell, fragi_failure_exit(FRAGI_FAILURE_OUT_OF_MEMORY));
 		return;
 	}
 	for (size_t i = 0; i < shell->actions.count && !shell->is_over; i++)
@@ -396,8 +381,7 @@ static void tell_address(const struct shell *shell)
 	close((int)fd);
 }
 
-/* Returns 0, or the exit code after a sentence. */
-static int shell_listen(struct shell *shell)
+static int shell_listen(struct shell *shell, struct frag_err *err)
 {
 	const struct fragi_address *wanted = &shell->options->address;
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
@@ -407,13 +391,11 @@ static int shell_listen(struct shell *shell)
 
 	snprintf(port, sizeof(port), "%u", wanted->port);
 	r = getaddrinfo(wanted->host, port, &hints, &found);
-	if (r != 0) {
-		log_error(
-			NULL,
+	if (r != 0)
+		return fragi_err_fail(
+			err, FRAGI_FAILURE_ADDRESS_UNUSABLE, NULL, -EADDRNOTAVAIL,
 			"the address %s cannot be found: %s; give --address an address of this machine",
 			wanted->host, gai_strerror(r));
-		return 3;
-	}
 	r = listen_on(shell, found->ai_addr);
 	freeaddrinfo(found);
 	if (r == 0) {
@@ -422,16 +404,14 @@ static int shell_listen(struct shell *shell)
 		return 0;
 	}
 	if (r == -EADDRINUSE)
-		log_error(
-			NULL,
+		return fragi_err_fail(
+			err, FRAGI_FAILURE_PORT_IN_USE, NULL, r,
 			"cannot listen on %s%s%s:%s: the port is in use, perhaps by another driverd; give --address another port",
 			v6 ? "[" : "", wanted->host, v6 ? "]" : "", port);
-	else
-		log_error(
-			NULL,
-			"cannot listen on %s%s%s:%s: %s; give --address an address of this machine",
-			v6 ? "[" : "", wanted->host, v6 ? "]" : "", port, frag_strerror(r));
-	return 3;
+	return fragi_err_fail(
+		err, FRAGI_FAILURE_ADDRESS_UNUSABLE, NULL, r,
+		"cannot listen on %s%s%s:%s: %s; give --address an address of this machine",
+		v6 ? "[" : "", wanted->host, v6 ? "]" : "", port, frag_strerror(r));
 }
 
 /* Strangers take no more than a quarter of the descriptors: who belongs here finds one. */
@@ -451,24 +431,22 @@ static void read_limits(struct shell *shell)
 		shell->fds_max, shell->strangers_max);
 }
 
-/* Returns 0, or the exit code after a sentence. */
-static int shell_open_store(struct shell *shell, struct drv_config *config)
+static int shell_open_store(struct shell *shell, struct drv_config *config, struct frag_err *err)
 {
 	const char *folder = shell->options->state_dir;
-	struct frag_err err = FRAG_ERR_INIT;
+	int r;
 
 	shell->store.folder = -1;
 	if (folder == NULL)
 		return 0;
 	config->keeps_state = true;
-	if (drv_store_open(&shell->store, folder, on_persisted, shell, &config->epoch, &err) == 0)
-		return 0;
-	log_error(NULL, "%s", err.text);
-	return 3;
+	r = drv_store_open(&shell->store, folder, on_persisted, shell, &config->epoch, err);
+	if (r < 0)
+		fragi_err_classify(err, FRAGI_FAILURE_STATE_UNWRITABLE, NULL);
+	return r;
 }
 
-/* Returns 0, or the exit code after a sentence. */
-static int shell_init(struct shell *shell)
+static int shell_init(struct shell *shell, struct frag_err *err)
 {
 	struct drv_config config = {
 		.version = FRAG_VERSION,
@@ -494,15 +472,13 @@ static int shell_init(struct shell *shell)
 		if (r == 0)
 			r = uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
-	if (r < 0) {
-		log_error(NULL, "cannot set up the event loop: %s", frag_strerror(r));
-		return 3;
-	}
-	r = shell_open_store(shell, &config);
-	if (r == 0 && drv_core_create(&config, &shell->core) < 0) {
-		log_error(NULL, "there is no memory left for a driver");
-		r = 1;
-	}
+	if (r < 0)
+		return fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
+				      "cannot set up the event loop: %s", frag_strerror(r));
+	r = shell_open_store(shell, &config, err);
+	if (r == 0 && drv_core_create(&config, &shell->core) < 0)
+		r = fragi_err_fail(err, FRAGI_FAILURE_OUT_OF_MEMORY, NULL, -ENOMEM,
+				   "there is no memory left for a driver");
 	return r;
 }
 
@@ -510,19 +486,23 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 {
 	struct shell shell = {.options = options};
 	struct drv_event event = {.kind = DRV_EVENT_APP};
-	int r, exit_code;
+	struct frag_err err = FRAG_ERR_INIT;
+	int r;
 
 	signal(SIGPIPE, SIG_IGN);
 	r = uv_loop_init(&shell.loop);
 	if (r < 0) {
-		log_error(NULL, "cannot set up the event loop: %s", frag_strerror(r));
-		return 3;
+		fragi_err_fail(&err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
+			       "cannot set up the event loop: %s", frag_strerror(r));
+		log_error(NULL, "%s", err.text);
+		return drv_result_fail(options, NULL, &err);
 	}
-	exit_code = shell_init(&shell);
-	if (exit_code == 0)
-		exit_code = shell_listen(&shell);
-	if (exit_code != 0) {
-		shell_end(&shell, exit_code);
+	r = shell_init(&shell, &err);
+	if (r == 0)
+		r = shell_listen(&shell, &err);
+	if (r < 0) {
+		log_error(NULL, "%s", err.text);
+		shell_end(&shell, drv_result_fail(options, NULL, &err));
 	} else {
 		event.app = (struct drv_event_app){source, source_bytes, options->start_timeout_ns};
 		shell_step(&shell, &event);

@@ -2,14 +2,15 @@
 #ifndef CTL_H
 #define CTL_H
 
+#include <base/failure.h>
 #include <base/flags.h>
 
 /* fragctl: one file a verb. argv[0] is the verb. Each returns the exit code. */
 enum ctl_exit {
-	CTL_OK = 0,
-	CTL_FAILED = 1,  /* the application failed */
-	CTL_USAGE = 2,   /* wrong usage, graph or parameter */
-	CTL_MISSING = 3, /* a library, file or program is missing */
+	CTL_OK = FRAGI_EXIT_OK,
+	CTL_FAILED = FRAGI_EXIT_FAILED,
+	CTL_USAGE = FRAGI_EXIT_USAGE,
+	CTL_MISSING = FRAGI_EXIT_MISSING,
 };
 
 int ctl_run(int argc, char **argv);

@@ -8,7 +8,8 @@
 
 int ctl_exit_of(int r)
 {
-	return r == 0 ? CTL_OK : r == -EINVAL ? CTL_USAGE : r == -ENOENT ? CTL_MISSING : CTL_FAILED;
+	return r == 0 ? CTL_OK
+		      : fragi_failure_exit(fragi_err_failure(&(struct frag_err){.code = r}));
 }
 
 void ctl_diag_print(const struct fragi_diag *diag)
@@ -47,7 +48,7 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 
 	*out_help = false;
 	if (r < 0)
-		return ctl_fail(r == -EFBIG || r == -EINVAL ? CTL_USAGE : CTL_MISSING, "%s",
+		return ctl_fail(fragi_failure_exit(fragi_err_failure(&err)), "%s",
 				err.text[0] != '\0' ? err.text : frag_strerror(r));
 	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
 	ctl_diag_print(&graph->diag);

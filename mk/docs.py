@@ -7,7 +7,9 @@
 - The text between `<!-- states: FILE TABLE -->` and `<!-- end -->` is a diagram of the table of legal
   moves of that name in that source file.
 - The text between `<!-- layers: FILE -->` and `<!-- end -->` is a diagram of the layers in that file.
-- The schema of the summary gets the counters of base/counters.h.
+- The text between `<!-- exit codes -->` or `<!-- failures -->` and `<!-- end -->` is a table of
+  base/failure.h.
+- The schema of the summary gets the counters of base/counters.h and the codes of base/failure.h.
 
 usage: mk/docs.py [--build DIR] [--check]      --check changes nothing and fails when a part is not
                   as it would be made
@@ -22,9 +24,11 @@ import shlex
 import subprocess
 import sys
 
-COUNTERS = "base/counters.h"
+COUNTERS, FAILURES = "base/counters.h", "base/failure.h"
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PART = re.compile(r"(<!-- (made by|states|layers): (.+?) -->\n)(.*?)(<!-- end -->)", re.S)
+PART = re.compile(
+    r"(<!-- (made by|states|layers|exit codes|failures)(?:: (.+?))? -->\n)(.*?)(<!-- end -->)", re.S
+)
 
 
 def made(command, build):
@@ -96,6 +100,28 @@ def entries(header, name, width):
     return [[ast.literal_eval(a) if a.startswith('"') else a for a in row] for row in rows]
 
 
+def table(heads, rows):
+    lines = [heads, ["---"] * len(heads)] + rows
+    return "".join("| %s |\n" % " | ".join(cells) for cells in lines)
+
+
+def exit_codes(_):
+    codes = [e[1:] for e in entries(FAILURES, "FRAGI_EXIT_LIST", 3)]
+    return table(["code", "meaning"], codes + [["128+n", "ended by signal n"]])
+
+
+def failures(_):
+    """The failures, scope by scope."""
+    exits = {e[0]: e[1] for e in entries(FAILURES, "FRAGI_EXIT_LIST", 3)}
+    known = entries(FAILURES, "FRAGI_FAILURE_LIST", 6)
+    parts = []
+    for scope, name, meaning in entries(FAILURES, "FRAGI_SCOPE_LIST", 3):
+        rows = [["`%s`" % f[1], exits[f[3]], f[4], f[5]] for f in known if f[2] == scope]
+        heads = ["code", "exit code", "what happened", "what to do"]
+        parts += ["## %s\n\nWhat has failed: %s.\n\n%s" % (name.capitalize(), meaning, table(heads, rows))]
+    return "\n" + "\n".join(parts)
+
+
 def json_text(value, indent=0):
     """On one line where it fits, else an entry a line."""
     line = json.dumps(value, ensure_ascii=False)
@@ -134,6 +160,10 @@ def schema(old):
     drops = {name: count(when) for _, name, when in entries(COUNTERS, "FRAGI_DROP_LIST", 3)}
     flow["properties"]["dropped"] = {"type": "object", "description": "Messages by the reason for the drop.",
                                      "required": list(drops), "properties": drops}
+    failures = entries(FAILURES, "FRAGI_FAILURE_LIST", 6)
+    failure = root["properties"]["failure"]["properties"]
+    failure["code"]["enum"] = [f[1] for f in failures]
+    failure["scope"]["enum"] = [s[1] for s in entries(FAILURES, "FRAGI_SCOPE_LIST", 3)]
     return json_text(root) + "\n"
 
 
@@ -143,7 +173,13 @@ def main():
     p.add_argument("--check", action="store_true")
     args = p.parse_args()
     build = os.path.abspath(args.build)
-    make = {"made by": lambda command: made(command, build), "states": states, "layers": layers}
+    make = {
+        "made by": lambda command: made(command, build),
+        "states": states,
+        "layers": layers,
+        "exit codes": exit_codes,
+        "failures": failures,
+    }
     stale = []
     for name in sorted(os.listdir(os.path.join(TOP, "docs"))):
         if not name.endswith((".md", "schema.json")):

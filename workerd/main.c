@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include <base/failure.h>
 #include <base/log.h>
 #include <workerd/options.h>
 #include <workerd/shell.h>
@@ -10,11 +11,12 @@ int main(int argc, char **argv)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	struct wrk_options options;
-	int r = wrk_options_parse(&options, argc, argv, &err), exit_code = 0;
+	int r = wrk_options_parse(&options, argc, argv, &err), exit_code = FRAGI_EXIT_OK;
 
 	if (r < 0) {
 		fprintf(stderr, "workerd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));
-		exit_code = r == -ENOMEM ? 1 : 2;
+		exit_code = fragi_failure_exit(r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY
+							    : FRAGI_FAILURE_USAGE);
 	} else if (r == 0) {
 		fragi_log_init(options.verbosity);
 		exit_code = wrk_shell_run(&options);

@@ -300,7 +300,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (shell_prepare(&shell) < 0) {
 		wrk_worker_fini(&shell.worker);
-		return 3;
+		return fragi_failure_exit(FRAGI_FAILURE_SYSTEM_REFUSED);
 	}
 	wrk_worker_raise(&shell.worker, &(struct wrk_event){.kind = WRK_START});
 	uv_run(&shell.loop, UV_RUN_DEFAULT);

@@ -182,7 +182,7 @@ static void out_of_memory(struct wrk_worker *worker)
 {
 	worker->ops->log(worker->arg, FRAGI_LOG_ERROR,
 			 "out of memory: this worker and its hosts end");
-	wrk_worker_end(worker, 3);
+	wrk_worker_end(worker, fragi_failure_exit(FRAGI_FAILURE_OUT_OF_MEMORY));
 }
 
 static void step(struct wrk_worker *worker, const struct wrk_event *event)

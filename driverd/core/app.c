@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,22 +83,32 @@ bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state)
 	return behind == 0;
 }
 
-static void record_failure(struct drv_app *app, int exit_code, const char *sentence)
+static void record_failure(struct drv_app *app, const struct fw_failure *failure,
+			   const struct drv_host *host)
 {
+	assert(failure->code != FRAGI_FAILURE_NONE);
 	if (app->end_wanted) { /* why it ends is decided */
-		drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "also: %s", sentence);
+		drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "also: %s",
+			failure->sentence);
 		return;
 	}
 	app->end_wanted = true;
 	app->result = FRAGI_SUMMARY_FAILED;
-	app->exit_code = exit_code;
-	app->sentence = fragi_arena_strdup(&app->arena, sentence);
-	if (app->sentence == NULL)
+	app->exit_code = fragi_failure_exit(failure->code);
+	app->failure = (struct fragi_summary_failure){
+		.code = failure->code,
+		.sentence = fragi_arena_strdup(&app->arena, failure->sentence),
+		.worker = host != NULL ? host->worker : NULL,
+	};
+	if (failure->op != NULL && failure->op[0] != '\0')
+		app->failure.op = fragi_arena_strdup(&app->arena, failure->op);
+	if (app->failure.sentence == NULL)
 		drv_short_of_memory(app->core);
-	drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s", sentence);
+	drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s", failure->sentence);
 }
 
-void drv_app_fail(struct drv_app *app, int exit_code, const char *format, ...)
+void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv_host *host,
+		  const char *format, ...)
 {
 	char sentence[FW_TEXT_MAX];
 	va_list args;
@@ -105,18 +116,34 @@ void drv_app_fail(struct drv_app *app, int exit_code, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
-	record_failure(app, exit_code, sentence);
+	record_failure(app, &(struct fw_failure){code, sentence, NULL}, host);
 }
 
-void drv_app_fail_by_diag(struct drv_app *app, int exit_code)
+void drv_app_fail_by_host(const struct drv_host *host, const struct fw_failure *failure)
 {
+	struct fw_failure own = *failure;
+
+	if (own.code == FRAGI_FAILURE_NONE)
+		own.code = FRAGI_FAILURE_HOST_FAILED;
+	if (own.sentence[0] == '\0')
+		own.sentence = drv_text(host->app->core, "%s on worker %s failed", host->name,
+					host->worker);
+	record_failure(host->app, &own, host);
+}
+
+void drv_app_fail_by_diag(struct drv_app *app)
+{
+	const struct frag_err *first = app->diag.items;
 	char line[FW_TEXT_MAX];
 
 	if (app->diag.count == 0) {
 		drv_short_of_memory(app->core);
 		return;
 	}
-	record_failure(app, exit_code, fragi_err_line(&app->diag.items[0], line, sizeof(line)));
+	record_failure(app,
+		       &(struct fw_failure){fragi_err_failure(first),
+					    fragi_err_line(first, line, sizeof(line)), first->op},
+		       app->diag_host);
 	for (size_t i = 1; i < app->diag.count; i++)
 		drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s",
 			fragi_err_line(&app->diag.items[i], line, sizeof(line)));
@@ -137,7 +164,7 @@ void drv_app_stop_at_once(struct drv_app *app, int signal)
 	if (app->state >= DRV_APP_KILLING)
 		return;
 	app->result = FRAGI_SUMMARY_STOPPED;
-	app->exit_code = 128 + signal;
+	app->exit_code = FRAGI_EXIT_SIGNAL + signal;
 	app->end_wanted = true;
 }
 
@@ -202,7 +229,8 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 		return;
 	}
 	if (r < 0) {
-		drv_app_fail_by_diag(app, 2);
+		fragi_diag_classify(&app->diag, 0, FRAGI_FAILURE_GRAPH_INVALID, NULL);
+		drv_app_fail_by_diag(app);
 		return;
 	}
 	if (event->start_timeout_ns > 0)
@@ -217,7 +245,7 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 void drv_app_persisted(struct drv_app *app, const char *why_not)
 {
 	if (why_not != NULL)
-		drv_app_fail(app, 3, "%s", why_not);
+		drv_app_fail(app, FRAGI_FAILURE_STATE_UNWRITABLE, NULL, "%s", why_not);
 	else
 		app->is_persisted = true;
 }

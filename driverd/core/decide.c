@@ -199,7 +199,7 @@ static void judge_deadlines(struct drv_app *app)
 		phase_over(app);
 	if (take_due(&app->judge)) {
 		if (app->state == DRV_APP_PREPARING && app->diag.count != 0)
-			drv_app_fail_by_diag(app, app->prepare_exit_code);
+			drv_app_fail_by_diag(app);
 		else
 			drv_suspicion_judge(app);
 	}
@@ -228,14 +228,14 @@ static void compare_tables(struct drv_app *app)
 		if (!drv_timer_is_set(&app->judge))
 			drv_set(core, &app->judge, core->now_ns + PREPARE_GRACE_NS);
 	} else if (app->diag.count != 0) {
-		drv_app_fail_by_diag(app, app->prepare_exit_code);
+		drv_app_fail_by_diag(app);
 	} else if (drv_app_all_at(app, DRV_HOST_PREPARED)) {
 		r = drv_wiring_resolve(app);
 		app->is_resolved = r == 0;
 		if (r == -ENOMEM)
 			drv_short_of_memory(core);
 		else if (r < 0)
-			drv_app_fail_by_diag(app, app->prepare_exit_code);
+			drv_app_fail_by_diag(app);
 	}
 }
 

@@ -81,7 +81,7 @@ void drv_host_fini(struct drv_host *host)
 /* It sent what does not fit its state: a bug, or not frag. */
 static void out_of_turn(struct drv_host *host, const struct fw_message *message)
 {
-	drv_app_fail(host->app, 1,
+	drv_app_fail(host->app, FRAGI_FAILURE_PROTOCOL, host,
 		     "worker %s sent %s for %s, which is %s; is it the same version of frag?",
 		     host->worker, fw_kind_name(message->kind), host->name,
 		     host_names[host->state]);
@@ -102,19 +102,24 @@ static bool tables_match(const struct drv_host *host, const struct fw_host_prepa
 static void keep_errors(struct drv_app *app, const struct drv_host *host,
 			const struct fw_host_prepared *prepared)
 {
+	if (app->diag.count == 0)
+		app->diag_host = host;
 	for (uint32_t i = 0; i < prepared->error_count; i++) {
-		bool known = false;
+		const struct fw_failure *error = &prepared->errors[i];
+		size_t k = 0;
 
-		for (size_t k = 0; k < app->diag.count && !known; k++)
-			known = strcmp(app->diag.items[k].text, prepared->errors[i]) == 0;
-		if (!known)
-			fragi_diag_add(&app->diag, -EINVAL, NULL, 0, 0, "%s", prepared->errors[i]);
+		while (k < app->diag.count && strcmp(app->diag.items[k].text, error->sentence) != 0)
+			k++;
+		if (k < app->diag.count)
+			continue;
+		fragi_diag_add(&app->diag, -EINVAL, NULL, 0, 0, "%s", error->sentence);
+		fragi_diag_classify(&app->diag, k, error->code, error->op);
 	}
-	if (prepared->error_count == 0)
+	if (prepared->error_count == 0) {
 		fragi_diag_add(&app->diag, -EINVAL, NULL, 0, 0,
 			       "%s on worker %s could not be prepared", host->name, host->worker);
-	if (app->prepare_exit_code == 0)
-		app->prepare_exit_code = prepared->exit_code != 0 ? prepared->exit_code : 1;
+		fragi_diag_classify(&app->diag, 0, FRAGI_FAILURE_HOST_FAILED, NULL);
+	}
 }
 
 static void host_prepared(struct drv_host *host, struct fw_message *message)
@@ -129,8 +134,9 @@ static void host_prepared(struct drv_host *host, struct fw_message *message)
 		host->failed = true;
 		keep_errors(host->app, host, &message->prepared);
 	} else if (!tables_match(host, &message->prepared)) {
-		drv_app_fail(host->app, 1, "worker %s prepared other fragments than %s",
-			     host->worker, host->name);
+		drv_app_fail(host->app, FRAGI_FAILURE_PROTOCOL, host,
+			     "worker %s prepared other fragments than %s", host->worker,
+			     host->name);
 		return;
 	}
 	drv_host_move(host, DRV_HOST_PREPARED);
@@ -139,23 +145,18 @@ static void host_prepared(struct drv_host *host, struct fw_message *message)
 static void host_result(struct drv_host *host, const struct fw_message *message,
 			enum drv_host_state during, enum drv_host_state then)
 {
-	const struct fw_host_result *result = &message->result;
-	const char *sentence = result->sentence;
-	int exit_code = result->exit_code != 0 ? result->exit_code : 1;
+	const struct fw_failure *failure = &message->result.failure;
 
 	if (host->state != during) {
 		out_of_turn(host, message);
 		return;
 	}
-	if (!result->ok) {
-		if (sentence[0] == '\0')
-			sentence = drv_text(host->app->core, "%s on worker %s failed", host->name,
-					    host->worker);
+	if (failure->code != FRAGI_FAILURE_NONE) {
 		host->failed = true;
 		if (during == DRV_HOST_WIRING)
-			drv_suspect_wiring(host, exit_code, sentence);
+			drv_suspect_wiring(host, failure);
 		else
-			drv_app_fail(host->app, exit_code, "%s", sentence);
+			drv_app_fail_by_host(host, failure);
 		return;
 	}
 	drv_host_move(host, then);
@@ -181,14 +182,10 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 		return;
 	case FW_STATE_FAILED:
 		host->failed = true;
-		drv_app_fail(app, event->exit_code != 0 ? event->exit_code : 1, "%s",
-			     event->sentence[0] != '\0'
-				     ? event->sentence
-				     : drv_text(app->core, "%s on worker %s failed", host->name,
-						host->worker));
+		drv_app_fail_by_host(host, &event->failure);
 		return;
 	case FW_STATE_PEER_LOST:
-		drv_suspect_link(host, event->peer, event->sentence);
+		drv_suspect_link(host, event->peer, &event->failure);
 		return;
 	case FW_STATE_STOPPED:
 		drv_app_stop(app, 0);
@@ -222,11 +219,10 @@ static bool is_expected(const struct drv_host *host, const struct fw_host_exit *
 static void host_exit(struct drv_host *host, const struct fw_message *message)
 {
 	const struct fw_host_exit *exit = &message->exit;
+	struct fw_failure failure = exit->failure;
 	struct drv_app *app = host->app;
 	bool expected = is_expected(host, exit);
-	bool killed = host->state == DRV_HOST_KILLED, prepared = host->prepared != NULL;
-	int code =
-		!prepared && (exit->exit_code == 2 || exit->exit_code == 3) ? exit->exit_code : 1;
+	bool killed = host->state == DRV_HOST_KILLED;
 
 	if (host->state == DRV_HOST_GONE)
 		return;
@@ -236,14 +232,14 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 		app->result = FRAGI_SUMMARY_STOPPED;
 	drv_host_move(host, DRV_HOST_GONE);
 	if (!expected && !killed) {
-		drv_app_fail(
-			app, code, "%s",
-			exit->sentence[0] != '\0'
-				? exit->sentence
-				: drv_text(
-					  app->core,
-					  "the fraghost of %s on worker %s ended with %d before the application did",
-					  host->name, host->worker, exit->exit_code));
+		if (failure.code == FRAGI_FAILURE_NONE) {
+			failure.code = FRAGI_FAILURE_HOST_EXITED;
+			failure.sentence = drv_text(
+				app->core,
+				"the fraghost of %s on worker %s ended with %d before the application did",
+				host->name, host->worker, exit->exit_code);
+		}
+		drv_app_fail_by_host(host, &failure);
 		for (uint32_t i = 0; i < exit->line_count; i++)
 			drv_log(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s",
 				host->name, exit->lines[i]);

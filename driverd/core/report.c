@@ -213,7 +213,7 @@ int drv_report(struct drv_app *app)
 	app->summary = (struct fragi_summary){
 		.application = app->spec != NULL ? app->spec->application : "",
 		.result = app->result,
-		.reason = app->sentence,
+		.failure = app->failure,
 		.exit_code = app->exit_code,
 		.started_unix_ns = app->started_ns != 0
 					   ? app->started_ns + app->core->config.realtime_offset_ns

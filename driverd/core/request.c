@@ -120,7 +120,7 @@ void drv_request(struct drv_host *host)
 	if (r == -ENOMEM)
 		drv_short_of_memory(host->app->core);
 	else if (r < 0)
-		drv_app_fail(host->app, 1,
+		drv_app_fail(host->app, FRAGI_FAILURE_GRAPH_TOO_LARGE, host,
 			     "what %s on worker %s needs to %s does not fit into a frame: %s",
 			     host->name, host->worker, requests[goal].name, frag_strerror(r));
 }

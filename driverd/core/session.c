@@ -120,13 +120,12 @@ static void close_connection(struct drv_core *core, uint64_t connection)
 }
 
 static void refuse(struct drv_core *core, uint64_t connection, const struct fw_message *hello,
-		   int exit_code, const char *sentence)
+		   enum fragi_failure code, const char *sentence)
 {
 	struct fw_message message = {.kind = FW_REFUSED, .seq = 1, .reply_to = hello->seq};
 	struct drv_action action = {.kind = DRV_DO_SEND, .connection = connection};
 
-	message.refused.exit_code = exit_code;
-	message.refused.sentence = sentence;
+	message.refused.failure = (struct fw_failure){code, sentence, NULL};
 	if (fw_encode(&message, &action.frame, &action.frame_bytes) == 0)
 		drv_emit(core, &action);
 	close_connection(core, connection);
@@ -268,16 +267,17 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 
 	if (fw_hello_check(&message->hello, &err) < 0) {
 		drv_log(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer, err.text);
-		refuse(core, connection, message, 5, err.text);
+		refuse(core, connection, message, FRAGI_FAILURE_VERSION_REFUSED, err.text);
 		return;
 	}
 	if (message->hello.role != FW_ROLE_WORKER) {
-		refuse(core, connection, message, 2,
+		refuse(core, connection, message, FRAGI_FAILURE_USAGE,
 		       "driverd serves workers only: applications over the control channel are not built yet");
 		return;
 	}
 	if (core->session_count >= DRV_SESSIONS_MAX) {
-		refuse(core, connection, message, 3, "driverd has as many workers as it takes");
+		refuse(core, connection, message, FRAGI_FAILURE_DRIVER_FULL,
+		       "driverd has as many workers as it takes");
 		return;
 	}
 	drop_former(core, message->hello.session);
@@ -345,7 +345,8 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 		if (first == NULL)
 			continue;
 		mattered = true;
-		drv_app_fail(app, 1, "worker %s at %s, which ran %s, was lost: %s", session->name,
+		drv_app_fail(app, FRAGI_FAILURE_WORKER_LOST, first,
+			     "worker %s at %s, which ran %s, was lost: %s", session->name,
 			     session->peer, first->name, why);
 	}
 	drv_log(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "worker %s left: %s",

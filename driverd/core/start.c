@@ -137,8 +137,9 @@ void drv_start_overdue(struct drv_app *app)
 	const struct drv_host *host = laggard(app);
 
 	if (host != NULL)
-		drv_app_fail(app, 1, "%s on worker %s did not answer %s in time", host->name,
-			     host->worker, drv_goal_request(host->goal));
+		drv_app_fail(app, FRAGI_FAILURE_HOST_LATE, host,
+			     "%s on worker %s did not answer %s in time", host->name, host->worker,
+			     drv_goal_request(host->goal));
 }
 
 /* "fragment1,fragment2", as --fragments takes it. */
@@ -162,7 +163,7 @@ void drv_start_timed_out(struct drv_app *app)
 
 	if (app->state == DRV_APP_WAITING) {
 		drv_app_fail(
-			app, 4,
+			app, FRAGI_FAILURE_START_TIMEOUT, NULL,
 			"not started within %.1f s: there is no worker for %s: %s; start workerd --address %s --fragments %s",
 			seconds, app->missing,
 			core->session_count == 0
@@ -175,12 +176,12 @@ void drv_start_timed_out(struct drv_app *app)
 		return;
 	}
 	if (app->state == DRV_APP_NEW)
-		drv_app_fail(app, 4,
+		drv_app_fail(app, FRAGI_FAILURE_START_TIMEOUT, NULL,
 			     "not started within %.1f s: the state folder has not taken its epoch",
 			     seconds);
 	host = app->state <= DRV_APP_STARTING ? laggard(app) : NULL;
 	if (host != NULL)
-		drv_app_fail(app, 4,
+		drv_app_fail(app, FRAGI_FAILURE_START_TIMEOUT, host,
 			     "not started within %.1f s: %s on worker %s has not answered %s",
 			     seconds, host->name, host->worker, drv_goal_request(host->goal));
 }

@@ -81,8 +81,7 @@ struct drv_host {
 struct drv_suspicion {
 	struct drv_host *host;
 	struct drv_host *peer; /* NULL: only the sentence names it */
-	const char *sentence;
-	int exit_code;
+	struct fw_failure failure;
 	int64_t since_ns;
 	bool waits; /* for the worker of an end to be heard again */
 };
@@ -116,11 +115,11 @@ struct drv_app {
 	struct drv_timer missing_line; /* the next line about what is missing */
 	struct drv_timer progress;
 	struct drv_timer judge;
-	struct drv_suspicion suspicion; /* host NULL: none */
-	struct fragi_diag diag;         /* of PREPARE and of the flows */
-	int prepare_exit_code;
-	char missing[512]; /* what WAITING waits for */
-	bool missing_more; /* it does not name all */
+	struct drv_suspicion suspicion;   /* host NULL: none */
+	struct fragi_diag diag;           /* of PREPARE and of the flows */
+	const struct drv_host *diag_host; /* that reported the first of them; NULL: none */
+	char missing[512];                /* what WAITING waits for */
+	bool missing_more;                /* it does not name all */
 	/* what events recorded, for drv_app_decide */
 	bool is_persisted;    /* its epoch is on the disk */
 	bool workers_changed; /* since the last attempt to place its fragments */
@@ -131,7 +130,7 @@ struct drv_app {
 	bool is_at_rest;
 	/* the end */
 	enum fragi_summary_result result;
-	const char *sentence; /* the first cause of a failure; NULL: none */
+	struct fragi_summary_failure failure; /* the first cause; code NONE: none */
 	int exit_code;
 	int64_t given_ns, started_ns, ending_ns, ended_ns; /* 0: not yet */
 	struct fragi_summary summary;
@@ -192,10 +191,13 @@ const char *drv_app_name(const struct drv_app *app);
 void drv_app_move(struct drv_app *app, enum drv_app_state to);
 /* Its epoch is on the disk; why_not: NULL, or why it is not. */
 void drv_app_persisted(struct drv_app *app, const char *why_not);
-/* It failed. The first cause counts. */
-void drv_app_fail(struct drv_app *app, int exit_code, const char *format, ...) FRAG_PRINTF(3, 4);
+/* It failed. The first cause counts. host: where; NULL: nowhere in particular */
+void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv_host *host,
+		  const char *format, ...) FRAG_PRINTF(4, 5);
+/* It failed as a host reported, or, when that has no sentence, by that host. */
+void drv_app_fail_by_host(const struct drv_host *host, const struct fw_failure *failure);
 /* The first error of app->diag is the cause; the others are logged. */
-void drv_app_fail_by_diag(struct drv_app *app, int exit_code);
+void drv_app_fail_by_diag(struct drv_app *app);
 void drv_app_stop(struct drv_app *app, int signal); /* signal 0: an operator asked */
 void drv_app_stop_at_once(struct drv_app *app, int signal);
 /* Whether every host has come at least as far; one that is gone has come furthest. */
@@ -203,9 +205,9 @@ bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state);
 
 /* suspicion.c */
 /* A host reports that it lost the data link to a peer. */
-void drv_suspect_link(struct drv_host *host, uint32_t peer, const char *sentence);
+void drv_suspect_link(struct drv_host *host, uint32_t peer, const struct fw_failure *failure);
 /* A host could not be wired; most often because a peer has ended, which is then the cause. */
-void drv_suspect_wiring(struct drv_host *host, int exit_code, const char *sentence);
+void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure);
 /* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
 void drv_suspicion_judge(struct drv_app *app);
 

@@ -12,8 +12,10 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 {
 	app->suspicion = *suspicion;
 	app->suspicion.since_ns = app->core->now_ns;
-	app->suspicion.sentence = fragi_arena_strdup(&app->arena, suspicion->sentence);
-	if (app->suspicion.sentence == NULL)
+	app->suspicion.failure.sentence =
+		fragi_arena_strdup(&app->arena, suspicion->failure.sentence);
+	app->suspicion.failure.op = NULL;
+	if (app->suspicion.failure.sentence == NULL)
 		drv_short_of_memory(app->core);
 	drv_set(app->core, &app->judge, app->core->now_ns + GRACE_NS);
 }
@@ -27,7 +29,7 @@ static bool ended_before_its_peers(const struct drv_host *host)
 	return host->state == DRV_HOST_GONE;
 }
 
-void drv_suspect_link(struct drv_host *host, uint32_t peer, const char *sentence)
+void drv_suspect_link(struct drv_host *host, uint32_t peer, const struct fw_failure *failure)
 {
 	struct drv_app *app = host->app;
 
@@ -36,19 +38,19 @@ void drv_suspect_link(struct drv_host *host, uint32_t peer, const char *sentence
 	if (ended_before_its_peers(&app->hosts[peer - 1]))
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s reports that it lost %s: %s",
-		host->name, app->hosts[peer - 1].name, sentence);
-	suspect(app, &(struct drv_suspicion){host, &app->hosts[peer - 1], sentence, 1});
+		host->name, app->hosts[peer - 1].name, failure->sentence);
+	suspect(app, &(struct drv_suspicion){host, &app->hosts[peer - 1], *failure});
 }
 
-void drv_suspect_wiring(struct drv_host *host, int exit_code, const char *sentence)
+void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 {
 	struct drv_app *app = host->app;
 
 	if (app->suspicion.host != NULL)
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s could not be wired: %s",
-		host->name, sentence);
-	suspect(app, &(struct drv_suspicion){host, NULL, sentence, exit_code});
+		host->name, failure->sentence);
+	suspect(app, &(struct drv_suspicion){host, NULL, *failure});
 }
 
 /*
@@ -99,11 +101,12 @@ void drv_suspicion_judge(struct drv_app *app)
 		return;
 	}
 	if (s->peer == NULL) {
-		drv_app_fail(app, s->exit_code, "%s", s->sentence);
+		drv_app_fail_by_host(s->host, &s->failure);
 		return;
 	}
 	drv_app_fail(
-		app, 1,
+		app, FRAGI_FAILURE_EDGE_LOST, s->host,
 		"the data link between %s on worker %s and %s on worker %s was lost, while their control links are up: %s",
-		s->host->name, s->host->worker, s->peer->name, s->peer->worker, s->sentence);
+		s->host->name, s->host->worker, s->peer->name, s->peer->worker,
+		s->failure.sentence);
 }

@@ -157,12 +157,16 @@ static bool is_loopback(const char *host)
 static void check_pair(struct drv_app *app, const struct drv_host *host,
 		       const struct drv_host *peer)
 {
+	const size_t first = app->diag.count;
+
+	if (first == 0)
+		app->diag_host = host;
 	if (host->prepared->prepared.address_bytes == 0) {
-		app->prepare_exit_code = 3;
 		fragi_diag_add(&app->diag, -ENOENT, NULL, 0, 0,
 			       "%s on worker %s has no data plane to reach %s on worker %s: %s",
 			       host->name, host->worker, peer->name, peer->worker,
 			       host->prepared->prepared.transport);
+		fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_TRANSPORT_MISSING, NULL);
 	} else if (strcmp(host->node, peer->node) != 0 &&
 		   is_loopback(host->session->worker_address)) {
 		fragi_diag_add(
@@ -170,6 +174,7 @@ static void check_pair(struct drv_app *app, const struct drv_host *host,
 			"worker %s offers the loopback address %s for data, but worker %s is on another node; start %s with --worker-address and an address that %s can reach",
 			host->worker, host->session->worker_address, peer->worker, host->worker,
 			peer->worker);
+		fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_LOOPBACK_ADDRESS, NULL);
 	}
 }
 
@@ -192,7 +197,6 @@ int drv_wiring_resolve(struct drv_app *app)
 	const struct fragi_spec *spec = app->spec;
 	int r = gather_tables(app);
 
-	app->prepare_exit_code = 2;
 	if (r == 0)
 		r = gather_inner_flows(app);
 	if (r == 0)

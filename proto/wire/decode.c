@@ -148,6 +148,24 @@ static int32_t exit_code(struct decoder *d, int32_t code)
 	return code;
 }
 
+/* One that only a newer peer knows is still a failure. */
+static enum fragi_failure failure_code(uint32_t code)
+{
+	return code > FRAGI_FAILURE_NONE && code < FRAGI_FAILURES ? (enum fragi_failure)code
+								  : FRAGI_FAILURE_OTHER;
+}
+
+static void failure(struct decoder *d, const Frag__V1__Failure *in, struct fw_failure *out)
+{
+	out->code = FRAGI_FAILURE_NONE;
+	out->sentence = out->op = "";
+	if (in == NULL)
+		return;
+	out->code = failure_code(in->code);
+	out->sentence = text(d, in->sentence);
+	out->op = text(d, in->operator_);
+}
+
 static int64_t duration(struct decoder *d, int64_t ns)
 {
 	if (ns < 0)
@@ -174,6 +192,15 @@ static void decode_hello(struct decoder *d, const Frag__V1__Hello *in, struct fw
 	out->version = text(d, in->version);
 	out->cores = in->cores;
 	out->memory_bytes = in->memory_bytes;
+}
+
+/* A peer of another version may not know codes: it refuses because of the version. */
+static void decode_refused(struct decoder *d, const Frag__V1__Refused *in, struct fw_failure *out)
+{
+	out->code = in->code == FRAGI_FAILURE_NONE ? FRAGI_FAILURE_VERSION_REFUSED
+						   : failure_code(in->code);
+	out->sentence = text(d, in->sentence);
+	out->op = "";
 }
 
 static void decode_welcome(struct decoder *d, const Frag__V1__Welcome *in, struct fw_welcome *out)
@@ -254,8 +281,9 @@ static void decode_prepared(struct decoder *d, const Frag__V1__HostPrepared *in,
 	uint32_t ops = 0;
 
 	out->ok = in->ok != 0;
-	out->exit_code = exit_code(d, in->exit_code);
-	out->errors = texts(d, in->errors, in->n_errors, FW_ERRORS_MAX, &out->error_count);
+	out->errors = rows(d, in->n_errors, FW_ERRORS_MAX, sizeof(*out->errors), &out->error_count);
+	for (uint32_t i = 0; i < out->error_count; i++)
+		failure(d, in->errors[i], &out->errors[i]);
 	out->fragments = rows(d, in->n_fragments, FW_NAMES_MAX, sizeof(*out->fragments),
 			      &out->fragment_count);
 	for (uint32_t i = 0; i < out->fragment_count && d->error == 0; i++) {
@@ -323,9 +351,7 @@ static void decode_wire(struct decoder *d, const Frag__V1__HostWire *in, struct 
 static void decode_result(struct decoder *d, const Frag__V1__HostResult *in,
 			  struct fw_host_result *out)
 {
-	out->ok = in->ok != 0;
-	out->exit_code = exit_code(d, in->exit_code);
-	out->sentence = text(d, in->sentence);
+	failure(d, in->failure, &out->failure);
 }
 
 static void decode_stop(struct decoder *d, const Frag__V1__HostStop *in, struct fw_host_stop *out)
@@ -341,8 +367,7 @@ static void decode_event(struct decoder *d, const Frag__V1__HostEvent *in,
 		bad(d, "an unknown state");
 	out->state = (enum fw_host_state)in->state;
 	out->peer = in->peer;
-	out->exit_code = exit_code(d, in->exit_code);
-	out->sentence = text(d, in->sentence);
+	failure(d, in->failure, &out->failure);
 	out->idle_rounds = in->idle_rounds;
 	out->sent = in->sent;
 	out->delivered = in->delivered;
@@ -405,7 +430,7 @@ static void decode_exit(struct decoder *d, const Frag__V1__HostExit *in, struct 
 		bad(d, "a signal out of range");
 	out->exit_code = exit_code(d, in->exit_code);
 	out->signal = in->signal;
-	out->sentence = text(d, in->sentence);
+	failure(d, in->failure, &out->failure);
 	out->lines = texts(d, in->lines, in->n_lines, FW_LINES_MAX, &out->line_count);
 	out->asked = in->asked;
 }
@@ -420,8 +445,7 @@ static void decode_body(struct decoder *d, const Frag__V1__Envelope *in, struct 
 		decode_welcome(d, in->welcome, &out->welcome);
 		return;
 	case FW_REFUSED:
-		out->refused.exit_code = exit_code(d, in->refused->exit_code);
-		out->refused.sentence = text(d, in->refused->sentence);
+		decode_refused(d, in->refused, &out->refused.failure);
 		return;
 	case FW_HOST_CREATE:
 		decode_create(d, in->host_create, &out->create);

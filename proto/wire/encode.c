@@ -96,12 +96,38 @@ static char **texts_of(struct encoder *e, const char *const *texts, size_t count
 	return rows;
 }
 
+static void encode_failure(struct encoder *e, const struct fw_failure *in, Frag__V1__Failure *out)
+{
+	out->code = (uint32_t)in->code;
+	out->sentence = text_of(e, in->sentence);
+	out->operator_ = text_of(e, in->op);
+}
+
+/* NULL, which is not sent, for NONE. */
+static Frag__V1__Failure *failure_of(struct encoder *e, const struct fw_failure *in)
+{
+	Frag__V1__Failure *out = NULL;
+
+	if (in->code != FRAGI_FAILURE_NONE)
+		out = new_body(e, &frag__v1__failure__descriptor);
+	if (out != NULL)
+		encode_failure(e, in, out);
+	return out;
+}
+
 static ProtobufCBinaryData data_of(struct encoder *e, const void *bytes, size_t size, size_t max)
 {
 	if (size > max && e->error == 0)
 		e->error = -EMSGSIZE;
 	return (ProtobufCBinaryData){.len = e->error == 0 ? size : 0,
 				     .data = (uint8_t *)(uintptr_t)bytes};
+}
+
+static void encode_refused(struct encoder *e, const struct fw_failure *in, Frag__V1__Refused *out)
+{
+	out->exit_code = fragi_failure_exit(in->code);
+	out->sentence = text_of(e, in->sentence);
+	out->code = (uint32_t)in->code;
 }
 
 static void encode_hello(struct encoder *e, const struct fw_hello *in, Frag__V1__Hello *out)
@@ -167,8 +193,10 @@ static void encode_prepared(struct encoder *e, const struct fw_host_prepared *in
 	size_t errors = in->error_count < FW_ERRORS_MAX ? in->error_count : FW_ERRORS_MAX;
 
 	out->ok = in->ok;
-	out->exit_code = in->exit_code;
-	out->errors = texts_of(e, in->errors, errors, FW_ERRORS_MAX, &out->n_errors);
+	out->errors =
+		new_rows(e, &frag__v1__failure__descriptor, errors, FW_ERRORS_MAX, &out->n_errors);
+	for (size_t i = 0; i < out->n_errors; i++)
+		encode_failure(e, &in->errors[i], out->errors[i]);
 	out->fragments = new_rows(e, &frag__v1__fragment__descriptor, in->fragment_count,
 				  FW_NAMES_MAX, &out->n_fragments);
 	for (size_t i = 0; i < out->n_fragments; i++) {
@@ -241,8 +269,7 @@ static void encode_event(struct encoder *e, const struct fw_host_event *in,
 {
 	out->state = (uint32_t)in->state;
 	out->peer = in->peer;
-	out->exit_code = in->exit_code;
-	out->sentence = text_of(e, in->sentence);
+	out->failure = failure_of(e, &in->failure);
 	out->idle_rounds = in->idle_rounds;
 	out->sent = in->sent;
 	out->delivered = in->delivered;
@@ -310,7 +337,7 @@ static void encode_exit(struct encoder *e, const struct fw_host_exit *in, Frag__
 
 	out->exit_code = in->exit_code;
 	out->signal = in->signal;
-	out->sentence = text_of(e, in->sentence);
+	out->failure = failure_of(e, &in->failure);
 	out->lines = texts_of(e, last, lines, FW_LINES_MAX, &out->n_lines);
 	out->asked = in->asked;
 }
@@ -318,9 +345,7 @@ static void encode_exit(struct encoder *e, const struct fw_host_exit *in, Frag__
 static void encode_result(struct encoder *e, const struct fw_host_result *in,
 			  Frag__V1__HostResult *out)
 {
-	out->ok = in->ok;
-	out->exit_code = in->exit_code;
-	out->sentence = text_of(e, in->sentence);
+	out->failure = failure_of(e, &in->failure);
 }
 
 static void encode_stop(const struct fw_host_stop *in, Frag__V1__HostStop *out)
@@ -349,10 +374,8 @@ static void encode_body(struct encoder *e, const struct fw_message *in, Frag__V1
 			encode_welcome(e, &in->welcome, out->welcome);
 		return;
 	case FW_REFUSED:
-		if (BODY(refused, refused, REFUSED)) {
-			out->refused->exit_code = in->refused.exit_code;
-			out->refused->sentence = text_of(e, in->refused.sentence);
-		}
+		if (BODY(refused, refused, REFUSED))
+			encode_refused(e, &in->refused.failure, out->refused);
 		return;
 	case FW_BEAT:
 		(void)BODY(beat, beat, BEAT);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <base/counters.h>
+#include <base/failure.h>
 
 /*
  * What travels on a control connection, as plain structs. Protobuf stops in encode.c and decode.c,
@@ -82,9 +83,15 @@ struct fw_welcome {
 	const char *version;
 };
 
-struct fw_refused {
-	int32_t exit_code; /* using.md: 5 refused by the peer */
+/* A failure that the sender decided or passes on. */
+struct fw_failure {
+	enum fragi_failure code; /* NONE: nothing failed */
 	const char *sentence;
+	const char *op; /* "fragment.operator" that failed; empty: none */
+};
+
+struct fw_refused {
+	struct fw_failure failure;
 };
 
 struct fw_host_create {
@@ -120,8 +127,7 @@ struct fw_inner_flow {
 
 struct fw_host_prepared {
 	bool ok;
-	int32_t exit_code;   /* when not ok: 1, 2 or 3 of using.md */
-	const char **errors; /* when not ok: one sentence each, with place */
+	struct fw_failure *errors; /* when not ok: one sentence each, with place */
 	uint32_t error_count;
 	struct fw_fragment *fragments;
 	uint32_t fragment_count;
@@ -163,9 +169,7 @@ struct fw_host_wire {
 };
 /* HOST_WIRED, HOST_STARTED */
 struct fw_host_result {
-	bool ok;
-	int32_t exit_code;
-	const char *sentence;
+	struct fw_failure failure;
 };
 
 /*
@@ -192,8 +196,7 @@ enum fw_host_state {
 struct fw_host_event {
 	enum fw_host_state state;
 	uint32_t peer;
-	int32_t exit_code; /* FAILED */
-	const char *sentence;
+	struct fw_failure failure; /* FAILED, PEER_LOST */
 	uint64_t idle_rounds;
 	/* IDLE: what has left for other hosts and arrived here (edge/travel.h) */
 	uint64_t sent, delivered;
@@ -218,10 +221,10 @@ struct fw_host_exit {
 	int32_t exit_code; /* exit status; 128 + n for signal n */
 	int32_t signal;    /* 0: none */
 	/*
-	 * "fraghost 4711 crashed in fragment1.detect, tick 17: signal 11 (SIGSEGV)"; empty after an
+	 * "fraghost 4711 crashed in fragment1.detect, tick 17: signal 11 (SIGSEGV)"; NONE after an
 	 * orderly end
 	 */
-	const char *sentence;
+	struct fw_failure failure;
 	const char **lines; /* the host's last lines on stderr */
 	uint32_t line_count;
 	/*

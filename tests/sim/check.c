@@ -476,18 +476,20 @@ static void check_result(struct sim *sim, const struct sim_app *app,
 	bool no_cause = app->fate == SIM_FATE_OP_HANGS || app->fate == SIM_FATE_END_HANGS ||
 			app->fate == SIM_FATE_END_FAILS; /* nobody sees it, or it ends already */
 	bool failed = summary->result == FRAGI_SUMMARY_FAILED;
-	bool has_reason = summary->reason != NULL && summary->reason[0] != '\0';
+	bool has_reason = summary->failure.sentence != NULL && summary->failure.sentence[0] != '\0';
 
-	if (failed ? summary->exit_code == 0 || !has_reason : has_reason)
+	if (failed ? summary->exit_code == 0 || !has_reason ||
+			     summary->exit_code != fragi_failure_exit(summary->failure.code)
+		   : has_reason || summary->failure.code != FRAGI_FAILURE_NONE)
 		sim_fail(sim, "results", "%s: result %d with exit code %d and reason \"%s\"",
 			 app->name, (int)summary->result, summary->exit_code,
-			 has_reason ? summary->reason : "");
-	check_named(sim, app, summary->reason);
+			 has_reason ? summary->failure.sentence : "");
+	check_named(sim, app, summary->failure.sentence);
 	if (failed && has_reason && !timed_out)
-		check_first_cause(sim, app, summary->reason, summary->exit_code);
+		check_first_cause(sim, app, summary->failure.sentence, summary->exit_code);
 	if (failed && !app->excused && (!app->fate_met || no_cause) && !timed_out)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name,
-			 summary->reason);
+			 summary->failure.sentence);
 	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_told && !app->excused) ||
 	    (app->cut ? summary->result != FRAGI_SUMMARY_STOPPED || summary->exit_code != 128 + 15
 		      : !failed && summary->exit_code != 0))

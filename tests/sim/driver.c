@@ -58,7 +58,8 @@ static void do_ended(struct sim *sim, const struct fragi_summary *summary)
 			summary->result == FRAGI_SUMMARY_DONE      ? "done"
 			: summary->result == FRAGI_SUMMARY_STOPPED ? "stopped"
 								   : "failed",
-			summary->exit_code, summary->reason != NULL ? summary->reason : "");
+			summary->exit_code,
+			summary->failure.sentence != NULL ? summary->failure.sentence : "");
 		sim_check_summary(sim, app, summary);
 		app->ended = true;
 		app->ended_ns = sim->now_ns;

@@ -81,15 +81,17 @@ static struct fw_message report(uint32_t draw, uint64_t run, uint32_t host, uint
 		.kind = kinds[draw % 5], .run = run, .host = host, .epoch = epoch};
 
 	if (message.kind == FW_HOST_EVENT)
-		message.event = (struct fw_host_event){.state = draw % 3 == 0 ? FW_STATE_DONE
-									      : FW_STATE_FAILED,
-						       .sentence = "not for you"};
+		message.event = (struct fw_host_event){
+			.state = draw % 3 == 0 ? FW_STATE_DONE : FW_STATE_FAILED,
+			.failure = {FRAGI_FAILURE_OPERATOR_FAILED, "not for you", ""}};
 	if (message.kind == FW_HOST_EXIT)
 		message.exit.signal = draw % 2 == 0 ? SIGSEGV : 0;
 	if (message.kind == FW_HOST_STATS)
 		message.stats.final = true;
 	if (message.kind == FW_HOST_STARTED || message.kind == FW_HOST_WIRED)
-		message.result = (struct fw_host_result){draw % 2 == 0, 0, "not for you"};
+		message.result = (struct fw_host_result){
+			{draw % 2 == 0 ? FRAGI_FAILURE_NONE : FRAGI_FAILURE_HOST_FAILED,
+			 "not for you", ""}};
 	return message;
 }
 

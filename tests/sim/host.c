@@ -44,7 +44,7 @@ static void send_frame(struct sim *sim, struct sim_host *host, const struct fw_m
 		return;
 	}
 	if ((message->kind == FW_HOST_WIRED || message->kind == FW_HOST_STARTED) &&
-	    !message->result.ok)
+	    message->result.failure.code != FRAGI_FAILURE_NONE)
 		host->faulty = true;
 	if (message->kind != FW_BEAT)
 		sim_say(sim, sim_host_name(host), "-> %s", fw_kind_name(message->kind));

@@ -26,11 +26,23 @@ void sim_fate_meet(struct sim_host *host, int exit_code)
 	host->app->disturbed = true;
 }
 
+/* A failure that ends an application with that exit code. */
+static enum fragi_failure failure_of(enum fw_host_state state, int exit_code)
+{
+	if (state == FW_STATE_PEER_LOST)
+		return FRAGI_FAILURE_EDGE_LOST;
+	return exit_code == 0   ? FRAGI_FAILURE_NONE
+	       : exit_code == 1 ? FRAGI_FAILURE_OPERATOR_FAILED
+	       : exit_code == 2 ? FRAGI_FAILURE_GRAPH_INVALID
+				: FRAGI_FAILURE_LIBRARY_MISSING;
+}
+
 void sim_run_report(struct sim *sim, struct sim_host *host, enum fw_host_state state, int exit_code,
 		    uint32_t peer, const char *sentence)
 {
-	struct fw_host_event report = {
-		.state = state, .exit_code = exit_code, .peer = peer, .sentence = sentence};
+	struct fw_host_event report = {.state = state,
+				       .failure = {failure_of(state, exit_code), sentence, ""},
+				       .peer = peer};
 
 	if (host->works) /* its shell does not look at the run */
 		return;
@@ -125,23 +137,22 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 
 static void prepare_done(struct sim *sim, struct sim_host *host)
 {
-	static const char *errors[] = {"app.yaml:3:4: f1.a: unknown parameter"};
+	struct fw_failure error = {.sentence = "app.yaml:3:4: f1.a: unknown parameter"};
 	struct fw_host_prepared prepared = {.pid = host->pid};
 	uint32_t address = (uint32_t)host->pid;
 	int status;
 
 	if (sim_fate_is(host, SIM_FATE_PREPARE_CRASHES)) {
-		/* A crash is the application's, an early exit says itself what is wrong. */
-		sim_fate_meet(host, (int)sim_between(sim, 1, 3));
-		status = host->app->fate_exit_code;
+		sim_fate_meet(host, 1);
+		status = (int)sim_between(sim, 1, 3);
 		sim_host_die(sim, host, status == 1 ? 0 : status, status == 1 ? SIGSEGV : 0, false);
 		return;
 	}
 	if (sim_fate_is(host, SIM_FATE_PREPARE_FAILS)) {
 		sim_fate_meet(host, (int)sim_between(sim, 2, 3));
 		host->faulty = true;
-		prepared.exit_code = host->app->fate_exit_code;
-		prepared.errors = errors;
+		error.code = failure_of(FW_STATE_FAILED, host->app->fate_exit_code);
+		prepared.errors = &error;
 		prepared.error_count = 1;
 	} else {
 		sim_tables_fill(host, &prepared);
@@ -159,10 +170,10 @@ static struct fw_host_result result_of(struct sim *sim, struct sim_host *host, e
 				       const char *sentence)
 {
 	if (!sim_fate_is(host, fate))
-		return (struct fw_host_result){.ok = true, .sentence = ""};
+		return (struct fw_host_result){0};
 	sim_fate_meet(host, (int)sim_between(sim, 1, 3));
-	return (struct fw_host_result){.exit_code = host->app->fate_exit_code,
-				       .sentence = sentence};
+	return (struct fw_host_result){
+		{failure_of(FW_STATE_FAILED, host->app->fate_exit_code), sentence, ""}};
 }
 
 static void wire_done(struct sim *sim, struct sim_host *host)
@@ -170,10 +181,10 @@ static void wire_done(struct sim *sim, struct sim_host *host)
 	struct fw_host_result result =
 		result_of(sim, host, SIM_FATE_WIRE_FAILS, "the edge cannot be made");
 
-	host->answers = result.ok;
+	host->answers = result.failure.code == FRAGI_FAILURE_NONE;
 	sim_host_raise(sim, host,
 		       &(struct host_event){.kind = HOST_EV_WIRE_DONE, .result = &result});
-	for (uint32_t i = 0; i < sim->host_count && result.ok; i++)
+	for (uint32_t i = 0; i < sim->host_count && result.failure.code == FRAGI_FAILURE_NONE; i++)
 		if (sim->hosts[i].app == host->app)
 			sim_put(sim, sim->now_ns + sim_between(sim, 100000, 3 * SIM_MS),
 				SIM_EV_WIRED, i, 0, 0);
@@ -184,10 +195,10 @@ static void start_done(struct sim *sim, struct sim_host *host)
 	struct fw_host_result result =
 		result_of(sim, host, SIM_FATE_START_FAILS, "an operator does not start");
 
-	host->started = result.ok;
+	host->started = result.failure.code == FRAGI_FAILURE_NONE;
 	sim_host_raise(sim, host,
 		       &(struct host_event){.kind = HOST_EV_START_DONE, .result = &result});
-	if (result.ok)
+	if (result.failure.code == FRAGI_FAILURE_NONE)
 		sim_data_start(sim, host);
 }
 

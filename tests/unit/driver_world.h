@@ -100,7 +100,9 @@ static void keep_summary(struct world *w, const struct fragi_summary *summary)
 	w->result = summary->result;
 	w->exit_code = summary->exit_code;
 	snprintf(w->reason, sizeof(w->reason), "%s",
-		 summary->reason != NULL ? summary->reason : "");
+		 summary->failure.sentence != NULL ? summary->failure.sentence : "");
+	cr_assert_eq(summary->result == FRAGI_SUMMARY_FAILED,
+		     summary->failure.code != FRAGI_FAILURE_NONE);
 	fragi_summary_print_json(summary, out);
 	fclose(out);
 	fragi_summary_print_table(summary, table);
@@ -336,7 +338,6 @@ static inline void say_result(struct world *w, uint64_t connection, uint32_t hos
 {
 	struct fw_message message = of_host(kind, host);
 
-	message.result.ok = true;
 	say(w, connection, &message);
 }
 
@@ -346,7 +347,11 @@ static inline void say_event(struct world *w, uint64_t connection, uint32_t host
 	struct fw_message message = of_host(FW_HOST_EVENT, host);
 
 	message.event.state = state;
-	message.event.sentence = sentence;
+	message.event.failure =
+		(struct fw_failure){state == FW_STATE_PEER_LOST ? FRAGI_FAILURE_EDGE_LOST
+				    : state == FW_STATE_FAILED  ? FRAGI_FAILURE_OPERATOR_FAILED
+								: FRAGI_FAILURE_NONE,
+				    sentence, ""};
 	message.event.peer = 3 - host;
 	say(w, connection, &message);
 }
@@ -381,8 +386,19 @@ static inline void say_exit(struct world *w, uint64_t connection, uint32_t host,
 	struct fw_message message = of_host(FW_HOST_EXIT, host);
 	const char *lines[] = {"last words"};
 
-	message.exit = (struct fw_host_exit){code,  signal, sentence,
-					     lines, 1,      sentence[0] == '\0' && signal == 0};
+	message.exit = (struct fw_host_exit){
+		.exit_code = code,
+		.signal = signal,
+		.lines = lines,
+		.line_count = 1,
+		.asked = sentence[0] == '\0' && signal == 0,
+	};
+	if (sentence[0] != '\0')
+		message.exit.failure =
+			(struct fw_failure){signal != 0 ? FRAGI_FAILURE_HOST_CRASHED
+					    : code == 3 ? FRAGI_FAILURE_HOST_NOT_STARTED
+							: FRAGI_FAILURE_HOST_EXITED,
+					    sentence, ""};
 	say(w, connection, &message);
 }
 

@@ -218,10 +218,10 @@ static void says_exit(struct world *w, uint64_t connection, uint32_t host, bool 
 {
 	struct fw_message message = of_host(FW_HOST_EXIT, host);
 
-	message.exit = (struct fw_host_exit){.exit_code = signal != 0 ? 128 + signal : 0,
-					     .signal = signal,
-					     .sentence = sentence,
-					     .asked = asked};
+	message.exit = (struct fw_host_exit){
+		.exit_code = signal != 0 ? 128 + signal : 0, .signal = signal, .asked = asked};
+	if (sentence[0] != '\0')
+		message.exit.failure = (struct fw_failure){FRAGI_FAILURE_HOST_KILLED, sentence, ""};
 	say(w, connection, &message);
 }
 

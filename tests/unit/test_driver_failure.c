@@ -83,7 +83,8 @@ Test(driver_failure, an_operator_that_fails_ends_the_application_with_its_senten
 	world_init(&w);
 	to_running(&w);
 	message.event = (struct fw_host_event){
-		.state = FW_STATE_FAILED, .exit_code = 1, .sentence = "f1.tx: no camera"};
+		.state = FW_STATE_FAILED,
+		.failure = {FRAGI_FAILURE_OPERATOR_FAILED, "f1.tx: no camera", "f1.tx"}};
 	say(&w, 1, &message);
 	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
 	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
@@ -97,8 +98,8 @@ static void fail_wiring(struct world *w)
 {
 	struct fw_message message = of_host(FW_HOST_WIRED, 1);
 
-	message.result = (struct fw_host_result){.exit_code = 1,
-						 .sentence = "host 2 could not be connected to"};
+	message.result = (struct fw_host_result){
+		{FRAGI_FAILURE_EDGE_REFUSED, "host 2 could not be connected to", ""}};
 	say(w, 1, &message);
 }
 
@@ -203,7 +204,8 @@ Test(driver_failure, of_two_hosts_that_could_not_be_wired_the_first_is_told)
 	world_init(&w);
 	to_prepared(&w);
 	fail_wiring(&w);
-	message.result = (struct fw_host_result){.exit_code = 1, .sentence = "host 1 hung up"};
+	message.result =
+		(struct fw_host_result){{FRAGI_FAILURE_EDGE_REFUSED, "host 1 hung up", ""}};
 	say(&w, 2, &message);
 	pass_beating(&w, SECOND, 1, 2);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
@@ -223,8 +225,8 @@ Test(driver_failure, what_could_not_be_wired_waits_for_a_silent_worker)
 	for (int i = 0; i < 2; i++) {
 		struct fw_message message = of_host(FW_HOST_WIRED, 2);
 
-		message.result = (struct fw_host_result){.exit_code = 1,
-							 .sentence = "no answer from host 1"};
+		message.result = (struct fw_host_result){
+			{FRAGI_FAILURE_EDGE_REFUSED, "no answer from host 1", ""}};
 		if (i == 0)
 			say(&w, 2, &message);
 		pass_beating(&w, 700 * MS, 2, 2);
@@ -241,6 +243,7 @@ Test(driver_failure, a_host_that_fails_without_a_word_is_named)
 	struct fw_message wired = of_host(FW_HOST_WIRED, 1), started = of_host(FW_HOST_STARTED, 2);
 	struct world w;
 
+	wired.result.failure.code = started.result.failure.code = FRAGI_FAILURE_HOST_FAILED;
 	world_init(&w);
 	to_prepared(&w);
 	say(&w, 1, &wired);

@@ -42,12 +42,12 @@ static void end_by_a_lost_link(struct world *w)
 static void end_by_errors_of_prepare(struct world *w)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
-	const char *errors[] = {"app.yaml:5:9: one", "app.yaml:5:10: two"};
+	struct fw_failure errors[] = {{FRAGI_FAILURE_GRAPH_INVALID, "app.yaml:5:9: one", ""},
+				      {FRAGI_FAILURE_GRAPH_INVALID, "app.yaml:5:10: two", ""}};
 
 	app(w, two_fragments);
 	both_come(w);
-	message.prepared =
-		(struct fw_host_prepared){.exit_code = 2, .errors = errors, .error_count = 2};
+	message.prepared = (struct fw_host_prepared){.errors = errors, .error_count = 2};
 	say(w, 2, &message);
 	pass_beating(w, SECOND, 1, 2);
 	both_are_killed(w);

@@ -101,9 +101,9 @@ Test(driver_session, another_major_is_refused_naming_both)
 	say(&w, 1, &message);
 	m = taken(&w, 1, FW_REFUSED);
 	cr_assert_not_null(m);
-	cr_expect_eq(m->refused.exit_code, 5);
-	assert_has(m->refused.sentence, "99.0");
-	assert_has(m->refused.sentence, "1.0");
+	cr_expect_eq(m->refused.failure.code, FRAGI_FAILURE_VERSION_REFUSED);
+	assert_has(m->refused.failure.sentence, "99.0");
+	assert_has(m->refused.failure.sentence, "1.0");
 	cr_expect_eq(w.closed[0], 1);
 	cr_expect_eq(drv_core_session_count(w.core), 0);
 	world_fini(&w);
@@ -119,7 +119,7 @@ Test(driver_session, strangers_and_clients_are_sent_away)
 	cr_expect_eq(w.closed[0], 7);
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = FW_ROLE_CLIENT};
 	say(&w, 8, &message);
-	assert_has(taken(&w, 8, FW_REFUSED)->refused.sentence, "not built yet");
+	assert_has(taken(&w, 8, FW_REFUSED)->refused.failure.sentence, "not built yet");
 	cr_expect_eq(drv_core_session_count(w.core), 0);
 	world_fini(&w);
 }
@@ -188,8 +188,8 @@ Test(driver_session, more_workers_than_it_takes_are_refused)
 	cr_expect_eq(drv_core_session_count(w->core), DRV_SESSIONS_MAX);
 	m = taken(w, 100000, FW_REFUSED);
 	cr_assert_not_null(m);
-	cr_expect_eq(m->refused.exit_code, 3);
-	cr_expect_str_eq(m->refused.sentence, "driverd has as many workers as it takes");
+	cr_expect_eq(m->refused.failure.code, FRAGI_FAILURE_DRIVER_FULL);
+	cr_expect_str_eq(m->refused.failure.sentence, "driverd has as many workers as it takes");
 	cr_expect_eq(w->closed[0], 100000);
 	step(w, &(struct drv_event){
 			.kind = DRV_EVENT_CLOSED, .connection = 4000, .text = "it closed"});

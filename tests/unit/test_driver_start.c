@@ -216,20 +216,19 @@ Test(driver_start, every_request_has_a_deadline)
 Test(driver_start, errors_of_prepare_are_told_together)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
-	const char *errors[] = {"app.yaml:5:9: f2.rx: unknown parameter \"x\"",
-				"app.yaml:5:10: f2.rx: more"};
+	struct fw_failure errors[] = {
+		{FRAGI_FAILURE_GRAPH_INVALID, "app.yaml:5:9: f2.rx: unknown parameter \"x\"", ""},
+		{FRAGI_FAILURE_LIBRARY_MISSING, "app.yaml:5:10: f2.rx: more", ""}};
 	struct world w;
 
 	world_init(&w);
 	app(&w, two_fragments);
 	both_come(&w);
-	message.prepared.exit_code = 2;
 	message.prepared.errors = errors;
 	message.prepared.error_count = 2;
 	say(&w, 2, &message);
 	cr_expect_str_eq(w.errors, "", "the other host's errors are awaited");
 	message = of_host(FW_HOST_PREPARED, 1);
-	message.prepared.exit_code = 2;
 	message.prepared.errors = errors;
 	message.prepared.error_count = 1;
 	say(&w, 1, &message);
@@ -240,7 +239,7 @@ Test(driver_start, errors_of_prepare_are_told_together)
 	both_are_killed(&w);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 2);
-	cr_expect_str_eq(w.reason, errors[0]);
+	cr_expect_str_eq(w.reason, errors[0].sentence);
 	assert_has(w.json, "\"flows\": []");
 	world_fini(&w);
 }
@@ -248,20 +247,23 @@ Test(driver_start, errors_of_prepare_are_told_together)
 Test(driver_start, an_error_of_prepare_does_not_wait_long_for_others)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
-	const char *errors[] = {"libx.so was not found"};
+	struct fw_failure errors[] = {{FRAGI_FAILURE_LIBRARY_MISSING, "libx.so was not found", ""}};
 	struct world w;
 
 	world_init(&w);
 	app(&w, two_fragments);
 	both_come(&w);
-	message.prepared.exit_code = 3;
 	message.prepared.errors = errors;
 	message.prepared.error_count = 1;
 	say(&w, 2, &message);
 	pass_beating(&w, SECOND, 1, 2);
-	assert_has(w.errors, errors[0]);
+	assert_has(w.errors, errors[0].sentence);
 	both_are_killed(&w);
 	cr_expect_eq(w.exit_code, 3);
+	assert_has(
+		w.json,
+		"\"failure\": {\"code\": \"library_missing\", \"scope\": \"node\", "
+		"\"sentence\": \"libx.so was not found\", \"operator\": null, \"worker\": \"b\"}");
 	world_fini(&w);
 }
 

@@ -220,7 +220,7 @@ static void up_to_started(const char *yaml)
 	create(yaml, 5000 * MS);
 	message = hear_kind(FW_HOST_PREPARED, 0);
 	cr_assert(message->prepared.ok, "%s",
-		  message->prepared.error_count > 0 ? message->prepared.errors[0] : "?");
+		  message->prepared.error_count > 0 ? message->prepared.errors[0].sentence : "?");
 	cr_expect_eq(message->prepared.pid, pid);
 	cr_expect_eq(message->run, 7);
 	cr_expect_eq(message->host, 1);
@@ -232,11 +232,13 @@ static void up_to_started(const char *yaml)
 	fw_message_free(message);
 	tell((struct fw_message){.kind = FW_HOST_WIRE});
 	message = hear_kind(FW_HOST_WIRED, 0);
-	cr_assert(message->result.ok, "%s", message->result.sentence);
+	cr_assert(message->result.failure.code == FRAGI_FAILURE_NONE, "%s",
+		  message->result.failure.sentence);
 	fw_message_free(message);
 	tell((struct fw_message){.kind = FW_HOST_START});
 	message = hear_kind(FW_HOST_STARTED, 0);
-	cr_assert(message->result.ok, "%s", message->result.sentence);
+	cr_assert(message->result.failure.code == FRAGI_FAILURE_NONE, "%s",
+		  message->result.failure.sentence);
 	fw_message_free(message);
 }
 
@@ -315,18 +317,18 @@ Test(fraghost, errors_of_a_graph_come_back_with_their_place)
 	       5000 * MS);
 	message = hear_kind(FW_HOST_PREPARED, 0);
 	cr_expect_not(message->prepared.ok);
-	cr_expect_eq(message->prepared.exit_code, 2);
 	cr_assert_gt(message->prepared.error_count, 0);
-	cr_expect(strstr(message->prepared.errors[0], "app.yaml:4:"), "%s",
-		  message->prepared.errors[0]);
-	cr_expect(strstr(message->prepared.errors[0], "ping_tx"), "%s",
-		  message->prepared.errors[0]);
+	cr_expect_eq(message->prepared.errors[0].code, FRAGI_FAILURE_GRAPH_INVALID);
+	cr_expect(strstr(message->prepared.errors[0].sentence, "app.yaml:4:"), "%s",
+		  message->prepared.errors[0].sentence);
+	cr_expect(strstr(message->prepared.errors[0].sentence, "ping_tx"), "%s",
+		  message->prepared.errors[0].sentence);
 	fw_message_free(message);
 	tell((struct fw_message){.kind = FW_HOST_STOP});
 	expect_end(0, 0);
 }
 
-Test(fraghost, a_library_that_is_missing_is_3)
+Test(fraghost, a_library_that_is_missing_is_called_so)
 {
 	struct fw_message *message;
 
@@ -335,10 +337,10 @@ Test(fraghost, a_library_that_is_missing_is_3)
 	       5000 * MS);
 	message = hear_kind(FW_HOST_PREPARED, 0);
 	cr_expect_not(message->prepared.ok);
-	cr_expect_eq(message->prepared.exit_code, 3);
 	cr_assert_gt(message->prepared.error_count, 0);
-	cr_expect(strstr(message->prepared.errors[0], "libnowhere.so"), "%s",
-		  message->prepared.errors[0]);
+	cr_expect_eq(message->prepared.errors[0].code, FRAGI_FAILURE_LIBRARY_MISSING);
+	cr_expect(strstr(message->prepared.errors[0].sentence, "libnowhere.so"), "%s",
+		  message->prepared.errors[0].sentence);
 	fw_message_free(message);
 }
 

@@ -79,12 +79,11 @@ static void stop(int64_t drain_ns)
 	from_workerd((struct fw_message){.kind = FW_HOST_STOP, .stop = {.drain_ns = drain_ns}});
 }
 
-static const struct fw_host_result good = {.ok = true, .sentence = ""},
-				   bad = {.exit_code = 1, .sentence = "it breaks"};
+static const struct fw_host_result good, bad = {{FRAGI_FAILURE_HOST_FAILED, "it breaks", ""}};
 
 static void prepare_done(bool ok)
 {
-	struct fw_host_prepared prepared = {.ok = ok, .exit_code = ok ? 0 : 2, .pid = 4711};
+	struct fw_host_prepared prepared = {.ok = ok, .pid = 4711};
 
 	step((struct host_event){.kind = HOST_EV_PREPARE_DONE, .prepared = &prepared});
 }
@@ -167,13 +166,13 @@ Test(host_core, walks_the_phases_and_answers_each_with_its_ids)
 	cr_expect_null(sent(FW_HOST_WIRED), "its peers have not answered");
 	step((struct host_event){.kind = HOST_EV_PEERS_READY});
 	cr_assert_not_null(sent(FW_HOST_WIRED));
-	cr_expect(sent(FW_HOST_WIRED)->result.ok);
+	cr_expect(sent(FW_HOST_WIRED)->result.failure.code == FRAGI_FAILURE_NONE);
 	from_workerd((struct fw_message){.kind = FW_HOST_START});
 	cr_assert_not_null(did(HOST_DO_START));
 	cr_expect_null(sent(FW_HOST_STARTED));
 	work_done(HOST_EV_START_DONE, &good);
 	cr_assert_not_null(sent(FW_HOST_STARTED));
-	cr_expect(sent(FW_HOST_STARTED)->result.ok);
+	cr_expect(sent(FW_HOST_STARTED)->result.failure.code == FRAGI_FAILURE_NONE);
 	stop(5000 * MS);
 	cr_expect_not_null(did(HOST_DO_DRAIN));
 	report((struct fw_host_event){.state = FW_STATE_DONE});
@@ -212,7 +211,7 @@ Test(host_core, a_failed_phase_is_reported_and_the_host_waits_to_be_ended)
 	from_workerd((struct fw_message){.kind = FW_HOST_START});
 	work_done(HOST_EV_START_DONE, &bad);
 	cr_assert_not_null(sent(FW_HOST_STARTED));
-	cr_expect_str_eq(sent(FW_HOST_STARTED)->result.sentence, "it breaks");
+	cr_expect_str_eq(sent(FW_HOST_STARTED)->result.failure.sentence, "it breaks");
 	expect_state(HOST_STATE_FAILED);
 	stop(5000 * MS);
 	cr_expect_null(did(HOST_DO_DRAIN));
@@ -223,13 +222,13 @@ Test(host_core, a_failed_phase_is_reported_and_the_host_waits_to_be_ended)
 
 Test(host_core, errors_of_prepare_are_passed_on)
 {
-	const char *errors[] = {"app.yaml:4:1: no such operator"};
-	struct fw_host_prepared prepared = {.exit_code = 2, .errors = errors, .error_count = 1};
+	struct fw_failure errors[] = {
+		{FRAGI_FAILURE_GRAPH_INVALID, "app.yaml:4:1: no such operator", ""}};
+	struct fw_host_prepared prepared = {.errors = errors, .error_count = 1};
 
 	create();
 	step((struct host_event){.kind = HOST_EV_PREPARE_DONE, .prepared = &prepared});
 	cr_assert_not_null(sent(FW_HOST_PREPARED));
-	cr_expect_eq(sent(FW_HOST_PREPARED)->prepared.exit_code, 2);
 	cr_expect_eq(sent(FW_HOST_PREPARED)->prepared.errors, errors);
 	expect_state(HOST_STATE_FAILED);
 }
@@ -316,10 +315,10 @@ Test(host_core, peers_that_do_not_answer_in_time_are_named)
 	work_done(HOST_EV_WIRE_DONE, &good);
 	cr_assert_not(timers_until(now + 8999 * MS, true, FW_HOST_WIRED));
 	cr_assert(timers_until(now + 1 * MS, true, FW_HOST_WIRED));
-	cr_expect_not(sent(FW_HOST_WIRED)->result.ok);
-	cr_expect_eq(sent(FW_HOST_WIRED)->result.exit_code, 1);
+	cr_expect_not(sent(FW_HOST_WIRED)->result.failure.code == FRAGI_FAILURE_NONE);
+	cr_expect_eq(sent(FW_HOST_WIRED)->result.failure.code, FRAGI_FAILURE_EDGE_UNREACHABLE);
 	cr_expect_str_eq(
-		sent(FW_HOST_WIRED)->result.sentence,
+		sent(FW_HOST_WIRED)->result.failure.sentence,
 		"no answer from f1, f2, f3 over the data plane within 9 s; check that the addresses of --worker-address can reach each other and that no firewall stands between");
 	expect_state(HOST_STATE_FAILED);
 	step((struct host_event){.kind = HOST_EV_PEERS_READY});
@@ -331,11 +330,13 @@ Test(host_core, a_failure_while_its_peers_are_awaited_is_the_result_of_the_phase
 	up_to_wiring();
 	work_done(HOST_EV_WIRE_DONE, &good);
 	report((struct fw_host_event){
-		.state = FW_STATE_PEER_LOST, .peer = 4, .sentence = "its address is wrong"});
+		.state = FW_STATE_PEER_LOST,
+		.peer = 4,
+		.failure = {FRAGI_FAILURE_EDGE_LOST, "its address is wrong", ""}});
 	cr_expect_null(sent(FW_HOST_EVENT));
 	cr_assert_not_null(sent(FW_HOST_WIRED));
-	cr_expect_eq(sent(FW_HOST_WIRED)->result.exit_code, 1);
-	cr_expect_str_eq(sent(FW_HOST_WIRED)->result.sentence, "its address is wrong");
+	cr_expect_eq(sent(FW_HOST_WIRED)->result.failure.code, FRAGI_FAILURE_EDGE_LOST);
+	cr_expect_str_eq(sent(FW_HOST_WIRED)->result.failure.sentence, "its address is wrong");
 	expect_state(HOST_STATE_FAILED);
 }
 
@@ -343,7 +344,9 @@ Test(host_core, a_lost_peer_of_a_started_host_is_reported)
 {
 	up_to_started();
 	report((struct fw_host_event){
-		.state = FW_STATE_PEER_LOST, .peer = 4, .sentence = "connection reset"});
+		.state = FW_STATE_PEER_LOST,
+		.peer = 4,
+		.failure = {FRAGI_FAILURE_EDGE_LOST, "connection reset", ""}});
 	cr_assert_not_null(sent(FW_HOST_EVENT));
 	cr_expect_eq(sent(FW_HOST_EVENT)->event.peer, 4);
 	expect_state(HOST_STATE_STARTED);
@@ -353,9 +356,10 @@ Test(host_core, after_a_failure_of_its_run_nothing_is_taken_away_from_operators)
 {
 	up_to_started();
 	report((struct fw_host_event){
-		.state = FW_STATE_FAILED, .exit_code = 1, .sentence = "f.a hangs"});
+		.state = FW_STATE_FAILED,
+		.failure = {FRAGI_FAILURE_OPERATOR_FAILED, "f.a hangs", "f1.tx"}});
 	cr_assert_not_null(sent(FW_HOST_EVENT));
-	cr_expect_str_eq(sent(FW_HOST_EVENT)->event.sentence, "f.a hangs");
+	cr_expect_str_eq(sent(FW_HOST_EVENT)->event.failure.sentence, "f.a hangs");
 	stop(5000 * MS);
 	cr_expect_not_null(did(HOST_DO_DRAIN), "its other fragments run on");
 	stop(0);

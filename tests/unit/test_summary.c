@@ -91,7 +91,8 @@ Test(summary, what_is_in_flight_is_shown_when_there_is_something)
 
 	s.flow_count = 2;
 	s.result = FRAGI_SUMMARY_FAILED;
-	s.reason = "fragment1 crashed";
+	s.failure = (struct fragi_summary_failure){FRAGI_FAILURE_HOST_CRASHED, "fragment1 crashed",
+						   NULL, NULL};
 	text = printed(&s, fragi_summary_print_table);
 	cr_expect_eq(strncmp(text, "video: failed after 30.1 s\n", 27), 0);
 	cr_expect_not_null(strstr(text, "in flight"));
@@ -126,7 +127,8 @@ Test(summary, the_json_is_one_document)
 Test(summary, texts_of_any_bytes_make_valid_json)
 {
 	struct fragi_summary s = {.application = "q\"b\\n\nc\x01",
-				  .reason = "\xC3\xA9 \xC3 \xED\xA0\x80 \xF0\x9F\x98\x80 \xFF"};
+				  .failure.sentence =
+					  "\xC3\xA9 \xC3 \xED\xA0\x80 \xF0\x9F\x98\x80 \xFF"};
 	char *text = printed(&s, fragi_summary_print_json);
 
 	cr_expect_not_null(strstr(text, "\"q\\\"b\\\\n\\u000ac\\u0001\""));

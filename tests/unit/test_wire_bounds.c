@@ -84,9 +84,6 @@ Test(wire_bounds, values_out_of_range_are_refused_by_name)
 	cr_expect_eq(decode_raw(&envelope, &err), -EBADMSG);
 	cr_expect_str_eq(err.text, "a HOST_EVENT message holds an unknown state");
 	event.state = FW_STATE_FAILED;
-	event.exit_code = 256;
-	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
-	event.exit_code = 1;
 	cr_expect_eq(decode_raw(&envelope, NULL), 0);
 
 	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_WIRE;
@@ -272,8 +269,6 @@ Test(wire_bounds, what_a_peer_sends_beyond_its_bound_is_refused_by_name)
 	expect_refused(&envelope, "a REFUSED message holds a text that is too long");
 	text[FW_TEXT_MAX] = '\0';
 	cr_expect_eq(decode_raw(&envelope, NULL), 0);
-	refused.exit_code = -1;
-	cr_expect_eq(decode_raw(&envelope, NULL), -EBADMSG);
 
 	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_PREPARED;
 	envelope.host_prepared = &prepared;
@@ -331,4 +326,33 @@ Test(wire_bounds, what_only_a_newer_peer_counts_does_not_break_the_sum)
 	cr_expect_eq(row->rx_dropped[0], 0);
 	cr_expect_eq(row->latency.count, 0);
 	fw_message_free(out);
+}
+
+Test(wire_bounds, a_failure_that_only_a_newer_peer_knows_stays_one)
+{
+	static const uint32_t codes[][2] = {{FRAGI_FAILURE_HOST_LATE, FRAGI_FAILURE_HOST_LATE},
+					    {0, FRAGI_FAILURE_OTHER},
+					    {FRAGI_FAILURES, FRAGI_FAILURE_OTHER},
+					    {UINT32_MAX, FRAGI_FAILURE_OTHER}};
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__HostResult result = FRAG__V1__HOST_RESULT__INIT;
+	Frag__V1__Failure failure = FRAG__V1__FAILURE__INIT;
+	struct fw_message *out;
+	uint8_t bytes[64];
+	size_t size;
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_WIRED;
+	envelope.host_wired = &result;
+	size = frag__v1__envelope__pack(&envelope, bytes);
+	cr_assert_eq(fw_decode(bytes, size, &out, NULL), 0);
+	cr_expect_eq(out->result.failure.code, FRAGI_FAILURE_NONE);
+	fw_message_free(out);
+	result.failure = &failure;
+	for (size_t i = 0; i < FRAG_COUNT_OF(codes); i++) {
+		failure.code = codes[i][0];
+		size = frag__v1__envelope__pack(&envelope, bytes);
+		cr_assert_eq(fw_decode(bytes, size, &out, NULL), 0);
+		cr_expect_eq(out->result.failure.code, (enum fragi_failure)codes[i][1]);
+		fw_message_free(out);
+	}
 }

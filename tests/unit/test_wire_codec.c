@@ -52,12 +52,19 @@ static void *block(struct maker *m, uint32_t size)
 	return bytes;
 }
 
+static struct fw_failure make_failure(struct maker *m)
+{
+	return (struct fw_failure){(enum fragi_failure)(1 + below(m, FRAGI_FAILURES - 1)), word(m),
+				   word(m)};
+}
+
 static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 {
 	p->ok = true;
-	p->exit_code = 3;
 	p->error_count = below(m, 4);
-	p->errors = words(m, p->error_count);
+	p->errors = fragi_arena_alloc(&m->arena, 4 * sizeof(*p->errors));
+	for (uint32_t i = 0; i < p->error_count; i++)
+		p->errors[i] = make_failure(m);
 	p->fragment_count = 2;
 	p->fragments = fragi_arena_alloc(&m->arena, 2 * sizeof(*p->fragments));
 	for (int f = 0; f < 2; f++) {
@@ -172,7 +179,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 			(struct fw_welcome){draw(m), word(m), 250000000, 3000000000, word(m)};
 		return;
 	case FW_REFUSED:
-		message->refused = (struct fw_refused){5, word(m)};
+		message->refused = (struct fw_refused){make_failure(m)};
 		return;
 	case FW_HOST_CREATE:
 		message->create = (struct fw_host_create){
@@ -186,21 +193,22 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_HOST_WIRED:
 	case FW_HOST_STARTED:
-		message->result = (struct fw_host_result){false, 1, word(m)};
+		message->result = (struct fw_host_result){make_failure(m)};
 		return;
 	case FW_HOST_STOP:
 	case FW_HOST_KILL:
 		message->stop = (struct fw_host_stop){5000000000, 4};
 		return;
 	case FW_HOST_EVENT:
-		message->event = (struct fw_host_event){FW_STATE_IDLE, 3,       1,      word(m),
+		message->event = (struct fw_host_event){FW_STATE_IDLE, 3,       make_failure(m),
 							draw(m),       draw(m), draw(m)};
 		return;
 	case FW_HOST_STATS:
 		make_stats(m, &message->stats);
 		return;
 	case FW_HOST_EXIT:
-		message->exit = (struct fw_host_exit){139, 11, word(m), words(m, 7), 7, true};
+		message->exit =
+			(struct fw_host_exit){139, 11, make_failure(m), words(m, 7), 7, true};
 		return;
 	case FW_BEAT:
 	case FW_HOST_START:
@@ -366,7 +374,8 @@ Test(wire_codec, inner_flows_must_name_ports_of_the_same_message)
 
 Test(wire_codec, texts_are_cut_and_cleaned)
 {
-	struct fw_message in = {.kind = FW_REFUSED}, *out;
+	struct fw_message in = {.kind = FW_REFUSED, .refused = {{FRAGI_FAILURE_OTHER, "", ""}}},
+			  *out;
 	char longer[FW_TEXT_MAX + 10];
 	uint8_t *frame;
 	size_t size;
@@ -376,18 +385,18 @@ Test(wire_codec, texts_are_cut_and_cleaned)
 	memcpy(longer + FW_TEXT_MAX - 1, "\xC3\xA9", 2); /* a character across the bound */
 	longer[2] = '\n';
 	longer[3] = '\033';
-	in.refused.sentence = longer;
+	in.refused.failure.sentence = longer;
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
-	cr_expect_eq(strlen(out->refused.sentence), FW_TEXT_MAX - 1);
-	cr_expect_eq(strncmp(out->refused.sentence, "xx  x", 5), 0);
+	cr_expect_eq(strlen(out->refused.failure.sentence), FW_TEXT_MAX - 1);
+	cr_expect_eq(strncmp(out->refused.failure.sentence, "xx  x", 5), 0);
 	fw_message_free(out);
 	fragi_free(frame);
 
-	in.refused.sentence = NULL;
+	in.refused.failure.sentence = NULL;
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
-	cr_expect_str_eq(out->refused.sentence, "");
+	cr_expect_str_eq(out->refused.failure.sentence, "");
 	fw_message_free(out);
 	fragi_free(frame);
 }
@@ -448,7 +457,7 @@ Test(wire_codec, every_failure_of_memory_is_told)
 
 Test(wire_codec, no_more_errors_travel_than_are_taken)
 {
-	const char *errors[FW_ERRORS_MAX + 1];
+	struct fw_failure errors[FW_ERRORS_MAX + 1];
 	struct fw_message in = {.kind = FW_HOST_PREPARED,
 				.prepared = {.errors = errors, .error_count = FW_ERRORS_MAX + 1}},
 			  *out;
@@ -456,28 +465,30 @@ Test(wire_codec, no_more_errors_travel_than_are_taken)
 	size_t size;
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(errors); i++)
-		errors[i] = i == 0 ? "the first" : "another";
+		errors[i] = (struct fw_failure){FRAGI_FAILURE_OTHER,
+						i == 0 ? "the first" : "another", NULL};
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
 	cr_expect_eq(out->prepared.error_count, FW_ERRORS_MAX);
-	cr_expect_str_eq(out->prepared.errors[0], "the first");
+	cr_expect_str_eq(out->prepared.errors[0].sentence, "the first");
 	fw_message_free(out);
 	fragi_free(frame);
 }
 
 Test(wire_codec, a_text_of_continuation_bytes_alone_is_cut_all_the_same)
 {
-	struct fw_message in = {.kind = FW_REFUSED}, *out;
+	struct fw_message in = {.kind = FW_REFUSED, .refused = {{FRAGI_FAILURE_OTHER, "", ""}}},
+			  *out;
 	char text[FW_TEXT_MAX + 10];
 	uint8_t *frame;
 	size_t size;
 
 	memset(text, 0x80, sizeof(text)); /* no UTF-8 */
 	text[sizeof(text) - 1] = '\0';
-	in.refused.sentence = text;
+	in.refused.failure.sentence = text;
 	cr_assert_eq(fw_encode(&in, &frame, &size), 0);
 	out = decode(frame, size);
-	cr_expect_eq(strlen(out->refused.sentence), FW_TEXT_MAX - 4);
+	cr_expect_eq(strlen(out->refused.failure.sentence), FW_TEXT_MAX - 4);
 	fw_message_free(out);
 	for (int64_t skip = 0; skip < 2; skip++) { /* the body, then the copy that is cut */
 		fragi_free(frame);

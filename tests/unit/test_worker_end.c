@@ -34,8 +34,8 @@ Test(worker_end, once_ends_as_the_driver_says_whatever_its_host_said_before)
 
 	start_attached(true);
 	spawn(1);
-	wired.result =
-		(struct fw_host_result){.exit_code = 1, .sentence = "its peer was killed first"};
+	wired.result = (struct fw_host_result){
+		{FRAGI_FAILURE_EDGE_REFUSED, "its peer was killed first", ""}};
 	from_host(&wired);
 	from_driver(&kill); /* stopped on request while it was wiring */
 	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
@@ -80,7 +80,7 @@ Test(worker_end, once_takes_no_second_application)
 	from_driver(&other);
 	cr_expect_null(did(WRK_DO_SPAWN));
 	cr_assert_not_null(sent(FW_HOST_EXIT));
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "--once"));
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "--once"));
 	cr_expect_eq(sent(FW_HOST_EXIT)->run, 8);
 }
 
@@ -98,7 +98,7 @@ Test(worker_end, told_to_end_it_stops_its_hosts_first)
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect(sent(FW_HOST_EXIT)->exit.asked);
 	cr_expect_str_eq(
-		sent(FW_HOST_EXIT)->exit.sentence,
+		sent(FW_HOST_EXIT)->exit.failure.sentence,
 		"fraghost 4711 was ended in fragment1.detect, tick 17: its workerd was told to end");
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
@@ -179,7 +179,7 @@ Test(worker_end, told_to_end_a_host_that_is_not_there_yet_is_killed)
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
 	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
 	exited(0, SIGKILL, false);
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "its workerd was told to end"));
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "its workerd was told to end"));
 	cr_assert_not_null(did(WRK_DO_EXIT));
 }
 
@@ -193,7 +193,8 @@ Test(worker_end, told_to_end_it_starts_nothing_more)
 	from_driver(&create);
 	cr_expect_null(did(WRK_DO_SPAWN));
 	cr_assert_not_null(sent(FW_HOST_EXIT));
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "worker a has been told to end");
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence,
+			 "worker a has been told to end");
 }
 
 Test(worker_end, told_to_end_before_it_began_it_ends)

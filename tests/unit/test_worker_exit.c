@@ -17,7 +17,7 @@ Test(worker_exit, a_crash_is_reported_with_place_and_last_lines)
 	cr_expect(sent(FW_HOST_STATS)->stats.final);
 	exit = sent(FW_HOST_EXIT);
 	cr_assert_not_null(exit);
-	cr_expect_str_eq(exit->exit.sentence,
+	cr_expect_str_eq(exit->exit.failure.sentence,
 			 "fraghost 4711 crashed in fragment1.detect, tick 17: signal 11 (SIGSEGV)");
 	cr_expect_eq(exit->exit.exit_code, 139);
 	cr_expect_eq(exit->exit.signal, SIGSEGV);
@@ -38,9 +38,9 @@ Test(worker_exit, a_host_whose_socket_was_given_up_is_told_with_the_reason)
 				.text = "HOST_WIRE cannot be sent to it: out of memory",
 				.cut = true});
 	exited(WRK_HOST_EXIT_LOST, 0, false);
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence,
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence,
 			 "was ended: HOST_WIRE cannot be sent to it"),
-		  "%s", sent(FW_HOST_EXIT)->exit.sentence);
+		  "%s", sent(FW_HOST_EXIT)->exit.failure.sentence);
 }
 
 Test(worker_exit, an_exit_of_its_own_is_told_as_one)
@@ -51,8 +51,8 @@ Test(worker_exit, an_exit_of_its_own_is_told_as_one)
 				.host = seen_host,
 				.text = "it closed its control socket"});
 	exited(WRK_HOST_EXIT_LOST, 0, false);
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "exited with status 3"), "%s",
-		  sent(FW_HOST_EXIT)->exit.sentence);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "exited with status 3"), "%s",
+		  sent(FW_HOST_EXIT)->exit.failure.sentence);
 }
 
 Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)
@@ -62,8 +62,8 @@ Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)
 	step((struct wrk_event){
 		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its socket"});
 	exited(0, SIGBUS, false);
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "SIGBUS"), "%s",
-		  sent(FW_HOST_EXIT)->exit.sentence);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "SIGBUS"), "%s",
+		  sent(FW_HOST_EXIT)->exit.failure.sentence);
 }
 
 Test(worker_exit, a_kill_from_outside_is_named_although_the_socket_closed_first)
@@ -74,9 +74,9 @@ Test(worker_exit, a_kill_from_outside_is_named_although_the_socket_closed_first)
 				.host = seen_host,
 				.text = "it closed its control socket"});
 	exited(0, SIGKILL, false);
-	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.sentence,
+	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.failure.sentence,
 			     "fraghost 4711 of fragment1 was killed: signal 9 (SIGKILL)", 57),
-		     0, "%s", sent(FW_HOST_EXIT)->exit.sentence);
+		     0, "%s", sent(FW_HOST_EXIT)->exit.failure.sentence);
 }
 
 Test(worker_exit, an_operator_that_exits_is_a_failure)
@@ -85,7 +85,7 @@ Test(worker_exit, an_operator_that_exits_is_a_failure)
 	spawn(1);
 	prepared();
 	exited(3, 0, true);
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence,
 			 "fraghost 4711 exited with status 3 in fragment1.detect, tick 17");
 	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
 }
@@ -100,7 +100,7 @@ Test(worker_exit, an_ordered_end_has_no_sentence)
 	exited(0, 0, false);
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect(sent(FW_HOST_EXIT)->exit.asked);
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "");
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
 	cr_expect_null(logged(FRAGI_LOG_ERROR));
 	cr_expect_null(did(WRK_DO_EXIT), "it serves on");
 }
@@ -120,7 +120,7 @@ Test(worker_exit, an_exit_with_zero_while_it_drains_was_not_asked_for)
 	exited(0, 0, true);
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect_not(sent(FW_HOST_EXIT)->exit.asked);
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence,
 			 "fraghost 4711 exited with status 0 in fragment1.detect, tick 17");
 }
 
@@ -132,9 +132,9 @@ Test(worker_exit, a_host_killed_by_others_while_it_stops_says_so)
 	spawn(1);
 	from_driver(&stop);
 	exited(0, SIGKILL, false);
-	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.sentence,
+	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.failure.sentence,
 			     "fraghost 4711 of fragment1 was killed: signal 9 (SIGKILL)", 57),
-		     0, "%s", sent(FW_HOST_EXIT)->exit.sentence);
+		     0, "%s", sent(FW_HOST_EXIT)->exit.failure.sentence);
 }
 
 Test(worker_exit, a_silent_host_is_the_cause_while_it_stops_too)
@@ -151,7 +151,7 @@ Test(worker_exit, a_silent_host_is_the_cause_while_it_stops_too)
 			from_driver(&beat);
 	}
 	exited(0, SIGKILL, false);
-	cr_assert_not_null(strstr(sent(FW_HOST_EXIT)->exit.sentence, "has not been heard"));
+	cr_assert_not_null(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "has not been heard"));
 }
 
 static void ended_by(int number, const char *core_file, const struct fw_host_stats *stats)
@@ -169,7 +169,7 @@ Test(worker_exit, a_core_file_is_named)
 	spawn(1);
 	ended_by(SIGABRT, "its core file is /tmp/core.4711", NULL);
 	cr_expect_str_eq(
-		sent(FW_HOST_EXIT)->exit.sentence,
+		sent(FW_HOST_EXIT)->exit.failure.sentence,
 		"fraghost 4711 of fragment1 crashed: signal 6 (SIGABRT); its core file is /tmp/core.4711");
 }
 
@@ -178,7 +178,7 @@ Test(worker_exit, a_signal_without_a_name_has_its_number)
 	start_attached(false);
 	spawn(1);
 	ended_by(SIGRTMIN + 3, NULL, NULL);
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "(SIG?)"));
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "(SIG?)"));
 	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 128 + SIGRTMIN + 3);
 }
 
@@ -202,6 +202,6 @@ Test(worker_exit, some_of_many_operators_that_ran_are_named)
 	from_host(&message);
 	ended_by(SIGSEGV, NULL, &stats);
 	cr_expect_str_eq(
-		sent(FW_HOST_EXIT)->exit.sentence,
+		sent(FW_HOST_EXIT)->exit.failure.sentence,
 		"fraghost 4711 crashed in fragment1.op, tick 1 or fragment1.op, tick 1 or fragment1.op, tick 1 or 2 more: signal 11 (SIGSEGV)");
 }

@@ -167,11 +167,12 @@ static void host_says(struct history *h, const struct process *process)
 	if (message.kind == FW_HOST_PREPARED)
 		message.prepared.ok = true;
 	else if (message.kind == FW_HOST_EVENT)
-		message.event = (struct fw_host_event){
-			.state = (enum fw_host_state)(1 + pick(h, 6)), .sentence = ""};
+		message.event =
+			(struct fw_host_event){.state = (enum fw_host_state)(1 + pick(h, 6)),
+					       .failure = {FRAGI_FAILURE_OPERATOR_FAILED, "", ""}};
 	else
 		message.result = (struct fw_host_result){
-			.ok = pick(h, 2) == 0, .exit_code = 1, .sentence = ""};
+			{pick(h, 2) == 0 ? FRAGI_FAILURE_NONE : FRAGI_FAILURE_HOST_FAILED, "", ""}};
 	step(h, &(struct wrk_event){
 			.kind = WRK_HOST_MESSAGE, .host = process->host, .message = &message});
 }

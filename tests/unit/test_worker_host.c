@@ -23,7 +23,6 @@ Test(worker_host, relays_between_driver_and_host)
 	for (size_t i = 0; i < FRAG_COUNT_OF(up); i++) {
 		struct fw_message message = host_frame(up[i]);
 
-		message.result.ok = true;
 		from_host(&message);
 		cr_expect_eq(sent(up[i]), &message);
 	}
@@ -100,7 +99,7 @@ Test(worker_host, a_host_that_cannot_be_spawned_is_reported)
 		.kind = WRK_HOST_FAILED, .host = seen_host, .text = "cannot start fraghost"});
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect_null(sent(FW_HOST_STATS));
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "cannot start fraghost");
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "cannot start fraghost");
 	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
 	cr_expect_eq(wrk_core_host_count(core), 0);
 }
@@ -116,7 +115,7 @@ Test(worker_host, the_driver_may_kill_a_host_in_any_state)
 	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL, "it came to be after the order");
 	exited(0, SIGKILL, false);
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "");
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
 }
 
 Test(worker_host, a_host_that_has_grace_is_killed_when_it_does_not_end_by_itself)
@@ -137,7 +136,8 @@ Test(worker_host, a_host_that_has_grace_is_killed_when_it_does_not_end_by_itself
 			cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
 		}
 		exited(0, ends ? 0 : SIGKILL, false);
-		cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "", "its driver wanted it");
+		cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "",
+				 "its driver wanted it");
 		finish();
 	}
 	grace_ns = 0;
@@ -156,7 +156,7 @@ Test(worker_host, a_silent_host_is_killed_and_reported)
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
 	exited(0, SIGKILL, true);
 	cr_expect_str_eq(
-		sent(FW_HOST_EXIT)->exit.sentence,
+		sent(FW_HOST_EXIT)->exit.failure.sentence,
 		"fraghost 4711 was ended in fragment1.detect, tick 17: its control thread has not been heard for 3.0 s");
 }
 
@@ -184,7 +184,7 @@ Test(worker_host, a_host_that_closes_its_socket_is_killed_after_a_moment)
 	cr_expect_null(did(WRK_DO_SIGNAL_HOST), "its own exit usually follows");
 	cr_assert(timers_until(now + 250 * MS, WRK_DO_SIGNAL_HOST));
 	exited(0, SIGKILL, false);
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, "it closed its socket"));
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "it closed its socket"));
 }
 
 Test(worker_host, more_than_its_most_are_refused_and_all_die_with_the_driver)
@@ -203,7 +203,7 @@ Test(worker_host, more_than_its_most_are_refused_and_all_die_with_the_driver)
 	cr_expect_null(did(WRK_DO_SPAWN));
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence,
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence,
 			 "worker a runs 256 hosts already, its most; give it fewer fragments");
 	step((struct wrk_event){
 		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
@@ -243,7 +243,7 @@ Test(worker_host, a_host_speaks_for_itself_alone)
 		cr_expect_null(did(WRK_DO_SEND_DRIVER), "field %d", field);
 		cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
 		exited(0, SIGKILL, false);
-		cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence,
+		cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence,
 				 "it sent a frame that a host may not send"));
 	}
 }
@@ -262,22 +262,23 @@ Test(worker_host, long_names_of_fragments_are_cut)
 	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
 	exited(1, 0, false);
 	cr_expect(strstr(
-		sent(FW_HOST_EXIT)->exit.sentence,
+		sent(FW_HOST_EXIT)->exit.failure.sentence,
 		"fraghost 4711 of a_fragment_with_a_long_name, a_fragment_with_a_long_name, "));
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.sentence, " exited with status 1"));
-	cr_expect_leq(strlen(sent(FW_HOST_EXIT)->exit.sentence), 200);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, " exited with status 1"));
+	cr_expect_leq(strlen(sent(FW_HOST_EXIT)->exit.failure.sentence), 200);
 }
 
 Test(worker_host, a_host_that_could_not_be_prepared_is_said_to_have_failed_once)
 {
 	struct fw_message failed = host_frame(FW_HOST_PREPARED);
+	struct fw_failure error = {FRAGI_FAILURE_GRAPH_INVALID, "no such type", ""};
 
 	start_attached(true);
 	spawn(1);
-	failed.prepared = (struct fw_host_prepared){.exit_code = 2};
+	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
 	from_host(&failed);
 	cr_expect_not_null(sent(FW_HOST_PREPARED));
 	exited(0, 0, false); /* it told why, and goes */
-	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.sentence, "");
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 2);
 }

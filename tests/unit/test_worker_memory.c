@@ -19,7 +19,7 @@ static void host_says(enum fw_kind kind)
 		message.prepared = (struct fw_host_prepared){
 			.ok = true, .fragments = &table, .fragment_count = 1};
 	else
-		message.result = (struct fw_host_result){.ok = true, .sentence = ""};
+		message.result = (struct fw_host_result){0};
 	from_host(&message);
 }
 

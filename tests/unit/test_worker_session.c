@@ -62,8 +62,8 @@ Test(worker_session, a_refusal_ends_it_with_the_sentence)
 {
 	static const struct fw_message refused = {
 		.kind = FW_REFUSED,
-		.refused = {.exit_code = 5,
-			    .sentence = "this driver speaks protocol 2.0, the worker 1.0"},
+		.refused = {{FRAGI_FAILURE_VERSION_REFUSED,
+			     "this driver speaks protocol 2.0, the worker 1.0", ""}},
 	};
 
 	make(false);
@@ -191,12 +191,14 @@ Test(worker_session, a_frame_that_is_not_for_a_worker_ends_the_connection)
 
 Test(worker_session, a_refusal_ends_it_with_a_code_of_the_documented_ones)
 {
-	static const int codes[][2] = {{3, 3}, {0, 5}, {6, 5}, {255, 5}};
+	static const int codes[][2] = {{FRAGI_FAILURE_DRIVER_FULL, 3},
+				       {FRAGI_FAILURE_VERSION_REFUSED, 5},
+				       {FRAGI_FAILURE_USAGE, 2}};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(codes); i++) {
 		struct fw_message refused = {
 			.kind = FW_REFUSED,
-			.refused = {.exit_code = codes[i][0], .sentence = "no"}};
+			.refused = {{(enum fragi_failure)codes[i][0], "no", ""}}};
 
 		finish();
 		make(false);
@@ -212,7 +214,7 @@ Test(worker_session, a_refusal_ends_it_with_a_code_of_the_documented_ones)
 Test(worker_session, a_driver_that_ends_the_session_is_tried_again)
 {
 	static const struct fw_message refused = {
-		.kind = FW_REFUSED, .refused = {.exit_code = 5, .sentence = "judged dead"}};
+		.kind = FW_REFUSED, .refused = {{FRAGI_FAILURE_OTHER, "judged dead", ""}}};
 
 	start_attached(false);
 	spawn(1);

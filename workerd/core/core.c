@@ -61,7 +61,8 @@ static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions 
 		return;
 	}
 	if (core->stops > 1) {
-		wrk_host_kill_all(core, "its workerd was told to end", actions);
+		wrk_host_kill_all(core, FRAGI_FAILURE_WORKER_LOST, "its workerd was told to end",
+				  actions);
 		end_in_time(core, now_ns);
 		return;
 	}

@@ -29,45 +29,81 @@ static void exit_place(const struct wrk_host *host, const struct fw_host_stats *
 		snprintf(out + used, size - used, " or %d more", places - PLACES_MAX);
 }
 
-/* What became of it, after its name; NULL when it ended as it was told to. */
-static const char *exit_deed(const struct wrk_host *host, const struct wrk_exited *exited,
-			     const char *place, struct wrk_actions *actions)
+/* The operator that was in a callback; NULL: none, or not known which. */
+static const char *exit_op(const struct wrk_host *host, const struct fw_host_stats *stats)
+{
+	const char *found = NULL;
+
+	for (uint32_t i = 0; stats != NULL && i < stats->op_count && i < host->name_count; i++) {
+		if (!stats->ops[i].running)
+			continue;
+		if (found != NULL)
+			return NULL;
+		found = host->names[i];
+	}
+	return found;
+}
+
+/* Whether it was this workerd that ended it, for the reason that it has noted. */
+static bool ended_by_worker(const struct wrk_host *host, const struct wrk_exited *exited)
+{
+	if (host->why_failure == FRAGI_FAILURE_NONE)
+		return false;
+	return (exited->signal == SIGKILL && host->state == WRK_HOST_KILLED) ||
+	       (host->ending && exited->signal == 0 && exited->status == 0) ||
+	       (host->cut && exited->status == WRK_HOST_EXIT_LOST);
+}
+
+/* out_deed: what became of it, after its name. */
+static enum fragi_failure exit_cause(const struct wrk_host *host, const struct wrk_exited *exited,
+				     const char *place, struct wrk_actions *actions,
+				     const char **out_deed)
 {
 	const char *abbreviation = exited->signal > 0 ? sigabbrev_np(exited->signal) : NULL;
 
 	if (host->told && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED &&
-	    host->why[0] == '\0')
-		return NULL;
-	if (host->why[0] != '\0' &&
-	    ((exited->signal == SIGKILL && host->state == WRK_HOST_KILLED) ||
-	     (host->ending && exited->signal == 0 && exited->status == 0) ||
-	     (host->cut && exited->status == WRK_HOST_EXIT_LOST)))
-		return wrk_text(actions, "was ended%s: %s", place, host->why);
-	if (exited->signal == SIGKILL)
-		return wrk_text(
+	    host->why_failure == FRAGI_FAILURE_NONE)
+		return FRAGI_FAILURE_NONE;
+	if (ended_by_worker(host, exited)) {
+		*out_deed = wrk_text(actions, "was ended%s: %s", place, host->why);
+		return host->why_failure;
+	}
+	if (exited->signal == SIGKILL) {
+		*out_deed = wrk_text(
 			actions,
 			"was killed%s: signal 9 (SIGKILL); if nobody did that on purpose, look for the out-of-memory killer in the kernel's log",
 			place);
-	if (exited->signal != 0)
-		return wrk_text(actions, "crashed%s: signal %d (SIG%s)%s%s", place, exited->signal,
-				abbreviation != NULL ? abbreviation : "?",
-				exited->core_file != NULL ? "; " : "",
-				exited->core_file != NULL ? exited->core_file : "");
+		return FRAGI_FAILURE_HOST_KILLED;
+	}
+	if (exited->signal != 0) {
+		*out_deed = wrk_text(actions, "crashed%s: signal %d (SIG%s)%s%s", place,
+				     exited->signal, abbreviation != NULL ? abbreviation : "?",
+				     exited->core_file != NULL ? "; " : "",
+				     exited->core_file != NULL ? exited->core_file : "");
+		return FRAGI_FAILURE_HOST_CRASHED;
+	}
 	if (exited->status == 0 && (host->ending || host->failed))
-		return NULL;
-	return wrk_text(actions, "exited with status %d%s", exited->status, place);
+		return FRAGI_FAILURE_NONE;
+	*out_deed = wrk_text(actions, "exited with status %d%s", exited->status, place);
+	return FRAGI_FAILURE_HOST_EXITED;
 }
 
-const char *wrk_exit_sentence(const struct wrk_host *host, const struct wrk_exited *exited,
-			      struct wrk_actions *actions)
+struct fw_failure wrk_exit_failure(const struct wrk_host *host, const struct wrk_exited *exited,
+				   struct wrk_actions *actions)
 {
 	char place[PLACES_MAX * (2 * FRAG_NAME_MAX + 40)];
-	const char *deed;
+	struct fw_failure failure = {FRAGI_FAILURE_NONE, "", ""};
+	const char *deed = NULL, *op;
 
 	exit_place(host, exited->stats, place, sizeof(place));
-	deed = exit_deed(host, exited, place, actions);
-	if (deed == NULL)
-		return "";
-	return wrk_text(actions, "fraghost %d%s%s %s", host->pid, place[0] == '\0' ? " of " : "",
-			place[0] == '\0' ? host->fragments : "", deed);
+	failure.code = exit_cause(host, exited, place, actions, &deed);
+	if (failure.code == FRAGI_FAILURE_NONE)
+		return failure;
+	failure.sentence =
+		wrk_text(actions, "fraghost %d%s%s %s", host->pid, place[0] == '\0' ? " of " : "",
+			 place[0] == '\0' ? host->fragments : "", deed);
+	op = exit_op(host, exited->stats);
+	if (op != NULL) /* the host is forgotten before the report leaves */
+		failure.op = wrk_text(actions, "%s", op);
+	return failure;
 }

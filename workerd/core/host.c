@@ -78,25 +78,34 @@ static void host_signal(const struct wrk_host *host, int number, struct wrk_acti
 	action->signal = number;
 }
 
-/* why: for the sentence about its end; empty when somebody asked for it. */
-static void host_kill(struct wrk_core *core, struct wrk_host *host, const char *why,
-		      struct wrk_actions *actions)
+/* The first reason counts. */
+static void note_why(struct wrk_host *host, enum fragi_failure failure, const char *why)
+{
+	if (host->why_failure != FRAGI_FAILURE_NONE)
+		return;
+	host->why_failure = failure;
+	snprintf(host->why, sizeof(host->why), "%s", why);
+}
+
+/* failure, why: for the report of its end; NONE and empty when somebody asked for it. */
+static void host_kill(struct wrk_core *core, struct wrk_host *host, enum fragi_failure failure,
+		      const char *why, struct wrk_actions *actions)
 {
 	if (host->state == WRK_HOST_KILLED)
 		return;
-	if (host->why[0] == '\0')
-		snprintf(host->why, sizeof(host->why), "%s", why);
+	note_why(host, failure, why);
 	host->kill_at_ns = INT64_MAX;
 	host_move(core, host, WRK_HOST_KILLED, actions);
 	host_signal(host, SIGKILL, actions);
 }
 
-void wrk_host_kill_all(struct wrk_core *core, const char *why, struct wrk_actions *actions)
+void wrk_host_kill_all(struct wrk_core *core, enum fragi_failure failure, const char *why,
+		       struct wrk_actions *actions)
 {
 	for (uint32_t i = 0; i < core->slot_count; i++)
 		if (core->hosts[i].state != WRK_HOST_NONE) {
 			core->hosts[i].ended_here = core->stops > 0;
-			host_kill(core, &core->hosts[i], why, actions);
+			host_kill(core, &core->hosts[i], failure, why, actions);
 		}
 }
 
@@ -112,10 +121,11 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 		count++;
 		host->ended_here = true;
 		if (host->state == WRK_HOST_SPAWNING)
-			host_kill(core, host, "its workerd was told to end", actions);
+			host_kill(core, host, FRAGI_FAILURE_WORKER_LOST,
+				  "its workerd was told to end", actions);
 		if (host->state != WRK_HOST_UP)
 			continue;
-		snprintf(host->why, sizeof(host->why), "its workerd was told to end");
+		note_why(host, FRAGI_FAILURE_WORKER_LOST, "its workerd was told to end");
 		host_move(core, host, WRK_HOST_STOPPING, actions);
 		host->ending = true;
 		host->kill_at_ns = now_ns + WRK_KILL_NS;
@@ -129,7 +139,7 @@ static void kill_as_told(struct wrk_core *core, struct wrk_host *host, int64_t n
 			 struct wrk_actions *actions)
 {
 	if (core->config.grace_ns == 0 || host->state == WRK_HOST_SPAWNING) {
-		host_kill(core, host, "", actions);
+		host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
 		return;
 	}
 	if (host->state == WRK_HOST_UP)
@@ -200,11 +210,15 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 			core->config.name, WRK_HOSTS_MAX);
 	if (refusal != NULL) {
 		report_exit(core, message,
-			    &(struct fw_host_exit){.exit_code = 3, .sentence = refusal}, actions);
+			    &(struct fw_host_exit){
+				    .exit_code = FRAGI_EXIT_MISSING,
+				    .failure = {FRAGI_FAILURE_WORKER_BUSY, refusal, NULL}},
+			    actions);
 		return;
 	}
 	if (old != NULL)
-		host_kill(core, old, "a newer epoch of it was started", actions);
+		host_kill(core, old, FRAGI_FAILURE_HOST_EXITED, "a newer epoch of it was started",
+			  actions);
 	if (host == &core->hosts[core->slot_count])
 		core->slot_count++;
 	*host = (struct wrk_host){.id = ++core->last_id,
@@ -248,6 +262,13 @@ static void take_result(struct wrk_core *core, int exit_code)
 		core->result = exit_code;
 }
 
+static void take_failure(struct wrk_core *core, struct wrk_host *host,
+			 const struct fw_failure *failure)
+{
+	host->failed = host->failed || failure->code != FRAGI_FAILURE_NONE;
+	take_result(core, fragi_failure_exit(failure->code));
+}
+
 void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
 		    struct wrk_actions *actions)
 {
@@ -278,6 +299,14 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 	if (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0)
 		host->ending = true;
 	send_host(host, message, actions);
+}
+
+/* The driver calls the first error the cause as well. */
+static const struct fw_failure *prepare_failure(const struct fw_host_prepared *prepared)
+{
+	static const struct fw_failure unknown = {FRAGI_FAILURE_HOST_FAILED, "", ""};
+
+	return prepared->error_count != 0 ? &prepared->errors[0] : &unknown;
 }
 
 static void take_names(struct wrk_host *host, const struct fw_host_prepared *prepared,
@@ -324,21 +353,19 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 		      message->kind != FW_HOST_STARTED && message->kind != FW_HOST_EVENT)) {
 		wrk_say(actions, FRAGI_LOG_ERROR, "%s: fraghost %d sent %s that it may not send",
 			host->application, host->pid, fw_kind_name(message->kind));
-		host_kill(core, host, "it sent a frame that a host may not send", actions);
+		host_kill(core, host, FRAGI_FAILURE_PROTOCOL,
+			  "it sent a frame that a host may not send", actions);
 		return;
 	}
 	if (message->kind == FW_HOST_PREPARED) {
 		take_names(host, &message->prepared, actions);
-		host->failed = host->failed || !message->prepared.ok;
-		take_result(core, message->prepared.ok ? 0 : message->prepared.exit_code);
+		if (!message->prepared.ok)
+			take_failure(core, host, prepare_failure(&message->prepared));
 	} else if (message->kind == FW_HOST_EVENT) {
-		if (message->event.state == FW_STATE_FAILED) {
-			host->failed = true;
-			take_result(core, message->event.exit_code);
-		}
+		if (message->event.state == FW_STATE_FAILED)
+			take_failure(core, host, &message->event.failure);
 	} else {
-		host->failed = host->failed || !message->result.ok;
-		take_result(core, message->result.ok ? 0 : message->result.exit_code);
+		take_failure(core, host, &message->result.failure);
 	}
 	wrk_session_send(core, message, actions);
 }
@@ -387,22 +414,23 @@ static bool end_was_asked(const struct wrk_host *host, const struct wrk_exited *
 static void host_exited(struct wrk_core *core, struct wrk_host *host,
 			const struct wrk_exited *exited, struct wrk_actions *actions)
 {
-	const char *sentence = wrk_exit_sentence(host, exited, actions);
+	const struct fw_failure failure = wrk_exit_failure(host, exited, actions);
 	struct fw_message as = {.run = host->run, .host = host->number, .epoch = host->epoch};
 	struct fw_host_exit exit = {
-		.exit_code = exited->signal != 0 ? 128 + exited->signal : exited->status,
+		.exit_code =
+			exited->signal != 0 ? FRAGI_EXIT_SIGNAL + exited->signal : exited->status,
 		.signal = exited->signal,
-		.sentence = sentence,
+		.failure = failure,
 		.lines = exited->lines,
 		.line_count = exited->line_count,
 		.asked = end_was_asked(host, exited),
 	};
 
-	if (*sentence != '\0') {
+	if (failure.code != FRAGI_FAILURE_NONE) {
 		wrk_say(actions, core->stops > 0 ? FRAGI_LOG_INFO : FRAGI_LOG_ERROR, "%s: %s",
-			host->application, sentence);
+			host->application, failure.sentence);
 		if (core->stops == 0)
-			take_result(core, 1);
+			take_result(core, fragi_failure_exit(failure.code));
 	}
 	if (exited->stats != NULL)
 		report_stats(core, host, exited->stats, true, actions);
@@ -432,11 +460,14 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		as = (struct fw_message){
 			.run = host->run, .host = host->number, .epoch = host->epoch};
 		wrk_say(actions, FRAGI_LOG_ERROR, "%s: %s", host->application, event->text);
-		take_result(core, 3);
+		take_result(core, fragi_failure_exit(FRAGI_FAILURE_HOST_NOT_STARTED));
 		if (host->link == core->link)
-			report_exit(core, &as,
-				    &(struct fw_host_exit){.exit_code = 3, .sentence = event->text},
-				    actions);
+			report_exit(
+				core, &as,
+				&(struct fw_host_exit){.exit_code = FRAGI_EXIT_MISSING,
+						       .failure = {FRAGI_FAILURE_HOST_NOT_STARTED,
+								   event->text, NULL}},
+				actions);
 		host_gone(core, host, actions);
 		break;
 	case WRK_HOST_MESSAGE:
@@ -445,8 +476,8 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		break;
 	case WRK_HOST_LINK_LOST: /* its exit follows, unless it closed the socket itself */
 		if (host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING) {
-			if (!host->told && host->why[0] == '\0') {
-				snprintf(host->why, sizeof(host->why), "%s", event->text);
+			if (!host->told && host->why_failure == FRAGI_FAILURE_NONE) {
+				note_why(host, FRAGI_FAILURE_PROTOCOL, event->text);
 				host->cut = event->cut;
 			}
 			if (host->kill_at_ns > now_ns + core->beat_ns)
@@ -472,7 +503,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 		if (host->state == WRK_HOST_NONE || host->state == WRK_HOST_KILLED)
 			continue;
 		if (now_ns >= host->kill_at_ns) {
-			host_kill(core, host, "", actions);
+			host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
 			continue;
 		}
 		if (now_ns >= fragi_spare_dead_at(&core->spare, host->heard_ns, core->dead_ns)) {
@@ -481,7 +512,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 			snprintf(why, sizeof(why),
 				 "its control thread has not been heard for %.1f s",
 				 (double)core->dead_ns * 1e-9);
-			host_kill(core, host, why, actions);
+			host_kill(core, host, FRAGI_FAILURE_HOST_SILENT, why, actions);
 			continue;
 		}
 		if (beat && host->state != WRK_HOST_SPAWNING) {

@@ -96,11 +96,12 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 		wrk_say(actions, FRAGI_LOG_WARN,
 			"lost the driver at %s: %s; its applications end here", core->config.driver,
 			why);
-		wrk_host_kill_all(core, "its driver was lost", actions);
+		wrk_host_kill_all(core, FRAGI_FAILURE_DRIVER_LOST, "its driver was lost", actions);
 	}
 	session_back_off(core, why, now_ns, actions);
 	if (attached && core->config.once && core->served && !core->decided)
-		core->result = 3; /* with which it ends when the last host is gone */
+		core->result = fragi_failure_exit(
+			FRAGI_FAILURE_DRIVER_LOST); /* with which it ends when the last host is gone */
 }
 
 void wrk_session_send(struct wrk_core *core, const struct fw_message *message,
@@ -173,10 +174,8 @@ static void session_refused(struct wrk_core *core, const struct fw_refused *refu
 			    struct wrk_actions *actions)
 {
 	wrk_say(actions, FRAGI_LOG_ERROR, "the driver at %s refused this worker: %s",
-		core->config.driver, refused->sentence);
-	wrk_session_end(core,
-			refused->exit_code > 0 && refused->exit_code <= 5 ? refused->exit_code : 5,
-			actions);
+		core->config.driver, refused->failure.sentence);
+	wrk_session_end(core, fragi_failure_exit(refused->failure.code), actions);
 }
 
 static void session_frame(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
@@ -197,10 +196,10 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 	case FW_BEAT:
 		break;
 	case FW_REFUSED: /* it judged this worker dead meanwhile */
-		session_drop(
-			core, false,
-			wrk_text(actions, "it ended the session: %s", message->refused.sentence),
-			now_ns, actions);
+		session_drop(core, false,
+			     wrk_text(actions, "it ended the session: %s",
+				      message->refused.failure.sentence),
+			     now_ns, actions);
 		break;
 	case FW_HOST_CREATE:
 		wrk_host_create(core, message, now_ns, actions);

@@ -19,8 +19,10 @@ struct wrk_host {
 	bool ending;        /* ... to end: an exit with 0 is in order */
 	bool ended_here;    /* by this workerd, which was told to end */
 	bool failed;        /* it reported a failure itself */
-	char why[256];      /* why this workerd ended it; empty: it did not */
-	bool cut;           /* this workerd gave up its control socket, for the same reason */
+	/* why this workerd ended it; NONE, empty: it did not, or because somebody asked for it */
+	enum fragi_failure why_failure;
+	char why[256];
+	bool cut; /* this workerd gave up its control socket, for the same reason */
 	char *application;
 	char fragments[128]; /* "fragment1, fragment2", for people */
 	char **names;        /* of its operators, in ledger order; NULL: not prepared */
@@ -96,14 +98,15 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		    struct wrk_actions *actions);
 void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk_actions *actions);
-void wrk_host_kill_all(struct wrk_core *core, const char *why, struct wrk_actions *actions);
+void wrk_host_kill_all(struct wrk_core *core, enum fragi_failure failure, const char *why,
+		       struct wrk_actions *actions);
 /* Those whose driver has not told them to stop. Returns their number. */
 uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 int64_t wrk_host_deadline_ns(const struct wrk_core *core);
 void wrk_host_forget(struct wrk_host *host); /* frees what it owns */
 
-/* exit.c: the sentence about a host's end; empty after an orderly one */
-const char *wrk_exit_sentence(const struct wrk_host *host, const struct wrk_exited *exited,
-			      struct wrk_actions *actions);
+/* exit.c: what a host's end was; NONE after an orderly one */
+struct fw_failure wrk_exit_failure(const struct wrk_host *host, const struct wrk_exited *exited,
+				   struct wrk_actions *actions);
 
 #endif

@@ -99,22 +99,30 @@ int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 int host_tables_errors(const struct fragi_diag *diag, struct fragi_arena *arena,
 		       struct fw_host_prepared *out_prepared)
 {
-	const char **errors = fragi_arena_alloc(arena, (diag->count + 1) * sizeof(*errors));
+	struct fw_failure *errors = fragi_arena_alloc(arena, (diag->count + 1) * sizeof(*errors));
 	uint32_t count = 0;
 
 	if (errors == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < diag->count; i++) {
 		char line[sizeof(struct frag_err)];
+		const struct frag_err *err = &diag->items[i];
 
-		errors[count] = fragi_arena_strdup(
-			arena, fragi_err_line(&diag->items[i], line, sizeof(line)));
-		if (errors[count++] == NULL)
+		errors[count] = (struct fw_failure){
+			.code = fragi_err_failure(err),
+			.sentence =
+				fragi_arena_strdup(arena, fragi_err_line(err, line, sizeof(line))),
+			.op = err->op,
+		};
+		if (errors[count++].sentence == NULL)
 			return -ENOMEM;
 	}
 	if (diag->beyond > 0) {
-		errors[count] = fragi_arena_printf(arena, "and %zu more errors", diag->beyond);
-		if (errors[count++] == NULL)
+		errors[count] = (struct fw_failure){
+			.code = FRAGI_FAILURE_OTHER,
+			.sentence = fragi_arena_printf(arena, "and %zu more errors", diag->beyond),
+		};
+		if (errors[count++].sentence == NULL)
 			return -ENOMEM;
 	}
 	out_prepared->errors = errors;

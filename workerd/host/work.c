@@ -192,15 +192,17 @@ void host_work_destroy(struct host_work *work)
 	start_thread(work, destroy_main);
 }
 
-static struct fw_host_result result_of(const struct host_work *work)
+static struct fw_host_result result_of(struct host_work *work)
 {
 	if (work->result == 0)
-		return (struct fw_host_result){.ok = true, .sentence = ""};
+		return (struct fw_host_result){0};
+	frag_err_set(&work->err, work->result, "%s", frag_strerror(work->result));
+	fragi_err_classify(&work->err,
+			   work->kind == HOST_DO_WIRE ? FRAGI_FAILURE_EDGE_REFUSED
+						      : FRAGI_FAILURE_HOST_FAILED,
+			   NULL);
 	return (struct fw_host_result){
-		.exit_code = 1,
-		.sentence =
-			work->err.text[0] != '\0' ? work->err.text : frag_strerror(work->result),
-	};
+		{fragi_err_failure(&work->err), work->err.text, work->err.op}};
 }
 
 static int prepared_of(struct host_work *work)
@@ -210,7 +212,6 @@ static int prepared_of(struct host_work *work)
 	work->prepared = (struct fw_host_prepared){0};
 	if (r == 0)
 		return host_tables_prepared(work->run, &work->event_arena, &work->prepared);
-	work->prepared.exit_code = r == -EINVAL ? 2 : r == -ENOENT ? 3 : 1;
 	work->prepared.pid = (int32_t)getpid();
 	return host_tables_errors(&work->diag, &work->event_arena, &work->prepared);
 }
@@ -262,13 +263,13 @@ static void report(struct host_work *work, struct host_event *out_event)
 		*out_event = (struct host_event){.kind = HOST_EV_PEERS_READY};
 		return;
 	}
-	work->report = (struct fw_host_event){.state = states[event->kind],
-					      .peer = event->peer,
-					      .exit_code = event->exit_code,
-					      .sentence = event->sentence,
-					      .idle_rounds = event->idle_rounds,
-					      .sent = event->sent,
-					      .delivered = event->delivered};
+	work->report =
+		(struct fw_host_event){.state = states[event->kind],
+				       .peer = event->peer,
+				       .failure = {event->failure, event->sentence, event->op},
+				       .idle_rounds = event->idle_rounds,
+				       .sent = event->sent,
+				       .delivered = event->delivered};
 	*out_event = (struct host_event){.kind = HOST_EV_RUN, .report = &work->report};
 }
 

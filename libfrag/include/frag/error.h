@@ -29,11 +29,15 @@ struct frag_err {
 	char file[256];
 	/* one sentence without a newline; empty: no error */
 	char text[1024];
+	/* set by frag: which failure it is, a number of its own table; 0: not classified */
+	int failure;
+	/* set by frag: "fragment.operator" that failed; empty: none */
+	char op[2 * FRAG_NAME_MAX + 2];
 };
 
 #define FRAG_ERR_INIT                                                                              \
 	{                                                                                          \
-		sizeof(struct frag_err), 0, 0, 0, "", ""                                           \
+		sizeof(struct frag_err), 0, 0, 0, "", "", 0, ""                                    \
 	}
 
 /*

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/failure.h>
 #include <base/policy.h>
 #include <graph/compose.h>
 
@@ -18,6 +19,22 @@ void fragi_making_note(struct frag_fragment *fragment, int code)
 		fragment->making->code = gravity(code) == 1 ? -EINVAL : code;
 }
 
+/* What is wrong with the graph, but for what is not there and for short memory. */
+static void making_error(struct frag_fragment *fragment, int code, const struct fragi_node *place,
+			 const char *subject, const char *text)
+{
+	struct fragi_diag *diag = fragment->diag;
+	size_t first;
+
+	fragi_making_note(fragment, code);
+	if (diag == NULL)
+		return;
+	first = diag->count;
+	fragi_node_error(diag, place, subject != NULL ? subject : fragment->name, "%s", text);
+	if (first < diag->count && gravity(code) > 1)
+		diag->items[first].code = code;
+}
+
 int fragi_making_fail(struct frag_fragment *fragment, int code, const struct fragi_node *place,
 		      const char *subject, const char *format, ...)
 {
@@ -27,11 +44,20 @@ int fragi_making_fail(struct frag_fragment *fragment, int code, const struct fra
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fragi_making_note(fragment, code);
-	if (fragment->diag != NULL)
-		fragi_node_error(fragment->diag, place, subject != NULL ? subject : fragment->name,
-				 "%s", text);
+	making_error(fragment, code, place, subject, text);
 	return code;
+}
+
+void fragi_making_fail_by(struct frag_fragment *fragment, const struct frag_err *cause,
+			  const struct fragi_node *place, const char *subject, const char *what)
+{
+	size_t first = fragment->diag != NULL ? fragment->diag->count : 0;
+	char text[sizeof(cause->text) + 128];
+
+	snprintf(text, sizeof(text), "%s%s", what, cause->text);
+	making_error(fragment, cause->code, place, subject, text);
+	if (fragment->diag != NULL && cause->failure != FRAGI_FAILURE_NONE)
+		fragi_diag_classify(fragment->diag, first, fragi_err_failure(cause), NULL);
 }
 
 void *fragi_making_room(struct frag_fragment *fragment, void *items, uint32_t count,

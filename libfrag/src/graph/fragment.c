@@ -80,7 +80,7 @@ static void load_extensions(struct frag_fragment *fragment)
 		r = fragi_registry_load(fragment->registry, own->extensions[i].library, &err);
 		if (r == 0)
 			continue;
-		fragi_making_fail(fragment, r, own->extensions[i].place, NULL, "%s", err.text);
+		fragi_making_fail_by(fragment, &err, own->extensions[i].place, NULL, "");
 		fragment->making->no_library = true;
 	}
 }
@@ -129,8 +129,7 @@ static void run_composer(struct frag_fragment *fragment)
 	if (composer == NULL) {
 		fragment->making->no_composer = true;
 		if (!fragment->making->no_library)
-			fragi_making_fail(fragment, err.code, own->place, NULL, "compose: %s",
-					  err.text);
+			fragi_making_fail_by(fragment, &err, own->place, NULL, "compose: ");
 		return;
 	}
 	fragi_current_set(NULL, "compose");

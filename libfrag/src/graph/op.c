@@ -6,6 +6,7 @@
 
 #define LOG_TOPIC "op"
 #include <base/alloc.h>
+#include <base/failure.h>
 #include <base/log.h>
 #include <base/units.h>
 #include <data/codec.h>
@@ -136,7 +137,7 @@ static const struct frag_op_type *type_of(struct frag_fragment *fragment, const 
 	else
 		type = fragi_registry_op(fragment->registry, type_name, &err);
 	if (type == NULL && !fragment->making->no_library)
-		fragi_making_fail(fragment, err.code, place, subject, "%s", err.text);
+		fragi_making_fail_by(fragment, &err, place, subject, "");
 	return type;
 }
 
@@ -266,10 +267,18 @@ static int state_fill(struct frag_op *op)
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback,
 			     int r)
 {
+	const enum fragi_failure failure = r == -EINVAL   ? FRAGI_FAILURE_OPERATOR_REFUSED
+					   : r == -ENOENT ? FRAGI_FAILURE_OPERATOR_LACKS_FILE
+							  : FRAGI_FAILURE_OPERATOR_FAILED;
+	const size_t first = diag->count;
+
 	if (op->err.text[0] != '\0')
-		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s", op->subject, op->err.text);
-	return fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s returned %d (%s)", op->subject, callback,
-			      r, frag_strerror(r));
+		fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s", op->subject, op->err.text);
+	else
+		fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s returned %d (%s)", op->subject,
+			       callback, r, frag_strerror(r));
+	fragi_diag_classify(diag, first, failure, op->subject);
+	return r;
 }
 
 static int op_setup(struct frag_op *op)

@@ -58,14 +58,19 @@ void fragi_run_report_event(struct fragi_run *run, const struct fragi_run_event 
 	fragi_run_nudge(run);
 }
 
-void fragi_run_report(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer,
-		      int exit_code, const char *sentence)
+void fragi_run_report_failure(struct fragi_run *run, enum fragi_failure failure, const char *op,
+			      const char *sentence)
 {
-	struct fragi_run_event event = {.kind = kind, .peer = peer, .exit_code = exit_code};
+	struct fragi_run_event event = {.kind = FRAGI_RUN_FAILED, .failure = failure};
 
-	if (sentence != NULL)
-		snprintf(event.sentence, sizeof(event.sentence), "%s", sentence);
+	snprintf(event.op, sizeof(event.op), "%s", op != NULL ? op : "");
+	snprintf(event.sentence, sizeof(event.sentence), "%s", sentence);
 	fragi_run_report_event(run, &event);
+}
+
+void fragi_run_report(struct fragi_run *run, enum fragi_run_event_kind kind)
+{
+	fragi_run_report_event(run, &(struct fragi_run_event){.kind = kind});
 }
 
 int fragi_run_fd(const struct fragi_run *run)

@@ -134,21 +134,24 @@ static void peer_ready(void *arg, uint32_t host)
 
 	(void)host;
 	if (atomic_fetch_add(&run->peers_ready, 1) + 1 == run->peer_count)
-		fragi_run_report(run, FRAGI_RUN_WIRED, 0, 0, NULL);
+		fragi_run_report(run, FRAGI_RUN_WIRED);
 }
 
 static void peer_lost(void *arg, uint32_t host, const char *sentence)
 {
+	struct fragi_run_event event = {
+		.kind = FRAGI_RUN_PEER_LOST, .peer = host, .failure = FRAGI_FAILURE_EDGE_LOST};
 	struct fragi_run *run = arg;
 
 	atomic_fetch_add(&run->peers_lost, 1);
-	fragi_run_report(run, FRAGI_RUN_PEER_LOST, host, 0, sentence);
+	snprintf(event.sentence, sizeof(event.sentence), "%s", sentence);
+	fragi_run_report_event(run, &event);
 }
 
 static void remote_fault(void *arg, int code, const char *sentence)
 {
 	(void)code;
-	fragi_run_report(arg, FRAGI_RUN_FAILED, 0, 1, sentence);
+	fragi_run_report_failure(arg, FRAGI_FAILURE_HOST_FAILED, NULL, sentence);
 }
 
 static int remote_create(struct fragi_run *run, struct fragi_diag *diag)
@@ -174,6 +177,10 @@ static int remote_create(struct fragi_run *run, struct fragi_diag *diag)
 		r = fragi_remote_open(run->remote, ops, &err);
 	if (r < 0) {
 		frag_err_set(&err, r, "cannot open the transport ucx (%s)", frag_strerror(r));
+		fragi_err_classify(&err,
+				   r == -ENOENT ? FRAGI_FAILURE_TRANSPORT_MISSING
+						: FRAGI_FAILURE_HOST_FAILED,
+				   NULL);
 		fragi_diag_add_err(diag, &err);
 	}
 	return r;
@@ -215,20 +222,19 @@ static void halt_all(struct fragi_run *run)
 			fragi_sched_halt(run->fragments[i].sched);
 }
 
-static void on_failed(void *arg, struct frag_op *op, int code, const char *sentence)
+static void on_failed(void *arg, struct frag_op *op, enum fragi_failure failure,
+		      const char *sentence)
 {
 	struct fragi_run_fragment *fragment = arg;
 
-	(void)op;
-	(void)code;
-	fragi_run_report(fragment->run, FRAGI_RUN_FAILED, 0, 1, sentence);
+	fragi_run_report_failure(fragment->run, failure, op->subject, sentence);
 }
 
 static void on_stopped(void *arg)
 {
 	struct fragi_run_fragment *fragment = arg;
 
-	fragi_run_report(fragment->run, FRAGI_RUN_STOPPED, 0, 0, NULL);
+	fragi_run_report(fragment->run, FRAGI_RUN_STOPPED);
 	fragi_sched_drain(fragment->sched);
 }
 
@@ -281,7 +287,7 @@ static void on_finished(void *arg)
 		return;
 	flush(run);
 	atomic_store(&run->done, true);
-	fragi_run_report(run, FRAGI_RUN_DONE, 0, 0, NULL);
+	fragi_run_report(run, FRAGI_RUN_DONE);
 }
 
 /* Start and stop. */
@@ -340,7 +346,7 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 	}
 	if (run->fragment_count == 0) {
 		atomic_store(&run->done, true);
-		fragi_run_report(run, FRAGI_RUN_DONE, 0, 0, NULL);
+		fragi_run_report(run, FRAGI_RUN_DONE);
 	}
 	if (atomic_load(&run->halting))
 		halt_all(run);
@@ -354,7 +360,7 @@ static void stop_announce(struct fragi_run *run)
 
 	(void)n;
 	if (!atomic_load(&run->started) && !atomic_exchange(&run->done, true))
-		fragi_run_report(run, FRAGI_RUN_DONE, 0, 0, NULL);
+		fragi_run_report(run, FRAGI_RUN_DONE);
 }
 
 void fragi_run_drain(struct fragi_run *run)

@@ -27,7 +27,7 @@ enum fragi_run_event_kind {
 	 * once the rest has ended; not when an operator hangs.
 	 */
 	FRAGI_RUN_DONE,
-	/* sentence, exit_code; its fragment stops at once */
+	/* sentence, failure, op; its fragment stops at once */
 	FRAGI_RUN_FAILED,
 	FRAGI_RUN_STOPPED, /* an operator stopped the application: finished; its fragment drains */
 	FRAGI_RUN_PEER_LOST, /* peer, sentence */
@@ -36,7 +36,8 @@ enum fragi_run_event_kind {
 struct fragi_run_event {
 	enum fragi_run_event_kind kind;
 	uint32_t peer;
-	int exit_code;
+	enum fragi_failure failure;
+	char op[2 * FRAG_NAME_MAX + 2]; /* "fragment.operator" that failed; empty: none */
 	char sentence[1024];
 	uint64_t sent, delivered, idle_rounds;
 };
@@ -55,7 +56,7 @@ FRAGI_API int fragi_run_create(const struct fragi_run_config *config, struct fra
 /*
  * Loads, composes, initializes, resolves the flows inside this process, makes the ledger; opens the
  * transport "ucx" if the spec has flows that leave this process.
- * Errors in diag. Returns 0; -EINVAL (exit code 2); -ENOENT (3); else (1).
+ * Errors in diag, classified (base/failure.h). Returns 0 or negative errno.
  */
 FRAGI_API int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag);
 

@@ -85,8 +85,10 @@ struct fragi_run {
  * events.c. Thread: any. When memory is short and FRAGI_RUN_RESERVE events wait to be taken, this
  * one is lost.
  */
-void fragi_run_report(struct fragi_run *run, enum fragi_run_event_kind kind, uint32_t peer,
-		      int exit_code, const char *sentence);
+void fragi_run_report(struct fragi_run *run, enum fragi_run_event_kind kind);
+/* FAILED; op: NULL: none */
+void fragi_run_report_failure(struct fragi_run *run, enum fragi_failure failure, const char *op,
+			      const char *sentence);
 void fragi_run_report_event(struct fragi_run *run, const struct fragi_run_event *event);
 /* Makes the descriptor readable, so that the control thread looks. */
 void fragi_run_nudge(struct fragi_run *run);

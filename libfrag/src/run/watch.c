@@ -57,7 +57,7 @@ static void watch_hung(struct fragi_run *run, int64_t now_ns)
 			 "; it hangs, or the watchdog is too short for it");
 		atomic_store(&op->exec->row->state, FRAGI_OP_FAILED);
 		atomic_store(&run->hung, true);
-		fragi_run_report(run, FRAGI_RUN_FAILED, 0, 1, sentence);
+		fragi_run_report_failure(run, FRAGI_FAILURE_OPERATOR_HUNG, op->subject, sentence);
 		fragi_sched_halt(fragment->sched);
 	}
 }

@@ -313,7 +313,7 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 		run->attached = r == 0;
 	}
 	if (r == 0 && peer_count == 0)
-		fragi_run_report(run, FRAGI_RUN_WIRED, 0, 0, NULL);
+		fragi_run_report(run, FRAGI_RUN_WIRED);
 	return r;
 }
 

@@ -515,6 +515,16 @@ static const char *refusal(const struct frag_tick *tick, int code)
 	}
 }
 
+enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, const char *callback, int code)
+{
+	if (strcmp(callback, "compute") != 0)
+		return FRAGI_FAILURE_OPERATOR_FAILED;
+	if (exec->tick.fault != 0)
+		return FRAGI_FAILURE_QUEUE_OVERFLOW;
+	return refusal(&exec->tick, code) != NULL ? FRAGI_FAILURE_MESSAGE_REFUSED
+						  : FRAGI_FAILURE_OPERATOR_FAILED;
+}
+
 const char *fragi_exec_failure_text(const struct fragi_exec *exec, const char *callback, int code,
 				    char *out, size_t size)
 {

@@ -184,6 +184,9 @@ void fragi_exec_request_stop(struct fragi_exec *exec);
 
 /* Calls start. Returns 0 or its failure. */
 int fragi_exec_start(struct fragi_exec *exec);
+/* What a failure of "start" or "compute" is, for the code that it returned. */
+enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, const char *callback,
+				      int code);
 /* Writes the sentence for a failure of "start" or "compute" into out. Returns out. */
 const char *fragi_exec_failure_text(const struct fragi_exec *exec, const char *callback, int code,
 				    char *out, size_t size);

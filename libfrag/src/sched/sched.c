@@ -238,7 +238,7 @@ void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const 
 	exec->failed = true;
 	if (!atomic_exchange(&sched->has_failed, true))
 		sched->config.failed(
-			sched->config.arg, exec->op, code,
+			sched->config.arg, exec->op, fragi_exec_failure(exec, callback, code),
 			fragi_exec_failure_text(exec, callback, code, sentence, sizeof(sentence)));
 	fragi_sched_halt(sched);
 }

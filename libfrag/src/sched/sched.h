@@ -2,6 +2,7 @@
 #ifndef FRAGI_SCHED_SCHED_H
 #define FRAGI_SCHED_SCHED_H
 
+#include <base/failure.h>
 #include <cond/cond.h>
 #include <edge/edge.h>
 #include <edge/pump.h>
@@ -45,7 +46,8 @@ struct fragi_sched_config {
 	 */
 	void *arg;
 	void (*op_done)(void *arg, struct frag_op *op);
-	void (*failed)(void *arg, struct frag_op *op, int code, const char *sentence);
+	void (*failed)(void *arg, struct frag_op *op, enum fragi_failure failure,
+		       const char *sentence);
 	void (*stopped)(void *arg);
 	void (*finished)(void *arg);
 	void (*rested)(void *arg);

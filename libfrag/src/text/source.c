@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/failure.h>
 #include <text/builder.h>
 
 #define READ_STEP ((size_t)65536)
@@ -72,14 +73,18 @@ static int read_text(struct fragi_arena *arena, const char *path, const char *na
 	out_text->text = text;
 	out_text->file = fragi_arena_strdup(arena, name);
 	if (r == -EFBIG)
-		return frag_err_set(err, r,
-				    "cannot read %s %s: it is larger than %u MiB; make it smaller",
-				    what, path, FRAGI_YAML_TEXT_MAX >> 20);
+		return fragi_err_fail(
+			err, FRAGI_FAILURE_GRAPH_INVALID, NULL, r,
+			"cannot read %s %s: it is larger than %u MiB; make it smaller", what, path,
+			FRAGI_YAML_TEXT_MAX >> 20);
 	if (r < 0)
-		return frag_err_set(err, r, "cannot read %s %s: %s%s", what, path, frag_strerror(r),
-				    r == -ENOMEM || r == -EMFILE || r == -ENFILE
-					    ? ""
-					    : "; give the path of a file that exists");
+		return fragi_err_fail(
+			err,
+			r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY : FRAGI_FAILURE_FILE_MISSING,
+			NULL, r, "cannot read %s %s: %s%s", what, path, frag_strerror(r),
+			r == -ENOMEM || r == -EMFILE || r == -ENFILE
+				? ""
+				: "; give the path of a file that exists");
 	return out_text->file != NULL ? 0 : frag_err_set(err, -ENOMEM, "memory is short");
 }
 
@@ -121,15 +126,16 @@ static void read_file(void *context, struct fragi_node *map, const struct fragi_
 	if (files->r < 0 || i < files->count)
 		return;
 	if (files->count == FRAGI_SPEC_TEXTS_MAX) {
-		files->r = frag_err_set(
-			&err, -E2BIG, "config: more than %d files in from_file; merge some of them",
+		files->r = fragi_err_fail(
+			&err, FRAGI_FAILURE_GRAPH_INVALID, NULL, -E2BIG,
+			"config: more than %d files in from_file; merge some of them",
 			FRAGI_SPEC_TEXTS_MAX);
 	} else if ((size_t)snprintf(full, sizeof(full), "%s%s%s",
 				    path->text[0] == '/' || folder == NULL ? "" : folder,
 				    path->text[0] == '/' || folder == NULL ? "" : "/",
 				    path->text) >= sizeof(full)) {
-		files->r = frag_err_set(&err, -ENAMETOOLONG,
-					"config: the path in from_file is too long");
+		files->r = fragi_err_fail(&err, FRAGI_FAILURE_FILE_MISSING, NULL, -ENAMETOOLONG,
+					  "config: the path in from_file is too long");
 	} else {
 		files->r = read_text(&files->source->arena, full, path->text, "config: from_file",
 				     &files->texts[files->count], &err);
@@ -188,8 +194,8 @@ static int check_size(const struct fragi_spec_source *source, struct frag_err *e
 		size += strlen(source->args[i]) + 8;
 	if (size <= FRAGI_SOURCE_MAX - 65536)
 		return 0;
-	return frag_err_set(
-		err, -EFBIG,
+	return fragi_err_fail(
+		err, FRAGI_FAILURE_GRAPH_INVALID, NULL, -EFBIG,
 		"the graph, its configurations and files have %zu bytes in all; at most %u MiB can be sent; make them smaller",
 		size, FRAGI_SOURCE_MAX >> 20);
 }
@@ -208,8 +214,9 @@ int fragi_source_read(struct fragi_source *out_source, const char *path, const c
 		config_count = 1;
 	}
 	if (config_count > FRAGI_SPEC_TEXTS_MAX)
-		return frag_err_set(err, -E2BIG, "more than %d configurations; merge some of them",
-				    FRAGI_SPEC_TEXTS_MAX);
+		return fragi_err_fail(err, FRAGI_FAILURE_USAGE, NULL, -E2BIG,
+				      "more than %d configurations; merge some of them",
+				      FRAGI_SPEC_TEXTS_MAX);
 	r = read_text(&source.arena, path, path, "graph", &source.source.graph, err);
 	if (r < 0)
 		goto err_fini;

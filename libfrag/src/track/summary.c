@@ -232,19 +232,33 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 		flow->latency.max);
 }
 
+static void json_failure(const struct fragi_summary_failure *failure, FILE *out)
+{
+	fprintf(out, "\"failure\": {\"code\": \"%s\", \"scope\": \"%s\", \"sentence\": ",
+		fragi_failure_name(failure->code), fragi_failure_scope(failure->code));
+	fragi_json_text(failure->sentence, out);
+	fputs(", \"operator\": ", out);
+	fragi_json_text(failure->op, out);
+	fputs(", \"worker\": ", out);
+	fragi_json_text(failure->worker, out);
+	fputs("},\n ", out);
+}
+
 int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out)
 {
 	errno = 0;
 	fputs("{\"application\": ", out);
 	fragi_json_text(or_empty(summary->application), out);
 	fprintf(out, ", \"result\": \"%s\", \"reason\": ", results[summary->result]);
-	fragi_json_text(summary->reason, out);
+	fragi_json_text(summary->failure.sentence, out);
+	fprintf(out, ", \"exit_code\": %d,\n ", summary->exit_code);
+	if (summary->failure.code != FRAGI_FAILURE_NONE)
+		json_failure(&summary->failure, out);
 	fprintf(out,
-		", \"exit_code\": %d,\n \"started_unix_ns\": %" PRId64
-		", \"first_message_ns\": %" PRId64 ", \"duration_ns\": %" PRId64
-		", \"shutdown_ns\": %" PRId64 ",\n \"fragments\": [",
-		summary->exit_code, summary->started_unix_ns, summary->first_message_ns,
-		summary->duration_ns, summary->shutdown_ns);
+		"\"started_unix_ns\": %" PRId64 ", \"first_message_ns\": %" PRId64
+		", \"duration_ns\": %" PRId64 ", \"shutdown_ns\": %" PRId64 ",\n \"fragments\": [",
+		summary->started_unix_ns, summary->first_message_ns, summary->duration_ns,
+		summary->shutdown_ns);
 	for (size_t i = 0; i < summary->fragment_count; i++) {
 		fputs(i == 0 ? "\n  " : ",\n  ", out);
 		json_fragment(&summary->fragments[i], out);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include <base/counters.h>
+#include <base/failure.h>
 
 /*
  * What happened to every message of a run, as plain tables, and how it is shown. Whoever ran the
@@ -51,10 +52,18 @@ struct fragi_summary_flow {
 	const char *latency_reason;     /* why there is no latency; NULL: there is */
 };
 
+/* The first cause. */
+struct fragi_summary_failure {
+	enum fragi_failure code; /* NONE: it did not fail */
+	const char *sentence;
+	const char *op;     /* "fragment.operator"; NULL: null, none in particular */
+	const char *worker; /* NULL: null */
+};
+
 struct fragi_summary {
 	const char *application;
 	enum fragi_summary_result result;
-	const char *reason; /* NULL: null */
+	struct fragi_summary_failure failure;
 	int exit_code;
 	int64_t started_unix_ns;  /* when the operators were started; 0: never */
 	int64_t first_message_ns; /* from there to the first message; 0: none */

@@ -13,6 +13,7 @@
 
 #define LOG_TOPIC "plugin"
 #include <base/alloc.h>
+#include <base/failure.h>
 #include <base/log.h>
 #include <base/strmap.h>
 #include <base/units.h>
@@ -418,9 +419,18 @@ static int library_load(struct fragi_registry *registry, const char *real,
 int fragi_registry_load(struct fragi_registry *registry, const char *library, struct frag_err *err)
 {
 	char real[PATH_MAX];
-	int r = find_library(registry, library, real, err);
+	struct frag_err cause = FRAG_ERR_INIT;
+	int r = find_library(registry, library, real, &cause);
 
-	return r < 0 ? r : library_load(registry, real, NULL, err);
+	if (r == 0)
+		r = library_load(registry, real, NULL, &cause);
+	if (r == 0)
+		return 0;
+	return fragi_err_fail(err,
+			      r == -ENOENT   ? FRAGI_FAILURE_LIBRARY_MISSING
+			      : r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY
+					     : FRAGI_FAILURE_LIBRARY_REFUSED,
+			      NULL, r, "%s", cause.text);
 }
 
 int fragi_registry_add(struct fragi_registry *registry, const char *name,
@@ -509,8 +519,8 @@ static void refuse_name(const struct fragi_registry *registry, const char *what,
 	char advice[600];
 
 	if (broken != NULL)
-		frag_err_set(err, -ENOENT, "%s \"%.80s\" cannot be had: %s", what, name,
-			     broken->error);
+		fragi_err_fail(err, FRAGI_FAILURE_LIBRARY_MISSING, NULL, -ENOENT,
+			       "%s \"%.80s\" cannot be had: %s", what, name, broken->error);
 	else
 		frag_err_set(err, -EINVAL, "unknown %s \"%.80s\"%s", what, name,
 			     count == 0 ? "; no library that is loaded has one"

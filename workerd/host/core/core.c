@@ -156,7 +156,7 @@ static void send_result(struct host_core *core, enum fw_kind kind,
 {
 	core->wire_until_ns = INT64_MAX;
 	add_message(core, kind, actions)->result = *result;
-	if (!result->ok)
+	if (result->failure.code != FRAGI_FAILURE_NONE)
 		move(core, HOST_STATE_FAILED, actions);
 }
 
@@ -304,7 +304,7 @@ static void on_start_done(struct host_core *core, const struct fw_host_result *r
 			  struct host_actions *actions)
 {
 	send_result(core, FW_HOST_STARTED, result, actions);
-	if (result->ok)
+	if (result->failure.code == FRAGI_FAILURE_NONE)
 		move(core, HOST_STATE_STARTED, actions);
 }
 
@@ -324,7 +324,7 @@ static void on_work_done(struct host_core *core, const struct host_event *event,
 		on_prepare_done(core, event, actions);
 		break;
 	case HOST_EV_WIRE_DONE: /* the peers are awaited next */
-		if (!event->result->ok)
+		if (event->result->failure.code != FRAGI_FAILURE_NONE)
 			send_result(core, FW_HOST_WIRED, event->result, actions);
 		break;
 	case HOST_EV_START_DONE:
@@ -342,8 +342,7 @@ static void on_peers_ready(struct host_core *core, struct host_actions *actions)
 {
 	if (core->state != HOST_STATE_WIRING)
 		return;
-	send_result(core, FW_HOST_WIRED, &(struct fw_host_result){.ok = true, .sentence = ""},
-		    actions);
+	send_result(core, FW_HOST_WIRED, &(struct fw_host_result){0}, actions);
 	move(core, HOST_STATE_WIRED, actions);
 }
 
@@ -357,10 +356,7 @@ static void on_report(struct host_core *core, const struct fw_host_event *report
 	if (report->state == FW_STATE_IDLE)
 		core->idle = core->idle_reported = true;
 	if (fails && core->state == HOST_STATE_WIRING)
-		send_result(core, FW_HOST_WIRED,
-			    &(struct fw_host_result){
-				    .exit_code = report->exit_code != 0 ? report->exit_code : 1,
-				    .sentence = report->sentence},
+		send_result(core, FW_HOST_WIRED, &(struct fw_host_result){report->failure},
 			    actions);
 	else
 		add_message(core, FW_HOST_EVENT, actions)->event = *report;
@@ -375,8 +371,10 @@ static void look_at_peers(struct host_core *core, int64_t now_ns, struct host_ac
 		core->sentence, sizeof(core->sentence),
 		"no answer from %s over the data plane within %lld s; check that the addresses of --worker-address can reach each other and that no firewall stands between",
 		core->peers, (long long)(core->config.wire_ns / 1000000000));
-	send_result(core, FW_HOST_WIRED,
-		    &(struct fw_host_result){.exit_code = 1, .sentence = core->sentence}, actions);
+	send_result(
+		core, FW_HOST_WIRED,
+		&(struct fw_host_result){{FRAGI_FAILURE_EDGE_UNREACHABLE, core->sentence, NULL}},
+		actions);
 }
 
 static void beat(struct host_core *core, int64_t now_ns, struct host_actions *actions)
