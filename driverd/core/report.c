@@ -33,12 +33,17 @@ static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row
 	return end;
 }
 
-/* The row of a flow between hosts in the ledger of one of them. */
-static uint32_t edge_row(const struct drv_host *host, size_t flow)
+/*
+ * The row of a flow between hosts in the ledger of one of them. A flow from a host to itself has
+ * two, that of the sending end first.
+ */
+static uint32_t edge_row(const struct drv_host *host, size_t flow, bool sends)
 {
 	uint32_t i = 0;
 
 	while (i < host->edge_count && host->edges[i] != flow)
+		i++;
+	if (!sends && i + 1 < host->edge_count && host->edges[i + 1] == flow)
 		i++;
 	return host->inner_flow_count + i;
 }
@@ -72,8 +77,8 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	const struct fragi_flow_info *flow = &app->flows[index];
 	const struct drv_host *from = app->fragments[flow->from_fragment].host;
 	const struct drv_host *to = app->fragments[flow->to_fragment].host;
-	struct fragi_account_end sender = end_at(from, edge_row(from, index));
-	struct fragi_account_end receiver = end_at(to, edge_row(to, index));
+	struct fragi_account_end sender = end_at(from, edge_row(from, index, true));
+	struct fragi_account_end receiver = end_at(to, edge_row(to, index, false));
 	bool queues = !fragi_policy(flow->policy)->blocking;
 
 	fragi_account_between(&sender, &receiver, flow->capacity, queues, out);

@@ -223,12 +223,11 @@ static uint32_t fragment_in_host(const struct drv_host *host, uint32_t fragment)
 	return i;
 }
 
-static void fill_edge(struct drv_host *host, uint32_t index, const uint8_t *token,
+static void fill_edge(struct drv_host *host, uint32_t index, bool sends, const uint8_t *token,
 		      struct fw_edge *out)
 {
 	const struct drv_app *app = host->app;
 	const struct fragi_flow_info *flow = &app->flows[index];
-	bool sends = host_of(app, flow->from_fragment) == host;
 	char *name = fragi_arena_alloc(&app->core->actions->arena, 3 * FRAG_NAME_MAX + 3);
 
 	if (name == NULL) {
@@ -269,6 +268,15 @@ static const uint8_t *token_of(struct drv_app *app, uint32_t flow)
 	return app->tokens + (size_t)flow * FW_TOKEN_BYTES;
 }
 
+/* Of a host's two ends of a flow to itself the sending one comes first. */
+static bool sends_at(const struct drv_host *host, uint32_t i)
+{
+	const struct fragi_flow_info *flow = &host->app->flows[host->edges[i]];
+
+	return host_of(host->app, flow->from_fragment) == host &&
+	       (i == 0 || host->edges[i - 1] != host->edges[i]);
+}
+
 int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire)
 {
 	struct drv_app *app = host->app;
@@ -286,7 +294,7 @@ int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire)
 
 		if (token == NULL)
 			return -ENOMEM;
-		fill_edge(host, host->edges[i], token, edge);
+		fill_edge(host, host->edges[i], sends_at(host, i), token, edge);
 		if (edge->peer == 0 || is_peer[edge->peer])
 			continue;
 		is_peer[edge->peer] = true;

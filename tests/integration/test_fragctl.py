@@ -189,6 +189,18 @@ class OneHost(Fragctl):
         self.assertEqual([f["worker"] for f in summary["fragments"]], [None, None])
         self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "inproc")
 
+    def test_edge_ucx_within_one_host(self):
+        """The graph asks for UCX: the flow leaves its process and comes back to it, over loopback."""
+        text = APP.replace("  - fragment1.tx.out -> fragment2.rx.in", "  - {from: fragment1.tx.out, to: fragment2.rx.in, edge: ucx}")
+        path = self.write("loopback.yaml", text % {"folder": self.folder})
+        for mode in ([], ["--in-process"]):
+            run = self.fragctl("run", *mode, "--output", "json", path, "--", "--count", "50")
+            self.assertEqual(run.wait(), 0, run.stderr)
+            flow = self.flow(self.summary(run), "fragment1.tx.out")
+            self.assertEqual((flow["edge"], flow["capacity"]), ("ucx", 4), mode)
+            self.assertEqual((flow["sent"], flow["delivered"], flow["lost"]), (50, 50, 0))
+            self.assertGreater(flow["latency_ns"]["p50"], 0)
+
     def test_libraries_by_path_and_by_flag(self):
         own = {"FRAG_LIBRARY_PATH": ""}
         text = APP % {"folder": self.folder}

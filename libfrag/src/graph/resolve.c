@@ -322,6 +322,19 @@ static void add_flow(struct resolving *resolving, const struct fragi_flow_info *
 		from_text, to_text, first);
 }
 
+/* Which transport carries the flow, and why. */
+static void choose_transport(const struct fragi_fragment_info *fragments,
+			     const struct fragi_spec_flow *spec, struct fragi_flow_info *flow)
+{
+	bool is_asked = spec->edge != NULL && strcmp(spec->edge, "ucx") == 0;
+
+	if (!is_asked && fragments[flow->from_fragment].host == fragments[flow->to_fragment].host)
+		return;
+	flow->between_hosts = true;
+	flow->transport = "ucx";
+	flow->transport_reason = is_asked ? "the graph asks for it" : "its ends are in two hosts";
+}
+
 static void resolve_pair(struct resolving *resolving, const struct fragi_spec_flow *spec,
 			 const struct end *from, const struct fragi_spec_end *to_end,
 			 const struct end *to)
@@ -337,12 +350,11 @@ static void resolve_pair(struct resolving *resolving, const struct fragi_spec_fl
 		.to_op = to->op,
 		.to_port = to->port,
 		.order = spec->order + (uint32_t)(to_end - spec->to),
-		.between_hosts = resolving->fragments[from->fragment].host !=
-				 resolving->fragments[to->fragment].host,
 		.place = spec->place,
 	};
 	char from_text[END_SIZE], to_text[END_SIZE];
 
+	choose_transport(resolving->fragments, spec, &flow);
 	end_text(resolving->fragments, from, from_text, sizeof(from_text));
 	end_text(resolving->fragments, to, to_text, sizeof(to_text));
 	check_types(resolving, place, from_text, output, to_text, input);

@@ -44,7 +44,12 @@ struct fragi_flow_info {
 	enum frag_policy policy; /* decided: never DEFAULT */
 	/* A multi-receiver has its flows in this order, inner ones first: as in the graph's text. */
 	uint32_t order;
+	/*
+	 * It leaves its process: over that transport, for that reason (for people). Also within one
+	 * host, if the graph asks for it. NULL: a pointer is passed.
+	 */
 	bool between_hosts;
+	const char *transport, *transport_reason;
 	const struct fragi_node *place; /* NULL: composed in C */
 };
 

@@ -112,6 +112,12 @@ static int copy_inner(struct fragi_run *run)
 }
 
 /* Of each flow the ends that are here; flows has room for every end in the spec. */
+/* The graph asks for a transport, wherever the other end is. */
+static bool leaves(const struct fragi_spec_flow *flow)
+{
+	return flow->edge != NULL && strcmp(flow->edge, "ucx") == 0;
+}
+
 static size_t gather_between(struct fragi_run *run, struct fragi_spec_flow *flows)
 {
 	const struct fragi_spec *spec = run->config.spec;
@@ -124,16 +130,17 @@ static size_t gather_between(struct fragi_run *run, struct fragi_spec_flow *flow
 		for (size_t k = 0; k < flow->to_count; k++) {
 			int to = fragment_of(run, flow->to[k].fragment);
 
-			if (from >= 0 && to >= 0) {
+			if (from >= 0 && to >= 0 && !leaves(flow)) {
 				flows[count] = *flow;
 				flows[count].to = &flow->to[k];
 				flows[count].to_count = 1;
 				flows[count++].order = flow->order + (uint32_t)k;
-			} else if (from >= 0) {
-				note_edge(run, from, &flow->from, FRAG_OUT);
-			} else if (to >= 0) {
-				note_edge(run, to, &flow->to[k], FRAG_IN);
+				continue;
 			}
+			if (from >= 0)
+				note_edge(run, from, &flow->from, FRAG_OUT);
+			if (to >= 0)
+				note_edge(run, to, &flow->to[k], FRAG_IN);
 		}
 	}
 	return count;
