@@ -172,16 +172,23 @@ def place_of(name):
     suite, _, test = name.partition("::")
     if os.path.exists(os.path.join(HERE, "integration", suite + ".py")):
         return "integration/" + suite, test
-    # The name may be an argument of a macro that makes tests of that suite.
-    wanted = re.compile(r"\bTest\(%s(?=,).*[(,]\s*%s[,)]" % (re.escape(suite), re.escape(test)), re.S)
+    # The name may be an argument of a macro that makes tests of that suite, or of one that makes
+    # tests for every kind of edge, which tests/conformance/pair.h lists as X(suite, ...).
+    wanted = [r"\bTest\(%s(?=,).*[(,]\s*%s[,)]" % (re.escape(suite), re.escape(test))]
+    with open(os.path.join(HERE, "conformance", "pair.h"), encoding="utf-8") as kinds:
+        if re.search(r"\bX\(%s," % re.escape(suite), kinds.read()):
+            wanted.append(r"\bEDGE_TEST\(%s\)" % re.escape(test))
+    wanted = re.compile("|".join(wanted), re.S)
     for folder, _, files in sorted(os.walk(HERE)):
         for f in sorted(files):
             if f.startswith("test_") and f.endswith(".c"):
                 path = os.path.join(folder, f)
                 with open(path, encoding="utf-8") as source:
                     if wanted.search(source.read()):
-                        return "tests/" + os.path.relpath(path, HERE)[:-2], "%s/%s" % (suite, test)
-    raise SystemExit("tests/run.py: there is no test %s; a test is called suite::name, or file::Class.test" % name)
+                        return "tests/" + os.path.relpath(path, HERE)[:-2], suite + "/" + test
+    raise SystemExit(
+        "tests/run.py: there is no test %s; a test is called suite::name, or file::Class.test" % name
+    )
 
 
 def known_skips(file):
