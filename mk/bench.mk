@@ -12,7 +12,7 @@ BENCH_SO := $(B)/bench/libbench.so
 $(B)/bench/gst: ALL_CFLAGS += $(shell pkg-config --cflags gstreamer-1.0 2>/dev/null | \
 	sed 's/-I/-isystem /g')
 $(B)/bench/gst: ALL_LDFLAGS += $(shell pkg-config --libs gstreamer-1.0 2>/dev/null)
-$(B)/bench/%: tests/bench/%.c $(LIBFRAG_SO) $(if $(UCX_SRC),$(UCX_SO))
+$(B)/bench/%: tests/bench/%.c $(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/bench
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/$*.d $(LIBFRAG_INC) $< -L$(B)/lib -lfrag \
 		$(ALL_LDFLAGS) -lyaml -lm -Wl,-rpath,'$$ORIGIN/../lib' -o $@

@@ -19,7 +19,10 @@ SAYS_MISSING := $(filter-out demo check deps clean install uninstall,$(or $(MAKE
 $(if $(or $(UCX_SRC),$(if $(SAYS_MISSING),,quiet)),,$(info ucx.so is not built: \
 	$(if $(filter ucx,$(WITHOUT)),WITHOUT names it,pkg-config does not find \
 	ucx; make deps installs it)))
-UCX_SO := $(B)/lib/frag/modules/ucx.so
+# Each folder of libfrag/modules is a module; MODULE_NAME_PKG names the package that it needs.
+MODULE_ucx_PKG := ucx
+MODULES := $(filter-out $(if $(UCX_SRC),,ucx),$(notdir $(wildcard libfrag/modules/*)))
+MODULE_SO := $(MODULES:%=$(B)/lib/frag/modules/%.so)
 
 $(B)/obj/libfrag/%.o: libfrag/%.c
 	@mkdir -p $(@D)
@@ -39,14 +42,16 @@ $(LIBFRAG_A): $(LIBFRAG_OBJ)
 $(LIBFRAG_DAEMONS_A): $(LIBFRAG_DAEMONS_SRC:%.c=$(B)/obj/%.o)
 	rm -f $@ && $(AR) rcs $@ $^
 
-ifneq ($(UCX_SRC),)
-$(B)/obj/libfrag/modules/ucx/%.o: ALL_CFLAGS += $(shell pkg-config --cflags ucx)
-$(UCX_SO): $(UCX_SRC:%.c=$(B)/obj/%.o) $(LIBFRAG_SO)
-	@mkdir -p $(@D)
-	$(CC) -shared $(ALL_LDFLAGS) $(filter %.o,$^) -L$(B)/lib -lfrag \
-		$(shell pkg-config --libs ucx) \
-		-Wl,-rpath,'$$ORIGIN/../..' -o $@
-all: $(UCX_SO)
-endif
+define module
+$(if $(MODULE_$(1)_PKG),$(B)/obj/libfrag/modules/$(1)/%.o: ALL_CFLAGS += \
+	$(shell pkg-config --cflags $(MODULE_$(1)_PKG)))
+$(B)/lib/frag/modules/$(1).so: $$(patsubst %.c,$(B)/obj/%.o,$$(wildcard libfrag/modules/$(1)/*.c)) \
+		$$(LIBFRAG_SO)
+	@mkdir -p $$(@D)
+	$$(CC) -shared $$(ALL_LDFLAGS) $$(filter %.o,$$^) -L$(B)/lib -lfrag \
+		$$(if $$(MODULE_$(1)_PKG),$$(shell pkg-config --libs $$(MODULE_$(1)_PKG))) \
+		-Wl,-rpath,'$$$$ORIGIN/../..' -o $$@
+endef
+$(foreach m,$(MODULES),$(eval $(call module,$(m))))
 
-all: $(LIBFRAG_SO) $(LIBFRAG_A)
+all: $(LIBFRAG_SO) $(LIBFRAG_A) $(MODULE_SO)

@@ -39,7 +39,7 @@ $(SHARED_TEST_BIN): $(B)/tests/%: tests/%.c $(LIBFRAG_SO)
 		-L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
 $(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c $(CONFORMANCE_PAIR) tests/conformance/pair.h \
-	tests/conformance/socket.h $(LIBFRAG_SO) $(if $(UCX_SRC),$(UCX_SO))
+	tests/conformance/socket.h $(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D) $(B)/obj/$(<D)
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< $(CONFORMANCE_PAIR) \
 		$(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' \
