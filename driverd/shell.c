@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -21,6 +20,7 @@
 #include <base/stamp.h>
 #include <driverd/core/core.h>
 #include <driverd/links.h>
+#include <driverd/machine.h>
 #include <driverd/progress.h>
 #include <driverd/result.h>
 #include <driverd/store.h>
@@ -294,23 +294,6 @@ static void on_persisted(void *arg, uint64_t epoch, const char *why_not)
 				.kind = DRV_EVENT_PERSISTED, .epoch = epoch, .text = why_not});
 }
 
-static void random_bytes(void *arg, void *bytes, size_t size)
-{
-	uint8_t *at = bytes;
-	ssize_t n;
-
-	(void)arg;
-	while (size > 0) {
-		n = getrandom(at, size, 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			abort(); /* a token that can be guessed is worse than no driver */
-		at += n;
-		size -= (size_t)n;
-	}
-}
-
 /* As workerd names its node: a machine by its boot id, and one network within it. */
 static int read_node(struct shell *shell)
 {
@@ -327,14 +310,6 @@ static int read_node(struct shell *shell)
 	(void)stat("/proc/self/ns/net", &net);
 	snprintf(shell->node, sizeof(shell->node), "%s.%llu", boot, (unsigned long long)net.st_ino);
 	return 0;
-}
-
-static int64_t realtime_offset_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - fragi_now_ns();
 }
 
 static int listen_on(struct shell *shell, const struct sockaddr *address)
@@ -454,8 +429,8 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 		.address = shell->address,
 		.beat_ns = shell->options->beat_ns,
 		.dead_ns = shell->options->dead_ns,
-		.realtime_offset_ns = realtime_offset_ns(),
-		.random = random_bytes,
+		.realtime_offset_ns = drv_machine_realtime_offset_ns(),
+		.random = drv_machine_random,
 	};
 	int r = read_node(shell);
 

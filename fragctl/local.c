@@ -4,10 +4,10 @@
  * on one loop, and one host for all fragments, which is a child of this process (or, with
  * --in-process, a thread of it).
  *
- * The wire between the two cores is a queue of messages. They travel as on a socket, encoded and
- * decoded, but for the socket: the queue is emptied each time before the loop sleeps, so nothing
- * waits and steps of the cores never nest. What the cores log of their life cycle is of no interest
- * where both are in one process; what concerns the application is printed as this program prints.
+ * The wire between the two cores (fragctl/wire.h) is emptied each time before the loop sleeps, so
+ * nothing waits and steps of the cores never nest. What the cores log of their life cycle is of no
+ * interest where both are in one process; what concerns the application is printed as this program
+ * prints.
  */
 #define LOG_TOPIC "run"
 #include <errno.h>
@@ -16,17 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <base/alloc.h>
 #include <base/log.h>
 #include <base/stamp.h>
 #include <driverd/core/core.h>
+#include <driverd/machine.h>
 #include <driverd/progress.h>
 #include <fragctl/run.h>
 #include <fragctl/thread.h>
+#include <fragctl/wire.h>
 #include <workerd/environment.h>
 #include <workerd/host/process.h>
 #include <workerd/worker.h>
@@ -42,25 +42,17 @@
 
 static const int stop_signals[] = {SIGINT, SIGTERM};
 
-/* One message under way between the cores, or the end of their connection. */
-struct letter {
-	struct letter *next;
-	bool to_driver;
-	uint64_t link;
-	struct fw_message *message; /* NULL: the other side has closed */
-};
-
 struct local {
 	const struct ctl_run_options *options;
 	uv_loop_t loop;
-	uv_prepare_t wire;
+	uv_prepare_t before_sleep;
 	uv_timer_t deadline; /* of the driver's core */
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct drv_core *driver;
 	struct drv_actions actions;
 	struct drv_progress progress;
 	struct wrk_worker worker;
-	struct letter *first, **last;
+	struct ctl_wire wire;
 	bool is_stopping, is_running, is_over;
 	int exit_code;
 };
@@ -76,7 +68,7 @@ static void end(struct local *local, int exit_code)
 		return;
 	local->is_over = true;
 	local->exit_code = exit_code;
-	uv_close((uv_handle_t *)&local->wire, NULL);
+	uv_close((uv_handle_t *)&local->before_sleep, NULL);
 	uv_close((uv_handle_t *)&local->deadline, NULL);
 	for (size_t i = 0; i < FRAG_COUNT_OF(local->signals); i++) {
 		uv_close((uv_handle_t *)&local->signals[i], NULL);
@@ -92,84 +84,47 @@ static void out_of_memory(struct local *local)
 	end(local, ctl_fail(CTL_FAILED, "out of memory: %s ends", application(local)));
 }
 
-/* The wire. */
-
-/* Takes message. */
-static void post(struct local *local, bool to_driver, uint64_t link, struct fw_message *message)
+/* What the wire returned. */
+static void check_sent(struct local *local, int r)
 {
-	struct letter *letter = fragi_calloc(1, sizeof(*letter));
-
-	if (letter == NULL) {
-		fw_message_free(message);
-		out_of_memory(local);
-		return;
-	}
-	*letter = (struct letter){.to_driver = to_driver, .link = link, .message = message};
-	*local->last = letter;
-	local->last = &letter->next;
-}
-
-/* frame: as fw_encode makes it. */
-static void post_frame(struct local *local, bool to_driver, uint64_t link, const uint8_t *frame,
-		       size_t size)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct fw_message *message;
-	int r = fw_decode(frame + sizeof(uint32_t), size - sizeof(uint32_t), &message, &err);
-
-	if (r == 0) {
-		post(local, to_driver, link, message);
-		return;
-	}
 	if (r == -ENOMEM)
 		out_of_memory(local);
-	else
-		end(local,
-		    ctl_fail(CTL_FAILED,
-			     "a message of this program cannot be read: %s; please report it",
-			     err.text));
+	else if (r < 0)
+		end(local, ctl_fail(CTL_FAILED, "a message of %s cannot be passed on: %s",
+				    application(local), frag_strerror(r)));
 }
 
 static void driver_step(struct local *local, struct drv_event *event);
 
-static void deliver(struct local *local, const struct letter *letter)
+static void deliver(struct local *local, const struct ctl_transit *transit)
 {
-	if (letter->to_driver && letter->message != NULL) {
-		local->is_running |= letter->message->kind == FW_HOST_STARTED;
-		driver_step(local, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
-						       .connection = letter->link,
-						       .peer = "this process",
-						       .message = letter->message});
-	} else if (letter->to_driver) {
-		driver_step(local, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
-						       .connection = letter->link,
-						       .text = "it left"});
-	} else if (letter->message != NULL) {
-		wrk_worker_raise(&local->worker, &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
-								     .link = letter->link,
-								     .message = letter->message});
-		fw_message_free(letter->message);
-	} else {
-		wrk_worker_raise(&local->worker, &(struct wrk_event){.kind = WRK_DRIVER_LOST,
-								     .link = letter->link,
-								     .text = "it left"});
+	struct drv_event to_driver = {.connection = transit->link, .peer = "this process"};
+	struct wrk_event to_worker = {.link = transit->link, .text = "it left"};
+
+	if (transit->to == CTL_WIRE_DRIVER) {
+		if (transit->message != NULL && transit->message->kind == FW_HOST_STARTED)
+			local->is_running = true;
+		to_driver.kind = transit->message != NULL ? DRV_EVENT_MESSAGE : DRV_EVENT_CLOSED;
+		to_driver.text = "it left";
+		to_driver.message = transit->message;
+		driver_step(local, &to_driver);
+		return;
 	}
+	to_worker.kind = transit->message != NULL ? WRK_DRIVER_MESSAGE : WRK_DRIVER_LOST;
+	to_worker.message = transit->message;
+	wrk_worker_raise(&local->worker, &to_worker);
+	fw_message_free(transit->message);
 }
 
 static void empty_wire(struct local *local)
 {
-	while (local->first != NULL) {
-		struct letter *letter = local->first;
+	struct ctl_transit transit;
 
-		local->first = letter->next;
-		if (local->first == NULL)
-			local->last = &local->first;
-		deliver(local, letter);
-		fragi_free(letter);
-	}
+	while (ctl_wire_take(&local->wire, &transit))
+		deliver(local, &transit);
 }
 
-static void on_wire(uv_prepare_t *handle)
+static void before_sleep(uv_prepare_t *handle)
 {
 	empty_wire(handle->data);
 }
@@ -228,12 +183,15 @@ static void driver_act(struct local *local, struct drv_action *action)
 {
 	switch (action->kind) {
 	case DRV_DO_SEND:
-		post_frame(local, false, action->connection, action->frame, action->frame_bytes);
+		check_sent(local,
+			   ctl_wire_send_frame(&local->wire, CTL_WIRE_WORKER, action->connection,
+					       action->frame, action->frame_bytes));
 		break;
 	case DRV_DO_ADMIT:
 		break;
 	case DRV_DO_CLOSE:
-		post(local, false, action->connection, NULL);
+		check_sent(local,
+			   ctl_wire_close(&local->wire, CTL_WIRE_WORKER, action->connection));
 		break;
 	case DRV_DO_LOG:
 		driver_log(local, action);
@@ -300,31 +258,19 @@ static void worker_connect(void *arg, uint64_t link)
 
 static void worker_disconnect(void *arg, uint64_t link)
 {
-	post(arg, true, link, NULL);
+	struct local *local = arg;
+
+	check_sent(local, ctl_wire_close(&local->wire, CTL_WIRE_DRIVER, link));
 }
 
 static void worker_send(void *arg, uint64_t link, const struct fw_message *message)
 {
 	struct local *local = arg;
 	struct fw_message copy = *message;
-	uint8_t *frame;
-	size_t size;
-	int r;
 
 	if (message->kind == FW_HOST_EXIT) /* its lines stand on this stderr already */
 		copy.exit.line_count = 0;
-	copy.seq = 1;
-	copy.reply_to = 0;
-	r = fw_encode(&copy, &frame, &size);
-	if (r == 0) {
-		post_frame(local, true, link, frame, size);
-		free(frame);
-	} else if (r == -ENOMEM) {
-		out_of_memory(local);
-	} else {
-		end(local, ctl_fail(CTL_FAILED, "%s of the host does not fit into a frame: %s",
-				    fw_kind_name(message->kind), frag_strerror(r)));
-	}
+	check_sent(local, ctl_wire_send(&local->wire, CTL_WIRE_DRIVER, link, &copy));
 }
 
 static int host_main(void)
@@ -374,9 +320,14 @@ static void worker_log(void *arg, enum fragi_log_level level, const char *text)
 	log_debug(NULL, "%s", text);
 }
 
+/* Before the application only for want of memory. */
 static void worker_ended(void *arg, int exit_code)
 {
-	end(arg, exit_code);
+	struct local *local = arg;
+
+	(void)exit_code;
+	if (!local->is_over)
+		out_of_memory(local);
 }
 
 static const struct wrk_worker_ops worker_ops = {
@@ -390,28 +341,6 @@ static const struct wrk_worker_ops worker_ops = {
 
 /* Both halves together. */
 
-static void random_bytes(void *arg, void *bytes, size_t size)
-{
-	uint8_t *at = bytes;
-	ssize_t n;
-
-	(void)arg;
-	for (; size > 0; at += n, size -= (size_t)n) {
-		n = getrandom(at, size, 0);
-		if (n < 0 && errno != EINTR)
-			abort(); /* a token that can be guessed is worse than no run */
-		n = n < 0 ? 0 : n;
-	}
-}
-
-static int64_t realtime_offset_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - fragi_now_ns();
-}
-
 static int make_cores(struct local *local)
 {
 	const struct drv_config driver = {
@@ -424,8 +353,8 @@ static int make_cores(struct local *local)
 		.start_ns = PATIENCE_NS,
 		.kill_ns = 2 * GRACE_NS,
 		.progress_ns = local->progress.is_terminal ? PROGRESS_TTY_NS : 0,
-		.realtime_offset_ns = realtime_offset_ns(),
-		.random = random_bytes,
+		.realtime_offset_ns = drv_machine_realtime_offset_ns(),
+		.random = drv_machine_random,
 	};
 	static const struct wrk_config worker = {
 		.name = "fragctl",
@@ -448,9 +377,9 @@ static int make_handles(struct local *local)
 	int r;
 
 	uv_timer_init(&local->loop, &local->deadline);
-	uv_prepare_init(&local->loop, &local->wire);
-	local->deadline.data = local->wire.data = local;
-	r = uv_prepare_start(&local->wire, on_wire);
+	uv_prepare_init(&local->loop, &local->before_sleep);
+	local->deadline.data = local->before_sleep.data = local;
+	r = uv_prepare_start(&local->before_sleep, before_sleep);
 	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals) && r == 0; i++) {
 		uv_signal_init(&local->loop, &local->signals[i]);
 		local->signals[i].data = local;
@@ -481,7 +410,7 @@ int ctl_run_local(const struct ctl_run_options *options)
 	int r = uv_loop_init(&local.loop);
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	local.last = &local.first;
+	ctl_wire_init(&local.wire);
 	drv_progress_init(&local.progress, options->verbosity < 0);
 	if (r == 0)
 		r = make_cores(&local);

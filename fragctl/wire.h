@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTL_WIRE_H
+#define CTL_WIRE_H
+
+#include <wire/message.h>
+
+/*
+ * The connection between the core of a driver and that of a worker in one process: messages in the
+ * order in which they were sent, both ways. They are encoded and decoded as on a socket, so that a
+ * core gets what it would get there, and owns it.
+ */
+enum ctl_wire_end { CTL_WIRE_DRIVER, CTL_WIRE_WORKER };
+
+/* One message under way; NULL: the sender has closed the connection. */
+struct ctl_transit {
+	struct ctl_transit *next;
+	enum ctl_wire_end to;
+	uint64_t link; /* the worker's number of the connection, and the driver's */
+	struct fw_message *message;
+};
+struct ctl_wire {
+	struct ctl_transit *first, **last;
+};
+
+void ctl_wire_init(struct ctl_wire *wire);
+/* frame: as fw_encode makes it; copied. Returns 0, -ENOMEM, -EBADMSG. */
+int ctl_wire_send_frame(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link,
+			const uint8_t *frame, size_t size);
+/* message is copied. Returns the same, or -EMSGSIZE when it does not fit into a frame. */
+int ctl_wire_send(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link,
+		  const struct fw_message *message);
+/* Returns 0 or -ENOMEM. */
+int ctl_wire_close(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link);
+/* The next one, whose message is the caller's then. Returns false when there is none. */
+bool ctl_wire_take(struct ctl_wire *wire, struct ctl_transit *out);
+
+#endif
