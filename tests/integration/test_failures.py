@@ -6,7 +6,10 @@ Ground truth is what the operators wrote. `lost` may exceed it by at most the wi
 short of it; a receiver that is killed between frag's count and its own line may be one message
 behind.
 """
+import json
 import os
+import re
+import resource
 import signal
 import socket
 import struct
@@ -68,6 +71,14 @@ class Failing(cluster.ClusterTest):
                     return pid
         raise AssertionError("no fraghost below %d in %r" % (worker.pid, self.ours()))
 
+    def assert_failure(self, summary, code, scope, operator=None, worker=None):
+        self.assertEqual(summary["failure"], {"code": code, "scope": scope, "sentence": summary["reason"],
+                                              "operator": operator, "worker": worker})
+
+    def name_of(self, worker):
+        """As the driver calls it."""
+        return re.search(r"attached to the driver at \S+ as (\S+)", worker.stderr).group(1)
+
     def assert_failed(self, sentence, code=1, keep=None):
         self.assertEqual(self.d.wait(), code, self.d.stderr)
         summary = self.summary(self.d)
@@ -93,6 +104,7 @@ class Failing(cluster.ClusterTest):
     def test_receiver_crashes(self):
         self.launch("--rx_fail", "crash")
         summary = self.assert_failed(r"fragment2\.rx.*SIGSEGV")
+        self.assert_failure(summary, "host_crashed", "host", "fragment2.rx", self.name_of(self.w2))
         self.assert_lost_matches_truth(summary, slack=1)
 
     def test_sender_crashes(self):
@@ -102,22 +114,26 @@ class Failing(cluster.ClusterTest):
 
     def test_host_exits(self):
         self.launch("--rx_fail", "exit")
-        self.assert_failed(r"exited with status 3 in fragment2\.rx")
+        summary = self.assert_failed(r"exited with status 3 in fragment2\.rx")
+        self.assert_failure(summary, "host_exited", "host", "fragment2.rx", self.name_of(self.w2))
 
     def test_host_killed(self):
         self.launch_flowing()
         os.kill(self.host_of(self.w2), signal.SIGKILL)
         summary = self.assert_failed(r"signal 9 \(SIGKILL\)")
+        self.assertEqual(summary["failure"]["code"], "host_killed")
         self.assert_lost_matches_truth(summary, slack=1)
 
     def test_operator_error_in_compute(self):
         self.launch("--tx_fail", "error")
         summary = self.assert_failed(r"fragment1\.tx: the test asked for an error at message 50")
+        self.assert_failure(summary, "operator_failed", "operator", "fragment1.tx", self.name_of(self.w1))
         self.assert_lost_matches_truth(summary, slack=1)
 
     def test_hanging_compute(self):
         self.launch("--rx_fail", "hang", "--watchdog", "500ms")
-        self.assert_failed(r"fragment2\.rx.*watchdog")
+        summary = self.assert_failed(r"fragment2\.rx.*watchdog")
+        self.assert_failure(summary, "operator_hung", "operator", "fragment2.rx", self.name_of(self.w2))
 
     def test_worker_killed(self):
         for victim, rest in (("w1", "w2"), ("w2", "w1")):
@@ -129,6 +145,7 @@ class Failing(cluster.ClusterTest):
                 getattr(self, victim).kill()
                 getattr(self, victim).wait()
                 summary = self.assert_failed(r"worker.*(lost|gone|connection)", keep=[getattr(self, rest)])
+                self.assert_failure(summary, "worker_lost", "node", None, self.name_of(getattr(self, victim)))
                 self.assert_lost_matches_truth(summary, slack=1)
                 getattr(self, rest).kill()
                 getattr(self, rest).wait()
@@ -137,7 +154,8 @@ class Failing(cluster.ClusterTest):
         self.launch_flowing()
         pid = self.host_of(self.w2)
         os.kill(pid, signal.SIGSTOP)
-        self.assert_failed(r"fragment2.*(silent|not been heard|not answer)")
+        summary = self.assert_failed(r"fragment2.*(silent|not been heard|not answer)")
+        self.assertEqual(summary["failure"]["code"], "host_silent")
 
     def test_worker_stopped(self):
         self.launch_flowing()
@@ -179,7 +197,9 @@ class Failing(cluster.ClusterTest):
     def test_library_missing(self):
         self.write("app.yaml", (APP % {"folder": self.folder}).replace("libtruth.so", "libnowhere.so"))
         self.launch()
-        self.assert_failed(r"library libnowhere\.so is not in", code=3)
+        summary = self.assert_failed(r"library libnowhere\.so is not in", code=3)
+        self.assertIn(summary["failure"]["worker"], [self.name_of(self.w1), self.name_of(self.w2)])
+        self.assert_failure(summary, "library_missing", "node", None, summary["failure"]["worker"])
 
     def test_symbol_missing(self):
         self.write("app.yaml", (APP % {"folder": self.folder}).replace("libtruth.so", "libempty.so"))
@@ -215,16 +235,61 @@ class Failing(cluster.ClusterTest):
         d = self.driver(self.app, "--output", "json", "--start-timeout", "500ms")
         w = self.worker(fragments="fragment1")
         self.assertEqual(d.wait(), 4, d.stderr)
-        self.assertRegex(self.summary(d)["reason"], r"fragment2")
+        summary = self.summary(d)
+        self.assertRegex(summary["reason"], r"fragment2")
+        self.assert_failure(summary, "start_timeout", "graph")
         self.assert_nothing_left(keep=[w])
 
     def test_port_in_use(self):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             s.listen()
-            d = self.start("driverd", "--address", "127.0.0.1:%d" % s.getsockname()[1], "--app", self.app)
+            d = self.start("driverd", "--address", "127.0.0.1:%d" % s.getsockname()[1], "--app", self.app,
+                           "--output", "json", "--summary", self.path("summary.json"))
             self.assertEqual(d.wait(), 3)
             self.assertRegex(d.stderr, r"127\.0\.0\.1:%d.*in use" % s.getsockname()[1])
+        summary = self.summary(d)
+        self.assertRegex(summary["reason"], "in use")
+        self.assert_failure(summary, "port_in_use", "driver")
+        with open(self.path("summary.json")) as f:
+            self.assertEqual(json.load(f), summary)
+
+    def test_address_of_another_machine(self):
+        d = self.start("driverd", "--address", "192.0.2.1:0", "--insecure", "--app", self.app, "--output", "json")
+        self.assertEqual(d.wait(), 3)
+        self.assert_failure(self.summary(d), "address_unusable", "driver")
+
+    def test_no_descriptors_left(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))
+        r = subprocess.run([os.path.join(cluster.BUILD, "bin", "driverd"), "--address", "127.0.0.1:0", "--app", self.app,
+                            "--output", "json"], capture_output=True, text=True, preexec_fn=limit)
+        self.assertEqual(r.returncode, 3, r.stderr)
+        self.assert_failure(json.loads(r.stdout), "system_refused", "driver")
+
+    def test_graph_error(self):
+        self.write("app.yaml", (APP % {"folder": self.folder}).replace("pause: 1ms", "pause: [1]"))
+        self.launch()
+        summary = self.assert_failed(r"app\.yaml:\d+:\d+: fragment1\.tx", code=2)
+        self.assert_failure(summary, "graph_invalid", "graph", None, self.name_of(self.w1))
+
+    def test_graph_error_before_any_worker(self):
+        """Nothing ran, yet whoever reads the summary learns why."""
+        for text, code in (("frag: 1\napplication: [x]\n", "graph_invalid"), (None, "file_missing")):
+            with self.subTest(code=code):
+                if text is None:
+                    os.unlink(self.app)
+                else:
+                    self.write("app.yaml", text)
+                d = self.start("driverd", "--address", "127.0.0.1:0", "--app", self.app, "--output", "json")
+                summary = self.summary_after(d, 2 if text else 3)
+                self.assertEqual(summary["fragments"], [])
+                self.assert_failure(summary, code, "graph")
+
+    def summary_after(self, driver, exit_code):
+        self.assertEqual(driver.wait(), exit_code, driver.stderr)
+        summary = self.summary(driver)
+        self.assertEqual(summary["exit_code"], exit_code)
+        return summary
 
     def test_non_loopback_needs_insecure(self):
         d = self.start("driverd", "--address", "0.0.0.0:0", "--app", self.app)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/failure.h>
 #include <type/registry.h>
 
 static char plugins[PATH_MAX]; /* where the tests' plugins are */
@@ -66,6 +67,8 @@ static void refuses(struct fragi_registry *registry, const char *library, int co
 	cr_expect_eq(fragi_registry_load(registry, library, &err), code);
 	cr_expect_str_eq(err.text, text);
 	cr_expect_eq(err.code, code);
+	cr_expect_eq(fragi_err_failure(&err), code == -ENOENT ? FRAGI_FAILURE_LIBRARY_MISSING
+							      : FRAGI_FAILURE_LIBRARY_REFUSED);
 }
 
 Test(registry, brings_types_and_composers)

@@ -69,6 +69,7 @@ Test(driver_epoch, an_application_whose_epoch_cannot_be_kept_fails_and_nothing_r
 	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
 	cr_expect_eq(w.exit_code, 3);
 	cr_expect_str_eq(w.reason, "cannot keep state in /s: No space left on device");
+	assert_has(w.json, "{\"code\": \"state_unwritable\", \"scope\": \"driver\"");
 	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
 	world_fini(&w);
 }

@@ -289,6 +289,8 @@ Test(driver_start, answers_out_of_turn_end_the_application)
 	to_prepared(&w);
 	say_result(&w, 1, 1, FW_HOST_STARTED);
 	assert_has(w.errors, "worker a sent HOST_STARTED for f1, which is wiring");
+	both_are_killed(&w);
+	assert_has(w.json, "{\"code\": \"protocol\", \"scope\": \"host\"");
 	world_fini(&w);
 }
 
@@ -455,6 +457,7 @@ Test(driver_start, an_application_that_does_not_fit_into_a_frame_is_told_so)
 	pass_beating(&w, 2 * SECOND, 1, 2);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 1);
+	assert_has(w.json, "{\"code\": \"graph_too_large\", \"scope\": \"graph\"");
 	world_fini(&w);
 }
 

@@ -109,10 +109,13 @@ Test(driver_wiring, a_loopback_address_is_no_use_to_another_node)
 		cr_expect_eq(drv_core_app_state(w.core),
 			     cases[i].refused ? DRV_APP_KILLING : DRV_APP_WIRING, "%s on %s",
 			     cases[i].address, cases[i].node);
-		if (cases[i].refused)
+		if (cases[i].refused) {
 			assert_has(
 				w.errors,
 				"for data, but worker a is on another node; start b with --worker-address and an address that a can reach");
+			both_are_killed(&w);
+			assert_has(w.json, "{\"code\": \"loopback_address\", \"scope\": \"node\"");
+		}
 		world_fini(&w);
 	}
 }

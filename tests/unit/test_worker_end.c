@@ -68,7 +68,7 @@ Test(worker_end, once_without_its_driver_is_3_and_only_after_having_served)
 	cr_expect_null(did(WRK_DO_EXIT), "its host goes first");
 	exited(0, SIGKILL, false);
 	cr_assert_not_null(did(WRK_DO_EXIT));
-	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 3);
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, fragi_failure_exit(FRAGI_FAILURE_DRIVER_LOST));
 }
 
 Test(worker_end, once_takes_no_second_application)
@@ -81,6 +81,7 @@ Test(worker_end, once_takes_no_second_application)
 	cr_expect_null(did(WRK_DO_SPAWN));
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "--once"));
+	cr_expect_eq(sent(FW_HOST_EXIT)->exit.failure.code, FRAGI_FAILURE_WORKER_BUSY);
 	cr_expect_eq(sent(FW_HOST_EXIT)->run, 8);
 }
 
