@@ -10,10 +10,9 @@
 #include <base/failure.h>
 
 /*
- * What happened to every message of a run, as plain tables, and how it is shown. Whoever ran the
- * application fills them (the driver, or `fragctl run`); all texts are borrowed, NULL reads as
- * empty where null is not said to be meant. docs/summary.schema.json describes the JSON; fields are
- * added, never changed.
+ * What happened to every message of a run, as plain tables that the driver fills, and how they are
+ * printed. All texts are borrowed; NULL prints as an empty text, and as null where a comment says
+ * so. docs/summary.schema.json describes the JSON; fields are added, never changed.
  */
 enum fragi_summary_result {
 	FRAGI_SUMMARY_DONE,
@@ -77,11 +76,14 @@ struct fragi_summary {
 };
 
 /*
- * The table for people, to whom the reason was told when it happened; ends with a newline. Returns
- * 0 or -EIO.
+ * Prints the table for people, who have read the reason in the log; ends with a newline. Returns 0
+ * or -EIO.
  */
 FRAGI_API int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out);
-/* One JSON document; ends with a newline. Texts that are no UTF-8 are mended. Returns 0 or -EIO. */
+/*
+ * Prints one JSON document; ends with a newline. Bytes that are no UTF-8 are replaced. Returns 0 or
+ * -EIO.
+ */
 FRAGI_API int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out);
 /*
  * Writes the JSON to a file, which appears whole or not at all. Returns 0, or negative errno with a
