@@ -161,7 +161,7 @@ static void check_pair(struct drv_app *app, const struct drv_host *host,
 
 	if (first == 0)
 		app->diag_host = host;
-	if (host->prepared->prepared.address_bytes == 0) {
+	if (host->prepared->prepared.address_count == 0) {
 		fragi_diag_add(&app->diag, -ENOENT, NULL, 0, 0,
 			       "%s on worker %s has no data plane to reach %s on worker %s: %s",
 			       host->name, host->worker, peer->name, peer->worker,
@@ -251,6 +251,8 @@ static void fill_edge(struct drv_host *host, uint32_t index, bool sends, const u
 		.policy = (uint32_t)flow->policy,
 		.order = flow->order,
 		.other_end = name,
+		.transport = flow->transport,
+		.transport_reason = flow->transport_reason,
 	};
 	memcpy(out->token, token, FW_TOKEN_BYTES);
 }
@@ -302,8 +304,8 @@ int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire)
 		wire->peers[wire->peer_count++] = (struct fw_peer){
 			.host = peer->number,
 			.epoch = peer->epoch,
-			.address = peer->prepared->prepared.address,
-			.address_bytes = peer->prepared->prepared.address_bytes,
+			.addresses = peer->prepared->prepared.addresses,
+			.address_count = peer->prepared->prepared.address_count,
 			.name = peer->name,
 		};
 	}

@@ -275,6 +275,20 @@ static void decode_inner_flow(struct decoder *d, const Frag__V1__InnerFlow *in,
 	out->policy = in->policy;
 }
 
+static struct fw_address *decode_addresses(struct decoder *d, Frag__V1__DataAddress *const *in,
+					   size_t count, uint32_t *out_count)
+{
+	struct fw_address *out = rows(d, count, FW_TRANSPORTS_MAX, sizeof(*out), out_count);
+
+	for (uint32_t i = 0; i < *out_count && d->error == 0; i++) {
+		out[i].transport = text(d, in[i]->transport);
+		out[i].bytes = data(d, in[i]->bytes, FW_ADDRESS_MAX, &out[i].size);
+		if (out[i].size == 0)
+			bad(d, "an empty address");
+	}
+	return out;
+}
+
 static void decode_prepared(struct decoder *d, const Frag__V1__HostPrepared *in,
 			    struct fw_host_prepared *out)
 {
@@ -300,7 +314,7 @@ static void decode_prepared(struct decoder *d, const Frag__V1__HostPrepared *in,
 	out->flows = rows(d, in->n_flows, FW_ROWS_MAX, sizeof(*out->flows), &out->flow_count);
 	for (uint32_t i = 0; i < out->flow_count && d->error == 0; i++)
 		decode_inner_flow(d, in->flows[i], out, &out->flows[i]);
-	out->address = data(d, in->address, FW_ADDRESS_MAX, &out->address_bytes);
+	out->addresses = decode_addresses(d, in->addresses, in->n_addresses, &out->address_count);
 	out->transport = text(d, in->transport);
 	out->pid = in->pid;
 }
@@ -329,6 +343,8 @@ static void decode_edge(struct decoder *d, const Frag__V1__Edge *in, struct fw_e
 	out->order = in->order;
 	out->policy = in->policy;
 	out->other_end = text(d, in->other_end);
+	out->transport = text(d, in->transport);
+	out->transport_reason = text(d, in->transport_reason);
 }
 
 static void decode_wire(struct decoder *d, const Frag__V1__HostWire *in, struct fw_host_wire *out)
@@ -339,8 +355,8 @@ static void decode_wire(struct decoder *d, const Frag__V1__HostWire *in, struct 
 
 		peer->host = in->peers[i]->host;
 		peer->epoch = in->peers[i]->epoch;
-		peer->address =
-			data(d, in->peers[i]->address, FW_ADDRESS_MAX, &peer->address_bytes);
+		peer->addresses = decode_addresses(d, in->peers[i]->addresses,
+						   in->peers[i]->n_addresses, &peer->address_count);
 		peer->name = text(d, in->peers[i]->name);
 	}
 	out->edges = rows(d, in->n_edges, FW_ROWS_MAX, sizeof(*out->edges), &out->edge_count);

@@ -187,6 +187,19 @@ static void encode_op(struct encoder *e, const struct fw_op *in, Frag__V1__Opera
 	}
 }
 
+static Frag__V1__DataAddress **encode_addresses(struct encoder *e, const struct fw_address *in,
+						uint32_t count, size_t *out_count)
+{
+	Frag__V1__DataAddress **out = new_rows(e, &frag__v1__data_address__descriptor, count,
+					       FW_TRANSPORTS_MAX, out_count);
+
+	for (size_t i = 0; i < *out_count; i++) {
+		out[i]->transport = text_of(e, in[i].transport);
+		out[i]->bytes = data_of(e, in[i].bytes, in[i].size, FW_ADDRESS_MAX);
+	}
+	return out;
+}
+
 static void encode_prepared(struct encoder *e, const struct fw_host_prepared *in,
 			    Frag__V1__HostPrepared *out)
 {
@@ -224,7 +237,7 @@ static void encode_prepared(struct encoder *e, const struct fw_host_prepared *in
 		row->capacity = flow->capacity;
 		row->policy = flow->policy;
 	}
-	out->address = data_of(e, in->address, in->address_bytes, FW_ADDRESS_MAX);
+	out->addresses = encode_addresses(e, in->addresses, in->address_count, &out->n_addresses);
 	out->transport = text_of(e, in->transport);
 	out->pid = in->pid;
 }
@@ -238,8 +251,8 @@ static void encode_wire(struct encoder *e, const struct fw_host_wire *in, Frag__
 
 		out->peers[i]->host = peer->host;
 		out->peers[i]->epoch = peer->epoch;
-		out->peers[i]->address =
-			data_of(e, peer->address, peer->address_bytes, FW_ADDRESS_MAX);
+		out->peers[i]->addresses = encode_addresses(e, peer->addresses, peer->address_count,
+							    &out->peers[i]->n_addresses);
 		out->peers[i]->name = text_of(e, peer->name);
 	}
 	out->edges = new_rows(e, &frag__v1__edge__descriptor, in->edge_count, FW_ROWS_MAX,
@@ -261,6 +274,8 @@ static void encode_wire(struct encoder *e, const struct fw_host_wire *in, Frag__
 		row->policy = edge->policy;
 		row->order = edge->order;
 		row->other_end = text_of(e, edge->other_end);
+		row->transport = text_of(e, edge->transport);
+		row->transport_reason = text_of(e, edge->transport_reason);
 	}
 }
 

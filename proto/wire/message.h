@@ -31,6 +31,7 @@
 #define FW_TEXT_MAX 4096  /* a sentence, a log line */
 #define FW_NAMES_MAX 4096 /* fragments named by one worker */
 #define FW_TOKEN_BYTES 16
+#define FW_TRANSPORTS_MAX 4     /* of a host */
 #define FW_ADDRESS_MAX 4096     /* a host's data-plane address */
 #define FW_LINES_MAX 20         /* last lines of a host */
 #define FW_ERRORS_MAX 128       /* errors of a graph */
@@ -125,6 +126,13 @@ struct fw_inner_flow {
 	uint32_t from_fragment, from_op, from_port, to_fragment, to_op, to_port, capacity, policy;
 };
 
+/* Where a host is reached over one transport. */
+struct fw_address {
+	const char *transport; /* "ucx" */
+	const void *bytes;
+	uint32_t size;
+};
+
 struct fw_host_prepared {
 	bool ok;
 	struct fw_failure *errors; /* when not ok: one sentence each, with place */
@@ -134,8 +142,8 @@ struct fw_host_prepared {
 	struct fw_inner_flow *
 		flows; /* flows inside this host, within and between its fragments: rows 0.. of its ledger */
 	uint32_t flow_count;
-	const void *address; /* data plane; 0 bytes: the host has no transport */
-	uint32_t address_bytes;
+	struct fw_address *addresses; /* of its transports; none: no flow leaves it, or see below */
+	uint32_t address_count;
 	const char *transport; /* "ucx 1.13.1 tcp lo"; or why there is none */
 	int32_t pid;
 };
@@ -152,12 +160,14 @@ struct fw_edge {
 	uint32_t policy;
 	uint32_t order;        /* of the flows of one port, in the graph's text */
 	const char *other_end; /* "fragment2.rx.in", for people */
+	/* over which transport it goes, and why, for people */
+	const char *transport, *transport_reason;
 };
 struct fw_peer {
 	uint32_t host;
 	uint64_t epoch;
-	const void *address;
-	uint32_t address_bytes;
+	struct fw_address *addresses;
+	uint32_t address_count;
 	const char *name; /* of its fragments, for people */
 };
 /* rows of the ledger after the inner flows: these edges in this order */

@@ -59,10 +59,12 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 
 	for (uint32_t h = 0; h < HOSTS; h++) {
 		struct fragi_run_peer peer = {.host = 1 - h, .epoch = 1, .name = "other"};
+		struct fragi_run_address addresses[FRAGI_RUN_TRANSPORTS_MAX];
 		size_t unused;
 
-		peer.address = fragi_run_address(hosts->rig[1 - h].run, &peer.address_bytes);
-		cr_assert_not_null(peer.address);
+		peer.address_count = fragi_run_addresses(hosts->rig[1 - h].run, addresses);
+		cr_assert_eq(peer.address_count, 1);
+		peer.addresses = addresses;
 		for (size_t i = 0; i < count; i++) {
 			const struct cut *c = &cuts[i];
 			const struct fragi_fragment_info *from =
@@ -84,6 +86,7 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 					   .policy = c->policy != FRAG_POLICY_DEFAULT
 							     ? c->policy
 							     : FRAG_POLICY_BLOCK},
+				.transport = "ucx",
 				.sends = sends,
 				.fragment = sends ? c->from_fragment : c->to_fragment,
 				.op = op_index(here, sends ? c->from_op : c->to_op),

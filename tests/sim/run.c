@@ -140,6 +140,7 @@ static void prepare_done(struct sim *sim, struct sim_host *host)
 	struct fw_failure error = {.sentence = "app.yaml:3:4: f1.a: unknown parameter"};
 	struct fw_host_prepared prepared = {.pid = host->pid};
 	uint32_t address = (uint32_t)host->pid;
+	struct fw_address at = {"ucx", &address, sizeof(address)};
 	int status;
 
 	if (sim_fate_is(host, SIM_FATE_PREPARE_CRASHES)) {
@@ -156,8 +157,8 @@ static void prepare_done(struct sim *sim, struct sim_host *host)
 		prepared.error_count = 1;
 	} else {
 		sim_tables_fill(host, &prepared);
-		prepared.address = &address;
-		prepared.address_bytes = sizeof(address);
+		prepared.addresses = &at;
+		prepared.address_count = 1;
 		prepared.transport = "ucx 1.13.1 tcp lo";
 		host->has_page = true;
 	}

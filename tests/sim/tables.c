@@ -143,8 +143,9 @@ void sim_tables_take(struct sim *sim, struct sim_host *host, const struct fw_hos
 		const struct sim_host *peer;
 		uint32_t pid = 0;
 
-		if (wire->peers[i].address_bytes == sizeof(pid))
-			memcpy(&pid, wire->peers[i].address, sizeof(pid));
+		if (wire->peers[i].address_count == 1 &&
+		    wire->peers[i].addresses->size == sizeof(pid))
+			memcpy(&pid, wire->peers[i].addresses->bytes, sizeof(pid));
 		peer = sim_host_by_pid(sim, pid);
 		if (peer == NULL || peer->app != host->app || peer->number != wire->peers[i].host ||
 		    peer->epoch != wire->peers[i].epoch)

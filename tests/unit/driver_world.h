@@ -314,12 +314,13 @@ static inline void say_table(struct world *w, uint64_t connection, uint32_t host
 	struct fw_port port = table->port;
 	struct fw_op op = {.name = table->op, .type = "t", .ports = &port, .port_count = 1};
 	struct fw_fragment fragment = {.name = table->fragment, .ops = &op, .op_count = 1};
+	struct fw_address address = {"ucx", "address", table->address_bytes};
 
 	message.prepared = (struct fw_host_prepared){.ok = true,
 						     .fragments = &fragment,
 						     .fragment_count = 1,
-						     .address = "address",
-						     .address_bytes = table->address_bytes,
+						     .addresses = &address,
+						     .address_count = table->address_bytes > 0,
 						     .transport = table->transport,
 						     .pid = 100 + (int32_t)host};
 	say(w, connection, &message);

@@ -179,6 +179,7 @@ Test(driver_report, rows_that_a_host_did_not_report_count_nothing)
 /* Host 1 runs f1 and f2 with a flow between them, host 2 runs f3. */
 Test(driver_report, every_row_is_told_of_its_own_flow_and_operator)
 {
+	struct fw_address address = {"ucx", "address", 7};
 	struct fw_message prepared = of_host(FW_HOST_PREPARED, 1);
 	struct fw_port out = {.name = "out", .type = "m", .dir = FRAG_OUT, .has_codec = true};
 	struct fw_port in = {.name = "in", .type = "m", .dir = FRAG_IN, .has_codec = true},
@@ -208,8 +209,8 @@ Test(driver_report, every_row_is_told_of_its_own_flow_and_operator)
 						      .fragment_count = 2,
 						      .flows = &inner,
 						      .flow_count = 1,
-						      .address = "address",
-						      .address_bytes = 7,
+						      .addresses = &address,
+						      .address_count = 1,
 						      .transport = "ucx"};
 	say(&w, 1, &prepared);
 	prepared.host = 2;

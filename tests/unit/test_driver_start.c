@@ -42,7 +42,7 @@ Test(driver_start, an_application_runs_from_its_workers_to_its_summary)
 	cr_expect_str_eq(peer->wire.edges[0].other_end, "f1.tx.out");
 	cr_assert_eq(m->wire.peer_count, 1);
 	cr_expect_eq(m->wire.peers[0].host, 2);
-	cr_expect_eq(memcmp(m->wire.peers[0].address, "address", 7), 0);
+	cr_expect_eq(memcmp(m->wire.peers[0].addresses->bytes, "address", 7), 0);
 
 	say_result(&w, 1, 1, FW_HOST_WIRED);
 	cr_expect_null(taken(&w, 1, FW_HOST_START), "nothing runs before all are wired");

@@ -212,6 +212,7 @@ Test(wire_bounds, what_is_beyond_its_bound_is_not_encoded)
 	struct fw_fragment fragment = {.ops = &op, .op_count = 1};
 	const char **names = calloc(most, sizeof(*names));
 	void *rows = calloc(most, sizeof(struct fw_edge));
+	struct fw_address too_large = {"ucx", rows, FW_ADDRESS_MAX + 1};
 	const struct fw_message messages[] = {
 		{.kind = FW_HELLO,
 		 .hello = {.fragments = names, .fragment_count = FW_NAMES_MAX + 1}},
@@ -224,7 +225,9 @@ Test(wire_bounds, what_is_beyond_its_bound_is_not_encoded)
 		{.kind = FW_HOST_PREPARED,
 		 .prepared = {.flows = rows, .flow_count = FW_ROWS_MAX + 1}},
 		{.kind = FW_HOST_PREPARED,
-		 .prepared = {.address = rows, .address_bytes = FW_ADDRESS_MAX + 1}},
+		 .prepared = {.addresses = &too_large, .address_count = 1}},
+		{.kind = FW_HOST_PREPARED,
+		 .prepared = {.addresses = rows, .address_count = FW_TRANSPORTS_MAX + 1}},
 		{.kind = FW_HOST_WIRE, .wire = {.peers = rows, .peer_count = FW_ROWS_MAX + 1}},
 		{.kind = FW_HOST_WIRE, .wire = {.edges = rows, .edge_count = FW_ROWS_MAX + 1}},
 		{.kind = FW_HOST_STATS, .stats = {.ops = rows, .op_count = FW_ROWS_MAX + 1}},
@@ -255,6 +258,7 @@ Test(wire_bounds, what_a_peer_sends_beyond_its_bound_is_refused_by_name)
 	Frag__V1__HostPrepared prepared = FRAG__V1__HOST_PREPARED__INIT;
 	Frag__V1__HostExit end = FRAG__V1__HOST_EXIT__INIT;
 	Frag__V1__HostStop stop = FRAG__V1__HOST_STOP__INIT;
+	Frag__V1__DataAddress at = FRAG__V1__DATA_ADDRESS__INIT, *addresses[FW_TRANSPORTS_MAX + 1];
 	uint8_t address[FW_ADDRESS_MAX + 1] = {0};
 	char text[FW_TEXT_MAX + 2];
 	uint8_t *large = calloc(1, FW_FRAME_MAX + 1);
@@ -272,10 +276,19 @@ Test(wire_bounds, what_a_peer_sends_beyond_its_bound_is_refused_by_name)
 
 	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_PREPARED;
 	envelope.host_prepared = &prepared;
-	prepared.address = (ProtobufCBinaryData){FW_ADDRESS_MAX + 1, address};
+	for (int i = 0; i <= FW_TRANSPORTS_MAX; i++)
+		addresses[i] = &at;
+	prepared.addresses = addresses;
+	prepared.n_addresses = 1;
+	at.transport = (char *)(uintptr_t) "ucx";
+	at.bytes = (ProtobufCBinaryData){FW_ADDRESS_MAX + 1, address};
 	expect_refused(&envelope, "a HOST_PREPARED message holds too many bytes");
-	prepared.address.len = FW_ADDRESS_MAX;
+	at.bytes.len = 0;
+	expect_refused(&envelope, "a HOST_PREPARED message holds an empty address");
+	at.bytes.len = FW_ADDRESS_MAX;
 	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+	prepared.n_addresses = FW_TRANSPORTS_MAX + 1;
+	expect_refused(&envelope, "a HOST_PREPARED message holds too many rows");
 
 	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_EXIT;
 	envelope.host_exit = &end;

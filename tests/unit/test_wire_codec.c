@@ -58,6 +58,15 @@ static struct fw_failure make_failure(struct maker *m)
 				   word(m)};
 }
 
+static struct fw_address *make_addresses(struct maker *m, uint32_t count)
+{
+	struct fw_address *addresses = fragi_arena_alloc(&m->arena, count * sizeof(*addresses));
+
+	for (uint32_t i = 0; i < count; i++)
+		addresses[i] = (struct fw_address){word(m), block(m, 50 + i), 50 + i};
+	return addresses;
+}
+
 static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 {
 	p->ok = true;
@@ -93,8 +102,8 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 		p->flows[i] = (struct fw_inner_flow){below(m, 2),     below(m, 3),    1,
 						     below(m, 2),     below(m, 3),    0,
 						     1 + below(m, 9), 1 + below(m, 5)};
-	p->address_bytes = 50;
-	p->address = block(m, 50);
+	p->address_count = 2;
+	p->addresses = make_addresses(m, 2);
 	p->transport = "ucx 1.13.1 tcp lo";
 	p->pid = 4711;
 }
@@ -104,7 +113,7 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 	w->peer_count = 2;
 	w->peers = fragi_arena_alloc(&m->arena, 2 * sizeof(*w->peers));
 	for (uint32_t i = 0; i < 2; i++)
-		w->peers[i] = (struct fw_peer){i + 2, draw(m), block(m, 60), 60, word(m)};
+		w->peers[i] = (struct fw_peer){i + 2, draw(m), make_addresses(m, 2), 2, word(m)};
 	w->edge_count = 5;
 	w->edges = fragi_arena_alloc(&m->arena, 5 * sizeof(*w->edges));
 	for (uint32_t i = 0; i < 5; i++) {
@@ -119,7 +128,9 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 					       .message_bytes_max = 1 + draw(m),
 					       .policy = 1 + below(m, 5),
 					       .order = below(m, 99),
-					       .other_end = word(m)};
+					       .other_end = word(m),
+					       .transport = word(m),
+					       .transport_reason = word(m)};
 		memcpy(w->edges[i].token, block(m, FW_TOKEN_BYTES), FW_TOKEN_BYTES);
 	}
 }
@@ -274,7 +285,15 @@ Test(wire_codec, fields_arrive_where_they_belong)
 	cr_expect_eq(out->wire.edges[3].sends, true);
 	cr_expect_eq(out->wire.edges[3].order, 7);
 	cr_expect_str_eq(out->wire.peers[1].name, in.wire.peers[1].name);
-	cr_expect_eq(memcmp(out->wire.peers[1].address, in.wire.peers[1].address, 60), 0);
+	cr_assert_eq(out->wire.peers[1].address_count, 2);
+	cr_expect_str_eq(out->wire.peers[1].addresses[1].transport,
+			 in.wire.peers[1].addresses[1].transport);
+	cr_assert_eq(out->wire.peers[1].addresses[1].size, 51);
+	cr_expect_eq(memcmp(out->wire.peers[1].addresses[1].bytes,
+			    in.wire.peers[1].addresses[1].bytes, 51),
+		     0);
+	cr_expect_str_eq(out->wire.edges[2].transport, in.wire.edges[2].transport);
+	cr_expect_str_eq(out->wire.edges[2].transport_reason, in.wire.edges[2].transport_reason);
 	fw_message_free(out);
 	fragi_free(frame);
 

@@ -78,19 +78,34 @@ static int flows_of(const struct fragi_run *run, struct fragi_arena *arena,
 	return 0;
 }
 
+static int addresses_of(const struct fragi_run *run, struct fragi_arena *arena,
+			struct fw_host_prepared *out)
+{
+	struct fragi_run_address own[FRAGI_RUN_TRANSPORTS_MAX];
+
+	out->address_count = fragi_run_addresses(run, own);
+	out->addresses = fragi_arena_alloc(arena, out->address_count * sizeof(*out->addresses));
+	if (out->addresses == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < out->address_count; i++)
+		out->addresses[i] =
+			(struct fw_address){own[i].transport, own[i].bytes, (uint32_t)own[i].size};
+	return 0;
+}
+
 int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 			 struct fw_host_prepared *out_prepared)
 {
 	struct fw_host_prepared prepared = {.ok = true, .pid = (int32_t)getpid()};
-	size_t size = 0;
 	int r = fragments_of(run, arena, &prepared);
 
 	if (r == 0)
 		r = flows_of(run, arena, &prepared);
 	if (r < 0)
 		return r;
-	prepared.address = fragi_run_address(run, &size);
-	prepared.address_bytes = prepared.address != NULL ? (uint32_t)size : 0;
+	r = addresses_of(run, arena, &prepared);
+	if (r < 0)
+		return r;
 	prepared.transport = fragi_run_transport(run);
 	*out_prepared = prepared;
 	return 0;
@@ -138,12 +153,23 @@ int host_tables_wire(const struct fw_host_wire *wire, struct fragi_arena *arena,
 
 	if (peers == NULL || edges == NULL)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < wire->peer_count; i++)
-		peers[i] = (struct fragi_run_peer){.host = wire->peers[i].host,
-						   .epoch = wire->peers[i].epoch,
-						   .address = wire->peers[i].address,
-						   .address_bytes = wire->peers[i].address_bytes,
-						   .name = wire->peers[i].name};
+	for (uint32_t i = 0; i < wire->peer_count; i++) {
+		const struct fw_peer *peer = &wire->peers[i];
+		struct fragi_run_address *addresses =
+			fragi_arena_alloc(arena, peer->address_count * sizeof(*addresses));
+
+		if (addresses == NULL)
+			return -ENOMEM;
+		for (uint32_t k = 0; k < peer->address_count; k++)
+			addresses[k] = (struct fragi_run_address){peer->addresses[k].transport,
+								  peer->addresses[k].bytes,
+								  peer->addresses[k].size};
+		peers[i] = (struct fragi_run_peer){.host = peer->host,
+						   .epoch = peer->epoch,
+						   .addresses = addresses,
+						   .address_count = peer->address_count,
+						   .name = peer->name};
+	}
 	for (uint32_t i = 0; i < wire->edge_count; i++) {
 		const struct fw_edge *edge = &wire->edges[i];
 
@@ -153,6 +179,7 @@ int host_tables_wire(const struct fw_host_wire *wire, struct fragi_arena *arena,
 				   .window_bytes = edge->window_bytes,
 				   .message_bytes_max = edge->message_bytes_max,
 				   .policy = (enum frag_policy)edge->policy},
+			.transport = edge->transport,
 			.sends = edge->sends,
 			.fragment = edge->fragment,
 			.op = edge->op,

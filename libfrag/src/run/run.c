@@ -154,6 +154,28 @@ static void remote_fault(void *arg, int code, const char *sentence)
 	fragi_run_report_failure(arg, FRAGI_FAILURE_HOST_FAILED, NULL, sentence);
 }
 
+/* The kinds of transports that a host opens if flows leave it. */
+static const char *const transport_kinds[] = {"ucx"};
+
+static int transport_open(struct fragi_run *run, const char *kind, struct fragi_diag *diag)
+{
+	const struct fragi_transport_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = fragi_transport_open(kind, &ops, &err);
+
+	if (r == 0)
+		r = fragi_remote_open(run->remote, ops, &err);
+	if (r < 0) {
+		frag_err_set(&err, r, "cannot open the transport %s (%s)", kind, frag_strerror(r));
+		fragi_err_classify(&err,
+				   r == -ENOENT ? FRAGI_FAILURE_TRANSPORT_MISSING
+						: FRAGI_FAILURE_HOST_FAILED,
+				   NULL);
+		fragi_diag_add_err(diag, &err);
+	}
+	return r;
+}
+
 static int remote_create(struct fragi_run *run, struct fragi_diag *diag)
 {
 	const struct fragi_remote_config config = {
@@ -167,22 +189,10 @@ static int remote_create(struct fragi_run *run, struct fragi_diag *diag)
 		.peer_lost = peer_lost,
 		.fault = remote_fault,
 	};
-	const struct fragi_transport_ops *ops;
-	struct frag_err err = FRAG_ERR_INIT;
 	int r = fragi_remote_create(&config, &run->remote);
 
-	if (r == 0)
-		r = fragi_transport_open("ucx", &ops, &err);
-	if (r == 0)
-		r = fragi_remote_open(run->remote, ops, &err);
-	if (r < 0) {
-		frag_err_set(&err, r, "cannot open the transport ucx (%s)", frag_strerror(r));
-		fragi_err_classify(&err,
-				   r == -ENOENT ? FRAGI_FAILURE_TRANSPORT_MISSING
-						: FRAGI_FAILURE_HOST_FAILED,
-				   NULL);
-		fragi_diag_add_err(diag, &err);
-	}
+	for (size_t i = 0; r == 0 && i < FRAG_COUNT_OF(transport_kinds); i++)
+		r = transport_open(run, transport_kinds[i], diag);
 	return r;
 }
 
@@ -397,22 +407,29 @@ const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *run, size_
 	return run->flows;
 }
 
-static const struct fragi_transport *transport_of(const struct fragi_run *run)
+uint32_t fragi_run_addresses(const struct fragi_run *run,
+			     struct fragi_run_address out[FRAGI_RUN_TRANSPORTS_MAX])
 {
-	return run->remote != NULL ? fragi_remote_transport(run->remote, "ucx") : NULL;
-}
+	uint32_t count = 0;
 
-const void *fragi_run_address(const struct fragi_run *run, size_t *out_size)
-{
-	const struct fragi_transport *transport = transport_of(run);
+	for (size_t i = 0; run->remote != NULL && i < FRAG_COUNT_OF(transport_kinds); i++) {
+		const struct fragi_transport *transport =
+			fragi_remote_transport(run->remote, transport_kinds[i]);
 
-	*out_size = 0;
-	return transport != NULL ? transport->ops->address(transport, out_size) : NULL;
+		if (transport == NULL)
+			continue;
+		out[count].transport = transport_kinds[i];
+		out[count].bytes = transport->ops->address(transport, &out[count].size);
+		count++;
+	}
+	return count;
 }
 
 const char *fragi_run_transport(const struct fragi_run *run)
 {
-	const struct fragi_transport *transport = transport_of(run);
+	const struct fragi_transport *transport =
+		run->remote != NULL ? fragi_remote_transport(run->remote, transport_kinds[0])
+				    : NULL;
 
 	return transport != NULL ? transport->description : NULL;
 }

@@ -68,19 +68,29 @@ FRAGI_API const struct fragi_fragment_info *fragi_run_fragments(const struct fra
 								size_t *out_count);
 FRAGI_API const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *run,
 							size_t *out_count);
-FRAGI_API const void *fragi_run_address(const struct fragi_run *run,
-					size_t *out_size); /* NULL: no transport */
+/* Where this host is reached over one transport. */
+struct fragi_run_address {
+	const char *transport; /* "ucx" */
+	const void *bytes;
+	size_t size;
+};
+#define FRAGI_RUN_TRANSPORTS_MAX 4
+/* Of the transports that are open; the run's. Returns how many: 0 if no flow leaves this host. */
+FRAGI_API uint32_t fragi_run_addresses(const struct fragi_run *run,
+				       struct fragi_run_address out[FRAGI_RUN_TRANSPORTS_MAX]);
+/* What the first of them is, for people; NULL: there is none. */
 FRAGI_API const char *fragi_run_transport(const struct fragi_run *run);
 FRAGI_API const struct fragi_ledger *fragi_run_ledger(const struct fragi_run *run);
 
 struct fragi_run_peer {
 	uint32_t host;
 	uint64_t epoch;
-	const void *address;
-	size_t address_bytes;
+	const struct fragi_run_address *addresses;
+	uint32_t address_count;
 	const char *name;
 };
 struct fragi_run_edge {
+	const char *transport;
 	struct fragi_edge_config config;
 	bool sends;
 	uint32_t fragment, op, port; /* in fragi_run_fragments */

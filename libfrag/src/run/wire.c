@@ -250,35 +250,67 @@ static bool edge_is_valid(const struct fragi_run *run, const struct fragi_run_ed
 	       fragment->ops[edge->op]->ports[edge->port].dir == (edge->sends ? FRAG_OUT : FRAG_IN);
 }
 
-/* With the pump's lock: peers, then their edges. */
-static int wire_locked(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
-		       const struct fragi_run_edge *edges, size_t edge_count,
-		       struct fragi_remote_endpoint **made, struct frag_err *err)
-{
+/* A peer, and its endpoints by the order of its addresses, made for the first edge over each. */
+struct wiring {
+	const struct fragi_run_peer *info;
 	struct fragi_remote_peer *peer;
+	struct fragi_remote_endpoint *endpoints[FRAGI_RUN_TRANSPORTS_MAX];
+};
+
+static int endpoint_of(struct wiring *wiring, const char *transport,
+		       struct fragi_remote_endpoint **out, struct frag_err *err)
+{
+	const struct fragi_run_peer *info = wiring->info;
+	uint32_t i = 0;
+	int r = 0;
+
+	while (i < info->address_count && i < FRAGI_RUN_TRANSPORTS_MAX &&
+	       (transport == NULL || strcmp(info->addresses[i].transport, transport) != 0))
+		i++;
+	if (i == info->address_count || i == FRAGI_RUN_TRANSPORTS_MAX)
+		return frag_err_set(err, -EINVAL,
+				    "host %s has no address for %s; this is an error in frag",
+				    info->name, transport != NULL ? transport : "a transport");
+	if (wiring->endpoints[i] == NULL)
+		r = fragi_remote_connect(wiring->peer, transport, info->addresses[i].bytes,
+					 info->addresses[i].size, &wiring->endpoints[i], err);
+	if (r < 0)
+		return frag_err_set(err, r, "cannot connect to host %s (%s)", info->name,
+				    frag_strerror(r));
+	*out = wiring->endpoints[i];
+	return 0;
+}
+
+/* With the pump's lock: peers, then their edges. */
+static int wire_locked(struct fragi_run *run, struct wiring *peers, size_t peer_count,
+		       const struct fragi_run_edge *edges, size_t edge_count, struct frag_err *err)
+{
+	struct fragi_remote_endpoint *endpoint = NULL;
 	int r;
 
 	for (size_t i = 0; i < peer_count; i++) {
-		r = fragi_remote_peer_create(run->remote, peers[i].host, peers[i].epoch, &peer);
-		if (r == 0)
-			r = fragi_remote_connect(peer, "ucx", peers[i].address,
-						 peers[i].address_bytes, &made[i], err);
+		const struct fragi_run_peer *info = peers[i].info;
+
+		r = fragi_remote_peer_create(run->remote, info->host, info->epoch, &peers[i].peer);
 		if (r < 0)
-			return frag_err_set(err, r, "cannot connect to host %s (%s)", peers[i].name,
+			return frag_err_set(err, r, "cannot connect to host %s (%s)", info->name,
 					    frag_strerror(r));
-		run->peers[i] = peers[i];
+		run->peers[i] = *info;
 	}
 	for (size_t i = 0; i < edge_count; i++) {
 		size_t k = 0;
 
-		while (k < peer_count && peers[k].host != edges[i].peer)
+		while (k < peer_count && peers[k].info->host != edges[i].peer)
 			k++;
 		if (k == peer_count || !edge_is_valid(run, &edges[i]))
 			return frag_err_set(
 				err, -EINVAL,
 				"edge %zu to %s names a peer or a port that is not there; this is an error in frag",
 				i, edges[i].other_end != NULL ? edges[i].other_end : "?");
-		r = edge_add(run, &edges[i], made[k], &run->ledger.flows[run->flow_count + i]);
+		r = endpoint_of(&peers[k], edges[i].transport, &endpoint, err);
+		if (r == 0)
+			r = edge_add(run, &edges[i], endpoint,
+				     &run->ledger.flows[run->flow_count + i]);
 		if (r < 0)
 			return frag_err_set(err, r, "cannot make the edge to %s (%s)",
 					    edges[i].other_end, frag_strerror(r));
@@ -289,7 +321,7 @@ static int wire_locked(struct fragi_run *run, const struct fragi_run_peer *peers
 int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
 		   const struct fragi_run_edge *edges, size_t edge_count, struct frag_err *err)
 {
-	struct fragi_remote_endpoint **made;
+	struct wiring *made;
 	int r;
 
 	if (peer_count > 0 && run->remote == NULL)
@@ -301,15 +333,17 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 			err, -EINVAL,
 			"%zu edges to other hosts, but the graph has %u; this is an error in frag",
 			edge_count, run->edge_rows);
-	made = fragi_calloc(peer_count + 1, sizeof(struct fragi_remote_endpoint *));
+	made = fragi_calloc(peer_count + 1, sizeof(*made));
 	run->peers = fragi_calloc(peer_count + 1, sizeof(*run->peers));
 	if (made == NULL || run->peers == NULL) {
 		fragi_free(made);
 		return frag_err_set(err, -ENOMEM, "memory is short for %zu peers", peer_count);
 	}
+	for (size_t i = 0; i < peer_count; i++)
+		made[i].info = &peers[i];
 	run->peer_count = peer_count;
 	fragi_pump_lock(run->pump);
-	r = wire_locked(run, peers, peer_count, edges, edge_count, made, err);
+	r = wire_locked(run, made, peer_count, edges, edge_count, err);
 	fragi_pump_unlock(run->pump);
 	fragi_free(made);
 	if (r == 0 && peer_count > 0) {
