@@ -69,6 +69,7 @@ struct transport {
 	_Atomic(struct in *) released;
 };
 
+static void *given_up;        /* blocks, each with the next one before it */
 static struct transport *all; /* what was mapped outlives its transport, so they stay */
 static struct waiting {       /* the other end of a socketpair, for the host that connects later */
 	struct waiting *next;
@@ -166,9 +167,15 @@ static void sent(struct endpoint *e, struct out **at, bool abandoned)
 	struct out *out = *at;
 
 	*at = out->next;
-	/* The other side may still read the blocks of what was given up: they are never freed. */
-	for (uint32_t i = 0; i < out->count && !abandoned; i++)
-		block_unref(NULL, out->blocks[i]);
+	for (uint32_t i = 0; i < out->count; i++) {
+		if (!abandoned) {
+			block_unref(NULL, out->blocks[i]);
+			continue;
+		}
+		/* The other side may still read what was given up: it is never freed. */
+		((void **)out->blocks[i])[-1] = given_up;
+		given_up = out->blocks[i];
+	}
 	of(&e->base)->config.events->sent(
 		(struct fragi_send *)(void *)((char *)out - offsetof(struct fragi_send, room)),
 		abandoned);
@@ -514,6 +521,7 @@ static void socket_destroy(struct fragi_transport *base)
 	for (struct in *in; (in = t->receives) != NULL;) {
 		t->receives = in->next;
 		t->config.events->received(in->receive, "given up", 0);
+		release_all(in);
 	}
 	close(t->fd);
 	close(t->wake_fd);
