@@ -99,7 +99,7 @@ static void driver_step(struct local *local, struct drv_event *event);
 static void deliver(struct local *local, const struct ctl_transit *transit)
 {
 	struct drv_event to_driver = {.connection = transit->link, .peer = "this process"};
-	struct wrk_event to_worker = {.link = transit->link, .text = "it left"};
+	struct wrk_event to_worker = {.connection = transit->link, .text = "it left"};
 
 	if (transit->to == CTL_WIRE_DRIVER) {
 		if (transit->message != NULL && transit->message->kind == FW_HOST_STARTED)
@@ -247,30 +247,30 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* The worker's half. */
 
-static void worker_connect(void *arg, uint64_t link)
+static void worker_connect(void *arg, uint64_t connection)
 {
 	struct local *local = arg;
 
-	wrk_worker_raise(
-		&local->worker,
-		&(struct wrk_event){.kind = WRK_CONNECTED, .link = link, .text = "127.0.0.1"});
+	wrk_worker_raise(&local->worker, &(struct wrk_event){.kind = WRK_CONNECTED,
+							     .connection = connection,
+							     .text = "127.0.0.1"});
 }
 
-static void worker_disconnect(void *arg, uint64_t link)
+static void worker_disconnect(void *arg, uint64_t connection)
 {
 	struct local *local = arg;
 
-	check_sent(local, ctl_wire_close(&local->wire, CTL_WIRE_DRIVER, link));
+	check_sent(local, ctl_wire_close(&local->wire, CTL_WIRE_DRIVER, connection));
 }
 
-static void worker_send(void *arg, uint64_t link, const struct fw_message *message)
+static void worker_send(void *arg, uint64_t connection, const struct fw_message *message)
 {
 	struct local *local = arg;
 	struct fw_message copy = *message;
 
 	if (message->kind == FW_HOST_EXIT) /* its lines stand on this stderr already */
 		copy.exit.line_count = 0;
-	check_sent(local, ctl_wire_send(&local->wire, CTL_WIRE_DRIVER, link, &copy));
+	check_sent(local, ctl_wire_send(&local->wire, CTL_WIRE_DRIVER, connection, &copy));
 }
 
 static int host_main(void)

@@ -30,13 +30,13 @@ struct wrk_process {
 	const struct wrk_process_ops *ops;
 	void *arg;
 	/* the loop's */
-	struct fw_connection *link; /* NULL: closed */
+	struct fw_connection *connection; /* NULL: closed */
 	uint64_t seq;
 	uv_pipe_t output;
 	uv_poll_t exit;
 	uv_timer_t patience;
 	int handles; /* of these three, that libuv still has */
-	bool output_open, reaped, told, abandoned, stats_refused;
+	bool output_open, reaped, exit_reported, abandoned, stats_refused;
 	int status, signal;
 	char core_file[200];
 	struct wrk_page page;
@@ -46,7 +46,7 @@ struct wrk_process {
 
 static void process_free_if_done(struct wrk_process *p)
 {
-	if (p->handles > 0 || p->link != NULL)
+	if (p->handles > 0 || p->connection != NULL)
 		return;
 	wrk_page_fini(&p->page);
 	wrk_lines_fini(&p->lines);
@@ -75,8 +75,8 @@ static void close_all(struct wrk_process *p)
 	close_handle((uv_handle_t *)&p->output);
 	close_handle((uv_handle_t *)&p->exit);
 	close_handle((uv_handle_t *)&p->patience);
-	if (p->link != NULL)
-		fw_connection_close(p->link);
+	if (p->connection != NULL)
+		fw_connection_close(p->connection);
 }
 
 static void tell_exit(struct wrk_process *p)
@@ -85,9 +85,9 @@ static void tell_exit(struct wrk_process *p)
 	struct fw_host_stats stats;
 	struct wrk_exited exited = {.status = p->status, .signal = p->signal};
 
-	if (p->told)
+	if (p->exit_reported)
 		return;
-	p->told = true;
+	p->exit_reported = true;
 	wrk_lines_end(&p->lines, STDERR_FILENO);
 	exited.core_file = p->core_file[0] != '\0' ? p->core_file : NULL;
 	exited.stats = wrk_process_sample(p, &stats) ? &stats : NULL;
@@ -100,7 +100,7 @@ static void tell_exit(struct wrk_process *p)
 
 static void tell_exit_if_complete(struct wrk_process *p)
 {
-	if (p->reaped && p->link == NULL && !p->output_open)
+	if (p->reaped && p->connection == NULL && !p->output_open)
 		tell_exit(p);
 }
 
@@ -148,7 +148,7 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 {
 	struct wrk_process *p = arg;
 
-	if (message->kind == FW_HOST_PREPARED && message->prepared.ok && !p->told &&
+	if (message->kind == FW_HOST_PREPARED && message->prepared.ok && !p->exit_reported &&
 	    !p->abandoned) {
 		/* The last moment at which nothing runs yet that could not be accounted for. */
 		int r = wrk_page_read(&p->page, &(struct fw_host_stats){0});
@@ -162,14 +162,14 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 			return;
 		}
 	}
-	if (p->told || p->abandoned)
+	if (p->exit_reported || p->abandoned)
 		fw_message_free(message);
 	else
 		p->ops->message(p->arg, p->host, message);
 }
 
-static void on_link_closed(struct fw_connection *connection, int reason, const char *sentence,
-			   void *arg)
+static void on_connection_closed(struct fw_connection *connection, int reason, const char *sentence,
+				 void *arg)
 {
 	struct wrk_process *p = arg;
 
@@ -177,16 +177,16 @@ static void on_link_closed(struct fw_connection *connection, int reason, const c
 	bool is_theirs = reason == 0 || reason == -ECONNRESET;
 
 	(void)connection;
-	p->link = NULL;
-	if (!p->told && !p->abandoned)
-		p->ops->link_lost(p->arg, p->host,
-				  is_theirs ? "it closed its control socket" : sentence,
-				  !is_theirs);
+	p->connection = NULL;
+	if (!p->exit_reported && !p->abandoned)
+		p->ops->connection_lost(p->arg, p->host,
+					is_theirs ? "it closed its control socket" : sentence,
+					!is_theirs);
 	tell_exit_if_complete(p);
 	process_free_if_done(p);
 }
 
-static const struct fw_connection_ops link_ops = {on_message, on_link_closed};
+static const struct fw_connection_ops connection_ops = {on_message, on_connection_closed};
 
 static void init_handle(uv_handle_t *handle, struct wrk_process *p)
 {
@@ -219,20 +219,20 @@ static int process_attach(uv_loop_t *loop, struct wrk_process *p, int control_fd
 		return r;
 	}
 	p->output_open = true;
-	r = fw_connection_create(loop, FW_STREAM_PIPE, &link_ops, p, NULL, &p->link);
+	r = fw_connection_create(loop, FW_STREAM_PIPE, &connection_ops, p, NULL, &p->connection);
 	if (r < 0) {
 		close(control_fd);
 		return r;
 	}
-	r = uv_pipe_open((uv_pipe_t *)(void *)fw_connection_stream(p->link), control_fd);
+	r = uv_pipe_open((uv_pipe_t *)(void *)fw_connection_stream(p->connection), control_fd);
 	if (r < 0) {
 		close(control_fd);
 		return r;
 	}
-	r = fw_connection_start(p->link);
+	r = fw_connection_start(p->connection);
 	if (r < 0)
 		return r;
-	fw_connection_admit(p->link);
+	fw_connection_admit(p->connection);
 	r = uv_read_start((uv_stream_t *)&p->output, on_output_alloc, on_output);
 	return r < 0 ? r : uv_poll_start(&p->exit, UV_READABLE, on_exit_event);
 }
@@ -314,20 +314,20 @@ void wrk_process_send(struct wrk_process *p, const struct fw_message *message)
 	size_t size;
 	int r;
 
-	if (p->link == NULL)
+	if (p->connection == NULL)
 		return;
 	copy.seq = ++p->seq;
 	copy.reply_to = 0;
 	r = fw_encode(&copy, &frame, &size);
 	if (r == 0) {
-		(void)fw_connection_send(p->link, frame, size);
+		(void)fw_connection_send(p->connection, frame, size);
 		return;
 	}
 	snprintf(sentence, sizeof(sentence), "%s cannot be sent to it: %s",
 		 fw_kind_name(message->kind), frag_strerror(r));
 	log_error(NULL, "fraghost %d: %s", (int)p->pid, sentence);
 	if (message->kind != FW_BEAT) /* it would wait for it */
-		fw_connection_fail(p->link, r, sentence);
+		fw_connection_fail(p->connection, r, sentence);
 }
 
 void wrk_process_signal(struct wrk_process *p, int number)

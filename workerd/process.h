@@ -9,7 +9,7 @@
 
 /*
  * A fraghost as a process on the loop: its control socket, its output, its ledger, its exit. The
- * exit is told once, after everything it said: its last frames and lines are waited for, 100 ms at
+ * exit is reported once, after everything it sent: its last frames and lines are waited for, 100 ms at
  * most, since another process may have inherited the descriptors.
  */
 struct wrk_process;
@@ -18,7 +18,7 @@ struct wrk_process_ops {
 	/* Takes message (fw_message_free). */
 	void (*message)(void *arg, uint32_t host, struct fw_message *message);
 	/* Also before every exit; cut: it was given up on this side. */
-	void (*link_lost)(void *arg, uint32_t host, const char *sentence, bool cut);
+	void (*connection_lost)(void *arg, uint32_t host, const char *sentence, bool cut);
 	void (*exited)(void *arg, uint32_t host, const struct wrk_exited *exited);
 	void (*freed)(void *arg, struct wrk_process *process); /* the last callback */
 };

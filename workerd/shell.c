@@ -17,7 +17,7 @@
 #include <base/stamp.h>
 #include <workerd/environment.h>
 #include <workerd/interface.h>
-#include <workerd/link.h>
+#include <workerd/driver.h>
 #include <workerd/worker.h>
 
 /*
@@ -32,78 +32,80 @@ struct wrk_shell {
 	uv_loop_t loop;
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct wrk_worker worker;
-	struct wrk_link *link;  /* the present one; NULL: none */
-	char local_address[64]; /* of the control connection */
+	struct wrk_driver *driver; /* the present one; NULL: none */
+	char local_address[64];    /* of the control connection */
 	int exit_code;
 };
 
-static void on_link_connected(void *arg, uint64_t id, const char *local_address)
+static void on_driver_connected(void *arg, uint64_t id, const char *local_address)
 {
 	struct wrk_shell *shell = arg;
 
 	snprintf(shell->local_address, sizeof(shell->local_address), "%s", local_address);
-	wrk_worker_raise(
-		&shell->worker,
-		&(struct wrk_event){.kind = WRK_CONNECTED, .link = id, .text = local_address});
+	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_CONNECTED,
+							     .connection = id,
+							     .text = local_address});
 }
 
-static void on_link_failed(void *arg, uint64_t id, const char *why)
-{
-	struct wrk_shell *shell = arg;
-
-	wrk_worker_raise(&shell->worker,
-			 &(struct wrk_event){.kind = WRK_CONNECT_FAILED, .link = id, .text = why});
-}
-
-static void on_link_message(void *arg, uint64_t id, struct fw_message *message)
+static void on_driver_failed(void *arg, uint64_t id, const char *why)
 {
 	struct wrk_shell *shell = arg;
 
 	wrk_worker_raise(
 		&shell->worker,
-		&(struct wrk_event){.kind = WRK_DRIVER_MESSAGE, .link = id, .message = message});
+		&(struct wrk_event){.kind = WRK_CONNECT_FAILED, .connection = id, .text = why});
+}
+
+static void on_driver_message(void *arg, uint64_t id, struct fw_message *message)
+{
+	struct wrk_shell *shell = arg;
+
+	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
+							     .connection = id,
+							     .message = message});
 	fw_message_free(message);
 }
 
-static void on_link_lost(void *arg, uint64_t id, const char *why)
+static void on_driver_lost(void *arg, uint64_t id, const char *why)
 {
 	struct wrk_shell *shell = arg;
 
-	wrk_worker_raise(&shell->worker,
-			 &(struct wrk_event){.kind = WRK_DRIVER_LOST, .link = id, .text = why});
+	wrk_worker_raise(
+		&shell->worker,
+		&(struct wrk_event){.kind = WRK_DRIVER_LOST, .connection = id, .text = why});
 }
 
-static void on_link_freed(void *arg, struct wrk_link *link)
+static void on_driver_freed(void *arg, struct wrk_driver *driver)
 {
 	struct wrk_shell *shell = arg;
 
-	if (shell->link == link)
-		shell->link = NULL;
+	if (shell->driver == driver)
+		shell->driver = NULL;
 }
 
-static const struct wrk_link_ops link_ops = {
-	.connected = on_link_connected,
-	.failed = on_link_failed,
-	.message = on_link_message,
-	.lost = on_link_lost,
-	.freed = on_link_freed,
+static const struct wrk_driver_ops driver_ops = {
+	.connected = on_driver_connected,
+	.failed = on_driver_failed,
+	.message = on_driver_message,
+	.lost = on_driver_lost,
+	.freed = on_driver_freed,
 };
 
 static void shell_connect(void *arg, uint64_t id)
 {
 	struct wrk_shell *shell = arg;
-	int r = wrk_link_open(&shell->loop, &shell->options->driver, id, &link_ops, shell,
-			      &shell->link);
+	int r = wrk_driver_open(&shell->loop, &shell->options->driver, id, &driver_ops, shell,
+				&shell->driver);
 
 	if (r < 0) {
-		shell->link = NULL;
-		on_link_failed(shell, id, frag_strerror(r));
+		shell->driver = NULL;
+		on_driver_failed(shell, id, frag_strerror(r));
 	}
 }
 
 static bool is_present(const struct wrk_shell *shell, uint64_t id)
 {
-	return shell->link != NULL && wrk_link_id(shell->link) == id;
+	return shell->driver != NULL && wrk_driver_id(shell->driver) == id;
 }
 
 static void shell_disconnect(void *arg, uint64_t id)
@@ -112,8 +114,8 @@ static void shell_disconnect(void *arg, uint64_t id)
 
 	if (!is_present(shell, id))
 		return;
-	wrk_link_finish(shell->link);
-	shell->link = NULL;
+	wrk_driver_finish(shell->driver);
+	shell->driver = NULL;
 }
 
 static void shell_send(void *arg, uint64_t id, const struct fw_message *message)
@@ -121,7 +123,7 @@ static void shell_send(void *arg, uint64_t id, const struct fw_message *message)
 	struct wrk_shell *shell = arg;
 
 	if (is_present(shell, id))
-		wrk_link_send(shell->link, message);
+		wrk_driver_send(shell->driver, message);
 }
 
 static int shell_launch(void *arg, struct fragi_arena *arena, struct wrk_launch *out_launch,
@@ -170,9 +172,9 @@ static void shell_ended(void *arg, int exit_code)
 		/* the result stands: none changes it any more */
 		(void)signal(stop_signals[i], SIG_IGN);
 	}
-	if (shell->link != NULL)
-		wrk_link_finish(shell->link);
-	shell->link = NULL;
+	if (shell->driver != NULL)
+		wrk_driver_finish(shell->driver);
+	shell->driver = NULL;
 }
 
 static const struct wrk_worker_ops worker_ops = {

@@ -31,9 +31,9 @@ static void on_host_message(void *arg, uint32_t host, struct fw_message *message
 	fw_message_free(message);
 }
 
-static void on_host_link_lost(void *arg, uint32_t host, const char *sentence, bool cut)
+static void on_host_connection_lost(void *arg, uint32_t host, const char *sentence, bool cut)
 {
-	wrk_worker_raise(arg, &(struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+	wrk_worker_raise(arg, &(struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
 						  .host = host,
 						  .text = sentence,
 						  .cut = cut});
@@ -56,7 +56,7 @@ static void on_host_freed(void *arg, struct wrk_process *process)
 
 static const struct wrk_process_ops process_ops = {
 	.message = on_host_message,
-	.link_lost = on_host_link_lost,
+	.connection_lost = on_host_connection_lost,
 	.exited = on_host_exited,
 	.freed = on_host_freed,
 };
@@ -127,13 +127,13 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 
 	switch (action->kind) {
 	case WRK_DO_CONNECT:
-		worker->ops->connect(worker->arg, action->link);
+		worker->ops->connect(worker->arg, action->connection);
 		break;
 	case WRK_DO_DISCONNECT:
-		worker->ops->disconnect(worker->arg, action->link);
+		worker->ops->disconnect(worker->arg, action->connection);
 		break;
 	case WRK_DO_SEND_DRIVER:
-		worker->ops->send(worker->arg, action->link, action->message);
+		worker->ops->send(worker->arg, action->connection, action->message);
 		break;
 	case WRK_DO_SPAWN:
 		do_spawn(worker, action);

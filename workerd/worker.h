@@ -18,9 +18,9 @@ struct wrk_worker_ops {
 	 * The connection to the driver. connect answers by WRK_CONNECTED or WRK_CONNECT_FAILED;
 	 * message is borrowed.
 	 */
-	void (*connect)(void *arg, uint64_t link);
-	void (*disconnect)(void *arg, uint64_t link);
-	void (*send)(void *arg, uint64_t link, const struct fw_message *message);
+	void (*connect)(void *arg, uint64_t connection);
+	void (*disconnect)(void *arg, uint64_t connection);
+	void (*send)(void *arg, uint64_t connection, const struct fw_message *message);
 	/*
 	 * Says how a host is to be started, in arena. Returns 0 or negative errno with a sentence.
 	 */

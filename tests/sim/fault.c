@@ -262,7 +262,7 @@ static void break_quietly(struct sim *sim, uint32_t w)
 	if (connection == SIM_CONNECTIONS_MAX || !sim->connections[connection].connected ||
 	    sim_is_stopped(sim, &sim->workers[w].process))
 		return;
-	lost.link = sim->connections[connection].link;
+	lost.connection = sim->connections[connection].number;
 	sim_close(sim, connection, 0, true);
 	sim->workers[w].connection = SIM_CONNECTIONS_MAX;
 	sim_worker_raise(sim, w, &lost);

@@ -72,12 +72,12 @@ struct sim_connection *sim_connection_new(struct sim *sim, uint32_t worker)
 	return connection;
 }
 
-void sim_connect(struct sim *sim, uint32_t worker, uint64_t link)
+void sim_connect(struct sim *sim, uint32_t worker, uint64_t number)
 {
 	struct sim_connection *connection = sim_connection_new(sim, worker);
 	uint32_t index = sim->connection_count - 1;
 
-	connection->link = link;
+	connection->number = number;
 	connection->generation = sim->workers[worker].generation;
 	sim->workers[worker].connection = index;
 	sim_put(sim, sim->now_ns + latency(sim, connection), SIM_EV_SYN, index, 0, 0);
@@ -87,7 +87,7 @@ void sim_connect(struct sim *sim, uint32_t worker, uint64_t link)
 static void answer(struct sim *sim, const struct sim_connection *connection, bool connected)
 {
 	struct wrk_event event = {.kind = connected ? WRK_CONNECTED : WRK_CONNECT_FAILED,
-				  .link = connection->link,
+				  .connection = connection->number,
 				  .text = connected ? "127.0.0.1" : "connection refused"};
 
 	sim_worker_raise(sim, connection->worker, &event);
@@ -164,7 +164,7 @@ static void ended(struct sim *sim, uint32_t index, uint32_t end)
 {
 	struct sim_connection *connection = &sim->connections[index];
 	struct wrk_event lost = {
-		.kind = WRK_DRIVER_LOST, .link = connection->link, .text = "it closed"};
+		.kind = WRK_DRIVER_LOST, .connection = connection->number, .text = "it closed"};
 	struct drv_event closed = {
 		.kind = DRV_EVENT_CLOSED, .connection = index + 1, .text = "it closed"};
 
@@ -222,7 +222,7 @@ static void arrive(struct sim *sim, uint32_t index, uint32_t end, const struct s
 				message->host, (unsigned long long)message->epoch);
 		sim_worker_raise(sim, connection->worker,
 				 &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
-						     .link = connection->link,
+						     .connection = connection->number,
 						     .message = message});
 	}
 	fw_message_free(message);

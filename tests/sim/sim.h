@@ -128,7 +128,7 @@ struct sim_connection {
 	uint32_t worker; /* SIM_WORKERS_MAX: a stranger */
 	uint32_t generation;
 	uint64_t incarnation; /* of the driver that accepted; 0: nobody has */
-	uint64_t link;        /* the worker core's id */
+	uint64_t number;      /* as the worker's core counts it */
 	bool open[2];         /* the process has it open */
 	bool connected;       /* the worker was told */
 	bool admitted;
@@ -443,7 +443,7 @@ static inline bool sim_is_stopped(const struct sim *sim, const struct sim_proces
 }
 
 /* net.c */
-void sim_connect(struct sim *sim, uint32_t worker, uint64_t link);
+void sim_connect(struct sim *sim, uint32_t worker, uint64_t number);
 struct sim_connection *sim_connection_new(struct sim *sim, uint32_t worker);
 void sim_send(struct sim *sim, uint32_t connection, uint32_t to, uint8_t *frame, size_t size);
 /* A process closes its end; silent: nobody hears of it. */

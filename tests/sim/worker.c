@@ -42,7 +42,7 @@ static void keep(struct sim *sim, struct sim_worker *worker, struct wrk_event ev
 	worker->queue[(worker->queue_first + worker->queue_count++) % QUEUE_MAX] = event;
 }
 
-/* Encodes as the shell's link does. */
+/* Encodes as the shell does. */
 static uint8_t *encode(struct sim *sim, const struct fw_message *message, uint64_t seq,
 		       size_t *out_size)
 {
@@ -66,10 +66,10 @@ static void do_send_driver(struct sim *sim, struct sim_worker *worker,
 	size_t size;
 
 	if (worker->connection == SIM_CONNECTIONS_MAX ||
-	    sim->connections[worker->connection].link != action->link) {
-		sim_fail(sim, "dead session", "%s sends %s on link %llu, which is closed",
+	    sim->connections[worker->connection].number != action->connection) {
+		sim_fail(sim, "dead session", "%s sends %s on connection %llu, which is closed",
 			 worker->name, fw_kind_name(action->message->kind),
-			 (unsigned long long)action->link);
+			 (unsigned long long)action->connection);
 		return;
 	}
 	connection = &sim->connections[worker->connection];
@@ -123,11 +123,11 @@ static void act(struct sim *sim, uint32_t index, const struct wrk_action *action
 
 	switch (action->kind) {
 	case WRK_DO_CONNECT:
-		sim_connect(sim, index, action->link);
+		sim_connect(sim, index, action->connection);
 		break;
 	case WRK_DO_DISCONNECT:
 		if (worker->connection != SIM_CONNECTIONS_MAX &&
-		    sim->connections[worker->connection].link == action->link) {
+		    sim->connections[worker->connection].number == action->connection) {
 			sim_close(sim, worker->connection, 0, false);
 			worker->connection = SIM_CONNECTIONS_MAX;
 		}

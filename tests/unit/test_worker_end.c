@@ -39,7 +39,7 @@ Test(worker_end, once_ends_as_the_driver_says_whatever_its_host_said_before)
 	from_host(&wired);
 	from_driver(&kill); /* stopped on request while it was wiring */
 	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
-				.link = seen_link,
+				.connection = seen_connection,
 				.text = "the peer closed the connection"});
 	exited(0, SIGKILL, false);
 	cr_assert_not_null(did(WRK_DO_EXIT));
@@ -57,14 +57,16 @@ Test(worker_end, once_fails_with_its_host)
 Test(worker_end, once_without_its_driver_is_3_and_only_after_having_served)
 {
 	start_attached(true);
-	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
 	cr_expect_null(did(WRK_DO_EXIT));
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	spawn(1);
-	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
 	cr_expect_null(did(WRK_DO_EXIT), "its host goes first");
 	exited(0, SIGKILL, false);
 	cr_assert_not_null(did(WRK_DO_EXIT));
@@ -162,8 +164,9 @@ Test(worker_end, told_to_end_without_hosts_it_ends)
 {
 	make(false);
 	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){
-		.kind = WRK_CONNECT_FAILED, .link = seen_link, .text = "connection refused"});
+	step((struct wrk_event){.kind = WRK_CONNECT_FAILED,
+				.connection = seen_connection,
+				.text = "connection refused"});
 	step((struct wrk_event){.kind = WRK_STOP});
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
@@ -216,7 +219,8 @@ Test(worker_end, after_its_exit_nothing_happens)
 	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
 	step((struct wrk_event){.kind = WRK_TIMER});
 	cr_expect_eq(actions.count, 0);
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "it closed"});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .connection = seen_connection, .text = "it closed"});
 	cr_expect_eq(actions.count, 0);
 	exited(0, SIGKILL, false); /* the process that did not end in time */
 	cr_expect_null(did(WRK_DO_EXIT));

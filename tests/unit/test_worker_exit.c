@@ -33,7 +33,7 @@ Test(worker_exit, a_host_whose_socket_was_given_up_is_told_with_the_reason)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "HOST_WIRE cannot be sent to it: out of memory",
 				.cut = true});
@@ -47,7 +47,7 @@ Test(worker_exit, an_exit_of_its_own_is_told_as_one)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "it closed its control socket"});
 	exited(WRK_HOST_EXIT_LOST, 0, false);
@@ -59,8 +59,9 @@ Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){
-		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its socket"});
+	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
+				.host = seen_host,
+				.text = "it closed its socket"});
 	exited(0, SIGBUS, false);
 	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "SIGBUS"), "%s",
 		  sent(FW_HOST_EXIT)->exit.failure.sentence);
@@ -70,7 +71,7 @@ Test(worker_exit, a_kill_from_outside_is_named_although_the_socket_closed_first)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "it closed its control socket"});
 	exited(0, SIGKILL, false);
@@ -114,7 +115,7 @@ Test(worker_exit, an_exit_with_zero_while_it_drains_was_not_asked_for)
 	prepared();
 	stop.stop.drain_ns = 5000 * MS;
 	from_driver(&stop);
-	step((struct wrk_event){.kind = WRK_HOST_LINK_LOST,
+	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "it closed its control socket"});
 	exited(0, 0, true);

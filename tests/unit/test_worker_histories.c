@@ -26,7 +26,7 @@ struct history {
 	struct wrk_core *core;
 	struct wrk_actions actions;
 	int64_t now;
-	uint64_t link; /* that the shell has open; 0: none */
+	uint64_t connection; /* that the shell has open; 0: none */
 	uint64_t next_epoch;
 	struct process processes[PROCESSES_MAX];
 	size_t process_count;
@@ -67,15 +67,16 @@ static void perform(struct history *h, const struct wrk_action *action)
 	cr_assert_not(h->exited, "nothing happens after the exit");
 	switch (action->kind) {
 	case WRK_DO_CONNECT:
-		cr_assert_eq(h->link, 0, "one connection at a time");
-		h->link = action->link;
+		cr_assert_eq(h->connection, 0, "one connection at a time");
+		h->connection = action->connection;
 		break;
 	case WRK_DO_DISCONNECT:
-		cr_assert_eq(h->link, action->link);
-		h->link = 0;
+		cr_assert_eq(h->connection, action->connection);
+		h->connection = 0;
 		break;
 	case WRK_DO_SEND_DRIVER:
-		cr_assert_eq(h->link, action->link, "only what is connected is written to");
+		cr_assert_eq(h->connection, action->connection,
+			     "only what is connected is written to");
 		break;
 	case WRK_DO_SPAWN:
 		spawned(h, action);
@@ -150,8 +151,9 @@ static void driver_says(struct history *h)
 						      .version = ""};
 	if (message.kind == FW_HOST_CREATE && h->process_count > PROCESSES_MAX / 2)
 		message.kind = FW_BEAT;
-	step(h,
-	     &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE, .link = h->link, .message = &message});
+	step(h, &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
+				    .connection = h->connection,
+				    .message = &message});
 }
 
 static void host_says(struct history *h, const struct process *process)
@@ -203,7 +205,7 @@ static void process_event(struct history *h, size_t i)
 		process_ends(h, i);
 	} else if (pick(h, 15) == 0) {
 		step(h, &(struct wrk_event){
-				.kind = WRK_HOST_LINK_LOST, .host = host, .text = "closed"});
+				.kind = WRK_HOST_CONNECTION_LOST, .host = host, .text = "closed"});
 	} else {
 		host_says(h, process);
 	}
@@ -212,7 +214,7 @@ static void process_event(struct history *h, size_t i)
 static void something_happens(struct history *h)
 {
 	int64_t deadline = wrk_core_deadline_ns(h->core);
-	uint64_t link = h->link;
+	uint64_t connection = h->connection;
 
 	switch (pick(h, 8)) {
 	case 0:
@@ -227,27 +229,28 @@ static void something_happens(struct history *h)
 		}
 		break;
 	case 3:
-		if (link != 0 && wrk_core_session(h->core) == WRK_SESSION_CONNECTING &&
+		if (connection != 0 && wrk_core_session(h->core) == WRK_SESSION_CONNECTING &&
 		    pick(h, 3) > 0) {
-			step(h, &(struct wrk_event){
-					.kind = WRK_CONNECTED, .link = link, .text = "127.0.0.1"});
-		} else if (link != 0 && pick(h, 12) == 0) {
-			h->link = 0;
+			step(h, &(struct wrk_event){.kind = WRK_CONNECTED,
+						    .connection = connection,
+						    .text = "127.0.0.1"});
+		} else if (connection != 0 && pick(h, 12) == 0) {
+			h->connection = 0;
 			step(h, &(struct wrk_event){.kind = wrk_core_session(h->core) ==
 									    WRK_SESSION_CONNECTING
 								    ? WRK_CONNECT_FAILED
 								    : WRK_DRIVER_LOST,
-						    .link = link,
+						    .connection = connection,
 						    .text = "reset"});
 		}
 		break;
 	case 4: /* of a connection that is no more */
 		step(h, &(struct wrk_event){.kind = WRK_DRIVER_LOST,
-					    .link = link - 1 - pick(h, 3),
+					    .connection = connection - 1 - pick(h, 3),
 					    .text = "late"});
 		break;
 	case 5:
-		if (link != 0)
+		if (connection != 0)
 			driver_says(h);
 		break;
 	default:

@@ -63,8 +63,9 @@ Test(worker_host, another_session_counts_its_epochs_anew)
 	start_attached(false);
 	spawn(1);
 	exited(1, 0, false);
-	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	spawn(1);
@@ -78,8 +79,9 @@ Test(worker_host, the_late_exit_of_an_old_session_makes_no_epoch_of_the_new_one_
 	start_attached(false);
 	spawn(1);
 	old = seen_host;
-	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	seen_host = old;
@@ -179,8 +181,9 @@ Test(worker_host, a_host_that_closes_its_socket_is_killed_after_a_moment)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){
-		.kind = WRK_HOST_LINK_LOST, .host = seen_host, .text = "it closed its socket"});
+	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
+				.host = seen_host,
+				.text = "it closed its socket"});
 	cr_expect_null(did(WRK_DO_SIGNAL_HOST), "its own exit usually follows");
 	cr_assert(timers_until(now + 250 * MS, WRK_DO_SIGNAL_HOST));
 	exited(0, SIGKILL, false);
@@ -205,8 +208,9 @@ Test(worker_host, more_than_its_most_are_refused_and_all_die_with_the_driver)
 	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence,
 			 "worker a runs 256 hosts already, its most; give it fewer fragments");
-	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
 	while (did_nth(WRK_DO_SIGNAL_HOST, killed) != NULL)
 		killed++;
 	cr_expect_eq(killed, WRK_HOSTS_MAX);

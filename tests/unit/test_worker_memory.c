@@ -32,7 +32,8 @@ static void live_up_to_a_host(void)
 
 	make(true);
 	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	step((struct wrk_event){
+		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	from_driver(&welcome);
 	from_driver(&create);
 	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
@@ -62,8 +63,9 @@ static void end_by_an_order(void)
 static void end_by_a_lost_driver(void)
 {
 	live_up_to_a_host();
-	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
 	exited(0, SIGKILL, true);
 }
 

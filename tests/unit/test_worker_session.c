@@ -12,8 +12,9 @@ Test(worker_session, attaches_and_beats)
 	make(false);
 	cr_assert_eq(step((struct wrk_event){.kind = WRK_START}), 0);
 	cr_assert_not_null(did(WRK_DO_CONNECT));
-	cr_assert_eq(step((struct wrk_event){
-			     .kind = WRK_CONNECTED, .link = seen_link, .text = "10.0.0.2"}),
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_CONNECTED,
+					     .connection = seen_connection,
+					     .text = "10.0.0.2"}),
 		     0);
 	hello = &sent(FW_HELLO)->hello;
 	cr_expect_eq(hello->major, FW_PROTOCOL_MAJOR);
@@ -39,7 +40,7 @@ Test(worker_session, waits_with_growing_jittered_pauses_and_says_so_once)
 	step((struct wrk_event){.kind = WRK_START});
 	for (int i = 0; i < 20; i++) {
 		cr_assert_eq(step((struct wrk_event){.kind = WRK_CONNECT_FAILED,
-						     .link = seen_link,
+						     .connection = seen_connection,
 						     .text = "connection refused"}),
 			     0);
 		lines += logged(FRAGI_LOG_INFO) != NULL;
@@ -68,7 +69,8 @@ Test(worker_session, a_refusal_ends_it_with_the_sentence)
 
 	make(false);
 	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	step((struct wrk_event){
+		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	from_driver(&refused);
 	cr_expect(strstr(logged(FRAGI_LOG_ERROR), "protocol 2.0"));
 	cr_expect_not_null(did(WRK_DO_DISCONNECT));
@@ -83,7 +85,7 @@ Test(worker_session, a_driver_that_does_not_answer_is_given_up)
 	step((struct wrk_event){.kind = WRK_START});
 	cr_assert(timers_until(now + WRK_CONNECT_NS, WRK_DO_DISCONNECT));
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
-	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = ""});
+	step((struct wrk_event){.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
 	cr_assert(timers_until(now + FRAGI_DEAD_NS, WRK_DO_DISCONNECT));
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
 }
@@ -93,14 +95,17 @@ Test(worker_session, events_of_an_old_connection_are_ignored)
 	uint64_t old;
 
 	start_attached(false);
-	old = seen_link;
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = old, .text = "connection reset"});
+	old = seen_connection;
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .connection = old, .text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
-	cr_assert_neq(seen_link, old);
+	cr_assert_neq(seen_connection, old);
 	attach();
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, .link = old, .text = "connection reset"});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .connection = old, .text = "connection reset"});
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
-	step((struct wrk_event){.kind = WRK_DRIVER_MESSAGE, .link = old, .message = &welcome});
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_MESSAGE, .connection = old, .message = &welcome});
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
 }
 
@@ -119,8 +124,9 @@ Test(worker_session, hosts_die_with_the_driver_and_the_worker_comes_back)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
 	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
 	cr_expect_not_null(logged(FRAGI_LOG_WARN));
@@ -137,8 +143,9 @@ Test(worker_session, an_exit_of_an_old_session_is_not_told_to_the_new_one)
 	start_attached(false);
 	spawn(1);
 	old = seen_host;
-	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .link = seen_link, .text = "connection reset"});
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	seen_host = old;
@@ -204,7 +211,7 @@ Test(worker_session, a_refusal_ends_it_with_a_code_of_the_documented_ones)
 		make(false);
 		step((struct wrk_event){.kind = WRK_START});
 		step((struct wrk_event){
-			.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+			.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 		from_driver(&refused);
 		cr_assert_not_null(did(WRK_DO_EXIT));
 		cr_expect_eq(did(WRK_DO_EXIT)->exit_code, codes[i][1]);
@@ -233,7 +240,8 @@ Test(worker_session, who_answers_hello_with_something_else_is_no_driver)
 {
 	make(false);
 	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	step((struct wrk_event){
+		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	from_driver(&beat);
 	cr_expect_not_null(did(WRK_DO_DISCONNECT));
 	cr_expect(strstr(logged(FRAGI_LOG_INFO), "it did not answer HELLO with WELCOME"));
@@ -247,7 +255,8 @@ Test(worker_session, nothing_is_heard_before_the_connection_is_there_and_it_come
 	from_driver(&welcome);
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_CONNECTING);
 	attach();
-	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	step((struct wrk_event){
+		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	cr_expect_null(sent(FW_HELLO));
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
 }
@@ -261,7 +270,8 @@ Test(worker_session, what_the_driver_asks_for_is_kept_within_reason)
 	quick.welcome.dead_ns = 1;
 	make(false);
 	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	step((struct wrk_event){
+		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	from_driver(&quick);
 	timers_until(now, WRK_DO_SEND_DRIVER);
 	from = now;
@@ -273,7 +283,8 @@ Test(worker_session, what_the_driver_asks_for_is_kept_within_reason)
 	slow.welcome.dead_ns = INT64_MAX;
 	make(false);
 	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"});
+	step((struct wrk_event){
+		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	from_driver(&slow);
 	timers_until(now, WRK_DO_SEND_DRIVER);
 	cr_assert_not(timers_until(now + 599000 * MS, WRK_DO_DISCONNECT));

@@ -17,8 +17,8 @@
 static struct wrk_core *core;
 static struct wrk_actions actions;
 static int64_t now = 1000 * MS;
-static uint64_t seen_link; /* of the last DO_CONNECT */
-static uint32_t seen_host; /* of the last DO_SPAWN */
+static uint64_t seen_connection; /* of the last DO_CONNECT */
+static uint32_t seen_host;       /* of the last DO_SPAWN */
 static const char *fragment_names[] = {"fragment1"};
 static int64_t grace_ns; /* of the next make */
 
@@ -76,7 +76,7 @@ static inline int step(struct wrk_event event)
 	r = step_core(&event);
 	for (size_t i = 0; i < actions.count; i++) {
 		if (actions.items[i].kind == WRK_DO_CONNECT)
-			seen_link = actions.items[i].link;
+			seen_connection = actions.items[i].connection;
 		if (actions.items[i].kind == WRK_DO_SPAWN)
 			seen_host = actions.items[i].host;
 	}
@@ -115,8 +115,9 @@ static inline const char *logged(enum fragi_log_level level)
 
 static inline void from_driver(const struct fw_message *message)
 {
-	cr_assert_eq(step((struct wrk_event){
-			     .kind = WRK_DRIVER_MESSAGE, .link = seen_link, .message = message}),
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
+					     .connection = seen_connection,
+					     .message = message}),
 		     0);
 }
 static inline void from_host(const struct fw_message *message)
@@ -151,8 +152,9 @@ static const struct fw_message beat = {.kind = FW_BEAT};
 
 static inline void attach(void)
 {
-	cr_assert_eq(step((struct wrk_event){
-			     .kind = WRK_CONNECTED, .link = seen_link, .text = "127.0.0.1"}),
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_CONNECTED,
+					     .connection = seen_connection,
+					     .text = "127.0.0.1"}),
 		     0);
 	cr_assert_not_null(sent(FW_HELLO));
 	from_driver(&welcome);

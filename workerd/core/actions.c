@@ -7,7 +7,7 @@
 
 #include <base/alloc.h>
 
-struct wrk_action *wrk_act(struct wrk_actions *actions, enum wrk_action_kind kind)
+struct wrk_action *wrk_emit(struct wrk_actions *actions, enum wrk_action_kind kind)
 {
 	struct wrk_action *action;
 
@@ -42,9 +42,9 @@ static FRAG_PRINTF(2, 0) const
 	return text;
 }
 
-void wrk_say(struct wrk_actions *actions, enum fragi_log_level level, const char *format, ...)
+void wrk_log(struct wrk_actions *actions, enum fragi_log_level level, const char *format, ...)
 {
-	struct wrk_action *action = wrk_act(actions, WRK_DO_LOG);
+	struct wrk_action *action = wrk_emit(actions, WRK_DO_LOG);
 	va_list args;
 
 	action->level = level;

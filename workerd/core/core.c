@@ -66,7 +66,7 @@ static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions 
 		end_in_time(core, now_ns);
 		return;
 	}
-	wrk_say(actions, FRAGI_LOG_INFO, "told to end: stops %u host%s", core->host_count,
+	wrk_log(actions, FRAGI_LOG_INFO, "told to end: stops %u host%s", core->host_count,
 		core->host_count == 1 ? "" : "s");
 	if (core->session == WRK_SESSION_ATTACHED)
 		core->grace_until_ns = now_ns + WRK_GRACE_NS;
@@ -127,7 +127,7 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 	case WRK_HOST_SPAWNED:
 	case WRK_HOST_FAILED:
 	case WRK_HOST_MESSAGE:
-	case WRK_HOST_LINK_LOST:
+	case WRK_HOST_CONNECTION_LOST:
 	case WRK_HOST_SAMPLED:
 	case WRK_HOST_EXITED:
 		wrk_host_event(core, event, now_ns, actions);

@@ -64,17 +64,17 @@ struct wrk_config {
 
 enum wrk_event_kind {
 	WRK_START,
-	WRK_CONNECTED,      /* link, text: the local address */
-	WRK_CONNECT_FAILED, /* link, text: why */
-	WRK_DRIVER_MESSAGE, /* link, message */
-	WRK_DRIVER_LOST,    /* link, text: why; the connection is closed already */
-	WRK_HOST_SPAWNED,   /* host, pid */
-	WRK_HOST_FAILED,    /* host, text: why it could not be spawned */
-	WRK_HOST_MESSAGE,   /* host, message */
-	WRK_HOST_LINK_LOST, /* host, text: end of file or a broken frame on its socket; cut */
-	WRK_HOST_SAMPLED,   /* host, stats */
-	WRK_HOST_EXITED,    /* host, exited; after all its messages */
-	WRK_TIMER,          /* the deadline has come */
+	WRK_CONNECTED,            /* connection, text: the local address */
+	WRK_CONNECT_FAILED,       /* connection, text: why */
+	WRK_DRIVER_MESSAGE,       /* connection, message */
+	WRK_DRIVER_LOST,          /* connection, text: why; the connection is closed already */
+	WRK_HOST_SPAWNED,         /* host, pid */
+	WRK_HOST_FAILED,          /* host, text: why it could not be spawned */
+	WRK_HOST_MESSAGE,         /* host, message */
+	WRK_HOST_CONNECTION_LOST, /* host, text: end of file or a broken frame on its socket; cut */
+	WRK_HOST_SAMPLED,         /* host, stats */
+	WRK_HOST_EXITED,          /* host, exited; after all its messages */
+	WRK_TIMER,                /* the deadline has come */
 	/*
 	 * SIGINT, SIGTERM: the driver may stop the hosts in order first, for who tells all to end
 	 * tells it too. The second one: at once.
@@ -90,8 +90,9 @@ struct wrk_exited {
 };
 struct wrk_event {
 	enum wrk_event_kind kind;
-	uint64_t link; /* of the driver's connection; others than the present one's are ignored */
-	uint32_t host; /* id of the core */
+	uint64_t
+		connection; /* of the driver's connection; others than the present one's are ignored */
+	uint32_t host;      /* id of the core */
 	int pid;
 	bool cut; /* this side gave the socket up */
 	const char *text;
@@ -101,9 +102,9 @@ struct wrk_event {
 };
 
 enum wrk_action_kind {
-	WRK_DO_CONNECT,     /* link: answers CONNECTED or CONNECT_FAILED */
-	WRK_DO_DISCONNECT,  /* link: what was sent before leaves first; no event follows */
-	WRK_DO_SEND_DRIVER, /* link, message */
+	WRK_DO_CONNECT,     /* connection: answers CONNECTED or CONNECT_FAILED */
+	WRK_DO_DISCONNECT,  /* connection: what was sent before leaves first; no event follows */
+	WRK_DO_SEND_DRIVER, /* connection, message */
 	WRK_DO_SPAWN,       /* host, message (HOST_CREATE): answers HOST_SPAWNED or HOST_FAILED */
 	WRK_DO_SEND_HOST,   /* host, message */
 	WRK_DO_SIGNAL_HOST, /* host, signal */
@@ -113,7 +114,7 @@ enum wrk_action_kind {
 };
 struct wrk_action {
 	enum wrk_action_kind kind;
-	uint64_t link;
+	uint64_t connection;
 	uint32_t host;
 	int signal, exit_code;
 	const struct fw_message *message; /* seq is 0: the connection counts */

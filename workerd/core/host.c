@@ -29,7 +29,7 @@ static void host_move(struct wrk_core *core, struct wrk_host *host, enum wrk_hos
 {
 	bool legal = (host_moves[host->state] & BIT(to)) != 0;
 
-	wrk_say(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
+	wrk_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
 		"host %u of run %llu, epoch %llu, pid %d: %s -> %s%s", host->number,
 		(unsigned long long)host->run, (unsigned long long)host->epoch, host->pid,
 		host_names[host->state], host_names[to],
@@ -63,8 +63,9 @@ static struct wrk_host *host_by_number(struct wrk_core *core, uint64_t run, uint
 	for (uint32_t i = 0; i < core->slot_count; i++) {
 		struct wrk_host *host = &core->hosts[i];
 
-		if (host->state != WRK_HOST_NONE && host->link == core->link && host->run == run &&
-		    host->number == number && (found == NULL || host->epoch > found->epoch))
+		if (host->state != WRK_HOST_NONE && host->connection == core->connection &&
+		    host->run == run && host->number == number &&
+		    (found == NULL || host->epoch > found->epoch))
 			found = host;
 	}
 	return found;
@@ -72,7 +73,7 @@ static struct wrk_host *host_by_number(struct wrk_core *core, uint64_t run, uint
 
 static void host_signal(const struct wrk_host *host, int number, struct wrk_actions *actions)
 {
-	struct wrk_action *action = wrk_act(actions, WRK_DO_SIGNAL_HOST);
+	struct wrk_action *action = wrk_emit(actions, WRK_DO_SIGNAL_HOST);
 
 	action->host = host->id;
 	action->signal = number;
@@ -116,7 +117,7 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 	for (uint32_t i = 0; i < core->slot_count; i++) {
 		struct wrk_host *host = &core->hosts[i];
 
-		if (host->state == WRK_HOST_NONE || host->told)
+		if (host->state == WRK_HOST_NONE || host->stop_ordered)
 			continue;
 		count++;
 		host->ended_here = true;
@@ -187,7 +188,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 	struct wrk_action *action;
 
 	if (epoch_is_stale(core, message)) {
-		wrk_say(actions, FRAGI_LOG_WARN,
+		wrk_log(actions, FRAGI_LOG_WARN,
 			"refused HOST_CREATE of host %u of run %llu: epoch %llu is old",
 			message->host, (unsigned long long)message->run,
 			(unsigned long long)message->epoch);
@@ -225,7 +226,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 				  .run = message->run,
 				  .number = message->host,
 				  .epoch = message->epoch,
-				  .link = core->link,
+				  .connection = core->connection,
 				  .heard_ns = now_ns,
 				  .kill_at_ns = INT64_MAX};
 	host->application = fragi_strdup(message->create.application);
@@ -239,7 +240,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 	core->served = true;
 	core->served_run = message->run;
 	host_move(core, host, WRK_HOST_SPAWNING, actions);
-	action = wrk_act(actions, WRK_DO_SPAWN);
+	action = wrk_emit(actions, WRK_DO_SPAWN);
 	action->host = host->id;
 	action->message = message;
 }
@@ -251,7 +252,7 @@ static void send_host(const struct wrk_host *host, const struct fw_message *mess
 
 	if (message == NULL)
 		return;
-	action = wrk_act(actions, WRK_DO_SEND_HOST);
+	action = wrk_emit(actions, WRK_DO_SEND_HOST);
 	action->host = host->id;
 	action->message = message;
 }
@@ -276,14 +277,14 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 
 	if (host == NULL ||
 	    host->epoch != message->epoch) { /* it may just have ended: no fault of the driver */
-		wrk_say(actions, FRAGI_LOG_DEBUG,
+		wrk_log(actions, FRAGI_LOG_DEBUG,
 			"ignored %s for host %u of run %llu, epoch %llu: not here",
 			fw_kind_name(message->kind), message->host,
 			(unsigned long long)message->run, (unsigned long long)message->epoch);
 		return;
 	}
 	if (message->kind == FW_HOST_STOP || message->kind == FW_HOST_KILL)
-		host->told = true;
+		host->stop_ordered = true;
 	if (message->kind == FW_HOST_STOP)
 		take_result(core, message->stop.exit_code);
 	if (message->kind == FW_HOST_KILL) {
@@ -351,7 +352,7 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 		return;
 	if (!ours || (message->kind != FW_HOST_PREPARED && message->kind != FW_HOST_WIRED &&
 		      message->kind != FW_HOST_STARTED && message->kind != FW_HOST_EVENT)) {
-		wrk_say(actions, FRAGI_LOG_ERROR, "%s: fraghost %d sent %s that it may not send",
+		wrk_log(actions, FRAGI_LOG_ERROR, "%s: fraghost %d sent %s that it may not send",
 			host->application, host->pid, fw_kind_name(message->kind));
 		host_kill(core, host, FRAGI_FAILURE_PROTOCOL,
 			  "it sent a frame that a host may not send", actions);
@@ -375,7 +376,7 @@ static void report_stats(struct wrk_core *core, const struct wrk_host *host,
 {
 	struct fw_message *message;
 
-	if (host->link != core->link)
+	if (host->connection != core->connection)
 		return;
 	message = wrk_message(actions, FW_HOST_STATS, host);
 	if (message == NULL)
@@ -388,7 +389,8 @@ static void report_stats(struct wrk_core *core, const struct wrk_host *host,
 static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_actions *actions)
 {
 	host_move(core, host, WRK_HOST_GONE, actions);
-	if (host->link == core->link) { /* the driver of another session counts from 1 */
+	if (host->connection ==
+	    core->connection) { /* the driver of another session counts from 1 */
 		core->past[core->past_next] = (struct wrk_past){
 			.run = host->run, .epoch = host->epoch, .number = host->number};
 		core->past_next = (core->past_next + 1) % WRK_PAST_MAX;
@@ -427,14 +429,14 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host,
 	};
 
 	if (failure.code != FRAGI_FAILURE_NONE) {
-		wrk_say(actions, core->stops > 0 ? FRAGI_LOG_INFO : FRAGI_LOG_ERROR, "%s: %s",
+		wrk_log(actions, core->stops > 0 ? FRAGI_LOG_INFO : FRAGI_LOG_ERROR, "%s: %s",
 			host->application, failure.sentence);
 		if (core->stops == 0)
 			take_result(core, fragi_failure_exit(failure.code));
 	}
 	if (exited->stats != NULL)
 		report_stats(core, host, exited->stats, true, actions);
-	if (host->link == core->link)
+	if (host->connection == core->connection)
 		report_exit(core, &as, &exit, actions);
 	host_gone(core, host, actions);
 }
@@ -459,9 +461,9 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 	case WRK_HOST_FAILED:
 		as = (struct fw_message){
 			.run = host->run, .host = host->number, .epoch = host->epoch};
-		wrk_say(actions, FRAGI_LOG_ERROR, "%s: %s", host->application, event->text);
+		wrk_log(actions, FRAGI_LOG_ERROR, "%s: %s", host->application, event->text);
 		take_result(core, fragi_failure_exit(FRAGI_FAILURE_HOST_NOT_STARTED));
-		if (host->link == core->link)
+		if (host->connection == core->connection)
 			report_exit(
 				core, &as,
 				&(struct fw_host_exit){.exit_code = FRAGI_EXIT_MISSING,
@@ -474,9 +476,9 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		if (host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING)
 			host_frame(core, host, event->message, now_ns, actions);
 		break;
-	case WRK_HOST_LINK_LOST: /* its exit follows, unless it closed the socket itself */
+	case WRK_HOST_CONNECTION_LOST: /* its exit follows, unless it closed the socket itself */
 		if (host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING) {
-			if (!host->told && host->why_failure == FRAGI_FAILURE_NONE) {
+			if (!host->stop_ordered && host->why_failure == FRAGI_FAILURE_NONE) {
 				note_why(host, FRAGI_FAILURE_PROTOCOL, event->text);
 				host->cut = event->cut;
 			}
@@ -517,7 +519,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 		}
 		if (beat && host->state != WRK_HOST_SPAWNING) {
 			send_host(host, wrk_message(actions, FW_BEAT, NULL), actions);
-			wrk_act(actions, WRK_DO_SAMPLE_HOST)->host = host->id;
+			wrk_emit(actions, WRK_DO_SAMPLE_HOST)->host = host->id;
 		}
 	}
 }

@@ -27,8 +27,8 @@ static void session_move(struct wrk_core *core, enum wrk_session to, struct wrk_
 {
 	bool legal = (session_moves[core->session] & BIT(to)) != 0;
 
-	wrk_say(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
-		"session, link %llu: %s -> %s%s", (unsigned long long)core->link,
+	wrk_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
+		"session, connection %llu: %s -> %s%s", (unsigned long long)core->connection,
 		session_names[core->session], session_names[to],
 		legal ? "" : ": this move is not in the table; please report it");
 	core->illegal_moves += legal ? 0 : 1;
@@ -37,10 +37,10 @@ static void session_move(struct wrk_core *core, enum wrk_session to, struct wrk_
 
 static void session_connect(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
-	core->link++;
+	core->connection++;
 	session_move(core, WRK_SESSION_CONNECTING, actions);
 	core->wait_until_ns = now_ns + WRK_CONNECT_NS;
-	wrk_act(actions, WRK_DO_CONNECT)->link = core->link;
+	wrk_emit(actions, WRK_DO_CONNECT)->connection = core->connection;
 }
 
 static uint64_t next_random(struct wrk_core *core)
@@ -67,10 +67,10 @@ static void session_back_off(struct wrk_core *core, const char *why, int64_t now
 	core->backoff_ns *= 2;
 	if (core->backoff_ns > WRK_BACKOFF_MAX_NS)
 		core->backoff_ns = WRK_BACKOFF_MAX_NS;
-	if (!core->waiting_told && is_news) {
-		wrk_say(actions, FRAGI_LOG_INFO, "waiting for the driver at %s: %s",
+	if (!core->waiting_logged && is_news) {
+		wrk_log(actions, FRAGI_LOG_INFO, "waiting for the driver at %s: %s",
 			core->config.driver, why);
-		core->waiting_told = true;
+		core->waiting_logged = true;
 	}
 }
 
@@ -79,9 +79,9 @@ void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *a
 	if (core->session == WRK_SESSION_ENDED)
 		return;
 	if (core->session != WRK_SESSION_DISCONNECTED && core->session != WRK_SESSION_BACKOFF)
-		wrk_act(actions, WRK_DO_DISCONNECT)->link = core->link;
+		wrk_emit(actions, WRK_DO_DISCONNECT)->connection = core->connection;
 	session_move(core, WRK_SESSION_ENDED, actions);
-	wrk_act(actions, WRK_DO_EXIT)->exit_code = exit_code;
+	wrk_emit(actions, WRK_DO_EXIT)->exit_code = exit_code;
 }
 
 /* closed: the shell has closed the connection itself. */
@@ -91,9 +91,9 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 	bool attached = core->session == WRK_SESSION_ATTACHED;
 
 	if (!closed)
-		wrk_act(actions, WRK_DO_DISCONNECT)->link = core->link;
+		wrk_emit(actions, WRK_DO_DISCONNECT)->connection = core->connection;
 	if (attached && core->host_count > 0) {
-		wrk_say(actions, FRAGI_LOG_WARN,
+		wrk_log(actions, FRAGI_LOG_WARN,
 			"lost the driver at %s: %s; its applications end here", core->config.driver,
 			why);
 		wrk_host_kill_all(core, FRAGI_FAILURE_DRIVER_LOST, "its driver was lost", actions);
@@ -111,8 +111,8 @@ void wrk_session_send(struct wrk_core *core, const struct fw_message *message,
 
 	if (message == NULL || core->session != WRK_SESSION_ATTACHED)
 		return;
-	action = wrk_act(actions, WRK_DO_SEND_DRIVER);
-	action->link = core->link;
+	action = wrk_emit(actions, WRK_DO_SEND_DRIVER);
+	action->connection = core->connection;
 	action->message = message;
 }
 
@@ -144,8 +144,8 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 		.cores = config->cores,
 		.memory_bytes = config->memory_bytes,
 	};
-	action = wrk_act(actions, WRK_DO_SEND_DRIVER);
-	action->link = core->link;
+	action = wrk_emit(actions, WRK_DO_SEND_DRIVER);
+	action->connection = core->connection;
 	action->message = message;
 }
 
@@ -165,15 +165,16 @@ static void session_welcome(struct wrk_core *core, const struct fw_welcome *welc
 	core->beat_at_ns = now_ns;
 	/* epochs are of one driver: another counts from 1 */
 	memset(core->past, 0, sizeof(core->past));
-	wrk_say(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
-		core->waiting_told ? "back at" : "attached to", core->config.driver, welcome->name);
-	core->waiting_told = false;
+	wrk_log(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
+		core->waiting_logged ? "back at" : "attached to", core->config.driver,
+		welcome->name);
+	core->waiting_logged = false;
 }
 
 static void session_refused(struct wrk_core *core, const struct fw_refused *refused,
 			    struct wrk_actions *actions)
 {
-	wrk_say(actions, FRAGI_LOG_ERROR, "the driver at %s refused this worker: %s",
+	wrk_log(actions, FRAGI_LOG_ERROR, "the driver at %s refused this worker: %s",
 		core->config.driver, refused->failure.sentence);
 	wrk_session_end(core, fragi_failure_exit(refused->failure.code), actions);
 }
@@ -225,7 +226,7 @@ void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int
 		session_connect(core, now_ns, actions);
 		return;
 	}
-	if (event->link != core->link || core->session == WRK_SESSION_ENDED ||
+	if (event->connection != core->connection || core->session == WRK_SESSION_ENDED ||
 	    core->session == WRK_SESSION_BACKOFF)
 		return; /* of a connection that was given up */
 	switch (event->kind) {

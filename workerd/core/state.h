@@ -9,13 +9,13 @@
 struct wrk_host {
 	uint32_t id;
 	uint64_t run, epoch;
-	uint32_t number; /* in the run */
-	uint64_t link;   /* of the session that made it: only that one hears of it */
+	uint32_t number;     /* in the run */
+	uint64_t connection; /* of the session that made it: only that one hears of it */
 	enum wrk_host_state state;
 	int pid;
 	int64_t heard_ns;   /* last frame of its control thread */
 	int64_t kill_at_ns; /* when patience ends; INT64_MAX: not waiting */
-	bool told;          /* somebody asked it to drain or to end */
+	bool stop_ordered;  /* somebody asked it to drain or to end */
 	bool ending;        /* ... to end: an exit with 0 is in order */
 	bool ended_here;    /* by this workerd, which was told to end */
 	bool failed;        /* it reported a failure itself */
@@ -39,7 +39,7 @@ struct wrk_past {
 struct wrk_core {
 	struct wrk_config config;
 	enum wrk_session session;
-	uint64_t link;       /* of the present connection; counts up */
+	uint64_t connection; /* of the present connection; counts up */
 	uint64_t session_id; /* the driver's; 0: never attached */
 	int64_t beat_ns, dead_ns;
 	struct fragi_spare spare;
@@ -47,8 +47,8 @@ struct wrk_core {
 	int64_t beat_at_ns;    /* next beats and samples */
 	int64_t wait_until_ns; /* CONNECTING: give up; BACKOFF: try again */
 	int64_t backoff_ns;
-	int64_t deadline_ns; /* as last told to the shell */
-	bool waiting_told;   /* the line about waiting is out */
+	int64_t deadline_ns; /* as the shell knows it */
+	bool waiting_logged; /* the line about waiting is out */
 	uint64_t random;
 	char address[64]; /* the data plane's, for HELLO */
 
@@ -69,8 +69,8 @@ struct wrk_core {
 };
 
 /* actions.c */
-struct wrk_action *wrk_act(struct wrk_actions *actions, enum wrk_action_kind kind);
-void wrk_say(struct wrk_actions *actions, enum fragi_log_level level, const char *format, ...)
+struct wrk_action *wrk_emit(struct wrk_actions *actions, enum wrk_action_kind kind);
+void wrk_log(struct wrk_actions *actions, enum fragi_log_level level, const char *format, ...)
 	FRAG_PRINTF(3, 4);
 const char *wrk_text(struct wrk_actions *actions, const char *format, ...) FRAG_PRINTF(2, 3);
 /*

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/driver.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOG_TOPIC "worker"
+#include <base/alloc.h>
+#include <base/log.h>
+#include <wire/connection.h>
+
+#define ADDRESSES_MAX 8
+
+struct wrk_driver {
+	/* constant once made */
+	uint64_t id;
+	const struct wrk_driver_ops *ops;
+	void *arg;
+	uv_loop_t *loop;
+	/* the loop's */
+	uv_getaddrinfo_t lookup;
+	uv_connect_t connect;
+	struct sockaddr_storage addresses[ADDRESSES_MAX];
+	int address_count, address_next;
+	struct fw_connection *connection;
+	uint64_t seq;
+	uint32_t refused; /* bits of kinds that could not be encoded: logged once each */
+	bool looking_up, connecting, up, ended; /* ended: nothing is reported any more */
+	char why[256];
+};
+
+static void try_next(struct wrk_driver *driver);
+
+static void free_if_done(struct wrk_driver *driver)
+{
+	if (!driver->ended || driver->connection != NULL || driver->looking_up ||
+	    driver->connecting)
+		return;
+	driver->ops->freed(driver->arg, driver);
+	fragi_free(driver);
+}
+
+static void give_up(struct wrk_driver *driver)
+{
+	if (!driver->ended) {
+		driver->ended = true;
+		driver->ops->failed(driver->arg, driver->id, driver->why);
+	}
+}
+
+static void on_message(struct fw_connection *connection, struct fw_message *message, void *arg)
+{
+	struct wrk_driver *driver = arg;
+
+	(void)connection;
+	if (driver->ended)
+		fw_message_free(message);
+	else
+		driver->ops->message(driver->arg, driver->id, message);
+}
+
+static void on_closed(struct fw_connection *connection, int reason, const char *sentence, void *arg)
+{
+	struct wrk_driver *driver = arg;
+
+	(void)connection;
+	if (reason ==
+	    -ENOMEM) /* also when nothing is reported any more: the driver misses what was to be sent */
+		log_error(NULL, "gave up the connection to the driver: %s", sentence);
+	driver->connection = NULL;
+	if (!driver->ended && driver->up) {
+		driver->ended = true;
+		driver->ops->lost(driver->arg, driver->id, sentence);
+	} else if (!driver->ended) {
+		try_next(driver);
+	}
+	free_if_done(driver);
+}
+
+static const struct fw_connection_ops connection_ops = {on_message, on_closed};
+
+static void local_address(struct fw_connection *connection, char *out, size_t size)
+{
+	struct sockaddr_storage address;
+	int length = sizeof(address);
+
+	out[0] = '\0';
+	if (uv_tcp_getsockname((uv_tcp_t *)(void *)fw_connection_stream(connection),
+			       (struct sockaddr *)&address, &length) < 0)
+		return;
+	if (address.ss_family == AF_INET)
+		uv_ip4_name((const struct sockaddr_in *)(const void *)&address, out, size);
+	else if (address.ss_family == AF_INET6)
+		uv_ip6_name((const struct sockaddr_in6 *)(const void *)&address, out, size);
+}
+
+static void on_connect(uv_connect_t *request, int status)
+{
+	struct wrk_driver *driver = request->data;
+	char local[64];
+
+	driver->connecting = false;
+	if (driver->connection == NULL || driver->ended) {
+		free_if_done(driver);
+		return;
+	}
+	if (status == 0)
+		status = fw_connection_start(driver->connection);
+	if (status < 0) {
+		snprintf(driver->why, sizeof(driver->why), "%s", frag_strerror(status));
+		fw_connection_close(driver->connection); /* on_closed tries the next address */
+		return;
+	}
+	fw_connection_admit(driver->connection);
+	driver->up = true;
+	local_address(driver->connection, local, sizeof(local));
+	driver->ops->connected(driver->arg, driver->id, local);
+}
+
+static void try_next(struct wrk_driver *driver)
+{
+	int r;
+
+	if (driver->address_next == driver->address_count) {
+		give_up(driver);
+		return;
+	}
+	r = fw_connection_create(driver->loop, FW_STREAM_TCP, &connection_ops, driver, NULL,
+				 &driver->connection);
+	if (r < 0) {
+		snprintf(driver->why, sizeof(driver->why), "%s", frag_strerror(r));
+		give_up(driver);
+		return;
+	}
+	driver->connect.data = driver;
+	r = uv_tcp_connect(
+		&driver->connect, (uv_tcp_t *)(void *)fw_connection_stream(driver->connection),
+		(const struct sockaddr *)&driver->addresses[driver->address_next++], on_connect);
+	if (r < 0) {
+		snprintf(driver->why, sizeof(driver->why), "%s", frag_strerror(r));
+		fw_connection_close(driver->connection);
+		return;
+	}
+	driver->connecting = true;
+}
+
+static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+{
+	struct wrk_driver *driver = request->data;
+
+	driver->looking_up = false;
+	for (struct addrinfo *a = found; a != NULL && driver->address_count < ADDRESSES_MAX;
+	     a = a->ai_next)
+		if (a->ai_addrlen <= sizeof(driver->addresses[0]))
+			memcpy(&driver->addresses[driver->address_count++], a->ai_addr,
+			       a->ai_addrlen);
+	uv_freeaddrinfo(found);
+	if (!driver->ended) {
+		snprintf(driver->why, sizeof(driver->why), "its name cannot be looked up: %s",
+			 status < 0 ? uv_strerror(status) : "it has no address");
+		try_next(driver);
+	}
+	free_if_done(driver);
+}
+
+int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t id,
+		    const struct wrk_driver_ops *ops, void *arg, struct wrk_driver **out_driver)
+{
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+	struct wrk_driver *driver = fragi_calloc(1, sizeof(*driver));
+	char port[8];
+	int r;
+
+	if (driver == NULL)
+		return -ENOMEM;
+	driver->id = id;
+	driver->ops = ops;
+	driver->arg = arg;
+	driver->loop = loop;
+	*out_driver = driver;
+	if (uv_ip4_addr(address->host, address->port,
+			(struct sockaddr_in *)(void *)&driver->addresses[0]) == 0 ||
+	    uv_ip6_addr(address->host, address->port,
+			(struct sockaddr_in6 *)(void *)&driver->addresses[0]) == 0) {
+		driver->address_count = 1;
+		try_next(driver);
+		free_if_done(driver);
+		return 0;
+	}
+	snprintf(port, sizeof(port), "%u", (unsigned int)address->port);
+	driver->lookup.data = driver;
+	r = uv_getaddrinfo(loop, &driver->lookup, on_lookup, address->host, port, &hints);
+	if (r < 0) {
+		fragi_free(driver);
+		return r;
+	}
+	driver->looking_up = true;
+	return 0;
+}
+
+uint64_t wrk_driver_id(const struct wrk_driver *driver)
+{
+	return driver->id;
+}
+
+void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message)
+{
+	struct fw_message copy = *message;
+	uint8_t *frame;
+	size_t size;
+	int r;
+
+	if (driver->connection == NULL || !driver->up)
+		return;
+	copy.seq = ++driver->seq;
+	copy.reply_to = 0;
+	r = fw_encode(&copy, &frame, &size);
+	if (r == 0) {
+		(void)fw_connection_send(driver->connection, frame, size);
+		return;
+	}
+	if ((driver->refused & (1u << message->kind)) == 0)
+		log_error(NULL, "cannot send %s to the driver: %s", fw_kind_name(message->kind),
+			  frag_strerror(r));
+	if (r != -ENOMEM)
+		driver->refused |= 1u << message->kind;
+	else if (message->kind != FW_BEAT) /* the driver would wait for it */
+		fw_connection_fail(driver->connection, r, frag_strerror(r));
+}
+
+void wrk_driver_finish(struct wrk_driver *driver)
+{
+	driver->ended = true;
+	if (driver->looking_up)
+		uv_cancel((uv_req_t *)&driver->lookup);
+	if (driver->connection != NULL && driver->up)
+		fw_connection_finish(driver->connection);
+	else if (driver->connection != NULL)
+		fw_connection_close(driver->connection);
+}
