@@ -392,7 +392,7 @@ static void stop(struct sim *sim, const struct sim_event *event)
 	else
 		for (int times = 0; times < 2; times++)
 			stop_worker(sim, event->b - 1);
-	if (event->b == 0 && sim->stops == 1 && sim_chance(sim, 3))
+	if (event->b == 0 && sim->stops == 1 && sim_chance(sim, 2))
 		sim_put(sim, sim->now_ns + sim_between(sim, 0, 40 * SIM_MS), SIM_EV_FAULT, event->a,
 			(uint32_t)sim_between(sim, 1, (int64_t)sim->worker_count), 0);
 }

@@ -251,7 +251,7 @@ static void make_faults(struct sim *sim)
 			(enum drv_app_state)sim_between(sim, DRV_APP_PREPARING, DRV_APP_CLOSING);
 		sim->hasty_fault = sim->plan_count;
 		add_fault(sim, sim_chance(sim, 2) ? SIM_FAULT_CTRL_C : SIM_FAULT_STOP, SIM_NEVER);
-	} else if (sim_chance(sim, 6)) {
+	} else if (sim_chance(sim, 3)) {
 		add_fault(sim, SIM_FAULT_STOP, sim->now_ns + sim_between(sim, 0, 3 * SIM_S));
 		if (sim_chance(sim, 2))
 			add_fault(sim, SIM_FAULT_STOP,

@@ -55,6 +55,8 @@ static void stop_hosts(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 
 static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
+	int64_t stop_at_ns = core->stop_at_ns;
+
 	core->stops++;
 	if (core->host_count == 0) {
 		wrk_session_end(core, 0, actions);
@@ -64,6 +66,8 @@ static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions 
 		wrk_host_kill_all(core, FRAGI_FAILURE_WORKER_LOST, "its workerd was told to end",
 				  actions);
 		end_in_time(core, now_ns);
+		assert(core->stop_at_ns <= stop_at_ns && "a further stop prolongs nothing");
+		(void)stop_at_ns;
 		return;
 	}
 	wrk_log(actions, FRAGI_LOG_INFO, "told to end: stops %u host%s", core->host_count,
@@ -110,6 +114,34 @@ static int64_t core_deadline(const struct wrk_core *core)
 	return core->stop_at_ns < deadline ? core->stop_at_ns : deadline;
 }
 
+/* Asserts what is true between two steps. */
+static void core_check(const struct wrk_core *core, int64_t now_ns)
+{
+#ifndef NDEBUG
+	bool has_driver = core->session == WRK_SESSION_ATTACHED,
+	     ends = core->session == WRK_SESSION_ENDED;
+	uint32_t count = 0;
+
+	fragi_machine_check(&wrk_session_machine, core);
+	for (uint32_t i = 0; i < core->slot_count; i++) {
+		const struct wrk_host *host = &core->hosts[i];
+
+		fragi_machine_check(&wrk_host_machine, host);
+		if (host->state == WRK_HOST_NONE)
+			continue;
+		count++;
+		assert(host->heard_ns <= now_ns);
+		assert((has_driver || ends || host->state == WRK_HOST_KILLED) &&
+		       "without a driver no host lives on");
+		assert((core->stops < 2 || host->ended_here) && "a second stop ends all hosts");
+	}
+	assert(count == core->host_count);
+	assert(ends || core->deadline_ns <= wrk_host_deadline_ns(core));
+#else
+	(void)core, (void)now_ns;
+#endif
+}
+
 int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		  struct wrk_actions *actions)
 {
@@ -141,7 +173,12 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 		break;
 	}
 	core->deadline_ns = core_deadline(core);
-	return actions->out_of_memory ? -ENOMEM : 0;
+	if (actions->out_of_memory)
+		return -ENOMEM;
+	assert((event->kind != WRK_TIMER || core->deadline_ns > now_ns) &&
+	       "what was due has been done");
+	core_check(core, now_ns);
+	return 0;
 }
 
 int64_t wrk_core_deadline_ns(const struct wrk_core *core)

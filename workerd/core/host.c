@@ -7,8 +7,6 @@
 
 #include <base/alloc.h>
 
-#define BIT(state) (1u << (state))
-
 static const char *const host_names[WRK_HOST_STATES] = {
 	[WRK_HOST_NONE] = "none",     [WRK_HOST_SPAWNING] = "spawning",
 	[WRK_HOST_UP] = "up",         [WRK_HOST_STOPPING] = "stopping",
@@ -16,26 +14,53 @@ static const char *const host_names[WRK_HOST_STATES] = {
 };
 
 static const uint32_t host_moves[WRK_HOST_STATES] = {
-	[WRK_HOST_NONE] = BIT(WRK_HOST_SPAWNING),
-	[WRK_HOST_SPAWNING] = BIT(WRK_HOST_UP) | BIT(WRK_HOST_KILLED) | BIT(WRK_HOST_GONE),
-	[WRK_HOST_UP] = BIT(WRK_HOST_STOPPING) | BIT(WRK_HOST_KILLED) | BIT(WRK_HOST_GONE),
-	[WRK_HOST_STOPPING] = BIT(WRK_HOST_KILLED) | BIT(WRK_HOST_GONE),
-	[WRK_HOST_KILLED] = BIT(WRK_HOST_GONE),
+	[WRK_HOST_NONE] = FRAGI_MOVE(WRK_HOST_SPAWNING),
+	[WRK_HOST_SPAWNING] =
+		FRAGI_MOVE(WRK_HOST_UP) | FRAGI_MOVE(WRK_HOST_KILLED) | FRAGI_MOVE(WRK_HOST_GONE),
+	[WRK_HOST_UP] = FRAGI_MOVE(WRK_HOST_STOPPING) | FRAGI_MOVE(WRK_HOST_KILLED) |
+			FRAGI_MOVE(WRK_HOST_GONE),
+	[WRK_HOST_STOPPING] = FRAGI_MOVE(WRK_HOST_KILLED) | FRAGI_MOVE(WRK_HOST_GONE),
+	[WRK_HOST_KILLED] = FRAGI_MOVE(WRK_HOST_GONE),
 	[WRK_HOST_GONE] = 0,
+};
+
+static void host_check(const void *object)
+{
+	const struct wrk_host *host = object;
+
+	assert(host->state != WRK_HOST_GONE && "what is gone is forgotten");
+	if (host->state == WRK_HOST_NONE)
+		return;
+	assert(host->application != NULL);
+	assert(host->state != WRK_HOST_KILLED || host->kill_at_ns == INT64_MAX);
+	assert((host->state != WRK_HOST_STOPPING || host->stop_ordered || host->ended_here) &&
+	       "it is stopped for its driver, or for this worker");
+	assert(!host->ending || host->state == WRK_HOST_STOPPING || host->state == WRK_HOST_KILLED);
+	assert(!host->exit_reported && "what is gone is forgotten");
+}
+
+const struct fragi_machine wrk_host_machine = {
+	.name = "host",
+	.state_names = host_names,
+	.moves = host_moves,
+	.count = WRK_HOST_STATES,
+	.check = host_check,
 };
 
 static void host_move(struct wrk_core *core, struct wrk_host *host, enum wrk_host_state to,
 		      struct wrk_actions *actions)
 {
-	bool legal = (host_moves[host->state] & BIT(to)) != 0;
+	bool legal = fragi_machine_move(&wrk_host_machine, host->state, to);
 
 	wrk_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
 		"host %u of run %llu, epoch %llu, pid %d: %s -> %s%s", host->number,
 		(unsigned long long)host->run, (unsigned long long)host->epoch, host->pid,
 		host_names[host->state], host_names[to],
 		legal ? "" : ": this move is not in the table; please report it");
-	core->illegal_moves += legal ? 0 : 1;
-	host->state = to;
+	if (legal)
+		host->state = to;
+	else
+		core->illegal_moves++;
 }
 
 void wrk_host_forget(struct wrk_host *host)
@@ -153,16 +178,16 @@ static void kill_as_told(struct wrk_core *core, struct wrk_host *host, int64_t n
 }
 
 /* A host that never came to be is reported with its exit alone. */
-static void report_exit(struct wrk_core *core, const struct fw_message *as,
+static void report_exit(struct wrk_core *core, struct wrk_host *host,
 			const struct fw_host_exit *exit, struct wrk_actions *actions)
 {
-	struct fw_message *message = wrk_message(actions, FW_HOST_EXIT, NULL);
+	struct fw_message *message = wrk_message(actions, FW_HOST_EXIT, host);
 
+	assert(host->connection == core->connection && "another session does not know it");
+	assert(!host->exit_reported);
+	host->exit_reported = true;
 	if (message == NULL)
 		return;
-	message->run = as->run;
-	message->host = as->host;
-	message->epoch = as->epoch;
 	message->exit = *exit;
 	wrk_session_send(core, message, actions);
 }
@@ -173,10 +198,13 @@ static bool epoch_is_stale(struct wrk_core *core, const struct fw_message *messa
 
 	if (host != NULL && host->epoch >= message->epoch)
 		return true;
-	for (uint32_t i = 0; i < WRK_PAST_MAX; i++)
+	for (uint32_t i = 0; i < WRK_PAST_MAX; i++) {
+		assert((core->past[i].epoch == 0 || core->past[i].connection == core->connection) &&
+		       "epochs are of one driver");
 		if (core->past[i].number == message->host && core->past[i].run == message->run &&
 		    core->past[i].epoch >= message->epoch)
 			return true;
+	}
 	return false;
 }
 
@@ -210,13 +238,18 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 			"worker %s runs %d hosts already, its most; give it fewer fragments",
 			core->config.name, WRK_HOSTS_MAX);
 	if (refusal != NULL) {
-		report_exit(core, message,
+		report_exit(core,
+			    &(struct wrk_host){.run = message->run,
+					       .number = message->host,
+					       .epoch = message->epoch,
+					       .connection = core->connection},
 			    &(struct fw_host_exit){
 				    .exit_code = FRAGI_EXIT_MISSING,
 				    .failure = {FRAGI_FAILURE_WORKER_BUSY, refusal, NULL}},
 			    actions);
 		return;
 	}
+	assert((old == NULL || old->epoch < message->epoch) && "never two of one epoch");
 	if (old != NULL)
 		host_kill(core, old, FRAGI_FAILURE_HOST_EXITED, "a newer epoch of it was started",
 			  actions);
@@ -252,6 +285,9 @@ static void send_host(const struct wrk_host *host, const struct fw_message *mess
 
 	if (message == NULL)
 		return;
+	assert(message->kind == FW_BEAT ||
+	       (message->run == host->run && message->host == host->number &&
+		message->epoch == host->epoch));
 	action = wrk_emit(actions, WRK_DO_SEND_HOST);
 	action->host = host->id;
 	action->message = message;
@@ -260,7 +296,7 @@ static void send_host(const struct wrk_host *host, const struct fw_message *mess
 static void take_result(struct wrk_core *core, int exit_code)
 {
 	if (core->result == 0 && !core->decided)
-		core->result = exit_code;
+		wrk_session_result(core, exit_code);
 }
 
 static void take_failure(struct wrk_core *core, struct wrk_host *host,
@@ -378,6 +414,7 @@ static void report_stats(struct wrk_core *core, const struct wrk_host *host,
 
 	if (host->connection != core->connection)
 		return;
+	assert(!host->exit_reported && "nothing about it follows");
 	message = wrk_message(actions, FW_HOST_STATS, host);
 	if (message == NULL)
 		return;
@@ -386,15 +423,23 @@ static void report_stats(struct wrk_core *core, const struct wrk_host *host,
 	wrk_session_send(core, message, actions);
 }
 
+/* So that its epoch does not come back. */
+static void remember(struct wrk_core *core, const struct wrk_host *host)
+{
+	assert(host->connection == core->connection && "epochs are of one driver");
+	core->past[core->past_next] = (struct wrk_past){.connection = host->connection,
+							.run = host->run,
+							.epoch = host->epoch,
+							.number = host->number};
+	core->past_next = (core->past_next + 1) % WRK_PAST_MAX;
+}
+
 static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_actions *actions)
 {
 	host_move(core, host, WRK_HOST_GONE, actions);
-	if (host->connection ==
-	    core->connection) { /* the driver of another session counts from 1 */
-		core->past[core->past_next] = (struct wrk_past){
-			.run = host->run, .epoch = host->epoch, .number = host->number};
-		core->past_next = (core->past_next + 1) % WRK_PAST_MAX;
-	}
+	/* The driver of another session counts from 1. */
+	if (host->connection == core->connection)
+		remember(core, host);
 	wrk_host_forget(host);
 	core->host_count--;
 	if (core->host_count > 0)
@@ -417,7 +462,6 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host,
 			const struct wrk_exited *exited, struct wrk_actions *actions)
 {
 	const struct fw_failure failure = wrk_exit_failure(host, exited, actions);
-	struct fw_message as = {.run = host->run, .host = host->number, .epoch = host->epoch};
 	struct fw_host_exit exit = {
 		.exit_code =
 			exited->signal != 0 ? FRAGI_EXIT_SIGNAL + exited->signal : exited->status,
@@ -437,7 +481,7 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host,
 	if (exited->stats != NULL)
 		report_stats(core, host, exited->stats, true, actions);
 	if (host->connection == core->connection)
-		report_exit(core, &as, &exit, actions);
+		report_exit(core, host, &exit, actions);
 	host_gone(core, host, actions);
 }
 
@@ -445,7 +489,6 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		    struct wrk_actions *actions)
 {
 	struct wrk_host *host = host_by_id(core, event->host);
-	struct fw_message as;
 
 	if (host == NULL)
 		return;
@@ -459,13 +502,11 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 			host_signal(host, SIGKILL, actions);
 		break;
 	case WRK_HOST_FAILED:
-		as = (struct fw_message){
-			.run = host->run, .host = host->number, .epoch = host->epoch};
 		wrk_log(actions, FRAGI_LOG_ERROR, "%s: %s", host->application, event->text);
 		take_result(core, fragi_failure_exit(FRAGI_FAILURE_HOST_NOT_STARTED));
 		if (host->connection == core->connection)
 			report_exit(
-				core, &as,
+				core, host,
 				&(struct fw_host_exit){.exit_code = FRAGI_EXIT_MISSING,
 						       .failure = {FRAGI_FAILURE_HOST_NOT_STARTED,
 								   event->text, NULL}},
@@ -473,8 +514,10 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		host_gone(core, host, actions);
 		break;
 	case WRK_HOST_MESSAGE:
-		if (host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING)
-			host_frame(core, host, event->message, now_ns, actions);
+		if (host->state != WRK_HOST_UP && host->state != WRK_HOST_STOPPING)
+			break;
+		host_frame(core, host, event->message, now_ns, actions);
+		assert(host->heard_ns == now_ns && "whatever comes shows that it lives");
 		break;
 	case WRK_HOST_CONNECTION_LOST: /* its exit follows, unless it closed the socket itself */
 		if (host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING) {

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BIT(state) (1u << (state))
-
 static const char *const session_names[WRK_SESSIONS] = {
 	[WRK_SESSION_DISCONNECTED] = "disconnected", [WRK_SESSION_CONNECTING] = "connecting",
 	[WRK_SESSION_HELLO_SENT] = "hello sent",     [WRK_SESSION_ATTACHED] = "attached",
@@ -13,26 +11,67 @@ static const char *const session_names[WRK_SESSIONS] = {
 };
 
 static const uint32_t session_moves[WRK_SESSIONS] = {
-	[WRK_SESSION_DISCONNECTED] = BIT(WRK_SESSION_CONNECTING) | BIT(WRK_SESSION_ENDED),
-	[WRK_SESSION_CONNECTING] =
-		BIT(WRK_SESSION_HELLO_SENT) | BIT(WRK_SESSION_BACKOFF) | BIT(WRK_SESSION_ENDED),
-	[WRK_SESSION_HELLO_SENT] =
-		BIT(WRK_SESSION_ATTACHED) | BIT(WRK_SESSION_BACKOFF) | BIT(WRK_SESSION_ENDED),
-	[WRK_SESSION_ATTACHED] = BIT(WRK_SESSION_BACKOFF) | BIT(WRK_SESSION_ENDED),
-	[WRK_SESSION_BACKOFF] = BIT(WRK_SESSION_CONNECTING) | BIT(WRK_SESSION_ENDED),
+	[WRK_SESSION_DISCONNECTED] =
+		FRAGI_MOVE(WRK_SESSION_CONNECTING) | FRAGI_MOVE(WRK_SESSION_ENDED),
+	[WRK_SESSION_CONNECTING] = FRAGI_MOVE(WRK_SESSION_HELLO_SENT) |
+				   FRAGI_MOVE(WRK_SESSION_BACKOFF) | FRAGI_MOVE(WRK_SESSION_ENDED),
+	[WRK_SESSION_HELLO_SENT] = FRAGI_MOVE(WRK_SESSION_ATTACHED) |
+				   FRAGI_MOVE(WRK_SESSION_BACKOFF) | FRAGI_MOVE(WRK_SESSION_ENDED),
+	[WRK_SESSION_ATTACHED] = FRAGI_MOVE(WRK_SESSION_BACKOFF) | FRAGI_MOVE(WRK_SESSION_ENDED),
+	[WRK_SESSION_BACKOFF] = FRAGI_MOVE(WRK_SESSION_CONNECTING) | FRAGI_MOVE(WRK_SESSION_ENDED),
 	[WRK_SESSION_ENDED] = 0,
+};
+
+static int64_t driver_dead_at(const struct wrk_core *core)
+{
+	return fragi_spare_dead_at(&core->spare, core->heard_ns, core->dead_ns);
+}
+
+/* What is true after every step; a host without a driver is being killed: WRK_HOST_KILLED. */
+static void session_check(const void *object)
+{
+	const struct wrk_core *core = object;
+	bool is_attached = core->session == WRK_SESSION_ATTACHED;
+
+	if (core->session == WRK_SESSION_ENDED) {
+		assert(core->deadline_ns == INT64_MAX);
+		return;
+	}
+	if (core->session == WRK_SESSION_CONNECTING || core->session == WRK_SESSION_BACKOFF)
+		assert(core->deadline_ns <= core->wait_until_ns && "no wait lasts for ever");
+	if (core->session == WRK_SESSION_HELLO_SENT || is_attached)
+		assert(core->deadline_ns <= driver_dead_at(core) && "silence is judged");
+	if (is_attached) {
+		assert(core->deadline_ns <= core->beat_at_ns);
+		assert(core->backoff_ns == WRK_BACKOFF_MIN_NS && !core->waiting_logged &&
+		       "the next wait begins small again");
+	}
+	assert((core->stops == 0 || core->host_count > 0) && "stopped without hosts, it ends");
+	assert((core->stops < 2 || core->stop_at_ns != INT64_MAX) &&
+	       "stopped twice, it ends in time");
+	assert(core->deadline_ns <= core->grace_until_ns && core->deadline_ns <= core->stop_at_ns);
+}
+
+const struct fragi_machine wrk_session_machine = {
+	.name = "session",
+	.state_names = session_names,
+	.moves = session_moves,
+	.count = WRK_SESSIONS,
+	.check = session_check,
 };
 
 static void session_move(struct wrk_core *core, enum wrk_session to, struct wrk_actions *actions)
 {
-	bool legal = (session_moves[core->session] & BIT(to)) != 0;
+	bool legal = fragi_machine_move(&wrk_session_machine, core->session, to);
 
 	wrk_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
 		"session, connection %llu: %s -> %s%s", (unsigned long long)core->connection,
 		session_names[core->session], session_names[to],
 		legal ? "" : ": this move is not in the table; please report it");
-	core->illegal_moves += legal ? 0 : 1;
-	core->session = to;
+	if (legal)
+		core->session = to;
+	else
+		core->illegal_moves++;
 }
 
 static void session_connect(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
@@ -74,6 +113,12 @@ static void session_back_off(struct wrk_core *core, const char *why, int64_t now
 	}
 }
 
+void wrk_session_result(struct wrk_core *core, int exit_code)
+{
+	assert(!core->decided && "the driver's last word counts");
+	core->result = exit_code;
+}
+
 void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions)
 {
 	if (core->session == WRK_SESSION_ENDED)
@@ -100,8 +145,8 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 	}
 	session_back_off(core, why, now_ns, actions);
 	if (attached && core->config.once && core->served && !core->decided)
-		core->result = fragi_failure_exit(
-			FRAGI_FAILURE_DRIVER_LOST); /* with which it ends when the last host is gone */
+		/* with which it ends when the last host is gone */
+		wrk_session_result(core, fragi_failure_exit(FRAGI_FAILURE_DRIVER_LOST));
 }
 
 void wrk_session_send(struct wrk_core *core, const struct fw_message *message,
@@ -256,7 +301,7 @@ void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 		break;
 	case WRK_SESSION_HELLO_SENT:
 	case WRK_SESSION_ATTACHED:
-		if (now_ns >= fragi_spare_dead_at(&core->spare, core->heard_ns, core->dead_ns))
+		if (now_ns >= driver_dead_at(core))
 			session_drop(core, false,
 				     wrk_text(actions, "it has not been heard for %.1f s",
 					      (double)core->dead_ns * 1e-9),

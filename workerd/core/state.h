@@ -2,6 +2,7 @@
 #ifndef WRK_STATE_H
 #define WRK_STATE_H
 
+#include <base/machine.h>
 #include <base/spare.h>
 #include <workerd/core/core.h>
 
@@ -19,6 +20,7 @@ struct wrk_host {
 	bool ending;        /* ... to end: an exit with 0 is in order */
 	bool ended_here;    /* by this workerd, which was told to end */
 	bool failed;        /* it reported a failure itself */
+	bool exit_reported; /* nothing about it follows */
 	/* why this workerd ended it; NONE, empty: it did not, or because somebody asked for it */
 	enum fragi_failure why_failure;
 	char why[256];
@@ -31,7 +33,7 @@ struct wrk_host {
 
 /* a host that is gone: an older epoch of it is refused */
 struct wrk_past {
-	uint64_t run, epoch;
+	uint64_t connection, run, epoch;
 	uint32_t number;
 };
 #define WRK_PAST_MAX 64
@@ -81,15 +83,19 @@ struct fw_message *wrk_message(struct wrk_actions *actions, enum fw_kind kind,
 			       const struct wrk_host *host);
 
 /* session.c */
+extern const struct fragi_machine wrk_session_machine;
 void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		       struct wrk_actions *actions);
 void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 void wrk_session_send(struct wrk_core *core, const struct fw_message *message,
 		      struct wrk_actions *actions);
+/* With which it ends. Not after the driver's last word. */
+void wrk_session_result(struct wrk_core *core, int exit_code);
 /* Ends this workerd with an exit code. */
 void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions);
 
 /* host.c */
+extern const struct fragi_machine wrk_host_machine;
 void wrk_host_create(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
 		     struct wrk_actions *actions);
 /* A frame of the driver for a host. */
