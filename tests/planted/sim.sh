@@ -21,6 +21,9 @@ plant_notice() {
 	found=$(sed -n 's/^seed \([0-9]*\): \([^:]*\): .*/seed \1: \2/p' "$scratch.log" | head -1)
 	if [ -n "$found" ]; then
 		echo "$found"
+	elif grep -q ': Assertion ' "$scratch.log"; then
+		sed -n "s/^.*: \([^ :]*\):[0-9]*: .*: Assertion .\(.*\). failed.*/assert in \1: \2/p" "$scratch.log" |
+			head -1
 	elif [ $status != 0 ]; then
 		echo "a seed up to $runs: it crashes: $(grep -m 1 -e 'ssertion' -e 'illegal' "$scratch.log")"
 	else

@@ -41,6 +41,22 @@ static struct sim_host *some_host(struct sim *sim, uint32_t draw)
 	return NULL;
 }
 
+/* A host that has a data link to another worker's, and that one. */
+static struct sim_host *some_linked_host(struct sim *sim, uint32_t draw,
+					 const struct sim_host **out_peer)
+{
+	for (uint32_t n = 0; n < sim->host_count; n++) {
+		struct sim_host *host = &sim->hosts[(draw + n) % sim->host_count];
+
+		for (uint32_t i = 0; i < host->peer_count && sim_host_runs(host); i++) {
+			*out_peer = sim_host_by_pid(sim, host->peers[i]);
+			if ((*out_peer)->worker != host->worker && sim_host_runs(*out_peer))
+				return host;
+		}
+	}
+	return NULL;
+}
+
 static void send(struct sim *sim, uint32_t connection, uint32_t to, struct fw_message *message)
 {
 	uint8_t *frame;
@@ -268,6 +284,12 @@ static void break_quietly(struct sim *sim, uint32_t w)
 	sim_worker_raise(sim, w, &lost);
 }
 
+void sim_on_nap(struct sim *sim, const struct sim_event *event)
+{
+	disturb(sim, sim->now_ns + (int64_t)event->c, false, false);
+	nap(sim, &sim->workers[event->a].process, (int64_t)event->c);
+}
+
 static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t w)
 {
 	struct sim_worker *worker = &sim->workers[w];
@@ -326,6 +348,12 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 		if (host != NULL)
 			stop_process(sim, "host", &host->process, fault->for_ns);
 		break;
+	case SIM_FAULT_HOST_TERM:
+		if (host == NULL)
+			break;
+		host->term_by_stranger = true;
+		sim_put(sim, sim->now_ns, SIM_EV_HOST_STOP, host->index, 0, 0);
+		break;
 	case SIM_FAULT_DRIVER_CRASH:
 		sim_driver_die(sim, true);
 		sim->driver_returns = true;
@@ -349,13 +377,18 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 		break_quietly(sim, w);
 		break;
 	case SIM_FAULT_DATA_CUT:
-		if (host == NULL || host->peer_count == 0)
+		host = some_linked_host(sim, fault->other, &peer);
+		if (host == NULL)
 			break;
-		peer = sim_host_by_pid(sim, host->peers[fault->other % host->peer_count]);
 		cut_one_way(sim, host->worker, peer->worker, fault->for_ns + sim->dead_ns / 2);
 		if (fault->other % 7 > 2)
 			cut_one_way(sim, peer->worker, host->worker,
 				    fault->for_ns + sim->dead_ns / 2);
+		/* An end's worker may be asleep when that is judged. */
+		if (sim_chance(sim, 2))
+			sim_put(sim, sim->now_ns + sim->dead_ns + sim_between(sim, 0, 400 * SIM_MS),
+				SIM_EV_NAP, sim_chance(sim, 2) ? peer->worker : host->worker, 0,
+				(uint64_t)sim_between(sim, sim->dead_ns / 4, sim->dead_ns * 3 / 5));
 		break;
 	case SIM_FAULT_CLOCK:
 		jump(sim, some_process(sim, fault), fault->for_ns);
@@ -422,11 +455,27 @@ static void ctrl_c(struct sim *sim, const struct sim_event *event)
 			SIM_EV_FAULT, event->a, 0, 0);
 }
 
+/* No data link of a worker runs while its hosts await their peers, for longer than they do. */
+static void cut_while_wiring(struct sim *sim)
+{
+	int64_t for_ns = SIM_WIRE_NS + SIM_S;
+	uint32_t w = (uint32_t)sim_between(sim, 0, (int64_t)sim->worker_count - 1);
+
+	disturb(sim, sim->now_ns + for_ns, true, true);
+	for (uint32_t i = 0; i < sim->worker_count; i++)
+		cut_data(sim, w, i, for_ns);
+}
+
 void sim_haste(struct sim *sim)
 {
 	int64_t at_ns = sim->now_ns + sim_between(sim, 0, 20 * SIM_MS);
+	bool cuts = sim->hasty_state == DRV_APP_WIRING && sim_chance(sim, 2);
 
 	sim->hasty_state = DRV_APP_NEW;
+	if (cuts) {
+		cut_while_wiring(sim);
+		return;
+	}
 	if (sim_chance(sim, 2)) { /* and somebody sleeps through it */
 		int64_t for_ns = sim_between(sim, SIM_MS, sim->dead_ns * 3 / 5);
 

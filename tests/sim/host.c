@@ -32,6 +32,15 @@ void sim_host_put(struct sim *sim, struct sim_host *host, uint32_t end, enum sim
 	host->to[end].scheduled = true;
 }
 
+/* HOST_WIRED promises that every peer has its edges too. */
+static void check_wired(struct sim *sim, const struct sim_host *host)
+{
+	for (uint32_t i = 0; i < host->peer_count; i++)
+		if (!sim_host_by_pid(sim, host->peers[i])->answers)
+			sim_fail(sim, "wiring", "pid %d is wired, but pid %u has no edges yet",
+				 host->pid, host->peers[i]);
+}
+
 static void send_frame(struct sim *sim, struct sim_host *host, const struct fw_message *message)
 {
 	struct fw_message copy = *message;
@@ -46,6 +55,8 @@ static void send_frame(struct sim *sim, struct sim_host *host, const struct fw_m
 	if ((message->kind == FW_HOST_WIRED || message->kind == FW_HOST_STARTED) &&
 	    message->result.failure.code != FRAGI_FAILURE_NONE)
 		host->faulty = true;
+	if (message->kind == FW_HOST_WIRED && message->result.failure.code == FRAGI_FAILURE_NONE)
+		check_wired(sim, host);
 	if (message->kind != FW_BEAT)
 		sim_say(sim, sim_host_name(host), "-> %s", fw_kind_name(message->kind));
 	sim_note_bytes(sim, frame, size);
@@ -78,6 +89,9 @@ static void perform(struct sim *sim, struct sim_host *host, const struct host_ac
 		break;
 	case HOST_DO_EXIT:
 		host->ends = true;
+		if (host->hangs && !action->operators_may_hang)
+			sim_fail(sim, "left over", "pid %d frees what an operator works on",
+				 host->pid);
 		sim_host_die(sim, host, action->exit_code, 0, false);
 		break;
 	default:

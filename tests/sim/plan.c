@@ -241,6 +241,9 @@ static void make_faults(struct sim *sim)
 			  (enum sim_fault_kind)sim_between(sim, SIM_FAULT_HARMLESS_END + 1,
 							   SIM_FAULTS - 1),
 			  sim->now_ns + sim_between(sim, 0, within_ns));
+	if (sim_chance(sim, 8))
+		add_fault(sim, SIM_FAULT_DATA_CUT,
+			  sim->now_ns + sim_between(sim, 500 * SIM_MS, 3 * SIM_S));
 	for (uint32_t i = 1; i < sim->app_count; i++)
 		add_fault(sim, SIM_FAULT_APP,
 			  sim->now_ns + sim_between(sim, 100 * SIM_MS, 4 * SIM_S));

@@ -134,13 +134,13 @@ static bool has_worker(const struct sim *sim, const struct sim_host *host)
 }
 
 /*
- * It had said that it is done, when its worker, which was told twice to end, killed it: nothing was
- * missing.
+ * It had said that it is done, or all was at rest, when its worker, which was told twice to end,
+ * killed it: nothing was missing.
  */
 static bool had_come_to_its_end(const struct sim *sim, const struct sim_host *host)
 {
-	return host->done_said && host->dying && has_worker(sim, host) &&
-	       sim->workers[host->worker].stops > 1;
+	return (host->done_said || sim_data_is_settled(host->app)) && host->dying &&
+	       has_worker(sim, host) && sim->workers[host->worker].stops > 1;
 }
 
 /* It is dead; its ledger stays as it was. silent: with its whole node. */
@@ -153,7 +153,8 @@ void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal
 	host->dead_ns_at = sim->now_ns;
 	host->status = status;
 	host->signal = signal;
-	host->orderly = host->ends && signal == 0 && status == 0;
+	host->orderly = host->ends && signal == 0 && status == 0 &&
+			(!host->term_by_stranger || host->end_told || host->ended_by_worker);
 	host->died_early = !host->orderly && host->app->state < DRV_APP_CLOSING &&
 			   !had_come_to_its_end(sim, host);
 	host->faulty = host->faulty || (!host->orderly && !host->dying && has_worker(sim, host));

@@ -233,7 +233,7 @@ static int64_t cut_until(const struct sim *sim, const struct sim_host *from,
 
 static void look_at_peers(struct sim *sim, struct sim_host *host)
 {
-	if (host->works || host_core_state(host->core) != HOST_STATE_WIRING)
+	if (host->works || !host->answers || host->wired)
 		return;
 	for (uint32_t i = 0; i < host->peer_count; i++) {
 		const struct sim_host *peer = sim_host_by_pid(sim, host->peers[i]);
@@ -248,6 +248,7 @@ static void look_at_peers(struct sim *sim, struct sim_host *host)
 		if (!peer->answers)
 			return;
 	}
+	host->wired = true;
 	sim_host_raise(sim, host, &(struct host_event){.kind = HOST_EV_PEERS_READY});
 }
 
@@ -282,6 +283,8 @@ static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_e
 		return;
 	if (peer->process.alive && (until <= sim->now_ns || cut_until(sim, peer, host) != until))
 		return; /* it was heard again */
+	if (peer->process.alive && !host->wired && sim_chance(sim, 2))
+		return; /* it was never heard: nothing breaks */
 	if (host->works) {
 		sim_put(sim, sim->now_ns + 20 * SIM_MS, SIM_EV_PEER_LOST, host->index, event->b,
 			event->c);

@@ -67,6 +67,7 @@ enum sim_event_kind {
 	SIM_EV_CLOSE,        /* app, flow */
 	SIM_EV_DONE,         /* app, flow */
 	SIM_EV_FAULT,        /* index in the plan */
+	SIM_EV_NAP,          /* worker, for how long */
 	SIM_EV_HEAL,         /* worker: links run again */
 	SIM_EV_RESTART,      /* worker, or SIM_WORKERS_MAX: the driver */
 	SIM_EV_LOOK,         /* at what only time shows */
@@ -315,7 +316,7 @@ struct sim_host {
 	int64_t heard_ns;  /* when its workerd was last heard */
 	int64_t wiring_ns; /* when it began to make its edges */
 	/* of the run; works: prepare, wire, start or destroy is under way */
-	bool works, has_page, answers, done_said, drained, run_failed, hangs;
+	bool works, has_page, answers, wired, done_said, drained, run_failed, hangs;
 	bool ends; /* its core has ended it */
 	bool orderly, dying;
 	bool end_told; /* its workerd has passed on that it shall end */
@@ -324,6 +325,7 @@ struct sim_host {
 	/* its HOST_EXIT came before the driver killed what was left of its application */
 	bool exit_heard;
 	bool faulty; /* it came to grief by itself, or something did it to this process alone */
+	bool term_by_stranger;
 	bool ended_by_worker, kill_told; /* kill_told: the driver's KILL has reached its workerd */
 	int status, signal;
 	int64_t dead_ns_at; /* when it died; 0: lives */
@@ -344,6 +346,7 @@ enum sim_fault_kind {
 	SIM_FAULT_HARMLESS_END = SIM_FAULT_APP,
 	SIM_FAULT_HOST_CRASH,
 	SIM_FAULT_HOST_STOPPED,
+	SIM_FAULT_HOST_TERM, /* somebody sends a host SIGTERM, whatever it does */
 	SIM_FAULT_WORKER_CRASH,
 	SIM_FAULT_WORKER_STOPPED,
 	SIM_FAULT_WORKER_TERM,
@@ -533,6 +536,7 @@ int sim_app_source(const struct sim_app *app, void **out_bytes, size_t *out_size
 
 /* fault.c */
 void sim_haste(struct sim *sim); /* the user stops what has just come into this state */
+void sim_on_nap(struct sim *sim, const struct sim_event *event);
 void sim_on_fault(struct sim *sim, const struct sim_event *event);
 void sim_on_restart(struct sim *sim, const struct sim_event *event);
 

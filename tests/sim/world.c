@@ -126,6 +126,9 @@ static void happen(struct sim *sim, const struct sim_event *event)
 	case SIM_EV_FAULT:
 		sim_on_fault(sim, event);
 		break;
+	case SIM_EV_NAP:
+		sim_on_nap(sim, event);
+		break;
 	case SIM_EV_HEAL:
 		sim_heal(sim, event->a);
 		break;

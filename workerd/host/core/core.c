@@ -454,6 +454,8 @@ void host_core_step(struct host_core *core, const struct host_event *event, int6
 		break;
 	}
 	core->deadline_ns = deadline(core);
+	assert((event->kind != HOST_EV_TIMER || core->deadline_ns > now_ns) &&
+	       "what was due has been done");
 	fragi_machine_check(&machine, core);
 }
 
