@@ -6,7 +6,7 @@
 
 #include <base/alloc.h>
 #include <base/units.h>
-#include <cond/cond.h>
+#include <cond/condition.h>
 #include <fragctl/graph.h>
 #include <fragctl/inspect.h>
 #include <text/alias.h>
@@ -36,6 +36,21 @@ static void put(struct catalogue *catalogue, const struct ctl_type *type)
 	catalogue->types[catalogue->count++] = *type;
 }
 
+/* library NULL: part of libfrag */
+static void put_condition(struct catalogue *catalogue, const struct frag_condition_type *type,
+			  const struct fragi_library *library)
+{
+	put(catalogue, &(struct ctl_type){.kind = CTL_CONDITION,
+					  .name = type->name,
+					  .headline = type->headline,
+					  .description = type->description,
+					  .library = library != NULL ? library->path : NULL,
+					  .plugin = library != NULL ? library->name : NULL,
+					  .version = library != NULL ? library->version : NULL,
+					  .params = type->params,
+					  .param_count = type->param_count});
+}
+
 static void put_library(struct catalogue *catalogue, const struct fragi_library *library)
 {
 	const struct frag_op_type *op;
@@ -55,6 +70,8 @@ static void put_library(struct catalogue *catalogue, const struct fragi_library 
 						  .params = op->params,
 						  .param_count = op->param_count});
 	}
+	for (size_t i = 0; i < library->condition_count; i++)
+		put_condition(catalogue, library->conditions[i], library);
 	for (size_t i = 0; i < library->composer_count; i++)
 		put(catalogue, &(struct ctl_type){.kind = CTL_COMPOSER,
 						  .name = library->composers[i].name,
@@ -67,16 +84,10 @@ static void put_library(struct catalogue *catalogue, const struct fragi_library 
 static void put_own(struct catalogue *catalogue)
 {
 	const struct fragi_resource_type *resource;
-	const struct fragi_cond_type *conditions;
-	size_t count;
+	const struct fragi_built_in_condition *condition;
 
-	conditions = fragi_cond_types(&count);
-	for (size_t i = 0; i < count; i++)
-		put(catalogue, &(struct ctl_type){.kind = CTL_CONDITION,
-						  .name = conditions[i].name,
-						  .headline = conditions[i].headline,
-						  .params = conditions[i].params,
-						  .param_count = conditions[i].param_count});
+	for (size_t i = 0; (condition = fragi_built_in_condition_at(i)) != NULL; i++)
+		put_condition(catalogue, &condition->type, NULL);
 	for (size_t i = 0; (resource = fragi_resource_type_at(i)) != NULL; i++)
 		put(catalogue, &(struct ctl_type){.kind = CTL_RESOURCE,
 						  .name = resource->name,

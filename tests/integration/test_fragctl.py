@@ -467,6 +467,8 @@ class Inspect(Fragctl):
         self.assertRegex(out, r"(?m)^  factor +f64 +2 +-100 to 100 +dynamic +Factor$")
         self.assertRegex(out, r"(?m)^  in +in +f64$")
         self.assertIn("line (composer of", out)
+        self.assertRegex(out, r"(?m)^budget \(condition of \S+/libgood.so, plugin good 1.2.3\)$")
+        self.assertRegex(out, r"(?m)^  ticks +i64 +- +1 to 1000 +required +Ticks that may be used up$")
         self.assertNotIn("ping_tx", out)
 
     def test_json(self):

@@ -189,11 +189,79 @@ static int compose_failing(struct frag_fragment *fragment)
 	return -EIO;
 }
 
+/* A condition: so many ticks, of which some may be saved. */
+struct budget {
+	int64_t ticks, saved;
+	int64_t used;
+};
+
+static const struct frag_param budget_params[] = {
+	FRAG_PARAM_I64(struct budget, ticks, 0, .flags = FRAG_PARAM_REQUIRED, .min = 1, .max = 1000,
+		       .headline = "Ticks that may be used up"),
+	FRAG_PARAM_I64(struct budget, saved, 0, .min = 0, .max = 1000),
+};
+
+static int budget_bind(void *state, struct frag_condition *condition, struct frag_err *err)
+{
+	const struct budget *s = state;
+
+	if (s->saved == 13) /* without a sentence */
+		return -EDOM;
+	if (s->saved >= s->ticks)
+		return frag_err_set(err, -EINVAL, "%s saves all its ticks; save less",
+				    frag_condition_name(condition));
+	return 0;
+}
+
+static enum frag_ready budget_check(void *state, int64_t now_ns, int64_t *out_until_ns)
+{
+	const struct budget *s = state;
+
+	(void)now_ns;
+	(void)out_until_ns;
+	return s->used < s->ticks - s->saved ? FRAG_READY : FRAG_NEVER;
+}
+
+static void budget_ticked(void *state, int64_t now_ns)
+{
+	struct budget *s = state;
+
+	(void)now_ns;
+	s->used++;
+}
+
+static const struct frag_condition_type budget_type = {
+	FRAG_CONDITION_TYPE_INIT,
+	.name = "budget",
+	.headline = "Ticks that are used up",
+	.state_size = sizeof(struct budget),
+	FRAG_PARAMS(budget_params),
+	.flags = FRAG_CONDITION_ENDS,
+	.bind = budget_bind,
+	.check = budget_check,
+	.ticked = budget_ticked,
+};
+
+/* The line, with a condition of this plugin. */
+static int compose_thrifty(struct frag_fragment *fragment)
+{
+	struct frag_op *source =
+		frag_make_operator(fragment, "ones", "source", FRAG_ARGS({"inputs", "5"}));
+	struct frag_op *sink = frag_make_operator(fragment, "sink", "sink", FRAG_NO_ARGS);
+
+	frag_make_condition(source, NULL, "budget", FRAG_ARGS({"ticks", "3"}));
+	frag_make_condition(source, "more", "budget", FRAG_ARGS({"ticks", "9"}, {"saved", "2"}));
+	return frag_add_flow(fragment, source, NULL, sink, NULL);
+}
+
 static const struct frag_op_type *const ops[] = {&scale_type, &source_type, &sink_type};
 static const struct frag_composer composers[] = {
 	{"line", "source, scale and sink in a line", compose_line},
 	{"forgetful", NULL, compose_forgetful},
 	{"failing", NULL, compose_failing},
 	{"equipped", NULL, compose_equipped},
+	{"thrifty", NULL, compose_thrifty},
 };
-FRAG_PLUGIN(.name = "good", .version = "1.2.3", FRAG_OPS(ops), FRAG_COMPOSERS(composers));
+static const struct frag_condition_type *const conditions[] = {&budget_type};
+FRAG_PLUGIN(.name = "good", .version = "1.2.3", FRAG_OPS(ops), FRAG_COMPOSERS(composers),
+	    FRAG_CONDITIONS(conditions));

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
-#include <cond/cond.h>
+#include <cond/condition.h>
 #include <graph/op.h>
 
 #include "unit/graph_texts.h"
@@ -103,6 +103,19 @@ static struct frag_op *op_named(const struct frag_fragment *fragment, const char
 	return NULL;
 }
 
+/* An integer parameter of a condition. */
+static int64_t param_of(const struct frag_condition *condition, const char *name)
+{
+	const struct frag_condition_type *type = condition->type;
+
+	for (uint32_t i = 0; i < type->param_count; i++)
+		if (strcmp(type->params[i].name, name) == 0)
+			return *(const int64_t *)(const void *)((const char *)condition->state +
+								type->params[i].offset);
+	cr_assert_fail("no parameter %s", name);
+	return 0;
+}
+
 Test(fragment, declared_in_a_graph)
 {
 	struct fragi_spec *spec;
@@ -145,7 +158,7 @@ Test(fragment, declared_in_a_graph)
 	cr_expect_str_eq(frag_resource_name(scale->pool), "pool");
 	cr_expect_eq(scale->pool, frag_op_resource(sink, "pool"));
 	cr_expect_eq(scale->gate, frag_op_condition(twice, "gate"));
-	cr_expect_not(atomic_load(&scale->gate->enabled));
+	cr_expect_eq(scale->gate->type->check(scale->gate->state, 0, NULL), FRAG_WAIT_EVENT);
 	cr_assert_eq(scale->names.count, 2);
 	cr_expect_str_eq(scale->names.items[1], "b c");
 	cr_assert_eq(scale->sizes.count, 2);
@@ -161,8 +174,8 @@ Test(fragment, declared_in_a_graph)
 	cr_expect_eq(twice->ports[0].type, &frag_type_f64);
 	cr_assert_eq(ones->condition_count, 2);
 	cr_expect_str_eq(ones->conditions[0]->name, "count");
-	cr_expect_eq(ones->conditions[0]->left, 7);
-	cr_expect_eq(ones->conditions[1]->params.recess_period, 10000000);
+	cr_expect_eq(param_of(ones->conditions[0], "count"), 7);
+	cr_expect_eq(param_of(ones->conditions[1], "recess_period"), 10000000);
 
 	cr_assert_eq(fragment->flow_count, 3);
 	cr_expect_eq(fragment->flows[0].capacity, 5);
@@ -237,14 +250,71 @@ Test(fragment, composed_with_conditions_and_resources)
 	cr_assert_eq(twice->condition_count, 2);
 	cr_expect_str_eq(twice->conditions[0]->name, "gate");
 	cr_expect_eq(scale->gate, twice->conditions[0]);
-	cr_expect_not(atomic_load(&scale->gate->enabled));
+	cr_expect_eq(scale->gate->type->check(scale->gate->state, 0, NULL), FRAG_WAIT_EVENT);
 	cr_expect_str_eq(twice->conditions[1]->name, "count");
-	cr_expect_eq(twice->conditions[1]->left, 9);
+	cr_expect_eq(param_of(twice->conditions[1], "count"), 9);
 	cr_assert_not_null(scale->pool);
 	cr_expect_eq(scale->pool, frag_op_resource(twice, "pool"));
 	cr_expect_eq(frag_resource_blocks_free(scale->pool), 3);
 	fragi_fragment_destroy(fragment);
 	fragi_spec_destroy(spec);
+}
+
+Test(fragment, a_plugin_brings_conditions)
+{
+	struct fragi_spec *spec;
+	struct frag_fragment *fragment = good(
+		TEXT(HEAD
+		     "compose: thrifty\n"
+		     "operators:\n"
+		     "  more: {type: source, parameters: {inputs: 3},\n"
+		     "         conditions: [{type: budget, ticks: 7, saved: 1}, {type: count, count: 4}]}\n"
+		     "  end: {type: sink}\n"
+		     "flows: [more -> end]\n"),
+		&spec);
+	struct frag_op *more = op_named(fragment, "more");
+	const struct frag_op *ones = op_named(fragment, "ones");
+	char *text = frag_op_describe(more);
+
+	cr_assert_eq(more->condition_count, 2);
+	cr_expect_str_eq(frag_condition_name(more->conditions[0]), "budget");
+	cr_expect_eq(param_of(more->conditions[0], "ticks"), 7);
+	cr_expect_eq(param_of(more->conditions[0], "saved"), 1);
+	cr_expect_eq(frag_condition_state(more->conditions[0], "budget"),
+		     more->conditions[0]->state);
+	cr_expect_null(frag_condition_state(more->conditions[0], "count"));
+	cr_expect_null(frag_condition_state(NULL, "count"));
+	cr_assert_not_null(strstr(text, "  - name: budget\n"
+					"    type: budget\n"
+					"    parameters:\n"
+					"      ticks: 7\n"
+					"      saved: 1\n"
+					"  - name: count\n"));
+	free(text);
+	cr_assert_eq(ones->condition_count, 2);
+	cr_expect_eq(param_of(ones->conditions[0], "ticks"), 3);
+	cr_expect_str_eq(frag_condition_name(ones->conditions[1]), "more");
+	cr_expect_eq(param_of(ones->conditions[1], "saved"), 2);
+	fragi_fragment_destroy(fragment);
+	fragi_spec_destroy(spec);
+}
+
+Test(fragment, conditions_of_a_plugin_are_refused_like_built_in_ones)
+{
+	bad(TEXT(HEAD
+		 "operators:\n"
+		 "  a: {type: source, parameters: {inputs: 1}, conditions: [{type: budget}]}\n"
+		 "  b: {type: source, parameters: {inputs: 1}, conditions: [{type: budget, ticks: 0, tricks: 3}]}\n"
+		 "  c: {type: source, parameters: {inputs: 1}, conditions: [{type: budgets, ticks: 1}]}\n"
+		 "  d: {type: source, parameters: {inputs: 1}, conditions: [{type: budget, ticks: 5, saved: 5}]}\n"
+		 "  e: {type: source, parameters: {inputs: 1}, conditions: [{type: budget, ticks: 5, saved: 13}]}\n"),
+	    -EINVAL,
+	    "app.yaml:5:59: app.a: condition budget: parameter \"ticks\" (i64) is required and not set\n"
+	    "app.yaml:6:81: app.b: condition budget: parameter \"ticks\": 0 is out of range; allowed is 1 to 1000\n"
+	    "app.yaml:6:84: app.b: condition budget: unknown parameter \"tricks\"; did you mean \"ticks\"?\n"
+	    "app.yaml:7:59: app.c: unknown condition type \"budgets\"; did you mean \"budget\"?\n"
+	    "app.yaml:8:59: app.d: condition budget: budget saves all its ticks; save less\n"
+	    "app.yaml:9:59: app.e: condition budget: Numerical argument out of domain\n");
 }
 
 Test(fragment, all_errors_at_once)

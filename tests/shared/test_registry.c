@@ -218,6 +218,6 @@ Test(registry, advises_on_unknown_names)
 	err = (struct frag_err)FRAG_ERR_INIT;
 	cr_expect_null(fragi_registry_composer(registry, "zzzzz", &err));
 	cr_expect_str_eq(err.text,
-			 "unknown composer \"zzzzz\"; valid: line, forgetful, failing, equipped");
+			 "unknown composer \"zzzzz\"; valid: line, forgetful, failing, equipped, thrifty");
 	fragi_registry_destroy(registry);
 }

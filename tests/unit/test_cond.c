@@ -1,36 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 
-#include <cond/cond.h>
+#include <cond/condition.h>
+#include <type/params.h>
 
 #include "rig_ops.h"
 
 #define MS 1000000
 
-static struct frag_condition periodic(const char *policy, int64_t period)
+/* A condition as a graph makes it, with its parameters filled in. */
+static struct frag_condition make(const char *type, const struct frag_arg *args)
 {
-	struct frag_condition c = {.type = fragi_cond_type_find("periodic")};
+	static struct fragi_arena arena;
+	struct frag_condition c = {.built_in = fragi_built_in_condition(type), .name = type};
+	struct fragi_spec_setting *settings;
+	struct fragi_diag diag = {0};
+	size_t count;
 
-	c.params.policy = policy;
-	c.params.recess_period = period;
-	fragi_cond_reset(&c);
+	cr_assert_not_null(c.built_in);
+	c.type = &c.built_in->type;
+	c.state = fragi_arena_alloc(&arena, c.type->state_size);
+	cr_assert_eq(fragi_settings_from_args(&arena, args, &settings, &count), 0);
+	cr_assert_eq(
+		fragi_params_fill(&(struct fragi_param_table){c.type->params, c.type->param_count,
+							      c.type->param_size},
+				  settings, count, c.state,
+				  &(struct fragi_param_context){.arena = &arena, .diag = &diag}),
+		0);
 	return c;
+}
+
+static enum frag_ready check(const struct frag_condition *c, int64_t now_ns, int64_t *until_ns)
+{
+	return c->type->check(c->state, now_ns, until_ns);
 }
 
 /* Ticks begin at these times; the next is due at `due`. */
 static void expect_due(const char *policy, const int64_t *ticks, size_t count, int64_t due)
 {
-	struct frag_condition c = periodic(policy, 10 * MS);
+	struct frag_condition c =
+		make("periodic", FRAG_ARGS({"recess_period", "10ms"}, {"policy", policy}));
 	int64_t until = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		cr_expect_eq(c.type->check(&c, ticks[i], &until), FRAGI_READY, "%s: tick %zu",
-			     policy, i);
-		c.type->ticked(&c, ticks[i]);
+		cr_expect_eq(check(&c, ticks[i], &until), FRAG_READY, "%s: tick %zu", policy, i);
+		c.type->ticked(c.state, ticks[i]);
 	}
-	cr_expect_eq(c.type->check(&c, due - 1, &until), FRAGI_WAIT_TIME);
+	cr_expect_eq(check(&c, due - 1, &until), FRAG_WAIT_TIME);
 	cr_expect_eq(until, due, "%s: %lld", policy, (long long)until);
-	cr_expect_eq(c.type->check(&c, due, &until), FRAGI_READY);
+	cr_expect_eq(check(&c, due, &until), FRAG_READY);
 }
 
 Test(cond, periodic_policies)
@@ -47,25 +65,23 @@ Test(cond, periodic_policies)
 
 Test(cond, count_and_boolean)
 {
-	struct frag_condition c = {.type = fragi_cond_type_find("count")};
+	struct frag_condition c = make("count", FRAG_ARGS({"count", "2"}));
 	int64_t until;
 
-	c.params.count = 2;
-	fragi_cond_reset(&c);
-	cr_expect_eq(c.type->check(&c, 0, &until), FRAGI_READY);
-	c.type->ticked(&c, 0);
-	c.type->ticked(&c, 0);
-	cr_expect_eq(c.type->check(&c, 0, &until), FRAGI_NEVER);
+	cr_expect_eq(check(&c, 0, &until), FRAG_READY);
+	c.type->ticked(c.state, 0);
+	c.type->ticked(c.state, 0);
+	cr_expect_eq(check(&c, 0, &until), FRAG_NEVER);
 	cr_expect_eq(frag_condition_enable_tick(&c), -EINVAL);
-	c = (struct frag_condition){.type = fragi_cond_type_find("boolean")};
-	c.params.enable_tick = true;
-	fragi_cond_reset(&c);
-	cr_expect_eq(c.type->check(&c, 0, &until), FRAGI_READY);
+	c = make("boolean", FRAG_NO_ARGS);
+	cr_expect_eq(check(&c, 0, &until), FRAG_READY);
 	cr_expect_eq(frag_condition_disable_tick(&c), 0);
-	cr_expect_eq(c.type->check(&c, 0, &until), FRAGI_WAIT_EVENT);
+	cr_expect_eq(check(&c, 0, &until), FRAG_WAIT_EVENT);
 	cr_expect_eq(frag_condition_enable_tick(&c), 0);
-	cr_expect_eq(c.type->check(&c, 0, &until), FRAGI_READY);
-	cr_expect_null(fragi_cond_type_find("periodc"));
+	cr_expect_eq(check(&c, 0, &until), FRAG_READY);
+	c = make("boolean", FRAG_ARGS({"enable_tick", "false"}));
+	cr_expect_eq(check(&c, 0, &until), FRAG_WAIT_EVENT);
+	cr_expect_null(fragi_built_in_condition("periodc"));
 }
 
 Test(cond, count_ends_an_operator)
@@ -320,6 +336,158 @@ Test(cond, boolean_is_switched_by_another_operator)
 				"operators:\n"
 				"  a: {type: switched, conditions: [{type: boolean, name: gate, enable_tick: false}]}\n"
 				"  b: {type: switcher, conditions: [{type: periodic, recess_period: 1ms}]}\n"));
+		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+		cr_expect_eq(notes[0]->count, 3);
+		rig_end(&rig);
+	}
+}
+
+/*
+ * Conditions of a plugin. `turns`: so many ticks, not closer together than a time. `latch`: the
+ * same until somebody opens it.
+ */
+struct turns {
+	int64_t count, gap;
+	int64_t used, next_ns;
+};
+static int64_t turns_bound, turns_ended;
+
+static int turns_bind(void *state, struct frag_condition *condition, struct frag_err *err)
+{
+	const struct turns *s = state;
+
+	(void)condition;
+	(void)err;
+	cr_expect_gt(s->count, 0, "the parameters are in place");
+	turns_bound++;
+	return 0;
+}
+
+static enum frag_ready turns_check(void *state, int64_t now_ns, int64_t *out_until_ns)
+{
+	const struct turns *s = state;
+
+	if (s->used == s->count)
+		return FRAG_NEVER;
+	*out_until_ns = s->next_ns;
+	return now_ns < s->next_ns ? FRAG_WAIT_TIME : FRAG_READY;
+}
+
+static void turns_ticked(void *state, int64_t now_ns)
+{
+	struct turns *s = state;
+
+	cr_expect_geq(now_ns, s->next_ns, "ticked too early");
+	s->used++;
+	s->next_ns = now_ns + s->gap;
+}
+
+static void turns_fini(void *state)
+{
+	turns_ended += ((const struct turns *)state)->used;
+}
+
+static const struct frag_param turns_params[] = {
+	FRAG_PARAM_I64(struct turns, count, 1),
+	FRAG_PARAM_DURATION(struct turns, gap, 0),
+};
+static const struct frag_condition_type turns_type = {
+	FRAG_CONDITION_TYPE_INIT,
+	.name = "turns",
+	.state_size = sizeof(struct turns),
+	FRAG_PARAMS(turns_params),
+	.flags = FRAG_CONDITION_TIMED | FRAG_CONDITION_ENDS,
+	.bind = turns_bind,
+	.check = turns_check,
+	.ticked = turns_ticked,
+	.fini = turns_fini,
+};
+
+static enum frag_ready latch_check(void *state, int64_t now_ns, int64_t *out_until_ns)
+{
+	(void)out_until_ns;
+	cr_expect_eq(now_ns, 0, "nobody asked for the time");
+	return atomic_load((_Atomic bool *)state) ? FRAG_READY : FRAG_WAIT_EVENT;
+}
+
+static const struct frag_condition_type latch_type = {
+	FRAG_CONDITION_TYPE_INIT,
+	.name = "latch",
+	.state_size = sizeof(_Atomic bool),
+	.check = latch_check,
+};
+
+static int opener_compute(void *state, struct frag_tick *tick)
+{
+	_Atomic bool *open = frag_condition_state(the_condition, "latch");
+
+	(void)state;
+	if (frag_tick_count(tick) < 10)
+		return note_of(0)->count == 0 ? 0 : -EBUSY;
+	atomic_store(open, true);
+	frag_condition_changed(the_condition);
+	return FRAG_DONE;
+}
+
+static const struct frag_op_type opener_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "opener",
+	.compute = opener_compute,
+};
+static const struct frag_op_type *const conditioned_ops[] = {&source_type, &sink_type,
+							     &switched_type, &opener_type};
+static const struct frag_condition_type *const own_conditions[] = {&turns_type, &latch_type};
+static const struct frag_plugin conditioned_plugin = {.struct_size = sizeof(struct frag_plugin),
+						      .abi_major = FRAG_ABI_MAJOR,
+						      .name = "conditioned",
+						      .version = "1",
+						      FRAG_OPS(conditioned_ops),
+						      FRAG_CONDITIONS(own_conditions)};
+
+Test(cond, a_plugin_has_a_condition_of_time_that_ends)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		turns_bound = turns_ended = 0;
+		rig_run(&rig, &conditioned_plugin,
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, conditions: [{type: turns, count: 8, gap: 2ms}]}\n"
+				"  rx: {type: sink}\n"
+				"flows: [tx -> rx]\n"));
+		cr_assert_eq(notes[0]->count, 8);
+		cr_expect_eq(turns_bound, 1);
+		rig_end(&rig);
+		cr_expect_eq(turns_ended, 8, "fini has the state");
+		notes_clear();
+		/* It goes on after its input has ended, because its condition ends it. */
+		rig_run(&rig, &conditioned_plugin,
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, parameters: {count: 2}}\n"
+				"  rx: {type: sink, conditions: [{type: none}, {type: turns, count: 40}]}\n"
+				"flows: [tx -> rx]\n"));
+		cr_expect_eq(notes[0]->ticks, 40);
+		rig_end(&rig);
+	}
+}
+
+Test(cond, a_condition_of_a_plugin_is_opened_by_another_operator)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &conditioned_plugin,
+			rig_graph(
+				s,
+				"operators:\n"
+				"  a: {type: switched, conditions: [{type: latch, name: gate}]}\n"
+				"  b: {type: opener, conditions: [{type: count, count: 100}]}\n"));
 		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 		cr_expect_eq(notes[0]->count, 3);
 		rig_end(&rig);

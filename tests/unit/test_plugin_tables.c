@@ -128,6 +128,94 @@ Test(plugin_tables, of_operator_types)
 	refused(&p, -EINVAL, "library libmine.so: it lists operator type \"op\" twice");
 }
 
+static enum frag_ready check(void *state, int64_t now_ns, int64_t *out_until_ns)
+{
+	(void)state;
+	(void)now_ns;
+	(void)out_until_ns;
+	return FRAG_READY;
+}
+
+static void condition_refused(const struct frag_condition_type *type, const char *sentence)
+{
+	const struct frag_condition_type *const conditions[] = {type};
+	struct frag_plugin p = sound;
+
+	p.conditions = conditions;
+	p.condition_count = 1;
+	refused(&p, -EINVAL, sentence);
+}
+
+static const struct frag_condition_type sound_condition = {FRAG_CONDITION_TYPE_INIT, .name = "c",
+							   .check = check};
+
+Test(plugin_tables, of_condition_types)
+{
+	const struct frag_condition_type *const twice[] = {&sound_condition, &sound_condition};
+	struct frag_condition_type type = sound_condition;
+	const struct frag_param params[] = {{.name = "p", .kind = FRAG_PARAM_KIND_I64}};
+	struct frag_plugin p = sound;
+
+	condition_refused(NULL, "library libmine.so: the table of a condition type is NULL");
+	type.struct_size = 8;
+	condition_refused(
+		&type,
+		"library libmine.so: a condition type of 8 bytes is none; begin its table with FRAG_CONDITION_TYPE_INIT");
+	type = sound_condition;
+	type.name = "no name";
+	condition_refused(&type, "library libmine.so: \"no name\" is no name of a condition type");
+	type = sound_condition;
+	type.check = NULL;
+	condition_refused(&type, "library libmine.so: condition type \"c\" has no check");
+	type = sound_condition;
+	type.flags = 0x80;
+	condition_refused(
+		&type,
+		"library libmine.so: condition type \"c\" has flags 0x80, which this libfrag does not know");
+	type = sound_condition;
+	type.params = params;
+	type.param_count = 1;
+	type.param_size = sizeof(params[0]);
+	condition_refused(
+		&type,
+		"library libmine.so: condition type \"c\": parameter \"p\" (i64 at offset 0) does not lie in the state of 0 bytes");
+	p.conditions = twice;
+	p.condition_count = 2;
+	refused(&p, -EINVAL, "library libmine.so: it lists condition type \"c\" twice");
+	p.condition_count = 5000;
+	refused(&p, -EINVAL,
+		"library libmine.so: it lists 5000 condition types in a table that cannot be");
+}
+
+/* What lies beyond the size that a plugin was compiled with is not its table's. */
+Test(plugin_tables, of_older_conditions)
+{
+	struct fragi_library library = {.file = "libmine.so"};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fragi_arena arena = {0};
+	struct frag_condition_type type = sound_condition;
+	const struct frag_condition_type *const types[] = {&type};
+	struct frag_plugin p = sound;
+
+	p.struct_size = offsetof(struct frag_plugin, conditions);
+	p.conditions = (const struct frag_condition_type *const *)(uintptr_t)8;
+	p.condition_count = 3;
+	cr_expect_eq(fragi_library_read(&arena, &library, &p, &err), 0);
+	cr_expect_eq(library.condition_count, 0);
+	p = sound;
+	p.conditions = types;
+	p.condition_count = 1;
+	type.struct_size = offsetof(struct frag_condition_type, ticked);
+	type.ticked = (void (*)(void *, int64_t))(uintptr_t)8;
+	type.fini = (void (*)(void *))(uintptr_t)8;
+	cr_assert_eq(fragi_library_read(&arena, &library, &p, &err), 0);
+	cr_assert_eq(library.condition_count, 1);
+	cr_expect_eq(library.conditions[0]->check, check);
+	cr_expect_null(library.conditions[0]->ticked);
+	cr_expect_null(library.conditions[0]->fini);
+	fragi_arena_fini(&arena);
+}
+
 Test(plugin_tables, of_ports)
 {
 	static const struct {

@@ -82,7 +82,7 @@ FRAG_API int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *
 FRAG_API struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,
 						  const char *type, const struct frag_arg *args);
 /*
- * Adds a condition of a built-in type (condition.h) to an operator.
+ * Adds a condition to an operator. Its type is built in or listed by a loaded plugin (condition.h).
  * - name: unique in the operator; NULL: the name of the type
  * - args: its parameters; NULL is accepted
  * Returns the condition, which belongs to the operator; NULL on failure.

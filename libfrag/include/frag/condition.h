@@ -7,9 +7,8 @@
 FRAG_BEGIN_DECLS
 
 /*
- * Conditions decide when an operator is ticked. The operator is ticked when all its conditions say
- * READY. Otherwise the first of these answers that any of them gives counts: NEVER, WAIT_EVENT,
- * WAIT, WAIT_TIME.
+ * Conditions decide when an operator is ticked: when all its conditions answer READY. Otherwise, of
+ * the answers that its conditions give, the one that stands last in enum frag_ready counts.
  *
  * Built-in conditions, with their parameters in graphs and the defaults of those:
  * - message_available: every flow of an input has messages. receiver (an input; optional where the
@@ -28,6 +27,92 @@ FRAG_BEGIN_DECLS
  * Source: Holoscan SDK user guide, "Conditions", and "Condition Combination" for the order above.
  */
 struct frag_condition;
+struct frag_param;
+
+/* What a condition answers. */
+enum frag_ready {
+	/* the operator may be ticked now */
+	FRAG_READY = 0,
+	/* not before a time */
+	FRAG_WAIT_TIME = 1,
+	/* not before a message arrives at the operator, or a receiver has room */
+	FRAG_WAIT = 2,
+	/* not before frag_condition_changed is called */
+	FRAG_WAIT_EVENT = 3,
+	/* never again: the operator ends */
+	FRAG_NEVER = 4,
+};
+
+/*
+ * Flags of a condition type:
+ * - FRAG_CONDITION_TIMED: its callbacks get the time; an operator without such a condition does not
+ *   read the clock
+ * - FRAG_CONDITION_ENDS: it answers NEVER after some ticks. An operator without outputs whose
+ *   inputs have no conditions is then ticked until that, instead of ending with its inputs.
+ */
+#define FRAG_CONDITION_TIMED 1u
+#define FRAG_CONDITION_ENDS 2u
+
+/*
+ * The table of a condition type. A plugin lists its own with FRAG_CONDITIONS (plugin.h).
+ *
+ * The callbacks; all but check may be NULL:
+ * - bind: once, while the graph is built, with the parameters in place and after the operator's
+ *   setup. A negative errno refuses the application; frag_err_set words it.
+ * - check: before each tick that may come. Answers one of enum frag_ready. out_until_ns: receives,
+ *   with FRAG_WAIT_TIME, the time of the next check.
+ * - ticked: after each tick
+ * - fini: once if bind succeeded, or is NULL and the parameters are in place
+ *
+ * state is `state_size` zeroed bytes, aligned for any type, that live as long as the operator.
+ * now_ns is CLOCK_MONOTONIC in nanoseconds, for ticked that of the tick's begin; 0 without
+ * FRAG_CONDITION_TIMED. check and ticked are called by one thread at a time; they must neither block
+ * nor allocate.
+ */
+struct frag_condition_type {
+	/* set by FRAG_CONDITION_TYPE_INIT */
+	size_t struct_size;
+	/* of the type, in graphs */
+	const char *name;
+	/* one line for people; NULL: none */
+	const char *headline;
+	/* more lines for people; NULL: none */
+	const char *description;
+	/* in bytes */
+	size_t state_size;
+	/* see FRAG_PARAMS */
+	const struct frag_param *params;
+	uint32_t param_count;
+	uint32_t param_size;
+	/* FRAG_CONDITION_... */
+	uint32_t flags;
+	int (*bind)(void *state, struct frag_condition *condition, struct frag_err *err);
+	enum frag_ready (*check)(void *state, int64_t now_ns, int64_t *out_until_ns);
+	void (*ticked)(void *state, int64_t now_ns);
+	void (*fini)(void *state);
+};
+
+#define FRAG_CONDITION_TYPE_INIT .struct_size = sizeof(struct frag_condition_type)
+
+/*
+ * Returns the name of a condition, borrowed as long as its operator lives.
+ * Thread: any. Blocks: no. RT-safe: yes.
+ */
+FRAG_API const char *frag_condition_name(const struct frag_condition *condition);
+/*
+ * Returns the state of a condition, for the functions by which a plugin lets operators use it.
+ * - condition: NULL is accepted
+ * - type: name of the type that it must be of
+ * NULL: it is of another type.
+ * Thread: any; the state is then the caller's to protect. Blocks: no. RT-safe: yes.
+ */
+FRAG_API void *frag_condition_state(struct frag_condition *condition, const char *type);
+/*
+ * Has a condition checked again: what check looks at has changed.
+ * - condition: of an operator that has not been destroyed; before it runs nothing happens
+ * Thread: any. Blocks: no. RT-safe: yes.
+ */
+FRAG_API void frag_condition_changed(struct frag_condition *condition);
 
 /*
  * Switches a boolean condition on or off.

@@ -3,6 +3,7 @@
 #define FRAG_PLUGIN_H
 
 #include <frag/compose.h>
+#include <frag/condition.h>
 
 FRAG_BEGIN_DECLS
 
@@ -29,6 +30,9 @@ struct frag_plugin {
 	/* see FRAG_TYPES */
 	const struct frag_type *const *types;
 	uint32_t type_count;
+	/* see FRAG_CONDITIONS */
+	const struct frag_condition_type *const *conditions;
+	uint32_t condition_count;
 };
 
 #ifdef __cplusplus
@@ -50,10 +54,12 @@ struct frag_plugin {
 						   __VA_ARGS__}
 
 /*
- * The tables of a plugin: FRAG_OPS and FRAG_TYPES take an array of pointers to tables,
- * FRAG_COMPOSERS an array of struct frag_composer.
+ * The tables of a plugin: FRAG_OPS, FRAG_CONDITIONS and FRAG_TYPES take an array of pointers to
+ * tables, FRAG_COMPOSERS an array of struct frag_composer.
  */
 #define FRAG_OPS(table) .ops = (table), .op_count = (uint32_t)FRAG_COUNT_OF(table)
+#define FRAG_CONDITIONS(table)                                                                     \
+	.conditions = (table), .condition_count = (uint32_t)FRAG_COUNT_OF(table)
 #define FRAG_COMPOSERS(table)                                                                      \
 	.composers = (table), .composer_count = (uint32_t)FRAG_COUNT_OF(table),                    \
 	.composer_size = (uint32_t)sizeof((table)[0])

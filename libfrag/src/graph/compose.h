@@ -3,7 +3,7 @@
 #define FRAGI_GRAPH_COMPOSE_H
 
 #include <base/strmap.h>
-#include <cond/cond.h>
+#include <cond/condition.h>
 #include <graph/op.h>
 
 /*
@@ -52,6 +52,13 @@ void fragi_making_fail_by(struct frag_fragment *fragment, const struct frag_err 
 /* Notes a code whose error is in diag already. */
 void fragi_making_note(struct frag_fragment *fragment, int code);
 /*
+ * The error for a type that is none. later: types that graphs may name and this version does not
+ * have, NULL-ended; names: those it has.
+ */
+void fragi_making_refuse_type(struct frag_fragment *fragment, const struct fragi_node *place,
+			      const char *subject, const char *what, const char *type,
+			      const char *const *later, const char *const *names, size_t count);
+/*
  * Room for one more of `count` items in the fragment's arena; the old ones stay where they were,
  * too. NULL: memory is short (noted).
  */
@@ -72,13 +79,15 @@ void fragi_op_complete(struct frag_op *op);
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback,
 			     int r);
 
-/* parts.c: conditions and resources. settings and place are borrowed. NULL on failure. */
+/* conditions.c; settings and place are borrowed. NULL on failure. */
 struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name, const char *type,
 					    const struct fragi_spec_setting *settings, size_t count,
 					    const struct fragi_node *place);
 /* 0 or negative errno, in diag. */
 int fragi_conditions_fill(struct frag_op *op);
 int fragi_conditions_bind(struct frag_op *op); /* to ports, once these are known */
+void fragi_conditions_fini(struct frag_op *op);
+/* resources.c; the same */
 struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const char *name,
 					  const char *type,
 					  const struct fragi_spec_setting *settings, size_t count,

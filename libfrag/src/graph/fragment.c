@@ -60,6 +60,7 @@ void fragi_fragment_destroy(struct frag_fragment *fragment)
 			op->type->fini(op->state, op);
 			fragi_current_set(NULL, NULL);
 		}
+		fragi_conditions_fini(op);
 		fragi_free(op->state);
 	}
 	for (uint32_t i = 0; i < fragment->resource_count; i++)

@@ -308,7 +308,7 @@ int frag_harness_tick(struct frag_harness *harness)
 
 int frag_harness_ready(struct frag_harness *harness)
 {
-	return fragi_exec_ready(harness->op->exec) == FRAGI_READY;
+	return fragi_exec_ready(harness->op->exec) == FRAG_READY;
 }
 
 const char *frag_harness_error(const struct frag_harness *harness)

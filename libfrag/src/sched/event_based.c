@@ -130,17 +130,17 @@ static void wake_for_long_tick(struct event *event, const struct fragi_exec *exe
 }
 
 /* Ticks an operator while it is ready, for BATCH_NS at most. Returns its last answer. */
-static inline enum fragi_ready tick_while_ready(struct event *event, struct worker *worker,
-						struct fragi_exec *exec)
+static inline enum frag_ready tick_while_ready(struct event *event, struct worker *worker,
+					       struct fragi_exec *exec)
 {
 	uint64_t begin = worker->here.stamp, start, length;
-	enum fragi_ready ready;
+	enum frag_ready ready;
 	bool over = false;
 	int r;
 
 	for (;;) {
 		ready = fragi_exec_ready(exec);
-		if (ready != FRAGI_READY || over)
+		if (ready != FRAG_READY || over)
 			return ready;
 		wake_for_long_tick(event, exec, worker->here.stamp);
 		start = worker->here.stamp;
@@ -149,10 +149,10 @@ static inline enum fragi_ready tick_while_ready(struct event *event, struct work
 		exec->peak = length >= exec->peak ? length : exec->peak - (exec->peak >> 4);
 		if (__builtin_expect(r < 0, 0)) {
 			fragi_sched_fail(&event->base, exec, "compute", r);
-			return FRAGI_READY;
+			return FRAG_READY;
 		}
 		if (__builtin_expect(r == FRAG_DONE, 0))
-			return FRAGI_NEVER;
+			return FRAG_NEVER;
 		over = worker->here.stamp - begin + exec->peak > event->batch_stamps;
 	}
 }
@@ -196,7 +196,7 @@ out:
 
 static void run(struct event *event, struct worker *worker, struct fragi_exec *exec)
 {
-	enum fragi_ready ready;
+	enum frag_ready ready;
 	struct fragi_exec *again = NULL;
 	bool last = false;
 
@@ -210,14 +210,14 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 	}
 	worker->holding = true;
 	ready = tick_while_ready(event, worker, exec);
-	if (ready == FRAGI_NEVER) {
+	if (ready == FRAG_NEVER) {
 		last = fragi_sched_finish_op(&event->base, exec);
-	} else if (ready == FRAGI_READY) {
+	} else if (ready == FRAG_READY) {
 		/* An exchange, so that the next thread that runs it sees what notifiers wrote. */
 		atomic_exchange_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel);
 		again = exec;
 	} else {
-		if (ready == FRAGI_WAIT_TIME)
+		if (ready == FRAG_WAIT_TIME)
 			fragi_event_timer_arm(event, exec);
 		/* Clears RUNNING, as fetch_and would, but in one instruction. */
 		if (atomic_fetch_sub_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel) !=

@@ -95,7 +95,7 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 {
 	struct frag_op *op = exec->op;
 	uint32_t most = op->port_count + op->condition_count + 1;
-	bool counted = false;
+	bool ends = false;
 
 	exec->in = fragi_calloc(most, sizeof(*exec->in));
 	exec->out = fragi_calloc(most, sizeof(*exec->out));
@@ -108,35 +108,21 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 	for (uint32_t i = 0; i < op->condition_count; i++) {
 		struct frag_condition *condition = op->conditions[i];
 
-		switch (condition->type->kind) {
-		case FRAGI_COND_MESSAGE_AVAILABLE:
-		case FRAGI_COND_DOWNSTREAM_AFFORDABLE:
-			if (condition->port < op->port_count)
-				gate_add(exec, condition->port,
-					 (uint32_t)condition->params.min_size,
-					 (uint32_t)condition->params.front_stage_max_size);
+		if (condition->gate_min > 0 && condition->port < op->port_count)
+			gate_add(exec, condition->port, condition->gate_min, condition->gate_max);
+		if (condition->type->check == NULL)
 			continue;
-		case FRAGI_COND_BOOLEAN:
-			condition->changed = (struct fragi_notify){notify, exec};
-			break;
-		case FRAGI_COND_PERIODIC:
-			exec->timed = true;
-			break;
-		case FRAGI_COND_COUNT:
-			counted = true;
-			break;
-		case FRAGI_COND_NONE:
-			break;
-		}
-		if (condition->type->check != NULL)
-			exec->others[exec->other_count++] = condition;
+		exec->others[exec->other_count++] = condition;
+		exec->timed |= (condition->type->flags & FRAG_CONDITION_TIMED) != 0;
+		ends |= (condition->type->flags & FRAG_CONDITION_ENDS) != 0;
+		condition->changed = (struct fragi_notify){notify, exec};
 	}
 	/*
 	 * An operator whose inputs have no condition does not end when its inputs end: it may still
-	 * produce output. But when it has no outputs either, and no count to reach, further ticks
-	 * cannot have an effect, so it ends with its inputs.
+	 * produce output. But when it has no outputs either, and no condition that ends
+	 * it, further ticks cannot have an effect, so it ends with its inputs.
 	 */
-	exec->sink = exec->tx_count == 0 && exec->rx_count > 0 && exec->in_count == 0 && !counted;
+	exec->sink = exec->tx_count == 0 && exec->rx_count > 0 && exec->in_count == 0 && !ends;
 	return 0;
 }
 
@@ -278,7 +264,7 @@ static bool rx_is_closed(const struct fragi_rx *rx)
  * that its sender has closed need not have any more than what is left in it. When all flows are
  * closed and empty, no message can come any more: NEVER.
  */
-static enum fragi_ready gate_in_each(const struct fragi_gate *gate)
+static enum frag_ready gate_in_each(const struct fragi_gate *gate)
 {
 	uint32_t finished = 0;
 	bool wait = false;
@@ -297,12 +283,12 @@ static enum fragi_ready gate_in_each(const struct fragi_gate *gate)
 			wait = true;
 	}
 	if (finished == gate->count)
-		return FRAGI_NEVER;
-	return wait ? FRAGI_WAIT : FRAGI_READY;
+		return FRAG_NEVER;
+	return wait ? FRAG_WAIT : FRAG_READY;
 }
 
 /* Evaluates an input whose flows count together, by the same rules. */
-static enum fragi_ready gate_in_turn(const struct fragi_gate *gate)
+static enum frag_ready gate_in_turn(const struct fragi_gate *gate)
 {
 	uint32_t finished = 0, closed = 0;
 	uint64_t waiting = 0;
@@ -318,21 +304,21 @@ static enum fragi_ready gate_in_turn(const struct fragi_gate *gate)
 		wait |= gate->max > 0 && available > gate->max;
 	}
 	if (finished == gate->count)
-		return FRAGI_NEVER;
-	return wait || (waiting < gate->min && closed < gate->count) ? FRAGI_WAIT : FRAGI_READY;
+		return FRAG_NEVER;
+	return wait || (waiting < gate->min && closed < gate->count) ? FRAG_WAIT : FRAG_READY;
 }
 
-static enum fragi_ready gate_in(const struct fragi_gate *gate)
+static enum frag_ready gate_in(const struct fragi_gate *gate)
 {
 	return gate->in_turn != NULL ? gate_in_turn(gate) : gate_in_each(gate);
 }
 
-static enum fragi_ready gate_out(const struct fragi_gate *gate)
+static enum frag_ready gate_out(const struct fragi_gate *gate)
 {
 	for (uint32_t i = 0; i < gate->count; i++)
 		if (gate->tx[i]->ops->room(gate->tx[i]) < gate->min)
-			return FRAGI_WAIT;
-	return FRAGI_READY;
+			return FRAG_WAIT;
+	return FRAG_READY;
 }
 
 /* Returns whether a receiver still takes messages, or the operator has no outputs. */
@@ -356,16 +342,16 @@ static bool inputs_are_finished(const struct fragi_exec *exec)
 	return true;
 }
 
-enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec)
+enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 {
-	enum fragi_ready all = FRAGI_READY, one;
+	enum frag_ready all = FRAG_READY, one;
 	int64_t until_ns = 0;
 
 	if (exec->done || atomic_load_explicit(&exec->stop_asked, memory_order_acquire))
-		return FRAGI_NEVER;
+		return FRAG_NEVER;
 	if (exec->sched != NULL &&
 	    atomic_load_explicit(&exec->sched->halting, memory_order_acquire))
-		return FRAGI_WAIT; /* for ever: no further tick may begin */
+		return FRAG_WAIT; /* for ever: no further tick may begin */
 	for (uint32_t i = 0; i < exec->in_count; i++) {
 		one = gate_in(&exec->in[i]);
 		all = one > all ? one : all;
@@ -375,20 +361,20 @@ enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec)
 		all = one > all ? one : all;
 	}
 	if (!has_receiver(exec))
-		return FRAGI_NEVER;
+		return FRAG_NEVER;
 	if ((exec->sink || atomic_load_explicit(&exec->draining, memory_order_relaxed)) &&
 	    inputs_are_finished(exec))
-		return FRAGI_NEVER;
+		return FRAG_NEVER;
 	if (exec->timed)
 		exec->begin_ns = fragi_now_ns();
 	for (uint32_t i = 0; i < exec->other_count; i++) {
 		int64_t t = 0;
 
-		one = exec->others[i]->type->check(exec->others[i], exec->begin_ns, &t);
+		one = exec->others[i]->type->check(exec->others[i]->state, exec->begin_ns, &t);
 		all = one > all ? one : all;
 		until_ns = t > until_ns ? t : until_ns;
 	}
-	if (all == FRAGI_WAIT_TIME)
+	if (all == FRAG_WAIT_TIME)
 		exec->until_ns = until_ns;
 	return all;
 }
@@ -441,7 +427,7 @@ void fragi_exec_tick_ended(struct fragi_exec *exec)
 	watch_end(exec);
 	for (uint32_t i = 0; i < exec->other_count; i++)
 		if (exec->others[i]->type->ticked != NULL)
-			exec->others[i]->type->ticked(exec->others[i], exec->begin_ns);
+			exec->others[i]->type->ticked(exec->others[i]->state, exec->begin_ns);
 }
 
 struct fragi_current *fragi_exec_current(void)

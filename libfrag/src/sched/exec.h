@@ -141,16 +141,16 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 void fragi_exec_destroy(struct frag_op *op);
 
 /*
- * Evaluates all conditions. With FRAGI_WAIT_TIME, exec->until_ns is the time. After FRAGI_NEVER the
+ * Evaluates all conditions. With FRAG_WAIT_TIME, exec->until_ns is the time. After FRAG_NEVER the
  * scheduler calls fragi_exec_finish.
  */
-enum fragi_ready fragi_exec_ready_all(struct fragi_exec *exec);
+enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec);
 /* Returns whether any flow of the input has a message. */
 bool fragi_exec_port_has_message(const struct fragi_exec_port *in);
 /* Returns the same answer; the usual cases are decided inline, without a call. */
-static inline enum fragi_ready fragi_exec_ready(struct fragi_exec *exec)
+static inline enum frag_ready fragi_exec_ready(struct fragi_exec *exec)
 {
-	enum fragi_ready ready = FRAGI_READY;
+	enum frag_ready ready = FRAG_READY;
 
 	if (__builtin_expect(
 		    atomic_load_explicit(&exec->needs_full_check, memory_order_acquire) ||
@@ -166,7 +166,7 @@ static inline enum fragi_ready fragi_exec_ready(struct fragi_exec *exec)
 			continue;
 		if (atomic_load_explicit(distance->closed, memory_order_acquire))
 			return fragi_exec_ready_all(exec);
-		ready = FRAGI_WAIT;
+		ready = FRAG_WAIT;
 	}
 	if (__builtin_expect(!exec->has_more_gates, 1))
 		return ready;

@@ -88,18 +88,18 @@ static void timer_arm(struct greedy *greedy, struct fragi_exec *exec)
 }
 
 /* Takes the mark from an operator that is not ready. */
-static void unmark(struct greedy *greedy, struct fragi_exec *exec, enum fragi_ready ready)
+static void unmark(struct greedy *greedy, struct fragi_exec *exec, enum frag_ready ready)
 {
 	*exec->mark &= ~exec->mark_bit;
 	if (exec->timer_armed) {
 		exec->timer_armed = false;
 		greedy->armed--;
 	}
-	if (ready == FRAGI_WAIT) /* the usual case */
+	if (ready == FRAG_WAIT) /* the usual case */
 		return;
-	if (ready == FRAGI_WAIT_TIME)
+	if (ready == FRAG_WAIT_TIME)
 		timer_arm(greedy, exec);
-	else if (ready == FRAGI_NEVER && !exec->done)
+	else if (ready == FRAG_NEVER && !exec->done)
 		fragi_sched_finish_op(&greedy->base, exec);
 }
 
@@ -107,11 +107,11 @@ static void unmark(struct greedy *greedy, struct fragi_exec *exec, enum fragi_re
 static inline void visit(struct greedy *greedy, struct fragi_exec *exec)
 {
 	struct fragi_sched *sched = &greedy->base;
-	enum fragi_ready ready = fragi_exec_ready(exec);
+	enum frag_ready ready = fragi_exec_ready(exec);
 	uint64_t begin;
 	int r;
 
-	if (__builtin_expect(ready != FRAGI_READY, 0)) {
+	if (__builtin_expect(ready != FRAG_READY, 0)) {
 		unmark(greedy, exec, ready);
 		return;
 	}

@@ -3,7 +3,7 @@
 #define FRAGI_SCHED_SCHED_H
 
 #include <base/failure.h>
-#include <cond/cond.h>
+#include <cond/condition.h>
 #include <edge/edge.h>
 #include <edge/pump.h>
 #include <graph/op.h>

@@ -124,6 +124,35 @@ static int read_ops(struct fragi_arena *arena, const struct frag_plugin *plugin,
 	return 0;
 }
 
+static int read_conditions(struct fragi_arena *arena, const struct frag_plugin *plugin,
+			   struct fragi_library *library, struct frag_err *err)
+{
+	int r;
+
+	if (plugin->condition_count > ENTRIES_MAX ||
+	    (plugin->conditions == NULL && plugin->condition_count > 0))
+		return frag_err_set(err, -EINVAL,
+				    "it lists %u condition types in a table that cannot be",
+				    plugin->condition_count);
+	library->conditions = fragi_arena_alloc(arena, (plugin->condition_count + 1) *
+							       sizeof(*library->conditions));
+	if (library->conditions == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < plugin->condition_count; i++) {
+		r = fragi_condition_type_copy(arena, plugin->conditions[i], &library->conditions[i],
+					      err);
+		if (r < 0)
+			return r;
+		for (uint32_t j = 0; j < i; j++)
+			if (strcmp(library->conditions[j]->name, library->conditions[i]->name) == 0)
+				return frag_err_set(err, -EINVAL,
+						    "it lists condition type \"%s\" twice",
+						    library->conditions[i]->name);
+		library->condition_count = i + 1;
+	}
+	return 0;
+}
+
 static int read_composers(struct fragi_arena *arena, const struct frag_plugin *plugin,
 			  struct fragi_library *library, struct frag_err *err)
 {
@@ -181,6 +210,8 @@ int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 				 plugin.name != NULL ? plugin.name : "");
 	if (r == 0)
 		r = read_ops(arena, &plugin, library, &cause);
+	if (r == 0)
+		r = read_conditions(arena, &plugin, library, &cause);
 	if (r == 0)
 		r = read_composers(arena, &plugin, library, &cause);
 	if (r == 0 &&

@@ -70,26 +70,6 @@ static int ports_copy(struct fragi_arena *arena, const struct frag_op_type *type
 	return 0;
 }
 
-static int params_copy(struct fragi_arena *arena, const struct frag_op_type *type,
-		       struct frag_op_type *copy, struct frag_err *err)
-{
-	struct fragi_param_table table = {type->params, type->param_count, type->param_size};
-	struct frag_param *params;
-	int r = fragi_params_check(&table, type->state_size, err);
-
-	copy->params = NULL;
-	copy->param_size = sizeof(struct frag_param);
-	if (r < 0 || type->param_count == 0)
-		return r;
-	params = fragi_arena_alloc(arena, type->param_count * sizeof(*params));
-	if (params == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < type->param_count; i++)
-		params[i] = fragi_param_at(&table, i);
-	copy->params = params;
-	return 0;
-}
-
 /* Puts the type before the sentence. */
 static int blame(struct frag_err *err, const char *name, int r, const struct frag_err *cause)
 {
@@ -125,7 +105,11 @@ int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op_type *typ
 				    copy->name);
 	r = ports_copy(arena, type, copy, &cause);
 	if (r == 0)
-		r = params_copy(arena, type, copy, &cause);
+		r = fragi_params_copy(arena,
+				      &(struct fragi_param_table){type->params, type->param_count,
+								  type->param_size},
+				      type->state_size, &copy->params, &cause);
+	copy->param_size = sizeof(struct frag_param);
 	if (r < 0)
 		return blame(err, copy->name, r, &cause);
 	*out_type = copy;

@@ -2,6 +2,8 @@
 #ifndef FRAGI_TYPE_PARAMS_H
 #define FRAGI_TYPE_PARAMS_H
 
+#include <stdio.h>
+
 #include <frag/compose.h>
 #include <text/spec.h>
 
@@ -10,6 +12,7 @@
  * wins). Operators, resources and conditions all go through here, so a wrong text has one wording.
  * Texts and lists live in arena.
  */
+#define FRAGI_PARAMS_MAX 1024u /* of one table */
 struct fragi_param_table {
 	const struct frag_param *items;
 	uint32_t count;
@@ -43,11 +46,34 @@ FRAGI_API int fragi_params_fill(const struct fragi_param_table *table,
  */
 FRAGI_API int fragi_params_check(const struct fragi_param_table *table, size_t state_size,
 				 struct frag_err *err);
+/*
+ * The same, and copies the table into arena, in this libfrag's sizes: *out_params; NULL when it is
+ * empty. Returns also -ENOMEM.
+ */
+int fragi_params_copy(struct fragi_arena *arena, const struct fragi_param_table *table,
+		      size_t state_size, const struct frag_param **out_params,
+		      struct frag_err *err);
 /* The i-th entry, copied out of a table that may be older or newer than this libfrag. */
 FRAGI_API struct frag_param fragi_param_at(const struct fragi_param_table *table, uint32_t i);
 /* The settings that args (of C) stand for; they live in arena. */
 FRAGI_API int fragi_settings_from_args(struct fragi_arena *arena, const struct frag_arg *args,
 				       struct fragi_spec_setting **out_settings, size_t *out_count);
 FRAGI_API const char *fragi_param_kind_name(enum frag_param_kind kind);
+
+/* What a kind is called, what its field is, and how a person is told to write one. */
+struct fragi_param_kind {
+	const char *name;
+	size_t size, align;
+	const char *is_no; /* `"abc" is no ...` */
+};
+/* NULL: this libfrag does not know the kind. */
+const struct fragi_param_kind *fragi_param_kind(enum frag_param_kind kind);
+
+/*
+ * The values of all parameters in a state, as YAML whose texts are quoted as in JSON: a line
+ * "parameters:", then a line for each. Nothing when the table is empty.
+ */
+void fragi_params_describe(const struct frag_param *params, uint32_t count, const void *state,
+			   const char *indent, FILE *out);
 
 #endif

@@ -19,85 +19,33 @@
 #include <base/units.h>
 #include <text/alias.h>
 #include <type/library.h>
+#include <type/search_path.h>
 
 #define NAMES_MAX 512
-
-struct folder {
-	const char *text; /* as it was given */
-	const char *real; /* NULL: it does not exist */
-};
 
 struct built_in {
 	const char *path; /* real */
 	bool tried;
 };
 
-struct fragi_registry {
-	struct fragi_arena arena;
-	struct folder *folders;
-	size_t folder_count;
-	bool allow_paths;
-	const char *app_folder;
-	struct fragi_library **libraries; /* open, or tried */
-	size_t library_count, library_capacity;
-	struct fragi_strmap ops, built_in_ops; /* name: const struct frag_op_type */
-	struct fragi_strmap composers, built_in_composers;
-	struct built_in *built_in; /* by name */
-	size_t built_in_count;
+/* What a library lists under names of its own. */
+enum kind { OP, CONDITION, COMPOSER, KINDS };
+static const char *const kind_names[] = {"operator type", "condition type", "composer"};
+
+struct entry {
+	const char *name;
+	const void *table;
 };
 
-/* Adds `length` bytes of text as a folder, unless they are empty or there already. */
-static int folder_add(struct fragi_registry *registry, const char *text, size_t length)
-{
-	struct folder *wider;
-	char real[PATH_MAX];
-
-	if (length == 0)
-		return 0;
-	for (size_t i = 0; i < registry->folder_count; i++)
-		if (strncmp(registry->folders[i].text, text, length) == 0 &&
-		    registry->folders[i].text[length] == '\0')
-			return 0;
-	wider = fragi_realloc(registry->folders, (registry->folder_count + 1) * sizeof(*wider));
-	if (wider == NULL)
-		return -ENOMEM;
-	registry->folders = wider;
-	wider = &registry->folders[registry->folder_count];
-	wider->real = NULL;
-	wider->text = fragi_arena_strndup(&registry->arena, text, length);
-	if (wider->text == NULL)
-		return -ENOMEM;
-	if (realpath(wider->text, real) != NULL) {
-		wider->real = fragi_arena_strdup(&registry->arena, real);
-		if (wider->real == NULL)
-			return -ENOMEM;
-	}
-	registry->folder_count++;
-	return 0;
-}
-
-static int folders_add(struct fragi_registry *registry, const struct fragi_registry_config *config)
-{
-	const char *path = getenv("FRAG_LIBRARY_PATH"), *lib = fragi_library_folder();
-	static const char *const own[] = {"/frag/extensions", "/frag/plugins"};
-	char text[PATH_MAX + 32];
-	size_t length;
-	int r = 0;
-
-	for (size_t i = 0;
-	     r == 0 && config->library_path != NULL && config->library_path[i] != NULL; i++)
-		r = folder_add(registry, config->library_path[i], strlen(config->library_path[i]));
-	while (r == 0 && path != NULL) {
-		length = strcspn(path, ":");
-		r = folder_add(registry, path, length);
-		path = path[length] == ':' ? path + length + 1 : NULL;
-	}
-	for (size_t i = 0; r == 0 && i < FRAG_COUNT_OF(own); i++) {
-		snprintf(text, sizeof(text), "%s%s", lib, own[i]);
-		r = folder_add(registry, text, strlen(text));
-	}
-	return r;
-}
+struct fragi_registry {
+	struct fragi_arena arena;
+	struct fragi_search_path search;
+	struct fragi_library **libraries; /* open, or tried */
+	size_t library_count, library_capacity;
+	struct fragi_strmap names[KINDS][2]; /* [1]: of built-in libraries; name: its table */
+	struct built_in *built_in;           /* by path */
+	size_t built_in_count;
+};
 
 static int compare_built_in(const void *a, const void *b)
 {
@@ -152,15 +100,9 @@ int fragi_registry_create(const struct fragi_registry_config *config,
 
 	if (registry == NULL)
 		return -ENOMEM;
-	registry->allow_paths = config->allow_paths;
-	r = folders_add(registry, config);
+	r = fragi_search_path_init(&registry->search, config);
 	if (r == 0)
 		r = built_in_list(registry);
-	if (r == 0 && config->app_folder != NULL) {
-		registry->app_folder = fragi_arena_strdup(&registry->arena, config->app_folder);
-		if (registry->app_folder == NULL)
-			r = -ENOMEM;
-	}
 	if (r < 0) {
 		fragi_registry_destroy(registry);
 		return r;
@@ -173,172 +115,96 @@ void fragi_registry_destroy(struct fragi_registry *registry)
 {
 	if (registry == NULL)
 		return;
-	fragi_strmap_fini(&registry->ops);
-	fragi_strmap_fini(&registry->built_in_ops);
-	fragi_strmap_fini(&registry->composers);
-	fragi_strmap_fini(&registry->built_in_composers);
+	for (int kind = 0; kind < KINDS; kind++) {
+		fragi_strmap_fini(&registry->names[kind][0]);
+		fragi_strmap_fini(&registry->names[kind][1]);
+	}
 	fragi_free(registry->libraries);
 	fragi_free(registry->built_in);
-	fragi_free(registry->folders);
+	fragi_search_path_fini(&registry->search);
 	fragi_arena_fini(&registry->arena);
 	fragi_free(registry);
 }
 
-/* The folders for a sentence: "/a, /b". */
-static const char *folders_text(const struct fragi_registry *registry, char *out, size_t size)
+static size_t entry_count(const struct fragi_library *library, enum kind kind)
 {
-	size_t used = 0;
-	int n;
+	return kind == OP          ? library->op_count
+	       : kind == CONDITION ? library->condition_count
+				   : library->composer_count;
+}
 
-	out[0] = '\0';
-	for (size_t i = 0; i < registry->folder_count && used < size; i++) {
-		n = snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "",
-			     registry->folders[i].text);
-		used += n > 0 ? (size_t)n : 0;
+static struct entry entry_at(const struct fragi_library *library, enum kind kind, size_t i)
+{
+	if (kind == OP)
+		return (struct entry){library->ops[i]->name, library->ops[i]};
+	if (kind == CONDITION)
+		return (struct entry){library->conditions[i]->name, library->conditions[i]};
+	return (struct entry){library->composers[i].name, &library->composers[i]};
+}
+
+/* Which library a table came from. */
+static const char *owner_of(const struct fragi_registry *registry, enum kind kind,
+			    const void *table)
+{
+	for (size_t i = 0; i < registry->library_count; i++)
+		for (size_t j = 0; j < entry_count(registry->libraries[i], kind); j++)
+			if (entry_at(registry->libraries[i], kind, j).table == table)
+				return registry->libraries[i]->file;
+	return "another library";
+}
+
+/* Whether the library's names of one kind are free. Returns 0, or -EEXIST with a sentence. */
+static int names_check(const struct fragi_registry *registry, const struct fragi_library *library,
+		       enum kind kind, struct frag_err *err)
+{
+	const char *name;
+	const void *taken;
+
+	for (size_t i = 0; i < entry_count(library, kind); i++) {
+		name = entry_at(library, kind, i).name;
+		taken = fragi_strmap_get(&registry->names[kind][library->built_in], name);
+		if (taken != NULL)
+			return frag_err_set(err, -EEXIST,
+					    "library %s: %s \"%s\" is already that of %s",
+					    library->file, kind_names[kind], name,
+					    owner_of(registry, kind, taken));
 	}
-	return out;
-}
-
-static bool is_inside(const struct fragi_registry *registry, const char *real)
-{
-	const char *folder;
-	size_t length;
-
-	for (size_t i = 0; i < registry->folder_count; i++) {
-		folder = registry->folders[i].real;
-		length = folder != NULL ? strlen(folder) : 0;
-		if (length > 0 && strncmp(real, folder, length) == 0 && real[length] == '/')
-			return true;
-	}
-	return false;
-}
-
-static bool is_file(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-/*
- * A library given as a path: only where everything runs in one process, and its author is its user.
- */
-static int find_path(const struct fragi_registry *registry, const char *library, char *real,
-		     struct frag_err *err)
-{
-	char path[PATH_MAX];
-	int n;
-
-	if (!registry->allow_paths)
-		return frag_err_set(
-			err, -EINVAL,
-			"library %.200s: a path is only accepted where everything runs in one process; write the name alone and put its folder into --library-path",
-			library);
-	n = snprintf(path, sizeof(path), "%s%s%s",
-		     library[0] != '/' && registry->app_folder != NULL ? registry->app_folder : "",
-		     library[0] != '/' && registry->app_folder != NULL ? "/" : "", library);
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return frag_err_set(err, -EINVAL, "library %.200s: the path is too long", library);
-	if (realpath(path, real) == NULL)
-		return frag_err_set(err, -ENOENT, "library %.200s cannot be found: %.400s: %s",
-				    library, path, strerror(errno));
-	if (!is_file(real))
-		return frag_err_set(err, -ENOENT, "library %.200s is no file", library);
 	return 0;
 }
 
-/* The real path of a library; real has PATH_MAX bytes. */
-static int find_library(const struct fragi_registry *registry, const char *library, char *real,
-			struct frag_err *err)
+static int names_put(struct fragi_registry *registry, const struct fragi_library *library,
+		     enum kind kind)
 {
-	char path[PATH_MAX], folders[600];
+	struct fragi_strmap *names = &registry->names[kind][library->built_in];
+	struct entry entry;
+	int r = 0;
 
-	if (strchr(library, '/') != NULL)
-		return find_path(registry, library, real, err);
-	for (size_t i = 0; i < registry->folder_count; i++) {
-		if (registry->folders[i].real == NULL)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", registry->folders[i].real, library);
-		if (realpath(path, real) == NULL || !is_file(real))
-			continue;
-		if (is_inside(registry, real))
-			return 0;
-		return frag_err_set(
-			err, -ENOENT,
-			"library %.200s: %.300s leads to %.300s, outside the folders that libraries may come from; put the file itself there",
-			library, path, real);
+	for (size_t i = 0; r == 0 && i < entry_count(library, kind); i++) {
+		entry = entry_at(library, kind, i);
+		r = fragi_strmap_put(names, entry.name, (void *)(uintptr_t)entry.table);
 	}
-	if (registry->allow_paths && registry->app_folder != NULL) {
-		snprintf(path, sizeof(path), "%s/%s", registry->app_folder, library);
-		if (is_file(path))
-			return frag_err_set(
-				err, -ENOENT,
-				"library %.200s is not in %s; for the one in the app folder write ./%.200s",
-				library, folders_text(registry, folders, sizeof(folders)), library);
-	}
-	return frag_err_set(
-		err, -ENOENT,
-		"library %.200s is not in %s; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
-		library, folders_text(registry, folders, sizeof(folders)));
-}
-
-/* Which library a name came from. */
-static const char *owner_of(const struct fragi_registry *registry, const void *entry)
-{
-	const struct fragi_library *library;
-
-	for (size_t i = 0; i < registry->library_count; i++) {
-		library = registry->libraries[i];
-		for (size_t j = 0; j < library->op_count; j++)
-			if (library->ops[j] == entry)
-				return library->file;
-		for (size_t j = 0; j < library->composer_count; j++)
-			if (&library->composers[j] == entry)
-				return library->file;
-	}
-	return "another library";
+	return r;
 }
 
 /* Puts the library's names into the maps; nothing when one is taken. */
 static int library_register(struct fragi_registry *registry, const struct fragi_library *library,
 			    struct frag_err *err)
 {
-	struct fragi_strmap *ops = library->built_in ? &registry->built_in_ops : &registry->ops;
-	struct fragi_strmap *composers =
-		library->built_in ? &registry->built_in_composers : &registry->composers;
 	struct frag_err cause = FRAG_ERR_INIT;
-	const void *taken;
 	int r = 0;
 
-	for (size_t i = 0; i < library->op_count; i++) {
-		taken = fragi_strmap_get(ops, library->ops[i]->name);
-		if (taken != NULL)
-			return frag_err_set(
-				err, -EEXIST,
-				"library %s: operator type \"%s\" is already that of %s",
-				library->file, library->ops[i]->name, owner_of(registry, taken));
-	}
-	for (size_t i = 0; i < library->composer_count; i++) {
-		taken = fragi_strmap_get(composers, library->composers[i].name);
-		if (taken != NULL)
-			return frag_err_set(err, -EEXIST,
-					    "library %s: composer \"%s\" is already that of %s",
-					    library->file, library->composers[i].name,
-					    owner_of(registry, taken));
-	}
-	for (size_t i = 0; r == 0 && i < library->type_count; i++) {
-		r = frag_type_register(library->types[i], &cause);
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		r = names_check(registry, library, kind, err);
 		if (r < 0)
-			return frag_err_set(err, r, "library %s: %s", library->file,
-					    cause.text[0] != '\0' ? cause.text : frag_strerror(r));
+			return r;
 	}
-	for (size_t i = 0; r == 0 && i < library->op_count; i++)
-		r = fragi_strmap_put(ops, library->ops[i]->name,
-				     (void *)(uintptr_t)library->ops[i]);
-	for (size_t i = 0; r == 0 && i < library->composer_count; i++)
-		r = fragi_strmap_put(composers, library->composers[i].name, &library->composers[i]);
+	for (size_t i = 0; r == 0 && i < library->type_count; i++)
+		r = frag_type_register(library->types[i], &cause);
+	for (enum kind kind = 0; r == 0 && kind < KINDS; kind++)
+		r = names_put(registry, library, kind);
 	if (r < 0)
-		return frag_err_set(err, r, "library %s: %s", library->file, frag_strerror(r));
+		return frag_err_set(err, r, "library %s: %s", library->file,
+				    cause.text[0] != '\0' ? cause.text : frag_strerror(r));
 	return 0;
 }
 
@@ -403,7 +269,7 @@ static int library_load(struct fragi_registry *registry, const char *real,
 	if (r == 0)
 		r = library_register(registry, library, &cause);
 	if (r < 0) {
-		library->op_count = library->composer_count = 0;
+		library->op_count = library->condition_count = library->composer_count = 0;
 		library->error_code = r;
 		library->error = fragi_arena_strdup(
 			&registry->arena, cause.text[0] != '\0' ? cause.text : frag_strerror(r));
@@ -411,8 +277,10 @@ static int library_load(struct fragi_registry *registry, const char *real,
 			library->error = "memory is short";
 		return frag_err_set(err, r, "%s", library->error);
 	}
-	log_debug(NULL, "opened %s: plugin %s %s, %zu operator types, %zu composers", real,
-		  library->name, library->version, library->op_count, library->composer_count);
+	log_debug(NULL,
+		  "opened %s: plugin %s %s, %zu operator types, %zu condition types, %zu composers",
+		  real, library->name, library->version, library->op_count,
+		  library->condition_count, library->composer_count);
 	return 0;
 }
 
@@ -420,7 +288,7 @@ int fragi_registry_load(struct fragi_registry *registry, const char *library, st
 {
 	char real[PATH_MAX];
 	struct frag_err cause = FRAG_ERR_INIT;
-	int r = find_library(registry, library, real, &cause);
+	int r = fragi_search_path_find(&registry->search, library, real, &cause);
 
 	if (r == 0)
 		r = library_load(registry, real, NULL, &cause);
@@ -481,20 +349,18 @@ static void open_built_in(struct fragi_registry *registry, const char *name)
 	}
 }
 
-static void *look_up(struct fragi_registry *registry, const struct fragi_strmap *own,
-		     const struct fragi_strmap *built_in, const char *name)
+static const void *look_up(struct fragi_registry *registry, enum kind kind, const char *name)
 {
-	void *found = fragi_strmap_get(own, name);
+	const struct fragi_strmap *own = &registry->names[kind][0],
+				  *built_in = &registry->names[kind][1];
+	const void *found = fragi_strmap_get(own, name);
 
 	if (found == NULL)
 		found = fragi_strmap_get(built_in, name);
 	if (found != NULL)
 		return found;
 	open_built_in(registry, name);
-	found = fragi_strmap_get(built_in, name);
-	if (found == NULL)
-		open_built_in(registry, NULL); /* for the names that are near */
-	return found;
+	return fragi_strmap_get(built_in, name);
 }
 
 /* The built-in library that would have the name, had it been possible to open it. */
@@ -512,17 +378,26 @@ static const struct fragi_library *broken_built_in(const struct fragi_registry *
 	return NULL;
 }
 
-static void refuse_name(const struct fragi_registry *registry, const char *what, const char *name,
-			const char *const *names, size_t count, struct frag_err *err)
+static void refuse_name(struct fragi_registry *registry, enum kind kind, const char *name,
+			struct frag_err *err)
 {
-	const struct fragi_library *broken = broken_built_in(registry, fragi_alias(name));
+	const struct fragi_library *broken;
+	const char *names[NAMES_MAX];
+	size_t count = 0;
 	char advice[600];
 
+	open_built_in(registry, NULL); /* for the names that are near */
+	broken = broken_built_in(registry, fragi_alias(name));
+	for (size_t i = 0; i < registry->library_count; i++)
+		for (size_t j = 0;
+		     j < entry_count(registry->libraries[i], kind) && count < NAMES_MAX; j++)
+			names[count++] = entry_at(registry->libraries[i], kind, j).name;
 	if (broken != NULL)
 		fragi_err_fail(err, FRAGI_FAILURE_LIBRARY_MISSING, NULL, -ENOENT,
-			       "%s \"%.80s\" cannot be had: %s", what, name, broken->error);
+			       "%s \"%.80s\" cannot be had: %s", kind_names[kind], name,
+			       broken->error);
 	else
-		frag_err_set(err, -EINVAL, "unknown %s \"%.80s\"%s", what, name,
+		frag_err_set(err, -EINVAL, "unknown %s \"%.80s\"%s", kind_names[kind], name,
 			     count == 0 ? "; no library that is loaded has one"
 					: fragi_advise(advice, sizeof(advice), name, "valid", names,
 						       count));
@@ -531,36 +406,28 @@ static void refuse_name(const struct fragi_registry *registry, const char *what,
 const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, const char *name,
 					     struct frag_err *err)
 {
-	const struct frag_op_type *type =
-		look_up(registry, &registry->ops, &registry->built_in_ops, fragi_alias(name));
-	const char *names[NAMES_MAX];
-	size_t count = 0;
+	const struct frag_op_type *type = look_up(registry, OP, fragi_alias(name));
 
-	if (type != NULL)
-		return type;
-	for (size_t i = 0; i < registry->library_count; i++)
-		for (size_t j = 0; j < registry->libraries[i]->op_count && count < NAMES_MAX; j++)
-			names[count++] = registry->libraries[i]->ops[j]->name;
-	refuse_name(registry, "operator type", name, names, count, err);
-	return NULL;
+	if (type == NULL)
+		refuse_name(registry, OP, name, err);
+	return type;
 }
 
 const struct frag_composer *fragi_registry_composer(struct fragi_registry *registry,
 						    const char *name, struct frag_err *err)
 {
-	const struct frag_composer *composer =
-		look_up(registry, &registry->composers, &registry->built_in_composers, name);
-	const char *names[NAMES_MAX];
-	size_t count = 0;
+	const struct frag_composer *composer = look_up(registry, COMPOSER, name);
 
-	if (composer != NULL)
-		return composer;
-	for (size_t i = 0; i < registry->library_count; i++)
-		for (size_t j = 0; j < registry->libraries[i]->composer_count && count < NAMES_MAX;
-		     j++)
-			names[count++] = registry->libraries[i]->composers[j].name;
-	refuse_name(registry, "composer", name, names, count, err);
-	return NULL;
+	if (composer == NULL)
+		refuse_name(registry, COMPOSER, name, err);
+	return composer;
+}
+
+const struct frag_condition_type *fragi_registry_condition(struct fragi_registry *registry,
+							   const char *name, bool built_in)
+{
+	return built_in ? look_up(registry, CONDITION, name)
+			: fragi_strmap_get(&registry->names[CONDITION][0], name);
 }
 
 const struct fragi_library *const *fragi_registry_libraries(struct fragi_registry *registry,

@@ -52,6 +52,13 @@ FRAGI_API const struct frag_op_type *fragi_registry_op(struct fragi_registry *re
 FRAGI_API const struct frag_composer *
 fragi_registry_composer(struct fragi_registry *registry, const char *name, struct frag_err *err);
 
+/*
+ * The condition type that a library registered under this name; NULL: none has. built_in: among the
+ * built-in libraries, too.
+ */
+FRAGI_API const struct frag_condition_type *
+fragi_registry_condition(struct fragi_registry *registry, const char *name, bool built_in);
+
 /* Where a type or composer came from, for people. */
 struct fragi_library {
 	const char *path; /* real path */
@@ -62,6 +69,8 @@ struct fragi_library {
 	int error_code;
 	const struct frag_op_type **ops; /* checked copies */
 	size_t op_count;
+	const struct frag_condition_type **conditions; /* checked copies */
+	size_t condition_count;
 	struct frag_composer *composers;
 	size_t composer_count;
 	const struct frag_type *const *types;
@@ -79,6 +88,10 @@ fragi_registry_libraries(struct fragi_registry *registry, bool built_in, size_t 
  */
 FRAGI_API int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op_type *type,
 				 const struct frag_op_type **out_type, struct frag_err *err);
+
+/* The same of a condition type. */
+int fragi_condition_type_copy(struct fragi_arena *arena, const struct frag_condition_type *type,
+			      const struct frag_condition_type **out_type, struct frag_err *err);
 
 /* One entry of a port table, in this libfrag's size. */
 int fragi_port_check(const struct frag_port *port, struct frag_err *err);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include <cond/condition.h>
+
+static const struct fragi_built_in_condition *const types[] = {
+	&fragi_condition_message_available,
+	&fragi_condition_downstream_affordable,
+	&fragi_condition_count,
+	&fragi_condition_boolean,
+	&fragi_condition_periodic,
+	&fragi_condition_none,
+};
+
+const struct fragi_built_in_condition *fragi_built_in_condition_at(size_t i)
+{
+	return i < FRAG_COUNT_OF(types) ? types[i] : NULL;
+}
+
+const struct fragi_built_in_condition *fragi_built_in_condition(const char *name)
+{
+	for (size_t i = 0; i < FRAG_COUNT_OF(types); i++)
+		if (strcmp(types[i]->type.name, name) == 0)
+			return types[i];
+	return NULL;
+}
+
+const char *frag_condition_name(const struct frag_condition *condition)
+{
+	return condition->name;
+}
+
+void *frag_condition_state(struct frag_condition *condition, const char *type)
+{
+	return condition != NULL && strcmp(condition->type->name, type) == 0 ? condition->state
+									     : NULL;
+}
+
+void frag_condition_changed(struct frag_condition *condition)
+{
+	fragi_notify_call(&condition->changed);
+}

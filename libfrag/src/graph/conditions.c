@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/units.h>
+#include <text/alias.h>
+#include <graph/compose.h>
+
+/* Types that the schema has and this version does not. */
+static const char *const conditions_later[] = {
+	"asynchronous",
+	"cuda_buffer",
+	"cuda_event",
+	"cuda_stream",
+	"expiring_message_available",
+	"memory_available",
+	"multi_message_available",
+	"multi_message_available_timeout",
+	NULL,
+};
+static void refuse_type(struct frag_op *op, const char *name, const struct fragi_node *place)
+{
+	const struct fragi_library *const *libraries = NULL;
+	const char *names[64];
+	size_t count = 0, library_count = 0;
+
+	while (count < FRAG_COUNT_OF(names) && fragi_built_in_condition_at(count) != NULL) {
+		names[count] = fragi_built_in_condition_at(count)->type.name;
+		count++;
+	}
+	if (op->fragment->registry != NULL)
+		libraries = fragi_registry_libraries(op->fragment->registry, false, &library_count);
+	for (size_t i = 0; i < library_count; i++)
+		for (size_t k = 0;
+		     k < libraries[i]->condition_count && count < FRAG_COUNT_OF(names); k++)
+			names[count++] = libraries[i]->conditions[k]->name;
+	fragi_making_refuse_type(op->fragment, place, op->subject, "condition", name,
+				 conditions_later, names, count);
+}
+
+/*
+ * Sets the type of that name: of an extension, else built in, else of a built-in library. Complains
+ * when there is none.
+ */
+static bool type_find(struct frag_condition *condition, const char *name,
+		      const struct fragi_node *place)
+{
+	struct fragi_registry *registry = condition->op->fragment->registry;
+	const char *type_name = fragi_alias(name);
+
+	if (registry != NULL)
+		condition->type = fragi_registry_condition(registry, type_name, false);
+	if (condition->type == NULL) {
+		condition->built_in = fragi_built_in_condition(type_name);
+		if (condition->built_in != NULL)
+			condition->type = &condition->built_in->type;
+	}
+	if (condition->type == NULL && registry != NULL)
+		condition->type = fragi_registry_condition(registry, type_name, true);
+	if (condition->type == NULL && !condition->op->fragment->making->no_library)
+		refuse_type(condition->op, name, place);
+	return condition->type != NULL;
+}
+
+/*
+ * A name of the condition's own when none was given: the type's, with a number when that is taken.
+ */
+static const char *condition_name(struct frag_op *op, const char *type)
+{
+	const char *name = type;
+
+	for (unsigned int i = 2; name != NULL && frag_op_condition(op, name) != NULL; i++)
+		name = fragi_arena_printf(&op->fragment->arena, "%s_%u", type, i);
+	return name;
+}
+
+struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name,
+					    const char *type_name,
+					    const struct fragi_spec_setting *settings, size_t count,
+					    const struct fragi_node *place)
+{
+	struct frag_fragment *fragment = op->fragment;
+	struct fragi_made *made = op->made;
+	struct frag_condition *condition, **conditions, draft = {.op = op, .port = UINT32_MAX};
+	struct fragi_made_condition *said;
+
+	if (!type_find(&draft, type_name, place))
+		goto err_failed;
+	if (name == NULL) {
+		name = condition_name(op, draft.type->name);
+	} else if (!fragi_name_is_valid(name)) {
+		fragi_making_fail(fragment, -EINVAL, place, op->subject,
+				  "\"%.80s\" is no name of a condition", name);
+		goto err_failed;
+	} else if (frag_op_condition(op, name) != NULL) {
+		fragi_making_fail(fragment, -EINVAL, place, op->subject,
+				  "two conditions are called \"%s\"", name);
+		goto err_failed;
+	}
+	condition = fragi_arena_alloc(&fragment->arena, sizeof(*condition));
+	conditions = fragi_making_room(fragment, op->conditions, op->condition_count,
+				       &made->condition_capacity, sizeof(struct frag_condition *));
+	said = fragi_making_room(fragment, made->conditions, op->condition_count,
+				 &made->made_condition_capacity, sizeof(*said));
+	draft.name = fragi_arena_strdup(&fragment->arena, name);
+	draft.state = fragi_arena_alloc(&fragment->arena, draft.type->state_size + 1);
+	if (condition == NULL || draft.name == NULL || draft.state == NULL || conditions == NULL ||
+	    said == NULL) {
+		fragi_making_fail(fragment, -ENOMEM, place, op->subject,
+				  "memory is short for a condition");
+		goto err_failed;
+	}
+	op->conditions = conditions;
+	made->conditions = said;
+	*condition = draft;
+	said[op->condition_count] = (struct fragi_made_condition){settings, count, place};
+	conditions[op->condition_count++] = condition;
+	return condition;
+
+err_failed:
+	made->failed = true;
+	return NULL;
+}
+
+int fragi_conditions_fill(struct frag_op *op)
+{
+	struct fragi_param_context context = {.arena = &op->fragment->arena,
+					      .diag = op->fragment->diag};
+	const struct fragi_made_condition *made;
+	struct frag_condition *condition;
+	int r, result = 0;
+
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		condition = op->conditions[i];
+		made = &op->made->conditions[i];
+		context.subject = fragi_arena_printf(&op->fragment->arena, "%s: condition %s",
+						     op->subject, condition->name);
+		if (context.subject == NULL)
+			return -ENOMEM;
+		context.place = made->place;
+		r = fragi_params_fill(&(struct fragi_param_table){condition->type->params,
+								  condition->type->param_count,
+								  sizeof(struct frag_param)},
+				      made->settings, made->count, condition->state, &context);
+		if (r < 0)
+			result = r;
+	}
+	return result;
+}
+
+/* The port of that name and direction (0: any); name NULL: the only one. Complains. */
+static struct fragi_port *port_of(struct frag_op *op, const struct frag_condition *condition,
+				  const struct fragi_node *place, const char *param,
+				  const char *name, enum frag_dir dir)
+{
+	const char *what = dir == FRAG_IN    ? "input"
+			   : dir == FRAG_OUT ? "output"
+					     : "port",
+		   *names[64];
+	struct fragi_port *only = NULL;
+	size_t count = 0;
+	char advice[400], lead[32];
+
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		if (dir != 0 && op->ports[i].dir != dir)
+			continue;
+		if (name != NULL && strcmp(op->ports[i].name, name) == 0)
+			return &op->ports[i];
+		only = &op->ports[i];
+		if (count < FRAG_COUNT_OF(names))
+			names[count++] = op->ports[i].name;
+	}
+	if (name == NULL && count == 1)
+		return only;
+	snprintf(lead, sizeof(lead), "its %ss", what);
+	fragi_advise(advice, sizeof(advice), name != NULL ? name : "", lead, names, count);
+	if (count == 0)
+		snprintf(advice, sizeof(advice), "; it has no %ss", what);
+	if (name != NULL)
+		fragi_making_fail(op->fragment, -EINVAL, place, op->subject,
+				  "condition %s: there is no %s \"%.80s\"%s", condition->name, what,
+				  name, advice);
+	else
+		fragi_making_fail(op->fragment, -EINVAL, place, op->subject,
+				  "condition %s: name the port with %s%s", condition->name, param,
+				  advice);
+	return NULL;
+}
+
+/* The text of the parameter that names a port; NULL: left out. */
+static const char *port_name(const struct frag_condition *condition)
+{
+	const struct frag_condition_type *type = condition->type;
+
+	for (uint32_t i = 0; i < type->param_count; i++)
+		if (strcmp(type->params[i].name, condition->built_in->port_param) == 0)
+			return *(const char *const *)(const void *)((const char *)condition->state +
+								    type->params[i].offset);
+	return NULL;
+}
+
+/* Finds the port that the condition is about, and takes the default condition of that away. */
+static int port_bind(struct frag_condition *condition, const struct fragi_node *place)
+{
+	const struct fragi_built_in_condition *built_in = condition->built_in;
+	struct frag_op *op = condition->op;
+	struct fragi_port *port;
+	const char *name;
+
+	if (built_in == NULL || built_in->port_param == NULL)
+		return 0;
+	name = port_name(condition);
+	if (name == NULL && built_in->all_ports) {
+		for (uint32_t i = 0; i < op->port_count; i++)
+			op->ports[i].flags |= FRAG_PORT_NO_CONDITION;
+		return 0;
+	}
+	port = port_of(op, condition, place, built_in->port_param, name, built_in->port_dir);
+	if (port == NULL)
+		return -EINVAL;
+	port->flags |= FRAG_PORT_NO_CONDITION;
+	condition->port = (uint32_t)(port - op->ports);
+	return 0;
+}
+
+int fragi_conditions_bind(struct frag_op *op)
+{
+	struct frag_condition *condition;
+	const struct fragi_node *place;
+	int r, result = 0;
+
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		condition = op->conditions[i];
+		place = op->made->conditions[i].place;
+		r = port_bind(condition, place);
+		if (r == 0 && condition->type->bind != NULL) {
+			fragi_current_set(op, "bind");
+			r = condition->type->bind(condition->state, condition, &err);
+			fragi_current_set(NULL, NULL);
+			if (r < 0)
+				fragi_making_fail(op->fragment, r, place, op->subject,
+						  "condition %s: %s", condition->name,
+						  err.text[0] != '\0' ? err.text
+								      : frag_strerror(r));
+		}
+		condition->bound = r >= 0;
+		result = r < 0 ? r : result;
+	}
+	return result;
+}
+
+void fragi_conditions_fini(struct frag_op *op)
+{
+	for (uint32_t i = 0; i < op->condition_count; i++)
+		if (op->conditions[i]->bound && op->conditions[i]->type->fini != NULL)
+			op->conditions[i]->type->fini(op->conditions[i]->state);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+
+#include <base/units.h>
+#include <frag/condition.h>
+#include <type/params.h>
+#include <type/registry.h>
+
+#define FLAGS (FRAG_CONDITION_TIMED | FRAG_CONDITION_ENDS)
+
+static int condition_type_check(const struct frag_condition_type *type, struct frag_err *err)
+{
+	if (type->name == NULL || !fragi_name_is_valid(type->name))
+		return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a condition type",
+				    type->name != NULL ? type->name : "");
+	if (type->check == NULL)
+		return frag_err_set(err, -EINVAL, "condition type \"%s\" has no check", type->name);
+	if ((type->flags & ~FLAGS) != 0)
+		return frag_err_set(
+			err, -EINVAL,
+			"condition type \"%s\" has flags 0x%x, which this libfrag does not know",
+			type->name, type->flags & ~FLAGS);
+	return 0;
+}
+
+int fragi_condition_type_copy(struct fragi_arena *arena, const struct frag_condition_type *type,
+			      const struct frag_condition_type **out_type, struct frag_err *err)
+{
+	struct frag_err cause = FRAG_ERR_INIT;
+	struct frag_condition_type *copy;
+	int r;
+
+	if (type == NULL)
+		return frag_err_set(err, -EINVAL, "the table of a condition type is NULL");
+	if (type->struct_size < offsetof(struct frag_condition_type, ticked))
+		return frag_err_set(
+			err, -EINVAL,
+			"a condition type of %zu bytes is none; begin its table with FRAG_CONDITION_TYPE_INIT",
+			type->struct_size);
+	copy = fragi_arena_alloc(arena, sizeof(*copy));
+	if (copy == NULL)
+		return frag_err_set(err, -ENOMEM, "memory is short for a condition type");
+	memcpy(copy, type, type->struct_size < sizeof(*copy) ? type->struct_size : sizeof(*copy));
+	copy->struct_size = sizeof(*copy);
+	r = condition_type_check(copy, err);
+	if (r < 0)
+		return r;
+	r = fragi_params_copy(
+		arena,
+		&(struct fragi_param_table){type->params, type->param_count, type->param_size},
+		type->state_size, &copy->params, &cause);
+	if (r < 0)
+		return frag_err_set(err, r, "condition type \"%s\": %s", copy->name,
+				    cause.text[0] != '\0' ? cause.text : frag_strerror(r));
+	copy->param_size = sizeof(struct frag_param);
+	*out_type = copy;
+	return 0;
+}

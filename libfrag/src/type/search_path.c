@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <base/alloc.h>
+#include <type/search_path.h>
+
+/* Adds `length` bytes of text as a folder, unless they are empty or there already. */
+static int folder_add(struct fragi_search_path *search, const char *text, size_t length)
+{
+	struct fragi_folder *wider;
+	char real[PATH_MAX];
+
+	if (length == 0)
+		return 0;
+	for (size_t i = 0; i < search->folder_count; i++)
+		if (strncmp(search->folders[i].text, text, length) == 0 &&
+		    search->folders[i].text[length] == '\0')
+			return 0;
+	wider = fragi_realloc(search->folders, (search->folder_count + 1) * sizeof(*wider));
+	if (wider == NULL)
+		return -ENOMEM;
+	search->folders = wider;
+	wider = &search->folders[search->folder_count];
+	wider->real = NULL;
+	wider->text = fragi_arena_strndup(&search->arena, text, length);
+	if (wider->text == NULL)
+		return -ENOMEM;
+	if (realpath(wider->text, real) != NULL) {
+		wider->real = fragi_arena_strdup(&search->arena, real);
+		if (wider->real == NULL)
+			return -ENOMEM;
+	}
+	search->folder_count++;
+	return 0;
+}
+
+int fragi_search_path_init(struct fragi_search_path *search,
+			   const struct fragi_registry_config *config)
+{
+	const char *path = getenv("FRAG_LIBRARY_PATH"), *lib = fragi_library_folder();
+	static const char *const own[] = {"/frag/extensions", "/frag/plugins"};
+	char text[PATH_MAX + 32];
+	size_t length;
+	int r = 0;
+
+	*search = (struct fragi_search_path){.allow_paths = config->allow_paths};
+	for (size_t i = 0;
+	     r == 0 && config->library_path != NULL && config->library_path[i] != NULL; i++)
+		r = folder_add(search, config->library_path[i], strlen(config->library_path[i]));
+	while (r == 0 && path != NULL) {
+		length = strcspn(path, ":");
+		r = folder_add(search, path, length);
+		path = path[length] == ':' ? path + length + 1 : NULL;
+	}
+	for (size_t i = 0; r == 0 && i < FRAG_COUNT_OF(own); i++) {
+		snprintf(text, sizeof(text), "%s%s", lib, own[i]);
+		r = folder_add(search, text, strlen(text));
+	}
+	if (r == 0 && config->app_folder != NULL) {
+		search->app_folder = fragi_arena_strdup(&search->arena, config->app_folder);
+		if (search->app_folder == NULL)
+			r = -ENOMEM;
+	}
+	return r;
+}
+
+void fragi_search_path_fini(struct fragi_search_path *search)
+{
+	fragi_free(search->folders);
+	fragi_arena_fini(&search->arena);
+}
+
+/* The folders for a sentence: "/a, /b". */
+static const char *folders_text(const struct fragi_search_path *search, char *out, size_t size)
+{
+	size_t used = 0;
+	int n;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < search->folder_count && used < size; i++) {
+		n = snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "",
+			     search->folders[i].text);
+		used += n > 0 ? (size_t)n : 0;
+	}
+	return out;
+}
+
+static bool is_inside(const struct fragi_search_path *search, const char *real)
+{
+	const char *folder;
+	size_t length;
+
+	for (size_t i = 0; i < search->folder_count; i++) {
+		folder = search->folders[i].real;
+		length = folder != NULL ? strlen(folder) : 0;
+		if (length > 0 && strncmp(real, folder, length) == 0 && real[length] == '/')
+			return true;
+	}
+	return false;
+}
+
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/*
+ * A library given as a path: only where everything runs in one process, and its author is its user.
+ */
+static int find_path(const struct fragi_search_path *search, const char *library, char *real,
+		     struct frag_err *err)
+{
+	char path[PATH_MAX];
+	int n;
+
+	if (!search->allow_paths)
+		return frag_err_set(
+			err, -EINVAL,
+			"library %.200s: a path is only accepted where everything runs in one process; write the name alone and put its folder into --library-path",
+			library);
+	n = snprintf(path, sizeof(path), "%s%s%s",
+		     library[0] != '/' && search->app_folder != NULL ? search->app_folder : "",
+		     library[0] != '/' && search->app_folder != NULL ? "/" : "", library);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return frag_err_set(err, -EINVAL, "library %.200s: the path is too long", library);
+	if (realpath(path, real) == NULL)
+		return frag_err_set(err, -ENOENT, "library %.200s cannot be found: %.400s: %s",
+				    library, path, strerror(errno));
+	if (!is_file(real))
+		return frag_err_set(err, -ENOENT, "library %.200s is no file", library);
+	return 0;
+}
+
+int fragi_search_path_find(const struct fragi_search_path *search, const char *library, char *real,
+			   struct frag_err *err)
+{
+	char path[PATH_MAX], folders[600];
+
+	if (strchr(library, '/') != NULL)
+		return find_path(search, library, real, err);
+	for (size_t i = 0; i < search->folder_count; i++) {
+		if (search->folders[i].real == NULL)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", search->folders[i].real, library);
+		if (realpath(path, real) == NULL || !is_file(real))
+			continue;
+		if (is_inside(search, real))
+			return 0;
+		return frag_err_set(
+			err, -ENOENT,
+			"library %.200s: %.300s leads to %.300s, outside the folders that libraries may come from; put the file itself there",
+			library, path, real);
+	}
+	if (search->allow_paths && search->app_folder != NULL) {
+		snprintf(path, sizeof(path), "%s/%s", search->app_folder, library);
+		if (is_file(path))
+			return frag_err_set(
+				err, -ENOENT,
+				"library %.200s is not in %s; for the one in the app folder write ./%.200s",
+				library, folders_text(search, folders, sizeof(folders)), library);
+	}
+	return frag_err_set(
+		err, -ENOENT,
+		"library %.200s is not in %s; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
+		library, folders_text(search, folders, sizeof(folders)));
+}
