@@ -116,8 +116,8 @@ struct fragi_remote_edge {
 struct fragi_remote_tx {
 	struct fragi_remote_edge edge;
 	struct fragi_tx tx;
-	enum frag_policy policy;    /* LATEST is held as POP with a capacity of 1 */
-	bool blocking;              /* block or fault: credit comes back when the receiver takes */
+	/* blocking: credit comes back when the receiver takes */
+	const struct fragi_policy *policy;
 	struct fragi_queue pending; /* the sending operator pushes, the holder takes */
 	struct fragi_pump_work kick;
 	_Atomic bool kicked;           /* kick is with the pump */

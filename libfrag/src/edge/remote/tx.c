@@ -28,7 +28,7 @@ static void count_drop(struct fragi_remote_tx *tx, struct frag_message *message,
 
 static void notify_room(struct fragi_remote_tx *tx)
 {
-	if (tx->blocking && tx->tx.room.fn != NULL)
+	if (tx->policy->blocking && tx->tx.room.fn != NULL)
 		tx->tx.room.fn(tx->tx.room.arg);
 }
 
@@ -69,15 +69,15 @@ static int make_room(struct fragi_remote_tx *tx, struct frag_message *message, u
 	struct frag_message *oldest;
 	uint64_t stamp;
 
-	if (tx->blocking) {
+	if (tx->policy->blocking) {
 		if (fragi_window_post(&tx->window, bytes))
 			return 1;
 		count_drop(tx, message, FRAGI_DROP_NO_ROOM);
-		return tx->policy == FRAG_POLICY_FAULT ? -EOVERFLOW : -ENOBUFS;
+		return tx->policy->full_error;
 	}
 	if (!fragi_queue_is_full(&tx->pending))
 		return 1;
-	if (tx->policy == FRAG_POLICY_REJECT) {
+	if (!tx->policy->drops_oldest) {
 		count_drop(tx, message, FRAGI_DROP_QUEUE_FULL);
 		return 0;
 	}
@@ -132,7 +132,8 @@ static uint32_t tx_room(const struct fragi_tx *base)
 {
 	const struct fragi_remote_tx *tx = tx_of(base);
 
-	if (!tx->blocking || atomic_load_explicit(&base->receiver_done, memory_order_acquire))
+	if (!tx->policy->blocking ||
+	    atomic_load_explicit(&base->receiver_done, memory_order_acquire))
 		return FRAGI_ROOM_UNLIMITED;
 	if (fragi_remote_endpoint_state(tx->edge.endpoint) == FRAGI_ENDPOINT_LOST)
 		return 0;
@@ -152,8 +153,8 @@ static void tx_close(struct fragi_tx *base)
 /* Under pop, reject and latest the operator takes too. */
 static struct frag_message *take_pending(struct fragi_remote_tx *tx, uint64_t *out_stamp)
 {
-	return tx->blocking ? fragi_queue_take(&tx->pending, out_stamp)
-			    : fragi_queue_take_shared(&tx->pending, out_stamp);
+	return tx->policy->blocking ? fragi_queue_take(&tx->pending, out_stamp)
+				    : fragi_queue_take_shared(&tx->pending, out_stamp);
 }
 
 static void drop_pending(struct fragi_remote_tx *tx, enum fragi_drop reason)
@@ -392,15 +393,14 @@ int fragi_remote_tx_create(struct fragi_remote_endpoint *endpoint,
 	if (tx == NULL)
 		return -ENOMEM;
 	memset(tx, 0, sizeof(*tx));
-	tx->policy = config->policy == FRAG_POLICY_DEFAULT ? FRAG_POLICY_BLOCK : config->policy;
-	tx->blocking = tx->policy == FRAG_POLICY_BLOCK || tx->policy == FRAG_POLICY_FAULT;
+	tx->policy = fragi_policy(config->policy);
 	tx->tx.ops = &tx_ops;
 	tx->tx.row = row;
 	tx->kick.fn = on_kick;
 	tx->window.messages = config->window_messages;
 	tx->window.bytes = config->window_bytes;
-	r = fragi_queue_init(&tx->pending,
-			     tx->policy == FRAG_POLICY_LATEST ? 1 : config->window_messages);
+	r = fragi_queue_init(&tx->pending, tx->policy->capacity != 0 ? tx->policy->capacity
+								     : config->window_messages);
 	if (r < 0)
 		goto err_free;
 	r = fragi_remote_edge_add(endpoint, &tx->edge, config, true);
