@@ -41,7 +41,7 @@ def main():
     for part in args.parts:
         if part not in PARTS:
             p.error("%s is not a part; there are %s" % (part, ", ".join(PARTS)))
-    bench, failed = Bench(args.build, args.series), []
+    bench, failed = Bench(args.build, args.series, "make bench, " + machine()), []
     for part in args.parts or PARTS:
         print("\n%s (%s)" % (part, machine()), flush=True)
         since = len(bench.rows)
@@ -51,7 +51,7 @@ def main():
             traceback.print_exc()
             failed.append("%s: %s" % (part, e))
         bench.show(since)
-        bench.save("make bench, " + machine())
+        bench.save()
     print("\n%s" % machine())
     for what in bench.missing:
         print("not measured: %s" % what)

@@ -91,8 +91,8 @@ class Bench:
     """Where the programs are, and the rows of a run."""
     drop = 1
 
-    def __init__(self, build, series):
-        self.build, self.series = os.path.abspath(build), series
+    def __init__(self, build, series, headline):
+        self.build, self.series, self.headline = os.path.abspath(build), series, headline
         self.rows = []
         self.missing = []
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("FRAG_", "UCX_"))}
@@ -135,14 +135,14 @@ class Bench:
             if row.values:
                 print(row.line(), flush=True)
 
-    def save(self, headline):
-        """Writes BUILD/bench.json and, under a headline, BUILD/bench.md."""
+    def save(self):
+        """Writes BUILD/bench.json and, under the headline, BUILD/bench.md."""
         rows = [r for r in self.rows if r.values]
         with open(self.path("bench.json"), "w", encoding="utf-8") as f:
             json.dump([r.json() for r in rows], f, indent=1)
             f.write("\n")
         with open(self.path("bench.md"), "w", encoding="utf-8") as f:
-            f.write("# %s\n\n" % headline)
+            f.write("# %s\n\n" % self.headline)
             f.write("| figure | unit | median [min..max] | floor | target |\n|---|---|---|---|---|\n")
             f.writelines(r.cells() + "\n" for r in rows)
 
