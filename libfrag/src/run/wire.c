@@ -7,6 +7,7 @@
 
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/strmap.h>
 #include <run/state.h>
 
 /*
@@ -25,29 +26,30 @@ static int fragment_of(const struct fragi_run *run, const char *name)
 	return -1;
 }
 
-/* The port that an end names, or the only one of that direction. NULL: none, or not clear. */
-static struct fragi_port *port_of(const struct fragi_run *run, int fragment,
-				  const struct fragi_spec_end *end, enum frag_dir dir,
-				  uint32_t *out_op, uint32_t *out_port)
+/* The operators of a fragment by name, indexed when the first one is wanted. */
+static int op_of(const struct frag_fragment *fragment, struct fragi_strmap *ops, const char *name,
+		 struct frag_op **out_op)
 {
-	const struct frag_fragment *f = run->fragments[fragment].fragment;
+	for (uint32_t i = 0; ops->count < fragment->op_count && i < fragment->op_count; i++)
+		if (fragi_strmap_put(ops, fragment->ops[i]->name, fragment->ops[i]) == -ENOMEM)
+			return -ENOMEM;
+	*out_op = fragi_strmap_get(ops, name);
+	return 0;
+}
+
+/* The port of that direction that has the name, or the only one. NULL: none, or not clear. */
+static struct fragi_port *port_of(struct frag_op *op, const char *name, enum frag_dir dir)
+{
 	struct fragi_port *found = NULL;
 
-	for (uint32_t i = 0; i < f->op_count; i++) {
-		if (strcmp(f->ops[i]->name, end->op) != 0)
-			continue;
-		for (uint32_t k = 0; k < f->ops[i]->port_count; k++) {
-			struct fragi_port *port = &f->ops[i]->ports[k];
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		struct fragi_port *port = &op->ports[i];
 
-			if (port->dir != dir ||
-			    (end->port != NULL && strcmp(port->name, end->port) != 0))
-				continue;
-			if (found != NULL)
-				return NULL;
-			found = port;
-			*out_op = i;
-			*out_port = k;
-		}
+		if (port->dir != dir || (name != NULL && strcmp(port->name, name) != 0))
+			continue;
+		if (found != NULL)
+			return NULL;
+		found = port;
 	}
 	return found;
 }
@@ -75,16 +77,19 @@ static int resolve_between(struct fragi_run *run, const struct fragi_spec_flow *
 }
 
 /* A flow with one end here: the port counts it, and the ledger has a row for it. */
-static void note_edge(struct fragi_run *run, int fragment, const struct fragi_spec_end *end,
-		      enum frag_dir dir)
+static int note_edge(struct fragi_run *run, struct fragi_strmap *ops, int fragment,
+		     const struct fragi_spec_end *end, enum frag_dir dir)
 {
 	struct fragi_port *port;
-	uint32_t op, index;
+	struct frag_op *op;
 
 	run->edge_rows++;
-	port = port_of(run, fragment, end, dir, &op, &index);
+	if (op_of(run->fragments[fragment].fragment, &ops[fragment], end->op, &op) < 0)
+		return -ENOMEM;
+	port = op != NULL ? port_of(op, end->port, dir) : NULL;
 	if (port != NULL)
 		port->flow_count++;
+	return 0;
 }
 
 static int copy_inner(struct fragi_run *run)
@@ -111,23 +116,28 @@ static int copy_inner(struct fragi_run *run)
 	return 0;
 }
 
-/* Of each flow the ends that are here; flows has room for every end in the spec. */
 /* The graph asks for a transport, wherever the other end is. */
 static bool leaves(const struct fragi_spec_flow *flow)
 {
 	return flow->edge != NULL && strcmp(flow->edge, "ucx") == 0;
 }
 
-static size_t gather_between(struct fragi_run *run, struct fragi_spec_flow *flows)
+/*
+ * Of each flow the ends that are here; flows has room for every end in the spec. ops: for each
+ * fragment, an index of its operators.
+ */
+static int gather_between(struct fragi_run *run, struct fragi_strmap *ops,
+			  struct fragi_spec_flow *flows, size_t *out_count)
 {
 	const struct fragi_spec *spec = run->config.spec;
 	size_t count = 0;
+	int r = 0;
 
-	for (size_t i = 0; i < spec->flow_count; i++) {
+	for (size_t i = 0; r == 0 && i < spec->flow_count; i++) {
 		const struct fragi_spec_flow *flow = &spec->flows[i];
 		int from = fragment_of(run, flow->from.fragment);
 
-		for (size_t k = 0; k < flow->to_count; k++) {
+		for (size_t k = 0; r == 0 && k < flow->to_count; k++) {
 			int to = fragment_of(run, flow->to[k].fragment);
 
 			if (from >= 0 && to >= 0 && !leaves(flow)) {
@@ -138,28 +148,36 @@ static size_t gather_between(struct fragi_run *run, struct fragi_spec_flow *flow
 				continue;
 			}
 			if (from >= 0)
-				note_edge(run, from, &flow->from, FRAG_OUT);
-			if (to >= 0)
-				note_edge(run, to, &flow->to[k], FRAG_IN);
+				r = note_edge(run, ops, from, &flow->from, FRAG_OUT);
+			if (r == 0 && to >= 0)
+				r = note_edge(run, ops, to, &flow->to[k], FRAG_IN);
 		}
 	}
-	return count;
+	*out_count = count;
+	return r;
 }
 
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag)
 {
 	const struct fragi_spec *spec = run->config.spec;
 	struct fragi_spec_flow *flows;
-	size_t ends = 0;
+	struct fragi_strmap *ops;
+	size_t ends = 0, count;
 	int r = copy_inner(run);
 
 	for (size_t i = 0; i < spec->flow_count; i++)
 		ends += spec->flows[i].to_count;
 	flows = fragi_calloc(ends + 1, sizeof(*flows));
-	if (flows == NULL)
-		return -ENOMEM;
+	ops = fragi_calloc(run->fragment_count + 1, sizeof(*ops));
+	if (flows == NULL || ops == NULL)
+		r = -ENOMEM;
 	if (r == 0)
-		r = resolve_between(run, flows, gather_between(run, flows), diag);
+		r = gather_between(run, ops, flows, &count);
+	if (r == 0)
+		r = resolve_between(run, flows, count, diag);
+	for (size_t i = 0; ops != NULL && i < run->fragment_count; i++)
+		fragi_strmap_fini(&ops[i]);
+	fragi_free(ops);
 	fragi_free(flows);
 	return r;
 }
