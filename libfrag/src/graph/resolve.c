@@ -16,8 +16,19 @@
 #define END_SIZE (3 * FRAG_NAME_MAX + 3)
 #define ADVICE_PORTS_MAX 64
 
-/* One call of fragi_flows_resolve. */
-struct resolving {
+struct end {
+	uint32_t fragment, op, port;
+};
+
+/* Between the begin and the end of resolving. */
+struct fragi_resolving {
+	const struct fragi_spec_flow *specs;
+	size_t spec_count;
+	/* what comes next: a flow that was there, then one of specs, there an end of its list */
+	size_t next_known, next_spec, next_to;
+	size_t known_count;
+	struct end from; /* of the present one of specs */
+	bool from_found;
 	const struct fragi_fragment_info *fragments;
 	size_t fragment_count;
 	int own_fragment;
@@ -28,14 +39,11 @@ struct resolving {
 	struct fragi_strmap pairs;     /* both ends: index of the flow + 1 */
 	struct fragi_flow_info *flows; /* with room for all that can come */
 	size_t count;
+	int64_t items; /* that this step may still handle */
 	bool failed, no_memory;
 };
 
-struct end {
-	uint32_t fragment, op, port;
-};
-
-static const char *advise(const struct resolving *resolving, char *out, size_t size,
+static const char *advise(const struct fragi_resolving *resolving, char *out, size_t size,
 			  const char *word, const char *what, const char *const *names,
 			  size_t count)
 {
@@ -71,7 +79,7 @@ static const char *end_text(const struct fragi_fragment_info *fragments, const s
 }
 
 /* "; its outputs: out, mask" or "; did you mean "out"?" */
-static const char *advise_ports(const struct resolving *resolving, char *out, size_t size,
+static const char *advise_ports(const struct fragi_resolving *resolving, char *out, size_t size,
 				const char *word, const struct fragi_op_info *op, enum frag_dir dir)
 {
 	const char *names[ADVICE_PORTS_MAX];
@@ -88,7 +96,7 @@ static const char *advise_ports(const struct resolving *resolving, char *out, si
 	return out;
 }
 
-static void put(struct resolving *resolving, struct fragi_strmap *map, const char *name,
+static void put(struct fragi_resolving *resolving, struct fragi_strmap *map, const char *name,
 		size_t index)
 {
 	if (name == NULL || fragi_strmap_put(map, name, (void *)(uintptr_t)(index + 1)) == -ENOMEM)
@@ -101,7 +109,7 @@ static size_t get(const struct fragi_strmap *map, const char *name)
 	return (size_t)(uintptr_t)fragi_strmap_get(map, name) - 1;
 }
 
-static bool find_fragment(struct resolving *resolving, const struct fragi_spec_end *from,
+static bool find_fragment(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
 			  struct end *end)
 {
 	const char *names[ADVICE_PORTS_MAX];
@@ -125,7 +133,8 @@ static bool find_fragment(struct resolving *resolving, const struct fragi_spec_e
 	return false;
 }
 
-static bool find_op(struct resolving *resolving, const struct fragi_spec_end *from, struct end *end)
+static bool find_op(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
+		    struct end *end)
 {
 	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
 	struct fragi_strmap *index = &resolving->ops[end->fragment];
@@ -133,9 +142,11 @@ static bool find_op(struct resolving *resolving, const struct fragi_spec_end *fr
 	char advice[512];
 	size_t i, count = 0;
 
-	if (index->count == 0)
+	if (index->count == 0) {
 		for (i = 0; i < fragment->op_count; i++)
 			put(resolving, index, fragment->ops[i].name, i);
+		resolving->items -= (int64_t)fragment->op_count;
+	}
 	if (resolving->no_memory) /* half an index would call what is there unknown */
 		return false;
 	i = get(index, from->op);
@@ -151,7 +162,7 @@ static bool find_op(struct resolving *resolving, const struct fragi_spec_end *fr
 	return false;
 }
 
-static bool find_only_port(struct resolving *resolving, const struct fragi_spec_end *from,
+static bool find_only_port(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
 			   enum frag_dir dir, struct end *end)
 {
 	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
@@ -178,7 +189,7 @@ static bool find_only_port(struct resolving *resolving, const struct fragi_spec_
 	return false;
 }
 
-static bool find_port(struct resolving *resolving, const struct fragi_spec_end *from,
+static bool find_port(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
 		      enum frag_dir dir, struct end *end)
 {
 	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
@@ -210,7 +221,7 @@ static bool find_port(struct resolving *resolving, const struct fragi_spec_end *
 	return false;
 }
 
-static bool find_end(struct resolving *resolving, const struct fragi_spec_end *from,
+static bool find_end(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
 		     enum frag_dir dir, struct end *end)
 {
 	return find_fragment(resolving, from, end) && find_op(resolving, from, end) &&
@@ -227,7 +238,7 @@ static bool is_open(const char *type) /* names no type of value */
 	return strcmp(type, "message") == 0 || strcmp(type, "tensor") == 0;
 }
 
-static void check_types(struct resolving *resolving, const struct fragi_node *place,
+static void check_types(struct fragi_resolving *resolving, const struct fragi_node *place,
 			const char *from_text, const struct fragi_port_info *from,
 			const char *to_text, const struct fragi_port_info *to)
 {
@@ -248,7 +259,7 @@ static void check_types(struct resolving *resolving, const struct fragi_node *pl
 }
 
 /* What only a flow between processes must satisfy. */
-static void check_crossing(struct resolving *resolving, const struct fragi_spec_flow *spec,
+static void check_crossing(struct fragi_resolving *resolving, const struct fragi_spec_flow *spec,
 			   const struct fragi_node *place, const char *from_text,
 			   const struct end *from, const char *to_text, const struct end *to)
 {
@@ -272,7 +283,7 @@ static void check_crossing(struct resolving *resolving, const struct fragi_spec_
 	}
 }
 
-static char *pair_key(struct resolving *resolving, const struct fragi_flow_info *flow)
+static char *pair_key(struct fragi_resolving *resolving, const struct fragi_flow_info *flow)
 {
 	return fragi_arena_printf(&resolving->arena, "%x.%x.%x.%x.%x.%x", flow->from_fragment,
 				  flow->from_op, flow->from_port, flow->to_fragment, flow->to_op,
@@ -293,7 +304,7 @@ static void decide(const struct fragi_spec_flow *spec, const struct fragi_port_i
 		flow->capacity = fragi_policy(flow->policy)->capacity;
 }
 
-static void add_flow(struct resolving *resolving, const struct fragi_flow_info *flow,
+static void add_flow(struct fragi_resolving *resolving, const struct fragi_flow_info *flow,
 		     const struct fragi_node *place, const char *from_text, const char *to_text)
 {
 	char *key = pair_key(resolving, flow), first[300] = "";
@@ -335,7 +346,7 @@ static void choose_transport(const struct fragi_fragment_info *fragments,
 	flow->transport_reason = is_asked ? "the graph asks for it" : "its ends are in two hosts";
 }
 
-static void resolve_pair(struct resolving *resolving, const struct fragi_spec_flow *spec,
+static void resolve_pair(struct fragi_resolving *resolving, const struct fragi_spec_flow *spec,
 			 const struct end *from, const struct fragi_spec_end *to_end,
 			 const struct end *to)
 {
@@ -364,141 +375,123 @@ static void resolve_pair(struct resolving *resolving, const struct fragi_spec_fl
 	add_flow(resolving, &flow, place, from_text, to_text);
 }
 
-static void resolve_all(struct resolving *resolving, const struct fragi_spec_flow *specs,
-			size_t spec_count)
+static void resolve_spec(struct fragi_resolving *resolving, const struct fragi_spec_flow *spec)
 {
-	struct end from = {0}, to = {0};
-	bool found;
+	const struct fragi_spec_end *to_end;
+	struct end to = {0};
 
-	for (size_t i = 0; i < spec_count; i++) {
-		found = find_end(resolving, &specs[i].from, FRAG_OUT, &from);
-		for (size_t j = 0; j < specs[i].to_count; j++)
-			if (find_end(resolving, &specs[i].to[j], FRAG_IN, &to) && found)
-				resolve_pair(resolving, &specs[i], &from, &specs[i].to[j], &to);
+	if (resolving->next_to == 0)
+		resolving->from_found =
+			find_end(resolving, &spec->from, FRAG_OUT, &resolving->from);
+	while (resolving->next_to < spec->to_count) {
+		to_end = &spec->to[resolving->next_to++];
+		if (find_end(resolving, to_end, FRAG_IN, &to) && resolving->from_found)
+			resolve_pair(resolving, spec, &resolving->from, to_end, &to);
+		if (--resolving->items <= 0 && resolving->next_to < spec->to_count)
+			return;
 	}
+	resolving->next_to = 0;
+	resolving->next_spec++;
 }
 
-/* Indexes the fragments and the flows that are there, and makes room. */
-static int resolving_begin(struct resolving *resolving, const struct fragi_spec_flow *specs,
-			   size_t spec_count, struct fragi_flow_info *flows, size_t count)
+/* Indexes the fragments and makes room. */
+static int resolving_init(struct fragi_resolving *resolving, const struct fragi_flow_info *flows,
+			  size_t count)
 {
 	size_t most = count;
 
-	for (size_t i = 0; i < spec_count; i++)
-		most += specs[i].to_count;
+	for (size_t i = 0; i < resolving->spec_count; i++)
+		most += resolving->specs[i].to_count;
 	resolving->ops = fragi_calloc(resolving->fragment_count + 1, sizeof(*resolving->ops));
 	resolving->flows = fragi_calloc(most + 1, sizeof(*flows));
 	if (resolving->ops == NULL || resolving->flows == NULL)
 		return -ENOMEM;
 	if (count > 0)
 		memcpy(resolving->flows, flows, count * sizeof(*flows));
-	resolving->count = count;
-	for (size_t i = 0; i < count; i++)
-		put(resolving, &resolving->pairs, pair_key(resolving, &flows[i]), i);
+	resolving->count = resolving->known_count = count;
 	for (size_t i = 0; resolving->own_fragment < 0 && i < resolving->fragment_count; i++)
 		put(resolving, &resolving->by_name, resolving->fragments[i].name, i);
 	return resolving->no_memory ? -ENOMEM : 0;
+}
+
+struct fragi_resolving *
+fragi_resolving_begin(const struct fragi_spec_flow *specs, size_t spec_count, int own_fragment,
+		      const struct fragi_fragment_info *fragments, size_t fragment_count,
+		      const struct fragi_flow_info *flows, size_t count, struct fragi_diag *diag)
+{
+	struct fragi_resolving *resolving = fragi_calloc(1, sizeof(*resolving));
+
+	if (resolving == NULL)
+		return NULL;
+	resolving->specs = specs;
+	resolving->spec_count = spec_count;
+	resolving->fragments = fragments;
+	resolving->fragment_count = fragment_count;
+	resolving->own_fragment = own_fragment;
+	resolving->diag = diag;
+	if (resolving_init(resolving, flows, count) == 0)
+		return resolving;
+	fragi_resolving_end(resolving);
+	return NULL;
+}
+
+int fragi_resolving_step(struct fragi_resolving *resolving, int64_t *items)
+{
+	size_t i;
+
+	resolving->items = *items;
+	for (; resolving->next_known < resolving->known_count && resolving->items > 0;
+	     resolving->items--) {
+		i = resolving->next_known++;
+		put(resolving, &resolving->pairs, pair_key(resolving, &resolving->flows[i]), i);
+	}
+	while (resolving->next_spec < resolving->spec_count && resolving->items > 0)
+		resolve_spec(resolving, &resolving->specs[resolving->next_spec]);
+	*items = resolving->items;
+	if (resolving->no_memory)
+		return -ENOMEM;
+	if (resolving->next_known < resolving->known_count ||
+	    resolving->next_spec < resolving->spec_count)
+		return -EAGAIN;
+	return resolving->failed ? -EINVAL : 0;
+}
+
+void fragi_resolving_take(struct fragi_resolving *resolving, struct fragi_flow_info **flows,
+			  size_t *count)
+{
+	fragi_free(*flows);
+	*flows = resolving->flows;
+	*count = resolving->count;
+	resolving->flows = NULL;
+}
+
+void fragi_resolving_end(struct fragi_resolving *resolving)
+{
+	if (resolving == NULL)
+		return;
+	for (size_t i = 0; resolving->ops != NULL && i < resolving->fragment_count; i++)
+		fragi_strmap_fini(&resolving->ops[i]);
+	fragi_free(resolving->ops);
+	fragi_free(resolving->flows);
+	fragi_strmap_fini(&resolving->by_name);
+	fragi_strmap_fini(&resolving->pairs);
+	fragi_arena_fini(&resolving->arena);
+	fragi_free(resolving);
 }
 
 int fragi_flows_resolve(const struct fragi_spec_flow *specs, size_t spec_count, int own_fragment,
 			const struct fragi_fragment_info *fragments, size_t fragment_count,
 			struct fragi_diag *diag, struct fragi_flow_info **flows, size_t *count)
 {
-	struct resolving resolving = {
-		.fragments = fragments,
-		.fragment_count = fragment_count,
-		.own_fragment = own_fragment,
-		.diag = diag,
-	};
-	int r = resolving_begin(&resolving, specs, spec_count, *flows, *count);
+	struct fragi_resolving *resolving = fragi_resolving_begin(
+		specs, spec_count, own_fragment, fragments, fragment_count, *flows, *count, diag);
+	int64_t items = INT64_MAX;
+	int r = resolving != NULL ? fragi_resolving_step(resolving, &items) : -ENOMEM;
 
 	if (r == 0)
-		resolve_all(&resolving, specs, spec_count);
-	if (r == 0 && resolving.no_memory)
-		r = -ENOMEM;
-	else if (r == 0 && resolving.failed)
-		r = -EINVAL;
-	if (r == 0) {
-		fragi_free(*flows);
-		*flows = resolving.flows;
-		*count = resolving.count;
-	} else {
-		fragi_free(resolving.flows);
-	}
-	for (size_t i = 0; resolving.ops != NULL && i < fragment_count; i++)
-		fragi_strmap_fini(&resolving.ops[i]);
-	fragi_free(resolving.ops);
-	fragi_strmap_fini(&resolving.by_name);
-	fragi_strmap_fini(&resolving.pairs);
-	fragi_arena_fini(&resolving.arena);
+		fragi_resolving_take(resolving, flows, count);
+	fragi_resolving_end(resolving);
 	return r;
-}
-
-/* Marks the inputs that flows reach: per fragment and operator, the number of the first port. */
-static int mark_connected(const struct fragi_fragment_info *fragments, size_t fragment_count,
-			  const struct fragi_flow_info *flows, size_t count, size_t **out_first,
-			  bool **out_connected)
-{
-	size_t ops = 0, ports = 0, *first, *op_first;
-	bool *connected;
-
-	for (size_t i = 0; i < fragment_count; i++)
-		ops += fragments[i].op_count;
-	first = fragi_calloc(fragment_count + ops + 1, sizeof(*first));
-	if (first == NULL)
-		return -ENOMEM;
-	/* first[fragment]: where its operators' numbers begin in the same array */
-	op_first = first + fragment_count;
-	ops = 0;
-	for (size_t i = 0; i < fragment_count; i++) {
-		first[i] = ops;
-		for (size_t j = 0; j < fragments[i].op_count; j++) {
-			op_first[ops++] = ports;
-			ports += fragments[i].ops[j].port_count;
-		}
-	}
-	connected = fragi_calloc(ports + 1, sizeof(*connected));
-	if (connected == NULL) {
-		fragi_free(first);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < count; i++)
-		connected[op_first[first[flows[i].to_fragment] + flows[i].to_op] +
-			  flows[i].to_port] = true;
-	*out_first = first;
-	*out_connected = connected;
-	return 0;
-}
-
-int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragment_count,
-		      const struct fragi_flow_info *flows, size_t count, struct fragi_diag *diag)
-{
-	size_t *first, at = 0;
-	bool *connected, failed = false;
-	int r = mark_connected(fragments, fragment_count, flows, count, &first, &connected);
-
-	if (r < 0)
-		return fragi_diag_add(diag, r, NULL, 0, 0,
-				      "memory is short while the flows are checked");
-	for (size_t i = 0; i < fragment_count; i++) {
-		for (size_t j = 0; j < fragments[i].op_count; j++) {
-			const struct fragi_op_info *op = &fragments[i].ops[j];
-
-			for (size_t k = 0; k < op->port_count; k++, at++) {
-				if (op->ports[k].dir != FRAG_IN || connected[at] ||
-				    (op->ports[k].flags & FRAG_PORT_OPTIONAL) != 0)
-					continue;
-				fragi_node_error(
-					diag, op->place, NULL,
-					"%s.%s: input \"%s\" is not connected; add a flow that ends there",
-					fragments[i].name, op->name, op->ports[k].name);
-				failed = true;
-			}
-		}
-	}
-	fragi_free(first);
-	fragi_free(connected);
-	return failed ? -EINVAL : 0;
 }
 
 static const char *flow_end(const struct fragi_fragment_info *fragments, uint32_t fragment,

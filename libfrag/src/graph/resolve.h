@@ -70,6 +70,28 @@ FRAGI_API int fragi_flows_resolve(const struct fragi_spec_flow *specs, size_t sp
 FRAGI_API int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragment_count,
 				const struct fragi_flow_info *flows, size_t count,
 				struct fragi_diag *diag);
+/*
+ * Both in steps, for a caller that must not be held up for long. What is passed to begin stays in
+ * place until the end; begin returns NULL when memory is short. A step goes on until about *items
+ * flows and operators have been handled, and takes what it has handled off *items: a fragment's
+ * operators are handled at once, so *items may become negative. It returns -EAGAIN when there is
+ * more to do, else as fragi_flows_resolve and fragi_flows_check, -ENOMEM without a text in diag.
+ */
+FRAGI_API struct fragi_resolving *
+fragi_resolving_begin(const struct fragi_spec_flow *specs, size_t spec_count, int own_fragment,
+		      const struct fragi_fragment_info *fragments, size_t fragment_count,
+		      const struct fragi_flow_info *flows, size_t count, struct fragi_diag *diag);
+FRAGI_API int fragi_resolving_step(struct fragi_resolving *resolving, int64_t *items);
+/* After the last step, which returned 0: puts the result in the place of *flows, which it frees. */
+FRAGI_API void fragi_resolving_take(struct fragi_resolving *resolving,
+				    struct fragi_flow_info **flows, size_t *count);
+FRAGI_API void fragi_resolving_end(struct fragi_resolving *resolving); /* NULL is accepted */
+FRAGI_API struct fragi_checking *fragi_checking_begin(const struct fragi_fragment_info *fragments,
+						      size_t fragment_count,
+						      const struct fragi_flow_info *flows,
+						      size_t count, struct fragi_diag *diag);
+FRAGI_API int fragi_checking_step(struct fragi_checking *checking, int64_t *items);
+FRAGI_API void fragi_checking_end(struct fragi_checking *checking); /* NULL is accepted */
 /* "fragment1.tx.out" into out. Returns out. */
 FRAGI_API const char *fragi_flow_from(const struct fragi_fragment_info *fragments,
 				      const struct fragi_flow_info *flow, char *out, size_t size);
