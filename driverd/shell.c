@@ -46,6 +46,7 @@ struct shell {
 	uv_loop_t loop;
 	uv_tcp_t server;
 	uv_timer_t deadline, linger, again;
+	uv_idle_t work; /* while the core has work left: a step in each turn of the loop */
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct drv_core *core;
 	struct drv_actions actions;
@@ -88,6 +89,7 @@ static void shell_end(struct shell *shell, int exit_code)
 	shell->exit_code = exit_code;
 	close_handle(&shell->server);
 	close_handle(&shell->deadline);
+	close_handle(&shell->work);
 	close_handle(&shell->again);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		close_handle(&shell->signals[i]);
@@ -157,9 +159,29 @@ static void on_deadline(uv_timer_t *timer)
 	shell_step(timer->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 }
 
+static void on_work(uv_idle_t *work)
+{
+	shell_step(work->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+}
+
+/* A timer that is due at once would fire again and again before any socket is looked at. */
+static void set_deadline(struct shell *shell, int64_t now_ns)
+{
+	int64_t at_ns = drv_core_deadline_ns(shell->core);
+
+	if (at_ns <= now_ns) {
+		uv_idle_start(&shell->work, on_work);
+		return;
+	}
+	uv_idle_stop(&shell->work);
+	if (at_ns != INT64_MAX)
+		uv_timer_start(&shell->deadline, on_deadline,
+			       (uint64_t)((at_ns - now_ns + 999999) / 1000000), 0);
+}
+
 static void shell_step(struct shell *shell, struct drv_event *event)
 {
-	int64_t now_ns = fragi_now_ns(), at_ns;
+	int64_t now_ns = fragi_now_ns();
 
 	if (shell->is_over) {
 		fw_message_free(event->message);
@@ -174,11 +196,8 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 	}
 	for (size_t i = 0; i < shell->actions.count && !shell->is_over; i++)
 		act(shell, &shell->actions.items[i]);
-	at_ns = drv_core_deadline_ns(shell->core);
-	if (shell->is_over || at_ns == INT64_MAX)
-		return;
-	uv_timer_start(&shell->deadline, on_deadline,
-		       at_ns > now_ns ? (uint64_t)((at_ns - now_ns + 999999) / 1000000) : 0, 0);
+	if (!shell->is_over)
+		set_deadline(shell, now_ns);
 }
 
 static void on_message(struct fw_connection *connection, struct fw_message *message, void *arg)
@@ -438,9 +457,11 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 	read_limits(shell);
 	uv_tcp_init(&shell->loop, &shell->server);
 	uv_timer_init(&shell->loop, &shell->deadline);
+	uv_idle_init(&shell->loop, &shell->work);
 	uv_timer_init(&shell->loop, &shell->linger);
 	uv_timer_init(&shell->loop, &shell->again);
-	shell->server.data = shell->deadline.data = shell->linger.data = shell->again.data = shell;
+	shell->server.data = shell->deadline.data = shell->work.data = shell->linger.data =
+		shell->again.data = shell;
 	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals); i++) {
 		uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;

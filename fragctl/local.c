@@ -47,6 +47,7 @@ struct local {
 	uv_loop_t loop;
 	uv_prepare_t before_sleep;
 	uv_timer_t deadline; /* of the driver's core */
+	uv_idle_t work;      /* while the driver's core has work left */
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct drv_core *driver;
 	struct drv_actions actions;
@@ -70,6 +71,7 @@ static void end(struct local *local, int exit_code)
 	local->exit_code = exit_code;
 	uv_close((uv_handle_t *)&local->before_sleep, NULL);
 	uv_close((uv_handle_t *)&local->deadline, NULL);
+	uv_close((uv_handle_t *)&local->work, NULL);
 	for (size_t i = 0; i < FRAG_COUNT_OF(local->signals); i++) {
 		uv_close((uv_handle_t *)&local->signals[i], NULL);
 		/* the result stands: none changes it any more */
@@ -212,9 +214,29 @@ static void on_deadline(uv_timer_t *timer)
 	driver_step(timer->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 }
 
+static void on_work(uv_idle_t *work)
+{
+	driver_step(work->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+}
+
+/* A timer that is due at once would fire again and again before any socket is looked at. */
+static void set_deadline(struct local *local, int64_t now_ns)
+{
+	int64_t at_ns = drv_core_deadline_ns(local->driver);
+
+	if (at_ns <= now_ns) {
+		uv_idle_start(&local->work, on_work);
+		return;
+	}
+	uv_idle_stop(&local->work);
+	if (at_ns != INT64_MAX)
+		uv_timer_start(&local->deadline, on_deadline,
+			       (uint64_t)((at_ns - now_ns + 999999) / 1000000), 0);
+}
+
 static void driver_step(struct local *local, struct drv_event *event)
 {
-	int64_t now_ns = fragi_now_ns(), at_ns;
+	int64_t now_ns = fragi_now_ns();
 
 	if (local->is_over) {
 		fw_message_free(event->message);
@@ -227,11 +249,8 @@ static void driver_step(struct local *local, struct drv_event *event)
 	}
 	for (size_t i = 0; i < local->actions.count && !local->is_over; i++)
 		driver_act(local, &local->actions.items[i]);
-	at_ns = drv_core_deadline_ns(local->driver);
-	if (!local->is_over && at_ns != INT64_MAX)
-		uv_timer_start(&local->deadline, on_deadline,
-			       at_ns > now_ns ? (uint64_t)((at_ns - now_ns + 999999) / 1000000) : 0,
-			       0);
+	if (!local->is_over)
+		set_deadline(local, now_ns);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -377,8 +396,9 @@ static int make_handles(struct local *local)
 	int r;
 
 	uv_timer_init(&local->loop, &local->deadline);
+	uv_idle_init(&local->loop, &local->work);
 	uv_prepare_init(&local->loop, &local->before_sleep);
-	local->deadline.data = local->before_sleep.data = local;
+	local->deadline.data = local->work.data = local->before_sleep.data = local;
 	r = uv_prepare_start(&local->before_sleep, before_sleep);
 	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals) && r == 0; i++) {
 		uv_signal_init(&local->loop, &local->signals[i]);

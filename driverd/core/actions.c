@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,11 +24,6 @@ void drv_actions_fini(struct drv_actions *actions)
 	*actions = (struct drv_actions){0};
 }
 
-void drv_short_of_memory(struct drv_core *core)
-{
-	core->actions->out_of_memory = true;
-}
-
 void drv_emit(struct drv_core *core, const struct drv_action *action)
 {
 	struct drv_actions *actions = core->actions;
@@ -37,7 +33,7 @@ void drv_emit(struct drv_core *core, const struct drv_action *action)
 		struct drv_action *items = fragi_realloc(actions->items, capacity * sizeof(*items));
 
 		if (items == NULL) {
-			drv_short_of_memory(core);
+			actions->out_of_memory = true;
 			fragi_free(action->frame);
 			return;
 		}
@@ -50,15 +46,10 @@ void drv_emit(struct drv_core *core, const struct drv_action *action)
 FRAG_PRINTF(2, 0)
 static const char *format_text(struct drv_core *core, const char *format, va_list args)
 {
-	char line[2048], *text;
+	char line[2048];
 
 	vsnprintf(line, sizeof(line), format, args);
-	text = fragi_arena_strdup(&core->actions->arena, line);
-	if (text == NULL) {
-		drv_short_of_memory(core);
-		return "";
-	}
-	return text;
+	return fragi_arena_strdup(&core->actions->arena, line);
 }
 
 const char *drv_text(struct drv_core *core, const char *format, ...)
@@ -69,7 +60,7 @@ const char *drv_text(struct drv_core *core, const char *format, ...)
 	va_start(args, format);
 	text = format_text(core, format, args);
 	va_end(args);
-	return text;
+	return text != NULL ? text : "(no memory is left for this text)";
 }
 
 void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subject,
@@ -83,11 +74,10 @@ void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subj
 	va_start(args, format);
 	text = format_text(core, format, args);
 	va_end(args);
-	if (subject != NULL) {
+	if (subject != NULL)
 		subject = fragi_arena_strdup(&core->actions->arena, subject);
-		if (subject == NULL)
-			drv_short_of_memory(core);
-	}
+	if (text == NULL) /* a line less in the log is no reason to fail */
+		return;
 	drv_emit(core,
 		 &(struct drv_action){
 			 .kind = DRV_DO_LOG, .level = level, .subject = subject, .text = text});
@@ -100,8 +90,6 @@ int drv_send(struct drv_session *session, struct fw_message *message)
 
 	message->seq = ++session->seq;
 	r = fw_encode(message, &action.frame, &action.frame_bytes);
-	if (r == -ENOMEM)
-		drv_short_of_memory(session->core);
 	if (r == 0)
 		drv_emit(session->core, &action);
 	return r;
@@ -109,6 +97,8 @@ int drv_send(struct drv_session *session, struct fw_message *message)
 
 void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns)
 {
-	if (drv_timer_set(&core->timers, timer, at_ns) < 0)
-		drv_short_of_memory(core);
+	int r = drv_timer_set(&core->timers, timer, at_ns);
+
+	assert(r == 0 && "there is room for all timers of each application and session");
+	(void)r;
 }

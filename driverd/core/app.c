@@ -83,6 +83,8 @@ bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state)
 	return behind == 0;
 }
 
+static const char no_memory[] = "driverd has no memory left for this application";
+
 static void record_failure(struct drv_app *app, const struct fw_failure *failure,
 			   const struct drv_host *host)
 {
@@ -103,7 +105,7 @@ static void record_failure(struct drv_app *app, const struct fw_failure *failure
 	if (failure->op != NULL && failure->op[0] != '\0')
 		app->failure.op = fragi_arena_strdup(&app->arena, failure->op);
 	if (app->failure.sentence == NULL)
-		drv_short_of_memory(app->core);
+		app->failure.sentence = no_memory;
 	drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s", failure->sentence);
 }
 
@@ -117,6 +119,11 @@ void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	record_failure(app, &(struct fw_failure){code, sentence, NULL}, host);
+}
+
+void drv_app_fail_for_memory(struct drv_app *app)
+{
+	drv_app_fail(app, FRAGI_FAILURE_OUT_OF_MEMORY, NULL, "%s", no_memory);
 }
 
 void drv_app_fail_by_host(const struct drv_host *host, const struct fw_failure *failure)
@@ -137,7 +144,7 @@ void drv_app_fail_by_diag(struct drv_app *app)
 	char line[FW_TEXT_MAX];
 
 	if (app->diag.count == 0) {
-		drv_short_of_memory(app->core);
+		drv_app_fail_for_memory(app);
 		return;
 	}
 	record_failure(app,
@@ -190,7 +197,13 @@ static int app_read(struct drv_app *app, const struct drv_event_app *event)
 		return r;
 	app->fragments =
 		fragi_arena_alloc(&app->arena, app->spec->fragment_count * sizeof(*app->fragments));
-	return app->fragments != NULL ? 0 : -ENOMEM;
+	if (app->fragments == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < app->spec->fragment_count; i++)
+		if (fragi_strmap_put(&app->by_name, app->spec->fragments[i].name,
+				     (void *)(uintptr_t)&app->spec->fragments[i]) == -ENOMEM)
+			return -ENOMEM;
+	return 0;
 }
 
 static int app_insert(struct drv_core *core, struct drv_app *app)
@@ -208,14 +221,32 @@ static int app_insert(struct drv_core *core, struct drv_app *app)
 	return 0;
 }
 
+/* There is not even memory for an application that fails. */
+static void refuse(struct drv_core *core)
+{
+	core->refused = (struct fragi_summary){
+		.application = "application",
+		.result = FRAGI_SUMMARY_FAILED,
+		.failure = {.code = FRAGI_FAILURE_OUT_OF_MEMORY, .sentence = no_memory},
+		.exit_code = fragi_failure_exit(FRAGI_FAILURE_OUT_OF_MEMORY),
+	};
+	drv_emit(core, &(struct drv_action){.kind = DRV_DO_ENDED, .summary = &core->refused});
+}
+
 void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 {
 	struct drv_app *app = fragi_calloc(1, sizeof(*app));
 	int r;
 
-	if (app == NULL || app_insert(core, app) < 0) {
-		drv_short_of_memory(core);
+	if (app == NULL || drv_timers_reserve(&core->timers, DRV_APP_TIMERS) < 0) {
 		fragi_free(app);
+		refuse(core);
+		return;
+	}
+	if (app_insert(core, app) < 0) {
+		drv_timers_release(&core->timers, DRV_APP_TIMERS);
+		fragi_free(app);
+		refuse(core);
 		return;
 	}
 	app->core = core;
@@ -225,7 +256,7 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 	app->workers_changed = true;
 	r = app_read(app, event);
 	if (r == -ENOMEM) {
-		drv_short_of_memory(core);
+		drv_app_fail_for_memory(app);
 		return;
 	}
 	if (r < 0) {
@@ -252,14 +283,17 @@ void drv_app_persisted(struct drv_app *app, const char *why_not)
 
 void drv_app_destroy(struct drv_app *app)
 {
-	struct drv_timer *timers[] = {&app->phase, &app->start, &app->missing_line, &app->progress,
-				      &app->judge};
+	struct drv_timer *timers[DRV_APP_TIMERS] = {&app->phase, &app->start, &app->missing_line,
+						    &app->progress, &app->judge};
 
 	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
 		drv_timer_cancel(&app->core->timers, timers[i]);
+	drv_timers_release(&app->core->timers, DRV_APP_TIMERS);
 	for (uint32_t i = 0; i < app->host_count; i++)
 		drv_host_fini(&app->hosts[i]);
+	drv_wiring_end(app);
 	fragi_free(app->flows);
+	fragi_strmap_fini(&app->by_name);
 	fragi_spec_destroy(app->spec);
 	fragi_diag_fini(&app->diag);
 	fragi_arena_fini(&app->arena);

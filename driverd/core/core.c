@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -148,6 +149,8 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns
 
 	core->actions = actions;
 	core->now_ns = now_ns;
+	core->items = DRV_STEP_ITEMS;
+	core->work_left = false;
 	forget_ended(core);
 	switch (event->kind) {
 	case DRV_EVENT_APP:
@@ -171,15 +174,22 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns
 		core_persisted(core, event);
 		break;
 	}
-	for (size_t i = 0; i < core->app_count; i++)
-		drv_app_decide(core->apps[i]);
+	for (size_t i = 0; i < core->app_count; i++) /* another one is the first each time */
+		drv_app_decide(core->apps[(core->turn + i) % core->app_count]);
+	core->turn++;
+	assert(drv_core_step_items(core) <= DRV_STEP_ITEMS_MAX);
 	core->actions = NULL;
 	return actions->out_of_memory ? -ENOMEM : 0;
 }
 
 int64_t drv_core_deadline_ns(const struct drv_core *core)
 {
-	return drv_timers_next_ns(&core->timers);
+	return core->work_left ? core->now_ns : drv_timers_next_ns(&core->timers);
+}
+
+int64_t drv_core_step_items(const struct drv_core *core)
+{
+	return DRV_STEP_ITEMS - core->items;
 }
 
 size_t drv_core_session_count(const struct drv_core *core)

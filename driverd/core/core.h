@@ -21,6 +21,17 @@
  * run; then every host is killed, what they counted is collected, and the summary follows.
  */
 #define DRV_SESSIONS_MAX 8192
+/*
+ * The work of a step is bounded, so that beats go on whatever the size of a graph. A step handles
+ * items (operators, flows, edges, rows of counters, 64 bytes of a text that is sent) until it has
+ * handled DRV_STEP_ITEMS of them; what is left is done by further steps, which the deadline asks
+ * for at once. What cannot be divided is the rows of a frame, or of two
+ * when a flow is the first one between their tables: a step never handles more than
+ * DRV_STEP_ITEMS_MAX. Beside that it may look once at each session and host, read the text of one
+ * application, and place its fragments.
+ */
+#define DRV_STEP_ITEMS 4096
+#define DRV_STEP_ITEMS_MAX (DRV_STEP_ITEMS + 2 * (int64_t)FW_ROWS_MAX)
 
 enum drv_app_state {
 	DRV_APP_NEW,       /* until its epoch is on the disk */
@@ -145,7 +156,10 @@ void drv_core_destroy(struct drv_core *core); /* NULL is accepted */
  */
 int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns,
 		  struct drv_actions *actions);
-/* When DRV_EVENT_TIMER is due; INT64_MAX: never. */
+/*
+ * When DRV_EVENT_TIMER is due; INT64_MAX: never. Not after the time of the last step: there is work
+ * left, and the next step comes as soon as other events have had their turn.
+ */
 int64_t drv_core_deadline_ns(const struct drv_core *core);
 
 /* For shells, tests and simulators. */
@@ -156,6 +170,7 @@ int64_t drv_core_placed(const struct drv_core *core); /* fragments that hold a p
 enum drv_app_state drv_core_app_state(const struct drv_core *core);
 /* Of the newest application of that name; DRV_APP_ENDED when there is none. */
 enum drv_app_state drv_core_named_state(const struct drv_core *core, const char *application);
+int64_t drv_core_step_items(const struct drv_core *core);     /* that the last step has handled */
 uint32_t drv_core_illegal_moves(const struct drv_core *core); /* 0 unless there is a bug */
 const char *drv_app_state_name(enum drv_app_state state);
 

@@ -19,12 +19,12 @@ static enum drv_app_state next_state(const struct drv_app *app)
 
 	switch (app->state) {
 	case DRV_APP_NEW:
-		if (ends || app->stop_wanted)
-			return DRV_APP_ENDED;
+		if (app->is_over)
+			return app->is_reported ? DRV_APP_ENDED : DRV_APP_NEW;
 		return app->is_persisted ? DRV_APP_WAITING : DRV_APP_NEW;
 	case DRV_APP_WAITING:
-		if (ends || app->stop_wanted)
-			return DRV_APP_ENDED;
+		if (app->is_over)
+			return app->is_reported ? DRV_APP_ENDED : DRV_APP_WAITING;
 		return app->host_count != 0 ? DRV_APP_PREPARING : DRV_APP_WAITING;
 	case DRV_APP_PREPARING:
 		if (ends || app->stop_wanted) /* nothing ran yet */
@@ -54,9 +54,9 @@ static enum drv_app_state next_state(const struct drv_app *app)
 	case DRV_APP_CLOSING:
 		if (ends)
 			return DRV_APP_KILLING;
-		return drv_app_all_at(app, DRV_HOST_GONE) ? DRV_APP_ENDED : DRV_APP_CLOSING;
+		return app->is_reported ? DRV_APP_ENDED : DRV_APP_CLOSING;
 	case DRV_APP_KILLING:
-		return drv_app_all_at(app, DRV_HOST_GONE) ? DRV_APP_ENDED : DRV_APP_KILLING;
+		return app->is_reported ? DRV_APP_ENDED : DRV_APP_KILLING;
 	default:
 		return app->state;
 	}
@@ -71,18 +71,10 @@ static void set_goal(struct drv_app *app, enum drv_goal goal, int64_t within_ns)
 	drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
 }
 
-static void start_to_end(struct drv_app *app)
-{
-	if (app->ending_ns == 0)
-		app->ending_ns = app->core->now_ns;
-}
-
 static void end(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	start_to_end(app);
-	app->ended_ns = core->now_ns;
 	drv_timer_cancel(&core->timers, &app->start);
 	drv_timer_cancel(&core->timers, &app->missing_line);
 	drv_timer_cancel(&core->timers, &app->progress);
@@ -90,11 +82,13 @@ static void end(struct drv_app *app)
 	for (uint32_t i = 0; i < app->host_count; i++)
 		if (app->hosts[i].session != NULL)
 			app->hosts[i].session->placed -= app->hosts[i].fragment_count;
-	if (drv_report(app) < 0) {
-		drv_short_of_memory(core);
-		return;
-	}
 	drv_emit(core, &(struct drv_action){.kind = DRV_DO_ENDED, .summary = &app->summary});
+}
+
+static void note_ending(struct drv_app *app)
+{
+	if (app->ending_ns == 0)
+		app->ending_ns = app->core->now_ns;
 }
 
 /* What a state begins with. */
@@ -125,11 +119,11 @@ static void enter(struct drv_app *app)
 		set_goal(app, DRV_GOAL_DRAINED, config->drain_ns + config->close_ns);
 		break;
 	case DRV_APP_CLOSING:
-		start_to_end(app);
+		note_ending(app);
 		set_goal(app, DRV_GOAL_CLOSED, config->close_ns);
 		break;
 	case DRV_APP_KILLING:
-		start_to_end(app);
+		note_ending(app);
 		app->end_wanted = true;
 		set_goal(app, DRV_GOAL_KILLED, config->kill_ns);
 		break;
@@ -210,9 +204,9 @@ static void look_for_workers(struct drv_app *app)
 	struct drv_core *core = app->core;
 
 	if (app->workers_changed && drv_start_place(app) < 0)
-		drv_short_of_memory(core);
+		drv_app_fail_for_memory(app);
 	app->workers_changed = false;
-	if (app->host_count != 0 || drv_timer_is_set(&app->missing_line))
+	if (app->end_wanted || app->host_count != 0 || drv_timer_is_set(&app->missing_line))
 		return;
 	drv_start_log_missing(app);
 	drv_set(core, &app->missing_line, core->now_ns + core->config.say_missing_ns);
@@ -232,8 +226,10 @@ static void compare_tables(struct drv_app *app)
 	} else if (drv_app_all_at(app, DRV_HOST_PREPARED)) {
 		r = drv_wiring_resolve(app);
 		app->is_resolved = r == 0;
-		if (r == -ENOMEM)
-			drv_short_of_memory(core);
+		if (r == -EAGAIN)
+			core->work_left = true;
+		else if (r == -ENOMEM)
+			drv_app_fail_for_memory(app);
 		else if (r < 0)
 			drv_app_fail_by_diag(app);
 	}
@@ -247,11 +243,41 @@ static void look_for_rest(struct drv_app *app)
 			"at rest: no operator can run any more, and nothing is on the way");
 }
 
-/* What the application does in the state that it is in. */
+/* Nothing of it is left, or nothing has begun. */
+static bool is_over(const struct drv_app *app)
+{
+	if (app->state <= DRV_APP_WAITING)
+		return app->end_wanted || app->stop_wanted;
+	return app->state >= DRV_APP_CLOSING && drv_app_all_at(app, DRV_HOST_GONE);
+}
+
+static void report(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	if (!app->is_over) {
+		note_ending(app);
+		app->ended_ns = core->now_ns;
+		app->is_over = true;
+	}
+	app->is_reported = drv_report(app) == 0;
+	if (!app->is_reported)
+		core->work_left = true;
+}
+
+/* What the application does in the state that it is in, until the step has handled enough. */
 static void act(struct drv_app *app)
 {
-	while (app->asked_count < app->host_count)
-		drv_request(&app->hosts[app->asked_count++]);
+	while (app->asked_count < app->host_count && app->core->items > 0 &&
+	       drv_request(&app->hosts[app->asked_count]))
+		app->asked_count++;
+	if (app->asked_count < app->host_count && app->core->items <= 0)
+		app->core->work_left = true;
+	if (is_over(app)) {
+		if (!app->is_reported)
+			report(app);
+		return;
+	}
 	if (app->end_wanted || (app->stop_wanted && app->state != DRV_APP_DRAINING))
 		return;
 	if (app->state == DRV_APP_WAITING)

@@ -201,6 +201,7 @@ static void host_stats(struct drv_host *host, struct fw_message *message)
 	}
 	fw_message_free(host->stats);
 	host->stats = message;
+	drv_report_stats(host);
 }
 
 /*

@@ -24,7 +24,9 @@ struct placing {
 	struct fragi_strmap by_name;  /* fragments: index + 1 */
 	bool *takes_any;              /* per worker */
 	int64_t *placed, *neighbours; /* per worker */
-	size_t *candidates;           /* room for every worker */
+	/* the fragments at the other ends of the flows of fragment f: from first_other[f] on */
+	size_t *others, *first_other;
+	size_t *candidates; /* room for every worker */
 	struct drv_place *places;
 };
 
@@ -70,30 +72,60 @@ static int placing_index(struct placing *p)
 	return 0;
 }
 
-/* Counts, per worker, the flows between fragment f and fragments that are placed there. */
-static void count_neighbours(struct placing *p, size_t f)
+static size_t index_of(const struct placing *p, const char *fragment)
 {
-	const char *name = p->spec->fragments[f].name;
+	return (size_t)fragi_strmap_get(&p->by_name, fragment) - 1;
+}
 
-	memset(p->neighbours, 0, p->worker_count * sizeof(*p->neighbours));
+/* The ends of all flows, counted (others NULL) or listed fragment by fragment. */
+static void visit_flows(struct placing *p, size_t *next)
+{
 	for (size_t i = 0; i < p->spec->flow_count; i++) {
 		const struct fragi_spec_flow *flow = &p->spec->flows[i];
+		size_t from = index_of(p, flow->from.fragment), to;
 
 		for (size_t j = 0; j < flow->to_count; j++) {
-			const char *from = flow->from.fragment, *to = flow->to[j].fragment,
-				   *other = NULL;
-			const struct drv_place *place;
-
-			if (strcmp(from, name) == 0)
-				other = to;
-			else if (strcmp(to, name) == 0)
-				other = from;
-			if (other == NULL)
-				continue;
-			place = &p->places[(size_t)fragi_strmap_get(&p->by_name, other) - 1];
-			if (place->worker >= 0)
-				p->neighbours[place->worker]++;
+			to = index_of(p, flow->to[j].fragment);
+			if (p->others != NULL) {
+				p->others[next[from]] = to;
+				p->others[next[to]] = from;
+			}
+			next[from]++;
+			next[to]++;
 		}
+	}
+}
+
+static int list_others(struct placing *p)
+{
+	size_t count = p->spec->fragment_count, sum = 0, *next;
+
+	next = fragi_arena_alloc(&p->scratch, count * sizeof(*next));
+	p->first_other = fragi_arena_alloc(&p->scratch, (count + 1) * sizeof(*p->first_other));
+	if (next == NULL || p->first_other == NULL)
+		return -ENOMEM;
+	visit_flows(p, next);
+	for (size_t f = 0; f < count; f++) {
+		p->first_other[f] = sum;
+		sum += next[f];
+		next[f] = p->first_other[f];
+	}
+	p->first_other[count] = sum;
+	p->others = fragi_arena_alloc(&p->scratch, sum * sizeof(*p->others));
+	if (p->others == NULL)
+		return -ENOMEM;
+	visit_flows(p, next);
+	return 0;
+}
+
+/* Counts, per worker, the flows between fragment f and fragments that are placed there. */
+static void count_neighbours(struct placing *p, size_t f, int64_t each)
+{
+	for (size_t i = p->first_other[f]; i < p->first_other[f + 1]; i++) {
+		const struct drv_place *place = &p->places[p->others[i]];
+
+		if (place->worker >= 0)
+			p->neighbours[place->worker] += each;
 	}
 }
 
@@ -155,7 +187,6 @@ static int place_one(struct placing *p, size_t f)
 	size_t best, count = 0;
 	int criterion;
 
-	count_neighbours(p, f);
 	snprintf(qualified, sizeof(qualified), "%.63s/%.63s", p->spec->application, name);
 	add_naming(fragi_strmap_get(&p->named, name), p->candidates, &count);
 	add_naming(fragi_strmap_get(&p->named, qualified), p->candidates, &count);
@@ -169,7 +200,9 @@ static int place_one(struct placing *p, size_t f)
 		p->places[f].reason = "no live worker names it, and none takes whatever fits";
 		return 1;
 	}
+	count_neighbours(p, f, 1);
 	best = best_of(p, p->candidates, count, &criterion);
+	count_neighbours(p, f, -1);
 	p->places[f].worker = (int)best;
 	p->placed[best]++;
 	if (count == 1)
@@ -197,6 +230,8 @@ int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *work
 	for (size_t f = 0; f < spec->fragment_count; f++)
 		places[f] = (struct drv_place){.worker = -1};
 	r = placing_index(&p);
+	if (r == 0)
+		r = list_others(&p);
 	for (size_t f = 0; r >= 0 && f < spec->fragment_count; f++) {
 		r = place_one(&p, f);
 		missing += r > 0;

@@ -33,21 +33,6 @@ static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row
 	return end;
 }
 
-/*
- * The row of a flow between hosts in the ledger of one of them. A flow from a host to itself has
- * two, that of the sending end first.
- */
-static uint32_t edge_row(const struct drv_host *host, size_t flow, bool sends)
-{
-	uint32_t i = 0;
-
-	while (i < host->edge_count && host->edges[i] != flow)
-		i++;
-	if (!sends && i + 1 < host->edge_count && host->edges[i + 1] == flow)
-		i++;
-	return host->inner_flow_count + i;
-}
-
 /* "ucx 1.13.1 tcp lo" is "ucx tcp lo" for people, and "ucx" for programs. */
 static int put_edge(struct drv_app *app, struct fragi_summary_flow *out, const char *transport)
 {
@@ -77,8 +62,10 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	const struct fragi_flow_info *flow = &app->flows[index];
 	const struct drv_host *from = app->fragments[flow->from_fragment].host;
 	const struct drv_host *to = app->fragments[flow->to_fragment].host;
-	struct fragi_account_end sender = end_at(from, edge_row(from, index, true));
-	struct fragi_account_end receiver = end_at(to, edge_row(to, index, false));
+	struct drv_edge_rows rows =
+		app->edge_rows != NULL ? app->edge_rows[index] : (struct drv_edge_rows){0};
+	struct fragi_account_end sender = end_at(from, rows.sender);
+	struct fragi_account_end receiver = end_at(to, rows.receiver);
 	bool queues = !fragi_policy(flow->policy)->blocking;
 
 	fragi_account_between(&sender, &receiver, flow->capacity, queues, out);
@@ -118,51 +105,74 @@ static const char *fragment_state(const struct drv_app *app, const struct drv_ho
 	return app->result == FRAGI_SUMMARY_DONE && host->orderly ? "done" : "stopped";
 }
 
-static int report_operators(struct drv_app *app, const struct drv_host *host, uint32_t in_host,
-			    struct fragi_summary_fragment *out)
-{
-	const struct fw_host_prepared *prepared = &host->prepared->prepared;
-	const struct fw_fragment *table = &prepared->fragments[in_host];
-	struct fragi_summary_operator *ops =
-		fragi_arena_alloc(&app->arena, table->op_count * sizeof(*ops));
-	uint32_t row = 0;
-
-	if (ops == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < in_host; i++)
-		row += prepared->fragments[i].op_count;
-	for (uint32_t i = 0; i < table->op_count; i++, row++) {
-		ops[i] = (struct fragi_summary_operator){.name = table->ops[i].name,
-							 .type = table->ops[i].type};
-		if (host->stats == NULL || row >= host->stats->stats.op_count)
-			continue;
-		ops[i].ticks = host->stats->stats.ops[row].ticks;
-		ops[i].compute = host->stats->stats.ops[row].compute;
-	}
-	out->operators = ops;
-	out->operator_count = table->op_count;
-	return 0;
-}
-
-static int report_fragment(struct drv_app *app, uint32_t index, struct fragi_summary_fragment *out)
+static void report_fragment(struct drv_app *app, uint32_t index, struct fragi_summary_fragment *out)
 {
 	const struct drv_host *host = app->fragments[index].host;
-	uint32_t in_host = 0;
 
 	out->name = app->spec->fragments[index].name;
 	out->state = fragment_state(app, host);
 	if (host == NULL)
-		return 0;
+		return;
 	out->worker = app->core->config.is_local ? NULL : host->worker;
 	out->epoch = host->epoch;
-	if (host->prepared == NULL)
-		return 0;
-	out->host_pid = host->prepared->prepared.pid;
-	while (host->fragments[in_host] != index)
-		in_host++;
-	if (in_host >= host->prepared->prepared.fragment_count)
-		return 0;
-	return report_operators(app, host, in_host, out);
+	if (host->prepared != NULL)
+		out->host_pid = host->prepared->prepared.pid;
+}
+
+/* An operator; row: its row in the ledger of its host. */
+static struct fragi_summary_operator operator_at(const struct drv_host *host,
+						 const struct fw_op *op, uint32_t row)
+{
+	struct fragi_summary_operator out = {.name = op->name, .type = op->type};
+
+	if (host->stats == NULL || row >= host->stats->stats.op_count)
+		return out;
+	out.ticks = host->stats->stats.ops[row].ticks;
+	out.compute = host->stats->stats.ops[row].compute;
+	return out;
+}
+
+/* The operators of one fragment of a host. */
+static int report_operators(struct drv_app *app, const struct drv_host *host)
+{
+	struct drv_reporting *at = &app->reporting;
+	const struct fw_fragment *table = &host->prepared->prepared.fragments[at->in_host];
+	struct fragi_summary_fragment *out = &at->fragments[host->fragments[at->in_host]];
+
+	if (at->op == 0)
+		at->operators =
+			fragi_arena_alloc(&app->arena, table->op_count * sizeof(*at->operators));
+	if (at->operators == NULL)
+		return -ENOMEM;
+	for (; at->op < table->op_count; at->op++) {
+		if (app->core->items <= 0)
+			return -EAGAIN;
+		app->core->items--;
+		at->operators[at->op] = operator_at(host, &table->ops[at->op], at->row++);
+	}
+	out->operators = at->operators;
+	out->operator_count = table->op_count;
+	at->op = 0;
+	return 0;
+}
+
+static int report_hosts(struct drv_app *app)
+{
+	struct drv_reporting *at = &app->reporting;
+	int r;
+
+	for (; at->host < app->host_count; at->host++, at->in_host = at->row = 0) {
+		const struct drv_host *host = &app->hosts[at->host];
+		uint32_t count =
+			host->prepared != NULL ? host->prepared->prepared.fragment_count : 0;
+
+		for (; at->in_host < count && at->in_host < host->fragment_count; at->in_host++) {
+			r = report_operators(app, host);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
 }
 
 /* When the first message was sent, by the clock that the driver and hosts of its node share. */
@@ -174,44 +184,17 @@ static int64_t first_message(const struct drv_app *app)
 	for (uint32_t h = 0; h < app->host_count; h++) {
 		const struct drv_host *host = &app->hosts[h];
 
-		if (host->stats == NULL || here == NULL || strcmp(host->node, here) != 0)
+		if (here == NULL || strcmp(host->node, here) != 0 || host->first_ns == 0)
 			continue;
-		for (uint32_t i = 0; i < host->stats->stats.flow_count; i++) {
-			uint64_t at = host->stats->stats.flows[i].first_ns;
-
-			if (at != 0 && at < INT64_MAX && (first == 0 || at < first))
-				first = at;
-		}
+		if (first == 0 || host->first_ns < first)
+			first = host->first_ns;
 	}
 	return first != 0 && (int64_t)first > app->started_ns ? (int64_t)first - app->started_ns
 							      : 0;
 }
 
-static int report_tables(struct drv_app *app)
-{
-	size_t count = app->spec->fragment_count,
-	       flow_count = app->infos != NULL ? app->flow_count : 0;
-	struct fragi_summary_fragment *fragments =
-		fragi_arena_alloc(&app->arena, count * sizeof(*fragments));
-	struct fragi_summary_flow *flows =
-		fragi_arena_alloc(&app->arena, flow_count * sizeof(*flows));
-
-	if (fragments == NULL || flows == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++)
-		if (report_fragment(app, i, &fragments[i]) < 0)
-			return -ENOMEM;
-	for (size_t i = 0; i < flow_count; i++)
-		if (report_flow(app, i, &flows[i]) < 0)
-			return -ENOMEM;
-	app->summary.fragments = fragments;
-	app->summary.fragment_count = count;
-	app->summary.flows = flows;
-	app->summary.flow_count = flow_count;
-	return 0;
-}
-
-int drv_report(struct drv_app *app)
+/* Everything but the tables. */
+static void report_head(struct drv_app *app)
 {
 	int64_t from = app->started_ns != 0 ? app->started_ns : app->given_ns;
 
@@ -225,23 +208,87 @@ int drv_report(struct drv_app *app)
 					   : 0,
 		.duration_ns = app->ended_ns - from,
 		.shutdown_ns = app->ended_ns - app->ending_ns,
+		.first_message_ns = app->started_ns != 0 ? first_message(app) : 0,
 	};
-	if (app->spec == NULL)
-		return 0;
-	if (app->started_ns != 0)
-		app->summary.first_message_ns = first_message(app);
-	return report_tables(app);
+}
+
+static int report_begin(struct drv_app *app)
+{
+	size_t fragment_count = app->spec != NULL ? app->spec->fragment_count : 0;
+	size_t flow_count = app->infos != NULL ? app->flow_count : 0;
+	struct drv_reporting *at = &app->reporting;
+
+	at->begun = true;
+	report_head(app);
+	if (app->fragments == NULL) /* memory was short from the beginning */
+		fragment_count = 0;
+	at->fragments = fragi_arena_alloc(&app->arena, fragment_count * sizeof(*at->fragments));
+	at->flows = fragi_arena_alloc(&app->arena, flow_count * sizeof(*at->flows));
+	if (at->fragments == NULL || at->flows == NULL)
+		return -ENOMEM;
+	app->summary.fragments = at->fragments;
+	app->summary.fragment_count = fragment_count;
+	app->summary.flows = at->flows;
+	app->summary.flow_count = flow_count;
+	return 0;
+}
+
+static int report_tables(struct drv_app *app)
+{
+	struct drv_reporting *at = &app->reporting;
+	int r = 0;
+
+	for (; r == 0 && at->fragment < app->summary.fragment_count; at->fragment++) {
+		if (app->core->items <= 0)
+			return -EAGAIN;
+		app->core->items--;
+		report_fragment(app, at->fragment, &at->fragments[at->fragment]);
+	}
+	if (r == 0)
+		r = report_hosts(app);
+	for (; r == 0 && at->flow < app->summary.flow_count; at->flow++) {
+		if (app->core->items <= 0)
+			return -EAGAIN;
+		app->core->items--;
+		r = report_flow(app, at->flow, &at->flows[at->flow]);
+	}
+	return r;
+}
+
+int drv_report(struct drv_app *app)
+{
+	int r = app->reporting.begun ? 0 : report_begin(app);
+
+	if (r == 0)
+		r = report_tables(app);
+	if (r != -ENOMEM)
+		return r;
+	app->end_wanted = false; /* that its end cannot be shown is the cause that counts */
+	drv_app_fail_for_memory(app);
+	report_head(app);
+	return 0;
+}
+
+void drv_report_stats(struct drv_host *host)
+{
+	const struct fw_host_stats *stats = &host->stats->stats;
+
+	host->delivered_sum = host->first_ns = 0;
+	for (uint32_t i = 0; i < stats->flow_count; i++) {
+		uint64_t at = stats->flows[i].first_ns;
+
+		host->delivered_sum += stats->flows[i].delivered;
+		if (at != 0 && at < INT64_MAX && (host->first_ns == 0 || at < host->first_ns))
+			host->first_ns = at;
+	}
+	host->app->core->items -= stats->flow_count;
 }
 
 uint64_t drv_report_delivered(const struct drv_app *app)
 {
 	uint64_t delivered = 0;
 
-	for (uint32_t h = 0; h < app->host_count; h++) {
-		const struct fw_message *stats = app->hosts[h].stats;
-
-		for (uint32_t i = 0; stats != NULL && i < stats->stats.flow_count; i++)
-			delivered += stats->stats.flows[i].delivered;
-	}
+	for (uint32_t h = 0; h < app->host_count; h++)
+		delivered += app->hosts[h].delivered_sum;
 	return delivered;
 }

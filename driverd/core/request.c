@@ -37,6 +37,7 @@ static int send_create(struct drv_host *host)
 		.beat_ns = app->core->config.beat_ns,
 		.dead_ns = app->core->config.dead_ns,
 	};
+	app->core->items -= (int64_t)app->source_bytes / 64;
 	return send_to(host, &message);
 }
 
@@ -99,28 +100,41 @@ enum drv_host_state drv_goal_reached(enum drv_goal goal)
 	return requests[goal].reached;
 }
 
-void drv_request(struct drv_host *host)
+/* Its worker hears of it, or the host is gone when the time for that is over. */
+static bool kill(struct drv_host *host)
 {
+	if (host->state == DRV_HOST_PLACED) { /* nobody was asked to start it */
+		drv_host_move(host, DRV_HOST_GONE);
+		return true;
+	}
+	if (send_kill(host) == -ENOMEM)
+		return false;
+	drv_host_move(host, DRV_HOST_KILLED);
+	return true;
+}
+
+bool drv_request(struct drv_host *host)
+{
+	struct drv_app *app = host->app;
 	enum drv_goal goal = host->goal;
 	int r;
 
 	if (host->asked == goal || host->state == DRV_HOST_GONE)
-		return;
-	if (goal == DRV_GOAL_KILLED &&
-	    host->state == DRV_HOST_PLACED) { /* nobody was asked to start it */
-		drv_host_move(host, DRV_HOST_GONE);
-		return;
-	}
-	if (host->app->end_wanted && goal != DRV_GOAL_KILLED)
-		return; /* a host before it could not be asked: all are killed next */
+		return true;
+	app->core->items--;
+	if (goal == DRV_GOAL_KILLED)
+		return kill(host);
+	if (app->end_wanted) /* another host could not be asked: all are killed next */
+		return true;
 	host->asked = goal;
 	if (requests[goal].during != DRV_HOST_PLACED)
 		drv_host_move(host, requests[goal].during);
 	r = requests[goal].send(host);
 	if (r == -ENOMEM)
-		drv_short_of_memory(host->app->core);
+		drv_app_fail_for_memory(app);
 	else if (r < 0)
-		drv_app_fail(host->app, FRAGI_FAILURE_GRAPH_TOO_LARGE, host,
+		drv_app_fail(app, FRAGI_FAILURE_GRAPH_TOO_LARGE, host,
 			     "what %s on worker %s needs to %s does not fit into a frame: %s",
 			     host->name, host->worker, requests[goal].name, frag_strerror(r));
+	return true;
 }

@@ -8,6 +8,8 @@
 #include <base/alloc.h>
 #include <base/units.h>
 
+#define SUGGESTIONS_MAX 8 /* similar names that are looked for when a worker comes */
+
 /*
  * A worker says HELLO and gets WELCOME; then beats go both ways. One that is silent for a third of
  * the time of death is suspected, at the time of death it is dead: its connection is closed and its
@@ -99,6 +101,7 @@ static int session_insert(struct drv_core *core, struct drv_session *session)
 void drv_session_destroy(struct drv_session *session)
 {
 	drv_timer_cancel(&session->core->timers, &session->beat);
+	drv_timers_release(&session->core->timers, 1);
 	fragi_arena_fini(&session->arena);
 	fragi_free(session);
 }
@@ -131,6 +134,14 @@ static void refuse(struct drv_core *core, uint64_t connection, const struct fw_m
 	close_connection(core, connection);
 }
 
+/* It comes again. */
+static void turn_away(struct drv_core *core, uint64_t connection, const char *peer)
+{
+	drv_log(core, FRAGI_LOG_WARN, NULL, "turned %s away: no memory is left for a session",
+		peer);
+	close_connection(core, connection);
+}
+
 /* Who comes back on a new connection before the old one was seen to break. */
 static void drop_former(struct drv_core *core, uint64_t id)
 {
@@ -142,22 +153,41 @@ static void drop_former(struct drv_core *core, uint64_t id)
 	}
 }
 
-static bool name_is_taken(const struct drv_core *core, const char *name)
+/*
+ * Which N of "name#N" a worker has that is called so: 1 for the name itself, 0 for any other. Names
+ * beyond `most` do not matter.
+ */
+static size_t number_of(const char *taken, const char *name, size_t most)
 {
-	for (size_t i = 0; i < core->session_count; i++)
-		if (strcmp(core->sessions[i]->name, name) == 0)
-			return true;
-	return false;
+	size_t length = strlen(name);
+	int64_t number;
+
+	if (strncmp(taken, name, length) != 0)
+		return 0;
+	if (taken[length] == '\0')
+		return 1;
+	if (taken[length] != '#' || fragi_parse_i64(taken + length + 1, &number) < 0 ||
+	    number < 2 || (uint64_t)number > most)
+		return 0;
+	return (size_t)number;
 }
 
+/* The name that a worker wishes, or with the lowest number that makes it different from all. */
 static const char *choose_name(struct drv_core *core, struct fragi_arena *arena, const char *wished)
 {
-	char name[2 * FRAG_NAME_MAX + 16];
+	char name[FRAG_NAME_MAX * 2 + 16];
+	size_t most = core->session_count + 1, number = 1;
+	bool *taken = fragi_arena_alloc(&core->actions->arena, most + 1);
 
+	if (taken == NULL)
+		return NULL;
 	snprintf(name, sizeof(name), "%.126s", wished[0] != '\0' ? wished : "worker");
-	for (int n = 2; name_is_taken(core, name); n++)
-		snprintf(name, sizeof(name), "%.126s#%d", wished[0] != '\0' ? wished : "worker", n);
-	return fragi_arena_strdup(arena, name);
+	for (size_t i = 0; i < core->session_count; i++)
+		taken[number_of(core->sessions[i]->name, name, most)] = true;
+	while (taken[number])
+		number++;
+	return number == 1 ? fragi_arena_strdup(arena, name)
+			   : fragi_arena_printf(arena, "%s#%zu", name, number);
 }
 
 static int session_copy(struct drv_session *session, const char *peer, const struct fw_hello *hello)
@@ -208,29 +238,35 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 	drv_set(core, timer, now_ns + beat_ns);
 }
 
+/* Whether a worker's --fragments names a fragment of the application: "fragment", "app/fragment". */
+static bool names_fragment(const struct drv_app *app, const char *name)
+{
+	size_t length = strlen(app->spec->application);
+
+	if (fragi_strmap_get(&app->by_name, name) != NULL || strcmp(name, "all") == 0)
+		return true;
+	return strncmp(name, app->spec->application, length) == 0 && name[length] == '/' &&
+	       fragi_strmap_get(&app->by_name, name + length + 1) != NULL;
+}
+
 /* Names that no application knows are most likely misspelt. */
 static void warn_of_names(struct drv_session *session, const struct drv_app *app)
 {
 	const struct fragi_spec *spec = app->spec;
 	const char **names = fragi_arena_alloc(&session->core->actions->arena,
 					       (spec->fragment_count + 1) * sizeof(*names));
-	char qualified[2 * FRAG_NAME_MAX + 2];
 	const char *near;
+	int unknown = 0;
 
 	for (size_t i = 0; names != NULL && i < spec->fragment_count; i++)
 		names[i] = spec->fragments[i].name;
 	for (uint32_t i = 0; names != NULL && i < session->fragment_count; i++) {
-		bool known = strcmp(session->fragments[i], "all") == 0;
-
-		for (size_t f = 0; !known && f < spec->fragment_count; f++) {
-			snprintf(qualified, sizeof(qualified), "%.63s/%.63s", spec->application,
-				 names[f]);
-			known = strcmp(session->fragments[i], names[f]) == 0 ||
-				strcmp(session->fragments[i], qualified) == 0;
-		}
-		if (known)
+		if (names_fragment(app, session->fragments[i]))
 			continue;
-		near = fragi_suggest(session->fragments[i], names, spec->fragment_count);
+		/* the search for a similar name compares with all of them */
+		near = unknown++ < SUGGESTIONS_MAX
+			       ? fragi_suggest(session->fragments[i], names, spec->fragment_count)
+			       : NULL;
 		drv_log(session->core, FRAGI_LOG_WARN, app->spec->application,
 			"worker %s names the fragment \"%s\", which this application does not have%s%s%s",
 			session->name, session->fragments[i],
@@ -239,7 +275,7 @@ static void warn_of_names(struct drv_session *session, const struct drv_app *app
 	}
 }
 
-static void session_welcome(struct drv_session *session, const struct fw_message *hello)
+static int session_welcome(struct drv_session *session, const struct fw_message *hello)
 {
 	struct drv_core *core = session->core;
 	struct fw_message message = {.kind = FW_WELCOME, .reply_to = hello->seq};
@@ -251,12 +287,14 @@ static void session_welcome(struct drv_session *session, const struct fw_message
 					      core->config.dead_ns, core->config.version};
 	drv_emit(core,
 		 &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = session->connection});
-	drv_send(session, &message);
+	if (drv_send(session, &message) < 0)
+		return -ENOMEM;
 	session_move(session, DRV_SESSION_LIVE);
 	session->beat = (struct drv_timer){.fire = session_beat, .owner = session};
 	drv_set(core, &session->beat, core->now_ns + core->config.beat_ns);
 	drv_log(core, FRAGI_LOG_INFO, NULL, "worker %s joined from %s", session->name,
 		session->peer);
+	return 0;
 }
 
 void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
@@ -282,19 +320,24 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 	}
 	drop_former(core, message->hello.session);
 	session = fragi_calloc(1, sizeof(*session));
-	if (session == NULL) {
-		drv_short_of_memory(core);
+	if (session == NULL || drv_timers_reserve(&core->timers, 1) < 0) {
+		fragi_free(session);
+		turn_away(core, connection, peer);
 		return;
 	}
 	session->core = core;
 	session->connection = connection;
 	session->heard_ns = core->now_ns;
 	if (session_copy(session, peer, &message->hello) < 0 || session_insert(core, session) < 0) {
-		drv_short_of_memory(core);
 		drv_session_destroy(session);
+		turn_away(core, connection, peer);
 		return;
 	}
-	session_welcome(session, message);
+	if (session_welcome(session, message) < 0) {
+		session_remove(session);
+		turn_away(core, connection, peer);
+		return;
+	}
 	for (size_t i = 0; i < core->app_count; i++) {
 		if (core->apps[i]->state == DRV_APP_WAITING)
 			warn_of_names(session, core->apps[i]);

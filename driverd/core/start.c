@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/strmap.h>
 #include <driverd/core/place.h>
 
 /*
@@ -14,16 +15,19 @@
 
 /* Fragments on one worker with the same `host:` (or none) share a host. */
 static struct drv_host *host_for(struct drv_app *app, struct drv_session *session, const char *key,
-				 const char **keys)
+				 struct fragi_strmap *hosts)
 {
-	struct drv_host *host;
+	char *name = fragi_arena_printf(&app->core->actions->arena, "%llu%s%s",
+					(unsigned long long)session->connection,
+					key != NULL ? "/" : "", key != NULL ? key : "");
+	struct drv_host *host = name != NULL ? fragi_strmap_get(hosts, name) : NULL;
 
-	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].session == session &&
-		    (key == NULL || keys[i] == NULL ? key == keys[i] : strcmp(key, keys[i]) == 0))
-			return &app->hosts[i];
+	if (host != NULL || name == NULL)
+		return host;
 	host = &app->hosts[app->host_count];
-	keys[app->host_count++] = key;
+	if (fragi_strmap_put(hosts, name, host) < 0)
+		return NULL;
+	app->host_count++;
 	app->hosts_in[DRV_HOST_PLACED]++;
 	*host = (struct drv_host){
 		.app = app,
@@ -33,42 +37,74 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 		.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),
 		.node = fragi_arena_strdup(&app->arena, session->node),
-		.fragments = fragi_arena_alloc(&app->arena, app->spec->fragment_count *
-								    sizeof(*host->fragments)),
 	};
-	return host;
+	return host->worker != NULL && host->node != NULL ? host : NULL;
+}
+
+/* Which fragment runs in which host; name_bytes: room for each host's name. */
+static int choose_hosts(struct drv_app *app, const struct drv_place *places, size_t *name_bytes)
+{
+	struct fragi_strmap hosts = {0};
+	int r = 0;
+
+	for (size_t f = 0; r == 0 && f < app->spec->fragment_count; f++) {
+		struct drv_session *session = app->core->sessions[places[f].worker];
+		const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
+		const char *key = app->core->config.is_local ? NULL : fragment->host;
+		struct drv_host *host = host_for(app, session, key, &hosts);
+
+		app->fragments[f] = (struct drv_fragment){
+			.host = host,
+			.reason = fragi_arena_strdup(&app->arena, places[f].reason),
+		};
+		if (host == NULL || app->fragments[f].reason == NULL) {
+			r = -ENOMEM;
+			break;
+		}
+		app->fragments[f].in_host = host->fragment_count++;
+		name_bytes[host->number - 1] += strlen(fragment->name) + 2;
+	}
+	fragi_strmap_fini(&hosts);
+	return r;
 }
 
 static int make_hosts(struct drv_app *app, const struct drv_place *places)
 {
 	size_t count = app->spec->fragment_count;
-	const char **keys = fragi_arena_alloc(&app->core->actions->arena, count * sizeof(*keys));
+	size_t *name_bytes =
+		fragi_arena_alloc(&app->core->actions->arena, count * sizeof(*name_bytes));
 
 	app->hosts = fragi_arena_alloc(&app->arena, count * sizeof(*app->hosts));
-	if (app->hosts == NULL || keys == NULL)
+	if (app->hosts == NULL || name_bytes == NULL || choose_hosts(app, places, name_bytes) < 0)
 		return -ENOMEM;
-	for (size_t f = 0; f < count; f++) {
-		struct drv_session *session = app->core->sessions[places[f].worker];
-		const char *key = app->core->config.is_local ? NULL : app->spec->fragments[f].host;
-		struct drv_host *host = host_for(app, session, key, keys);
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		struct drv_host *host = &app->hosts[i];
 
-		if (host->worker == NULL || host->node == NULL || host->fragments == NULL)
+		host->fragments = fragi_arena_alloc(&app->arena, host->fragment_count *
+									 sizeof(*host->fragments));
+		host->name = fragi_arena_alloc(&app->arena, name_bytes[i] + 1);
+		if (host->fragments == NULL || host->name == NULL)
 			return -ENOMEM;
-		host->fragments[host->fragment_count++] = (uint32_t)f;
-		host->name = host->name == NULL
-				     ? app->spec->fragments[f].name
-				     : fragi_arena_printf(&app->arena, "%s, %s", host->name,
-							  app->spec->fragments[f].name);
-		app->fragments[f] = (struct drv_fragment){
-			host, fragi_arena_strdup(&app->arena, places[f].reason)};
-		session->placed++;
-		if (host->name == NULL || app->fragments[f].reason == NULL)
-			return -ENOMEM;
+		name_bytes[i] = 0; /* written */
+	}
+	for (size_t f = 0; f < count; f++) {
+		struct drv_host *host = app->fragments[f].host;
+		const char *name = app->spec->fragments[f].name;
+		size_t *used = &name_bytes[host->number - 1];
+
+		host->fragments[app->fragments[f].in_host] = (uint32_t)f;
+		*used += (size_t)sprintf(host->name + *used, "%s%s", *used != 0 ? ", " : "", name);
+		host->session->placed++;
 		drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
-			"%s runs on worker %s: %s", app->spec->fragments[f].name, host->worker,
-			app->fragments[f].reason);
+			"%s runs on worker %s: %s", name, host->worker, app->fragments[f].reason);
 	}
 	return 0;
+}
+
+static void forget_hosts(struct drv_app *app)
+{
+	app->host_count = app->hosts_in[DRV_HOST_PLACED] = 0;
+	memset(app->fragments, 0, app->spec->fragment_count * sizeof(*app->fragments));
 }
 
 /* "fragment1, fragment2" of those without a worker, about a line of them. */
@@ -120,7 +156,11 @@ int drv_start_place(struct drv_app *app)
 
 	if (r > 0)
 		name_missing(app, places);
-	return r == 0 ? make_hosts(app, places) : r;
+	if (r == 0)
+		r = make_hosts(app, places);
+	if (r < 0) /* nobody was asked to start them */
+		forget_hosts(app);
+	return r;
 }
 
 /* The first host that has not reached its goal; NULL: all have. */
@@ -175,15 +215,19 @@ void drv_start_timed_out(struct drv_app *app)
 			as_flag(app, flag));
 		return;
 	}
-	if (app->state == DRV_APP_NEW)
+	if (app->state == DRV_APP_NEW) {
 		drv_app_fail(app, FRAGI_FAILURE_START_TIMEOUT, NULL,
 			     "not started within %.1f s: the state folder has not taken its epoch",
 			     seconds);
+		return;
+	}
 	host = app->state <= DRV_APP_STARTING ? laggard(app) : NULL;
 	if (host != NULL)
 		drv_app_fail(app, FRAGI_FAILURE_START_TIMEOUT, host,
 			     "not started within %.1f s: %s on worker %s has not answered %s",
 			     seconds, host->name, host->worker, drv_goal_request(host->goal));
+	else if (app->state <= DRV_APP_STARTING) /* the driver is still busy with their tables */
+		drv_set(core, &app->start, core->now_ns + core->config.beat_ns);
 }
 
 void drv_start_log_missing(struct drv_app *app)

@@ -4,6 +4,7 @@
 
 #include <base/machine.h>
 #include <base/spare.h>
+#include <base/strmap.h>
 #include <driverd/core/core.h>
 #include <driverd/core/timer.h>
 #include <graph/resolve.h>
@@ -61,7 +62,7 @@ struct drv_host {
 	struct drv_session *session; /* NULL: its worker is gone */
 	const char *worker;          /* its name, also when it is gone; in the app's arena */
 	const char *node;
-	const char *name;    /* "fragment1, fragment2" */
+	char *name;          /* "fragment1, fragment2" */
 	uint32_t *fragments; /* indices in the spec */
 	uint32_t fragment_count;
 	struct fw_message *prepared;           /* owned; NULL: not yet */
@@ -72,6 +73,9 @@ struct drv_host {
 	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
 	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
 	uint32_t edge_count;
+	/* of the stats */
+	uint64_t delivered_sum; /* of all flows */
+	uint64_t first_ns;      /* when the first message was sent; 0: none was */
 	/* rest */
 	bool idle; /* as it said last */
 	uint64_t sent, delivered;
@@ -88,8 +92,27 @@ struct drv_suspicion {
 
 struct drv_fragment {
 	struct drv_host *host; /* NULL: not placed */
+	uint32_t in_host;      /* its index there */
 	const char *reason;
 };
+
+/* A flow between hosts: its rows in the ledgers of both. */
+struct drv_edge_rows {
+	uint32_t sender, receiver;
+};
+
+/* How far the making of the summary has come: the fragments, the operators of hosts, the flows. */
+struct drv_reporting {
+	bool begun;
+	struct fragi_summary_fragment *fragments;
+	struct fragi_summary_flow *flows;
+	struct fragi_summary_operator *operators; /* of the present fragment */
+	uint32_t fragment;                        /* the next one */
+	uint32_t host, in_host, op, row;          /* the next operator, and its row in the ledger */
+	size_t flow;                              /* the next one */
+};
+
+#define DRV_APP_TIMERS 5
 
 struct drv_app {
 	struct drv_core *core;
@@ -101,6 +124,7 @@ struct drv_app {
 	size_t source_bytes;
 	enum drv_app_state state;
 	struct drv_fragment *fragments; /* as in the spec */
+	struct fragi_strmap by_name;    /* those of the spec */
 	struct drv_host *hosts;
 	uint32_t host_count;
 	uint32_t hosts_in[DRV_HOST_STATES]; /* how many hosts are in each state */
@@ -109,10 +133,12 @@ struct drv_app {
 	/* of all: inner ones host by host, then those between hosts */
 	struct fragi_flow_info *flows;
 	size_t flow_count;
-	uint8_t *tokens;               /* of the edges; FW_TOKEN_BYTES each */
-	struct drv_timer phase;        /* the present state's deadline */
-	struct drv_timer start;        /* start timeout */
-	struct drv_timer missing_line; /* the next line about what is missing */
+	struct drv_edge_rows *edge_rows; /* of all flows; NULL before wiring */
+	struct drv_wiring *wiring;       /* while flows are resolved; NULL: not begun, or done */
+	uint8_t *tokens;                 /* of the edges; FW_TOKEN_BYTES each */
+	struct drv_timer phase;          /* the present state's deadline */
+	struct drv_timer start;          /* start timeout */
+	struct drv_timer missing_line;   /* the next line about what is missing */
 	struct drv_timer progress;
 	struct drv_timer judge;
 	struct drv_suspicion suspicion;   /* host NULL: none */
@@ -128,11 +154,14 @@ struct drv_app {
 	/* what was decided on the way */
 	bool is_resolved; /* its flows are known */
 	bool is_at_rest;
+	bool is_over;     /* nothing of it is left */
+	bool is_reported; /* the summary is made */
 	/* the end */
 	enum fragi_summary_result result;
 	struct fragi_summary_failure failure; /* the first cause; code NONE: none */
 	int exit_code;
 	int64_t given_ns, started_ns, ending_ns, ended_ns; /* 0: not yet */
+	struct drv_reporting reporting;
 	struct fragi_summary summary;
 };
 
@@ -144,22 +173,28 @@ struct drv_core {
 	size_t session_count, session_capacity;
 	struct drv_app **apps;
 	size_t app_count, app_capacity;
+	struct fragi_summary refused; /* of an application for which there was no memory at all */
 	uint64_t last_run, last_epoch;
+	size_t turn; /* which application decides first */
 	uint32_t stops;
 	uint32_t illegal_moves;
 	/* during a step */
 	struct drv_actions *actions;
 	int64_t now_ns;
+	int64_t items;  /* that it may still handle; below 0 when one frame had more */
+	bool work_left; /* the next step is wanted at once */
 };
 
-/* actions.c: what a step returns; memory that is short is remembered in actions. */
+/*
+ * actions.c: what a step returns. Memory that is short for the list of actions itself is remembered
+ * there, and is the end of the core; any other is the end of one application, or of one session.
+ */
 void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subject,
 	     const char *format, ...) FRAG_PRINTF(4, 5);
 void drv_emit(struct drv_core *core, const struct drv_action *action);
 const char *drv_text(struct drv_core *core, const char *format, ...) FRAG_PRINTF(2, 3);
 /* Sends message to the session's worker; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
 int drv_send(struct drv_session *session, struct fw_message *message);
-void drv_short_of_memory(struct drv_core *core);
 void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns);
 
 /* session.c */
@@ -196,6 +231,8 @@ void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv
 		  const char *format, ...) FRAG_PRINTF(4, 5);
 /* It failed as a host reported, or, when that has no sentence, by that host. */
 void drv_app_fail_by_host(const struct drv_host *host, const struct fw_failure *failure);
+/* Memory is short for this application, which ends; others go on. */
+void drv_app_fail_for_memory(struct drv_app *app);
 /* The first error of app->diag is the cause; the others are logged. */
 void drv_app_fail_by_diag(struct drv_app *app);
 void drv_app_stop(struct drv_app *app, int signal); /* signal 0: an operator asked */
@@ -230,8 +267,8 @@ void drv_start_timed_out(struct drv_app *app);
 const char *drv_goal_request(enum drv_goal goal);
 /* How far a host has come that has reached the goal. */
 enum drv_host_state drv_goal_reached(enum drv_goal goal);
-/* Asks the host for what brings it to its goal, once. */
-void drv_request(struct drv_host *host);
+/* Asks the host for what brings it to its goal, once. Returns false to be called again later. */
+bool drv_request(struct drv_host *host);
 
 /* rest.c */
 bool drv_app_rests(const struct drv_app *app); /* no operator can ever run again */
@@ -240,12 +277,15 @@ bool drv_app_rests(const struct drv_app *app); /* no operator can ever run again
  * wiring.c: tables of all hosts become flows, flows become edges. Returns 0, -EINVAL (app->diag),
  * -ENOMEM
  */
-int drv_wiring_resolve(struct drv_app *app);
+int drv_wiring_resolve(struct drv_app *app); /* -EAGAIN: call it again in the next step */
+void drv_wiring_end(struct drv_app *app);
 /* What WIRE says to the host; lives as long as the step. Returns 0 or -ENOMEM. */
 int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire);
 
-/* report.c: fills app->summary. Returns 0 or -ENOMEM. */
+/* report.c: fills app->summary. Returns 0, -EAGAIN (call it again in the next step), -ENOMEM. */
 int drv_report(struct drv_app *app);
+/* Sums up the stats that the host has just sent. */
+void drv_report_stats(struct drv_host *host);
 uint64_t drv_report_delivered(const struct drv_app *app);
 
 #endif

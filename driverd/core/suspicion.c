@@ -16,7 +16,7 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 		fragi_arena_strdup(&app->arena, suspicion->failure.sentence);
 	app->suspicion.failure.op = NULL;
 	if (app->suspicion.failure.sentence == NULL)
-		drv_short_of_memory(app->core);
+		app->suspicion.failure.sentence = "no memory is left for what it reported";
 	drv_set(app->core, &app->judge, app->core->now_ns + GRACE_NS);
 }
 

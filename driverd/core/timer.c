@@ -36,19 +36,42 @@ static void sift_down(struct drv_timers *timers, size_t place)
 	put(timers, place, timer);
 }
 
+/* The heap begins at 1. */
+static int make_room(struct drv_timers *timers, size_t count)
+{
+	size_t capacity = timers->capacity == 0 ? 16 : timers->capacity;
+	struct drv_timer **heap;
+
+	while (capacity < count + 1)
+		capacity *= 2;
+	if (capacity == timers->capacity)
+		return 0;
+	heap = fragi_realloc(timers->heap, capacity * sizeof(*heap));
+	if (heap == NULL)
+		return -ENOMEM;
+	timers->heap = heap;
+	timers->capacity = capacity;
+	return 0;
+}
+
+int drv_timers_reserve(struct drv_timers *timers, size_t more)
+{
+	if (make_room(timers, timers->reserved + more) < 0)
+		return -ENOMEM;
+	timers->reserved += more;
+	return 0;
+}
+
+void drv_timers_release(struct drv_timers *timers, size_t fewer)
+{
+	timers->reserved -= fewer;
+}
+
 int drv_timer_set(struct drv_timers *timers, struct drv_timer *timer, int64_t at_ns)
 {
 	if (timer->place == 0) {
-		if (timers->count + 1 >= timers->capacity) {
-			size_t capacity = timers->capacity == 0 ? 16 : timers->capacity * 2;
-			struct drv_timer **heap =
-				fragi_realloc(timers->heap, capacity * sizeof(*heap));
-
-			if (heap == NULL)
-				return -ENOMEM;
-			timers->heap = heap;
-			timers->capacity = capacity;
-		}
+		if (make_room(timers, timers->count + 1) < 0)
+			return -ENOMEM;
 		put(timers, ++timers->count, timer);
 	}
 	timer->at_ns = at_ns;

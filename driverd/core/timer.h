@@ -22,7 +22,12 @@ struct drv_timer {
 struct drv_timers {
 	struct drv_timer **heap; /* [1 .. count] */
 	size_t count, capacity;
+	size_t reserved; /* for so many there is room */
 };
+
+/* Room for `more` timers beside those of earlier calls: setting them cannot fail. 0 or -ENOMEM. */
+int drv_timers_reserve(struct drv_timers *timers, size_t more);
+void drv_timers_release(struct drv_timers *timers, size_t fewer);
 
 /* Sets or moves the timer. Returns 0 or -ENOMEM. */
 int drv_timer_set(struct drv_timers *timers, struct drv_timer *timer, int64_t at_ns);

@@ -6,34 +6,43 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/strmap.h>
 #include <base/units.h>
 
 #define WINDOW_BYTES ((uint64_t)64 << 20)
 #define MESSAGE_BYTES_MAX ((uint64_t)1 << 30)
+
+/* How far the resolving of an application's flows has come. */
+struct drv_wiring {
+	uint32_t stage;
+	/* in the stage: the host, its fragment, and a row of that one's table; or a flow */
+	uint32_t host, fragment, row;
+	size_t flow;
+	/* of the present fragment: where the graph names its operators, and how many are in it */
+	struct fragi_strmap places;
+	size_t named;
+	struct fragi_resolving *resolving;
+	struct fragi_checking *checking;
+};
+
+static bool is_enough(const struct drv_app *app)
+{
+	return app->core->items <= 0;
+}
 
 static void *take(struct drv_app *app, size_t count, size_t size)
 {
 	return fragi_arena_alloc(&app->arena, count * size);
 }
 
-/* Where the graph names an operator; NULL: it was composed in C. */
-static const struct fragi_node *place_of(const struct fragi_spec_fragment *fragment, const char *op)
-{
-	for (size_t i = 0; i < fragment->operator_count; i++)
-		if (strcmp(fragment->operators[i].name, op) == 0)
-			return fragment->operators[i].place;
-	return NULL;
-}
-
-static int op_info(struct drv_app *app, const struct fragi_spec_fragment *fragment,
-		   const struct fw_op *op, struct fragi_op_info *out)
+static int op_info(struct drv_app *app, const struct fw_op *op, struct fragi_op_info *out)
 {
 	struct fragi_port_info *ports = take(app, op->port_count, sizeof(*ports));
 
 	if (ports == NULL)
 		return -ENOMEM;
 	*out = (struct fragi_op_info){op->name, op->type, ports, op->port_count,
-				      place_of(fragment, op->name)};
+				      fragi_strmap_get(&app->wiring->places, op->name)};
 	for (uint32_t i = 0; i < op->port_count; i++)
 		ports[i] = (struct fragi_port_info){
 			.name = op->ports[i].name,
@@ -48,66 +57,103 @@ static int op_info(struct drv_app *app, const struct fragi_spec_fragment *fragme
 	return 0;
 }
 
+/* One fragment's table. */
+static int gather_table(struct drv_app *app, const struct drv_host *host, uint32_t index)
+{
+	struct drv_wiring *wiring = app->wiring;
+	const struct fw_fragment *table = &host->prepared->prepared.fragments[index];
+	const struct fragi_spec_fragment *fragment = &app->spec->fragments[host->fragments[index]];
+	struct fragi_fragment_info *info = &app->infos[host->fragments[index]];
+
+	if (info->name == NULL)
+		*info = (struct fragi_fragment_info){
+			.name = fragment->name,
+			.ops = take(app, table->op_count, sizeof(*info->ops)),
+			.op_count = table->op_count,
+			.host = host->number,
+		};
+	if (info->ops == NULL)
+		return -ENOMEM;
+	for (; wiring->named < fragment->operator_count; wiring->named++) {
+		const struct fragi_spec_operator *op = &fragment->operators[wiring->named];
+
+		if (is_enough(app))
+			return -EAGAIN;
+		app->core->items--;
+		if (op->place != NULL && fragi_strmap_put(&wiring->places, op->name,
+							  (void *)(uintptr_t)op->place) == -ENOMEM)
+			return -ENOMEM;
+	}
+	for (; wiring->row < table->op_count; wiring->row++) {
+		if (is_enough(app))
+			return -EAGAIN;
+		app->core->items--;
+		if (op_info(app, &table->ops[wiring->row], &info->ops[wiring->row]) < 0)
+			return -ENOMEM;
+	}
+	fragi_strmap_fini(&wiring->places);
+	wiring->named = wiring->row = 0;
+	return 0;
+}
+
 /* The tables that hosts reported, as those of the whole application, in the order of the spec. */
 static int gather_tables(struct drv_app *app)
 {
-	struct fragi_fragment_info *infos = take(app, app->spec->fragment_count, sizeof(*infos));
+	struct drv_wiring *wiring = app->wiring;
+	int r;
 
-	if (infos == NULL)
+	if (app->infos == NULL)
+		app->infos = take(app, app->spec->fragment_count, sizeof(*app->infos));
+	if (app->infos == NULL)
 		return -ENOMEM;
-	for (uint32_t h = 0; h < app->host_count; h++) {
-		const struct drv_host *host = &app->hosts[h];
+	for (; wiring->host < app->host_count; wiring->host++, wiring->fragment = 0) {
+		const struct drv_host *host = &app->hosts[wiring->host];
 
-		for (uint32_t i = 0; i < host->fragment_count; i++) {
-			const struct fw_fragment *table = &host->prepared->prepared.fragments[i];
-			struct fragi_fragment_info *info = &infos[host->fragments[i]];
-
-			const struct fragi_spec_fragment *fragment =
-				&app->spec->fragments[host->fragments[i]];
-
-			*info = (struct fragi_fragment_info){
-				.name = fragment->name,
-				.ops = take(app, table->op_count, sizeof(*info->ops)),
-				.op_count = table->op_count,
-				.host = host->number,
-			};
-			for (uint32_t k = 0; k < table->op_count; k++)
-				if (info->ops == NULL ||
-				    op_info(app, fragment, &table->ops[k], &info->ops[k]) < 0)
-					return -ENOMEM;
+		for (; wiring->fragment < host->fragment_count; wiring->fragment++) {
+			r = gather_table(app, host, wiring->fragment);
+			if (r < 0)
+				return r;
 		}
 	}
-	app->infos = infos;
 	return 0;
 }
 
 /* Flows inside hosts come first, host by host, each host's in the order of its ledger. */
 static int gather_inner_flows(struct drv_app *app)
 {
+	struct drv_wiring *wiring = app->wiring;
 	size_t count = 0;
 
-	for (uint32_t h = 0; h < app->host_count; h++)
+	for (uint32_t h = 0; app->flows == NULL && h < app->host_count; h++)
 		count += app->hosts[h].prepared->prepared.flow_count;
-	app->flows = fragi_calloc(count + 1, sizeof(*app->flows));
+	if (app->flows == NULL)
+		app->flows = fragi_calloc(count + 1, sizeof(*app->flows));
 	if (app->flows == NULL)
 		return -ENOMEM;
-	for (uint32_t h = 0; h < app->host_count; h++) {
-		struct drv_host *host = &app->hosts[h];
+	for (; wiring->host < app->host_count; wiring->host++, wiring->row = 0) {
+		struct drv_host *host = &app->hosts[wiring->host];
 		const struct fw_host_prepared *prepared = &host->prepared->prepared;
 
-		host->first_flow = (uint32_t)app->flow_count;
+		if (wiring->row == 0)
+			host->first_flow = (uint32_t)app->flow_count;
 		host->inner_flow_count = prepared->flow_count;
-		for (uint32_t i = 0; i < prepared->flow_count; i++)
+		for (; wiring->row < prepared->flow_count; wiring->row++) {
+			const struct fw_inner_flow *flow = &prepared->flows[wiring->row];
+
+			if (is_enough(app))
+				return -EAGAIN;
+			app->core->items--;
 			app->flows[app->flow_count++] = (struct fragi_flow_info){
-				.from_fragment = host->fragments[prepared->flows[i].from_fragment],
-				.from_op = prepared->flows[i].from_op,
-				.from_port = prepared->flows[i].from_port,
-				.to_fragment = host->fragments[prepared->flows[i].to_fragment],
-				.to_op = prepared->flows[i].to_op,
-				.to_port = prepared->flows[i].to_port,
-				.capacity = prepared->flows[i].capacity,
-				.policy = (enum frag_policy)prepared->flows[i].policy,
+				.from_fragment = host->fragments[flow->from_fragment],
+				.from_op = flow->from_op,
+				.from_port = flow->from_port,
+				.to_fragment = host->fragments[flow->to_fragment],
+				.to_op = flow->to_op,
+				.to_port = flow->to_port,
+				.capacity = flow->capacity,
+				.policy = (enum frag_policy)flow->policy,
 			};
+		}
 	}
 	return 0;
 }
@@ -117,15 +163,54 @@ static struct drv_host *host_of(const struct drv_app *app, uint32_t fragment)
 	return app->fragments[fragment].host;
 }
 
-/* Each host's flows to others, in the order of the run. */
-static int gather_edges(struct drv_app *app)
+static int resolve_between(struct drv_app *app)
 {
-	for (size_t i = 0; i < app->flow_count; i++) {
-		if (!app->flows[i].between_hosts)
+	struct drv_wiring *wiring = app->wiring;
+	const struct fragi_spec *spec = app->spec;
+	int r;
+
+	if (wiring->resolving == NULL)
+		wiring->resolving = fragi_resolving_begin(spec->flows, spec->flow_count, -1,
+							  app->infos, spec->fragment_count,
+							  app->flows, app->flow_count, &app->diag);
+	if (wiring->resolving == NULL)
+		return -ENOMEM;
+	r = fragi_resolving_step(wiring->resolving, &app->core->items);
+	if (r == 0)
+		fragi_resolving_take(wiring->resolving, &app->flows, &app->flow_count);
+	return r;
+}
+
+static int check_inputs(struct drv_app *app)
+{
+	struct drv_wiring *wiring = app->wiring;
+
+	if (wiring->checking == NULL)
+		wiring->checking = fragi_checking_begin(app->infos, app->spec->fragment_count,
+							app->flows, app->flow_count, &app->diag);
+	if (wiring->checking == NULL)
+		return -ENOMEM;
+	return fragi_checking_step(wiring->checking, &app->core->items);
+}
+
+static int count_edges(struct drv_app *app)
+{
+	struct drv_wiring *wiring = app->wiring;
+
+	for (; wiring->flow < app->flow_count; wiring->flow++) {
+		const struct fragi_flow_info *flow = &app->flows[wiring->flow];
+
+		if (is_enough(app))
+			return -EAGAIN;
+		app->core->items--;
+		if (!flow->between_hosts)
 			continue;
-		host_of(app, app->flows[i].from_fragment)->edge_count++;
-		host_of(app, app->flows[i].to_fragment)->edge_count++;
+		host_of(app, flow->from_fragment)->edge_count++;
+		host_of(app, flow->to_fragment)->edge_count++;
 	}
+	app->edge_rows = take(app, app->flow_count, sizeof(*app->edge_rows));
+	if (app->edge_rows == NULL)
+		return -ENOMEM;
 	for (uint32_t h = 0; h < app->host_count; h++) {
 		app->hosts[h].edges =
 			take(app, app->hosts[h].edge_count, sizeof(*app->hosts[h].edges));
@@ -133,14 +218,32 @@ static int gather_edges(struct drv_app *app)
 			return -ENOMEM;
 		app->hosts[h].edge_count = 0;
 	}
-	for (size_t i = 0; i < app->flow_count; i++) {
-		struct drv_host *from = host_of(app, app->flows[i].from_fragment);
-		struct drv_host *to = host_of(app, app->flows[i].to_fragment);
+	return 0;
+}
 
-		if (!app->flows[i].between_hosts)
+/* Appends a flow to the edges of a host. Returns its row in the host's ledger. */
+static uint32_t add_edge(struct drv_host *host, size_t flow)
+{
+	host->edges[host->edge_count] = (uint32_t)flow;
+	return host->inner_flow_count + host->edge_count++;
+}
+
+/* Each host's flows to others, in the order of the run. */
+static int gather_edges(struct drv_app *app)
+{
+	struct drv_wiring *wiring = app->wiring;
+
+	for (; wiring->flow < app->flow_count; wiring->flow++) {
+		const struct fragi_flow_info *flow = &app->flows[wiring->flow];
+		struct drv_edge_rows *rows = &app->edge_rows[wiring->flow];
+
+		if (is_enough(app))
+			return -EAGAIN;
+		app->core->items--;
+		if (!flow->between_hosts)
 			continue;
-		from->edges[from->edge_count++] = (uint32_t)i;
-		to->edges[to->edge_count++] = (uint32_t)i;
+		rows->sender = add_edge(host_of(app, flow->from_fragment), wiring->flow);
+		rows->receiver = add_edge(host_of(app, flow->to_fragment), wiring->flow);
 	}
 	return 0;
 }
@@ -178,7 +281,7 @@ static void check_pair(struct drv_app *app, const struct drv_host *host,
 	}
 }
 
-static void check_reach(struct drv_app *app)
+static int check_reach(struct drv_app *app)
 {
 	for (uint32_t h = 0; h < app->host_count; h++) {
 		const struct drv_host *host = &app->hosts[h], *peer;
@@ -190,50 +293,58 @@ static void check_reach(struct drv_app *app)
 			peer = host_of(app, app->flows[host->edges[0]].to_fragment);
 		check_pair(app, host, peer);
 	}
+	return 0;
 }
+
+/* One after the other; each says -EAGAIN as long as it is not through. */
+static int (*const stages[])(struct drv_app *app) = {
+	gather_tables, gather_inner_flows, resolve_between, check_inputs,
+	count_edges,   gather_edges,       check_reach,
+};
 
 int drv_wiring_resolve(struct drv_app *app)
 {
-	const struct fragi_spec *spec = app->spec;
-	int r = gather_tables(app);
+	struct drv_wiring *wiring = app->wiring;
+	int r = 0;
 
-	if (r == 0)
-		r = gather_inner_flows(app);
-	if (r == 0)
-		r = fragi_flows_resolve(spec->flows, spec->flow_count, -1, app->infos,
-					spec->fragment_count, &app->diag, &app->flows,
-					&app->flow_count);
-	if (r == 0)
-		r = fragi_flows_check(app->infos, spec->fragment_count, app->flows, app->flow_count,
-				      &app->diag);
-	if (r == 0)
-		r = gather_edges(app);
-	if (r == 0)
-		check_reach(app);
+	if (wiring == NULL)
+		wiring = app->wiring = fragi_calloc(1, sizeof(*wiring));
+	if (wiring == NULL)
+		return -ENOMEM;
+	while (r == 0 && wiring->stage < FRAG_COUNT_OF(stages)) {
+		r = stages[wiring->stage](app);
+		if (r == -EAGAIN)
+			return r;
+		wiring->stage++;
+		wiring->host = wiring->fragment = wiring->row = 0;
+		wiring->flow = 0;
+	}
+	drv_wiring_end(app);
 	return r == 0 && app->diag.count != 0 ? -EINVAL : r;
 }
 
-/* The index of an application's fragment within its host. */
-static uint32_t fragment_in_host(const struct drv_host *host, uint32_t fragment)
+void drv_wiring_end(struct drv_app *app)
 {
-	uint32_t i = 0;
+	struct drv_wiring *wiring = app->wiring;
 
-	while (host->fragments[i] != fragment)
-		i++;
-	return i;
+	if (wiring == NULL)
+		return;
+	fragi_strmap_fini(&wiring->places);
+	fragi_resolving_end(wiring->resolving);
+	fragi_checking_end(wiring->checking);
+	fragi_free(wiring);
+	app->wiring = NULL;
 }
 
-static void fill_edge(struct drv_host *host, uint32_t index, bool sends, const uint8_t *token,
-		      struct fw_edge *out)
+static int fill_edge(struct drv_host *host, uint32_t index, bool sends, const uint8_t *token,
+		     struct fw_edge *out)
 {
 	const struct drv_app *app = host->app;
 	const struct fragi_flow_info *flow = &app->flows[index];
 	char *name = fragi_arena_alloc(&app->core->actions->arena, 3 * FRAG_NAME_MAX + 3);
 
-	if (name == NULL) {
-		drv_short_of_memory(app->core);
-		return;
-	}
+	if (name == NULL)
+		return -ENOMEM;
 	if (sends)
 		fragi_flow_to(app->infos, flow, name, 3 * FRAG_NAME_MAX + 3);
 	else
@@ -241,7 +352,7 @@ static void fill_edge(struct drv_host *host, uint32_t index, bool sends, const u
 	*out = (struct fw_edge){
 		.flow = index,
 		.sends = sends,
-		.fragment = fragment_in_host(host, sends ? flow->from_fragment : flow->to_fragment),
+		.fragment = app->fragments[sends ? flow->from_fragment : flow->to_fragment].in_host,
 		.op = sends ? flow->from_op : flow->to_op,
 		.port = sends ? flow->from_port : flow->to_port,
 		.peer = host_of(app, sends ? flow->to_fragment : flow->from_fragment)->number,
@@ -255,6 +366,7 @@ static void fill_edge(struct drv_host *host, uint32_t index, bool sends, const u
 		.transport_reason = flow->transport_reason,
 	};
 	memcpy(out->token, token, FW_TOKEN_BYTES);
+	return 0;
 }
 
 /* Both ends of an edge get the same token: it is drawn when the first of them is wired. */
@@ -286,7 +398,10 @@ int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire)
 	bool *is_peer = fragi_arena_alloc(arena, app->host_count + 1);
 
 	wire->edges = fragi_arena_alloc(arena, host->edge_count * sizeof(*wire->edges));
-	wire->peers = fragi_arena_alloc(arena, app->host_count * sizeof(*wire->peers));
+	wire->peers = fragi_arena_alloc(
+		arena, (app->host_count < host->edge_count ? app->host_count : host->edge_count) *
+			       sizeof(*wire->peers));
+	app->core->items -= host->edge_count;
 	if (is_peer == NULL || wire->edges == NULL || wire->peers == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < host->edge_count; i++) {
@@ -294,9 +409,9 @@ int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire)
 		struct fw_edge *edge = &wire->edges[i];
 		const struct drv_host *peer;
 
-		if (token == NULL)
+		if (token == NULL ||
+		    fill_edge(host, host->edges[i], sends_at(host, i), token, edge) < 0)
 			return -ENOMEM;
-		fill_edge(host, host->edges[i], sends_at(host, i), token, edge);
 		if (edge->peer == 0 || is_peer[edge->peer])
 			continue;
 		is_peer[edge->peer] = true;

@@ -282,9 +282,13 @@ static inline const struct fw_message *taken(struct world *w, uint64_t connectio
 	return NULL;
 }
 
+/* The application whose hosts speak; the first one has epoch 1 as well. */
+static uint64_t speaking_run = 1;
+
 static inline struct fw_message of_host(enum fw_kind kind, uint32_t host)
 {
-	return (struct fw_message){.kind = kind, .run = 1, .host = host, .epoch = 1};
+	return (struct fw_message){
+		.kind = kind, .run = speaking_run, .host = host, .epoch = speaking_run};
 }
 
 /* What a host with one operator of one port says when it is prepared. */

@@ -2,9 +2,25 @@
 #include "driver_world.h"
 
 /*
- * Whatever allocation fails in whatever step: the core says so and can be destroyed, or the
- * application ends as it would have.
+ * Whatever allocation fails in whatever step: the application ends as it would have, or because
+ * memory is short for it; or a worker is turned away, and may come again. Only when the list of
+ * actions cannot grow is the core itself at its end.
  */
+static const char no_memory[] = "driverd has no memory left for this application";
+
+/* Takes the next allocation of a step, or the next step. Returns whether there are more. */
+static bool next_failure(const struct world *w, int64_t *at_step, int64_t *skip)
+{
+	bool more = w->broken || w->step_count > *at_step;
+
+	if (w->short_skip == -1) {
+		++*at_step;
+		*skip = 0;
+	} else {
+		++*skip;
+	}
+	return more;
+}
 
 static void live_and_be_done(struct world *w)
 {
@@ -64,7 +80,23 @@ static void end_without_a_worker(struct world *w)
 	pass_beating(w, 2 * SECOND, 1, 1);
 }
 
-Test(driver_memory, every_failure_is_told, .timeout = 300)
+/* How a life with a failure ended. */
+enum outcome { AS_EVER, WITHOUT_MEMORY, TURNED_AWAY, BROKEN, OUTCOMES };
+
+static enum outcome outcome_of(const struct world *w, int exit_code)
+{
+	if (w->broken)
+		return BROKEN;
+	if (w->ended && w->exit_code == 1 && strcmp(w->reason, no_memory) == 0)
+		return WITHOUT_MEMORY;
+	if (strstr(w->log, "no memory is left for a session") != NULL)
+		return TURNED_AWAY;
+	cr_assert(w->ended && w->exit_code == exit_code, "it ended with %d: %s", w->exit_code,
+		  w->reason);
+	return AS_EVER;
+}
+
+Test(driver_memory, every_failure_ends_no_more_than_it_must, .timeout = 300)
 {
 	static const struct {
 		void (*live)(struct world *w);
@@ -74,32 +106,69 @@ Test(driver_memory, every_failure_is_told, .timeout = 300)
 		     {end_by_errors_of_prepare, 2},
 		     {end_without_a_worker, 4}};
 	struct world *w = malloc(sizeof(*w));
-	int64_t told = 0;
+	int outcomes[OUTCOMES] = {0};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(lives); i++) {
 		int64_t at_step = 0, skip = 0;
+		bool more = true;
 
-		for (bool more = true; more;) {
+		while (more) {
 			world_init(w);
 			w->runs_short = true;
 			w->short_step = at_step;
 			w->short_skip = skip;
 			lives[i].live(w);
-			cr_assert(w->broken || (w->ended && w->exit_code == lives[i].exit_code),
-				  "life %zu, step %d, allocation %d: it did not end as it should",
-				  i, (int)at_step, (int)skip);
-			told += w->broken;
-			more = w->broken || w->step_count > at_step;
-			if (w->short_skip == -1) {
-				at_step++;
-				skip = 0;
-			} else {
-				skip++;
-			}
+			outcomes[outcome_of(w, lives[i].exit_code)]++;
+			more = next_failure(w, &at_step, &skip);
 			world_fini(w);
 		}
 	}
-	cr_expect_gt(told, 100);
+	cr_expect_gt(outcomes[AS_EVER], 20);
+	cr_expect_gt(outcomes[WITHOUT_MEMORY], 100);
+	cr_expect_gt(outcomes[TURNED_AWAY], 20);
+	cr_expect_leq(outcomes[BROKEN], 2 * (int)FRAG_COUNT_OF(lives));
+	free(w);
+}
+
+/* A second application comes and ends. */
+static void live_and_be_killed(struct world *w)
+{
+	speaking_run = 2;
+	app(w, two_fragments);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	both_are_killed(w);
+	speaking_run = 1;
+}
+
+Test(driver_memory, an_application_without_memory_ends_alone, .timeout = 300)
+{
+	struct world *w = malloc(sizeof(*w));
+	int64_t at_step = 0, skip = 0, without = 0;
+	bool more = true;
+
+	while (more) {
+		world_init(w);
+		to_running(w);
+		w->runs_short = true;
+		w->short_step = at_step;
+		w->short_skip = skip;
+		live_and_be_killed(w);
+		w->runs_short = false;
+		cr_assert(w->ended || w->broken);
+		without += strcmp(w->reason, no_memory) == 0;
+		more = next_failure(w, &at_step, &skip);
+		w->ended = false;
+		for (uint32_t host = 1; host <= 2; host++)
+			say_event(w, host, host, FW_STATE_DONE, "");
+		for (uint32_t host = 1; host <= 2; host++)
+			say_exit(w, host, host, 0, 0, "");
+		cr_assert(w->broken || (w->ended && w->result == FRAGI_SUMMARY_DONE),
+			  "step %d, allocation %d: %s", (int)at_step, (int)skip, w->reason);
+		world_fini(w);
+	}
+	cr_expect_gt(without, 50);
 	free(w);
 }
 

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+/*
+ * A graph of 40,000 operators in two hosts. No step handles more than a stated number of items, and
+ * in between the workers get their beats and are heard.
+ */
+#define OPS 20000 /* of a fragment */
+#define STEP_NS (20 * MS)
+
+/* Chains within the fragments and one flow between them, or a chain that goes to and fro. */
+static char *graph(bool to_and_fro)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	fprintf(out, "frag: 1\napplication: app\nfragments:\n");
+	for (int f = 1; f <= 2; f++) {
+		fprintf(out, "  f%d:\n    operators:\n", f);
+		for (int i = 0; i < OPS; i++)
+			fprintf(out, "      o%d: {type: t}\n", i);
+		for (int i = 0; i + 1 < OPS && !to_and_fro; i++)
+			fprintf(out, "%s      - o%d.out -> o%d.in\n", i == 0 ? "    flows:\n" : "",
+				i, i + 1);
+	}
+	fprintf(out, "flows:\n");
+	if (!to_and_fro)
+		fprintf(out, "  - f1.o%d.out -> f2.o0.in\n", OPS - 1);
+	for (int i = 0; i < OPS && to_and_fro; i++) {
+		fprintf(out, "  - f1.o%d.out -> f2.o%d.in\n", i, i);
+		if (i + 1 < OPS)
+			fprintf(out, "  - f2.o%d.out -> f1.o%d.in\n", i, i + 1);
+	}
+	fclose(out);
+	return text;
+}
+
+/* The work that is left, in steps that each take a while; the workers beat. */
+static int work(struct world *w)
+{
+	int steps = 0;
+
+	while (drv_core_deadline_ns(w->core) <= w->now_ns && !w->ended) {
+		w->now_ns += STEP_NS;
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+		cr_assert_leq(drv_core_step_items(w->core), DRV_STEP_ITEMS_MAX);
+		if (++steps % 5 == 0) {
+			beat(w, 1);
+			beat(w, 2);
+		}
+	}
+	return steps;
+}
+
+static void say_large_table(struct world *w, uint32_t host, bool to_and_fro)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, host);
+	struct fw_port ports[] = {
+		{.name = "in", .type = "message", .dir = FRAG_IN, .flags = FRAG_PORT_OPTIONAL},
+		{.name = "out", .type = "message", .dir = FRAG_OUT},
+	};
+	struct fw_address address = {"ucx", "address", 7};
+	struct fw_op *ops = calloc(OPS, sizeof(*ops));
+	struct fw_inner_flow *flows = calloc(OPS, sizeof(*flows));
+	char(*names)[8] = calloc(OPS, sizeof(*names));
+	struct fw_fragment fragment = {
+		.name = host == 1 ? "f1" : "f2", .ops = ops, .op_count = OPS};
+
+	for (uint32_t i = 0; i < OPS; i++) {
+		snprintf(names[i], sizeof(names[i]), "o%u", i);
+		ops[i] = (struct fw_op){
+			.name = names[i], .type = "t", .ports = ports, .port_count = 2};
+		flows[i] = (struct fw_inner_flow){
+			.from_op = i, .from_port = 1, .to_op = i + 1, .capacity = 4, .policy = 1};
+	}
+	message.prepared = (struct fw_host_prepared){.ok = true,
+						     .fragments = &fragment,
+						     .fragment_count = 1,
+						     .flows = flows,
+						     .flow_count = to_and_fro ? 0 : OPS - 1,
+						     .addresses = &address,
+						     .address_count = 1,
+						     .transport = "ucx 1.13.1 tcp lo",
+						     .pid = 100};
+	say(w, host, &message);
+	free(ops);
+	free(flows);
+	free(names);
+}
+
+static void say_large_stats(struct world *w, uint32_t host, uint32_t rows)
+{
+	struct fw_message message = of_host(FW_HOST_STATS, host);
+	struct fragi_flow_stats *flows = calloc(rows, sizeof(*flows));
+	struct fw_op_stats *ops = calloc(OPS, sizeof(*ops));
+
+	for (uint32_t i = 0; i < rows; i++)
+		flows[i].sent = flows[i].delivered = flows[i].arrived = 3;
+	message.stats = (struct fw_host_stats){
+		.final = true, .ops = ops, .op_count = OPS, .flows = flows, .flow_count = rows};
+	say(w, host, &message);
+	cr_assert_leq(drv_core_step_items(w->core), DRV_STEP_ITEMS_MAX);
+	free(flows);
+	free(ops);
+}
+
+static int sent_of(const struct world *w, uint64_t connection, enum fw_kind kind)
+{
+	int count = 0;
+
+	for (size_t i = 0; i < w->sent_count; i++)
+		count += w->sent[i].connection == connection && w->sent[i].message->kind == kind;
+	return count;
+}
+
+static void live(struct world *w, bool to_and_fro)
+{
+	/* items: of the tables, indices, flows, and of the checks */
+	const int least = 2 * 2 * OPS / DRV_STEP_ITEMS, most = 8 * 2 * OPS / DRV_STEP_ITEMS;
+	char *text = graph(to_and_fro);
+	int steps, beats;
+
+	world_init(w);
+	app(w, text);
+	both_come(w);
+	work(w);
+	say_large_table(w, 1, to_and_fro);
+	say_large_table(w, 2, to_and_fro);
+	beats = sent_of(w, 1, FW_BEAT);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
+	steps = work(w);
+	cr_expect(steps >= least && steps <= most, "%d steps", steps);
+	cr_expect_geq(sent_of(w, 1, FW_BEAT) - beats, steps * STEP_NS / (250 * MS));
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WIRING, "%s", w->errors);
+	both_run(w);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_large_stats(w, host, to_and_fro ? 2 * OPS - 1 : OPS);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(w, host, host, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(w, host, host, 0, 0, "");
+	cr_expect_not(w->ended, "the summary takes several steps");
+	steps = work(w);
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE);
+	cr_expect(steps >= least / 2 && steps <= most, "%d steps", steps);
+	cr_expect_str_eq(w->errors, "");
+	world_fini(w);
+	free(text);
+}
+
+Test(driver_large, forty_thousand_operators_in_two_chains, .timeout = 60)
+{
+	struct world *w = malloc(sizeof(*w));
+
+	live(w, false);
+	free(w);
+}
+
+Test(driver_large, forty_thousand_flows_between_two_hosts, .timeout = 60)
+{
+	struct world *w = malloc(sizeof(*w));
+
+	live(w, true);
+	free(w);
+}
+
+/* A stop, a second one or a failure may come while the driver is at work. */
+Test(driver_large, it_can_be_stopped_while_the_driver_resolves, .timeout = 60)
+{
+	struct world *w = malloc(sizeof(*w));
+	char *text = graph(true);
+
+	world_init(w);
+	app(w, text);
+	both_come(w);
+	work(w);
+	say_large_table(w, 1, true);
+	say_large_table(w, 2, true);
+	for (int i = 0; i < 10; i++)
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	both_are_killed(w);
+	work(w);
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
+	world_fini(w);
+	free(w);
+	free(text);
+}
