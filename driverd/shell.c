@@ -106,10 +106,17 @@ static void shell_end(struct shell *shell, int exit_code)
 		close_handle(&shell->linger);
 }
 
-static void show_summary(struct shell *shell, const struct fragi_summary *summary)
+/*
+ * With --app the driver shows how that application ended, and ends with its exit code. Any other
+ * application ends alone.
+ */
+#define COMMAND_LINE_APP 1
+
+static void app_ended(struct shell *shell, uint64_t app, const struct fragi_summary *summary)
 {
 	drv_progress_clear(&shell->progress);
-	shell_end(shell, drv_result_show(shell->options, summary));
+	if (app == COMMAND_LINE_APP)
+		shell_end(shell, drv_result_show(shell->options, summary));
 }
 
 static void act(struct shell *shell, struct drv_action *action)
@@ -149,7 +156,7 @@ static void act(struct shell *shell, struct drv_action *action)
 		drv_store_write(&shell->store, &shell->loop, action->epoch);
 		break;
 	case DRV_DO_ENDED:
-		show_summary(shell, action->summary);
+		app_ended(shell, action->app, action->summary);
 		break;
 	}
 }
@@ -500,7 +507,10 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 		log_error(NULL, "%s", err.text);
 		shell_end(&shell, drv_result_fail(options, NULL, &err));
 	} else {
-		event.app = (struct drv_event_app){source, source_bytes, options->start_timeout_ns};
+		event.app = (struct drv_event_app){.source = source,
+						   .source_bytes = source_bytes,
+						   .start_timeout_ns = options->start_timeout_ns,
+						   .id = COMMAND_LINE_APP};
 		shell_step(&shell, &event);
 	}
 	uv_run(&shell.loop, UV_RUN_DEFAULT);

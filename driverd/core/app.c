@@ -41,11 +41,37 @@ static const char *const app_names[DRV_APP_STATES] = {
 	[DRV_APP_ENDED] = "ended",
 };
 
+/* What holds at the end of every step. */
+static void app_check(const void *object)
+{
+	const struct drv_app *app = object;
+	bool has_hosts = app->state >= DRV_APP_PREPARING && app->state <= DRV_APP_KILLING;
+	uint32_t count = 0;
+
+	for (uint32_t s = 0; s < DRV_HOST_STATES; s++)
+		count += app->hosts_in[s];
+	assert(count == app->host_count && "each host is in one state");
+	assert(app->state == DRV_APP_ENDED || has_hosts == (app->host_count != 0));
+	assert((!has_hosts || app->state == DRV_APP_RUNNING || drv_timer_is_set(&app->phase) ||
+		app->phase.is_due) &&
+	       "what is waited for has a deadline");
+	assert((!has_hosts || app->state >= DRV_APP_KILLING || !app->end_wanted) &&
+	       "what is to end is being ended");
+	assert((app->result != FRAGI_SUMMARY_FAILED || app->failure.sentence != NULL) &&
+	       "a failure has a cause");
+	assert((app->suspicion.host == NULL || app->state >= DRV_APP_CLOSING ||
+		drv_timer_is_set(&app->judge)) &&
+	       "what is suspected will be judged");
+	assert(app->state != DRV_APP_ENDED ||
+	       (app->is_reported && drv_app_all_at(app, DRV_HOST_GONE)));
+}
+
 const struct fragi_machine drv_app_machine = {
 	.name = "application",
 	.state_names = app_names,
 	.moves = app_moves,
 	.count = DRV_APP_STATES,
+	.check = app_check,
 };
 
 const char *drv_app_state_name(enum drv_app_state state)
@@ -222,7 +248,7 @@ static int app_insert(struct drv_core *core, struct drv_app *app)
 }
 
 /* There is not even memory for an application that fails. */
-static void refuse(struct drv_core *core)
+static void refuse(struct drv_core *core, uint64_t id)
 {
 	core->refused = (struct fragi_summary){
 		.application = "application",
@@ -230,7 +256,8 @@ static void refuse(struct drv_core *core)
 		.failure = {.code = FRAGI_FAILURE_OUT_OF_MEMORY, .sentence = no_memory},
 		.exit_code = fragi_failure_exit(FRAGI_FAILURE_OUT_OF_MEMORY),
 	};
-	drv_emit(core, &(struct drv_action){.kind = DRV_DO_ENDED, .summary = &core->refused});
+	drv_emit(core,
+		 &(struct drv_action){.kind = DRV_DO_ENDED, .app = id, .summary = &core->refused});
 }
 
 void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
@@ -240,16 +267,17 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 
 	if (app == NULL || drv_timers_reserve(&core->timers, DRV_APP_TIMERS) < 0) {
 		fragi_free(app);
-		refuse(core);
+		refuse(core, event->id);
 		return;
 	}
 	if (app_insert(core, app) < 0) {
 		drv_timers_release(&core->timers, DRV_APP_TIMERS);
 		fragi_free(app);
-		refuse(core);
+		refuse(core, event->id);
 		return;
 	}
 	app->core = core;
+	app->id = event->id;
 	app->run = ++core->last_run;
 	app->epoch = ++core->last_epoch;
 	app->given_ns = core->now_ns;

@@ -142,6 +142,20 @@ static void core_persisted(struct drv_core *core, const struct drv_event *event)
 			drv_app_persisted(core->apps[i], event->text);
 }
 
+static void check_invariants(const struct drv_core *core)
+{
+	assert(drv_core_step_items(core) <= DRV_STEP_ITEMS_MAX);
+	for (size_t i = 0; i < core->session_count; i++)
+		fragi_machine_check(&drv_session_machine, core->sessions[i]);
+	for (size_t i = 0; i < core->app_count; i++) {
+		const struct drv_app *app = core->apps[i];
+
+		fragi_machine_check(&drv_app_machine, app);
+		for (uint32_t k = 0; k < app->host_count; k++)
+			fragi_machine_check(&drv_host_machine, &app->hosts[k]);
+	}
+}
+
 int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns,
 		  struct drv_actions *actions)
 {
@@ -177,7 +191,8 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns
 	for (size_t i = 0; i < core->app_count; i++) /* another one is the first each time */
 		drv_app_decide(core->apps[(core->turn + i) % core->app_count]);
 	core->turn++;
-	assert(drv_core_step_items(core) <= DRV_STEP_ITEMS_MAX);
+	if (!actions->out_of_memory)
+		check_invariants(core);
 	core->actions = NULL;
 	return actions->out_of_memory ? -ENOMEM : 0;
 }

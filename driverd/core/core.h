@@ -104,6 +104,7 @@ struct drv_event_app {
 	const void *source; /* fragi_source_pack; copied */
 	size_t source_bytes;
 	int64_t start_timeout_ns; /* 0: none */
+	uint64_t id;              /* the shell's own; DRV_DO_ENDED carries it */
 };
 struct drv_event {
 	enum drv_event_kind kind;
@@ -124,7 +125,8 @@ enum drv_action_kind {
 	DRV_DO_PROGRESS, /* text: how things stand, for a line that is written over */
 	/* epoch: the last one given; what waits for it goes on with DRV_EVENT_PERSISTED */
 	DRV_DO_PERSIST,
-	DRV_DO_ENDED, /* summary, diag: an application has ended; valid until the next step */
+	/* app, summary: that application has ended; valid until the next step */
+	DRV_DO_ENDED,
 };
 struct drv_action {
 	enum drv_action_kind kind;
@@ -134,6 +136,7 @@ struct drv_action {
 	enum fragi_log_level level;
 	const char *subject, *text;
 	const struct fragi_summary *summary;
+	uint64_t app;
 	uint64_t epoch;
 };
 /* zeroed: empty */

@@ -79,10 +79,16 @@ static void end(struct drv_app *app)
 	drv_timer_cancel(&core->timers, &app->missing_line);
 	drv_timer_cancel(&core->timers, &app->progress);
 	drv_timer_cancel(&core->timers, &app->judge);
-	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].session != NULL)
-			app->hosts[i].session->placed -= app->hosts[i].fragment_count;
-	drv_emit(core, &(struct drv_action){.kind = DRV_DO_ENDED, .summary = &app->summary});
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		struct drv_host *host = &app->hosts[i];
+
+		if (host->session == NULL)
+			continue;
+		host->session->placed -= host->fragment_count;
+		drv_host_detach(host);
+	}
+	drv_emit(core, &(struct drv_action){
+			       .kind = DRV_DO_ENDED, .app = app->id, .summary = &app->summary});
 }
 
 static void note_ending(struct drv_app *app)

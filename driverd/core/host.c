@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,11 +32,27 @@ static const char *const host_names[DRV_HOST_STATES] = {
 	[DRV_HOST_GONE] = "gone",
 };
 
+/* What holds at the end of every step. */
+static void host_check(const void *object)
+{
+	const struct drv_host *host = object;
+
+	assert((host->state == DRV_HOST_GONE || host->session != NULL) && "it has a worker");
+	assert(host->session == NULL || host->session->state == DRV_SESSION_LIVE ||
+	       host->session->state == DRV_SESSION_SUSPECT);
+	assert(host->asked <= host->goal && "it was asked for no more than its goal");
+	assert(host->state != DRV_HOST_KILLED || host->goal == DRV_GOAL_KILLED);
+	assert(!host->lost || host->state == DRV_HOST_GONE);
+	assert(host->state < DRV_HOST_PREPARED || host->state > DRV_HOST_DONE ||
+	       host->prepared != NULL);
+}
+
 const struct fragi_machine drv_host_machine = {
 	.name = "host",
 	.state_names = host_names,
 	.moves = host_moves,
 	.count = DRV_HOST_STATES,
+	.check = host_check,
 };
 
 void drv_host_move(struct drv_host *host, enum drv_host_state to)
@@ -55,6 +72,13 @@ void drv_host_move(struct drv_host *host, enum drv_host_state to)
 	app->hosts_in[host->state]--;
 	app->hosts_in[to]++;
 	host->state = to;
+}
+
+void drv_host_detach(struct drv_host *host)
+{
+	assert(host->session != NULL && host->session->hosts > 0);
+	host->session->hosts--;
+	host->session = NULL;
 }
 
 void drv_host_lost(struct drv_host *host)

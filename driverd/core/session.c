@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,17 +31,28 @@ static const char *const session_names[DRV_SESSION_STATES] = {
 	[DRV_SESSION_GONE] = "gone",
 };
 
-static const struct fragi_machine session_machine = {
+/* What holds at the end of every step. */
+static void session_check(const void *object)
+{
+	const struct drv_session *session = object;
+
+	assert(session->state == DRV_SESSION_LIVE || session->state == DRV_SESSION_SUSPECT);
+	assert(drv_timer_is_set(&session->beat) && "it gets beats, and its silence is noticed");
+	assert(session->placed >= 0 && (session->hosts != 0) == (session->placed != 0));
+}
+
+const struct fragi_machine drv_session_machine = {
 	.name = "session",
 	.state_names = session_names,
 	.moves = session_moves,
 	.count = DRV_SESSION_STATES,
+	.check = session_check,
 };
 
 static void session_move(struct drv_session *session, enum drv_session_state to)
 {
 	struct drv_core *core = session->core;
-	bool legal = fragi_machine_move(&session_machine, session->state, to);
+	bool legal = fragi_machine_move(&drv_session_machine, session->state, to);
 
 	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
 		"worker %s, session %016llx: %s -> %s%s", session->name,
@@ -110,6 +122,8 @@ static void session_remove(struct drv_session *session)
 {
 	struct drv_core *core = session->core;
 	size_t i = session_index(core, session->connection);
+
+	assert(session->hosts == 0 && "no host names a session that is freed");
 
 	core->session_count--;
 	memmove(core->sessions + i, core->sessions + i + 1,
@@ -221,14 +235,14 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 	int64_t beat_ns = core->config.beat_ns, dead_ns = core->config.dead_ns;
 	int64_t silent_ns = now_ns - session->heard_ns;
 
-	fragi_spare_late(&core->spare, now_ns - timer->at_ns, beat_ns, dead_ns, now_ns);
-	if (now_ns >= fragi_spare_dead_at(&core->spare, session->heard_ns, dead_ns)) {
+	fragi_silence_woke(&core->silence, now_ns - timer->at_ns, beat_ns, dead_ns, now_ns);
+	if (now_ns >= fragi_silence_dead_at(&core->silence, session->heard_ns, dead_ns)) {
 		drv_session_lost(session, true,
 				 drv_text(core, "it has not been heard for %.1f s",
 					  (double)silent_ns * 1e-9));
 		return;
 	}
-	if (now_ns >= fragi_spare_dead_at(&core->spare, session->heard_ns, dead_ns / 3) &&
+	if (now_ns >= fragi_silence_dead_at(&core->silence, session->heard_ns, dead_ns / 3) &&
 	    session->state == DRV_SESSION_LIVE) {
 		session_move(session, DRV_SESSION_SUSPECT);
 		drv_log(core, FRAGI_LOG_WARN, NULL, "worker %s has not been heard for %.1f s",
@@ -364,7 +378,7 @@ static const struct drv_host *lose_hosts(const struct drv_session *session, stru
 
 		if (host->session != session)
 			continue;
-		host->session = NULL;
+		drv_host_detach(host);
 		if (host->state == DRV_HOST_GONE)
 			continue;
 		first = first != NULL ? first : host;

@@ -95,6 +95,7 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 		host->fragments[app->fragments[f].in_host] = (uint32_t)f;
 		*used += (size_t)sprintf(host->name + *used, "%s%s", *used != 0 ? ", " : "", name);
 		host->session->placed++;
+		host->session->hosts += app->fragments[f].in_host == 0;
 		drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
 			"%s runs on worker %s: %s", name, host->worker, app->fragments[f].reason);
 	}

@@ -3,7 +3,7 @@
 #define DRV_STATE_H
 
 #include <base/machine.h>
-#include <base/spare.h>
+#include <base/silence.h>
 #include <base/strmap.h>
 #include <driverd/core/core.h>
 #include <driverd/core/timer.h>
@@ -32,6 +32,7 @@ struct drv_session {
 	const char *worker_address, *node;
 	int64_t cores;
 	int64_t placed;   /* fragments of all applications */
+	uint32_t hosts;   /* that name this session */
 	uint64_t seq;     /* of the last message sent */
 	int64_t heard_ns; /* when something came last */
 	struct drv_timer beat;
@@ -116,6 +117,7 @@ struct drv_reporting {
 
 struct drv_app {
 	struct drv_core *core;
+	uint64_t id; /* the shell's */
 	uint64_t run;
 	uint64_t epoch; /* of its hosts */
 	struct fragi_arena arena;
@@ -168,7 +170,7 @@ struct drv_app {
 struct drv_core {
 	struct drv_config config;
 	struct drv_timers timers;
-	struct fragi_spare spare;
+	struct fragi_silence silence;
 	struct drv_session **sessions; /* by connection */
 	size_t session_count, session_capacity;
 	struct drv_app **apps;
@@ -198,6 +200,7 @@ int drv_send(struct drv_session *session, struct fw_message *message);
 void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns);
 
 /* session.c */
+extern const struct fragi_machine drv_session_machine;
 struct drv_session *drv_session_find(const struct drv_core *core, uint64_t connection);
 void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
 		       const struct fw_message *message);
@@ -213,6 +216,8 @@ void drv_session_destroy(struct drv_session *session);
 extern const struct fragi_machine drv_host_machine;
 void drv_host_move(struct drv_host *host, enum drv_host_state to);
 void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
+/* It has no worker any more. */
+void drv_host_detach(struct drv_host *host);
 /* Its worker is gone, or does not answer any more. */
 void drv_host_lost(struct drv_host *host);
 void drv_host_fini(struct drv_host *host);

@@ -53,7 +53,7 @@ void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_sess
 /*
  * By when a peer that was last heard then is given up, with the beat that finds it. A worker has no
  * beats before its WELCOME: that its clock has jumped it sees when its deadline by the old clock
- * comes, and then it spares its peer for two beats (base/spare.h).
+ * comes, and then it spares its peer for two beats (base/silence.h).
  */
 static int64_t given_up_at(const struct sim *sim, const struct sim_process *process,
 			   int64_t heard_ns)

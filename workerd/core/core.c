@@ -107,8 +107,8 @@ static int64_t core_deadline(const struct wrk_core *core)
 	    core->wait_until_ns < deadline)
 		deadline = core->wait_until_ns;
 	if ((core->session == WRK_SESSION_HELLO_SENT || core->session == WRK_SESSION_ATTACHED) &&
-	    fragi_spare_dead_at(&core->spare, core->heard_ns, core->dead_ns) < deadline)
-		deadline = fragi_spare_dead_at(&core->spare, core->heard_ns, core->dead_ns);
+	    fragi_silence_dead_at(&core->silence, core->heard_ns, core->dead_ns) < deadline)
+		deadline = fragi_silence_dead_at(&core->silence, core->heard_ns, core->dead_ns);
 	if (core->grace_until_ns < deadline)
 		deadline = core->grace_until_ns;
 	return core->stop_at_ns < deadline ? core->stop_at_ns : deadline;
@@ -146,8 +146,8 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 		  struct wrk_actions *actions)
 {
 	if (core->deadline_ns != INT64_MAX)
-		fragi_spare_late(&core->spare, now_ns - core->deadline_ns, core->beat_ns,
-				 core->dead_ns, now_ns);
+		fragi_silence_woke(&core->silence, now_ns - core->deadline_ns, core->beat_ns,
+				   core->dead_ns, now_ns);
 	switch (event->kind) {
 	case WRK_START:
 	case WRK_CONNECTED:

@@ -551,7 +551,8 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 			host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
 			continue;
 		}
-		if (now_ns >= fragi_spare_dead_at(&core->spare, host->heard_ns, core->dead_ns)) {
+		if (now_ns >=
+		    fragi_silence_dead_at(&core->silence, host->heard_ns, core->dead_ns)) {
 			char why[128];
 
 			snprintf(why, sizeof(why),
@@ -578,8 +579,9 @@ int64_t wrk_host_deadline_ns(const struct wrk_core *core)
 			continue;
 		if (host->kill_at_ns < deadline)
 			deadline = host->kill_at_ns;
-		if (fragi_spare_dead_at(&core->spare, host->heard_ns, core->dead_ns) < deadline)
-			deadline = fragi_spare_dead_at(&core->spare, host->heard_ns, core->dead_ns);
+		if (fragi_silence_dead_at(&core->silence, host->heard_ns, core->dead_ns) < deadline)
+			deadline = fragi_silence_dead_at(&core->silence, host->heard_ns,
+							 core->dead_ns);
 	}
 	return deadline;
 }

@@ -24,7 +24,7 @@ static const uint32_t session_moves[WRK_SESSIONS] = {
 
 static int64_t driver_dead_at(const struct wrk_core *core)
 {
-	return fragi_spare_dead_at(&core->spare, core->heard_ns, core->dead_ns);
+	return fragi_silence_dead_at(&core->silence, core->heard_ns, core->dead_ns);
 }
 
 /* What is true after every step; a host without a driver is being killed: WRK_HOST_KILLED. */

@@ -3,7 +3,7 @@
 #define WRK_STATE_H
 
 #include <base/machine.h>
-#include <base/spare.h>
+#include <base/silence.h>
 #include <workerd/core/core.h>
 
 /* The core's own structs, for the files of this folder. */
@@ -44,7 +44,7 @@ struct wrk_core {
 	uint64_t connection; /* of the present connection; counts up */
 	uint64_t session_id; /* the driver's; 0: never attached */
 	int64_t beat_ns, dead_ns;
-	struct fragi_spare spare;
+	struct fragi_silence silence;
 	int64_t heard_ns;      /* the driver */
 	int64_t beat_at_ns;    /* next beats and samples */
 	int64_t wait_until_ns; /* CONNECTING: give up; BACKOFF: try again */

@@ -9,7 +9,7 @@
 #include <base/alloc.h>
 #include <base/beat.h>
 #include <base/machine.h>
-#include <base/spare.h>
+#include <base/silence.h>
 #include <workerd/spawn.h>
 
 /* What the shell has been asked for and has not completed yet. */
@@ -32,7 +32,7 @@ struct host_core {
 	int64_t beat_at_ns;    /* next beat */
 	int64_t wire_until_ns; /* WIRING: when the peers have not answered in time */
 	int64_t deadline_ns;   /* as the shell knows it */
-	struct fragi_spare spare;
+	struct fragi_silence silence;
 	bool end_wanted;    /* the work that is under way has to be completed first */
 	bool idle;          /* the run is at rest, as far as it was reported */
 	bool idle_reported; /* ... since the last beat */
@@ -393,7 +393,7 @@ static void beat(struct host_core *core, int64_t now_ns, struct host_actions *ac
 
 static void judge_workerd(struct host_core *core, int64_t now_ns, struct host_actions *actions)
 {
-	if (now_ns < fragi_spare_dead_at(&core->spare, core->heard_ns, core->config.dead_ns))
+	if (now_ns < fragi_silence_dead_at(&core->silence, core->heard_ns, core->config.dead_ns))
 		return;
 	add_log(actions, FRAGI_LOG_ERROR, "workerd has not been heard for %.1f s: this host ends",
 		(double)core->config.dead_ns * 1e-9);
@@ -404,7 +404,7 @@ static int64_t deadline(const struct host_core *core)
 {
 	int64_t at_ns = core->beat_at_ns,
 		dead_at_ns =
-			fragi_spare_dead_at(&core->spare, core->heard_ns, core->config.dead_ns);
+			fragi_silence_dead_at(&core->silence, core->heard_ns, core->config.dead_ns);
 
 	if (core->state == HOST_STATE_ENDED)
 		return INT64_MAX;
@@ -418,8 +418,8 @@ void host_core_step(struct host_core *core, const struct host_event *event, int6
 {
 	assert(core->state != HOST_STATE_ENDED && "nothing follows EXIT");
 	actions->count = 0;
-	fragi_spare_late(&core->spare, now_ns - core->deadline_ns, core->config.beat_ns,
-			 core->config.dead_ns, now_ns);
+	fragi_silence_woke(&core->silence, now_ns - core->deadline_ns, core->config.beat_ns,
+			   core->config.dead_ns, now_ns);
 	switch (event->kind) {
 	case HOST_EV_MESSAGE:
 		on_message(core, event->message, now_ns, actions);
