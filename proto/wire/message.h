@@ -10,8 +10,8 @@
 #include <base/failure.h>
 
 /*
- * What travels on a control connection, as plain structs. Protobuf stops in encode.c and decode.c,
- * which checks every field and every bound. A frame is a u32 length (little-endian, at most
+ * What travels on a control connection, as plain structs. Protobuf stops in the files body_*.c,
+ * which check every field and every bound. A frame is a u32 length (little-endian, at most
  * FW_FRAME_MAX) and an envelope.
  *
  * Who says what:
@@ -39,23 +39,32 @@
 #define FW_PORTS_MAX 1024       /* of an operator */
 #define FW_HELLO_MAX (1u << 20) /* the limit of frames before HELLO is accepted */
 
-enum fw_kind {
-	FW_HELLO = 1,
-	FW_WELCOME,
-	FW_REFUSED,
-	FW_BEAT,
-	FW_HOST_CREATE,
-	FW_HOST_PREPARED,
-	FW_HOST_WIRE,
-	FW_HOST_WIRED,
-	FW_HOST_START,
-	FW_HOST_STARTED,
-	FW_HOST_STOP,
-	FW_HOST_KILL,
-	FW_HOST_EVENT,
-	FW_HOST_STATS,
-	FW_HOST_EXIT,
-};
+/*
+ * The kinds of messages: X(number, KIND, field, type, Type), the number and name of the field in
+ * Envelope (control.proto), and the type of the field as protobuf-c writes it in functions and in
+ * structs. A new kind is a row here, with its struct below, a field of Envelope, and the two
+ * functions of its body in a body_*.c.
+ */
+#define FW_KIND_LIST(X)                                                                            \
+	X(16, HELLO, hello, hello, Hello)                                                          \
+	X(17, WELCOME, welcome, welcome, Welcome)                                                  \
+	X(18, REFUSED, refused, refused, Refused)                                                  \
+	X(19, BEAT, beat, beat, Beat)                                                              \
+	X(20, HOST_CREATE, host_create, host_create, HostCreate)                                   \
+	X(21, HOST_PREPARED, host_prepared, host_prepared, HostPrepared)                           \
+	X(22, HOST_WIRE, host_wire, host_wire, HostWire)                                           \
+	X(23, HOST_WIRED, host_wired, host_result, HostResult)                                     \
+	X(24, HOST_START, host_start, host_start, HostStart)                                       \
+	X(25, HOST_STARTED, host_started, host_result, HostResult)                                 \
+	X(26, HOST_STOP, host_stop, host_stop, HostStop)                                           \
+	X(27, HOST_KILL, host_kill, host_stop, HostStop)                                           \
+	X(28, HOST_EVENT, host_event, host_event, HostEvent)                                       \
+	X(29, HOST_STATS, host_stats, host_stats, HostStats)                                       \
+	X(30, HOST_EXIT, host_exit, host_exit, HostExit)
+
+#define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
+enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
+#undef FW_KIND_ENUM
 
 enum fw_role {
 	FW_ROLE_WORKER = 1,
@@ -139,8 +148,8 @@ struct fw_host_prepared {
 	uint32_t error_count;
 	struct fw_fragment *fragments;
 	uint32_t fragment_count;
-	struct fw_inner_flow *
-		flows; /* flows inside this host, within and between its fragments: rows 0.. of its ledger */
+	/* inside this host, within and between its fragments: rows 0.. of its ledger */
+	struct fw_inner_flow *flows;
 	uint32_t flow_count;
 	struct fw_address *addresses; /* of its transports; none: no flow leaves it, or see below */
 	uint32_t address_count;

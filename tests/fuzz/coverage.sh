@@ -16,7 +16,7 @@ files() {
 	text=libfrag/src/text base=libfrag/src/base data=libfrag/src/data
 	case $1 in
 	control)
-		echo proto/wire/frame.c proto/wire/decode.c proto/wire/message.c proto/wire/encode.c
+		ls proto/wire/*.c | grep -v /connection.c
 		;;
 	source) echo $text/source_pack.c ;;
 	graph) echo $text/node.c $text/spec.c $text/spec_operator.c $text/spec_fragment.c \

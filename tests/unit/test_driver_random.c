@@ -70,7 +70,7 @@ static void say_anything(struct world *w, uint64_t *seed)
 		break;
 	case 11:
 		message = (struct fw_message){
-			.kind = (enum fw_kind)(FW_HELLO + draw(seed, FW_HOST_EXIT))};
+			.kind = (enum fw_kind)(FW_HELLO + draw(seed, FW_HOST_EXIT - FW_HELLO + 1))};
 		if (message.kind == FW_HELLO)
 			message.hello = (struct fw_hello){.major = (uint32_t)draw(seed, 3),
 							  .role = FW_ROLE_WORKER};

@@ -239,7 +239,7 @@ static struct fw_message *decode(const uint8_t *frame, size_t size)
 
 Test(wire_codec, every_kind_comes_back_as_it_was)
 {
-	for (int kind = FW_HELLO; kind <= FW_HOST_EXIT; kind++) {
+	for (int kind = FW_HELLO; fw_kind_name((enum fw_kind)kind)[0] != '?'; kind++) {
 		for (uint64_t seed = 1; seed < 20; seed++) {
 			struct maker m = {.state = seed * 7919};
 			struct fw_message in, *out;
@@ -312,7 +312,7 @@ Test(wire_codec, fields_arrive_where_they_belong)
 
 Test(wire_codec, a_cut_frame_or_a_flipped_bit_is_refused_or_read_and_nothing_worse)
 {
-	for (int kind = FW_HELLO; kind <= FW_HOST_EXIT; kind++) {
+	for (int kind = FW_HELLO; fw_kind_name((enum fw_kind)kind)[0] != '?'; kind++) {
 		struct maker m = {.state = 4242};
 		struct fw_message in, *out;
 		uint8_t *frame;
@@ -446,7 +446,7 @@ Test(wire_codec, every_failure_of_memory_is_told)
 {
 	struct maker m = {.state = 8};
 
-	for (int kind = FW_HELLO; kind <= FW_HOST_EXIT; kind++) {
+	for (int kind = FW_HELLO; fw_kind_name((enum fw_kind)kind)[0] != '?'; kind++) {
 		struct fw_message in, *out;
 		uint8_t *frame, *good;
 		size_t size, good_size;

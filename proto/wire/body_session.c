@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <base/failure.h>
+#include <wire/body.h>
+
+/*
+ * Bodies of the messages by which a session begins and stays alive: HELLO, WELCOME, REFUSED, BEAT.
+ */
+
+void fw_encode_hello(struct fw_encoder *e, const struct fw_message *message, Frag__V1__Hello *out)
+{
+	const struct fw_hello *in = &message->hello;
+
+	out->major = in->major;
+	out->minor = in->minor;
+	out->role = (uint32_t)in->role;
+	out->name = fw_put_text(e, in->name);
+	out->session = in->session;
+	out->fragments =
+		fw_put_texts(e, in->fragments, in->fragment_count, FW_NAMES_MAX, &out->n_fragments);
+	out->worker_address = fw_put_text(e, in->worker_address);
+	out->node = fw_put_text(e, in->node);
+	out->version = fw_put_text(e, in->version);
+	out->cores = in->cores;
+	out->memory_bytes = in->memory_bytes;
+}
+
+void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_message *message)
+{
+	struct fw_hello *out = &message->hello;
+
+	out->major = in->major;
+	out->minor = in->minor;
+	out->name = out->worker_address = out->node = out->version = "";
+	if (in->major != FW_PROTOCOL_MAJOR)
+		return;
+	if (in->role != FW_ROLE_WORKER && in->role != FW_ROLE_CLIENT)
+		fw_get_failed(d, "an unknown role");
+	out->role = (enum fw_role)in->role;
+	out->name = fw_get_text(d, in->name);
+	out->session = in->session;
+	out->fragments =
+		fw_get_texts(d, in->fragments, in->n_fragments, FW_NAMES_MAX, &out->fragment_count);
+	out->worker_address = fw_get_text(d, in->worker_address);
+	out->node = fw_get_text(d, in->node);
+	out->version = fw_get_text(d, in->version);
+	out->cores = in->cores;
+	out->memory_bytes = in->memory_bytes;
+}
+
+void fw_encode_welcome(struct fw_encoder *e, const struct fw_message *message,
+		       Frag__V1__Welcome *out)
+{
+	const struct fw_welcome *in = &message->welcome;
+
+	out->session = in->session;
+	out->name = fw_put_text(e, in->name);
+	out->beat_ns = in->beat_ns;
+	out->dead_ns = in->dead_ns;
+	out->version = fw_put_text(e, in->version);
+}
+
+void fw_decode_welcome(struct fw_decoder *d, const Frag__V1__Welcome *in,
+		       struct fw_message *message)
+{
+	struct fw_welcome *out = &message->welcome;
+
+	out->session = in->session;
+	out->name = fw_get_text(d, in->name);
+	out->beat_ns = fw_get_duration(d, in->beat_ns);
+	out->dead_ns = fw_get_duration(d, in->dead_ns);
+	out->version = fw_get_text(d, in->version);
+}
+
+void fw_encode_refused(struct fw_encoder *e, const struct fw_message *message,
+		       Frag__V1__Refused *out)
+{
+	const struct fw_failure *in = &message->refused.failure;
+
+	out->exit_code = fragi_failure_exit(in->code);
+	out->sentence = fw_put_text(e, in->sentence);
+	out->code = (uint32_t)in->code;
+}
+
+/* A peer of another version may not know codes: it refuses because of the version. */
+void fw_decode_refused(struct fw_decoder *d, const Frag__V1__Refused *in,
+		       struct fw_message *message)
+{
+	struct fw_failure *out = &message->refused.failure;
+
+	out->code = in->code == FRAGI_FAILURE_NONE ? FRAGI_FAILURE_VERSION_REFUSED
+						   : fw_get_failure_code(in->code);
+	out->sentence = fw_get_text(d, in->sentence);
+	out->op = "";
+}
+
+void fw_encode_beat(struct fw_encoder *e, const struct fw_message *message, Frag__V1__Beat *out)
+{
+	(void)e;
+	(void)message;
+	(void)out;
+}
+
+void fw_decode_beat(struct fw_decoder *d, const Frag__V1__Beat *in, struct fw_message *message)
+{
+	(void)d;
+	(void)in;
+	(void)message;
+}
