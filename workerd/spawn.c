@@ -28,6 +28,11 @@ static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 		return -errno;
 	if (getppid() != parent) /* it died before that was set */
 		_exit(127);
+	/*
+	 * A session of its own: what a terminal or timeout(1) sends to the whole process group is for
+	 * the worker, which ends its hosts in order.
+	 */
+	(void)setsid();
 	for (int i = 1; i < NSIG; i++)
 		(void)signal(i, i == SIGINT || i == SIGPIPE ? SIG_IGN : SIG_DFL);
 	sigemptyset(&none);

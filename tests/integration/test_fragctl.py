@@ -52,8 +52,9 @@ class Fragctl(cluster.ClusterTest):
     def fragctl(self, *args, **kwargs):
         return self.start("fragctl", *args, **kwargs)
 
-    def run_app(self, *args, app_args=()):
-        return self.fragctl("run", self.app, "--output", "json", *args, "--", *app_args)
+    def run_app(self, *args, app_args=(), prefix=()):
+        return self.fragctl("run", self.app, "--output", "json", *args, "--", *app_args,
+                            prefix=prefix)
 
     def wait_flowing(self):
         self.wait_until("messages", lambda: os.path.exists(self.path("received")) and
@@ -88,6 +89,19 @@ class OneHost(Fragctl):
         self.assertEqual(self.flow(summary, "fragment1.tx.out")["delivered"], len(received))
         with open(self.path("summary.json")) as f:
             self.assertEqual(json.load(f), summary)
+        self.assert_nothing_left()
+
+    def test_a_signal_to_the_whole_process_group_stops_in_order(self):
+        """As timeout(1) and a closing terminal send it: the host must leave the end to fragctl."""
+        run = self.run_app(prefix=("setsid",))
+        self.wait_flowing()
+        os.killpg(run.pid, signal.SIGTERM)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        summary = self.summary(run)
+        self.assertEqual(summary["result"], "stopped")
+        self.assert_balanced(summary)
+        sent, received = self.sent_and_received()
+        self.assertEqual(received, sent)
         self.assert_nothing_left()
 
     def test_second_ctrl_c_ends_a_compute_that_hangs(self):
