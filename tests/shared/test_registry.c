@@ -217,7 +217,8 @@ Test(registry, advises_on_unknown_names)
 	cr_expect_eq(err.code, -EINVAL);
 	err = (struct frag_err)FRAG_ERR_INIT;
 	cr_expect_null(fragi_registry_composer(registry, "zzzzz", &err));
-	cr_expect_str_eq(err.text,
-			 "unknown composer \"zzzzz\"; valid: line, forgetful, failing, equipped, thrifty");
+	cr_expect_str_eq(
+		err.text,
+		"unknown composer \"zzzzz\"; valid: line, forgetful, failing, equipped, thrifty");
 	fragi_registry_destroy(registry);
 }
