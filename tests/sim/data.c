@@ -392,8 +392,9 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 	if (op->fragment != app->fate_fragment || app->fate_met || host->dying ||
 	    (app->fate_late ? !app->stop_told && !app->stopped_by_op : op->ticks < app->fate_tick))
 		return false;
-	if (host->works && (app->fate == SIM_FATE_OP_FAILS || app->fate == SIM_FATE_OP_WATCHDOG))
-		return false;    /* nobody looks at what the run reports any more */
+	if (host->works && (app->fate == SIM_FATE_OP_FAILS || app->fate == SIM_FATE_OP_HANGS ||
+			    app->fate == SIM_FATE_OP_WATCHDOG))
+		return false;    /* the run is being destroyed, and reports no more */
 	app->fate_exit_code = 1; /* whatever it exits with after it was prepared */
 	switch ((enum sim_fate)app->fate) {
 	case SIM_FATE_OP_FAILS:

@@ -71,11 +71,6 @@ static const uint32_t state_moves[HOST_STATES] = {
 	[HOST_STATE_ENDED] = 0,
 };
 
-static bool is_doing(const struct host_core *core, enum host_work work, enum host_state state)
-{
-	return (core->work == work) == (core->state == state);
-}
-
 static void check(const void *object)
 {
 	const struct host_core *core = object;
@@ -84,9 +79,9 @@ static void check(const void *object)
 		assert(core->deadline_ns == INT64_MAX);
 		return;
 	}
-	assert(is_doing(core, HOST_WORK_PREPARE, HOST_STATE_PREPARING));
-	assert(is_doing(core, HOST_WORK_START, HOST_STATE_STARTING));
-	assert(is_doing(core, HOST_WORK_DESTROY, HOST_STATE_ENDING));
+	assert((core->work == HOST_WORK_PREPARE) == (core->state == HOST_STATE_PREPARING));
+	assert((core->work == HOST_WORK_START) == (core->state == HOST_STATE_STARTING));
+	assert((core->work == HOST_WORK_DESTROY) == (core->state == HOST_STATE_ENDING));
 	assert(core->work != HOST_WORK_WIRE || core->state == HOST_STATE_WIRING);
 	assert((core->wire_until_ns != INT64_MAX) == (core->state == HOST_STATE_WIRING) &&
 	       "peers are awaited while wiring, and for a limited time");
@@ -317,7 +312,10 @@ static void on_destroy_done(struct host_core *core, struct host_actions *actions
 static void on_work_done(struct host_core *core, const struct host_event *event,
 			 struct host_actions *actions)
 {
-	assert(core->work == completed_by(event->kind));
+	enum host_work completed = completed_by(event->kind);
+
+	assert(core->work == completed);
+	(void)completed;
 	core->work = HOST_WORK_NONE;
 	switch (event->kind) {
 	case HOST_EV_PREPARE_DONE:
