@@ -107,7 +107,7 @@ Test(resource, bad_parameters_are_refused_with_a_sentence)
 	} cases[] = {
 		{0, 64, 1, -ENOTSUP, "not built yet"},
 		{1, 64, 1, -ENOTSUP, "not built yet"},
-		{3, 64, 1, -EINVAL, "no kind of memory"},
+		{3, 64, 1, -EINVAL, "not a kind of memory"},
 		{2, 0, 1, -EINVAL, "block_size is 0"},
 		{2, 64, 0, -EINVAL, "num_blocks is 0"},
 		{2, 64, -1, -EINVAL, "num_blocks is -1"},

@@ -132,7 +132,7 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 		 */
 		if (r != AVERROR_INVALIDDATA || skipped == NULL || d->drained)
 			return frag_err_set(err, av_errno(r),
-					    "cannot read on in %s: %s; is the file damaged?",
+					    "cannot read more of %s: %s; is the file damaged?",
 					    d->format->url, AV_WHY(r));
 		(*skipped)++;
 	}

@@ -160,7 +160,8 @@ int video_encoder_open(const char *path, const char *codec, double frame_rate,
 	if (r < 0) {
 		r = frag_err_set(
 			err, -ENOTSUP,
-			"FFmpeg knows no kind of file by the ending of %s; use .mp4 or .mkv", path);
+			"FFmpeg does not know the file format of %s by its ending; use .mp4 or .mkv",
+			path);
 		goto err_free;
 	}
 	if (avformat_query_codec(e->format->oformat, found->id, FF_COMPLIANCE_NORMAL) == 0) {
@@ -258,7 +259,7 @@ int video_encoder_add(struct video_encoder *e, const struct frame *frame, struct
 	}
 	if (r < 0)
 		return frag_err_set(err, av_errno(r),
-				    "cannot write on in %s: %s; check the space on its disk",
+				    "cannot write to %s: %s; check the space on its disk",
 				    e->format->url, AV_WHY(r));
 	return 0;
 }

@@ -42,7 +42,7 @@ void fragi_log_init(int verbosity)
 	if (unknown)
 		log_warn(
 			NULL,
-			"FRAG_LOG_LEVEL is \"%.32s\", which is no level; it is taken as info (give trace, debug, info, warn, error or off)",
+			"FRAG_LOG_LEVEL is \"%.32s\", which is not a level; info is used (give trace, debug, info, warn, error or off)",
 			text);
 }
 

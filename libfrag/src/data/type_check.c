@@ -58,7 +58,7 @@ static int check_head(const struct frag_type *type, struct frag_err *err)
 	     type->field_size < sizeof(struct frag_field)))
 		return frag_err_set(
 			err, -EINVAL,
-			"type \"%s\" has no good table of fields (at most %u); write it with FRAG_FIELDS",
+			"type \"%s\" has an invalid table of fields (at most %u); write it with FRAG_FIELDS",
 			type->name, FRAGI_TYPE_FIELDS_MAX);
 	return 0;
 }

@@ -97,7 +97,7 @@ static int block_pool_init(void *state, const char *name, struct frag_err *err)
 	if (pool->storage_type != STORAGE_SYSTEM)
 		return frag_err_set(err, -EINVAL,
 				    "resource \"%s\": storage_type is %" PRId64
-				    ", which is no kind of memory; use 2, system memory",
+				    ", which is not a kind of memory; use 2, system memory",
 				    name, pool->storage_type);
 	if (pool->num_blocks < 1 || pool->num_blocks > BLOCKS_MAX)
 		return frag_err_set(err, -EINVAL,
@@ -168,14 +168,13 @@ static void block_pool_free(void *state, void *memory)
 
 	if (at % pool->stride != 0 || at / pool->stride >= (size_t)pool->num_blocks) {
 		log_error(NULL,
-			  "%p was given back to a block_memory_pool that it is not from; ignored",
+			  "%p was freed to a block_memory_pool that it does not belong to; ignored",
 			  memory);
 		return;
 	}
 	index = (uint32_t)(at / pool->stride);
 	if (atomic_exchange_explicit(&pool->links[index].in_use, 0, memory_order_relaxed) == 0) {
-		log_error(NULL, "%p was given back to its block_memory_pool twice; ignored",
-			  memory);
+		log_error(NULL, "%p was freed to its block_memory_pool twice; ignored", memory);
 		return;
 	}
 	push(pool, index);

@@ -304,7 +304,8 @@ static void *worker_main(void *arg)
 	worker->base_ns = fragi_now_ns();
 	worker->base_stamp = worker->here.stamp = worker->here.pump_stamp = fragi_stamp();
 	work(event, worker);
-	log_debug(sched->config.fragment->name, "a thread took %llu operators and slept %llu times",
+	log_debug(sched->config.fragment->name,
+		  "a thread ran operators %llu times and slept %llu times",
 		  (unsigned long long)worker->turns, (unsigned long long)worker->sleeps);
 	if (atomic_fetch_sub(&event->leaving, 1) == 1) {
 		/* Closing the ports sends notifications, which must not queue anything. */

@@ -308,8 +308,9 @@ int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg
 				"%s: a thread cannot be pinned to the cores of pin_cores; name cores that this process may use, or leave strict_thread_pinning out",
 				fragment);
 		} else {
-			log_warn(fragment,
-				 "threads cannot be pinned to the cores of pin_cores, and are not");
+			log_warn(
+				fragment,
+				"cannot pin threads to the cores of pin_cores; they are not pinned");
 			r = -pthread_create(out_thread, NULL, main, arg);
 		}
 	}
