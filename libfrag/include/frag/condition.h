@@ -10,21 +10,27 @@ FRAG_BEGIN_DECLS
  * Conditions decide when an operator is ticked: when all its conditions answer READY. Otherwise, of
  * the answers that its conditions give, the one that stands last in enum frag_ready counts.
  *
- * Built-in conditions, with their parameters in graphs and the defaults of those:
- * - message_available: every flow of an input has messages. receiver (an input; optional where the
- *   operator has one), min_size (1: messages on each flow), front_stage_max_size (0: no limit; else
- *   not while more messages are waiting)
- * - downstream_affordable: every flow of an output has room. transmitter (an output; optional where
- *   the operator has one), min_size (1: messages on each flow)
- * - count: ticks the operator that many times, then says NEVER. count (1)
+ * The built-in conditions, and their parameters in graphs with the defaults in parentheses:
+ * - message_available: every flow of an input has messages
+ *   - receiver: the input; optional where the operator has exactly one
+ *   - min_size (1): messages that each flow must have
+ *   - front_stage_max_size (0): not while more messages than this are waiting; 0: no limit
+ * - downstream_affordable: every flow of an output has room
+ *   - transmitter: the output; optional where the operator has exactly one
+ *   - min_size (1): messages for which each flow must have room
+ * - count: a number of ticks, then NEVER
+ *   - count (1): that number
  * - boolean: switched on and off by the functions below. One that is off does not keep alive an
- *   application in which nothing else can happen any more. enable_tick (true: the state at the
- *   start)
- * - periodic: ticks the operator once a period. recess_period (duration or frequency; required),
- *   policy (catch_up_missed_ticks, the default; min_time_between_ticks; no_catch_up_missed_ticks)
- * - none: removes the default conditions of the operator's ports. port (one port; left out: all)
+ *   application in which nothing else can happen any more.
+ *   - enable_tick (true): the state at the start
+ * - periodic: one tick in each period
+ *   - recess_period: a duration or a frequency; required
+ *   - policy (catch_up_missed_ticks): what happens to ticks that were missed; also
+ *     min_time_between_ticks and no_catch_up_missed_ticks
+ * - none: removes the default conditions of the operator's ports
+ *   - port: one port; left out: all ports
  *
- * Source: Holoscan SDK user guide, "Conditions", and "Condition Combination" for the order above.
+ * Source: Holoscan SDK user guide, "Conditions"; the order above is that of its AND combination.
  */
 struct frag_condition;
 struct frag_param;

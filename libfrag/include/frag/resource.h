@@ -8,12 +8,15 @@ FRAG_BEGIN_DECLS
 
 /*
  * Resources are shared by the operators of a fragment. The built-in ones are allocators. Their
- * names in graphs and their parameters:
+ * names in graphs, and their parameters with the defaults in parentheses:
  * - block_memory_pool: a fixed number of blocks of one size. A request for more than one block
- *   holds, or for one block more than there are, fails. storage_type (0: pinned host memory, 1:
- *   device memory, 2: system memory, the default; 0 and 1 are not built yet), block_size (bytes),
- *   num_blocks, dev_id (number of the device, for device memory)
- * - unbounded_allocator: the heap of the process.
+ *   holds, or for one block more than there are, fails.
+ *   - block_size: bytes of a block; required
+ *   - num_blocks: number of blocks; required
+ *   - storage_type (2): 0: pinned host memory, 1: device memory, 2: system memory; 0 and 1 are not
+ *     built yet
+ *   - dev_id (0): number of the device, for device memory
+ * - unbounded_allocator: the heap of the process; no parameters
  */
 struct frag_resource;
 

@@ -126,9 +126,9 @@ static int decode(struct replayer *rp, struct frag_op *op, AVFrame *frame)
 /* Begins to play the file: its times count from its first frame, which is shown at at_ns. */
 static void begin_lap(struct replayer *rp, const AVFrame *first, int64_t at_ns)
 {
-	int64_t told = video_decoder_time_ns(rp->decoder, first);
+	int64_t first_ns = video_decoder_time_ns(rp->decoder, first);
 
-	rp->lap_ns = at_ns - (told > 0 ? told : 0);
+	rp->lap_ns = at_ns - (first_ns > 0 ? first_ns : 0);
 }
 
 /* Opens the file here, so that a missing file is reported before anything runs. */
@@ -167,13 +167,13 @@ static int replayer_start(void *state, struct frag_op *op)
 static int64_t next_pts_ns(const struct replayer *rp, const AVFrame *frame)
 {
 	int64_t period = llrint(1e9 / rp->rate);
-	int64_t told = video_decoder_time_ns(rp->decoder, frame);
+	int64_t frame_ns = video_decoder_time_ns(rp->decoder, frame);
 
 	if (rp->frame_rate > 0.0)
 		return llrint((double)(rp->emitted + 1) * 1e9 / rp->frame_rate);
-	if (told < 0 || rp->lap_ns + told <= rp->now_pts_ns)
+	if (frame_ns < 0 || rp->lap_ns + frame_ns <= rp->now_pts_ns)
 		return rp->now_pts_ns + period;
-	return rp->lap_ns + told;
+	return rp->lap_ns + frame_ns;
 }
 
 /* Decodes the frame after `now`. Returns 1; 0: `now` is the last one; or a negative errno. */
