@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # driverd and workerd link the few folders of libfrag that they need, statically. fraghost and
-# fragctl share libfrag.so with plugins. fragctl run is a driver, a worker and a host in one program,
-# so it links what it needs of all three.
+# fragctl share libfrag.so with plugins. fragctl run is a driver, a worker and a host in one
+# program, so it links what it needs of all three.
 DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 HOST_CORE_SRC := $(wildcard workerd/host/core/*.c)
@@ -38,7 +38,8 @@ $(B)/bin/driverd: $(DRIVERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_DAEMONS_A)
 all: $(B)/bin/driverd
 endif
 # All but main, for the tests; and fraghost's core.
-$(WORKERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out workerd/main.c,$(WORKERD_SRC)) $(HOST_CORE_SRC))
+$(WORKERD_A): $(patsubst %.c,$(B)/obj/%.o, \
+		$(filter-out workerd/main.c,$(WORKERD_SRC)) $(HOST_CORE_SRC))
 	@mkdir -p $(@D)
 	rm -f $@ && $(AR) rcs $@ $^
 $(DRIVERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out driverd/main.c,$(DRIVERD_SRC)))

@@ -4,9 +4,10 @@
 
 - The text between `<!-- made by: COMMAND -->` and `<!-- end -->` is the output of COMMAND, a
   program of the build tree.
-- The text between `<!-- states: FILE TABLE -->` and `<!-- end -->` is a diagram of the table of legal
-  moves of that name in that source file.
-- The text between `<!-- layers: FILE -->` and `<!-- end -->` is a diagram of the layers in that file.
+- The text between `<!-- states: FILE TABLE -->` and `<!-- end -->` is a diagram of the table of
+  legal moves of that name in that source file.
+- The text between `<!-- layers: FILE -->` and `<!-- end -->` is a diagram of the layers in that
+  file.
 - The text between `<!-- exit codes -->` or `<!-- failures -->` and `<!-- end -->` is a table of
   base/failure.h.
 - The schema of the summary gets the counters of base/counters.h and the codes of base/failure.h.
@@ -78,8 +79,9 @@ def layers(what):
     rules = runpy.run_path(os.path.join(TOP, what))
     rows, lines = rules["ROWS"], []
     for level, row in reversed(list(enumerate(rows))):
-        lines += ['subgraph row%d [" "]' % level] + ["    " + folder for folder in row] + ["end"]
-    lines += ["%s --> %s" % pair for pair in sorted(rules["SIDEWAYS"])]
+        lines += ['subgraph row%d [" "]' % level]
+        lines += ["    of_%s[%s]" % (folder, folder) for folder in row] + ["end"]
+    lines += ["of_%s --> of_%s" % pair for pair in sorted(rules["SIDEWAYS"])]
     lines += ["row%d --> row%d" % (level, level - 1) for level in range(len(rows) - 1, 0, -1)]
     return mermaid("flowchart TB", lines)
 

@@ -3,7 +3,8 @@
 # (tests/fuzz/corpus.py reads and writes it), its mutator (if it has one) in tests/fuzz/mutate. Each
 # target is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any
 # compiler into tests/fuzz/test_corpus, which runs the corpora as plain tests.
-FUZZ_TARGETS := control source graph arguments units value message ledger remote $(if $(UCX_SRC),ucx)
+FUZZ_TARGETS := control source graph arguments units value message ledger remote \
+	$(if $(UCX_SRC),ucx)
 FUZZ_DIR := $(abspath tests/fuzz)
 FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.
 FUZZ_UCX_OBJ := $(filter-out %/sockets.o,$(UCX_SRC:%.c=$(B)/obj/%.o))

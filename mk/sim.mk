@@ -3,7 +3,8 @@
 # history, make sim RUNS=n runs the seeds from 1 on; make sim-faults shows that it finds planted
 # faults.
 SIM_SRC := $(wildcard tests/sim/*.c)
-SIM_CORES := $(patsubst %.c,$(B)/obj/%.o,$(wildcard driverd/core/*.c workerd/core/*.c workerd/host/core/*.c))
+SIM_CORES := $(patsubst %.c,$(B)/obj/%.o, \
+	$(wildcard driverd/core/*.c workerd/core/*.c workerd/host/core/*.c))
 SIM_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/sim/main.c tests/sim/test_%.c,$(SIM_SRC)))
 SIM_BIN := $(B)/tests/sim/sim
 SIM_TEST := $(B)/tests/sim/test_sim
