@@ -16,7 +16,7 @@ SHARED_TEST_SRC := $(wildcard tests/shared/*.c)
 SHARED_TEST_BIN := $(SHARED_TEST_SRC:tests/%.c=$(B)/tests/%)
 CONFORMANCE_SRC := $(filter-out $(if $(UCX_SRC),,tests/conformance/test_ucx%.c), \
 	$(wildcard tests/conformance/test_*.c))
-CONFORMANCE_PAIR := tests/conformance/pair.c tests/conformance/socket.c
+CONFORMANCE_PAIR := $(addprefix tests/conformance/,pair.c socket.c mischief.c message.c)
 CONFORMANCE_BIN := $(CONFORMANCE_SRC:tests/%.c=$(B)/tests/%)
 TEST_PLUGIN_SRC := $(wildcard tests/sample_plugins/*.c)
 TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/sample_plugins/%.c=$(B)/tests/sample_plugins/lib%.so) \
@@ -38,8 +38,8 @@ $(SHARED_TEST_BIN): $(B)/tests/%: tests/%.c $(LIBFRAG_SO)
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d -Itests $(LIBFRAG_INC) -I. $< $(ALL_LDFLAGS) \
 		-L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
-$(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c $(CONFORMANCE_PAIR) tests/conformance/pair.h \
-	tests/conformance/socket.h $(LIBFRAG_SO) $(MODULE_SO)
+$(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c $(CONFORMANCE_PAIR) \
+	$(addprefix tests/conformance/,pair.h socket.h mischief.h message.h) $(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D) $(B)/obj/$(<D)
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< $(CONFORMANCE_PAIR) \
 		$(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' \

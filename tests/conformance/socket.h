@@ -10,11 +10,15 @@
  */
 extern const struct fragi_transport_ops socket_transport;
 
-/* Read when a transport is created. Zero: the default. */
+/* Zero: the default. */
 struct socket_settings {
+	/* read when a transport is created */
 	unsigned int seed;
 	size_t header_max;
-	/* the transport of that number (from 1, in the order of creation) breaks off at this step */
+	/*
+	 * The transport of that number (from 1, in the order of creation) breaks off at this step,
+	 * counted from when `dies` is set.
+	 */
 	uint32_t dies, at_step;
 };
 extern struct socket_settings socket_settings;
