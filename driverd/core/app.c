@@ -48,6 +48,7 @@ static void app_check(const void *object)
 	bool has_hosts = app->state >= DRV_APP_PREPARING && app->state <= DRV_APP_KILLING;
 	uint32_t count = 0;
 
+	(void)has_hosts;
 	for (uint32_t s = 0; s < DRV_HOST_STATES; s++)
 		count += app->hosts_in[s];
 	assert(count == app->host_count && "each host is in one state");

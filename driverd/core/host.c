@@ -37,6 +37,7 @@ static void host_check(const void *object)
 {
 	const struct drv_host *host = object;
 
+	(void)host;
 	assert((host->state == DRV_HOST_GONE || host->session != NULL) && "it has a worker");
 	assert(host->session == NULL || host->session->state == DRV_SESSION_LIVE ||
 	       host->session->state == DRV_SESSION_SUSPECT);

@@ -36,6 +36,7 @@ static void session_check(const void *object)
 {
 	const struct drv_session *session = object;
 
+	(void)session;
 	assert(session->state == DRV_SESSION_LIVE || session->state == DRV_SESSION_SUSPECT);
 	assert(drv_timer_is_set(&session->beat) && "it gets beats, and its silence is noticed");
 	assert(session->placed >= 0 && (session->hosts != 0) == (session->placed != 0));
