@@ -22,6 +22,7 @@
  *   host -> driver (relayed)   HOST_PREPARED, HOST_WIRED, HOST_STARTED, HOST_EVENT
  *   worker -> driver           HOST_STATS, HOST_EXIT; a host that could not be started gets a
  *   HOST_EXIT alone
+ *   client -> driver           REQUEST; the driver answers REPLY
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
  */
@@ -60,7 +61,9 @@
 	X(27, HOST_KILL, host_kill, host_stop, HostStop)                                           \
 	X(28, HOST_EVENT, host_event, host_event, HostEvent)                                       \
 	X(29, HOST_STATS, host_stats, host_stats, HostStats)                                       \
-	X(30, HOST_EXIT, host_exit, host_exit, HostExit)
+	X(30, HOST_EXIT, host_exit, host_exit, HostExit)                                           \
+	X(31, REQUEST, request, request, Request)                                                  \
+	X(32, REPLY, reply, reply, Reply)
 
 #define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -253,6 +256,40 @@ struct fw_host_exit {
 	bool asked;
 };
 
+enum fw_request_what {
+	FW_REQUEST_STATE = 1, /* of all applications and workers */
+};
+struct fw_request {
+	enum fw_request_what what;
+};
+
+struct fw_host_row {
+	uint32_t number;
+	const char *fragments; /* "fragment1, fragment2" */
+	const char *worker;
+	const char *state; /* for people: the driver's word for it */
+	int32_t pid;       /* 0: not known */
+};
+struct fw_application_row {
+	uint64_t run;
+	const char *name, *state;
+	int64_t age_ns; /* since it was given to the driver */
+	struct fw_host_row *hosts;
+	uint32_t host_count;
+};
+struct fw_worker_row {
+	const char *name, *address, *state;
+	uint32_t cores;
+	uint32_t fragments; /* that hold a place on it */
+};
+struct fw_reply {
+	struct fw_application_row *applications;
+	uint32_t application_count;
+	struct fw_worker_row *workers;
+	uint32_t worker_count;
+	uint32_t more; /* rows of all three tables that were left out to bound the reply */
+};
+
 struct fw_message {
 	enum fw_kind kind;
 	uint64_t seq;      /* counts up per direction of a connection */
@@ -272,6 +309,8 @@ struct fw_message {
 		struct fw_host_event event;
 		struct fw_host_stats stats;
 		struct fw_host_exit exit;
+		struct fw_request request;
+		struct fw_reply reply;
 	};
 };
 

@@ -213,6 +213,7 @@ Test(wire_bounds, what_is_beyond_its_bound_is_not_encoded)
 	const char **names = calloc(most, sizeof(*names));
 	void *rows = calloc(most, sizeof(struct fw_edge));
 	struct fw_address too_large = {"ucx", rows, FW_ADDRESS_MAX + 1};
+	struct fw_application_row application = {.hosts = rows, .host_count = FW_ROWS_MAX + 1};
 	const struct fw_message messages[] = {
 		{.kind = FW_HELLO,
 		 .hello = {.fragments = names, .fragment_count = FW_NAMES_MAX + 1}},
@@ -237,6 +238,10 @@ Test(wire_bounds, what_is_beyond_its_bound_is_not_encoded)
 			   .op_count = FW_ROWS_MAX + 1,
 			   .flows = rows,
 			   .flow_count = FW_ROWS_MAX + 1}},
+		{.kind = FW_REPLY,
+		 .reply = {.applications = rows, .application_count = FW_ROWS_MAX + 1}},
+		{.kind = FW_REPLY, .reply = {.applications = &application, .application_count = 1}},
+		{.kind = FW_REPLY, .reply = {.workers = rows, .worker_count = FW_ROWS_MAX + 1}},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(messages); i++) {
@@ -368,4 +373,47 @@ Test(wire_bounds, a_failure_that_only_a_newer_peer_knows_stays_one)
 		cr_expect_eq(out->result.failure.code, (enum fragi_failure)codes[i][1]);
 		fw_message_free(out);
 	}
+}
+
+Test(wire_bounds, what_a_client_asks_and_gets_is_bounded)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__Request request = FRAG__V1__REQUEST__INIT;
+	Frag__V1__Reply reply = FRAG__V1__REPLY__INIT;
+	Frag__V1__ApplicationState application = FRAG__V1__APPLICATION_STATE__INIT,
+				   *applications = &application;
+	Frag__V1__HostState host = FRAG__V1__HOST_STATE__INIT;
+	Frag__V1__WorkerState worker = FRAG__V1__WORKER_STATE__INIT;
+	Frag__V1__HostState **hosts = calloc(FW_ROWS_MAX + 1, sizeof(*hosts));
+	Frag__V1__WorkerState **workers = calloc(FW_ROWS_MAX + 1, sizeof(*workers));
+
+	for (size_t i = 0; i < FW_ROWS_MAX + 1; i++) {
+		hosts[i] = &host;
+		workers[i] = &worker;
+	}
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_REQUEST;
+	envelope.request = &request;
+	expect_refused(&envelope, "a REQUEST message holds an unknown request");
+	request.what = FW_REQUEST_STATE + 1;
+	expect_refused(&envelope, "a REQUEST message holds an unknown request");
+	request.what = FW_REQUEST_STATE;
+	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_REPLY;
+	envelope.reply = &reply;
+	reply.applications = &applications;
+	reply.n_applications = 1;
+	application.age_ns = -1;
+	expect_refused(&envelope, "a REPLY message holds a negative time");
+	application.age_ns = 0;
+	cr_expect_eq(decode_raw(&envelope, NULL), 0);
+	application.hosts = hosts;
+	application.n_hosts = FW_ROWS_MAX + 1;
+	expect_refused(&envelope, "a REPLY message holds too many rows");
+	application.n_hosts = 0;
+	reply.workers = workers;
+	reply.n_workers = FW_ROWS_MAX + 1;
+	expect_refused(&envelope, "a REPLY message holds too many rows");
+	free(hosts);
+	free(workers);
 }

@@ -162,6 +162,25 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 	}
 }
 
+static void make_reply(struct maker *m, struct fw_reply *reply)
+{
+	struct fw_host_row *hosts = block(m, 3 * sizeof(*hosts));
+
+	for (uint32_t i = 0; i < 3; i++)
+		hosts[i] = (struct fw_host_row){i + 1, word(m), word(m), word(m), (int32_t)i};
+	reply->applications = block(m, 2 * sizeof(*reply->applications));
+	reply->workers = block(m, 4 * sizeof(*reply->workers));
+	reply->application_count = 2;
+	reply->worker_count = 4;
+	reply->more = (uint32_t)draw(m);
+	reply->applications[0] =
+		(struct fw_application_row){draw(m), word(m), word(m), 7, hosts, 3};
+	reply->applications[1] = (struct fw_application_row){draw(m), word(m), word(m), 0, NULL, 0};
+	for (uint32_t i = 0; i < 4; i++)
+		reply->workers[i] =
+			(struct fw_worker_row){word(m), word(m), word(m), i, (uint32_t)draw(m)};
+}
+
 static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 {
 	*message = (struct fw_message){.kind = kind,
@@ -220,6 +239,12 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 	case FW_HOST_EXIT:
 		message->exit =
 			(struct fw_host_exit){139, 11, make_failure(m), words(m, 7), 7, true};
+		return;
+	case FW_REQUEST:
+		message->request.what = FW_REQUEST_STATE;
+		return;
+	case FW_REPLY:
+		make_reply(m, &message->reply);
 		return;
 	case FW_BEAT:
 	case FW_HOST_START:
@@ -523,5 +548,5 @@ Test(wire_codec, kinds_have_names)
 	cr_expect_str_eq(fw_kind_name(FW_HELLO), "HELLO");
 	cr_expect_str_eq(fw_kind_name(FW_HOST_EXIT), "HOST_EXIT");
 	cr_expect_str_eq(fw_kind_name((enum fw_kind)0), "?");
-	cr_expect_str_eq(fw_kind_name((enum fw_kind)(FW_HOST_EXIT + 1)), "?");
+	cr_expect_str_eq(fw_kind_name((enum fw_kind)(FW_REPLY + 1)), "?");
 }
