@@ -103,6 +103,11 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		return;
 	}
 	drv_session_heard(session);
+	if (session->role == FW_ROLE_CLIENT) {
+		drv_client_message(session, message);
+		fw_message_free(message);
+		return;
+	}
 	switch (message->kind) {
 	case FW_BEAT:
 		fw_message_free(message);

@@ -12,10 +12,10 @@
 #define SUGGESTIONS_MAX 8 /* similar names that are looked for when a worker comes */
 
 /*
- * A worker says HELLO and gets WELCOME; then beats go both ways. One that is silent for a third of
- * the time of death is suspected, at the time of death it is dead: its connection is closed and its
- * hosts are lost. It may come back as a new session at any time; one session id is never used
- * twice, so what it still runs is not ours.
+ * A worker or a client says HELLO and gets WELCOME; then beats go both ways. One that is silent for
+ * a third of the time of death is suspected, at the time of death it is dead: its connection is
+ * closed and, if it is a worker, its hosts are lost. It may come back as a new session at any time;
+ * one session id is never used twice, so what it still runs is not ours.
  */
 static const uint32_t session_moves[DRV_SESSION_STATES] = {
 	[DRV_SESSION_NEW] = FRAGI_MOVE(DRV_SESSION_LIVE),
@@ -50,13 +50,18 @@ const struct fragi_machine drv_session_machine = {
 	.check = session_check,
 };
 
+static const char *role_of(const struct drv_session *session)
+{
+	return session->role == FW_ROLE_CLIENT ? "client" : "worker";
+}
+
 static void session_move(struct drv_session *session, enum drv_session_state to)
 {
 	struct drv_core *core = session->core;
 	bool legal = fragi_machine_move(&drv_session_machine, session->state, to);
 
 	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
-		"worker %s, session %016llx: %s -> %s%s", session->name,
+		"%s %s, session %016llx: %s -> %s%s", role_of(session), session->name,
 		(unsigned long long)session->id, session_names[session->state], session_names[to],
 		legal ? "" : ": this move is not in the table; please report it");
 	if (legal)
@@ -158,10 +163,11 @@ static void turn_away(struct drv_core *core, uint64_t connection, const char *pe
 }
 
 /* Who comes back on a new connection before the old one was seen to break. */
-static void drop_former(struct drv_core *core, uint64_t id)
+static void drop_former(struct drv_core *core, const struct fw_hello *hello)
 {
-	for (size_t i = 0; id != 0 && i < core->session_count; i++) {
-		if (core->sessions[i]->id != id)
+	for (size_t i = 0; hello->session != 0 && i < core->session_count; i++) {
+		if (core->sessions[i]->id != hello->session ||
+		    core->sessions[i]->role != hello->role)
 			continue;
 		drv_session_lost(core->sessions[i], true, "it came back on a new connection");
 		return;
@@ -187,18 +193,23 @@ static size_t number_of(const char *taken, const char *name, size_t most)
 	return (size_t)number;
 }
 
-/* The name that a worker wishes, or with the lowest number that makes it different from all. */
-static const char *choose_name(struct drv_core *core, struct fragi_arena *arena, const char *wished)
+/*
+ * The name that is wished, or with the lowest number that makes it different from all of its role.
+ */
+static const char *choose_name(struct drv_session *session, const char *wished)
 {
+	struct drv_core *core = session->core;
+	struct fragi_arena *arena = &session->arena;
 	char name[FRAG_NAME_MAX * 2 + 16];
 	size_t most = core->session_count + 1, number = 1;
 	bool *taken = fragi_arena_alloc(&core->actions->arena, most + 1);
 
 	if (taken == NULL)
 		return NULL;
-	snprintf(name, sizeof(name), "%.126s", wished[0] != '\0' ? wished : "worker");
+	snprintf(name, sizeof(name), "%.126s", wished[0] != '\0' ? wished : role_of(session));
 	for (size_t i = 0; i < core->session_count; i++)
-		taken[number_of(core->sessions[i]->name, name, most)] = true;
+		if (core->sessions[i]->role == session->role)
+			taken[number_of(core->sessions[i]->name, name, most)] = true;
 	while (taken[number])
 		number++;
 	return number == 1 ? fragi_arena_strdup(arena, name)
@@ -217,7 +228,7 @@ static int session_copy(struct drv_session *session, const char *peer, const str
 	}
 	session->fragments = fragments;
 	session->fragment_count = hello->fragment_count;
-	session->name = choose_name(session->core, &session->arena, hello->name);
+	session->name = choose_name(session, hello->name);
 	session->peer = fragi_arena_strdup(&session->arena, peer);
 	session->worker_address = fragi_arena_strdup(&session->arena, hello->worker_address);
 	session->node = fragi_arena_strdup(&session->arena, hello->node);
@@ -246,8 +257,8 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 	if (now_ns >= fragi_silence_dead_at(&core->silence, session->heard_ns, dead_ns / 3) &&
 	    session->state == DRV_SESSION_LIVE) {
 		session_move(session, DRV_SESSION_SUSPECT);
-		drv_log(core, FRAGI_LOG_WARN, NULL, "worker %s has not been heard for %.1f s",
-			session->name, (double)silent_ns * 1e-9);
+		drv_log(core, FRAGI_LOG_WARN, NULL, "%s %s has not been heard for %.1f s",
+			role_of(session), session->name, (double)silent_ns * 1e-9);
 	}
 	drv_send(session, &beat);
 	drv_set(core, timer, now_ns + beat_ns);
@@ -307,7 +318,7 @@ static int session_welcome(struct drv_session *session, const struct fw_message 
 	session_move(session, DRV_SESSION_LIVE);
 	session->beat = (struct drv_timer){.fire = session_beat, .owner = session};
 	drv_set(core, &session->beat, core->now_ns + core->config.beat_ns);
-	drv_log(core, FRAGI_LOG_INFO, NULL, "worker %s joined from %s", session->name,
+	drv_log(core, FRAGI_LOG_INFO, NULL, "%s %s joined from %s", role_of(session), session->name,
 		session->peer);
 	return 0;
 }
@@ -323,17 +334,12 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 		refuse(core, connection, message, FRAGI_FAILURE_VERSION_REFUSED, err.text);
 		return;
 	}
-	if (message->hello.role != FW_ROLE_WORKER) {
-		refuse(core, connection, message, FRAGI_FAILURE_USAGE,
-		       "driverd serves workers only: applications over the control channel are not built yet");
-		return;
-	}
 	if (core->session_count >= DRV_SESSIONS_MAX) {
 		refuse(core, connection, message, FRAGI_FAILURE_DRIVER_FULL,
 		       "driverd has as many workers as it takes");
 		return;
 	}
-	drop_former(core, message->hello.session);
+	drop_former(core, &message->hello);
 	session = fragi_calloc(1, sizeof(*session));
 	if (session == NULL || drv_timers_reserve(&core->timers, 1) < 0) {
 		fragi_free(session);
@@ -342,6 +348,7 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 	}
 	session->core = core;
 	session->connection = connection;
+	session->role = message->hello.role;
 	session->heard_ns = core->now_ns;
 	if (session_copy(session, peer, &message->hello) < 0 || session_insert(core, session) < 0) {
 		drv_session_destroy(session);
@@ -353,7 +360,7 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 		turn_away(core, connection, peer);
 		return;
 	}
-	for (size_t i = 0; i < core->app_count; i++) {
+	for (size_t i = 0; session->role == FW_ROLE_WORKER && i < core->app_count; i++) {
 		if (core->apps[i]->state == DRV_APP_WAITING)
 			warn_of_names(session, core->apps[i]);
 		core->apps[i]->workers_changed = true;
@@ -366,7 +373,8 @@ void drv_session_heard(struct drv_session *session)
 	if (session->state != DRV_SESSION_SUSPECT)
 		return;
 	session_move(session, DRV_SESSION_LIVE);
-	drv_log(session->core, FRAGI_LOG_INFO, NULL, "worker %s is heard again", session->name);
+	drv_log(session->core, FRAGI_LOG_INFO, NULL, "%s %s is heard again", role_of(session),
+		session->name);
 }
 
 /* Its hosts in that application are lost. Returns the first one; NULL: there was none. */
@@ -407,7 +415,7 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 			     "worker %s at %s, which ran %s, was lost: %s", session->name,
 			     session->peer, first->name, why);
 	}
-	drv_log(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "worker %s left: %s",
-		session->name, why);
+	drv_log(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "%s %s left: %s",
+		role_of(session), session->name, why);
 	session_remove(session);
 }

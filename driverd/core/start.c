@@ -129,24 +129,38 @@ static void name_missing(struct drv_app *app, const struct drv_place *places)
 		snprintf(app->missing + used, size - used, " and %zu more", left);
 }
 
+/* Fills places; a place's worker is the index of its session. */
 static int place_all(struct drv_app *app, struct drv_place *places)
 {
 	struct drv_core *core = app->core;
 	struct fragi_arena *arena = &core->actions->arena;
 	struct drv_place_worker *workers =
 		fragi_arena_alloc(arena, core->session_count * sizeof(*workers));
+	int *session_of = fragi_arena_alloc(arena, core->session_count * sizeof(*session_of));
+	size_t count = 0;
+	int r;
 
-	if (places == NULL || workers == NULL)
+	if (places == NULL || workers == NULL || session_of == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < core->session_count; i++)
-		workers[i] = (struct drv_place_worker){
-			.name = core->sessions[i]->name,
-			.fragments = core->sessions[i]->fragments,
-			.fragment_count = core->sessions[i]->fragment_count,
-			.cores = core->sessions[i]->cores,
-			.placed = core->sessions[i]->placed,
+	for (size_t i = 0; i < core->session_count; i++) {
+		const struct drv_session *session = core->sessions[i];
+
+		if (session->role != FW_ROLE_WORKER)
+			continue;
+		session_of[count] = (int)i;
+		workers[count++] = (struct drv_place_worker){
+			.name = session->name,
+			.fragments = session->fragments,
+			.fragment_count = session->fragment_count,
+			.cores = session->cores,
+			.placed = session->placed,
 		};
-	return drv_place(app->spec, workers, core->session_count, arena, places);
+	}
+	r = drv_place(app->spec, workers, count, arena, places);
+	for (size_t f = 0; r >= 0 && f < app->spec->fragment_count; f++)
+		if (places[f].worker >= 0)
+			places[f].worker = session_of[places[f].worker];
+	return r;
 }
 
 int drv_start_place(struct drv_app *app)

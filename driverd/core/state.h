@@ -15,6 +15,7 @@
  *  - core.c turns an event into calls of the recorders, then lets each application decide
  *  - decide.c decides, once at the end of a step
  *  - start.c, request.c, wiring.c, rest.c, report.c do what was decided
+ *  - client.c answers clients
  *  - session.c, host.c record what happened to sessions and hosts
  *  - suspicion.c, app.c keep what is known of an application
  *  - actions.c, timer.c, place.c, account.c know nothing of the above
@@ -24,6 +25,7 @@ struct drv_session {
 	struct drv_core *core;
 	uint64_t connection, id;
 	enum drv_session_state state;
+	enum fw_role role;        /* a client is given no fragments */
 	struct fragi_arena arena; /* of the texts below */
 	const char *name;         /* as the driver calls it */
 	const char *peer;
@@ -195,7 +197,7 @@ void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subj
 	     const char *format, ...) FRAG_PRINTF(4, 5);
 void drv_emit(struct drv_core *core, const struct drv_action *action);
 const char *drv_text(struct drv_core *core, const char *format, ...) FRAG_PRINTF(2, 3);
-/* Sends message to the session's worker; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
+/* Sends message to the session's peer; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
 int drv_send(struct drv_session *session, struct fw_message *message);
 void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns);
 
@@ -211,6 +213,9 @@ void drv_session_heard(struct drv_session *session);
  */
 void drv_session_lost(struct drv_session *session, bool close, const char *why);
 void drv_session_destroy(struct drv_session *session);
+
+/* client.c: a message of a client's session, which may end by it */
+void drv_client_message(struct drv_session *client, const struct fw_message *message);
 
 /* host.c: what happened to a host */
 extern const struct fragi_machine drv_host_machine;

@@ -141,6 +141,8 @@ static void stranger(struct sim *sim, uint32_t draw, bool rogue)
 		break;
 	case 1:
 		message.hello.role = FW_ROLE_CLIENT;
+		send(sim, index, 1, &message);
+		message = (struct fw_message){.kind = FW_REQUEST, .request.what = FW_REQUEST_STATE};
 		break;
 	case 2:
 		message = (struct fw_message){.kind = FW_BEAT};

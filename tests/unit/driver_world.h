@@ -235,6 +235,24 @@ static inline void hello(struct world *w, uint64_t connection, const char *name,
 	hello_from(w, connection, name, fragment, "node", "127.0.0.1");
 }
 
+static inline void client_hello(struct world *w, uint64_t connection, const char *name)
+{
+	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
+
+	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+					  .role = FW_ROLE_CLIENT,
+					  .name = name,
+					  .version = "test",
+					  .cores = 64};
+	say(w, connection, &message);
+}
+
+static inline void request_state(struct world *w, uint64_t connection, uint64_t seq)
+{
+	say(w, connection,
+	    &(struct fw_message){.kind = FW_REQUEST, .seq = seq, .request.what = FW_REQUEST_STATE});
+}
+
 static inline void beat(struct world *w, uint64_t connection)
 {
 	say(w, connection, &(struct fw_message){.kind = FW_BEAT});

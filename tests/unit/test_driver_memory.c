@@ -71,12 +71,11 @@ static void end_by_errors_of_prepare(struct world *w)
 
 static void end_without_a_worker(struct world *w)
 {
-	struct fw_message client = {.kind = FW_HELLO};
+	struct fw_message other = {.kind = FW_HELLO, .hello.major = FW_PROTOCOL_MAJOR + 1};
 
-	client.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = FW_ROLE_CLIENT};
 	app_timed(w, two_fragments, SECOND);
 	hello(w, 1, "a", "f3"); /* names are compared, and one is pointed out */
-	say(w, 2, &client);
+	say(w, 2, &other);
 	pass_beating(w, 2 * SECOND, 1, 1);
 }
 
@@ -169,6 +168,38 @@ Test(driver_memory, an_application_without_memory_ends_alone, .timeout = 300)
 		world_fini(w);
 	}
 	cr_expect_gt(without, 50);
+	free(w);
+}
+
+Test(driver_memory, a_client_without_memory_goes_alone, .timeout = 300)
+{
+	struct world *w = malloc(sizeof(*w));
+	int64_t at_step = 0, skip = 0, turned_away = 0, without_reply = 0, replies = 0;
+	bool more = true;
+
+	while (more) {
+		world_init(w);
+		to_running(w);
+		w->runs_short = true;
+		w->short_step = at_step;
+		w->short_skip = skip;
+		client_hello(w, 3, "top");
+		if (w->closed_count == 0)
+			request_state(w, 3, 2);
+		w->runs_short = false;
+		turned_away += strstr(w->log, "no memory is left for a session") != NULL;
+		without_reply += strstr(w->log, "no memory is left for a reply") != NULL;
+		replies += taken(w, 3, FW_REPLY) != NULL;
+		if (!w->broken) {
+			cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+			cr_expect_eq(drv_core_session_count(w->core), w->closed_count != 0 ? 2 : 3);
+		}
+		more = next_failure(w, &at_step, &skip);
+		world_fini(w);
+	}
+	cr_expect_gt(turned_away, 2);
+	cr_expect_gt(without_reply, 4);
+	cr_expect_gt(replies, 2);
 	free(w);
 }
 

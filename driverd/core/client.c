@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * A client asks how things stand, and changes nothing. What it gets is what the driver knows in
+ * this step. Its rows are items of the step; what is beyond them is only counted.
+ */
+static bool take_row(struct drv_core *core, const char *text)
+{
+	int64_t items = 1 + (int64_t)strnlen(text, FW_TEXT_MAX) / 64;
+
+	if (core->items < items)
+		return false;
+	core->items -= items;
+	return true;
+}
+
+/* A table for the rows that may still be taken. */
+static void *table_of(struct drv_core *core, size_t count, size_t row_bytes)
+{
+	if (core->items < (int64_t)count)
+		count = core->items > 0 ? (size_t)core->items : 0;
+	return fragi_arena_alloc(&core->actions->arena, count * row_bytes);
+}
+
+static int fill_application(const struct drv_app *app, struct fw_application_row *row,
+			    struct fw_reply *reply)
+{
+	struct drv_core *core = app->core;
+
+	*row = (struct fw_application_row){
+		.run = app->run,
+		.name = drv_app_name(app),
+		.state = drv_app_state_name(app->state),
+		.age_ns = core->now_ns - app->given_ns,
+		.hosts = table_of(core, app->host_count, sizeof(*row->hosts)),
+	};
+	if (row->hosts == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		const struct drv_host *host = &app->hosts[i];
+
+		if (!take_row(core, host->name)) {
+			reply->more++;
+			continue;
+		}
+		row->hosts[row->host_count++] = (struct fw_host_row){
+			.number = host->number,
+			.fragments = host->name,
+			.worker = host->worker,
+			.state = drv_host_machine.state_names[host->state],
+			.pid = host->prepared != NULL ? host->prepared->prepared.pid : 0,
+		};
+	}
+	return 0;
+}
+
+static int fill_applications(struct drv_core *core, struct fw_reply *reply)
+{
+	reply->applications = table_of(core, core->app_count, sizeof(*reply->applications));
+	if (reply->applications == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < core->app_count; i++) {
+		const struct drv_app *app = core->apps[i];
+
+		if (!take_row(core, "")) {
+			reply->more += 1 + app->host_count;
+			continue;
+		}
+		if (fill_application(app, &reply->applications[reply->application_count++], reply) <
+		    0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int fill_workers(struct drv_core *core, struct fw_reply *reply)
+{
+	reply->workers = table_of(core, core->session_count, sizeof(*reply->workers));
+	if (reply->workers == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < core->session_count; i++) {
+		const struct drv_session *session = core->sessions[i];
+
+		if (session->role != FW_ROLE_WORKER)
+			continue;
+		if (!take_row(core, session->name)) {
+			reply->more++;
+			continue;
+		}
+		reply->workers[reply->worker_count++] = (struct fw_worker_row){
+			.name = session->name,
+			.address = session->peer,
+			.state = drv_session_machine.state_names[session->state],
+			.cores = (uint32_t)session->cores,
+			.fragments = (uint32_t)session->placed,
+		};
+	}
+	return 0;
+}
+
+static int reply_to(struct drv_session *client, const struct fw_message *request)
+{
+	struct fw_message message = {.kind = FW_REPLY, .reply_to = request->seq};
+
+	if (fill_applications(client->core, &message.reply) < 0 ||
+	    fill_workers(client->core, &message.reply) < 0)
+		return -ENOMEM;
+	return drv_send(client, &message);
+}
+
+void drv_client_message(struct drv_session *client, const struct fw_message *message)
+{
+	switch (message->kind) {
+	case FW_BEAT:
+		break;
+	case FW_REQUEST:
+		if (reply_to(client, message) < 0)
+			drv_session_lost(client, true, "no memory is left for a reply");
+		break;
+	default:
+		drv_session_lost(client, true,
+				 drv_text(client->core, "it sent %s, which is not for a client",
+					  fw_kind_name(message->kind)));
+		break;
+	}
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+#define CLIENT 50
+
+static const struct fw_reply *reply_of(struct world *w, uint64_t seq)
+{
+	const struct fw_message *message;
+
+	request_state(w, CLIENT, seq);
+	message = taken(w, CLIENT, FW_REPLY);
+	cr_assert_not_null(message);
+	cr_expect_eq(message->reply_to, seq);
+	return &message->reply;
+}
+
+Test(driver_client, a_client_is_welcome)
+{
+	const struct fw_reply *reply;
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, CLIENT, "");
+	cr_expect_str_eq(taken(&w, CLIENT, FW_WELCOME)->welcome.name, "client");
+	assert_has(w.log, "client client joined from 10.0.0.9:1");
+	reply = reply_of(&w, 2);
+	cr_expect_eq(reply->application_count, 0);
+	cr_expect_eq(reply->worker_count, 0, "a client is no worker");
+	cr_expect_eq(reply->more, 0);
+	world_fini(&w);
+}
+
+Test(driver_client, a_reply_tells_how_things_stand)
+{
+	const struct fw_reply *reply;
+	const struct fw_application_row *row;
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, CLIENT, "top");
+	app(&w, two_fragments);
+	pass_beating(&w, 2 * SECOND, CLIENT, CLIENT);
+	reply = reply_of(&w, 2);
+	cr_assert_eq(reply->application_count, 1);
+	cr_expect_str_eq(reply->applications[0].state, "waiting");
+	cr_expect_eq(reply->applications[0].age_ns, 2 * SECOND);
+	cr_expect_eq(reply->applications[0].host_count, 0);
+	both_come(&w);
+	say_prepared(&w, 1, 1, "f1", true);
+	reply = reply_of(&w, 3);
+	cr_expect_str_eq(reply->applications[0].hosts[0].state, "prepared");
+	cr_expect_str_eq(reply->applications[0].hosts[1].state, "preparing");
+	cr_expect_eq(reply->applications[0].hosts[1].pid, 0, "not known yet");
+	say_prepared(&w, 2, 2, "f2", false);
+	both_run(&w);
+	reply = reply_of(&w, 4);
+	row = &reply->applications[0];
+	cr_expect_str_eq(row->name, "app");
+	cr_expect_str_eq(row->state, "running");
+	cr_expect_eq(row->run, 1);
+	cr_assert_eq(row->host_count, 2);
+	cr_expect_eq(row->hosts[1].number, 2);
+	cr_expect_str_eq(row->hosts[1].fragments, "f2");
+	cr_expect_str_eq(row->hosts[1].worker, "b");
+	cr_expect_str_eq(row->hosts[1].state, "running");
+	cr_expect_eq(row->hosts[1].pid, 102);
+	cr_assert_eq(reply->worker_count, 2);
+	cr_expect_str_eq(reply->workers[0].name, "a");
+	cr_expect_str_eq(reply->workers[0].address, "10.0.0.9:1");
+	cr_expect_str_eq(reply->workers[0].state, "live");
+	cr_expect_eq(reply->workers[0].cores, 4);
+	cr_expect_eq(reply->workers[0].fragments, 1);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(&w, host, host, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(&w, host, host, 0, 0, "");
+	cr_assert(w.ended);
+	reply = reply_of(&w, 5);
+	cr_expect_eq(reply->application_count, 0);
+	cr_assert_eq(reply->worker_count, 2);
+	cr_expect_eq(reply->workers[0].fragments, 0);
+	world_fini(&w);
+}
+
+Test(driver_client, a_client_is_given_no_fragments)
+{
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, 1, "top"); /* before, between and behind the workers, with more cores */
+	app(&w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
+	hello(&w, 2, "a", NULL);
+	client_hello(&w, 3, "top");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
+	cr_expect_not_null(taken(&w, 2, FW_HOST_CREATE));
+	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
+	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
+	cr_expect_eq(drv_core_placed(w.core), 2);
+	world_fini(&w);
+}
+
+Test(driver_client, its_name_and_its_session_are_not_those_of_a_worker)
+{
+	struct fw_message message = {.kind = FW_HELLO};
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, CLIENT, "a");
+	hello(&w, 1, "a", NULL);
+	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = FW_ROLE_CLIENT};
+	message.hello.session = taken(&w, 1, FW_WELCOME)->welcome.session;
+	say(&w, CLIENT + 1, &message);
+	cr_expect_eq(w.closed_count, 0, "the worker is not taken for a former session");
+	cr_expect_str_eq(reply_of(&w, 2)->workers[0].name, "a", "and has the name that it wished");
+	world_fini(&w);
+}
+
+Test(driver_client, a_client_that_goes_ends_no_application)
+{
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, CLIENT, "top");
+	client_hello(&w, CLIENT + 1, "top");
+	to_running(&w);
+	step(&w, &(struct drv_event){
+			 .kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it closed"});
+	assert_has(w.log, "client top left: it closed");
+	pass_beating(&w, 4 * SECOND, 1, 2);
+	assert_has(w.log, "client top#2 has not been heard for 1.");
+	assert_has(w.log, "client top#2 left: it has not been heard for 3.");
+	cr_expect_eq(w.closed[0], CLIENT + 1);
+	cr_expect_eq(drv_core_session_count(w.core), 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	world_fini(&w);
+}
+
+Test(driver_client, a_message_of_the_other_role_ends_the_session)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	client_hello(&w, CLIENT, "top");
+	say_exit(&w, CLIENT, 1, 139, 11, "not its host");
+	assert_has(w.log, "client top left: it sent HOST_EXIT, which is not for a client");
+	cr_expect_eq(w.closed[0], CLIENT);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	hello(&w, 3, "c", NULL);
+	request_state(&w, 3, 2);
+	assert_has(w.log, "worker c left: it sent REQUEST, which is not for a driver");
+	cr_expect_eq(w.closed[1], 3);
+	cr_expect_null(taken(&w, 3, FW_REPLY));
+	world_fini(&w);
+}
+
+Test(driver_client, what_a_step_cannot_hold_is_only_counted)
+{
+	struct world *w = malloc(sizeof(*w));
+	const struct fw_reply *reply;
+	char name[16];
+
+	fragi_log_threshold = FRAGI_LOG_WARN;
+	world_init(w);
+	for (uint64_t c = 1; c <= DRV_STEP_ITEMS + 10; c++) {
+		snprintf(name, sizeof(name), "w%d", (int)c);
+		hello(w, c + CLIENT, name, "none");
+	}
+	app(w, two_fragments);
+	client_hello(w, CLIENT, "top");
+	reply = reply_of(w, 2);
+	cr_expect_eq(reply->application_count, 1, "applications come first");
+	cr_expect_eq(reply->worker_count, DRV_STEP_ITEMS - 1);
+	cr_expect_eq(reply->more, 11);
+	cr_expect_leq(drv_core_step_items(w->core), DRV_STEP_ITEMS);
+	world_fini(w);
+	free(w);
+}
