@@ -69,7 +69,7 @@ static void format_bound(const struct frag_param *param, double bound, char *out
 {
 	if (param->kind == FRAG_PARAM_KIND_DURATION && fabs(bound) < 9e18)
 		fragi_format_duration((int64_t)bound, out, size);
-	else if (fabs(bound) < 1e15 && rint(bound) == bound)
+	else if (fabs(bound) < 1e15 && (double)(int64_t)bound == bound)
 		snprintf(out, size, "%.0f", bound);
 	else
 		snprintf(out, size, "%g", bound);
