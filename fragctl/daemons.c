@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driverd and N workerd as children of this process, on loopback, on a free port, which the driver
- * reports through a pipe. When the driver ends, all end, and its exit code is this one's. Every
- * child is in a process group of its own, so that a terminal's Ctrl-C comes here alone and is
+ * A driverd and N workerd as children of this process, on loopback, on a free port, which the
+ * driver reports through a pipe. When the driver ends, all end, and its exit code is this one's.
+ * Every child is in a process group of its own, so that a terminal's Ctrl-C comes here alone and is
  * passed to the driver once; and dies with this process (PR_SET_PDEATHSIG), so that nothing is left
  * whatever happens.
  */

@@ -39,7 +39,8 @@ $(SHARED_TEST_BIN): $(B)/tests/%: tests/%.c $(LIBFRAG_SO)
 		-L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
 $(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c $(CONFORMANCE_PAIR) \
-	$(addprefix tests/conformance/,pair.h socket.h mischief.h message.h) $(LIBFRAG_SO) $(MODULE_SO)
+	$(addprefix tests/conformance/,pair.h socket.h mischief.h message.h) \
+	$(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D) $(B)/obj/$(<D)
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< $(CONFORMANCE_PAIR) \
 		$(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' \

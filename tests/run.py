@@ -95,7 +95,7 @@ def read_reports(reports):
     texts = []
     for f in sorted(os.listdir(reports)):
         with open(os.path.join(reports, f), encoding="utf-8", errors="replace") as report:
-            # UCX first asks for huge pages and then takes others; that valgrind has none is no finding.
+            # UCX first asks for huge pages, which valgrind has not, and then takes others.
             texts.append("".join(l for l in report if not l.endswith("valgrind ignores shmget(shmflg) SHM_HUGETLB\n"))[:20000])
     return [t for t in texts if t.strip()]
 

@@ -66,8 +66,8 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 	struct wrk_driver *driver = arg;
 
 	(void)connection;
-	if (reason ==
-	    -ENOMEM) /* also when nothing is reported any more: the driver misses what was to be sent */
+	/* Also when nothing is reported any more: the driver misses what was to be sent. */
+	if (reason == -ENOMEM)
 		log_error(NULL, "gave up the connection to the driver: %s", sentence);
 	driver->connection = NULL;
 	if (!driver->ended && driver->up) {

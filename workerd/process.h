@@ -9,8 +9,8 @@
 
 /*
  * A fraghost as a process on the loop: its control socket, its output, its ledger, its exit. The
- * exit is reported once, after everything it sent: its last frames and lines are waited for, 100 ms at
- * most, since another process may have inherited the descriptors.
+ * exit is reported once, after everything it sent: its last frames and lines are waited for, 100 ms
+ * at most, since another process may have inherited the descriptors.
  */
 struct wrk_process;
 

@@ -29,8 +29,8 @@ static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 	if (getppid() != parent) /* it died before that was set */
 		_exit(127);
 	/*
-	 * A session of its own: what a terminal or timeout(1) sends to the whole process group is for
-	 * the worker, which ends its hosts in order.
+	 * A session of its own: what a terminal or timeout(1) sends to the whole process group is
+	 * for the worker, which ends its hosts in order.
 	 */
 	(void)setsid();
 	for (int i = 1; i < NSIG; i++)

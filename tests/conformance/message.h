@@ -31,8 +31,8 @@ struct message {
 uint32_t draw(unsigned int *seed, uint32_t n);
 
 /*
- * Copies the header, and the bodies that are not from message_memory. Two references: the sender's, and
- * that of the message that travels.
+ * Copies the header, and the bodies that are not from message_memory. Two references: the sender's,
+ * and that of the message that travels.
  */
 struct message *message_create(struct fragi_transport *from, const struct fragi_send *send,
 			       const struct fragi_body *bodies, uint32_t count);

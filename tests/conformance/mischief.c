@@ -6,8 +6,8 @@
 #include "socket.h"
 
 /*
- * Whatever happens on a connection is one of four steps. The seed decides which of them are taken in
- * a round, in which order and how many; a step may be the last one.
+ * Whatever happens on a connection is one of four steps. The seed decides which of them are taken
+ * in a round, in which order and how many; a step may be the last one.
  */
 #define STEPS_MAX 40
 

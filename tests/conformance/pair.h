@@ -6,8 +6,8 @@
 #include <frag/frag.h>
 
 /*
- * The kinds of edges that must pass the suite, as X(name, transports, ...): those that an edge may go
- * over, in turns; NULL: inside a host. A transport is the name of a module, or "socket".
+ * The kinds of edges that must pass the suite, as X(name, transports, ...): those that an edge may
+ * go over, in turns; NULL: inside a host. A transport is the name of a module, or "socket".
  */
 #define KINDS_WITH(X, ...)                                                                         \
 	X(inproc, NULL, NULL, __VA_ARGS__)                                                         \

@@ -7,9 +7,9 @@
 #include <edge/remote/state.h>
 
 /*
- * The protocol between hosts against a peer that may do anything, also one that has the tokens, over
- * a transport that is here: it shows messages as the test says, and what is sent over it is read to
- * the last byte and completes at once or later, also never, as transports' sends do. Three
+ * The protocol between hosts against a peer that may do anything, also one that has the tokens,
+ * over a transport that is here: it shows messages as the test says, and what is sent over it is
+ * read to the last byte and completes at once or later, also never, as transports' sends do. Three
  * bytes of settings, then a program: a byte says what happens next (enum step), the bytes behind it
  * how. The peer of the program is honest unless a step bends one field of what it sends, so that
  * random bytes get behind the door.

@@ -10,9 +10,9 @@
  * The data plane, by its counters: every fragment has an operator a (a source, or a relay of all
  * inputs) that feeds an operator b (a sink, or one that emits on all outputs). Flows within a host
  * are queues; between hosts a slot at the sender for what has no credit, a queue at the receiver,
- * and the window of credits as it is (edge/window.h), driven as libfrag/src/edge/remote drives it. What
- * operators truly sent and received, and what truly left and was consumed, is counted apart from
- * ledger and window.
+ * and the window of credits as it is (edge/window.h), driven as libfrag/src/edge/remote drives it.
+ * What operators truly sent and received, and what truly left and was consumed, is counted apart
+ * from ledger and window.
  */
 enum { QUEUE_FULL, NO_ROOM, RECEIVER_DONE, STOPPED };
 

@@ -13,9 +13,9 @@
 /*
  * The simulator: the cores of driverd, workerd and fraghost, as they are, in one process on a
  * virtual clock and network, with runs that do as user code might and move messages over a small
- * model of the data plane. One seed is one history; everything random is drawn from it. Frames go through
- * the codec. After every event the invariants of check.c hold, or the history fails with the name
- * of the one that does not.
+ * model of the data plane. One seed is one history; everything random is drawn from it. Frames go
+ * through the codec. After every event the invariants of check.c hold, or the history fails with
+ * the name of the one that does not.
  */
 #define SIM_MS 1000000ll
 #define SIM_S 1000000000ll

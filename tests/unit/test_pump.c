@@ -380,8 +380,8 @@ Test(pump, the_backup_poller_drives_while_operators_compute)
 }
 
 /*
- * Ticks are short and never end: the backup poller does not wake up for each event, and is there when one
- * is long.
+ * Ticks are short and never end: the backup poller does not wake up for each event, and is there
+ * when one is long.
  */
 Test(pump, the_backup_poller_looks_in_where_ticks_are_short)
 {

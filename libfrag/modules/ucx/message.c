@@ -86,7 +86,9 @@ bool ucx_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 		size = count;
 	}
 	room->endpoint = endpoint;
-	/* If the peer has just died, on_sent is called (and frees the handle) before this returns. */
+	/*
+	 * If the peer has just died, on_sent is called (and frees the handle) before this returns.
+	 */
 	room->request.posting = true;
 	room->request.over = false;
 	handle = ucp_am_send_nbx(endpoint->ep, MESSAGE_ID, send->header, send->header_bytes, buffer,

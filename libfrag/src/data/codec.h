@@ -75,9 +75,9 @@ FRAGI_API int fragi_message_decode_in(struct frag_resource *allocator, const voi
 /*
  * A body: memory that holds a tensor's bytes while they travel.
  *
- * Outgoing: owner is the allocator that the memory came from (NULL: not known), by which a transport
- * recognises memory that it can hand over; release is not used. Incoming, in memory that is mapped
- * already: release(owner) gives the memory back, once, on any thread.
+ * Outgoing: owner is the allocator that the memory came from (NULL: not known), by which a
+ * transport recognises memory that it can hand over; release is not used. Incoming, in memory that
+ * is mapped already: release(owner) gives the memory back, once, on any thread.
  *
  * fence: of device memory, the event behind which the bytes are valid; NULL: they are now. Whoever
  * still has work queued on the device when it releases a body has recorded it on the fence.

@@ -120,8 +120,8 @@ struct fragi_tx_ops {
 	int (*send)(struct fragi_tx *tx, struct frag_message *message, uint64_t stamp);
 	/*
 	 * How many messages send would take now without a drop; FRAGI_ROOM_UNLIMITED where the
-	 * policy does not block, and when the receiver is done. Thread: the sending operator's, or the
-	 * scheduler's evaluating it.
+	 * policy does not block, and when the receiver is done. Thread: the sending operator's, or
+	 * the scheduler's evaluating it.
 	 */
 	uint32_t (*room)(const struct fragi_tx *tx);
 	/* No more messages; the close arrives after the last one. Once, by fragi_tx_close. */

@@ -436,8 +436,8 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 	}
 	/*
 	 * Another thread drives, and may sleep: a last round, for what operators on this thread
-	 * have left to send. Should the driver go to compute, this thread takes over at its tick, as
-	 * the backup poller would.
+	 * have left to send. Should the driver go to compute, this thread takes over at its tick,
+	 * as the backup poller would.
 	 */
 	fragi_pump_progress(pump);
 	futex_sleep(pump, poked, earlier(until_ns, fragi_now_ns() + FRAGI_PUMP_TICK_NS * 10),

@@ -84,7 +84,7 @@ static inline struct frag_message *fragi_queue_take(struct fragi_queue *queue, u
 		return NULL;
 	message = atomic_load_explicit(&slot->message, memory_order_relaxed);
 	if (message == NULL)
-		__builtin_unreachable(); /* spares who has inlined this a look at what is never pushed */
+		__builtin_unreachable(); /* callers that inline this need no check */
 	*out_stamp = atomic_load_explicit(&slot->stamp, memory_order_relaxed);
 	atomic_store_explicit(&queue->head, head + 1, memory_order_release);
 	return message;

@@ -46,7 +46,10 @@ struct fragi_making {
  */
 int fragi_making_fail(struct frag_fragment *fragment, int code, const struct fragi_node *place,
 		      const char *subject, const char *format, ...) FRAG_PRINTF(5, 6);
-/* The same for an error that another part decided: its code, its class, and `what` before its words. */
+/*
+ * The same for an error that another part decided: its code, its class, and `what` before its
+ * words.
+ */
 void fragi_making_fail_by(struct frag_fragment *fragment, const struct frag_err *cause,
 			  const struct fragi_node *place, const char *subject, const char *what);
 /* Notes a code whose error is in diag already. */

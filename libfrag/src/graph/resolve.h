@@ -42,7 +42,9 @@ struct fragi_flow_info {
 	uint32_t to_fragment, to_op, to_port;
 	uint32_t capacity;       /* decided: never 0 */
 	enum frag_policy policy; /* decided: never DEFAULT */
-	/* A multi-receiver has its flows in this order, inner ones first: as in the graph's text. */
+	/*
+	 * A multi-receiver has its flows in this order, inner ones first: as in the graph's text.
+	 */
 	uint32_t order;
 	/*
 	 * It leaves its process: over that transport, for that reason (for people). Also within one

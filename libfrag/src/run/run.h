@@ -8,18 +8,18 @@
 
 /*
  * A run is one host's part of an application: some of its fragments, or all of them. The phases are
- * the driver's: prepare, wire, start, drain or halt, join. The caller is the control thread; nothing
- * here blocks on user code except prepare (setup, initialize) and join. A run decides nothing about
- * the application: it reports that it rests, has failed or was stopped by an operator, and goes on
- * until it is drained or halted.
+ * the driver's: prepare, wire, start, drain or halt, join. The caller is the control thread;
+ * nothing here blocks on user code except prepare (setup, initialize) and join. A run decides
+ * nothing about the application: it reports that it rests, has failed or was stopped by an
+ * operator, and goes on until it is drained or halted.
  */
 struct fragi_run;
 
 enum fragi_run_event_kind {
 	FRAGI_RUN_WIRED, /* every peer said HELLO */
 	/*
-	 * At rest, done or not; reported again every beat_ns while that lasts. sent, delivered: what
-	 * has left for other hosts and what has come from them (edge/travel.h); idle_rounds.
+	 * At rest, done or not; reported again every beat_ns while that lasts. sent, delivered:
+	 * what has left for other hosts and what has come from them (edge/travel.h); idle_rounds.
 	 */
 	FRAGI_RUN_IDLE,
 	/*

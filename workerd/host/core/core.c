@@ -344,7 +344,9 @@ static void on_peers_ready(struct host_core *core, struct host_actions *actions)
 	move(core, HOST_STATE_WIRED, actions);
 }
 
-/* What the run reports is passed on; what fails while the peers are awaited is the phase's result. */
+/*
+ * What the run reports is passed on; what fails while the peers are awaited is the phase's result.
+ */
 static void on_report(struct host_core *core, const struct fw_host_event *report,
 		      struct host_actions *actions)
 {

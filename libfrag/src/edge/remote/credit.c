@@ -3,9 +3,9 @@
 
 /*
  * Credit goes back in batches of half a window, and in smaller ones where the sender may be
- * waiting: at rest when it has no more than half of its window left, at once when it has reported that
- * it waits for bytes, and with every beat. A message over that endpoint carries a batch, so that a
- * question and its answer need no more messages than two. The counts are the window's.
+ * waiting: at rest when it has no more than half of its window left, at once when it has reported
+ * that it waits for bytes, and with every beat. A message over that endpoint carries a batch, so
+ * that a question and its answer need no more messages than two. The counts are the window's.
  */
 
 void fragi_remote_rx_return_credit(struct fragi_remote_rx *rx, bool all)
