@@ -326,6 +326,8 @@ void drv_app_decide(struct drv_app *app)
 		if (next == app->state)
 			break;
 		drv_app_move(app, next);
+		if (app->state != next) /* refused and logged */
+			break;
 		enter(app);
 	}
 	if (app->progress.is_due)
