@@ -9,9 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define DESCRIPTORS_MAX 65536
+
+/*
+ * Where the kernel lacks close_range(2) or a sandbox refuses it. A child that is not executed anew
+ * would otherwise keep the parent's end of its own socket open.
+ */
+static void close_others(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > DESCRIPTORS_MAX)
+		limit.rlim_cur = DESCRIPTORS_MAX;
+	for (int fd = 6; fd < (int)limit.rlim_cur; fd++)
+		close(fd);
+}
 
 /*
  * Only async-signal-safe calls from here to exec or main. Returns negative errno when something
@@ -52,8 +69,8 @@ static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 			return -errno;
 	dup2(failed_fd, 5);
 	(void)fcntl(5, F_SETFD, FD_CLOEXEC);
-	(void)syscall(SYS_close_range, 6u, ~0u,
-		      0u); /* without it: what was inherited without O_CLOEXEC stays */
+	if (syscall(SYS_close_range, 6u, ~0u, 0u) < 0)
+		close_others();
 	return 0;
 }
 
