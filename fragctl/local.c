@@ -32,10 +32,12 @@
 #include <workerd/worker.h>
 
 /*
- * Whoever started this waits and can end it: no phase has a limit, and nothing is judged by its
+ * Whoever started this waits and can end it: a start may take a day, and nothing is judged by its
  * silence.
  */
-#define PATIENCE_NS (INT64_C(600) * 1000000000)
+#define PATIENCE_NS (INT64_C(86400) * 1000000000)
+/* For operators to end in order once all is done; their fini may flush a file. */
+#define CLOSE_NS INT64_C(5000000000)
 #define GRACE_NS INT64_C(1000000000) /* for operators to be stopped after a failure */
 #define PROGRESS_TTY_NS INT64_C(250000000)
 #define NODE "here"
@@ -370,6 +372,7 @@ static int make_cores(struct local *local)
 		.prepare_ns = PATIENCE_NS,
 		.wire_ns = PATIENCE_NS,
 		.start_ns = PATIENCE_NS,
+		.close_ns = CLOSE_NS,
 		.kill_ns = 2 * GRACE_NS,
 		.progress_ns = local->progress.is_terminal ? PROGRESS_TTY_NS : 0,
 		.realtime_offset_ns = drv_machine_realtime_offset_ns(),
