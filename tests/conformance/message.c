@@ -106,7 +106,8 @@ void message_arrive(struct message *m, const struct fragi_transport_config *conf
 		    unsigned int *seed)
 {
 	struct fragi_arrival arrival = {m->header, m->header_bytes, m->bytes};
-	uint32_t refs = m->count > 0 ? show(m, draw(seed, 3), &arrival) : 0;
+	uint32_t way = socket_settings.by_handle ? 0 : draw(seed, 3);
+	uint32_t refs = m->count > 0 ? show(m, way, &arrival) : 0;
 
 	atomic_fetch_add(&m->refs, refs);
 	if (config->events->arrived(config->arg, &arrival) == FRAGI_ARRIVAL_USED)

@@ -35,7 +35,7 @@ static bool receive_some(struct endpoint *e)
 
 	while (*at != NULL && draw(&of(e)->seed, 2) > 0)
 		at = &(*at)->next_receive;
-	if (*at == NULL)
+	if (*at == NULL || socket_settings.receives == RECEIVES_NOTHING)
 		return false;
 	if (message_receive_some(*at, &of(e)->seed))
 		socket_end_receive(at, NULL);

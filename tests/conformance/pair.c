@@ -165,9 +165,13 @@ static void remotes_open(struct pair *pair)
 	for (int i = 0; i < count; i++)
 		connect_side(pair, i);
 	wire(pair);
+}
+
+static void wait_until_ready(struct pair *pair)
+{
 	cr_assert(pair_until(pair, is_ready), "never ready: %s %s", pair->sentence[0],
 		  pair->sentence[1]);
-	for (int i = 0; i < count && pair->threads; i++)
+	for (int i = 0; i < (pair->itself ? 1 : 2) && pair->threads; i++)
 		cr_assert_eq(
 			fragi_pump_attach(pair->pump[i], &fragi_remote_pump_ops, pair->remote[i]),
 			0);
@@ -221,7 +225,7 @@ void set_environment(void)
 	const struct kind kind_##name = {#name, {first, second}};
 KINDS_WITH(DEFINE, 0)
 
-void pair_open(struct pair *pair, const struct kind *kind)
+void pair_begin(struct pair *pair, const struct kind *kind)
 {
 	pair->kind = kind;
 	if (pair->capacity == 0)
@@ -252,6 +256,13 @@ void pair_open(struct pair *pair, const struct kind *kind)
 		pair->rxs[i]->arrival = (struct fragi_notify){on_arrival, pair};
 		pair->txs[i]->room = (struct fragi_notify){on_room, pair};
 	}
+}
+
+void pair_open(struct pair *pair, const struct kind *kind)
+{
+	pair_begin(pair, kind);
+	if (is_between_hosts(kind))
+		wait_until_ready(pair);
 }
 
 void pair_close(struct pair *pair)

@@ -61,6 +61,8 @@ struct pair {
 
 /* Fails the test where it cannot be opened. */
 void pair_open(struct pair *pair, const struct kind *kind);
+/* The first half of it: the hosts have begun to connect. */
+void pair_begin(struct pair *pair, const struct kind *kind);
 void pair_close(struct pair *pair);
 /* The first half of it: the ends, not their pumps and ledgers. */
 void pair_end(struct pair *pair);

@@ -120,6 +120,18 @@ static int socket_fd(const struct fragi_transport *base)
 	return ((const struct transport *)base)->in;
 }
 
+static void complete(struct message *m)
+{
+	static uint32_t depth;
+
+	if (++depth > socket_counts.depth_max)
+		socket_counts.depth_max = depth;
+	while (!message_receive_some(m, &of(m->to)->seed))
+		;
+	socket_end_receive(&m->to->receives, NULL);
+	depth--;
+}
+
 static int socket_receive(struct fragi_transport *base, void *handle,
 			  const struct fragi_body *bodies, uint32_t count,
 			  struct fragi_receive *receive)
@@ -132,6 +144,8 @@ static int socket_receive(struct fragi_transport *base, void *handle,
 	m->next_receive = m->to->receives;
 	m->to->receives = m;
 	socket_counts.received++;
+	if (socket_settings.receives == RECEIVES_AT_ONCE)
+		complete(m);
 	return 0;
 }
 
@@ -162,6 +176,8 @@ static int socket_connect(struct fragi_transport *base, uint32_t host, const voi
 		e->peer = peer;
 		peer->peer = e;
 	}
+	if (t->number == socket_settings.dies && socket_settings.at_step == 0)
+		socket_cut(e, "planted");
 	*out = &e->base;
 	return 0;
 }

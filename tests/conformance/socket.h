@@ -17,14 +17,18 @@ struct socket_settings {
 	size_t header_max;
 	/*
 	 * The transport of that number (from 1, in the order of creation) breaks off at this step,
-	 * counted from when `dies` is set.
+	 * counted from when `dies` is set; 0: within connect.
 	 */
 	uint32_t dies, at_step;
+	/* read at every message: all bodies are shown as handles */
+	bool by_handle;
+	enum { RECEIVES_IN_PIECES, RECEIVES_NOTHING, RECEIVES_AT_ONCE } receives;
 };
 extern struct socket_settings socket_settings;
 /* What happened, in all transports of the process. */
 struct socket_counts {
 	uint32_t created, received, mapped, copied, handed_over;
+	uint32_t depth_max; /* of receives that complete within one another */
 };
 extern struct socket_counts socket_counts;
 

@@ -37,6 +37,20 @@ static struct frag_message *message_number(unsigned int n)
 	return message;
 }
 
+/* One of which two are not received at the same time. */
+static struct frag_message *large_number(unsigned int n)
+{
+	struct frag_message *message = frag_message_create();
+	int64_t number = n;
+
+	frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL);
+	cr_assert_eq(frag_message_add_tensor(message, "large",
+					     bytes_tensor(FRAGI_RECEIVE_BYTES / 2 + 1, (uint8_t)n)),
+		     0);
+	fragi_message_share(message);
+	return message;
+}
+
 static bool is_number(const struct frag_message *message, unsigned int n)
 {
 	if (value_of(message) != n || frag_message_tensor_count(message) != n % 5)
@@ -127,6 +141,52 @@ Test(remote, a_transport_that_dies_at_any_step_does_no_harm, .timeout = 300)
 		}
 		cr_assert_gt(step, 90);
 	}
+}
+
+/* As UCX does when nobody listens at the peer's address any more. */
+Test(remote, a_transport_may_fail_within_connect)
+{
+	struct pair pair = {0};
+
+	socket_settings = (struct socket_settings){.dies = socket_counts.created + 1, .at_step = 0};
+	pair_begin(&pair, &kind_socket);
+	pair_settle(&pair);
+	cr_assert_eq(atomic_load(&pair.lost[0]), 1);
+	cr_assert_not_null(strstr(pair.sentence[0], "could not be connected to (planted)"), "%s",
+			   pair.sentence[0]);
+	cr_assert_eq(pair.tx->ops->room(pair.tx), 0);
+	pair_close(&pair);
+}
+
+/* Many handles wait for the first to be received; then each completes within its receive. */
+Test(remote, receives_may_complete_at_once)
+{
+	struct pair pair = {.capacity = 8};
+	unsigned int received = 0;
+	struct frag_message *message;
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+
+	socket_settings = (struct socket_settings){.by_handle = true, .receives = RECEIVES_NOTHING};
+	pair_open(&pair, &kind_socket);
+	for (unsigned int n = 0; n < 8; n++)
+		cr_assert_eq(pair.tx->ops->send(pair.tx, large_number(n), fragi_stamp()), 0);
+	while (fragi_remote_rx_of(pair.endpoint[1][0]->edges)->waiting < 7) {
+		cr_assert_lt(fragi_now_ns(), until);
+		pair_turn(&pair);
+	}
+	socket_settings.receives = RECEIVES_AT_ONCE;
+	while (received < 8) {
+		cr_assert_lt(fragi_now_ns(), until, "%u of 8 received", received);
+		pair_turn(&pair);
+		message = fragi_rx_take(pair.rx, fragi_stamp());
+		if (message == NULL)
+			continue;
+		cr_assert_eq(value_of(message), received++);
+		frag_message_unref(message);
+	}
+	cr_assert_eq(socket_counts.depth_max, 1, "receives within receives, %u deep",
+		     socket_counts.depth_max);
+	pair_close(&pair);
 }
 
 Test(remote, a_transport_hands_over_memory_of_its_own)

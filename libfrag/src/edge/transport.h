@@ -128,8 +128,8 @@ struct fragi_transport_ops {
 
 	/*
 	 * Begins to connect to a host (its number is for sentences only). What does not connect
-	 * fails later. Refused with a sentence when the two cannot work together (versions,
-	 * settings that change the wire).
+	 * fails later, or is reported as failed before this returns. Refused with a sentence when
+	 * the two cannot work together (versions, settings that change the wire).
 	 */
 	int (*connect)(struct fragi_transport *transport, uint32_t host, const void *address,
 		       size_t size, void *owner, struct fragi_endpoint **out_endpoint,

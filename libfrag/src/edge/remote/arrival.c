@@ -280,24 +280,32 @@ static bool may_receive(const struct fragi_remote_rx *rx, uint64_t bytes)
 	return rx->receiving == 0 || rx->receiving_bytes + bytes <= FRAGI_RECEIVE_BYTES;
 }
 
-/* Receives what waits for its turn, in order, as far as may_receive allows. */
+/*
+ * Receives what waits for its turn, in order, as far as may_receive allows. A receive that is over
+ * before `receive` returns comes back here: the loop that is under way then goes on with the next.
+ */
 static void receive_waiting(struct fragi_remote_rx *rx)
 {
-	for (uint64_t i = 0; i < rx->edge.config.window_messages && rx->waiting > 0; i++) {
-		struct fragi_remote_part *part = &rx->parts[(rx->next + i) & rx->mask];
+	if (rx->taking_turns)
+		return;
+	rx->taking_turns = true;
+	for (uint64_t sequence = rx->next;
+	     rx->waiting > 0 && sequence < rx->next + rx->edge.config.window_messages; sequence++) {
+		struct fragi_remote_part *part = &rx->parts[sequence & rx->mask];
 		void *handle = part->handle;
 
 		if (!part->waiting)
 			continue;
 		if (rx->broken || rx->edge.endpoint->failed || !may_receive(rx, part->body_bytes))
-			return;
+			break;
 		part->waiting = false;
 		rx->waiting--;
 		if (!part_decode(part, part->descriptors, NULL, 0))
-			return;
+			break;
 		part->handle = NULL;
 		receive_bodies(part, handle);
 	}
+	rx->taking_turns = false;
 }
 
 static void wait_for_turn(struct fragi_remote_part *part)

@@ -105,6 +105,8 @@ void fragi_remote_on_failed(void *owner, const char *cause)
 {
 	struct fragi_remote_endpoint *endpoint = owner;
 	const struct fragi_transport *transport = endpoint->transport->transport;
+	/* It may fail within connect, when the peer's version is not known yet. */
+	const char *there = endpoint->base != NULL ? endpoint->base->version : "another version";
 
 	endpoint->broken = true;
 	fragi_remote_of(endpoint)->endpoint_failed = true;
@@ -112,7 +114,7 @@ void fragi_remote_on_failed(void *owner, const char *cause)
 		fragi_remote_endpoint_fail(
 			endpoint,
 			"could not be connected to (%s): its process has ended, a firewall is between, or %s %s here and %s there do not understand each other",
-			cause, transport->ops->title, transport->version, endpoint->base->version);
+			cause, transport->ops->title, transport->version, there);
 	else
 		fragi_remote_endpoint_fail(
 			endpoint,

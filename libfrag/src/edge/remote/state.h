@@ -173,6 +173,7 @@ struct fragi_remote_rx {
 	uint64_t next, next_bytes; /* to be delivered */
 	uint64_t receiving_bytes;  /* of the handles that are being received */
 	uint32_t receiving, waiting;
+	bool taking_turns; /* receives what waits */
 	bool close_known, close_reported, done_sent;
 	bool broken; /* takes nothing more: it failed, or its endpoint is lost */
 	uint64_t close_sequence;
