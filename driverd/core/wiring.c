@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -193,9 +194,33 @@ static int check_inputs(struct drv_app *app)
 	return fragi_checking_step(wiring->checking, &app->core->items);
 }
 
+/* A host has a row in its frames for each of its flows, and two for one to itself. */
+static int check_row_counts(struct drv_app *app)
+{
+	const size_t first = app->diag.count;
+	int r = 0;
+
+	for (uint32_t h = 0; h < app->host_count; h++) {
+		const struct drv_host *host = &app->hosts[h];
+		uint32_t rows = host->inner_flow_count + host->edge_count;
+
+		if (rows <= FW_ROWS_MAX)
+			continue;
+		if (app->diag.count == 0)
+			app->diag_host = host;
+		r = fragi_diag_add(
+			&app->diag, -EMSGSIZE, NULL, 0, 0,
+			"%s on worker %s has %u flows, and a host can have %d; give its fragments to more workers or hosts",
+			host->name, host->worker, rows, FW_ROWS_MAX);
+	}
+	fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_GRAPH_TOO_LARGE, NULL);
+	return r;
+}
+
 static int count_edges(struct drv_app *app)
 {
 	struct drv_wiring *wiring = app->wiring;
+	int r;
 
 	for (; wiring->flow < app->flow_count; wiring->flow++) {
 		const struct fragi_flow_info *flow = &app->flows[wiring->flow];
@@ -208,6 +233,9 @@ static int count_edges(struct drv_app *app)
 		host_of(app, flow->from_fragment)->edge_count++;
 		host_of(app, flow->to_fragment)->edge_count++;
 	}
+	r = check_row_counts(app);
+	if (r < 0)
+		return r;
 	app->edge_rows = take(app, app->flow_count, sizeof(*app->edge_rows));
 	if (app->edge_rows == NULL)
 		return -ENOMEM;
@@ -397,6 +425,7 @@ int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire)
 	struct fragi_arena *arena = &app->core->actions->arena;
 	bool *is_peer = fragi_arena_alloc(arena, app->host_count + 1);
 
+	assert(host->edge_count <= FW_ROWS_MAX && "checked when they were counted");
 	wire->edges = fragi_arena_alloc(arena, host->edge_count * sizeof(*wire->edges));
 	wire->peers = fragi_arena_alloc(
 		arena, (app->host_count < host->edge_count ? app->host_count : host->edge_count) *

@@ -53,7 +53,7 @@ static int work(struct world *w)
 	return steps;
 }
 
-static void say_large_table(struct world *w, uint32_t host, bool to_and_fro)
+static void say_large_table(struct world *w, uint32_t host, uint32_t op_count, bool has_chain)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, host);
 	struct fw_port ports[] = {
@@ -61,13 +61,13 @@ static void say_large_table(struct world *w, uint32_t host, bool to_and_fro)
 		{.name = "out", .type = "message", .dir = FRAG_OUT},
 	};
 	struct fw_address address = {"ucx", "address", 7};
-	struct fw_op *ops = calloc(OPS, sizeof(*ops));
-	struct fw_inner_flow *flows = calloc(OPS, sizeof(*flows));
-	char(*names)[8] = calloc(OPS, sizeof(*names));
+	struct fw_op *ops = calloc(op_count, sizeof(*ops));
+	struct fw_inner_flow *flows = calloc(op_count, sizeof(*flows));
+	char(*names)[8] = calloc(op_count, sizeof(*names));
 	struct fw_fragment fragment = {
-		.name = host == 1 ? "f1" : "f2", .ops = ops, .op_count = OPS};
+		.name = host == 1 ? "f1" : "f2", .ops = ops, .op_count = op_count};
 
-	for (uint32_t i = 0; i < OPS; i++) {
+	for (uint32_t i = 0; i < op_count; i++) {
 		snprintf(names[i], sizeof(names[i]), "o%u", i);
 		ops[i] = (struct fw_op){
 			.name = names[i], .type = "t", .ports = ports, .port_count = 2};
@@ -78,7 +78,7 @@ static void say_large_table(struct world *w, uint32_t host, bool to_and_fro)
 						     .fragments = &fragment,
 						     .fragment_count = 1,
 						     .flows = flows,
-						     .flow_count = to_and_fro ? 0 : OPS - 1,
+						     .flow_count = has_chain ? op_count - 1 : 0,
 						     .addresses = &address,
 						     .address_count = 1,
 						     .transport = "ucx 1.13.1 tcp lo",
@@ -125,8 +125,8 @@ static void live(struct world *w, bool to_and_fro)
 	app(w, text);
 	both_come(w);
 	work(w);
-	say_large_table(w, 1, to_and_fro);
-	say_large_table(w, 2, to_and_fro);
+	say_large_table(w, 1, OPS, !to_and_fro);
+	say_large_table(w, 2, OPS, !to_and_fro);
 	beats = sent_of(w, 1, FW_BEAT);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
 	steps = work(w);
@@ -176,8 +176,8 @@ Test(driver_large, it_can_be_stopped_while_the_driver_resolves, .timeout = 60)
 	app(w, text);
 	both_come(w);
 	work(w);
-	say_large_table(w, 1, true);
-	say_large_table(w, 2, true);
+	say_large_table(w, 1, OPS, false);
+	say_large_table(w, 2, OPS, false);
 	for (int i = 0; i < 10; i++)
 		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
@@ -187,6 +187,59 @@ Test(driver_large, it_can_be_stopped_while_the_driver_resolves, .timeout = 60)
 	work(w);
 	cr_assert(w->ended);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
+	world_fini(w);
+	free(w);
+	free(text);
+}
+
+/* From each operator of one host to each of the other: more edges than a frame has rows. */
+#define WIDE 257
+
+static char *wide_graph(void)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	fprintf(out, "frag: 1\napplication: app\nfragments:\n");
+	for (int f = 1; f <= 2; f++) {
+		fprintf(out, "  f%d:\n    operators:\n", f);
+		for (int i = 0; i < WIDE; i++)
+			fprintf(out, "      o%d: {type: t}\n", i);
+	}
+	fprintf(out, "flows:\n");
+	for (int i = 0; i < WIDE; i++) {
+		fprintf(out, "  - {from: f1.o%d.out, to: [", i);
+		for (int k = 0; k < WIDE; k++)
+			fprintf(out, "%sf2.o%d.in", k > 0 ? ", " : "", k);
+		fprintf(out, "]}\n");
+	}
+	fclose(out);
+	return text;
+}
+
+Test(driver_large, more_edges_than_a_host_may_have_end_the_application, .timeout = 60)
+{
+	struct world *w = malloc(sizeof(*w));
+	char *text = wide_graph();
+
+	world_init(w);
+	app(w, text);
+	both_come(w);
+	work(w);
+	say_large_table(w, 1, WIDE, false);
+	say_large_table(w, 2, WIDE, false);
+	work(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	cr_expect_eq(sent_of(w, 1, FW_HOST_WIRE) + sent_of(w, 2, FW_HOST_WIRE), 0);
+	both_are_killed(w);
+	work(w);
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
+	cr_expect_str_eq(
+		w->reason,
+		"f1 on worker a has 66049 flows, and a host can have 65536; give its fragments to more workers or hosts");
+	cr_expect_not_null(strstr(w->json, "\"graph_too_large\""), "%s", w->json);
 	world_fini(w);
 	free(w);
 	free(text);
