@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <errno.h>
 
 #include "../unit/rig_ops.h"
 #include <edge/ucx_env.h>
@@ -206,6 +207,28 @@ Test(hosts, a_multi_receiver_has_the_flows_in_the_order_of_the_text, .init = set
 	for (int i = 0; i < 200; i++)
 		cr_assert_eq(notes[0]->values[i], 1000 * (i % 4) + i / 4, "at %d: %lld", i,
 			     (long long)notes[0]->values[i]);
+	end(&hosts);
+}
+
+/* It would be waited for, and never answer. */
+Test(hosts, a_peer_without_an_edge_is_refused, .init = set_environment)
+{
+	struct fragi_run_peer peer = {.host = 1, .epoch = 1, .name = "other"};
+	struct fragi_run_address addresses[FRAGI_RUN_TRANSPORTS_MAX];
+	struct frag_err err = FRAG_ERR_INIT;
+	struct hosts hosts;
+
+	prepare(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {tx: {type: source}}}\n"
+		"  two: {operators: {rx: {type: sink}}}\n"
+		"flows: [one.tx -> two.rx]\n",
+		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
+	peer.address_count = fragi_run_addresses(hosts.rig[1].run, addresses);
+	peer.addresses = addresses;
+	cr_expect_eq(fragi_run_wire(hosts.rig[0].run, &peer, 1, NULL, 0, &err), -EINVAL);
+	cr_expect_str_eq(err.text,
+			 "host other is a peer without an edge; this is an error in frag");
 	end(&hosts);
 }
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include <base/beat.h>
 #include <workerd/host/core/core.h>
 
 #define MS 1000000ll
@@ -203,6 +204,35 @@ Test(host_core, beats_from_the_first_moment_and_in_every_state)
 	cr_assert(timers_until(now + 100 * MS, true, FW_BEAT), "when it has failed");
 	stop(0);
 	cr_assert(timers_until(now + 100 * MS, true, FW_BEAT), "while it ends");
+}
+
+/* From a driver of another make, or one that is broken. */
+Test(host_core, nonsense_between_beats_is_brought_within_reason)
+{
+	static const struct {
+		int64_t beat_ns, dead_ns, beat, dead;
+	} asked[] = {
+		{0, 0, FRAGI_BEAT_NS, FRAGI_DEAD_NS},
+		{1, 1, 10 * MS, 20 * MS},
+		{10000 * MS, 0, 10000 * MS, 20000 * MS},
+		{10000 * MS, 1, 10000 * MS, 20000 * MS},
+		{-1, -1, FRAGI_BEAT_NS, FRAGI_DEAD_NS},
+		{INT64_MAX, INT64_MAX, 60000 * MS, 600000 * MS},
+	};
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		finish();
+		make();
+		from_workerd((struct fw_message){
+			.kind = FW_HOST_CREATE,
+			.create = {.beat_ns = asked[i].beat_ns, .dead_ns = asked[i].dead_ns}});
+		cr_assert_not_null(did(HOST_DO_PREPARE));
+		cr_expect_eq(did(HOST_DO_PREPARE)->beat_ns, asked[i].beat, "case %zu", i);
+		cr_expect_eq(did(HOST_DO_PREPARE)->dead_ns, asked[i].dead, "case %zu", i);
+		step((struct host_event){.kind = HOST_EV_TIMER});
+		cr_expect_eq(host_core_deadline_ns(core), now + asked[i].beat, "case %zu", i);
+		prepare_done(true);
+	}
 }
 
 Test(host_core, a_failed_phase_is_reported_and_the_host_waits_to_be_ended)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/beat.h>
+
 static const char *const session_names[WRK_SESSIONS] = {
 	[WRK_SESSION_DISCONNECTED] = "disconnected", [WRK_SESSION_CONNECTING] = "connecting",
 	[WRK_SESSION_HELLO_SENT] = "hello sent",     [WRK_SESSION_ATTACHED] = "attached",
@@ -194,18 +196,13 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 	action->message = message;
 }
 
-static int64_t within(int64_t value, int64_t least, int64_t most)
-{
-	return value < least ? least : value > most ? most : value;
-}
-
 static void session_welcome(struct wrk_core *core, const struct fw_welcome *welcome, int64_t now_ns,
 			    struct wrk_actions *actions)
 {
 	session_move(core, WRK_SESSION_ATTACHED, actions);
 	core->session_id = welcome->session;
-	core->beat_ns = within(welcome->beat_ns, 10000000, 60000000000);
-	core->dead_ns = within(welcome->dead_ns, 2 * core->beat_ns, 600000000000);
+	core->beat_ns = fragi_beat_within_ns(welcome->beat_ns);
+	core->dead_ns = fragi_dead_within_ns(welcome->dead_ns, core->beat_ns);
 	core->backoff_ns = WRK_BACKOFF_MIN_NS;
 	core->beat_at_ns = now_ns;
 	/* epochs are of one driver: another counts from 1 */

@@ -299,6 +299,15 @@ static int endpoint_of(struct wiring *wiring, const char *transport,
 	return 0;
 }
 
+/* Such a peer would be waited for, and never answer. */
+static bool has_no_edge(const struct wiring *wiring)
+{
+	for (uint32_t i = 0; i < FRAGI_RUN_TRANSPORTS_MAX; i++)
+		if (wiring->endpoints[i] != NULL)
+			return false;
+	return true;
+}
+
 /* With the pump's lock: peers, then their edges. */
 static int wire_locked(struct fragi_run *run, struct wiring *peers, size_t peer_count,
 		       const struct fragi_run_edge *edges, size_t edge_count, struct frag_err *err)
@@ -333,6 +342,12 @@ static int wire_locked(struct fragi_run *run, struct wiring *peers, size_t peer_
 			return frag_err_set(err, r, "cannot make the edge to %s (%s)",
 					    edges[i].other_end, frag_strerror(r));
 	}
+	for (size_t i = 0; i < peer_count; i++)
+		if (has_no_edge(&peers[i]))
+			return frag_err_set(
+				err, -EINVAL,
+				"host %s is a peer without an edge; this is an error in frag",
+				peers[i].info->name);
 	return 0;
 }
 

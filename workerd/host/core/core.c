@@ -205,10 +205,8 @@ static void on_create(struct host_core *core, const struct fw_message *message,
 	core->run = message->run;
 	core->number = message->host;
 	core->epoch = message->epoch;
-	if (create->beat_ns > 0)
-		core->config.beat_ns = create->beat_ns;
-	core->config.dead_ns =
-		create->dead_ns > core->config.beat_ns ? create->dead_ns : FRAGI_DEAD_NS;
+	core->config.beat_ns = fragi_beat_within_ns(create->beat_ns);
+	core->config.dead_ns = fragi_dead_within_ns(create->dead_ns, core->config.beat_ns);
 	move(core, HOST_STATE_PREPARING, actions);
 	action = begin_work(core, HOST_WORK_PREPARE, HOST_DO_PREPARE, actions);
 	action->order = message;
