@@ -175,9 +175,10 @@ class FullDisk(Short):
             self.assertEqual(d.wait(), 3, d.stderr)
             self.assertRegex(d.stderr, "cannot write the summary to stdout: No space left on device")
             self.assertEqual([w.wait() for w in workers], [0, 0])
-            p = self.start("fragctl", "run", self.app, "--output", output, prefix=full)
-            self.assertEqual(p.wait(), 3, p.stderr)
-            self.assertRegex(p.stderr, "cannot write the summary to stdout: No space left on device")
+            for where in ([], ["--in-process"]):
+                p = self.start("fragctl", "run", self.app, "--output", output, *where, prefix=full)
+                self.assertEqual(p.wait(), 3, p.stderr)
+                self.assertRegex(p.stderr, "cannot write the summary to stdout: No space left on device")
         self.assert_nothing_left()
 
     def test_a_summary_file_that_takes_nothing(self):

@@ -26,23 +26,29 @@ struct line {
 static FILE *saved_stdout, *saved_stderr, *console_stdout, *console_stderr;
 static pthread_key_t line_key;
 
-static void write_all(int fd, const char *bytes, size_t size)
+/* Returns how many bytes were written; if not all, errno says why. */
+static size_t write_all(int fd, const char *bytes, size_t size)
 {
-	while (size > 0) {
-		ssize_t n = write(fd, bytes, size);
+	size_t written = 0;
+
+	while (written < size) {
+		ssize_t n = write(fd, bytes + written, size - written);
+		int why = errno;
 
 		if (n > 0) {
-			bytes += n;
-			size -= (size_t)n;
-		} else if (n < 0 && errno == EAGAIN) {
+			written += (size_t)n;
+		} else if (n < 0 && why == EAGAIN) {
 			struct pollfd wait = {.fd = fd, .events = POLLOUT};
 
-			if (poll(&wait, 1, 1000) <= 0)
-				return;
-		} else if (n == 0 || errno != EINTR) {
-			return;
+			if (poll(&wait, 1, 1000) <= 0) {
+				errno = why;
+				break;
+			}
+		} else if (n == 0 || why != EINTR) {
+			break;
 		}
 	}
+	return written;
 }
 
 static void line_flush(struct line *line)
@@ -117,9 +123,8 @@ static ssize_t console_write(void *cookie, const char *bytes, size_t size)
 	if (op != NULL)
 		line = line_of_thread();
 	if (op == NULL || line == NULL)
-		write_all(fd, bytes, size);
-	else
-		line_add(line, op, bytes, size);
+		return (ssize_t)write_all(fd, bytes, size);
+	line_add(line, op, bytes, size);
 	return (ssize_t)size;
 }
 
