@@ -265,7 +265,8 @@ class Failing(cluster.ClusterTest):
         # The leak checker of a sanitized build needs descriptors of its own, and hangs without any.
         env = dict(self.env, ASAN_OPTIONS=self.env.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
         r = subprocess.run([os.path.join(cluster.BUILD, "bin", "driverd"), "--address", "127.0.0.1:0", "--app", self.app,
-                            "--output", "json"], capture_output=True, text=True, env=env, preexec_fn=limit, timeout=60)
+                            "--output", "json"],
+                           capture_output=True, text=True, env=env, preexec_fn=limit, timeout=60)
         self.assertEqual(r.returncode, 3, r.stderr)
         self.assert_failure(json.loads(r.stdout), "system_refused", "driver")
 
