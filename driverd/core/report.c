@@ -33,17 +33,30 @@ static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row
 	return end;
 }
 
-/* "ucx 1.13.1 tcp lo" is "ucx tcp lo" for people, and "ucx" for programs. */
-static int put_edge(struct drv_app *app, struct fragi_summary_flow *out, const char *transport)
+/* The address over which a flow leaves its host; NULL: the host opened no transport. */
+static const struct fw_address *address_of(const struct fragi_flow_info *flow,
+					   const struct drv_host *host)
 {
-	size_t word = strcspn(transport, " ");
-	const char *rest = transport + word;
+	const struct fw_host_prepared *prepared = &host->prepared->prepared;
 
-	if (rest[0] == ' ' && rest[1] >= '0' && rest[1] <= '9')
-		rest += 1 + strcspn(rest + 1, " ");
-	out->edge = fragi_arena_strndup(&app->arena, transport, word);
-	out->edge_detail = fragi_arena_printf(&app->arena, "%.*s%s", (int)word, transport, rest);
-	return out->edge != NULL && out->edge_detail != NULL ? 0 : -ENOMEM;
+	for (uint32_t i = 0; i < prepared->address_count; i++)
+		if (strcmp(prepared->addresses[i].transport, flow->transport) == 0)
+			return &prepared->addresses[i];
+	return NULL;
+}
+
+/* "ucx tcp lo" for people, and "ucx" for programs. */
+static int put_edge(struct drv_app *app, const struct fw_address *address,
+		    struct fragi_summary_flow *out)
+{
+	if (address == NULL)
+		return 0;
+	out->edge = address->transport;
+	if (address->detail[0] == '\0')
+		return 0;
+	out->edge_detail =
+		fragi_arena_printf(&app->arena, "%s %s", address->transport, address->detail);
+	return out->edge_detail != NULL ? 0 : -ENOMEM;
 }
 
 static int report_inner(struct drv_app *app, size_t index, struct fragi_summary_flow *out)
@@ -72,7 +85,7 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	if (strcmp(from->node, to->node) != 0)
 		out->latency_reason =
 			"its ends are on two nodes, whose clocks are not compared yet";
-	return put_edge(app, out, from->prepared->prepared.transport);
+	return put_edge(app, address_of(flow, from), out);
 }
 
 static int report_flow(struct drv_app *app, size_t index, struct fragi_summary_flow *out)

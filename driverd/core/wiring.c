@@ -293,10 +293,10 @@ static void check_pair(struct drv_app *app, const struct drv_host *host,
 	if (first == 0)
 		app->diag_host = host;
 	if (host->prepared->prepared.address_count == 0) {
-		fragi_diag_add(&app->diag, -ENOENT, NULL, 0, 0,
-			       "%s on worker %s has no data plane to reach %s on worker %s: %s",
-			       host->name, host->worker, peer->name, peer->worker,
-			       host->prepared->prepared.transport);
+		fragi_diag_add(
+			&app->diag, -ENOENT, NULL, 0, 0,
+			"%s on worker %s has opened no transport that could reach %s on worker %s; see what that worker logged",
+			host->name, host->worker, peer->name, peer->worker);
 		fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_TRANSPORT_MISSING, NULL);
 	} else if (strcmp(host->node, peer->node) != 0 &&
 		   is_loopback(host->session->worker_address)) {

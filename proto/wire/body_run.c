@@ -43,6 +43,7 @@ static Frag__V1__DataAddress **encode_addresses(struct fw_encoder *e, const stru
 	for (size_t i = 0; i < *out_count; i++) {
 		out[i]->transport = fw_put_text(e, in[i].transport);
 		out[i]->bytes = fw_put_data(e, in[i].bytes, in[i].size, FW_ADDRESS_MAX);
+		out[i]->detail = fw_put_text(e, in[i].detail);
 	}
 	return out;
 }
@@ -107,7 +108,6 @@ void fw_encode_host_prepared(struct fw_encoder *e, const struct fw_message *mess
 		row->policy = flow->policy;
 	}
 	out->addresses = encode_addresses(e, in->addresses, in->address_count, &out->n_addresses);
-	out->transport = fw_put_text(e, in->transport);
 	out->pid = in->pid;
 }
 
@@ -121,6 +121,7 @@ static struct fw_address *decode_addresses(struct fw_decoder *d, Frag__V1__DataA
 		out[i].bytes = fw_get_data(d, in[i]->bytes, FW_ADDRESS_MAX, &out[i].size);
 		if (out[i].size == 0)
 			fw_get_failed(d, "an empty address");
+		out[i].detail = fw_get_text(d, in[i]->detail);
 	}
 	return out;
 }
@@ -207,7 +208,6 @@ void fw_decode_host_prepared(struct fw_decoder *d, const Frag__V1__HostPrepared 
 	for (uint32_t i = 0; i < out->flow_count && d->error == 0; i++)
 		decode_inner_flow(d, in->flows[i], out, &out->flows[i]);
 	out->addresses = decode_addresses(d, in->addresses, in->n_addresses, &out->address_count);
-	out->transport = fw_get_text(d, in->transport);
 	out->pid = in->pid;
 }
 

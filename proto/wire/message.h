@@ -143,6 +143,7 @@ struct fw_address {
 	const char *transport; /* "ucx" */
 	const void *bytes;
 	uint32_t size;
+	const char *detail; /* "tcp lo", for people */
 };
 
 struct fw_host_prepared {
@@ -154,9 +155,8 @@ struct fw_host_prepared {
 	/* inside this host, within and between its fragments: rows 0.. of its ledger */
 	struct fw_inner_flow *flows;
 	uint32_t flow_count;
-	struct fw_address *addresses; /* of its transports; none: no flow leaves it, or see below */
+	struct fw_address *addresses; /* of its transports; none: no flow leaves it */
 	uint32_t address_count;
-	const char *transport; /* "ucx 1.13.1 tcp lo"; or why there is none */
 	int32_t pid;
 };
 

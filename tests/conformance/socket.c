@@ -219,7 +219,7 @@ static int socket_create(const struct fragi_transport_config *config, struct fra
 	t->base = (struct fragi_transport){
 		.ops = &socket_transport,
 		.version = "1",
-		.description = "socket 1",
+		.detail = "pair",
 		.header_max = header_max != 0 ? header_max : FRAGI_HEADER_MAX,
 		.receive_room = FRAG_MESSAGE_TENSORS_MAX * sizeof(struct fragi_body),
 		.devices = 1u << FRAG_DEVICE_CPU,

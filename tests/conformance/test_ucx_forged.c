@@ -553,6 +553,6 @@ Test(ucx_sockets, what_it_listens_on_is_described, .init = set_environment)
 	struct pair pair = {0};
 
 	pair_open(&pair, &kind_ucx);
-	cr_assert_not_null(strstr(pair_transport(&pair, 0, 0)->description, "tcp lo"));
+	cr_assert_not_null(strstr(pair_transport(&pair, 0, 0)->detail, "tcp lo"));
 	pair_close(&pair);
 }

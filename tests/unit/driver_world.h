@@ -314,7 +314,7 @@ struct table {
 	const char *fragment, *op;
 	struct fw_port port;
 	uint32_t address_bytes;
-	const char *transport;
+	const char *transport, *detail;
 };
 
 static inline struct table table_of(const char *fragment, bool sends)
@@ -326,7 +326,8 @@ static inline struct table table_of(const char *fragment, bool sends)
 				       .dir = sends ? FRAG_OUT : FRAG_IN,
 				       .has_codec = true},
 			      .address_bytes = 7,
-			      .transport = "ucx 1.13.1 tcp lo"};
+			      .transport = "ucx",
+			      .detail = "tcp lo"};
 }
 
 static inline void say_table(struct world *w, uint64_t connection, uint32_t host,
@@ -336,14 +337,14 @@ static inline void say_table(struct world *w, uint64_t connection, uint32_t host
 	struct fw_port port = table->port;
 	struct fw_op op = {.name = table->op, .type = "t", .ports = &port, .port_count = 1};
 	struct fw_fragment fragment = {.name = table->fragment, .ops = &op, .op_count = 1};
-	struct fw_address address = {"ucx", "address", table->address_bytes};
+	struct fw_address address = {table->transport, "address", table->address_bytes,
+				     table->detail};
 
 	message.prepared = (struct fw_host_prepared){.ok = true,
 						     .fragments = &fragment,
 						     .fragment_count = 1,
 						     .addresses = &address,
 						     .address_count = table->address_bytes > 0,
-						     .transport = table->transport,
 						     .pid = 100 + (int32_t)host};
 	say(w, connection, &message);
 }

@@ -81,7 +81,6 @@ static void say_large_table(struct world *w, uint32_t host, uint32_t op_count, b
 						     .flow_count = has_chain ? op_count - 1 : 0,
 						     .addresses = &address,
 						     .address_count = 1,
-						     .transport = "ucx 1.13.1 tcp lo",
 						     .pid = 100};
 	say(w, host, &message);
 	free(ops);

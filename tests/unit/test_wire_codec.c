@@ -63,7 +63,7 @@ static struct fw_address *make_addresses(struct maker *m, uint32_t count)
 	struct fw_address *addresses = fragi_arena_alloc(&m->arena, count * sizeof(*addresses));
 
 	for (uint32_t i = 0; i < count; i++)
-		addresses[i] = (struct fw_address){word(m), block(m, 50 + i), 50 + i};
+		addresses[i] = (struct fw_address){word(m), block(m, 50 + i), 50 + i, word(m)};
 	return addresses;
 }
 
@@ -104,7 +104,6 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 						     1 + below(m, 9), 1 + below(m, 5)};
 	p->address_count = 2;
 	p->addresses = make_addresses(m, 2);
-	p->transport = "ucx 1.13.1 tcp lo";
 	p->pid = 4711;
 }
 
@@ -314,6 +313,8 @@ Test(wire_codec, fields_arrive_where_they_belong)
 	cr_expect_str_eq(out->wire.peers[1].addresses[1].transport,
 			 in.wire.peers[1].addresses[1].transport);
 	cr_assert_eq(out->wire.peers[1].addresses[1].size, 51);
+	cr_expect_str_eq(out->wire.peers[1].addresses[1].detail,
+			 in.wire.peers[1].addresses[1].detail);
 	cr_expect_eq(memcmp(out->wire.peers[1].addresses[1].bytes,
 			    in.wire.peers[1].addresses[1].bytes, 51),
 		     0);

@@ -88,8 +88,8 @@ static int addresses_of(const struct fragi_run *run, struct fragi_arena *arena,
 	if (out->addresses == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < out->address_count; i++)
-		out->addresses[i] =
-			(struct fw_address){own[i].transport, own[i].bytes, (uint32_t)own[i].size};
+		out->addresses[i] = (struct fw_address){own[i].transport, own[i].bytes,
+							(uint32_t)own[i].size, own[i].detail};
 	return 0;
 }
 
@@ -106,7 +106,6 @@ int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 	r = addresses_of(run, arena, &prepared);
 	if (r < 0)
 		return r;
-	prepared.transport = fragi_run_transport(run);
 	*out_prepared = prepared;
 	return 0;
 }

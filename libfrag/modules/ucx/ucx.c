@@ -88,9 +88,8 @@ static void describe(struct ucx_transport *transport)
 {
 	const char *interfaces = getenv("UCX_NET_DEVICES"), *transports = getenv("UCX_TLS");
 
-	snprintf(transport->base.description, sizeof(transport->base.description), "ucx %s %s %s",
-		 transport->base.version, transports != NULL ? transports : "all",
-		 interfaces != NULL ? interfaces : "all");
+	snprintf(transport->base.detail, sizeof(transport->base.detail), "%s %s",
+		 transports != NULL ? transports : "all", interfaces != NULL ? interfaces : "all");
 }
 
 /* What a user names in UCX_NET_DEVICES is wanted; "all" and nothing mean everywhere. */

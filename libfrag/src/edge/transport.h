@@ -87,9 +87,9 @@ struct fragi_transport_config {
 /* The first member of a transport's own struct. Constant once created. */
 struct fragi_transport {
 	const struct fragi_transport_ops *ops;
-	char version[16];      /* "1.13.1", of what stands below */
-	char description[128]; /* "ucx 1.13.1 tcp lo": for people and for the summary */
-	size_t header_max;     /* FRAGI_HEADER_MIN .. */
+	char version[16];  /* "1.13.1", of what stands below */
+	char detail[128];  /* "tcp lo": what it goes over, for people */
+	size_t header_max; /* FRAGI_HEADER_MIN .. */
 	size_t send_room, receive_room;
 	uint32_t devices; /* kinds of memory that it reads and fills: 1 << enum frag_device_type */
 };

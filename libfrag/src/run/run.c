@@ -420,18 +420,10 @@ uint32_t fragi_run_addresses(const struct fragi_run *run,
 			continue;
 		out[count].transport = transport_kinds[i];
 		out[count].bytes = transport->ops->address(transport, &out[count].size);
+		out[count].detail = transport->detail;
 		count++;
 	}
 	return count;
-}
-
-const char *fragi_run_transport(const struct fragi_run *run)
-{
-	const struct fragi_transport *transport =
-		run->remote != NULL ? fragi_remote_transport(run->remote, transport_kinds[0])
-				    : NULL;
-
-	return transport != NULL ? transport->description : NULL;
 }
 
 const struct fragi_ledger *fragi_run_ledger(const struct fragi_run *run)

@@ -73,13 +73,12 @@ struct fragi_run_address {
 	const char *transport; /* "ucx" */
 	const void *bytes;
 	size_t size;
+	const char *detail; /* "tcp lo", for people */
 };
 #define FRAGI_RUN_TRANSPORTS_MAX 4
 /* Of the transports that are open; the run's. Returns how many: 0 if no flow leaves this host. */
 FRAGI_API uint32_t fragi_run_addresses(const struct fragi_run *run,
 				       struct fragi_run_address out[FRAGI_RUN_TRANSPORTS_MAX]);
-/* What the first of them is, for people; NULL: there is none. */
-FRAGI_API const char *fragi_run_transport(const struct fragi_run *run);
 FRAGI_API const struct fragi_ledger *fragi_run_ledger(const struct fragi_run *run);
 
 struct fragi_run_peer {

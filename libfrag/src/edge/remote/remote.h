@@ -67,7 +67,7 @@ FRAGI_API extern const struct fragi_pump_ops fragi_remote_pump_ops;
  */
 FRAGI_API int fragi_remote_open(struct fragi_remote *remote, const struct fragi_transport_ops *ops,
 				struct frag_err *err);
-/* The open transport of a kind, for its address and description; NULL: there is none. */
+/* The open transport of a kind, for its address and detail; NULL: there is none. */
 FRAGI_API const struct fragi_transport *fragi_remote_transport(const struct fragi_remote *remote,
 							       const char *kind);
 
