@@ -6,13 +6,20 @@
 
 /*
  * A client asks how things stand, and changes nothing. What it gets is what the driver knows in
- * this step. Its rows are items of the step; what is beyond them is only counted.
+ * this step. Its rows are items of the step; what is beyond DRV_REPLY_ITEMS is only counted. One
+ * that asks more often than a person can read is closed: each request is a step, and steps of
+ * clients would take the time of all others.
  */
+static int64_t items_left(const struct drv_core *core)
+{
+	return core->items - (DRV_STEP_ITEMS - DRV_REPLY_ITEMS);
+}
+
 static bool take_row(struct drv_core *core, const char *text)
 {
 	int64_t items = 1 + (int64_t)strnlen(text, FW_TEXT_MAX) / 64;
 
-	if (core->items < items)
+	if (items_left(core) < items)
 		return false;
 	core->items -= items;
 	return true;
@@ -21,8 +28,10 @@ static bool take_row(struct drv_core *core, const char *text)
 /* A table for the rows that may still be taken. */
 static void *table_of(struct drv_core *core, size_t count, size_t row_bytes)
 {
-	if (core->items < (int64_t)count)
-		count = core->items > 0 ? (size_t)core->items : 0;
+	int64_t left = items_left(core);
+
+	if (left < (int64_t)count)
+		count = left > 0 ? (size_t)left : 0;
 	return fragi_arena_alloc(&core->actions->arena, count * row_bytes);
 }
 
@@ -118,7 +127,9 @@ void drv_client_message(struct drv_session *client, const struct fw_message *mes
 	case FW_BEAT:
 		break;
 	case FW_REQUEST:
-		if (reply_to(client, message) < 0)
+		if (++client->requests > DRV_REQUESTS_MAX)
+			drv_session_lost(client, true, "it asks too often");
+		else if (reply_to(client, message) < 0)
 			drv_session_lost(client, true, "no memory is left for a reply");
 		break;
 	default:

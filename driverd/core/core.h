@@ -20,7 +20,10 @@
  * HOST_STATS and HOST_EXIT; the summary. The first cause of a failure is the one sentence of the
  * run; then every host is killed, what they counted is collected, and the summary follows.
  */
-#define DRV_SESSIONS_MAX 8192
+#define DRV_WORKERS_MAX 8192
+/* Clients have no part of that, and each may ask so often between two beats. */
+#define DRV_CLIENTS_MAX 64
+#define DRV_REQUESTS_MAX 64
 /*
  * The work of a step is bounded, so that beats go on whatever the size of a graph. A step handles
  * items (operators, flows, edges, rows of counters, 64 bytes of a text that is sent) until it has
@@ -32,6 +35,7 @@
  */
 #define DRV_STEP_ITEMS 4096
 #define DRV_STEP_ITEMS_MAX (DRV_STEP_ITEMS + 2 * (int64_t)FW_ROWS_MAX)
+#define DRV_REPLY_ITEMS (DRV_STEP_ITEMS / 2) /* of a reply, so that applications get theirs */
 
 enum drv_app_state {
 	DRV_APP_NEW,       /* until its epoch is on the disk */

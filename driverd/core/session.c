@@ -113,6 +113,7 @@ static int session_insert(struct drv_core *core, struct drv_session *session)
 		(core->session_count - i) * sizeof(*core->sessions));
 	core->sessions[i] = session;
 	core->session_count++;
+	core->client_count += session->role == FW_ROLE_CLIENT;
 	return 0;
 }
 
@@ -132,6 +133,7 @@ static void session_remove(struct drv_session *session)
 	assert(session->hosts == 0 && "no host names a session that is freed");
 
 	core->session_count--;
+	core->client_count -= session->role == FW_ROLE_CLIENT;
 	memmove(core->sessions + i, core->sessions + i + 1,
 		(core->session_count - i) * sizeof(*core->sessions));
 	drv_session_destroy(session);
@@ -260,6 +262,7 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 		drv_log(core, FRAGI_LOG_WARN, NULL, "%s %s has not been heard for %.1f s",
 			role_of(session), session->name, (double)silent_ns * 1e-9);
 	}
+	session->requests = 0;
 	drv_send(session, &beat);
 	drv_set(core, timer, now_ns + beat_ns);
 }
@@ -323,6 +326,12 @@ static int session_welcome(struct drv_session *session, const struct fw_message 
 	return 0;
 }
 
+static bool is_full(const struct drv_core *core, enum fw_role role)
+{
+	return role == FW_ROLE_CLIENT ? core->client_count >= DRV_CLIENTS_MAX
+				      : core->session_count - core->client_count >= DRV_WORKERS_MAX;
+}
+
 void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
 		       const struct fw_message *message)
 {
@@ -334,9 +343,11 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 		refuse(core, connection, message, FRAGI_FAILURE_VERSION_REFUSED, err.text);
 		return;
 	}
-	if (core->session_count >= DRV_SESSIONS_MAX) {
+	if (is_full(core, message->hello.role)) {
 		refuse(core, connection, message, FRAGI_FAILURE_DRIVER_FULL,
-		       "driverd has as many workers as it takes");
+		       message->hello.role == FW_ROLE_CLIENT
+			       ? "driverd has as many clients as it takes"
+			       : "driverd has as many workers as it takes");
 		return;
 	}
 	drop_former(core, &message->hello);

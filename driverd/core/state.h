@@ -26,6 +26,7 @@ struct drv_session {
 	uint64_t connection, id;
 	enum drv_session_state state;
 	enum fw_role role;        /* a client is given no fragments */
+	uint32_t requests;        /* of a client, since the last beat */
 	struct fragi_arena arena; /* of the texts below */
 	const char *name;         /* as the driver calls it */
 	const char *peer;
@@ -175,6 +176,7 @@ struct drv_core {
 	struct fragi_silence silence;
 	struct drv_session **sessions; /* by connection */
 	size_t session_count, session_capacity;
+	size_t client_count; /* of these sessions */
 	struct drv_app **apps;
 	size_t app_count, app_capacity;
 	struct fragi_summary refused; /* of an application for which there was no memory at all */

@@ -155,7 +155,53 @@ Test(driver_client, a_message_of_the_other_role_ends_the_session)
 	world_fini(&w);
 }
 
-Test(driver_client, what_a_step_cannot_hold_is_only_counted)
+Test(driver_client, more_clients_than_it_takes_are_refused)
+{
+	const struct fw_message *refused;
+	struct world w;
+
+	world_init(&w);
+	for (uint64_t i = 0; i < DRV_CLIENTS_MAX; i++)
+		client_hello(&w, CLIENT + i, "top");
+	cr_expect_eq(drv_core_session_count(w.core), DRV_CLIENTS_MAX);
+	client_hello(&w, 1000, "top");
+	refused = taken(&w, 1000, FW_REFUSED);
+	cr_assert_not_null(refused);
+	cr_expect_eq(refused->refused.failure.code, FRAGI_FAILURE_DRIVER_FULL);
+	cr_expect_str_eq(refused->refused.failure.sentence,
+			 "driverd has as many clients as it takes");
+	hello(&w, 1001, "a", NULL);
+	cr_expect_not_null(taken(&w, 1001, FW_WELCOME), "a worker takes no place of a client");
+	step(&w, &(struct drv_event){
+			 .kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it closed"});
+	client_hello(&w, 1002, "top");
+	cr_expect_not_null(taken(&w, 1002, FW_WELCOME), "one has left");
+	world_fini(&w);
+}
+
+Test(driver_client, a_client_that_asks_too_often_is_closed)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	client_hello(&w, CLIENT, "top");
+	for (int round = 0; round < 3; round++) {
+		for (uint64_t i = 0; i < DRV_REQUESTS_MAX; i++)
+			request_state(&w, CLIENT, 2 + i);
+		beat(&w, CLIENT);
+		pass_beating(&w, 300 * MS, 1, 2);
+	}
+	cr_expect_eq(w.closed_count, 0, "so often is allowed between two beats");
+	for (uint64_t i = 0; i < DRV_REQUESTS_MAX + 1; i++)
+		request_state(&w, CLIENT, 2 + i);
+	cr_expect_eq(w.closed[0], CLIENT);
+	assert_has(w.log, "client top left: it asks too often");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	world_fini(&w);
+}
+
+Test(driver_client, what_a_reply_cannot_hold_is_only_counted)
 {
 	struct world *w = malloc(sizeof(*w));
 	const struct fw_reply *reply;
@@ -163,7 +209,7 @@ Test(driver_client, what_a_step_cannot_hold_is_only_counted)
 
 	fragi_log_threshold = FRAGI_LOG_WARN;
 	world_init(w);
-	for (uint64_t c = 1; c <= DRV_STEP_ITEMS + 10; c++) {
+	for (uint64_t c = 1; c <= DRV_REPLY_ITEMS + 10; c++) {
 		snprintf(name, sizeof(name), "w%d", (int)c);
 		hello(w, c + CLIENT, name, "none");
 	}
@@ -171,9 +217,9 @@ Test(driver_client, what_a_step_cannot_hold_is_only_counted)
 	client_hello(w, CLIENT, "top");
 	reply = reply_of(w, 2);
 	cr_expect_eq(reply->application_count, 1, "applications come first");
-	cr_expect_eq(reply->worker_count, DRV_STEP_ITEMS - 1);
+	cr_expect_eq(reply->worker_count, DRV_REPLY_ITEMS - 1);
 	cr_expect_eq(reply->more, 11);
-	cr_expect_leq(drv_core_step_items(w->core), DRV_STEP_ITEMS);
+	cr_expect_leq(drv_core_step_items(w->core), DRV_REPLY_ITEMS);
 	world_fini(w);
 	free(w);
 }

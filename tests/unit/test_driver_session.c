@@ -175,22 +175,24 @@ Test(driver_session, more_workers_than_it_takes_are_refused)
 
 	fragi_log_threshold = FRAGI_LOG_WARN;
 	world_init(w);
-	for (uint64_t c = 1; c <= DRV_SESSIONS_MAX; c++) {
+	for (uint64_t c = 1; c <= DRV_WORKERS_MAX; c++) {
 		snprintf(name, sizeof(name), "w%d", (int)c);
 		hello(w, c, name, NULL);
 	}
-	cr_expect_eq(drv_core_session_count(w->core), DRV_SESSIONS_MAX);
+	cr_expect_eq(drv_core_session_count(w->core), DRV_WORKERS_MAX);
 	hello(w, 100000, "late", NULL);
-	cr_expect_eq(drv_core_session_count(w->core), DRV_SESSIONS_MAX);
+	cr_expect_eq(drv_core_session_count(w->core), DRV_WORKERS_MAX);
 	m = taken(w, 100000, FW_REFUSED);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->refused.failure.code, FRAGI_FAILURE_DRIVER_FULL);
 	cr_expect_str_eq(m->refused.failure.sentence, "driverd has as many workers as it takes");
 	cr_expect_eq(w->closed[0], 100000);
+	client_hello(w, 100002, "top");
+	cr_expect_not_null(taken(w, 100002, FW_WELCOME), "a client takes no place of a worker");
 	step(w, &(struct drv_event){
 			.kind = DRV_EVENT_CLOSED, .connection = 4000, .text = "it closed"});
-	hello(w, 100001, "late", NULL);
-	cr_expect_not_null(taken(w, 100001, FW_WELCOME), "one has left");
+	hello(w, 100003, "late", NULL);
+	cr_expect_not_null(taken(w, 100003, FW_WELCOME), "one has left");
 	world_fini(w);
 	free(w);
 }

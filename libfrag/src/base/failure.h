@@ -134,7 +134,8 @@
 	  "A worker lost its driver while it ran a part of an application.",                        \
 	  "Look at the driver's log and at the network to it.")                                     \
 	X(DRIVER_FULL, driver_full, DRIVER, MISSING,                                                \
-	  "The driver has as many workers as it takes.", "Use fewer workers.")                      \
+	  "The driver has as many workers, or as many clients, as it takes.",                       \
+	  "Use fewer workers, or end programs that watch the driver.")                              \
 	X(VERSION_REFUSED, version_refused, DRIVER, REFUSED,                                        \
 	  "The peer speaks another version of the protocol.",                                       \
 	  "Install the same version of frag on both sides.")
