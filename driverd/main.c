@@ -13,7 +13,7 @@ static int fail(const struct drv_options *options, int r, struct frag_err *err)
 {
 	frag_err_set(err, r, "%s", frag_strerror(r));
 	fprintf(stderr, "driverd: %s\n", err->text);
-	return drv_result_fail(options, NULL, err);
+	return drv_result_fail(&options->output, NULL, err);
 }
 
 /*
@@ -36,7 +36,8 @@ static int check(const struct drv_options *options, const struct fragi_spec_sour
 		struct frag_err err = FRAG_ERR_INIT;
 
 		frag_err_set(&err, r, "%s", frag_strerror(r));
-		exit_code = drv_result_fail(options, NULL, diag.count != 0 ? &diag.items[0] : &err);
+		exit_code = drv_result_fail(&options->output, NULL,
+					    diag.count != 0 ? &diag.items[0] : &err);
 	} else if (spec->help_wanted) {
 		fputs(fragi_spec_arguments_help(spec), stdout);
 		exit_code = FRAGI_EXIT_OK;
@@ -52,7 +53,7 @@ static int run(const struct drv_options *options)
 	struct fragi_source source;
 	size_t packed_bytes = 0;
 	void *packed = NULL;
-	int r = options->summary != NULL ? fragi_summary_check(options->summary, &err) : 0,
+	int r = options->output.file != NULL ? fragi_summary_check(options->output.file, &err) : 0,
 	    exit_code;
 
 	if (r < 0) {

@@ -72,7 +72,7 @@ static int check(struct drv_options *options, const struct words *words, struct 
 		return frag_err_set(err, -EINVAL,
 				    "--output \"%.40s\" is not known; give table or json",
 				    words->output);
-	options->json = words->output != NULL && strcmp(words->output, "json") == 0;
+	options->output.json = words->output != NULL && strcmp(words->output, "json") == 0;
 	if (options->app == NULL)
 		return frag_err_set(
 			err, -EINVAL,
@@ -114,7 +114,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		{.name = "summary",
 		 .value = "FILE",
 		 .help = "also writes the summary as JSON to a file",
-		 .text = &options->summary},
+		 .text = &options->output.file},
 		{.name = "state-dir",
 		 .value = "DIR",
 		 .help = "keeps the last epoch here, so that those of later runs are higher; default: keeps no state",

@@ -4,6 +4,7 @@
 
 #include <base/flags.h>
 #include <base/units.h>
+#include <driverd/result.h>
 
 struct drv_options {
 	struct fragi_address address;
@@ -13,9 +14,9 @@ struct drv_options {
 	size_t arg_count;
 	int64_t start_timeout_ns; /* 0: none */
 	int64_t beat_ns, dead_ns; /* 0: the core's defaults; FRAG_BEAT_MS, FRAG_DEAD_MS */
-	bool insecure, json;
-	const char *summary;   /* file; NULL: none */
-	const char *state_dir; /* NULL: no state is kept */
+	bool insecure;
+	struct drv_output output; /* of the summary */
+	const char *state_dir;    /* NULL: no state is kept */
 	int verbosity;
 };
 

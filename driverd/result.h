@@ -2,16 +2,24 @@
 #ifndef DRV_RESULT_H
 #define DRV_RESULT_H
 
-#include <driverd/options.h>
+#include <stdbool.h>
+
 #include <track/summary.h>
 
-/* Shows the summary wherever it is wanted. Returns the exit code of driverd. */
-int drv_result_show(const struct drv_options *options, const struct fragi_summary *summary);
+/* Where the summary of an application goes. Zero: a table on stdout. */
+struct drv_output {
+	bool json;        /* on stdout, instead of the table */
+	bool no_table;    /* there is nothing to show in one */
+	const char *file; /* gets JSON too; NULL: none */
+};
+
+/* Returns the exit code: that of the summary, or of a summary that could not be written. */
+int drv_result_show(const struct drv_output *output, const struct fragi_summary *summary);
 /*
- * The same for an application that failed before anybody was asked to run it; its error has been
- * printed. Nothing is shown as a table. application: NULL: not known
+ * The same for an application of which there is no summary; its error has been printed. Nothing is
+ * shown as a table. application: NULL: not known.
  */
-int drv_result_fail(const struct drv_options *options, const char *application,
+int drv_result_fail(const struct drv_output *output, const char *application,
 		    const struct frag_err *err);
 
 #endif

@@ -116,7 +116,19 @@ static void app_ended(struct shell *shell, uint64_t app, const struct fragi_summ
 {
 	drv_progress_clear(&shell->progress);
 	if (app == COMMAND_LINE_APP)
-		shell_end(shell, drv_result_show(shell->options, summary));
+		shell_end(shell, drv_result_show(&shell->options->output, summary));
+}
+
+/* The core cannot go on, so no application can; what they counted goes with it. */
+static void out_of_memory(struct shell *shell)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	drv_progress_clear(&shell->progress);
+	fragi_err_fail(&err, FRAGI_FAILURE_OUT_OF_MEMORY, NULL, -ENOMEM,
+		       "there is no memory left; the application ends with its driver");
+	log_error(NULL, "%s", err.text);
+	shell_end(shell, drv_result_fail(&shell->options->output, NULL, &err));
 }
 
 static void act(struct shell *shell, struct drv_action *action)
@@ -196,9 +208,7 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 	}
 	drv_actions_reset(&shell->actions);
 	if (drv_core_step(shell->core, event, now_ns, &shell->actions) < 0) {
-		drv_progress_clear(&shell->progress);
-		log_error(NULL, "there is no memory left; the application ends with its driver");
-		shell_end(shell, fragi_failure_exit(FRAGI_FAILURE_OUT_OF_MEMORY));
+		out_of_memory(shell);
 		return;
 	}
 	for (size_t i = 0; i < shell->actions.count && !shell->is_over; i++)
@@ -498,14 +508,14 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 		fragi_err_fail(&err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
 			       "cannot set up the event loop: %s", frag_strerror(r));
 		log_error(NULL, "%s", err.text);
-		return drv_result_fail(options, NULL, &err);
+		return drv_result_fail(&options->output, NULL, &err);
 	}
 	r = shell_init(&shell, &err);
 	if (r == 0)
 		r = shell_listen(&shell, &err);
 	if (r < 0) {
 		log_error(NULL, "%s", err.text);
-		shell_end(&shell, drv_result_fail(options, NULL, &err));
+		shell_end(&shell, drv_result_fail(&options->output, NULL, &err));
 	} else {
 		event.app = (struct drv_event_app){.source = source,
 						   .source_bytes = source_bytes,

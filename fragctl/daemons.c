@@ -153,8 +153,8 @@ static int start_driver(struct daemons *daemons, int *out_address_fd)
 		add_flag(&command, "--config", graph->configs.items[i]);
 	for (size_t i = 0; i < graph->sets.count; i++)
 		add_flag(&command, "--set", graph->sets.items[i]);
-	add_flag(&command, "--output", options->json ? "json" : "table");
-	add_flag(&command, "--summary", options->summary);
+	add_flag(&command, "--output", options->output.json ? "json" : "table");
+	add_flag(&command, "--summary", options->output.file);
 	add_verbosity(&command, options->verbosity);
 	add(&command, "--");
 	for (int i = 0; i < graph->arg_count; i++)

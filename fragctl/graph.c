@@ -41,19 +41,26 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 {
-	struct frag_err err = FRAG_ERR_INIT;
-	int r = fragi_source_read(&graph->source, graph->path, graph->configs.items,
-				  graph->configs.count, graph->sets.items, graph->sets.count,
-				  (const char *const *)graph->args, (size_t)graph->arg_count, &err);
+	struct frag_err *err = &graph->failure;
+	int r;
 
+	*err = (struct frag_err)FRAG_ERR_INIT;
+	r = fragi_source_read(&graph->source, graph->path, graph->configs.items,
+			      graph->configs.count, graph->sets.items, graph->sets.count,
+			      (const char *const *)graph->args, (size_t)graph->arg_count, err);
 	*out_help = false;
-	if (r < 0)
-		return ctl_fail(fragi_failure_exit(fragi_err_failure(&err)), "%s",
-				err.text[0] != '\0' ? err.text : frag_strerror(r));
+	if (r < 0) {
+		frag_err_set(err, r, "%s", frag_strerror(r));
+		return ctl_fail(fragi_failure_exit(fragi_err_failure(err)), "%s", err->text);
+	}
 	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
 	ctl_diag_print(&graph->diag);
-	if (r < 0)
+	if (r < 0) {
+		if (graph->diag.count != 0)
+			*err = graph->diag.items[0];
+		frag_err_set(err, r, "%s", frag_strerror(r));
 		return ctl_exit_of(r);
+	}
 	if (graph->spec->help_wanted) {
 		*out_help = true;
 		fputs(fragi_spec_arguments_help(graph->spec), stdout);

@@ -18,6 +18,7 @@ struct ctl_graph {
 	struct fragi_spec *spec;
 	/* what is wrong with it; then spec is what could be read (NULL: nothing) */
 	struct fragi_diag diag;
+	struct frag_err failure; /* the first of these, or why it could not be read at all */
 };
 
 #define CTL_GRAPH_FLAGS(graph)                                                                     \
@@ -40,8 +41,7 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 		   char **args, int arg_count);
 /*
  * Reads and parses; prints the errors that can be found without plugins. Returns CTL_OK, CTL_USAGE,
- * CTL_MISSING or CTL_FAILED; *out_help:
- * --help was among the arguments and has been answered.
+ * CTL_MISSING or CTL_FAILED; *out_help: --help was among the arguments and has been answered.
  */
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
 /*

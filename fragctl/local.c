@@ -82,20 +82,31 @@ static void end(struct local *local, int exit_code)
 	wrk_worker_end(&local->worker, exit_code);
 }
 
-static void out_of_memory(struct local *local)
+/* Neither the driver nor the worker can go on. Returns the exit code. */
+static int show_failure(const struct local *local, int r)
 {
+	struct frag_err err = FRAG_ERR_INIT;
+
+	frag_err_set(&err, r, "%s cannot go on: %s", application(local), frag_strerror(r));
+	if (r != -ENOMEM)
+		fragi_err_classify(&err, FRAGI_FAILURE_OTHER, NULL);
+	ctl_fail(CTL_FAILED, "%s", err.text);
+	return drv_result_fail(&local->options->output, application(local), &err);
+}
+
+static void fail(struct local *local, int r)
+{
+	if (local->is_over)
+		return;
 	drv_progress_clear(&local->progress);
-	end(local, ctl_fail(CTL_FAILED, "out of memory: %s ends", application(local)));
+	end(local, show_failure(local, r));
 }
 
 /* What the wire returned. */
 static void check_sent(struct local *local, int r)
 {
-	if (r == -ENOMEM)
-		out_of_memory(local);
-	else if (r < 0)
-		end(local, ctl_fail(CTL_FAILED, "a message of %s cannot be passed on: %s",
-				    application(local), frag_strerror(r)));
+	if (r < 0)
+		fail(local, r);
 }
 
 static void driver_step(struct local *local, struct drv_event *event);
@@ -141,30 +152,15 @@ static void before_sleep(uv_prepare_t *handle)
  */
 static void show_summary(struct local *local, const struct fragi_summary *driver_summary)
 {
-	const struct ctl_run_options *options = local->options;
+	struct drv_output output = local->options->output;
 	struct fragi_summary summary = *driver_summary;
-	struct frag_err err = FRAG_ERR_INIT;
-	int exit_code, r = 0;
 
 	drv_progress_clear(&local->progress);
 	if (summary.result == FRAGI_SUMMARY_STOPPED)
 		summary.exit_code = CTL_OK;
-	exit_code = summary.exit_code;
-	if (options->summary != NULL && fragi_summary_write(&summary, options->summary, &err) < 0) {
-		ctl_fail(CTL_MISSING, "%s", err.text);
-		exit_code = exit_code != CTL_OK ? exit_code : CTL_MISSING;
-	}
-	if (options->json)
-		r = fragi_summary_print_json(&summary, stdout);
-	else if (local->is_running || exit_code == CTL_OK || exit_code == CTL_FAILED)
-		r = fragi_summary_print_table(&summary, stdout);
-	if (fflush(stdout) != 0 && r == 0)
-		r = -errno;
-	if (r < 0) {
-		ctl_fail(CTL_MISSING, "cannot write the summary to stdout: %s", frag_strerror(r));
-		exit_code = exit_code != CTL_OK ? exit_code : CTL_MISSING;
-	}
-	end(local, exit_code);
+	output.no_table = !local->is_running && summary.exit_code != CTL_OK &&
+			  summary.exit_code != CTL_FAILED;
+	end(local, drv_result_show(&output, &summary));
 }
 
 /* An error before the start is a plain line, as a compiler prints it; later it is a log line. */
@@ -246,7 +242,7 @@ static void driver_step(struct local *local, struct drv_event *event)
 	}
 	drv_actions_reset(&local->actions);
 	if (drv_core_step(local->driver, event, now_ns, &local->actions) < 0) {
-		out_of_memory(local);
+		fail(local, -ENOMEM);
 		return;
 	}
 	for (size_t i = 0; i < local->actions.count && !local->is_over; i++)
@@ -347,8 +343,7 @@ static void worker_ended(void *arg, int exit_code)
 	struct local *local = arg;
 
 	(void)exit_code;
-	if (!local->is_over)
-		out_of_memory(local);
+	fail(local, -ENOMEM);
 }
 
 static const struct wrk_worker_ops worker_ops = {
@@ -442,7 +437,7 @@ int ctl_run_local(const struct ctl_run_options *options)
 	if (r == 0)
 		r = give_application(&local);
 	if (r < 0)
-		return ctl_fail(CTL_FAILED, "cannot start: %s", frag_strerror(r));
+		return show_failure(&local, r);
 	uv_run(&local.loop, UV_RUN_DEFAULT);
 	if (options->in_process && !ctl_thread_join())
 		_exit(local.exit_code); /* nothing that the host uses can be taken away */

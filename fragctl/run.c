@@ -55,9 +55,11 @@ static int run(struct ctl_run_options *options)
 
 	if (r == CTL_USAGE)
 		ctl_graph_look_on(&options->graph);
-	if (r != CTL_OK || help)
-		return r;
-	if (options->summary != NULL && fragi_summary_check(options->summary, &err) < 0)
+	if (r != CTL_OK)
+		return drv_result_fail(&options->output, NULL, &options->graph.failure);
+	if (help)
+		return CTL_OK;
+	if (options->output.file != NULL && fragi_summary_check(options->output.file, &err) < 0)
 		return ctl_fail(CTL_MISSING, "%s", err.text);
 	return options->workers > 0 ? ctl_run_daemons(options) : ctl_run_local(options);
 }
@@ -78,7 +80,7 @@ int ctl_run(int argc, char **argv)
 		{.name = "summary",
 		 .value = "FILE",
 		 .help = "also writes the summary, as JSON, into a file",
-		 .text = &options.summary},
+		 .text = &options.output.file},
 		{.name = "in-process",
 		 .no_env = true,
 		 .help = "runs it in a thread of this process, for debuggers and profilers",
@@ -111,7 +113,7 @@ int ctl_run(int argc, char **argv)
 		goto out;
 	options.verbosity = common.verbose - common.quiet;
 	exit_code = refuse_roles(&roles);
-	if (exit_code == CTL_OK && !ctl_output(output, &options.json))
+	if (exit_code == CTL_OK && !ctl_output(output, &options.output.json))
 		exit_code = CTL_USAGE;
 	if (exit_code == CTL_OK)
 		exit_code = read_workers(workers, &options.workers);

@@ -2,13 +2,13 @@
 #ifndef CTL_RUN_H
 #define CTL_RUN_H
 
+#include <driverd/result.h>
 #include <fragctl/graph.h>
 
 /* fragctl run: by itself, or by daemons of this machine. */
 struct ctl_run_options {
 	struct ctl_graph graph;
-	bool json;
-	const char *summary; /* file; NULL: none */
+	struct drv_output output; /* of the summary */
 	int verbosity;
 	bool in_process;  /* the host is a thread of this process */
 	uint32_t workers; /* 0: no daemons */

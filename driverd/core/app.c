@@ -127,7 +127,7 @@ static void record_failure(struct drv_app *app, const struct fw_failure *failure
 	app->failure = (struct fragi_summary_failure){
 		.code = failure->code,
 		.sentence = fragi_arena_strdup(&app->arena, failure->sentence),
-		.worker = host != NULL ? host->worker : NULL,
+		.worker = host != NULL && !app->core->config.is_local ? host->worker : NULL,
 	};
 	if (failure->op != NULL && failure->op[0] != '\0')
 		app->failure.op = fragi_arena_strdup(&app->arena, failure->op);
@@ -257,6 +257,7 @@ static void refuse(struct drv_core *core, uint64_t id)
 		.failure = {.code = FRAGI_FAILURE_OUT_OF_MEMORY, .sentence = no_memory},
 		.exit_code = fragi_failure_exit(FRAGI_FAILURE_OUT_OF_MEMORY),
 	};
+	drv_log(core, FRAGI_LOG_ERROR, NULL, "%s", no_memory);
 	drv_emit(core,
 		 &(struct drv_action){.kind = DRV_DO_ENDED, .app = id, .summary = &core->refused});
 }

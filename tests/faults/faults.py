@@ -150,7 +150,7 @@ class Run(world.World):
         elif any(codes):
             self.assertRegex(self.said(), why(self.site), "nobody says why")
         if self.d.stdout == "":
-            self.assertIn(self.role, ("driver", "fragctl"), "no summary")
+            self.assertEqual(self.role, "fragctl", "no summary")
             self.assertNotEqual(codes[0], 0, "no summary")
             return
         summary = self.summary(self.d)
@@ -164,7 +164,9 @@ class Run(world.World):
         else:
             self.assertEqual(codes[0], summary["exit_code"])
             self.assertTrue(any(codes), "it ended early, and no exit code tells it")
-            self.assert_truth(summary)
+            # Where memory is short for the driver itself, it no longer knows the flows.
+            if summary["flows"] or summary.get("failure", {}).get("code") != "out_of_memory":
+                self.assert_truth(summary)
 
 
 class Names:

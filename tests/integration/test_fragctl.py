@@ -247,6 +247,19 @@ class OneHost(Fragctl):
         summary = self.summary(run)
         self.assertEqual((summary["result"], summary["exit_code"]), ("failed", 3))
         self.assertEqual(summary["reason"], run.stderr)
+        self.assertIsNone(summary["failure"]["worker"])
+
+    def test_a_graph_that_cannot_be_read_ends_with_a_summary_too(self):
+        wrong = self.write("wrong.yaml", "frag: 1\napplication: app\noperators: {a: {typ: b}}\n")
+        for path, code, failure in ((wrong, 2, "graph_invalid"), ("nowhere.yaml", 3, "file_missing")):
+            run = self.fragctl("run", "--output", "json", "--summary", self.path("s.json"), path)
+            self.assertEqual(run.wait(), code)
+            summary = self.summary(run)
+            self.assertEqual((summary["result"], summary["exit_code"]), ("failed", code))
+            self.assertEqual(summary["failure"]["code"], failure)
+            self.assertIn(summary["reason"], run.stderr)
+            with open(self.path("s.json")) as f:
+                self.assertEqual(json.load(f), summary)
 
     def test_a_summary_that_cannot_be_written_is_told_before_anything_runs(self):
         for more in ((), ("--workers", "1")):

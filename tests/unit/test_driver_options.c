@@ -52,14 +52,14 @@ Test(driver_options, what_is_not_given_has_its_default)
 	cr_expect_eq(options.address.port, 57777);
 	cr_expect_eq(options.start_timeout_ns, 0);
 	cr_expect(options.beat_ns == 0 && options.dead_ns == 0);
-	cr_expect_not(options.json);
+	cr_expect_not(options.output.json);
 	cr_expect_eq(options.verbosity, 0);
 }
 
 Test(driver_options, output_and_verbosity)
 {
-	cr_expect(taken(ARGS("--app", "a", "--output", "json")).json);
-	cr_expect_not(taken(ARGS("--app", "a", "--output", "table")).json);
+	cr_expect(taken(ARGS("--app", "a", "--output", "json")).output.json);
+	cr_expect_not(taken(ARGS("--app", "a", "--output", "table")).output.json);
 	cr_expect_eq(taken(ARGS("--app", "a", "-v", "-v", "-q")).verbosity, 1);
 	refused(ARGS("--app", "a", "--output", "xml"),
 		"--output \"xml\" is not known; give table or json");
