@@ -36,6 +36,7 @@ lint make -s lint
 recipes tests/planted/recipes.sh
 builds tests/builds.sh
 ndebug make -s ndebug
+freeze env FREEZES=40 python3 tests/integration/test_failures.py Failing.test_all_frozen
 sim make -s sim RUNS=1000000
 faults tests/planted/sim.sh
 fuzz make -s fuzz TIME=600

@@ -189,7 +189,7 @@ void drv_app_stop(struct drv_app *app, int signal)
 		return;
 	if (signal != 0)
 		app->result = FRAGI_SUMMARY_STOPPED;
-	app->ending_ns = app->core->now_ns;
+	app->ending_ns = app->core->real_ns;
 	app->stop_wanted = true;
 }
 
@@ -282,7 +282,7 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 	app->id = event->id;
 	app->run = ++core->last_run;
 	app->epoch = ++core->last_epoch;
-	app->given_ns = core->now_ns;
+	app->given_ns = core->real_ns;
 	app->workers_changed = true;
 	r = app_read(app, event);
 	if (r == -ENOMEM) {

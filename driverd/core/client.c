@@ -44,7 +44,7 @@ static int fill_application(const struct drv_app *app, struct fw_application_row
 		.run = app->run,
 		.name = drv_app_name(app),
 		.state = drv_app_state_name(app->state),
-		.age_ns = core->now_ns - app->given_ns,
+		.age_ns = core->real_ns - app->given_ns,
 		.hosts = table_of(core, app->host_count, sizeof(*row->hosts)),
 	};
 	if (row->hosts == NULL)

@@ -161,13 +161,15 @@ static void check_invariants(const struct drv_core *core)
 	}
 }
 
-int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns,
+int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_now_ns,
 		  struct drv_actions *actions)
 {
 	struct drv_session *session;
 
 	core->actions = actions;
-	core->now_ns = now_ns;
+	core->now_ns = fragi_awake_read(&core->clock, drv_core_deadline_ns(core),
+					core->config.beat_ns, real_now_ns);
+	core->real_ns = real_now_ns;
 	core->items = DRV_STEP_ITEMS;
 	core->work_left = false;
 	forget_ended(core);
@@ -184,7 +186,7 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns
 			drv_session_lost(session, false, event->text);
 		break;
 	case DRV_EVENT_TIMER:
-		drv_timers_run(&core->timers, now_ns, core);
+		drv_timers_run(&core->timers, core->now_ns, core);
 		break;
 	case DRV_EVENT_STOP:
 		core_stop(core, event->signal);
@@ -204,7 +206,8 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns
 
 int64_t drv_core_deadline_ns(const struct drv_core *core)
 {
-	return core->work_left ? core->now_ns : drv_timers_next_ns(&core->timers);
+	return fragi_awake_to_real(
+		&core->clock, core->work_left ? core->now_ns : drv_timers_next_ns(&core->timers));
 }
 
 int64_t drv_core_step_items(const struct drv_core *core)

@@ -158,6 +158,7 @@ struct drv_core;
 int drv_core_create(const struct drv_config *config, struct drv_core **out_core);
 void drv_core_destroy(struct drv_core *core); /* NULL is accepted */
 /*
+ * now_ns: CLOCK_MONOTONIC; what the process slept is not counted (base/awake.h).
  * Appends to actions, which the caller has reset. Takes event->message in every case. Returns 0 or
  * -ENOMEM, after which the core can only be destroyed.
  */

@@ -94,7 +94,7 @@ static void end(struct drv_app *app)
 static void note_ending(struct drv_app *app)
 {
 	if (app->ending_ns == 0)
-		app->ending_ns = app->core->now_ns;
+		app->ending_ns = app->core->real_ns;
 }
 
 /* What a state begins with. */
@@ -112,8 +112,8 @@ static void enter(struct drv_app *app)
 		set_goal(app, DRV_GOAL_WIRED, config->wire_ns);
 		break;
 	case DRV_APP_STARTING:
-		app->started_ns = core->now_ns;
-		drv_set(core, &app->progress, app->started_ns + config->progress_ns);
+		app->started_ns = core->real_ns;
+		drv_set(core, &app->progress, core->now_ns + config->progress_ns);
 		set_goal(app, DRV_GOAL_RUNNING, config->start_ns);
 		break;
 	case DRV_APP_RUNNING:
@@ -263,7 +263,7 @@ static void report(struct drv_app *app)
 
 	if (!app->is_over) {
 		note_ending(app);
-		app->ended_ns = core->now_ns;
+		app->ended_ns = core->real_ns;
 		app->is_over = true;
 	}
 	app->is_reported = drv_report(app) == 0;
@@ -306,7 +306,7 @@ static void show_progress(struct drv_app *app)
 	else if (app->started_ns != 0)
 		text = drv_text(core, "%s %.1f s, %llu messages",
 				app->state == DRV_APP_STARTING ? "running" : text,
-				(double)(core->now_ns - app->started_ns) * 1e-9,
+				(double)(core->real_ns - app->started_ns) * 1e-9,
 				(unsigned long long)drv_report_delivered(app));
 	drv_emit(core, &(struct drv_action){.kind = DRV_DO_PROGRESS, .text = text});
 	drv_set(core, &app->progress, core->now_ns + core->config.progress_ns);

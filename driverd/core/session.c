@@ -249,15 +249,13 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 	int64_t beat_ns = core->config.beat_ns, dead_ns = core->config.dead_ns;
 	int64_t silent_ns = now_ns - session->heard_ns;
 
-	fragi_silence_woke(&core->silence, now_ns - timer->at_ns, beat_ns, dead_ns, now_ns);
-	if (now_ns >= fragi_silence_dead_at(&core->silence, session->heard_ns, dead_ns)) {
+	if (silent_ns >= dead_ns) {
 		drv_session_lost(session, true,
 				 drv_text(core, "it has not been heard for %.1f s",
 					  (double)silent_ns * 1e-9));
 		return;
 	}
-	if (now_ns >= fragi_silence_dead_at(&core->silence, session->heard_ns, dead_ns / 3) &&
-	    session->state == DRV_SESSION_LIVE) {
+	if (silent_ns >= dead_ns / 3 && session->state == DRV_SESSION_LIVE) {
 		session_move(session, DRV_SESSION_SUSPECT);
 		drv_log(core, FRAGI_LOG_WARN, NULL, "%s %s has not been heard for %.1f s",
 			role_of(session), session->name, (double)silent_ns * 1e-9);

@@ -212,7 +212,7 @@ static const char *as_flag(const struct drv_app *app, char out[static sizeof(app
 void drv_start_timed_out(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
-	double seconds = (double)(core->now_ns - app->given_ns) * 1e-9;
+	double seconds = (double)(core->real_ns - app->given_ns) * 1e-9;
 	char flag[sizeof(app->missing)];
 	const struct drv_host *host;
 

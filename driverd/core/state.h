@@ -2,8 +2,8 @@
 #ifndef DRV_STATE_H
 #define DRV_STATE_H
 
+#include <base/awake.h>
 #include <base/machine.h>
-#include <base/silence.h>
 #include <base/strmap.h>
 #include <driverd/core/core.h>
 #include <driverd/core/timer.h>
@@ -173,7 +173,7 @@ struct drv_app {
 struct drv_core {
 	struct drv_config config;
 	struct drv_timers timers;
-	struct fragi_silence silence;
+	struct fragi_awake clock;
 	struct drv_session **sessions; /* by connection */
 	size_t session_count, session_capacity;
 	size_t client_count; /* of these sessions */
@@ -186,9 +186,10 @@ struct drv_core {
 	uint32_t illegal_moves;
 	/* during a step */
 	struct drv_actions *actions;
-	int64_t now_ns;
-	int64_t items;  /* that it may still handle; below 0 when one frame had more */
-	bool work_left; /* the next step is wanted at once */
+	int64_t now_ns;  /* of the clock that stands still while this process does: all timers */
+	int64_t real_ns; /* for what the summary reports */
+	int64_t items;   /* that it may still handle; below 0 when one frame had more */
+	bool work_left;  /* the next step is wanted at once */
 };
 
 /*

@@ -6,8 +6,10 @@ Ground truth is what the operators wrote. `lost` may exceed it by at most the wi
 short of it; a receiver that is killed between frag's count and its own line may be one message
 behind.
 """
+import contextlib
 import json
 import os
+import random
 import re
 import resource
 import signal
@@ -15,6 +17,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 import unittest
 
 import cluster
@@ -177,6 +180,36 @@ class Failing(cluster.ClusterTest):
         except ProcessLookupError:
             pass
         self.assert_failed(r"worker.*(silent|not been heard|not answer)")
+
+    def test_all_frozen(self):
+        """As a frozen container or a suspended machine: nobody has died. Each order is another one;
+        FREEZES=n takes n of them."""
+        draw = random.Random(os.environ.get("SEED", "5"))
+        self.write("app.yaml", (APP % {"folder": self.folder}).replace("pause: 1ms", "pause: 300ms"))
+        self.launch("--watchdog", "1s")
+        received = self.path("received")
+        self.wait_flowing(self.d, 3)
+        for _ in range(int(os.environ.get("FREEZES", "2"))):
+            pids = sorted(self.ours())
+            self.assertEqual(len(pids), 5, self.ours())
+            for pid in draw.sample(pids, 5):
+                os.kill(pid, signal.SIGSTOP)
+            time.sleep(2.5)
+            before = os.path.getsize(received)
+            for pid in draw.sample(pids, 5):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+                time.sleep(0.2)
+            time.sleep(1.5)  # whoever would be given up has been
+            self.wait_until("messages, or an end", lambda: self.d.child.poll() is not None or
+                            os.path.getsize(received) > before + 8)
+            self.assertIsNone(self.d.child.poll(), self.d.stderr)
+        self.d.signal(signal.SIGTERM)
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        summary = self.summary(self.d)
+        self.assertEqual(summary["result"], "stopped")
+        self.assertEqual(self.flow(summary, "fragment1.tx.out")["lost"], 0)
+        self.assert_nothing_left(keep=[self.w1, self.w2])
 
     def test_driver_killed(self):
         self.launch_flowing()

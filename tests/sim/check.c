@@ -56,7 +56,7 @@ static void check_app(struct sim *sim, struct sim_app *app)
 {
 	const struct sim_process *driver = &sim->driver.process;
 	enum drv_app_state state = drv_core_named_state(sim->driver.core, app->name);
-	int64_t limit = limit_of(state), now_ns = sim_clock(sim, driver);
+	int64_t limit = limit_of(state), lasted_ns;
 
 	if (state != app->state) {
 		if (app->state == DRV_APP_RUNNING && state == DRV_APP_CLOSING &&
@@ -67,16 +67,17 @@ static void check_app(struct sim *sim, struct sim_app *app)
 		app->state = state;
 		if (state > app->furthest && state < DRV_APP_KILLING)
 			app->furthest = state;
-		app->state_since_ns = now_ns;
+		app->state_since_ns = sim->now_ns;
 		app->rest_since_ns = app->dead_since_ns = 0;
 		if (state == sim->hasty_state)
 			sim_haste(sim);
 	}
 	sim_limit_app(sim, app);
-	if (limit != 0 && now_ns - app->state_since_ns > limit + 20 * SIM_MS &&
-	    !sim_is_stopped(sim, driver) && sim->now_ns > sim->quiet_ns + 20 * SIM_MS)
+	lasted_ns = sim->now_ns - sim_able_since(driver, app->state_since_ns);
+	if (limit != 0 && lasted_ns > limit + 20 * SIM_MS &&
+	    sim->now_ns > sim->quiet_ns + 20 * SIM_MS)
 		sim_fail(sim, "deadlines", "%s has been %s for %.3f s", app->name,
-			 drv_app_state_name(state), (double)(now_ns - app->state_since_ns) * 1e-9);
+			 drv_app_state_name(state), (double)lasted_ns * 1e-9);
 }
 
 void sim_check(struct sim *sim)
@@ -149,7 +150,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 			continue;
 		dead = dead || !host->process.alive;
 		if (app->state == DRV_APP_DRAINING && sim_host_runs(host) && !host->drained &&
-		    sim_clock(sim, &sim->driver.process) - app->state_since_ns > SIM_S)
+		    sim->now_ns - app->state_since_ns > SIM_S)
 			sim_fail(sim, "stop", "pid %d of %s was not told to drain", host->pid,
 				 app->name);
 		settled = settled && sim_host_runs(host) && !host->hangs;
@@ -379,7 +380,7 @@ static void check_flow(struct sim *sim, const struct sim_app *app, const struct 
 static bool last_counts_are_missing(const struct sim *sim, const struct sim_app *app)
 {
 	return app->state == DRV_APP_KILLING && sim->quiet_ns > sim->now_ns - SIM_KILL_NS &&
-	       sim_clock(sim, &sim->driver.process) - app->state_since_ns >= SIM_KILL_NS;
+	       sim->now_ns - app->state_since_ns >= SIM_KILL_NS;
 }
 
 static void check_flows(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)

@@ -243,8 +243,7 @@ void sim_driver_app(struct sim *sim)
 	}
 	app->given = true;
 	app->incarnation = sim->driver.incarnation;
-	app->given_ns = app->busy_ns = sim->now_ns;
-	app->state_since_ns = sim_clock(sim, &sim->driver.process);
+	app->given_ns = app->busy_ns = app->state_since_ns = sim->now_ns;
 	/* A worker that serves one application refuses another. */
 	app->excused = app->disturbed =
 		sim->now_ns < sim->excuse_until_ns || (sim->once && sim->app_count > 1);

@@ -208,7 +208,6 @@ static void jump(struct sim *sim, struct sim_process *process, int64_t ahead_ns)
 {
 	process->clock_ns += ahead_ns;
 	process->jumped_ns = sim->now_ns;
-	process->ahead_ns = ahead_ns;
 }
 
 static struct sim_process *some_process(struct sim *sim, const struct sim_fault *fault)
@@ -226,6 +225,62 @@ static void nap(struct sim *sim, struct sim_process *process, int64_t for_ns)
 {
 	if (process->stopped_until_ns + sim->dead_ns < sim->now_ns)
 		stop_process(sim, "nap", process, for_ns);
+}
+
+/* Every process that lives, in any order. */
+static uint32_t all_processes(struct sim *sim, struct sim_process **out)
+{
+	uint32_t count = 0;
+
+	out[count++] = &sim->driver.process;
+	for (uint32_t i = 0; i < sim->worker_count; i++)
+		out[count++] = &sim->workers[i].process;
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		out[count++] = &sim->hosts[i].process;
+	for (uint32_t i = 0; i < count;)
+		if (out[i]->alive)
+			i++;
+		else
+			out[i] = out[--count];
+	for (uint32_t i = count; i > 1; i--) {
+		uint32_t k = (uint32_t)sim_between(sim, 0, i - 1);
+		struct sim_process *other = out[k];
+
+		out[k] = out[i - 1];
+		out[i - 1] = other;
+	}
+	return count;
+}
+
+/*
+ * A frozen group of processes, or a machine that was suspended: nobody has died. They come back
+ * within half the time of death. One that napped just before has used up its time already.
+ */
+static void freeze(struct sim *sim, int64_t for_ns)
+{
+	struct sim_process *processes[1 + SIM_WORKERS_MAX + SIM_HOSTS_MAX];
+	uint32_t count = all_processes(sim, processes);
+	int64_t apart_ns = sim_between(sim, 0, sim->dead_ns / 2 / (count + 1));
+
+	for (uint32_t i = 0; i < count; i++)
+		if (processes[i]->stopped_until_ns + sim->dead_ns > sim->now_ns)
+			return;
+	sim->frozen_until_ns = sim->now_ns + for_ns + count * apart_ns;
+	disturb(sim, sim->frozen_until_ns, false, false);
+	for (uint32_t i = 0; i < count; i++)
+		stop_process(sim, "freeze", processes[i], for_ns + i * apart_ns);
+}
+
+static void jump_clocks(struct sim *sim, const struct sim_fault *fault)
+{
+	struct sim_process *processes[1 + SIM_WORKERS_MAX + SIM_HOSTS_MAX];
+	uint32_t count = all_processes(sim, processes);
+
+	disturb(sim, sim->now_ns, false, false);
+	if (fault->other % 2 == 0 && count > 1)
+		count = 1;
+	for (uint32_t i = 0; i < count; i++)
+		jump(sim, processes[i], fault->for_ns);
 }
 
 /* Nothing that one worker's hosts send reaches those of the other, and these see it. */
@@ -392,9 +447,6 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 				SIM_EV_NAP, sim_chance(sim, 2) ? peer->worker : host->worker, 0,
 				(uint64_t)sim_between(sim, sim->dead_ns / 4, sim->dead_ns * 3 / 5));
 		break;
-	case SIM_FAULT_CLOCK:
-		jump(sim, some_process(sim, fault), fault->for_ns);
-		break;
 	default:
 		harm_worker(sim, fault, w);
 		break;
@@ -523,6 +575,12 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 		if (sim->now_ns > sim->hiccup_until_ns)
 			sim->hiccup_until_ns = sim->now_ns + fault->for_ns;
 		break;
+	case SIM_FAULT_FREEZE:
+		freeze(sim, fault->for_ns);
+		break;
+	case SIM_FAULT_CLOCK:
+		jump_clocks(sim, fault);
+		break;
 	case SIM_FAULT_APP:
 		if (!sim->driver_for_one && sim->stops == 0 &&
 		    !sim_is_stopped(sim, &sim->driver.process))
@@ -537,6 +595,10 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 
 void sim_on_restart(struct sim *sim, const struct sim_event *event)
 {
+	if (sim->frozen_until_ns > sim->now_ns) { /* whoever starts processes is frozen too */
+		sim_put_back(sim, *event, sim->frozen_until_ns);
+		return;
+	}
 	if (event->a == SIM_WORKERS_MAX) {
 		if (sim->driver.process.alive)
 			return;

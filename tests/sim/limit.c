@@ -7,8 +7,7 @@
  */
 #define SLACK_NS (20 * SIM_MS) /* timers are rounded, and looked at together */
 
-/* Since when a process could have acted on what happened at that time. */
-static int64_t able_since(const struct sim_process *process, int64_t happened_ns)
+int64_t sim_able_since(const struct sim_process *process, int64_t happened_ns)
 {
 	int64_t since_ns = happened_ns;
 
@@ -22,8 +21,8 @@ static int64_t able_since(const struct sim_process *process, int64_t happened_ns
 /* An application that has a start timeout runs by then, or has ended. */
 void sim_limit_app(struct sim *sim, const struct sim_app *app)
 {
-	int64_t late_ns = sim->now_ns -
-			  able_since(&sim->driver.process, app->given_ns + app->start_timeout_ns);
+	int64_t late_ns = sim->now_ns - sim_able_since(&sim->driver.process, app->given_ns) -
+			  app->start_timeout_ns;
 
 	if (app->start_timeout_ns != 0 && app->state <= DRV_APP_STARTING && late_ns > SLACK_NS)
 		sim_fail(sim, "start timeout",
@@ -36,7 +35,7 @@ void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_sess
 {
 	enum wrk_session now = wrk_core_session(worker->core);
 	int64_t most_ns = worker->was_attached ? WRK_BACKOFF_MIN_NS : WRK_BACKOFF_MAX_NS;
-	int64_t waited_ns = sim->now_ns - able_since(&worker->process, worker->lost_ns);
+	int64_t waited_ns = sim->now_ns - sim_able_since(&worker->process, worker->lost_ns);
 
 	if (before != WRK_SESSION_BACKOFF && now == WRK_SESSION_BACKOFF) {
 		worker->lost_ns = sim->now_ns;
@@ -50,25 +49,18 @@ void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_sess
 			 worker->was_attached ? "just been attached" : "found nobody");
 }
 
-/*
- * By when a peer that was last heard then is given up, with the beat that finds it. A worker has no
- * beats before its WELCOME: that its clock has jumped it sees when its deadline by the old clock
- * comes, and then it spares its peer for two beats (base/silence.h).
- */
+/* By when a peer that was last heard then is given up, with the beat that finds it. */
 static int64_t given_up_at(const struct sim *sim, const struct sim_process *process,
 			   int64_t heard_ns)
 {
-	int64_t at_ns = able_since(process, heard_ns) + sim->dead_ns + sim->beat_ns;
-	int64_t spared_ns = heard_ns + sim->dead_ns + 2 * sim->beat_ns;
-
-	return process->jumped_ns >= heard_ns && spared_ns > at_ns ? spared_ns : at_ns;
+	return sim_able_since(process, heard_ns) + sim->dead_ns + sim->beat_ns;
 }
 
 /* A process that does not say anything any more is ended by its workerd. */
 static void look_at_host(struct sim *sim, const struct sim_host *host)
 {
 	const struct sim_worker *worker = &sim->workers[host->worker];
-	int64_t silent_ns = sim->now_ns - able_since(&worker->process, host->said_ns);
+	int64_t silent_ns = sim->now_ns - sim_able_since(&worker->process, host->said_ns);
 
 	if (host->process.alive && !host->dying && worker->process.alive &&
 	    worker->generation == host->generation && silent_ns > sim->dead_ns + SLACK_NS)
@@ -80,7 +72,7 @@ static void look_at_host(struct sim *sim, const struct sim_host *host)
 /* A host gives up a workerd that does not say anything any more, and peers that do not answer. */
 static void look_at_patience(struct sim *sim, const struct sim_host *host)
 {
-	int64_t wired_ns = able_since(&host->process, host->wiring_ns + SIM_HOST_WIRE_NS);
+	int64_t wired_ns = sim_able_since(&host->process, host->wiring_ns) + SIM_HOST_WIRE_NS;
 
 	if (!host->process.alive || host->dying)
 		return;
@@ -111,7 +103,7 @@ static void look_at_connection(struct sim *sim, const struct sim_connection *con
 			end == 1 ? &sim->driver.process : &sim->workers[connection->worker].process;
 		if (!process->alive)
 			continue;
-		silent_ns = sim->now_ns - able_since(process, connection->heard_ns[end]);
+		silent_ns = sim->now_ns - sim_able_since(process, connection->heard_ns[end]);
 		if (sim->now_ns > given_up_at(sim, process, connection->heard_ns[end]) + SLACK_NS)
 			sim_fail(sim, "silent peer",
 				 "%s has not heard its peer for %.3f s, and keeps it",
@@ -123,7 +115,7 @@ static void look_at_connection(struct sim *sim, const struct sim_connection *con
 /* Who is told twice does not wait for children that even SIGKILL does not end. */
 static void look_at_worker(struct sim *sim, const struct sim_worker *worker)
 {
-	int64_t took_ns = sim->now_ns - able_since(&worker->process, worker->told_twice_ns);
+	int64_t took_ns = sim->now_ns - sim_able_since(&worker->process, worker->told_twice_ns);
 
 	if (worker->process.alive && worker->told_twice_ns != 0 &&
 	    took_ns > 2 * WRK_KILL_NS + SLACK_NS)

@@ -98,7 +98,6 @@ struct sim_process {
 	int64_t clock_ns;  /* its clock - the simulator's */
 	int64_t jumped_ns; /* when its clock last jumped */
 	int64_t slept_ns;  /* for how long it was stopped last */
-	int64_t ahead_ns;  /* how far it jumped */
 };
 
 /* Frames in order, each with the time at which it arrives. */
@@ -261,7 +260,7 @@ struct sim_app {
 	bool cut; /* the user stopped it a second time, before it was being ended already */
 	/* as last seen */
 	enum drv_app_state state, furthest; /* before it was killed */
-	int64_t state_since_ns;             /* by the driver's clock */
+	int64_t state_since_ns;
 	int64_t rest_since_ns, dead_since_ns;
 	int64_t busy_ns; /* when it was last seen to have something to do, or to be ending */
 	bool was_at_rest;
@@ -342,6 +341,8 @@ enum sim_fault_kind {
 	SIM_FAULT_NAP,    /* a process is stopped for less than it may be */
 	SIM_FAULT_SLOW,   /* a slow link for a while */
 	SIM_FAULT_HICCUP, /* data links stall for less than they may */
+	SIM_FAULT_FREEZE, /* all processes are stopped, and continued one after the other */
+	SIM_FAULT_CLOCK,  /* a clock jumps ahead, or all do */
 	SIM_FAULT_APP,    /* one more application */
 	SIM_FAULT_HARMLESS_END = SIM_FAULT_APP,
 	SIM_FAULT_HOST_CRASH,
@@ -358,7 +359,6 @@ enum sim_fault_kind {
 	/* the worker gives up a connection of which the driver hears nothing */
 	SIM_FAULT_DUPLICATE,
 	SIM_FAULT_DATA_CUT,
-	SIM_FAULT_CLOCK,
 	SIM_FAULTS
 };
 struct sim_fault {
@@ -401,7 +401,7 @@ struct sim {
 	uint32_t plan_count;
 	enum drv_app_state hasty_state; /* in which the user stops an application; NEW: does not */
 	uint32_t hasty_fault;           /* of the plan: how */
-	int64_t hiccup_until_ns;
+	int64_t hiccup_until_ns, frozen_until_ns;
 	int64_t stop_ns, end_ns; /* when the user stops what runs, when the history ends */
 	int64_t excuse_until_ns; /* what begins before is excused */
 	int64_t quiet_ns;        /* since when nothing is disturbed */
@@ -547,6 +547,8 @@ void sim_check_end(struct sim *sim);
 void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary);
 
 /* limit.c */
+/* Since when a process could have acted on what happened at that time. */
+int64_t sim_able_since(const struct sim_process *process, int64_t happened_ns);
 void sim_limit_app(struct sim *sim, const struct sim_app *app);
 void sim_limit_session(struct sim *sim, struct sim_worker *worker, enum wrk_session before);
 void sim_limit_consumed(struct sim *sim,

@@ -196,7 +196,7 @@ void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result)
 	sim->plan_count = sim->stops = sim->waiting = 0;
 	memset(sim->outcomes, 0, sizeof(sim->outcomes));
 	sim->event_count = sim->step_count = sim->same_time = 0;
-	sim->excuse_until_ns = sim->hiccup_until_ns = 0;
+	sim->excuse_until_ns = sim->hiccup_until_ns = sim->frozen_until_ns = 0;
 	sim->last_steps = 0;
 	sim->failed = sim->driver_returns = false;
 	sim->invariant = "";

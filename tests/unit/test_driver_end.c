@@ -43,6 +43,27 @@ Test(driver_end, stop_drains_and_the_second_one_kills)
 	}
 }
 
+Test(driver_end, a_sleep_of_the_driver_shortens_no_phase_and_is_in_the_duration)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	w.now_ns += 60 * SECOND; /* SIGSTOP, SIGCONT */
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	pass_beating(&w, 11 * SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	say_event(&w, 2, 2, FW_STATE_DONE, "");
+	say_exit(&w, 1, 1, 0, 0, "");
+	say_exit(&w, 2, 2, 0, 0, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	assert_has(w.json, "\"shutdown_ns\": 71000000000");
+	world_fini(&w);
+}
+
 Test(driver_end, a_drain_that_takes_too_long_is_cut)
 {
 	struct world w;

@@ -64,7 +64,7 @@ Test(driver_session, who_is_always_late_finds_the_dead_too)
 
 	world_init(&w);
 	to_running(&w);
-	for (int i = 0; i < 7; i++) { /* every timer is late by more than a beat */
+	for (int i = 0; i < 13; i++) { /* every timer is late by more than a beat */
 		w.now_ns += 600 * MS;
 		step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 		beat(&w, 1);

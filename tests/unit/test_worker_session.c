@@ -168,6 +168,18 @@ Test(worker_session, own_sleep_is_no_silence_of_others)
 	cr_assert(timers_until(now + 4000 * MS, WRK_DO_DISCONNECT), "silence from then on counts");
 }
 
+Test(worker_session, own_sleep_before_the_welcome_is_no_silence_of_the_driver)
+{
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
+	now += 60000 * MS;
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_TIMER}), 0);
+	cr_expect_null(did(WRK_DO_DISCONNECT));
+	cr_assert_not(timers_until(now + 2500 * MS, WRK_DO_DISCONNECT));
+	cr_assert(timers_until(now + 500 * MS, WRK_DO_DISCONNECT));
+}
+
 Test(worker_session, who_is_always_late_finds_the_dead_too)
 {
 	bool killed = false, dropped = false;
@@ -176,7 +188,7 @@ Test(worker_session, who_is_always_late_finds_the_dead_too)
 	spawn(1);
 	from_host(&beat);
 	from_driver(&beat);
-	for (int i = 0; i < 7; i++) { /* every timer is late by more than a beat */
+	for (int i = 0; i < 13; i++) { /* every timer is late by more than a beat */
 		now += 600 * MS;
 		cr_assert_eq(step((struct wrk_event){.kind = WRK_TIMER}), 0);
 		killed = killed || did(WRK_DO_SIGNAL_HOST) != NULL;

@@ -100,15 +100,17 @@ static int64_t core_deadline(const struct wrk_core *core)
 
 	if (core->session == WRK_SESSION_ENDED)
 		return INT64_MAX;
-	if ((core->session == WRK_SESSION_ATTACHED || core->host_count > 0) &&
+	/* WELCOME is awaited with beats too: what judges a silence wakes with each of them. */
+	if ((core->session == WRK_SESSION_HELLO_SENT || core->session == WRK_SESSION_ATTACHED ||
+	     core->host_count > 0) &&
 	    core->beat_at_ns < deadline)
 		deadline = core->beat_at_ns;
 	if ((core->session == WRK_SESSION_CONNECTING || core->session == WRK_SESSION_BACKOFF) &&
 	    core->wait_until_ns < deadline)
 		deadline = core->wait_until_ns;
 	if ((core->session == WRK_SESSION_HELLO_SENT || core->session == WRK_SESSION_ATTACHED) &&
-	    fragi_silence_dead_at(&core->silence, core->heard_ns, core->dead_ns) < deadline)
-		deadline = fragi_silence_dead_at(&core->silence, core->heard_ns, core->dead_ns);
+	    core->heard_ns + core->dead_ns < deadline)
+		deadline = core->heard_ns + core->dead_ns;
 	if (core->grace_until_ns < deadline)
 		deadline = core->grace_until_ns;
 	return core->stop_at_ns < deadline ? core->stop_at_ns : deadline;
@@ -142,12 +144,12 @@ static void core_check(const struct wrk_core *core, int64_t now_ns)
 #endif
 }
 
-int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
+int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t real_now_ns,
 		  struct wrk_actions *actions)
 {
-	if (core->deadline_ns != INT64_MAX)
-		fragi_silence_woke(&core->silence, now_ns - core->deadline_ns, core->beat_ns,
-				   core->dead_ns, now_ns);
+	int64_t now_ns = fragi_awake_read(&core->clock, wrk_core_deadline_ns(core), core->beat_ns,
+					  real_now_ns);
+
 	switch (event->kind) {
 	case WRK_START:
 	case WRK_CONNECTED:
@@ -183,7 +185,7 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 
 int64_t wrk_core_deadline_ns(const struct wrk_core *core)
 {
-	return core->deadline_ns;
+	return fragi_awake_to_real(&core->clock, core->deadline_ns);
 }
 
 enum wrk_session wrk_core_session(const struct wrk_core *core)

@@ -16,8 +16,8 @@
  * between driver and host relayed by (run, host, epoch), HOST_STOP, HOST_EXITED (final HOST_STATS,
  * HOST_EXIT). When the driver is lost, silent or broken, all hosts are killed at once, since an
  * application whose driver keeps no state ends with it; then the driver is tried again for ever. A
- * host that is silent is killed and reported. Silence is judged only while this process was awake
- * itself.
+ * host that is silent is killed and reported. Silence and delays are judged in the time for which
+ * this process was awake itself (base/awake.h).
  */
 enum wrk_session {
 	WRK_SESSION_DISCONNECTED,

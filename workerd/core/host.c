@@ -551,8 +551,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 			host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
 			continue;
 		}
-		if (now_ns >=
-		    fragi_silence_dead_at(&core->silence, host->heard_ns, core->dead_ns)) {
+		if (now_ns - host->heard_ns >= core->dead_ns) {
 			char why[128];
 
 			snprintf(why, sizeof(why),
@@ -579,9 +578,8 @@ int64_t wrk_host_deadline_ns(const struct wrk_core *core)
 			continue;
 		if (host->kill_at_ns < deadline)
 			deadline = host->kill_at_ns;
-		if (fragi_silence_dead_at(&core->silence, host->heard_ns, core->dead_ns) < deadline)
-			deadline = fragi_silence_dead_at(&core->silence, host->heard_ns,
-							 core->dead_ns);
+		if (host->heard_ns + core->dead_ns < deadline)
+			deadline = host->heard_ns + core->dead_ns;
 	}
 	return deadline;
 }

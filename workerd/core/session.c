@@ -26,7 +26,7 @@ static const uint32_t session_moves[WRK_SESSIONS] = {
 
 static int64_t driver_dead_at(const struct wrk_core *core)
 {
-	return fragi_silence_dead_at(&core->silence, core->heard_ns, core->dead_ns);
+	return core->heard_ns + core->dead_ns;
 }
 
 /* What is true after every step; a host without a driver is being killed: WRK_HOST_KILLED. */
@@ -41,13 +41,13 @@ static void session_check(const void *object)
 	}
 	if (core->session == WRK_SESSION_CONNECTING || core->session == WRK_SESSION_BACKOFF)
 		assert(core->deadline_ns <= core->wait_until_ns && "no wait lasts for ever");
-	if (core->session == WRK_SESSION_HELLO_SENT || is_attached)
+	if (core->session == WRK_SESSION_HELLO_SENT || is_attached) {
 		assert(core->deadline_ns <= driver_dead_at(core) && "silence is judged");
-	if (is_attached) {
 		assert(core->deadline_ns <= core->beat_at_ns);
-		assert(core->backoff_ns == WRK_BACKOFF_MIN_NS && !core->waiting_logged &&
-		       "the next wait begins small again");
 	}
+	assert((!is_attached ||
+		(core->backoff_ns == WRK_BACKOFF_MIN_NS && !core->waiting_logged)) &&
+	       "the next wait begins small again");
 	assert((core->stops == 0 || core->host_count > 0) && "stopped without hosts, it ends");
 	assert((core->stops < 2 || core->stop_at_ns != INT64_MAX) &&
 	       "stopped twice, it ends in time");
@@ -174,6 +174,7 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 		 *config->worker_address != '\0' ? config->worker_address : local);
 	session_move(core, WRK_SESSION_HELLO_SENT, actions);
 	core->heard_ns = now_ns;
+	core->beat_at_ns = now_ns + core->beat_ns;
 	core->dead_ns = config->dead_ns;
 	if (message == NULL)
 		return;

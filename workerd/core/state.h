@@ -2,8 +2,8 @@
 #ifndef WRK_STATE_H
 #define WRK_STATE_H
 
+#include <base/awake.h>
 #include <base/machine.h>
-#include <base/silence.h>
 #include <workerd/core/core.h>
 
 /* The core's own structs, for the files of this folder. */
@@ -44,10 +44,10 @@ struct wrk_core {
 	uint64_t connection; /* of the present connection; counts up */
 	uint64_t session_id; /* the driver's; 0: never attached */
 	int64_t beat_ns, dead_ns;
-	struct fragi_silence silence;
-	int64_t heard_ns;      /* the driver */
-	int64_t beat_at_ns;    /* next beats and samples */
-	int64_t wait_until_ns; /* CONNECTING: give up; BACKOFF: try again */
+	struct fragi_awake clock; /* all times of this folder are its times */
+	int64_t heard_ns;         /* the driver */
+	int64_t beat_at_ns;       /* next beats and samples */
+	int64_t wait_until_ns;    /* CONNECTING: give up; BACKOFF: try again */
 	int64_t backoff_ns;
 	int64_t deadline_ns; /* as the shell knows it */
 	bool waiting_logged; /* the line about waiting is out */

@@ -79,6 +79,8 @@ struct fragi_run {
 	int64_t rest_since_ns; /* 0: not at rest */
 	uint64_t rest_rounds;
 	int64_t idle_reported_ns;
+	int64_t watched_ns;       /* when the watchdog looked last */
+	struct fragi_pause pause; /* when it could not */
 };
 
 /*

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/timerfd.h>
 
+#include <base/beat.h>
 #include <base/log.h>
 #include <base/stamp.h>
 #include <base/units.h>
@@ -16,6 +17,8 @@
  * the other every scheduler waits, for no time, and neither count saw anything that the other did
  * not. It is reported to the driver, who alone knows what travels between hosts.
  */
+
+#define WATCH_NS 100000000 /* it is called at least so often */
 
 void fragi_run_at(struct fragi_run *run, int64_t when_ns)
 {
@@ -41,7 +44,7 @@ static void watch_hung(struct fragi_run *run, int64_t now_ns)
 
 		if (fragment->reported_hung || atomic_load(&fragment->finished))
 			continue;
-		op = fragi_sched_hung(fragment->sched, now_ns, &for_ns);
+		op = fragi_sched_hung(fragment->sched, now_ns, &run->pause, &for_ns);
 		if (op == NULL)
 			continue;
 		fragment->reported_hung = true;
@@ -213,6 +216,16 @@ static void watch_rest(struct fragi_run *run, int64_t now_ns)
 	report_idle(run, now_ns);
 }
 
+/* Whoever comes much later than it should did not run in between, and operators did not either. */
+static void note_pause(struct fragi_run *run, int64_t now_ns)
+{
+	int64_t late_ns = now_ns - run->watched_ns - WATCH_NS;
+
+	if (run->watched_ns != 0 && late_ns > FRAGI_BEAT_NS)
+		run->pause = (struct fragi_pause){.until_ns = now_ns, .lasted_ns = late_ns};
+	run->watched_ns = now_ns;
+}
+
 void fragi_run_watch(struct fragi_run *run)
 {
 	int64_t now_ns;
@@ -225,6 +238,7 @@ void fragi_run_watch(struct fragi_run *run)
 		report_idle(run, now_ns);
 		return;
 	}
+	note_pause(run, now_ns);
 	watch_hung(run, now_ns);
 	watch_time(run, now_ns);
 	for (size_t i = 0; i < run->fragment_count; i++)

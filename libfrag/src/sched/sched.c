@@ -174,15 +174,18 @@ void fragi_sched_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
 	sched->kind->wake_stalled(sched, now_ns);
 }
 
-struct frag_op *fragi_sched_hung(struct fragi_sched *sched, int64_t now_ns, int64_t *out_for_ns)
+struct frag_op *fragi_sched_hung(struct fragi_sched *sched, int64_t now_ns,
+				 const struct fragi_pause *pause, int64_t *out_for_ns)
 {
 	for (uint32_t i = 0; i < sched->count; i++) {
 		struct fragi_exec *exec = sched->execs[i];
 		int64_t since = (int64_t)atomic_load_explicit(&exec->row->running_since_ns,
 							      memory_order_acquire);
 
-		if (exec->watchdog_ns > 0 && since != 0 && now_ns - since > exec->watchdog_ns) {
-			*out_for_ns = now_ns - since;
+		int64_t for_ns = now_ns - since - (since < pause->until_ns ? pause->lasted_ns : 0);
+
+		if (exec->watchdog_ns > 0 && since != 0 && for_ns > exec->watchdog_ns) {
+			*out_for_ns = for_ns;
 			return exec->op;
 		}
 	}

@@ -83,13 +83,18 @@ FRAGI_API bool fragi_sched_at_rest(struct fragi_sched *sched, uint64_t *out_roun
  * unexpectedly long tick. The control thread calls it about every 100 ms.
  */
 FRAGI_API void fragi_sched_wake_stalled(struct fragi_sched *sched, int64_t now_ns);
+/* A time for which this process did not run. */
+struct fragi_pause {
+	int64_t until_ns, lasted_ns;
+};
 /*
  * Returns the first operator that has been in a callback for longer than its watchdog allows; NULL:
  * none.
+ * - pause: the last time for which this process did not run; it does not count
  * - out_for_ns: receives how long
  */
 FRAGI_API struct frag_op *fragi_sched_hung(struct fragi_sched *sched, int64_t now_ns,
-					   int64_t *out_for_ns);
+					   const struct fragi_pause *pause, int64_t *out_for_ns);
 /*
  * Returns the "fragment.operator" whose callback this thread runs; NULL: none. For the prefix of
  * console lines and for crash reports.

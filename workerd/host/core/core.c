@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/awake.h>
 #include <base/beat.h>
 #include <base/machine.h>
-#include <base/silence.h>
 #include <workerd/spawn.h>
 
 /* What the shell has been asked for and has not completed yet. */
@@ -28,14 +28,14 @@ struct host_core {
 	/* from HOST_CREATE; every frame that is sent carries them */
 	uint64_t run, epoch;
 	uint32_t number;
-	int64_t heard_ns;      /* workerd's last frame */
-	int64_t beat_at_ns;    /* next beat */
-	int64_t wire_until_ns; /* WIRING: when the peers have not answered in time */
-	int64_t deadline_ns;   /* as the shell knows it */
-	struct fragi_silence silence;
-	bool end_wanted;    /* the work that is under way has to be completed first */
-	bool idle;          /* the run is at rest, as far as it was reported */
-	bool idle_reported; /* ... since the last beat */
+	struct fragi_awake clock; /* all times below are its times */
+	int64_t heard_ns;         /* workerd's last frame */
+	int64_t beat_at_ns;       /* next beat */
+	int64_t wire_until_ns;    /* WIRING: when the peers have not answered in time */
+	int64_t deadline_ns;      /* as the shell knows it */
+	bool end_wanted;          /* the work that is under way has to be completed first */
+	bool idle;                /* the run is at rest, as far as it was reported */
+	bool idle_reported;       /* ... since the last beat */
 	/* the run reported a failure: an operator may hang in its callback */
 	bool run_failed;
 	uint32_t illegal_moves;
@@ -391,7 +391,7 @@ static void beat(struct host_core *core, int64_t now_ns, struct host_actions *ac
 
 static void judge_workerd(struct host_core *core, int64_t now_ns, struct host_actions *actions)
 {
-	if (now_ns < fragi_silence_dead_at(&core->silence, core->heard_ns, core->config.dead_ns))
+	if (now_ns - core->heard_ns < core->config.dead_ns)
 		return;
 	add_log(actions, FRAGI_LOG_ERROR, "workerd has not been heard for %.1f s: this host ends",
 		(double)core->config.dead_ns * 1e-9);
@@ -400,9 +400,7 @@ static void judge_workerd(struct host_core *core, int64_t now_ns, struct host_ac
 
 static int64_t deadline(const struct host_core *core)
 {
-	int64_t at_ns = core->beat_at_ns,
-		dead_at_ns =
-			fragi_silence_dead_at(&core->silence, core->heard_ns, core->config.dead_ns);
+	int64_t at_ns = core->beat_at_ns, dead_at_ns = core->heard_ns + core->config.dead_ns;
 
 	if (core->state == HOST_STATE_ENDED)
 		return INT64_MAX;
@@ -411,13 +409,14 @@ static int64_t deadline(const struct host_core *core)
 	return dead_at_ns < at_ns ? dead_at_ns : at_ns;
 }
 
-void host_core_step(struct host_core *core, const struct host_event *event, int64_t now_ns,
+void host_core_step(struct host_core *core, const struct host_event *event, int64_t real_now_ns,
 		    struct host_actions *actions)
 {
+	int64_t now_ns = fragi_awake_read(&core->clock, host_core_deadline_ns(core),
+					  core->config.beat_ns, real_now_ns);
+
 	assert(core->state != HOST_STATE_ENDED && "nothing follows EXIT");
 	actions->count = 0;
-	fragi_silence_woke(&core->silence, now_ns - core->deadline_ns, core->config.beat_ns,
-			   core->config.dead_ns, now_ns);
 	switch (event->kind) {
 	case HOST_EV_MESSAGE:
 		on_message(core, event->message, now_ns, actions);
@@ -483,7 +482,7 @@ void host_core_destroy(struct host_core *core)
 
 int64_t host_core_deadline_ns(const struct host_core *core)
 {
-	return core->deadline_ns;
+	return fragi_awake_to_real(&core->clock, core->deadline_ns);
 }
 
 enum host_state host_core_state(const struct host_core *core)

@@ -178,15 +178,24 @@ static void return_credits(struct fragi_remote *remote)
 
 /*
  * This process was stopped, or made no progress for long: then it is not the peers who were silent.
+ * Time is counted as base/awake.h does.
  */
 static void extend_deadlines(struct fragi_remote *remote, int64_t now_ns)
 {
+	int64_t due_ns = remote->tick_ns > remote->now_ns ? remote->tick_ns : remote->now_ns;
+	int64_t late_ns = now_ns - due_ns;
+
+	if (remote->now_ns == 0 || late_ns <= remote->config.beat_ns)
+		return;
 	for (struct fragi_remote_peer *peer = remote->peers; peer != NULL; peer = peer->next)
 		for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
 		     endpoint = endpoint->next) {
-			endpoint->heard_ns = now_ns;
+			/* it may have been connected meanwhile */
+			endpoint->heard_ns = endpoint->heard_ns + late_ns < now_ns
+						     ? endpoint->heard_ns + late_ns
+						     : now_ns;
 			if (endpoint->connect_until_ns != 0)
-				endpoint->connect_until_ns = now_ns + FRAGI_CONNECT_NS;
+				endpoint->connect_until_ns += late_ns;
 		}
 }
 
@@ -228,7 +237,7 @@ static uint32_t remote_progress(void *object, int64_t now_ns)
 	struct fragi_remote *remote = object;
 	uint32_t happened;
 
-	if (now_ns - remote->now_ns > remote->config.dead_ns / 2)
+	if (__builtin_expect(now_ns - remote->now_ns > remote->config.beat_ns, 0))
 		extend_deadlines(remote, now_ns);
 	remote->now_ns = now_ns;
 	if (__builtin_expect(now_ns - remote->moment.ns > FRAGI_MOMENT_NS, 0))
