@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <base/alloc.h>
 
@@ -40,4 +43,43 @@ Test(alloc, aligned_memory_is_aligned)
 	cr_assert_not_null(memory);
 	cr_expect_eq((uintptr_t)memory % 64, 0);
 	fragi_free(memory);
+}
+
+/* Whether the kernel was asked for huge pages where `memory` lies: "VmFlags: rd wr ... hg". */
+static bool asks_for_huge_pages(const void *memory)
+{
+	unsigned long first, end;
+	bool here = false, asks = false;
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	char line[512];
+
+	cr_assert_not_null(maps);
+	while (fgets(line, sizeof(line), maps) != NULL) {
+		if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+			here = (uintptr_t)memory >= first && (uintptr_t)memory < end;
+		else if (here && strncmp(line, "VmFlags:", 8) == 0)
+			asks = strstr(line, " hg") != NULL;
+	}
+	fclose(maps);
+	return asks;
+}
+
+Test(alloc, bulk_memory_lies_in_huge_pages)
+{
+	const size_t huge = 2 << 20;
+	unsigned char *small = fragi_bulk_alloc(1000), *large = fragi_bulk_alloc(3 * huge + 5);
+
+	cr_assert_not_null(small);
+	cr_assert_not_null(large);
+	cr_expect_eq((uintptr_t)small % 64, 0);
+	cr_expect_eq((uintptr_t)large % huge, 0);
+	memset(small, 1, 1000);
+	memset(large, 1, 3 * huge + 5);
+	if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0) {
+		cr_expect(asks_for_huge_pages(large));
+		cr_expect(asks_for_huge_pages(large + 3 * huge - 1));
+	}
+	fragi_free(small);
+	fragi_free(large);
+	cr_expect_null(fragi_bulk_alloc(SIZE_MAX - 4096));
 }

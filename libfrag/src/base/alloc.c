@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <base/alloc.h>
+
+#define CACHE_LINE 64u
+#define HUGE_PAGE (2u << 20)
 
 static _Atomic bool fault_armed;
 static _Atomic int64_t fault_skip, fault_repeat, fault_hits;
@@ -50,6 +55,15 @@ void *fragi_aligned_alloc(size_t alignment, size_t size)
 
 	if (fails() || posix_memalign(&memory, alignment, size) != 0)
 		return NULL;
+	return memory;
+}
+
+void *fragi_bulk_alloc(size_t size)
+{
+	void *memory = fragi_aligned_alloc(size < HUGE_PAGE ? CACHE_LINE : HUGE_PAGE, size);
+
+	if (memory != NULL && size >= HUGE_PAGE)
+		(void)madvise(memory, size, MADV_HUGEPAGE); /* a kernel without them says no */
 	return memory;
 }
 

@@ -4,8 +4,6 @@
 #include <base/alloc.h>
 #include <data/allocator.h>
 
-#define MEMORY_ALIGN 64u
-
 static struct fragi_allocator *allocator_of(struct frag_resource *resource)
 {
 	return (struct fragi_allocator *)resource;
@@ -31,7 +29,7 @@ int frag_alloc(struct frag_resource *allocator, size_t size, void **out_memory)
 
 	if (a != NULL)
 		return a->alloc != NULL ? a->alloc(a->state, size, out_memory) : -EINVAL;
-	memory = fragi_aligned_alloc(MEMORY_ALIGN, size > 0 ? size : 1);
+	memory = fragi_bulk_alloc(size > 0 ? size : 1);
 	if (memory == NULL)
 		return -ENOMEM;
 	*out_memory = memory;

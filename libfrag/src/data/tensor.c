@@ -285,7 +285,7 @@ void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size)
 	body = atomic_load_explicit(&tensor->body, memory_order_acquire);
 	if (body != NULL)
 		return body;
-	body = fragi_aligned_alloc(64, tensor->compact_bytes);
+	body = fragi_bulk_alloc(tensor->compact_bytes);
 	if (body == NULL)
 		return NULL;
 	copy_compact(tensor, 0, frag_tensor_data(tensor), body);

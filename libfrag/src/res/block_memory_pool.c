@@ -121,7 +121,7 @@ static int block_pool_init(void *state, const char *name, struct frag_err *err)
 			name, pool->num_blocks, pool->block_size);
 	pool->stride = total / (size_t)pool->num_blocks;
 	pool->links = fragi_calloc((size_t)pool->num_blocks, sizeof(*pool->links));
-	pool->memory = fragi_aligned_alloc(BLOCK_ALIGN, total);
+	pool->memory = fragi_bulk_alloc(total);
 	if (pool->links == NULL || pool->memory == NULL) {
 		fragi_free(pool->links);
 		fragi_free(pool->memory);

@@ -67,7 +67,8 @@ static struct block *block_create(size_t size)
 
 	if (size > SIZE_MAX - HEAD_BYTES)
 		return NULL;
-	start = fragi_malloc(HEAD_BYTES + size);
+	start = size < KEEP_FROM_BYTES ? fragi_malloc(HEAD_BYTES + size)
+				       : fragi_bulk_alloc(HEAD_BYTES + size);
 	if (start == NULL)
 		return NULL;
 	memory = ((uintptr_t)start + HEAD_BYTES) & ~(uintptr_t)(ALIGN - 1);
