@@ -66,20 +66,20 @@ static inline struct ucx_transport *ucx_of(const struct fragi_transport *transpo
 }
 
 /* endpoint.c */
-int ucx_connect(struct fragi_transport *transport, uint32_t host, const void *address, size_t size,
+int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address, size_t size,
 		void *owner, struct fragi_endpoint **out_endpoint, struct frag_err *err);
-void ucx_close(struct fragi_endpoint *endpoint, bool silent);
-bool ucx_stop(struct fragi_endpoint *endpoint, int64_t now_ns);
-void ucx_free(struct fragi_endpoint *endpoint);
+void ucx_close(struct fragi_endpoint *base, bool silent);
+bool ucx_stop(struct fragi_endpoint *base, int64_t now_ns);
+void ucx_free(struct fragi_endpoint *base);
 /* Reports the endpoint failed, once. */
 void ucx_failed(struct ucx_endpoint *endpoint, ucs_status_t status);
 void ucx_force_close(struct ucx_endpoint *endpoint);
 void ucx_forget_close(struct ucx_endpoint *endpoint);
 
 /* message.c: active messages, out and in */
-bool ucx_send(struct fragi_endpoint *endpoint, struct fragi_send *send,
-	      const struct fragi_body *bodies, uint32_t count);
-int ucx_receive(struct fragi_transport *transport, void *handle, const struct fragi_body *bodies,
+bool ucx_send(struct fragi_endpoint *base, struct fragi_send *send, const struct fragi_body *bodies,
+	      uint32_t count);
+int ucx_receive(struct fragi_transport *base, void *data, const struct fragi_body *bodies,
 		uint32_t count, struct fragi_receive *receive);
 void ucx_discard(struct fragi_transport *transport, void *handle);
 int ucx_handler_set(struct ucx_transport *transport);

@@ -12,7 +12,7 @@ enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct f
 				   const char *subject)
 {
 	const char *words[POLICY_WORDS_MAX];
-	unsigned int policies[POLICY_WORDS_MAX];
+	unsigned int policies[POLICY_WORDS_MAX] = {0};
 	size_t count = 0;
 	int i;
 
