@@ -4,6 +4,7 @@
 
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/standard_fds.h>
 #include <driverd/result.h>
 #include <driverd/shell.h>
 #include <text/spec.h>
@@ -80,8 +81,10 @@ int main(int argc, char **argv)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	struct drv_options options;
-	int r = drv_options_parse(&options, argc, argv, &err), exit_code = FRAGI_EXIT_OK;
+	int r, exit_code = FRAGI_EXIT_OK;
 
+	fragi_standard_fds_open();
+	r = drv_options_parse(&options, argc, argv, &err);
 	fragi_log_init(r == 0 ? options.verbosity : 0);
 	if (r < 0) {
 		fprintf(stderr, "driverd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));

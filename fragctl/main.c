@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/log.h>
+#include <base/standard_fds.h>
 #include <base/units.h>
 #include <fragctl/ctl.h>
 
@@ -103,6 +104,7 @@ static int refuse_verb(const char *name)
 
 int main(int argc, char **argv)
 {
+	fragi_standard_fds_open();
 	if (argc < 2) {
 		print_help(stderr);
 		return CTL_USAGE;

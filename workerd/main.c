@@ -4,6 +4,7 @@
 
 #include <base/failure.h>
 #include <base/log.h>
+#include <base/standard_fds.h>
 #include <workerd/options.h>
 #include <workerd/shell.h>
 
@@ -11,8 +12,10 @@ int main(int argc, char **argv)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	struct wrk_options options;
-	int r = wrk_options_parse(&options, argc, argv, &err), exit_code = FRAGI_EXIT_OK;
+	int r, exit_code = FRAGI_EXIT_OK;
 
+	fragi_standard_fds_open();
+	r = wrk_options_parse(&options, argc, argv, &err);
 	if (r < 0) {
 		fprintf(stderr, "workerd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));
 		exit_code = fragi_failure_exit(r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY
