@@ -256,7 +256,7 @@ static void reap(struct daemons *daemons)
 	}
 }
 
-static void kill_workers(const struct daemons *daemons, int number)
+static void signal_workers(const struct daemons *daemons, int number)
 {
 	for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++)
 		if (daemons->workers[i] > 0)
@@ -271,6 +271,24 @@ static bool any_worker(const struct daemons *daemons)
 	return false;
 }
 
+/* Stops the daemons, whose process groups are not the terminal's, and this process. */
+static void suspend(const struct daemons *daemons)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	if (daemons->driver > 0)
+		kill(daemons->driver, SIGTSTP);
+	signal_workers(daemons, SIGTSTP);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &set, NULL); /* stops here */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal_workers(daemons, SIGCONT);
+	if (daemons->driver > 0)
+		kill(daemons->driver, SIGCONT);
+}
+
 /*
  * Takes the signals that have come: children's ends, and a person's wish to stop, which is the
  * driver's to grant.
@@ -279,9 +297,12 @@ static void take_signals(struct daemons *daemons)
 {
 	struct signalfd_siginfo info;
 
-	while (read(daemons->signal_fd, &info, sizeof(info)) == sizeof(info))
-		if (info.ssi_signo != SIGCHLD && daemons->driver > 0)
+	while (read(daemons->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGTSTP)
+			suspend(daemons);
+		else if (info.ssi_signo != SIGCHLD && daemons->driver > 0)
 			kill(daemons->driver, SIGTERM);
+	}
 	reap(daemons);
 }
 
@@ -329,10 +350,10 @@ static void end_all(struct daemons *daemons)
 		while (daemons->driver > 0)
 			wait_signal(daemons, 100);
 	}
-	kill_workers(daemons, SIGTERM);
+	signal_workers(daemons, SIGTERM);
 	while (any_worker(daemons) && fragi_now_ns() < end_ns)
 		wait_signal(daemons, 50);
-	kill_workers(daemons, SIGKILL);
+	signal_workers(daemons, SIGKILL);
 	while (any_worker(daemons))
 		wait_signal(daemons, 100);
 }
@@ -365,6 +386,7 @@ static int watch(struct daemons *daemons)
 static int prepare(struct daemons *daemons)
 {
 	ssize_t n = readlink("/proc/self/exe", daemons->folder, sizeof(daemons->folder) - 1);
+	struct sigaction suspends;
 
 	if (n <= 0)
 		return ctl_fail(CTL_FAILED, "cannot find the folder of the daemons: %s",
@@ -375,6 +397,8 @@ static int prepare(struct daemons *daemons)
 	sigaddset(&daemons->signals, SIGINT);
 	sigaddset(&daemons->signals, SIGTERM);
 	sigaddset(&daemons->signals, SIGCHLD);
+	if (sigaction(SIGTSTP, NULL, &suspends) == 0 && suspends.sa_handler != SIG_IGN)
+		sigaddset(&daemons->signals, SIGTSTP);
 	sigprocmask(SIG_BLOCK, &daemons->signals, &daemons->before);
 	daemons->signal_fd = signalfd(-1, &daemons->signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (daemons->signal_fd < 0)

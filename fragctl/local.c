@@ -11,6 +11,7 @@
  */
 #define LOG_TOPIC "run"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,6 +307,13 @@ static const char *library_path(const struct local *local, struct fragi_arena *a
 	return fragi_arena_printf(arena, "%s:%s", flag, own);
 }
 
+/* In the background a terminal's input belongs to others. */
+static bool has_input(void)
+{
+	return fcntl(STDIN_FILENO, F_GETFD) >= 0 &&
+	       (isatty(STDIN_FILENO) == 0 || tcgetpgrp(STDIN_FILENO) == getpgrp());
+}
+
 static int worker_launch(void *arg, struct fragi_arena *arena, struct wrk_launch *out_launch,
 			 struct frag_err *err)
 {
@@ -322,6 +330,7 @@ static int worker_launch(void *arg, struct fragi_arena *arena, struct wrk_launch
 		.ops = local->options->in_process ? &ctl_thread : &wrk_spawn_process,
 		.main = host_main,
 		.environment = wrk_environment_make(&environment, arena),
+		.keeps_stdin = has_input(),
 	};
 	if (out_launch->environment == NULL)
 		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");

@@ -77,6 +77,8 @@ static int thread_start(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_
 static void thread_signal(pid_t pid, int number)
 {
 	(void)pid;
+	if (number == SIGSTOP || number == SIGCONT) /* which this process gets itself */
+		return;
 	if (number != SIGKILL) {
 		notify(host.stop_fd);
 		return;

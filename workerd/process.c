@@ -267,7 +267,8 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 						   .environment = launch->environment,
 						   .control_fd = control[1],
 						   .ledger_fd = p->page.fd,
-						   .output_fd = output[1]},
+						   .output_fd = output[1],
+						   .keeps_stdin = launch->keeps_stdin},
 			       &p->pid, &p->exit_fd, err);
 	close(control[1]);
 	close(output[1]);

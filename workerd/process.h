@@ -29,6 +29,7 @@ struct wrk_launch {
 	const char *program;
 	int (*main)(void);
 	char *const *environment;
+	bool keeps_stdin; /* operators read this process's stdin, else /dev/null */
 };
 
 /* ops is borrowed. Returns 0 or negative errno with a sentence. */

@@ -47,7 +47,7 @@ static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 		_exit(127);
 	/*
 	 * A session of its own: what a terminal or timeout(1) sends to the whole process group is
-	 * for the worker, which ends its hosts in order.
+	 * for the worker, which ends, stops and continues its hosts in order.
 	 */
 	(void)setsid();
 	for (int i = 1; i < NSIG; i++)
@@ -62,7 +62,7 @@ static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 	}
 	failed_fd = fcntl(error_fd, F_DUPFD_CLOEXEC, 10);
 	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (failed_fd < 0 || null < 0 || dup2(null, 0) < 0)
+	if (failed_fd < 0 || null < 0 || (!spawn->keeps_stdin && dup2(null, 0) < 0))
 		return -errno;
 	for (int i = 1; i < 5; i++)
 		if (dup2(moved[i], i) < 0)

@@ -2,14 +2,16 @@
 #ifndef WRK_SPAWN_H
 #define WRK_SPAWN_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include <base/diag.h>
 
 /*
- * Starts a fraghost: descriptor 3 is its control socket, 4 its ledger, 1 and 2 its output; nothing
- * else of this process is open in it. It dies with this process (PR_SET_PDEATHSIG, and the socket's
- * end of file) and does not hear a terminal's Ctrl-C, which is this process's to act on.
+ * Starts a fraghost: descriptor 3 is its control socket, 4 its ledger, 1 and 2 its output, 0 is
+ * /dev/null or this process's stdin; nothing else of this process is open in it. It dies with this
+ * process (PR_SET_PDEATHSIG, and the socket's end of file) and has a session of its own, so that
+ * what a terminal sends to its foreground (Ctrl-C, Ctrl-Z) is for this process alone to act on.
  */
 #define WRK_HOST_FD_CONTROL 3
 #define WRK_HOST_FD_LEDGER 4
@@ -21,6 +23,7 @@ struct wrk_spawn {
 	int (*main)(void);
 	char *const *environment;
 	int control_fd, ledger_fd, output_fd; /* borrowed */
+	bool keeps_stdin;
 };
 
 /* Blocks until the program runs or cannot. Returns 0 or negative errno with a sentence. */

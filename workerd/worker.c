@@ -2,6 +2,7 @@
 #include <workerd/worker.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include <base/alloc.h>
@@ -115,6 +116,7 @@ void wrk_worker_end(struct wrk_worker *worker, int exit_code)
 		return;
 	worker->ended = true;
 	uv_close((uv_handle_t *)&worker->timer, NULL);
+	uv_close((uv_handle_t *)&worker->suspend, NULL);
 	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
 		if (worker->processes[i] != NULL)
 			wrk_process_abandon(worker->processes[i]);
@@ -245,6 +247,35 @@ void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event)
 	set_timer(worker);
 }
 
+static void signal_processes(const struct wrk_worker *worker, int number)
+{
+	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+		if (worker->processes[i] != NULL)
+			wrk_process_signal(worker->processes[i], number);
+}
+
+/* A terminal sends it to this process only, for hosts have sessions of their own. */
+static void on_suspend(uv_signal_t *handle, int number)
+{
+	signal_processes(handle->data, SIGSTOP);
+	uv_signal_stop(handle); /* what it does by default */
+	raise(number);
+	uv_signal_start(handle, on_suspend, number);
+	signal_processes(handle->data, SIGCONT);
+}
+
+/* A shell without job control has it ignored. */
+static int watch_suspend(struct wrk_worker *worker)
+{
+	struct sigaction now;
+
+	uv_signal_init(worker->loop, &worker->suspend);
+	worker->suspend.data = worker;
+	if (sigaction(SIGTSTP, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+		return 0;
+	return uv_signal_start(&worker->suspend, on_suspend, SIGTSTP);
+}
+
 int wrk_worker_init(struct wrk_worker *worker, uv_loop_t *loop, const struct wrk_config *config,
 		    const struct wrk_worker_ops *ops, void *arg)
 {
@@ -257,7 +288,7 @@ int wrk_worker_init(struct wrk_worker *worker, uv_loop_t *loop, const struct wrk
 		return r;
 	uv_timer_init(loop, &worker->timer);
 	worker->timer.data = worker;
-	return 0;
+	return watch_suspend(worker);
 }
 
 void wrk_worker_fini(struct wrk_worker *worker)

@@ -12,6 +12,7 @@
  * happens to them becomes events of the core, and its actions calls. An event that an action causes
  * waits until the actions of the present step are done, so that steps never nest. The connection to
  * the driver is the owner's: a socket in workerd, a queue where the driver is in the same process.
+ * SIGTSTP stops the processes of the hosts, then this one; SIGCONT continues all.
  */
 struct wrk_worker_ops {
 	/*
@@ -39,6 +40,7 @@ struct wrk_worker {
 	struct wrk_core *core;
 	struct wrk_actions actions;
 	uv_timer_t timer;
+	uv_signal_t suspend; /* Ctrl-Z */
 	struct wrk_process *processes[WRK_HOSTS_MAX];
 	struct wrk_pending *first, **last;
 	bool stepping, ended;

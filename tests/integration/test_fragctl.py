@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import unittest
 
 import cluster
@@ -31,6 +32,16 @@ fragments:
 flows:
   - fragment1.tx.out -> fragment2.rx.in
 """
+
+LINES = """
+frag: 1
+application: app
+extensions: [libtruth.so]
+operators: {read: {type: truth_stdin}}
+"""
+
+# Runs a command in a process group of its own.
+OWN_GROUP = "import os, sys; os.setpgid(0, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 BROKEN = """
 frag: 1
@@ -103,6 +114,58 @@ class OneHost(Fragctl):
         sent, received = self.sent_and_received()
         self.assertEqual(received, sent)
         self.assert_nothing_left()
+
+    def states(self):
+        """Of our processes: R, S, T ..."""
+        found = []
+        for pid in self.ours():
+            try:
+                with open("/proc/%d/stat" % pid) as f:
+                    found.append(f.read().rsplit(")", 1)[1].split()[0])
+            except OSError:
+                pass
+        return found
+
+    def test_ctrl_z_stops_the_whole_run_and_it_goes_on(self):
+        for mode, processes in (((), 2), (("--in-process",), 1), (("--workers", "2"), 6)):
+            with self.subTest(mode=mode):
+                # A process group that is not orphaned, as a shell makes it: SIGTSTP stops no other.
+                run = self.run_app(*mode, prefix=(sys.executable, "-c", OWN_GROUP))
+                self.wait_flowing()
+                os.killpg(run.pid, signal.SIGTSTP)
+                self.wait_until("all to stop", lambda: self.states() == ["T"] * processes)
+                before = os.path.getsize(self.path("received"))
+                os.killpg(run.pid, signal.SIGCONT)
+                self.wait_until("more messages", lambda: os.path.getsize(self.path("received")) > before)
+                run.signal(signal.SIGTERM)
+                self.assertEqual(run.wait(), 0, run.stderr)
+                summary = self.summary(run)
+                self.assertEqual(summary["result"], "stopped")
+                self.assert_balanced(summary)
+                sent, received = self.sent_and_received()
+                self.assertEqual(received, sent)
+                self.assert_nothing_left()
+                os.unlink(self.path("received"))
+                os.unlink(self.path("sent"))
+
+    def test_operators_read_stdin(self):
+        app = self.write("lines.yaml", LINES)
+        lines = self.write("lines", "one\ntwo\n")
+        for mode, expected in (((), 8), (("--in-process",), 8), (("--workers", "1"), 0)):
+            with self.subTest(mode=mode):
+                run = self.fragctl("run", *mode, app, prefix=("sh", "-c", 'exec "$@" <%s' % lines, "sh"))
+                self.assertEqual(run.wait(), 0, run.stderr)
+                self.assertIn("app.read: stdin has %d bytes\n" % expected, run.stderr + "\n")
+
+    def test_a_program_that_is_started_without_stdin(self):
+        closed = ("sh", "-c", 'exec "$@" <&-', "sh")
+        run = self.fragctl("run", self.write("lines.yaml", LINES), prefix=closed)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertIn("app.read: stdin has 0 bytes", run.stderr)
+        driver = self.driver(self.app, app_args=("--count", "9"), prefix=closed)
+        workers = [self.worker("--once", fragments=f, prefix=closed) for f in ("fragment1", "fragment2")]
+        for program in (*workers, driver):
+            self.assertEqual(program.wait(), 0, program.stderr)
 
     def test_second_ctrl_c_ends_a_compute_that_hangs(self):
         run = self.run_app(app_args=("--rx_fail", "hang"))

@@ -329,6 +329,21 @@ static int nothing_compute(void *state, struct frag_tick *tick)
 	return FRAG_DONE;
 }
 
+static int stdin_compute(void *state, struct frag_tick *tick)
+{
+	char bytes[256];
+	ssize_t n, sum = 0;
+
+	(void)state;
+	(void)tick;
+	while ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0)
+		sum += n;
+	printf("stdin has %zd bytes\n", sum);
+	return n < 0 ? -errno : FRAG_DONE;
+}
+
+static const struct frag_op_type truth_stdin = {FRAG_OP_TYPE_INIT, .name = "truth_stdin",
+						.compute = stdin_compute};
 static const struct frag_op_type pose_tx = {FRAG_OP_TYPE_INIT, .name = "pose_tx",
 					    FRAG_PORTS(pose_out), .compute = pose_tx_compute};
 static const struct frag_op_type pose_rx = {FRAG_OP_TYPE_INIT, .name = "pose_rx",
@@ -338,6 +353,6 @@ static const struct frag_op_type secret_tx = {FRAG_OP_TYPE_INIT, .name = "secret
 static const struct frag_op_type secret_rx = {FRAG_OP_TYPE_INIT, .name = "secret_rx",
 					      FRAG_PORTS(secret_in), .compute = nothing_compute};
 
-static const struct frag_op_type *const ops[] = {&truth_tx, &truth_rx,  &truth_tap, &pose_tx,
-						 &pose_rx,  &secret_tx, &secret_rx};
+static const struct frag_op_type *const ops[] = {&truth_tx, &truth_rx, &truth_tap, &truth_stdin,
+						 &pose_tx,  &pose_rx,  &secret_tx, &secret_rx};
 FRAG_PLUGIN(.name = "truth", .version = "1.0.0", FRAG_OPS(ops), FRAG_TYPES(types));
