@@ -13,6 +13,12 @@
 #include <res/resource.h>
 #include <run/crash.h>
 
+static const struct frag_type *const own_values[] = {
+	&frag_type_bool, &frag_type_i8,     &frag_type_i16,   &frag_type_i32, &frag_type_i64,
+	&frag_type_u8,   &frag_type_u16,    &frag_type_u32,   &frag_type_u64, &frag_type_f32,
+	&frag_type_f64,  &frag_type_string, &frag_type_bytes,
+};
+
 struct catalogue {
 	struct ctl_type *types;
 	size_t count, capacity;
@@ -51,6 +57,19 @@ static void put_condition(struct catalogue *catalogue, const struct frag_conditi
 					  .param_count = type->param_count});
 }
 
+/* library NULL: part of libfrag */
+static void put_value(struct catalogue *catalogue, const struct frag_type *type,
+		      const struct fragi_library *library)
+{
+	put(catalogue, &(struct ctl_type){.kind = CTL_VALUE,
+					  .name = type->name,
+					  .headline = type->headline,
+					  .library = library != NULL ? library->path : NULL,
+					  .plugin = library != NULL ? library->name : NULL,
+					  .version = library != NULL ? library->version : NULL,
+					  .value = type});
+}
+
 static void put_library(struct catalogue *catalogue, const struct fragi_library *library)
 {
 	const struct frag_op_type *op;
@@ -79,6 +98,8 @@ static void put_library(struct catalogue *catalogue, const struct fragi_library 
 						  .library = library->path,
 						  .plugin = library->name,
 						  .version = library->version});
+	for (size_t i = 0; i < library->type_count; i++)
+		put_value(catalogue, library->types[i], library);
 }
 
 static void put_own(struct catalogue *catalogue)
@@ -95,6 +116,8 @@ static void put_own(struct catalogue *catalogue)
 						  .description = resource->description,
 						  .params = resource->params,
 						  .param_count = resource->param_count});
+	for (size_t i = 0; i < FRAG_COUNT_OF(own_values); i++)
+		put_value(catalogue, own_values[i], NULL);
 }
 
 static int compare(const void *a, const void *b)
@@ -244,7 +267,7 @@ int ctl_inspect(int argc, char **argv)
 		.program = "fragctl inspect",
 		.usage = "[TYPE | LIBRARY]... [flags]",
 		.headline =
-			"Lists types; of those that are named (TYPE), or that a library brings (libx.so, a path), prints ports, parameters and conditions.",
+			"Lists types; of those that are named (TYPE), or that a library brings (libx.so, a path), prints ports, parameters, conditions and fields.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};

@@ -8,7 +8,13 @@
 
 /* One type that a graph may name, whatever it is. */
 struct ctl_type {
-	enum ctl_type_kind { CTL_OPERATOR, CTL_CONDITION, CTL_RESOURCE, CTL_COMPOSER } kind;
+	enum ctl_type_kind {
+		CTL_OPERATOR,
+		CTL_CONDITION,
+		CTL_RESOURCE,
+		CTL_COMPOSER,
+		CTL_VALUE,
+	} kind;
 	const char *name, *headline, *description;
 	const char *library, *plugin, *version; /* NULL: part of libfrag */
 	const struct frag_port *ports;
@@ -16,6 +22,7 @@ struct ctl_type {
 	bool adds_ports; /* setup may add some */
 	const struct frag_param *params;
 	uint32_t param_count;
+	const struct frag_type *value; /* of CTL_VALUE: the type that ports and fields name */
 };
 
 const char *ctl_type_kind_name(enum ctl_type_kind kind);

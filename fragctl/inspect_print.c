@@ -5,12 +5,14 @@
 #include <base/json.h>
 #include <base/policy.h>
 #include <base/units.h>
+#include <data/type_check.h>
 #include <fragctl/inspect.h>
 #include <type/params.h>
 
 const char *ctl_type_kind_name(enum ctl_type_kind kind)
 {
-	static const char *const names[] = {"operator", "condition", "resource", "composer"};
+	static const char *const names[] = {"operator", "condition", "resource", "composer",
+					    "value type"};
 
 	return names[kind];
 }
@@ -138,7 +140,7 @@ static void print_params(const struct ctl_type *type, FILE *out)
 	size_t used;
 
 	if (type->param_count == 0) {
-		if (type->kind != CTL_COMPOSER)
+		if (type->kind != CTL_COMPOSER && type->kind != CTL_VALUE)
 			fputs("\nno parameters\n", out);
 		return;
 	}
@@ -194,6 +196,35 @@ static void print_conditions(const struct ctl_type *type, FILE *out)
 		fputc('\n', out);
 }
 
+static const char *crossing(const struct frag_type *type)
+{
+	return fragi_type_has_codec(type) ? "may cross processes" : "cannot leave its process";
+}
+
+static void print_value(const struct frag_type *type, FILE *out)
+{
+	char text[FRAG_NAME_MAX + 16];
+	int width = 4;
+
+	if (type->size > 0)
+		fprintf(out, "  %zu byte%s, %s\n", type->size, type->size > 1 ? "s" : "",
+			crossing(type));
+	else
+		fprintf(out, "  any number of bytes, %s\n", crossing(type));
+	for (uint32_t i = 0; i < type->field_count; i++)
+		if ((int)strlen(fragi_type_field_at(type, i)->name) > width)
+			width = (int)strlen(fragi_type_field_at(type, i)->name);
+	if (type->field_count > 0)
+		fprintf(out, "\nfields\n  %-*s  %-8s  offset\n", width, "name", "type");
+	for (uint32_t i = 0; i < type->field_count; i++) {
+		const struct frag_field *field = fragi_type_field_at(type, i);
+
+		snprintf(text, sizeof(text), field->count > 1 ? "%.63s[%u]" : "%.63s", field->type,
+			 field->count);
+		fprintf(out, "  %-*s  %-8s  %u\n", width, field->name, text, field->offset);
+	}
+}
+
 void ctl_type_print(const struct ctl_type *type, FILE *out)
 {
 	fprintf(out, "%s (%s", type->name, ctl_type_kind_name(type->kind));
@@ -205,6 +236,8 @@ void ctl_type_print(const struct ctl_type *type, FILE *out)
 		fprintf(out, "  %s\n", type->headline);
 	if (type->description != NULL)
 		fprintf(out, "  %s\n", type->description);
+	if (type->kind == CTL_VALUE)
+		print_value(type->value, out);
 	print_ports(type, out);
 	print_params(type, out);
 	print_conditions(type, out);
@@ -286,6 +319,21 @@ static void json_param(const struct frag_param *param, FILE *out)
 	fputc('}', out);
 }
 
+static void json_value(const struct frag_type *type, FILE *out)
+{
+	fprintf(out, ", \"size\": %zu, \"crosses_processes\": %s, \"fields\": [", type->size,
+		fragi_type_has_codec(type) ? "true" : "false");
+	for (uint32_t i = 0; i < type->field_count; i++) {
+		const struct frag_field *field = fragi_type_field_at(type, i);
+
+		fprintf(out, "%s{\"name\": ", i > 0 ? ", " : "");
+		fragi_json_text(field->name, out);
+		json_member("type", field->type, out);
+		fprintf(out, ", \"count\": %u, \"offset\": %u}", field->count, field->offset);
+	}
+	fputc(']', out);
+}
+
 static void json_type(const struct ctl_type *type, FILE *out)
 {
 	fputs("{\"name\": ", out);
@@ -307,7 +355,10 @@ static void json_type(const struct ctl_type *type, FILE *out)
 		fputs(i > 0 ? ", " : "", out);
 		json_param(&type->params[i], out);
 	}
-	fputs("]}", out);
+	fputs("]", out);
+	if (type->kind == CTL_VALUE)
+		json_value(type->value, out);
+	fputs("}", out);
 }
 
 void ctl_types_print_json(const struct ctl_type *types, size_t count, FILE *out)

@@ -111,7 +111,9 @@ class Installed(cluster.ClusterTest):
         )
         cpp = code[0].replace("[IN] = ", "").replace("[OUT] = ", "").replace(
             "struct scale *s = state", "auto *s = static_cast<struct scale *>(state)")
-        for name, text in (("scale.c", code[0]), ("test_scale.c", code[1]), ("app.yaml", graph[0]), ("scale.cpp", cpp)):
+        for name, text in (("scale.c", code[0]), ("test_scale.c", code[1]), ("app.yaml", graph[0]), ("scale.cpp", cpp),
+                           ("pose.h", code[2]), ("track.c", code[3]), ("show.c", code[4]),
+                           ("test_track.c", code[5]), ("poses.yaml", graph[1])):
             self.write(name, text)
         shutil.copy(os.path.join(self.examples, "custom_operator", "numbers.c"), self.folder)
         self.env["PATH"] = os.path.join(self.prefix, "bin") + ":" + self.env["PATH"]
@@ -120,8 +122,12 @@ class Installed(cluster.ClusterTest):
         self.assertIn("app.yaml: ok", said)
         for n in (3, 6, 9, 12, 15):
             self.assertRegex(said, r"print: %d\b" % n)
+        said = self.command("sh", "-ec", typed[3])
+        self.assertRegex(said, r"(?m)^  sigma +f32\[2\] +16$")
+        for n in range(3):
+            self.assertIn("show: at %d, %d" % (n, 2 * n), said)
         if shutil.which("c++"):
-            self.command("sh", "-ec", typed[3])
+            self.command("sh", "-ec", typed[4])
             self.assertIn("print: 15", self.command("fragctl", "run", "app.yaml"))
 
     def test_uninstall_takes_all_of_it_away(self):

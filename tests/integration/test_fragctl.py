@@ -548,7 +548,22 @@ class Inspect(Fragctl):
         self.assertEqual((code, err), (0, ""))
         for word in ("operators", "  ping_tx ", "conditions", "  periodic ", "resources", "  block_memory_pool "):
             self.assertIn(word, out)
+        self.assertRegex(out, r"(?m)^value types$")
+        self.assertRegex(out, r"(?m)^  f64 +IEEE 754 binary64$")
         self.assertNotIn("scale", out)
+
+    def test_types_of_values(self):
+        code, out, err = self.inspect("libtruth.so")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"(?m)^pose \(value type of \S+/libtruth.so, plugin truth 1.0.0\)\n"
+                              r"  16 bytes, may cross processes\n\nfields\n  name  type      offset\n"
+                              r"  x     f64       0\n  y     f64       8$")
+        self.assertRegex(out, r"(?m)^secret .*\n  16 bytes, cannot leave its process$")
+        code, out, err = self.inspect("--output", "json", "libtruth.so", "pose")
+        [pose] = json.loads(out)["types"]
+        self.assertEqual((pose["kind"], pose["size"], pose["crosses_processes"]), ("value type", 16, True))
+        self.assertEqual(pose["fields"], [{"name": n, "type": "f64", "count": 1, "offset": o}
+                                          for n, o in (("x", 0), ("y", 8))])
 
     def test_a_library(self):
         code, out, err = self.inspect("libgood.so")

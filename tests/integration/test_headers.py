@@ -56,6 +56,86 @@ flows:
 """
 
 
+# What a table may say of these fields, and what it may not.
+FIELDS = """
+#include <frag/frag.h>
+enum color { RED, BLUE };
+struct inner { double a; };
+struct all {
+	bool b; int8_t i8; uint8_t u8; char c; int16_t i16; uint16_t u16; int32_t i32; uint32_t u32;
+	int64_t i64; uint64_t u64; long long ll; float f32; double f64; const int ci; enum color e;
+	struct inner in; float array[3]; double matrix[2][3]; struct inner inners[2];
+	const char *text; size_t size; void *other;
+	struct frag_i64_list list; struct frag_resource *pool;
+};
+static const struct frag_field fields[] = {%s};
+static const struct frag_param params[] = {%s};
+extern const void *const used[];
+const void *const used[] = {fields, params};
+"""
+GOOD_FIELDS = ["(struct all, %s, \"%s\")" % pair for pair in (
+    ("b", "bool"), ("i8", "i8"), ("u8", "u8"), ("c", "u8"), ("c", "i8"), ("i16", "i16"), ("u16", "u16"),
+    ("i32", "i32"), ("u32", "u32"), ("i64", "i64"), ("u64", "u64"), ("ll", "i64"), ("f32", "f32"), ("f64", "f64"),
+    ("ci", "i32"), ("e", "u32"), ("in", "inner"))]
+BAD_FIELDS = ["(struct all, %s, \"%s\")" % pair for pair in (
+    ("f64", "f32"), ("f32", "f64"), ("i32", "i64"), ("i64", "i32"), ("i64", "u64"), ("u8", "i8"), ("c", "bool"),
+    ("b", "u8"), ("i64", "f64"), ("f64", "point"), ("in", "f64"), ("text", "string"), ("text", "inner"),
+    ("array", "f32"), ("i32", ""))]
+ARRAYS = ["_ARRAY(struct all, array, \"f32\", 3)", "_MATRIX(struct all, matrix, \"f64\", 2, 3)",
+          "_ARRAY(struct all, inners, \"inner\", 2)"]
+BAD_ARRAYS = ["_ARRAY(struct all, array, \"f64\", 3)", "_MATRIX(struct all, matrix, \"f32\", 2, 3)",
+              "_ARRAY(struct all, inners, \"f64\", 2)", "_ARRAY(struct all, matrix, \"f64\", 2)"]
+BAD_COUNTS = ["_ARRAY(struct all, array, \"f32\", 4)", "_MATRIX(struct all, matrix, \"f64\", 3, 2)"]
+GOOD_PARAMS = ["I64(struct all, i64, 1)", "F64(struct all, f64, 1)", "BOOL(struct all, b, 1)",
+               "SIZE(struct all, u64, 1)", "SIZE(struct all, size, 1)", "STRING(struct all, text, NULL)",
+               "I64_LIST(struct all, list, NULL)", "RESOURCE(struct all, pool, NULL)"]
+BAD_PARAMS = ["I64(struct all, i32, 1)", "I64(struct all, u64, 1)", "F64(struct all, f32, 1)",
+              "BOOL(struct all, i32, 1)", "SIZE(struct all, i64, 1)", "DURATION(struct all, f64, 1)",
+              "STRING(struct all, c, NULL)", "F64_LIST(struct all, list, NULL)",
+              "RESOURCE(struct all, other, NULL)"]
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
+# C++ has no designated initialisers before C++20, so the macros of parameters need it.
+C99 = ["gcc", "-std=c99", "-pedantic-errors", "-x", "c"]
+CPP11 = ["g++", "-std=c++11", "-pedantic-errors", "-x", "c++"]
+CPP20 = ["g++", "-std=c++20", "-Wno-missing-field-initializers", "-x", "c++"]
+
+
+class Tables(cluster.ClusterTest):
+    """The compiler compares tables with the C fields that they describe."""
+
+    def compile(self, compiler, fields=(), params=(), flags=()):
+        text = FIELDS % (",".join("FRAG_FIELD" + f for f in fields or GOOD_FIELDS[:1]),
+                         ",".join("FRAG_PARAM_" + p for p in params) or "{}")
+        if not params:
+            text = text.replace("static const struct frag_param params[] = {{}};", "").replace(", params", "")
+        return subprocess.run([*compiler, *flags, "-fsyntax-only", "-I", INCLUDE, self.write("tables.c", text)],
+                              capture_output=True, text=True)
+
+    def test_what_agrees_compiles_without_a_warning(self):
+        for compiler in (C99, CPP11, ["gcc", "-std=gnu17", "-x", "c"]):
+            r = self.compile(compiler, GOOD_FIELDS + ARRAYS, flags=WARNINGS)
+            self.assertEqual(r.returncode, 0, r.stderr)
+        for compiler in (C99 + ["-Wno-missing-field-initializers"], CPP20):
+            r = self.compile(compiler, params=GOOD_PARAMS, flags=WARNINGS)
+            self.assertEqual(r.returncode, 0, r.stderr)
+
+    def test_what_differs_is_an_error_without_any_flag(self):
+        for compiler in (C99, CPP11):
+            for name, wrong in (("frag_field_has_another_type", BAD_FIELDS + BAD_ARRAYS),
+                                ("frag_field_has_another_count", BAD_COUNTS)):
+                for field in wrong:
+                    with self.subTest(compiler=compiler[0], field=field):
+                        r = self.compile(compiler, [field])
+                        self.assertNotEqual(r.returncode, 0)
+                        self.assertIn(name, r.stderr)
+        for compiler in (C99, CPP20):
+            for param in BAD_PARAMS:
+                with self.subTest(compiler=compiler[0], param=param):
+                    r = self.compile(compiler, params=[param])
+                    self.assertNotEqual(r.returncode, 0)
+                    self.assertIn("frag_parameter_has_another_type", r.stderr)
+
+
 class Headers(cluster.ClusterTest):
     def test_each_compiles_alone_as_c99_and_cpp(self):
         headers = glob.glob(os.path.join(INCLUDE, "frag", "*.h"))

@@ -125,6 +125,27 @@ Test(codec, scalars_text_bytes_and_arrays_cross)
 	expect_same(&frag_type_bytes, bytes, sizeof(bytes));
 }
 
+/* The table of another file that includes the header of the struct. */
+Test(codec, an_equal_table_crosses_as_the_registered_type)
+{
+	static const struct frag_type twin = {FRAG_TYPE_INIT, .name = "point",
+					      .size = sizeof(struct point),
+					      FRAG_FIELDS(point_fields)};
+	const struct point point = {1.5f, -2.0f};
+	struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_DEFAULT);
+	struct frag_message *message = message_of(&twin, &point, sizeof(point)), *arrived;
+	const void *got;
+
+	cr_assert_eq(frag_metadata_set(metadata, "at", &twin, &point, sizeof(point)), 0);
+	fragi_message_set_metadata(message, metadata);
+	arrived = across(message);
+	cr_expect_eq(frag_message_value(arrived, &got, NULL), &point_type);
+	cr_expect(memcmp(got, &point, sizeof(point)) == 0);
+	cr_expect_eq(frag_metadata_get(frag_message_metadata(arrived), "at", NULL, &got, NULL), 0);
+	cr_expect(memcmp(got, &point, sizeof(point)) == 0);
+	frag_message_unref(arrived);
+}
+
 Test(codec, plain_structs_cross_without_their_padding)
 {
 	struct box boxes[3];

@@ -192,6 +192,107 @@ Test(harness, multi_receiver_and_metadata)
 	frag_harness_destroy(h);
 }
 
+struct reading {
+	double value;
+	int32_t sensor;
+};
+static const struct frag_field reading_fields[] = {
+	FRAG_FIELD(struct reading, value, "f64"),
+	FRAG_FIELD(struct reading, sensor, "i32"),
+};
+/* what two plugins have that include the header of the struct */
+static const struct frag_type reading_type = {FRAG_TYPE_INIT, .name = "reading",
+					      .size = sizeof(struct reading),
+					      FRAG_FIELDS(reading_fields)},
+			      reading_twin = {FRAG_TYPE_INIT, .name = "reading",
+					      .size = sizeof(struct reading),
+					      FRAG_FIELDS(reading_fields)};
+
+static const struct frag_port newest_ports[] = {
+	{.name = "readings", .dir = FRAG_IN, .flags = FRAG_PORT_MULTI, .type = "reading"},
+	{.name = "labels", .dir = FRAG_IN, .flags = FRAG_PORT_MULTI, .type = "string"},
+	{.name = "flags", .dir = FRAG_IN, .flags = FRAG_PORT_MULTI, .type = "bool"},
+	{.name = "reading", .dir = FRAG_OUT, .type = "reading"},
+	{.name = "label", .dir = FRAG_OUT, .type = "string"},
+	{.name = "flag", .dir = FRAG_OUT, .type = "bool"},
+};
+
+/* Emits the last value that arrived on each of its inputs. */
+static int newest_compute(void *state, struct frag_tick *tick)
+{
+	const void *const *readings;
+	const char *const *labels;
+	const bool *const *flags;
+	int n = frag_tick_receive_all_values(tick, 0, &reading_type, &readings);
+
+	(void)state;
+	for (int i = n - 1; i >= 0; i--)
+		if (readings[i] != NULL)
+			return frag_tick_emit_value(tick, 3, &reading_type, readings[i],
+						    sizeof(struct reading));
+	n = frag_tick_receive_all_string(tick, 1, &labels);
+	for (int i = n - 1; i >= 0; i--)
+		if (labels[i] != NULL)
+			return frag_tick_emit_string(tick, 4, labels[i]);
+	n = frag_tick_receive_all_bool(tick, 2, &flags);
+	for (int i = n - 1; i >= 0; i--)
+		if (flags[i] != NULL)
+			return frag_tick_emit_bool(tick, 5, *flags[i]);
+	return n < 0 ? n : 0;
+}
+
+static const struct frag_op_type newest_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "newest",
+	FRAG_PORTS(newest_ports),
+	.compute = newest_compute,
+};
+
+Test(harness, structs_texts_and_bools)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct reading in = {.value = 20.5, .sensor = 7}, out = {0};
+	struct frag_harness *h;
+	char text[4];
+	int flag = 0;
+
+	cr_expect_null(frag_harness_create(&newest_type, FRAG_NO_ARGS, &err));
+	cr_expect_not_null(strstr(err.text, "register it first, with frag_type_register"), "%s",
+			   err.text);
+	cr_assert_eq(frag_type_register(&reading_type, NULL), 0);
+	cr_assert_eq(frag_type_register(&reading_twin, NULL), 0);
+	h = frag_harness_create(&newest_type, FRAG_NO_ARGS, NULL);
+	cr_assert_not_null(h);
+
+	cr_expect_eq(frag_harness_give_value(h, "readings", &reading_type, &in, 1), -EINVAL);
+	cr_expect_eq(frag_harness_give_value(h, "readings:2", &reading_twin, &in, sizeof(in)), 0);
+	cr_expect_eq(frag_harness_tick(h), 0);
+	cr_expect_eq(frag_harness_take_value(h, "reading", &reading_twin, &out, sizeof(out)), 0);
+	cr_expect_eq(out.value, 20.5);
+	cr_expect_eq(out.sensor, 7);
+	cr_expect_eq(frag_harness_take_value(h, "reading", &reading_twin, &out, sizeof(out)),
+		     -ENOMSG);
+
+	frag_harness_give_string(h, "labels", "abc");
+	frag_harness_give_string(h, "labels", "four");
+	frag_harness_give_string(h, "labels", "x");
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(frag_harness_tick(h), 0);
+	cr_expect_eq(frag_harness_take_string(h, "label", text, sizeof(text)), 0);
+	cr_expect_str_eq(text, "abc");
+	cr_expect_eq(frag_harness_take_string(h, "label", text, sizeof(text)), -EMSGSIZE);
+	cr_expect_eq(frag_harness_take_bool(h, "label", &flag), -EPROTOTYPE);
+
+	frag_harness_give_bool(h, "flags", 5);
+	cr_expect_eq(frag_harness_tick(h), 0);
+	cr_expect_eq(frag_harness_take_bool(h, "flag", &flag), 0);
+	cr_expect_eq(flag, 1);
+
+	frag_harness_give_i64(h, "flags", 1);
+	cr_expect_eq(frag_harness_tick(h), -EPROTOTYPE, "a value of another type");
+	frag_harness_destroy(h);
+}
+
 struct user {
 	struct frag_resource *pool;
 };

@@ -73,10 +73,10 @@ Test(type, ids_are_fnv1a_of_name_and_fields)
 Test(type, ids_differ_where_fields_differ)
 {
 	static const struct frag_field renamed[] = {FRAG_FIELD(struct point, x, "f32"),
-						    {"z", "f32", 4, 1}},
+						    {"z", "f32", 4, 1, 0}},
 				       retyped[] = {FRAG_FIELD(struct point, x, "f32"),
-						    {"y", "u32", 4, 1}},
-				       counted[] = {{"x", "f32", 0, 2}};
+						    {"y", "u32", 4, 1, 0}},
+				       counted[] = {{"x", "f32", 0, 2, 0}};
 	static const struct frag_type types[] = {
 		{FRAG_TYPE_INIT, .name = "p1", .size = 8, FRAG_FIELDS(point_fields)},
 		{FRAG_TYPE_INIT, .name = "p2", .size = 8, FRAG_FIELDS(point_fields)},
@@ -101,16 +101,16 @@ static int no_encode(const void *value, struct frag_writer *writer)
 
 Test(type, a_table_that_is_none_is_refused_with_a_sentence)
 {
-	static const struct frag_field overlap[] = {{"a", "i32", 0, 2}, {"b", "i32", 4, 1}};
-	static const struct frag_field beyond[] = {{"a", "i32", 4, 2}};
-	static const struct frag_field far[] = {{"a", "f64", UINT32_MAX, UINT32_MAX}};
-	static const struct frag_field twice[] = {{"a", "i32", 0, 1}, {"a", "i32", 4, 1}};
-	static const struct frag_field none[] = {{"a", "i32", 0, 0}};
-	static const struct frag_field text[] = {{"a", "string", 0, 1}};
-	static const struct frag_field array[] = {{"a", "i8[]", 0, 1}};
-	static const struct frag_field self[] = {{"a", "t", 0, 1}};
-	static const struct frag_field nameless[] = {{NULL, "i32", 0, 1}};
-	static const struct frag_field typeless[] = {{"a", NULL, 0, 1}};
+	static const struct frag_field overlap[] = {{"a", "i32", 0, 2, 0}, {"b", "i32", 4, 1, 0}};
+	static const struct frag_field beyond[] = {{"a", "i32", 4, 2, 0}};
+	static const struct frag_field far[] = {{"a", "f64", UINT32_MAX, UINT32_MAX, 0}};
+	static const struct frag_field twice[] = {{"a", "i32", 0, 1, 0}, {"a", "i32", 4, 1, 0}};
+	static const struct frag_field none[] = {{"a", "i32", 0, 0, 0}};
+	static const struct frag_field text[] = {{"a", "string", 0, 1, 0}};
+	static const struct frag_field array[] = {{"a", "i8[]", 0, 1, 0}};
+	static const struct frag_field self[] = {{"a", "t", 0, 1, 0}};
+	static const struct frag_field nameless[] = {{NULL, "i32", 0, 1, 0}};
+	static const struct frag_field typeless[] = {{"a", NULL, 0, 1, 0}};
 	static const struct {
 		struct frag_type type;
 		const char *says;
@@ -177,6 +177,106 @@ Test(type, a_name_twice_is_refused)
 	cr_expect_not(fragi_type_has_codec(&second));
 }
 
+/* Two plugins that include one header have a table each. */
+Test(type, equal_tables_of_a_struct_are_one_type)
+{
+	static const struct frag_field fields[] = {FRAG_FIELD(struct point, x, "f32"),
+						   FRAG_FIELD(struct point, y, "f32")};
+	static const struct frag_type twin = {FRAG_TYPE_INIT, .name = "point",
+					      .size = sizeof(struct point), FRAG_FIELDS(fields)};
+	static struct frag_type many[200];
+	static char names[200][8];
+
+	static const struct frag_type third = {FRAG_TYPE_INIT, .name = "point",
+					       .size = sizeof(struct point), FRAG_FIELDS(fields)};
+
+	cr_expect_eq(frag_type_equal(&point_type, &twin), 0, "not registered yet");
+	cr_expect_eq(fragi_type_id(&point_type), 0);
+	cr_expect_eq(frag_type_register(&point_type, NULL), 0);
+	cr_expect_eq(frag_type_equal(&third, &point_type), 1, "of another file of the plugin");
+	cr_expect_eq(frag_type_register(&twin, NULL), 0);
+	cr_expect_eq(frag_type_register(&twin, NULL), 0);
+	cr_expect_eq(frag_type_equal(&point_type, &twin), 1);
+	cr_expect_eq(frag_type_equal(&twin, &frag_type_f64), 0);
+	cr_expect_eq(frag_type_equal(&twin, NULL), 0);
+	/* The tables of the registry are replaced by larger ones meanwhile. */
+	for (int i = 0; i < 200; i++) {
+		snprintf(names[i], sizeof(names[i]), "t%d", i);
+		many[i] = (struct frag_type){FRAG_TYPE_INIT, .name = names[i], .size = 1};
+		cr_assert_eq(frag_type_register(&many[i], NULL), 0);
+	}
+	cr_expect_eq(frag_type_find("point"), &point_type);
+	cr_expect_eq(fragi_type_by_id(fragi_type_id(&twin)), &point_type);
+	cr_expect_eq(fragi_type_id(&twin), fragi_type_id(&point_type));
+	cr_expect(fragi_type_has_codec(&twin));
+}
+
+Test(type, different_tables_of_one_name_are_refused)
+{
+	struct moved {
+		float y, x;
+	};
+	struct padded {
+		float x, y;
+		int unused;
+	};
+	static const struct frag_field moved[] = {FRAG_FIELD(struct moved, x, "f32"),
+						  FRAG_FIELD(struct moved, y, "f32")},
+				       shorter[] = {FRAG_FIELD(struct point, x, "f32")},
+				       equal[] = {FRAG_FIELD(struct padded, x, "f32"),
+						  FRAG_FIELD(struct padded, y, "f32")};
+	static const struct {
+		struct frag_type type;
+		const char *sentence;
+	} cases[] = {
+		{{FRAG_TYPE_INIT, .name = "point", .size = 8, FRAG_FIELDS(moved)},
+		 "differ at field 0 (\"x\" of type f32 at byte 0, and \"x\" of type f32 at byte 4)"},
+		{{FRAG_TYPE_INIT, .name = "point", .size = 8, FRAG_FIELDS(shorter)},
+		 "with 2 fields in 8 bytes, and here it has 1 in 8"},
+		{{FRAG_TYPE_INIT, .name = "point", .size = 12, FRAG_FIELDS(equal)},
+		 "with 2 fields in 8 bytes, and here it has 2 in 12"},
+		{{FRAG_TYPE_INIT, .name = "point", .size = 8}, "by another table"},
+	};
+
+	frag_type_register(&point_type, NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		cr_expect_eq(frag_type_register(&cases[i].type, &err), -EEXIST);
+		cr_expect_not_null(strstr(err.text, cases[i].sentence), "%s", err.text);
+		cr_expect_eq(frag_type_equal(&cases[i].type, &point_type), 0);
+	}
+}
+
+Test(type, a_nested_struct_has_the_size_of_its_field)
+{
+	struct outer {
+		struct {
+			double a, b;
+		} in;
+	};
+	static const struct frag_field fields[] = {FRAG_FIELD(struct outer, in, "point")};
+	static const struct frag_type outer = {FRAG_TYPE_INIT, .name = "outer",
+					       .size = sizeof(struct outer), FRAG_FIELDS(fields)};
+	/* the table of a plugin that was built before frag_field had a size */
+	static const struct {
+		const char *name, *type;
+		uint32_t offset, count;
+	} old_fields[] = {{"in", "point", 0, 1}};
+	const struct frag_type old = {
+		FRAG_TYPE_INIT,   .name = "old",
+		.size = 16,       .fields = (const struct frag_field *)(const void *)old_fields,
+		.field_count = 1, .field_size = sizeof(old_fields[0])};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	frag_type_register(&point_type, NULL);
+	cr_expect_eq(frag_type_register(&outer, &err), -EINVAL);
+	cr_expect_not_null(
+		strstr(err.text, "outer.in has 16 bytes in C, and its type \"point\" has 8"), "%s",
+		err.text);
+	cr_expect_eq(frag_type_register(&old, NULL), 0);
+}
+
 Test(type, nesting_is_bounded)
 {
 	static char names[32][8];
@@ -187,7 +287,7 @@ Test(type, nesting_is_bounded)
 
 	for (int i = 0; i < 32; i++) {
 		snprintf(names[i], sizeof(names[i]), "n%d", i);
-		fields[i] = (struct frag_field){"in", i == 0 ? "i64" : names[i - 1], 0, 1};
+		fields[i] = (struct frag_field){"in", i == 0 ? "i64" : names[i - 1], 0, 1, 0};
 		types[i] = (struct frag_type){FRAG_TYPE_INIT,   .name = names[i],
 					      .size = 8,        .fields = &fields[i],
 					      .field_count = 1, .field_size = sizeof(fields[i])};

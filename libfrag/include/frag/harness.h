@@ -24,7 +24,8 @@ struct frag_harness;
 /*
  * Makes the operator and calls setup, initialize and start. Every port has one flow, whose queue
  * holds 64 messages with the policy block.
- * - type: borrowed as long as the harness lives
+ * - type: borrowed as long as the harness lives. Types of values that its ports name, other than
+ *   built-in ones, must be registered before: frag_type_register(&pose_type, NULL).
  * - args: parameters of the operator; NULL is accepted
  * - err: receives the sentence; NULL is accepted
  * Returns the harness; NULL when the operator refused, or memory is short.
@@ -60,7 +61,14 @@ FRAG_API void frag_harness_destroy(struct frag_harness *harness);
  */
 FRAG_API int frag_harness_give(struct frag_harness *harness, const char *port,
 			       struct frag_message *message);
-/* The same with a message that holds this value, or this tensor under `name`. */
+/*
+ * The same with a message that holds a copy of this value, with the parameters of
+ * frag_message_set_value. -EINVAL also: the type does not allow this size.
+ */
+FRAG_API int frag_harness_give_value(struct frag_harness *harness, const char *port,
+				     const struct frag_type *type, const void *value, size_t size);
+/* The same for "bool", "i64", "f64" and "string", or with a tensor under `name`. */
+FRAG_API int frag_harness_give_bool(struct frag_harness *harness, const char *port, int value);
 FRAG_API int frag_harness_give_i64(struct frag_harness *harness, const char *port, int64_t value);
 FRAG_API int frag_harness_give_f64(struct frag_harness *harness, const char *port, double value);
 FRAG_API int frag_harness_give_string(struct frag_harness *harness, const char *port,
@@ -87,13 +95,21 @@ FRAG_API const char *frag_harness_error(const struct frag_harness *harness);
 FRAG_API int frag_harness_take(struct frag_harness *harness, const char *port,
 			       struct frag_message **out_message);
 /*
- * Takes a message and reads its value. Returns the same; -EPROTOTYPE: its value is of another type,
- * and the message was dropped.
+ * Takes a message and copies its value.
+ * - size: of the value, in bytes; -EMSGSIZE when it has another size
+ * Returns the same; -EPROTOTYPE: its value is of another type. After -EMSGSIZE and -EPROTOTYPE the
+ * message was dropped.
  */
+FRAG_API int frag_harness_take_value(struct frag_harness *harness, const char *port,
+				     const struct frag_type *type, void *out_value, size_t size);
+/* The same for "bool", "i64", "f64" and "string"; -EMSGSIZE: the text needs more than `size` bytes. */
+FRAG_API int frag_harness_take_bool(struct frag_harness *harness, const char *port, int *out_value);
 FRAG_API int frag_harness_take_i64(struct frag_harness *harness, const char *port,
 				   int64_t *out_value);
 FRAG_API int frag_harness_take_f64(struct frag_harness *harness, const char *port,
 				   double *out_value);
+FRAG_API int frag_harness_take_string(struct frag_harness *harness, const char *port,
+				      char *out_text, size_t size);
 
 /* Returns the operator's state, borrowed as long as the harness lives. */
 FRAG_API void *frag_harness_state(struct frag_harness *harness);

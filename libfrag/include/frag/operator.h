@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include <frag/check.h>
 #include <frag/condition.h>
 #include <frag/message.h>
 #include <frag/resource.h>
@@ -164,9 +165,9 @@ struct frag_param {
 	const char *const *choices;
 };
 
-/* offsetof(T, field). The compiler warns (in C++: fails) when the field has another type. */
+/* offsetof(T, field). It does not compile when the field has another type. */
 #define FRAG_PARAM_OFFSET(T, field, type)                                                          \
-	((uint32_t)(offsetof(T, field) + 0 * sizeof(&((T *)0)->field == (type *)0)))
+	((uint32_t)offsetof(T, field) + FRAG_CHECK_PARAMETER(((T *)0)->field, type))
 
 /*
  * Entries of a parameter table, for example
@@ -343,6 +344,27 @@ FRAG_API int frag_tick_receive_string(struct frag_tick *tick, uint32_t port,
  */
 FRAG_API int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 				   const struct frag_message *const **out_messages);
+/*
+ * Receives one message from each flow of a multi-receiver input and reads the values, which must
+ * all be of the given type.
+ * - type: of the values
+ * - out_values: receives an array of their addresses, borrowed until compute returns, in the order
+ *   of the flows in the graph; NULL where a flow has no message
+ * Returns as frag_tick_receive_all; -EPROTOTYPE: a message was received whose value is of another
+ * type. Thread, Blocks, RT-safe: as frag_tick_receive.
+ */
+FRAG_API int frag_tick_receive_all_values(struct frag_tick *tick, uint32_t port,
+					  const struct frag_type *type,
+					  const void *const **out_values);
+/* The same for "bool", "i64", "f64" and "string". */
+FRAG_API int frag_tick_receive_all_bool(struct frag_tick *tick, uint32_t port,
+					const bool *const **out_values);
+FRAG_API int frag_tick_receive_all_i64(struct frag_tick *tick, uint32_t port,
+				       const int64_t *const **out_values);
+FRAG_API int frag_tick_receive_all_f64(struct frag_tick *tick, uint32_t port,
+				       const double *const **out_values);
+FRAG_API int frag_tick_receive_all_string(struct frag_tick *tick, uint32_t port,
+					  const char *const **out_values);
 
 /*
  * Emits a message on every flow of an output, with the tick's metadata. It never waits. An operator

@@ -2,6 +2,7 @@
 #ifndef FRAG_TYPE_H
 #define FRAG_TYPE_H
 
+#include <frag/check.h>
 #include <frag/error.h>
 
 FRAG_BEGIN_DECLS
@@ -30,15 +31,41 @@ struct frag_field {
 	uint32_t offset;
 	/* number of elements of an array field; 1: a single value */
 	uint32_t count;
+	/* bytes of one element in C; 0: not known */
+	uint32_t size;
 };
 
-#define FRAG_FIELD(T, member, type_name)                                                           \
+/*
+ * Entries of a field table, for example FRAG_FIELD(struct pose, x, "f64").
+ * - T: the struct
+ * - member: its member, which is also the name of the field
+ * - text: a literal, the type: a scalar, whose C type the member must have (char is i8 or u8, an
+ *   enum its integer), or the name of another plain struct. A wrong scalar does not compile; a
+ *   struct of another size is refused when the type is registered.
+ * - count: elements of the array; FRAG_FIELD_MATRIX takes an array of arrays, row by row
+ */
+#define FRAG_FIELD(T, member, text)                                                                \
 	{                                                                                          \
-#member, type_name, (uint32_t)offsetof(T, member), 1                               \
+#member, "" text,                                                                  \
+			(uint32_t)offsetof(T, member) + FRAG_CHECK_FIELD(((T *)0)->member, text),  \
+			1, (uint32_t)sizeof(((T *)0)->member)                                      \
 	}
-#define FRAG_FIELD_ARRAY(T, member, type_name, n)                                                  \
+#define FRAG_FIELD_ARRAY(T, member, text, count)                                                   \
 	{                                                                                          \
-#member, type_name, (uint32_t)offsetof(T, member), (n)                             \
+#member, "" text,                                                                  \
+			(uint32_t)offsetof(T, member) +                                            \
+				FRAG_CHECK_FIELD(((T *)0)->member[0], text) +                      \
+				FRAG_CHECK_COUNT(((T *)0)->member, count),                         \
+			(count), (uint32_t)sizeof(((T *)0)->member[0])                             \
+	}
+#define FRAG_FIELD_MATRIX(T, member, text, rows, columns)                                          \
+	{                                                                                          \
+#member, "" text,                                                                  \
+			(uint32_t)offsetof(T, member) +                                            \
+				FRAG_CHECK_FIELD(((T *)0)->member[0][0], text) +                   \
+				FRAG_CHECK_COUNT(((T *)0)->member, rows) +                         \
+				FRAG_CHECK_COUNT(((T *)0)->member[0], columns),                    \
+			(rows) * (columns), (uint32_t)sizeof(((T *)0)->member[0][0])               \
 	}
 
 struct frag_type {
@@ -99,8 +126,9 @@ extern FRAG_API const struct frag_type frag_type_string, frag_type_bytes;
  * when the plugin is loaded.
  * - type: borrowed until the process ends
  * - err: receives the sentence; NULL is accepted
- * Returns 0, also when this table is registered already; -EEXIST: another table has the name;
- * -EINVAL: the table has a mistake, which the sentence names; -ENOMEM.
+ * Returns 0, also when this table, or the same table of a plain struct (as by a header that two
+ * plugins include), is registered already; -EEXIST: a different table has the name; -EINVAL: the
+ * table has a mistake, which the sentence names; -ENOMEM.
  * Thread: any, before graphs run. Blocks: no. RT-safe: no.
  */
 FRAG_API int frag_type_register(const struct frag_type *type, struct frag_err *err);
@@ -112,6 +140,15 @@ FRAG_API int frag_type_register(const struct frag_type *type, struct frag_err *e
  * Thread: any. Blocks: no. RT-safe: no (it compares strings; call it in initialize).
  */
 FRAG_API const struct frag_type *frag_type_find(const char *name);
+
+/*
+ * Returns 1 when both tables are of the same registered type, else 0. Each file that includes a
+ * header with a table has a table of its own, so compare types with this function and not by their
+ * addresses. Tables that equal a registered one need not be registered themselves.
+ * - a, b: NULL is accepted, and equals nothing
+ * Thread: any. Blocks: no. RT-safe: after the first call with two tables.
+ */
+FRAG_API int frag_type_equal(const struct frag_type *a, const struct frag_type *b);
 
 /*
  * Appends to the bytes that encode makes. Integers are written little-endian.

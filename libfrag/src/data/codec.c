@@ -70,6 +70,7 @@ static int encode_tensor(const struct fragi_named_tensor *named, struct frag_wri
 static int encode_metadata(const struct frag_metadata *metadata, struct frag_writer *writer)
 {
 	uint32_t count = metadata != NULL ? frag_metadata_count(metadata) : 0;
+	const struct fragi_type_info *info;
 	const struct frag_type *type;
 	const void *value;
 	const char *key;
@@ -78,13 +79,14 @@ static int encode_metadata(const struct frag_metadata *metadata, struct frag_wri
 
 	for (uint32_t i = 0; i < count && r == 0; i++) {
 		key = fragi_metadata_at(metadata, i, &type, &value, &size);
+		info = fragi_type_resolve(type);
 		put_u8(writer, (uint8_t)strlen(key));
 		frag_writer_put(writer, key, strlen(key));
-		frag_writer_put_u64(writer, fragi_type_id(type));
+		frag_writer_put_u64(writer, info != NULL ? info->id : 0);
 		at = writer->size;
 		r = frag_writer_put_u32(writer, 0);
 		if (r == 0)
-			r = fragi_value_encode(fragi_type_info(type), value, size, writer);
+			r = fragi_value_encode(info, value, size, writer);
 		if (r == 0)
 			patch_size(writer, at, at + sizeof(uint32_t));
 	}
@@ -111,7 +113,7 @@ static void put_head(uint8_t *head, const struct frag_message *message, uint64_t
 static int encode_message(const struct frag_message *message, struct frag_writer *writer)
 {
 	const struct fragi_type_info *info =
-		message->type != NULL ? fragi_type_info(message->type) : NULL;
+		message->type != NULL ? fragi_type_resolve(message->type) : NULL;
 	size_t head_at = writer->size, value_at;
 	uint8_t *head = fragi_writer_reserve(writer, HEAD_BYTES);
 	int r = 0;

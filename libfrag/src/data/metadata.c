@@ -341,7 +341,7 @@ static int find_typed(const struct frag_metadata *metadata, const char *key,
 
 	if (item == NULL)
 		return -ENOENT;
-	if (item->type != type)
+	if (item->type != type && !frag_type_equal(item->type, type))
 		return -EPROTOTYPE;
 	*out_value = item->value;
 	return 0;

@@ -9,31 +9,34 @@
 #include <data/type.h>
 #include <data/type_check.h>
 
-#define SCALAR(name_, ctype_)                                                                      \
+#define SCALAR(name_, ctype_, headline_)                                                           \
 	const struct frag_type frag_type_##name_ = {                                               \
 		FRAG_TYPE_INIT,                                                                    \
 		.name = #name_,                                                                    \
+		.headline = headline_,                                                             \
 		.size = sizeof(ctype_),                                                            \
 		.align = _Alignof(ctype_),                                                         \
 	}
-SCALAR(bool, bool);
-SCALAR(i8, int8_t);
-SCALAR(i16, int16_t);
-SCALAR(i32, int32_t);
-SCALAR(i64, int64_t);
-SCALAR(u8, uint8_t);
-SCALAR(u16, uint16_t);
-SCALAR(u32, uint32_t);
-SCALAR(u64, uint64_t);
-SCALAR(f32, float);
-SCALAR(f64, double);
+SCALAR(bool, bool, "False or true");
+SCALAR(i8, int8_t, "Signed integer of 8 bits");
+SCALAR(i16, int16_t, "Signed integer of 16 bits");
+SCALAR(i32, int32_t, "Signed integer of 32 bits");
+SCALAR(i64, int64_t, "Signed integer of 64 bits");
+SCALAR(u8, uint8_t, "Unsigned integer of 8 bits");
+SCALAR(u16, uint16_t, "Unsigned integer of 16 bits");
+SCALAR(u32, uint32_t, "Unsigned integer of 32 bits");
+SCALAR(u64, uint64_t, "Unsigned integer of 64 bits");
+SCALAR(f32, float, "IEEE 754 binary32");
+SCALAR(f64, double, "IEEE 754 binary64");
 
 _Static_assert(sizeof(bool) == 1, "a bool travels as one byte");
 _Static_assert(sizeof(float) == 4 && sizeof(double) == 8,
 	       "f32 and f64 travel as IEEE 754 binary32 and 64");
 
-const struct frag_type frag_type_string = {FRAG_TYPE_INIT, .name = "string", .align = 1};
-const struct frag_type frag_type_bytes = {FRAG_TYPE_INIT, .name = "bytes", .align = 16};
+const struct frag_type frag_type_string = {FRAG_TYPE_INIT, .name = "string",
+					   .headline = "UTF-8 text", .align = 1};
+const struct frag_type frag_type_bytes = {FRAG_TYPE_INIT, .name = "bytes",
+					  .headline = "Any number of any bytes", .align = 16};
 
 static const struct frag_type *const scalars[] = {
 	&frag_type_bool, &frag_type_i8,  &frag_type_i16, &frag_type_i32,
@@ -93,6 +96,8 @@ static void index_put(struct index *index, const struct fragi_type_info *info)
 
 	atomic_store_explicit(&index->by_address[address_slot(index, info->type, &unused)], info,
 			      memory_order_release);
+	if (info->is_twin)
+		return;
 	atomic_store_explicit(&index->by_id[id_slot(index, info->id, &unused)], info,
 			      memory_order_release);
 }
@@ -217,6 +222,66 @@ err_free:
 	return -ENOMEM;
 }
 
+/*
+ * Several plugins may contain the table of one struct, from a header that they share. Each table is
+ * found by its address, the first one also by its name and id. Takes info, also on failure.
+ */
+static int add_twin_locked(struct fragi_type_info *info)
+{
+	if (index_reserve(1) < 0) {
+		fragi_free(info);
+		return -ENOMEM;
+	}
+	info->is_twin = true;
+	index_put(atomic_load(&current), info);
+	count++;
+	return 0;
+}
+
+static bool field_is_equal(const struct fragi_type_info *a, const struct fragi_type_info *b,
+			   uint32_t i)
+{
+	return strcmp(fragi_type_field_at(a->type, i)->name,
+		      fragi_type_field_at(b->type, i)->name) == 0 &&
+	       a->fields[i].of->id == b->fields[i].of->id &&
+	       a->fields[i].offset == b->fields[i].offset &&
+	       a->fields[i].count == b->fields[i].count;
+}
+
+/*
+ * Compares a type with the registered one of its name. Returns 0: both are the same plain struct;
+ * else -EEXIST with a sentence that names the first difference.
+ */
+static int check_twin(const struct fragi_type_info *old, const struct fragi_type_info *new,
+		      struct frag_err *err)
+{
+	const char *name = old->type->name;
+	uint32_t i = 0;
+
+	if (old->kind != FRAGI_TYPE_PLAIN || new->kind != FRAGI_TYPE_PLAIN)
+		return frag_err_set(
+			err, -EEXIST,
+			"type \"%s\" is registered already, by another table; rename one, or put the table into one library that both use",
+			name);
+	while (i < old->field_count && i < new->field_count &&field_is_equal(old, new, i))
+		i++;
+	if (i < old->field_count && i < new->field_count)
+		return frag_err_set(
+			err, -EEXIST,
+			"type \"%s\" is registered already, and the tables differ at field %u (\"%s\" of type %s at byte %u, and \"%s\" of type %s at byte %u); build both libraries with the same header, or rename one type",
+			name, i, fragi_type_field_at(old->type, i)->name,
+			old->fields[i].of->type->name, old->fields[i].offset,
+			fragi_type_field_at(new->type, i)->name, new->fields[i].of->type->name,
+			new->fields[i].offset);
+	if (old->field_count != new->field_count || old->type->size != new->type->size ||
+	    old->type->align != new->type->align)
+		return frag_err_set(
+			err, -EEXIST,
+			"type \"%s\" is registered already, with %u fields in %zu bytes, and here it has %u in %zu; build both libraries with the same header, or rename one type",
+			name, old->field_count, old->type->size, new->field_count, new->type->size);
+	return 0;
+}
+
 static void add_builtin(const struct frag_type *type, enum fragi_type_kind kind)
 {
 	struct fragi_type_info *info = fragi_calloc(1, sizeof(*info));
@@ -285,19 +350,23 @@ int frag_type_register(const struct frag_type *type, struct frag_err *err)
 	if (fragi_type_info(type) != NULL)
 		return 0;
 	pthread_mutex_lock(&lock);
+	r = 0;
+	if (fragi_type_info(type) != NULL)
+		goto out;
 	r = fragi_type_check(type, find_locked, &info, err);
 	if (r < 0)
 		goto out;
 	same = find_locked(type->name);
-	if (same != NULL) {
-		fragi_free(info);
-		r = frag_err_set(
-			err, -EEXIST,
-			"type \"%s\" is registered already, by another table; rename one, or put the table into one library that both use",
-			type->name);
-		goto out;
-	}
 	info->id = type_id(info);
+	if (same != NULL) {
+		r = check_twin(same, info, err);
+		if (r < 0) {
+			fragi_free(info);
+			goto out;
+		}
+		r = add_twin_locked(info);
+		goto out_memory;
+	}
 	same = fragi_type_info_by_id(info->id);
 	if (same != NULL) {
 		fragi_free(info);
@@ -307,6 +376,7 @@ int frag_type_register(const struct frag_type *type, struct frag_err *err)
 		goto out;
 	}
 	r = add_locked(info);
+out_memory:
 	if (r < 0)
 		frag_err_set(err, r, "type \"%s\" cannot be registered: there is no memory",
 			     type->name);
@@ -324,6 +394,27 @@ const struct frag_type *frag_type_find(const char *name)
 	info = find_locked(name);
 	pthread_mutex_unlock(&lock);
 	return info != NULL ? info->type : NULL;
+}
+
+const struct fragi_type_info *fragi_type_resolve(const struct frag_type *type)
+{
+	const struct fragi_type_info *info = fragi_type_info(type);
+
+	if (info == NULL && type->name != NULL && frag_type_find(type->name) != NULL &&
+	    frag_type_register(type, NULL) == 0)
+		info = fragi_type_info(type);
+	return info;
+}
+
+int frag_type_equal(const struct frag_type *a, const struct frag_type *b)
+{
+	const struct fragi_type_info *x, *y;
+
+	if (a == b)
+		return a != NULL;
+	x = a != NULL ? fragi_type_resolve(a) : NULL;
+	y = b != NULL ? fragi_type_resolve(b) : NULL;
+	return x != NULL && y != NULL && x->id == y->id;
 }
 
 uint64_t fragi_type_id(const struct frag_type *type)

@@ -40,6 +40,7 @@ struct fragi_type_info {
 	const struct fragi_type_info *element; /* of an array */
 	const struct fragi_type_field *fields; /* of a plain struct */
 	uint32_t field_count;
+	bool is_twin; /* another table of this type was registered before and is found by name */
 };
 
 #define FRAGI_TYPE_ALIGN_MAX 64u
@@ -50,6 +51,12 @@ struct fragi_type_info {
 /* Return NULL when the type is not registered. */
 const struct fragi_type_info *fragi_type_info(const struct frag_type *type);
 const struct fragi_type_info *fragi_type_info_by_id(uint64_t id);
+/*
+ * The same for a type that an operator names. Each file of a plugin that includes the header of a
+ * struct has a table of its own, and FRAG_TYPES lists one of them: another one that equals it is
+ * registered when it is first met here.
+ */
+const struct fragi_type_info *fragi_type_resolve(const struct frag_type *type);
 
 static inline bool fragi_type_info_has_codec(const struct fragi_type_info *info)
 {

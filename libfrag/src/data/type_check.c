@@ -8,6 +8,8 @@
 
 /* The name of the array type has two bytes more. */
 #define TYPE_NAME_MAX (FRAG_NAME_MAX - 2)
+/* Of the first version of the struct. */
+#define FIELD_SIZE_MIN (offsetof(struct frag_field, count) + sizeof(uint32_t))
 
 static bool name_is_valid(const char *name)
 {
@@ -55,7 +57,7 @@ static int check_head(const struct frag_type *type, struct frag_err *err)
 			type->name);
 	if (type->field_count > 0 &&
 	    (type->fields == NULL || type->field_count > FRAGI_TYPE_FIELDS_MAX ||
-	     type->field_size < sizeof(struct frag_field)))
+	     type->field_size < FIELD_SIZE_MIN))
 		return frag_err_set(
 			err, -EINVAL,
 			"type \"%s\" has an invalid table of fields (at most %u); write it with FRAG_FIELDS",
@@ -91,6 +93,12 @@ static int check_field(const struct frag_type *type, const struct frag_field *fi
 		return frag_err_set(err, -EINVAL,
 				    "%s.%s has count 0; give 1, or the array's length", type->name,
 				    field->name);
+	if (type->field_size >= offsetof(struct frag_field, size) + sizeof(field->size) &&
+	    field->size != 0 && field->size != of->type->size)
+		return frag_err_set(
+			err, -EINVAL,
+			"%s.%s has %u bytes in C, and its type \"%s\" has %zu; name the type of the field",
+			type->name, field->name, field->size, field->type, of->type->size);
 	end = (uint64_t)field->offset + (uint64_t)field->count * of->type->size;
 	if (end > type->size)
 		return frag_err_set(

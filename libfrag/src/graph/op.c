@@ -348,8 +348,11 @@ static int ports_type(struct frag_op *op)
 		if (port->type == NULL)
 			result = fragi_making_fail(
 				op->fragment, -EINVAL, op->made->place, op->subject,
-				"port \"%s\" is of type \"%.80s\", which is not registered; load the extension that has it",
-				port->name, port->type_name);
+				"port \"%s\" is of type \"%.80s\", which is not registered; %s",
+				port->name, port->type_name,
+				op->fragment->registry != NULL
+					? "load the extension that has it"
+					: "register it first, with frag_type_register");
 	}
 	return result;
 }

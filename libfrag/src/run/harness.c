@@ -258,8 +258,8 @@ int frag_harness_give(struct frag_harness *harness, const char *port, struct fra
 							       message, fragi_stamp());
 }
 
-static int give_value(struct frag_harness *harness, const char *port, const struct frag_type *type,
-		      const void *value, size_t size)
+int frag_harness_give_value(struct frag_harness *harness, const char *port,
+			    const struct frag_type *type, const void *value, size_t size)
 {
 	struct frag_message *message;
 	int r = fragi_message_of_value(type, value, size, &message);
@@ -267,19 +267,26 @@ static int give_value(struct frag_harness *harness, const char *port, const stru
 	return r < 0 ? r : frag_harness_give(harness, port, message);
 }
 
+int frag_harness_give_bool(struct frag_harness *harness, const char *port, int value)
+{
+	bool b = value != 0;
+
+	return frag_harness_give_value(harness, port, &frag_type_bool, &b, sizeof(b));
+}
+
 int frag_harness_give_i64(struct frag_harness *harness, const char *port, int64_t value)
 {
-	return give_value(harness, port, &frag_type_i64, &value, sizeof(value));
+	return frag_harness_give_value(harness, port, &frag_type_i64, &value, sizeof(value));
 }
 
 int frag_harness_give_f64(struct frag_harness *harness, const char *port, double value)
 {
-	return give_value(harness, port, &frag_type_f64, &value, sizeof(value));
+	return frag_harness_give_value(harness, port, &frag_type_f64, &value, sizeof(value));
 }
 
 int frag_harness_give_string(struct frag_harness *harness, const char *port, const char *value)
 {
-	return give_value(harness, port, &frag_type_string, value, strlen(value));
+	return frag_harness_give_value(harness, port, &frag_type_string, value, strlen(value));
 }
 
 int frag_harness_give_tensor(struct frag_harness *harness, const char *port, const char *name,
@@ -332,30 +339,75 @@ int frag_harness_take(struct frag_harness *harness, const char *port,
 	return 0;
 }
 
-static int take_value(struct frag_harness *harness, const char *port, const struct frag_type *type,
-		      void *out_value, size_t size)
+/* Takes a message whose value is of this type. */
+static int take_typed(struct frag_harness *harness, const char *port, const struct frag_type *type,
+		      struct frag_message **out_message)
 {
 	struct frag_message *message;
 	int r = frag_harness_take(harness, port, &message);
 
 	if (r < 0)
 		return r;
-	if (message->type == type)
+	if (!frag_type_equal(message->type, type)) {
+		frag_message_unref(message);
+		return -EPROTOTYPE;
+	}
+	*out_message = message;
+	return 0;
+}
+
+int frag_harness_take_value(struct frag_harness *harness, const char *port,
+			    const struct frag_type *type, void *out_value, size_t size)
+{
+	struct frag_message *message;
+	int r = take_typed(harness, port, type, &message);
+
+	if (r < 0)
+		return r;
+	if (message->value_size == size)
 		memcpy(out_value, message->value, size);
 	else
-		r = -EPROTOTYPE;
+		r = -EMSGSIZE;
 	frag_message_unref(message);
+	return r;
+}
+
+int frag_harness_take_bool(struct frag_harness *harness, const char *port, int *out_value)
+{
+	bool b;
+	int r = frag_harness_take_value(harness, port, &frag_type_bool, &b, sizeof(b));
+
+	if (r == 0)
+		*out_value = b;
 	return r;
 }
 
 int frag_harness_take_i64(struct frag_harness *harness, const char *port, int64_t *out_value)
 {
-	return take_value(harness, port, &frag_type_i64, out_value, sizeof(*out_value));
+	return frag_harness_take_value(harness, port, &frag_type_i64, out_value,
+				       sizeof(*out_value));
 }
 
 int frag_harness_take_f64(struct frag_harness *harness, const char *port, double *out_value)
 {
-	return take_value(harness, port, &frag_type_f64, out_value, sizeof(*out_value));
+	return frag_harness_take_value(harness, port, &frag_type_f64, out_value,
+				       sizeof(*out_value));
+}
+
+int frag_harness_take_string(struct frag_harness *harness, const char *port, char *out_text,
+			     size_t size)
+{
+	struct frag_message *message;
+	int r = take_typed(harness, port, &frag_type_string, &message);
+
+	if (r < 0)
+		return r;
+	if (message->value_size < size)
+		memcpy(out_text, message->value, message->value_size + 1);
+	else
+		r = -EMSGSIZE;
+	frag_message_unref(message);
+	return r;
 }
 
 void *frag_harness_state(struct frag_harness *harness)

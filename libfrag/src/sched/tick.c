@@ -136,6 +136,13 @@ static inline __attribute__((always_inline)) int receive(struct frag_tick *tick,
 	return 0;
 }
 
+/* The end of receive for a message whose type has another table. */
+static __attribute__((noinline)) int compare_types(const struct frag_message *message,
+						   const struct frag_type *type)
+{
+	return frag_type_equal(message->type, type) ? 0 : -EPROTOTYPE;
+}
+
 static inline __attribute__((always_inline)) int
 receive_typed(struct frag_tick *tick, uint32_t port, const struct frag_type *type,
 	      const struct frag_message **out_message)
@@ -143,7 +150,7 @@ receive_typed(struct frag_tick *tick, uint32_t port, const struct frag_type *typ
 	int r = receive(tick, port, out_message);
 
 	if (__builtin_expect(r == 0 && ((*out_message)->type != type || type == NULL), 0))
-		return -EPROTOTYPE;
+		return compare_types(*out_message, type);
 	return r;
 }
 
@@ -228,6 +235,40 @@ int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 	*out_messages = in->all;
 	return (int)in->count;
 }
+
+/* The values take the places of their messages in the array of the port. */
+int frag_tick_receive_all_values(struct frag_tick *tick, uint32_t port,
+				 const struct frag_type *type, const void *const **out_values)
+{
+	const struct frag_message *const *messages;
+	int count = frag_tick_receive_all(tick, port, &messages);
+	const void **values;
+
+	if (count <= 0)
+		return count;
+	values = (const void **)tick->ports[port].all;
+	for (int i = 0; i < count; i++) {
+		if (messages[i] == NULL)
+			continue;
+		if (!frag_type_equal(messages[i]->type, type))
+			return -EPROTOTYPE;
+		values[i] = messages[i]->value;
+	}
+	*out_values = values;
+	return count;
+}
+
+#define RECEIVE_ALL(name, ctype)                                                                   \
+	int frag_tick_receive_all_##name(struct frag_tick *tick, uint32_t port,                    \
+					 const ctype *const **out_values)                          \
+	{                                                                                          \
+		return frag_tick_receive_all_values(tick, port, &frag_type_##name,                 \
+						    (const void *const **)out_values);             \
+	}
+RECEIVE_ALL(bool, bool)
+RECEIVE_ALL(i64, int64_t)
+RECEIVE_ALL(f64, double)
+RECEIVE_ALL(string, char)
 
 /* Emit. */
 
@@ -320,7 +361,7 @@ static __attribute__((noinline)) int emit_checked(struct frag_tick *tick, uint32
 		frag_message_unref(message);
 		return -EINVAL;
 	}
-	if ((out->type != NULL && message->type != out->type) ||
+	if ((out->type != NULL && !frag_type_equal(message->type, out->type)) ||
 	    (out->tensor && message->tensor_count == 0)) {
 		fragi_message_unref(message);
 		return emit_failed(tick, port, -EPROTOTYPE);
