@@ -38,8 +38,11 @@ static int page_open(struct wrk_page *page)
 	 */
 	op_count = *(volatile uint32_t *)&page->ledger.head->op_count;
 	flow_count = *(volatile uint32_t *)&page->ledger.head->flow_count;
-	if (op_count > FW_ROWS_MAX || flow_count > FW_ROWS_MAX ||
-	    (size_t)((char *)page->ledger.ops - (char *)page->ledger.head) +
+	if (op_count > FW_ROWS_MAX || flow_count > FW_ROWS_MAX) {
+		r = -EMSGSIZE;
+		goto err_close;
+	}
+	if ((size_t)((char *)page->ledger.ops - (char *)page->ledger.head) +
 			    op_count * sizeof(struct fragi_op_row) >
 		    page->ledger.mapped_bytes ||
 	    (size_t)((char *)page->ledger.flows - (char *)page->ledger.head) +

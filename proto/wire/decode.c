@@ -8,11 +8,12 @@
 
 /*
  * A frame comes from a stranger. protobuf-c checks its form, out of a budget of memory, because two
- * bytes can ask for a row of a hundred; everything else is checked here: counts, enums, lengths,
- * texts. The message and all it points to live in one arena behind it, so that fw_message_free is
- * one call.
+ * bytes can ask for a row of a hundred. The budget holds the largest tables that are sent: the
+ * counters of FW_ROWS_MAX operators and as many flows. Everything else is checked here: counts,
+ * enums, lengths, texts. The message and all it points to live in one arena behind it, so that
+ * fw_message_free is one call.
  */
-#define BUDGET_BYTES ((size_t)32 << 20)
+#define BUDGET_BYTES ((size_t)64 << 20)
 
 struct decoded {
 	struct fw_message message; /* first: what the caller holds */

@@ -324,6 +324,16 @@ class OneHost(Fragctl):
             with open(self.path("s.json")) as f:
                 self.assertEqual(json.load(f), summary)
 
+    def test_a_graph_that_is_too_large_for_a_host(self):
+        ops = "".join(" r%x: {type: ping_rx}\n" % i for i in range(66000))
+        flows = "".join("- a->r%x\n" % i for i in range(66000))
+        text = "frag: 1\napplication: app\noperators:\n a: {type: ping_tx}\n%sflows:\n%s" % (ops, flows)
+        run = self.fragctl("run", "--output", "json", self.write("large.yaml", text))
+        self.assertEqual(run.wait(), 1)
+        summary = self.summary(run)
+        self.assertEqual(summary["failure"]["code"], "graph_too_large")
+        self.assertRegex(summary["reason"], "must fit into a message of 4 MiB, and be 65536 of each at most; divide")
+
     def test_a_summary_that_cannot_be_written_is_told_before_anything_runs(self):
         for more in ((), ("--workers", "1")):
             run = self.fragctl("run", *more, "--summary", self.path("none/s.json"), self.app)

@@ -31,10 +31,27 @@ struct host {
 	struct host_action exit;
 };
 
+/* The driver is to know why it does not get the tables. */
+static int send_too_large(struct host *h, const struct fw_message *tables)
+{
+	char sentence[512];
+	struct fw_failure error = {.code = FRAGI_FAILURE_GRAPH_TOO_LARGE, .sentence = sentence};
+	struct fw_message message = *tables;
+
+	snprintf(
+		sentence, sizeof(sentence),
+		"the operators, ports and flows of one host must fit into a message of %u MiB, and be %d of each at most; divide the fragments over more hosts (`host: NAME`) or workers",
+		FW_FRAME_MAX >> 20, FW_ROWS_MAX);
+	message.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
+	return host_control_send(&h->control, &message);
+}
+
 static void send_frame(struct host *h, const struct fw_message *message)
 {
 	int r = host_control_send(&h->control, message);
 
+	if (r == -EMSGSIZE && message->kind == FW_HOST_PREPARED)
+		r = send_too_large(h, message);
 	/* workerd would wait for it: better an end that is seen. A BEAT it misses by itself. */
 	if (r < 0 && message->kind != FW_BEAT)
 		snprintf(h->broken, sizeof(h->broken),
