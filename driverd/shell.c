@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define LOG_TOPIC "driver"
+#include <base/identity.h>
 #include <base/log.h>
 #include <base/stamp.h>
 #include <driverd/core/core.h>
@@ -57,7 +58,7 @@ struct shell {
 	int fds_max;          /* that may be open */
 	size_t strangers_max; /* connections that have not said who they are */
 	char address[300];
-	char node[96];
+	char clock[FRAGI_IDENTITY_SIZE];
 	bool is_over;
 	int exit_code;
 };
@@ -330,24 +331,6 @@ static void on_persisted(void *arg, uint64_t epoch, const char *why_not)
 				.kind = DRV_EVENT_PERSISTED, .epoch = epoch, .text = why_not});
 }
 
-/* As workerd names its node: a machine by its boot id, and one network within it. */
-static int read_node(struct shell *shell)
-{
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	char boot[64] = "unknown";
-	struct stat net = {0};
-
-	if (file == NULL && errno != ENOENT)
-		return -errno;
-	if (file != NULL && fgets(boot, sizeof(boot), file) != NULL)
-		boot[strcspn(boot, "\n")] = '\0';
-	if (file != NULL)
-		fclose(file);
-	(void)stat("/proc/self/ns/net", &net);
-	snprintf(shell->node, sizeof(shell->node), "%s.%llu", boot, (unsigned long long)net.st_ino);
-	return 0;
-}
-
 static int listen_on(struct shell *shell, const struct sockaddr *address)
 {
 	struct sockaddr_storage bound;
@@ -461,14 +444,14 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 {
 	struct drv_config config = {
 		.version = FRAG_VERSION,
-		.node = shell->node,
+		.clock = shell->clock,
 		.address = shell->address,
 		.beat_ns = shell->options->beat_ns,
 		.dead_ns = shell->options->dead_ns,
 		.realtime_offset_ns = drv_machine_realtime_offset_ns(),
 		.random = drv_machine_random,
 	};
-	int r = read_node(shell);
+	int r = fragi_identity_clock(false, shell->clock);
 
 	drv_progress_init(&shell->progress, shell->options->verbosity < 0);
 	read_limits(shell);

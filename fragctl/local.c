@@ -375,7 +375,7 @@ static int make_cores(struct local *local)
 {
 	const struct drv_config driver = {
 		.version = FRAG_VERSION,
-		.node = NODE,
+		.clock = NODE,
 		.is_local = true,
 		.dead_ns = PATIENCE_NS,
 		.prepare_ns = PATIENCE_NS,
@@ -392,6 +392,7 @@ static int make_cores(struct local *local)
 		.driver = "this process",
 		.worker_address = "127.0.0.1",
 		.node = NODE,
+		.clock = NODE,
 		.version = FRAG_VERSION,
 		.dead_ns = PATIENCE_NS,
 		.grace_ns = GRACE_NS,

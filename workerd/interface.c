@@ -7,7 +7,6 @@
 #include <ifaddrs.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The address in binary form, IPv4 inside IPv6 as IPv4. Returns its length, 0 when it is none. */
 static size_t address_bytes(const char *text, unsigned char out[16])
@@ -75,23 +74,5 @@ int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct
 			err, r,
 			"no network interface of this machine has the address %.80s; it has %s",
 			address, list);
-	return 0;
-}
-
-int wrk_interface_node(char *out, size_t size)
-{
-	char boot[64] = "unknown";
-	struct stat net = {0};
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (file == NULL && errno != ENOENT)
-		return -errno;
-	if (file != NULL) {
-		if (fgets(boot, sizeof(boot), file) != NULL)
-			boot[strcspn(boot, "\n")] = '\0';
-		fclose(file);
-	}
-	(void)stat("/proc/self/ns/net", &net);
-	snprintf(out, size, "%s.%llu", boot, (unsigned long long)net.st_ino);
 	return 0;
 }

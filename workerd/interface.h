@@ -11,10 +11,5 @@
  * -ENOENT with a sentence that lists the addresses there are.
  */
 int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct frag_err *err);
-/*
- * Identifies what processes share loopback with: the machine's boot id and the network namespace.
- * Returns 0 or negative errno.
- */
-int wrk_interface_node(char *out, size_t size);
 
 #endif

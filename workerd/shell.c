@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #define LOG_TOPIC "worker"
+#include <base/identity.h>
 #include <base/log.h>
 #include <base/stamp.h>
 #include <workerd/environment.h>
@@ -230,7 +231,7 @@ static int64_t env_ms(const char *name)
 static int make_worker(struct wrk_shell *shell)
 {
 	const struct wrk_options *options = shell->options;
-	static char name[HOST_NAME_MAX + 1], node[128];
+	static char name[HOST_NAME_MAX + 1], node[FRAGI_IDENTITY_SIZE], clock[FRAGI_IDENTITY_SIZE];
 	struct wrk_config config = {
 		.name = options->name,
 		.fragments = options->fragments,
@@ -238,6 +239,7 @@ static int make_worker(struct wrk_shell *shell)
 		.driver = options->driver_text,
 		.worker_address = options->has_worker_address ? options->worker_address.host : "",
 		.node = node,
+		.clock = clock,
 		.version = FRAG_VERSION,
 		.cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.once = options->once,
@@ -252,7 +254,9 @@ static int make_worker(struct wrk_shell *shell)
 			strcpy(name, "worker");
 		config.name = name;
 	}
-	r = wrk_interface_node(node, sizeof(node));
+	r = fragi_identity_loopback(node);
+	if (r == 0)
+		r = fragi_identity_clock(true, clock);
 	if (r < 0)
 		return r;
 	if (sysinfo(&info) == 0)

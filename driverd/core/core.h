@@ -75,7 +75,7 @@ enum drv_session_state {
 /* zero: the default; texts are borrowed for the life of the core */
 struct drv_config {
 	const char *version;
-	const char *node;                      /* boot id of the driver's machine */
+	const char *clock;                     /* the driver's; base/identity.h */
 	const char *address;                   /* where workers connect, for people */
 	int64_t beat_ns, dead_ns;              /* base/beat.h */
 	int64_t prepare_ns, wire_ns, start_ns; /* 30 s, 10 s, 10 s */

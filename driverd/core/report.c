@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/identity.h>
 #include <base/policy.h>
 #include <track/account.h>
 
@@ -82,9 +83,8 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	bool queues = !fragi_policy(flow->policy)->blocking;
 
 	fragi_account_between(&sender, &receiver, flow->capacity, queues, out);
-	if (strcmp(from->node, to->node) != 0)
-		out->latency_reason =
-			"its ends are on two nodes, whose clocks are not compared yet";
+	if (!fragi_identity_is_same(from->clock, to->clock))
+		out->latency_reason = "its ends have two clocks, which are not compared yet";
 	return put_edge(app, address_of(flow, from), out);
 }
 
@@ -188,16 +188,17 @@ static int report_hosts(struct drv_app *app)
 	return 0;
 }
 
-/* When the first message was sent, by the clock that the driver and hosts of its node share. */
+/* When the first message was sent, as far as the driver and hosts share a clock. */
 static int64_t first_message(const struct drv_app *app)
 {
-	const char *here = app->core->config.node;
+	const char *here = app->core->config.clock;
 	uint64_t first = 0;
 
 	for (uint32_t h = 0; h < app->host_count; h++) {
 		const struct drv_host *host = &app->hosts[h];
 
-		if (here == NULL || strcmp(host->node, here) != 0 || host->first_ns == 0)
+		if (here == NULL || !fragi_identity_is_same(host->clock, here) ||
+		    host->first_ns == 0)
 			continue;
 		if (first == 0 || host->first_ns < first)
 			first = host->first_ns;

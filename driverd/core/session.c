@@ -234,9 +234,11 @@ static int session_copy(struct drv_session *session, const char *peer, const str
 	session->peer = fragi_arena_strdup(&session->arena, peer);
 	session->worker_address = fragi_arena_strdup(&session->arena, hello->worker_address);
 	session->node = fragi_arena_strdup(&session->arena, hello->node);
+	session->clock = fragi_arena_strdup(&session->arena, hello->clock);
 	session->cores = hello->cores;
 	return complete && session->name != NULL && session->peer != NULL &&
-			       session->worker_address != NULL && session->node != NULL
+			       session->worker_address != NULL && session->node != NULL &&
+			       session->clock != NULL
 		       ? 0
 		       : -ENOMEM;
 }

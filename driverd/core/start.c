@@ -37,8 +37,9 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 		.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),
 		.node = fragi_arena_strdup(&app->arena, session->node),
+		.clock = fragi_arena_strdup(&app->arena, session->clock),
 	};
-	return host->worker != NULL && host->node != NULL ? host : NULL;
+	return host->worker != NULL && host->node != NULL && host->clock != NULL ? host : NULL;
 }
 
 /* Which fragment runs in which host; name_bytes: room for each host's name. */

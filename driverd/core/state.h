@@ -32,7 +32,7 @@ struct drv_session {
 	const char *peer;
 	const char *const *fragments;
 	uint32_t fragment_count;
-	const char *worker_address, *node;
+	const char *worker_address, *node, *clock;
 	int64_t cores;
 	int64_t placed;   /* fragments of all applications */
 	uint32_t hosts;   /* that name this session */
@@ -65,7 +65,7 @@ struct drv_host {
 	enum drv_goal asked;         /* the goal that it was last asked to reach */
 	struct drv_session *session; /* NULL: its worker is gone */
 	const char *worker;          /* its name, also when it is gone; in the app's arena */
-	const char *node;
+	const char *node, *clock;
 	char *name;          /* "fragment1, fragment2" */
 	uint32_t *fragments; /* indices in the spec */
 	uint32_t fragment_count;

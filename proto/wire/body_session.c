@@ -19,6 +19,7 @@ void fw_encode_hello(struct fw_encoder *e, const struct fw_message *message, Fra
 		fw_put_texts(e, in->fragments, in->fragment_count, FW_NAMES_MAX, &out->n_fragments);
 	out->worker_address = fw_put_text(e, in->worker_address);
 	out->node = fw_put_text(e, in->node);
+	out->clock = fw_put_text(e, in->clock);
 	out->version = fw_put_text(e, in->version);
 	out->cores = in->cores;
 	out->memory_bytes = in->memory_bytes;
@@ -30,7 +31,7 @@ void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_
 
 	out->major = in->major;
 	out->minor = in->minor;
-	out->name = out->worker_address = out->node = out->version = "";
+	out->name = out->worker_address = out->node = out->clock = out->version = "";
 	if (in->major != FW_PROTOCOL_MAJOR)
 		return;
 	if (in->role != FW_ROLE_WORKER && in->role != FW_ROLE_CLIENT)
@@ -42,6 +43,7 @@ void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_
 		fw_get_texts(d, in->fragments, in->n_fragments, FW_NAMES_MAX, &out->fragment_count);
 	out->worker_address = fw_get_text(d, in->worker_address);
 	out->node = fw_get_text(d, in->node);
+	out->clock = fw_get_text(d, in->clock);
 	out->version = fw_get_text(d, in->version);
 	out->cores = in->cores;
 	out->memory_bytes = in->memory_bytes;

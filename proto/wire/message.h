@@ -83,7 +83,8 @@ struct fw_hello {
 	const char **fragments;
 	uint32_t fragment_count;
 	const char *worker_address; /* data-plane IP of the node; empty: not given */
-	const char *node;           /* boot id: workers with the same one share a machine */
+	const char *node;           /* workers with the same one share a loopback interface */
+	const char *clock;          /* hosts of workers with the same one share a clock */
 	const char *version;        /* of frag */
 	uint32_t cores;
 	uint64_t memory_bytes;

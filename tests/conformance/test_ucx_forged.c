@@ -17,7 +17,7 @@
 #include <data/allocator.h>
 #include <edge/remote/state.h>
 
-#define ADDRESS_HEAD_BYTES 96
+#define ADDRESS_HEAD_BYTES 184
 #define FLOW 7
 #define SENDER_EPOCH 10
 #define RECEIVER_EPOCH 11
@@ -488,12 +488,12 @@ Test(ucx_address, what_cannot_work_together_is_refused_naming_both, .init = set_
 	struct frag_err err = FRAG_ERR_INIT;
 
 	pair_open(&pair, &kind_ucx);
-	cr_assert_eq(add_with(&pair, 64, "256K", &err), -EPROTO);
+	cr_assert_eq(add_with(&pair, 152, "256K", &err), -EPROTO);
 	cr_assert_not_null(
 		strstr(err.text, "UCX_TCP_RX_SEG_SIZE is default here and 256K on the other host"),
 		"%s", err.text);
 	err = (struct frag_err)FRAG_ERR_INIT;
-	cr_assert_eq(add_with(&pair, 80, "y", &err), -EPROTO);
+	cr_assert_eq(add_with(&pair, 168, "y", &err), -EPROTO);
 	cr_assert_not_null(strstr(err.text, "UCX_PROTO_ENABLE"), "%s", err.text);
 	err = (struct frag_err)FRAG_ERR_INIT;
 	cr_assert_eq(add_with(&pair, 8, "1.0.7", &err), -EPROTO);

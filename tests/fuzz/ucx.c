@@ -214,8 +214,7 @@ static void step_address(struct fuzz_input *input)
 	size_t size = transport->address_size;
 	struct frag_err err = FRAG_ERR_INIT;
 	const void *theirs;
-	char version[16];
-	bool same;
+	struct fragi_endpoint peer = {0};
 	int r;
 
 	memcpy(address, transport->address, size);
@@ -223,7 +222,7 @@ static void step_address(struct fuzz_input *input)
 		address[fuzz_u8(input) % size] = fuzz_u8(input);
 	if ((how & 8) != 0)
 		size = fuzz_u8(input) % (size + 1);
-	r = ucx_address_check(transport, address, size, &theirs, &same, version, &err);
+	r = ucx_address_check(transport, address, size, &theirs, &peer, &err);
 	fuzz_check(r == 0 || err.text[0] != '\0');
 	fuzz_check(r < 0 || ((const uint8_t *)theirs >= address &&
 			     (const uint8_t *)theirs < address + size));

@@ -23,6 +23,31 @@ def allowed(prefix=()):
     return subprocess.run([*prefix, "sh", "-c", script.replace("%s", name)], capture_output=True).returncode == 0
 
 
+IN_ANOTHER_TIME = ("unshare", "--time", "--monotonic", "5000", "--fork", "--kill-child")
+
+
+class Clocks(cluster.ClusterTest):
+    def test_latency_between_two_time_namespaces_is_not_known(self):
+        if subprocess.run([*IN_ANOTHER_TIME, "true"], capture_output=True).returncode != 0:
+            self.skipTest("this machine lets its user make no time namespaces")
+        app = self.write("app.yaml", APP % {"folder": self.folder})
+        for there in ((), IN_ANOTHER_TIME):
+            driver = self.driver(app, "--output", "json", app_args=("--count", "100"))
+            workers = [self.worker("--once", fragments="fragment1"),
+                       self.worker("--once", fragments="fragment2", prefix=there)]
+            self.assertEqual(driver.wait(60), 0, driver.stderr)
+            self.assertEqual([w.wait() for w in workers], [0, 0])
+            summary = self.summary(driver)
+            flow = self.flow(summary, "fragment1.tx.out")
+            self.assertEqual(flow["delivered"], 100)
+            self.assertLess(summary["first_message_ns"], 60e9)
+            if there == ():
+                self.assertLess(flow["latency_ns"]["max"], 60e9)
+            else:
+                self.assertIsNone(flow["latency_ns"])
+                self.assertIn("two clocks", flow["latency_reason"])
+
+
 class Nodes(cluster.ClusterTest):
     """Namespaces a and b, 10.77.0.1 and 10.77.0.2; the driver runs in a."""
 
@@ -62,8 +87,8 @@ class Nodes(cluster.ClusterTest):
         self.assertEqual(driver.wait(60), 0, driver.stderr + w1.stderr + w2.stderr)
         self.assertEqual(cluster.sequence(self.path("received")), list(range(1, 501)))
         flow = self.flow(self.summary(driver), "fragment1.tx.out")
-        self.assertIsNone(flow["latency_ns"])
-        self.assertIn("clock", flow["latency_reason"])
+        self.assertEqual(flow["latency_ns"]["count"], 500, "they have one clock")
+        self.assertLess(flow["latency_ns"]["max"], 60e9)
         summary = self.summary(driver)
         self.assert_balanced(summary)
         self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "ucx")

@@ -296,7 +296,7 @@ void sim_driver_start(struct sim *sim)
 {
 	struct drv_config config = {
 		.version = "0",
-		.node = "node0",
+		.clock = "node0",
 		.address = "10.0.0.1:57777",
 		.beat_ns = sim->beat_ns,
 		.dead_ns = sim->dead_ns,

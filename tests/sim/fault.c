@@ -82,6 +82,7 @@ static struct fw_message hello(void)
 		.fragment_count = 1,
 		.worker_address = "10.0.0.9",
 		.node = "node9",
+		.clock = "node9",
 		.version = "0",
 		.cores = 64,
 	};

@@ -162,6 +162,7 @@ static void make_worker(struct sim *sim, uint32_t index, bool one_node)
 		.driver = "10.0.0.1:57777",
 		.worker_address = "10.0.0.2",
 		.node = worker->node,
+		.clock = worker->node,
 		.version = "0",
 		.cores = (uint32_t)sim_between(sim, 1, 16),
 		.memory_bytes = 1 << 30,

@@ -76,7 +76,7 @@ static void world_init_with(struct world *w, struct drv_config config)
 static inline void world_init(struct world *w)
 {
 	world_init_with(w, (struct drv_config){.version = "test",
-					       .node = "node",
+					       .clock = "node",
 					       .address = "127.0.0.1:1",
 					       .realtime_offset_ns = 1000 * SECOND});
 }
@@ -211,8 +211,9 @@ static inline void say(struct world *w, uint64_t connection, struct fw_message *
 	step(w, &event);
 }
 
-static inline void hello_from(struct world *w, uint64_t connection, const char *name,
-			      const char *fragment, const char *node, const char *address)
+static inline void hello_by_clock(struct world *w, uint64_t connection, const char *name,
+				  const char *fragment, const char *node, const char *clock,
+				  const char *address)
 {
 	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
 	const char *fragments[] = {fragment};
@@ -224,9 +225,16 @@ static inline void hello_from(struct world *w, uint64_t connection, const char *
 					  .fragment_count = fragment != NULL,
 					  .worker_address = address,
 					  .node = node,
+					  .clock = clock,
 					  .version = "test",
 					  .cores = 4};
 	say(w, connection, &message);
+}
+
+static inline void hello_from(struct world *w, uint64_t connection, const char *name,
+			      const char *fragment, const char *node, const char *address)
+{
+	hello_by_clock(w, connection, name, fragment, node, node, address);
 }
 
 static inline void hello(struct world *w, uint64_t connection, const char *name,

@@ -6,7 +6,7 @@
 static void world_with_state(struct world *w, uint64_t epoch)
 {
 	world_init_with(w, (struct drv_config){.version = "test",
-					       .node = "node",
+					       .clock = "node",
 					       .address = "127.0.0.1:1",
 					       .keeps_state = true,
 					       .epoch = epoch});

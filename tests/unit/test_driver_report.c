@@ -50,7 +50,7 @@ static void run_on(struct world *w, const char *policy, const char *node,
 Test(driver_report, the_first_message_is_the_earliest_on_the_drivers_node)
 {
 	static const struct {
-		const char *driver, *receiver; /* nodes; the sender's is "node" */
+		const char *driver, *receiver; /* clocks; the sender's is "node" */
 		int64_t sent_ns, received_ns;  /* after the start; 0: no message */
 		const char *said;
 	} cases[] = {
@@ -68,7 +68,7 @@ Test(driver_report, the_first_message_is_the_earliest_on_the_drivers_node)
 		struct fragi_flow_stats tx = {0}, rx = {0};
 		struct world w;
 
-		world_init_with(&w, (struct drv_config){.node = cases[i].driver});
+		world_init_with(&w, (struct drv_config){.clock = cases[i].driver});
 		run_on(&w, "block", cases[i].receiver, &sender);
 		if (cases[i].sent_ns != 0)
 			tx.first_ns = (uint64_t)w.now_ns + (uint64_t)cases[i].sent_ns;
@@ -78,6 +78,35 @@ Test(driver_report, the_first_message_is_the_earliest_on_the_drivers_node)
 		say_rows(&w, 2, 2, &rx, 1, NULL, 0);
 		end(&w);
 		cr_expect_not_null(strstr(w.json, cases[i].said), "case %zu: %s", i, w.json);
+		world_fini(&w);
+	}
+}
+
+Test(driver_report, latency_needs_one_clock_and_not_one_loopback)
+{
+	static const struct {
+		const char *node, *clock; /* of the receiver; the sender's are "node" and "clock" */
+		bool known;
+	} cases[] = {
+		{"node", "clock", true},
+		{"another", "clock", true},
+		{"node", "another", false},
+		{"node", "", false},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct table sender = table_of("f1", true);
+		struct world w;
+
+		world_init(&w);
+		app(&w, two_fragments);
+		hello_by_clock(&w, 1, "a", "f1", "node", "clock", "10.0.0.1");
+		hello_by_clock(&w, 2, "b", "f2", cases[i].node, cases[i].clock, "10.0.0.2");
+		say_table(&w, 1, 1, &sender);
+		say_prepared(&w, 2, 2, "f2", false);
+		both_run(&w);
+		end(&w);
+		cr_expect_eq(strstr(w.json, "have two clocks") == NULL, cases[i].known, "%zu", i);
 		world_fini(&w);
 	}
 }
@@ -103,25 +132,6 @@ Test(driver_report, an_edge_is_named_by_its_kind_and_shown_with_its_detail)
 		end(&w);
 		assert_has(w.json, cases[i].edge);
 		assert_has(w.table, cases[i].shown);
-		world_fini(&w);
-	}
-}
-
-Test(driver_report, latency_between_nodes_is_not_told)
-{
-	for (int apart = 0; apart < 2; apart++) {
-		struct fragi_flow_stats tx = {.sent = 3}, rx = {.delivered = 3,
-								.arrived = 3,
-								.latency = {.count = 3}};
-		struct table sender = table_of("f1", true);
-		struct world w;
-
-		world_init(&w);
-		run_on(&w, "block", apart ? "another" : "node", &sender);
-		say_rows(&w, 1, 1, &tx, 1, NULL, 0);
-		say_rows(&w, 2, 2, &rx, 1, NULL, 0);
-		end(&w);
-		cr_expect_eq(strstr(w.json, "whose clocks are not compared yet") != NULL, apart);
 		world_fini(&w);
 	}
 }

@@ -199,6 +199,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .fragment_count = 5,
 						   .worker_address = "10.0.0.1",
 						   .node = word(m),
+						   .clock = word(m),
 						   .version = "0.1.0",
 						   .cores = 8,
 						   .memory_bytes = draw(m)};

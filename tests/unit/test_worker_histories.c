@@ -265,6 +265,7 @@ static void live(uint64_t seed, bool once)
 					  .driver = "d",
 					  .worker_address = "",
 					  .node = "n",
+					  .clock = "c",
 					  .version = "v",
 					  .once = once,
 					  .seed = seed};

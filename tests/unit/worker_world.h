@@ -30,6 +30,7 @@ static inline void make(bool once)
 				    .driver = "127.0.0.1:57777",
 				    .worker_address = "",
 				    .node = "boot",
+				    .clock = "clock",
 				    .version = "0.1.0",
 				    .once = once,
 				    .grace_ns = grace_ns,

@@ -52,7 +52,7 @@ struct wrk_config {
 	uint32_t fragment_count;
 	const char *driver;         /* its address, for people */
 	const char *worker_address; /* empty: the local address of the control connection */
-	const char *node, *version;
+	const char *node, *clock, *version;
 	uint32_t cores;
 	uint64_t memory_bytes;
 	bool once;

@@ -188,6 +188,7 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 		.fragment_count = config->fragment_count,
 		.worker_address = core->address,
 		.node = config->node,
+		.clock = config->clock,
 		.version = config->version,
 		.cores = config->cores,
 		.memory_bytes = config->memory_bytes,

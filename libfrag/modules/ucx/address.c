@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "module.h"
 #include <base/bytes.h>
@@ -13,14 +11,15 @@
  * together.
  *
  *   0 u32 magic   4 u16 layout   6 u16 bytes of the worker address   8 char[16] UCX version
- *   24 char[40] boot id   64 char[16] UCX_TCP_RX_SEG_SIZE   80 char[16] UCX_PROTO_ENABLE   96
- *   worker address
+ *   24 char[64] machine   88 char[64] clock   152 char[16] UCX_TCP_RX_SEG_SIZE
+ *   168 char[16] UCX_PROTO_ENABLE   184 worker address
  */
 #define ADDRESS_MAGIC 0x41524655u /* "UFRA" */
-#define ADDRESS_LAYOUT 2u         /* 1: an active message id for each kind */
-#define ADDRESS_HEAD_BYTES 96u
+/* 1: an active message id for each kind; 2: a boot id for the clock too */
+#define ADDRESS_LAYOUT 3u
+#define ADDRESS_HEAD_BYTES 184u
 
-enum { AT_VERSION = 8, AT_BOOT_ID = 24, AT_RX_SEG = 64, AT_PROTO = 80 };
+enum { AT_VERSION = 8, AT_MACHINE = 24, AT_CLOCK = 88, AT_RX_SEG = 152, AT_PROTO = 168 };
 
 static const struct {
 	const char *name;
@@ -50,22 +49,6 @@ static const char *setting(const char *name)
 	return value != NULL && *value != '\0' ? value : "default";
 }
 
-/* Without one a node is like no other. */
-static int read_boot_id(char out[40])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = -1;
-
-	if (fd < 0 && errno != ENOENT)
-		return -errno;
-	if (fd >= 0) {
-		n = read(fd, out, 36);
-		close(fd);
-	}
-	out[n == 36 ? 36 : 0] = '\0';
-	return 0;
-}
-
 int ucx_address_make(struct ucx_transport *transport, const void *worker_address, size_t size)
 {
 	uint8_t *bytes;
@@ -73,7 +56,9 @@ int ucx_address_make(struct ucx_transport *transport, const void *worker_address
 
 	if (ADDRESS_HEAD_BYTES + size > FRAGI_HOST_ADDRESS_MAX)
 		return -EMSGSIZE;
-	r = read_boot_id(transport->boot_id);
+	r = fragi_identity_machine(transport->machine);
+	if (r == 0)
+		r = fragi_identity_clock(false, transport->clock);
 	if (r < 0)
 		return r;
 	bytes = fragi_calloc(1, ADDRESS_HEAD_BYTES + size);
@@ -83,7 +68,8 @@ int ucx_address_make(struct ucx_transport *transport, const void *worker_address
 	fragi_put16(bytes + 4, ADDRESS_LAYOUT);
 	fragi_put16(bytes + 6, (uint16_t)size);
 	put_text(bytes + AT_VERSION, 16, transport->base.version);
-	put_text(bytes + AT_BOOT_ID, 40, transport->boot_id);
+	put_text(bytes + AT_MACHINE, FRAGI_IDENTITY_SIZE, transport->machine);
+	put_text(bytes + AT_CLOCK, FRAGI_IDENTITY_SIZE, transport->clock);
 	for (size_t i = 0; i < FRAG_COUNT_OF(wire_settings); i++)
 		put_text(bytes + wire_settings[i].at, 16, setting(wire_settings[i].name));
 	memcpy(bytes + ADDRESS_HEAD_BYTES, worker_address, size);
@@ -93,11 +79,11 @@ int ucx_address_make(struct ucx_transport *transport, const void *worker_address
 }
 
 int ucx_address_check(const struct ucx_transport *transport, const void *address, size_t size,
-		      const void **out_worker_address, bool *out_same_node, char version[16],
+		      const void **out_worker_address, struct fragi_endpoint *out_peer,
 		      struct frag_err *err)
 {
 	const uint8_t *bytes = address;
-	char boot_id[40], theirs[16], ours[16];
+	char machine[FRAGI_IDENTITY_SIZE], clock[FRAGI_IDENTITY_SIZE], theirs[16], ours[16];
 
 	if (size <= ADDRESS_HEAD_BYTES || fragi_get32(bytes) != ADDRESS_MAGIC ||
 	    fragi_get16(bytes + 6) != size - ADDRESS_HEAD_BYTES)
@@ -107,9 +93,11 @@ int ucx_address_check(const struct ucx_transport *transport, const void *address
 			err, -EPROTO,
 			"the other host's data address has layout %u, this frag knows %u; install the same frag on both nodes",
 			fragi_get16(bytes + 4), ADDRESS_LAYOUT);
-	get_text(bytes + AT_VERSION, 16, version);
-	get_text(bytes + AT_BOOT_ID, 40, boot_id);
-	*out_same_node = boot_id[0] != '\0' && strcmp(boot_id, transport->boot_id) == 0;
+	get_text(bytes + AT_VERSION, 16, out_peer->version);
+	get_text(bytes + AT_MACHINE, FRAGI_IDENTITY_SIZE, machine);
+	get_text(bytes + AT_CLOCK, FRAGI_IDENTITY_SIZE, clock);
+	out_peer->same_node = fragi_identity_is_same(machine, transport->machine);
+	out_peer->same_clock = fragi_identity_is_same(clock, transport->clock);
 	for (size_t i = 0; i < FRAG_COUNT_OF(wire_settings); i++) {
 		get_text(bytes + wire_settings[i].at, 16, theirs);
 		get_text(transport->address + wire_settings[i].at, 16, ours);
@@ -119,11 +107,11 @@ int ucx_address_check(const struct ucx_transport *transport, const void *address
 				"%s is %s here and %s on the other host; UCX needs it equal on both: set it on both or on none",
 				wire_settings[i].name, ours, theirs);
 	}
-	if (*out_same_node && strcmp(version, transport->base.version) != 0)
+	if (out_peer->same_node && strcmp(out_peer->version, transport->base.version) != 0)
 		return frag_err_set(
 			err, -EPROTO,
 			"UCX is %s here and %s in the other host on the same node, and these two do not connect; use one UCX for all workers of a node",
-			transport->base.version, version);
+			transport->base.version, out_peer->version);
 	*out_worker_address = bytes + ADDRESS_HEAD_BYTES;
 	return 0;
 }

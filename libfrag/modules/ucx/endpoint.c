@@ -47,8 +47,7 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 				    host);
 	endpoint->base.transport = base;
 	endpoint->base.owner = owner;
-	r = ucx_address_check(transport, address, size, &worker_address, &endpoint->base.same_node,
-			      endpoint->base.version, err);
+	r = ucx_address_check(transport, address, size, &worker_address, &endpoint->base, err);
 	if (r < 0)
 		goto err_free;
 	params.address = worker_address;

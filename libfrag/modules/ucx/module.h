@@ -5,6 +5,7 @@
 #include <ucp/api/ucp.h>
 
 #include <base/alloc.h>
+#include <base/identity.h>
 #include <base/stamp.h>
 #include <edge/transport.h>
 
@@ -53,7 +54,7 @@ struct ucx_transport {
 	ucp_context_h context;
 	ucp_worker_h worker;
 	int fd;
-	char boot_id[40];
+	char machine[FRAGI_IDENTITY_SIZE], clock[FRAGI_IDENTITY_SIZE];
 	uint8_t *address;
 	size_t address_size;
 	struct ucx_endpoint *endpoints;
@@ -90,10 +91,13 @@ void ucx_sends_end(struct ucx_endpoint *endpoint);
 void ucx_receives_abandon(struct ucx_transport *transport);
 void ucx_receives_end(struct ucx_transport *transport);
 
-/* address.c: what peers need to reach this host, and whether the two can work together */
+/*
+ * address.c: what peers need to reach this host, and whether the two can work together. out_peer:
+ * receives what is known of the peer.
+ */
 int ucx_address_make(struct ucx_transport *transport, const void *worker_address, size_t size);
 int ucx_address_check(const struct ucx_transport *transport, const void *address, size_t size,
-		      const void **out_worker_address, bool *out_same_node, char version[16],
+		      const void **out_worker_address, struct fragi_endpoint *out_peer,
 		      struct frag_err *err);
 
 /* sockets.c: on which addresses this process listens */

@@ -98,7 +98,8 @@ struct fragi_transport {
 struct fragi_endpoint {
 	struct fragi_transport *transport;
 	void *owner;      /* the protocol's */
-	bool same_node;   /* both hosts have one clock */
+	bool same_node;   /* both hosts run on one machine */
+	bool same_clock;  /* ... and CLOCK_MONOTONIC is the same for both */
 	char version[16]; /* as the transport's, over there */
 };
 

@@ -100,7 +100,7 @@ static uint64_t stamp_of(const struct fragi_remote_rx *rx, int64_t publish_ns)
 {
 	uint64_t stamp;
 
-	if (!rx->edge.endpoint->base->same_node)
+	if (!rx->edge.endpoint->base->same_clock)
 		return 0;
 	stamp = fragi_moment_stamp_at(&fragi_remote_of(rx->edge.endpoint)->moment, publish_ns);
 	return stamp != 0 ? stamp : 1;
