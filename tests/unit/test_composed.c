@@ -84,12 +84,15 @@ Test(composed, flows_of_nothing_or_by_no_policy_are_refused)
 	cr_expect_eq(frag_add_flow(fragment, stranger, "out", b, "in"), -EINVAL);
 	cr_expect_eq(frag_add_flow_with(fragment, a, "out", b, "in", 1, (enum frag_policy)9),
 		     -EINVAL);
+	cr_expect_eq(frag_add_flow_with(fragment, a, "out", b, "in", 65537, FRAG_POLICY_DEFAULT),
+		     -EINVAL);
 	cr_expect_null(frag_make_condition(NULL, NULL, "count", FRAG_NO_ARGS));
 	fragi_fragment_destroy(other);
 	end(fragment, &diag,
 	    "app: frag_add_flow: the operator is NULL\n"
 	    "app: operator \"stranger\" is of fragment \"app\"\n"
-	    "app: flow a -> b: 9 is no policy; take one of FRAG_POLICY_...\n");
+	    "app: flow a -> b: 9 is no policy; take one of FRAG_POLICY_...\n"
+	    "app: flow a -> b: its capacity is 65537; give 65536 at most\n");
 }
 
 Test(composed, a_condition_may_name_a_port_that_is_there_only)

@@ -229,6 +229,8 @@ Test(plugin_tables, of_ports)
 		 "port \"p\" has flags 0x80, which this libfrag does not know"},
 		{{.name = "p", .dir = FRAG_OUT, .flags = FRAG_PORT_MULTI},
 		 "port \"p\" is an output and so cannot be FRAG_PORT_MULTI"},
+		{{.name = "p", .dir = FRAG_IN, .capacity = 65537},
+		 "port \"p\" has capacity 65537; give 65536 at most"},
 		{{.name = "p", .dir = FRAG_IN, .policy = (enum frag_policy)9},
 		 "port \"p\" has policy 9, which this libfrag does not know"},
 		{{.name = "first", .dir = FRAG_OUT}, "two ports are called \"first\""},

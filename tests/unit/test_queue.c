@@ -125,7 +125,7 @@ Test(queue, capacity_that_cannot_be_is_refused)
 	struct fragi_queue queue;
 
 	cr_assert_eq(fragi_queue_init(&queue, 0), -EINVAL);
-	cr_assert_eq(fragi_queue_init(&queue, FRAGI_QUEUE_CAPACITY_MAX + 1), -EINVAL);
+	cr_assert_eq(fragi_queue_init(&queue, FRAGI_CAPACITY_MAX + 1), -EINVAL);
 	cr_assert_eq(fragi_queue_init(&queue, 7), 0);
 	cr_assert_eq(queue.mask, 7);
 	fragi_queue_fini(&queue);

@@ -325,7 +325,7 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:10:56: f.d: watchdog \"5x\" is no duration; write for example 10ms, 2s or 30hz\n"
 		"app.yaml:10:70: f.d: metadata \"perhaps\" is neither true nor false\n"
 		"app.yaml:11:7: f: operator \"e e\" is no name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
-		"app.yaml:12:43: f.g.in: capacity \"0\" is no whole number from 1 to 1000000\n"
+		"app.yaml:12:43: f.g.in: capacity \"0\" is no whole number from 1 to 65536\n"
 		"app.yaml:12:54: f.g.in: policy \"pup\" is not known; did you mean \"pop\"?\n"
 		"app.yaml:12:70: f.g.in: condition \"nome\" is not known; did you mean \"none\"?\n"
 		"app.yaml:12:76: f.g.in: unknown key \"size\"; valid keys: capacity, policy, condition\n"

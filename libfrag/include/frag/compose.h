@@ -62,10 +62,10 @@ FRAG_API int frag_add_operator(struct frag_fragment *fragment, struct frag_op *o
  * the same way does nothing; in another way it is an error. The ports are looked up when the
  * composer has returned.
  * - out_port, in_port: names; NULL where the operator has exactly one output, or input
- * - capacity: messages that the flow's queue holds; 0: as the input declares
+ * - capacity: messages that the flow's queue holds, 65536 at most; 0: as the input declares
  * - policy: of the full queue; FRAG_POLICY_DEFAULT: as the input declares
- * Returns 0; -EINVAL: from or to is NULL, or policy is none; -EBUSY: not inside a composer;
- * -ENOMEM.
+ * Returns 0; -EINVAL: from or to is NULL, capacity is too large, or policy is none; -EBUSY: not
+ * inside a composer; -ENOMEM.
  */
 FRAG_API int frag_add_flow(struct frag_fragment *fragment, struct frag_op *from,
 			   const char *out_port, struct frag_op *to, const char *in_port);

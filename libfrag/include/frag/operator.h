@@ -66,7 +66,8 @@ struct frag_port {
 	/* FRAG_PORT_... */
 	uint32_t flags;
 	/*
-	 * of an input: messages that the queue of each flow holds; 0: the default (docs/GRAPH.md)
+	 * of an input: messages that the queue of each flow holds, 65536 at most; 0: the default
+	 * (docs/GRAPH.md)
 	 */
 	uint32_t capacity;
 	enum frag_policy policy;

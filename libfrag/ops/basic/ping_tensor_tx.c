@@ -75,12 +75,12 @@ static const struct frag_param ping_tensor_tx_params[] = {
 			  .headline = "Name of the tensor"),
 };
 
-static int ping_tensor_tx_initialize(void *state, struct frag_op *op)
+static int ping_tensor_tx_setup(void *state, struct frag_op *op)
 {
 	struct ping_tensor_tx *tx = state;
 
 	if (strcmp(tx->storage_type, "system") != 0)
-		return frag_op_fail(op, -ENOTSUP,
+		return frag_op_fail(op, -EINVAL,
 				    "storage_type %s is not built yet; use storage_type: system",
 				    tx->storage_type);
 	for (size_t i = 0; i < FRAG_COUNT_OF(data_types); i++) {
@@ -133,6 +133,6 @@ const struct frag_op_type basic_ping_tensor_tx_type = {
 	.state_size = sizeof(struct ping_tensor_tx),
 	FRAG_PORTS(ping_tensor_tx_ports),
 	FRAG_PARAMS(ping_tensor_tx_params),
-	.initialize = ping_tensor_tx_initialize,
+	.setup = ping_tensor_tx_setup,
 	.compute = ping_tensor_tx_compute,
 };

@@ -53,7 +53,7 @@ static const struct frag_param recorder_params[] = {
 		.headline = "Tensor of the frame; empty: the one without a name, else the first"),
 };
 
-static int recorder_initialize(void *state, struct frag_op *op)
+static int recorder_setup(void *state, struct frag_op *op)
 {
 	struct recorder *rc = state;
 	const char *folder = rc->directory != NULL ? rc->directory : ".";
@@ -163,7 +163,7 @@ const struct frag_op_type video_recorder_type = {
 	.state_size = sizeof(struct recorder),
 	FRAG_PORTS(recorder_ports),
 	FRAG_PARAMS(recorder_params),
-	.initialize = recorder_initialize,
+	.setup = recorder_setup,
 	.compute = recorder_compute,
 	.stop = recorder_stop,
 	.fini = recorder_fini,

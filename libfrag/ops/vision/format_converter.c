@@ -106,7 +106,7 @@ static int find_format(struct frag_op *op, const char *parameter, const char *na
 		parameter, name);
 }
 
-static int format_converter_initialize(void *state, struct frag_op *op)
+static int format_converter_setup(void *state, struct frag_op *op)
 {
 	struct format_converter *fc = state;
 	size_t format;
@@ -130,7 +130,7 @@ static int format_converter_initialize(void *state, struct frag_op *op)
 		break;
 	default:
 		return frag_op_fail(
-			op, -ENOTSUP,
+			op, -EINVAL,
 			"resize_mode %lld is not built yet; use 0 or 4 (cubic), 1 (nearest), 2 (linear) or 8 (mean of the area)",
 			(long long)fc->resize_mode);
 	}
@@ -286,7 +286,7 @@ const struct frag_op_type vision_format_converter_type = {
 	.state_size = sizeof(struct format_converter),
 	FRAG_PORTS(format_converter_ports),
 	FRAG_PARAMS(format_converter_params),
-	.initialize = format_converter_initialize,
+	.setup = format_converter_setup,
 	.compute = format_converter_compute,
 	.fini = format_converter_fini,
 };

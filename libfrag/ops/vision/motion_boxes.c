@@ -55,7 +55,7 @@ static const struct frag_param motion_boxes_params[] = {
 			    .flags = FRAG_PARAM_OPTIONAL),
 };
 
-static int motion_boxes_initialize(void *state, struct frag_op *op)
+static int motion_boxes_setup(void *state, struct frag_op *op)
 {
 	struct motion_boxes *mb = state;
 
@@ -231,7 +231,7 @@ const struct frag_op_type vision_motion_boxes_type = {
 	.state_size = sizeof(struct motion_boxes),
 	FRAG_PORTS(motion_boxes_ports),
 	FRAG_PARAMS(motion_boxes_params),
-	.initialize = motion_boxes_initialize,
+	.setup = motion_boxes_setup,
 	.compute = motion_boxes_compute,
 	.fini = motion_boxes_fini,
 };

@@ -8,6 +8,12 @@
 #include <frag/operator.h>
 
 /*
+ * Messages that a flow can hold at most, wherever its ends run: the queue inside a host, and the
+ * window between hosts.
+ */
+#define FRAGI_CAPACITY_MAX 65536u
+
+/*
  * What the policies of queues do, in one table: graphs are read, edges behave and summaries are
  * written by it. A new policy is a value of enum frag_policy and a row here.
  */

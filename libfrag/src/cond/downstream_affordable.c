@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <base/policy.h>
 #include <cond/condition.h>
 
 struct downstream_affordable {
@@ -10,7 +11,8 @@ static const struct frag_param params[] = {
 	FRAG_PARAM_STRING(struct downstream_affordable, transmitter, NULL,
 			  .flags = FRAG_PARAM_OPTIONAL,
 			  .headline = "Output; may be left out where the operator has one"),
-	FRAG_PARAM_I64(struct downstream_affordable, min_size, 1, .min = 1, .max = 1 << 20,
+	FRAG_PARAM_I64(struct downstream_affordable, min_size, 1, .min = 1,
+		       .max = FRAGI_CAPACITY_MAX,
 		       .headline = "Messages for which every flow must have room"),
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <base/policy.h>
 #include <cond/condition.h>
 
 struct message_available {
@@ -11,9 +12,10 @@ static const struct frag_param params[] = {
 	FRAG_PARAM_STRING(struct message_available, receiver, NULL, .flags = FRAG_PARAM_OPTIONAL,
 			  .headline = "Input; may be left out where the operator has one"),
 	FRAG_PARAM_I64(
-		struct message_available, min_size, 1, .min = 1, .max = 1 << 20,
+		struct message_available, min_size, 1, .min = 1, .max = FRAGI_CAPACITY_MAX,
 		.headline = "Messages that must be waiting, on each flow of a multi-receiver port"),
-	FRAG_PARAM_I64(struct message_available, front_stage_max_size, 0, .min = 0, .max = 1 << 20,
+	FRAG_PARAM_I64(struct message_available, front_stage_max_size, 0, .min = 0,
+		       .max = FRAGI_CAPACITY_MAX,
 		       .headline = "Not while more than this many are waiting; 0: no such limit"),
 };
 

@@ -36,7 +36,7 @@ int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity)
 {
 	uint64_t slots = 1;
 
-	if (capacity == 0 || capacity > FRAGI_QUEUE_CAPACITY_MAX)
+	if (capacity == 0 || capacity > FRAGI_CAPACITY_MAX)
 		return -EINVAL;
 	while (slots < capacity)
 		slots *= 2;

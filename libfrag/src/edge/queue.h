@@ -2,6 +2,7 @@
 #ifndef FRAGI_EDGE_QUEUE_H
 #define FRAGI_EDGE_QUEUE_H
 
+#include <base/policy.h>
 #include <data/message.h>
 
 /*
@@ -28,8 +29,7 @@ struct fragi_queue {
 	_Alignas(64) _Atomic uint64_t head;
 };
 
-/* capacity 1 .. FRAGI_QUEUE_CAPACITY_MAX. Returns 0, -EINVAL or -ENOMEM. */
-#define FRAGI_QUEUE_CAPACITY_MAX (1u << 20)
+/* capacity 1 .. FRAGI_CAPACITY_MAX. Returns 0, -EINVAL or -ENOMEM. */
 FRAGI_API int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity);
 /* Frees the slots; the queue must be empty. */
 FRAGI_API void fragi_queue_fini(struct fragi_queue *queue);

@@ -212,6 +212,10 @@ int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, con
 			fragment, -EINVAL, NULL, NULL,
 			"flow %s -> %s: %d is no policy; take one of FRAG_POLICY_...", from->name,
 			to->name, (int)policy);
+	if (capacity > FRAGI_CAPACITY_MAX)
+		return fragi_making_fail(fragment, -EINVAL, NULL, NULL,
+					 "flow %s -> %s: its capacity is %u; give %u at most",
+					 from->name, to->name, capacity, FRAGI_CAPACITY_MAX);
 	r = frag_add_operator(fragment, from);
 	if (r == 0)
 		r = frag_add_operator(fragment, to);

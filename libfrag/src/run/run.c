@@ -198,25 +198,22 @@ static int remote_create(struct fragi_run *run, struct fragi_diag *diag)
 
 int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 {
-	size_t errors = diag->count + diag->beyond;
-	int r = compose(run, diag), result = r;
+	size_t errors = diag->count + diag->beyond, first = diag->count;
+	int result = compose(run, diag);
 
-	if (r == 0 || r == -EINVAL) {
-		/*
-		 * After a failed fragment the flows between fragments would only be blamed for it.
-		 */
-		if (r == 0)
-			result = fragi_run_resolve(run, diag);
-	}
+	/* With gaps in the tables the driver looks at the flows between fragments. */
+	if (result == 0)
+		result = fragi_run_resolve(run, diag);
 	if (result == 0)
 		result = fragi_ledger_create(&run->ledger, run->config.ledger_fd, op_count(run),
 					     (uint32_t)run->flow_count + run->edge_rows);
 	if (result == 0)
-		result = fragi_run_connect(run, diag);
+		result = fragi_run_connect(run);
 	if (result == 0 && run->edge_rows > 0)
 		result = remote_create(run, diag);
 	for (size_t i = 0; result == 0 && i < run->fragment_count; i++)
 		result = fragi_fragment_initialize(run->fragments[i].fragment, diag);
+	fragi_diag_sort(diag, first);
 	if (result < 0 && diag->count + diag->beyond == errors)
 		fragi_diag_add(diag, result, NULL, 0, 0, "%s cannot be prepared (%s)",
 			       run->config.spec->application, frag_strerror(result));

@@ -97,7 +97,7 @@ void fragi_run_nudge(struct fragi_run *run);
 
 /* wire.c */
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag);
-int fragi_run_connect(struct fragi_run *run, struct fragi_diag *diag);
+int fragi_run_connect(struct fragi_run *run);
 int fragi_run_bind(struct fragi_run *run);
 void fragi_run_unwire(struct fragi_run *run);
 

@@ -199,7 +199,7 @@ static int end_add(struct fragi_run *run, const struct fragi_run_end *end)
 	return 0;
 }
 
-int fragi_run_connect(struct fragi_run *run, struct fragi_diag *diag)
+int fragi_run_connect(struct fragi_run *run)
 {
 	int r;
 
@@ -221,16 +221,9 @@ int fragi_run_connect(struct fragi_run *run, struct fragi_diag *diag)
 			.port = flow->to_port,
 			.order = order,
 		};
-		char name[3 * FRAG_NAME_MAX + 3];
 
 		r = fragi_inproc_create(flow->capacity, flow->policy, &run->ledger.flows[i],
 					&run->inproc[i], &to.rx);
-		if (r == -EINVAL)
-			return fragi_diag_add(
-				diag, r, NULL, 0, 0,
-				"%s: a capacity of %u messages cannot be; give a smaller one",
-				fragi_flow_from(run->infos, flow, name, sizeof(name)),
-				flow->capacity);
 		if (r < 0)
 			return r;
 		from.tx = run->inproc[i];

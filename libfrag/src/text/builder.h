@@ -15,7 +15,6 @@
 #define FRAGI_SPEC_MEMORY_MAX ((size_t)256 << 20) /* bytes of one spec's arena */
 #define FRAGI_SPEC_REPLACED_MAX (16u << 20)       /* bytes of texts made by ${} */
 #define FRAGI_SPEC_SETTINGS_MAX 1000000           /* from_config may name one map many times */
-#define FRAGI_CAPACITY_MAX 1000000                /* of a queue, in messages */
 #define FRAGI_THREADS_MAX 1024
 
 struct fragi_set_group; /* the --set of one operator */

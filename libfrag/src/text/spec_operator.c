@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/policy.h>
 #include <text/alias.h>
 #include <text/builder.h>
 

@@ -26,6 +26,9 @@ int fragi_port_check(const struct frag_port *port, struct frag_err *err)
 		return frag_err_set(err, -EINVAL,
 				    "port \"%s\" is an output and so cannot be FRAG_PORT_MULTI",
 				    port->name);
+	if (port->capacity > FRAGI_CAPACITY_MAX)
+		return frag_err_set(err, -EINVAL, "port \"%s\" has capacity %u; give %u at most",
+				    port->name, port->capacity, FRAGI_CAPACITY_MAX);
 	if (fragi_policy(port->policy) == NULL)
 		return frag_err_set(err, -EINVAL,
 				    "port \"%s\" has policy %d, which this libfrag does not know",

@@ -37,7 +37,7 @@ int fragi_remote_edge_add(struct fragi_remote_endpoint *endpoint, struct fragi_r
 	struct fragi_remote_flow *flow;
 
 	if (config->flow >= FRAGI_FLOWS_MAX || config->window_messages == 0 ||
-	    config->window_messages > FRAGI_WINDOW_MAX || config->window_bytes == 0)
+	    config->window_messages > FRAGI_CAPACITY_MAX || config->window_bytes == 0)
 		return -EINVAL;
 	if (flows_grow(remote, config->flow) < 0)
 		return -ENOMEM;

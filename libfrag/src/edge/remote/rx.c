@@ -181,7 +181,7 @@ int fragi_remote_rx_create(struct fragi_remote_endpoint *endpoint,
 	if (r < 0)
 		goto err_free;
 	r = -EINVAL;
-	if (config->window_messages > FRAGI_WINDOW_MAX)
+	if (config->window_messages > FRAGI_CAPACITY_MAX)
 		goto err_rx;
 	while (places < config->window_messages)
 		places *= 2;

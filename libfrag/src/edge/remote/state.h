@@ -3,6 +3,7 @@
 #define FRAGI_EDGE_REMOTE_STATE_H
 
 #include <base/alloc.h>
+#include <base/policy.h>
 #include <base/stamp.h>
 #include <edge/remote/header.h>
 #include <edge/window.h>
@@ -18,7 +19,6 @@
 #define FRAGI_STOP_NS 2000000000       /* and for transports to close their endpoints */
 #define FRAGI_RECEIVE_BYTES (4u << 20) /* of a flow's handles at the same time, or one larger */
 #define FRAGI_FLOWS_MAX (1u << 20)
-#define FRAGI_WINDOW_MAX (1u << 16)
 #define FRAGI_SENTENCE_MAX 512
 /* an error of the stamps' calibration has not grown to 0.1 us by then */
 #define FRAGI_MOMENT_NS 1000000
