@@ -12,6 +12,13 @@ int ctl_exit_of(int r)
 		      : fragi_failure_exit(fragi_err_failure(&(struct frag_err){.code = r}));
 }
 
+int ctl_diag_exit(const struct fragi_diag *diag)
+{
+	if (diag->count > 0)
+		return fragi_failure_exit(fragi_err_failure(&diag->items[0]));
+	return diag->beyond > 0 ? CTL_FAILED : CTL_OK;
+}
+
 void ctl_diag_print(const struct fragi_diag *diag)
 {
 	char line[1400];
@@ -54,12 +61,15 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(err)), "%s", err->text);
 	}
 	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
-	ctl_diag_print(&graph->diag);
+	if (r < 0 && graph->spec != NULL)
+		(void)ctl_graph_check(graph);
+	else
+		ctl_diag_print(&graph->diag);
 	if (r < 0) {
 		if (graph->diag.count != 0)
 			*err = graph->diag.items[0];
 		frag_err_set(err, r, "%s", frag_strerror(r));
-		return ctl_exit_of(r);
+		return ctl_diag_exit(&graph->diag);
 	}
 	if (graph->spec->help_wanted) {
 		*out_help = true;

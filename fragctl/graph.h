@@ -40,15 +40,16 @@ struct ctl_graph {
 int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fragi_texts *operands,
 		   char **args, int arg_count);
 /*
- * Reads and parses; prints the errors that can be found without plugins. Returns CTL_OK, CTL_USAGE,
- * CTL_MISSING or CTL_FAILED; *out_help: --help was among the arguments and has been answered.
+ * Reads and parses; prints the errors, if there are any also those that only plugins show. Returns
+ * CTL_OK, CTL_USAGE, CTL_MISSING or CTL_FAILED; *out_help: --help was among the arguments and has
+ * been answered.
  */
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
 /*
- * After ctl_graph_read returned CTL_USAGE: looks at what it could read, in a child, and prints the
- * errors that only plugins show.
+ * Composes what could be read, in a child, and prints all errors, those of the text included, or
+ * that there are none. Returns an exit code.
  */
-void ctl_graph_look_on(const struct ctl_graph *graph);
+int ctl_graph_check(struct ctl_graph *graph);
 /* A registry for composing in this process, where libraries may be paths. Returns an exit code. */
 int ctl_graph_registry(const struct ctl_graph *graph, struct fragi_registry **out_registry);
 void ctl_graph_fini(struct ctl_graph *graph);
@@ -58,6 +59,8 @@ int ctl_registry_create(const char *library_path, const char *app_folder,
 			struct fragi_registry **out_registry);
 /* All errors, a line each, on stderr. */
 void ctl_diag_print(const struct fragi_diag *diag);
+/* The exit code of the first error; CTL_OK: there is none. */
+int ctl_diag_exit(const struct fragi_diag *diag);
 /* Exit code for a negative errno of composing. */
 int ctl_exit_of(int r);
 

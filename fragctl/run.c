@@ -53,8 +53,6 @@ static int run(struct ctl_run_options *options)
 	bool help;
 	int r = ctl_graph_read(&options->graph, &help);
 
-	if (r == CTL_USAGE)
-		ctl_graph_look_on(&options->graph);
 	if (r != CTL_OK)
 		return drv_result_fail(&options->output, NULL, &options->graph.failure);
 	if (help)

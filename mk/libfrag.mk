@@ -9,7 +9,7 @@ LIBFRAG_A := $(B)/obj/libfrag.a
 # What the daemons link: with nothing else in it, a call of what opens shared objects does not link.
 LIBFRAG_DAEMONS_A := $(B)/obj/libfrag-daemons.a
 LIBFRAG_DAEMONS_SRC := $(wildcard $(addprefix libfrag/src/,base/*.c text/*.c track/*.c \
-	graph/resolve.c graph/check.c edge/ledger.c))
+	graph/resolve.c edge/ledger.c))
 # make WITHOUT="ucx video" builds as on a machine without their packages. Without UCX a flow cannot
 # leave its process.
 UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(shell pkg-config --exists ucx 2>/dev/null && \

@@ -145,7 +145,7 @@ void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv
 	va_start(args, format);
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
-	record_failure(app, &(struct fw_failure){code, sentence, NULL}, host);
+	record_failure(app, &(struct fw_failure){.code = code, .sentence = sentence}, host);
 }
 
 void drv_app_fail_for_memory(struct drv_app *app)
@@ -174,13 +174,20 @@ void drv_app_fail_by_diag(struct drv_app *app)
 		drv_app_fail_for_memory(app);
 		return;
 	}
+	fragi_diag_sort(&app->diag, 0);
 	record_failure(app,
-		       &(struct fw_failure){fragi_err_failure(first),
-					    fragi_err_line(first, line, sizeof(line)), first->op},
-		       app->diag_host);
+		       &(struct fw_failure){
+			       .code = fragi_err_failure(first),
+			       .sentence = fragi_err_line(first, line, sizeof(line)),
+			       .op = first->op,
+		       },
+		       app->diag_host != NULL ? app->diag_host : drv_host_reporting(app, first));
 	for (size_t i = 1; i < app->diag.count; i++)
 		drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s",
 			fragi_err_line(&app->diag.items[i], line, sizeof(line)));
+	if (app->diag.beyond > 0)
+		drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "and %zu more errors",
+			app->diag.beyond);
 }
 
 void drv_app_stop(struct drv_app *app, int signal)

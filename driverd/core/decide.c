@@ -10,7 +10,7 @@
  * application's state follows from how far its hosts have come and from what is wanted: every state
  * gives the hosts a goal, and when all have reached it the next state follows.
  */
-#define PREPARE_GRACE_NS ((int64_t)300000000) /* for errors of the other hosts, shown together */
+#define PREPARE_GRACE_NS ((int64_t)2000000000) /* for errors of the other hosts, shown together */
 
 /* The state that the application is to have. */
 static enum drv_app_state next_state(const struct drv_app *app)
@@ -218,27 +218,25 @@ static void look_for_workers(struct drv_app *app)
 	drv_set(core, &app->missing_line, core->now_ns + core->config.say_missing_ns);
 }
 
-/* Hosts have answered PREPARE: with errors, of which all are shown together, or with tables. */
+/* Hosts have answered PREPARE: with tables, and with errors, of which all are shown together. */
 static void compare_tables(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 	int r;
 
-	if (app->diag.count != 0 && !drv_app_all_at(app, DRV_HOST_PREPARED)) {
-		if (!drv_timer_is_set(&app->judge))
+	if (!drv_app_all_at(app, DRV_HOST_PREPARED)) {
+		if (app->diag.count != 0 && !drv_timer_is_set(&app->judge))
 			drv_set(core, &app->judge, core->now_ns + PREPARE_GRACE_NS);
-	} else if (app->diag.count != 0) {
-		drv_app_fail_by_diag(app);
-	} else if (drv_app_all_at(app, DRV_HOST_PREPARED)) {
-		r = drv_wiring_resolve(app);
-		app->is_resolved = r == 0;
-		if (r == -EAGAIN)
-			core->work_left = true;
-		else if (r == -ENOMEM)
-			drv_app_fail_for_memory(app);
-		else if (r < 0)
-			drv_app_fail_by_diag(app);
+		return;
 	}
+	r = drv_wiring_resolve(app);
+	app->is_resolved = r == 0;
+	if (r == -EAGAIN)
+		core->work_left = true;
+	else if (r == -ENOMEM)
+		drv_app_fail_for_memory(app);
+	else if (r < 0)
+		drv_app_fail_by_diag(app);
 }
 
 static void look_for_rest(struct drv_app *app)

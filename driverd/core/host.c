@@ -123,28 +123,45 @@ static bool tables_match(const struct drv_host *host, const struct fw_host_prepa
 	return true;
 }
 
-/* All errors of all hosts are told together; the same error of several hosts once. */
+/* All errors of all hosts are reported together. */
 static void keep_errors(struct drv_app *app, const struct drv_host *host,
 			const struct fw_host_prepared *prepared)
 {
-	if (app->diag.count == 0)
-		app->diag_host = host;
+	struct fragi_diag *diag = &app->diag;
+
 	for (uint32_t i = 0; i < prepared->error_count; i++) {
 		const struct fw_failure *error = &prepared->errors[i];
-		size_t k = 0;
+		size_t first = diag->count;
 
-		while (k < app->diag.count && strcmp(app->diag.items[k].text, error->sentence) != 0)
-			k++;
-		if (k < app->diag.count)
-			continue;
-		fragi_diag_add(&app->diag, -EINVAL, NULL, 0, 0, "%s", error->sentence);
-		fragi_diag_classify(&app->diag, k, error->code, error->op);
+		fragi_diag_add(diag, -EINVAL, error->file, (int)error->line, (int)error->column,
+			       "%s", error->sentence);
+		fragi_diag_classify(diag, first, error->code, error->op);
 	}
+	diag->beyond += prepared->errors_beyond;
 	if (prepared->error_count == 0) {
-		fragi_diag_add(&app->diag, -EINVAL, NULL, 0, 0,
-			       "%s on worker %s could not be prepared", host->name, host->worker);
-		fragi_diag_classify(&app->diag, 0, FRAGI_FAILURE_HOST_FAILED, NULL);
+		size_t first = diag->count;
+
+		fragi_diag_add(diag, -EINVAL, NULL, 0, 0, "%s on worker %s could not be prepared",
+			       host->name, host->worker);
+		fragi_diag_classify(diag, first, FRAGI_FAILURE_HOST_FAILED, NULL);
 	}
+}
+
+const struct drv_host *drv_host_reporting(const struct drv_app *app, const struct frag_err *err)
+{
+	for (uint32_t h = 0; h < app->host_count; h++) {
+		const struct fw_message *message = app->hosts[h].prepared;
+
+		for (uint32_t i = 0; message != NULL && i < message->prepared.error_count; i++) {
+			const struct fw_failure *error = &message->prepared.errors[i];
+
+			if ((int)error->line == err->line && (int)error->column == err->column &&
+			    strcmp(error->file, err->file) == 0 &&
+			    strcmp(error->sentence, err->text) == 0)
+				return &app->hosts[h];
+		}
+	}
+	return NULL;
 }
 
 static void host_prepared(struct drv_host *host, struct fw_message *message)
@@ -158,6 +175,9 @@ static void host_prepared(struct drv_host *host, struct fw_message *message)
 	if (!message->prepared.ok) {
 		host->failed = true;
 		keep_errors(host->app, host, &message->prepared);
+		message->prepared.flow_count = 0;
+		if (!tables_match(host, &message->prepared))
+			message->prepared.fragment_count = 0;
 	} else if (!tables_match(host, &message->prepared)) {
 		drv_app_fail(host->app, FRAGI_FAILURE_PROTOCOL, host,
 			     "worker %s prepared other fragments than %s", host->worker,

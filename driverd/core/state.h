@@ -148,7 +148,7 @@ struct drv_app {
 	struct drv_timer judge;
 	struct drv_suspicion suspicion;   /* host NULL: none */
 	struct fragi_diag diag;           /* of PREPARE and of the flows */
-	const struct drv_host *diag_host; /* that reported the first of them; NULL: none */
+	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */
 	char missing[512];                /* what WAITING waits for */
 	bool missing_more;                /* it does not name all */
 	/* what events recorded, for drv_app_decide */
@@ -229,6 +229,8 @@ void drv_host_detach(struct drv_host *host);
 /* Its worker is gone, or does not answer any more. */
 void drv_host_lost(struct drv_host *host);
 void drv_host_fini(struct drv_host *host);
+/* Which host's answer to PREPARE holds that error; NULL: none. */
+const struct drv_host *drv_host_reporting(const struct drv_app *app, const struct frag_err *err);
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
 
 /* app.c: an application, and what is recorded about it */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <base/strmap.h>
 #include <base/units.h>
 
 #define WINDOW_BYTES ((uint64_t)64 << 20)
@@ -19,11 +18,7 @@ struct drv_wiring {
 	/* in the stage: the host, its fragment, and a row of that one's table; or a flow */
 	uint32_t host, fragment, row;
 	size_t flow;
-	/* of the present fragment: where the graph names its operators, and how many are in it */
-	struct fragi_strmap places;
-	size_t named;
 	struct fragi_resolving *resolving;
-	struct fragi_checking *checking;
 };
 
 static bool is_enough(const struct drv_app *app)
@@ -42,8 +37,7 @@ static int op_info(struct drv_app *app, const struct fw_op *op, struct fragi_op_
 
 	if (ports == NULL)
 		return -ENOMEM;
-	*out = (struct fragi_op_info){op->name, op->type, ports, op->port_count,
-				      fragi_strmap_get(&app->wiring->places, op->name)};
+	*out = (struct fragi_op_info){op->name, op->type, ports, op->port_count, op->has_gaps};
 	for (uint32_t i = 0; i < op->port_count; i++)
 		ports[i] = (struct fragi_port_info){
 			.name = op->ports[i].name,
@@ -71,20 +65,11 @@ static int gather_table(struct drv_app *app, const struct drv_host *host, uint32
 			.name = fragment->name,
 			.ops = take(app, table->op_count, sizeof(*info->ops)),
 			.op_count = table->op_count,
+			.has_gaps = table->has_gaps,
 			.host = host->number,
 		};
 	if (info->ops == NULL)
 		return -ENOMEM;
-	for (; wiring->named < fragment->operator_count; wiring->named++) {
-		const struct fragi_spec_operator *op = &fragment->operators[wiring->named];
-
-		if (is_enough(app))
-			return -EAGAIN;
-		app->core->items--;
-		if (op->place != NULL && fragi_strmap_put(&wiring->places, op->name,
-							  (void *)(uintptr_t)op->place) == -ENOMEM)
-			return -ENOMEM;
-	}
 	for (; wiring->row < table->op_count; wiring->row++) {
 		if (is_enough(app))
 			return -EAGAIN;
@@ -92,9 +77,20 @@ static int gather_table(struct drv_app *app, const struct drv_host *host, uint32
 		if (op_info(app, &table->ops[wiring->row], &info->ops[wiring->row]) < 0)
 			return -ENOMEM;
 	}
-	fragi_strmap_fini(&wiring->places);
-	wiring->named = wiring->row = 0;
+	wiring->row = 0;
 	return 0;
+}
+
+/* Fragments of which a host that failed has not even a table. */
+static void fill_gaps(struct drv_app *app)
+{
+	for (size_t f = 0; f < app->spec->fragment_count; f++)
+		if (app->infos[f].name == NULL)
+			app->infos[f] = (struct fragi_fragment_info){
+				.name = app->spec->fragments[f].name,
+				.has_gaps = true,
+				.host = app->fragments[f].host->number,
+			};
 }
 
 /* The tables that hosts reported, as those of the whole application, in the order of the spec. */
@@ -110,12 +106,14 @@ static int gather_tables(struct drv_app *app)
 	for (; wiring->host < app->host_count; wiring->host++, wiring->fragment = 0) {
 		const struct drv_host *host = &app->hosts[wiring->host];
 
-		for (; wiring->fragment < host->fragment_count; wiring->fragment++) {
+		for (; wiring->fragment < host->prepared->prepared.fragment_count;
+		     wiring->fragment++) {
 			r = gather_table(app, host, wiring->fragment);
 			if (r < 0)
 				return r;
 		}
 	}
+	fill_gaps(app);
 	return 0;
 }
 
@@ -179,19 +177,8 @@ static int resolve_between(struct drv_app *app)
 	r = fragi_resolving_step(wiring->resolving, &app->core->items);
 	if (r == 0)
 		fragi_resolving_take(wiring->resolving, &app->flows, &app->flow_count);
-	return r;
-}
-
-static int check_inputs(struct drv_app *app)
-{
-	struct drv_wiring *wiring = app->wiring;
-
-	if (wiring->checking == NULL)
-		wiring->checking = fragi_checking_begin(app->infos, app->spec->fragment_count,
-							app->flows, app->flow_count, &app->diag);
-	if (wiring->checking == NULL)
-		return -ENOMEM;
-	return fragi_checking_step(wiring->checking, &app->core->items);
+	/* With the errors of hosts the rest would be made from tables with gaps. */
+	return r == 0 && app->diag.count != 0 ? -EINVAL : r;
 }
 
 /* A host has a row in its frames for each of its flows, and two for one to itself. */
@@ -326,8 +313,7 @@ static int check_reach(struct drv_app *app)
 
 /* One after the other; each says -EAGAIN as long as it is not through. */
 static int (*const stages[])(struct drv_app *app) = {
-	gather_tables, gather_inner_flows, resolve_between, check_inputs,
-	count_edges,   gather_edges,       check_reach,
+	gather_tables, gather_inner_flows, resolve_between, count_edges, gather_edges, check_reach,
 };
 
 int drv_wiring_resolve(struct drv_app *app)
@@ -357,9 +343,7 @@ void drv_wiring_end(struct drv_app *app)
 
 	if (wiring == NULL)
 		return;
-	fragi_strmap_fini(&wiring->places);
 	fragi_resolving_end(wiring->resolving);
-	fragi_checking_end(wiring->checking);
 	fragi_free(wiring);
 	app->wiring = NULL;
 }

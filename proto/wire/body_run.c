@@ -52,6 +52,7 @@ static void encode_op(struct fw_encoder *e, const struct fw_op *in, Frag__V1__Op
 {
 	out->name = fw_put_text(e, in->name);
 	out->type = fw_put_text(e, in->type);
+	out->has_gaps = in->has_gaps;
 	out->ports = fw_put_rows(e, &frag__v1__port__descriptor, in->port_count, FW_PORTS_MAX,
 				 &out->n_ports);
 	for (size_t i = 0; i < out->n_ports; i++) {
@@ -80,6 +81,7 @@ void fw_encode_host_prepared(struct fw_encoder *e, const struct fw_message *mess
 				  &out->n_errors);
 	for (size_t i = 0; i < out->n_errors; i++)
 		fw_put_failure_row(e, &in->errors[i], out->errors[i]);
+	out->errors_beyond = in->errors_beyond;
 	out->fragments = fw_put_rows(e, &frag__v1__fragment__descriptor, in->fragment_count,
 				     FW_NAMES_MAX, &out->n_fragments);
 	for (size_t i = 0; i < out->n_fragments; i++) {
@@ -87,6 +89,7 @@ void fw_encode_host_prepared(struct fw_encoder *e, const struct fw_message *mess
 		Frag__V1__Fragment *row = out->fragments[i];
 
 		row->name = fw_put_text(e, fragment->name);
+		row->has_gaps = fragment->has_gaps;
 		row->operators = fw_put_rows(e, &frag__v1__operator__descriptor, fragment->op_count,
 					     FW_ROWS_MAX, &row->n_operators);
 		for (size_t j = 0; j < row->n_operators; j++)
@@ -130,6 +133,7 @@ static void decode_op(struct fw_decoder *d, const Frag__V1__Operator *in, struct
 {
 	out->name = fw_get_text(d, in->name);
 	out->type = fw_get_text(d, in->type);
+	out->has_gaps = in->has_gaps != 0;
 	out->ports =
 		fw_get_rows(d, in->n_ports, FW_PORTS_MAX, sizeof(*out->ports), &out->port_count);
 	for (uint32_t i = 0; i < out->port_count; i++) {
@@ -190,6 +194,7 @@ void fw_decode_host_prepared(struct fw_decoder *d, const Frag__V1__HostPrepared 
 				  &out->error_count);
 	for (uint32_t i = 0; i < out->error_count; i++)
 		fw_get_failure(d, in->errors[i], &out->errors[i]);
+	out->errors_beyond = in->errors_beyond;
 	out->fragments = fw_get_rows(d, in->n_fragments, FW_NAMES_MAX, sizeof(*out->fragments),
 				     &out->fragment_count);
 	for (uint32_t i = 0; i < out->fragment_count && d->error == 0; i++) {
@@ -197,6 +202,7 @@ void fw_decode_host_prepared(struct fw_decoder *d, const Frag__V1__HostPrepared 
 		struct fw_fragment *fragment = &out->fragments[i];
 
 		fragment->name = fw_get_text(d, row->name);
+		fragment->has_gaps = row->has_gaps != 0;
 		fragment->ops = fw_get_rows(d, row->n_operators, FW_ROWS_MAX - ops,
 					    sizeof(*fragment->ops), &fragment->op_count);
 		ops += fragment->op_count;

@@ -159,12 +159,17 @@ enum fragi_failure fw_get_failure_code(uint32_t code)
 void fw_get_failure(struct fw_decoder *d, const Frag__V1__Failure *in, struct fw_failure *out)
 {
 	out->code = FRAGI_FAILURE_NONE;
-	out->sentence = out->op = "";
+	out->sentence = out->op = out->file = "";
 	if (in == NULL)
 		return;
 	out->code = fw_get_failure_code(in->code);
 	out->sentence = fw_get_text(d, in->sentence);
 	out->op = fw_get_text(d, in->operator_);
+	out->file = fw_get_text(d, in->file);
+	if (in->line > INT32_MAX || in->column > INT32_MAX)
+		fw_get_failed(d, "a place that no text has");
+	out->line = in->line;
+	out->column = in->column;
 }
 
 #define SAME(number, KIND, field, type, Type)                                                      \

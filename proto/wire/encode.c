@@ -96,6 +96,9 @@ void fw_put_failure_row(struct fw_encoder *e, const struct fw_failure *in, Frag_
 	out->code = (uint32_t)in->code;
 	out->sentence = fw_put_text(e, in->sentence);
 	out->operator_ = fw_put_text(e, in->op);
+	out->file = fw_put_text(e, in->file);
+	out->line = in->line;
+	out->column = in->column;
 }
 
 Frag__V1__Failure *fw_put_failure(struct fw_encoder *e, const struct fw_failure *in)

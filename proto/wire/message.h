@@ -102,6 +102,9 @@ struct fw_failure {
 	enum fragi_failure code; /* NONE: nothing failed */
 	const char *sentence;
 	const char *op; /* "fragment.operator" that failed; empty: none */
+	/* where in the graph's texts; line 0: nowhere */
+	const char *file;
+	uint32_t line, column;
 };
 
 struct fw_refused {
@@ -128,11 +131,13 @@ struct fw_op {
 	const char *name, *type;
 	struct fw_port *ports;
 	uint32_t port_count;
+	bool has_gaps;
 };
 struct fw_fragment {
 	const char *name;
 	struct fw_op *ops;
 	uint32_t op_count;
+	bool has_gaps;
 };
 /* indices into the fragments of the same message */
 struct fw_inner_flow {
@@ -149,8 +154,8 @@ struct fw_address {
 
 struct fw_host_prepared {
 	bool ok;
-	struct fw_failure *errors; /* when not ok: one sentence each, with place */
-	uint32_t error_count;
+	struct fw_failure *errors; /* when not ok; the tables then have gaps, and no flows */
+	uint32_t error_count, errors_beyond; /* beyond: that there was no room for */
 	struct fw_fragment *fragments;
 	uint32_t fragment_count;
 	/* inside this host, within and between its fragments: rows 0.. of its ledger */

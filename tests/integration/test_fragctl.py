@@ -296,6 +296,7 @@ class OneHost(Fragctl):
             'broken.yaml:6:48: app.ones: unknown parameter "outputs"; its parameters: inputs',
             'broken.yaml:7:37: app.twice: unknown parameter "facter"; did you mean "factor"?',
             'broken.yaml:8:3: app.sink: unknown operator type "sunk"; did you mean "sink"?',
+            'broken.yaml:9:24: flow end app.twice.outt: no output "outt"; did you mean "out"?',
         ])
 
     def test_what_is_missing_is_exit_code_3(self):
@@ -306,7 +307,7 @@ class OneHost(Fragctl):
         app = self.write("lib.yaml", "frag: 1\napplication: app\nextensions: [libnone.so]\noperators: {a: {type: b}}\n")
         run = self.fragctl("run", "--output", "json", app)
         self.assertEqual(run.wait(), 3)
-        self.assertRegex(run.stderr, r"^\S+lib.yaml:3:14: app: library libnone.so is not in \S+.*FRAG_LIBRARY_PATH$")
+        self.assertRegex(run.stderr, r"^\S+lib.yaml:3:14: library libnone.so is not in \S+.*FRAG_LIBRARY_PATH$")
         summary = self.summary(run)
         self.assertEqual((summary["result"], summary["exit_code"]), ("failed", 3))
         self.assertEqual(summary["reason"], run.stderr)
@@ -477,7 +478,7 @@ class Validate(Fragctl):
     def test_all_errors(self):
         code, out, err = self.validate(BROKEN)
         self.assertEqual((code, out), (2, ""))
-        self.assertEqual(len(err.splitlines()), 3)
+        self.assertEqual(len(err.splitlines()), 4)
 
     def test_errors_of_every_kind_in_one_go(self):
         """What the text alone shows, what plugins tell, what flows between fragments show; nothing
@@ -503,14 +504,14 @@ flows:
 """
         expected = [
             'v.yaml:7:25: one.a: unknown key "parametres"; did you mean "parameters"?',
+            'v.yaml:8:37: one.b: unknown parameter "facter"; did you mean "factor"?',
             'v.yaml:9:7: the key "b" is given twice in one map; remove one',
+            'v.yaml:10:7: one.c: unknown operator type "sunk"; did you mean "sink"?',
             'v.yaml:10:33: one.c: watchdog "2x" is no duration; write for example 10ms, 2s or 30hz',
             'v.yaml:11:11: one.d: subgraph is not built yet; leave it out',
             'v.yaml:12:37: flow end e: unknown operator "one.e"; operators: a, b, b, c, d',
-            'v.yaml:18:5: flow end three.b: unknown fragment "three"; fragments: one, two',
-            'v.yaml:8:37: one.b: unknown parameter "facter"; did you mean "factor"?',
-            'v.yaml:10:7: one.c: unknown operator type "sunk"; did you mean "sink"?',
             'v.yaml:16:5: flow end two.a.in9: no input "in9"; did you mean "in0"?',
+            'v.yaml:18:5: flow end three.b: unknown fragment "three"; fragments: one, two',
         ]
         code, out, err = self.validate(text)
         self.assertEqual((code, out), (2, ""))

@@ -55,6 +55,58 @@ flows: [{from: one.tx.out, to: two.rx.in, capacity: %d}]
         self.assertEqual(self.everywhere(text % 65537, 2), [
             'v.yaml:6:53: capacity "65537" is no whole number from 1 to 65536'])
 
+    def test_what_is_not_built_is_refused_everywhere(self):
+        self.assertEqual(self.everywhere(HEAD + """fragments:
+  one: {operators: {tx: {type: ping_tensor_tx, parameters: {storage_type: device}}}}
+  two: {operators: {rx: {type: ping_tensor_rx}}}
+flows: [one.tx -> two.rx]
+""", 2), ["v.yaml:4:21: one.tx: storage_type device is not built yet; use storage_type: system"])
+
+    def test_all_errors_come_at_once_in_the_order_of_the_file_and_each_once(self):
+        """An error of one operator does not hide those of others, nor does an end of a flow that
+        cannot be judged hide what is wrong with the other end."""
+        self.assertEqual(self.everywhere(HEAD + """extensions: [libgood.so]
+fragments:
+  one:
+    operators:
+      a: {type: source, parameters: {inputs: 1}}
+      b: {type: sunk}
+      c: {type: scale, parameters: {facter: 1}}
+      d: {type: sink, parameters: {fail: word}}
+      e: {type: scale}
+    flows: [a.aut -> b.in0, a -> c.on, a -> d.more, b -> e.in, e.uot -> b]
+  two:
+    operators:
+      a: {type: sink, parameters: {inputs: 2}}
+      b: {type: ping_rx}
+      c: {type: scale}
+flows:
+  - one.b.out -> two.a.in9
+  - one.a.out -> two.b.in
+  - one.d.out -> two.a.in0
+""", 2), [
+            'v.yaml:8:7: one.b: unknown operator type "sunk"; did you mean "sink"?',
+            'v.yaml:9:37: one.c: unknown parameter "facter"; did you mean "factor"?',
+            "v.yaml:10:7: one.d: there is no device; plug one in",
+            'v.yaml:12:13: flow end one.a.aut: no output "aut"; did you mean "out"?',
+            'v.yaml:12:29: flow end one.c.on: no input "on"; its inputs: in',
+            'v.yaml:12:64: flow end one.e.uot: no output "uot"; did you mean "out"?',
+            'v.yaml:17:7: two.c: input "in" is not connected; add a flow that ends there',
+            'v.yaml:19:5: flow end two.a.in9: no input "in9"; did you mean "in0"?',
+            'v.yaml:20:5: flow one.a.out -> two.b.in: the output has type "f64", the input "i64"; '
+            "connect ports of one type",
+        ])
+
+    def test_a_library_that_is_missing_for_all_is_one_error(self):
+        errors = self.everywhere(HEAD + """extensions: [libnowhere.so]
+fragments:
+  one: {operators: {tx: {type: ping_tx}}}
+  two: {operators: {rx: {type: ping_rx}}}
+flows: [one.tx -> two.rx]
+""", 3)
+        self.assertEqual(len(errors), 1)
+        self.assertRegex(errors[0], r"^v.yaml:3:14: library libnowhere.so is not in ")
+
 
 if __name__ == "__main__":
     cluster.main()

@@ -364,14 +364,14 @@ Test(fragment, a_missing_library_is_the_only_error_it_makes)
 		 "operators: {a: {type: scale}, b: {parameters: {x: 1}}}\n"
 		 "flows: [a -> b]\n"),
 	    -EINVAL,
-	    "app.yaml:3:14: app: library libmajor.so was built for plugin ABI 9, this is frag " FRAG_VERSION
+	    "app.yaml:3:14: library libmajor.so was built for plugin ABI 9, this is frag " FRAG_VERSION
 	    " with plugin ABI 1; build it again with this frag's headers\n");
 	bad(TEXT("frag: 1\n"
 		 "application: app\n"
 		 "extensions: [libnothing.so]\n"
 		 "operators: {a: {type: scale}}\n"),
 	    -ENOENT,
-	    "app.yaml:3:14: app: library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define it with FRAG_PLUGIN(...)\n");
+	    "app.yaml:3:14: library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define it with FRAG_PLUGIN(...)\n");
 }
 
 Test(fragment, composers_that_fail)
@@ -405,9 +405,27 @@ Test(fragment, setups_that_fail)
 		      "  s: {type: source, parameters: {inputs: 1}}\n"
 		      "flows: [s -> a.in0]\n"),
 	    -ENOENT,
-	    "app.a: setup returned -5 (Input/output error)\n"
-	    "app.b: there is no device; plug one in\n"
-	    "app.c: cannot add a port: two ports are called \"in0\"\n");
+	    "app.yaml:5:3: app.a: setup returned -5 (Input/output error)\n"
+	    "app.yaml:6:3: app.b: there is no device; plug one in\n"
+	    "app.yaml:7:3: app.c: cannot add a port: two ports are called \"in0\"\n");
+}
+
+Test(fragment, inputs_left_open_are_reported_unless_an_end_in_doubt_may_be_meant_for_them)
+{
+#define OPERATORS                                                                                  \
+	"operators:\n"                                                                             \
+	"  a: {type: source, parameters: {inputs: 1}}\n"                                           \
+	"  b: {type: sink, parameters: {inputs: 3}}\n"                                             \
+	"  c: {type: scale}\n"
+	bad(TEXT(HEAD OPERATORS "flows: [a -> b.in1]\n"), -EINVAL,
+	    "app.yaml:6:3: app.b: input \"in0\" is not connected; add a flow that ends there\n"
+	    "app.yaml:6:3: app.b: input \"in2\" is not connected; add a flow that ends there\n"
+	    "app.yaml:7:3: app.c: input \"in\" is not connected; add a flow that ends there\n");
+	bad(TEXT(HEAD OPERATORS "flows: [a -> b.in1, a -> b.on2, a.aut -> b.in0]\n"), -EINVAL,
+	    "app.yaml:7:3: app.c: input \"in\" is not connected; add a flow that ends there\n"
+	    "app.yaml:8:21: flow end app.b.on2: no input \"on2\"; did you mean \"in2\"?\n"
+	    "app.yaml:8:33: flow end app.a.aut: no output \"aut\"; did you mean \"out\"?\n");
+#undef OPERATORS
 }
 
 Test(fragment, conditions_name_ports)
@@ -418,7 +436,9 @@ Test(fragment, conditions_name_ports)
 		     "operators:\n"
 		     "  s: {type: sink, parameters: {inputs: 2}, conditions: [{type: message_available, receiver: in1, min_size: 2}, {type: count}, {type: count, count: 2}]}\n"
 		     "  t: {type: scale, conditions: [{type: none}]}\n"
-		     "  u: {type: scale, conditions: [{type: downstream_affordable}]}\n"),
+		     "  u: {type: scale, conditions: [{type: downstream_affordable}]}\n"
+		     "  ones: {type: source, parameters: {inputs: 1}}\n"
+		     "flows: [ones -> s.in0, ones -> s.in1, ones -> t, ones -> u]\n"),
 		&spec);
 	const struct frag_op *s = op_named(fragment, "s");
 
@@ -436,7 +456,9 @@ Test(fragment, conditions_name_ports)
 		 "operators:\n"
 		 "  s: {type: sink, parameters: {inputs: 2}, conditions: [{type: message_available}]}\n"
 		 "  t: {type: scale, conditions: [{type: message_available, receiver: out}, {type: periodic}]}\n"
-		 "  u: {type: source, parameters: {inputs: 1}, conditions: [{type: message_available}]}\n"),
+		 "  u: {type: source, parameters: {inputs: 1}, conditions: [{type: message_available}]}\n"
+		 "  ones: {type: source, parameters: {inputs: 1}}\n"
+		 "flows: [ones -> s.in0, ones -> s.in1, ones -> t]\n"),
 	    -EINVAL,
 	    "app.yaml:5:57: app.s: condition message_available: name the port with receiver; its inputs: in0, in1\n"
 	    "app.yaml:6:75: app.t: condition periodic: parameter \"recess_period\" (duration) is required and not set\n"

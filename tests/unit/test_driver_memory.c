@@ -65,7 +65,7 @@ static void end_by_errors_of_prepare(struct world *w)
 	both_come(w);
 	message.prepared = (struct fw_host_prepared){.errors = errors, .error_count = 2};
 	say(w, 2, &message);
-	pass_beating(w, SECOND, 1, 2);
+	pass_beating(w, 3 * SECOND, 1, 2);
 	both_are_killed(w);
 }
 

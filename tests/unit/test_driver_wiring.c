@@ -29,15 +29,54 @@ Test(driver_wiring, flows_that_do_not_fit_are_refused_with_all_their_errors)
 	end_refused(&w);
 }
 
-Test(driver_wiring, an_input_that_nothing_reaches_is_refused)
+/* The answer of a host whose fragment has one operator, with an error of each of those lines. */
+static void say_errors(struct world *w, uint64_t connection, const char *fragment, const char *op,
+		       const uint32_t *lines, uint32_t count)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, (uint32_t)connection);
+	struct fw_op ops[] = {{.name = op, .type = "t", .has_gaps = true}};
+	struct fw_fragment table = {.name = fragment, .ops = ops, .op_count = 1};
+	struct fw_failure errors[4];
+
+	for (uint32_t i = 0; i < count; i++)
+		errors[i] = (struct fw_failure){
+			.code = FRAGI_FAILURE_GRAPH_INVALID,
+			.sentence = "wrong",
+			.file = "app.yaml",
+			.line = lines[i],
+			.column = 1,
+		};
+	message.prepared = (struct fw_host_prepared){
+		.errors = errors,
+		.error_count = count,
+		.fragments = &table,
+		.fragment_count = 1,
+	};
+	say(w, connection, &message);
+}
+
+Test(driver_wiring, errors_of_hosts_and_of_flows_come_once_and_in_the_order_of_the_file)
 {
 	struct world w;
 
 	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments: {f1: {operators: {rx: {type: t}}}}\n");
+	app(&w, "frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {rx: {type: t}}}\n"
+		"  f3: {operators: {rx: {type: t}}}\n"
+		"flows: [f1.tx.out -> f2.rx.in, f1.tx.out -> f3.rx.on]\n");
 	hello(&w, 1, "a", "f1");
-	say_prepared(&w, 1, 1, "f1", false);
-	assert_has(w.errors, "3:30: f1.rx: input \"in\" is not connected");
+	hello(&w, 2, "b", "f2");
+	hello(&w, 3, "c", "f3");
+	say_errors(&w, 2, "f2", "rx", (const uint32_t[]){9, 5}, 2);
+	say_errors(&w, 1, "f1", "tx", (const uint32_t[]){4, 9}, 2);
+	cr_expect_str_eq(w.errors, "");
+	say_prepared(&w, 3, 3, "f3", false);
+	cr_expect_str_eq(w.errors,
+			 "app.yaml:4:1: wrong\n"
+			 "app.yaml:5:1: wrong\n"
+			 "app.yaml:7:32: flow end f3.rx.on: no input \"on\"; its inputs: in\n"
+			 "app.yaml:9:1: wrong\n");
 	world_fini(&w);
 }
 
@@ -134,21 +173,6 @@ Test(driver_wiring, types_that_differ_between_hosts_are_refused)
 	assert_has(w.errors, "left");
 	assert_has(w.errors, "right");
 	end_refused(&w);
-}
-
-Test(driver_wiring, an_operator_composed_in_c_has_no_place_in_the_graph)
-{
-	struct table rx = table_of("f1", false);
-	struct world w;
-
-	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments: {f1: {operators: {tx: {type: t}}}}\n");
-	hello(&w, 1, "a", "f1");
-	rx.op = "hidden";
-	say_table(&w, 1, 1, &rx);
-	cr_expect_eq(strncmp(w.errors, "f1.hidden: input \"in\" is not connected", 38), 0, "%s",
-		     w.errors);
-	world_fini(&w);
 }
 
 Test(driver_wiring, more_tables_than_fragments_are_refused)

@@ -319,8 +319,9 @@ Test(fraghost, errors_of_a_graph_come_back_with_their_place)
 	cr_expect_not(message->prepared.ok);
 	cr_assert_gt(message->prepared.error_count, 0);
 	cr_expect_eq(message->prepared.errors[0].code, FRAGI_FAILURE_GRAPH_INVALID);
-	cr_expect(strstr(message->prepared.errors[0].sentence, "app.yaml:4:"), "%s",
-		  message->prepared.errors[0].sentence);
+	cr_expect_str_eq(message->prepared.errors[0].file, "app.yaml");
+	cr_expect_eq(message->prepared.errors[0].line, 4);
+	cr_expect_eq(message->prepared.errors[0].column, 19);
 	cr_expect(strstr(message->prepared.errors[0].sentence, "ping_tx"), "%s",
 		  message->prepared.errors[0].sentence);
 	fw_message_free(message);

@@ -54,8 +54,12 @@ static void *block(struct maker *m, uint32_t size)
 
 static struct fw_failure make_failure(struct maker *m)
 {
-	return (struct fw_failure){(enum fragi_failure)(1 + below(m, FRAGI_FAILURES - 1)), word(m),
-				   word(m)};
+	return (struct fw_failure){(enum fragi_failure)(1 + below(m, FRAGI_FAILURES - 1)),
+				   word(m),
+				   word(m),
+				   word(m),
+				   below(m, 99),
+				   below(m, 99)};
 }
 
 static struct fw_address *make_addresses(struct maker *m, uint32_t count)
@@ -74,12 +78,14 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 	p->errors = fragi_arena_alloc(&m->arena, 4 * sizeof(*p->errors));
 	for (uint32_t i = 0; i < p->error_count; i++)
 		p->errors[i] = make_failure(m);
+	p->errors_beyond = below(m, 9);
 	p->fragment_count = 2;
 	p->fragments = fragi_arena_alloc(&m->arena, 2 * sizeof(*p->fragments));
 	for (int f = 0; f < 2; f++) {
 		struct fw_fragment *fragment = &p->fragments[f];
 
 		fragment->name = word(m);
+		fragment->has_gaps = f == 1;
 		fragment->op_count = 3;
 		fragment->ops = fragi_arena_alloc(&m->arena, 3 * sizeof(*fragment->ops));
 		for (int o = 0; o < 3; o++) {
@@ -87,6 +93,7 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 
 			op->name = word(m);
 			op->type = word(m);
+			op->has_gaps = o == 1;
 			op->port_count = 2;
 			op->ports = fragi_arena_alloc(&m->arena, 2 * sizeof(*op->ports));
 			op->ports[0] =

@@ -11,6 +11,7 @@ static int ports_of(const struct fragi_op_info *op, struct fragi_arena *arena, s
 {
 	out->name = op->name;
 	out->type = op->type;
+	out->has_gaps = op->has_gaps;
 	out->port_count = (uint32_t)op->port_count;
 	out->ports = fragi_arena_alloc(arena, op->port_count * sizeof(*out->ports));
 	if (out->ports == NULL)
@@ -45,6 +46,7 @@ static int fragments_of(const struct fragi_run *run, struct fragi_arena *arena,
 		struct fw_fragment *fragment = &out->fragments[i];
 
 		fragment->name = fragments[i].name;
+		fragment->has_gaps = fragments[i].has_gaps;
 		fragment->op_count = (uint32_t)fragments[i].op_count;
 		fragment->ops =
 			fragi_arena_alloc(arena, fragments[i].op_count * sizeof(*fragment->ops));
@@ -110,37 +112,28 @@ int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 	return 0;
 }
 
-int host_tables_errors(const struct fragi_diag *diag, struct fragi_arena *arena,
-		       struct fw_host_prepared *out_prepared)
+int host_tables_errors(const struct fragi_diag *diag, const struct fragi_run *run,
+		       struct fragi_arena *arena, struct fw_host_prepared *out_prepared)
 {
 	struct fw_failure *errors = fragi_arena_alloc(arena, (diag->count + 1) * sizeof(*errors));
-	uint32_t count = 0;
+	struct fw_host_prepared prepared = {.pid = (int32_t)getpid()};
+	int r = errors == NULL ? -ENOMEM : run != NULL ? fragments_of(run, arena, &prepared) : 0;
 
-	if (errors == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < diag->count; i++) {
-		char line[sizeof(struct frag_err)];
-		const struct frag_err *err = &diag->items[i];
-
-		errors[count] = (struct fw_failure){
-			.code = fragi_err_failure(err),
-			.sentence =
-				fragi_arena_strdup(arena, fragi_err_line(err, line, sizeof(line))),
-			.op = err->op,
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < diag->count; i++)
+		errors[i] = (struct fw_failure){
+			.code = fragi_err_failure(&diag->items[i]),
+			.sentence = diag->items[i].text,
+			.op = diag->items[i].op,
+			.file = diag->items[i].file,
+			.line = (uint32_t)diag->items[i].line,
+			.column = (uint32_t)diag->items[i].column,
 		};
-		if (errors[count++].sentence == NULL)
-			return -ENOMEM;
-	}
-	if (diag->beyond > 0) {
-		errors[count] = (struct fw_failure){
-			.code = FRAGI_FAILURE_OTHER,
-			.sentence = fragi_arena_printf(arena, "and %zu more errors", diag->beyond),
-		};
-		if (errors[count++].sentence == NULL)
-			return -ENOMEM;
-	}
-	out_prepared->errors = errors;
-	out_prepared->error_count = count;
+	prepared.errors = errors;
+	prepared.error_count = (uint32_t)diag->count;
+	prepared.errors_beyond = (uint32_t)diag->beyond;
+	*out_prepared = prepared;
 	return 0;
 }
 

@@ -212,8 +212,7 @@ static int prepared_of(struct host_work *work)
 	work->prepared = (struct fw_host_prepared){0};
 	if (r == 0)
 		return host_tables_prepared(work->run, &work->event_arena, &work->prepared);
-	work->prepared.pid = (int32_t)getpid();
-	return host_tables_errors(&work->diag, &work->event_arena, &work->prepared);
+	return host_tables_errors(&work->diag, work->run, &work->event_arena, &work->prepared);
 }
 
 static void complete(struct host_work *work, struct host_event *out_event)

@@ -72,6 +72,27 @@ static size_t file_rank(const struct frag_err *errors, size_t i)
 	return rank;
 }
 
+static bool is_same(const struct frag_err *a, const struct frag_err *b)
+{
+	return a->line == b->line && a->column == b->column && strcmp(a->file, b->file) == 0 &&
+	       strcmp(a->text, b->text) == 0;
+}
+
+/* Of sorted items; those of one place are few. */
+static void remove_repeated(struct fragi_diag *diag, size_t first)
+{
+	struct frag_err *items = diag->items;
+	size_t kept = first, k;
+
+	for (size_t i = first; i < diag->count; i++) {
+		for (k = kept; k > first && !is_same(&items[k - 1], &items[i]); k--)
+			;
+		if (k == first)
+			items[kept++] = items[i];
+	}
+	diag->count = kept;
+}
+
 void fragi_diag_sort(struct fragi_diag *diag, size_t first)
 {
 	size_t ranks[FRAGI_DIAG_MAX], count, rank, j;
@@ -99,6 +120,7 @@ void fragi_diag_sort(struct fragi_diag *diag, size_t first)
 		errors[j] = error;
 		ranks[j] = rank;
 	}
+	remove_repeated(diag, first);
 }
 
 void fragi_diag_fini(struct fragi_diag *diag)

@@ -36,7 +36,7 @@ FRAGI_API int fragi_diag_add_err(struct fragi_diag *diag, const struct frag_err 
 /*
  * Sorts the items from index `first` on by place: by file, in the order in which the files first
  * appear, then by line and column. Items without a place, and items of the same place, keep their
- * order.
+ * order. What several items say of the same place is kept once.
  */
 FRAGI_API void fragi_diag_sort(struct fragi_diag *diag, size_t first);
 /* Frees the items; diag is empty afterwards. */

@@ -1,140 +1,135 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <stdint.h>
+#include <string.h>
 
 #include <base/alloc.h>
-#include <graph/resolve.h>
+#include <graph/compose.h>
 
-/* Inputs that are not optional must be connected: known when all flows are. */
-
-/* Between the begin and the end of checking. */
-struct fragi_checking {
-	const struct fragi_fragment_info *fragments;
-	size_t fragment_count;
-	const struct fragi_flow_info *flows;
-	size_t count;
-	struct fragi_diag *diag;
-	size_t *first;    /* of each fragment: the number of its first operator */
-	size_t *op_first; /* of each operator: the number of its first port */
-	bool *connected;  /* of each port; NULL: they are not counted yet */
-	size_t ops, ports;
-	/* what comes next: fragments are numbered, flows marked, fragments checked */
-	size_t to_number, to_mark, to_check;
-	bool failed;
+/*
+ * Inputs that are not optional must be connected: by a flow inside the fragment, or by one from
+ * another fragment, which the graph names too, so that this is known here without the tables of the
+ * other fragments. An end whose meaning is not known after an error may be meant for any input of
+ * its operator, or of the fragment: nothing is said of these.
+ */
+struct checking {
+	const struct frag_fragment *fragment;
+	struct fragi_strmap ops; /* name: index + 1 */
+	size_t *first;           /* of each operator: the number of its first port */
+	bool *connected;         /* of each port */
+	bool *in_doubt;          /* of each operator */
+	bool all_in_doubt;
 };
 
-struct fragi_checking *fragi_checking_begin(const struct fragi_fragment_info *fragments,
-					    size_t fragment_count,
-					    const struct fragi_flow_info *flows, size_t count,
-					    struct fragi_diag *diag)
+static int checking_init(struct checking *checking, const struct frag_fragment *fragment)
 {
-	struct fragi_checking *checking = fragi_calloc(1, sizeof(*checking));
-	size_t ops = 0;
+	const struct fragi_fragment_info *info = &fragment->info;
+	size_t ports = 0;
 
-	if (checking == NULL)
-		return NULL;
-	for (size_t i = 0; i < fragment_count; i++)
-		ops += fragments[i].op_count;
-	*checking = (struct fragi_checking){
-		.fragments = fragments,
-		.fragment_count = fragment_count,
-		.flows = flows,
-		.count = count,
-		.diag = diag,
-		.first = fragi_calloc(fragment_count + 1, sizeof(*checking->first)),
-		.op_first = fragi_calloc(ops + 1, sizeof(*checking->op_first)),
-	};
-	if (checking->first != NULL && checking->op_first != NULL)
-		return checking;
-	fragi_checking_end(checking);
-	return NULL;
+	checking->fragment = fragment;
+	checking->first = fragi_calloc(info->op_count + 1, sizeof(*checking->first));
+	checking->in_doubt = fragi_calloc(info->op_count + 1, sizeof(*checking->in_doubt));
+	if (checking->first == NULL || checking->in_doubt == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < info->op_count; i++) {
+		if (fragi_strmap_put(&checking->ops, info->ops[i].name,
+				     (void *)(uintptr_t)(i + 1)) == -ENOMEM)
+			return -ENOMEM;
+		checking->first[i] = ports;
+		checking->in_doubt[i] = info->ops[i].has_gaps;
+		ports += info->ops[i].port_count;
+	}
+	checking->all_in_doubt = info->has_gaps;
+	checking->connected = fragi_calloc(ports + 1, sizeof(*checking->connected));
+	return checking->connected != NULL ? 0 : -ENOMEM;
 }
 
-static void number_ports(struct fragi_checking *checking, size_t i)
+static void checking_fini(struct checking *checking)
 {
-	const struct fragi_fragment_info *fragment = &checking->fragments[i];
+	fragi_strmap_fini(&checking->ops);
+	fragi_free(checking->first);
+	fragi_free(checking->in_doubt);
+	fragi_free(checking->connected);
+}
 
-	checking->first[i] = checking->ops;
-	for (size_t k = 0; k < fragment->op_count; k++) {
-		checking->op_first[checking->ops++] = checking->ports;
-		checking->ports += fragment->ops[k].port_count;
+/* An end of a flow in this fragment. */
+static void mark(struct checking *checking, const struct fragi_spec_end *end)
+{
+	size_t i =
+		end->op != NULL ? (size_t)(uintptr_t)fragi_strmap_get(&checking->ops, end->op) : 0;
+	const struct fragi_op_info *op;
+	size_t found = 0, port = 0;
+
+	if (i == 0) {
+		checking->all_in_doubt = true;
+		return;
+	}
+	op = &checking->fragment->info.ops[--i];
+	for (size_t k = 0; k < op->port_count; k++) {
+		if (op->ports[k].dir != FRAG_IN ||
+		    (end->port != NULL && strcmp(op->ports[k].name, end->port) != 0))
+			continue;
+		found++;
+		port = k;
+	}
+	if (found == 1)
+		checking->connected[checking->first[i] + port] = true;
+	else
+		checking->in_doubt[i] = true;
+}
+
+static void mark_all(struct checking *checking)
+{
+	const struct frag_fragment *fragment = checking->fragment;
+
+	for (size_t i = 0; i < fragment->making->flow_count; i++) {
+		const struct fragi_spec_flow *flow = &fragment->making->flows[i];
+
+		checking->all_in_doubt = checking->all_in_doubt || flow->to_count == 0;
+		for (size_t k = 0; k < flow->to_count; k++)
+			mark(checking, &flow->to[k]);
+	}
+	for (size_t i = 0; i < fragment->spec->flow_count; i++) {
+		const struct fragi_spec_flow *flow = &fragment->spec->flows[i];
+
+		checking->all_in_doubt = checking->all_in_doubt || flow->to_count == 0;
+		for (size_t k = 0; k < flow->to_count; k++)
+			if (flow->to[k].fragment == NULL ||
+			    strcmp(flow->to[k].fragment, fragment->name) == 0)
+				mark(checking, &flow->to[k]);
 	}
 }
 
-static bool *port_mark(struct fragi_checking *checking, size_t fragment, size_t op, size_t port)
+static int refuse_unconnected(const struct checking *checking)
 {
-	return &checking->connected[checking->op_first[checking->first[fragment] + op] + port];
-}
+	const struct fragi_fragment_info *info = &checking->fragment->info;
+	int r = 0;
 
-static void check_fragment(struct fragi_checking *checking, size_t i)
-{
-	const struct fragi_fragment_info *fragment = &checking->fragments[i];
+	for (size_t i = 0; i < info->op_count && !checking->all_in_doubt; i++) {
+		const struct fragi_op_info *op = &info->ops[i];
 
-	for (size_t j = 0; j < fragment->op_count; j++) {
-		const struct fragi_op_info *op = &fragment->ops[j];
-
-		for (size_t k = 0; k < op->port_count; k++) {
-			if (op->ports[k].dir != FRAG_IN || *port_mark(checking, i, j, k) ||
-			    (op->ports[k].flags & FRAG_PORT_OPTIONAL) != 0)
+		for (size_t k = 0; k < op->port_count && !checking->in_doubt[i]; k++) {
+			if (op->ports[k].dir != FRAG_IN ||
+			    (op->ports[k].flags & FRAG_PORT_OPTIONAL) != 0 ||
+			    checking->connected[checking->first[i] + k])
 				continue;
-			fragi_node_error(
-				checking->diag, op->place, NULL,
+			r = fragi_node_error(
+				checking->fragment->diag, checking->fragment->ops[i]->place, NULL,
 				"%s.%s: input \"%s\" is not connected; add a flow that ends there",
-				fragment->name, op->name, op->ports[k].name);
-			checking->failed = true;
+				info->name, op->name, op->ports[k].name);
 		}
 	}
+	return r;
 }
 
-int fragi_checking_step(struct fragi_checking *checking, int64_t *items)
+int fragi_fragment_check_inputs(struct frag_fragment *fragment)
 {
-	while (checking->to_number<checking->fragment_count && * items> 0) {
-		*items -= 1 + (int64_t)checking->fragments[checking->to_number].op_count;
-		number_ports(checking, checking->to_number++);
+	struct checking checking = {0};
+	int r = checking_init(&checking, fragment);
+
+	if (r == 0) {
+		mark_all(&checking);
+		r = refuse_unconnected(&checking);
 	}
-	if (checking->to_number < checking->fragment_count)
-		return -EAGAIN;
-	if (checking->connected == NULL)
-		checking->connected =
-			fragi_calloc(checking->ports + 1, sizeof(*checking->connected));
-	if (checking->connected == NULL)
-		return -ENOMEM;
-	for (; checking->to_mark<checking->count && * items> 0; --*items) {
-		const struct fragi_flow_info *flow = &checking->flows[checking->to_mark++];
-
-		*port_mark(checking, flow->to_fragment, flow->to_op, flow->to_port) = true;
-	}
-	if (checking->to_mark < checking->count)
-		return -EAGAIN;
-	while (checking->to_check<checking->fragment_count && * items> 0) {
-		*items -= 1 + (int64_t)checking->fragments[checking->to_check].op_count;
-		check_fragment(checking, checking->to_check++);
-	}
-	if (checking->to_check < checking->fragment_count)
-		return -EAGAIN;
-	return checking->failed ? -EINVAL : 0;
-}
-
-void fragi_checking_end(struct fragi_checking *checking)
-{
-	if (checking == NULL)
-		return;
-	fragi_free(checking->first);
-	fragi_free(checking->op_first);
-	fragi_free(checking->connected);
-	fragi_free(checking);
-}
-
-int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragment_count,
-		      const struct fragi_flow_info *flows, size_t count, struct fragi_diag *diag)
-{
-	struct fragi_checking *checking =
-		fragi_checking_begin(fragments, fragment_count, flows, count, diag);
-	int64_t items = INT64_MAX;
-	int r = checking != NULL ? fragi_checking_step(checking, &items) : -ENOMEM;
-
-	fragi_checking_end(checking);
-	return r != -ENOMEM ? r
-			    : fragi_diag_add(diag, r, NULL, 0, 0,
-					     "memory is short while the flows are checked");
+	checking_fini(&checking);
+	return r;
 }

@@ -35,7 +35,8 @@ struct fragi_making {
 	struct fragi_strmap ops;           /* name: struct frag_op */
 	struct fragi_strmap bad_ops;       /* names of those that could not be made, or completed */
 	struct fragi_strmap bad_resources; /* the same */
-	struct fragi_spec_flow *flows;     /* those of C */
+	/* those of C, and once they are resolved those of the graph too */
+	struct fragi_spec_flow *flows;
 	uint32_t flow_count, flow_capacity;
 	uint32_t op_capacity, made_capacity, resource_capacity;
 };
@@ -81,6 +82,12 @@ void fragi_op_complete(struct frag_op *op);
 /* The sentence of a callback's failure into diag; returns r. */
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback,
 			     int r);
+
+/*
+ * check.c: inputs that no flow ends at and that are not optional, of a fragment of a graph whose
+ * flows are resolved. Returns 0, -EINVAL with errors in diag, -ENOMEM.
+ */
+int fragi_fragment_check_inputs(struct frag_fragment *fragment);
 
 /* conditions.c; settings and place are borrowed. NULL on failure. */
 struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name, const char *type,

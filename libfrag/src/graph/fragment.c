@@ -81,9 +81,26 @@ static void load_extensions(struct frag_fragment *fragment)
 		r = fragi_registry_load(fragment->registry, own->extensions[i].library, &err);
 		if (r == 0)
 			continue;
-		fragi_making_fail_by(fragment, &err, own->extensions[i].place, NULL, "");
+		/* without the fragment's name: of all that list it at the top it is one error */
+		fragi_making_fail_by(fragment, &err, own->extensions[i].place, "", "");
 		fragment->making->no_library = true;
 	}
+}
+
+/* What the text's errors left of resources and operators: their names, which may be referred to. */
+static bool is_flawed_resource(struct frag_fragment *fragment, const struct fragi_spec_object *said)
+{
+	if (said->type == NULL)
+		fragi_making_note_bad(fragment, &fragment->making->bad_resources, said->name);
+	return said->type == NULL;
+}
+
+static bool is_flawed_operator(struct frag_fragment *fragment,
+			       const struct fragi_spec_operator *said)
+{
+	if (said->is_flawed)
+		fragi_making_note_bad(fragment, &fragment->making->bad_ops, said->name);
+	return said->is_flawed;
 }
 
 static void make_conditions(struct frag_op *op, const struct fragi_spec_operator *own)
@@ -105,7 +122,7 @@ static void make_typed(struct frag_fragment *fragment)
 
 	for (size_t i = 0; i < own->operator_count; i++) {
 		said = &own->operators[i];
-		if (said->type == NULL)
+		if (is_flawed_operator(fragment, said) || said->type == NULL)
 			continue;
 		op = fragi_op_make(fragment, said->name, said->type, NULL, said->place);
 		if (op == NULL)
@@ -161,11 +178,12 @@ static void match_untyped(struct frag_fragment *fragment)
 			names[count++] = fragment->made[i]->name;
 	for (size_t i = 0; i < own->operator_count; i++) {
 		said = &own->operators[i];
-		if (said->type != NULL)
+		if (said->is_flawed || said->type != NULL)
 			continue;
 		op = fragi_strmap_get(&fragment->making->ops, said->name);
 		if (op != NULL) {
 			op->made->own = said;
+			op->place = said->place;
 			make_conditions(op, said);
 			continue;
 		}
@@ -204,8 +222,9 @@ static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragme
 	load_extensions(fragment);
 	for (size_t i = 0; i < own->resource_count; i++) {
 		said = &own->resources[i];
-		fragi_resource_make(fragment, said->name, said->type, said->settings,
-				    said->setting_count, said->place);
+		if (!is_flawed_resource(fragment, said))
+			fragi_resource_make(fragment, said->name, said->type, said->settings,
+					    said->setting_count, said->place);
 	}
 	make_typed(fragment);
 	run_composer(fragment);
@@ -234,95 +253,82 @@ int fragi_fragment_compose_flawed(const struct fragi_spec *spec,
 	return compose(spec, own, registry, diag, true, out_fragment);
 }
 
-/* The tables that others know this fragment by. */
-static int info_build(struct frag_fragment *fragment)
+static bool is_bad(const struct frag_fragment *fragment, const char *op)
 {
-	struct fragi_op_info *info =
-		fragi_arena_alloc(&fragment->arena, (fragment->op_count + 1) * sizeof(*info));
-	struct fragi_port_info *ports;
-	const struct fragi_port *port;
-	const struct frag_op *op;
+	return fragi_strmap_get(&fragment->making->bad_ops, op) != NULL;
+}
 
-	if (info == NULL)
+static int op_info_build(struct frag_fragment *fragment, const struct frag_op *op,
+			 struct fragi_op_info *out_info)
+{
+	struct fragi_port_info *ports =
+		fragi_arena_alloc(&fragment->arena, (op->port_count + 1) * sizeof(*ports));
+
+	if (ports == NULL)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < fragment->op_count; i++) {
-		op = fragment->ops[i];
-		ports = fragi_arena_alloc(&fragment->arena, (op->port_count + 1) * sizeof(*ports));
-		if (ports == NULL)
-			return -ENOMEM;
-		for (uint32_t j = 0; j < op->port_count; j++) {
-			port = &op->ports[j];
-			ports[j] = (struct fragi_port_info){
-				.name = port->name,
-				.dir = port->dir,
-				.type = port->type_name,
-				.type_id = port->type != NULL ? fragi_type_id(port->type) : 0,
-				.has_codec = port->type == NULL || fragi_type_has_codec(port->type),
-				.flags = port->flags,
-				.capacity = port->capacity,
-				.policy = port->policy,
-			};
-		}
-		info[i] = (struct fragi_op_info){
-			.name = op->name,
-			.type = op->type->name,
-			.ports = ports,
-			.port_count = op->port_count,
-			.place = op->made->own != NULL ? op->made->own->place : op->made->place};
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		const struct fragi_port *port = &op->ports[i];
+
+		ports[i] = (struct fragi_port_info){
+			.name = port->name,
+			.dir = port->dir,
+			.type = port->type_name,
+			.type_id = port->type != NULL ? fragi_type_id(port->type) : 0,
+			.has_codec = port->type == NULL || fragi_type_has_codec(port->type),
+			.flags = port->flags,
+			.capacity = port->capacity,
+			.policy = port->policy,
+		};
 	}
-	fragment->info.name = fragment->name;
-	fragment->info.ops = info;
-	fragment->info.op_count = fragment->op_count;
+	*out_info = (struct fragi_op_info){
+		.name = op->name,
+		.type = op->type->name,
+		.ports = ports,
+		.port_count = op->port_count,
+		.has_gaps = is_bad(fragment, op->name),
+	};
 	return 0;
 }
 
-/* Takes the operators out of the tables whose ports are not all known. */
-static void info_prune(struct frag_fragment *fragment)
+/*
+ * The tables that others know this fragment by. After errors, operators of the graph that could not
+ * be made stand in them with a name alone.
+ */
+static int info_build(struct frag_fragment *fragment)
 {
-	struct fragi_fragment_info *info = &fragment->info;
-	size_t kept = 0;
+	const struct fragi_spec_fragment *own = fragment->own;
+	size_t named = own != NULL ? own->operator_count : 0, count = fragment->op_count;
+	struct fragi_op_info *info =
+		fragi_arena_alloc(&fragment->arena, (count + named + 1) * sizeof(*info));
+	int r = info != NULL ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < info->op_count; i++)
-		if (fragi_strmap_get(&fragment->making->bad_ops, info->ops[i].name) == NULL)
-			info->ops[kept++] = info->ops[i];
-	info->op_count = kept;
-}
-
-static bool is_bad(const struct frag_fragment *fragment, const struct fragi_spec_end *end)
-{
-	return fragi_strmap_get(&fragment->making->bad_ops, end->op) != NULL ||
-	       (fragment->making->no_composer &&
-		fragi_strmap_get(&fragment->making->ops, end->op) == NULL);
-}
-
-/* The flow without the ends that name what could not be made; false: nothing is left. */
-static bool flow_keep(struct frag_fragment *fragment, const struct fragi_spec_flow *said,
-		      struct fragi_spec_flow *out_flow)
-{
-	struct fragi_spec_end *to;
-
-	*out_flow = *said;
-	out_flow->to_count = 0;
-	if (is_bad(fragment, &said->from))
-		return false;
-	to = fragi_arena_alloc(&fragment->arena, (said->to_count + 1) * sizeof(*to));
-	if (to == NULL) {
-		fragi_making_note(fragment, -ENOMEM);
-		return false;
-	}
-	for (size_t i = 0; i < said->to_count; i++)
-		if (!is_bad(fragment, &said->to[i]))
-			to[out_flow->to_count++] = said->to[i];
-	out_flow->to = to;
-	return out_flow->to_count > 0;
+	for (uint32_t i = 0; r == 0 && i < fragment->op_count; i++)
+		r = op_info_build(fragment, fragment->ops[i], &info[i]);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < named; i++)
+		if (is_bad(fragment, own->operators[i].name) &&
+		    fragi_strmap_get(&fragment->making->ops, own->operators[i].name) == NULL)
+			info[count++] = (struct fragi_op_info){
+				.name = own->operators[i].name,
+				.type = own->operators[i].type,
+				.has_gaps = true,
+			};
+	fragment->info = (struct fragi_fragment_info){
+		.name = fragment->name,
+		.ops = info,
+		.op_count = count,
+		.has_gaps = fragment->making->no_composer,
+	};
+	return 0;
 }
 
 /* Flows of C first, then those of the graph. */
 static int flows_resolve(struct frag_fragment *fragment)
 {
-	const struct fragi_making *making = fragment->making;
+	struct fragi_making *making = fragment->making;
 	const struct fragi_spec_fragment *own = fragment->own;
-	size_t own_count = own != NULL ? own->flow_count : 0, count = 0;
+	size_t own_count = own != NULL ? own->flow_count : 0;
 	struct fragi_spec_flow *flows = fragi_arena_alloc(
 		&fragment->arena, (making->flow_count + own_count + 1) * sizeof(*flows));
 	const struct fragi_flow_info *flow;
@@ -330,13 +336,13 @@ static int flows_resolve(struct frag_fragment *fragment)
 
 	if (flows == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < making->flow_count + own_count; i++)
-		if (flow_keep(fragment,
-			      i < making->flow_count ? &making->flows[i]
-						     : &own->flows[i - making->flow_count],
-			      &flows[count]))
-			count++;
-	r = fragi_flows_resolve(flows, count, 0, &fragment->info, 1, fragment->diag,
+	if (making->flow_count > 0)
+		memcpy(flows, making->flows, making->flow_count * sizeof(*flows));
+	if (own_count > 0)
+		memcpy(flows + making->flow_count, own->flows, own_count * sizeof(*flows));
+	making->flows = flows;
+	making->flow_count += (uint32_t)own_count;
+	r = fragi_flows_resolve(flows, making->flow_count, 0, &fragment->info, 1, fragment->diag,
 				&fragment->flows, &fragment->flow_count);
 	for (size_t i = 0; i < fragment->flow_count; i++) {
 		flow = &fragment->flows[i];
@@ -364,13 +370,13 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 	if (r == 0)
 		r = flows_resolve(fragment);
 	fragi_making_note(fragment, r);
+	if (r != -ENOMEM && fragment->spec != NULL && fragment->own != NULL)
+		fragi_making_note(fragment, fragi_fragment_check_inputs(fragment));
 	r = making->code;
 	if (r == 0 && making->no_library)
 		r = -ENOENT;
 	if (r == 0 && fragi_fragment_order(fragment) == NULL)
 		r = fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short");
-	if (r < 0)
-		info_prune(fragment);
 	making_fini(fragment);
 	return r;
 }

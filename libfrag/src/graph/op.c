@@ -79,6 +79,7 @@ static struct frag_op *op_alloc(struct frag_fragment *fragment, const char *name
 		return NULL;
 	made->place = place;
 	op->made = made;
+	op->place = place;
 	op->fragment = fragment;
 	op->index = UINT32_MAX;
 	op->type = type;
@@ -273,10 +274,10 @@ int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const 
 	const size_t first = diag->count;
 
 	if (op->err.text[0] != '\0')
-		fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s", op->subject, op->err.text);
+		fragi_node_error(diag, op->place, op->subject, "%s", op->err.text);
 	else
-		fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s returned %d (%s)", op->subject,
-			       callback, r, frag_strerror(r));
+		fragi_node_error(diag, op->place, op->subject, "%s returned %d (%s)", callback, r,
+				 frag_strerror(r));
 	fragi_diag_classify(diag, first, failure, op->subject);
 	return r;
 }
@@ -347,7 +348,7 @@ static int ports_type(struct frag_op *op)
 		port->type = frag_type_find(port->type_name);
 		if (port->type == NULL)
 			result = fragi_making_fail(
-				op->fragment, -EINVAL, op->made->place, op->subject,
+				op->fragment, -EINVAL, op->place, op->subject,
 				"port \"%s\" is of type \"%.80s\", which is not registered; %s",
 				port->name, port->type_name,
 				op->fragment->registry != NULL

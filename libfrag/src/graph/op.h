@@ -38,9 +38,10 @@ struct fragi_made; /* compose: what was said of an operator until its state is f
 
 struct frag_op {
 	struct frag_fragment *fragment;
-	const char *name;    /* "detect" */
-	const char *subject; /* "fragment1.detect" */
-	uint32_t index;      /* in the fragment, order of composition; UINT32_MAX until added */
+	const char *name;               /* "detect" */
+	const char *subject;            /* "fragment1.detect" */
+	const struct fragi_node *place; /* in the graph; NULL: composed in C alone */
+	uint32_t index; /* in the fragment, order of composition; UINT32_MAX until added */
 	const struct frag_op_type
 		*type; /* a copy of the plugin's table, with tables of this libfrag's sizes */
 	void *state;
@@ -111,8 +112,7 @@ FRAGI_API int fragi_fragment_compose(const struct fragi_spec *spec,
 				     struct frag_fragment **out_fragment);
 /*
  * The same, and after a failure *out_fragment is what could be made, where that is anything: its
- * info has the operators whose ports are known, its flows are not to be used. Only for looking for
- * further errors; destroy it.
+ * info has gaps, its flows are not to be used. Only for looking for further errors; destroy it.
  */
 FRAGI_API int fragi_fragment_compose_flawed(const struct fragi_spec *spec,
 					    const struct fragi_spec_fragment *own,

@@ -151,8 +151,8 @@ static bool find_op(struct fragi_resolving *resolving, const struct fragi_spec_e
 		return false;
 	i = get(index, from->op);
 	end->op = (uint32_t)i;
-	if (i != SIZE_MAX)
-		return true;
+	if (i != SIZE_MAX || fragment->has_gaps)
+		return i != SIZE_MAX;
 	for (; count < fragment->op_count && count < ADVICE_PORTS_MAX; count++)
 		names[count] = fragment->ops[count].name;
 	resolving_error(
@@ -170,6 +170,8 @@ static bool find_only_port(struct fragi_resolving *resolving, const struct fragi
 	char advice[512];
 	size_t count = 0;
 
+	if (op->has_gaps)
+		return false;
 	for (size_t i = 0; i < op->port_count; i++) {
 		if (op->ports[i].dir != dir)
 			continue;
@@ -213,7 +215,7 @@ static bool find_port(struct fragi_resolving *resolving, const struct fragi_spec
 				op->name, from->port, dir == FRAG_IN ? "output" : "input",
 				dir == FRAG_IN ? "ends at an input" : "begins at an output",
 				advise_ports(resolving, advice, sizeof(advice), "", op, dir));
-	else
+	else if (!op->has_gaps)
 		resolving_error(
 			resolving, from->place, "flow end %s.%s.%s: no %s \"%s\"%s", fragment->name,
 			op->name, from->port, dir_text(dir), from->port,
@@ -224,8 +226,9 @@ static bool find_port(struct fragi_resolving *resolving, const struct fragi_spec
 static bool find_end(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
 		     enum frag_dir dir, struct end *end)
 {
-	return find_fragment(resolving, from, end) && find_op(resolving, from, end) &&
-	       find_port(resolving, from, dir, end);
+	/* an end without an operator was refused when the text was read */
+	return from->op != NULL && find_fragment(resolving, from, end) &&
+	       find_op(resolving, from, end) && find_port(resolving, from, dir, end);
 }
 
 static const char *type_of(const struct fragi_port_info *port)

@@ -8,7 +8,8 @@
  * Flows between ports: completes omitted ports, checks that both ends exist, point the right way,
  * agree on the type and, between processes, have a codec. One code for the flows inside a fragment
  * (in its host) and for those between fragments (in the driver, which knows only these plain tables
- * that hosts reported).
+ * that hosts reported). A graph with errors has tables with gaps: nothing is said of a flow's end
+ * that may name what is missing there, and its other end is checked all the same.
  */
 struct fragi_port_info {
 	const char *name;
@@ -26,7 +27,7 @@ struct fragi_op_info {
 	const char *type;
 	struct fragi_port_info *ports;
 	size_t port_count;
-	const struct fragi_node *place; /* in the graph; NULL: composed in C, or not known */
+	bool has_gaps; /* it may have more ports than these */
 };
 
 struct fragi_fragment_info {
@@ -34,6 +35,7 @@ struct fragi_fragment_info {
 	struct fragi_op_info *ops;
 	size_t op_count;
 	uint32_t host; /* fragments with the same number share a process */
+	bool has_gaps; /* it may have more operators than these */
 };
 
 /* One flow from one port to one port. */
@@ -67,17 +69,11 @@ FRAGI_API int fragi_flows_resolve(const struct fragi_spec_flow *specs, size_t sp
 				  size_t fragment_count, struct fragi_diag *diag,
 				  struct fragi_flow_info **flows, size_t *count);
 /*
- * After all flows are there: inputs that are not connected and not optional. Returns 0 or -EINVAL.
- */
-FRAGI_API int fragi_flows_check(const struct fragi_fragment_info *fragments, size_t fragment_count,
-				const struct fragi_flow_info *flows, size_t count,
-				struct fragi_diag *diag);
-/*
- * Both in steps, for a caller that must not be held up for long. What is passed to begin stays in
- * place until the end; begin returns NULL when memory is short. A step goes on until about *items
- * flows and operators have been handled, and takes what it has handled off *items: a fragment's
- * operators are handled at once, so *items may become negative. It returns -EAGAIN when there is
- * more to do, else as fragi_flows_resolve and fragi_flows_check, -ENOMEM without a text in diag.
+ * The same in steps, for a caller that must not be held up for long. What is passed to begin stays
+ * in place until the end; begin returns NULL when memory is short. A step goes on until about
+ * *items flows and operators have been handled, and takes what it has handled off *items: a
+ * fragment's operators are handled at once, so *items may become negative. It returns -EAGAIN when
+ * there is more to do, else as fragi_flows_resolve, -ENOMEM without a text in diag.
  */
 FRAGI_API struct fragi_resolving *
 fragi_resolving_begin(const struct fragi_spec_flow *specs, size_t spec_count, int own_fragment,
@@ -88,12 +84,6 @@ FRAGI_API int fragi_resolving_step(struct fragi_resolving *resolving, int64_t *i
 FRAGI_API void fragi_resolving_take(struct fragi_resolving *resolving,
 				    struct fragi_flow_info **flows, size_t *count);
 FRAGI_API void fragi_resolving_end(struct fragi_resolving *resolving); /* NULL is accepted */
-FRAGI_API struct fragi_checking *fragi_checking_begin(const struct fragi_fragment_info *fragments,
-						      size_t fragment_count,
-						      const struct fragi_flow_info *flows,
-						      size_t count, struct fragi_diag *diag);
-FRAGI_API int fragi_checking_step(struct fragi_checking *checking, int64_t *items);
-FRAGI_API void fragi_checking_end(struct fragi_checking *checking); /* NULL is accepted */
 /* "fragment1.tx.out" into out. Returns out. */
 FRAGI_API const char *fragi_flow_from(const struct fragi_fragment_info *fragments,
 				      const struct fragi_flow_info *flow, char *out, size_t size);

@@ -85,7 +85,10 @@ static int check_wanted(const struct fragi_run *run, struct fragi_diag *diag)
 	return 0;
 }
 
-/* Composes every fragment that is to run here; goes on after errors, so that all are reported. */
+/*
+ * Composes every fragment that is to run here; goes on after errors, so that all are reported, and
+ * keeps what could be made, so that others can look for more.
+ */
 static int compose(struct fragi_run *run, struct fragi_diag *diag)
 {
 	const struct fragi_spec *spec = run->config.spec;
@@ -102,12 +105,12 @@ static int compose(struct fragi_run *run, struct fragi_diag *diag)
 
 		if (!is_wanted(run, own->name))
 			continue;
-		r = fragi_fragment_compose(spec, own, run->config.registry, diag,
-					   &fragment->fragment);
-		if (r < 0) {
+		r = fragi_fragment_compose_flawed(spec, own, run->config.registry, diag,
+						  &fragment->fragment);
+		if (r < 0)
 			result = result == 0 || r == -EINVAL ? r : result;
+		if (fragment->fragment == NULL)
 			continue;
-		}
 		fragment->fragment->run = run;
 		fragment->run = run;
 		fragment->spec = &own->scheduler;

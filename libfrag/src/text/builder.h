@@ -183,8 +183,8 @@ void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node
 				const struct fragi_spec_extension **out_extensions,
 				size_t *out_count);
 
-/* flawed.c: takes out what is not whole, and what names it */
-void fragi_spec_prune(struct fragi_spec *spec);
+/* flawed.c: marks what is not whole, and takes out what has no name of its own */
+void fragi_spec_mark_flaws(struct fragi_spec *spec);
 
 /* spec.c: parses the texts up to the merged config; for reading a source, too. */
 void fragi_builder_begin(struct fragi_builder *builder);

@@ -231,7 +231,7 @@ static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag
 		keep_flawed && r == -EINVAL && builder.root != NULL && spec->application != NULL;
 	fragi_builder_fini(&builder);
 	if (keep_flawed)
-		fragi_spec_prune(spec);
+		fragi_spec_mark_flaws(spec);
 	if (r < 0 && !keep_flawed)
 		fragi_spec_destroy(spec);
 	else

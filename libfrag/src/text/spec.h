@@ -79,10 +79,14 @@ struct fragi_spec_operator {
 	enum frag_metadata_policy metadata_policy;
 	int metadata;        /* 0 off, 1 on, -1 not said */
 	int64_t watchdog_ns; /* 0: as the fragment says */
+	bool is_flawed;      /* of fragi_spec_parse_flawed: nothing is known but the name */
 	const struct fragi_node *place;
 };
 
-/* fragment NULL inside a fragment; port NULL: left out */
+/*
+ * fragment NULL inside a fragment; port NULL: left out; op NULL: of fragi_spec_parse_flawed, an end
+ * that was refused (and between fragments fragment NULL: not even that is known)
+ */
 struct fragi_spec_end {
 	const char *fragment, *op, *port;
 	const struct fragi_node *place;

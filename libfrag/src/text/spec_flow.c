@@ -47,37 +47,50 @@ static char *trimmed(struct fragi_builder *builder, const char *text, size_t len
 	return copy;
 }
 
+/* Takes a refused end out, so that nothing else is said of it. */
+static void refuse_end(struct fragi_spec_end *end, bool fragment_too)
+{
+	end->op = end->port = NULL;
+	if (fragment_too)
+		end->fragment = NULL;
+}
+
 /* Whether the fragment and the operator are known to exist; what a composer makes is seen later. */
-static void check_end(struct fragi_builder *builder, const struct fragi_node *place,
-		      const char *fragment, const char *op, const char *text)
+static void check_end(struct fragi_builder *builder, const char *fragment, const char *text,
+		      struct fragi_spec_end *end)
 {
 	const struct fragi_node *known = fragi_strmap_get(&builder->fragments, fragment);
-	char *path = fragi_builder_join(builder, fragment, op), advice[512];
+	char *path = fragi_builder_join(builder, fragment, end->op), advice[512];
 
 	if (path == NULL)
 		return;
 	if (fragi_strmap_get(&builder->excluded, fragment) != NULL) {
 		fragi_builder_error(
-			builder, place, NULL,
+			builder, end->place, NULL,
 			"flow end %s: fragment %s is excluded by its when; give the flow the same when",
 			text, fragment);
+		refuse_end(end, true);
 	} else if (known == NULL) {
-		fragi_builder_error(builder, place, NULL, "flow end %s: unknown fragment \"%s\"%s",
-				    text, fragment,
+		fragi_builder_error(builder, end->place, NULL,
+				    "flow end %s: unknown fragment \"%s\"%s", text, fragment,
 				    fragi_builder_advise_keys(
 					    builder, advice, sizeof(advice), fragment, "fragments",
 					    fragi_node_get(builder->root, "fragments")));
+		refuse_end(end, true);
 	} else if (fragi_strmap_get(&builder->excluded, path) != NULL) {
 		fragi_builder_error(
-			builder, place, NULL,
+			builder, end->place, NULL,
 			"flow end %s: operator %s is excluded by its when; give the flow the same when",
 			text, path);
+		refuse_end(end, false);
 	} else if (fragi_strmap_get(&builder->composed, fragment) == NULL &&
 		   fragi_strmap_get(&builder->operators, path) == NULL) {
-		fragi_builder_error(
-			builder, place, NULL, "flow end %s: unknown operator \"%s\"%s", text, path,
-			fragi_builder_advise_keys(builder, advice, sizeof(advice), op, "operators",
-						  fragi_node_get(known, "operators")));
+		fragi_builder_error(builder, end->place, NULL,
+				    "flow end %s: unknown operator \"%s\"%s", text, path,
+				    fragi_builder_advise_keys(builder, advice, sizeof(advice),
+							      end->op, "operators",
+							      fragi_node_get(known, "operators")));
+		refuse_end(end, false);
 	}
 }
 
@@ -112,7 +125,7 @@ static void read_end(struct fragi_builder *builder, const struct fragi_node *pla
 		end->fragment = parts[0];
 	end->op = parts[most - 2];
 	end->port = count == most ? parts[most - 1] : NULL;
-	check_end(builder, place, fragment != NULL ? fragment : end->fragment, end->op, text);
+	check_end(builder, fragment != NULL ? fragment : end->fragment, text, end);
 }
 
 static void read_arrow(struct fragi_builder *builder, const struct fragi_node *node,
