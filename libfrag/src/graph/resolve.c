@@ -7,6 +7,7 @@
 #include <base/alloc.h>
 #include <base/policy.h>
 #include <base/strmap.h>
+#include <base/transports.h>
 #include <text/builder.h>
 #include <graph/resolve.h>
 
@@ -340,12 +341,12 @@ static void add_flow(struct fragi_resolving *resolving, const struct fragi_flow_
 static void choose_transport(const struct fragi_fragment_info *fragments,
 			     const struct fragi_spec_flow *spec, struct fragi_flow_info *flow)
 {
-	bool is_asked = spec->edge != NULL && strcmp(spec->edge, "ucx") == 0;
+	bool is_asked = spec->edge != NULL && fragi_transport_exists(spec->edge);
 
 	if (!is_asked && fragments[flow->from_fragment].host == fragments[flow->to_fragment].host)
 		return;
 	flow->between_hosts = true;
-	flow->transport = "ucx";
+	flow->transport = is_asked ? spec->edge : fragi_transport_name(0);
 	flow->transport_reason = is_asked ? "the graph asks for it" : "its ends are in two hosts";
 }
 

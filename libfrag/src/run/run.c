@@ -12,6 +12,7 @@
 #include <base/beat.h>
 #include <base/log.h>
 #include <base/stamp.h>
+#include <base/transports.h>
 #include <run/state.h>
 
 static int descriptors_open(struct fragi_run *run)
@@ -157,19 +158,16 @@ static void remote_fault(void *arg, int code, const char *sentence)
 	fragi_run_report_failure(arg, FRAGI_FAILURE_HOST_FAILED, NULL, sentence);
 }
 
-/* The kinds of transports that a host opens if flows leave it. */
-static const char *const transport_kinds[] = {"ucx"};
-
-static int transport_open(struct fragi_run *run, const char *kind, struct fragi_diag *diag)
+static int transport_open(struct fragi_run *run, const char *name, struct fragi_diag *diag)
 {
 	const struct fragi_transport_ops *ops;
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = fragi_transport_open(kind, &ops, &err);
+	int r = fragi_transport_open(name, &ops, &err);
 
 	if (r == 0)
 		r = fragi_remote_open(run->remote, ops, &err);
 	if (r < 0) {
-		frag_err_set(&err, r, "cannot open the transport %s (%s)", kind, frag_strerror(r));
+		frag_err_set(&err, r, "cannot open the transport %s (%s)", name, frag_strerror(r));
 		fragi_err_classify(&err,
 				   r == -ENOENT ? FRAGI_FAILURE_TRANSPORT_MISSING
 						: FRAGI_FAILURE_HOST_FAILED,
@@ -193,9 +191,10 @@ static int remote_create(struct fragi_run *run, struct fragi_diag *diag)
 		.fault = remote_fault,
 	};
 	int r = fragi_remote_create(&config, &run->remote);
+	const char *name;
 
-	for (size_t i = 0; r == 0 && i < FRAG_COUNT_OF(transport_kinds); i++)
-		r = transport_open(run, transport_kinds[i], diag);
+	for (size_t i = 0; r == 0 && (name = fragi_transport_name(i)) != NULL; i++)
+		r = transport_open(run, name, diag);
 	return r;
 }
 
@@ -411,14 +410,12 @@ uint32_t fragi_run_addresses(const struct fragi_run *run,
 			     struct fragi_run_address out[FRAGI_RUN_TRANSPORTS_MAX])
 {
 	uint32_t count = 0;
+	const char *name;
 
-	for (size_t i = 0; run->remote != NULL && i < FRAG_COUNT_OF(transport_kinds); i++) {
-		const struct fragi_transport *transport =
-			fragi_remote_transport(run->remote, transport_kinds[i]);
+	for (size_t i = 0; run->remote != NULL && (name = fragi_transport_name(i)) != NULL; i++) {
+		const struct fragi_transport *transport = fragi_remote_transport(run->remote, name);
 
-		if (transport == NULL)
-			continue;
-		out[count].transport = transport_kinds[i];
+		out[count].transport = name;
 		out[count].bytes = transport->ops->address(transport, &out[count].size);
 		out[count].detail = transport->detail;
 		count++;

@@ -55,7 +55,7 @@ struct fragi_run_config {
 FRAGI_API int fragi_run_create(const struct fragi_run_config *config, struct fragi_run **out_run);
 /*
  * Loads, composes, initializes, resolves the flows inside this process, makes the ledger; opens the
- * transport "ucx" if the spec has flows that leave this process.
+ * transports if the spec has flows that leave this process.
  * Errors in diag, classified (base/failure.h). Returns 0 or negative errno.
  */
 FRAGI_API int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag);

@@ -8,6 +8,7 @@
 #include <base/alloc.h>
 #include <base/log.h>
 #include <base/strmap.h>
+#include <base/transports.h>
 #include <run/state.h>
 
 /*
@@ -18,18 +19,48 @@
  */
 #define BETWEEN ((uint64_t)1 << 40)
 
-static int fragment_of(const struct fragi_run *run, const char *name)
+/* The fragments of this process by name, and the operators of each. */
+struct names {
+	const struct fragi_run *run;
+	struct fragi_strmap fragments; /* struct fragi_fragment_info */
+	struct fragi_strmap *ops;      /* struct frag_op; a fragment's when the first is wanted */
+};
+
+static int names_init(struct names *names, const struct fragi_run *run)
 {
-	for (size_t i = 0; name != NULL && i < run->fragment_count; i++)
-		if (strcmp(run->infos[i].name, name) == 0)
-			return (int)i;
-	return -1;
+	names->run = run;
+	names->ops = fragi_calloc(run->fragment_count + 1, sizeof(*names->ops));
+	if (names->ops == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->fragment_count; i++)
+		if (fragi_strmap_put(&names->fragments, run->infos[i].name, &run->infos[i]) ==
+		    -ENOMEM)
+			return -ENOMEM;
+	return 0;
 }
 
-/* The operators of a fragment by name, indexed when the first one is wanted. */
-static int op_of(const struct frag_fragment *fragment, struct fragi_strmap *ops, const char *name,
-		 struct frag_op **out_op)
+static void names_fini(struct names *names)
 {
+	for (size_t i = 0; names->ops != NULL && i < names->run->fragment_count; i++)
+		fragi_strmap_fini(&names->ops[i]);
+	fragi_free(names->ops);
+	fragi_strmap_fini(&names->fragments);
+}
+
+/* -1: it is not in this process. */
+static int fragment_of(const struct names *names, const char *name)
+{
+	const struct fragi_fragment_info *info =
+		name != NULL ? fragi_strmap_get(&names->fragments, name) : NULL;
+
+	return info != NULL ? (int)(info - names->run->infos) : -1;
+}
+
+static int op_of(struct names *names, int index, const char *name, struct frag_op **out_op)
+{
+	const struct frag_fragment *fragment = names->run->fragments[index].fragment;
+	struct fragi_strmap *ops = &names->ops[index];
+
 	for (uint32_t i = 0; ops->count < fragment->op_count && i < fragment->op_count; i++)
 		if (fragi_strmap_put(ops, fragment->ops[i]->name, fragment->ops[i]) == -ENOMEM)
 			return -ENOMEM;
@@ -77,14 +108,14 @@ static int resolve_between(struct fragi_run *run, const struct fragi_spec_flow *
 }
 
 /* A flow with one end here: the port counts it, and the ledger has a row for it. */
-static int note_edge(struct fragi_run *run, struct fragi_strmap *ops, int fragment,
+static int note_edge(struct fragi_run *run, struct names *names, int fragment,
 		     const struct fragi_spec_end *end, enum frag_dir dir)
 {
 	struct fragi_port *port;
 	struct frag_op *op;
 
 	run->edge_rows++;
-	if (op_of(run->fragments[fragment].fragment, &ops[fragment], end->op, &op) < 0)
+	if (op_of(names, fragment, end->op, &op) < 0)
 		return -ENOMEM;
 	port = op != NULL ? port_of(op, end->port, dir) : NULL;
 	if (port != NULL)
@@ -119,15 +150,12 @@ static int copy_inner(struct fragi_run *run)
 /* The graph asks for a transport, wherever the other end is. */
 static bool leaves(const struct fragi_spec_flow *flow)
 {
-	return flow->edge != NULL && strcmp(flow->edge, "ucx") == 0;
+	return flow->edge != NULL && fragi_transport_exists(flow->edge);
 }
 
-/*
- * Of each flow the ends that are here; flows has room for every end in the spec. ops: for each
- * fragment, an index of its operators.
- */
-static int gather_between(struct fragi_run *run, struct fragi_strmap *ops,
-			  struct fragi_spec_flow *flows, size_t *out_count)
+/* Of each flow the ends that are here; flows has room for every end in the spec. */
+static int gather_between(struct fragi_run *run, struct names *names, struct fragi_spec_flow *flows,
+			  size_t *out_count)
 {
 	const struct fragi_spec *spec = run->config.spec;
 	size_t count = 0;
@@ -135,10 +163,10 @@ static int gather_between(struct fragi_run *run, struct fragi_strmap *ops,
 
 	for (size_t i = 0; r == 0 && i < spec->flow_count; i++) {
 		const struct fragi_spec_flow *flow = &spec->flows[i];
-		int from = fragment_of(run, flow->from.fragment);
+		int from = fragment_of(names, flow->from.fragment);
 
 		for (size_t k = 0; r == 0 && k < flow->to_count; k++) {
-			int to = fragment_of(run, flow->to[k].fragment);
+			int to = fragment_of(names, flow->to[k].fragment);
 
 			if (from >= 0 && to >= 0 && !leaves(flow)) {
 				flows[count] = *flow;
@@ -148,9 +176,9 @@ static int gather_between(struct fragi_run *run, struct fragi_strmap *ops,
 				continue;
 			}
 			if (from >= 0)
-				r = note_edge(run, ops, from, &flow->from, FRAG_OUT);
+				r = note_edge(run, names, from, &flow->from, FRAG_OUT);
 			if (r == 0 && to >= 0)
-				r = note_edge(run, ops, to, &flow->to[k], FRAG_IN);
+				r = note_edge(run, names, to, &flow->to[k], FRAG_IN);
 		}
 	}
 	*out_count = count;
@@ -161,23 +189,20 @@ int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag)
 {
 	const struct fragi_spec *spec = run->config.spec;
 	struct fragi_spec_flow *flows;
-	struct fragi_strmap *ops;
+	struct names names = {0};
 	size_t ends = 0, count;
 	int r = copy_inner(run);
 
 	for (size_t i = 0; i < spec->flow_count; i++)
 		ends += spec->flows[i].to_count;
 	flows = fragi_calloc(ends + 1, sizeof(*flows));
-	ops = fragi_calloc(run->fragment_count + 1, sizeof(*ops));
-	if (flows == NULL || ops == NULL)
+	if (flows == NULL || names_init(&names, run) < 0)
 		r = -ENOMEM;
 	if (r == 0)
-		r = gather_between(run, ops, flows, &count);
+		r = gather_between(run, &names, flows, &count);
 	if (r == 0)
 		r = resolve_between(run, flows, count, diag);
-	for (size_t i = 0; ops != NULL && i < run->fragment_count; i++)
-		fragi_strmap_fini(&ops[i]);
-	fragi_free(ops);
+	names_fini(&names);
 	fragi_free(flows);
 	return r;
 }

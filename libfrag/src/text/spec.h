@@ -98,7 +98,7 @@ struct fragi_spec_flow {
 	size_t to_count;
 	uint32_t capacity;       /* 0: as the port says */
 	enum frag_policy policy; /* FRAG_POLICY_DEFAULT: as the port says */
-	const char *edge;        /* auto, inproc, ucx; NULL: auto */
+	const char *edge;        /* auto, inproc, or a transport; NULL: auto */
 	/* number of to[0] among all ends in `to` of this list of flows; the others of to follow */
 	uint32_t order;
 	const struct fragi_node *place;

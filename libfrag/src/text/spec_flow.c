@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include <base/policy.h>
+#include <base/transports.h>
 #include <base/units.h>
 #include <text/builder.h>
 
 #define POLICY_WORDS_MAX 32
+#define EDGE_WORDS_MAX 16
 
 enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct fragi_node *node,
 				   const char *subject)
@@ -177,7 +179,8 @@ static void read_to(struct fragi_builder *builder, struct fragi_node *node, cons
 static void read_edge(struct fragi_builder *builder, const struct fragi_node *node,
 		      const char *fragment, struct fragi_spec_flow *flow)
 {
-	static const char *const words[] = {"auto", "inproc", "ucx"};
+	const char *words[EDGE_WORDS_MAX] = {"auto", "inproc"}, *name;
+	size_t count = 2;
 	int i;
 
 	if (node != NULL && node->kind == FRAGI_NODE_SCALAR && strcmp(node->text, "shm") == 0) {
@@ -185,11 +188,14 @@ static void read_edge(struct fragi_builder *builder, const struct fragi_node *no
 				    "edge shm is not built yet; leave it out");
 		return;
 	}
-	i = fragi_read_word(builder, node, fragment, "edge", words, FRAG_COUNT_OF(words));
-	if (i == 2 && fragment != NULL) {
+	for (size_t k = 0; (name = fragi_transport_name(k)) != NULL && count < EDGE_WORDS_MAX; k++)
+		words[count++] = name;
+	i = fragi_read_word(builder, node, fragment, "edge", words, count);
+	if (i >= 2 && fragment != NULL) {
 		fragi_builder_error(
 			builder, node, fragment,
-			"edge ucx inside a fragment: both ends are in one process; leave edge out");
+			"edge %s inside a fragment: both ends are in one process; leave edge out",
+			words[i]);
 		return;
 	}
 	flow->edge = i >= 0 ? words[i] : NULL;

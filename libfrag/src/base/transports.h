@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_BASE_TRANSPORTS_H
+#define FRAGI_BASE_TRANSPORTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <base/diag.h>
+
+/*
+ * The transports that frag has, in one table, the preferred one first: graphs name them, the driver
+ * chooses one for each flow between hosts, and hosts open them. A new one is a row here and a
+ * module of that name (edge/transport.h).
+ */
+
+/* The i-th one's name; NULL behind the last. */
+FRAGI_API const char *fragi_transport_name(size_t i);
+/* Whether there is one of that name. */
+FRAGI_API bool fragi_transport_exists(const char *name);
+
+#endif
