@@ -32,8 +32,15 @@ static uint64_t q56_from_hz(uint64_t hz)
 }
 
 #if defined(__x86_64__)
-#define CALIBRATE_NS 100000 /* within 0.01 %; every process that loads the library spins so long */
+#define ROUGH_NS 10000      /* within 0.5 %; every process that loads the library spins so long */
+#define CALIBRATE_NS 100000 /* within 0.01 % */
 #define BRACKETS 8
+
+/* Both clocks when the library was loaded; ns is 0 where there is nothing to measure. */
+static struct {
+	uint64_t tsc;
+	int64_t ns;
+} loaded;
 
 /* The kernel uses these clocks when it has found that the counters of two cores disagree. */
 static bool kernel_distrusts_tsc(void)
@@ -96,20 +103,46 @@ static void read_both(uint64_t *out_tsc, int64_t *out_ns)
 	}
 }
 
-static uint64_t tsc_measured_q56(void)
+/* Measures the counter from when the library was loaded until at least that much later. */
+static uint64_t tsc_measured_q56(int64_t later_ns)
 {
-	uint64_t tsc0 = 0, tsc1 = 0;
-	int64_t ns0 = 0, ns1 = 0;
+	uint64_t tsc = 0;
+	int64_t ns = 0;
 
-	read_both(&tsc0, &ns0);
-	while (fragi_now_ns() - ns0 < CALIBRATE_NS)
+	while (fragi_now_ns() - loaded.ns < later_ns)
 		__builtin_ia32_pause();
-	read_both(&tsc1, &ns1);
-	if (tsc1 <= tsc0 || ns1 <= ns0)
+	read_both(&tsc, &ns);
+	if (tsc <= loaded.tsc || ns <= loaded.ns)
 		return 0;
-	return (uint64_t)(((unsigned __int128)(uint64_t)(ns1 - ns0) << 56) / (tsc1 - tsc0));
+	return (uint64_t)(((unsigned __int128)(uint64_t)(ns - loaded.ns) << 56) /
+			  (tsc - loaded.tsc));
+}
+
+static uint64_t tsc_rough_q56(void)
+{
+	uint64_t q56;
+
+	read_both(&loaded.tsc, &loaded.ns);
+	q56 = tsc_measured_q56(ROUGH_NS);
+	if (q56 == 0)
+		loaded.ns = 0;
+	return q56;
 }
 #endif
+
+void fragi_stamp_refine(void)
+{
+#if defined(__x86_64__)
+	uint64_t q56;
+
+	if (loaded.ns == 0)
+		return;
+	q56 = tsc_measured_q56(CALIBRATE_NS);
+	loaded.ns = 0;
+	if (q56 != 0)
+		use_counter(q56);
+#endif
+}
 
 __attribute__((constructor)) static void stamp_calibrate(void)
 {
@@ -119,7 +152,7 @@ __attribute__((constructor)) static void stamp_calibrate(void)
 	if (!tsc_is_invariant())
 		return;
 	hz = tsc_stated_hz();
-	q56 = hz != 0 ? q56_from_hz(hz) : tsc_measured_q56();
+	q56 = hz != 0 ? q56_from_hz(hz) : tsc_rough_q56();
 	if (q56 == 0)
 		return;
 	use_counter(q56);

@@ -15,9 +15,16 @@
  * is not invariant, a stamp is CLOCK_MONOTONIC in nanoseconds.
  */
 FRAGI_API extern bool fragi_stamp_is_tsc; /* constant after load */
-FRAGI_API extern uint64_t
-	fragi_stamp_ns_per_tick_q56; /* nanoseconds a tick, in 1/2^56; constant after load */
-FRAGI_API extern uint64_t fragi_stamp_ticks_per_ns_q32; /* the reverse, in 1/2^32 */
+/* Constant after fragi_stamp_refine: nanoseconds a tick, in 1/2^56; the reverse, in 1/2^32. */
+FRAGI_API extern uint64_t fragi_stamp_ns_per_tick_q56;
+FRAGI_API extern uint64_t fragi_stamp_ticks_per_ns_q32;
+
+/*
+ * Measures the counter again where it is only known roughly, within 0.5 %: over the time since the
+ * library was loaded, so that a program that starts need not wait for it. For those who time what
+ * messages do, before they start threads; further calls do nothing.
+ */
+FRAGI_API void fragi_stamp_refine(void);
 
 static inline int64_t fragi_now_ns(void)
 {

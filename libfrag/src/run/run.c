@@ -37,6 +37,7 @@ int fragi_run_create(const struct fragi_run_config *config, struct fragi_run **o
 
 	if (run == NULL)
 		return -ENOMEM;
+	fragi_stamp_refine();
 	run->config = *config;
 	if (run->config.beat_ns <= 0)
 		run->config.beat_ns = FRAGI_BEAT_NS;
