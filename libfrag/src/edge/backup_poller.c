@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include <edge/pump_state.h>
@@ -97,6 +98,7 @@ static void *backup_main(void *arg)
 	uint64_t turns = 0, seen;
 	uint32_t key = atomic_load(&pump->backup_key), none, idle_ticks = 0;
 
+	(void)prctl(PR_SET_NAME, "frag-backup");
 	while (!atomic_load(&pump->backup_stop)) {
 		if (idle_ticks >= REST_TICKS) {
 			atomic_store(&pump->backup_rests, true);
@@ -140,7 +142,6 @@ int fragi_pump_backup_start(struct fragi_pump *pump)
 	if (r != 0)
 		return -r;
 	pump->backup_started = true;
-	pthread_setname_np(pump->backup, "frag-backup");
 	return 0;
 }
 

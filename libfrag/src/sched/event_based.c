@@ -295,8 +295,7 @@ static void *worker_main(void *arg)
 	struct event *event = (struct event *)worker->here.sched;
 	struct fragi_sched *sched = &event->base;
 
-	worker->here.current = fragi_exec_current();
-	fragi_sched_here = &worker->here;
+	fragi_sched_thread_begin(&worker->here);
 	if (worker == &event->workers[0])
 		start_operators(event);
 	else

@@ -202,8 +202,7 @@ static void *greedy_main(void *arg)
 	struct greedy *greedy = arg;
 	struct fragi_sched *sched = &greedy->base;
 
-	greedy->here.current = fragi_exec_current();
-	fragi_sched_here = &greedy->here;
+	fragi_sched_thread_begin(&greedy->here);
 	if (fragi_sched_start_ops(sched) == 0) {
 		for (uint32_t i = 0; i < sched->count; i++)
 			*sched->execs[i]->mark |= sched->execs[i]->mark_bit;

@@ -49,11 +49,17 @@ extern __thread struct fragi_sched_thread *fragi_sched_here
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
- * Creates a thread with the fragment's name, on the cores that the graph asks for. All signals are
- * blocked except those of faults. Returns 0 or a negative errno with a sentence.
+ * Creates a thread on the cores that the graph asks for. All signals are blocked except those of
+ * faults. Returns 0 or a negative errno with a sentence.
  */
 int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg), void *arg,
 			      pthread_t *out_thread, struct frag_err *err);
+/*
+ * On the new thread: makes it one of the scheduler, with the fragment's name. A thread that names
+ * itself needs no file of /proc: that would cost as much as the thread does, and again when the
+ * process ends.
+ */
+void fragi_sched_thread_begin(struct fragi_sched_thread *thread);
 /* Returns the number of cores that this process may use. */
 uint32_t fragi_sched_cores(void);
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <base/alloc.h>
@@ -246,9 +247,14 @@ void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const 
 	fragi_sched_halt(sched);
 }
 
-static void thread_name(const struct fragi_sched *sched, char name[16])
+void fragi_sched_thread_begin(struct fragi_sched_thread *thread)
 {
-	snprintf(name, 16, "frag:%s", sched->config.fragment->name);
+	char name[16];
+
+	snprintf(name, sizeof(name), "frag:%.10s", thread->sched->config.fragment->name);
+	(void)prctl(PR_SET_NAME, name);
+	thread->current = fragi_exec_current();
+	fragi_sched_here = thread;
 }
 
 static int thread_cores(const struct fragi_sched *sched, pthread_attr_t *attr, struct frag_err *err)
@@ -295,7 +301,6 @@ int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg
 	const char *fragment = sched->config.fragment->name;
 	pthread_attr_t attr;
 	sigset_t before;
-	char name[16];
 	int r;
 
 	pthread_attr_init(&attr);
@@ -318,10 +323,6 @@ int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg
 		}
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r == 0) {
-		thread_name(sched, name);
-		pthread_setname_np(*out_thread, name);
-	}
 out:
 	pthread_attr_destroy(&attr);
 	if (r < 0)
