@@ -144,7 +144,13 @@ perftest.port = 13400 + os.getpid() % 2000
 def trip_target(mode, size):
     if size <= 4096:
         return lambda floor: floor + (1 if mode == "busy_poll" else 5)
+    if size >= 8 << 20:
+        return lambda floor: floor * 1.1
     return (lambda floor: floor * 1.25) if size >= 1 << 20 else None
+
+
+def stream_target(size):
+    return lambda floor: (0.9 if size >= 8 << 20 else 0.8) * floor
 
 
 def run(bench):
@@ -175,7 +181,7 @@ def run(bench):
                 rows[key, "paced", p] = bench.row(name % ("paced", "." + p), "us")
             rows[key, "floor", "stream"] = bench.row("ucx." + name % ("stream", ""), "/s")
             rows[key, "stream"] = bench.row(name % ("stream", ""), "/s", floor=rows[key, "floor", "stream"],
-                                            target=lambda floor: 0.8 * floor, more_is_better=True)
+                                            target=stream_target(size), more_is_better=True)
             rows[key, "wide"] = bench.row(name % ("stream", ".wide"), "/s", floor=rows[key, "floor", "stream"],
                                           more_is_better=True)
     for _ in bench.rounds():

@@ -65,6 +65,11 @@ def command_ms(bench, *command):
     return start, end
 
 
+def run_ms(bench, *args):
+    """fork, exec and all of fragctl: the median of RUNS."""
+    return bench.figures("floor", "run", RUNS, bench.path("bin/fragctl"), *args)[0]
+
+
 def first_and_gone(bench, text, flags, rows):
     with tempfile.TemporaryDirectory(prefix="frag-bench-") as folder:
         figures, app = os.path.join(folder, "figures"), os.path.join(folder, "app.yaml")
@@ -149,6 +154,8 @@ def idle_text(operators, edges):
 
 def run(bench):
     floor = bench.row("floor.true", "ms")
+    fragctl = bench.row("start.fragctl", "ms", floor=floor)
+    in_process = bench.row("start.hello.in_process", "ms", floor=floor)
     hello = bench.row("start.hello", "ms", floor=floor, target=lambda floor: 2 * floor)
     here = [bench.row("start.one_host.first", "ms", floor=floor), bench.row("start.one_host.gone", "ms", target=100)]
     workers = bench.row("start.workers_up.first", "ms", target=300)
@@ -156,8 +163,9 @@ def run(bench):
     cold = [bench.row("start.cold.first", "ms"), bench.row("start.cold.gone", "ms", target=100)]
     for _ in bench.rounds():
         floor.add(bench.figures("floor", "run", RUNS, "true")[0])
-        hello.add(bench.figures("floor", "run", RUNS, bench.path("bin/fragctl"), "run",
-                                "examples/hello/app.yaml")[0])
+        fragctl.add(run_ms(bench, "--version"))
+        in_process.add(run_ms(bench, "run", "--in-process", "examples/hello/app.yaml"))
+        hello.add(run_ms(bench, "run", "examples/hello/app.yaml"))
         first_and_gone(bench, HERE, [], here)
         workers_up(bench, TWO, workers)
         over_daemons(bench, TWO, daemons)
