@@ -48,12 +48,12 @@ int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct
 	int r = -ENOENT;
 
 	if (size == 0)
-		return frag_err_set(err, -ENOENT, "\"%.80s\" is no IP address of this machine",
-				    address);
+		return frag_err_set(err, -EINVAL, "\"%.80s\" is no IP address", address);
 	if (getifaddrs(&all) < 0)
 		return frag_err_set(err, -errno, "cannot list the network interfaces: %s",
 				    frag_strerror(-errno));
-	for (const struct ifaddrs *entry = all; entry != NULL && r < 0; entry = entry->ifa_next) {
+	for (const struct ifaddrs *entry = all; entry != NULL && r == -ENOENT;
+	     entry = entry->ifa_next) {
 		size_t n = entry_bytes(entry, have);
 		char text[INET6_ADDRSTRLEN];
 
@@ -61,7 +61,7 @@ int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct
 			continue;
 		if (n == size && memcmp(have, wanted, n) == 0) {
 			snprintf(out_device, IF_NAMESIZE, "%s", entry->ifa_name);
-			r = 0;
+			r = (entry->ifa_flags & IFF_RUNNING) != 0 ? 0 : -ENETDOWN;
 		}
 		inet_ntop(n == 4 ? AF_INET : AF_INET6, have, text, sizeof(text));
 		if (used < sizeof(list))
@@ -69,6 +69,11 @@ int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct
 						 used > 0 ? ", " : "", text, entry->ifa_name);
 	}
 	freeifaddrs(all);
+	if (r == -ENETDOWN)
+		return frag_err_set(
+			err, r,
+			"the network interface %s, which has the address %.80s, is down or has no link; look at its cable and at its switch",
+			out_device, address);
 	if (r < 0)
 		return frag_err_set(
 			err, r,

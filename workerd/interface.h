@@ -8,7 +8,8 @@
 
 /*
  * The network device that has this IP address, as the data plane is told to use it. Returns 0, or
- * -ENOENT with a sentence that lists the addresses there are.
+ * with a sentence: -ENOENT when no device has it (yet), -ENETDOWN when that device is down or has
+ * no link, -EINVAL for what is no IP address.
  */
 int wrk_interface_find(const char *address, char out_device[IF_NAMESIZE], struct frag_err *err);
 

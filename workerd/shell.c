@@ -26,12 +26,15 @@
  * the worker has ended and its last words have left.
  */
 static const int stop_signals[] = {SIGTERM, SIGINT};
+#define NETWORK_MS 500
 
 struct wrk_shell {
 	const struct wrk_options *options;
 	char program[PATH_MAX]; /* fraghost */
 	uv_loop_t loop;
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
+	uv_timer_t network; /* looks at the interface of --worker-address */
+	bool network_waits; /* the core knows that it is not there */
 	struct wrk_worker worker;
 	struct wrk_driver *driver; /* the present one; NULL: none */
 	char local_address[64];    /* of the control connection */
@@ -168,6 +171,7 @@ static void shell_ended(void *arg, int exit_code)
 	struct wrk_shell *shell = arg;
 
 	shell->exit_code = exit_code;
+	uv_close((uv_handle_t *)&shell->network, NULL);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		uv_close((uv_handle_t *)&shell->signals[i], NULL);
 		/* the result stands: none changes it any more */
@@ -266,6 +270,42 @@ static int make_worker(struct wrk_shell *shell)
 	return wrk_worker_init(&shell->worker, &shell->loop, &config, &worker_ops, shell);
 }
 
+/* At boot the interface may come later than this program; a cable may be pulled. */
+static void look_at_network(struct wrk_shell *shell)
+{
+	char device[IF_NAMESIZE];
+	struct frag_err err = FRAG_ERR_INIT;
+	bool waits = wrk_interface_find(shell->options->worker_address.host, device, &err) < 0;
+
+	if (!waits && !shell->network_waits)
+		return;
+	shell->network_waits = waits;
+	if (waits) {
+		char why[sizeof(err.text) + 32];
+
+		snprintf(why, sizeof(why), "--worker-address: %s", err.text);
+		wrk_worker_raise(&shell->worker,
+				 &(struct wrk_event){.kind = WRK_NETWORK, .text = why});
+	} else {
+		wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_NETWORK});
+	}
+}
+
+static void on_network(uv_timer_t *timer)
+{
+	look_at_network(timer->data);
+}
+
+static void watch_network(struct wrk_shell *shell)
+{
+	uv_timer_init(&shell->loop, &shell->network);
+	shell->network.data = shell;
+	if (!shell->options->has_worker_address)
+		return;
+	look_at_network(shell);
+	uv_timer_start(&shell->network, on_network, NETWORK_MS, NETWORK_MS);
+}
+
 static int shell_prepare(struct wrk_shell *shell)
 {
 	char device[IF_NAMESIZE];
@@ -278,9 +318,9 @@ static int shell_prepare(struct wrk_shell *shell)
 		return r;
 	}
 	if (shell->options->has_worker_address &&
-	    wrk_interface_find(shell->options->worker_address.host, device, &err) < 0) {
+	    wrk_interface_find(shell->options->worker_address.host, device, &err) == -EINVAL) {
 		log_error(NULL, "--worker-address: %s", err.text);
-		return -ENOENT;
+		return -EINVAL;
 	}
 	r = uv_loop_init(&shell->loop);
 	if (r == 0)
@@ -308,6 +348,7 @@ int wrk_shell_run(const struct wrk_options *options)
 		wrk_worker_fini(&shell.worker);
 		return fragi_failure_exit(FRAGI_FAILURE_SYSTEM_REFUSED);
 	}
+	watch_network(&shell);
 	wrk_worker_raise(&shell.worker, &(struct wrk_event){.kind = WRK_START});
 	uv_run(&shell.loop, UV_RUN_DEFAULT);
 	exit_code = shell.exit_code;

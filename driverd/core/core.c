@@ -110,6 +110,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	}
 	switch (message->kind) {
 	case FW_BEAT:
+		drv_session_waits(session, message->beat.waits_for);
 		fw_message_free(message);
 		break;
 	case FW_HOST_PREPARED:

@@ -178,6 +178,17 @@ static void add_naming(const struct naming *list, size_t *candidates, size_t *co
 	}
 }
 
+/* Returns how many are left of the candidates. */
+static size_t leave_out_waiting(const struct placing *p, size_t *candidates, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (!p->workers[candidates[i]].waits)
+			candidates[kept++] = candidates[i];
+	return kept;
+}
+
 static int place_one(struct placing *p, size_t f)
 {
 	static const char *const criteria[] = {"", "most of its neighbours are there",
@@ -196,6 +207,7 @@ static int place_one(struct placing *p, size_t f)
 			if (p->takes_any[w])
 				p->candidates[count++] = w;
 	}
+	count = leave_out_waiting(p, p->candidates, count);
 	if (count == 0) {
 		p->places[f].reason = "no live worker names it, and none takes whatever fits";
 		return 1;

@@ -371,6 +371,7 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 		turn_away(core, connection, peer);
 		return;
 	}
+	drv_session_waits(session, message->hello.waits_for);
 	for (size_t i = 0; session->role == FW_ROLE_WORKER && i < core->app_count; i++) {
 		if (core->apps[i]->state == DRV_APP_WAITING)
 			warn_of_names(session, core->apps[i]);
@@ -386,6 +387,19 @@ void drv_session_heard(struct drv_session *session)
 	session_move(session, DRV_SESSION_LIVE);
 	drv_log(session->core, FRAGI_LOG_INFO, NULL, "%s %s is heard again", role_of(session),
 		session->name);
+}
+
+void drv_session_waits(struct drv_session *session, const char *why)
+{
+	struct drv_core *core = session->core;
+	bool waited = session->waits_for[0] != '\0';
+
+	snprintf(session->waits_for, sizeof(session->waits_for), "%s", why);
+	if (why[0] != '\0' && !waited)
+		drv_log(core, FRAGI_LOG_WARN, NULL, "worker %s can run nothing yet: %s",
+			session->name, why);
+	for (size_t i = 0; why[0] == '\0' && waited && i < core->app_count; i++)
+		core->apps[i]->workers_changed = true;
 }
 
 /* Its hosts in that application are lost. Returns the first one; NULL: there was none. */

@@ -153,6 +153,7 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 			.name = session->name,
 			.fragments = session->fragments,
 			.fragment_count = session->fragment_count,
+			.waits = session->waits_for[0] != '\0',
 			.cores = session->cores,
 			.placed = session->placed,
 		};
@@ -210,6 +211,19 @@ static const char *as_flag(const struct drv_app *app, char out[static sizeof(app
 	return app->missing_more ? "all" : out;
 }
 
+/* "worker b can run nothing yet: ..." of the first one that waits; NULL: none does. */
+static const char *about_waiting(const struct drv_app *app)
+{
+	for (size_t i = 0; i < app->core->session_count; i++) {
+		const struct drv_session *session = app->core->sessions[i];
+
+		if (session->waits_for[0] != '\0')
+			return drv_text(app->core, "worker %s can run nothing yet: %s",
+					session->name, session->waits_for);
+	}
+	return NULL;
+}
+
 void drv_start_timed_out(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
@@ -217,6 +231,12 @@ void drv_start_timed_out(struct drv_app *app)
 	char flag[sizeof(app->missing)];
 	const struct drv_host *host;
 
+	if (app->state == DRV_APP_WAITING && about_waiting(app) != NULL) {
+		drv_app_fail(app, FRAGI_FAILURE_START_TIMEOUT, NULL,
+			     "not started within %.1f s: there is no worker for %s: %s", seconds,
+			     app->missing, about_waiting(app));
+		return;
+	}
 	if (app->state == DRV_APP_WAITING) {
 		drv_app_fail(
 			app, FRAGI_FAILURE_START_TIMEOUT, NULL,
@@ -249,8 +269,9 @@ void drv_start_timed_out(struct drv_app *app)
 void drv_start_log_missing(struct drv_app *app)
 {
 	size_t count = app->core->session_count;
+	const char *waiting = about_waiting(app);
 
 	drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
-		"waiting for a worker for %s (%zu worker%s here)", app->missing, count,
-		count == 1 ? "" : "s");
+		"waiting for a worker for %s (%zu worker%s here)%s%s", app->missing, count,
+		count == 1 ? "" : "s", waiting != NULL ? "; " : "", waiting != NULL ? waiting : "");
 }

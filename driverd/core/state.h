@@ -33,6 +33,7 @@ struct drv_session {
 	const char *const *fragments;
 	uint32_t fragment_count;
 	const char *worker_address, *node, *clock;
+	char waits_for[FW_WAITS_FOR_MAX]; /* why it can run nothing yet; empty: it can */
 	int64_t cores;
 	int64_t placed;   /* fragments of all applications */
 	uint32_t hosts;   /* that name this session */
@@ -210,6 +211,8 @@ struct drv_session *drv_session_find(const struct drv_core *core, uint64_t conne
 void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
 		       const struct fw_message *message);
 void drv_session_heard(struct drv_session *session);
+/* A worker can run nothing yet, for the reason given in words; empty: it can. */
+void drv_session_waits(struct drv_session *session, const char *why);
 /*
  * It is gone: the hosts there are lost, for the reason given in words. close: the connection is
  * still there.

@@ -34,6 +34,7 @@
 #define FW_TOKEN_BYTES 16
 #define FW_TRANSPORTS_MAX 4     /* of a host */
 #define FW_ADDRESS_MAX 4096     /* a host's data-plane address */
+#define FW_WAITS_FOR_MAX 512    /* bytes that are kept of why a worker waits */
 #define FW_LINES_MAX 20         /* last lines of a host */
 #define FW_ERRORS_MAX 128       /* errors of a graph */
 #define FW_ROWS_MAX 65536       /* operators, flows, edges, peers of a host */
@@ -85,9 +86,14 @@ struct fw_hello {
 	const char *worker_address; /* data-plane IP of the node; empty: not given */
 	const char *node;           /* workers with the same one share a loopback interface */
 	const char *clock;          /* hosts of workers with the same one share a clock */
+	const char *waits_for;      /* why it can run nothing yet; empty: it can */
 	const char *version;        /* of frag */
 	uint32_t cores;
 	uint64_t memory_bytes;
+};
+
+struct fw_beat {
+	const char *waits_for; /* of a worker, as in HELLO */
 };
 
 struct fw_welcome {
@@ -305,6 +311,7 @@ struct fw_message {
 	uint64_t epoch;    /* HOST_*: of that host; others are refused */
 	union {
 		struct fw_hello hello;
+		struct fw_beat beat;
 		struct fw_welcome welcome;
 		struct fw_refused refused;
 		struct fw_host_create create;

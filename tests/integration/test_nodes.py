@@ -124,12 +124,60 @@ class Nodes(cluster.ClusterTest):
         self.assertLessEqual(flow["lost"], len(sent) - len(received) + 4 + 1)
         self.wait_until("no host", lambda: not self.hosts())
 
-    def test_worker_address_that_is_not_ours_is_refused(self):
-        w = self.start("workerd", "--address", "10.77.0.1:1", "--insecure", "--worker-address", "10.99.0.1",
-                       prefix=self.inside(self.b))
+    def add_data_link(self):
+        """A second link that is not up yet; its end in b has no address either."""
+        a, b = "da" + self.mark[:8], "db" + self.mark[:8]
+        sh("ip", "link", "add", a, "netns", self.a, "type", "veth", "peer", "name", b, "netns", self.b)
+        sh("ip", "-n", self.a, "addr", "add", "10.78.0.1/24", "dev", a)
+        sh("ip", "-n", self.b, "link", "set", b, "up")
+        return a, b
+
+    def launch_over_data_link(self, *flags):
+        driver = self.driver(self.app, "--output", "json", "--insecure", *flags, address="10.77.0.1:0",
+                             app_args=("--count", "50"), prefix=self.inside(self.a))
+        w1 = self.worker("--once", "--insecure", "--worker-address", "10.78.0.1", fragments="fragment1",
+                         prefix=self.inside(self.a))
+        w2 = self.worker("--once", "--insecure", "--worker-address", "10.78.0.2", "--name", "late",
+                         fragments="fragment2", prefix=self.inside(self.b))
+        return driver, w1, w2
+
+    def test_a_worker_waits_for_its_interface(self):
+        a, b = self.add_data_link()
+        driver, w1, w2 = self.launch_over_data_link()
+        w2.wait_line(r"waiting for the network: --worker-address: no network interface .*10\.78\.0\.2; it has")
+        driver.wait_line(r"worker late can run nothing yet: --worker-address: no network interface")
+        sh("ip", "-n", self.b, "addr", "add", "10.78.0.2/24", "dev", b)
+        self.assertEqual(self.hosts(), [])
+        sh("ip", "-n", self.a, "link", "set", a, "up")
+        w2.wait_line(r"the network is there")
+        self.assertEqual(driver.wait(60), 0, driver.stderr + w1.stderr + w2.stderr)
+        self.assertEqual(cluster.sequence(self.path("received")), list(range(1, 51)))
+        self.assertEqual((w1.wait(), w2.wait()), (0, 0))
+        self.assert_nothing_left()
+
+    def test_an_interface_without_link_is_waited_for_until_the_start_timeout(self):
+        _, b = self.add_data_link()
+        sh("ip", "-n", self.b, "addr", "add", "10.78.0.2/24", "dev", b)
+        driver, w1, w2 = self.launch_over_data_link("--start-timeout", "2s")
+        self.assertEqual(driver.wait(), 4, driver.stderr)
+        self.assertRegex(self.summary(driver)["reason"],
+                         r"no worker for fragment1, fragment2: worker \S+ can run nothing yet: .*, which has the "
+                         r"address 10\.78\.0\.\d, is down or has no link")
+        for w in (w1, w2):
+            w.signal(15)
+            self.assertEqual(w.wait(), 0, w.stderr)
+
+    def test_a_worker_waits_for_the_link_to_its_driver(self):
+        sh("ip", "-n", self.a, "link", "set", self.dev_a, "down")
+        driver, w1, w2 = self.launch("--count", "50")
+        w2.wait_line(r"waiting for the driver")
+        sh("ip", "-n", self.a, "link", "set", self.dev_a, "up")
+        self.assertEqual(driver.wait(60), 0, driver.stderr + w1.stderr + w2.stderr)
+
+    def test_worker_address_that_is_no_address_is_refused(self):
+        w = self.start("workerd", "--address", "127.0.0.1:1", "--worker-address", "eth0")
         self.assertIn(w.wait(), (2, 3))
-        self.assertRegex(w.stderr, r"10\.99\.0\.1")
-        self.assertIn("--worker-address", w.stderr)
+        self.assertRegex(w.stderr, r'--worker-address: "eth0" is no IP address')
 
 
 if __name__ == "__main__":

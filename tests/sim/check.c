@@ -110,9 +110,15 @@ static bool worker_takes(const struct sim_worker *worker, uint32_t fragment)
 	return worker->config.fragment_count == 0;
 }
 
-/* Whether the workers that the driver can have heard of take all fragments. */
+/*
+ * Whether the workers that the driver can have heard of take all fragments. One that has no network
+ * yet keeps what it names from others.
+ */
 static bool can_be_placed(const struct sim *sim, const struct sim_app *app)
 {
+	for (uint32_t w = 0; w < sim->worker_count; w++)
+		if (sim->workers[w].process.alive && !sim->workers[w].has_network)
+			return false;
 	for (uint32_t f = 0; f < app->fragment_count; f++) {
 		bool taken = false;
 

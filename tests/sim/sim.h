@@ -69,6 +69,7 @@ enum sim_event_kind {
 	SIM_EV_FAULT,        /* index in the plan */
 	SIM_EV_NAP,          /* worker, for how long */
 	SIM_EV_HEAL,         /* worker: links run again */
+	SIM_EV_NETWORK,      /* worker, generation: its interface is there */
 	SIM_EV_RESTART,      /* worker, or SIM_WORKERS_MAX: the driver */
 	SIM_EV_LOOK,         /* at what only time shows */
 	SIM_EVENTS
@@ -168,8 +169,9 @@ struct sim_worker {
 	uint32_t queue_first, queue_count;
 	bool exited;
 	int exit_code;
-	struct sim_app *served;        /* of which it spawned a host last */
-	struct sim_app *heard_end;     /* of which the driver's KILL has reached it */
+	struct sim_app *served;    /* of which it spawned a host last */
+	struct sim_app *heard_end; /* of which the driver's KILL has reached it */
+	bool has_network;
 	bool told_to_end, gone_silent; /* its node died without a word */
 	uint32_t stops;                /* how often it was told to end, while it ran */
 	int64_t told_twice_ns;         /* 0: not */
@@ -469,6 +471,7 @@ void sim_driver_fini(struct sim *sim);
 
 /* worker.c */
 void sim_worker_start(struct sim *sim, uint32_t worker);
+void sim_on_network(struct sim *sim, const struct sim_event *event);
 void sim_worker_die(struct sim *sim, uint32_t worker, bool silent);
 void sim_worker_raise(struct sim *sim, uint32_t worker, const struct wrk_event *event);
 void sim_on_worker_timer(struct sim *sim, const struct sim_event *event);

@@ -104,6 +104,9 @@ static void do_spawn(struct sim *sim, uint32_t index, const struct wrk_action *a
 	struct sim_worker *worker = &sim->workers[index];
 	struct sim_host *host = sim_host_spawn(sim, index, action->host, action->message);
 
+	if (!worker->has_network)
+		sim_fail(sim, "network", "%s is given a host though it has no network",
+			 worker->name);
 	if (host == NULL) {
 		keep(sim, worker,
 		     (struct wrk_event){.kind = WRK_HOST_FAILED,
@@ -308,7 +311,29 @@ void sim_worker_start(struct sim *sim, uint32_t index)
 		return;
 	}
 	sim_say(sim, worker->name, "starts");
+	worker->has_network = !sim_chance(sim, 10);
+	if (!worker->has_network) { /* as at boot */
+		sim_put(sim, sim->now_ns + sim_between(sim, 0, 3 * SIM_S), SIM_EV_NETWORK, index,
+			worker->generation, 0);
+		sim_worker_raise(
+			sim, index,
+			&(struct wrk_event){.kind = WRK_NETWORK, .text = "eth0 has no link"});
+	}
 	sim_worker_raise(sim, index, &(struct wrk_event){.kind = WRK_START});
+}
+
+void sim_on_network(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_worker *worker = &sim->workers[event->a];
+
+	if (!worker->process.alive || worker->generation != event->b)
+		return;
+	if (sim_is_stopped(sim, &worker->process)) {
+		sim_put_back(sim, *event, worker->process.stopped_until_ns);
+		return;
+	}
+	worker->has_network = true;
+	sim_worker_raise(sim, event->a, &(struct wrk_event){.kind = WRK_NETWORK});
 }
 
 /* silent: with its node; nobody is told, nothing of it runs on. */

@@ -132,6 +132,9 @@ static void happen(struct sim *sim, const struct sim_event *event)
 	case SIM_EV_HEAL:
 		sim_heal(sim, event->a);
 		break;
+	case SIM_EV_NETWORK:
+		sim_on_network(sim, event);
+		break;
 	case SIM_EV_RESTART:
 		sim_on_restart(sim, event);
 		break;

@@ -339,6 +339,51 @@ Test(driver_start, who_does_not_know_its_address_leaves_it_open)
 	world_fini(&w);
 }
 
+static void say_wait(struct world *w, uint64_t connection, const char *why)
+{
+	say(w, connection, &(struct fw_message){.kind = FW_BEAT, .beat.waits_for = why});
+}
+
+Test(driver_start, a_worker_without_network_gets_nothing_until_it_is_there)
+{
+	struct world w;
+
+	world_init(&w);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	hello(&w, 3, "c", NULL); /* takes whatever nobody names */
+	say_wait(&w, 2, "eth0 has no link");
+	say_wait(&w, 2, "eth0 has no link");
+	assert_has(w.log, "worker b can run nothing yet: eth0 has no link");
+	app(&w, two_fragments);
+	assert_has(w.log, "waiting for a worker for f2 (3 workers here); worker b can run nothing "
+			  "yet: eth0 has no link");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
+	pass_beating(&w, SECOND, 1, 1);
+	say_wait(&w, 2, "");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
+	assert_has(w.log, "f2 runs on worker b");
+	world_fini(&w);
+}
+
+Test(driver_start, a_worker_that_still_waits_at_the_timeout_is_named)
+{
+	struct world w;
+
+	world_init(&w);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	say_wait(&w, 2, "eth0 has no link");
+	app_timed(&w, two_fragments, SECOND);
+	pass(&w, 2 * SECOND);
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 4);
+	cr_expect_str_eq(
+		w.reason,
+		"not started within 1.0 s: there is no worker for f2: worker b can run nothing yet: eth0 has no link");
+	world_fini(&w);
+}
+
 /* An application of count fragments with long names and without flows. */
 static char *many_fragments(int count)
 {

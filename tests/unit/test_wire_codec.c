@@ -207,6 +207,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .worker_address = "10.0.0.1",
 						   .node = word(m),
 						   .clock = word(m),
+						   .waits_for = word(m),
 						   .version = "0.1.0",
 						   .cores = 8,
 						   .memory_bytes = draw(m)};
@@ -254,6 +255,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		make_reply(m, &message->reply);
 		return;
 	case FW_BEAT:
+		message->beat.waits_for = word(m);
+		return;
 	case FW_HOST_START:
 		return;
 	}

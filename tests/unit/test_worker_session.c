@@ -79,6 +79,37 @@ Test(worker_session, a_refusal_ends_it_with_the_sentence)
 	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
 }
 
+Test(worker_session, a_missing_network_is_logged_every_10_s_and_goes_out_with_hello_and_beats)
+{
+	const struct fw_message *message;
+	struct wrk_event lost = {.kind = WRK_NETWORK, .text = "eth0 has no link"};
+
+	make(false);
+	step(lost);
+	cr_expect_str_eq(logged(FRAGI_LOG_WARN), "waiting for the network: eth0 has no link");
+	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
+	message = sent(FW_HELLO);
+	cr_assert_not_null(message);
+	cr_expect_str_eq(message->hello.waits_for, "eth0 has no link");
+	from_driver(&welcome);
+	for (int i = 0, lines = 0; lines < 2; i++) {
+		cr_assert_lt(i, 200);
+		cr_assert(timers_until(now + 250 * MS, WRK_DO_SEND_DRIVER));
+		cr_expect_str_eq(sent(FW_BEAT)->beat.waits_for, "eth0 has no link");
+		lines += logged(FRAGI_LOG_WARN) != NULL;
+		from_driver(&beat);
+		step(lost);
+		cr_expect_null(logged(FRAGI_LOG_WARN), "it is no news");
+	}
+	cr_expect_geq(now, 20000 * MS);
+	cr_expect_leq(now, 22000 * MS);
+	step((struct wrk_event){.kind = WRK_NETWORK});
+	cr_expect_str_eq(logged(FRAGI_LOG_INFO), "the network is there");
+	cr_assert(timers_until(now + 250 * MS, WRK_DO_SEND_DRIVER));
+	cr_expect_str_eq(sent(FW_BEAT)->beat.waits_for, "");
+}
+
 Test(worker_session, a_driver_that_does_not_answer_is_given_up)
 {
 	make(false);

@@ -2,6 +2,7 @@
 #include <workerd/core/state.h>
 
 #include <errno.h>
+#include <stdio.h>
 
 #include <base/alloc.h>
 #include <base/beat.h>
@@ -78,6 +79,37 @@ static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions 
 		stop_hosts(core, now_ns, actions);
 }
 
+static void log_wait(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+{
+	wrk_log(actions, FRAGI_LOG_WARN, "waiting for the network: %s", core->waits_for);
+	core->waits_line_ns = now_ns + WRK_WAITS_NS;
+}
+
+/*
+ * At boot a worker may be there before its interface is. It says so to the driver, with each beat,
+ * and is given nothing until then.
+ */
+static void core_network(struct wrk_core *core, const char *why, int64_t now_ns,
+			 struct wrk_actions *actions)
+{
+	bool waited = core->waits_for[0] != '\0';
+
+	snprintf(core->waits_for, sizeof(core->waits_for), "%s", why != NULL ? why : "");
+	if (why != NULL && !waited)
+		log_wait(core, now_ns, actions);
+	if (why == NULL && waited)
+		wrk_log(actions, FRAGI_LOG_INFO, "the network is there");
+}
+
+static void send_beat(struct wrk_core *core, struct wrk_actions *actions)
+{
+	struct fw_message *message = wrk_message(actions, FW_BEAT, NULL);
+
+	if (message != NULL)
+		message->beat.waits_for = core->waits_for;
+	wrk_session_send(core, message, actions);
+}
+
 static void core_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	bool beat = now_ns >= core->beat_at_ns;
@@ -85,8 +117,10 @@ static void core_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 	wrk_session_timer(core, now_ns, actions);
 	if (beat) {
 		core->beat_at_ns = now_ns + core->beat_ns;
-		wrk_session_send(core, wrk_message(actions, FW_BEAT, NULL), actions);
+		send_beat(core, actions);
 	}
+	if (core->waits_for[0] != '\0' && now_ns >= core->waits_line_ns)
+		log_wait(core, now_ns, actions);
 	wrk_host_timer(core, now_ns, beat, actions);
 	if (now_ns >= core->grace_until_ns)
 		stop_hosts(core, now_ns, actions);
@@ -111,6 +145,8 @@ static int64_t core_deadline(const struct wrk_core *core)
 	if ((core->session == WRK_SESSION_HELLO_SENT || core->session == WRK_SESSION_ATTACHED) &&
 	    core->heard_ns + core->dead_ns < deadline)
 		deadline = core->heard_ns + core->dead_ns;
+	if (core->waits_for[0] != '\0' && core->waits_line_ns < deadline)
+		deadline = core->waits_line_ns;
 	if (core->grace_until_ns < deadline)
 		deadline = core->grace_until_ns;
 	return core->stop_at_ns < deadline ? core->stop_at_ns : deadline;
@@ -165,6 +201,9 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 	case WRK_HOST_SAMPLED:
 	case WRK_HOST_EXITED:
 		wrk_host_event(core, event, now_ns, actions);
+		break;
+	case WRK_NETWORK:
+		core_network(core, event->text, now_ns, actions);
 		break;
 	case WRK_TIMER:
 		if (core->session != WRK_SESSION_ENDED)

@@ -43,6 +43,7 @@ enum wrk_host_state {
 #define WRK_BACKOFF_MAX_NS 5000000000ll
 #define WRK_CONNECT_NS 5000000000ll /* longest attempt */
 #define WRK_KILL_NS 1000000000ll    /* from SIGTERM to SIGKILL */
+#define WRK_WAITS_NS 10000000000ll  /* between two lines about what is waited for */
 #define WRK_GRACE_NS 500000000ll    /* for the driver to stop them, when told to end */
 
 /* texts are borrowed for the life of the core */
@@ -74,6 +75,7 @@ enum wrk_event_kind {
 	WRK_HOST_CONNECTION_LOST, /* host, text: end of file or a broken frame on its socket; cut */
 	WRK_HOST_SAMPLED,         /* host, stats */
 	WRK_HOST_EXITED,          /* host, exited; after all its messages */
+	WRK_NETWORK,              /* text: why no host can reach others yet; NULL: they can */
 	WRK_TIMER,                /* the deadline has come */
 	/*
 	 * SIGINT, SIGTERM: the driver may stop the hosts in order first, for who tells all to end

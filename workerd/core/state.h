@@ -52,7 +52,9 @@ struct wrk_core {
 	int64_t deadline_ns; /* as the shell knows it */
 	bool waiting_logged; /* the line about waiting is out */
 	uint64_t random;
-	char address[64]; /* the data plane's, for HELLO */
+	char address[64];                 /* the data plane's, for HELLO */
+	char waits_for[FW_WAITS_FOR_MAX]; /* why no host can reach others; empty: they can */
+	int64_t waits_line_ns;            /* the next line about it */
 
 	struct wrk_host hosts[WRK_HOSTS_MAX];
 	uint32_t slot_count; /* of hosts, ever used: no more is looked at, nor paged in */
