@@ -154,10 +154,11 @@ def schema(old):
     count = lambda what: {"$ref": "#/$defs/count", "description": what}
     shown = {name: count(what) for half in ("SENDER", "RECEIVER")
              for name, show, what in entries(COUNTERS, "FRAGI_%s_LIST" % half, 3) if show == "SHOWN"}
-    first = ["from", "to", "edge", "capacity", "policy", "sent", "delivered", "dropped", "lost", "in_flight"]
+    first = ["from", "to", "edge", "capacity", "policy", "sent", "delivered", "dropped", "lost", "in_flight",
+             "exact", "lost_at_least"]
     last = ["latency_ns", "latency_reason"]
     keys = first + [k for k in shown if k not in first] + last
-    flow["required"] = [k for k in keys if k != "latency_reason"]
+    flow["required"] = [k for k in keys if k not in ("latency_reason", "lost_at_least")]
     flow["properties"] = {k: shown.get(k) or flow["properties"][k] for k in keys}
     drops = {name: count(when) for _, name, when in entries(COUNTERS, "FRAGI_DROP_LIST", 3)}
     flow["properties"]["dropped"] = {"type": "object", "description": "Messages by the reason for the drop.",

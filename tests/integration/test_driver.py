@@ -24,7 +24,7 @@ def matches(value, schema, root, path="summary"):
         return "%s is %r, not one of %r" % (path, value, schema["enum"])
     if "anyOf" in schema and all(matches(value, s, root, path) for s in schema["anyOf"]):
         return "%s matches nothing of anyOf: %r" % (path, value)
-    kinds = {"object": dict, "array": list, "string": str, "integer": int, "null": type(None)}
+    kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
     wanted = schema.get("type")
     if wanted:
         wanted = wanted if isinstance(wanted, list) else [wanted]

@@ -103,6 +103,7 @@ class Failing(cluster.ClusterTest):
         self.assertEqual(received, list(range(1, len(received) + 1)))
         self.assertGreaterEqual(gone + slack, truth, flow)
         self.assertLessEqual(flow["lost"], max(truth, 0) + WINDOW + slack, flow)
+        self.assertLessEqual(flow.get("lost_at_least", flow["lost"]), max(truth, 0) + slack, flow)
 
     def test_receiver_crashes(self):
         self.launch("--rx_fail", "crash")
@@ -126,6 +127,7 @@ class Failing(cluster.ClusterTest):
         summary = self.assert_failed(r"signal 9 \(SIGKILL\)")
         self.assertEqual(summary["failure"]["code"], "host_killed")
         self.assert_lost_matches_truth(summary, slack=1)
+        self.assertTrue(self.flow(summary, "fragment1.tx.out")["exact"])
 
     def test_operator_error_in_compute(self):
         self.launch("--tx_fail", "error")
@@ -151,6 +153,7 @@ class Failing(cluster.ClusterTest):
                 name = self.name_of(getattr(self, victim))
                 self.assert_failure(summary, "worker_lost", "node", None, name)
                 self.assert_lost_matches_truth(summary, slack=1)
+                self.assertFalse(self.flow(summary, "fragment1.tx.out")["exact"])
                 getattr(self, rest).kill()
                 getattr(self, rest).wait()
 

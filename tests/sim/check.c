@@ -372,6 +372,22 @@ static void check_flow(struct sim *sim, const struct sim_app *app, const struct 
 			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary",
 			 app->name, said->from, said->to, (unsigned long long)lost,
 			 (unsigned long long)missing);
+	if (said->lost_at_least > lost || said->sent_at_least > flow->true_sent ||
+	    said->sent_at_most < flow->true_sent ||
+	    said->delivered_at_least > flow->true_received ||
+	    said->delivered_at_most < flow->true_received)
+		sim_fail(
+			sim, "ledger",
+			"%s: %s -> %s: sent %llu, delivered %llu, lost %llu in truth; at least %llu sent, at most %llu delivered, at least %llu lost in the summary",
+			app->name, said->from, said->to, (unsigned long long)flow->true_sent,
+			(unsigned long long)flow->true_received, (unsigned long long)lost,
+			(unsigned long long)said->sent_at_least,
+			(unsigned long long)said->delivered_at_most,
+			(unsigned long long)said->lost_at_least);
+	if (exact && !said->exact)
+		sim_fail(sim, "ledger", "%s: %s -> %s is called inexact", app->name, said->from,
+			 said->to);
+	exact = exact || said->exact;
 	if (exact && (said->sent != flow->true_sent || said->delivered != flow->true_received ||
 		      missing != lost))
 		sim_fail(

@@ -245,7 +245,8 @@ class World(cluster.ClusterTest):
         self.assertGreaterEqual(gone + 1, truth, words)
         if drops:  # both ends told their last: what was dropped is known, and the rest is exact
             truth -= sum(row["dropped"].values())
-        self.assertLessEqual(row["lost"], max(truth, 0) + WINDOW + 1, words)
+        self.assertLessEqual(row["lost"], max(truth, 0) + (0 if row["exact"] else WINDOW) + 1, words)
+        self.assertLessEqual(row.get("lost_at_least", row["lost"]), max(truth, 0) + 1, words)
 
     def assert_clean_logs(self):
         for name, p in self.named.items():

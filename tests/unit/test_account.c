@@ -58,6 +58,34 @@ Test(account, what_a_read_page_leaves_open_is_lost_exactly)
 	cr_expect_eq(a.lost, 1);
 }
 
+Test(account, what_was_seen_to_wait_is_lost_at_least)
+{
+	struct fragi_flow_stats tx = {.sent = 20, .confirmed = 12, .tx_dropped = {2}};
+	struct fragi_flow_stats rx = {.delivered = 7, .arrived = 9};
+	struct fragi_account_end sender = {&tx, true, false}, receiver = {&rx, false, false};
+	struct fragi_summary_flow a;
+
+	fragi_account_between(&sender, &receiver, WINDOW, true, &a);
+	assert_balanced(&a);
+	cr_expect_not(a.exact);
+	cr_expect_eq(a.lost_at_least, 20 - 2 - (12 + WINDOW), "no credit let them go");
+	cr_expect(a.sent_at_least == 20 && a.sent_at_most == 20);
+	cr_expect_eq(a.delivered_at_most, 12 + WINDOW);
+	sender.is_final = false;
+	receiver.is_final = true;
+	fragi_account_between(&sender, &receiver, WINDOW, true, &a);
+	assert_balanced(&a);
+	cr_expect_eq(a.lost_at_least, 2, "they had arrived");
+	cr_expect_eq(a.delivered_at_most, 7);
+	cr_expect(a.sent_at_least == 20 && a.sent_at_most == FRAGI_SUMMARY_OPEN);
+	receiver.is_final = false;
+	fragi_account_between(&sender, &receiver, WINDOW, true, &a);
+	cr_expect(a.lost_at_least == 0 && a.delivered_at_most == FRAGI_SUMMARY_OPEN);
+	sender.is_final = receiver.is_final = true;
+	fragi_account_between(&sender, &receiver, WINDOW, true, &a);
+	cr_expect(a.exact && a.lost_at_least == a.lost && a.sent_at_most == 20);
+}
+
 Test(account, an_inner_flow_of_a_lost_host_loses_its_capacity)
 {
 	struct fragi_flow_stats row = {.sent = 10, .delivered = 10};
@@ -163,6 +191,17 @@ Test(account, lost_is_never_less_than_the_truth_nor_more_than_the_window_above_i
 				      (unsigned long long)seed, lost);
 			cr_assert_leq(a.delivered, p.delivered,
 				      "nothing is said delivered that was not");
+			cr_assert_not(a.exact);
+			cr_assert_leq(a.delivered_at_least, p.delivered);
+			cr_assert_leq(a.lost_at_least, truth);
+			cr_assert(a.sent_at_least <= p.sent && p.sent <= a.sent_at_most,
+				  "seed %llu, lost %d", (unsigned long long)seed, lost);
+			cr_assert_geq(a.delivered_at_most, p.delivered, "seed %llu, lost %d",
+				      (unsigned long long)seed, lost);
+			cr_assert(lost != 1 || a.delivered_at_most == a.delivered);
+			cr_assert(lost != 2 ||
+				  (a.sent_at_least == p.sent && a.sent_at_most == p.sent));
+			cr_assert(lost != 2 || a.delivered_at_most <= p.sent);
 		}
 	}
 }

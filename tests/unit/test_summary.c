@@ -35,6 +35,7 @@ static const struct fragi_summary_flow flows[] = {
 	 .sent = 303,
 	 .delivered = 300,
 	 .lost = 1,
+	 .exact = true,
 	 .bytes = 7,
 	 .dropped = {[FRAGI_DROP_QUEUE_FULL] = 2},
 	 .latency = {300, 41000, 88000, 200000, 210000}},
@@ -45,6 +46,7 @@ static const struct fragi_summary_flow flows[] = {
 	 .policy = "pop",
 	 .sent = 1,
 	 .in_flight = 1,
+	 .exact = true,
 	 .latency_reason = "the ends are on two nodes"},
 };
 static const struct fragi_summary summary = {
@@ -104,6 +106,55 @@ Test(summary, what_is_in_flight_is_shown_when_there_is_something)
 	free(text);
 }
 
+Test(summary, what_is_not_known_exactly_is_a_range)
+{
+	static const struct fragi_summary_flow lost[] = {
+		{.from = "a",
+		 .to = "b",
+		 .edge = "ucx",
+		 .policy = "block",
+		 .sent = 303,
+		 .delivered = 299,
+		 .lost = 4,
+		 .sent_at_least = 303,
+		 .sent_at_most = 303,
+		 .delivered_at_least = 290,
+		 .delivered_at_most = 301,
+		 .lost_at_least = 2},
+		{.from = "c",
+		 .to = "d",
+		 .edge = "inproc",
+		 .policy = "block",
+		 .sent = 8,
+		 .delivered = 7,
+		 .lost = 1,
+		 .sent_at_least = 7,
+		 .sent_at_most = FRAGI_SUMMARY_OPEN,
+		 .delivered_at_least = 7,
+		 .delivered_at_most = FRAGI_SUMMARY_OPEN},
+	};
+	struct fragi_summary of = {.application = "video", .flows = lost, .flow_count = 2};
+	char text[2048];
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	cr_assert_eq(fragi_summary_print_table(&of, out), 0);
+	fclose(out);
+	cr_expect_str_eq(strchr(text, '\n') + 1,
+			 "flow    sent  delivered  dropped  lost  p50  p99  max  edge\n"
+			 "a -> b   303    290-301        0   2-4    -    -    -  ucx\n"
+			 "c -> d    7+         7+        0   0-1    -    -    -  inproc\n",
+			 "%s", text);
+	out = fmemopen(text, sizeof(text), "w");
+	cr_assert_eq(fragi_summary_print_json(&of, out), 0);
+	fclose(out);
+	cr_expect_not_null(strstr(text, "\"sent\": 303, \"delivered\": 299, "), "%s", text);
+	cr_expect_not_null(strstr(text, "\"lost\": 4, \"in_flight\": 0, \"exact\": false, "
+					"\"lost_at_least\": 2, "),
+			   "%s", text);
+	for (int i = 0; i < 2; i++)
+		cr_expect(fragi_summary_flow_balances(&lost[i]));
+}
+
 Test(summary, the_json_is_one_document)
 {
 	char *text = printed(&summary, fragi_summary_print_json);
@@ -119,7 +170,7 @@ Test(summary, the_json_is_one_document)
 		"   \"operators\": []}],\n"
 		" \"flows\": [\n"
 		"  {\"from\": \"fragment1.replayer.output\", \"to\": \"fragment2.conv.source_video\", \"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\",\n"
-		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 1, \"in_flight\": 0, \"bytes\": 7,\n"
+		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 1, \"in_flight\": 0, \"exact\": true, \"bytes\": 7,\n"
 		"   \"latency_ns\": {\"count\": 300, \"p50\": 41000, \"p99\": 88000, \"p999\": 200000, \"max\": 210000}}]}\n");
 	free(text);
 }

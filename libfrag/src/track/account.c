@@ -47,6 +47,30 @@ static void close_sum(struct fragi_summary_flow *out, uint64_t sent, bool orderl
 	out->lost = orderly ? 0 : out->sent - settled;
 }
 
+/*
+ * The other ends of the ranges. known, received, lost: for certain. Nobody knows
+ * what an end that left no page did after its last report; but what a receiver got is no more than
+ * its sender sent.
+ */
+static void set_ranges(struct fragi_summary_flow *out, bool sender_is_final, bool receiver_is_final,
+		       uint64_t known, uint64_t received, uint64_t lost)
+{
+	out->exact = sender_is_final && receiver_is_final;
+	out->lost_at_least = out->exact || lost > out->lost ? out->lost : lost;
+	out->sent_at_least = out->sent_at_most = out->sent;
+	if (!sender_is_final) {
+		out->sent_at_least =
+			largest(known, received + sum(out->dropped) + out->lost_at_least);
+		out->sent_at_most = FRAGI_SUMMARY_OPEN;
+	}
+	out->delivered_at_least = received;
+	out->delivered_at_most = out->delivered;
+	if (!receiver_is_final)
+		out->delivered_at_most = sender_is_final
+						 ? out->delivered + out->lost - out->lost_at_least
+						 : FRAGI_SUMMARY_OPEN;
+}
+
 void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
 			 struct fragi_summary_flow *out)
 {
@@ -57,6 +81,7 @@ void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
 	if (!end->is_final)
 		sent = largest(sent, out->delivered + sum(out->dropped) + capacity);
 	close_sum(out, sent, end->is_final && end->is_orderly);
+	set_ranges(out, end->is_final, end->is_final, row->sent, row->delivered, 0);
 }
 
 void fragi_account_between(const struct fragi_account_end *sender,
@@ -68,7 +93,7 @@ void fragi_account_between(const struct fragi_account_end *sender,
 	uint64_t on_the_way = (uint64_t)window + (queues ? window : 0); /* not yet arrived */
 	uint64_t open = on_the_way + (queues ? window : 0);             /* not yet settled */
 	uint64_t settled = rx->delivered + sum(rx->rx_dropped);
-	uint64_t tx_dropped = sum(tx->tx_dropped), sent = tx->sent;
+	uint64_t tx_dropped = sum(tx->tx_dropped), sent = tx->sent, lost;
 
 	take_counts(out, tx, rx);
 	if (!receiver->is_final) {
@@ -89,4 +114,12 @@ void fragi_account_between(const struct fragi_account_end *sender,
 	close_sum(out, sent,
 		  sender->is_final && sender->is_orderly && receiver->is_final &&
 			  receiver->is_orderly);
+	/* What waited in the receiver's queue, or had no credit to leave the sender. */
+	if (receiver->is_final)
+		lost = without(rx->arrived, settled);
+	else
+		lost = sender->is_final
+			       ? without(without(tx->sent, tx_dropped), tx->confirmed + window)
+			       : 0;
+	set_ranges(out, sender->is_final, receiver->is_final, tx->sent, rx->delivered, lost);
 }

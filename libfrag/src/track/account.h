@@ -14,7 +14,7 @@
  * then counted up to that bound, so that it may exceed the truth by at most the window and never
  * falls short of it, and what must have been sent or settled meanwhile is added to sent and
  * delivered. An end that never reported may have had a whole window open as well. The sum always
- * balances.
+ * balances, and the summary also gets the other ends of the ranges in which the truth lies.
  */
 struct fragi_account_end {
 	const struct fragi_flow_stats *row; /* NULL: never reported */

@@ -38,6 +38,7 @@ bool fragi_summary_flow_balances(const struct fragi_summary_flow *flow)
 /* The table. */
 
 #define COLUMNS 10
+#define CELL_BYTES 48
 enum {
 	COL_FLOW,
 	COL_SENT,
@@ -55,7 +56,7 @@ static const char *const heads[COLUMNS] = {"flow",      "sent", "delivered", "dr
 
 struct table_row {
 	char *flow;
-	char cells[COLUMNS][32]; /* all but the first and the last */
+	char cells[COLUMNS][CELL_BYTES]; /* all but the first and the last */
 	const char *edge;
 };
 
@@ -67,6 +68,33 @@ static void put_latency(const struct fragi_summary_flow *flow, uint64_t ns, char
 		fragi_format_duration((int64_t)ns, out, size);
 }
 
+/* "7"; "5-7" or "5+" where the last counts of an end are not known. */
+static void put_range(uint64_t least, uint64_t most, char *out, size_t size)
+{
+	if (least == most)
+		snprintf(out, size, "%" PRIu64, most);
+	else if (most == FRAGI_SUMMARY_OPEN)
+		snprintf(out, size, "%" PRIu64 "+", least);
+	else
+		snprintf(out, size, "%" PRIu64 "-%" PRIu64, least, most);
+}
+
+static void put_counts(const struct fragi_summary_flow *flow, struct table_row *row)
+{
+	struct fragi_summary_flow f = *flow;
+
+	if (f.exact) {
+		f.sent_at_least = f.sent_at_most = f.sent;
+		f.delivered_at_least = f.delivered_at_most = f.delivered;
+		f.lost_at_least = f.lost;
+	}
+	put_range(f.sent_at_least, f.sent_at_most, row->cells[COL_SENT], CELL_BYTES);
+	put_range(f.delivered_at_least, f.delivered_at_most, row->cells[COL_DELIVERED], CELL_BYTES);
+	put_range(f.lost_at_least, f.lost, row->cells[COL_LOST], CELL_BYTES);
+	put_range(dropped_sum(&f), dropped_sum(&f), row->cells[COL_DROPPED], CELL_BYTES);
+	put_range(f.in_flight, f.in_flight, row->cells[COL_IN_FLIGHT], CELL_BYTES);
+}
+
 static int row_fill(struct table_row *row, const struct fragi_summary_flow *flow)
 {
 	size_t size = strlen(or_empty(flow->from)) + strlen(or_empty(flow->to)) + 8;
@@ -75,14 +103,10 @@ static int row_fill(struct table_row *row, const struct fragi_summary_flow *flow
 	if (row->flow == NULL)
 		return -ENOMEM;
 	snprintf(row->flow, size, "%s -> %s", or_empty(flow->from), or_empty(flow->to));
-	snprintf(row->cells[COL_SENT], 32, "%" PRIu64, flow->sent);
-	snprintf(row->cells[COL_DELIVERED], 32, "%" PRIu64, flow->delivered);
-	snprintf(row->cells[COL_DROPPED], 32, "%" PRIu64, dropped_sum(flow));
-	snprintf(row->cells[COL_LOST], 32, "%" PRIu64, flow->lost);
-	snprintf(row->cells[COL_IN_FLIGHT], 32, "%" PRIu64, flow->in_flight);
-	put_latency(flow, flow->latency.p50, row->cells[COL_P50], 32);
-	put_latency(flow, flow->latency.p99, row->cells[COL_P99], 32);
-	put_latency(flow, flow->latency.max, row->cells[COL_MAX], 32);
+	put_counts(flow, row);
+	put_latency(flow, flow->latency.p50, row->cells[COL_P50], CELL_BYTES);
+	put_latency(flow, flow->latency.p99, row->cells[COL_P99], CELL_BYTES);
+	put_latency(flow, flow->latency.max, row->cells[COL_MAX], CELL_BYTES);
 	row->edge = flow->edge_detail != NULL ? flow->edge_detail : or_empty(flow->edge);
 	return 0;
 }
@@ -215,8 +239,10 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
 		fprintf(out, "%s\"%s\": %" PRIu64, i != 0 ? ", " : "",
 			fragi_drop_name((enum fragi_drop)i), flow->dropped[i]);
-	fprintf(out, "}, \"lost\": %" PRIu64 ", \"in_flight\": %" PRIu64, flow->lost,
-		flow->in_flight);
+	fprintf(out, "}, \"lost\": %" PRIu64 ", \"in_flight\": %" PRIu64 ", \"exact\": %s",
+		flow->lost, flow->in_flight, flow->exact ? "true" : "false");
+	if (!flow->exact)
+		fprintf(out, ", \"lost_at_least\": %" PRIu64, flow->lost_at_least);
 	json_other_counters(flow, out);
 	fputs(",\n   \"latency_ns\": ", out);
 	if (flow->latency_reason != NULL) {

@@ -38,6 +38,8 @@ struct fragi_summary_fragment {
 	size_t operator_count;
 };
 
+#define FRAGI_SUMMARY_OPEN UINT64_MAX
+
 struct fragi_summary_flow {
 	const char *from, *to;   /* "fragment1.tx.out" */
 	const char *edge;        /* "inproc", "ucx" */
@@ -47,8 +49,15 @@ struct fragi_summary_flow {
 	FRAGI_COUNTER_FIELDS; /* base/counters.h: sent, delivered, ... */
 	uint64_t dropped[FRAGI_DROP_REASONS];
 	uint64_t lost, in_flight;
-	struct fragi_quantiles latency; /* ns */
-	const char *latency_reason;     /* why there is no latency; NULL: there is */
+	/*
+	 * Whether the last counts of both ends are known. If not, lost is the most that can have
+	 * been lost, sent and delivered are what it assumes, and the ranges are:
+	 */
+	bool exact;
+	uint64_t sent_at_least, delivered_at_least, lost_at_least;
+	uint64_t sent_at_most, delivered_at_most; /* FRAGI_SUMMARY_OPEN: nobody knows */
+	struct fragi_quantiles latency;           /* ns */
+	const char *latency_reason;               /* why there is no latency; NULL: there is */
 };
 
 /* The first cause. */
