@@ -107,6 +107,32 @@ flows: [one.tx -> two.rx]
         self.assertEqual(len(errors), 1)
         self.assertRegex(errors[0], r"^v.yaml:3:14: library libnowhere.so is not in ")
 
+    def test_the_libraries_of_one_fragment_do_not_count_in_another(self):
+        """Neither their operators nor their types of values; and a name that two of them have is
+        taken only within a fragment."""
+        text = HEAD + """fragments:
+  one:
+    extensions: [libtruth.so]
+    operators: {tx: {type: pose_tx}}
+  two:
+    extensions: [libborrower.so%s]
+    operators: {rx: {type: borrower}, other: {type: %s}}
+flows: [one.tx -> two.rx]
+"""
+        self.assertEqual(self.everywhere(text % ("", "pose_rx"), 2), [
+            'v.yaml:9:17: two.rx: port "in" is of type "pose", which is not registered; load the '
+            "extension that has it",
+            'v.yaml:9:39: two.other: unknown operator type "pose_rx"; valid: borrower, '
+            "ping_tx, ping_rx, ping_tensor_tx, ping_tensor_rx, forward, video_replayer, "
+            "video_recorder, format_converter, motion_boxes, image_writer",
+        ])
+        self.assertEqual(self.everywhere(HEAD + """fragments:
+  one: {extensions: [libgood.so], operators: {a: {type: source, parameters: {inputs: 1}}}}
+  two: {extensions: [libtaken.so], operators: {b: {type: ping_rx}}}
+flows: [one.a -> two.b]
+""", 2), ['v.yaml:6:9: flow one.a.out -> two.b.in: the output has type "f64", the input "i64"; '
+          "connect ports of one type"])
+
 
 if __name__ == "__main__":
     cluster.main()

@@ -66,6 +66,7 @@ void fragi_fragment_destroy(struct frag_fragment *fragment)
 	for (uint32_t i = 0; i < fragment->resource_count; i++)
 		fragi_resource_unref(fragment->resources[i]);
 	fragi_free(fragment->flows);
+	fragi_registry_destroy(fragment->own_registry);
 	fragi_arena_fini(&fragment->arena);
 	fragi_free(fragment);
 }
@@ -219,6 +220,12 @@ static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragme
 
 	if (r < 0)
 		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: memory is short", own->name);
+	r = fragi_registry_create_within(registry, &fragment->own_registry);
+	if (r < 0) {
+		fragi_fragment_destroy(fragment);
+		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: memory is short", own->name);
+	}
+	fragment->registry = fragment->own_registry;
 	load_extensions(fragment);
 	for (size_t i = 0; i < own->resource_count; i++) {
 		said = &own->resources[i];

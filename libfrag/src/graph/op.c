@@ -345,7 +345,9 @@ static int ports_type(struct frag_op *op)
 		if (strcmp(port->type_name, "message") == 0 ||
 		    strcmp(port->type_name, "tensor") == 0)
 			continue;
-		port->type = frag_type_find(port->type_name);
+		port->type = op->fragment->registry != NULL
+				     ? fragi_registry_type(op->fragment->registry, port->type_name)
+				     : frag_type_find(port->type_name);
 		if (port->type == NULL)
 			result = fragi_making_fail(
 				op->fragment, -EINVAL, op->place, op->subject,

@@ -81,7 +81,8 @@ struct fragi_making;
 struct frag_fragment {
 	const struct fragi_spec *spec;         /* NULL: composed in C alone */
 	const struct fragi_spec_fragment *own; /* the same */
-	struct fragi_registry *registry;       /* borrowed */
+	struct fragi_registry *registry;       /* borrowed, or own_registry */
+	struct fragi_registry *own_registry;   /* NULL: none */
 	struct fragi_arena arena;
 	struct fragi_diag *diag; /* while composing */
 	const char *name;

@@ -37,13 +37,21 @@ struct entry {
 	const void *table;
 };
 
+struct libraries {
+	struct fragi_library **items;
+	size_t count, capacity;
+};
+
 struct fragi_registry {
+	struct fragi_registry *root;      /* itself, or what it was made within */
+	struct libraries used;            /* whose names count here, but for built-in ones */
+	struct fragi_strmap names[KINDS]; /* of those: its table */
+	/* of the root: */
 	struct fragi_arena arena;
 	struct fragi_search_path search;
-	struct fragi_library **libraries; /* open, or tried */
-	size_t library_count, library_capacity;
-	struct fragi_strmap names[KINDS][2]; /* [1]: of built-in libraries; name: its table */
-	struct built_in *built_in;           /* by path */
+	struct libraries opened; /* or tried, by any registry within */
+	struct fragi_strmap built_in_names[KINDS];
+	struct built_in *built_in; /* by path */
 	size_t built_in_count;
 };
 
@@ -100,6 +108,7 @@ int fragi_registry_create(const struct fragi_registry_config *config,
 
 	if (registry == NULL)
 		return -ENOMEM;
+	registry->root = registry;
 	r = fragi_search_path_init(&registry->search, config);
 	if (r == 0)
 		r = built_in_list(registry);
@@ -111,19 +120,57 @@ int fragi_registry_create(const struct fragi_registry_config *config,
 	return 0;
 }
 
+int fragi_registry_create_within(struct fragi_registry *outer, struct fragi_registry **out_registry)
+{
+	struct fragi_registry *registry = fragi_calloc(1, sizeof(*registry));
+
+	if (registry == NULL)
+		return -ENOMEM;
+	registry->root = outer->root;
+	*out_registry = registry;
+	return 0;
+}
+
 void fragi_registry_destroy(struct fragi_registry *registry)
 {
 	if (registry == NULL)
 		return;
 	for (int kind = 0; kind < KINDS; kind++) {
-		fragi_strmap_fini(&registry->names[kind][0]);
-		fragi_strmap_fini(&registry->names[kind][1]);
+		fragi_strmap_fini(&registry->names[kind]);
+		fragi_strmap_fini(&registry->built_in_names[kind]);
 	}
-	fragi_free(registry->libraries);
-	fragi_free(registry->built_in);
-	fragi_search_path_fini(&registry->search);
-	fragi_arena_fini(&registry->arena);
+	fragi_free(registry->used.items);
+	if (registry->root == registry) {
+		fragi_free(registry->opened.items);
+		fragi_free(registry->built_in);
+		fragi_search_path_fini(&registry->search);
+		fragi_arena_fini(&registry->arena);
+	}
 	fragi_free(registry);
+}
+
+static int libraries_add(struct libraries *libraries, struct fragi_library *library)
+{
+	size_t capacity = libraries->capacity == 0 ? 8 : libraries->capacity * 2;
+	struct fragi_library **wider;
+
+	if (libraries->count == libraries->capacity) {
+		wider = fragi_realloc(libraries->items, capacity * sizeof(struct fragi_library *));
+		if (wider == NULL)
+			return -ENOMEM;
+		libraries->items = wider;
+		libraries->capacity = capacity;
+	}
+	libraries->items[libraries->count++] = library;
+	return 0;
+}
+
+static bool libraries_have(const struct libraries *libraries, const struct fragi_library *library)
+{
+	for (size_t i = 0; i < libraries->count; i++)
+		if (libraries->items[i] == library)
+			return true;
+	return false;
 }
 
 static size_t entry_count(const struct fragi_library *library, enum kind kind)
@@ -146,15 +193,22 @@ static struct entry entry_at(const struct fragi_library *library, enum kind kind
 static const char *owner_of(const struct fragi_registry *registry, enum kind kind,
 			    const void *table)
 {
-	for (size_t i = 0; i < registry->library_count; i++)
-		for (size_t j = 0; j < entry_count(registry->libraries[i], kind); j++)
-			if (entry_at(registry->libraries[i], kind, j).table == table)
-				return registry->libraries[i]->file;
+	const struct libraries *opened = &registry->root->opened;
+
+	for (size_t i = 0; i < opened->count; i++)
+		for (size_t j = 0; j < entry_count(opened->items[i], kind); j++)
+			if (entry_at(opened->items[i], kind, j).table == table)
+				return opened->items[i]->file;
 	return "another library";
 }
 
+static struct fragi_strmap *names_of(struct fragi_registry *registry, enum kind kind, bool built_in)
+{
+	return built_in ? &registry->built_in_names[kind] : &registry->names[kind];
+}
+
 /* Whether the library's names of one kind are free. Returns 0, or -EEXIST with a sentence. */
-static int names_check(const struct fragi_registry *registry, const struct fragi_library *library,
+static int names_check(struct fragi_registry *registry, const struct fragi_library *library,
 		       enum kind kind, struct frag_err *err)
 {
 	const char *name;
@@ -162,7 +216,7 @@ static int names_check(const struct fragi_registry *registry, const struct fragi
 
 	for (size_t i = 0; i < entry_count(library, kind); i++) {
 		name = entry_at(library, kind, i).name;
-		taken = fragi_strmap_get(&registry->names[kind][library->built_in], name);
+		taken = fragi_strmap_get(names_of(registry, kind, library->built_in), name);
 		if (taken != NULL)
 			return frag_err_set(err, -EEXIST,
 					    "library %s: %s \"%s\" is already that of %s",
@@ -175,7 +229,7 @@ static int names_check(const struct fragi_registry *registry, const struct fragi
 static int names_put(struct fragi_registry *registry, const struct fragi_library *library,
 		     enum kind kind)
 {
-	struct fragi_strmap *names = &registry->names[kind][library->built_in];
+	struct fragi_strmap *names = names_of(registry, kind, library->built_in);
 	struct entry entry;
 	int r = 0;
 
@@ -186,109 +240,133 @@ static int names_put(struct fragi_registry *registry, const struct fragi_library
 	return r;
 }
 
-/* Puts the library's names into the maps; nothing when one is taken. */
-static int library_register(struct fragi_registry *registry, const struct fragi_library *library,
-			    struct frag_err *err)
+/* From now on the library's names count in the registry; none of them when one is taken. */
+static int library_use(struct fragi_registry *registry, struct fragi_library *library,
+		       struct frag_err *err)
 {
-	struct frag_err cause = FRAG_ERR_INIT;
 	int r = 0;
 
+	if (libraries_have(&registry->used, library))
+		return 0;
 	for (enum kind kind = 0; kind < KINDS; kind++) {
 		r = names_check(registry, library, kind, err);
 		if (r < 0)
 			return r;
 	}
-	for (size_t i = 0; r == 0 && i < library->type_count; i++)
-		r = frag_type_register(library->types[i], &cause);
+	if (!library->built_in)
+		r = libraries_add(&registry->used, library);
 	for (enum kind kind = 0; r == 0 && kind < KINDS; kind++)
 		r = names_put(registry, library, kind);
-	if (r < 0)
-		return frag_err_set(err, r, "library %s: %s", library->file,
-				    cause.text[0] != '\0' ? cause.text : frag_strerror(r));
-	return 0;
+	return r < 0 ? frag_err_set(err, r, "library %s: memory is short", library->file) : 0;
 }
 
-static bool is_built_in(const struct fragi_registry *registry, const char *real)
+static bool is_built_in(const struct fragi_registry *root, const char *real)
 {
-	for (size_t i = 0; i < registry->built_in_count; i++)
-		if (strcmp(registry->built_in[i].path, real) == 0)
+	for (size_t i = 0; i < root->built_in_count; i++)
+		if (strcmp(root->built_in[i].path, real) == 0)
 			return true;
 	return false;
 }
 
 /* Makes room for one library. */
-static struct fragi_library *library_add(struct fragi_registry *registry, const char *real)
+static struct fragi_library *library_add(struct fragi_registry *root, const char *real)
 {
-	size_t capacity = registry->library_capacity == 0 ? 8 : registry->library_capacity * 2;
-	struct fragi_library **wider,
-		*library = fragi_arena_alloc(&registry->arena, sizeof(*library));
+	struct fragi_library *library = fragi_arena_alloc(&root->arena, sizeof(*library));
 
 	if (library == NULL)
 		return NULL;
-	library->path = fragi_arena_strdup(&registry->arena, real);
-	if (library->path == NULL)
+	library->path = fragi_arena_strdup(&root->arena, real);
+	if (library->path == NULL || libraries_add(&root->opened, library) < 0)
 		return NULL;
 	library->file = strrchr(library->path, '/') + 1;
-	library->built_in = is_built_in(registry, real);
-	if (registry->library_count == registry->library_capacity) {
-		wider = fragi_realloc(registry->libraries,
-				      capacity * sizeof(struct fragi_library *));
-		if (wider == NULL)
-			return NULL;
-		registry->libraries = wider;
-		registry->library_capacity = capacity;
-	}
-	registry->libraries[registry->library_count++] = library;
+	library->built_in = is_built_in(root, real);
 	return library;
 }
 
+static int types_register(const struct fragi_library *library, struct frag_err *err)
+{
+	struct frag_err cause = FRAG_ERR_INIT;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < library->type_count; i++)
+		r = frag_type_register(library->types[i], &cause);
+	return r < 0 ? frag_err_set(err, r, "library %s: %s", library->file,
+				    cause.text[0] != '\0' ? cause.text : frag_strerror(r))
+		     : 0;
+}
+
+/* What was wrong with a library has the same result again. */
+static int library_refuse(struct fragi_registry *root, struct fragi_library *library, int r,
+			  const struct frag_err *cause)
+{
+	library->op_count = library->condition_count = library->composer_count = 0;
+	library->error_code = r;
+	library->error = fragi_arena_strdup(
+		&root->arena, cause->text[0] != '\0' ? cause->text : frag_strerror(r));
+	if (library->error == NULL)
+		library->error = "memory is short";
+	return r;
+}
+
 /*
- * Opens and registers the library at a real path (its table, when there is one already); what was
- * tried once has the same result again.
+ * Opens the library at a real path (its table, when there is one already), unless that was tried
+ * before. Returns 0; the library's error with its sentence; -ENOMEM.
  */
-static int library_load(struct fragi_registry *registry, const char *real,
-			const struct frag_plugin *table, struct frag_err *err)
+static int library_open(struct fragi_registry *root, const char *real,
+			const struct frag_plugin *table, struct fragi_library **out_library,
+			struct frag_err *err)
 {
 	struct fragi_library *library = NULL;
 	struct frag_err cause = FRAG_ERR_INIT;
 	int r;
 
-	for (size_t i = 0; i < registry->library_count; i++) {
-		library = registry->libraries[i];
-		if (strcmp(library->path, real) != 0)
-			continue;
-		return library->error != NULL
-			       ? frag_err_set(err, library->error_code, "%s", library->error)
-			       : 0;
+	for (size_t i = 0; i < root->opened.count && library == NULL; i++)
+		if (strcmp(root->opened.items[i]->path, real) == 0)
+			library = root->opened.items[i];
+	if (library == NULL) {
+		library = library_add(root, real);
+		if (library == NULL)
+			return frag_err_set(err, -ENOMEM, "memory is short for library %.200s",
+					    real);
+		r = table != NULL ? fragi_library_read(&root->arena, library, table, &cause)
+				  : fragi_library_open(&root->arena, library, &cause);
+		if (r == 0)
+			r = types_register(library, &cause);
+		if (r < 0)
+			library_refuse(root, library, r, &cause);
+		else
+			log_debug(
+				NULL,
+				"opened %s: plugin %s %s, %zu operator types, %zu condition types, %zu composers",
+				real, library->name, library->version, library->op_count,
+				library->condition_count, library->composer_count);
 	}
-	library = library_add(registry, real);
-	if (library == NULL)
-		return frag_err_set(err, -ENOMEM, "memory is short for library %.200s", real);
-	r = table != NULL ? fragi_library_read(&registry->arena, library, table, &cause)
-			  : fragi_library_open(&registry->arena, library, &cause);
-	if (r == 0)
-		r = library_register(registry, library, &cause);
-	if (r < 0) {
-		library->op_count = library->condition_count = library->composer_count = 0;
-		library->error_code = r;
-		library->error = fragi_arena_strdup(
-			&registry->arena, cause.text[0] != '\0' ? cause.text : frag_strerror(r));
-		if (library->error == NULL)
-			library->error = "memory is short";
-		return frag_err_set(err, r, "%s", library->error);
+	*out_library = library;
+	return library->error != NULL ? frag_err_set(err, library->error_code, "%s", library->error)
+				      : 0;
+}
+
+/* Opens it, and lets its names count in the registry. */
+static int library_load(struct fragi_registry *registry, const char *real,
+			const struct frag_plugin *table, struct frag_err *err)
+{
+	struct frag_err cause = FRAG_ERR_INIT;
+	struct fragi_library *library = NULL;
+	int r = library_open(registry->root, real, table, &library, &cause);
+
+	if (r == 0) {
+		r = library_use(registry, library, &cause);
+		if (r < 0 && registry->root == registry) /* nobody else uses it */
+			library_refuse(registry, library, r, &cause);
 	}
-	log_debug(NULL,
-		  "opened %s: plugin %s %s, %zu operator types, %zu condition types, %zu composers",
-		  real, library->name, library->version, library->op_count,
-		  library->condition_count, library->composer_count);
-	return 0;
+	return r < 0 ? frag_err_set(err, r, "%s", cause.text) : 0;
 }
 
 int fragi_registry_load(struct fragi_registry *registry, const char *library, struct frag_err *err)
 {
 	char real[PATH_MAX];
 	struct frag_err cause = FRAG_ERR_INIT;
-	int r = fragi_search_path_find(&registry->search, library, real, &cause);
+	int r = fragi_search_path_find(&registry->root->search, library, real, &cause);
 
 	if (r == 0)
 		r = library_load(registry, real, NULL, &cause);
@@ -338,39 +416,53 @@ static bool file_mentions(const char *path, const char *name)
 }
 
 /* Opens what is built in, mentions name (NULL: all of them) and was not tried yet. */
-static void open_built_in(struct fragi_registry *registry, const char *name)
+static void open_built_in(struct fragi_registry *root, const char *name)
 {
-	for (size_t i = 0; i < registry->built_in_count; i++) {
-		if (registry->built_in[i].tried ||
-		    (name != NULL && !file_mentions(registry->built_in[i].path, name)))
+	for (size_t i = 0; i < root->built_in_count; i++) {
+		if (root->built_in[i].tried ||
+		    (name != NULL && !file_mentions(root->built_in[i].path, name)))
 			continue;
-		registry->built_in[i].tried = true;
-		library_load(registry, registry->built_in[i].path, NULL, NULL);
+		root->built_in[i].tried = true;
+		library_load(root, root->built_in[i].path, NULL, NULL);
 	}
+}
+
+/* Of the libraries that were loaded into this registry, or linked. */
+static const void *look_up_loaded(const struct fragi_registry *registry, enum kind kind,
+				  const char *name)
+{
+	const void *found = fragi_strmap_get(&registry->names[kind], name);
+
+	return found != NULL ? found : fragi_strmap_get(&registry->root->names[kind], name);
 }
 
 static const void *look_up(struct fragi_registry *registry, enum kind kind, const char *name)
 {
-	const struct fragi_strmap *own = &registry->names[kind][0],
-				  *built_in = &registry->names[kind][1];
-	const void *found = fragi_strmap_get(own, name);
+	const struct fragi_strmap *built_in = &registry->root->built_in_names[kind];
+	const void *found = look_up_loaded(registry, kind, name);
 
 	if (found == NULL)
 		found = fragi_strmap_get(built_in, name);
 	if (found != NULL)
 		return found;
-	open_built_in(registry, name);
+	open_built_in(registry->root, name);
 	return fragi_strmap_get(built_in, name);
 }
 
+static bool is_visible(const struct fragi_registry *registry, const struct fragi_library *library)
+{
+	return library->built_in || libraries_have(&registry->used, library) ||
+	       libraries_have(&registry->root->used, library);
+}
+
 /* The built-in library that would have the name, had it been possible to open it. */
-static const struct fragi_library *broken_built_in(const struct fragi_registry *registry,
+static const struct fragi_library *broken_built_in(const struct fragi_registry *root,
 						   const char *name)
 {
 	const struct fragi_library *library;
 
-	for (size_t i = 0; i < registry->library_count; i++) {
-		library = registry->libraries[i];
+	for (size_t i = 0; i < root->opened.count; i++) {
+		library = root->opened.items[i];
 		if (library->built_in && library->error != NULL &&
 		    file_mentions(library->path, name))
 			return library;
@@ -381,17 +473,19 @@ static const struct fragi_library *broken_built_in(const struct fragi_registry *
 static void refuse_name(struct fragi_registry *registry, enum kind kind, const char *name,
 			struct frag_err *err)
 {
+	const struct libraries *opened = &registry->root->opened;
 	const struct fragi_library *broken;
 	const char *names[NAMES_MAX];
 	size_t count = 0;
 	char advice[600];
 
-	open_built_in(registry, NULL); /* for the names that are near */
-	broken = broken_built_in(registry, fragi_alias(name));
-	for (size_t i = 0; i < registry->library_count; i++)
-		for (size_t j = 0;
-		     j < entry_count(registry->libraries[i], kind) && count < NAMES_MAX; j++)
-			names[count++] = entry_at(registry->libraries[i], kind, j).name;
+	open_built_in(registry->root, NULL); /* for the names that are near */
+	broken = broken_built_in(registry->root, fragi_alias(name));
+	for (size_t i = 0; i < opened->count; i++)
+		for (size_t j = 0; is_visible(registry, opened->items[i]) &&
+				   j < entry_count(opened->items[i], kind) && count < NAMES_MAX;
+		     j++)
+			names[count++] = entry_at(opened->items[i], kind, j).name;
 	if (broken != NULL)
 		fragi_err_fail(err, FRAGI_FAILURE_LIBRARY_MISSING, NULL, -ENOENT,
 			       "%s \"%.80s\" cannot be had: %s", kind_names[kind], name,
@@ -427,14 +521,46 @@ const struct frag_condition_type *fragi_registry_condition(struct fragi_registry
 							   const char *name, bool built_in)
 {
 	return built_in ? look_up(registry, CONDITION, name)
-			: fragi_strmap_get(&registry->names[CONDITION][0], name);
+			: look_up_loaded(registry, CONDITION, name);
+}
+
+/* Whether the library lists the type, or the one that it is an array of. */
+static bool has_type(const struct fragi_library *library, const char *name)
+{
+	size_t length;
+
+	for (size_t i = 0; library->error == NULL && i < library->type_count; i++) {
+		length = strlen(library->types[i]->name);
+		if (strncmp(library->types[i]->name, name, length) == 0 &&
+		    (name[length] == '\0' || strcmp(name + length, "[]") == 0))
+			return true;
+	}
+	return false;
+}
+
+const struct frag_type *fragi_registry_type(struct fragi_registry *registry, const char *name)
+{
+	const struct libraries *opened = &registry->root->opened;
+	const struct frag_type *type = frag_type_find(name);
+
+	if (type == NULL) {
+		open_built_in(registry->root, name);
+		type = frag_type_find(name);
+	}
+	for (size_t i = 0; type != NULL && i < opened->count; i++)
+		if (has_type(opened->items[i], name) && !is_visible(registry, opened->items[i]))
+			return NULL;
+	return type;
 }
 
 const struct fragi_library *const *fragi_registry_libraries(struct fragi_registry *registry,
 							    bool built_in, size_t *out_count)
 {
+	const struct libraries *libraries =
+		registry->root == registry ? &registry->opened : &registry->used;
+
 	if (built_in)
-		open_built_in(registry, NULL);
-	*out_count = registry->library_count;
-	return (const struct fragi_library *const *)registry->libraries;
+		open_built_in(registry->root, NULL);
+	*out_count = libraries->count;
+	return (const struct fragi_library *const *)libraries->items;
 }

@@ -26,6 +26,13 @@ struct fragi_registry_config {
 
 FRAGI_API int fragi_registry_create(const struct fragi_registry_config *config,
 				    struct fragi_registry **out_registry);
+/*
+ * One for a fragment: what is loaded into it counts there only, so that a fragment finds the same
+ * names wherever others run. It shares with outer the folders, what was opened, what is built in,
+ * and what outer itself has loaded. outer stays until it is destroyed. Returns 0 or -ENOMEM.
+ */
+FRAGI_API int fragi_registry_create_within(struct fragi_registry *outer,
+					   struct fragi_registry **out_registry);
 FRAGI_API void fragi_registry_destroy(struct fragi_registry *registry);
 
 /*
@@ -59,6 +66,13 @@ fragi_registry_composer(struct fragi_registry *registry, const char *name, struc
 FRAGI_API const struct frag_condition_type *
 fragi_registry_condition(struct fragi_registry *registry, const char *name, bool built_in);
 
+/*
+ * The type of values of that name, unless only libraries that are not loaded into this registry
+ * have it. NULL: there is none.
+ */
+FRAGI_API const struct frag_type *fragi_registry_type(struct fragi_registry *registry,
+						      const char *name);
+
 /* Where a type or composer came from, for people. */
 struct fragi_library {
 	const char *path; /* real path */
@@ -77,7 +91,8 @@ struct fragi_library {
 	size_t type_count;
 };
 /*
- * All that are open or were tried; with built_in all built-in ones are tried first. For `inspect`.
+ * All that are open or were tried (of a registry within another one: that were loaded into it);
+ * with built_in all built-in ones are tried first. For `inspect`.
  */
 FRAGI_API const struct fragi_library *const *
 fragi_registry_libraries(struct fragi_registry *registry, bool built_in, size_t *out_count);
