@@ -81,7 +81,8 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 int ctl_registry_create(const char *library_path, const char *app_folder,
 			struct fragi_registry **out_registry)
 {
-	struct fragi_registry_config config = {.allow_paths = true, .app_folder = app_folder};
+	struct fragi_registry_config config = {.paths = FRAGI_LIBRARY_PATHS_ANY,
+					       .app_folder = app_folder};
 	char *texts = fragi_strdup(library_path != NULL ? library_path : ""), *rest = texts, *name;
 	const char **folders = NULL;
 	size_t count = 0;

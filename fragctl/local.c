@@ -299,7 +299,7 @@ static void worker_send(void *arg, uint64_t connection, const struct fw_message 
 static int host_main(void)
 {
 	(void)prctl(PR_SET_NAME, "fraghost"); /* as ps and core files call it everywhere */
-	return host_process_run(true);
+	return host_process_run(FRAGI_LIBRARY_PATHS_ANY);
 }
 
 /* --library-path, then those of the environment: as where the graph is composed in this process. */
@@ -326,6 +326,7 @@ static int worker_launch(void *arg, struct fragi_arena *arena, struct wrk_launch
 	const struct wrk_environment environment = {
 		.library_path = library_path(local, arena),
 		.app_root = local->options->graph.spec->app_folder,
+		.is_own_user = true,
 		.device = "lo",
 		.port_first = 10000,
 		.port_last = 32767,

@@ -40,7 +40,8 @@ static void *thread_main(void *arg)
 	int exit_fd = host.exit_fd;
 
 	(void)arg;
-	host.status = host_run(host.control_fd, host.ledger_fd, host.stop_fd, true, &host.hangs);
+	host.status = host_run(host.control_fd, host.ledger_fd, host.stop_fd,
+			       FRAGI_LIBRARY_PATHS_ANY, &host.hangs);
 	close(host.control_fd);
 	atomic_store(&host.ended, true);
 	notify(exit_fd);

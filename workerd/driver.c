@@ -10,6 +10,7 @@
 #include <base/alloc.h>
 #include <base/log.h>
 #include <wire/connection.h>
+#include <workerd/peer_user.h>
 
 #define ADDRESSES_MAX 8
 
@@ -28,6 +29,7 @@ struct wrk_driver {
 	uint64_t seq;
 	uint32_t refused; /* bits of kinds that could not be encoded: logged once each */
 	bool looking_up, connecting, up, ended; /* ended: nothing is reported any more */
+	bool is_own_user;
 	char why[256];
 };
 
@@ -96,6 +98,17 @@ static void local_address(struct fw_connection *connection, char *out, size_t si
 		uv_ip6_name((const struct sockaddr_in6 *)(const void *)&address, out, size);
 }
 
+static bool is_own_user(struct fw_connection *connection)
+{
+	const uv_tcp_t *tcp = (const uv_tcp_t *)(void *)fw_connection_stream(connection);
+	struct sockaddr_storage own, peer;
+	int own_length = sizeof(own), peer_length = sizeof(peer);
+
+	return uv_tcp_getsockname(tcp, (struct sockaddr *)&own, &own_length) == 0 &&
+	       uv_tcp_getpeername(tcp, (struct sockaddr *)&peer, &peer_length) == 0 &&
+	       wrk_peer_is_own_user((struct sockaddr *)&own, (struct sockaddr *)&peer);
+}
+
 static void on_connect(uv_connect_t *request, int status)
 {
 	struct wrk_driver *driver = request->data;
@@ -115,6 +128,7 @@ static void on_connect(uv_connect_t *request, int status)
 	}
 	fw_connection_admit(driver->connection);
 	driver->up = true;
+	driver->is_own_user = is_own_user(driver->connection);
 	local_address(driver->connection, local, sizeof(local));
 	driver->ops->connected(driver->arg, driver->id, local);
 }
@@ -203,6 +217,11 @@ int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64
 uint64_t wrk_driver_id(const struct wrk_driver *driver)
 {
 	return driver->id;
+}
+
+bool wrk_driver_is_own_user(const struct wrk_driver *driver)
+{
+	return driver->is_own_user;
 }
 
 void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message)

@@ -27,6 +27,8 @@ struct wrk_driver_ops {
 int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t id,
 		    const struct wrk_driver_ops *ops, void *arg, struct wrk_driver **out_driver);
 uint64_t wrk_driver_id(const struct wrk_driver *driver);
+/* Whether it is a process of this user on this machine (workerd/peer_user.h). */
+bool wrk_driver_is_own_user(const struct wrk_driver *driver);
 void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message);
 /* Ends it after what was sent has left, 1 s at most. */
 void wrk_driver_finish(struct wrk_driver *driver);

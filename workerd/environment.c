@@ -73,6 +73,10 @@ char *const *wrk_environment_make(const struct wrk_environment *environment,
 		add(&making, "FRAG_LIBRARY_PATH", environment->library_path);
 	if (environment->app_root != NULL)
 		add(&making, "FRAG_APP_ROOT", environment->app_root);
+	add(&making, "FRAG_LIBRARY_PATHS",
+	    environment->is_own_user        ? "any"
+	    : environment->app_root != NULL ? "app"
+					    : "none");
 	add(&making, "FRAG_LOG_LEVEL", fragi_log_level_name(fragi_log_threshold));
 	for (size_t i = 0; i < FRAG_COUNT_OF(ucx_settings); i++)
 		add_ucx(&making, ucx_settings[i][0], ucx_settings[i][1]);

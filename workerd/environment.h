@@ -2,17 +2,20 @@
 #ifndef WRK_ENVIRONMENT_H
 #define WRK_ENVIRONMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <base/arena.h>
 
 /*
  * The environment of a host: this process's own, what its flags say (FRAG_LIBRARY_PATH,
- * FRAG_APP_ROOT, FRAG_LOG_LEVEL), and the UCX_ variables of the data plane, which UCX reads before
- * main. Variables that the user has set win and are logged.
+ * FRAG_APP_ROOT, FRAG_LOG_LEVEL), which paths of libraries are accepted (FRAG_LIBRARY_PATHS), and
+ * the UCX_ variables of the data plane, which UCX reads before main. Variables that the user has
+ * set win and are logged.
  */
 struct wrk_environment {
 	const char *library_path, *app_root; /* NULL: not given */
+	bool is_own_user;                    /* the driver is a process of this user, here */
 	const char *device;                  /* network device of the data plane */
 	uint16_t port_first, port_last;
 };

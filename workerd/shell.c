@@ -139,6 +139,7 @@ static int shell_launch(void *arg, struct fragi_arena *arena, struct wrk_launch 
 	struct wrk_environment environment = {
 		.library_path = options->library_path,
 		.app_root = options->app_root,
+		.is_own_user = shell->driver != NULL && wrk_driver_is_own_user(shell->driver),
 		.device = device,
 		.port_first = options->has_worker_address ? options->worker_address.port
 							  : WRK_DATA_PORT_FIRST,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an application is and does does not depend on where its fragments run: the same graph is
 accepted or refused, with the same errors, by every way to check it and to run it."""
+import os
 import re
+import shutil
 import signal
 
 import cluster
@@ -132,6 +134,14 @@ flows: [one.tx -> two.rx]
 flows: [one.a -> two.b]
 """, 2), ['v.yaml:6:9: flow one.a.out -> two.b.in: the output has type "f64", the input "i64"; '
           "connect ports of one type"])
+
+    def test_a_library_beside_the_graph_is_found_everywhere(self):
+        shutil.copy(os.path.join(cluster.TEST_PLUGINS, "libgood.so"), self.path("libmine.so"))
+        self.everywhere(HEAD + """fragments:
+  one: {extensions: [./libmine.so], operators: {a: {type: source, parameters: {inputs: 1}}}}
+  two: {extensions: [%s], operators: {b: {type: sink}}}
+flows: [one.a -> two.b.in0]
+""" % self.path("libmine.so"), 0)
 
 
 if __name__ == "__main__":

@@ -37,14 +37,15 @@ static void tear_down(void)
 
 TestSuite(registry, .init = set_up, .fini = tear_down);
 
-static struct fragi_registry *make(const char *folder, bool allow_paths, const char *app_folder)
+static struct fragi_registry *make(const char *folder, enum fragi_library_paths paths,
+				   const char *app_folder)
 {
 	struct fragi_registry *registry;
 
 	cr_assert_eq(fragi_registry_create(
 			     &(struct fragi_registry_config){
 				     .library_path = (const char *const[]){folder, NULL},
-				     .allow_paths = allow_paths,
+				     .paths = paths,
 				     .app_folder = app_folder},
 			     &registry),
 		     0);
@@ -73,7 +74,7 @@ static void refuses(struct fragi_registry *registry, const char *library, int co
 
 Test(registry, brings_types_and_composers)
 {
-	struct fragi_registry *registry = make(plugins, false, NULL);
+	struct fragi_registry *registry = make(plugins, FRAGI_LIBRARY_PATHS_NONE, NULL);
 	struct frag_err err = FRAG_ERR_INIT;
 	const struct fragi_library *const *libraries;
 	size_t count;
@@ -94,7 +95,7 @@ Test(registry, brings_types_and_composers)
 
 Test(registry, says_what_is_wrong_with_a_library)
 {
-	struct fragi_registry *registry = make(plugins, false, NULL);
+	struct fragi_registry *registry = make(plugins, FRAGI_LIBRARY_PATHS_NONE, NULL);
 
 	refuses(registry, "libmajor.so", -EPROTO,
 		"library libmajor.so was built for plugin ABI 9, this is frag " FRAG_VERSION
@@ -119,7 +120,7 @@ Test(registry, says_what_is_wrong_with_a_library)
 
 Test(registry, reads_tables_of_other_sizes)
 {
-	struct fragi_registry *registry = make(plugins, false, NULL);
+	struct fragi_registry *registry = make(plugins, FRAGI_LIBRARY_PATHS_NONE, NULL);
 	struct frag_err err = FRAG_ERR_INIT;
 	const struct frag_op_type *type;
 
@@ -143,16 +144,16 @@ Test(registry, looks_only_in_allowed_folders)
 	char path[PATH_MAX + 40], target[PATH_MAX + 40], lib[PATH_MAX];
 
 	snprintf(lib, sizeof(lib), "%s", fragi_library_folder());
-	registry = make(scratch, false, NULL);
+	registry = make(scratch, FRAGI_LIBRARY_PATHS_NONE, NULL);
 	refuses(registry, "libgood.so", -ENOENT,
 		"library libgood.so is not in %s, %s/frag/extensions, %s/frag/plugins; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
 		scratch, lib, lib);
 	refuses(registry, "../libgood.so", -EINVAL,
-		"library ../libgood.so: a path is only accepted where everything runs in one process; write the name alone and put its folder into --library-path");
+		"library ../libgood.so: a path is only accepted from a driver of the same user on the same machine, or below workerd's --app-root; write the name alone and put its folder into --library-path");
 	snprintf(path, sizeof(path), "%s/libgood.so", scratch);
 	snprintf(target, sizeof(target), "%s/libgood.so", plugins);
 	refuses(registry, target, -EINVAL,
-		"library %s: a path is only accepted where everything runs in one process; write the name alone and put its folder into --library-path",
+		"library %s: a path is only accepted from a driver of the same user on the same machine, or below workerd's --app-root; write the name alone and put its folder into --library-path",
 		target);
 	cr_assert_eq(symlink(target, path), 0);
 	refuses(registry, "libgood.so", -ENOENT,
@@ -166,14 +167,34 @@ Test(registry, looks_only_in_allowed_folders)
 	/* A link from one allowed folder into another is fine. */
 	snprintf(path, sizeof(path), "/nowhere::%s", plugins);
 	setenv("FRAG_LIBRARY_PATH", path, 1);
-	registry = make(scratch, false, NULL);
+	registry = make(scratch, FRAGI_LIBRARY_PATHS_NONE, NULL);
 	cr_expect_eq(fragi_registry_load(registry, "libgood.so", NULL), 0);
+	fragi_registry_destroy(registry);
+}
+
+Test(registry, takes_relative_paths_that_stay_in_the_app_folder)
+{
+	struct fragi_registry *registry = make(scratch, FRAGI_LIBRARY_PATHS_IN_APP, plugins);
+	struct frag_err err = FRAG_ERR_INIT;
+	char path[PATH_MAX + 32];
+
+	cr_expect_eq(fragi_registry_load(registry, "./libgood.so", &err), 0, "%s", err.text);
+	snprintf(path, sizeof(path), "%s/libgood.so", plugins);
+	refuses(registry, path, -EINVAL,
+		"library %s: only a relative path below --app-root is accepted here, because the driver is another user's or on another machine; write one, or the name alone",
+		path);
+	fragi_registry_destroy(registry);
+	registry = make(scratch, FRAGI_LIBRARY_PATHS_IN_APP, scratch);
+	snprintf(path, sizeof(path), "%s/link", scratch);
+	cr_assert_eq(symlink(plugins, path), 0);
+	cr_expect_eq(fragi_registry_load(registry, "link/libgood.so", &err), -EINVAL);
+	cr_expect(strstr(err.text, "outside --app-root") != NULL, "%s", err.text);
 	fragi_registry_destroy(registry);
 }
 
 Test(registry, takes_paths_where_all_is_one_process)
 {
-	struct fragi_registry *registry = make(scratch, true, plugins);
+	struct fragi_registry *registry = make(scratch, FRAGI_LIBRARY_PATHS_ANY, plugins);
 	struct frag_err err = FRAG_ERR_INIT;
 	char lib[PATH_MAX], path[PATH_MAX + 32];
 
@@ -192,7 +213,7 @@ Test(registry, takes_paths_where_all_is_one_process)
 
 Test(registry, says_what_a_library_lacks)
 {
-	struct fragi_registry *registry = make(scratch, false, NULL);
+	struct fragi_registry *registry = make(scratch, FRAGI_LIBRARY_PATHS_NONE, NULL);
 	char path[100];
 	FILE *file;
 
@@ -208,7 +229,7 @@ Test(registry, says_what_a_library_lacks)
 
 Test(registry, advises_on_unknown_names)
 {
-	struct fragi_registry *registry = make(plugins, false, NULL);
+	struct fragi_registry *registry = make(plugins, FRAGI_LIBRARY_PATHS_NONE, NULL);
 	struct frag_err err = FRAG_ERR_INIT;
 
 	fragi_registry_load(registry, "libgood.so", NULL);

@@ -174,11 +174,12 @@ static void turn(struct host *h)
 		raise_event(h, &(struct host_event){.kind = HOST_EV_TIMER}, NULL);
 }
 
-int host_run(int control_fd, int ledger_fd, int stop_fd, bool allow_paths, bool *out_hangs)
+int host_run(int control_fd, int ledger_fd, int stop_fd, enum fragi_library_paths paths,
+	     bool *out_hangs)
 {
 	const struct host_config config = {0};
 	struct host h = {.stop_fd = stop_fd};
-	int r = host_work_init(&h.work, ledger_fd, allow_paths);
+	int r = host_work_init(&h.work, ledger_fd, paths);
 
 	*out_hangs = false;
 	if (r == 0)

@@ -4,13 +4,16 @@
 
 #include <stdbool.h>
 
+#include <type/registry.h>
+
 /*
  * A host: one process's fragments, driven by frames of its workerd. Runs until it is told to end,
  * its workerd is gone, or the workerd is silent for the time of death. control_fd and ledger_fd are
- * taken; when stop_fd (an eventfd) becomes readable, the host ends as if told so. allow_paths:
+ * taken; when stop_fd (an eventfd) becomes readable, the host ends as if told so. paths: which
  * libraries may be named by a path. Returns the exit status; *out_hangs: operators may still run,
  * nothing was freed, and the process is to end by _exit.
  */
-int host_run(int control_fd, int ledger_fd, int stop_fd, bool allow_paths, bool *out_hangs);
+int host_run(int control_fd, int ledger_fd, int stop_fd, enum fragi_library_paths paths,
+	     bool *out_hangs);
 
 #endif

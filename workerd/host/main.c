@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -10,6 +11,17 @@
 #include <base/log.h>
 #include <workerd/host/process.h>
 #include <workerd/spawn.h>
+
+/* As workerd decided; nothing else is believed. */
+static enum fragi_library_paths library_paths(void)
+{
+	const char *word = getenv("FRAG_LIBRARY_PATHS");
+
+	if (word != NULL && strcmp(word, "any") == 0)
+		return FRAGI_LIBRARY_PATHS_ANY;
+	return word != NULL && strcmp(word, "app") == 0 ? FRAGI_LIBRARY_PATHS_IN_APP
+							: FRAGI_LIBRARY_PATHS_NONE;
+}
 
 int main(int argc, char **argv)
 {
@@ -31,5 +43,5 @@ int main(int argc, char **argv)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		return 3;
 	fragi_log_init(0);
-	return host_process_run(false);
+	return host_process_run(library_paths());
 }

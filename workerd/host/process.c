@@ -51,7 +51,7 @@ static int prepare(void)
 	return fragi_console_begin();
 }
 
-int host_process_run(bool allow_paths)
+int host_process_run(enum fragi_library_paths paths)
 {
 	bool hangs;
 	int r = prepare();
@@ -60,7 +60,7 @@ int host_process_run(bool allow_paths)
 		fprintf(stderr, "fraghost: cannot start: %s\n", frag_strerror(r));
 		return 1;
 	}
-	r = host_run(WRK_HOST_FD_CONTROL, WRK_HOST_FD_LEDGER, stop_fd, allow_paths, &hangs);
+	r = host_run(WRK_HOST_FD_CONTROL, WRK_HOST_FD_LEDGER, stop_fd, paths, &hangs);
 	if (hangs)
 		_exit(r);
 	fragi_console_end();

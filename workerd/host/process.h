@@ -4,12 +4,14 @@
 
 #include <stdbool.h>
 
+#include <type/registry.h>
+
 /*
  * The whole life of a process that is a host: signals, crash reports and operators' output as they
- * are to be, then the host itself over the descriptors of workerd/spawn.h. allow_paths: libraries
- * may be named by a path, since whoever wrote the graph started this process. Returns the exit
- * status for main; leaves by _exit when operators hang.
+ * are to be, then the host itself over the descriptors of workerd/spawn.h. paths: which libraries
+ * may be named by a path. Returns the exit status for main; leaves by _exit when
+ * operators hang.
  */
-int host_process_run(bool allow_paths);
+int host_process_run(enum fragi_library_paths paths);
 
 #endif

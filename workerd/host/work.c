@@ -14,9 +14,9 @@
 #include <run/crash.h>
 #include <workerd/host/tables.h>
 
-int host_work_init(struct host_work *work, int ledger_fd, bool allow_paths)
+int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths)
 {
-	*work = (struct host_work){.ledger_fd = ledger_fd, .allow_paths = allow_paths};
+	*work = (struct host_work){.ledger_fd = ledger_fd, .paths = paths};
 	work->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return work->fd < 0 ? -errno : 0;
 }
@@ -64,7 +64,7 @@ static void start_thread(struct host_work *work, void *(*fn)(void *))
 static int prepare(struct host_work *work)
 {
 	const struct fragi_registry_config registry_config = {
-		.allow_paths = work->allow_paths, .app_folder = work->source.source.app_folder};
+		.paths = work->paths, .app_folder = work->source.source.app_folder};
 	int r = fragi_spec_parse(&work->source.source, &work->diag, &work->spec);
 
 	if (r < 0)

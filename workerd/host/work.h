@@ -14,7 +14,7 @@
  */
 struct host_work {
 	int fd, ledger_fd; /* fd: readable when the work under way is done */
-	bool allow_paths;
+	enum fragi_library_paths paths;
 	enum host_action_kind kind;
 	bool is_under_way, has_thread;
 	pthread_t thread;
@@ -40,10 +40,10 @@ struct host_work {
 };
 
 /*
- * ledger_fd is borrowed; allow_paths: libraries may be named by a path. Returns 0 or negative
- * errno.
+ * ledger_fd is borrowed; paths: which libraries may be named by a path. Returns 0 or
+ * negative errno.
  */
-int host_work_init(struct host_work *work, int ledger_fd, bool allow_paths);
+int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths);
 /* Only when no work is under way and no operator hangs. */
 void host_work_fini(struct host_work *work);
 

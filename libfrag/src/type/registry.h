@@ -14,14 +14,21 @@
  */
 struct fragi_registry;
 
+/* Which paths a graph may name as libraries, beside the names of files in the folders. */
+enum fragi_library_paths {
+	FRAGI_LIBRARY_PATHS_NONE,
+	FRAGI_LIBRARY_PATHS_IN_APP, /* relative ones that stay inside the app folder */
+	FRAGI_LIBRARY_PATHS_ANY,    /* who wrote the graph is the user who runs it */
+};
+
 struct fragi_registry_config {
 	/*
 	 * Folders, NULL-ended; NULL: none. FRAG_LIBRARY_PATH and the installed folders
 	 * (lib/frag/extensions, lib/frag/plugins) come after.
 	 */
 	const char *const *library_path;
-	bool allow_paths;       /* an extension may be a path (everything runs in one process) */
-	const char *app_folder; /* for relative paths then */
+	enum fragi_library_paths paths;
+	const char *app_folder; /* for relative paths; NULL: unknown */
 };
 
 FRAGI_API int fragi_registry_create(const struct fragi_registry_config *config,

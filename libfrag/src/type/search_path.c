@@ -49,7 +49,7 @@ int fragi_search_path_init(struct fragi_search_path *search,
 	size_t length;
 	int r = 0;
 
-	*search = (struct fragi_search_path){.allow_paths = config->allow_paths};
+	*search = (struct fragi_search_path){.paths = config->paths};
 	for (size_t i = 0;
 	     r == 0 && config->library_path != NULL && config->library_path[i] != NULL; i++)
 		r = folder_add(search, config->library_path[i], strlen(config->library_path[i]));
@@ -91,17 +91,18 @@ static const char *folders_text(const struct fragi_search_path *search, char *ou
 	return out;
 }
 
+static bool is_below(const char *real, const char *folder)
+{
+	size_t length = strlen(folder);
+
+	return strncmp(real, folder, length) == 0 && real[length] == '/';
+}
+
 static bool is_inside(const struct fragi_search_path *search, const char *real)
 {
-	const char *folder;
-	size_t length;
-
-	for (size_t i = 0; i < search->folder_count; i++) {
-		folder = search->folders[i].real;
-		length = folder != NULL ? strlen(folder) : 0;
-		if (length > 0 && strncmp(real, folder, length) == 0 && real[length] == '/')
+	for (size_t i = 0; i < search->folder_count; i++)
+		if (search->folders[i].real != NULL && is_below(real, search->folders[i].real))
 			return true;
-	}
 	return false;
 }
 
@@ -112,23 +113,36 @@ static bool is_file(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/*
- * A library given as a path: only where everything runs in one process, and its author is its user.
- */
+/* Whether paths are accepted at all, and this one before it is looked at; says so otherwise. */
+static int check_path(const struct fragi_search_path *search, const char *library,
+		      struct frag_err *err)
+{
+	if (search->paths == FRAGI_LIBRARY_PATHS_NONE)
+		return frag_err_set(
+			err, -EINVAL,
+			"library %.200s: a path is only accepted from a driver of the same user on the same machine, or below workerd's --app-root; write the name alone and put its folder into --library-path",
+			library);
+	if (search->paths == FRAGI_LIBRARY_PATHS_IN_APP &&
+	    (library[0] == '/' || search->app_folder == NULL))
+		return frag_err_set(
+			err, -EINVAL,
+			"library %.200s: only a relative path below --app-root is accepted here, because the driver is another user's or on another machine; write one, or the name alone",
+			library);
+	return 0;
+}
+
+/* A library given as a path, relative to the app folder. */
 static int find_path(const struct fragi_search_path *search, const char *library, char *real,
 		     struct frag_err *err)
 {
-	char path[PATH_MAX];
-	int n;
+	bool is_relative = library[0] != '/' && search->app_folder != NULL;
+	char path[PATH_MAX], folder[PATH_MAX];
+	int n, r = check_path(search, library, err);
 
-	if (!search->allow_paths)
-		return frag_err_set(
-			err, -EINVAL,
-			"library %.200s: a path is only accepted where everything runs in one process; write the name alone and put its folder into --library-path",
-			library);
-	n = snprintf(path, sizeof(path), "%s%s%s",
-		     library[0] != '/' && search->app_folder != NULL ? search->app_folder : "",
-		     library[0] != '/' && search->app_folder != NULL ? "/" : "", library);
+	if (r < 0)
+		return r;
+	n = snprintf(path, sizeof(path), "%s%s%s", is_relative ? search->app_folder : "",
+		     is_relative ? "/" : "", library);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return frag_err_set(err, -EINVAL, "library %.200s: the path is too long", library);
 	if (realpath(path, real) == NULL)
@@ -136,6 +150,12 @@ static int find_path(const struct fragi_search_path *search, const char *library
 				    library, path, strerror(errno));
 	if (!is_file(real))
 		return frag_err_set(err, -ENOENT, "library %.200s is no file", library);
+	if (search->paths == FRAGI_LIBRARY_PATHS_IN_APP &&
+	    (realpath(search->app_folder, folder) == NULL || !is_below(real, folder)))
+		return frag_err_set(
+			err, -EINVAL,
+			"library %.200s: %.300s leads to %.300s, outside --app-root; put the file itself there",
+			library, path, real);
 	return 0;
 }
 
@@ -159,7 +179,7 @@ int fragi_search_path_find(const struct fragi_search_path *search, const char *l
 			"library %.200s: %.300s leads to %.300s, outside the folders that libraries may come from; put the file itself there",
 			library, path, real);
 	}
-	if (search->allow_paths && search->app_folder != NULL) {
+	if (search->paths != FRAGI_LIBRARY_PATHS_NONE && search->app_folder != NULL) {
 		snprintf(path, sizeof(path), "%s/%s", search->app_folder, library);
 		if (is_file(path))
 			return frag_err_set(

@@ -14,7 +14,7 @@ struct fragi_search_path {
 	struct fragi_arena arena;
 	struct fragi_folder *folders;
 	size_t folder_count;
-	bool allow_paths;
+	enum fragi_library_paths paths;
 	const char *app_folder; /* NULL: unknown */
 };
 
