@@ -166,7 +166,11 @@ static int socket_connect(struct fragi_transport *base, uint32_t host, const voi
 		return frag_err_set(err, -EBADMSG, "host %u has no socket address", host);
 	memcpy(&there, address, size);
 	e = calloc(1, sizeof(*e));
-	e->base = (struct fragi_endpoint){base, owner, true, "1"};
+	e->base = (struct fragi_endpoint){.transport = base,
+					  .owner = owner,
+					  .same_node = true,
+					  .same_clock = true,
+					  .version = "1"};
 	e->there = there;
 	e->next = t->endpoints;
 	t->endpoints = e;

@@ -121,7 +121,8 @@ static int fake_connect(struct fragi_transport *transport, uint32_t host, const 
 			size_t size, void *owner, struct fragi_endpoint **out, struct frag_err *err)
 {
 	(void)host, (void)address, (void)size, (void)err;
-	fake.endpoint = (struct fragi_endpoint){transport, owner, false, "1"};
+	fake.endpoint =
+		(struct fragi_endpoint){.transport = transport, .owner = owner, .version = "1"};
 	*out = &fake.endpoint;
 	return 0;
 }
