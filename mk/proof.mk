@@ -50,7 +50,8 @@ coverage:
 	@$(COVERAGE_MAKE) tests
 	@find build-cov -name '*.gcda' -delete
 	@python3 tests/run.py --build build-cov
-	@python3 mk/coverage.py build-cov
+	@python3 mk/coverage.py build-cov >build-cov/coverage.txt; \
+		status=$$?; cat build-cov/coverage.txt; exit $$status
 valgrind:
 	@mk/deps.sh proof
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind MINI_CRITERION=1 \
