@@ -33,7 +33,7 @@ fi
 wait
 pids=
 echo
-echo "video:   $out/boxes.mp4 ($(ffprobe -v error -count_frames -select_streams v \
+echo "video:   $B/demo/boxes.mp4 ($(ffprobe -v error -count_frames -select_streams v \
 	-show_entries stream=nb_read_frames -of default=nk=1:nw=1 "$out/boxes.mp4") frames)"
-echo "picture: $out/frame.png"
-echo "summary: $out/summary.json"
+echo "picture: $B/demo/frame.png"
+echo "summary: $B/demo/summary.json"
