@@ -209,7 +209,7 @@ static void step_connect(void)
 
 static void step_address(struct fuzz_input *input)
 {
-	uint8_t address[FRAGI_HOST_ADDRESS_MAX], how = fuzz_u8(input);
+	uint8_t changed[FRAGI_HOST_ADDRESS_MAX], how = fuzz_u8(input), *address;
 	const struct ucx_transport *transport = ucx_of(world.transport);
 	size_t size = transport->address_size;
 	struct frag_err err = FRAG_ERR_INIT;
@@ -217,15 +217,17 @@ static void step_address(struct fuzz_input *input)
 	struct fragi_endpoint peer = {0};
 	int r;
 
-	memcpy(address, transport->address, size);
+	memcpy(changed, transport->address, size);
 	for (int i = 0; i < (how & 7); i++)
-		address[fuzz_u8(input) % size] = fuzz_u8(input);
+		changed[fuzz_u8(input) % size] = fuzz_u8(input);
 	if ((how & 8) != 0)
 		size = fuzz_u8(input) % (size + 1);
+	address = fuzz_copy(changed, size); /* nothing behind its end is readable */
 	r = ucx_address_check(transport, address, size, &theirs, &peer, &err);
 	fuzz_check(r == 0 || err.text[0] != '\0');
 	fuzz_check(r < 0 || ((const uint8_t *)theirs >= address &&
 			     (const uint8_t *)theirs < address + size));
+	free(address);
 }
 
 static void step(struct fuzz_input *input)
