@@ -51,6 +51,17 @@ Test(log, a_line_has_time_level_topic_subject_and_text)
 	cr_expect_str_eq(line + at, "warn  test app/f1/op: took 7 ms\n");
 }
 
+Test(log, what_is_not_utf_8_is_left_out)
+{
+	const char *line;
+
+	catch_stderr();
+	log_warn("a\xFFpp", "\xC3\xA9 \xC3 \xED\xA0\x80 \xC0\xAF \xC2\x9B\x1b[1m \xF0\x9F\x98\x80");
+	line = caught();
+	cr_expect(strstr(line, "test a pp: \xC3\xA9             [1m \xF0\x9F\x98\x80\n") != NULL,
+		  "%s", line);
+}
+
 Test(log, without_a_subject)
 {
 	const char *line;

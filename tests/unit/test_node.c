@@ -79,6 +79,20 @@ Test(node, keeps_kinds_texts_order_and_places)
 	fragi_arena_fini(&arena);
 }
 
+Test(node, a_byte_order_mark_is_skipped)
+{
+	struct fragi_arena arena = {0};
+
+	cr_expect_str_eq(fragi_node_get(parsed(&arena, "\xEF\xBB\xBF"
+						       "a: b\n"),
+					"a")
+				 ->text,
+			 "b");
+	fragi_arena_fini(&arena);
+	refused("a: \xEF\xBB",
+		"a.yaml: not a text in UTF-8: incomplete UTF-8 octet sequence at byte 3; save it as UTF-8\n");
+}
+
 Test(node, paths_and_lookups)
 {
 	struct fragi_arena arena = {0};

@@ -5,6 +5,7 @@
 
 #include <base/alloc.h>
 #include <base/diag.h>
+#include <base/printable.h>
 
 /*
  * Returns a zeroed item at the end of the list; NULL when the list is full or memory is short: the
@@ -137,8 +138,6 @@ const char *fragi_err_line(const struct frag_err *err, char *out, size_t size)
 	else
 		snprintf(out, size, "%s%s%s", err->file, err->file[0] != '\0' ? ": " : "",
 			 err->text);
-	for (char *c = out; *c != '\0'; c++) /* the name of a file may hold anything */
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	fragi_make_printable(out, '?'); /* the name of a file may hold anything */
 	return out;
 }

@@ -10,6 +10,7 @@
 
 #define LOG_TOPIC "log"
 #include <base/log.h>
+#include <base/printable.h>
 
 #define LINE_MAX_BYTES 2048
 
@@ -90,10 +91,9 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 		length = room - 1;
 		memset(line + length - 3, '.', 3);
 	}
-	/* Names in a line may come from a peer: removes line breaks and escape sequences. */
-	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7F)
-			line[i] = ' ';
+	/* Names in a line may come from a peer: removes line breaks, escapes, what is not UTF-8. */
+	line[length] = '\0';
+	fragi_make_printable(line, ' ');
 	line[length++] = '\n';
 	while (at < length) {
 		written = write(STDERR_FILENO, line + at, length - at);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include <base/printable.h>
 #include <base/strmap.h>
 #include <text/node.h>
 
@@ -36,36 +37,6 @@ struct reading {
 	bool repeated; /* one that leaves the tree whole: a key that is there twice */
 };
 
-/* Length of the UTF-8 character at text, 0 when it is none or not printable. */
-static size_t printable(const unsigned char *text)
-{
-	size_t length = text[0] < 0x80   ? 1
-			: text[0] < 0xC2 ? 0
-			: text[0] < 0xE0 ? 2
-			: text[0] < 0xF0 ? 3
-					 : 4;
-
-	if (text[0] < 0x20 || text[0] == 0x7F || text[0] > 0xF4)
-		return 0;
-	for (size_t i = 1; i < length; i++)
-		if ((text[i] & 0xC0) != 0x80)
-			return 0;
-	return length;
-}
-
-static void make_printable(char *text)
-{
-	size_t length;
-
-	for (; *text != '\0'; text += length) {
-		length = printable((const unsigned char *)text);
-		if (length == 0) {
-			*text = '?';
-			length = 1;
-		}
-	}
-}
-
 int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place, const char *subject,
 		     const char *format, ...)
 {
@@ -79,7 +50,7 @@ int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place, co
 	va_start(args, format);
 	vsnprintf(text + length, sizeof(text) - length, format, args);
 	va_end(args);
-	make_printable(text);
+	fragi_make_printable(text, '?');
 	return fragi_diag_add(diag, -EINVAL, place != NULL ? place->file : NULL,
 			      place != NULL ? place->line : 0, place != NULL ? place->column : 0,
 			      "%s", text);
@@ -416,6 +387,9 @@ static int reading_run(struct reading *reading)
 	return r;
 }
 
+/* What some editors begin a file of UTF-8 with; libyaml takes it for a character of the text. */
+static const char byte_order_mark[] = "\xEF\xBB\xBF";
+
 int fragi_yaml_parse(struct fragi_arena *arena, const char *file, const char *text, size_t length,
 		     struct fragi_diag *diag, struct fragi_node **out_root)
 {
@@ -431,6 +405,11 @@ int fragi_yaml_parse(struct fragi_arena *arena, const char *file, const char *te
 				      length);
 	if (yaml_parser_initialize(&reading.parser) == 0)
 		return -ENOMEM;
+	if (length >= sizeof(byte_order_mark) - 1 &&
+	    memcmp(text, byte_order_mark, sizeof(byte_order_mark) - 1) == 0) {
+		text += sizeof(byte_order_mark) - 1;
+		length -= sizeof(byte_order_mark) - 1;
+	}
 	yaml_parser_set_encoding(&reading.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&reading.parser, (const unsigned char *)text, length);
 	r = reading_run(&reading);

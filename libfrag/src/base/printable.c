@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <base/printable.h>
+
+size_t fragi_printable(const char *text)
+{
+	const unsigned char *byte = (const unsigned char *)text;
+	size_t length = byte[0] < 0x80   ? 1
+			: byte[0] < 0xC2 ? 0
+			: byte[0] < 0xE0 ? 2
+			: byte[0] < 0xF0 ? 3
+					 : 4;
+
+	if (byte[0] < 0x20 || byte[0] == 0x7F || byte[0] > 0xF4)
+		return 0;
+	for (size_t i = 1; i < length; i++)
+		if ((byte[i] & 0xC0) != 0x80)
+			return 0;
+	/* written longer than needed; surrogates; beyond U+10FFFF; control characters of Latin-1 */
+	if ((byte[0] == 0xE0 && byte[1] < 0xA0) || (byte[0] == 0xED && byte[1] > 0x9F) ||
+	    (byte[0] == 0xF0 && byte[1] < 0x90) || (byte[0] == 0xF4 && byte[1] > 0x8F) ||
+	    (byte[0] == 0xC2 && byte[1] < 0xA0))
+		return 0;
+	return length;
+}
+
+void fragi_make_printable(char *text, char replacement)
+{
+	size_t length;
+
+	for (; *text != '\0'; text += length) {
+		length = fragi_printable(text);
+		if (length == 0) {
+			*text = replacement;
+			length = 1;
+		}
+	}
+}
