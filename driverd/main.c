@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include <base/alloc.h>
+#include <base/environment.h>
 #include <base/log.h>
 #include <base/standard_fds.h>
 #include <driverd/result.h>
@@ -91,6 +92,7 @@ int main(int argc, char **argv)
 		exit_code = fragi_failure_exit(r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY
 							    : FRAGI_FAILURE_USAGE);
 	} else if (r == 0) {
+		fragi_environment_check();
 		exit_code = run(&options);
 	}
 	drv_options_fini(&options);

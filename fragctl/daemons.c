@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/environment.h>
 #include <base/arena.h>
 #include <base/stamp.h>
 #include <fragctl/run.h>
@@ -102,6 +103,7 @@ static void become(const struct daemons *daemons, const struct command *command,
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(CTL_FAILED);
 	sigprocmask(SIG_SETMASK, &daemons->before, NULL);
+	setenv(FRAGI_ENVIRONMENT_CHECKED, "1", 1);
 	if (address_fd >= 0) {
 		if (address_fd == ADDRESS_FD)
 			fcntl(address_fd, F_SETFD, 0);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/environment.h>
 #include <base/log.h>
 #include <base/standard_fds.h>
 #include <base/units.h>
@@ -65,6 +66,8 @@ bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common,
 	else if (common->version)
 		printf("fragctl %s\n", FRAG_VERSION);
 	fragi_log_init(common->verbose - common->quiet);
+	if (!common->help && !common->version)
+		fragi_environment_check();
 	return !common->help && !common->version;
 }
 

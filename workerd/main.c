@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include <base/failure.h>
+#include <base/environment.h>
 #include <base/log.h>
 #include <base/standard_fds.h>
 #include <workerd/options.h>
@@ -22,6 +23,7 @@ int main(int argc, char **argv)
 							    : FRAGI_FAILURE_USAGE);
 	} else if (r == 0) {
 		fragi_log_init(options.verbosity);
+		fragi_environment_check();
 		exit_code = wrk_shell_run(&options);
 	}
 	wrk_options_fini(&options);

@@ -228,8 +228,14 @@ static int64_t env_ms(const char *name)
 	const char *text = getenv(name);
 	int64_t ms = 0;
 
-	if (text == NULL || fragi_parse_i64(text, &ms) < 0 || ms < 1 || ms > 600000)
+	if (text == NULL)
 		return 0;
+	if (fragi_parse_i64(text, &ms) < 0 || ms < 1 || ms > 600000) {
+		log_warn(NULL,
+			 "%s is \"%.40s\", which is ignored; give milliseconds, 600000 at most",
+			 name, text);
+		return 0;
+	}
 	return ms * 1000000;
 }
 

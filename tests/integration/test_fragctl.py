@@ -466,6 +466,20 @@ class Daemons(Fragctl):
         self.assert_nothing_left()
 
 
+class Environment(Fragctl):
+    def test_a_variable_that_nothing_reads_is_warned_of_once(self):
+        self.env.update(FRAG_LOG_LEVL="debug", FRAG_XYZZY="1", FRAG_BEAT_MS="250", FRAG_NAME="w",
+                        FRAG_STATE_DIR="", FRAG_ONCE="true")
+        for how in ([], ["--workers", "2"]):
+            run = self.run_app(*how, app_args=("--count", "3"))
+            self.assertEqual(run.wait(), 0, run.stderr)
+            lines = [l.partition("environment: ")[2] for l in run.stderr.splitlines()
+                     if "nothing reads" in l]
+            self.assertEqual(sorted(lines), [
+                "nothing reads the variable FRAG_LOG_LEVL; did you mean FRAG_LOG_LEVEL?",
+                "nothing reads the variable FRAG_XYZZY"])
+
+
 class Validate(Fragctl):
     def validate(self, text, *args):
         v = self.fragctl("validate", self.write("v.yaml", text), *args)
