@@ -20,6 +20,17 @@ Test(suggest, the_nearest_name)
 	cr_expect_str_eq(suggest("real_time"), "realtime");
 }
 
+/* Of two that are near the nearer one, and of two that are as near the first, in either order. */
+Test(suggest, the_nearest_of_similar_names)
+{
+	static const char *const orders[][2] = {{"output1", "output22"}, {"output22", "output1"}};
+	static const char *const equal[] = {"in_a", "in_b"};
+
+	for (size_t i = 0; i < 2; i++)
+		cr_expect_str_eq(fragi_suggest("output", orders[i], 2), "output1");
+	cr_expect_str_eq(fragi_suggest("in_c", equal, 2), "in_a");
+}
+
 Test(suggest, nothing_when_none_is_near)
 {
 	char longest[300];
