@@ -107,6 +107,60 @@ Test(harness, words_failures)
 	frag_harness_destroy(h);
 }
 
+static size_t carelessness;
+
+/* Emits texts and names that cannot be. */
+static int careless_compute(void *state, struct frag_tick *tick)
+{
+	char name[200];
+	int64_t shape[1] = {1};
+	struct frag_tensor *tensor = NULL;
+
+	(void)state;
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	if (carelessness == 0)
+		return frag_tick_emit_string(tick, 0, NULL);
+	if (frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, shape,
+			       &tensor) < 0)
+		return -ENOMEM;
+	return frag_tick_emit_tensor(tick, 1, carelessness == 1 ? NULL : name, tensor);
+}
+
+Test(harness, nothing_and_long_names_are_refused_with_a_sentence)
+{
+	static const struct frag_port ports[] = {
+		{.name = "text", .dir = FRAG_OUT, .type = "string"},
+		{.name = "tensor", .dir = FRAG_OUT, .type = "tensor"},
+	};
+	static const struct frag_op_type type = {
+		FRAG_OP_TYPE_INIT,
+		.name = "careless",
+		FRAG_PORTS(ports),
+		.compute = careless_compute,
+	};
+	static const struct {
+		int code;
+		const char *says;
+	} ticks[] = {
+		{-EINVAL, "cannot emit a text: it is NULL"},
+		{-EINVAL, "cannot emit a tensor: its name is NULL"},
+		{-ENAMETOOLONG, "63 bytes at most"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(ticks); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		struct frag_harness *h = frag_harness_create(&type, FRAG_NO_ARGS, &err);
+
+		cr_assert_not_null(h, "%s", err.text);
+		carelessness = i;
+		cr_expect_eq(frag_harness_tick(h), ticks[i].code);
+		cr_expect(strstr(frag_harness_error(h), ticks[i].says) != NULL, "%s",
+			  frag_harness_error(h));
+		frag_harness_destroy(h);
+	}
+}
+
 Test(harness, a_queue_holds_64)
 {
 	struct frag_harness *h = frag_harness_create(&scale_type, FRAG_NO_ARGS, NULL);

@@ -218,7 +218,9 @@ Test(message, tensors_by_name)
 	cr_expect_eq(frag_message_add_tensor(message, "bb", small_tensor()), 0);
 	cr_expect_eq(frag_message_add_tensor(message, "b", second), 0);
 	cr_expect_eq(frag_message_add_tensor(message, "b", small_tensor()), -EEXIST);
-	cr_expect_eq(frag_message_add_tensor(message, name, small_tensor()), -EINVAL);
+	cr_expect_eq(frag_message_add_tensor(message, name, small_tensor()), -ENAMETOOLONG);
+	cr_expect(strstr(frag_strerror(-ENAMETOOLONG), "63 bytes") != NULL);
+	cr_expect_eq(frag_message_add_tensor(message, NULL, small_tensor()), -EINVAL);
 	cr_expect_eq(frag_message_tensor_count(message), 3);
 	cr_expect_eq(frag_message_tensor(message, NULL), first);
 	cr_expect_eq(frag_message_tensor(message, "b"), second);

@@ -186,6 +186,16 @@ Test(params, every_wrong_text_has_its_sentence)
 		-EINVAL);
 }
 
+Test(params, a_frequency_is_that_of_a_period)
+{
+	struct all s = {0};
+
+	cr_expect_eq(
+		fill("duration: 0hz\n", FRAG_NO_ARGS, &s,
+		     "a.yaml:1:11: f.op: parameter \"duration\": \"0hz\" is no frequency of a period; write one above 0 and up to 1000000000hz\n"),
+		-EINVAL);
+}
+
 Test(params, required_ones_must_be_set)
 {
 	static const struct frag_param needed[] = {

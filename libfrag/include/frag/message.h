@@ -66,9 +66,9 @@ FRAG_API const struct frag_type *frag_message_value(const struct frag_message *m
  * Adds a tensor.
  * - name: unique in the message, up to FRAG_NAME_MAX bytes; "" is a name; copied
  * - tensor: takes the reference, also on failure
- * Returns 0; -EEXIST: the message has a tensor of that name; -EINVAL: the name is too long or the
- * tensor is NULL; -E2BIG: more than FRAG_MESSAGE_TENSORS_MAX; -EBUSY: the message is shared;
- * -ENOMEM.
+ * Returns 0; -EEXIST: the message has a tensor of that name; -ENAMETOOLONG: the name is too long;
+ * -EINVAL: name or tensor is NULL; -E2BIG: more than FRAG_MESSAGE_TENSORS_MAX; -EBUSY: the message
+ * is shared; -ENOMEM.
  * Thread: the one that created the message. Blocks: no. RT-safe: after warm-up, up to 8 tensors.
  */
 FRAG_API int frag_message_add_tensor(struct frag_message *message, const char *name,

@@ -16,6 +16,7 @@
 	X(EPROTOTYPE, "a value of another type")                                                   \
 	X(EPROTO, "the peer does not follow the protocol")                                         \
 	X(EEXIST, "already exists")                                                                \
+	X(ENAMETOOLONG, "a name is too long (of tensors, operators and ports: 63 bytes at most)")  \
 	X(E2BIG, "too many")                                                                       \
 	X(ENOMEM, "out of memory")                                                                 \
 	X(EINVAL, "invalid argument")

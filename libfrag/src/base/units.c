@@ -119,7 +119,7 @@ int fragi_parse_duration(const char *text, int64_t *out_ns)
 	if (strcasecmp(rest, "hz") == 0) {
 		hz = (double)number.whole + (double)number.fraction / (double)number.scale;
 		if (!(hz > 1e-9) || hz > 1e9)
-			return -ERANGE;
+			return -EDOM;
 		*out_ns = (int64_t)(1e9 / hz + 0.5);
 		return 0;
 	}

@@ -216,13 +216,15 @@ static int tensors_reserve(struct frag_message *message, uint16_t capacity)
 
 static int add_tensor(struct frag_message *message, const char *name, struct frag_tensor *tensor)
 {
-	size_t length = strlen(name);
+	size_t length = name != NULL ? strlen(name) : 0;
 	struct fragi_named_tensor *slot;
 
 	if (is_busy(message))
 		return -EBUSY;
-	if (length > FRAG_NAME_MAX || tensor == NULL)
+	if (name == NULL || tensor == NULL)
 		return -EINVAL;
+	if (length > FRAG_NAME_MAX)
+		return -ENAMETOOLONG;
 	for (uint32_t i = 0; i < message->tensor_count; i++)
 		if (strcmp(message->tensors[i].name, name) == 0)
 			return -EEXIST;

@@ -445,6 +445,8 @@ int frag_tick_emit_f64(struct frag_tick *tick, uint32_t port, double value)
 
 int frag_tick_emit_string(struct frag_tick *tick, uint32_t port, const char *value)
 {
+	if (value == NULL)
+		return frag_op_fail(tick->op, -EINVAL, "cannot emit a text: it is NULL");
 	return frag_tick_emit_value(tick, port, &frag_type_string, value, strlen(value));
 }
 
@@ -454,6 +456,8 @@ int frag_tick_emit_tensor(struct frag_tick *tick, uint32_t port, const char *nam
 	struct frag_message *message;
 	int r = fragi_message_of_tensor(name, tensor, &message);
 
+	if (name == NULL)
+		return frag_op_fail(tick->op, r, "cannot emit a tensor: its name is NULL");
 	return r < 0 ? r : frag_tick_emit(tick, port, message);
 }
 

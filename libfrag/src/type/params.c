@@ -128,6 +128,13 @@ static void fill_number(struct filling *filling, const struct frag_param *param,
 			 param->name, node->text);
 		return;
 	}
+	if (r == -EDOM) {
+		complain(
+			filling, node,
+			"parameter \"%s\": \"%.80s\" is no frequency of a period; write one above 0 and up to 1000000000hz",
+			param->name, node->text);
+		return;
+	}
 	if (r < 0) {
 		complain_kind(filling, param, node);
 		return;
