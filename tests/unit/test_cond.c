@@ -262,6 +262,17 @@ Test(cond, message_available_waits_above_front_stage_max_size)
 		cr_expect_eq(notes[0]->count, 0);
 		rig_end(&rig);
 		notes_clear();
+		/* As many as the limit are not more than it. */
+		rig_run(&rig, &rig_plugin,
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: source, parameters: {burst: 2, count: 2}}\n"
+				"  rx: {type: sink, conditions: [{type: message_available, front_stage_max_size: 2}]}\n"
+				"flows: [{from: tx, to: rx, capacity: 8}]\n"));
+		cr_expect_eq(notes[0]->count, 2);
+		rig_end(&rig);
+		notes_clear();
 		rig_run(&rig, &rig_plugin,
 			rig_graph(
 				s,

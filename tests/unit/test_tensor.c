@@ -189,3 +189,39 @@ Test(tensor, the_body_of_a_strided_one_is_compact)
 				cr_expect_eq(body[(i * 2 + j) * 3 + k], i + j * 10 + k * 5);
 	frag_tensor_unref(tensor);
 }
+
+/* All dimensions that a tensor may have, each with a gap of its own. */
+Test(tensor, every_dimension_of_a_strided_one_is_followed)
+{
+	enum { N = FRAG_TENSOR_NDIM_MAX };
+	int64_t shape[N], strides[N], at;
+	uint16_t data[6561], *body;
+	struct frag_dltensor dl = {.data = data,
+				   .device = {FRAG_DEVICE_CPU, 0},
+				   .dtype = {FRAG_DTYPE_UINT, 16, 1},
+				   .shape = shape,
+				   .strides = strides};
+	struct frag_tensor *tensor = NULL;
+	size_t size = 0;
+
+	_Static_assert(N == 8, "3 to the power of 8 elements");
+	for (uint16_t i = 0; i < FRAG_COUNT_OF(data); i++)
+		data[i] = i;
+	for (int32_t ndim = 1; ndim <= N; ndim++) {
+		dl.ndim = ndim;
+		for (int32_t i = ndim - 1, stride = 1; i >= 0; i--, stride *= 3) {
+			shape[i] = 2; /* of 3, so that each dimension leaves a gap */
+			strides[i] = stride;
+		}
+		cr_assert_eq(frag_tensor_wrap(&dl, NULL, NULL, &tensor), 0);
+		body = fragi_tensor_body(tensor, &size);
+		cr_assert_eq(size, sizeof(*body) << ndim);
+		for (int32_t i = 0; i < 1 << ndim; i++) {
+			at = 0;
+			for (int32_t k = 0; k < ndim; k++)
+				at += ((i >> (ndim - 1 - k)) & 1) * strides[k];
+			cr_expect_eq(body[i], at, "%d dimensions, element %d", ndim, i);
+		}
+		frag_tensor_unref(tensor);
+	}
+}
