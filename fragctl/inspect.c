@@ -9,7 +9,7 @@
 #include <cond/condition.h>
 #include <fragctl/graph.h>
 #include <fragctl/inspect.h>
-#include <text/alias.h>
+#include <text/holoscan.h>
 #include <res/resource.h>
 #include <run/crash.h>
 
@@ -141,11 +141,18 @@ static bool is_library(const char *operand)
 static size_t find(const struct catalogue *catalogue, const char *name, struct ctl_type *out,
 		   size_t most)
 {
+	static const enum fragi_holoscan_kind kinds[] = {
+		[CTL_OPERATOR] = FRAGI_HOLOSCAN_OPERATOR,
+		[CTL_CONDITION] = FRAGI_HOLOSCAN_CONDITION,
+		[CTL_RESOURCE] = FRAGI_HOLOSCAN_RESOURCE,
+		[CTL_COMPOSER] = FRAGI_HOLOSCAN_KEY,
+		[CTL_VALUE] = FRAGI_HOLOSCAN_KEY,
+	};
 	size_t count = 0;
 
-	name = fragi_alias(name);
 	for (size_t i = 0; i < catalogue->count && count < most; i++)
-		if (strcmp(catalogue->types[i].name, name) == 0)
+		if (strcmp(catalogue->types[i].name,
+			   fragi_alias(kinds[catalogue->types[i].kind], name)) == 0)
 			out[count++] = catalogue->types[i];
 	return count;
 }
@@ -155,6 +162,10 @@ static int refuse_type(const struct catalogue *catalogue, const char *name)
 	const char **names = fragi_calloc(catalogue->count + 1, sizeof(*names));
 	char advice[600];
 
+	if (fragi_holoscan_explain(advice, sizeof(advice), FRAGI_HOLOSCAN_OPERATOR, name)) {
+		fragi_free(names);
+		return ctl_fail(CTL_USAGE, "%s", advice);
+	}
 	for (size_t i = 0; names != NULL && i < catalogue->count; i++)
 		names[i] = catalogue->types[i].name;
 	ctl_fail(CTL_USAGE, "unknown type \"%.80s\"%s", name,

@@ -10,6 +10,8 @@
   file.
 - The text between `<!-- exit codes -->` or `<!-- failures -->` and `<!-- end -->` is a table of
   base/failure.h.
+- The text between `<!-- names of holoscan -->` and `<!-- end -->` holds the tables of
+  text/holoscan.h.
 - The schema of the summary gets the counters of base/counters.h and the codes of base/failure.h.
 
 usage: mk/docs.py [--build DIR] [--check]      --check changes nothing and fails when a part is not
@@ -25,10 +27,10 @@ import shlex
 import subprocess
 import sys
 
-COUNTERS, FAILURES = "base/counters.h", "base/failure.h"
+COUNTERS, FAILURES, HOLOSCAN = "base/counters.h", "base/failure.h", "text/holoscan.h"
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PART = re.compile(
-    r"(<!-- (made by|states|layers|exit codes|failures)(?:: (.+?))? -->\n)(.*?)(<!-- end -->)", re.S
+    r"(<!-- (made by|states|layers|exit codes|failures|names of holoscan)(?:: (.+?))? -->\n)(.*?)(<!-- end -->)", re.S
 )
 
 
@@ -124,6 +126,21 @@ def failures(_):
     return "\n" + "\n".join(parts)
 
 
+def holoscan(_):
+    """The names of Holoscan, kind by kind."""
+    known = entries(HOLOSCAN, "FRAGI_HOLOSCAN_LIST", 6)
+    states = {"BUILT": "`%s`%s", "LATER": "not built yet%s; %s", "ABSENT": "absent%s; %s"}
+    parts = []
+    for kind, name, suffix, _ in entries(HOLOSCAN, "FRAGI_HOLOSCAN_KINDS", 4):
+        rows = []
+        for _, cls, snake, here, state, advice in (e for e in known if e[0] == kind):
+            text = states[state] % ((here, "") if state == "BUILT" else ("", advice))
+            rows.append(["`%s`" % cls, "`%s`" % snake, text])
+        heads = ["class", "name", "in frag"] if suffix else ["function", "key", "in frag"]
+        parts += ["### %ss\n\n%s" % (name.capitalize(), table(heads, rows))]
+    return "\n" + "\n".join(parts)
+
+
 def json_text(value, indent=0):
     """On one line where it fits, else an entry a line."""
     line = json.dumps(value, ensure_ascii=False)
@@ -182,6 +199,7 @@ def main():
         "layers": layers,
         "exit codes": exit_codes,
         "failures": failures,
+        "names of holoscan": holoscan,
     }
     stale = []
     for name in sorted(os.listdir(os.path.join(TOP, "docs"))):

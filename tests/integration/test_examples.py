@@ -53,6 +53,27 @@ class InTheBuildTree(cluster.ClusterTest):
             self.assertRegex(p.stderr, r"\b%d\b" % n)
         self.assertEqual([f["delivered"] for f in summary["flows"]], [5, 5])
 
+    def test_ping_multi_port(self):
+        p, summary = self.run_example("ping_multi_port")
+        for n in range(10):
+            self.assertIn("value1: %d\n" % (3 * (2 * n + 1)), p.stderr)
+            self.assertRegex(p.stderr, r"value2: %d(?!\d)" % (3 * (2 * n + 2)))
+        self.assertEqual([f["delivered"] for f in summary["flows"]], [10] * 4)
+
+    def test_the_page_for_users_of_holoscan_shows_an_example(self):
+        """docs/FROM_HOLOSCAN.md holds parts of examples/ping_multi_port as they are."""
+        def blocks(kind):
+            return re.findall(r"^```%s\n(.*?)^```$" % kind, page, re.M | re.S)
+
+        with open(os.path.join(cluster.TOP, "docs", "FROM_HOLOSCAN.md")) as f:
+            page = f.read()
+        for kind, name, count in (("c", "ping_multi_port.c", 2), ("yaml", "app.yaml", 1)):
+            with open(os.path.join(EXAMPLES, "ping_multi_port", name)) as f:
+                source = f.read()
+            self.assertEqual(len(blocks(kind)), count)
+            for block in blocks(kind):
+                self.assertIn(block, source)
+
     def test_guide_shows_the_example(self):
         """docs/OPERATORS.md and examples/custom_operator hold the same operator."""
         with open(os.path.join(cluster.TOP, "docs", "OPERATORS.md")) as f:
@@ -88,7 +109,7 @@ class Installed(cluster.ClusterTest):
         return done.stdout
 
     def test_each_builds_and_runs(self):
-        for name, said in (("hello", "Hello, world!"), ("custom_operator", "15")):
+        for name, said in (("hello", "Hello, world!"), ("custom_operator", "15"), ("ping_multi_port", "value2: 60")):
             folder = os.path.join(self.examples, name)
             self.command("make", "-s", cwd=folder)
             p = self.start(os.path.join(self.prefix, "bin", "fragctl"), "run", "app.yaml", cwd=folder,

@@ -4,7 +4,7 @@
 
 #include <base/alloc.h>
 #include <base/stamp.h>
-#include <text/alias.h>
+#include <text/holoscan.h>
 
 #include "slow.h"
 #include "unit/graph_texts.h"
@@ -216,11 +216,52 @@ Test(spec, holoscan_names_and_numbers_are_understood)
 		cr_expect_eq(spec->fragments[0].flows[0].policy, FRAG_POLICY_POP + i);
 		fragi_spec_destroy(spec);
 	}
-	cr_expect_str_eq(fragi_alias("DownstreamMessageAffordableCondition"),
-			 "downstream_affordable");
-	cr_expect_str_eq(fragi_alias("AsyncDataLogger"), "async_data_logger");
-	cr_expect_str_eq(fragi_alias("video_stream_replayer"), "video_replayer");
-	cr_expect_str_eq(fragi_alias("my_op"), "my_op");
+	cr_expect_str_eq(
+		fragi_alias(FRAGI_HOLOSCAN_CONDITION, "DownstreamMessageAffordableCondition"),
+		"downstream_affordable");
+	cr_expect_str_eq(fragi_alias(FRAGI_HOLOSCAN_OPERATOR, "video_stream_replayer"),
+			 "video_replayer");
+	cr_expect_str_eq(fragi_alias(FRAGI_HOLOSCAN_OPERATOR, "video_stream_replayer_op"),
+			 "video_replayer");
+	cr_expect_str_eq(fragi_alias(FRAGI_HOLOSCAN_OPERATOR, "my_op"), "my_op");
+	cr_expect_str_eq(fragi_alias(FRAGI_HOLOSCAN_OPERATOR, "CountCondition"), "CountCondition");
+	cr_expect_str_eq(fragi_alias(FRAGI_HOLOSCAN_OPERATOR, ""), "");
+}
+
+Test(spec, names_of_holoscan_are_explained)
+{
+	static const char *const here[] = {"ping_tx", "format_converter"};
+	static const struct {
+		enum fragi_holoscan_kind kind;
+		const char *name, *sentence;
+	} cases[] = {
+		{FRAGI_HOLOSCAN_OPERATOR, "HolovizOp",
+		 "operator type \"HolovizOp\" is not built yet; write frames into files with image_writer, or into a video with video_recorder"},
+		{FRAGI_HOLOSCAN_OPERATOR, "aja_source_op",
+		 "operator type \"aja_source_op\" is not part of frag; play a recording with video_replayer, or write an operator over the card's library"},
+		{FRAGI_HOLOSCAN_OPERATOR, "CountCondition",
+		 "operator type \"CountCondition\" names the condition \"count\"; list it under an operator's conditions"},
+		{FRAGI_HOLOSCAN_CONDITION, "rmm_allocator",
+		 "resource type \"rmm_allocator\" is not built yet; use block_memory_pool or unbounded_allocator"},
+		{FRAGI_HOLOSCAN_CONDITION, "PeriodicConditon",
+		 "unknown condition type \"PeriodicConditon\"; did you mean \"PeriodicCondition\"?"},
+		{FRAGI_HOLOSCAN_OPERATOR, "ping_txx",
+		 "unknown operator type \"ping_txx\"; did you mean \"ping_tx\"?"},
+		{FRAGI_HOLOSCAN_OPERATOR, "x",
+		 "unknown operator type \"x\"; valid: ping_tx, format_converter"},
+	};
+	char sentence[700];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		cr_expect_str_eq(fragi_refuse_type(sentence, sizeof(sentence), cases[i].kind,
+						   cases[i].name, here, 2),
+				 cases[i].sentence, "%s", sentence);
+	bad_text(
+		HEAD
+		"operators: {a: {type: t, thread_pool: p, queue_size: 2, condition: {type: count}}}\n",
+		"app.yaml:3:26: app.a: thread_pool is not built yet; write worker_thread_number and pin_cores under scheduler\n"
+		"app.yaml:3:42: app.a: no key \"queue_size\"; write capacity\n"
+		"app.yaml:3:57: app.a: no key \"condition\"; write conditions: [{type: count, count: 10}]\n");
 }
 
 Test(spec, a_scheduler_has_all_its_settings)

@@ -8,34 +8,20 @@
 #include <base/policy.h>
 #include <base/units.h>
 #include <graph/compose.h>
-#include <text/alias.h>
 
 static int gravity(int code)
 {
 	return code == 0 ? 0 : code == -ENOMEM ? 3 : code == -ENOENT ? 2 : 1;
 }
 
-static bool is_later(const char *const *later, const char *name)
-{
-	for (; *later != NULL; later++)
-		if (strcmp(*later, name) == 0)
-			return true;
-	return false;
-}
-
 void fragi_making_refuse_type(struct frag_fragment *fragment, const struct fragi_node *place,
-			      const char *subject, const char *what, const char *type,
-			      const char *const *later, const char *const *names, size_t count)
+			      const char *subject, enum fragi_holoscan_kind kind, const char *type,
+			      const char *const *names, size_t count)
 {
-	char advice[400];
+	char sentence[700];
 
-	if (is_later(later, fragi_alias(type)))
-		fragi_making_fail(fragment, -EINVAL, place, subject,
-				  "%s type \"%s\" is not built yet", what, type);
-	else
-		fragi_making_fail(
-			fragment, -EINVAL, place, subject, "unknown %s type \"%.80s\"%s", what,
-			type, fragi_advise(advice, sizeof(advice), type, "valid", names, count));
+	fragi_making_fail(fragment, -EINVAL, place, subject, "%s",
+			  fragi_refuse_type(sentence, sizeof(sentence), kind, type, names, count));
 }
 
 void fragi_making_note(struct frag_fragment *fragment, int code)

@@ -5,6 +5,7 @@
 #include <base/strmap.h>
 #include <cond/condition.h>
 #include <graph/op.h>
+#include <text/holoscan.h>
 
 /*
  * What the files of composing share. Everything that makes is only noted until the fragment is
@@ -55,13 +56,10 @@ void fragi_making_fail_by(struct frag_fragment *fragment, const struct frag_err 
 			  const struct fragi_node *place, const char *subject, const char *what);
 /* Notes a code whose error is in diag already. */
 void fragi_making_note(struct frag_fragment *fragment, int code);
-/*
- * The error for a type that is none. later: types that graphs may name and this version does not
- * have, NULL-ended; names: those it has.
- */
+/* The error for a type that is none. names: those that are. */
 void fragi_making_refuse_type(struct frag_fragment *fragment, const struct fragi_node *place,
-			      const char *subject, const char *what, const char *type,
-			      const char *const *later, const char *const *names, size_t count);
+			      const char *subject, enum fragi_holoscan_kind kind, const char *type,
+			      const char *const *names, size_t count);
 /*
  * Room for one more of `count` items in the fragment's arena; the old ones stay where they were,
  * too. NULL: memory is short (noted).

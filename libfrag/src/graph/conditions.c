@@ -4,21 +4,9 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <text/alias.h>
+#include <text/holoscan.h>
 #include <graph/compose.h>
 
-/* Types that the schema has and this version does not. */
-static const char *const conditions_later[] = {
-	"asynchronous",
-	"cuda_buffer",
-	"cuda_event",
-	"cuda_stream",
-	"expiring_message_available",
-	"memory_available",
-	"multi_message_available",
-	"multi_message_available_timeout",
-	NULL,
-};
 static void refuse_type(struct frag_op *op, const char *name, const struct fragi_node *place)
 {
 	const struct fragi_library *const *libraries = NULL;
@@ -35,8 +23,8 @@ static void refuse_type(struct frag_op *op, const char *name, const struct fragi
 		for (size_t k = 0;
 		     k < libraries[i]->condition_count && count < FRAG_COUNT_OF(names); k++)
 			names[count++] = libraries[i]->conditions[k]->name;
-	fragi_making_refuse_type(op->fragment, place, op->subject, "condition", name,
-				 conditions_later, names, count);
+	fragi_making_refuse_type(op->fragment, place, op->subject, FRAGI_HOLOSCAN_CONDITION, name,
+				 names, count);
 }
 
 /*
@@ -47,7 +35,7 @@ static bool type_find(struct frag_condition *condition, const char *name,
 		      const struct fragi_node *place)
 {
 	struct fragi_registry *registry = condition->op->fragment->registry;
-	const char *type_name = fragi_alias(name);
+	const char *type_name = fragi_alias(FRAGI_HOLOSCAN_CONDITION, name);
 
 	if (registry != NULL)
 		condition->type = fragi_registry_condition(registry, type_name, false);

@@ -4,13 +4,7 @@
 
 #include <base/units.h>
 #include <graph/compose.h>
-#include <text/alias.h>
-
-/* Types that the schema has and this version does not. */
-static const char *const resources_later[] = {
-	"async_data_logger", "cuda_green_context", "cuda_green_context_pool",  "cuda_stream_pool",
-	"data_logger",       "rmm_allocator",      "stream_ordered_allocator", NULL,
-};
+#include <text/holoscan.h>
 
 struct frag_resource *fragi_resource_find(const struct frag_fragment *fragment, const char *name)
 {
@@ -24,7 +18,8 @@ static const struct fragi_resource_type *resource_type(struct frag_fragment *fra
 						       const char *subject, const char *name,
 						       const struct fragi_node *place)
 {
-	const struct fragi_resource_type *type = fragi_resource_type_find(fragi_alias(name));
+	const struct fragi_resource_type *type =
+		fragi_resource_type_find(fragi_alias(FRAGI_HOLOSCAN_RESOURCE, name));
 	const char *names[64];
 	size_t count = 0;
 
@@ -32,7 +27,7 @@ static const struct fragi_resource_type *resource_type(struct frag_fragment *fra
 		return type;
 	while (count < FRAG_COUNT_OF(names) && (type = fragi_resource_type_at(count)) != NULL)
 		names[count++] = type->name;
-	fragi_making_refuse_type(fragment, place, subject, "resource", name, resources_later, names,
+	fragi_making_refuse_type(fragment, place, subject, FRAGI_HOLOSCAN_RESOURCE, name, names,
 				 count);
 	return NULL;
 }

@@ -4,6 +4,7 @@
 
 #include <base/units.h>
 #include <text/builder.h>
+#include <text/holoscan.h>
 
 #define FIELDS_MAX 32
 
@@ -35,7 +36,10 @@ void fragi_fields_check(struct fragi_builder *builder, const struct fragi_node *
 	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
 		for (i = 0; i < count && strcmp(fields[i].name, child->key->text) != 0; i++)
 			;
-		if (i == count)
+		if (i == count &&
+		    fragi_holoscan_explain_key(advice, sizeof(advice), child->key->text) != NULL)
+			fragi_builder_error(builder, child->key, subject, "%s", advice);
+		else if (i == count)
 			fragi_builder_error(builder, child->key, subject, "unknown key \"%.80s\"%s",
 					    child->key->text,
 					    fragi_builder_advise(builder, advice, sizeof(advice),

@@ -3,20 +3,20 @@
 #include <string.h>
 
 #include <base/policy.h>
-#include <text/alias.h>
 #include <text/builder.h>
+#include <text/holoscan.h>
 
 #define PATH_SIZE (2 * FRAG_NAME_MAX + 2)
 
-/* A type's name, Holoscan's class names put into ours. */
+/* A type's name, Holoscan's names of built ones put into ours. */
 static const char *read_type(struct fragi_builder *builder, const struct fragi_node *node,
-			     const char *subject)
+			     const char *subject, enum fragi_holoscan_kind kind)
 {
 	const char *text = fragi_read_text(builder, node, subject, "type");
 
 	if (text == NULL)
 		return NULL;
-	text = fragi_alias(text);
+	text = fragi_alias(kind, text);
 	return fragi_check_name(builder, node, subject, "type", text) ? text : NULL;
 }
 
@@ -38,7 +38,8 @@ static void read_condition(struct fragi_builder *builder, struct fragi_node *nod
 		fragi_builder_error(
 			builder, node, subject,
 			"a condition has no type; write for example {type: count, count: 10}");
-	condition->type = read_type(builder, fragi_node_get(node, "type"), subject);
+	condition->type =
+		read_type(builder, fragi_node_get(node, "type"), subject, FRAGI_HOLOSCAN_CONDITION);
 	condition->name = fragi_read_name(builder, fragi_node_get(node, "name"), subject, "name");
 	if (condition->name != NULL && fragi_strmap_get(names, condition->name) != NULL)
 		fragi_builder_error(
@@ -144,7 +145,8 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 	bool metadata;
 
 	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
-	op->type = read_type(builder, fragi_node_get(node, "type"), subject);
+	op->type =
+		read_type(builder, fragi_node_get(node, "type"), subject, FRAGI_HOLOSCAN_OPERATOR);
 	parameters =
 		fragi_read_map(builder, fragi_node_get(node, "parameters"), subject, "parameters");
 	if (parameters != NULL)
@@ -232,7 +234,8 @@ static void read_resource(struct fragi_builder *builder, struct fragi_node *node
 			"a resource has no type; write for example {type: unbounded_allocator}");
 	if (fragi_read_map(builder, node, path, "a resource") == NULL)
 		return;
-	resource->type = read_type(builder, fragi_node_get(node, "type"), path);
+	resource->type =
+		read_type(builder, fragi_node_get(node, "type"), path, FRAGI_HOLOSCAN_RESOURCE);
 	fragi_settings_read(builder, node, path, reserved, FRAG_COUNT_OF(reserved), &settings);
 	fragi_settings_end(builder, &settings, &resource->settings, &resource->setting_count);
 }

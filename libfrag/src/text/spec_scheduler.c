@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <text/alias.h>
+#include <text/holoscan.h>
 #include <text/builder.h>
 
 #define RECESSION_DEFAULT_MS 5.0
@@ -20,7 +20,7 @@ static void read_kind(struct fragi_builder *builder, const struct fragi_node *no
 
 	if (text == NULL)
 		return;
-	text = fragi_alias(text);
+	text = fragi_alias(FRAGI_HOLOSCAN_SCHEDULER, text);
 	if (strcmp(text, "greedy") == 0)
 		scheduler->kind = FRAGI_SCHEDULER_GREEDY;
 	else if (strcmp(text, "event_based") != 0 && strcmp(text, "multi_thread") != 0)

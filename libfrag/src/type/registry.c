@@ -17,7 +17,7 @@
 #include <base/log.h>
 #include <base/strmap.h>
 #include <base/units.h>
-#include <text/alias.h>
+#include <text/holoscan.h>
 #include <type/library.h>
 #include <type/search_path.h>
 
@@ -480,7 +480,7 @@ static void refuse_name(struct fragi_registry *registry, enum kind kind, const c
 	char advice[600];
 
 	open_built_in(registry->root, NULL); /* for the names that are near */
-	broken = broken_built_in(registry->root, fragi_alias(name));
+	broken = broken_built_in(registry->root, fragi_alias(FRAGI_HOLOSCAN_OPERATOR, name));
 	for (size_t i = 0; i < opened->count; i++)
 		for (size_t j = 0; is_visible(registry, opened->items[i]) &&
 				   j < entry_count(opened->items[i], kind) && count < NAMES_MAX;
@@ -490,6 +490,10 @@ static void refuse_name(struct fragi_registry *registry, enum kind kind, const c
 		fragi_err_fail(err, FRAGI_FAILURE_LIBRARY_MISSING, NULL, -ENOENT,
 			       "%s \"%.80s\" cannot be had: %s", kind_names[kind], name,
 			       broken->error);
+	else if (kind == OP)
+		frag_err_set(err, -EINVAL, "%s",
+			     fragi_refuse_type(advice, sizeof(advice), FRAGI_HOLOSCAN_OPERATOR,
+					       name, names, count));
 	else
 		frag_err_set(err, -EINVAL, "unknown %s \"%.80s\"%s", kind_names[kind], name,
 			     count == 0 ? "; no library that is loaded has one"
@@ -500,7 +504,8 @@ static void refuse_name(struct fragi_registry *registry, enum kind kind, const c
 const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, const char *name,
 					     struct frag_err *err)
 {
-	const struct frag_op_type *type = look_up(registry, OP, fragi_alias(name));
+	const struct frag_op_type *type =
+		look_up(registry, OP, fragi_alias(FRAGI_HOLOSCAN_OPERATOR, name));
 
 	if (type == NULL)
 		refuse_name(registry, OP, name, err);

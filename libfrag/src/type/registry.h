@@ -57,9 +57,9 @@ FRAGI_API int fragi_registry_load(struct fragi_registry *registry, const char *l
 FRAGI_API int fragi_registry_add(struct fragi_registry *registry, const char *name,
 				 const struct frag_plugin *plugin, struct frag_err *err);
 /*
- * What is registered under a name; aliases (text/alias.h) are applied. NULL when there is nothing:
- * err then says so, with a near name or all valid ones, and which built-in library could not be
- * opened and why.
+ * What is registered under a name, also one of Holoscan (text/holoscan.h). NULL when there is
+ * nothing: err then says so, with a near name or all valid ones, and which built-in library could
+ * not be opened and why.
  */
 FRAGI_API const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry,
 						       const char *name, struct frag_err *err);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include <base/units.h>
+#include <text/holoscan.h>
+
+enum state { BUILT, LATER, ABSENT };
+
+static const struct known {
+	enum fragi_holoscan_kind kind;
+	const char *class_name, *name, *here;
+	enum state state;
+	const char *advice;
+} list[] = {
+#define X(kind, class_name, name, here, state, advice)                                             \
+	{FRAGI_HOLOSCAN_##kind, class_name, name, here, state, advice},
+	FRAGI_HOLOSCAN_LIST(X)
+#undef X
+};
+
+static const struct kind {
+	const char *name, *suffix, *place;
+} kinds[] = {
+#define X(kind, name, suffix, place) [FRAGI_HOLOSCAN_##kind] = {name, suffix, place},
+	FRAGI_HOLOSCAN_KINDS(X)
+#undef X
+};
+
+static bool is_name_of(const struct known *known, const char *name)
+{
+	size_t length = strlen(known->name);
+
+	return strcmp(name, known->class_name) == 0 ||
+	       (known->here[0] != '\0' && strcmp(name, known->here) == 0) ||
+	       (strncmp(name, known->name, length) == 0 &&
+		(name[length] == '\0' || strcmp(name + length, kinds[known->kind].suffix) == 0));
+}
+
+/* Of two kinds that share a name, the wanted one. */
+static const struct known *find(enum fragi_holoscan_kind kind, const char *name)
+{
+	const struct known *other = NULL;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(list); i++) {
+		if ((list[i].kind == FRAGI_HOLOSCAN_KEY) != (kind == FRAGI_HOLOSCAN_KEY) ||
+		    !is_name_of(&list[i], name))
+			continue;
+		if (list[i].kind == kind)
+			return &list[i];
+		other = &list[i];
+	}
+	return other;
+}
+
+const char *fragi_alias(enum fragi_holoscan_kind kind, const char *name)
+{
+	const struct known *known = find(kind, name);
+
+	return known != NULL && known->kind == kind && known->state == BUILT ? known->here : name;
+}
+
+/* The class of this kind that is built and whose name is near. */
+static const char *suggest_class(enum fragi_holoscan_kind kind, const char *name)
+{
+	const char *names[FRAG_COUNT_OF(list)];
+	size_t count = 0;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(list); i++)
+		if (list[i].kind == kind && list[i].state == BUILT)
+			names[count++] = list[i].class_name;
+	return fragi_suggest(name, names, count);
+}
+
+bool fragi_holoscan_explain(char *out, size_t size, enum fragi_holoscan_kind kind, const char *name)
+{
+	const struct known *known = find(kind, name);
+	const char *what;
+
+	if (known == NULL)
+		return false;
+	what = kinds[known->kind].name;
+	if (known->state == LATER)
+		snprintf(out, size, "%s type \"%.80s\" is not built yet; %s", what, name,
+			 known->advice);
+	else if (known->state == ABSENT)
+		snprintf(out, size, "%s type \"%.80s\" is not part of frag; %s", what, name,
+			 known->advice);
+	else if (known->kind != kind)
+		snprintf(out, size, "%s type \"%.80s\" names the %s \"%s\"; %s", kinds[kind].name,
+			 name, what, known->here, kinds[known->kind].place);
+	else
+		return false;
+	return true;
+}
+
+const char *fragi_refuse_type(char *out, size_t size, enum fragi_holoscan_kind kind,
+			      const char *name, const char *const *names, size_t count)
+{
+	const char *near = NULL;
+	char advice[512];
+
+	if (fragi_holoscan_explain(out, size, kind, name))
+		return out;
+	if (fragi_suggest(name, names, count) == NULL)
+		near = suggest_class(kind, name);
+	fragi_advise(advice, sizeof(advice), name, "valid", near != NULL ? &near : names,
+		     near != NULL ? 1 : count);
+	snprintf(out, size, "unknown %s type \"%.80s\"%s", kinds[kind].name, name, advice);
+	return out;
+}
+
+const char *fragi_holoscan_explain_key(char *out, size_t size, const char *key)
+{
+	const struct known *known = find(FRAGI_HOLOSCAN_KEY, key);
+
+	if (known == NULL)
+		return NULL;
+	snprintf(out, size, known->state == LATER ? "%s is not built yet; %s" : "no key \"%s\"; %s",
+		 key, known->advice);
+	return out;
+}
