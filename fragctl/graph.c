@@ -5,6 +5,7 @@
 
 #include <base/alloc.h>
 #include <fragctl/graph.h>
+#include <fragctl/pipeline.h>
 
 int ctl_exit_of(int r)
 {
@@ -32,6 +33,15 @@ void ctl_diag_print(const struct fragi_diag *diag)
 int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fragi_texts *operands,
 		   char **args, int arg_count)
 {
+	graph->args = args;
+	graph->arg_count = arg_count;
+	if (graph->line != NULL && operands->count > 0) {
+		fprintf(stderr, "%s: %s stands beside -e; put the whole pipeline in quotes\n",
+			program, operands->items[0]);
+		return CTL_USAGE;
+	}
+	if (graph->line != NULL)
+		return CTL_OK;
 	if (operands->count != 1) {
 		fprintf(stderr, "%s: %s; %s --help tells more\n", program,
 			operands->count == 0
@@ -41,8 +51,6 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 		return CTL_USAGE;
 	}
 	graph->path = operands->items[0];
-	graph->args = args;
-	graph->arg_count = arg_count;
 	return CTL_OK;
 }
 
@@ -52,10 +60,20 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 	int r;
 
 	*err = (struct frag_err)FRAG_ERR_INIT;
+	*out_help = false;
+	r = graph->line != NULL ? ctl_pipeline_compile(graph) : CTL_OK;
+	if (r != CTL_OK) {
+		fragi_err_fail(err,
+			       r == CTL_USAGE     ? FRAGI_FAILURE_GRAPH_INVALID
+			       : r == CTL_MISSING ? FRAGI_FAILURE_LIBRARY_MISSING
+						  : FRAGI_FAILURE_OTHER,
+			       NULL, -EINVAL,
+			       "no graph could be made of the pipeline; stderr has its errors");
+		return r;
+	}
 	r = fragi_source_read(&graph->source, graph->path, graph->configs.items,
 			      graph->configs.count, graph->sets.items, graph->sets.count,
 			      (const char *const *)graph->args, (size_t)graph->arg_count, err);
-	*out_help = false;
 	if (r < 0) {
 		frag_err_set(err, r, "%s", frag_strerror(r));
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(err)), "%s", err->text);

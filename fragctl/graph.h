@@ -9,11 +9,13 @@
 /* An application's graph as the command line names it. Zeroed: none. */
 struct ctl_graph {
 	const char *path;
+	const char *line; /* -e: a pipeline, of which the graph is made; NULL: path is a file */
 	const char *library_path; /* DIR:DIR; NULL: none */
 	struct fragi_texts configs, sets;
 	char **args; /* what followed `--` */
 	int arg_count;
 	/* filled by ctl_graph_read */
+	char made_path[64]; /* of the graph that was made of line */
 	struct fragi_source source;
 	struct fragi_spec *spec;
 	/* what is wrong with it; then spec is what could be read (NULL: nothing) */
@@ -22,10 +24,16 @@ struct ctl_graph {
 };
 
 #define CTL_GRAPH_FLAGS(graph)                                                                     \
-	{.name = "config",                                                                         \
-	 .value = "FILE",                                                                          \
-	 .help = "a file that is merged over the graph's config; repeatable",                      \
-	 .texts = &(graph).configs},                                                               \
+	{.name = "pipeline",                                                                       \
+	 .letter = 'e',                                                                            \
+	 .no_env = true,                                                                           \
+	 .value = "LINE",                                                                          \
+	 .help = "a graph in a line instead of APP.yaml: 'ping_tx count=10 ! ping_rx'",            \
+	 .text = &(graph).line},                                                                   \
+		{.name = "config",                                                                 \
+		 .value = "FILE",                                                                  \
+		 .help = "a file that is merged over the graph's config; repeatable",              \
+		 .texts = &(graph).configs},                                                       \
 		{.name = "set",                                                                    \
 		 .value = "F.OP.PARAM=VALUE",                                                      \
 		 .help = "a parameter; wins over the graph; repeatable",                           \
@@ -36,7 +44,7 @@ struct ctl_graph {
 		.text = &(graph).library_path                                                      \
 	}
 
-/* Takes the one operand APP.yaml. Returns CTL_OK or CTL_USAGE, complained. */
+/* Takes the one operand APP.yaml, or none after -e. Returns CTL_OK or CTL_USAGE, complained. */
 int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fragi_texts *operands,
 		   char **args, int arg_count);
 /*
@@ -46,10 +54,24 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
  */
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
 /*
+ * Does work on a graph in a child: what the graph loads is somebody's code, and a library that
+ * crashes or hangs is a finding, not the end of the tool. It must be called before this process has
+ * any thread or library. The child runs for 60 s at most, and prints everything itself; work
+ * returns an exit code. Returns that; else, when the child crashed or hung, prints what graph->diag
+ * held before, and returns the exit code of that.
+ */
+int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph));
+/*
  * Composes what could be read, in a child, and prints all errors, those of the text included, or
  * that there are none. Returns an exit code.
  */
 int ctl_graph_check(struct ctl_graph *graph);
+/*
+ * Composes what could be read, in this process, and adds what is wrong to graph->diag, sorted.
+ * - out_summary: receives "2 fragments, 4 operators, 3 flows"; NULL is accepted
+ * Returns an exit code.
+ */
+int ctl_graph_compose(struct ctl_graph *graph, char *out_summary, size_t size);
 /* A registry for composing in this process, where libraries may be paths. Returns an exit code. */
 int ctl_graph_registry(const struct ctl_graph *graph, struct fragi_registry **out_registry);
 void ctl_graph_fini(struct ctl_graph *graph);

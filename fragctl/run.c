@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,16 @@ static int read_workers(const char *text, uint32_t *out_workers)
 	return CTL_OK;
 }
 
+static int print_yaml(const struct ctl_graph *graph)
+{
+	const struct fragi_spec_text *text = &graph->source.source.graph;
+
+	fwrite(text->text, 1, text->length, stdout);
+	return fflush(stdout) == 0 ? CTL_OK
+				   : ctl_fail(CTL_MISSING, "cannot write to stdout: %s; free space",
+					      strerror(errno));
+}
+
 static int run(struct ctl_run_options *options)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -57,6 +68,8 @@ static int run(struct ctl_run_options *options)
 		return drv_result_fail(&options->output, NULL, &options->graph.failure);
 	if (help)
 		return CTL_OK;
+	if (options->print_yaml)
+		return print_yaml(&options->graph);
 	if (options->output.file != NULL && fragi_summary_check(options->output.file, &err) < 0)
 		return ctl_fail(CTL_MISSING, "%s", err.text);
 	return options->workers > 0 ? ctl_run_daemons(options) : ctl_run_local(options);
@@ -79,6 +92,10 @@ int ctl_run(int argc, char **argv)
 		 .value = "FILE",
 		 .help = "also writes the summary, as JSON, into a file",
 		 .text = &options.output.file},
+		{.name = "print-yaml",
+		 .no_env = true,
+		 .help = "prints the graph, that of -e too, and does not run it",
+		 .on = &options.print_yaml},
 		{.name = "in-process",
 		 .no_env = true,
 		 .help = "runs it in a thread of this process, for debuggers and profilers",
@@ -100,7 +117,7 @@ int ctl_run(int argc, char **argv)
 	};
 	const struct fragi_flags flags = {
 		.program = "fragctl run",
-		.usage = "APP.yaml [flags] [-- ARGS]",
+		.usage = "APP.yaml | -e LINE [flags] [-- ARGS]",
 		.headline = "Runs an application to its end, in one host, a child of this process.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),

@@ -10,6 +10,7 @@ struct ctl_run_options {
 	struct ctl_graph graph;
 	struct drv_output output; /* of the summary */
 	int verbosity;
+	bool print_yaml;  /* and nothing else */
 	bool in_process;  /* the host is a thread of this process */
 	uint32_t workers; /* 0: no daemons */
 };

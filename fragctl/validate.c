@@ -63,8 +63,7 @@ static const char *plural(size_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* Prints what is wrong, with what the text alone has shown, or that all is right. */
-static int check(struct ctl_graph *graph)
+int ctl_graph_compose(struct ctl_graph *graph, char *out_summary, size_t size)
 {
 	const struct fragi_spec *spec = graph->spec;
 	struct composed composed = {0};
@@ -77,12 +76,11 @@ static int check(struct ctl_graph *graph)
 	if (compose_all(spec, registry, diag, &composed) == -ENOMEM && diag->count == 0)
 		fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "memory is short");
 	fragi_diag_sort(diag, 0);
-	ctl_diag_print(diag);
-	if (ctl_diag_exit(diag) == CTL_OK)
-		printf("%s: ok: %zu fragment%s, %zu operator%s, %zu flow%s\n", graph->path,
-		       spec->fragment_count, plural(spec->fragment_count), composed.op_count,
-		       plural(composed.op_count), composed.inner_flow_count + composed.flow_count,
-		       plural(composed.inner_flow_count + composed.flow_count));
+	if (out_summary != NULL)
+		snprintf(out_summary, size, "%zu fragment%s, %zu operator%s, %zu flow%s",
+			 spec->fragment_count, plural(spec->fragment_count), composed.op_count,
+			 plural(composed.op_count), composed.inner_flow_count + composed.flow_count,
+			 plural(composed.inner_flow_count + composed.flow_count));
 	for (size_t i = 0; composed.fragments != NULL && i < spec->fragment_count; i++)
 		fragi_fragment_destroy(composed.fragments[i]);
 	fragi_free(composed.fragments);
@@ -92,7 +90,25 @@ static int check(struct ctl_graph *graph)
 	return ctl_diag_exit(diag);
 }
 
-static void child(struct ctl_graph *graph, pid_t parent, int outcome_fd)
+static const char *name_of(const struct ctl_graph *graph)
+{
+	return graph->line != NULL ? "-e" : graph->path;
+}
+
+/* Prints what is wrong, with what the text alone has shown, or that all is right. */
+static int check(struct ctl_graph *graph)
+{
+	char summary[200];
+	int exit_code = ctl_graph_compose(graph, summary, sizeof(summary));
+
+	ctl_diag_print(&graph->diag);
+	if (exit_code == CTL_OK)
+		printf("%s: ok: %s\n", name_of(graph), summary);
+	return exit_code;
+}
+
+static void child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph), pid_t parent,
+		  int outcome_fd)
 {
 	int exit_code;
 
@@ -101,7 +117,7 @@ static void child(struct ctl_graph *graph, pid_t parent, int outcome_fd)
 	alarm(VALIDATE_MAX_S);
 	fragi_crash_init("fragctl");
 	fragi_console_begin();
-	exit_code = check(graph);
+	exit_code = work(graph);
 	fragi_console_end();
 	fflush(stdout);
 	(void)!write(outcome_fd, &exit_code, sizeof(exit_code));
@@ -117,20 +133,20 @@ static int judge(const struct ctl_graph *graph, int status, bool has_outcome, in
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 		ctl_fail(CTL_FAILED,
 			 "%s: composing it takes longer than %u s; look at setup of its operators",
-			 graph->path, VALIDATE_MAX_S);
+			 name_of(graph), VALIDATE_MAX_S);
 	else if (WIFSIGNALED(status))
 		ctl_fail(CTL_FAILED,
 			 "%s: one of its libraries crashed while the graph was composed (SIG%s)",
-			 graph->path, sigabbrev_np(WTERMSIG(status)));
+			 name_of(graph), sigabbrev_np(WTERMSIG(status)));
 	else
 		ctl_fail(
 			CTL_FAILED,
 			"%s: one of its libraries ended the process while the graph was composed (status %d)",
-			graph->path, WEXITSTATUS(status));
+			name_of(graph), WEXITSTATUS(status));
 	return graph->diag.count > 0 ? ctl_diag_exit(&graph->diag) : CTL_FAILED;
 }
 
-int ctl_graph_check(struct ctl_graph *graph)
+int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph))
 {
 	pid_t parent = getpid(), pid;
 	int fds[2], status, outcome = 0;
@@ -143,7 +159,7 @@ int ctl_graph_check(struct ctl_graph *graph)
 	if (pid < 0)
 		return ctl_fail(CTL_FAILED, "cannot start a process: %s", strerror(errno));
 	if (pid == 0)
-		child(graph, parent, fds[1]);
+		child(graph, work, parent, fds[1]);
 	close(fds[1]);
 	do
 		n = read(fds[0], &outcome, sizeof(outcome));
@@ -156,6 +172,11 @@ int ctl_graph_check(struct ctl_graph *graph)
 	return judge(graph, status, n == (ssize_t)sizeof(outcome), outcome);
 }
 
+int ctl_graph_check(struct ctl_graph *graph)
+{
+	return ctl_in_child(graph, check);
+}
+
 int ctl_validate(int argc, char **argv)
 {
 	struct ctl_graph graph = {0};
@@ -164,7 +185,7 @@ int ctl_validate(int argc, char **argv)
 	const struct fragi_flag table[] = {CTL_GRAPH_FLAGS(graph), CTL_COMMON_FLAGS(common)};
 	const struct fragi_flags flags = {
 		.program = "fragctl validate",
-		.usage = "APP.yaml [flags] [-- ARGS]",
+		.usage = "APP.yaml | -e LINE [flags] [-- ARGS]",
 		.headline = "Checks an application as a run would, without running it.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),

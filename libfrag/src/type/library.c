@@ -2,11 +2,15 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <base/units.h>
 #include <type/library.h>
@@ -226,4 +230,24 @@ int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 	library->name = plugin.name;
 	library->version = plugin.version != NULL ? plugin.version : "";
 	return 0;
+}
+
+bool fragi_library_mentions(const char *path, const char *name)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool found = false;
+	struct stat st;
+	void *map;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) == 0 && st.st_size > 0) {
+		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (map != MAP_FAILED) {
+			found = memmem(map, (size_t)st.st_size, name, strlen(name) + 1) != NULL;
+			munmap(map, (size_t)st.st_size);
+		}
+	}
+	close(fd);
+	return found;
 }

@@ -16,4 +16,11 @@ int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library,
 int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 		       const struct frag_plugin *table, struct frag_err *err);
 
+/*
+ * Whether the file holds name as a text that ends there. A plugin's tables are made by the
+ * compiler, so a library without the text cannot list the name, and need not be opened with all
+ * that it links.
+ */
+bool fragi_library_mentions(const char *path, const char *name);
+
 #endif

@@ -2,13 +2,10 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define LOG_TOPIC "plugin"
@@ -390,37 +387,12 @@ int fragi_registry_add(struct fragi_registry *registry, const char *name,
 	return library_load(registry, path, plugin, err);
 }
 
-/*
- * Whether the file holds name as a text that ends there. A plugin's tables are made by the
- * compiler, so a library without the text cannot list the name, and need not be opened with all
- * that it links.
- */
-static bool file_mentions(const char *path, const char *name)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	bool found = false;
-	struct stat st;
-	void *map;
-
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &st) == 0 && st.st_size > 0) {
-		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (map != MAP_FAILED) {
-			found = memmem(map, (size_t)st.st_size, name, strlen(name) + 1) != NULL;
-			munmap(map, (size_t)st.st_size);
-		}
-	}
-	close(fd);
-	return found;
-}
-
 /* Opens what is built in, mentions name (NULL: all of them) and was not tried yet. */
 static void open_built_in(struct fragi_registry *root, const char *name)
 {
 	for (size_t i = 0; i < root->built_in_count; i++) {
 		if (root->built_in[i].tried ||
-		    (name != NULL && !file_mentions(root->built_in[i].path, name)))
+		    (name != NULL && !fragi_library_mentions(root->built_in[i].path, name)))
 			continue;
 		root->built_in[i].tried = true;
 		library_load(root, root->built_in[i].path, NULL, NULL);
@@ -464,7 +436,7 @@ static const struct fragi_library *broken_built_in(const struct fragi_registry *
 	for (size_t i = 0; i < root->opened.count; i++) {
 		library = root->opened.items[i];
 		if (library->built_in && library->error != NULL &&
-		    file_mentions(library->path, name))
+		    fragi_library_mentions(library->path, name))
 			return library;
 	}
 	return NULL;
@@ -510,6 +482,56 @@ const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, co
 	if (type == NULL)
 		refuse_name(registry, OP, name, err);
 	return type;
+}
+
+static int is_library(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && length > 3 &&
+	       strcmp(entry->d_name + length - 3, ".so") == 0;
+}
+
+/* Loads the libraries of a folder that mention name, until one has such an operator type. */
+static const char *discover_in(struct fragi_registry *registry, const char *folder,
+			       const char *name)
+{
+	struct dirent **entries = NULL;
+	const char *found = NULL;
+	char path[PATH_MAX], real[PATH_MAX];
+	int count = scandir(folder, &entries, is_library, alphasort);
+
+	for (int i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+		if (found == NULL && realpath(path, real) != NULL &&
+		    !is_built_in(registry->root, real) && fragi_library_mentions(real, name) &&
+		    library_load(registry, real, NULL, NULL) == 0 &&
+		    fragi_strmap_get(&registry->names[OP], name) != NULL)
+			found = fragi_arena_strdup(&registry->root->arena, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	return found;
+}
+
+int fragi_registry_discover(struct fragi_registry *registry, const char *name,
+			    const char **out_library)
+{
+	const struct fragi_search_path *search = &registry->root->search;
+	const char *library = NULL;
+
+	name = fragi_alias(FRAGI_HOLOSCAN_OPERATOR, name);
+	if (look_up(registry, OP, name) != NULL) {
+		*out_library = NULL;
+		return 0;
+	}
+	for (size_t i = 0; i < search->folder_count && library == NULL; i++)
+		if (search->folders[i].real != NULL)
+			library = discover_in(registry, search->folders[i].real, name);
+	if (library == NULL)
+		return -ENOENT;
+	*out_library = library;
+	return 0;
 }
 
 const struct frag_composer *fragi_registry_composer(struct fragi_registry *registry,

@@ -63,6 +63,15 @@ FRAGI_API int fragi_registry_add(struct fragi_registry *registry, const char *na
  */
 FRAGI_API const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry,
 						       const char *name, struct frag_err *err);
+/*
+ * Finds the library that a graph must list under extensions to name this operator type, and loads
+ * it: the first one of the search path that has the type.
+ * - out_library: receives its file's name, owned by the registry; NULL: the type is built in, or
+ *   its library is loaded already
+ * Returns 0; -ENOENT: none has it, or it cannot be loaded.
+ */
+FRAGI_API int fragi_registry_discover(struct fragi_registry *registry, const char *name,
+				      const char **out_library);
 FRAGI_API const struct frag_composer *
 fragi_registry_composer(struct fragi_registry *registry, const char *name, struct frag_err *err);
 
