@@ -16,6 +16,21 @@ enum ctl_exit {
 int ctl_run(int argc, char **argv);
 int ctl_validate(int argc, char **argv);
 int ctl_inspect(int argc, char **argv);
+int ctl_complete(int argc, char **argv);
+
+struct ctl_verb {
+	const char *name;
+	const char *headline;              /* NULL: --help leaves it out */
+	int (*run)(int argc, char **argv); /* NULL: not built yet */
+};
+/* The i-th verb; NULL beyond the last. */
+const struct ctl_verb *ctl_verb_at(size_t i);
+/*
+ * Calls `call` with the flags of a verb, in place of running it: the verb's tables are in its
+ * function.
+ */
+void ctl_verb_flags(const struct ctl_verb *verb,
+		    void (*call)(const struct fragi_flags *flags, void *context), void *context);
 
 /* The flags that every verb has; ctl_begin answers them. */
 struct ctl_common {

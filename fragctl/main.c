@@ -10,14 +10,11 @@
 #include <base/units.h>
 #include <fragctl/ctl.h>
 
-static const struct verb {
-	const char *name;
-	const char *headline;
-	int (*run)(int argc, char **argv); /* NULL: not built yet, and not in --help */
-} verbs[] = {
+static const struct ctl_verb verbs[] = {
 	{"run", "runs an application, here or by workers of this machine", ctl_run},
 	{"validate", "checks an application without running it", ctl_validate},
 	{"inspect", "lists types, or tells all about one or about a library", ctl_inspect},
+	{"complete", NULL, ctl_complete}, /* for the completion of shells */
 	{"describe", NULL, NULL},
 	{"doctor", NULL, NULL},
 	{"events", NULL, NULL},
@@ -36,6 +33,27 @@ static const struct verb {
 	{"top", NULL, NULL},
 };
 
+static struct {
+	void (*call)(const struct fragi_flags *flags, void *context);
+	void *context;
+} listener;
+
+const struct ctl_verb *ctl_verb_at(size_t i)
+{
+	return i < FRAG_COUNT_OF(verbs) ? &verbs[i] : NULL;
+}
+
+void ctl_verb_flags(const struct ctl_verb *verb,
+		    void (*call)(const struct fragi_flags *flags, void *context), void *context)
+{
+	char *argv[] = {(char *)(uintptr_t)verb->name, NULL};
+
+	listener.call = call;
+	listener.context = context;
+	verb->run(1, argv);
+	listener.call = NULL;
+}
+
 int ctl_fail(int code, const char *format, ...)
 {
 	va_list args;
@@ -52,9 +70,14 @@ bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common,
 	       char **argv, struct fragi_texts *operands, int *rest, int *out_exit)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = fragi_flags_parse(flags, argc, argv, operands, rest, &err);
+	int r;
 
 	*out_exit = CTL_OK;
+	if (listener.call != NULL) {
+		listener.call(flags, listener.context);
+		return false;
+	}
+	r = fragi_flags_parse(flags, argc, argv, operands, rest, &err);
 	if (r < 0) {
 		fprintf(stderr, "%s: %s\n", flags->program,
 			err.text[0] != '\0' ? err.text : frag_strerror(r));
@@ -84,7 +107,7 @@ static void print_help(FILE *out)
 {
 	fputs("usage: fragctl VERB [flags]\n\nThe person's tool of frag.\n\n", out);
 	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++)
-		if (verbs[i].run != NULL)
+		if (verbs[i].headline != NULL)
 			fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].headline);
 	fputs("\nfragctl VERB --help tells more. fragctl --version prints the version.\n", out);
 }

@@ -37,6 +37,10 @@ install-here: all
 	install -m 644 $(BUILT_PLUGINS) $(DESTDIR)$(libdir)/frag/plugins
 	install -m 644 $(BUILT_MODULES) $(DESTDIR)$(libdir)/frag/modules
 	install -m 644 libfrag/include/frag/*.h $(DESTDIR)$(prefix)/include/frag
+	install -D -m 644 fragctl/completion/fragctl.bash \
+		$(DESTDIR)$(prefix)/share/bash-completion/completions/fragctl
+	install -D -m 644 fragctl/completion/_fragctl \
+		$(DESTDIR)$(prefix)/share/zsh/site-functions/_fragctl
 	$(call pc_file,$(prefix),$(prefix)/include,$(libdir)) >$(DESTDIR)$(libdir)/pkgconfig/frag.pc
 	for f in $(EXAMPLE_FILES); do install -D -m 644 $$f $(DESTDIR)$(prefix)/share/frag/$$f || \
 		exit 1; done
@@ -47,6 +51,8 @@ install-here: all
 
 # lib/frag/extensions is removed only when it is empty: its libraries belong to the user.
 uninstall:
+	rm -f $(DESTDIR)$(prefix)/share/bash-completion/completions/fragctl \
+		$(DESTDIR)$(prefix)/share/zsh/site-functions/_fragctl
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(prefix)/bin/%) $(DESTDIR)$(libdir)/libfrag.so \
 		$(DESTDIR)$(libdir)/libfrag.so.1 \
 		$(DESTDIR)$(libdir)/pkgconfig/frag.pc
