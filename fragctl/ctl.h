@@ -16,6 +16,7 @@ enum ctl_exit {
 int ctl_run(int argc, char **argv);
 int ctl_validate(int argc, char **argv);
 int ctl_inspect(int argc, char **argv);
+int ctl_new(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
 
 struct ctl_verb {

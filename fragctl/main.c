@@ -14,6 +14,7 @@ static const struct ctl_verb verbs[] = {
 	{"run", "runs an application, here or by workers of this machine", ctl_run},
 	{"validate", "checks an application without running it", ctl_validate},
 	{"inspect", "lists types, or tells all about one or about a library", ctl_inspect},
+	{"new", "makes a project for an operator of your own", ctl_new},
 	{"complete", NULL, ctl_complete}, /* for the completion of shells */
 	{"describe", NULL, NULL},
 	{"doctor", NULL, NULL},
@@ -23,7 +24,6 @@ static const struct ctl_verb verbs[] = {
 	{"key", NULL, NULL},
 	{"list", NULL, NULL},
 	{"logs", NULL, NULL},
-	{"new", NULL, NULL},
 	{"record", NULL, NULL},
 	{"set", NULL, NULL},
 	{"start", NULL, NULL},

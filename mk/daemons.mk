@@ -59,6 +59,7 @@ $(B)/libexec/frag/fraghost: $(FRAGHOST_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG
 		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 all: $(B)/libexec/frag/fraghost
 endif
+$(B)/obj/fragctl/new.o: $(wildcard fragctl/template/*)
 ifneq ($(FRAGCTL_SRC),)
 $(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) \
 		$(patsubst %.c,$(B)/obj/%.o,$(filter-out %/main.c,$(FRAGHOST_SRC))) \

@@ -53,6 +53,22 @@ class InTheBuildTree(cluster.ClusterTest):
             self.assertRegex(p.stderr, r"\b%d\b" % n)
         self.assertEqual([f["delivered"] for f in summary["flows"]], [5, 5])
 
+    def test_a_new_project(self):
+        """It builds against the tree that fragctl is in; a name that is taken or no name is refused."""
+        p = self.start("fragctl", "new", "blur", cwd=self.folder)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        env = {k: v for k, v in self.env.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        for target, wanted in (("test", "all tests passed"), ("run", "sample 5: 10")):
+            r = subprocess.run(["make", "-s", "-C", self.path("blur"), target], capture_output=True, text=True,
+                               env=env, timeout=120)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertIn(wanted, r.stdout + r.stderr)
+        for name, sentence in (("blur", "blur exists already"), ("no-name", '"no-name" is no name of a project'),
+                               ("Blur", "is no name"), ("", "is no name")):
+            p = self.start("fragctl", "new", name, cwd=self.folder)
+            self.assertEqual(p.wait(), 2)
+            self.assertIn(sentence, p.stderr)
+
     def test_ping_multi_port(self):
         p, summary = self.run_example("ping_multi_port")
         for n in range(10):
@@ -138,6 +154,11 @@ class Installed(cluster.ClusterTest):
             self.write(name, text)
         shutil.copy(os.path.join(self.examples, "custom_operator", "numbers.c"), self.folder)
         self.env["PATH"] = os.path.join(self.prefix, "bin") + ":" + self.env["PATH"]
+        said = self.command("sh", "-ec", typed[0])
+        self.assertIn("all tests passed", said)
+        for n in range(1, 6):
+            self.assertIn("sample %d: %d\n" % (n, 2 * n), said)
+        typed = typed[1:]
         said = "".join(self.command("sh", "-ec", block) for block in typed[:3])
         self.assertIn("Multiplies a number", said)
         self.assertIn("app.yaml: ok", said)
@@ -150,6 +171,18 @@ class Installed(cluster.ClusterTest):
         if shutil.which("c++"):
             self.command("sh", "-ec", typed[4])
             self.assertIn("print: 15", self.command("fragctl", "run", "app.yaml"))
+
+    def test_a_new_project_has_no_warnings(self):
+        self.env["PATH"] = os.path.join(self.prefix, "bin") + ":" + self.env["PATH"]
+        self.env.pop("PKG_CONFIG_PATH")
+        said = self.command("fragctl", "new", "edge_finder")
+        self.assertEqual(said.splitlines()[:-1], ["edge_finder/" + name for name in (
+            "edge_finder.h", "edge_finder.c", "test_edge_finder.c", "app.yaml", "Makefile", "README.md")])
+        folder = self.path("edge_finder")
+        self.command("make", "-s", "all", "test", "CFLAGS=-Wall -Wextra -Wconversion -Werror", cwd=folder)
+        said = self.command("fragctl", "inspect", "./libedge_finder.so", cwd=folder)
+        self.assertRegex(said, r"(?m)^edge_finder_sample \(value type of ")
+        self.assertRegex(said, r"(?m)^edge_finder \(operator of ")
 
     def test_uninstall_takes_all_of_it_away(self):
         self.command("make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "uninstall", "prefix=" + self.prefix)
