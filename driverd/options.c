@@ -39,6 +39,11 @@ static int parse_times(struct drv_options *options, const struct words *words, s
 	const char *beat = getenv("FRAG_BEAT_MS"), *dead = getenv("FRAG_DEAD_MS");
 	int64_t beat_ms = 250, dead_ms = 3000;
 
+	if (words->start_timeout != NULL && fragi_duration_lacks_unit(words->start_timeout))
+		return frag_err_set(
+			err, -EINVAL,
+			"--start-timeout \"%.80s\" has no unit; write for example %.80ss",
+			words->start_timeout, words->start_timeout);
 	if (words->start_timeout != NULL &&
 	    (fragi_parse_duration(words->start_timeout, &options->start_timeout_ns) < 0 ||
 	     options->start_timeout_ns <= 0))
@@ -137,6 +142,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 	const struct fragi_flags flags = {
 		.program = "driverd",
 		.usage = "[--address [HOST][:PORT]] --app APP.yaml [flags] [-- ARGS]",
+		.operand = "app",
 		.headline =
 			"Parses an application's graph, places its fragments on workers, supervises them and accounts for every message.",
 		.flags = table,

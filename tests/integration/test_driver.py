@@ -83,6 +83,8 @@ class CommandLine(cluster.ClusterTest):
         for args, sentence in ((["--adress", "x"], "did you mean --address"), ([], "not built yet"),
                                (["--app", self.app, "--output", "xml"], "table or json"),
                                (["--app", self.app, "--start-timeout", "soon"], "30s"),
+                               (["--app", self.app, "--start-timeout", "45"], 'has no unit; write for example 45s'),
+                               ([self.app], "did you mean --app " + self.app),
                                (["--app", self.app, "--address", "127.0.0.1:1-9"], "one port"),
                                (["--app", self.app, "--address", ":99999"], "99999")):
             p, code = self.ended(*args)

@@ -19,8 +19,8 @@ static const struct fragi_flag table[] = {
 	{.name = "once", .help = "one only", .on = &once},
 	{.name = "verbose", .letter = 'v', .help = "more lines", .times = &verbose, .no_env = true},
 };
-static const struct fragi_flags flags = {"prog", "[flags]", "Does things.", table,
-					 FRAG_COUNT_OF(table)};
+static const struct fragi_flags flags = {"prog", "[flags]", "Does things.",
+					 NULL,   table,     FRAG_COUNT_OF(table)};
 
 static void reset(void)
 {
@@ -140,7 +140,7 @@ Test(flags, help_leaves_out_what_does_not_work_yet)
 	bool later = false;
 	const struct fragi_flag own[] = {{.name = "now", .help = "works", .on = &once},
 					 {.name = "later", .on = &later}};
-	const struct fragi_flags some = {"prog", "", "Does things.", own, FRAG_COUNT_OF(own)};
+	const struct fragi_flags some = {"prog", "", "Does things.", NULL, own, FRAG_COUNT_OF(own)};
 	struct frag_err err = FRAG_ERR_INIT;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);

@@ -228,6 +228,13 @@ Test(spec, holoscan_names_and_numbers_are_understood)
 	cr_expect_str_eq(fragi_alias(FRAGI_HOLOSCAN_OPERATOR, ""), "");
 }
 
+Test(spec, times_of_frags_own_keys_need_a_unit)
+{
+	bad_text(HEAD "compose: c\nwatchdog: 2\noperators: {a: {type: t, watchdog: 1.5}}\n",
+		 "app.yaml:4:11: app: watchdog \"2\" has no unit; write for example 2s\n"
+		 "app.yaml:5:36: app.a: watchdog \"1.5\" has no unit; write for example 1.5s\n");
+}
+
 Test(spec, names_of_holoscan_are_explained)
 {
 	static const char *const here[] = {"ping_tx", "format_converter"};

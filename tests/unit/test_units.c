@@ -83,6 +83,17 @@ Test(units, durations)
 	cr_expect_eq(ns, KEPT);
 }
 
+Test(units, durations_without_a_unit)
+{
+	cr_expect(fragi_duration_lacks_unit("2"));
+	cr_expect(fragi_duration_lacks_unit("1000"));
+	cr_expect_not(fragi_duration_lacks_unit("0"), "no time needs no unit");
+	cr_expect_not(fragi_duration_lacks_unit("2s"));
+	cr_expect_not(fragi_duration_lacks_unit("30hz"));
+	cr_expect_not(fragi_duration_lacks_unit("soon"));
+	cr_expect_not(fragi_duration_lacks_unit(""));
+}
+
 Test(units, booleans)
 {
 	bool value = false;

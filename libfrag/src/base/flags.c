@@ -171,6 +171,9 @@ int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv,
 			r = parse_long(flags, argc, argv, &i, given, err);
 		else if (argv[i][0] == '-' && argv[i][1] != '\0')
 			r = parse_short(flags, argc, argv, &i, given, err);
+		else if (operands == NULL && flags->operand != NULL)
+			r = frag_err_set(err, -EINVAL, "unexpected \"%s\"; did you mean --%s %s?",
+					 argv[i], flags->operand, argv[i]);
 		else if (operands == NULL)
 			r = frag_err_set(err, -EINVAL,
 					 "unexpected \"%s\"; %s --help lists the flags", argv[i],

@@ -38,6 +38,7 @@ struct fragi_flags {
 	const char *program;
 	const char *usage;    /* after the program's name: "[--address A] APP.yaml [-- ARGS]" */
 	const char *headline; /* one sentence */
+	const char *operand;  /* the flag that a stray operand was meant for; NULL: none */
 	const struct fragi_flag *flags;
 	size_t count;
 };

@@ -136,6 +136,14 @@ int fragi_parse_duration(const char *text, int64_t *out_ns)
 	return -EINVAL;
 }
 
+bool fragi_duration_lacks_unit(const char *text)
+{
+	double number;
+
+	return text[strspn(text, "0123456789.+")] == '\0' && fragi_parse_f64(text, &number) == 0 &&
+	       number > 0;
+}
+
 int fragi_parse_bool(const char *text, bool *out_value)
 {
 	static const char *const yes[] = {"true", "yes", "on", "1"};

@@ -19,6 +19,8 @@
 FRAGI_API int fragi_parse_size(const char *text, uint64_t *out_bytes);
 /* A duration: "1000" (ns), "10ns", "5us", "10ms", "2s", "1.5s", "1m", "2h", "30hz" (the period). */
 FRAGI_API int fragi_parse_duration(const char *text, int64_t *out_ns);
+/* Returns whether a duration is a number other than 0 without a unit: "1000". */
+FRAGI_API bool fragi_duration_lacks_unit(const char *text);
 /* true, false, yes, no, on, off, 1, 0 */
 FRAGI_API int fragi_parse_bool(const char *text, bool *out_value);
 /* Decimal or 0x hexadecimal, with an optional sign. The number must be the whole text. */

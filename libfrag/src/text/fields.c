@@ -153,6 +153,12 @@ bool fragi_read_duration(struct fragi_builder *builder, const struct fragi_node 
 
 	if (text == NULL)
 		return false;
+	if (fragi_duration_lacks_unit(text)) {
+		fragi_builder_error(builder, node, subject,
+				    "%s \"%.80s\" has no unit; write for example %.80ss", what,
+				    text, text);
+		return false;
+	}
 	if (fragi_parse_duration(text, out_ns) < 0) {
 		fragi_builder_error(
 			builder, node, subject,
