@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/nowait.h>
+
 void drv_progress_init(struct drv_progress *progress, bool off)
 {
 	const char *term = getenv("TERM");
@@ -15,16 +17,10 @@ void drv_progress_init(struct drv_progress *progress, bool off)
 		isatty(STDERR_FILENO) != 0 && term != NULL && strcmp(term, "dumb") != 0;
 }
 
+/* Only the newest text counts: what the terminal does not take is left out. */
 static void put(const char *text)
 {
-	size_t length = strlen(text);
-	ssize_t written;
-
-	for (size_t at = 0; at < length; at += (size_t)written) {
-		written = write(STDERR_FILENO, text + at, length - at);
-		if (written <= 0)
-			return;
-	}
+	(void)fragi_write_nowait(STDERR_FILENO, text, strlen(text));
 }
 
 void drv_progress_show(struct drv_progress *progress, const char *text)

@@ -2,9 +2,12 @@
 #include <driverd/result.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #define LOG_TOPIC "summary"
 #include <base/log.h>
+#include <driverd/stdout.h>
 
 /* An application's own failure counts before that of its summary. */
 static int unwritten(int exit_code)
@@ -24,25 +27,47 @@ static int write_file(const struct drv_output *output, const struct fragi_summar
 	return unwritten(exit_code);
 }
 
-static int print(const struct drv_output *output, const struct fragi_summary *summary)
+static int render(const struct drv_output *output, const struct fragi_summary *summary,
+		  char **out_text, size_t *out_size)
 {
+	FILE *out = open_memstream(out_text, out_size);
+	int r;
+
+	if (out == NULL)
+		return -ENOMEM;
+	r = output->json ? fragi_summary_print_json(summary, out)
+			 : fragi_summary_print_table(summary, out);
+	if (fclose(out) != 0 && r == 0)
+		r = -errno;
+	return r;
+}
+
+static int print(const struct drv_output *output, const struct fragi_summary *summary,
+		 int exit_code)
+{
+	char *text = NULL;
+	size_t size = 0;
 	int r = 0;
 
-	if (output->json)
-		r = fragi_summary_print_json(summary, stdout);
-	else if (!output->no_table)
-		r = fragi_summary_print_table(summary, stdout);
-	if (fflush(stdout) != 0 && r == 0)
-		r = -errno;
+	if (output->json || !output->no_table)
+		r = render(output, summary, &text, &size);
 	if (r == 0)
-		return summary->exit_code;
-	log_error(NULL, "cannot write the summary to stdout: %s", frag_strerror(r));
-	return unwritten(summary->exit_code);
+		r = drv_stdout_write(text, size);
+	free(text);
+	if (r == 0)
+		return exit_code;
+	if (r == -EINTR)
+		log_error(
+			NULL,
+			"the summary on stdout is incomplete: a signal came while nothing read it");
+	else
+		log_error(NULL, "cannot write the summary to stdout: %s", frag_strerror(r));
+	return unwritten(exit_code);
 }
 
 int drv_result_show(const struct drv_output *output, const struct fragi_summary *summary)
 {
-	return write_file(output, summary, print(output, summary));
+	return print(output, summary, write_file(output, summary, summary->exit_code));
 }
 
 int drv_result_fail(const struct drv_output *output, const char *application,

@@ -60,6 +60,7 @@ struct shell {
 	char address[300];
 	char clock[FRAGI_IDENTITY_SIZE];
 	bool is_over;
+	const struct fragi_summary *summary; /* with is_over; the core's. NULL: none to show */
 	int exit_code;
 };
 
@@ -108,16 +109,18 @@ static void shell_end(struct shell *shell, int exit_code)
 }
 
 /*
- * With --app the driver shows how that application ended, and ends with its exit code. Any other
- * application ends alone.
+ * With --app the driver ends with its application, and shows how that ended once the workers have
+ * been dismissed: its result may have to wait for a reader. Any other application ends alone.
  */
 #define COMMAND_LINE_APP 1
 
 static void app_ended(struct shell *shell, uint64_t app, const struct fragi_summary *summary)
 {
 	drv_progress_clear(&shell->progress);
-	if (app == COMMAND_LINE_APP)
-		shell_end(shell, drv_result_show(&shell->options->output, summary));
+	if (app != COMMAND_LINE_APP)
+		return;
+	shell->summary = summary;
+	shell_end(shell, summary->exit_code);
 }
 
 /* The core cannot go on, so no application can; what they counted goes with it. */
@@ -176,6 +179,7 @@ static void act(struct shell *shell, struct drv_action *action)
 
 static void on_deadline(uv_timer_t *timer)
 {
+	fragi_log_catch_up(0);
 	shell_step(timer->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 }
 
@@ -508,6 +512,9 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 	}
 	uv_run(&shell.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&shell.loop);
+	if (shell.summary != NULL)
+		shell.exit_code = drv_result_show(&options->output, shell.summary);
+	fragi_log_catch_up(0);
 	drv_core_destroy(shell.core);
 	drv_actions_fini(&shell.actions);
 	drv_links_fini(&shell.links);

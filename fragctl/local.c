@@ -164,6 +164,15 @@ static void show_summary(struct local *local, const struct fragi_summary *driver
 	end(local, drv_result_show(&output, &summary));
 }
 
+static void print_line(const char *text)
+{
+	char line[2048];
+
+	snprintf(line, sizeof(line) - 1, "%s", text);
+	strcat(line, "\n");
+	fragi_log_put(line, strlen(line));
+}
+
 /* An error before the start is a plain line, as a compiler prints it; later it is a log line. */
 static void driver_log(struct local *local, const struct drv_action *action)
 {
@@ -175,7 +184,7 @@ static void driver_log(struct local *local, const struct drv_action *action)
 		return;
 	drv_progress_clear(&local->progress);
 	if (level == FRAGI_LOG_ERROR && !local->is_running)
-		fprintf(stderr, "%s\n", action->text);
+		print_line(action->text);
 	else
 		fragi_log(level, action->subject, "%s", action->text);
 }
@@ -462,5 +471,6 @@ int ctl_run_local(const struct ctl_run_options *options)
 	drv_core_destroy(local.driver);
 	drv_actions_fini(&local.actions);
 	uv_loop_close(&local.loop);
+	fragi_log_catch_up(0);
 	return local.exit_code;
 }

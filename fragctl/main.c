@@ -56,13 +56,16 @@ void ctl_verb_flags(const struct ctl_verb *verb,
 
 int ctl_fail(int code, const char *format, ...)
 {
+	char line[2048] = "fragctl: ";
+	size_t used = strlen(line);
 	va_list args;
 
-	fputs("fragctl: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(line + used, sizeof(line) - used - 1, format, args);
 	va_end(args);
-	fputc('\n', stderr);
+	used = strlen(line);
+	line[used++] = '\n';
+	fragi_log_put(line, used);
 	return code;
 }
 

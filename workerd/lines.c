@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <workerd/lines.h>
 
-#include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
+#define LOG_TOPIC "worker"
 #include <base/alloc.h>
-
-static void write_all(int fd, const char *bytes, size_t size)
-{
-	while (size > 0) {
-		ssize_t n = write(fd, bytes, size);
-
-		if (n > 0) {
-			bytes += n;
-			size -= (size_t)n;
-		} else if (n < 0 && errno == EAGAIN) {
-			struct pollfd wait = {.fd = fd, .events = POLLOUT};
-
-			if (poll(&wait, 1, 100) <= 0)
-				return;
-		} else if (n == 0 || errno != EINTR) {
-			return;
-		}
-	}
-}
+#include <base/log.h>
 
 static void keep(struct wrk_lines *lines, const char *line, size_t size)
 {
@@ -42,40 +22,68 @@ static void keep(struct wrk_lines *lines, const char *line, size_t size)
 		lines->count++;
 }
 
-static void flush(struct wrk_lines *lines, int fd)
+/* Partial is a line: it is kept, and has to be written. */
+static void finish_line(struct wrk_lines *lines)
 {
 	keep(lines, lines->partial, lines->partial_bytes);
 	lines->partial[lines->partial_bytes++] = '\n';
-	write_all(fd, lines->partial, lines->partial_bytes);
-	lines->partial_bytes = 0;
+	lines->is_whole = true;
 }
 
-void wrk_lines_feed(struct wrk_lines *lines, const char *bytes, size_t size, int fd)
+/* Returns false when stderr has no room for the line and it may wait. */
+static bool flush(struct wrk_lines *lines, bool may_wait)
 {
-	const char *end = bytes + size;
+	const char *rest = lines->partial + lines->written_bytes;
+	size_t size = lines->partial_bytes - lines->written_bytes;
 
-	while (bytes < end) {
-		const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
+	if (!lines->is_whole)
+		return true;
+	if (may_wait && !fragi_log_is_dropping()) {
+		lines->written_bytes += fragi_log_try(rest, size);
+		if (lines->written_bytes < lines->partial_bytes)
+			return false;
+	} else {
+		fragi_log_put(rest, size);
+	}
+	lines->is_whole = false;
+	lines->partial_bytes = lines->written_bytes = 0;
+	return true;
+}
+
+size_t wrk_lines_feed(struct wrk_lines *lines, const char *bytes, size_t size, bool may_wait)
+{
+	const char *at = bytes, *end = bytes + size;
+
+	while (flush(lines, may_wait) && at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		size_t room = sizeof(lines->partial) - 1 - lines->partial_bytes;
-		size_t take = (size_t)((newline != NULL ? newline : end) - bytes);
+		size_t take = (size_t)((newline != NULL ? newline : end) - at);
 		bool whole = newline != NULL && take <= room;
 
 		if (take > room)
 			take = room;
-		memcpy(lines->partial + lines->partial_bytes, bytes, take);
+		memcpy(lines->partial + lines->partial_bytes, at, take);
 		lines->partial_bytes += take;
-		bytes += take + (whole ? 1 : 0);
+		at += take + (whole ? 1 : 0);
 		if ((whole && !(lines->cut && lines->partial_bytes == 0)) ||
 		    lines->partial_bytes == sizeof(lines->partial) - 1)
-			flush(lines, fd);
-		lines->cut = !whole && lines->partial_bytes == 0;
+			finish_line(lines);
+		lines->cut = !whole && (lines->is_whole || lines->partial_bytes == 0);
 	}
+	return (size_t)(at - bytes);
 }
 
-void wrk_lines_end(struct wrk_lines *lines, int fd)
+bool wrk_lines_wait(const struct wrk_lines *lines)
 {
+	return lines->is_whole;
+}
+
+void wrk_lines_end(struct wrk_lines *lines)
+{
+	(void)flush(lines, false);
 	if (lines->partial_bytes > 0)
-		flush(lines, fd);
+		finish_line(lines);
+	(void)flush(lines, false);
 }
 
 size_t wrk_lines_last(const struct wrk_lines *lines, const char **out_lines)

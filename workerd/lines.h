@@ -2,6 +2,7 @@
 #ifndef WRK_LINES_H
 #define WRK_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <wire/message.h>
@@ -17,17 +18,22 @@ struct wrk_lines {
 	char *last[FW_LINES_MAX];
 	size_t next, count;
 	size_t partial_bytes;
-	bool cut; /* the line's beginning is out already */
+	size_t written_bytes; /* of partial */
+	bool is_whole;        /* partial, newline included, waits to be written */
+	bool cut;             /* the line's beginning is out already */
 	char partial[WRK_LINE_MAX];
 };
 
 /*
- * Blocks as long as fd does; a descriptor that does not block loses what it does not take within
- * 100 ms.
+ * Returns how many bytes it took. With may_wait it stops at a line for which stderr has no room; it
+ * is to be called again later with the rest, or with nothing. Otherwise such a line is dropped and
+ * counted (base/log.h).
  */
-void wrk_lines_feed(struct wrk_lines *lines, const char *bytes, size_t size, int fd);
+size_t wrk_lines_feed(struct wrk_lines *lines, const char *bytes, size_t size, bool may_wait);
+/* Whether a line waits for stderr. */
+bool wrk_lines_wait(const struct wrk_lines *lines);
 /* The writer is gone: an unfinished line is one too. */
-void wrk_lines_end(struct wrk_lines *lines, int fd);
+void wrk_lines_end(struct wrk_lines *lines);
 /* Oldest first, valid until the next call; returns their number. */
 size_t wrk_lines_last(const struct wrk_lines *lines, const char **out_lines);
 void wrk_lines_fini(struct wrk_lines *lines);

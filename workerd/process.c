@@ -13,6 +13,7 @@
 #define LOG_TOPIC "worker"
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/stamp.h>
 #include <wire/connection.h>
 #include <workerd/lines.h>
 #include <workerd/page.h>
@@ -20,6 +21,12 @@
 
 #define LAST_WORDS_MS 100
 #define OUTPUT_BYTES 16384
+/*
+ * While stderr takes nothing the host is not read, so that its operators wait for a reader that is
+ * only behind. Then its lines are dropped here, before it has to drop them itself.
+ */
+#define STALL_LOOK_MS 10
+#define STALL_NS (FRAGI_LOG_PATIENCE_NS / 2)
 
 struct wrk_process {
 	/* constant once started */
@@ -34,13 +41,15 @@ struct wrk_process {
 	uint64_t seq;
 	uv_pipe_t output;
 	uv_poll_t exit;
-	uv_timer_t patience;
-	int handles; /* of these three, that libuv still has */
+	uv_timer_t patience, stall;
+	int handles; /* of these four, that libuv still has */
 	bool output_open, reaped, exit_reported, abandoned, stats_refused;
 	int status, signal;
 	char core_file[200];
 	struct wrk_page page;
 	struct wrk_lines lines;
+	int64_t stalled_since_ns; /* 0: stderr takes what the host writes */
+	size_t output_bytes;      /* in buffer, while it is stalled */
 	char buffer[OUTPUT_BYTES];
 };
 
@@ -75,6 +84,7 @@ static void close_all(struct wrk_process *p)
 	close_handle((uv_handle_t *)&p->output);
 	close_handle((uv_handle_t *)&p->exit);
 	close_handle((uv_handle_t *)&p->patience);
+	close_handle((uv_handle_t *)&p->stall);
 	if (p->connection != NULL)
 		fw_connection_close(p->connection);
 }
@@ -88,7 +98,7 @@ static void tell_exit(struct wrk_process *p)
 	if (p->exit_reported)
 		return;
 	p->exit_reported = true;
-	wrk_lines_end(&p->lines, STDERR_FILENO);
+	wrk_lines_end(&p->lines);
 	exited.core_file = p->core_file[0] != '\0' ? p->core_file : NULL;
 	exited.stats = wrk_process_sample(p, &stats) ? &stats : NULL;
 	exited.lines = lines;
@@ -109,6 +119,9 @@ static void on_patience(uv_timer_t *timer)
 	tell_exit(timer->data);
 }
 
+/* Passes on what the host wrote, and reads on when nothing has to wait. */
+static void forward_output(struct wrk_process *p);
+
 static void on_exit_event(uv_poll_t *poll, int status, int events)
 {
 	struct wrk_process *p = poll->data;
@@ -119,6 +132,7 @@ static void on_exit_event(uv_poll_t *poll, int status, int events)
 		return;
 	p->reaped = true;
 	uv_poll_stop(poll);
+	forward_output(p);
 	uv_timer_start(&p->patience, on_patience, LAST_WORDS_MS, 0);
 	tell_exit_if_complete(p);
 }
@@ -135,13 +149,42 @@ static void on_output(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer
 {
 	struct wrk_process *p = stream->data;
 
-	if (count > 0)
-		wrk_lines_feed(&p->lines, buffer->base, (size_t)count, STDERR_FILENO);
+	(void)buffer;
+	if (count > 0) {
+		p->output_bytes = (size_t)count;
+		forward_output(p);
+	}
 	if (count >= 0)
 		return;
 	p->output_open = false;
 	uv_read_stop(stream);
 	tell_exit_if_complete(p);
+}
+
+static void on_stall(uv_timer_t *timer)
+{
+	forward_output(timer->data);
+}
+
+static void forward_output(struct wrk_process *p)
+{
+	int64_t now_ns = fragi_now_ns();
+	bool was_stalled = p->stalled_since_ns != 0,
+	     may_wait = !p->reaped && (!was_stalled || now_ns - p->stalled_since_ns < STALL_NS);
+	size_t taken = wrk_lines_feed(&p->lines, p->buffer, p->output_bytes, may_wait);
+
+	p->output_bytes -= taken;
+	memmove(p->buffer, p->buffer + taken, p->output_bytes);
+	if (wrk_lines_wait(&p->lines)) {
+		if (!was_stalled || taken > 0)
+			p->stalled_since_ns = now_ns;
+		uv_read_stop((uv_stream_t *)&p->output);
+		uv_timer_start(&p->stall, on_stall, STALL_LOOK_MS, 0);
+		return;
+	}
+	p->stalled_since_ns = 0;
+	if (was_stalled && p->output_open)
+		uv_read_start((uv_stream_t *)&p->output, on_output_alloc, on_output);
 }
 
 static void on_message(struct fw_connection *connection, struct fw_message *message, void *arg)
@@ -204,6 +247,8 @@ static int process_attach(uv_loop_t *loop, struct wrk_process *p, int control_fd
 
 	uv_timer_init(loop, &p->patience);
 	init_handle((uv_handle_t *)&p->patience, p);
+	uv_timer_init(loop, &p->stall);
+	init_handle((uv_handle_t *)&p->stall, p);
 	uv_pipe_init(loop, &p->output, 0);
 	init_handle((uv_handle_t *)&p->output, p);
 	r = uv_poll_init(loop, &p->exit, p->exit_fd);

@@ -361,5 +361,6 @@ int wrk_shell_run(const struct wrk_options *options)
 	exit_code = shell.exit_code;
 	wrk_worker_fini(&shell.worker);
 	uv_loop_close(&shell.loop);
+	fragi_log_catch_up(0);
 	return exit_code;
 }

@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <stdio.h>
 
+#define LOG_TOPIC "worker"
 #include <base/alloc.h>
+#include <base/log.h>
 #include <base/stamp.h>
 
 #define PENDING_TEXT 512
@@ -162,6 +164,7 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 
 static void on_timer(uv_timer_t *timer)
 {
+	fragi_log_catch_up(0);
 	wrk_worker_raise(timer->data, &(struct wrk_event){.kind = WRK_TIMER});
 }
 

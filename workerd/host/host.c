@@ -170,8 +170,10 @@ static void turn(struct host *h)
 	}
 	while (!h->has_ended && host_work_next(&h->work, &event))
 		raise_event(h, &event, NULL);
-	if (fragi_now_ns() >= host_core_deadline_ns(h->core))
+	if (fragi_now_ns() >= host_core_deadline_ns(h->core)) {
+		fragi_log_catch_up(0);
 		raise_event(h, &(struct host_event){.kind = HOST_EV_TIMER}, NULL);
+	}
 }
 
 int host_run(int control_fd, int ledger_fd, int stop_fd, enum fragi_library_paths paths,

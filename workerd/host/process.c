@@ -10,11 +10,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define LOG_TOPIC "host"
 #include <base/diag.h>
+#include <base/log.h>
 #include <run/console.h>
 #include <run/crash.h>
 #include <workerd/host/host.h>
 #include <workerd/spawn.h>
+
+#define LAST_COUNT_NS INT64_C(100000000) /* what the count of dropped lines may take at the end */
 
 static int stop_fd = -1;
 
@@ -64,6 +68,7 @@ int host_process_run(enum fragi_library_paths paths)
 	if (hangs)
 		_exit(r);
 	fragi_console_end();
+	fragi_log_catch_up(LAST_COUNT_NS);
 	fragi_crash_orderly();
 	return r;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +12,23 @@
 
 #define LOG_TOPIC "log"
 #include <base/log.h>
+#include <base/nowait.h>
 #include <base/printable.h>
+#include <base/stamp.h>
 
 #define LINE_MAX_BYTES 2048
+/* Log lines wait for the reader so long in a row, and for one part of the time. */
+#define WAIT_MAX_NS INT64_C(100000000)
+#define WAIT_PART 10
 
 static const char *const level_names[] = {"trace", "debug", "info", "warn", "error", "off"};
 
 int fragi_log_threshold = FRAGI_LOG_INFO;
+
+/* Each stands alone: relaxed. */
+static _Atomic uint64_t dropped;          /* lines, since the last one that was written */
+static _Atomic bool is_cut;               /* only the first part of a line was written */
+static _Atomic int64_t may_wait_again_ns; /* when the time that was waited counts no more */
 
 void fragi_log_init(int verbosity)
 {
@@ -71,14 +83,90 @@ static size_t line_begin(char *line, size_t size, enum fragi_log_level level, co
 	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 }
 
+static size_t put(const char *line, size_t size, int64_t patience_ns)
+{
+	size_t written = fragi_write_within(STDERR_FILENO, line, size, patience_ns);
+
+	if (written > 0)
+		atomic_store_explicit(&is_cut, written < size, memory_order_relaxed);
+	return written;
+}
+
+bool fragi_log_is_dropping(void)
+{
+	return atomic_load_explicit(&dropped, memory_order_relaxed) != 0;
+}
+
+void fragi_log_drop(void)
+{
+	atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
+}
+
+/* Returns whether the count of dropped lines is out. */
+static bool log_dropped(int64_t patience_ns)
+{
+	char line[256];
+	uint64_t count;
+	size_t length = 0;
+
+	if (!fragi_log_is_dropping())
+		return true;
+	count = atomic_exchange_explicit(&dropped, 0, memory_order_relaxed);
+	if (count == 0) /* another thread logs it */
+		return true;
+	if (atomic_load_explicit(&is_cut, memory_order_relaxed))
+		line[length++] = '\n';
+	length += line_begin(line + length, sizeof(line) - length, FRAGI_LOG_WARN, LOG_TOPIC, NULL);
+	length += (size_t)snprintf(line + length, sizeof(line) - length,
+				   "%" PRIu64 " line%s dropped: nothing read what was logged\n",
+				   count, count == 1 ? " was" : "s were");
+	if (put(line, length, patience_ns) == length)
+		return true;
+	atomic_fetch_add_explicit(&dropped, count, memory_order_relaxed);
+	return false;
+}
+
+void fragi_log_put_within(const char *line, size_t size, int64_t patience_ns)
+{
+	if (!log_dropped(0) || put(line, size, patience_ns) != size)
+		fragi_log_drop();
+}
+
+size_t fragi_log_try(const char *line, size_t size)
+{
+	return fragi_log_is_dropping() ? 0 : put(line, size, 0);
+}
+
+void fragi_log_catch_up(int64_t patience_ns)
+{
+	int saved_errno = errno;
+
+	(void)log_dropped(patience_ns);
+	errno = saved_errno;
+}
+
+void fragi_log_put(const char *line, size_t size)
+{
+	int64_t start_ns = fragi_now_ns(), waited_ns,
+		owed_ns = atomic_load_explicit(&may_wait_again_ns, memory_order_relaxed) - start_ns;
+
+	if (owed_ns < 0)
+		owed_ns = 0;
+	fragi_log_put_within(line, size, WAIT_MAX_NS - owed_ns / WAIT_PART);
+	waited_ns = fragi_now_ns() - start_ns;
+	if (waited_ns > WAIT_MAX_NS / 100)
+		atomic_store_explicit(&may_wait_again_ns,
+				      start_ns + owed_ns + waited_ns * WAIT_PART,
+				      memory_order_relaxed);
+}
+
 void fragi_log_write(enum fragi_log_level level, const char *topic, const char *subject,
 		     const char *format, ...)
 {
 	char line[LINE_MAX_BYTES];
 	const size_t room = sizeof(line) - 1; /* the last byte is for the newline */
 	int saved_errno = errno, n;
-	size_t length, at = 0;
-	ssize_t written;
+	size_t length;
 	va_list args;
 
 	length = line_begin(line, room, level, topic, subject);
@@ -95,12 +183,6 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 	line[length] = '\0';
 	fragi_make_printable(line, ' ');
 	line[length++] = '\n';
-	while (at < length) {
-		written = write(STDERR_FILENO, line + at, length - at);
-		if (written < 0 && errno != EINTR)
-			break;
-		if (written > 0)
-			at += (size_t)written;
-	}
+	fragi_log_put(line, length);
 	errno = saved_errno;
 }

@@ -3,11 +3,13 @@
 #define FRAGI_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <base/diag.h>
 
 /*
- * Log lines have the form `TIME LEVEL topic subject: text` and go to stderr, each in one write(2).
+ * Log lines have the form `TIME LEVEL topic subject: text` and go to stderr, each in one write.
  * FRAG_LOG_LEVEL sets the lowest level that is logged (trace, debug, info, warn, error, off;
  * default info), and -v and -q change it. Each file has one topic, a short word: `#define LOG_TOPIC
  * "sched"` before this header.
@@ -32,6 +34,32 @@ FRAGI_API void fragi_log_init(int verbosity);
 FRAGI_API const char *fragi_log_level_name(int level); /* "trace" ... "off" */
 FRAGI_API void fragi_log_write(enum fragi_log_level level, const char *topic, const char *subject,
 			       const char *format, ...) FRAG_PRINTF(4, 5);
+
+/*
+ * Logging never blocks a program. Once stderr takes no more (a pager, Ctrl-S, a collector that is
+ * stuck), lines are dropped and counted until it takes one again; the count is then
+ * logged before it. A log line waits a little for a reader that is only behind: 100 ms at most, and
+ * a tenth of the time.
+ */
+/* Writes a line that somebody else has made, its newline included, in the same way. */
+FRAGI_API void fragi_log_put(const char *line, size_t size);
+/* The same, but the line waits up to patience_ns; while lines are dropped it does not wait. */
+FRAGI_API void fragi_log_put_within(const char *line, size_t size, int64_t patience_ns);
+/* How long the lines of an operator wait. */
+#define FRAGI_LOG_PATIENCE_NS INT64_C(1000000000)
+/*
+ * Writes of a line what can be written at once. Returns the number of bytes; 0 while lines are
+ * dropped. For callers that try again, or give it to fragi_log_put in the end.
+ */
+FRAGI_API size_t fragi_log_try(const char *line, size_t size);
+FRAGI_API bool fragi_log_is_dropping(void);
+/* Counts a line that was lost elsewhere. */
+FRAGI_API void fragi_log_drop(void);
+/*
+ * Logs how many lines were dropped, if any were and stderr takes it within patience_ns. Programs
+ * call it now and then so that the count does not wait for the next line, and when they end.
+ */
+FRAGI_API void fragi_log_catch_up(int64_t patience_ns);
 
 /* subject: "application/fragment/operator" or any part of it; NULL: none. */
 #define fragi_log(level, subject, ...)                                                             \

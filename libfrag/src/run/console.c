@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#define LOG_TOPIC "console"
 #include <base/alloc.h>
+#include <base/log.h>
+#include <base/nowait.h>
 #include <graph/op.h>
 #include <run/console.h>
 
@@ -26,35 +28,25 @@ struct line {
 static FILE *saved_stdout, *saved_stderr, *console_stdout, *console_stderr;
 static pthread_key_t line_key;
 
-/* Returns how many bytes were written; if not all, errno says why. */
-static size_t write_all(int fd, const char *bytes, size_t size)
+/*
+ * What is written outside of callbacks. Returns how many bytes were written, with errno if not all;
+ * what nobody reads is dropped, and counts as written.
+ */
+static size_t pass_on(int fd, const char *bytes, size_t size)
 {
-	size_t written = 0;
+	int64_t patience_ns = fragi_log_is_dropping() ? 0 : FRAGI_LOG_PATIENCE_NS;
+	size_t written = fragi_write_within(fd, bytes, size, patience_ns);
 
-	while (written < size) {
-		ssize_t n = write(fd, bytes + written, size - written);
-		int why = errno;
-
-		if (n > 0) {
-			written += (size_t)n;
-		} else if (n < 0 && why == EAGAIN) {
-			struct pollfd wait = {.fd = fd, .events = POLLOUT};
-
-			if (poll(&wait, 1, 1000) <= 0) {
-				errno = why;
-				break;
-			}
-		} else if (n == 0 || why != EINTR) {
-			break;
-		}
-	}
-	return written;
+	if (written == size || errno != EAGAIN)
+		return written;
+	fragi_log_drop();
+	return size;
 }
 
 static void line_flush(struct line *line)
 {
 	line->bytes[line->used++] = '\n';
-	write_all(STDERR_FILENO, line->bytes, line->used);
+	fragi_log_put_within(line->bytes, line->used, FRAGI_LOG_PATIENCE_NS);
 	line->used = 0;
 }
 
@@ -123,7 +115,7 @@ static ssize_t console_write(void *cookie, const char *bytes, size_t size)
 	if (op != NULL)
 		line = line_of_thread();
 	if (op == NULL || line == NULL)
-		return (ssize_t)write_all(fd, bytes, size);
+		return (ssize_t)pass_on(fd, bytes, size);
 	line_add(line, op, bytes, size);
 	return (ssize_t)size;
 }

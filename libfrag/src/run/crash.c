@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LOG_TOPIC "crash"
+#include <base/log.h>
+#include <base/nowait.h>
 #include <sched/exec.h>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -86,7 +89,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
 		if (crashes[i].number == number)
 			used = append(line, sizeof(line), used, crashes[i].name);
 	line[used++] = '\n';
-	(void)!write(STDERR_FILENO, line, used);
+	(void)fragi_write_within(STDERR_FILENO, line, used, FRAGI_LOG_PATIENCE_NS);
 	/*
 	 * The handler is gone (SA_RESETHAND): a fault comes again when it returns, what somebody
 	 * sent does not.
@@ -133,7 +136,7 @@ static void on_unordered_exit(int status, void *arg)
 	used = append(line, sizeof(line), used, "status ");
 	used = append_number(line, sizeof(line), used, (uint64_t)(status & 0xff));
 	line[used++] = '\n';
-	(void)!write(STDERR_FILENO, line, used);
+	(void)fragi_write_within(STDERR_FILENO, line, used, FRAGI_LOG_PATIENCE_NS);
 	_exit(status);
 }
 

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing that is logged or printed makes a program wait for its reader: a pager that is paused, a
+terminal that is stopped, a collector that is stuck. What is lost meanwhile is counted.
+"""
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import termios
+import threading
+import time
+import unittest
+
+import cluster
+
+APP = """
+frag: 1
+application: talk
+arguments:
+  lines: {default: "1"}
+  ticks: {default: "1"}
+  pause: {default: "0"}
+extensions: [libtalker.so]
+operators:
+  talker: {type: talker, parameters: {lines: "${lines}", ticks: "${ticks}", pause: "${pause}"}}
+"""
+# More than a pipe and every buffer on the way to it can hold.
+MANY = 20000
+PIPE_BYTES = 65536
+
+
+class Pipe:
+    """A pipe that a program inherits as its stdout or stderr, and that is read when the test says."""
+
+    def __init__(self, test, filled=False):
+        self.reader, self.writer = os.pipe()
+        test.addCleanup(os.close, self.reader)
+        self.text = b""
+        if filled:
+            os.set_blocking(self.writer, False)
+            try:
+                while True:
+                    os.write(self.writer, b"." * 4096)
+            except BlockingIOError:
+                pass
+            os.set_blocking(self.writer, True)
+
+    def behind(self, number):
+        """The words in front of a command whose descriptor `number` is to be this pipe."""
+        return ("/bin/sh", "-c", 'exec "$0" "$@" %d>&%d %d>&-' % (number, self.writer, self.writer))
+
+    def is_full(self):
+        unread = fcntl.ioctl(self.reader, termios.FIONREAD, b"\0\0\0\0")
+        return int.from_bytes(unread, "little") > PIPE_BYTES - 8192
+
+    def started(self):
+        """The programs have it: its end comes with theirs."""
+        os.close(self.writer)
+        self.writer = -1
+
+    def read(self, pause_s=0):
+        """Reads to the end."""
+        while True:
+            some = os.read(self.reader, 4096)
+            if not some:
+                return self.text.decode()
+            self.text += some
+            time.sleep(pause_s)
+
+    def read_in_background(self):
+        thread = threading.Thread(target=self.read, daemon=True)
+        thread.start()
+        return thread
+
+
+class Logs(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP)
+
+    def start_behind(self, pipe, number, program, *args, env=None):
+        p = self.start(program, *args, env=env, prefix=pipe.behind(number), pass_fds=(pipe.writer,))
+        pipe.started()
+        return p
+
+    def talk(self, lines=MANY, ticks=1, pause="0"):
+        return ("--lines", lines, "--ticks", ticks, "--pause", pause)
+
+    def numbers(self, text):
+        return [int(n) for n in re.findall(r"talk.talker: line (\d+) of the talker, which has much to say\n", text)]
+
+    def dropped(self, text):
+        return sum(int(n) for n in re.findall(r" (\d+) lines? w(?:as|ere) dropped: ", text))
+
+    def assert_accounted(self, text, printed):
+        """Every line that was printed was written, or is counted."""
+        numbers = self.numbers(text)
+        self.assertEqual(numbers, sorted(set(numbers)))
+        self.assertGreaterEqual(len(numbers) + self.dropped(text), printed, text[-2000:])
+        self.assertLess(len(numbers), printed)
+
+
+class WorkerThatIsNotRead(Logs):
+    def launch(self, *flags, **talk):
+        self.d = self.driver(self.app, "--output", "json", app_args=self.talk(**talk))
+        self.pipe = Pipe(self)
+        self.w = self.start_behind(self.pipe, 2, "workerd", "--address", self.address, *flags)
+
+    def test_the_application_runs_to_its_end(self):
+        self.launch("--once")
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        self.assertEqual(self.summary(self.d)["result"], "done")
+        self.assertEqual(self.w.wait(), 0)
+        self.assert_nothing_left()
+
+    def test_the_count_comes_when_somebody_reads_again(self):
+        self.launch()
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        reader = self.pipe.read_in_background()
+        self.wait_until("the count", lambda: self.dropped(self.pipe.text.decode()))
+        self.w.signal(signal.SIGTERM)
+        self.assertEqual(self.w.wait(), 0)
+        reader.join(cluster.PATIENCE_S)
+        self.assert_accounted(self.pipe.text.decode(), MANY)
+        self.assert_nothing_left()
+
+    def test_sigterm_ends_it_in_order(self):
+        self.launch(lines=100, ticks=0, pause="1ms")
+        self.wait_until("a full pipe", self.pipe.is_full)
+        self.w.signal(signal.SIGTERM)
+        self.assertEqual(self.w.wait(10 * cluster.TIMES_SLOWER), 0)
+        self.assertEqual(self.d.wait(), 1, self.d.stderr)
+        self.assert_nothing_left()
+
+    def test_a_slow_reader_loses_nothing(self):
+        self.launch("--once", lines=5000)
+        text = self.pipe.read(pause_s=0.002)
+        self.assertEqual(self.numbers(text), list(range(1, 5001)))
+        self.assertEqual(self.dropped(text), 0)
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        self.assertEqual(self.w.wait(), 0)
+        self.assert_nothing_left()
+
+
+class HostOfASilentWorker(Logs):
+    def test_it_ends_while_it_prints(self):
+        d = self.driver(self.app, app_args=self.talk(lines=100, ticks=0, pause="1ms"))
+        w = self.worker()
+        w.wait_line("line 1000 ")
+        w.signal(signal.SIGSTOP)
+        stopped = time.monotonic()
+        self.wait_until("the end of the host", lambda: not self.hosts())
+        self.assertLess(time.monotonic() - stopped, 10 * cluster.TIMES_SLOWER)
+        w.signal(signal.SIGCONT)
+        self.assertEqual(d.wait(), 1, d.stderr)
+        w.signal(signal.SIGTERM)
+        self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_nothing_left()
+
+
+class StoppedTerminal(Logs):
+    def test_an_application_runs_on_while_its_terminal_is_stopped(self):
+        """As Ctrl-S does it."""
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        termios.tcflow(slave, termios.TCOOFF)
+        run = self.start("fragctl", "run", self.app, "--output", "json", "--", *self.talk(lines=2000),
+                         prefix=("/bin/sh", "-c", 'exec "$0" "$@" 2>&%d' % slave), pass_fds=(slave,))
+        self.assertEqual(run.wait(), 0)
+        self.assertEqual(self.summary(run)["result"], "done")
+        termios.tcflow(slave, termios.TCOON)
+        os.close(slave)
+        self.assert_nothing_left()
+
+
+class ResultThatIsNotRead(Logs):
+    def launch(self):
+        self.pipe = Pipe(self, filled=True)
+        self.port = self.free_port()
+        self.d = self.start_behind(self.pipe, 1, "driverd", "--address", "127.0.0.1:%d" % self.port,
+                                   "--output", "json", "--app", self.app)
+        self.w = self.worker("--once", address="127.0.0.1:%d" % self.port)
+        # The workers need not wait for who reads the driver's result.
+        self.assertEqual(self.w.wait(), 0, self.w.stderr)
+        self.assertIsNone(self.d.child.poll())
+
+    def test_it_is_complete_once_it_is_read(self):
+        self.launch()
+        text = self.pipe.read().lstrip(".")
+        self.assertEqual(json.loads(text)["result"], "done")
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        self.assert_nothing_left()
+
+    def test_a_signal_ends_the_driver(self):
+        self.launch()
+        self.d.signal(signal.SIGTERM)
+        self.assertEqual(self.d.wait(), 3, self.d.stderr)
+        self.assertIn("the summary on stdout is incomplete", self.d.stderr)
+        self.assert_nothing_left()
+
+    def test_a_signal_ends_fragctl(self):
+        pipe = Pipe(self, filled=True)
+        run = self.start_behind(pipe, 1, "fragctl", "run", self.app)
+        run.wait_line("line 1 ")
+        self.wait_until("the end of the host", lambda: not self.hosts() and len(self.ours()) == 1)
+        run.signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 3, run.stderr)
+        self.assertIn("the summary on stdout is incomplete", run.stderr)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    cluster.main()
