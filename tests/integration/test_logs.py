@@ -211,5 +211,38 @@ class ResultThatIsNotRead(Logs):
         self.assert_nothing_left()
 
 
+class ClosedStandardDescriptors(Logs):
+    """As cron jobs, supervisors and `>&-` start programs."""
+
+    def without(self, fds):
+        return ("/bin/sh", "-c", 'exec "$0" "$@" ' + " ".join("%d>&-" % fd for fd in fds))
+
+    def test_a_driver_and_a_worker(self):
+        for fds in ((0,), (1,), (2,), (0, 1, 2)):
+            with self.subTest(closed=fds):
+                address = "127.0.0.1:%d" % self.free_port()
+                d = self.start("driverd", "--address", address, "--app", self.app, "--output", "json",
+                               prefix=self.without(fds))
+                w = self.worker("--once", address=address, prefix=self.without(fds))
+                # A result that nobody can get is reported.
+                self.assertEqual(d.wait(), 3 if 1 in fds else 0, d.stderr)
+                self.assertEqual(w.wait(), 0, w.stderr)
+                if 1 not in fds:
+                    self.assertEqual(self.summary(d)["result"], "done")
+                elif 2 not in fds:
+                    self.assertIn("cannot write the summary to stdout: Bad file descriptor", d.stderr)
+                if 2 not in fds:
+                    self.assertIn("line 1 of", w.stderr)
+                self.assert_nothing_left()
+
+    def test_fragctl_with_its_host_and_with_daemons(self):
+        for flags in ((), ("--in-process",), ("--workers", "1")):
+            for fds in ((0,), (1,), (2,), (0, 1, 2)):
+                with self.subTest(closed=fds, flags=flags):
+                    run = self.start("fragctl", "run", *flags, self.app, prefix=self.without(fds))
+                    self.assertEqual(run.wait(), 3 if 1 in fds else 0, run.stderr)
+                    self.assert_nothing_left()
+
+
 if __name__ == "__main__":
     cluster.main()

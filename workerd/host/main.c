@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <base/log.h>
+#include <base/standard_fds.h>
 #include <workerd/host/process.h>
 #include <workerd/spawn.h>
 
@@ -29,6 +30,7 @@ int main(int argc, char **argv)
 	int type;
 	socklen_t size = sizeof(type);
 
+	fragi_standard_fds_open();
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
 		printf("fraghost %s\n", FRAG_VERSION);
 		return 0;

@@ -134,7 +134,15 @@ void fragi_log_put_within(const char *line, size_t size, int64_t patience_ns)
 
 size_t fragi_log_try(const char *line, size_t size)
 {
-	return fragi_log_is_dropping() ? 0 : put(line, size, 0);
+	size_t written;
+
+	if (fragi_log_is_dropping())
+		return 0;
+	written = put(line, size, 0);
+	if (written > 0 || errno == EAGAIN)
+		return written;
+	fragi_log_drop(); /* no reader will come */
+	return size;
 }
 
 void fragi_log_catch_up(int64_t patience_ns)

@@ -49,7 +49,8 @@ FRAGI_API void fragi_log_put_within(const char *line, size_t size, int64_t patie
 #define FRAGI_LOG_PATIENCE_NS INT64_C(1000000000)
 /*
  * Writes of a line what can be written at once. Returns the number of bytes; 0 while lines are
- * dropped. For callers that try again, or give it to fragi_log_put in the end.
+ * dropped. For callers that try again, or give it to fragi_log_put in the end. A line that cannot
+ * be written at all is dropped.
  */
 FRAGI_API size_t fragi_log_try(const char *line, size_t size);
 FRAGI_API bool fragi_log_is_dropping(void);
