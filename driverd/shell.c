@@ -490,6 +490,7 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
 	r = uv_loop_init(&shell.loop);
 	if (r < 0) {
 		fragi_err_fail(&err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,

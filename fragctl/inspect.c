@@ -291,7 +291,7 @@ int ctl_inspect(int argc, char **argv)
 	exit_code = CTL_USAGE;
 	if (!ctl_output(output, &json))
 		goto out;
-	fragi_crash_init("fragctl");
+	fragi_crash_init("fragctl", -1);
 	r = ctl_registry_create(library_path, NULL, &registry);
 	if (r < 0) {
 		exit_code =

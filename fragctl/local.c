@@ -453,6 +453,7 @@ int ctl_run_local(const struct ctl_run_options *options)
 	int r = uv_loop_init(&local.loop);
 
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
 	ctl_wire_init(&local.wire);
 	drv_progress_init(&local.progress, options->verbosity < 0);
 	if (r == 0)

@@ -62,7 +62,7 @@ static int thread_start(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_
 	for (char *const *variable = spawn->environment; *variable != NULL; variable++)
 		if (putenv(fragi_strdup(*variable)) != 0) /* which keeps it */
 			return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
-	fragi_crash_init("fragctl");
+	fragi_crash_init("fragctl", -1);
 	fragi_crash_guard_exit();
 	r = fragi_console_begin();
 	if (r == 0)

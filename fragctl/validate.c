@@ -115,7 +115,7 @@ static void child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph),
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(CTL_FAILED);
 	alarm(VALIDATE_MAX_S);
-	fragi_crash_init("fragctl");
+	fragi_crash_init("fragctl", -1);
 	fragi_console_begin();
 	exit_code = work(graph);
 	fragi_console_end();

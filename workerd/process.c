@@ -12,7 +12,9 @@
 
 #define LOG_TOPIC "worker"
 #include <base/alloc.h>
+#include <base/crash_note.h>
 #include <base/log.h>
+#include <base/printable.h>
 #include <base/stamp.h>
 #include <wire/connection.h>
 #include <workerd/lines.h>
@@ -21,6 +23,7 @@
 
 #define LAST_WORDS_MS 100
 #define OUTPUT_BYTES 16384
+#define NOTES_MAX 64 /* children of a host may crash too */
 /*
  * While stderr takes nothing the host is not read, so that its operators wait for a reader that is
  * only behind. Then its lines are dropped here, before it has to drop them itself.
@@ -33,6 +36,7 @@ struct wrk_process {
 	uint32_t host;
 	pid_t pid;
 	int exit_fd; /* readable once it has ended */
+	int note_fd; /* what it leaves when it crashes */
 	const struct wrk_spawn_ops *child;
 	const struct wrk_process_ops *ops;
 	void *arg;
@@ -61,6 +65,7 @@ static void process_free_if_done(struct wrk_process *p)
 	wrk_lines_fini(&p->lines);
 	if (p->exit_fd >= 0)
 		close(p->exit_fd);
+	close(p->note_fd);
 	p->ops->freed(p->arg, p);
 	fragi_free(p);
 }
@@ -89,8 +94,34 @@ static void close_all(struct wrk_process *p)
 		fw_connection_close(p->connection);
 }
 
+/* A text of the host, which may have written anything. */
+static void make_text(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	fragi_make_printable(text, '?');
+}
+
+/* Whether it noted which callback it ended in. */
+static bool read_note(struct wrk_process *p, struct fragi_crash_note *out_note)
+{
+	struct fragi_crash_note note;
+	bool is_found = false;
+
+	for (int i = 0; i < NOTES_MAX && read(p->note_fd, &note, sizeof(note)) == sizeof(note); i++)
+		if (note.pid == p->pid && note.callback[0] != '\0') {
+			*out_note = note;
+			is_found = true;
+		}
+	if (is_found) {
+		make_text(out_note->op, sizeof(out_note->op));
+		make_text(out_note->callback, sizeof(out_note->callback));
+	}
+	return is_found && (out_note->op[0] != '\0' || strcmp(out_note->callback, "compose") == 0);
+}
+
 static void tell_exit(struct wrk_process *p)
 {
+	struct fragi_crash_note note;
 	const char *lines[FW_LINES_MAX];
 	struct fw_host_stats stats;
 	struct wrk_exited exited = {.status = p->status, .signal = p->signal};
@@ -101,6 +132,7 @@ static void tell_exit(struct wrk_process *p)
 	wrk_lines_end(&p->lines);
 	exited.core_file = p->core_file[0] != '\0' ? p->core_file : NULL;
 	exited.stats = wrk_process_sample(p, &stats) ? &stats : NULL;
+	exited.note = read_note(p, &note) ? &note : NULL;
 	exited.lines = lines;
 	exited.line_count = (uint32_t)wrk_lines_last(&p->lines, lines);
 	if (!p->abandoned)
@@ -287,7 +319,7 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 		      struct wrk_process **out_process, struct frag_err *err)
 {
 	struct wrk_process *p = fragi_calloc(1, sizeof(*p));
-	int control[2], output[2], r;
+	int control[2], output[2], note[2], r;
 
 	if (p == NULL)
 		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
@@ -307,21 +339,25 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 		r = -errno;
 		goto err_output;
 	}
+	if (pipe2(note, O_CLOEXEC | O_NONBLOCK) < 0) {
+		r = -errno;
+		goto err_note;
+	}
+	p->note_fd = note[0];
 	r = launch->ops->start(&(struct wrk_spawn){.program = launch->program,
 						   .main = launch->main,
 						   .environment = launch->environment,
 						   .control_fd = control[1],
 						   .ledger_fd = p->page.fd,
+						   .note_fd = note[1],
 						   .output_fd = output[1],
 						   .keeps_stdin = launch->keeps_stdin},
 			       &p->pid, &p->exit_fd, err);
+	close(note[1]);
+	if (r < 0)
+		goto err_start;
 	close(control[1]);
 	close(output[1]);
-	if (r < 0) {
-		close(output[0]);
-		control[1] = -1;
-		goto err_output;
-	}
 	r = process_attach(loop, p, control[0], output[0]);
 	if (r < 0) {
 		wrk_process_abandon(p);
@@ -331,10 +367,14 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 	*out_process = p;
 	return 0;
 
+err_start:
+	close(note[0]);
+err_note:
+	close(output[0]);
+	close(output[1]);
 err_output:
 	close(control[0]);
-	if (control[1] >= 0)
-		close(control[1]);
+	close(control[1]);
 err_control:
 	wrk_page_fini(&p->page);
 err_page:

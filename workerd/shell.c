@@ -351,6 +351,7 @@ int wrk_shell_run(const struct wrk_options *options)
 
 	shell.options = options;
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
 	if (shell_prepare(&shell) < 0) {
 		wrk_worker_fini(&shell.worker);
 		return fragi_failure_exit(FRAGI_FAILURE_SYSTEM_REFUSED);

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define DESCRIPTORS_MAX 65536
+#define FD_ERROR 6 /* until exec: where a failure is reported */
+#define FD_FIRST_OTHER 7
 
 /*
  * Where the kernel lacks close_range(2) or a sandbox refuses it. A child that is not executed anew
@@ -26,7 +28,7 @@ static void close_others(void)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > DESCRIPTORS_MAX)
 		limit.rlim_cur = DESCRIPTORS_MAX;
-	for (int fd = 6; fd < (int)limit.rlim_cur; fd++)
+	for (int fd = FD_FIRST_OTHER; fd < (int)limit.rlim_cur; fd++)
 		close(fd);
 }
 
@@ -36,9 +38,13 @@ static void close_others(void)
  */
 static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd)
 {
-	const int from[5] = {-1, spawn->output_fd, spawn->output_fd, spawn->control_fd,
-			     spawn->ledger_fd};
-	int moved[5], failed_fd, null;
+	const int from[FD_ERROR] = {-1,
+				    spawn->output_fd,
+				    spawn->output_fd,
+				    [WRK_HOST_FD_CONTROL] = spawn->control_fd,
+				    [WRK_HOST_FD_LEDGER] = spawn->ledger_fd,
+				    [WRK_HOST_FD_NOTE] = spawn->note_fd};
+	int moved[FD_ERROR], failed_fd, null;
 	sigset_t none;
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -55,7 +61,7 @@ static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* First out of the way of one another, then to where they belong. */
-	for (int i = 1; i < 5; i++) {
+	for (int i = 1; i < FD_ERROR; i++) {
 		moved[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 10);
 		if (moved[i] < 0)
 			return -errno;
@@ -64,12 +70,12 @@ static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (failed_fd < 0 || null < 0 || (!spawn->keeps_stdin && dup2(null, 0) < 0))
 		return -errno;
-	for (int i = 1; i < 5; i++)
+	for (int i = 1; i < FD_ERROR; i++)
 		if (dup2(moved[i], i) < 0)
 			return -errno;
-	dup2(failed_fd, 5);
-	(void)fcntl(5, F_SETFD, FD_CLOEXEC);
-	if (syscall(SYS_close_range, 6u, ~0u, 0u) < 0)
+	dup2(failed_fd, FD_ERROR);
+	(void)fcntl(FD_ERROR, F_SETFD, FD_CLOEXEC);
+	if (syscall(SYS_close_range, (unsigned int)FD_FIRST_OTHER, ~0u, 0u) < 0)
 		close_others();
 	return 0;
 }
@@ -80,14 +86,14 @@ static void child_main(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 	int r = child_setup(spawn, parent, error_fd);
 
 	if (r == 0 && spawn->program == NULL) {
-		close(5);
+		close(FD_ERROR);
 		environ = (char **)(uintptr_t)spawn->environment;
 		exit(spawn->main());
 	}
 	if (r == 0) {
 		execve(spawn->program, argv, spawn->environment);
 		r = -errno;
-		error_fd = 5;
+		error_fd = FD_ERROR;
 	}
 	(void)!write(error_fd, &r, sizeof(r));
 	_exit(127);

@@ -8,13 +8,15 @@
 #include <base/diag.h>
 
 /*
- * Starts a fraghost: descriptor 3 is its control socket, 4 its ledger, 1 and 2 its output, 0 is
- * /dev/null or this process's stdin; nothing else of this process is open in it. It dies with this
- * process (PR_SET_PDEATHSIG, and the socket's end of file) and has a session of its own, so that
- * what a terminal sends to its foreground (Ctrl-C, Ctrl-Z) is for this process alone to act on.
+ * Starts a fraghost: descriptor 3 is its control socket, 4 its ledger, 5 takes a note if it crashes
+ * (base/crash_note.h), 1 and 2 its output, 0 is /dev/null or this process's stdin; nothing else of
+ * this process is open in it. It dies with this process (PR_SET_PDEATHSIG, and the socket's end of
+ * file) and has a session of its own, so that what a terminal sends to its foreground (Ctrl-C,
+ * Ctrl-Z) is for this process alone to act on.
  */
 #define WRK_HOST_FD_CONTROL 3
 #define WRK_HOST_FD_LEDGER 4
+#define WRK_HOST_FD_NOTE 5
 #define WRK_HOST_EXIT_LOST 3 /* its exit status when it has lost its workerd */
 
 struct wrk_spawn {
@@ -22,7 +24,7 @@ struct wrk_spawn {
 	/* what it returns is the exit status; this process has one thread then */
 	int (*main)(void);
 	char *const *environment;
-	int control_fd, ledger_fd, output_fd; /* borrowed */
+	int control_fd, ledger_fd, note_fd, output_fd; /* borrowed */
 	bool keeps_stdin;
 };
 

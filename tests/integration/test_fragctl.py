@@ -226,7 +226,8 @@ class OneHost(Fragctl):
         app = self.write("setup.yaml", "frag: 1\napplication: app\nextensions: [libgood.so]\n"
                          "operators: {a: {type: sink, parameters: {fail: crash}}}\n")
         run = self.fragctl("run", "--output", "json", app)
-        self.assert_crashed(run, r"^fraghost \d+ of app crashed: signal 11 \(SIGSEGV\)", r"^app\.a: crashed in setup: SIGSEGV$")
+        self.assert_crashed(run, r"^fraghost \d+ crashed in setup of app\.a: signal 11 \(SIGSEGV\)",
+                            r"^app\.a: crashed in setup: SIGSEGV$")
 
     def test_ctrl_c_ends_a_compute_that_hangs_within_the_drains_limit(self):
         run = self.run_app(app_args=("--rx_fail", "hang"))

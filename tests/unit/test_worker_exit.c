@@ -85,10 +85,10 @@ Test(worker_exit, an_operator_that_exits_is_a_failure)
 	start_attached(false);
 	spawn(1);
 	prepared();
-	exited(3, 0, true);
+	exited(7, 0, true);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence,
-			 "fraghost 4711 exited with status 3 in fragment1.detect, tick 17");
-	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
+			 "fraghost 4711 exited with status 7 in fragment1.detect, tick 17");
+	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 7);
 }
 
 Test(worker_exit, an_ordered_end_has_no_sentence)

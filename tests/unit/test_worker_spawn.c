@@ -29,7 +29,8 @@ struct child {
 /* A shell script in the place of fraghost. */
 static int start(struct child *child, const char *text, struct frag_err *err)
 {
-	int control[2], output[2], ledger = memfd_create("ledger", MFD_CLOEXEC), script, r;
+	int control[2], output[2], ledger = memfd_create("ledger", MFD_CLOEXEC), script, r,
+				   note = memfd_create("note", MFD_CLOEXEC);
 	char *environment[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL};
 
 	snprintf(child->script, sizeof(child->script), "/tmp/frag-test-spawn-%d", (int)getpid());
@@ -45,11 +46,13 @@ static int start(struct child *child, const char *text, struct frag_err *err)
 					  .environment = environment,
 					  .control_fd = control[1],
 					  .ledger_fd = ledger,
+					  .note_fd = note,
 					  .output_fd = output[1]},
 		      &child->pid, &child->pidfd, err);
 	close(control[1]);
 	close(output[1]);
 	close(ledger);
+	close(note);
 	child->control = control[0];
 	child->output = output[0];
 	return r;
@@ -91,7 +94,7 @@ Test(worker_spawn, the_child_has_its_descriptors_and_no_others)
 	for (char *line = strtok(output_of(&child), "\n"); line != NULL;
 	     line = strtok(NULL, "\n")) {
 		lines++; /* 10 or 255 is the shell's own for its script */
-		cr_expect(strlen(line) == 1 ? *line <= '4'
+		cr_expect(strlen(line) == 1 ? *line <= '5'
 					    : strcmp(line, "10") == 0 || strcmp(line, "255") == 0 ||
 						      strcmp(line, "err") == 0,
 			  "%s", line);
@@ -100,7 +103,7 @@ Test(worker_spawn, the_child_has_its_descriptors_and_no_others)
 	close(stray);
 }
 
-Test(worker_spawn, the_socket_is_3_and_the_ledger_4)
+Test(worker_spawn, the_socket_is_3_the_ledger_4_and_the_note_5)
 {
 	struct child child;
 	int status, number;
@@ -109,12 +112,13 @@ Test(worker_spawn, the_socket_is_3_and_the_ledger_4)
 
 	cr_assert_eq(
 		start(&child,
-		      "#!/bin/sh\nfor i in 0 3 4; do readlink /proc/$$/fd/$i; done; echo err >&2\n",
+		      "#!/bin/sh\nfor i in 0 3 4 5; do readlink /proc/$$/fd/$i; done; echo err >&2\n",
 		      NULL),
 		0);
 	text = output_of(&child);
 	cr_expect(strstr(text, "/dev/null\nsocket:") == text, "%s", text);
 	cr_expect(strstr(text, "/memfd:ledger"), "%s", text);
+	cr_expect(strstr(text, "/memfd:note"), "%s", text);
 	cr_expect(strstr(text, "err\n"), "%s", text);
 	wait_end(&child, &status, &number, core, sizeof(core));
 	cr_expect_eq(status, 0);

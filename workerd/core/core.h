@@ -86,7 +86,8 @@ enum wrk_event_kind {
 struct wrk_exited {
 	int status, signal;    /* exit status, or signal that ended it (0: none) */
 	const char *core_file; /* sentence part about the core file; NULL: none was written */
-	const struct fw_host_stats *stats; /* the page read a last time; NULL: there was none */
+	const struct fw_host_stats *stats;   /* the page read a last time; NULL: there was none */
+	const struct fragi_crash_note *note; /* NULL: it left none */
 	const char **lines;
 	uint32_t line_count;
 };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/crash_note.h>
 #include <workerd/spawn.h>
 
 #define PLACES_MAX 3
@@ -27,6 +28,17 @@ static void exit_place(const struct wrk_host *host, const struct fw_host_stats *
 	}
 	if (places > PLACES_MAX)
 		snprintf(out + used, size - used, " or %d more", places - PLACES_MAX);
+}
+
+/* The same for what the host noted itself. */
+static void noted_place(const struct fragi_crash_note *note, char *out, size_t size)
+{
+	if (note->op[0] == '\0')
+		snprintf(out, size, " in a composer");
+	else if (strcmp(note->callback, "compute") == 0)
+		snprintf(out, size, " in %s, tick %llu", note->op, (unsigned long long)note->tick);
+	else
+		snprintf(out, size, " in %s of %s", note->callback, note->op);
 }
 
 /* The operator that was in a callback; NULL: none, or not known which. */
@@ -84,7 +96,11 @@ static enum fragi_failure exit_cause(const struct wrk_host *host, const struct w
 	}
 	if (exited->status == 0 && (host->ending || host->failed))
 		return FRAGI_FAILURE_NONE;
-	*out_deed = wrk_text(actions, "exited with status %d%s", exited->status, place);
+	*out_deed = wrk_text(
+		actions, "exited with status %d%s%s", exited->status, place,
+		exited->status == WRK_HOST_EXIT_LOST && exited->note == NULL
+			? ": it had lost this worker; something in its process closed its control socket, or this worker was not heard in time"
+			: "");
 	return FRAGI_FAILURE_HOST_EXITED;
 }
 
@@ -93,16 +109,20 @@ struct fw_failure wrk_exit_failure(const struct wrk_host *host, const struct wrk
 {
 	char place[PLACES_MAX * (2 * FRAG_NAME_MAX + 40)];
 	struct fw_failure failure = {FRAGI_FAILURE_NONE, "", ""};
+	const struct fragi_crash_note *note = exited->note;
 	const char *deed = NULL, *op;
 
-	exit_place(host, exited->stats, place, sizeof(place));
+	if (note != NULL)
+		noted_place(note, place, sizeof(place));
+	else
+		exit_place(host, exited->stats, place, sizeof(place));
 	failure.code = exit_cause(host, exited, place, actions, &deed);
 	if (failure.code == FRAGI_FAILURE_NONE)
 		return failure;
 	failure.sentence =
 		wrk_text(actions, "fraghost %d%s%s %s", host->pid, place[0] == '\0' ? " of " : "",
 			 place[0] == '\0' ? host->fragments : "", deed);
-	op = exit_op(host, exited->stats);
+	op = note == NULL ? exit_op(host, exited->stats) : note->op[0] != '\0' ? note->op : NULL;
 	if (op != NULL) /* the host is forgotten before the report leaves */
 		failure.op = wrk_text(actions, "%s", op);
 	return failure;

@@ -98,7 +98,7 @@ int host_control_read(struct host_control *control, int64_t now_ns)
 		return fw_reader_feed(&control->reader, bytes, (size_t)n, now_ns);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	return -EPIPE;
+	return n == 0 || errno == ECONNRESET ? -EPIPE : -errno;
 }
 
 int host_control_next(struct host_control *control, struct fw_message **out_message)

@@ -28,7 +28,7 @@ void host_control_fini(struct host_control *control);
 int host_control_send(struct host_control *control, const struct fw_message *message);
 /* Sends what is kept. Returns 0, -EAGAIN when some is left, or what send(2) says. */
 int host_control_flush(struct host_control *control);
-/* Reads what is there. Returns 0, -EPIPE at the end of file, or what the reader says. */
+/* Reads what is there. Returns 0, -EPIPE at the end of file, or what recv(2) or the reader says. */
 int host_control_read(struct host_control *control, int64_t now_ns);
 /*
  * The next message that was read, for fw_message_free. Returns 1, 0 when there is none, -EBADMSG,

@@ -46,6 +46,20 @@ static int send_too_large(struct host *h, const struct fw_message *tables)
 	return host_control_send(&h->control, &message);
 }
 
+/* The control socket is closed, or something else has its number now. */
+static bool is_closed_here(int r)
+{
+	return r == -EBADF || r == -ENOTSOCK;
+}
+
+static void describe_closed_here(const struct host *h, char *out, size_t size)
+{
+	snprintf(
+		out, size,
+		"the control socket, descriptor %d, was closed in this process: an operator or a library closes descriptors that are not its own; this host ends",
+		h->control.fd);
+}
+
 static void send_frame(struct host *h, const struct fw_message *message)
 {
 	int r = host_control_send(&h->control, message);
@@ -53,7 +67,9 @@ static void send_frame(struct host *h, const struct fw_message *message)
 	if (r == -EMSGSIZE && message->kind == FW_HOST_PREPARED)
 		r = send_too_large(h, message);
 	/* workerd would wait for it: better an end that is seen. A BEAT it misses by itself. */
-	if (r < 0 && message->kind != FW_BEAT)
+	if (is_closed_here(r))
+		describe_closed_here(h, h->broken, sizeof(h->broken));
+	else if (r < 0 && message->kind != FW_BEAT)
 		snprintf(h->broken, sizeof(h->broken),
 			 "cannot send %s to workerd: %s; this host ends",
 			 fw_kind_name(message->kind), frag_strerror(r));
@@ -122,14 +138,18 @@ static void read_control(struct host *h)
 	int r = host_control_read(&h->control, fragi_now_ns());
 	bool is_closed = r == -EPIPE;
 	struct fw_message *message;
-	char why[128];
+	char why[256];
 
 	while (r >= 0 && (r = host_control_next(&h->control, &message)) > 0)
 		raise_event(h, &(struct host_event){.kind = HOST_EV_MESSAGE, .message = message},
 			    message);
 	if (r >= 0)
 		return;
-	snprintf(why, sizeof(why), "workerd sent what cannot be read: %s", frag_strerror(r));
+	if (is_closed_here(r))
+		describe_closed_here(h, why, sizeof(why));
+	else
+		snprintf(why, sizeof(why), "workerd sent what cannot be read: %s",
+			 frag_strerror(r));
 	lose_connection(h, is_closed ? "" : why);
 }
 

@@ -46,11 +46,13 @@ static int prepare(void)
 	sigaction(SIGTERM, &action, NULL);
 	(void)signal(SIGINT, SIG_IGN); /* a terminal's Ctrl-C is workerd's to act on */
 	(void)signal(SIGPIPE, SIG_IGN);
-	fragi_crash_init("fraghost");
+	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
+	fragi_crash_init("fraghost", WRK_HOST_FD_NOTE);
 	fragi_crash_guard_exit();
 	/* What operators start must not hold the control socket open. */
 	if (fcntl(WRK_HOST_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 ||
-	    fcntl(WRK_HOST_FD_LEDGER, F_SETFD, FD_CLOEXEC) < 0)
+	    fcntl(WRK_HOST_FD_LEDGER, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(WRK_HOST_FD_NOTE, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
 	return fragi_console_begin();
 }

@@ -48,6 +48,8 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 	endpoint->base.transport = base;
 	endpoint->base.owner = owner;
 	r = ucx_address_check(transport, address, size, &worker_address, &endpoint->base, err);
+	if (r == 0)
+		r = ucx_descriptors_check(UCX_DESCRIPTORS_TO_CONNECT, err);
 	if (r < 0)
 		goto err_free;
 	params.address = worker_address;

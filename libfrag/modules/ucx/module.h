@@ -100,6 +100,11 @@ int ucx_address_check(const struct ucx_transport *transport, const void *address
 		      const void **out_worker_address, struct fragi_endpoint *out_peer,
 		      struct frag_err *err);
 
+/* descriptors.c: refuses to go on when fewer than `wanted` descriptors can be opened. */
+#define UCX_DESCRIPTORS_TO_OPEN 20u
+#define UCX_DESCRIPTORS_TO_CONNECT 8u
+int ucx_descriptors_check(uint32_t wanted, struct frag_err *err);
+
 /* sockets.c: on which addresses this process listens */
 struct ucx_sockets {
 	size_t count;

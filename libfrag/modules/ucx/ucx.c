@@ -105,8 +105,11 @@ static int check_sockets(const struct ucx_sockets *before, struct frag_err *err)
 static int open_worker(struct ucx_transport *transport, struct frag_err *err)
 {
 	struct ucx_sockets before;
-	int r = ucx_sockets_list(&before);
+	int r = ucx_descriptors_check(UCX_DESCRIPTORS_TO_OPEN, err);
 
+	if (r < 0)
+		return r;
+	r = ucx_sockets_list(&before);
 	if (r < 0)
 		return frag_err_set(err, r, "cannot list this process's sockets: %s",
 				    frag_strerror(r));

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define LOG_TOPIC "crash"
+#include <base/crash_note.h>
 #include <base/log.h>
 #include <base/nowait.h>
 #include <sched/exec.h>
@@ -31,6 +32,7 @@ static const struct {
 };
 
 static const char *program = "frag";
+static int note_fd = -1;
 static volatile sig_atomic_t orderly;
 
 /* Only what is allowed in a signal handler. */
@@ -79,12 +81,30 @@ static size_t append_place(char *line, size_t size, const char *what)
 	return append(line, size, used, ": ");
 }
 
+static void leave_note(void)
+{
+	const struct fragi_current *current = fragi_current();
+	struct fragi_crash_note note = {.pid = getpid()};
+
+	if (note_fd < 0)
+		return;
+	if (current->op != NULL) {
+		append(note.op, sizeof(note.op), 0, current->op->subject);
+		if (strcmp(current->callback, "compute") == 0)
+			note.tick = current->op->exec->tick.number;
+	}
+	if (current->callback != NULL)
+		append(note.callback, sizeof(note.callback), 0, current->callback);
+	(void)fragi_write_nowait(note_fd, &note, sizeof(note));
+}
+
 static void on_crash(int number, siginfo_t *info, void *context)
 {
 	char line[256];
 	size_t used = append_place(line, sizeof(line), ": crashed ");
 
 	(void)context;
+	leave_note();
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		if (crashes[i].number == number)
 			used = append(line, sizeof(line), used, crashes[i].name);
@@ -106,11 +126,12 @@ static bool sanitizer_handles(int number)
 	return SANITIZED && sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_DFL;
 }
 
-void fragi_crash_init(const char *name)
+void fragi_crash_init(const char *name, int fd)
 {
 	struct sigaction action;
 
 	program = name;
+	note_fd = fd;
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = on_crash;
 	action.sa_flags = (int)(SA_SIGINFO | SA_RESETHAND | SA_NODEFER | SA_ONSTACK);
@@ -132,6 +153,7 @@ static void on_unordered_exit(int status, void *arg)
 	(void)arg;
 	if (orderly)
 		return;
+	leave_note();
 	used = append_place(line, sizeof(line), ": called exit ");
 	used = append(line, sizeof(line), used, "status ");
 	used = append_number(line, sizeof(line), used, (uint64_t)(status & 0xff));

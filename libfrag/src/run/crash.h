@@ -6,10 +6,10 @@
 
 /*
  * When a signal of a crash comes, one line on stderr says in which operator's callback its thread
- * was; then the signal does what it does by default, core file included. The ledger shows the same,
- * but for setup and initialize, and not which of several running operators it was.
+ * was; then the signal does what it does by default, core file included. note_fd gets a struct
+ * fragi_crash_note with the same; -1: none.
  */
-FRAGI_API void fragi_crash_init(const char *program);
+FRAGI_API void fragi_crash_init(const char *program, int note_fd);
 /*
  * Ends the process at once, with the same status and one line, when exit is called and
  * fragi_crash_orderly was not. Again after libraries were loaded, since what is registered last is

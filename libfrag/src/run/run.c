@@ -199,6 +199,21 @@ static int remote_create(struct fragi_run *run, struct fragi_diag *diag)
 	return r;
 }
 
+static int create_ledger(struct fragi_run *run, struct fragi_diag *diag)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = fragi_ledger_create(&run->ledger, run->config.ledger_fd, op_count(run),
+				    (uint32_t)run->flow_count + run->edge_rows);
+
+	if (r == 0)
+		return 0;
+	fragi_err_fail(&err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
+		       "cannot make the page that holds the counters of this host: %s%s",
+		       frag_strerror(r),
+		       r == -EFBIG ? "; raise the limit on the size of files (ulimit -f)" : "");
+	return fragi_diag_add_err(diag, &err);
+}
+
 int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 {
 	size_t errors = diag->count + diag->beyond, first = diag->count;
@@ -208,8 +223,7 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 	if (result == 0)
 		result = fragi_run_resolve(run, diag);
 	if (result == 0)
-		result = fragi_ledger_create(&run->ledger, run->config.ledger_fd, op_count(run),
-					     (uint32_t)run->flow_count + run->edge_rows);
+		result = create_ledger(run, diag);
 	if (result == 0)
 		result = fragi_run_connect(run);
 	if (result == 0 && run->edge_rows > 0)

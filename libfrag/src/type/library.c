@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <base/units.h>
+#include <type/elf.h>
 #include <type/library.h>
 
 #define STRING_(x) #x
@@ -59,10 +60,14 @@ static const char *open_error(const char *path)
 static int plugin_find(struct fragi_library *library, const struct frag_plugin **out_plugin,
 		       struct frag_err *err)
 {
-	void *handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
 	const struct frag_plugin *plugin;
+	void *handle;
 	char symbol[32];
+	int r = fragi_elf_check(library->path, library->file, err);
 
+	if (r < 0)
+		return r;
+	handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
 	if (handle == NULL)
 		return frag_err_set(err, -ENOENT,
 				    "library %s cannot be opened: %.600s; install what it needs",

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A failure names its cause: the operator, the callback, the port, the limit, the file."""
+import os
+import unittest
+
+import cluster
+
+APP = """
+frag: 1
+application: causes
+arguments:
+  at: {default: compute}
+  deed: {default: none}
+  spare: {default: "0"}
+extensions: [libculprit.so]
+operators:
+  good: {type: culprit}
+  bad: {type: culprit, parameters: {at: "${at}", deed: "${deed}", spare: "${spare}"}}
+"""
+BETWEEN_HOSTS = """
+frag: 1
+application: causes
+arguments:
+  at: {default: compute}
+  deed: {default: none}
+  spare: {default: "0"}
+extensions: [libculprit.so, libtruth.so]
+fragments:
+  f1:
+    operators:
+      bad: {type: culprit, parameters: {at: "${at}", deed: "${deed}", spare: "${spare}"}}
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", count: 10}}
+  f2:
+    operators:
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received"}}
+flows: [f1.tx.out -> f2.rx.in]
+"""
+
+
+class Causes(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP)
+
+    def outcome(self, *app_args, exit_code=1, fragments=(None,), prefix=()):
+        """The failure of a run; prefix: before the first of the workers."""
+        self.d = self.driver(self.app, "--output", "json", app_args=app_args)
+        workers = [self.worker("--once", fragments=f, prefix=prefix if i == 0 else ())
+                   for i, f in enumerate(fragments)]
+        self.assertEqual(self.d.wait(), exit_code, self.d.stderr)
+        for w in workers:
+            w.wait()
+        self.assert_nothing_left()
+        return self.summary(self.d)["failure"]
+
+
+class Operators(Causes):
+    def test_a_crash_names_the_operator_and_the_callback(self):
+        for at in ("setup", "initialize", "start", "stop", "fini"):
+            with self.subTest(at=at):
+                failure = self.outcome("--at", at, "--deed", "crash")
+                self.assertRegex(failure["sentence"], r"crashed in %s of causes\.bad: signal 11 \(SIGSEGV\)" % at)
+                self.assertEqual((failure["code"], failure["operator"]), ("host_crashed", "causes.bad"))
+
+    def test_a_crash_in_compute_names_the_tick(self):
+        failure = self.outcome("--deed", "crash")
+        self.assertRegex(failure["sentence"], r"crashed in causes\.bad, tick 3: signal 11 \(SIGSEGV\)")
+        self.assertEqual(failure["operator"], "causes.bad")
+
+    def test_an_exit_names_the_operator_and_the_callback(self):
+        for at in ("setup", "initialize", "start"):
+            with self.subTest(at=at):
+                failure = self.outcome("--at", at, "--deed", "exit")
+                self.assertRegex(failure["sentence"], r"exited with status 7 in %s of causes\.bad$" % at)
+                self.assertEqual((failure["code"], failure["operator"]), ("host_exited", "causes.bad"))
+
+    def test_closing_descriptors_of_others_is_named(self):
+        for at in ("setup", "compute"):
+            with self.subTest(at=at):
+                failure = self.outcome("--at", at, "--deed", "close_all")
+                self.assertIn("something in its process closed its control socket", failure["sentence"])
+                self.assertRegex(self.d.stderr, "the control socket, descriptor 3, was closed in this process: "
+                                 "an operator or a library closes descriptors that are not its own")
+
+
+class Limits(Causes):
+    def test_too_few_descriptors_for_ucx(self):
+        self.app = self.write("app.yaml", BETWEEN_HOSTS % {"folder": self.folder})
+        limit = ("/bin/sh", "-c", 'ulimit -n 64 && exec "$0" "$@"')
+        for at, spare in (("setup", 2), ("setup", 4), ("setup", 10), ("initialize", 1), ("initialize", 4)):
+            with self.subTest(at=at, spare=spare):
+                failure = self.outcome("--at", at, "--deed", "open_all", "--spare", spare, exit_code=3,
+                                       fragments=("f1", "f2"), prefix=limit)
+                self.assertEqual(failure["code"], "system_refused")
+                self.assertRegex(failure["sentence"], r"this host has \d+ descriptors left of 64, and UCX needs \d+ more")
+
+    def test_a_limit_on_the_size_of_files(self):
+        limit = ("/bin/sh", "-c", 'ulimit -f 4 && exec "$0" "$@"')
+        failure = self.outcome(exit_code=3, prefix=limit)
+        self.assertEqual(failure["code"], "system_refused")
+        self.assertRegex(failure["sentence"], r"cannot make the page that holds the counters of this host: "
+                         r"File too large; .*ulimit -f")
+
+
+class Libraries(Causes):
+    def test_a_library_that_is_cut_short_is_refused(self):
+        with open(os.path.join(cluster.TEST_PLUGINS, "libculprit.so"), "rb") as f:
+            whole = f.read()
+        os.mkdir(self.path("lib"))
+        self.env["FRAG_LIBRARY_PATH"] = self.path("lib")
+        for size in (8192, 4096, 1000):
+            with self.subTest(size=size):
+                with open(self.path("lib/libculprit.so"), "wb") as f:
+                    f.write(whole[:size])
+                failure = self.outcome(exit_code=2)
+                self.assertEqual(failure["code"], "library_refused")
+                self.assertRegex(failure["sentence"], r"library libculprit\.so is cut short: it has %d bytes" % size)
+                validate = self.start("fragctl", "validate", self.app)
+                self.assertEqual(validate.wait(), 2, validate.stderr)
+                self.assertIn("is cut short", validate.stderr)
+
+
+if __name__ == "__main__":
+    cluster.main()

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An operator that does, in the callback of its choice, what no operator should do. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <frag/frag.h>
+
+enum { OUT };
+
+struct culprit {
+	const char *at, *deed;
+	int64_t spare;
+	int64_t ticks;
+};
+
+static const char *const callbacks[] = {"setup", "initialize", "start", "compute",
+					"stop",  "fini",       NULL};
+static const char *const deeds[] = {"crash", "exit", "close_all", "open_all", "none", NULL};
+
+static const struct frag_param params[] = {
+	FRAG_PARAM_STRING(struct culprit, at, "compute", .headline = "In which callback",
+			  .choices = callbacks),
+	FRAG_PARAM_STRING(struct culprit, deed, "none", .headline = "What it does there",
+			  .choices = deeds),
+	FRAG_PARAM_I64(struct culprit, spare, 0,
+		       .headline = "Descriptors that open_all leaves to others"),
+};
+
+static void open_all(int64_t spare)
+{
+	int fd, last = -1;
+
+	while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		last = fd;
+	for (int64_t i = 0; i < spare; i++)
+		close(last--);
+}
+
+static int act(const struct culprit *s, const char *callback)
+{
+	if (strcmp(s->at, callback) != 0)
+		return 0;
+	if (strcmp(s->deed, "crash") == 0)
+		raise(SIGSEGV);
+	if (strcmp(s->deed, "exit") == 0)
+		exit(7);
+	if (strcmp(s->deed, "close_all") == 0)
+		syscall(SYS_close_range, 3u, ~0u, 0u);
+	if (strcmp(s->deed, "open_all") == 0)
+		open_all(s->spare);
+	return 0;
+}
+
+static int culprit_setup(void *state, struct frag_op *op)
+{
+	(void)op;
+	return act(state, "setup");
+}
+static int culprit_initialize(void *state, struct frag_op *op)
+{
+	(void)op;
+	return act(state, "initialize");
+}
+static int culprit_start(void *state, struct frag_op *op)
+{
+	(void)op;
+	return act(state, "start");
+}
+static int culprit_compute(void *state, struct frag_tick *tick)
+{
+	struct culprit *s = state;
+	int r = frag_tick_emit_f64(tick, OUT, (double)++s->ticks);
+
+	if (r < 0)
+		return r;
+	if (s->ticks == 3)
+		act(s, "compute");
+	return s->ticks == 5 ? FRAG_DONE : 0;
+}
+static int culprit_stop(void *state, struct frag_op *op)
+{
+	(void)op;
+	return act(state, "stop");
+}
+static void culprit_fini(void *state, struct frag_op *op)
+{
+	(void)op;
+	act(state, "fini");
+}
+
+static const struct frag_port ports[] = {[OUT] = {.name = "out", .dir = FRAG_OUT, .type = "f64"}};
+
+static const struct frag_op_type culprit = {
+	FRAG_OP_TYPE_INIT,        .name = "culprit",
+	.headline = "Misbehaves", .state_size = sizeof(struct culprit),
+	FRAG_PORTS(ports),        FRAG_PARAMS(params),
+	.setup = culprit_setup,   .initialize = culprit_initialize,
+	.start = culprit_start,   .compute = culprit_compute,
+	.stop = culprit_stop,     .fini = culprit_fini,
+};
+static const struct frag_op_type *const ops[] = {&culprit};
+FRAG_PLUGIN(.name = "culprit", .version = "1.0.0", FRAG_OPS(ops));
