@@ -78,6 +78,7 @@ struct drv_host {
 	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
 	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
 	uint32_t edge_count;
+	bool is_out_of_reach; /* it was reported that a peer cannot reach it */
 	/* of the stats */
 	uint64_t delivered_sum; /* of all flows */
 	uint64_t first_ns;      /* when the first message was sent; 0: none was */

@@ -271,14 +271,13 @@ static bool is_loopback(const char *host)
 	return fragi_address_is_loopback(&address);
 }
 
-/* Whether the two hosts of an edge can reach each other at all. */
-static void check_pair(struct drv_app *app, const struct drv_host *host,
-		       const struct drv_host *peer)
+/* Whether the peer can reach the host at all. A host is reported once. */
+static void check_pair(struct drv_app *app, struct drv_host *host, const struct drv_host *peer)
 {
 	const size_t first = app->diag.count;
 
-	if (first == 0)
-		app->diag_host = host;
+	if (host->is_out_of_reach)
+		return;
 	if (host->prepared->prepared.address_count == 0) {
 		fragi_diag_add(
 			&app->diag, -ENOENT, NULL, 0, 0,
@@ -293,20 +292,30 @@ static void check_pair(struct drv_app *app, const struct drv_host *host,
 			host->worker, host->session->worker_address, peer->worker, host->worker,
 			peer->worker);
 		fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_LOOPBACK_ADDRESS, NULL);
+	} else {
+		return;
 	}
+	host->is_out_of_reach = true;
+	if (first == 0)
+		app->diag_host = host;
 }
 
 static int check_reach(struct drv_app *app)
 {
-	for (uint32_t h = 0; h < app->host_count; h++) {
-		const struct drv_host *host = &app->hosts[h], *peer;
+	struct drv_wiring *wiring = app->wiring;
 
-		if (host->edge_count == 0)
+	for (; wiring->flow < app->flow_count; wiring->flow++) {
+		const struct fragi_flow_info *flow = &app->flows[wiring->flow];
+		struct drv_host *from = host_of(app, flow->from_fragment),
+				*to = host_of(app, flow->to_fragment);
+
+		if (is_enough(app))
+			return -EAGAIN;
+		app->core->items--;
+		if (!flow->between_hosts)
 			continue;
-		peer = host_of(app, app->flows[host->edges[0]].from_fragment);
-		if (peer == host)
-			peer = host_of(app, app->flows[host->edges[0]].to_fragment);
-		check_pair(app, host, peer);
+		check_pair(app, from, to);
+		check_pair(app, to, from);
 	}
 	return 0;
 }

@@ -158,6 +158,28 @@ Test(driver_wiring, a_loopback_address_is_no_use_to_another_node)
 	}
 }
 
+/* The first flow of f1 stays on its node; the second does not. */
+Test(driver_wiring, every_flow_of_a_host_needs_an_address_that_its_peer_reaches)
+{
+	struct world w;
+
+	world_init(&w);
+	app(&w,
+	    "frag: 1\napplication: app\nfragments: {f1: {operators: {tx: {type: t}}}, f2: {operators: {rx: {type: t}}}, f3: {operators: {rx: {type: t}}}}\n"
+	    "flows: [f1.tx.out -> f2.rx.in, f1.tx.out -> f3.rx.in]\n");
+	hello_from(&w, 1, "a", "f1", "node", "127.0.0.1");
+	hello_from(&w, 2, "b", "f2", "node", "127.0.0.1");
+	hello_from(&w, 3, "c", "f3", "another", "10.0.0.2");
+	say_prepared(&w, 1, 1, "f1", true);
+	say_prepared(&w, 2, 2, "f2", false);
+	say_prepared(&w, 3, 3, "f3", false);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	assert_has(
+		w.errors,
+		"worker a offers the loopback address 127.0.0.1 for data, but worker c is on another node");
+	world_fini(&w);
+}
+
 Test(driver_wiring, types_that_differ_between_hosts_are_refused)
 {
 	struct table tx = table_of("f1", true), rx = table_of("f2", false);
