@@ -428,6 +428,25 @@ static const struct frag_condition_type latch_type = {
 	.check = latch_check,
 };
 
+/* Ready at its tenth check; nobody reports that. */
+#define RIPE_CHECKS 10
+static _Atomic int ripe_checks;
+
+static enum frag_ready ripe_check(void *state, int64_t now_ns, int64_t *out_until_ns)
+{
+	(void)state;
+	(void)now_ns;
+	(void)out_until_ns;
+	return atomic_fetch_add(&ripe_checks, 1) + 1 < RIPE_CHECKS ? FRAG_WAIT : FRAG_READY;
+}
+
+static const struct frag_condition_type ripe_type = {
+	FRAG_CONDITION_TYPE_INIT,
+	.name = "ripe",
+	.flags = FRAG_CONDITION_POLLED,
+	.check = ripe_check,
+};
+
 static int opener_compute(void *state, struct frag_tick *tick)
 {
 	_Atomic bool *open = frag_condition_state(the_condition, "latch");
@@ -447,7 +466,8 @@ static const struct frag_op_type opener_type = {
 };
 static const struct frag_op_type *const conditioned_ops[] = {&source_type, &sink_type,
 							     &switched_type, &opener_type};
-static const struct frag_condition_type *const own_conditions[] = {&turns_type, &latch_type};
+static const struct frag_condition_type *const own_conditions[] = {&turns_type, &latch_type,
+								   &ripe_type};
 static const struct frag_plugin conditioned_plugin = {.struct_size = sizeof(struct frag_plugin),
 						      .abi_major = FRAG_ABI_MAJOR,
 						      .name = "conditioned",
@@ -484,6 +504,33 @@ Test(cond, a_plugin_has_a_condition_of_time_that_ends)
 				"flows: [tx -> rx]\n"));
 		cr_expect_eq(notes[0]->ticks, 40);
 		rig_end(&rig);
+	}
+}
+
+Test(cond, a_condition_that_is_polled_is_checked_once_in_each_recession_period)
+{
+	static const char *const kinds[] = {"greedy", "event_based"};
+	char graph[400];
+	struct rig rig;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(kinds); i++) {
+		atomic_store(&ripe_checks, 0);
+		snprintf(
+			graph, sizeof(graph),
+			"frag: 1\napplication: app\n"
+			"scheduler: {type: %s, check_recession_period_ms: 20}\n"
+			"operators:\n"
+			"  tx: {type: source, parameters: {count: 1}, conditions: [{type: ripe}]}\n"
+			"  rx: {type: sink}\n"
+			"flows: [tx -> rx]\n",
+			kinds[i]);
+		rig_run(&rig, &conditioned_plugin, graph);
+		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+		cr_expect_eq(notes[0]->count, 1, "%s", kinds[i]);
+		cr_expect_geq(rig.done_ns - rig.start_ns, (RIPE_CHECKS - 1) * 20000000, "%s",
+			      kinds[i]);
+		rig_end(&rig);
+		notes_clear();
 	}
 }
 

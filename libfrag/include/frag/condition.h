@@ -55,9 +55,12 @@ enum frag_ready {
  *   read the clock
  * - FRAG_CONDITION_ENDS: it answers NEVER after some ticks. An operator without outputs whose
  *   inputs have no conditions is then ticked until that, instead of ending with its inputs.
+ * - FRAG_CONDITION_POLLED: nobody calls frag_condition_changed when what it looks at changes. While
+ *   it answers WAIT it is checked again every check_recession_period_ms of the scheduler.
  */
 #define FRAG_CONDITION_TIMED 1u
 #define FRAG_CONDITION_ENDS 2u
+#define FRAG_CONDITION_POLLED 4u
 
 /*
  * The table of a condition type. A plugin lists its own with FRAG_CONDITIONS (plugin.h).

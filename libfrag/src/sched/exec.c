@@ -90,6 +90,13 @@ static void gate_add(struct fragi_exec *exec, uint32_t port_index, uint32_t min,
 	}
 }
 
+static int64_t poll_ns(const struct fragi_spec_fragment *own)
+{
+	double ms = own != NULL ? own->scheduler.check_recession_period_ms : FRAGI_RECESSION_MS;
+
+	return (int64_t)(ms * 1e6);
+}
+
 /* Adds the default conditions of the ports, then the conditions of the graph. */
 static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec))
 {
@@ -97,6 +104,7 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 	uint32_t most = op->port_count + op->condition_count + 1;
 	bool ends = false;
 
+	exec->poll_ns = poll_ns(op->fragment->own);
 	exec->in = fragi_calloc(most, sizeof(*exec->in));
 	exec->out = fragi_calloc(most, sizeof(*exec->out));
 	exec->others = fragi_calloc(most, sizeof(struct frag_condition *));
@@ -113,7 +121,8 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 		if (condition->type->check == NULL)
 			continue;
 		exec->others[exec->other_count++] = condition;
-		exec->timed |= (condition->type->flags & FRAG_CONDITION_TIMED) != 0;
+		exec->timed |= (condition->type->flags &
+				(FRAG_CONDITION_TIMED | FRAG_CONDITION_POLLED)) != 0;
 		ends |= (condition->type->flags & FRAG_CONDITION_ENDS) != 0;
 		condition->changed = (struct fragi_notify){notify, exec};
 	}
@@ -342,6 +351,19 @@ static bool inputs_are_finished(const struct fragi_exec *exec)
 	return true;
 }
 
+/* How a condition answers; nobody reports when one that is polled would answer otherwise. */
+static enum frag_ready check(const struct fragi_exec *exec, struct frag_condition *condition,
+			     int64_t *out_until_ns)
+{
+	const struct frag_condition_type *type = condition->type;
+	enum frag_ready ready = type->check(condition->state, exec->begin_ns, out_until_ns);
+
+	if (ready != FRAG_WAIT || (type->flags & FRAG_CONDITION_POLLED) == 0)
+		return ready;
+	*out_until_ns = exec->begin_ns + exec->poll_ns;
+	return FRAG_WAIT_TIME;
+}
+
 enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 {
 	enum frag_ready all = FRAG_READY, one;
@@ -370,7 +392,7 @@ enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 	for (uint32_t i = 0; i < exec->other_count; i++) {
 		int64_t t = 0;
 
-		one = exec->others[i]->type->check(exec->others[i]->state, exec->begin_ns, &t);
+		one = check(exec, exec->others[i], &t);
 		all = one > all ? one : all;
 		until_ns = t > until_ns ? t : until_ns;
 	}

@@ -109,6 +109,7 @@ struct fragi_exec {
 	/* name of the callback that runs or ran last; NULL: none yet. Any thread reads it. */
 	const char *_Atomic callback;
 	int64_t until_ns; /* of the last answer WAIT_TIME */
+	int64_t poll_ns;  /* between two checks of a condition that is polled */
 	struct fragi_exec *next;
 	/* longest recent tick, in stamps, decaying: the scheduler predicts the next one by it */
 	uint64_t peak;

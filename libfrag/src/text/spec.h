@@ -109,12 +109,14 @@ enum fragi_scheduler_kind {
 	FRAGI_SCHEDULER_GREEDY,
 };
 
+#define FRAGI_RECESSION_MS 5.0 /* as in Holoscan */
+
 struct fragi_spec_scheduler {
 	enum fragi_scheduler_kind kind;
 	uint32_t worker_thread_number;                        /* 0: min(operators, cores) */
 	bool stop_on_deadlock;                                /* true */
 	int64_t stop_on_deadlock_timeout_ms, max_duration_ms; /* 0: none */
-	double check_recession_period_ms;
+	double check_recession_period_ms; /* between two checks of conditions that are polled */
 	const uint32_t *pin_cores;
 	size_t pin_core_count;
 	bool strict_thread_pinning;

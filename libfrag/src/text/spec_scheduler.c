@@ -6,7 +6,6 @@
 #include <text/holoscan.h>
 #include <text/builder.h>
 
-#define RECESSION_DEFAULT_MS 5.0
 #define RECESSION_MAX_MS 60000.0
 #define TIME_MAX_MS (INT64_C(366) * 24 * 3600 * 1000)
 #define CORE_MAX 8191
@@ -81,7 +80,7 @@ void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node 
 	};
 	struct fragi_spec_scheduler scheduler = {
 		.stop_on_deadlock = true,
-		.check_recession_period_ms = RECESSION_DEFAULT_MS,
+		.check_recession_period_ms = FRAGI_RECESSION_MS,
 	};
 	int64_t threads = 0;
 

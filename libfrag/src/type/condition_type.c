@@ -7,7 +7,7 @@
 #include <type/params.h>
 #include <type/registry.h>
 
-#define FLAGS (FRAG_CONDITION_TIMED | FRAG_CONDITION_ENDS)
+#define FLAGS (FRAG_CONDITION_TIMED | FRAG_CONDITION_ENDS | FRAG_CONDITION_POLLED)
 
 static int condition_type_check(const struct frag_condition_type *type, struct frag_err *err)
 {
