@@ -102,6 +102,24 @@ class Limits(Causes):
                          r"File too large; .*ulimit -f")
 
 
+class Ledger(Causes):
+    def test_an_operator_cannot_write_into_the_file_of_the_counters(self):
+        self.app = self.write("app.yaml", BETWEEN_HOSTS % {"folder": self.folder})
+        for at in ("setup", "initialize", "start", "compute", "stop"):
+            with self.subTest(at=at):
+                d = self.driver(self.app, "--output", "json", app_args=("--at", at, "--deed", "overwrite"))
+                workers = [self.worker("--once", fragments=f) for f in ("f1", "f2")]
+                self.assertEqual(d.wait(), 0, d.stderr)
+                self.assertEqual([w.wait() for w in workers], [0, 0])
+                summary = self.summary(d)
+                flow = self.flow(summary, "f1.tx.out")
+                self.assertEqual((flow["sent"], flow["delivered"], flow["lost"]), (10, 10, 0))
+                self.assert_balanced(summary)
+                self.assertEqual({o["name"]: o["ticks"] for o in summary["fragments"][0]["operators"]},
+                                 {"bad": 5, "tx": 10})
+                self.assert_nothing_left()
+
+
 class Libraries(Causes):
     def test_a_library_that_is_cut_short_is_refused(self):
         with open(os.path.join(cluster.TEST_PLUGINS, "libculprit.so"), "rb") as f:

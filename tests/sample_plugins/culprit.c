@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -20,7 +21,8 @@ struct culprit {
 
 static const char *const callbacks[] = {"setup", "initialize", "start", "compute",
 					"stop",  "fini",       NULL};
-static const char *const deeds[] = {"crash", "exit", "close_all", "open_all", "none", NULL};
+static const char *const deeds[] = {"crash",     "exit", "close_all", "open_all",
+				    "overwrite", "none", NULL};
 
 static const struct frag_param params[] = {
 	FRAG_PARAM_STRING(struct culprit, at, "compute", .headline = "In which callback",
@@ -41,6 +43,24 @@ static void open_all(int64_t spare)
 		close(last--);
 }
 
+/* Overwrites every memfd of this process with ones, and cuts it. */
+static void overwrite(void)
+{
+	char path[64], target[64], ones[4096];
+	ssize_t n;
+
+	memset(ones, 0xff, sizeof(ones));
+	for (int fd = 3; fd < 1024; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n < 0 || strncmp(target, "/memfd:", 7) != 0)
+			continue;
+		for (off_t at = 0; at < 65536 && pwrite(fd, ones, sizeof(ones), at) > 0;)
+			at += (off_t)sizeof(ones);
+		(void)!ftruncate(fd, 1);
+	}
+}
+
 static int act(const struct culprit *s, const char *callback)
 {
 	if (strcmp(s->at, callback) != 0)
@@ -53,6 +73,8 @@ static int act(const struct culprit *s, const char *callback)
 		syscall(SYS_close_range, 3u, ~0u, 0u);
 	if (strcmp(s->deed, "open_all") == 0)
 		open_all(s->spare);
+	if (strcmp(s->deed, "overwrite") == 0)
+		overwrite();
 	return 0;
 }
 

@@ -11,6 +11,9 @@
 #include <edge/ledger.h>
 
 #define LEDGER_ROWS_MAX (1u << 20)
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
 #define OFFSET(name, shown, what) offsetof(struct fragi_flow_row, name),
 static const size_t offsets[FRAGI_COUNTERS] = {FRAGI_SENDER_LIST(OFFSET)
@@ -67,7 +70,8 @@ int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count, 
 		return -E2BIG;
 	layout(op_count, flow_count, &head);
 	if (fd >= 0) {
-		if (ftruncate(fd, (off_t)head.size_bytes) < 0)
+		/* What somebody has written into it before does not stay. */
+		if (ftruncate(fd, 0) < 0 || ftruncate(fd, (off_t)head.size_bytes) < 0)
 			return -errno;
 		/* Nobody can cut it short under the reader. Only a sealable memfd knows seals. */
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
@@ -82,6 +86,16 @@ int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count, 
 	memcpy(memory, &head, sizeof(head));
 	attach(ledger, memory, &head);
 	return 0;
+}
+
+int fragi_ledger_seal(int fd)
+{
+	int seals;
+
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0 && errno == EINVAL)
+		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
+	seals = fcntl(fd, F_GET_SEALS);
+	return seals >= 0 && (seals & F_SEAL_SHRINK) == 0 ? -EPERM : 0;
 }
 
 /*
@@ -110,8 +124,8 @@ int fragi_ledger_open(struct fragi_ledger *ledger, int fd)
 	void *memory;
 
 	seals = fcntl(fd, F_GET_SEALS);
-	if (seals >= 0 && (seals & F_SEAL_SHRINK) == 0)
-		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
+	if (seals >= 0 && (seals & F_SEAL_SHRINK) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+		return -EBADMSG; /* it could be cut short while it is read */
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	n = pread(fd, &head, sizeof(head), 0);

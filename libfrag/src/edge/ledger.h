@@ -86,6 +86,12 @@ struct fragi_ledger {
 FRAGI_API int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count,
 				  uint32_t flow_count);
 /*
+ * From now on nothing but the mapping writes to the page: no other descriptor of it, which code of
+ * an operator may find. Returns 0; -EPERM: somebody has sealed the file before. Without effect
+ * where fd is no memfd that can be sealed, and before Linux 5.1.
+ */
+FRAGI_API int fragi_ledger_seal(int fd);
+/*
  * Maps another process's page read-only; everything in its head is checked. Returns 0, -EBADMSG, or
  * negative errno.
  */

@@ -205,6 +205,8 @@ static int create_ledger(struct fragi_run *run, struct fragi_diag *diag)
 	int r = fragi_ledger_create(&run->ledger, run->config.ledger_fd, op_count(run),
 				    (uint32_t)run->flow_count + run->edge_rows);
 
+	if (r == 0 && run->config.ledger_fd >= 0)
+		r = fragi_ledger_seal(run->config.ledger_fd);
 	if (r == 0)
 		return 0;
 	fragi_err_fail(&err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
