@@ -36,6 +36,17 @@ fragments:
 flows: [f1.tx.out -> f2.rx.in]
 """
 
+WILD = """
+frag: 1
+application: causes
+arguments: {size: {default: "8"}}
+extensions: [libculprit.so, libtruth.so]
+fragments:
+  f1: {operators: {tx: {type: wild, parameters: {size: "${size}"}}}}
+  f2: {operators: {rx: {type: truth_rx, parameters: {file: "%(folder)s/received"}}}}
+flows: [f1.tx.out -> f2.rx.in]
+"""
+
 
 class Causes(cluster.ClusterTest):
     def setUp(self):
@@ -81,6 +92,15 @@ class Operators(Causes):
                 self.assertIn("something in its process closed its control socket", failure["sentence"])
                 self.assertRegex(self.d.stderr, "the control socket, descriptor 3, was closed in this process: "
                                  "an operator or a library closes descriptors that are not its own")
+
+    def test_a_tensor_whose_memory_is_gone_names_the_operator_and_the_port(self):
+        self.app = self.write("app.yaml", WILD % {"folder": self.folder})
+        for size in (8, 100000, 10000000):
+            with self.subTest(size=size):
+                failure = self.outcome("--size", size, fragments=("f1", "f2"))
+                self.assertEqual((failure["code"], failure["operator"]), ("message_refused", "f1.tx"))
+                self.assertRegex(failure["sentence"], r'f1\.tx: cannot emit on port "out" in tick 1: '
+                                 "a tensor's memory cannot be read")
 
 
 class Limits(Causes):

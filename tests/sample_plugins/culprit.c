@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An operator that does, in the callback of its choice, what no operator should do. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -125,5 +127,50 @@ static const struct frag_op_type culprit = {
 	.start = culprit_start,   .compute = culprit_compute,
 	.stop = culprit_stop,     .fini = culprit_fini,
 };
-static const struct frag_op_type *const ops[] = {&culprit};
+/* Emits a tensor whose memory is gone. */
+struct wild {
+	int64_t size;
+};
+
+static const struct frag_param wild_params[] = {
+	FRAG_PARAM_I64(struct wild, size, 8, .headline = "Bytes of the tensor"),
+};
+static const struct frag_port wild_ports[] = {[OUT] = {.name = "out", .dir = FRAG_OUT}};
+
+static int wild_compute(void *state, struct frag_tick *tick)
+{
+	const struct wild *s = state;
+	struct frag_message *message = frag_message_create();
+	struct frag_tensor *tensor = NULL;
+	void *memory = mmap(NULL, (size_t)s->size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct frag_dltensor description = {
+		.data = memory,
+		.device = {FRAG_DEVICE_CPU, 0},
+		.ndim = 1,
+		.dtype = {FRAG_DTYPE_UINT, 8, 1},
+		.shape = (int64_t *)(uintptr_t)&s->size,
+	};
+	int r = message == NULL ? -ENOMEM : frag_tensor_wrap(&description, NULL, NULL, &tensor);
+
+	munmap(memory, (size_t)s->size);
+	if (r == 0)
+		r = frag_message_add_tensor(message, "data", tensor);
+	if (r < 0) {
+		frag_message_unref(message);
+		return r;
+	}
+	return frag_tick_emit(tick, OUT, message);
+}
+
+static const struct frag_op_type wild = {
+	FRAG_OP_TYPE_INIT,
+	.name = "wild",
+	.headline = "Emits a tensor whose memory is gone",
+	.state_size = sizeof(struct wild),
+	FRAG_PORTS(wild_ports),
+	FRAG_PARAMS(wild_params),
+	.compute = wild_compute,
+};
+static const struct frag_op_type *const ops[] = {&culprit, &wild};
 FRAG_PLUGIN(.name = "culprit", .version = "1.0.0", FRAG_OPS(ops));

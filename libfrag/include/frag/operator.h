@@ -377,8 +377,9 @@ FRAG_API int frag_tick_receive_all_string(struct frag_tick *tick, uint32_t port,
  * block and there is no room (counted as dropped, no_room); -EOVERFLOW: the policy is fault and
  * there is no room, and the application fails when compute returns; -EMSGSIZE: larger than a flow
  * between hosts takes; -EINVAL: port is no output or message is NULL; -EPROTOTYPE: the message is
- * not of the port's type; -ENOMEM. When some of several flows refuse the message, the others still
- * get it, and the first failure is returned.
+ * not of the port's type; -EFAULT: a wrapped tensor has memory that cannot be read, found when it
+ * leaves the host; -ENOMEM. When some of several flows refuse the message, the others still get it,
+ * and the first failure is returned.
  * Thread: the tick's. Blocks: no. RT-safe: inside a host without metadata; to another host it may
  * allocate and make system calls.
  */

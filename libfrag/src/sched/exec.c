@@ -516,6 +516,8 @@ static const char *refusal(const struct frag_tick *tick, int code)
 		return "no room in the queue of a flow; leave the output its downstream_affordable and emit no more a tick than the capacity, or give the flow a larger capacity or another policy";
 	case -EMSGSIZE:
 		return "the message is larger than a flow between hosts takes; send it in parts";
+	case -EFAULT:
+		return "a tensor's memory cannot be read: its pointer is wrong, or the memory was freed; wrapped memory must stay valid until release is called";
 	case -EPROTOTYPE:
 		return "the message is not of the port's type; emit that type, or declare the port with another";
 	default:

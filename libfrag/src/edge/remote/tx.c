@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include <base/readable.h>
 #include <edge/remote/state.h>
 
 /*
@@ -35,6 +36,17 @@ static void notify_room(struct fragi_remote_tx *tx)
 /* The sending operator. */
 
 /*
+ * Memory that the operator wrapped may be anywhere: the transport would crash on it, or report that
+ * the network broke.
+ */
+static bool is_readable(const struct frag_tensor *tensor)
+{
+	return tensor->memory != NULL || tensor->dl.device.type != FRAG_DEVICE_CPU ||
+	       fragi_memory_is_readable((const char *)tensor->dl.data + tensor->dl.byte_offset,
+					tensor->size_bytes);
+}
+
+/*
  * Makes what leaves the process here, outside the lock, and measures it. Both are kept in the
  * message.
  */
@@ -50,6 +62,8 @@ static int prepare(const struct fragi_remote_tx *tx, const struct frag_message *
 		size = message->tensors[i].tensor->compact_bytes;
 		if (size > tx->edge.config.message_bytes_max - bodies)
 			return -EMSGSIZE;
+		if (!is_readable(message->tensors[i].tensor))
+			return -EFAULT;
 		bodies += size;
 	}
 	/* Before the bodies: it refuses tensors whose memory the CPU cannot read. */
