@@ -27,31 +27,40 @@ $(CRITERION_OBJ): tests/mini_criterion/main.c
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
 $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN): | $(CRITERION_OBJ)
 
-$(B)/tests/unit/%: tests/unit/%.c $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC),$(WIRE_A)) $(LIBFRAG_A)
-	@mkdir -p $(@D) $(B)/obj/tests/unit
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/unit/$*.d -Itests $(WIRE_INC) -I. \
-		$(filter-out %.h,$^) $(ALL_LDFLAGS) -rdynamic $(CRITERION) -lyaml $(UV_LIBS) \
+# Compiled and linked in two steps, so that a change of libfrag only links its tests again.
+TEST_OBJ = $(B)/obj/tests/programs/%.o
+$(B)/obj/tests/programs/unit/%.o: ALL_CFLAGS += -Itests $(WIRE_INC) -I.
+$(B)/obj/tests/programs/shared/%.o: ALL_CFLAGS += -Itests $(LIBFRAG_INC) -I.
+$(B)/obj/tests/programs/conformance/%.o: ALL_CFLAGS += $(LIBFRAG_INC)
+$(UNIT_SRC:tests/%.c=$(TEST_OBJ)) $(SHARED_TEST_SRC:tests/%.c=$(TEST_OBJ)) \
+$(CONFORMANCE_SRC:tests/%.c=$(TEST_OBJ)) $(CONFORMANCE_PAIR:tests/%.c=$(TEST_OBJ)): \
+$(TEST_OBJ): tests/%.c | $(WIRE_GEN)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(UNIT_BIN): $(B)/tests/%: $(TEST_OBJ) $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC),$(WIRE_A)) \
+	$(LIBFRAG_A)
+	@mkdir -p $(@D)
+	$(CC) $(filter %.o %.a,$^) $(ALL_LDFLAGS) -rdynamic $(CRITERION) -lyaml $(UV_LIBS) \
 		$(PROTOBUF_LIBS) -ldl -lm -o $@
 
-$(SHARED_TEST_BIN): $(B)/tests/%: tests/%.c $(LIBFRAG_SO)
-	@mkdir -p $(@D) $(B)/obj/$(<D)
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d -Itests $(LIBFRAG_INC) -I. $< $(ALL_LDFLAGS) \
-		-L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+$(SHARED_TEST_BIN): $(B)/tests/%: $(TEST_OBJ) $(LIBFRAG_SO)
+	@mkdir -p $(@D)
+	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm \
+		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
-$(CONFORMANCE_BIN): $(B)/tests/%: tests/%.c $(CONFORMANCE_PAIR) \
-	$(addprefix tests/conformance/,pair.h socket.h mischief.h message.h) \
+$(CONFORMANCE_BIN): $(B)/tests/%: $(TEST_OBJ) $(CONFORMANCE_PAIR:tests/%.c=$(TEST_OBJ)) \
 	$(LIBFRAG_SO) $(MODULE_SO)
-	@mkdir -p $(@D) $(B)/obj/$(<D)
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/$*.d $(LIBFRAG_INC) $< $(CONFORMANCE_PAIR) \
-		$(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm -Wl,-rpath,'$$ORIGIN/../../lib' \
-		-o $@
+	@mkdir -p $(@D)
+	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm \
+		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
 # The first one calls UCX itself and tests parts of the module alone; the other one inspects a peer.
 CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged
-$(CONFORMANCE_FORGED) $(B)/tests/conformance/test_ucx_answers: ALL_CFLAGS += \
+$(patsubst %,$(B)/obj/tests/programs/conformance/test_ucx_%.o,forged answers): ALL_CFLAGS += \
 	$(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
-$(CONFORMANCE_FORGED): private ALL_LDFLAGS += $(B)/obj/libfrag/modules/ucx/sockets.o \
-	$(if $(UCX_SRC),$(shell pkg-config --libs ucx))
+$(CONFORMANCE_FORGED): $(B)/obj/libfrag/modules/ucx/sockets.o
+$(CONFORMANCE_FORGED): private ALL_LDFLAGS += $(if $(UCX_SRC),$(shell pkg-config --libs ucx))
 
 $(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
