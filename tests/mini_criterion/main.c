@@ -154,13 +154,15 @@ static bool passes(const struct mini_test *test, double seconds)
 	if (status == -1)
 		fprintf(stderr, "%s::%s: still running after %g s\n", test->suite, test->name,
 			seconds);
+	else if (WIFSIGNALED(status) && WTERMSIG(status) == test->signal)
+		return true;
 	else if (WIFSIGNALED(status))
 		fprintf(stderr, "%s::%s: ended by signal %d\n", test->suite, test->name,
 			WTERMSIG(status));
-	else if (WEXITSTATUS(status) != 0)
+	else if (WEXITSTATUS(status) != 0 || test->signal != 0)
 		fprintf(stderr, "%s::%s: failed, exit status %d\n", test->suite, test->name,
 			WEXITSTATUS(status));
-	return status == 0;
+	return status == 0 && test->signal == 0;
 }
 
 static bool chosen(const struct mini_test *test, const char *filter)

@@ -17,6 +17,7 @@ struct mini_test {
 	void (*fn)(void);
 	void (*init)(void), (*fini)(void);
 	double timeout;
+	int signal; /* that the test is to end by; 0: none */
 	struct mini_test *next;
 };
 
@@ -93,6 +94,10 @@ mini_end(const char *file, int line, const char *expected, const char *format, .
 #define cr_expect_geq(a, b, ...) PLAIN_CHECK(mini_fail, (a) >= (b), #a " >= " #b, __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...)                                                                \
 	PLAIN_CHECK(mini_fail, strcmp(a, b) == 0, #a " is " #b, __VA_ARGS__)
+#define cr_expect_arr_eq(a, b, size, ...)                                                          \
+	PLAIN_CHECK(mini_fail, memcmp(a, b, size) == 0, #a " is " #b, __VA_ARGS__)
+#define cr_expect_str_neq(a, b, ...)                                                               \
+	PLAIN_CHECK(mini_fail, strcmp(a, b) != 0, #a " is not " #b, __VA_ARGS__)
 #define cr_expect_float_eq(a, b, e, ...)                                                           \
 	PLAIN_CHECK(mini_fail, PLAIN_NEAR(a, b, e), #a " is near " #b, __VA_ARGS__)
 
