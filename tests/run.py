@@ -107,7 +107,7 @@ VALGRIND = ["valgrind", "-q", "--vgdb=no", "--trace-children=yes", "--leak-check
 TIMES_SLOWER = {"threads": 3, "valgrind": 20, "emulated": 20}
 
 
-def run_program(command, name, build, checker=None):
+def run_program(command, name, build, checker=None, limit_s=None, environment=()):
     """Runs one test program; it writes its verdicts as TAP into the file FRAG_TEST_TAP."""
     result = Result(name)
     with tempfile.TemporaryDirectory(prefix="frag-test-") as runtime:
@@ -124,12 +124,12 @@ def run_program(command, name, build, checker=None):
             TMPDIR=scratch,
             PYTHONDONTWRITEBYTECODE="1",
         )
-        limit_s = LIMIT_S
+        env.update(environment)
         if checker in ("sanitized", "threads"):
             env.update(sanitizer_environment(checker, reports))
         elif checker == "valgrind":
             command = VALGRIND + ["--log-file=" + os.path.join(reports, "report.%p")] + command
-        limit_s *= TIMES_SLOWER.get(checker, 1)
+        limit_s = limit_s or LIMIT_S * TIMES_SLOWER.get(checker, 1)
         # Read by tests/slow.h and tests/integration/cluster.py.
         env["FRAG_TEST_SLOW"] = str(TIMES_SLOWER.get(checker, 1))
         started = time.monotonic()
@@ -165,6 +165,24 @@ def run_program(command, name, build, checker=None):
     if left_files:
         result.failed.append("%s: left files behind: %s" % (name, " ".join(left_files)))
     return result
+
+
+def programs(build, seconds):
+    """(command, name) of every test program of a build and of every integration test; each test of
+    a program may take that long."""
+    found = []
+    for folder, _, files in sorted(os.walk(os.path.join(build, "tests"))):
+        for f in sorted(files):
+            path = os.path.join(folder, f)
+            source = os.path.join(HERE, os.path.relpath(path, os.path.join(build, "tests")) + ".c")
+            # A program without a source is left over from before that was moved.
+            if f.startswith("test_") and os.path.exists(source):
+                found.append(([path, "--tap={tap}", "--timeout", str(seconds)], os.path.relpath(path, build)))
+    folder = os.path.join(HERE, "integration")
+    for f in sorted(os.listdir(folder)):
+        if f.startswith("test_") and f.endswith(".py"):
+            found.append(([sys.executable, os.path.join(folder, f)], "integration/" + f[:-3]))
+    return found
 
 
 def place_of(name):
@@ -231,18 +249,7 @@ def main():
         print("all", *sorted(os.path.join(args.build, c) for c in chosen if c.startswith("tests/")))
         return 0
 
-    work = []
-    for folder, _, files in sorted(os.walk(os.path.join(build, "tests"))):
-        for f in sorted(files):
-            path = os.path.join(folder, f)
-            source = os.path.join(HERE, os.path.relpath(path, os.path.join(build, "tests")) + ".c")
-            # A program without a source is left over from before that was moved.
-            if f.startswith("test_") and os.path.exists(source):
-                work.append(([path, "--tap={tap}", "--timeout", str(seconds)], os.path.relpath(path, build)))
-    folder = os.path.join(HERE, "integration")
-    for f in sorted(os.listdir(folder)):
-        if f.startswith("test_") and f.endswith(".py"):
-            work.append(([sys.executable, os.path.join(folder, f)], "integration/" + f[:-3]))
+    work = programs(build, seconds)
     if args.valgrind:
         # valgrind 3.19 does not know pidfd_open, without which a worker starts nothing.
         work = [w for w in work if re.match(r"tests/(unit|conformance|checkers)/(?!test_(worker_spawn|fraghost)$)", w[1])]
