@@ -121,6 +121,8 @@ def run_program(command, name, build, checker=None, limit_s=None, environment=()
             FRAG_TEST_RUNTIME=scratch,
             FRAG_TEST_TAP=tap,
             FRAG_BUILD=build,
+            # A wake-up that is lost hangs a test instead of costing it a moment.
+            FRAG_TEST_NO_SAFETY_POLL="1",
             TMPDIR=scratch,
             PYTHONDONTWRITEBYTECODE="1",
         )

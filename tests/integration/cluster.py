@@ -144,7 +144,8 @@ class ClusterTest(unittest.TestCase):
         os.mkdir(self.scratch)
         self.env = {k: v for k, v in os.environ.items()
                     # tests/run.py sets that one
-                    if not k.startswith(("FRAG_", "UCX_")) or k == "UCX_MEM_EVENTS"}
+                    if not k.startswith(("FRAG_", "UCX_")) or
+                    k in ("UCX_MEM_EVENTS", "FRAG_TEST_NO_SAFETY_POLL")}
         self.env.update(FRAG_TEST_ID=self.mark, TMPDIR=self.scratch, HOME=self.scratch,
                         FRAG_LIBRARY_PATH=TEST_PLUGINS)
         self.processes = []

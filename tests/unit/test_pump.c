@@ -17,11 +17,15 @@
 
 #define PATIENCE_NS 20000000000
 
-/* events are made by fake_event and handled by progress */
+/*
+ * events are made by fake_event and handled by progress. As with UCX, an event makes the fd
+ * readable only if a thread has armed since the last one.
+ */
 struct engine {
 	int fd;
 	_Atomic uint64_t events;
 	_Atomic uint64_t handled;
+	_Atomic bool armed;
 	_Atomic uint32_t inside; /* more than one thread in here is an error */
 	_Atomic uint32_t collisions;
 	_Atomic uint64_t rounds;
@@ -53,7 +57,8 @@ static void wake(void *object)
 static void fake_event(struct engine *t)
 {
 	atomic_fetch_add(&t->events, 1);
-	wake(t);
+	if (atomic_exchange(&t->armed, false))
+		wake(t);
 }
 
 static uint32_t progress(void *object, int64_t now_ns)
@@ -81,6 +86,12 @@ static int arm(void *object)
 
 	enter(t);
 	if (read(t->fd, &n, sizeof(n)) == sizeof(n)) {
+		leave(t);
+		return -EBUSY;
+	}
+	atomic_store(&t->armed, true);
+	if (atomic_load(&t->events) != atomic_load(&t->handled)) {
+		atomic_store(&t->armed, false);
 		leave(t);
 		return -EBUSY;
 	}
@@ -379,6 +390,77 @@ Test(pump, the_backup_poller_drives_while_operators_compute)
 	close_pump();
 }
 
+/* Work that comes with a second event, once the first one's wake-up has been consumed by arming. */
+static bool second_event(void *arg)
+{
+	int *asked = arg;
+
+	if (++*asked == 3)
+		fake_event(&fake);
+	return atomic_load(&fake.handled) == atomic_load(&fake.events) && *asked > 3;
+}
+
+/*
+ * A waiter may take over and leave again before the backup poller, whose event it was, has woken
+ * up. Then nobody has armed for the next event, and the backup poller must not sleep on.
+ */
+Test(pump, the_backup_poller_comes_back_after_a_waiter)
+{
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	const struct sched_param none = {0};
+	uint64_t rounds;
+	cpu_set_t one;
+	int asked;
+
+	/* One core, on which a thread that wakes up has to wait for its turn. */
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	sched_setscheduler(0, SCHED_BATCH, &none);
+	open_pump();
+	for (int i = 0; i < 20; i++) {
+		do { /* the backup poller sleeps on the fd */
+			rounds = atomic_load(&fake.rounds);
+			compute_for(25000000);
+		} while (atomic_load(&fake.rounds) != rounds && fragi_now_ns() < until);
+		asked = 0;
+		fake_event(&fake);
+		fragi_pump_wait(pump, until, second_event, &asked);
+		fake_event(&fake);
+		while (atomic_load(&fake.handled) != atomic_load(&fake.events) &&
+		       fragi_now_ns() < until)
+			sched_yield();
+		cr_assert_eq(fake.handled, fake.events);
+	}
+	close_pump();
+}
+
+/* The event comes, without a wake-up, when the waiter asks for the last time before it sleeps. */
+static bool unannounced_event(void *arg)
+{
+	int *asked = arg;
+
+	if (++*asked == 3)
+		atomic_fetch_add(&fake.events, 1);
+	return atomic_load(&fake.handled) > 0;
+}
+
+/* The safety net. */
+Test(pump, a_lost_wake_up_is_made_up_for)
+{
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	int asked = 0;
+
+	setenv("FRAG_PUMP", "event", 1);
+	unsetenv("FRAG_TEST_NO_SAFETY_POLL");
+	open_pump();
+	while (atomic_load(&fake.handled) == 0 && fragi_now_ns() < until)
+		fragi_pump_wait(pump, until, unannounced_event, &asked);
+	cr_assert_lt(fragi_now_ns(), until);
+	cr_assert_gt(asked, 3);
+	close_pump();
+}
+
 /*
  * Ticks are short and never end: the backup poller does not wake up for each event, and is there
  * when one is long.
@@ -457,6 +539,7 @@ Test(pump, at_rest_it_sleeps)
 	uint64_t rounds;
 	int64_t until;
 
+	setenv("FRAG_PUMP", "event", 1);
 	open_pump();
 	fragi_pump_wait(pump, fragi_now_ns() + 1000000, never, NULL);
 	rounds = atomic_load(&fake.rounds);

@@ -19,14 +19,18 @@
 /* If compute threads poll at least this often, it is not woken for every event. */
 #define PASSING_NS 200000
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static bool should_leave(const struct fragi_pump *pump)
 {
 	return atomic_load(&pump->driver) != FRAGI_DRIVER_BACKUP || atomic_load(&pump->backup_stop);
+}
+
+/* Either it sees a waiter that has taken over, or the waiter sees the mark as it leaves. */
+static void sleep_on_fd(struct fragi_pump *pump, int64_t now_ns, int64_t deadline_ns)
+{
+	atomic_store(&pump->backup_on_fd, true);
+	if (!should_leave(pump))
+		fragi_pump_fd_sleep(pump, now_ns, fragi_pump_bounded(pump, deadline_ns, now_ns));
+	atomic_store(&pump->backup_on_fd, false);
 }
 
 /* What it has seen of compute threads. */
@@ -85,8 +89,7 @@ static void backup_drive(struct fragi_pump *pump)
 		if (often)
 			nanosleep(&look, NULL);
 		else if (r == 0)
-			fragi_pump_fd_sleep(pump, now,
-					    earlier(deadline, now + FRAGI_PUMP_TICK_NS * 10));
+			sleep_on_fd(pump, now, deadline);
 		else if (happened == 0 || ++rounds % ROUNDS == 0)
 			nanosleep(&backoff, NULL);
 	}

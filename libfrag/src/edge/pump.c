@@ -30,8 +30,9 @@
  */
 #define SPIN_NS 30000 /* adaptive, where there are cores to spare */
 #define SPIN_CORES_MIN 5
-#define SLEEP_NS_MAX 500000000 /* safety net: bounds the delay if a wake-up is ever lost */
-#define PASSING_STAY_NS 100000 /* of a compute thread */
+#define SAFETY_NS 500000000 /* safety net: bounds the delay if a wake-up is ever lost */
+#define LOOK_AGAIN_NS (FRAGI_PUMP_TICK_NS * 10) /* the same beside another thread that drives */
+#define PASSING_STAY_NS 100000                  /* of a compute thread */
 #define REARM_ROUNDS_MAX 16
 
 /* the pump this thread makes progress on as a waiter */
@@ -75,6 +76,8 @@ int fragi_pump_create(struct fragi_pump **out_pump)
 		return -ENOMEM;
 	memset(pump, 0, sizeof(*pump));
 	pump->fd = -1;
+	/* Tests switch the safety net off, because it would hide a wake-up that is lost. */
+	pump->safety_ns = getenv("FRAG_TEST_NO_SAFETY_POLL") == NULL ? SAFETY_NS : INT64_MAX;
 	if (mode != NULL && strcmp(mode, "busy_poll") == 0)
 		pump->busy_poll = true;
 	else if (mode != NULL && strcmp(mode, "event") == 0)
@@ -89,6 +92,11 @@ int fragi_pump_create(struct fragi_pump **out_pump)
 			mode);
 	*out_pump = pump;
 	return 0;
+}
+
+bool fragi_pump_has_safety_net(const struct fragi_pump *pump)
+{
+	return pump->safety_ns != INT64_MAX;
 }
 
 /* The lock. */
@@ -288,8 +296,8 @@ void fragi_pump_fd_sleep(const struct fragi_pump *pump, int64_t now_ns, int64_t 
 
 	if (ns <= 0)
 		return;
-	if (ns > SLEEP_NS_MAX)
-		ns = SLEEP_NS_MAX;
+	if (ns > pump->safety_ns)
+		ns = pump->safety_ns;
 	t.tv_sec = ns / 1000000000;
 	t.tv_nsec = ns % 1000000000;
 	ppoll(&p, 1, &t, NULL);
@@ -298,6 +306,12 @@ void fragi_pump_fd_sleep(const struct fragi_pump *pump, int64_t now_ns, int64_t 
 static int64_t earlier(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
+}
+
+int64_t fragi_pump_bounded(const struct fragi_pump *pump, int64_t until_ns, int64_t now_ns)
+{
+	return fragi_pump_has_safety_net(pump) ? earlier(until_ns, now_ns + LOOK_AGAIN_NS)
+					       : until_ns;
 }
 
 /* Makes rounds until there is something to do. The caller has made itself the driver. */
@@ -381,6 +395,9 @@ static bool become_driver(struct fragi_pump *pump)
 static void leave_driving(struct fragi_pump *pump)
 {
 	atomic_store(&pump->driver, FRAGI_DRIVER_NONE);
+	/* It still sleeps for an event of which this thread has had the wake-up. */
+	if (atomic_load(&pump->backup_on_fd))
+		wake_on_fd(pump);
 	if (atomic_load(&pump->backup_rests)) {
 		atomic_store(&pump->backup_rests, false);
 		atomic_fetch_add(&pump->backup_key, 1);
@@ -440,8 +457,7 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 	 * as the backup poller would.
 	 */
 	fragi_pump_progress(pump);
-	futex_sleep(pump, poked, earlier(until_ns, fragi_now_ns() + FRAGI_PUMP_TICK_NS * 10),
-		    has_work, arg);
+	futex_sleep(pump, poked, fragi_pump_bounded(pump, until_ns, fragi_now_ns()), has_work, arg);
 }
 
 int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_pump_ops *ops, void *object)

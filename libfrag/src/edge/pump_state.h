@@ -28,6 +28,7 @@ struct fragi_pump {
 	int fd;
 	bool busy_poll;
 	int64_t spin_ns;
+	int64_t safety_ns; /* no sleep on the fd is longer; INT64_MAX in tests */
 	/* the lock, and what it guards */
 	_Alignas(64) _Atomic uint32_t lock;
 	_Atomic uint32_t lock_waiters; /* in fragi_pump_lock: nobody overtakes them */
@@ -47,6 +48,7 @@ struct fragi_pump {
 	_Alignas(64) _Atomic uint32_t backup_key; /* futex: hints, stop */
 	_Atomic bool backup_stop;
 	_Atomic bool backup_rests; /* sleeps without a tick */
+	_Atomic bool backup_on_fd; /* sleeps on the fd, or is about to */
 	_Atomic bool hinted;
 	_Atomic uint64_t turns; /* how often a waiter became the driver */
 	bool backup_started;
@@ -64,6 +66,8 @@ void fragi_futex_wake(_Atomic uint32_t *key, int count);
 void fragi_pump_rearm(struct fragi_pump *pump);
 /* Sleeps on the fd until its event, or until_ns. */
 void fragi_pump_fd_sleep(const struct fragi_pump *pump, int64_t now_ns, int64_t until_ns);
+/* until_ns, or when a sleep beside another thread that drives ends at the latest. */
+int64_t fragi_pump_bounded(const struct fragi_pump *pump, int64_t until_ns, int64_t now_ns);
 
 /* backup_poller.c */
 int fragi_pump_backup_start(struct fragi_pump *pump);
