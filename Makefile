@@ -37,6 +37,7 @@ include mk/install.mk
 include mk/lint.mk
 include mk/fuzz.mk
 include mk/proof.mk
+include mk/mutate.mk
 
 .PHONY: deps clean
 deps:

@@ -47,6 +47,7 @@ asan make -s asan
 call-sites make -s faults
 call-sites-asan make -s asan-faults
 coverage make -s coverage
+mutate make -s mutate COUNT=200 PATIENCE=30
 tsan make -s tsan
 valgrind make -s valgrind
 aarch64 make -s aarch64
