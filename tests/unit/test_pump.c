@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <base/stamp.h>
@@ -294,11 +295,41 @@ Test(pump, pokes_are_not_lost_with_a_transport)
 	close_pump();
 }
 
+/* How often the thread slept in 50 waits of a millisecond each. */
+static long sleeps_of_waiting(void)
+{
+	struct rusage before, after;
+	int64_t until;
+
+	getrusage(RUSAGE_THREAD, &before);
+	for (int i = 0; i < 50; i++)
+		for (until = fragi_now_ns() + 1000000; fragi_now_ns() < until;)
+			fragi_pump_wait(pump, until, never, NULL);
+	getrusage(RUSAGE_THREAD, &after);
+	return after.ru_nvcsw - before.ru_nvcsw;
+}
+
 Test(pump, busy_poll_never_sleeps)
 {
 	setenv("FRAG_PUMP", "busy_poll", 1);
+	cr_assert_eq(fragi_pump_create(&pump), 0);
+	cr_expect_lt(sleeps_of_waiting(), 25);
+	fragi_pump_destroy(pump);
 	open_pump();
 	work_with(1, true);
+	cr_expect_lt(sleeps_of_waiting(), 25);
+	close_pump();
+}
+
+Test(pump, event_sleeps_at_once)
+{
+	setenv("FRAG_PUMP", "event", 1);
+	cr_assert_eq(fragi_pump_create(&pump), 0);
+	cr_expect_geq(sleeps_of_waiting(), 50);
+	cr_expect_lt(sleeps_of_waiting(), 100);
+	fragi_pump_destroy(pump);
+	open_pump();
+	cr_expect_geq(sleeps_of_waiting(), 50);
 	close_pump();
 }
 

@@ -94,11 +94,6 @@ int fragi_pump_create(struct fragi_pump **out_pump)
 	return 0;
 }
 
-bool fragi_pump_has_safety_net(const struct fragi_pump *pump)
-{
-	return pump->safety_ns != INT64_MAX;
-}
-
 /* The lock. */
 
 bool fragi_pump_try_lock(struct fragi_pump *pump)
@@ -310,8 +305,7 @@ static int64_t earlier(int64_t a, int64_t b)
 
 int64_t fragi_pump_bounded(const struct fragi_pump *pump, int64_t until_ns, int64_t now_ns)
 {
-	return fragi_pump_has_safety_net(pump) ? earlier(until_ns, now_ns + LOOK_AGAIN_NS)
-					       : until_ns;
+	return pump->safety_ns == INT64_MAX ? until_ns : earlier(until_ns, now_ns + LOOK_AGAIN_NS);
 }
 
 /* Makes rounds until there is something to do. The caller has made itself the driver. */

@@ -38,8 +38,6 @@ struct fragi_pump_ops {
 FRAGI_API int fragi_pump_create(struct fragi_pump **out_pump);
 /* Stops the backup poller and frees. No other thread may be inside. NULL is accepted. */
 FRAGI_API void fragi_pump_destroy(struct fragi_pump *pump);
-/* Whether sleeps are bounded in case a wake-up is lost; tests switch that off. */
-FRAGI_API bool fragi_pump_has_safety_net(const struct fragi_pump *pump);
 /*
  * Attaches the object and starts the backup poller. Once, before any thread waits; the object is
  * borrowed until fragi_pump_detach. Returns 0 or negative errno.

@@ -241,7 +241,7 @@ void fragi_run_watch(struct fragi_run *run)
 	note_pause(run, now_ns);
 	watch_hung(run, now_ns);
 	watch_time(run, now_ns);
-	for (size_t i = 0; i < run->fragment_count && fragi_pump_has_safety_net(run->pump); i++)
+	for (size_t i = 0; i < run->fragment_count; i++)
 		fragi_sched_wake_stalled(run->fragments[i].sched, now_ns);
 	if (atomic_load(&run->running) > 0 && !atomic_load(&run->halting))
 		watch_rest(run, now_ns);
