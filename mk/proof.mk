@@ -6,6 +6,7 @@
 #   coverage  the whole suite, and which lines and branches it took; fails below 90 % of the
 #             branches of the cores and the codec
 #   tsan      the whole suite with ThreadSanitizer, its test programs without Criterion
+#   tsan-queues  the tests of the queue and the pump alone, as a part of make check
 #   valgrind  unit and conformance tests under valgrind
 #   aarch64   everything built for aarch64, its test programs under qemu-user
 #   proof     what every submission must pass after make check
@@ -25,7 +26,13 @@ TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan MINI_CRITER
 COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="-O0 -g" WERROR= \
 	EXTRA_CFLAGS="--coverage -fprofile-update=atomic -w" EXTRA_LDFLAGS=--coverage
 
-.PHONY: ndebug asan asan-faults tsan coverage valgrind aarch64 proof nightly
+# The queue and the pump alone, with what they stand on, so that it is quick enough for make check.
+QUEUES_SRC = $(wildcard libfrag/src/base/*.c libfrag/src/data/*.c) \
+	$(addprefix libfrag/src/edge/,edge.c queue.c pump.c backup_poller.c)
+QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
+	LIBFRAG_SRC="$(QUEUES_SRC)"
+
+.PHONY: ndebug asan asan-faults tsan tsan-queues coverage valgrind aarch64 proof nightly
 ndebug:
 	@mk/deps.sh
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 tests
@@ -45,6 +52,9 @@ tsan:
 	@tests/checkers/checkers.sh build-tsan/checkers --threads "data race" $(CC) -g \
 		$(TSAN_FLAGS) -Itests/mini_criterion tests/mini_criterion/main.c
 	@python3 tests/run.py --build build-tsan --threads $(if $(ONLY),--only $(ONLY))
+tsan-queues:
+	@$(QUEUES_MAKE) $(addprefix build-tsan-queues/tests/unit/test_,queue pump lock)
+	@python3 tests/run.py --build build-tsan-queues --threads --only tests/unit/
 coverage:
 	@mk/deps.sh proof
 	@$(COVERAGE_MAKE) tests

@@ -85,4 +85,5 @@ check:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) check-here
 check-here: tests
 	@$(SIM_BIN) --runs 10000 --jobs $$(nproc)
+	@$(MAKE) --no-print-directory -s tsan-queues
 	@python3 tests/run.py --build $(B) --record $(B)/tests/passed
