@@ -26,7 +26,7 @@ TYPES = {"const", "static", "struct", "enum", "union", "unsigned", "signed", "bo
          "float", "double", "void", "size_t", "ssize_t", "extern", "va_list"}
 # These make no program behave differently, or only say what is there.
 LEFT_ALONE = re.compile(r"(static_)?assert|_Static_assert|log_debug|log_trace|sizeof|offsetof|alignof|_Alignof|typeof|"
-                        r"__typeof__|__attribute__|FRAG_PRINTF|va_start|va_end|va_copy")
+                        r"__typeof__|__attribute__|FRAG_PRINTF|va_start|va_end|va_copy|abort")
 KEYWORDS = {"if", "while", "for", "switch", "return", "sizeof", "do", "else", "case", "goto"}
 OPEN, CLOSE = "([{", ")]}"
 # Ends an operand of && and ||, together with the brackets around it.
@@ -173,6 +173,8 @@ def in_expression(source, tokens, first, last, skip):
         elif t.kind == "number" and re.fullmatch(r"\d+[uUlL]*", t.text):
             if before.text == "[" and after.text == "]" and t.text == "0":
                 continue  # *p, for the most part
+            if tokens[opened_before(tokens, i) - 1].text == "__builtin_expect" and after.text == ")":
+                continue  # which way is likely
             value = int(re.match(r"\d+", t.text).group(), 0 if t.text == "0" or t.text[0] != "0" else 8)
             suffix = t.text[len(re.match(r"\d+", t.text).group()):]
             if before.text in ("+", "-") and t.text == "1" and source[before.end] == " ":
@@ -192,6 +194,17 @@ def in_expression(source, tokens, first, last, skip):
             yield "memory order", t.start, t.end, "memory_order_relaxed"
         elif t.kind == "word" and after.text == "(" and t.text not in KEYWORDS and after.partner:
             yield from swapped(source, tokens, i + 1)
+
+
+def opened_before(tokens, i):
+    """The bracket that is open around a token."""
+    while i > 0:
+        i -= 1
+        if tokens[i].kind == "mark" and tokens[i].text in CLOSE and tokens[i].partner is not None:
+            i = tokens[i].partner
+        elif tokens[i].kind == "mark" and tokens[i].text in OPEN:
+            return i
+    return 0
 
 
 def swapped(source, tokens, opened):

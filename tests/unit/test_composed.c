@@ -40,6 +40,8 @@ static void end(struct frag_fragment *fragment, struct fragi_diag *diag, const c
 {
 	cr_expect_eq(fragi_fragment_complete(fragment), errors[0] != '\0' ? -EINVAL : 0);
 	expect_errors(diag, errors);
+	cr_expect_null(frag_make_operator_of(fragment, "late", &plain, FRAG_NO_ARGS),
+		       "a complete fragment takes nothing more");
 	fragi_fragment_destroy(fragment);
 	fragi_diag_fini(diag);
 }
@@ -69,6 +71,18 @@ Test(composed, names_that_are_none_or_taken_are_refused)
 	    "app: two resources are called \"pool\"\n"
 	    "app: \"a pool\" is no name of a resource\n"
 	    "app: \"\" is no name of a resource\n");
+}
+
+Test(composed, an_operator_made_twice_is_refused)
+{
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag);
+
+	cr_assert_eq(frag_add_operator(fragment,
+				       frag_make_operator_of(fragment, "op", &plain, FRAG_NO_ARGS)),
+		     0);
+	cr_expect_null(frag_make_operator_of(fragment, "op", &plain, FRAG_NO_ARGS));
+	end(fragment, &diag, "app: operator \"op\" is made twice\n");
 }
 
 Test(composed, flows_of_nothing_or_by_no_policy_are_refused)

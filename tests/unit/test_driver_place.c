@@ -73,6 +73,8 @@ Test(driver_place, neighbours_then_free_cores_then_the_name_decide)
 					   WORKER("c", 99, "f3")};
 	struct drv_place_worker free_cores[] = {{.name = "a", .cores = 4, .placed = 3},
 						{.name = "b", .cores = 2}};
+	struct drv_place_worker neighbours[] = {WORKER("a", 64, "f3"),
+						WORKER("b", 1, "f1", "f2", "f3")};
 	struct drv_place_worker equal[] = {{.name = "b", .cores = 2}, {.name = "a", .cores = 2}};
 	struct fixture f;
 
@@ -83,6 +85,11 @@ Test(driver_place, neighbours_then_free_cores_then_the_name_decide)
 	cr_expect_str_eq(
 		f.places[2].reason,
 		"of 3 workers of which each names it, a was chosen: it has most free cores");
+	cr_expect_eq(drv_place(f.spec, neighbours, 2, &f.arena, f.places), 0);
+	cr_expect_eq(f.places[2].worker, 1, "its neighbours count more than free cores");
+	cr_expect_str_eq(
+		f.places[2].reason,
+		"of 2 workers of which each names it, b was chosen: most of its neighbours are there");
 	cr_expect_eq(drv_place(f.spec, free_cores, 2, &f.arena, f.places), 0);
 	cr_expect_eq(f.places[0].worker, 1);
 	cr_expect_str_eq(

@@ -339,6 +339,17 @@ Test(host_core, frames_out_of_turn_are_ignored)
 	expect_state(HOST_STATE_STARTED);
 }
 
+/* While it connects, that work has to be completed first. */
+Test(host_core, the_time_for_peers_waits_for_the_work)
+{
+	up_to_wiring();
+	cr_assert_not(timers_until(now + 20000 * MS, true, FW_HOST_WIRED));
+	expect_state(HOST_STATE_WIRING);
+	work_done(HOST_EV_WIRE_DONE, &good);
+	cr_assert(timers_until(now + 1 * MS, true, FW_HOST_WIRED));
+	cr_expect_eq(sent(FW_HOST_WIRED)->result.failure.code, FRAGI_FAILURE_EDGE_UNREACHABLE);
+}
+
 Test(host_core, peers_that_do_not_answer_in_time_are_named)
 {
 	up_to_wiring();

@@ -209,6 +209,26 @@ Test(resolve, errors_list_the_valid_names)
 	    "app.yaml:7:48: flow end h.tx: the operator has no inputs\n");
 }
 
+/* The list in a sentence is bounded, whatever the number of ports. */
+Test(resolve, an_operator_with_very_many_ports_is_described)
+{
+	static struct fragi_port_info many[200];
+	static char names[FRAG_COUNT_OF(many)][8];
+	struct resolved resolved = {0};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(many); i++) {
+		snprintf(names[i], sizeof(names[i]), "out%zu", i % 1000);
+		many[i] = (struct fragi_port_info){.name = names[i], .dir = FRAG_OUT};
+	}
+	sources[0].ports = many;
+	sources[0].port_count = FRAG_COUNT_OF(many);
+	resolve(&resolved, -1, "[f.tx.nothing -> g.rx.in]");
+	cr_expect_eq(resolved.r, -EINVAL);
+	cr_expect_eq(resolved.diag.count, 1);
+	cr_expect_not_null(strstr(resolved.diag.items[0].text, "no output \"nothing\""));
+	resolved_fini(&resolved);
+}
+
 Test(resolve, types_must_agree)
 {
 	bad(-1, "[f.tx -> g.rx.video, f.cam.video -> g.rx.in, f.cam.boxes -> g.other]",

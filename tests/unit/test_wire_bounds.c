@@ -192,6 +192,10 @@ Test(wire_bounds, another_major_is_read_as_far_as_it_goes_and_refused_naming_bot
 	cr_expect_eq(fw_hello_check(&out->hello, &err), -EPROTONOSUPPORT);
 	cr_expect_not_null(strstr(err.text, "9.4"));
 	cr_expect_not_null(strstr(err.text, "1.0"));
+	cr_expect_str_eq(out->hello.name, "");
+	cr_expect_str_eq(out->hello.worker_address, "");
+	cr_expect_str_eq(out->hello.node, "");
+	cr_expect_str_eq(out->hello.version, "");
 	fw_message_free(out);
 
 	hello.major = FW_PROTOCOL_MAJOR;

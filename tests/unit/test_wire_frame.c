@@ -134,3 +134,23 @@ Test(wire_frame, frames_that_nobody_takes_do_not_pile_up)
 	cr_expect_leq(reader.capacity, (size_t)4 * FW_FRAME_MAX);
 	fw_reader_fini(&reader);
 }
+
+Test(wire_frame, a_reader_that_was_emptied_reads_again)
+{
+	uint8_t stream[64];
+	const uint8_t *bytes;
+	size_t size, total = put_frame(stream, 20, 1);
+	struct fw_reader reader;
+
+	fw_reader_init(&reader, FW_FRAME_MAX);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(fw_reader_feed(&reader, stream, 7, 1), 0);
+		fw_reader_fini(&reader);
+		cr_assert_eq(fw_reader_feed(&reader, stream, total, 2), 0);
+		cr_assert_eq(fw_reader_next(&reader, &bytes, &size, NULL), 1);
+		cr_expect_eq(size, 20);
+		cr_expect_eq(fw_reader_next(&reader, &bytes, &size, NULL), 0);
+	}
+	fw_reader_fini(&reader);
+	fw_reader_fini(&reader);
+}

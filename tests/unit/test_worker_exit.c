@@ -206,3 +206,14 @@ Test(worker_exit, some_of_many_operators_that_ran_are_named)
 		sent(FW_HOST_EXIT)->exit.failure.sentence,
 		"fraghost 4711 crashed in fragment1.op, tick 1 or fragment1.op, tick 1 or fragment1.op, tick 1 or 2 more: signal 11 (SIGSEGV)");
 }
+
+Test(worker_exit, log_lines_name_what_they_are_about)
+{
+	start_attached(false);
+	spawn(3);
+	cr_expect_str_eq(logged(FRAGI_LOG_DEBUG),
+			 "host 1 of run 7, epoch 3, pid 4711: spawning -> up");
+	exited(0, SIGSEGV, false);
+	cr_expect_str_eq(logged(FRAGI_LOG_ERROR),
+			 "app: fraghost 4711 of fragment1 crashed: signal 11 (SIGSEGV)");
+}

@@ -44,6 +44,10 @@ Test(worker_session, waits_with_growing_jittered_pauses_and_says_so_once)
 						     .text = "connection refused"}),
 			     0);
 		lines += logged(FRAGI_LOG_INFO) != NULL;
+		if (i == 0)
+			cr_expect_str_eq(
+				logged(FRAGI_LOG_INFO),
+				"waiting for the driver at 127.0.0.1:57777: connection refused");
 		cr_assert_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
 		last = now;
 		cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
