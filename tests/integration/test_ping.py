@@ -4,6 +4,7 @@ accounted for."""
 import json
 import os
 import signal
+import time
 import unittest
 
 import cluster
@@ -102,9 +103,36 @@ class Stream(cluster.ClusterTest):
         self.assertEqual(flow["sent"], 300)
         self.assertEqual(flow["delivered"], len(received))
         self.assertEqual(flow["dropped"]["queue_full"], 300 - len(received))
+        self.assertEqual(sum(flow["dropped"].values()), 300 - len(received))
         self.assertGreater(flow["dropped"]["queue_full"], 0)
         self.assertEqual(received, sorted(set(received)))
         self.assertEqual(received[-1], 300, "the newest must not be the one that is dropped")
+
+    def test_min_size_holds_messages_back(self):
+        """Ten must wait before the first is taken, so all but the last have waited for nine more."""
+        text = APP.replace('pause: "${rx_pause}"}}', 'pause: "${rx_pause}"},\n'
+                           "           conditions: [{type: message_available, min_size: 10}]}")
+        self.write("app.yaml", text % {"folder": self.folder})
+        summary = self.run_stream("--count", "30", "--pause", "20ms", "--capacity", "16")
+        self.assertEqual(self.sent_and_received()[1], list(range(1, 31)))
+        self.assertGreater(self.flow(summary, "fragment1.tx.out")["latency_ns"]["p50"], 9 * 20e6 * 0.8)
+
+    def test_the_summary_agrees_with_what_was_seen(self):
+        started = time.time()
+        summary = self.run_stream("--count", "50", "--pause", "10ms")
+        ended = time.time()
+        pauses = 49 * 10e6
+        self.assertTrue(started < summary["started_unix_ns"] / 1e9 < ended, summary["started_unix_ns"])
+        self.assertTrue(pauses < summary["duration_ns"] < (ended - started) * 1e9, summary["duration_ns"])
+        self.assertTrue(0 < summary["first_message_ns"] < summary["duration_ns"] - pauses, summary["first_message_ns"])
+        self.assertLess(summary["shutdown_ns"], summary["duration_ns"] - pauses)
+        self.assertEqual([(f["name"], [(o["name"], o["type"], o["ticks"]) for o in f["operators"]])
+                          for f in summary["fragments"]],
+                         [("fragment1", [("tx", "truth_tx", 50)]), ("fragment2", [("rx", "truth_rx", 50)])])
+        flow = self.flow(summary, "fragment1.tx.out")
+        self.assertEqual((flow["to"], flow["policy"], flow["capacity"]), ("fragment2.rx.in", "block", 4))
+        self.assertEqual(set(flow["dropped"].values()), {0})
+        self.assertEqual(flow["bytes"], 50 * 8)
 
     def test_any_starting_order(self):
         first = self.start("workerd", "--address", "127.0.0.1:%d" % self.free_port(), "--fragments", "fragment2",

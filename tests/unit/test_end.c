@@ -357,24 +357,42 @@ Test(end, rest_ends_only_what_may_end_so)
 	}
 }
 
+/*
+ * The shortest of some runs, because the machine may be busy: whether it took at least that long,
+ * and not so much longer that the time itself must be another.
+ */
+#define RUNS_MAX 5
+static bool lasts(const struct rig *rig, int64_t ns, int run)
+{
+	int64_t took = rig->done_ns - rig->start_ns;
+
+	cr_expect_geq(took, ns);
+	cr_assert(took < ns * 8 / 5 || run + 1 < RUNS_MAX, "%lld ns instead of %lld",
+		  (long long)took, (long long)ns);
+	return took < ns * 8 / 5;
+}
+
 Test(end, rest_may_have_to_last)
 {
 	struct rig rig;
+	bool over = false;
 
-	rig_run(&rig, &rig_plugin,
-		"frag: 1\napplication: app\n"
-		"scheduler: {type: event_based, stop_on_deadlock_timeout_ms: 300}\n"
-		"operators:\n  a: {type: middle, parameters: {slot: 1}}\n"
-		"  b: {type: middle}\nflows: [a -> b, b -> a]\n");
-	cr_expect_geq(rig.done_ns - rig.start_ns, 300000000);
-	rig_end(&rig);
+	for (int run = 0; !over; run++) {
+		rig_run(&rig, &rig_plugin,
+			"frag: 1\napplication: app\n"
+			"scheduler: {type: event_based, stop_on_deadlock_timeout_ms: 300}\n"
+			"operators:\n  a: {type: middle, parameters: {slot: 1}}\n"
+			"  b: {type: middle}\nflows: [a -> b, b -> a]\n");
+		over = lasts(&rig, 300000000, run);
+		rig_end(&rig);
+	}
 }
 
 Test(end, max_duration_ends_in_order)
 {
 	struct rig rig;
 
-	for (int s = 0; s < 2; s++) {
+	for (int s = 0, run = 0; s < 2; run++) {
 		char text[512];
 
 		snprintf(
@@ -385,8 +403,11 @@ Test(end, max_duration_ends_in_order)
 			s == 0 ? "greedy" : "event_based");
 		rig_run(&rig, &rig_plugin, text);
 		cr_expect_eq(rig.failed, 0);
-		cr_expect_geq(rig.done_ns - rig.start_ns, 200000000);
 		cr_expect_eq(rig_row(&rig, 0)->sent, rig_row(&rig, 0)->delivered);
+		if (lasts(&rig, 200000000, run)) {
+			s++;
+			run = -1;
+		}
 		rig_end(&rig);
 		notes_clear();
 	}

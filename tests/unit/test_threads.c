@@ -108,3 +108,49 @@ Test(threads, run_where_they_are_pinned)
 	cr_expect_not_null(strstr(err.text, "pin_cores"), "%s", err.text);
 	rig_end(&rig);
 }
+
+/* Two of these meet in compute at each message: both must run at the same time. */
+static _Atomic uint32_t met;
+static _Atomic bool missed;
+
+static int meeting_compute(void *state, struct frag_tick *tick)
+{
+	uint32_t both = (atomic_fetch_add(&met, 1) + 2) / 2 * 2;
+	int64_t until = fragi_now_ns() + 10000000000, x;
+
+	(void)state;
+	while (atomic_load(&met) < both && !atomic_load(&missed))
+		if (fragi_now_ns() > until)
+			atomic_store(&missed, true);
+		else
+			sched_yield();
+	return atomic_load(&missed) ? -ETIMEDOUT : frag_tick_receive_i64(tick, 0, &x);
+}
+
+static const struct frag_port meeting_ports[] = {{.name = "in", .dir = FRAG_IN, .type = "i64"}};
+static const struct frag_op_type meeting_type = {
+	FRAG_OP_TYPE_INIT, .name = "meeting", .headline = "Meets another",
+	FRAG_PORTS(meeting_ports), .compute = meeting_compute};
+static const struct frag_op_type *const meeting_ops[] = {&source_type, &meeting_type};
+static const struct frag_plugin meeting_plugin = {.struct_size = sizeof(struct frag_plugin),
+						  .abi_major = FRAG_ABI_MAJOR,
+						  .abi_minor = FRAG_ABI_MINOR,
+						  .name = "meeting",
+						  .version = "1",
+						  FRAG_OPS(meeting_ops)};
+
+/* Between two messages all threads sleep, and the first that wakes has to wake another. */
+Test(threads, all_of_them_wake_for_work)
+{
+	struct rig rig;
+
+	rig_run(&rig, &meeting_plugin,
+		"frag: 1\napplication: app\nscheduler: {type: event_based, worker_thread_number: 2}\n"
+		"operators:\n  tx: {type: source, parameters: {count: 50},\n"
+		"       conditions: [{type: periodic, recess_period: 5ms}]}\n"
+		"  a: {type: meeting}\n  b: {type: meeting}\nflows: [tx -> a, tx -> b]\n");
+	cr_expect_eq(rig.failed, 0);
+	cr_expect_not(missed);
+	cr_expect_eq(met, 100);
+	rig_end(&rig);
+}
