@@ -8,9 +8,11 @@
  * The control network. Frames of one connection and direction stay in order; those of different
  * ones overtake each other as their delays fall. A stalled link holds everything; when it runs
  * again it delivers what it held, or resets. A process that dies closes its ends; a node that dies
- * says nothing.
+ * says nothing. Frames come in pieces of any size, which the reader of proto/wire puts together; a
+ * connection that breaks may lose the end of one.
  */
 #define HELLO_LIMIT_NS (2 * SIM_S)
+#define PIECES_MAX 4
 
 static int64_t latency(struct sim *sim, const struct sim_connection *connection)
 {
@@ -59,6 +61,19 @@ static void put(struct sim *sim, uint32_t index, uint32_t to, enum sim_frame_kin
 	schedule(sim, index, to);
 }
 
+/* What is under way to that end, and what it has read of an unfinished frame. */
+static void forget(struct sim_connection *connection, uint32_t end)
+{
+	sim_pipe_clear(&connection->to[end]);
+	fw_reader_fini(&connection->reader[end]);
+}
+
+void sim_connection_fini(struct sim_connection *connection)
+{
+	forget(connection, 0);
+	forget(connection, 1);
+}
+
 struct sim_connection *sim_connection_new(struct sim *sim, uint32_t worker)
 {
 	struct sim_connection *connection;
@@ -68,7 +83,10 @@ struct sim_connection *sim_connection_new(struct sim *sim, uint32_t worker)
 		sim->connection_count--;
 	}
 	connection = &sim->connections[sim->connection_count++];
+	sim_connection_fini(connection);
 	*connection = (struct sim_connection){.worker = worker, .open = {true, false}};
+	for (int end = 0; end < 2; end++)
+		fw_reader_init(&connection->reader[end], FW_FRAME_MAX);
 	return connection;
 }
 
@@ -131,7 +149,21 @@ void sim_on_stranger(struct sim *sim, const struct sim_event *event)
 
 void sim_send(struct sim *sim, uint32_t index, uint32_t to, uint8_t *frame, size_t size)
 {
+	uint8_t *rest = frame, *piece;
+
 	sim_note_bytes(sim, frame, size);
+	for (int i = 1; i < PIECES_MAX && size > 1 && sim_chance(sim, 4); i++) {
+		size_t length = 1 + (size_t)(sim_random(sim) % (size - 1));
+
+		piece = malloc(length);
+		if (piece == NULL)
+			abort();
+		memcpy(piece, rest, length);
+		put(sim, index, to, SIM_FRAME_DATA, piece, length);
+		rest += length;
+		size -= length;
+	}
+	memmove(frame, rest, size);
 	put(sim, index, to, SIM_FRAME_DATA, frame, size);
 }
 
@@ -142,7 +174,7 @@ void sim_close(struct sim *sim, uint32_t index, uint32_t end, bool silent)
 	if (!connection->open[end])
 		return;
 	connection->open[end] = false;
-	sim_pipe_clear(&connection->to[end]);
+	forget(connection, end);
 	if (!silent && connection->open[!end])
 		put(sim, index, !end, SIM_FRAME_END, NULL, 0);
 }
@@ -169,7 +201,7 @@ static void ended(struct sim *sim, uint32_t index, uint32_t end)
 		.kind = DRV_EVENT_CLOSED, .connection = index + 1, .text = "it closed"};
 
 	connection->open[end] = false;
-	sim_pipe_clear(&connection->to[end]);
+	forget(connection, end);
 	if (connection->open[!end]) /* what is still sent meets nobody */
 		put(sim, index, !end, SIM_FRAME_END, NULL, 0);
 	if (end == 0 && connection->worker < SIM_WORKERS_MAX) {
@@ -183,21 +215,15 @@ static void ended(struct sim *sim, uint32_t index, uint32_t end)
 	}
 }
 
-static void arrive(struct sim *sim, uint32_t index, uint32_t end, const struct sim_frame *frame)
+static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint8_t *bytes,
+		       size_t size)
 {
 	struct sim_connection *connection = &sim->connections[index];
 	struct frag_err err = FRAG_ERR_INIT;
 	struct fw_message *message;
 
 	connection->heard_ns[end] = sim->now_ns;
-	if (end == 0 && !connection->connected && connection->worker < SIM_WORKERS_MAX) {
-		connection->connected = true;
-		answer(sim, connection, true);
-		return;
-	}
-	if (frame->bytes == NULL)
-		return;
-	if (fw_decode(frame->bytes + 4, frame->size - 4, &message, &err) < 0) {
+	if (fw_decode(bytes, size, &message, &err) < 0) {
 		sim_fail(sim, "codec", "a frame that was sent cannot be read: %s", err.text);
 		return;
 	}
@@ -226,6 +252,31 @@ static void arrive(struct sim *sim, uint32_t index, uint32_t end, const struct s
 						     .message = message});
 	}
 	fw_message_free(message);
+}
+
+static void arrive(struct sim *sim, uint32_t index, uint32_t end, const struct sim_frame *piece)
+{
+	struct sim_connection *connection = &sim->connections[index];
+	struct fw_reader *reader = &connection->reader[end];
+	struct frag_err err = FRAG_ERR_INIT;
+	const uint8_t *bytes;
+	size_t size;
+	int r = 0;
+
+	if (end == 0 && !connection->connected && connection->worker < SIM_WORKERS_MAX) {
+		connection->heard_ns[end] = sim->now_ns;
+		connection->connected = true;
+		answer(sim, connection, true);
+		return;
+	}
+	if (piece->bytes == NULL)
+		return;
+	if (fw_reader_feed(reader, piece->bytes, piece->size, sim->now_ns) < 0)
+		abort();
+	while (connection->open[end] && (r = fw_reader_next(reader, &bytes, &size, &err)) > 0)
+		read_frame(sim, index, end, bytes, size);
+	if (r < 0)
+		sim_fail(sim, "codec", "a stream that was sent cannot be read: %s", err.text);
 }
 
 void sim_on_connection(struct sim *sim, const struct sim_event *event)

@@ -7,6 +7,7 @@
 #include <driverd/core/core.h>
 #include <edge/window.h>
 #include <frag/operator.h>
+#include <wire/frame.h>
 #include <workerd/core/core.h>
 #include <workerd/host/core/core.h>
 
@@ -134,9 +135,10 @@ struct sim_connection {
 	bool connected;       /* the worker was told */
 	bool admitted;
 	bool rogue;
-	struct sim_pipe to[2]; /* frames for end 0 and 1 */
-	int64_t heard_ns[2];   /* when something came to that end */
-	uint64_t seq;          /* of what end 0 sent */
+	struct sim_pipe to[2]; /* pieces of the streams to end 0 and 1 */
+	struct fw_reader reader[2];
+	int64_t heard_ns[2]; /* when a frame came to that end */
+	uint64_t seq;        /* of what end 0 sent */
 };
 
 struct sim_driver {
@@ -450,6 +452,7 @@ static inline bool sim_is_stopped(const struct sim *sim, const struct sim_proces
 /* net.c */
 void sim_connect(struct sim *sim, uint32_t worker, uint64_t number);
 struct sim_connection *sim_connection_new(struct sim *sim, uint32_t worker);
+void sim_connection_fini(struct sim_connection *connection);
 void sim_send(struct sim *sim, uint32_t connection, uint32_t to, uint8_t *frame, size_t size);
 /* A process closes its end; silent: nobody hears of it. */
 void sim_close(struct sim *sim, uint32_t connection, uint32_t end, bool silent);

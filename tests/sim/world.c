@@ -172,8 +172,7 @@ static void sim_fini(struct sim *sim)
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		sim_host_fini(&sim->hosts[i]);
 	for (uint32_t i = 0; i < sim->connection_count; i++)
-		for (int end = 0; end < 2; end++)
-			sim_pipe_clear(&sim->connections[i].to[end]);
+		sim_connection_fini(&sim->connections[i]);
 }
 
 void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result)
