@@ -176,7 +176,8 @@ class Tree:
         started = time.monotonic()
         try:
             if name == SIM:
-                status, output, _ = run.run_group(bounds + [os.path.join(build, SIM), "--runs", "10000", "--jobs", "1"],
+                runs = "300" if kind == "coverage" else "10000"
+                status, output, _ = run.run_group(bounds + [os.path.join(build, SIM), "--runs", runs, "--jobs", "1"],
                                                   dict(os.environ, **env), limit_s)
                 failed = [] if status == 0 else ["the simulator: " + (output.splitlines() or ["nothing"])[0][:120]]
             else:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,19 @@ static void fire(struct drv_timer *timer, int64_t now_ns, void *arg)
 	(void)now_ns;
 	(void)arg;
 	fired[fired_count++] = timer->at_ns;
+}
+
+Test(driver_timer, short_memory_is_reported)
+{
+	struct drv_timers heap = {0};
+	struct drv_timer timer = {.fire = fire};
+
+	fragi_alloc_fail_after(0, 1);
+	cr_expect_eq(drv_timer_set(&heap, &timer, 1), -ENOMEM);
+	fragi_alloc_fail_off();
+	cr_expect_eq(heap.count, 0);
+	cr_expect_eq(drv_timer_set(&heap, &timer, 1), 0);
+	drv_timers_fini(&heap);
 }
 
 Test(driver_timer, timers_fire_in_order_whatever_was_moved_and_cancelled)

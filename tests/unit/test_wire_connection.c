@@ -195,6 +195,38 @@ Test(wire_connection, who_says_nothing_goes, .timeout = 60)
 	world_fini(&w);
 }
 
+static void end_wait(uv_timer_t *timer)
+{
+	*(bool *)timer->data = true;
+}
+
+/* Once it is admitted it may be silent. */
+Test(wire_connection, who_was_admitted_stays, .timeout = 60)
+{
+	struct world w = {.admit = true, .options = {.admit_ns = 300000000}};
+	bool over = false;
+	uv_timer_t timer;
+	uint8_t *frame;
+	size_t size = beat(&frame);
+
+	world_init(&w);
+	raw_send(&w, frame, size);
+	while (w.messages == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	uv_timer_init(&w.loop, &timer);
+	timer.data = &over;
+	uv_timer_start(&timer, end_wait, 600, 0);
+	while (!over)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(w.closed, 0, "%s", w.sentence);
+	uv_close((uv_handle_t *)&timer, NULL);
+	uv_close((uv_handle_t *)&w.raw, NULL);
+	while (w.closed == 0)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	fragi_free(frame);
+	world_fini(&w);
+}
+
 Test(wire_connection, a_message_that_does_not_end_ends_it, .timeout = 60)
 {
 	struct world w = {.admit = true, .options = {.frame_ns = 50000000}};
