@@ -41,6 +41,15 @@ static const char *const app_names[DRV_APP_STATES] = {
 	[DRV_APP_ENDED] = "ended",
 };
 
+/* Operators may load for minutes, until somebody wants the application to stop. */
+static bool may_take_long(const struct drv_app *app)
+{
+	if (app->state == DRV_APP_PREPARING)
+		return app->core->config.prepare_ns == 0;
+	return app->state == DRV_APP_STARTING && app->core->config.start_ns == 0 &&
+	       !app->stop_wanted;
+}
+
 /* What holds at the end of every step. */
 static void app_check(const void *object)
 {
@@ -54,7 +63,7 @@ static void app_check(const void *object)
 	assert(count == app->host_count && "each host is in one state");
 	assert(app->state == DRV_APP_ENDED || has_hosts == (app->host_count != 0));
 	assert((!has_hosts || app->state == DRV_APP_RUNNING || drv_timer_is_set(&app->phase) ||
-		app->phase.is_due) &&
+		app->phase.is_due || may_take_long(app)) &&
 	       "what is waited for has a deadline");
 	assert((!has_hosts || app->state >= DRV_APP_KILLING || !app->end_wanted) &&
 	       "what is to end is being ended");
@@ -196,6 +205,8 @@ void drv_app_stop(struct drv_app *app, int signal)
 		return;
 	if (signal != 0)
 		app->result = FRAGI_SUMMARY_STOPPED;
+	if (app->state == DRV_APP_STARTING && !drv_timer_is_set(&app->phase))
+		drv_set(app->core, &app->phase, app->core->now_ns + app->core->config.drain_ns);
 	app->ending_ns = app->core->real_ns;
 	app->stop_wanted = true;
 }

@@ -75,14 +75,15 @@ enum drv_session_state {
 /* zero: the default; texts are borrowed for the life of the core */
 struct drv_config {
 	const char *version;
-	const char *clock;                     /* the driver's; base/identity.h */
-	const char *address;                   /* where workers connect, for people */
-	int64_t beat_ns, dead_ns;              /* base/beat.h */
-	int64_t prepare_ns, wire_ns, start_ns; /* 30 s, 10 s, 10 s */
-	int64_t drain_ns, close_ns, kill_ns;   /* 10 s, 2 s, 1 s */
-	int64_t say_missing_ns;                /* 10 s */
-	int64_t progress_ns;                   /* 1 s */
-	int64_t realtime_offset_ns;            /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	const char *clock;                   /* the driver's; base/identity.h */
+	const char *address;                 /* where workers connect, for people */
+	int64_t beat_ns, dead_ns;            /* base/beat.h */
+	int64_t prepare_ns, start_ns;        /* 0: only the start timeout limits them */
+	int64_t wire_ns;                     /* 10 s */
+	int64_t drain_ns, close_ns, kill_ns; /* 10 s, 2 s, 1 s */
+	int64_t say_missing_ns;              /* 10 s */
+	int64_t progress_ns;                 /* 1 s */
+	int64_t realtime_offset_ns;          /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	/*
 	 * The driver and its only worker are one process: all fragments share a host, and no
 	 * worker is named in the summary.

@@ -62,13 +62,14 @@ static enum drv_app_state next_state(const struct drv_app *app)
 	}
 }
 
-/* Gives all hosts a goal, and the time to reach it. */
+/* Gives all hosts a goal, and the time to reach it; 0: as long as it takes. */
 static void set_goal(struct drv_app *app, enum drv_goal goal, int64_t within_ns)
 {
 	for (uint32_t i = 0; i < app->host_count; i++)
 		app->hosts[i].goal = goal;
 	app->asked_count = 0;
-	drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
+	if (within_ns != 0)
+		drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
 }
 
 static void end(struct drv_app *app)
@@ -150,6 +151,26 @@ static bool take_due(struct drv_timer *timer)
 	return is_due;
 }
 
+/* A host has not ended by itself, which an operator may be the cause of. */
+static void not_closed(struct drv_host *host)
+{
+	struct drv_core *core = host->app->core;
+	double seconds = (double)core->config.close_ns * 1e-9;
+	struct fw_failure failure = {FRAGI_FAILURE_OPERATOR_HUNG, NULL, drv_host_busy(host)};
+
+	if (failure.op == NULL) {
+		drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app),
+			"%s on worker %s did not end within %.1f s; it is killed", host->name,
+			host->worker, seconds);
+		return;
+	}
+	failure.sentence = drv_text(
+		core,
+		"%s has not returned from a callback within the %.1f s in which its host was to end; the host is killed",
+		failure.op, seconds);
+	drv_app_fail_by_host(host, &failure);
+}
+
 /* The state has lasted as long as it may. */
 static void phase_over(struct drv_app *app)
 {
@@ -169,10 +190,7 @@ static void phase_over(struct drv_app *app)
 	case DRV_APP_CLOSING:
 		for (uint32_t i = 0; i < app->host_count; i++)
 			if (app->hosts[i].state != DRV_HOST_GONE)
-				drv_log(core, FRAGI_LOG_WARN, drv_app_name(app),
-					"%s on worker %s did not end within %.1f s; it is killed",
-					app->hosts[i].name, app->hosts[i].worker,
-					(double)core->config.close_ns * 1e-9);
+				not_closed(&app->hosts[i]);
 		app->end_wanted = true;
 		break;
 	case DRV_APP_KILLING:

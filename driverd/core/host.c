@@ -292,6 +292,24 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	}
 }
 
+const char *drv_host_busy(const struct drv_host *host)
+{
+	const struct fw_host_stats *stats = host->stats != NULL ? &host->stats->stats : NULL;
+	uint32_t row = 0;
+
+	for (uint32_t f = 0;
+	     stats != NULL && host->prepared != NULL && f < host->prepared->prepared.fragment_count;
+	     f++) {
+		const struct fw_fragment *fragment = &host->prepared->prepared.fragments[f];
+
+		for (uint32_t i = 0; i < fragment->op_count && row < stats->op_count; i++, row++)
+			if (stats->ops[row].running)
+				return drv_text(host->app->core, "%s.%s", fragment->name,
+						fragment->ops[i].name);
+	}
+	return NULL;
+}
+
 void drv_host_message(struct drv_host *host, struct fw_message *message)
 {
 	switch (message->kind) {

@@ -189,14 +189,21 @@ static const struct drv_host *laggard(const struct drv_app *app)
 	return NULL;
 }
 
+static const char *busy_operator(const struct drv_host *host)
+{
+	const char *op = drv_host_busy(host);
+
+	return op != NULL ? drv_text(host->app->core, ": %s has not returned", op) : "";
+}
+
 void drv_start_overdue(struct drv_app *app)
 {
 	const struct drv_host *host = laggard(app);
 
 	if (host != NULL)
 		drv_app_fail(app, FRAGI_FAILURE_HOST_LATE, host,
-			     "%s on worker %s did not answer %s in time", host->name, host->worker,
-			     drv_goal_request(host->goal));
+			     "%s on worker %s did not answer %s in time%s", host->name,
+			     host->worker, drv_goal_request(host->goal), busy_operator(host));
 }
 
 /* "fragment1,fragment2", as --fragments takes it. */
@@ -260,8 +267,9 @@ void drv_start_timed_out(struct drv_app *app)
 	host = app->state <= DRV_APP_STARTING ? laggard(app) : NULL;
 	if (host != NULL)
 		drv_app_fail(app, FRAGI_FAILURE_START_TIMEOUT, host,
-			     "not started within %.1f s: %s on worker %s has not answered %s",
-			     seconds, host->name, host->worker, drv_goal_request(host->goal));
+			     "not started within %.1f s: %s on worker %s has not answered %s%s",
+			     seconds, host->name, host->worker, drv_goal_request(host->goal),
+			     busy_operator(host));
 	else if (app->state <= DRV_APP_STARTING) /* the driver is still busy with their tables */
 		drv_set(core, &app->start, core->now_ns + core->config.beat_ns);
 }

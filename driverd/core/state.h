@@ -232,6 +232,8 @@ void drv_host_message(struct drv_host *host, struct fw_message *message); /* tak
 void drv_host_detach(struct drv_host *host);
 /* Its worker is gone, or does not answer any more. */
 void drv_host_lost(struct drv_host *host);
+/* "fragment1.tx", which was in a callback when the host sent its last stats; NULL: none was. */
+const char *drv_host_busy(const struct drv_host *host);
 void drv_host_fini(struct drv_host *host);
 /* Which host's answer to PREPARE holds that error; NULL: none. */
 const struct drv_host *drv_host_reporting(const struct drv_app *app, const struct frag_err *err);

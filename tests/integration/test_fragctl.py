@@ -234,10 +234,10 @@ class OneHost(Fragctl):
         self.wait_until("the hang", lambda: os.path.exists(self.path("received")) and
                         os.path.getsize(self.path("received")) >= 49 * 8)
         run.signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 0, run.stderr)
-        self.assertRegex(run.stderr, r"did not drain within 10\.0 s")
+        self.assertEqual(run.wait(), 1, run.stderr)
         summary = self.summary(run)
-        self.assertEqual(summary["result"], "stopped")
+        self.assertEqual(summary["failure"]["code"], "operator_hung")
+        self.assertEqual(summary["failure"]["operator"], "fragment2.rx")
         self.assert_balanced(summary)
         self.assert_nothing_left()
 

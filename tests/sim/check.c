@@ -496,7 +496,7 @@ static void check_result(struct sim *sim, const struct sim_app *app,
 {
 	bool timed_out = summary->exit_code == 4 && app->start_timeout_ns != 0 &&
 			 app->furthest <= DRV_APP_STARTING;
-	bool no_cause = app->fate == SIM_FATE_OP_HANGS || app->fate == SIM_FATE_END_HANGS ||
+	bool no_cause = app->fate == SIM_FATE_END_HANGS ||
 			app->fate == SIM_FATE_END_FAILS; /* nobody sees it, or it ends already */
 	bool failed = summary->result == FRAGI_SUMMARY_FAILED;
 	bool has_reason = summary->failure.sentence != NULL && summary->failure.sentence[0] != '\0';

@@ -415,6 +415,8 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 	case SIM_FATE_OP_HANGS:
 		app->fate_exit_code = 0;
 		host->hangs = op->hung = true;
+		if (host->limit_ns != 0)
+			sim_run_limit(sim, host);
 		break;
 	default:
 		return false;

@@ -123,8 +123,11 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 		break;
 	case HOST_DO_DRAIN:
 		host->drained = true;
+		host->limit_ns = action->drain_ns;
 		if (!host->run_failed)
 			sim_data_stop_sources(sim, host);
+		if (host->hangs)
+			sim_run_limit(sim, host);
 		sim_run_look(sim, host);
 		break;
 	case HOST_DO_HALT:
@@ -293,6 +296,20 @@ static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_e
 	sim_run_report(sim, host, FW_STATE_PEER_LOST, 0, peer->number, "its data link broke");
 }
 
+void sim_run_limit(struct sim *sim, const struct sim_host *host)
+{
+	sim_put(sim, sim->now_ns + host->limit_ns, SIM_EV_WATCHDOG, host->index, 0, 0);
+}
+
+static void watchdog(struct sim *sim, struct sim_host *host)
+{
+	if (host->works || host->run_failed) /* nobody looks any more, or it is known */
+		return;
+	host->app->fate_exit_code = 1;
+	sim_run_fail(sim, host, 1,
+		     "an operator has been in compute for longer than its watchdog allows");
+}
+
 void sim_on_run(struct sim *sim, const struct sim_event *event)
 {
 	struct sim_host *host = &sim->hosts[event->a];
@@ -311,8 +328,7 @@ void sim_on_run(struct sim *sim, const struct sim_event *event)
 		peer_lost(sim, host, event);
 		break;
 	case SIM_EV_WATCHDOG:
-		sim_run_fail(sim, host, 1,
-			     "an operator has been in compute for longer than its watchdog allows");
+		watchdog(sim, host);
 		break;
 	default:
 		break;

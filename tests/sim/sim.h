@@ -285,7 +285,7 @@ enum sim_fate {
 	SIM_FATE_OP_FAILS,
 	SIM_FATE_OP_CRASHES,
 	SIM_FATE_OP_EXITS,
-	SIM_FATE_OP_HANGS,    /* for ever, nobody sees */
+	SIM_FATE_OP_HANGS,    /* for ever; it is seen when the application stops */
 	SIM_FATE_OP_WATCHDOG, /* for ever, the watchdog sees */
 	SIM_FATE_END_HANGS,   /* does not end when told */
 	SIM_FATE_END_CRASHES, /* when told to end */
@@ -320,7 +320,8 @@ struct sim_host {
 	int64_t wiring_ns; /* when it began to make its edges */
 	/* of the run; works: prepare, wire, start or destroy is under way */
 	bool works, has_page, answers, wired, done_said, drained, run_failed, hangs;
-	bool ends; /* its core has ended it */
+	int64_t limit_ns; /* of each callback, once it is to drain; 0: none */
+	bool ends;        /* its core has ended it */
 	bool orderly, dying;
 	bool end_told; /* its workerd has passed on that it shall end */
 	bool started;
@@ -505,7 +506,9 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 void sim_run_report(struct sim *sim, struct sim_host *host, enum fw_host_state state, int exit_code,
 		    uint32_t peer, const char *sentence);
 void sim_run_fail(struct sim *sim, struct sim_host *host, int exit_code, const char *sentence);
-void sim_run_look(struct sim *sim, struct sim_host *host);       /* whether it is done */
+void sim_run_look(struct sim *sim, struct sim_host *host); /* whether it is done */
+/* An operator hangs, and the run is to end: it will be seen. */
+void sim_run_limit(struct sim *sim, const struct sim_host *host);
 void sim_run_before_end(struct sim *sim, struct sim_host *host); /* HOST_STOP without a time came */
 void sim_on_run(struct sim *sim, const struct sim_event *event);
 bool sim_fate_is(const struct sim_host *host, enum sim_fate fate);

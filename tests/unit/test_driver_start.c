@@ -190,7 +190,9 @@ Test(driver_start, every_request_has_a_deadline)
 			"f2 on worker b did not answer START in time"};
 		struct world w;
 
-		world_init(&w);
+		world_init_with(&w, (struct drv_config){.version = "test",
+							.prepare_ns = 30 * SECOND,
+							.start_ns = 10 * SECOND});
 		app(&w, two_fragments);
 		both_come(&w);
 		say_prepared(&w, 1, 1, "f1", true);
@@ -211,6 +213,40 @@ Test(driver_start, every_request_has_a_deadline)
 		cr_expect_eq(w.exit_code, 1);
 		world_fini(&w);
 	}
+}
+
+/* Operators may load for minutes; only the start timeout and a stop limit that. */
+Test(driver_start, a_long_start_is_awaited)
+{
+	struct fw_op_stats op = {.running = true};
+	struct world w;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	both_come(&w);
+	say_prepared(&w, 1, 1, "f1", true);
+	pass_beating(&w, 100 * SECOND, 1, 2);
+	say_prepared(&w, 2, 2, "f2", false);
+	say_result(&w, 1, 1, FW_HOST_WIRED);
+	say_result(&w, 2, 2, FW_HOST_WIRED);
+	say_result(&w, 1, 1, FW_HOST_STARTED);
+	pass_beating(&w, 100 * SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_STARTING);
+	cr_expect_str_eq(w.errors, "");
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	for (int i = 0; i < 2; i++) {
+		struct fw_message stats = of_host(FW_HOST_STATS, 2);
+
+		stats.stats = (struct fw_host_stats){.ops = &op, .op_count = 1};
+		say(&w, 2, &stats);
+		pass_beating(&w, i == 0 ? 9 * SECOND : 1500 * MS, 1, 2);
+		cr_expect_eq(drv_core_app_state(w.core),
+			     i == 0 ? DRV_APP_STARTING : DRV_APP_KILLING);
+	}
+	assert_has(w.errors, "f2 on worker b did not answer START in time: f2.rx has not returned");
+	both_are_killed(&w);
+	cr_expect_eq(w.exit_code, 1);
+	world_fini(&w);
 }
 
 Test(driver_start, errors_of_prepare_are_told_together)

@@ -329,6 +329,52 @@ Test(end, the_watchdog_names_what_hangs)
 	_exit(0);
 }
 
+Test(end, a_stop_limits_every_callback)
+{
+	struct rig rig;
+
+	for (size_t s = 0; s < FRAG_COUNT_OF(rig_schedulers); s++) {
+		int64_t stop_ns;
+
+		rig_prepare_good(&rig, &rig_plugin,
+				 rig_graph(s, "operators:\n"
+					      "  tx: {type: source, parameters: {hang_at: 2}}\n"
+					      "  rx: {type: sink}\n"
+					      "flows: [tx -> rx]\n"));
+		rig_start(&rig);
+		RIG_AWAIT(atomic_load(&fragi_run_ledger(rig.run)->ops[0].ticks) == 3);
+		stop_ns = fragi_now_ns();
+		fragi_run_limit_calls(rig.run, 200000000);
+		fragi_run_drain(rig.run);
+		cr_assert(rig_wait(&rig, rig_has_failed, RIG_LIMIT_NS));
+		cr_expect_geq(fragi_now_ns() - stop_ns, 200000000);
+		cr_expect_not_null(strstr(rig.sentence, "app.tx: compute has run for "), "%s",
+				   rig.sentence);
+		cr_expect_not_null(
+			strstr(rig.sentence,
+			       "longer than the 200 ms that a stop leaves to it (tick 3)"),
+			"%s", rig.sentence);
+		fragi_run_destroy(rig.run); /* does not wait */
+	}
+	_exit(0);
+}
+
+/* What arrives is taken quickly: each call is short, although there is always one. */
+Test(end, a_limit_of_callbacks_is_no_limit_of_the_drain)
+{
+	struct rig rig;
+
+	rig_prepare_good(&rig, &rig_plugin,
+			 "frag: 1\napplication: app\noperators:\n"
+			 "  tx: {type: source, parameters: {work_us: 30000, count: 20}}\n"
+			 "  rx: {type: sink}\nflows: [tx -> rx]\n");
+	rig_start(&rig);
+	fragi_run_limit_calls(rig.run, 200000000);
+	cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+	rig_end(&rig);
+}
+
 static bool never(struct rig *rig)
 {
 	return rig->done > 0;

@@ -6,6 +6,7 @@
 
 #include <base/beat.h>
 #include <workerd/host/core/core.h>
+#include <workerd/spawn.h>
 
 #define MS 1000000ll
 
@@ -487,3 +488,46 @@ Test(host_core, an_event_after_its_exit_aborts, .signal = SIGABRT)
 	step((struct host_event){.kind = HOST_EV_STOP});
 }
 #endif
+
+Test(host_core, a_drain_limits_callbacks)
+{
+	up_to_started();
+	stop(5000 * MS);
+	cr_assert_not_null(did(HOST_DO_DRAIN));
+	cr_expect_eq(did(HOST_DO_DRAIN)->drain_ns, 5000 * MS);
+}
+
+Test(host_core, what_the_run_reports_while_it_starts_is_passed_on)
+{
+	up_to_wired();
+	from_workerd((struct fw_message){.kind = FW_HOST_START});
+	report((struct fw_host_event){.state = FW_STATE_STOPPED});
+	cr_assert_not_null(sent(FW_HOST_EVENT));
+	expect_state(HOST_STATE_STARTING);
+	work_done(HOST_EV_START_DONE, &good);
+	expect_state(HOST_STATE_STARTED);
+}
+
+/* Nothing is taken away from under an operator that does not come back. */
+Test(host_core, a_thread_that_is_lost_keeps_what_it_has)
+{
+	for (int i = 0; i < 3; i++) {
+		struct fw_host_prepared prepared = {.ok = i > 0, .pid = 4711};
+
+		if (i > 0) {
+			finish();
+			make();
+		}
+		create();
+		step((struct host_event){.kind = HOST_EV_PREPARE_DONE,
+					 .prepared = &prepared,
+					 .operators_may_hang = i == 0});
+		step((struct host_event){.kind = HOST_EV_STOP});
+		cr_assert_not_null(did(HOST_DO_DESTROY));
+		step((struct host_event){.kind = HOST_EV_DESTROY_DONE,
+					 .operators_may_hang = i == 1});
+		cr_assert_not_null(did(HOST_DO_EXIT));
+		cr_expect_eq(did(HOST_DO_EXIT)->operators_may_hang, i < 2);
+		cr_expect_eq(did(HOST_DO_EXIT)->exit_code, i == 1 ? WRK_HOST_EXIT_BROKEN_OFF : 0);
+	}
+}

@@ -93,7 +93,7 @@ static void perform(struct host *h, const struct host_action *action, struct fw_
 		host_work_start(&h->work);
 		break;
 	case HOST_DO_DRAIN:
-		host_work_drain(&h->work);
+		host_work_drain(&h->work, action->drain_ns);
 		break;
 	case HOST_DO_HALT:
 		host_work_halt(&h->work);

@@ -11,12 +11,15 @@
 #define LOG_TOPIC "host"
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/stamp.h>
+#include <base/units.h>
 #include <run/crash.h>
 #include <workerd/host/tables.h>
 
 int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths)
 {
 	*work = (struct host_work){.ledger_fd = ledger_fd, .paths = paths};
+	fragi_call_init(&work->call);
 	work->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return work->fd < 0 ? -errno : 0;
 }
@@ -82,11 +85,32 @@ static int prepare(struct host_work *work)
 	return fragi_run_prepare(work->run, &work->diag);
 }
 
+/* The cleanup handler of the work thread: user code has ended it. */
+static void lose_thread(void *arg)
+{
+	struct host_work *work = arg;
+	struct fragi_call_seen call = {.name = "a callback"};
+	size_t first = work->diag.count;
+
+	(void)fragi_call_look(&work->call, &call);
+	work->result = -ECANCELED;
+	fragi_diag_add(
+		&work->diag, work->result, NULL, 0, 0,
+		"%s: %s has ended its thread (pthread_exit), which belongs to frag; return instead",
+		call.subject, call.name);
+	fragi_diag_classify(&work->diag, first, FRAGI_FAILURE_OPERATOR_FAILED, call.subject);
+	atomic_store(&work->thread_lost, true);
+	done(work);
+}
+
 static void *prepare_main(void *arg)
 {
 	struct host_work *work = arg;
 
+	fragi_call_record(&work->call);
+	pthread_cleanup_push(lose_thread, work);
 	work->result = prepare(work);
+	pthread_cleanup_pop(0);
 	if (work->result < 0 && work->diag.count == 0)
 		fragi_diag_add(&work->diag, work->result, NULL, 0, 0, "cannot prepare: %s",
 			       frag_strerror(work->result));
@@ -162,11 +186,14 @@ void host_work_start(struct host_work *work)
 {
 	begin(work, HOST_DO_START);
 	work->result = fragi_run_start(work->run, &work->err);
-	done(work);
+	work->is_starting = work->result == 0;
+	if (work->result < 0)
+		done(work);
 }
 
-void host_work_drain(struct host_work *work)
+void host_work_drain(struct host_work *work, int64_t within_ns)
 {
+	fragi_run_limit_calls(work->run, within_ns);
 	fragi_run_drain(work->run);
 }
 
@@ -180,7 +207,10 @@ static void *destroy_main(void *arg)
 {
 	struct host_work *work = arg;
 
+	fragi_call_record(&work->call);
+	pthread_cleanup_push(lose_thread, work);
 	fragi_run_destroy(work->run);
+	pthread_cleanup_pop(0);
 	work->run = NULL;
 	done(work);
 	return NULL;
@@ -189,7 +219,10 @@ static void *destroy_main(void *arg)
 void host_work_destroy(struct host_work *work)
 {
 	begin(work, HOST_DO_DESTROY);
-	start_thread(work, destroy_main);
+	if (atomic_load(&work->thread_lost))
+		done(work);
+	else
+		start_thread(work, destroy_main);
 }
 
 static struct fw_host_result result_of(struct host_work *work)
@@ -205,30 +238,34 @@ static struct fw_host_result result_of(struct host_work *work)
 		{fragi_err_failure(&work->err), work->err.text, work->err.op}};
 }
 
-static int prepared_of(struct host_work *work)
+/* diag: why it is not prepared; NULL: it is. */
+static void prepare_done(struct host_work *work, const struct fragi_diag *diag,
+			 struct host_event *out_event)
 {
-	int r = work->result;
+	int r;
 
 	work->prepared = (struct fw_host_prepared){0};
-	if (r == 0)
-		return host_tables_prepared(work->run, &work->event_arena, &work->prepared);
-	return host_tables_errors(&work->diag, work->run, &work->event_arena, &work->prepared);
+	if (diag == NULL) {
+		r = host_tables_prepared(work->run, &work->event_arena, &work->prepared);
+	} else {
+		r = host_tables_errors(diag, atomic_load(&work->thread_lost) ? NULL : work->run,
+				       &work->event_arena, &work->prepared);
+	}
+	*out_event = (struct host_event){.kind = HOST_EV_PREPARE_DONE,
+					 .prepared = r < 0 ? NULL : &work->prepared,
+					 .text = frag_strerror(r),
+					 .operators_may_hang = atomic_load(&work->thread_lost)};
 }
 
 static void complete(struct host_work *work, struct host_event *out_event)
 {
-	int r;
-
 	if (work->has_thread)
 		pthread_join(work->thread, NULL);
 	work->has_thread = work->is_under_way = false;
 	switch (work->kind) {
 	case HOST_DO_PREPARE:
 		fragi_crash_guard_exit(); /* before the exit handlers of what was loaded */
-		r = prepared_of(work);
-		*out_event = (struct host_event){.kind = HOST_EV_PREPARE_DONE,
-						 .prepared = r < 0 ? NULL : &work->prepared,
-						 .text = frag_strerror(r)};
+		prepare_done(work, work->result < 0 ? &work->diag : NULL, out_event);
 		break;
 	case HOST_DO_WIRE:
 	case HOST_DO_START:
@@ -238,7 +275,10 @@ static void complete(struct host_work *work, struct host_event *out_event)
 			.result = &work->phase};
 		break;
 	default:
-		*out_event = (struct host_event){.kind = HOST_EV_DESTROY_DONE};
+		if (work->result < 0)
+			log_error(NULL, "%s", work->diag.items[work->diag.count - 1].text);
+		*out_event = (struct host_event){.kind = HOST_EV_DESTROY_DONE,
+						 .operators_may_hang = work->result < 0};
 		break;
 	}
 }
@@ -246,7 +286,9 @@ static void complete(struct host_work *work, struct host_event *out_event)
 int host_work_run_fd(const struct host_work *work)
 {
 	/* First whether work is under way: what its thread has is not even looked at. */
-	return work->is_under_way || work->run == NULL ? -1 : fragi_run_fd(work->run);
+	return (work->is_under_way && !work->is_starting) || work->run == NULL
+		       ? -1
+		       : fragi_run_fd(work->run);
 }
 
 static void report(struct host_work *work, struct host_event *out_event)
@@ -272,19 +314,81 @@ static void report(struct host_work *work, struct host_event *out_event)
 	*out_event = (struct host_event){.kind = HOST_EV_RUN, .report = &work->report};
 }
 
+/* The operators' threads have started them, or one of them has failed. */
+static void start_done(struct host_work *work, struct host_event *out_event)
+{
+	const struct fragi_run_event *event = &work->run_event;
+
+	work->is_under_way = work->is_starting = false;
+	work->phase = (struct fw_host_result){0};
+	if (event->kind == FRAGI_RUN_FAILED)
+		work->phase.failure =
+			(struct fw_failure){event->failure, event->sentence, event->op};
+	*out_event = (struct host_event){.kind = HOST_EV_START_DONE, .result = &work->phase};
+}
+
+/* The call has run longer than the operator's watchdog allows: its thread is given up. */
+static void give_up_call(struct host_work *work, const struct fragi_call_seen *call,
+			 struct host_event *out_event)
+{
+	char allowed[32];
+
+	fragi_diag_add(
+		&work->given_up, -ETIMEDOUT, NULL, 0, 0,
+		"%s: %s has run for longer than its watchdog of %s; it hangs, or the watchdog is too short for it",
+		call->subject, call->name,
+		fragi_format_duration(call->limit_ns, allowed, sizeof(allowed)));
+	fragi_diag_classify(&work->given_up, 0, FRAGI_FAILURE_OPERATOR_HUNG, call->subject);
+	work->has_thread = work->is_under_way = false;
+	atomic_store(&work->thread_lost, true);
+	prepare_done(work, &work->given_up, out_event);
+}
+
+/*
+ * Looks at the call that the work thread is in. Loading a model may take minutes, but who waits is
+ * to know for whom. Returns whether it was given up.
+ */
+static bool watch_call(struct host_work *work, struct host_event *out_event)
+{
+	struct fragi_call_seen call;
+	int64_t for_ns;
+
+	if (work->kind != HOST_DO_PREPARE || !work->has_thread ||
+	    !fragi_call_look(&work->call, &call))
+		return false;
+	for_ns = fragi_now_ns() - call.since_ns;
+	if (call.limit_ns > 0 && for_ns > call.limit_ns) {
+		give_up_call(work, &call, out_event);
+		return true;
+	}
+	if (call.since_ns != work->slow_since_ns)
+		work->slow_count = 0;
+	work->slow_since_ns = call.since_ns;
+	if (for_ns / FRAGI_CALL_SLOW_NS > work->slow_count) {
+		work->slow_count = for_ns / FRAGI_CALL_SLOW_NS;
+		log_warn(NULL, "%s: %s has run for %lld s and goes on", call.subject, call.name,
+			 (long long)(for_ns / 1000000000));
+	}
+	return false;
+}
+
 bool host_work_next(struct host_work *work, struct host_event *out_event)
 {
 	uint64_t count;
 
 	fragi_arena_fini(&work->event_arena);
-	if (work->is_under_way) {
+	if (work->is_under_way && !work->is_starting) {
 		if (read(work->fd, &count, sizeof(count)) != (ssize_t)sizeof(count))
-			return false;
+			return watch_call(work, out_event);
 		complete(work, out_event);
 		return true;
 	}
 	if (work->run == NULL || fragi_run_next(work->run, &work->run_event) <= 0)
 		return false;
-	report(work, out_event);
+	if (work->is_starting &&
+	    (work->run_event.kind == FRAGI_RUN_STARTED || work->run_event.kind == FRAGI_RUN_FAILED))
+		start_done(work, out_event);
+	else
+		report(work, out_event);
 	return true;
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <base/call.h>
 #include <run/run.h>
 #include <workerd/host/core/core.h>
 
@@ -18,6 +19,13 @@ struct host_work {
 	enum host_action_kind kind;
 	bool is_under_way, has_thread;
 	pthread_t thread;
+	struct fragi_call call; /* of the work thread */
+	int64_t slow_since_ns;  /* the call that warnings were logged about, and how many */
+	int64_t slow_count;
+	struct fragi_diag given_up; /* why it was given up, while its thread has diag */
+	/* The work thread will not come back from an operator: what it has is left to it. */
+	_Atomic bool thread_lost;
+	bool is_starting; /* START lasts until the operators' threads report it */
 	/* what the run is made of, until fini */
 	struct fragi_source source;
 	struct fragi_spec *spec;
@@ -51,7 +59,7 @@ void host_work_fini(struct host_work *work);
 void host_work_prepare(struct host_work *work, const struct host_action *action);
 void host_work_wire(struct host_work *work, struct fw_message *order); /* takes it */
 void host_work_start(struct host_work *work);
-void host_work_drain(struct host_work *work);
+void host_work_drain(struct host_work *work, int64_t within_ns);
 void host_work_halt(struct host_work *work);
 void host_work_destroy(struct host_work *work);
 

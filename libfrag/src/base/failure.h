@@ -68,7 +68,7 @@
 	X(OPERATOR_FAILED, operator_failed, OPERATOR, FAILED,                                       \
 	  "A callback of an operator returned an error.", "The operator's sentence says why.")      \
 	X(OPERATOR_HUNG, operator_hung, OPERATOR, FAILED,                                           \
-	  "A callback of an operator has run longer than its watchdog.",                            \
+	  "A callback of an operator has run longer than its watchdog, or than a stop may take.",   \
 	  "Find out what it waits for, or give it a longer watchdog.")                              \
 	X(MESSAGE_REFUSED, message_refused, MESSAGE, FAILED,                                        \
 	  "An operator emitted a message that a flow does not take, and failed with it.",           \

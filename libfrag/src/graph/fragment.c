@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/call.h>
 #include <base/units.h>
 #include <data/codec.h>
 #include <graph/compose.h>
@@ -152,6 +153,7 @@ static void run_composer(struct frag_fragment *fragment)
 		return;
 	}
 	fragi_current_set(NULL, "compose");
+	fragi_call_begin(fragment->name, "compose", 0);
 	r = composer->compose(fragment);
 	fragi_current_set(NULL, NULL);
 	if (r >= 0)

@@ -6,6 +6,7 @@
 
 #define LOG_TOPIC "op"
 #include <base/alloc.h>
+#include <base/call.h>
 #include <base/failure.h>
 #include <base/log.h>
 #include <base/units.h>
@@ -22,10 +23,22 @@ struct fragi_current *fragi_current(void)
 	return &current;
 }
 
+static void show_running(const struct frag_op *op, uint64_t running)
+{
+	if (op != NULL && op->running != NULL)
+		atomic_store_explicit(op->running, running, memory_order_relaxed);
+}
+
 void fragi_current_set(const struct frag_op *op, const char *callback)
 {
+	show_running(current.op, 0);
 	current.callback = callback;
 	current.op = op;
+	show_running(op, 1);
+	if (op != NULL)
+		fragi_call_begin(op->subject, callback, op->watchdog_ns);
+	else
+		fragi_call_end();
 }
 
 /*

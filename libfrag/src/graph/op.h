@@ -60,6 +60,11 @@ struct frag_op {
 	 */
 	_Atomic(struct fragi_exec *) exec;
 	_Atomic bool stop_asked; /* frag_op_stop_execution, also before there is an exec */
+	/*
+	 * Its flag in the ledger, for who looks at a crash: 1 while one of its callbacks other than
+	 * compute runs. NULL: there is no ledger yet.
+	 */
+	_Atomic uint64_t *running;
 	struct fragi_made *made; /* NULL once composed */
 };
 

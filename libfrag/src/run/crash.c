@@ -159,7 +159,8 @@ static void on_unordered_exit(int status, void *arg)
 	used = append_number(line, sizeof(line), used, (uint64_t)(status & 0xff));
 	line[used++] = '\n';
 	(void)fragi_write_within(STDERR_FILENO, line, used, FRAGI_LOG_PATIENCE_NS);
-	_exit(status);
+	/* With 0 it would look like an orderly end. */
+	_exit(status == 0 ? 1 : status);
 }
 
 void fragi_crash_guard_exit(void)

@@ -216,6 +216,18 @@ static int create_ledger(struct fragi_run *run, struct fragi_diag *diag)
 	return fragi_diag_add_err(diag, &err);
 }
 
+/* From now on the ledger shows which operator is in a callback. */
+static void show_callbacks(struct fragi_run *run)
+{
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		const struct fragi_run_fragment *fragment = &run->fragments[i];
+
+		for (uint32_t op = 0; op < fragment->fragment->op_count; op++)
+			fragment->fragment->ops[op]->running =
+				&run->ledger.ops[fragment->first_op + op].running;
+	}
+}
+
 int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 {
 	size_t errors = diag->count + diag->beyond, first = diag->count;
@@ -226,6 +238,8 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 		result = fragi_run_resolve(run, diag);
 	if (result == 0)
 		result = create_ledger(run, diag);
+	if (result == 0)
+		show_callbacks(run);
 	if (result == 0)
 		result = fragi_run_connect(run);
 	if (result == 0 && run->edge_rows > 0)
@@ -254,6 +268,21 @@ static void on_failed(void *arg, struct frag_op *op, enum fragi_failure failure,
 	struct fragi_run_fragment *fragment = arg;
 
 	fragi_run_report_failure(fragment->run, failure, op->subject, sentence);
+}
+
+static void on_started(void *arg)
+{
+	struct fragi_run_fragment *fragment = arg;
+
+	if (atomic_fetch_sub(&fragment->run->starting, 1) == 1)
+		fragi_run_report(fragment->run, FRAGI_RUN_STARTED);
+}
+
+static void on_hung(void *arg)
+{
+	struct fragi_run_fragment *fragment = arg;
+
+	atomic_store(&fragment->run->hung, true);
 }
 
 static void on_stopped(void *arg)
@@ -331,6 +360,8 @@ static int scheds_create(struct fragi_run *run)
 			.pump = run->pump,
 			.stop_fd = run->stop_fd,
 			.arg = fragment,
+			.started = on_started,
+			.hung = on_hung,
 			.failed = on_failed,
 			.stopped = on_stopped,
 			.finished = on_finished,
@@ -362,6 +393,7 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 		return frag_err_set(err, r, "cannot make the schedulers (%s)", frag_strerror(r));
 	run->start_ns = fragi_now_ns();
 	atomic_store(&run->running, (uint32_t)run->fragment_count);
+	atomic_store(&run->starting, (uint32_t)run->fragment_count);
 	atomic_store(&run->started, true);
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		r = fragi_sched_start(run->fragments[i].sched, err);
@@ -371,6 +403,7 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 		}
 	}
 	if (run->fragment_count == 0) {
+		fragi_run_report(run, FRAGI_RUN_STARTED);
 		atomic_store(&run->done, true);
 		fragi_run_report(run, FRAGI_RUN_DONE);
 	}
@@ -398,6 +431,13 @@ void fragi_run_drain(struct fragi_run *run)
 		if (run->fragments[i].sched != NULL)
 			fragi_sched_drain(run->fragments[i].sched);
 	fragi_run_nudge(run);
+}
+
+void fragi_run_limit_calls(struct fragi_run *run, int64_t limit_ns)
+{
+	for (size_t i = 0; i < run->fragment_count; i++)
+		if (run->fragments[i].sched != NULL)
+			fragi_sched_limit_calls(run->fragments[i].sched, limit_ns);
 }
 
 void fragi_run_halt(struct fragi_run *run)

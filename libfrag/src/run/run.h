@@ -31,6 +31,7 @@ enum fragi_run_event_kind {
 	FRAGI_RUN_FAILED,
 	FRAGI_RUN_STOPPED, /* an operator stopped the application: finished; its fragment drains */
 	FRAGI_RUN_PEER_LOST, /* peer, sentence */
+	FRAGI_RUN_STARTED,   /* start of every operator has succeeded */
 };
 
 struct fragi_run_event {
@@ -105,7 +106,13 @@ struct fragi_run_edge {
 FRAGI_API int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers,
 			     size_t peer_count, const struct fragi_run_edge *edges,
 			     size_t edge_count, struct frag_err *err);
+/* Returns at once; FRAGI_RUN_STARTED or FRAGI_RUN_FAILED follows. */
 FRAGI_API int fragi_run_start(struct fragi_run *run, struct frag_err *err);
+/*
+ * From now on an operator that is in one callback for longer has failed, and hangs. Thread: control
+ * thread.
+ */
+FRAGI_API void fragi_run_limit_calls(struct fragi_run *run, int64_t limit_ns);
 /*
  * Orderly stop of all fragments; FRAGI_RUN_DONE follows when drained, FRAGI_RUN_IDLE where only a
  * cycle is left. How long that may take is up to the caller. Thread: any.

@@ -22,6 +22,8 @@ struct fragi_run_fragment {
 	uint32_t first_op;   /* row of its first operator */
 	uint32_t first_flow; /* of its inner flows in run->flows */
 	bool reported_hung, timed_out;
+	uint32_t slow_starts; /* warnings about the present start */
+	const struct frag_op *slow_op;
 	_Atomic bool finished;
 };
 
@@ -67,7 +69,8 @@ struct fragi_run {
 	/* run time */
 	int stop_fd, event_fd, timer_fd, fd; /* fd: epoll of event_fd and timer_fd */
 	_Atomic bool started, draining, halting, hung, done;
-	_Atomic uint32_t running; /* schedulers not finished */
+	_Atomic uint32_t starting; /* schedulers whose operators have not all been started */
+	_Atomic uint32_t running;  /* schedulers not finished */
 	_Atomic uint32_t peers_ready;
 	_Atomic uint32_t peers_lost;
 	pthread_mutex_t lock; /* of the queue */

@@ -5,6 +5,7 @@
 #include <sys/timerfd.h>
 
 #include <base/beat.h>
+#include <base/call.h>
 #include <base/log.h>
 #include <base/stamp.h>
 #include <base/units.h>
@@ -31,38 +32,66 @@ void fragi_run_at(struct fragi_run *run, int64_t when_ns)
 	timerfd_settime(run->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
+static void report_hang(struct fragi_run *run, const struct fragi_sched_hang *hang)
+{
+	char sentence[1024], lasted[32], allowed[32], tick[40] = "";
+	struct frag_op *op = hang->op;
+	int n;
+
+	fragi_format_duration(hang->allowed_ns, allowed, sizeof(allowed));
+	if (strcmp(hang->callback, "compute") == 0)
+		snprintf(tick, sizeof(tick), " (tick %llu)",
+			 (unsigned long long)atomic_load(&op->exec->row->ticks));
+	n = snprintf(sentence, sizeof(sentence), "%s: %s has run for %s, longer than ", op->subject,
+		     hang->callback, fragi_format_duration(hang->for_ns, lasted, sizeof(lasted)));
+	if (hang->is_draining)
+		snprintf(
+			sentence + n, sizeof(sentence) - (size_t)n,
+			"the %s that a stop leaves to it%s; it hangs, or it waits without watching frag_op_stop_fd",
+			allowed, tick);
+	else if (op->watchdog_ns > 0)
+		snprintf(sentence + n, sizeof(sentence) - (size_t)n,
+			 "its watchdog of %s%s; it hangs, or the watchdog is too short for it",
+			 allowed, tick);
+	else
+		snprintf(sentence + n, sizeof(sentence) - (size_t)n,
+			 "the %s that it may take; it hangs, or it needs a longer watchdog",
+			 allowed);
+	atomic_store(&op->exec->row->state, FRAGI_OP_FAILED);
+	atomic_store(&run->hung, true);
+	fragi_run_report_failure(run, FRAGI_FAILURE_OPERATOR_HUNG, op->subject, sentence);
+}
+
 static void watch_hung(struct fragi_run *run, int64_t now_ns)
 {
-	char sentence[1024], lasted[32], allowed[32];
-	int64_t for_ns;
+	struct fragi_sched_hang hang;
 
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		struct fragi_run_fragment *fragment = &run->fragments[i];
-		const char *callback;
-		struct frag_op *op;
-		int n;
 
-		if (fragment->reported_hung || atomic_load(&fragment->finished))
-			continue;
-		op = fragi_sched_hung(fragment->sched, now_ns, &run->pause, &for_ns);
-		if (op == NULL)
+		if (fragment->reported_hung || atomic_load(&fragment->finished) ||
+		    !fragi_sched_find_hang(fragment->sched, now_ns, &run->pause, &hang))
 			continue;
 		fragment->reported_hung = true;
-		callback = atomic_load_explicit(&op->exec->callback, memory_order_relaxed);
-		n = snprintf(sentence, sizeof(sentence),
-			     "%s: %s has run for %s, longer than its watchdog of %s", op->subject,
-			     callback, fragi_format_duration(for_ns, lasted, sizeof(lasted)),
-			     fragi_format_duration(op->watchdog_ns, allowed, sizeof(allowed)));
-		if (strcmp(callback, "compute") == 0)
-			n += snprintf(sentence + n, sizeof(sentence) - (size_t)n, " (tick %llu)",
-				      (unsigned long long)atomic_load(&op->exec->row->ticks));
-		snprintf(sentence + n, sizeof(sentence) - (size_t)n,
-			 "; it hangs, or the watchdog is too short for it");
-		atomic_store(&op->exec->row->state, FRAGI_OP_FAILED);
-		atomic_store(&run->hung, true);
-		fragi_run_report_failure(run, FRAGI_FAILURE_OPERATOR_HUNG, op->subject, sentence);
+		report_hang(run, &hang);
 		fragi_sched_halt(fragment->sched);
 	}
+}
+
+/* A start may take minutes (it loads a model), but who waits is to know for whom. */
+static void watch_start(struct fragi_run_fragment *fragment, int64_t now_ns)
+{
+	int64_t for_ns;
+	const struct frag_op *op = fragi_sched_in_start(fragment->sched, now_ns, &for_ns);
+
+	if (op != fragment->slow_op)
+		fragment->slow_starts = 0;
+	fragment->slow_op = op;
+	if (op == NULL || for_ns / FRAGI_CALL_SLOW_NS <= fragment->slow_starts)
+		return;
+	fragment->slow_starts = (uint32_t)(for_ns / FRAGI_CALL_SLOW_NS);
+	log_warn(NULL, "%s: start has run for %lld s and goes on", op->subject,
+		 (long long)(for_ns / 1000000000));
 }
 
 static void watch_time(struct fragi_run *run, int64_t now_ns)
@@ -241,6 +270,8 @@ void fragi_run_watch(struct fragi_run *run)
 	note_pause(run, now_ns);
 	watch_hung(run, now_ns);
 	watch_time(run, now_ns);
+	for (size_t i = 0; atomic_load(&run->starting) > 0 && i < run->fragment_count; i++)
+		watch_start(&run->fragments[i], now_ns);
 	for (size_t i = 0; i < run->fragment_count; i++)
 		fragi_sched_wake_stalled(run->fragments[i].sched, now_ns);
 	if (atomic_load(&run->running) > 0 && !atomic_load(&run->halting))

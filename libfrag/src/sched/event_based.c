@@ -289,9 +289,9 @@ static void start_operators(struct event *event)
 		fragi_event_end(event);
 }
 
-static void *worker_main(void *arg)
+/* Not inlined: the caller saves its registers for a cleanup handler, which would cost each tick. */
+static __attribute__((noinline)) void thread_run(struct worker *worker)
 {
-	struct worker *worker = arg;
 	struct event *event = (struct event *)worker->here.sched;
 	struct fragi_sched *sched = &event->base;
 
@@ -313,6 +313,15 @@ static void *worker_main(void *arg)
 		sched->config.finished(sched->config.arg);
 	}
 	fragi_sched_here = NULL;
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *worker = arg;
+
+	pthread_cleanup_push(fragi_sched_thread_lost, worker->here.sched);
+	thread_run(worker);
+	pthread_cleanup_pop(0);
 	return NULL;
 }
 

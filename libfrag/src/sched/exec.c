@@ -425,8 +425,6 @@ static int64_t coarse_now_ns(void)
 
 static void watch_begin(struct fragi_exec *exec, const char *callback)
 {
-	if (exec->watchdog_ns == 0)
-		return;
 	atomic_store_explicit(&exec->callback, callback, memory_order_relaxed);
 	/* Release: a thread that reads the time also sees the callback's name. */
 	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(),
@@ -435,18 +433,19 @@ static void watch_begin(struct fragi_exec *exec, const char *callback)
 
 static void watch_end(struct fragi_exec *exec)
 {
-	if (exec->watchdog_ns > 0)
-		atomic_store_explicit(&exec->row->running_since_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&exec->row->running_since_ns, 0, memory_order_relaxed);
 }
 
 void fragi_exec_tick_begins(struct fragi_exec *exec)
 {
-	watch_begin(exec, "compute");
+	if (exec->watchdog_ns > 0)
+		watch_begin(exec, "compute");
 }
 
 void fragi_exec_tick_ended(struct fragi_exec *exec)
 {
-	watch_end(exec);
+	if (exec->watchdog_ns > 0)
+		watch_end(exec);
 	for (uint32_t i = 0; i < exec->other_count; i++)
 		if (exec->others[i]->type->ticked != NULL)
 			exec->others[i]->type->ticked(exec->others[i]->state, exec->begin_ns);
@@ -468,9 +467,7 @@ static int call(struct fragi_exec *exec, const char *name,
 
 	fragi_current_set(exec->op, name);
 	watch_begin(exec, name);
-	atomic_store_explicit(&exec->row->running, 1, memory_order_relaxed);
 	r = callback(exec->self, exec->op);
-	atomic_store_explicit(&exec->row->running, 0, memory_order_relaxed);
 	watch_end(exec);
 	fragi_current_set(NULL, "compute");
 	return r;

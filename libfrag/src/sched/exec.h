@@ -110,6 +110,9 @@ struct fragi_exec {
 	const char *_Atomic callback;
 	int64_t until_ns; /* of the last answer WAIT_TIME */
 	int64_t poll_ns;  /* between two checks of a condition that is polled */
+	/* control thread, while callbacks are limited: the call that it saw last, and since when */
+	uint64_t seen_call;
+	int64_t seen_since_ns;
 	struct fragi_exec *next;
 	/* longest recent tick, in stamps, decaying: the scheduler predicts the next one by it */
 	uint64_t peak;

@@ -197,9 +197,8 @@ static void run_rounds(struct greedy *greedy)
 	}
 }
 
-static void *greedy_main(void *arg)
+static void thread_run(struct greedy *greedy)
 {
-	struct greedy *greedy = arg;
 	struct fragi_sched *sched = &greedy->base;
 
 	fragi_sched_thread_begin(&greedy->here);
@@ -212,6 +211,15 @@ static void *greedy_main(void *arg)
 	fragi_sched_finish_ops(sched);
 	fragi_sched_here = NULL;
 	sched->config.finished(sched->config.arg);
+}
+
+static void *greedy_main(void *arg)
+{
+	struct greedy *greedy = arg;
+
+	pthread_cleanup_push(fragi_sched_thread_lost, &greedy->base);
+	thread_run(greedy);
+	pthread_cleanup_pop(0);
 	return NULL;
 }
 

@@ -31,6 +31,7 @@ struct fragi_sched {
 	_Atomic bool halting;  /* no further tick may begin */
 	_Atomic bool has_failed;
 	_Atomic bool has_stopped; /* config.stopped was called */
+	int64_t limit_ns;         /* of fragi_sched_limit_calls; 0: none */
 };
 
 /* A thread of a scheduler; the first member of each kind's own struct. */
@@ -60,6 +61,8 @@ int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg
  * process ends.
  */
 void fragi_sched_thread_begin(struct fragi_sched_thread *thread);
+/* The cleanup handler of such a thread: an operator has ended it. arg: the scheduler. */
+void fragi_sched_thread_lost(void *arg);
 /* Returns the number of cores that this process may use. */
 uint32_t fragi_sched_cores(void);
 

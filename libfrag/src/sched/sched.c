@@ -175,20 +175,93 @@ void fragi_sched_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
 	sched->kind->wake_stalled(sched, now_ns);
 }
 
-struct frag_op *fragi_sched_hung(struct fragi_sched *sched, int64_t now_ns,
-				 const struct fragi_pause *pause, int64_t *out_for_ns)
+void fragi_sched_limit_calls(struct fragi_sched *sched, int64_t limit_ns)
+{
+	sched->limit_ns = limit_ns;
+}
+
+/* How long start, stop, or a compute with a watchdog may run; 0: as long as it takes. */
+static int64_t allowed_ns(const struct fragi_exec *exec, const char *callback)
+{
+	if (exec->watchdog_ns > 0)
+		return exec->watchdog_ns;
+	return strcmp(callback, "stop") == 0 ? FRAGI_STOP_NS : 0;
+}
+
+/* A number for the call that the operator is in, which no other call of it has; 0: none. */
+static uint64_t present_call(const struct fragi_exec *exec, const char *callback, int64_t since_ns)
+{
+	uint64_t computes = atomic_load_explicit(&exec->row->compute.count, memory_order_relaxed);
+	uint64_t ticks = atomic_load_explicit(&exec->row->ticks, memory_order_relaxed);
+
+	if (since_ns != 0 && strcmp(callback, "compute") != 0) /* start or stop */
+		return UINT64_MAX - (uint64_t)since_ns;
+	return ticks > computes ? ticks : 0;
+}
+
+/* How long this process has run since then. */
+static int64_t run_for(int64_t since_ns, int64_t now_ns, const struct fragi_pause *pause)
+{
+	return now_ns - since_ns - (since_ns < pause->until_ns ? pause->lasted_ns : 0);
+}
+
+/* For how long the operator has been seen in the call that it is in; 0: it is in none. */
+static int64_t seen_for(struct fragi_exec *exec, uint64_t call, int64_t now_ns,
+			const struct fragi_pause *pause)
+{
+	if (call != exec->seen_call || call == 0) {
+		exec->seen_call = call;
+		exec->seen_since_ns = now_ns;
+	}
+	return run_for(exec->seen_since_ns, now_ns, pause);
+}
+
+static bool is_hung(struct fragi_sched *sched, struct fragi_exec *exec, int64_t now_ns,
+		    const struct fragi_pause *pause, struct fragi_sched_hang *out)
+{
+	int64_t since_ns =
+		(int64_t)atomic_load_explicit(&exec->row->running_since_ns, memory_order_acquire);
+	const char *callback = "compute";
+
+	*out = (struct fragi_sched_hang){.op = exec->op};
+	if (since_ns != 0) {
+		callback = atomic_load_explicit(&exec->callback, memory_order_relaxed);
+		out->for_ns = run_for(since_ns, now_ns, pause);
+		out->allowed_ns = allowed_ns(exec, callback);
+	}
+	out->callback = callback;
+	if (out->allowed_ns > 0 && out->for_ns > out->allowed_ns)
+		return true;
+	if (sched->limit_ns == 0)
+		return false;
+	out->for_ns = seen_for(exec, present_call(exec, callback, since_ns), now_ns, pause);
+	out->allowed_ns = sched->limit_ns;
+	out->is_draining = true;
+	return out->for_ns >= out->allowed_ns;
+}
+
+bool fragi_sched_find_hang(struct fragi_sched *sched, int64_t now_ns,
+			   const struct fragi_pause *pause, struct fragi_sched_hang *out)
+{
+	for (uint32_t i = 0; i < sched->count; i++)
+		if (is_hung(sched, sched->execs[i], now_ns, pause, out))
+			return true;
+	return false;
+}
+
+const struct frag_op *fragi_sched_in_start(struct fragi_sched *sched, int64_t now_ns,
+					   int64_t *out_for_ns)
 {
 	for (uint32_t i = 0; i < sched->count; i++) {
 		struct fragi_exec *exec = sched->execs[i];
 		int64_t since = (int64_t)atomic_load_explicit(&exec->row->running_since_ns,
 							      memory_order_acquire);
+		const char *callback = atomic_load_explicit(&exec->callback, memory_order_relaxed);
 
-		int64_t for_ns = now_ns - since - (since < pause->until_ns ? pause->lasted_ns : 0);
-
-		if (exec->watchdog_ns > 0 && since != 0 && for_ns > exec->watchdog_ns) {
-			*out_for_ns = for_ns;
-			return exec->op;
-		}
+		if (since == 0 || strcmp(callback, "start") != 0)
+			continue;
+		*out_for_ns = now_ns - since;
+		return exec->op;
 	}
 	return NULL;
 }
@@ -215,6 +288,8 @@ int fragi_sched_start_ops(struct fragi_sched *sched)
 			return r;
 		}
 	}
+	if (sched->config.started != NULL)
+		sched->config.started(sched->config.arg);
 	return 0;
 }
 
@@ -244,6 +319,28 @@ void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const 
 		sched->config.failed(
 			sched->config.arg, exec->op, fragi_exec_failure(exec, callback, code),
 			fragi_exec_failure_text(exec, callback, code, sentence, sizeof(sentence)));
+	fragi_sched_halt(sched);
+}
+
+void fragi_sched_thread_lost(void *arg)
+{
+	struct fragi_sched *sched = arg;
+	const struct fragi_current *current = fragi_current();
+	struct frag_op *op = (struct frag_op *)(uintptr_t)current->op;
+	char sentence[256];
+
+	if (op == NULL) /* none of an operator's callbacks: nobody can be named */
+		op = sched->execs[0]->op;
+	snprintf(
+		sentence, sizeof(sentence),
+		"%s: %s has ended its thread (pthread_exit), which belongs to frag; return instead",
+		op->subject, current->callback);
+	atomic_store_explicit(&op->exec->row->state, FRAGI_OP_FAILED, memory_order_relaxed);
+	if (sched->config.hung != NULL)
+		sched->config.hung(sched->config.arg);
+	if (!atomic_exchange(&sched->has_failed, true))
+		sched->config.failed(sched->config.arg, op, FRAGI_FAILURE_OPERATOR_FAILED,
+				     sentence);
 	fragi_sched_halt(sched);
 }
 

@@ -41,6 +41,9 @@ struct fragi_sched_config {
 	 *   NULL
 	 * - finished: all operators have been stopped, because every one is done, or the fragment
 	 *   failed or was halted; the last call of the last thread
+	 * - started: start of every operator has succeeded; may be NULL
+	 * - hung: a thread will not come back from an operator: what it uses must be left; may be
+	 *   NULL
 	 * - rested: every operator waits and none of them for a time; called each time this begins;
 	 *   may be NULL
 	 */
@@ -50,6 +53,8 @@ struct fragi_sched_config {
 		       const char *sentence);
 	void (*stopped)(void *arg);
 	void (*finished)(void *arg);
+	void (*started)(void *arg);
+	void (*hung)(void *arg);
 	void (*rested)(void *arg);
 };
 
@@ -87,14 +92,27 @@ FRAGI_API void fragi_sched_wake_stalled(struct fragi_sched *sched, int64_t now_n
 struct fragi_pause {
 	int64_t until_ns, lasted_ns;
 };
+/* A callback that has run for longer than it may. */
+struct fragi_sched_hang {
+	struct frag_op *op;
+	const char *callback;
+	int64_t for_ns, allowed_ns;
+	bool is_draining; /* all callbacks are limited, because the run is to end */
+};
+/* For an operator without a watchdog to stop. */
+#define FRAGI_STOP_NS 10000000000ll
+/* From now on no callback may run longer. Thread: the one that looks for hangs. */
+FRAGI_API void fragi_sched_limit_calls(struct fragi_sched *sched, int64_t limit_ns);
 /*
- * Returns the first operator that has been in a callback for longer than its watchdog allows; NULL:
- * none.
+ * Finds an operator that has been in a callback for longer than its watchdog, FRAGI_STOP_NS or the
+ * limit of fragi_sched_limit_calls allows. The control thread calls it about every 100 ms.
  * - pause: the last time for which this process did not run; it does not count
- * - out_for_ns: receives how long
  */
-FRAGI_API struct frag_op *fragi_sched_hung(struct fragi_sched *sched, int64_t now_ns,
-					   const struct fragi_pause *pause, int64_t *out_for_ns);
+FRAGI_API bool fragi_sched_find_hang(struct fragi_sched *sched, int64_t now_ns,
+				     const struct fragi_pause *pause, struct fragi_sched_hang *out);
+/* Returns the operator that is in start, and for how long; NULL: none. */
+FRAGI_API const struct frag_op *fragi_sched_in_start(struct fragi_sched *sched, int64_t now_ns,
+						     int64_t *out_for_ns);
 /*
  * Returns the "fragment.operator" whose callback this thread runs; NULL: none. For the prefix of
  * console lines and for crash reports.

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/call.h>
 #include <base/units.h>
 #include <type/elf.h>
 #include <type/library.h>
@@ -67,7 +68,9 @@ static int plugin_find(struct fragi_library *library, const struct frag_plugin *
 
 	if (r < 0)
 		return r;
+	fragi_call_begin(library->path, "load", 0);
 	handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
+	fragi_call_end();
 	if (handle == NULL)
 		return frag_err_set(err, -ENOENT,
 				    "library %s cannot be opened: %.600s; install what it needs",

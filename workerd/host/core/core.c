@@ -36,7 +36,7 @@ struct host_core {
 	bool end_wanted;          /* the work that is under way has to be completed first */
 	bool idle;                /* the run is at rest, as far as it was reported */
 	bool idle_reported;       /* ... since the last beat */
-	/* the run reported a failure: an operator may hang in its callback */
+	/* the run, or its work, failed: an operator may hang in its callback */
 	bool run_failed;
 	uint32_t illegal_moves;
 	char peers[256];    /* names, for the sentence when they do not answer */
@@ -238,7 +238,7 @@ static void on_stop(struct host_core *core, const struct fw_host_stop *stop,
 		    struct host_actions *actions)
 {
 	if (stop->drain_ns > 0 && core->state == HOST_STATE_STARTED)
-		add(actions, HOST_DO_DRAIN);
+		add(actions, HOST_DO_DRAIN)->drain_ns = stop->drain_ns;
 	else if (stop->drain_ns == 0 ||
 		 core->state != HOST_STATE_FAILED) /* or there is nothing to drain */
 		begin_end(core, actions);
@@ -299,12 +299,20 @@ static void on_start_done(struct host_core *core, const struct fw_host_result *r
 	send_result(core, FW_HOST_STARTED, result, actions);
 	if (result->failure.code == FRAGI_FAILURE_NONE)
 		move(core, HOST_STATE_STARTED, actions);
+	else
+		core->run_failed = true;
 }
 
-static void on_destroy_done(struct host_core *core, struct host_actions *actions)
+static void on_destroy_done(struct host_core *core, const struct host_event *event,
+			    struct host_actions *actions)
 {
+	struct host_action *action;
+
 	move(core, HOST_STATE_ENDED, actions);
-	add(actions, HOST_DO_EXIT)->operators_may_hang = core->run_failed;
+	action = add(actions, HOST_DO_EXIT);
+	action->operators_may_hang = core->run_failed;
+	if (event->operators_may_hang)
+		action->exit_code = WRK_HOST_EXIT_BROKEN_OFF;
 }
 
 static void on_work_done(struct host_core *core, const struct host_event *event,
@@ -315,6 +323,7 @@ static void on_work_done(struct host_core *core, const struct host_event *event,
 	assert(core->work == completed);
 	(void)completed;
 	core->work = HOST_WORK_NONE;
+	core->run_failed = core->run_failed || event->operators_may_hang;
 	switch (event->kind) {
 	case HOST_EV_PREPARE_DONE:
 		on_prepare_done(core, event, actions);
@@ -327,7 +336,7 @@ static void on_work_done(struct host_core *core, const struct host_event *event,
 		on_start_done(core, event->result, actions);
 		break;
 	default:
-		on_destroy_done(core, actions);
+		on_destroy_done(core, event, actions);
 		break;
 	}
 	if (core->end_wanted && core->state != HOST_STATE_ENDED)
@@ -438,7 +447,8 @@ void host_core_step(struct host_core *core, const struct host_event *event, int6
 		break;
 	case HOST_EV_PEERS_READY:
 	case HOST_EV_RUN:
-		assert(core->work == HOST_WORK_NONE && "whoever works has the run");
+		assert((core->work == HOST_WORK_NONE || core->work == HOST_WORK_START) &&
+		       "whoever works has the run");
 		if (event->kind == HOST_EV_RUN)
 			on_report(core, event->report, actions);
 		else

@@ -62,6 +62,8 @@ struct host_event {
 	const struct fw_host_result *result;
 	const struct fw_host_event *report;
 	const char *text;
+	/* of PREPARE_DONE and DESTROY_DONE: a thread does not come back from an operator */
+	bool operators_may_hang;
 };
 
 enum host_action_kind {
@@ -70,8 +72,9 @@ enum host_action_kind {
 	HOST_DO_PREPARE, /* order (HOST_CREATE), beat_ns, dead_ns: answers PREPARE_DONE */
 	/* order (HOST_WIRE): answers WIRE_DONE, then PEERS_READY or a report of a failure */
 	HOST_DO_WIRE,
-	HOST_DO_START,   /* answers START_DONE */
-	HOST_DO_DRAIN,   /* a report DONE follows */
+	HOST_DO_START, /* answers START_DONE; the run may report before */
+	/* drain_ns: no callback may run longer; a report DONE, or of a failure, follows */
+	HOST_DO_DRAIN,
 	HOST_DO_HALT,    /* whatever runs stops without draining */
 	HOST_DO_DESTROY, /* answers DESTROY_DONE */
 	HOST_DO_LOG,     /* level, text */
@@ -81,7 +84,7 @@ struct host_action {
 	enum host_action_kind kind;
 	struct fw_message message;      /* seq is 0: the connection counts */
 	const struct fw_message *order; /* the event's */
-	int64_t beat_ns, dead_ns;
+	int64_t beat_ns, dead_ns, drain_ns;
 	int exit_code;
 	/* Nothing may be taken away from under them: the process ends without freeing. */
 	bool operators_may_hang;
@@ -102,7 +105,7 @@ void host_core_destroy(struct host_core *core); /* NULL is accepted */
 /*
  * Fills actions, which are valid until the event is given up or the next step. Never after
  * HOST_DO_EXIT. A completion comes only for work that is under way, and a report of the run only
- * while none is.
+ * while none is, or START.
  */
 void host_core_step(struct host_core *core, const struct host_event *event, int64_t now_ns,
 		    struct host_actions *actions);
