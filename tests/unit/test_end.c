@@ -459,6 +459,32 @@ Test(end, max_duration_ends_in_order)
 	}
 }
 
+/* The sources are in the other fragment, whose time is not over. */
+Test(end, max_duration_ends_a_fragment_without_sources)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		char text[600];
+
+		snprintf(
+			text, sizeof(text),
+			"frag: 1\napplication: app\nfragments:\n"
+			"  one: {operators: {tx: {type: source, conditions: [{type: periodic, recess_period: 1ms}]}}}\n"
+			"  two: {scheduler: {type: %s, max_duration_ms: 200},\n"
+			"        operators: {mid: {type: middle}, rx: {type: sink}}, flows: [mid -> rx]}\n"
+			"flows: [one.tx -> two.mid]\n",
+			s == 0 ? "greedy" : "event_based");
+		rig_run(&rig, &rig_plugin, text);
+		cr_expect_eq(rig.failed, 0);
+		cr_expect_geq(rig.done_ns - rig.start_ns, 200000000);
+		cr_expect(rig_balances(&rig));
+		rig_end(&rig);
+		notes_clear();
+	}
+}
+
 Test(end, nothing_to_run_is_done)
 {
 	struct rig rig;

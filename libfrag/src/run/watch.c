@@ -111,7 +111,7 @@ static void watch_time(struct fragi_run *run, int64_t now_ns)
 		}
 		fragment->timed_out = true;
 		log_debug(fragment->fragment->name, "max_duration_ms is over");
-		fragi_sched_drain(fragment->sched);
+		fragi_sched_drain_alone(fragment->sched);
 	}
 }
 

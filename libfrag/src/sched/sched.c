@@ -130,7 +130,7 @@ static bool is_fed_from_elsewhere(const struct frag_fragment *fragment,
  * kind is not stopped at once, because it must still take what was sent. In a cycle that no source
  * and no other fragment reaches, all operators are stopped.
  */
-void fragi_sched_drain(struct fragi_sched *sched)
+static void drain(struct fragi_sched *sched, bool closes_inputs)
 {
 	struct frag_fragment *fragment = sched->config.fragment;
 	bool *reached = fragi_calloc(sched->count + 1, sizeof(bool));
@@ -141,7 +141,8 @@ void fragi_sched_drain(struct fragi_sched *sched)
 		if (exec->in_count == 0 && exec->rx_count > 0 && exec->tx_count == 0) {
 			atomic_store(&exec->draining, true);
 			sched->kind->notify(exec);
-		} else if (exec->in_count == 0) {
+		} else if (exec->in_count == 0 ||
+			   (closes_inputs && is_fed_from_elsewhere(fragment, exec))) {
 			frag_op_stop_execution(exec->op);
 		}
 		if (reached != NULL)
@@ -155,6 +156,16 @@ void fragi_sched_drain(struct fragi_sched *sched)
 				frag_op_stop_execution(sched->execs[i]->op);
 	}
 	fragi_free(reached);
+}
+
+void fragi_sched_drain(struct fragi_sched *sched)
+{
+	drain(sched, false);
+}
+
+void fragi_sched_drain_alone(struct fragi_sched *sched)
+{
+	drain(sched, true);
 }
 
 void fragi_sched_halt(struct fragi_sched *sched)

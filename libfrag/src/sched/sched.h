@@ -70,6 +70,11 @@ FRAGI_API int fragi_sched_start(struct fragi_sched *sched, struct frag_err *err)
  * are still delivered, and the end cascades along the flows. Thread: any.
  */
 FRAGI_API void fragi_sched_drain(struct fragi_sched *sched);
+/*
+ * The same for a fragment whose time is over, whatever the others do: operators that other
+ * fragments feed end as sources do, and what arrives for them later is dropped. Thread: any.
+ */
+FRAGI_API void fragi_sched_drain_alone(struct fragi_sched *sched);
 /* Stops at once: every operator ends after its current tick. Thread: any. */
 FRAGI_API void fragi_sched_halt(struct fragi_sched *sched);
 /* Joins the threads. stop was then called for every operator whose start succeeded. */
