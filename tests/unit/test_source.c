@@ -112,6 +112,21 @@ Test(source, says_which_file_is_missing)
 			 "cannot read graph /dev/zero: it is larger than 3 MiB; make it smaller");
 }
 
+/* Nobody writes to it: whoever opened it in the usual way would wait for ever. */
+Test(source, a_file_of_the_graph_is_a_regular_one)
+{
+	const char *const args[] = {"--labels", "fifo"};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fragi_source source;
+	char fifo[1200];
+
+	snprintf(fifo, sizeof(fifo), "%s/fifo", folder);
+	cr_assert_eq(mkfifo(fifo, 0600), 0);
+	cr_expect_lt(fragi_source_read(&source, path[0], NULL, 0, NULL, 0, args, 2, &err), 0);
+	unlink(fifo);
+	cr_expect_not_null(strstr(err.text, "/fifo: it is not a regular file"), "%s", err.text);
+}
+
 Test(source, frag_config_path_stands_in_for_a_configuration)
 {
 	struct fragi_source source;

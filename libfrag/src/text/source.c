@@ -59,11 +59,34 @@ static int read_all(struct fragi_arena *arena, int fd, char **out_text, size_t *
 	return r;
 }
 
-/* what: "graph", for the sentence; name: what messages call the text. */
-static int read_text(struct fragi_arena *arena, const char *path, const char *name,
-		     const char *what, struct fragi_spec_text *out_text, struct frag_err *err)
+/*
+ * Opens a text. A graph may come through a pipe, but a file that a graph names must be a regular
+ * one: a FIFO that nobody writes to would be waited for.
+ */
+static int open_text(const char *path, bool must_be_file)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), r = fd < 0 ? -errno : 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (must_be_file ? O_NONBLOCK : 0));
+	struct stat status;
+
+	if (fd < 0)
+		return -errno;
+	if (!must_be_file ||
+	    (fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))))
+		return fd; /* read refuses a folder */
+	close(fd);
+	return -ENOTSUP;
+}
+
+/*
+ * - what: "graph", for the sentence
+ * - name: what messages call the text
+ * - must_be_file: as open_text
+ */
+static int read_text(struct fragi_arena *arena, const char *path, const char *name,
+		     const char *what, bool must_be_file, struct fragi_spec_text *out_text,
+		     struct frag_err *err)
+{
+	int fd = open_text(path, must_be_file), r = fd < 0 ? fd : 0;
 	char *text = NULL;
 
 	if (r == 0) {
@@ -77,6 +100,11 @@ static int read_text(struct fragi_arena *arena, const char *path, const char *na
 			err, FRAGI_FAILURE_GRAPH_INVALID, NULL, r,
 			"cannot read %s %s: it is larger than %u MiB; make it smaller", what, path,
 			FRAGI_YAML_TEXT_MAX >> 20);
+	if (r == -ENOTSUP)
+		return fragi_err_fail(
+			err, FRAGI_FAILURE_GRAPH_INVALID, NULL, r,
+			"cannot read %s %s: it is not a regular file; give the path of one", what,
+			path);
 	if (r < 0)
 		return fragi_err_fail(
 			err,
@@ -138,7 +166,7 @@ static void read_file(void *context, struct fragi_node *map, const struct fragi_
 					  "config: the path in from_file is too long");
 	} else {
 		files->r = read_text(&files->source->arena, full, path->text, "config: from_file",
-				     &files->texts[files->count], &err);
+				     true, &files->texts[files->count], &err);
 		files->count += files->r == 0;
 	}
 	if (files->r < 0 && files->err != NULL && files->err->text[0] == '\0') {
@@ -217,7 +245,7 @@ int fragi_source_read(struct fragi_source *out_source, const char *path, const c
 		return fragi_err_fail(err, FRAGI_FAILURE_USAGE, NULL, -E2BIG,
 				      "more than %d configurations; merge some of them",
 				      FRAGI_SPEC_TEXTS_MAX);
-	r = read_text(&source.arena, path, path, "graph", &source.source.graph, err);
+	r = read_text(&source.arena, path, path, "graph", false, &source.source.graph, err);
 	if (r < 0)
 		goto err_fini;
 	texts = fragi_arena_alloc(&source.arena, (config_count + 1) * sizeof(*texts));
@@ -226,8 +254,8 @@ int fragi_source_read(struct fragi_source *out_source, const char *path, const c
 		goto err_fini;
 	}
 	for (size_t i = 0; i < config_count; i++) {
-		r = read_text(&source.arena, configs[i], configs[i], "configuration", &texts[i],
-			      err);
+		r = read_text(&source.arena, configs[i], configs[i], "configuration", false,
+			      &texts[i], err);
 		if (r < 0)
 			goto err_fini;
 	}
