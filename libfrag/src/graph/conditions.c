@@ -228,6 +228,10 @@ int fragi_conditions_bind(struct frag_op *op)
 			fragi_current_set(op, "bind");
 			r = condition->type->bind(condition->state, condition, &err);
 			fragi_current_set(NULL, NULL);
+			if (r > 0)
+				r = frag_err_set(&err, -EINVAL,
+						 "bind returned %d; return 0 or a negative errno",
+						 r);
 			if (r < 0)
 				fragi_making_fail(op->fragment, r, place, op->subject,
 						  "condition %s: %s", condition->name,

@@ -156,7 +156,13 @@ static void run_composer(struct frag_fragment *fragment)
 	fragi_call_begin(fragment->name, "compose", 0);
 	r = composer->compose(fragment);
 	fragi_current_set(NULL, NULL);
-	if (r >= 0)
+	if (r > 0) {
+		fragi_making_fail(fragment, -EINVAL, own->place, NULL,
+				  "composer \"%s\" returned %d; return 0 or a negative errno",
+				  own->compose, r);
+		r = -EINVAL;
+	}
+	if (r == 0)
 		return;
 	fragment->making->no_composer = true;
 	fragi_making_note(fragment, r);
@@ -406,6 +412,7 @@ int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag 
 		fragi_current_set(op, "initialize");
 		r = op->type->initialize(op->state, op);
 		fragi_current_set(NULL, NULL);
+		r = fragi_op_callback_result(op, "initialize", r);
 		if (r < 0)
 			return fragi_op_callback_failed(op, diag, "initialize", r);
 	}

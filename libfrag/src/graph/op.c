@@ -278,6 +278,14 @@ static int state_fill(struct frag_op *op)
 	return fragi_params_fill(&table, all, made->arg_count + own_count, op->state, &context);
 }
 
+int fragi_op_callback_result(struct frag_op *op, const char *callback, int r)
+{
+	if (r <= 0)
+		return r;
+	return frag_op_fail(op, -EINVAL, "%s returned %d; return 0 or a negative errno", callback,
+			    r);
+}
+
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback,
 			     int r)
 {
@@ -306,6 +314,7 @@ static int op_setup(struct frag_op *op)
 		fragi_current_set(NULL, NULL);
 		op->in_setup = false;
 	}
+	r = fragi_op_callback_result(op, "setup", r);
 	if (r < 0)
 		return fragi_op_callback_failed(op, op->fragment->diag, "setup", r);
 	op->setup_done = true;

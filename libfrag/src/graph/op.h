@@ -81,6 +81,9 @@ FRAGI_API struct fragi_current *fragi_current(void);
 /* Sets whose callback this thread is in, and takes it back (op NULL). */
 void fragi_current_set(const struct frag_op *op, const char *callback);
 
+/* What a callback has returned: 0, a negative errno; or, where it is positive, its refusal. */
+int fragi_op_callback_result(struct frag_op *op, const char *callback, int r);
+
 struct fragi_making;
 
 struct frag_fragment {

@@ -495,7 +495,8 @@ int fragi_exec_start(struct fragi_exec *exec)
 	int r = 0;
 
 	if (exec->op->type->start != NULL)
-		r = call(exec, "start", exec->op->type->start);
+		r = fragi_op_callback_result(exec->op, "start",
+					     call(exec, "start", exec->op->type->start));
 	if (r < 0)
 		return r;
 	exec->started = true;
@@ -569,6 +570,9 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 		(stopped ? fragi_rx_stop : fragi_rx_close)(exec->rxs[i]);
 	if (exec->started && exec->op->type->stop != NULL) {
 		r = call(exec, "stop", exec->op->type->stop);
+		if (r > 0)
+			log_warn(exec->op->subject,
+				 "stop returned %d; return 0 or a negative errno", r);
 		if (r < 0)
 			log_warn(exec->op->subject, "stop returned %d (%s)", r, frag_strerror(r));
 	}
