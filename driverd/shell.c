@@ -452,6 +452,7 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 		.address = shell->address,
 		.beat_ns = shell->options->beat_ns,
 		.dead_ns = shell->options->dead_ns,
+		.ends_with_app = true,
 		.realtime_offset_ns = drv_machine_realtime_offset_ns(),
 		.random = drv_machine_random,
 	};

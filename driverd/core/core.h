@@ -89,8 +89,9 @@ struct drv_config {
 	 * worker is named in the summary.
 	 */
 	bool is_local;
-	bool keeps_state; /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
-	uint64_t epoch;   /* the last one given by earlier drivers of the same state */
+	bool ends_with_app; /* it takes no further application: every worker hears of the end */
+	bool keeps_state;   /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
+	uint64_t epoch;     /* the last one given by earlier drivers of the same state */
 	void (*random)(void *arg, void *bytes,
 		       size_t size); /* session ids and the tokens of edges; required */
 	void *random_arg;

@@ -72,9 +72,35 @@ static void set_goal(struct drv_app *app, enum drv_goal goal, int64_t within_ns)
 		drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
 }
 
+static bool has_host_on(const struct drv_app *app, const struct drv_session *session)
+{
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].session == session)
+			return true;
+	return false;
+}
+
+/* A worker for one application (--once) ends with its result, also one that ran no part of it. */
+static void report_end(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	struct fw_message message = {.kind = FW_APP_ENDED, .run = app->run};
+
+	message.app_ended.exit_code = app->summary.exit_code;
+	for (size_t i = 0; i < core->session_count; i++) {
+		struct drv_session *session = core->sessions[i];
+
+		if (session->role == FW_ROLE_WORKER &&
+		    (core->config.ends_with_app || has_host_on(app, session)))
+			(void)drv_send(session, &message); /* else it ends by what it knows */
+	}
+}
+
 static void end(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
+
+	report_end(app);
 
 	drv_timer_cancel(&core->timers, &app->start);
 	drv_timer_cancel(&core->timers, &app->missing_line);

@@ -107,3 +107,16 @@ void fw_decode_beat(struct fw_decoder *d, const Frag__V1__Beat *in, struct fw_me
 {
 	message->beat.waits_for = fw_get_text(d, in->waits_for);
 }
+
+void fw_encode_app_ended(struct fw_encoder *e, const struct fw_message *message,
+			 Frag__V1__AppEnded *out)
+{
+	(void)e;
+	out->exit_code = message->app_ended.exit_code;
+}
+
+void fw_decode_app_ended(struct fw_decoder *d, const Frag__V1__AppEnded *in,
+			 struct fw_message *message)
+{
+	message->app_ended.exit_code = fw_get_exit_code(d, in->exit_code);
+}

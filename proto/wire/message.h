@@ -17,7 +17,7 @@
  * Who says what:
  *   worker, client -> driver   HELLO first; the driver answers WELCOME or REFUSED and closes
  *   both                       BEAT
- *   driver -> worker           HOST_CREATE, HOST_KILL
+ *   driver -> worker           HOST_CREATE, HOST_KILL, APP_ENDED
  *   driver -> host (relayed)   HOST_WIRE, HOST_START, HOST_STOP
  *   host -> driver (relayed)   HOST_PREPARED, HOST_WIRED, HOST_STARTED, HOST_EVENT
  *   worker -> driver           HOST_STATS, HOST_EXIT; a host that could not be started gets a
@@ -64,7 +64,8 @@
 	X(29, HOST_STATS, host_stats, host_stats, HostStats)                                       \
 	X(30, HOST_EXIT, host_exit, host_exit, HostExit)                                           \
 	X(31, REQUEST, request, request, Request)                                                  \
-	X(32, REPLY, reply, reply, Reply)
+	X(32, REPLY, reply, reply, Reply)                                                          \
+	X(33, APP_ENDED, app_ended, app_ended, AppEnded)
 
 #define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -115,6 +116,11 @@ struct fw_failure {
 
 struct fw_refused {
 	struct fw_failure failure;
+};
+
+/* the application `run` is over; this driver may end with it */
+struct fw_app_ended {
+	int exit_code;
 };
 
 struct fw_host_create {
@@ -314,6 +320,7 @@ struct fw_message {
 		struct fw_beat beat;
 		struct fw_welcome welcome;
 		struct fw_refused refused;
+		struct fw_app_ended app_ended;
 		struct fw_host_create create;
 		struct fw_host_prepared prepared;
 		struct fw_host_wire wire;

@@ -11,9 +11,44 @@ Test(worker_end, once_ends_with_the_result_of_what_it_served)
 	spawn(1);
 	from_driver(&stop);
 	exited(0, 0, false);
+	cr_expect_not_null(sent(FW_HOST_EXIT), "reported before it goes");
+	cr_expect_null(did(WRK_DO_EXIT), "the driver has the last word");
+	app_ended(7, 0);
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
-	cr_expect_not_null(sent(FW_HOST_EXIT), "reported before it goes");
+}
+
+/* What another worker's part ended with is the result of both. */
+Test(worker_end, once_ends_with_the_result_of_the_application)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP);
+
+	start_attached(true);
+	spawn(1);
+	from_driver(&stop);
+	exited(0, 0, false);
+	app_ended(8, 2);
+	cr_expect_null(did(WRK_DO_EXIT), "another application");
+	app_ended(7, 3);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 3);
+}
+
+/* The driver gave up before it needed this worker. */
+Test(worker_end, once_ends_with_an_application_that_needed_nothing_here)
+{
+	start_attached(true);
+	app_ended(7, 4);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 4);
+}
+
+Test(worker_end, the_end_of_an_application_does_not_end_a_worker_that_serves_on)
+{
+	start_attached(false);
+	app_ended(7, 4);
+	cr_expect_null(did(WRK_DO_EXIT));
+	cr_expect_null(did(WRK_DO_DISCONNECT));
 }
 
 Test(worker_end, once_passes_on_a_failure_elsewhere)
@@ -51,6 +86,10 @@ Test(worker_end, once_fails_with_its_host)
 	start_attached(true);
 	spawn(1);
 	exited(0, SIGSEGV, false);
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST, /* a driver that says nothing more */
+				.connection = seen_connection,
+				.text = "the peer closed the connection"});
+	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 1);
 }
 

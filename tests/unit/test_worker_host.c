@@ -284,5 +284,9 @@ Test(worker_host, a_host_that_could_not_be_prepared_is_said_to_have_failed_once)
 	cr_expect_not_null(sent(FW_HOST_PREPARED));
 	exited(0, 0, false); /* it told why, and goes */
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "the peer closed the connection"});
+	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 2);
 }

@@ -49,6 +49,7 @@ static void end_by_a_crash(void)
 {
 	live_up_to_a_host();
 	exited(0, SIGSEGV, true);
+	app_ended(7, 1);
 }
 
 static void end_by_an_order(void)
@@ -58,6 +59,7 @@ static void end_by_an_order(void)
 	live_up_to_a_host();
 	from_driver(&stop);
 	exited(0, 0, true);
+	app_ended(7, 0);
 }
 
 static void end_by_a_lost_driver(void)

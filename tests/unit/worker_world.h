@@ -221,4 +221,13 @@ static inline void exited(int status, int number, bool page)
 		     0);
 }
 
+/* The driver's last word. */
+static inline void app_ended(uint64_t run, int exit_code)
+{
+	struct fw_message message = {.kind = FW_APP_ENDED, .run = run};
+
+	message.app_ended.exit_code = exit_code;
+	from_driver(&message);
+}
+
 #endif

@@ -446,8 +446,8 @@ static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_a
 		return;
 	if (core->stops > 0)
 		wrk_session_end(core, 0, actions);
-	else if (core->config.once)
-		wrk_session_end(core, core->result, actions);
+	else if (core->config.once && (core->decided || core->session != WRK_SESSION_ATTACHED))
+		wrk_session_end(core, core->result, actions); /* else when the driver has decided */
 }
 
 /* It ended with 0 after it was told to, or this workerd, which was told to end, ended it. */

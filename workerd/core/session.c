@@ -146,7 +146,9 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 		wrk_host_kill_all(core, FRAGI_FAILURE_DRIVER_LOST, "its driver was lost", actions);
 	}
 	session_back_off(core, why, now_ns, actions);
-	if (attached && core->config.once && core->served && !core->decided)
+	if (attached && core->config.once && core->served && core->host_count == 0)
+		wrk_session_end(core, core->result, actions);
+	else if (attached && core->config.once && core->served && !core->decided)
 		/* with which it ends when the last host is gone */
 		wrk_session_result(core, fragi_failure_exit(FRAGI_FAILURE_DRIVER_LOST));
 }
@@ -224,6 +226,18 @@ static void session_refused(struct wrk_core *core, const struct fw_refused *refu
 	wrk_session_end(core, fragi_failure_exit(refused->failure.code), actions);
 }
 
+/* The driver's last word on an application: the one that was served, or that nobody needed here. */
+static void session_app_ended(struct wrk_core *core, const struct fw_message *message,
+			      struct wrk_actions *actions)
+{
+	if (!core->config.once || (core->served && message->run != core->served_run))
+		return;
+	core->result = message->app_ended.exit_code;
+	core->decided = true;
+	if (core->host_count == 0)
+		wrk_session_end(core, core->result, actions);
+}
+
 static void session_frame(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
 			  struct wrk_actions *actions)
 {
@@ -246,6 +260,9 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 			     wrk_text(actions, "it ended the session: %s",
 				      message->refused.failure.sentence),
 			     now_ns, actions);
+		break;
+	case FW_APP_ENDED:
+		session_app_ended(core, message, actions);
 		break;
 	case FW_HOST_CREATE:
 		wrk_host_create(core, message, now_ns, actions);
