@@ -80,6 +80,12 @@ static int parse_addresses(struct wrk_options *options, const char *address,
 	if (strchr(worker_address, '-') == NULL &&
 	    options->worker_address.port == WRK_DATA_PORT_FIRST)
 		options->worker_address.port_last = WRK_DATA_PORT_LAST;
+	if (options->worker_address.port < WRK_DATA_PORT_FIRST ||
+	    options->worker_address.port_last > WRK_DATA_PORT_LAST)
+		return frag_err_set(
+			err, -EINVAL,
+			"--worker-address \"%.80s\": the ports of the data plane are between %d and %d; give one of them, a range, or none",
+			worker_address, WRK_DATA_PORT_FIRST, WRK_DATA_PORT_LAST);
 	options->has_worker_address = true;
 	return 0;
 }

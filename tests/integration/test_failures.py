@@ -291,6 +291,39 @@ class Failing(cluster.ClusterTest):
         with open(self.path("summary.json")) as f:
             self.assertEqual(json.load(f), summary)
 
+    def test_data_port_in_use(self):
+        """Both workers return what the application failed with."""
+        with socket.socket() as s:
+            for port in range(21000, 21100):
+                try:
+                    s.bind(("127.0.0.1", port))
+                    break
+                except OSError:
+                    pass
+            s.listen()
+            d = self.driver(self.app, "--output", "json")
+            workers = [self.worker("--once", "--worker-address", "127.0.0.1:%d" % port, fragments="fragment1"),
+                       self.worker("--once", fragments="fragment2")]
+            self.assertEqual(d.wait(), 3, d.stderr)
+            self.assertEqual([w.wait() for w in workers], [3, 3])
+        summary = self.summary(d)
+        self.assertRegex(summary["reason"], r"data port range %d-%d" % (port, port))
+        self.assert_failure(summary, "data_port_in_use", "node", None, summary["failure"]["worker"])
+
+    def test_data_port_outside_of_the_range(self):
+        for ports in ("80", "9000-10001", "32000-32768"):
+            w = self.start("workerd", "--address", "127.0.0.1:1", "--once", "--worker-address", "127.0.0.1:" + ports)
+            self.assertEqual(w.wait(), 2, w.stderr)
+            self.assertIn("between 10000 and 32767", w.stderr)
+
+    def test_once_ends_with_a_driver_that_gave_up(self):
+        """This worker was not needed: another one was missing."""
+        d = self.driver(self.app, "--start-timeout", "500ms")
+        w = self.worker("--once", fragments="fragment1")
+        self.assertEqual(d.wait(), 4, d.stderr)
+        self.assertEqual(w.wait(), 4, w.stderr)
+        self.assert_nothing_left()
+
     def test_address_of_another_machine(self):
         d = self.start("driverd", "--address", "192.0.2.1:0", "--insecure", "--app", self.app, "--output", "json")
         self.assertEqual(d.wait(), 3)

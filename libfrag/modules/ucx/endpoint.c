@@ -39,6 +39,7 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 		.err_mode = UCP_ERR_HANDLING_MODE_PEER,
 		.err_handler = {.cb = on_error, .arg = endpoint},
 	};
+	struct ucx_descriptors open;
 	ucs_status_t status;
 	int r;
 
@@ -53,7 +54,9 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 	if (r < 0)
 		goto err_free;
 	params.address = worker_address;
+	ucx_descriptors_note(&open);
 	status = ucp_ep_create(transport->worker, &params, &endpoint->ep);
+	ucx_descriptors_close_on_exec(&open);
 	if (status != UCS_OK) {
 		r = frag_err_set(
 			err, -EHOSTUNREACH,

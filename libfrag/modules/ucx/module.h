@@ -112,6 +112,15 @@ struct ucx_sockets {
 };
 int ucx_sockets_list(struct ucx_sockets *out);
 /*
+ * UCX opens its descriptors without close-on-exec, so a program that an operator starts would keep
+ * the data port. What has been opened since `before` is closed by exec from then on.
+ */
+struct ucx_descriptors {
+	uint64_t open[64];
+};
+void ucx_descriptors_note(struct ucx_descriptors *out);
+void ucx_descriptors_close_on_exec(struct ucx_descriptors *before);
+/*
  * Refuses listening sockets that are not in `before` and not on one of the interfaces (a list with
  * commas).
  */

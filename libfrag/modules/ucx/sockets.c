@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -48,6 +49,47 @@ int ucx_sockets_list(struct ucx_sockets *out)
 			out->inodes[out->count++] = inode;
 	closedir(folder);
 	return 0;
+}
+
+/* Numbers above are not looked at: no UCX worker of a host comes near. */
+#define DESCRIPTORS_MAX (8 * sizeof(((struct ucx_descriptors *)0)->open))
+
+static void for_each_descriptor(struct ucx_descriptors *descriptors,
+				void (*fn)(struct ucx_descriptors *descriptors, int fd))
+{
+	DIR *folder = opendir("/proc/self/fd");
+	const struct dirent *entry;
+
+	while (folder != NULL && (entry = readdir(folder)) != NULL) {
+		int fd = atoi(entry->d_name);
+
+		if (entry->d_name[0] != '.' && fd < (int)DESCRIPTORS_MAX)
+			fn(descriptors, fd);
+	}
+	if (folder != NULL)
+		closedir(folder);
+}
+
+static void note(struct ucx_descriptors *descriptors, int fd)
+{
+	descriptors->open[fd / 64] |= (uint64_t)1 << fd % 64;
+}
+
+static void close_on_exec(struct ucx_descriptors *descriptors, int fd)
+{
+	if ((descriptors->open[fd / 64] & (uint64_t)1 << fd % 64) == 0)
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+void ucx_descriptors_note(struct ucx_descriptors *out)
+{
+	memset(out, 0, sizeof(*out));
+	for_each_descriptor(out, note);
+}
+
+void ucx_descriptors_close_on_exec(struct ucx_descriptors *before)
+{
+	for_each_descriptor(before, close_on_exec);
 }
 
 static bool has_inode(const struct ucx_sockets *sockets, uint64_t inode)

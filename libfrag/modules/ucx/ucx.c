@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/failure.h>
+
 #include "module.h"
 
 static int create_worker(struct ucx_transport *transport, struct frag_err *err)
@@ -35,6 +37,13 @@ static int create_worker(struct ucx_transport *transport, struct frag_err *err)
 			ucs_status_string(status), interfaces != NULL ? interfaces : "not set",
 			getenv("UCX_TLS") != NULL ? getenv("UCX_TLS") : "not set");
 	status = ucp_worker_create(transport->context, &worker_params, &transport->worker);
+	if (status == UCS_ERR_BUSY)
+		return fragi_err_fail(
+			err, FRAGI_FAILURE_DATA_PORT_IN_USE, NULL, -EADDRINUSE,
+			"UCX cannot listen on %s: another program uses each port of the data port range %s; give --worker-address another port, or end that program",
+			interfaces != NULL ? interfaces : "its devices",
+			getenv("UCX_TCP_PORT_RANGE") != NULL ? getenv("UCX_TCP_PORT_RANGE")
+							     : "(UCX_TCP_PORT_RANGE is not set)");
 	if (status != UCS_OK)
 		return frag_err_set(
 			err, -EADDRNOTAVAIL,
@@ -104,6 +113,7 @@ static int check_sockets(const struct ucx_sockets *before, struct frag_err *err)
 
 static int open_worker(struct ucx_transport *transport, struct frag_err *err)
 {
+	struct ucx_descriptors open;
 	struct ucx_sockets before;
 	int r = ucx_descriptors_check(UCX_DESCRIPTORS_TO_OPEN, err);
 
@@ -113,7 +123,9 @@ static int open_worker(struct ucx_transport *transport, struct frag_err *err)
 	if (r < 0)
 		return frag_err_set(err, r, "cannot list this process's sockets: %s",
 				    frag_strerror(r));
+	ucx_descriptors_note(&open);
 	r = create_worker(transport, err);
+	ucx_descriptors_close_on_exec(&open);
 	if (r < 0)
 		return r;
 	r = check_sockets(&before, err);

@@ -138,7 +138,10 @@
 	  "Use fewer workers, or end programs that watch the driver.")                              \
 	X(VERSION_REFUSED, version_refused, DRIVER, REFUSED,                                        \
 	  "The peer speaks another version of the protocol.",                                       \
-	  "Install the same version of frag on both sides.")
+	  "Install the same version of frag on both sides.")                                        \
+	X(DATA_PORT_IN_USE, data_port_in_use, NODE, MISSING,                                        \
+	  "Other programs listen on every port of a worker's data port range.",                     \
+	  "Give --worker-address another port or a range, or end the other program.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };
