@@ -30,6 +30,7 @@
 #include <fragctl/wire.h>
 #include <workerd/environment.h>
 #include <workerd/host/process.h>
+#include <workerd/strays.h>
 #include <workerd/worker.h>
 
 /*
@@ -52,6 +53,7 @@ struct local {
 	uv_timer_t deadline; /* of the driver's core */
 	uv_idle_t work;      /* while the driver's core has work left */
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
+	uv_signal_t child_ended;
 	struct drv_core *driver;
 	struct drv_actions actions;
 	struct drv_progress progress;
@@ -80,6 +82,8 @@ static void end(struct local *local, int exit_code)
 		/* the result stands: none changes it any more */
 		(void)signal(stop_signals[i], SIG_IGN);
 	}
+	if (!local->options->in_process)
+		uv_close((uv_handle_t *)&local->child_ended, NULL);
 	wrk_worker_end(&local->worker, exit_code);
 }
 
@@ -412,6 +416,23 @@ static int make_cores(struct local *local)
 		     : wrk_worker_init(&local->worker, &local->loop, &worker, &worker_ops, local);
 }
 
+static void on_child_ended(uv_signal_t *handle, int number)
+{
+	(void)handle;
+	(void)number;
+	wrk_process_reap_strays();
+}
+
+/* With --in-process the operators' children are this process's too, and theirs to wait for. */
+static void adopt_strays(struct local *local)
+{
+	wrk_strays_adopt();
+	if (local->options->in_process)
+		return;
+	uv_signal_init(&local->loop, &local->child_ended);
+	uv_signal_start(&local->child_ended, on_child_ended, SIGCHLD);
+}
+
 static int make_handles(struct local *local)
 {
 	int r;
@@ -459,12 +480,16 @@ int ctl_run_local(const struct ctl_run_options *options)
 	if (r == 0)
 		r = make_handles(&local);
 	if (r == 0)
+		adopt_strays(&local);
+	if (r == 0)
 		r = give_application(&local);
 	if (r < 0)
 		return show_failure(&local, r);
 	uv_run(&local.loop, UV_RUN_DEFAULT);
-	if (options->in_process && !ctl_thread_join())
+	if (options->in_process && !ctl_thread_join()) {
+		wrk_strays_end_all();
 		_exit(local.exit_code); /* nothing that the host uses can be taken away */
+	}
 	empty_wire(&local);
 	wrk_worker_fini(&local.worker);
 	drv_core_destroy(local.driver);

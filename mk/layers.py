@@ -22,7 +22,8 @@ OPENS = ("libfrag/src/type/", "libfrag/src/edge/transport.c", "libfrag/modules/"
 # cores, and those parts of their shells that know no network.
 FRAGCTL_MAY = {"driverd/core/core.h", "driverd/machine.h", "driverd/progress.h", "driverd/result.h",
                "workerd/core/core.h", "workerd/environment.h", "workerd/spawn.h",
-               "workerd/worker.h", "workerd/host/host.h", "workerd/host/process.h"}
+               "workerd/strays.h", "workerd/worker.h", "workerd/host/host.h",
+               "workerd/host/process.h"}
 
 
 def layer(path):

@@ -20,6 +20,7 @@
 #include <workerd/lines.h>
 #include <workerd/page.h>
 #include <workerd/spawn.h>
+#include <workerd/strays.h>
 
 #define LAST_WORDS_MS 100
 #define OUTPUT_BYTES 16384
@@ -31,8 +32,13 @@
 #define STALL_LOOK_MS 10
 #define STALL_NS (FRAGI_LOG_PATIENCE_NS / 2)
 
+#define STRAYS_PAUSE_MS 5
+#define STRAYS_ROUNDS_MAX 200
+
 struct wrk_process {
 	/* constant once started */
+	struct wrk_process *next; /* of all that are not reaped */
+	char mark[WRK_STRAYS_MARK_MAX];
 	uint32_t host;
 	pid_t pid;
 	int exit_fd; /* readable once it has ended */
@@ -48,7 +54,7 @@ struct wrk_process {
 	uv_timer_t patience, stall;
 	int handles; /* of these four, that libuv still has */
 	bool output_open, reaped, exit_reported, abandoned, stats_refused;
-	int status, signal;
+	int status, signal, stray_rounds;
 	char core_file[200];
 	struct wrk_page page;
 	struct wrk_lines lines;
@@ -57,10 +63,36 @@ struct wrk_process {
 	char buffer[OUTPUT_BYTES];
 };
 
+static struct wrk_process *processes;
+
+static bool is_host(pid_t pid)
+{
+	for (const struct wrk_process *p = processes; p != NULL; p = p->next)
+		if (p->pid == pid)
+			return true;
+	return false;
+}
+
+static void unlink_process(struct wrk_process *p)
+{
+	struct wrk_process **at = &processes;
+
+	while (*at != NULL && *at != p)
+		at = &(*at)->next;
+	if (*at == p)
+		*at = p->next;
+}
+
+void wrk_process_reap_strays(void)
+{
+	(void)wrk_strays_end(NULL, is_host);
+}
+
 static void process_free_if_done(struct wrk_process *p)
 {
 	if (p->handles > 0 || p->connection != NULL)
 		return;
+	unlink_process(p);
 	wrk_page_fini(&p->page);
 	wrk_lines_fini(&p->lines);
 	if (p->exit_fd >= 0)
@@ -154,19 +186,44 @@ static void on_patience(uv_timer_t *timer)
 /* Passes on what the host wrote, and reads on when nothing has to wait. */
 static void forward_output(struct wrk_process *p);
 
+static void on_exit_event(uv_poll_t *poll, int status, int events);
+
+/*
+ * It has ended and is still a zombie. What its operators have started is ended first: until then
+ * its output is open, and its pid, which their session may have as its number, is not given to
+ * another process.
+ */
+static void end_strays(uv_timer_t *timer)
+{
+	struct wrk_process *p = timer->data;
+	const struct wrk_strays_of of = {
+		.host = p->pid, .mark = p->mark, .is_only = processes == p && p->next == NULL};
+
+	if (wrk_strays_end(&of, is_host) > 0 && ++p->stray_rounds < STRAYS_ROUNDS_MAX) {
+		uv_timer_start(&p->patience, end_strays, STRAYS_PAUSE_MS, 0);
+		return;
+	}
+	if (p->child->reap(p->pid, &p->status, &p->signal, p->core_file, sizeof(p->core_file)) <
+	    0) {
+		uv_poll_start(&p->exit, UV_READABLE, on_exit_event);
+		return;
+	}
+	p->reaped = true;
+	unlink_process(p);
+	forward_output(p);
+	uv_timer_start(&p->patience, on_patience, LAST_WORDS_MS, 0);
+	tell_exit_if_complete(p);
+}
+
 static void on_exit_event(uv_poll_t *poll, int status, int events)
 {
 	struct wrk_process *p = poll->data;
 
 	(void)events;
-	if (status < 0 ||
-	    p->child->reap(p->pid, &p->status, &p->signal, p->core_file, sizeof(p->core_file)) < 0)
+	if (status < 0)
 		return;
-	p->reaped = true;
 	uv_poll_stop(poll);
-	forward_output(p);
-	uv_timer_start(&p->patience, on_patience, LAST_WORDS_MS, 0);
-	tell_exit_if_complete(p);
+	end_strays(&p->patience);
 }
 
 static void on_output_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
@@ -314,12 +371,31 @@ static int process_attach(uv_loop_t *loop, struct wrk_process *p, int control_fd
 	return r < 0 ? r : uv_poll_start(&p->exit, UV_READABLE, on_exit_event);
 }
 
+/* The environment with the host's mark, from the heap, or NULL. */
+static char **add_mark(struct wrk_process *p, char *const *environment)
+{
+	static unsigned int hosts;
+	size_t count = 0;
+	char **marked;
+
+	snprintf(p->mark, sizeof(p->mark), WRK_STRAYS_MARK "=%d-%u", (int)getpid(), ++hosts);
+	while (environment[count] != NULL)
+		count++;
+	marked = fragi_calloc(count + 2, sizeof(*marked));
+	if (marked == NULL)
+		return NULL;
+	memcpy(marked, environment, count * sizeof(*marked));
+	marked[count] = p->mark;
+	return marked;
+}
+
 int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *launch,
 		      const struct wrk_process_ops *ops, void *arg,
 		      struct wrk_process **out_process, struct frag_err *err)
 {
 	struct wrk_process *p = fragi_calloc(1, sizeof(*p));
 	int control[2], output[2], note[2], r;
+	char **environment;
 
 	if (p == NULL)
 		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
@@ -344,9 +420,15 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 		goto err_note;
 	}
 	p->note_fd = note[0];
+	environment = add_mark(p, launch->environment);
+	if (environment == NULL) {
+		close(note[1]);
+		r = -ENOMEM;
+		goto err_start;
+	}
 	r = launch->ops->start(&(struct wrk_spawn){.program = launch->program,
 						   .main = launch->main,
-						   .environment = launch->environment,
+						   .environment = environment,
 						   .control_fd = control[1],
 						   .ledger_fd = p->page.fd,
 						   .note_fd = note[1],
@@ -354,10 +436,13 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 						   .keeps_stdin = launch->keeps_stdin},
 			       &p->pid, &p->exit_fd, err);
 	close(note[1]);
+	fragi_free(environment);
 	if (r < 0)
 		goto err_start;
 	close(control[1]);
 	close(output[1]);
+	p->next = processes;
+	processes = p;
 	r = process_attach(loop, p, control[0], output[0]);
 	if (r < 0) {
 		wrk_process_abandon(p);

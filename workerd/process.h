@@ -42,6 +42,8 @@ void wrk_process_send(struct wrk_process *process, const struct fw_message *mess
 void wrk_process_signal(struct wrk_process *process, int number);
 /* The page as it is now, valid until the next call; false: there is none. */
 bool wrk_process_sample(struct wrk_process *process, struct fw_host_stats *out_stats);
+/* Reaps what operators of hosts have left behind and what has ended. */
+void wrk_process_reap_strays(void);
 /* Kills and forgets it: no callback but freed. */
 void wrk_process_abandon(struct wrk_process *process);
 

@@ -19,6 +19,7 @@
 #include <workerd/environment.h>
 #include <workerd/interface.h>
 #include <workerd/driver.h>
+#include <workerd/strays.h>
 #include <workerd/worker.h>
 
 /*
@@ -35,6 +36,7 @@ struct wrk_shell {
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	uv_timer_t network; /* looks at the interface of --worker-address */
 	bool network_waits; /* the core knows that it is not there */
+	uv_signal_t child_ended;
 	struct wrk_worker worker;
 	struct wrk_driver *driver; /* the present one; NULL: none */
 	char local_address[64];    /* of the control connection */
@@ -178,6 +180,7 @@ static void shell_ended(void *arg, int exit_code)
 		/* the result stands: none changes it any more */
 		(void)signal(stop_signals[i], SIG_IGN);
 	}
+	uv_close((uv_handle_t *)&shell->child_ended, NULL);
 	if (shell->driver != NULL)
 		wrk_driver_finish(shell->driver);
 	shell->driver = NULL;
@@ -198,6 +201,13 @@ static void on_signal(uv_signal_t *handle, int number)
 
 	(void)number;
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_STOP});
+}
+
+static void on_child_ended(uv_signal_t *handle, int number)
+{
+	(void)handle;
+	(void)number;
+	wrk_process_reap_strays();
 }
 
 /*
@@ -341,6 +351,9 @@ static int shell_prepare(struct wrk_shell *shell)
 		shell->signals[i].data = shell;
 		uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
+	wrk_strays_adopt();
+	uv_signal_init(&shell->loop, &shell->child_ended);
+	uv_signal_start(&shell->child_ended, on_child_ended, SIGCHLD);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <base/alloc.h>
 #include <base/log.h>
 #include <base/stamp.h>
+#include <workerd/strays.h>
 
 #define PENDING_TEXT 512
 
@@ -296,6 +297,7 @@ int wrk_worker_init(struct wrk_worker *worker, uv_loop_t *loop, const struct wrk
 
 void wrk_worker_fini(struct wrk_worker *worker)
 {
+	wrk_strays_end_all();
 	wrk_core_destroy(worker->core);
 	wrk_actions_fini(&worker->actions);
 	worker->core = NULL;

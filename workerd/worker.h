@@ -53,7 +53,7 @@ int wrk_worker_init(struct wrk_worker *worker, uv_loop_t *loop, const struct wrk
 void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event);
 /* Ends it from outside: as if the core had. Again: nothing. */
 void wrk_worker_end(struct wrk_worker *worker, int exit_code);
-/* After the loop has ended. */
+/* After the loop has ended. No child of this process is left. */
 void wrk_worker_fini(struct wrk_worker *worker);
 
 #endif

@@ -139,5 +139,96 @@ class Exits(Unruly):
         self.assert_nothing_left()
 
 
+class ReturnsPositive(Unruly):
+    def test_a_positive_return_is_refused(self):
+        for where, code in (("setup", 2), ("initialize", 2), ("start", 1)):
+            with self.subTest(where=where):
+                run = self.run_app(where, "--where", where, "--deed", "positive", "--ticks", "6")
+                self.assertEqual(run.wait(), code, run.stderr)
+                self.assertIn("app.u: %s returned 7; return 0 or a negative errno" % where,
+                              self.summary(run)["reason"])
+        run = self.run_app("stop", "--where", "stop", "--deed", "positive", "--ticks", "6")
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertRegex(run.stderr, r"warn .*app\.u: stop returned 7; return 0 or a negative errno")
+
+
+DISTRIBUTED = """
+frag: 1
+application: app
+arguments: {deed: {default: exec}}
+extensions: [libunruly.so, libtruth.so]
+fragments:
+  fragment1:
+    operators:
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", pause: 1ms}}
+      u: {type: unruly, parameters: {where: compute, deed: "${deed}", file: "%(folder)s/met"}}
+  fragment2:
+    operators:
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received"}}
+flows:
+  - fragment1.tx.out -> fragment2.rx.in
+"""
+
+
+class Strays(Unruly):
+    """Processes that an operator has started end with its application, however they were started."""
+
+    def strays(self, known):
+        return set(self.ours()) - set(known)
+
+    def test_of_one_host(self):
+        for deed in ("fork", "leave", "exec"):
+            for flags in ((), ("--in-process",)):
+                with self.subTest(deed=deed, flags=flags):
+                    run = self.run_app(deed, "--where", "compute", "--deed", deed, "--ticks", "40",
+                                       flags=flags)
+                    self.wait_met(run)
+                    os.unlink(self.path(deed + ".met"))
+                    self.assertEqual(run.wait(), 0, run.stderr)
+                    self.assert_nothing_left()
+
+    def test_of_a_host_that_is_killed(self):
+        run = self.run_app("app", "--where", "compute", "--deed", "leave")
+        self.wait_met(run)
+        host = self.hosts() or [p for p in self.ours() if p != run.pid]
+        os.kill(min(host), signal.SIGKILL)
+        self.assertEqual(run.wait(), 1, run.stderr)
+        self.assert_nothing_left()
+
+    def test_of_one_of_two_workers(self):
+        for deed in ("fork", "leave", "exec"):
+            with self.subTest(deed=deed):
+                app = self.write("app.yaml", DISTRIBUTED % {"folder": self.folder})
+                d = self.driver(app, app_args=("--deed", deed))
+                workers = [self.worker(fragments=f) for f in ("fragment1", "fragment2")]
+                self.wait_until("the deed", lambda: os.path.exists(self.path("met")))
+                self.wait_flowing(d, 50)
+                os.unlink(self.path("met"))
+                d.signal(signal.SIGTERM)
+                self.assertEqual(d.wait(), 0, d.stderr)
+                self.assert_nothing_left(keep=workers)
+                for w in workers:
+                    w.kill()
+                    w.wait()
+
+    def test_a_program_holds_no_data_port(self):
+        """The next application listens on the same port while the program still runs."""
+        app = self.write("app.yaml", DISTRIBUTED % {"folder": self.folder})
+        d = self.driver(app)
+        for f in ("fragment1", "fragment2"):
+            self.worker("--once", fragments=f)
+        found = self.wait_until("the program", lambda: [p for p, command in self.ours().items()
+                                                        if command == "sleep 3600"])
+        inodes = {os.readlink("/proc/%d/fd/%s" % (found[0], fd))
+                  for fd in os.listdir("/proc/%d/fd" % found[0])}
+        with open("/proc/%d/net/tcp" % found[0]) as f:
+            listening = {"socket:[%s]" % line.split()[9] for line in f if line.split()[3] == "0A"}
+        self.assertEqual(inodes & listening, set())
+        self.wait_flowing(d, 50)
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.assert_nothing_left()
+
+
 if __name__ == "__main__":
     cluster.main()

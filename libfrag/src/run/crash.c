@@ -34,6 +34,7 @@ static const struct {
 static const char *program = "frag";
 static int note_fd = -1;
 static volatile sig_atomic_t orderly;
+static pid_t guarded; /* not what an operator forks */
 
 /* Only what is allowed in a signal handler. */
 static size_t append(char *line, size_t size, size_t used, const char *text)
@@ -151,7 +152,7 @@ static void on_unordered_exit(int status, void *arg)
 	size_t used;
 
 	(void)arg;
-	if (orderly)
+	if (orderly || getpid() != guarded)
 		return;
 	leave_note();
 	used = append_place(line, sizeof(line), ": called exit ");
@@ -165,6 +166,7 @@ static void on_unordered_exit(int status, void *arg)
 
 void fragi_crash_guard_exit(void)
 {
+	guarded = getpid();
 	(void)on_exit(on_unordered_exit, NULL);
 }
 

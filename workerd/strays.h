@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_STRAYS_H
+#define WRK_STRAYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Strays: processes that operators have started and that outlive their parent. This process is
+ * their subreaper, so each of them becomes its child, also after setsid and a second fork, and
+ * stays there until it is reaped here: its pid cannot be taken by another process meanwhile.
+ */
+
+/* The environment variable of a host that its descendants inherit; the value names the host. */
+#define WRK_STRAYS_MARK "FRAG_HOST"
+#define WRK_STRAYS_MARK_MAX 48
+
+/* From now on strays become children of this process. */
+void wrk_strays_adopt(void);
+
+/* A host whose strays are looked for. */
+struct wrk_strays_of {
+	pid_t host;       /* it leads its session */
+	const char *mark; /* "FRAG_HOST=..." */
+	bool is_only;     /* there is no other host: every stray is its own */
+};
+
+/*
+ * Reaps the strays that have ended, and kills those of a host. Children for which is_host says true
+ * are left alone.
+ * - of: NULL: of no host
+ * Returns how many of the host are left: call it again until there are none.
+ */
+size_t wrk_strays_end(const struct wrk_strays_of *of, bool (*is_host)(pid_t pid));
+
+/* Kills and reaps every child of this process. Blocks until they are gone, 1 s at most. */
+void wrk_strays_end_all(void);
+
+#endif
