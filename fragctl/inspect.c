@@ -8,10 +8,10 @@
 #include <base/units.h>
 #include <cond/condition.h>
 #include <fragctl/graph.h>
+#include <fragctl/child.h>
 #include <fragctl/inspect.h>
 #include <text/holoscan.h>
 #include <res/resource.h>
-#include <run/crash.h>
 
 static const struct frag_type *const own_values[] = {
 	&frag_type_bool, &frag_type_i8,     &frag_type_i16,   &frag_type_i32, &frag_type_i64,
@@ -257,6 +257,25 @@ static int inspect(struct fragi_registry *registry, const struct fragi_texts *op
 	return r;
 }
 
+struct inspection {
+	const char *library_path;
+	const struct fragi_texts *operands;
+	bool json;
+};
+
+static int inspect_in_child(void *arg)
+{
+	const struct inspection *inspection = arg;
+	struct fragi_registry *registry;
+	int r = ctl_registry_create(inspection->library_path, NULL, &registry), exit_code;
+
+	if (r < 0)
+		return ctl_fail(CTL_FAILED, "cannot look for libraries (%s)", frag_strerror(r));
+	exit_code = inspect(registry, inspection->operands, inspection->json);
+	fragi_registry_destroy(registry);
+	return exit_code;
+}
+
 int ctl_inspect(int argc, char **argv)
 {
 	struct ctl_common common = {0};
@@ -282,24 +301,18 @@ int ctl_inspect(int argc, char **argv)
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
-	struct fragi_registry *registry;
-	bool json;
-	int exit_code, r;
+	struct inspection inspection = {.operands = &operands};
+	struct frag_err err = FRAG_ERR_INIT;
+	int exit_code;
 
 	if (!ctl_begin(&flags, &common, argc, argv, &operands, NULL, &exit_code))
 		goto out;
 	exit_code = CTL_USAGE;
-	if (!ctl_output(output, &json))
+	inspection.library_path = library_path;
+	if (!ctl_output(output, &inspection.json))
 		goto out;
-	fragi_crash_init("fragctl", -1);
-	r = ctl_registry_create(library_path, NULL, &registry);
-	if (r < 0) {
-		exit_code =
-			ctl_fail(CTL_FAILED, "cannot look for libraries (%s)", frag_strerror(r));
-		goto out;
-	}
-	exit_code = inspect(registry, &operands, json);
-	fragi_registry_destroy(registry);
+	if (ctl_child_run("inspect", inspect_in_child, &inspection, &exit_code, &err) < 0)
+		exit_code = ctl_fail(CTL_FAILED, "%s", err.text);
 out:
 	fragi_texts_fini(&operands);
 	return exit_code;

@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <base/alloc.h>
+#include <fragctl/child.h>
 #include <fragctl/graph.h>
 #include <graph/op.h>
-#include <run/console.h>
-#include <run/crash.h>
 
-#define VALIDATE_MAX_S 60u
-
-/*
- * The graph is composed in a child: what it loads is somebody's code, and a library that crashes or
- * hangs is a finding, not the end of the tool. The child is made before this process has any thread
- * or library, runs at most VALIDATE_MAX_S, and prints everything itself.
- */
+/* The graph as composed in a child (fragctl/child.h). */
 struct composed {
 	struct frag_fragment **fragments;
 	struct fragi_fragment_info *infos;
@@ -107,69 +92,29 @@ static int check(struct ctl_graph *graph)
 	return exit_code;
 }
 
-static void child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph), pid_t parent,
-		  int outcome_fd)
-{
-	int exit_code;
+struct composing {
+	struct ctl_graph *graph;
+	int (*work)(struct ctl_graph *graph);
+};
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		_exit(CTL_FAILED);
-	alarm(VALIDATE_MAX_S);
-	fragi_crash_init("fragctl", -1);
-	fragi_console_begin();
-	exit_code = work(graph);
-	fragi_console_end();
-	fflush(stdout);
-	(void)!write(outcome_fd, &exit_code, sizeof(exit_code));
-	_exit(exit_code);
-}
-
-/* What the child came to. */
-static int judge(const struct ctl_graph *graph, int status, bool has_outcome, int outcome)
+static int compose_in_child(void *arg)
 {
-	if (has_outcome)
-		return outcome;
-	ctl_diag_print(&graph->diag);
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-		ctl_fail(CTL_FAILED,
-			 "%s: composing it takes longer than %u s; look at setup of its operators",
-			 name_of(graph), VALIDATE_MAX_S);
-	else if (WIFSIGNALED(status))
-		ctl_fail(CTL_FAILED,
-			 "%s: one of its libraries crashed while the graph was composed (SIG%s)",
-			 name_of(graph), sigabbrev_np(WTERMSIG(status)));
-	else
-		ctl_fail(
-			CTL_FAILED,
-			"%s: one of its libraries ended the process while the graph was composed (status %d)",
-			name_of(graph), WEXITSTATUS(status));
-	return graph->diag.count > 0 ? ctl_diag_exit(&graph->diag) : CTL_FAILED;
+	const struct composing *composing = arg;
+
+	return composing->work(composing->graph);
 }
 
 int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph))
 {
-	pid_t parent = getpid(), pid;
-	int fds[2], status, outcome = 0;
-	ssize_t n;
+	struct composing composing = {graph, work};
+	struct frag_err err = FRAG_ERR_INIT;
+	int exit_code;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return ctl_fail(CTL_FAILED, "cannot make a pipe: %s", strerror(errno));
-	fflush(NULL);
-	pid = fork();
-	if (pid < 0)
-		return ctl_fail(CTL_FAILED, "cannot start a process: %s", strerror(errno));
-	if (pid == 0)
-		child(graph, work, parent, fds[1]);
-	close(fds[1]);
-	do
-		n = read(fds[0], &outcome, sizeof(outcome));
-	while (n < 0 && errno == EINTR);
-	close(fds[0]);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return ctl_fail(CTL_FAILED, "cannot wait for a process: %s",
-					strerror(errno));
-	return judge(graph, status, n == (ssize_t)sizeof(outcome), outcome);
+	if (ctl_child_run(name_of(graph), compose_in_child, &composing, &exit_code, &err) == 0)
+		return exit_code;
+	ctl_diag_print(&graph->diag);
+	ctl_fail(CTL_FAILED, "%s", err.text);
+	return graph->diag.count > 0 ? ctl_diag_exit(&graph->diag) : CTL_FAILED;
 }
 
 int ctl_graph_check(struct ctl_graph *graph)

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import unittest
 
@@ -551,13 +552,45 @@ flows:
         self.assertEqual(code, 2)
         self.assertEqual(err, 'v.yaml:4:13: app.a: input "in" is not connected; add a flow that ends there')
 
+    def library(self, name, constructor):
+        """A library whose constructor does something."""
+        path = self.path(name)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, "-x", "c", "-"], check=True,
+                       text=True, input="#include <stdlib.h>\n#include <unistd.h>\n"
+                             "__attribute__((constructor)) static void begin(void) { %s }"
+                             % constructor)
+        return path
+
+    def test_a_constructor_that_hangs_or_crashes_is_named(self):
+        """The library is loaded in a child, and may take 10 s."""
+        hangs = self.library("libhangs.so", "for (;;) pause();")
+        crashes = self.library("libcrashes.so", "abort();")
+        for library, what in ((hangs, r"takes longer than 10 s to load"),
+                              (crashes, r"crashed \(SIGABRT\)")):
+            app = self.write("v.yaml", "frag: 1\napplication: app\nextensions: [%s]\n"
+                                       "operators: {a: {type: x}}\n" % library)
+            for run in (self.fragctl("validate", app), self.fragctl("inspect", library)):
+                with self.subTest(library=library, command=run.command[1]):
+                    self.assertEqual(run.wait(), 1, run.stderr)
+                    self.assertRegex(run.stderr,
+                                     r"library \S*%s %s" % (os.path.basename(library), what))
+        self.assert_nothing_left()
+
+    def test_a_fifo_is_no_from_file(self):
+        os.mkfifo(self.path("fifo"))
+        app = self.write("v.yaml", "frag: 1\napplication: app\nconfig: {a: {from_file: fifo}}\n"
+                                   "operators: {a: {type: ping_rx}}\n")
+        run = self.fragctl("validate", app)
+        self.assertEqual(run.wait(), 2, run.stderr)
+        self.assertRegex(run.stderr, r"fifo: it is not a regular file")
+
     def test_a_crash_does_not_take_it_down(self):
         code, out, err = self.validate("frag: 1\napplication: app\nextensions: [libgood.so]\n"
                                        "operators: {a: {type: sink, parameters: {fail: crash}}}\n")
         self.assertEqual(code, 1)
         self.assertEqual(err.splitlines(), [
             "app.a: crashed in setup: SIGSEGV",
-            "fragctl: v.yaml: one of its libraries crashed while the graph was composed (SIGSEGV)"])
+            "fragctl: v.yaml: app.a: setup crashed (SIGSEGV)"])
         code, out, err = self.validate("frag: 1\napplication: app\nextensions: [libgood.so]\ncompose: failing\n"
                                        "arguments: {how: {default: crash}}\n")
         self.assertEqual(code, 1)

@@ -145,7 +145,7 @@ flows:
     def test_a_library_that_crashes_is_a_finding(self):
         code, p = self.fragctl("run", "-e", "ping_tx ! sink fail=crash")
         self.assertEqual(code, 1, p.stderr)
-        self.assertIn("-e: one of its libraries crashed while the graph was composed (SIGSEGV)", p.stderr)
+        self.assertIn("-e: pipeline.sink: setup crashed (SIGSEGV)", p.stderr)
 
 
 if __name__ == "__main__":
