@@ -38,7 +38,7 @@ static int threads_of_app(cpu_set_t *out_cores)
  * Eight operators that wait for a time which does not come; the threads are there as long as they
  * are.
  */
-static int threads_of(const char *scheduler, cpu_set_t *out_cores)
+static int threads_of(const char *scheduler, int expected, cpu_set_t *out_cores)
 {
 	struct rig rig;
 	char text[2048];
@@ -52,8 +52,9 @@ static int threads_of(const char *scheduler, cpu_set_t *out_cores)
 			i);
 	rig_prepare_good(&rig, &rig_plugin, text);
 	rig_start(&rig);
-	/* Once operators are started all threads are there, and have their names. */
+	/* Once operators are started all threads are there; each then gives itself its name. */
 	RIG_AWAIT(notes[SLOTS - 1] != NULL && atomic_load(&notes[SLOTS - 1]->started) >= 8);
+	RIG_AWAIT(threads_of_app(out_cores) >= expected);
 	n = threads_of_app(out_cores);
 	fragi_run_halt(rig.run);
 	cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
@@ -68,11 +69,11 @@ Test(threads, are_as_many_as_the_graph_says)
 	int available;
 
 	cr_assert_eq(sched_getaffinity(0, sizeof(cores), &cores), 0);
-	available = CPU_COUNT(&cores);
-	cr_expect_eq(threads_of("{type: greedy, worker_thread_number: 3}", &cores), 1);
-	cr_expect_eq(threads_of("{type: event_based, worker_thread_number: 3}", &cores), 3);
-	cr_expect_eq(threads_of("{type: multi_thread, worker_thread_number: 5}", &cores), 5);
-	cr_expect_eq(threads_of("{type: event_based}", &cores), available < 8 ? available : 8);
+	available = CPU_COUNT(&cores) < 8 ? CPU_COUNT(&cores) : 8;
+	cr_expect_eq(threads_of("{type: greedy, worker_thread_number: 3}", 1, &cores), 1);
+	cr_expect_eq(threads_of("{type: event_based, worker_thread_number: 3}", 3, &cores), 3);
+	cr_expect_eq(threads_of("{type: multi_thread, worker_thread_number: 5}", 5, &cores), 5);
+	cr_expect_eq(threads_of("{type: event_based}", available, &cores), available);
 }
 
 Test(threads, run_where_they_are_pinned)
@@ -90,11 +91,11 @@ Test(threads, run_where_they_are_pinned)
 		scheduler, sizeof(scheduler),
 		"{type: event_based, worker_thread_number: 2, pin_cores: [%zu], strict_thread_pinning: true}",
 		core);
-	cr_expect_eq(threads_of(scheduler, &cores), 2);
+	cr_expect_eq(threads_of(scheduler, 2, &cores), 2);
 	cr_expect(CPU_COUNT(&cores) == 1 && CPU_ISSET(core, &cores));
 	/* Cores that are not there: a warning, or with strict_thread_pinning an error. */
 	cr_expect_eq(threads_of("{type: event_based, worker_thread_number: 2, pin_cores: [1023]}",
-				&cores),
+				2, &cores),
 		     2);
 	cr_assert_eq(
 		rig_prepare(
