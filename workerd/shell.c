@@ -34,7 +34,7 @@ struct wrk_shell {
 	char program[PATH_MAX]; /* fraghost */
 	uv_loop_t loop;
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
-	uv_timer_t network; /* looks at the interface of --worker-address */
+	uv_timer_t network; /* looks at the interface of the hosts' address */
 	bool network_waits; /* the core knows that it is not there */
 	uv_signal_t child_ended;
 	struct wrk_worker worker;
@@ -43,11 +43,42 @@ struct wrk_shell {
 	int exit_code;
 };
 
+/* The address at which hosts listen; empty: unknown until there is a driver. */
+static const char *address_of_hosts(const struct wrk_shell *shell)
+{
+	return shell->options->has_worker_address ? shell->options->worker_address.host
+						  : shell->local_address;
+}
+
+/* At boot the interface may come later than this program; a cable may be pulled. */
+static void look_at_network(struct wrk_shell *shell)
+{
+	const char *flag = shell->options->has_worker_address ? "--worker-address: " : "";
+	const char *address = address_of_hosts(shell);
+	char device[IF_NAMESIZE];
+	struct frag_err err = FRAG_ERR_INIT;
+	bool waits = address[0] != '\0' && wrk_interface_find(address, device, &err) < 0;
+
+	if (!waits && !shell->network_waits)
+		return;
+	shell->network_waits = waits;
+	if (waits) {
+		char why[sizeof(err.text) + 32];
+
+		snprintf(why, sizeof(why), "%s%s", flag, err.text);
+		wrk_worker_raise(&shell->worker,
+				 &(struct wrk_event){.kind = WRK_NETWORK, .text = why});
+	} else {
+		wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_NETWORK});
+	}
+}
+
 static void on_driver_connected(void *arg, uint64_t id, const char *local_address)
 {
 	struct wrk_shell *shell = arg;
 
 	snprintf(shell->local_address, sizeof(shell->local_address), "%s", local_address);
+	look_at_network(shell); /* HELLO carries what the worker waits for */
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_CONNECTED,
 							     .connection = id,
 							     .text = local_address});
@@ -148,9 +179,7 @@ static int shell_launch(void *arg, struct fragi_arena *arena, struct wrk_launch 
 		.port_last = options->has_worker_address ? options->worker_address.port_last
 							 : WRK_DATA_PORT_LAST,
 	};
-	int r = wrk_interface_find(options->has_worker_address ? options->worker_address.host
-							       : shell->local_address,
-				   device, err);
+	int r = wrk_interface_find(address_of_hosts(shell), device, err);
 
 	if (r < 0)
 		return r;
@@ -287,27 +316,6 @@ static int make_worker(struct wrk_shell *shell)
 	return wrk_worker_init(&shell->worker, &shell->loop, &config, &worker_ops, shell);
 }
 
-/* At boot the interface may come later than this program; a cable may be pulled. */
-static void look_at_network(struct wrk_shell *shell)
-{
-	char device[IF_NAMESIZE];
-	struct frag_err err = FRAG_ERR_INIT;
-	bool waits = wrk_interface_find(shell->options->worker_address.host, device, &err) < 0;
-
-	if (!waits && !shell->network_waits)
-		return;
-	shell->network_waits = waits;
-	if (waits) {
-		char why[sizeof(err.text) + 32];
-
-		snprintf(why, sizeof(why), "--worker-address: %s", err.text);
-		wrk_worker_raise(&shell->worker,
-				 &(struct wrk_event){.kind = WRK_NETWORK, .text = why});
-	} else {
-		wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_NETWORK});
-	}
-}
-
 static void on_network(uv_timer_t *timer)
 {
 	look_at_network(timer->data);
@@ -317,8 +325,6 @@ static void watch_network(struct wrk_shell *shell)
 {
 	uv_timer_init(&shell->loop, &shell->network);
 	shell->network.data = shell;
-	if (!shell->options->has_worker_address)
-		return;
 	look_at_network(shell);
 	uv_timer_start(&shell->network, on_network, NETWORK_MS, NETWORK_MS);
 }
