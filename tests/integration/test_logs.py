@@ -186,6 +186,13 @@ class ResultThatIsNotRead(Logs):
         self.assertEqual(self.w.wait(), 0, self.w.stderr)
         self.assertIsNone(self.d.child.poll())
 
+    def end_by(self, process, number):
+        """A signal that comes before the program waits for its reader asks for an end in order."""
+        self.wait_until("the end of it", lambda: process.child.poll() is not None or
+                        process.signal(number), timeout=cluster.PATIENCE_S)
+        self.assertEqual(process.wait(), 3, process.stderr)
+        self.assertIn("the summary on stdout is incomplete", process.stderr)
+
     def test_it_is_complete_once_it_is_read(self):
         self.launch()
         text = self.pipe.read().lstrip(".")
@@ -195,9 +202,7 @@ class ResultThatIsNotRead(Logs):
 
     def test_a_signal_ends_the_driver(self):
         self.launch()
-        self.d.signal(signal.SIGTERM)
-        self.assertEqual(self.d.wait(), 3, self.d.stderr)
-        self.assertIn("the summary on stdout is incomplete", self.d.stderr)
+        self.end_by(self.d, signal.SIGTERM)
         self.assert_nothing_left()
 
     def test_a_signal_ends_fragctl(self):
@@ -205,9 +210,7 @@ class ResultThatIsNotRead(Logs):
         run = self.start_behind(pipe, 1, "fragctl", "run", self.app)
         run.wait_line("line 1 ")
         self.wait_until("the end of the host", lambda: not self.hosts() and len(self.ours()) == 1)
-        run.signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 3, run.stderr)
-        self.assertIn("the summary on stdout is incomplete", run.stderr)
+        self.end_by(run, signal.SIGINT)
         self.assert_nothing_left()
 
 
