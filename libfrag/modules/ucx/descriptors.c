@@ -40,9 +40,11 @@ int ucx_descriptors_check(uint32_t wanted, struct frag_err *err)
 
 	if (r == -ENOENT || (r == 0 && left >= wanted)) /* without /proc it stays unknown */
 		return 0;
-	if (r < 0 && r != -EMFILE)
-		return frag_err_set(err, r, "cannot list this process's descriptors: %s",
-				    frag_strerror(r));
+	if (r < 0)
+		return fragi_err_fail(
+			err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
+			"cannot list the descriptors of this host: %s; raise the limit (ulimit -n), or look for an operator that opens many",
+			frag_strerror(r));
 	return fragi_err_fail(
 		err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, -EMFILE,
 		"this host has %llu descriptors left of %llu, and UCX needs %u more; raise the limit (ulimit -n), or look for an operator that opens many",

@@ -41,9 +41,10 @@ static void notify_room(struct fragi_remote_tx *tx)
  */
 static bool is_readable(const struct frag_tensor *tensor)
 {
+	uintptr_t first = (uintptr_t)tensor->dl.data + tensor->dl.byte_offset;
+
 	return tensor->memory != NULL || tensor->dl.device.type != FRAG_DEVICE_CPU ||
-	       fragi_memory_is_readable((const char *)tensor->dl.data + tensor->dl.byte_offset,
-					tensor->size_bytes);
+	       fragi_memory_is_readable((const void *)first, tensor->size_bytes);
 }
 
 /*
