@@ -452,6 +452,13 @@ Test(host_core, silence_is_judged_in_its_own_awake_time)
 	cr_expect_not_null(did(HOST_DO_EXIT));
 }
 
+Test(host_core, a_pause_before_the_first_step_is_no_silence)
+{
+	now += 5000 * MS;
+	step((struct host_event){.kind = HOST_EV_TIMER});
+	cr_expect_null(did(HOST_DO_EXIT), "what workerd sent lies unread");
+}
+
 Test(host_core, a_lost_connection_ends_it_at_once_whatever_it_does)
 {
 	up_to_wiring();
