@@ -158,7 +158,9 @@ class Run(world.World):
         self.assert_balanced(summary)
         if summary["result"] == "done":
             # All went well but what came after: the summary may have nowhere to go.
-            self.assertEqual(codes[1:], [0] * (len(codes) - 1), "exit codes")
+            # A worker may still run out of memory while it ends, and says so.
+            for worker, code in zip(self.workers, codes[1:]):
+                self.assertEqual(code != 0, "out of memory: this worker" in worker.stderr, "exit codes")
             self.assertIn(codes[0], (0, 3) if "cannot write the summary" in self.said() else (0,))
             self.assert_complete(summary, "done")
             self.assertEqual(self.truth("received"), list(range(1, MESSAGES + 1)))
