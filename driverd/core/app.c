@@ -55,15 +55,17 @@ static void app_check(const void *object)
 {
 	const struct drv_app *app = object;
 	bool has_hosts = app->state >= DRV_APP_PREPARING && app->state <= DRV_APP_KILLING;
+	bool has_deadline =
+		drv_timer_is_set(&app->phase) || app->phase.is_due || may_take_long(app);
 	uint32_t count = 0;
 
 	(void)has_hosts;
+	(void)has_deadline;
 	for (uint32_t s = 0; s < DRV_HOST_STATES; s++)
 		count += app->hosts_in[s];
 	assert(count == app->host_count && "each host is in one state");
 	assert(app->state == DRV_APP_ENDED || has_hosts == (app->host_count != 0));
-	assert((!has_hosts || app->state == DRV_APP_RUNNING || drv_timer_is_set(&app->phase) ||
-		app->phase.is_due || may_take_long(app)) &&
+	assert((!has_hosts || app->state == DRV_APP_RUNNING || has_deadline) &&
 	       "what is waited for has a deadline");
 	assert((!has_hosts || app->state >= DRV_APP_KILLING || !app->end_wanted) &&
 	       "what is to end is being ended");
