@@ -16,7 +16,7 @@ struct drv_link {
 	uint64_t id;
 	struct fw_connection *connection;
 	void *shell;
-	bool admitted; /* it has said who it is */
+	bool admitted; /* it has sent HELLO, and was accepted */
 	bool closing;  /* the core has given it up, or we have */
 };
 

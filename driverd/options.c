@@ -47,9 +47,10 @@ static int parse_times(struct drv_options *options, const struct words *words, s
 	if (words->start_timeout != NULL &&
 	    (fragi_parse_duration(words->start_timeout, &options->start_timeout_ns) < 0 ||
 	     options->start_timeout_ns <= 0))
-		return frag_err_set(err, -EINVAL,
-				    "--start-timeout \"%.40s\" is no time; give it as 30s or 500ms",
-				    words->start_timeout);
+		return frag_err_set(
+			err, -EINVAL,
+			"--start-timeout \"%.40s\" is not a valid time; give it as 30s or 500ms",
+			words->start_timeout);
 	if (beat == NULL && dead == NULL)
 		return 0;
 	if ((beat != NULL && fragi_parse_i64(beat, &beat_ms) < 0) ||

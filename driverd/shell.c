@@ -135,7 +135,7 @@ static void out_of_memory(struct shell *shell)
 	shell_end(shell, drv_result_fail(&shell->options->output, NULL, &err));
 }
 
-static void act(struct shell *shell, struct drv_action *action)
+static void perform(struct shell *shell, struct drv_action *action)
 {
 	struct drv_link *link = NULL;
 
@@ -217,7 +217,7 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 		return;
 	}
 	for (size_t i = 0; i < shell->actions.count && !shell->is_over; i++)
-		act(shell, &shell->actions.items[i]);
+		perform(shell, &shell->actions.items[i]);
 	if (!shell->is_over)
 		set_deadline(shell, now_ns);
 }
@@ -368,7 +368,7 @@ static int listen_on(struct shell *shell, const struct sockaddr *address)
  * Whoever started this driver on a free port reads it from the descriptor that FRAG_ADDRESS_FD
  * names.
  */
-static void tell_address(const struct shell *shell)
+static void write_address(const struct shell *shell)
 {
 	const char *text = getenv("FRAG_ADDRESS_FD");
 	int64_t fd;
@@ -398,7 +398,7 @@ static int shell_listen(struct shell *shell, struct frag_err *err)
 	freeaddrinfo(found);
 	if (r == 0) {
 		log_info(NULL, "listening on %s", shell->address);
-		tell_address(shell);
+		write_address(shell);
 		return 0;
 	}
 	if (r == -EADDRINUSE)

@@ -124,7 +124,7 @@ static pid_t spawn(struct daemons *daemons, const struct command *command, int a
 	pid_t parent = getpid(), pid;
 
 	if (command->no_memory) {
-		ctl_fail(CTL_FAILED, "memory is short");
+		ctl_fail(CTL_FAILED, "out of memory");
 		return 0;
 	}
 	fflush(NULL);
@@ -212,7 +212,7 @@ static int start_workers(struct daemons *daemons, const char *address)
 	daemons->workers =
 		fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(pid_t));
 	if (lists == NULL || daemons->workers == NULL)
-		return ctl_fail(CTL_FAILED, "memory is short");
+		return ctl_fail(CTL_FAILED, "out of memory");
 	count = share(daemons, lists);
 	daemons->worker_count = count;
 	for (uint32_t i = 0; i < count; i++) {

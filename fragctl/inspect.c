@@ -192,7 +192,7 @@ static int show(const struct catalogue *catalogue, const struct fragi_texts *ope
 
 	if (chosen == NULL || catalogue->no_memory) {
 		fragi_free(chosen);
-		return ctl_fail(CTL_FAILED, "memory is short");
+		return ctl_fail(CTL_FAILED, "out of memory");
 	}
 	for (size_t i = 0; i < operands->count; i++) {
 		if (is_library(operands->items[i]))

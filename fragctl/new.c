@@ -119,7 +119,7 @@ static int make_project(const char *name)
 	if (!name_is_valid(name))
 		return ctl_fail(
 			CTL_USAGE,
-			"\"%.80s\" is no name of a project; write a lower-case letter, then lower-case letters, digits or _, %d at most",
+			"\"%.80s\" is not a valid name of a project; write a lower-case letter, then lower-case letters, digits or _, %d at most",
 			name, NAME_LENGTH_MAX);
 	if (mkdir(name, 0777) < 0)
 		return ctl_fail(errno == EEXIST ? CTL_USAGE : CTL_MISSING,

@@ -95,8 +95,8 @@ static int property_add(struct ctl_pipeline *pipeline, const struct word *word)
 			pipeline, word->at,
 			"%s follows a reference; write it after the operator's type", word->text);
 	if (!fragi_name_is_valid(key))
-		return ctl_pipeline_error(pipeline, word->at, "\"%.80s\" is no name of a parameter",
-					  key);
+		return ctl_pipeline_error(pipeline, word->at,
+					  "\"%.80s\" is not a valid name of a parameter", key);
 	for (size_t i = 0; i < element->property_count; i++)
 		if (strcmp(element->properties[i].key, key) == 0)
 			return ctl_pipeline_error(pipeline, word->at, "%s is given twice", key);
@@ -104,7 +104,7 @@ static int property_add(struct ctl_pipeline *pipeline, const struct word *word)
 		element->name = word->text + word->equals + 1;
 		if (!fragi_name_is_valid(element->name))
 			return ctl_pipeline_error(pipeline, word->at,
-						  "\"%.80s\" is no name of an operator",
+						  "\"%.80s\" is not a valid name of an operator",
 						  element->name);
 	}
 	property = room(pipeline, element->properties, element->property_count, sizeof(*property));

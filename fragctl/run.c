@@ -42,7 +42,7 @@ static int read_workers(const char *text, uint32_t *out_workers)
 	if (text == NULL)
 		return CTL_OK;
 	if (fragi_parse_i64(text, &n) < 0 || n < 1 || n > WORKERS_MAX)
-		return ctl_fail(CTL_USAGE, "--workers \"%.80s\" is no number from 1 to %d", text,
+		return ctl_fail(CTL_USAGE, "--workers \"%.80s\" is not a number from 1 to %d", text,
 				WORKERS_MAX);
 	*out_workers = (uint32_t)n;
 	return CTL_OK;

@@ -23,7 +23,7 @@ static int compose_all(const struct fragi_spec *spec, struct fragi_registry *reg
 		fragi_calloc(spec->fragment_count + 1, sizeof(struct frag_fragment *));
 	composed->infos = fragi_calloc(spec->fragment_count + 1, sizeof(*composed->infos));
 	if (composed->fragments == NULL || composed->infos == NULL)
-		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "memory is short");
+		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "out of memory");
 	for (size_t i = 0; i < spec->fragment_count; i++) {
 		struct frag_fragment **fragment = &composed->fragments[i];
 
@@ -59,7 +59,7 @@ int ctl_graph_compose(struct ctl_graph *graph, char *out_summary, size_t size)
 	if (exit_code != CTL_OK)
 		return exit_code;
 	if (compose_all(spec, registry, diag, &composed) == -ENOMEM && diag->count == 0)
-		fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "memory is short");
+		fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "out of memory");
 	fragi_diag_sort(diag, 0);
 	if (out_summary != NULL)
 		snprintf(out_summary, size, "%zu fragment%s, %zu operator%s, %zu flow%s",

@@ -35,7 +35,7 @@ static int parse_fragments(struct wrk_options *options, const char *text, struct
 		if (!fragment_name_is_valid(name))
 			return frag_err_set(
 				err, -EINVAL,
-				"--fragments: \"%.80s\" is no name of a fragment; give fragment or application/fragment, with commas between them, or all",
+				"--fragments: \"%.80s\" is not a valid name of a fragment; give fragment or application/fragment, with commas between them, or all",
 				name);
 		if (options->fragment_count == FW_NAMES_MAX)
 			return frag_err_set(err, -EINVAL,

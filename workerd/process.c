@@ -151,7 +151,7 @@ static bool read_note(struct wrk_process *p, struct fragi_crash_note *out_note)
 	return is_found && (out_note->op[0] != '\0' || strcmp(out_note->callback, "compose") == 0);
 }
 
-static void tell_exit(struct wrk_process *p)
+static void report_exit(struct wrk_process *p)
 {
 	struct fragi_crash_note note;
 	const char *lines[FW_LINES_MAX];
@@ -172,15 +172,15 @@ static void tell_exit(struct wrk_process *p)
 	close_all(p);
 }
 
-static void tell_exit_if_complete(struct wrk_process *p)
+static void report_exit_if_complete(struct wrk_process *p)
 {
 	if (p->reaped && p->connection == NULL && !p->output_open)
-		tell_exit(p);
+		report_exit(p);
 }
 
 static void on_patience(uv_timer_t *timer)
 {
-	tell_exit(timer->data);
+	report_exit(timer->data);
 }
 
 /* Passes on what the host wrote, and reads on when nothing has to wait. */
@@ -212,7 +212,7 @@ static void end_strays(uv_timer_t *timer)
 	unlink_process(p);
 	forward_output(p);
 	uv_timer_start(&p->patience, on_patience, LAST_WORDS_MS, 0);
-	tell_exit_if_complete(p);
+	report_exit_if_complete(p);
 }
 
 static void on_exit_event(uv_poll_t *poll, int status, int events)
@@ -247,7 +247,7 @@ static void on_output(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer
 		return;
 	p->output_open = false;
 	uv_read_stop(stream);
-	tell_exit_if_complete(p);
+	report_exit_if_complete(p);
 }
 
 static void on_stall(uv_timer_t *timer)
@@ -314,7 +314,7 @@ static void on_connection_closed(struct fw_connection *connection, int reason, c
 		p->ops->connection_lost(p->arg, p->host,
 					is_theirs ? "it closed its control socket" : sentence,
 					!is_theirs);
-	tell_exit_if_complete(p);
+	report_exit_if_complete(p);
 	process_free_if_done(p);
 }
 

@@ -237,7 +237,7 @@ static int app_read(struct drv_app *app, const struct drv_event_app *event)
 	if (r < 0)
 		return r == -ENOMEM ? r
 				    : fragi_diag_add(&app->diag, r, NULL, 0, 0,
-						     "the application is no packed source");
+						     "the application is not a packed source");
 	r = fragi_spec_parse(&source.source, &app->diag, &app->spec);
 	fragi_source_fini(&source);
 	if (r < 0)

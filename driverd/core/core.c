@@ -32,7 +32,7 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 	or_default(&core->config.drain_ns, 10 * s);
 	or_default(&core->config.close_ns, 2 * s);
 	or_default(&core->config.kill_ns, 1 * s);
-	or_default(&core->config.say_missing_ns, 10 * s);
+	or_default(&core->config.report_missing_ns, 10 * s);
 	or_default(&core->config.progress_ns, 1 * s);
 	*out_core = core;
 	return 0;

@@ -59,8 +59,8 @@ enum drv_host_state {
 	DRV_HOST_STARTING,
 	DRV_HOST_RUNNING,
 	DRV_HOST_DONE,
-	DRV_HOST_STOPPING, /* told to exit */
-	DRV_HOST_KILLED,   /* told to be killed */
+	DRV_HOST_STOPPING, /* asked to end by itself */
+	DRV_HOST_KILLED,   /* its worker was asked to kill it */
 	DRV_HOST_GONE,
 	DRV_HOST_STATES
 };
@@ -81,7 +81,7 @@ struct drv_config {
 	int64_t prepare_ns, start_ns;        /* 0: only the start timeout limits them */
 	int64_t wire_ns;                     /* 10 s */
 	int64_t drain_ns, close_ns, kill_ns; /* 10 s, 2 s, 1 s */
-	int64_t say_missing_ns;              /* 10 s */
+	int64_t report_missing_ns;           /* 10 s */
 	int64_t progress_ns;                 /* 1 s */
 	int64_t realtime_offset_ns;          /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	/*
@@ -125,7 +125,7 @@ struct drv_event {
 
 enum drv_action_kind {
 	DRV_DO_SEND,     /* connection, frame: the shell takes the frame (and sets it NULL) */
-	DRV_DO_ADMIT,    /* connection: the peer has said who it is */
+	DRV_DO_ADMIT,    /* connection: the peer's HELLO was accepted */
 	DRV_DO_CLOSE,    /* connection: after what was sent before has left; no event follows */
 	DRV_DO_LOG,      /* level, subject, text */
 	DRV_DO_PROGRESS, /* text: how things stand, for a line that is written over */

@@ -259,7 +259,7 @@ static void look_for_workers(struct drv_app *app)
 	if (app->end_wanted || app->host_count != 0 || drv_timer_is_set(&app->missing_line))
 		return;
 	drv_start_log_missing(app);
-	drv_set(core, &app->missing_line, core->now_ns + core->config.say_missing_ns);
+	drv_set(core, &app->missing_line, core->now_ns + core->config.report_missing_ns);
 }
 
 /* Hosts have answered PREPARE: with tables, and with errors, of which all are shown together. */
@@ -314,7 +314,7 @@ static void report(struct drv_app *app)
 }
 
 /* What the application does in the state that it is in, until the step has handled enough. */
-static void act(struct drv_app *app)
+static void work_in_state(struct drv_app *app)
 {
 	while (app->asked_count < app->host_count && app->core->items > 0 &&
 	       drv_request(&app->hosts[app->asked_count]))
@@ -363,7 +363,7 @@ void drv_app_decide(struct drv_app *app)
 	judge_deadlines(app);
 	for (int moves = 0;; moves++) {
 		assert(moves < DRV_APP_STATES);
-		act(app);
+		work_in_state(app);
 		next = next_state(app);
 		if (next == app->state)
 			break;

@@ -147,7 +147,7 @@ static int compare(const struct placing *p, size_t a, size_t b)
 	return strcmp(p->workers[a].name, p->workers[b].name) < 0 ? 3 : -3;
 }
 
-/* The best of the candidates, and the last criterion that was needed to tell. */
+/* Finds the best of the candidates, and the last criterion that was needed to compare them. */
 static size_t best_of(const struct placing *p, const size_t *candidates, size_t count,
 		      int *out_criterion)
 {
@@ -158,9 +158,9 @@ static size_t best_of(const struct placing *p, const size_t *candidates, size_t 
 		if (compare(p, candidates[i], best) > 0)
 			best = candidates[i];
 	for (size_t i = 0; i < count; i++) {
-		int told = compare(p, best, candidates[i]);
+		int rank = compare(p, best, candidates[i]);
 
-		criterion = told > criterion ? told : criterion;
+		criterion = rank > criterion ? rank : criterion;
 	}
 	*out_criterion = criterion;
 	return best;

@@ -72,7 +72,7 @@ struct drv_host {
 	uint32_t fragment_count;
 	struct fw_message *prepared;           /* owned; NULL: not yet */
 	struct fw_message *stats;              /* the last ones; owned; NULL: none */
-	bool orderly;                          /* it ended with 0 after it was told to */
+	bool orderly;                          /* it ended with 0 after it was asked to */
 	bool failed;                           /* it is the cause, or part of it */
 	bool lost;                             /* its worker is gone */
 	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
@@ -83,7 +83,7 @@ struct drv_host {
 	uint64_t delivered_sum; /* of all flows */
 	uint64_t first_ns;      /* when the first message was sent; 0: none was */
 	/* rest */
-	bool idle; /* as it said last */
+	bool idle; /* as it last reported */
 	uint64_t sent, delivered;
 };
 

@@ -47,7 +47,7 @@ static inline struct frag_tensor *frame_tensor(const struct frag_message *messag
 	return tensor;
 }
 
-/* Describes a tensor as a frame. Returns 0; -EINVAL: it is no frame, *reason says why. */
+/* Describes a tensor as a frame. Returns 0; -EINVAL: it is not a frame, *reason says why. */
 static inline int frame_from_tensor(const struct frag_tensor *tensor, struct frame *out,
 				    const char **reason)
 {
@@ -110,7 +110,7 @@ static inline int frame_receive(struct frag_op *op, const struct frag_message *m
 			name);
 	r = frame_from_tensor(tensor, out, &reason);
 	if (r < 0)
-		return frag_op_fail(op, r, "tensor \"%s\" is no frame: %s", name, reason);
+		return frag_op_fail(op, r, "tensor \"%s\" is not a valid frame: %s", name, reason);
 	*out_tensor = tensor;
 	return 0;
 }

@@ -229,7 +229,7 @@ enum fw_host_state {
 	/* at rest or done: nothing can run until something comes; said with every beat */
 	FW_STATE_IDLE,
 	FW_STATE_DONE,      /* all its operators are done and everything sent has left */
-	FW_STATE_FAILED,    /* sentence says why; the host waits to be killed */
+	FW_STATE_FAILED,    /* with a sentence; the host waits to be killed */
 	FW_STATE_PEER_LOST, /* sentence; the host's edges to `peer` are dead */
 	FW_STATE_STOPPED, /* stop_execution() of a fragment: the application is to end, finished */
 };

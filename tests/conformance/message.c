@@ -12,7 +12,7 @@
 
 struct socket_counts socket_counts;
 
-uint32_t draw(unsigned int *seed, uint32_t n)
+uint32_t random_below(unsigned int *seed, uint32_t n)
 {
 	return (uint32_t)rand_r(seed) % n;
 }
@@ -106,7 +106,7 @@ void message_arrive(struct message *m, const struct fragi_transport_config *conf
 		    unsigned int *seed)
 {
 	struct fragi_arrival arrival = {m->header, m->header_bytes, m->bytes};
-	uint32_t way = socket_settings.by_handle ? 0 : draw(seed, 3);
+	uint32_t way = socket_settings.by_handle ? 0 : random_below(seed, 3);
 	uint32_t refs = m->count > 0 ? show(m, way, &arrival) : 0;
 
 	atomic_fetch_add(&m->refs, refs);
@@ -128,7 +128,7 @@ static char *place(const struct fragi_body *body, uint64_t at, uint64_t *out_byt
 bool message_receive_some(struct message *m, unsigned int *seed)
 {
 	const struct fragi_body *bodies = (const struct fragi_body *)(void *)m->receive->room;
-	uint64_t here, there, n = 1 + draw(seed, PIECE_BYTES_MAX);
+	uint64_t here, there, n = 1 + random_below(seed, PIECE_BYTES_MAX);
 	char *to = place(bodies, m->received, &here);
 	const char *from = place(m->bodies, m->received, &there);
 

@@ -28,7 +28,7 @@ struct message {
 };
 
 /* A number below n. */
-uint32_t draw(unsigned int *seed, uint32_t n);
+uint32_t random_below(unsigned int *seed, uint32_t n);
 
 /*
  * Copies the header, and the bodies that are not from message_memory. Two references: the sender's,

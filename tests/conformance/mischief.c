@@ -33,7 +33,7 @@ static bool receive_some(struct endpoint *e)
 {
 	struct message **at = &e->receives;
 
-	while (*at != NULL && draw(&of(e)->seed, 2) > 0)
+	while (*at != NULL && random_below(&of(e)->seed, 2) > 0)
 		at = &(*at)->next_receive;
 	if (*at == NULL || socket_settings.receives == RECEIVES_NOTHING)
 		return false;
@@ -47,7 +47,7 @@ static bool end_one(struct endpoint *e)
 {
 	struct message **at = &e->messages;
 
-	while (*at != NULL && ((*at)->refs > 1 || draw(&of(e)->seed, 2) > 0))
+	while (*at != NULL && ((*at)->refs > 1 || random_below(&of(e)->seed, 2) > 0))
 		at = &(*at)->next;
 	if (*at == NULL)
 		return false;
@@ -76,8 +76,8 @@ uint32_t mischief_progress(struct transport *t)
 	uint32_t happened = 0;
 
 	for (struct endpoint *e = t->endpoints; e != NULL; e = e->next)
-		for (uint32_t i = draw(&t->seed, STEPS_MAX); i > 0; i--) {
-			if (!(e->is_cut ? read_one : steps[draw(&t->seed, 4)])(e))
+		for (uint32_t i = random_below(&t->seed, STEPS_MAX); i > 0; i--) {
+			if (!(e->is_cut ? read_one : steps[random_below(&t->seed, 4)])(e))
 				continue;
 			happened++;
 			if (t->number == socket_settings.dies &&

@@ -42,7 +42,7 @@ static bool socket_send(struct fragi_endpoint *base, struct fragi_send *send,
 {
 	struct endpoint *e = (struct endpoint *)base;
 	struct message *m, **last = &e->messages;
-	bool under_way = count > 0 && draw(&of(e)->seed, 3) > 0;
+	bool under_way = count > 0 && random_below(&of(e)->seed, 3) > 0;
 
 	if (e->is_cut)
 		return false;

@@ -426,7 +426,7 @@ Test(ucx_forged, bodies_that_cannot_be_kept_end_the_host, .init = set_environmen
 }
 
 /*
- * Whatever bytes follow a valid door, the process lives; whether the peer is closed depends on
+ * Whatever bytes follow a genuine address, the process lives; whether the peer is closed depends on
  * them.
  */
 Test(ucx_forged, random_changes, .init = set_environment, .timeout = 100)

@@ -12,7 +12,7 @@
  * read to the last byte and completes at once or later, also never, as transports' sends do. Three
  * bytes of settings, then a program: a byte says what happens next (enum step), the bytes behind it
  * how. The peer of the program is honest unless a step bends one field of what it sends, so that
- * random bytes get behind the door.
+ * random bytes get behind the header that authenticates them.
  */
 enum step {
 	STEP_MESSAGE,  /* DATA, or DESCRIPTORS and DATA in either order */

@@ -63,8 +63,8 @@ class InTheBuildTree(cluster.ClusterTest):
                                env=env, timeout=120)
             self.assertEqual(r.returncode, 0, r.stderr)
             self.assertIn(wanted, r.stdout + r.stderr)
-        for name, sentence in (("blur", "blur exists already"), ("no-name", '"no-name" is no name of a project'),
-                               ("Blur", "is no name"), ("", "is no name")):
+        for name, sentence in (("blur", "blur exists already"), ("no-name", '"no-name" is not a valid name of a project'),
+                               ("Blur", "is not a valid name"), ("", "is not a valid name")):
             p = self.start("fragctl", "new", name, cwd=self.folder)
             self.assertEqual(p.wait(), 2)
             self.assertIn(sentence, p.stderr)

@@ -523,7 +523,7 @@ flows:
             'v.yaml:8:37: one.b: unknown parameter "facter"; did you mean "factor"?',
             'v.yaml:9:7: the key "b" is given twice in one map; remove one',
             'v.yaml:10:7: one.c: unknown operator type "sunk"; did you mean "sink"?',
-            'v.yaml:10:33: one.c: watchdog "2x" is no duration; write for example 10ms, 2s or 30hz',
+            'v.yaml:10:33: one.c: watchdog "2x" is not a valid duration; write for example 10ms, 2s or 30hz',
             'v.yaml:11:11: one.d: subgraph is not built yet; leave it out',
             'v.yaml:12:37: flow end e: unknown operator "one.e"; operators: a, b, b, c, d',
             'v.yaml:16:5: flow end two.a.in9: no input "in9"; did you mean "in0"?',
@@ -692,7 +692,7 @@ class BuiltIn(Fragctl):
 
     def test_it_is_named_when_its_type_is_asked_for(self):
         self.assertEqual(self.run_type("video_replayer"), (3, (
-            'one.yaml:3:13: app.a: operator type "video_replayer" cannot be had: library libvideo.so cannot be opened: '
+            'one.yaml:3:13: app.a: operator type "video_replayer" is not available: library libvideo.so cannot be opened: '
             "invalid ELF header; install what it needs")))
 
     def test_others_do_not_touch_it(self):
@@ -723,7 +723,7 @@ class Usage(Fragctl):
         self.says(["run", "a.yaml", "--outptu", "json"], 2,
                   "fragctl run: unknown flag --outptu; did you mean --output?")
         self.says(["run", "a.yaml", "--output", "xml"], 2, 'fragctl: --output "xml" is neither table nor json')
-        self.says(["run", "a.yaml", "--workers", "0"], 2, 'fragctl: --workers "0" is no number from 1 to 64')
+        self.says(["run", "a.yaml", "--workers", "0"], 2, 'fragctl: --workers "0" is not a number from 1 to 64')
         self.says(["run", "a.yaml", "--workers", "2", "--in-process"], 2,
                   "fragctl: --in-process and --workers exclude each other")
         self.says(["run", "a.yaml", "--worker", "--address", ":1"], 2,

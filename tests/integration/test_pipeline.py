@@ -104,7 +104,7 @@ flows:
         self.refused("ping_tx cout=10 ! ping_rx",
                      ('"cout" is neither a parameter of ping_tx nor a condition; did you mean "count"?', 8))
         self.refused("ping_tx count=x ! ping_rx",
-                     ('pipeline.ping_tx: condition count: parameter "count": "x" is no integer', 8))
+                     ('pipeline.ping_tx: condition count: parameter "count": "x" is not a valid integer', 8))
         self.refused("ping_tx ! ping_rxx ! HolovizOp",
                      ('unknown operator type "ping_rxx"; did you mean "ping_rx"?', 10),
                      ('operator type "HolovizOp" is not built yet; write frames into files with image_writer, '
@@ -112,7 +112,7 @@ flows:
         self.refused("gr\u00fc\u00df ! ping_rx",
                      ('"gr\u00fc\u00df" is neither the type of an operator nor a reference NAME.PORT', 0))
         self.refused("ping_tx name=\u00fc ! ping_rx name=b name=c",
-                     ('"\u00fc" is no name of an operator', 8), ("name is given twice", 32))
+                     ('"\u00fc" is not a valid name of an operator', 8), ("name is given twice", 32))
         self.refused("ping_tx count=1 ! motion_boxes",
                      ('flow pipeline.ping_tx.out -> pipeline.motion_boxes.in: the output has type "i64", the '
                       'input "tensor"; connect ports of one type', 16))

@@ -55,7 +55,7 @@ flows: [{from: one.tx.out, to: two.rx.in, capacity: %d}]
 """
         self.assertEqual(self.everywhere(text % 65536, 0), [])
         self.assertEqual(self.everywhere(text % 65537, 2), [
-            'v.yaml:6:53: capacity "65537" is no whole number from 1 to 65536'])
+            'v.yaml:6:53: capacity "65537" is not a whole number from 1 to 65536'])
 
     def test_what_is_not_built_is_refused_everywhere(self):
         self.assertEqual(self.everywhere(HEAD + """fragments:

@@ -108,7 +108,7 @@ Test(ops_format_converter, refuses_by_name)
 		const char *says;
 	} cases[] = {
 		{{{"out_dtype", "nv12"}}, "not built yet"},
-		{{{"out_dtype", "rgb"}}, "no format"},
+		{{{"out_dtype", "rgb"}}, "not a valid format"},
 		{{{"resize_width", "3"}}, "out_dtype"},
 		{{{"out_dtype", "rgb888"}, {"resize_width", "3"}}, "give both"},
 		{{{"out_dtype", "rgb888"}, {"resize_mode", "16"}}, "not built yet"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shared object that is no plugin. */
+/* A shared object that is not a plugin. */
 #include <frag/abi.h>
 
 extern FRAG_API const int nothing;

@@ -343,11 +343,11 @@ Test(fragment, all_errors_at_once)
 	    "app.yaml:6:3: app.a: unknown operator type \"scal\"; did you mean \"scale\"?\n"
 	    "app.yaml:10:7: app.b: unknown parameter \"facter\"; did you mean \"factor\"?\n"
 	    "app.yaml:11:14: app.b: parameter \"count\": 0 is out of range; allowed is 1 to 1000\n"
-	    "app.yaml:12:13: app.b: parameter \"loud\": \"perhaps\" is no bool; write true or false\n"
-	    "app.yaml:13:13: app.b: parameter \"mode\": \"fastt\" is no choice; did you mean \"fast\"?\n"
-	    "app.yaml:14:14: app.b: parameter \"pause\": \"soon\" is no duration; write nanoseconds, or a number with a unit such as 10ms, 2s or 30hz\n"
+	    "app.yaml:12:13: app.b: parameter \"loud\": \"perhaps\" is not a valid bool; write true or false\n"
+	    "app.yaml:13:13: app.b: parameter \"mode\": \"fastt\" is not a valid choice; did you mean \"fast\"?\n"
+	    "app.yaml:14:14: app.b: parameter \"pause\": \"soon\" is not a valid duration; write nanoseconds, or a number with a unit such as 10ms, 2s or 30hz\n"
 	    "app.yaml:16:13: app.b: parameter \"gate\": there is no condition \"gat\"; did you mean \"gate\"?\n"
-	    "app.yaml:17:18: app.b: parameter \"sizes\": \"x\" is no integer\n"
+	    "app.yaml:17:18: app.b: parameter \"sizes\": \"x\" is not a valid integer\n"
 	    "app.yaml:18:47: app.b: unknown condition type \"counter\"; did you mean \"count\"?\n"
 	    "app.yaml:18:64: app.b: condition type \"asynchronous\" is not built yet; use a condition of your own and open it with frag_condition_changed\n"
 	    "app.yaml:19:13: app.b: unknown port \"inn\"; did you mean \"in\"?\n"
@@ -371,7 +371,7 @@ Test(fragment, a_missing_library_is_the_only_error_it_makes)
 		 "extensions: [libnothing.so]\n"
 		 "operators: {a: {type: scale}}\n"),
 	    -ENOENT,
-	    "app.yaml:3:14: library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define it with FRAG_PLUGIN(...)\n");
+	    "app.yaml:3:14: library libnothing.so is not a plugin: it has no symbol frag_plugin_v1; define it with FRAG_PLUGIN(...)\n");
 }
 
 Test(fragment, composers_that_fail)
@@ -594,9 +594,9 @@ Test(fragment, refuses_what_c_gets_wrong)
 	expect_errors(
 		&diag,
 		"app: operator \"a\" is made twice\n"
-		"app: \"a.b\" is no name of an operator; write a letter, then letters, digits, _ or -, 63 at most\n"
+		"app: \"a.b\" is not a valid name of an operator; write a letter, then letters, digits, _ or -, 63 at most\n"
 		"app: operator \"b\": operator type \"any\" has no compute\n"
-		"app: operator \"b\": an operator type of 8 bytes is none; begin its table with FRAG_OP_TYPE_INIT\n"
+		"app: operator \"b\": an operator type of 8 bytes is not valid; begin its table with FRAG_OP_TYPE_INIT\n"
 		"app.b: no types are registered here; make it of its table\n"
 		"app: operator \"stranger\" is of fragment \"other\"\n"
 		"app.a: unknown condition type \"perodic\"; did you mean \"periodic\"?\n"

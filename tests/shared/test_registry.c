@@ -104,7 +104,7 @@ Test(registry, says_what_is_wrong_with_a_library)
 		"library liblater.so was built for plugin ABI 2, this is frag " FRAG_VERSION
 		" with plugin ABI 1; build it again with this frag's headers");
 	refuses(registry, "libnothing.so", -ENOENT,
-		"library libnothing.so is no plugin: it has no symbol frag_plugin_v1; define it with FRAG_PLUGIN(...)");
+		"library libnothing.so is not a plugin: it has no symbol frag_plugin_v1; define it with FRAG_PLUGIN(...)");
 	refuses(registry, "libtables.so", -EINVAL,
 		"library libtables.so: operator type \"short\": parameter \"b\" (i64 at offset 8) does not lie in the state of 8 bytes");
 	cr_expect_eq(fragi_registry_load(registry, "libgood.so", NULL), 0);

@@ -479,7 +479,7 @@ static void check_time(struct sim *sim, const struct sim_app *app)
 {
 	int64_t latency_ns = 0, took_ns = sim->now_ns - app->fate_ns;
 
-	if (app->fate_ns == 0 || app->harms != 0 || app->early_excuse || app->stop_told ||
+	if (app->fate_ns == 0 || app->harms != 0 || app->early_excuse || app->stop_requested ||
 	    app->stopped_by_op || app->fate == SIM_FATE_OP_HANGS ||
 	    sim->quiet_ns > app->fate_ns - SIM_S)
 		return;
@@ -513,18 +513,18 @@ static void check_result(struct sim *sim, const struct sim_app *app,
 	if (failed && !app->excused && (!app->fate_met || no_cause) && !timed_out)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name,
 			 summary->failure.sentence);
-	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_told && !app->excused) ||
+	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_requested && !app->excused) ||
 	    (app->cut ? summary->result != FRAGI_SUMMARY_STOPPED || summary->exit_code != 128 + 15
 		      : !failed && summary->exit_code != 0))
 		sim_fail(sim, "results", "%s: result %d with exit code %d, stopped by the user: %s",
 			 app->name, (int)summary->result, summary->exit_code,
-			 app->cut         ? "twice"
-			 : app->stop_told ? "once"
-					  : "no");
+			 app->cut              ? "twice"
+			 : app->stop_requested ? "once"
+					       : "no");
 	if (summary->result == FRAGI_SUMMARY_DONE && !app->excused && !app->stopped_by_op &&
 	    !all_done(app) && !sim_data_is_settled(app))
 		sim_fail(sim, "results", "%s is done, but not all of its operators", app->name);
-	if (app->fate_met && !app->excused && !app->stop_told && !timed_out && !no_cause &&
+	if (app->fate_met && !app->excused && !app->stop_requested && !timed_out && !no_cause &&
 	    !sim_verdict_too_late(sim, app) &&
 	    (!failed || summary->exit_code != app->fate_exit_code))
 		sim_fail(sim, "causes", "%s: fate %d should end it with %d, it ended with %d",

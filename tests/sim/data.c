@@ -390,7 +390,8 @@ static void poke(struct sim *sim, struct sim_op *op)
 static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, struct sim_host *host)
 {
 	if (op->fragment != app->fate_fragment || app->fate_met || host->dying ||
-	    (app->fate_late ? !app->stop_told && !app->stopped_by_op : op->ticks < app->fate_tick))
+	    (app->fate_late ? !app->stop_requested && !app->stopped_by_op
+			    : op->ticks < app->fate_tick))
 		return false;
 	if (host->works && (app->fate == SIM_FATE_OP_FAILS || app->fate == SIM_FATE_OP_HANGS ||
 			    app->fate == SIM_FATE_OP_WATCHDOG))
@@ -406,7 +407,8 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 		break;
 	case SIM_FATE_OP_EXITS:
 		/* An exit with 0 cannot be told from the end that it was told. */
-		sim_host_die(sim, host, (int)sim_between(sim, host->end_told ? 1 : 0, 3), 0, false);
+		sim_host_die(sim, host, (int)sim_between(sim, host->end_requested ? 1 : 0, 3), 0,
+			     false);
 		break;
 	case SIM_FATE_OP_WATCHDOG:
 		sim_put(sim, sim->now_ns + 500 * SIM_MS, SIM_EV_WATCHDOG, host->index, 0, 0);
@@ -424,7 +426,7 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 	app->fate_met = app->disturbed = true;
 	app->fate_pid = host->pid;
 	app->fate_ns = sim->now_ns;
-	sim_say(sim, "fate", "strikes %s: %d", app->name, app->fate);
+	sim_print(sim, "fate", "strikes %s: %d", app->name, app->fate);
 	return true;
 }
 

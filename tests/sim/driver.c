@@ -8,7 +8,7 @@
 
 /* driverd's shell, as driverd/shell.c: the core's actions become frames and closed connections. */
 
-static void draw(void *arg, void *bytes, size_t size)
+static void random_bytes(void *arg, void *bytes, size_t size)
 {
 	uint8_t *at = bytes;
 
@@ -54,12 +54,12 @@ static void do_ended(struct sim *sim, const struct fragi_summary *summary)
 		if (!app->given || app->incarnation != sim->driver.incarnation ||
 		    strcmp(app->name, summary->application) != 0)
 			continue;
-		sim_say(sim, "driver", "%s ended: %s, exit code %d: %s", app->name,
-			summary->result == FRAGI_SUMMARY_DONE      ? "done"
-			: summary->result == FRAGI_SUMMARY_STOPPED ? "stopped"
-								   : "failed",
-			summary->exit_code,
-			summary->failure.sentence != NULL ? summary->failure.sentence : "");
+		sim_print(sim, "driver", "%s ended: %s, exit code %d: %s", app->name,
+			  summary->result == FRAGI_SUMMARY_DONE      ? "done"
+			  : summary->result == FRAGI_SUMMARY_STOPPED ? "stopped"
+								     : "failed",
+			  summary->exit_code,
+			  summary->failure.sentence != NULL ? summary->failure.sentence : "");
 		sim_check_summary(sim, app, summary);
 		app->ended = true;
 		app->ended_ns = sim->now_ns;
@@ -93,8 +93,8 @@ void sim_on_synced(struct sim *sim, const struct sim_event *event)
 	struct sim_driver *driver = &sim->driver;
 
 	if (driver->incarnation != event->a || !driver->process.alive) {
-		sim_say(sim, "disk", "lost epoch %llu with its driver",
-			(unsigned long long)event->c);
+		sim_print(sim, "disk", "lost epoch %llu with its driver",
+			  (unsigned long long)event->c);
 		return;
 	}
 	if (sim_is_stopped(sim, &driver->process)) {
@@ -106,8 +106,8 @@ void sim_on_synced(struct sim *sim, const struct sim_event *event)
 		write_epoch(sim);
 		return;
 	}
-	sim_say(sim, "disk", "%s epoch %llu", event->b != 0 ? "has no room for" : "has",
-		(unsigned long long)event->c);
+	sim_print(sim, "disk", "%s epoch %llu", event->b != 0 ? "has no room for" : "has",
+		  (unsigned long long)event->c);
 	if (event->b != 0) {
 		synced.text = "cannot keep state: the disk is full";
 		for (uint32_t i = 0; i < sim->apps_given; i++)
@@ -131,7 +131,7 @@ static void check_progress(struct sim *sim, const char *text)
 			 text);
 }
 
-static void act(struct sim *sim, struct drv_action *action)
+static void perform(struct sim *sim, struct drv_action *action)
 {
 	uint32_t index = (uint32_t)action->connection - 1;
 	struct sim_connection *connection;
@@ -151,13 +151,13 @@ static void act(struct sim *sim, struct drv_action *action)
 	case DRV_DO_CLOSE:
 		if (connection_of(sim, action) == NULL)
 			break;
-		sim_say(sim, "driver", "closes connection %llu",
-			(unsigned long long)action->connection);
+		sim_print(sim, "driver", "closes connection %llu",
+			  (unsigned long long)action->connection);
 		sim_close(sim, index, 1, false);
 		break;
 	case DRV_DO_LOG:
-		sim_say(sim, "driver", "| %s%s%s", action->subject != NULL ? action->subject : "",
-			action->subject != NULL ? ": " : "", action->text);
+		sim_print(sim, "driver", "| %s%s%s", action->subject != NULL ? action->subject : "",
+			  action->subject != NULL ? ": " : "", action->text);
 		break;
 	case DRV_DO_PROGRESS:
 		check_progress(sim, action->text);
@@ -194,7 +194,7 @@ void sim_driver_step(struct sim *sim, struct drv_event *event)
 		return;
 	}
 	for (size_t i = 0; i < driver->actions.count && driver->process.alive && !sim->failed; i++)
-		act(sim, &driver->actions.items[i]);
+		perform(sim, &driver->actions.items[i]);
 	if (driver->process.alive)
 		set_timer(sim);
 }
@@ -250,9 +250,9 @@ void sim_driver_app(struct sim *sim)
 	for (uint32_t i = 0; i < sim->worker_count;
 	     i++) /* the user is ending it, and asks for more */
 		app->excused = app->excused ||
-			       (sim->workers[i].process.alive && sim->workers[i].told_to_end);
+			       (sim->workers[i].process.alive && sim->workers[i].end_requested);
 	app->early_excuse = app->excused;
-	sim_say(sim, "driver", "is given %s", app->name);
+	sim_print(sim, "driver", "is given %s", app->name);
 	event.app = (struct drv_event_app){source, size, app->start_timeout_ns};
 	sim_driver_step(sim, &event);
 	free(source);
@@ -266,7 +266,7 @@ void sim_driver_stop(struct sim *sim)
 
 	if (!driver->process.alive || sim_is_stopped(sim, &driver->process))
 		return;
-	sim_say(sim, "user", "stops the driver");
+	sim_print(sim, "user", "stops the driver");
 	sim->stops++;
 	for (uint32_t i = 0; i < sim->apps_given; i++) {
 		struct sim_app *app = &sim->apps[i];
@@ -274,9 +274,9 @@ void sim_driver_stop(struct sim *sim)
 		if (app->ended || app->incarnation != incarnation)
 			continue;
 		app->cut = app->cut ||
-			   (app->stop_told &&
+			   (app->stop_requested &&
 			    drv_core_named_state(driver->core, app->name) < DRV_APP_KILLING);
-		app->stop_told = true;
+		app->stop_requested = true;
 	}
 	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
 	for (uint32_t i = 0; i < sim->apps_given && driver->process.alive; i++) {
@@ -308,7 +308,7 @@ void sim_driver_start(struct sim *sim)
 		.kill_ns = SIM_KILL_NS,
 		.keeps_state = sim->disk.is_used,
 		.epoch = sim->disk.epoch,
-		.random = draw,
+		.random = random_bytes,
 		.random_arg = sim,
 	};
 	struct sim_driver *driver = &sim->driver;
@@ -325,7 +325,7 @@ void sim_driver_start(struct sim *sim)
 		sim_fail(sim, "memory", "cannot make a driver");
 		return;
 	}
-	sim_say(sim, "driver", "starts");
+	sim_print(sim, "driver", "starts");
 	sim_driver_app(sim);
 }
 
@@ -335,7 +335,7 @@ void sim_driver_die(struct sim *sim, bool crashed)
 
 	if (!driver->process.alive)
 		return;
-	sim_say(sim, "driver", crashed ? "is killed" : "exits");
+	sim_print(sim, "driver", crashed ? "is killed" : "exits");
 	driver->process.alive = false;
 	for (uint32_t i = 0; i < sim->connection_count; i++)
 		if (sim->connections[i].open[1])

@@ -29,24 +29,24 @@ static void disturb(struct sim *sim, int64_t until_ns, bool excuse, bool later)
 	}
 }
 
-static struct sim_host *some_host(struct sim *sim, uint32_t draw)
+static struct sim_host *some_host(struct sim *sim, uint32_t bits)
 {
 	uint32_t alive = 0;
 
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		alive += sim->hosts[i].process.alive;
 	for (uint32_t i = 0; i < sim->host_count && alive > 0; i++)
-		if (sim->hosts[i].process.alive && draw % alive-- == 0)
+		if (sim->hosts[i].process.alive && bits % alive-- == 0)
 			return &sim->hosts[i];
 	return NULL;
 }
 
 /* A host that has a data link to another worker's, and that one. */
-static struct sim_host *some_linked_host(struct sim *sim, uint32_t draw,
+static struct sim_host *some_linked_host(struct sim *sim, uint32_t bits,
 					 const struct sim_host **out_peer)
 {
 	for (uint32_t n = 0; n < sim->host_count; n++) {
-		struct sim_host *host = &sim->hosts[(draw + n) % sim->host_count];
+		struct sim_host *host = &sim->hosts[(bits + n) % sim->host_count];
 
 		for (uint32_t i = 0; i < host->peer_count && sim_host_runs(host); i++) {
 			*out_peer = sim_host_by_pid(sim, host->peers[i]);
@@ -90,29 +90,29 @@ static struct fw_message hello(void)
 }
 
 /* A frame about a host as a worker would send it. */
-static struct fw_message report(uint32_t draw, uint64_t run, uint32_t host, uint64_t epoch)
+static struct fw_message report(uint32_t bits, uint64_t run, uint32_t host, uint64_t epoch)
 {
 	static const enum fw_kind kinds[] = {FW_HOST_EXIT, FW_HOST_EVENT, FW_HOST_STATS,
 					     FW_HOST_STARTED, FW_HOST_WIRED};
 	struct fw_message message = {
-		.kind = kinds[draw % 5], .run = run, .host = host, .epoch = epoch};
+		.kind = kinds[bits % 5], .run = run, .host = host, .epoch = epoch};
 
 	if (message.kind == FW_HOST_EVENT)
 		message.event = (struct fw_host_event){
-			.state = draw % 3 == 0 ? FW_STATE_DONE : FW_STATE_FAILED,
+			.state = bits % 3 == 0 ? FW_STATE_DONE : FW_STATE_FAILED,
 			.failure = {FRAGI_FAILURE_OPERATOR_FAILED, "not for you", ""}};
 	if (message.kind == FW_HOST_EXIT)
-		message.exit.signal = draw % 2 == 0 ? SIGSEGV : 0;
+		message.exit.signal = bits % 2 == 0 ? SIGSEGV : 0;
 	if (message.kind == FW_HOST_STATS)
 		message.stats.final = true;
 	if (message.kind == FW_HOST_STARTED || message.kind == FW_HOST_WIRED)
 		message.result = (struct fw_host_result){
-			{draw % 2 == 0 ? FRAGI_FAILURE_NONE : FRAGI_FAILURE_HOST_FAILED,
+			{bits % 2 == 0 ? FRAGI_FAILURE_NONE : FRAGI_FAILURE_HOST_FAILED,
 			 "not for you", ""}};
 	return message;
 }
 
-static void stranger(struct sim *sim, uint32_t draw, bool rogue)
+static void stranger(struct sim *sim, uint32_t bits, bool rogue)
 {
 	struct sim_connection *connection;
 	struct fw_message message;
@@ -125,18 +125,18 @@ static void stranger(struct sim *sim, uint32_t draw, bool rogue)
 	connection->incarnation = sim->driver.incarnation;
 	connection->open[1] = connection->connected = true;
 	sim_put(sim, sim->now_ns + 2 * SIM_S, SIM_EV_STRANGER, index, 0, connection->incarnation);
-	sim_say(sim, "stranger", "opens connection %u", index + 1);
+	sim_print(sim, "stranger", "opens connection %u", index + 1);
 	message = hello();
 	if (rogue) {
 		send(sim, index, 1, &message);
 		for (uint32_t n = 0; n < 4; n++) {
-			message = report(draw >> n, 1 + (draw >> n) % 2, 1 + (draw >> (n + 3)) % 3,
-					 (draw >> (n + 5)) % 3);
+			message = report(bits >> n, 1 + (bits >> n) % 2, 1 + (bits >> (n + 3)) % 3,
+					 (bits >> (n + 5)) % 3);
 			send(sim, index, 1, &message);
 		}
 		return;
 	}
-	switch (draw % 5) {
+	switch (bits % 5) {
 	case 0:
 		message.hello.major = FW_PROTOCOL_MAJOR + 1;
 		break;
@@ -149,20 +149,20 @@ static void stranger(struct sim *sim, uint32_t draw, bool rogue)
 		message = (struct fw_message){.kind = FW_BEAT};
 		break;
 	case 3:
-		message = report(draw, 1, 1, 1);
+		message = report(bits, 1, 1, 1);
 		break;
 	default:
 		return; /* says nothing */
 	}
 	send(sim, index, 1, &message);
-	if (draw % 3 == 0)
+	if (bits % 3 == 0)
 		sim_close(sim, index, 0, false);
 }
 
 /* Frames of another epoch, and a second HOST_CREATE of the same one. */
-static void stale(struct sim *sim, uint32_t draw)
+static void stale(struct sim *sim, uint32_t bits)
 {
-	struct sim_host *host = some_host(sim, draw);
+	struct sim_host *host = some_host(sim, bits);
 	uint32_t connection =
 		host != NULL ? sim->workers[host->worker].connection : SIM_CONNECTIONS_MAX;
 	const char *fragments[] = {"f0"};
@@ -173,18 +173,18 @@ static void stale(struct sim *sim, uint32_t draw)
 	    sim->connections[connection].incarnation != host->incarnation ||
 	    !sim->connections[connection].open[1])
 		return;
-	sim_say(sim, "stale", "frames about host %u of %s", host->number, host->app->name);
-	message = report(draw, host->run, host->number, host->epoch + (draw % 2 == 0 ? 1 : -1ull));
+	sim_print(sim, "stale", "frames about host %u of %s", host->number, host->app->name);
+	message = report(bits, host->run, host->number, host->epoch + (bits % 2 == 0 ? 1 : -1ull));
 	send(sim, connection, 1, &message);
-	message = (struct fw_message){.kind = draw % 3 == 0 ? FW_HOST_KILL : FW_HOST_STOP,
+	message = (struct fw_message){.kind = bits % 3 == 0 ? FW_HOST_KILL : FW_HOST_STOP,
 				      .run = host->run,
 				      .host = host->number,
-				      .epoch = host->epoch + (draw % 5 == 0 ? 1 : -1ull)};
+				      .epoch = host->epoch + (bits % 5 == 0 ? 1 : -1ull)};
 	send(sim, connection, 0, &message);
 	message = (struct fw_message){.kind = FW_HOST_CREATE,
 				      .run = host->run,
 				      .host = host->number,
-				      .epoch = host->epoch - draw % 2};
+				      .epoch = host->epoch - bits % 2};
 	message.create = (struct fw_host_create){.application = host->app->name,
 						 .fragments = fragments,
 						 .fragment_count = 1,
@@ -198,7 +198,7 @@ static void stop_process(struct sim *sim, const char *name, struct sim_process *
 {
 	if (!process->alive)
 		return;
-	sim_say(sim, name, "is stopped for %.3f s", (double)for_ns * 1e-9);
+	sim_print(sim, name, "is stopped for %.3f s", (double)for_ns * 1e-9);
 	if (sim->now_ns + for_ns > process->stopped_until_ns) {
 		process->stopped_until_ns = sim->now_ns + for_ns;
 		process->slept_ns = for_ns;
@@ -315,8 +315,8 @@ static void partition(struct sim *sim, const struct sim_fault *fault, uint32_t w
 	int64_t until = sim->now_ns + fault->for_ns;
 	uint32_t ways = fault->other % 4; /* both twice */
 
-	sim_say(sim, worker->name, "is cut off for %.3f s, ways %u", (double)fault->for_ns * 1e-9,
-		ways);
+	sim_print(sim, worker->name, "is cut off for %.3f s, ways %u", (double)fault->for_ns * 1e-9,
+		  ways);
 	if (ways != 1)
 		worker->stalled_until_ns[0] = until;
 	if (ways != 2)
@@ -358,8 +358,8 @@ static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t
 	case SIM_FAULT_NODE_CRASH:
 		if (!worker->process.alive)
 			return;
-		sim_say(sim, worker->name,
-			fault->kind == SIM_FAULT_NODE_CRASH ? "dies with its node" : "is killed");
+		sim_print(sim, worker->name,
+			  fault->kind == SIM_FAULT_NODE_CRASH ? "dies with its node" : "is killed");
 		sim_worker_die(sim, w, fault->kind == SIM_FAULT_NODE_CRASH);
 		break;
 	case SIM_FAULT_WORKER_STOPPED:
@@ -368,8 +368,8 @@ static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t
 	case SIM_FAULT_WORKER_TERM:
 		if (sim_is_stopped(sim, &worker->process))
 			return;
-		sim_say(sim, worker->name, "is told to end");
-		worker->told_to_end = true;
+		sim_print(sim, worker->name, "is told to end");
+		worker->end_requested = true;
 		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
 		if (fault->other % 3 == 0)
 			sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
@@ -427,7 +427,7 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 		partition(sim, fault, w);
 		break;
 	case SIM_FAULT_RESET:
-		sim_say(sim, sim->workers[w].name, "its connection is reset");
+		sim_print(sim, sim->workers[w].name, "its connection is reset");
 		if (sim->workers[w].connection != SIM_CONNECTIONS_MAX)
 			sim_reset(sim, sim->workers[w].connection);
 		break;
@@ -458,7 +458,7 @@ static void stop_worker(struct sim *sim, uint32_t w)
 {
 	struct sim_worker *worker = &sim->workers[w];
 
-	worker->told_to_end = true;
+	worker->end_requested = true;
 	if (worker->process.alive && !sim_is_stopped(sim, &worker->process))
 		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
 }

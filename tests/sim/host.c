@@ -58,7 +58,7 @@ static void send_frame(struct sim *sim, struct sim_host *host, const struct fw_m
 	if (message->kind == FW_HOST_WIRED && message->result.failure.code == FRAGI_FAILURE_NONE)
 		check_wired(sim, host);
 	if (message->kind != FW_BEAT)
-		sim_say(sim, sim_host_name(host), "-> %s", fw_kind_name(message->kind));
+		sim_print(sim, sim_host_name(host), "-> %s", fw_kind_name(message->kind));
 	sim_note_bytes(sim, frame, size);
 	sim_host_put(sim, host, 1, SIM_FRAME_DATA, frame, size);
 }
@@ -85,7 +85,7 @@ static void perform(struct sim *sim, struct sim_host *host, const struct host_ac
 		send_frame(sim, host, &action->message);
 		break;
 	case HOST_DO_LOG:
-		sim_say(sim, sim_host_name(host), "| %s", action->text);
+		sim_print(sim, sim_host_name(host), "| %s", action->text);
 		break;
 	case HOST_DO_EXIT:
 		host->ends = true;
@@ -140,7 +140,7 @@ static void on_message(struct sim *sim, struct sim_host *host, const struct fw_m
 {
 	host->heard_ns = sim->now_ns;
 	if (message->kind != FW_BEAT) {
-		sim_say(sim, sim_host_name(host), "<- %s", fw_kind_name(message->kind));
+		sim_print(sim, sim_host_name(host), "<- %s", fw_kind_name(message->kind));
 		check_order(sim, host, message);
 	}
 	if (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0)
@@ -162,7 +162,7 @@ static void to_worker(struct sim *sim, struct sim_host *host, enum sim_frame_kin
 		      const struct fw_message *message)
 {
 	if (message != NULL) {
-		host->said_ns = sim->now_ns;
+		host->heard_by_worker_ns = sim->now_ns;
 		sim_worker_raise(sim, host->worker,
 				 &(struct wrk_event){.kind = WRK_HOST_MESSAGE,
 						     .host = host->id,

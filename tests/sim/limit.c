@@ -60,7 +60,8 @@ static int64_t given_up_at(const struct sim *sim, const struct sim_process *proc
 static void look_at_host(struct sim *sim, const struct sim_host *host)
 {
 	const struct sim_worker *worker = &sim->workers[host->worker];
-	int64_t silent_ns = sim->now_ns - sim_able_since(&worker->process, host->said_ns);
+	int64_t silent_ns =
+		sim->now_ns - sim_able_since(&worker->process, host->heard_by_worker_ns);
 
 	if (host->process.alive && !host->dying && worker->process.alive &&
 	    worker->generation == host->generation && silent_ns > sim->dead_ns + SLACK_NS)
@@ -115,9 +116,9 @@ static void look_at_connection(struct sim *sim, const struct sim_connection *con
 /* Who is told twice does not wait for children that even SIGKILL does not end. */
 static void look_at_worker(struct sim *sim, const struct sim_worker *worker)
 {
-	int64_t took_ns = sim->now_ns - sim_able_since(&worker->process, worker->told_twice_ns);
+	int64_t took_ns = sim->now_ns - sim_able_since(&worker->process, worker->second_request_ns);
 
-	if (worker->process.alive && worker->told_twice_ns != 0 &&
+	if (worker->process.alive && worker->second_request_ns != 0 &&
 	    took_ns > 2 * WRK_KILL_NS + SLACK_NS)
 		sim_fail(sim, "stop", "%s lives %.3f s after it was told to end a second time",
 			 worker->name, (double)took_ns * 1e-9);
@@ -199,7 +200,7 @@ static void look_at_done(struct sim *sim, struct sim_app *app, bool quiet)
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		if (sim->hosts[i].app == app)
 			waits = waits && sim->hosts[i].process.alive && !sim->hosts[i].dying &&
-				sim->hosts[i].done_said;
+				sim->hosts[i].done_reported;
 	if (!waits)
 		app->busy_ns = sim->now_ns;
 	if (sim->now_ns - app->busy_ns > 2 * sim->beat_ns + SIM_S)

@@ -143,7 +143,7 @@ void sim_on_stranger(struct sim *sim, const struct sim_event *event)
 
 	if (!connection->open[1] || connection->admitted || connection->incarnation != event->c)
 		return;
-	sim_say(sim, "driver", "closes connection %u, which did not say HELLO", event->a);
+	sim_print(sim, "driver", "closes connection %u, which did not say HELLO", event->a);
 	sim_close(sim, event->a, 1, false);
 }
 
@@ -229,10 +229,10 @@ static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint
 	}
 	if (end == 1) {
 		if (message->kind != FW_BEAT)
-			sim_say(sim, "driver", "<- %s: %s host %u epoch %llu",
-				sim_worker_name(sim, connection->worker),
-				fw_kind_name(message->kind), message->host,
-				(unsigned long long)message->epoch);
+			sim_print(sim, "driver", "<- %s: %s host %u epoch %llu",
+				  sim_worker_name(sim, connection->worker),
+				  fw_kind_name(message->kind), message->host,
+				  (unsigned long long)message->epoch);
 		if (message->kind == FW_HOST_EXIT)
 			sim_verdict_exit(sim, connection, message);
 		sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
@@ -243,9 +243,9 @@ static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint
 	}
 	if (connection->worker < SIM_WORKERS_MAX) {
 		if (message->kind != FW_BEAT)
-			sim_say(sim, sim_worker_name(sim, connection->worker),
-				"<- driver: %s host %u epoch %llu", fw_kind_name(message->kind),
-				message->host, (unsigned long long)message->epoch);
+			sim_print(sim, sim_worker_name(sim, connection->worker),
+				  "<- driver: %s host %u epoch %llu", fw_kind_name(message->kind),
+				  message->host, (unsigned long long)message->epoch);
 		sim_worker_raise(sim, connection->worker,
 				 &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
 						     .connection = connection->number,

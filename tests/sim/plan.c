@@ -300,13 +300,14 @@ void sim_plan(struct sim *sim)
 		if (sim->plan[i].kind == SIM_FAULT_DRIVER_CRASH && sim->app_count < SIM_APPS_MAX)
 			make_app(sim, &sim->apps[sim->app_count++]);
 	sim_put(sim, sim->now_ns + 100 * SIM_MS, SIM_EV_LOOK, 0, 0, 0);
-	sim_say(sim, "plan",
+	sim_print(
+		sim, "plan",
 		"seed %llu: %u workers, %u applications, beat %lld ms, dead %lld ms, driver for %s, faults %u",
 		(unsigned long long)sim->seed, sim->worker_count, sim->app_count,
 		(long long)beat[0], (long long)beat[1], sim->driver_for_one ? "one" : "all",
 		sim->plan_count);
 	for (uint32_t i = 0; i < sim->app_count; i++)
-		sim_say(sim, "plan", "%s: fate %d of f%u at tick %u\n%s", sim->apps[i].name,
-			sim->apps[i].fate, sim->apps[i].fate_fragment, sim->apps[i].fate_tick,
-			sim->apps[i].text);
+		sim_print(sim, "plan", "%s: fate %d of f%u at tick %u\n%s", sim->apps[i].name,
+			  sim->apps[i].fate, sim->apps[i].fate_fragment, sim->apps[i].fate_tick,
+			  sim->apps[i].text);
 }

@@ -103,7 +103,7 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 				  .number = create->host,
 				  .epoch = create->epoch,
 				  .heard_ns = sim->now_ns,
-				  .said_ns = sim->now_ns,
+				  .heard_by_worker_ns = sim->now_ns,
 				  .fragment_count = wanted->fragment_count};
 	for (uint32_t i = 0; i < wanted->fragment_count; i++)
 		host->fragments[i] = (uint8_t)atoi(wanted->fragments[i] + 1); /* "f7" */
@@ -120,8 +120,8 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 	host->beat_ns = wanted->beat_ns;
 	host->dead_ns = wanted->dead_ns;
 	check_owners(sim, host);
-	sim_say(sim, sim_worker_name(sim, worker), "spawns pid %d: host %u of %s, epoch %llu",
-		host->pid, host->number, app->name, (unsigned long long)host->epoch);
+	sim_print(sim, sim_worker_name(sim, worker), "spawns pid %d: host %u of %s, epoch %llu",
+		  host->pid, host->number, app->name, (unsigned long long)host->epoch);
 	sim_host_begin(sim, host);
 	return host;
 }
@@ -139,7 +139,7 @@ static bool has_worker(const struct sim *sim, const struct sim_host *host)
  */
 static bool had_come_to_its_end(const struct sim *sim, const struct sim_host *host)
 {
-	return (host->done_said || sim_data_is_settled(host->app)) && host->dying &&
+	return (host->done_reported || sim_data_is_settled(host->app)) && host->dying &&
 	       has_worker(sim, host) && sim->workers[host->worker].stops > 1;
 }
 
@@ -148,13 +148,13 @@ void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal
 {
 	if (!host->process.alive)
 		return;
-	sim_say(sim, sim_host_name(host), "dies: status %d, signal %d", status, signal);
+	sim_print(sim, sim_host_name(host), "dies: status %d, signal %d", status, signal);
 	host->process.alive = false;
 	host->dead_ns_at = sim->now_ns;
 	host->status = status;
 	host->signal = signal;
 	host->orderly = host->ends && signal == 0 && status == 0 &&
-			(!host->term_by_stranger || host->end_told || host->ended_by_worker);
+			(!host->term_by_stranger || host->end_requested || host->ended_by_worker);
 	host->died_early = !host->orderly && host->app->state < DRV_APP_CLOSING &&
 			   !had_come_to_its_end(sim, host);
 	host->faulty = host->faulty || (!host->orderly && !host->dying && has_worker(sim, host));

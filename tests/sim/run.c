@@ -47,7 +47,7 @@ void sim_run_report(struct sim *sim, struct sim_host *host, enum fw_host_state s
 	if (host->works) /* its shell does not look at the run */
 		return;
 	sim_host_sums(host, &report.sent, &report.delivered);
-	sim_say(sim, sim_host_name(host), "its run reports %d: %s", (int)state, sentence);
+	sim_print(sim, sim_host_name(host), "its run reports %d: %s", (int)state, sentence);
 	sim_host_raise(sim, host, &(struct host_event){.kind = HOST_EV_RUN, .report = &report});
 }
 
@@ -256,16 +256,16 @@ static void look_at_peers(struct sim *sim, struct sim_host *host)
 
 void sim_run_look(struct sim *sim, struct sim_host *host)
 {
-	if (!sim_host_runs(host) || host->done_said || !sim_data_is_done(host))
+	if (!sim_host_runs(host) || host->done_reported || !sim_data_is_done(host))
 		return;
-	host->done_said = true;
+	host->done_reported = true;
 	sim_run_report(sim, host, FW_STATE_DONE, 0, 0, "");
 }
 
 /* With every beat: rest, done or not, is reported, and the data plane beats. */
 static void run_beat(struct sim *sim, struct sim_host *host)
 {
-	if (sim_host_runs(host) && (host->done_said || sim_host_is_idle(host)))
+	if (sim_host_runs(host) && (host->done_reported || sim_host_is_idle(host)))
 		sim_run_report(sim, host, FW_STATE_IDLE, 0, 0, "");
 	sim_data_beat(sim, host);
 	sim_put(sim, sim->now_ns + host->beat_ns, SIM_EV_RUN_BEAT, host->index, 0, 0);

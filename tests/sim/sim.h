@@ -174,10 +174,10 @@ struct sim_worker {
 	struct sim_app *served;    /* of which it spawned a host last */
 	struct sim_app *heard_end; /* of which the driver's KILL has reached it */
 	bool has_network;
-	bool told_to_end, gone_silent; /* its node died without a word */
-	uint32_t stops;                /* how often it was told to end, while it ran */
-	int64_t told_twice_ns;         /* 0: not */
-	bool was_attached;             /* when it lost its driver last */
+	bool end_requested, gone_silent; /* its node died without a word */
+	uint32_t stops;                  /* how often it was told to end, while it ran */
+	int64_t second_request_ns;       /* 0: not */
+	bool was_attached;               /* when it lost its driver last */
 	int64_t lost_ns;
 };
 
@@ -235,7 +235,7 @@ struct sim_flow {
 
 /* One run of an application by one driver. */
 struct sim_app {
-	bool given, ended, stop_told;
+	bool given, ended, stop_requested;
 	uint64_t incarnation, run;
 	char name[16];
 	uint32_t fragment_count, flow_count, op_count;
@@ -319,22 +319,23 @@ struct sim_host {
 	int64_t heard_ns;  /* when its workerd was last heard */
 	int64_t wiring_ns; /* when it began to make its edges */
 	/* of the run; works: prepare, wire, start or destroy is under way */
-	bool works, has_page, answers, wired, done_said, drained, run_failed, hangs;
+	bool works, has_page, answers, wired, done_reported, drained, run_failed, hangs;
 	int64_t limit_ns; /* of each callback, once it is to drain; 0: none */
 	bool ends;        /* its core has ended it */
 	bool orderly, dying;
-	bool end_told; /* its workerd has passed on that it shall end */
+	bool end_requested; /* its workerd has passed on that it shall end */
 	bool started;
 	bool died_early; /* not in order, before it was done or its application was told to end */
 	/* its HOST_EXIT came before the driver killed what was left of its application */
 	bool exit_heard;
 	bool faulty; /* it came to grief by itself, or something did it to this process alone */
 	bool term_by_stranger;
-	bool ended_by_worker, kill_told; /* kill_told: the driver's KILL has reached its workerd */
+	bool ended_by_worker;
+	bool kill_requested; /* the driver's KILL has reached its workerd */
 	int status, signal;
-	int64_t dead_ns_at; /* when it died; 0: lives */
-	int64_t said_ns;    /* when its workerd last heard it */
-	int64_t owed_ns;    /* by when it must be gone; 0: nobody wants that yet */
+	int64_t dead_ns_at;         /* when it died; 0: lives */
+	int64_t heard_by_worker_ns; /* when its workerd last heard it */
+	int64_t owed_ns;            /* by when it must be gone; 0: nobody wants that yet */
 };
 
 enum sim_fault_kind {
@@ -433,7 +434,7 @@ struct sim_result {
 /* Runs one history; out: where to write it, NULL: nowhere. */
 void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result);
 void sim_fail(struct sim *sim, const char *invariant, const char *format, ...) FRAG_PRINTF(3, 4);
-void sim_say(struct sim *sim, const char *who, const char *format, ...) FRAG_PRINTF(3, 4);
+void sim_print(struct sim *sim, const char *who, const char *format, ...) FRAG_PRINTF(3, 4);
 void sim_note(struct sim *sim, uint64_t a, uint64_t b); /* into the hash */
 void sim_note_bytes(struct sim *sim, const void *bytes, size_t size);
 uint64_t sim_random(struct sim *sim);

@@ -22,7 +22,7 @@ static const struct sim_host *host_of(const struct sim *sim, const struct sim_ap
 /* It came to grief by itself, or its workerd ended it though the driver had not asked for that. */
 static bool can_have_failed(const struct sim_host *host)
 {
-	bool by_driver = host->kill_told || (host->end_told && host->orderly);
+	bool by_driver = host->kill_requested || (host->end_requested && host->orderly);
 
 	return host->faulty || (host->ended_by_worker && !by_driver);
 }

@@ -94,8 +94,8 @@ static void do_send_host(struct sim *sim, struct sim_host *host, const struct fw
 	frame = encode(sim, message, 1, &size);
 	if (frame == NULL)
 		return;
-	host->end_told =
-		host->end_told || (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0);
+	host->end_requested = host->end_requested ||
+			      (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0);
 	sim_host_put(sim, host, 0, SIM_FRAME_DATA, frame, size);
 }
 
@@ -119,7 +119,7 @@ static void do_spawn(struct sim *sim, uint32_t index, const struct wrk_action *a
 	do_send_host(sim, host, action->message);
 }
 
-static void act(struct sim *sim, uint32_t index, const struct wrk_action *action)
+static void perform(struct sim *sim, uint32_t index, const struct wrk_action *action)
 {
 	struct sim_worker *worker = &sim->workers[index];
 	struct sim_host *host = sim_host_of(sim, index, action->host);
@@ -154,12 +154,12 @@ static void act(struct sim *sim, uint32_t index, const struct wrk_action *action
 			     (struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = action->host});
 		break;
 	case WRK_DO_LOG:
-		sim_say(sim, worker->name, "| %s", action->text);
+		sim_print(sim, worker->name, "| %s", action->text);
 		break;
 	case WRK_DO_EXIT:
 		worker->exited = true;
 		worker->exit_code = action->exit_code;
-		sim_say(sim, worker->name, "exits with %d", action->exit_code);
+		sim_print(sim, worker->name, "exits with %d", action->exit_code);
 		sim_worker_die(sim, index, false);
 		break;
 	}
@@ -194,7 +194,7 @@ static void step(struct sim *sim, uint32_t index, struct wrk_event *event)
 		sim_fail(sim, "bounded", "%s: %zu actions in one step", worker->name,
 			 worker->actions.count);
 	for (size_t i = 0; i < worker->actions.count && worker->process.alive && !sim->failed; i++)
-		act(sim, index, &worker->actions.items[i]);
+		perform(sim, index, &worker->actions.items[i]);
 }
 
 /* The name that the driver gave is kept when a worker comes back to it. */
@@ -225,7 +225,7 @@ static void take_kill(struct sim *sim, uint32_t index, const struct fw_message *
 		    host->connection != worker->connection || host->run != message->run ||
 		    host->number != message->host || host->epoch != message->epoch)
 			continue;
-		host->kill_told = true;
+		host->kill_requested = true;
 		worker->heard_end = host->app;
 	}
 }
@@ -239,7 +239,7 @@ void sim_worker_raise(struct sim *sim, uint32_t index, const struct wrk_event *e
 	if (!worker->process.alive || sim->failed)
 		return;
 	if (event->kind == WRK_STOP && ++worker->stops == 2)
-		worker->told_twice_ns = sim->now_ns;
+		worker->second_request_ns = sim->now_ns;
 	check_name(sim, worker, event);
 	if (event->kind == WRK_DRIVER_MESSAGE && event->message->kind == FW_HOST_KILL)
 		take_kill(sim, index, event->message);
@@ -292,9 +292,9 @@ void sim_worker_start(struct sim *sim, uint32_t index)
 	worker->core = NULL;
 	worker->identity_unknown =
 		worker->generation > 0 || worker->same_name || (index == 0 && sim->same_names);
-	worker->told_to_end = false;
+	worker->end_requested = false;
 	worker->stops = 0;
-	worker->told_twice_ns = 0;
+	worker->second_request_ns = 0;
 	worker->exited = false;
 	worker->served = worker->heard_end = NULL;
 	worker->hello_open = false;
@@ -310,7 +310,7 @@ void sim_worker_start(struct sim *sim, uint32_t index)
 		sim_fail(sim, "memory", "cannot make %s", worker->name);
 		return;
 	}
-	sim_say(sim, worker->name, "starts");
+	sim_print(sim, worker->name, "starts");
 	worker->has_network = !sim_chance(sim, 10);
 	if (!worker->has_network) { /* as at boot */
 		sim_put(sim, sim->now_ns + sim_between(sim, 0, 3 * SIM_S), SIM_EV_NETWORK, index,

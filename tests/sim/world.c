@@ -54,7 +54,7 @@ void sim_note_bytes(struct sim *sim, const void *bytes, size_t size)
 	sim_note(sim, word, size);
 }
 
-void sim_say(struct sim *sim, const char *who, const char *format, ...)
+void sim_print(struct sim *sim, const char *who, const char *format, ...)
 {
 	va_list args;
 
@@ -78,7 +78,7 @@ void sim_fail(struct sim *sim, const char *invariant, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(sim->failure, sizeof(sim->failure), format, args);
 	va_end(args);
-	sim_say(sim, "INVARIANT", "%s: %s", invariant, sim->failure);
+	sim_print(sim, "INVARIANT", "%s: %s", invariant, sim->failure);
 }
 
 static void happen(struct sim *sim, const struct sim_event *event)

@@ -126,7 +126,7 @@ struct play {
 	uint64_t seed;
 };
 
-static uint64_t draw(struct play *p, uint64_t n)
+static uint64_t random_below(struct play *p, uint64_t n)
 {
 	p->seed = p->seed * 6364136223846793005ull + 1442695040888963407ull;
 	return (p->seed >> 33) % n;
@@ -134,7 +134,7 @@ static uint64_t draw(struct play *p, uint64_t n)
 
 static void play_step(struct play *p)
 {
-	switch (draw(p, 4)) {
+	switch (random_below(p, 4)) {
 	case 0:
 		if (p->sent - p->confirmed < WINDOW)
 			p->sent++;
@@ -174,11 +174,11 @@ Test(account, lost_is_never_less_than_the_truth_nor_more_than_the_window_above_i
 			struct fragi_summary_flow a;
 			uint64_t truth;
 
-			for (uint64_t i = draw(&p, 300); i > 0; i--) {
+			for (uint64_t i = random_below(&p, 300); i > 0; i--) {
 				play_step(&p);
-				if (draw(&p, 30) == 0)
+				if (random_below(&p, 30) == 0)
 					report(&p, &tx, NULL);
-				if (draw(&p, 30) == 0)
+				if (random_below(&p, 30) == 0)
 					report(&p, NULL, &rx);
 			}
 			report(&p, lost & 1 ? NULL : &tx, lost & 2 ? NULL : &rx);

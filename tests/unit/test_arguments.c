@@ -66,7 +66,7 @@ Test(arguments, what_is_wrong_in_what_is_given)
 					     .args = {"--sorce", "aja", "--source=ajja", "plain",
 						      "--path"}},
 		  "unknown argument --sorce; did you mean \"source\"?\n"
-		  "argument --source: \"ajja\" is none of its choices; did you mean \"aja\"?\n"
+		  "argument --source: \"ajja\" is not one of its choices; did you mean \"aja\"?\n"
 		  "argument \"plain\": not understood; write --NAME VALUE or --NAME=VALUE\n"
 		  "argument --path: its value is missing; write --path=VALUE\n");
 	bad_graph(&(const struct graph_text){.text = HEAD OPS,
@@ -91,9 +91,9 @@ Test(arguments, what_is_wrong_in_a_declaration)
 		"  e: {default: \"${c}\"}\n"
 		"  f: 5\n"
 		"  g: {default: [1], choices: 2, help: {}}\n" OPS,
-		"app.yaml:4:3: arguments: argument \"a.b\" is no name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:4:3: arguments: argument \"a.b\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
 		"app.yaml:5:3: arguments: help is taken: --help lists the arguments; choose another name\n"
-		"app.yaml:6:16: argument c: default \"x\" is none of the choices; choices: y, z\n"
+		"app.yaml:6:16: argument c: default \"x\" is not one of the choices; choices: y, z\n"
 		"app.yaml:7:7: argument d: unknown key \"defalt\"; did you mean \"default\"?\n"
 		"app.yaml:8:16: argument e: default \"${c}\" refers to an argument; arguments cannot refer to one another\n"
 		"app.yaml:9:6: argument f: an argument is a single value; it must be a map (keys and values)\n"
@@ -244,9 +244,10 @@ Test(when, errors)
 		 "app.yaml:12:32: when: argument verbose is true or false, never \"maybe\"\n");
 	bad_text(
 		HEAD "operators: {a: {type: t, when: {source: aja}}}\n",
-		"app.yaml:1:1: app: has no operators (none that its `when` leave); add operators or a composer\n");
-	bad_text(HEAD "fragments: {f: {operators: {a: {type: t}}, when: {source: aja}}}\n",
-		 "app.yaml:8:1: there are no fragments (none that their `when` leave); add one\n");
+		"app.yaml:1:1: app: has no operators (or `when` excludes all of them); add operators or a composer\n");
+	bad_text(
+		HEAD "fragments: {f: {operators: {a: {type: t}}, when: {source: aja}}}\n",
+		"app.yaml:8:1: there are no fragments (or `when` excludes all of them); add one\n");
 	bad_text(
 		HEAD
 		"fragments:\n"

@@ -64,13 +64,13 @@ Test(composed, names_that_are_none_or_taken_are_refused)
 	cr_expect_null(frag_make_resource(fragment, "a pool", "unbounded_allocator", FRAG_NO_ARGS));
 	cr_expect_null(frag_make_resource(fragment, NULL, NULL, FRAG_NO_ARGS));
 	end(fragment, &diag,
-	    "app: \"\" is no name of an operator; write a letter, then letters, digits, _ or -, 63 at most\n"
+	    "app: \"\" is not a valid name of an operator; write a letter, then letters, digits, _ or -, 63 at most\n"
 	    "app.op: two conditions are called \"gate\"\n"
-	    "app.op: \"a gate\" is no name of a condition\n"
+	    "app.op: \"a gate\" is not a valid name of a condition\n"
 	    "app.op: unknown condition type \"\"; valid: message_available, downstream_affordable, count, boolean, periodic, none\n"
 	    "app: two resources are called \"pool\"\n"
-	    "app: \"a pool\" is no name of a resource\n"
-	    "app: \"\" is no name of a resource\n");
+	    "app: \"a pool\" is not a valid name of a resource\n"
+	    "app: \"\" is not a valid name of a resource\n");
 }
 
 Test(composed, an_operator_made_twice_is_refused)
@@ -105,7 +105,7 @@ Test(composed, flows_of_nothing_or_by_no_policy_are_refused)
 	end(fragment, &diag,
 	    "app: frag_add_flow: the operator is NULL\n"
 	    "app: operator \"stranger\" is of fragment \"app\"\n"
-	    "app: flow a -> b: 9 is no policy; take one of FRAG_POLICY_...\n"
+	    "app: flow a -> b: 9 is not a valid policy; take one of FRAG_POLICY_...\n"
 	    "app: flow a -> b: its capacity is 65537; give 65536 at most\n");
 }
 

@@ -325,6 +325,6 @@ Test(sets, errors)
 			.text = HEAD
 			"operators: {a: {type: t}, b: {type: t, when: {source: aja}}}\n",
 			.sets = {"f.a.p=1", "app.b.p=1"}},
-		"--set f.a.p=1: unknown fragment \"f\"; the one fragment is called as the application, app\n"
+		"--set f.a.p=1: unknown fragment \"f\"; the only fragment has the name of the application, app\n"
 		"--set app.b.p=1: operator app.b is excluded by its when\n");
 }

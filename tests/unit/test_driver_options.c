@@ -90,8 +90,8 @@ Test(driver_options, start_timeout)
 		     1500000000);
 	for (int i = 0; i < 2; i++)
 		refused(ARGS("--app", "a", "--start-timeout", i == 0 ? "soon" : "0s"),
-			i == 0 ? "--start-timeout \"soon\" is no time; give it as 30s or 500ms"
-			       : "--start-timeout \"0s\" is no time; give it as 30s or 500ms");
+			i == 0 ? "--start-timeout \"soon\" is not a valid time; give it as 30s or 500ms"
+			       : "--start-timeout \"0s\" is not a valid time; give it as 30s or 500ms");
 }
 
 Test(driver_options, beats)

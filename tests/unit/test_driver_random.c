@@ -5,7 +5,7 @@
  * Workers that say anything at any time, in any order: no move that is not in a table, every sum
  * balances, and whatever happened, a stop ends the application.
  */
-static uint64_t draw(uint64_t *seed, uint64_t n)
+static uint64_t random_below(uint64_t *seed, uint64_t n)
 {
 	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
 	return (*seed >> 33) % n;
@@ -13,14 +13,14 @@ static uint64_t draw(uint64_t *seed, uint64_t n)
 
 static void say_anything(struct world *w, uint64_t *seed)
 {
-	uint64_t connection = 1 + draw(seed, 3);
-	uint32_t host = 1 + (uint32_t)draw(seed, 3);
-	bool honest = draw(seed, 3) != 0;
+	uint64_t connection = 1 + random_below(seed, 3);
+	uint32_t host = 1 + (uint32_t)random_below(seed, 3);
+	bool honest = random_below(seed, 3) != 0;
 	struct fw_message message;
 
 	if (honest)
 		host = (uint32_t)connection;
-	switch (draw(seed, 14)) {
+	switch (random_below(seed, 14)) {
 	case 0:
 		hello(w, connection, connection == 1 ? "a" : "b", connection == 1 ? "f1" : "f2");
 		break;
@@ -35,52 +35,53 @@ static void say_anything(struct world *w, uint64_t *seed)
 		break;
 	case 4:
 		message = of_host(FW_HOST_EVENT, host);
-		message.event.state = (enum fw_host_state)(1 + draw(seed, 6));
-		message.event.peer = (uint32_t)draw(seed, 4);
-		message.event.sent = draw(seed, 3);
-		message.event.delivered = draw(seed, 3);
+		message.event.state = (enum fw_host_state)(1 + random_below(seed, 6));
+		message.event.peer = (uint32_t)random_below(seed, 4);
+		message.event.sent = random_below(seed, 3);
+		message.event.delivered = random_below(seed, 3);
 		say(w, connection, &message);
 		break;
 	case 5:
-		say_stats(w, connection, host, draw(seed, 4) == 0, draw(seed, 100),
-			  draw(seed, 100));
+		say_stats(w, connection, host, random_below(seed, 4) == 0, random_below(seed, 100),
+			  random_below(seed, 100));
 		break;
 	case 6:
-		if (draw(seed, 4) == 0)
-			say_exit(w, connection, host, (int)draw(seed, 4), 0,
-				 draw(seed, 2) ? "it ended" : "");
+		if (random_below(seed, 4) == 0)
+			say_exit(w, connection, host, (int)random_below(seed, 4), 0,
+				 random_below(seed, 2) ? "it ended" : "");
 		break;
 	case 7:
-		if (draw(seed, 8) == 0)
+		if (random_below(seed, 8) == 0)
 			step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
 						    .connection = connection,
 						    .text = "gone"});
 		break;
 	case 8:
-		if (draw(seed, 16) == 0)
+		if (random_below(seed, 16) == 0)
 			step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
 		break;
 	case 9:
-		pass(w, (int64_t)draw(seed, 2000) * MS);
+		pass(w, (int64_t)random_below(seed, 2000) * MS);
 		break;
 	case 10:
-		message = of_host(draw(seed, 2) ? FW_HOST_STARTED : FW_HOST_PREPARED, host);
-		if (draw(seed, 10) == 0)
+		message = of_host(random_below(seed, 2) ? FW_HOST_STARTED : FW_HOST_PREPARED, host);
+		if (random_below(seed, 10) == 0)
 			say(w, connection, &message);
 		break;
 	case 11:
 		message = (struct fw_message){
-			.kind = (enum fw_kind)(FW_HELLO + draw(seed, FW_HOST_EXIT - FW_HELLO + 1))};
+			.kind = (enum fw_kind)(FW_HELLO +
+					       random_below(seed, FW_HOST_EXIT - FW_HELLO + 1))};
 		if (message.kind == FW_HELLO)
-			message.hello = (struct fw_hello){.major = (uint32_t)draw(seed, 3),
+			message.hello = (struct fw_hello){.major = (uint32_t)random_below(seed, 3),
 							  .role = FW_ROLE_WORKER};
-		if (message.kind != FW_HOST_EVENT && draw(seed, 20) == 0)
+		if (message.kind != FW_HOST_EVENT && random_below(seed, 20) == 0)
 			say(w, connection, &message);
 		break;
 	default:
 		for (uint64_t c = 1; c <= 3; c++)
 			beat(w, c);
-		pass(w, (int64_t)draw(seed, 300) * MS);
+		pass(w, (int64_t)random_below(seed, 300) * MS);
 		break;
 	}
 }
@@ -88,7 +89,7 @@ static void say_anything(struct world *w, uint64_t *seed)
 /* Two workers that go along most of the time get far enough for anything to matter. */
 static void go_along(struct world *w, uint64_t *seed)
 {
-	uint64_t far = draw(seed, 4);
+	uint64_t far = random_below(seed, 4);
 
 	both_come(w);
 	if (far < 1 || drv_core_app_state(w->core) != DRV_APP_PREPARING)
@@ -115,8 +116,8 @@ Test(driver_random, anything_at_any_time_ends_in_order, .timeout = 120)
 
 		fragi_log_threshold = FRAGI_LOG_ERROR;
 		world_init(w);
-		app_timed(w, two_fragments, draw(&state, 2) ? 0 : 20 * SECOND);
-		if (draw(&state, 4) != 0)
+		app_timed(w, two_fragments, random_below(&state, 2) ? 0 : 20 * SECOND);
+		if (random_below(&state, 4) != 0)
 			go_along(w, &state);
 		for (int i = 0; i < 200 && !w->ended; i++)
 			say_anything(w, &state);

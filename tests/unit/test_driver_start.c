@@ -353,7 +353,7 @@ Test(driver_start, bytes_that_are_no_source_are_refused)
 	step(&w, &event);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 2);
-	cr_expect_str_eq(w.reason, "the application is no packed source");
+	cr_expect_str_eq(w.reason, "the application is not a packed source");
 	cr_expect_eq(drv_core_named_state(w.core, "app"), DRV_APP_ENDED);
 	pass(&w, SECOND);
 	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});

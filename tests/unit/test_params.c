@@ -158,17 +158,17 @@ Test(params, every_wrong_text_has_its_sentence)
 		fill("b: maybe\ni: 1.5\nf: one\ns: [a]\nsize: -1\nduration: 3 days\npath: {a: b}\nresource: pool\n"
 		     "i64s: 3\nf64s: [a]\nstrings: [[a]]\ncondition: $x\ni64: 3\nzzzzzz: 1\n",
 		     FRAG_NO_ARGS, &s,
-		     "a.yaml:1:4: f.op: parameter \"b\": \"maybe\" is no bool; write true or false\n"
-		     "a.yaml:2:4: f.op: parameter \"i\": \"1.5\" is no integer\n"
-		     "a.yaml:3:4: f.op: parameter \"f\": \"one\" is no number\n"
-		     "a.yaml:4:4: f.op: parameter \"s\": a list is no string\n"
-		     "a.yaml:5:7: f.op: parameter \"size\": \"-1\" is no size; write bytes, or a number with a unit such as 512Mi or 2MB\n"
-		     "a.yaml:6:11: f.op: parameter \"duration\": \"3 days\" is no duration; write nanoseconds, or a number with a unit such as 10ms, 2s or 30hz\n"
-		     "a.yaml:7:7: f.op: parameter \"path\": a map is no path\n"
-		     "a.yaml:8:11: f.op: parameter \"resource\": \"pool\" is no reference to a resource; write $NAME\n"
-		     "a.yaml:9:7: f.op: parameter \"i64s\": \"3\" is no list of integers; write [1, 2]\n"
-		     "a.yaml:10:8: f.op: parameter \"f64s\": \"a\" is no number\n"
-		     "a.yaml:11:11: f.op: parameter \"strings\": a list is no list of strings; write [a, b]\n"
+		     "a.yaml:1:4: f.op: parameter \"b\": \"maybe\" is not a valid bool; write true or false\n"
+		     "a.yaml:2:4: f.op: parameter \"i\": \"1.5\" is not a valid integer\n"
+		     "a.yaml:3:4: f.op: parameter \"f\": \"one\" is not a valid number\n"
+		     "a.yaml:4:4: f.op: parameter \"s\": a list is not a valid string\n"
+		     "a.yaml:5:7: f.op: parameter \"size\": \"-1\" is not a valid size; write bytes, or a number with a unit such as 512Mi or 2MB\n"
+		     "a.yaml:6:11: f.op: parameter \"duration\": \"3 days\" is not a valid duration; write nanoseconds, or a number with a unit such as 10ms, 2s or 30hz\n"
+		     "a.yaml:7:7: f.op: parameter \"path\": a map is not a valid path\n"
+		     "a.yaml:8:11: f.op: parameter \"resource\": \"pool\" is not a valid reference to a resource; write $NAME\n"
+		     "a.yaml:9:7: f.op: parameter \"i64s\": \"3\" is not a valid list of integers; write [1, 2]\n"
+		     "a.yaml:10:8: f.op: parameter \"f64s\": \"a\" is not a valid number\n"
+		     "a.yaml:11:11: f.op: parameter \"strings\": a list is not a valid list of strings; write [a, b]\n"
 		     "a.yaml:12:12: f.op: parameter \"condition\": there is no condition \"x\"\n"
 		     "a.yaml:13:1: f.op: unknown parameter \"i64\"; did you mean \"i64s\"?\n"
 		     "a.yaml:14:1: f.op: unknown parameter \"zzzzzz\"; its parameters: b, i, f, s, optional, size, duration, path, resource, i64s, f64s, strings, condition\n"),
@@ -259,13 +259,15 @@ Test(params, wrong_tables)
 	cr_expect_eq(fragi_params_check(&table, sizeof(struct all), NULL), 0);
 	wrong_table(two, 2, sizeof(two[0]), sizeof(struct all), "two parameters are called \"i\"");
 	wrong_table(two, 2, 4, sizeof(struct all),
-		    "parameters of 4 bytes each are none; set the table with FRAG_PARAMS");
+		    "parameters of 4 bytes each are not valid; set the table with FRAG_PARAMS");
 	wrong_table(NULL, 2, sizeof(two[0]), sizeof(struct all),
-		    "2 parameters in a table that cannot be");
+		    "2 parameters in an invalid table");
 	one.name = "a.b";
-	wrong_table(&one, 1, sizeof(one), sizeof(struct all), "\"a.b\" is no name of a parameter");
+	wrong_table(&one, 1, sizeof(one), sizeof(struct all),
+		    "\"a.b\" is not a valid name of a parameter");
 	one.name = NULL;
-	wrong_table(&one, 1, sizeof(one), sizeof(struct all), "\"\" is no name of a parameter");
+	wrong_table(&one, 1, sizeof(one), sizeof(struct all),
+		    "\"\" is not a valid name of a parameter");
 	one.name = "a";
 	one.kind = 99;
 	wrong_table(&one, 1, sizeof(one), sizeof(struct all),
@@ -329,8 +331,9 @@ Test(params, maps_from_graphs_and_from_c)
 	setting.value = setting.place = root;
 	cr_assert_eq(fragi_params_fill(&mapped_table, &setting, 1, &s, &context), -EINVAL);
 	cr_assert_eq(diag.count, 1);
-	cr_expect_str_eq(diag.items[0].text,
-			 "f.op: parameter \"map\": a list is no map of strings; write {key: text}");
+	cr_expect_str_eq(
+		diag.items[0].text,
+		"f.op: parameter \"map\": a list is not a valid map of strings; write {key: text}");
 	fragi_diag_fini(&diag);
 
 	cr_assert_eq(fragi_settings_from_args(&arena, FRAG_ARGS({"map", "{one: 1, two: b c}"}),
@@ -346,7 +349,7 @@ Test(params, maps_from_graphs_and_from_c)
 	cr_assert_eq(fragi_params_fill(&mapped_table, from_args, count, &s, &context), -EINVAL);
 	cr_expect_str_eq(
 		diag.items[0].text,
-		"f.op: parameter \"map\": \"[1]\" is no map of strings; write {key: text}");
+		"f.op: parameter \"map\": \"[1]\" is not a valid map of strings; write {key: text}");
 	fragi_diag_fini(&diag);
 	fragi_arena_fini(&arena);
 }

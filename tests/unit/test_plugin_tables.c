@@ -50,18 +50,17 @@ Test(plugin_tables, of_the_plugin)
 		"library libmine.so: its frag_plugin_v1 is not filled in; define it with FRAG_PLUGIN(...)");
 	p = sound;
 	p.name = NULL;
-	refused(&p, -EINVAL, "library libmine.so: \"\" is no name of a plugin");
+	refused(&p, -EINVAL, "library libmine.so: \"\" is not a valid name of a plugin");
 	p.name = "my plugin";
-	refused(&p, -EINVAL, "library libmine.so: \"my plugin\" is no name of a plugin");
+	refused(&p, -EINVAL, "library libmine.so: \"my plugin\" is not a valid name of a plugin");
 	p = sound;
 	p.op_count = 3;
-	refused(&p, -EINVAL,
-		"library libmine.so: it lists 3 operator types in a table that cannot be");
+	refused(&p, -EINVAL, "library libmine.so: it lists 3 operator types in an invalid table");
 	p = sound;
 	p.type_count = 2;
-	refused(&p, -EINVAL, "library libmine.so: it lists 2 types in a table that cannot be");
+	refused(&p, -EINVAL, "library libmine.so: it lists 2 types in an invalid table");
 	p.type_count = 5000;
-	refused(&p, -EINVAL, "library libmine.so: it lists 5000 types in a table that cannot be");
+	refused(&p, -EINVAL, "library libmine.so: it lists 5000 types in an invalid table");
 }
 
 Test(plugin_tables, of_composers)
@@ -76,19 +75,19 @@ Test(plugin_tables, of_composers)
 	composers[0].compose = NULL;
 	refused(&p, -EINVAL, "library libmine.so: composer \"line\" has no function");
 	composers[0].name = NULL;
-	refused(&p, -EINVAL, "library libmine.so: \"\" is no name of a composer");
+	refused(&p, -EINVAL, "library libmine.so: \"\" is not a valid name of a composer");
 	composers[0].name = "a line";
-	refused(&p, -EINVAL, "library libmine.so: \"a line\" is no name of a composer");
+	refused(&p, -EINVAL, "library libmine.so: \"a line\" is not a valid name of a composer");
 	p.composer_size = 8;
 	refused(&p, -EINVAL,
-		"library libmine.so: 1 composers in a table that cannot be; set it with FRAG_COMPOSERS");
+		"library libmine.so: 1 composers in an invalid table; set it with FRAG_COMPOSERS");
 	p.composer_size = sizeof(composers[0]) + 4;
 	refused(&p, -EINVAL,
-		"library libmine.so: 1 composers in a table that cannot be; set it with FRAG_COMPOSERS");
+		"library libmine.so: 1 composers in an invalid table; set it with FRAG_COMPOSERS");
 	p.composer_size = sizeof(composers[0]);
 	p.composer_count = 5000;
 	refused(&p, -EINVAL,
-		"library libmine.so: 5000 composers in a table that cannot be; set it with FRAG_COMPOSERS");
+		"library libmine.so: 5000 composers in an invalid table; set it with FRAG_COMPOSERS");
 }
 
 /* A plugin with this type alone, or with it twice. */
@@ -112,17 +111,17 @@ Test(plugin_tables, of_operator_types)
 
 	type_refused(NULL, "library libmine.so: the table of an operator type is NULL");
 	type.name = NULL;
-	type_refused(&type, "library libmine.so: \"\" is no name of an operator type");
+	type_refused(&type, "library libmine.so: \"\" is not a valid name of an operator type");
 	type.name = "no.name";
-	type_refused(&type, "library libmine.so: \"no.name\" is no name of an operator type");
+	type_refused(&type,
+		     "library libmine.so: \"no.name\" is not a valid name of an operator type");
 	type = sound_type;
 	type.compute = NULL;
 	type_refused(&type, "library libmine.so: operator type \"op\" has no compute");
 	type = sound_type;
 	type.param_count = 2;
-	type_refused(
-		&type,
-		"library libmine.so: operator type \"op\": 2 parameters in a table that cannot be");
+	type_refused(&type,
+		     "library libmine.so: operator type \"op\": 2 parameters in an invalid table");
 	p.ops = twice;
 	p.op_count = 2;
 	refused(&p, -EINVAL, "library libmine.so: it lists operator type \"op\" twice");
@@ -160,10 +159,11 @@ Test(plugin_tables, of_condition_types)
 	type.struct_size = 8;
 	condition_refused(
 		&type,
-		"library libmine.so: a condition type of 8 bytes is none; begin its table with FRAG_CONDITION_TYPE_INIT");
+		"library libmine.so: a condition type of 8 bytes is not valid; begin its table with FRAG_CONDITION_TYPE_INIT");
 	type = sound_condition;
 	type.name = "no name";
-	condition_refused(&type, "library libmine.so: \"no name\" is no name of a condition type");
+	condition_refused(
+		&type, "library libmine.so: \"no name\" is not a valid name of a condition type");
 	type = sound_condition;
 	type.check = NULL;
 	condition_refused(&type, "library libmine.so: condition type \"c\" has no check");
@@ -184,7 +184,7 @@ Test(plugin_tables, of_condition_types)
 	refused(&p, -EINVAL, "library libmine.so: it lists condition type \"c\" twice");
 	p.condition_count = 5000;
 	refused(&p, -EINVAL,
-		"library libmine.so: it lists 5000 condition types in a table that cannot be");
+		"library libmine.so: it lists 5000 condition types in an invalid table");
 }
 
 /* What lies beyond the size that a plugin was compiled with is not its table's. */
@@ -222,8 +222,8 @@ Test(plugin_tables, of_ports)
 		struct frag_port port;
 		const char *sentence;
 	} cases[] = {
-		{{.dir = FRAG_IN}, "\"\" is no name of a port"},
-		{{.name = "9", .dir = FRAG_IN}, "\"9\" is no name of a port"},
+		{{.dir = FRAG_IN}, "\"\" is not a valid name of a port"},
+		{{.name = "9", .dir = FRAG_IN}, "\"9\" is not a valid name of a port"},
 		{{.name = "p"}, "port \"p\" is neither FRAG_IN nor FRAG_OUT"},
 		{{.name = "p", .dir = FRAG_OUT, .flags = 0x80},
 		 "port \"p\" has flags 0x80, which this libfrag does not know"},
@@ -249,21 +249,20 @@ Test(plugin_tables, of_ports)
 	type.port_size = 8;
 	type_refused(
 		&type,
-		"library libmine.so: operator type \"op\": ports of 8 bytes each are none; set the table with FRAG_PORTS");
+		"library libmine.so: operator type \"op\": ports of 8 bytes each are not valid; set the table with FRAG_PORTS");
 	type.port_size = sizeof(struct frag_port) + 4;
 	snprintf(
 		sentence, sizeof(sentence),
-		"library libmine.so: operator type \"op\": ports of %zu bytes each are none; set the table with FRAG_PORTS",
+		"library libmine.so: operator type \"op\": ports of %zu bytes each are not valid; set the table with FRAG_PORTS",
 		sizeof(struct frag_port) + 4);
 	type_refused(&type, sentence);
 	type.ports = NULL;
 	type_refused(&type,
-		     "library libmine.so: operator type \"op\": 2 ports in a table that cannot be");
+		     "library libmine.so: operator type \"op\": 2 ports in an invalid table");
 	type.ports = ports;
 	type.port_count = 5000;
-	type_refused(
-		&type,
-		"library libmine.so: operator type \"op\": 5000 ports in a table that cannot be");
+	type_refused(&type,
+		     "library libmine.so: operator type \"op\": 5000 ports in an invalid table");
 }
 
 Test(plugin_tables, that_do_not_fit_into_memory)

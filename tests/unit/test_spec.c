@@ -299,10 +299,10 @@ Test(spec, a_scheduler_has_all_its_settings)
 		HEAD
 		"compose: c\nscheduler: {type: greedi, worker_thread_number: 0, max_duration_ms: -1, check_recession_period_ms: nan, pin_cores: [x], stop_on_deadlock: 2, clock: {}, thread: 1}\n",
 		"app.yaml:4:19: app.scheduler: no scheduler \"greedi\"; did you mean \"greedy\"?\n"
-		"app.yaml:4:49: app.scheduler: worker_thread_number \"0\" is no whole number from 1 to 1024\n"
-		"app.yaml:4:69: app.scheduler: max_duration_ms \"-1\" is no whole number from 0 to 31622400000\n"
-		"app.yaml:4:100: app.scheduler: check_recession_period_ms \"nan\" is no number of milliseconds from 0 to 60000\n"
-		"app.yaml:4:117: app.scheduler: a core of pin_cores \"x\" is no whole number from 0 to 8191\n"
+		"app.yaml:4:49: app.scheduler: worker_thread_number \"0\" is not a whole number from 1 to 1024\n"
+		"app.yaml:4:69: app.scheduler: max_duration_ms \"-1\" is not a whole number from 0 to 31622400000\n"
+		"app.yaml:4:100: app.scheduler: check_recession_period_ms \"nan\" is not a number of milliseconds from 0 to 60000\n"
+		"app.yaml:4:117: app.scheduler: a core of pin_cores \"x\" is not a whole number from 0 to 8191\n"
 		"app.yaml:4:139: app.scheduler: stop_on_deadlock \"2\" is neither true nor false\n"
 		"app.yaml:4:142: app.scheduler: clock is not built yet; leave it out\n"
 		"app.yaml:4:153: app.scheduler: unknown key \"thread\"; valid keys: type, worker_thread_number, stop_on_deadlock, stop_on_deadlock_timeout_ms, max_duration_ms, check_recession_period_ms, pin_cores, strict_thread_pinning\n");
@@ -361,7 +361,7 @@ Test(spec, all_errors_come_in_one_go)
 		"    requirements: {cpu: x, memory: 5Q, affinity: {}, gpus: 1}\n"
 		"    thread_pools: {}\n"
 		"  g: {}\n",
-		"app.yaml:2:14: application \"my app\" is no name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:2:14: application \"my app\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
 		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata\n"
 		"app.yaml:7:32: f.detect: unknown key \"paramters\"; did you mean \"parameters\"?\n"
 		"app.yaml:7:59: f.detect: conditions is a map; it must be a list ([a, b])\n"
@@ -370,10 +370,10 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:9:10: f.c: an operator is a single value; it must be a map (keys and values)\n"
 		"app.yaml:10:17: f.d: type is a list; it must be a single value\n"
 		"app.yaml:10:39: f.d: metadata_policy \"updat\" is not known; did you mean \"update\"?\n"
-		"app.yaml:10:56: f.d: watchdog \"5x\" is no duration; write for example 10ms, 2s or 30hz\n"
+		"app.yaml:10:56: f.d: watchdog \"5x\" is not a valid duration; write for example 10ms, 2s or 30hz\n"
 		"app.yaml:10:70: f.d: metadata \"perhaps\" is neither true nor false\n"
-		"app.yaml:11:7: f: operator \"e e\" is no name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
-		"app.yaml:12:43: f.g.in: capacity \"0\" is no whole number from 1 to 65536\n"
+		"app.yaml:11:7: f: operator \"e e\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:12:43: f.g.in: capacity \"0\" is not a whole number from 1 to 65536\n"
 		"app.yaml:12:54: f.g.in: policy \"pup\" is not known; did you mean \"pop\"?\n"
 		"app.yaml:12:70: f.g.in: condition \"nome\" is not known; did you mean \"none\"?\n"
 		"app.yaml:12:76: f.g.in: unknown key \"size\"; valid keys: capacity, policy, condition\n"
@@ -382,21 +382,21 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:13:68: f.h: two conditions are called \"n\"; names are unique in an operator\n"
 		"app.yaml:14:11: f.i: subgraph is not built yet; leave it out\n"
 		"app.yaml:15:17: f.pool: a resource has no type; write for example {type: unbounded_allocator}\n"
-		"app.yaml:16:13: f: \"detect.out -> b.in -> c\" is no flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}\n"
+		"app.yaml:16:13: f: \"detect.out -> b.in -> c\" is not a valid flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}\n"
 		"app.yaml:16:38: f: a flow without `to`; add it\n"
 		"app.yaml:16:54: flow end detct: unknown operator \"f.detct\"; did you mean \"detect\"?\n"
 		"app.yaml:16:88: f: unknown key \"capcity\"; did you mean \"capacity\"?\n"
 		"app.yaml:16:106: f: edge shm is not built yet; leave it out\n"
-		"app.yaml:16:112: f: \"5\" is no flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}\n"
+		"app.yaml:16:112: f: \"5\" is not a valid flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}\n"
 		"app.yaml:16:115: f: a flow is neither `A.OUT -> B.IN` nor {from: A.OUT, to: B.IN}\n"
 		"app.yaml:17:26: f: on_failure policy migrate is not built yet; write stop\n"
-		"app.yaml:17:46: f: on_failure intensity \"x\" is no whole number from 0 to 1000000\n"
-		"app.yaml:18:25: f.requirements: cpu \"x\" is no number from 0 up\n"
-		"app.yaml:18:36: f.requirements: memory \"5Q\" is no size; write for example 512Mi or 2GB\n"
+		"app.yaml:17:46: f: on_failure intensity \"x\" is not a whole number from 0 to 1000000\n"
+		"app.yaml:18:25: f.requirements: cpu \"x\" is not a number from 0 up\n"
+		"app.yaml:18:36: f.requirements: memory \"5Q\" is not a valid size; write for example 512Mi or 2GB\n"
 		"app.yaml:18:40: f.requirements: affinity is not built yet; leave it out\n"
 		"app.yaml:18:54: f.requirements: unknown key \"gpus\"; did you mean \"gpu\"?\n"
 		"app.yaml:19:5: f: thread_pools is not built yet; leave it out\n"
-		"app.yaml:20:3: g: has no operators (none that its `when` leave); add operators or a composer\n");
+		"app.yaml:20:3: g: has no operators (or `when` excludes all of them); add operators or a composer\n");
 }
 
 Test(spec, the_top_is_checked)
@@ -432,9 +432,10 @@ Test(spec, the_top_is_checked)
 		"app.yaml:12:1: the key \"host\" is given twice in one map; remove one\n");
 	bad_text(
 		HEAD,
-		"app.yaml:1:1: app: has no operators (none that its `when` leave); add operators or a composer\n");
-	bad_text(HEAD "fragments: {}\n",
-		 "app.yaml:3:1: there are no fragments (none that their `when` leave); add one\n");
+		"app.yaml:1:1: app: has no operators (or `when` excludes all of them); add operators or a composer\n");
+	bad_text(
+		HEAD "fragments: {}\n",
+		"app.yaml:3:1: there are no fragments (or `when` excludes all of them); add one\n");
 }
 
 Test(spec, what_is_not_built_yet_is_refused_by_name)
@@ -472,15 +473,15 @@ Test(spec, flows_name_what_exists)
 		"app.yaml:7:5: flow end h.a.out: unknown fragment \"h\"; fragments: f, g\n"
 		"app.yaml:8:12: flow end f.b.out: unknown operator \"f.b\"; operators: a\n"
 		"app.yaml:8:34: both ends of this flow are in fragment f; write it into the flows of that fragment\n"
-		"app.yaml:8:39: \"a\" is no end of a flow; write FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR\n"
-		"app.yaml:8:42: \"a.b.c.d\" is no end of a flow; write FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR\n"
-		"app.yaml:8:51: \"g..x\" is no end of a flow; write FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR\n"
+		"app.yaml:8:39: \"a\" is not a valid end of a flow; write FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR\n"
+		"app.yaml:8:42: \"a.b.c.d\" is not a valid end of a flow; write FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR\n"
+		"app.yaml:8:51: \"g..x\" is not a valid end of a flow; write FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR\n"
 		"app.yaml:8:76: policy latest keeps the newest message only and has no capacity; leave capacity out\n"
 		"app.yaml:9:21: to is empty; name the inputs of the flow\n");
 	bad_text(
 		HEAD
 		"operators: {a: {type: t}}\nflows: [app.a.out -> a.in, {from: a, to: a, edge: ucx}]\n",
-		"app.yaml:4:9: app: \"app.a.out\" is no end of a flow; write OPERATOR.PORT or OPERATOR\n"
+		"app.yaml:4:9: app: \"app.a.out\" is not a valid end of a flow; write OPERATOR.PORT or OPERATOR\n"
 		"app.yaml:4:51: app: edge ucx inside a fragment: both ends are in one process; leave edge out\n");
 	fragi_spec_destroy(good_text(HEAD "compose: c\nflows: [made.out -> other]\n"));
 }
@@ -545,7 +546,7 @@ Test(spec, memory_is_bounded)
 		configs[i] = source.graph;
 	cr_expect_eq(fragi_spec_parse(&source, &diag, &spec), -ENOMEM);
 	expect_errors(&diag,
-		      "app.yaml: memory is short, or the graph needs more than 256 MiB of it\n");
+		      "app.yaml: out of memory, or the graph needs more than 256 MiB of it\n");
 	fragi_diag_fini(&diag);
 }
 

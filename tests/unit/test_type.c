@@ -116,10 +116,10 @@ Test(type, a_table_that_is_none_is_refused_with_a_sentence)
 		const char *says;
 	} cases[] = {
 		{{.name = "t", .size = 8}, "struct_size 0"},
-		{{FRAG_TYPE_INIT, .name = NULL, .size = 8}, "no name"},
-		{{FRAG_TYPE_INIT, .name = "a b", .size = 8}, "no name"},
-		{{FRAG_TYPE_INIT, .name = "i64[]", .size = 8}, "no name"},
-		{{FRAG_TYPE_INIT, .name = "message", .size = 8}, "no name"},
+		{{FRAG_TYPE_INIT, .name = NULL, .size = 8}, "not a valid name"},
+		{{FRAG_TYPE_INIT, .name = "a b", .size = 8}, "not a valid name"},
+		{{FRAG_TYPE_INIT, .name = "i64[]", .size = 8}, "not a valid name"},
+		{{FRAG_TYPE_INIT, .name = "message", .size = 8}, "not a valid name"},
 		{{FRAG_TYPE_INIT, .name = "t", .size = 0}, "size 0"},
 		{{FRAG_TYPE_INIT, .name = "t", .size = (size_t)2 << 30}, "size 2147483648"},
 		{{FRAG_TYPE_INIT, .name = "t", .size = 8, .align = 3}, "align 3"},

@@ -16,7 +16,7 @@ struct maker {
 	uint64_t state;
 };
 
-static uint64_t draw(struct maker *m)
+static uint64_t random_u64(struct maker *m)
 {
 	m->state ^= m->state << 13;
 	m->state ^= m->state >> 7;
@@ -26,12 +26,12 @@ static uint64_t draw(struct maker *m)
 
 static uint32_t below(struct maker *m, uint32_t n)
 {
-	return (uint32_t)(draw(m) % n);
+	return (uint32_t)(random_u64(m) % n);
 }
 
 static const char *word(struct maker *m)
 {
-	return fragi_arena_printf(&m->arena, "w%llx", (unsigned long long)draw(m));
+	return fragi_arena_printf(&m->arena, "w%llx", (unsigned long long)random_u64(m));
 }
 
 static const char **words(struct maker *m, uint32_t count)
@@ -48,7 +48,7 @@ static void *block(struct maker *m, uint32_t size)
 	uint8_t *bytes = fragi_arena_alloc(&m->arena, size);
 
 	for (uint32_t i = 0; i < size; i++)
-		bytes[i] = (uint8_t)draw(m);
+		bytes[i] = (uint8_t)random_u64(m);
 	return bytes;
 }
 
@@ -96,11 +96,11 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 			op->has_gaps = o == 1;
 			op->port_count = 2;
 			op->ports = fragi_arena_alloc(&m->arena, 2 * sizeof(*op->ports));
-			op->ports[0] =
-				(struct fw_port){word(m),      word(m),     FRAG_IN, below(m, 8),
-						 below(m, 99), below(m, 6), draw(m), true};
-			op->ports[1] = (struct fw_port){word(m), word(m), FRAG_OUT, 1,
-							0,       0,       draw(m),  false};
+			op->ports[0] = (struct fw_port){word(m),       word(m),      FRAG_IN,
+							below(m, 8),   below(m, 99), below(m, 6),
+							random_u64(m), true};
+			op->ports[1] = (struct fw_port){word(m), word(m), FRAG_OUT,      1,
+							0,       0,       random_u64(m), false};
 		}
 	}
 	p->flow_count = 3;
@@ -119,7 +119,8 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 	w->peer_count = 2;
 	w->peers = fragi_arena_alloc(&m->arena, 2 * sizeof(*w->peers));
 	for (uint32_t i = 0; i < 2; i++)
-		w->peers[i] = (struct fw_peer){i + 2, draw(m), make_addresses(m, 2), 2, word(m)};
+		w->peers[i] =
+			(struct fw_peer){i + 2, random_u64(m), make_addresses(m, 2), 2, word(m)};
 	w->edge_count = 5;
 	w->edges = fragi_arena_alloc(&m->arena, 5 * sizeof(*w->edges));
 	for (uint32_t i = 0; i < 5; i++) {
@@ -130,8 +131,8 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 					       .port = below(m, 5),
 					       .peer = 2,
 					       .window_messages = 1 + below(m, 9),
-					       .window_bytes = 1 + draw(m),
-					       .message_bytes_max = 1 + draw(m),
+					       .window_bytes = 1 + random_u64(m),
+					       .message_bytes_max = 1 + random_u64(m),
 					       .policy = 1 + below(m, 5),
 					       .order = below(m, 99),
 					       .other_end = word(m),
@@ -143,7 +144,8 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 
 static struct fragi_quantiles make_quantiles(struct maker *m)
 {
-	return (struct fragi_quantiles){draw(m), draw(m), draw(m), draw(m), draw(m)};
+	return (struct fragi_quantiles){random_u64(m), random_u64(m), random_u64(m), random_u64(m),
+					random_u64(m)};
 }
 
 static void make_stats(struct maker *m, struct fw_host_stats *s)
@@ -152,7 +154,8 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 	s->op_count = 3;
 	s->ops = fragi_arena_alloc(&m->arena, 3 * sizeof(*s->ops));
 	for (int i = 0; i < 3; i++)
-		s->ops[i] = (struct fw_op_stats){below(m, 4), i & 1, draw(m), make_quantiles(m)};
+		s->ops[i] =
+			(struct fw_op_stats){below(m, 4), i & 1, random_u64(m), make_quantiles(m)};
 	s->flow_count = 4;
 	s->flows = fragi_arena_alloc(&m->arena, 4 * sizeof(*s->flows));
 	for (int i = 0; i < 4; i++) {
@@ -160,10 +163,10 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 
 		f->latency = make_quantiles(m);
 		for (int c = 0; c < FRAGI_COUNTERS; c++)
-			f->counters[c] = draw(m);
+			f->counters[c] = random_u64(m);
 		for (int r = 0; r < FRAGI_DROP_REASONS; r++) {
-			f->tx_dropped[r] = draw(m);
-			f->rx_dropped[r] = draw(m);
+			f->tx_dropped[r] = random_u64(m);
+			f->rx_dropped[r] = random_u64(m);
 		}
 	}
 }
@@ -178,30 +181,31 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 	reply->workers = block(m, 4 * sizeof(*reply->workers));
 	reply->application_count = 2;
 	reply->worker_count = 4;
-	reply->more = (uint32_t)draw(m);
+	reply->more = (uint32_t)random_u64(m);
 	reply->applications[0] =
-		(struct fw_application_row){draw(m), word(m), word(m), 7, hosts, 3};
-	reply->applications[1] = (struct fw_application_row){draw(m), word(m), word(m), 0, NULL, 0};
+		(struct fw_application_row){random_u64(m), word(m), word(m), 7, hosts, 3};
+	reply->applications[1] =
+		(struct fw_application_row){random_u64(m), word(m), word(m), 0, NULL, 0};
 	for (uint32_t i = 0; i < 4; i++)
-		reply->workers[i] =
-			(struct fw_worker_row){word(m), word(m), word(m), i, (uint32_t)draw(m)};
+		reply->workers[i] = (struct fw_worker_row){word(m), word(m), word(m), i,
+							   (uint32_t)random_u64(m)};
 }
 
 static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 {
 	*message = (struct fw_message){.kind = kind,
-				       .seq = draw(m),
-				       .reply_to = draw(m),
-				       .run = draw(m),
-				       .host = (uint32_t)draw(m),
-				       .epoch = draw(m)};
+				       .seq = random_u64(m),
+				       .reply_to = random_u64(m),
+				       .run = random_u64(m),
+				       .host = (uint32_t)random_u64(m),
+				       .epoch = random_u64(m)};
 	switch (kind) {
 	case FW_HELLO:
 		message->hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
 						   .minor = 7,
 						   .role = FW_ROLE_WORKER,
 						   .name = word(m),
-						   .session = draw(m),
+						   .session = random_u64(m),
 						   .fragments = words(m, 5),
 						   .fragment_count = 5,
 						   .worker_address = "10.0.0.1",
@@ -210,11 +214,11 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .waits_for = word(m),
 						   .version = "0.1.0",
 						   .cores = 8,
-						   .memory_bytes = draw(m)};
+						   .memory_bytes = random_u64(m)};
 		return;
 	case FW_WELCOME:
 		message->welcome =
-			(struct fw_welcome){draw(m), word(m), 250000000, 3000000000, word(m)};
+			(struct fw_welcome){random_u64(m), word(m), 250000000, 3000000000, word(m)};
 		return;
 	case FW_REFUSED:
 		message->refused = (struct fw_refused){make_failure(m)};
@@ -241,8 +245,9 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->stop = (struct fw_host_stop){5000000000, 4};
 		return;
 	case FW_HOST_EVENT:
-		message->event = (struct fw_host_event){FW_STATE_IDLE, 3,       make_failure(m),
-							draw(m),       draw(m), draw(m)};
+		message->event = (struct fw_host_event){FW_STATE_IDLE,   3,
+							make_failure(m), random_u64(m),
+							random_u64(m),   random_u64(m)};
 		return;
 	case FW_HOST_STATS:
 		make_stats(m, &message->stats);
@@ -400,7 +405,7 @@ Test(wire_codec, random_bytes_are_refused)
 		struct fw_message *out;
 
 		for (size_t j = 0; j < size; j++)
-			bytes[j] = (uint8_t)draw(&m);
+			bytes[j] = (uint8_t)random_u64(&m);
 		if (fw_decode(bytes, size, &out, NULL) == 0)
 			fw_message_free(out);
 	}

@@ -38,7 +38,8 @@ void wrk_core_destroy(struct wrk_core *core)
 }
 
 /*
- * What even SIGKILL does not end at once is not waited for; being told again does not prolong that.
+ * A process that even SIGKILL does not end at once is not waited for; a further request does not
+ * prolong that.
  */
 static void end_in_time(struct wrk_core *core, int64_t now_ns)
 {
@@ -46,7 +47,7 @@ static void end_in_time(struct wrk_core *core, int64_t now_ns)
 		core->stop_at_ns = now_ns + 2 * WRK_KILL_NS;
 }
 
-/* A host that its driver has told to stop is left to it; the others are stopped here. */
+/* A host that its driver has asked to stop is left to it; the others are stopped here. */
 static void stop_hosts(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	core->grace_until_ns = INT64_MAX;

@@ -32,7 +32,7 @@ enum wrk_host_state {
 	WRK_HOST_NONE,
 	WRK_HOST_SPAWNING,
 	WRK_HOST_UP,
-	WRK_HOST_STOPPING, /* told to end by itself */
+	WRK_HOST_STOPPING, /* asked to end by itself */
 	WRK_HOST_KILLED,   /* SIGKILL is sent, the exit is not seen yet */
 	WRK_HOST_GONE,
 	WRK_HOST_STATES
@@ -44,7 +44,7 @@ enum wrk_host_state {
 #define WRK_CONNECT_NS 5000000000ll /* longest attempt */
 #define WRK_KILL_NS 1000000000ll    /* from SIGTERM to SIGKILL */
 #define WRK_WAITS_NS 10000000000ll  /* between two lines about what is waited for */
-#define WRK_GRACE_NS 500000000ll    /* for the driver to stop them, when told to end */
+#define WRK_GRACE_NS 500000000ll    /* for the driver to stop them, when this workerd is to end */
 
 /* texts are borrowed for the life of the core */
 struct wrk_config {
@@ -57,7 +57,7 @@ struct wrk_config {
 	uint32_t cores;
 	uint64_t memory_bytes;
 	bool once;
-	int64_t beat_ns, dead_ns; /* until WELCOME says; 0: the defaults above */
+	int64_t beat_ns, dead_ns; /* until WELCOME has them; 0: the defaults above */
 	/* from HOST_KILL to SIGKILL, for the host to end by SIGTERM; 0: at once */
 	int64_t grace_ns;
 	uint64_t seed; /* of the jitter */

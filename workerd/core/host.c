@@ -161,8 +161,8 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 }
 
 /* The driver's order; a host that is to end in order first is killed when it has not by then. */
-static void kill_as_told(struct wrk_core *core, struct wrk_host *host, int64_t now_ns,
-			 struct wrk_actions *actions)
+static void kill_on_request(struct wrk_core *core, struct wrk_host *host, int64_t now_ns,
+			    struct wrk_actions *actions)
 {
 	if (core->config.grace_ns == 0 || host->state == WRK_HOST_SPAWNING) {
 		host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
@@ -326,7 +326,7 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 	if (message->kind == FW_HOST_KILL) {
 		core->result = message->stop.exit_code & 255;
 		core->decided = true;
-		kill_as_told(core, host, now_ns, actions);
+		kill_on_request(core, host, now_ns, actions);
 		return;
 	}
 	if (host->state != WRK_HOST_UP && host->state != WRK_HOST_STOPPING)
@@ -450,7 +450,10 @@ static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_a
 		wrk_session_end(core, core->result, actions); /* else when the driver has decided */
 }
 
-/* It ended with 0 after it was told to, or this workerd, which was told to end, ended it. */
+/*
+ * It ended with 0 after it was asked to, or this workerd ended it because it was asked to end
+ * itself.
+ */
 static bool end_was_asked(const struct wrk_host *host, const struct wrk_exited *exited)
 {
 	if (exited->signal == 0)

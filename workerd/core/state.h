@@ -18,7 +18,7 @@ struct wrk_host {
 	int64_t kill_at_ns; /* when patience ends; INT64_MAX: not waiting */
 	bool stop_ordered;  /* somebody asked it to drain or to end */
 	bool ending;        /* ... to end: an exit with 0 is in order */
-	bool ended_here;    /* by this workerd, which was told to end */
+	bool ended_here;    /* by this workerd, which was asked to end */
 	bool failed;        /* it reported a failure itself */
 	bool exit_reported; /* nothing about it follows */
 	/* why this workerd ended it; NONE, empty: it did not, or because somebody asked for it */
@@ -108,7 +108,7 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk_actions *actions);
 void wrk_host_kill_all(struct wrk_core *core, enum fragi_failure failure, const char *why,
 		       struct wrk_actions *actions);
-/* Those whose driver has not told them to stop. Returns their number. */
+/* Stops those that their driver has not asked to stop. Returns their number. */
 uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 int64_t wrk_host_deadline_ns(const struct wrk_core *core);
 void wrk_host_forget(struct wrk_host *host); /* frees what it owns */

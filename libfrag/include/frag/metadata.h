@@ -39,8 +39,8 @@ enum frag_metadata_policy {
  * - size: bytes of the value, as frag_message_set_value wants them; ignored with type "string"
  * Where the type has a fini, the dictionary takes what the value holds when the call succeeds, and
  * leaves it to the caller when it fails.
- * Returns 0; -EEXIST: the key is there and the policy is raise; -EINVAL: the key is no name, or the
- * size is wrong; -E2BIG: more than FRAG_METADATA_KEYS_MAX keys; -ENOMEM.
+ * Returns 0; -EEXIST: the key is there and the policy is raise; -EINVAL: the key is not a valid
+ * name, or the size is wrong; -E2BIG: more than FRAG_METADATA_KEYS_MAX keys; -ENOMEM.
  * Thread: the tick's. Blocks: no. RT-safe: no (it allocates).
  */
 FRAG_API int frag_metadata_set(struct frag_metadata *metadata, const char *key,

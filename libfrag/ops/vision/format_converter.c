@@ -102,7 +102,7 @@ static int find_format(struct frag_op *op, const char *parameter, const char *na
 	}
 	return frag_op_fail(
 		op, -EINVAL,
-		"%s \"%s\" is no format; it is one of rgb888, rgba8888, uint8, float32, gray8, gray32f",
+		"%s \"%s\" is not a valid format; it is one of rgb888, rgba8888, uint8, float32, gray8, gray32f",
 		parameter, name);
 }
 

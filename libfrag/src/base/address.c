@@ -86,31 +86,31 @@ int fragi_parse_address(const char *text, const char *host_default, uint16_t por
 	if (bracket && (rest == NULL || (rest[1] != '\0' && rest[1] != ':')))
 		return frag_err_set(
 			err, -EINVAL,
-			"\"%.255s\" is no address: the bracket is not closed; write [IPv6]:PORT",
+			"\"%.255s\" is not a valid address: the bracket is not closed; write [IPv6]:PORT",
 			text);
 	length = rest != NULL ? (size_t)(rest - host) : strlen(host);
 	rest = rest == NULL ? "" : rest + bracket;
 	if (!bracket && rest[0] == ':' && strchr(rest + 1, ':') != NULL)
 		return frag_err_set(
 			err, -EINVAL,
-			"\"%.255s\" is no address: put an IPv6 address in brackets, as in [::1]:%u",
+			"\"%.255s\" is not a valid address: put an IPv6 address in brackets, as in [::1]:%u",
 			text, (unsigned int)FRAGI_PORT_DEFAULT);
 	if (length >= sizeof(address.host))
-		return frag_err_set(err, -EINVAL, "\"%.60s...\" is no address: it is too long",
-				    text);
+		return frag_err_set(err, -EINVAL,
+				    "\"%.60s...\" is not a valid address: it is too long", text);
 	memcpy(address.host, host, length);
 	if (length == 0 && !bracket)
 		snprintf(address.host, sizeof(address.host), "%s", host_default);
 	else if (bracket ? !ipv6_is_valid(address.host) : !host_is_valid(address.host))
 		return frag_err_set(
 			err, -EINVAL,
-			"\"%.255s\" is no address: \"%.200s\" is no %s; write [HOST][:PORT], as in 10.0.0.1:%u or :%u",
+			"\"%.255s\" is not a valid address: \"%.200s\" is not a valid %s; write [HOST][:PORT], as in 10.0.0.1:%u or :%u",
 			text, address.host, bracket ? "IPv6 address" : "host name or address",
 			(unsigned int)FRAGI_PORT_DEFAULT, (unsigned int)FRAGI_PORT_DEFAULT);
 	if (rest[0] == ':' && parse_ports(rest + 1, &address.port, &address.port_last) < 0)
 		return frag_err_set(
 			err, -EINVAL,
-			"\"%.255s\" is no address: \"%.60s\" is no port; give a number from 0 to 65535, or a range FIRST-LAST",
+			"\"%.255s\" is not a valid address: \"%.60s\" is not a valid port; give a number from 0 to 65535, or a range FIRST-LAST",
 			text, rest + 1);
 	*out_address = address;
 	return 0;

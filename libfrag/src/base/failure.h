@@ -57,7 +57,7 @@
 	  "A library that the graph names cannot be found or opened on the worker.",                \
 	  "Install it and what it needs there, or name its folder with --library-path.")            \
 	X(LIBRARY_REFUSED, library_refused, NODE, USAGE,                                            \
-	  "A library is no plugin that this frag can use.",                                         \
+	  "A library is not a plugin that this frag can use.",                                      \
 	  "Build it again with this frag's headers.")                                               \
 	X(OPERATOR_REFUSED, operator_refused, OPERATOR, USAGE,                                      \
 	  "An operator refused its parameters in setup or initialize.",                             \

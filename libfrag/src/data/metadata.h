@@ -32,8 +32,8 @@ const char *fragi_metadata_at(const struct frag_metadata *metadata, uint32_t i,
 			      size_t *out_size);
 /*
  * Appends a key with a zeroed value of `size` bytes, whatever the policy. The caller fills in
- * *out_value before the dictionary is shared. Returns 0; -EEXIST; -EINVAL: the key is no name;
- * -E2BIG; -ENOMEM.
+ * *out_value before the dictionary is shared. Returns 0; -EEXIST; -EINVAL: the key is not a valid
+ * name; -E2BIG; -ENOMEM.
  */
 int fragi_metadata_append(struct frag_metadata *metadata, const char *key, size_t key_length,
 			  const struct frag_type *type, size_t size, void **out_value);

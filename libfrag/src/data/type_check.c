@@ -33,7 +33,7 @@ static int check_head(const struct frag_type *type, struct frag_err *err)
 	if (!name_is_valid(type->name))
 		return frag_err_set(
 			err, -EINVAL,
-			"\"%.80s\" is no name for a type; take up to %d of A-Z a-z 0-9 _ - . after a letter, other than \"message\" and \"tensor\"",
+			"\"%.80s\" is not a valid name of a type; take up to %d of A-Z a-z 0-9 _ - . after a letter, other than \"message\" and \"tensor\"",
 			type->name != NULL ? type->name : "", TYPE_NAME_MAX);
 	if (type->size == 0 || type->size > FRAGI_TYPE_SIZE_MAX)
 		return frag_err_set(

@@ -79,13 +79,13 @@ static inline bool fragi_window_fits(const struct fragi_window_tx *w, uint64_t b
 	       under_way + bytes <= w->bytes;
 }
 
-/* A message does not fit. Returns whether the receiver is to be told; once is enough. */
+/* A message does not fit. Returns whether to tell the receiver; once is enough. */
 static inline bool fragi_window_want(struct fragi_window_tx *w)
 {
-	bool told = w->wanted;
+	bool was_wanted = w->wanted;
 
 	w->wanted = true;
-	return !told;
+	return !was_wanted;
 }
 
 static inline void fragi_window_spend(struct fragi_window_tx *w, uint64_t bytes)

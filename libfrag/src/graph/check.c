@@ -9,12 +9,12 @@
  * Inputs that are not optional must be connected: by a flow inside the fragment, or by one from
  * another fragment, which the graph names too, so that this is known here without the tables of the
  * other fragments. An end whose meaning is not known after an error may be meant for any input of
- * its operator, or of the fragment: nothing is said of these.
+ * its operator, or of the fragment: these are not checked.
  */
 struct checking {
 	const struct frag_fragment *fragment;
 	struct fragi_strmap ops; /* name: index + 1 */
-	size_t *first;           /* of each operator: the number of its first port */
+	size_t *first;           /* number of each operator's first port */
 	bool *connected;         /* of each port */
 	bool *in_doubt;          /* of each operator */
 	bool all_in_doubt;

@@ -30,7 +30,7 @@ void fragi_making_note(struct frag_fragment *fragment, int code)
 		fragment->making->code = gravity(code) == 1 ? -EINVAL : code;
 }
 
-/* What is wrong with the graph, but for what is not there and for short memory. */
+/* An error in the graph; missing files and failed allocations have codes of their own. */
 static void making_error(struct frag_fragment *fragment, int code, const struct fragi_node *place,
 			 const char *subject, const char *text)
 {
@@ -81,7 +81,7 @@ void *fragi_making_room(struct frag_fragment *fragment, void *items, uint32_t co
 		return items;
 	memory = fragi_arena_alloc(&fragment->arena, wider * size);
 	if (memory == NULL) {
-		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short");
+		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory");
 		return NULL;
 	}
 	if (count > 0)
@@ -99,7 +99,7 @@ void fragi_making_note_bad(struct frag_fragment *fragment, struct fragi_strmap *
 		fragi_making_note(fragment, -ENOMEM);
 }
 
-/* Whether a composer may make something now; says so otherwise. */
+/* Returns whether a composer may make something now; reports an error otherwise. */
 static bool may_make(struct frag_fragment *fragment)
 {
 	if (fragment->making == NULL)
@@ -111,8 +111,8 @@ static bool may_make(struct frag_fragment *fragment)
 }
 
 /*
- * Words that an operator is NULL, unless that is the consequence of an error that was worded: a
- * composer may pass on what frag_make_operator returned without looking at it.
+ * Reports that an operator is NULL, unless that follows from an error that was reported: a composer
+ * may pass on the result of frag_make_operator unchecked.
  */
 static int refuse_null(struct frag_fragment *fragment, const char *function)
 {
@@ -136,7 +136,7 @@ static struct frag_op *make_operator(struct frag_fragment *fragment, const char 
 	if (fragi_settings_from_args(&fragment->arena, args, &op->made->args,
 				     &op->made->arg_count) < 0) {
 		fragi_making_fail(fragment, -ENOMEM, NULL, op->subject,
-				  "memory is short for its arguments");
+				  "out of memory for its arguments");
 		return NULL;
 	}
 	return op;
@@ -173,7 +173,7 @@ int frag_add_flow(struct frag_fragment *fragment, struct frag_op *from, const ch
 	return frag_add_flow_with(fragment, from, out_port, to, in_port, 0, FRAG_POLICY_DEFAULT);
 }
 
-/* A port's name, which may be left out. */
+/* Copies the name of a port, which may be left out. */
 static int keep_port(struct frag_fragment *fragment, const char *name, const char **out_name)
 {
 	*out_name = fragi_arena_strdup(&fragment->arena, name);
@@ -196,8 +196,8 @@ int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, con
 	if (fragi_policy(policy) == NULL)
 		return fragi_making_fail(
 			fragment, -EINVAL, NULL, NULL,
-			"flow %s -> %s: %d is no policy; take one of FRAG_POLICY_...", from->name,
-			to->name, (int)policy);
+			"flow %s -> %s: %d is not a valid policy; take one of FRAG_POLICY_...",
+			from->name, to->name, (int)policy);
 	if (capacity > FRAGI_CAPACITY_MAX)
 		return fragi_making_fail(fragment, -EINVAL, NULL, NULL,
 					 "flow %s -> %s: its capacity is %u; give %u at most",
@@ -214,8 +214,7 @@ int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, con
 	ends = fragi_arena_alloc(&fragment->arena, 2 * sizeof(*ends));
 	if (flows == NULL || ends == NULL || keep_port(fragment, out_port, &ends[0].port) < 0 ||
 	    keep_port(fragment, in_port, &ends[1].port) < 0)
-		return fragi_making_fail(fragment, -ENOMEM, NULL, NULL,
-					 "memory is short for a flow");
+		return fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory for a flow");
 	ends[0].op = from->name;
 	ends[1].op = to->name;
 	flows[making->flow_count++] = (struct fragi_spec_flow){
@@ -237,7 +236,7 @@ struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const c
 	if (!may_make(fragment))
 		return NULL;
 	if (fragi_settings_from_args(&fragment->arena, args, &settings, &count) < 0) {
-		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short for a resource");
+		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory for a resource");
 		return NULL;
 	}
 	return fragi_resource_make(fragment, name != NULL ? name : "", type != NULL ? type : "",
@@ -254,7 +253,7 @@ struct frag_condition *frag_make_condition(struct frag_op *op, const char *name,
 		return NULL;
 	if (fragi_settings_from_args(&op->fragment->arena, args, &settings, &count) < 0) {
 		fragi_making_fail(op->fragment, -ENOMEM, NULL, op->subject,
-				  "memory is short for a condition");
+				  "out of memory for a condition");
 		return NULL;
 	}
 	return fragi_condition_make(op, name, type != NULL ? type : "", settings, count, NULL);

@@ -8,10 +8,11 @@
 #include <text/holoscan.h>
 
 /*
- * What the files of composing share. Everything that makes is only noted until the fragment is
- * complete, because a graph may set parameters of what C composed: parameters are filled in, and
- * setup is called, once per operator at the end. Errors are collected: what could not be made is
- * remembered, so that what names it is not reported as well.
+ * The state that the files of the composer share. What a composer makes is only recorded until the
+ * fragment is complete, because a graph may set parameters of operators that C composed: at the end
+ * the parameters of each operator are filled in and its setup is called, once. Errors are
+ * collected. What could not be made is remembered, so that references to it are not reported as
+ * well.
  */
 struct fragi_made_condition {
 	const struct fragi_spec_setting *settings;
@@ -20,22 +21,22 @@ struct fragi_made_condition {
 };
 
 struct fragi_made {
-	struct fragi_spec_setting *args; /* of C */
+	struct fragi_spec_setting *args; /* given in C */
 	size_t arg_count;
-	const struct fragi_spec_operator *own; /* what the graph says; NULL: nothing */
+	const struct fragi_spec_operator *own; /* from the graph; NULL: none */
 	const struct fragi_node *place;
-	struct fragi_made_condition *conditions; /* beside op->conditions */
+	struct fragi_made_condition *conditions; /* parallel to op->conditions */
 	uint32_t condition_capacity, made_condition_capacity, port_capacity;
 	bool failed;       /* its parameters or its setup */
 	bool bad_resource; /* a parameter names a resource that could not be made */
 };
 
 struct fragi_making {
-	int code; /* 0, or what composing returns */
+	int code; /* the result of composing so far */
 	bool sealed, no_library, no_composer;
-	struct fragi_strmap ops;           /* name: struct frag_op */
-	struct fragi_strmap bad_ops;       /* names of those that could not be made, or completed */
-	struct fragi_strmap bad_resources; /* the same */
+	struct fragi_strmap ops;     /* name: struct frag_op */
+	struct fragi_strmap bad_ops; /* names of operators that could not be made or completed */
+	struct fragi_strmap bad_resources; /* the same for resources */
 	/* those of C, and once they are resolved those of the graph too */
 	struct fragi_spec_flow *flows;
 	uint32_t flow_count, flow_capacity;
@@ -43,41 +44,40 @@ struct fragi_making {
 };
 
 /*
- * Adds an error, "SUBJECT: SENTENCE"; subject NULL: the fragment's name. Returns code; composing
- * ends with the gravest: -ENOMEM, then -ENOENT, then -EINVAL for all others.
+ * Adds an error, "SUBJECT: SENTENCE"; subject NULL: the fragment's name. Returns code. Composing
+ * returns the most severe one: -ENOMEM, then -ENOENT, then -EINVAL for all others.
  */
 int fragi_making_fail(struct frag_fragment *fragment, int code, const struct fragi_node *place,
 		      const char *subject, const char *format, ...) FRAG_PRINTF(5, 6);
-/*
- * The same for an error that another part decided: its code, its class, and `what` before its
- * words.
- */
+/* The same for an error of another part: with its code and class, and `what` before its text. */
 void fragi_making_fail_by(struct frag_fragment *fragment, const struct frag_err *cause,
 			  const struct fragi_node *place, const char *subject, const char *what);
-/* Notes a code whose error is in diag already. */
+/* Records the code of an error that is in diag already. */
 void fragi_making_note(struct frag_fragment *fragment, int code);
 /* The error for a type that is none. names: those that are. */
 void fragi_making_refuse_type(struct frag_fragment *fragment, const struct fragi_node *place,
 			      const char *subject, enum fragi_holoscan_kind kind, const char *type,
 			      const char *const *names, size_t count);
 /*
- * Room for one more of `count` items in the fragment's arena; the old ones stay where they were,
- * too. NULL: memory is short (noted).
+ * Makes room in the fragment's arena for one more than `count` items; the old array stays valid.
+ * NULL: out of memory (recorded).
  */
 void *fragi_making_room(struct frag_fragment *fragment, void *items, uint32_t count,
 			uint32_t *capacity, size_t size);
-/* Notes a name that could not be made. */
+/* Records the name of an object that could not be made. */
 void fragi_making_note_bad(struct frag_fragment *fragment, struct fragi_strmap *bad,
 			   const char *name);
 
-/* op.c: type as a name, or as a table when type_name is NULL. NULL on failure. */
+/*
+ * op.c: makes an operator; its type by name, or by table when type_name is NULL. NULL on failure.
+ */
 struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name,
 			      const char *type_name, const struct frag_op_type *type,
 			      const struct fragi_node *place);
 int fragi_op_add(struct frag_op *op);
-/* Fills in conditions and parameters, calls setup, settles the ports. What fails is in diag. */
+/* Fills in conditions and parameters, calls setup, completes the ports. Failures go to diag. */
 void fragi_op_complete(struct frag_op *op);
-/* The sentence of a callback's failure into diag; returns r. */
+/* Adds the failure of a callback to diag; returns r. */
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback,
 			     int r);
 
@@ -91,11 +91,11 @@ int fragi_fragment_check_inputs(struct frag_fragment *fragment);
 struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name, const char *type,
 					    const struct fragi_spec_setting *settings, size_t count,
 					    const struct fragi_node *place);
-/* 0 or negative errno, in diag. */
+/* Returns 0, or negative errno with an error in diag. */
 int fragi_conditions_fill(struct frag_op *op);
-int fragi_conditions_bind(struct frag_op *op); /* to ports, once these are known */
+int fragi_conditions_bind(struct frag_op *op); /* binds conditions to ports, once these are known */
 void fragi_conditions_fini(struct frag_op *op);
-/* resources.c; the same */
+/* resources.c; as above */
 struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const char *name,
 					  const char *type,
 					  const struct fragi_spec_setting *settings, size_t count,

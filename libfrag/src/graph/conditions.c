@@ -28,8 +28,8 @@ static void refuse_type(struct frag_op *op, const char *name, const struct fragi
 }
 
 /*
- * Sets the type of that name: of an extension, else built in, else of a built-in library. Complains
- * when there is none.
+ * Finds the type of that name: of an extension, else built in, else of a built-in library. Reports
+ * an error when there is none.
  */
 static bool type_find(struct frag_condition *condition, const char *name,
 		      const struct fragi_node *place)
@@ -51,9 +51,7 @@ static bool type_find(struct frag_condition *condition, const char *name,
 	return condition->type != NULL;
 }
 
-/*
- * A name of the condition's own when none was given: the type's, with a number when that is taken.
- */
+/* Chooses a name when none was given: that of the type, with a number when it is taken. */
 static const char *condition_name(struct frag_op *op, const char *type)
 {
 	const char *name = type;
@@ -71,7 +69,7 @@ struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name
 	struct frag_fragment *fragment = op->fragment;
 	struct fragi_made *made = op->made;
 	struct frag_condition *condition, **conditions, draft = {.op = op, .port = UINT32_MAX};
-	struct fragi_made_condition *said;
+	struct fragi_made_condition *records;
 
 	if (!type_find(&draft, type_name, place))
 		goto err_failed;
@@ -79,7 +77,7 @@ struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name
 		name = condition_name(op, draft.type->name);
 	} else if (!fragi_name_is_valid(name)) {
 		fragi_making_fail(fragment, -EINVAL, place, op->subject,
-				  "\"%.80s\" is no name of a condition", name);
+				  "\"%.80s\" is not a valid name of a condition", name);
 		goto err_failed;
 	} else if (frag_op_condition(op, name) != NULL) {
 		fragi_making_fail(fragment, -EINVAL, place, op->subject,
@@ -89,20 +87,20 @@ struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name
 	condition = fragi_arena_alloc(&fragment->arena, sizeof(*condition));
 	conditions = fragi_making_room(fragment, op->conditions, op->condition_count,
 				       &made->condition_capacity, sizeof(struct frag_condition *));
-	said = fragi_making_room(fragment, made->conditions, op->condition_count,
-				 &made->made_condition_capacity, sizeof(*said));
+	records = fragi_making_room(fragment, made->conditions, op->condition_count,
+				    &made->made_condition_capacity, sizeof(*records));
 	draft.name = fragi_arena_strdup(&fragment->arena, name);
 	draft.state = fragi_arena_alloc(&fragment->arena, draft.type->state_size + 1);
 	if (condition == NULL || draft.name == NULL || draft.state == NULL || conditions == NULL ||
-	    said == NULL) {
+	    records == NULL) {
 		fragi_making_fail(fragment, -ENOMEM, place, op->subject,
-				  "memory is short for a condition");
+				  "out of memory for a condition");
 		goto err_failed;
 	}
 	op->conditions = conditions;
-	made->conditions = said;
+	made->conditions = records;
 	*condition = draft;
-	said[op->condition_count] = (struct fragi_made_condition){settings, count, place};
+	records[op->condition_count] = (struct fragi_made_condition){settings, count, place};
 	conditions[op->condition_count++] = condition;
 	return condition;
 
@@ -137,7 +135,7 @@ int fragi_conditions_fill(struct frag_op *op)
 	return result;
 }
 
-/* The port of that name and direction (0: any); name NULL: the only one. Complains. */
+/* Finds the port of that name and direction (0: any); name NULL: the only one. Reports errors. */
 static struct fragi_port *port_of(struct frag_op *op, const struct frag_condition *condition,
 				  const struct fragi_node *place, const char *param,
 				  const char *name, enum frag_dir dir)
@@ -176,7 +174,7 @@ static struct fragi_port *port_of(struct frag_op *op, const struct frag_conditio
 	return NULL;
 }
 
-/* The text of the parameter that names a port; NULL: left out. */
+/* Returns the value of the parameter that names a port; NULL: left out. */
 static const char *port_name(const struct frag_condition *condition)
 {
 	const struct frag_condition_type *type = condition->type;
@@ -188,7 +186,7 @@ static const char *port_name(const struct frag_condition *condition)
 	return NULL;
 }
 
-/* Finds the port that the condition is about, and takes the default condition of that away. */
+/* Finds the port that the condition is about, and removes the default condition of that port. */
 static int port_bind(struct frag_condition *condition, const struct fragi_node *place)
 {
 	const struct fragi_built_in_condition *built_in = condition->built_in;

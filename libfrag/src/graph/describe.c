@@ -6,7 +6,7 @@
 #include <cond/condition.h>
 #include <graph/op.h>
 
-/* Descriptions of live things, as YAML whose texts are quoted as in JSON. */
+/* Describes operators, resources and arguments as YAML; texts are quoted as in JSON. */
 
 static void write_port(const struct fragi_port *port, FILE *out)
 {
@@ -21,7 +21,7 @@ static void write_condition(const struct frag_condition *condition, FILE *out)
 			      condition->state, "    ", out);
 }
 
-/* Closes what open_memstream opened; NULL when memory was short. */
+/* Closes what open_memstream opened; NULL: out of memory. */
 static char *finish(FILE *out, char **text)
 {
 	bool failed = out == NULL || ferror(out) != 0;

@@ -31,7 +31,7 @@ int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
 	return 0;
 }
 
-/* Ends the time in which only names are known. */
+/* Frees what is only needed until the fragment is complete. */
 static void making_fini(struct frag_fragment *fragment)
 {
 	struct fragi_making *making = fragment->making;
@@ -83,54 +83,58 @@ static void load_extensions(struct frag_fragment *fragment)
 		r = fragi_registry_load(fragment->registry, own->extensions[i].library, &err);
 		if (r == 0)
 			continue;
-		/* without the fragment's name: of all that list it at the top it is one error */
+		/*
+		 * without the fragment's name, so that a library listed at the top is one error for
+		 * all fragments
+		 */
 		fragi_making_fail_by(fragment, &err, own->extensions[i].place, "", "");
 		fragment->making->no_library = true;
 	}
 }
 
-/* What the text's errors left of resources and operators: their names, which may be referred to. */
-static bool is_flawed_resource(struct frag_fragment *fragment, const struct fragi_spec_object *said)
+/* Resources and operators with errors in the text keep their names, which may be referred to. */
+static bool is_flawed_resource(struct frag_fragment *fragment,
+			       const struct fragi_spec_object *object)
 {
-	if (said->type == NULL)
-		fragi_making_note_bad(fragment, &fragment->making->bad_resources, said->name);
-	return said->type == NULL;
+	if (object->type == NULL)
+		fragi_making_note_bad(fragment, &fragment->making->bad_resources, object->name);
+	return object->type == NULL;
 }
 
 static bool is_flawed_operator(struct frag_fragment *fragment,
-			       const struct fragi_spec_operator *said)
+			       const struct fragi_spec_operator *spec_op)
 {
-	if (said->is_flawed)
-		fragi_making_note_bad(fragment, &fragment->making->bad_ops, said->name);
-	return said->is_flawed;
+	if (spec_op->is_flawed)
+		fragi_making_note_bad(fragment, &fragment->making->bad_ops, spec_op->name);
+	return spec_op->is_flawed;
 }
 
 static void make_conditions(struct frag_op *op, const struct fragi_spec_operator *own)
 {
-	const struct fragi_spec_object *said;
+	const struct fragi_spec_object *object;
 
 	for (size_t i = 0; i < own->condition_count; i++) {
-		said = &own->conditions[i];
-		fragi_condition_make(op, said->name, said->type, said->settings,
-				     said->setting_count, said->place);
+		object = &own->conditions[i];
+		fragi_condition_make(op, object->name, object->type, object->settings,
+				     object->setting_count, object->place);
 	}
 }
 
 static void make_typed(struct frag_fragment *fragment)
 {
 	const struct fragi_spec_fragment *own = fragment->own;
-	const struct fragi_spec_operator *said;
+	const struct fragi_spec_operator *spec_op;
 	struct frag_op *op;
 
 	for (size_t i = 0; i < own->operator_count; i++) {
-		said = &own->operators[i];
-		if (is_flawed_operator(fragment, said) || said->type == NULL)
+		spec_op = &own->operators[i];
+		if (is_flawed_operator(fragment, spec_op) || spec_op->type == NULL)
 			continue;
-		op = fragi_op_make(fragment, said->name, said->type, NULL, said->place);
+		op = fragi_op_make(fragment, spec_op->name, spec_op->type, NULL, spec_op->place);
 		if (op == NULL)
 			continue;
-		op->made->own = said;
-		make_conditions(op, said);
+		op->made->own = spec_op;
+		make_conditions(op, spec_op);
 		fragi_op_add(op);
 	}
 }
@@ -172,11 +176,11 @@ static void run_composer(struct frag_fragment *fragment)
 				  own->compose, r, frag_strerror(r));
 }
 
-/* Operators without a type: what the graph says of operators that C composed. */
+/* Takes from the graph the operators without a type: settings for operators that C composed. */
 static void match_untyped(struct frag_fragment *fragment)
 {
 	const struct fragi_spec_fragment *own = fragment->own;
-	const struct fragi_spec_operator *said;
+	const struct fragi_spec_operator *spec_op;
 	const char *names[64];
 	struct frag_op *op;
 	size_t count = 0;
@@ -186,34 +190,34 @@ static void match_untyped(struct frag_fragment *fragment)
 		if (fragment->made[i]->made->place == NULL)
 			names[count++] = fragment->made[i]->name;
 	for (size_t i = 0; i < own->operator_count; i++) {
-		said = &own->operators[i];
-		if (said->is_flawed || said->type != NULL)
+		spec_op = &own->operators[i];
+		if (spec_op->is_flawed || spec_op->type != NULL)
 			continue;
-		op = fragi_strmap_get(&fragment->making->ops, said->name);
+		op = fragi_strmap_get(&fragment->making->ops, spec_op->name);
 		if (op != NULL) {
-			op->made->own = said;
-			op->place = said->place;
-			make_conditions(op, said);
+			op->made->own = spec_op;
+			op->place = spec_op->place;
+			make_conditions(op, spec_op);
 			continue;
 		}
 		if (fragment->making->no_composer ||
-		    fragi_strmap_get(&fragment->making->bad_ops, said->name) != NULL) {
-			fragi_making_note_bad(fragment, &fragment->making->bad_ops, said->name);
+		    fragi_strmap_get(&fragment->making->bad_ops, spec_op->name) != NULL) {
+			fragi_making_note_bad(fragment, &fragment->making->bad_ops, spec_op->name);
 			continue;
 		}
 		if (own->compose == NULL)
 			fragi_making_fail(
-				fragment, -EINVAL, said->place, NULL,
+				fragment, -EINVAL, spec_op->place, NULL,
 				"operator \"%s\" has no type, and there is no composer that makes it; give it a type",
-				said->name);
+				spec_op->name);
 		else
 			fragi_making_fail(
-				fragment, -EINVAL, said->place, NULL,
+				fragment, -EINVAL, spec_op->place, NULL,
 				"operator \"%s\" has no type, and composer \"%s\" makes none of this name%s",
-				said->name, own->compose,
-				fragi_advise(advice, sizeof(advice), said->name, "its operators",
+				spec_op->name, own->compose,
+				fragi_advise(advice, sizeof(advice), spec_op->name, "its operators",
 					     names, count));
-		fragi_making_note_bad(fragment, &fragment->making->bad_ops, said->name);
+		fragi_making_note_bad(fragment, &fragment->making->bad_ops, spec_op->name);
 	}
 }
 
@@ -221,25 +225,25 @@ static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragme
 		   struct fragi_registry *registry, struct fragi_diag *diag, bool keep_flawed,
 		   struct frag_fragment **out_fragment)
 {
-	const struct fragi_spec_object *said;
+	const struct fragi_spec_object *object;
 	struct frag_fragment *fragment;
 	size_t errors = diag->count;
 	int r = fragi_fragment_begin(own->name, spec, own, registry, diag, &fragment);
 
 	if (r < 0)
-		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: memory is short", own->name);
+		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: out of memory", own->name);
 	r = fragi_registry_create_within(registry, &fragment->own_registry);
 	if (r < 0) {
 		fragi_fragment_destroy(fragment);
-		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: memory is short", own->name);
+		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: out of memory", own->name);
 	}
 	fragment->registry = fragment->own_registry;
 	load_extensions(fragment);
 	for (size_t i = 0; i < own->resource_count; i++) {
-		said = &own->resources[i];
-		if (!is_flawed_resource(fragment, said))
-			fragi_resource_make(fragment, said->name, said->type, said->settings,
-					    said->setting_count, said->place);
+		object = &own->resources[i];
+		if (!is_flawed_resource(fragment, object))
+			fragi_resource_make(fragment, object->name, object->type, object->settings,
+					    object->setting_count, object->place);
 	}
 	make_typed(fragment);
 	run_composer(fragment);
@@ -306,8 +310,8 @@ static int op_info_build(struct frag_fragment *fragment, const struct frag_op *o
 }
 
 /*
- * The tables that others know this fragment by. After errors, operators of the graph that could not
- * be made stand in them with a name alone.
+ * Fills the tables by which other parts know this fragment. After errors they list operators that
+ * could not be made by name alone.
  */
 static int info_build(struct frag_fragment *fragment)
 {
@@ -338,7 +342,7 @@ static int info_build(struct frag_fragment *fragment)
 	return 0;
 }
 
-/* Flows of C first, then those of the graph. */
+/* Resolves the flows made in C, then those of the graph. */
 static int flows_resolve(struct frag_fragment *fragment)
 {
 	struct fragi_making *making = fragment->making;
@@ -391,7 +395,7 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 	if (r == 0 && making->no_library)
 		r = -ENOENT;
 	if (r == 0 && fragi_fragment_order(fragment) == NULL)
-		r = fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "memory is short");
+		r = fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory");
 	making_fini(fragment);
 	return r;
 }
@@ -403,7 +407,7 @@ int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag 
 	int r;
 
 	if (order == NULL)
-		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "%s: memory is short",
+		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "%s: out of memory",
 				      fragment->name);
 	for (uint32_t i = 0; i < fragment->op_count; i++) {
 		op = fragment->ops[order[i]];

@@ -79,7 +79,7 @@ static int port_append(struct frag_op *op, const struct frag_port *port, struct 
 	return (int)op->port_count++;
 }
 
-/* What an operator is before anything is said of it but its type. */
+/* Sets what an operator has from its type alone. */
 static struct frag_op *op_alloc(struct frag_fragment *fragment, const char *name,
 				const struct frag_op_type *type, const struct fragi_node *place)
 {
@@ -112,7 +112,7 @@ static struct frag_op *op_alloc(struct frag_fragment *fragment, const char *name
 	return op;
 }
 
-/* Whether an operator may be called so; complains. */
+/* Checks the name of an operator; reports errors. */
 static bool name_is_free(struct frag_fragment *fragment, const char *name,
 			 const struct fragi_node *place)
 {
@@ -121,7 +121,7 @@ static bool name_is_free(struct frag_fragment *fragment, const char *name,
 	if (name == NULL || !fragi_name_is_valid(name)) {
 		fragi_making_fail(
 			fragment, -EINVAL, place, NULL,
-			"\"%.80s\" is no name of an operator; write a letter, then letters, digits, _ or -, %d at most",
+			"\"%.80s\" is not a valid name of an operator; write a letter, then letters, digits, _ or -, %d at most",
 			name != NULL ? name : "", FRAG_NAME_MAX);
 		return false;
 	}
@@ -183,7 +183,7 @@ struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name,
 				 &making->made_capacity, sizeof(struct frag_op *));
 	if (op == NULL || made == NULL || fragi_strmap_put(&making->ops, op->name, op) < 0) {
 		fragi_making_fail(fragment, -ENOMEM, place, NULL,
-				  "memory is short for operator \"%s\"", name);
+				  "out of memory for operator \"%s\"", name);
 		goto err_bad;
 	}
 	fragment->made = made;
@@ -212,7 +212,7 @@ int fragi_op_add(struct frag_op *op)
 	return 0;
 }
 
-/* Stands for a resource that could not be made, which was reported. */
+/* A placeholder for a resource that could not be made, which was reported. */
 static struct frag_resource bad_resource;
 
 static struct frag_resource *resource_named(void *arg, const char *name)
@@ -242,7 +242,9 @@ static const char *name_at(void *arg, enum frag_param_kind kind, size_t i)
 						: NULL;
 }
 
-/* The state, with its parameters: those of C first, then those of the graph. */
+/*
+ * Allocates the state and fills in the parameters: those given in C first, then those of the graph.
+ */
 static int state_fill(struct frag_op *op)
 {
 	struct frag_fragment *fragment = op->fragment;
@@ -269,7 +271,7 @@ static int state_fill(struct frag_op *op)
 	op->state = fragi_aligned_alloc(STATE_ALIGN, size);
 	if (op->state == NULL || all == NULL)
 		return fragi_making_fail(fragment, -ENOMEM, NULL, op->subject,
-					 "memory is short for %zu bytes of state", size);
+					 "out of memory for %zu bytes of state", size);
 	memset(op->state, 0, size);
 	if (made->arg_count > 0)
 		memcpy(all, made->args, made->arg_count * sizeof(*all));
@@ -321,10 +323,10 @@ static int op_setup(struct frag_op *op)
 	return 0;
 }
 
-/* What the graph says of the ports of this one operator. */
+/* Applies the section `ports` of this operator in the graph. */
 static int ports_override(struct frag_op *op, const struct fragi_spec_operator *own)
 {
-	const struct fragi_spec_port *said;
+	const struct fragi_spec_port *spec_port;
 	struct fragi_port *port;
 	const char *names[64];
 	uint32_t i;
@@ -334,23 +336,26 @@ static int ports_override(struct frag_op *op, const struct fragi_spec_operator *
 	for (uint32_t j = 0; j < op->port_count && j < FRAG_COUNT_OF(names); j++)
 		names[j] = op->ports[j].name;
 	for (size_t j = 0; j < own->port_count; j++) {
-		said = &own->ports[j];
-		for (i = 0; i < op->port_count && strcmp(op->ports[i].name, said->name) != 0; i++)
+		spec_port = &own->ports[j];
+		for (i = 0; i < op->port_count && strcmp(op->ports[i].name, spec_port->name) != 0;
+		     i++)
 			;
 		if (i == op->port_count) {
 			result = fragi_making_fail(
-				op->fragment, -EINVAL, said->place, op->subject,
-				"unknown port \"%.80s\"%s", said->name,
-				fragi_advise(advice, sizeof(advice), said->name, "its ports", names,
+				op->fragment, -EINVAL, spec_port->place, op->subject,
+				"unknown port \"%.80s\"%s", spec_port->name,
+				fragi_advise(advice, sizeof(advice), spec_port->name, "its ports",
+					     names,
 					     op->port_count < FRAG_COUNT_OF(names)
 						     ? op->port_count
 						     : FRAG_COUNT_OF(names)));
 			continue;
 		}
 		port = &op->ports[i];
-		port->capacity = said->capacity > 0 ? said->capacity : port->capacity;
-		port->policy = said->policy != FRAG_POLICY_DEFAULT ? said->policy : port->policy;
-		if (said->no_condition)
+		port->capacity = spec_port->capacity > 0 ? spec_port->capacity : port->capacity;
+		port->policy =
+			spec_port->policy != FRAG_POLICY_DEFAULT ? spec_port->policy : port->policy;
+		if (spec_port->no_condition)
 			port->flags |= FRAG_PORT_NO_CONDITION;
 	}
 	return result;
@@ -399,7 +404,7 @@ void fragi_op_complete(struct frag_op *op)
 		result = op_setup(op);
 	fragi_making_note(op->fragment, result);
 	if (!op->setup_done && op->type->setup != NULL) {
-		/* Its ports are not all known: what names one of them is not to be judged. */
+		/* Not all of its ports are known, so references to them cannot be checked. */
 		fragi_making_note_bad(op->fragment, &op->fragment->making->bad_ops, op->name);
 		return;
 	}

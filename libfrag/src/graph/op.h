@@ -11,9 +11,9 @@
 #include <res/resource.h>
 
 /*
- * A fragment as composed: operators with their ports, conditions and states, resources, flows
- * inside. Made once, from YAML and composers, on one thread; constant while it runs, but for what
- * belongs to the scheduler (`exec`).
+ * A composed fragment: operators with their ports, conditions and states, resources, flows inside.
+ * It is made once, from YAML and composers, on one thread. While it runs it is constant, except for
+ * what belongs to the scheduler (`exec`).
  */
 struct fragi_port {
 	const char *name;
@@ -21,27 +21,26 @@ struct fragi_port {
 	const char *type_name;        /* "message", "tensor", or of the value */
 	const struct frag_type *type; /* NULL: message and tensor */
 	/*
-	 * FRAG_PORT_*. FRAG_PORT_NO_CONDITION is also set where the graph takes the default
-	 * condition away (`condition: none`, a condition of type none) or gives the port one of its
-	 * own.
+	 * FRAG_PORT_*. FRAG_PORT_NO_CONDITION is also set where the graph removes the default
+	 * condition (`condition: none`, a condition of type none) or gives the port another one.
 	 */
 	uint32_t flags;
-	uint32_t capacity; /* 0: not said */
+	uint32_t capacity; /* 0: not given */
 	enum frag_policy policy;
 	uint32_t min_size; /* of the default condition */
-	/* flows inside the fragment; run/ adds those beyond it before initialize */
+	/* flows inside the fragment; before initialize, run/ adds those to other fragments */
 	uint32_t flow_count;
 };
 
 struct fragi_exec; /* sched/: what the scheduler keeps of an operator */
-struct fragi_made; /* compose: what was said of an operator until its state is filled in */
+struct fragi_made; /* compose: an operator's settings until its state is filled in */
 
 struct frag_op {
 	struct frag_fragment *fragment;
 	const char *name;               /* "detect" */
 	const char *subject;            /* "fragment1.detect" */
 	const struct fragi_node *place; /* in the graph; NULL: composed in C alone */
-	uint32_t index; /* in the fragment, order of composition; UINT32_MAX until added */
+	uint32_t index; /* in the fragment, in order of composition; UINT32_MAX until added */
 	const struct frag_op_type
 		*type; /* a copy of the plugin's table, with tables of this libfrag's sizes */
 	void *state;
@@ -53,10 +52,11 @@ struct frag_op {
 	bool metadata;
 	int64_t watchdog_ns; /* 0: none */
 	bool in_setup, setup_done;
-	struct frag_err err; /* the first failure that frag_op_fail worded */
+	struct frag_err err; /* the first error of frag_op_fail */
 	/*
-	 * Any thread may ask to stop while the exec is made: one writes stop_asked and reads exec,
-	 * the other the other way round, all seq_cst, so that one of them sees both.
+	 * Any thread may request a stop while exec is created. It writes stop_asked and then reads
+	 * exec; the creating thread writes exec and then reads stop_asked. All are seq_cst, so at
+	 * least one of the two sees the other's write.
 	 */
 	_Atomic(struct fragi_exec *) exec;
 	_Atomic bool stop_asked; /* frag_op_stop_execution, also before there is an exec */
@@ -69,16 +69,16 @@ struct frag_op {
 };
 
 /*
- * Which operator's callback the calling thread is in: for the prefix of its output and for crash
- * reports. Who calls a callback sets it before and clears op after; may be read in a signal
- * handler.
+ * The operator whose callback the calling thread runs: for the prefix of its output and for crash
+ * reports. The caller of a callback sets it before and clears op afterwards. It may be read in a
+ * signal handler.
  */
 struct fragi_current {
 	const struct frag_op *op; /* NULL: none */
 	const char *callback;     /* "setup", "compute", ... */
 };
 FRAGI_API struct fragi_current *fragi_current(void);
-/* Sets whose callback this thread is in, and takes it back (op NULL). */
+/* Sets the operator whose callback this thread runs; op NULL: none any more. */
 void fragi_current_set(const struct frag_op *op, const char *callback);
 
 /* What a callback has returned: 0, a negative errno; or, where it is positive, its refusal. */
@@ -96,16 +96,16 @@ struct frag_fragment {
 	const char *name;
 	struct frag_op **ops; /* added ones, in order of composition; as in info.ops */
 	uint32_t op_count;
-	struct frag_op **made; /* all made in C or YAML, to find those never added */
+	struct frag_op **made; /* all operators, to find those never added */
 	uint32_t made_count;
 	struct frag_resource **resources;
 	uint32_t resource_count;
-	struct fragi_fragment_info info; /* the tables that resolve.h and the driver need */
+	struct fragi_fragment_info info; /* the tables for resolve.h and the driver */
 	/* inside this fragment; from_fragment and to_fragment are 0 */
 	struct fragi_flow_info *flows;
 	size_t flow_count;
 	uint32_t *order;             /* of fragi_fragment_order */
-	struct fragi_making *making; /* compose: what is only known until completed */
+	struct fragi_making *making; /* compose: NULL once it is complete */
 	void *run;                   /* run/: the host's run this fragment is in */
 };
 
@@ -129,17 +129,19 @@ FRAGI_API int fragi_fragment_compose_flawed(const struct fragi_spec *spec,
 					    struct fragi_diag *diag,
 					    struct frag_fragment **out_fragment);
 /*
- * The same in two halves, for who composes in C alone (the harness): begin, frag_make_...,
- * frag_add_..., complete. spec and own may be NULL, registry too (then only frag_make_operator_of
- * makes operators). complete fills in the parameters, calls setup and resolves the flows. After a
- * failure: destroy.
+ * The same in two halves, for callers that compose in C alone (the harness): begin, frag_make_...,
+ * frag_add_..., complete. spec and own may be NULL, and so may registry (then only
+ * frag_make_operator_of makes operators). complete fills in the parameters, calls setup and
+ * resolves the flows. After a failure: destroy.
  */
 FRAGI_API int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
 				   const struct fragi_spec_fragment *own,
 				   struct fragi_registry *registry, struct fragi_diag *diag,
 				   struct frag_fragment **out_fragment);
 FRAGI_API int fragi_fragment_complete(struct frag_fragment *fragment);
-/* Calls fini of the operators and frees all. NULL and half-built ones are accepted. */
+/*
+ * Calls fini of the operators and frees everything. Accepts NULL and fragments that are incomplete.
+ */
 FRAGI_API void fragi_fragment_destroy(struct frag_fragment *fragment);
 /*
  * Calls initialize of every operator in topological order (features.md, A4). Returns 0 or the first
@@ -147,8 +149,8 @@ FRAGI_API void fragi_fragment_destroy(struct frag_fragment *fragment);
  */
 FRAGI_API int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag *diag);
 /*
- * Indices of ops in topological order (cycles: as far as possible); op_count entries; owned by the
- * fragment.
+ * Returns the indices of ops in topological order (with cycles: as far as possible), op_count
+ * entries, owned by the fragment.
  */
 FRAGI_API const uint32_t *fragi_fragment_order(struct frag_fragment *fragment);
 

@@ -5,13 +5,12 @@
 #include <graph/op.h>
 
 /*
- * Kahn's algorithm; among operators whose predecessors are all done the one composed first comes
- * next. When only cycles are left, the next is the first that something done leads to (the way into
- * a cycle that has a root), else the first of all: the first operator of the first add_flow or
- * add_operator. Both choices wait in heaps, so that a graph of 100,000 operators takes no time
- * either.
+ * Kahn's algorithm. Among the operators whose predecessors are all done, the one composed first
+ * comes next. When only cycles are left, the next one is the first that has a predecessor which is
+ * done (the entry of a cycle), else the first of all: the first operator of the first add_flow or
+ * add_operator. Both sets of candidates are heaps, so a graph of 100,000 operators is fast too.
  */
-/* the smallest index on top; each operator comes in once */
+/* smallest index on top; each operator is inserted once */
 struct heap {
 	uint32_t *items;
 	uint32_t count;
@@ -24,7 +23,7 @@ struct ordering {
 	uint32_t *targets;
 	struct heap ready, reached;
 	bool *is_done, *is_reached;
-	uint32_t cursor; /* all before are done */
+	uint32_t cursor; /* all before it are done */
 };
 
 static void heap_put(struct heap *heap, uint32_t item)
@@ -75,7 +74,7 @@ static int ordering_init(struct ordering *o, const struct frag_fragment *fragmen
 	o->reached.items = o->ready.items + count;
 	o->first = o->reached.items + count;
 	o->targets = o->first + count + 2;
-	/* Counted two places further, summed up, then moved back by filling in. */
+	/* Count two places further, sum up; filling in then moves each index back by one place. */
 	for (size_t i = 0; i < flows; i++) {
 		o->first[flow[i].from_op + 2]++;
 		if (flow[i].from_op != flow[i].to_op)

@@ -11,7 +11,9 @@
 #include <text/builder.h>
 #include <graph/resolve.h>
 
-/* By the graph and not by where its fragments run: one behaviour in every deployment. */
+/*
+ * Defaults depend on the graph and never on where fragments run, so that behaviour does not either.
+ */
 #define CAPACITY_INSIDE 1u /* of a flow within a fragment */
 #define CAPACITY_BETWEEN 4u
 #define END_SIZE (3 * FRAG_NAME_MAX + 3)
@@ -21,11 +23,11 @@ struct end {
 	uint32_t fragment, op, port;
 };
 
-/* Between the begin and the end of resolving. */
+/* A resolution under way. */
 struct fragi_resolving {
 	const struct fragi_spec_flow *specs;
 	size_t spec_count;
-	/* what comes next: a flow that was there, then one of specs, there an end of its list */
+	/* next: a flow that was there, then one of specs, and an end of that one's list */
 	size_t next_known, next_spec, next_to;
 	size_t known_count;
 	struct end from; /* of the present one of specs */
@@ -38,9 +40,9 @@ struct fragi_resolving {
 	struct fragi_strmap by_name;   /* fragments: index + 1 */
 	struct fragi_strmap *ops;      /* per fragment, made when it is first named: index + 1 */
 	struct fragi_strmap pairs;     /* both ends: index of the flow + 1 */
-	struct fragi_flow_info *flows; /* with room for all that can come */
+	struct fragi_flow_info *flows; /* with room for all that may be added */
 	size_t count;
-	int64_t items; /* that this step may still handle */
+	int64_t items; /* items that this step may still handle */
 	bool failed, no_memory;
 };
 
@@ -48,7 +50,7 @@ static const char *advise(const struct fragi_resolving *resolving, char *out, si
 			  const char *word, const char *what, const char *const *names,
 			  size_t count)
 {
-	out[0] = '\0'; /* once diag is full nobody reads it */
+	out[0] = '\0'; /* nobody reads it when diag is full */
 	return resolving->diag->count < FRAGI_DIAG_MAX
 		       ? fragi_advise(out, size, word, what, names, count)
 		       : out;
@@ -104,7 +106,7 @@ static void put(struct fragi_resolving *resolving, struct fragi_strmap *map, con
 		resolving->no_memory = true;
 }
 
-/* The index of a name, SIZE_MAX when it is not there. */
+/* Returns the index of a name; SIZE_MAX when it is not there. */
 static size_t get(const struct fragi_strmap *map, const char *name)
 {
 	return (size_t)(uintptr_t)fragi_strmap_get(map, name) - 1;
@@ -148,7 +150,7 @@ static bool find_op(struct fragi_resolving *resolving, const struct fragi_spec_e
 			put(resolving, index, fragment->ops[i].name, i);
 		resolving->items -= (int64_t)fragment->op_count;
 	}
-	if (resolving->no_memory) /* half an index would call what is there unknown */
+	if (resolving->no_memory) /* an incomplete index would report known names as unknown */
 		return false;
 	i = get(index, from->op);
 	end->op = (uint32_t)i;
@@ -237,7 +239,7 @@ static const char *type_of(const struct fragi_port_info *port)
 	return port->type != NULL ? port->type : "message";
 }
 
-static bool is_open(const char *type) /* names no type of value */
+static bool is_open(const char *type) /* does not name a type of values */
 {
 	return strcmp(type, "message") == 0 || strcmp(type, "tensor") == 0;
 }
@@ -262,7 +264,7 @@ static void check_types(struct fragi_resolving *resolving, const struct fragi_no
 			from_text, to_text, sent);
 }
 
-/* What only a flow between processes must satisfy. */
+/* Checks what only a flow between processes must satisfy. */
 static void check_crossing(struct fragi_resolving *resolving, const struct fragi_spec_flow *spec,
 			   const struct fragi_node *place, const char *from_text,
 			   const struct end *from, const char *to_text, const struct end *to)
@@ -337,7 +339,7 @@ static void add_flow(struct fragi_resolving *resolving, const struct fragi_flow_
 		from_text, to_text, first);
 }
 
-/* Which transport carries the flow, and why. */
+/* Decides which transport carries the flow, and records why. */
 static void choose_transport(const struct fragi_fragment_info *fragments,
 			     const struct fragi_spec_flow *spec, struct fragi_flow_info *flow)
 {

@@ -44,13 +44,11 @@ struct fragi_flow_info {
 	uint32_t to_fragment, to_op, to_port;
 	uint32_t capacity;       /* decided: never 0 */
 	enum frag_policy policy; /* decided: never DEFAULT */
-	/*
-	 * A multi-receiver has its flows in this order, inner ones first: as in the graph's text.
-	 */
+	/* The order of the flows of a multi-receiver: inner ones first, then as in the graph. */
 	uint32_t order;
 	/*
-	 * It leaves its process: over that transport, for that reason (for people). Also within one
-	 * host, if the graph asks for it. NULL: a pointer is passed.
+	 * The flow leaves its process: over this transport, for this reason (a text for people).
+	 * Also within one host if the graph asks for it. NULL: a pointer is passed.
 	 */
 	bool between_hosts;
 	const char *transport, *transport_reason;
@@ -80,7 +78,7 @@ fragi_resolving_begin(const struct fragi_spec_flow *specs, size_t spec_count, in
 		      const struct fragi_fragment_info *fragments, size_t fragment_count,
 		      const struct fragi_flow_info *flows, size_t count, struct fragi_diag *diag);
 FRAGI_API int fragi_resolving_step(struct fragi_resolving *resolving, int64_t *items);
-/* After the last step, which returned 0: puts the result in the place of *flows, which it frees. */
+/* After the last step, which returned 0: replaces *flows, which it frees, by the result. */
 FRAGI_API void fragi_resolving_take(struct fragi_resolving *resolving,
 				    struct fragi_flow_info **flows, size_t *count);
 FRAGI_API void fragi_resolving_end(struct fragi_resolving *resolving); /* NULL is accepted */

@@ -32,7 +32,7 @@ static const struct fragi_resource_type *resource_type(struct frag_fragment *fra
 	return NULL;
 }
 
-/* Fills in a resource's parameters and makes it. */
+/* Fills in the parameters of a resource and creates it. */
 static struct frag_resource *resource_create(struct frag_fragment *fragment, const char *subject,
 					     const char *name,
 					     const struct fragi_resource_type *type,
@@ -52,7 +52,7 @@ static struct frag_resource *resource_create(struct frag_fragment *fragment, con
 	int r;
 
 	if (state == NULL) {
-		fragi_making_fail(fragment, -ENOMEM, place, subject, "memory is short");
+		fragi_making_fail(fragment, -ENOMEM, place, subject, "out of memory");
 		return NULL;
 	}
 	r = fragi_params_fill(&(struct fragi_param_table){type->params, type->param_count,
@@ -83,7 +83,7 @@ struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const 
 
 	if (!fragi_name_is_valid(name)) {
 		fragi_making_fail(fragment, -EINVAL, place, NULL,
-				  "\"%.80s\" is no name of a resource", name);
+				  "\"%.80s\" is not a valid name of a resource", name);
 		return NULL;
 	}
 	if (fragi_resource_find(fragment, name) != NULL) {

@@ -163,7 +163,7 @@ struct frag_harness *frag_harness_create_with(const struct frag_op_type *type,
 	int r;
 
 	if (harness == NULL) {
-		frag_err_set(err, -ENOMEM, "memory is short for a harness");
+		frag_err_set(err, -ENOMEM, "out of memory for a harness");
 		return NULL;
 	}
 	r = harness_make(harness, type, args, resources);

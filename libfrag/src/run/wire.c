@@ -388,7 +388,7 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 	run->peers = fragi_calloc(peer_count + 1, sizeof(*run->peers));
 	if (made == NULL || run->peers == NULL) {
 		fragi_free(made);
-		return frag_err_set(err, -ENOMEM, "memory is short for %zu peers", peer_count);
+		return frag_err_set(err, -ENOMEM, "out of memory for %zu peers", peer_count);
 	}
 	for (size_t i = 0; i < peer_count; i++)
 		made[i].info = &peers[i];

@@ -5,7 +5,7 @@
 #include <base/units.h>
 #include <text/builder.h>
 
-/* The place of what a person wrote after `--`. */
+/* The place of the words after `--`. */
 static const struct fragi_node command_line = {.file = NULL};
 
 static size_t choice_count(const struct fragi_spec_argument *argument)
@@ -64,10 +64,11 @@ static void declare_default(struct fragi_builder *builder, struct fragi_node *no
 			"default \"%.80s\" refers to an argument; arguments cannot refer to one another",
 			text);
 	} else if (!is_choice(argument, text)) {
-		fragi_builder_error(
-			builder, node, subject, "default \"%.80s\" is none of the choices%s", text,
-			fragi_builder_advise(builder, advice, sizeof(advice), text, "choices",
-					     argument->choices, choice_count(argument)));
+		fragi_builder_error(builder, node, subject,
+				    "default \"%.80s\" is not one of the choices%s", text,
+				    fragi_builder_advise(builder, advice, sizeof(advice), text,
+							 "choices", argument->choices,
+							 choice_count(argument)));
 	}
 	argument->is_boolean =
 		!node->quoted && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0);
@@ -145,7 +146,7 @@ const struct fragi_spec_argument *fragi_arguments_find(struct fragi_builder *bui
 	return argument;
 }
 
-/* value as it is kept: of a boolean, "true" or "false". */
+/* Sets the value of an argument; booleans are stored as "true" or "false". */
 static void give_value(struct fragi_builder *builder, struct fragi_spec_argument *argument,
 		       const char *value)
 {
@@ -164,7 +165,7 @@ static void give_value(struct fragi_builder *builder, struct fragi_spec_argument
 	}
 	if (!is_choice(argument, value)) {
 		fragi_builder_error(builder, &command_line, subject,
-				    "\"%.80s\" is none of its choices%s", value,
+				    "\"%.80s\" is not one of its choices%s", value,
 				    fragi_builder_advise(builder, advice, sizeof(advice), value,
 							 "choices", argument->choices,
 							 choice_count(argument)));
@@ -173,7 +174,7 @@ static void give_value(struct fragi_builder *builder, struct fragi_spec_argument
 	argument->value = fragi_builder_strdup(builder, value);
 }
 
-/* One argument at args[i]. Returns how many texts it took. */
+/* Reads one argument at args[i]. Returns the number of texts that it used. */
 static size_t give_one(struct fragi_builder *builder, const char *const *args, size_t count)
 {
 	const char *text = args[0], *equals = strchr(text, '=');

@@ -85,7 +85,7 @@ const char *fragi_builder_advise_keys(const struct fragi_builder *builder, char 
 				      const char *word, const char *what,
 				      const struct fragi_node *map)
 {
-	const char *names[256]; /* more are not looked through: the list is for a person */
+	const char *names[256]; /* names beyond these are not suggested */
 	size_t count = 0;
 
 	if (map != NULL && map->kind == FRAGI_NODE_MAP)

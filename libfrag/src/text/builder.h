@@ -23,7 +23,7 @@ struct fragi_builder {
 	const struct fragi_spec_source *source;
 	struct fragi_spec *spec;
 	struct fragi_diag *diag;
-	size_t errors_before; /* in diag, of others */
+	size_t errors_before; /* in diag, before this spec */
 	bool no_memory;
 	struct fragi_node *root;       /* the graph, a map */
 	struct fragi_node *config;     /* merged; NULL: none */
@@ -31,7 +31,7 @@ struct fragi_builder {
 	/* "fragment" or "fragment.operator": the node with the `when` */
 	struct fragi_strmap excluded;
 	struct fragi_strmap fragments; /* name: its node, or &root */
-	/* fragments with a composer: what is in them is not known here */
+	/* fragments with a composer, whose operators are not known here */
 	struct fragi_strmap composed;
 	struct fragi_strmap operators; /* "fragment.operator": its node */
 	struct fragi_strmap configs;   /* keys of config: their nodes */
@@ -45,21 +45,18 @@ void fragi_builder_init(struct fragi_builder *builder, const struct fragi_spec_s
 			struct fragi_spec *spec, struct fragi_diag *diag);
 void fragi_builder_fini(struct fragi_builder *builder); /* not the spec */
 bool fragi_builder_failed(const struct fragi_builder *builder);
-/* From the spec's arena, zeroed; NULL when memory is short (noted). */
+/* Returns zeroed memory from the spec's arena. NULL: out of memory (recorded). */
 void *fragi_builder_alloc(struct fragi_builder *builder, size_t count, size_t size);
 char *fragi_builder_strdup(struct fragi_builder *builder, const char *text);
 /* "f.o" */
 char *fragi_builder_join(struct fragi_builder *builder, const char *fragment, const char *op);
-/* Puts what is not there yet; short memory is noted. */
+/* Adds a key unless the map has it. A failed allocation is recorded. */
 void fragi_builder_note(struct fragi_builder *builder, struct fragi_strmap *map, const char *key,
 			const void *value);
 #define fragi_builder_error(builder, place, subject, ...)                                          \
 	((void)fragi_node_error((builder)->diag, place, subject, __VA_ARGS__))
 
-/*
- * fragi_advise, and the same with the keys of a map as names; "" once diag is full, where nobody
- * reads it.
- */
+/* As fragi_advise; the second takes the keys of a map as names. Returns "" when diag is full. */
 const char *fragi_builder_advise(const struct fragi_builder *builder, char *out, size_t size,
 				 const char *word, const char *what, const char *const *names,
 				 size_t count);
@@ -67,26 +64,29 @@ const char *fragi_builder_advise_keys(const struct fragi_builder *builder, char 
 				      const char *word, const char *what,
 				      const struct fragi_node *map);
 
-/* fields.c: a map with known keys, and values of one kind. `what` names the value in a sentence. */
+/*
+ * fields.c: reads maps with known keys, and values of one kind. `what` names the value in an error.
+ */
 struct fragi_field {
 	const char *name;
-	bool later; /* in the schema, refused with "not built yet" */
+	bool later; /* in the schema, but refused with "not built yet" */
 };
 void fragi_fields_check(struct fragi_builder *builder, const struct fragi_node *map,
 			const char *subject, const struct fragi_field *fields, size_t count);
 /*
- * node itself when it is of the kind; NULL when it is absent, empty, or (an error) of another kind.
+ * Returns node if it is of the kind; NULL when it is absent or empty, or of another kind (an
+ * error).
  */
 struct fragi_node *fragi_read_map(struct fragi_builder *builder, struct fragi_node *node,
 				  const char *subject, const char *what);
 struct fragi_node *fragi_read_list(struct fragi_builder *builder, struct fragi_node *node,
 				   const char *subject, const char *what);
-/* NULL when it is absent or (an error) no single value, or no name. */
+/* Returns NULL when it is absent, or is not a single value or not a name (an error). */
 const char *fragi_read_text(struct fragi_builder *builder, const struct fragi_node *node,
 			    const char *subject, const char *what);
 const char *fragi_read_name(struct fragi_builder *builder, const struct fragi_node *node,
 			    const char *subject, const char *what);
-/* Whether *out was set; absent: false, without an error. */
+/* Returns whether *out was set; false without an error when it is absent. */
 bool fragi_read_integer(struct fragi_builder *builder, const struct fragi_node *node,
 			const char *subject, const char *what, int64_t min, int64_t max,
 			int64_t *out);
@@ -94,7 +94,7 @@ bool fragi_read_bool(struct fragi_builder *builder, const struct fragi_node *nod
 		     const char *subject, const char *what, bool *out);
 bool fragi_read_duration(struct fragi_builder *builder, const struct fragi_node *node,
 			 const char *subject, const char *what, int64_t *out_ns);
-/* The index of one of the words; -1 when it is absent or (an error) none of them. */
+/* Returns the index of the word; -1 when it is absent, or not one of the words (an error). */
 int fragi_read_word(struct fragi_builder *builder, const struct fragi_node *node,
 		    const char *subject, const char *what, const char *const *words, size_t count);
 bool fragi_check_name(struct fragi_builder *builder, const struct fragi_node *place,
@@ -102,29 +102,29 @@ bool fragi_check_name(struct fragi_builder *builder, const struct fragi_node *pl
 
 /* arguments.c */
 void fragi_arguments_declare(struct fragi_builder *builder, struct fragi_node *map);
-void fragi_arguments_give(struct fragi_builder *builder); /* what followed `--` */
+void fragi_arguments_give(struct fragi_builder *builder); /* the words after `--` */
 const struct fragi_spec_argument *fragi_arguments_find(struct fragi_builder *builder,
 						       const struct fragi_node *place,
 						       const char *name);
-/* replace.c: puts the values of arguments in place of ${name} in every scalar at and below node. */
+/* replace.c: replaces ${name} by the argument's value in every scalar at and below node. */
 void fragi_replace(struct fragi_builder *builder, struct fragi_node *node);
 
-/* when.c: takes out of the graph what `when` excludes, and notes its name. */
+/* when.c: removes from the graph what `when` excludes, and records its name. */
 void fragi_when_prune(struct fragi_builder *builder, const char *application);
 
 /* config.c */
-/* and replaces ${} */
+/* Merges the configs and replaces ${} in them. */
 void fragi_config_merge(struct fragi_builder *builder, struct fragi_node *own);
-/* Calls found for each {from_file: path} in the merged config. */
+/* Calls `found` for each {from_file: path} in the merged config. */
 void fragi_config_each_file(struct fragi_builder *builder,
 			    void (*found)(void *context, struct fragi_node *map,
 					  const struct fragi_node *path),
 			    void *context);
-/* from source->files; then indexes the keys */
+/* Inserts the contents of source->files, then indexes the keys. */
 void fragi_config_attach_files(struct fragi_builder *builder);
 /*
- * The value at a dotted path; NULL and an error (unless a missing one is allowed) when there is
- * none.
+ * Returns the value at a dotted path; NULL when there is none, with an error unless it may be
+ * missing.
  */
 const struct fragi_node *fragi_config_find(struct fragi_builder *builder,
 					   const struct fragi_node *path, const char *subject,
@@ -137,27 +137,27 @@ struct fragi_settings {
 	size_t count, capacity;
 	struct fragi_strmap index; /* name: its index + 1 */
 };
-/* The keys of map that are not reserved, after those of its from_config. */
+/* Adds the keys of map that are not reserved, after those of its from_config. */
 void fragi_settings_read(struct fragi_builder *builder, const struct fragi_node *map,
 			 const char *subject, const char *const *reserved, size_t reserved_count,
 			 struct fragi_settings *settings);
 void fragi_settings_put(struct fragi_builder *builder, struct fragi_settings *settings,
 			const char *name, const struct fragi_node *value,
 			const struct fragi_node *place, const char *subject);
-/* Moves them into the spec. */
+/* Moves the settings into the spec. */
 void fragi_settings_end(struct fragi_builder *builder, struct fragi_settings *settings,
 			struct fragi_spec_setting **out_items, size_t *out_count);
 
 /* sets.c: --set fragment.operator.parameter=value */
 void fragi_sets_read(struct fragi_builder *builder);
-/* Puts those of one operator, and marks them as used. */
+/* Adds the settings of one operator, and marks them as used. */
 void fragi_sets_apply(struct fragi_builder *builder, const char *path,
 		      struct fragi_settings *settings);
 size_t fragi_sets_left(struct fragi_builder *builder, const char *fragment);
-/* One operator without a type for each operator of the fragment that only --set names. */
+/* Adds an operator without a type for each operator of the fragment that only --set names. */
 size_t fragi_sets_make(struct fragi_builder *builder, const char *fragment,
 		       struct fragi_spec_operator *ops);
-void fragi_sets_check(struct fragi_builder *builder); /* errors for those that nobody used */
+void fragi_sets_check(struct fragi_builder *builder); /* Reports each --set that was not used. */
 
 /* spec_operator.c */
 void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node *map,
@@ -186,7 +186,7 @@ void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node
 /* flawed.c: marks what is not whole, and takes out what has no name of its own */
 void fragi_spec_mark_flaws(struct fragi_spec *spec);
 
-/* spec.c: parses the texts up to the merged config; for reading a source, too. */
+/* spec.c: parses the texts up to the merged config. Also used to read a source. */
 void fragi_builder_begin(struct fragi_builder *builder);
 
 #endif

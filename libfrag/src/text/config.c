@@ -10,7 +10,7 @@
 #define INDEX_FROM 8 /* maps with more keys are merged by hash */
 
 /*
- * What node means, put in place of what into means; into keeps its key and its place among its
+ * Replaces the content of into by that of node; into keeps its key and its place among its
  * siblings.
  */
 static void take_meaning(struct fragi_node *into, const struct fragi_node *node)
@@ -140,7 +140,7 @@ static struct fragi_node *parse_file(struct fragi_builder *builder, const struct
 	return root;
 }
 
-/* Each file is parsed once; its tree is never written again, so all that name it share it. */
+/* Each file is parsed once. Its tree is never written to again, so all references share it. */
 static void attach(void *context, struct fragi_node *map, const struct fragi_node *path)
 {
 	static struct fragi_node failed = {.kind = FRAGI_NODE_NULL};

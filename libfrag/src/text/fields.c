@@ -97,7 +97,7 @@ bool fragi_check_name(struct fragi_builder *builder, const struct fragi_node *pl
 		return true;
 	fragi_builder_error(
 		builder, place, subject,
-		"%s \"%.80s\" is no name; a name begins with a letter, goes on with letters, digits, - and _, and has at most %d characters",
+		"%s \"%.80s\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most %d characters",
 		what, name, FRAG_NAME_MAX);
 	return false;
 }
@@ -123,7 +123,8 @@ bool fragi_read_integer(struct fragi_builder *builder, const struct fragi_node *
 		return false;
 	if (fragi_parse_i64(text, &value) < 0 || value < min || value > max) {
 		fragi_builder_error(builder, node, subject,
-				    "%s \"%.80s\" is no whole number from %" PRId64 " to %" PRId64,
+				    "%s \"%.80s\" is not a whole number from %" PRId64
+				    " to %" PRId64,
 				    what, text, min, max);
 		return false;
 	}
@@ -162,8 +163,8 @@ bool fragi_read_duration(struct fragi_builder *builder, const struct fragi_node 
 	if (fragi_parse_duration(text, out_ns) < 0) {
 		fragi_builder_error(
 			builder, node, subject,
-			"%s \"%.80s\" is no duration; write for example 10ms, 2s or 30hz", what,
-			text);
+			"%s \"%.80s\" is not a valid duration; write for example 10ms, 2s or 30hz",
+			what, text);
 		return false;
 	}
 	return true;

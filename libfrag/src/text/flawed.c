@@ -5,9 +5,9 @@
 #include <text/builder.h>
 
 /*
- * What is left of a spec with errors, so that the rest can be looked at in the same go. What is not
- * whole is marked, so that nothing else is said of it nor of what names it: an error that only
- * follows from another one is worse than none.
+ * Reduces a spec with errors to its valid part, so that the rest can be checked in the same pass.
+ * What is incomplete is marked, so that no further error about it, or about references to it, is
+ * reported: an error that only follows from another one would mislead.
  */
 static bool conditions_are_whole(const struct fragi_spec_operator *op)
 {
@@ -28,7 +28,7 @@ static bool operator_is_whole(const struct fragi_spec_fragment *fragment,
 	return true;
 }
 
-/* Whether one of that name is among the first `count`. */
+/* Returns whether one of that name is among the first `count`. */
 static bool is_operator(const struct fragi_spec_fragment *fragment, const char *name, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

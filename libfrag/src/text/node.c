@@ -9,12 +9,12 @@
 #include <base/strmap.h>
 #include <text/node.h>
 
-#define KEYS_LINEAR 8 /* a map with more keys than this finds a duplicate by hash */
+#define KEYS_LINEAR 8 /* a map with more keys finds duplicates by hash */
 
-/* a list or map whose end has not been seen */
+/* A list or map whose end has not been read yet. */
 struct frame {
 	struct fragi_node *node;
-	const struct fragi_node *key; /* MAP: read, its value is awaited */
+	const struct fragi_node *key; /* MAP: the key whose value comes next */
 	struct fragi_strmap keys;     /* MAP, once it has KEYS_LINEAR */
 };
 
@@ -32,9 +32,9 @@ struct reading {
 	size_t nodes;
 	struct fragi_strmap anchors;
 	struct fragi_node *root;
-	bool ended;    /* the document, or after an error that ends reading */
-	bool failed;   /* diag has got an error */
-	bool repeated; /* one that leaves the tree whole: a key that is there twice */
+	bool ended;    /* after the document, or after an error that ends reading */
+	bool failed;   /* diag got an error */
+	bool repeated; /* a key was given twice; the tree is still complete */
 };
 
 int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place, const char *subject,
@@ -56,7 +56,7 @@ int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place, co
 			      "%s", text);
 }
 
-/* An error at an event's place; reading goes on. */
+/* Adds an error at an event's place; reading goes on. */
 #define reading_error(reading, mark, ...)                                                          \
 	do {                                                                                       \
 		const struct fragi_node place_ = {.file = (reading)->file,                         \
@@ -66,7 +66,7 @@ int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place, co
 		(reading)->failed = true;                                                          \
 	} while (0)
 
-/* libyaml's own error: where it is known, the place is that of the problem. */
+/* Adds libyaml's own error, at the place of the problem where that is known. */
 static int reading_syntax_error(struct reading *reading)
 {
 	const yaml_parser_t *parser = &reading->parser;
@@ -91,7 +91,7 @@ static int reading_syntax_error(struct reading *reading)
 			: "");
 }
 
-/* A node of the tree. Returns 0, -EINVAL beyond the bound, -ENOMEM. */
+/* Creates a node of the tree. Returns 0, -EINVAL (too many nodes) or -ENOMEM. */
 static int reading_node(struct reading *reading, yaml_mark_t mark, enum fragi_node_kind kind,
 			struct fragi_node **out_node)
 {
@@ -124,7 +124,7 @@ static void append(struct fragi_node *parent, struct fragi_node *child)
 	parent->count++;
 }
 
-/* Whether map has the key already; remembers it. Returns 1, 0 or -ENOMEM. */
+/* Remembers a key. Returns 1 when map had it already, else 0; or -ENOMEM. */
 static int frame_has_key(struct frame *frame, const struct fragi_node *key)
 {
 	int r;
@@ -165,7 +165,7 @@ static int reading_key(struct reading *reading, struct frame *frame, yaml_mark_t
 	return r < 0 ? r : 0;
 }
 
-/* Puts a node where it belongs: the root, an item, a key, a value. */
+/* Adds a node to the tree: as the root, an item, a key or a value. */
 static int reading_place(struct reading *reading, yaml_mark_t mark, struct fragi_node *node)
 {
 	struct frame *frame;
@@ -193,7 +193,8 @@ static int reading_anchor(struct reading *reading, const yaml_char_t *name, stru
 	if (name == NULL)
 		return 0;
 	anchor = fragi_strmap_get(&reading->anchors, (const char *)name);
-	if (anchor != NULL) { /* YAML lets an anchor be set anew; later aliases mean the new one */
+	if (anchor !=
+	    NULL) { /* an anchor may be defined again; later aliases refer to the new one */
 		anchor->node = node;
 		return 0;
 	}
@@ -281,7 +282,7 @@ static void on_end(struct reading *reading)
 	memset(frame, 0, sizeof(*frame));
 }
 
-/* A copy for an alias, so that every node has one parent; it keeps the places of what it copies. */
+/* Copies a tree for an alias, so that every node has one parent. The copies keep their places. */
 static int copy_node(struct reading *reading, yaml_mark_t mark, const struct fragi_node *from,
 		     size_t depth, struct fragi_node **out_copy)
 {

@@ -19,7 +19,7 @@
 
 enum fragi_node_kind {
 	FRAGI_NODE_NULL,   /* empty, ~ or null, not quoted */
-	FRAGI_NODE_SCALAR, /* text; what it means is decided by who reads it */
+	FRAGI_NODE_SCALAR, /* text; its reader decides what it means */
 	FRAGI_NODE_LIST,
 	FRAGI_NODE_MAP,
 };
@@ -27,8 +27,8 @@ enum fragi_node_kind {
 struct fragi_node {
 	enum fragi_node_kind kind;
 	bool quoted;
-	bool replaced;                   /* a ${name} in the text has given way to its value */
-	const char *file;                /* which text; shared, lives as long as the arena */
+	bool replaced;                   /* a ${name} in the text was replaced by its value */
+	const char *file;                /* name of its text; shared, lives as long as the arena */
 	int line, column;                /* 1-based */
 	const char *text;                /* SCALAR */
 	size_t count;                    /* LIST, MAP */
@@ -39,21 +39,21 @@ struct fragi_node {
 
 /*
  * Parses one document. The tree lives in arena. Errors go to diag with file:line:column. Returns 0;
- * -EINVAL when diag has got errors (*out_root is set all the same when all of them are keys given
- * twice: the tree is whole then, for looking on); -ENOMEM.
+ * -EINVAL when diag got errors (if all of them are keys given twice, the tree is complete and
+ * *out_root is set, so that checking can go on); -ENOMEM.
  */
 FRAGI_API int fragi_yaml_parse(struct fragi_arena *arena, const char *file, const char *text,
 			       size_t length, struct fragi_diag *diag,
 			       struct fragi_node **out_root);
-/* The child of a map under key, NULL when there is none (or node is NULL or no map). */
+/* Returns the value of a map's key; NULL when there is none, or node is NULL or not a map. */
 FRAGI_API struct fragi_node *fragi_node_get(const struct fragi_node *map, const char *key);
-/* The node at a dotted path ("a.b.c") below node, NULL when there is none. */
+/* Returns the node at a dotted path ("a.b.c") below node; NULL when there is none. */
 FRAGI_API struct fragi_node *fragi_node_at(const struct fragi_node *node, const char *path);
 
 /*
- * Adds an error about what stands at place (NULL: nowhere) to diag: "SUBJECT: SENTENCE", where
- * subject is the path of the thing ("fragment1.detect"; NULL: none). What is no printable text in
- * it becomes "?", since much of a sentence is quoted from files. Returns -EINVAL.
+ * Adds an error about the node at place (NULL: none) to diag: "SUBJECT: SENTENCE", where subject is
+ * a path ("fragment1.detect"; NULL: none). Characters that are not printable become "?", since much
+ * of a sentence is quoted from files. Returns -EINVAL.
  */
 FRAGI_API int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place,
 			       const char *subject, const char *format, ...) FRAG_PRINTF(4, 5);

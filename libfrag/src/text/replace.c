@@ -3,7 +3,10 @@
 
 #include <text/builder.h>
 
-/* Value of the argument that "${name}" at text names; NULL and an error when there is none. */
+/*
+ * Returns the value of the argument that "${name}" at text names; NULL and an error when there is
+ * none.
+ */
 static const char *value_at(struct fragi_builder *builder, const struct fragi_node *node,
 			    const char *text, const char **out_rest)
 {
@@ -33,7 +36,10 @@ static const char *value_at(struct fragi_builder *builder, const struct fragi_no
 	return argument != NULL ? argument->value : NULL;
 }
 
-/* Walks the text; into NULL: only measures. Returns the length, SIZE_MAX after an error. */
+/*
+ * Copies the text with ${name} replaced; into NULL: only measures. Returns the length; SIZE_MAX
+ * after an error.
+ */
 static size_t fill(struct fragi_builder *builder, const struct fragi_node *node, char *into)
 {
 	const char *text = node->text, *mark, *value, *rest;

@@ -12,23 +12,23 @@ struct set {
 	struct set *next;
 };
 
-/* all of one operator */
+/* all --set of one operator */
 struct fragi_set_group {
 	const char *fragment, *op, *path;
 	struct set *first, *last;
 	bool used;
 	struct fragi_set_group *next;             /* in the order of the command line */
-	struct fragi_set_group *next_of_fragment; /* those of one fragment, too */
+	struct fragi_set_group *next_of_fragment; /* those of one fragment are also linked here */
 };
 
-/* under the fragment's name, which has no dot, in the same map */
+/* in the same map, under the name of the fragment, which has no dot */
 struct set_fragment {
 	struct fragi_set_group *first, *last;
 };
 
 /*
- * The value as a graph would hold it: lists, maps and quoted texts are YAML, all else is the text
- * itself, so that # and : need no quoting beyond the shell's.
+ * Parses the value as in a graph: lists, maps and quoted texts are YAML; anything else is taken as
+ * it is, so that # and : need no quotes beyond those of the shell.
  */
 static const struct fragi_node *set_value(struct fragi_builder *builder, const char *text,
 					  const struct fragi_node *place)
@@ -211,7 +211,7 @@ void fragi_sets_check(struct fragi_builder *builder)
 		else if (fragment == NULL && fragi_node_get(builder->root, "fragments") == NULL)
 			fragi_builder_error(
 				builder, place, NULL,
-				"unknown fragment \"%s\"; the one fragment is called as the application, %s",
+				"unknown fragment \"%s\"; the only fragment has the name of the application, %s",
 				group->fragment, builder->spec->application);
 		else if (fragment == NULL)
 			fragi_builder_error(

@@ -62,8 +62,8 @@ void fragi_settings_end(struct fragi_builder *builder, struct fragi_settings *se
 }
 
 /*
- * What one name of from_config sets: the children of a map, else the value under the name's last
- * part.
+ * Adds what one name of from_config sets: the children of a map, else the value under the last part
+ * of the name.
  */
 static void put_config(struct fragi_builder *builder, struct fragi_settings *settings,
 		       const char *subject, const struct fragi_node *path, bool may_be_missing)
@@ -89,8 +89,8 @@ static void put_config(struct fragi_builder *builder, struct fragi_settings *set
 }
 
 /*
- * In a list, a name that was made from an argument ("detection_${source}") may be missing: it is
- * for those values that need more. A name that is written out must exist.
+ * In a list, a name with an argument in it ("detection_${source}") may be missing, because only
+ * some values may need more settings. A literal name must exist.
  */
 static void put_configs(struct fragi_builder *builder, struct fragi_settings *settings,
 			const char *subject, const struct fragi_node *names)
@@ -104,8 +104,8 @@ static void put_configs(struct fragi_builder *builder, struct fragi_settings *se
 }
 
 /*
- * The value of `parameter: {from_config: name}`: what config has there, whatever it is; the last
- * name wins.
+ * Returns the value of `parameter: {from_config: name}`: whatever config has there; the last name
+ * wins.
  */
 static const struct fragi_node *value_of(struct fragi_builder *builder,
 					 const struct fragi_node *value, const char *subject)

@@ -16,8 +16,8 @@
 #define READ_STEP ((size_t)65536)
 
 /*
- * All of fd, at most FRAGI_YAML_TEXT_MAX bytes, into the arena. Returns 0, -EFBIG, -EISDIR and
- * read's errors.
+ * Reads all of fd, at most FRAGI_YAML_TEXT_MAX bytes, into the arena. Returns 0, -EFBIG, -EISDIR or
+ * an error of read.
  */
 static int read_all(struct fragi_arena *arena, int fd, char **out_text, size_t *out_length)
 {
@@ -113,12 +113,12 @@ static int read_text(struct fragi_arena *arena, const char *path, const char *na
 			r == -ENOMEM || r == -EMFILE || r == -ENFILE
 				? ""
 				: "; give the path of a file that exists");
-	return out_text->file != NULL ? 0 : frag_err_set(err, -ENOMEM, "memory is short");
+	return out_text->file != NULL ? 0 : frag_err_set(err, -ENOMEM, "out of memory");
 }
 
 /*
- * Absolute path of the folder that holds path; NULL when there is none (a pipe). Returns 0 or
- * -ENOMEM.
+ * Finds the absolute path of the folder that holds path; NULL when there is none (a pipe). Returns
+ * 0 or -ENOMEM.
  */
 static int folder_of(struct fragi_arena *arena, const char *path, const char **out_folder)
 {
@@ -177,7 +177,7 @@ static void read_file(void *context, struct fragi_node *map, const struct fragi_
 	}
 }
 
-/* Which files they are depends on arguments and configs, so the source is parsed as far as that. */
+/* Arguments and configs decide which files these are, so the source is parsed that far. */
 static int read_files(struct fragi_source *source, struct frag_err *err)
 {
 	struct files files = {.source = source, .err = err};
@@ -189,16 +189,15 @@ static int read_files(struct fragi_source *source, struct frag_err *err)
 		fragi_arena_alloc(&source->arena, FRAGI_SPEC_TEXTS_MAX * sizeof(*files.texts));
 	if (spec == NULL || files.texts == NULL) {
 		fragi_free(spec);
-		return frag_err_set(err, -ENOMEM, "memory is short");
+		return frag_err_set(err, -ENOMEM, "out of memory");
 	}
 	fragi_builder_init(&builder, &source->source, spec, &diag);
 	fragi_builder_begin(&builder);
 	if (builder.no_memory)
-		files.r = frag_err_set(
-			err, -ENOMEM, "memory is short, or the graph needs more than %zu MiB of it",
-			FRAGI_SPEC_MEMORY_MAX >> 20);
-	else if (!fragi_builder_failed(
-			 &builder)) /* else the errors are told when the source is parsed */
+		files.r = frag_err_set(err, -ENOMEM,
+				       "out of memory, or the graph needs more than %zu MiB of it",
+				       FRAGI_SPEC_MEMORY_MAX >> 20);
+	else if (!fragi_builder_failed(&builder)) /* else parsing the source reports the errors */
 		fragi_config_each_file(&builder, read_file, &files);
 	fragi_builder_fini(&builder);
 	fragi_spec_destroy(spec);
@@ -250,7 +249,7 @@ int fragi_source_read(struct fragi_source *out_source, const char *path, const c
 		goto err_fini;
 	texts = fragi_arena_alloc(&source.arena, (config_count + 1) * sizeof(*texts));
 	if (texts == NULL || folder_of(&source.arena, path, &source.source.app_folder) < 0) {
-		r = frag_err_set(err, -ENOMEM, "memory is short");
+		r = frag_err_set(err, -ENOMEM, "out of memory");
 		goto err_fini;
 	}
 	for (size_t i = 0; i < config_count; i++) {

@@ -138,7 +138,10 @@ static const char *get_name(struct unpacking *unpacking)
 	return name;
 }
 
-/* The number of items that follow and their array; an item has at least size_min bytes. */
+/*
+ * Reads the number of items that follow, and allocates their array. An item has at least size_min
+ * bytes.
+ */
 static void *get_array(struct unpacking *unpacking, size_t size_min, size_t item_size,
 		       size_t count_max, size_t *out_count)
 {

@@ -7,7 +7,10 @@
 
 #define SCHEMA_VERSION 1
 
-/* In the order of the file: of all graphs, then of one fragment, which may stand at the top. */
+/*
+ * The keys at the top of a graph with `fragments`, then those of a graph of one fragment. Help
+ * lists them in this order.
+ */
 static const struct fragi_field application_fields[] = {
 	{"frag", false},        {"application", false}, {"arguments", false}, {"config", false},
 	{"extensions", false},  {"fragments", false},   {"flows", false},     {"metadata", false},
@@ -44,7 +47,9 @@ static void parse_graph(struct fragi_builder *builder)
 	builder->root = fragi_read_map(builder, root, NULL, "the graph");
 }
 
-/* Another schema would make nonsense of everything after it, so it is the only error then. */
+/*
+ * With another schema version everything else would be reported wrongly, so this is the only error.
+ */
 static bool check_version(struct fragi_builder *builder)
 {
 	const struct fragi_node *node = fragi_node_get(builder->root, "frag");
@@ -77,7 +82,7 @@ static void take_application(struct fragi_builder *builder)
 	builder->spec->application = fragi_read_name(builder, node, NULL, "application");
 }
 
-/* Everything below the top but what has been replaced already, or must not be. */
+/* Replaces ${} everywhere except where it was done already, or must not be done. */
 static void replace_rest(struct fragi_builder *builder)
 {
 	static const char *const done[] = {"frag", "application", "arguments", "config"};
@@ -118,7 +123,7 @@ static void read_fragments(struct fragi_builder *builder, struct fragi_node *map
 	if (map == NULL || map->count == 0) {
 		fragi_builder_error(
 			builder, fragi_node_get(builder->root, "fragments")->key, NULL,
-			"there are no fragments (none that their `when` leave); add one");
+			"there are no fragments (or `when` excludes all of them); add one");
 		return;
 	}
 	spec->fragments = fragi_builder_alloc(builder, map->count, sizeof(*spec->fragments));
@@ -151,13 +156,13 @@ static void check_top(struct fragi_builder *builder, bool has_fragments)
 		fragi_fields_check(builder, map, NULL, single_fields, FRAG_COUNT_OF(single_fields));
 		return;
 	}
-	/* A section of a fragment is no unknown key: it only stands in the wrong place. */
+	/* A section of a fragment is a known key in the wrong place. */
 	memcpy(fields, application_fields, sizeof(application_fields));
 	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
 		i = find_field(single_fields, FRAG_COUNT_OF(single_fields), child->key->text);
 		if (i == FRAG_COUNT_OF(single_fields) ||
 		    find_field(fields, count, child->key->text) <
-			    count) /* also one that is there twice */
+			    count) /* also when it is there twice */
 			continue;
 		fragi_builder_error(
 			builder, child->key, NULL,
@@ -206,7 +211,7 @@ static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag
 	int r = 0;
 
 	if (spec == NULL)
-		return fragi_diag_add(diag, -ENOMEM, source->graph.file, 0, 0, "memory is short");
+		return fragi_diag_add(diag, -ENOMEM, source->graph.file, 0, 0, "out of memory");
 	if (source->config_count > FRAGI_SPEC_TEXTS_MAX ||
 	    source->file_count > FRAGI_SPEC_TEXTS_MAX) {
 		fragi_free(spec);
@@ -222,7 +227,7 @@ static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag
 		read_all(&builder);
 	if (builder.no_memory)
 		r = fragi_diag_add(diag, -ENOMEM, source->graph.file, 0, 0,
-				   "memory is short, or the graph needs more than %zu MiB of it",
+				   "out of memory, or the graph needs more than %zu MiB of it",
 				   FRAGI_SPEC_MEMORY_MAX >> 20);
 	else if (fragi_builder_failed(&builder))
 		r = -EINVAL;

@@ -12,7 +12,9 @@
  * this parser, so driver and host cannot disagree.
  */
 
-/* All that decides the spec; it travels to every host as it is. Borrowed texts. */
+/*
+ * Everything that the spec depends on. It is sent to every host unchanged. The texts are borrowed.
+ */
 #define FRAGI_SPEC_TEXTS_MAX 64 /* of configs, and of files */
 struct fragi_spec_text {
 	const char *file; /* name for messages; of `files`: the path as from_file gives it */
@@ -34,11 +36,11 @@ struct fragi_spec_source {
 
 struct fragi_spec_argument {
 	const char *name;
-	const char *value; /* given, or the default; NULL: neither */
+	const char *value; /* as given, else the default; NULL: neither */
 	const char *help;
 	const char *default_text;
 	const char *const *choices; /* ended by NULL; NULL: any */
-	bool is_boolean; /* the default is true or false: given without a value it is true */
+	bool is_boolean;            /* the default is true or false; without a value it is true */
 };
 
 /* one parameter: `name: value` */
@@ -46,7 +48,7 @@ struct fragi_spec_setting {
 	const char *name;
 	/* from_config resolved, ${} replaced; "$pool" stays as it is */
 	const struct fragi_node *value;
-	const struct fragi_node *place; /* for messages: where it was written */
+	const struct fragi_node *place; /* where it was written, for messages */
 };
 
 /* a condition or a resource */
@@ -69,7 +71,7 @@ struct fragi_spec_port {
 
 struct fragi_spec_operator {
 	const char *name;
-	const char *type; /* NULL: sets parameters of what C composed */
+	const char *type; /* NULL: sets parameters of an operator composed in C */
 	struct fragi_spec_setting *settings;
 	size_t setting_count;
 	struct fragi_spec_object *conditions;
@@ -77,7 +79,7 @@ struct fragi_spec_operator {
 	struct fragi_spec_port *ports;
 	size_t port_count;
 	enum frag_metadata_policy metadata_policy;
-	int metadata;        /* 0 off, 1 on, -1 not said */
+	int metadata;        /* 0 off, 1 on, -1 not given */
 	int64_t watchdog_ns; /* 0: as the fragment says */
 	bool is_flawed;      /* of fragi_spec_parse_flawed: nothing is known but the name */
 	const struct fragi_node *place;
@@ -141,8 +143,8 @@ struct fragi_spec_fragment {
 	struct fragi_spec_scheduler scheduler;
 	const char *host;                      /* NULL: the application's one host on that worker */
 	int64_t watchdog_ns;                   /* 0: none */
-	int metadata;                          /* 0 off, 1 on, -1 not said */
-	const struct fragi_node *requirements; /* checked for their form; NULL: none */
+	int metadata;                          /* 0 off, 1 on, -1 not given */
+	const struct fragi_node *requirements; /* their form was checked; NULL: none */
 	const struct fragi_node *place;
 };
 
@@ -155,7 +157,7 @@ struct fragi_spec {
 	struct fragi_spec_argument *arguments;
 	size_t argument_count;
 	const struct fragi_node *config; /* merged; NULL: none */
-	/* in the order of the file, without those `when` excludes */
+	/* in the order of the file, without those that `when` excludes */
 	struct fragi_spec_fragment *fragments;
 	size_t fragment_count;
 	struct fragi_spec_flow *flows; /* between fragments */
@@ -172,16 +174,16 @@ struct fragi_spec {
 FRAGI_API int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *diag,
 			       struct fragi_spec **out_spec);
 /*
- * The same, and with -EINVAL *out_spec is what could be read all the same, where that is anything;
- * else it is untouched. Only for looking for further errors, never to be run.
+ * The same, but with -EINVAL *out_spec is the valid part, if there is any. It is only for finding
+ * further errors and must never be run.
  */
 FRAGI_API int fragi_spec_parse_flawed(const struct fragi_spec_source *source,
 				      struct fragi_diag *diag, struct fragi_spec **out_spec);
 FRAGI_API void fragi_spec_destroy(struct fragi_spec *spec); /* NULL is accepted */
 
-/* Text for `-- --help`: the declared arguments, one a line; owned by the spec. */
+/* Returns the text for `-- --help`: a line for each declared argument. Owned by the spec. */
 FRAGI_API const char *fragi_spec_arguments_help(struct fragi_spec *spec);
-/* Value of a declared argument; NULL when there is none of that name. */
+/* Returns the value of a declared argument; NULL when there is none of that name. */
 FRAGI_API const char *fragi_spec_argument(const struct fragi_spec *spec, const char *name);
 
 /*
@@ -201,8 +203,9 @@ FRAGI_API int fragi_source_read(struct fragi_source *out_source, const char *pat
 				size_t arg_count, struct frag_err *err);
 FRAGI_API void fragi_source_fini(struct fragi_source *source);
 /*
- * The whole source as one block of bytes and back, for the wire and for memfds. pack: malloc'ed.
- * unpack copies; bounded by FRAGI_SOURCE_MAX; hostile input is refused with -EBADMSG.
+ * Convert a whole source to a block of bytes and back, to be sent. pack allocates the block with
+ * malloc. unpack copies what it needs, takes FRAGI_SOURCE_MAX bytes at most, and refuses malformed
+ * input with -EBADMSG.
  */
 #define FRAGI_SOURCE_MAX (4u << 20)
 FRAGI_API int fragi_source_pack(const struct fragi_spec_source *source, void **out_bytes,

@@ -32,7 +32,7 @@ enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct f
 	return i >= 0 ? (enum frag_policy)policies[i] : FRAG_POLICY_DEFAULT;
 }
 
-/* Blanks around a text taken away, in the arena. */
+/* Copies a text without the blanks around it. */
 static char *trimmed(struct fragi_builder *builder, const char *text, size_t length)
 {
 	char *copy;
@@ -49,7 +49,7 @@ static char *trimmed(struct fragi_builder *builder, const char *text, size_t len
 	return copy;
 }
 
-/* Takes a refused end out, so that nothing else is said of it. */
+/* Removes an end that was refused, so that no further error about it is reported. */
 static void refuse_end(struct fragi_spec_end *end, bool fragment_too)
 {
 	end->op = end->port = NULL;
@@ -57,7 +57,7 @@ static void refuse_end(struct fragi_spec_end *end, bool fragment_too)
 		end->fragment = NULL;
 }
 
-/* Whether the fragment and the operator are known to exist; what a composer makes is seen later. */
+/* Checks that the fragment and the operator exist. Operators of a composer are checked later. */
 static void check_end(struct fragi_builder *builder, const char *fragment, const char *text,
 		      struct fragi_spec_end *end)
 {
@@ -117,10 +117,11 @@ static void read_end(struct fragi_builder *builder, const struct fragi_node *pla
 		if (!fragi_name_is_valid(parts[i]))
 			count = 0;
 	if (rest != NULL || count < most - 1) {
-		fragi_builder_error(
-			builder, place, fragment, "\"%.200s\" is no end of a flow; write %s", text,
-			fragment != NULL ? "OPERATOR.PORT or OPERATOR"
-					 : "FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR");
+		fragi_builder_error(builder, place, fragment,
+				    "\"%.200s\" is not a valid end of a flow; write %s", text,
+				    fragment != NULL
+					    ? "OPERATOR.PORT or OPERATOR"
+					    : "FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR");
 		return;
 	}
 	if (fragment == NULL)
@@ -139,7 +140,7 @@ static void read_arrow(struct fragi_builder *builder, const struct fragi_node *n
 	if (arrow == NULL || strstr(arrow + 2, "->") != NULL) {
 		fragi_builder_error(
 			builder, node, fragment,
-			"\"%.200s\" is no flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}",
+			"\"%.200s\" is not a valid flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}",
 			node->text);
 		return;
 	}

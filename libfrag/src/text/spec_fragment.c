@@ -38,7 +38,7 @@ void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node
 		if (text[0] == '\0' || strlen(text) > EXTENSION_MAX) {
 			fragi_builder_error(
 				builder, child, subject,
-				"extension \"%.80s\" is no name of a shared object; write for example libview.so",
+				"extension \"%.80s\" is not a valid name of a shared object; write for example libview.so",
 				text);
 			continue;
 		}
@@ -68,16 +68,18 @@ static void check_amount(struct fragi_builder *builder, const struct fragi_node 
 	if (text == NULL)
 		return;
 	if (is_size && fragi_parse_size(text, &bytes) < 0)
-		fragi_builder_error(builder, node, subject,
-				    "%s \"%.80s\" is no size; write for example 512Mi or 2GB",
-				    node->key->text, text);
+		fragi_builder_error(
+			builder, node, subject,
+			"%s \"%.80s\" is not a valid size; write for example 512Mi or 2GB",
+			node->key->text, text);
 	else if (!is_size &&
 		 (fragi_parse_f64(text, &number) < 0 || !isfinite(number) || number < 0))
-		fragi_builder_error(builder, node, subject, "%s \"%.80s\" is no number from 0 up",
-				    node->key->text, text);
+		fragi_builder_error(builder, node, subject,
+				    "%s \"%.80s\" is not a number from 0 up", node->key->text,
+				    text);
 }
 
-/* Placement reads them; here is seen that they can be read. */
+/* Only checks the form; placement by requirements is not built yet. */
 static const struct fragi_node *read_requirements(struct fragi_builder *builder,
 						  struct fragi_node *map, const char *subject)
 {
@@ -200,5 +202,5 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 	    (map->kind == FRAGI_NODE_MAP || map->kind == FRAGI_NODE_NULL))
 		fragi_builder_error(
 			builder, fragment->place, name,
-			"has no operators (none that its `when` leave); add operators or a composer");
+			"has no operators (or `when` excludes all of them); add operators or a composer");
 }

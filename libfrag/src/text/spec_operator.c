@@ -180,10 +180,7 @@ static void read_operator(struct fragi_builder *builder, struct fragi_node *node
 	map = fragi_read_map(builder, node, path, "an operator");
 	if (map != NULL)
 		read_operator_fields(builder, map, path, op, &settings);
-	/*
-	 * Without a composer an operator is nothing without a type; a wrong type has been told
-	 * already.
-	 */
+	/* Without a composer an operator needs a type. A wrong type was reported already. */
 	if (fragment->compose == NULL && (map != NULL || node->kind == FRAGI_NODE_NULL) &&
 	    fragi_node_get(map, "type") == NULL && fragi_node_get(map, "subgraph") == NULL)
 		fragi_builder_error(builder, node->key, path,

@@ -58,7 +58,7 @@ static void read_recession(struct fragi_builder *builder, const struct fragi_nod
 	if (fragi_parse_f64(text, &period) < 0 || !(period >= 0) || period > RECESSION_MAX_MS)
 		fragi_builder_error(
 			builder, node, subject,
-			"check_recession_period_ms \"%.80s\" is no number of milliseconds from 0 to %.0f",
+			"check_recession_period_ms \"%.80s\" is not a number of milliseconds from 0 to %.0f",
 			text, RECESSION_MAX_MS);
 	else
 		scheduler->check_recession_period_ms = period;

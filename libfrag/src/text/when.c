@@ -34,7 +34,7 @@ static bool is_value(struct fragi_builder *builder, const struct fragi_spec_argu
 	return argument->value != NULL && strcmp(argument->value, text) == 0;
 }
 
-/* Whether one `argument: value` or `argument: [values]` holds; true after an error. */
+/* Returns whether one `argument: value` or `argument: [values]` holds; true after an error. */
 static bool holds(struct fragi_builder *builder, const struct fragi_node *node)
 {
 	const struct fragi_spec_argument *argument =
@@ -66,7 +66,7 @@ static bool is_excluded(struct fragi_builder *builder, struct fragi_node *node)
 	return !all;
 }
 
-/* Takes the excluded children out of parent; fragment NULL: parent holds fragments. */
+/* Removes the excluded children of parent; fragment NULL: parent holds fragments. */
 static void prune(struct fragi_builder *builder, struct fragi_node *parent, const char *fragment,
 		  bool named)
 {

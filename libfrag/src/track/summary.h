@@ -28,7 +28,7 @@ struct fragi_summary_operator {
 
 struct fragi_summary_fragment {
 	const char *name;
-	const char *worker; /* NULL: null, it ran in the process that prints */
+	const char *worker; /* NULL: null, as under fragctl run, which has no workers */
 	int64_t host_pid;   /* 0: it never had one */
 	/* "waiting", "prepared", "running", "done", "stopped", "failed", "lost" */
 	const char *state;

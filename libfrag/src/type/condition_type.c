@@ -12,7 +12,8 @@
 static int condition_type_check(const struct frag_condition_type *type, struct frag_err *err)
 {
 	if (type->name == NULL || !fragi_name_is_valid(type->name))
-		return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a condition type",
+		return frag_err_set(err, -EINVAL,
+				    "\"%.80s\" is not a valid name of a condition type",
 				    type->name != NULL ? type->name : "");
 	if (type->check == NULL)
 		return frag_err_set(err, -EINVAL, "condition type \"%s\" has no check", type->name);
@@ -36,11 +37,11 @@ int fragi_condition_type_copy(struct fragi_arena *arena, const struct frag_condi
 	if (type->struct_size < offsetof(struct frag_condition_type, ticked))
 		return frag_err_set(
 			err, -EINVAL,
-			"a condition type of %zu bytes is none; begin its table with FRAG_CONDITION_TYPE_INIT",
+			"a condition type of %zu bytes is not valid; begin its table with FRAG_CONDITION_TYPE_INIT",
 			type->struct_size);
 	copy = fragi_arena_alloc(arena, sizeof(*copy));
 	if (copy == NULL)
-		return frag_err_set(err, -ENOMEM, "memory is short for a condition type");
+		return frag_err_set(err, -ENOMEM, "out of memory for a condition type");
 	memcpy(copy, type, type->struct_size < sizeof(*copy) ? type->struct_size : sizeof(*copy));
 	copy->struct_size = sizeof(*copy);
 	r = condition_type_check(copy, err);

@@ -13,7 +13,7 @@
 static char folder[PATH_MAX];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Cuts the last component off. */
+/* Removes the last component. */
 static void to_parent(char *path)
 {
 	char *slash = strrchr(path, '/');
@@ -23,9 +23,9 @@ static void to_parent(char *path)
 }
 
 /*
- * The shared library lies in the folder itself. A program that holds libfrag statically lies in a
- * folder beside it (bin, libexec/frag, a folder of tests in the build tree), so the tree is
- * climbed.
+ * The shared library lies in the folder itself. A program that is linked with libfrag statically
+ * lies in another folder (bin, libexec/frag, a folder of tests in the build tree), so parent
+ * folders are searched too.
  */
 static void find_folder(void)
 {

@@ -23,7 +23,9 @@
 #define MAJOR_PROBED_MAX 16
 #define ENTRIES_MAX 4096u
 
-/* The symbol, if the object itself defines it: dlsym also finds those of what it is linked with. */
+/*
+ * Returns the symbol if the object itself defines it; dlsym also finds symbols of its dependencies.
+ */
 static const void *own_symbol(void *handle, const char *symbol)
 {
 	struct link_map *map = NULL, *found = NULL;
@@ -44,7 +46,7 @@ static int refuse_major(struct frag_err *err, const char *file, unsigned int maj
 			    file, major, FRAG_ABI_MAJOR);
 }
 
-/* dlerror names the library first, once more. */
+/* Removes the name of the library with which dlerror's text begins. */
 static const char *open_error(const char *path)
 {
 	const char *text = dlerror();
@@ -57,7 +59,7 @@ static const char *open_error(const char *path)
 	return text;
 }
 
-/* Opens and finds the table; no code of the plugin's tables runs. */
+/* Opens the library and finds its table; calls none of the table's functions. */
 static int plugin_find(struct fragi_library *library, const struct frag_plugin **out_plugin,
 		       struct frag_err *err)
 {
@@ -83,7 +85,7 @@ static int plugin_find(struct fragi_library *library, const struct frag_plugin *
 				return refuse_major(err, library->file, major);
 		}
 		return frag_err_set(err, -ENOENT,
-				    "library %s is no plugin: it has no symbol " PLUGIN_SYMBOL
+				    "library %s is not a plugin: it has no symbol " PLUGIN_SYMBOL
 				    "; define it with FRAG_PLUGIN(...)",
 				    library->file);
 	}
@@ -91,7 +93,7 @@ static int plugin_find(struct fragi_library *library, const struct frag_plugin *
 	return 0;
 }
 
-/* The table as this libfrag knows it. */
+/* Copies the table in this libfrag's size. */
 static int plugin_copy(const struct fragi_library *library, const struct frag_plugin *plugin,
 		       struct frag_plugin *out_plugin, struct frag_err *err)
 {
@@ -115,8 +117,7 @@ static int read_ops(struct fragi_arena *arena, const struct frag_plugin *plugin,
 	int r;
 
 	if (plugin->op_count > ENTRIES_MAX || (plugin->ops == NULL && plugin->op_count > 0))
-		return frag_err_set(err, -EINVAL,
-				    "it lists %u operator types in a table that cannot be",
+		return frag_err_set(err, -EINVAL, "it lists %u operator types in an invalid table",
 				    plugin->op_count);
 	library->ops = fragi_arena_alloc(arena, (plugin->op_count + 1) *
 							sizeof(const struct frag_op_type *));
@@ -143,8 +144,7 @@ static int read_conditions(struct fragi_arena *arena, const struct frag_plugin *
 
 	if (plugin->condition_count > ENTRIES_MAX ||
 	    (plugin->conditions == NULL && plugin->condition_count > 0))
-		return frag_err_set(err, -EINVAL,
-				    "it lists %u condition types in a table that cannot be",
+		return frag_err_set(err, -EINVAL, "it lists %u condition types in an invalid table",
 				    plugin->condition_count);
 	library->conditions = fragi_arena_alloc(arena, (plugin->condition_count + 1) *
 							       sizeof(*library->conditions));
@@ -177,10 +177,9 @@ static int read_composers(struct fragi_arena *arena, const struct frag_plugin *p
 		return 0;
 	if (plugin->composer_count > ENTRIES_MAX || plugin->composers == NULL ||
 	    plugin->composer_size < sizeof(struct frag_composer) || plugin->composer_size % 8 != 0)
-		return frag_err_set(
-			err, -EINVAL,
-			"%u composers in a table that cannot be; set it with FRAG_COMPOSERS",
-			plugin->composer_count);
+		return frag_err_set(err, -EINVAL,
+				    "%u composers in an invalid table; set it with FRAG_COMPOSERS",
+				    plugin->composer_count);
 	library->composers = fragi_arena_alloc(arena, plugin->composer_count * sizeof(*composer));
 	if (library->composers == NULL)
 		return -ENOMEM;
@@ -189,7 +188,8 @@ static int read_composers(struct fragi_arena *arena, const struct frag_plugin *p
 		memcpy(composer,
 		       (const char *)plugin->composers + (size_t)i * plugin->composer_size, size);
 		if (composer->name == NULL || !fragi_name_is_valid(composer->name))
-			return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a composer",
+			return frag_err_set(err, -EINVAL,
+					    "\"%.80s\" is not a valid name of a composer",
 					    composer->name != NULL ? composer->name : "");
 		if (composer->compose == NULL)
 			return frag_err_set(err, -EINVAL, "composer \"%s\" has no function",
@@ -218,7 +218,7 @@ int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 	if (r < 0)
 		return r;
 	if (plugin.name == NULL || !fragi_name_is_valid(plugin.name))
-		r = frag_err_set(&cause, -EINVAL, "\"%.80s\" is no name of a plugin",
+		r = frag_err_set(&cause, -EINVAL, "\"%.80s\" is not a valid name of a plugin",
 				 plugin.name != NULL ? plugin.name : "");
 	if (r == 0)
 		r = read_ops(arena, &plugin, library, &cause);
@@ -228,7 +228,7 @@ int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 		r = read_composers(arena, &plugin, library, &cause);
 	if (r == 0 &&
 	    (plugin.type_count > ENTRIES_MAX || (plugin.types == NULL && plugin.type_count > 0)))
-		r = frag_err_set(&cause, -EINVAL, "it lists %u types in a table that cannot be",
+		r = frag_err_set(&cause, -EINVAL, "it lists %u types in an invalid table",
 				 plugin.type_count);
 	if (r < 0)
 		return frag_err_set(err, r, "library %s: %s", library->file,

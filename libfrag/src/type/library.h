@@ -7,12 +7,12 @@
 /*
  * Opens one shared object and reads its plugin table into *library, all of it in arena:
  * library->path is set by the caller, who has decided that it may be opened. Nothing is registered.
- * Returns 0; -ENOENT (cannot be opened, or is no plugin); -EPROTO (another ABI major); -EINVAL (its
- * tables are wrong); -ENOMEM.
+ * Returns 0; -ENOENT (cannot be opened, or is not a plugin); -EPROTO (another ABI major); -EINVAL
+ * (its tables are wrong); -ENOMEM.
  */
 int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library,
 		       struct frag_err *err);
-/* The same from a table that is in memory already. Returns 0, -EPROTO, -EINVAL or -ENOMEM. */
+/* The same for a table that is in memory already. Returns 0, -EPROTO, -EINVAL or -ENOMEM. */
 int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 		       const struct frag_plugin *table, struct frag_err *err);
 

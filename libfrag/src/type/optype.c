@@ -13,7 +13,7 @@
 int fragi_port_check(const struct frag_port *port, struct frag_err *err)
 {
 	if (port->name == NULL || !fragi_name_is_valid(port->name))
-		return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a port",
+		return frag_err_set(err, -EINVAL, "\"%.80s\" is not a valid name of a port",
 				    port->name != NULL ? port->name : "");
 	if (port->dir != FRAG_IN && port->dir != FRAG_OUT)
 		return frag_err_set(err, -EINVAL, "port \"%s\" is neither FRAG_IN nor FRAG_OUT",
@@ -49,12 +49,11 @@ static int ports_copy(struct fragi_arena *arena, const struct frag_op_type *type
 	if (type->port_count == 0)
 		return 0;
 	if (type->ports == NULL || type->port_count > PORTS_MAX)
-		return frag_err_set(err, -EINVAL, "%u ports in a table that cannot be",
-				    type->port_count);
+		return frag_err_set(err, -EINVAL, "%u ports in an invalid table", type->port_count);
 	if (type->port_size < offsetof(struct frag_port, headline) || type->port_size % 8 != 0)
 		return frag_err_set(
 			err, -EINVAL,
-			"ports of %u bytes each are none; set the table with FRAG_PORTS",
+			"ports of %u bytes each are not valid; set the table with FRAG_PORTS",
 			type->port_size);
 	ports = fragi_arena_alloc(arena, type->port_count * sizeof(*ports));
 	if (ports == NULL)
@@ -73,11 +72,11 @@ static int ports_copy(struct fragi_arena *arena, const struct frag_op_type *type
 	return 0;
 }
 
-/* Puts the type before the sentence. */
+/* Adds the name of the type to the error. */
 static int blame(struct frag_err *err, const char *name, int r, const struct frag_err *cause)
 {
 	if (r == -ENOMEM)
-		return frag_err_set(err, r, "operator type \"%s\": memory is short", name);
+		return frag_err_set(err, r, "operator type \"%s\": out of memory", name);
 	return frag_err_set(err, r, "operator type \"%s\": %s", name, cause->text);
 }
 
@@ -93,15 +92,16 @@ int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op_type *typ
 	if (type->struct_size < offsetof(struct frag_op_type, setup))
 		return frag_err_set(
 			err, -EINVAL,
-			"an operator type of %zu bytes is none; begin its table with FRAG_OP_TYPE_INIT",
+			"an operator type of %zu bytes is not valid; begin its table with FRAG_OP_TYPE_INIT",
 			type->struct_size);
 	copy = fragi_arena_alloc(arena, sizeof(*copy));
 	if (copy == NULL)
-		return frag_err_set(err, -ENOMEM, "memory is short for an operator type");
+		return frag_err_set(err, -ENOMEM, "out of memory for an operator type");
 	memcpy(copy, type, type->struct_size < sizeof(*copy) ? type->struct_size : sizeof(*copy));
 	copy->struct_size = sizeof(*copy);
 	if (copy->name == NULL || !fragi_name_is_valid(copy->name))
-		return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of an operator type",
+		return frag_err_set(err, -EINVAL,
+				    "\"%.80s\" is not a valid name of an operator type",
 				    copy->name != NULL ? copy->name : "");
 	if (copy->compute == NULL)
 		return frag_err_set(err, -EINVAL, "operator type \"%s\" has no compute",

@@ -66,7 +66,7 @@ static int param_check(const struct frag_param *param, size_t state_size, struct
 	const struct fragi_param_kind *kind = fragi_param_kind(param->kind);
 
 	if (param->name == NULL || !fragi_name_is_valid(param->name))
-		return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a parameter",
+		return frag_err_set(err, -EINVAL, "\"%.80s\" is not a valid name of a parameter",
 				    param->name != NULL ? param->name : "");
 	if (kind == NULL)
 		return frag_err_set(
@@ -99,12 +99,12 @@ int fragi_params_check(const struct fragi_param_table *table, size_t state_size,
 	if (table->count == 0)
 		return 0;
 	if (table->items == NULL || table->count > FRAGI_PARAMS_MAX)
-		return frag_err_set(err, -EINVAL, "%u parameters in a table that cannot be",
+		return frag_err_set(err, -EINVAL, "%u parameters in an invalid table",
 				    table->count);
 	if (table->item_size < offsetof(struct frag_param, def_int) || table->item_size % 8 != 0)
 		return frag_err_set(
 			err, -EINVAL,
-			"parameters of %u bytes each are none; set the table with FRAG_PARAMS",
+			"parameters of %u bytes each are not valid; set the table with FRAG_PARAMS",
 			table->item_size);
 	for (uint32_t i = 0; i < table->count; i++) {
 		param = fragi_param_at(table, i);

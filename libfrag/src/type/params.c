@@ -8,13 +8,13 @@
 #include <base/units.h>
 #include <type/params.h>
 
-/* One fill under way. */
+/* The state of one fill. */
 struct filling {
 	const struct fragi_param_table *table;
 	const struct fragi_param_context *context;
 	char *state;
 	bool *given; /* [table->count] */
-	int failed;  /* 0 or the first error */
+	int failed;  /* 0, or the first error */
 };
 
 /* Adds an error about this subject at the place of node. */
@@ -39,12 +39,12 @@ static void complain(struct filling *filling, const struct fragi_node *node, con
 		filling->failed = -EINVAL;
 }
 
-/* What the arena gave; NULL ends the fill with -ENOMEM. */
+/* Checks an allocation; NULL ends the fill with -ENOMEM. */
 static void *kept(struct filling *filling, void *memory)
 {
 	if (memory == NULL && filling->failed != -ENOMEM) {
 		fragi_diag_add(filling->context->diag, -ENOMEM, NULL, 0, 0,
-			       "%s: memory is short for its parameters", filling->context->subject);
+			       "%s: out of memory for its parameters", filling->context->subject);
 		filling->failed = -ENOMEM;
 	}
 	return memory;
@@ -58,10 +58,10 @@ static void complain_kind(struct filling *filling, const struct frag_param *para
 					   [FRAGI_NODE_MAP] = "a map"};
 
 	if (node->kind == FRAGI_NODE_SCALAR)
-		complain(filling, node, "parameter \"%s\": \"%.80s\" is no %s", param->name,
-			 node->text, fragi_param_kind(param->kind)->is_no);
+		complain(filling, node, "parameter \"%s\": \"%.80s\" is not a valid %s",
+			 param->name, node->text, fragi_param_kind(param->kind)->is_no);
 	else
-		complain(filling, node, "parameter \"%s\": %s is no %s", param->name,
+		complain(filling, node, "parameter \"%s\": %s is not a valid %s", param->name,
 			 what[node->kind], fragi_param_kind(param->kind)->is_no);
 }
 
@@ -75,7 +75,7 @@ static void format_bound(const struct frag_param *param, double bound, char *out
 		snprintf(out, size, "%g", bound);
 }
 
-/* Whether value lies in the parameter's range; complains when not. */
+/* Returns whether value is in the parameter's range; reports an error otherwise. */
 static bool in_range(struct filling *filling, const struct frag_param *param,
 		     const struct fragi_node *node, double value)
 {
@@ -160,8 +160,9 @@ static void fill_string(struct filling *filling, const struct frag_param *param,
 		       strcmp(param->choices[count], node->text) != 0)
 			count++;
 		if (param->choices[count] == NULL) {
-			complain(filling, node, "parameter \"%s\": \"%.80s\" is no choice%s",
-				 param->name, node->text,
+			complain(filling, node,
+				 "parameter \"%s\": \"%.80s\" is not a valid choice%s", param->name,
+				 node->text,
 				 fragi_advise(advice, sizeof(advice), node->text, "choices",
 					      param->choices, count));
 			return;
@@ -218,8 +219,8 @@ static void fill_reference(struct filling *filling, const struct frag_param *par
 }
 
 /*
- * The list or map that node is, or that its text is when C or --set gave it; NULL: none,
- * complained.
+ * Returns the list or map that node is, or that its text holds (from C or --set); NULL: neither,
+ * with an error.
  */
 static const struct fragi_node *collection_of(struct filling *filling,
 					      const struct frag_param *param,
@@ -394,7 +395,7 @@ static void fill_default(struct filling *filling, const struct frag_param *param
 		fill_field(filling, param, &node);
 }
 
-/* A setting without a value takes back what was set before it. */
+/* A setting without a value undoes earlier ones. */
 static void fill_nothing(struct filling *filling, const struct frag_param *param, uint32_t i,
 			 const struct fragi_spec_setting *setting)
 {

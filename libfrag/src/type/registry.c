@@ -21,11 +21,11 @@
 #define NAMES_MAX 512
 
 struct built_in {
-	const char *path; /* real */
+	const char *path; /* real path */
 	bool tried;
 };
 
-/* What a library lists under names of its own. */
+/* The kinds of names that a library brings. */
 enum kind { OP, CONDITION, COMPOSER, KINDS };
 static const char *const kind_names[] = {"operator type", "condition type", "composer"};
 
@@ -57,7 +57,7 @@ static int compare_built_in(const void *a, const void *b)
 	return strcmp(((const struct built_in *)a)->path, ((const struct built_in *)b)->path);
 }
 
-/* Lists the built-in libraries; none is opened. A folder that is not there has none. */
+/* Lists the built-in libraries without opening them. A missing folder has none. */
 static int built_in_list(struct fragi_registry *registry)
 {
 	char text[PATH_MAX + 32], real[PATH_MAX];
@@ -186,7 +186,7 @@ static struct entry entry_at(const struct fragi_library *library, enum kind kind
 	return (struct entry){library->composers[i].name, &library->composers[i]};
 }
 
-/* Which library a table came from. */
+/* Finds the library that a table came from. */
 static const char *owner_of(const struct fragi_registry *registry, enum kind kind,
 			    const void *table)
 {
@@ -204,7 +204,7 @@ static struct fragi_strmap *names_of(struct fragi_registry *registry, enum kind 
 	return built_in ? &registry->built_in_names[kind] : &registry->names[kind];
 }
 
-/* Whether the library's names of one kind are free. Returns 0, or -EEXIST with a sentence. */
+/* Checks that the library's names of one kind are free. Returns 0, or -EEXIST with a sentence. */
 static int names_check(struct fragi_registry *registry, const struct fragi_library *library,
 		       enum kind kind, struct frag_err *err)
 {
@@ -254,7 +254,7 @@ static int library_use(struct fragi_registry *registry, struct fragi_library *li
 		r = libraries_add(&registry->used, library);
 	for (enum kind kind = 0; r == 0 && kind < KINDS; kind++)
 		r = names_put(registry, library, kind);
-	return r < 0 ? frag_err_set(err, r, "library %s: memory is short", library->file) : 0;
+	return r < 0 ? frag_err_set(err, r, "library %s: out of memory", library->file) : 0;
 }
 
 static bool is_built_in(const struct fragi_registry *root, const char *real)
@@ -301,7 +301,7 @@ static int library_refuse(struct fragi_registry *root, struct fragi_library *lib
 	library->error = fragi_arena_strdup(
 		&root->arena, cause->text[0] != '\0' ? cause->text : frag_strerror(r));
 	if (library->error == NULL)
-		library->error = "memory is short";
+		library->error = "out of memory";
 	return r;
 }
 
@@ -323,8 +323,7 @@ static int library_open(struct fragi_registry *root, const char *real,
 	if (library == NULL) {
 		library = library_add(root, real);
 		if (library == NULL)
-			return frag_err_set(err, -ENOMEM, "memory is short for library %.200s",
-					    real);
+			return frag_err_set(err, -ENOMEM, "out of memory for library %.200s", real);
 		r = table != NULL ? fragi_library_read(&root->arena, library, table, &cause)
 				  : fragi_library_open(&root->arena, library, &cause);
 		if (r == 0)
@@ -382,12 +381,13 @@ int fragi_registry_add(struct fragi_registry *registry, const char *name,
 	char path[PATH_MAX];
 
 	if (!fragi_name_is_valid(name))
-		return frag_err_set(err, -EINVAL, "\"%.80s\" is no name of a library", name);
+		return frag_err_set(err, -EINVAL, "\"%.80s\" is not a valid name of a library",
+				    name);
 	snprintf(path, sizeof(path), "linked/%s", name);
 	return library_load(registry, path, plugin, err);
 }
 
-/* Opens what is built in, mentions name (NULL: all of them) and was not tried yet. */
+/* Opens the built-in libraries that contain name (NULL: all) and were not tried yet. */
 static void open_built_in(struct fragi_registry *root, const char *name)
 {
 	for (size_t i = 0; i < root->built_in_count; i++) {
@@ -427,7 +427,7 @@ static bool is_visible(const struct fragi_registry *registry, const struct fragi
 	       libraries_have(&registry->root->used, library);
 }
 
-/* The built-in library that would have the name, had it been possible to open it. */
+/* Finds the built-in library that contains the name but could not be opened. */
 static const struct fragi_library *broken_built_in(const struct fragi_registry *root,
 						   const char *name)
 {
@@ -451,7 +451,7 @@ static void refuse_name(struct fragi_registry *registry, enum kind kind, const c
 	size_t count = 0;
 	char advice[600];
 
-	open_built_in(registry->root, NULL); /* for the names that are near */
+	open_built_in(registry->root, NULL); /* for similar names */
 	broken = broken_built_in(registry->root, fragi_alias(FRAGI_HOLOSCAN_OPERATOR, name));
 	for (size_t i = 0; i < opened->count; i++)
 		for (size_t j = 0; is_visible(registry, opened->items[i]) &&
@@ -460,7 +460,7 @@ static void refuse_name(struct fragi_registry *registry, enum kind kind, const c
 			names[count++] = entry_at(opened->items[i], kind, j).name;
 	if (broken != NULL)
 		fragi_err_fail(err, FRAGI_FAILURE_LIBRARY_MISSING, NULL, -ENOENT,
-			       "%s \"%.80s\" cannot be had: %s", kind_names[kind], name,
+			       "%s \"%.80s\" is not available: %s", kind_names[kind], name,
 			       broken->error);
 	else if (kind == OP)
 		frag_err_set(err, -EINVAL, "%s",

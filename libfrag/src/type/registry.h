@@ -6,11 +6,11 @@
 #include <text/spec.h>
 
 /*
- * What loaded plugins brought: operator types and composers by name. Built-in operators are plugins
- * too, in lib/frag/plugins beside libfrag: one is opened only when a graph names a type that no
- * extension has and that stands in this library's file. A name is looked up among the extensions
- * first, then among the built-in ones. What was opened stays open until the process ends, because
- * types of values that a plugin registered may be in use. Not thread-safe.
+ * What plugins have registered: operator types and composers by name. Built-in operators are
+ * plugins too, in lib/frag/plugins beside libfrag. One of these is opened only when a graph names a
+ * type that no extension has and that occurs in the file of this library. A name is looked up in
+ * the extensions first, then in the built-in libraries. A library stays open until the process
+ * ends, because types of values that it registered may be in use. Not thread-safe.
  */
 struct fragi_registry;
 
@@ -24,7 +24,7 @@ enum fragi_library_paths {
 struct fragi_registry_config {
 	/*
 	 * Folders, NULL-ended; NULL: none. FRAG_LIBRARY_PATH and the installed folders
-	 * (lib/frag/extensions, lib/frag/plugins) come after.
+	 * (lib/frag/extensions, lib/frag/plugins) are searched after them.
 	 */
 	const char *const *library_path;
 	enum fragi_library_paths paths;
@@ -43,10 +43,11 @@ FRAGI_API int fragi_registry_create_within(struct fragi_registry *outer,
 FRAGI_API void fragi_registry_destroy(struct fragi_registry *registry);
 
 /*
- * Opens a shared object (real path inside one of the allowed folders), checks its frag_plugin_v1
- * and registers what it lists. The same one twice is no error. Returns 0; -ENOENT (library or
- * symbol missing: names the folders searched); -EPROTO (another ABI major: names both); -EINVAL
- * (its tables are wrong); -EEXIST (a name is taken: by whom).
+ * Opens a shared object (whose real path is inside one of the allowed folders), checks its
+ * frag_plugin_v1 and registers what it lists. Loading it twice is no error. Returns 0; -ENOENT
+ * (library or symbol missing; the error lists the folders searched); -EPROTO (another ABI major;
+ * the error has both numbers); -EINVAL (its tables are wrong); -EEXIST (a name is taken; the error
+ * says by which library).
  */
 FRAGI_API int fragi_registry_load(struct fragi_registry *registry, const char *library,
 				  struct frag_err *err);
@@ -76,8 +77,8 @@ FRAGI_API const struct frag_composer *
 fragi_registry_composer(struct fragi_registry *registry, const char *name, struct frag_err *err);
 
 /*
- * The condition type that a library registered under this name; NULL: none has. built_in: among the
- * built-in libraries, too.
+ * Returns the condition type that a library registered under this name; NULL: none. built_in: also
+ * search the built-in libraries.
  */
 FRAGI_API const struct frag_condition_type *
 fragi_registry_condition(struct fragi_registry *registry, const char *name, bool built_in);
@@ -89,13 +90,13 @@ fragi_registry_condition(struct fragi_registry *registry, const char *name, bool
 FRAGI_API const struct frag_type *fragi_registry_type(struct fragi_registry *registry,
 						      const char *name);
 
-/* Where a type or composer came from, for people. */
+/* Returns where a type or composer came from, for people. */
 struct fragi_library {
 	const char *path; /* real path */
 	const char *file; /* its last component */
 	bool built_in;
-	const char *name, *version; /* as the plugin says; NULL: could not be opened */
-	const char *error;          /* why not; NULL: it is open */
+	const char *name, *version; /* of the plugin; NULL: could not be opened */
+	const char *error;          /* why it is not open; NULL: it is open */
 	int error_code;
 	const struct frag_op_type **ops; /* checked copies */
 	size_t op_count;
@@ -120,14 +121,14 @@ fragi_registry_libraries(struct fragi_registry *registry, bool built_in, size_t 
 FRAGI_API int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op_type *type,
 				 const struct frag_op_type **out_type, struct frag_err *err);
 
-/* The same of a condition type. */
+/* The same for a condition type. */
 int fragi_condition_type_copy(struct fragi_arena *arena, const struct frag_condition_type *type,
 			      const struct frag_condition_type **out_type, struct frag_err *err);
 
-/* One entry of a port table, in this libfrag's size. */
+/* Copies one entry of a port table in this libfrag's size. */
 int fragi_port_check(const struct frag_port *port, struct frag_err *err);
 
-/* The folder that holds lib/libfrag.so.1 ("<prefix>/lib"), from where this library was loaded. */
+/* Returns the folder from which libfrag.so.1 was loaded ("<prefix>/lib"). */
 FRAGI_API const char *fragi_library_folder(void);
 
 #endif

@@ -76,7 +76,7 @@ void fragi_search_path_fini(struct fragi_search_path *search)
 	fragi_arena_fini(&search->arena);
 }
 
-/* The folders for a sentence: "/a, /b". */
+/* Lists the folders for an error: "/a, /b". */
 static const char *folders_text(const struct fragi_search_path *search, char *out, size_t size)
 {
 	size_t used = 0;
@@ -149,7 +149,7 @@ static int find_path(const struct fragi_search_path *search, const char *library
 		return frag_err_set(err, -ENOENT, "library %.200s cannot be found: %.400s: %s",
 				    library, path, strerror(errno));
 	if (!is_file(real))
-		return frag_err_set(err, -ENOENT, "library %.200s is no file", library);
+		return frag_err_set(err, -ENOENT, "library %.200s is not a file", library);
 	if (search->paths == FRAGI_LIBRARY_PATHS_IN_APP &&
 	    (realpath(search->app_folder, folder) == NULL || !is_below(real, folder)))
 		return frag_err_set(

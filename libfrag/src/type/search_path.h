@@ -4,7 +4,7 @@
 
 #include <type/registry.h>
 
-/* The folders that libraries may come from, in the order in which they are searched. */
+/* The folders of libraries, in the order in which they are searched. */
 struct fragi_folder {
 	const char *text; /* as it was given */
 	const char *real; /* real path; NULL: the folder does not exist */
@@ -19,17 +19,16 @@ struct fragi_search_path {
 };
 
 /*
- * Those of the config, of FRAG_LIBRARY_PATH and of the installation. Returns 0 or -ENOMEM; fini is
- * due in both cases.
+ * Collects the folders of the config, of FRAG_LIBRARY_PATH and of the installation. Returns 0 or
+ * -ENOMEM; call fini in both cases.
  */
 int fragi_search_path_init(struct fragi_search_path *search,
 			   const struct fragi_registry_config *config);
 void fragi_search_path_fini(struct fragi_search_path *search);
 /*
- * Finds a library by name or, where that is allowed, by path.
- * - real: PATH_MAX bytes, receives the real path
- * Returns 0; -ENOENT: it is not there, or a link leads out of the folders; -EINVAL: a path where
- * none is allowed.
+ * Finds a library by name or, where that is allowed, by path, and writes its real path to real
+ * (PATH_MAX bytes). Returns 0; -ENOENT: it does not exist, or a link leads out of the folders;
+ * -EINVAL: a path where none is allowed.
  */
 int fragi_search_path_find(const struct fragi_search_path *search, const char *library, char *real,
 			   struct frag_err *err);

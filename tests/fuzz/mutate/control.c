@@ -78,13 +78,14 @@ static uint64_t interesting(void)
 		4096,       4097,       65535,      65536,      65537,     1u << 20,   1u << 22,
 		0x7fffffff, 0x80000000, 0xffffffff, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX};
 
-	return draw(3) == 0 ? mutate_state : values[draw(sizeof(values) / sizeof(values[0]))];
+	return random_below(3) == 0 ? mutate_state
+				    : values[random_below(sizeof(values) / sizeof(values[0]))];
 }
 
 static size_t put_field(uint8_t *out, size_t room)
 {
-	uint32_t wire_type = draw(3);
-	size_t n = put_varint(out, (uint64_t)(1 + draw(32)) << 3 | wire_type);
+	uint32_t wire_type = random_below(3);
+	size_t n = put_varint(out, (uint64_t)(1 + random_below(32)) << 3 | wire_type);
 
 	if (room < 32)
 		return 0;
@@ -124,7 +125,7 @@ static size_t mutate_field(const struct field *field, uint8_t *out, size_t room,
 		return n + 8;
 	}
 	if (depth < 7 && length > 1 && read_fields(field->content, field->end, fields) > 0 &&
-	    draw(8) != 0) {
+	    random_below(8) != 0) {
 		length = mutate_message(field->content, length, content, ROOM / 2, depth + 1);
 	} else {
 		if (length > ROOM / 4)
@@ -154,13 +155,13 @@ static size_t mutate_message(const uint8_t *bytes, size_t size, uint8_t *out, si
 {
 	struct field fields[FIELDS_MAX];
 	size_t count = read_fields(bytes, bytes + size, fields), chosen, n = 0;
-	uint32_t how = draw(10);
+	uint32_t how = random_below(10);
 
 	if (count == 0 || how == 0) {
 		n = append(out, 0, room, bytes, bytes + size);
 		return n + put_field(out + n, room - n);
 	}
-	chosen = draw((uint32_t)count);
+	chosen = random_below((uint32_t)count);
 	for (size_t i = 0; i < count; i++) {
 		if (i != chosen || how == 2)
 			n = append(out, n, room, fields[i].at, fields[i].end);
@@ -188,7 +189,7 @@ static bool find_frame(const uint8_t *bytes, size_t size, size_t *out_at, uint32
 	}
 	if (count == 0)
 		return false;
-	*out_at = starts[draw(count)];
+	*out_at = starts[random_below(count)];
 	memcpy(out_length, bytes + *out_at, 4);
 	return true;
 }
@@ -200,7 +201,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max, unsigned
 	size_t at, tail;
 
 	mutate_begin(seed);
-	if (draw(10) == 0 || size > ROOM / 2 || !find_frame(bytes, size, &at, &length))
+	if (random_below(10) == 0 || size > ROOM / 2 || !find_frame(bytes, size, &at, &length))
 		return LLVMFuzzerMutate(bytes, size, max);
 	changed = (uint32_t)mutate_message(bytes + at + 4, length, out, ROOM - 64, 0);
 	tail = size - at - 4 - length;

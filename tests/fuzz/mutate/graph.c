@@ -146,12 +146,12 @@ static size_t mutate_lines(const uint8_t *bytes, size_t size, uint8_t *out)
 {
 	static struct piece pieces[PIECES_MAX];
 	size_t count = cut_lines(bytes, size, pieces), n = 0;
-	uint32_t how = draw(5), a, b;
+	uint32_t how = random_below(5), a, b;
 
 	if (count == 0)
 		return put(out, 0, bytes, size);
-	a = draw((uint32_t)count);
-	b = draw((uint32_t)count);
+	a = random_below((uint32_t)count);
+	b = random_below((uint32_t)count);
 	for (size_t i = 0; i < count; i++) {
 		const struct piece *piece = &pieces[how == 1 && i == a   ? b
 						    : how == 1 && i == b ? a
@@ -183,17 +183,17 @@ static size_t mutate_word(const uint8_t *bytes, size_t size, uint8_t *out)
 
 	if (count == 0)
 		return put(out, 0, bytes, size);
-	piece = &pieces[draw((uint32_t)count)];
+	piece = &pieces[random_below((uint32_t)count)];
 	n = put(out, 0, bytes, (size_t)(piece->at - bytes));
-	if (draw(3) == 0) {
-		other = &pieces[draw((uint32_t)count)];
+	if (random_below(3) == 0) {
+		other = &pieces[random_below((uint32_t)count)];
 		n = put(out, n, other->at, other->size);
 	} else {
-		word = words[draw(sizeof(words) / sizeof(words[0]))];
+		word = words[random_below(sizeof(words) / sizeof(words[0]))];
 		n = put(out, n, word, strlen(word));
 	}
-	if (draw(6) == 0)
-		n = put(out, n, ": {", draw(4));
+	if (random_below(6) == 0)
+		n = put(out, n, ": {", random_below(4));
 	return put(out, n, piece->at + piece->size,
 		   (size_t)(bytes + size - piece->at) - piece->size);
 }
@@ -204,9 +204,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max, unsigned
 	size_t n;
 
 	mutate_begin(seed);
-	if (draw(4) == 0 || size > ROOM / 2)
+	if (random_below(4) == 0 || size > ROOM / 2)
 		return LLVMFuzzerMutate(bytes, size, max);
-	n = draw(2) == 0 ? mutate_lines(bytes, size, out) : mutate_word(bytes, size, out);
+	n = random_below(2) == 0 ? mutate_lines(bytes, size, out) : mutate_word(bytes, size, out);
 	if (n > max)
 		return LLVMFuzzerMutate(bytes, size, max);
 	memcpy(bytes, out, n);

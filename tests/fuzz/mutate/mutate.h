@@ -16,7 +16,7 @@ static inline void mutate_begin(unsigned int seed)
 }
 
 /* Below n. */
-static inline uint32_t draw(uint32_t n)
+static inline uint32_t random_below(uint32_t n)
 {
 	mutate_state ^= mutate_state << 13;
 	mutate_state ^= mutate_state >> 7;
