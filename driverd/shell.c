@@ -20,6 +20,7 @@
 #include <base/log.h>
 #include <base/stamp.h>
 #include <driverd/core/core.h>
+#include <driverd/deadline.h>
 #include <driverd/links.h>
 #include <driverd/machine.h>
 #include <driverd/progress.h>
@@ -46,8 +47,8 @@ struct shell {
 	const struct drv_options *options;
 	uv_loop_t loop;
 	uv_tcp_t server;
-	uv_timer_t deadline, linger, again;
-	uv_idle_t work; /* while the core has work left: a step in each turn of the loop */
+	struct drv_deadline deadline;
+	uv_timer_t linger, again;
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct drv_core *core;
 	struct drv_actions actions;
@@ -90,8 +91,7 @@ static void shell_end(struct shell *shell, int exit_code)
 	shell->is_over = true;
 	shell->exit_code = exit_code;
 	close_handle(&shell->server);
-	close_handle(&shell->deadline);
-	close_handle(&shell->work);
+	drv_deadline_close(&shell->deadline);
 	close_handle(&shell->again);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		close_handle(&shell->signals[i]);
@@ -177,30 +177,10 @@ static void perform(struct shell *shell, struct drv_action *action)
 	}
 }
 
-static void on_deadline(uv_timer_t *timer)
+static void on_deadline(void *arg)
 {
 	fragi_log_catch_up(0);
-	shell_step(timer->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-}
-
-static void on_work(uv_idle_t *work)
-{
-	shell_step(work->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-}
-
-/* A timer that is due at once would fire again and again before any socket is looked at. */
-static void set_deadline(struct shell *shell, int64_t now_ns)
-{
-	int64_t at_ns = drv_core_deadline_ns(shell->core);
-
-	if (at_ns <= now_ns) {
-		uv_idle_start(&shell->work, on_work);
-		return;
-	}
-	uv_idle_stop(&shell->work);
-	if (at_ns != INT64_MAX)
-		uv_timer_start(&shell->deadline, on_deadline,
-			       (uint64_t)((at_ns - now_ns + 999999) / 1000000), 0);
+	shell_step(arg, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 }
 
 static void shell_step(struct shell *shell, struct drv_event *event)
@@ -219,7 +199,7 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 	for (size_t i = 0; i < shell->actions.count && !shell->is_over; i++)
 		perform(shell, &shell->actions.items[i]);
 	if (!shell->is_over)
-		set_deadline(shell, now_ns);
+		drv_deadline_set(&shell->deadline, drv_core_deadline_ns(shell->core), now_ns);
 }
 
 static void on_message(struct fw_connection *connection, struct fw_message *message, void *arg)
@@ -461,12 +441,10 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 	drv_progress_init(&shell->progress, shell->options->verbosity < 0);
 	read_limits(shell);
 	uv_tcp_init(&shell->loop, &shell->server);
-	uv_timer_init(&shell->loop, &shell->deadline);
-	uv_idle_init(&shell->loop, &shell->work);
+	drv_deadline_init(&shell->deadline, &shell->loop, on_deadline, shell);
 	uv_timer_init(&shell->loop, &shell->linger);
 	uv_timer_init(&shell->loop, &shell->again);
-	shell->server.data = shell->deadline.data = shell->work.data = shell->linger.data =
-		shell->again.data = shell;
+	shell->server.data = shell->linger.data = shell->again.data = shell;
 	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals); i++) {
 		uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;

@@ -23,6 +23,7 @@
 #include <base/log.h>
 #include <base/stamp.h>
 #include <driverd/core/core.h>
+#include <driverd/deadline.h>
 #include <driverd/machine.h>
 #include <driverd/progress.h>
 #include <fragctl/run.h>
@@ -50,8 +51,7 @@ struct local {
 	const struct ctl_run_options *options;
 	uv_loop_t loop;
 	uv_prepare_t before_sleep;
-	uv_timer_t deadline; /* of the driver's core */
-	uv_idle_t work;      /* while the driver's core has work left */
+	struct drv_deadline deadline; /* of the driver's core */
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	uv_signal_t child_ended;
 	struct drv_core *driver;
@@ -75,8 +75,7 @@ static void end(struct local *local, int exit_code)
 	local->is_over = true;
 	local->exit_code = exit_code;
 	uv_close((uv_handle_t *)&local->before_sleep, NULL);
-	uv_close((uv_handle_t *)&local->deadline, NULL);
-	uv_close((uv_handle_t *)&local->work, NULL);
+	drv_deadline_close(&local->deadline);
 	for (size_t i = 0; i < FRAG_COUNT_OF(local->signals); i++) {
 		uv_close((uv_handle_t *)&local->signals[i], NULL);
 		/* the result stands: none changes it any more */
@@ -221,29 +220,9 @@ static void driver_act(struct local *local, struct drv_action *action)
 	}
 }
 
-static void on_deadline(uv_timer_t *timer)
+static void on_deadline(void *arg)
 {
-	driver_step(timer->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-}
-
-static void on_work(uv_idle_t *work)
-{
-	driver_step(work->data, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-}
-
-/* A timer that is due at once would fire again and again before any socket is looked at. */
-static void set_deadline(struct local *local, int64_t now_ns)
-{
-	int64_t at_ns = drv_core_deadline_ns(local->driver);
-
-	if (at_ns <= now_ns) {
-		uv_idle_start(&local->work, on_work);
-		return;
-	}
-	uv_idle_stop(&local->work);
-	if (at_ns != INT64_MAX)
-		uv_timer_start(&local->deadline, on_deadline,
-			       (uint64_t)((at_ns - now_ns + 999999) / 1000000), 0);
+	driver_step(arg, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 }
 
 static void driver_step(struct local *local, struct drv_event *event)
@@ -262,7 +241,7 @@ static void driver_step(struct local *local, struct drv_event *event)
 	for (size_t i = 0; i < local->actions.count && !local->is_over; i++)
 		driver_act(local, &local->actions.items[i]);
 	if (!local->is_over)
-		set_deadline(local, now_ns);
+		drv_deadline_set(&local->deadline, drv_core_deadline_ns(local->driver), now_ns);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -437,10 +416,9 @@ static int make_handles(struct local *local)
 {
 	int r;
 
-	uv_timer_init(&local->loop, &local->deadline);
-	uv_idle_init(&local->loop, &local->work);
+	drv_deadline_init(&local->deadline, &local->loop, on_deadline, local);
 	uv_prepare_init(&local->loop, &local->before_sleep);
-	local->deadline.data = local->work.data = local->before_sleep.data = local;
+	local->before_sleep.data = local;
 	r = uv_prepare_start(&local->before_sleep, before_sleep);
 	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals) && r == 0; i++) {
 		uv_signal_init(&local->loop, &local->signals[i]);

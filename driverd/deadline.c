@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <driverd/deadline.h>
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct drv_deadline *deadline = timer->data;
+
+	deadline->due(deadline->arg);
+}
+
+static void on_work(uv_idle_t *work)
+{
+	struct drv_deadline *deadline = work->data;
+
+	deadline->due(deadline->arg);
+}
+
+void drv_deadline_init(struct drv_deadline *deadline, uv_loop_t *loop, void (*due)(void *arg),
+		       void *arg)
+{
+	uv_timer_init(loop, &deadline->timer);
+	uv_idle_init(loop, &deadline->work);
+	deadline->timer.data = deadline->work.data = deadline;
+	deadline->due = due;
+	deadline->arg = arg;
+}
+
+void drv_deadline_set(struct drv_deadline *deadline, int64_t at_ns, int64_t now_ns)
+{
+	/* A timer that is due at once would fire again and again before any socket is looked at. */
+	if (at_ns <= now_ns) {
+		uv_idle_start(&deadline->work, on_work);
+		return;
+	}
+	uv_idle_stop(&deadline->work);
+	if (at_ns != INT64_MAX)
+		uv_timer_start(&deadline->timer, on_timer,
+			       (uint64_t)((at_ns - now_ns + 999999) / 1000000), 0);
+}
+
+void drv_deadline_close(struct drv_deadline *deadline)
+{
+	if (uv_is_closing((uv_handle_t *)&deadline->timer))
+		return;
+	uv_close((uv_handle_t *)&deadline->timer, NULL);
+	uv_close((uv_handle_t *)&deadline->work, NULL);
+}
