@@ -223,7 +223,7 @@ def known_skips(file):
     return names
 
 
-def main():
+def read_arguments():
     p = argparse.ArgumentParser()
     p.add_argument("--build", default="build")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -235,39 +235,31 @@ def main():
     p.add_argument("--threads", action="store_true", help="the same for ThreadSanitizer")
     p.add_argument("--valgrind", action="store_true", help="the unit and conformance programs, under valgrind")
     p.add_argument("--emulated", action="store_true", help="all but integration tests, of a build that an emulator runs")
-    args = p.parse_args()
-    build = os.path.abspath(args.build)
-    checker = next((c for c in ("sanitized", "threads", "valgrind", "emulated") if getattr(args, c)), None)
-    seconds = 120 * TIMES_SLOWER.get(checker, 1)
-    skips = known_skips("skips")
-    emulator_skips = known_skips("skips.aarch64") if args.emulated else {}
-    skips.update(emulator_skips)
+    return p.parse_args()
 
-    chosen = {}
-    for name in args.tests or []:
-        program, test = place_of(name)
-        chosen.setdefault(program, []).append(test)
-    if args.targets:
-        print("all", *sorted(os.path.join(args.build, c) for c in chosen if c.startswith("tests/")))
-        return 0
 
-    work = programs(build, seconds)
+def choose_programs(programs, args, chosen):
+    """Those that fit the checker and what was asked for; chosen: the tests of each program."""
     if args.valgrind:
         # valgrind 3.19 does not know pidfd_open, without which a worker starts nothing.
-        work = [w for w in work if re.match(r"tests/(unit|conformance|checkers)/(?!test_(worker_spawn|fraghost)$)", w[1])]
+        wanted = re.compile(r"tests/(unit|conformance|checkers)/(?!test_(worker_spawn|fraghost)$)")
+        programs = [p for p in programs if wanted.match(p[1])]
     if args.emulated:
-        work = [w for w in work if w[1].startswith("tests/")]
+        programs = [p for p in programs if p[1].startswith("tests/")]
     # These have no threads, or those that test_ping and test_examples run as well, and many pixels.
     if args.threads:
-        work = [w for w in work if not re.match(r"tests/(sim|fuzz|operators)/|integration/test_(video|docs|headers)$", w[1])]
+        unwanted = re.compile(r"tests/(sim|fuzz|operators)/|integration/test_(video|docs|headers)$")
+        programs = [p for p in programs if not unwanted.match(p[1])]
     if args.only:
-        work = [w for w in work if args.only in w[1]]
+        programs = [p for p in programs if args.only in p[1]]
     if args.tests:
-        work = [(c + (["--filter=@(%s)" % "|".join(chosen[n])] if n.startswith("tests/") else chosen[n]), n)
-                for c, n in work if n in chosen]
+        programs = [(c + (["--filter=@(%s)" % "|".join(chosen[n])] if n.startswith("tests/") else chosen[n]), n)
+                    for c, n in programs if n in chosen]
     # The long ones first, so that the two ends meet.
-    work.sort(key=lambda w: not w[1].startswith("integration"))
+    return sorted(programs, key=lambda p: not p[1].startswith("integration"))
 
+
+def run_programs(programs, build, checker, jobs, emulator_skips):
     lock = threading.Lock()
     results = []
 
@@ -284,9 +276,13 @@ def main():
                     print("FAILED %s" % f)
             sys.stdout.flush()
 
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        list(pool.map(run_one, work))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(run_one, programs))
+    return results
 
+
+def report(results, skips, args, checks_features):
+    """Prints what was skipped and what failed. Returns the exit status."""
     passed = sorted(n for r in results for n in r.passed)
     failed = sorted(n for r in results for n in r.failed)
     skipped = sorted(n for r in results for n in r.skipped if not args.tests or n in args.tests)
@@ -296,7 +292,7 @@ def main():
         else:
             print("FAILED %s: skipped, and tests/skips does not say why" % name)
             failed.append(name)
-    if not args.only and not args.tests and checker is None:
+    if checks_features:
         excused = {n for n in skipped if n in skips}
         wrong = features.check(features.TABLE, set(passed) | excused)
         for sentence in wrong:
@@ -309,6 +305,24 @@ def main():
         print("failed: %s" % name)
     print("%d passed, %d failed, %d skipped" % (len(passed), len(failed), len([s for s in skipped if s in skips])))
     return 1 if failed or not passed else 0
+
+
+def main():
+    args = read_arguments()
+    build = os.path.abspath(args.build)
+    checker = next((c for c in ("sanitized", "threads", "valgrind", "emulated") if getattr(args, c)), None)
+    emulator_skips = known_skips("skips.aarch64") if args.emulated else {}
+    skips = dict(known_skips("skips"), **emulator_skips)
+    chosen = {}
+    for name in args.tests or []:
+        program, test = place_of(name)
+        chosen.setdefault(program, []).append(test)
+    if args.targets:
+        print("all", *sorted(os.path.join(args.build, c) for c in chosen if c.startswith("tests/")))
+        return 0
+    wanted = choose_programs(programs(build, 120 * TIMES_SLOWER.get(checker, 1)), args, chosen)
+    results = run_programs(wanted, build, checker, args.jobs, emulator_skips)
+    return report(results, skips, args, not args.only and not args.tests and checker is None)
 
 
 if __name__ == "__main__":
