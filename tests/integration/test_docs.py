@@ -44,6 +44,17 @@ class Docs(unittest.TestCase):
                 if code not in seen_as_exit_code:
                     self.assertRegex(tests, r'\bFRAGI_FAILURE_%s\b|"%s\\?"' % (name, code))
 
+    def test_every_column_of_the_summary_is_explained(self):
+        with open(os.path.join(cluster.TOP, "docs", "GRAPH.md"), encoding="utf-8") as f:
+            table = f.read().split("<!-- columns of the summary -->\n")[1].split("\n\n")[0]
+        explained = re.findall(r"(?m)^\| (?!column)([^|]+) \| ", table)
+        run = subprocess.run([os.path.join(cluster.BUILD, "bin", "fragctl"), "run", "-q",
+                              os.path.join(cluster.TOP, "examples", "ping_simple", "app.yaml")],
+                             capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        shown = re.split("  +", run.stdout.splitlines()[1])
+        self.assertEqual(shown, [column for column in explained if column != "in flight"])
+
     @staticmethod
     def sources(*folders):
         text = []

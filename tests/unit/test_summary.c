@@ -81,8 +81,27 @@ Test(summary, the_table_is_aligned)
 	cr_expect_str_eq(
 		text,
 		"video: done in 30.1 s\n"
-		"flow                                                      sent  delivered  dropped  lost    p50    p99     max  edge\n"
-		"fragment1.replayer.output -> fragment2.conv.source_video   303        300        2     1  41 us  88 us  210 us  ucx tcp lo\n");
+		"flow                                                      sent  delivered  dropped  lost  latency p50    p99     max  edge\n"
+		"fragment1.replayer.output -> fragment2.conv.source_video   303        300        2     1        41 us  88 us  210 us  ucx tcp lo\n");
+	free(text);
+}
+
+/* Nobody believes that a message takes 10 ns, and it does not. */
+Test(summary, the_table_shows_no_latency_below_what_is_measured)
+{
+	struct fragi_summary_flow flow = {.from = "a", .to = "b", .edge = "inproc", .exact = true};
+	struct fragi_summary s = {.application = "hop", .flows = &flow, .flow_count = 1};
+	char *text;
+
+	flow.latency = (struct fragi_quantiles){.count = 9, .p50 = 10, .p99 = 99, .max = 100};
+	text = printed(&s, fragi_summary_print_table);
+	cr_expect_str_eq(
+		strstr(text, "a ->"),
+		"a -> b     0          0        0     0      <100 ns  <100 ns  100 ns  inproc\n",
+		"%s", text);
+	free(text);
+	text = printed(&s, fragi_summary_print_json);
+	cr_expect_not_null(strstr(text, "\"p50\": 10, \"p99\": 99"), "as it was counted");
 	free(text);
 }
 
@@ -140,9 +159,9 @@ Test(summary, what_is_not_known_exactly_is_a_range)
 	cr_assert_eq(fragi_summary_print_table(&of, out), 0);
 	fclose(out);
 	cr_expect_str_eq(strchr(text, '\n') + 1,
-			 "flow    sent  delivered  dropped  lost  p50  p99  max  edge\n"
-			 "a -> b   303    290-301        0   2-4    -    -    -  ucx\n"
-			 "c -> d    7+         7+        0   0-1    -    -    -  inproc\n",
+			 "flow    sent  delivered  dropped  lost  latency p50  p99  max  edge\n"
+			 "a -> b   303    290-301        0   2-4            -    -    -  ucx\n"
+			 "c -> d    7+         7+        0   0-1            -    -    -  inproc\n",
 			 "%s", text);
 	out = fmemopen(text, sizeof(text), "w");
 	cr_assert_eq(fragi_summary_print_json(&of, out), 0);

@@ -51,8 +51,15 @@ enum {
 	COL_MAX,
 	COL_EDGE,
 };
-static const char *const heads[COLUMNS] = {"flow",      "sent", "delivered", "dropped", "lost",
-					   "in flight", "p50",  "p99",       "max",     "edge"};
+static const char *const heads[COLUMNS] = {
+	"flow",      "sent",        "delivered", "dropped", "lost",
+	"in flight", "latency p50", "p99",       "max",     "edge",
+};
+/*
+ * The tick that receives a message begins at the clock reading that ended the tick before it on
+ * its thread. What the scheduler did in between is not measured, so less than this is not a number.
+ */
+#define LATENCY_LEAST_NS 100
 
 struct table_row {
 	char *flow;
@@ -64,6 +71,8 @@ static void put_latency(const struct fragi_summary_flow *flow, uint64_t ns, char
 {
 	if (flow->latency_reason != NULL || flow->latency.count == 0)
 		snprintf(out, size, "-");
+	else if (ns < LATENCY_LEAST_NS)
+		snprintf(out, size, "<%d ns", LATENCY_LEAST_NS);
 	else
 		fragi_format_duration((int64_t)ns, out, size);
 }
