@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/draft.h>
 #include <base/units.h>
 
 /*
- * A write goes to a draft, which is synced, renamed over the file, and the folder is synced:
+ * A write goes to a draft, which is synced, takes the file's name, and the folder is synced:
  * whenever the power goes, the file holds the old number or the new one.
  */
 #define FILE_NAME "epoch"
-#define DRAFT_NAME "epoch.draft"
 #define TEXT_MAX 24
 
 static int cannot_write(const struct drv_store *store, int code, struct frag_err *err)
@@ -82,31 +82,28 @@ int drv_store_open(struct drv_store *store, const char *path, drv_store_fn done,
 	return r;
 }
 
-static int write_synced(int fd, const char *text)
+static int write_synced(FILE *file, uint64_t epoch)
 {
-	size_t size = strlen(text);
-	ssize_t n = write(fd, text, size);
-
-	if (n < 0 || fsync(fd) < 0)
+	if (fprintf(file, "%llu\n", (unsigned long long)epoch) < 0 || fflush(file) != 0 ||
+	    fsync(fileno(file)) < 0)
 		return -errno;
-	return (size_t)n == size ? 0 : -ENOSPC;
+	return 0;
 }
 
 static int replace(int folder, uint64_t epoch)
 {
-	int fd = openat(folder, DRAFT_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), r;
-	char text[TEXT_MAX];
+	struct frag_draft *draft;
+	int r = fragi_draft_create(folder, FILE_NAME, 0600, &draft);
 
-	if (fd < 0)
-		return -errno;
-	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)epoch);
-	r = write_synced(fd, text);
-	close(fd);
-	if (r == 0 && (renameat(folder, DRAFT_NAME, folder, FILE_NAME) < 0 || fsync(folder) < 0))
-		r = -errno;
 	if (r < 0)
-		unlinkat(folder, DRAFT_NAME, 0);
-	return r;
+		return r;
+	r = write_synced(frag_draft_stream(draft), epoch);
+	if (r < 0) {
+		frag_draft_destroy(draft);
+		return r;
+	}
+	r = frag_draft_commit(draft);
+	return r == 0 && fsync(folder) < 0 ? -errno : r;
 }
 
 /* In the thread pool. */

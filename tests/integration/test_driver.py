@@ -302,6 +302,15 @@ class StateFolder(cluster.ClusterTest):
         self.assertEqual(self.written(), "2\n")
         self.assertEqual(os.listdir(self.state), ["epoch"])
 
+    def test_no_link_that_somebody_planted_is_followed(self):
+        os.mkdir(self.state)
+        target = self.write("target", "untouched")
+        os.symlink(target, os.path.join(self.state, "epoch.draft"))
+        self.assertEqual(self.epoch_of_a_run(), 1)
+        self.assertEqual(self.written(), "1\n")
+        with open(target) as f:
+            self.assertEqual(f.read(), "untouched")
+
     def test_the_epoch_is_there_before_a_worker_hears_of_it(self):
         d = self.driver(self.app, "--state-dir", self.state)
         self.wait_until("the epoch", lambda: os.path.exists(os.path.join(self.state, "epoch")))

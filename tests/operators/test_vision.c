@@ -272,6 +272,26 @@ Test(ops_image_writer, writes_every_nth)
 	cr_assert_eq(rmdir(folder), 0);
 }
 
+Test(ops_image_writer, follows_no_link_that_somebody_planted)
+{
+	char folder[256], path[300], planted[320], target[320];
+	struct frag_harness *h;
+
+	scratch(folder);
+	snprintf(path, sizeof(path), "%s/p.png", folder);
+	snprintf(planted, sizeof(planted), "%s.part", path);
+	snprintf(target, sizeof(target), "%s/target", folder);
+	cr_assert_eq(symlink(target, planted), 0);
+	h = make(&vision_image_writer_type, FRAG_ARGS({"path", path}));
+	cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(2, 2, 3, 9)), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	frag_harness_destroy(h);
+	cr_expect_eq(access(target, F_OK), -1, "it was written through the link");
+	cr_assert_eq(unlink(planted), 0);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(rmdir(folder), 0);
+}
+
 Test(ops_image_writer, says_why_it_cannot_write)
 {
 	struct frag_harness *h =

@@ -256,3 +256,19 @@ Test(summary, the_file_appears_whole_and_a_device_stays_one)
 	cr_expect_eq(fragi_summary_check("/dev/null", NULL), 0);
 	cr_expect(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
 }
+
+Test(summary, no_link_that_somebody_planted_is_followed)
+{
+	char folder[] = "/tmp/frag-summary-XXXXXX", path[64], planted[96], target[96];
+
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/s.json", folder);
+	snprintf(planted, sizeof(planted), "%s.%d.part", path, (int)getpid());
+	snprintf(target, sizeof(target), "%s/target", folder);
+	cr_assert_eq(symlink(target, planted), 0);
+	cr_assert_eq(fragi_summary_write(&summary, path, NULL), 0);
+	cr_expect_eq(access(target, F_OK), -1, "it was written through the link");
+	cr_expect_eq(unlink(planted), 0);
+	cr_expect_eq(unlink(path), 0);
+	cr_expect_eq(rmdir(folder), 0);
+}

@@ -16,5 +16,6 @@
 #include <frag/operator.h>
 #include <frag/compose.h>
 #include <frag/plugin.h>
+#include <frag/draft.h>
 
 #endif

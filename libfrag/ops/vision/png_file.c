@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <png.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "png_file.h"
 
@@ -35,21 +34,14 @@ static int write_rows(FILE *file, const struct frame *frame)
 
 int vision_png_write(const char *path, const struct frame *frame)
 {
-	char part[PATH_MAX];
-	FILE *file;
-	int r;
+	struct frag_draft *draft;
+	int r = frag_draft_create(path, &draft);
 
-	if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part))
-		return -ENAMETOOLONG;
-	file = fopen(part, "wbe");
-	if (file == NULL)
-		return -errno;
-	r = write_rows(file, frame);
-	if (fclose(file) != 0 && r == 0)
-		r = -errno;
-	if (r == 0 && rename(part, path) < 0)
-		r = -errno;
 	if (r < 0)
-		unlink(part);
+		return r;
+	r = write_rows(frag_draft_stream(draft), frame);
+	if (r == 0)
+		return frag_draft_commit(draft);
+	frag_draft_destroy(draft);
 	return r;
 }

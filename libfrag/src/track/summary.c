@@ -5,9 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <base/json.h>
 #include <base/alloc.h>
+#include <base/json.h>
 #include <base/units.h>
+#include <frag/draft.h>
 #include <track/summary.h>
 
 static const char *const results[] = {
@@ -307,7 +308,7 @@ int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out)
 	return print_result(out);
 }
 
-static int write_to(const struct fragi_summary *summary, const char *path)
+static int write_in_place(const struct fragi_summary *summary, const char *path)
 {
 	FILE *out = fopen(path, "we");
 	int r;
@@ -317,6 +318,20 @@ static int write_to(const struct fragi_summary *summary, const char *path)
 	r = fragi_summary_print_json(summary, out);
 	if (fclose(out) != 0 && r == 0)
 		r = -errno;
+	return r;
+}
+
+static int write_file(const struct fragi_summary *summary, const char *path)
+{
+	struct frag_draft *draft;
+	int r = frag_draft_create(path, &draft);
+
+	if (r < 0)
+		return r;
+	r = fragi_summary_print_json(summary, frag_draft_stream(draft));
+	if (r == 0)
+		return frag_draft_commit(draft);
+	frag_draft_destroy(draft);
 	return r;
 }
 
@@ -355,25 +370,12 @@ int fragi_summary_check(const char *path, struct frag_err *err)
 
 int fragi_summary_write(const struct fragi_summary *summary, const char *path, struct frag_err *err)
 {
-	size_t size = strlen(path) + 32;
-	char *draft = fragi_malloc(size);
 	struct stat st;
 	int r;
 
-	if (draft == NULL)
-		return frag_err_set(err, -ENOMEM, "cannot write the summary to %s: no memory",
-				    path);
-	snprintf(draft, size, "%s.%ld.part", path, (long)getpid());
-	if (stat(path, &st) == 0 &&
-	    !S_ISREG(st.st_mode)) { /* a pipe or a device stays what it is */
-		r = write_to(summary, path);
-	} else {
-		r = write_to(summary, draft);
-		if (r == 0 && rename(draft, path) != 0)
-			r = -errno;
-		if (r < 0)
-			unlink(draft);
-	}
-	fragi_free(draft);
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a pipe or a device stays what it is */
+		r = write_in_place(summary, path);
+	else
+		r = write_file(summary, path);
 	return r < 0 ? cannot_write(err, r, path) : 0;
 }
