@@ -21,7 +21,7 @@
 #include <base/stamp.h>
 #include <driverd/core/core.h>
 #include <driverd/deadline.h>
-#include <driverd/links.h>
+#include <driverd/connections.h>
 #include <driverd/machine.h>
 #include <driverd/progress.h>
 #include <driverd/result.h>
@@ -52,7 +52,7 @@ struct shell {
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct drv_core *core;
 	struct drv_actions actions;
-	struct drv_links links;
+	struct drv_connections connections;
 	struct drv_progress progress;
 	struct drv_store store; /* with --state-dir */
 	int64_t complain_at_ns;
@@ -79,8 +79,8 @@ static void on_linger(uv_timer_t *timer)
 	struct shell *shell = timer->data;
 
 	close_handle(timer);
-	for (size_t i = 0; i < shell->links.count; i++)
-		fw_connection_close(shell->links.items[i]->connection);
+	for (size_t i = 0; i < shell->connections.count; i++)
+		fw_connection_close(shell->connections.items[i]->wire);
 }
 
 /* Nothing new begins; the loop runs out. */
@@ -98,11 +98,11 @@ static void shell_end(struct shell *shell, int exit_code)
 		/* the result stands: none changes it any more */
 		(void)signal(stop_signals[i], SIG_IGN);
 	}
-	for (size_t i = 0; i < shell->links.count; i++) {
-		drv_links_close(&shell->links, shell->links.items[i]);
-		fw_connection_finish(shell->links.items[i]->connection);
+	for (size_t i = 0; i < shell->connections.count; i++) {
+		drv_connections_close(&shell->connections, shell->connections.items[i]);
+		fw_connection_finish(shell->connections.items[i]->wire);
 	}
-	if (shell->links.count != 0)
+	if (shell->connections.count != 0)
 		uv_timer_start(&shell->linger, on_linger, LINGER_MS, 0);
 	else
 		close_handle(&shell->linger);
@@ -137,29 +137,29 @@ static void out_of_memory(struct shell *shell)
 
 static void perform(struct shell *shell, struct drv_action *action)
 {
-	struct drv_link *link = NULL;
+	struct drv_connection *connection = NULL;
 
 	if (action->kind == DRV_DO_SEND || action->kind == DRV_DO_ADMIT ||
 	    action->kind == DRV_DO_CLOSE)
-		link = drv_links_find(&shell->links, action->connection);
+		connection = drv_connections_find(&shell->connections, action->connection);
 	switch (action->kind) {
 	case DRV_DO_SEND:
-		if (link == NULL || link->closing)
+		if (connection == NULL || connection->closing)
 			break;
-		fw_connection_send(link->connection, action->frame, action->frame_bytes);
+		fw_connection_send(connection->wire, action->frame, action->frame_bytes);
 		action->frame = NULL;
 		break;
 	case DRV_DO_ADMIT:
-		if (link == NULL)
+		if (connection == NULL)
 			break;
-		drv_links_admit(&shell->links, link);
-		fw_connection_admit(link->connection);
+		drv_connections_admit(&shell->connections, connection);
+		fw_connection_admit(connection->wire);
 		break;
 	case DRV_DO_CLOSE:
-		if (link == NULL)
+		if (connection == NULL)
 			break;
-		drv_links_close(&shell->links, link);
-		fw_connection_finish(link->connection);
+		drv_connections_close(&shell->connections, connection);
+		fw_connection_finish(connection->wire);
 		break;
 	case DRV_DO_LOG:
 		drv_progress_clear(&shell->progress);
@@ -202,34 +202,34 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 		drv_deadline_set(&shell->deadline, drv_core_deadline_ns(shell->core), now_ns);
 }
 
-static void on_message(struct fw_connection *connection, struct fw_message *message, void *arg)
+static void on_message(struct fw_connection *wire, struct fw_message *message, void *arg)
 {
-	struct drv_link *link = arg;
+	struct drv_connection *connection = arg;
 
-	if (link->closing) {
+	if (connection->closing) {
 		fw_message_free(message);
 		return;
 	}
-	shell_step(link->shell, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
-						    .connection = link->id,
-						    .peer = fw_connection_peer(connection),
-						    .message = message});
+	shell_step(connection->shell, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
+							  .connection = connection->id,
+							  .peer = fw_connection_peer(wire),
+							  .message = message});
 }
 
-static void on_closed(struct fw_connection *connection, int reason, const char *sentence, void *arg)
+static void on_closed(struct fw_connection *wire, int reason, const char *sentence, void *arg)
 {
-	struct drv_link *link = arg;
-	struct shell *shell = link->shell;
+	struct drv_connection *connection = arg;
+	struct shell *shell = connection->shell;
 
-	if (!link->closing && !link->admitted)
-		log_debug(NULL, "closed the connection of %s: %s", fw_connection_peer(connection),
+	if (!connection->closing && !connection->admitted)
+		log_debug(NULL, "closed the connection of %s: %s", fw_connection_peer(wire),
 			  sentence);
-	if (!link->closing && link->admitted)
+	if (!connection->closing && connection->admitted)
 		shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
-						      .connection = link->id,
+						      .connection = connection->id,
 						      .text = sentence});
-	drv_links_remove(&shell->links, link);
-	if (shell->is_over && shell->links.count == 0)
+	drv_connections_remove(&shell->connections, connection);
+	if (shell->is_over && shell->connections.count == 0)
 		close_handle(&shell->linger);
 	(void)reason;
 }
@@ -237,19 +237,19 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 static const struct fw_connection_ops connection_ops = {on_message, on_closed};
 
 /* The last descriptors go to nobody: with none left there would be no way to say so. */
-static bool is_one_too_many(struct shell *shell, struct fw_connection *connection)
+static bool is_one_too_many(struct shell *shell, struct fw_connection *wire)
 {
 	int64_t now_ns = fragi_now_ns();
 	int fd;
 
-	if (uv_fileno((uv_handle_t *)fw_connection_stream(connection), &fd) < 0 ||
+	if (uv_fileno((uv_handle_t *)fw_connection_stream(wire), &fd) < 0 ||
 	    fd < shell->fds_max - FDS_SPARE)
 		return false;
 	if (now_ns >= shell->complain_at_ns)
 		log_warn(
 			NULL,
 			"closed the connection of %s: this process may have %d files open and has no more than it needs itself; raise the limit (ulimit -n)",
-			fw_connection_peer(connection), shell->fds_max);
+			fw_connection_peer(wire), shell->fds_max);
 	shell->complain_at_ns = now_ns + COMPLAIN_NS;
 	return true;
 }
@@ -257,32 +257,33 @@ static bool is_one_too_many(struct shell *shell, struct fw_connection *connectio
 /* Returns 0, or -ENOMEM: the connection waits, and libuv takes no other, until it is taken. */
 static int take_connection(struct shell *shell)
 {
-	struct drv_link *link = drv_links_add(&shell->links);
-	int r = link == NULL ? -ENOMEM
-			     : fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops,
-						    link, NULL, &link->connection);
+	struct drv_connection *connection = drv_connections_add(&shell->connections);
+	int r = connection == NULL
+			? -ENOMEM
+			: fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops,
+					       connection, NULL, &connection->wire);
 
 	if (r != 0) {
-		if (link != NULL)
-			drv_links_remove(&shell->links, link);
+		if (connection != NULL)
+			drv_connections_remove(&shell->connections, connection);
 		uv_timer_start(&shell->again, on_again, AGAIN_MS, 0);
 		return r;
 	}
-	link->shell = shell;
-	r = uv_accept((uv_stream_t *)&shell->server, fw_connection_stream(link->connection));
+	connection->shell = shell;
+	r = uv_accept((uv_stream_t *)&shell->server, fw_connection_stream(connection->wire));
 	if (r == 0)
-		r = fw_connection_start(link->connection);
-	if (r == 0 && is_one_too_many(shell, link->connection))
+		r = fw_connection_start(connection->wire);
+	if (r == 0 && is_one_too_many(shell, connection->wire))
 		r = -EMFILE;
 	if (r < 0) {
-		drv_links_close(&shell->links, link);
-		fw_connection_close(link->connection);
+		drv_connections_close(&shell->connections, connection);
+		fw_connection_close(connection->wire);
 		return 0;
 	}
-	while (shell->links.strangers > shell->strangers_max) {
-		link = drv_links_oldest_stranger(&shell->links);
-		drv_links_close(&shell->links, link);
-		fw_connection_close(link->connection);
+	while (shell->connections.strangers > shell->strangers_max) {
+		connection = drv_connections_oldest_stranger(&shell->connections);
+		drv_connections_close(&shell->connections, connection);
+		fw_connection_close(connection->wire);
 	}
 	return 0;
 }
@@ -497,7 +498,7 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 	fragi_log_catch_up(0);
 	drv_core_destroy(shell.core);
 	drv_actions_fini(&shell.actions);
-	drv_links_fini(&shell.links);
+	drv_connections_fini(&shell.connections);
 	drv_store_close(&shell.store);
 	return shell.exit_code;
 }

@@ -117,8 +117,8 @@ static void driver_step(struct local *local, struct drv_event *event);
 
 static void deliver(struct local *local, const struct ctl_transit *transit)
 {
-	struct drv_event to_driver = {.connection = transit->link, .peer = "this process"};
-	struct wrk_event to_worker = {.connection = transit->link, .text = "it left"};
+	struct drv_event to_driver = {.connection = transit->connection, .peer = "this process"};
+	struct wrk_event to_worker = {.connection = transit->connection, .text = "it left"};
 
 	if (transit->to == CTL_WIRE_DRIVER) {
 		if (transit->message != NULL && transit->message->kind == FW_HOST_STARTED)

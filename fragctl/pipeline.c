@@ -151,13 +151,13 @@ static int element_add(struct ctl_pipeline *pipeline, const struct word *word)
 
 static int link_add(struct ctl_pipeline *pipeline, size_t at)
 {
-	struct ctl_link *links =
-		room(pipeline, pipeline->links, pipeline->link_count, sizeof(*links));
+	struct ctl_flow *flows =
+		room(pipeline, pipeline->flows, pipeline->flow_count, sizeof(*flows));
 
-	if (links == NULL)
+	if (flows == NULL)
 		return -ENOMEM;
-	pipeline->links = links;
-	links[pipeline->link_count++] = (struct ctl_link){
+	pipeline->flows = flows;
+	flows[pipeline->flow_count++] = (struct ctl_flow){
 		.from = pipeline->element_count - 2, .to = pipeline->element_count - 1, .at = at};
 	return 0;
 }

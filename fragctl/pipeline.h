@@ -30,7 +30,7 @@ struct ctl_element {
 	size_t property_count;
 };
 
-struct ctl_link {
+struct ctl_flow {
 	size_t from, to; /* elements */
 	size_t at;
 };
@@ -40,8 +40,8 @@ struct ctl_pipeline {
 	struct fragi_arena arena;
 	struct ctl_element *elements; /* in the order of the line; references too */
 	size_t element_count;
-	struct ctl_link *links;
-	size_t link_count;
+	struct ctl_flow *flows;
+	size_t flow_count;
 	/* file and line of each are those of the line: "", 1; the column is the offset + 1 */
 	struct fragi_diag diag;
 };

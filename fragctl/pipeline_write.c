@@ -207,12 +207,12 @@ int ctl_pipeline_write(struct ctl_pipeline *pipeline, struct fragi_registry *reg
 	for (size_t i = 0; i < pipeline->element_count; i++)
 		if (pipeline->elements[i].type != NULL)
 			put_operator(&writer, &pipeline->elements[i]);
-	if (pipeline->link_count > 0)
+	if (pipeline->flow_count > 0)
 		put(&writer, 0, "flows:");
-	for (size_t i = 0; i < pipeline->link_count; i++)
-		put(&writer, pipeline->links[i].at, "  - %s -> %s",
-		    end_of(&writer, pipeline->links[i].from),
-		    end_of(&writer, pipeline->links[i].to));
+	for (size_t i = 0; i < pipeline->flow_count; i++)
+		put(&writer, pipeline->flows[i].at, "  - %s -> %s",
+		    end_of(&writer, pipeline->flows[i].from),
+		    end_of(&writer, pipeline->flows[i].to));
 	if (writer.no_memory)
 		return -ENOMEM;
 	if (fflush(out) != 0)

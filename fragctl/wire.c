@@ -12,7 +12,7 @@ void ctl_wire_init(struct ctl_wire *wire)
 }
 
 /* Takes message. */
-static int post(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link,
+static int post(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t connection,
 		struct fw_message *message)
 {
 	struct ctl_transit *transit = fragi_calloc(1, sizeof(*transit));
@@ -21,22 +21,22 @@ static int post(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link,
 		fw_message_free(message);
 		return -ENOMEM;
 	}
-	*transit = (struct ctl_transit){.to = to, .link = link, .message = message};
+	*transit = (struct ctl_transit){.to = to, .connection = connection, .message = message};
 	*wire->last = transit;
 	wire->last = &transit->next;
 	return 0;
 }
 
-int ctl_wire_send_frame(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link,
+int ctl_wire_send_frame(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t connection,
 			const uint8_t *frame, size_t size)
 {
 	struct fw_message *message;
 	int r = fw_decode(frame + sizeof(uint32_t), size - sizeof(uint32_t), &message, NULL);
 
-	return r < 0 ? r : post(wire, to, link, message);
+	return r < 0 ? r : post(wire, to, connection, message);
 }
 
-int ctl_wire_send(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link,
+int ctl_wire_send(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t connection,
 		  const struct fw_message *message)
 {
 	struct fw_message copy = *message;
@@ -49,14 +49,14 @@ int ctl_wire_send(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link,
 	r = fw_encode(&copy, &frame, &size);
 	if (r < 0)
 		return r;
-	r = ctl_wire_send_frame(wire, to, link, frame, size);
+	r = ctl_wire_send_frame(wire, to, connection, frame, size);
 	free(frame);
 	return r;
 }
 
-int ctl_wire_close(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link)
+int ctl_wire_close(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t connection)
 {
-	return post(wire, to, link, NULL);
+	return post(wire, to, connection, NULL);
 }
 
 bool ctl_wire_take(struct ctl_wire *wire, struct ctl_transit *out)

@@ -15,7 +15,7 @@ enum ctl_wire_end { CTL_WIRE_DRIVER, CTL_WIRE_WORKER };
 struct ctl_transit {
 	struct ctl_transit *next;
 	enum ctl_wire_end to;
-	uint64_t link; /* the worker's number of the connection, and the driver's */
+	uint64_t connection; /* the worker's number of the connection, and the driver's */
 	struct fw_message *message;
 };
 struct ctl_wire {
@@ -24,13 +24,13 @@ struct ctl_wire {
 
 void ctl_wire_init(struct ctl_wire *wire);
 /* frame: as fw_encode makes it; copied. Returns 0, -ENOMEM, -EBADMSG. */
-int ctl_wire_send_frame(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link,
+int ctl_wire_send_frame(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t connection,
 			const uint8_t *frame, size_t size);
 /* message is copied. Returns the same, or -EMSGSIZE when it does not fit into a frame. */
-int ctl_wire_send(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link,
+int ctl_wire_send(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t connection,
 		  const struct fw_message *message);
 /* Returns 0 or -ENOMEM. */
-int ctl_wire_close(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t link);
+int ctl_wire_close(struct ctl_wire *wire, enum ctl_wire_end to, uint64_t connection);
 /* The next one, whose message is the caller's then. Returns false when there is none. */
 bool ctl_wire_take(struct ctl_wire *wire, struct ctl_transit *out);
 

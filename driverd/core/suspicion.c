@@ -106,7 +106,7 @@ void drv_suspicion_judge(struct drv_app *app)
 	}
 	drv_app_fail(
 		app, FRAGI_FAILURE_EDGE_LOST, s->host,
-		"the data link between %s on worker %s and %s on worker %s was lost, while their control links are up: %s",
+		"the data link between %s on worker %s and %s on worker %s was lost, while their control connections are up: %s",
 		s->host->name, s->host->worker, s->peer->name, s->peer->worker,
 		s->failure.sentence);
 }

@@ -15,7 +15,7 @@ SENTENCES = {
     "cut": r"worker b .*which ran fragment2, was lost: it has not been heard",
     "cut there": r"worker b .*which ran fragment2, was lost",
     "cut back": r"worker b .*which ran fragment2, was lost: it has not been heard",
-    "cut data": r"the data link between .* was lost, while their control links are up|"
+    "cut data": r"the data link between .* was lost, while their control connections are up|"
                 r"could not be connected to|did not answer within \d+ s on the data plane",
 }
 

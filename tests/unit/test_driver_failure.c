@@ -161,7 +161,7 @@ Test(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows)
 	pass_beating(&w, SECOND, 1, 2);
 	assert_has(
 		w.errors,
-		"the data link between f2 on worker b and f1 on worker a was lost, while their control links are up: no beat for 3.0 s");
+		"the data link between f2 on worker b and f1 on worker a was lost, while their control connections are up: no beat for 3.0 s");
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
 	world_fini(&w);
 }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/connections.h>
+
+#include <string.h>
+
+#include <base/alloc.h>
+
+struct drv_connection *drv_connections_add(struct drv_connections *connections)
+{
+	struct drv_connection *connection = fragi_calloc(1, sizeof(*connection));
+
+	if (connection != NULL && connections->count == connections->capacity) {
+		size_t capacity = connections->capacity == 0 ? 64 : connections->capacity * 2;
+		struct drv_connection **items =
+			fragi_realloc(connections->items, capacity * sizeof(*items));
+
+		if (items == NULL) {
+			fragi_free(connection);
+			return NULL;
+		}
+		connections->items = items;
+		connections->capacity = capacity;
+	}
+	if (connection == NULL)
+		return NULL;
+	connection->id = ++connections->last_id;
+	connections->items[connections->count++] = connection;
+	connections->strangers++;
+	return connection;
+}
+
+static size_t index_of(const struct drv_connections *connections, uint64_t id)
+{
+	size_t low = 0, high = connections->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (connections->items[middle]->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct drv_connection *drv_connections_find(const struct drv_connections *connections, uint64_t id)
+{
+	size_t i = index_of(connections, id);
+
+	return i < connections->count && connections->items[i]->id == id ? connections->items[i]
+									 : NULL;
+}
+
+struct drv_connection *drv_connections_oldest_stranger(const struct drv_connections *connections)
+{
+	for (size_t i = 0; i < connections->count; i++)
+		if (!connections->items[i]->admitted && !connections->items[i]->closing)
+			return connections->items[i];
+	return NULL;
+}
+
+void drv_connections_admit(struct drv_connections *connections, struct drv_connection *connection)
+{
+	if (!connection->admitted && !connection->closing)
+		connections->strangers--;
+	connection->admitted = true;
+}
+
+void drv_connections_close(struct drv_connections *connections, struct drv_connection *connection)
+{
+	if (!connection->admitted && !connection->closing)
+		connections->strangers--;
+	connection->closing = true;
+}
+
+void drv_connections_remove(struct drv_connections *connections, struct drv_connection *connection)
+{
+	size_t i = index_of(connections, connection->id);
+
+	drv_connections_close(connections, connection);
+	connections->count--;
+	memmove(connections->items + i, connections->items + i + 1,
+		(connections->count - i) * sizeof(*connections->items));
+	fragi_free(connection);
+}
+
+void drv_connections_fini(struct drv_connections *connections)
+{
+	fragi_free(connections->items);
+	*connections = (struct drv_connections){0};
+}
