@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <base/alloc.h>
 #include <base/environment.h>
@@ -34,6 +35,9 @@ static int check(const struct drv_options *options, const struct fragi_spec_sour
 			fragi_err_line(&diag.items[i], line, sizeof(line)));
 	if (diag.beyond != 0)
 		fprintf(stderr, "driverd: and %zu errors more\n", diag.beyond);
+	/* `fragctl run --workers`, which starts this program, has logged them. */
+	if (r == 0 && getenv(FRAGI_ENVIRONMENT_CHECKED) == NULL)
+		fragi_spec_log_remarks(spec);
 	if (r < 0) {
 		struct frag_err err = FRAG_ERR_INIT;
 

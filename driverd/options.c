@@ -103,7 +103,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .text = &options->app},
 		{.name = "config",
 		 .value = "FILE",
-		 .help = "merged over the graph's config; again: the later wins",
+		 .help = "YAML with the keys below the graph's config:, merged over them; again: the later wins",
 		 .texts = &options->configs},
 		{.name = "set",
 		 .value = "f.op.param=value",

@@ -79,6 +79,8 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(err)), "%s", err->text);
 	}
 	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
+	if (graph->spec != NULL)
+		fragi_spec_log_remarks(graph->spec);
 	if (r < 0 && graph->spec != NULL)
 		(void)ctl_graph_check(graph);
 	else

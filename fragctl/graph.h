@@ -23,25 +23,25 @@ struct ctl_graph {
 	struct frag_err failure; /* the first of these, or why it could not be read at all */
 };
 
-#define CTL_GRAPH_FLAGS(graph)                                                                     \
-	{.name = "pipeline",                                                                       \
-	 .letter = 'e',                                                                            \
-	 .no_env = true,                                                                           \
-	 .value = "LINE",                                                                          \
-	 .help = "a graph in a line instead of APP.yaml: 'ping_tx count=10 ! ping_rx'",            \
-	 .text = &(graph).line},                                                                   \
-		{.name = "config",                                                                 \
-		 .value = "FILE",                                                                  \
-		 .help = "a file that is merged over the graph's config; repeatable",              \
-		 .texts = &(graph).configs},                                                       \
-		{.name = "set",                                                                    \
-		 .value = "F.OP.PARAM=VALUE",                                                      \
-		 .help = "a parameter; wins over the graph; repeatable",                           \
-		 .texts = &(graph).sets},                                                          \
-	{                                                                                          \
-		.name = "library-path", .no_env = true, .value = "DIR:DIR",                        \
-		.help = "folders of the libraries that graphs may name",                           \
-		.text = &(graph).library_path                                                      \
+#define CTL_GRAPH_FLAGS(graph)                                                                         \
+	{.name = "pipeline",                                                                           \
+	 .letter = 'e',                                                                                \
+	 .no_env = true,                                                                               \
+	 .value = "LINE",                                                                              \
+	 .help = "a graph in a line instead of APP.yaml: 'ping_tx count=10 ! ping_rx'",                \
+	 .text = &(graph).line},                                                                       \
+		{.name = "config",                                                                     \
+		 .value = "FILE",                                                                      \
+		 .help = "YAML with the keys below the graph's config:, merged over them; repeatable", \
+		 .texts = &(graph).configs},                                                           \
+		{.name = "set",                                                                        \
+		 .value = "F.OP.PARAM=VALUE",                                                          \
+		 .help = "a parameter; wins over the graph; repeatable",                               \
+		 .texts = &(graph).sets},                                                              \
+	{                                                                                              \
+		.name = "library-path", .no_env = true, .value = "DIR:DIR",                            \
+		.help = "folders of the libraries that graphs may name",                               \
+		.text = &(graph).library_path                                                          \
 	}
 
 /* Takes the one operand APP.yaml, or none after -e. Returns CTL_OK or CTL_USAGE, complained. */

@@ -90,6 +90,16 @@ class InTheBuildTree(cluster.ClusterTest):
             for block in blocks(kind):
                 self.assertIn(block, source)
 
+    def test_the_file_of_config_that_the_page_on_graphs_shows(self):
+        with open(os.path.join(cluster.TOP, "docs", "GRAPH.md"), encoding="utf-8") as f:
+            section = f.read().split("## Files of --config")[1].split("\n## ")[0]
+        for name, text in zip(("app.yaml", "large.yaml"), re.findall(r"^```yaml\n(.*?)^```", section, re.S | re.M)):
+            self.write(name, text)
+        command = re.search(r"^```\n(fragctl .*)\n```", section, re.M).group(1).split()
+        p = self.start(*command, cwd=self.folder)
+        self.assertEqual(p.wait(), 0)
+        self.assertIn("shape: (1024, 4)", p.stderr)
+
     def test_guide_shows_the_example(self):
         """docs/OPERATORS.md and examples/custom_operator hold the same operator."""
         with open(os.path.join(cluster.TOP, "docs", "OPERATORS.md")) as f:

@@ -536,6 +536,39 @@ flows:
         self.assertEqual(run.wait(), 2)
         self.assertEqual(run.stderr.replace(self.folder + "/", "").splitlines(), expected)
 
+    def test_a_short_time_without_a_unit_is_warned_of(self):
+        text = """frag: 1
+application: app
+operators:
+  tx: {type: ping_tx, conditions: [{type: count, count: 1}, {type: periodic, recess_period: %s}]}
+  rx: {type: ping_rx}
+flows: [tx -> rx]
+"""
+        code, _, err = self.validate(text % "999")
+        self.assertEqual(code, 0)
+        self.assertRegex(err, r'warn  graph: v.yaml:4:93: app.tx: condition periodic: parameter "recess_period": 999 '
+                              r'has no unit and means nanoseconds; write 999ns, or for example 999ms')
+        for time in "999ns", "1000", "33333333":
+            code, _, err = self.validate(text % time)
+            self.assertEqual((code, err), (0, ""), time)
+
+    def test_remarks_on_the_graph_are_logged_once(self):
+        """By whichever program the person has started."""
+        config = self.write("more.yaml", "config: {rate: 1}\n")
+        app = self.write("r.yaml", """frag: 1
+application: app
+requirements: {cpu: 1}
+operators:
+  tx: {type: ping_tx, conditions: [{type: count, count: 1}]}
+  rx: {type: ping_rx}
+flows: [tx -> rx]
+""")
+        for args in ["validate", app], ["run", app], ["run", "--workers", "1", app]:
+            p = self.fragctl(*args, "--config", config)
+            self.assertEqual(p.wait(), 0)
+            self.assertEqual(p.stderr.count("requirements are ignored"), 1, p.stderr)
+            self.assertEqual(p.stderr.count("the only key of this file is config"), 1, p.stderr)
+
     def test_flows_between_fragments(self):
         text = APP.replace("fragment2.rx.in", "fragment2.rx.inn") % {"folder": self.folder}
         code, out, err = self.validate(text)

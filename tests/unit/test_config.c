@@ -111,10 +111,11 @@ Test(config, large_maps_merge)
 
 Test(config, what_cannot_be_merged)
 {
-	bad_graph(&(const struct graph_text){.text = HEAD "config: 5\noperators: {x: {type: t}}\n",
-					     .config = "- a\n"},
-		  "app.yaml:4:9: config is a single value; it must be a map (keys and values)\n"
-		  "more.yaml:1:1: a configuration is a list; it must be a map (keys and values)\n");
+	bad_graph(
+		&(const struct graph_text){.text = HEAD "config: 5\noperators: {x: {type: t}}\n",
+					   .config = "- a\n"},
+		"app.yaml:4:9: config is a single value; it must be a map (keys and values)\n"
+		"more.yaml:1:1: a file of --config is a map, with the keys that stand below config: in the graph; write for example `detection: {threshold: 0.5}`\n");
 	bad_graph(
 		&(const struct graph_text){.text = HEAD "operators: {x: {type: t}}\n",
 					   .config = "a: [\n"},
@@ -327,4 +328,57 @@ Test(sets, errors)
 			.sets = {"f.a.p=1", "app.b.p=1"}},
 		"--set f.a.p=1: unknown fragment \"f\"; the only fragment has the name of the application, app\n"
 		"--set app.b.p=1: operator app.b is excluded by its when\n");
+}
+
+static void expect_remarks(const struct graph_text *graph, const char *warnings,
+			   const char *remarks)
+{
+	struct fragi_spec *spec = good_graph(graph);
+
+	expect_errors(&spec->warnings, warnings);
+	expect_errors(&spec->remarks, remarks);
+	fragi_spec_destroy(spec);
+}
+
+#define READS "operators: {x: {type: t, parameters: {from_config: deep.er, b: {from_config: n}}}}\n"
+
+Test(config, keys_of_a_file_that_nothing_reads_are_remarked_on)
+{
+	struct graph_text graph = {.text = CONFIG READS, .config = "n: 1\ndeep: {er: {c: 2}}\n"};
+
+	expect_remarks(&graph, "", "");
+	graph.config = "n: 1\ndepp: {er: {c: 2}}\nmore: 1\n";
+	expect_remarks(&graph, "", "more.yaml:2:1: no from_config reads: depp, more\n");
+	graph.config = "config: 1\nn: 2\n";
+	expect_remarks(&graph, "", "more.yaml:1:1: no from_config reads: config\n");
+	graph.text = CONFIG "compose: c\n"; /* which may read any key */
+	expect_remarks(&graph, "", "");
+}
+
+Test(config, a_file_below_config_is_warned_of)
+{
+	expect_remarks(
+		&(const struct graph_text){.text = CONFIG READS, .config = "config: {n: 2}\n"},
+		"more.yaml:1:1: the only key of this file is config, and no from_config reads it; a file of --config holds the keys below config: themselves, so leave config: out\n",
+		"");
+	expect_remarks(
+		&(const struct graph_text){
+			.text = HEAD
+			"operators: {x: {type: t, parameters: {from_config: config}}}\n",
+			.config = "config: {n: 2}\n"},
+		"", "");
+	bad_graph(
+		&(const struct graph_text){.text = HEAD READS,
+					   .config = "config:\n  deep: {er: {c: 1}}\n  n: 2\n"},
+		"app.yaml:4:52: app.x: from_config: config has no \"deep\"; more.yaml:2 has it below a key config, which is left out there\n"
+		"app.yaml:4:78: app.x: from_config: config has no \"n\"; more.yaml:3 has it below a key config, which is left out there\n");
+}
+
+Test(spec, requirements_are_ignored_with_a_warning)
+{
+	expect_remarks(
+		&(const struct graph_text){.text = HEAD
+					   "operators: {x: {type: t}}\nrequirements: {cpu: 2}\n"},
+		"app.yaml:5:1: app: requirements are ignored, since placement by them is not built yet; choose the worker with `workerd --fragments app`\n",
+		"");
 }

@@ -5,8 +5,8 @@
 #include <base/diag.h>
 
 /*
- * Set, for the programs that a program of frag starts, when it has looked at the environment: each
- * variable is warned of once.
+ * Set, for the programs that a program of frag starts, when it has looked at the environment and at
+ * the graph: what is odd about them is logged once.
  */
 #define FRAGI_ENVIRONMENT_CHECKED "FRAG_ENVIRONMENT_CHECKED"
 

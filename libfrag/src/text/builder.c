@@ -25,6 +25,7 @@ void fragi_builder_fini(struct fragi_builder *builder)
 	fragi_strmap_fini(&builder->composed);
 	fragi_strmap_fini(&builder->operators);
 	fragi_strmap_fini(&builder->configs);
+	fragi_strmap_fini(&builder->configs_read);
 	fragi_strmap_fini(&builder->sets);
 }
 

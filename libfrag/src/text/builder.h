@@ -19,6 +19,12 @@
 
 struct fragi_set_group; /* the --set of one operator */
 
+/* The keys at the top of one of source->configs, which merging takes apart. */
+struct fragi_config_keys {
+	const struct fragi_node **keys;
+	size_t count;
+};
+
 struct fragi_builder {
 	const struct fragi_spec_source *source;
 	struct fragi_spec *spec;
@@ -33,9 +39,11 @@ struct fragi_builder {
 	struct fragi_strmap fragments; /* name: its node, or &root */
 	/* fragments with a composer, whose operators are not known here */
 	struct fragi_strmap composed;
-	struct fragi_strmap operators; /* "fragment.operator": its node */
-	struct fragi_strmap configs;   /* keys of config: their nodes */
-	struct fragi_strmap sets;      /* "fragment.operator": struct fragi_set_group */
+	struct fragi_strmap operators;         /* "fragment.operator": its node */
+	struct fragi_strmap configs;           /* keys of config: their nodes */
+	struct fragi_strmap configs_read;      /* those that a from_config names: their nodes */
+	struct fragi_config_keys *config_keys; /* [source->config_count] */
+	struct fragi_strmap sets;              /* "fragment.operator": struct fragi_set_group */
 	struct fragi_set_group *first_set, *last_set;
 	size_t setting_count, replaced_bytes;
 };
@@ -55,6 +63,12 @@ void fragi_builder_note(struct fragi_builder *builder, struct fragi_strmap *map,
 			const void *value);
 #define fragi_builder_error(builder, place, subject, ...)                                          \
 	((void)fragi_node_error((builder)->diag, place, subject, __VA_ARGS__))
+
+/* Adds what fragi_spec_log_remarks logs, as a warning or as information. */
+#define fragi_builder_warn(builder, place, subject, ...)                                           \
+	((void)fragi_node_error(&(builder)->spec->warnings, place, subject, __VA_ARGS__))
+#define fragi_builder_remark(builder, place, subject, ...)                                         \
+	((void)fragi_node_error(&(builder)->spec->remarks, place, subject, __VA_ARGS__))
 
 /* As fragi_advise; the second takes the keys of a map as names. Returns "" when diag is full. */
 const char *fragi_builder_advise(const struct fragi_builder *builder, char *out, size_t size,
@@ -129,6 +143,8 @@ void fragi_config_attach_files(struct fragi_builder *builder);
 const struct fragi_node *fragi_config_find(struct fragi_builder *builder,
 					   const struct fragi_node *path, const char *subject,
 					   bool may_be_missing);
+/* Remarks on files of --config whose keys nothing reads. */
+void fragi_config_remark(struct fragi_builder *builder);
 
 /* settings.c */
 /* grows on the heap */

@@ -59,25 +59,47 @@ static void merge(struct fragi_builder *builder, struct fragi_node *base, struct
 	fragi_strmap_fini(&index);
 }
 
+static struct fragi_node *parse_config(struct fragi_builder *builder,
+				       const struct fragi_spec_text *text)
+{
+	struct fragi_node *root;
+	int r = fragi_yaml_parse(&builder->spec->arena, text->file, text->text, text->length,
+				 builder->diag, &root);
+
+	if (r == -ENOMEM)
+		builder->no_memory = true;
+	if (r < 0 || root->kind == FRAGI_NODE_NULL)
+		return NULL;
+	if (root->kind == FRAGI_NODE_MAP)
+		return root;
+	fragi_builder_error(
+		builder, root, NULL,
+		"a file of --config is a map, with the keys that stand below config: in the graph; write for example `detection: {threshold: 0.5}`");
+	return NULL;
+}
+
+static void keep_keys(struct fragi_builder *builder, const struct fragi_node *root,
+		      struct fragi_config_keys *keys)
+{
+	keys->keys = fragi_builder_alloc(builder, root->count, sizeof(const struct fragi_node *));
+	for (const struct fragi_node *child = root->first; keys->keys != NULL && child != NULL;
+	     child = child->next)
+		keys->keys[keys->count++] = child->key;
+}
+
 void fragi_config_merge(struct fragi_builder *builder, struct fragi_node *own)
 {
 	const struct fragi_spec_source *source = builder->source;
 	struct fragi_node *root;
-	int r;
 
 	builder->config = fragi_read_map(builder, own, NULL, "config");
-	for (size_t i = 0; i < source->config_count; i++) {
-		const struct fragi_spec_text *text = &source->configs[i];
-
-		r = fragi_yaml_parse(&builder->spec->arena, text->file, text->text, text->length,
-				     builder->diag, &root);
-		if (r == -ENOMEM)
-			builder->no_memory = true;
-		if (r < 0)
-			continue;
-		root = fragi_read_map(builder, root, NULL, "a configuration");
+	builder->config_keys =
+		fragi_builder_alloc(builder, source->config_count, sizeof(*builder->config_keys));
+	for (size_t i = 0; i < source->config_count && builder->config_keys != NULL; i++) {
+		root = parse_config(builder, &source->configs[i]);
 		if (root == NULL)
 			continue;
+		keep_keys(builder, root, &builder->config_keys[i]);
 		if (builder->config == NULL)
 			builder->config = root;
 		else
@@ -174,20 +196,28 @@ const struct fragi_node *fragi_config_find(struct fragi_builder *builder,
 					   bool may_be_missing)
 {
 	const char *text = path->text, *rest = strchr(text, '.');
-	const struct fragi_node *node;
+	const struct fragi_node *node, *below;
 	char first[256], advice[512];
 	size_t length = rest != NULL ? (size_t)(rest - text) : strlen(text);
 
 	snprintf(first, sizeof(first), "%.*s",
 		 (int)(length < sizeof(first) ? length : sizeof(first) - 1), text);
 	node = length < sizeof(first) ? fragi_strmap_get(&builder->configs, first) : NULL;
+	if (node != NULL)
+		fragi_builder_note(builder, &builder->configs_read, node->key->text, node);
+	if (node == NULL && may_be_missing)
+		return NULL;
 	if (node == NULL) {
-		if (!may_be_missing)
-			fragi_builder_error(builder, path, subject,
-					    "from_config: config has no \"%.80s\"%s", first,
-					    fragi_builder_advise_keys(builder, advice,
-								      sizeof(advice), first,
-								      "its keys", builder->config));
+		below = fragi_node_get(fragi_node_get(builder->config, "config"), first);
+		if (below != NULL)
+			snprintf(advice, sizeof(advice),
+				 "; %.200s:%d has it below a key config, which is left out there",
+				 below->file, below->line);
+		else
+			fragi_builder_advise_keys(builder, advice, sizeof(advice), first,
+						  "its keys", builder->config);
+		fragi_builder_error(builder, path, subject,
+				    "from_config: config has no \"%.80s\"%s", first, advice);
 		return NULL;
 	}
 	if (rest == NULL)
@@ -197,4 +227,44 @@ const struct fragi_node *fragi_config_find(struct fragi_builder *builder,
 		fragi_builder_error(builder, path, subject, "from_config: config has no \"%.200s\"",
 				    text);
 	return node;
+}
+
+static bool is_read(const struct fragi_builder *builder, const struct fragi_node *key)
+{
+	return fragi_strmap_get(&builder->configs_read, key->text) != NULL;
+}
+
+/*
+ * A key that nothing reads may be misspelt, or be for another graph. Composers may read any key, so
+ * with them nothing is known.
+ */
+static void remark_file(struct fragi_builder *builder, const struct fragi_config_keys *file)
+{
+	char names[400] = "";
+	const struct fragi_node *first = NULL;
+	size_t length = 0;
+
+	for (size_t i = 0; i < file->count && length < sizeof(names); i++) {
+		if (is_read(builder, file->keys[i]))
+			continue;
+		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%.80s",
+					   first != NULL ? ", " : "", file->keys[i]->text);
+		first = first != NULL ? first : file->keys[i];
+	}
+	if (first == NULL)
+		return;
+	if (file->count == 1 && strcmp(first->text, "config") == 0)
+		fragi_builder_warn(
+			builder, first, NULL,
+			"the only key of this file is config, and no from_config reads it; a file of --config holds the keys below config: themselves, so leave config: out");
+	else
+		fragi_builder_remark(builder, first, NULL, "no from_config reads: %s", names);
+}
+
+void fragi_config_remark(struct fragi_builder *builder)
+{
+	if (builder->config_keys == NULL || builder->composed.count > 0)
+		return;
+	for (size_t i = 0; i < builder->source->config_count; i++)
+		remark_file(builder, &builder->config_keys[i]);
 }

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#define LOG_TOPIC "graph"
+#include <base/log.h>
 #include <text/builder.h>
 
 #define SCHEMA_VERSION 1
@@ -201,6 +203,13 @@ static void read_all(struct fragi_builder *builder)
 					 extension_count, &spec->fragments[spec->fragment_count++]);
 	}
 	fragi_sets_check(builder);
+	fragi_config_remark(builder);
+}
+
+/* Whether an item was lost that there would have been a place for. */
+static bool is_short_of_memory(const struct fragi_diag *remarks)
+{
+	return remarks->beyond > 0 && remarks->count < FRAGI_DIAG_MAX;
 }
 
 static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag, bool keep_flawed,
@@ -225,7 +234,8 @@ static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag
 	fragi_builder_begin(&builder);
 	if (builder.root != NULL && !spec->help_wanted)
 		read_all(&builder);
-	if (builder.no_memory)
+	if (builder.no_memory || is_short_of_memory(&spec->warnings) ||
+	    is_short_of_memory(&spec->remarks))
 		r = fragi_diag_add(diag, -ENOMEM, source->graph.file, 0, 0,
 				   "out of memory, or the graph needs more than %zu MiB of it",
 				   FRAGI_SPEC_MEMORY_MAX >> 20);
@@ -260,6 +270,20 @@ void fragi_spec_destroy(struct fragi_spec *spec)
 {
 	if (spec == NULL)
 		return;
+	fragi_diag_fini(&spec->warnings);
+	fragi_diag_fini(&spec->remarks);
 	fragi_arena_fini(&spec->arena);
 	fragi_free(spec);
+}
+
+void fragi_spec_log_remarks(const struct fragi_spec *spec)
+{
+	char line[sizeof(struct frag_err)];
+
+	for (size_t i = 0; i < spec->warnings.count; i++)
+		log_warn(NULL, "%s", fragi_err_line(&spec->warnings.items[i], line, sizeof(line)));
+	if (spec->warnings.beyond > 0)
+		log_warn(NULL, "and %zu more warnings", spec->warnings.beyond);
+	for (size_t i = 0; i < spec->remarks.count; i++)
+		log_info(NULL, "%s", fragi_err_line(&spec->remarks.items[i], line, sizeof(line)));
 }

@@ -163,6 +163,8 @@ struct fragi_spec {
 	struct fragi_spec_flow *flows; /* between fragments */
 	size_t flow_count;
 	bool metadata;
+	/* about texts that are valid, for fragi_spec_log_remarks: as warnings, as information */
+	struct fragi_diag warnings, remarks;
 };
 
 /*
@@ -180,6 +182,11 @@ FRAGI_API int fragi_spec_parse(const struct fragi_spec_source *source, struct fr
 FRAGI_API int fragi_spec_parse_flawed(const struct fragi_spec_source *source,
 				      struct fragi_diag *diag, struct fragi_spec **out_spec);
 FRAGI_API void fragi_spec_destroy(struct fragi_spec *spec); /* NULL is accepted */
+/*
+ * Logs what is odd about the texts: a file of --config that looks misunderstood, a section that is
+ * not obeyed yet. One program of a run does so, that which the person started.
+ */
+FRAGI_API void fragi_spec_log_remarks(const struct fragi_spec *spec);
 
 /* Returns the text for `-- --help`: a line for each declared argument. Owned by the spec. */
 FRAGI_API const char *fragi_spec_arguments_help(struct fragi_spec *spec);

@@ -98,6 +98,11 @@ static const struct fragi_node *read_requirements(struct fragi_builder *builder,
 	if (map == NULL)
 		return NULL;
 	fragi_fields_check(builder, map, path, fields, FRAG_COUNT_OF(fields));
+	if (map->count > 0)
+		fragi_builder_warn(
+			builder, map->key, subject,
+			"requirements are ignored, since placement by them is not built yet; choose the worker with `workerd --fragments %s`",
+			subject);
 	for (struct fragi_node *child = map->first; child != NULL; child = child->next) {
 		const char *key = child->key->text;
 

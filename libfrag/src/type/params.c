@@ -5,8 +5,12 @@
 #include <stdarg.h>
 #include <string.h>
 
+#define LOG_TOPIC "graph"
+#include <base/log.h>
 #include <base/units.h>
 #include <type/params.h>
+
+#define BARE_DURATION_MIN_NS 1000 /* shorter ones without a unit are warned of */
 
 /* The state of one fill. */
 struct filling {
@@ -98,6 +102,29 @@ static bool in_range(struct filling *filling, const struct frag_param *param,
 	return false;
 }
 
+/*
+ * Holoscan's periods are numbers of nanoseconds, so a bare number is accepted; a very short one was
+ * hardly meant in that unit.
+ */
+static void warn_of_bare_duration(const struct filling *filling, const struct frag_param *param,
+				  const struct fragi_node *node)
+{
+	const struct fragi_param_context *context = filling->context;
+	struct frag_err err = FRAG_ERR_INIT;
+	char line[sizeof(err)];
+
+	frag_err_set(
+		&err, -EINVAL,
+		"%s%sparameter \"%s\": %.40s has no unit and means nanoseconds; write %.40sns, or for example %.40sms",
+		context->subject != NULL ? context->subject : "",
+		context->subject != NULL ? ": " : "", param->name, node->text, node->text,
+		node->text);
+	snprintf(err.file, sizeof(err.file), "%s", node->file != NULL ? node->file : "");
+	err.line = node->line;
+	err.column = node->column;
+	log_warn(NULL, "%s", fragi_err_line(&err, line, sizeof(line)));
+}
+
 static void fill_number(struct filling *filling, const struct frag_param *param,
 			const struct fragi_node *node, void *field)
 {
@@ -141,6 +168,9 @@ static void fill_number(struct filling *filling, const struct frag_param *param,
 	}
 	if (!in_range(filling, param, node, f64))
 		return;
+	if (param->kind == FRAG_PARAM_KIND_DURATION && i64 < BARE_DURATION_MIN_NS &&
+	    fragi_duration_lacks_unit(node->text))
+		warn_of_bare_duration(filling, param, node);
 	if (param->kind == FRAG_PARAM_KIND_F64)
 		*(double *)field = f64;
 	else if (param->kind == FRAG_PARAM_KIND_SIZE)
