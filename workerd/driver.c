@@ -20,6 +20,7 @@ struct wrk_driver {
 	const struct wrk_driver_ops *ops;
 	void *arg;
 	uv_loop_t *loop;
+	_Atomic bool *is_mid_frame;
 	/* the loop's */
 	uv_getaddrinfo_t lookup;
 	uv_connect_t connect;
@@ -135,13 +136,14 @@ static void on_connect(uv_connect_t *request, int status)
 
 static void try_next(struct wrk_driver *driver)
 {
+	const struct fw_connection_options options = {.is_mid_frame = driver->is_mid_frame};
 	int r;
 
 	if (driver->address_next == driver->address_count) {
 		give_up(driver);
 		return;
 	}
-	r = fw_connection_create(driver->loop, FW_STREAM_TCP, &connection_ops, driver, NULL,
+	r = fw_connection_create(driver->loop, FW_STREAM_TCP, &connection_ops, driver, &options,
 				 &driver->connection);
 	if (r < 0) {
 		snprintf(driver->why, sizeof(driver->why), "%s", frag_strerror(r));
@@ -180,7 +182,8 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *fo
 }
 
 int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t id,
-		    const struct wrk_driver_ops *ops, void *arg, struct wrk_driver **out_driver)
+		    _Atomic bool *is_mid_frame, const struct wrk_driver_ops *ops, void *arg,
+		    struct wrk_driver **out_driver)
 {
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	struct wrk_driver *driver = fragi_calloc(1, sizeof(*driver));
@@ -193,6 +196,7 @@ int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64
 	driver->ops = ops;
 	driver->arg = arg;
 	driver->loop = loop;
+	driver->is_mid_frame = is_mid_frame;
 	*out_driver = driver;
 	if (uv_ip4_addr(address->host, address->port,
 			(struct sockaddr_in *)(void *)&driver->addresses[0]) == 0 ||
@@ -212,6 +216,15 @@ int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64
 	}
 	driver->looking_up = true;
 	return 0;
+}
+
+int wrk_driver_fd(const struct wrk_driver *driver)
+{
+	int fd = -1;
+
+	if (driver->connection != NULL)
+		(void)uv_fileno((uv_handle_t *)fw_connection_stream(driver->connection), &fd);
+	return fd;
 }
 
 uint64_t wrk_driver_id(const struct wrk_driver *driver)

@@ -23,9 +23,13 @@ struct wrk_driver_ops {
 	void (*freed)(void *arg, struct wrk_driver *driver);
 };
 
-/* Returns 0, -ENOMEM, or what libuv says. */
+/*
+ * is_mid_frame: as in fw_connection_options, or NULL. Returns 0, -ENOMEM, or what libuv says.
+ */
 int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t id,
-		    const struct wrk_driver_ops *ops, void *arg, struct wrk_driver **out_driver);
+		    _Atomic bool *is_mid_frame, const struct wrk_driver_ops *ops, void *arg,
+		    struct wrk_driver **out_driver);
+int wrk_driver_fd(const struct wrk_driver *driver); /* its socket, once it is connected */
 uint64_t wrk_driver_id(const struct wrk_driver *driver);
 /* Whether it is a process of this user on this machine (workerd/peer_user.h). */
 bool wrk_driver_is_own_user(const struct wrk_driver *driver);

@@ -472,6 +472,16 @@ int wrk_process_pid(const struct wrk_process *p)
 	return p->pid;
 }
 
+int wrk_process_ledger_fd(const struct wrk_process *p)
+{
+	return p->page.fd;
+}
+
+int wrk_process_exit_fd(const struct wrk_process *p)
+{
+	return p->exit_fd;
+}
+
 uint32_t wrk_process_host(const struct wrk_process *p)
 {
 	return p->host;

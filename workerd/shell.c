@@ -38,6 +38,7 @@ struct wrk_shell {
 	bool network_waits; /* the core knows that it is not there */
 	uv_signal_t child_ended;
 	struct wrk_worker worker;
+	struct wrk_keeper keeper;
 	struct wrk_driver *driver; /* the present one; NULL: none */
 	char local_address[64];    /* of the control connection */
 	int exit_code;
@@ -78,6 +79,7 @@ static void on_driver_connected(void *arg, uint64_t id, const char *local_addres
 	struct wrk_shell *shell = arg;
 
 	snprintf(shell->local_address, sizeof(shell->local_address), "%s", local_address);
+	wrk_keeper_connected(&shell->keeper, id, wrk_driver_fd(shell->driver));
 	look_at_network(shell); /* HELLO carries what the worker waits for */
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_CONNECTED,
 							     .connection = id,
@@ -116,6 +118,7 @@ static void on_driver_freed(void *arg, struct wrk_driver *driver)
 {
 	struct wrk_shell *shell = arg;
 
+	wrk_keeper_disconnected(&shell->keeper, wrk_driver_id(driver));
 	if (shell->driver == driver)
 		shell->driver = NULL;
 }
@@ -131,7 +134,8 @@ static const struct wrk_driver_ops driver_ops = {
 static void shell_connect(void *arg, uint64_t id)
 {
 	struct wrk_shell *shell = arg;
-	int r = wrk_driver_open(&shell->loop, &shell->options->driver, id, &driver_ops, shell,
+	int r = wrk_driver_open(&shell->loop, &shell->options->driver, id,
+				wrk_keeper_mid_frame(&shell->keeper, id), &driver_ops, shell,
 				&shell->driver);
 
 	if (r < 0) {
@@ -358,6 +362,7 @@ static int shell_prepare(struct wrk_shell *shell)
 		uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
 	wrk_strays_adopt();
+	shell->worker.keeper = &shell->keeper;
 	uv_signal_init(&shell->loop, &shell->child_ended);
 	uv_signal_start(&shell->child_ended, on_child_ended, SIGCHLD);
 	return 0;
@@ -366,12 +371,16 @@ static int shell_prepare(struct wrk_shell *shell)
 int wrk_shell_run(const struct wrk_options *options)
 {
 	static struct wrk_shell shell;
+	struct frag_err err = FRAG_ERR_INIT;
 	int exit_code;
 
 	shell.options = options;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
+	if (wrk_keeper_start(&shell.keeper, &err) < 0)
+		log_warn(NULL, "%s", err.text);
 	if (shell_prepare(&shell) < 0) {
+		wrk_keeper_end(&shell.keeper);
 		wrk_worker_fini(&shell.worker);
 		return fragi_failure_exit(FRAGI_FAILURE_SYSTEM_REFUSED);
 	}
@@ -379,6 +388,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	wrk_worker_raise(&shell.worker, &(struct wrk_event){.kind = WRK_START});
 	uv_run(&shell.loop, UV_RUN_DEFAULT);
 	exit_code = shell.exit_code;
+	wrk_keeper_end(&shell.keeper);
 	wrk_worker_fini(&shell.worker);
 	uv_loop_close(&shell.loop);
 	fragi_log_catch_up(0);

@@ -19,16 +19,18 @@
 #define FD_FIRST_OTHER 7
 
 /*
- * Where the kernel lacks close_range(2) or a sandbox refuses it. A child that is not executed anew
- * would otherwise keep the parent's end of its own socket open.
+ * A child that is not executed anew would otherwise keep the parent's end of its own socket open.
+ * close_range(2) may be lacking in the kernel, or refused by a sandbox.
  */
-static void close_others(void)
+void wrk_spawn_close_from(int first)
 {
 	struct rlimit limit;
 
+	if (syscall(SYS_close_range, (unsigned int)first, ~0u, 0u) == 0)
+		return;
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > DESCRIPTORS_MAX)
 		limit.rlim_cur = DESCRIPTORS_MAX;
-	for (int fd = FD_FIRST_OTHER; fd < (int)limit.rlim_cur; fd++)
+	for (int fd = first; fd < (int)limit.rlim_cur; fd++)
 		close(fd);
 }
 
@@ -75,8 +77,7 @@ static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 			return -errno;
 	dup2(failed_fd, FD_ERROR);
 	(void)fcntl(FD_ERROR, F_SETFD, FD_CLOEXEC);
-	if (syscall(SYS_close_range, (unsigned int)FD_FIRST_OTHER, ~0u, 0u) < 0)
-		close_others();
+	wrk_spawn_close_from(FD_FIRST_OTHER);
 	return 0;
 }
 

@@ -30,6 +30,9 @@ struct wrk_spawn {
 	bool keeps_stdin;
 };
 
+/* In a child: closes all descriptors from this one on. */
+void wrk_spawn_close_from(int first);
+
 /* Blocks until the program runs or cannot. Returns 0 or negative errno with a sentence. */
 int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, struct frag_err *err);
 

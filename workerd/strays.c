@@ -19,6 +19,13 @@
 #define END_ALL_PAUSE_NS 5000000
 #define ENVIRONMENT_MAX (128 * 1024)
 
+static pid_t spared;
+
+void wrk_strays_spare(pid_t pid)
+{
+	spared = pid;
+}
+
 void wrk_strays_adopt(void)
 {
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -116,8 +123,13 @@ static size_t end_one(pid_t pid, void *arg)
 {
 	const struct looking *looking = arg;
 
-	if (looking->is_host(pid) || waitpid(pid, NULL, WNOHANG) == pid ||
-	    !belongs(pid, looking->of))
+	if (looking->is_host(pid))
+		return 0;
+	if (waitpid(pid, NULL, WNOHANG) == pid) {
+		spared = spared == pid ? 0 : spared;
+		return 0;
+	}
+	if (pid == spared || !belongs(pid, looking->of))
 		return 0;
 	kill(pid, SIGKILL);
 	return 1;

@@ -53,6 +53,8 @@ static void on_host_freed(void *arg, struct wrk_process *process)
 {
 	struct wrk_worker *worker = arg;
 
+	if (worker->keeper != NULL)
+		wrk_keeper_remove(worker->keeper, wrk_process_host(process));
 	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
 		if (worker->processes[i] == process)
 			worker->processes[i] = NULL;
@@ -91,6 +93,9 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 		frag_err_set(&err, -EBUSY,
 			     "cannot start a host: those that ended are not cleared away yet");
 	else if (start_process(worker, action->host, place, &err) == 0) {
+		if (worker->keeper != NULL)
+			wrk_keeper_add(worker->keeper, action->host, action->message,
+				       wrk_process_ledger_fd(*place), wrk_process_exit_fd(*place));
 		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_HOST_SPAWNED,
 							     .host = action->host,
 							     .pid = wrk_process_pid(*place)});

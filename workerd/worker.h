@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include <workerd/core/core.h>
+#include <workerd/keeper.h>
 #include <workerd/process.h>
 
 /*
@@ -40,7 +41,8 @@ struct wrk_worker {
 	struct wrk_core *core;
 	struct wrk_actions actions;
 	uv_timer_t timer;
-	uv_signal_t suspend; /* Ctrl-Z */
+	uv_signal_t suspend;       /* Ctrl-Z */
+	struct wrk_keeper *keeper; /* is told of hosts; NULL: nobody is */
 	struct wrk_process *processes[WRK_HOSTS_MAX];
 	struct wrk_pending *first, **last;
 	bool stepping, ended;

@@ -249,7 +249,8 @@ struct fw_op_stats {
 	struct fragi_quantiles compute; /* ns a tick */
 };
 struct fw_host_stats {
-	bool final;              /* after the host is gone; nothing follows */
+	/* after the host is gone; a HOST_EXIT follows, unless its workerd is gone too */
+	bool final;
 	struct fw_op_stats *ops; /* in the order of HOST_PREPARED, fragment by fragment */
 	uint32_t op_count;
 	struct fragi_flow_stats *flows; /* inner flows, then edges */
@@ -310,7 +311,7 @@ struct fw_reply {
 
 struct fw_message {
 	enum fw_kind kind;
-	uint64_t seq;      /* counts up per direction of a connection */
+	uint64_t seq;      /* counts up per direction of a connection; 0: sent by a keeper */
 	uint64_t reply_to; /* seq of what this answers; 0: nothing */
 	uint64_t run;      /* HOST_*: which run of an application */
 	uint32_t host;     /* HOST_*: number in the run, from 1 */

@@ -210,23 +210,37 @@ class ClusterTest(unittest.TestCase):
             total = f["delivered"] + sum(f["dropped"].values()) + f["lost"] + f["in_flight"]
             self.assertEqual(f["sent"], total, "the ledger of %s does not balance: %r" % (f["from"], f))
 
-    def ours(self):
-        """Processes of this test that exist now, whoever their parent is: {pid: command}."""
+    def ours(self, keepers=False):
+        """Processes of this test that exist now, whoever their parent is: {pid: command}. The
+        keeper of a workerd that lives is a part of it and is left out, unless it is asked for."""
         mark = ("FRAG_TEST_ID=" + self.mark).encode()
-        found = {}
+        found, kept = {}, {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open("/proc/%s/environ" % pid, "rb") as f:
                     if mark not in f.read().split(b"\0"):
                         continue
                 with open("/proc/%s/stat" % pid) as f:
-                    if f.read().rsplit(")", 1)[1].split()[0] == "Z":
-                        continue
+                    name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+                state, parent = rest.split()[:2]
+                if state == "Z":
+                    continue
                 with open("/proc/%s/cmdline" % pid, "rb") as f:
                     found[int(pid)] = f.read().replace(b"\0", b" ").decode().strip()
+                if name == "frag-keeper":
+                    kept[int(pid)] = int(parent)
             except OSError:
                 pass
-        return found
+        return {p: command for p, command in found.items() if keepers or kept.get(p) not in found}
+
+    def keeper_of(self, worker):
+        """The process that outlives this workerd to report what its hosts have counted."""
+        for pid in self.ours(keepers=True):
+            with open("/proc/%d/stat" % pid) as f:
+                name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+            if name == "frag-keeper" and int(rest.split()[1]) == worker.pid:
+                return pid
+        raise AssertionError("workerd %d has no keeper" % worker.pid)
 
     def hosts(self):
         return [pid for pid, command in self.ours().items() if "fraghost" in command.split(" ")[0]]
