@@ -210,6 +210,92 @@ Test(hosts, a_multi_receiver_has_the_flows_in_the_order_of_the_text, .init = set
 	end(&hosts);
 }
 
+/* Both hosts run to their end. */
+static void run_all(struct hosts *hosts, const char *yaml, const struct cut *cuts, size_t count)
+{
+	prepare(hosts, yaml, (const char *const[]){"one", NULL},
+		(const char *const[]){"two", NULL});
+	wire(hosts, cuts, count);
+	start(hosts);
+	for (uint32_t h = 0; h < HOSTS; h++)
+		cr_assert(rig_wait(&hosts->rig[h], rig_is_done, RIG_LIMIT_NS), "host %u", h);
+}
+
+/* What min_size gives room or waits for holds between hosts as it does inside one. */
+
+Test(hosts, min_size_holds_for_each_flow_of_a_multi_receiver, .init = set_environment)
+{
+	static const struct cut cuts[] = {{"a", "out", "all", "receivers", .order = 0},
+					  {"b", "out", "all", "receivers", .order = 1}};
+	struct hosts hosts;
+	char yaml[1024];
+
+	for (int slower = 0; slower < 3; slower++) {
+		snprintf(
+			yaml, sizeof(yaml),
+			"frag: 1\napplication: app\nfragments:\n"
+			"  one: {operators: {a: {type: source, parameters: {count: 60, work_us: %d}},\n"
+			"                    b: {type: source, parameters: {count: 60, work_us: %d}}}}\n"
+			"  two: {operators: {c: {type: source, parameters: {count: 60, work_us: %d}},\n"
+			"                    all: {type: gather, parameters: {rounds: 3},\n"
+			"                          conditions: [{type: message_available, min_size: 3}]}},\n"
+			"        flows: [{from: c, to: all, capacity: 4}]}\n"
+			"flows: [one.a -> two.all, one.b -> two.all]\n",
+			slower == 0 ? 100 : 0, slower == 1 ? 100 : 0, slower == 2 ? 100 : 0);
+		run_all(&hosts, yaml, cuts, 2);
+		cr_assert_eq(notes[0]->count, 180);
+		/* The flow inside the host comes last in its fragment. */
+		for (uint32_t i = 0; i < 180; i++)
+			cr_assert_eq(notes[0]->values[i], 1000 * (i % 3) + i / 3, "at %u: %lld", i,
+				     (long long)notes[0]->values[i]);
+		end(&hosts);
+	}
+}
+
+Test(hosts, min_size_counts_the_flows_of_an_input_together, .init = set_environment)
+{
+	static const struct cut cuts[] = {{"a", "out", "rx", "in", .order = 0},
+					  {"b", "out", "rx", "in", .order = 1}};
+	struct hosts hosts;
+	int64_t taken = 0;
+
+	run_all(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {a: {type: source, parameters: {count: 50}},\n"
+		"                    b: {type: source, parameters: {count: 30, work_us: 100}}}}\n"
+		"  two: {operators: {rx: {type: taker, conditions: [{type: message_available, min_size: 4}]}}}\n"
+		"flows: [one.a -> two.rx, one.b -> two.rx]\n",
+		cuts, 2);
+	for (uint32_t i = 0; i < notes[0]->count; i++) {
+		taken += notes[0]->values[i];
+		cr_expect(notes[0]->values[i] >= 4 || i + 1 == notes[0]->count,
+			  "tick %u of %u took %lld", i, notes[0]->count,
+			  (long long)notes[0]->values[i]);
+	}
+	cr_expect_eq(taken, 80);
+	end(&hosts);
+}
+
+Test(hosts, min_size_waits_for_that_much_room, .init = set_environment)
+{
+	static const struct cut cuts[] = {{"tx", "out", "rx", "in", .window = 3}};
+	struct hosts hosts;
+
+	/* Three at a time into a window of three: nothing is dropped. */
+	run_all(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {tx: {type: source, parameters: {burst: 3, count: 90},\n"
+		"                         conditions: [{type: downstream_affordable, min_size: 3}]}}}\n"
+		"  two: {operators: {rx: {type: sink, parameters: {work_us: 20}}}}\n"
+		"flows: [{from: one.tx, to: two.rx, capacity: 3}]\n",
+		cuts, 1);
+	cr_assert_eq(notes[0]->count, 90);
+	for (int i = 0; i < 90; i++)
+		cr_expect_eq(notes[0]->values[i], i);
+	cr_expect_eq(rig_dropped_all(rig_row(&hosts.rig[0], 0)), 0);
+	end(&hosts);
+}
+
 /* It would be waited for, and never answer. */
 Test(hosts, a_peer_without_an_edge_is_refused, .init = set_environment)
 {

@@ -254,26 +254,24 @@ static const struct frag_op_type sink_type = {
 };
 
 /*
- * A multi-receiver: notes 1000 * flow + value for each message, -1 - flow for each that is missing.
+ * A multi-receiver: takes `rounds` messages of each flow a tick, and notes 1000 * flow + value for
+ * each, -1 - flow for each that is missing.
  */
 struct gather {
-	int64_t slot;
+	int64_t slot, rounds;
 	struct note *note;
 };
 static const struct frag_port gather_ports[] = {
 	{.name = "receivers", .dir = FRAG_IN, .type = "i64", .flags = FRAG_PORT_MULTI}};
-static const struct frag_param gather_params[] = {FRAG_PARAM_I64(struct gather, slot, 0)};
+static const struct frag_param gather_params[] = {FRAG_PARAM_I64(struct gather, slot, 0),
+						  FRAG_PARAM_I64(struct gather, rounds, 1)};
 
-static int gather_compute(void *state, struct frag_tick *tick)
+static int gather_round(struct gather *s, struct frag_tick *tick)
 {
-	struct gather *s = state;
 	const struct frag_message *const *messages;
 	const void *value;
 	int n = frag_tick_receive_all(tick, 0, &messages);
 
-	if (n < 0)
-		return n;
-	s->note = note_of(s->slot);
 	for (int i = 0; i < n; i++) {
 		if (messages[i] == NULL) {
 			note_add(s->note, -1 - i);
@@ -282,7 +280,18 @@ static int gather_compute(void *state, struct frag_tick *tick)
 		frag_message_value(messages[i], &value, NULL);
 		note_add(s->note, 1000 * i + *(const int64_t *)value);
 	}
-	return 0;
+	return n < 0 ? n : 0;
+}
+
+static int gather_compute(void *state, struct frag_tick *tick)
+{
+	struct gather *s = state;
+	int r = 0;
+
+	s->note = note_of(s->slot);
+	for (int64_t i = 0; i < s->rounds && r == 0; i++)
+		r = gather_round(s, tick);
+	return r;
 }
 
 static const struct frag_op_type gather_type = {
@@ -293,6 +302,33 @@ static const struct frag_op_type gather_type = {
 	FRAG_PORTS(gather_ports),
 	FRAG_PARAMS(gather_params),
 	.compute = gather_compute,
+};
+
+/* Takes all that waits, and notes how many that were. */
+struct taker {
+	int64_t slot;
+};
+static const struct frag_param taker_params[] = {FRAG_PARAM_I64(struct taker, slot, 0)};
+
+static int taker_compute(void *state, struct frag_tick *tick)
+{
+	const struct taker *s = state;
+	int64_t x, n = 0;
+
+	while (frag_tick_receive_i64(tick, SINK_IN, &x) == 0)
+		n++;
+	note_add(note_of(s->slot), n);
+	return 0;
+}
+
+static const struct frag_op_type taker_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "taker",
+	.headline = "Takes all that waits",
+	.state_size = sizeof(struct taker),
+	FRAG_PORTS(sink_ports),
+	FRAG_PARAMS(taker_params),
+	.compute = taker_compute,
 };
 
 /* Sends 0 in its first tick, then one more than what came back. */
@@ -333,7 +369,7 @@ static const struct frag_op_type ring_type = {
 };
 
 static const struct frag_op_type *const rig_ops[] = {&source_type, &middle_type, &sink_type,
-						     &gather_type, &ring_type};
+						     &gather_type, &taker_type,  &ring_type};
 static const struct frag_plugin rig_plugin = {.struct_size = sizeof(struct frag_plugin),
 					      .abi_major = FRAG_ABI_MAJOR,
 					      .abi_minor = FRAG_ABI_MINOR,

@@ -193,30 +193,19 @@ Test(cond, min_size_gathers)
 	}
 }
 
-/* Takes all that waits and writes down how many that were. */
-static int taker_compute(void *state, struct frag_tick *tick)
+/* In every tick but the last, when nothing more can come, at least so many were waiting. */
+static void expect_taken(const struct note *note, int64_t least, int64_t all)
 {
-	int64_t x, n = 0;
+	int64_t taken = 0;
 
-	(void)state;
-	while (frag_tick_receive_i64(tick, 0, &x) == 0)
-		n++;
-	note_add(note_of(0), n);
-	return 0;
+	cr_assert_gt(note->count, 0);
+	for (uint32_t i = 0; i < note->count; i++) {
+		taken += note->values[i];
+		cr_expect(note->values[i] >= least || i + 1 == note->count,
+			  "tick %u of %u took %lld", i, note->count, (long long)note->values[i]);
+	}
+	cr_expect_eq(taken, all);
 }
-
-static const struct frag_op_type taker_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "taker",
-	FRAG_PORTS(sink_ports),
-	.compute = taker_compute,
-};
-static const struct frag_op_type *const taker_ops[] = {&taker_type, &source_type};
-static const struct frag_plugin taker_plugin = {.struct_size = sizeof(struct frag_plugin),
-						.abi_major = FRAG_ABI_MAJOR,
-						.name = "taker",
-						.version = "1",
-						FRAG_OPS(taker_ops)};
 
 Test(cond, message_available_waits_for_min_size)
 {
@@ -224,24 +213,63 @@ Test(cond, message_available_waits_for_min_size)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		int64_t taken = 0;
-
-		rig_run(&rig, &taker_plugin,
+		rig_run(&rig, &rig_plugin,
 			rig_graph(
 				s,
 				"operators:\n"
 				"  tx: {type: source, parameters: {count: 100}}\n"
 				"  rx: {type: taker, conditions: [{type: message_available, min_size: 3}]}\n"
 				"flows: [{from: tx, to: rx, capacity: 4}]\n"));
-		cr_assert_gt(notes[0]->count, 0);
-		for (uint32_t i = 0; i < notes[0]->count; i++) {
-			taken += notes[0]->values[i];
-			cr_expect(notes[0]->values[i] >= 3 || i + 1 == notes[0]->count,
-				  "tick %u of %u took %lld", i, notes[0]->count,
-				  (long long)notes[0]->values[i]);
-		}
-		cr_expect_eq(taken, 100);
+		expect_taken(notes[0], 3, 100);
 		rig_end(&rig);
+	}
+}
+
+/* The flows of a plain input count together. */
+Test(cond, min_size_counts_the_flows_of_an_input_together)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &rig_plugin,
+			rig_graph(
+				s,
+				"operators:\n"
+				"  a: {type: source, parameters: {count: 50}}\n"
+				"  b: {type: source, parameters: {count: 30, work_us: 20}}\n"
+				"  rx: {type: taker, conditions: [{type: message_available, min_size: 4}]}\n"
+				"flows: [{from: a, to: rx, capacity: 4}, {from: b, to: rx, capacity: 4}]\n"));
+		expect_taken(notes[0], 4, 80);
+		rig_end(&rig);
+	}
+}
+
+/* A multi-receiver waits for that many on each of its flows, whichever is the slower one. */
+Test(cond, min_size_holds_for_each_flow_of_a_multi_receiver)
+{
+	struct rig rig;
+	char text[1024];
+
+	for (int slower = 0; slower < 2; slower++) {
+		snprintf(
+			text, sizeof(text),
+			"operators:\n"
+			"  a: {type: source, parameters: {count: 30, work_us: %d}}\n"
+			"  b: {type: source, parameters: {count: 30, work_us: %d}}\n"
+			"  rx: {type: gather, parameters: {rounds: 3},\n"
+			"       conditions: [{type: message_available, min_size: 3}]}\n"
+			"flows: [{from: a, to: rx, capacity: 4}, {from: b, to: rx, capacity: 4}]\n",
+			slower == 0 ? 30 : 0, slower == 1 ? 30 : 0);
+		FOR_EACH_SCHEDULER(s)
+		{
+			rig_run(&rig, &rig_plugin, rig_graph(s, text));
+			cr_expect_eq(notes[0]->count, 60);
+			for (uint32_t i = 0; i < notes[0]->count; i++)
+				cr_expect_eq(notes[0]->values[i], 1000 * (i % 2) + i / 2,
+					     "%u: %lld", i, (long long)notes[0]->values[i]);
+			rig_end(&rig);
+		}
 	}
 }
 
