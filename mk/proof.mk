@@ -32,7 +32,8 @@ QUEUES_SRC = $(wildcard libfrag/src/base/*.c libfrag/src/data/*.c) \
 QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
 	LIBFRAG_SRC="$(QUEUES_SRC)"
 
-.PHONY: ndebug asan asan-faults tsan tsan-queues coverage valgrind aarch64 proof nightly
+.PHONY: ndebug asan asan-faults tsan tsan-queues tsan-queues-build coverage valgrind aarch64 proof \
+	nightly
 ndebug:
 	@mk/deps.sh
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 tests
@@ -52,8 +53,9 @@ tsan:
 	@tests/checkers/checkers.sh build-tsan/checkers --threads "data race" $(CC) -g \
 		$(TSAN_FLAGS) -Itests/mini_criterion tests/mini_criterion/main.c
 	@python3 tests/run.py --build build-tsan --threads $(if $(ONLY),--only $(ONLY))
-tsan-queues:
+tsan-queues-build:
 	@$(QUEUES_MAKE) $(addprefix build-tsan-queues/tests/unit/test_,queue pump lock)
+tsan-queues: tsan-queues-build
 	@python3 tests/run.py --build build-tsan-queues --threads --only tests/unit/
 coverage:
 	@mk/deps.sh proof

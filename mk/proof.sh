@@ -42,6 +42,7 @@ faults tests/planted/sim.sh
 fuzz make -s fuzz TIME=600
 fuzz-coverage make -s fuzz-coverage
 planted tests/planted/fuzz.sh
+races tests/planted/races.sh
 features tests/planted/features.sh 10
 asan make -s asan
 call-sites make -s faults

@@ -29,22 +29,25 @@ struct engine {
 	_Atomic bool armed;
 	_Atomic uint32_t inside; /* more than one thread in here is an error */
 	_Atomic uint32_t collisions;
+	uint64_t entries; /* not atomic: ThreadSanitizer sees whether the lock orders its holders */
 	_Atomic uint64_t rounds;
 	_Atomic uint64_t rounds_of_others; /* than the thread of the test */
 	pthread_t test;
 	struct fragi_pump *pump;
-	bool pokes; /* progress makes work and says so */
+	bool pokes;                /* progress makes work and says so */
+	_Atomic bool *done_in_arm; /* work that is published while a thread arms; NULL: none */
 };
 
 static void enter(struct engine *t)
 {
-	if (atomic_fetch_add(&t->inside, 1) != 0)
+	if (atomic_fetch_add_explicit(&t->inside, 1, memory_order_relaxed) != 0)
 		atomic_fetch_add(&t->collisions, 1);
+	t->entries++;
 }
 
 static void leave(struct engine *t)
 {
-	atomic_fetch_sub(&t->inside, 1);
+	atomic_fetch_sub_explicit(&t->inside, 1, memory_order_relaxed);
 }
 
 static void wake(void *object)
@@ -89,6 +92,10 @@ static int arm(void *object)
 	if (read(t->fd, &n, sizeof(n)) == sizeof(n)) {
 		leave(t);
 		return -EBUSY;
+	}
+	if (t->done_in_arm != NULL) {
+		atomic_store(t->done_in_arm, true);
+		fragi_pump_poke(t->pump);
 	}
 	atomic_store(&t->armed, true);
 	if (atomic_load(&t->events) != atomic_load(&t->handled)) {
@@ -293,6 +300,45 @@ Test(pump, pokes_are_not_lost_with_a_transport)
 	work_with(3, true);
 	work_with(3, false);
 	close_pump();
+}
+
+/*
+ * Work that is published after a thread has looked for it, and before it counts as a sleeper: who
+ * publishes it sees nobody to wake, so the thread must look once more.
+ */
+
+Test(pump, work_that_comes_while_a_driver_arms_is_seen)
+{
+	static _Atomic bool done;
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+
+	setenv("FRAG_PUMP", "event", 1);
+	open_pump();
+	fake.done_in_arm = &done;
+	fragi_pump_wait(pump, until, is_true, &done);
+	cr_assert_lt(fragi_now_ns(), until);
+	cr_assert(atomic_load(&done));
+	close_pump();
+}
+
+/* The work comes while it is asked for the second time. */
+static bool second_look(void *arg)
+{
+	int *looks = arg;
+
+	return ++*looks > 1;
+}
+
+Test(pump, work_that_comes_before_a_thread_sleeps_is_seen)
+{
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+	int looks = 0;
+
+	setenv("FRAG_PUMP", "event", 1);
+	cr_assert_eq(fragi_pump_create(&pump), 0);
+	fragi_pump_wait(pump, until, second_look, &looks);
+	cr_assert_lt(fragi_now_ns(), until);
+	fragi_pump_destroy(pump);
 }
 
 /* How often the thread slept in 50 waits of a millisecond each. */
