@@ -189,20 +189,27 @@ Test(message, arrays_of_such_types_are_finished_element_by_element)
 	cr_expect_eq(finis, 7);
 }
 
+/* Also where the box of an earlier value would be large enough, wherever that one lies. */
 Test(message, a_value_keeps_its_types_alignment)
 {
 	static const struct frag_type wide = {FRAG_TYPE_INIT, .name = "wide", .size = 64,
 					      .align = 64};
-	struct frag_message *message = frag_message_create();
+	struct frag_message *messages[16];
 	void *at;
 
-	for (int i = 0; i < 3; i++) {
-		cr_expect_eq(frag_message_set_value(message, &wide, NULL, 64, &at), 0);
-		cr_expect_eq((uintptr_t)at % 64, 0);
-		cr_expect_eq(frag_message_set_value(message, &frag_type_bytes, NULL, 100, &at), 0);
-		cr_expect_eq((uintptr_t)at % 16, 0);
+	for (size_t i = 0; i < FRAG_COUNT_OF(messages); i++) {
+		messages[i] = frag_message_create();
+		for (int round = 0; round < 2; round++) {
+			cr_expect_eq(frag_message_set_value(messages[i], &frag_type_bytes, NULL,
+							    100 + 16 * i, &at),
+				     0);
+			cr_expect_eq((uintptr_t)at % 16, 0);
+			cr_expect_eq(frag_message_set_value(messages[i], &wide, NULL, 64, &at), 0);
+			cr_expect_eq((uintptr_t)at % 64, 0);
+		}
 	}
-	frag_message_unref(message);
+	for (size_t i = 0; i < FRAG_COUNT_OF(messages); i++)
+		frag_message_unref(messages[i]);
 }
 
 Test(message, tensors_by_name)
