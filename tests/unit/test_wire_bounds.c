@@ -155,6 +155,37 @@ Test(wire_bounds, a_policy_that_is_none_is_refused_wherever_it_stands)
 	}
 }
 
+/* A row of a table takes two bytes in a frame, and a hundred times as many in memory. */
+Test(wire_bounds, a_frame_may_ask_for_so_much_memory_and_no_more)
+{
+	static const struct {
+		size_t rows;
+		const char *refusal; /* NULL: it is taken */
+	} cases[] = {
+		{FW_ROWS_MAX, NULL},
+		{FW_ROWS_MAX + 1, "a HOST_STATS message holds too many rows"},
+		{1000000, "a frame of 2000005 bytes holds no message of this protocol"},
+	};
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__HostStats stats = FRAG__V1__HOST_STATS__INIT;
+	Frag__V1__FlowStats row = FRAG__V1__FLOW_STATS__INIT, **rows;
+
+	rows = calloc(1000000, sizeof(*rows));
+	for (size_t i = 0; i < 1000000; i++)
+		rows[i] = &row;
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_STATS;
+	envelope.host_stats = &stats;
+	stats.flows = rows;
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		stats.n_flows = cases[i].rows;
+		if (cases[i].refusal != NULL)
+			expect_refused(&envelope, cases[i].refusal);
+		else
+			cr_expect_eq(decode_raw(&envelope, NULL), 0);
+	}
+	free(rows);
+}
+
 Test(wire_bounds, a_frame_that_is_too_large_is_not_made)
 {
 	struct fw_message in = {.kind = FW_HOST_CREATE};
