@@ -20,16 +20,27 @@ class Docs(unittest.TestCase):
                             "--check"], capture_output=True, text=True)
         self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
 
+    @staticmethod
+    def anchors(text):
+        """The anchors that the headings of a document make, as GitHub does."""
+        headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+        return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
     def check_links(self, top):
         documents = [os.path.join(folder, n) for folder in ("", "docs")
                      for n in os.listdir(os.path.join(top, folder)) if n.endswith(".md")]
         self.assertIn("README.md", documents)
+        texts = {}
         for name in documents:
             with open(os.path.join(top, name), encoding="utf-8") as f:
-                text = f.read()
-            for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-                path = os.path.join(top, os.path.dirname(name), target)
-                self.assertTrue(os.path.exists(path), "%s links to %s" % (name, target))
+                texts[name] = f.read()
+        for name, text in texts.items():
+            for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text):
+                path = os.path.join(os.path.dirname(name), target) if target else name
+                link = "%s links to %s#%s" % (name, target, anchor)
+                self.assertTrue(os.path.exists(os.path.join(top, path)), link)
+                if anchor:
+                    self.assertIn(anchor, self.anchors(texts[os.path.normpath(path)]), link)
 
     def test_every_failure_is_set_and_tested(self):
         """A code that nothing sets, or that no test sees, would be a promise that nobody keeps."""
