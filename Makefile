@@ -22,6 +22,7 @@ ALL_LDFLAGS = -Wl,-z,defs,-z,relro,-z,now -pthread $(EXTRA_LDFLAGS)
 .PHONY: all
 all:
 
+include mk/needs.mk
 include mk/libfrag.mk
 include mk/wire.mk
 include mk/daemons.mk

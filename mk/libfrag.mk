@@ -10,15 +10,7 @@ LIBFRAG_A := $(B)/obj/libfrag.a
 LIBFRAG_DAEMONS_A := $(B)/obj/libfrag-daemons.a
 LIBFRAG_DAEMONS_SRC := $(wildcard $(addprefix libfrag/src/,base/*.c text/*.c track/*.c \
 	graph/resolve.c edge/ledger.c))
-# make WITHOUT="ucx video" builds as on a machine without their packages. Without UCX a flow cannot
-# leave its process.
-UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(shell pkg-config --exists ucx 2>/dev/null && \
-	echo libfrag/modules/ucx/*.c))
-# What is left out is reported, except by targets that install packages first or that build nothing.
-SAYS_MISSING := $(filter-out demo check deps clean install uninstall,$(or $(MAKECMDGOALS),all))
-$(if $(or $(UCX_SRC),$(if $(SAYS_MISSING),,quiet)),,$(info ucx.so is not built: \
-	$(if $(filter ucx,$(WITHOUT)),WITHOUT names it,pkg-config does not find \
-	ucx; make deps installs it)))
+UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(wildcard libfrag/modules/ucx/*.c))
 # Each folder of libfrag/modules is a module; MODULE_NAME_PKG names the package that it needs.
 MODULE_ucx_PKG := ucx
 MODULES := $(filter-out $(if $(UCX_SRC),,ucx),$(notdir $(wildcard libfrag/modules/*)))
@@ -44,7 +36,7 @@ $(LIBFRAG_DAEMONS_A): $(LIBFRAG_DAEMONS_SRC:%.c=$(B)/obj/%.o)
 
 define module
 $(if $(MODULE_$(1)_PKG),$(B)/obj/libfrag/modules/$(1)/%.o: ALL_CFLAGS += \
-	$(shell pkg-config --cflags $(MODULE_$(1)_PKG)))
+	$$(shell pkg-config --cflags $(MODULE_$(1)_PKG)))
 $(B)/lib/frag/modules/$(1).so: $$(patsubst %.c,$(B)/obj/%.o,$$(wildcard libfrag/modules/$(1)/*.c)) \
 		$$(LIBFRAG_SO)
 	@mkdir -p $$(@D)

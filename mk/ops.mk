@@ -1,15 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Built-in operators: plugins on public headers only, found in lib/frag/plugins. Each folder of
-# libfrag/ops is one library; ops/NAME/libs.mk may set OPS_NAME_PKG to pkg-config names.
-OPS_ALL := $(notdir $(patsubst %/,%,$(dir $(wildcard libfrag/ops/*/plugin.c))))
--include $(wildcard libfrag/ops/*/libs.mk)
-# A library whose packages are missing is left out: without FFmpeg everything but video works.
-OPS := $(foreach o,$(filter-out $(WITHOUT),$(OPS_ALL)),\
-	$(if $(OPS_$(o)_PKG),$(shell pkg-config --exists $(OPS_$(o)_PKG) \
-	2>/dev/null && echo $(o)),$(o)))
-$(if $(SAYS_MISSING),$(foreach o,$(filter-out $(OPS),$(OPS_ALL)),$(info lib$(o).so is not built: \
-	$(if $(filter $(o),$(WITHOUT)),WITHOUT names it,pkg-config does not find \
-	$(OPS_$(o)_PKG); make deps installs it))))
+# Built-in operators: plugins on public headers only, found in lib/frag/plugins. mk/needs.mk lists
+# the libraries and their packages.
+OPS := $(filter-out $(WITHOUT),$(OPS_ALL))
 OPS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(OPS:%=libfrag/ops/%/*.c)))
 OPS_PKG := $(foreach o,$(OPS),$(OPS_$(o)_PKG))
 

@@ -68,8 +68,6 @@ build() {
 		tail -30 "$out/build.log"
 		fail "the tree does not build for aarch64"
 	}
-	grep "is not built" "$out/build.log" && fail "a library of the sysroot was not found"
-	return 0
 }
 
 # says WORDS COMMAND...: it ends with 0 and says the words.
