@@ -40,7 +40,31 @@ include mk/fuzz.mk
 include mk/proof.mk
 include mk/mutate.mk
 
-.PHONY: deps clean
+# Builds targets and shows how far it is.
+BUILD_SH = MAKE='$(MAKE)' B='$(B)' mk/build.sh
+
+define HELP
+make                builds everything into build/; B=DIR: into another folder,
+                    NDEBUG=1: without asserts, WITHOUT="ucx video": without these parts
+make deps           installs the packages that building and testing need (apt-get)
+make demo           installs, builds, and shows frag at work for 30 s
+make check          installs, builds, and runs all tests; make test is the same;
+                    ONLY=queue: only the test programs whose path contains that word
+make install        installs a build without asserts below prefix=/usr/local; DESTDIR=DIR
+make uninstall      removes what make install has installed
+make clean          removes build/
+
+For changes of frag (HACKING.md, docs/TESTING.md):
+make lint           format, layers, limits, headers, static checks
+make proof          the longer tests, in 20 minutes on 2 cores; make nightly takes hours
+make bench          figures beside their floors
+also: sim fuzz torture faults mutate ndebug asan tsan valgrind coverage aarch64
+endef
+
+.PHONY: help deps clean
+help:
+	@: $(info $(HELP))
+
 deps:
 	@mk/deps.sh
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-.PHONY: demo demo-here
+.PHONY: demo
 demo:
 	@mk/deps.sh
-	@echo "building into $(B)" >&2
-	@$(MAKE) --no-print-directory -s -j$$(nproc) demo-here
-demo-here: all
+	@+$(BUILD_SH) all
 	@B=$(B) mk/demo.sh

@@ -27,19 +27,74 @@ for p in $packages; do
 	dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null | grep -qx installed || missing="$missing $p"
 done
 [ -n "$missing" ] || exit 0
+# shellcheck disable=SC2086
+set -- $missing
 
+command -v apt-get >/dev/null || {
+	echo "make deps: there is no apt-get here; install what Debian calls $* (docs/DEPENDENCIES.md)" >&2
+	exit 3
+}
 sudo=
 if [ "$(id -u)" != 0 ]; then
 	command -v sudo >/dev/null || {
-		echo "make deps: not root and there is no sudo; as root run: apt-get install --no-install-recommends$missing" >&2
+		echo "make deps: not root and there is no sudo; as root run: apt-get install --no-install-recommends $*" >&2
 		exit 3
 	}
 	sudo=sudo
 fi
-missing=$(echo $missing)
-echo "${sudo:+$sudo }apt-get install -y --no-install-recommends $missing"
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-# Without apt-utils debconf prints a warning, although these packages have nothing to configure.
-# shellcheck disable=SC2086
-$sudo env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes \
-	apt-get install -y -qq --no-install-recommends $missing >/dev/null
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# Shows how far apt-get is: one updating line for each step on a terminal, a line for each quarter
+# elsewhere.
+show() {
+	was=$shown shown="$1 $(($2 / 25))"
+	if [ -t 2 ]; then
+		[ -z "$was" ] || [ "${was% *}" = "$1" ] || echo >&2
+		printf '\r%s: %3d %%' "$1" "$2" >&2
+	elif [ "$shown" != "$was" ]; then
+		echo "$1: $2 %" >&2
+	fi
+}
+
+# The last line has come: the step is over.
+finish() {
+	[ -z "$shown" ] || [ "$1" != 0 ] || show "${shown% *}" 100
+	[ -z "$shown" ] || [ ! -t 2 ] || echo >&2
+	return "$1"
+}
+
+# Reads what apt-get writes with APT::Status-Fd: "dlstatus:WHAT:PERCENT:TEXT" while it downloads,
+# "pmstatus:WHAT:PERCENT:TEXT" while it installs, and other lines, which go into the log. Returns
+# the exit status of apt-get, which the last line holds.
+watch() {
+	shown=
+	while read -r line; do
+		percent=${line#*:*:}
+		percent=${percent%%[:.]*}
+		case $line in
+		dlstatus:*) show downloading "$percent" ;;
+		pmstatus:*) show installing "$percent" ;;
+		"exit status "*) finish "${line##* }" && return 0 || return $? ;;
+		*) echo "$line" >>"$log" ;;
+		esac
+	done
+}
+
+# apt ARGUMENTS: runs apt-get; when it fails, prints what it wrote and ends.
+apt() {
+	{
+		# Without apt-utils debconf prints a warning, although nothing here is configured.
+		$sudo env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes LC_ALL=C.UTF-8 apt-get "$@" 2>&1 && echo "exit status 0" ||
+			echo "exit status $?"
+	} | watch || {
+		tail -n 30 "$log" >&2
+		echo "make deps: apt-get $1 failed" >&2
+		exit 3
+	}
+}
+
+echo "${sudo:+$sudo }apt-get update" >&2
+apt update -q
+echo "${sudo:+$sudo }apt-get install -y --no-install-recommends $*" >&2
+apt install -y -q --no-install-recommends -o APT::Status-Fd=1 "$@"

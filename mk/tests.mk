@@ -73,17 +73,23 @@ $(B)/tests/sample_plugins/other/libtruth.so: tests/sample_plugins/truth.c $(LIBF
 		-Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
 		-Wl,-rpath,'$$ORIGIN/../../../lib' -o $@
 
-.PHONY: tests unit check check-here
+.PHONY: tests unit check test check-here
 tests: all $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN) $(TEST_PLUGIN_SO)
 unit: $(UNIT_BIN)
 	@for t in $(UNIT_BIN); do echo $$t; $$t || exit 1; done
 
-# Installs missing packages first; then make starts again, to find them.
-check:
+# Installs missing packages first; then make starts again, to find them. ONLY=word runs the test
+# programs whose path contains the word.
+check test:
 	@mk/deps.sh
-	@echo "building into $(B)" >&2
-	@$(MAKE) --no-print-directory -s -j$$(nproc) check-here
-check-here: tests
+	@+$(BUILD_SH) tests
+	@$(MAKE) --no-print-directory -s check-here
+check-here:
+ifeq ($(ONLY),)
+	@echo "simulator: 10000 histories" >&2
 	@$(SIM_BIN) --runs 10000 --jobs $$(nproc)
+	@echo "tests of the queue and the pump under ThreadSanitizer" >&2
 	@$(MAKE) --no-print-directory -s tsan-queues
-	@python3 tests/run.py --build $(B) --record $(B)/tests/passed
+endif
+	@echo "all test programs; each prints a line when it ends" >&2
+	@python3 tests/run.py --build $(B) $(if $(ONLY),--only $(ONLY),--record $(B)/tests/passed)

@@ -269,7 +269,8 @@ def run_programs(programs, build, checker, jobs, emulator_skips):
         result.failed = [n for n in result.failed if n not in emulator_skips]
         with lock:
             results.append(result)
-            print("%-44s %5.1f s  %s" % (result.name, result.seconds, result.closing))
+            print("%-44s %5.1f s  %3d/%d  %s" % (result.name, result.seconds, len(results),
+                                                len(programs), result.closing))
             if result.failed:
                 print(result.output)
                 for f in result.failed:

@@ -1,32 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What make reports on a fresh machine."""
+"""What make reports: what is missing on a fresh machine, its targets, and how far it is."""
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import unittest
 
 import cluster
 
+APT_GET = r"""#!/bin/sh
+case $1 in
+update) echo "Hit:1 http://deb.debian.org" ;;
+install)
+	echo "Reading package lists..."
+	for percent in 0.5 30.1 100.0; do echo "dlstatus:1:$percent:Retrieving file 1 of 2"; done
+	for percent in 0.0 49.9 100.0; do echo "pmstatus:gcc:$percent:Unpacking gcc"; done
+	[ -z "$APT_FAILS" ] || { echo "E: the disk is full" >&2; exit 100; }
+	echo "$@" >"$APT_DID"
+	;;
+esac
+"""
+
+
 class Make(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="frag-make-")
         self.addCleanup(shutil.rmtree, self.folder)
         self.env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        self.env["APT_DID"] = self.path("did")
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
 
-    def tools(self, *names):
-        """A folder with links to these tools, as the only one in PATH."""
+    def tools(self, *names, **scripts):
+        """A folder with links to these tools, and with these scripts, as the only one in PATH."""
         os.mkdir(self.path("bin"))
         for name in names:
             os.symlink(shutil.which(name), self.path("bin", name))
+        for name, text in scripts.items():
+            with open(self.path("bin", name.replace("_", "-")), "w", encoding="utf-8") as f:
+                f.write(text)
+                os.fchmod(f.fileno(), stat.S_IRWXU)
         self.env["PATH"] = self.path("bin")
 
     def run_here(self, *command):
-        return subprocess.run(command, cwd=cluster.TOP, env=self.env, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=cluster.TOP, env=self.env, capture_output=True,
+                              text=True, timeout=120)
 
     def build_folder(self):
         return "B=" + self.path("build")
@@ -56,6 +77,74 @@ class Make(unittest.TestCase):
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn("ucx.so is not built: WITHOUT names it", r.stdout)
         self.assertIn("libvideo.so is not built: WITHOUT names it", r.stdout)
+
+    def test_help_lists_targets_that_exist(self):
+        text = self.run_here("make", "help").stdout
+        database = self.run_here("make", "-rpn", "help").stdout
+        exist = {t for line in re.findall(r"^\.PHONY: (.*)$", database, re.M) for t in line.split()}
+        listed = re.findall(r"\bmake (\w+)", text) + text.split("also: ")[1].split()
+        self.assertLessEqual(set(listed), exist)
+        self.assertLessEqual({"deps", "demo", "check", "test", "install", "uninstall", "clean"}, set(listed))
+        with open(os.path.join(cluster.TOP, "docs", "TESTING.md"), encoding="utf-8") as f:
+            documented = re.findall(r"^\| `make (\w+)", f.read(), re.M)
+        self.assertLessEqual(set(documented), set(listed))
+
+    def test_test_is_check_and_takes_a_word(self):
+        for target in ("check", "test"):
+            r = self.run_here("make", "-n", target, "ONLY=queue")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertIn("tests/run.py --build build --only queue", r.stdout)
+
+    def test_installing_shows_how_far_it_is(self):
+        self.tools("sh", "grep", "mktemp", "rm", "env", "id", dpkg_query="#!/bin/sh\n", apt_get=APT_GET, sudo='#!/bin/sh\n"$@"\n')
+        r = self.run_here("mk/deps.sh")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        lines = r.stderr.splitlines()
+        self.assertRegex(lines[0], r"^(sudo )?apt-get update$")
+        self.assertRegex(lines[1], r"^(sudo )?apt-get install -y --no-install-recommends gcc ")
+        self.assertEqual(lines[2:], ["downloading: 0 %", "downloading: 30 %", "downloading: 100 %", "installing: 0 %",
+                                     "installing: 49 %", "installing: 100 %"])
+        with open(self.path("did"), encoding="utf-8") as f:
+            self.assertIn(" gcc g++ make ", f.read())
+
+    def test_a_failure_to_install_shows_why(self):
+        self.tools("sh", "grep", "mktemp", "rm", "env", "id", "tail", dpkg_query="#!/bin/sh\n", apt_get=APT_GET,
+                   sudo='#!/bin/sh\n"$@"\n')
+        self.env["APT_FAILS"] = "1"
+        r = self.run_here("mk/deps.sh")
+        self.assertEqual(r.returncode, 3)
+        self.assertEqual(r.stderr.splitlines()[-2:], ["E: the disk is full", "make deps: apt-get install failed"])
+
+    def test_who_may_not_install_is_given_the_command(self):
+        self.tools("sh", "grep", dpkg_query="#!/bin/sh\n", apt_get=APT_GET, id="#!/bin/sh\necho 1000\n")
+        r = self.run_here("mk/deps.sh")
+        self.assertEqual(r.returncode, 3)
+        self.assertIn("as root run: apt-get install --no-install-recommends gcc g++", r.stderr)
+
+    def test_without_apt_get_the_packages_are_named(self):
+        self.tools("sh", "grep", "id", dpkg_query="#!/bin/sh\n")
+        r = self.run_here("mk/deps.sh")
+        self.assertEqual(r.returncode, 3)
+        self.assertRegex(r.stderr, "there is no apt-get here; install what Debian calls gcc g\\+\\+ ")
+
+    def build(self, *arguments):
+        objects = [self.path("build", "obj", "libfrag", "src", "base", name + ".o") for name in ("hist", "lock", "json")]
+        self.env.update(MAKE="make", B=self.path("build"))
+        return self.run_here("mk/build.sh", self.build_folder(), *arguments, *objects), objects
+
+    def test_building_shows_how_far_it_is(self):
+        r, objects = self.build()
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(r.stderr.splitlines(), ["building into " + self.path("build")] +
+                         ["building: %d of 3 files" % n for n in range(4)])
+        self.assertTrue(all(os.path.exists(o) for o in objects))
+        r, _ = self.build()
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+
+    def test_an_error_of_the_compiler_is_shown_and_fails(self):
+        r, _ = self.build("CFLAGS=-include /nonexistent/file.h")
+        self.assertEqual(r.returncode, 2)
+        self.assertIn("/nonexistent/file.h", r.stderr)
 
 
 if __name__ == "__main__":
