@@ -407,7 +407,9 @@ static bool last_counts_are_missing(const struct sim *sim, const struct sim_app 
 
 static void check_flows(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)
 {
-	bool calm = !app->excused && !app->dies_slowly && !last_counts_are_missing(sim, app);
+	bool kept = app->kept && app->harms == 1 && !app->early_excuse;
+	bool calm =
+		(!app->excused || kept) && !app->dies_slowly && !last_counts_are_missing(sim, app);
 
 	if (has_living_host(sim, app)) /* its counters still move */
 		return;

@@ -351,6 +351,7 @@ void sim_on_nap(struct sim *sim, const struct sim_event *event)
 static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t w)
 {
 	struct sim_worker *worker = &sim->workers[w];
+	enum sim_death death;
 	int64_t back_ns = sim->now_ns + sim_between(sim, 50 * SIM_MS, 3 * SIM_S);
 
 	switch (fault->kind) {
@@ -358,9 +359,16 @@ static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t
 	case SIM_FAULT_NODE_CRASH:
 		if (!worker->process.alive)
 			return;
+		death = fault->kind == SIM_FAULT_NODE_CRASH ? SIM_DEATH_NODE
+			: sim_chance(sim, 4)                ? SIM_DEATH_ALL_KILLED
+							    : SIM_DEATH_KILLED;
 		sim_print(sim, worker->name,
-			  fault->kind == SIM_FAULT_NODE_CRASH ? "dies with its node" : "is killed");
-		sim_worker_die(sim, w, fault->kind == SIM_FAULT_NODE_CRASH);
+			  death == SIM_DEATH_NODE     ? "dies with its node"
+			  : death == SIM_DEATH_KILLED ? "is killed"
+						      : "is killed with its keeper");
+		for (uint32_t i = 0; i < sim->apps_given && death == SIM_DEATH_KILLED; i++)
+			sim->apps[i].kept = sim->apps[i].harms == 1;
+		sim_worker_die(sim, w, death);
 		break;
 	case SIM_FAULT_WORKER_STOPPED:
 		stop_process(sim, worker->name, &worker->process, fault->for_ns);

@@ -90,7 +90,7 @@ static void look_at_patience(struct sim *sim, const struct sim_host *host)
 static void look_at_connection(struct sim *sim, const struct sim_connection *connection)
 {
 	bool is_live[2] = {
-		connection->worker < SIM_WORKERS_MAX && connection->connected,
+		connection->worker < SIM_WORKERS_MAX && connection->connected && !connection->kept,
 		connection->admitted && connection->incarnation == sim->driver.incarnation,
 	};
 

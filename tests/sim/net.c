@@ -37,8 +37,9 @@ static struct sim_process *process_at(struct sim *sim, const struct sim_connecti
 {
 	if (end == 1)
 		return &sim->driver.process;
-	return connection->worker < SIM_WORKERS_MAX ? &sim->workers[connection->worker].process
-						    : NULL;
+	return !connection->kept && connection->worker < SIM_WORKERS_MAX
+		       ? &sim->workers[connection->worker].process
+		       : NULL;
 }
 
 static void schedule(struct sim *sim, uint32_t index, uint32_t end)
@@ -204,6 +205,8 @@ static void ended(struct sim *sim, uint32_t index, uint32_t end)
 	forget(connection, end);
 	if (connection->open[!end]) /* what is still sent meets nobody */
 		put(sim, index, !end, SIM_FRAME_END, NULL, 0);
+	if (connection->kept && end == 0)
+		return;
 	if (end == 0 && connection->worker < SIM_WORKERS_MAX) {
 		sim->workers[connection->worker].connection = SIM_CONNECTIONS_MAX;
 		if (connection->connected)
@@ -241,7 +244,7 @@ static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint
 							 .message = message});
 		return;
 	}
-	if (connection->worker < SIM_WORKERS_MAX) {
+	if (connection->worker < SIM_WORKERS_MAX && !connection->kept) {
 		if (message->kind != FW_BEAT)
 			sim_print(sim, sim_worker_name(sim, connection->worker),
 				  "<- driver: %s host %u epoch %llu", fw_kind_name(message->kind),

@@ -52,6 +52,7 @@ enum sim_event_kind {
 	SIM_EV_WORKER_TIMER, /* worker, generation */
 	SIM_EV_SOCKET,       /* host, 0: at the host, 1: at its workerd */
 	SIM_EV_REAP,         /* host */
+	SIM_EV_KEEPER,       /* connection: look whether the hosts have died */
 	SIM_EV_HOST_TIMER,   /* host */
 	SIM_EV_HOST_STOP,    /* host: SIGTERM */
 	SIM_EV_HOST_END,     /* host, signal that it dies of */
@@ -135,6 +136,8 @@ struct sim_connection {
 	bool connected;       /* the worker was told */
 	bool admitted;
 	bool rogue;
+	bool kept; /* its worker is dead, and the keeper has it until then */
+	int64_t kept_until_ns;
 	struct sim_pipe to[2]; /* pieces of the streams to end 0 and 1 */
 	struct fw_reader reader[2];
 	int64_t heard_ns[2]; /* when a frame came to that end */
@@ -259,6 +262,7 @@ struct sim_app {
 	uint32_t harmed_worker;
 	bool early_excuse; /* before it was given */
 	bool excused;      /* something happened that may end it */
+	bool kept;         /* ... and that was only the end of a workerd that has a keeper */
 	bool disturbed;    /* ... or that may cost messages or reports though it goes well */
 	bool stopped_by_op, dies_slowly;
 	bool cut; /* the user stopped it a second time, before it was being ended already */
@@ -477,10 +481,22 @@ void sim_driver_fini(struct sim *sim);
 /* worker.c */
 void sim_worker_start(struct sim *sim, uint32_t worker);
 void sim_on_network(struct sim *sim, const struct sim_event *event);
-void sim_worker_die(struct sim *sim, uint32_t worker, bool silent);
+/* How a worker ends; with what it has had. */
+enum sim_death {
+	SIM_DEATH_EXIT,
+	SIM_DEATH_KILLED, /* workerd alone: its keeper lives */
+	SIM_DEATH_ALL_KILLED,
+	SIM_DEATH_NODE, /* nobody is told */
+};
+void sim_worker_die(struct sim *sim, uint32_t worker, enum sim_death death);
 void sim_worker_raise(struct sim *sim, uint32_t worker, const struct wrk_event *event);
 void sim_on_worker_timer(struct sim *sim, const struct sim_event *event);
 void sim_worker_fini(struct sim *sim, uint32_t worker);
+
+/* keeper.c */
+/* Its worker has been killed. */
+void sim_keeper_begin(struct sim *sim, uint32_t connection);
+void sim_on_keeper(struct sim *sim, const struct sim_event *event);
 
 /* process.c */
 struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,

@@ -160,7 +160,7 @@ static void perform(struct sim *sim, uint32_t index, const struct wrk_action *ac
 		worker->exited = true;
 		worker->exit_code = action->exit_code;
 		sim_print(sim, worker->name, "exits with %d", action->exit_code);
-		sim_worker_die(sim, index, false);
+		sim_worker_die(sim, index, SIM_DEATH_EXIT);
 		break;
 	}
 }
@@ -336,18 +336,22 @@ void sim_on_network(struct sim *sim, const struct sim_event *event)
 	sim_worker_raise(sim, event->a, &(struct wrk_event){.kind = WRK_NETWORK});
 }
 
-/* silent: with its node; nobody is told, nothing of it runs on. */
-void sim_worker_die(struct sim *sim, uint32_t index, bool silent)
+void sim_worker_die(struct sim *sim, uint32_t index, enum sim_death death)
 {
 	struct sim_worker *worker = &sim->workers[index];
+	bool silent = death == SIM_DEATH_NODE;
+	uint32_t connection = worker->connection;
 
 	if (!worker->process.alive)
 		return;
 	worker->process.alive = false;
 	worker->gone_silent = silent;
 	worker->connection = SIM_CONNECTIONS_MAX;
+	if (death == SIM_DEATH_KILLED && connection != SIM_CONNECTIONS_MAX &&
+	    sim->connections[connection].connected)
+		sim_keeper_begin(sim, connection);
 	for (uint32_t i = 0; i < sim->connection_count; i++)
-		if (sim->connections[i].worker == index)
+		if (sim->connections[i].worker == index && !sim->connections[i].kept)
 			sim_close(sim, i, 0, silent);
 	for (uint32_t i = 0; i < sim->host_count; i++) {
 		struct sim_host *host = &sim->hosts[i];
