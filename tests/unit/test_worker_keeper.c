@@ -24,6 +24,7 @@
  * host, a socketpair the connection to the driver.
  */
 #define CONNECTION 3
+#define FD_OF_A_CHECKER 256 /* valgrind has its own descriptors above */
 
 struct host {
 	struct wrk_page page;
@@ -247,7 +248,7 @@ Test(worker_keeper, it_holds_nothing_of_its_workerd)
 	folder = opendir(path);
 	cr_assert_not_null(folder);
 	while ((entry = readdir(folder)) != NULL)
-		open_fds += entry->d_name[0] != '.';
+		open_fds += entry->d_name[0] != '.' && atoi(entry->d_name) < FD_OF_A_CHECKER;
 	closedir(folder);
 	cr_expect_eq(open_fds, 4, "/dev/null three times, and the socket: %d", open_fds);
 }
