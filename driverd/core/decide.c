@@ -48,7 +48,11 @@ static enum drv_app_state next_state(const struct drv_app *app)
 	case DRV_APP_DRAINING:
 		if (ends)
 			return DRV_APP_KILLING;
-		return app->is_at_rest || app->phase.is_due || drv_app_all_at(app, DRV_HOST_DONE)
+		if (app->phase.is_due)
+			return DRV_APP_CLOSING;
+		/* The end of edges to a lost peer makes hosts done, too: that is judged first. */
+		return app->suspicion.host == NULL &&
+				       (app->is_at_rest || drv_app_all_at(app, DRV_HOST_DONE))
 			       ? DRV_APP_CLOSING
 			       : DRV_APP_DRAINING;
 	case DRV_APP_CLOSING:

@@ -277,6 +277,8 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	if (expected && host->state < DRV_HOST_DONE) /* it had not come to its end */
 		app->result = FRAGI_SUMMARY_STOPPED;
 	drv_host_move(host, DRV_HOST_GONE);
+	if (expected)
+		drv_suspicion_clear(host);
 	if (!expected && !killed) {
 		if (failure.code == FRAGI_FAILURE_NONE) {
 			failure.code = FRAGI_FAILURE_HOST_EXITED;

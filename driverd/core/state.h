@@ -266,6 +266,8 @@ bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state);
 void drv_suspect_link(struct drv_host *host, uint32_t peer, const struct fw_failure *failure);
 /* A host could not be wired; most often because a peer has ended, which is then the cause. */
 void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure);
+/* The peer has ended as it was to: a link to it that was lost needs no other cause. */
+void drv_suspicion_clear(const struct drv_host *peer);
 /* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
 void drv_suspicion_judge(struct drv_app *app);
 

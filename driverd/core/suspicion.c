@@ -42,6 +42,14 @@ void drv_suspect_link(struct drv_host *host, uint32_t peer, const struct fw_fail
 	suspect(app, &(struct drv_suspicion){host, &app->hosts[peer - 1], *failure});
 }
 
+void drv_suspicion_clear(const struct drv_host *peer)
+{
+	struct drv_suspicion *s = &peer->app->suspicion;
+
+	if (s->host != NULL && s->peer == peer)
+		s->host = NULL;
+}
+
 void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 {
 	struct drv_app *app = host->app;
@@ -86,10 +94,6 @@ void drv_suspicion_judge(struct drv_app *app)
 
 	if (s->host == NULL || app->state >= DRV_APP_CLOSING)
 		return;
-	if (s->peer != NULL && ended_before_its_peers(s->peer)) {
-		s->host = NULL;
-		return;
-	}
 	if (ends_are_suspect(app, s)) {
 		s->waits = true;
 		drv_set(core, &app->judge, core->now_ns + core->config.beat_ns);

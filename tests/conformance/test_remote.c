@@ -85,6 +85,15 @@ static unsigned int exchange(struct pair *pair, unsigned int count)
 	return received;
 }
 
+static void drain(struct pair *pair)
+{
+	for (int side = 0; side < 2; side++) {
+		fragi_pump_lock(pair->pump[side]);
+		fragi_remote_drain(pair->remote[side]);
+		fragi_pump_unlock(pair->pump[side]);
+	}
+}
+
 Test(remote, every_seed_delivers_all_in_order, .timeout = 200)
 {
 	for (unsigned int seed = 0; seed < 60; seed++) {
@@ -140,6 +149,41 @@ Test(remote, a_transport_that_dies_at_any_step_does_no_harm, .timeout = 300)
 			pair_close(&pair);
 		}
 		cr_assert_gt(step, 90);
+	}
+}
+
+/* The application may stop before or after the peer is lost. */
+Test(remote, the_edges_of_a_lost_peer_end_when_the_application_stops)
+{
+	for (int lost_first = 0; lost_first < 2; lost_first++) {
+		struct pair pair = {.capacity = 4};
+
+		socket_settings = (struct socket_settings){.seed = 1};
+		pair_open(&pair, &kind_socket);
+		for (int64_t n = 0; n < 2; n++)
+			cr_assert_eq(send_value(&pair, n), 0);
+		pair_settle(&pair);
+		if (!lost_first)
+			drain(&pair);
+		socket_settings.dies = socket_counts.created - 1;
+		socket_settings.at_step = 1;
+		cr_assert_eq(send_value(&pair, 2), 0);
+		pair_settle(&pair);
+		cr_assert_eq(atomic_load(&pair.lost[0]), 1);
+		cr_assert_eq(atomic_load(&pair.lost[1]), 1);
+		if (lost_first) {
+			cr_expect_eq(pair.tx->ops->room(pair.tx), 0, "it waits");
+			cr_expect_not(fragi_rx_is_finished(pair.rx));
+			drain(&pair);
+		}
+		cr_expect_gt(pair.tx->ops->room(pair.tx), 0);
+		cr_assert_eq(send_value(&pair, 3), 0);
+		cr_expect_geq(dropped(&pair, FRAGI_DROP_RECEIVER_DONE), 1, "it goes nowhere");
+		for (int64_t n = 0; n < 2; n++)
+			cr_expect_eq(take_value(&pair), n, "what had arrived is still there");
+		take_value(&pair); /* the one that broke it may have arrived */
+		cr_expect(fragi_rx_is_finished(pair.rx));
+		pair_close(&pair);
 	}
 }
 

@@ -198,6 +198,39 @@ class Running(cluster.ClusterTest):
             w.wait()
         self.assert_nothing_left()
 
+    def test_a_worker_that_ends_its_host_while_it_drains_keeps_no_other_waiting(self):
+        """Killed before its operators were done, the host closes none of its edges."""
+        period_s = cluster.PATIENCE_S
+        app = self.write("slow.yaml", """frag: 1
+application: slow
+fragments:
+  one:
+    operators:
+      tx: {type: ping_tx}
+      slow: {type: forward, conditions: [{type: periodic, recess_period: %ds}]}
+    flows: [tx -> slow]
+  two:
+    operators:
+      rx: {type: ping_rx}
+flows:
+  - one.slow -> two.rx
+""" % period_s)
+        d = self.driver(app, "--output", "json")
+        workers = [self.worker("--once", fragments=f) for f in ("one", "two")]
+        d.wait_line("runs in 2 hosts")
+        d.signal(signal.SIGTERM)
+        d.wait_line("SIGTERM: stops")
+        workers[0].signal(signal.SIGTERM)
+        workers[0].wait_line("told to end: stops 1 host")
+        workers[0].signal(signal.SIGTERM)
+        self.assertEqual(workers[0].wait(), 0, workers[0].stderr)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.assertEqual(workers[1].wait(), 0)
+        self.assertNotIn("did not drain", d.stderr)
+        summary = self.summary(d)
+        self.assertEqual(summary["result"], "stopped")
+        self.assert_balanced(summary)
+
     def test_a_cycle_over_two_hosts_that_is_dry_ends_at_once(self):
         app = self.write("dry.yaml", """frag: 1
 application: dry

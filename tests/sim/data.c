@@ -499,16 +499,36 @@ void sim_data_end(struct sim *sim, struct sim_host *host)
 	}
 }
 
-/* The edges between these two hosts are dead. */
-void sim_data_cut(struct sim *sim, struct sim_host *host, const struct sim_host *peer)
+/* The host finds the edges to a peer dead. */
+void sim_data_cut(struct sim_host *host, const struct sim_host *peer)
 {
-	(void)sim;
 	for (uint32_t i = 0; i < host->app->flow_count; i++) {
 		struct sim_flow *flow = &host->app->flows[i];
 
-		if ((flow->from == host && flow->to == peer) ||
-		    (flow->from == peer && flow->to == host))
-			flow->dead = true;
+		if (flow->from == host && flow->to == peer)
+			flow->dead = flow->sender_knows = true;
+		else if (flow->from == peer && flow->to == host)
+			flow->dead = flow->receiver_knows = true;
+	}
+}
+
+/* The host drains: its ends of dead edges end. */
+void sim_data_end_dead(struct sim *sim, struct sim_host *host)
+{
+	struct sim_app *app = host->app;
+
+	for (uint32_t i = 0; i < app->flow_count; i++) {
+		struct sim_flow *flow = &app->flows[i];
+
+		if (flow->from == host && flow->sender_knows) {
+			flow->receiver_done = true;
+			flow->tx.tx_dropped[RECEIVER_DONE] += flow->pending;
+			flow->pending = 0;
+			poke(sim, op_at(app, flow->from_fragment, flow->from_op));
+		} else if (flow->to == host && flow->receiver_knows) {
+			flow->sender_closed = true;
+			poke(sim, op_at(app, flow->to_fragment, flow->to_op));
+		}
 	}
 }
 

@@ -191,6 +191,13 @@ static void look_at_places(struct sim *sim)
 			 (long long)placed, (long long)most);
 }
 
+static bool is_done(const struct sim_host *host)
+{
+	if (!host->process.alive) /* a worker that was told to end has ended it during a drain */
+		return host->drained && host->ended_by_worker && host->exit_heard;
+	return !host->dying && host->done_reported;
+}
+
 /* All hosts have said that they are done: the drain does not run to its deadline. */
 static void look_at_done(struct sim *sim, struct sim_app *app, bool quiet)
 {
@@ -199,8 +206,7 @@ static void look_at_done(struct sim *sim, struct sim_app *app, bool quiet)
 
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		if (sim->hosts[i].app == app)
-			waits = waits && sim->hosts[i].process.alive && !sim->hosts[i].dying &&
-				sim->hosts[i].done_reported;
+			waits = waits && is_done(&sim->hosts[i]);
 	if (!waits)
 		app->busy_ns = sim->now_ns;
 	if (sim->now_ns - app->busy_ns > 2 * sim->beat_ns + SIM_S)

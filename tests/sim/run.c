@@ -124,6 +124,7 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 	case HOST_DO_DRAIN:
 		host->drained = true;
 		host->limit_ns = action->drain_ns;
+		sim_data_end_dead(sim, host);
 		if (!host->run_failed)
 			sim_data_stop_sources(sim, host);
 		if (host->hangs)
@@ -292,8 +293,10 @@ static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_e
 			event->c);
 		return;
 	}
-	sim_data_cut(sim, host, peer);
+	sim_data_cut(host, peer);
 	sim_run_report(sim, host, FW_STATE_PEER_LOST, 0, peer->number, "its data link broke");
+	if (host->drained)
+		sim_data_end_dead(sim, host);
 }
 
 void sim_run_limit(struct sim *sim, const struct sim_host *host)

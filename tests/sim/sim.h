@@ -213,6 +213,7 @@ struct sim_flow {
 	bool in_host;
 	uint8_t token[FW_TOKEN_BYTES];
 	bool token_known, dead;
+	bool sender_knows, receiver_knows; /* that it is dead */
 	uint32_t window;
 	uint32_t largest;               /* credit of its messages, in bytes: drawn up to this */
 	struct fragi_flow_stats tx, rx; /* within a host both halves are in tx */
@@ -539,7 +540,8 @@ void sim_tables_take(struct sim *sim, struct sim_host *host, const struct fw_hos
 void sim_data_start(struct sim *sim, struct sim_host *host);
 void sim_data_stop_sources(struct sim *sim, struct sim_host *host);
 void sim_data_end(struct sim *sim, struct sim_host *host); /* queues are dropped, stopped */
-void sim_data_cut(struct sim *sim, struct sim_host *host, const struct sim_host *peer);
+void sim_data_cut(struct sim_host *host, const struct sim_host *peer);
+void sim_data_end_dead(struct sim *sim, struct sim_host *host);
 void sim_data_beat(struct sim *sim, struct sim_host *host); /* of the data plane */
 uint64_t sim_flow_consumed(
 	const struct sim_flow *flow); /* messages that the sender is owed credit for, in truth */

@@ -337,12 +337,45 @@ Test(driver_end, a_host_that_its_worker_killed_while_it_drained_is_no_lost_link_
 			  "fraghost 102 of f2 was ended: its workerd was told to end");
 		if (!reported_first)
 			say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
+		cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
 		pass_beating(&w, 2 * SECOND, 1, 2);
 		cr_expect_str_eq(w.errors, "");
 		say_event(&w, 1, 1, FW_STATE_DONE, "");
 		says_exit(&w, 1, 1, true, 0, "");
 		assert_ended(&w, FRAGI_SUMMARY_STOPPED, 0);
 		assert_has(w.json, "\"host_pid\": 102, \"state\": \"stopped\"");
+		world_fini(&w);
+	}
+}
+
+/* The edges of a lost peer end while its application drains, so hosts may be done after it. */
+Test(driver_end, hosts_that_are_done_after_a_lost_link_wait_for_its_cause)
+{
+	for (int is_ended = 0; is_ended < 2; is_ended++) {
+		struct world w;
+
+		world_init(&w);
+		to_running(&w);
+		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+		say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
+		say_event(&w, 1, 1, FW_STATE_DONE, "");
+		if (!is_ended)
+			say_event(&w, 2, 2, FW_STATE_DONE, "");
+		cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING);
+		if (is_ended) {
+			says_exit(&w, 2, 2, true, 9, "fraghost 102 of f2 was ended");
+			cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING,
+				     "nothing else is waited for");
+			says_exit(&w, 1, 1, true, 0, "");
+			assert_ended(&w, FRAGI_SUMMARY_STOPPED, 0);
+		} else {
+			pass_beating(&w, SECOND, 1, 2);
+			cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+			say_exit(&w, 1, 1, 137, 9, "");
+			say_exit(&w, 2, 2, 137, 9, "");
+			assert_ended(&w, FRAGI_SUMMARY_FAILED, 1);
+			assert_has(w.reason, "the data link between");
+		}
 		world_fini(&w);
 	}
 }

@@ -427,6 +427,11 @@ void fragi_run_drain(struct fragi_run *run)
 	if (atomic_exchange(&run->draining, true))
 		return;
 	stop_announce(run);
+	if (run->remote != NULL) {
+		fragi_pump_lock(run->pump);
+		fragi_remote_drain(run->remote);
+		fragi_pump_unlock(run->pump);
+	}
 	for (size_t i = 0; i < run->fragment_count; i++)
 		if (run->fragments[i].sched != NULL)
 			fragi_sched_drain(run->fragments[i].sched);

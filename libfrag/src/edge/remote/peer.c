@@ -74,6 +74,18 @@ static void lose(struct fragi_remote_endpoint *endpoint)
 			fragi_remote_rx_of(edge)->broken = true;
 }
 
+static void end_edges(const struct fragi_remote_peer *peer)
+{
+	for (const struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
+	     endpoint = endpoint->next)
+		for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL;
+		     edge = edge->next)
+			if (edge->is_tx)
+				fragi_remote_tx_end(fragi_remote_tx_of(edge));
+			else
+				fragi_remote_rx_end(fragi_remote_rx_of(edge));
+}
+
 /* Edges to a lost peer are dead, over whichever endpoint. */
 static void peer_lose(struct fragi_remote_peer *peer, const char *why)
 {
@@ -91,6 +103,18 @@ static void peer_lose(struct fragi_remote_peer *peer, const char *why)
 	log_debug(NULL, "%s", sentence);
 	if (config->peer_lost != NULL)
 		config->peer_lost(config->arg, peer->host, sentence);
+	if (peer->remote->draining)
+		end_edges(peer);
+}
+
+void fragi_remote_drain(struct fragi_remote *remote)
+{
+	if (remote->draining)
+		return;
+	remote->draining = true;
+	for (const struct fragi_remote_peer *peer = remote->peers; peer != NULL; peer = peer->next)
+		if (peer->lost)
+			end_edges(peer);
 }
 
 static void settle_failed(struct fragi_remote_peer *peer)

@@ -32,7 +32,7 @@ struct fragi_remote_config {
 	void *arg;
 	/* HELLO went both ways on all endpoints of the peer. */
 	void (*peer_ready)(void *arg, uint32_t host);
-	/* Once a peer; edges to it are dead. */
+	/* Once a peer; edges to it are dead, and after fragi_remote_drain they end. */
 	void (*peer_lost)(void *arg, uint32_t host, const char *sentence);
 	/* This host cannot go on (fault policy, bad message). */
 	void (*fault)(void *arg, int code, const char *sentence);
@@ -110,6 +110,13 @@ FRAGI_API void fragi_remote_rx_free(struct fragi_rx *rx);
 FRAGI_API void fragi_remote_peer_close(struct fragi_remote_peer *peer);
 FRAGI_API bool fragi_remote_peer_stop(struct fragi_remote_peer *peer, int64_t until_ns);
 FRAGI_API void fragi_remote_peer_free(struct fragi_remote_peer *peer);
+
+/*
+ * The application stops: from now on the edges of a lost peer end, as if it had closed them, so
+ * that the operators at this end can end too. Before that they wait for the driver, which judges
+ * what the loss means.
+ */
+FRAGI_API void fragi_remote_drain(struct fragi_remote *remote);
 
 /*
  * True when everything that was sent, closes and credits included, has arrived at the peers that

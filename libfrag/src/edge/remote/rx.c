@@ -85,13 +85,20 @@ static void on_kick(struct fragi_pump_work *work)
 	fragi_remote_rx_settle(rx);
 }
 
-static void report_close(struct fragi_remote_rx *rx)
+void fragi_remote_rx_end(struct fragi_remote_rx *rx)
 {
-	if (!rx->close_known || rx->close_reported || rx->next != rx->close_sequence)
+	if (rx->close_reported)
 		return;
 	rx->close_reported = true;
 	fragi_rx_sender_close(&rx->rx);
 	notify_arrival(rx);
+}
+
+static void report_close(struct fragi_remote_rx *rx)
+{
+	if (!rx->close_known || rx->close_reported || rx->next != rx->close_sequence)
+		return;
+	fragi_remote_rx_end(rx);
 	atomic_store_explicit(&fragi_remote_of(rx->edge.endpoint)->credits_waiting, true,
 			      memory_order_relaxed);
 }

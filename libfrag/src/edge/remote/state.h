@@ -203,6 +203,7 @@ struct fragi_remote {
 	bool endpoint_failed;       /* `failed` or `broken` of some endpoint was set */
 	bool endpoints_closing;     /* some endpoint is closing and not stopped */
 	bool flush_wanted;
+	bool draining; /* edges of lost peers end */
 	/* set by operators: some credit was not worth a message yet */
 	_Atomic bool credits_waiting;
 	uint64_t refused; /* messages that nobody here should have got */
@@ -291,6 +292,8 @@ void fragi_remote_tx_transmit(struct fragi_remote_tx *tx);
 bool fragi_remote_tx_is_empty(const struct fragi_remote_tx *tx);
 void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, uint64_t bytes);
 void fragi_remote_tx_on_done(struct fragi_remote_tx *tx);
+/* Its receiver is lost, and nobody waits for what that means. */
+void fragi_remote_tx_end(struct fragi_remote_tx *tx);
 
 /* rx.c: the receiving end */
 /* Gives up what is still arriving, of an endpoint that is closed or freed. */
@@ -300,6 +303,8 @@ void fragi_remote_rx_settle(struct fragi_remote_rx *rx);
 /* Delivers what is complete, in order. */
 void fragi_remote_rx_deliver(struct fragi_remote_rx *rx);
 void fragi_remote_rx_on_close(struct fragi_remote_rx *rx, const struct fragi_header *header);
+/* Its sender is lost, and nobody waits for what that means. */
+void fragi_remote_rx_end(struct fragi_remote_rx *rx);
 void fragi_remote_rx_on_want(struct fragi_remote_rx *rx);
 void fragi_remote_rx_broke_rule(struct fragi_remote_rx *rx, const char *what);
 

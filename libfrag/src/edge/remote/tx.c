@@ -391,6 +391,12 @@ void fragi_remote_tx_on_done(struct fragi_remote_tx *tx)
 		tx->tx.room.fn(tx->tx.room.arg);
 }
 
+void fragi_remote_tx_end(struct fragi_remote_tx *tx)
+{
+	fragi_remote_tx_on_done(tx);
+	drop_pending(tx, FRAGI_DROP_RECEIVER_DONE);
+}
+
 static const struct fragi_tx_ops tx_ops = {
 	.name = "remote",
 	.send = tx_send,
