@@ -171,8 +171,7 @@ static void print_line(const char *text)
 {
 	char line[2048];
 
-	snprintf(line, sizeof(line) - 1, "%s", text);
-	strcat(line, "\n");
+	snprintf(line, sizeof(line), "%.*s\n", (int)sizeof(line) - 2, text);
 	fragi_log_put(line, strlen(line));
 }
 
