@@ -311,9 +311,10 @@ static void on_connection_closed(struct fw_connection *connection, int reason, c
 	(void)connection;
 	p->connection = NULL;
 	if (!p->exit_reported && !p->abandoned)
-		p->ops->connection_lost(p->arg, p->host,
-					is_theirs ? "it closed its control socket" : sentence,
-					!is_theirs);
+		p->ops->connection_lost(
+			p->arg, p->host,
+			is_theirs ? "something in its process closed its control socket" : sentence,
+			!is_theirs);
 	report_exit_if_complete(p);
 	process_free_if_done(p);
 }

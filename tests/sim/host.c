@@ -171,9 +171,10 @@ static void to_worker(struct sim *sim, struct sim_host *host, enum sim_frame_kin
 		if (!sim_chance(sim, 16))
 			sim_worker_raise(
 				sim, host->worker,
-				&(struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
-						    .host = host->id,
-						    .text = "it closed its control socket"});
+				&(struct wrk_event){
+					.kind = WRK_HOST_CONNECTION_LOST,
+					.host = host->id,
+					.text = "something in its process closed its control socket"});
 		sim_put(sim, sim->now_ns + sim_between(sim, 0, 5 * SIM_MS), SIM_EV_REAP,
 			host->index, 0, 0);
 	}

@@ -49,7 +49,7 @@ Test(worker_exit, an_exit_of_its_own_is_told_as_one)
 	spawn(1);
 	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
 				.host = seen_host,
-				.text = "it closed its control socket"});
+				.text = "something in its process closed its control socket"});
 	exited(WRK_HOST_EXIT_LOST, 0, false);
 	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "exited with status 3"), "%s",
 		  sent(FW_HOST_EXIT)->exit.failure.sentence);
@@ -73,7 +73,7 @@ Test(worker_exit, a_kill_from_outside_is_named_although_the_socket_closed_first)
 	spawn(1);
 	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
 				.host = seen_host,
-				.text = "it closed its control socket"});
+				.text = "something in its process closed its control socket"});
 	exited(0, SIGKILL, false);
 	cr_expect_eq(strncmp(sent(FW_HOST_EXIT)->exit.failure.sentence,
 			     "fraghost 4711 of fragment1 was killed: signal 9 (SIGKILL)", 57),
@@ -117,7 +117,7 @@ Test(worker_exit, an_exit_with_zero_while_it_drains_was_not_asked_for)
 	from_driver(&stop);
 	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
 				.host = seen_host,
-				.text = "it closed its control socket"});
+				.text = "something in its process closed its control socket"});
 	exited(0, 0, true);
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect_not(sent(FW_HOST_EXIT)->exit.asked);
