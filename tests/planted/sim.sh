@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants each fault of tests/planted/sim in a copy of the tree and shows that the simulator finds
 # it.
-# usage: tests/planted/sim.sh [NAME...]     RUNS: seeds for each, default 10000; B: the build
-#                             folder, default build
+# usage: tests/planted/sim.sh [NAME...]     B: the build folder, default build; RUNS: seeds for
+#                             each, default 20000, because one fault first shows in seed 10094
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/planted/plant.sh
 faults=tests/planted/sim
-runs=${RUNS:-10000}
+runs=${RUNS:-20000}
 b=${B:-build}
 
 plant_build() {
