@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that no file of the product has more than 600 lines, and no line of source more than 100
-columns (a tab is 8). A line may be longer where it cannot be wrapped: it holds a string literal, a
-URL or a single word, or it is a row of a table.
+"""Checks that no file of the product has more than 600 lines, and no line of source or of a
+document more than 100 columns (a tab is 8). A line may be longer where it cannot be wrapped: it
+holds a string literal, a URL or a single word, or it is a row of a table; in a document also in a
+block of code.
 """
 import os
 import re
@@ -12,7 +13,7 @@ import sys
 LINES_MAX = 600
 COLUMNS_MAX = 100
 C = (".c", ".h", ".proto")
-SOURCES = C + (".py", ".sh", ".mk", "Makefile", ".ci/run")
+SOURCES = C + (".py", ".sh", ".mk", "Makefile", ".ci/run", ".md")
 # A sentence that is printed stays in one piece, so that it is found by grep.
 LITERAL = re.compile(r"([\"'])(?!\1).{20,}\1")
 
@@ -30,7 +31,12 @@ def check(path):
         lines = f.read().splitlines()
     if len(lines) > LINES_MAX and path.endswith(C) and not path.startswith("tests/"):
         yield "%s: %d lines; look for the second noun" % (path, len(lines))
+    in_code = False
     for number, line in enumerate(lines, 1):
+        if path.endswith(".md") and line.startswith("```"):
+            in_code = not in_code
+        if in_code:
+            continue
         columns = len(re.sub(r"\s*\\$", "", line).expandtabs(8))
         if columns > COLUMNS_MAX and not may_be_long(path, line):
             yield "%s:%d: %d columns" % (path, number, columns)

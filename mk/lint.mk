@@ -18,6 +18,7 @@ lint-style:
 	@clang-format --dry-run -Werror $(LINT_SRC)
 	@mk/layers.py
 	@mk/limits.py
+	@mk/names.py
 # The public headers compile without warnings as C99 and C++11, and each header compiles alone.
 lint-headers:
 	@for h in libfrag/include/frag/*.h; do \

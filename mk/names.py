@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that the files and names in `code quotes` of the pages for developers exist.
+
+- What has a slash or a known ending is a file or folder of the tree, or one that make creates.
+- What looks like an identifier (it has an underscore, or stands before a bracket) occurs in the
+  sources, or is the name of a file of them.
+"""
+import os
+import re
+import subprocess
+import sys
+
+PAGES = ("HACKING.md", "docs/ARCHITECTURE.md", "docs/TESTING.md")
+ENDINGS = (".c", ".h", ".py", ".sh", ".md", ".mk", ".proto", ".txt", ".supp", ".patch")
+# Where a path may start: pages about a part name its files from there.
+ROOTS = ("", "libfrag", "libfrag/src", "libfrag/include", "tests", "docs", "proto", "tests/sim", "tests/planted")
+# What the reader fills in.
+PLACEHOLDER = re.compile(r"NAME|TYPE|LIBRARY|TARGET|TREE|STEP|RUN\b|FILE|LIMIT_MS|X\(")
+
+
+def quoted(page):
+    """(line number, text) of each code quote outside of code blocks."""
+    in_block = False
+    with open(page, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            if line.startswith("```"):
+                in_block = not in_block
+            elif not in_block:
+                for text in re.findall(r"`([^`]+)`", line):
+                    yield number, text
+
+
+def is_there(path, files):
+    path = path.rstrip("/")
+    for root in ROOTS:
+        full = os.path.normpath(os.path.join(root, path))
+        if full in files or any(f.startswith(full + "/") for f in files):
+            return True
+    return path.split("/")[0].startswith("build") or ("/" not in path and any(f.endswith("/" + path) for f in files))
+
+
+def missing(text, files, words):
+    """What of a code quote does not exist; None when all does."""
+    if PLACEHOLDER.search(text) or "*" in text or text.startswith(("-", "/", "~", "$")):
+        return None
+    if re.fullmatch(r"[\w./-]+", text) and ("/" in text or text.endswith(ENDINGS)):
+        return None if is_there(text, files) else text
+    name = re.fullmatch(r"(\w*_\w+|\w+(?=\())(\(.*\))?", text)
+    return name.group(1) if name and name.group(1) not in words else None
+
+
+def main():
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True)
+    files = {f for f in listed.stdout.splitlines() if os.path.exists(f)}
+    words = {os.path.splitext(os.path.basename(path))[0] for path in files}
+    for path in files:
+        if path.endswith((".c", ".h", ".py", ".sh", ".mk", ".proto", ".map", "Makefile", "skips")):
+            with open(path, encoding="utf-8", errors="replace") as f:
+                words.update(re.findall(r"\w+", f.read()))
+    wrong = 0
+    for page in PAGES:
+        for number, text in quoted(page):
+            name = missing(text, files, words)
+            if name is not None:
+                print("%s:%d: %s does not exist" % (page, number, name))
+                wrong = 1
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())
