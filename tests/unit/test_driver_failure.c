@@ -151,6 +151,29 @@ Test(driver_failure, a_connection_that_breaks_counts_at_once)
 	world_fini(&w);
 }
 
+/* The keeper of its workerd has sent them. */
+Test(driver_failure, a_lost_worker_whose_last_counts_came_leaves_an_exact_account)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_stats(&w, 1, 1, false, 2, 0);
+	say_stats(&w, 1, 1, true, 5, 0);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
+	step(&w,
+	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "it closed"});
+	assert_has(w.errors, "worker a at 10.0.0.9:1, which ran f1, was lost: it closed");
+	say_stats(&w, 2, 2, true, 0, 3);
+	say_exit(&w, 2, 2, 137, 9, "");
+	cr_assert(w.ended);
+	assert_has(w.json,
+		   "\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"lost\"");
+	assert_has(w.json, "\"sent\": 5, \"delivered\": 3");
+	assert_has(w.json, "\"lost\": 2, \"in_flight\": 0, \"exact\": true");
+	world_fini(&w);
+}
+
 Test(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows)
 {
 	struct world w;
