@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/beat.h>
 #include <wire/message.h>
-
-#define BEAT_MS_MIN 10
-#define DEAD_MS_MAX 600000
 
 /* as they stand on the command line */
 struct words {
@@ -37,7 +35,7 @@ static int parse_address(struct drv_options *options, const struct words *words,
 static int parse_times(struct drv_options *options, const struct words *words, struct frag_err *err)
 {
 	const char *beat = getenv("FRAG_BEAT_MS"), *dead = getenv("FRAG_DEAD_MS");
-	int64_t beat_ms = 250, dead_ms = 3000;
+	int64_t beat_ms = FRAGI_BEAT_NS / 1000000, dead_ms = FRAGI_DEAD_NS / 1000000;
 
 	if (words->start_timeout != NULL && fragi_duration_lacks_unit(words->start_timeout))
 		return frag_err_set(
@@ -54,12 +52,14 @@ static int parse_times(struct drv_options *options, const struct words *words, s
 	if (beat == NULL && dead == NULL)
 		return 0;
 	if ((beat != NULL && fragi_parse_i64(beat, &beat_ms) < 0) ||
-	    (dead != NULL && fragi_parse_i64(dead, &dead_ms) < 0) || beat_ms < BEAT_MS_MIN ||
-	    dead_ms < 2 * beat_ms || dead_ms > DEAD_MS_MAX)
+	    (dead != NULL && fragi_parse_i64(dead, &dead_ms) < 0) ||
+	    beat_ms < FRAGI_BEAT_MIN_NS / 1000000 || beat_ms > FRAGI_BEAT_MAX_NS / 1000000 ||
+	    dead_ms < 2 * beat_ms || dead_ms > FRAGI_DEAD_MAX_NS / 1000000)
 		return frag_err_set(
 			err, -EINVAL,
-			"FRAG_BEAT_MS and FRAG_DEAD_MS do not fit: give milliseconds, a beat of at least %d and a time of death of at least two beats and at most %d",
-			BEAT_MS_MIN, DEAD_MS_MAX);
+			"FRAG_BEAT_MS and FRAG_DEAD_MS do not fit: give milliseconds, a beat of %d to %d and a time of death of at least two beats and at most %d",
+			(int)(FRAGI_BEAT_MIN_NS / 1000000), (int)(FRAGI_BEAT_MAX_NS / 1000000),
+			(int)(FRAGI_DEAD_MAX_NS / 1000000));
 	options->beat_ns = beat_ms * 1000000;
 	options->dead_ns = dead_ms * 1000000;
 	return 0;
@@ -103,11 +103,11 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .text = &options->app},
 		{.name = "config",
 		 .value = "FILE",
-		 .help = "YAML with the keys below the graph's config:, merged over them; again: the later wins",
+		 .help = "YAML with the keys below the graph's config:, merged over them; repeatable",
 		 .texts = &options->configs},
 		{.name = "set",
 		 .value = "f.op.param=value",
-		 .help = "sets a parameter of an operator; may be given again",
+		 .help = "a parameter; wins over the graph; repeatable",
 		 .texts = &options->sets},
 		{.name = "start-timeout",
 		 .value = "TIME",
@@ -115,11 +115,11 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .text = &words.start_timeout},
 		{.name = "output",
 		 .value = "table|json",
-		 .help = "how the summary is printed; default table",
+		 .help = "the summary on stdout; default table",
 		 .text = &words.output},
 		{.name = "summary",
 		 .value = "FILE",
-		 .help = "also writes the summary as JSON to a file",
+		 .help = "also writes the summary, as JSON, into a file",
 		 .text = &options->output.file},
 		{.name = "state-dir",
 		 .value = "DIR",
@@ -127,7 +127,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .text = &options->state_dir},
 		{.name = "key-file", .value = "FILE", .text = &words.key_file},
 		{.name = "insecure",
-		 .help = "listens on an address that is not loopback, without a key",
+		 .help = "listens on an address that is not loopback, without encryption or keys",
 		 .on = &options->insecure},
 		{.name = "verbose",
 		 .letter = 'v',

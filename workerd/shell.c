@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #define LOG_TOPIC "worker"
+#include <base/beat.h>
 #include <base/identity.h>
 #include <base/log.h>
 #include <base/stamp.h>
@@ -273,10 +274,9 @@ static int64_t env_ms(const char *name)
 
 	if (text == NULL)
 		return 0;
-	if (fragi_parse_i64(text, &ms) < 0 || ms < 1 || ms > 600000) {
-		log_warn(NULL,
-			 "%s is \"%.40s\", which is ignored; give milliseconds, 600000 at most",
-			 name, text);
+	if (fragi_parse_i64(text, &ms) < 0 || ms < 1 || ms > FRAGI_DEAD_MAX_NS / 1000000) {
+		log_warn(NULL, "%s is \"%.40s\", which is ignored; give milliseconds, %d at most",
+			 name, text, (int)(FRAGI_DEAD_MAX_NS / 1000000));
 		return 0;
 	}
 	return ms * 1000000;
