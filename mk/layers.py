@@ -51,6 +51,8 @@ def allowed(path, include):
             return "only a module or a daemon may use it"
         if "/core/" in path and re.match(r"(uv\.h|sys/socket|unistd|time\.h|pthread|fcntl)", include):
             return "a core does no I/O"
+        if "/core/" in path and folder in ("driverd", "workerd") and "/core/" not in include:
+            return "a core knows nothing of a shell"
         return None
     own = layer(path)
     if own is not None:

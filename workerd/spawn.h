@@ -17,9 +17,6 @@
 #define WRK_HOST_FD_CONTROL 3
 #define WRK_HOST_FD_LEDGER 4
 #define WRK_HOST_FD_NOTE 5
-/* its exit status when an operator broke off its orderly end, and when it has lost its workerd */
-#define WRK_HOST_EXIT_BROKEN_OFF 1
-#define WRK_HOST_EXIT_LOST 3
 
 struct wrk_spawn {
 	const char *program; /* NULL: a fork of this process runs main */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include <base/beat.h>
+#include <workerd/core/host_exit.h>
 #include <workerd/host/core/core.h>
-#include <workerd/spawn.h>
 
 #define MS 1000000ll
 

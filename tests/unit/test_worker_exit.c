@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker_world.h"
 
-#include <workerd/spawn.h>
+#include <workerd/core/host_exit.h>
 
 TestSuite(worker_exit, .fini = finish);
 

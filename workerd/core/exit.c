@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include <base/crash_note.h>
-#include <workerd/spawn.h>
+#include <workerd/core/host_exit.h>
 
 #define PLACES_MAX 3
 

@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <base/failure.h>
 #include <base/log.h>
 #include <base/standard_fds.h>
+#include <workerd/core/host_exit.h>
 #include <workerd/host/process.h>
 #include <workerd/spawn.h>
 
@@ -39,11 +41,12 @@ int main(int argc, char **argv)
 		fprintf(argc > 1 && strcmp(argv[1], "--help") == 0 ? stdout : stderr,
 			"fraghost runs fragments; workerd starts it with a socket at descriptor %d. It is not started by hand: use workerd, or fragctl run.\n",
 			WRK_HOST_FD_CONTROL);
-		return argc > 1 && strcmp(argv[1], "--help") == 0 ? 0 : 2;
+		return argc > 1 && strcmp(argv[1], "--help") == 0 ? FRAGI_EXIT_OK
+								  : FRAGI_EXIT_USAGE;
 	}
 	/* Set by workerd already; again in case that something stood between. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		return 3;
+		return WRK_HOST_EXIT_LOST;
 	fragi_log_init(0);
 	return host_process_run(library_paths());
 }

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 _Static_assert(FW_TOKEN_BYTES == FRAGI_TOKEN_BYTES, "a token travels whole");
+_Static_assert(FW_TRANSPORTS_MAX == FRAGI_HOST_TRANSPORTS_MAX, "each address of a host travels");
+_Static_assert(FW_ADDRESS_MAX == FRAGI_HOST_ADDRESS_MAX, "an address travels whole");
 
 static int ports_of(const struct fragi_op_info *op, struct fragi_arena *arena, struct fw_op *out)
 {
@@ -83,7 +85,7 @@ static int flows_of(const struct fragi_run *run, struct fragi_arena *arena,
 static int addresses_of(const struct fragi_run *run, struct fragi_arena *arena,
 			struct fw_host_prepared *out)
 {
-	struct fragi_run_address own[FRAGI_RUN_TRANSPORTS_MAX];
+	struct fragi_run_address own[FRAGI_HOST_TRANSPORTS_MAX];
 
 	out->address_count = fragi_run_addresses(run, own);
 	out->addresses = fragi_arena_alloc(arena, out->address_count * sizeof(*out->addresses));

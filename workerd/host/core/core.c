@@ -10,7 +10,7 @@
 #include <base/awake.h>
 #include <base/beat.h>
 #include <base/machine.h>
-#include <workerd/spawn.h>
+#include <workerd/core/host_exit.h>
 
 /* What the shell has been asked for and has not completed yet. */
 enum host_work {
@@ -128,8 +128,7 @@ static void move(struct host_core *core, enum host_state to, struct host_actions
 	add_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
 		"host %u of run %llu, epoch %llu: %s -> %s%s", core->number,
 		(unsigned long long)core->run, (unsigned long long)core->epoch,
-		state_names[core->state], state_names[to],
-		legal ? "" : ": this move is not in the table; please report it");
+		state_names[core->state], state_names[to], fragi_machine_remark(legal));
 	core->illegal_moves += legal ? 0 : 1;
 	if (legal)
 		core->state = to;
