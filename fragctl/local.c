@@ -319,8 +319,8 @@ static int worker_launch(void *arg, struct fragi_arena *arena, struct wrk_launch
 		.app_root = local->options->graph.spec->app_folder,
 		.is_own_user = true,
 		.device = "lo",
-		.port_first = 10000,
-		.port_last = 32767,
+		.port_first = WRK_DATA_PORT_FIRST,
+		.port_last = WRK_DATA_PORT_LAST,
 	};
 
 	*out_launch = (struct wrk_launch){

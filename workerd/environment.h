@@ -7,6 +7,10 @@
 
 #include <base/arena.h>
 
+/* The ports that the data plane may use. */
+#define WRK_DATA_PORT_FIRST 10000
+#define WRK_DATA_PORT_LAST 32767
+
 /*
  * The environment of a host: this process's own, what its flags say (FRAG_LIBRARY_PATH,
  * FRAG_APP_ROOT, FRAG_LOG_LEVEL), which paths of libraries are accepted (FRAG_LIBRARY_PATHS), and

@@ -6,6 +6,7 @@
 
 #include <base/alloc.h>
 #include <wire/message.h>
+#include <workerd/environment.h>
 
 static bool fragment_name_is_valid(const char *text)
 {
@@ -121,19 +122,19 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .help = "the app folder that relative paths of a graph start from",
 		 .text = &out_options->app_root},
 		{.name = "once",
-		 .help = "end with the first application that was served, with its result",
+		 .help = "ends with the first application that was served, with its result",
 		 .on = &out_options->once},
 		{.name = "key-file", .value = "FILE", .text = &key_file},
 		{.name = "insecure",
-		 .help = "allow a driver that is not on this machine",
+		 .help = "allows a driver that is not on this machine",
 		 .on = &insecure},
 		{.name = "verbose",
 		 .letter = 'v',
 		 .help = "more log lines; again: still more",
 		 .times = &verbose},
 		{.name = "quiet", .letter = 'q', .help = "fewer log lines", .times = &quiet},
-		{.name = "help", .letter = 'h', .no_env = true, .help = "print this", .on = &help},
-		{.name = "version", .no_env = true, .help = "print the version", .on = &version},
+		{.name = "help", .letter = 'h', .no_env = true, .help = "prints this", .on = &help},
+		{.name = "version", .no_env = true, .help = "prints the version", .on = &version},
 	};
 	const struct fragi_flags flags = {
 		.program = "workerd",

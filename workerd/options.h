@@ -6,8 +6,6 @@
 #include <base/units.h>
 
 /* workerd's command line and environment. */
-#define WRK_DATA_PORT_FIRST 10000
-#define WRK_DATA_PORT_LAST 32767
 
 struct wrk_options {
 	struct fragi_address driver;

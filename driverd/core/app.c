@@ -103,7 +103,7 @@ void drv_app_move(struct drv_app *app, enum drv_app_state to)
 
 	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, drv_app_name(app),
 		"run %llu: %s -> %s%s", (unsigned long long)app->run, app_names[app->state],
-		app_names[to], legal ? "" : ": this move is not in the table; please report it");
+		app_names[to], fragi_machine_remark(legal));
 	if (!legal) {
 		core->illegal_moves++;
 		return;

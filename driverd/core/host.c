@@ -64,8 +64,7 @@ void drv_host_move(struct drv_host *host, enum drv_host_state to)
 	drv_log(app->core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, app->spec->application,
 		"host %u of run %llu, epoch %llu, on %s: %s -> %s%s", host->number,
 		(unsigned long long)app->run, (unsigned long long)host->epoch, host->worker,
-		host_names[host->state], host_names[to],
-		legal ? "" : ": this move is not in the table; please report it");
+		host_names[host->state], host_names[to], fragi_machine_remark(legal));
 	if (!legal) {
 		app->core->illegal_moves++;
 		return;

@@ -8,7 +8,7 @@
 #include <base/alloc.h>
 #include <base/strmap.h>
 
-/* Who names one fragment: a list of entries, newest first. */
+/* The workers that name a fragment: a list, the newest first. */
 struct naming {
 	size_t worker;
 	struct naming *next;

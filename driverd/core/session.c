@@ -63,7 +63,7 @@ static void session_move(struct drv_session *session, enum drv_session_state to)
 	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
 		"%s %s, session %016llx: %s -> %s%s", role_of(session), session->name,
 		(unsigned long long)session->id, session_names[session->state], session_names[to],
-		legal ? "" : ": this move is not in the table; please report it");
+		fragi_machine_remark(legal));
 	if (legal)
 		session->state = to;
 	else
@@ -156,7 +156,7 @@ static void refuse(struct drv_core *core, uint64_t connection, const struct fw_m
 	close_connection(core, connection);
 }
 
-/* It comes again. */
+/* The peer may connect again. */
 static void turn_away(struct drv_core *core, uint64_t connection, const char *peer)
 {
 	drv_log(core, FRAGI_LOG_WARN, NULL, "turned %s away: no memory is left for a session",
@@ -164,7 +164,7 @@ static void turn_away(struct drv_core *core, uint64_t connection, const char *pe
 	close_connection(core, connection);
 }
 
-/* Who comes back on a new connection before the old one was seen to break. */
+/* Drops the session of a worker that came back before its old connection was seen to break. */
 static void drop_former(struct drv_core *core, const struct fw_hello *hello)
 {
 	for (size_t i = 0; hello->session != 0 && i < core->session_count; i++) {
@@ -267,7 +267,7 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 	drv_set(core, timer, now_ns + beat_ns);
 }
 
-/* Whether a worker's --fragments names a fragment of the application: "fragment", "app/fragment". */
+/* Whether --fragments of a worker names a fragment of the application: "fragment", "app/fragment" */
 static bool names_fragment(const struct drv_app *app, const char *name)
 {
 	size_t length = strlen(app->spec->application);

@@ -7,10 +7,8 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/policy.h>
 #include <base/units.h>
-
-#define WINDOW_BYTES ((uint64_t)64 << 20)
-#define MESSAGE_BYTES_MAX ((uint64_t)1 << 30)
 
 /* How far the resolving of an application's flows has come. */
 struct drv_wiring {
@@ -320,7 +318,7 @@ static int check_reach(struct drv_app *app)
 	return 0;
 }
 
-/* One after the other; each says -EAGAIN as long as it is not through. */
+/* One after the other; each returns -EAGAIN until it is done. */
 static int (*const stages[])(struct drv_app *app) = {
 	gather_tables, gather_inner_flows, resolve_between, count_edges, gather_edges, check_reach,
 };
@@ -378,8 +376,8 @@ static int fill_edge(struct drv_host *host, uint32_t index, bool sends, const ui
 		.port = sends ? flow->from_port : flow->to_port,
 		.peer = host_of(app, sends ? flow->to_fragment : flow->from_fragment)->number,
 		.window_messages = flow->capacity,
-		.window_bytes = WINDOW_BYTES,
-		.message_bytes_max = MESSAGE_BYTES_MAX,
+		.window_bytes = FRAGI_WINDOW_BYTES,
+		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
 		.policy = (uint32_t)flow->policy,
 		.order = flow->order,
 		.other_end = name,
@@ -390,7 +388,7 @@ static int fill_edge(struct drv_host *host, uint32_t index, bool sends, const ui
 	return 0;
 }
 
-/* Both ends of an edge get the same token: it is drawn when the first of them is wired. */
+/* Both ends of an edge get the same token; all are drawn when the first edge is wired. */
 static const uint8_t *token_of(struct drv_app *app, uint32_t flow)
 {
 	if (app->tokens == NULL) {

@@ -89,7 +89,7 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 	};
 	struct fragi_edge_config edge = {
 		.window_messages = window,
-		.window_bytes = FRAGI_WINDOW_BYTES_DEFAULT * 8,
+		.window_bytes = FRAGI_WINDOW_BYTES * 8,
 		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
 		.policy = FRAG_POLICY_BLOCK,
 	};

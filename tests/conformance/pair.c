@@ -233,7 +233,7 @@ void pair_begin(struct pair *pair, const struct kind *kind)
 	if (pair->policy == FRAG_POLICY_DEFAULT)
 		pair->policy = FRAG_POLICY_BLOCK;
 	if (pair->window_bytes == 0)
-		pair->window_bytes = FRAGI_WINDOW_BYTES_DEFAULT;
+		pair->window_bytes = FRAGI_WINDOW_BYTES;
 	if (pair->message_bytes_max == 0)
 		pair->message_bytes_max = FRAGI_MESSAGE_BYTES_MAX;
 	if (pair->edges == 0)

@@ -60,7 +60,7 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 
 	for (uint32_t h = 0; h < HOSTS; h++) {
 		struct fragi_run_peer peer = {.host = 1 - h, .epoch = 1, .name = "other"};
-		struct fragi_run_address addresses[FRAGI_RUN_TRANSPORTS_MAX];
+		struct fragi_run_address addresses[FRAGI_HOST_TRANSPORTS_MAX];
 		size_t unused;
 
 		peer.address_count = fragi_run_addresses(hosts->rig[1 - h].run, addresses);
@@ -82,7 +82,7 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 				.config = {.flow = (uint32_t)i,
 					   .token = {1, 2, (uint8_t)i},
 					   .window_messages = c->window > 0 ? c->window : 4,
-					   .window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
+					   .window_bytes = FRAGI_WINDOW_BYTES,
 					   .message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
 					   .policy = c->policy != FRAG_POLICY_DEFAULT
 							     ? c->policy
@@ -300,7 +300,7 @@ Test(hosts, min_size_waits_for_that_much_room, .init = set_environment)
 Test(hosts, a_peer_without_an_edge_is_refused, .init = set_environment)
 {
 	struct fragi_run_peer peer = {.host = 1, .epoch = 1, .name = "other"};
-	struct fragi_run_address addresses[FRAGI_RUN_TRANSPORTS_MAX];
+	struct fragi_run_address addresses[FRAGI_HOST_TRANSPORTS_MAX];
 	struct frag_err err = FRAG_ERR_INIT;
 	struct hosts hosts;
 

@@ -387,7 +387,7 @@ Test(remote, a_peer_is_closed_and_freed_alone)
 {
 	const struct fragi_edge_config config = {.flow = 50,
 						 .window_messages = 4,
-						 .window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
+						 .window_bytes = FRAGI_WINDOW_BYTES,
 						 .message_bytes_max = FRAGI_MESSAGE_BYTES_MAX};
 	static struct fragi_flow_row rows[2];
 	struct fragi_remote_config third_config = {.host = 3, .epoch = 33};

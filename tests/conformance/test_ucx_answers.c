@@ -31,7 +31,7 @@ static uint64_t messages_for(uint32_t window)
 	struct fragi_edge_config config = {
 		.flow = 100,
 		.window_messages = window,
-		.window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
+		.window_bytes = FRAGI_WINDOW_BYTES,
 		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
 		.policy = FRAG_POLICY_BLOCK,
 	};

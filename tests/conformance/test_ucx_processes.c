@@ -98,7 +98,7 @@ static void host_open(struct host *host, uint32_t number, int other, char direct
 		.flow = 3,
 		.token = "fifteen letters",
 		.window_messages = 4,
-		.window_bytes = FRAGI_WINDOW_BYTES_DEFAULT,
+		.window_bytes = FRAGI_WINDOW_BYTES,
 		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
 		.policy = FRAG_POLICY_BLOCK,
 	};

@@ -739,7 +739,7 @@ static void world_fini(void)
 	fragi_remote_endpoint_fail(world.endpoint, "is over");
 	fragi_pump_unlock(world.pump);
 	progress(1);
-	progress(FRAGI_STOP_NS);
+	progress(FRAGI_TRANSPORTS_STOP_NS);
 	fragi_remote_destroy(world.remote);
 	fragi_pump_destroy(world.pump);
 	/*

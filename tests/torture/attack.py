@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run with one attack: who, how and when follow from the seed alone; what must come of it, from
-using.md."""
+docs/CLI.md."""
 import os
 import random
 import re

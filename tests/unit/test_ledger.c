@@ -90,7 +90,7 @@ Test(ledger, every_changed_head_is_refused)
 
 	cr_assert_eq(fragi_ledger_create(&writer, fd, 2, 2), 0);
 	bytes = (uint8_t *)writer.head;
-	size = offsetof(struct fragi_ledger_head, host_state);
+	size = offsetof(struct fragi_ledger_head, reserved);
 	for (size_t i = 0; i < size; i++)
 		for (int bit = 0; bit < 8; bit++) {
 			bytes[i] ^= (uint8_t)(1 << bit);

@@ -57,7 +57,7 @@ struct wrk_config {
 	uint32_t cores;
 	uint64_t memory_bytes;
 	bool once;
-	int64_t beat_ns, dead_ns; /* until WELCOME has them; 0: the defaults above */
+	int64_t beat_ns, dead_ns; /* until WELCOME has them; 0: base/beat.h */
 	/* from HOST_KILL to SIGKILL, for the host to end by SIGTERM; 0: at once */
 	int64_t grace_ns;
 	uint64_t seed; /* of the jitter */
@@ -78,8 +78,8 @@ enum wrk_event_kind {
 	WRK_NETWORK,              /* text: why no host can reach others yet; NULL: they can */
 	WRK_TIMER,                /* the deadline has come */
 	/*
-	 * SIGINT, SIGTERM: the driver may stop the hosts in order first, for who tells all to end
-	 * tells it too. The second one: at once.
+	 * SIGINT, SIGTERM: whoever ends the workers usually ends the driver too, so it gets a
+	 * moment to stop the hosts in order. The second one: at once.
 	 */
 	WRK_STOP,
 };

@@ -55,8 +55,7 @@ static void host_move(struct wrk_core *core, struct wrk_host *host, enum wrk_hos
 	wrk_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
 		"host %u of run %llu, epoch %llu, pid %d: %s -> %s%s", host->number,
 		(unsigned long long)host->run, (unsigned long long)host->epoch, host->pid,
-		host_names[host->state], host_names[to],
-		legal ? "" : ": this move is not in the table; please report it");
+		host_names[host->state], host_names[to], fragi_machine_remark(legal));
 	if (legal)
 		host->state = to;
 	else
@@ -244,7 +243,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 					       .epoch = message->epoch,
 					       .connection = core->connection},
 			    &(struct fw_host_exit){
-				    .exit_code = FRAGI_EXIT_MISSING,
+				    .exit_code = fragi_failure_exit(FRAGI_FAILURE_WORKER_BUSY),
 				    .failure = {FRAGI_FAILURE_WORKER_BUSY, refusal, NULL}},
 			    actions);
 		return;
@@ -510,7 +509,8 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		if (host->connection == core->connection)
 			report_exit(
 				core, host,
-				&(struct fw_host_exit){.exit_code = FRAGI_EXIT_MISSING,
+				&(struct fw_host_exit){.exit_code = fragi_failure_exit(
+							       FRAGI_FAILURE_HOST_NOT_STARTED),
 						       .failure = {FRAGI_FAILURE_HOST_NOT_STARTED,
 								   event->text, NULL}},
 				actions);

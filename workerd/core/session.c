@@ -68,8 +68,7 @@ static void session_move(struct wrk_core *core, enum wrk_session to, struct wrk_
 
 	wrk_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
 		"session, connection %llu: %s -> %s%s", (unsigned long long)core->connection,
-		session_names[core->session], session_names[to],
-		legal ? "" : ": this move is not in the table; please report it");
+		session_names[core->session], session_names[to], fragi_machine_remark(legal));
 	if (legal)
 		core->session = to;
 	else

@@ -69,4 +69,10 @@ static inline bool fragi_machine_move(const struct fragi_machine *machine, uint3
 	return legal;
 }
 
+/* What a line of the log about a move ends with. */
+static inline const char *fragi_machine_remark(bool legal)
+{
+	return legal ? "" : ": this move is not in the table; please report it";
+}
+
 #endif

@@ -13,6 +13,10 @@
  */
 #define FRAGI_CAPACITY_MAX 65536u
 
+/* Bytes that may be under way on an edge between hosts, and those of one message. */
+#define FRAGI_WINDOW_BYTES (UINT64_C(64) << 20)
+#define FRAGI_MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
+
 /*
  * What the policies of queues do, in one table: graphs are read, edges behave and summaries are
  * written by it. A new policy is a value of enum frag_policy and a row here.

@@ -204,7 +204,6 @@ static void inproc_closed(struct fragi_rx *rx)
 }
 
 static const struct fragi_tx_ops inproc_tx_ops = {
-	.name = "inproc",
 	.send = inproc_send,
 	.room = inproc_room,
 	.close = inproc_close,

@@ -12,8 +12,8 @@
 /*
  * An edge is a flow at run time: a sending end (tx) and a receiving end (rx). Whatever lies
  * between, the receiving end is a queue of `capacity` messages that the receiving operator takes
- * from, and the sending end an ops table. inproc: tx pushes into rx. ucx: tx encodes and sends, the
- * transport pushes into the other process's rx.
+ * from, and the sending end an ops table. inproc: tx pushes into rx. remote: tx encodes and sends,
+ * the other host's protocol pushes into its rx.
  *
  * One thread at a time sends on a tx, one at a time takes from an rx (the operators' threads,
  * ordered by the scheduler); where the policy drops the oldest message the pushing side also takes,
@@ -22,8 +22,8 @@
 struct fragi_rx {
 	/* constant once wired */
 	struct fragi_notify arrival; /* the receiving operator: a message, or the sender's close */
-	const struct fragi_notify *taken; /* who cares that one message was taken */
-	struct fragi_rx *after; /* whose turn at the input it is then; itself where it is alone */
+	const struct fragi_notify *taken; /* called after a message was taken; NULL: nobody */
+	struct fragi_rx *after;           /* the flow whose turn is next; itself if it is alone */
 	struct fragi_flow_row *row;
 	const struct fragi_policy *policy;
 	bool blocking, shared; /* the policy's blocking and drops_oldest */
@@ -112,7 +112,6 @@ static inline bool fragi_rx_is_finished(const struct fragi_rx *rx)
 
 struct fragi_tx;
 struct fragi_tx_ops {
-	const char *name; /* "inproc", "ucx" */
 	/*
 	 * As fragi_rx_push, and tells the receiver. Also -EMSGSIZE beyond the edge's limit,
 	 * -EPROTOTYPE without a codec, -ENOMEM; these are not counted as sent.
@@ -147,8 +146,8 @@ static inline void fragi_tx_close(struct fragi_tx *tx)
 
 /*
  * The short way of a message from a tx with an rx: as tx->ops->send, for one that is shared
- * already; bytes: its payload. false, and nothing has happened: there is something to be said of
- * it; send does.
+ * already; bytes: its payload. Returns false, and has done nothing, in a case for the slow path:
+ * call send.
  */
 static inline __attribute__((always_inline)) bool
 fragi_tx_pass(struct fragi_tx *tx, struct frag_message *message, uint64_t bytes, uint64_t stamp)

@@ -67,7 +67,7 @@ struct fragi_ledger_head {
 	uint32_t op_count, flow_count;
 	uint32_t op_row_bytes, flow_row_bytes;
 	uint64_t op_offset, flow_offset;
-	_Atomic uint64_t host_state; /* the run's state, for who finds the page after a crash */
+	_Atomic uint64_t reserved;
 	/* how often all schedulers of this host have been found at rest */
 	_Atomic uint64_t idle_rounds;
 };

@@ -60,7 +60,7 @@ struct fragi_pump {
 void fragi_futex_wait(_Atomic uint32_t *key, uint32_t seen, int64_t until_ns);
 void fragi_futex_wake(_Atomic uint32_t *key, int count);
 /*
- * Under the lock: lets a thread that sleeps on the fd go on sleeping rightly, or wakes it. Arming
+ * Under the lock: arms the fd again for a thread that sleeps on it, or wakes that thread. Arming
  * consumes wake-ups, also one that the sleeper was poked with and has not seen.
  */
 void fragi_pump_rearm(struct fragi_pump *pump);

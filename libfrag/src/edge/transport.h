@@ -22,8 +22,9 @@
  * - An endpoint that has failed is reported once.
  */
 #define FRAGI_HOST_ADDRESS_MAX 4096
-#define FRAGI_HEADER_MAX 4096 /* the protocol makes no longer ones */
-#define FRAGI_HEADER_MIN 96   /* every transport carries these many */
+#define FRAGI_HOST_TRANSPORTS_MAX 4
+#define FRAGI_HEADER_MAX 4096 /* bytes; the protocol never sends a longer header */
+#define FRAGI_HEADER_MIN 96   /* bytes; every transport accepts at least this many */
 
 struct fragi_transport;
 struct fragi_endpoint;
@@ -47,7 +48,7 @@ struct fragi_arrival {
 	uint64_t body_bytes; /* of all bodies together */
 	/* The bodies are in one of three places, unless there are none: */
 	const void *data;                /* one behind the other, valid during the upcall */
-	const struct fragi_body *mapped; /* in memory that this process can read for good */
+	const struct fragi_body *mapped; /* mapped into this process until it is released */
 	uint32_t mapped_count;
 	void *handle; /* still at the sender, or in buffers that the transport can hold */
 };

@@ -469,7 +469,7 @@ const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *run, size_
 }
 
 uint32_t fragi_run_addresses(const struct fragi_run *run,
-			     struct fragi_run_address out[FRAGI_RUN_TRANSPORTS_MAX])
+			     struct fragi_run_address out[FRAGI_HOST_TRANSPORTS_MAX])
 {
 	uint32_t count = 0;
 	const char *name;

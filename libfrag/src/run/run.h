@@ -76,10 +76,9 @@ struct fragi_run_address {
 	size_t size;
 	const char *detail; /* "tcp lo", for people */
 };
-#define FRAGI_RUN_TRANSPORTS_MAX 4
 /* Of the transports that are open; the run's. Returns how many: 0 if no flow leaves this host. */
 FRAGI_API uint32_t fragi_run_addresses(const struct fragi_run *run,
-				       struct fragi_run_address out[FRAGI_RUN_TRANSPORTS_MAX]);
+				       struct fragi_run_address out[FRAGI_HOST_TRANSPORTS_MAX]);
 FRAGI_API const struct fragi_ledger *fragi_run_ledger(const struct fragi_run *run);
 
 struct fragi_run_peer {

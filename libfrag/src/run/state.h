@@ -19,8 +19,7 @@ struct fragi_run_fragment {
 	struct fragi_sched *sched;
 	struct fragi_run *run;
 	const struct fragi_spec_scheduler *spec;
-	uint32_t first_op;   /* row of its first operator */
-	uint32_t first_flow; /* of its inner flows in run->flows */
+	uint32_t first_op; /* row of its first operator */
 	bool reported_hung, timed_out;
 	uint32_t slow_starts; /* warnings about the present start */
 	const struct frag_op *slow_op;

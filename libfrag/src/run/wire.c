@@ -135,7 +135,6 @@ static int copy_inner(struct fragi_run *run)
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		const struct frag_fragment *fragment = run->fragments[i].fragment;
 
-		run->fragments[i].first_flow = (uint32_t)run->flow_count;
 		for (size_t k = 0; k < fragment->flow_count; k++) {
 			run->flows[run->flow_count] = fragment->flows[k];
 			run->flows[run->flow_count].from_fragment = (uint32_t)i;
@@ -290,7 +289,7 @@ static bool edge_is_valid(const struct fragi_run *run, const struct fragi_run_ed
 struct wiring {
 	const struct fragi_run_peer *info;
 	struct fragi_remote_peer *peer;
-	struct fragi_remote_endpoint *endpoints[FRAGI_RUN_TRANSPORTS_MAX];
+	struct fragi_remote_endpoint *endpoints[FRAGI_HOST_TRANSPORTS_MAX];
 };
 
 static int endpoint_of(struct wiring *wiring, const char *transport,
@@ -300,10 +299,10 @@ static int endpoint_of(struct wiring *wiring, const char *transport,
 	uint32_t i = 0;
 	int r = 0;
 
-	while (i < info->address_count && i < FRAGI_RUN_TRANSPORTS_MAX &&
+	while (i < info->address_count && i < FRAGI_HOST_TRANSPORTS_MAX &&
 	       (transport == NULL || strcmp(info->addresses[i].transport, transport) != 0))
 		i++;
-	if (i == info->address_count || i == FRAGI_RUN_TRANSPORTS_MAX)
+	if (i == info->address_count || i == FRAGI_HOST_TRANSPORTS_MAX)
 		return frag_err_set(err, -EINVAL,
 				    "host %s has no address for %s; this is an error in frag",
 				    info->name, transport != NULL ? transport : "a transport");
@@ -320,7 +319,7 @@ static int endpoint_of(struct wiring *wiring, const char *transport,
 /* Such a peer would be waited for, and never answer. */
 static bool has_no_edge(const struct wiring *wiring)
 {
-	for (uint32_t i = 0; i < FRAGI_RUN_TRANSPORTS_MAX; i++)
+	for (uint32_t i = 0; i < FRAGI_HOST_TRANSPORTS_MAX; i++)
 		if (wiring->endpoints[i] != NULL)
 			return false;
 	return true;

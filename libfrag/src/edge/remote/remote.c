@@ -100,7 +100,7 @@ int fragi_remote_open(struct fragi_remote *remote, const struct fragi_transport_
 		.struct_size = sizeof(config), .events = &events, .arg = remote};
 	int r;
 
-	if (remote->transport_count == FRAGI_REMOTE_TRANSPORTS_MAX ||
+	if (remote->transport_count == FRAGI_HOST_TRANSPORTS_MAX ||
 	    fragi_remote_transport(remote, ops->name) != NULL)
 		return frag_err_set(err, -EEXIST, "the transport %s is open already", ops->name);
 	r = ops->create(&config, &own->transport, err);
@@ -360,7 +360,8 @@ void fragi_remote_destroy(struct fragi_remote *remote)
 		for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
 		     endpoint = endpoint->next)
 			fragi_remote_endpoint_close(endpoint);
-	fragi_remote_run_until(remote, fragi_now_ns() + FRAGI_STOP_NS, is_stopped, remote);
+	fragi_remote_run_until(remote, fragi_now_ns() + FRAGI_TRANSPORTS_STOP_NS, is_stopped,
+			       remote);
 	while (remote->peers != NULL)
 		fragi_remote_peer_free(remote->peers);
 	for (uint32_t i = 0; i < remote->transport_count; i++) {

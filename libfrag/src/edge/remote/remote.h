@@ -15,8 +15,6 @@
  * says otherwise.
  */
 #define FRAGI_TOKEN_BYTES 16
-#define FRAGI_WINDOW_BYTES_DEFAULT (64ull << 20)
-#define FRAGI_MESSAGE_BYTES_MAX (1ull << 30)
 
 struct fragi_remote;
 struct fragi_remote_peer;

@@ -12,11 +12,10 @@
  * What the files of edge/remote share. Everything here is touched by the holder of the pump's
  * progress lock alone, except where a field says otherwise.
  */
-#define FRAGI_REMOTE_TRANSPORTS_MAX 4
 #define FRAGI_HELLO_RETRY_NS 50000000
 #define FRAGI_CONNECT_NS 5000000000
-#define FRAGI_GOODBYE_NS 500000000     /* the longest that destroy waits for peers */
-#define FRAGI_STOP_NS 2000000000       /* and for transports to close their endpoints */
+#define FRAGI_GOODBYE_NS 500000000          /* the longest that destroy waits for peers */
+#define FRAGI_TRANSPORTS_STOP_NS 2000000000 /* and for transports to close their endpoints */
 #define FRAGI_RECEIVE_BYTES (4u << 20) /* of a flow's handles at the same time, or one larger */
 #define FRAGI_FLOWS_MAX (1u << 20)
 #define FRAGI_SENTENCE_MAX 512
@@ -189,7 +188,7 @@ struct fragi_remote_flow {
 
 struct fragi_remote {
 	struct fragi_remote_config config;
-	struct fragi_remote_transport transports[FRAGI_REMOTE_TRANSPORTS_MAX];
+	struct fragi_remote_transport transports[FRAGI_HOST_TRANSPORTS_MAX];
 	uint32_t transport_count;
 	int fd; /* epoll of the transports' where there are several; else -1 */
 	struct fragi_remote_peer *peers;

@@ -398,7 +398,6 @@ void fragi_remote_tx_end(struct fragi_remote_tx *tx)
 }
 
 static const struct fragi_tx_ops tx_ops = {
-	.name = "remote",
 	.send = tx_send,
 	.room = tx_room,
 	.close = tx_close,
