@@ -50,10 +50,10 @@ struct ctl_common {
 		{.name = "help",                                                                   \
 		 .letter = 'h',                                                                    \
 		 .no_env = true,                                                                   \
-		 .help = "print this",                                                             \
+		 .help = "prints this",                                                            \
 		 .on = &(common).help},                                                            \
 	{                                                                                          \
-		.name = "version", .no_env = true, .help = "print the version",                    \
+		.name = "version", .no_env = true, .help = "prints the version",                   \
 		.on = &(common).version                                                            \
 	}
 /*

@@ -381,7 +381,7 @@ static int watch(struct daemons *daemons)
 	}
 	status = daemons->driver_status;
 	return WIFEXITED(status) ? WEXITSTATUS(status)
-				 : ctl_fail(128 + WTERMSIG(status),
+				 : ctl_fail(FRAGI_EXIT_SIGNAL + WTERMSIG(status),
 					    "driverd was ended by signal %d", WTERMSIG(status));
 }
 

@@ -118,6 +118,7 @@ static void print_help(FILE *out)
 static int refuse_verb(const char *name)
 {
 	const char *names[FRAG_COUNT_OF(verbs)];
+	size_t count = 0;
 	char advice[400];
 
 	if (name[0] == '-')
@@ -125,10 +126,10 @@ static int refuse_verb(const char *name)
 			CTL_USAGE,
 			"unknown flag %s; flags follow the verb, fragctl --help lists verbs", name);
 	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++)
-		names[i] = verbs[i].name;
-	return ctl_fail(
-		CTL_USAGE, "unknown verb \"%.80s\"%s", name,
-		fragi_advise(advice, sizeof(advice), name, "verbs", names, FRAG_COUNT_OF(names)));
+		if (verbs[i].headline != NULL)
+			names[count++] = verbs[i].name;
+	return ctl_fail(CTL_USAGE, "unknown verb \"%.80s\"%s", name,
+			fragi_advise(advice, sizeof(advice), name, "verbs", names, count));
 }
 
 int main(int argc, char **argv)

@@ -5,8 +5,8 @@
 #include <workerd/options.h>
 
 /*
- * Runs workerd's core on a libuv loop until it ends. Returns the exit code of using.md; what is to
- * be said has been logged.
+ * Runs workerd's core on a libuv loop until it ends. Returns the exit code (docs/CLI.md); the
+ * reason has been logged.
  */
 int wrk_shell_run(const struct wrk_options *options);
 

@@ -14,7 +14,7 @@
  * All goes well: start reads, every read is fed to the reader and every whole frame is handed on; a
  * send becomes one uv_write. What fails, in reading, decoding, sending or by the clock, calls
  * fail(), which keeps the first reason and closes both handles; when libuv has let go of the second
- * one the owner is told and the memory freed.
+ * one, ops->closed is called and the memory freed.
  *
  * finish() keeps reading and forgets what it reads: closing a socket with unread bytes would make
  * the system reset the connection and could take our last words from the peer.

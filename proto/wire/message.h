@@ -14,7 +14,7 @@
  * which check every field and every bound. A frame is a u32 length (little-endian, at most
  * FW_FRAME_MAX) and an envelope.
  *
- * Who says what:
+ * Who sends what:
  *   worker, client -> driver   HELLO first; the driver answers WELCOME or REFUSED and closes
  *   both                       BEAT
  *   driver -> worker           HOST_CREATE, HOST_KILL, APP_ENDED

@@ -196,7 +196,7 @@ static int64_t allowed_ns(const struct fragi_exec *exec, const char *callback)
 {
 	if (exec->watchdog_ns > 0)
 		return exec->watchdog_ns;
-	return strcmp(callback, "stop") == 0 ? FRAGI_STOP_NS : 0;
+	return strcmp(callback, "stop") == 0 ? FRAGI_OP_STOP_NS : 0;
 }
 
 /* A number for the call that the operator is in, which no other call of it has; 0: none. */
@@ -275,13 +275,6 @@ const struct frag_op *fragi_sched_in_start(struct fragi_sched *sched, int64_t no
 		return exec->op;
 	}
 	return NULL;
-}
-
-const char *fragi_current_op_name(void)
-{
-	const struct frag_op *op = fragi_current()->op;
-
-	return op != NULL ? op->subject : NULL;
 }
 
 /* Called by the schedulers' threads. */

@@ -104,13 +104,13 @@ struct fragi_sched_hang {
 	int64_t for_ns, allowed_ns;
 	bool is_draining; /* all callbacks are limited, because the run is to end */
 };
-/* For an operator without a watchdog to stop. */
-#define FRAGI_STOP_NS 10000000000ll
+/* How long `stop` may take without a watchdog. */
+#define FRAGI_OP_STOP_NS 10000000000ll
 /* From now on no callback may run longer. Thread: the one that looks for hangs. */
 FRAGI_API void fragi_sched_limit_calls(struct fragi_sched *sched, int64_t limit_ns);
 /*
- * Finds an operator that has been in a callback for longer than its watchdog, FRAGI_STOP_NS or the
- * limit of fragi_sched_limit_calls allows. The control thread calls it about every 100 ms.
+ * Finds an operator that has been in a callback for longer than its watchdog, FRAGI_OP_STOP_NS or
+ * the limit of fragi_sched_limit_calls allows. The control thread calls it about every 100 ms.
  * - pause: the last time for which this process did not run; it does not count
  */
 FRAGI_API bool fragi_sched_find_hang(struct fragi_sched *sched, int64_t now_ns,
@@ -118,10 +118,5 @@ FRAGI_API bool fragi_sched_find_hang(struct fragi_sched *sched, int64_t now_ns,
 /* Returns the operator that is in start, and for how long; NULL: none. */
 FRAGI_API const struct frag_op *fragi_sched_in_start(struct fragi_sched *sched, int64_t now_ns,
 						     int64_t *out_for_ns);
-/*
- * Returns the "fragment.operator" whose callback this thread runs; NULL: none. For the prefix of
- * console lines and for crash reports.
- */
-FRAGI_API const char *fragi_current_op_name(void);
 
 #endif
