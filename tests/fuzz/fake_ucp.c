@@ -364,7 +364,18 @@ void ucx_descriptors_note(struct ucx_descriptors *out)
 	(void)out;
 }
 
-void ucx_descriptors_close_on_exec(struct ucx_descriptors *before)
+void ucx_descriptors_close_on_exec(const struct ucx_descriptors *before)
 {
 	(void)before;
+}
+
+void ucx_ports_note(struct ucx_transport *transport, const struct ucx_descriptors *before)
+{
+	(void)transport;
+	(void)before;
+}
+
+void ucx_ports_close_on_exec(const struct ucx_transport *transport)
+{
+	(void)transport;
 }

@@ -48,12 +48,16 @@ struct ucx_endpoint {
 	struct ucx_request *sends; /* under way */
 };
 
+#define UCX_PORTS_MAX 16
+
 struct ucx_transport {
 	struct fragi_transport base;
 	struct fragi_transport_config config;
 	ucp_context_h context;
 	ucp_worker_h worker;
 	int fd;
+	uint16_t ports[UCX_PORTS_MAX]; /* that UCX listens on */
+	uint32_t port_count;
 	char machine[FRAGI_IDENTITY_SIZE], clock[FRAGI_IDENTITY_SIZE];
 	uint8_t *address;
 	size_t address_size;
@@ -112,14 +116,18 @@ struct ucx_sockets {
 };
 int ucx_sockets_list(struct ucx_sockets *out);
 /*
- * UCX opens its descriptors without close-on-exec, so a program that an operator starts would keep
- * the data port. What has been opened since `before` is closed by exec from then on.
+ * UCX opens and accepts without close-on-exec, so a program that an operator starts would keep the
+ * data port. What has been opened since `before` is closed by exec from then on.
  */
 struct ucx_descriptors {
 	uint64_t open[64];
 };
 void ucx_descriptors_note(struct ucx_descriptors *out);
-void ucx_descriptors_close_on_exec(struct ucx_descriptors *before);
+void ucx_descriptors_close_on_exec(const struct ucx_descriptors *before);
+/* Keeps the ports that UCX listens on since then. */
+void ucx_ports_note(struct ucx_transport *transport, const struct ucx_descriptors *before);
+/* The same as ucx_descriptors_close_on_exec for connections that came to these ports. */
+void ucx_ports_close_on_exec(const struct ucx_transport *transport);
 /*
  * Refuses listening sockets that are not in `before` and not on one of the interfaces (a list with
  * commas).

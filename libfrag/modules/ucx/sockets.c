@@ -54,42 +54,79 @@ int ucx_sockets_list(struct ucx_sockets *out)
 /* Numbers above are not looked at: no UCX worker of a host comes near. */
 #define DESCRIPTORS_MAX (8 * sizeof(((struct ucx_descriptors *)0)->open))
 
-static void for_each_descriptor(struct ucx_descriptors *descriptors,
-				void (*fn)(struct ucx_descriptors *descriptors, int fd))
+/* The descriptor of the listing itself is left out. */
+void ucx_descriptors_note(struct ucx_descriptors *out)
 {
 	DIR *folder = opendir("/proc/self/fd");
 	const struct dirent *entry;
 
+	memset(out, 0, sizeof(*out));
 	while (folder != NULL && (entry = readdir(folder)) != NULL) {
 		int fd = atoi(entry->d_name);
 
-		if (entry->d_name[0] != '.' && fd < (int)DESCRIPTORS_MAX)
-			fn(descriptors, fd);
+		if (entry->d_name[0] != '.' && fd != dirfd(folder) && fd < (int)DESCRIPTORS_MAX)
+			out->open[fd / 64] |= (uint64_t)1 << fd % 64;
 	}
 	if (folder != NULL)
 		closedir(folder);
 }
 
-static void note(struct ucx_descriptors *descriptors, int fd)
+static bool is_listed(const struct ucx_descriptors *descriptors, int fd)
 {
-	descriptors->open[fd / 64] |= (uint64_t)1 << fd % 64;
+	return (descriptors->open[fd / 64] & (uint64_t)1 << fd % 64) != 0;
 }
 
-static void close_on_exec(struct ucx_descriptors *descriptors, int fd)
+void ucx_descriptors_close_on_exec(const struct ucx_descriptors *before)
 {
-	if ((descriptors->open[fd / 64] & (uint64_t)1 << fd % 64) == 0)
-		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	struct ucx_descriptors now;
+
+	ucx_descriptors_note(&now);
+	for (int fd = 0; fd < (int)DESCRIPTORS_MAX; fd++)
+		if (is_listed(&now, fd) && !is_listed(before, fd))
+			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-void ucx_descriptors_note(struct ucx_descriptors *out)
+/* The port of a TCP socket; 0: it is none. */
+static uint16_t port_of(int fd)
 {
-	memset(out, 0, sizeof(*out));
-	for_each_descriptor(out, note);
+	struct sockaddr_storage address = {0};
+	socklen_t size = sizeof(address);
+
+	if (getsockname(fd, (struct sockaddr *)&address, &size) < 0)
+		return 0;
+	if (address.ss_family == AF_INET)
+		return ((const struct sockaddr_in *)(const void *)&address)->sin_port;
+	if (address.ss_family == AF_INET6)
+		return ((const struct sockaddr_in6 *)(const void *)&address)->sin6_port;
+	return 0;
 }
 
-void ucx_descriptors_close_on_exec(struct ucx_descriptors *before)
+void ucx_ports_note(struct ucx_transport *transport, const struct ucx_descriptors *before)
 {
-	for_each_descriptor(before, close_on_exec);
+	struct ucx_descriptors now;
+	socklen_t size = sizeof(int);
+	int listens;
+
+	ucx_descriptors_note(&now);
+	for (int fd = 0; fd < (int)DESCRIPTORS_MAX && transport->port_count < UCX_PORTS_MAX; fd++)
+		if (is_listed(&now, fd) && !is_listed(before, fd) &&
+		    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 &&
+		    listens != 0 && port_of(fd) != 0)
+			transport->ports[transport->port_count++] = port_of(fd);
+}
+
+void ucx_ports_close_on_exec(const struct ucx_transport *transport)
+{
+	struct ucx_descriptors now;
+	uint16_t port;
+
+	ucx_descriptors_note(&now);
+	for (int fd = 0; fd < (int)DESCRIPTORS_MAX; fd++) {
+		port = is_listed(&now, fd) ? port_of(fd) : 0;
+		for (uint32_t i = 0; port != 0 && i < transport->port_count; i++)
+			if (transport->ports[i] == port)
+				(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	}
 }
 
 static bool has_inode(const struct ucx_sockets *sockets, uint64_t inode)

@@ -125,6 +125,7 @@ static int open_worker(struct ucx_transport *transport, struct frag_err *err)
 				    frag_strerror(r));
 	ucx_descriptors_note(&open);
 	r = create_worker(transport, err);
+	ucx_ports_note(transport, &open);
 	ucx_descriptors_close_on_exec(&open);
 	if (r < 0)
 		return r;
@@ -199,6 +200,11 @@ static int ucx_arm(struct fragi_transport *base)
 	return -EBUSY;
 }
 
+static void ucx_ready(struct fragi_endpoint *endpoint)
+{
+	ucx_ports_close_on_exec(ucx_of(endpoint->transport));
+}
+
 static int ucx_fd(const struct fragi_transport *base)
 {
 	return ucx_of(base)->fd;
@@ -243,6 +249,7 @@ const struct fragi_transport_ops fragi_transport_v1 = {
 	.destroy = ucx_destroy,
 	.address = ucx_address,
 	.connect = ucx_connect,
+	.ready = ucx_ready,
 	.close = ucx_close,
 	.stop = ucx_stop,
 	.free = ucx_free,
