@@ -344,6 +344,12 @@ class _TapResult(unittest.TextTestResult):
         super().addError(test, err)
         self.verdicts.append("not ok - " + self._name(test))
 
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        verdict = "not ok - " + self._name(test)
+        if err is not None and verdict not in self.verdicts:
+            self.verdicts.append(verdict)
+
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
         self.verdicts.append("ok - %s # SKIP %s" % (self._name(test), reason))
