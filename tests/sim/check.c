@@ -36,7 +36,7 @@ static int64_t limit_of(enum drv_app_state state)
 	}
 }
 
-static bool has_living_host(const struct sim *sim, const struct sim_app *app)
+bool sim_app_has_living_host(const struct sim *sim, const struct sim_app *app)
 {
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		if (sim->hosts[i].app == app && sim->hosts[i].process.alive)
@@ -322,117 +322,6 @@ void sim_check_end(struct sim *sim)
 				 sim->hosts[i].app->name);
 }
 
-static struct sim_flow *flow_of(struct sim_app *app, const char *from, const char *to)
-{
-	unsigned int from_fragment, to_fragment, from_port = 0, to_port = 0;
-	char from_op, to_op;
-
-	if (sscanf(from, "f%u.%c", &from_fragment, &from_op) != 2 ||
-	    sscanf(to, "f%u.%c", &to_fragment, &to_op) != 2)
-		return NULL;
-	sscanf(from, "f%*u.b.o%u", &from_port);
-	sscanf(to, "f%*u.a.i%u", &to_port);
-	for (uint32_t i = 0; i < app->flow_count; i++) {
-		struct sim_flow *flow = &app->flows[i];
-
-		if (flow->from_fragment != from_fragment || flow->to_fragment != to_fragment ||
-		    flow->inner != (from_op == 'a'))
-			continue;
-		if (flow->inner ||
-		    (flow->from_port == from_port + 1 && flow->to_port == to_port + 1))
-			return flow;
-	}
-	return NULL;
-}
-
-/* What the summary says of one flow against what happened. */
-static void check_flow(struct sim *sim, const struct sim_app *app, const struct sim_flow *flow,
-		       const struct fragi_summary_flow *said, bool exact)
-{
-	uint64_t settled = flow->tx.delivered + flow->rx.delivered,
-		 missing = said->lost + said->in_flight, lost;
-	uint64_t bound = flow->capacity;
-
-	if (!flow->in_host)
-		bound = flow->policy == FRAG_POLICY_BLOCK ? flow->window : 3ull * flow->window;
-	for (int r = 0; r < FRAGI_DROP_REASONS; r++)
-		settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] +
-			   flow->rx.tx_dropped[r] + flow->rx.rx_dropped[r];
-	lost = flow->true_sent - settled;
-	if (!fragi_summary_flow_balances(said))
-		sim_fail(sim, "balance", "%s: %s -> %s does not balance", app->name, said->from,
-			 said->to);
-	if (missing < lost)
-		sim_fail(sim, "ledger",
-			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary",
-			 app->name, said->from, said->to, (unsigned long long)lost,
-			 (unsigned long long)missing);
-	if (missing > lost + bound)
-		sim_fail(sim, "ledger",
-			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary",
-			 app->name, said->from, said->to, (unsigned long long)lost,
-			 (unsigned long long)missing);
-	if (said->lost_at_least > lost || said->sent_at_least > flow->true_sent ||
-	    said->sent_at_most < flow->true_sent ||
-	    said->delivered_at_least > flow->true_received ||
-	    said->delivered_at_most < flow->true_received)
-		sim_fail(
-			sim, "ledger",
-			"%s: %s -> %s: sent %llu, delivered %llu, lost %llu in truth; at least %llu sent, at most %llu delivered, at least %llu lost in the summary",
-			app->name, said->from, said->to, (unsigned long long)flow->true_sent,
-			(unsigned long long)flow->true_received, (unsigned long long)lost,
-			(unsigned long long)said->sent_at_least,
-			(unsigned long long)said->delivered_at_most,
-			(unsigned long long)said->lost_at_least);
-	if (exact && !said->exact)
-		sim_fail(sim, "ledger", "%s: %s -> %s is called inexact", app->name, said->from,
-			 said->to);
-	exact = exact || said->exact;
-	if (exact && (said->sent != flow->true_sent || said->delivered != flow->true_received ||
-		      missing != lost))
-		sim_fail(
-			sim, "ledger",
-			"%s: %s -> %s: sent %llu, delivered %llu in truth; %llu, %llu in the summary",
-			app->name, said->from, said->to, (unsigned long long)flow->true_sent,
-			(unsigned long long)flow->true_received, (unsigned long long)said->sent,
-			(unsigned long long)said->delivered);
-}
-
-/* A sleep of its workers kept the driver from hearing of the hosts' ends in time. */
-static bool last_counts_are_missing(const struct sim *sim, const struct sim_app *app)
-{
-	return app->state == DRV_APP_KILLING && sim->quiet_ns > sim->now_ns - SIM_KILL_NS &&
-	       sim->now_ns - app->state_since_ns >= SIM_KILL_NS;
-}
-
-static void check_flows(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)
-{
-	bool kept = app->kept && app->harms == 1 && !app->early_excuse;
-	bool calm =
-		(!app->excused || kept) && !app->dies_slowly && !last_counts_are_missing(sim, app);
-
-	if (has_living_host(sim, app)) /* its counters still move */
-		return;
-	for (size_t i = 0; i < summary->flow_count; i++) {
-		const struct fragi_summary_flow *said = &summary->flows[i];
-		const struct sim_flow *flow = flow_of(app, said->from, said->to);
-
-		if (flow == NULL) {
-			sim_fail(sim, "ledger", "%s has no flow %s -> %s", app->name, said->from,
-				 said->to);
-			continue;
-		}
-		check_flow(sim, app, flow, said, calm);
-		if (calm && summary->result == FRAGI_SUMMARY_DONE && !app->fate_met &&
-		    said->lost != 0)
-			sim_fail(sim, "ledger", "%s is done, and %llu messages of %s are lost",
-				 app->name, (unsigned long long)said->lost, said->from);
-	}
-	if (summary->started_unix_ns != 0 && summary->flow_count != app->flow_count)
-		sim_fail(sim, "ledger", "%s has %u flows, its summary %zu", app->name,
-			 app->flow_count, summary->flow_count);
-}
-
 /* A process that a reason names is one of the application's. */
 static void check_named(struct sim *sim, const struct sim_app *app, const char *reason)
 {
@@ -546,5 +435,5 @@ void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_
 	check_result(sim, app, summary);
 	check_time(sim, app);
 	sim_verdict_fragments(sim, app, summary);
-	check_flows(sim, app, summary);
+	sim_account_check(sim, app, summary);
 }

@@ -11,10 +11,20 @@
  * inputs) that feeds an operator b (a sink, or one that emits on all outputs). Flows within a host
  * are queues; between hosts a slot at the sender for what has no credit, a queue at the receiver,
  * and the window of credits as it is (edge/window.h), driven as libfrag/src/edge/remote drives it.
- * What operators truly sent and received, and what truly left and was consumed, is counted apart
- * from ledger and window.
+ * What operators truly sent and received, and what truly left, arrived, was dropped and was
+ * consumed, is counted apart from ledger and window.
  */
-enum { QUEUE_FULL, NO_ROOM, RECEIVER_DONE, STOPPED };
+static void drop_at_sender(struct sim_flow *flow, enum fragi_drop reason, uint32_t count)
+{
+	flow->true_dropped[reason] += count;
+	flow->tx.tx_dropped[reason] += count;
+}
+
+static void drop_at_receiver(struct sim_flow *flow, enum fragi_drop reason, uint32_t count)
+{
+	flow->true_dropped[reason] += count;
+	(flow->in_host ? &flow->tx : &flow->rx)->rx_dropped[reason] += count;
+}
 
 static struct sim_op *op_at(struct sim_app *app, uint32_t fragment, bool second)
 {
@@ -211,11 +221,11 @@ static void flow_take(struct sim *sim, struct sim_flow *flow)
 static void emit_in_host(struct sim *sim, struct sim_flow *flow)
 {
 	if (flow->receiver_closed) {
-		flow->tx.tx_dropped[RECEIVER_DONE]++;
+		drop_at_sender(flow, FRAGI_DROP_RECEIVER_DONE, 1);
 		return;
 	}
 	if (flow->queued == flow->capacity) {
-		flow->tx.tx_dropped[blocks(flow) ? NO_ROOM : QUEUE_FULL]++;
+		drop_at_sender(flow, blocks(flow) ? FRAGI_DROP_NO_ROOM : FRAGI_DROP_QUEUE_FULL, 1);
 		return;
 	}
 	flow->queued++;
@@ -232,12 +242,13 @@ static void flow_emit(struct sim *sim, struct sim_flow *flow)
 	if (flow->in_host) {
 		emit_in_host(sim, flow);
 	} else if (flow->receiver_done) {
-		flow->tx.tx_dropped[RECEIVER_DONE]++;
+		drop_at_sender(flow, FRAGI_DROP_RECEIVER_DONE, 1);
 	} else if (blocks(flow) && !fragi_window_post(&flow->tx_window,
 						      credit_bytes(flow, flow->tx_window.posted))) {
-		flow->tx.tx_dropped[NO_ROOM]++;
+		drop_at_sender(flow, FRAGI_DROP_NO_ROOM, 1);
 	} else if (!blocks(flow) && flow->pending == slot) {
-		flow->tx.tx_dropped[QUEUE_FULL]++; /* pop: the oldest, reject: this one */
+		/* pop: the oldest, reject: this one */
+		drop_at_sender(flow, FRAGI_DROP_QUEUE_FULL, 1);
 	} else {
 		flow->pending++;
 		transmit(sim, flow->app, index_of(sim, flow));
@@ -283,7 +294,7 @@ static void transmit(struct sim *sim, uint32_t app, uint32_t index)
 	if (flow->dead || flow->in_host || flow->to == NULL)
 		return;
 	if (flow->receiver_done) {
-		flow->tx.tx_dropped[RECEIVER_DONE] += flow->pending;
+		drop_at_sender(flow, FRAGI_DROP_RECEIVER_DONE, flow->pending);
 		flow->pending = 0;
 	}
 	while (transmit_one(sim, flow))
@@ -296,19 +307,19 @@ static void transmit(struct sim *sim, uint32_t app, uint32_t index)
 }
 
 /* The receiver closes its end: what is queued is dropped, and what comes. */
-static void close_receiver(struct sim *sim, struct sim_flow *flow, int reason)
+static void close_receiver(struct sim *sim, struct sim_flow *flow, enum fragi_drop reason)
 {
 	if (flow->receiver_closed || flow->to == NULL)
 		return;
 	flow->receiver_closed = true;
-	(flow->in_host ? flow->tx.rx_dropped : flow->rx.rx_dropped)[reason] += flow->queued;
+	drop_at_receiver(flow, reason, flow->queued);
 	flow->queued = 0;
 	if (flow->in_host) {
 		poke(sim, op_at(&sim->apps[flow->app], flow->from_fragment, flow->from_op));
 		return;
 	}
 	fragi_window_consume_to(&flow->rx_window, flow->rx.arrived, flow->rx_window.accepted_bytes);
-	if (reason == RECEIVER_DONE && flow->from != NULL && flow->from->process.alive) {
+	if (reason == FRAGI_DROP_RECEIVER_DONE && flow->from != NULL && flow->from->process.alive) {
 		flow->done_flying = true;
 		send_back(sim, flow, SIM_EV_DONE, 0);
 		return_credit(sim, flow, true);
@@ -341,7 +352,7 @@ static void op_done(struct sim *sim, struct sim_op *op)
 		if (flow->from_fragment == op->fragment && flow->from_op == op->second)
 			close_sender(sim, flow);
 		if (flow->to_fragment == op->fragment && flow->to_op == op->second)
-			close_receiver(sim, flow, RECEIVER_DONE);
+			close_receiver(sim, flow, FRAGI_DROP_RECEIVER_DONE);
 	}
 	if (sim_op_host(app, op) != NULL)
 		sim_run_look(sim, sim_op_host(app, op));
@@ -491,9 +502,9 @@ void sim_data_end(struct sim *sim, struct sim_host *host)
 		struct sim_flow *flow = &app->flows[i];
 
 		if (flow->to == host)
-			close_receiver(sim, flow, STOPPED);
+			close_receiver(sim, flow, FRAGI_DROP_STOPPED);
 		if (flow->from == host && !flow->in_host) {
-			flow->tx.tx_dropped[STOPPED] += flow->pending;
+			drop_at_sender(flow, FRAGI_DROP_STOPPED, flow->pending);
 			flow->pending = 0;
 		}
 	}
@@ -522,7 +533,7 @@ void sim_data_end_dead(struct sim *sim, struct sim_host *host)
 
 		if (flow->from == host && flow->sender_knows) {
 			flow->receiver_done = true;
-			flow->tx.tx_dropped[RECEIVER_DONE] += flow->pending;
+			drop_at_sender(flow, FRAGI_DROP_RECEIVER_DONE, flow->pending);
 			flow->pending = 0;
 			poke(sim, op_at(app, flow->from_fragment, flow->from_op));
 		} else if (flow->to == host && flow->receiver_knows) {
@@ -538,14 +549,15 @@ static void arrive(struct sim *sim, struct sim_flow *flow)
 	struct fragi_window_rx *window = &flow->rx_window;
 	uint64_t n = flow->rx.arrived++, bytes = credit_bytes(flow, n);
 
+	flow->true_arrived++;
 	flow->flying--;
 	if (!fragi_window_covers(window, n) || !fragi_window_accept(window, bytes))
 		sim_fail(sim, "credit", "message %llu of %llu bytes came beyond its credit",
 			 (unsigned long long)n, (unsigned long long)bytes);
 	if (flow->receiver_closed)
-		flow->rx.rx_dropped[RECEIVER_DONE]++;
+		drop_at_receiver(flow, FRAGI_DROP_RECEIVER_DONE, 1);
 	else if (flow->queued == flow->capacity)
-		flow->rx.rx_dropped[QUEUE_FULL]++;
+		drop_at_receiver(flow, FRAGI_DROP_QUEUE_FULL, 1);
 	else
 		flow->queued++;
 	if (!blocks(flow) || flow->receiver_closed)

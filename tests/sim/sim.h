@@ -229,6 +229,8 @@ struct sim_flow {
 	uint32_t flying; /* data and closes under way */
 	uint32_t credits_flying;
 	uint64_t true_sent, true_received, true_left; /* true_left: for the other host */
+	uint64_t true_arrived;                        /* there */
+	uint64_t true_dropped[FRAGI_DROP_REASONS];    /* at both ends */
 	uint64_t owed;                                /* credit of so many messages is waited for */
 	int64_t owed_since_ns;
 	int64_t stuck_since_ns; /* a message waits though nothing is under way ... */
@@ -573,6 +575,11 @@ void sim_check(struct sim *sim);
 void sim_check_look(struct sim *sim);
 void sim_check_end(struct sim *sim);
 void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary);
+bool sim_app_has_living_host(const struct sim *sim, const struct sim_app *app);
+
+/* account.c: what a summary counts, against what became of every message and tick */
+void sim_account_check(struct sim *sim, const struct sim_app *app,
+		       const struct fragi_summary *summary);
 
 /* limit.c */
 /* Since when a process could have acted on what happened at that time. */
