@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+#include "transcript.h"
+
+/* What the driver's core does and says in the life of an application. */
+static size_t lines_seen, closed_seen;
+
+static void note(struct world *w, const char *what)
+{
+	fprintf(transcript, "%s\n", what);
+	for (const char *line = w->log + lines_seen; *line != '\0'; line = strchr(line, '\n') + 1)
+		fprintf(transcript, "  | %.*s\n", (int)strcspn(line, "\n"), line);
+	lines_seen = strlen(w->log);
+	for (size_t i = 0; i < w->sent_count; i++) {
+		char to[8];
+
+		if (w->sent[i].connection == 0)
+			continue;
+		snprintf(to, sizeof(to), "%c", (char)('a' + w->sent[i].connection - 1));
+		transcript_message(to, w->sent[i].message);
+		w->sent[i].connection = 0;
+	}
+	for (; closed_seen < w->closed_count; closed_seen++)
+		fprintf(transcript, "  closes %c\n", (char)('a' + w->closed[closed_seen] - 1));
+	if (w->progress[0] != '\0')
+		fprintf(transcript, "  shows: %s\n", w->progress);
+	w->progress[0] = '\0';
+	transcript_deadline(drv_core_deadline_ns(w->core), w->now_ns);
+}
+
+/* The summary, as programs read it. */
+static void note_summary(const struct world *w)
+{
+	cr_assert(w->ended);
+	fprintf(transcript, "%s", w->json);
+}
+
+static void three_come(struct world *w)
+{
+	hello(w, 1, "a", "f1");
+	hello_from(w, 2, "b", "f2", "node", "127.0.0.1");
+	hello_by_clock(w, 3, "c", "f3", "node", "other clock", "127.0.0.1");
+}
+
+static void all_say(struct world *w, enum fw_kind kind)
+{
+	for (uint32_t host = 1; host <= 3; host++)
+		say_result(w, host, host, kind);
+}
+
+static const char three_fragments[] =
+	"frag: 1\n"
+	"application: app\n"
+	"fragments:\n"
+	"  f1: {operators: {tx: {type: t}}}\n"
+	"  f2: {operators: {rx: {type: t}}}\n"
+	"  f3: {operators: {rx: {type: t}}}\n"
+	"flows: [f1.tx.out -> f2.rx.in, {from: f1.tx.out, to: f3.rx.in, capacity: 7, policy: pop}]\n";
+
+static const char stopped[] =
+	"the application comes\n"
+	"  | waiting for a worker for f1, f2, f3 (0 workers here)\n"
+	"  waits for 1.000 s\n"
+	"10 s go by\n"
+	"  | waiting for a worker for f1, f2, f3 (0 workers here)\n"
+	"  shows: waiting for f1, f2, f3\n"
+	"  waits for 0.500 s\n"
+	"its workers come\n"
+	"  | worker a joined from 10.0.0.9:1\n"
+	"  | worker b joined from 10.0.0.9:1\n"
+	"  | worker c joined from 10.0.0.9:1\n"
+	"  | f1 runs on worker a: worker a is the only one that names it\n"
+	"  | f2 runs on worker b: worker b is the only one that names it\n"
+	"  | f3 runs on worker c: worker c is the only one that names it\n"
+	"  a: WELCOME in reply to 1: session: 6563028209776597524, name: \"a\", beat_ns: 250000000, dead_ns: 3000000000, version: \"test\"\n"
+	"  b: WELCOME in reply to 1: session: 3668489812859581051, name: \"b\", beat_ns: 250000000, dead_ns: 3000000000, version: \"test\"\n"
+	"  c: WELCOME in reply to 1: session: 3521462714460731779, name: \"c\", beat_ns: 250000000, dead_ns: 3000000000, version: \"test\"\n"
+	"  a: HOST_CREATE of host 1, run 1, epoch 1: application: \"app\", source: <278 bytes>, fragments: [\"f1\"], beat_ns: 250000000, dead_ns: 3000000000\n"
+	"  b: HOST_CREATE of host 2, run 1, epoch 1: application: \"app\", source: <278 bytes>, fragments: [\"f2\"], beat_ns: 250000000, dead_ns: 3000000000\n"
+	"  c: HOST_CREATE of host 3, run 1, epoch 1: application: \"app\", source: <278 bytes>, fragments: [\"f3\"], beat_ns: 250000000, dead_ns: 3000000000\n"
+	"  waits for 0.250 s\n"
+	"they have prepared\n"
+	"  a: HOST_WIRE of host 1, run 1, epoch 1: peers: [{host: 2, epoch: 1, name: \"f2\", addresses: [{transport: \"ucx\", bytes: 61646472657373, detail: \"tcp lo\"}]}, {host: 3, epoch: 1, name: \"f3\", addresses: [{transport: \"ucx\", bytes: 61646472657373, detail: \"tcp lo\"}]}], edges: [{sends: 1, peer: 2, token: 7c742d6f139a4a0da82dacbab18b8120, window_messages: 4, window_bytes: 67108864, message_bytes_max: 1073741824, policy: 1, other_end: \"f2.rx.in\", transport: \"ucx\", transport_reason: \"its ends are in two hosts\"}, {flow: 1, sends: 1, peer: 3, token: 140b35208339ca7f0e5accfdf6f71fca, window_messages: 7, window_bytes: 67108864, message_bytes_max: 1073741824, policy: 2, other_end: \"f3.rx.in\", order: 1, transport: \"ucx\", transport_reason: \"its ends are in two hosts\"}]\n"
+	"  b: HOST_WIRE of host 2, run 1, epoch 1: peers: [{host: 1, epoch: 1, name: \"f1\", addresses: [{transport: \"ucx\", bytes: 61646472657373, detail: \"tcp lo\"}]}], edges: [{peer: 1, token: 7c742d6f139a4a0da82dacbab18b8120, window_messages: 4, window_bytes: 67108864, message_bytes_max: 1073741824, policy: 1, other_end: \"f1.tx.out\", transport: \"ucx\", transport_reason: \"its ends are in two hosts\"}]\n"
+	"  c: HOST_WIRE of host 3, run 1, epoch 1: peers: [{host: 1, epoch: 1, name: \"f1\", addresses: [{transport: \"ucx\", bytes: 61646472657373, detail: \"tcp lo\"}]}], edges: [{flow: 1, peer: 1, token: 140b35208339ca7f0e5accfdf6f71fca, window_messages: 7, window_bytes: 67108864, message_bytes_max: 1073741824, policy: 2, other_end: \"f1.tx.out\", order: 1, transport: \"ucx\", transport_reason: \"its ends are in two hosts\"}]\n"
+	"  waits for 0.250 s\n"
+	"they are wired\n"
+	"  a: HOST_START of host 1, run 1, epoch 1: \n"
+	"  b: HOST_START of host 2, run 1, epoch 1: \n"
+	"  c: HOST_START of host 3, run 1, epoch 1: \n"
+	"  waits for 0.250 s\n"
+	"they run\n"
+	"  | runs in 3 hosts\n"
+	"  waits for 0.250 s\n"
+	"a second goes by\n"
+	"  shows: running 1.0 s, 5 messages\n"
+	"  waits for 0.150 s\n"
+	"SIGTERM\n"
+	"  a: HOST_STOP of host 1, run 1, epoch 1: drain_ns: 10000000000\n"
+	"  b: HOST_STOP of host 2, run 1, epoch 1: drain_ns: 10000000000\n"
+	"  c: HOST_STOP of host 3, run 1, epoch 1: drain_ns: 10000000000\n"
+	"  waits for 0.150 s\n"
+	"they do not drain in time\n"
+	"  | did not drain within 10.0 s; what is queued is dropped\n"
+	"  a: HOST_STOP of host 1, run 1, epoch 1: \n"
+	"  b: HOST_STOP of host 2, run 1, epoch 1: \n"
+	"  c: HOST_STOP of host 3, run 1, epoch 1: \n"
+	"  shows: draining 13.0 s, 5 messages\n"
+	"  waits for 0.150 s\n"
+	"nor end\n"
+	"  | f1 on worker a did not end within 2.0 s; it is killed\n"
+	"  | f2 on worker b did not end within 2.0 s; it is killed\n"
+	"  | f3 on worker c did not end within 2.0 s; it is killed\n"
+	"  a: HOST_KILL of host 1, run 1, epoch 1: \n"
+	"  b: HOST_KILL of host 2, run 1, epoch 1: \n"
+	"  c: HOST_KILL of host 3, run 1, epoch 1: \n"
+	"  shows: closing 15.0 s, 5 messages\n"
+	"  waits for 0.200 s\n"
+	"two are killed\n"
+	"  waits for 0.200 s\n"
+	"the third one is not seen to be\n"
+	"  | worker c did not confirm the end of f3; what it counted last is used\n"
+	"  a: APP_ENDED, run 1, epoch 0: \n"
+	"  b: APP_ENDED, run 1, epoch 0: \n"
+	"  c: APP_ENDED, run 1, epoch 0: \n"
+	"  shows: killing 16.0 s, 6 messages\n"
+	"  waits for 0.200 s\n"
+	"{\"application\": \"app\", \"result\": \"stopped\", \"reason\": null, \"exit_code\": 0,\n"
+	" \"started_unix_ns\": 1060500000000, \"first_message_ns\": 0, \"duration_ns\": 16100000000, \"shutdown_ns\": 15000000000,\n"
+	" \"fragments\": [\n"
+	"  {\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"stopped\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"tx\", \"type\": \"t\", \"ticks\": 9, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]},\n"
+	"  {\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"stopped\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 6, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]},\n"
+	"  {\"name\": \"f3\", \"worker\": \"c\", \"host_pid\": 103, \"state\": \"lost\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 0, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]}],\n"
+	" \"flows\": [\n"
+	"  {\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\", \"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\",\n"
+	"   \"sent\": 9, \"delivered\": 6, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 3, \"in_flight\": 0, \"exact\": true, \"bytes\": 0,\n"
+	"   \"latency_ns\": {\"count\": 0, \"p50\": 0, \"p99\": 0, \"p999\": 0, \"max\": 0}},\n"
+	"  {\"from\": \"f1.tx.out\", \"to\": \"f3.rx.in\", \"edge\": \"ucx\", \"capacity\": 7, \"policy\": \"pop\",\n"
+	"   \"sent\": 0, \"delivered\": 0, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 0, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0,\n"
+	"   \"latency_ns\": null, \"latency_reason\": \"its ends have two clocks, which are not compared yet\"}]}\n"
+	"the workers go\n"
+	"  | worker a left: end of file\n"
+	"  | worker b left: end of file\n"
+	"  | worker c left: end of file\n"
+	"  waits\n";
+
+Test(driver_transcript, an_application_that_is_stopped)
+{
+	struct world w;
+
+	world_init(&w);
+	transcript_begin();
+	app(&w, three_fragments);
+	note(&w, "the application comes");
+	pass(&w, 10500 * MS);
+	note(&w, "10 s go by");
+	three_come(&w);
+	note(&w, "its workers come");
+	say_prepared(&w, 1, 1, "f1", true);
+	say_prepared(&w, 2, 2, "f2", false);
+	say_prepared(&w, 3, 3, "f3", false);
+	note(&w, "they have prepared");
+	all_say(&w, FW_HOST_WIRED);
+	note(&w, "they are wired");
+	all_say(&w, FW_HOST_STARTED);
+	note(&w, "they run");
+	say_stats(&w, 2, 2, false, 0, 5);
+	pass_beating(&w, 1100 * MS, 1, 3);
+	note(&w, "a second goes by");
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	note(&w, "SIGTERM");
+	pass_beating(&w, 12500 * MS, 1, 3);
+	note(&w, "they do not drain in time");
+	pass_beating(&w, 1700 * MS, 1, 3);
+	note(&w, "nor end");
+	say_stats(&w, 1, 1, true, 9, 0);
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_stats(&w, 2, 2, true, 0, 6);
+	say_exit(&w, 2, 2, 137, 9, "");
+	note(&w, "two are killed");
+	pass_beating(&w, 1500 * MS, 1, 3);
+	note(&w, "the third one is not seen to be");
+	note_summary(&w);
+	for (uint64_t c = 1; c <= 3; c++)
+		step(&w, &(struct drv_event){
+				 .kind = DRV_EVENT_CLOSED, .connection = c, .text = "end of file"});
+	note(&w, "the workers go");
+	transcript_expect(stopped);
+	world_fini(&w);
+}
+
+static const char lost[] =
+	"c says nothing\n"
+	"  | worker c has not been heard for 1.0 s\n"
+	"  shows: running 1.0 s, 5 messages\n"
+	"  waits for 0.250 s\n"
+	"a host misses it too\n"
+	"  | the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\n"
+	"  | worker a did not confirm the end of f1; what it counted last is used\n"
+	"  | worker b did not confirm the end of f2; what it counted last is used\n"
+	"  a: HOST_KILL of host 1, run 1, epoch 1: exit_code: 1\n"
+	"  b: HOST_KILL of host 2, run 1, epoch 1: exit_code: 1\n"
+	"  c: HOST_KILL of host 3, run 1, epoch 1: exit_code: 1\n"
+	"  a: APP_ENDED, run 1, epoch 0: exit_code: 1\n"
+	"  b: APP_ENDED, run 1, epoch 0: exit_code: 1\n"
+	"  closes c\n"
+	"  shows: killing 2.0 s, 5 messages\n"
+	"  waits for 0.200 s\n"
+	"the others are killed\n"
+	"  waits for 0.200 s\n"
+	"{\"application\": \"app\", \"result\": \"failed\", \"reason\": \"the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\", \"exit_code\": 1,\n"
+	" \"failure\": {\"code\": \"edge_lost\", \"scope\": \"edge\", \"sentence\": \"the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\", \"operator\": null, \"worker\": \"a\"},\n"
+	" \"started_unix_ns\": 1050000000000, \"first_message_ns\": 0, \"duration_ns\": 3000000000, \"shutdown_ns\": 1000000000,\n"
+	" \"fragments\": [\n"
+	"  {\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"lost\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"tx\", \"type\": \"t\", \"ticks\": 20, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]},\n"
+	"  {\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"lost\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 5, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]},\n"
+	"  {\"name\": \"f3\", \"worker\": \"c\", \"host_pid\": 103, \"state\": \"lost\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 0, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]}],\n"
+	" \"flows\": [\n"
+	"  {\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\", \"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\",\n"
+	"   \"sent\": 20, \"delivered\": 16, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 4, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0,\n"
+	"   \"latency_ns\": {\"count\": 0, \"p50\": 0, \"p99\": 0, \"p999\": 0, \"max\": 0}},\n"
+	"  {\"from\": \"f1.tx.out\", \"to\": \"f3.rx.in\", \"edge\": \"ucx\", \"capacity\": 7, \"policy\": \"pop\",\n"
+	"   \"sent\": 21, \"delivered\": 0, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 21, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0,\n"
+	"   \"latency_ns\": null, \"latency_reason\": \"its ends have two clocks, which are not compared yet\"}]}\n";
+
+Test(driver_transcript, an_application_that_loses_a_worker)
+{
+	struct world w;
+
+	world_init(&w);
+	transcript_begin();
+	three_come(&w);
+	app(&w, three_fragments);
+	say_prepared(&w, 1, 1, "f1", true);
+	say_prepared(&w, 2, 2, "f2", false);
+	say_prepared(&w, 3, 3, "f3", false);
+	all_say(&w, FW_HOST_WIRED);
+	all_say(&w, FW_HOST_STARTED);
+	note(&w, "it runs");
+	transcript_forget();
+	say_stats(&w, 1, 1, false, 20, 0);
+	say_stats(&w, 2, 2, false, 0, 5);
+	pass_beating(&w, 1500 * MS, 1, 2);
+	note(&w, "c says nothing");
+	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "no beat");
+	pass_beating(&w, 1800 * MS, 1, 2);
+	note(&w, "a host misses it too");
+	say_stats(&w, 1, 1, true, 22, 0);
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_stats(&w, 2, 2, true, 0, 21);
+	say_exit(&w, 2, 2, 137, 9, "");
+	note(&w, "the others are killed");
+	cr_assert(w.ended);
+	note_summary(&w);
+	transcript_expect(lost);
+	world_fini(&w);
+}

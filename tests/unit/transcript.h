@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_TRANSCRIPT_H
+#define TESTS_TRANSCRIPT_H
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <frag/v1/control.pb-c.h>
+#include <wire/message.h>
+
+/*
+ * What a core does in a whole life, as text that a test compares with what it should be: every
+ * message with all its fields, every line, every deadline. A change of what is said or how long is
+ * waited shows here first; where it is wanted, the text of the test changes with it.
+ */
+static FILE *transcript;
+static char *transcript_text;
+static size_t transcript_size;
+
+static inline void transcript_begin(void)
+{
+	transcript = open_memstream(&transcript_text, &transcript_size);
+	cr_assert_not_null(transcript);
+}
+
+/* What came before is the matter of another test. */
+static inline void transcript_forget(void)
+{
+	rewind(transcript);
+}
+
+/* Shows the first line that differs, and where. */
+static inline void transcript_expect(const char *expected)
+{
+	const char *is, *should = expected;
+	int line = 1;
+
+	fclose(transcript);
+	is = transcript_text;
+	for (; *is != '\0' || *should != '\0'; line++) {
+		size_t is_bytes = strcspn(is, "\n"), should_bytes = strcspn(should, "\n");
+
+		if (is_bytes != should_bytes || memcmp(is, should, is_bytes) != 0)
+			break;
+		is += is_bytes + (is[is_bytes] == '\n');
+		should += should_bytes + (should[should_bytes] == '\n');
+	}
+	if (*is != '\0' || *should != '\0') {
+		fprintf(stderr, "line %d should be: %.*s\nthe whole transcript:\n%s", line,
+			(int)strcspn(should, "\n"), should, transcript_text);
+		cr_assert_fail("line %d differs", line);
+	}
+	free(transcript_text);
+}
+
+static inline void transcript_fields(const ProtobufCMessage *message);
+
+/* One value of a field. Returns whether it is the default, which is not shown. */
+static inline bool transcript_value(const ProtobufCFieldDescriptor *field, const void *at,
+				    bool show)
+{
+	const ProtobufCBinaryData *bytes = at;
+
+	switch (field->type) {
+	case PROTOBUF_C_TYPE_MESSAGE:
+		if (show && *(ProtobufCMessage *const *)at != NULL) {
+			fprintf(transcript, "{");
+			transcript_fields(*(ProtobufCMessage *const *)at);
+			fprintf(transcript, "}");
+		}
+		return *(ProtobufCMessage *const *)at == NULL;
+	case PROTOBUF_C_TYPE_STRING:
+		if (show)
+			fprintf(transcript, "\"%s\"", *(const char *const *)at);
+		return **(const char *const *)at == '\0';
+	case PROTOBUF_C_TYPE_BYTES:
+		if (show && bytes->len > 16)
+			fprintf(transcript, "<%zu bytes>", bytes->len);
+		for (size_t i = 0; show && bytes->len <= 16 && i < bytes->len; i++)
+			fprintf(transcript, "%02x", bytes->data[i]);
+		return bytes->len == 0;
+	case PROTOBUF_C_TYPE_UINT64:
+	case PROTOBUF_C_TYPE_FIXED64:
+	case PROTOBUF_C_TYPE_INT64:
+	case PROTOBUF_C_TYPE_SINT64:
+	case PROTOBUF_C_TYPE_SFIXED64:
+		if (show)
+			fprintf(transcript, "%" PRId64, *(const int64_t *)at);
+		return *(const int64_t *)at == 0;
+	default:
+		if (show)
+			fprintf(transcript, "%" PRId32, *(const int32_t *)at);
+		return *(const int32_t *)at == 0;
+	}
+}
+
+static inline void transcript_fields(const ProtobufCMessage *message)
+{
+	const char *before = "";
+
+	for (unsigned int i = 0; i < message->descriptor->n_fields; i++) {
+		const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
+		const uint8_t *base = (const uint8_t *)message, *at = base + field->offset;
+		const size_t quantifier =
+			field->quantifier_offset != 0
+				? *(const size_t *)(base + field->quantifier_offset)
+				: 0;
+
+		if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0)
+			continue;
+		if (field->label == PROTOBUF_C_LABEL_REPEATED && quantifier > 0) {
+			const uint8_t *values = *(const uint8_t *const *)at;
+			size_t bytes = field->type == PROTOBUF_C_TYPE_UINT64 ||
+						       field->type == PROTOBUF_C_TYPE_MESSAGE ||
+						       field->type == PROTOBUF_C_TYPE_STRING
+					       ? 8
+					       : 4;
+
+			fprintf(transcript, "%s%s: [", before, field->name);
+			for (size_t k = 0; k < quantifier; k++) {
+				fprintf(transcript, "%s", k > 0 ? ", " : "");
+				transcript_value(field, values + k * bytes, true);
+			}
+			fprintf(transcript, "]");
+		} else if (field->label != PROTOBUF_C_LABEL_REPEATED &&
+			   !transcript_value(field, at, false)) {
+			fprintf(transcript, "%s%s: ", before, field->name);
+			transcript_value(field, at, true);
+		} else {
+			continue;
+		}
+		before = ", ";
+	}
+}
+
+/* "HOST_STOP of host 1, run 1, epoch 1: drain_ns: 10000000000", without the sequence. */
+static inline void transcript_message(const char *to, const struct fw_message *message)
+{
+	Frag__V1__Envelope *envelope;
+	const ProtobufCMessage *body;
+	uint8_t *frame;
+	size_t size;
+
+	if (message->kind == FW_BEAT)
+		return;
+	cr_assert_eq(fw_encode(message, &frame, &size), 0);
+	envelope = frag__v1__envelope__unpack(NULL, size - 4, frame + 4);
+	fragi_free(frame);
+	body = (const ProtobufCMessage *)envelope->hello; /* all bodies share one place */
+	fprintf(transcript, "  %s: %s", to, fw_kind_name(message->kind));
+	if (message->reply_to != 0)
+		fprintf(transcript, " in reply to %" PRIu64, message->reply_to);
+	if (message->host != 0)
+		fprintf(transcript, " of host %u", message->host);
+	if (message->run != 0)
+		fprintf(transcript, ", run %" PRIu64 ", epoch %" PRIu64, message->run,
+			message->epoch);
+	fprintf(transcript, ": ");
+	transcript_fields(body);
+	fprintf(transcript, "\n");
+	frag__v1__envelope__free_unpacked(envelope, NULL);
+}
+
+static inline void transcript_deadline(int64_t deadline_ns, int64_t now_ns)
+{
+	if (deadline_ns == INT64_MAX)
+		fprintf(transcript, "  waits\n");
+	else
+		fprintf(transcript, "  waits for %.3f s\n", (double)(deadline_ns - now_ns) * 1e-9);
+}
+
+#endif
