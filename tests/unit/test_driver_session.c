@@ -290,6 +290,25 @@ Test(driver_session, what_a_worker_may_not_say_ends_its_session)
 	world_fini(&w);
 }
 
+Test(driver_session, what_is_said_of_a_host_that_is_not_there_is_not_heard)
+{
+	static const uint32_t numbers[] = {0, 3, UINT32_MAX};
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	w.log[0] = '\0';
+	for (size_t i = 0; i < FRAG_COUNT_OF(numbers); i++) {
+		say_event(&w, 1, numbers[i], FW_STATE_FAILED, "it breaks");
+		say_stats(&w, 1, numbers[i], true, 5, 5);
+		say_exit(&w, 1, numbers[i], 1, 0, "it has exited");
+	}
+	cr_expect_str_eq(w.log, "");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	cr_expect_eq(drv_core_session_count(w.core), 2);
+	world_fini(&w);
+}
+
 Test(driver_session, fragments_named_in_full_or_all_are_no_misspellings)
 {
 	struct world w;

@@ -124,6 +124,33 @@ Test(driver_wiring, a_host_without_a_data_plane_cannot_be_wired_to_another)
 	world_fini(&w);
 }
 
+/* However many flows lead to it. */
+Test(driver_wiring, a_host_that_nobody_reaches_is_reported_once)
+{
+	static const char sentence[] = "f2 on worker b has opened no transport";
+	struct table tx = table_of("f1", true), rx = table_of("f2", false);
+	struct world w;
+
+	world_init(&w);
+	rx.address_bytes = 0;
+	app(&w, "frag: 1\n"
+		"application: app\n"
+		"fragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {rx: {type: t}}}\n"
+		"  f3: {operators: {tx: {type: t}}}\n"
+		"flows: [f1.tx.out -> f2.rx.in, f3.tx.out -> f2.rx.in]\n");
+	both_come(&w);
+	hello(&w, 3, "c", "f3");
+	say_table(&w, 1, 1, &tx);
+	say_table(&w, 2, 2, &rx);
+	tx.fragment = "f3";
+	say_table(&w, 3, 3, &tx);
+	assert_has(w.errors, sentence);
+	cr_expect_null(strstr(strstr(w.errors, sentence) + 1, sentence), "%s", w.errors);
+	world_fini(&w);
+}
+
 Test(driver_wiring, a_loopback_address_is_no_use_to_another_node)
 {
 	static const struct {

@@ -272,6 +272,32 @@ Test(worker_host, long_names_of_fragments_are_cut)
 	cr_expect_leq(strlen(sent(FW_HOST_EXIT)->exit.failure.sentence), 200);
 }
 
+/* What follows does not take it back. */
+Test(worker_host, a_failure_that_a_host_reported_stays_the_first_one)
+{
+	struct fw_message failed = host_frame(FW_HOST_EVENT);
+	struct fw_message other = host_frame(FW_HOST_WIRED);
+
+	start_attached(true);
+	spawn(1);
+	failed.event.state = FW_STATE_FAILED;
+	failed.event.failure =
+		(struct fw_failure){FRAGI_FAILURE_GRAPH_INVALID, "no such port", "f.op"};
+	from_host(&failed);
+	other.result.failure =
+		(struct fw_failure){FRAGI_FAILURE_LIBRARY_MISSING, "no such library", ""};
+	from_host(&other);
+	other = host_frame(FW_HOST_STARTED);
+	from_host(&other);
+	exited(0, 0, false);
+	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "", "it told why, and goes");
+	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "the peer closed the connection"});
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, fragi_failure_exit(FRAGI_FAILURE_GRAPH_INVALID));
+}
+
 Test(worker_host, a_host_that_could_not_be_prepared_is_said_to_have_failed_once)
 {
 	struct fw_message failed = host_frame(FW_HOST_PREPARED);

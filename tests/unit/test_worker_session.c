@@ -308,6 +308,44 @@ Test(worker_session, nothing_is_heard_before_the_connection_is_there_and_it_come
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
 }
 
+/* What the last driver asked for is its own matter: the next one may be another. */
+Test(worker_session, a_driver_that_does_not_welcome_is_given_up_in_this_workers_time)
+{
+	struct fw_message slow = welcome;
+	int64_t from;
+
+	slow.welcome.dead_ns = 60000 * MS;
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
+	from_driver(&slow);
+	step((struct wrk_event){
+		.kind = WRK_DRIVER_LOST, .connection = seen_connection, .text = "end of file"});
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	step((struct wrk_event){.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
+	from = now;
+	cr_assert(timers_until(now + 60000 * MS, WRK_DO_DISCONNECT));
+	cr_expect_eq(now - from, FRAGI_DEAD_NS);
+}
+
+/* Nothing about the network is logged any more once it is there. */
+Test(worker_session, the_line_about_the_network_is_the_last_one_when_it_is_there)
+{
+	make(false);
+	step((struct wrk_event){.kind = WRK_NETWORK, .text = "eth0 has no link"});
+	step((struct wrk_event){.kind = WRK_START});
+	attach();
+	step((struct wrk_event){.kind = WRK_NETWORK});
+	cr_expect_str_eq(logged(FRAGI_LOG_INFO), "the network is there");
+	for (int64_t until = now + 60000 * MS; now < until;) {
+		cr_assert(timers_until(until, WRK_DO_SEND_DRIVER));
+		cr_assert_null(logged(FRAGI_LOG_WARN), "%s", logged(FRAGI_LOG_WARN));
+		from_driver(&beat);
+	}
+	step((struct wrk_event){.kind = WRK_NETWORK, .text = "eth0 has no link"});
+	cr_expect_not_null(logged(FRAGI_LOG_WARN), "it is gone again");
+}
+
 Test(worker_session, what_the_driver_asks_for_is_kept_within_reason)
 {
 	struct fw_message quick = welcome, slow = welcome;
