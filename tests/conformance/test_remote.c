@@ -424,7 +424,10 @@ Test(remote, a_peer_is_closed_and_freed_alone)
 	cr_assert_eq(fragi_remote_endpoint_state(to_first->endpoints), FRAGI_ENDPOINT_LEFT);
 	fragi_pump_lock(pair.pump[0]);
 	cr_assert(fragi_remote_peer_stop(to_third, soon()));
+	cr_assert_eq(pair.remote[0]->flows[config.flow].endpoint, to_third->endpoints);
 	fragi_remote_peer_free(to_third);
+	cr_assert_null(pair.remote[0]->flows[config.flow].endpoint, "it is freed");
+	cr_assert_not_null(pair.remote[0]->flows[7].endpoint, "that of the pair is not");
 	fragi_pump_unlock(pair.pump[0]);
 	for (unsigned int n = 0; n < 4; n++) {
 		struct frag_message *message = fragi_rx_take(rx, fragi_stamp());

@@ -175,6 +175,7 @@ Test(driver_memory, a_client_without_memory_goes_alone, .timeout = 300)
 {
 	struct world *w = malloc(sizeof(*w));
 	int64_t at_step = 0, skip = 0, turned_away = 0, without_reply = 0, replies = 0;
+	const struct fw_message *reply;
 	bool more = true;
 
 	while (more) {
@@ -189,7 +190,14 @@ Test(driver_memory, a_client_without_memory_goes_alone, .timeout = 300)
 		w->runs_short = false;
 		turned_away += strstr(w->log, "no memory is left for a session") != NULL;
 		without_reply += strstr(w->log, "no memory is left for a reply") != NULL;
-		replies += taken(w, 3, FW_REPLY) != NULL;
+		reply = taken(w, 3, FW_REPLY);
+		if (reply != NULL) {
+			replies++;
+			cr_expect_eq(reply->reply.more, 0);
+			cr_expect_eq(reply->reply.worker_count, 2);
+			cr_assert_eq(reply->reply.application_count, 1);
+			cr_expect_eq(reply->reply.applications[0].host_count, 2);
+		}
 		if (!w->broken) {
 			cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 			cr_expect_eq(drv_core_session_count(w->core), w->closed_count != 0 ? 2 : 3);

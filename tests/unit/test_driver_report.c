@@ -82,6 +82,20 @@ Test(driver_report, the_first_message_is_the_earliest_on_the_drivers_node)
 	}
 }
 
+/* A cycle delivers in both hosts. */
+Test(driver_report, the_progress_counts_what_all_hosts_delivered)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	say_stats(&w, 1, 1, false, 9, 3);
+	say_stats(&w, 2, 2, false, 3, 8);
+	pass_beating(&w, 1100 * MS, 1, 2);
+	assert_has(w.progress, "running 1.0 s, 11 messages");
+	world_fini(&w);
+}
+
 Test(driver_report, latency_needs_one_clock_and_not_one_loopback)
 {
 	static const struct {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -163,6 +164,20 @@ Test(wire_connection, messages_come_and_go, .timeout = 60)
 		uv_run(&w.loop, UV_RUN_ONCE);
 	cr_expect_eq(w.reason, 0);
 	fragi_free(frame);
+	world_fini(&w);
+}
+
+/* A small frame would wait for the acknowledgement of the one before. */
+Test(wire_connection, what_is_sent_leaves_at_once, .timeout = 60)
+{
+	struct world w = {0};
+	socklen_t length = sizeof(int);
+	int fd, value = 0;
+
+	world_init(&w);
+	cr_assert_eq(uv_fileno((uv_handle_t *)fw_connection_stream(w.accepted), &fd), 0);
+	cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &length), 0);
+	cr_expect_eq(value, 1);
 	world_fini(&w);
 }
 

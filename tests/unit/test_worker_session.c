@@ -31,6 +31,15 @@ Test(worker_session, attaches_and_beats)
 	}
 }
 
+Test(worker_session, nothing_is_due_before_it_starts)
+{
+	make(false);
+	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_DISCONNECTED);
+	step((struct wrk_event){.kind = WRK_START});
+	cr_expect_eq(wrk_core_deadline_ns(core), now + WRK_CONNECT_NS);
+}
+
 Test(worker_session, waits_with_growing_jittered_pauses_and_says_so_once)
 {
 	int64_t last, pause = 0;

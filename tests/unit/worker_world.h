@@ -62,6 +62,8 @@ static inline int step_core(const struct wrk_event *event)
 	r = wrk_core_step(core, event, now, &actions);
 	if (runs_short && fragi_alloc_fail_off() == 0)
 		short_skip = -1; /* it needs no more than that */
+	else if (runs_short)
+		cr_assert_eq(r, -ENOMEM, "memory was short, and it returned %d", r);
 	broken = runs_short && r == -ENOMEM;
 	return r;
 }
