@@ -36,15 +36,20 @@ static char *graph(bool to_and_fro)
 	return text;
 }
 
+static int64_t most_items; /* of a step of the last work */
+
 /* The work that is left, in steps that each take a while; the workers beat. */
 static int work(struct world *w)
 {
 	int steps = 0;
 
+	most_items = 0;
 	while (drv_core_deadline_ns(w->core) <= w->now_ns && !w->ended) {
 		w->now_ns += STEP_NS;
 		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 		cr_assert_leq(drv_core_step_items(w->core), DRV_STEP_ITEMS_MAX);
+		if (drv_core_step_items(w->core) > most_items)
+			most_items = drv_core_step_items(w->core);
 		if (++steps % 5 == 0) {
 			beat(w, 1);
 			beat(w, 2);
@@ -99,6 +104,7 @@ static void say_large_stats(struct world *w, uint32_t host, uint32_t rows)
 	message.stats = (struct fw_host_stats){
 		.final = true, .ops = ops, .op_count = OPS, .flows = flows, .flow_count = rows};
 	say(w, host, &message);
+	cr_expect_geq(drv_core_step_items(w->core), rows);
 	cr_assert_leq(drv_core_step_items(w->core), DRV_STEP_ITEMS_MAX);
 	free(flows);
 	free(ops);
@@ -132,6 +138,7 @@ static void live(struct world *w, bool to_and_fro, int resolving)
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
 	steps = work(w);
 	cr_expect(steps >= resolving - 4 && steps <= resolving + 4, "%d steps", steps);
+	cr_expect_geq(most_items, to_and_fro ? 2 * OPS - 1 : 1, "the edges of a host go at once");
 	cr_expect_geq(sent_of(w, 1, FW_BEAT) - beats, steps * STEP_NS / (250 * MS));
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WIRING, "%s", w->errors);
 	both_run(w);

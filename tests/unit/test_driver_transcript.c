@@ -261,3 +261,135 @@ Test(driver_transcript, an_application_that_loses_a_worker)
 	transcript_expect(lost);
 	world_fini(&w);
 }
+
+static const char errors[] =
+	"one has found errors\n"
+	"  waits for 0.250 s\n"
+	"the third one is not waited for\n"
+	"  | app.yaml:5:9: one\n"
+	"  | there is no such library\n"
+	"  | and 3 more errors\n"
+	"  a: HOST_KILL of host 1, run 1, epoch 1: exit_code: 2\n"
+	"  b: HOST_KILL of host 2, run 1, epoch 1: exit_code: 2\n"
+	"  c: HOST_KILL of host 3, run 1, epoch 1: exit_code: 2\n"
+	"  shows: killing\n"
+	"  waits for 0.250 s\n"
+	"all are killed\n"
+	"  a: APP_ENDED, run 1, epoch 0: exit_code: 2\n"
+	"  b: APP_ENDED, run 1, epoch 0: exit_code: 2\n"
+	"  c: APP_ENDED, run 1, epoch 0: exit_code: 2\n"
+	"  waits for 0.250 s\n"
+	"{\"application\": \"app\", \"result\": \"failed\", \"reason\": \"app.yaml:5:9: one\", \"exit_code\": 2,\n"
+	" \"failure\": {\"code\": \"graph_invalid\", \"scope\": \"graph\", \"sentence\": \"app.yaml:5:9: one\", \"operator\": null, \"worker\": \"b\"},\n"
+	" \"started_unix_ns\": 0, \"first_message_ns\": 0, \"duration_ns\": 2500000000, \"shutdown_ns\": 500000000,\n"
+	" \"fragments\": [\n"
+	"  {\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"prepared\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"tx\", \"type\": \"t\", \"ticks\": 0, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]},\n"
+	"  {\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"failed\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": []},\n"
+	"  {\"name\": \"f3\", \"worker\": \"c\", \"host_pid\": 0, \"state\": \"prepared\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": []}],\n"
+	" \"flows\": []}\n";
+
+Test(driver_transcript, an_application_with_errors)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
+	struct fw_failure found[] = {
+		{FRAGI_FAILURE_GRAPH_INVALID, "one", "", "app.yaml", 5, 9},
+		{FRAGI_FAILURE_LIBRARY_MISSING, "there is no such library", "f2.rx"}};
+	struct world w;
+
+	world_init(&w);
+	transcript_begin();
+	three_come(&w);
+	app(&w, three_fragments);
+	say_prepared(&w, 1, 1, "f1", true);
+	note(&w, "one has prepared");
+	transcript_forget();
+	message.prepared = (struct fw_host_prepared){
+		.errors = found, .error_count = 2, .errors_beyond = 3, .pid = 102};
+	say(&w, 2, &message);
+	note(&w, "one has found errors");
+	pass_beating(&w, 2500 * MS, 1, 3);
+	note(&w, "the third one is not waited for");
+	for (uint32_t host = 1; host <= 3; host++)
+		say_exit(&w, host, host, 137, 9, "");
+	note(&w, "all are killed");
+	note_summary(&w);
+	transcript_expect(errors);
+	world_fini(&w);
+}
+
+static const char failure[] =
+	"the client asks\n"
+	"  d: REPLY in reply to 2: applications: [{run: 1, name: \"app\", state: \"running\", hosts: [{number: 1, fragments: \"f1\", worker: \"a\", state: \"running\", pid: 101}, {number: 2, fragments: \"f2\", worker: \"b\", state: \"running\", pid: 102}, {number: 3, fragments: \"f3\", worker: \"c\", state: \"running\", pid: 103}]}], workers: [{name: \"a\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"b\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"c\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}]\n"
+	"  waits for 0.250 s\n"
+	"an operator fails\n"
+	"  | f2.rx: compute returned -5\n"
+	"  a: HOST_KILL of host 1, run 1, epoch 1: exit_code: 1\n"
+	"  b: HOST_KILL of host 2, run 1, epoch 1: exit_code: 1\n"
+	"  c: HOST_KILL of host 3, run 1, epoch 1: exit_code: 1\n"
+	"  waits for 0.250 s\n"
+	"two are gone, and the client asks again\n"
+	"  d: REPLY in reply to 3: applications: [{run: 1, name: \"app\", state: \"killing\", hosts: [{number: 1, fragments: \"f1\", worker: \"a\", state: \"gone\", pid: 101}, {number: 2, fragments: \"f2\", worker: \"b\", state: \"gone\", pid: 102}, {number: 3, fragments: \"f3\", worker: \"c\", state: \"killed\", pid: 103}]}], workers: [{name: \"a\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"b\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"c\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}]\n"
+	"  waits for 0.250 s\n"
+	"the third one is gone\n"
+	"  a: APP_ENDED, run 1, epoch 0: exit_code: 1\n"
+	"  b: APP_ENDED, run 1, epoch 0: exit_code: 1\n"
+	"  c: APP_ENDED, run 1, epoch 0: exit_code: 1\n"
+	"  waits for 0.250 s\n"
+	"{\"application\": \"app\", \"result\": \"failed\", \"reason\": \"f2.rx: compute returned -5\", \"exit_code\": 1,\n"
+	" \"failure\": {\"code\": \"operator_failed\", \"scope\": \"operator\", \"sentence\": \"f2.rx: compute returned -5\", \"operator\": \"f2.rx\", \"worker\": \"b\"},\n"
+	" \"started_unix_ns\": 1050000000000, \"first_message_ns\": 0, \"duration_ns\": 0, \"shutdown_ns\": 0,\n"
+	" \"fragments\": [\n"
+	"  {\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"stopped\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"tx\", \"type\": \"t\", \"ticks\": 22, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]},\n"
+	"  {\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"failed\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 20, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]},\n"
+	"  {\"name\": \"f3\", \"worker\": \"c\", \"host_pid\": 103, \"state\": \"stopped\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 21, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]}],\n"
+	" \"flows\": [\n"
+	"  {\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\", \"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\",\n"
+	"   \"sent\": 22, \"delivered\": 20, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 2, \"in_flight\": 0, \"exact\": true, \"bytes\": 0,\n"
+	"   \"latency_ns\": {\"count\": 0, \"p50\": 0, \"p99\": 0, \"p999\": 0, \"max\": 0}},\n"
+	"  {\"from\": \"f1.tx.out\", \"to\": \"f3.rx.in\", \"edge\": \"ucx\", \"capacity\": 7, \"policy\": \"pop\",\n"
+	"   \"sent\": 21, \"delivered\": 21, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 0, \"in_flight\": 0, \"exact\": true, \"bytes\": 0,\n"
+	"   \"latency_ns\": null, \"latency_reason\": \"its ends have two clocks, which are not compared yet\"}]}\n";
+
+Test(driver_transcript, an_operator_that_fails_while_a_client_looks_on)
+{
+	struct fw_message failed = of_host(FW_HOST_EVENT, 2);
+	struct world w;
+
+	world_init(&w);
+	transcript_begin();
+	three_come(&w);
+	app(&w, three_fragments);
+	client_hello(&w, 4, "top");
+	say_prepared(&w, 1, 1, "f1", true);
+	say_prepared(&w, 2, 2, "f2", false);
+	say_prepared(&w, 3, 3, "f3", false);
+	all_say(&w, FW_HOST_WIRED);
+	all_say(&w, FW_HOST_STARTED);
+	note(&w, "it runs");
+	transcript_forget();
+	request_state(&w, 4, 2);
+	note(&w, "the client asks");
+	failed.event = (struct fw_host_event){
+		.state = FW_STATE_FAILED,
+		.failure = {FRAGI_FAILURE_OPERATOR_FAILED, "f2.rx: compute returned -5", "f2.rx"}};
+	say(&w, 2, &failed);
+	note(&w, "an operator fails");
+	say_stats(&w, 1, 1, true, 22, 0);
+	say_exit(&w, 1, 1, 139, 11, "fraghost 101 crashed");
+	say_stats(&w, 2, 2, true, 0, 20);
+	say_exit(&w, 2, 2, 137, 9, "");
+	request_state(&w, 4, 3);
+	note(&w, "two are gone, and the client asks again");
+	say_stats(&w, 3, 3, true, 0, 21);
+	say_exit(&w, 3, 3, 0, 0, "");
+	note(&w, "the third one is gone");
+	note_summary(&w);
+	transcript_expect(failure);
+	world_fini(&w);
+}

@@ -267,6 +267,52 @@ Test(end, a_failure_in_compute_stops_the_application_with_a_sentence)
 	}
 }
 
+static int leaver_compute(void *state, struct frag_tick *tick)
+{
+	(void)state, (void)tick;
+	pthread_exit(NULL);
+}
+
+static const struct frag_op_type leaver_type = {
+	FRAG_OP_TYPE_INIT, .name = "leaver", FRAG_PORTS(source_ports), .compute = leaver_compute};
+static const struct frag_op_type *const leaver_ops[] = {&leaver_type, &sink_type};
+static const struct frag_plugin leaver_plugin = {.struct_size = sizeof(struct frag_plugin),
+						 .abi_major = FRAG_ABI_MAJOR,
+						 .name = "leaver",
+						 .version = "1",
+						 FRAG_OPS(leaver_ops)};
+
+static bool has_failed(struct rig *rig)
+{
+	return rig->failed > 0;
+}
+
+Test(end, an_operator_that_ends_its_thread_has_failed)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_prepare_good(&rig, &leaver_plugin,
+				 rig_graph(s, "operators:\n"
+					      "  rx: {type: sink}\n"
+					      "  tx: {type: leaver}\n"
+					      "flows: [tx -> rx]\n"));
+		rig_start(&rig);
+		cr_assert(rig_wait(&rig, has_failed, RIG_LIMIT_NS));
+		cr_expect_eq(rig.failed, 1);
+		cr_expect_str_eq(
+			rig.sentence,
+			"app.tx: compute has ended its thread (pthread_exit), which belongs to frag; return instead");
+		for (uint32_t i = 0; i < 2; i++)
+			cr_expect_eq(fragi_run_ledger(rig.run)->ops[i].state == FRAGI_OP_FAILED,
+				     strcmp(rig.run->fragments[0].fragment->ops[i]->name, "tx") ==
+					     0);
+		cr_expect(atomic_load(&rig.run->hung), "nothing may be freed under its operators");
+		rig_end(&rig);
+	}
+}
+
 Test(end, a_failure_in_start_stops_those_that_were_started)
 {
 	struct rig rig;
