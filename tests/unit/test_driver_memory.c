@@ -84,6 +84,7 @@ enum outcome { AS_EVER, WITHOUT_MEMORY, TURNED_AWAY, BROKEN, OUTCOMES };
 
 static enum outcome outcome_of(const struct world *w, int exit_code)
 {
+	cr_assert_null(strstr(w->log, "(null)"), "%s", w->log);
 	if (w->broken)
 		return BROKEN;
 	if (w->ended && w->exit_code == 1 && strcmp(w->reason, no_memory) == 0)
