@@ -27,6 +27,7 @@ TYPES = {"const", "static", "struct", "enum", "union", "unsigned", "signed", "bo
 # These make no program behave differently, or only say what is there.
 LEFT_ALONE = re.compile(r"(static_)?assert|_Static_assert|log_debug|log_trace|sizeof|offsetof|alignof|_Alignof|typeof|"
                         r"__typeof__|__attribute__|FRAG_PRINTF|va_start|va_end|va_copy|abort")
+QUIET_LEVELS = {"FRAGI_LOG_DEBUG", "FRAGI_LOG_TRACE"}
 KEYWORDS = {"if", "while", "for", "switch", "return", "sizeof", "do", "else", "case", "goto"}
 OPEN, CLOSE = "([{", ")]}"
 # Ends an operand of && and ||, together with the brackets around it.
@@ -113,12 +114,16 @@ def is_head(tokens, begin):
 
 
 def left_alone(tokens, first, last):
-    """Indices of the tokens inside the arguments of LEFT_ALONE."""
+    """Indices of the tokens inside the arguments of LEFT_ALONE, and of log calls of level debug or trace."""
     found = set()
     for i in range(first, last):
         t = tokens[i]
-        if t.kind == "word" and LEFT_ALONE.fullmatch(t.text) and tokens[i + 1].text == "(":
-            found.update(range(i, tokens[i + 1].partner + 1))
+        if t.kind != "word" or tokens[i + 1].text != "(":
+            continue
+        inside = range(i, tokens[i + 1].partner + 1)
+        if LEFT_ALONE.fullmatch(t.text) or (t.text.endswith("_log") and
+                                            any(tokens[k].text in QUIET_LEVELS for k in inside)):
+            found.update(inside)
     return found
 
 

@@ -80,6 +80,24 @@ Test(driver_wiring, errors_of_hosts_and_of_flows_come_once_and_in_the_order_of_t
 	world_fini(&w);
 }
 
+/* What it would have had is not missed: its own error is the cause. */
+Test(driver_wiring, a_host_without_a_table_has_no_wrong_flows)
+{
+	struct fw_failure error = {FRAGI_FAILURE_LIBRARY_MISSING, "there is no such library", ""};
+	struct fw_message failed = of_host(FW_HOST_PREPARED, 2);
+	struct world w;
+
+	world_init(&w);
+	app(&w, two_fragments);
+	both_come(&w);
+	say_prepared(&w, 1, 1, "f1", true);
+	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
+	say(&w, 2, &failed);
+	cr_expect_str_eq(w.errors, "there is no such library\n");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	world_fini(&w);
+}
+
 Test(driver_wiring, tables_that_were_not_asked_for_are_refused)
 {
 	struct world w;

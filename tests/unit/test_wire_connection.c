@@ -146,6 +146,14 @@ static size_t beat(uint8_t **out_frame)
 	return size;
 }
 
+static void expect_closed(struct world *w, int reason, const char *sentence)
+{
+	while (w->closed == 0)
+		uv_run(&w->loop, UV_RUN_ONCE);
+	cr_expect_eq(w->reason, reason);
+	cr_expect_str_eq(w->sentence, sentence);
+}
+
 Test(wire_connection, messages_come_and_go, .timeout = 60)
 {
 	struct world w = {.admit = true, .answer = true};
@@ -204,9 +212,7 @@ Test(wire_connection, who_says_nothing_goes, .timeout = 60)
 	struct world w = {.options = {.admit_ns = 30000000}};
 
 	world_init(&w);
-	while (w.closed == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(w.reason, -ETIMEDOUT);
+	expect_closed(&w, -ETIMEDOUT, "the peer did not say who it is in time");
 	world_fini(&w);
 }
 
@@ -253,9 +259,7 @@ Test(wire_connection, a_message_that_does_not_end_ends_it, .timeout = 60)
 	while (w.messages == 0)
 		uv_run(&w.loop, UV_RUN_ONCE);
 	raw_send(&w, frame, 3);
-	while (w.closed == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(w.reason, -ETIMEDOUT);
+	expect_closed(&w, -ETIMEDOUT, "the peer began a message and did not end it in time");
 	fragi_free(frame);
 	world_fini(&w);
 }
@@ -283,9 +287,7 @@ Test(wire_connection, a_message_that_dribbles_ends_it, .timeout = 60)
 	uv_timer_init(&w.loop, &timer);
 	timer.data = &w;
 	uv_timer_start(&timer, dribble, 5, 5);
-	while (w.closed == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(w.reason, -ETIMEDOUT);
+	expect_closed(&w, -ETIMEDOUT, "the peer began a message and did not end it in time");
 	uv_close((uv_handle_t *)&timer, NULL);
 	fragi_free(frame);
 	world_fini(&w);
@@ -313,9 +315,7 @@ Test(wire_connection, who_does_not_read_is_dropped, .timeout = 60)
 	cr_expect_leq(queued_max, (size_t)1 << 20);
 	cr_assert_eq(fw_encode(&message, &frame, &size), 0);
 	cr_expect_eq(fw_connection_send(w.accepted, frame, size), -EPIPE);
-	while (w.closed == 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	cr_expect_eq(w.reason, -ENOBUFS);
+	expect_closed(&w, -ENOBUFS, "the peer does not read what is sent to it");
 	fragi_free(source);
 	world_fini(&w);
 }
