@@ -578,7 +578,7 @@ flows: [tx -> rx]
     def test_a_tab_is_named(self):
         code, out, err = self.validate("frag: 1\napplication: app\noperators:\n\ta: {type: ping_rx}\n")
         self.assertEqual((code, out), (2, ""))
-        self.assertRegex(err, r":4:1: not YAML: .*; indent with spaces, not tabs")
+        self.assertIn(":4:1: a tab; indent with blanks", err)
 
     def test_unconnected_input(self):
         code, out, err = self.validate("frag: 1\napplication: app\nextensions: [libgood.so]\noperators: {a: {type: scale}}\n")

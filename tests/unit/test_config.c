@@ -116,10 +116,9 @@ Test(config, what_cannot_be_merged)
 					   .config = "- a\n"},
 		"app.yaml:4:9: config is a single value; it must be a map (keys and values)\n"
 		"more.yaml:1:1: a file of --config is a map, with the keys that stand below config: in the graph; write for example `detection: {threshold: 0.5}`\n");
-	bad_graph(
-		&(const struct graph_text){.text = HEAD "operators: {x: {type: t}}\n",
-					   .config = "a: [\n"},
-		"more.yaml:2:1: not YAML: did not find expected node content while parsing a flow node\n");
+	bad_graph(&(const struct graph_text){.text = HEAD "operators: {x: {type: t}}\n",
+					     .config = "a: [\n"},
+		  "more.yaml:1:4: this \"[\" is not closed; add \"]\"\n");
 }
 
 #define CONFIG                                                                                     \
@@ -318,8 +317,8 @@ Test(sets, errors)
 	bad_graph(
 		&(const struct graph_text){.text = SETS,
 					   .sets = {"f.a.p=[1", "f.a.p=\"x", "f.a.p=${y}"}},
-		"--set f.a.p=[1:2:1: not YAML: did not find expected ',' or ']' while parsing a flow sequence\n"
-		"--set f.a.p=\"x:1:3: not YAML: found unexpected end of stream while scanning a quoted scalar\n"
+		"--set f.a.p=[1:1:1: this \"[\" is not closed; add \"]\"\n"
+		"--set f.a.p=\"x:1:1: this quote (\") is not closed; add one at the end of the text\n"
 		"--set f.a.p=${y}: unknown argument \"y\"; none are declared\n");
 	bad_graph(
 		&(const struct graph_text){

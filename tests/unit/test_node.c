@@ -162,13 +162,71 @@ Test(node, what_is_not_accepted_is_said_with_its_place)
 	refused("a: &x k\n*x : 1\n", "a.yaml:2:1: an alias cannot be a key; write the key out\n");
 	refused("? [a, b]\n: 1\n", "a.yaml:1:3: a key must be a name\n");
 	refused("~: 1\n", "a.yaml:1:1: a key must be a name\n");
-	refused("a: [1\nb: 2\n",
-		"a.yaml:2:2: not YAML: did not find expected ',' or ']' while parsing a flow sequence\n");
 	refused("a: \"x\\0y\"\n", "a.yaml:1:4: a text must not hold the character NUL (\\0)\n");
 	refused("a: \xff\n",
 		"a.yaml: not a text in UTF-8: invalid leading UTF-8 octet at byte 3; save it as UTF-8\n");
 	refused("\xff\xfe\x61\x00",
 		"a.yaml: not a text in UTF-8: invalid leading UTF-8 octet at byte 0; save it as UTF-8\n");
+}
+
+Test(node, brackets_that_are_not_closed)
+{
+	refused("a: [1\nb: 2\n", "a.yaml:1:4: this \"[\" is not closed; add \"]\"\n");
+	refused("a: [\n", "a.yaml:1:4: this \"[\" is not closed; add \"]\"\n");
+	refused("a: {b: [1, 2}\n",
+		"a.yaml:1:13: \"}\" closes the \"[\" of line 1, column 8; write \"]\"\n");
+	refused("\xEF\xBB\xBF\xC3\xA4: {b: {c: 1}\nd: 1\n",
+		"a.yaml:1:4: this \"{\" is not closed; add \"}\"\n");
+	refused("x:\n  a: {type: t\n  b: {type: u}\n",
+		"a.yaml:2:6: this \"{\" is not closed; add \"}\"\n");
+	refused("a: {b: 1\n    c: 2}\n",
+		"a.yaml:2:6: inside the \"{\" of line 1, column 4 a comma is missing, or quotes around a text that holds a colon or a bracket\n");
+	refused("a: [b c: d: e]\n",
+		"a.yaml:1:11: inside the \"[\" of line 1, column 4 a comma is missing, or quotes around a text that holds a colon or a bracket\n");
+	refused("a: [1,, 2]\n", "a.yaml:1:7: a value is missing before this comma\n");
+	refused("a: [b: ${c}]\n",
+		"a.yaml:1:9: a reference to an argument needs quotes inside [] and {}; write \"${NAME}\"\n");
+	refused("a: [1]]\n",
+		"a.yaml:1:7: \"]\" closes nothing; remove it, or add the \"[\" that it is to close\n");
+}
+
+Test(node, lines_that_fit_nowhere)
+{
+	static const char colon[] =
+		"no key can stand here; indent it as the keys around it, and write a blank after the colon in the line before";
+	char wanted[200];
+
+	refused("a: 1\nb\nc: 2\n",
+		"a.yaml:2:1: \"b\" is no key with a value; write a colon and a blank after the key\n");
+	refused("a:\n    b: 1\n  c: 2\n",
+		"a.yaml:3:3: this line is indented otherwise than those before it; begin the keys of one map, and the items of one list, in the same column\n");
+	snprintf(wanted, sizeof(wanted), "a.yaml:2:2: %s\n", colon);
+	refused("a:1\nb: 2\n", wanted);
+	snprintf(wanted, sizeof(wanted), "a.yaml:2:4: %s\n", colon);
+	refused("a: 1\n  b: 2\n", wanted);
+	refused("a: b: c\n",
+		"a.yaml:1:5: a second colon in this line; put quotes around the value if the colon is a part of it\n");
+	refused("a:\n  - 1\n - 2\n",
+		"a.yaml:3:2: this line is indented otherwise than those before it; begin the keys of one map, and the items of one list, in the same column\n");
+	refused("a: \"b\" c\n",
+		"a.yaml:1:8: a value ends before this; put quotes around all of it, or begin a new line\n");
+	refused("a: - 1\n",
+		"a.yaml:1:4: no item of a list (\"- \") can stand here; begin it in a line of its own, below the key of the list\n");
+	refused("a:\n\tb: 1\n",
+		"a.yaml:2:1: a tab; indent with blanks, since YAML allows no tabs there\n");
+}
+
+Test(node, texts_that_need_quotes)
+{
+	refused("a: \"b\nc: 1\n",
+		"a.yaml:1:4: this quote (\") is not closed; add one at the end of the text\n");
+	refused("a: 'b\nc: 1\n",
+		"a.yaml:1:4: this quote (') is not closed; add one at the end of the text\n");
+	refused("a: @b\n", "a.yaml:1:4: a text cannot begin with \"@\"; put it into quotes\n");
+	refused("a: \"\\d\"\n",
+		"a.yaml:1:5: inside double quotes a backslash begins an escape, and this is none; write two of them, or single quotes around the text\n");
+	refused("a: *\n",
+		"a.yaml:1:5: not YAML: did not find expected alphabetic or numeric character while scanning an alias\n");
 }
 
 Test(node, duplicates_are_found_in_large_maps)

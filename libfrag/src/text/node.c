@@ -8,6 +8,7 @@
 #include <base/printable.h>
 #include <base/strmap.h>
 #include <text/node.h>
+#include <text/syntax.h>
 
 #define KEYS_LINEAR 8 /* a map with more keys finds duplicates by hash */
 
@@ -15,7 +16,9 @@
 struct frame {
 	struct fragi_node *node;
 	const struct fragi_node *key; /* MAP: the key whose value comes next */
-	struct fragi_strmap keys;     /* MAP, once it has KEYS_LINEAR */
+	yaml_mark_t bracket;          /* its [ or {, when it is written with them */
+	bool has_bracket;
+	struct fragi_strmap keys; /* MAP, once it has KEYS_LINEAR */
 };
 
 struct anchor {
@@ -25,7 +28,8 @@ struct anchor {
 struct reading {
 	struct fragi_arena *arena;
 	struct fragi_diag *diag;
-	const char *file;
+	const char *file, *text;
+	size_t length;
 	yaml_parser_t parser;
 	struct frame frames[FRAGI_YAML_DEPTH_MAX];
 	size_t depth;
@@ -66,29 +70,27 @@ int fragi_node_error(struct fragi_diag *diag, const struct fragi_node *place, co
 		(reading)->failed = true;                                                          \
 	} while (0)
 
-/* Adds libyaml's own error, at the place of the problem where that is known. */
+/* Adds libyaml's own error, in our words where it is a usual one. */
 static int reading_syntax_error(struct reading *reading)
 {
 	const yaml_parser_t *parser = &reading->parser;
 	struct fragi_node place = {.file = reading->file};
+	const yaml_mark_t *bracket = NULL;
+	struct fragi_syntax_error error;
 
 	reading->failed = true;
 	if (parser->error == YAML_MEMORY_ERROR)
 		return -ENOMEM;
-	place.line = (int)parser->problem_mark.line + 1;
-	place.column = (int)parser->problem_mark.column + 1;
-	if (parser->error == YAML_READER_ERROR) {
-		place.line = 0;
+	if (parser->error == YAML_READER_ERROR)
 		return fragi_node_error(reading->diag, &place, NULL,
 					"not a text in UTF-8: %s at byte %zu; save it as UTF-8",
 					parser->problem, parser->problem_offset);
-	}
-	return fragi_node_error(
-		reading->diag, &place, NULL, "not YAML: %s%s%s%s", parser->problem,
-		parser->context != NULL ? " " : "", parser->context != NULL ? parser->context : "",
-		strstr(parser->problem, "cannot start any token") != NULL
-			? "; indent with spaces, not tabs, and quote what begins with @, ` or %"
-			: "");
+	if (reading->depth > 0 && reading->frames[reading->depth - 1].has_bracket)
+		bracket = &reading->frames[reading->depth - 1].bracket;
+	fragi_syntax_explain(parser, reading->text, reading->length, bracket, &error);
+	place.line = (int)error.mark.line + 1;
+	place.column = (int)error.mark.column + 1;
+	return fragi_node_error(reading->diag, &place, NULL, "%s", error.text);
 }
 
 /* Creates a node of the tree. Returns 0, -EINVAL (too many nodes) or -ENOMEM. */
@@ -249,6 +251,7 @@ static int on_scalar(struct reading *reading, const yaml_event_t *event)
 static int on_start(struct reading *reading, const yaml_event_t *event)
 {
 	bool is_map = event->type == YAML_MAPPING_START_EVENT;
+	struct frame *frame;
 	struct fragi_node *node;
 	int r = reading_node(reading, event->start_mark, is_map ? FRAGI_NODE_MAP : FRAGI_NODE_LIST,
 			     &node);
@@ -270,7 +273,11 @@ static int on_start(struct reading *reading, const yaml_event_t *event)
 		r = reading_place(reading, event->start_mark, node);
 	if (r < 0)
 		return r;
-	reading->frames[reading->depth++].node = node;
+	frame = &reading->frames[reading->depth++];
+	frame->node = node;
+	frame->bracket = event->start_mark;
+	frame->has_bracket = is_map ? event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
+				    : event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
 	return 0;
 }
 
@@ -411,6 +418,8 @@ int fragi_yaml_parse(struct fragi_arena *arena, const char *file, const char *te
 		text += sizeof(byte_order_mark) - 1;
 		length -= sizeof(byte_order_mark) - 1;
 	}
+	reading.text = text;
+	reading.length = length;
 	yaml_parser_set_encoding(&reading.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&reading.parser, (const unsigned char *)text, length);
 	r = reading_run(&reading);
