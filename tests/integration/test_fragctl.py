@@ -517,6 +517,7 @@ flows:
   - one.a -> two.a.in9
   - one.c -> two.a.in0
   - one.a -> three.b
+  - one.a -> two.c
 """
         expected = [
             'v.yaml:7:25: one.a: unknown key "parametres"; did you mean "parameters"?',
@@ -525,9 +526,9 @@ flows:
             'v.yaml:10:7: one.c: unknown operator type "sunk"; did you mean "sink"?',
             'v.yaml:10:33: one.c: watchdog "2x" is not a valid duration; write for example 10ms, 2s or 30hz',
             'v.yaml:11:11: one.d: subgraph is not built yet; leave it out',
-            'v.yaml:12:37: flow end e: unknown operator "one.e"; operators: a, b, b, c, d',
             'v.yaml:16:5: flow end two.a.in9: no input "in9"; did you mean "in0"?',
             'v.yaml:18:5: flow end three.b: unknown fragment "three"; fragments: one, two',
+            'v.yaml:19:5: flow end two.c: unknown operator "two.c"; operators: a',
         ]
         code, out, err = self.validate(text)
         self.assertEqual((code, out), (2, ""))

@@ -197,10 +197,15 @@ Test(resolve, errors_list_the_valid_names)
 	    "app.yaml:7:9: flow end f.tx.ot: no output \"ot\"; its outputs: out\n"
 	    "app.yaml:7:29: flow end g.rx: several could be meant; name the port; its inputs: in, video, boxes, all, newest\n"
 	    "app.yaml:7:43: flow end f.cam: several could be meant; name the port; its outputs: video, boxes, any\n"
-	    "app.yaml:7:62: flow end g.rx.in: this is an input, and a flow begins at an output; it has no outputs\n"
-	    "app.yaml:7:62: flow end f.tx.out: this is an output, and a flow ends at an input; it has no inputs\n"
+	    "app.yaml:7:62: flow g.rx.in -> f.tx.out: it begins at an input and ends at an output; turn it round: f.tx.out -> g.rx.in\n"
 	    "app.yaml:7:83: flow end f.cam.zzzz: no output \"zzzz\"; its outputs: video, boxes, any\n"
 	    "app.yaml:7:83: flow end g.rx.qqqqqq: no input \"qqqqqq\"; its inputs: in, video, boxes, all, newest\n");
+	bad(-1,
+	    "[g.rx.in -> h.rx.in, f.tx.out -> h.tx.out, {from: g.rx.in, to: [h.tx.out, h.rx.in]}]",
+	    "app.yaml:7:9: flow end g.rx.in: this is an input, and a flow begins at an output; it has no outputs\n"
+	    "app.yaml:7:29: flow end h.tx.out: this is an output, and a flow ends at an input; it has no inputs\n"
+	    "app.yaml:7:72: flow end h.tx.out: this is an output, and a flow ends at an input; it has no inputs\n"
+	    "app.yaml:7:58: flow end g.rx.in: this is an input, and a flow begins at an output; it has no outputs\n");
 	bad(-1, "[f.tx -> g.rx.viedo, f.camm.x -> g.rxx, g.rx -> h.tx]",
 	    "app.yaml:7:9: flow end g.rx.viedo: no input \"viedo\"; did you mean \"video\"?\n"
 	    "app.yaml:7:29: flow end f.camm: unknown operator \"f.camm\"; did you mean \"cam\"?\n"

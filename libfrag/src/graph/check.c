@@ -77,6 +77,27 @@ static void mark(struct checking *checking, const struct fragi_spec_end *end)
 		checking->in_doubt[i] = true;
 }
 
+/* A flow that is written the wrong way round was meant to end at the input that it begins at. */
+static void mark_reversed(struct checking *checking, const struct fragi_spec_end *from)
+{
+	size_t i = from->op != NULL && from->port != NULL
+			   ? (size_t)(uintptr_t)fragi_strmap_get(&checking->ops, from->op)
+			   : 0;
+	const struct fragi_op_info *op = i != 0 ? &checking->fragment->info.ops[i - 1] : NULL;
+
+	bool is_input = false;
+
+	for (size_t k = 0; op != NULL && k < op->port_count; k++) {
+		if (strcmp(op->ports[k].name, from->port) != 0)
+			continue;
+		if (op->ports[k].dir == FRAG_OUT)
+			return;
+		is_input = true;
+	}
+	if (is_input)
+		mark(checking, from);
+}
+
 static void mark_all(struct checking *checking)
 {
 	const struct frag_fragment *fragment = checking->fragment;
@@ -84,6 +105,7 @@ static void mark_all(struct checking *checking)
 	for (size_t i = 0; i < fragment->making->flow_count; i++) {
 		const struct fragi_spec_flow *flow = &fragment->making->flows[i];
 
+		mark_reversed(checking, &flow->from);
 		checking->all_in_doubt = checking->all_in_doubt || flow->to_count == 0;
 		for (size_t k = 0; k < flow->to_count; k++)
 			mark(checking, &flow->to[k]);
@@ -91,6 +113,8 @@ static void mark_all(struct checking *checking)
 	for (size_t i = 0; i < fragment->spec->flow_count; i++) {
 		const struct fragi_spec_flow *flow = &fragment->spec->flows[i];
 
+		if (flow->from.fragment == NULL || strcmp(flow->from.fragment, fragment->name) == 0)
+			mark_reversed(checking, &flow->from);
 		checking->all_in_doubt = checking->all_in_doubt || flow->to_count == 0;
 		for (size_t k = 0; k < flow->to_count; k++)
 			if (flow->to[k].fragment == NULL ||

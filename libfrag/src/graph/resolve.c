@@ -23,6 +23,12 @@ struct end {
 	uint32_t fragment, op, port;
 };
 
+enum found {
+	FOUND_NOTHING, /* an error was reported */
+	FOUND_END,
+	FOUND_OTHER_DIRECTION, /* an output where an input must stand, or the other way round */
+};
+
 /* A resolution under way. */
 struct fragi_resolving {
 	const struct fragi_spec_flow *specs;
@@ -31,7 +37,7 @@ struct fragi_resolving {
 	size_t next_known, next_spec, next_to;
 	size_t known_count;
 	struct end from; /* of the present one of specs */
-	bool from_found;
+	enum found from_found;
 	const struct fragi_fragment_info *fragments;
 	size_t fragment_count;
 	int own_fragment;
@@ -194,44 +200,66 @@ static bool find_only_port(struct fragi_resolving *resolving, const struct fragi
 	return false;
 }
 
-static bool find_port(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
-		      enum frag_dir dir, struct end *end)
+static enum found find_port(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
+			    enum frag_dir dir, struct end *end)
 {
 	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
 	const struct fragi_op_info *op = &fragment->ops[end->op];
-	bool is_other = false;
+	enum found found = FOUND_NOTHING;
 	char advice[512];
 
 	if (from->port == NULL)
-		return find_only_port(resolving, from, dir, end);
+		return find_only_port(resolving, from, dir, end) ? FOUND_END : FOUND_NOTHING;
 	for (size_t i = 0; i < op->port_count; i++) {
 		if (strcmp(op->ports[i].name, from->port) != 0)
 			continue;
 		end->port = (uint32_t)i;
 		if (op->ports[i].dir == dir)
-			return true;
-		is_other = true;
+			return FOUND_END;
+		found = FOUND_OTHER_DIRECTION;
 	}
-	if (is_other)
-		resolving_error(resolving, from->place,
-				"flow end %s.%s.%s: this is an %s, and a flow %s%s", fragment->name,
-				op->name, from->port, dir == FRAG_IN ? "output" : "input",
-				dir == FRAG_IN ? "ends at an input" : "begins at an output",
-				advise_ports(resolving, advice, sizeof(advice), "", op, dir));
-	else if (!op->has_gaps)
+	if (found == FOUND_NOTHING && !op->has_gaps)
 		resolving_error(
 			resolving, from->place, "flow end %s.%s.%s: no %s \"%s\"%s", fragment->name,
 			op->name, from->port, dir_text(dir), from->port,
 			advise_ports(resolving, advice, sizeof(advice), from->port, op, dir));
-	return false;
+	return found;
 }
 
-static bool find_end(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
-		     enum frag_dir dir, struct end *end)
+static enum found find_end(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
+			   enum frag_dir dir, struct end *end)
 {
 	/* an end without an operator was refused when the text was read */
 	return from->op != NULL && find_fragment(resolving, from, end) &&
-	       find_op(resolving, from, end) && find_port(resolving, from, dir, end);
+			       find_op(resolving, from, end)
+		       ? find_port(resolving, from, dir, end)
+		       : FOUND_NOTHING;
+}
+
+static void refuse_direction(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
+			     enum frag_dir dir, const struct end *end)
+{
+	const struct fragi_op_info *op = &resolving->fragments[end->fragment].ops[end->op];
+	char text[END_SIZE], advice[512];
+
+	resolving_error(resolving, from->place, "flow end %s: this is an %s, and a flow %s%s",
+			end_text(resolving->fragments, end, text, sizeof(text)),
+			dir == FRAG_IN ? "output" : "input",
+			dir == FRAG_IN ? "ends at an input" : "begins at an output",
+			advise_ports(resolving, advice, sizeof(advice), "", op, dir));
+}
+
+static void refuse_reversed(struct fragi_resolving *resolving, const struct fragi_node *place,
+			    const struct end *from, const struct end *to)
+{
+	char from_text[END_SIZE], to_text[END_SIZE];
+
+	end_text(resolving->fragments, from, from_text, sizeof(from_text));
+	end_text(resolving->fragments, to, to_text, sizeof(to_text));
+	resolving_error(
+		resolving, place,
+		"flow %s -> %s: it begins at an input and ends at an output; turn it round: %s -> %s",
+		from_text, to_text, to_text, from_text);
 }
 
 static const char *type_of(const struct fragi_port_info *port)
@@ -385,17 +413,28 @@ static void resolve_spec(struct fragi_resolving *resolving, const struct fragi_s
 {
 	const struct fragi_spec_end *to_end;
 	struct end to = {0};
+	enum found found;
 
 	if (resolving->next_to == 0)
 		resolving->from_found =
 			find_end(resolving, &spec->from, FRAG_OUT, &resolving->from);
 	while (resolving->next_to < spec->to_count) {
 		to_end = &spec->to[resolving->next_to++];
-		if (find_end(resolving, to_end, FRAG_IN, &to) && resolving->from_found)
+		found = find_end(resolving, to_end, FRAG_IN, &to);
+		if (found == FOUND_END && resolving->from_found == FOUND_END) {
 			resolve_pair(resolving, spec, &resolving->from, to_end, &to);
+		} else if (found == FOUND_OTHER_DIRECTION &&
+			   resolving->from_found == FOUND_OTHER_DIRECTION && spec->to_count == 1) {
+			refuse_reversed(resolving, spec->place, &resolving->from, &to);
+			resolving->from_found = FOUND_NOTHING;
+		} else if (found == FOUND_OTHER_DIRECTION) {
+			refuse_direction(resolving, to_end, FRAG_IN, &to);
+		}
 		if (--resolving->items <= 0 && resolving->next_to < spec->to_count)
 			return;
 	}
+	if (resolving->from_found == FOUND_OTHER_DIRECTION)
+		refuse_direction(resolving, &spec->from, FRAG_OUT, &resolving->from);
 	resolving->next_to = 0;
 	resolving->next_spec++;
 }

@@ -85,8 +85,12 @@ struct fragi_field {
 	const char *name;
 	bool later; /* in the schema, but refused with "not built yet" */
 };
-void fragi_fields_check(struct fragi_builder *builder, const struct fragi_node *map,
-			const char *subject, const struct fragi_field *fields, size_t count);
+/*
+ * Refuses keys that are not among the fields. Where it is plain which field was meant, that counts
+ * as given (is_reported).
+ */
+void fragi_fields_check(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
+			const struct fragi_field *fields, size_t count);
 /*
  * Returns node if it is of the kind; NULL when it is absent or empty, or of another kind (an
  * error).
@@ -95,7 +99,10 @@ struct fragi_node *fragi_read_map(struct fragi_builder *builder, struct fragi_no
 				  const char *subject, const char *what);
 struct fragi_node *fragi_read_list(struct fragi_builder *builder, struct fragi_node *node,
 				   const char *subject, const char *what);
-/* Returns NULL when it is absent, or is not a single value or not a name (an error). */
+/*
+ * Returns NULL when it is absent, or is not a single value or not a name (an error, unless one was
+ * reported).
+ */
 const char *fragi_read_text(struct fragi_builder *builder, const struct fragi_node *node,
 			    const char *subject, const char *what);
 const char *fragi_read_name(struct fragi_builder *builder, const struct fragi_node *node,

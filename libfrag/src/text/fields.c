@@ -23,11 +23,75 @@ static const char *kind_text(const struct fragi_node *node)
 	return "";
 }
 
-void fragi_fields_check(struct fragi_builder *builder, const struct fragi_node *map,
-			const char *subject, const struct fragi_field *fields, size_t count)
+/* Adds a key that is not there, because another key was meant to be it. */
+static void add_reported(struct fragi_builder *builder, struct fragi_node *map, const char *name)
+{
+	struct fragi_node *key = fragi_builder_alloc(builder, 1, sizeof(*key));
+	struct fragi_node *node = fragi_builder_alloc(builder, 1, sizeof(*node));
+
+	if (key == NULL || node == NULL || fragi_node_get(map, name) != NULL)
+		return;
+	*key = *map->last->key;
+	key->text = name;
+	*node = (struct fragi_node){
+		.kind = FRAGI_NODE_NULL,
+		.is_reported = true,
+		.file = key->file,
+		.line = key->line,
+		.column = key->column,
+		.key = key,
+	};
+	map->last->next = node;
+	map->last = node;
+	map->count++;
+}
+
+/* "type:count" has a key and a value for people, and is one key for YAML. */
+static const char *key_before_colon(const char *text, const char *const *names, size_t count)
+{
+	size_t length = strcspn(text, ":");
+
+	for (size_t i = 0; text[length] == ':' && i < count; i++)
+		if (strncmp(names[i], text, length) == 0 && names[i][length] == '\0')
+			return names[i];
+	return NULL;
+}
+
+/* names: the valid keys */
+static void refuse_key(struct fragi_builder *builder, struct fragi_node *map,
+		       const struct fragi_node *child, const char *subject,
+		       const char *const *names, size_t count)
+{
+	const char *key = child->key->text, *meant = key_before_colon(key, names, count);
+	struct fragi_node *operators = fragi_node_get(map, "operators");
+	char advice[512];
+
+	if (fragi_holoscan_explain_key(advice, sizeof(advice), key) != NULL) {
+		fragi_builder_error(builder, child->key, subject, "%s", advice);
+	} else if (meant != NULL) {
+		fragi_builder_error(builder, child->key, subject,
+				    "\"%.80s\" lacks a blank after the colon; write \"%s: %.80s\"",
+				    key, meant, key + strlen(meant) + 1);
+	} else if (operators != NULL && fragi_node_get(child, "type") != NULL) {
+		fragi_builder_error(
+			builder, child->key, subject,
+			"\"%.80s\" stands beside operators; if it is one, indent it as the others",
+			key);
+		operators->lost_a_name = true;
+	} else {
+		meant = fragi_suggest(key, names, count);
+		fragi_builder_error(builder, child->key, subject, "unknown key \"%.80s\"%s", key,
+				    fragi_builder_advise(builder, advice, sizeof(advice), key,
+							 "valid keys", names, count));
+	}
+	if (meant != NULL)
+		add_reported(builder, map, meant);
+}
+
+void fragi_fields_check(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
+			const struct fragi_field *fields, size_t count)
 {
 	const char *names[FIELDS_MAX];
-	char advice[512];
 	size_t name_count = 0, i;
 
 	for (i = 0; i < count && name_count < FIELDS_MAX; i++)
@@ -36,15 +100,8 @@ void fragi_fields_check(struct fragi_builder *builder, const struct fragi_node *
 	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
 		for (i = 0; i < count && strcmp(fields[i].name, child->key->text) != 0; i++)
 			;
-		if (i == count &&
-		    fragi_holoscan_explain_key(advice, sizeof(advice), child->key->text) != NULL)
-			fragi_builder_error(builder, child->key, subject, "%s", advice);
-		else if (i == count)
-			fragi_builder_error(builder, child->key, subject, "unknown key \"%.80s\"%s",
-					    child->key->text,
-					    fragi_builder_advise(builder, advice, sizeof(advice),
-								 child->key->text, "valid keys",
-								 names, name_count));
+		if (i == count)
+			refuse_key(builder, map, child, subject, names, name_count);
 		else if (fields[i].later)
 			fragi_builder_error(builder, child->key, subject,
 					    "%s is not built yet; leave it out", child->key->text);
@@ -55,7 +112,7 @@ static struct fragi_node *read_kind(struct fragi_builder *builder, struct fragi_
 				    const char *subject, const char *what,
 				    enum fragi_node_kind kind)
 {
-	if (node == NULL || node->kind == FRAGI_NODE_NULL)
+	if (node == NULL || node->kind == FRAGI_NODE_NULL || node->is_reported)
 		return NULL;
 	if (node->kind == kind)
 		return node;
@@ -80,7 +137,7 @@ struct fragi_node *fragi_read_list(struct fragi_builder *builder, struct fragi_n
 const char *fragi_read_text(struct fragi_builder *builder, const struct fragi_node *node,
 			    const char *subject, const char *what)
 {
-	if (node == NULL)
+	if (node == NULL || node->is_reported)
 		return NULL;
 	if (node->kind != FRAGI_NODE_SCALAR) {
 		fragi_builder_error(builder, node, subject, "%s is %s; it must be a single value",

@@ -60,12 +60,21 @@ static void mark_operators(struct fragi_spec_fragment *fragment)
 	fragment->operator_count = kept;
 }
 
+static bool is_resource(const struct fragi_spec_fragment *fragment, const char *name, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(fragment->resources[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 static void mark_resources(struct fragi_spec_fragment *fragment)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < fragment->resource_count; i++)
-		if (fragment->resources[i].name != NULL)
+		if (fragment->resources[i].name != NULL &&
+		    !is_resource(fragment, fragment->resources[i].name, kept))
 			fragment->resources[kept++] = fragment->resources[i];
 	fragment->resource_count = kept;
 }

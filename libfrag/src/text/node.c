@@ -162,6 +162,7 @@ static int reading_key(struct reading *reading, struct frame *frame, yaml_mark_t
 			      "the key \"%.80s\" is given twice in one map; remove one", key->text);
 		reading->failed = failed;
 		reading->repeated = true;
+		frame->node->lost_a_name = true;
 	}
 	frame->key = key;
 	return r < 0 ? r : 0;

@@ -27,7 +27,14 @@ enum fragi_node_kind {
 struct fragi_node {
 	enum fragi_node_kind kind;
 	bool quoted;
-	bool replaced;                   /* a ${name} in the text was replaced by its value */
+	bool replaced; /* a ${name} in the text was replaced by its value */
+	/*
+	 * An error about the value was reported; it counts as given, and nothing more is reported
+	 * about it.
+	 */
+	bool is_reported;
+	/* MAP: an error was reported about one of its names; what seems missing may be that one */
+	bool lost_a_name;
 	const char *file;                /* name of its text; shared, lives as long as the arena */
 	int line, column;                /* 1-based */
 	const char *text;                /* SCALAR */

@@ -72,7 +72,8 @@ static void replace_scalar(struct fragi_builder *builder, struct fragi_node *nod
 	if (builder->replaced_bytes > FRAGI_SPEC_REPLACED_MAX)
 		return;
 	length = fill(builder, node, NULL);
-	if (length == SIZE_MAX)
+	node->is_reported = length == SIZE_MAX;
+	if (node->is_reported)
 		return;
 	builder->replaced_bytes += length;
 	if (builder->replaced_bytes > FRAGI_SPEC_REPLACED_MAX) {

@@ -103,6 +103,9 @@ static void put_configs(struct fragi_builder *builder, struct fragi_settings *se
 		put_config(builder, settings, subject, child, child->replaced);
 }
 
+/* a value that was refused */
+static const struct fragi_node reported = {.kind = FRAGI_NODE_NULL, .is_reported = true};
+
 /*
  * Returns the value of `parameter: {from_config: name}`: whatever config has there; the last name
  * wins.
@@ -119,24 +122,26 @@ static const struct fragi_node *value_of(struct fragi_builder *builder,
 			builder, value, subject,
 			"%s: from_config stands alone in a value; put the other keys into config",
 			value->key != NULL ? value->key->text : "");
-		return value;
+		return &reported;
 	}
 	if (names->kind != FRAGI_NODE_LIST) {
 		if (fragi_read_text(builder, names, subject, "from_config") != NULL)
 			found = fragi_config_find(builder, names, subject, false);
-		return found != NULL ? found : value;
+		return found != NULL ? found : &reported;
 	}
 	for (const struct fragi_node *child = names->first; child != NULL; child = child->next) {
-		if (fragi_read_text(builder, child, subject, "from_config") == NULL)
+		if (fragi_read_text(builder, child, subject, "from_config") == NULL) {
+			found = &reported;
 			continue;
+		}
 		node = fragi_config_find(builder, child, subject, child->replaced);
-		if (node != NULL)
-			found = node;
+		if (node != NULL || !child->replaced)
+			found = node != NULL ? node : &reported;
 	}
 	if (found == NULL)
 		fragi_builder_error(builder, names, subject,
 				    "from_config: config has none of these");
-	return found != NULL ? found : value;
+	return found != NULL ? found : &reported;
 }
 
 void fragi_settings_read(struct fragi_builder *builder, const struct fragi_node *map,

@@ -136,6 +136,8 @@ static void read_fragments(struct fragi_builder *builder, struct fragi_node *map
 			fragi_spec_read_fragment(builder, child, child->key->text, extensions,
 						 extension_count,
 						 &spec->fragments[spec->fragment_count++]);
+		else
+			map->lost_a_name = true;
 	}
 }
 
@@ -150,7 +152,7 @@ static size_t find_field(const struct fragi_field *fields, size_t count, const c
 
 static void check_top(struct fragi_builder *builder, bool has_fragments)
 {
-	const struct fragi_node *map = builder->root;
+	struct fragi_node *map = builder->root;
 	struct fragi_field fields[FRAG_COUNT_OF(single_fields)];
 	size_t count = FRAG_COUNT_OF(application_fields), i;
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 
 #define POLICY_WORDS_MAX 32
 #define EDGE_WORDS_MAX 16
+#define NAMES_MAX 256
 
 enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct fragi_node *node,
 				   const char *subject)
@@ -57,15 +59,40 @@ static void refuse_end(struct fragi_spec_end *end, bool fragment_too)
 		end->fragment = NULL;
 }
 
+/* Why an end was refused. */
+enum end_fault { END_FITS, END_FORM, END_FRAGMENT, END_OPERATOR };
+
+/*
+ * Whether an unknown name may be one that the map lacks because of an error that was reported. A
+ * name that looks like a valid one of the map is not.
+ */
+static bool may_be_lost(const struct fragi_builder *builder, const struct fragi_node *map,
+			const char *name)
+{
+	const char *names[NAMES_MAX];
+	size_t count = 0;
+
+	if (map != NULL && map->kind == FRAGI_NODE_MAP && map->count > 0 && !map->lost_a_name)
+		return false;
+	assert(fragi_builder_failed(builder));
+	(void)builder;
+	for (const struct fragi_node *child = map != NULL ? map->first : NULL;
+	     child != NULL && count < NAMES_MAX; child = child->next)
+		if (child->key != NULL && fragi_name_is_valid(child->key->text))
+			names[count++] = child->key->text;
+	return fragi_suggest(name, names, count) == NULL;
+}
+
 /* Checks that the fragment and the operator exist. Operators of a composer are checked later. */
-static void check_end(struct fragi_builder *builder, const char *fragment, const char *text,
-		      struct fragi_spec_end *end)
+static enum end_fault check_end(struct fragi_builder *builder, const char *fragment,
+				const char *text, enum end_fault other, struct fragi_spec_end *end)
 {
 	const struct fragi_node *known = fragi_strmap_get(&builder->fragments, fragment);
+	const struct fragi_node *fragments, *operators;
 	char *path = fragi_builder_join(builder, fragment, end->op), advice[512];
 
 	if (path == NULL)
-		return;
+		return END_FITS;
 	if (fragi_strmap_get(&builder->excluded, fragment) != NULL) {
 		fragi_builder_error(
 			builder, end->place, NULL,
@@ -73,12 +100,15 @@ static void check_end(struct fragi_builder *builder, const char *fragment, const
 			text, fragment);
 		refuse_end(end, true);
 	} else if (known == NULL) {
-		fragi_builder_error(builder, end->place, NULL,
-				    "flow end %s: unknown fragment \"%s\"%s", text, fragment,
-				    fragi_builder_advise_keys(
-					    builder, advice, sizeof(advice), fragment, "fragments",
-					    fragi_node_get(builder->root, "fragments")));
+		fragments = fragi_node_get(builder->root, "fragments");
+		if (other != END_FRAGMENT && !may_be_lost(builder, fragments, fragment))
+			fragi_builder_error(
+				builder, end->place, NULL, "flow end %s: unknown fragment \"%s\"%s",
+				text, fragment,
+				fragi_builder_advise_keys(builder, advice, sizeof(advice), fragment,
+							  "fragments", fragments));
 		refuse_end(end, true);
+		return END_FRAGMENT;
 	} else if (fragi_strmap_get(&builder->excluded, path) != NULL) {
 		fragi_builder_error(
 			builder, end->place, NULL,
@@ -87,25 +117,34 @@ static void check_end(struct fragi_builder *builder, const char *fragment, const
 		refuse_end(end, false);
 	} else if (fragi_strmap_get(&builder->composed, fragment) == NULL &&
 		   fragi_strmap_get(&builder->operators, path) == NULL) {
-		fragi_builder_error(builder, end->place, NULL,
-				    "flow end %s: unknown operator \"%s\"%s", text, path,
-				    fragi_builder_advise_keys(builder, advice, sizeof(advice),
-							      end->op, "operators",
-							      fragi_node_get(known, "operators")));
+		operators = fragi_node_get(known, "operators");
+		if (!may_be_lost(builder, operators, end->op))
+			fragi_builder_error(builder, end->place, NULL,
+					    "flow end %s: unknown operator \"%s\"%s", text, path,
+					    fragi_builder_advise_keys(builder, advice,
+								      sizeof(advice), end->op,
+								      "operators", operators));
 		refuse_end(end, false);
+		return END_OPERATOR;
 	}
+	return END_FITS;
 }
 
-/* "fragment.operator.port" (fragment NULL) or "operator.port"; the port may be left out. */
-static void read_end(struct fragi_builder *builder, const struct fragi_node *place,
-		     const char *text, const char *fragment, struct fragi_spec_end *end)
+/*
+ * "fragment.operator.port" (fragment NULL) or "operator.port"; the port may be left out.
+ * - other: of the other end of the flow: whoever writes both in the same wrong form has made one
+ *   mistake, which is reported once
+ */
+static enum end_fault read_end(struct fragi_builder *builder, const struct fragi_node *place,
+			       const char *text, const char *fragment, enum end_fault other,
+			       struct fragi_spec_end *end)
 {
 	char *parts[3], *rest = fragi_builder_strdup(builder, text), *dot;
 	size_t count = 0, most = fragment == NULL ? 3 : 2;
 
 	end->place = place;
 	if (rest == NULL)
-		return;
+		return END_FITS;
 	do {
 		dot = strchr(rest, '.');
 		if (dot != NULL)
@@ -117,24 +156,26 @@ static void read_end(struct fragi_builder *builder, const struct fragi_node *pla
 		if (!fragi_name_is_valid(parts[i]))
 			count = 0;
 	if (rest != NULL || count < most - 1) {
-		fragi_builder_error(builder, place, fragment,
-				    "\"%.200s\" is not a valid end of a flow; write %s", text,
-				    fragment != NULL
-					    ? "OPERATOR.PORT or OPERATOR"
-					    : "FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR");
-		return;
+		if (other != END_FORM)
+			fragi_builder_error(
+				builder, place, fragment,
+				"\"%.200s\" is not a valid end of a flow; write %s", text,
+				fragment != NULL ? "OPERATOR.PORT or OPERATOR"
+						 : "FRAGMENT.OPERATOR.PORT or FRAGMENT.OPERATOR");
+		return END_FORM;
 	}
 	if (fragment == NULL)
 		end->fragment = parts[0];
 	end->op = parts[most - 2];
 	end->port = count == most ? parts[most - 1] : NULL;
-	check_end(builder, fragment != NULL ? fragment : end->fragment, text, end);
+	return check_end(builder, fragment != NULL ? fragment : end->fragment, text, other, end);
 }
 
 static void read_arrow(struct fragi_builder *builder, const struct fragi_node *node,
 		       const char *fragment, struct fragi_spec_flow *flow)
 {
 	const char *arrow = strstr(node->text, "->");
+	enum end_fault fault;
 	char *from, *to;
 
 	if (arrow == NULL || strstr(arrow + 2, "->") != NULL) {
@@ -149,8 +190,8 @@ static void read_arrow(struct fragi_builder *builder, const struct fragi_node *n
 	flow->to = fragi_builder_alloc(builder, 1, sizeof(*flow->to));
 	if (from == NULL || to == NULL || flow->to == NULL)
 		return;
-	read_end(builder, node, from, fragment, &flow->from);
-	read_end(builder, node, to, fragment, &flow->to[flow->to_count++]);
+	fault = read_end(builder, node, from, fragment, END_FITS, &flow->from);
+	read_end(builder, node, to, fragment, fault, &flow->to[flow->to_count++]);
 }
 
 static void read_to(struct fragi_builder *builder, struct fragi_node *node, const char *fragment,
@@ -162,7 +203,8 @@ static void read_to(struct fragi_builder *builder, struct fragi_node *node, cons
 		text = fragi_read_text(builder, node, fragment, "to");
 		flow->to = fragi_builder_alloc(builder, 1, sizeof(*flow->to));
 		if (text != NULL && flow->to != NULL)
-			read_end(builder, node, text, fragment, &flow->to[flow->to_count++]);
+			read_end(builder, node, text, fragment, END_FITS,
+				 &flow->to[flow->to_count++]);
 		return;
 	}
 	if (node->count == 0)
@@ -173,7 +215,8 @@ static void read_to(struct fragi_builder *builder, struct fragi_node *node, cons
 	     child = child->next) {
 		text = fragi_read_text(builder, child, fragment, "an end in to");
 		if (text != NULL)
-			read_end(builder, child, text, fragment, &flow->to[flow->to_count++]);
+			read_end(builder, child, text, fragment, END_FITS,
+				 &flow->to[flow->to_count++]);
 	}
 }
 
@@ -219,7 +262,7 @@ static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node
 				    from == NULL ? "from" : "to");
 	text = fragi_read_text(builder, from, fragment, "from");
 	if (text != NULL)
-		read_end(builder, from, text, fragment, &flow->from);
+		read_end(builder, from, text, fragment, END_FITS, &flow->from);
 	if (to != NULL)
 		read_to(builder, to, fragment, flow);
 	fragi_read_integer(builder, fragi_node_get(node, "capacity"), fragment, "capacity", 1,
@@ -253,9 +296,15 @@ void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *lis
 	uint32_t order = 0;
 	size_t count = 0;
 
-	list = fragi_read_list(builder, list, fragment, "flows");
-	if (list == NULL)
+	if (list == NULL || (list->kind == FRAGI_NODE_NULL && !list->is_reported))
 		return;
+	list = fragi_read_list(builder, list, fragment, "flows");
+	if (list == NULL) {
+		/* A flow without ends stands for those that cannot be read. */
+		*out_flows = fragi_builder_alloc(builder, 1, sizeof(*flows));
+		*out_count = *out_flows != NULL ? 1 : 0;
+		return;
+	}
 	flows = fragi_builder_alloc(builder, list->count, sizeof(*flows));
 	for (struct fragi_node *child = list->first; flows != NULL && child != NULL;
 	     child = child->next) {
@@ -263,6 +312,8 @@ void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *lis
 
 		flow->place = child;
 		flow->order = order;
+		if (child->is_reported)
+			continue;
 		if (child->kind == FRAGI_NODE_SCALAR)
 			read_arrow(builder, child, fragment, flow);
 		else if (child->kind == FRAGI_NODE_MAP)

@@ -161,8 +161,8 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 	read_watchdog(builder, fragi_node_get(node, "watchdog"), subject, &op->watchdog_ns);
 }
 
-static void read_operator(struct fragi_builder *builder, struct fragi_node *node,
-			  const struct fragi_spec_fragment *fragment,
+static void read_operator(struct fragi_builder *builder, struct fragi_node *operators,
+			  struct fragi_node *node, const struct fragi_spec_fragment *fragment,
 			  struct fragi_spec_operator *op)
 {
 	char *path = fragi_builder_join(builder, fragment->name, node->key->text);
@@ -175,8 +175,10 @@ static void read_operator(struct fragi_builder *builder, struct fragi_node *node
 	if (path == NULL)
 		return;
 	fragi_builder_note(builder, &builder->operators, path, node);
-	if (!fragi_check_name(builder, node->key, fragment->name, "operator", op->name))
+	if (!fragi_check_name(builder, node->key, fragment->name, "operator", op->name)) {
+		operators->lost_a_name = true;
 		return;
+	}
 	map = fragi_read_map(builder, node, path, "an operator");
 	if (map != NULL)
 		read_operator_fields(builder, map, path, op, &settings);
@@ -205,7 +207,7 @@ void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node 
 		return;
 	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL;
 	     child = child->next)
-		read_operator(builder, child, fragment,
+		read_operator(builder, map, child, fragment,
 			      &fragment->operators[fragment->operator_count++]);
 	if (fragment->compose != NULL)
 		fragment->operator_count += fragi_sets_make(

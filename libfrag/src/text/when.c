@@ -4,6 +4,7 @@
 #include <base/units.h>
 #include <text/builder.h>
 
+/* Returns whether the argument has the value; true after an error. */
 static bool is_value(struct fragi_builder *builder, const struct fragi_spec_argument *argument,
 		     const struct fragi_node *node)
 {
@@ -13,24 +14,26 @@ static bool is_value(struct fragi_builder *builder, const struct fragi_spec_argu
 	size_t count = 0;
 
 	if (text == NULL)
-		return false;
+		return true;
 	if (argument->is_boolean) {
 		if (fragi_parse_bool(text, &wanted) < 0) {
 			fragi_builder_error(builder, node, "when",
 					    "argument %s is true or false, never \"%.80s\"",
 					    argument->name, text);
-			return false;
+			return true;
 		}
 		return fragi_parse_bool(argument->value, &given) == 0 && wanted == given;
 	}
 	while (argument->choices != NULL && argument->choices[count] != NULL &&
 	       strcmp(argument->choices[count], text) != 0)
 		count++;
-	if (argument->choices != NULL && argument->choices[count] == NULL)
+	if (argument->choices != NULL && argument->choices[count] == NULL) {
 		fragi_builder_error(builder, node, "when", "argument %s is never \"%.80s\"%s",
 				    argument->name, text,
 				    fragi_builder_advise(builder, advice, sizeof(advice), text,
 							 "choices", argument->choices, count));
+		return true;
+	}
 	return argument->value != NULL && strcmp(argument->value, text) == 0;
 }
 

@@ -348,6 +348,29 @@ static bool is_collection(enum frag_param_kind kind)
 	       kind == FRAG_PARAM_KIND_STRING_LIST || kind == FRAG_PARAM_KIND_STRING_MAP;
 }
 
+/* Returns whether a text of a graph is $name, which only references are; reports it. */
+static bool refuse_reference(struct filling *filling, const struct frag_param *param,
+			     const struct fragi_node *node)
+{
+	const struct fragi_param_context *context = filling->context;
+	const char *name = node->text + 1;
+	bool is_known;
+
+	if (node->text[0] != '$' || node->quoted || node->replaced || node->file == NULL ||
+	    !fragi_name_is_valid(name))
+		return false;
+	is_known = (context->resource != NULL && context->resource(context->arg, name) != NULL) ||
+		   (context->condition != NULL && context->condition(context->arg, name) != NULL);
+	complain(
+		filling, node,
+		"parameter \"%s\": %.80s %s; write \"${%.60s}\" for an argument, or quotes around a text that begins with $",
+		param->name, node->text,
+		is_known ? "is a resource or condition, and the parameter takes none"
+			 : "names nothing",
+		name);
+	return true;
+}
+
 static void fill_field(struct filling *filling, const struct frag_param *param,
 		       const struct fragi_node *node)
 {
@@ -358,6 +381,9 @@ static void fill_field(struct filling *filling, const struct frag_param *param,
 		complain_kind(filling, param, node);
 		return;
 	}
+	if (param->kind != FRAG_PARAM_KIND_RESOURCE && param->kind != FRAG_PARAM_KIND_CONDITION &&
+	    node->kind == FRAGI_NODE_SCALAR && refuse_reference(filling, param, node))
+		return;
 	switch (param->kind) {
 	case FRAG_PARAM_KIND_BOOL:
 		if (fragi_parse_bool(node->text, &value) < 0)
@@ -438,13 +464,17 @@ static void fill_nothing(struct filling *filling, const struct frag_param *param
 	filling->given[i] = false;
 }
 
+/* The parameter that was probably meant counts as given, so that it is not missed as well. */
 static void complain_unknown(struct filling *filling, const struct fragi_spec_setting *setting)
 {
-	const char *names[FRAGI_PARAMS_MAX];
+	const char *names[FRAGI_PARAMS_MAX], *meant;
 	char advice[600];
 
 	for (uint32_t i = 0; i < filling->table->count; i++)
 		names[i] = fragi_param_at(filling->table, i).name;
+	meant = fragi_suggest(setting->name, names, filling->table->count);
+	for (uint32_t i = 0; i < filling->table->count; i++)
+		filling->given[i] = filling->given[i] || names[i] == meant;
 	complain(filling, setting->place, "unknown parameter \"%.80s\"%s", setting->name,
 		 filling->table->count == 0
 			 ? "; it has no parameters"
@@ -460,6 +490,11 @@ static void fill_setting(struct filling *filling, const struct fragi_spec_settin
 		param = fragi_param_at(filling->table, i);
 		if (strcmp(param.name, setting->name) != 0)
 			continue;
+		if (setting->value != NULL && setting->value->is_reported) {
+			filling->given[i] = true;
+			filling->failed = filling->failed != 0 ? filling->failed : -EINVAL;
+			return;
+		}
 		if (setting->value == NULL || setting->value->kind == FRAGI_NODE_NULL) {
 			fill_nothing(filling, &param, i, setting);
 			return;
