@@ -87,6 +87,12 @@ static bool ends_are_suspect(const struct drv_app *app, const struct drv_suspici
 	return found;
 }
 
+/* The class that the reporting host gave it. */
+static enum fragi_failure code_of_link(const struct drv_suspicion *s)
+{
+	return s->failure.code != FRAGI_FAILURE_NONE ? s->failure.code : FRAGI_FAILURE_EDGE_LOST;
+}
+
 void drv_suspicion_judge(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
@@ -109,7 +115,7 @@ void drv_suspicion_judge(struct drv_app *app)
 		return;
 	}
 	drv_app_fail(
-		app, FRAGI_FAILURE_EDGE_LOST, s->host,
+		app, code_of_link(s), s->host,
 		"the data link between %s on worker %s and %s on worker %s was lost, while their control connections are up: %s",
 		s->host->name, s->host->worker, s->peer->name, s->peer->worker,
 		s->failure.sentence);

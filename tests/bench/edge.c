@@ -46,8 +46,9 @@ static void on_ready(void *arg, uint32_t host)
 	atomic_store(&((struct side *)arg)->ready, true);
 }
 
-static void on_lost(void *arg, uint32_t host, const char *sentence)
+static void on_lost(void *arg, uint32_t host, enum fragi_failure failure, const char *sentence)
 {
+	(void)failure;
 	(void)host;
 	(void)sentence;
 	atomic_store(&((struct side *)arg)->lost, true);

@@ -53,20 +53,21 @@ static void on_ready(void *arg, uint32_t host)
 	atomic_fetch_add(&the_pair->ready[(uintptr_t)arg], 1);
 }
 
-static void on_lost(void *arg, uint32_t host, const char *sentence)
+static void on_lost(void *arg, uint32_t host, enum fragi_failure failure, const char *sentence)
 {
 	uintptr_t i = (uintptr_t)arg;
 
 	(void)host;
+	the_pair->failure[i] = failure;
 	strncpy(the_pair->sentence[i], sentence, sizeof(the_pair->sentence[i]) - 1);
 	atomic_fetch_add(&the_pair->lost[i], 1);
 }
 
-static void on_fault(void *arg, int code, const char *sentence)
+static void on_fault(void *arg, enum fragi_failure failure, const char *sentence)
 {
 	uintptr_t i = (uintptr_t)arg;
 
-	(void)code;
+	the_pair->failure[i] = failure;
 	strncpy(the_pair->sentence[i], sentence, sizeof(the_pair->sentence[i]) - 1);
 	atomic_fetch_add(&the_pair->faults[i], 1);
 }

@@ -56,6 +56,7 @@ struct pair {
 	struct fragi_remote_endpoint *endpoint[2][2]; /* [side][transport] */
 	/* what happened */
 	_Atomic uint32_t arrivals, rooms, ready[2], lost[2], faults[2];
+	enum fragi_failure failure[2]; /* the last that was reported, and its sentence */
 	char sentence[2][1024];
 };
 

@@ -141,6 +141,7 @@ Test(remote, a_transport_that_dies_at_any_step_does_no_harm, .timeout = 300)
 					     step);
 				cr_assert_eq(atomic_load(&pair.lost[1]), 1);
 				cr_assert_not_null(strstr(pair.sentence[side], "planted"));
+				cr_assert_eq(pair.failure[side], FRAGI_FAILURE_EDGE_LOST);
 				cr_assert_eq(pair.tx->ops->room(pair.tx), 0);
 			}
 			cr_assert_eq(atomic_load(&pair.faults[0]) + atomic_load(&pair.faults[1]),
@@ -198,7 +199,36 @@ Test(remote, a_transport_may_fail_within_connect)
 	cr_assert_eq(atomic_load(&pair.lost[0]), 1);
 	cr_assert_not_null(strstr(pair.sentence[0], "could not be connected to (planted)"), "%s",
 			   pair.sentence[0]);
+	cr_assert_eq(pair.failure[0], FRAGI_FAILURE_EDGE_UNREACHABLE);
 	cr_assert_eq(pair.tx->ops->room(pair.tx), 0);
+	pair_close(&pair);
+}
+
+/* The other host makes no progress. */
+static void progress_alone(struct pair *pair, int64_t now_ns)
+{
+	fragi_pump_lock(pair->pump[0]);
+	fragi_remote_pump_ops.progress(pair->remote[0], now_ns);
+	fragi_pump_unlock(pair->pump[0]);
+}
+
+Test(remote, a_peer_that_never_answers_was_not_reached)
+{
+	const int64_t step_ns = 10000000, begin_ns = fragi_now_ns();
+	struct pair pair = {0};
+	int64_t at_ns = 0;
+
+	socket_settings = (struct socket_settings){0};
+	pair_begin(&pair, &kind_socket);
+	for (; at_ns < FRAGI_CONNECT_NS; at_ns += step_ns)
+		progress_alone(&pair, begin_ns + at_ns);
+	cr_assert_eq(atomic_load(&pair.lost[0]), 0);
+	for (; at_ns < FRAGI_CONNECT_NS + 2 * step_ns; at_ns += step_ns)
+		progress_alone(&pair, begin_ns + at_ns);
+	cr_assert_eq(atomic_load(&pair.lost[0]), 1);
+	cr_assert_eq(pair.failure[0], FRAGI_FAILURE_EDGE_UNREACHABLE);
+	cr_assert_not_null(strstr(pair.sentence[0], "did not answer within 5 s"), "%s",
+			   pair.sentence[0]);
 	pair_close(&pair);
 }
 

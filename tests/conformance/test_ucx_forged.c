@@ -453,6 +453,7 @@ Test(ucx_forged, an_unknown_type_names_the_flow, .init = set_environment)
 	send_forged(&stranger, &pair, &f);
 	cr_assert_eq(atomic_load(&pair.faults[1]), 1);
 	cr_assert_not_null(strstr(pair.sentence[1], "flow 7"), "%s", pair.sentence[1]);
+	cr_assert_eq(pair.failure[1], FRAGI_FAILURE_TYPE_UNKNOWN);
 	stranger_close(&stranger);
 	pair_close(&pair);
 }
@@ -494,6 +495,7 @@ Test(ucx_forged, bodies_that_cannot_be_kept_end_the_host, .init = set_environmen
 	cr_assert_eq(fragi_alloc_fail_off(), 1);
 	cr_assert_eq(atomic_load(&pair.faults[1]), 1);
 	cr_assert_not_null(strstr(pair.sentence[1], "no memory left"), "%s", pair.sentence[1]);
+	cr_assert_eq(pair.failure[1], FRAGI_FAILURE_OUT_OF_MEMORY);
 	for (int quiet = 0; quiet < 100; quiet++)
 		if (ucp_worker_progress(stranger.worker) + pair_turn(&pair) > 0)
 			quiet = 0;
@@ -669,6 +671,7 @@ static void expect_lost(const struct pair *pair, const struct change *change)
 	for (int i = 0; i < 4 && change->rules[i] != NULL; i++)
 		named = named || strstr(pair->sentence[1], change->rules[i]) != NULL;
 	cr_assert(named, "%s: %s", change->name, pair->sentence[1]);
+	cr_assert_eq(pair->failure[1], FRAGI_FAILURE_PROTOCOL, "%s", change->name);
 	cr_assert_eq(fragi_rx_available(pair->rx), 0, "%s", change->name);
 }
 

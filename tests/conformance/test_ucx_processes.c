@@ -71,11 +71,12 @@ static void on_ready(void *arg, uint32_t number)
 	atomic_store(&host->ready, true);
 }
 
-static void on_lost(void *arg, uint32_t number, const char *sentence)
+static void on_lost(void *arg, uint32_t number, enum fragi_failure failure, const char *sentence)
 {
 	struct host *host = arg;
 
 	(void)number;
+	(void)failure;
 	host->lost_ns = fragi_now_ns();
 	strncpy(host->sentence, sentence, sizeof(host->sentence) - 1);
 	atomic_store(&host->lost, true);

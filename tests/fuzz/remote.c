@@ -361,9 +361,12 @@ static void show(const void *header, size_t header_size, const uint8_t *data, si
 
 static const uint8_t token[FRAGI_TOKEN_BYTES] = "the token of it";
 
-static void on_lost(void *arg, uint32_t host, const char *sentence)
+static void on_lost(void *arg, uint32_t host, enum fragi_failure failure, const char *sentence)
 {
 	(void)arg;
+	fuzz_check(failure == FRAGI_FAILURE_EDGE_LOST ||
+		   failure == FRAGI_FAILURE_EDGE_UNREACHABLE || failure == FRAGI_FAILURE_PROTOCOL ||
+		   failure == FRAGI_FAILURE_OUT_OF_MEMORY);
 	fuzz_check(host == PEER && strlen(sentence) > 8);
 	fuzz_check(world.lost++ == 0);
 }
@@ -381,10 +384,11 @@ static void end(void)
 		world.fail_after = -1;
 }
 
-static void on_fault(void *arg, int code, const char *sentence)
+static void on_fault(void *arg, enum fragi_failure failure, const char *sentence)
 {
 	(void)arg;
-	fuzz_check(code < 0 && sentence[0] != '\0');
+	fuzz_check(failure == FRAGI_FAILURE_OUT_OF_MEMORY || failure == FRAGI_FAILURE_TYPE_UNKNOWN);
+	fuzz_check(sentence[0] != '\0');
 	world.faults++;
 }
 
@@ -736,7 +740,7 @@ static void world_fini(void)
 
 	world.fail_after = -1;
 	fragi_pump_lock(world.pump);
-	fragi_remote_endpoint_fail(world.endpoint, "is over");
+	fragi_remote_endpoint_fail(world.endpoint, FRAGI_FAILURE_EDGE_LOST, "is over");
 	fragi_pump_unlock(world.pump);
 	progress(1);
 	progress(FRAGI_TRANSPORTS_STOP_NS);

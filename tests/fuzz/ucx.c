@@ -97,9 +97,9 @@ static void on_failed(void *owner, const char *cause)
 	world.failed = true;
 }
 
-static void on_fault(void *arg, int code, const char *sentence)
+static void on_fault(void *arg, enum fragi_failure failure, const char *sentence)
 {
-	(void)arg, (void)code, (void)sentence;
+	(void)arg, (void)failure, (void)sentence;
 }
 
 static bool take(void *handle, uint8_t how)

@@ -166,6 +166,32 @@ class Nodes(cluster.ClusterTest):
         for w in (w1, w2):  # they end with their driver
             self.assertEqual(w.wait(), 4, w.stderr)
 
+    def open_data_link(self):
+        a, b = self.add_data_link()
+        sh("ip", "-n", self.b, "addr", "add", "10.78.0.2/24", "dev", b)
+        sh("ip", "-n", self.a, "link", "set", a, "up")
+        return a
+
+    def assert_unreachable(self, reason):
+        driver, _, _ = self.launch_over_data_link()
+        self.assertEqual(driver.wait(60), 1, driver.stderr)
+        summary = self.summary(driver)
+        self.assertEqual((summary["failure"]["code"], summary["failure"]["scope"]), ("edge_unreachable", "edge"))
+        self.assertRegex(summary["reason"], reason)
+        self.assertEqual(os.path.exists(self.path("sent")), False, "nothing has started")
+        self.wait_until("no host", lambda: not self.hosts())
+
+    def test_a_peer_whose_packets_vanish_is_unreachable(self):
+        a = self.open_data_link()
+        sh("ip", "-n", self.a, "neigh", "add", "10.78.0.2", "lladdr", "02:00:00:00:00:99", "dev", a, "nud",
+           "permanent")
+        self.assert_unreachable(r"did not answer within 5 s on the data plane")
+
+    def test_a_peer_without_a_route_is_unreachable(self):
+        self.open_data_link()
+        sh("ip", "-n", self.a, "route", "add", "unreachable", "10.78.0.2/32")
+        self.assert_unreachable(r"--worker-address")
+
     def test_a_worker_waits_for_the_link_to_its_driver(self):
         sh("ip", "-n", self.a, "link", "set", self.dev_a, "down")
         driver, w1, w2 = self.launch("--count", "50")

@@ -189,6 +189,26 @@ Test(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows)
 	world_fini(&w);
 }
 
+/* A cut is only one of the reasons, and its remedy would be wrong for the others. */
+Test(driver_failure, a_lost_data_link_keeps_the_class_that_its_host_gave_it)
+{
+	struct fw_message message = of_host(FW_HOST_EVENT, 2);
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	message.event = (struct fw_host_event){
+		.state = FW_STATE_PEER_LOST,
+		.failure = {FRAGI_FAILURE_PROTOCOL, "gave back credit that it never had", ""},
+		.peer = 1};
+	say(&w, 2, &message);
+	pass_beating(&w, SECOND, 1, 2);
+	both_are_killed(&w);
+	cr_assert(w.ended);
+	assert_has(w.json, "{\"code\": \"protocol\", \"scope\": \"host\"");
+	world_fini(&w);
+}
+
 Test(driver_failure, a_crash_while_it_ends_is_told)
 {
 	struct world w;

@@ -231,8 +231,9 @@ static struct fw_host_result result_of(struct host_work *work)
 		return (struct fw_host_result){0};
 	frag_err_set(&work->err, work->result, "%s", frag_strerror(work->result));
 	fragi_err_classify(&work->err,
-			   work->kind == HOST_DO_WIRE ? FRAGI_FAILURE_EDGE_REFUSED
-						      : FRAGI_FAILURE_HOST_FAILED,
+			   work->result == -ENOMEM      ? FRAGI_FAILURE_OUT_OF_MEMORY
+			   : work->kind == HOST_DO_WIRE ? FRAGI_FAILURE_EDGE_REFUSED
+							: FRAGI_FAILURE_HOST_FAILED,
 			   NULL);
 	return (struct fw_host_result){
 		{fragi_err_failure(&work->err), work->err.text, work->err.op}};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 
+#include <base/failure.h>
+
 #include "module.h"
 
 /*
@@ -25,6 +27,25 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
 	(void)ep;
 	ucx_failed(arg, status);
+}
+
+/* UCX looks for a route to the address; what else it refuses is about the two UCX. */
+static enum fragi_failure connect_failure(ucs_status_t status)
+{
+	switch (status) {
+	case UCS_ERR_NO_MEMORY:
+		return FRAGI_FAILURE_OUT_OF_MEMORY;
+	case UCS_ERR_UNREACHABLE:
+	case UCS_ERR_REJECTED:
+	case UCS_ERR_NOT_CONNECTED:
+	case UCS_ERR_CONNECTION_RESET:
+	case UCS_ERR_TIMED_OUT:
+	case UCS_ERR_ENDPOINT_TIMEOUT:
+	case UCS_ERR_IO_ERROR:
+		return FRAGI_FAILURE_EDGE_UNREACHABLE;
+	default:
+		return FRAGI_FAILURE_EDGE_REFUSED;
+	}
 }
 
 int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address, size_t size,
@@ -58,8 +79,8 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 	status = ucp_ep_create(transport->worker, &params, &endpoint->ep);
 	ucx_descriptors_close_on_exec(&open);
 	if (status != UCS_OK) {
-		r = frag_err_set(
-			err, -EHOSTUNREACH,
+		r = fragi_err_fail(
+			err, connect_failure(status), NULL, -EHOSTUNREACH,
 			"cannot connect to host %u over UCX (%s); UCX here is %s, there %s; check that the two nodes reach each other's --worker-address and that UCX_TLS allows it",
 			host, ucs_status_string(status), base->version, endpoint->base.version);
 		goto err_free;

@@ -196,7 +196,8 @@ static int ucx_arm(struct fragi_transport *base)
 	if (status == UCS_OK)
 		return 0;
 	if (status != UCS_ERR_BUSY)
-		config->events->fault(config->arg, -EIO, "UCX cannot wait for events any more");
+		config->events->fault(config->arg, FRAGI_FAILURE_HOST_FAILED,
+				      "UCX cannot wait for events any more");
 	return -EBUSY;
 }
 

@@ -141,7 +141,10 @@
 	  "Install the same version of frag on both sides.")                                        \
 	X(DATA_PORT_IN_USE, data_port_in_use, NODE, MISSING,                                        \
 	  "Other programs listen on every port of a worker's data port range.",                     \
-	  "Give --worker-address another port or a range, or end the other program.")
+	  "Give --worker-address another port or a range, or end the other program.")               \
+	X(TYPE_UNKNOWN, type_unknown, MESSAGE, FAILED,                                              \
+	  "A message that came from another host holds a value of a type that is not known there.", \
+	  "Load the library that registers the type, in the same version as at the sender.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

@@ -2,6 +2,7 @@
 #ifndef FRAGI_EDGE_TRANSPORT_H
 #define FRAGI_EDGE_TRANSPORT_H
 
+#include <base/failure.h>
 #include <data/codec.h>
 
 /*
@@ -76,7 +77,7 @@ struct fragi_transport_events {
 	/* The connection is gone: cause says how, in the words of whoever found out. */
 	void (*failed)(void *owner, const char *cause);
 	/* This host cannot go on. */
-	void (*fault)(void *arg, int code, const char *sentence);
+	void (*fault)(void *arg, enum fragi_failure failure, const char *sentence);
 };
 
 struct fragi_transport_config {

@@ -142,10 +142,10 @@ static void peer_ready(void *arg, uint32_t host)
 		fragi_run_report(run, FRAGI_RUN_WIRED);
 }
 
-static void peer_lost(void *arg, uint32_t host, const char *sentence)
+static void peer_lost(void *arg, uint32_t host, enum fragi_failure failure, const char *sentence)
 {
 	struct fragi_run_event event = {
-		.kind = FRAGI_RUN_PEER_LOST, .peer = host, .failure = FRAGI_FAILURE_EDGE_LOST};
+		.kind = FRAGI_RUN_PEER_LOST, .peer = host, .failure = failure};
 	struct fragi_run *run = arg;
 
 	atomic_fetch_add(&run->peers_lost, 1);
@@ -153,10 +153,9 @@ static void peer_lost(void *arg, uint32_t host, const char *sentence)
 	fragi_run_report_event(run, &event);
 }
 
-static void remote_fault(void *arg, int code, const char *sentence)
+static void remote_fault(void *arg, enum fragi_failure failure, const char *sentence)
 {
-	(void)code;
-	fragi_run_report_failure(arg, FRAGI_FAILURE_HOST_FAILED, NULL, sentence);
+	fragi_run_report_failure(arg, failure, NULL, sentence);
 }
 
 static int transport_open(struct fragi_run *run, const char *name, struct fragi_diag *diag)

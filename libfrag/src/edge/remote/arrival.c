@@ -104,8 +104,9 @@ static struct fragi_remote_part *part_of(struct fragi_remote_rx *rx,
 }
 
 /* This host cannot go on. */
-static void fault(struct fragi_remote_rx *rx, int code, const char *format, ...) FRAG_PRINTF(3, 4);
-static void fault(struct fragi_remote_rx *rx, int code, const char *format, ...)
+static void fault(struct fragi_remote_rx *rx, enum fragi_failure failure, const char *format, ...)
+	FRAG_PRINTF(3, 4);
+static void fault(struct fragi_remote_rx *rx, enum fragi_failure failure, const char *format, ...)
 {
 	const struct fragi_remote_config *config = &fragi_remote_of(rx->edge.endpoint)->config;
 	char sentence[FRAGI_SENTENCE_MAX];
@@ -116,13 +117,13 @@ static void fault(struct fragi_remote_rx *rx, int code, const char *format, ...)
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	if (config->fault != NULL)
-		config->fault(config->arg, code, sentence);
+		config->fault(config->arg, failure, sentence);
 }
 
 static void fault_for_memory(struct fragi_remote_rx *rx)
 {
-	fault(rx, -ENOMEM, "there is no memory left to receive a message of flow %u",
-	      rx->edge.config.flow);
+	fault(rx, FRAGI_FAILURE_OUT_OF_MEMORY,
+	      "there is no memory left to receive a message of flow %u", rx->edge.config.flow);
 }
 
 /*
@@ -145,13 +146,13 @@ static bool part_decode(struct fragi_remote_part *part, const uint8_t *descripto
 					    part->descriptor_bytes, part->body_bytes, &message,
 					    &type_id);
 	if (r == -ENOENT) {
-		fault(rx, r,
+		fault(rx, FRAGI_FAILURE_TYPE_UNKNOWN,
 		      "a message of flow %u holds a value of type %016llx, which is not known here; load the library that registers it, in the same version as at the sender",
 		      rx->edge.config.flow, (unsigned long long)type_id);
 		return false;
 	}
 	if (r == -ENOMEM) {
-		fault(rx, r,
+		fault(rx, FRAGI_FAILURE_OUT_OF_MEMORY,
 		      "there is no memory left for a message of %llu bytes of flow %u; give the host more memory or make the flow's window smaller",
 		      (unsigned long long)part->body_bytes, rx->edge.config.flow);
 		return false;
@@ -461,7 +462,7 @@ enum fragi_arrival_use fragi_remote_on_descriptors(struct fragi_remote_rx *rx,
 static void broke_within(struct fragi_remote_endpoint *endpoint, const char *cause)
 {
 	fragi_remote_endpoint_fail(
-		endpoint,
+		endpoint, FRAGI_FAILURE_EDGE_LOST,
 		"the data link broke within a message (%s): its process has ended, or the network between is cut",
 		cause);
 }

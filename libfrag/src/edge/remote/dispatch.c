@@ -220,8 +220,8 @@ enum fragi_arrival_use fragi_remote_dispatch(struct fragi_remote *remote,
 			       : fragi_remote_on_descriptors(flow->rx, &header, arrival);
 	}
 	if (arrival->body_bytes != 0 || arrival->header_bytes != FRAGI_HEADER_BYTES)
-		fragi_remote_endpoint_fail(flow->endpoint, "sent a malformed message of kind %d",
-					   (int)header.kind);
+		fragi_remote_endpoint_fail(flow->endpoint, FRAGI_FAILURE_PROTOCOL,
+					   "sent a malformed message of kind %d", (int)header.kind);
 	else
 		on_control(flow, &header);
 	return FRAGI_ARRIVAL_USED;

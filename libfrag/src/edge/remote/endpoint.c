@@ -88,13 +88,15 @@ void fragi_remote_endpoint_free(struct fragi_remote_endpoint *endpoint)
 	fragi_free(endpoint);
 }
 
-void fragi_remote_endpoint_fail(struct fragi_remote_endpoint *endpoint, const char *format, ...)
+void fragi_remote_endpoint_fail(struct fragi_remote_endpoint *endpoint, enum fragi_failure failure,
+				const char *format, ...)
 {
 	va_list args;
 
 	if (endpoint->failed || fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LOST)
 		return;
 	endpoint->failed = true;
+	endpoint->failure = failure;
 	fragi_remote_of(endpoint)->endpoint_failed = true;
 	va_start(args, format);
 	vsnprintf(endpoint->sentence, sizeof(endpoint->sentence), format, args);
@@ -112,12 +114,12 @@ void fragi_remote_on_failed(void *owner, const char *cause)
 	fragi_remote_of(endpoint)->endpoint_failed = true;
 	if (fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_CONNECTING)
 		fragi_remote_endpoint_fail(
-			endpoint,
+			endpoint, FRAGI_FAILURE_EDGE_UNREACHABLE,
 			"could not be connected to (%s): its process has ended, a firewall is between, or %s %s here and %s there do not understand each other",
 			cause, transport->ops->title, transport->version, there);
 	else
 		fragi_remote_endpoint_fail(
-			endpoint,
+			endpoint, FRAGI_FAILURE_EDGE_LOST,
 			"the data link broke (%s): its process has ended, or the network between is cut",
 			cause);
 }
@@ -166,7 +168,8 @@ void fragi_remote_on_hello(struct fragi_remote_endpoint *endpoint,
 
 	if (header->sequence != endpoint->peer->host) {
 		fragi_remote_endpoint_fail(
-			endpoint, "says it is host %llu; the driver has mixed up two hosts",
+			endpoint, FRAGI_FAILURE_PROTOCOL,
+			"says it is host %llu; the driver has mixed up two hosts",
 			(unsigned long long)header->sequence);
 		return;
 	}
@@ -289,7 +292,7 @@ static int64_t tick_connecting(struct fragi_remote_endpoint *endpoint, int64_t n
 		endpoint->connect_until_ns = now_ns + FRAGI_CONNECT_NS;
 	if (now_ns >= endpoint->connect_until_ns) {
 		fragi_remote_endpoint_fail(
-			endpoint,
+			endpoint, FRAGI_FAILURE_EDGE_UNREACHABLE,
 			"did not answer within %d s on the data plane; check that the two nodes reach each other's --worker-address and data ports (%s here is %s, there %s)",
 			(int)(FRAGI_CONNECT_NS / 1000000000), transport->ops->title,
 			transport->version, endpoint->base->version);
@@ -308,7 +311,7 @@ static int64_t tick_ready(struct fragi_remote_endpoint *endpoint, int64_t now_ns
 
 	if (now_ns - endpoint->heard_ns >= config->dead_ns) {
 		fragi_remote_endpoint_fail(
-			endpoint,
+			endpoint, FRAGI_FAILURE_EDGE_LOST,
 			"has been silent on the data plane for %.1f s: it is stopped or hangs, or the network between is cut",
 			(double)(now_ns - endpoint->heard_ns) / 1e9);
 		return now_ns;

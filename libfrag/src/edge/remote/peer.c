@@ -87,7 +87,7 @@ static void end_edges(const struct fragi_remote_peer *peer)
 }
 
 /* Edges to a lost peer are dead, over whichever endpoint. */
-static void peer_lose(struct fragi_remote_peer *peer, const char *why)
+static void peer_lose(struct fragi_remote_peer *peer, enum fragi_failure failure, const char *why)
 {
 	const struct fragi_remote_config *config = &peer->remote->config;
 	char sentence[FRAGI_SENTENCE_MAX + 64];
@@ -102,7 +102,7 @@ static void peer_lose(struct fragi_remote_peer *peer, const char *why)
 	peer->lost = true;
 	log_debug(NULL, "%s", sentence);
 	if (config->peer_lost != NULL)
-		config->peer_lost(config->arg, peer->host, sentence);
+		config->peer_lost(config->arg, peer->host, failure, sentence);
 	if (peer->remote->draining)
 		end_edges(peer);
 }
@@ -125,7 +125,7 @@ static void settle_failed(struct fragi_remote_peer *peer)
 		    fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LEFT)
 			lose(endpoint); /* as was to be expected */
 		else if (endpoint->failed)
-			peer_lose(peer, endpoint->sentence);
+			peer_lose(peer, endpoint->failure, endpoint->sentence);
 		if (endpoint->broken &&
 		    fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LOST)
 			fragi_remote_endpoint_close(endpoint);

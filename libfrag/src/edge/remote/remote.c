@@ -22,12 +22,12 @@ static enum fragi_arrival_use on_arrived(void *arg, const struct fragi_arrival *
 	return fragi_remote_dispatch(arg, arrival);
 }
 
-static void on_fault(void *arg, int code, const char *sentence)
+static void on_fault(void *arg, enum fragi_failure failure, const char *sentence)
 {
 	const struct fragi_remote *remote = arg;
 
 	if (remote->config.fault != NULL)
-		remote->config.fault(remote->config.arg, code, sentence);
+		remote->config.fault(remote->config.arg, failure, sentence);
 }
 
 static const struct fragi_transport_events events = {

@@ -31,9 +31,13 @@ struct fragi_remote_config {
 	/* HELLO went both ways on all endpoints of the peer. */
 	void (*peer_ready)(void *arg, uint32_t host);
 	/* Once a peer; edges to it are dead, and after fragi_remote_drain they end. */
-	void (*peer_lost)(void *arg, uint32_t host, const char *sentence);
-	/* This host cannot go on (fault policy, bad message). */
-	void (*fault)(void *arg, int code, const char *sentence);
+	void (*peer_lost)(void *arg, uint32_t host, enum fragi_failure failure,
+			  const char *sentence);
+	/*
+	 * This host cannot go on: no memory is left for a message, its type is not known here, or a
+	 * transport is at its end.
+	 */
+	void (*fault)(void *arg, enum fragi_failure failure, const char *sentence);
 };
 
 /* One flow between hosts, as the driver gave it to both ends. */

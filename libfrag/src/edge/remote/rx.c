@@ -167,8 +167,8 @@ void fragi_remote_rx_on_want(struct fragi_remote_rx *rx)
 
 void fragi_remote_rx_broke_rule(struct fragi_remote_rx *rx, const char *what)
 {
-	fragi_remote_endpoint_fail(rx->edge.endpoint, "broke the rules of flow %u: %s",
-				   rx->edge.config.flow, what);
+	fragi_remote_endpoint_fail(rx->edge.endpoint, FRAGI_FAILURE_PROTOCOL,
+				   "broke the rules of flow %u: %s", rx->edge.config.flow, what);
 }
 
 /* Life. */

@@ -124,7 +124,7 @@ static void send_control(struct fragi_remote_endpoint *endpoint, uint32_t flow,
 	struct fragi_remote_send *send = fragi_remote_send_create(endpoint);
 
 	if (send == NULL) {
-		fragi_remote_endpoint_fail(endpoint,
+		fragi_remote_endpoint_fail(endpoint, FRAGI_FAILURE_OUT_OF_MEMORY,
 					   "cannot be answered: there is no memory left here");
 		return;
 	}

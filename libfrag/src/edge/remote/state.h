@@ -75,7 +75,9 @@ struct fragi_remote_endpoint {
 	bool failed;                        /* to be lost after this round */
 	bool broken;                        /* the transport has said so: nothing more comes */
 	bool closing, stopped;              /* base is being closed; and that is over */
-	char sentence[FRAGI_SENTENCE_MAX];  /* why it failed */
+	/* why it failed */
+	enum fragi_failure failure;
+	char sentence[FRAGI_SENTENCE_MAX];
 	struct fragi_remote_edge *edges;
 	/* the flow in whose name HELLO, BEAT and SYNC are sent: its first */
 	bool has_name;
@@ -232,11 +234,11 @@ int fragi_remote_endpoint_create(struct fragi_remote_peer *peer,
 /* Detaches what is under way, and frees. Its edges are gone. */
 void fragi_remote_endpoint_free(struct fragi_remote_endpoint *endpoint);
 /*
- * To be lost at the end of this round, with a sentence; the first reason counts. Callable from
- * upcalls.
+ * To be lost at the end of this round, with a code and a sentence; the first reason counts.
+ * Callable from upcalls.
  */
-void fragi_remote_endpoint_fail(struct fragi_remote_endpoint *endpoint, const char *format, ...)
-	FRAG_PRINTF(2, 3);
+void fragi_remote_endpoint_fail(struct fragi_remote_endpoint *endpoint, enum fragi_failure failure,
+				const char *format, ...) FRAG_PRINTF(3, 4);
 void fragi_remote_endpoint_move(struct fragi_remote_endpoint *endpoint,
 				enum fragi_endpoint_state state);
 /* Closes it; fragi_remote_settle stops it. */

@@ -247,7 +247,7 @@ static uint32_t gather(const struct frag_message *message, struct fragi_body *bo
 
 static void fail_for_memory(struct fragi_remote_tx *tx)
 {
-	fragi_remote_endpoint_fail(tx->edge.endpoint,
+	fragi_remote_endpoint_fail(tx->edge.endpoint, FRAGI_FAILURE_OUT_OF_MEMORY,
 				   "cannot be sent to: there is no memory left here");
 }
 
@@ -375,7 +375,8 @@ void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, ui
 	uint64_t before = atomic_load_explicit(&tx->window.credited, memory_order_relaxed);
 
 	if (!fragi_window_credit(&tx->window, messages, bytes)) {
-		fragi_remote_endpoint_fail(tx->edge.endpoint, "gave back credit that it never had");
+		fragi_remote_endpoint_fail(tx->edge.endpoint, FRAGI_FAILURE_PROTOCOL,
+					   "gave back credit that it never had");
 		return;
 	}
 	fragi_count(&tx->tx.row->confirmed, messages - before);
