@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Built-in operators: plugins on public headers only, found in lib/frag/plugins. mk/needs.mk lists
-# the libraries and their packages.
+# the libraries and their packages; ops/NAME/libs.mk may set OPS_NAME_LDFLAGS.
 OPS := $(filter-out $(WITHOUT),$(OPS_ALL))
 OPS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(OPS:%=libfrag/ops/%/*.c)))
 OPS_PKG := $(foreach o,$(OPS),$(OPS_$(o)_PKG))
@@ -14,7 +14,7 @@ define ops_library
 $(B)/lib/frag/plugins/lib$(1).so: $$(patsubst %.c,$(B)/obj/%.o,$$(wildcard libfrag/ops/$(1)/*.c)) \
 	$$(LIBFRAG_SO)
 	@mkdir -p $$(@D)
-	$$(CC) -shared $$(ALL_LDFLAGS) $$(filter %.o,$$^) -L$(B)/lib -lfrag \
+	$$(CC) -shared $$(ALL_LDFLAGS) $$(OPS_$(1)_LDFLAGS) $$(filter %.o,$$^) -L$(B)/lib -lfrag \
 		$$(if $$(OPS_$(1)_PKG),$$(shell pkg-config --libs $$(OPS_$(1)_PKG))) -lm \
 		-Wl,-rpath,'$$$$ORIGIN/../..' -o $$@
 all: $(B)/lib/frag/plugins/lib$(1).so

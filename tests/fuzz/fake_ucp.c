@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_ucp.h"
 
+#include <ucs/debug/log_def.h>
+
 #include <modules/ucx/module.h>
 
 /* of data that a rendezvous would fetch */
@@ -343,6 +345,18 @@ ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
 const char *ucs_status_string(ucs_status_t status)
 {
 	return status == UCS_OK ? "ok" : "an error";
+}
+
+/* It prints nothing. */
+void ucs_log_push_handler(ucs_log_func_t handler)
+{
+	(void)handler;
+}
+
+void ucs_log_pop_handler(void); /* UCX's own declaration is no prototype */
+
+void ucs_log_pop_handler(void)
+{
 }
 
 /* Which sockets a process has is no matter here. */

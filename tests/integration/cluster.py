@@ -27,9 +27,6 @@ TEST_PLUGINS = os.path.join(BUILD, "tests", "sample_plugins")
 # Bounds in tests are ten times what is promised: they catch a hang, not a slow machine.
 TIMES_SLOWER = int(os.environ.get("FRAG_TEST_SLOW", "1"))
 PATIENCE_S = 30 * TIMES_SLOWER
-# libgcrypt says it when FFmpeg's libraries are loaded where mlock is forbidden, as in some
-# containers.
-NOT_OURS = "Warning: using insecure memory!"
 
 
 class Process:
@@ -60,8 +57,6 @@ class Process:
 
     def _read(self, name):
         for line in getattr(self.child, name):
-            if line.startswith(NOT_OURS):
-                continue
             with self._news:
                 self._lines[name].append(line.rstrip("\n"))
                 self._news.notify_all()

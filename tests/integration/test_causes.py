@@ -104,6 +104,31 @@ class Operators(Causes):
                                  "a tensor's memory cannot be read")
 
 
+class Ucx(Causes):
+    LINE = r"\.c:\d+ +UCX "  # as UCX prints it
+
+    def refused(self, variable, **more):
+        name, value = variable.split("=")
+        self.app = self.write("app.yaml", BETWEEN_HOSTS % {"folder": self.folder})
+        p = self.start("fragctl", "run", "--workers", "2", "-v", self.app, env={name: value, **more})
+        self.assertNotEqual(p.wait(), 0)
+        self.assert_nothing_left()
+        return p.stderr
+
+    def test_what_it_prints_is_in_the_sentence_of_the_failure(self):
+        for variable, reason in (
+                ("UCX_RNDV_THRESH=few", "UCX does not accept its settings: Invalid value for RNDV_THRESH: 'few'"),
+                ("UCX_TLS=few", r"UCX finds no device to use \(no usable transports/devices .*UCX_TLS is few")):
+            with self.subTest(variable=variable):
+                err = self.refused(variable)
+                self.assertRegex(err, "error driver causes: " + reason)
+                self.assertRegex(err, r"debug ucx: UCX: .*few")
+                self.assertNotRegex(err, self.LINE)
+
+    def test_it_prints_itself_when_the_user_sets_its_level(self):
+        self.assertRegex(self.refused("UCX_TLS=few", UCX_LOG_LEVEL="warn"), self.LINE)
+
+
 class Limits(Causes):
     def test_too_few_descriptors_for_ucx(self):
         self.app = self.write("app.yaml", BETWEEN_HOSTS % {"folder": self.folder})

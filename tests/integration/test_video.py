@@ -72,6 +72,14 @@ class Video(cluster.ClusterTest):
         )
         return done.stdout
 
+    def test_nothing_is_printed_where_memory_must_not_be_locked(self):
+        """libgcrypt, which FFmpeg brings, warns there as soon as it is loaded."""
+        prefix = ["prlimit", "--memlock=0"]
+        if os.getuid() == 0:
+            prefix += ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"]
+        p = self.start("fragctl", "validate", EXAMPLE, prefix=prefix)
+        self.assertEqual((p.wait(), p.stderr), (0, ""))
+
     def make_clip(self, kind, frames=FRAMES):
         """The clip of known content, encoded by ffmpeg with pictures that refer to later ones."""
         clip = self.path("clip.mp4")

@@ -8,6 +8,7 @@
 #include <base/identity.h>
 #include <base/stamp.h>
 #include <edge/transport.h>
+#include <edge/ucx_env.h>
 
 /*
  * The transport over UCX: a message is an active message, its header the active message's, its
@@ -58,6 +59,7 @@ struct ucx_transport {
 	int fd;
 	uint16_t ports[UCX_PORTS_MAX]; /* that UCX listens on */
 	uint32_t port_count;
+	bool takes_log; /* UCX's lines go through log.c */
 	char machine[FRAGI_IDENTITY_SIZE], clock[FRAGI_IDENTITY_SIZE];
 	uint8_t *address;
 	size_t address_size;
@@ -69,6 +71,13 @@ static inline struct ucx_transport *ucx_of(const struct fragi_transport *transpo
 {
 	return (struct ucx_transport *)(uintptr_t)transport;
 }
+
+/* log.c */
+/* Takes UCX's lines into frag's log, unless the user has set UCX_LOG_LEVEL. */
+void ucx_log_begin(struct ucx_transport *transport);
+void ucx_log_end(const struct ucx_transport *transport);
+/* Why UCX failed on this thread: the last error that it reported, else the text of its status. */
+const char *ucx_reason(ucs_status_t status);
 
 /* endpoint.c */
 int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address, size_t size,

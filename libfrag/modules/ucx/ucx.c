@@ -26,15 +26,15 @@ static int create_worker(struct ucx_transport *transport, struct frag_err *err)
 	if (status != UCS_OK)
 		return frag_err_set(
 			err, -EINVAL,
-			"UCX does not accept its settings (%s); check the UCX_ variables",
-			ucs_status_string(status));
+			"UCX does not accept its settings: %s; check the UCX_ variables",
+			ucx_reason(status));
 	status = ucp_init(&params, config, &transport->context);
 	ucp_config_release(config);
 	if (status != UCS_OK)
 		return frag_err_set(
 			err, -ENODEV,
 			"UCX finds no device to use (%s): UCX_NET_DEVICES is %s and UCX_TLS is %s; check the interface's name and that it is up",
-			ucs_status_string(status), interfaces != NULL ? interfaces : "not set",
+			ucx_reason(status), interfaces != NULL ? interfaces : "not set",
 			getenv("UCX_TLS") != NULL ? getenv("UCX_TLS") : "not set");
 	status = ucp_worker_create(transport->context, &worker_params, &transport->worker);
 	if (status == UCS_ERR_BUSY)
@@ -48,7 +48,7 @@ static int create_worker(struct ucx_transport *transport, struct frag_err *err)
 		return frag_err_set(
 			err, -EADDRNOTAVAIL,
 			"UCX cannot open %s (%s): the interface is down, or no port of the data port range (UCX_TCP_PORT_RANGE is %s) is free",
-			interfaces != NULL ? interfaces : "its devices", ucs_status_string(status),
+			interfaces != NULL ? interfaces : "its devices", ucx_reason(status),
 			getenv("UCX_TCP_PORT_RANGE") != NULL ? getenv("UCX_TCP_PORT_RANGE")
 							     : "not set");
 	status = ucp_worker_get_efd(transport->worker, &transport->fd);
@@ -89,6 +89,7 @@ static void release(struct ucx_transport *transport)
 		ucp_worker_destroy(transport->worker);
 	if (transport->context != NULL)
 		ucp_cleanup(transport->context);
+	ucx_log_end(transport);
 	fragi_free(transport->address);
 	fragi_free(transport);
 }
@@ -158,6 +159,7 @@ static int ucx_create(const struct fragi_transport_config *config,
 	if (transport == NULL)
 		return frag_err_set(err, -ENOMEM, "there is no memory left for the transport");
 	transport->config = *config;
+	ucx_log_begin(transport);
 	ucp_get_version(&major, &minor, &release_number);
 	snprintf(transport->base.version, sizeof(transport->base.version), "%u.%u.%u", major, minor,
 		 release_number);

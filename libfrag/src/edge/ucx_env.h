@@ -8,6 +8,7 @@
  * starts; a user's own win. Beside these: UCX_NET_DEVICES, the interface of the data plane, and
  * UCX_TCP_PORT_RANGE.
  */
+#define UCX_LOG_LEVEL_OF_FRAG "error" /* with any other, UCX prints its lines itself */
 #define FRAGI_UCX_ENV(X)                                                                           \
 	X("UCX_TLS",                                                                               \
 	  "tcp") /* shared memory does not survive a peer that is killed while it sends */         \
@@ -20,7 +21,7 @@
 	X("UCX_HANDLE_ERRORS", "none") /* leave signals to us */                                   \
 	X("UCX_LOG_FILE",                                                                          \
 	  "stderr") /* a path would be opened anew, and truncate what stderr leads to */           \
-	X("UCX_LOG_LEVEL", "error")                                                                \
+	X("UCX_LOG_LEVEL", UCX_LOG_LEVEL_OF_FRAG)                                                  \
 	X("UCX_WARN_UNUSED_ENV_VARS", "n")
 
 #endif
