@@ -4,7 +4,10 @@ installed frag only."""
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
+import unittest
 
 import cluster
 
@@ -106,6 +109,35 @@ class InTheBuildTree(cluster.ClusterTest):
             shown = f.read().split("```c\n")[1].split("```")[0]
         with open(os.path.join(EXAMPLES, "custom_operator", "scale.c")) as f:
             self.assertEqual(f.read().split("\n", 1)[1], shown)
+
+
+@unittest.skipUnless(os.path.exists(os.path.join(cluster.BUILD, "lib", "frag", "plugins",
+                                                 "libvideo.so")),
+                     "built without FFmpeg's libraries")
+class Demo(cluster.ClusterTest):
+    def demo(self, **env):
+        return self.start("/bin/sh", os.path.join(cluster.TOP, "mk", "demo.sh"), cwd=cluster.TOP,
+                          env={"B": cluster.BUILD, "OUT": self.path("demo"), **env})
+
+    def test_a_port_in_use_is_explained_and_no_worker_is_started(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            p = self.demo(FRAG_ADDRESS="127.0.0.1:%d" % s.getsockname()[1])
+            self.assertEqual(p.wait(), 3)
+            s.settimeout(0)
+            with self.assertRaises(BlockingIOError):
+                s.accept()
+        self.assertRegex(p.stderr, "cannot listen on .*: the port is in use")
+        self.assertEqual(p.stderr.splitlines()[-1],
+                         "the demo did not start; without FRAG_ADDRESS it takes any free port")
+
+    def test_it_runs_on_any_free_port_and_ends_on_request(self):
+        p = self.demo()
+        p.wait_line("video_replayer_distributed: runs in 2 hosts")
+        p.signal(signal.SIGTERM)
+        self.assertEqual(p.wait(), 143)
+        self.assert_nothing_left()
 
 
 class Installed(cluster.ClusterTest):
