@@ -11,7 +11,7 @@ libyaml-dev libucx-dev libcriterion-dev libavcodec-dev libavformat-dev libavutil
 libpng-dev ffmpeg python3 iproute2 git"
 
 if [ "${1:-}" = proof ]; then
-	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy cppcheck gcovr"
+	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy cppcheck gcovr zsh"
 fi
 
 if [ "${1:-}" = bench ]; then

@@ -93,6 +93,21 @@ class InTheBuildTree(cluster.ClusterTest):
             for block in blocks(kind):
                 self.assertIn(block, source)
 
+    def test_the_code_for_holoscan_on_that_page_is_cpp(self):
+        """Against declarations of what it uses: the SDK is not there."""
+        with open(os.path.join(cluster.TOP, "docs", "FROM_HOLOSCAN.md"), encoding="utf-8") as f:
+            operator, sink, application = re.findall(r"^```cpp\n(.*?)^```$", f.read(), re.M | re.S)
+        shell = ("class %s : public holoscan::Operator {\n public:\n"
+                 "  HOLOSCAN_OPERATOR_FORWARD_ARGS(%s)\n  %s() = default;\n%s};\n")
+        source = self.write("app.cpp", '#include "holoscan.hpp"\n' + operator +
+                            shell % (("Tx",) * 3 + ("",)) +
+                            shell % (("Rx",) * 3 + (sink,)) +
+                            application)
+        done = subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I",
+                               os.path.join(cluster.TOP, "tests", "data", "holoscan"), source],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_the_file_of_config_that_the_page_on_graphs_shows(self):
         with open(os.path.join(cluster.TOP, "docs", "GRAPH.md"), encoding="utf-8") as f:
             section = f.read().split("## Files of --config")[1].split("\n## ")[0]
