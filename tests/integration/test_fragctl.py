@@ -564,9 +564,11 @@ operators:
   rx: {type: ping_rx}
 flows: [tx -> rx]
 """)
-        for args in ["validate", app], ["run", app], ["run", "--workers", "1", app]:
-            p = self.fragctl(*args, "--config", config)
-            self.assertEqual(p.wait(), 0)
+        driver = ["driverd", "--address", "127.0.0.1:0", "--start-timeout", "100ms", "--app", app]
+        for code, args in ((0, ["fragctl", "validate", app]), (0, ["fragctl", "run", app]),
+                           (0, ["fragctl", "run", "--workers", "1", app]), (4, driver)):
+            p = self.start(*args, "--config", config)
+            self.assertEqual(p.wait(), code)
             self.assertEqual(p.stderr.count("requirements are ignored"), 1, p.stderr)
             self.assertEqual(p.stderr.count("the only key of this file is config"), 1, p.stderr)
 
