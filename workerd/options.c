@@ -69,8 +69,7 @@ static int parse_addresses(struct wrk_options *options, const char *address,
 			options->driver_text);
 	if (worker_address == NULL)
 		return 0;
-	r = fragi_parse_address(worker_address, "", WRK_DATA_PORT_FIRST, &options->worker_address,
-				err);
+	r = fragi_parse_address(worker_address, "", 0, &options->worker_address, err);
 	if (r < 0)
 		return r;
 	if (options->worker_address.host[0] == '\0')
@@ -78,9 +77,10 @@ static int parse_addresses(struct wrk_options *options, const char *address,
 			err, -EINVAL,
 			"--worker-address \"%.80s\" has no IP address; give IP[:PORT[-PORT]]",
 			worker_address);
-	if (strchr(worker_address, '-') == NULL &&
-	    options->worker_address.port == WRK_DATA_PORT_FIRST)
+	if (options->worker_address.port_last == 0) { /* none, or any */
+		options->worker_address.port = WRK_DATA_PORT_FIRST;
 		options->worker_address.port_last = WRK_DATA_PORT_LAST;
+	}
 	if (options->worker_address.port < WRK_DATA_PORT_FIRST ||
 	    options->worker_address.port_last > WRK_DATA_PORT_LAST)
 		return frag_err_set(

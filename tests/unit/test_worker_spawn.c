@@ -273,6 +273,29 @@ Test(worker_options, defaults_are_those_of_the_contract)
 	wrk_options_fini(&options);
 }
 
+Test(worker_options, one_port_is_one_port)
+{
+	static const struct {
+		const char *text;
+		uint16_t first, last;
+	} cases[] = {
+		{"127.0.0.1:10000", 10000, 10000},
+		{"127.0.0.1:32767", 32767, 32767},
+		{"127.0.0.1:10000-10001", 10000, 10001},
+		{"127.0.0.1:0", 10000, 32767},
+		{"[::1]", 10000, 32767},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct wrk_options options;
+
+		cr_assert_eq(PARSE(&options, NULL, "--worker-address", cases[i].text), 0);
+		cr_expect_eq(options.worker_address.port, cases[i].first, "%s", cases[i].text);
+		cr_expect_eq(options.worker_address.port_last, cases[i].last, "%s", cases[i].text);
+		wrk_options_fini(&options);
+	}
+}
+
 Test(worker_options, refusals_name_the_flag)
 {
 	static const char *const cases[][3] = {
@@ -282,6 +305,11 @@ Test(worker_options, refusals_name_the_flag)
 		{"--address", "h:1:2", "h:1:2"},
 		{"--key-file", "k", "not built yet"},
 		{"--worker-address", ":100", "--worker-address"},
+		{"--worker-address", "127.0.0.1:9999", "between 10000 and 32767"},
+		{"--worker-address", "127.0.0.1:32768", "between 10000 and 32767"},
+		{"--worker-address", "127.0.0.1:32767-32768", "between 10000 and 32767"},
+		{"--worker-address", "127.0.0.1:20001-20000", "20001-20000"},
+		{"--worker-address", "127.0.0.1:70000", "70000"},
 		{"--frgments", "a", "did you mean --fragments"},
 	};
 
