@@ -326,6 +326,227 @@ MISTAKES = (
      '21:15: f1: metadata "maybe" is neither true nor false'),
 )
 
+# An application of one fragment.
+SINGLE = """\
+frag: 1
+application: app
+arguments:
+  rate: {default: 30hz, help: how often}
+  n: {default: "3"}
+config:
+  det: {rows: 4}
+resources:
+  pool: {type: block_memory_pool, block_size: 2MB, num_blocks: 8}
+operators:
+  tx:
+    type: ping_tensor_tx
+    parameters:
+      from_config: det
+      allocator: $pool
+    conditions:
+      - {type: count, count: "${n}"}
+      - type: periodic
+        recess_period: "${rate}"
+    ports: {out: {condition: none}}
+  rx: {type: ping_tensor_rx}
+flows:
+  - {from: tx.out, to: rx.in, capacity: 2, policy: pop}
+scheduler:
+  type: event_based
+  pin_cores: [0]
+"""
+MISTAKES_IN_SINGLE = (
+    ("{default: 30hz, help: how often}",
+     "{defalt: 30hz, help: how often}",
+     '4:10: argument rate: unknown key "defalt"; did you mean "default"?'),
+    ('n: {default: "3"}',
+     "n: 3",
+     "5:6: argument n: an argument is a single value; it must be a map (keys and values)"),
+    ('"${n}"',
+     '"${m}"',
+     '17:30: unknown argument "m"; declared: rate, n'),
+    ('"${n}"',
+     '"${n"',
+     '17:30: "${n" begins a reference to an argument and does not name one; write ${NAME}'),
+    ('"${n}"',
+     "$n",
+     '17:30: app.tx: condition count: parameter "count": $n names nothing; write "${n}" for an argument, or quotes around a text that begins with $'),
+    ("operators:",
+     "operatrs:",
+     '10:1: unknown key "operatrs"; did you mean "operators"?'),
+    ("resources:",
+     "resource:",
+     '8:1: no key "resource"; list it under resources of the fragment, and write $name as the parameter'),
+    ("flows:",
+     "flow:",
+     '22:1: unknown key "flow"; did you mean "flows"?'),
+    ("application: app",
+     "aplication: app",
+     '2:1: unknown key "aplication"; did you mean "application"?'),
+    ("frag: 1",
+     "fragg: 1",
+     '1:1: unknown key "fragg"; did you mean "frag"?'),
+    ("arguments:",
+     "argument:",
+     '3:1: unknown key "argument"; did you mean "arguments"?'),
+    ("scheduler:",
+     "schedular:",
+     '24:1: unknown key "schedular"; did you mean "scheduler"?'),
+    ("    conditions:",
+     "    condition:",
+     '16:5: app.tx: no key "condition"; write conditions: [{type: count, count: 10}]'),
+    ("    ports:",
+     "    port:",
+     '20:5: app.tx: unknown key "port"; did you mean "ports"?'),
+    ("ports: {out:",
+     "ports: {ou:",
+     '20:13: app.tx: unknown port "ou"; its ports: out'),
+    ("{condition: none}",
+     "{conditon: none}",
+     '20:19: app.tx.out: unknown key "conditon"; did you mean "condition"?'),
+    ("{condition: none}",
+     "{condition: non}",
+     '20:30: app.tx.out: condition "non" is not known; did you mean "none"?'),
+    ("{from: tx.out,",
+     "{form: tx.out,",
+     '23:6: app: unknown key "form"; did you mean "from"?'),
+    (" to: rx.in,",
+     "",
+     "23:5: app: a flow without `to`; add it"),
+    ("capacity: 2",
+     "capacity: two",
+     '23:41: app: capacity "two" is not a whole number from 1 to 65536'),
+    ("policy: pop",
+     "policy: 7",
+     '23:52: app: policy "7" is not known; valid: block, pop, reject, fault, latest, 0, 1, 2, async_buffer'),
+    ("from: tx.out",
+     "from: app.tx.out",
+     '23:12: app: "app.tx.out" is not a valid end of a flow; write OPERATOR.PORT or OPERATOR'),
+    ("      - type: periodic\n        recess",
+     "      - recess",
+     "18:9: app.tx: a condition has no type; write for example {type: count, count: 10}"),
+    ("      - type: periodic\n        recess",
+     "        type: periodic\n        recess",
+     "18:9: this line is indented otherwise than those before it; begin the keys of one map, and the items of one list, in the same column"),
+    ("      - type: periodic\n        recess",
+     "      - type: periodic\n      recess",
+     "19:7: this line is indented otherwise than those before it; begin the keys of one map, and the items of one list, in the same column"),
+    ("    parameters:\n      from_config: det\n      allocator: $pool",
+     "    parameters:\n      - from_config: det\n      - allocator: $pool",
+     "14:7: app.tx: parameters is a list; it must be a map (keys and values)"),
+    ("      allocator: $pool",
+     "    allocator: $pool",
+     '15:5: app.tx: no key "allocator"; list it under resources of the fragment, and write $name as the parameter'),
+    ("from_config: det",
+     "from_confg: det",
+     '14:7: app.tx: unknown parameter "from_confg"; its parameters: allocator, storage_type, batch_size, rows, columns, channels, data_type, tensor_name'),
+    ("type: block_memory_pool",
+     "type: BlockMemoryPol",
+     '9:3: app.pool: unknown resource type "BlockMemoryPol"; did you mean "block_memory_pool"?'),
+    ("type: block_memory_pool",
+     "type: BlockMemoryPoool",
+     '9:3: app.pool: unknown resource type "BlockMemoryPoool"; did you mean "block_memory_pool"?'),
+    ("block_size: 2MB",
+     "blok_size: 2MB",
+     '9:35: app.pool: unknown parameter "blok_size"; did you mean "block_size"?'),
+    ("block_size: 2MB, ",
+     "blocksize: 2MB, ",
+     '9:35: app.pool: unknown parameter "blocksize"; did you mean "block_size"?'),
+    ("2MB",
+     "2 megabytes",
+     '9:47: app.pool: parameter "block_size": "2 megabytes" is not a valid size; write bytes, or a number with a unit such as 512Mi or 2MB'),
+    ("pin_cores: [0]",
+     "pin_cores: 0",
+     "26:14: app.scheduler: pin_cores is a single value; it must be a list ([a, b])"),
+    ("  type: event_based",
+     "  kind: event_based",
+     '25:3: app.scheduler: unknown key "kind"; valid keys: type, worker_thread_number, stop_on_deadlock, stop_on_deadlock_timeout_ms, max_duration_ms, check_recession_period_ms, pin_cores, strict_thread_pinning'),
+    ("type: ping_tensor_rx",
+     "type: [ping_tensor_rx]",
+     "21:14: app.rx: type is a list; it must be a single value"),
+    ("{type: ping_tensor_rx}",
+     '{type: "ping_tensor_rx}',
+     '21:14: this quote (") is not closed; add one at the end of the text'),
+    ("scheduler:\n",
+     "resources: {}\nscheduler:\n",
+     '24:1: the key "resources" is given twice in one map; remove one'),
+    ("from_config: det",
+     "from_config: det.rowz",
+     '14:20: app.tx: from_config: config has no "det.rowz"'),
+    ("  det: {rows: 4}",
+     "  - det: {rows: 4}",
+     "7:3: config is a list; it must be a map (keys and values)"),
+    ("  det: {rows: 4}",
+     "  det",
+     "7:3: config is a single value; it must be a map (keys and values)"),
+    ("  det: {rows: 4}",
+     "  det: 4",
+     '7:3: app.tx: unknown parameter "det"; its parameters: allocator, storage_type, batch_size, rows, columns, channels, data_type, tensor_name'),
+    ("rows: 4",
+     "rows: many",
+     '7:15: app.tx: parameter "rows": "many" is not a valid integer'),
+    ("rows: 4",
+     "rowz: 4",
+     '7:9: app.tx: unknown parameter "rowz"; did you mean "rows"?'),
+    ("  rx: {type: ping_tensor_rx}",
+     "  rx: {type: block_memory_pool}",
+     '21:3: app.rx: operator type "block_memory_pool" names the resource "block_memory_pool"; list it under resources'),
+    ("  rx: {type: ping_tensor_rx}",
+     "  rx: {type: periodic}",
+     '21:3: app.rx: operator type "periodic" names the condition "periodic"; list it under an operator\'s conditions'),
+    ("type: periodic",
+     "type: ping_rx",
+     '18:9: app.tx: condition type "ping_rx" names the operator "ping_rx"; list it under operators'),
+    ("to: rx.in",
+     "to: rx.input",
+     '23:24: flow end app.rx.input: no input "input"; its inputs: in'),
+    ("  rx: {type: ping_tensor_rx}\n",
+     "",
+     '22:24: flow end rx.in: unknown operator "app.rx"; operators: tx'),
+    ("scheduler:\n",
+     "extention: [x.so]\nscheduler:\n",
+     '24:1: unknown key "extention"; did you mean "extensions"?'),
+    ("scheduler:\n",
+     "---\nscheduler:\n",
+     "24:1: more than one document; write one file each"),
+    ("frag: 1",
+     "frag = 1",
+     "2:12: no key can stand here; indent it as the keys around it, and write a blank after the colon in the line before"),
+    ("frag: 1",
+     "frag 1",
+     "2:12: no key can stand here; indent it as the keys around it, and write a blank after the colon in the line before"),
+    ("flows:\n",
+     "// flows\nflows:\n",
+     '22:1: "// flows" is no key with a value; write a colon and a blank after the key'),
+    ("{type: ping_tensor_rx}",
+     "{\n type: ping_tensor_rx\n",
+     '21:7: this "{" is not closed; add "}"'),
+    ("scheduler:\n",
+     "fragments:\nscheduler:\n",
+     "24:1: there are no fragments (or `when` excludes all of them); add one"),
+    ("scheduler:\n",
+     "fragments: []\nscheduler:\n",
+     "24:12: fragments is a list; it must be a map (keys and values)"),
+    ("scheduler:\n",
+     "watchdog: -2s\nscheduler:\n",
+     '24:11: app: watchdog "-2s" is not a valid duration; write for example 10ms, 2s or 30hz'),
+    ("{type: ping_tensor_rx}",
+     "{type: ping_tensor_rx, when: {rat: 30hz}}",
+     '21:37: unknown argument "rat"; did you mean "rate"?'),
+    ("{type: ping_tensor_rx}",
+     "{type: ping_tensor_rx, when: [rate]}",
+     "21:36: when is a list; it must be a map (keys and values)"),
+    ("{type: ping_tensor_rx}",
+     "{type: ping_tensor_rx, when: {rate: 10hz}}",
+     "23:24: flow end rx.in: operator app.rx is excluded by its when; give the flow the same when"),
+    ("scheduler:\n",
+     "host: my host\nscheduler:\n",
+     '24:7: app: host "my host" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters'),
+    ("scheduler:\n",
+     'extensions: ["C:\\dir\\x.so"]\nscheduler:\n',
+     "24:17: inside double quotes a backslash begins an escape, and this is none; write two of them, or single quotes around the text"),
+)
+
 
 class Mistakes(cluster.ClusterTest):
     def errors(self, graph):
@@ -336,13 +557,28 @@ class Mistakes(cluster.ClusterTest):
 
     def test_the_graph_has_none(self):
         self.assertEqual(self.errors(GRAPH), (0, []))
+        self.assertEqual(self.errors(SINGLE), (0, []))
 
     def test_one_mistake_gives_one_error(self):
-        for right, wrong, error in MISTAKES:
-            with self.subTest(wrong=wrong):
-                self.assertEqual(GRAPH.count(right), 1, right)
-                self.assertEqual(self.errors(GRAPH.replace(right, wrong)),
-                                 (2, ["app.yaml:" + error]))
+        for graph, mistakes in (GRAPH, MISTAKES), (SINGLE, MISTAKES_IN_SINGLE):
+            for right, wrong, error in mistakes:
+                with self.subTest(wrong=wrong):
+                    self.assertEqual(graph.count(right), 1, right)
+                    self.assertEqual(self.errors(graph.replace(right, wrong)),
+                                     (2, ["app.yaml:" + error]))
+
+    def test_a_mistake_beside_other_files(self):
+        """Neither the files that from_file names nor the keys of --config are missed as well."""
+        self.write("det.yaml", "{rows: 5}")
+        graph = SINGLE.replace("det: {rows: 4}", "det: {from_file: det.yaml}")
+        self.assertEqual(self.errors(graph), (0, []))
+        self.assertEqual(self.errors(graph.replace("flows:", "flow:")),
+                         (2, ['app.yaml:22:1: unknown key "flow"; did you mean "flows"?']))
+        more = self.write("more.yaml", "det: {rows: 5\n")
+        graph = SINGLE.replace("config:\n  det: {rows: 4}\n", "")
+        p = self.start("fragctl", "validate", self.write("app.yaml", graph), "--config", more)
+        self.assertEqual(p.wait(), 2)
+        self.assertEqual(p.stderr, more + ':1:6: this "{" is not closed; add "}"')
 
     def test_two_mistakes_give_two_errors(self):
         """An error hides only what follows from it."""

@@ -221,7 +221,8 @@ static struct frag_resource *resource_named(void *arg, const char *name)
 	struct frag_resource *resource = fragi_resource_find(op->fragment, name);
 
 	if (resource != NULL ||
-	    fragi_strmap_get(&op->fragment->making->bad_resources, name) == NULL)
+	    (fragi_strmap_get(&op->fragment->making->bad_resources, name) == NULL &&
+	     (op->fragment->own == NULL || !op->fragment->own->lost_resources)))
 		return resource;
 	op->made->bad_resource = true;
 	return &bad_resource;

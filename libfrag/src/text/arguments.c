@@ -76,16 +76,18 @@ static void declare_default(struct fragi_builder *builder, struct fragi_node *no
 	argument->value = text;
 }
 
-static void declare_one(struct fragi_builder *builder, struct fragi_node *node,
-			struct fragi_spec_argument *argument)
+static void declare_one(struct fragi_builder *builder, struct fragi_node *map,
+			struct fragi_node *node, struct fragi_spec_argument *argument)
 {
 	static const struct fragi_field fields[] = {
 		{"default", false}, {"choices", false}, {"help", false}};
 	const char *name = node->key->text;
 	char subject[FRAG_NAME_MAX + 32];
 
-	if (!fragi_check_name(builder, node->key, "arguments", "argument", name))
+	if (!fragi_check_name(builder, node->key, "arguments", "argument", name)) {
+		map->lost_a_name = true;
 		return;
+	}
 	if (strcmp(name, "help") == 0)
 		fragi_builder_error(
 			builder, node->key, "arguments",
@@ -112,8 +114,12 @@ void fragi_arguments_declare(struct fragi_builder *builder, struct fragi_node *m
 	spec->arguments = fragi_builder_alloc(builder, map->count, sizeof(*spec->arguments));
 	for (struct fragi_node *child = map->first; spec->arguments != NULL && child != NULL;
 	     child = child->next) {
-		declare_one(builder, child, &spec->arguments[spec->argument_count]);
-		if (spec->arguments[spec->argument_count].name != NULL)
+		struct fragi_spec_argument *argument = &spec->arguments[spec->argument_count];
+		size_t errors = builder->diag->count;
+
+		declare_one(builder, map, child, argument);
+		argument->is_flawed = builder->diag->count != errors;
+		if (argument->name != NULL)
 			spec->argument_count++;
 	}
 }
@@ -133,6 +139,15 @@ static const char *advise_argument(struct fragi_builder *builder, char *out, siz
 	return out;
 }
 
+/* Whether an unknown argument may be one whose declaration was refused. */
+static bool may_be_refused(const struct fragi_builder *builder)
+{
+	const struct fragi_node *map = fragi_node_get(builder->root, "arguments");
+
+	return map != NULL && (map->is_reported || map->lost_a_name ||
+			       (map->kind != FRAGI_NODE_MAP && map->kind != FRAGI_NODE_NULL));
+}
+
 const struct fragi_spec_argument *fragi_arguments_find(struct fragi_builder *builder,
 						       const struct fragi_node *place,
 						       const char *name)
@@ -140,7 +155,7 @@ const struct fragi_spec_argument *fragi_arguments_find(struct fragi_builder *bui
 	const struct fragi_spec_argument *argument = fragi_strmap_get(&builder->arguments, name);
 	char advice[512];
 
-	if (argument == NULL)
+	if (argument == NULL && !may_be_refused(builder))
 		fragi_builder_error(builder, place, NULL, "unknown argument \"%.80s\"%s", name,
 				    advise_argument(builder, advice, sizeof(advice), name));
 	return argument;
@@ -199,8 +214,10 @@ static size_t give_one(struct fragi_builder *builder, const char *const *args, s
 	if (argument == NULL) {
 		snprintf(name, sizeof(name), "%.*s",
 			 (int)(length < FRAG_NAME_MAX ? length : FRAG_NAME_MAX), text);
-		fragi_builder_error(builder, &command_line, NULL, "unknown argument --%s%s", name,
-				    advise_argument(builder, advice, sizeof(advice), name));
+		if (!may_be_refused(builder))
+			fragi_builder_error(builder, &command_line, NULL, "unknown argument --%s%s",
+					    name,
+					    advise_argument(builder, advice, sizeof(advice), name));
 		return equals == NULL && count > 1 && strncmp(args[1], "--", 2) != 0 ? 2 : 1;
 	}
 	if (equals != NULL) {

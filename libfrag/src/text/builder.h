@@ -33,6 +33,7 @@ struct fragi_builder {
 	bool no_memory;
 	struct fragi_node *root;       /* the graph, a map */
 	struct fragi_node *config;     /* merged; NULL: none */
+	bool config_refused;           /* at least a part of it, with an error */
 	struct fragi_strmap arguments; /* name: struct fragi_spec_argument */
 	/* "fragment" or "fragment.operator": the node with the `when` */
 	struct fragi_strmap excluded;
@@ -124,6 +125,7 @@ bool fragi_check_name(struct fragi_builder *builder, const struct fragi_node *pl
 /* arguments.c */
 void fragi_arguments_declare(struct fragi_builder *builder, struct fragi_node *map);
 void fragi_arguments_give(struct fragi_builder *builder); /* the words after `--` */
+/* Returns NULL, with an error unless the declaration may have been refused. */
 const struct fragi_spec_argument *fragi_arguments_find(struct fragi_builder *builder,
 						       const struct fragi_node *place,
 						       const char *name);

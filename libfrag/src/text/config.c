@@ -68,10 +68,12 @@ static struct fragi_node *parse_config(struct fragi_builder *builder,
 
 	if (r == -ENOMEM)
 		builder->no_memory = true;
+	builder->config_refused = builder->config_refused || r < 0;
 	if (r < 0 || root->kind == FRAGI_NODE_NULL)
 		return NULL;
 	if (root->kind == FRAGI_NODE_MAP)
 		return root;
+	builder->config_refused = true;
 	fragi_builder_error(
 		builder, root, NULL,
 		"a file of --config is a map, with the keys that stand below config: in the graph; write for example `detection: {threshold: 0.5}`");
@@ -93,6 +95,8 @@ void fragi_config_merge(struct fragi_builder *builder, struct fragi_node *own)
 	struct fragi_node *root;
 
 	builder->config = fragi_read_map(builder, own, NULL, "config");
+	builder->config_refused = builder->config == NULL && own != NULL &&
+				  (own->kind != FRAGI_NODE_NULL || own->is_reported);
 	builder->config_keys =
 		fragi_builder_alloc(builder, source->config_count, sizeof(*builder->config_keys));
 	for (size_t i = 0; i < source->config_count && builder->config_keys != NULL; i++) {
@@ -205,7 +209,7 @@ const struct fragi_node *fragi_config_find(struct fragi_builder *builder,
 	node = length < sizeof(first) ? fragi_strmap_get(&builder->configs, first) : NULL;
 	if (node != NULL)
 		fragi_builder_note(builder, &builder->configs_read, node->key->text, node);
-	if (node == NULL && may_be_missing)
+	if (node == NULL && (may_be_missing || builder->config_refused))
 		return NULL;
 	if (node == NULL) {
 		below = fragi_node_get(fragi_node_get(builder->config, "config"), first);

@@ -62,24 +62,24 @@ static void refuse_key(struct fragi_builder *builder, struct fragi_node *map,
 		       const struct fragi_node *child, const char *subject,
 		       const char *const *names, size_t count)
 {
-	const char *key = child->key->text, *meant = key_before_colon(key, names, count);
+	const char *key = child->key->text, *before_colon = key_before_colon(key, names, count);
+	const char *meant = before_colon != NULL ? before_colon : fragi_suggest(key, names, count);
 	struct fragi_node *operators = fragi_node_get(map, "operators");
 	char advice[512];
 
 	if (fragi_holoscan_explain_key(advice, sizeof(advice), key) != NULL) {
 		fragi_builder_error(builder, child->key, subject, "%s", advice);
-	} else if (meant != NULL) {
+	} else if (before_colon != NULL) {
 		fragi_builder_error(builder, child->key, subject,
 				    "\"%.80s\" lacks a blank after the colon; write \"%s: %.80s\"",
 				    key, meant, key + strlen(meant) + 1);
-	} else if (operators != NULL && fragi_node_get(child, "type") != NULL) {
+	} else if (meant == NULL && operators != NULL && fragi_node_get(child, "type") != NULL) {
 		fragi_builder_error(
 			builder, child->key, subject,
 			"\"%.80s\" stands beside operators; if it is one, indent it as the others",
 			key);
 		operators->lost_a_name = true;
 	} else {
-		meant = fragi_suggest(key, names, count);
 		fragi_builder_error(builder, child->key, subject, "unknown key \"%.80s\"%s", key,
 				    fragi_builder_advise(builder, advice, sizeof(advice), key,
 							 "valid keys", names, count));

@@ -26,6 +26,8 @@ static const char *value_at(struct fragi_builder *builder, const struct fragi_no
 	name[length] = '\0';
 	argument = fragi_arguments_find(builder, node, name);
 	if (argument != NULL && argument->value == NULL) {
+		if (argument->is_flawed)
+			return NULL;
 		fragi_builder_error(
 			builder, node, NULL,
 			"argument %s is needed here and has no value; give `-- --%s VALUE` or declare a default",

@@ -180,7 +180,8 @@ static void read_file(void *context, struct fragi_node *map, const struct fragi_
 /* Arguments and configs decide which files these are, so the source is parsed that far. */
 static int read_files(struct fragi_source *source, struct frag_err *err)
 {
-	struct files files = {.source = source, .err = err};
+	struct files files = {.source = source};
+	bool is_flawed;
 	struct fragi_diag diag = {0};
 	struct fragi_builder builder;
 	struct fragi_spec *spec = fragi_calloc(1, sizeof(*spec));
@@ -193,12 +194,17 @@ static int read_files(struct fragi_source *source, struct frag_err *err)
 	}
 	fragi_builder_init(&builder, &source->source, spec, &diag);
 	fragi_builder_begin(&builder);
+	/* Parsing the source reports these errors; those of files would hide them. */
+	is_flawed = fragi_builder_failed(&builder);
+	files.err = is_flawed ? NULL : err;
 	if (builder.no_memory)
 		files.r = frag_err_set(err, -ENOMEM,
 				       "out of memory, or the graph needs more than %zu MiB of it",
 				       FRAGI_SPEC_MEMORY_MAX >> 20);
-	else if (!fragi_builder_failed(&builder)) /* else parsing the source reports the errors */
+	else
 		fragi_config_each_file(&builder, read_file, &files);
+	if (is_flawed)
+		files.r = files.r == -ENOMEM ? frag_err_set(err, -ENOMEM, "out of memory") : 0;
 	fragi_builder_fini(&builder);
 	fragi_spec_destroy(spec);
 	fragi_diag_fini(&diag);

@@ -56,19 +56,50 @@ static bool check_version(struct fragi_builder *builder)
 {
 	const struct fragi_node *node = fragi_node_get(builder->root, "frag");
 
-	if (node == NULL)
-		fragi_builder_error(builder, builder->root, NULL,
-				    "the schema version is missing; begin with `frag: %d`",
-				    SCHEMA_VERSION);
-	else if (node->kind != FRAGI_NODE_SCALAR || strcmp(node->text, "1") != 0)
-		fragi_builder_error(
-			builder, node, NULL,
-			"schema version %.40s is not known; this program reads version %d",
-			node->kind == FRAGI_NODE_SCALAR ? node->text : "(no number)",
-			SCHEMA_VERSION);
-	else
+	if (node == NULL || (node->kind == FRAGI_NODE_SCALAR && strcmp(node->text, "1") == 0))
 		return true;
-	return node == NULL;
+	fragi_builder_error(builder, node, NULL,
+			    "schema version %.40s is not known; this program reads version %d",
+			    node->kind == FRAGI_NODE_SCALAR ? node->text : "(no number)",
+			    SCHEMA_VERSION);
+	return false;
+}
+
+static size_t find_field(const struct fragi_field *fields, size_t count, const char *name)
+{
+	size_t i = 0;
+
+	while (i < count && strcmp(fields[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+static void check_top(struct fragi_builder *builder)
+{
+	struct fragi_node *map = builder->root;
+	const struct fragi_node *fragments = fragi_node_get(map, "fragments");
+	struct fragi_field fields[FRAG_COUNT_OF(single_fields)];
+	size_t count = FRAG_COUNT_OF(application_fields), i;
+
+	if (fragments == NULL || fragments->kind != FRAGI_NODE_MAP) {
+		fragi_fields_check(builder, map, NULL, single_fields, FRAG_COUNT_OF(single_fields));
+		return;
+	}
+	/* A section of a fragment is a known key in the wrong place. */
+	memcpy(fields, application_fields, sizeof(application_fields));
+	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
+		i = find_field(single_fields, FRAG_COUNT_OF(single_fields), child->key->text);
+		if (i == FRAG_COUNT_OF(single_fields) ||
+		    find_field(fields, count, child->key->text) <
+			    count) /* also when it is there twice */
+			continue;
+		fragi_builder_error(
+			builder, child->key, NULL,
+			"%s stands at the top, and there are fragments; move it into the fragment it is for",
+			child->key->text);
+		fields[count++] = single_fields[i];
+	}
+	fragi_fields_check(builder, map, NULL, fields, count);
 }
 
 static void take_application(struct fragi_builder *builder)
@@ -111,6 +142,11 @@ void fragi_builder_begin(struct fragi_builder *builder)
 	fragi_arguments_give(builder);
 	if (builder->spec->help_wanted)
 		return;
+	check_top(builder);
+	if (fragi_node_get(builder->root, "frag") == NULL)
+		fragi_builder_error(builder, builder->root, NULL,
+				    "the schema version is missing; begin with `frag: %d`",
+				    SCHEMA_VERSION);
 	take_application(builder);
 	fragi_when_prune(builder, builder->spec->application);
 	fragi_config_merge(builder, fragi_node_get(builder->root, "config"));
@@ -121,13 +157,14 @@ static void read_fragments(struct fragi_builder *builder, struct fragi_node *map
 {
 	struct fragi_spec *spec = builder->spec;
 
-	map = fragi_read_map(builder, map, NULL, "fragments");
-	if (map == NULL || map->count == 0) {
+	if (map->kind != FRAGI_NODE_MAP && map->kind != FRAGI_NODE_NULL)
+		(void)fragi_read_map(builder, map, NULL, "fragments");
+	else if (map->count == 0 && !map->is_reported)
 		fragi_builder_error(
 			builder, fragi_node_get(builder->root, "fragments")->key, NULL,
 			"there are no fragments (or `when` excludes all of them); add one");
+	if (map->kind != FRAGI_NODE_MAP || map->count == 0)
 		return;
-	}
 	spec->fragments = fragi_builder_alloc(builder, map->count, sizeof(*spec->fragments));
 	for (struct fragi_node *child = map->first; spec->fragments != NULL && child != NULL;
 	     child = child->next) {
@@ -141,42 +178,6 @@ static void read_fragments(struct fragi_builder *builder, struct fragi_node *map
 	}
 }
 
-static size_t find_field(const struct fragi_field *fields, size_t count, const char *name)
-{
-	size_t i = 0;
-
-	while (i < count && strcmp(fields[i].name, name) != 0)
-		i++;
-	return i;
-}
-
-static void check_top(struct fragi_builder *builder, bool has_fragments)
-{
-	struct fragi_node *map = builder->root;
-	struct fragi_field fields[FRAG_COUNT_OF(single_fields)];
-	size_t count = FRAG_COUNT_OF(application_fields), i;
-
-	if (!has_fragments) {
-		fragi_fields_check(builder, map, NULL, single_fields, FRAG_COUNT_OF(single_fields));
-		return;
-	}
-	/* A section of a fragment is a known key in the wrong place. */
-	memcpy(fields, application_fields, sizeof(application_fields));
-	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
-		i = find_field(single_fields, FRAG_COUNT_OF(single_fields), child->key->text);
-		if (i == FRAG_COUNT_OF(single_fields) ||
-		    find_field(fields, count, child->key->text) <
-			    count) /* also when it is there twice */
-			continue;
-		fragi_builder_error(
-			builder, child->key, NULL,
-			"%s stands at the top, and there are fragments; move it into the fragment it is for",
-			child->key->text);
-		fields[count++] = single_fields[i];
-	}
-	fragi_fields_check(builder, map, NULL, fields, count);
-}
-
 static void read_all(struct fragi_builder *builder)
 {
 	struct fragi_spec *spec = builder->spec;
@@ -186,7 +187,6 @@ static void read_all(struct fragi_builder *builder)
 
 	replace_rest(builder);
 	fragi_config_attach_files(builder);
-	check_top(builder, fragments != NULL);
 	fragi_sets_read(builder);
 	fragi_spec_read_extensions(builder, fragi_node_get(builder->root, "extensions"), NULL, NULL,
 				   0, &extensions, &extension_count);

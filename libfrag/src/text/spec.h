@@ -41,6 +41,7 @@ struct fragi_spec_argument {
 	const char *default_text;
 	const char *const *choices; /* ended by NULL; NULL: any */
 	bool is_boolean;            /* the default is true or false; without a value it is true */
+	bool is_flawed;             /* an error about its declaration was reported */
 };
 
 /* one parameter: `name: value` */
@@ -136,6 +137,7 @@ struct fragi_spec_fragment {
 	const char *compose; /* name of a composer; NULL: none */
 	struct fragi_spec_object *resources;
 	size_t resource_count;
+	bool lost_resources; /* of fragi_spec_parse_flawed: there may be more */
 	struct fragi_spec_operator *operators;
 	size_t operator_count;
 	struct fragi_spec_flow *flows;

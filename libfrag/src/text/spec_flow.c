@@ -252,11 +252,13 @@ static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node
 		{"from", false}, {"to", false},   {"capacity", false}, {"policy", false},
 		{"edge", false}, {"when", false}, {"dynamic", true},
 	};
-	struct fragi_node *from = fragi_node_get(node, "from"), *to = fragi_node_get(node, "to");
+	struct fragi_node *from, *to;
 	const char *text;
 	int64_t capacity = 0;
 
 	fragi_fields_check(builder, node, fragment, fields, FRAG_COUNT_OF(fields));
+	from = fragi_node_get(node, "from");
+	to = fragi_node_get(node, "to");
 	if (from == NULL || to == NULL)
 		fragi_builder_error(builder, node, fragment, "a flow without `%s`; add it",
 				    from == NULL ? "from" : "to");

@@ -185,6 +185,7 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 			      size_t extension_count, struct fragi_spec_fragment *out_fragment)
 {
 	struct fragi_spec_fragment *fragment = out_fragment;
+	const struct fragi_node *operators;
 	bool is_root = map == builder->root;
 
 	fragment->name = name;
@@ -201,9 +202,10 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 		fragment->extension_count = extension_count;
 	}
 	read_fields(builder, map, fragment);
+	operators = fragi_node_get(map, "operators");
 	if (fragment->operator_count == 0 && fragi_node_get(map, "compose") == NULL &&
-	    (fragi_node_get(map, "operators") == NULL ||
-	     fragi_node_get(map, "operators")->count == 0) &&
+	    (operators == NULL || (operators->count == 0 && !operators->is_reported &&
+				   operators->kind != FRAGI_NODE_SCALAR)) &&
 	    (map->kind == FRAGI_NODE_MAP || map->kind == FRAGI_NODE_NULL))
 		fragi_builder_error(
 			builder, fragment->place, name,

@@ -242,6 +242,9 @@ static void read_resource(struct fragi_builder *builder, struct fragi_node *node
 void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node *map,
 			       struct fragi_spec_fragment *fragment)
 {
+	fragment->lost_resources =
+		map != NULL && (map->is_reported || map->lost_a_name ||
+				map->kind == FRAGI_NODE_SCALAR || map->kind == FRAGI_NODE_LIST);
 	map = fragi_read_map(builder, map, fragment->name, "resources");
 	if (map == NULL)
 		return;
