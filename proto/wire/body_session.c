@@ -95,7 +95,7 @@ void fw_decode_refused(struct fw_decoder *d, const Frag__V1__Refused *in,
 	out->code = in->code == FRAGI_FAILURE_NONE ? FRAGI_FAILURE_VERSION_REFUSED
 						   : fw_get_failure_code(in->code);
 	out->sentence = fw_get_text(d, in->sentence);
-	out->op = "";
+	out->op = out->file = "";
 }
 
 void fw_encode_beat(struct fw_encoder *e, const struct fw_message *message, Frag__V1__Beat *out)

@@ -613,6 +613,33 @@ Test(wire_codec, every_failure_of_memory_is_told)
 	fragi_arena_fini(&m.arena);
 }
 
+/* Whoever prints them need not ask. */
+Test(wire_codec, no_text_of_a_failure_is_missing)
+{
+	const struct fw_failure failure = {.code = FRAGI_FAILURE_VERSION_REFUSED};
+	struct fw_message messages[] = {
+		{.kind = FW_REFUSED, .refused = {failure}},
+		{.kind = FW_HOST_WIRED, .result = {failure}},
+		{.kind = FW_HOST_STARTED},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(messages); i++) {
+		const struct fw_failure *out;
+		struct fw_message *message;
+		uint8_t *frame;
+		size_t size;
+
+		cr_assert_eq(fw_encode(&messages[i], &frame, &size), 0);
+		message = decode(frame, size);
+		out = i == 0 ? &message->refused.failure : &message->result.failure;
+		cr_expect_str_eq(out->sentence, "");
+		cr_expect_str_eq(out->op, "");
+		cr_expect_str_eq(out->file, "");
+		fw_message_free(message);
+		fragi_free(frame);
+	}
+}
+
 Test(wire_codec, no_more_errors_travel_than_are_taken)
 {
 	struct fw_failure errors[FW_ERRORS_MAX + 1];

@@ -368,6 +368,7 @@ Test(wire_connection, the_last_words_arrive_before_the_end, .timeout = 60)
 		raw_send(&w, frame, size);
 	while (!w.raw_eof)
 		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(w.closed, 0, "it waits for the peer to close as well");
 	cr_expect_eq(w.messages, 1);
 	cr_expect_gt(w.received_bytes, (size_t)4);
 	uv_close((uv_handle_t *)&w.raw, NULL);
