@@ -223,3 +223,43 @@ Test(driver_client, what_a_reply_cannot_hold_is_only_counted)
 	world_fini(w);
 	free(w);
 }
+
+/* An application of so many hosts, named after its first letter; free() it. */
+static char *wide_app(char letter, int hosts)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	fprintf(out, "frag: 1\napplication: %c\nfragments:\n", letter);
+	for (int i = 0; i < hosts; i++)
+		fprintf(out, "  %c%d: {host: h%d, operators: {o: {type: t}}}\n", letter, i, i);
+	fclose(out);
+	return text;
+}
+
+Test(driver_client, hosts_that_a_reply_cannot_hold_are_counted_with_their_application)
+{
+	struct world *w = malloc(sizeof(*w));
+	char *first = wide_app('x', DRV_REPLY_ITEMS + 50), *second = wide_app('y', 3);
+	const struct fw_reply *reply;
+
+	fragi_log_threshold = FRAGI_LOG_WARN;
+	world_init(w);
+	hello(w, CLIENT + 1, "a", "all");
+	app(w, first);
+	pass(w, 0);
+	app(w, second);
+	pass(w, 0);
+	client_hello(w, CLIENT, "top");
+	reply = reply_of(w, 2);
+	cr_assert_eq(reply->application_count, 1);
+	cr_expect_eq(reply->applications[0].host_count, DRV_REPLY_ITEMS - 1);
+	cr_expect_str_eq(reply->applications[0].hosts[DRV_REPLY_ITEMS - 2].worker, "a");
+	cr_expect_eq(reply->worker_count, 0);
+	cr_expect_eq(reply->more, 51 + (1 + 3) + 1, "%u", reply->more);
+	world_fini(w);
+	free(w);
+	free(first);
+	free(second);
+}

@@ -314,14 +314,17 @@ Test(driver_session, fragments_named_in_full_or_all_are_no_misspellings)
 	struct world w;
 
 	world_init(&w);
-	app(&w, two_fragments);
-	hello(&w, 1, "a", "all");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
 	app(&w,
 	    "frag: 1\napplication: other\nfragments: {camera: {host: x, operators: {tx: {type: t}}}, view: {operators: {tx: {type: t}}}}\n");
-	hello(&w, 2, "b", "other/camera");
-	hello(&w, 3, "c", "nothing_like_it");
-	cr_expect_null(strstr(w.log, "names the fragment \"all\""));
+	hello(&w, 1, "a", "otherXcamera");
+	assert_has(w.log, "worker a names the fragment \"otherXcamera\"");
+	hello(&w, 2, "b", "another/camera");
+	assert_has(w.log, "worker b names the fragment \"another/camera\"");
+	hello(&w, 3, "c", "other/camera");
 	cr_expect_null(strstr(w.log, "names the fragment \"other/camera\""));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
+	hello(&w, 4, "d", "all");
+	cr_expect_null(strstr(w.log, "names the fragment \"all\""));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
 	world_fini(&w);
 }
