@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker_world.h"
 
+#include <base/crash_note.h>
 #include <workerd/core/host_exit.h>
 
 TestSuite(worker_exit, .fini = finish);
@@ -162,6 +163,36 @@ static void ended_by(int number, const char *core_file, const struct fw_host_sta
 	cr_assert_eq(step((struct wrk_event){
 			     .kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how}),
 		     0);
+}
+
+/* Better than the page, which says nothing of setup and of composers. */
+Test(worker_exit, a_place_that_the_host_noted_is_named)
+{
+	static const struct {
+		struct fragi_crash_note note;
+		const char *sentence, *op;
+	} cases[] = {
+		{{.pid = 4711}, "fraghost 4711 crashed in a composer: signal 6 (SIGABRT)", ""},
+		{{.pid = 4711, .op = "fragment1.tx", .callback = "setup", .tick = 3},
+		 "fraghost 4711 crashed in setup of fragment1.tx: signal 6 (SIGABRT)",
+		 "fragment1.tx"},
+		{{.pid = 4711, .op = "fragment1.tx", .callback = "compute", .tick = 3},
+		 "fraghost 4711 crashed in fragment1.tx, tick 3: signal 6 (SIGABRT)",
+		 "fragment1.tx"},
+	};
+
+	start_attached(false);
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct wrk_exited how = {.signal = SIGABRT, .note = &cases[i].note};
+
+		spawn(i + 1);
+		cr_assert_eq(step((struct wrk_event){
+				     .kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how}),
+			     0);
+		cr_assert_not_null(sent(FW_HOST_EXIT));
+		cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, cases[i].sentence);
+		cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.op, cases[i].op);
+	}
 }
 
 Test(worker_exit, a_core_file_is_named)
