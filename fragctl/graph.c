@@ -136,6 +136,7 @@ void ctl_graph_fini(struct ctl_graph *graph)
 {
 	fragi_spec_destroy(graph->spec);
 	fragi_diag_fini(&graph->diag);
+	fragi_diag_fini(&graph->warnings);
 	fragi_source_fini(&graph->source);
 	fragi_texts_fini(&graph->configs);
 	fragi_texts_fini(&graph->sets);

@@ -21,6 +21,8 @@ struct ctl_graph {
 	/* what is wrong with it; then spec is what could be read (NULL: nothing) */
 	struct fragi_diag diag;
 	struct frag_err failure; /* the first of these, or why it could not be read at all */
+	/* filled by ctl_graph_compose: of pools that are too small */
+	struct fragi_diag warnings;
 };
 
 #define CTL_GRAPH_FLAGS(graph)                                                                         \

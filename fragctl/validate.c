@@ -5,7 +5,7 @@
 #include <base/alloc.h>
 #include <fragctl/child.h>
 #include <fragctl/graph.h>
-#include <graph/op.h>
+#include <graph/pools.h>
 
 /* The graph as composed in a child (fragctl/child.h). */
 struct composed {
@@ -43,6 +43,18 @@ static int compose_all(const struct fragi_spec *spec, struct fragi_registry *reg
 				   &composed->flow_count);
 }
 
+/* Of a graph without errors. */
+static int check_pools(const struct composed *composed, size_t fragment_count,
+		       struct fragi_diag *warnings)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < fragment_count; i++)
+		r = fragi_pools_check(composed->fragments[i], (uint32_t)i, composed->flows,
+				      composed->flow_count, warnings);
+	return r;
+}
+
 static const char *plural(size_t n)
 {
 	return n == 1 ? "" : "s";
@@ -54,11 +66,14 @@ int ctl_graph_compose(struct ctl_graph *graph, char *out_summary, size_t size)
 	struct composed composed = {0};
 	struct fragi_diag *diag = &graph->diag;
 	struct fragi_registry *registry;
-	int exit_code = ctl_graph_registry(graph, &registry);
+	int exit_code = ctl_graph_registry(graph, &registry), r;
 
 	if (exit_code != CTL_OK)
 		return exit_code;
-	if (compose_all(spec, registry, diag, &composed) == -ENOMEM && diag->count == 0)
+	r = compose_all(spec, registry, diag, &composed);
+	if (r == 0 && diag->count == 0)
+		r = check_pools(&composed, spec->fragment_count, &graph->warnings);
+	if (r == -ENOMEM && diag->count == 0)
 		fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "out of memory");
 	fragi_diag_sort(diag, 0);
 	if (out_summary != NULL)
@@ -87,6 +102,7 @@ static int check(struct ctl_graph *graph)
 	int exit_code = ctl_graph_compose(graph, summary, sizeof(summary));
 
 	ctl_diag_print(&graph->diag);
+	fragi_pools_warn(&graph->warnings);
 	if (exit_code == CTL_OK)
 		printf("%s: ok: %s\n", name_of(graph), summary);
 	return exit_code;

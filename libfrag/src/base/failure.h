@@ -144,7 +144,10 @@
 	  "Give --worker-address another port or a range, or end the other program.")               \
 	X(TYPE_UNKNOWN, type_unknown, MESSAGE, FAILED,                                              \
 	  "A message that came from another host holds a value of a type that is not known there.", \
-	  "Load the library that registers the type, in the same version as at the sender.")
+	  "Load the library that registers the type, in the same version as at the sender.")        \
+	X(POOL_EXHAUSTED, pool_exhausted, OPERATOR, FAILED,                                         \
+	  "An operator needed a block of a pool, and none was free.",                               \
+	  "Give the pool more blocks; the sentence names the flows whose messages hold them.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

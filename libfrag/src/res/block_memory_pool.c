@@ -32,6 +32,7 @@ struct block_pool {
 
 	_Alignas(64) _Atomic uint64_t head; /* tag << 32 | index of the first free block */
 	_Alignas(64) _Atomic uint32_t free_count;
+	_Atomic uint64_t refused;
 };
 
 struct block_link {
@@ -130,6 +131,7 @@ static int block_pool_init(void *state, const char *name, struct frag_err *err)
 				    " blocks of %" PRIu64 " bytes; make them fewer or smaller",
 				    name, pool->num_blocks, pool->block_size);
 	}
+	atomic_store(&pool->refused, 0);
 	atomic_store(&pool->head, NO_BLOCK);
 	atomic_store(&pool->free_count, 0);
 	for (int64_t i = pool->num_blocks - 1; i >= 0; i--)
@@ -153,8 +155,10 @@ static int block_pool_alloc(void *state, size_t size, void **out_memory)
 	if (size > pool->block_size)
 		return -EMSGSIZE;
 	index = pop(pool);
-	if (index == NO_BLOCK)
+	if (index == NO_BLOCK) {
+		atomic_fetch_add_explicit(&pool->refused, 1, memory_order_relaxed);
 		return -ENOMEM;
+	}
 	atomic_store_explicit(&pool->links[index].in_use, 1, memory_order_relaxed);
 	*out_memory = pool->memory + (size_t)index * pool->stride;
 	return 0;
@@ -180,11 +184,15 @@ static void block_pool_free(void *state, void *memory)
 	push(pool, index);
 }
 
-static size_t block_pool_blocks_free(const void *state)
+static void block_pool_blocks(const void *state, struct fragi_blocks *out)
 {
 	const struct block_pool *pool = state;
 
-	return atomic_load_explicit(&pool->free_count, memory_order_relaxed);
+	*out = (struct fragi_blocks){
+		.all = (size_t)pool->num_blocks,
+		.free = atomic_load_explicit(&pool->free_count, memory_order_relaxed),
+		.refused = atomic_load_explicit(&pool->refused, memory_order_relaxed),
+	};
 }
 
 const struct fragi_resource_type fragi_block_memory_pool = {
@@ -199,5 +207,5 @@ const struct fragi_resource_type fragi_block_memory_pool = {
 	.fini = block_pool_fini,
 	.alloc = block_pool_alloc,
 	.free = block_pool_free,
-	.blocks_free = block_pool_blocks_free,
+	.blocks = block_pool_blocks,
 };

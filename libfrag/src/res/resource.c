@@ -75,7 +75,9 @@ const char *frag_resource_name(const struct frag_resource *resource)
 
 size_t frag_resource_blocks_free(const struct frag_resource *resource)
 {
-	return resource->type->blocks_free != NULL
-		       ? resource->type->blocks_free(resource->allocator.state)
-		       : SIZE_MAX;
+	struct fragi_blocks blocks = {.free = SIZE_MAX};
+
+	if (resource->type->blocks != NULL)
+		resource->type->blocks(resource->allocator.state, &blocks);
+	return blocks.free;
 }

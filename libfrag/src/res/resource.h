@@ -6,6 +6,12 @@
 #include <data/allocator.h>
 #include <frag/operator.h>
 
+/* The blocks of a pool. */
+struct fragi_blocks {
+	size_t all, free;
+	uint64_t refused; /* requests that found no free block */
+};
+
 /*
  * The table of a resource type. state is `state_size` bytes, aligned to 64. It is zeroed, then the
  * graph writes the parameters into it, then init is called. All functions but init may be NULL. A
@@ -27,13 +33,16 @@ struct fragi_resource_type {
 	/* As frag_alloc and frag_free; from any thread. */
 	int (*alloc)(void *state, size_t size, void **out_memory);
 	void (*free)(void *state, void *memory);
-	size_t (*blocks_free)(const void *state);
+	/* NULL: it has no blocks. From any thread. */
+	void (*blocks)(const void *state, struct fragi_blocks *out);
 };
 
 struct frag_resource {
 	struct fragi_allocator allocator; /* first; holds the state and the references */
 	const struct fragi_resource_type *type;
 	char *name;
+	/* how many blocks its flows can hold (graph/pools.h); 0: not known. Constant after wire. */
+	uint64_t blocks_needed;
 };
 
 extern const struct fragi_resource_type fragi_block_memory_pool, fragi_unbounded_allocator;

@@ -265,8 +265,12 @@ static void on_failed(void *arg, struct frag_op *op, enum fragi_failure failure,
 		      const char *sentence)
 {
 	struct fragi_run_fragment *fragment = arg;
+	char text[1024];
 
-	fragi_run_report_failure(fragment->run, failure, op->subject, sentence);
+	snprintf(text, sizeof(text), "%s", sentence);
+	if (failure == FRAGI_FAILURE_POOL_EXHAUSTED)
+		fragi_run_name_holders(fragment->run, op, text, sizeof(text));
+	fragi_run_report_failure(fragment->run, failure, op->subject, text);
 }
 
 static void on_started(void *arg)

@@ -34,7 +34,8 @@ struct fragi_run_end {
 	struct fragi_rx *rx;
 	struct fragi_tx *tx;
 	bool between_hosts;
-	uint32_t flow; /* between hosts: its number */
+	uint32_t flow;   /* between hosts: its number */
+	char *other_end; /* of a tx between hosts: "fragment2.rx.in"; owned */
 };
 
 struct fragi_run_queued {
@@ -102,6 +103,20 @@ int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag);
 int fragi_run_connect(struct fragi_run *run);
 int fragi_run_bind(struct fragi_run *run);
 void fragi_run_unwire(struct fragi_run *run);
+
+/* pools.c */
+/*
+ * Warns of pools with fewer blocks than their flows can hold. edges: those to other hosts. Returns
+ * 0 or -ENOMEM.
+ */
+int fragi_run_check_pools(struct fragi_run *run, const struct fragi_run_edge *edges,
+			  size_t edge_count);
+/*
+ * Appends to a sentence of `size` bytes which flows hold the blocks of the pool that op found
+ * empty. Thread: a scheduler's.
+ */
+void fragi_run_name_holders(struct fragi_run *run, const struct frag_op *op, char *sentence,
+			    size_t size);
 
 /* watch.c */
 void fragi_run_watch(struct fragi_run *run);

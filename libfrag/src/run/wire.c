@@ -268,10 +268,20 @@ static int edge_add(struct fragi_run *run, const struct fragi_run_edge *edge,
 		.between_hosts = true,
 		.flow = edge->config.flow,
 	};
-	int r = edge->sends ? fragi_remote_tx_create(endpoint, &edge->config, row, &end.tx)
-			    : fragi_remote_rx_create(endpoint, &edge->config, row, &end.rx);
+	int r;
 
-	return r < 0 ? r : end_add(run, &end);
+	if (edge->sends && edge->other_end != NULL) {
+		end.other_end = fragi_strdup(edge->other_end);
+		if (end.other_end == NULL)
+			return -ENOMEM;
+	}
+	r = edge->sends ? fragi_remote_tx_create(endpoint, &edge->config, row, &end.tx)
+			: fragi_remote_rx_create(endpoint, &edge->config, row, &end.rx);
+	if (r == 0)
+		r = end_add(run, &end);
+	if (r < 0)
+		fragi_free(end.other_end);
+	return r;
 }
 
 static bool edge_is_valid(const struct fragi_run *run, const struct fragi_run_edge *edge)
@@ -396,6 +406,8 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 	r = wire_locked(run, made, peer_count, edges, edge_count, err);
 	fragi_pump_unlock(run->pump);
 	fragi_free(made);
+	if (r == 0 && fragi_run_check_pools(run, edges, edge_count) < 0)
+		r = frag_err_set(err, -ENOMEM, "out of memory for a look at the pools");
 	if (r == 0 && peer_count > 0) {
 		r = fragi_pump_attach(run->pump, &fragi_remote_pump_ops, run->remote);
 		if (r < 0)
@@ -501,6 +513,8 @@ void fragi_run_unwire(struct fragi_run *run)
 	for (size_t i = 0; run->inproc != NULL && i < run->flow_count; i++)
 		fragi_inproc_destroy(run->inproc[i]);
 	fragi_free(run->inproc);
+	for (size_t i = 0; i < run->end_count; i++)
+		fragi_free(run->ends[i].other_end);
 	fragi_free(run->ends);
 	fragi_free(run->flows);
 	fragi_free(run->peers);

@@ -8,6 +8,7 @@
 #include <base/alloc.h>
 #include <base/log.h>
 #include <data/metadata.h>
+#include <graph/pools.h>
 #include <sched/kind.h>
 
 static void ports_destroy(struct fragi_exec *exec)
@@ -525,6 +526,8 @@ static const char *refusal(const struct frag_tick *tick, int code)
 
 enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, const char *callback, int code)
 {
+	if (code == -ENOMEM && fragi_op_starved_pool(exec->op) != NULL)
+		return FRAGI_FAILURE_POOL_EXHAUSTED;
 	if (strcmp(callback, "compute") != 0)
 		return FRAGI_FAILURE_OPERATOR_FAILED;
 	if (exec->tick.fault != 0)

@@ -97,6 +97,12 @@ FRAGI_API int fragi_remote_rx_create(struct fragi_remote_endpoint *endpoint,
 				     struct fragi_flow_row *row, struct fragi_rx **out_rx);
 
 /*
+ * How many messages the end keeps in memory: those not sent yet, and those that the transport still
+ * reads. Under the pump's lock.
+ */
+FRAGI_API uint32_t fragi_remote_tx_kept(const struct fragi_tx *tx);
+
+/*
  * Ends and peers end one by one, in three steps. close never blocks: an end accepts nothing more,
  * drops what it holds and sends CLOSE or DONE; a peer's ends are closed and goodbye is sent behind
  * them. Its operators are not notified any more. stop makes progress until nothing of it is under

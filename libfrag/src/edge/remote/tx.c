@@ -364,6 +364,13 @@ static void on_kick(struct fragi_pump_work *work)
 	fragi_remote_tx_transmit(tx);
 }
 
+uint32_t fragi_remote_tx_kept(const struct fragi_tx *base)
+{
+	const struct fragi_remote_tx *tx = tx_of(base);
+
+	return (tx->held != NULL ? 1 : 0) + fragi_queue_count(&tx->pending) + tx->under_way;
+}
+
 bool fragi_remote_tx_is_empty(const struct fragi_remote_tx *tx)
 {
 	return tx->held == NULL && fragi_queue_count(&tx->pending) == 0 &&

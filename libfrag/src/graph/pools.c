@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#define LOG_TOPIC "graph"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/log.h>
+#include <base/policy.h>
+#include <graph/pools.h>
+
+/*
+ * The rule, for a flow of capacity c, counting the block that its sender is filling:
+ * - block, fault: c messages wait, or one of them is being worked on and another is being filled:
+ *   c + 1. Between hosts the window of credits bounds the sender in the same way.
+ * - pop, reject, latest: the sender does not wait, so the receiver may be at work while the queue
+ *   is full and one more is filled: c + 2. Between fragments up to c wait to be sent and up to c
+ *   are on their way: 2c + 1.
+ * The flows of one output carry the same messages. All of them hold the newest ones (`newest`), so
+ * these count once; what a flow holds besides (`older`) counts for each.
+ */
+struct outlet {
+	uint64_t newest, older;
+};
+
+static void outlet_add(struct outlet *outlet, const struct fragi_flow_info *flow, bool between)
+{
+	const struct fragi_policy *policy = fragi_policy(flow->policy);
+	uint64_t newest = (uint64_t)flow->capacity + 1;
+
+	if (!policy->blocking) {
+		outlet->older += between ? flow->capacity : 1;
+		if (!policy->drops_oldest) {
+			outlet->older += newest - 1;
+			newest = 1;
+		}
+	}
+	if (newest > outlet->newest)
+		outlet->newest = newest;
+}
+
+static struct frag_resource *resource_of(const struct frag_op *op, uint32_t param)
+{
+	const struct frag_param *p = &op->type->params[param];
+
+	return p->kind == FRAG_PARAM_KIND_RESOURCE
+		       ? *(struct frag_resource **)(void *)((char *)op->state + p->offset)
+		       : NULL;
+}
+
+bool fragi_op_uses(const struct frag_op *op, const struct frag_resource *resource)
+{
+	for (uint32_t i = 0; i < op->type->param_count; i++)
+		if (resource_of(op, i) == resource)
+			return true;
+	return false;
+}
+
+struct frag_resource *fragi_op_starved_pool(const struct frag_op *op)
+{
+	struct frag_resource *resource;
+	struct fragi_blocks blocks;
+
+	for (uint32_t i = 0; i < op->type->param_count; i++) {
+		resource = resource_of(op, i);
+		if (resource == NULL || resource->type->blocks == NULL)
+			continue;
+		resource->type->blocks(resource->allocator.state, &blocks);
+		if (blocks.refused > 0)
+			return resource;
+	}
+	return NULL;
+}
+
+/* The blocks that one operator can have in use: it fills one, also where nothing is connected. */
+static uint64_t need_of(const struct frag_op *op, const struct outlet *outlets)
+{
+	uint64_t need = 0;
+
+	for (uint32_t i = 0; i < op->port_count; i++)
+		if (fragi_port_may_carry_tensors(&op->ports[i]))
+			need += outlets[i].newest + outlets[i].older;
+	return need > 0 ? need : 1;
+}
+
+static const struct fragi_node *place_of(const struct frag_fragment *fragment, const char *name)
+{
+	const struct fragi_spec_fragment *own = fragment->own;
+
+	for (size_t i = 0; own != NULL && i < own->resource_count; i++)
+		if (strcmp(own->resources[i].name, name) == 0)
+			return own->resources[i].place;
+	return NULL;
+}
+
+/* outlets: of the ports of all operators; first: the first port of each. */
+static void check(const struct frag_fragment *fragment, struct frag_resource *pool,
+		  const struct outlet *outlets, const uint32_t *first, struct fragi_diag *warnings)
+{
+	char users[200] = "", subject[2 * FRAG_NAME_MAX + 2];
+	struct fragi_blocks blocks;
+	uint64_t need, sum = 0;
+	size_t length = 0;
+
+	for (uint32_t i = 0; i < fragment->op_count; i++) {
+		const struct frag_op *op = fragment->ops[i];
+
+		if (!fragi_op_uses(op, pool))
+			continue;
+		need = need_of(op, &outlets[first[i]]);
+		sum += need;
+		if (length < sizeof(users))
+			length += (size_t)snprintf(users + length, sizeof(users) - length,
+						   "%s%s %llu", length > 0 ? ", " : "", op->name,
+						   (unsigned long long)need);
+	}
+	pool->blocks_needed = sum;
+	pool->type->blocks(pool->allocator.state, &blocks);
+	if (blocks.all >= sum)
+		return;
+	snprintf(subject, sizeof(subject), "%s.%s", fragment->name, frag_resource_name(pool));
+	fragi_node_error(
+		warnings, place_of(fragment, frag_resource_name(pool)), subject,
+		"the pool has %zu block%s, and %llu can be in use at a time (%s); set num_blocks to %llu or more, or give the flows less capacity",
+		blocks.all, blocks.all == 1 ? "" : "s", (unsigned long long)sum, users,
+		(unsigned long long)sum);
+}
+
+int fragi_pools_check(const struct frag_fragment *fragment, uint32_t index,
+		      const struct fragi_flow_info *between, size_t between_count,
+		      struct fragi_diag *warnings)
+{
+	const struct fragi_flow_info *flow;
+	uint32_t *first = fragi_calloc(fragment->op_count + 1, sizeof(*first));
+	struct outlet *outlets = NULL;
+	int r = -ENOMEM;
+
+	if (first == NULL)
+		return r;
+	for (uint32_t i = 0; i < fragment->op_count; i++)
+		first[i + 1] = first[i] + fragment->ops[i]->port_count;
+	outlets = fragi_calloc(first[fragment->op_count] + 1, sizeof(*outlets));
+	if (outlets == NULL)
+		goto out;
+	for (size_t i = 0; i < fragment->flow_count; i++) {
+		flow = &fragment->flows[i];
+		outlet_add(&outlets[first[flow->from_op] + flow->from_port], flow, false);
+	}
+	for (size_t i = 0; i < between_count; i++) {
+		flow = &between[i];
+		if (flow->from_fragment == index)
+			outlet_add(&outlets[first[flow->from_op] + flow->from_port], flow, true);
+	}
+	for (uint32_t i = 0; i < fragment->resource_count; i++)
+		if (fragment->resources[i]->type->blocks != NULL)
+			check(fragment, fragment->resources[i], outlets, first, warnings);
+	r = 0;
+out:
+	fragi_free(outlets);
+	fragi_free(first);
+	return r;
+}
+
+void fragi_pools_warn(struct fragi_diag *warnings)
+{
+	char line[sizeof(struct frag_err)];
+
+	fragi_diag_sort(warnings, 0);
+	for (size_t i = 0; i < warnings->count; i++)
+		log_warn(NULL, "%s", fragi_err_line(&warnings->items[i], line, sizeof(line)));
+	if (warnings->beyond > 0)
+		log_warn(NULL, "and %zu more pools", warnings->beyond);
+}
