@@ -261,12 +261,10 @@ struct sim_app {
 	int fate_exit_code, fate_pid;
 	int64_t fate_ns;
 	int harms, harmed_pid; /* faults since it was given; the host that the first one crashed */
-	/* index + 1 of the worker that the first one crashed, which had a host */
-	uint32_t harmed_worker;
-	bool early_excuse; /* before it was given */
-	bool excused;      /* something happened that may end it */
-	bool kept;         /* ... and that was only the end of a workerd that has a keeper */
-	bool disturbed;    /* ... or that may cost messages or reports though it goes well */
+	bool early_excuse;     /* before it was given */
+	bool excused;          /* something happened that may end it */
+	bool kept;             /* ... and that was only the end of a workerd that has a keeper */
+	bool disturbed;        /* ... or that may cost messages or reports though it goes well */
 	bool stopped_by_op, dies_slowly;
 	bool cut; /* the user stopped it a second time, before it was being ended already */
 	/* as last seen */
