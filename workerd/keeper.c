@@ -192,7 +192,7 @@ static void keep(const struct wrk_keeper *keeper)
 {
 	struct kept *kept = fragi_calloc(1, sizeof(*kept));
 	int fds[NOTE_FDS_MAX];
-	struct note note;
+	struct note note = {0};
 
 	if (kept == NULL)
 		return;
