@@ -6,7 +6,8 @@
 
 /*
  * How things stand, on stderr: on a terminal one line that is written over, else a line whenever it
- * changes.
+ * changes. On a terminal the cursor is left at the begin of the line, so that the next line of any
+ * program stands in its place (fragi_log_line_begin).
  */
 struct drv_progress {
 	bool is_terminal, is_off;
@@ -16,7 +17,7 @@ struct drv_progress {
 
 void drv_progress_init(struct drv_progress *progress, bool off);
 void drv_progress_show(struct drv_progress *progress, const char *text);
-/* before anything else is written to stderr */
+/* Before the results are written to stdout, which may be the same terminal. */
 void drv_progress_clear(struct drv_progress *progress);
 
 #endif

@@ -162,7 +162,6 @@ static void perform(struct shell *shell, struct drv_action *action)
 		fw_connection_finish(connection->wire);
 		break;
 	case DRV_DO_LOG:
-		drv_progress_clear(&shell->progress);
 		fragi_log(action->level, action->subject, "%s", action->text);
 		break;
 	case DRV_DO_PROGRESS:
@@ -305,7 +304,6 @@ static void on_signal(uv_signal_t *handle, int number)
 {
 	struct shell *shell = handle->data;
 
-	drv_progress_clear(&shell->progress);
 	log_info(NULL, "SIG%s: stops", sigabbrev_np(number));
 	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = number});
 }

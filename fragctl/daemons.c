@@ -207,6 +207,7 @@ static int start_workers(struct daemons *daemons, const char *address)
 	const struct ctl_graph *graph = &daemons->options->graph;
 	const char **lists =
 		fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(*lists));
+	int verbosity = daemons->options->verbosity;
 	uint32_t count;
 
 	daemons->workers =
@@ -225,7 +226,8 @@ static int start_workers(struct daemons *daemons, const char *address)
 		add_flag(&command, "--fragments", lists[i]);
 		add_flag(&command, "--app-root", graph->spec->app_folder);
 		add_flag(&command, "--library-path", graph->library_path);
-		add_verbosity(&command, daemons->options->verbosity);
+		/* on the same terminal the driver's log shows what they run, and how it ended */
+		add_verbosity(&command, verbosity > 0 ? verbosity : verbosity - 1);
 		daemons->workers[i] = spawn(daemons, &command, -1);
 		if (daemons->workers[i] == 0)
 			return CTL_FAILED;

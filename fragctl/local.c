@@ -247,7 +247,6 @@ static void on_signal(uv_signal_t *handle, int number)
 {
 	struct local *local = handle->data;
 
-	drv_progress_clear(&local->progress);
 	if (!local->is_stopping)
 		log_info(application(local), "stopping; again: at once");
 	local->is_stopping = true;

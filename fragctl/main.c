@@ -56,16 +56,15 @@ void ctl_verb_flags(const struct ctl_verb *verb,
 
 int ctl_fail(int code, const char *format, ...)
 {
-	char line[2048] = "fragctl: ";
-	size_t used = strlen(line);
+	char line[2048];
+	size_t used = (size_t)snprintf(line, sizeof(line), "%sfragctl: ", fragi_log_line_begin());
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(line + used, sizeof(line) - used - 1, format, args);
 	va_end(args);
-	used = strlen(line);
-	line[used++] = '\n';
-	fragi_log_put(line, used);
+	strcat(line, "\n");
+	fragi_log_put(line, strlen(line));
 	return code;
 }
 

@@ -25,7 +25,13 @@ static void keep(struct wrk_lines *lines, const char *line, size_t size)
 /* Partial is a line: it is kept, and has to be written. */
 static void finish_line(struct wrk_lines *lines)
 {
+	const char *begin = fragi_log_line_begin();
+	size_t bytes = strlen(begin);
+
 	keep(lines, lines->partial, lines->partial_bytes);
+	memmove(lines->partial + bytes, lines->partial, lines->partial_bytes);
+	memcpy(lines->partial, begin, bytes);
+	lines->partial_bytes += bytes;
 	lines->partial[lines->partial_bytes++] = '\n';
 	lines->is_whole = true;
 }
@@ -56,7 +62,7 @@ size_t wrk_lines_feed(struct wrk_lines *lines, const char *bytes, size_t size, b
 
 	while (flush(lines, may_wait) && at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		size_t room = sizeof(lines->partial) - 1 - lines->partial_bytes;
+		size_t room = WRK_LINE_MAX - 1 - lines->partial_bytes;
 		size_t take = (size_t)((newline != NULL ? newline : end) - at);
 		bool whole = newline != NULL && take <= room;
 
@@ -66,7 +72,7 @@ size_t wrk_lines_feed(struct wrk_lines *lines, const char *bytes, size_t size, b
 		lines->partial_bytes += take;
 		at += take + (whole ? 1 : 0);
 		if ((whole && !(lines->cut && lines->partial_bytes == 0)) ||
-		    lines->partial_bytes == sizeof(lines->partial) - 1)
+		    lines->partial_bytes == WRK_LINE_MAX - 1)
 			finish_line(lines);
 		lines->cut = !whole && (lines->is_whole || lines->partial_bytes == 0);
 	}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <base/log.h>
 #include <wire/message.h>
 
 /*
@@ -19,9 +20,9 @@ struct wrk_lines {
 	size_t next, count;
 	size_t partial_bytes;
 	size_t written_bytes; /* of partial */
-	bool is_whole;        /* partial, newline included, waits to be written */
+	bool is_whole;        /* partial, its begin and newline included, waits to be written */
 	bool cut;             /* the line's beginning is out already */
-	char partial[WRK_LINE_MAX];
+	char partial[WRK_LINE_MAX + FRAGI_LOG_LINE_BEGIN_MAX];
 };
 
 /*

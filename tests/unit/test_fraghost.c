@@ -387,5 +387,5 @@ Test(fraghost, what_operators_log_carries_their_name)
 	fw_message_free(hear_kind(FW_HOST_EVENT, FW_STATE_DONE));
 	tell((struct fw_message){.kind = FW_HOST_STOP});
 	expect_end(0, 0);
-	cr_expect(strstr(text, "app/f/rx: "), "%s", text);
+	cr_expect(strstr(text, "app/f.rx: "), "%s", text);
 }

@@ -43,12 +43,12 @@ Test(log, a_line_has_time_level_topic_subject_and_text)
 
 	catch_stderr();
 	errno = EXDEV;
-	log_warn("app/f1/op", "took %d ms", 7);
+	log_warn("app/f1.op", "took %d ms", 7);
 	cr_expect_eq(errno, EXDEV);
 	line = caught();
 	cr_assert_eq(sscanf(line, "%d-%d-%dT%d:%d:%d.%dZ %n", &y, &mo, &d, &h, &mi, &s, &ms, &at),
 		     7, "%s", line);
-	cr_expect_str_eq(line + at, "warn  test app/f1/op: took 7 ms\n");
+	cr_expect_str_eq(line + at, "warn  test app/f1.op: took 7 ms\n");
 }
 
 Test(log, what_is_not_utf_8_is_left_out)
@@ -110,6 +110,26 @@ Test(log, levels_from_the_environment_and_the_command_line)
 	unsetenv("FRAG_LOG_LEVEL");
 	fragi_log_init(0);
 	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_INFO);
+}
+
+Test(log, quiet_does_not_silence_operators)
+{
+	setenv("FRAG_LOG_LEVEL", "warn", 1);
+	fragi_log_init(-1);
+	cr_expect_eq(fragi_log_operator_threshold, FRAGI_LOG_WARN, "as the environment wants it");
+	fragi_log_init(1);
+	cr_expect_eq(fragi_log_operator_threshold, FRAGI_LOG_INFO, "as -v wants it");
+	unsetenv("FRAG_LOG_LEVEL");
+	fragi_log_init(-3);
+	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_OFF);
+	cr_expect_eq(fragi_log_operator_threshold, FRAGI_LOG_INFO);
+	setenv("FRAG_LOG_LEVEL", "off", 1); /* a host, of a worker with -qqq */
+	setenv(FRAGI_OPERATOR_LOG_LEVEL, "info", 1);
+	fragi_log_init(0);
+	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_OFF);
+	cr_expect_eq(fragi_log_operator_threshold, FRAGI_LOG_INFO);
+	unsetenv("FRAG_LOG_LEVEL");
+	unsetenv(FRAGI_OPERATOR_LOG_LEVEL);
 }
 
 Test(log, an_unknown_level_is_said)

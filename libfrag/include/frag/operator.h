@@ -473,7 +473,7 @@ static inline int frag_op_add_port(struct frag_op *op, const struct frag_port *p
  */
 FRAG_API int frag_op_fail(struct frag_op *op, int code, const char *format, ...) FRAG_PRINTF(3, 4);
 /*
- * Logs one line about this operator at level info.
+ * Logs one line about this operator at level info: FRAG_LOG_LEVEL may silence it, -q does not.
  * Thread: any. Blocks: while stderr does. RT-safe: no.
  */
 FRAG_API void frag_op_log(const struct frag_op *op, const char *format, ...) FRAG_PRINTF(2, 3);

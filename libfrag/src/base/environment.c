@@ -23,6 +23,7 @@ static const char *const known[] = {
 static const char *const internal[] = {
 	"FRAG_ADDRESS_FD",
 	"FRAG_LIBRARY_PATHS",
+	FRAGI_OPERATOR_LOG_LEVEL,
 	FRAGI_ENVIRONMENT_CHECKED,
 };
 static const char tests[] = "FRAG_TEST_";

@@ -21,37 +21,49 @@
 #define WAIT_MAX_NS INT64_C(100000000)
 #define WAIT_PART 10
 
+static bool is_dumb; /* constant after fragi_log_init */
+
 static const char *const level_names[] = {"trace", "debug", "info", "warn", "error", "off"};
 
 int fragi_log_threshold = FRAGI_LOG_INFO;
+int fragi_log_operator_threshold = FRAGI_LOG_INFO;
 
 /* Each stands alone: relaxed. */
 static _Atomic uint64_t dropped;          /* lines, since the last one that was written */
 static _Atomic bool is_cut;               /* only the first part of a line was written */
 static _Atomic int64_t may_wait_again_ns; /* when the time that was waited counts no more */
 
+/* Returns the level of that name; FRAGI_LOG_OFF + 1: there is none. */
+static int level_of(const char *name)
+{
+	int level = FRAGI_LOG_TRACE;
+
+	while (level <= FRAGI_LOG_OFF && strcasecmp(name, level_names[level]) != 0)
+		level++;
+	return level;
+}
+
+static int limited(int level)
+{
+	return level < FRAGI_LOG_TRACE ? FRAGI_LOG_TRACE
+	       : level > FRAGI_LOG_OFF ? FRAGI_LOG_OFF
+				       : level;
+}
+
 void fragi_log_init(int verbosity)
 {
-	const char *text = getenv("FRAG_LOG_LEVEL");
-	int threshold = FRAGI_LOG_INFO, level = FRAGI_LOG_TRACE;
-	bool unknown = false;
+	const char *text = getenv("FRAG_LOG_LEVEL"), *term = getenv("TERM");
+	const char *of_operators = getenv(FRAGI_OPERATOR_LOG_LEVEL);
+	int level = text != NULL && text[0] != '\0' ? level_of(text) : FRAGI_LOG_INFO;
+	bool unknown = level > FRAGI_LOG_OFF;
 
-	if (text != NULL && text[0] != '\0') {
-		while (level <= FRAGI_LOG_OFF && strcasecmp(text, level_names[level]) != 0)
-			level++;
-		unknown = level > FRAGI_LOG_OFF;
-		threshold = unknown ? FRAGI_LOG_INFO : level;
-	}
-	if (verbosity > FRAGI_LOG_OFF)
-		verbosity = FRAGI_LOG_OFF;
-	if (verbosity < -FRAGI_LOG_OFF)
-		verbosity = -FRAGI_LOG_OFF;
-	threshold -= verbosity;
-	if (threshold < FRAGI_LOG_TRACE)
-		threshold = FRAGI_LOG_TRACE;
-	if (threshold > FRAGI_LOG_OFF)
-		threshold = FRAGI_LOG_OFF;
-	fragi_log_threshold = threshold;
+	is_dumb = term == NULL || strcmp(term, "dumb") == 0;
+	if (unknown)
+		level = FRAGI_LOG_INFO;
+	fragi_log_threshold = limited(level - verbosity);
+	fragi_log_operator_threshold = of_operators != NULL
+					       ? limited(level_of(of_operators))
+					       : limited(verbosity > 0 ? level - verbosity : level);
 	if (unknown)
 		log_warn(
 			NULL,
@@ -61,13 +73,26 @@ void fragi_log_init(int verbosity)
 
 const char *fragi_log_level_name(int level)
 {
-	return level_names[level < FRAGI_LOG_TRACE ? FRAGI_LOG_TRACE
-			   : level > FRAGI_LOG_OFF ? FRAGI_LOG_OFF
-						   : level];
+	return level_names[limited(level)];
 }
 
-static size_t line_begin(char *line, size_t size, enum fragi_log_level level, const char *topic,
-			 const char *subject)
+/* Asked each time: a child of a fork may have another stderr. */
+bool fragi_log_is_terminal(void)
+{
+	int saved_errno = errno;
+	bool is_terminal = !is_dumb && isatty(STDERR_FILENO) != 0;
+
+	errno = saved_errno;
+	return is_terminal;
+}
+
+const char *fragi_log_line_begin(void)
+{
+	return fragi_log_is_terminal() ? "\033[K" : "";
+}
+
+static size_t line_head(char *line, size_t size, enum fragi_log_level level, const char *topic,
+			const char *subject)
 {
 	struct timespec now;
 	struct tm tm;
@@ -116,7 +141,9 @@ static bool log_dropped(int64_t patience_ns)
 		return true;
 	if (atomic_load_explicit(&is_cut, memory_order_relaxed))
 		line[length++] = '\n';
-	length += line_begin(line + length, sizeof(line) - length, FRAGI_LOG_WARN, LOG_TOPIC, NULL);
+	length += (size_t)snprintf(line + length, sizeof(line) - length, "%s",
+				   fragi_log_line_begin());
+	length += line_head(line + length, sizeof(line) - length, FRAGI_LOG_WARN, LOG_TOPIC, NULL);
 	length += (size_t)snprintf(line + length, sizeof(line) - length,
 				   "%" PRIu64 " line%s dropped: nothing read what was logged\n",
 				   count, count == 1 ? " was" : "s were");
@@ -174,10 +201,12 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 	char line[LINE_MAX_BYTES];
 	const size_t room = sizeof(line) - 1; /* the last byte is for the newline */
 	int saved_errno = errno, n;
-	size_t length;
+	size_t length, erase_bytes;
 	va_list args;
 
-	length = line_begin(line, room, level, topic, subject);
+	erase_bytes = (size_t)snprintf(line, room, "%s", fragi_log_line_begin());
+	length = erase_bytes +
+		 line_head(line + erase_bytes, room - erase_bytes, level, topic, subject);
 	va_start(args, format);
 	n = vsnprintf(line + length, room - length, format, args);
 	va_end(args);
@@ -189,7 +218,7 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 	}
 	/* Names in a line may come from a peer: removes line breaks, escapes, what is not UTF-8. */
 	line[length] = '\0';
-	fragi_make_printable(line, ' ');
+	fragi_make_printable(line + erase_bytes, ' ');
 	line[length++] = '\n';
 	fragi_log_put(line, length);
 	errno = saved_errno;

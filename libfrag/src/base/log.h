@@ -25,9 +25,12 @@ enum fragi_log_level {
 
 /* Lines below this level are not formatted. Constant once fragi_log_init was called. */
 FRAGI_API extern int fragi_log_threshold;
+/* The same for what operators log, which is their output: -q does not take it away. */
+FRAGI_API extern int fragi_log_operator_threshold;
+#define FRAGI_OPERATOR_LOG_LEVEL "FRAG_OPERATOR_LOG_LEVEL" /* a worker tells its hosts */
 
 /*
- * Sets the threshold from FRAG_LOG_LEVEL.
+ * Sets the thresholds from FRAG_LOG_LEVEL.
  * - verbosity: levels to go down (each -v adds one, each -q subtracts one)
  */
 FRAGI_API void fragi_log_init(int verbosity);
@@ -36,12 +39,22 @@ FRAGI_API void fragi_log_write(enum fragi_log_level level, const char *topic, co
 			       const char *format, ...) FRAG_PRINTF(4, 5);
 
 /*
+ * What begins a line on stderr. On a terminal a line of progress may stand there, with the cursor
+ * at its begin; it is erased, whichever program wrote it. Not after the line: where that fills a
+ * row, its last character would go.
+ */
+#define FRAGI_LOG_LINE_BEGIN_MAX 3 /* bytes */
+FRAGI_API const char *fragi_log_line_begin(void);
+/* Whether stderr is a terminal that understands escape sequences. */
+FRAGI_API bool fragi_log_is_terminal(void);
+
+/*
  * Logging never blocks a program. Once stderr takes no more (a pager, Ctrl-S, a collector that is
  * stuck), lines are dropped and counted until it takes one again; the count is then
  * logged before it. A log line waits a little for a reader that is only behind: 100 ms at most, and
  * a tenth of the time.
  */
-/* Writes a line that somebody else has made, its newline included, in the same way. */
+/* Writes a line that somebody else has made, begin and newline included, in the same way. */
 FRAGI_API void fragi_log_put(const char *line, size_t size);
 /* The same, but the line waits up to patience_ns; while lines are dropped it does not wait. */
 FRAGI_API void fragi_log_put_within(const char *line, size_t size, int64_t patience_ns);
@@ -62,7 +75,7 @@ FRAGI_API void fragi_log_drop(void);
  */
 FRAGI_API void fragi_log_catch_up(int64_t patience_ns);
 
-/* subject: "application/fragment/operator" or any part of it; NULL: none. */
+/* subject: "application/fragment.operator" or any part of it; NULL: none. */
 #define fragi_log(level, subject, ...)                                                             \
 	do {                                                                                       \
 		if ((int)(level) >= fragi_log_threshold)                                           \

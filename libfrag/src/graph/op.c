@@ -490,12 +490,12 @@ void frag_op_log(const struct frag_op *op, const char *format, ...)
 	char text[1024], subject[3 * FRAG_NAME_MAX + 3];
 	va_list args;
 
-	if (fragi_log_threshold > (int)FRAGI_LOG_INFO)
+	if (fragi_log_operator_threshold > (int)FRAGI_LOG_INFO)
 		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	snprintf(subject, sizeof(subject), "%s%s%s/%s", spec != NULL ? spec->application : "",
-		 spec != NULL ? "/" : "", op->fragment->name, op->name);
-	log_info(subject, "%s", text);
+	snprintf(subject, sizeof(subject), "%s%s%s", spec != NULL ? spec->application : "",
+		 spec != NULL ? "/" : "", op->subject);
+	fragi_log_write(FRAGI_LOG_INFO, LOG_TOPIC, subject, "%s", text);
 }

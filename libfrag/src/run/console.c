@@ -84,7 +84,8 @@ static void line_add(struct line *line, const struct frag_op *op, const char *by
 		if (line->used == 0) {
 			line->op = op;
 			line->prefix_bytes =
-				(size_t)snprintf(line->bytes, LINE_BYTES / 2, "%s: ", op->subject);
+				(size_t)snprintf(line->bytes, LINE_BYTES / 2,
+						 "%s%s: ", fragi_log_line_begin(), op->subject);
 			if (line->prefix_bytes >= LINE_BYTES / 2)
 				line->prefix_bytes = LINE_BYTES / 2 - 1;
 			line->used = line->prefix_bytes;

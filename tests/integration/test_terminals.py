@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the terminals of a driver and its workers show."""
+import fcntl
+import os
+import pty
+import re
+import struct
+import termios
+import unittest
+
+import cluster
+
+APP = """
+frag: 1
+application: stream
+arguments:
+  count: {default: "10"}
+fragments:
+  fragment1:
+    operators:
+      tx:
+        type: ping_tx
+        conditions: [{type: count, count: "${count}"}, {type: periodic, recess_period: 1ms}]
+  fragment2:
+    operators:
+      rx: {type: ping_rx}
+flows:
+  - fragment1.tx.out -> fragment2.rx.in
+"""
+TALK = """
+frag: 1
+application: talk
+extensions: [libtalker.so]
+operators:
+  talker: {type: talker, parameters: {lines: 1, ticks: 100, pause: 10ms}}
+"""
+
+
+class Operators(cluster.ClusterTest):
+    """What operators print and log is their output."""
+
+    LINE = r"\d{4}-\S+Z info  op stream/fragment2\.rx: Rx message value: \d+"
+
+    def lines(self, *command, **env):
+        process = self.start(*command, env=env)
+        self.assertEqual(process.wait(), 0, process.stderr)
+        return process.stderr.splitlines()
+
+    def test_quiet_leaves_it_alone(self):
+        app, talk = self.write("app.yaml", APP), self.write("talk.yaml", TALK)
+        for flags in (("-q",), ("-qqq",), ("-q", "--in-process"), ("-q", "--workers", "2")):
+            with self.subTest(flags=flags):
+                lines = self.lines("fragctl", "run", *flags, app)
+                self.assertEqual(len(lines), 10, lines)
+                for line in lines:
+                    self.assertRegex(line, "^%s$" % self.LINE)
+        lines = self.lines("fragctl", "run", "-q", talk)
+        self.assertEqual(len(lines), 100, lines)
+        for line in lines:
+            self.assertRegex(line, r"^talk\.talker: line \d+ ")
+
+    def test_the_environment_silences_what_they_log(self):
+        app = self.write("app.yaml", APP)
+        self.assertEqual(self.lines("fragctl", "run", "-q", app, FRAG_LOG_LEVEL="warn"), [])
+
+
+class OneTerminal(cluster.ClusterTest):
+    """Progress is written over; whatever else comes to the same terminal stands on lines of its
+    own."""
+
+    def shown(self, *command, columns=200, code=0):
+        """The rows of a terminal on which the command ran, and all that was written to it."""
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 25, columns, 0, 0))
+        process = self.start(*command, env={"TERM": "xterm"}, pass_fds=(slave,),
+                             prefix=("/bin/sh", "-c", 'exec "$0" "$@" >&%d 2>&%d' % (slave, slave)))
+        os.close(slave)
+        written = b""
+        while True:
+            try:
+                written += os.read(master, 65536)
+            except OSError:  # the last of its writers has ended
+                break
+        self.assertEqual(process.wait(), code, written)
+        return self.rows(written.decode(), columns), written.decode()
+
+    @staticmethod
+    def rows(text, columns):
+        rows, column = [""], 0
+        for part in re.findall(r"\x1b\[K|.", text, re.DOTALL):
+            if part == "\r":
+                column = 0
+            elif part not in ("\n", "\x1b[K") and column == columns:
+                rows.append(part)
+                column = 1
+            elif part == "\n":
+                rows.append("")
+            elif part == "\x1b[K":  # in a full row the cursor stands on the last character
+                rows[-1] = rows[-1][:min(column, columns - 1)]
+            else:
+                rows[-1] = rows[-1][:column].ljust(column) + part + rows[-1][column + 1:]
+                column += 1
+        return rows
+
+    def assert_apart(self, rows, written, line):
+        self.assertRegex(written, r"running [\d.]+ s, \d+ messages")
+        self.assertFalse([r for r in rows if "running" in r], "progress goes when it is over")
+        for row in rows:
+            self.assertRegex(row, r"^(%s|\d{4}-\S+Z (info |warn ) [^\x1b]*|\w+: done in .*|flow .*|\w+\.\S+ -> .*|)$" %
+                             line)
+
+    def test_what_operators_print_and_progress(self):
+        app = self.write("app.yaml", TALK)
+        rows, written = self.shown("fragctl", "run", app)
+        self.assert_apart(rows, written, r"talk\.talker: line \d+ of the talker, which has much to say")
+        self.assertGreaterEqual(sum(r.startswith("talk.talker: ") for r in rows), 100)
+
+    def test_a_line_that_fills_its_row_is_whole(self):
+        lines = ["talk.talker: line %d of the talker, which has much to say" % n for n in range(1, 6)]
+        app = self.write("app.yaml", TALK.replace("ticks: 100", "ticks: 5"))
+        rows, _ = self.shown("fragctl", "run", app, columns=len(lines[0]))
+        self.assertEqual([r for r in rows if r.startswith("talk.")], lines)
+
+    def test_progress_is_cut_to_one_row(self):
+        """What wraps could not be written over."""
+        fragments = "".join("  fragment%d: {operators: {rx: {type: ping_rx}}}\n" % i for i in range(30))
+        app = self.write("app.yaml", "frag: 1\napplication: many\nfragments:\n" + fragments)
+        _, written = self.shown("driverd", "--address", "127.0.0.1:0", "--app", app, "--start-timeout", "1500ms",
+                                columns=50, code=4)
+        progress = re.findall(r"(waiting for [^\r\n\x1b]*)\x1b\[K\r(?!\n)", written)
+        self.assertTrue(progress, written)
+        for text in progress:
+            self.assertLess(len(text), 50)
+
+    def test_the_logs_of_workers_and_the_progress_of_their_driver(self):
+        app = self.write("app.yaml", APP.replace("1ms", "10ms"))
+        rows, written = self.shown("fragctl", "run", "--workers", "2", app, "--", "--count", "220")
+        self.assert_apart(rows, written, "nothing else")
+        self.assertEqual(sum("Rx message" in r for r in rows), 220)
+
+
+if __name__ == "__main__":
+    cluster.main()
