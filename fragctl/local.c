@@ -335,11 +335,11 @@ static int worker_launch(void *arg, struct fragi_arena *arena, struct wrk_launch
 }
 
 /* The driver reports what concerns the application. */
-static void worker_log(void *arg, enum fragi_log_level level, const char *text)
+static void worker_log(void *arg, enum fragi_log_level level, const char *subject, const char *text)
 {
 	(void)arg;
 	(void)level;
-	log_debug(NULL, "%s", text);
+	log_debug(subject, "%s", text);
 }
 
 /* Before the application only for want of memory. */

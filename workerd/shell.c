@@ -196,10 +196,10 @@ static int shell_launch(void *arg, struct fragi_arena *arena, struct wrk_launch 
 		       : frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
 }
 
-static void shell_log(void *arg, enum fragi_log_level level, const char *text)
+static void shell_log(void *arg, enum fragi_log_level level, const char *subject, const char *text)
 {
 	(void)arg;
-	fragi_log(level, NULL, "%s", text);
+	fragi_log(level, subject, "%s", text);
 }
 
 /* Everything that keeps the loop alive goes; it ends when the last words have left. */

@@ -160,7 +160,7 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 		do_sample(worker, action->host);
 		break;
 	case WRK_DO_LOG:
-		worker->ops->log(worker->arg, action->level, action->text);
+		worker->ops->log(worker->arg, action->level, action->subject, action->text);
 		break;
 	case WRK_DO_EXIT:
 		wrk_worker_end(worker, action->exit_code);
@@ -191,7 +191,7 @@ static void set_timer(struct wrk_worker *worker)
 
 static void out_of_memory(struct wrk_worker *worker)
 {
-	worker->ops->log(worker->arg, FRAGI_LOG_ERROR,
+	worker->ops->log(worker->arg, FRAGI_LOG_ERROR, NULL,
 			 "out of memory: this worker and its hosts end");
 	wrk_worker_end(worker, fragi_failure_exit(FRAGI_FAILURE_OUT_OF_MEMORY));
 }

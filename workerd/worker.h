@@ -28,7 +28,7 @@ struct wrk_worker_ops {
 	 */
 	int (*launch)(void *arg, struct fragi_arena *arena, struct wrk_launch *out_launch,
 		      struct frag_err *err);
-	void (*log)(void *arg, enum fragi_log_level level, const char *text);
+	void (*log)(void *arg, enum fragi_log_level level, const char *subject, const char *text);
 	/* Its processes are abandoned; nothing is called any more. */
 	void (*ended)(void *arg, int exit_code);
 };

@@ -111,6 +111,10 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		drv_session_waits(session, message->beat.waits_for);
 		fw_message_free(message);
 		break;
+	case FW_LEAVE:
+		drv_session_lost(session, true, message->leave.reason);
+		fw_message_free(message);
+		break;
 	case FW_HOST_PREPARED:
 	case FW_HOST_WIRED:
 	case FW_HOST_STARTED:

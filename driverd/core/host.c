@@ -261,10 +261,34 @@ static bool is_expected(const struct drv_host *host, const struct fw_host_exit *
 	return exit->asked && (host->state == DRV_HOST_STOPPING || stops);
 }
 
+/* An end that nobody wanted is a failure of the application. */
+static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
+{
+	struct fw_failure failure = exit->failure;
+	struct drv_app *app = host->app;
+
+	if (exit->asked && failure.code == FRAGI_FAILURE_WORKER_LOST) {
+		drv_app_fail(app, FRAGI_FAILURE_WORKER_LOST, host,
+			     "worker %s left while it ran %s: it was told to end", host->worker,
+			     host->name);
+		return; /* nothing is wrong with the host, so its last lines explain nothing */
+	}
+	if (failure.code == FRAGI_FAILURE_NONE) {
+		failure.code = FRAGI_FAILURE_HOST_EXITED;
+		failure.sentence = drv_text(
+			app->core,
+			"the fraghost of %s on worker %s ended with %d before the application did",
+			host->name, host->worker, exit->exit_code);
+	}
+	drv_app_fail_by_host(host, &failure);
+	for (uint32_t i = 0; i < exit->line_count; i++)
+		drv_log(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s", host->name,
+			exit->lines[i]);
+}
+
 static void host_exit(struct drv_host *host, const struct fw_message *message)
 {
 	const struct fw_host_exit *exit = &message->exit;
-	struct fw_failure failure = exit->failure;
 	struct drv_app *app = host->app;
 	bool expected = is_expected(host, exit);
 	bool killed = host->state == DRV_HOST_KILLED;
@@ -278,19 +302,8 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	drv_host_move(host, DRV_HOST_GONE);
 	if (expected)
 		drv_suspicion_clear(host);
-	if (!expected && !killed) {
-		if (failure.code == FRAGI_FAILURE_NONE) {
-			failure.code = FRAGI_FAILURE_HOST_EXITED;
-			failure.sentence = drv_text(
-				app->core,
-				"the fraghost of %s on worker %s ended with %d before the application did",
-				host->name, host->worker, exit->exit_code);
-		}
-		drv_app_fail_by_host(host, &failure);
-		for (uint32_t i = 0; i < exit->line_count; i++)
-			drv_log(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s",
-				host->name, exit->lines[i]);
-	}
+	if (!expected && !killed)
+		fail_by_exit(host, exit);
 }
 
 const char *drv_host_busy(const struct drv_host *host)

@@ -72,6 +72,7 @@ static int send_kill(struct drv_host *host)
 	struct fw_message message = {.kind = FW_HOST_KILL};
 
 	message.stop.exit_code = host->app->exit_code;
+	message.stop.reason = host->app->failure.sentence;
 	return send_to(host, &message);
 }
 

@@ -344,9 +344,9 @@ void fw_encode_host_stop(struct fw_encoder *e, const struct fw_message *message,
 {
 	const struct fw_host_stop *in = &message->stop;
 
-	(void)e;
 	out->drain_ns = in->drain_ns;
 	out->exit_code = in->exit_code;
+	out->reason = fw_put_text(e, in->reason);
 }
 
 void fw_decode_host_stop(struct fw_decoder *d, const Frag__V1__HostStop *in,
@@ -356,4 +356,5 @@ void fw_decode_host_stop(struct fw_decoder *d, const Frag__V1__HostStop *in,
 
 	out->drain_ns = fw_get_duration(d, in->drain_ns);
 	out->exit_code = fw_get_exit_code(d, in->exit_code);
+	out->reason = fw_get_text(d, in->reason);
 }

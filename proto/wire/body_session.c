@@ -120,3 +120,13 @@ void fw_decode_app_ended(struct fw_decoder *d, const Frag__V1__AppEnded *in,
 {
 	message->app_ended.exit_code = fw_get_exit_code(d, in->exit_code);
 }
+
+void fw_encode_leave(struct fw_encoder *e, const struct fw_message *message, Frag__V1__Leave *out)
+{
+	out->reason = fw_put_text(e, message->leave.reason);
+}
+
+void fw_decode_leave(struct fw_decoder *d, const Frag__V1__Leave *in, struct fw_message *message)
+{
+	message->leave.reason = fw_get_text(d, in->reason);
+}

@@ -17,6 +17,7 @@
  * Who sends what:
  *   worker, client -> driver   HELLO first; the driver answers WELCOME or REFUSED and closes
  *   both                       BEAT
+ *   worker -> driver           LEAVE, its last message
  *   driver -> worker           HOST_CREATE, HOST_KILL, APP_ENDED
  *   driver -> host (relayed)   HOST_WIRE, HOST_START, HOST_STOP
  *   host -> driver (relayed)   HOST_PREPARED, HOST_WIRED, HOST_STARTED, HOST_EVENT
@@ -65,7 +66,8 @@
 	X(30, HOST_EXIT, host_exit, host_exit, HostExit)                                           \
 	X(31, REQUEST, request, request, Request)                                                  \
 	X(32, REPLY, reply, reply, Reply)                                                          \
-	X(33, APP_ENDED, app_ended, app_ended, AppEnded)
+	X(33, APP_ENDED, app_ended, app_ended, AppEnded)                                           \
+	X(34, LEAVE, leave, leave, Leave)
 
 #define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -121,6 +123,11 @@ struct fw_refused {
 /* the application `run` is over; this driver may end with it */
 struct fw_app_ended {
 	int exit_code;
+};
+
+/* the worker ends in order */
+struct fw_leave {
+	const char *reason; /* part of a sentence: "it was told to end" */
 };
 
 struct fw_host_create {
@@ -222,6 +229,7 @@ struct fw_host_stop {
 	int64_t drain_ns;
 	/* the application's result so far, as driverd would exit: `workerd --once` ends with it */
 	int32_t exit_code;
+	const char *reason; /* of HOST_KILL: what the application failed with; empty: it did not */
 };
 
 enum fw_host_state {
@@ -322,6 +330,7 @@ struct fw_message {
 		struct fw_welcome welcome;
 		struct fw_refused refused;
 		struct fw_app_ended app_ended;
+		struct fw_leave leave;
 		struct fw_host_create create;
 		struct fw_host_prepared prepared;
 		struct fw_host_wire wire;

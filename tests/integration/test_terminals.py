@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import termios
 import unittest
@@ -34,6 +35,78 @@ extensions: [libtalker.so]
 operators:
   talker: {type: talker, parameters: {lines: 1, ticks: 100, pause: 10ms}}
 """
+FOR_EVER = ("--count", "100000000")
+
+
+class Workers(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP)
+
+    def launch(self, *app_args):
+        self.d = self.driver(self.app, app_args=app_args)
+        self.a = self.worker("--name", "a", fragments="fragment1")
+        self.b = self.worker("--name", "b", fragments="fragment2")
+
+    def assert_clean(self, *processes):
+        """Nothing that they logged looks like an error."""
+        for process in processes:
+            self.assertNotRegex(process.stderr, r"Z (warn|error)|crash|lost|peer closed")
+
+    def test_they_show_what_they_run_and_how_it_ended(self):
+        self.launch()
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        for worker, fragment in ((self.a, "fragment1"), (self.b, "fragment2")):
+            worker.wait_line(r"Z info  worker stream: runs %s \(fraghost \d+\)$" % fragment)
+            worker.wait_line(r"Z info  worker stream: %s ended: done$" % fragment)
+        self.assert_clean(self.d, self.a, self.b)
+
+    def test_they_show_that_a_person_stopped_it(self):
+        self.launch(*FOR_EVER)
+        self.b.wait_line("Rx message value: 3$")
+        self.d.signal(signal.SIGINT)
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        self.a.wait_line(r"worker stream: fragment1 ended: (done|stopped)$")
+        self.assert_clean(self.d, self.a, self.b)
+
+    def test_they_show_why_it_failed_elsewhere(self):
+        self.launch(*FOR_EVER)
+        self.b.wait_line("Rx message value: 3$")
+        self.b.kill()
+        self.assertEqual(self.d.wait(), 1)
+        self.a.wait_line(r"worker stream: fragment1 was ended by the driver: worker b at \S+, which ran fragment2, was lost")
+
+    def test_the_first_driver_is_not_one_to_come_back_to(self):
+        port = "127.0.0.1:%d" % self.free_port()
+        a = self.worker("--name", "a", address=port)
+        for times, greeting in ((1, "attached to"), (2, "back at")):
+            self.wait_until("it waits", lambda times=times: a.stderr.count("waiting for the driver at %s" % port) == times)
+            d = self.driver(self.app, address=port)
+            a.wait_line("Z info  worker: %s the driver at %s as a$" % (greeting, port))
+            self.assertEqual(d.wait(), 0, d.stderr)
+
+    def test_a_worker_without_work_leaves_in_peace(self):
+        d = self.driver(self.app)
+        b = self.worker("--name", "b", fragments="fragment2")
+        d.wait_line("worker b joined")
+        b.signal(signal.SIGTERM)
+        self.assertEqual(b.wait(), 0)
+        d.wait_line(r"Z info  driver: worker b left: it was told to end$")
+        self.assert_clean(d, b)
+
+    def test_a_worker_that_leaves_its_work_is_the_one_cause(self):
+        self.launch(*FOR_EVER)
+        self.b.wait_line("Rx message value: 3$")
+        self.b.signal(signal.SIGTERM)
+        self.assertEqual(self.b.wait(), 0)
+        self.assertEqual(self.d.wait(), 1)
+        self.b.wait_line(r"Z info  worker stream: fragment2 was ended: this worker was told to end$")
+        self.assert_clean(self.b)
+        why = "worker b left while it ran fragment2: it was told to end"
+        self.d.wait_line(r"Z error driver stream: %s$" % why)
+        self.assertNotIn("Rx message", self.d.stderr)
+        self.assertEqual(self.d.stderr.count(" error "), 1, self.d.stderr)
+        self.a.wait_line(r"Z info  worker stream: fragment1 was ended by the driver: %s$" % why)
 
 
 class Operators(cluster.ClusterTest):

@@ -379,3 +379,30 @@ Test(driver_end, hosts_that_are_done_after_a_lost_link_wait_for_its_cause)
 		world_fini(&w);
 	}
 }
+
+/* A person ends a worker that runs a part: one sentence, and nothing that looks like a crash. */
+Test(driver_end, a_worker_that_leaves_is_named_with_what_it_ran)
+{
+	static const char *lines[] = {"Rx message value: 1"};
+	struct fw_message message = of_host(FW_HOST_EXIT, 2);
+	struct fw_message leave = {.kind = FW_LEAVE, .leave = {"it was told to end"}};
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	message.exit = (struct fw_host_exit){
+		.asked = true,
+		.failure = {FRAGI_FAILURE_WORKER_LOST, "fraghost 102 of f2 was ended", ""},
+		.lines = lines,
+		.line_count = 1,
+	};
+	say(&w, 2, &message);
+	say(&w, 2, &leave);
+	say_exit(&w, 1, 1, 137, 9, "");
+	assert_ended(&w, FRAGI_SUMMARY_FAILED, 1);
+	cr_expect_str_eq(w.reason, "worker b left while it ran f2: it was told to end");
+	cr_expect_null(strstr(w.log, "Rx message value"), "%s", w.log);
+	assert_has(w.log, "worker b left: it was told to end");
+	assert_has(w.json, "\"code\": \"worker_lost\"");
+	world_fini(&w);
+}

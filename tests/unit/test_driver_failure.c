@@ -17,6 +17,7 @@ Test(driver_failure, a_crash_is_the_one_cause_and_takes_all_down)
 	m = taken(&w, 1, FW_HOST_KILL);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->stop.exit_code, 1);
+	cr_expect_str_eq(m->stop.reason, crash, "its worker's terminal shows why");
 	assert_has(w.log, "last words");
 	say_event(&w, 1, 1, FW_STATE_FAILED, "something else");
 	pass_beating(&w, 500 * MS, 1, 2);

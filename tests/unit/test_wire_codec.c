@@ -242,9 +242,12 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 	case FW_APP_ENDED:
 		message->app_ended.exit_code = 4;
 		return;
+	case FW_LEAVE:
+		message->leave.reason = "it was told to end";
+		return;
 	case FW_HOST_STOP:
 	case FW_HOST_KILL:
-		message->stop = (struct fw_host_stop){5000000000, 4};
+		message->stop = (struct fw_host_stop){5000000000, 4, "another host crashed"};
 		return;
 	case FW_HOST_EVENT:
 		message->event = (struct fw_host_event){FW_STATE_IDLE,   3,
@@ -689,5 +692,5 @@ Test(wire_codec, kinds_have_names)
 	cr_expect_str_eq(fw_kind_name(FW_HELLO), "HELLO");
 	cr_expect_str_eq(fw_kind_name(FW_HOST_EXIT), "HOST_EXIT");
 	cr_expect_str_eq(fw_kind_name((enum fw_kind)0), "?");
-	cr_expect_str_eq(fw_kind_name((enum fw_kind)(FW_APP_ENDED + 1)), "?");
+	cr_expect_str_eq(fw_kind_name((enum fw_kind)(FW_LEAVE + 1)), "?");
 }

@@ -265,3 +265,90 @@ Test(worker_end, after_its_exit_nothing_happens)
 	cr_expect_null(did(WRK_DO_EXIT));
 	cr_expect_null(did(WRK_DO_SEND_DRIVER));
 }
+
+/* What the terminal of a worker shows of a host: that it runs, and how it ended. */
+Test(worker_end, every_end_of_a_host_is_logged)
+{
+	static const struct {
+		bool done, failed, stop, kill;
+		const char *reason;
+		int status, signal;
+		enum fragi_log_level level;
+		const char *line;
+	} ends[] = {
+		{.done = true, .stop = true, .line = "fragment1 ended: done"},
+		{.stop = true, .line = "fragment1 ended: stopped"},
+		{.kill = true, .signal = SIGKILL, .line = "fragment1 was ended by the driver"},
+		{.kill = true,
+		 .reason = "worker b was lost",
+		 .signal = SIGKILL,
+		 .line = "fragment1 was ended by the driver: worker b was lost"},
+		{.failed = true,
+		 .kill = true,
+		 .reason = "fragment1.tx: no camera",
+		 .signal = SIGKILL,
+		 .line = "fragment1 was ended by the driver: fragment1.tx: no camera"},
+		{.signal = SIGSEGV,
+		 .level = FRAGI_LOG_ERROR,
+		 .line = "fraghost 4711 of fragment1 crashed: signal 11 (SIGSEGV)"},
+	};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct fw_message event = host_frame(FW_HOST_EVENT);
+		struct fw_message stop = host_frame(FW_HOST_STOP), kill = host_frame(FW_HOST_KILL);
+		enum fragi_log_level level = ends[i].level != 0 ? ends[i].level : FRAGI_LOG_INFO;
+
+		start_attached(false);
+		spawn(1);
+		cr_expect_str_eq(logged(FRAGI_LOG_INFO), "runs fragment1 (fraghost 4711)");
+		cr_expect_str_eq(logged_of(FRAGI_LOG_INFO), "app");
+		event.event.state = FW_STATE_DONE;
+		if (ends[i].done)
+			from_host(&event);
+		event.event.state = FW_STATE_FAILED;
+		event.event.failure = (struct fw_failure){FRAGI_FAILURE_OPERATOR_FAILED,
+							  ends[i].reason, "fragment1.tx"};
+		if (ends[i].failed)
+			from_host(&event);
+		kill.stop.reason = ends[i].reason;
+		if (ends[i].stop)
+			from_driver(&stop);
+		if (ends[i].kill)
+			from_driver(&kill);
+		exited(ends[i].status, ends[i].signal, false);
+		cr_assert_not_null(logged(level), "%s", ends[i].line);
+		cr_expect_str_eq(logged(level), ends[i].line);
+		cr_expect_str_eq(logged_of(level), "app");
+		finish();
+	}
+}
+
+Test(worker_end, a_worker_that_ends_in_order_takes_its_leave)
+{
+	start_attached(false);
+	step((struct wrk_event){.kind = WRK_STOP});
+	cr_assert_not_null(sent(FW_LEAVE));
+	cr_expect_str_eq(sent(FW_LEAVE)->leave.reason, "it was told to end");
+	finish();
+	start_attached(true);
+	app_ended(7, 0);
+	cr_assert_not_null(sent(FW_LEAVE));
+	cr_expect_str_eq(sent(FW_LEAVE)->leave.reason, "it has served its application (--once)");
+}
+
+Test(worker_end, of_many_fragments_some_are_named_and_the_others_counted)
+{
+	static const char *names[40];
+	struct fw_message create = create_of(7, 1, 1);
+
+	for (size_t i = 0; i < 40; i++)
+		names[i] = "a_fragment_of_28_characters_";
+	create.create.fragments = names;
+	create.create.fragment_count = 40;
+	start_attached(false);
+	from_driver(&create);
+	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	cr_expect_str_eq(
+		logged(FRAGI_LOG_INFO),
+		"runs a_fragment_of_28_characters_, a_fragment_of_28_characters_, a_fragment_of_28_characters_ and 37 more (fraghost 4711)");
+}

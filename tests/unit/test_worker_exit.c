@@ -246,5 +246,6 @@ Test(worker_exit, log_lines_name_what_they_are_about)
 			 "host 1 of run 7, epoch 3, pid 4711: spawning -> up");
 	exited(0, SIGSEGV, false);
 	cr_expect_str_eq(logged(FRAGI_LOG_ERROR),
-			 "app: fraghost 4711 of fragment1 crashed: signal 11 (SIGSEGV)");
+			 "fraghost 4711 of fragment1 crashed: signal 11 (SIGSEGV)");
+	cr_expect_str_eq(logged_of(FRAGI_LOG_ERROR), "app");
 }

@@ -69,7 +69,16 @@ Test(worker_session, waits_with_growing_jittered_pauses_and_says_so_once)
 	cr_expect_geq(pause, WRK_BACKOFF_MAX_NS / 2);
 	cr_expect_eq(lines, 1);
 	attach();
-	cr_expect(strstr(logged(FRAGI_LOG_INFO), "back at"), "%s", logged(FRAGI_LOG_INFO));
+	cr_expect_str_eq(logged(FRAGI_LOG_INFO), "attached to the driver at 127.0.0.1:57777 as a#2",
+			 "it has never been there");
+	for (int i = 0; i < 2; i++) {
+		step((struct wrk_event){.kind = i == 0 ? WRK_DRIVER_LOST : WRK_CONNECT_FAILED,
+					.connection = seen_connection,
+					.text = "connection refused"});
+		cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	}
+	attach();
+	cr_expect_str_eq(logged(FRAGI_LOG_INFO), "back at the driver at 127.0.0.1:57777 as a#2");
 }
 
 Test(worker_session, a_refusal_ends_it_with_the_sentence)

@@ -33,7 +33,9 @@ static void note_action(const struct wrk_action *action)
 		break;
 	case WRK_DO_LOG:
 		if (action->level >= FRAGI_LOG_INFO)
-			fprintf(transcript, "  %s: %s\n", levels[action->level], action->text);
+			fprintf(transcript, "  %s: %s%s%s\n", levels[action->level],
+				action->subject != NULL ? action->subject : "",
+				action->subject != NULL ? ": " : "", action->text);
 		break;
 	case WRK_DO_EXIT:
 		fprintf(transcript, "  exits with %d\n", action->exit_code);
@@ -151,12 +153,13 @@ static const char in_order[] =
 	"  to the driver: HELLO: major: 1, role: 1, name: \"a\", fragments: [\"fragment1\"], worker_address: \"10.0.0.2\", node: \"boot\", version: \"0.1.0\", clock: \"clock\"\n"
 	"  waits for 0.250 s\n"
 	"it answers\n"
-	"  info: back at the driver at 127.0.0.1:57777 as a#2\n"
+	"  info: attached to the driver at 127.0.0.1:57777 as a#2\n"
 	"  waits for 0.000 s\n"
 	"a host is wanted\n"
 	"  spawns 1 for app\n"
 	"  waits for 0.000 s\n"
 	"it is there\n"
+	"  info: app: runs fragment1 (fraghost 4711)\n"
 	"  waits for 0.000 s\n"
 	"the host has prepared\n"
 	"  to the driver: HOST_PREPARED of host 1, run 7, epoch 1: ok: 1, fragments: [{name: \"fragment1\", operators: [{name: \"tx\", type: \"ping_tx\"}, {name: \"detect\", type: \"detector\"}]}]\n"
@@ -192,10 +195,12 @@ static const char in_order[] =
 	"  to the host: HOST_STOP of host 1, run 7, epoch 1: \n"
 	"  waits for 0.200 s\n"
 	"the host is gone\n"
+	"  info: app: fragment1 ended: done\n"
 	"  to the driver: HOST_STATS of host 1, run 7, epoch 1: final: 1, ops: [{ticks: 30}, {ticks: 17}]\n"
 	"  to the driver: HOST_EXIT of host 1, run 7, epoch 1: lines: [\"last\", \"words\"], asked: 1\n"
 	"  waits for 0.200 s\n"
 	"the application has ended\n"
+	"  to the driver: LEAVE: reason: \"it has served its application (--once)\"\n"
 	"  disconnects (2)\n"
 	"  exits with 0\n"
 	"  waits\n";
@@ -235,6 +240,7 @@ static const char crash[] =
 	"  spawns 2 for app\n"
 	"  waits for 0.000 s\n"
 	"it is there\n"
+	"  info: app: runs fragment1 (fraghost 4712)\n"
 	"  waits for 0.000 s\n"
 	"an old epoch is wanted\n"
 	"  warn: refused HOST_CREATE of host 2 of run 8: epoch 1 is old\n"
@@ -288,6 +294,7 @@ static const char silent[] =
 	"  spawns 2 for app\n"
 	"  waits for 0.250 s\n"
 	"it is there\n"
+	"  info: app: runs fragment1 (fraghost 4712)\n"
 	"  waits for 0.250 s\n"
 	"told to end\n"
 	"  info: told to end: stops 1 host\n"
@@ -306,9 +313,10 @@ static const char silent[] =
 	"  signal 9 to 2\n"
 	"  waits for 0.150 s\n"
 	"the host is gone\n"
-	"  info: app: fraghost 4712 of fragment1 was ended: its workerd was told to end\n"
+	"  info: app: fragment1 was ended: this worker was told to end\n"
 	"  to the driver: HOST_STATS of host 2, run 8, epoch 1: final: 1, ops: [{ticks: 30}, {running: 1, ticks: 17}]\n"
 	"  to the driver: HOST_EXIT of host 2, run 8, epoch 1: exit_code: 137, signal: 9, failure: {code: 30, sentence: \"fraghost 4712 of fragment1 was ended: its workerd was told to end\"}, lines: [\"last\", \"words\"], asked: 1\n"
+	"  to the driver: LEAVE: reason: \"it was told to end\"\n"
 	"  disconnects (2)\n"
 	"  exits with 0\n"
 	"  waits\n";

@@ -116,6 +116,15 @@ static inline const char *logged(enum fragi_log_level level)
 	return NULL;
 }
 
+/* The subject of that line. */
+static inline const char *logged_of(enum fragi_log_level level)
+{
+	for (size_t i = 0; i < actions.count; i++)
+		if (actions.items[i].kind == WRK_DO_LOG && actions.items[i].level == level)
+			return actions.items[i].subject;
+	return NULL;
+}
+
 static inline void from_driver(const struct fw_message *message)
 {
 	cr_assert_eq(step((struct wrk_event){.kind = WRK_DRIVER_MESSAGE,

@@ -53,6 +53,19 @@ void wrk_log(struct wrk_actions *actions, enum fragi_log_level level, const char
 	va_end(args);
 }
 
+void wrk_log_of(struct wrk_actions *actions, enum fragi_log_level level, const char *application,
+		const char *format, ...)
+{
+	struct wrk_action *action = wrk_emit(actions, WRK_DO_LOG);
+	va_list args;
+
+	action->level = level;
+	action->subject = wrk_text(actions, "%s", application);
+	va_start(args, format);
+	action->text = format_text(actions, format, args);
+	va_end(args);
+}
+
 const char *wrk_text(struct wrk_actions *actions, const char *format, ...)
 {
 	const char *text;

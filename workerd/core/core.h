@@ -112,7 +112,7 @@ enum wrk_action_kind {
 	WRK_DO_SEND_HOST,   /* host, message */
 	WRK_DO_SIGNAL_HOST, /* host, signal */
 	WRK_DO_SAMPLE_HOST, /* host: answers HOST_SAMPLED if there is a page */
-	WRK_DO_LOG,         /* level, text */
+	WRK_DO_LOG,         /* level, subject, text */
 	WRK_DO_EXIT,        /* exit_code; the last action ever */
 };
 struct wrk_action {
@@ -122,6 +122,7 @@ struct wrk_action {
 	int signal, exit_code;
 	const struct fw_message *message; /* seq is 0: the connection counts */
 	enum fragi_log_level level;
+	const char *subject; /* the application; NULL: none */
 	const char *text;
 };
 /* zeroed: empty */

@@ -127,3 +127,24 @@ struct fw_failure wrk_exit_failure(const struct wrk_host *host, const struct wrk
 		failure.op = wrk_text(actions, "%s", op);
 	return failure;
 }
+
+void wrk_exit_log(const struct wrk_core *core, const struct wrk_host *host,
+		  const struct fw_failure *failure, struct wrk_actions *actions)
+{
+	bool killed = host->state == WRK_HOST_KILLED;
+
+	if (core->stops > 0 && host->ended_here)
+		wrk_log_of(actions, FRAGI_LOG_INFO, host->application,
+			   "%s was ended: this worker was told to end", host->fragments);
+	else if (failure->code != FRAGI_FAILURE_NONE)
+		wrk_log_of(actions, core->stops > 0 ? FRAGI_LOG_INFO : FRAGI_LOG_ERROR,
+			   host->application, "%s", failure->sentence);
+	else if (killed || host->failed)
+		wrk_log_of(actions, FRAGI_LOG_INFO, host->application,
+			   "%s was ended by the driver%s%s", host->fragments,
+			   host->kill_reason != NULL ? ": " : "",
+			   host->kill_reason != NULL ? host->kill_reason : "");
+	else
+		wrk_log_of(actions, FRAGI_LOG_INFO, host->application, "%s ended: %s",
+			   host->fragments, host->done ? "done" : "stopped");
+}

@@ -67,6 +67,7 @@ void wrk_host_forget(struct wrk_host *host)
 	for (uint32_t i = 0; i < host->name_count; i++)
 		fragi_free(host->names[i]);
 	fragi_free(host->names);
+	fragi_free(host->kill_reason);
 	fragi_free(host->application);
 	memset(host, 0, sizeof(*host));
 }
@@ -262,10 +263,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 				  .heard_ns = now_ns,
 				  .kill_at_ns = INT64_MAX};
 	host->application = fragi_strdup(message->create.application);
-	for (uint32_t i = 0, used = 0;
-	     i < message->create.fragment_count && used < sizeof(host->fragments); i++)
-		used += (uint32_t)snprintf(host->fragments + used, sizeof(host->fragments) - used,
-					   "%s%s", i > 0 ? ", " : "", message->create.fragments[i]);
+	wrk_host_name_fragments(host, &message->create);
 	if (host->application == NULL)
 		actions->out_of_memory = true;
 	core->host_count++;
@@ -325,6 +323,9 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 	if (message->kind == FW_HOST_KILL) {
 		core->result = message->stop.exit_code & 255;
 		core->decided = true;
+		if (message->stop.reason != NULL && message->stop.reason[0] != '\0' &&
+		    host->kill_reason == NULL)
+			host->kill_reason = fragi_strdup(message->stop.reason);
 		kill_on_request(core, host, now_ns, actions);
 		return;
 	}
@@ -345,36 +346,6 @@ static const struct fw_failure *prepare_failure(const struct fw_host_prepared *p
 	return prepared->error_count != 0 ? &prepared->errors[0] : &unknown;
 }
 
-static void take_names(struct wrk_host *host, const struct fw_host_prepared *prepared,
-		       struct wrk_actions *actions)
-{
-	uint32_t count = 0;
-
-	if (host->names != NULL)
-		return;
-	for (uint32_t i = 0; i < prepared->fragment_count; i++)
-		count += prepared->fragments[i].op_count;
-	host->names = fragi_calloc(count == 0 ? 1 : count, sizeof(*host->names));
-	if (host->names == NULL) {
-		actions->out_of_memory = true;
-		return;
-	}
-	for (uint32_t i = 0; i < prepared->fragment_count; i++) {
-		for (uint32_t k = 0; k < prepared->fragments[i].op_count; k++) {
-			char name[2 * FRAG_NAME_MAX + 2];
-
-			snprintf(name, sizeof(name), "%.63s.%.63s", prepared->fragments[i].name,
-				 prepared->fragments[i].ops[k].name);
-			host->names[host->name_count] = fragi_strdup(name);
-			if (host->names[host->name_count] == NULL) {
-				actions->out_of_memory = true;
-				return;
-			}
-			host->name_count++;
-		}
-	}
-}
-
 static void host_frame(struct wrk_core *core, struct wrk_host *host,
 		       const struct fw_message *message, int64_t now_ns,
 		       struct wrk_actions *actions)
@@ -387,17 +358,19 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 		return;
 	if (!ours || (message->kind != FW_HOST_PREPARED && message->kind != FW_HOST_WIRED &&
 		      message->kind != FW_HOST_STARTED && message->kind != FW_HOST_EVENT)) {
-		wrk_log(actions, FRAGI_LOG_ERROR, "%s: fraghost %d sent %s that it may not send",
-			host->application, host->pid, fw_kind_name(message->kind));
+		wrk_log_of(actions, FRAGI_LOG_ERROR, host->application,
+			   "fraghost %d sent %s that it may not send", host->pid,
+			   fw_kind_name(message->kind));
 		host_kill(core, host, FRAGI_FAILURE_PROTOCOL,
 			  "it sent a frame that a host may not send", actions);
 		return;
 	}
 	if (message->kind == FW_HOST_PREPARED) {
-		take_names(host, &message->prepared, actions);
+		wrk_host_name_operators(host, &message->prepared, actions);
 		if (!message->prepared.ok)
 			take_failure(core, host, prepare_failure(&message->prepared));
 	} else if (message->kind == FW_HOST_EVENT) {
+		host->done = host->done || message->event.state == FW_STATE_DONE;
 		if (message->event.state == FW_STATE_FAILED)
 			take_failure(core, host, &message->event.failure);
 	} else {
@@ -474,12 +447,9 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host,
 		.asked = end_was_asked(host, exited),
 	};
 
-	if (failure.code != FRAGI_FAILURE_NONE) {
-		wrk_log(actions, core->stops > 0 ? FRAGI_LOG_INFO : FRAGI_LOG_ERROR, "%s: %s",
-			host->application, failure.sentence);
-		if (core->stops == 0)
-			take_result(core, fragi_failure_exit(failure.code));
-	}
+	wrk_exit_log(core, host, &failure, actions);
+	if (failure.code != FRAGI_FAILURE_NONE && core->stops == 0)
+		take_result(core, fragi_failure_exit(failure.code));
 	if (exited->stats != NULL)
 		report_stats(core, host, exited->stats, true, actions);
 	if (host->connection == core->connection)
@@ -498,13 +468,15 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 	case WRK_HOST_SPAWNED:
 		host->pid = event->pid;
 		host->heard_ns = now_ns;
+		wrk_log_of(actions, FRAGI_LOG_INFO, host->application, "runs %s (fraghost %d)",
+			   host->fragments, host->pid);
 		if (host->state == WRK_HOST_SPAWNING)
 			host_move(core, host, WRK_HOST_UP, actions);
 		else /* killed before it was there */
 			host_signal(host, SIGKILL, actions);
 		break;
 	case WRK_HOST_FAILED:
-		wrk_log(actions, FRAGI_LOG_ERROR, "%s: %s", host->application, event->text);
+		wrk_log_of(actions, FRAGI_LOG_ERROR, host->application, "%s", event->text);
 		take_result(core, fragi_failure_exit(FRAGI_FAILURE_HOST_NOT_STARTED));
 		if (host->connection == core->connection)
 			report_exit(

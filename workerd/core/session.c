@@ -120,10 +120,23 @@ void wrk_session_result(struct wrk_core *core, int exit_code)
 	core->result = exit_code;
 }
 
+/* So that the driver does not take this end for a failure. */
+static void session_leave(struct wrk_core *core, struct wrk_actions *actions)
+{
+	struct fw_message *message = wrk_message(actions, FW_LEAVE, NULL);
+
+	if (message != NULL)
+		message->leave.reason = core->stops > 0 ? "it was told to end"
+							: "it has served its application (--once)";
+	wrk_session_send(core, message, actions);
+}
+
 void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions)
 {
 	if (core->session == WRK_SESSION_ENDED)
 		return;
+	if (core->session == WRK_SESSION_ATTACHED)
+		session_leave(core, actions);
 	if (core->session != WRK_SESSION_DISCONNECTED && core->session != WRK_SESSION_BACKOFF)
 		wrk_emit(actions, WRK_DO_DISCONNECT)->connection = core->connection;
 	session_move(core, WRK_SESSION_ENDED, actions);
@@ -203,6 +216,8 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 static void session_welcome(struct wrk_core *core, const struct fw_welcome *welcome, int64_t now_ns,
 			    struct wrk_actions *actions)
 {
+	bool was_attached = core->session_id != 0;
+
 	session_move(core, WRK_SESSION_ATTACHED, actions);
 	core->session_id = welcome->session;
 	core->beat_ns = fragi_beat_within_ns(welcome->beat_ns);
@@ -212,8 +227,8 @@ static void session_welcome(struct wrk_core *core, const struct fw_welcome *welc
 	/* epochs are of one driver: another counts from 1 */
 	memset(core->past, 0, sizeof(core->past));
 	wrk_log(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
-		core->waiting_logged ? "back at" : "attached to", core->config.driver,
-		welcome->name);
+		core->waiting_logged && was_attached ? "back at" : "attached to",
+		core->config.driver, welcome->name);
 	core->waiting_logged = false;
 }
 

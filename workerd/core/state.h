@@ -19,14 +19,16 @@ struct wrk_host {
 	bool stop_ordered;  /* somebody asked it to drain or to end */
 	bool ending;        /* ... to end: an exit with 0 is in order */
 	bool ended_here;    /* by this workerd, which was asked to end */
+	bool done;          /* all its operators are */
 	bool failed;        /* it reported a failure itself */
 	bool exit_reported; /* nothing about it follows */
 	/* why this workerd ended it; NONE, empty: it did not, or because somebody asked for it */
 	enum fragi_failure why_failure;
 	char why[256];
-	bool cut; /* this workerd gave up its control socket, for the same reason */
+	bool cut;          /* this workerd gave up its control socket, for the same reason */
+	char *kill_reason; /* the driver's; NULL: it gave none */
 	char *application;
-	char fragments[128]; /* "fragment1, fragment2", for people */
+	char fragments[128]; /* for people */
 	char **names;        /* of its operators, in ledger order; NULL: not prepared */
 	uint32_t name_count;
 };
@@ -49,8 +51,9 @@ struct wrk_core {
 	int64_t beat_at_ns;       /* next beats and samples */
 	int64_t wait_until_ns;    /* CONNECTING: give up; BACKOFF: try again */
 	int64_t backoff_ns;
-	int64_t deadline_ns; /* as the shell knows it */
-	bool waiting_logged; /* the line about waiting is out */
+	int64_t deadline_ns;    /* as the shell knows it */
+	bool waiting_logged;    /* the line about waiting is out */
+	bool unanswered_logged; /* ... for who did not answer HELLO */
 	uint64_t random;
 	char address[64];                 /* the data plane's, for HELLO */
 	char waits_for[FW_WAITS_FOR_MAX]; /* why no host can reach others; empty: they can */
@@ -76,6 +79,9 @@ struct wrk_core {
 struct wrk_action *wrk_emit(struct wrk_actions *actions, enum wrk_action_kind kind);
 void wrk_log(struct wrk_actions *actions, enum fragi_log_level level, const char *format, ...)
 	FRAG_PRINTF(3, 4);
+/* The same about an application. */
+void wrk_log_of(struct wrk_actions *actions, enum fragi_log_level level, const char *application,
+		const char *format, ...) FRAG_PRINTF(4, 5);
 const char *wrk_text(struct wrk_actions *actions, const char *format, ...) FRAG_PRINTF(2, 3);
 /*
  * A zeroed message in the arena, with the host's ids unless host is NULL; NULL when memory is
@@ -113,8 +119,19 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 int64_t wrk_host_deadline_ns(const struct wrk_core *core);
 void wrk_host_forget(struct wrk_host *host); /* frees what it owns */
 
-/* exit.c: what a host's end was; NONE after an orderly one */
+/* names.c: what a host runs, for people */
+/* "fragment1, fragment2 and 38 more" */
+void wrk_host_name_fragments(struct wrk_host *host, const struct fw_host_create *create);
+/* The first time; out of memory is noted in actions. */
+void wrk_host_name_operators(struct wrk_host *host, const struct fw_host_prepared *prepared,
+			     struct wrk_actions *actions);
+
+/* exit.c */
+/* What a host's end was; NONE after an orderly one. */
 struct fw_failure wrk_exit_failure(const struct wrk_host *host, const struct wrk_exited *exited,
 				   struct wrk_actions *actions);
+/* Logs that a host has ended, and how. */
+void wrk_exit_log(const struct wrk_core *core, const struct wrk_host *host,
+		  const struct fw_failure *failure, struct wrk_actions *actions);
 
 #endif
