@@ -215,14 +215,33 @@ static void on_message(struct fw_connection *wire, struct fw_message *message, v
 							  .message = message});
 }
 
+/* What strangers do is logged so seldom that a scan of the port does not fill the log. */
+static bool may_complain(struct shell *shell)
+{
+	int64_t now_ns = fragi_now_ns();
+	bool may = now_ns >= shell->complain_at_ns;
+
+	if (may)
+		shell->complain_at_ns = now_ns + COMPLAIN_NS;
+	return may;
+}
+
+/* One that connects and goes, as health checks do, has done nothing wrong. */
+static void log_stranger(struct shell *shell, const char *peer, int reason, const char *sentence)
+{
+	bool odd = (reason == -EPROTOTYPE || reason == -ETIMEDOUT) && may_complain(shell);
+
+	fragi_log(odd ? FRAGI_LOG_WARN : FRAGI_LOG_DEBUG, NULL, "closed the connection of %s: %s",
+		  peer, sentence);
+}
+
 static void on_closed(struct fw_connection *wire, int reason, const char *sentence, void *arg)
 {
 	struct drv_connection *connection = arg;
 	struct shell *shell = connection->shell;
 
 	if (!connection->closing && !connection->admitted)
-		log_debug(NULL, "closed the connection of %s: %s", fw_connection_peer(wire),
-			  sentence);
+		log_stranger(shell, fw_connection_peer(wire), reason, sentence);
 	if (!connection->closing && connection->admitted)
 		shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
 						      .connection = connection->id,
@@ -230,7 +249,6 @@ static void on_closed(struct fw_connection *wire, int reason, const char *senten
 	drv_connections_remove(&shell->connections, connection);
 	if (shell->is_over && shell->connections.count == 0)
 		close_handle(&shell->linger);
-	(void)reason;
 }
 
 static const struct fw_connection_ops connection_ops = {on_message, on_closed};
@@ -238,18 +256,16 @@ static const struct fw_connection_ops connection_ops = {on_message, on_closed};
 /* The last descriptors go to nobody: with none left there would be no way to say so. */
 static bool is_one_too_many(struct shell *shell, struct fw_connection *wire)
 {
-	int64_t now_ns = fragi_now_ns();
 	int fd;
 
 	if (uv_fileno((uv_handle_t *)fw_connection_stream(wire), &fd) < 0 ||
 	    fd < shell->fds_max - FDS_SPARE)
 		return false;
-	if (now_ns >= shell->complain_at_ns)
+	if (may_complain(shell))
 		log_warn(
 			NULL,
 			"closed the connection of %s: this process may have %d files open and has no more than it needs itself; raise the limit (ulimit -n)",
 			fw_connection_peer(wire), shell->fds_max);
-	shell->complain_at_ns = now_ns + COMPLAIN_NS;
 	return true;
 }
 

@@ -95,8 +95,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		if (message->kind == FW_HELLO)
 			drv_session_hello(core, event->connection, event->peer, message);
 		else
-			drv_emit(core, &(struct drv_action){.kind = DRV_DO_CLOSE,
-							    .connection = event->connection});
+			drv_session_refuse_stranger(core, event->connection, event->peer, message);
 		fw_message_free(message);
 		return;
 	}

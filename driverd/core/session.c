@@ -144,12 +144,13 @@ static void close_connection(struct drv_core *core, uint64_t connection)
 	drv_emit(core, &(struct drv_action){.kind = DRV_DO_CLOSE, .connection = connection});
 }
 
-static void refuse(struct drv_core *core, uint64_t connection, const struct fw_message *hello,
-		   enum fragi_failure code, const char *sentence)
+static void refuse(struct drv_core *core, uint64_t connection, const char *peer,
+		   const struct fw_message *hello, enum fragi_failure code, const char *sentence)
 {
 	struct fw_message message = {.kind = FW_REFUSED, .seq = 1, .reply_to = hello->seq};
 	struct drv_action action = {.kind = DRV_DO_SEND, .connection = connection};
 
+	drv_log(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer, sentence);
 	message.refused.failure = (struct fw_failure){code, sentence, NULL};
 	if (fw_encode(&message, &action.frame, &action.frame_bytes) == 0)
 		drv_emit(core, &action);
@@ -339,12 +340,11 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 	struct drv_session *session;
 
 	if (fw_hello_check(&message->hello, &err) < 0) {
-		drv_log(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer, err.text);
-		refuse(core, connection, message, FRAGI_FAILURE_VERSION_REFUSED, err.text);
+		refuse(core, connection, peer, message, FRAGI_FAILURE_VERSION_REFUSED, err.text);
 		return;
 	}
 	if (is_full(core, message->hello.role)) {
-		refuse(core, connection, message, FRAGI_FAILURE_DRIVER_FULL,
+		refuse(core, connection, peer, message, FRAGI_FAILURE_DRIVER_FULL,
 		       message->hello.role == FW_ROLE_CLIENT
 			       ? "driverd has as many clients as it takes"
 			       : "driverd has as many workers as it takes");
@@ -377,6 +377,14 @@ void drv_session_hello(struct drv_core *core, uint64_t connection, const char *p
 			warn_of_names(session, core->apps[i]);
 		core->apps[i]->workers_changed = true;
 	}
+}
+
+void drv_session_refuse_stranger(struct drv_core *core, uint64_t connection, const char *peer,
+				 const struct fw_message *message)
+{
+	drv_log(core, FRAGI_LOG_WARN, NULL, "closed the connection of %s: it sent %s before HELLO",
+		peer, fw_kind_name(message->kind));
+	close_connection(core, connection);
 }
 
 void drv_session_heard(struct drv_session *session)

@@ -209,6 +209,9 @@ void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns);
 /* session.c */
 extern const struct fragi_machine drv_session_machine;
 struct drv_session *drv_session_find(const struct drv_core *core, uint64_t connection);
+/* It sent another message before HELLO. */
+void drv_session_refuse_stranger(struct drv_core *core, uint64_t connection, const char *peer,
+				 const struct fw_message *message);
 void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
 		       const struct fw_message *message);
 void drv_session_heard(struct drv_session *session);

@@ -28,6 +28,7 @@
 #define LATE_NS ((int64_t)500000000)
 #define QUEUE_BYTES_DEFAULT ((size_t)64 << 20)
 #define READ_BYTES 16384
+#define QUOTE_BYTES 40 /* of what a peer sent that is no frag program */
 
 struct fw_connection {
 	/* constant once created */
@@ -49,7 +50,8 @@ struct fw_connection {
 	int64_t timer_due_ns;
 	int handles; /* that libuv still has */
 	bool closing, finishing;
-	bool excused; /* a deadline passed while this process did not run */
+	bool excused;    /* a deadline passed while this process did not run */
+	bool understood; /* a whole message has come */
 	int reason;
 	char sentence[1024];
 	uint8_t buffer[READ_BYTES];
@@ -148,6 +150,44 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 	*out = uv_buf_init((char *)c->buffer, sizeof(c->buffer));
 }
 
+/* The first line of a text in quotes; of anything else the first bytes. */
+static void quote(const uint8_t *bytes, size_t size, char *out, size_t out_size)
+{
+	size_t length = 0, used = 0;
+
+	while (length < size && length < QUOTE_BYTES && bytes[length] >= ' ' &&
+	       bytes[length] <= '~')
+		length++;
+	if (length == size || length == QUOTE_BYTES ||
+	    (length > 0 && (bytes[length] == '\r' || bytes[length] == '\n'))) {
+		snprintf(out, out_size, "\"%.*s\"", (int)length, (const char *)bytes);
+		return;
+	}
+	snprintf(out, out_size, "the bytes");
+	for (size_t i = 0; i < size && i < 8; i++) {
+		used = strlen(out);
+		snprintf(out + used, out_size - used, " %02x", bytes[i]);
+	}
+}
+
+/*
+ * What the peer sent is no message. If nothing before it was one, another program has the other
+ * end: a browser, a scanner, or a server of another kind where a driver was expected.
+ */
+static void fail_by_bytes(struct fw_connection *c, int reason, const char *sentence)
+{
+	char quoted[QUOTE_BYTES + 8], own[sizeof(quoted) + 64];
+
+	if (c->understood || c->stream.handle.type != UV_TCP ||
+	    (reason != -EMSGSIZE && reason != -EBADMSG)) {
+		fail(c, reason, sentence);
+		return;
+	}
+	quote(c->reader.bytes, c->reader.size, quoted, sizeof(quoted));
+	snprintf(own, sizeof(own), "it sent %s, so it is not a frag program", quoted);
+	fail(c, -EPROTOTYPE, own);
+}
+
 /* Bytes of the peer, in clear, become messages. */
 static void take_bytes(struct fw_connection *c, const uint8_t *bytes, size_t size)
 {
@@ -162,11 +202,13 @@ static void take_bytes(struct fw_connection *c, const uint8_t *bytes, size_t siz
 		if (r <= 0)
 			break;
 		r = fw_decode(envelope, envelope_size, &message, &err);
-		if (r == 0)
+		if (r == 0) {
+			c->understood = true;
 			c->ops->message(c, message, c->arg);
+		}
 	}
 	if (r < 0)
-		fail(c, r, err.text[0] != '\0' ? err.text : frag_strerror(r));
+		fail_by_bytes(c, r, err.text[0] != '\0' ? err.text : frag_strerror(r));
 	else
 		watch(c);
 }

@@ -27,8 +27,9 @@ struct fw_connection_ops {
 	void (*message)(struct fw_connection *connection, struct fw_message *message, void *arg);
 	/*
 	 * After the last callback. reason: 0 the peer closed; -ECANCELED this side did; -ETIMEDOUT
-	 * a deadline; -EBADMSG, -EMSGSIZE what it sent; -ENOBUFS it does not read; or what the
-	 * system said. sentence: the same in words, without the peer's name.
+	 * a deadline; -EBADMSG, -EMSGSIZE what it sent; -EPROTOTYPE the same before its first
+	 * message, so over TCP it is no frag program; -ENOBUFS it does not read; or what the system
+	 * said. sentence: the same in words, without the peer's name.
 	 */
 	void (*closed)(struct fw_connection *connection, int reason, const char *sentence,
 		       void *arg);

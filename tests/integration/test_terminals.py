@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import struct
 import termios
 import unittest
@@ -135,6 +136,62 @@ class Operators(cluster.ClusterTest):
     def test_the_environment_silences_what_they_log(self):
         app = self.write("app.yaml", APP)
         self.assertEqual(self.lines("fragctl", "run", "-q", app, FRAG_LOG_LEVEL="warn"), [])
+
+
+class Strangers(cluster.ClusterTest):
+    """The other end of a connection is not a program of frag."""
+
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP)
+
+    def listener(self):
+        s = socket.create_server(("127.0.0.1", 0))
+        s.settimeout(cluster.PATIENCE_S)
+        self.addCleanup(s.close)
+        return s, "127.0.0.1:%d" % s.getsockname()[1]
+
+    def test_a_driver_names_what_a_browser_sent(self):
+        d = self.driver(self.app)
+        host, port = self.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port))) as s:
+            s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            here = "%s:%d" % s.getsockname()
+            d.wait_line(r'Z warn  driver: closed the connection of %s: it sent "GET / HTTP/1.1", so it is not a frag '
+                        r'program$' % here)
+
+    def test_a_driver_names_who_says_nothing(self):
+        d = self.driver(self.app)
+        host, port = self.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port))):
+            d.wait_line(r"Z warn  driver: closed the connection of 127\S+: the peer did not say who it is in time$")
+
+    def test_a_driver_ignores_who_only_looks(self):
+        """As the health checks of load balancers do."""
+        d = self.driver(self.app)
+        host, port = self.address.rsplit(":", 1)
+        for _ in range(3):
+            socket.create_connection((host, int(port))).close()
+        self.worker("--name", "a")
+        d.wait_line("worker a joined")
+        self.assertNotIn(" warn ", d.stderr)
+
+    def test_a_worker_names_what_another_server_sent(self):
+        s, address = self.listener()
+        w = self.worker(address=address)
+        peer, _ = s.accept()
+        with peer:
+            peer.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
+            w.wait_line(r'worker: waiting for the driver at %s: it sent "SSH-2.0-OpenSSH_9.2p1", so it is not a frag '
+                        r'program; does a driverd listen there\?$' % address)
+
+    def test_a_worker_doubts_a_server_that_does_not_answer(self):
+        s, address = self.listener()
+        w = self.worker(address=address, env={"FRAG_BEAT_MS": "100", "FRAG_DEAD_MS": "400"})
+        peer, _ = s.accept()
+        with peer:
+            w.wait_line(r"worker: waiting for the driver at %s: it has not been heard for 0.4 s; does a driverd listen "
+                        r"there\?$" % address)
 
 
 class OneTerminal(cluster.ClusterTest):

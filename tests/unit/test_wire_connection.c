@@ -191,20 +191,57 @@ Test(wire_connection, what_is_sent_leaves_at_once, .timeout = 60)
 
 Test(wire_connection, garbage_ends_it_with_a_sentence, .timeout = 60)
 {
-	static const char *const texts[] = {"GET / HTTP/1.0\r\n\r\n", "\4\0\0\0\xFF\xFF\xFF\xFF"};
+	static const struct {
+		const char *bytes;
+		size_t size;
+		const char *quoted;
+	} peers[] = {
+		{"GET / HTTP/1.0\r\n\r\n", 18, "\"GET / HTTP/1.0\""},
+		{"hello", 5, "\"hello\""},
+		{"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3 of a long name", 53,
+		 "\"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3 o\""},
+		{"\x16\3\1\2\0\1\0\1\xFC\3", 10, "the bytes 16 03 01 02 00 01 00 01"},
+		{"\4\0\0\0\xFF\xFF\xFF\xFF", 8, "the bytes 04 00 00 00 ff ff ff ff"},
+		{"\0\0\0\0", 4, "the bytes 00 00 00 00"},
+	};
 
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(peers) / sizeof(peers[0]); i++) {
 		struct world w = {0};
+		char sentence[128];
 
 		world_init(&w);
-		raw_send(&w, texts[i], i == 0 ? strlen(texts[0]) : 8);
+		raw_send(&w, peers[i].bytes, peers[i].size);
+		while (w.closed == 0)
+			uv_run(&w.loop, UV_RUN_ONCE);
+		snprintf(sentence, sizeof(sentence), "it sent %s, so it is not a frag program",
+			 peers[i].quoted);
+		cr_expect_eq(w.reason, -EPROTOTYPE);
+		cr_expect_str_eq(w.sentence, sentence);
+		cr_expect_eq(w.messages, 0);
+		world_fini(&w);
+	}
+}
+
+Test(wire_connection, garbage_of_a_frag_program_ends_it_with_a_sentence, .timeout = 60)
+{
+	static const char *const texts[] = {"\xFF\xFF\xFF\xFF", "\4\0\0\0\xFF\xFF\xFF\xFF"};
+	uint8_t *frame;
+	size_t size = beat(&frame);
+
+	for (int i = 0; i < 2; i++) {
+		struct world w = {.admit = true};
+
+		world_init(&w);
+		raw_send(&w, frame, size);
+		raw_send(&w, texts[i], i == 0 ? 4 : 8);
 		while (w.closed == 0)
 			uv_run(&w.loop, UV_RUN_ONCE);
 		cr_expect_eq(w.reason, i == 0 ? -EMSGSIZE : -EBADMSG);
 		cr_expect_neq(w.sentence[0], '\0');
-		cr_expect_eq(w.messages, 0);
+		cr_expect_eq(w.messages, 1);
 		world_fini(&w);
 	}
+	fragi_free(frame);
 }
 
 Test(wire_connection, who_says_nothing_goes, .timeout = 60)

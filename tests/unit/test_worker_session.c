@@ -143,6 +143,31 @@ Test(worker_session, a_driver_that_does_not_answer_is_given_up)
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
 }
 
+Test(worker_session, what_does_not_answer_hello_may_be_no_driver)
+{
+	make(false);
+	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_CONNECT_FAILED,
+				.connection = seen_connection,
+				.text = "connection refused"});
+	cr_assert_not_null(logged(FRAGI_LOG_INFO));
+	for (int i = 0; i < 2; i++) {
+		cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+		step((struct wrk_event){
+			.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
+		step((struct wrk_event){
+			.kind = WRK_DRIVER_LOST,
+			.connection = seen_connection,
+			.text = "it sent \"SSH-2.0\", so it is not a frag program"});
+		if (i == 0)
+			cr_expect_str_eq(
+				logged(FRAGI_LOG_INFO),
+				"waiting for the driver at 127.0.0.1:57777: it sent \"SSH-2.0\", so it is not a frag program; does a driverd listen there?");
+		else
+			cr_expect_null(logged(FRAGI_LOG_INFO), "it is no news");
+	}
+}
+
 Test(worker_session, events_of_an_old_connection_are_ignored)
 {
 	uint64_t old;

@@ -94,6 +94,7 @@ static uint64_t next_random(struct wrk_core *core)
 /*
  * The connection is gone: waits, longer each time, with jitter so that many workers do not come at
  * once. That an idle worker's driver has ended is no news; that it is not back at the first try is.
+ * What does not answer HELLO is news once more: it may be another program.
  */
 static void session_back_off(struct wrk_core *core, const char *why, int64_t now_ns,
 			     struct wrk_actions *actions)
@@ -101,16 +102,18 @@ static void session_back_off(struct wrk_core *core, const char *why, int64_t now
 	int64_t delay = core->backoff_ns / 2 +
 			(int64_t)(next_random(core) % (uint64_t)(core->backoff_ns / 2));
 	bool is_news = core->session != WRK_SESSION_ATTACHED || core->host_count > 0;
+	bool is_odd = core->session == WRK_SESSION_HELLO_SENT && !core->unanswered_logged;
 
 	session_move(core, WRK_SESSION_BACKOFF, actions);
 	core->wait_until_ns = now_ns + delay;
 	core->backoff_ns *= 2;
 	if (core->backoff_ns > WRK_BACKOFF_MAX_NS)
 		core->backoff_ns = WRK_BACKOFF_MAX_NS;
-	if (!core->waiting_logged && is_news) {
+	if ((!core->waiting_logged && is_news) || is_odd) {
 		wrk_log(actions, FRAGI_LOG_INFO, "waiting for the driver at %s: %s",
 			core->config.driver, why);
 		core->waiting_logged = true;
+		core->unanswered_logged |= is_odd;
 	}
 }
 
@@ -229,7 +232,7 @@ static void session_welcome(struct wrk_core *core, const struct fw_welcome *welc
 	wrk_log(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
 		core->waiting_logged && was_attached ? "back at" : "attached to",
 		core->config.driver, welcome->name);
-	core->waiting_logged = false;
+	core->waiting_logged = core->unanswered_logged = false;
 }
 
 static void session_refused(struct wrk_core *core, const struct fw_refused *refused,
@@ -295,6 +298,15 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 	}
 }
 
+/* Where HELLO is not answered, another program may have the port. */
+static const char *explain_loss(const struct wrk_core *core, const char *why,
+				struct wrk_actions *actions)
+{
+	return core->session == WRK_SESSION_HELLO_SENT
+		       ? wrk_text(actions, "%s; does a driverd listen there?", why)
+		       : why;
+}
+
 void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		       struct wrk_actions *actions)
 {
@@ -312,7 +324,7 @@ void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int
 		break;
 	case WRK_CONNECT_FAILED:
 	case WRK_DRIVER_LOST:
-		session_drop(core, true, event->text, now_ns, actions);
+		session_drop(core, true, explain_loss(core, event->text, actions), now_ns, actions);
 		break;
 	case WRK_DRIVER_MESSAGE:
 		if (core->session != WRK_SESSION_CONNECTING)
@@ -325,6 +337,8 @@ void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int
 
 void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
+	const char *why;
+
 	switch (core->session) {
 	case WRK_SESSION_CONNECTING:
 		if (now_ns >= core->wait_until_ns)
@@ -332,11 +346,11 @@ void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 		break;
 	case WRK_SESSION_HELLO_SENT:
 	case WRK_SESSION_ATTACHED:
-		if (now_ns >= driver_dead_at(core))
-			session_drop(core, false,
-				     wrk_text(actions, "it has not been heard for %.1f s",
-					      (double)core->dead_ns * 1e-9),
-				     now_ns, actions);
+		if (now_ns < driver_dead_at(core))
+			break;
+		why = wrk_text(actions, "it has not been heard for %.1f s",
+			       (double)core->dead_ns * 1e-9);
+		session_drop(core, false, explain_loss(core, why, actions), now_ns, actions);
 		break;
 	case WRK_SESSION_BACKOFF:
 		if (now_ns >= core->wait_until_ns)
