@@ -7,7 +7,7 @@ FUZZ_TARGETS := control source graph arguments units value message ledger remote
 	$(if $(UCX_SRC),ucx)
 FUZZ_DIR := $(abspath tests/fuzz)
 FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.
-FUZZ_UCX_OBJ := $(filter-out %/sockets.o,$(UCX_SRC:%.c=$(B)/obj/%.o))
+FUZZ_UCX_OBJ := $(filter-out %/sockets.o %/port_range.o,$(UCX_SRC:%.c=$(B)/obj/%.o))
 FUZZ_LIBS = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A) -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) \
 	-ldl -lm
 FUZZ_ARCHIVES = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A)

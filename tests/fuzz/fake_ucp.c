@@ -359,7 +359,14 @@ void ucs_log_pop_handler(void)
 {
 }
 
-/* Which sockets a process has is no matter here. */
+/* Which ports and sockets a process has is no matter here. */
+ucs_status_t ucx_worker_create(ucp_context_h context, const ucp_worker_params_t *params,
+			       const char *interfaces, ucp_worker_h *out_worker)
+{
+	(void)interfaces;
+	return ucp_worker_create(context, params, out_worker);
+}
+
 int ucx_sockets_list(struct ucx_sockets *out)
 {
 	out->count = 0;

@@ -331,6 +331,34 @@ class Failing(cluster.ClusterTest):
         self.assertRegex(summary["reason"], r"data port range %d-%d" % (port, port))
         self.assert_failure(summary, "data_port_in_use", "node", None, summary["failure"]["worker"])
 
+    def test_every_port_of_a_data_port_range_in_use(self):
+        with contextlib.ExitStack() as stack:
+            for first in range(21100, 21400, 2):
+                try:
+                    for port in (first, first + 1):
+                        s = stack.enter_context(socket.socket())
+                        s.bind(("127.0.0.1", port))
+                        s.listen()
+                    break
+                except OSError:
+                    pass
+            d = self.driver(self.app, "--output", "json")
+            workers = [self.worker("--once", "--worker-address", "127.0.0.1:%d-%d" % (first, first + 1), fragments="fragment1"),
+                       self.worker("--once", fragments="fragment2")]
+            self.assertEqual(d.wait(), 3, d.stderr)
+            self.assertEqual([w.wait() for w in workers], [3, 3])
+        summary = self.summary(d)
+        self.assertRegex(summary["reason"], r"data port range %d-%d" % (first, first + 1))
+        self.assert_failure(summary, "data_port_in_use", "node", None, summary["failure"]["worker"])
+
+    def test_hosts_share_a_data_port_range(self):
+        d = self.driver(self.app)
+        for fragment in ("fragment1", "fragment2"):
+            self.worker("--once", "--worker-address", "127.0.0.1:21500-21509", fragments=fragment)
+        self.wait_flowing(d, 10)
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+
     def test_data_port_outside_of_the_range(self):
         for ports in ("80", "9000-10001", "32000-32768"):
             w = self.start("workerd", "--address", "127.0.0.1:1", "--once", "--worker-address", "127.0.0.1:" + ports)

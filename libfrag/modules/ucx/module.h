@@ -118,12 +118,20 @@ int ucx_address_check(const struct ucx_transport *transport, const void *address
 #define UCX_DESCRIPTORS_TO_CONNECT 8u
 int ucx_descriptors_check(uint32_t wanted, struct frag_err *err);
 
+/*
+ * port_range.c: ucp_worker_create, but UCS_ERR_BUSY when no port of the range is free. interfaces:
+ * a list with commas; NULL: all.
+ */
+ucs_status_t ucx_worker_create(ucp_context_h context, const ucp_worker_params_t *params,
+			       const char *interfaces, ucp_worker_h *out_worker);
+
 /* sockets.c: on which addresses this process listens */
 struct ucx_sockets {
 	size_t count;
 	uint64_t inodes[256];
 };
 int ucx_sockets_list(struct ucx_sockets *out);
+bool ucx_interfaces_have(const char *list, const char *name);
 /*
  * UCX opens and accepts without close-on-exec, so a program that an operator starts would keep the
  * data port. What has been opened since `before` is closed by exec from then on.

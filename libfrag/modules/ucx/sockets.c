@@ -137,7 +137,7 @@ static bool has_inode(const struct ucx_sockets *sockets, uint64_t inode)
 	return false;
 }
 
-static bool list_has(const char *list, const char *name)
+bool ucx_interfaces_have(const char *list, const char *name)
 {
 	size_t length = strlen(name), n;
 
@@ -158,7 +158,7 @@ static bool is_on(const struct ifaddrs *all, const char *interfaces, int family,
 
 	for (const struct ifaddrs *i = all; i != NULL; i = i->ifa_next) {
 		if (i->ifa_addr == NULL || i->ifa_addr->sa_family != family ||
-		    !list_has(interfaces, i->ifa_name))
+		    !ucx_interfaces_have(interfaces, i->ifa_name))
 			continue;
 		in = (const struct sockaddr_in *)(const void *)i->ifa_addr;
 		in6 = (const struct sockaddr_in6 *)(const void *)i->ifa_addr;

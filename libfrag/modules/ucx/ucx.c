@@ -36,7 +36,8 @@ static int create_worker(struct ucx_transport *transport, struct frag_err *err)
 			"UCX finds no device to use (%s): UCX_NET_DEVICES is %s and UCX_TLS is %s; check the interface's name and that it is up",
 			ucx_reason(status), interfaces != NULL ? interfaces : "not set",
 			getenv("UCX_TLS") != NULL ? getenv("UCX_TLS") : "not set");
-	status = ucp_worker_create(transport->context, &worker_params, &transport->worker);
+	status = ucx_worker_create(transport->context, &worker_params, interfaces,
+				   &transport->worker);
 	if (status == UCS_ERR_BUSY)
 		return fragi_err_fail(
 			err, FRAGI_FAILURE_DATA_PORT_IN_USE, NULL, -EADDRINUSE,
