@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/printable.h>
 #include <fragctl/pipeline.h>
 
 /*
@@ -16,13 +17,31 @@
  * graph as `validate` does, and prints what is wrong at its place in the line.
  */
 
-/* The line with a caret below the place. A character of several bytes takes one column. */
+/* Returns how many bytes take one column. */
+static size_t print_character(const char *at)
+{
+	size_t length = fragi_printable(at);
+
+	if (length > 0)
+		fwrite(at, length, 1, stderr);
+	else
+		fputc(*at == '\t' ? '\t' : '?', stderr);
+	return length > 0 ? length : 1;
+}
+
+/* The line with a caret below the place. */
 static void print_caret(const char *line, size_t at)
 {
-	fprintf(stderr, "  %s\n  ", line);
-	for (size_t i = 0; i < at && line[i] != '\0'; i++)
-		if (((unsigned char)line[i] & 0xc0) != 0x80)
-			fputc(line[i] == '\t' ? '\t' : ' ', stderr);
+	size_t length;
+
+	fputs("  ", stderr);
+	for (const char *c = line; *c != '\0';)
+		c += print_character(c);
+	fputs("\n  ", stderr);
+	for (size_t i = 0; i < at && line[i] != '\0'; i += length > 0 ? length : 1) {
+		length = fragi_printable(line + i);
+		fputc(line[i] == '\t' ? '\t' : ' ', stderr);
+	}
 	fputs("^\n", stderr);
 }
 

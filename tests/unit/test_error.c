@@ -49,6 +49,9 @@ Test(error, a_sentence_holds_nothing_that_a_terminal_obeys)
 
 	frag_err_set(&err, -EINVAL, "unknown \"%s\"", "a\x1b[2Jb\tc\x07\x7f \xc3\xa9");
 	cr_expect_str_eq(err.text, "unknown \"a?[2Jb c?? \xc3\xa9\"");
+	err = (struct frag_err)FRAG_ERR_INIT;
+	frag_err_set(&err, -EINVAL, "unknown \"%s\"", "a\xff\xc3 \x80\xc2\x9b");
+	cr_expect_str_eq(err.text, "unknown \"a?? ???\"", "nor what breaks the encoding of a log");
 }
 
 Test(error, an_older_callers_smaller_struct_is_not_overrun)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/printable.h>
 #include <frag/error.h>
 
 /* Codes whose text from libc says nothing about a message or a graph. */
@@ -59,13 +60,11 @@ int frag_err_set(struct frag_err *err, int code, const char *format, ...)
 		err->text[0] = '\0';
 	else if ((size_t)n >= room)
 		trim_utf8(err->text, room - 1);
-	/*
-	 * Keeps it on one line, without control characters: a sentence may quote what an unknown
-	 * peer sent.
-	 */
+	/* One printable line: a sentence may quote a file, or what an unknown peer sent. */
 	for (char *c = err->text; *c != '\0'; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = *c == '\n' || *c == '\r' || *c == '\t' ? ' ' : '?';
+		if (*c == '\n' || *c == '\r' || *c == '\t')
+			*c = ' ';
+	fragi_make_printable(err->text, '?');
 	return code;
 }
 
