@@ -123,7 +123,7 @@ class LeavesThread(Unruly):
 
     def test_pthread_exit_in_fini(self):
         run = self.run_app("fini", "--where", "fini", "--deed", "leave_thread", "--ticks", "6")
-        self.assert_failed(run, r"exited with status 1 in app\.u", "host_exited")
+        self.assert_failed(run, r"exited with status 1 in fini of app\.u", "host_exited")
         self.assertIn("app.u: fini has ended its thread", run.stderr)
         self.assert_nothing_left()
 

@@ -203,12 +203,19 @@ void host_work_halt(struct host_work *work)
 		fragi_run_halt(work->run);
 }
 
+/* What is left of the run is not destroyed, so this host does not end in order. */
+static void break_off_destroy(void *work)
+{
+	fragi_crash_leave_note();
+	lose_thread(work);
+}
+
 static void *destroy_main(void *arg)
 {
 	struct host_work *work = arg;
 
 	fragi_call_record(&work->call);
-	pthread_cleanup_push(lose_thread, work);
+	pthread_cleanup_push(break_off_destroy, work);
 	fragi_run_destroy(work->run);
 	pthread_cleanup_pop(0);
 	work->run = NULL;

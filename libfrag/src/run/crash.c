@@ -82,7 +82,7 @@ static size_t append_place(char *line, size_t size, const char *what)
 	return append(line, size, used, ": ");
 }
 
-static void leave_note(void)
+void fragi_crash_leave_note(void)
 {
 	const struct fragi_current *current = fragi_current();
 	struct fragi_crash_note note = {.pid = getpid()};
@@ -105,7 +105,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
 	size_t used = append_place(line, sizeof(line), ": crashed ");
 
 	(void)context;
-	leave_note();
+	fragi_crash_leave_note();
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		if (crashes[i].number == number)
 			used = append(line, sizeof(line), used, crashes[i].name);
@@ -154,7 +154,7 @@ static void on_unordered_exit(int status, void *arg)
 	(void)arg;
 	if (orderly || getpid() != guarded)
 		return;
-	leave_note();
+	fragi_crash_leave_note();
 	used = append_place(line, sizeof(line), ": called exit ");
 	used = append(line, sizeof(line), used, "status ");
 	used = append_number(line, sizeof(line), used, (uint64_t)(status & 0xff));

@@ -10,6 +10,8 @@
  * fragi_crash_note with the same; -1: none.
  */
 FRAGI_API void fragi_crash_init(const char *program, int note_fd);
+/* Leaves that note for a process that will end, about the callback that this thread is in. */
+FRAGI_API void fragi_crash_leave_note(void);
 /*
  * Ends the process at once, with the same status and one line, when exit is called and
  * fragi_crash_orderly was not. Again after libraries were loaded, since what is registered last is
