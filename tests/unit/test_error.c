@@ -72,6 +72,8 @@ Test(error, every_code_has_a_text)
 {
 	cr_expect_str_eq(frag_strerror(-ENOBUFS), "no room in the queue");
 	cr_expect_str_eq(frag_strerror(-EACCES), "Permission denied");
+	cr_expect_str_eq(frag_strerror(-EMFILE),
+			 "Too many open files (raise the limit: ulimit -n)");
 	cr_expect_str_eq(frag_strerror(0), "no error");
 	cr_expect_str_eq(frag_strerror(FRAG_DONE), "done");
 	cr_expect_str_eq(frag_strerror(-100000), "unknown error");

@@ -20,6 +20,7 @@
 	X(ENAMETOOLONG, "a name is too long (of tensors, operators and ports: 63 bytes at most)")  \
 	X(E2BIG, "too many")                                                                       \
 	X(ENOMEM, "out of memory")                                                                 \
+	X(EMFILE, "Too many open files (raise the limit: ulimit -n)")                              \
 	X(EINVAL, "invalid argument")
 
 /* Removes the bytes of a UTF-8 character that truncation cut in two. */

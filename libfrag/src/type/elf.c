@@ -25,9 +25,10 @@ static uint64_t end_of_segments(int fd)
 	ElfW(Phdr) segment;
 	uint64_t end, at;
 
-	if (!read_at(fd, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    head.e_ident[EI_CLASS] != class || head.e_phentsize != sizeof(segment) ||
-	    head.e_phnum > SEGMENTS_MAX)
+	if (!read_at(fd, &head, sizeof(head), 0))
+		return sizeof(head);
+	if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != class ||
+	    head.e_phentsize != sizeof(segment) || head.e_phnum > SEGMENTS_MAX)
 		return 0;
 	end = head.e_phoff + (uint64_t)head.e_phnum * sizeof(segment);
 	for (uint16_t i = 0; i < head.e_phnum; i++) {
