@@ -241,8 +241,8 @@ static int inspect(struct fragi_registry *registry, const struct fragi_texts *op
 		}
 		r = fragi_registry_load(registry, operands->items[i], &err);
 		if (r < 0)
-			return ctl_fail(ctl_exit_of(r == -EPROTO || r == -EEXIST ? -EINVAL : r),
-					"%s", err.text);
+			return ctl_fail(fragi_failure_exit(fragi_err_failure(&err)), "%s",
+					err.text);
 	}
 	libraries = fragi_registry_libraries(registry, operands->count == 0 || named > 0, &count);
 	for (size_t i = 0; i < count; i++)

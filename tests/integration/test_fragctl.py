@@ -687,6 +687,11 @@ class Inspect(Fragctl):
         self.assertEqual(code, 2)
         self.assertIn("plugin ABI 9", err)
         self.assertEqual(self.inspect("libnone.so")[0], 3)
+        with open(self.path("libcut.so"), "wb") as f:
+            f.write(b"\x7fELF")
+        code, out, err = self.inspect("./libcut.so")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("is cut short", err)
 
 
 class OtherTree(Fragctl):
