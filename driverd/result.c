@@ -79,7 +79,9 @@ int drv_result_fail(const struct drv_output *output, const char *application,
 	const struct fragi_summary summary = {
 		.application = application,
 		.result = FRAGI_SUMMARY_FAILED,
-		.failure = {.code = code, .sentence = fragi_err_line(err, line, sizeof(line))},
+		.failure = {.code = code,
+			    .sentence = fragi_err_line(err, line, sizeof(line)),
+			    .op = err->op[0] != '\0' ? err->op : NULL},
 		.exit_code = fragi_failure_exit(code),
 	};
 

@@ -62,15 +62,8 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 	*err = (struct frag_err)FRAG_ERR_INIT;
 	*out_help = false;
 	r = graph->line != NULL ? ctl_pipeline_compile(graph) : CTL_OK;
-	if (r != CTL_OK) {
-		fragi_err_fail(err,
-			       r == CTL_USAGE     ? FRAGI_FAILURE_GRAPH_INVALID
-			       : r == CTL_MISSING ? FRAGI_FAILURE_LIBRARY_MISSING
-						  : FRAGI_FAILURE_OTHER,
-			       NULL, -EINVAL,
-			       "no graph could be made of the pipeline; stderr has its errors");
+	if (r != CTL_OK)
 		return r;
-	}
 	r = fragi_source_read(&graph->source, graph->path, graph->configs.items,
 			      graph->configs.count, graph->sets.items, graph->sets.count,
 			      (const char *const *)graph->args, (size_t)graph->arg_count, err);
@@ -82,14 +75,13 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 	if (graph->spec != NULL)
 		fragi_spec_log_remarks(graph->spec);
 	if (r < 0 && graph->spec != NULL)
-		(void)ctl_graph_check(graph);
-	else
-		ctl_diag_print(&graph->diag);
+		return ctl_graph_check(graph);
 	if (r < 0) {
+		ctl_diag_print(&graph->diag);
 		if (graph->diag.count != 0)
 			*err = graph->diag.items[0];
 		frag_err_set(err, r, "%s", frag_strerror(r));
-		return ctl_diag_exit(&graph->diag);
+		return fragi_failure_exit(fragi_err_failure(err));
 	}
 	if (graph->spec->help_wanted) {
 		*out_help = true;
@@ -124,12 +116,14 @@ out:
 	return r;
 }
 
-int ctl_graph_registry(const struct ctl_graph *graph, struct fragi_registry **out_registry)
+int ctl_graph_registry(struct ctl_graph *graph, struct fragi_registry **out_registry)
 {
 	int r = ctl_registry_create(graph->library_path, graph->spec->app_folder, out_registry);
 
-	return r < 0 ? ctl_fail(CTL_FAILED, "cannot look for libraries (%s)", frag_strerror(r))
-		     : CTL_OK;
+	if (r == 0)
+		return CTL_OK;
+	frag_err_set(&graph->failure, r, "cannot look for libraries (%s)", frag_strerror(r));
+	return ctl_fail(CTL_FAILED, "%s", graph->failure.text);
 }
 
 void ctl_graph_fini(struct ctl_graph *graph)

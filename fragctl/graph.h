@@ -20,7 +20,7 @@ struct ctl_graph {
 	struct fragi_spec *spec;
 	/* what is wrong with it; then spec is what could be read (NULL: nothing) */
 	struct fragi_diag diag;
-	struct frag_err failure; /* the first of these, or why it could not be read at all */
+	struct frag_err failure; /* the first of all errors, or why it could not be read at all */
 	/* filled by ctl_graph_compose: of pools that are too small */
 	struct fragi_diag warnings;
 };
@@ -51,7 +51,7 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 		   char **args, int arg_count);
 /*
  * Reads and parses; prints the errors, if there are any also those that only plugins show. Returns
- * CTL_OK, CTL_USAGE, CTL_MISSING or CTL_FAILED; *out_help: --help was among the arguments and has
+ * CTL_OK, or the exit code of graph->failure; *out_help: --help was among the arguments and has
  * been answered.
  */
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
@@ -59,8 +59,9 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help);
  * Does work on a graph in a child: what the graph loads is somebody's code, and a library that
  * crashes or hangs is a finding, not the end of the tool. It must be called before this process has
  * any thread or library. The child runs for 60 s at most, and prints everything itself; work
- * returns an exit code. Returns that; else, when the child crashed or hung, prints what graph->diag
- * held before, and returns the exit code of that.
+ * returns an exit code, and leaves the first error in graph->failure or graph->diag: code and error
+ * are handed back. When the child crashed or hung, prints what graph->diag held before; the first
+ * of that, or else the crash, is then the failure.
  */
 int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph));
 /*
@@ -69,13 +70,14 @@ int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph));
  */
 int ctl_graph_check(struct ctl_graph *graph);
 /*
- * Composes what could be read, in this process, and adds what is wrong to graph->diag, sorted.
+ * Composes what could be read, in this process, and adds what is wrong to graph->diag, sorted; what
+ * kept it from doing so is in graph->failure.
  * - out_summary: receives "2 fragments, 4 operators, 3 flows"; NULL is accepted
  * Returns an exit code.
  */
 int ctl_graph_compose(struct ctl_graph *graph, char *out_summary, size_t size);
 /* A registry for composing in this process, where libraries may be paths. Returns an exit code. */
-int ctl_graph_registry(const struct ctl_graph *graph, struct fragi_registry **out_registry);
+int ctl_graph_registry(struct ctl_graph *graph, struct fragi_registry **out_registry);
 void ctl_graph_fini(struct ctl_graph *graph);
 
 /* A registry with the folders of a text DIR:DIR (NULL: none). Returns 0 or negative errno. */

@@ -20,7 +20,8 @@ int ctl_pipeline_error(struct ctl_pipeline *pipeline, size_t at, const char *for
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return fragi_diag_add(&pipeline->diag, -EINVAL, NULL, 1, (int)at + 1, "%s", text);
+	return fragi_diag_add(&pipeline->diag, -EINVAL, CTL_PIPELINE_NAME, 1, (int)at + 1, "%s",
+			      text);
 }
 
 /* A word of the line with its quotes removed. */

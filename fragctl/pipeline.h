@@ -17,6 +17,8 @@
  *
  * The line is compiled into a graph as in a file. Places in the line are offsets in bytes.
  */
+#define CTL_PIPELINE_NAME "-e" /* of the line, where errors name a file */
+
 struct ctl_property {
 	const char *key, *value;
 	size_t at;
@@ -42,7 +44,7 @@ struct ctl_pipeline {
 	size_t element_count;
 	struct ctl_flow *flows;
 	size_t flow_count;
-	/* file and line of each are those of the line: "", 1; the column is the offset + 1 */
+	/* the place of each is in the line: CTL_PIPELINE_NAME, 1, and the offset + 1 */
 	struct fragi_diag diag;
 };
 

@@ -56,14 +56,21 @@ static void print_errors(const struct ctl_pipeline *pipeline, const struct fragi
 		fprintf(stderr, "and %zu more errors\n", diag->beyond);
 }
 
-/* Puts places in the line where the errors have places in the graph that was made of it. */
+/*
+ * Puts places in the line where the errors have places in the graph that was made of it. Nobody
+ * else sees the name of that file.
+ */
 static void diag_translate(struct fragi_diag *diag, const char *file, const size_t *places,
 			   size_t count)
 {
 	for (size_t i = 0; i < diag->count; i++) {
 		struct frag_err *err = &diag->items[i];
 
-		if (strcmp(err->file, file) != 0 || err->line < 1 || (size_t)err->line > count) {
+		bool is_of_graph = strcmp(err->file, file) == 0;
+
+		if (is_of_graph)
+			snprintf(err->file, sizeof(err->file), "%s", CTL_PIPELINE_NAME);
+		if (!is_of_graph || err->line < 1 || (size_t)err->line > count) {
 			err->line = err->column = 0;
 			continue;
 		}
@@ -77,19 +84,26 @@ static void diag_translate(struct fragi_diag *diag, const char *file, const size
 static int check(const struct ctl_pipeline *pipeline, struct ctl_graph *graph, const size_t *places,
 		 size_t count)
 {
-	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_err *err = &graph->failure;
 	int r = fragi_source_read(&graph->source, graph->path, graph->configs.items,
 				  graph->configs.count, graph->sets.items, graph->sets.count,
-				  (const char *const *)graph->args, (size_t)graph->arg_count, &err);
+				  (const char *const *)graph->args, (size_t)graph->arg_count, err);
 	int exit_code;
 
 	if (r < 0)
-		return ctl_fail(fragi_failure_exit(fragi_err_failure(&err)), "%s", err.text);
+		return ctl_fail(fragi_failure_exit(fragi_err_failure(err)), "%s", err->text);
 	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
 	exit_code = graph->spec != NULL ? ctl_graph_compose(graph, NULL, 0) : ctl_exit_of(r);
 	diag_translate(&graph->diag, graph->path, places, count);
 	print_errors(pipeline, &graph->diag);
 	return exit_code;
+}
+
+static int cannot_make(struct ctl_graph *graph, int r)
+{
+	fragi_err_fail(&graph->failure, FRAGI_FAILURE_OTHER, NULL, r,
+		       "cannot make a graph of the line (%s)", frag_strerror(r));
+	return ctl_fail(CTL_FAILED, "%s", graph->failure.text);
 }
 
 static int compile(struct ctl_graph *graph)
@@ -109,13 +123,14 @@ static int compile(struct ctl_graph *graph)
 				: -errno;
 	}
 	print_errors(&pipeline, &pipeline.diag);
+	if (pipeline.diag.count > 0)
+		graph->failure = pipeline.diag.items[0];
 	if (r == 0)
 		exit_code = check(&pipeline, graph, places, count);
 	else if (pipeline.diag.count > 0)
-		exit_code = CTL_USAGE;
+		exit_code = ctl_diag_exit(&pipeline.diag);
 	else
-		exit_code = ctl_fail(CTL_FAILED, "cannot make a graph of the line (%s)",
-				     frag_strerror(r));
+		exit_code = cannot_make(graph, r);
 	if (out != NULL)
 		fclose(out);
 	fragi_registry_destroy(registry);
@@ -128,7 +143,7 @@ int ctl_pipeline_compile(struct ctl_graph *graph)
 	int fd = memfd_create("pipeline", MFD_CLOEXEC);
 
 	if (fd < 0)
-		return ctl_fail(CTL_FAILED, "cannot make a graph of the line: %s", strerror(errno));
+		return cannot_make(graph, -errno);
 	/* Other processes of this run open it, so it is named by this process's id. */
 	snprintf(graph->made_path, sizeof(graph->made_path), "/proc/%d/fd/%d", (int)getpid(), fd);
 	graph->path = graph->made_path;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include <base/alloc.h>
 #include <fragctl/child.h>
@@ -111,26 +114,44 @@ static int check(struct ctl_graph *graph)
 struct composing {
 	struct ctl_graph *graph;
 	int (*work)(struct ctl_graph *graph);
+	struct frag_err *failure; /* in memory that both processes share */
 };
 
 static int compose_in_child(void *arg)
 {
 	const struct composing *composing = arg;
+	struct ctl_graph *graph = composing->graph;
+	int exit_code = composing->work(graph);
 
-	return composing->work(composing->graph);
+	if (graph->failure.code == 0 && graph->diag.count > 0)
+		graph->failure = graph->diag.items[0];
+	*composing->failure = graph->failure;
+	return exit_code;
 }
 
 int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph))
 {
-	struct composing composing = {graph, work};
+	struct frag_err *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct composing composing = {graph, work, shared};
 	struct frag_err err = FRAG_ERR_INIT;
 	int exit_code;
 
-	if (ctl_child_run(name_of(graph), compose_in_child, &composing, &exit_code, &err) == 0)
-		return exit_code;
-	ctl_diag_print(&graph->diag);
-	ctl_fail(CTL_FAILED, "%s", err.text);
-	return graph->diag.count > 0 ? ctl_diag_exit(&graph->diag) : CTL_FAILED;
+	if (shared == MAP_FAILED) {
+		frag_err_set(&graph->failure, -errno, "cannot start a process: %s",
+			     strerror(errno));
+		return ctl_fail(CTL_FAILED, "%s", graph->failure.text);
+	}
+	if (ctl_child_run(name_of(graph), compose_in_child, &composing, &exit_code, &err) == 0) {
+		graph->failure = *shared;
+	} else {
+		ctl_diag_print(&graph->diag);
+		ctl_fail(CTL_FAILED, "%s", err.text);
+		graph->failure = graph->diag.count > 0 ? graph->diag.items[0] : err;
+		exit_code = fragi_failure_exit(fragi_err_failure(&graph->failure));
+	}
+	munmap(shared, sizeof(*shared));
+	return exit_code;
 }
 
 int ctl_graph_check(struct ctl_graph *graph)

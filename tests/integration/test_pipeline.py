@@ -143,9 +143,25 @@ flows:
         self.assertIn("\n  ping_tx ! ping_tx\n          ^", p.stderr)
 
     def test_a_library_that_crashes_is_a_finding(self):
-        code, p = self.fragctl("run", "-e", "ping_tx ! sink fail=crash")
+        code, p = self.fragctl("run", "--output", "json", "-e", "ping_tx ! sink fail=crash")
         self.assertEqual(code, 1, p.stderr)
         self.assertIn("-e: pipeline.sink: setup crashed (SIGSEGV)", p.stderr)
+        self.assertEqual(json.loads(p.stdout)["reason"], "-e: pipeline.sink: setup crashed (SIGSEGV)")
+
+    def test_the_summary_names_the_first_error(self):
+        """Of the line itself, of the graph that was made of it, and of what the graph loads."""
+        for line, exit_code, failure, op, reason in (
+                ("nosuch ! ping_rx", 2, "graph_invalid", None, r'-e:1:1: unknown operator type "nosuch"; valid: '),
+                ("ping_tx count=x ! ping_rx", 2, "graph_invalid", None,
+                 r'-e:1:9: pipeline.ping_tx: condition count: parameter "count": "x" is not a valid integer'),
+                ("ping_tx ! sink fail=word", 3, "operator_lacks_file", "pipeline.sink",
+                 r"-e:1:\d+: pipeline.sink: there is no device; plug one in"),
+        ):
+            code, p = self.fragctl("run", "--output", "json", "-e", line)
+            summary = json.loads(p.stdout)
+            self.assertRegex(summary["reason"], reason)
+            self.assertEqual((code, summary["exit_code"]), (exit_code, exit_code), p.stderr)
+            self.assertEqual((summary["failure"]["code"], summary["failure"]["operator"]), (failure, op))
 
 
 if __name__ == "__main__":
