@@ -333,7 +333,8 @@ static void watch_network(struct wrk_shell *shell)
 	uv_timer_start(&shell->network, on_network, NETWORK_MS, NETWORK_MS);
 }
 
-static int shell_prepare(struct wrk_shell *shell)
+/* Logs what is wrong. */
+static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 {
 	char device[IF_NAMESIZE];
 	struct frag_err err = FRAG_ERR_INIT;
@@ -342,19 +343,19 @@ static int shell_prepare(struct wrk_shell *shell)
 	if (r < 0) {
 		log_error(NULL, "cannot find fraghost at %s: %s; install it beside workerd",
 			  shell->program, frag_strerror(r));
-		return r;
+		return FRAGI_FAILURE_SYSTEM_REFUSED;
 	}
 	if (shell->options->has_worker_address &&
 	    wrk_interface_find(shell->options->worker_address.host, device, &err) == -EINVAL) {
 		log_error(NULL, "--worker-address: %s", err.text);
-		return -EINVAL;
+		return FRAGI_FAILURE_USAGE;
 	}
 	r = uv_loop_init(&shell->loop);
 	if (r == 0)
 		r = make_worker(shell);
 	if (r < 0) {
 		log_error(NULL, "cannot start: %s", frag_strerror(r));
-		return r;
+		return FRAGI_FAILURE_SYSTEM_REFUSED;
 	}
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		uv_signal_init(&shell->loop, &shell->signals[i]);
@@ -365,13 +366,14 @@ static int shell_prepare(struct wrk_shell *shell)
 	shell->worker.keeper = &shell->keeper;
 	uv_signal_init(&shell->loop, &shell->child_ended);
 	uv_signal_start(&shell->child_ended, on_child_ended, SIGCHLD);
-	return 0;
+	return FRAGI_FAILURE_NONE;
 }
 
 int wrk_shell_run(const struct wrk_options *options)
 {
 	static struct wrk_shell shell;
 	struct frag_err err = FRAG_ERR_INIT;
+	enum fragi_failure failure;
 	int exit_code;
 
 	shell.options = options;
@@ -379,10 +381,11 @@ int wrk_shell_run(const struct wrk_options *options)
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
 	if (wrk_keeper_start(&shell.keeper, &err) < 0)
 		log_warn(NULL, "%s", err.text);
-	if (shell_prepare(&shell) < 0) {
+	failure = shell_prepare(&shell);
+	if (failure != FRAGI_FAILURE_NONE) {
 		wrk_keeper_end(&shell.keeper);
 		wrk_worker_fini(&shell.worker);
-		return fragi_failure_exit(FRAGI_FAILURE_SYSTEM_REFUSED);
+		return fragi_failure_exit(failure);
 	}
 	watch_network(&shell);
 	wrk_worker_raise(&shell.worker, &(struct wrk_event){.kind = WRK_START});
