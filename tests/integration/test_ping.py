@@ -66,6 +66,16 @@ class Stream(cluster.ClusterTest):
                          {"fragment1": "done", "fragment2": "done"})
         self.assertNotEqual(*(f["host_pid"] for f in summary["fragments"]))
 
+    def test_what_endpoints_become_is_logged_at_debug(self):
+        self.env["FRAG_LOG_LEVEL"] = "debug"
+        driver = self.driver(self.app)
+        workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+        self.assertEqual(driver.wait(120), 0, driver.stderr)
+        for w in workers:
+            self.assertEqual(w.wait(), 0, w.stderr)
+            self.assertRegex(w.stderr,
+                             r"debug edge: endpoint to host \d, epoch \d+, over ucx: connecting -> ready\n")
+
     def test_one_output_here_and_elsewhere(self):
         here = '      rx: {type: truth_rx, parameters: {file: "%(folder)s/here"}}\n    flows: [tx.out -> rx.in]\n'
         self.write("app.yaml", APP.replace("  fragment2:\n", here + "  fragment2:\n") % {"folder": self.folder})

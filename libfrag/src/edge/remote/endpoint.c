@@ -30,22 +30,57 @@ static const uint32_t endpoint_moves[] = {
 	[FRAGI_ENDPOINT_LEFT] = FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
 	[FRAGI_ENDPOINT_LOST] = 0,
 };
+
+/* Between two rounds; a peer may have sent anything. */
+static void endpoint_check(const void *object)
+{
+	const struct fragi_remote_endpoint *endpoint = object;
+	const struct fragi_remote *remote = fragi_remote_of(endpoint);
+	int state = fragi_remote_endpoint_state(endpoint);
+
+	(void)remote;
+	if (state == FRAGI_ENDPOINT_CONNECTING) {
+		assert((!endpoint->has_name || endpoint->closing ||
+			endpoint->connect_until_ns != 0) &&
+		       "no attempt lasts for ever");
+		assert(!endpoint->leave_wanted && !endpoint->leave_sent);
+	} else if (state == FRAGI_ENDPOINT_READY) {
+		assert(endpoint->heard && endpoint->has_name);
+		assert((endpoint->failed || endpoint->closing ||
+			remote->now_ns - endpoint->heard_ns < remote->config.dead_ns) &&
+		       "silence is judged");
+	} else if (state == FRAGI_ENDPOINT_LOST) {
+		assert(!endpoint->failed && "it is lost once");
+		assert((endpoint->closing || !endpoint->broken || remote->endpoint_failed) &&
+		       "nothing comes back on a broken connection");
+	}
+	if (endpoint->failed)
+		assert(endpoint->failure != FRAGI_FAILURE_NONE && remote->endpoint_failed);
+	assert((!endpoint->stopped || endpoint->closing) && "it is closed, then stopped");
+	assert((!endpoint->sync_owed || endpoint->arriving > 0) && "SYNC waits for arrivals only");
+	assert(endpoint->sync_asked <= endpoint->sent_count &&
+	       endpoint->sync_answered <= endpoint->sent_count);
+}
+
 static const struct fragi_machine machine = {
 	.name = "endpoint",
 	.state_names = state_names,
 	.moves = endpoint_moves,
 	.count = FRAG_COUNT_OF(endpoint_moves),
+	.check = endpoint_check,
 };
 
 void fragi_remote_endpoint_move(struct fragi_remote_endpoint *endpoint,
 				enum fragi_endpoint_state state)
 {
 	int before = fragi_remote_endpoint_state(endpoint);
+	bool legal = fragi_machine_move(&machine, (uint32_t)before, state);
 
-	if (!fragi_machine_move(&machine, (uint32_t)before, state))
-		log_error(NULL, "host %u: an endpoint that is %s cannot be %s",
-			  endpoint->peer->host, state_names[before], state_names[state]);
-	else
+	fragi_log(legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
+		  "endpoint to host %u, epoch %llu, over %s: %s -> %s%s", endpoint->peer->host,
+		  (unsigned long long)endpoint->peer->epoch, endpoint->transport->ops->name,
+		  state_names[before], state_names[state], fragi_machine_remark(legal));
+	if (legal)
 		atomic_store_explicit(&endpoint->state, state, memory_order_release);
 }
 
@@ -324,7 +359,7 @@ static int64_t tick_ready(struct fragi_remote_endpoint *endpoint, int64_t now_ns
 	return earlier(endpoint->sent_ns + config->beat_ns, endpoint->heard_ns + config->dead_ns);
 }
 
-int64_t fragi_remote_endpoint_tick(struct fragi_remote_endpoint *endpoint, int64_t now_ns)
+static int64_t tick(struct fragi_remote_endpoint *endpoint, int64_t now_ns)
 {
 	if (endpoint->closing)
 		return endpoint->stopped ? INT64_MAX : now_ns + 1000000;
@@ -336,4 +371,12 @@ int64_t fragi_remote_endpoint_tick(struct fragi_remote_endpoint *endpoint, int64
 	default:
 		return INT64_MAX;
 	}
+}
+
+int64_t fragi_remote_endpoint_tick(struct fragi_remote_endpoint *endpoint, int64_t now_ns)
+{
+	int64_t next_ns = tick(endpoint, now_ns);
+
+	fragi_machine_check(&machine, endpoint);
+	return next_ns;
 }
