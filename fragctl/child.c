@@ -44,7 +44,7 @@ static void child(pid_t parent, struct fragi_call *call, int (*fn)(void *arg), v
 
 static bool is_load(const struct fragi_call_seen *call)
 {
-	return strcmp(call->name, "load") == 0;
+	return call->kind == FRAGI_CALL_LOAD;
 }
 
 /* Waits for the result, or for the child to end without one, or to take too long. */
@@ -80,7 +80,7 @@ static void name_place(const char *what, struct fragi_call *call, char *out, siz
 	else if (is_load(&seen))
 		snprintf(out, size, "%s: library %s", what, seen.subject);
 	else
-		snprintf(out, size, "%s: %s: %s", what, seen.subject, seen.name);
+		snprintf(out, size, "%s: %s: %s", what, seen.subject, fragi_call_name(seen.kind));
 }
 
 static void report(const char *what, struct fragi_call *call, enum overrun overrun, int status,

@@ -140,15 +140,13 @@ static bool read_note(struct wrk_process *p, struct fragi_crash_note *out_note)
 	bool is_found = false;
 
 	for (int i = 0; i < NOTES_MAX && read(p->note_fd, &note, sizeof(note)) == sizeof(note); i++)
-		if (note.pid == p->pid && note.callback[0] != '\0') {
+		if (note.pid == p->pid && note.callback != FRAGI_CALL_NONE) {
 			*out_note = note;
 			is_found = true;
 		}
-	if (is_found) {
+	if (is_found)
 		make_text(out_note->op, sizeof(out_note->op));
-		make_text(out_note->callback, sizeof(out_note->callback));
-	}
-	return is_found && (out_note->op[0] != '\0' || strcmp(out_note->callback, "compose") == 0);
+	return is_found && (out_note->op[0] != '\0' || out_note->callback == FRAGI_CALL_COMPOSE);
 }
 
 static void report_exit(struct wrk_process *p)

@@ -479,7 +479,7 @@ static int note(void *state, struct frag_op *op)
 {
 	(void)state;
 	cr_expect_eq(fragi_current()->op, op);
-	cr_expect_str_eq(fragi_current()->callback, "initialize");
+	cr_expect_eq(fragi_current()->callback, FRAGI_CALL_INITIALIZE);
 	initialized[initialized_count++] = op->index;
 	return op->name[0] == 'z' ? -ENODEV : 0;
 }

@@ -83,8 +83,9 @@ Test(failure, a_callback_that_fails_before_the_start_says_what_it_lacks)
 
 		op->subject = "f.op";
 		fragi_diag_add(&diag, -EINVAL, NULL, 0, 0, "another's");
-		cr_expect_eq(fragi_op_callback_failed(op, &diag, "initialize", codes[i][0]),
-			     codes[i][0]);
+		cr_expect_eq(
+			fragi_op_callback_failed(op, &diag, FRAGI_CALL_INITIALIZE, codes[i][0]),
+			codes[i][0]);
 		cr_assert_eq(diag.count, 2);
 		cr_expect_eq(diag.items[0].failure, FRAGI_FAILURE_NONE);
 		cr_expect_eq(fragi_err_failure(&diag.items[1]), (enum fragi_failure)codes[i][1]);
@@ -99,13 +100,18 @@ Test(failure, what_an_emit_refused_is_told_from_what_the_operator_found)
 	struct fragi_exec *exec = calloc(1, sizeof(*exec));
 
 	exec->tick.number = 5;
-	cr_expect_eq(fragi_exec_failure(exec, "compute", -EMSGSIZE), FRAGI_FAILURE_OPERATOR_FAILED);
+	cr_expect_eq(fragi_exec_failure(exec, FRAGI_CALL_COMPUTE, -EMSGSIZE),
+		     FRAGI_FAILURE_OPERATOR_FAILED);
 	exec->tick.refused = -EMSGSIZE;
 	exec->tick.refused_in = 5;
-	cr_expect_eq(fragi_exec_failure(exec, "compute", -EMSGSIZE), FRAGI_FAILURE_MESSAGE_REFUSED);
-	cr_expect_eq(fragi_exec_failure(exec, "compute", -EIO), FRAGI_FAILURE_OPERATOR_FAILED);
+	cr_expect_eq(fragi_exec_failure(exec, FRAGI_CALL_COMPUTE, -EMSGSIZE),
+		     FRAGI_FAILURE_MESSAGE_REFUSED);
+	cr_expect_eq(fragi_exec_failure(exec, FRAGI_CALL_COMPUTE, -EIO),
+		     FRAGI_FAILURE_OPERATOR_FAILED);
 	exec->tick.fault = -EOVERFLOW;
-	cr_expect_eq(fragi_exec_failure(exec, "compute", -EOVERFLOW), FRAGI_FAILURE_QUEUE_OVERFLOW);
-	cr_expect_eq(fragi_exec_failure(exec, "start", -EIO), FRAGI_FAILURE_OPERATOR_FAILED);
+	cr_expect_eq(fragi_exec_failure(exec, FRAGI_CALL_COMPUTE, -EOVERFLOW),
+		     FRAGI_FAILURE_QUEUE_OVERFLOW);
+	cr_expect_eq(fragi_exec_failure(exec, FRAGI_CALL_START, -EIO),
+		     FRAGI_FAILURE_OPERATOR_FAILED);
 	free(exec);
 }

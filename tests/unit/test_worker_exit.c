@@ -173,10 +173,10 @@ Test(worker_exit, a_place_that_the_host_noted_is_named)
 		const char *sentence, *op;
 	} cases[] = {
 		{{.pid = 4711}, "fraghost 4711 crashed in a composer: signal 6 (SIGABRT)", ""},
-		{{.pid = 4711, .op = "fragment1.tx", .callback = "setup", .tick = 3},
+		{{.pid = 4711, .op = "fragment1.tx", .callback = FRAGI_CALL_SETUP, .tick = 3},
 		 "fraghost 4711 crashed in setup of fragment1.tx: signal 6 (SIGABRT)",
 		 "fragment1.tx"},
-		{{.pid = 4711, .op = "fragment1.tx", .callback = "compute", .tick = 3},
+		{{.pid = 4711, .op = "fragment1.tx", .callback = FRAGI_CALL_COMPUTE, .tick = 3},
 		 "fraghost 4711 crashed in fragment1.tx, tick 3: signal 6 (SIGABRT)",
 		 "fragment1.tx"},
 	};

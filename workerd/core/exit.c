@@ -35,10 +35,10 @@ static void noted_place(const struct fragi_crash_note *note, char *out, size_t s
 {
 	if (note->op[0] == '\0')
 		snprintf(out, size, " in a composer");
-	else if (strcmp(note->callback, "compute") == 0)
+	else if (note->callback == FRAGI_CALL_COMPUTE)
 		snprintf(out, size, " in %s, tick %llu", note->op, (unsigned long long)note->tick);
 	else
-		snprintf(out, size, " in %s of %s", note->callback, note->op);
+		snprintf(out, size, " in %s of %s", fragi_call_name(note->callback), note->op);
 }
 
 /* The operator that was in a callback; NULL: none, or not known which. */

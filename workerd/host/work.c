@@ -89,7 +89,7 @@ static int prepare(struct host_work *work)
 static void lose_thread(void *arg)
 {
 	struct host_work *work = arg;
-	struct fragi_call_seen call = {.name = "a callback"};
+	struct fragi_call_seen call = {.kind = FRAGI_CALL_NONE};
 	size_t first = work->diag.count;
 
 	(void)fragi_call_look(&work->call, &call);
@@ -97,7 +97,7 @@ static void lose_thread(void *arg)
 	fragi_diag_add(
 		&work->diag, work->result, NULL, 0, 0,
 		"%s: %s has ended its thread (pthread_exit), which belongs to frag; return instead",
-		call.subject, call.name);
+		call.subject, fragi_call_name(call.kind));
 	fragi_diag_classify(&work->diag, first, FRAGI_FAILURE_OPERATOR_FAILED, call.subject);
 	atomic_store(&work->thread_lost, true);
 	done(work);
@@ -344,7 +344,7 @@ static void give_up_call(struct host_work *work, const struct fragi_call_seen *c
 	fragi_diag_add(
 		&work->given_up, -ETIMEDOUT, NULL, 0, 0,
 		"%s: %s has run for longer than its watchdog of %s; it hangs, or the watchdog is too short for it",
-		call->subject, call->name,
+		call->subject, fragi_call_name(call->kind),
 		fragi_format_duration(call->limit_ns, allowed, sizeof(allowed)));
 	fragi_diag_classify(&work->given_up, 0, FRAGI_FAILURE_OPERATOR_HUNG, call->subject);
 	work->has_thread = work->is_under_way = false;
@@ -374,8 +374,8 @@ static bool watch_call(struct host_work *work, struct host_event *out_event)
 	work->slow_since_ns = call.since_ns;
 	if (for_ns / FRAGI_CALL_SLOW_NS > work->slow_count) {
 		work->slow_count = for_ns / FRAGI_CALL_SLOW_NS;
-		log_warn(NULL, "%s: %s has run for %lld s and goes on", call.subject, call.name,
-			 (long long)(for_ns / 1000000000));
+		log_warn(NULL, "%s: %s has run for %lld s and goes on", call.subject,
+			 fragi_call_name(call.kind), (long long)(for_ns / 1000000000));
 	}
 	return false;
 }

@@ -6,6 +6,14 @@
 
 static _Thread_local struct fragi_call *record;
 
+#define CALL_NAME(NAME, name) [FRAGI_CALL_##NAME] = #name,
+static const char *const names[FRAGI_CALL_KINDS] = {"a callback", FRAGI_CALL_LIST(CALL_NAME)};
+
+const char *fragi_call_name(enum fragi_call_kind kind)
+{
+	return names[(unsigned int)kind < FRAGI_CALL_KINDS ? kind : FRAGI_CALL_NONE];
+}
+
 void fragi_call_init(struct fragi_call *call)
 {
 	pthread_mutexattr_t attr;
@@ -22,13 +30,13 @@ void fragi_call_record(struct fragi_call *call)
 	record = call;
 }
 
-void fragi_call_begin(const char *subject, const char *name, int64_t limit_ns)
+void fragi_call_begin(const char *subject, enum fragi_call_kind kind, int64_t limit_ns)
 {
 	if (record == NULL)
 		return;
 	pthread_mutex_lock(&record->lock);
 	snprintf(record->subject, sizeof(record->subject), "%s", subject);
-	snprintf(record->name, sizeof(record->name), "%s", name);
+	record->kind = kind;
 	record->since_ns = fragi_now_ns();
 	record->limit_ns = limit_ns;
 	pthread_mutex_unlock(&record->lock);
@@ -53,7 +61,7 @@ bool fragi_call_look(struct fragi_call *call, struct fragi_call_seen *out_seen)
 	is_under_way = call->since_ns != 0;
 	if (is_under_way) {
 		snprintf(out_seen->subject, sizeof(out_seen->subject), "%s", call->subject);
-		snprintf(out_seen->name, sizeof(out_seen->name), "%s", call->name);
+		out_seen->kind = call->kind;
 		out_seen->since_ns = call->since_ns;
 		out_seen->limit_ns = call->limit_ns;
 	}

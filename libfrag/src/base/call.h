@@ -13,6 +13,25 @@
  * constructors of a library. The thread that makes the calls records them, and another thread or,
  * where the record is in shared memory, another process reads what a call is that does not return.
  */
+/* X(NAME, name) */
+#define FRAGI_CALL_LIST(X)                                                                         \
+	X(LOAD, load) /* constructors of a library */                                              \
+	X(COMPOSE, compose)                                                                        \
+	X(SETUP, setup)                                                                            \
+	X(BIND, bind) /* of a condition */                                                         \
+	X(INITIALIZE, initialize)                                                                  \
+	X(START, start)                                                                            \
+	X(COMPUTE, compute)                                                                        \
+	X(STOP, stop)                                                                              \
+	X(FINI, fini)
+
+#define FRAGI_CALL_ENUM(NAME, name) FRAGI_CALL_##NAME,
+enum fragi_call_kind { FRAGI_CALL_NONE, FRAGI_CALL_LIST(FRAGI_CALL_ENUM) FRAGI_CALL_KINDS };
+#undef FRAGI_CALL_ENUM
+
+/* "setup"; "a callback" for NONE and what is none. May be called in a signal handler. */
+FRAGI_API const char *fragi_call_name(enum fragi_call_kind kind);
+
 #define FRAGI_CALL_SUBJECT_MAX 256
 
 #define FRAGI_CALL_SLOW_NS 10000000000ll /* a warning after each such time */
@@ -20,7 +39,7 @@
 struct fragi_call {
 	pthread_mutex_t lock;
 	char subject[FRAGI_CALL_SUBJECT_MAX];
-	char name[16];
+	enum fragi_call_kind kind;
 	int64_t since_ns; /* 0: no call is under way */
 	int64_t limit_ns;
 };
@@ -28,16 +47,16 @@ struct fragi_call {
 /* A call as it was seen. */
 struct fragi_call_seen {
 	char subject[FRAGI_CALL_SUBJECT_MAX]; /* "fragment1.tx", or the path of a library */
-	char name[16];                        /* "setup" */
-	int64_t since_ns;                     /* CLOCK_MONOTONIC */
-	int64_t limit_ns;                     /* 0: none */
+	enum fragi_call_kind kind;
+	int64_t since_ns; /* CLOCK_MONOTONIC */
+	int64_t limit_ns; /* 0: none */
 };
 
 FRAGI_API void fragi_call_init(struct fragi_call *call);
 /* From now on the calls of this thread are recorded there. NULL: nowhere. */
 FRAGI_API void fragi_call_record(struct fragi_call *call);
 /* Around a call. subject may be cut. Nothing happens on a thread that records nowhere. */
-FRAGI_API void fragi_call_begin(const char *subject, const char *name, int64_t limit_ns);
+FRAGI_API void fragi_call_begin(const char *subject, enum fragi_call_kind kind, int64_t limit_ns);
 FRAGI_API void fragi_call_end(void);
 /* Returns whether a call is under way, and which. Thread: any. Never waits. */
 FRAGI_API bool fragi_call_look(struct fragi_call *call, struct fragi_call_seen *out_seen);

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include <base/diag.h>
+#include <base/call.h>
 
 /*
  * What a host that crashes leaves in a pipe for its workerd: which callback the thread was in that
@@ -15,7 +15,7 @@ struct fragi_crash_note {
 	int64_t pid;   /* of the process that wrote it: a child of the host may crash too */
 	uint64_t tick; /* its number, in compute */
 	char op[2 * FRAG_NAME_MAX + 2]; /* "fragment1.detect"; empty: outside of any operator */
-	char callback[16];              /* "setup", "compute", ...; empty: none */
+	uint32_t callback;              /* enum fragi_call_kind */
 };
 
 #endif

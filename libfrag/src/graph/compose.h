@@ -78,8 +78,8 @@ int fragi_op_add(struct frag_op *op);
 /* Fills in conditions and parameters, calls setup, completes the ports. Failures go to diag. */
 void fragi_op_complete(struct frag_op *op);
 /* Adds the failure of a callback to diag; returns r. */
-int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback,
-			     int r);
+int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
+			     enum fragi_call_kind callback, int r);
 
 /*
  * check.c: inputs that no flow ends at and that are not optional, of a fragment of a graph whose

@@ -223,9 +223,9 @@ int fragi_conditions_bind(struct frag_op *op)
 		place = op->made->conditions[i].place;
 		r = port_bind(condition, place);
 		if (r == 0 && condition->type->bind != NULL) {
-			fragi_current_set(op, "bind");
+			fragi_current_set(op, FRAGI_CALL_BIND);
 			r = condition->type->bind(condition->state, condition, &err);
-			fragi_current_set(NULL, NULL);
+			fragi_current_set(NULL, FRAGI_CALL_NONE);
 			if (r > 0)
 				r = frag_err_set(&err, -EINVAL,
 						 "bind returned %d; return 0 or a negative errno",

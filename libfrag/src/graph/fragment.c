@@ -57,9 +57,9 @@ void fragi_fragment_destroy(struct frag_fragment *fragment)
 	for (uint32_t i = fragment->made_count; i-- > 0;) {
 		op = fragment->made[i];
 		if (op->setup_done && op->type->fini != NULL) {
-			fragi_current_set(op, "fini");
+			fragi_current_set(op, FRAGI_CALL_FINI);
 			op->type->fini(op->state, op);
-			fragi_current_set(NULL, NULL);
+			fragi_current_set(NULL, FRAGI_CALL_NONE);
 		}
 		fragi_conditions_fini(op);
 		fragi_free(op->state);
@@ -156,10 +156,10 @@ static void run_composer(struct frag_fragment *fragment)
 			fragi_making_fail_by(fragment, &err, own->place, NULL, "compose: ");
 		return;
 	}
-	fragi_current_set(NULL, "compose");
-	fragi_call_begin(fragment->name, "compose", 0);
+	fragi_current_set(NULL, FRAGI_CALL_COMPOSE);
+	fragi_call_begin(fragment->name, FRAGI_CALL_COMPOSE, 0);
 	r = composer->compose(fragment);
-	fragi_current_set(NULL, NULL);
+	fragi_current_set(NULL, FRAGI_CALL_NONE);
 	if (r > 0) {
 		fragi_making_fail(fragment, -EINVAL, own->place, NULL,
 				  "composer \"%s\" returned %d; return 0 or a negative errno",
@@ -413,12 +413,12 @@ int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag 
 		op = fragment->ops[order[i]];
 		if (op->type->initialize == NULL)
 			continue;
-		fragi_current_set(op, "initialize");
+		fragi_current_set(op, FRAGI_CALL_INITIALIZE);
 		r = op->type->initialize(op->state, op);
-		fragi_current_set(NULL, NULL);
-		r = fragi_op_callback_result(op, "initialize", r);
+		fragi_current_set(NULL, FRAGI_CALL_NONE);
+		r = fragi_op_callback_result(op, FRAGI_CALL_INITIALIZE, r);
 		if (r < 0)
-			return fragi_op_callback_failed(op, diag, "initialize", r);
+			return fragi_op_callback_failed(op, diag, FRAGI_CALL_INITIALIZE, r);
 	}
 	return 0;
 }

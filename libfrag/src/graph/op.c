@@ -29,7 +29,7 @@ static void show_running(const struct frag_op *op, uint64_t running)
 		atomic_store_explicit(op->running, running, memory_order_relaxed);
 }
 
-void fragi_current_set(const struct frag_op *op, const char *callback)
+void fragi_current_set(const struct frag_op *op, enum fragi_call_kind callback)
 {
 	show_running(current.op, 0);
 	current.callback = callback;
@@ -281,16 +281,16 @@ static int state_fill(struct frag_op *op)
 	return fragi_params_fill(&table, all, made->arg_count + own_count, op->state, &context);
 }
 
-int fragi_op_callback_result(struct frag_op *op, const char *callback, int r)
+int fragi_op_callback_result(struct frag_op *op, enum fragi_call_kind callback, int r)
 {
 	if (r <= 0)
 		return r;
-	return frag_op_fail(op, -EINVAL, "%s returned %d; return 0 or a negative errno", callback,
-			    r);
+	return frag_op_fail(op, -EINVAL, "%s returned %d; return 0 or a negative errno",
+			    fragi_call_name(callback), r);
 }
 
-int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const char *callback,
-			     int r)
+int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
+			     enum fragi_call_kind callback, int r)
 {
 	const enum fragi_failure failure = r == -EINVAL   ? FRAGI_FAILURE_OPERATOR_REFUSED
 					   : r == -ENOENT ? FRAGI_FAILURE_OPERATOR_LACKS_FILE
@@ -300,8 +300,8 @@ int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag, const 
 	if (op->err.text[0] != '\0')
 		fragi_node_error(diag, op->place, op->subject, "%s", op->err.text);
 	else
-		fragi_node_error(diag, op->place, op->subject, "%s returned %d (%s)", callback, r,
-				 frag_strerror(r));
+		fragi_node_error(diag, op->place, op->subject, "%s returned %d (%s)",
+				 fragi_call_name(callback), r, frag_strerror(r));
 	fragi_diag_classify(diag, first, failure, op->subject);
 	return r;
 }
@@ -312,14 +312,14 @@ static int op_setup(struct frag_op *op)
 
 	if (op->type->setup != NULL) {
 		op->in_setup = true;
-		fragi_current_set(op, "setup");
+		fragi_current_set(op, FRAGI_CALL_SETUP);
 		r = op->type->setup(op->state, op);
-		fragi_current_set(NULL, NULL);
+		fragi_current_set(NULL, FRAGI_CALL_NONE);
 		op->in_setup = false;
 	}
-	r = fragi_op_callback_result(op, "setup", r);
+	r = fragi_op_callback_result(op, FRAGI_CALL_SETUP, r);
 	if (r < 0)
-		return fragi_op_callback_failed(op, op->fragment->diag, "setup", r);
+		return fragi_op_callback_failed(op, op->fragment->diag, FRAGI_CALL_SETUP, r);
 	op->setup_done = true;
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include <frag/compose.h>
+#include <base/call.h>
 #include <type/params.h>
 #include <type/registry.h>
 #include <graph/resolve.h>
@@ -75,14 +76,14 @@ struct frag_op {
  */
 struct fragi_current {
 	const struct frag_op *op; /* NULL: none */
-	const char *callback;     /* "setup", "compute", ... */
+	enum fragi_call_kind callback;
 };
 FRAGI_API struct fragi_current *fragi_current(void);
 /* Sets the operator whose callback this thread runs; op NULL: none any more. */
-void fragi_current_set(const struct frag_op *op, const char *callback);
+void fragi_current_set(const struct frag_op *op, enum fragi_call_kind callback);
 
 /* What a callback has returned: 0, a negative errno; or, where it is positive, its refusal. */
-int fragi_op_callback_result(struct frag_op *op, const char *callback, int r);
+int fragi_op_callback_result(struct frag_op *op, enum fragi_call_kind callback, int r);
 
 struct fragi_making;
 

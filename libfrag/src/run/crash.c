@@ -66,16 +66,15 @@ static size_t append_place(char *line, size_t size, const char *what)
 		used = append(line, size, used, program);
 		used = append(line, size, used, what);
 		used = append(line, size, used,
-			      current->callback != NULL && strcmp(current->callback, "compose") == 0
-				      ? "in a composer"
-				      : "outside of any operator");
+			      current->callback == FRAGI_CALL_COMPOSE ? "in a composer"
+								      : "outside of any operator");
 		return append(line, size, used, ": ");
 	}
 	used = append(line, size, used, current->op->subject);
 	used = append(line, size, used, what);
 	used = append(line, size, used, "in ");
-	used = append(line, size, used, current->callback);
-	if (strcmp(current->callback, "compute") == 0) {
+	used = append(line, size, used, fragi_call_name(current->callback));
+	if (current->callback == FRAGI_CALL_COMPUTE) {
 		used = append(line, size, used, ", tick ");
 		used = append_number(line, size, used, current->op->exec->tick.number);
 	}
@@ -85,17 +84,15 @@ static size_t append_place(char *line, size_t size, const char *what)
 void fragi_crash_leave_note(void)
 {
 	const struct fragi_current *current = fragi_current();
-	struct fragi_crash_note note = {.pid = getpid()};
+	struct fragi_crash_note note = {.pid = getpid(), .callback = (uint32_t)current->callback};
 
 	if (note_fd < 0)
 		return;
 	if (current->op != NULL) {
 		append(note.op, sizeof(note.op), 0, current->op->subject);
-		if (strcmp(current->callback, "compute") == 0)
+		if (current->callback == FRAGI_CALL_COMPUTE)
 			note.tick = current->op->exec->tick.number;
 	}
-	if (current->callback != NULL)
-		append(note.callback, sizeof(note.callback), 0, current->callback);
 	(void)fragi_write_nowait(note_fd, &note, sizeof(note));
 }
 

@@ -148,7 +148,7 @@ static int harness_make(struct frag_harness *harness, const struct frag_op_type 
 		return r;
 	r = fragi_exec_start(harness->op->exec);
 	if (r < 0)
-		fragi_exec_failure_text(harness->op->exec, "start", r, harness->error,
+		fragi_exec_failure_text(harness->op->exec, FRAGI_CALL_START, r, harness->error,
 					sizeof(harness->error));
 	harness->started = r == 0;
 	return r;
@@ -307,7 +307,8 @@ int frag_harness_tick(struct frag_harness *harness)
 	exec->begin_ns = fragi_now_ns();
 	r = fragi_exec_tick(exec, fragi_exec_current(), fragi_stamp(), &end);
 	if (r < 0)
-		fragi_exec_failure_text(exec, "compute", r, harness->error, sizeof(harness->error));
+		fragi_exec_failure_text(exec, FRAGI_CALL_COMPUTE, r, harness->error,
+					sizeof(harness->error));
 	harness->op->err = (struct frag_err)FRAG_ERR_INIT;
 	exec->tick.fault = 0;
 	return r;

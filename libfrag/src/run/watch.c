@@ -39,11 +39,12 @@ static void report_hang(struct fragi_run *run, const struct fragi_sched_hang *ha
 	int n;
 
 	fragi_format_duration(hang->allowed_ns, allowed, sizeof(allowed));
-	if (strcmp(hang->callback, "compute") == 0)
+	if (hang->callback == FRAGI_CALL_COMPUTE)
 		snprintf(tick, sizeof(tick), " (tick %llu)",
 			 (unsigned long long)atomic_load(&op->exec->row->ticks));
 	n = snprintf(sentence, sizeof(sentence), "%s: %s has run for %s, longer than ", op->subject,
-		     hang->callback, fragi_format_duration(hang->for_ns, lasted, sizeof(lasted)));
+		     fragi_call_name(hang->callback),
+		     fragi_format_duration(hang->for_ns, lasted, sizeof(lasted)));
 	if (hang->is_draining)
 		snprintf(
 			sentence + n, sizeof(sentence) - (size_t)n,

@@ -148,7 +148,7 @@ static inline enum frag_ready tick_while_ready(struct event *event, struct worke
 		length = worker->here.stamp - start;
 		exec->peak = length >= exec->peak ? length : exec->peak - (exec->peak >> 4);
 		if (__builtin_expect(r < 0, 0)) {
-			fragi_sched_fail(&event->base, exec, "compute", r);
+			fragi_sched_fail(&event->base, exec, FRAGI_CALL_COMPUTE, r);
 			return FRAG_READY;
 		}
 		if (__builtin_expect(r == FRAG_DONE, 0))

@@ -424,10 +424,10 @@ static int64_t coarse_now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void watch_begin(struct fragi_exec *exec, const char *callback)
+static void watch_begin(struct fragi_exec *exec, enum fragi_call_kind callback)
 {
 	atomic_store_explicit(&exec->callback, callback, memory_order_relaxed);
-	/* Release: a thread that reads the time also sees the callback's name. */
+	/* Release: a thread that reads the time also sees the callback. */
 	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(),
 			      memory_order_release);
 }
@@ -440,7 +440,7 @@ static void watch_end(struct fragi_exec *exec)
 void fragi_exec_tick_begins(struct fragi_exec *exec)
 {
 	if (exec->watchdog_ns > 0)
-		watch_begin(exec, "compute");
+		watch_begin(exec, FRAGI_CALL_COMPUTE);
 }
 
 void fragi_exec_tick_ended(struct fragi_exec *exec)
@@ -456,21 +456,21 @@ struct fragi_current *fragi_exec_current(void)
 {
 	struct fragi_current *current = fragi_current();
 
-	current->callback = "compute";
+	current->callback = FRAGI_CALL_COMPUTE;
 	return current;
 }
 
 /* Calls start or stop, and records for crash reports and the watchdog that it runs. */
-static int call(struct fragi_exec *exec, const char *name,
+static int call(struct fragi_exec *exec, enum fragi_call_kind kind,
 		int (*callback)(void *self, struct frag_op *op))
 {
 	int r;
 
-	fragi_current_set(exec->op, name);
-	watch_begin(exec, name);
+	fragi_current_set(exec->op, kind);
+	watch_begin(exec, kind);
 	r = callback(exec->self, exec->op);
 	watch_end(exec);
-	fragi_current_set(NULL, "compute");
+	fragi_current_set(NULL, FRAGI_CALL_COMPUTE);
 	return r;
 }
 
@@ -496,8 +496,8 @@ int fragi_exec_start(struct fragi_exec *exec)
 	int r = 0;
 
 	if (exec->op->type->start != NULL)
-		r = fragi_op_callback_result(exec->op, "start",
-					     call(exec, "start", exec->op->type->start));
+		r = fragi_op_callback_result(exec->op, FRAGI_CALL_START,
+					     call(exec, FRAGI_CALL_START, exec->op->type->start));
 	if (r < 0)
 		return r;
 	exec->started = true;
@@ -524,11 +524,12 @@ static const char *refusal(const struct frag_tick *tick, int code)
 	}
 }
 
-enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, const char *callback, int code)
+enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, enum fragi_call_kind callback,
+				      int code)
 {
 	if (code == -ENOMEM && fragi_op_starved_pool(exec->op) != NULL)
 		return FRAGI_FAILURE_POOL_EXHAUSTED;
-	if (strcmp(callback, "compute") != 0)
+	if (callback != FRAGI_CALL_COMPUTE)
 		return FRAGI_FAILURE_OPERATOR_FAILED;
 	if (exec->tick.fault != 0)
 		return FRAGI_FAILURE_QUEUE_OVERFLOW;
@@ -536,11 +537,11 @@ enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, const char 
 						  : FRAGI_FAILURE_OPERATOR_FAILED;
 }
 
-const char *fragi_exec_failure_text(const struct fragi_exec *exec, const char *callback, int code,
-				    char *out, size_t size)
+const char *fragi_exec_failure_text(const struct fragi_exec *exec, enum fragi_call_kind callback,
+				    int code, char *out, size_t size)
 {
 	const char *subject = exec->op->subject, *text = exec->op->err.text;
-	const char *why = strcmp(callback, "compute") == 0 ? refusal(&exec->tick, code) : NULL;
+	const char *why = callback == FRAGI_CALL_COMPUTE ? refusal(&exec->tick, code) : NULL;
 
 	if (text[0] != '\0' && strncmp(text, subject, strlen(subject)) == 0)
 		snprintf(out, size, "%s", text);
@@ -550,12 +551,12 @@ const char *fragi_exec_failure_text(const struct fragi_exec *exec, const char *c
 		snprintf(out, size, "%s: cannot emit on port \"%s\" in tick %llu: %s", subject,
 			 exec->op->ports[exec->tick.refused_port].name,
 			 (unsigned long long)exec->tick.number, why);
-	else if (strcmp(callback, "compute") == 0)
+	else if (callback == FRAGI_CALL_COMPUTE)
 		snprintf(out, size, "%s: compute returned %d (%s) in tick %llu", subject, code,
 			 frag_strerror(code), (unsigned long long)exec->tick.number);
 	else
-		snprintf(out, size, "%s: %s returned %d (%s)", subject, callback, code,
-			 frag_strerror(code));
+		snprintf(out, size, "%s: %s returned %d (%s)", subject, fragi_call_name(callback),
+			 code, frag_strerror(code));
 	return out;
 }
 
@@ -572,7 +573,7 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 	for (uint32_t i = 0; i < exec->rx_count; i++)
 		(stopped ? fragi_rx_stop : fragi_rx_close)(exec->rxs[i]);
 	if (exec->started && exec->op->type->stop != NULL) {
-		r = call(exec, "stop", exec->op->type->stop);
+		r = call(exec, FRAGI_CALL_STOP, exec->op->type->stop);
 		if (r > 0)
 			log_warn(exec->op->subject,
 				 "stop returned %d; return 0 or a negative errno", r);

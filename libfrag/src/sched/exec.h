@@ -106,8 +106,8 @@ struct fragi_exec {
 	/* receiver_done of an output whose receiver still took messages; without outputs: false */
 	const _Atomic bool *receiver_done;
 	int64_t begin_ns; /* of the current or last tick, when timed */
-	/* name of the callback that runs or ran last; NULL: none yet. Any thread reads it. */
-	const char *_Atomic callback;
+	/* the callback that runs or ran last; any thread reads it */
+	_Atomic(enum fragi_call_kind) callback;
 	int64_t until_ns; /* of the last answer WAIT_TIME */
 	int64_t poll_ns;  /* between two checks of a condition that is polled */
 	/* control thread, while callbacks are limited: the call that it saw last, and since when */
@@ -188,12 +188,12 @@ void fragi_exec_request_stop(struct fragi_exec *exec);
 
 /* Calls start. Returns 0 or its failure. */
 int fragi_exec_start(struct fragi_exec *exec);
-/* What a failure of "start" or "compute" is, for the code that it returned. */
-enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, const char *callback,
+/* What a failure of start or compute is, for the code that it returned. */
+enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, enum fragi_call_kind callback,
 				      int code);
-/* Writes the sentence for a failure of "start" or "compute" into out. Returns out. */
-const char *fragi_exec_failure_text(const struct fragi_exec *exec, const char *callback, int code,
-				    char *out, size_t size);
+/* Writes the sentence for a failure of start or compute into out. Returns out. */
+const char *fragi_exec_failure_text(const struct fragi_exec *exec, enum fragi_call_kind callback,
+				    int code, char *out, size_t size);
 /*
  * Ends the operator: closes the outputs in order, closes the inputs, and calls stop if start
  * succeeded. A second call does nothing.

@@ -124,7 +124,7 @@ static inline void visit(struct greedy *greedy, struct fragi_exec *exec)
 	if (__builtin_expect(greedy->here.stamp - begin > greedy->hint_stamps, 0))
 		exec->peak = greedy->here.stamp - begin; /* only long ticks matter here */
 	if (__builtin_expect(r < 0, 0))
-		fragi_sched_fail(sched, exec, "compute", r);
+		fragi_sched_fail(sched, exec, FRAGI_CALL_COMPUTE, r);
 	else if (__builtin_expect(r == FRAG_DONE, 0))
 		fragi_sched_finish_op(sched, exec);
 }

@@ -76,8 +76,8 @@ void fragi_sched_finish_ops(struct fragi_sched *sched);
 /* Ends one operator. Returns true when it was the last one. */
 bool fragi_sched_finish_op(struct fragi_sched *sched, struct fragi_exec *exec);
 /* Reports the first failure and halts. */
-void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const char *callback,
-		      int code);
+void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec,
+		      enum fragi_call_kind callback, int code);
 
 /* A thread that has worked for this long drives the pump once. */
 #define FRAGI_PUMP_TURN_NS 50000

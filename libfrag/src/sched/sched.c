@@ -192,20 +192,21 @@ void fragi_sched_limit_calls(struct fragi_sched *sched, int64_t limit_ns)
 }
 
 /* How long start, stop, or a compute with a watchdog may run; 0: as long as it takes. */
-static int64_t allowed_ns(const struct fragi_exec *exec, const char *callback)
+static int64_t allowed_ns(const struct fragi_exec *exec, enum fragi_call_kind callback)
 {
 	if (exec->watchdog_ns > 0)
 		return exec->watchdog_ns;
-	return strcmp(callback, "stop") == 0 ? FRAGI_OP_STOP_NS : 0;
+	return callback == FRAGI_CALL_STOP ? FRAGI_OP_STOP_NS : 0;
 }
 
 /* A number for the call that the operator is in, which no other call of it has; 0: none. */
-static uint64_t present_call(const struct fragi_exec *exec, const char *callback, int64_t since_ns)
+static uint64_t present_call(const struct fragi_exec *exec, enum fragi_call_kind callback,
+			     int64_t since_ns)
 {
 	uint64_t computes = atomic_load_explicit(&exec->row->compute.count, memory_order_relaxed);
 	uint64_t ticks = atomic_load_explicit(&exec->row->ticks, memory_order_relaxed);
 
-	if (since_ns != 0 && strcmp(callback, "compute") != 0) /* start or stop */
+	if (since_ns != 0 && callback != FRAGI_CALL_COMPUTE) /* start or stop */
 		return UINT64_MAX - (uint64_t)since_ns;
 	return ticks > computes ? ticks : 0;
 }
@@ -232,7 +233,7 @@ static bool is_hung(struct fragi_sched *sched, struct fragi_exec *exec, int64_t 
 {
 	int64_t since_ns =
 		(int64_t)atomic_load_explicit(&exec->row->running_since_ns, memory_order_acquire);
-	const char *callback = "compute";
+	enum fragi_call_kind callback = FRAGI_CALL_COMPUTE;
 
 	*out = (struct fragi_sched_hang){.op = exec->op};
 	if (since_ns != 0) {
@@ -267,9 +268,10 @@ const struct frag_op *fragi_sched_in_start(struct fragi_sched *sched, int64_t no
 		struct fragi_exec *exec = sched->execs[i];
 		int64_t since = (int64_t)atomic_load_explicit(&exec->row->running_since_ns,
 							      memory_order_acquire);
-		const char *callback = atomic_load_explicit(&exec->callback, memory_order_relaxed);
+		enum fragi_call_kind callback =
+			atomic_load_explicit(&exec->callback, memory_order_relaxed);
 
-		if (since == 0 || strcmp(callback, "start") != 0)
+		if (since == 0 || callback != FRAGI_CALL_START)
 			continue;
 		*out_for_ns = now_ns - since;
 		return exec->op;
@@ -288,7 +290,7 @@ int fragi_sched_start_ops(struct fragi_sched *sched)
 			return 0;
 		r = fragi_exec_start(sched->execs[i]);
 		if (r < 0) {
-			fragi_sched_fail(sched, sched->execs[i], "start", r);
+			fragi_sched_fail(sched, sched->execs[i], FRAGI_CALL_START, r);
 			return r;
 		}
 	}
@@ -312,8 +314,8 @@ void fragi_sched_finish_ops(struct fragi_sched *sched)
 			fragi_sched_finish_op(sched, sched->execs[i]);
 }
 
-void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec, const char *callback,
-		      int code)
+void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec,
+		      enum fragi_call_kind callback, int code)
 {
 	char sentence[1024];
 
@@ -338,7 +340,7 @@ void fragi_sched_thread_lost(void *arg)
 	snprintf(
 		sentence, sizeof(sentence),
 		"%s: %s has ended its thread (pthread_exit), which belongs to frag; return instead",
-		op->subject, current->callback);
+		op->subject, fragi_call_name(current->callback));
 	atomic_store_explicit(&op->exec->row->state, FRAGI_OP_FAILED, memory_order_relaxed);
 	if (sched->config.hung != NULL)
 		sched->config.hung(sched->config.arg);

@@ -100,7 +100,7 @@ struct fragi_pause {
 /* A callback that has run for longer than it may. */
 struct fragi_sched_hang {
 	struct frag_op *op;
-	const char *callback;
+	enum fragi_call_kind callback;
 	int64_t for_ns, allowed_ns;
 	bool is_draining; /* all callbacks are limited, because the run is to end */
 };

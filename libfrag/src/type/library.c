@@ -70,7 +70,7 @@ static int plugin_find(struct fragi_library *library, const struct frag_plugin *
 
 	if (r < 0)
 		return r;
-	fragi_call_begin(library->path, "load", 0);
+	fragi_call_begin(library->path, FRAGI_CALL_LOAD, 0);
 	handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
 	fragi_call_end();
 	if (handle == NULL)
