@@ -28,7 +28,7 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 	core->last_epoch = config->epoch;
 	or_default(&core->config.beat_ns, FRAGI_BEAT_NS);
 	or_default(&core->config.dead_ns, FRAGI_DEAD_NS);
-	or_default(&core->config.wire_ns, 10 * s);
+	or_default(&core->config.wire_ns, FRAGI_WIRE_NS);
 	or_default(&core->config.drain_ns, 10 * s);
 	or_default(&core->config.close_ns, 2 * s);
 	or_default(&core->config.kill_ns, 1 * s);

@@ -77,9 +77,8 @@ struct drv_config {
 	const char *version;
 	const char *clock;                   /* the driver's; base/identity.h */
 	const char *address;                 /* where workers connect, for people */
-	int64_t beat_ns, dead_ns;            /* base/beat.h */
+	int64_t beat_ns, dead_ns, wire_ns;   /* base/beat.h */
 	int64_t prepare_ns, start_ns;        /* 0: only the start timeout limits them */
-	int64_t wire_ns;                     /* 10 s */
 	int64_t drain_ns, close_ns, kill_ns; /* 10 s, 2 s, 1 s */
 	int64_t report_missing_ns;           /* 10 s */
 	int64_t progress_ns;                 /* 1 s */

@@ -7,6 +7,7 @@
 
 #include "pair.h"
 #include "socket.h"
+#include <base/beat.h>
 #include <base/stamp.h>
 #include <edge/remote/state.h>
 

@@ -37,4 +37,12 @@ static inline int64_t fragi_dead_within_ns(int64_t asked_ns, int64_t beat_ns)
 					      : asked_ns;
 }
 
+/*
+ * How long hosts have to reach each other, by who gives up: first an endpoint, which knows the peer
+ * and why; then the host that has it; last the driver, which knows neither.
+ */
+#define FRAGI_CONNECT_NS INT64_C(5000000000)
+#define FRAGI_HOST_WIRE_NS INT64_C(9000000000)
+#define FRAGI_WIRE_NS INT64_C(10000000000)
+
 #endif

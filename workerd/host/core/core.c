@@ -477,7 +477,7 @@ int host_core_create(const struct host_config *config, int64_t now_ns, struct ho
 	if (core->config.dead_ns == 0)
 		core->config.dead_ns = FRAGI_DEAD_NS;
 	if (core->config.wire_ns == 0)
-		core->config.wire_ns = HOST_WIRE_NS;
+		core->config.wire_ns = FRAGI_HOST_WIRE_NS;
 	core->heard_ns = core->beat_at_ns = core->deadline_ns =
 		fragi_awake_read(&core->clock, INT64_MAX, 0, now_ns);
 	core->wire_until_ns = INT64_MAX;

@@ -34,10 +34,7 @@ enum host_state {
 	HOST_STATES
 };
 
-/* For all peers to answer; the driver gives up after 10 s, without their names. */
-#define HOST_WIRE_NS 9000000000ll
-
-/* 0: the defaults, base/beat.h and above. HOST_CREATE may set beat_ns and dead_ns. */
+/* 0: the defaults of base/beat.h. HOST_CREATE may set beat_ns and dead_ns. */
 struct host_config {
 	int64_t beat_ns, dead_ns, wire_ns;
 };

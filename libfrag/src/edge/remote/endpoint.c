@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <base/beat.h>
 #include <base/machine.h>
 #include <edge/remote/state.h>
 

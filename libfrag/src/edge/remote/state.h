@@ -13,7 +13,6 @@
  * progress lock alone, except where a field says otherwise.
  */
 #define FRAGI_HELLO_RETRY_NS 50000000
-#define FRAGI_CONNECT_NS 5000000000
 #define FRAGI_GOODBYE_NS 500000000          /* the longest that destroy waits for peers */
 #define FRAGI_TRANSPORTS_STOP_NS 2000000000 /* and for transports to close their endpoints */
 #define FRAGI_RECEIVE_BYTES (4u << 20) /* of a flow's handles at the same time, or one larger */
