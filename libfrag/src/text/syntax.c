@@ -33,7 +33,9 @@ static const char *at_mark(const struct explaining *explaining, const yaml_mark_
 
 static char char_at(const struct explaining *explaining, const char *at)
 {
-	return at < explaining->end ? *at : '\0';
+	if (at == explaining->end)
+		return '\0';
+	return *at;
 }
 
 static const char *line_of(const struct explaining *explaining, const char *at)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -350,6 +351,7 @@ static int library_load(struct fragi_registry *registry, const char *real,
 	struct fragi_library *library = NULL;
 	int r = library_open(registry->root, real, table, &library, &cause);
 
+	assert((r < 0 || library != NULL) && "what was opened is there");
 	if (r == 0) {
 		r = library_use(registry, library, &cause);
 		if (r < 0 && registry->root == registry) /* nobody else uses it */
