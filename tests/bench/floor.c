@@ -184,9 +184,9 @@ static int compare(const void *a, const void *b)
 
 static int run(int count, char **command)
 {
-	double *took = calloc((size_t)count, sizeof(*took));
+	double *took = count < 1 ? NULL : calloc((size_t)count, sizeof(*took));
 
-	if (took == NULL || count < 1)
+	if (took == NULL)
 		return 1;
 	for (int i = 0; i < count; i++)
 		took[i] = run_once(command);

@@ -112,7 +112,7 @@ void message_arrive(struct message *m, const struct fragi_transport_config *conf
 	atomic_fetch_add(&m->refs, refs);
 	if (config->events->arrived(config->arg, &arrival) == FRAGI_ARRIVAL_USED)
 		for (; refs > 0; refs--)
-			message_unref(m);
+			message_unref(m); /* NOLINT: m->refs counts all of them */
 	free((void *)(uintptr_t)arrival.data);
 }
 

@@ -218,8 +218,10 @@ static int socket_create(const struct fragi_transport_config *config, struct fra
 	size_t header_max = socket_settings.header_max;
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+	if (t == NULL || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		free(t);
 		return frag_err_set(err, -errno, "no socketpair");
+	}
 	t->base = (struct fragi_transport){
 		.ops = &socket_transport,
 		.version = "1",

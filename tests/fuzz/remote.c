@@ -329,7 +329,7 @@ static void show(const void *header, size_t header_size, const uint8_t *data, si
 	struct fragi_arrival arrival = {
 		.header = header_copy, .header_bytes = header_size, .body_bytes = size};
 	size_t piece = world.pieces > 0 ? size / world.pieces : 0;
-	struct fragi_body bodies[3];
+	struct fragi_body bodies[3] = {{0}};
 	enum fragi_arrival_use use;
 
 	if (rendezvous) {

@@ -65,7 +65,11 @@ static size_t read_line(char *line)
 			*out = (char)byte;
 			at += 4;
 		} else {
-			*out = at[1] == 'n' ? '\n' : at[1] == 't' ? '\t' : at[1];
+			*out = at[1];
+			if (at[1] == 'n')
+				*out = '\n';
+			if (at[1] == 't')
+				*out = '\t';
 			at += 2;
 		}
 	}

@@ -23,14 +23,16 @@ static struct truth truth_of(struct sim *sim, const struct sim_app *app,
 			      .received = flow->true_received,
 			      .lost = flow->pending + (flow->true_left - flow->true_arrived) +
 				      flow->queued};
+	uint64_t known;
 
 	for (int r = 0; r < FRAGI_DROP_REASONS; r++)
 		truth.dropped += flow->true_dropped[r];
-	if (truth.sent != truth.received + truth.dropped + truth.lost)
+	known = truth.received + truth.dropped + truth.lost;
+	if (truth.sent != known)
 		sim_fail(sim, "ledger",
 			 "%s: a flow of f%u was sent %llu messages, of which %llu are known",
 			 app->name, flow->to_fragment, (unsigned long long)truth.sent,
-			 (unsigned long long)(truth.received + truth.dropped + truth.lost));
+			 (unsigned long long)known);
 	return truth;
 }
 
@@ -90,16 +92,17 @@ static void check_missing(struct sim *sim, const struct sim_app *app, const stru
 static void check_exact(struct sim *sim, const struct sim_app *app, const struct sim_flow *flow,
 			const struct fragi_summary_flow *said, const struct truth *truth)
 {
+	uint64_t missing = said->lost + said->in_flight;
+
 	if (said->sent != truth->sent || said->delivered != truth->received ||
-	    said->lost + said->in_flight != truth->lost || said->bytes != 8 * truth->sent)
+	    missing != truth->lost || said->bytes != 8 * truth->sent)
 		sim_fail(
 			sim, "ledger",
 			"%s: %s -> %s: sent %llu, delivered %llu, lost %llu in truth; %llu (%llu bytes), %llu, %llu in the summary",
 			app->name, said->from, said->to, (unsigned long long)truth->sent,
 			(unsigned long long)truth->received, (unsigned long long)truth->lost,
 			(unsigned long long)said->sent, (unsigned long long)said->bytes,
-			(unsigned long long)said->delivered,
-			(unsigned long long)(said->lost + said->in_flight));
+			(unsigned long long)said->delivered, (unsigned long long)missing);
 	for (int r = 0; r < FRAGI_DROP_REASONS; r++)
 		if (said->dropped[r] != flow->true_dropped[r])
 			sim_fail(sim, "ledger",

@@ -205,8 +205,8 @@ Test(tensor, every_dimension_of_a_strided_one_is_followed)
 	size_t size = 0;
 
 	_Static_assert(N == 8, "3 to the power of 8 elements");
-	for (uint16_t i = 0; i < FRAG_COUNT_OF(data); i++)
-		data[i] = i;
+	for (size_t i = 0; i < FRAG_COUNT_OF(data); i++)
+		data[i] = (uint16_t)i;
 	for (int32_t ndim = 1; ndim <= N; ndim++) {
 		dl.ndim = ndim;
 		for (int32_t i = ndim - 1, stride = 1; i >= 0; i--, stride *= 3) {
