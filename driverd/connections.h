@@ -14,7 +14,7 @@ struct fw_connection;
  */
 struct drv_connection {
 	uint64_t id;
-	struct fw_connection *wire;
+	struct fw_connection *stream;
 	void *shell;
 	bool admitted; /* it has sent HELLO, and was accepted */
 	bool closing;  /* the core has given it up, or we have */

@@ -22,7 +22,7 @@
 #include <driverd/core/core.h>
 #include <driverd/deadline.h>
 #include <driverd/connections.h>
-#include <driverd/machine.h>
+#include <driverd/system.h>
 #include <driverd/progress.h>
 #include <driverd/result.h>
 #include <driverd/store.h>
@@ -35,7 +35,7 @@
  */
 #define STRANGERS_MAX 64
 /* descriptors that no connection gets: for the summary, and to refuse with words */
-#define FDS_SPARE 8
+#define FDS_KEPT 8
 #define AGAIN_MS 100
 #define COMPLAIN_NS INT64_C(1000000000) /* once in */
 #define LINGER_MS 50
@@ -80,7 +80,7 @@ static void on_linger(uv_timer_t *timer)
 
 	close_handle(timer);
 	for (size_t i = 0; i < shell->connections.count; i++)
-		fw_connection_close(shell->connections.items[i]->wire);
+		fw_connection_close(shell->connections.items[i]->stream);
 }
 
 /* Nothing new begins; the loop runs out. */
@@ -100,7 +100,7 @@ static void shell_end(struct shell *shell, int exit_code)
 	}
 	for (size_t i = 0; i < shell->connections.count; i++) {
 		drv_connections_close(&shell->connections, shell->connections.items[i]);
-		fw_connection_finish(shell->connections.items[i]->wire);
+		fw_connection_finish(shell->connections.items[i]->stream);
 	}
 	if (shell->connections.count != 0)
 		uv_timer_start(&shell->linger, on_linger, LINGER_MS, 0);
@@ -146,20 +146,20 @@ static void perform(struct shell *shell, struct drv_action *action)
 	case DRV_DO_SEND:
 		if (connection == NULL || connection->closing)
 			break;
-		fw_connection_send(connection->wire, action->frame, action->frame_bytes);
+		fw_connection_send(connection->stream, action->frame, action->frame_bytes);
 		action->frame = NULL;
 		break;
 	case DRV_DO_ADMIT:
 		if (connection == NULL)
 			break;
 		drv_connections_admit(&shell->connections, connection);
-		fw_connection_admit(connection->wire);
+		fw_connection_admit(connection->stream);
 		break;
 	case DRV_DO_CLOSE:
 		if (connection == NULL)
 			break;
 		drv_connections_close(&shell->connections, connection);
-		fw_connection_finish(connection->wire);
+		fw_connection_finish(connection->stream);
 		break;
 	case DRV_DO_LOG:
 		fragi_log(action->level, action->subject, "%s", action->text);
@@ -201,7 +201,7 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 		drv_deadline_set(&shell->deadline, drv_core_deadline_ns(shell->core), now_ns);
 }
 
-static void on_message(struct fw_connection *wire, struct fw_message *message, void *arg)
+static void on_message(struct fw_connection *stream, struct fw_message *message, void *arg)
 {
 	struct drv_connection *connection = arg;
 
@@ -211,7 +211,7 @@ static void on_message(struct fw_connection *wire, struct fw_message *message, v
 	}
 	shell_step(connection->shell, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
 							  .connection = connection->id,
-							  .peer = fw_connection_peer(wire),
+							  .peer = fw_connection_peer(stream),
 							  .message = message});
 }
 
@@ -235,13 +235,13 @@ static void log_stranger(struct shell *shell, const char *peer, int reason, cons
 		  peer, sentence);
 }
 
-static void on_closed(struct fw_connection *wire, int reason, const char *sentence, void *arg)
+static void on_closed(struct fw_connection *stream, int reason, const char *sentence, void *arg)
 {
 	struct drv_connection *connection = arg;
 	struct shell *shell = connection->shell;
 
 	if (!connection->closing && !connection->admitted)
-		log_stranger(shell, fw_connection_peer(wire), reason, sentence);
+		log_stranger(shell, fw_connection_peer(stream), reason, sentence);
 	if (!connection->closing && connection->admitted)
 		shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
 						      .connection = connection->id,
@@ -254,18 +254,18 @@ static void on_closed(struct fw_connection *wire, int reason, const char *senten
 static const struct fw_connection_ops connection_ops = {on_message, on_closed};
 
 /* The last descriptors go to nobody: with none left there would be no way to say so. */
-static bool is_one_too_many(struct shell *shell, struct fw_connection *wire)
+static bool is_one_too_many(struct shell *shell, struct fw_connection *stream)
 {
 	int fd;
 
-	if (uv_fileno((uv_handle_t *)fw_connection_stream(wire), &fd) < 0 ||
-	    fd < shell->fds_max - FDS_SPARE)
+	if (uv_fileno((uv_handle_t *)fw_connection_stream(stream), &fd) < 0 ||
+	    fd < shell->fds_max - FDS_KEPT)
 		return false;
 	if (may_complain(shell))
 		log_warn(
 			NULL,
 			"closed the connection of %s: this process may have %d files open and has no more than it needs itself; raise the limit (ulimit -n)",
-			fw_connection_peer(wire), shell->fds_max);
+			fw_connection_peer(stream), shell->fds_max);
 	return true;
 }
 
@@ -276,7 +276,7 @@ static int take_connection(struct shell *shell)
 	int r = connection == NULL
 			? -ENOMEM
 			: fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops,
-					       connection, NULL, &connection->wire);
+					       connection, NULL, &connection->stream);
 
 	if (r != 0) {
 		if (connection != NULL)
@@ -285,20 +285,20 @@ static int take_connection(struct shell *shell)
 		return r;
 	}
 	connection->shell = shell;
-	r = uv_accept((uv_stream_t *)&shell->server, fw_connection_stream(connection->wire));
+	r = uv_accept((uv_stream_t *)&shell->server, fw_connection_stream(connection->stream));
 	if (r == 0)
-		r = fw_connection_start(connection->wire);
-	if (r == 0 && is_one_too_many(shell, connection->wire))
+		r = fw_connection_start(connection->stream);
+	if (r == 0 && is_one_too_many(shell, connection->stream))
 		r = -EMFILE;
 	if (r < 0) {
 		drv_connections_close(&shell->connections, connection);
-		fw_connection_close(connection->wire);
+		fw_connection_close(connection->stream);
 		return 0;
 	}
 	while (shell->connections.strangers > shell->strangers_max) {
 		connection = drv_connections_oldest_stranger(&shell->connections);
 		drv_connections_close(&shell->connections, connection);
-		fw_connection_close(connection->wire);
+		fw_connection_close(connection->stream);
 	}
 	return 0;
 }
@@ -448,8 +448,8 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 		.beat_ns = shell->options->beat_ns,
 		.dead_ns = shell->options->dead_ns,
 		.ends_with_app = true,
-		.realtime_offset_ns = drv_machine_realtime_offset_ns(),
-		.random = drv_machine_random,
+		.realtime_offset_ns = drv_system_realtime_offset_ns(),
+		.random = drv_system_random,
 	};
 	int r = fragi_identity_clock(false, shell->clock);
 

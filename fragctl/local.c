@@ -24,11 +24,11 @@
 #include <base/stamp.h>
 #include <driverd/core/core.h>
 #include <driverd/deadline.h>
-#include <driverd/machine.h>
+#include <driverd/system.h>
 #include <driverd/progress.h>
 #include <fragctl/run.h>
 #include <fragctl/thread.h>
-#include <fragctl/wire.h>
+#include <fragctl/exchange.h>
 #include <workerd/environment.h>
 #include <workerd/host/process.h>
 #include <workerd/strays.h>
@@ -58,7 +58,7 @@ struct local {
 	struct drv_actions actions;
 	struct drv_progress progress;
 	struct wrk_worker worker;
-	struct ctl_wire wire;
+	struct ctl_exchange exchange;
 	bool is_stopping, is_running, is_over;
 	int exit_code;
 };
@@ -120,7 +120,7 @@ static void deliver(struct local *local, const struct ctl_transit *transit)
 	struct drv_event to_driver = {.connection = transit->connection, .peer = "this process"};
 	struct wrk_event to_worker = {.connection = transit->connection, .text = "it left"};
 
-	if (transit->to == CTL_WIRE_DRIVER) {
+	if (transit->to == CTL_EXCHANGE_DRIVER) {
 		if (transit->message != NULL && transit->message->kind == FW_HOST_STARTED)
 			local->is_running = true;
 		to_driver.kind = transit->message != NULL ? DRV_EVENT_MESSAGE : DRV_EVENT_CLOSED;
@@ -129,7 +129,8 @@ static void deliver(struct local *local, const struct ctl_transit *transit)
 		driver_step(local, &to_driver);
 		return;
 	}
-	to_worker.kind = transit->message != NULL ? WRK_DRIVER_MESSAGE : WRK_DRIVER_LOST;
+	to_worker.kind =
+		transit->message != NULL ? WRK_EVENT_DRIVER_MESSAGE : WRK_EVENT_DRIVER_LOST;
 	to_worker.message = transit->message;
 	wrk_worker_raise(&local->worker, &to_worker);
 	fw_message_free(transit->message);
@@ -139,7 +140,7 @@ static void empty_wire(struct local *local)
 {
 	struct ctl_transit transit;
 
-	while (ctl_wire_take(&local->wire, &transit))
+	while (ctl_exchange_take(&local->exchange, &transit))
 		deliver(local, &transit);
 }
 
@@ -195,15 +196,15 @@ static void driver_act(struct local *local, struct drv_action *action)
 {
 	switch (action->kind) {
 	case DRV_DO_SEND:
-		check_sent(local,
-			   ctl_wire_send_frame(&local->wire, CTL_WIRE_WORKER, action->connection,
-					       action->frame, action->frame_bytes));
+		check_sent(local, ctl_exchange_send_frame(&local->exchange, CTL_EXCHANGE_WORKER,
+							  action->connection, action->frame,
+							  action->frame_bytes));
 		break;
 	case DRV_DO_ADMIT:
 		break;
 	case DRV_DO_CLOSE:
-		check_sent(local,
-			   ctl_wire_close(&local->wire, CTL_WIRE_WORKER, action->connection));
+		check_sent(local, ctl_exchange_close(&local->exchange, CTL_EXCHANGE_WORKER,
+						     action->connection));
 		break;
 	case DRV_DO_LOG:
 		driver_log(local, action);
@@ -259,7 +260,7 @@ static void worker_connect(void *arg, uint64_t connection)
 {
 	struct local *local = arg;
 
-	wrk_worker_raise(&local->worker, &(struct wrk_event){.kind = WRK_CONNECTED,
+	wrk_worker_raise(&local->worker, &(struct wrk_event){.kind = WRK_EVENT_CONNECTED,
 							     .connection = connection,
 							     .text = "127.0.0.1"});
 }
@@ -268,7 +269,7 @@ static void worker_disconnect(void *arg, uint64_t connection)
 {
 	struct local *local = arg;
 
-	check_sent(local, ctl_wire_close(&local->wire, CTL_WIRE_DRIVER, connection));
+	check_sent(local, ctl_exchange_close(&local->exchange, CTL_EXCHANGE_DRIVER, connection));
 }
 
 static void worker_send(void *arg, uint64_t connection, const struct fw_message *message)
@@ -279,7 +280,7 @@ static void worker_send(void *arg, uint64_t connection, const struct fw_message 
 
 	if (message->kind == FW_HOST_EXIT) /* its lines stand on this stderr already */
 		copy.exit.line_count = 0;
-	r = ctl_wire_send(&local->wire, CTL_WIRE_DRIVER, connection, &copy);
+	r = ctl_exchange_send(&local->exchange, CTL_EXCHANGE_DRIVER, connection, &copy);
 	if (r == -EMSGSIZE && message->kind == FW_HOST_STATS)
 		log_debug(NULL, "the counters do not fit into a message");
 	else
@@ -373,8 +374,8 @@ static int make_cores(struct local *local)
 		.close_ns = CLOSE_NS,
 		.kill_ns = 2 * GRACE_NS,
 		.progress_ns = local->progress.is_terminal ? PROGRESS_TTY_NS : 0,
-		.realtime_offset_ns = drv_machine_realtime_offset_ns(),
-		.random = drv_machine_random,
+		.realtime_offset_ns = drv_system_realtime_offset_ns(),
+		.random = drv_system_random,
 	};
 	static const struct wrk_config worker = {
 		.name = "fragctl",
@@ -438,7 +439,7 @@ static int give_application(struct local *local)
 	event.app = (struct drv_event_app){.source = source, .source_bytes = size};
 	driver_step(local, &event);
 	fragi_free(source);
-	wrk_worker_raise(&local->worker, &(struct wrk_event){.kind = WRK_START});
+	wrk_worker_raise(&local->worker, &(struct wrk_event){.kind = WRK_EVENT_START});
 	return 0;
 }
 
@@ -449,7 +450,7 @@ int ctl_run_local(const struct ctl_run_options *options)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
-	ctl_wire_init(&local.wire);
+	ctl_exchange_init(&local.exchange);
 	drv_progress_init(&local.progress, options->verbosity < 0);
 	if (r == 0)
 		r = make_cores(&local);

@@ -20,7 +20,7 @@ DAEMONS = re.compile(r"(base|text|track)/|graph/resolve\.h|edge/(ledger|travel|u
 OPENS = ("libfrag/src/type/", "libfrag/src/edge/transport.c", "libfrag/modules/")
 # fragctl run is a driver, a worker and a host in one program: it includes the interfaces of their
 # cores, and those parts of their shells that know no network.
-FRAGCTL_MAY = {"driverd/core/core.h", "driverd/deadline.h", "driverd/machine.h",
+FRAGCTL_MAY = {"driverd/core/core.h", "driverd/deadline.h", "driverd/system.h",
                "driverd/progress.h", "driverd/result.h", "workerd/core/core.h",
                "workerd/environment.h", "workerd/spawn.h", "workerd/strays.h",
                "workerd/worker.h", "workerd/host/host.h", "workerd/host/process.h"}

@@ -254,7 +254,7 @@ int wrk_keeper_start(struct wrk_keeper *keeper, struct frag_err *err)
 		become_keeper(keeper);
 	}
 	close(sockets[1]);
-	wrk_strays_spare(pid);
+	wrk_strays_except(pid);
 	return 0;
 
 err_fork:

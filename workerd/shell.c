@@ -69,9 +69,9 @@ static void look_at_network(struct wrk_shell *shell)
 
 		snprintf(why, sizeof(why), "%s%s", flag, err.text);
 		wrk_worker_raise(&shell->worker,
-				 &(struct wrk_event){.kind = WRK_NETWORK, .text = why});
+				 &(struct wrk_event){.kind = WRK_EVENT_NETWORK, .text = why});
 	} else {
-		wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_NETWORK});
+		wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_NETWORK});
 	}
 }
 
@@ -82,7 +82,7 @@ static void on_driver_connected(void *arg, uint64_t id, const char *local_addres
 	snprintf(shell->local_address, sizeof(shell->local_address), "%s", local_address);
 	wrk_keeper_connected(&shell->keeper, id, wrk_driver_fd(shell->driver));
 	look_at_network(shell); /* HELLO carries what the worker waits for */
-	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_CONNECTED,
+	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_CONNECTED,
 							     .connection = id,
 							     .text = local_address});
 }
@@ -91,16 +91,16 @@ static void on_driver_failed(void *arg, uint64_t id, const char *why)
 {
 	struct wrk_shell *shell = arg;
 
-	wrk_worker_raise(
-		&shell->worker,
-		&(struct wrk_event){.kind = WRK_CONNECT_FAILED, .connection = id, .text = why});
+	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
+							     .connection = id,
+							     .text = why});
 }
 
 static void on_driver_message(void *arg, uint64_t id, struct fw_message *message)
 {
 	struct wrk_shell *shell = arg;
 
-	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
+	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_DRIVER_MESSAGE,
 							     .connection = id,
 							     .message = message});
 	fw_message_free(message);
@@ -112,7 +112,7 @@ static void on_driver_lost(void *arg, uint64_t id, const char *why)
 
 	wrk_worker_raise(
 		&shell->worker,
-		&(struct wrk_event){.kind = WRK_DRIVER_LOST, .connection = id, .text = why});
+		&(struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST, .connection = id, .text = why});
 }
 
 static void on_driver_freed(void *arg, struct wrk_driver *driver)
@@ -234,7 +234,7 @@ static void on_signal(uv_signal_t *handle, int number)
 	struct wrk_shell *shell = handle->data;
 
 	(void)number;
-	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_STOP});
+	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 }
 
 static void on_child_ended(uv_signal_t *handle, int number)
@@ -388,7 +388,7 @@ int wrk_shell_run(const struct wrk_options *options)
 		return fragi_failure_exit(failure);
 	}
 	watch_network(&shell);
-	wrk_worker_raise(&shell.worker, &(struct wrk_event){.kind = WRK_START});
+	wrk_worker_raise(&shell.worker, &(struct wrk_event){.kind = WRK_EVENT_START});
 	uv_run(&shell.loop, UV_RUN_DEFAULT);
 	exit_code = shell.exit_code;
 	wrk_keeper_end(&shell.keeper);

@@ -21,7 +21,7 @@
 
 static pid_t spared;
 
-void wrk_strays_spare(pid_t pid)
+void wrk_strays_except(pid_t pid)
 {
 	spared = pid;
 }

@@ -17,7 +17,7 @@
 #define WRK_STRAYS_MARK_MAX 48
 
 /* This child of this process is none: it is only reaped when it has ended. */
-void wrk_strays_spare(pid_t pid);
+void wrk_strays_except(pid_t pid);
 
 /* From now on strays become children of this process. */
 void wrk_strays_adopt(void);

@@ -30,14 +30,15 @@ static struct wrk_process *process_of(struct wrk_worker *worker, uint32_t host)
 
 static void on_host_message(void *arg, uint32_t host, struct fw_message *message)
 {
-	wrk_worker_raise(arg, &(struct wrk_event){
-				      .kind = WRK_HOST_MESSAGE, .host = host, .message = message});
+	wrk_worker_raise(arg, &(struct wrk_event){.kind = WRK_EVENT_HOST_MESSAGE,
+						  .host = host,
+						  .message = message});
 	fw_message_free(message);
 }
 
 static void on_host_connection_lost(void *arg, uint32_t host, const char *sentence, bool cut)
 {
-	wrk_worker_raise(arg, &(struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
+	wrk_worker_raise(arg, &(struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 						  .host = host,
 						  .text = sentence,
 						  .cut = cut});
@@ -46,7 +47,8 @@ static void on_host_connection_lost(void *arg, uint32_t host, const char *senten
 static void on_host_exited(void *arg, uint32_t host, const struct wrk_exited *exited)
 {
 	wrk_worker_raise(
-		arg, &(struct wrk_event){.kind = WRK_HOST_EXITED, .host = host, .exited = exited});
+		arg,
+		&(struct wrk_event){.kind = WRK_EVENT_HOST_EXITED, .host = host, .exited = exited});
 }
 
 static void on_host_freed(void *arg, struct wrk_process *process)
@@ -96,13 +98,13 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 		if (worker->keeper != NULL)
 			wrk_keeper_add(worker->keeper, action->host, action->message,
 				       wrk_process_ledger_fd(*place), wrk_process_exit_fd(*place));
-		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_HOST_SPAWNED,
+		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED,
 							     .host = action->host,
 							     .pid = wrk_process_pid(*place)});
 		wrk_process_send(*place, action->message);
 		return;
 	}
-	wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_HOST_FAILED,
+	wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_FAILED,
 						     .host = action->host,
 						     .text = err.text});
 }
@@ -113,7 +115,7 @@ static void do_sample(struct wrk_worker *worker, uint32_t host)
 	struct fw_host_stats stats;
 
 	if (process != NULL && wrk_process_sample(process, &stats))
-		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_HOST_SAMPLED,
+		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SAMPLED,
 							     .host = host,
 							     .stats = &stats});
 }
@@ -171,7 +173,7 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 static void on_timer(uv_timer_t *timer)
 {
 	fragi_log_catch_up(0);
-	wrk_worker_raise(timer->data, &(struct wrk_event){.kind = WRK_TIMER});
+	wrk_worker_raise(timer->data, &(struct wrk_event){.kind = WRK_EVENT_TIMER});
 }
 
 static void set_timer(struct wrk_worker *worker)

@@ -17,8 +17,8 @@
  */
 struct wrk_worker_ops {
 	/*
-	 * The connection to the driver. connect answers by WRK_CONNECTED or WRK_CONNECT_FAILED;
-	 * message is borrowed.
+	 * The connection to the driver. connect answers by WRK_EVENT_CONNECTED or
+	 * WRK_EVENT_CONNECT_FAILED; message is borrowed.
 	 */
 	void (*connect)(void *arg, uint64_t connection);
 	void (*disconnect)(void *arg, uint64_t connection);
@@ -51,7 +51,7 @@ struct wrk_worker {
 /* loop, ops and the texts of config are borrowed. Returns 0 or negative errno. */
 int wrk_worker_init(struct wrk_worker *worker, uv_loop_t *loop, const struct wrk_config *config,
 		    const struct wrk_worker_ops *ops, void *arg);
-/* An event of the connection, WRK_START or WRK_STOP. */
+/* An event of the connection, WRK_EVENT_START or WRK_EVENT_STOP. */
 void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event);
 /* Ends it from outside: as if the core had. Again: nothing. */
 void wrk_worker_end(struct wrk_worker *worker, int exit_code);

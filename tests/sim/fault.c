@@ -331,7 +331,7 @@ static void partition(struct sim *sim, const struct sim_fault *fault, uint32_t w
 static void break_quietly(struct sim *sim, uint32_t w)
 {
 	uint32_t connection = sim->workers[w].connection;
-	struct wrk_event lost = {.kind = WRK_DRIVER_LOST, .text = "connection reset by peer"};
+	struct wrk_event lost = {.kind = WRK_EVENT_DRIVER_LOST, .text = "connection reset by peer"};
 
 	if (connection == SIM_CONNECTIONS_MAX || !sim->connections[connection].connected ||
 	    sim_is_stopped(sim, &sim->workers[w].process))
@@ -378,9 +378,9 @@ static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t
 			return;
 		sim_print(sim, worker->name, "is told to end");
 		worker->end_requested = true;
-		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
+		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 		if (fault->other % 3 == 0)
-			sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
+			sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 		back_ns += 3 * SIM_S;
 		break;
 	default:
@@ -468,7 +468,7 @@ static void stop_worker(struct sim *sim, uint32_t w)
 
 	worker->end_requested = true;
 	if (worker->process.alive && !sim_is_stopped(sim, &worker->process))
-		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_STOP});
+		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 }
 
 static void stop_workers(struct sim *sim)

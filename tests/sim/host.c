@@ -164,7 +164,7 @@ static void to_worker(struct sim *sim, struct sim_host *host, enum sim_frame_kin
 	if (message != NULL) {
 		host->heard_by_worker_ns = sim->now_ns;
 		sim_worker_raise(sim, host->worker,
-				 &(struct wrk_event){.kind = WRK_HOST_MESSAGE,
+				 &(struct wrk_event){.kind = WRK_EVENT_HOST_MESSAGE,
 						     .host = host->id,
 						     .message = message});
 	} else if (kind == SIM_FRAME_END) {
@@ -172,7 +172,7 @@ static void to_worker(struct sim *sim, struct sim_host *host, enum sim_frame_kin
 			sim_worker_raise(
 				sim, host->worker,
 				&(struct wrk_event){
-					.kind = WRK_HOST_CONNECTION_LOST,
+					.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 					.host = host->id,
 					.text = "something in its process closed its control socket"});
 		sim_put(sim, sim->now_ns + sim_between(sim, 0, 5 * SIM_MS), SIM_EV_REAP,

@@ -105,7 +105,8 @@ void sim_connect(struct sim *sim, uint32_t worker, uint64_t number)
 /* The worker learns how its attempt went; the answer takes its time. */
 static void answer(struct sim *sim, const struct sim_connection *connection, bool connected)
 {
-	struct wrk_event event = {.kind = connected ? WRK_CONNECTED : WRK_CONNECT_FAILED,
+	struct wrk_event event = {.kind = connected ? WRK_EVENT_CONNECTED
+						    : WRK_EVENT_CONNECT_FAILED,
 				  .connection = connection->number,
 				  .text = connected ? "127.0.0.1" : "connection refused"};
 
@@ -196,8 +197,9 @@ void sim_reset(struct sim *sim, uint32_t index)
 static void ended(struct sim *sim, uint32_t index, uint32_t end)
 {
 	struct sim_connection *connection = &sim->connections[index];
-	struct wrk_event lost = {
-		.kind = WRK_DRIVER_LOST, .connection = connection->number, .text = "it closed"};
+	struct wrk_event lost = {.kind = WRK_EVENT_DRIVER_LOST,
+				 .connection = connection->number,
+				 .text = "it closed"};
 	struct drv_event closed = {
 		.kind = DRV_EVENT_CLOSED, .connection = index + 1, .text = "it closed"};
 
@@ -250,7 +252,7 @@ static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint
 				  "<- driver: %s host %u epoch %llu", fw_kind_name(message->kind),
 				  message->host, (unsigned long long)message->epoch);
 		sim_worker_raise(sim, connection->worker,
-				 &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
+				 &(struct wrk_event){.kind = WRK_EVENT_DRIVER_MESSAGE,
 						     .connection = connection->number,
 						     .message = message});
 	}

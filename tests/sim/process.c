@@ -223,7 +223,8 @@ void sim_host_reap(struct sim *sim, const struct sim_event *event)
 	stats.flow_count = sim_host_rows(host, flows);
 	stats.op_count = sim_host_ops(host, ops);
 	exited.stats = host->has_page ? &stats : NULL;
-	sim_worker_raise(
-		sim, host->worker,
-		&(struct wrk_event){.kind = WRK_HOST_EXITED, .host = host->id, .exited = &exited});
+	sim_worker_raise(sim, host->worker,
+			 &(struct wrk_event){.kind = WRK_EVENT_HOST_EXITED,
+					     .host = host->id,
+					     .exited = &exited});
 }

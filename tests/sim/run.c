@@ -117,7 +117,7 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 {
 	switch (action->kind) {
 	case HOST_DO_WIRE:
-		sim_tables_take(sim, host, &action->order->wire);
+		sim_tables_take(sim, host, &action->request->wire);
 		host->wiring_ns = sim->now_ns;
 		begin_work(sim, host, action->kind);
 		break;

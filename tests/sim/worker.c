@@ -109,13 +109,14 @@ static void do_spawn(struct sim *sim, uint32_t index, const struct wrk_action *a
 			 worker->name);
 	if (host == NULL) {
 		keep(sim, worker,
-		     (struct wrk_event){.kind = WRK_HOST_FAILED,
+		     (struct wrk_event){.kind = WRK_EVENT_HOST_FAILED,
 					.host = action->host,
 					.text = "cannot start a host: out of processes"});
 		return;
 	}
 	keep(sim, worker,
-	     (struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = action->host, .pid = host->pid});
+	     (struct wrk_event){
+		     .kind = WRK_EVENT_HOST_SPAWNED, .host = action->host, .pid = host->pid});
 	do_send_host(sim, host, action->message);
 }
 
@@ -151,7 +152,8 @@ static void perform(struct sim *sim, uint32_t index, const struct wrk_action *ac
 	case WRK_DO_SAMPLE_HOST:
 		if (host != NULL && host->has_page)
 			keep(sim, worker,
-			     (struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = action->host});
+			     (struct wrk_event){.kind = WRK_EVENT_HOST_SAMPLED,
+						.host = action->host});
 		break;
 	case WRK_DO_LOG:
 		sim_print(sim, worker->name, "| %s", action->text);
@@ -174,7 +176,7 @@ static void step(struct sim *sim, uint32_t index, struct wrk_event *event)
 	enum wrk_session before = wrk_core_session(worker->core);
 	const struct sim_host *host;
 
-	if (event->kind == WRK_HOST_SAMPLED) {
+	if (event->kind == WRK_EVENT_HOST_SAMPLED) {
 		host = sim_host_of(sim, index, event->host);
 		if (host == NULL)
 			return;
@@ -202,7 +204,7 @@ static void check_name(struct sim *sim, struct sim_worker *worker, const struct 
 {
 	const struct fw_message *message = event->message;
 
-	if (event->kind != WRK_DRIVER_MESSAGE || message->kind != FW_WELCOME)
+	if (event->kind != WRK_EVENT_DRIVER_MESSAGE || message->kind != FW_WELCOME)
 		return;
 	worker->hello_open = false;
 	if (worker->identity_unknown)
@@ -238,10 +240,10 @@ void sim_worker_raise(struct sim *sim, uint32_t index, const struct wrk_event *e
 
 	if (!worker->process.alive || sim->failed)
 		return;
-	if (event->kind == WRK_STOP && ++worker->stops == 2)
+	if (event->kind == WRK_EVENT_STOP && ++worker->stops == 2)
 		worker->second_request_ns = sim->now_ns;
 	check_name(sim, worker, event);
-	if (event->kind == WRK_DRIVER_MESSAGE && event->message->kind == FW_HOST_KILL)
+	if (event->kind == WRK_EVENT_DRIVER_MESSAGE && event->message->kind == FW_HOST_KILL)
 		take_kill(sim, index, event->message);
 	step(sim, index, &own);
 	while (worker->queue_count > 0 && worker->process.alive && !sim->failed) {
@@ -271,7 +273,7 @@ void sim_on_worker_timer(struct sim *sim, const struct sim_event *event)
 		set_timer(sim, event->a);
 		return;
 	}
-	sim_worker_raise(sim, event->a, &(struct wrk_event){.kind = WRK_TIMER});
+	sim_worker_raise(sim, event->a, &(struct wrk_event){.kind = WRK_EVENT_TIMER});
 	if (worker->process.alive &&
 	    wrk_core_deadline_ns(worker->core) <= sim_clock(sim, &worker->process)) {
 		if (++worker->spins > 4)
@@ -317,9 +319,9 @@ void sim_worker_start(struct sim *sim, uint32_t index)
 			worker->generation, 0);
 		sim_worker_raise(
 			sim, index,
-			&(struct wrk_event){.kind = WRK_NETWORK, .text = "eth0 has no link"});
+			&(struct wrk_event){.kind = WRK_EVENT_NETWORK, .text = "eth0 has no link"});
 	}
-	sim_worker_raise(sim, index, &(struct wrk_event){.kind = WRK_START});
+	sim_worker_raise(sim, index, &(struct wrk_event){.kind = WRK_EVENT_START});
 }
 
 void sim_on_network(struct sim *sim, const struct sim_event *event)
@@ -333,7 +335,7 @@ void sim_on_network(struct sim *sim, const struct sim_event *event)
 		return;
 	}
 	worker->has_network = true;
-	sim_worker_raise(sim, event->a, &(struct wrk_event){.kind = WRK_NETWORK});
+	sim_worker_raise(sim, event->a, &(struct wrk_event){.kind = WRK_EVENT_NETWORK});
 }
 
 void sim_worker_die(struct sim *sim, uint32_t index, enum sim_death death)

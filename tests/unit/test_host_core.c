@@ -153,7 +153,7 @@ Test(host_core, walks_the_phases_and_answers_each_with_its_ids)
 {
 	create();
 	cr_assert_not_null(did(HOST_DO_PREPARE));
-	cr_expect_eq(did(HOST_DO_PREPARE)->order->kind, FW_HOST_CREATE);
+	cr_expect_eq(did(HOST_DO_PREPARE)->request->kind, FW_HOST_CREATE);
 	cr_expect_eq(did(HOST_DO_PREPARE)->beat_ns, 100 * MS);
 	cr_expect_eq(did(HOST_DO_PREPARE)->dead_ns, 1000 * MS);
 	prepare_done(true);

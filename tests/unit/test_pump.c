@@ -610,7 +610,7 @@ Test(pump, a_poke_in_passing_reaches_the_sleeper)
 	close_pump();
 }
 
-/* At rest nothing ticks: a sleeping driver and a resting backup poller make next to no rounds. */
+/* At rest a sleeping thread that drives and a resting backup poller make next to no rounds. */
 Test(pump, at_rest_it_sleeps)
 {
 	uint64_t rounds;

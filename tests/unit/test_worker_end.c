@@ -73,7 +73,7 @@ Test(worker_end, once_ends_as_the_driver_says_whatever_its_host_said_before)
 		{FRAGI_FAILURE_EDGE_REFUSED, "its peer was killed first", ""}};
 	from_host(&wired);
 	from_driver(&kill); /* stopped on request while it was wiring */
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "the peer closed the connection"});
 	exited(0, SIGKILL, false);
@@ -86,7 +86,7 @@ Test(worker_end, once_fails_with_its_host)
 	start_attached(true);
 	spawn(1);
 	exited(0, SIGSEGV, false);
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST, /* a driver that says nothing more */
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST, /* a driver that says nothing more */
 				.connection = seen_connection,
 				.text = "the peer closed the connection"});
 	cr_assert_not_null(did(WRK_DO_EXIT));
@@ -96,14 +96,14 @@ Test(worker_end, once_fails_with_its_host)
 Test(worker_end, once_without_its_driver_is_3_and_only_after_having_served)
 {
 	start_attached(true);
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "connection reset"});
 	cr_expect_null(did(WRK_DO_EXIT));
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	attach();
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "connection reset"});
 	cr_expect_null(did(WRK_DO_EXIT), "its host goes first");
@@ -131,7 +131,7 @@ Test(worker_end, told_to_end_it_stops_its_hosts_first)
 	start_attached(false);
 	spawn(1);
 	prepared();
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
 	cr_assert(timers_until(now + WRK_KILL_NS, WRK_DO_SIGNAL_HOST));
@@ -152,7 +152,7 @@ Test(worker_end, told_to_end_a_driver_that_stops_in_order_is_let)
 
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_expect_null(did(WRK_DO_SIGNAL_HOST));
 	stop.stop.drain_ns = 5000 * MS;
 	from_driver(&stop);
@@ -170,7 +170,7 @@ Test(worker_end, told_to_end_a_driver_that_says_nothing_is_not_waited_for)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM);
 }
@@ -179,8 +179,8 @@ Test(worker_end, told_twice_it_ends_at_once_even_if_a_host_does_not)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_STOP});
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
 	cr_assert(timers_until(now + 3 * WRK_KILL_NS, WRK_DO_EXIT));
 }
@@ -191,22 +191,22 @@ Test(worker_end, told_again_and_again_it_does_not_wait_longer)
 
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_STOP});
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	latest = now + 2 * WRK_KILL_NS;
 	cr_assert_not(timers_until(now + WRK_KILL_NS, WRK_DO_EXIT));
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert(timers_until(latest, WRK_DO_EXIT));
 }
 
 Test(worker_end, told_to_end_without_hosts_it_ends)
 {
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECT_FAILED,
+	step((struct wrk_event){.kind = WRK_EVENT_START});
+	step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
 				.connection = seen_connection,
 				.text = "connection refused"});
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
 }
@@ -217,10 +217,10 @@ Test(worker_end, told_to_end_a_host_that_is_not_there_yet_is_killed)
 
 	start_attached(false);
 	from_driver(&create);
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
-	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
 	exited(0, SIGKILL, false);
 	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "its workerd was told to end"));
 	cr_assert_not_null(did(WRK_DO_EXIT));
@@ -232,7 +232,7 @@ Test(worker_end, told_to_end_it_starts_nothing_more)
 
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	from_driver(&create);
 	cr_expect_null(did(WRK_DO_SPAWN));
 	cr_assert_not_null(sent(FW_HOST_EXIT));
@@ -243,7 +243,7 @@ Test(worker_end, told_to_end_it_starts_nothing_more)
 Test(worker_end, told_to_end_before_it_began_it_ends)
 {
 	make(false);
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_null(did(WRK_DO_DISCONNECT), "there is nothing to close");
 }
@@ -252,14 +252,14 @@ Test(worker_end, after_its_exit_nothing_happens)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_STOP});
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert(timers_until(now + 3 * WRK_KILL_NS, WRK_DO_EXIT));
 	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
-	step((struct wrk_event){.kind = WRK_TIMER});
+	step((struct wrk_event){.kind = WRK_EVENT_TIMER});
 	cr_expect_eq(actions.count, 0);
 	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .connection = seen_connection, .text = "it closed"});
+		.kind = WRK_EVENT_DRIVER_LOST, .connection = seen_connection, .text = "it closed"});
 	cr_expect_eq(actions.count, 0);
 	exited(0, SIGKILL, false); /* the process that did not end in time */
 	cr_expect_null(did(WRK_DO_EXIT));
@@ -326,7 +326,7 @@ Test(worker_end, every_end_of_a_host_is_logged)
 Test(worker_end, a_worker_that_ends_in_order_takes_its_leave)
 {
 	start_attached(false);
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	cr_assert_not_null(sent(FW_LEAVE));
 	cr_expect_str_eq(sent(FW_LEAVE)->leave.reason, "it was told to end");
 	finish();
@@ -347,7 +347,7 @@ Test(worker_end, of_many_fragments_some_are_named_and_the_others_counted)
 	create.create.fragment_count = 40;
 	start_attached(false);
 	from_driver(&create);
-	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
 	cr_expect_str_eq(
 		logged(FRAGI_LOG_INFO),
 		"runs a_fragment_of_28_characters_, a_fragment_of_28_characters_, a_fragment_of_28_characters_ and 37 more (fraghost 4711)");

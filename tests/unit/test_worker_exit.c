@@ -34,7 +34,7 @@ Test(worker_exit, a_host_whose_socket_was_given_up_is_told_with_the_reason)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "HOST_WIRE cannot be sent to it: out of memory",
 				.cut = true});
@@ -48,7 +48,7 @@ Test(worker_exit, an_exit_of_its_own_is_told_as_one)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "something in its process closed its control socket"});
 	exited(WRK_HOST_EXIT_LOST, 0, false);
@@ -60,7 +60,7 @@ Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "it closed its socket"});
 	exited(0, SIGBUS, false);
@@ -72,7 +72,7 @@ Test(worker_exit, a_kill_from_outside_is_named_although_the_socket_closed_first)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "something in its process closed its control socket"});
 	exited(0, SIGKILL, false);
@@ -116,7 +116,7 @@ Test(worker_exit, an_exit_with_zero_while_it_drains_was_not_asked_for)
 	prepared();
 	stop.stop.drain_ns = 5000 * MS;
 	from_driver(&stop);
-	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "something in its process closed its control socket"});
 	exited(0, 0, true);
@@ -161,7 +161,7 @@ static void ended_by(int number, const char *core_file, const struct fw_host_sta
 	struct wrk_exited how = {.signal = number, .core_file = core_file, .stats = stats};
 
 	cr_assert_eq(step((struct wrk_event){
-			     .kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how}),
+			     .kind = WRK_EVENT_HOST_EXITED, .host = seen_host, .exited = &how}),
 		     0);
 }
 
@@ -186,8 +186,9 @@ Test(worker_exit, a_place_that_the_host_noted_is_named)
 		struct wrk_exited how = {.signal = SIGABRT, .note = &cases[i].note};
 
 		spawn(i + 1);
-		cr_assert_eq(step((struct wrk_event){
-				     .kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how}),
+		cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_HOST_EXITED,
+						     .host = seen_host,
+						     .exited = &how}),
 			     0);
 		cr_assert_not_null(sent(FW_HOST_EXIT));
 		cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, cases[i].sentence);

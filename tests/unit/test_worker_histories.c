@@ -151,7 +151,7 @@ static void driver_says(struct history *h)
 						      .version = ""};
 	if (message.kind == FW_HOST_CREATE && h->process_count > PROCESSES_MAX / 2)
 		message.kind = FW_BEAT;
-	step(h, &(struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
+	step(h, &(struct wrk_event){.kind = WRK_EVENT_DRIVER_MESSAGE,
 				    .connection = h->connection,
 				    .message = &message});
 }
@@ -175,8 +175,9 @@ static void host_says(struct history *h, const struct process *process)
 	else
 		message.result = (struct fw_host_result){
 			{pick(h, 2) == 0 ? FRAGI_FAILURE_NONE : FRAGI_FAILURE_HOST_FAILED, "", ""}};
-	step(h, &(struct wrk_event){
-			.kind = WRK_HOST_MESSAGE, .host = process->host, .message = &message});
+	step(h, &(struct wrk_event){.kind = WRK_EVENT_HOST_MESSAGE,
+				    .host = process->host,
+				    .message = &message});
 }
 
 static void process_ends(struct history *h, size_t i)
@@ -186,8 +187,8 @@ static void process_ends(struct history *h, size_t i)
 					  .status = (int)pick(h, 3)};
 
 	h->processes[i] = h->processes[--h->process_count];
-	step(h,
-	     &(struct wrk_event){.kind = WRK_HOST_EXITED, .host = process.host, .exited = &exited});
+	step(h, &(struct wrk_event){
+			.kind = WRK_EVENT_HOST_EXITED, .host = process.host, .exited = &exited});
 }
 
 static void process_event(struct history *h, size_t i)
@@ -197,15 +198,18 @@ static void process_event(struct history *h, size_t i)
 
 	if (process->spawning && pick(h, 5) == 0) {
 		*process = h->processes[--h->process_count];
-		step(h, &(struct wrk_event){.kind = WRK_HOST_FAILED, .host = host, .text = "no"});
+		step(h, &(struct wrk_event){
+				.kind = WRK_EVENT_HOST_FAILED, .host = host, .text = "no"});
 	} else if (process->spawning) {
 		process->spawning = false;
-		step(h, &(struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = host, .pid = 1000});
+		step(h, &(struct wrk_event){
+				.kind = WRK_EVENT_HOST_SPAWNED, .host = host, .pid = 1000});
 	} else if (process->killed || pick(h, 12) == 0) {
 		process_ends(h, i);
 	} else if (pick(h, 15) == 0) {
-		step(h, &(struct wrk_event){
-				.kind = WRK_HOST_CONNECTION_LOST, .host = host, .text = "closed"});
+		step(h, &(struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
+					    .host = host,
+					    .text = "closed"});
 	} else {
 		host_says(h, process);
 	}
@@ -225,27 +229,27 @@ static void something_happens(struct history *h)
 		if (deadline != INT64_MAX) { /* sometimes late, as after SIGSTOP */
 			h->now = (deadline > h->now ? deadline : h->now) +
 				 (pick(h, 10) == 0 ? pick(h, 9000) * MS : 0);
-			step(h, &(struct wrk_event){.kind = WRK_TIMER});
+			step(h, &(struct wrk_event){.kind = WRK_EVENT_TIMER});
 		}
 		break;
 	case 3:
 		if (connection != 0 && wrk_core_session(h->core) == WRK_SESSION_CONNECTING &&
 		    pick(h, 3) > 0) {
-			step(h, &(struct wrk_event){.kind = WRK_CONNECTED,
+			step(h, &(struct wrk_event){.kind = WRK_EVENT_CONNECTED,
 						    .connection = connection,
 						    .text = "127.0.0.1"});
 		} else if (connection != 0 && pick(h, 12) == 0) {
 			h->connection = 0;
 			step(h, &(struct wrk_event){.kind = wrk_core_session(h->core) ==
 									    WRK_SESSION_CONNECTING
-								    ? WRK_CONNECT_FAILED
-								    : WRK_DRIVER_LOST,
+								    ? WRK_EVENT_CONNECT_FAILED
+								    : WRK_EVENT_DRIVER_LOST,
 						    .connection = connection,
 						    .text = "reset"});
 		}
 		break;
 	case 4: /* of a connection that is no more */
-		step(h, &(struct wrk_event){.kind = WRK_DRIVER_LOST,
+		step(h, &(struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 					    .connection = connection - 1 - pick(h, 3),
 					    .text = "late"});
 		break;
@@ -272,11 +276,11 @@ static void live(uint64_t seed, bool once)
 	struct history h = {.random = seed * 0x9e3779b97f4a7c15ull | 1, .now = 1000 * MS};
 
 	cr_assert_eq(wrk_core_create(&config, &h.core), 0);
-	step(&h, &(struct wrk_event){.kind = WRK_START});
+	step(&h, &(struct wrk_event){.kind = WRK_EVENT_START});
 	for (int i = 0; i < 300 && !h.exited; i++)
 		something_happens(&h);
 	for (int i = 0; i < 2 && !h.exited; i++)
-		step(&h, &(struct wrk_event){.kind = WRK_STOP});
+		step(&h, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 	while (h.process_count > 0 && !h.exited) {
 		h.processes[0].spawning = false;
 		process_ends(&h, 0);

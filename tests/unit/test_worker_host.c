@@ -63,7 +63,7 @@ Test(worker_host, another_session_counts_its_epochs_anew)
 	start_attached(false);
 	spawn(1);
 	exited(1, 0, false);
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
@@ -79,7 +79,7 @@ Test(worker_host, the_late_exit_of_an_old_session_makes_no_epoch_of_the_new_one_
 	start_attached(false);
 	spawn(1);
 	old = seen_host;
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
@@ -98,7 +98,7 @@ Test(worker_host, a_host_that_cannot_be_spawned_is_reported)
 	start_attached(false);
 	from_driver(&create);
 	step((struct wrk_event){
-		.kind = WRK_HOST_FAILED, .host = seen_host, .text = "cannot start fraghost"});
+		.kind = WRK_EVENT_HOST_FAILED, .host = seen_host, .text = "cannot start fraghost"});
 	cr_assert_not_null(sent(FW_HOST_EXIT));
 	cr_expect_null(sent(FW_HOST_STATS));
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "cannot start fraghost");
@@ -114,7 +114,7 @@ Test(worker_host, the_driver_may_kill_a_host_in_any_state)
 	from_driver(&create);
 	from_driver(&kill);
 	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
-	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL, "it came to be after the order");
 	exited(0, SIGKILL, false);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
@@ -170,7 +170,8 @@ Test(worker_host, pages_are_sampled_with_every_beat)
 	start_attached(false);
 	spawn(1);
 	cr_assert(timers_until(now + 250 * MS, WRK_DO_SAMPLE_HOST));
-	step((struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = seen_host, .stats = &stats});
+	step((struct wrk_event){
+		.kind = WRK_EVENT_HOST_SAMPLED, .host = seen_host, .stats = &stats});
 	cr_assert_not_null(sent(FW_HOST_STATS));
 	cr_expect_not(sent(FW_HOST_STATS)->stats.final);
 	cr_expect_eq(sent(FW_HOST_STATS)->stats.ops[0].ticks, 5);
@@ -181,7 +182,7 @@ Test(worker_host, a_host_that_closes_its_socket_is_killed_after_a_moment)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_HOST_CONNECTION_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
 				.host = seen_host,
 				.text = "it closed its socket"});
 	cr_expect_null(did(WRK_DO_SIGNAL_HOST), "its own exit usually follows");
@@ -208,7 +209,7 @@ Test(worker_host, more_than_its_most_are_refused_and_all_die_with_the_driver)
 	cr_expect_eq(sent(FW_HOST_EXIT)->exit.exit_code, 3);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence,
 			 "worker a runs 256 hosts already, its most; give it fewer fragments");
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "connection reset"});
 	while (did_nth(WRK_DO_SIGNAL_HOST, killed) != NULL)
@@ -224,7 +225,8 @@ Test(worker_host, what_is_no_longer_there_is_not_heard)
 	start_attached(false);
 	spawn(1);
 	exited(1, 0, false);
-	step((struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = seen_host, .stats = &stats});
+	step((struct wrk_event){
+		.kind = WRK_EVENT_HOST_SAMPLED, .host = seen_host, .stats = &stats});
 	cr_expect_null(sent(FW_HOST_STATS));
 	from_host(&message);
 	cr_expect_null(sent(FW_HOST_EVENT));
@@ -263,7 +265,7 @@ Test(worker_host, long_names_of_fragments_are_cut)
 	create.create.fragment_count = FRAG_COUNT_OF(many);
 	start_attached(false);
 	from_driver(&create);
-	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
 	exited(1, 0, false);
 	cr_expect(strstr(
 		sent(FW_HOST_EXIT)->exit.failure.sentence,
@@ -291,7 +293,7 @@ Test(worker_host, a_failure_that_a_host_reported_stays_the_first_one)
 	from_host(&other);
 	exited(0, 0, false);
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "", "it told why, and goes");
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "the peer closed the connection"});
 	cr_assert_not_null(did(WRK_DO_EXIT));
@@ -310,7 +312,7 @@ Test(worker_host, a_host_that_could_not_be_prepared_is_said_to_have_failed_once)
 	cr_expect_not_null(sent(FW_HOST_PREPARED));
 	exited(0, 0, false); /* it told why, and goes */
 	cr_expect_str_eq(sent(FW_HOST_EXIT)->exit.failure.sentence, "");
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "the peer closed the connection"});
 	cr_assert_not_null(did(WRK_DO_EXIT));

@@ -31,18 +31,19 @@ static void live_up_to_a_host(void)
 	struct fw_message create = create_of(7, 1, 1), wire = host_frame(FW_HOST_WIRE);
 
 	make(true);
-	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	step((struct wrk_event){
-		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	from_driver(&welcome);
 	from_driver(&create);
-	step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
 	host_says(FW_HOST_PREPARED);
 	from_driver(&wire);
 	host_says(FW_HOST_WIRED);
 	now += 250 * MS;
-	step((struct wrk_event){.kind = WRK_TIMER});
-	step((struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = seen_host, .stats = &stats});
+	step((struct wrk_event){.kind = WRK_EVENT_TIMER});
+	step((struct wrk_event){
+		.kind = WRK_EVENT_HOST_SAMPLED, .host = seen_host, .stats = &stats});
 }
 
 static void end_by_a_crash(void)
@@ -65,7 +66,7 @@ static void end_by_an_order(void)
 static void end_by_a_lost_driver(void)
 {
 	live_up_to_a_host();
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "connection reset"});
 	exited(0, SIGKILL, true);
@@ -76,11 +77,11 @@ static void end_by_a_refusal(void)
 	struct fw_message create = create_of(7, 1, 1);
 
 	live_up_to_a_host();
-	step((struct wrk_event){.kind = WRK_STOP});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
 	create.host = 2;
 	from_driver(&create); /* refused: it has been told to end */
 	now += WRK_GRACE_NS;
-	step((struct wrk_event){.kind = WRK_TIMER});
+	step((struct wrk_event){.kind = WRK_EVENT_TIMER});
 	exited(0, SIGTERM, false);
 }
 

@@ -10,9 +10,9 @@ Test(worker_session, attaches_and_beats)
 	const struct fw_hello *hello;
 
 	make(false);
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_START}), 0);
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_START}), 0);
 	cr_assert_not_null(did(WRK_DO_CONNECT));
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_CONNECTED,
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
 					     .connection = seen_connection,
 					     .text = "10.0.0.2"}),
 		     0);
@@ -36,7 +36,7 @@ Test(worker_session, nothing_is_due_before_it_starts)
 	make(false);
 	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_DISCONNECTED);
-	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	cr_expect_eq(wrk_core_deadline_ns(core), now + WRK_CONNECT_NS);
 }
 
@@ -46,9 +46,9 @@ Test(worker_session, waits_with_growing_jittered_pauses_and_says_so_once)
 	int lines = 0;
 
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	for (int i = 0; i < 20; i++) {
-		cr_assert_eq(step((struct wrk_event){.kind = WRK_CONNECT_FAILED,
+		cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
 						     .connection = seen_connection,
 						     .text = "connection refused"}),
 			     0);
@@ -72,7 +72,8 @@ Test(worker_session, waits_with_growing_jittered_pauses_and_says_so_once)
 	cr_expect_str_eq(logged(FRAGI_LOG_INFO), "attached to the driver at 127.0.0.1:57777 as a#2",
 			 "it has never been there");
 	for (int i = 0; i < 2; i++) {
-		step((struct wrk_event){.kind = i == 0 ? WRK_DRIVER_LOST : WRK_CONNECT_FAILED,
+		step((struct wrk_event){.kind = i == 0 ? WRK_EVENT_DRIVER_LOST
+						       : WRK_EVENT_CONNECT_FAILED,
 					.connection = seen_connection,
 					.text = "connection refused"});
 		cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
@@ -90,9 +91,9 @@ Test(worker_session, a_refusal_ends_it_with_the_sentence)
 	};
 
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	step((struct wrk_event){
-		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	from_driver(&refused);
 	cr_expect(strstr(logged(FRAGI_LOG_ERROR), "protocol 2.0"));
 	cr_expect_not_null(did(WRK_DO_DISCONNECT));
@@ -104,13 +105,14 @@ Test(worker_session, a_refusal_ends_it_with_the_sentence)
 Test(worker_session, a_missing_network_is_logged_every_10_s_and_goes_out_with_hello_and_beats)
 {
 	const struct fw_message *message;
-	struct wrk_event lost = {.kind = WRK_NETWORK, .text = "eth0 has no link"};
+	struct wrk_event lost = {.kind = WRK_EVENT_NETWORK, .text = "eth0 has no link"};
 
 	make(false);
 	step(lost);
 	cr_expect_str_eq(logged(FRAGI_LOG_WARN), "waiting for the network: eth0 has no link");
-	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
+	step((struct wrk_event){
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
 	message = sent(FW_HELLO);
 	cr_assert_not_null(message);
 	cr_expect_str_eq(message->hello.waits_for, "eth0 has no link");
@@ -126,7 +128,7 @@ Test(worker_session, a_missing_network_is_logged_every_10_s_and_goes_out_with_he
 	}
 	cr_expect_geq(now, 20000 * MS);
 	cr_expect_leq(now, 22000 * MS);
-	step((struct wrk_event){.kind = WRK_NETWORK});
+	step((struct wrk_event){.kind = WRK_EVENT_NETWORK});
 	cr_expect_str_eq(logged(FRAGI_LOG_INFO), "the network is there");
 	cr_assert(timers_until(now + 250 * MS, WRK_DO_SEND_DRIVER));
 	cr_expect_str_eq(sent(FW_BEAT)->beat.waits_for, "");
@@ -135,10 +137,11 @@ Test(worker_session, a_missing_network_is_logged_every_10_s_and_goes_out_with_he
 Test(worker_session, a_driver_that_does_not_answer_is_given_up)
 {
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	cr_assert(timers_until(now + WRK_CONNECT_NS, WRK_DO_DISCONNECT));
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
-	step((struct wrk_event){.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
+	step((struct wrk_event){
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
 	cr_assert(timers_until(now + FRAGI_DEAD_NS, WRK_DO_DISCONNECT));
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
 }
@@ -146,17 +149,17 @@ Test(worker_session, a_driver_that_does_not_answer_is_given_up)
 Test(worker_session, what_does_not_answer_hello_may_be_no_driver)
 {
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECT_FAILED,
+	step((struct wrk_event){.kind = WRK_EVENT_START});
+	step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
 				.connection = seen_connection,
 				.text = "connection refused"});
 	cr_assert_not_null(logged(FRAGI_LOG_INFO));
 	for (int i = 0; i < 2; i++) {
 		cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 		step((struct wrk_event){
-			.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
+			.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
 		step((struct wrk_event){
-			.kind = WRK_DRIVER_LOST,
+			.kind = WRK_EVENT_DRIVER_LOST,
 			.connection = seen_connection,
 			.text = "it sent \"SSH-2.0\", so it is not a frag program"});
 		if (i == 0)
@@ -175,15 +178,15 @@ Test(worker_session, events_of_an_old_connection_are_ignored)
 	start_attached(false);
 	old = seen_connection;
 	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .connection = old, .text = "connection reset"});
+		.kind = WRK_EVENT_DRIVER_LOST, .connection = old, .text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	cr_assert_neq(seen_connection, old);
 	attach();
 	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .connection = old, .text = "connection reset"});
+		.kind = WRK_EVENT_DRIVER_LOST, .connection = old, .text = "connection reset"});
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
 	step((struct wrk_event){
-		.kind = WRK_DRIVER_MESSAGE, .connection = old, .message = &welcome});
+		.kind = WRK_EVENT_DRIVER_MESSAGE, .connection = old, .message = &welcome});
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
 }
 
@@ -202,7 +205,7 @@ Test(worker_session, hosts_die_with_the_driver_and_the_worker_comes_back)
 {
 	start_attached(false);
 	spawn(1);
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "connection reset"});
 	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
@@ -221,7 +224,7 @@ Test(worker_session, an_exit_of_an_old_session_is_not_told_to_the_new_one)
 	start_attached(false);
 	spawn(1);
 	old = seen_host;
-	step((struct wrk_event){.kind = WRK_DRIVER_LOST,
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "connection reset"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
@@ -240,7 +243,7 @@ Test(worker_session, own_sleep_is_no_silence_of_others)
 	from_host(&beat);
 	from_driver(&beat);
 	now += 60000 * MS; /* stopped and continued */
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_TIMER}), 0);
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
 	cr_expect_null(did(WRK_DO_SIGNAL_HOST));
 	cr_expect_null(did(WRK_DO_DISCONNECT));
 	cr_assert(timers_until(now + 4000 * MS, WRK_DO_DISCONNECT), "silence from then on counts");
@@ -249,10 +252,11 @@ Test(worker_session, own_sleep_is_no_silence_of_others)
 Test(worker_session, own_sleep_before_the_welcome_is_no_silence_of_the_driver)
 {
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
+	step((struct wrk_event){
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
 	now += 60000 * MS;
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_TIMER}), 0);
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
 	cr_expect_null(did(WRK_DO_DISCONNECT));
 	cr_assert_not(timers_until(now + 2500 * MS, WRK_DO_DISCONNECT));
 	cr_assert(timers_until(now + 500 * MS, WRK_DO_DISCONNECT));
@@ -268,7 +272,7 @@ Test(worker_session, who_is_always_late_finds_the_dead_too)
 	from_driver(&beat);
 	for (int i = 0; i < 13; i++) { /* every timer is late by more than a beat */
 		now += 600 * MS;
-		cr_assert_eq(step((struct wrk_event){.kind = WRK_TIMER}), 0);
+		cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
 		killed = killed || did(WRK_DO_SIGNAL_HOST) != NULL;
 		dropped = dropped || did(WRK_DO_DISCONNECT) != NULL;
 	}
@@ -299,9 +303,10 @@ Test(worker_session, a_refusal_ends_it_with_a_code_of_the_documented_ones)
 
 		finish();
 		make(false);
-		step((struct wrk_event){.kind = WRK_START});
-		step((struct wrk_event){
-			.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+		step((struct wrk_event){.kind = WRK_EVENT_START});
+		step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
+					.connection = seen_connection,
+					.text = "127.0.0.1"});
 		from_driver(&refused);
 		cr_assert_not_null(did(WRK_DO_EXIT));
 		cr_expect_eq(did(WRK_DO_EXIT)->exit_code, codes[i][1]);
@@ -329,9 +334,9 @@ Test(worker_session, a_driver_that_ends_the_session_is_tried_again)
 Test(worker_session, who_answers_hello_with_something_else_is_no_driver)
 {
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	step((struct wrk_event){
-		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	from_driver(&beat);
 	cr_expect_not_null(did(WRK_DO_DISCONNECT));
 	cr_expect(strstr(logged(FRAGI_LOG_INFO), "it did not answer HELLO with WELCOME"));
@@ -341,12 +346,12 @@ Test(worker_session, who_answers_hello_with_something_else_is_no_driver)
 Test(worker_session, nothing_is_heard_before_the_connection_is_there_and_it_comes_once)
 {
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	from_driver(&welcome);
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_CONNECTING);
 	attach();
 	step((struct wrk_event){
-		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	cr_expect_null(sent(FW_HELLO));
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
 }
@@ -359,13 +364,16 @@ Test(worker_session, a_driver_that_does_not_welcome_is_given_up_in_this_workers_
 
 	slow.welcome.dead_ns = 60000 * MS;
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
-	step((struct wrk_event){.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
-	from_driver(&slow);
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	step((struct wrk_event){
-		.kind = WRK_DRIVER_LOST, .connection = seen_connection, .text = "end of file"});
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+	from_driver(&slow);
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "end of file"});
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
-	step((struct wrk_event){.kind = WRK_CONNECTED, .connection = seen_connection, .text = ""});
+	step((struct wrk_event){
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
 	from = now;
 	cr_assert(timers_until(now + 60000 * MS, WRK_DO_DISCONNECT));
 	cr_expect_eq(now - from, FRAGI_DEAD_NS);
@@ -375,17 +383,17 @@ Test(worker_session, a_driver_that_does_not_welcome_is_given_up_in_this_workers_
 Test(worker_session, the_line_about_the_network_is_the_last_one_when_it_is_there)
 {
 	make(false);
-	step((struct wrk_event){.kind = WRK_NETWORK, .text = "eth0 has no link"});
-	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_EVENT_NETWORK, .text = "eth0 has no link"});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	attach();
-	step((struct wrk_event){.kind = WRK_NETWORK});
+	step((struct wrk_event){.kind = WRK_EVENT_NETWORK});
 	cr_expect_str_eq(logged(FRAGI_LOG_INFO), "the network is there");
 	for (int64_t until = now + 60000 * MS; now < until;) {
 		cr_assert(timers_until(until, WRK_DO_SEND_DRIVER));
 		cr_assert_null(logged(FRAGI_LOG_WARN), "%s", logged(FRAGI_LOG_WARN));
 		from_driver(&beat);
 	}
-	step((struct wrk_event){.kind = WRK_NETWORK, .text = "eth0 has no link"});
+	step((struct wrk_event){.kind = WRK_EVENT_NETWORK, .text = "eth0 has no link"});
 	cr_expect_not_null(logged(FRAGI_LOG_WARN), "it is gone again");
 }
 
@@ -397,9 +405,9 @@ Test(worker_session, what_the_driver_asks_for_is_kept_within_reason)
 	quick.welcome.beat_ns = 1; /* would have it beat a billion times a second */
 	quick.welcome.dead_ns = 1;
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	step((struct wrk_event){
-		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	from_driver(&quick);
 	timers_until(now, WRK_DO_SEND_DRIVER);
 	from = now;
@@ -410,9 +418,9 @@ Test(worker_session, what_the_driver_asks_for_is_kept_within_reason)
 	slow.welcome.beat_ns = INT64_MAX / 2;
 	slow.welcome.dead_ns = INT64_MAX;
 	make(false);
-	step((struct wrk_event){.kind = WRK_START});
+	step((struct wrk_event){.kind = WRK_EVENT_START});
 	step((struct wrk_event){
-		.kind = WRK_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
 	from_driver(&slow);
 	timers_until(now, WRK_DO_SEND_DRIVER);
 	cr_assert_not(timers_until(now + 599000 * MS, WRK_DO_DISCONNECT));

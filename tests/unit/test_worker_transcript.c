@@ -64,22 +64,23 @@ static void note_time(int64_t ns)
 
 	while (wrk_core_deadline_ns(core) <= until) {
 		now = wrk_core_deadline_ns(core);
-		note_step("the timer", (struct wrk_event){.kind = WRK_TIMER});
+		note_step("the timer", (struct wrk_event){.kind = WRK_EVENT_TIMER});
 	}
 	now = until;
 }
 
 static void note_driver(const char *what, struct fw_message message)
 {
-	note_step(what, (struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
+	note_step(what, (struct wrk_event){.kind = WRK_EVENT_DRIVER_MESSAGE,
 					   .connection = seen_connection,
 					   .message = &message});
 }
 
 static void note_host(const char *what, struct fw_message message)
 {
-	note_step(what, (struct wrk_event){
-				.kind = WRK_HOST_MESSAGE, .host = seen_host, .message = &message});
+	note_step(what, (struct wrk_event){.kind = WRK_EVENT_HOST_MESSAGE,
+					   .host = seen_host,
+					   .message = &message});
 }
 
 static void come_up(bool once)
@@ -87,18 +88,19 @@ static void come_up(bool once)
 	grace_ns = 500 * MS;
 	make(once);
 	transcript_begin();
-	note_step("it starts", (struct wrk_event){.kind = WRK_START});
-	note_step("the driver is not there", (struct wrk_event){.kind = WRK_CONNECT_FAILED,
+	note_step("it starts", (struct wrk_event){.kind = WRK_EVENT_START});
+	note_step("the driver is not there", (struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
 								.connection = seen_connection,
 								.text = "connection refused"});
 	note_time(200 * MS);
-	note_step("it is there", (struct wrk_event){.kind = WRK_CONNECTED,
+	note_step("it is there", (struct wrk_event){.kind = WRK_EVENT_CONNECTED,
 						    .connection = seen_connection,
 						    .text = "10.0.0.2"});
 	note_driver("it answers", welcome);
 	note_driver("a host is wanted", create_of(7, 1, 1));
-	note_step("it is there",
-		  (struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711});
+	note_step(
+		"it is there",
+		(struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711});
 }
 
 /* Its operators are tx and detect. */
@@ -119,8 +121,9 @@ static void note_sample(uint64_t ticks)
 	struct fw_op_stats ops[2] = {{.ticks = ticks}, {.ticks = 17, .running = true}};
 	struct fw_host_stats stats = {.ops = ops, .op_count = 2};
 
-	note_step("its page is read",
-		  (struct wrk_event){.kind = WRK_HOST_SAMPLED, .host = seen_host, .stats = &stats});
+	note_step("its page is read", (struct wrk_event){.kind = WRK_EVENT_HOST_SAMPLED,
+							 .host = seen_host,
+							 .stats = &stats});
 }
 
 static void note_exit(int status, int number, const char *core_file)
@@ -135,8 +138,9 @@ static void note_exit(int status, int number, const char *core_file)
 				       .lines = lines,
 				       .line_count = 2};
 
-	note_step("the host is gone",
-		  (struct wrk_event){.kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how});
+	note_step("the host is gone", (struct wrk_event){.kind = WRK_EVENT_HOST_EXITED,
+							 .host = seen_host,
+							 .exited = &how});
 }
 
 static const char in_order[] =
@@ -270,15 +274,16 @@ Test(worker_transcript, a_host_that_crashes_and_a_driver_that_goes, .fini = fini
 	transcript_forget();
 	note_exit(0, SIGSEGV, "its core file is /tmp/core");
 	note_driver("another one is wanted", create_of(8, 2, 1));
-	note_step("it is there",
-		  (struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4712});
+	note_step(
+		"it is there",
+		(struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4712});
 	note_driver("an old epoch is wanted", create_of(8, 2, 1));
-	note_step("the driver goes", (struct wrk_event){.kind = WRK_DRIVER_LOST,
+	note_step("the driver goes", (struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 							.connection = seen_connection,
 							.text = "end of file"});
 	note_time(200 * MS);
 	note_exit(0, SIGKILL, NULL);
-	note_step("told to end", (struct wrk_event){.kind = WRK_STOP});
+	note_step("told to end", (struct wrk_event){.kind = WRK_EVENT_STOP});
 	transcript_expect(crash);
 }
 
@@ -332,12 +337,13 @@ Test(worker_transcript, a_host_that_says_nothing_and_a_worker_that_is_told_to_en
 	note("3 s of silence");
 	note_exit(0, SIGKILL, NULL);
 	note_driver("another one is wanted", create_of(8, 2, 1));
-	note_step("it is there",
-		  (struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4712});
-	note_step("told to end", (struct wrk_event){.kind = WRK_STOP});
+	note_step(
+		"it is there",
+		(struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4712});
+	note_step("told to end", (struct wrk_event){.kind = WRK_EVENT_STOP});
 	note_driver("another one is wanted", create_of(9, 1, 1));
 	note_time(600 * MS);
-	note_step("told again", (struct wrk_event){.kind = WRK_STOP});
+	note_step("told again", (struct wrk_event){.kind = WRK_EVENT_STOP});
 	note_exit(0, SIGKILL, NULL);
 	transcript_expect(silent);
 }

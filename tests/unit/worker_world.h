@@ -127,15 +127,16 @@ static inline const char *logged_of(enum fragi_log_level level)
 
 static inline void from_driver(const struct fw_message *message)
 {
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_DRIVER_MESSAGE,
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_DRIVER_MESSAGE,
 					     .connection = seen_connection,
 					     .message = message}),
 		     0);
 }
 static inline void from_host(const struct fw_message *message)
 {
-	cr_assert_eq(step((struct wrk_event){
-			     .kind = WRK_HOST_MESSAGE, .host = seen_host, .message = message}),
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_HOST_MESSAGE,
+					     .host = seen_host,
+					     .message = message}),
 		     0);
 }
 
@@ -144,7 +145,7 @@ static inline bool timers_until(int64_t until, enum wrk_action_kind kind)
 {
 	while (wrk_core_deadline_ns(core) <= until) {
 		now = wrk_core_deadline_ns(core);
-		cr_assert_eq(step((struct wrk_event){.kind = WRK_TIMER}), 0);
+		cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
 		if (did(kind) != NULL)
 			return true;
 	}
@@ -164,7 +165,7 @@ static const struct fw_message beat = {.kind = FW_BEAT};
 
 static inline void attach(void)
 {
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_CONNECTED,
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
 					     .connection = seen_connection,
 					     .text = "127.0.0.1"}),
 		     0);
@@ -175,7 +176,7 @@ static inline void attach(void)
 static inline void start_attached(bool once)
 {
 	make(once);
-	cr_assert_eq(step((struct wrk_event){.kind = WRK_START}), 0);
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_START}), 0);
 	attach();
 }
 static inline struct fw_message create_of(uint64_t run, uint32_t host, uint64_t epoch)
@@ -195,9 +196,9 @@ static inline void spawn(uint64_t epoch)
 	from_driver(&create);
 	cr_assert_not_null(did(WRK_DO_SPAWN));
 	cr_assert_eq(did(WRK_DO_SPAWN)->message, &create);
-	cr_assert_eq(
-		step((struct wrk_event){.kind = WRK_HOST_SPAWNED, .host = seen_host, .pid = 4711}),
-		0);
+	cr_assert_eq(step((struct wrk_event){
+			     .kind = WRK_EVENT_HOST_SPAWNED, .host = seen_host, .pid = 4711}),
+		     0);
 	cr_assert_eq(wrk_core_host_state(core, seen_host), WRK_HOST_UP);
 }
 static inline struct fw_message host_frame(enum fw_kind kind)
@@ -228,7 +229,7 @@ static inline void exited(int status, int number, bool page)
 				 .line_count = 1};
 
 	cr_assert_eq(step((struct wrk_event){
-			     .kind = WRK_HOST_EXITED, .host = seen_host, .exited = &how}),
+			     .kind = WRK_EVENT_HOST_EXITED, .host = seen_host, .exited = &how}),
 		     0);
 }
 

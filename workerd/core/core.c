@@ -188,36 +188,36 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 					  real_now_ns);
 
 	switch (event->kind) {
-	case WRK_START:
-	case WRK_CONNECTED:
-	case WRK_CONNECT_FAILED:
-	case WRK_DRIVER_MESSAGE:
-	case WRK_DRIVER_LOST:
+	case WRK_EVENT_START:
+	case WRK_EVENT_CONNECTED:
+	case WRK_EVENT_CONNECT_FAILED:
+	case WRK_EVENT_DRIVER_MESSAGE:
+	case WRK_EVENT_DRIVER_LOST:
 		wrk_session_event(core, event, now_ns, actions);
 		break;
-	case WRK_HOST_SPAWNED:
-	case WRK_HOST_FAILED:
-	case WRK_HOST_MESSAGE:
-	case WRK_HOST_CONNECTION_LOST:
-	case WRK_HOST_SAMPLED:
-	case WRK_HOST_EXITED:
+	case WRK_EVENT_HOST_SPAWNED:
+	case WRK_EVENT_HOST_FAILED:
+	case WRK_EVENT_HOST_MESSAGE:
+	case WRK_EVENT_HOST_CONNECTION_LOST:
+	case WRK_EVENT_HOST_SAMPLED:
+	case WRK_EVENT_HOST_EXITED:
 		wrk_host_event(core, event, now_ns, actions);
 		break;
-	case WRK_NETWORK:
+	case WRK_EVENT_NETWORK:
 		core_network(core, event->text, now_ns, actions);
 		break;
-	case WRK_TIMER:
+	case WRK_EVENT_TIMER:
 		if (core->session != WRK_SESSION_ENDED)
 			core_timer(core, now_ns, actions);
 		break;
-	case WRK_STOP:
+	case WRK_EVENT_STOP:
 		core_stop(core, now_ns, actions);
 		break;
 	}
 	core->deadline_ns = core_deadline(core);
 	if (actions->out_of_memory)
 		return -ENOMEM;
-	assert((event->kind != WRK_TIMER || core->deadline_ns > now_ns) &&
+	assert((event->kind != WRK_EVENT_TIMER || core->deadline_ns > now_ns) &&
 	       "what was due has been done");
 	core_check(core, now_ns);
 	return 0;

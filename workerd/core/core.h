@@ -64,24 +64,24 @@ struct wrk_config {
 };
 
 enum wrk_event_kind {
-	WRK_START,
-	WRK_CONNECTED,            /* connection, text: the local address */
-	WRK_CONNECT_FAILED,       /* connection, text: why */
-	WRK_DRIVER_MESSAGE,       /* connection, message */
-	WRK_DRIVER_LOST,          /* connection, text: why; the connection is closed already */
-	WRK_HOST_SPAWNED,         /* host, pid */
-	WRK_HOST_FAILED,          /* host, text: why it could not be spawned */
-	WRK_HOST_MESSAGE,         /* host, message */
-	WRK_HOST_CONNECTION_LOST, /* host, text: end of file or a broken frame on its socket; cut */
-	WRK_HOST_SAMPLED,         /* host, stats */
-	WRK_HOST_EXITED,          /* host, exited; after all its messages */
-	WRK_NETWORK,              /* text: why no host can reach others yet; NULL: they can */
-	WRK_TIMER,                /* the deadline has come */
+	WRK_EVENT_START,
+	WRK_EVENT_CONNECTED,      /* connection, text: the local address */
+	WRK_EVENT_CONNECT_FAILED, /* connection, text: why */
+	WRK_EVENT_DRIVER_MESSAGE, /* connection, message */
+	WRK_EVENT_DRIVER_LOST,    /* connection, text: why; the connection is closed already */
+	WRK_EVENT_HOST_SPAWNED,   /* host, pid */
+	WRK_EVENT_HOST_FAILED,    /* host, text: why it could not be spawned */
+	WRK_EVENT_HOST_MESSAGE,   /* host, message */
+	WRK_EVENT_HOST_CONNECTION_LOST, /* host, text: end of file, or a broken frame; cut */
+	WRK_EVENT_HOST_SAMPLED,         /* host, stats */
+	WRK_EVENT_HOST_EXITED,          /* host, exited; after all its messages */
+	WRK_EVENT_NETWORK,              /* text: why no host can reach others yet; NULL: they can */
+	WRK_EVENT_TIMER,                /* the deadline has come */
 	/*
 	 * SIGINT, SIGTERM: whoever ends the workers usually ends the driver too, so it gets a
 	 * moment to stop the hosts in order. The second one: at once.
 	 */
-	WRK_STOP,
+	WRK_EVENT_STOP,
 };
 struct wrk_exited {
 	int status, signal;    /* exit status, or signal that ended it (0: none) */
@@ -145,7 +145,7 @@ void wrk_core_destroy(struct wrk_core *core); /* NULL is accepted */
  */
 int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		  struct wrk_actions *actions);
-/* When WRK_TIMER is due; INT64_MAX: never. */
+/* When WRK_EVENT_TIMER is due; INT64_MAX: never. */
 int64_t wrk_core_deadline_ns(const struct wrk_core *core);
 
 /* For shells and tests. */

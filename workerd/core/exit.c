@@ -73,7 +73,7 @@ static enum fragi_failure exit_cause(const struct wrk_host *host, const struct w
 {
 	const char *abbreviation = exited->signal > 0 ? sigabbrev_np(exited->signal) : NULL;
 
-	if (host->stop_ordered && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED &&
+	if (host->stop_requested && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED &&
 	    host->why_failure == FRAGI_FAILURE_NONE)
 		return FRAGI_FAILURE_NONE;
 	if (ended_by_worker(host, exited)) {

@@ -33,7 +33,7 @@ static void host_check(const void *object)
 		return;
 	assert(host->application != NULL);
 	assert(host->state != WRK_HOST_KILLED || host->kill_at_ns == INT64_MAX);
-	assert((host->state != WRK_HOST_STOPPING || host->stop_ordered || host->ended_here) &&
+	assert((host->state != WRK_HOST_STOPPING || host->stop_requested || host->ended_here) &&
 	       "it is stopped for its driver, or for this worker");
 	assert(!host->ending || host->state == WRK_HOST_STOPPING || host->state == WRK_HOST_KILLED);
 	assert(!host->exit_reported && "what is gone is forgotten");
@@ -142,7 +142,7 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 	for (uint32_t i = 0; i < core->slot_count; i++) {
 		struct wrk_host *host = &core->hosts[i];
 
-		if (host->state == WRK_HOST_NONE || host->stop_ordered)
+		if (host->state == WRK_HOST_NONE || host->stop_requested)
 			continue;
 		count++;
 		host->ended_here = true;
@@ -303,8 +303,8 @@ static void take_failure(struct wrk_core *core, struct wrk_host *host,
 	take_result(core, fragi_failure_exit(failure->code));
 }
 
-void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
-		    struct wrk_actions *actions)
+void wrk_host_request(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
+		      struct wrk_actions *actions)
 {
 	struct wrk_host *host = host_by_number(core, message->run, message->host);
 
@@ -317,7 +317,7 @@ void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int
 		return;
 	}
 	if (message->kind == FW_HOST_STOP || message->kind == FW_HOST_KILL)
-		host->stop_ordered = true;
+		host->stop_requested = true;
 	if (message->kind == FW_HOST_STOP)
 		take_result(core, message->stop.exit_code);
 	if (message->kind == FW_HOST_KILL) {
@@ -465,7 +465,7 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 	if (host == NULL)
 		return;
 	switch (event->kind) {
-	case WRK_HOST_SPAWNED:
+	case WRK_EVENT_HOST_SPAWNED:
 		host->pid = event->pid;
 		host->heard_ns = now_ns;
 		wrk_log_of(actions, FRAGI_LOG_INFO, host->application, "runs %s (fraghost %d)",
@@ -475,7 +475,7 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		else /* killed before it was there */
 			host_signal(host, SIGKILL, actions);
 		break;
-	case WRK_HOST_FAILED:
+	case WRK_EVENT_HOST_FAILED:
 		wrk_log_of(actions, FRAGI_LOG_ERROR, host->application, "%s", event->text);
 		take_result(core, fragi_failure_exit(FRAGI_FAILURE_HOST_NOT_STARTED));
 		if (host->connection == core->connection)
@@ -488,15 +488,15 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 				actions);
 		host_gone(core, host, actions);
 		break;
-	case WRK_HOST_MESSAGE:
+	case WRK_EVENT_HOST_MESSAGE:
 		if (host->state != WRK_HOST_UP && host->state != WRK_HOST_STOPPING)
 			break;
 		host_frame(core, host, event->message, now_ns, actions);
 		assert(host->heard_ns == now_ns && "whatever comes shows that it lives");
 		break;
-	case WRK_HOST_CONNECTION_LOST: /* its exit follows, unless it closed the socket itself */
+	case WRK_EVENT_HOST_CONNECTION_LOST: /* its exit follows, or it closed the socket */
 		if (host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING) {
-			if (!host->stop_ordered && host->why_failure == FRAGI_FAILURE_NONE) {
+			if (!host->stop_requested && host->why_failure == FRAGI_FAILURE_NONE) {
 				note_why(host, FRAGI_FAILURE_PROTOCOL, event->text);
 				host->cut = event->cut;
 			}
@@ -504,10 +504,10 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 				host->kill_at_ns = now_ns + core->beat_ns;
 		}
 		break;
-	case WRK_HOST_SAMPLED:
+	case WRK_EVENT_HOST_SAMPLED:
 		report_stats(core, host, event->stats, false, actions);
 		break;
-	case WRK_HOST_EXITED:
+	case WRK_EVENT_HOST_EXITED:
 		host_exited(core, host, event->exited, actions);
 		break;
 	default:

@@ -288,7 +288,7 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 	case FW_HOST_START:
 	case FW_HOST_STOP:
 	case FW_HOST_KILL:
-		wrk_host_order(core, message, now_ns, actions);
+		wrk_host_request(core, message, now_ns, actions);
 		break;
 	default:
 		session_drop(core, false,
@@ -310,7 +310,7 @@ static const char *explain_loss(const struct wrk_core *core, const char *why,
 void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		       struct wrk_actions *actions)
 {
-	if (event->kind == WRK_START) {
+	if (event->kind == WRK_EVENT_START) {
 		session_connect(core, now_ns, actions);
 		return;
 	}
@@ -318,15 +318,15 @@ void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int
 	    core->session == WRK_SESSION_BACKOFF)
 		return; /* of a connection that was given up */
 	switch (event->kind) {
-	case WRK_CONNECTED:
+	case WRK_EVENT_CONNECTED:
 		if (core->session == WRK_SESSION_CONNECTING)
 			session_hello(core, event->text, now_ns, actions);
 		break;
-	case WRK_CONNECT_FAILED:
-	case WRK_DRIVER_LOST:
+	case WRK_EVENT_CONNECT_FAILED:
+	case WRK_EVENT_DRIVER_LOST:
 		session_drop(core, true, explain_loss(core, event->text, actions), now_ns, actions);
 		break;
-	case WRK_DRIVER_MESSAGE:
+	case WRK_EVENT_DRIVER_MESSAGE:
 		if (core->session != WRK_SESSION_CONNECTING)
 			session_frame(core, event->message, now_ns, actions);
 		break;

@@ -14,14 +14,14 @@ struct wrk_host {
 	uint64_t connection; /* of the session that made it: only that one hears of it */
 	enum wrk_host_state state;
 	int pid;
-	int64_t heard_ns;   /* last frame of its control thread */
-	int64_t kill_at_ns; /* when patience ends; INT64_MAX: not waiting */
-	bool stop_ordered;  /* somebody asked it to drain or to end */
-	bool ending;        /* ... to end: an exit with 0 is in order */
-	bool ended_here;    /* by this workerd, which was asked to end */
-	bool done;          /* all its operators are */
-	bool failed;        /* it reported a failure itself */
-	bool exit_reported; /* nothing about it follows */
+	int64_t heard_ns;    /* last frame of its control thread */
+	int64_t kill_at_ns;  /* when patience ends; INT64_MAX: not waiting */
+	bool stop_requested; /* somebody asked it to drain or to end */
+	bool ending;         /* ... to end: an exit with 0 is in order */
+	bool ended_here;     /* by this workerd, which was asked to end */
+	bool done;           /* all its operators are */
+	bool failed;         /* it reported a failure itself */
+	bool exit_reported;  /* nothing about it follows */
 	/* why this workerd ended it; NONE, empty: it did not, or because somebody asked for it */
 	enum fragi_failure why_failure;
 	char why[256];
@@ -65,7 +65,7 @@ struct wrk_core {
 	struct wrk_past past[WRK_PAST_MAX];
 	uint32_t past_next;
 
-	int stops;              /* WRK_STOP so far */
+	int stops;              /* WRK_EVENT_STOP so far */
 	int64_t grace_until_ns; /* hosts are left to the driver; INT64_MAX: not */
 	int64_t stop_at_ns;     /* when stopping has lasted too long */
 	bool served;            /* --once: an application was taken */
@@ -107,8 +107,8 @@ extern const struct fragi_machine wrk_host_machine;
 void wrk_host_create(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
 		     struct wrk_actions *actions);
 /* A frame of the driver for a host. */
-void wrk_host_order(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
-		    struct wrk_actions *actions);
+void wrk_host_request(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
+		      struct wrk_actions *actions);
 void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		    struct wrk_actions *actions);
 void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk_actions *actions);

@@ -118,7 +118,7 @@ static void *prepare_main(void *arg)
 	return NULL;
 }
 
-/* Keeps what the run needs of the order. */
+/* Keeps what the run needs of the request. */
 static int take_create(struct host_work *work, const struct fw_host_create *create)
 {
 	int r = fragi_source_unpack(create->source, create->source_bytes, &work->source);
@@ -140,7 +140,7 @@ static int take_create(struct host_work *work, const struct fw_host_create *crea
 void host_work_prepare(struct host_work *work, const struct host_action *action)
 {
 	const char *root = getenv("FRAG_APP_ROOT");
-	int r = take_create(work, &action->order->create);
+	int r = take_create(work, &action->request->create);
 
 	begin(work, HOST_DO_PREPARE);
 	if (r < 0) {
@@ -154,23 +154,23 @@ void host_work_prepare(struct host_work *work, const struct host_action *action)
 	work->config = (struct fragi_run_config){
 		.fragments = work->fragments,
 		.ledger_fd = work->ledger_fd,
-		.host = action->order->host,
-		.epoch = action->order->epoch,
+		.host = action->request->host,
+		.epoch = action->request->epoch,
 		.beat_ns = action->beat_ns,
 		.dead_ns = action->dead_ns,
 	};
 	start_thread(work, prepare_main);
 }
 
-void host_work_wire(struct host_work *work, struct fw_message *order)
+void host_work_wire(struct host_work *work, struct fw_message *request)
 {
-	const struct fw_host_wire *wire = &order->wire;
+	const struct fw_host_wire *wire = &request->wire;
 	struct fragi_run_peer *peers;
 	struct fragi_run_edge *edges;
 	struct fragi_arena arena = {0};
 
 	begin(work, HOST_DO_WIRE);
-	work->wire = order;
+	work->wire = request;
 	work->result = host_tables_wire(wire, &arena, &peers, &edges);
 	if (work->result < 0)
 		frag_err_set(&work->err, work->result, "cannot take in the edges of this host: %s",

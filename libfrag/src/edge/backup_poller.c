@@ -21,7 +21,8 @@
 
 static bool should_leave(const struct fragi_pump *pump)
 {
-	return atomic_load(&pump->driver) != FRAGI_DRIVER_BACKUP || atomic_load(&pump->backup_stop);
+	return atomic_load(&pump->driving_thread) != FRAGI_DRIVING_BACKUP ||
+	       atomic_load(&pump->backup_stop);
 }
 
 /* Either it sees a waiter that has taken over, or the waiter sees the mark as it leaves. */
@@ -105,8 +106,8 @@ static void *backup_main(void *arg)
 	while (!atomic_load(&pump->backup_stop)) {
 		if (idle_ticks >= REST_TICKS) {
 			atomic_store(&pump->backup_rests, true);
-			/* A driver that left before it could see the mark counts as activity. */
-			if (atomic_load(&pump->driver) == FRAGI_DRIVER_WAITER &&
+			/* A thread that drove and left before it saw the mark is activity. */
+			if (atomic_load(&pump->driving_thread) == FRAGI_DRIVING_WAITER &&
 			    !atomic_load(&pump->backup_stop))
 				fragi_futex_wait(&pump->backup_key, key, INT64_MAX);
 			atomic_store(&pump->backup_rests, false);
@@ -117,17 +118,20 @@ static void *backup_main(void *arg)
 		}
 		key = atomic_load(&pump->backup_key); /* a hint from here on ends the next sleep */
 		seen = atomic_load(&pump->turns);
-		none = FRAGI_DRIVER_NONE;
-		if (atomic_load(&pump->driver) == FRAGI_DRIVER_NONE &&
+		none = FRAGI_DRIVING_NONE;
+		if (atomic_load(&pump->driving_thread) == FRAGI_DRIVING_NONE &&
 		    (atomic_exchange(&pump->hinted, false) || seen == turns) &&
-		    atomic_compare_exchange_strong(&pump->driver, &none, FRAGI_DRIVER_BACKUP)) {
+		    atomic_compare_exchange_strong(&pump->driving_thread, &none,
+						   FRAGI_DRIVING_BACKUP)) {
 			backup_drive(pump);
-			none = FRAGI_DRIVER_BACKUP;
-			atomic_compare_exchange_strong(&pump->driver, &none, FRAGI_DRIVER_NONE);
+			none = FRAGI_DRIVING_BACKUP;
+			atomic_compare_exchange_strong(&pump->driving_thread, &none,
+						       FRAGI_DRIVING_NONE);
 		}
-		idle_ticks = seen == turns && atomic_load(&pump->driver) == FRAGI_DRIVER_WAITER
-				     ? idle_ticks + 1
-				     : 0;
+		idle_ticks =
+			seen == turns && atomic_load(&pump->driving_thread) == FRAGI_DRIVING_WAITER
+				? idle_ticks + 1
+				: 0;
 		turns = seen;
 	}
 	return NULL;

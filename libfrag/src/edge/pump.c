@@ -15,9 +15,9 @@
 #include <base/log.h>
 
 /*
- * Who drives. A waiting thread that finds no other waiter driving becomes the driver: it makes
- * progress, and sleeps on the fd. The backup poller drives only while no waiter does; a waiter
- * takes the role over without a signal, and the backup poller notices at its next event or poll.
+ * Who drives. A waiting thread that finds no other waiter driving drives: it makes progress, and
+ * sleeps on the fd. The backup poller drives only while no waiter does; a waiter takes the role
+ * over without a signal, and the backup poller notices at its next event or poll.
  *
  * Sleep against wake. A sleeper raises `sleepers`, executes a full fence, asks has_work once more,
  * and sleeps on a futex whose key it had read before, or on the fd. A thread that publishes work
@@ -220,7 +220,7 @@ void fragi_pump_poke_one(struct fragi_pump *pump)
 		return;
 	on_fd = atomic_load(&pump->fd_sleepers);
 	atomic_fetch_add(&pump->poke_key, 1);
-	/* The driver is left to drive when there is another. */
+	/* The thread that drives goes on when it is another one. */
 	if (atomic_load(&pump->sleepers) > on_fd || on_fd == 0)
 		fragi_futex_wake(&pump->poke_key, 1);
 	else
@@ -230,7 +230,7 @@ void fragi_pump_poke_one(struct fragi_pump *pump)
 void fragi_pump_hint(struct fragi_pump *pump)
 {
 	if (!pump->backup_started ||
-	    atomic_load_explicit(&pump->driver, memory_order_relaxed) != FRAGI_DRIVER_NONE)
+	    atomic_load_explicit(&pump->driving_thread, memory_order_relaxed) != FRAGI_DRIVING_NONE)
 		return;
 	atomic_store(&pump->hinted, true);
 	atomic_fetch_add(&pump->backup_key, 1);
@@ -308,7 +308,7 @@ int64_t fragi_pump_bounded(const struct fragi_pump *pump, int64_t until_ns, int6
 	return pump->safety_ns == INT64_MAX ? until_ns : earlier(until_ns, now_ns + LOOK_AGAIN_NS);
 }
 
-/* Makes rounds until there is something to do. The caller has made itself the driver. */
+/* Makes rounds until there is something to do. The caller has made itself the driving thread. */
 static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(void *arg), void *arg)
 {
 	int64_t now = fragi_now_ns(), busy_ns = now, deadline;
@@ -372,12 +372,13 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 	}
 }
 
-static bool become_driver(struct fragi_pump *pump)
+static bool begin_driving(struct fragi_pump *pump)
 {
-	uint32_t seen = atomic_load(&pump->driver);
+	uint32_t seen = atomic_load(&pump->driving_thread);
 
-	while (seen != FRAGI_DRIVER_WAITER) {
-		if (atomic_compare_exchange_weak(&pump->driver, &seen, FRAGI_DRIVER_WAITER)) {
+	while (seen != FRAGI_DRIVING_WAITER) {
+		if (atomic_compare_exchange_weak(&pump->driving_thread, &seen,
+						 FRAGI_DRIVING_WAITER)) {
 			fragi_count(&pump->turns, 1);
 			return true;
 		}
@@ -388,7 +389,7 @@ static bool become_driver(struct fragi_pump *pump)
 /* Back to compute: from now on the backup poller's tick counts. */
 static void leave_driving(struct fragi_pump *pump)
 {
-	atomic_store(&pump->driver, FRAGI_DRIVER_NONE);
+	atomic_store(&pump->driving_thread, FRAGI_DRIVING_NONE);
 	/* It still sleeps for an event of which this thread has had the wake-up. */
 	if (atomic_load(&pump->backup_on_fd))
 		wake_on_fd(pump);
@@ -440,15 +441,15 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 			futex_sleep(pump, poked, until_ns, has_work, arg);
 		return;
 	}
-	if (become_driver(pump)) {
+	if (begin_driving(pump)) {
 		drive(pump, until_ns, has_work, arg);
 		leave_driving(pump);
 		return;
 	}
 	/*
 	 * Another thread drives, and may sleep: a last round, for what operators on this thread
-	 * have left to send. Should the driver go to compute, this thread takes over at its tick,
-	 * as the backup poller would.
+	 * have left to send. Should the driving thread go to compute, this thread takes over at its
+	 * tick, as the backup poller would.
 	 */
 	fragi_pump_progress(pump);
 	futex_sleep(pump, poked, fragi_pump_bounded(pump, until_ns, fragi_now_ns()), has_work, arg);

@@ -15,10 +15,10 @@
 #define FRAGI_PUMP_TICK_NS INT64_C(10000000) /* of the backup poller */
 #define FRAGI_PUMP_DISPOSE_MAX 64
 
-enum fragi_pump_driver {
-	FRAGI_DRIVER_NONE,
-	FRAGI_DRIVER_WAITER,
-	FRAGI_DRIVER_BACKUP,
+enum fragi_pump_driving {
+	FRAGI_DRIVING_NONE,
+	FRAGI_DRIVING_WAITER,
+	FRAGI_DRIVING_BACKUP,
 };
 
 struct fragi_pump {
@@ -39,8 +39,8 @@ struct fragi_pump {
 	/* submitted work, newest first */
 	_Alignas(64) _Atomic(struct fragi_pump_work *) submitted;
 	/* sleepers */
-	_Alignas(64) _Atomic uint32_t driver; /* enum fragi_pump_driver */
-	_Atomic uint32_t sleepers;            /* on the futex, on the fd: all that poke must wake */
+	_Alignas(64) _Atomic uint32_t driving_thread; /* enum fragi_pump_driving */
+	_Atomic uint32_t sleepers; /* on the futex, on the fd: all that poke must wake */
 	_Atomic uint32_t fd_sleepers;
 	_Atomic uint32_t fd_wakes; /* how often it was poked */
 	_Atomic uint32_t poke_key; /* futex */
@@ -50,7 +50,7 @@ struct fragi_pump {
 	_Atomic bool backup_rests; /* sleeps without a tick */
 	_Atomic bool backup_on_fd; /* sleeps on the fd, or is about to */
 	_Atomic bool hinted;
-	_Atomic uint64_t turns; /* how often a waiter became the driver */
+	_Atomic uint64_t turns; /* how often a waiter became the driving thread */
 	bool backup_started;
 	pthread_t backup;
 };

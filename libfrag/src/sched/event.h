@@ -32,9 +32,9 @@
 #define STREAK_MAX 16u
 #define THREADS_MAX 1024u
 
-struct worker {
+struct event_thread {
 	struct fragi_sched_thread here; /* first */
-	pthread_t thread;
+	pthread_t pthread;
 	bool created;
 	/* inside a tick: operators that it notifies are collected in held */
 	bool holding;
@@ -53,8 +53,8 @@ struct worker {
 
 struct event {
 	struct fragi_sched base;
-	struct worker *workers;
-	uint32_t worker_count;
+	struct event_thread *threads;
+	uint32_t thread_count;
 	/* the limits above, in stamps */
 	uint64_t wake_stamps, lasting_stamps, lasting_backlog_stamps, long_stamps, hint_stamps,
 		batch_stamps;
@@ -161,6 +161,6 @@ void fragi_event_timers_fire(struct event *event, int64_t now_ns);
 /* Returns whether every thread is idle, nothing is queued and no timer is armed. */
 bool fragi_event_at_rest_locked(const struct event *event);
 /* Waits until there may be work. */
-void fragi_event_idle(struct event *event, struct worker *worker);
+void fragi_event_idle(struct event *event, struct event_thread *thread);
 
 #endif

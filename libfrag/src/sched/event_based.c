@@ -46,34 +46,34 @@ static __attribute__((noinline)) void queue_from_outside(struct fragi_exec *exec
 static void event_notify(void *arg)
 {
 	struct fragi_exec *exec = arg;
-	struct worker *worker = (struct worker *)fragi_sched_here;
+	struct event_thread *thread = (struct event_thread *)fragi_sched_here;
 
 	if (atomic_fetch_or_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel) != 0)
 		return;
 	if (__builtin_expect(
-		    worker == NULL || worker->here.sched != exec->sched || !worker->holding, 0)) {
+		    thread == NULL || thread->here.sched != exec->sched || !thread->holding, 0)) {
 		queue_from_outside(exec);
 		return;
 	}
 	exec->next = NULL;
-	*worker->held_end = exec;
-	worker->held_end = &exec->next;
+	*thread->held_end = exec;
+	thread->held_end = &exec->next;
 }
 
 /*
  * Returns CLOCK_MONOTONIC at the thread's latest stamp, without a system call. The base is
  * corrected ten times a second.
  */
-static int64_t worker_now_ns(struct worker *worker)
+static int64_t thread_now_ns(struct event_thread *thread)
 {
-	uint64_t since_ns = fragi_stamp_diff_ns(worker->base_stamp, worker->here.stamp);
+	uint64_t since_ns = fragi_stamp_diff_ns(thread->base_stamp, thread->here.stamp);
 
 	if (since_ns > 100000000) {
-		worker->base_ns = fragi_now_ns();
-		worker->base_stamp = worker->here.stamp = fragi_stamp();
-		return worker->base_ns;
+		thread->base_ns = fragi_now_ns();
+		thread->base_stamp = thread->here.stamp = fragi_stamp();
+		return thread->base_ns;
 	}
-	return worker->base_ns + (int64_t)since_ns;
+	return thread->base_ns + (int64_t)since_ns;
 }
 
 /* Work. */
@@ -114,7 +114,7 @@ static void wake_for_long_tick(struct event *event, const struct fragi_exec *exe
 	enum wake_target target = WAKE_NOBODY;
 
 	if (__builtin_expect(length < event->long_stamps, 1) &&
-	    (event->worker_count == 1 ||
+	    (event->thread_count == 1 ||
 	     atomic_load_explicit(&event->queued, memory_order_relaxed) == 0))
 		return;
 	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&
@@ -130,10 +130,10 @@ static void wake_for_long_tick(struct event *event, const struct fragi_exec *exe
 }
 
 /* Ticks an operator while it is ready, for BATCH_NS at most. Returns its last answer. */
-static inline enum frag_ready tick_while_ready(struct event *event, struct worker *worker,
+static inline enum frag_ready tick_while_ready(struct event *event, struct event_thread *thread,
 					       struct fragi_exec *exec)
 {
-	uint64_t begin = worker->here.stamp, start, length;
+	uint64_t begin = thread->here.stamp, start, length;
 	enum frag_ready ready;
 	bool over = false;
 	int r;
@@ -142,10 +142,10 @@ static inline enum frag_ready tick_while_ready(struct event *event, struct worke
 		ready = fragi_exec_ready(exec);
 		if (ready != FRAG_READY || over)
 			return ready;
-		wake_for_long_tick(event, exec, worker->here.stamp);
-		start = worker->here.stamp;
-		r = fragi_exec_tick(exec, worker->here.current, start, &worker->here.stamp);
-		length = worker->here.stamp - start;
+		wake_for_long_tick(event, exec, thread->here.stamp);
+		start = thread->here.stamp;
+		r = fragi_exec_tick(exec, thread->here.current, start, &thread->here.stamp);
+		length = thread->here.stamp - start;
 		exec->peak = length >= exec->peak ? length : exec->peak - (exec->peak >> 4);
 		if (__builtin_expect(r < 0, 0)) {
 			fragi_sched_fail(&event->base, exec, FRAGI_CALL_COMPUTE, r);
@@ -153,7 +153,7 @@ static inline enum frag_ready tick_while_ready(struct event *event, struct worke
 		}
 		if (__builtin_expect(r == FRAG_DONE, 0))
 			return FRAG_NEVER;
-		over = worker->here.stamp - begin + exec->peak > event->batch_stamps;
+		over = thread->here.stamp - begin + exec->peak > event->batch_stamps;
 	}
 }
 
@@ -161,21 +161,22 @@ static inline enum frag_ready tick_while_ready(struct event *event, struct worke
  * Distributes the operators that were notified during the ticks: the first runs next on this
  * thread; the others, and `again` (the operator itself, when it must run again), are queued.
  */
-static void queue_notified(struct event *event, struct worker *worker, struct fragi_exec *again)
+static void queue_notified(struct event *event, struct event_thread *thread,
+			   struct fragi_exec *again)
 {
 	struct fragi_exec *rest;
 
-	worker->next = worker->held;
-	if (worker->next == NULL) {
+	thread->next = thread->held;
+	if (thread->next == NULL) {
 		if (again == NULL)
 			return;
 		if (atomic_load_explicit(&event->queued, memory_order_relaxed) == 0) {
-			worker->next = again;
+			thread->next = again;
 			return;
 		}
 		rest = NULL;
 	} else {
-		rest = worker->next->next;
+		rest = thread->next->next;
 		if (rest == NULL && again == NULL)
 			goto out;
 	}
@@ -190,11 +191,11 @@ static void queue_notified(struct event *event, struct worker *worker, struct fr
 		event_push_locked(event, again);
 	fragi_lock_leave(&event->lock);
 out:
-	worker->held = NULL;
-	worker->held_end = &worker->held;
+	thread->held = NULL;
+	thread->held_end = &thread->held;
 }
 
-static void run(struct event *event, struct worker *worker, struct fragi_exec *exec)
+static void run(struct event *event, struct event_thread *thread, struct fragi_exec *exec)
 {
 	enum frag_ready ready;
 	struct fragi_exec *again = NULL;
@@ -208,8 +209,8 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 		if (exec->timer_armed)
 			fragi_event_timer_disarm(event, exec);
 	}
-	worker->holding = true;
-	ready = tick_while_ready(event, worker, exec);
+	thread->holding = true;
+	ready = tick_while_ready(event, thread, exec);
 	if (ready == FRAG_NEVER) {
 		last = fragi_sched_finish_op(&event->base, exec);
 	} else if (ready == FRAG_READY) {
@@ -224,8 +225,8 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
 		    FRAGI_RUNNING)
 			again = exec;
 	}
-	worker->holding = false;
-	queue_notified(event, worker, again);
+	thread->holding = false;
+	queue_notified(event, thread, again);
 	if (last)
 		fragi_event_end(event);
 }
@@ -234,16 +235,16 @@ static void run(struct event *event, struct worker *worker, struct fragi_exec *e
  * Returns the operator to run next: the one that this thread just made ready, but after STREAK_MAX
  * of those the first one in the queue.
  */
-static struct fragi_exec *next_exec(struct event *event, struct worker *worker)
+static struct fragi_exec *next_exec(struct event *event, struct event_thread *thread)
 {
-	struct fragi_exec *exec = worker->next;
+	struct fragi_exec *exec = thread->next;
 
-	worker->next = NULL;
+	thread->next = NULL;
 	if (atomic_load_explicit(&event->queued, memory_order_relaxed) == 0)
 		return exec;
-	if (exec != NULL && ++worker->streak < STREAK_MAX)
+	if (exec != NULL && ++thread->streak < STREAK_MAX)
 		return exec;
-	worker->streak = 0;
+	thread->streak = 0;
 	fragi_lock_take(&event->lock);
 	if (exec != NULL)
 		event_push_locked(event, exec);
@@ -252,25 +253,25 @@ static struct fragi_exec *next_exec(struct event *event, struct worker *worker)
 	return exec;
 }
 
-static void work(struct event *event, struct worker *worker)
+static void work(struct event *event, struct event_thread *thread)
 {
 	struct fragi_exec *exec;
 	int64_t timer_ns;
 
 	while (!atomic_load_explicit(&event->ending, memory_order_relaxed)) {
 		timer_ns = atomic_load_explicit(&event->timer_ns, memory_order_relaxed);
-		if (timer_ns != INT64_MAX && worker_now_ns(worker) >= timer_ns)
+		if (timer_ns != INT64_MAX && thread_now_ns(thread) >= timer_ns)
 			fragi_event_timers_fire(event, fragi_now_ns());
-		exec = next_exec(event, worker);
+		exec = next_exec(event, thread);
 		if (exec == NULL) {
-			worker->sleeps++;
-			fragi_event_idle(event, worker);
+			thread->sleeps++;
+			fragi_event_idle(event, thread);
 			continue;
 		}
-		worker->recheck_ns = RECHECK_MIN_NS / 2;
-		worker->turns++;
-		run(event, worker, exec);
-		fragi_sched_pump_turn(&worker->here, event->base.config.pump);
+		thread->recheck_ns = RECHECK_MIN_NS / 2;
+		thread->turns++;
+		run(event, thread, exec);
+		fragi_sched_pump_turn(&thread->here, event->base.config.pump);
 	}
 }
 
@@ -290,37 +291,37 @@ static void start_operators(struct event *event)
 }
 
 /* Not inlined: the caller saves its registers for a cleanup handler, which would cost each tick. */
-static __attribute__((noinline)) void thread_run(struct worker *worker)
+static __attribute__((noinline)) void thread_run(struct event_thread *thread)
 {
-	struct event *event = (struct event *)worker->here.sched;
+	struct event *event = (struct event *)thread->here.sched;
 	struct fragi_sched *sched = &event->base;
 
-	fragi_sched_thread_begin(&worker->here);
-	if (worker == &event->workers[0])
+	fragi_sched_thread_begin(&thread->here);
+	if (thread == &event->threads[0])
 		start_operators(event);
 	else
 		fragi_event_wait_for_start(event);
-	worker->base_ns = fragi_now_ns();
-	worker->base_stamp = worker->here.stamp = worker->here.pump_stamp = fragi_stamp();
-	work(event, worker);
+	thread->base_ns = fragi_now_ns();
+	thread->base_stamp = thread->here.stamp = thread->here.pump_stamp = fragi_stamp();
+	work(event, thread);
 	log_debug(sched->config.fragment->name,
 		  "a thread ran operators %llu times and slept %llu times",
-		  (unsigned long long)worker->turns, (unsigned long long)worker->sleeps);
+		  (unsigned long long)thread->turns, (unsigned long long)thread->sleeps);
 	if (atomic_fetch_sub(&event->leaving, 1) == 1) {
 		/* Closing the ports sends notifications, which must not queue anything. */
-		worker->holding = true;
+		thread->holding = true;
 		fragi_sched_finish_ops(sched);
 		sched->config.finished(sched->config.arg);
 	}
 	fragi_sched_here = NULL;
 }
 
-static void *worker_main(void *arg)
+static void *thread_main(void *arg)
 {
-	struct worker *worker = arg;
+	struct event_thread *thread = arg;
 
-	pthread_cleanup_push(fragi_sched_thread_lost, worker->here.sched);
-	thread_run(worker);
+	pthread_cleanup_push(fragi_sched_thread_lost, thread->here.sched);
+	thread_run(thread);
 	pthread_cleanup_pop(0);
 	return NULL;
 }
@@ -342,17 +343,17 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 			threads > config->fragment->op_count ? config->fragment->op_count : threads;
 	}
 	threads = threads == 0 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
-	event->workers = fragi_calloc(threads, sizeof(struct worker));
-	if (event->workers == NULL) {
+	event->threads = fragi_calloc(threads, sizeof(struct event_thread));
+	if (event->threads == NULL) {
 		fragi_free(event);
 		return -ENOMEM;
 	}
-	event->worker_count = threads;
+	event->thread_count = threads;
 	for (uint32_t i = 0; i < threads; i++) {
-		event->workers[i].here.sched = &event->base;
-		event->workers[i].here.turn_stamps = fragi_sched_stamps(FRAGI_PUMP_TURN_NS);
-		event->workers[i].held_end = &event->workers[i].held;
-		event->workers[i].recheck_ns = RECHECK_MIN_NS / 2;
+		event->threads[i].here.sched = &event->base;
+		event->threads[i].here.turn_stamps = fragi_sched_stamps(FRAGI_PUMP_TURN_NS);
+		event->threads[i].held_end = &event->threads[i].held;
+		event->threads[i].recheck_ns = RECHECK_MIN_NS / 2;
 	}
 	event->tail = &event->head;
 	event->covers_ns = INT64_MAX;
@@ -377,10 +378,10 @@ static void event_join(struct fragi_sched *sched)
 {
 	struct event *event = (struct event *)sched;
 
-	for (uint32_t i = 0; i < event->worker_count; i++)
-		if (event->workers[i].created) {
-			pthread_join(event->workers[i].thread, NULL);
-			event->workers[i].created = false;
+	for (uint32_t i = 0; i < event->thread_count; i++)
+		if (event->threads[i].created) {
+			pthread_join(event->threads[i].pthread, NULL);
+			event->threads[i].created = false;
 		}
 }
 
@@ -389,18 +390,18 @@ static int event_start(struct fragi_sched *sched, struct frag_err *err)
 	struct event *event = (struct event *)sched;
 	int r;
 
-	atomic_store(&event->leaving, event->worker_count);
+	atomic_store(&event->leaving, event->thread_count);
 	/* Creates the first thread last: it starts the operators, when all threads exist. */
-	for (uint32_t i = event->worker_count; i-- > 0;) {
-		r = fragi_sched_thread_create(sched, worker_main, &event->workers[i],
-					      &event->workers[i].thread, err);
+	for (uint32_t i = event->thread_count; i-- > 0;) {
+		r = fragi_sched_thread_create(sched, thread_main, &event->threads[i],
+					      &event->threads[i].pthread, err);
 		if (r < 0) {
 			/* No operator was started, so the threads that exist only leave. */
 			fragi_sched_halt(sched);
 			event_join(sched);
 			return r;
 		}
-		event->workers[i].created = true;
+		event->threads[i].created = true;
 	}
 	return 0;
 }
@@ -440,7 +441,7 @@ static void event_destroy(struct fragi_sched *sched)
 {
 	struct event *event = (struct event *)sched;
 
-	fragi_free(event->workers);
+	fragi_free(event->threads);
 	fragi_free(event);
 }
 

@@ -139,7 +139,7 @@ static bool has_work(void *arg)
 
 bool fragi_event_at_rest_locked(const struct event *event)
 {
-	return event->operators_started && event->idle == event->worker_count &&
+	return event->operators_started && event->idle == event->thread_count &&
 	       event->head == NULL &&
 	       atomic_load_explicit(&event->timer_ns, memory_order_relaxed) == INT64_MAX;
 }
@@ -148,15 +148,15 @@ bool fragi_event_at_rest_locked(const struct event *event)
  * Returns until when an idle thread may sleep: until the next timer and, while other threads work,
  * no longer than its recheck time; INT64_MAX when another idle thread wakes by then anyway.
  */
-static int64_t sleep_until_locked(struct event *event, struct worker *worker)
+static int64_t sleep_until_locked(struct event *event, struct event_thread *thread)
 {
 	int64_t until_ns = atomic_load_explicit(&event->timer_ns, memory_order_relaxed), recheck;
 
-	if (event->idle < event->worker_count) {
-		worker->recheck_ns = worker->recheck_ns * 2 < RECHECK_MAX_NS
-					     ? worker->recheck_ns * 2
+	if (event->idle < event->thread_count) {
+		thread->recheck_ns = thread->recheck_ns * 2 < RECHECK_MAX_NS
+					     ? thread->recheck_ns * 2
 					     : RECHECK_MAX_NS;
-		recheck = fragi_now_ns() + worker->recheck_ns;
+		recheck = fragi_now_ns() + thread->recheck_ns;
 		until_ns = recheck < until_ns ? recheck : until_ns;
 	}
 	if (event->covers_ns <= until_ns)
@@ -165,7 +165,7 @@ static int64_t sleep_until_locked(struct event *event, struct worker *worker)
 	return until_ns;
 }
 
-void fragi_event_idle(struct event *event, struct worker *worker)
+void fragi_event_idle(struct event *event, struct event_thread *thread)
 {
 	struct fragi_sched *sched = &event->base;
 	bool pumps, rests;
@@ -184,7 +184,7 @@ void fragi_event_idle(struct event *event, struct worker *worker)
 		event->in_pump = true;
 	else
 		event->parked++;
-	until_ns = sleep_until_locked(event, worker);
+	until_ns = sleep_until_locked(event, thread);
 	rests = fragi_event_at_rest_locked(event);
 	park = atomic_load(&event->park);
 	fragi_lock_leave(&event->lock);
@@ -206,6 +206,6 @@ void fragi_event_idle(struct event *event, struct worker *worker)
 	if (until_ns != INT64_MAX && event->covers_ns == until_ns)
 		event->covers_ns = INT64_MAX;
 	fragi_lock_leave(&event->lock);
-	worker->base_ns = fragi_now_ns();
-	worker->base_stamp = worker->here.stamp = worker->here.pump_stamp = fragi_stamp();
+	thread->base_ns = fragi_now_ns();
+	thread->base_stamp = thread->here.stamp = thread->here.pump_stamp = fragi_stamp();
 }

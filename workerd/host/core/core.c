@@ -208,7 +208,7 @@ static void on_create(struct host_core *core, const struct fw_message *message,
 	core->config.dead_ns = fragi_dead_within_ns(create->dead_ns, core->config.beat_ns);
 	move(core, HOST_STATE_PREPARING, actions);
 	action = begin_work(core, HOST_WORK_PREPARE, HOST_DO_PREPARE, actions);
-	action->order = message;
+	action->request = message;
 	action->beat_ns = core->config.beat_ns;
 	action->dead_ns = core->config.dead_ns;
 }
@@ -224,7 +224,7 @@ static void on_wire(struct host_core *core, const struct fw_message *message, in
 		used += (size_t)snprintf(core->peers + used, sizeof(core->peers) - used, "%s%s",
 					 i > 0 ? ", " : "", wire->peers[i].name);
 	move(core, HOST_STATE_WIRING, actions);
-	begin_work(core, HOST_WORK_WIRE, HOST_DO_WIRE, actions)->order = message;
+	begin_work(core, HOST_WORK_WIRE, HOST_DO_WIRE, actions)->request = message;
 }
 
 static void on_start(struct host_core *core, struct host_actions *actions)

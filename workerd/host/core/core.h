@@ -66,8 +66,8 @@ struct host_event {
 enum host_action_kind {
 	/* message; when it cannot be sent: CONNECTION_LOST, but for a BEAT, which workerd misses */
 	HOST_DO_SEND,
-	HOST_DO_PREPARE, /* order (HOST_CREATE), beat_ns, dead_ns: answers PREPARE_DONE */
-	/* order (HOST_WIRE): answers WIRE_DONE, then PEERS_READY or a report of a failure */
+	HOST_DO_PREPARE, /* request (HOST_CREATE), beat_ns, dead_ns: answers PREPARE_DONE */
+	/* request (HOST_WIRE): answers WIRE_DONE, then PEERS_READY or a report of a failure */
 	HOST_DO_WIRE,
 	HOST_DO_START, /* answers START_DONE; the run may report before */
 	/* drain_ns: no callback may run longer; a report DONE, or of a failure, follows */
@@ -79,8 +79,8 @@ enum host_action_kind {
 };
 struct host_action {
 	enum host_action_kind kind;
-	struct fw_message message;      /* seq is 0: the connection counts */
-	const struct fw_message *order; /* the event's */
+	struct fw_message message;        /* seq is 0: the connection counts */
+	const struct fw_message *request; /* the event's */
 	int64_t beat_ns, dead_ns, drain_ns;
 	int exit_code;
 	/* Nothing may be taken away from under them: the process ends without freeing. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/machine.h>
+#include <driverd/system.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include <base/stamp.h>
 
-void drv_machine_random(void *arg, void *bytes, size_t size)
+void drv_system_random(void *arg, void *bytes, size_t size)
 {
 	uint8_t *at = bytes;
 	ssize_t n;
@@ -26,7 +26,7 @@ void drv_machine_random(void *arg, void *bytes, size_t size)
 	}
 }
 
-int64_t drv_machine_realtime_offset_ns(void)
+int64_t drv_system_realtime_offset_ns(void)
 {
 	struct timespec now;
 
