@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +84,7 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 		frag_err_set(err, r, "%s", frag_strerror(r));
 		return fragi_failure_exit(fragi_err_failure(err));
 	}
+	assert(graph->spec != NULL && "a graph without an error has been read");
 	if (graph->spec->help_wanted) {
 		*out_help = true;
 		fputs(fragi_spec_arguments_help(graph->spec), stdout);

@@ -17,7 +17,7 @@
 
 #define END_ALL_ROUNDS 200
 #define END_ALL_PAUSE_NS 5000000
-#define ENVIRONMENT_MAX (128 * 1024)
+#define ENVIRONMENT_MAX ((size_t)128 * 1024)
 
 static pid_t spared;
 
