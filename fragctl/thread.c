@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -48,6 +49,22 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
+/* variable: NAME=VALUE. Returns 0 or -ENOMEM. */
+static int set_variable(const char *variable)
+{
+	char *name = fragi_strdup(variable), *value = name != NULL ? strchr(name, '=') : NULL;
+	int r = 0;
+
+	if (name == NULL)
+		return -ENOMEM;
+	if (value != NULL) {
+		*value = '\0';
+		r = setenv(name, value + 1, 1) < 0 ? -ENOMEM : 0;
+	}
+	fragi_free(name);
+	return r;
+}
+
 static int thread_start(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_exit_fd,
 			struct frag_err *err)
 {
@@ -60,7 +77,7 @@ static int thread_start(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_
 	if (host.control_fd < 0 || host.ledger_fd < 0 || host.stop_fd < 0 || host.exit_fd < 0)
 		return frag_err_set(err, -errno, "cannot start a host: %s", frag_strerror(-errno));
 	for (char *const *variable = spawn->environment; *variable != NULL; variable++)
-		if (putenv(fragi_strdup(*variable)) != 0) /* which keeps it */
+		if (set_variable(*variable) < 0)
 			return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
 	fragi_crash_init("fragctl", -1);
 	fragi_crash_guard_exit();
