@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fragctl/ctl.h>
+#include <fragctl/graph.h>
 #include <type/registry.h>
 
 #define NAME_LENGTH_MAX 40
@@ -44,6 +44,40 @@ static bool name_is_valid(const char *name)
 {
 	return name[0] >= 'a' && name[0] <= 'z' && strlen(name) <= NAME_LENGTH_MAX &&
 	       name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
+}
+
+/* Words of C and C++, and the names of the other operators of the project's graph. */
+static bool name_is_taken(const char *name)
+{
+	static const char *const taken[] = {
+		"alignas",  "alignof", "asm",       "auto",      "bool",     "break",    "case",
+		"catch",    "char",    "class",     "const",     "continue", "default",  "delete",
+		"do",       "double",  "else",      "enum",      "explicit", "export",   "extern",
+		"false",    "float",   "for",       "friend",    "goto",     "if",       "inline",
+		"int",      "long",    "mutable",   "namespace", "new",      "noexcept", "nullptr",
+		"operator", "private", "protected", "public",    "register", "restrict", "return",
+		"short",    "signed",  "sizeof",    "static",    "struct",   "switch",   "template",
+		"this",     "throw",   "true",      "try",       "typedef",  "typename", "union",
+		"unsigned", "using",   "virtual",   "void",      "volatile", "while",    "numbers",
+		"print",
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(taken); i++)
+		if (strcmp(name, taken[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Whether a library that comes with frag has an operator of that name. */
+static bool is_built_in(const char *name)
+{
+	struct fragi_registry *registry = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+	bool found = ctl_registry_create("", NULL, &registry) == 0 &&
+		     fragi_registry_op(registry, name, &err) != NULL;
+
+	fragi_registry_destroy(registry);
+	return found;
 }
 
 static void words_init(struct words *words, const char *name)
@@ -121,6 +155,11 @@ static int make_project(const char *name)
 			CTL_USAGE,
 			"\"%.80s\" is not a valid name of a project; write a lower-case letter, then lower-case letters, digits or _, %d at most",
 			name, NAME_LENGTH_MAX);
+	if (name_is_taken(name) || is_built_in(name))
+		return ctl_fail(
+			CTL_USAGE,
+			"\"%s\" cannot be the name of a project: it is a word of C or C++, or an operator of frag has it; give another",
+			name);
 	if (mkdir(name, 0777) < 0)
 		return ctl_fail(errno == EEXIST ? CTL_USAGE : CTL_MISSING,
 				errno == EEXIST ? "%s exists already (%s); give another name"
