@@ -226,8 +226,12 @@ static int start_workers(struct daemons *daemons, const char *address)
 		add_flag(&command, "--fragments", lists[i]);
 		add_flag(&command, "--app-root", graph->spec->app_folder);
 		add_flag(&command, "--library-path", graph->library_path);
-		/* on the same terminal the driver's log shows what they run, and how it ended */
-		add_verbosity(&command, verbosity > 0 ? verbosity : verbosity - 1);
+		/*
+		 * On the same terminal the driver's log shows what they run, and how it ended; what
+		 * they warn of is shown.
+		 */
+		add_verbosity(&command,
+			      verbosity == 0 && getenv("FRAG_LOG_LEVEL") == NULL ? -1 : verbosity);
 		daemons->workers[i] = spawn(daemons, &command, -1);
 		if (daemons->workers[i] == 0)
 			return CTL_FAILED;

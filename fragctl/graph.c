@@ -72,6 +72,8 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 		frag_err_set(err, r, "%s", frag_strerror(r));
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(err)), "%s", err->text);
 	}
+	if (graph->line != NULL)
+		graph->source.source.graph.file = "graph of -e"; /* as --print-yaml prints it */
 	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
 	if (graph->spec != NULL)
 		fragi_spec_log_remarks(graph->spec);

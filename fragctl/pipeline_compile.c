@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/log.h>
 #include <base/printable.h>
 #include <fragctl/pipeline.h>
 
@@ -92,6 +93,7 @@ static int check(const struct ctl_pipeline *pipeline, struct ctl_graph *graph, c
 
 	if (r < 0)
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(err)), "%s", err->text);
+	fragi_log_threshold = FRAGI_LOG_ERROR; /* in this child: what follows warns again */
 	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
 	exit_code = graph->spec != NULL ? ctl_graph_compose(graph, NULL, 0) : ctl_exit_of(r);
 	diag_translate(&graph->diag, graph->path, places, count);

@@ -38,6 +38,21 @@ class Pipeline(cluster.ClusterTest):
         self.assertIn("Rx message value: 3", p.stderr)
         self.assert_nothing_left()
 
+    def test_what_is_found_later_names_the_graph(self):
+        line = "ping_tx count=2 periodic=10 ! ping_rx"
+        for verb in ("validate", "run"):
+            code, p = self.fragctl(verb, "-e", line)
+            self.assertEqual(code, 0, p.stderr)
+            warnings = [l for l in p.stderr.splitlines() if "has no unit" in l]
+            self.assertEqual(len(warnings), 1, p.stderr)
+            self.assertIn("graph of -e:8:41: pipeline.ping_tx: condition periodic", warnings[0])
+
+    def test_workers_warn_also_when_it_is_quiet(self):
+        for flags, env in ((["-q"], {}), ([], {"FRAG_LOG_LEVEL": "warn"})):
+            code, p = self.fragctl("run", "--workers", "1", *flags, "-e", "ping_tx count=2 periodic=10 ! ping_rx", env=env)
+            self.assertEqual(code, 0, p.stderr)
+            self.assertIn("has no unit", p.stderr)
+
     def test_video(self):
         if not os.path.exists(os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libvideo.so")):
             self.skipTest("built without video")
