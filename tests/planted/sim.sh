@@ -3,7 +3,7 @@
 # Plants each fault of tests/planted/sim in a copy of the tree and shows that the simulator finds
 # it.
 # usage: tests/planted/sim.sh [NAME...]     B: the build folder, default build; RUNS: seeds for
-#                             each, default 20000, because one fault first shows in seed 10094
+#                             each, default 20000, twice as many as make check, for rare ones
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/planted/plant.sh
