@@ -4,10 +4,10 @@
  * on one loop, and one host for all fragments, which is a child of this process (or, with
  * --in-process, a thread of it).
  *
- * The wire between the two cores (fragctl/wire.h) is emptied each time before the loop sleeps, so
- * nothing waits and steps of the cores never nest. What the cores log of their life cycle is of no
- * interest where both are in one process; what concerns the application is printed as this program
- * prints.
+ * The exchange between the two cores (fragctl/exchange.h) is emptied each time before the loop
+ * sleeps, so nothing waits and steps of the cores never nest. What the cores log of their life
+ * cycle is of no interest where both are in one process; what concerns the application is printed
+ * as this program prints.
  */
 #define LOG_TOPIC "run"
 #include <errno.h>
@@ -106,7 +106,7 @@ static void fail(struct local *local, int r)
 	end(local, show_failure(local, r));
 }
 
-/* What the wire returned. */
+/* What the exchange returned. */
 static void check_sent(struct local *local, int r)
 {
 	if (r < 0)
@@ -136,7 +136,7 @@ static void deliver(struct local *local, const struct ctl_transit *transit)
 	fw_message_free(transit->message);
 }
 
-static void empty_wire(struct local *local)
+static void empty_exchange(struct local *local)
 {
 	struct ctl_transit transit;
 
@@ -146,7 +146,7 @@ static void empty_wire(struct local *local)
 
 static void before_sleep(uv_prepare_t *handle)
 {
-	empty_wire(handle->data);
+	empty_exchange(handle->data);
 }
 
 /* The driver's half. */
@@ -467,7 +467,7 @@ int ctl_run_local(const struct ctl_run_options *options)
 		wrk_strays_end_all();
 		_exit(local.exit_code); /* nothing that the host uses can be taken away */
 	}
-	empty_wire(&local);
+	empty_exchange(&local);
 	wrk_worker_fini(&local.worker);
 	drv_core_destroy(local.driver);
 	drv_actions_fini(&local.actions);
