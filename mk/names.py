@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-PAGES = ("HACKING.md", "docs/ARCHITECTURE.md", "docs/TESTING.md")
+PAGES = ("HACKING.md", "docs/ARCHITECTURE.md", "docs/TESTING.md", "docs/SECURITY.md")
 ENDINGS = (".c", ".h", ".py", ".sh", ".md", ".mk", ".proto", ".txt", ".supp", ".patch")
 # Where a path may start: pages about a part name its files from there.
 ROOTS = ("", "libfrag", "libfrag/src", "libfrag/include", "tests", "docs", "proto", "tests/sim", "tests/planted")

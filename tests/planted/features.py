@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/features.md: a row that says done names tests, and those tests ran and passed.
+"""Checks docs/features.md: a row that says done names tests, and those tests ran and passed; and
+that the tests which docs/SECURITY.md names did.
 
 usage: features.py ROW...       prints the tests that these rows name
        features.py --patches    checks that every patch in this folder applies, and that each row
@@ -18,6 +19,7 @@ STATES = ("done", "partly", "not yet")
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 TABLE = os.path.join(TOP, "docs", "features.md")
+SECURITY = os.path.join(TOP, "docs", "SECURITY.md")
 
 
 def rows(path):
@@ -74,6 +76,13 @@ def check(path, passed):
             if "%s%d" % (letter, i) not in seen:
                 wrong.append("%s%d is missing" % (letter, i))
     return wrong
+
+
+def check_names(path, passed):
+    """Sentences about tests that a page names and that did not run and pass."""
+    with open(path, encoding="utf-8") as f:
+        named = sorted(set(re.findall(r"`(\w+::[\w.]+)`", f.read())))
+    return ["the test %s did not run and pass" % name for name in named if name not in passed]
 
 
 def main():
