@@ -7,12 +7,19 @@
 
 static char empty[] = "";
 
+/* The first error is the one that is returned. */
+static void put_failed(struct fw_encoder *e, int error)
+{
+	if (e->error == 0)
+		e->error = error;
+}
+
 void *fw_put_memory(struct fw_encoder *e, size_t size)
 {
 	void *memory = fragi_arena_alloc(&e->arena, size);
 
-	if (memory == NULL && e->error == 0)
-		e->error = -ENOMEM;
+	if (memory == NULL)
+		put_failed(e, -ENOMEM);
 	return memory;
 }
 
@@ -31,8 +38,8 @@ void *fw_put_rows(struct fw_encoder *e, const ProtobufCMessageDescriptor *type, 
 	ProtobufCMessage **rows;
 
 	*out_count = 0;
-	if (count > max && e->error == 0)
-		e->error = -EMSGSIZE;
+	if (count > max)
+		put_failed(e, -EMSGSIZE);
 	if (count == 0 || e->error < 0)
 		return NULL;
 	rows = fw_put_memory(e, count * sizeof(*rows));
@@ -60,8 +67,8 @@ char *fw_put_text(struct fw_encoder *e, const char *text)
 	     length > FW_TEXT_MAX - 4 && ((unsigned char)text[length] & 0xC0) == 0x80;)
 		length--;
 	copy = fragi_arena_strndup(&e->arena, text, length);
-	if (copy == NULL && e->error == 0)
-		e->error = -ENOMEM;
+	if (copy == NULL)
+		put_failed(e, -ENOMEM);
 	return copy != NULL ? copy : empty;
 }
 
@@ -71,8 +78,8 @@ char **fw_put_texts(struct fw_encoder *e, const char *const *texts, size_t count
 	char **rows;
 
 	*out_count = 0;
-	if (count > max && e->error == 0)
-		e->error = -EMSGSIZE;
+	if (count > max)
+		put_failed(e, -EMSGSIZE);
 	if (count == 0 || e->error < 0)
 		return NULL;
 	rows = fw_put_memory(e, count * sizeof(*rows));
@@ -85,8 +92,8 @@ char **fw_put_texts(struct fw_encoder *e, const char *const *texts, size_t count
 
 ProtobufCBinaryData fw_put_data(struct fw_encoder *e, const void *bytes, size_t size, size_t max)
 {
-	if (size > max && e->error == 0)
-		e->error = -EMSGSIZE;
+	if (size > max)
+		put_failed(e, -EMSGSIZE);
 	return (ProtobufCBinaryData){.len = e->error == 0 ? size : 0,
 				     .data = (uint8_t *)(uintptr_t)bytes};
 }

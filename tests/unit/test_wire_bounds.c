@@ -226,6 +226,8 @@ Test(wire_bounds, another_major_is_read_as_far_as_it_goes_and_refused_naming_bot
 	cr_expect_str_eq(out->hello.name, "");
 	cr_expect_str_eq(out->hello.worker_address, "");
 	cr_expect_str_eq(out->hello.node, "");
+	cr_expect_str_eq(out->hello.clock, "");
+	cr_expect_str_eq(out->hello.waits_for, "");
 	cr_expect_str_eq(out->hello.version, "");
 	fw_message_free(out);
 
@@ -289,6 +291,31 @@ Test(wire_bounds, what_is_beyond_its_bound_is_not_encoded)
 	free(op.ports);
 	free(names);
 	free(rows);
+}
+
+/* The sender then names the graph, and not its memory, as what has to change. */
+Test(wire_bounds, of_two_errors_while_encoding_the_first_is_returned)
+{
+	char *text = malloc(FW_TEXT_MAX + 2); /* it is cut, which takes memory */
+	const char **names = calloc(FW_NAMES_MAX + 1, sizeof(*names));
+	struct fw_message hello = {.kind = FW_HELLO,
+				   .hello = {.fragments = names,
+					     .fragment_count = FW_NAMES_MAX + 1,
+					     .worker_address = text}};
+	uint8_t *frame;
+	size_t size;
+
+	memset(text, 'a', FW_TEXT_MAX + 1);
+	text[FW_TEXT_MAX + 1] = '\0';
+	fragi_alloc_fail_after(2, INT64_MAX); /* the body and its block are there */
+	cr_expect_eq(fw_encode(&hello, &frame, &size), -EMSGSIZE);
+	cr_expect_eq(fragi_alloc_fail_off(), 1, "the text");
+	hello.hello.fragment_count = 0;
+	fragi_alloc_fail_after(2, INT64_MAX);
+	cr_expect_eq(fw_encode(&hello, &frame, &size), -ENOMEM);
+	cr_expect_eq(fragi_alloc_fail_off(), 1, "the text");
+	free(text);
+	free(names);
 }
 
 Test(wire_bounds, what_a_peer_sends_beyond_its_bound_is_refused_by_name)
