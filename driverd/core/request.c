@@ -104,14 +104,16 @@ enum drv_host_state drv_goal_reached(enum drv_goal goal)
 /* Its worker hears of it, or the host is gone when the time for that is over. */
 static bool kill(struct drv_host *host)
 {
+	bool is_sent;
+
 	if (host->state == DRV_HOST_PLACED) { /* nobody was asked to start it */
 		drv_host_move(host, DRV_HOST_GONE);
 		return true;
 	}
-	if (send_kill(host) == -ENOMEM)
-		return false;
-	drv_host_move(host, DRV_HOST_KILLED);
-	return true;
+	is_sent = send_kill(host) != -ENOMEM;
+	if (is_sent)
+		drv_host_move(host, DRV_HOST_KILLED);
+	return is_sent;
 }
 
 bool drv_request(struct drv_host *host)
@@ -126,7 +128,7 @@ bool drv_request(struct drv_host *host)
 	if (goal == DRV_GOAL_KILLED)
 		return kill(host);
 	if (app->end_wanted) /* another host could not be asked: all are killed next */
-		return true;
+		return false;
 	host->asked = goal;
 	if (requests[goal].during != DRV_HOST_PLACED)
 		drv_host_move(host, requests[goal].during);
