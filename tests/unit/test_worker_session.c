@@ -199,6 +199,7 @@ Test(worker_session, a_silent_driver_is_lost_after_the_time_of_death)
 	cr_assert(timers_until(now + 4000 * MS, WRK_DO_DISCONNECT));
 	cr_expect_eq(now - from, 3000 * MS);
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
+	cr_expect_null(logged(FRAGI_LOG_WARN), "no application ends: %s", logged(FRAGI_LOG_WARN));
 }
 
 Test(worker_session, hosts_die_with_the_driver_and_the_worker_comes_back)
@@ -210,7 +211,9 @@ Test(worker_session, hosts_die_with_the_driver_and_the_worker_comes_back)
 				.text = "connection reset"});
 	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
 	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
-	cr_expect_not_null(logged(FRAGI_LOG_WARN));
+	cr_expect_str_eq(
+		logged(FRAGI_LOG_WARN),
+		"lost the driver at 127.0.0.1:57777: connection reset; its applications end here");
 	exited(0, SIGKILL, true);
 	cr_expect_null(sent(FW_HOST_EXIT), "the session is over");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
