@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/secret.h>
 
 /*
  * An application from when it is given to its summary. Forward, one state after the other; a
@@ -253,6 +254,17 @@ static int app_read(struct drv_app *app, const struct drv_event_app *event)
 	return 0;
 }
 
+static int draw_data_key(struct drv_app *app)
+{
+	const struct drv_config *config = &app->core->config;
+
+	app->data_key = fragi_secret_alloc(FW_DATA_KEY_BYTES);
+	if (app->data_key == NULL)
+		return -ENOMEM;
+	config->random(config->random_arg, app->data_key, FW_DATA_KEY_BYTES);
+	return 0;
+}
+
 static int app_insert(struct drv_core *core, struct drv_app *app)
 {
 	if (core->app_count == core->app_capacity) {
@@ -305,6 +317,8 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 	app->given_ns = core->real_ns;
 	app->workers_changed = true;
 	r = app_read(app, event);
+	if (r == 0)
+		r = draw_data_key(app);
 	if (r == -ENOMEM) {
 		drv_app_fail_for_memory(app);
 		return;
@@ -343,6 +357,7 @@ void drv_app_destroy(struct drv_app *app)
 		drv_host_fini(&app->hosts[i]);
 	drv_wiring_end(app);
 	fragi_free(app->flows);
+	fragi_secret_free(app->data_key, FW_DATA_KEY_BYTES);
 	fragi_strmap_fini(&app->by_name);
 	fragi_spec_destroy(app->spec);
 	fragi_diag_fini(&app->diag);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 /*
  * The requests that bring a host to its goal: PREPARE (it is created), WIRE and START, which it
@@ -23,6 +24,7 @@ static int send_create(struct drv_host *host)
 	struct fw_message message = {.kind = FW_HOST_CREATE};
 	const char **names = fragi_arena_alloc(&app->core->actions->arena,
 					       host->fragment_count * sizeof(*names));
+	int r;
 
 	if (names == NULL)
 		return -ENOMEM;
@@ -37,8 +39,11 @@ static int send_create(struct drv_host *host)
 		.beat_ns = app->core->config.beat_ns,
 		.dead_ns = app->core->config.dead_ns,
 	};
+	memcpy(message.create.data_key, app->data_key, FW_DATA_KEY_BYTES);
 	app->core->items -= (int64_t)app->source_bytes / 64;
-	return send_to(host, &message);
+	r = send_to(host, &message);
+	explicit_bzero(message.create.data_key, FW_DATA_KEY_BYTES);
+	return r;
 }
 
 static int send_wire(struct drv_host *host)

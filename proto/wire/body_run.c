@@ -19,6 +19,18 @@ void fw_encode_host_create(struct fw_encoder *e, const struct fw_message *messag
 		fw_put_texts(e, in->fragments, in->fragment_count, FW_NAMES_MAX, &out->n_fragments);
 	out->beat_ns = in->beat_ns;
 	out->dead_ns = in->dead_ns;
+	out->data_key = fw_put_data(e, in->data_key, sizeof(in->data_key), FW_DATA_KEY_BYTES);
+}
+
+/* The copy in the protobuf tree is wiped: the tree is freed as any other memory. */
+static void take_data_key(struct fw_decoder *d, ProtobufCBinaryData in, uint8_t *out)
+{
+	if (in.len != FW_DATA_KEY_BYTES) {
+		fw_get_failed(d, "a data key of another length");
+		return;
+	}
+	memcpy(out, in.data, FW_DATA_KEY_BYTES);
+	explicit_bzero(in.data, in.len);
 }
 
 void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,
@@ -32,6 +44,7 @@ void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,
 		fw_get_texts(d, in->fragments, in->n_fragments, FW_NAMES_MAX, &out->fragment_count);
 	out->beat_ns = fw_get_duration(d, in->beat_ns);
 	out->dead_ns = fw_get_duration(d, in->dead_ns);
+	take_data_key(d, in->data_key, out->data_key);
 }
 
 static Frag__V1__DataAddress **encode_addresses(struct fw_encoder *e, const struct fw_address *in,

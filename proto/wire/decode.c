@@ -252,6 +252,8 @@ void fw_message_free(struct fw_message *message)
 
 	if (message == NULL)
 		return;
+	if (message->kind == FW_HOST_CREATE)
+		explicit_bzero(message->create.data_key, sizeof(message->create.data_key));
 	fragi_arena_fini(&decoded->arena);
 	fragi_free(decoded);
 }

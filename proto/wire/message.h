@@ -33,6 +33,7 @@
 #define FW_TEXT_MAX 4096  /* a sentence, a log line */
 #define FW_NAMES_MAX 4096 /* fragments named by one worker */
 #define FW_TOKEN_BYTES 16
+#define FW_DATA_KEY_BYTES 32    /* of an application, as its driver drew it */
 #define FW_TRANSPORTS_MAX 4     /* of a host */
 #define FW_ADDRESS_MAX 4096     /* a host's data-plane address */
 #define FW_WAITS_FOR_MAX 512    /* bytes that are kept of why a worker waits */
@@ -137,6 +138,8 @@ struct fw_host_create {
 	const char **fragments; /* that this host runs */
 	uint32_t fragment_count;
 	int64_t beat_ns, dead_ns;
+	/* wiped by fw_message_free, and by whoever fills it */
+	uint8_t data_key[FW_DATA_KEY_BYTES];
 };
 
 /* Tables as graph/resolve.h has them, flat. */

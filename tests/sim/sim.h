@@ -243,6 +243,7 @@ struct sim_flow {
 struct sim_app {
 	bool given, ended, stop_requested;
 	uint64_t incarnation, run;
+	uint8_t data_key[FW_DATA_KEY_BYTES]; /* of its hosts; run 0: not known yet */
 	char name[16];
 	uint32_t fragment_count, flow_count, op_count;
 	struct sim_op ops[2 * SIM_FRAGMENTS_MAX];

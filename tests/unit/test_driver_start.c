@@ -24,7 +24,9 @@ Test(driver_start, an_application_runs_from_its_workers_to_its_summary)
 	cr_expect_str_eq(m->create.fragments[0], "f1");
 	cr_expect_eq(m->host, 1);
 	cr_expect_eq(m->epoch, 1);
-	cr_expect_str_eq(taken(&w, 2, FW_HOST_CREATE)->create.fragments[0], "f2");
+	peer = taken(&w, 2, FW_HOST_CREATE);
+	cr_expect_str_eq(peer->create.fragments[0], "f2");
+	cr_expect_eq(memcmp(m->create.data_key, peer->create.data_key, FW_DATA_KEY_BYTES), 0);
 
 	say_prepared(&w, 2, 2, "f2", false);
 	cr_expect_null(taken(&w, 2, FW_HOST_WIRE));

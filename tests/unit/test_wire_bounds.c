@@ -99,6 +99,23 @@ Test(wire_bounds, values_out_of_range_are_refused_by_name)
 	cr_expect_eq(decode_raw(&envelope, NULL), 0);
 }
 
+Test(wire_bounds, a_host_without_a_whole_data_key_is_refused)
+{
+	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
+	Frag__V1__HostCreate create = FRAG__V1__HOST_CREATE__INIT;
+	uint8_t key[FW_DATA_KEY_BYTES + 1] = {0};
+
+	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_CREATE;
+	envelope.host_create = &create;
+	create.beat_ns = create.dead_ns = 1;
+	expect_refused(&envelope, "a HOST_CREATE message holds a data key of another length");
+	for (size_t bytes = 1; bytes <= FW_DATA_KEY_BYTES + 1; bytes++) {
+		create.data_key = (ProtobufCBinaryData){bytes, key};
+		cr_expect_eq(decode_raw(&envelope, NULL),
+			     bytes == FW_DATA_KEY_BYTES ? 0 : -EBADMSG);
+	}
+}
+
 Test(wire_bounds, a_policy_that_is_none_is_refused_wherever_it_stands)
 {
 	Frag__V1__Envelope prepared_envelope = FRAG__V1__ENVELOPE__INIT;

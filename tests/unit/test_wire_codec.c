@@ -227,7 +227,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_HOST_CREATE:
 		message->create = (struct fw_host_create){
-			word(m), block(m, 9999), 9999, words(m, 3), 3, 1, 2};
+			word(m), block(m, 9999), 9999, words(m, 3), 3, 1, 2, {0}};
+		memcpy(message->create.data_key, block(m, FW_DATA_KEY_BYTES), FW_DATA_KEY_BYTES);
 		return;
 	case FW_HOST_PREPARED:
 		make_prepared(m, &message->prepared);

@@ -11,6 +11,7 @@
 #define LOG_TOPIC "host"
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/secret.h>
 #include <base/stamp.h>
 #include <base/units.h>
 #include <run/crash.h>
@@ -27,6 +28,7 @@ int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_pat
 void host_work_fini(struct host_work *work)
 {
 	fw_message_free(work->wire);
+	fragi_secret_free(work->data_key, FRAGI_DATA_KEY_BYTES);
 	fragi_registry_destroy(work->registry);
 	fragi_spec_destroy(work->spec);
 	fragi_source_fini(&work->source);
@@ -118,6 +120,8 @@ static void *prepare_main(void *arg)
 	return NULL;
 }
 
+_Static_assert(FW_DATA_KEY_BYTES == FRAGI_DATA_KEY_BYTES, "a data key travels whole");
+
 /* Keeps what the run needs of the request. */
 static int take_create(struct host_work *work, const struct fw_host_create *create)
 {
@@ -125,6 +129,10 @@ static int take_create(struct host_work *work, const struct fw_host_create *crea
 
 	if (r < 0)
 		return r;
+	work->data_key = fragi_secret_alloc(FRAGI_DATA_KEY_BYTES);
+	if (work->data_key == NULL)
+		return -ENOMEM;
+	memcpy(work->data_key, create->data_key, FRAGI_DATA_KEY_BYTES);
 	work->fragments = fragi_arena_alloc(&work->arena, (create->fragment_count + 1) *
 								  sizeof(*work->fragments));
 	if (work->fragments == NULL)
@@ -158,6 +166,7 @@ void host_work_prepare(struct host_work *work, const struct host_action *action)
 		.epoch = action->request->epoch,
 		.beat_ns = action->beat_ns,
 		.dead_ns = action->dead_ns,
+		.data_key = work->data_key,
 	};
 	start_thread(work, prepare_main);
 }

@@ -32,6 +32,7 @@ struct host_work {
 	struct fragi_registry *registry;
 	struct fragi_run_config config;
 	const char **fragments;  /* NULL-ended; in arena */
+	uint8_t *data_key;       /* a secret */
 	struct fw_message *wire; /* owned: the run borrows its texts */
 	struct fragi_arena arena;
 	struct fragi_run *run;

@@ -22,6 +22,7 @@
  *   destroy. Until then its memory is the transport's to read or write.
  * - An endpoint that has failed is reported once.
  */
+#define FRAGI_DATA_KEY_BYTES 32 /* of the application's key */
 #define FRAGI_HOST_ADDRESS_MAX 4096
 #define FRAGI_HOST_TRANSPORTS_MAX 4
 #define FRAGI_HEADER_MAX 4096 /* bytes; the protocol never sends a longer header */
@@ -84,6 +85,8 @@ struct fragi_transport_config {
 	size_t struct_size;
 	const struct fragi_transport_events *events;
 	void *arg; /* of events */
+	/* FRAGI_DATA_KEY_BYTES that all hosts of the application have and nobody else; copied. */
+	const uint8_t *data_key;
 };
 
 /* The first member of a transport's own struct. Constant once created. */

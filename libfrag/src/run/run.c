@@ -185,6 +185,7 @@ static int remote_create(struct fragi_run *run, struct fragi_diag *diag)
 		.pump = run->pump,
 		.beat_ns = run->config.beat_ns,
 		.dead_ns = run->config.dead_ns,
+		.data_key = run->config.data_key,
 		.arg = run,
 		.peer_ready = peer_ready,
 		.peer_lost = peer_lost,

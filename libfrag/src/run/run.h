@@ -51,6 +51,11 @@ struct fragi_run_config {
 	uint32_t host;                   /* number in the run */
 	uint64_t epoch;
 	int64_t beat_ns, dead_ns;
+	/*
+	 * FRAGI_DATA_KEY_BYTES (edge/transport.h), the same in all hosts of the run; borrowed until
+	 * destroy. NULL: flows cannot leave this host.
+	 */
+	const uint8_t *data_key;
 };
 
 FRAGI_API int fragi_run_create(const struct fragi_run_config *config, struct fragi_run **out_run);

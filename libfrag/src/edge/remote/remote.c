@@ -97,7 +97,11 @@ int fragi_remote_open(struct fragi_remote *remote, const struct fragi_transport_
 {
 	struct fragi_remote_transport *own = &remote->transports[remote->transport_count];
 	const struct fragi_transport_config config = {
-		.struct_size = sizeof(config), .events = &events, .arg = remote};
+		.struct_size = sizeof(config),
+		.events = &events,
+		.arg = remote,
+		.data_key = remote->config.data_key,
+	};
 	int r;
 
 	if (remote->transport_count == FRAGI_HOST_TRANSPORTS_MAX ||

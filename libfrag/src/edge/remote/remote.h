@@ -26,6 +26,8 @@ struct fragi_remote_config {
 	struct fragi_pump *pump; /* the lock and the wake-up that sends use */
 	/* data-plane beats, and the silence after which a peer is reported; 0: base/beat.h */
 	int64_t beat_ns, dead_ns;
+	/* FRAGI_DATA_KEY_BYTES; borrowed until destroy. A transport may need it. */
+	const uint8_t *data_key;
 	/* Upward events, called under the progress lock; they must not block. */
 	void *arg;
 	/* HELLO went both ways on all endpoints of the peer. */
