@@ -344,16 +344,17 @@ static void show_progress(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 	const char *text = drv_app_state_name(app->state);
+	uint64_t delivered = drv_report_delivered(app);
 
 	if (app->state == DRV_APP_NEW)
 		text = "writing to the state folder";
 	else if (app->state == DRV_APP_WAITING)
 		text = drv_text(core, "waiting for %s", app->missing);
 	else if (app->started_ns != 0)
-		text = drv_text(core, "%s %.1f s, %llu messages",
+		text = drv_text(core, "%s %.1f s, %llu message%s",
 				app->state == DRV_APP_STARTING ? "running" : text,
 				(double)(core->real_ns - app->started_ns) * 1e-9,
-				(unsigned long long)drv_report_delivered(app));
+				(unsigned long long)delivered, delivered == 1 ? "" : "s");
 	drv_emit(core, &(struct drv_action){.kind = DRV_DO_PROGRESS, .text = text});
 	drv_set(core, &app->progress, core->now_ns + core->config.progress_ns);
 }

@@ -89,10 +89,15 @@ Test(driver_report, the_progress_counts_what_all_hosts_delivered)
 
 	world_init(&w);
 	to_running(&w);
+	say_stats(&w, 1, 1, false, 1, 0);
+	say_stats(&w, 2, 2, false, 0, 1);
+	pass_beating(&w, 1100 * MS, 1, 2);
+	assert_has(w.progress, "running 1.0 s, 1 message");
+	cr_expect_null(strstr(w.progress, "messages"));
 	say_stats(&w, 1, 1, false, 9, 3);
 	say_stats(&w, 2, 2, false, 3, 8);
 	pass_beating(&w, 1100 * MS, 1, 2);
-	assert_has(w.progress, "running 1.0 s, 11 messages");
+	assert_has(w.progress, "running 2.0 s, 11 messages");
 	world_fini(&w);
 }
 
