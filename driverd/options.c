@@ -148,6 +148,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 			"Parses an application's graph, places its fragments on workers, supervises them and accounts for every message.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
+		.rest = "arguments of the application",
 	};
 
 	*options = (struct drv_options){0};

@@ -121,6 +121,7 @@ int ctl_run(int argc, char **argv)
 		.headline = "Runs an application to its end, in one host, a child of this process.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
+		.rest = "arguments of the application",
 	};
 	int rest, exit_code;
 

@@ -171,6 +171,7 @@ int ctl_validate(int argc, char **argv)
 		.headline = "Checks an application as a run would, without running it.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
+		.rest = "arguments of the application",
 	};
 	bool help = false;
 	int rest, exit_code;

@@ -763,6 +763,9 @@ class Usage(Fragctl):
         self.says(["run"], 2, "fragctl run: name the application's graph, APP.yaml; fragctl run --help tells more")
         self.says(["run", "a.yaml", "--outptu", "json"], 2,
                   "fragctl run: unknown flag --outptu; did you mean --output?")
+        self.says(["run", "a.yaml", "--count", "5"], 2,
+                  "fragctl run: unknown flag --count; fragctl run --help lists the flags, "
+                  "and arguments of the application follow --")
         self.says(["run", "a.yaml", "--output", "xml"], 2, 'fragctl: --output "xml" is neither table nor json')
         self.says(["run", "a.yaml", "--workers", "0"], 2, 'fragctl: --workers "0" is not a number from 1 to 64')
         self.says(["run", "a.yaml", "--workers", "2", "--in-process"], 2,

@@ -68,8 +68,10 @@ static int flag_unknown(const struct fragi_flags *flags, const char *name, size_
 	if (near != NULL)
 		return frag_err_set(err, -EINVAL, "unknown flag --%s; did you mean --%s?", word,
 				    near);
-	return frag_err_set(err, -EINVAL, "unknown flag --%s; %s --help lists the flags", word,
-			    flags->program);
+	return frag_err_set(err, -EINVAL, "unknown flag --%s; %s --help lists the flags%s%s%s",
+			    word, flags->program, flags->rest != NULL ? ", and " : "",
+			    flags->rest != NULL ? flags->rest : "",
+			    flags->rest != NULL ? " follow --" : "");
 }
 
 /* Parses argv[*i], which starts with two dashes and a name. */
