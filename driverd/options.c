@@ -43,7 +43,7 @@ static int parse_times(struct drv_options *options, const struct words *words, s
 			"--start-timeout \"%.80s\" has no unit; write for example %.80ss",
 			words->start_timeout, words->start_timeout);
 	if (words->start_timeout != NULL &&
-	    (fragi_parse_duration(words->start_timeout, &options->start_timeout_ns) < 0 ||
+	    (fragi_parse_time(words->start_timeout, &options->start_timeout_ns) < 0 ||
 	     options->start_timeout_ns <= 0))
 		return frag_err_set(
 			err, -EINVAL,

@@ -9,7 +9,7 @@
 static void parse_numbers(const char *text)
 {
 	uint64_t bytes = 42;
-	int64_t ns = 42, integer = 42;
+	int64_t ns = 42, time_ns = 42, integer = 42;
 	double number = 42;
 	bool flag = true;
 	char out[32], small[4];
@@ -20,6 +20,8 @@ static void parse_numbers(const char *text)
 	r = fragi_parse_duration(text, &ns);
 	fuzz_check(r == 0 || ((r == -EINVAL || r == -ERANGE || r == -EDOM) && ns == 42));
 	fuzz_check(r < 0 || ns >= 0);
+	if (fragi_parse_time(text, &time_ns) == 0)
+		fuzz_check(r == 0 && time_ns == ns);
 	fuzz_check(fragi_format_duration(ns, out, sizeof(out))[0] != '\0');
 	fragi_format_duration(ns, small, sizeof(small));
 	r = fragi_parse_i64(text, &integer);

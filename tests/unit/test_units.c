@@ -83,6 +83,16 @@ Test(units, durations)
 	cr_expect_eq(ns, KEPT);
 }
 
+Test(units, a_time_is_a_duration_that_is_no_frequency)
+{
+	int64_t ns = KEPT;
+
+	cr_expect_eq(fragi_parse_time("30hz", &ns), -EINVAL);
+	cr_expect_eq(ns, KEPT);
+	cr_expect_eq(fragi_parse_time("1.5s", &ns), 0);
+	cr_expect_eq(ns, 1500000000);
+}
+
 Test(units, durations_without_a_unit)
 {
 	cr_expect(fragi_duration_lacks_unit("2"));

@@ -93,7 +93,7 @@ int fragi_parse_size(const char *text, uint64_t *out_bytes)
 	return scale_decimal(&number, unit, UINT64_MAX, out_bytes);
 }
 
-int fragi_parse_duration(const char *text, int64_t *out_ns)
+int fragi_parse_time(const char *text, int64_t *out_ns)
 {
 	static const struct {
 		const char *name;
@@ -111,18 +111,10 @@ int fragi_parse_duration(const char *text, int64_t *out_ns)
 	struct decimal number;
 	const char *rest;
 	uint64_t ns = 0;
-	double hz;
 	int r = parse_decimal(text, &number, &rest);
 
 	if (r < 0)
 		return r;
-	if (strcasecmp(rest, "hz") == 0) {
-		hz = (double)number.whole + (double)number.fraction / (double)number.scale;
-		if (!(hz > 1e-9) || hz > 1e9)
-			return -EDOM;
-		*out_ns = (int64_t)(1e9 / hz + 0.5);
-		return 0;
-	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (strcmp(rest, units[i].name) != 0)
 			continue;
@@ -134,6 +126,22 @@ int fragi_parse_duration(const char *text, int64_t *out_ns)
 		return r;
 	}
 	return -EINVAL;
+}
+
+int fragi_parse_duration(const char *text, int64_t *out_ns)
+{
+	struct decimal number;
+	const char *rest;
+	double hz;
+	int r = parse_decimal(text, &number, &rest);
+
+	if (r < 0 || strcasecmp(rest, "hz") != 0)
+		return fragi_parse_time(text, out_ns);
+	hz = (double)number.whole + (double)number.fraction / (double)number.scale;
+	if (!(hz > 1e-9) || hz > 1e9)
+		return -EDOM;
+	*out_ns = (int64_t)(1e9 / hz + 0.5);
+	return 0;
 }
 
 bool fragi_duration_lacks_unit(const char *text)

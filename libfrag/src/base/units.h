@@ -17,9 +17,11 @@
  * M, G and T likewise) are powers of 1024.
  */
 FRAGI_API int fragi_parse_size(const char *text, uint64_t *out_bytes);
+/* A time: "1000" (ns), "10ns", "5us", "10ms", "2s", "1.5s", "1m", "2h". -ERANGE: too long. */
+FRAGI_API int fragi_parse_time(const char *text, int64_t *out_ns);
 /*
- * A duration: "1000" (ns), "10ns", "5us", "10ms", "2s", "1.5s", "1m", "2h", "30hz" (the period).
- * Returns -EINVAL: not such a text; -ERANGE: too long; -EDOM: a frequency without such a period.
+ * A duration: a time, or a frequency, which stands for its period: "30hz". -EDOM: a frequency
+ * without such a period.
  */
 FRAGI_API int fragi_parse_duration(const char *text, int64_t *out_ns);
 /* Returns whether a duration is a number other than 0 without a unit: "1000". */
