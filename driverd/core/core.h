@@ -92,7 +92,7 @@ struct drv_config {
 	bool keeps_state;   /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
 	uint64_t epoch;     /* the last one given by earlier drivers of the same state */
 	void (*random)(void *arg, void *bytes,
-		       size_t size); /* session ids and the tokens of edges; required */
+		       size_t size); /* ids and secrets of sessions, tokens of edges; required */
 	void *random_arg;
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/secret.h>
 #include <base/units.h>
 
 #define SUGGESTIONS_MAX 8 /* similar names that are looked for when a worker comes */
@@ -61,9 +62,9 @@ static void session_move(struct drv_session *session, enum drv_session_state to)
 	bool legal = fragi_machine_move(&drv_session_machine, session->state, to);
 
 	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
-		"%s %s, session %016llx: %s -> %s%s", role_of(session), session->name,
-		(unsigned long long)session->id, session_names[session->state], session_names[to],
-		fragi_machine_remark(legal));
+		"%s %s, session %llu: %s -> %s%s", role_of(session), session->name,
+		(unsigned long long)session->number, session_names[session->state],
+		session_names[to], fragi_machine_remark(legal));
 	if (legal)
 		session->state = to;
 	else
@@ -122,6 +123,7 @@ void drv_session_destroy(struct drv_session *session)
 	drv_timer_cancel(&session->core->timers, &session->beat);
 	drv_timers_release(&session->core->timers, 1);
 	fragi_arena_fini(&session->arena);
+	explicit_bzero(session->secret, sizeof(session->secret));
 	fragi_free(session);
 }
 
@@ -165,16 +167,29 @@ static void turn_away(struct drv_core *core, uint64_t connection, const char *pe
 	close_connection(core, connection);
 }
 
-/* Drops the session of a worker that came back before its old connection was seen to break. */
-static void drop_former(struct drv_core *core, const struct fw_hello *hello)
+/* The session that the peer has proven to know by its secret; NULL: none. */
+static struct drv_session *named_session(const struct drv_core *core, const struct fw_hello *hello)
 {
 	for (size_t i = 0; hello->session != 0 && i < core->session_count; i++) {
-		if (core->sessions[i]->id != hello->session ||
-		    core->sessions[i]->role != hello->role)
-			continue;
-		drv_session_lost(core->sessions[i], true, "it came back on a new connection");
-		return;
+		struct drv_session *session = core->sessions[i];
+
+		if (session->id == hello->session &&
+		    fragi_secret_equal(session->secret, hello->secret, FW_SECRET_BYTES))
+			return session;
 	}
+	return NULL;
+}
+
+/*
+ * Drops the session of a worker that came back before its old connection was seen to break. One
+ * that does not know the secret is another one, and gets a session of its own.
+ */
+static void drop_former(struct drv_core *core, const struct fw_hello *hello)
+{
+	struct drv_session *former = named_session(core, hello);
+
+	if (former != NULL && former->role == hello->role)
+		drv_session_lost(former, true, "it came back on a new connection");
 }
 
 /*
@@ -311,10 +326,16 @@ static int session_welcome(struct drv_session *session, const struct fw_message 
 	struct fw_message message = {.kind = FW_WELCOME, .reply_to = hello->seq};
 
 	core->config.random(core->config.random_arg, &session->id, sizeof(session->id));
+	core->config.random(core->config.random_arg, session->secret, sizeof(session->secret));
 	if (session->id == 0)
 		session->id = 1;
-	message.welcome = (struct fw_welcome){session->id, session->name, core->config.beat_ns,
-					      core->config.dead_ns, core->config.version};
+	session->number = ++core->last_session;
+	message.welcome = (struct fw_welcome){.session = session->id,
+					      .name = session->name,
+					      .beat_ns = core->config.beat_ns,
+					      .dead_ns = core->config.dead_ns,
+					      .version = core->config.version};
+	memcpy(message.welcome.secret, session->secret, sizeof(session->secret));
 	drv_emit(core,
 		 &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = session->connection});
 	if (drv_send(session, &message) < 0)

@@ -23,7 +23,15 @@
 
 struct drv_session {
 	struct drv_core *core;
-	uint64_t connection, id;
+	uint64_t connection;
+	uint64_t
+		number; /* counts up, for people: whoever knows the id is half way to the session */
+	uint64_t id;    /* random */
+	/*
+	 * What the worker brings when it comes back. Like the id it is good for as long as this
+	 * process lives, so a core file of it holds nothing that is still of use.
+	 */
+	uint8_t secret[FW_SECRET_BYTES];
 	enum drv_session_state state;
 	enum fw_role role;        /* a client is given no fragments */
 	uint32_t requests;        /* of a client, since the last beat */
@@ -183,7 +191,7 @@ struct drv_core {
 	struct drv_app **apps;
 	size_t app_count, app_capacity;
 	struct fragi_summary refused; /* of an application for which there was no memory at all */
-	uint64_t last_run, last_epoch;
+	uint64_t last_run, last_epoch, last_session;
 	size_t turn; /* which application decides first */
 	uint32_t stops;
 	uint32_t illegal_moves;

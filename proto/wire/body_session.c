@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
 #include <base/failure.h>
 #include <wire/body.h>
 
 /*
  * Bodies of the messages by which a session begins and stays alive: HELLO, WELCOME, REFUSED, BEAT.
  */
+
+/* A peer of minor 0 knows no secrets, and sends none. */
+static void get_secret(struct fw_decoder *d, ProtobufCBinaryData in, uint8_t *out_secret)
+{
+	if (in.len == FW_SECRET_BYTES)
+		memcpy(out_secret, in.data, FW_SECRET_BYTES);
+	else if (in.len != 0)
+		fw_get_failed(d, "a secret of another length");
+}
 
 void fw_encode_hello(struct fw_encoder *e, const struct fw_message *message, Frag__V1__Hello *out)
 {
@@ -15,6 +26,8 @@ void fw_encode_hello(struct fw_encoder *e, const struct fw_message *message, Fra
 	out->role = (uint32_t)in->role;
 	out->name = fw_put_text(e, in->name);
 	out->session = in->session;
+	if (in->session != 0)
+		out->secret = fw_put_data(e, in->secret, sizeof(in->secret), FW_SECRET_BYTES);
 	out->fragments =
 		fw_put_texts(e, in->fragments, in->fragment_count, FW_NAMES_MAX, &out->n_fragments);
 	out->worker_address = fw_put_text(e, in->worker_address);
@@ -41,6 +54,7 @@ void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_
 	out->role = (enum fw_role)in->role;
 	out->name = fw_get_text(d, in->name);
 	out->session = in->session;
+	get_secret(d, in->secret, out->secret);
 	out->fragments =
 		fw_get_texts(d, in->fragments, in->n_fragments, FW_NAMES_MAX, &out->fragment_count);
 	out->worker_address = fw_get_text(d, in->worker_address);
@@ -62,6 +76,7 @@ void fw_encode_welcome(struct fw_encoder *e, const struct fw_message *message,
 	out->beat_ns = in->beat_ns;
 	out->dead_ns = in->dead_ns;
 	out->version = fw_put_text(e, in->version);
+	out->secret = fw_put_data(e, in->secret, sizeof(in->secret), FW_SECRET_BYTES);
 }
 
 void fw_decode_welcome(struct fw_decoder *d, const Frag__V1__Welcome *in,
@@ -74,6 +89,7 @@ void fw_decode_welcome(struct fw_decoder *d, const Frag__V1__Welcome *in,
 	out->beat_ns = fw_get_duration(d, in->beat_ns);
 	out->dead_ns = fw_get_duration(d, in->dead_ns);
 	out->version = fw_get_text(d, in->version);
+	get_secret(d, in->secret, out->secret);
 }
 
 void fw_encode_refused(struct fw_encoder *e, const struct fw_message *message,

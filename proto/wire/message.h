@@ -28,12 +28,13 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 0
+#define FW_PROTOCOL_MINOR 1
 #define FW_FRAME_MAX (4u << 20)
 #define FW_TEXT_MAX 4096  /* a sentence, a log line */
 #define FW_NAMES_MAX 4096 /* fragments named by one worker */
 #define FW_TOKEN_BYTES 16
 #define FW_DATA_KEY_BYTES 32    /* of an application, as its driver drew it */
+#define FW_SECRET_BYTES 16      /* of a session */
 #define FW_TRANSPORTS_MAX 4     /* of a host */
 #define FW_ADDRESS_MAX 4096     /* a host's data-plane address */
 #define FW_WAITS_FOR_MAX 512    /* bytes that are kept of why a worker waits */
@@ -82,8 +83,9 @@ enum fw_role {
 struct fw_hello {
 	uint32_t major, minor;
 	enum fw_role role;
-	const char *name; /* wished; the driver may add "#2" */
-	uint64_t session; /* of the last session with this driver; 0: none */
+	const char *name;                /* wished; the driver may add "#2" */
+	uint64_t session;                /* of the last session with this driver; 0: none */
+	uint8_t secret[FW_SECRET_BYTES]; /* of that session */
 	/* --fragments: "fragment" or "application/fragment"; none: whatever fits */
 	const char **fragments;
 	uint32_t fragment_count;
@@ -105,6 +107,8 @@ struct fw_welcome {
 	const char *name; /* as the driver calls this worker */
 	int64_t beat_ns, dead_ns;
 	const char *version;
+	/* random; a HELLO that names this session brings it, and it is never logged */
+	uint8_t secret[FW_SECRET_BYTES];
 };
 
 /* A failure that the sender decided or passes on. */

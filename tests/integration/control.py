@@ -4,7 +4,7 @@ proto/frag/v1/control.proto."""
 import socket
 import struct
 
-HELLO, WELCOME, REFUSED = 16, 17, 18
+HELLO, WELCOME, REFUSED, HOST_CREATE, HOST_WIRE = 16, 17, 18, 20, 22
 WORKER = 1
 FRAGMENTS = 6  # of HELLO
 

@@ -103,13 +103,16 @@ Test(driver_client, a_client_is_given_no_fragments)
 Test(driver_client, its_name_and_its_session_are_not_those_of_a_worker)
 {
 	struct fw_message message = {.kind = FW_HELLO};
+	const struct fw_message *welcome;
 	struct world w;
 
 	world_init(&w);
 	client_hello(&w, CLIENT, "a");
 	hello(&w, 1, "a", NULL);
+	welcome = taken(&w, 1, FW_WELCOME);
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = FW_ROLE_CLIENT};
-	message.hello.session = taken(&w, 1, FW_WELCOME)->welcome.session;
+	message.hello.session = welcome->welcome.session;
+	memcpy(message.hello.secret, welcome->welcome.secret, FW_SECRET_BYTES);
 	say(&w, CLIENT + 1, &message);
 	cr_expect_eq(w.closed_count, 0, "the worker is not taken for a former session");
 	cr_expect_str_eq(reply_of(&w, 2)->workers[0].name, "a", "and has the name that it wished");

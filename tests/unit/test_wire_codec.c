@@ -217,10 +217,12 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .version = "0.1.0",
 						   .cores = 8,
 						   .memory_bytes = random_u64(m)};
+		memcpy(message->hello.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
 		return;
 	case FW_WELCOME:
-		message->welcome =
-			(struct fw_welcome){random_u64(m), word(m), 250000000, 3000000000, word(m)};
+		message->welcome = (struct fw_welcome){random_u64(m), word(m), 250000000,
+						       3000000000,    word(m), {0}};
+		memcpy(message->welcome.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
 		return;
 	case FW_REFUSED:
 		message->refused = (struct fw_refused){make_failure(m)};

@@ -146,6 +146,22 @@ Test(worker_session, a_driver_that_does_not_answer_is_given_up)
 	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
 }
 
+Test(worker_session, it_comes_back_with_the_secret_of_its_session)
+{
+	const struct fw_hello *hello;
+
+	start_attached(false);
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	step((struct wrk_event){
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = ""});
+	hello = &sent(FW_HELLO)->hello;
+	cr_expect_eq(hello->session, welcome.welcome.session);
+	cr_expect_arr_eq(hello->secret, welcome.welcome.secret, FW_SECRET_BYTES);
+}
+
 Test(worker_session, what_does_not_answer_hello_may_be_no_driver)
 {
 	make(false);

@@ -159,7 +159,8 @@ static const struct fw_message welcome = {
 		    .name = "a#2",
 		    .beat_ns = 250 * MS,
 		    .dead_ns = 3000 * MS,
-		    .version = "0.1.0"},
+		    .version = "0.1.0",
+		    .secret = {1, 2, 3, 4}},
 };
 static const struct fw_message beat = {.kind = FW_BEAT};
 

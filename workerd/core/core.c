@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <base/alloc.h>
 #include <base/beat.h>
@@ -34,6 +35,7 @@ void wrk_core_destroy(struct wrk_core *core)
 		return;
 	for (uint32_t i = 0; i < core->slot_count; i++)
 		wrk_host_forget(&core->hosts[i]);
+	explicit_bzero(core->secret, sizeof(core->secret));
 	fragi_free(core);
 }
 

@@ -211,6 +211,7 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 		.cores = config->cores,
 		.memory_bytes = config->memory_bytes,
 	};
+	memcpy(message->hello.secret, core->secret, sizeof(core->secret));
 	action = wrk_emit(actions, WRK_DO_SEND_DRIVER);
 	action->connection = core->connection;
 	action->message = message;
@@ -223,6 +224,7 @@ static void session_welcome(struct wrk_core *core, const struct fw_welcome *welc
 
 	session_move(core, WRK_SESSION_ATTACHED, actions);
 	core->session_id = welcome->session;
+	memcpy(core->secret, welcome->secret, sizeof(core->secret));
 	core->beat_ns = fragi_beat_within_ns(welcome->beat_ns);
 	core->dead_ns = fragi_dead_within_ns(welcome->dead_ns, core->beat_ns);
 	core->backoff_ns = WRK_BACKOFF_MIN_NS;

@@ -43,8 +43,9 @@ struct wrk_past {
 struct wrk_core {
 	struct wrk_config config;
 	enum wrk_session session;
-	uint64_t connection; /* of the present connection; counts up */
-	uint64_t session_id; /* the driver's; 0: never attached */
+	uint64_t connection;             /* of the present connection; counts up */
+	uint64_t session_id;             /* the driver's; 0: never attached */
+	uint8_t secret[FW_SECRET_BYTES]; /* of that session */
 	int64_t beat_ns, dead_ns;
 	struct fragi_awake clock; /* all times of this folder are its times */
 	int64_t heard_ns;         /* the driver */
