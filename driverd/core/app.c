@@ -236,9 +236,8 @@ static int app_read(struct drv_app *app, const struct drv_event_app *event)
 	app->source_bytes = event->source_bytes;
 	r = fragi_source_unpack(copy, event->source_bytes, &source);
 	if (r < 0)
-		return r == -ENOMEM ? r
-				    : fragi_diag_add(&app->diag, r, NULL, 0, 0,
-						     "the application is not a packed source");
+		return fragi_diag_add(&app->diag, r, NULL, 0, 0,
+				      "the application is not a packed source");
 	r = fragi_spec_parse(&source.source, &app->diag, &app->spec);
 	fragi_source_fini(&source);
 	if (r < 0)

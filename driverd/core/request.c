@@ -109,13 +109,8 @@ enum drv_host_state drv_goal_reached(enum drv_goal goal)
 /* Its worker hears of it, or the host is gone when the time for that is over. */
 static bool kill(struct drv_host *host)
 {
-	bool is_sent;
+	bool is_sent = send_kill(host) != -ENOMEM;
 
-	if (host->state == DRV_HOST_PLACED) { /* nobody was asked to start it */
-		drv_host_move(host, DRV_HOST_GONE);
-		return true;
-	}
-	is_sent = send_kill(host) != -ENOMEM;
 	if (is_sent)
 		drv_host_move(host, DRV_HOST_KILLED);
 	return is_sent;
@@ -127,6 +122,8 @@ bool drv_request(struct drv_host *host)
 	enum drv_goal goal = host->goal;
 	int r;
 
+	if (goal == DRV_GOAL_KILLED && host->state == DRV_HOST_PLACED)
+		drv_host_move(host, DRV_HOST_GONE); /* nobody was asked to start it */
 	if (host->asked == goal || host->state == DRV_HOST_GONE)
 		return true;
 	app->core->items--;
