@@ -269,6 +269,7 @@ flows:
         worker = self.worker("--once")
         self.assertEqual(self.d.wait(), 0, self.d.stderr)
         self.assertEqual(worker.wait(), 0)
+        self.assertRegex(self.d.stderr, r"worker \S+ joined from \[::1\]:\d+\n")
 
     def test_a_driver_that_was_stopped_judges_nobody_for_it(self):
         self.launch(app_args=("--count", "0", "--pause", "1ms"), env={"FRAG_BEAT_MS": "500", "FRAG_DEAD_MS": "10000"})

@@ -38,6 +38,19 @@ Test(driver_failure, a_crash_is_the_one_cause_and_takes_all_down)
 	world_fini(&w);
 }
 
+Test(driver_failure, a_lost_link_is_judged_without_hearing_from_its_reporter_again)
+{
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	pass_beating(&w, SECOND, 1, 2);
+	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
+	pass_beating(&w, 600 * MS, 2, 2);
+	assert_has(w.errors, "was lost, while their control connections are up");
+	world_fini(&w);
+}
+
 Test(driver_failure, a_crash_that_a_sleeping_worker_tells_late_is_still_the_cause)
 {
 	static const char crash[] = "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)";

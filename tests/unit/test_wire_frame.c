@@ -104,6 +104,28 @@ Test(wire_frame, lengths_out_of_bounds_are_refused_from_the_head_alone)
 	}
 }
 
+Test(wire_frame, the_memory_of_a_large_frame_is_given_back)
+{
+	const size_t large = 300 << 10;
+	uint8_t *stream = malloc(large + 4);
+	struct fw_reader reader;
+	struct frag_err err = FRAG_ERR_INIT;
+	const uint8_t *bytes;
+	size_t size, total = put_frame(stream, (uint32_t)large, 1);
+
+	fw_reader_init(&reader, FW_FRAME_MAX);
+	cr_assert_eq(fw_reader_feed(&reader, stream, total, 1), 0);
+	cr_assert_eq(fw_reader_next(&reader, &bytes, &size, &err), 1);
+	cr_expect_geq(reader.capacity, large);
+	total = put_frame(stream, 1, 2);
+	cr_assert_eq(fw_reader_feed(&reader, stream, total, 2), 0);
+	cr_assert_eq(fw_reader_next(&reader, &bytes, &size, &err), 1);
+	cr_expect_eq(bytes[0], 2);
+	cr_expect_leq(reader.capacity, (size_t)4096);
+	fw_reader_fini(&reader);
+	free(stream);
+}
+
 Test(wire_frame, a_lower_limit_holds_until_it_is_raised)
 {
 	struct fw_reader reader;

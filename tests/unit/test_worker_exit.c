@@ -52,8 +52,23 @@ Test(worker_exit, an_exit_of_its_own_is_told_as_one)
 				.host = seen_host,
 				.text = "something in its process closed its control socket"});
 	exited(WRK_HOST_EXIT_LOST, 0, false);
-	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "exited with status 3"), "%s",
-		  sent(FW_HOST_EXIT)->exit.failure.sentence);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence,
+			 "exited with status 3: it had lost this worker; "),
+		  "%s", sent(FW_HOST_EXIT)->exit.failure.sentence);
+}
+
+Test(worker_exit, an_operator_that_exits_with_the_status_of_a_lost_worker_has_not_lost_it)
+{
+	const struct fragi_crash_note note = {.op = "fragment1.tx"};
+	const struct wrk_exited how = {.status = WRK_HOST_EXIT_LOST, .note = &note};
+	const char *sentence;
+
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_EXITED, .host = seen_host, .exited = &how});
+	sentence = sent(FW_HOST_EXIT)->exit.failure.sentence;
+	cr_expect_not_null(strstr(sentence, "exited with status 3"), "%s", sentence);
+	cr_expect_null(strstr(sentence, "it had lost this worker"), "%s", sentence);
 }
 
 Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)
