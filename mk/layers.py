@@ -17,7 +17,7 @@ SIDEWAYS = {("type", "text"), ("graph", "res"), ("graph", "cond"), ("sched", "ed
 # All of libfrag that driverd and workerd may use; mk/daemons.mk links no more into them.
 DAEMONS = re.compile(r"(base|text|track)/|graph/resolve\.h|edge/(ledger|travel|ucx_env)\.h")
 # Only these may open a shared object.
-OPENS = ("libfrag/src/type/", "libfrag/src/edge/transport.c", "libfrag/modules/")
+OPENS = ("libfrag/src/type/", "libfrag/modules/")
 # fragctl run is a driver, a worker and a host in one program: it includes the interfaces of their
 # cores, and those parts of their shells that know no network.
 FRAGCTL_MAY = {"driverd/core/core.h", "driverd/deadline.h", "driverd/system.h",
@@ -43,11 +43,11 @@ def allowed(path, include):
     if folder in ("driverd", "workerd", "fragctl") and top in ("driverd", "workerd", "fragctl") and folder != top:
         return "%s knows nothing of the inside of %s" % (top, folder)
     if include == "dlfcn.h" and not path.startswith(OPENS):
-        return "only the registry and the table of transports open shared objects"
+        return "only the registry and what opens modules open shared objects"
     if folder not in LEVEL:
         if path.startswith("libfrag/") and folder in ("wire", "driverd", "workerd", "fragctl"):
             return "libfrag knows nothing of the daemons"
-        if re.match(r"libfrag/src/", path) and re.match(r"(ucp|ucs|uct|uv|criterion|frag/v1)", include):
+        if re.match(r"libfrag/src/", path) and re.match(r"(ucp|ucs|uct|uv|openssl|criterion|frag/v1)", include):
             return "only a module or a daemon may use it"
         if "/core/" in path and re.match(r"(uv\.h|sys/socket|unistd|time\.h|pthread|fcntl)", include):
             return "a core does no I/O"
