@@ -45,7 +45,7 @@ BUILD_SH = MAKE='$(MAKE)' B='$(B)' mk/build.sh
 
 define HELP
 make                builds everything into build/; B=DIR: into another folder,
-                    NDEBUG=1: without asserts, WITHOUT="ucx video": without these parts
+                    NDEBUG=1: without asserts, WITHOUT="ucx crypto video": without these parts
 make deps           installs the packages that building and testing need (apt-get)
 make demo           installs, builds, and shows frag at work for 30 s
 make check          installs, builds, and runs all tests; make test is the same;

@@ -12,6 +12,7 @@
 #include <fragctl/inspect.h>
 #include <text/holoscan.h>
 #include <res/resource.h>
+#include <type/pinned.h>
 
 static const struct frag_type *const own_values[] = {
 	&frag_type_bool, &frag_type_i8,     &frag_type_i16,   &frag_type_i32, &frag_type_i64,
@@ -22,6 +23,8 @@ static const struct frag_type *const own_values[] = {
 struct catalogue {
 	struct ctl_type *types;
 	size_t count, capacity;
+	struct ctl_library *libraries; /* that were named */
+	size_t library_count;
 	bool no_memory;
 };
 
@@ -100,6 +103,27 @@ static void put_library(struct catalogue *catalogue, const struct fragi_library 
 						  .version = library->version});
 	for (size_t i = 0; i < library->type_count; i++)
 		put_value(catalogue, library->types[i], library);
+}
+
+/* sha256: for the graph that is to pin a library */
+static void put_named(struct catalogue *catalogue, struct fragi_registry *registry)
+{
+	const struct fragi_library *const *libraries;
+	struct frag_err err = FRAG_ERR_INIT;
+	size_t count;
+
+	libraries = fragi_registry_libraries(registry, false, &count);
+	catalogue->libraries = fragi_calloc(count + 1, sizeof(*catalogue->libraries));
+	catalogue->no_memory |= catalogue->libraries == NULL;
+	for (size_t i = 0; catalogue->libraries != NULL && i < count; i++) {
+		struct ctl_library *library = &catalogue->libraries[catalogue->library_count++];
+
+		library->path = libraries[i]->path;
+		library->plugin = libraries[i]->name;
+		library->version = libraries[i]->version;
+		if (fragi_file_sha256(library->path, library->sha256, &err) < 0)
+			library->sha256[0] = '\0';
+	}
 }
 
 static void put_own(struct catalogue *catalogue)
@@ -210,9 +234,12 @@ static int show(const struct catalogue *catalogue, const struct fragi_texts *ope
 	else
 		count = catalogue->count;
 	if (json)
-		ctl_types_print_json(types, count, stdout);
+		ctl_types_print_json(types, count, catalogue->libraries, catalogue->library_count,
+				     stdout);
 	else if (named == 0 && !in_detail)
 		ctl_types_print(types, count, stdout);
+	for (size_t i = 0; !json && named == 0 && i < catalogue->library_count; i++)
+		ctl_library_print(&catalogue->libraries[i], stdout);
 	for (size_t i = 0; !json && (named > 0 || in_detail) && i < count; i++) {
 		if (i > 0)
 			putchar('\n');
@@ -244,6 +271,8 @@ static int inspect(struct fragi_registry *registry, const struct fragi_texts *op
 			return ctl_fail(fragi_failure_exit(fragi_err_failure(&err)), "%s",
 					err.text);
 	}
+	if (named < operands->count)
+		put_named(&catalogue, registry);
 	libraries = fragi_registry_libraries(registry, operands->count == 0 || named > 0, &count);
 	for (size_t i = 0; i < count; i++)
 		put_library(&catalogue, libraries[i]);
@@ -253,6 +282,7 @@ static int inspect(struct fragi_registry *registry, const struct fragi_texts *op
 		qsort(catalogue.types, catalogue.count, sizeof(*catalogue.types), compare);
 	warn_of_broken(libraries, count);
 	r = show(&catalogue, operands, operands->count > 0, json);
+	fragi_free(catalogue.libraries);
 	fragi_free(catalogue.types);
 	return r;
 }

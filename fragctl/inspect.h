@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include <frag/operator.h>
+#include <text/spec.h>
 
 /* One type that a graph may name, whatever it is. */
 struct ctl_type {
@@ -25,12 +25,20 @@ struct ctl_type {
 	const struct frag_type *value; /* of CTL_VALUE: the type that ports and fields name */
 };
 
+/* A library that was named. */
+struct ctl_library {
+	const char *path, *plugin, *version;
+	char sha256[FRAGI_SHA256_DIGITS + 1]; /* empty: the module crypto is missing */
+};
+
 const char *ctl_type_kind_name(enum ctl_type_kind kind);
 /* For people: a table of all, or everything about one. */
 void ctl_types_print(const struct ctl_type *types, size_t count, FILE *out);
 void ctl_type_print(const struct ctl_type *type, FILE *out);
-/* One JSON document: {"types": [...]} */
-void ctl_types_print_json(const struct ctl_type *types, size_t count, FILE *out);
+void ctl_library_print(const struct ctl_library *library, FILE *out);
+/* One JSON document: {"types": [...], "libraries": [...]} */
+void ctl_types_print_json(const struct ctl_type *types, size_t count,
+			  const struct ctl_library *libraries, size_t library_count, FILE *out);
 /* A parameter's default as a graph would write it, into out; NULL: it has none. */
 const char *ctl_param_default(const struct frag_param *param, char *out, size_t size);
 

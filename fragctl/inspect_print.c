@@ -361,12 +361,37 @@ static void json_type(const struct ctl_type *type, FILE *out)
 	fputs("}", out);
 }
 
-void ctl_types_print_json(const struct ctl_type *types, size_t count, FILE *out)
+static void json_library(const struct ctl_library *library, FILE *out)
+{
+	fputs("{\"path\": ", out);
+	fragi_json_text(library->path, out);
+	json_member("plugin", library->plugin, out);
+	json_member("version", library->version, out);
+	json_member("sha256", library->sha256[0] != '\0' ? library->sha256 : NULL, out);
+	fputs("}", out);
+}
+
+void ctl_library_print(const struct ctl_library *library, FILE *out)
+{
+	fprintf(out, "%s (library, plugin %s%s%s)\n", library->path, library->plugin,
+		library->version[0] != '\0' ? " " : "", library->version);
+	if (library->sha256[0] != '\0')
+		fprintf(out, "  sha256 %s\n", library->sha256);
+	fputc('\n', out);
+}
+
+void ctl_types_print_json(const struct ctl_type *types, size_t count,
+			  const struct ctl_library *libraries, size_t library_count, FILE *out)
 {
 	fputs("{\"types\": [", out);
 	for (size_t i = 0; i < count; i++) {
 		fputs(i > 0 ? ",\n " : "\n ", out);
 		json_type(&types[i], out);
+	}
+	fputs("\n], \"libraries\": [", out);
+	for (size_t i = 0; i < library_count; i++) {
+		fputs(i > 0 ? ",\n " : "\n ", out);
+		json_library(&libraries[i], out);
 	}
 	fputs("\n]}\n", out);
 }

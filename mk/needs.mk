@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a build needs. Where any of it is missing, make reports that with the command that installs
 # it, and builds nothing. Other targets install what they need themselves (mk/deps.sh).
-# make WITHOUT="ucx video" builds as on a machine without their packages. Without UCX a flow cannot
-# leave its process; without video everything but video works.
+# make WITHOUT="ucx crypto video" builds as on a machine without their packages. Without UCX a flow
+# cannot leave its process; without crypto no sha256 of a library is checked; without video
+# everything but video works.
 BUILDING := $(filter all tests unit install install-here,$(or $(MAKECMDGOALS),all))
 
 # Each folder of libfrag/ops is a library; ops/NAME/libs.mk may set OPS_NAME_PKG to names of
@@ -11,6 +12,7 @@ OPS_ALL := $(notdir $(patsubst %/,%,$(dir $(wildcard libfrag/ops/*/plugin.c))))
 -include $(wildcard libfrag/ops/*/libs.mk)
 NEEDED_COMMANDS := $(firstword $(CC)) pkg-config protoc-c
 NEEDED_PACKAGES := yaml-0.1 libuv libprotobuf-c $(filter-out $(WITHOUT),ucx) \
+	$(if $(filter crypto,$(WITHOUT)),,libcrypto) \
 	$(foreach o,$(filter-out $(WITHOUT),$(OPS_ALL)),$(OPS_$(o)_PKG)) \
 	$(if $(filter tests unit,$(BUILDING)),$(if $(MINI_CRITERION),,criterion))
 
@@ -20,6 +22,6 @@ MISSING := $(shell for c in $(NEEDED_COMMANDS); do command -v $$c >/dev/null || 
 	pkg-config --exists $$p 2>/dev/null || echo $$p; done)
 $(if $(MISSING),$(error frag cannot be built yet, because this is missing: $(strip $(MISSING)). \
 	Run "make deps", which installs it, then this again))
-$(if $(filter ucx,$(WITHOUT)),$(info ucx.so is not built: WITHOUT names it))
+$(foreach m,$(filter ucx crypto,$(WITHOUT)),$(info $(m).so is not built: WITHOUT names it))
 $(foreach o,$(filter $(OPS_ALL),$(WITHOUT)),$(info lib$(o).so is not built: WITHOUT names it))
 endif

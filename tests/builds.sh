@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Other ways to build frag, each with the tests that fit: builds.sh [clang|less]...
 #   clang   by clang, -Werror as always
-#   less    without UCX and without FFmpeg: what is missing is named, and the rest works
+#   less    without UCX, OpenSSL's module and FFmpeg: what is missing is named, and the rest works
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- clang less
@@ -55,8 +55,9 @@ for name; do
 		run_tests build-clang unit shared operators fuzz
 		;;
 	less)
-		build build-less WITHOUT="ucx video"
+		build build-less WITHOUT="ucx crypto video"
 		grep -q "ucx.so is not built" build-less/build.log
+		grep -q "crypto.so is not built" build-less/build.log
 		grep -q "libvideo.so is not built" build-less/build.log
 		run_tests build-less unit shared operators fuzz
 		build-less/tests/conformance/test_edge --filter 'inproc/*' >build-less/log 2>&1 || {
@@ -66,6 +67,11 @@ for name; do
 		expect 0 "Rx message value: 10" build-less/bin/fragctl run examples/ping_distributed/app.yaml
 		expect 3 "transport module ucx" build-less/bin/fragctl run --workers 2 \
 			examples/ping_distributed/app.yaml
+		printf '%s\n' "frag: 1" "application: pinned" "operators: {tx: {type: ping_tx}}" \
+			"extensions: [{name: ./tests/sample_plugins/libgood.so, sha256: $(printf '%064d' 0)}]" \
+			>build-less/pinned.yaml
+		expect 3 "the module crypto is not there" build-less/bin/fragctl run \
+			build-less/pinned.yaml
 		expect 2 "video_replayer" build-less/bin/fragctl run \
 			examples/video_replayer_distributed/app.yaml
 		;;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fragctl: an application in one host and by daemons of its own, what ends it, and what the
 other verbs say."""
+import hashlib
 import json
 import os
 import re
@@ -680,6 +681,17 @@ class Inspect(Fragctl):
         self.assertEqual([p["name"] for p in types["scale"]["ports"]], ["in", "out"])
         mode = [p for p in types["scale"]["parameters"] if p["name"] == "mode"][0]
         self.assertEqual((mode["type"], mode["default"], mode["choices"]), ("string", "fast", ["fast", "slow"]))
+
+    def test_the_sha256_of_a_library(self):
+        path = os.path.realpath(os.path.join(cluster.TEST_PLUGINS, "libgood.so"))
+        with open(path, "rb") as f:
+            sha256 = hashlib.sha256(f.read()).hexdigest()
+        code, out, err = self.inspect("libgood.so")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("%s (library, plugin good 1.2.3)\n  sha256 %s\n\n" % (path, sha256), out)
+        code, out, err = self.inspect("--output", "json", "libgood.so")
+        self.assertEqual(json.loads(out)["libraries"],
+                         [{"path": path, "plugin": "good", "version": "1.2.3", "sha256": sha256}])
 
     def test_unknown(self):
         self.assertEqual(self.inspect("pingtx"), (2, "", 'fragctl: unknown type "pingtx"; did you mean "ping_tx"?'))

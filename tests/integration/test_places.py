@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an application is and does does not depend on where its fragments run: the same graph is
 accepted or refused, with the same errors, by every way to check it and to run it."""
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -142,6 +144,27 @@ flows: [one.a -> two.b]
   two: {extensions: [%s], operators: {b: {type: sink}}}
 flows: [one.a -> two.b.in0]
 """ % self.path("libmine.so"), 0)
+
+    def test_a_library_may_be_pinned_to_its_sha256(self):
+        """Everywhere the same file is taken and the same one refused; the sha256 of one fragment
+        holds in the other too, so that it does not matter which of them is loaded first."""
+        text = HEAD + """fragments:
+  one: {extensions: [libgood.so], operators: {a: {type: source, parameters: {inputs: 1}}}}
+  two: {extensions: [{name: libgood.so, sha256: %s}], operators: {b: {type: sink}}}
+flows: [one.a -> two.b.in0]
+"""
+        library = os.path.realpath(os.path.join(cluster.TEST_PLUGINS, "libgood.so"))
+        with open(library, "rb") as f:
+            sha256 = hashlib.sha256(f.read()).hexdigest()
+        self.assertEqual(self.everywhere(text % sha256.upper(), 0), [])
+        errors = self.everywhere(text % ("0" * 64), 3)
+        reason = ("library libgood.so (%s) is not the one that the graph asks for: it has sha256 %s, and the graph "
+                  "states %s; install that one, or, if this one is right, write its sha256 into the graph"
+                  % (library, sha256, "0" * 64))
+        self.assertEqual(errors, ["v.yaml:4:22: " + reason, "v.yaml:5:22: " + reason])
+        run = self.start("fragctl", "run", "--output", "json", self.path("v.yaml"))
+        self.assertEqual(run.wait(), 3)
+        self.assertEqual(json.loads(run.stdout)["failure"]["code"], "library_differs")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <errno.h>
 #include <limits.h>
@@ -10,7 +12,8 @@
 #include <unistd.h>
 
 #include <base/failure.h>
-#include <type/registry.h>
+#include <type/crypto.h>
+#include <type/pinned.h>
 
 static char plugins[PATH_MAX]; /* where the tests' plugins are */
 static char scratch[] = "/tmp/frag-registry-XXXXXX";
@@ -241,5 +244,90 @@ Test(registry, advises_on_unknown_names)
 	cr_expect_str_eq(
 		err.text,
 		"unknown composer \"zzzzz\"; valid: line, forgetful, failing, equipped, thrifty");
+	fragi_registry_destroy(registry);
+}
+
+/* A copy of libgood.so in the scratch folder, and its sha256. Returns false without the module. */
+static bool copy_good(char path[100], char sha256[FRAGI_SHA256_DIGITS + 1])
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	char command[PATH_MAX + 100];
+
+	snprintf(path, 100, "%s/libgood.so", scratch);
+	snprintf(command, sizeof(command), "cp %s/libgood.so %s", plugins, path);
+	cr_assert_eq(system(command), 0);
+	if (fragi_file_sha256(path, sha256, &err) == 0)
+		return true;
+	cr_expect_not_null(strstr(err.text, "the module crypto is not there ("), "%s", err.text);
+	cr_expect_not_null(strstr(err.text, "install frag with it, or leave sha256 out"), "%s",
+			   err.text);
+	return false;
+}
+
+/* The bytes that were hashed run, whatever happens to the file, and under the file's name. */
+Test(registry, a_pinned_library_is_the_file_that_was_hashed)
+{
+	struct fragi_registry *registry = make(scratch, FRAGI_LIBRARY_PATHS_NONE, NULL);
+	char path[100], sha256[FRAGI_SHA256_DIGITS + 1];
+	const struct frag_op_type *type;
+	struct frag_err err = FRAG_ERR_INIT;
+	Dl_info info;
+
+	if (!copy_good(path, sha256))
+		cr_skip_test("this build has no module crypto");
+	cr_assert_eq(fragi_registry_load_pinned(registry, "libgood.so", sha256, &err), 0, "%s",
+		     err.text);
+	cr_expect_eq(fragi_registry_load_pinned(registry, "libgood.so", sha256, &err), 0);
+	cr_expect_eq(fragi_registry_load(registry, "libgood.so", &err), 0, "named without it");
+	cr_assert_eq(truncate(path, 0), 0);
+	type = fragi_registry_op(registry, "scale", &err);
+	cr_assert_not_null(type);
+	cr_expect_str_eq(type->headline, "Multiplies a number");
+	cr_assert_neq(dladdr((void *)(uintptr_t)type->compute, &info), 0);
+	cr_expect_str_eq(info.dli_fname, path);
+	fragi_registry_destroy(registry);
+}
+
+/* with a sentence that begins so */
+static void refuses_pinned(struct fragi_registry *registry, const char *sha256,
+			   const char *beginning)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_expect_eq(fragi_registry_load_pinned(registry, "libgood.so", sha256, &err), -EBADMSG);
+	cr_expect_eq(strncmp(err.text, beginning, strlen(beginning)), 0, "%s", err.text);
+	cr_expect_eq(fragi_err_failure(&err), FRAGI_FAILURE_LIBRARY_DIFFERS);
+}
+
+Test(registry, a_library_with_another_sha256_is_refused)
+{
+	struct fragi_registry *registry = make(scratch, FRAGI_LIBRARY_PATHS_NONE, NULL);
+	char path[100], sha256[FRAGI_SHA256_DIGITS + 1], other[sizeof(sha256)], text[600];
+
+	if (!copy_good(path, sha256))
+		cr_skip_test("this build has no module crypto");
+	strcpy(other, sha256);
+	other[0] = other[0] == '0' ? '1' : '0';
+	snprintf(
+		text, sizeof(text),
+		"library libgood.so (%s) is not the one that the graph asks for: it has sha256 %s, and the graph states %s; install that one, or,",
+		path, sha256, other);
+	refuses_pinned(registry, other, text);
+	cr_expect_null(fragi_registry_op(registry, "scale", NULL));
+	refuses_pinned(registry, other, text);
+	fragi_registry_destroy(registry);
+}
+
+Test(registry, a_library_that_was_not_checked_is_not_taken_for_a_pinned_one)
+{
+	struct fragi_registry *registry = make(scratch, FRAGI_LIBRARY_PATHS_NONE, NULL);
+	char path[100], sha256[FRAGI_SHA256_DIGITS + 1], text[300];
+
+	if (!copy_good(path, sha256))
+		cr_skip_test("this build has no module crypto");
+	cr_expect_eq(fragi_registry_load(registry, "libgood.so", NULL), 0);
+	snprintf(text, sizeof(text),
+		 "library libgood.so (%s) was loaded before without a check of its sha256; ", path);
+	refuses_pinned(registry, sha256, text);
 	fragi_registry_destroy(registry);
 }

@@ -190,6 +190,45 @@ Test(spec, extensions_at_the_top_come_first_in_all_fragments)
 	fragi_spec_destroy(spec);
 }
 
+#define DIGITS "86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+#define OTHER_DIGITS "0000000000000000000000000000000000000000000000000000000000000001"
+
+Test(spec, a_sha256_holds_wherever_its_library_is_named)
+{
+	struct fragi_spec *spec =
+		good_text(HEAD "extensions: [{name: a.so}, b.so]\n"
+			       "fragments:\n"
+			       "  f: {compose: c, extensions: [c.so]}\n"
+			       "  g: {compose: c}\n"
+			       "  h: {compose: c, extensions: [{name: c.so, sha256: 9F" DIGITS
+			       "}, {name: b.so, sha256: '" OTHER_DIGITS "'}]}\n");
+	const struct fragi_spec_extension *f = spec->fragments[0].extensions;
+
+	cr_assert_eq(spec->fragments[0].extension_count, 3);
+	cr_expect_str_eq(f[0].library, "a.so");
+	cr_expect_null(f[0].sha256);
+	cr_expect_str_eq(f[1].sha256, OTHER_DIGITS);
+	cr_expect_str_eq(f[2].sha256, "9f" DIGITS, "in lower case");
+	cr_expect_str_eq(spec->fragments[1].extensions[1].sha256, OTHER_DIGITS);
+	fragi_spec_destroy(spec);
+}
+
+Test(spec, a_sha256_has_one_form_and_one_value)
+{
+	bad_text(
+		HEAD "extensions: [{name: a.so, sha256: 12ab}, {sha256: 9f" DIGITS
+		     "}, {name: b.so, sha: 1}, {name: c.so, sha256: [1]}, [d.so]]\n"
+		     "fragments:\n"
+		     "  f: {compose: c, extensions: [{name: e.so, sha256: 9f" DIGITS "}]}\n"
+		     "  g: {compose: c, extensions: [{name: e.so, sha256: '" OTHER_DIGITS "'}]}\n",
+		"app.yaml:3:35: sha256 \"12ab\" is not 64 hexadecimal digits; `fragctl inspect a.so` prints them\n"
+		"app.yaml:3:42: an extension without `name`; write for example {name: libview.so, sha256: DIGITS}\n"
+		"app.yaml:3:131: unknown key \"sha\"; valid keys: name, sha256\n"
+		"app.yaml:3:161: sha256 is a list; it must be a single value\n"
+		"app.yaml:3:167: an extension is a list; it must be a single value\n"
+		"app.yaml:6:53: g: e.so has another sha256 in line 5; a library is loaded once, so state the same one\n");
+}
+
 Test(spec, holoscan_names_and_numbers_are_understood)
 {
 	static const char *const schedulers[] = {"GreedyScheduler", "EventBasedScheduler",

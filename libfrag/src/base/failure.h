@@ -147,7 +147,10 @@
 	  "Load the library that registers the type, in the same version as at the sender.")        \
 	X(POOL_EXHAUSTED, pool_exhausted, OPERATOR, FAILED,                                         \
 	  "An operator needed a block of a pool, and none was free.",                               \
-	  "Give the pool more blocks; the sentence names the flows whose messages hold them.")
+	  "Give the pool more blocks; the sentence names the flows whose messages hold them.")      \
+	X(LIBRARY_DIFFERS, library_differs, NODE, MISSING,                                          \
+	  "A library on the worker does not have the sha256 that the graph states.",                \
+	  "Install the one that the graph means, or state the sha256 of the one that is there.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

@@ -80,7 +80,8 @@ static void load_extensions(struct frag_fragment *fragment)
 	for (size_t i = 0; i < own->extension_count; i++) {
 		struct frag_err err = FRAG_ERR_INIT;
 
-		r = fragi_registry_load(fragment->registry, own->extensions[i].library, &err);
+		r = fragi_registry_load_pinned(fragment->registry, own->extensions[i].library,
+					       own->extensions[i].sha256, &err);
 		if (r == 0)
 			continue;
 		/*

@@ -27,6 +27,7 @@ void fragi_builder_fini(struct fragi_builder *builder)
 	fragi_strmap_fini(&builder->configs);
 	fragi_strmap_fini(&builder->configs_read);
 	fragi_strmap_fini(&builder->sets);
+	fragi_strmap_fini(&builder->pinned);
 }
 
 bool fragi_builder_failed(const struct fragi_builder *builder)

@@ -46,6 +46,8 @@ struct fragi_builder {
 	struct fragi_config_keys *config_keys; /* [source->config_count] */
 	struct fragi_strmap sets;              /* "fragment.operator": struct fragi_set_group */
 	struct fragi_set_group *first_set, *last_set;
+	struct fragi_strmap
+		pinned; /* library: the fragi_spec_extension that first states a sha256 */
 	size_t setting_count, replaced_bytes;
 };
 
@@ -200,13 +202,14 @@ void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node 
 			       const char *subject, struct fragi_spec_scheduler *out_scheduler);
 /* spec_fragment.c */
 void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map,
-			      const char *name, const struct fragi_spec_extension *extensions,
+			      const char *name, struct fragi_spec_extension *extensions,
 			      size_t extension_count, struct fragi_spec_fragment *out_fragment);
+/* spec_extension.c; spread: once all fragments are read */
 void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list,
-				const char *subject, const struct fragi_spec_extension *before,
-				size_t before_count,
-				const struct fragi_spec_extension **out_extensions,
+				const char *subject, struct fragi_spec_extension *before,
+				size_t before_count, struct fragi_spec_extension **out_extensions,
 				size_t *out_count);
+void fragi_spec_spread_sha256(struct fragi_builder *builder);
 
 /* flawed.c: marks what is not whole, and takes out what has no name of its own */
 void fragi_spec_mark_flaws(struct fragi_spec *spec);

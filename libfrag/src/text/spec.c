@@ -153,7 +153,7 @@ void fragi_builder_begin(struct fragi_builder *builder)
 }
 
 static void read_fragments(struct fragi_builder *builder, struct fragi_node *map,
-			   const struct fragi_spec_extension *extensions, size_t extension_count)
+			   struct fragi_spec_extension *extensions, size_t extension_count)
 {
 	struct fragi_spec *spec = builder->spec;
 
@@ -182,7 +182,7 @@ static void read_all(struct fragi_builder *builder)
 {
 	struct fragi_spec *spec = builder->spec;
 	struct fragi_node *fragments = fragi_node_get(builder->root, "fragments");
-	const struct fragi_spec_extension *extensions;
+	struct fragi_spec_extension *extensions;
 	size_t extension_count;
 
 	replace_rest(builder);
@@ -204,6 +204,7 @@ static void read_all(struct fragi_builder *builder)
 		fragi_spec_read_fragment(builder, builder->root, spec->application, extensions,
 					 extension_count, &spec->fragments[spec->fragment_count++]);
 	}
+	fragi_spec_spread_sha256(builder);
 	fragi_sets_check(builder);
 	fragi_config_remark(builder);
 }

@@ -125,14 +125,17 @@ struct fragi_spec_scheduler {
 	bool strict_thread_pinning;
 };
 
+#define FRAGI_SHA256_DIGITS 64
+
 struct fragi_spec_extension {
 	const char *library;
+	const char *sha256; /* lower-case hexadecimal digits; NULL: any file of that name */
 	const struct fragi_node *place;
 };
 
 struct fragi_spec_fragment {
 	const char *name;
-	const struct fragi_spec_extension *extensions; /* the application's first, then its own */
+	struct fragi_spec_extension *extensions; /* the application's first, then its own */
 	size_t extension_count;
 	const char *compose; /* name of a composer; NULL: none */
 	struct fragi_spec_object *resources;

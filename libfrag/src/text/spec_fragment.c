@@ -6,50 +6,6 @@
 #include <base/units.h>
 #include <text/builder.h>
 
-#define EXTENSION_MAX 255 /* bytes of a file's name */
-
-void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list,
-				const char *subject, const struct fragi_spec_extension *before,
-				size_t before_count,
-				const struct fragi_spec_extension **out_extensions,
-				size_t *out_count)
-{
-	struct fragi_spec_extension *extensions;
-	const char *text;
-	struct fragi_strmap known = {0};
-	size_t count = before_count;
-
-	*out_extensions = before;
-	*out_count = before_count;
-	list = fragi_read_list(builder, list, subject, "extensions");
-	if (list == NULL)
-		return;
-	extensions = fragi_builder_alloc(builder, before_count + list->count, sizeof(*extensions));
-	if (extensions == NULL)
-		return;
-	for (size_t i = 0; i < before_count; i++) {
-		extensions[i] = before[i];
-		fragi_builder_note(builder, &known, before[i].library, &extensions[i]);
-	}
-	for (struct fragi_node *child = list->first; child != NULL; child = child->next) {
-		text = fragi_read_text(builder, child, subject, "an extension");
-		if (text == NULL || fragi_strmap_get(&known, text) != NULL)
-			continue;
-		if (text[0] == '\0' || strlen(text) > EXTENSION_MAX) {
-			fragi_builder_error(
-				builder, child, subject,
-				"extension \"%.80s\" is not a valid name of a shared object; write for example libview.so",
-				text);
-			continue;
-		}
-		extensions[count] = (struct fragi_spec_extension){.library = text, .place = child};
-		fragi_builder_note(builder, &known, text, &extensions[count++]);
-	}
-	fragi_strmap_fini(&known);
-	*out_extensions = extensions;
-	*out_count = count;
-}
-
 static void check_labels(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
 {
 	map = fragi_read_map(builder, map, subject, "labels");
@@ -181,7 +137,7 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 }
 
 void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map,
-			      const char *name, const struct fragi_spec_extension *extensions,
+			      const char *name, struct fragi_spec_extension *extensions,
 			      size_t extension_count, struct fragi_spec_fragment *out_fragment)
 {
 	struct fragi_spec_fragment *fragment = out_fragment;

@@ -16,6 +16,7 @@
 #include <base/units.h>
 #include <type/elf.h>
 #include <type/library.h>
+#include <type/pinned.h>
 
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
@@ -59,6 +60,61 @@ static const char *open_error(const char *path)
 	return text;
 }
 
+/* Opens the object at path, which is the library's own or leads to a copy of it. */
+static int object_open(const struct fragi_library *library, const char *path, void **out_handle,
+		       struct frag_err *err)
+{
+	int r = fragi_elf_check(path, library->file, err);
+
+	if (r < 0)
+		return r;
+	fragi_call_begin(library->path, FRAGI_CALL_LOAD, 0);
+	*out_handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	fragi_call_end();
+	if (*out_handle == NULL)
+		return frag_err_set(err, -ENOENT,
+				    "library %s cannot be opened: %.600s; install what it needs",
+				    library->file, open_error(path));
+	return 0;
+}
+
+/*
+ * Loads the verified copy. The linker knows it as /proc/self/fd/N, which means nothing in a
+ * debugger, in a core file or to a caller of dladdr, so its entry in the linker's list gets the
+ * real path. The descriptor stays open, because the linker takes a second object of the same number
+ * for the first one. If something closed it nevertheless, the object that was opened is the first
+ * one, and has another name than was asked for.
+ */
+static int pinned_load(const struct fragi_library *library, void **out_handle, struct frag_err *err)
+{
+	char path[32], *name = strdup(library->path);
+	struct link_map *map = NULL;
+	int fd, r = name == NULL ? -ENOMEM : 0;
+
+	if (r == 0)
+		r = fragi_pinned_open(library->path, library->file, library->sha256, &fd, err);
+	if (r < 0)
+		goto err_name;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	r = object_open(library, path, out_handle, err);
+	if (r < 0)
+		goto err_fd;
+	if (dlinfo(*out_handle, RTLD_DI_LINKMAP, &map) != 0 || strcmp(map->l_name, path) != 0) {
+		r = frag_err_set(
+			err, -EBADF,
+			"library %s cannot be loaded: something in this process has closed descriptors of frag; let its libraries close only their own",
+			library->file);
+		goto err_fd;
+	}
+	map->l_name = name; /* both names last as long as the process */
+	return 0;
+err_fd:
+	close(fd);
+err_name:
+	free(name);
+	return r;
+}
+
 /* Opens the library and finds its table; calls none of the table's functions. */
 static int plugin_find(struct fragi_library *library, const struct frag_plugin **out_plugin,
 		       struct frag_err *err)
@@ -66,17 +122,11 @@ static int plugin_find(struct fragi_library *library, const struct frag_plugin *
 	const struct frag_plugin *plugin;
 	void *handle;
 	char symbol[32];
-	int r = fragi_elf_check(library->path, library->file, err);
+	int r = library->sha256 != NULL ? pinned_load(library, &handle, err)
+					: object_open(library, library->path, &handle, err);
 
 	if (r < 0)
 		return r;
-	fragi_call_begin(library->path, FRAGI_CALL_LOAD, 0);
-	handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
-	fragi_call_end();
-	if (handle == NULL)
-		return frag_err_set(err, -ENOENT,
-				    "library %s cannot be opened: %.600s; install what it needs",
-				    library->file, open_error(library->path));
 	plugin = own_symbol(handle, PLUGIN_SYMBOL);
 	if (plugin == NULL) {
 		for (unsigned int major = 0; major <= MAJOR_PROBED_MAX; major++) {
@@ -238,6 +288,18 @@ int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 	library->name = plugin.name;
 	library->version = plugin.version != NULL ? plugin.version : "";
 	return 0;
+}
+
+int fragi_library_register_types(const struct fragi_library *library, struct frag_err *err)
+{
+	struct frag_err cause = FRAG_ERR_INIT;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < library->type_count; i++)
+		r = frag_type_register(library->types[i], &cause);
+	return r < 0 ? frag_err_set(err, r, "library %s: %s", library->file,
+				    cause.text[0] != '\0' ? cause.text : frag_strerror(r))
+		     : 0;
 }
 
 bool fragi_library_mentions(const char *path, const char *name)

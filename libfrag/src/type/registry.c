@@ -17,6 +17,7 @@
 #include <base/units.h>
 #include <text/holoscan.h>
 #include <type/library.h>
+#include <type/pinned.h>
 #include <type/search_path.h>
 
 #define NAMES_MAX 512
@@ -267,30 +268,21 @@ static bool is_built_in(const struct fragi_registry *root, const char *real)
 }
 
 /* Makes room for one library. */
-static struct fragi_library *library_add(struct fragi_registry *root, const char *real)
+static struct fragi_library *library_add(struct fragi_registry *root, const char *real,
+					 const char *sha256)
 {
 	struct fragi_library *library = fragi_arena_alloc(&root->arena, sizeof(*library));
 
 	if (library == NULL)
 		return NULL;
 	library->path = fragi_arena_strdup(&root->arena, real);
-	if (library->path == NULL || libraries_add(&root->opened, library) < 0)
+	library->sha256 = fragi_arena_strdup(&root->arena, sha256);
+	if (library->path == NULL || (library->sha256 == NULL && sha256 != NULL) ||
+	    libraries_add(&root->opened, library) < 0)
 		return NULL;
 	library->file = strrchr(library->path, '/') + 1;
 	library->built_in = is_built_in(root, real);
 	return library;
-}
-
-static int types_register(const struct fragi_library *library, struct frag_err *err)
-{
-	struct frag_err cause = FRAG_ERR_INIT;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < library->type_count; i++)
-		r = frag_type_register(library->types[i], &cause);
-	return r < 0 ? frag_err_set(err, r, "library %s: %s", library->file,
-				    cause.text[0] != '\0' ? cause.text : frag_strerror(r))
-		     : 0;
 }
 
 /* What was wrong with a library has the same result again. */
@@ -310,7 +302,7 @@ static int library_refuse(struct fragi_registry *root, struct fragi_library *lib
  * Opens the library at a real path (its table, when there is one already), unless that was tried
  * before. Returns 0; the library's error with its sentence; -ENOMEM.
  */
-static int library_open(struct fragi_registry *root, const char *real,
+static int library_open(struct fragi_registry *root, const char *real, const char *sha256,
 			const struct frag_plugin *table, struct fragi_library **out_library,
 			struct frag_err *err)
 {
@@ -322,13 +314,13 @@ static int library_open(struct fragi_registry *root, const char *real,
 		if (strcmp(root->opened.items[i]->path, real) == 0)
 			library = root->opened.items[i];
 	if (library == NULL) {
-		library = library_add(root, real);
+		library = library_add(root, real, sha256);
 		if (library == NULL)
 			return frag_err_set(err, -ENOMEM, "out of memory for library %.200s", real);
 		r = table != NULL ? fragi_library_read(&root->arena, library, table, &cause)
 				  : fragi_library_open(&root->arena, library, &cause);
 		if (r == 0)
-			r = types_register(library, &cause);
+			r = fragi_library_register_types(library, &cause);
 		if (r < 0)
 			library_refuse(root, library, r, &cause);
 		else
@@ -339,17 +331,18 @@ static int library_open(struct fragi_registry *root, const char *real,
 				library->condition_count, library->composer_count);
 	}
 	*out_library = library;
-	return library->error != NULL ? frag_err_set(err, library->error_code, "%s", library->error)
-				      : 0;
+	if (library->error != NULL)
+		return frag_err_set(err, library->error_code, "%s", library->error);
+	return sha256 != NULL ? fragi_pinned_check(library, sha256, err) : 0;
 }
 
 /* Opens it, and lets its names count in the registry. */
-static int library_load(struct fragi_registry *registry, const char *real,
+static int library_load(struct fragi_registry *registry, const char *real, const char *sha256,
 			const struct frag_plugin *table, struct frag_err *err)
 {
 	struct frag_err cause = FRAG_ERR_INIT;
 	struct fragi_library *library = NULL;
-	int r = library_open(registry->root, real, table, &library, &cause);
+	int r = library_open(registry->root, real, sha256, table, &library, &cause);
 
 	assert((r < 0 || library != NULL) && "what was opened is there");
 	if (r == 0) {
@@ -360,20 +353,22 @@ static int library_load(struct fragi_registry *registry, const char *real,
 	return r < 0 ? frag_err_set(err, r, "%s", cause.text) : 0;
 }
 
-int fragi_registry_load(struct fragi_registry *registry, const char *library, struct frag_err *err)
+int fragi_registry_load_pinned(struct fragi_registry *registry, const char *library,
+			       const char *sha256, struct frag_err *err)
 {
 	char real[PATH_MAX];
 	struct frag_err cause = FRAG_ERR_INIT;
 	int r = fragi_search_path_find(&registry->root->search, library, real, &cause);
 
 	if (r == 0)
-		r = library_load(registry, real, NULL, &cause);
+		r = library_load(registry, real, sha256, NULL, &cause);
 	if (r == 0)
 		return 0;
 	return fragi_err_fail(err,
-			      r == -ENOENT   ? FRAGI_FAILURE_LIBRARY_MISSING
-			      : r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY
-					     : FRAGI_FAILURE_LIBRARY_REFUSED,
+			      r == -ENOENT    ? FRAGI_FAILURE_LIBRARY_MISSING
+			      : r == -EBADMSG ? FRAGI_FAILURE_LIBRARY_DIFFERS
+			      : r == -ENOMEM  ? FRAGI_FAILURE_OUT_OF_MEMORY
+					      : FRAGI_FAILURE_LIBRARY_REFUSED,
 			      NULL, r, "%s", cause.text);
 }
 
@@ -386,7 +381,7 @@ int fragi_registry_add(struct fragi_registry *registry, const char *name,
 		return frag_err_set(err, -EINVAL, "\"%.80s\" is not a valid name of a library",
 				    name);
 	snprintf(path, sizeof(path), "linked/%s", name);
-	return library_load(registry, path, plugin, err);
+	return library_load(registry, path, NULL, plugin, err);
 }
 
 /* Opens the built-in libraries that contain name (NULL: all) and were not tried yet. */
@@ -397,7 +392,7 @@ static void open_built_in(struct fragi_registry *root, const char *name)
 		    (name != NULL && !fragi_library_mentions(root->built_in[i].path, name)))
 			continue;
 		root->built_in[i].tried = true;
-		library_load(root, root->built_in[i].path, NULL, NULL);
+		library_load(root, root->built_in[i].path, NULL, NULL, NULL);
 	}
 }
 
@@ -507,7 +502,7 @@ static const char *discover_in(struct fragi_registry *registry, const char *fold
 		snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
 		if (found == NULL && realpath(path, real) != NULL &&
 		    !is_built_in(registry->root, real) && fragi_library_mentions(real, name) &&
-		    library_load(registry, real, NULL, NULL) == 0 &&
+		    library_load(registry, real, NULL, NULL, NULL) == 0 &&
 		    fragi_strmap_get(&registry->names[OP], name) != NULL)
 			found = fragi_arena_strdup(&registry->root->arena, entries[i]->d_name);
 		free(entries[i]);

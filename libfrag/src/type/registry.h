@@ -44,13 +44,21 @@ FRAGI_API void fragi_registry_destroy(struct fragi_registry *registry);
 
 /*
  * Opens a shared object (whose real path is inside one of the allowed folders), checks its
- * frag_plugin_v1 and registers what it lists. Loading it twice is no error. Returns 0; -ENOENT
- * (library or symbol missing; the error lists the folders searched); -EPROTO (another ABI major;
- * the error has both numbers); -EINVAL (its tables are wrong); -EEXIST (a name is taken; the error
- * says by which library).
+ * frag_plugin_v1 and registers what it lists. Loading it twice is no error.
+ * - sha256: the file has to have this one (FRAGI_SHA256_DIGITS lower-case digits), and what is
+ *   loaded are the bytes that were hashed; NULL: any
+ * Returns 0; -ENOENT (library or symbol missing; the error lists the folders searched); -EBADMSG
+ * (another sha256, or it was loaded before without a check); -EPROTO (another ABI major; the error
+ * has both numbers); -EINVAL (its tables are wrong); -EEXIST (a name is taken; the error says by
+ * which library).
  */
-FRAGI_API int fragi_registry_load(struct fragi_registry *registry, const char *library,
-				  struct frag_err *err);
+FRAGI_API int fragi_registry_load_pinned(struct fragi_registry *registry, const char *library,
+					 const char *sha256, struct frag_err *err);
+static inline int fragi_registry_load(struct fragi_registry *registry, const char *library,
+				      struct frag_err *err)
+{
+	return fragi_registry_load_pinned(registry, library, NULL, err);
+}
 /*
  * Registers a plugin that is linked into the program, as a library of that name (no path). Returns
  * as load.
@@ -92,8 +100,9 @@ FRAGI_API const struct frag_type *fragi_registry_type(struct fragi_registry *reg
 
 /* Returns where a type or composer came from, for people. */
 struct fragi_library {
-	const char *path; /* real path */
-	const char *file; /* its last component */
+	const char *path;   /* real path */
+	const char *file;   /* its last component */
+	const char *sha256; /* of what was loaded, as the graph states it; NULL: not checked */
 	bool built_in;
 	const char *name, *version; /* of the plugin; NULL: could not be opened */
 	const char *error;          /* why it is not open; NULL: it is open */
