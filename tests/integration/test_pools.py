@@ -129,14 +129,14 @@ class Pools(cluster.ClusterTest):
 
     def test_a_run_out_of_blocks_names_the_flows_that_hold_them(self):
         sentence = self.failure(STUCK, blocks=4)
-        self.assertRegex(sentence, r'pool "frames" ran out of its 4 blocks, and messages wait: '
+        self.assertRegex(sentence, r'^a\.tx: pool "frames" ran out of its 4 blocks, and messages wait: '
                                    r"\d in a\.pass\.out -> a\.rx\.in")
         self.assertRegex(sentence, "set num_blocks to 5 or more$")
 
     def test_the_flows_to_other_hosts_are_named(self):
         # A message of this size is still on its way when the next one is made.
         sentence = self.failure(BETWEEN % "policy: block", "--workers", "2", rows=32768, blocks=1)
-        self.assertRegex(sentence, r'pool "frames" ran out of its 1 block, and messages wait: '
+        self.assertRegex(sentence, r'^a\.tx: pool "frames" ran out of its 1 block, and messages wait: '
                                    r"1 in a\.tx\.out -> b\.rx\.in")
         self.assertRegex(sentence, "set num_blocks to 5 or more$")
 

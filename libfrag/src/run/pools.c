@@ -206,7 +206,7 @@ void fragi_run_name_holders(struct fragi_run *run, const struct frag_op *op, cha
 {
 	struct frag_resource *pool = fragi_op_starved_pool(op);
 	const struct frag_fragment *fragment = op->fragment;
-	size_t length = strlen(sentence), at = 0;
+	size_t at = 0;
 	struct holders holders = {0};
 	struct fragi_blocks blocks;
 	uint64_t enough;
@@ -228,9 +228,9 @@ void fragi_run_name_holders(struct fragi_run *run, const struct frag_op *op, cha
 	pool->type->blocks(pool->allocator.state, &blocks);
 	enough = pool->blocks_needed > blocks.all ? pool->blocks_needed : blocks.all + 1;
 	snprintf(
-		sentence + length, size - length,
-		"; pool \"%s\" ran out of its %zu block%s, and %s%s%s; set num_blocks to %llu or more",
-		frag_resource_name(pool), blocks.all, blocks.all == 1 ? "" : "s",
+		sentence, size,
+		"%s: pool \"%s\" ran out of its %zu block%s, and %s%s%s; set num_blocks to %llu or more",
+		op->subject, frag_resource_name(pool), blocks.all, blocks.all == 1 ? "" : "s",
 		holders.count > 0 ? "messages wait: " : "no message waits: operators keep them",
 		names, holders.all > holders.count ? " and in other flows" : "",
 		(unsigned long long)enough);
