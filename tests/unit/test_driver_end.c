@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
+#include <driverd/core/state.h>
+
 static void assert_ended(const struct world *w, int result, int exit_code)
 {
 	cr_assert(w->ended);
@@ -404,5 +406,20 @@ Test(driver_end, a_worker_that_leaves_is_named_with_what_it_ran)
 	cr_expect_null(strstr(w.log, "Rx message value"), "%s", w.log);
 	assert_has(w.log, "worker b left: it was told to end");
 	assert_has(w.json, "\"code\": \"worker_lost\"");
+	world_fini(&w);
+}
+
+Test(driver_end, applications_that_ended_leave_no_room_for_timers_behind)
+{
+	struct world w;
+
+	world_init(&w);
+	for (int i = 0; i < 100; i++) {
+		app_timed(&w, two_fragments, SECOND);
+		pass(&w, 2 * SECOND);
+		cr_assert(w.ended);
+		w.ended = false;
+	}
+	cr_expect_leq(w.core->timers.capacity, (size_t)16);
 	world_fini(&w);
 }
