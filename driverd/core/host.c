@@ -137,6 +137,10 @@ static void keep_errors(struct drv_app *app, const struct drv_host *host,
 		fragi_diag_classify(diag, first, error->code, error->op);
 	}
 	diag->beyond += prepared->errors_beyond;
+	/* The sentences do not name the worker: they are the same wherever an error is found. */
+	if (prepared->error_count > 0 && !app->core->config.is_local)
+		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
+			"worker %s could not prepare %s", host->worker, host->name);
 	if (prepared->error_count == 0) {
 		size_t first = diag->count;
 

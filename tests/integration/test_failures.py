@@ -256,8 +256,10 @@ class Failing(cluster.ClusterTest):
         self.write("app.yaml", (APP % {"folder": self.folder}).replace("libtruth.so", "libnowhere.so"))
         self.launch()
         summary = self.assert_failed(r"library libnowhere\.so is not in", code=3)
-        self.assertIn(summary["failure"]["worker"], [self.name_of(self.w1), self.name_of(self.w2)])
-        self.assert_failure(summary, "library_missing", "node", None, summary["failure"]["worker"])
+        worker = summary["failure"]["worker"]
+        self.assertIn(worker, [self.name_of(self.w1), self.name_of(self.w2)])
+        self.assert_failure(summary, "library_missing", "node", None, worker)
+        self.assertIn("worker %s could not prepare " % worker, self.d.stderr)
 
     def test_symbol_missing(self):
         self.write("app.yaml", (APP % {"folder": self.folder}).replace("libtruth.so", "libempty.so"))

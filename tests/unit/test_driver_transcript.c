@@ -264,6 +264,7 @@ Test(driver_transcript, an_application_that_loses_a_worker)
 
 static const char errors[] =
 	"one has found errors\n"
+	"  | worker b could not prepare f2\n"
 	"  waits for 0.250 s\n"
 	"the third one is not waited for\n"
 	"  | app.yaml:5:9: one\n"
