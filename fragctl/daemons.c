@@ -226,6 +226,8 @@ static int start_workers(struct daemons *daemons, const char *address)
 		add_flag(&command, "--fragments", lists[i]);
 		add_flag(&command, "--app-root", graph->spec->app_folder);
 		add_flag(&command, "--library-path", graph->library_path);
+		if (geteuid() == 0 && getenv("FRAG_HOST_USER") == NULL) /* as without workers */
+			add_flag(&command, "--host-user", "root");
 		/*
 		 * On the same terminal the driver's log shows what they run, and how it ended; what
 		 * they warn of is shown.

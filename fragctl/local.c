@@ -310,8 +310,8 @@ static bool has_input(void)
 	       (isatty(STDIN_FILENO) == 0 || tcgetpgrp(STDIN_FILENO) == getpgrp());
 }
 
-static int worker_launch(void *arg, struct fragi_arena *arena, struct wrk_launch *out_launch,
-			 struct frag_err *err)
+static int worker_launch(void *arg, const struct fw_message *create, struct fragi_arena *arena,
+			 struct wrk_launch *out_launch, struct frag_err *err)
 {
 	const struct local *local = arg;
 	const struct wrk_environment environment = {
@@ -323,6 +323,7 @@ static int worker_launch(void *arg, struct fragi_arena *arena, struct wrk_launch
 		.port_last = WRK_DATA_PORT_LAST,
 	};
 
+	(void)create;
 	*out_launch = (struct wrk_launch){
 		.ops = local->options->in_process ? &ctl_thread : &wrk_spawn_process,
 		.main = host_main,

@@ -14,6 +14,7 @@ no_dlopen = @! nm -u $@ | grep -w dlopen || { echo "$@ opens shared objects" >&2
 DAEMON_INC = -I. $(WIRE_INC)
 UV_LIBS = -luv
 PROTOBUF_LIBS = -lprotobuf-c
+SECCOMP_LIBS = -lseccomp
 # fragctl run is to start fast: each shared library costs a tenth of a millisecond.
 archive = $(or $(wildcard $(shell pkg-config --variable=libdir $(1))/$(2).a),$(3))
 FRAGCTL_LIBS = $(call archive,libuv,libuv_a,$(UV_LIBS)) \
@@ -48,7 +49,7 @@ $(DRIVERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out driverd/main.c,$(DRIVERD_
 ifneq ($(wildcard workerd/main.c),)
 $(B)/bin/workerd: $(WORKERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_DAEMONS_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -lm -o $@
+	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(SECCOMP_LIBS) -lm -o $@
 	$(no_dlopen)
 all: $(B)/bin/workerd
 endif

@@ -9,6 +9,7 @@
 
 #define LOG_TOPIC "worker"
 #include <base/log.h>
+#include <base/may_write.h>
 #include <edge/ucx_env.h>
 
 #define ADDED_MAX 32
@@ -85,6 +86,13 @@ char *const *wrk_environment_make(const struct wrk_environment *environment,
 	snprintf(ports, sizeof(ports), "%u-%u", (unsigned int)environment->port_first,
 		 (unsigned int)environment->port_last);
 	add_ucx(&making, "UCX_TCP_PORT_RANGE", ports);
+	if (environment->may_write != NULL)
+		add(&making, FRAGI_MAY_WRITE, environment->may_write);
+	if (environment->user != NULL && environment->user->is_other) {
+		add(&making, "HOME", environment->user->home);
+		add(&making, "USER", environment->user->name);
+		add(&making, "LOGNAME", environment->user->name);
+	}
 	while (environ[own] != NULL)
 		own++;
 	out = fragi_arena_alloc(arena, (own + making.count + 1) * sizeof(*out));

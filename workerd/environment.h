@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <base/arena.h>
+#include <workerd/host_user.h>
 
 /* The ports that the data plane may use. */
 #define WRK_DATA_PORT_FIRST 10000
@@ -22,6 +23,8 @@ struct wrk_environment {
 	bool is_own_user;                    /* the driver is a process of this user, here */
 	const char *device;                  /* network device of the data plane */
 	uint16_t port_first, port_last;
+	const char *may_write;            /* for sentences; NULL: hosts are not restricted */
+	const struct wrk_host_user *user; /* NULL: that of this process */
 };
 
 /* NULL-ended, in arena; NULL when memory is short. */

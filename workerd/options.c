@@ -121,6 +121,18 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .value = "DIR",
 		 .help = "the app folder that relative paths of a graph start from",
 		 .text = &out_options->app_root},
+		{.name = "allow-write",
+		 .value = "DIR:DIR",
+		 .help = "where hosts may write; default: the app folder and the working folder",
+		 .texts = &out_options->allow_write},
+		{.name = "host-user",
+		 .value = "NAME",
+		 .help = "the user that hosts run as, when workerd is root; default: frag if there is such a user",
+		 .text = &out_options->rights.host_user},
+		{.name = "host-limit",
+		 .value = "NAME=N",
+		 .help = "a limit of each host, such as nproc=512 or core=0",
+		 .texts = &out_options->host_limits},
 		{.name = "once",
 		 .help = "ends with the first application that was served, with its result",
 		 .on = &out_options->once},
@@ -134,7 +146,10 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .times = &verbose},
 		{.name = "quiet", .letter = 'q', .help = "fewer log lines", .times = &quiet},
 		{.name = "help", .letter = 'h', .no_env = true, .help = "prints this", .on = &help},
-		{.name = "version", .no_env = true, .help = "prints the version", .on = &version},
+		{.name = "version",
+		 .no_env = true,
+		 .help = "prints the version; with -v also how the kernel can restrict hosts",
+		 .on = &version},
 	};
 	const struct fragi_flags flags = {
 		.program = "workerd",
@@ -154,9 +169,15 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 	if (version)
 		printf("workerd %s, protocol %d.%d\n", FRAG_VERSION, FW_PROTOCOL_MAJOR,
 		       FW_PROTOCOL_MINOR);
+	if (version && verbose > 0)
+		wrk_rights_print_kernel(stdout);
 	if (help || version)
 		return 1;
 	out_options->verbosity = verbose - quiet;
+	out_options->rights.allow_write = &out_options->allow_write;
+	out_options->rights.host_limits = &out_options->host_limits;
+	out_options->rights.library_path = out_options->library_path;
+	out_options->rights.app_root = out_options->app_root;
 	if (key_file != NULL)
 		return frag_err_set(
 			err, -EINVAL,
@@ -167,6 +188,8 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 
 void wrk_options_fini(struct wrk_options *options)
 {
+	fragi_texts_fini(&options->allow_write);
+	fragi_texts_fini(&options->host_limits);
 	fragi_free(options->fragments);
 	fragi_free(options->fragment_texts);
 	memset(options, 0, sizeof(*options));

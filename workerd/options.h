@@ -4,6 +4,7 @@
 
 #include <base/flags.h>
 #include <base/units.h>
+#include <workerd/rights.h>
 
 /* workerd's command line and environment. */
 
@@ -17,6 +18,8 @@ struct wrk_options {
 	struct fragi_address worker_address;
 	const char *name;                    /* NULL: the host name */
 	const char *library_path, *app_root; /* NULL: not given */
+	struct fragi_texts allow_write, host_limits;
+	struct wrk_rights_config rights; /* the same, and what belongs to it */
 	bool once;
 	int verbosity;
 };

@@ -17,6 +17,7 @@
 #include <base/identity.h>
 #include <base/log.h>
 #include <base/stamp.h>
+#include <text/spec.h>
 #include <workerd/environment.h>
 #include <workerd/interface.h>
 #include <workerd/driver.h>
@@ -38,6 +39,7 @@ struct wrk_shell {
 	uv_timer_t network; /* looks at the interface of the hosts' address */
 	bool network_waits; /* the core knows that it is not there */
 	uv_signal_t child_ended;
+	struct wrk_rights rights;
 	struct wrk_worker worker;
 	struct wrk_keeper keeper;
 	struct wrk_driver *driver; /* the present one; NULL: none */
@@ -168,8 +170,43 @@ static void shell_send(void *arg, uint64_t id, const struct fw_message *message)
 		wrk_driver_send(shell->driver, message);
 }
 
-static int shell_launch(void *arg, struct fragi_arena *arena, struct wrk_launch *out_launch,
-			struct frag_err *err)
+/*
+ * The folder of the graph that this HOST_CREATE brings, in arena; NULL: unknown. Relative paths of
+ * the graph start from it where --app-root is not given.
+ */
+static const char *graph_folder(const struct fw_message *create, struct fragi_arena *arena)
+{
+	const char *folder = NULL;
+	struct fragi_source source;
+
+	if (fragi_source_unpack(create->create.source, create->create.source_bytes, &source) == 0) {
+		if (source.source.app_folder != NULL)
+			folder = fragi_arena_strdup(arena, source.source.app_folder);
+		fragi_source_fini(&source);
+	}
+	return folder;
+}
+
+/* Sets what hosts may write, and the sentence part for those that try elsewhere. */
+static int confine(struct wrk_shell *shell, const struct fw_message *create,
+		   struct fragi_arena *arena, struct wrk_environment *environment,
+		   struct frag_err *err)
+{
+	const char *folder = environment->is_own_user ? graph_folder(create, arena) : NULL;
+	const char *const *paths;
+	size_t count;
+	int r = wrk_rights_writable(&shell->rights, environment->is_own_user, folder, arena, &paths,
+				    &count);
+
+	if (r < 0)
+		return frag_err_set(err, r, "cannot start a host: %s", frag_strerror(r));
+	if (shell->rights.landlock_abi > 0)
+		environment->may_write = wrk_rights_list(arena, paths, count);
+	return wrk_rights_apply(&shell->rights, paths, count, err);
+}
+
+static int shell_launch(void *arg, const struct fw_message *create, struct fragi_arena *arena,
+			struct wrk_launch *out_launch, struct frag_err *err)
 {
 	struct wrk_shell *shell = arg;
 	const struct wrk_options *options = shell->options;
@@ -183,14 +220,18 @@ static int shell_launch(void *arg, struct fragi_arena *arena, struct wrk_launch 
 							  : WRK_DATA_PORT_FIRST,
 		.port_last = options->has_worker_address ? options->worker_address.port_last
 							 : WRK_DATA_PORT_LAST,
+		.user = &shell->rights.user,
 	};
 	int r = wrk_interface_find(address_of_hosts(shell), device, err);
 
+	if (r == 0)
+		r = confine(shell, create, arena, &environment, err);
 	if (r < 0)
 		return r;
 	*out_launch = (struct wrk_launch){.ops = &wrk_spawn_process,
 					  .program = shell->program,
-					  .environment = wrk_environment_make(&environment, arena)};
+					  .environment = wrk_environment_make(&environment, arena),
+					  .confine = &shell->rights.confine};
 	return out_launch->environment != NULL
 		       ? 0
 		       : frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
@@ -345,6 +386,11 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 			  shell->program, frag_strerror(r));
 		return FRAGI_FAILURE_SYSTEM_REFUSED;
 	}
+	r = wrk_rights_init(&shell->rights, &shell->options->rights, &err);
+	if (r < 0) {
+		log_error(NULL, "%s", err.text);
+		return r == -ENOENT ? FRAGI_FAILURE_FILE_MISSING : FRAGI_FAILURE_USAGE;
+	}
 	if (shell->options->has_worker_address &&
 	    wrk_interface_find(shell->options->worker_address.host, device, &err) == -EINVAL) {
 		log_error(NULL, "--worker-address: %s", err.text);
@@ -362,6 +408,7 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 		shell->signals[i].data = shell;
 		uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
+	wrk_rights_log(&shell->rights);
 	wrk_strays_adopt();
 	shell->worker.keeper = &shell->keeper;
 	uv_signal_init(&shell->loop, &shell->child_ended);
@@ -385,6 +432,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	if (failure != FRAGI_FAILURE_NONE) {
 		wrk_keeper_end(&shell.keeper);
 		wrk_worker_fini(&shell.worker);
+		wrk_rights_fini(&shell.rights);
 		return fragi_failure_exit(failure);
 	}
 	watch_network(&shell);
@@ -393,6 +441,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	exit_code = shell.exit_code;
 	wrk_keeper_end(&shell.keeper);
 	wrk_worker_fini(&shell.worker);
+	wrk_rights_fini(&shell.rights);
 	uv_loop_close(&shell.loop);
 	fragi_log_catch_up(0);
 	return exit_code;

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <workerd/confine.h>
+
 #define DESCRIPTORS_MAX 65536
 #define FD_ERROR 6 /* until exec: where a failure is reported */
 #define FD_FIRST_OTHER 7
@@ -34,11 +36,27 @@ void wrk_spawn_close_from(int first)
 		close(fd);
 }
 
+/* What the child could not do, through the pipe; both processes have the same static texts. */
+struct refusal {
+	int error;
+	const char *what; /* NULL: start at all */
+};
+
+/* Ends with the parent, also when the parent has ended already. A change of user clears that. */
+static int end_with(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return -errno;
+	if (getppid() != parent)
+		_exit(127);
+	return 0;
+}
+
 /*
  * Only async-signal-safe calls from here to exec or main. Returns negative errno when something
  * failed.
  */
-static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd)
+static int child_setup(const struct wrk_spawn *spawn, int error_fd)
 {
 	const int from[FD_ERROR] = {-1,
 				    spawn->output_fd,
@@ -49,10 +67,6 @@ static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 	int moved[FD_ERROR], failed_fd, null;
 	sigset_t none;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		return -errno;
-	if (getppid() != parent) /* it died before that was set */
-		_exit(127);
 	/*
 	 * A session of its own: what a terminal or timeout(1) sends to the whole process group is
 	 * for the worker, which ends, stops and continues its hosts in order.
@@ -77,33 +91,41 @@ static int child_setup(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 			return -errno;
 	dup2(failed_fd, FD_ERROR);
 	(void)fcntl(FD_ERROR, F_SETFD, FD_CLOEXEC);
-	wrk_spawn_close_from(FD_FIRST_OTHER);
 	return 0;
 }
 
 static void child_main(const struct wrk_spawn *spawn, pid_t parent, int error_fd)
 {
 	char *argv[] = {(char *)(uintptr_t)spawn->program, NULL};
-	int r = child_setup(spawn, parent, error_fd);
+	struct refusal refusal = {.error = child_setup(spawn, error_fd)};
 
-	if (r == 0 && spawn->program == NULL) {
+	if (refusal.error == 0) {
+		error_fd = FD_ERROR;
+		if (spawn->confine != NULL)
+			refusal.error = wrk_confine(spawn->confine, &refusal.what);
+	}
+	if (refusal.error == 0) {
+		refusal = (struct refusal){.error = end_with(parent)};
+		wrk_spawn_close_from(FD_FIRST_OTHER);
+	}
+	if (refusal.error == 0 && spawn->program == NULL) {
 		close(FD_ERROR);
 		environ = (char **)(uintptr_t)spawn->environment;
 		exit(spawn->main());
 	}
-	if (r == 0) {
+	if (refusal.error == 0) {
 		execve(spawn->program, argv, spawn->environment);
-		r = -errno;
-		error_fd = FD_ERROR;
+		refusal.error = -errno;
 	}
-	(void)!write(error_fd, &r, sizeof(r));
+	(void)!write(error_fd, &refusal, sizeof(refusal));
 	_exit(127);
 }
 
 int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, struct frag_err *err)
 {
 	const char *name = spawn->program != NULL ? spawn->program : "a host";
-	int error_pipe[2], r = 0, pidfd;
+	struct refusal refusal = {0};
+	int error_pipe[2], r, pidfd;
 	pid_t parent = getpid(), pid;
 	ssize_t n;
 
@@ -116,9 +138,10 @@ int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, str
 	r = pid < 0 ? -errno : 0;
 	close(error_pipe[1]);
 	do
-		n = r < 0 ? 0 : read(error_pipe[0], &r, sizeof(r));
+		n = r < 0 ? 0 : read(error_pipe[0], &refusal, sizeof(refusal));
 	while (n < 0 && errno == EINTR);
 	close(error_pipe[0]);
+	r = r < 0 ? r : refusal.error;
 	pidfd = r < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0u);
 	if (r == 0 && pidfd < 0) {
 		r = -errno;
@@ -127,6 +150,9 @@ int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, str
 	if (r < 0) {
 		if (pid > 0)
 			waitpid(pid, NULL, 0);
+		if (refusal.what != NULL)
+			return frag_err_set(err, r, "cannot start %s: it could not %s: %s", name,
+					    refusal.what, frag_strerror(r));
 		return frag_err_set(err, r, "cannot start %s: %s", name, frag_strerror(r));
 	}
 	*out_pid = pid;

@@ -7,6 +7,8 @@
 
 #include <base/diag.h>
 
+struct wrk_confine;
+
 /*
  * Starts a fraghost: descriptor 3 is its control socket, 4 its ledger, 5 takes a note if it crashes
  * (base/crash_note.h), 1 and 2 its output, 0 is /dev/null or this process's stdin; nothing else of
@@ -25,6 +27,7 @@ struct wrk_spawn {
 	char *const *environment;
 	int control_fd, ledger_fd, note_fd, output_fd; /* borrowed */
 	bool keeps_stdin;
+	const struct wrk_confine *confine; /* borrowed; NULL: it may do what this process may */
 };
 
 /* In a child: closes all descriptors from this one on. */

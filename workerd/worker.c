@@ -69,15 +69,15 @@ static const struct wrk_process_ops process_ops = {
 	.freed = on_host_freed,
 };
 
-static int start_process(struct wrk_worker *worker, uint32_t host, struct wrk_process **out_process,
-			 struct frag_err *err)
+static int start_process(struct wrk_worker *worker, const struct wrk_action *action,
+			 struct wrk_process **out_process, struct frag_err *err)
 {
 	struct fragi_arena arena = {0};
 	struct wrk_launch launch;
-	int r = worker->ops->launch(worker->arg, &arena, &launch, err);
+	int r = worker->ops->launch(worker->arg, action->message, &arena, &launch, err);
 
 	if (r == 0)
-		r = wrk_process_start(worker->loop, host, &launch, &process_ops, worker,
+		r = wrk_process_start(worker->loop, action->host, &launch, &process_ops, worker,
 				      out_process, err);
 	fragi_arena_fini(&arena);
 	return r;
@@ -94,7 +94,7 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 	if (place == NULL)
 		frag_err_set(&err, -EBUSY,
 			     "cannot start a host: those that ended are not cleared away yet");
-	else if (start_process(worker, action->host, place, &err) == 0) {
+	else if (start_process(worker, action, place, &err) == 0) {
 		if (worker->keeper != NULL)
 			wrk_keeper_add(worker->keeper, action->host, action->message,
 				       wrk_process_ledger_fd(*place), wrk_process_exit_fd(*place));

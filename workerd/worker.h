@@ -24,10 +24,11 @@ struct wrk_worker_ops {
 	void (*disconnect)(void *arg, uint64_t connection);
 	void (*send)(void *arg, uint64_t connection, const struct fw_message *message);
 	/*
-	 * Says how a host is to be started, in arena. Returns 0 or negative errno with a sentence.
+	 * Says how the host of a HOST_CREATE is to be started, in arena. Returns 0 or negative
+	 * errno with a sentence.
 	 */
-	int (*launch)(void *arg, struct fragi_arena *arena, struct wrk_launch *out_launch,
-		      struct frag_err *err);
+	int (*launch)(void *arg, const struct fw_message *create, struct fragi_arena *arena,
+		      struct wrk_launch *out_launch, struct frag_err *err);
 	void (*log)(void *arg, enum fragi_log_level level, const char *subject, const char *text);
 	/* Its processes are abandoned; nothing is called any more. */
 	void (*ended)(void *arg, int exit_code);

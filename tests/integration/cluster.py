@@ -29,6 +29,16 @@ TIMES_SLOWER = int(os.environ.get("FRAG_TEST_SLOW", "1"))
 PATIENCE_S = 30 * TIMES_SLOWER
 
 
+
+def report_folders():
+    """Where hosts write that are built for a checker: its reports, or counts of coverage."""
+    paths = re.findall(r"log_path=([^:]+)/", os.environ.get("ASAN_OPTIONS", os.environ.get("TSAN_OPTIONS", "")))
+    return (*paths, BUILD) if os.path.exists(os.path.join(BUILD, "obj", "workerd", "main.gcno")) else tuple(paths)
+
+
+REPORTS = report_folders()
+
+
 class Process:
     """A child with its output read as it comes."""
 
@@ -143,6 +153,10 @@ class ClusterTest(unittest.TestCase):
                     k in ("UCX_MEM_EVENTS", "FRAG_TEST_NO_SAFETY_POLL")}
         self.env.update(FRAG_TEST_ID=self.mark, TMPDIR=self.scratch, HOME=self.scratch,
                         FRAG_LIBRARY_PATH=TEST_PLUGINS)
+        if os.geteuid() == 0:  # else workerd warns of it, and the tests run as root on purpose
+            self.env["FRAG_HOST_USER"] = "root"
+        if REPORTS:
+            self.env["FRAG_ALLOW_WRITE"] = ":".join((self.folder, *REPORTS))
         self.processes = []
         self.shm_before = self.shm()
         self.addCleanup(shutil.rmtree, self.folder, True)

@@ -8,23 +8,22 @@
 #define LOG_TOPIC "environment"
 #include <base/environment.h>
 #include <base/log.h>
+#include <base/may_write.h>
 #include <base/units.h>
 
 /* Flags of the programs (base/flags.h), then those that are variables only. */
 static const char *const known[] = {
-	"FRAG_ADDRESS",       "FRAG_APP",         "FRAG_APP_ROOT", "FRAG_CONFIG",
-	"FRAG_FRAGMENTS",     "FRAG_INSECURE",    "FRAG_KEY_FILE", "FRAG_LIBRARY_PATH",
-	"FRAG_NAME",          "FRAG_ONCE",        "FRAG_OUTPUT",   "FRAG_SET",
-	"FRAG_START_TIMEOUT", "FRAG_STATE_DIR",   "FRAG_SUMMARY",  "FRAG_WORKER_ADDRESS",
-	"FRAG_BEAT_MS",       "FRAG_CONFIG_PATH", "FRAG_DEAD_MS",  "FRAG_LOG_LEVEL",
-	"FRAG_PUMP",
+	"FRAG_ADDRESS",       "FRAG_APP",         "FRAG_APP_ROOT",  "FRAG_CONFIG",
+	"FRAG_FRAGMENTS",     "FRAG_INSECURE",    "FRAG_KEY_FILE",  "FRAG_LIBRARY_PATH",
+	"FRAG_NAME",          "FRAG_ONCE",        "FRAG_OUTPUT",    "FRAG_SET",
+	"FRAG_START_TIMEOUT", "FRAG_STATE_DIR",   "FRAG_SUMMARY",   "FRAG_WORKER_ADDRESS",
+	"FRAG_BEAT_MS",       "FRAG_CONFIG_PATH", "FRAG_DEAD_MS",   "FRAG_LOG_LEVEL",
+	"FRAG_PUMP",          "FRAG_ALLOW_WRITE", "FRAG_HOST_USER", "FRAG_HOST_LIMIT",
 };
 /* That programs of frag set for each other, and those of its tests. */
 static const char *const internal[] = {
-	"FRAG_ADDRESS_FD",
-	"FRAG_LIBRARY_PATHS",
-	FRAGI_OPERATOR_LOG_LEVEL,
-	FRAGI_ENVIRONMENT_CHECKED,
+	"FRAG_ADDRESS_FD", "FRAG_LIBRARY_PATHS",      FRAGI_OPERATOR_LOG_LEVEL,
+	FRAGI_MAY_WRITE,   FRAGI_ENVIRONMENT_CHECKED,
 };
 static const char tests[] = "FRAG_TEST_";
 

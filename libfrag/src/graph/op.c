@@ -9,6 +9,7 @@
 #include <base/call.h>
 #include <base/failure.h>
 #include <base/log.h>
+#include <base/may_write.h>
 #include <base/units.h>
 #include <data/codec.h>
 #include <graph/compose.h>
@@ -296,12 +297,14 @@ int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
 					   : r == -ENOENT ? FRAGI_FAILURE_OPERATOR_LACKS_FILE
 							  : FRAGI_FAILURE_OPERATOR_FAILED;
 	const size_t first = diag->count;
+	char hint[FRAGI_MAY_WRITE_HINT_SIZE];
 
+	fragi_may_write_hint(r, hint, sizeof(hint));
 	if (op->err.text[0] != '\0')
-		fragi_node_error(diag, op->place, op->subject, "%s", op->err.text);
+		fragi_node_error(diag, op->place, op->subject, "%s%s", op->err.text, hint);
 	else
-		fragi_node_error(diag, op->place, op->subject, "%s returned %d (%s)",
-				 fragi_call_name(callback), r, frag_strerror(r));
+		fragi_node_error(diag, op->place, op->subject, "%s returned %d (%s)%s",
+				 fragi_call_name(callback), r, frag_strerror(r), hint);
 	fragi_diag_classify(diag, first, failure, op->subject);
 	return r;
 }

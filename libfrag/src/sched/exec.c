@@ -7,6 +7,7 @@
 
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/may_write.h>
 #include <data/metadata.h>
 #include <graph/pools.h>
 #include <sched/kind.h>
@@ -542,21 +543,23 @@ const char *fragi_exec_failure_text(const struct fragi_exec *exec, enum fragi_ca
 {
 	const char *subject = exec->op->subject, *text = exec->op->err.text;
 	const char *why = callback == FRAGI_CALL_COMPUTE ? refusal(&exec->tick, code) : NULL;
+	char hint[FRAGI_MAY_WRITE_HINT_SIZE];
 
+	fragi_may_write_hint(code, hint, sizeof(hint));
 	if (text[0] != '\0' && strncmp(text, subject, strlen(subject)) == 0)
-		snprintf(out, size, "%s", text);
+		snprintf(out, size, "%s%s", text, hint);
 	else if (text[0] != '\0')
-		snprintf(out, size, "%s: %s", subject, text);
+		snprintf(out, size, "%s: %s%s", subject, text, hint);
 	else if (why != NULL)
 		snprintf(out, size, "%s: cannot emit on port \"%s\" in tick %llu: %s", subject,
 			 exec->op->ports[exec->tick.refused_port].name,
 			 (unsigned long long)exec->tick.number, why);
 	else if (callback == FRAGI_CALL_COMPUTE)
-		snprintf(out, size, "%s: compute returned %d (%s) in tick %llu", subject, code,
-			 frag_strerror(code), (unsigned long long)exec->tick.number);
+		snprintf(out, size, "%s: compute returned %d (%s) in tick %llu%s", subject, code,
+			 frag_strerror(code), (unsigned long long)exec->tick.number, hint);
 	else
-		snprintf(out, size, "%s: %s returned %d (%s)", subject, fragi_call_name(callback),
-			 code, frag_strerror(code));
+		snprintf(out, size, "%s: %s returned %d (%s)%s", subject, fragi_call_name(callback),
+			 code, frag_strerror(code), hint);
 	return out;
 }
 

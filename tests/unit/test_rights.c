@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What hosts may do: the rights of each version of Landlock, the folders, the limits. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include <workerd/landlock.h>
+#include <workerd/rights.h>
+
+#define NEWEST 7
+
+static char top[64];
+
+static const char *at(const char *name)
+{
+	static char paths[8][128];
+	static size_t next;
+	char *path = paths[next++ % 8];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", top, name);
+	return path;
+}
+
+static void make_folders(void)
+{
+	snprintf(top, sizeof(top), "/tmp/test_rights.XXXXXX");
+	cr_assert_not_null(mkdtemp(top));
+	mkdir(at("app"), 0700);
+	mkdir(at("app/lib"), 0700);
+	mkdir(at("work"), 0700);
+	cr_assert_eq(chdir(at("work")), 0);
+}
+
+static void remove_folders(void)
+{
+	unlink(at("link"));
+	rmdir(at("app/lib"));
+	rmdir(at("app"));
+	rmdir(at("work"));
+	rmdir(top);
+}
+
+TestSuite(rights, .init = make_folders, .fini = remove_folders);
+
+Test(rights, a_newer_landlock_refuses_more_and_never_less)
+{
+	uint64_t before = 0;
+
+	for (int abi = 1; abi <= NEWEST + 3; abi++) {
+		struct wrk_landlock_rights rights = wrk_landlock_rights_of(abi);
+
+		cr_expect_eq(rights.handled & before, before, "version %d", abi);
+		cr_expect_eq(rights.handled &
+				     (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |
+				      LANDLOCK_ACCESS_FS_READ_DIR),
+			     0, "reading stays free");
+		/* A kernel refuses bits that it does not know: 13 rights, then 14, then 15. */
+		cr_expect_lt(rights.handled, UINT64_C(1) << (abi < 2 ? 13 : abi < 3 ? 14 : 15));
+		cr_expect_eq(rights.scoped, abi < 6 ? 0u : 2u);
+		before = rights.handled;
+	}
+	cr_expect_eq(before, UINT64_C(0x7ff2), "all that change something, but ioctl");
+}
+
+Test(rights, what_a_kernel_lacks_is_reported_for_each_version)
+{
+	char lacks[WRK_RIGHTS_LACKS_MAX][WRK_RIGHTS_LACK_SIZE];
+
+	cr_expect_eq(wrk_rights_lacks(NEWEST, 0, lacks), 0);
+	cr_expect_eq(wrk_rights_lacks(5, 0, lacks), 1);
+	cr_expect_str_eq(
+		lacks[0],
+		"version 6 of Landlock (it has 5): hosts may signal processes of their user");
+	cr_expect_eq(wrk_rights_lacks(2, 0, lacks), 2);
+	cr_expect_eq(wrk_rights_lacks(1, 0, lacks), 3);
+	cr_expect_eq(wrk_rights_lacks(-ENOSYS, -EINVAL, lacks), 2);
+	cr_expect_not_null(strstr(lacks[0], "seccomp"));
+	cr_expect_str_eq(
+		lacks[1],
+		"Landlock (Function not implemented): hosts may write wherever their user may");
+}
+
+struct place {
+	const char *allow_write, *library_path, *app_root, *graph_folder;
+	bool is_own_user;
+};
+
+/* "/app /work": what a host may write, from top on. */
+static const char *writable(const struct place *place)
+{
+	struct fragi_texts allow = {.items = (const char **)(uintptr_t)&place->allow_write,
+				    .count = place->allow_write != NULL},
+			   none = {0};
+	const struct wrk_rights_config config = {.allow_write = &allow,
+						 .host_limits = &none,
+						 .library_path = place->library_path,
+						 .app_root = place->app_root};
+	static char out[512];
+	struct fragi_arena arena = {0};
+	const char *const *paths;
+	struct wrk_rights rights;
+	struct frag_err err = FRAG_ERR_INIT;
+	size_t count;
+
+	cr_assert_eq(wrk_rights_init(&rights, &config, &err), 0, "%s", err.text);
+	cr_assert_eq(wrk_rights_writable(&rights, place->is_own_user, place->graph_folder, &arena,
+					 &paths, &count),
+		     0);
+	out[0] = '\0';
+	for (size_t i = 0; i < count; i++) {
+		const char *path = paths[i];
+
+		if (strncmp(path, top, strlen(top)) == 0)
+			path += strlen(top);
+		strcat(strcat(out, i > 0 ? " " : ""), path);
+	}
+	fragi_arena_fini(&arena);
+	wrk_rights_fini(&rights);
+	return out;
+}
+
+#define WRITABLE(...) writable(&(struct place){__VA_ARGS__})
+
+Test(rights, the_folders_of_a_driver_of_the_same_user)
+{
+	cr_expect_str_eq(WRITABLE(.is_own_user = true), "/work");
+	cr_expect_str_eq(WRITABLE(.is_own_user = true, .graph_folder = at("app")), "/app /work");
+	cr_expect_str_eq(WRITABLE(.is_own_user = true, .graph_folder = at("work")), "/work");
+	cr_expect_str_eq(WRITABLE(.is_own_user = true, .graph_folder = "/"), "/work");
+	cr_expect_str_eq(WRITABLE(.is_own_user = true, .app_root = at("app"), .graph_folder = top,
+				  .library_path = at("app/lib")),
+			 "/app /work");
+	cr_expect_str_eq(WRITABLE(.is_own_user = true, .allow_write = at("app"), .app_root = top),
+			 "/app");
+	cr_assert_eq(chdir("/"), 0);
+	cr_expect_str_eq(WRITABLE(.is_own_user = true), "");
+}
+
+Test(rights, another_driver_gets_no_folder_that_libraries_come_from)
+{
+	char both[256];
+
+	cr_expect_str_eq(WRITABLE(.graph_folder = at("app")), "/work");
+	cr_expect_str_eq(WRITABLE(.app_root = at("app")), "/work");
+	cr_expect_str_eq(WRITABLE(.app_root = at("work")), "");
+	cr_expect_str_eq(WRITABLE(.library_path = at("work")), "");
+	cr_expect_str_eq(WRITABLE(.library_path = at("app/lib")), "/work");
+	snprintf(both, sizeof(both), "%s:%s", at("app/lib"), at("work"));
+	cr_expect_str_eq(WRITABLE(.library_path = both), "");
+	cr_expect_str_eq(WRITABLE(.library_path = top), "");
+	cr_assert_eq(symlink(at("work"), at("link")), 0);
+	cr_expect_str_eq(WRITABLE(.library_path = at("link")), "");
+	cr_assert_eq(chdir(top), 0);
+	cr_expect_str_eq(WRITABLE(.library_path = at("app/lib")), "");
+	cr_expect_str_eq(WRITABLE(.library_path = at("app"), .allow_write = at("app")), "/app",
+			 "what the flag names is meant");
+}
+
+Test(rights, limits)
+{
+	struct wrk_host_limits limits = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_expect_eq(wrk_host_limits_add(&limits, "nofile=100", &err), 0);
+	cr_expect_eq(limits.items[0].resource, RLIMIT_NOFILE);
+	cr_expect_eq(limits.items[0].value.rlim_max, 100);
+	cr_expect_eq(wrk_host_limits_add(&limits, "fsize=1MiB", &err), 0);
+	cr_expect_eq(limits.items[1].value.rlim_cur, 1048576);
+	for (const char *const *text = (const char *const[]){"", "=", "=1", "nofile",
+							     "nofile=", "no=1", "nofile=-1", NULL};
+	     *text != NULL; text++) {
+		err = (struct frag_err)FRAG_ERR_INIT;
+		cr_expect_eq(wrk_host_limits_add(&limits, *text, &err), -EINVAL, "%s", *text);
+	}
+	while (limits.count < WRK_HOST_LIMITS_MAX)
+		cr_assert_eq(wrk_host_limits_add(&limits, "core=0", &err), 0);
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_expect_eq(wrk_host_limits_add(&limits, "core=0", &err), -EINVAL);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_CONFINE_H
+#define WRK_CONFINE_H
+
+#include <workerd/host_limit.h>
+#include <workerd/host_user.h>
+
+struct sock_fprog;
+
+/*
+ * What a child gives up before it executes a host, for itself and for everything that it starts:
+ * the user, all capabilities but that of real-time scheduling, the way to gain privileges, writing
+ * elsewhere (workerd/landlock.h), and some system calls (workerd/seccomp.h). All of it was made
+ * ready by the parent, so that the child makes system calls only.
+ */
+struct wrk_confine {
+	const struct wrk_host_user *user;
+	const struct wrk_host_limits *limits;
+	int rules_fd;                    /* of Landlock; -1: none */
+	const struct sock_fprog *filter; /* NULL: none */
+};
+
+/*
+ * In the child, which has one thread. out_what: what the kernel refused, a static text for a
+ * sentence. Returns 0 or negative errno. Clears PR_SET_PDEATHSIG where the user changes.
+ */
+int wrk_confine(const struct wrk_confine *confine, const char **out_what);
+
+#endif
