@@ -17,7 +17,7 @@ struct request {
 	ucp_am_recv_data_nbx_callback_t received;
 	void *user_data;
 	ucs_status_t status;
-	bool given_up, done, never;
+	bool given_up, done, never, closes;
 	struct handle *handle;
 	void *buffer;
 	size_t count;
@@ -29,7 +29,7 @@ struct request {
 static struct {
 	ucp_am_handler_param_t handler;
 	ucp_err_handler_t error;
-	struct request *requests;
+	struct request *requests, *last_close;
 	int send_mode;
 	size_t handles;
 	uint64_t sent;
@@ -201,6 +201,8 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
 		if (request->done || request->never || request->given_up)
 			continue;
 		request->done = true;
+		if (request->closes)
+			continue;
 		if (request->received != NULL) {
 			fuzz_check(request->handle != NULL);
 			land(request);
@@ -223,6 +225,8 @@ void ucp_request_free(void *memory)
 		at = &(*at)->next;
 	fuzz_check(*at == request); /* not given back twice */
 	*at = request->next;
+	if (fake.last_close == request)
+		fake.last_close = NULL;
 	if (request->handle != NULL)
 		handle_free(request->handle);
 	free(request);
@@ -230,8 +234,14 @@ void ucp_request_free(void *memory)
 
 ucs_status_t ucp_request_check_status(void *request)
 {
-	(void)request;
-	return UCS_OK;
+	const struct request *asked = request;
+
+	return asked->closes && !asked->done ? UCS_INPROGRESS : UCS_OK;
+}
+
+bool fake_ucp_closes(void)
+{
+	return fake.last_close != NULL && !fake.last_close->done;
 }
 
 void ucp_am_data_release(ucp_worker_h worker, void *data)
@@ -280,9 +290,17 @@ ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t 
 	return UCS_OK;
 }
 
+/* It ends what is still being closed. */
 void ucp_worker_destroy(ucp_worker_h worker)
 {
+	struct request *next;
+
 	(void)worker;
+	for (struct request *request = fake.requests; request != NULL; request = next) {
+		next = request->next;
+		if (request->closes)
+			ucp_request_free(request);
+	}
 }
 
 ucs_status_t ucp_worker_get_efd(ucp_worker_h worker, int *fd)
@@ -338,8 +356,18 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, u
 
 ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
 {
-	(void)ep, (void)param;
-	return NULL;
+	struct request *request;
+
+	(void)ep;
+	fake.last_close = NULL;
+	if (fake.send_mode == 0)
+		return NULL;
+	if (fake.send_mode == 3)
+		return UCS_STATUS_PTR(UCS_ERR_CONNECTION_RESET);
+	request = fake.last_close = request_create(param);
+	request->closes = true;
+	request->never = fake.send_mode == 2;
+	return request;
 }
 
 const char *ucs_status_string(ucs_status_t status)

@@ -12,7 +12,7 @@
  * do. One worker.
  */
 void fake_ucp_reset(void);
-/* How sends complete: 0 at once, 1 with the next progress, 2 never, 3 by an error. */
+/* How sends and closes complete: 0 at once, 1 with the next progress, 2 never, 3 by an error. */
 void fake_ucp_send_mode(int mode);
 /*
  * Delivers one active message; rendezvous: only a handle of the data is shown. Everything given is
@@ -22,6 +22,8 @@ void fake_ucp_deliver(const void *header, size_t header_size, const void *data, 
 		      bool rendezvous);
 /* The endpoint reports an error. */
 void fake_ucp_break(void);
+/* Whether the endpoint that was closed last is still closing. */
+bool fake_ucp_closes(void);
 /* Handles and requests that nobody has given back. */
 size_t fake_ucp_alive(void);
 uint64_t fake_ucp_sent(void); /* active messages since reset */

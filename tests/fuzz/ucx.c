@@ -29,7 +29,7 @@ extern const struct fragi_transport_ops fragi_transport_v1;
 
 /* A request that the module has, and the memory that it may touch. */
 struct pending {
-	bool used;
+	bool used, is_sent;
 	uint8_t memory[BODIES_MAX][BODY_BYTES];
 	union {
 		struct fragi_send send;
@@ -44,8 +44,8 @@ static struct world {
 	struct fuzz_input *input;
 	struct pending *pending[PENDING_MAX];
 	void *kept[KEPT_MAX];
-	int64_t now_ns;
-	bool failed, closed;
+	int64_t now_ns, close_from_ns, close_to_ns; /* it was closed between these two */
+	bool failed, closed, cut;
 } world;
 
 static struct pending *pending_create(void)
@@ -166,6 +166,7 @@ static void step_send(struct fuzz_input *input)
 		pending_end(&pending->send, false);
 		return;
 	}
+	pending->is_sent = true;
 	pending->send.header_bytes = how >> 2;
 	for (uint32_t i = 0; i < count; i++)
 		bodies[i] = (struct fragi_body){.data = pending->memory[i],
@@ -176,16 +177,39 @@ static void step_send(struct fuzz_input *input)
 	memset(bodies, 0xff, sizeof(bodies)); /* it is read during the call only */
 }
 
+static bool is_sending(void)
+{
+	for (int i = 0; i < PENDING_MAX; i++)
+		if (world.pending[i] != NULL && world.pending[i]->is_sent &&
+		    !world.pending[i]->used)
+			return true;
+	return false;
+}
+
+/* A connection that was cut is waited for, but not for ever; then nothing is under way on it. */
+static void step_stop(void)
+{
+	bool closes = world.cut && fake_ucp_closes(), is_over;
+
+	world.now_ns += UCX_CLOSE_NS / 2;
+	is_over = fragi_transport_v1.stop(world.endpoint, world.now_ns);
+	fuzz_check(is_over ? !closes || world.now_ns >= world.close_from_ns + UCX_CLOSE_NS
+			   : closes && world.now_ns < world.close_to_ns + UCX_CLOSE_NS);
+	fuzz_check(!is_over || !world.cut || (!is_sending() && !fake_ucp_closes()));
+}
+
 static void step_end(uint8_t how)
 {
 	if (world.endpoint == NULL)
 		return;
 	if (!world.closed) {
 		world.closed = true;
-		fragi_transport_v1.close(world.endpoint, (how & 1) != 0);
+		world.cut = (how & 1) != 0;
+		world.close_from_ns = fragi_now_ns();
+		fragi_transport_v1.close(world.endpoint, world.cut);
+		world.now_ns = world.close_to_ns = fragi_now_ns();
 	} else if ((how & 2) != 0) {
-		world.now_ns += UCX_CLOSE_NS / 2;
-		(void)fragi_transport_v1.stop(world.endpoint, world.now_ns);
+		step_stop();
 	} else {
 		fragi_transport_v1.free(world.endpoint);
 		world.endpoint = NULL;
@@ -201,7 +225,7 @@ static void step_connect(void)
 	if (world.endpoint != NULL)
 		return;
 	address = fragi_transport_v1.address(world.transport, &size);
-	world.closed = world.failed = false;
+	world.closed = world.failed = world.cut = false;
 	if (fragi_transport_v1.connect(world.transport, 2, address, size, &world, &world.endpoint,
 				       &err) < 0)
 		world.endpoint = NULL;
