@@ -44,6 +44,19 @@ Test(worker_exit, a_host_whose_socket_was_given_up_is_told_with_the_reason)
 		  "%s", sent(FW_HOST_EXIT)->exit.failure.sentence);
 }
 
+Test(worker_exit, a_crash_of_a_host_whose_socket_was_given_up_is_one)
+{
+	start_attached(false);
+	spawn(1);
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_CONNECTION_LOST,
+				.host = seen_host,
+				.text = "HOST_WIRE cannot be sent to it: out of memory",
+				.cut = true});
+	exited(0, SIGSEGV, false);
+	cr_expect(strstr(sent(FW_HOST_EXIT)->exit.failure.sentence, "crashed"), "%s",
+		  sent(FW_HOST_EXIT)->exit.failure.sentence);
+}
+
 Test(worker_exit, an_exit_of_its_own_is_told_as_one)
 {
 	start_attached(false);
