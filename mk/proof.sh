@@ -27,6 +27,7 @@ asan make -s asan
 call-sites make -s faults
 tsan make -s tsan
 instructions make -s bench-instructions
+hostile make -s hostile
 torture make -s torture RUNS=20 LINK=4'
 	;;
 nightly)
@@ -53,6 +54,7 @@ tsan make -s tsan
 valgrind make -s valgrind
 aarch64 make -s aarch64
 instructions make -s bench-instructions
+hostile make -s hostile ATTACK=30
 torture make -s torture RUNS=1000 STREAM=20 STOP=100 LINK=50 SOAK=40
 bench make -s bench'
 	;;

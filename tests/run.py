@@ -5,9 +5,9 @@
 usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD | --tests NAME...]
                     [--sanitized | --threads | --valgrind | --emulated]
 
-Criterion programs are DIR/tests/*/*; integration tests are the unittest classes of
-tests/integration/test_*.py. Each program runs in a process group of its own with a time limit; what
-it leaves behind is killed and makes it fail.
+Criterion programs are DIR/tests/*/*; tests of daemons are the unittest classes of
+tests/integration/test_*.py and tests/hostile/test_*.py. Each program runs in a process group of its
+own with a time limit; what it leaves behind is killed and makes it fail.
 
 --sanitized is for a build with ASan, UBSan and LSan (make asan): the sanitizers of a test program
 and of all processes that it starts write into files, and a file fails the program. Exit statuses
@@ -32,6 +32,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "planted"))
 import features  # noqa: E402
 
+# Of tests that drive real daemons.
+PYTHON_FOLDERS = ("integration", "hostile")
 LIMIT_S = 240
 EXIT_S = 5  # for processes to exit after the program that started them
 
@@ -183,18 +185,20 @@ def programs(build, seconds):
             # A program without a source is left over from before that was moved.
             if f.startswith("test_") and os.path.exists(source):
                 found.append(([path, "--tap={tap}", "--timeout", str(seconds)], os.path.relpath(path, build)))
-    folder = os.path.join(HERE, "integration")
-    for f in sorted(os.listdir(folder)):
-        if f.startswith("test_") and f.endswith(".py"):
-            found.append(([sys.executable, os.path.join(folder, f)], "integration/" + f[:-3]))
+    for folder in PYTHON_FOLDERS:
+        for f in sorted(os.listdir(os.path.join(HERE, folder))):
+            path = os.path.join(HERE, folder, f)
+            if f.startswith("test_") and f.endswith(".py"):
+                found.append(([sys.executable, path], folder + "/" + f[:-3]))
     return found
 
 
 def place_of(name):
     """(path of its program in the build, what the program calls it) of the test of that name."""
     suite, _, test = name.partition("::")
-    if os.path.exists(os.path.join(HERE, "integration", suite + ".py")):
-        return "integration/" + suite, test
+    for folder in PYTHON_FOLDERS:
+        if os.path.exists(os.path.join(HERE, folder, suite + ".py")):
+            return folder + "/" + suite, test
     # The name may be an argument of a macro that makes tests of that suite, or of one that makes
     # tests for every kind of edge, which tests/conformance/pair.h lists as X(suite, ...).
     wanted = [r"\bTest\(%s(?=,).*[(,]\s*%s[,)]" % (re.escape(suite), re.escape(test))]
@@ -259,7 +263,7 @@ def choose_programs(programs, args, chosen):
         programs = [(c + (["--filter=@(%s)" % "|".join(chosen[n])] if n.startswith("tests/") else chosen[n]), n)
                     for c, n in programs if n in chosen]
     # The long ones first, so that the two ends meet.
-    return sorted(programs, key=lambda p: not p[1].startswith("integration"))
+    return sorted(programs, key=lambda p: not p[1].startswith(PYTHON_FOLDERS))
 
 
 def run_programs(programs, build, checker, jobs, emulator_skips):

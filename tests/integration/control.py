@@ -4,8 +4,12 @@ proto/frag/v1/control.proto."""
 import socket
 import struct
 
-HELLO, WELCOME, REFUSED, HOST_CREATE, HOST_WIRE = 16, 17, 18, 20, 22
-WORKER = 1
+HELLO, WELCOME, REFUSED, BEAT = 16, 17, 18, 19
+HOST_CREATE, HOST_PREPARED, HOST_WIRE, HOST_WIRED = 20, 21, 22, 23
+HOST_START, HOST_STARTED, HOST_STOP, HOST_KILL = 24, 25, 26, 27
+HOST_EVENT, HOST_STATS, HOST_EXIT = 28, 29, 30
+REQUEST, REPLY, APP_ENDED, LEAVE = 31, 32, 33, 34
+WORKER, CLIENT = 1, 2
 FRAGMENTS = 6  # of HELLO
 
 
@@ -29,6 +33,11 @@ def frame(envelope):
     return struct.pack("<I", len(envelope)) + envelope
 
 
+def envelope(kind, body=b"", run=0, host=0, epoch=0, seq=1):
+    ids = number(3, run) + number(4, host) + number(5, epoch) if run or host or epoch else b""
+    return frame(number(1, seq) + ids + block(kind, body))
+
+
 def hello(major, role=WORKER, name=b"stranger", fragments=()):
     return frame(
         number(1, 1)
@@ -47,14 +56,18 @@ def refused(exit_code, sentence):
     return frame(number(1, 1) + block(REFUSED, number(1, exit_code) + block(2, sentence.encode())))
 
 
-def read_frame(sock):
+def read_exactly(sock, size):
     data = b""
-    while len(data) < 4 or len(data) < 4 + struct.unpack("<I", data[:4])[0]:
-        more = sock.recv(65536)
+    while len(data) < size:
+        more = sock.recv(size - len(data))
         if not more:
-            raise AssertionError("closed after %r" % data)
+            raise EOFError("closed after %r" % data)
         data += more
-    return data[4:4 + struct.unpack("<I", data[:4])[0]]
+    return data
+
+
+def read_frame(sock):
+    return read_exactly(sock, struct.unpack("<I", read_exactly(sock, 4))[0])
 
 
 def fields(data):

@@ -181,7 +181,7 @@ class Tree:
                                                   dict(os.environ, **env), limit_s)
                 failed = [] if status == 0 else ["the simulator: " + (output.splitlines() or ["nothing"])[0][:120]]
             else:
-                if name.startswith("integration/"):
+                if name.startswith(("integration/", "hostile/")):
                     command = [sys.executable, os.path.join(self.path, "tests", name + ".py"), "-f"]
                 else:
                     command = [os.path.join(build, name), "--tap={tap}", "--timeout", "120"]
@@ -200,11 +200,11 @@ def programs_of(tree):
     names = [name for _, name in run.programs(os.path.join(tree.path, "build"), 120)]
     names = [n for n in names if n != "integration/test_headers"] + [SIM]
     # The long ones first, so that the two ends meet.
-    return sorted(names, key=lambda n: not n.startswith("integration"))
+    return sorted(names, key=lambda n: not n.startswith(("integration", "hostile")))
 
 
 def source_of(name):
-    return os.path.join(TOP, "tests", name + ".py") if name.startswith("integration/") else \
+    return os.path.join(TOP, "tests", name + ".py") if name.startswith(("integration/", "hostile/")) else \
         os.path.join(TOP, name + ".c" if name != SIM else "tests/sim/main.c")
 
 
@@ -302,7 +302,7 @@ class Map:
             known = name in self.data["programs"]
             fresh = not known or name in self.changed
             like = words & set(re.split(r"\W|_", os.path.basename(name)))
-            return (not fresh, name.startswith("integration/"), self.times[name] - 2 * len(like))
+            return (not fresh, name.startswith(("integration/", "hostile/")), self.times[name] - 2 * len(like))
 
         programs = set(self.times)
         fresh = {n for n in programs if n not in self.data["programs"] or n in self.changed}

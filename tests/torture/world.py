@@ -140,6 +140,9 @@ class World(cluster.ClusterTest):
 
     def open(self, app="stream", clip=None, quick=True):
         self.setUp()
+        self.choose_app(app, clip, quick)
+
+    def choose_app(self, app="stream", clip=None, quick=True):
         self.env["FRAG_LOG_LEVEL"] = "debug"
         if quick:
             self.env.update(FRAG_BEAT_MS=str(BEAT_MS), FRAG_DEAD_MS=str(DEAD_MS))
@@ -147,13 +150,14 @@ class World(cluster.ClusterTest):
         self.app = self.write("app.yaml", APPS[app] % {"folder": self.folder, "clip": clip})
         self.named = {}
 
-    def launch(self, once=(True, True), driver_flags=(), **arguments):
+    def launch(self, once=(True, True), driver_flags=(), driver_prefix=(), **arguments):
         """The driver and its workers a, b and so on; the terminal of each is kept under its
         name."""
         words = []
         for name, value in arguments.items():
             words += ["--" + name, str(value)]
-        self.d = self.driver(self.app, "--output", "json", *driver_flags, app_args=words)
+        self.d = self.driver(self.app, "--output", "json", *driver_flags, app_args=words,
+                             prefix=driver_prefix)
         self.named["driver"] = self.d
         self.workers = []
         self.seen = [0] * len(once)  # of what each has written, before this
