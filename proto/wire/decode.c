@@ -11,7 +11,7 @@
  * bytes can ask for a row of a hundred. The budget holds the largest tables that are sent: the
  * counters of FW_ROWS_MAX operators and as many flows. Everything else is checked here: counts,
  * enums, lengths, texts. The message and all it points to live in one arena behind it, so that
- * fw_message_free is one call.
+ * fw_message_free is one call. It may carry tokens and keys, so all copies are wiped.
  */
 #define BUDGET_BYTES ((size_t)64 << 20)
 
@@ -52,6 +52,7 @@ static void budget_free(void *arg, void *memory)
 		return;
 	block = (size_t *)(void *)((uint8_t *)memory - sizeof(max_align_t));
 	budget->left += *block;
+	explicit_bzero(memory, *block - sizeof(max_align_t));
 	fragi_free(block);
 }
 
@@ -252,8 +253,7 @@ void fw_message_free(struct fw_message *message)
 
 	if (message == NULL)
 		return;
-	if (message->kind == FW_HOST_CREATE)
-		explicit_bzero(message->create.data_key, sizeof(message->create.data_key));
-	fragi_arena_fini(&decoded->arena);
+	fragi_arena_wipe(&decoded->arena);
+	explicit_bzero(message, sizeof(*message));
 	fragi_free(decoded);
 }

@@ -169,6 +169,6 @@ int fw_encode(const struct fw_message *message, uint8_t **out_frame, size_t *out
 	r = encoder.error;
 	if (r == 0)
 		r = pack(&envelope, out_frame, out_size);
-	fragi_arena_fini(&encoder.arena);
+	fragi_arena_wipe(&encoder.arena); /* numbers of sessions */
 	return r;
 }

@@ -19,11 +19,20 @@ void fw_reader_init(struct fw_reader *reader, size_t limit)
 	*reader = (struct fw_reader){.limit = limit < FW_FRAME_MAX ? limit : FW_FRAME_MAX};
 }
 
-void fw_reader_fini(struct fw_reader *reader)
+/* Frames carry tokens and keys: no buffer is given back with their bytes. */
+static void reader_drop(struct fw_reader *reader)
 {
+	if (reader->bytes != NULL)
+		explicit_bzero(reader->bytes, reader->capacity);
 	fragi_free(reader->bytes);
 	reader->bytes = NULL;
-	reader->size = reader->start = reader->capacity = 0;
+	reader->capacity = 0;
+}
+
+void fw_reader_fini(struct fw_reader *reader)
+{
+	reader_drop(reader);
+	reader->size = reader->start = 0;
 	reader->frame_since_ns = 0;
 }
 
@@ -38,11 +47,10 @@ static void reader_compact(struct fw_reader *reader)
 	size_t left = reader->size - reader->start;
 
 	if (left == 0 && reader->capacity > CAPACITY_KEPT) {
-		fragi_free(reader->bytes);
-		reader->bytes = NULL;
-		reader->capacity = 0;
-	} else if (reader->start != 0 && left != 0) {
+		reader_drop(reader);
+	} else if (reader->start != 0) {
 		memmove(reader->bytes, reader->bytes + reader->start, left);
+		explicit_bzero(reader->bytes + left, reader->start);
 	}
 	reader->start = 0;
 	reader->size = left;
@@ -57,9 +65,12 @@ static int reader_reserve(struct fw_reader *reader, size_t size)
 		return 0;
 	while (capacity < size)
 		capacity *= 2;
-	bytes = fragi_realloc(reader->bytes, capacity);
+	bytes = fragi_malloc(capacity);
 	if (bytes == NULL)
 		return -ENOMEM;
+	if (reader->size > 0)
+		memcpy(bytes, reader->bytes, reader->size);
+	reader_drop(reader);
 	reader->bytes = bytes;
 	reader->capacity = capacity;
 	return 0;

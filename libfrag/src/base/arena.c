@@ -127,6 +127,15 @@ char *fragi_arena_printf(struct fragi_arena *arena, const char *format, ...)
 	return text;
 }
 
+void fragi_arena_wipe(struct fragi_arena *arena)
+{
+	for (struct fragi_arena_block *block = arena->blocks; block != NULL; block = block->next) {
+		arena_allow(block->bytes, block->used);
+		explicit_bzero(block->bytes, block->used);
+	}
+	fragi_arena_fini(arena);
+}
+
 void fragi_arena_fini(struct fragi_arena *arena)
 {
 	struct fragi_arena_block *block = arena->blocks, *next;

@@ -24,5 +24,7 @@ FRAGI_API char *fragi_arena_strndup(struct fragi_arena *arena, const char *text,
 FRAGI_API char *fragi_arena_printf(struct fragi_arena *arena, const char *format, ...)
 	FRAG_PRINTF(2, 3);
 FRAGI_API void fragi_arena_fini(struct fragi_arena *arena);
+/* The same for an arena that has held secrets: what was in it is overwritten first. */
+FRAGI_API void fragi_arena_wipe(struct fragi_arena *arena);
 
 #endif
