@@ -17,6 +17,7 @@ int ctl_run(int argc, char **argv);
 int ctl_validate(int argc, char **argv);
 int ctl_inspect(int argc, char **argv);
 int ctl_new(int argc, char **argv);
+int ctl_key(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
 
 struct ctl_verb {

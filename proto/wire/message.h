@@ -79,6 +79,7 @@ enum fw_role {
 	FW_ROLE_WORKER = 1,
 	FW_ROLE_CLIENT = 2,
 };
+#define FW_ROLE_BIT(role) (1u << (role))
 
 struct fw_hello {
 	uint32_t major, minor;

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <base/secret.h>
+#include <base/units.h>
+#include <fragctl/ctl.h>
+#include <wire/keys.h>
+
+/* A key stays in memory for secrets and goes to the file with write(2): stdio would keep a copy. */
+struct made {
+	struct fw_key key;
+	char line[FW_KEY_LINE_MAX];
+};
+
+static int draw(void *bytes, size_t size)
+{
+	return getrandom(bytes, size, 0) == (ssize_t)size
+		       ? CTL_OK
+		       : ctl_fail(CTL_FAILED, "the system gives no random bytes: %s",
+				  strerror(errno));
+}
+
+static int make(struct made *made, const char *name, const char *role)
+{
+	uint32_t number;
+
+	made->key.roles = fw_key_roles(role);
+	if (made->key.roles == 0)
+		return ctl_fail(CTL_USAGE, "--role \"%.40s\" is none of worker, client, any", role);
+	if (name != NULL && !fragi_name_is_valid(name))
+		return ctl_fail(
+			CTL_USAGE,
+			"--name \"%.80s\" is not a valid name; give a letter, then letters, digits, _ and -",
+			name);
+	if (draw(&number, sizeof(number)) != CTL_OK ||
+	    draw(made->key.secret, sizeof(made->key.secret)) != CTL_OK)
+		return CTL_FAILED;
+	if (name != NULL)
+		snprintf(made->key.name, sizeof(made->key.name), "%s", name);
+	else
+		snprintf(made->key.name, sizeof(made->key.name), "key-%08x", number);
+	fw_key_print(&made->key, made->line);
+	return CTL_OK;
+}
+
+/* `> FILE` of a shell makes a file that others may read. */
+static int close_to_others(int fd)
+{
+	struct stat file;
+
+	if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode) ||
+	    (file.st_mode & (S_IRWXG | S_IRWXO)) == 0)
+		return CTL_OK;
+	if (fchmod(fd, S_IRUSR | S_IWUSR) < 0)
+		return ctl_fail(CTL_MISSING,
+				"other users may read the file of stdout, and chmod 600 failed: %s",
+				strerror(errno));
+	fprintf(stderr, "fragctl: gave the file mode 0600, since other users could read it\n");
+	return CTL_OK;
+}
+
+static int put(int fd, const char *where, const char *line)
+{
+	size_t size = strlen(line);
+
+	if (write(fd, line, size) == (ssize_t)size)
+		return CTL_OK;
+	return ctl_fail(CTL_MISSING, "cannot write the key to %s: %s", where, strerror(errno));
+}
+
+/* Adds the key to a file, which is made if there is none. */
+static int add_to_file(const char *path, const struct made *made)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR), code;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (fd < 0)
+		return ctl_fail(CTL_MISSING, "cannot write %s: %s", path, strerror(errno));
+	code = fw_secret_file_check(path, fd, &err) < 0 ? ctl_fail(CTL_MISSING, "%s", err.text)
+							: put(fd, path, made->line);
+	if (close(fd) < 0 && code == CTL_OK)
+		code = ctl_fail(CTL_MISSING, "cannot write %s: %s", path, strerror(errno));
+	return code;
+}
+
+static int key_new(const char *path, const char *name, const char *role)
+{
+	struct made *made = fragi_secret_alloc(sizeof(*made));
+	int code;
+
+	if (made == NULL)
+		return ctl_fail(CTL_FAILED, "out of memory");
+	code = make(made, name, role != NULL ? role : "any");
+	if (code == CTL_OK && path != NULL)
+		code = add_to_file(path, made);
+	else if (code == CTL_OK && close_to_others(STDOUT_FILENO) == CTL_OK)
+		code = put(STDOUT_FILENO, "stdout", made->line);
+	fragi_secret_free(made, sizeof(*made));
+	return code;
+}
+
+static int key_list(const char *path)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_keys *keys;
+
+	if (path == NULL)
+		return ctl_fail(CTL_USAGE, "fragctl key list needs a key file");
+	if (fw_keys_read(path, NULL, &keys, &err) < 0)
+		return ctl_fail(fragi_failure_exit(fragi_err_failure(&err)), "%s", err.text);
+	for (size_t i = 0; i < keys->count; i++)
+		printf("%-20s %s\n", keys->items[i].name, fw_key_role_name(keys->items[i].roles));
+	fw_keys_free(keys);
+	return CTL_OK;
+}
+
+static int refuse_flags(const char *name, const char *role)
+{
+	return name == NULL && role == NULL
+		       ? CTL_OK
+		       : ctl_fail(CTL_USAGE, "--name and --role are for fragctl key new");
+}
+
+int ctl_key(int argc, char **argv)
+{
+	const char *name = NULL, *role = NULL, *what, *path;
+	struct fragi_texts operands = {0};
+	struct ctl_common common = {0};
+	const struct fragi_flag table[] = {
+		{.name = "role",
+		 .value = "worker|client|any",
+		 .no_env = true,
+		 .help = "new: what the key may be used for; default any",
+		 .text = &role},
+		{.name = "name",
+		 .value = "NAME",
+		 .no_env = true,
+		 .help = "new: how logs call the key; default: a random name",
+		 .text = &name},
+		CTL_COMMON_FLAGS(common),
+	};
+	const struct fragi_flags flags = {
+		.program = "fragctl key",
+		.usage = "new [--role worker|client|any] [--name NAME] [FILE] | list FILE",
+		.headline =
+			"new prints a new key, or adds it to FILE; list prints the names and roles of a key file. driverd and workerd take the file by --key-file.",
+		.flags = table,
+		.count = FRAG_COUNT_OF(table),
+	};
+	int code;
+
+	if (!ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code))
+		goto end;
+	what = operands.count > 0 ? operands.items[0] : "";
+	path = operands.count > 1 ? operands.items[1] : NULL;
+	if (operands.count > 2)
+		code = ctl_fail(CTL_USAGE, "fragctl key takes one file");
+	else if (strcmp(what, "new") == 0)
+		code = key_new(path, name, role);
+	else if (strcmp(what, "list") == 0)
+		code = refuse_flags(name, role) == CTL_OK ? key_list(path) : CTL_USAGE;
+	else
+		code = ctl_fail(CTL_USAGE, "fragctl key needs new or list; fragctl key --help");
+end:
+	fragi_texts_fini(&operands);
+	return code;
+}
