@@ -10,7 +10,7 @@
 
 /* as they stand on the command line */
 struct words {
-	const char *address, *start_timeout, *key_file, *output;
+	const char *address, *start_timeout, *output;
 };
 
 static int parse_address(struct drv_options *options, const struct words *words,
@@ -24,10 +24,11 @@ static int parse_address(struct drv_options *options, const struct words *words,
 	if (options->address.port != options->address.port_last)
 		return frag_err_set(err, -EINVAL, "--address needs one port, as 127.0.0.1:%d",
 				    FRAGI_PORT_DEFAULT);
-	if (!options->insecure && !fragi_address_is_loopback(&options->address))
+	if (!options->insecure && options->key_file == NULL &&
+	    !fragi_address_is_loopback(&options->address))
 		return frag_err_set(
 			err, -EINVAL,
-			"does not listen on %s without a key, since whoever reaches it could take part in its applications; keys are not built yet, so give a loopback address, or --insecure on a network that you trust",
+			"does not listen on %s without a key, since whoever reaches it could take part in its applications; `fragctl key new > frag.key` makes a key and `scp -p frag.key NODE:` brings it to a node, then give --key-file frag.key to driverd and workerd (or --insecure on a network that you trust)",
 			options->address.host);
 	return 0;
 }
@@ -69,10 +70,10 @@ static int check(struct drv_options *options, const struct words *words, struct 
 {
 	int r;
 
-	if (words->key_file != NULL)
+	if (options->key_file != NULL && options->insecure)
 		return frag_err_set(
 			err, -EINVAL,
-			"--key-file: keys are not built yet; on a network that you trust use --insecure");
+			"--insecure and --key-file contradict each other; leave one of them out");
 	if (words->output != NULL && strcmp(words->output, "json") != 0 &&
 	    strcmp(words->output, "table") != 0)
 		return frag_err_set(err, -EINVAL,
@@ -125,7 +126,10 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .value = "DIR",
 		 .help = "keeps the last epoch here, so that those of later runs are higher; default: keeps no state",
 		 .text = &options->state_dir},
-		{.name = "key-file", .value = "FILE", .text = &words.key_file},
+		{.name = "key-file",
+		 .value = "FILE",
+		 .help = "keys of those who may connect (fragctl key new); SIGHUP reads it again",
+		 .text = &options->key_file},
 		{.name = "insecure",
 		 .help = "listens on an address that is not loopback, without encryption or keys",
 		 .on = &options->insecure},

@@ -15,6 +15,7 @@ struct drv_options {
 	int64_t start_timeout_ns; /* 0: none */
 	int64_t beat_ns, dead_ns; /* 0: the core's defaults; FRAG_BEAT_MS, FRAG_DEAD_MS */
 	bool insecure;
+	const char *key_file;     /* NULL: none */
 	struct drv_output output; /* of the summary */
 	const char *state_dir;    /* NULL: no state is kept */
 	int verbosity;

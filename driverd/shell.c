@@ -55,6 +55,7 @@ struct shell {
 	struct drv_connections connections;
 	struct drv_progress progress;
 	struct drv_store store; /* with --state-dir */
+	struct fw_tls *tls;     /* with --key-file; else NULL */
 	int64_t complain_at_ns;
 	int fds_max;          /* that may be open */
 	size_t strangers_max; /* connections that have not said who they are */
@@ -209,10 +210,12 @@ static void on_message(struct fw_connection *stream, struct fw_message *message,
 		fw_message_free(message);
 		return;
 	}
-	shell_step(connection->shell, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
-							  .connection = connection->id,
-							  .peer = fw_connection_peer(stream),
-							  .message = message});
+	shell_step(connection->shell,
+		   &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
+				       .connection = connection->id,
+				       .peer = fw_connection_peer(stream),
+				       .identity = fw_connection_identity(stream),
+				       .message = message});
 }
 
 /* What strangers do is logged so seldom that a scan of the port does not fill the log. */
@@ -229,7 +232,8 @@ static bool may_complain(struct shell *shell)
 /* One that connects and goes, as health checks do, has done nothing wrong. */
 static void log_stranger(struct shell *shell, const char *peer, int reason, const char *sentence)
 {
-	bool odd = (reason == -EPROTOTYPE || reason == -ETIMEDOUT) && may_complain(shell);
+	bool odd = (reason == -EPROTOTYPE || reason == -ETIMEDOUT || reason == -EKEYREJECTED) &&
+		   may_complain(shell);
 
 	fragi_log(odd ? FRAGI_LOG_WARN : FRAGI_LOG_DEBUG, NULL, "closed the connection of %s: %s",
 		  peer, sentence);
@@ -272,11 +276,12 @@ static bool is_one_too_many(struct shell *shell, struct fw_connection *stream)
 /* Returns 0, or -ENOMEM: the connection waits, and libuv takes no other, until it is taken. */
 static int take_connection(struct shell *shell)
 {
+	const struct fw_connection_options options = {.tls = shell->tls};
 	struct drv_connection *connection = drv_connections_add(&shell->connections);
 	int r = connection == NULL
 			? -ENOMEM
 			: fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops,
-					       connection, NULL, &connection->stream);
+					       connection, &options, &connection->stream);
 
 	if (r != 0) {
 		if (connection != NULL)
@@ -316,10 +321,39 @@ static void on_connection(uv_stream_t *server, int status)
 		log_warn(NULL, "cannot take a connection yet: %s", frag_strerror(r));
 }
 
+/* The key file may have changed: new keys count from now on, removed ones no longer. */
+static void reload_keys(struct shell *shell)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	const char *file = shell->options->key_file;
+
+	if (fw_tls_reload(shell->tls, &err) < 0) {
+		log_error(NULL, "keeps the keys that it has: %s", err.text);
+		return;
+	}
+	log_info(NULL, "SIGHUP: has read the key file %s again", file);
+	for (size_t i = 0; i < shell->connections.count; i++) {
+		struct drv_connection *connection = shell->connections.items[i];
+		const struct fw_identity *identity = fw_connection_identity(connection->stream);
+
+		if (identity == NULL || fw_tls_accepts(shell->tls, identity))
+			continue;
+		shell_step(shell,
+			   &(struct drv_event){.kind = DRV_EVENT_REVOKED,
+					       .connection = connection->id,
+					       .peer = fw_connection_peer(connection->stream),
+					       .identity = identity});
+	}
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
 	struct shell *shell = handle->data;
 
+	if (number == SIGHUP && shell->tls != NULL) {
+		reload_keys(shell);
+		return;
+	}
 	log_info(NULL, "SIG%s: stops", sigabbrev_np(number));
 	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = number});
 }
@@ -470,6 +504,10 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 		return fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
 				      "cannot set up the event loop: %s", frag_strerror(r));
 	r = shell_open_store(shell, &config, err);
+	if (r == 0 && shell->options->key_file != NULL)
+		r = fw_tls_create(&(struct fw_tls_config){.is_server = true,
+							  .key_file = shell->options->key_file},
+				  &shell->tls, err);
 	if (r == 0 && drv_core_create(&config, &shell->core) < 0)
 		r = fragi_err_fail(err, FRAGI_FAILURE_OUT_OF_MEMORY, NULL, -ENOMEM,
 				   "there is no memory left for a driver");
@@ -514,5 +552,6 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 	drv_actions_fini(&shell.actions);
 	drv_connections_fini(&shell.connections);
 	drv_store_close(&shell.store);
+	fw_tls_destroy(shell.tls);
 	return shell.exit_code;
 }

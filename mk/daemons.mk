@@ -34,7 +34,7 @@ $(B)/obj/fragctl/%.o: fragctl/%.c
 ifneq ($(DRIVERD_SRC),)
 $(B)/bin/driverd: $(DRIVERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_DAEMONS_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) -lm -o $@
+	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) -lm -o $@
 	$(no_dlopen)
 all: $(B)/bin/driverd
 endif
@@ -49,7 +49,8 @@ $(DRIVERD_A): $(patsubst %.c,$(B)/obj/%.o,$(filter-out driverd/main.c,$(DRIVERD_
 ifneq ($(wildcard workerd/main.c),)
 $(B)/bin/workerd: $(WORKERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_DAEMONS_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(SECCOMP_LIBS) -lm -o $@
+	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) $(SECCOMP_LIBS) \
+		-lm -o $@
 	$(no_dlopen)
 all: $(B)/bin/workerd
 endif

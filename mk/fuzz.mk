@@ -8,8 +8,8 @@ FUZZ_TARGETS := control source graph arguments units value message ledger remote
 FUZZ_DIR := $(abspath tests/fuzz)
 FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.
 FUZZ_UCX_OBJ := $(filter-out %/sockets.o %/port_range.o,$(UCX_SRC:%.c=$(B)/obj/%.o))
-FUZZ_LIBS = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A) -lyaml $(UV_LIBS) \
-	$(PROTOBUF_LIBS) $(SECCOMP_LIBS) -ldl -lm
+FUZZ_LIBS = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A) -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) \
+	$(TLS_LIBS) $(SECCOMP_LIBS) -ldl -lm
 FUZZ_ARCHIVES = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A)
 
 # All targets in one program; each function that libFuzzer would call gets the name of its target.

@@ -4,6 +4,8 @@ WIRE_INC := -Iproto -I$(B)/gen $(LIBFRAG_INC)
 WIRE_SRC := $(wildcard proto/wire/*.c)
 WIRE_PROTO := $(wildcard proto/frag/v1/*.proto)
 WIRE_GEN := $(WIRE_PROTO:proto/%.proto=$(B)/gen/%.pb-c.c)
+# Who creates an fw_tls needs these too.
+TLS_LIBS = $(shell pkg-config --libs libssl libcrypto)
 WIRE_A := $(B)/obj/libwire.a
 .SECONDARY: $(WIRE_GEN) $(WIRE_GEN:.c=.h)
 

@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 out=$PWD/build-aarch64
 root=$out/sysroot
-packages="libc6-dev libprotobuf-c-dev libuv1-dev libyaml-dev libseccomp-dev libucx-dev
+packages="libc6-dev libprotobuf-c-dev libuv1-dev libssl-dev libyaml-dev libseccomp-dev libucx-dev
 libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev"
 
 fail() {

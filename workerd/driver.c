@@ -21,6 +21,7 @@ struct wrk_driver {
 	void *arg;
 	uv_loop_t *loop;
 	_Atomic bool *is_mid_frame;
+	struct fw_tls *tls;
 	/* the loop's */
 	uv_getaddrinfo_t lookup;
 	uv_connect_t connect;
@@ -29,7 +30,9 @@ struct wrk_driver {
 	struct fw_connection *connection;
 	uint64_t seq;
 	uint32_t refused; /* bits of kinds that could not be encoded: logged once each */
-	bool looking_up, connecting, up, ended; /* ended: nothing is reported any more */
+	bool looking_up, connecting, started;
+	bool up;    /* each end knows who the other one is */
+	bool ended; /* nothing is reported any more */
 	bool is_own_user;
 	char why[256];
 };
@@ -45,11 +48,11 @@ static void free_if_done(struct wrk_driver *driver)
 	fragi_free(driver);
 }
 
-static void give_up(struct wrk_driver *driver)
+static void give_up(struct wrk_driver *driver, enum fragi_failure failure)
 {
 	if (!driver->ended) {
 		driver->ended = true;
-		driver->ops->failed(driver->arg, driver->id, driver->why);
+		driver->ops->failed(driver->arg, driver->id, failure, driver->why);
 	}
 }
 
@@ -66,6 +69,8 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 
 static void on_closed(struct fw_connection *connection, int reason, const char *sentence, void *arg)
 {
+	enum fragi_failure failure =
+		reason == -EKEYREJECTED ? FRAGI_FAILURE_KEY_REFUSED : FRAGI_FAILURE_NONE;
 	struct wrk_driver *driver = arg;
 
 	(void)connection;
@@ -75,14 +80,17 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 	driver->connection = NULL;
 	if (!driver->ended && driver->up) {
 		driver->ended = true;
-		driver->ops->lost(driver->arg, driver->id, sentence);
+		driver->ops->lost(driver->arg, driver->id, failure, sentence);
 	} else if (!driver->ended) {
-		try_next(driver);
+		if (driver->started)
+			snprintf(driver->why, sizeof(driver->why), "%s", sentence);
+		if (failure != FRAGI_FAILURE_NONE)
+			give_up(driver, failure);
+		else
+			try_next(driver);
 	}
 	free_if_done(driver);
 }
-
-static const struct fw_connection_ops connection_ops = {on_message, on_closed};
 
 static void local_address(struct fw_connection *connection, char *out, size_t size)
 {
@@ -110,44 +118,57 @@ static bool is_own_user(struct fw_connection *connection)
 	       wrk_peer_is_own_user((struct sockaddr *)&own, (struct sockaddr *)&peer);
 }
 
+static void on_ready(struct fw_connection *connection, void *arg)
+{
+	struct wrk_driver *driver = arg;
+	char local[64];
+
+	if (driver->ended)
+		return;
+	fw_connection_admit(connection);
+	driver->up = true;
+	driver->is_own_user = is_own_user(connection);
+	local_address(connection, local, sizeof(local));
+	driver->ops->connected(driver->arg, driver->id, local);
+}
+
+static const struct fw_connection_ops connection_ops = {on_message, on_closed, on_ready};
+
 static void on_connect(uv_connect_t *request, int status)
 {
 	struct wrk_driver *driver = request->data;
-	char local[64];
 
 	driver->connecting = false;
 	if (driver->connection == NULL || driver->ended) {
 		free_if_done(driver);
 		return;
 	}
-	if (status == 0)
+	if (status == 0) {
 		status = fw_connection_start(driver->connection);
+		driver->started = status == 0;
+	}
 	if (status < 0) {
 		snprintf(driver->why, sizeof(driver->why), "%s", frag_strerror(status));
 		fw_connection_close(driver->connection); /* on_closed tries the next address */
-		return;
 	}
-	fw_connection_admit(driver->connection);
-	driver->up = true;
-	driver->is_own_user = is_own_user(driver->connection);
-	local_address(driver->connection, local, sizeof(local));
-	driver->ops->connected(driver->arg, driver->id, local);
 }
 
 static void try_next(struct wrk_driver *driver)
 {
-	const struct fw_connection_options options = {.is_mid_frame = driver->is_mid_frame};
+	const struct fw_connection_options options = {.is_mid_frame = driver->is_mid_frame,
+						      .tls = driver->tls};
 	int r;
 
+	driver->started = false;
 	if (driver->address_next == driver->address_count) {
-		give_up(driver);
+		give_up(driver, FRAGI_FAILURE_NONE);
 		return;
 	}
 	r = fw_connection_create(driver->loop, FW_STREAM_TCP, &connection_ops, driver, &options,
 				 &driver->connection);
 	if (r < 0) {
 		snprintf(driver->why, sizeof(driver->why), "%s", frag_strerror(r));
-		give_up(driver);
+		give_up(driver, FRAGI_FAILURE_NONE);
 		return;
 	}
 	driver->connect.data = driver;
@@ -182,8 +203,8 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *fo
 }
 
 int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t id,
-		    _Atomic bool *is_mid_frame, const struct wrk_driver_ops *ops, void *arg,
-		    struct wrk_driver **out_driver)
+		    _Atomic bool *is_mid_frame, struct fw_tls *tls,
+		    const struct wrk_driver_ops *ops, void *arg, struct wrk_driver **out_driver)
 {
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	struct wrk_driver *driver = fragi_calloc(1, sizeof(*driver));
@@ -197,6 +218,7 @@ int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64
 	driver->arg = arg;
 	driver->loop = loop;
 	driver->is_mid_frame = is_mid_frame;
+	driver->tls = tls;
 	*out_driver = driver;
 	if (uv_ip4_addr(address->host, address->port,
 			(struct sockaddr_in *)(void *)&driver->addresses[0]) == 0 ||
@@ -225,6 +247,19 @@ int wrk_driver_fd(const struct wrk_driver *driver)
 	if (driver->connection != NULL)
 		(void)uv_fileno((uv_handle_t *)fw_connection_stream(driver->connection), &fd);
 	return fd;
+}
+
+void wrk_driver_check_key(struct wrk_driver *driver)
+{
+	const struct fw_identity *identity =
+		driver->connection != NULL ? fw_connection_identity(driver->connection) : NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (identity == NULL || fw_tls_accepts(driver->tls, identity))
+		return;
+	frag_err_set(&err, -EKEYREVOKED, "the key %s is no longer in this worker's key file",
+		     identity->name);
+	fw_connection_fail(driver->connection, -EKEYREVOKED, err.text);
 }
 
 uint64_t wrk_driver_id(const struct wrk_driver *driver)

@@ -6,6 +6,7 @@
 
 #include <base/units.h>
 #include <wire/message.h>
+#include <wire/tls.h>
 
 /*
  * The connection to the driver: looks the name up, tries its addresses one after the other, then
@@ -16,21 +17,24 @@ struct wrk_driver;
 
 struct wrk_driver_ops {
 	void (*connected)(void *arg, uint64_t id, const char *local_address);
-	void (*failed)(void *arg, uint64_t id, const char *why);
+	/* failure: KEY_REFUSED when the driver has no key in common with this worker; else NONE */
+	void (*failed)(void *arg, uint64_t id, enum fragi_failure failure, const char *why);
 	/* Takes message (fw_message_free). */
 	void (*message)(void *arg, uint64_t id, struct fw_message *message);
-	void (*lost)(void *arg, uint64_t id, const char *why);
+	void (*lost)(void *arg, uint64_t id, enum fragi_failure failure, const char *why);
 	void (*freed)(void *arg, struct wrk_driver *driver);
 };
 
 /*
- * is_mid_frame: as in fw_connection_options, or NULL. Returns 0, -ENOMEM, or what libuv says.
+ * is_mid_frame, tls: as in fw_connection_options, or NULL. Returns 0, -ENOMEM, or what libuv says.
  */
 int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t id,
-		    _Atomic bool *is_mid_frame, const struct wrk_driver_ops *ops, void *arg,
-		    struct wrk_driver **out_driver);
+		    _Atomic bool *is_mid_frame, struct fw_tls *tls,
+		    const struct wrk_driver_ops *ops, void *arg, struct wrk_driver **out_driver);
 int wrk_driver_fd(const struct wrk_driver *driver); /* its socket, once it is connected */
 uint64_t wrk_driver_id(const struct wrk_driver *driver);
+/* Ends it as lost, if the key that it has used is no longer in the key file. */
+void wrk_driver_check_key(struct wrk_driver *driver);
 /* Whether it is a process of this user on this machine (workerd/peer_user.h). */
 bool wrk_driver_is_own_user(const struct wrk_driver *driver);
 void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message);

@@ -62,10 +62,14 @@ static int parse_addresses(struct wrk_options *options, const char *address,
 	if (options->driver.port == 0 || options->driver.port_last != options->driver.port)
 		return frag_err_set(err, -EINVAL, "--address needs one port, as 127.0.0.1:%d",
 				    FRAGI_PORT_DEFAULT);
-	if (!insecure && !fragi_address_is_loopback(&options->driver))
+	if (insecure && options->key_file != NULL)
 		return frag_err_set(
 			err, -EINVAL,
-			"the driver's address %s is not a loopback address, and the control channel has no encryption and no keys yet; give --insecure if the network is trusted",
+			"--insecure and --key-file contradict each other; leave one of them out");
+	if (!insecure && options->key_file == NULL && !fragi_address_is_loopback(&options->driver))
+		return frag_err_set(
+			err, -EINVAL,
+			"does not connect to %s without a key, since whoever is there could command this worker; `fragctl key new > frag.key` makes a key and `scp -p frag.key NODE:` brings it to a node, then give --key-file frag.key to driverd and workerd (or --insecure on a network that you trust)",
 			options->driver_text);
 	if (worker_address == NULL)
 		return 0;
@@ -93,7 +97,7 @@ static int parse_addresses(struct wrk_options *options, const char *address,
 
 int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, struct frag_err *err)
 {
-	const char *address = NULL, *fragments = NULL, *worker_address = NULL, *key_file = NULL;
+	const char *address = NULL, *fragments = NULL, *worker_address = NULL;
 	bool insecure = false, help = false, version = false;
 	int verbose = 0, quiet = 0, r;
 	const struct fragi_flag table[] = {
@@ -136,7 +140,10 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		{.name = "once",
 		 .help = "ends with the first application that was served, with its result",
 		 .on = &out_options->once},
-		{.name = "key-file", .value = "FILE", .text = &key_file},
+		{.name = "key-file",
+		 .value = "FILE",
+		 .help = "its first key for a worker is used (fragctl key new); SIGHUP reads it again",
+		 .text = &out_options->key_file},
 		{.name = "insecure",
 		 .help = "allows a driver that is not on this machine",
 		 .on = &insecure},
@@ -178,10 +185,6 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 	out_options->rights.host_limits = &out_options->host_limits;
 	out_options->rights.library_path = out_options->library_path;
 	out_options->rights.app_root = out_options->app_root;
-	if (key_file != NULL)
-		return frag_err_set(
-			err, -EINVAL,
-			"--key-file: keys are not built yet; on a trusted network use --insecure");
 	r = parse_addresses(out_options, address, worker_address, insecure, err);
 	return r < 0 ? r : parse_fragments(out_options, fragments, err);
 }

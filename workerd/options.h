@@ -20,6 +20,7 @@ struct wrk_options {
 	const char *library_path, *app_root; /* NULL: not given */
 	struct fragi_texts allow_write, host_limits;
 	struct wrk_rights_config rights; /* the same, and what belongs to it */
+	const char *key_file;            /* NULL: none */
 	bool once;
 	int verbosity;
 };

@@ -40,6 +40,8 @@ struct wrk_shell {
 	bool network_waits; /* the core knows that it is not there */
 	uv_signal_t child_ended;
 	struct wrk_rights rights;
+	uv_signal_t reload; /* SIGHUP, with tls */
+	struct fw_tls *tls; /* with --key-file; else NULL */
 	struct wrk_worker worker;
 	struct wrk_keeper keeper;
 	struct wrk_driver *driver; /* the present one; NULL: none */
@@ -89,12 +91,13 @@ static void on_driver_connected(void *arg, uint64_t id, const char *local_addres
 							     .text = local_address});
 }
 
-static void on_driver_failed(void *arg, uint64_t id, const char *why)
+static void on_driver_failed(void *arg, uint64_t id, enum fragi_failure failure, const char *why)
 {
 	struct wrk_shell *shell = arg;
 
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
 							     .connection = id,
+							     .failure = failure,
 							     .text = why});
 }
 
@@ -108,13 +111,14 @@ static void on_driver_message(void *arg, uint64_t id, struct fw_message *message
 	fw_message_free(message);
 }
 
-static void on_driver_lost(void *arg, uint64_t id, const char *why)
+static void on_driver_lost(void *arg, uint64_t id, enum fragi_failure failure, const char *why)
 {
 	struct wrk_shell *shell = arg;
 
-	wrk_worker_raise(
-		&shell->worker,
-		&(struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST, .connection = id, .text = why});
+	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
+							     .connection = id,
+							     .failure = failure,
+							     .text = why});
 }
 
 static void on_driver_freed(void *arg, struct wrk_driver *driver)
@@ -138,12 +142,12 @@ static void shell_connect(void *arg, uint64_t id)
 {
 	struct wrk_shell *shell = arg;
 	int r = wrk_driver_open(&shell->loop, &shell->options->driver, id,
-				wrk_keeper_mid_frame(&shell->keeper, id), &driver_ops, shell,
-				&shell->driver);
+				wrk_keeper_mid_frame(&shell->keeper, id), shell->tls, &driver_ops,
+				shell, &shell->driver);
 
 	if (r < 0) {
 		shell->driver = NULL;
-		on_driver_failed(shell, id, frag_strerror(r));
+		on_driver_failed(shell, id, FRAGI_FAILURE_NONE, frag_strerror(r));
 	}
 }
 
@@ -256,6 +260,8 @@ static void shell_ended(void *arg, int exit_code)
 		(void)signal(stop_signals[i], SIG_IGN);
 	}
 	uv_close((uv_handle_t *)&shell->child_ended, NULL);
+	if (shell->tls != NULL)
+		uv_close((uv_handle_t *)&shell->reload, NULL);
 	if (shell->driver != NULL)
 		wrk_driver_finish(shell->driver);
 	shell->driver = NULL;
@@ -276,6 +282,40 @@ static void on_signal(uv_signal_t *handle, int number)
 
 	(void)number;
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_STOP});
+}
+
+/* SIGHUP: the key file may have changed. */
+static void on_reload(uv_signal_t *handle, int number)
+{
+	struct wrk_shell *shell = handle->data;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	(void)number;
+	if (fw_tls_reload(shell->tls, &err) < 0) {
+		log_error(NULL, "keeps the keys that it has: %s", err.text);
+		return;
+	}
+	log_info(NULL, "SIGHUP: has read the key file %s again", shell->options->key_file);
+	if (shell->driver != NULL)
+		wrk_driver_check_key(shell->driver);
+}
+
+/* Logs what is wrong. */
+static enum fragi_failure load_keys(struct wrk_shell *shell)
+{
+	const struct fw_tls_config config = {.key_file = shell->options->key_file};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (config.key_file == NULL)
+		return FRAGI_FAILURE_NONE;
+	if (fw_tls_create(&config, &shell->tls, &err) < 0) {
+		log_error(NULL, "%s", err.text);
+		return fragi_err_failure(&err);
+	}
+	uv_signal_init(&shell->loop, &shell->reload);
+	shell->reload.data = shell;
+	uv_signal_start(&shell->reload, on_reload, SIGHUP);
+	return FRAGI_FAILURE_NONE;
 }
 
 static void on_child_ended(uv_signal_t *handle, int number)
@@ -379,6 +419,7 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 {
 	char device[IF_NAMESIZE];
 	struct frag_err err = FRAG_ERR_INIT;
+	enum fragi_failure failure;
 	int r = find_program(shell->program, sizeof(shell->program));
 
 	if (r < 0) {
@@ -409,6 +450,9 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 		uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
 	wrk_rights_log(&shell->rights);
+	failure = load_keys(shell);
+	if (failure != FRAGI_FAILURE_NONE)
+		return failure;
 	wrk_strays_adopt();
 	shell->worker.keeper = &shell->keeper;
 	uv_signal_init(&shell->loop, &shell->child_ended);
@@ -443,6 +487,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	wrk_worker_fini(&shell.worker);
 	wrk_rights_fini(&shell.rights);
 	uv_loop_close(&shell.loop);
+	fw_tls_destroy(shell.tls);
 	fragi_log_catch_up(0);
 	return exit_code;
 }

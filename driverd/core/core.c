@@ -93,7 +93,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	event->message = NULL;
 	if (session == NULL) {
 		if (message->kind == FW_HELLO)
-			drv_session_hello(core, event->connection, event->peer, message);
+			drv_session_hello(core, event, message);
 		else
 			drv_session_refuse_stranger(core, event->connection, event->peer, message);
 		fw_message_free(message);
@@ -186,6 +186,9 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 		session = drv_session_find(core, event->connection);
 		if (session != NULL)
 			drv_session_lost(session, false, event->text);
+		break;
+	case DRV_EVENT_REVOKED:
+		drv_session_revoke(core, event);
 		break;
 	case DRV_EVENT_TIMER:
 		drv_timers_run(&core->timers, core->now_ns, core);

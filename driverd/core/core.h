@@ -5,7 +5,7 @@
 #include <base/arena.h>
 #include <base/log.h>
 #include <track/summary.h>
-#include <wire/message.h>
+#include <wire/identity.h>
 
 /*
  * What driverd decides, without I/O: the sessions of workers, the applications, their hosts.
@@ -98,10 +98,12 @@ struct drv_config {
 
 enum drv_event_kind {
 	DRV_EVENT_APP,     /* app: an application to run */
-	DRV_EVENT_MESSAGE, /* connection, peer, message */
+	DRV_EVENT_MESSAGE, /* connection, peer, identity, message */
 	DRV_EVENT_CLOSED,  /* connection, text: why; it is gone */
-	DRV_EVENT_TIMER,   /* the deadline has come */
-	DRV_EVENT_STOP,    /* signal: every application stops in order; the second time at once */
+	/* connection, peer, identity: its key is not accepted any more */
+	DRV_EVENT_REVOKED,
+	DRV_EVENT_TIMER, /* the deadline has come */
+	DRV_EVENT_STOP,  /* signal: every application stops in order; the second time at once */
 	/* epoch: it and those before it are on the disk; text: NULL, or why not */
 	DRV_EVENT_PERSISTED,
 };
@@ -113,8 +115,10 @@ struct drv_event_app {
 };
 struct drv_event {
 	enum drv_event_kind kind;
-	uint64_t connection;        /* the shell's id of a connection, never used again */
-	const char *peer;           /* MESSAGE: its address, for people */
+	uint64_t connection; /* the shell's id of a connection, never used again */
+	const char *peer;    /* MESSAGE, REVOKED: its address, for people */
+	/* MESSAGE, REVOKED: what the peer has proven by a key or certificate; NULL: nothing */
+	const struct fw_identity *identity;
 	const char *text;           /* CLOSED, PERSISTED */
 	struct fw_message *message; /* from fw_decode; the core takes it */
 	struct drv_event_app app;

@@ -234,7 +234,8 @@ static const char *choose_name(struct drv_session *session, const char *wished)
 			   : fragi_arena_printf(arena, "%s#%zu", name, number);
 }
 
-static int session_copy(struct drv_session *session, const char *peer, const struct fw_hello *hello)
+static int session_copy(struct drv_session *session, const struct drv_event *event,
+			const struct fw_hello *hello)
 {
 	const char **fragments =
 		fragi_arena_alloc(&session->arena, hello->fragment_count * sizeof(*fragments));
@@ -247,7 +248,7 @@ static int session_copy(struct drv_session *session, const char *peer, const str
 	session->fragments = fragments;
 	session->fragment_count = hello->fragment_count;
 	session->name = choose_name(session, hello->name);
-	session->peer = fragi_arena_strdup(&session->arena, peer);
+	session->peer = fragi_arena_strdup(&session->arena, event->peer);
 	session->worker_address = fragi_arena_strdup(&session->arena, hello->worker_address);
 	session->node = fragi_arena_strdup(&session->arena, hello->node);
 	session->clock = fragi_arena_strdup(&session->arena, hello->clock);
@@ -320,8 +321,10 @@ static void warn_of_names(struct drv_session *session, const struct drv_app *app
 	}
 }
 
-static int session_welcome(struct drv_session *session, const struct fw_message *hello)
+static int session_welcome(struct drv_session *session, const struct drv_event *event,
+			   const struct fw_message *hello)
 {
+	const struct fw_identity *identity = event->identity;
 	struct drv_core *core = session->core;
 	struct fw_message message = {.kind = FW_WELCOME, .reply_to = hello->seq};
 
@@ -343,8 +346,9 @@ static int session_welcome(struct drv_session *session, const struct fw_message 
 	session_move(session, DRV_SESSION_LIVE);
 	session->beat = (struct drv_timer){.fire = session_beat, .owner = session};
 	drv_set(core, &session->beat, core->now_ns + core->config.beat_ns);
-	drv_log(core, FRAGI_LOG_INFO, NULL, "%s %s joined from %s", role_of(session), session->name,
-		session->peer);
+	drv_log(core, FRAGI_LOG_INFO, NULL, "%s %s joined from %s%s%s", role_of(session),
+		session->name, session->peer, identity != NULL ? " with the key " : "",
+		identity != NULL ? identity->name : "");
 	return 0;
 }
 
@@ -354,42 +358,59 @@ static bool is_full(const struct drv_core *core, enum fw_role role)
 				      : core->session_count - core->client_count >= DRV_WORKERS_MAX;
 }
 
-void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
-		       const struct fw_message *message)
+/* Whether a peer may join so. It is refused with a sentence if not. */
+static bool may_join(struct drv_core *core, const struct drv_event *event,
+		     const struct fw_message *message)
 {
+	const struct fw_identity *identity = event->identity;
+	enum fw_role role = message->hello.role;
 	struct frag_err err = FRAG_ERR_INIT;
-	struct drv_session *session;
+	enum fragi_failure code = FRAGI_FAILURE_NONE;
 
 	if (fw_hello_check(&message->hello, &err) < 0) {
-		refuse(core, connection, peer, message, FRAGI_FAILURE_VERSION_REFUSED, err.text);
-		return;
+		code = FRAGI_FAILURE_VERSION_REFUSED;
+	} else if (identity != NULL && (identity->roles & FW_ROLE_BIT(role)) == 0) {
+		code = FRAGI_FAILURE_KEY_REFUSED;
+		frag_err_set(&err, -EACCES, "its key %s is not for a %s", identity->name,
+			     role == FW_ROLE_CLIENT ? "client" : "worker");
+	} else if (is_full(core, role)) {
+		code = FRAGI_FAILURE_DRIVER_FULL;
+		frag_err_set(&err, -EAGAIN, "driverd has as many %s as it takes",
+			     role == FW_ROLE_CLIENT ? "clients" : "workers");
 	}
-	if (is_full(core, message->hello.role)) {
-		refuse(core, connection, peer, message, FRAGI_FAILURE_DRIVER_FULL,
-		       message->hello.role == FW_ROLE_CLIENT
-			       ? "driverd has as many clients as it takes"
-			       : "driverd has as many workers as it takes");
+	if (code != FRAGI_FAILURE_NONE)
+		refuse(core, event->connection, event->peer, message, code, err.text);
+	return code == FRAGI_FAILURE_NONE;
+}
+
+void drv_session_hello(struct drv_core *core, const struct drv_event *event,
+		       const struct fw_message *message)
+{
+	uint64_t connection = event->connection;
+	struct drv_session *session;
+
+	if (!may_join(core, event, message))
 		return;
-	}
 	drop_former(core, &message->hello);
 	session = fragi_calloc(1, sizeof(*session));
 	if (session == NULL || drv_timers_reserve(&core->timers, 1) < 0) {
 		fragi_free(session);
-		turn_away(core, connection, peer);
+		turn_away(core, connection, event->peer);
 		return;
 	}
 	session->core = core;
 	session->connection = connection;
 	session->role = message->hello.role;
 	session->heard_ns = core->now_ns;
-	if (session_copy(session, peer, &message->hello) < 0 || session_insert(core, session) < 0) {
+	if (session_copy(session, event, &message->hello) < 0 ||
+	    session_insert(core, session) < 0) {
 		drv_session_destroy(session);
-		turn_away(core, connection, peer);
+		turn_away(core, connection, event->peer);
 		return;
 	}
-	if (session_welcome(session, message) < 0) {
+	if (session_welcome(session, event, message) < 0) {
 		session_remove(session);
-		turn_away(core, connection, peer);
+		turn_away(core, connection, event->peer);
 		return;
 	}
 	drv_session_waits(session, message->hello.waits_for);
@@ -472,4 +493,21 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 	drv_log(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "%s %s left: %s",
 		role_of(session), session->name, why);
 	session_remove(session);
+}
+
+void drv_session_revoke(struct drv_core *core, const struct drv_event *event)
+{
+	struct drv_session *session = drv_session_find(core, event->connection);
+	struct fw_message message = {.kind = FW_REFUSED};
+	const char *why =
+		drv_text(core, "its key %s is no longer in the key file", event->identity->name);
+
+	drv_log(core, FRAGI_LOG_WARN, NULL, "closes the connection of %s: %s", event->peer, why);
+	if (session == NULL) {
+		close_connection(core, event->connection);
+		return;
+	}
+	message.refused.failure = (struct fw_failure){FRAGI_FAILURE_KEY_REFUSED, why, NULL};
+	(void)drv_send(session, &message);
+	drv_session_lost(session, true, why);
 }

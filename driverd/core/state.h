@@ -221,8 +221,10 @@ struct drv_session *drv_session_find(const struct drv_core *core, uint64_t conne
 /* It sent another message before HELLO. */
 void drv_session_refuse_stranger(struct drv_core *core, uint64_t connection, const char *peer,
 				 const struct fw_message *message);
-void drv_session_hello(struct drv_core *core, uint64_t connection, const char *peer,
+void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 		       const struct fw_message *message);
+/* The peer of a connection has proven a key that counts no more. */
+void drv_session_revoke(struct drv_core *core, const struct drv_event *event);
 void drv_session_heard(struct drv_session *session);
 /* A worker can run nothing yet, for the reason given in words; empty: it can. */
 void drv_session_waits(struct drv_session *session, const char *why);

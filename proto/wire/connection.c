@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -19,8 +20,9 @@
  * finish() keeps reading and forgets what it reads: closing a socket with unread bytes would make
  * the system reset the connection and could take our last words from the peer.
  *
- * Bytes enter by take_bytes() and leave by put_bytes(), and nowhere else: a TLS session sits there,
- * between the stream and the frames, and nothing else changes.
+ * Bytes enter by take_bytes() and leave by put_bytes(), and nowhere else. With TLS a session stands
+ * between the stream and the frames: take_sealed() in front of take_bytes(), and put_sealed() in
+ * front of put_bytes(). No frame is read or sent before the handshake has proven who the peer is.
  */
 #define ADMIT_NS_DEFAULT ((int64_t)2000000000)
 #define FRAME_NS_DEFAULT ((int64_t)10000000000)
@@ -46,12 +48,14 @@ struct fw_connection {
 	uv_timer_t timer;
 	uv_shutdown_t shutdown;
 	struct fw_reader reader;
+	void *session;                           /* of TLS; NULL: the stream is in clear */
 	int64_t admit_until_ns, finish_until_ns; /* 0: not running */
 	int64_t timer_due_ns;
 	int handles; /* that libuv still has */
 	bool closing, finishing;
 	bool excused;    /* a deadline passed while this process did not run */
 	bool understood; /* a whole message has come */
+	bool ready;      /* the peer has proven who it is, as far as it must */
 	int reason;
 	char sentence[1024];
 	uint8_t buffer[READ_BYTES];
@@ -61,7 +65,15 @@ struct send_request {
 	uv_write_t write;
 	struct fw_connection *connection;
 	uint8_t *frame;
+	size_t size;
 };
+
+/* It may have carried a token or a key. */
+static void free_frame(uint8_t *frame, size_t size)
+{
+	explicit_bzero(frame, size);
+	fragi_free(frame);
+}
 
 static void on_handle_closed(uv_handle_t *handle)
 {
@@ -71,6 +83,9 @@ static void on_handle_closed(uv_handle_t *handle)
 		return;
 	c->ops->closed(c, c->reason, c->sentence, c->arg);
 	fw_reader_fini(&c->reader);
+	if (c->session != NULL)
+		c->options.tls->ops->end(c->session);
+	explicit_bzero(c->buffer, sizeof(c->buffer));
 	fragi_free(c);
 }
 
@@ -79,13 +94,16 @@ static void fail(struct fw_connection *c, int reason, const char *sentence)
 	if (c->closing)
 		return;
 	c->closing = true;
-	c->reason = reason;
-	snprintf(c->sentence, sizeof(c->sentence), "%s", sentence);
+	if (c->reason == 0) { /* else it was refused before */
+		c->reason = reason;
+		snprintf(c->sentence, sizeof(c->sentence), "%s", sentence);
+	}
 	uv_close(&c->stream.handle, on_handle_closed);
 	uv_close((uv_handle_t *)&c->timer, on_handle_closed);
 }
 
 static void on_timer(uv_timer_t *timer);
+static int put_bytes(struct fw_connection *c, uint8_t *bytes, size_t size);
 
 /* Sets the timer to the nearest deadline, if there is one. */
 static void watch(struct fw_connection *c)
@@ -171,6 +189,39 @@ static void quote(const uint8_t *bytes, size_t size, char *out, size_t out_size)
 }
 
 /*
+ * The connection ends for this reason, once what is queued has left: it says why in the peer's
+ * language.
+ */
+static void refuse(struct fw_connection *c, int reason, const char *sentence)
+{
+	if (c->closing || c->finishing)
+		return;
+	c->reason = reason;
+	snprintf(c->sentence, sizeof(c->sentence), "%s", sentence);
+	fw_connection_finish(c);
+}
+
+/* A record of TLS 1.x with a handshake or an alert; no frame before HELLO is that long. */
+static bool begins_tls(const uint8_t *bytes, size_t size)
+{
+	return size >= 4 && (bytes[0] == 22 || bytes[0] == 21) && bytes[1] == 3 && bytes[2] <= 4;
+}
+
+/* The peer has a key and this side has none: it hears so in an alert (protocol_version, fatal). */
+static void refuse_tls(struct fw_connection *c)
+{
+	static const uint8_t alert[] = {21, 3, 3, 0, 2, 2, 70};
+	uint8_t *bytes = fragi_malloc(sizeof(alert));
+
+	if (bytes != NULL) {
+		memcpy(bytes, alert, sizeof(alert));
+		(void)put_bytes(c, bytes, sizeof(alert));
+	}
+	refuse(c, -EKEYREJECTED,
+	       "it has a key, and this side has none; give --key-file to both sides");
+}
+
+/*
  * What the peer sent is no message. If nothing before it was one, another program has the other
  * end: a browser, a scanner, or a server of another kind where a driver was expected.
  */
@@ -181,6 +232,10 @@ static void fail_by_bytes(struct fw_connection *c, int reason, const char *sente
 	if (c->understood || c->stream.handle.type != UV_TCP ||
 	    (reason != -EMSGSIZE && reason != -EBADMSG)) {
 		fail(c, reason, sentence);
+		return;
+	}
+	if (begins_tls(c->reader.bytes, c->reader.size)) {
+		refuse_tls(c);
 		return;
 	}
 	quote(c->reader.bytes, c->reader.size, quoted, sizeof(quoted));
@@ -213,6 +268,73 @@ static void take_bytes(struct fw_connection *c, const uint8_t *bytes, size_t siz
 		watch(c);
 }
 
+/* Sends what TLS has to say. Returns 0 or negative errno. */
+static int put_output(struct fw_connection *c)
+{
+	uint8_t *bytes;
+	ssize_t size = c->options.tls->ops->output(c->session, &bytes);
+
+	return size > 0 ? put_bytes(c, bytes, (size_t)size) : (int)size;
+}
+
+static void become_ready(struct fw_connection *c)
+{
+	c->ready = true;
+	if (c->ops->ready != NULL)
+		c->ops->ready(c, c->arg);
+}
+
+/* What TLS makes of what has come: the handshake advances, frames are handed on in clear. */
+static void advance_tls(struct fw_connection *c)
+{
+	const struct fw_tls_ops *tls = c->options.tls->ops;
+	struct frag_err err = FRAG_ERR_INIT;
+	uint8_t clear[READ_BYTES];
+	ssize_t count;
+	int r;
+
+	do {
+		count = tls->read(c->session, clear, sizeof(clear), &err);
+		if (count >= 0 && !c->ready && tls->identity(c->session) != NULL)
+			become_ready(c);
+		if (count > 0 && !c->closing && !c->finishing)
+			take_bytes(c, clear, (size_t)count);
+	} while (count > 0 && !c->closing && !c->finishing);
+	explicit_bzero(clear, sizeof(clear));
+	r = c->closing ? 0 : put_output(c);
+	if (r < 0)
+		fail(c, r, frag_strerror(r));
+	else if (count == -ESHUTDOWN)
+		fail(c, 0, err.text);
+	else if (count < 0)
+		refuse(c, (int)count, err.text);
+}
+
+/* Bytes of the peer, as the stream has them. */
+static void take_sealed(struct fw_connection *c, const uint8_t *bytes, size_t size)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = c->options.tls->ops->take(c->session, bytes, size, &err);
+
+	if (r == 0) {
+		advance_tls(c);
+		return;
+	}
+	(void)put_output(c);
+	refuse(c, r, err.text);
+}
+
+/* The stream has ended; under TLS its end is marked, so this is a cut. */
+static void take_end(struct fw_connection *c)
+{
+	if (c->session == NULL)
+		fail(c, 0, "the peer closed the connection");
+	else if (c->ready)
+		fail(c, -ECONNRESET, "the connection was cut");
+	else
+		fail(c, -ECONNRESET, "it closed the connection during the TLS handshake");
+}
+
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
 	struct fw_connection *c = stream->data;
@@ -221,12 +343,14 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 		return;
 	if (count > 0 && c->finishing)
 		return;
-	if (count > 0)
+	if (count > 0 && c->session != NULL)
+		take_sealed(c, (const uint8_t *)buffer->base, (size_t)count);
+	else if (count > 0)
 		take_bytes(c, (const uint8_t *)buffer->base, (size_t)count);
 	else if (c->finishing)
 		fail(c, -ECANCELED, "closed");
 	else if (count == UV_EOF)
-		fail(c, 0, "the peer closed the connection");
+		take_end(c);
 	else
 		fail(c, (int)count, frag_strerror((int)count));
 }
@@ -242,7 +366,7 @@ static void on_written(uv_write_t *write, int status)
 	struct send_request *request = (struct send_request *)write;
 	struct fw_connection *c = request->connection;
 
-	fragi_free(request->frame);
+	free_frame(request->frame, request->size);
 	fragi_free(request);
 	note_mid_frame(c, fw_connection_queued(c) > 0);
 	/*
@@ -253,7 +377,7 @@ static void on_written(uv_write_t *write, int status)
 		fail(c, status, frag_strerror(status));
 }
 
-/* One frame, in clear, to the stream; takes it. */
+/* Bytes to the stream; takes them. */
 static int put_bytes(struct fw_connection *c, uint8_t *frame, size_t size)
 {
 	struct send_request *request = fragi_malloc(sizeof(*request));
@@ -261,36 +385,47 @@ static int put_bytes(struct fw_connection *c, uint8_t *frame, size_t size)
 	int r;
 
 	if (request == NULL) {
-		fragi_free(frame);
+		free_frame(frame, size);
 		return -ENOMEM;
 	}
 	request->connection = c;
 	request->frame = frame;
+	request->size = size;
 	note_mid_frame(c, true);
 	r = uv_write(&request->write, &c->stream.stream, &buffer, 1, on_written);
 	note_mid_frame(c, fw_connection_queued(c) > 0);
 	if (r < 0) {
-		fragi_free(frame);
+		free_frame(frame, size);
 		fragi_free(request);
 	}
 	return r;
+}
+
+/* One frame, in clear, to the peer; takes it. */
+static int put_sealed(struct fw_connection *c, uint8_t *frame, size_t size)
+{
+	int r = c->options.tls->ops->write(c->session, frame, size);
+
+	free_frame(frame, size);
+	return r == 0 ? put_output(c) : r;
 }
 
 int fw_connection_send(struct fw_connection *c, uint8_t *frame, size_t size)
 {
 	int r;
 
+	assert(c->ready || c->closing);
 	if (c->closing || c->finishing) {
-		fragi_free(frame);
+		free_frame(frame, size);
 		return -EPIPE;
 	}
 	if (size > c->options.queue_bytes ||
 	    fw_connection_queued(c) > c->options.queue_bytes - size) {
-		fragi_free(frame);
+		free_frame(frame, size);
 		fail(c, -ENOBUFS, "the peer does not read what is sent to it");
 		return -ENOBUFS;
 	}
-	r = put_bytes(c, frame, size);
+	r = c->session != NULL ? put_sealed(c, frame, size) : put_bytes(c, frame, size);
 	if (r < 0)
 		fail(c, r, frag_strerror(r));
 	return r;
@@ -360,10 +495,14 @@ static void name_peer(struct fw_connection *c)
 
 int fw_connection_start(struct fw_connection *c)
 {
+	struct fw_tls *tls = c->options.tls;
 	int r;
 
 	if (c->closing)
 		return -EPIPE;
+	r = tls != NULL ? tls->ops->begin(tls, &c->session) : 0;
+	if (r < 0)
+		return r;
 	name_peer(c);
 	if (c->stream.handle.type == UV_TCP)
 		uv_tcp_nodelay(&c->stream.tcp, 1);
@@ -372,6 +511,10 @@ int fw_connection_start(struct fw_connection *c)
 		return r;
 	c->admit_until_ns = fragi_now_ns() + c->options.admit_ns;
 	watch(c);
+	if (c->session != NULL)
+		advance_tls(c);
+	else
+		become_ready(c);
 	return 0;
 }
 
@@ -396,6 +539,10 @@ void fw_connection_finish(struct fw_connection *c)
 		return;
 	c->finishing = true;
 	c->finish_until_ns = fragi_now_ns() + FINISH_NS;
+	if (c->session != NULL) {
+		c->options.tls->ops->finish(c->session);
+		(void)put_output(c);
+	}
 	c->shutdown.data = c;
 	if (uv_shutdown(&c->shutdown, &c->stream.stream, on_shutdown) < 0) {
 		fail(c, -ECANCELED, "closed");
@@ -417,6 +564,11 @@ void fw_connection_close(struct fw_connection *c)
 const char *fw_connection_peer(const struct fw_connection *c)
 {
 	return c->peer;
+}
+
+const struct fw_identity *fw_connection_identity(const struct fw_connection *c)
+{
+	return c->session != NULL ? c->options.tls->ops->identity(c->session) : NULL;
 }
 
 size_t fw_connection_queued(const struct fw_connection *c)

@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include <wire/frame.h>
+#include <wire/tls.h>
 
 /*
  * A control connection on a libuv loop: TCP or a pipe, cut into frames, decoded; with a bounded
@@ -28,11 +29,17 @@ struct fw_connection_ops {
 	/*
 	 * After the last callback. reason: 0 the peer closed; -ECANCELED this side did; -ETIMEDOUT
 	 * a deadline; -EBADMSG, -EMSGSIZE what it sent; -EPROTOTYPE the same before its first
-	 * message, so over TCP it is no frag program; -ENOBUFS it does not read; or what the system
-	 * said. sentence: the same in words, without the peer's name.
+	 * message, so over TCP it is no frag program; -EKEYREJECTED no key in common; -ENOBUFS it
+	 * does not read; or what the system said. sentence: the same in words, without the peer's
+	 * name.
 	 */
 	void (*closed)(struct fw_connection *connection, int reason, const char *sentence,
 		       void *arg);
+	/*
+	 * Once, before the first message, perhaps within start: the peer has proven who it is, and
+	 * frames may be sent. NULL: nobody waits for it. May send and close.
+	 */
+	void (*ready)(struct fw_connection *connection, void *arg);
 };
 
 /* zero: the default */
@@ -45,6 +52,7 @@ struct fw_connection_options {
 	 * know that when this one is gone. NULL: nobody asks.
 	 */
 	_Atomic bool *is_mid_frame;
+	struct fw_tls *tls; /* borrowed; NULL: the stream is in clear */
 };
 
 /* ops is borrowed and must outlive the connection. Returns 0, -ENOMEM, or what libuv says. */
@@ -74,6 +82,8 @@ void fw_connection_finish(struct fw_connection *connection);
 void fw_connection_close(struct fw_connection *connection);
 /* The same, and closed() gets this reason (negative errno) and sentence. */
 void fw_connection_fail(struct fw_connection *connection, int reason, const char *sentence);
+/* What the peer has proven by its key or certificate; NULL: not yet, or there is no TLS. */
+const struct fw_identity *fw_connection_identity(const struct fw_connection *connection);
 /* "10.0.0.7:41234"; "?" before start and for a pipe. */
 const char *fw_connection_peer(const struct fw_connection *connection);
 size_t fw_connection_queued(const struct fw_connection *connection); /* bytes still to send */

@@ -415,17 +415,6 @@ class Failing(cluster.ClusterTest):
         self.assertEqual(summary["exit_code"], exit_code)
         return summary
 
-    def test_non_loopback_needs_insecure(self):
-        d = self.start("driverd", "--address", "0.0.0.0:0", "--app", self.app)
-        self.assertEqual(d.wait(), 2)
-        self.assertIn("--insecure", d.stderr)
-
-    def test_key_file_is_refused_as_not_built(self):
-        for command in (["driverd", "--app", self.app], ["workerd", "--address", "127.0.0.1:1"]):
-            p = self.start(*command, "--key-file", "/dev/null")
-            self.assertEqual(p.wait(), 2)
-            self.assertIn("not built yet", p.stderr)
-
 
 class Strangers(cluster.ClusterTest):
     """Whoever connects to the control port and does not speak the protocol disturbs nothing."""

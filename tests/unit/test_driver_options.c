@@ -69,8 +69,15 @@ Test(driver_options, what_is_not_built_is_said)
 {
 	refused(ARGS("-v"),
 		"without --app driverd is the service, which is not built yet; run one application with --app APP.yaml");
-	refused(ARGS("--app", "a", "--key-file", "k"),
-		"--key-file: keys are not built yet; on a network that you trust use --insecure");
+}
+
+Test(driver_options, keys)
+{
+	refused(ARGS("--app", "a", "--key-file", "k", "--insecure"),
+		"--insecure and --key-file contradict each other; leave one of them out");
+	cr_expect_str_eq(
+		taken(ARGS("--app", "a", "--address", "10.0.0.1:5", "--key-file", "k")).key_file,
+		"k");
 }
 
 Test(driver_options, addresses)
@@ -78,7 +85,7 @@ Test(driver_options, addresses)
 	refused(ARGS("--app", "a", "--address", ":1-9"),
 		"--address needs one port, as 127.0.0.1:57777");
 	refused(ARGS("--app", "a", "--address", "10.0.0.1"),
-		"does not listen on 10.0.0.1 without a key, since whoever reaches it could take part in its applications; keys are not built yet, so give a loopback address, or --insecure on a network that you trust");
+		"does not listen on 10.0.0.1 without a key, since whoever reaches it could take part in its applications; `fragctl key new > frag.key` makes a key and `scp -p frag.key NODE:` brings it to a node, then give --key-file frag.key to driverd and workerd (or --insecure on a network that you trust)");
 	cr_expect_eq(
 		taken(ARGS("--app", "a", "--address", "10.0.0.1:5", "--insecure")).address.port, 5);
 	cr_expect_eq(taken(ARGS("--app", "a", "--address", "[::1]:0")).address.port, 0);

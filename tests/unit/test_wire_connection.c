@@ -200,7 +200,7 @@ Test(wire_connection, garbage_ends_it_with_a_sentence, .timeout = 60)
 		{"hello", 5, "\"hello\""},
 		{"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3 of a long name", 53,
 		 "\"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3 o\""},
-		{"\x16\3\1\2\0\1\0\1\xFC\3", 10, "the bytes 16 03 01 02 00 01 00 01"},
+		{"\x16\4\1\2\0\1\0\1\xFC\3", 10, "the bytes 16 04 01 02 00 01 00 01"},
 		{"\4\0\0\0\xFF\xFF\xFF\xFF", 8, "the bytes 04 00 00 00 ff ff ff ff"},
 		{"\0\0\0\0", 4, "the bytes 00 00 00 00"},
 	};
@@ -220,6 +220,23 @@ Test(wire_connection, garbage_ends_it_with_a_sentence, .timeout = 60)
 		cr_expect_eq(w.messages, 0);
 		world_fini(&w);
 	}
+}
+
+/* A peer that has a key hears in its own language that there is none here. */
+Test(wire_connection, a_peer_that_speaks_tls_gets_an_alert, .timeout = 60)
+{
+	struct world w = {0};
+
+	world_init(&w);
+	raw_send(&w, "\x16\3\1\2\0\1\0\1\xFC\3", 10);
+	while (w.received_bytes < 7)
+		uv_run(&w.loop, UV_RUN_ONCE);
+	cr_expect_eq(memcmp(w.received, "\x15\3\3\0\2\2\x46", 7), 0);
+	uv_close((uv_handle_t *)&w.raw, NULL);
+	expect_closed(&w, -EKEYREJECTED,
+		      "it has a key, and this side has none; give --key-file to both sides");
+	cr_expect_eq(w.messages, 0);
+	world_fini(&w);
 }
 
 Test(wire_connection, garbage_of_a_frag_program_ends_it_with_a_sentence, .timeout = 60)

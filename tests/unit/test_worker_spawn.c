@@ -303,7 +303,6 @@ Test(worker_options, refusals_name_the_flag)
 		{"--fragments", "a/b/c", "--fragments"},
 		{"--address", "10.1.2.3", "--insecure"},
 		{"--address", "h:1:2", "h:1:2"},
-		{"--key-file", "k", "not built yet"},
 		{"--worker-address", ":100", "--worker-address"},
 		{"--worker-address", "127.0.0.1:9999", "between 10000 and 32767"},
 		{"--worker-address", "127.0.0.1:32768", "between 10000 and 32767"},

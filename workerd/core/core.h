@@ -99,6 +99,8 @@ struct wrk_event {
 	int pid;
 	bool cut; /* this side gave the socket up */
 	const char *text;
+	/* CONNECT_FAILED, DRIVER_LOST: KEY_REFUSED when no key is accepted; else NONE */
+	enum fragi_failure failure;
 	const struct fw_message *message; /* borrowed, may be relayed by the actions of this step */
 	const struct fw_host_stats *stats;
 	const struct wrk_exited *exited;

@@ -309,6 +309,27 @@ static const char *explain_loss(const struct wrk_core *core, const char *why,
 		       : why;
 }
 
+/*
+ * There is no driver any more, or none yet. A worker that no driver has ever accepted ends when its
+ * key is refused, so that a person sees it. Later it tries again: until the driver has accepted
+ * the key, anybody may speak for it, and keys are exchanged while workers run.
+ */
+static void session_without_driver(struct wrk_core *core, const struct wrk_event *event,
+				   int64_t now_ns, struct wrk_actions *actions)
+{
+	if (event->failure == FRAGI_FAILURE_NONE || core->session_id != 0) {
+		session_drop(core, true,
+			     event->failure != FRAGI_FAILURE_NONE
+				     ? event->text
+				     : explain_loss(core, event->text, actions),
+			     now_ns, actions);
+		return;
+	}
+	wrk_log(actions, FRAGI_LOG_ERROR, "cannot attach to the driver at %s: %s",
+		core->config.driver, event->text);
+	wrk_session_end(core, fragi_failure_exit(event->failure), actions);
+}
+
 void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		       struct wrk_actions *actions)
 {
@@ -326,7 +347,7 @@ void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int
 		break;
 	case WRK_EVENT_CONNECT_FAILED:
 	case WRK_EVENT_DRIVER_LOST:
-		session_drop(core, true, explain_loss(core, event->text, actions), now_ns, actions);
+		session_without_driver(core, event, now_ns, actions);
 		break;
 	case WRK_EVENT_DRIVER_MESSAGE:
 		if (core->session != WRK_SESSION_CONNECTING)

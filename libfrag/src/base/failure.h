@@ -18,7 +18,7 @@
 	X(MISSING, 3,                                                                              \
 	  "something it needs is missing: port in use, library or file not found, driver lost")    \
 	X(TIMEOUT, 4, "start timeout")                                                             \
-	X(REFUSED, 5, "refused by the peer (version)")
+	X(REFUSED, 5, "refused by the peer (key, version)")
 
 /* What has failed, from the smallest to the whole. X(NAME, name, meaning) */
 #define FRAGI_SCOPE_LIST(X)                                                                        \
@@ -150,7 +150,10 @@
 	  "Give the pool more blocks; the sentence names the flows whose messages hold them.")      \
 	X(LIBRARY_DIFFERS, library_differs, NODE, MISSING,                                          \
 	  "A library on the worker does not have the sha256 that the graph states.",                \
-	  "Install the one that the graph means, or state the sha256 of the one that is there.")
+	  "Install the one that the graph means, or state the sha256 of the one that is there.")    \
+	X(KEY_REFUSED, key_refused, DRIVER, REFUSED,                                                \
+	  "A driver and its peer have no key or certificate that both accept.",                     \
+	  "Give both the same key (fragctl key new), or certificates of one authority.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

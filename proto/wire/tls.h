@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FW_TLS_H
+#define FW_TLS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <base/diag.h>
+#include <wire/identity.h>
+
+/*
+ * TLS 1.3 for control connections: a pre-shared key with an ephemeral key exchange (psk_dhe_ke), or
+ * certificates on both sides. No I/O: bytes go in and come out. One thread.
+ *
+ * A connection reaches it through the table of functions at the head of struct fw_tls, so a program
+ * that never calls fw_tls_create does not link OpenSSL.
+ */
+
+struct fw_tls {
+	const struct fw_tls_ops *ops;
+};
+
+/* A session is the TLS of one connection. Those that fail give a sentence in err. */
+struct fw_tls_ops {
+	/* Returns 0 or -ENOMEM. */
+	int (*begin)(struct fw_tls *tls, void **out_session);
+	/* Bytes of the stream. Returns 0 or negative errno; -EKEYREJECTED: no key in common. */
+	int (*take)(void *session, const uint8_t *bytes, size_t size, struct frag_err *err);
+	/*
+	 * What the peer sent, in clear. Returns how many bytes; 0: more of the stream is needed;
+	 * -ESHUTDOWN: the peer has ended it in order; else as take. Also makes the handshake
+	 * advance, so it is called after begin and after each take until it returns 0 or less.
+	 */
+	ssize_t (*read)(void *session, uint8_t *out, size_t size, struct frag_err *err);
+	/* Only once identity is there. Returns 0 or -ENOMEM. */
+	int (*write)(void *session, const uint8_t *bytes, size_t size);
+	/*
+	 * Sets out_bytes to what the stream is to carry, which the caller frees. Returns its size;
+	 * 0: nothing; -ENOMEM.
+	 */
+	ssize_t (*output)(void *session, uint8_t **out_bytes);
+	/* NULL: the handshake is not over. */
+	const struct fw_identity *(*identity)(const void *session);
+	void (*finish)(void *session); /* nothing follows: the output ends with close_notify */
+	void (*end)(void *session);
+};
+
+/* texts are borrowed for the life of the fw_tls */
+struct fw_tls_config {
+	bool is_server;
+	const char *key_file;
+};
+
+/* Returns 0, or negative errno with a sentence and its class. */
+int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls,
+		  struct frag_err *err);
+/*
+ * Reads the files again; sessions that have begun are not touched. On failure, which is as for
+ * create, everything stays as it was.
+ */
+int fw_tls_reload(struct fw_tls *tls, struct frag_err *err);
+/* Whether the key that this peer has proven, or that this side has used, is still in the file. */
+bool fw_tls_accepts(const struct fw_tls *tls, const struct fw_identity *identity);
+void fw_tls_destroy(struct fw_tls *tls); /* after its sessions; NULL is accepted */
+
+#endif

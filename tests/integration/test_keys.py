@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys of the control connection: who gets in, who does not, what both ends say, and how keys are
+exchanged while daemons run."""
+import os
+import signal
+import socket
+import subprocess
+import unittest
+
+import cluster
+
+# sends until it is stopped
+APP = """
+frag: 1
+application: steady
+fragments:
+  fragment1:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 10ms}]}
+  fragment2:
+    operators:
+      rx: {type: ping_rx}
+flows:
+  - fragment1.tx.out -> fragment2.rx.in
+"""
+
+
+class KeyTest(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP)
+        self.key = self.new_key("frag.key")
+
+    def new_key(self, name, *flags):
+        """A key file made as the guide says; with several calls it gets several keys."""
+        path = self.path(name)
+        with open(path, "a") as f:
+            p = subprocess.run([os.path.join(cluster.BIN, "fragctl"), "key", "new", *flags], stdout=f,
+                               stderr=subprocess.PIPE, text=True, env=self.env, check=True)
+        self.notes = p.stderr
+        return path
+
+    def lines(self, path):
+        with open(path) as f:
+            return f.read().splitlines(keepends=True)
+
+    def put(self, path, lines):
+        with open(path, "w") as f:
+            f.writelines(lines)
+
+    def serve(self, *flags):
+        return self.driver(self.app, "--key-file", self.key, *flags)
+
+    def refused(self, worker, *patterns):
+        self.assertEqual(worker.wait(), 5, worker.stderr)
+        for pattern in patterns:
+            self.assertRegex(worker.stderr, pattern)
+
+    def assert_silent(self, *processes):
+        """No secret stands in what was printed."""
+        secrets = {line.split()[3] for name in os.listdir(self.folder) if name.endswith(".key")
+                   for line in self.lines(self.path(name))}
+        for p in processes:
+            for secret in secrets:
+                self.assertNotIn(secret, p.stdout + p.stderr)
+
+
+class Joining(KeyTest):
+    def test_a_common_key_joins(self):
+        d = self.serve("-v", "-v")
+        w = self.worker("--key-file", self.key, "-v", "-v", "--once")
+        d.wait_line(r"worker \S+ joined from 127\.0\.0\.1:\d+ with the key key-[0-9a-f]{8}$")
+        w.wait_line(r"Rx message value: 10$")
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_silent(d, w)
+        self.assert_nothing_left()
+
+    def test_two_workers_with_keys_of_their_own(self):
+        self.put(self.key, [])
+        for name in ("one", "two"):
+            self.put(self.path(name + ".key"), [])
+            self.new_key(name + ".key", "--name", name, "--role", "worker")
+            os.chmod(self.path(name + ".key"), 0o600)
+        self.put(self.key, self.lines(self.path("one.key")) + ["# of node two\n"] + self.lines(self.path("two.key")))
+        d = self.serve()
+        a = self.worker("--key-file", self.path("one.key"), "--name", "a", fragments="fragment1")
+        b = self.worker("--key-file", self.path("two.key"), "--name", "b", fragments="fragment2")
+        d.wait_line("worker a joined .* with the key one$")
+        d.wait_line("worker b joined .* with the key two$")
+        b.wait_line(r"Rx message value: 10$")
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        for w in (a, b):
+            w.signal(signal.SIGTERM)
+            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_nothing_left()
+
+    def test_another_key_is_refused(self):
+        d = self.serve()
+        other = self.new_key("other.key", "--name", "other")
+        self.refused(self.worker("--key-file", other),
+                     'cannot attach to the driver at .*: it does not accept the key "other"')
+        d.wait_line(r'closed the connection of 127\.0\.0\.1:\d+: its key "other" is not in the key file$')
+
+    def test_a_key_of_another_role_is_refused(self):
+        self.put(self.key, [])
+        self.new_key("frag.key", "--name", "eyes", "--role", "client")
+        d = self.serve()
+        same = self.path("same.key")
+        self.put(same, [self.lines(self.key)[0].replace(" client ", " worker ")])
+        os.chmod(same, 0o600)
+        self.refused(self.worker("--key-file", same), "refused this worker: its key eyes is not for a worker$")
+        d.wait_line(r"refused 127\.0\.0\.1:\d+: its key eyes is not for a worker$")
+
+    def test_a_worker_without_a_key_is_refused(self):
+        d = self.serve()
+        self.refused(self.worker(), "refused this worker: it wants a key; give --key-file")
+        d.wait_line("closed the connection of .*: it does not speak TLS, so it has no key")
+
+    def test_a_driver_without_a_key_is_refused(self):
+        d = self.driver(self.app)
+        self.refused(self.worker("--key-file", self.key),
+                     "cannot attach to the driver .*: it has no key, and this side has one; give --key-file to both sides$")
+        d.wait_line("closed the connection of .*: it has a key, and this side has none")
+
+    def test_another_program_at_the_drivers_port_is_waited_out(self):
+        """What has no key cannot end a worker by closing: the driver may come later."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            w = self.worker("--key-file", self.key, address="127.0.0.1:%d" % server.getsockname()[1])
+            server.accept()[0].close()
+            w.wait_line("waiting for the driver at .*: .*(during the TLS handshake|reset)")
+            server.accept()[0].close()
+        w.signal(signal.SIGTERM)
+        self.assertEqual(w.wait(), 0)
+
+
+class Files(KeyTest):
+    def test_a_file_of_the_shell_is_closed_to_others(self):
+        self.assertEqual(os.stat(self.key).st_mode & 0o777, 0o600)
+        self.assertIn("gave the file mode 0600", self.notes)
+
+    def test_a_file_that_others_may_read_is_3(self):
+        os.chmod(self.key, 0o640)
+        for p in (self.start("driverd", "--app", self.app, "--address", "127.0.0.1:0", "--key-file", self.key),
+                  self.start("workerd", "--key-file", self.key)):
+            self.assertEqual(p.wait(), 3, p.stderr)
+            self.assertIn("run: chmod 600 " + self.key, p.stderr)
+
+    def test_a_file_without_keys_is_2(self):
+        self.put(self.key, ["# later\n"])
+        p = self.start("workerd", "--key-file", self.key)
+        self.assertEqual(p.wait(), 2, p.stderr)
+        self.assertIn("holds no key", p.stderr)
+
+    def test_an_address_of_the_network_needs_a_key(self):
+        for p in (self.start("driverd", "--app", self.app, "--address", "0.0.0.0:0"),
+                  self.start("workerd", "--address", "192.0.2.1")):
+            self.assertEqual(p.wait(), 2, p.stderr)
+            for words in ("fragctl key new > frag.key", "scp -p frag.key NODE:", "--insecure"):
+                self.assertIn(words, p.stderr)
+        d = self.driver(self.app, "--key-file", self.key, address="0.0.0.0:0")
+        w = self.worker("--key-file", self.key, address="127.0.0.1:" + self.address.rsplit(":", 1)[1])
+        d.wait_line("joined from .* with the key")
+        for p in (d, w):
+            p.signal(signal.SIGTERM)
+
+    def test_fragctl_makes_and_lists_keys(self):
+        def key(*args):
+            p = self.start("fragctl", "key", *args)
+            return p.wait(), p.stdout, p.stderr
+
+        path = self.path("new.key")
+        self.assertEqual(key("new", path, "--name", "node7", "--role", "worker")[0], 0)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.assertEqual(key("new", "--name", "eyes", "--role=client", path)[0], 0)
+        self.assertEqual(key("list", path)[:2], (0, "node7                worker\neyes                 client"))
+        self.assertRegex(key("new")[1], r"^frag-key-1 key-[0-9a-f]{8} any [0-9a-f]{64}$")
+        for wrong in (("new", "--role", "root"), ("new", "--name", "a b"), ("list",), ("list", path, "x"),
+                      ("list", "--role", "any", path), ("delete",), ()):
+            self.assertEqual(key(*wrong)[0], 2, wrong)
+        os.chmod(path, 0o644)
+        self.assertEqual(key("new", path)[0], 3)
+        self.assertEqual(key("list", path)[0], 3)
+        self.assertEqual(key("list", self.path("none.key"))[0], 3)
+
+
+class Rotation(KeyTest):
+    def hangup(self, p):
+        p.signal(signal.SIGHUP)
+
+    def test_keys_are_exchanged_while_the_daemons_run(self):
+        d = self.serve()
+        w = self.worker("--key-file", self.key)
+        d.wait_line("runs in 1 host")
+        old = self.lines(self.key)
+        self.new_key("frag.key", "--name", "second")
+        self.put(self.key, self.lines(self.key)[::-1])
+        for p in (d, w):
+            self.hangup(p)
+            p.wait_line("SIGHUP: has read the key file")
+        late = self.worker("--key-file", self.key, "--name", "late")
+        d.wait_line("worker late joined .* with the key second$")
+        self.assertEqual(len([l for l in d.stderr.splitlines() if " joined " in l]), 2, "the first one stays")
+        self.put(self.key, [l for l in self.lines(self.key) if l not in old])
+        self.hangup(d)
+        name = old[0].split()[1]
+        d.wait_line("closes the connection of .*: its key %s is no longer in the key file$" % name)
+        self.assertEqual(d.wait(), 1, d.stderr)
+        self.assertRegex(d.stderr, "its key %s is no longer in the key file" % name)
+        w.wait_line("it ended the session: its key %s is no longer in the key file" % name)
+        for p in (w, late):
+            p.signal(signal.SIGTERM)
+            self.assertEqual(p.wait(), 0, p.stderr)
+        self.assert_silent(d, w, late)
+        self.assert_nothing_left()
+
+    def test_a_worker_leaves_a_driver_whose_key_was_removed(self):
+        d = self.serve()
+        w = self.worker("--key-file", self.new_key("worker.key", "--name", "gone"))
+        self.refused(w)
+        self.put(self.key, self.lines(self.key) + self.lines(self.path("worker.key")))
+        self.hangup(d)
+        d.wait_line("SIGHUP: has read the key file")
+        w = self.worker("--key-file", self.path("worker.key"))
+        d.wait_line("joined from .* with the key gone$")
+        d.wait_line("runs in 1 host")
+        self.put(self.path("worker.key"), self.lines(self.key)[:1])
+        self.hangup(w)
+        w.wait_line("the key gone is no longer in this worker's key file")
+        self.assertEqual(d.wait(), 1, d.stderr)
+        w.signal(signal.SIGTERM)
+        self.assertEqual(w.wait(), 0, w.stderr)
+
+    def test_a_file_that_cannot_be_read_leaves_the_keys_as_they_are(self):
+        d = self.serve()
+        w = self.worker("--key-file", self.key)
+        d.wait_line("runs in 1 host")
+        os.chmod(self.key, 0o604)
+        for p in (d, w):
+            self.hangup(p)
+            p.wait_line("error .*keeps the keys that it has: .* is open to other users")
+        os.chmod(self.key, 0o600)
+        late = self.worker("--key-file", self.key, "--name", "late")
+        d.wait_line("worker late joined")
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        for p in (w, late):
+            p.signal(signal.SIGTERM)
+            self.assertEqual(p.wait(), 0, p.stderr)
+
+    def test_without_a_key_file_sighup_stops_the_driver(self):
+        d = self.driver(self.app)
+        self.hangup(d)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.assertIn("SIGHUP: stops", d.stderr)
+
+
+if __name__ == "__main__":
+    cluster.main()
