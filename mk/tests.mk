@@ -93,3 +93,9 @@ ifeq ($(ONLY),)
 endif
 	@echo "all test programs; each prints a line when it ends" >&2
 	@python3 tests/run.py --build $(B) $(if $(ONLY),--only $(ONLY),--record $(B)/tests/passed)
+
+# CUDA in a process that is confined as hosts are; for machines with a GPU, so libc is all it needs.
+$(B)/tests/cuda_confined: tests/cuda/confined.c $(WORKERD_A) $(LIBFRAG_DAEMONS_A)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(LIBFRAG_INC) -I. $^ $(ALL_LDFLAGS) \
+		-Wl,-Bstatic -lseccomp -Wl,-Bdynamic -ldl -lm -o $@

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define LOG_TOPIC "worker"
+#include <base/failure.h>
 #include <base/log.h>
 #include <workerd/landlock.h>
 
@@ -70,8 +71,8 @@ static int check_allow_write(const struct wrk_rights_config *config, struct frag
 
 		while (next_part(&rest, part, sizeof(part)) != NULL)
 			if (access(part, F_OK) < 0)
-				return frag_err_set(
-					err, -errno,
+				return fragi_err_fail(
+					err, FRAGI_FAILURE_FILE_MISSING, NULL, -errno,
 					"--allow-write %.300s: %s; make the folder before workerd starts",
 					part, frag_strerror(-errno));
 	}
@@ -101,7 +102,8 @@ int wrk_rights_init(struct wrk_rights *rights, const struct wrk_rights_config *c
 	if (r == 0)
 		r = take_limits(rights, err);
 	if (r < 0)
-		return r;
+		return fragi_err_classify(
+			err, r == -ENOENT ? FRAGI_FAILURE_FILE_MISSING : FRAGI_FAILURE_USAGE, NULL);
 	if (getcwd(rights->working_folder, sizeof(rights->working_folder)) == NULL ||
 	    rights->working_folder[1] == '\0')
 		rights->working_folder[0] = '\0';
@@ -112,9 +114,10 @@ int wrk_rights_init(struct wrk_rights *rights, const struct wrk_rights_config *c
 	if (rights->seccomp_refused < 0)
 		return 0;
 	r = wrk_seccomp_init(&rights->seccomp, err);
-	if (r == 0)
-		rights->confine.filter = &rights->seccomp.program;
-	return r;
+	if (r < 0)
+		return fragi_err_classify(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL);
+	rights->confine.filter = &rights->seccomp.program;
+	return 0;
 }
 
 void wrk_rights_fini(struct wrk_rights *rights)

@@ -37,8 +37,8 @@ struct wrk_rights {
 };
 
 /*
- * config is borrowed. Returns 0, or negative errno with a sentence: a folder of --allow-write or a
- * user that does not exist, a limit that is none, or no memory.
+ * config is borrowed. Returns 0, or negative errno with a classified sentence: a folder of
+ * --allow-write or a user that does not exist, a limit that is none, or no memory.
  */
 int wrk_rights_init(struct wrk_rights *rights, const struct wrk_rights_config *config,
 		    struct frag_err *err);

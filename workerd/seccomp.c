@@ -151,7 +151,7 @@ static int take_program(struct wrk_seccomp *seccomp, scmp_filter_ctx filter)
 {
 	int fd = memfd_create("frag-seccomp", MFD_CLOEXEC), r;
 	struct sock_filter *code = NULL;
-	struct stat st;
+	struct stat st = {0};
 
 	if (fd < 0)
 		return -errno;

@@ -430,7 +430,7 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 	r = wrk_rights_init(&shell->rights, &shell->options->rights, &err);
 	if (r < 0) {
 		log_error(NULL, "%s", err.text);
-		return r == -ENOENT ? FRAGI_FAILURE_FILE_MISSING : FRAGI_FAILURE_USAGE;
+		return fragi_err_failure(&err);
 	}
 	if (shell->options->has_worker_address &&
 	    wrk_interface_find(shell->options->worker_address.host, device, &err) == -EINVAL) {

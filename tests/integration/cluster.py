@@ -39,6 +39,14 @@ def report_folders():
 REPORTS = report_folders()
 
 
+def landlock():
+    """The version of Landlock here; 0: none."""
+    out = subprocess.run([os.path.join(BIN, "workerd"), "--version", "-v"], capture_output=True,
+                         text=True, check=True).stdout
+    found = [line for line in out.splitlines() if "has Landlock" in line]
+    return int(found[0].split()[-1]) if found else 0
+
+
 class Process:
     """A child with its output read as it comes."""
 

@@ -23,18 +23,11 @@ FOLDERS = ("rename", "move_in", "link_in", "mkdir", "symlink", "through_symlink"
 CALLS = ("ptrace", "vm_write", "take_fd", "namespace", "clone_namespace", "mount", "umount", "chroot",
          "bpf", "module", "keys", "kexec", "reboot", "userfault", "raw_socket", "type", "chown", "setuid")
 SIGNALS = ("kill", "kill_workerd")
+MEMORY = ("memory", "memory_of_workerd", "environ_of_workerd")
 ALLOWED = ("read", "symlink_in", "null", "kill_self", "child_is_bound")
 CAP_SYS_NICE = 1 << 23
 NOBODY = 65534
 LACKING = (sys.executable, os.path.join(cluster.TOP, "tests", "integration", "lacking.py"))
-
-
-def landlock():
-    """The version of Landlock here; 0: none."""
-    out = subprocess.run([os.path.join(cluster.BIN, "workerd"), "--version", "-v"], capture_output=True,
-                         text=True, check=True).stdout
-    found = [line for line in out.splitlines() if "has Landlock" in line]
-    return int(found[0].split()[-1]) if found else 0
 
 
 class Confined(cluster.ClusterTest):
@@ -91,6 +84,7 @@ class Defaults(Confined):
         answers, is_now = self.answers()
         self.assert_answers(answers, CALLS, "EPERM")
         self.assert_answers(answers, ALLOWED, "done")
+        self.assertEqual(answers["clone3"], "ENOSYS")  # so that libc falls back to clone
         self.assertEqual(answers["device"], "EPERM" if os.geteuid() else "EACCES")
         self.assertEqual(is_now["NoNewPrivs"], "1")
         self.assertEqual(is_now["Seccomp"], "2")
@@ -99,11 +93,12 @@ class Defaults(Confined):
             self.assertEqual(int(is_now[kind], 16) & ~CAP_SYS_NICE, 0, is_now)
         if os.geteuid() == 0:
             self.assertEqual(int(is_now["CapBnd"], 16) & ~CAP_SYS_NICE, 0, is_now)
-        if landlock() < 6:
+        if cluster.landlock() < 6:
             self.skipTest("this kernel has no Landlock, or an old one")
         self.assert_answers(answers, FILES, "EACCES")
         self.assertTrue(all(answers[n] in ("EACCES", "EXDEV") for n in FOLDERS), answers)
         self.assert_answers(answers, SIGNALS, "EPERM")
+        self.assert_answers(answers, MEMORY, "EACCES")
         self.assert_kept()
         worker.wait_line(r"info .*hosts run as .*; they may write below %s only; system calls refused to them: \d+" %
                          self.work)
@@ -114,7 +109,7 @@ class Defaults(Confined):
         self.assertEqual(self.answers()[0]["null"], "done")
 
     def test_a_write_elsewhere_fails_with_the_flag_that_allows_it(self):
-        if not landlock():
+        if not cluster.landlock():
             self.skipTest("this kernel has no Landlock")
         driver, _ = self.attack(fails=True, result=1)
         self.assertRegex(self.summary(driver)["reason"],
@@ -125,7 +120,7 @@ class Defaults(Confined):
     def test_flags_of_fragctl_run(self):
         """What `fragctl run --workers` starts is confined; what it runs in its own process is the
         user's own."""
-        self.attack_by_fragctl("--workers", "1", expected=1 if landlock() else 0)
+        self.attack_by_fragctl("--workers", "1", expected=1 if cluster.landlock() else 0)
         self.attack_by_fragctl(expected=0)
 
     def attack_by_fragctl(self, *flags, expected):
@@ -142,7 +137,7 @@ class Flags(Confined):
         answers, _ = self.answers()
         self.assert_answers(answers, ("create", "overwrite", "append", "truncate", "remove", "mkdir", "child_writes"),
                             "done")
-        if landlock():
+        if cluster.landlock():
             driver, _ = self.attack("--allow-write", more, result=1)
             self.assertRegex(self.summary(driver)["reason"], "may write below %s only" % more)
 
@@ -255,7 +250,7 @@ class Kernels(Confined):
         _, worker = self.attack(prefix=(*LACKING, "seccomp"))
         answers, _ = self.answers()
         self.assertEqual(answers["keys"], "done")
-        if landlock():
+        if cluster.landlock():
             self.assert_answers(answers, FILES, "EACCES")
         worker.wait_line("warn .*this kernel lacks filters of system calls .*: hosts may make any")
 

@@ -108,6 +108,23 @@ class Nodes(cluster.ClusterTest):
         self.assertEqual(driver.wait(), 0, driver.stderr)
         self.assertEqual(cluster.sequence(self.path("received")), cluster.sequence(self.path("sent")))
 
+    def test_a_driver_of_another_node_cannot_write_where_its_libraries_come_from(self):
+        """Or its first graph could put a library there, and its second one name it."""
+        if not cluster.landlock():
+            self.skipTest("this kernel has no Landlock")
+        root = self.path("root")
+        os.mkdir(root)
+        self.env.pop("FRAG_ALLOW_WRITE", None)
+        self.app = self.write("write.yaml", "{frag: 1, application: app, extensions: [libintruder.so], "
+                              "operators: {u: {type: intruder, parameters: {outside: %s, fails: true}}}}" % root)
+        driver = self.driver(self.app, "--output", "json", "--insecure", address="10.77.0.1:0",
+                             prefix=self.inside(self.a))
+        self.start("workerd", "--address", self.address, "--once", "--insecure", "--app-root", root,
+                   prefix=self.inside(self.b), cwd=root)
+        self.assertEqual(driver.wait(60), 1, driver.stderr)
+        self.assertRegex(self.summary(driver)["reason"], "hosts of this worker may write nowhere: .* --allow-write")
+        self.assertEqual(os.listdir(root), [])
+
     def test_a_link_that_is_cut_ends_the_application(self):
         self.env.update({"FRAG_BEAT_MS": "100", "FRAG_DEAD_MS": "1500"})
         driver, w1, w2 = self.launch("--count", "0", "--pause", "1ms")

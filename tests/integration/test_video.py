@@ -49,6 +49,15 @@ flows:
   - fragment1.replayer.output -> fragment2.conv.source_video
 """
 
+WRITER = """
+frag: 1
+application: write
+operators:
+  replayer: {type: video_replayer, parameters: {path: "%s", count: 5}}
+  writer: %s
+flows: [replayer.output -> writer]
+"""
+
 
 def have_video():
     return os.path.exists(os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libvideo.so"))
@@ -105,6 +114,21 @@ class Video(cluster.ClusterTest):
         for w in workers:
             self.assertEqual(w.wait(), 0, w.stderr)
         return self.checked(driver)
+
+    def test_where_hosts_may_not_write_the_flag_is_named(self):
+        if not cluster.landlock():
+            self.skipTest("this kernel has no Landlock")
+        self.env.pop("FRAG_ALLOW_WRITE", None)
+        for folder in ("app", "work"):
+            os.mkdir(self.path(folder))
+        for writer in ("{type: video_recorder, parameters: {path: %s/out.mp4}}", "{type: image_writer, parameters: {path: %s/out.png}}"):
+            app = self.write("app/app.yaml", WRITER % (REAL, writer % self.folder))
+            driver = self.driver(app, "--output", "json")
+            self.start("workerd", "--address", self.address, "--once", cwd=self.path("work"))
+            self.assertEqual(driver.wait(), 1, driver.stderr)
+            self.assertRegex(self.summary(driver)["reason"],
+                             r"%s/out\.\w+: Permission denied.*; hosts of this worker may write below %s, %s only: .* --allow-write" %
+                             (self.folder, self.path("app"), self.path("work")))
 
     def checked(self, program):
         summary = self.summary(program)

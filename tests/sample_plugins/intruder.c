@@ -98,14 +98,21 @@ static void attack_files(const struct intruder *s)
 static void attack_processes(const struct intruder *s)
 {
 	pid_t victim = (pid_t)atoi(s->victim);
-	char byte;
+	char byte, path[64];
 	struct iovec own = {&byte, 1}, theirs = {(void *)s, 1};
 	int fd = (int)syscall(SYS_pidfd_open, victim, 0u);
+	uint64_t clone3[8] = {CLONE_NEWUSER, 0, 0, 0, SIGCHLD}; /* struct clone_args */
 	long child;
 
 	note("ptrace", ptrace(PTRACE_SEIZE, victim, NULL, NULL));
 	note("vm_write", process_vm_writev(victim, &own, 1, &theirs, 1, 0));
 	note("take_fd", syscall(SYS_pidfd_getfd, fd, 0, 0u));
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)victim);
+	note("memory", try_open(path, O_RDONLY));
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)getppid());
+	note("memory_of_workerd", try_open(path, O_RDONLY));
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)getppid());
+	note("environ_of_workerd", try_open(path, O_RDONLY));
 	note("kill", kill(victim, SIGCONT));
 	note("kill_workerd", kill(getppid(), SIGCONT));
 	note("kill_self", kill(getpid(), 0));
@@ -114,6 +121,10 @@ static void attack_processes(const struct intruder *s)
 	if (child == 0)
 		_exit(0);
 	note("clone_namespace", child);
+	child = syscall(SYS_clone3, clone3, sizeof(clone3));
+	if (child == 0)
+		_exit(0);
+	note("clone3", child);
 }
 
 /* What would harm the machine, were it allowed, is asked for with arguments that cannot be done. */
