@@ -247,9 +247,9 @@ static void host_stats(struct drv_host *host, struct fw_message *message)
 		fw_message_free(message);
 		return;
 	}
+	drv_report_stats(host, &message->stats);
 	fw_message_free(host->stats);
 	host->stats = message;
-	drv_report_stats(host);
 }
 
 /*

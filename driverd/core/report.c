@@ -16,7 +16,7 @@
 
 static const struct fragi_flow_stats *row_at(const struct drv_host *host, uint32_t row)
 {
-	return host->stats != NULL && row < host->stats->stats.flow_count
+	return host->stats != NULL && !host->is_doubted && row < host->stats->stats.flow_count
 		       ? &host->stats->stats.flows[row]
 		       : NULL;
 }
@@ -25,7 +25,7 @@ static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row
 {
 	struct fragi_account_end end = {
 		.row = row_at(host, row),
-		.is_final = host->stats != NULL && host->stats->stats.final,
+		.is_final = host->stats != NULL && host->stats->stats.final && !host->is_doubted,
 		.is_orderly = host->orderly,
 	};
 
@@ -138,7 +138,7 @@ static struct fragi_summary_operator operator_at(const struct drv_host *host,
 {
 	struct fragi_summary_operator out = {.name = op->name, .type = op->type};
 
-	if (host->stats == NULL || row >= host->stats->stats.op_count)
+	if (host->stats == NULL || host->is_doubted || row >= host->stats->stats.op_count)
 		return out;
 	out.ticks = host->stats->stats.ops[row].ticks;
 	out.compute = host->stats->stats.ops[row].compute;
@@ -283,17 +283,31 @@ int drv_report(struct drv_app *app)
 	return 0;
 }
 
-void drv_report_stats(struct drv_host *host)
+/* What an operator has overwritten is of no use, and nobody knows how much of it that is. */
+static void doubt(struct drv_host *host)
 {
-	const struct fw_host_stats *stats = &host->stats->stats;
+	host->is_doubted = true;
+	drv_log(host->app->core, FRAGI_LOG_WARN, host->app->spec->application,
+		"the counts of %s on worker %s contradict each other or have become less: an operator may have overwritten them; they are not used, and the summary is not exact",
+		host->name, host->worker);
+}
+
+void drv_report_stats(struct drv_host *host, const struct fw_host_stats *stats)
+{
+	const struct fw_host_stats *before = host->stats != NULL ? &host->stats->stats : NULL;
 
 	host->delivered_sum = host->first_ns = 0;
 	for (uint32_t i = 0; i < stats->flow_count; i++) {
-		uint64_t at = stats->flows[i].first_ns;
+		const struct fragi_flow_stats *row = &stats->flows[i];
+		bool had_row = before != NULL && i < before->flow_count;
 
-		host->delivered_sum += stats->flows[i].delivered;
-		if (at != 0 && at < INT64_MAX && (host->first_ns == 0 || at < host->first_ns))
-			host->first_ns = at;
+		if (!host->is_doubted &&
+		    !fragi_account_is_sound(row, had_row ? &before->flows[i] : NULL))
+			doubt(host);
+		host->delivered_sum += row->delivered;
+		if (row->first_ns != 0 && row->first_ns < INT64_MAX &&
+		    (host->first_ns == 0 || row->first_ns < host->first_ns))
+			host->first_ns = row->first_ns;
 	}
 	host->app->core->items -= stats->flow_count;
 }

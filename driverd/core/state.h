@@ -89,6 +89,7 @@ struct drv_host {
 	bool is_out_of_reach; /* it was reported that a peer cannot reach it */
 	/* of the stats */
 	uint64_t delivered_sum; /* of all flows */
+	bool is_doubted;        /* they cannot be what the host counted */
 	uint64_t first_ns;      /* when the first message was sent; 0: none was */
 	/* rest */
 	bool idle; /* as it last reported */
@@ -321,8 +322,8 @@ int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire);
 
 /* report.c: fills app->summary. Returns 0, -EAGAIN (call it again in the next step), -ENOMEM. */
 int drv_report(struct drv_app *app);
-/* Sums up the stats that the host has just sent. */
-void drv_report_stats(struct drv_host *host);
+/* Sums up the stats that the host has just sent, and compares them with those before. */
+void drv_report_stats(struct drv_host *host, const struct fw_host_stats *stats);
 uint64_t drv_report_delivered(const struct drv_app *app);
 
 #endif

@@ -113,12 +113,15 @@ class Victim(world.World):
 
     def begin(self, **more):
         """The victim and its bystander run, and messages flow."""
-        self.bystander = world.Bystander()
-        self.addCleanup(self.bystander.world.close)
+        self.begin_bystander()
         self.launch(tx_pause="2ms", **more)
         self.wait_received(10)
         self.before = {name: (world.descriptors(p.pid), resident_bytes(p.pid))
                        for name, p in self.named.items()}
+
+    def begin_bystander(self):
+        self.bystander = world.Bystander()
+        self.addCleanup(self.bystander.world.close)
 
     def attack(self, deed, *args, **how):
         if os.geteuid() != 0:

@@ -205,3 +205,45 @@ Test(account, lost_is_never_less_than_the_truth_nor_more_than_the_window_above_i
 		}
 	}
 }
+
+Test(account, what_cannot_have_been_counted_is_not_sound)
+{
+	const struct fragi_flow_stats good = {.sent = 10,
+					      .confirmed = 8,
+					      .tx_dropped = {1},
+					      .rx_dropped = {2},
+					      .arrived = 9,
+					      .delivered = 7};
+	uint64_t *counts[] = {NULL, NULL, NULL, NULL, NULL, NULL};
+	struct fragi_flow_stats row = good, killed = good;
+
+	cr_assert(fragi_account_is_sound(&good, NULL));
+	cr_assert(fragi_account_is_sound(&good, &good), "nothing has happened since");
+	killed.sent--; /* of a message that is counted settled and not yet sent */
+	killed.arrived -= 2;
+	cr_assert(fragi_account_is_sound(&killed, NULL));
+
+	counts[0] = &row.sent;
+	counts[1] = &row.confirmed;
+	counts[2] = &row.arrived;
+	counts[3] = &row.delivered;
+	counts[4] = &row.tx_dropped[0];
+	counts[5] = &row.rx_dropped[0];
+	for (size_t i = 0; i < FRAG_COUNT_OF(counts); i++) {
+		row = good;
+		*counts[i] = UINT64_MAX;
+		cr_expect(!fragi_account_is_sound(&row, NULL), "counter %zu is beyond all", i);
+		row = good;
+		*counts[i] -= 1;
+		cr_expect(!fragi_account_is_sound(&row, &good), "counter %zu has become less", i);
+	}
+	row = good;
+	row.confirmed = 12;
+	cr_expect(!fragi_account_is_sound(&row, NULL), "confirmed, and never sent");
+	row = good;
+	row.tx_dropped[0] = 12;
+	cr_expect(!fragi_account_is_sound(&row, NULL), "dropped, and never sent");
+	row = good;
+	row.delivered = 10;
+	cr_expect(!fragi_account_is_sound(&row, NULL), "settled, and neither sent nor arrived");
+}

@@ -22,6 +22,33 @@ static uint64_t without(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+/* A message in each nanosecond of two years. */
+#define COUNT_MAX (UINT64_C(1) << 56)
+
+static bool has_grown(const uint64_t *row, const uint64_t *before, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (row[i] > COUNT_MAX || (before != NULL && row[i] < before[i]))
+			return false;
+	return true;
+}
+
+bool fragi_account_is_sound(const struct fragi_flow_stats *row,
+			    const struct fragi_flow_stats *before)
+{
+	const struct fragi_flow_stats *b = before;
+	const uint64_t now[] = {row->sent, row->confirmed, row->arrived, row->delivered};
+	const uint64_t then[] = {b ? b->sent : 0, b ? b->confirmed : 0, b ? b->arrived : 0,
+				 b ? b->delivered : 0};
+
+	/* A host that was killed between two counters has counted one message in one of them. */
+	return has_grown(now, then, FRAG_COUNT_OF(now)) &&
+	       has_grown(row->tx_dropped, b ? b->tx_dropped : NULL, FRAGI_DROP_REASONS) &&
+	       has_grown(row->rx_dropped, b ? b->rx_dropped : NULL, FRAGI_DROP_REASONS) &&
+	       sum(row->tx_dropped) <= row->sent + 1 && row->confirmed <= row->sent + 1 &&
+	       row->delivered + sum(row->rx_dropped) <= largest(row->sent, row->arrived) + 1;
+}
+
 /* What the ends counted: the sender's half of one row, the receiver's half of the other. */
 static void take_counts(struct fragi_summary_flow *out, const struct fragi_flow_stats *tx,
 			const struct fragi_flow_stats *rx)

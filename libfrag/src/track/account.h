@@ -22,6 +22,15 @@ struct fragi_account_end {
 	bool is_orderly;                    /* the host ended by itself when it was told to */
 };
 
+/*
+ * Whether a row that a host reported can be what frag has counted, as far as the row shows it
+ * itself: no more was settled than was sent or had arrived, and nothing is less than it was in the
+ * report before. An operator shares the memory of its host and may have overwritten the page.
+ * - before: the same row of the report before; NULL: there was none
+ */
+FRAGI_API bool fragi_account_is_sound(const struct fragi_flow_stats *row,
+				      const struct fragi_flow_stats *before);
+
 /* A flow inside a host: both halves are in one row. Fills in what *out counts. */
 FRAGI_API void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
 				   struct fragi_summary_flow *out);
