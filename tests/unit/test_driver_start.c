@@ -265,6 +265,7 @@ Test(driver_start, errors_of_prepare_are_told_together)
 	message.prepared.errors = errors;
 	message.prepared.error_count = 2;
 	say(&w, 2, &message);
+	pass_beating(&w, 1800 * MS, 1, 2);
 	cr_expect_str_eq(w.errors, "", "the other host's errors are awaited");
 	message = of_host(FW_HOST_PREPARED, 1);
 	message.prepared.errors = errors;
@@ -274,6 +275,9 @@ Test(driver_start, errors_of_prepare_are_told_together)
 	assert_has(w.errors, "app.yaml:5:10: f2.rx: more");
 	cr_expect_null(strstr(strstr(w.errors, "5:9") + 1, "5:9"),
 		       "one error of two hosts is told once");
+	pass_beating(&w, 600 * MS, 1, 2);
+	cr_expect_null(strstr(strstr(w.errors, "5:10") + 1, "5:10"),
+		       "nor are errors told again when the wait for others would have been over");
 	both_are_killed(&w);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 2);
