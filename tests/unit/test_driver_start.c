@@ -286,6 +286,32 @@ Test(driver_start, errors_of_prepare_are_told_together)
 	world_fini(&w);
 }
 
+Test(driver_start, the_operators_that_a_failed_host_names_are_shown_if_they_are_its_own)
+{
+	for (int own = 0; own < 2; own++) {
+		struct fw_message message = of_host(FW_HOST_PREPARED, 2);
+		struct fw_failure error = {FRAGI_FAILURE_GRAPH_INVALID, "f2.rx: no", ""};
+		struct fw_op op = {.name = "rx", .type = "t"};
+		struct fw_fragment table = {
+			.name = own ? "f2" : "other", .ops = &op, .op_count = 1};
+		struct world w;
+
+		world_init(&w);
+		app(&w, two_fragments);
+		both_come(&w);
+		message.prepared = (struct fw_host_prepared){.errors = &error,
+							     .error_count = 1,
+							     .fragments = &table,
+							     .fragment_count = 1};
+		say(&w, 2, &message);
+		pass_beating(&w, 3 * SECOND, 1, 2);
+		both_are_killed(&w);
+		cr_assert(w.ended);
+		cr_expect_eq(strstr(w.json, "{\"name\": \"rx\"") != NULL, own, "%s", w.json);
+		world_fini(&w);
+	}
+}
+
 Test(driver_start, an_error_of_prepare_does_not_wait_long_for_others)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
