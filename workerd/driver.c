@@ -20,7 +20,6 @@ struct wrk_driver {
 	const struct wrk_driver_ops *ops;
 	void *arg;
 	uv_loop_t *loop;
-	_Atomic bool *is_mid_frame;
 	struct fw_tls *tls;
 	/* the loop's */
 	uv_getaddrinfo_t lookup;
@@ -155,8 +154,7 @@ static void on_connect(uv_connect_t *request, int status)
 
 static void try_next(struct wrk_driver *driver)
 {
-	const struct fw_connection_options options = {.is_mid_frame = driver->is_mid_frame,
-						      .tls = driver->tls};
+	const struct fw_connection_options options = {.tls = driver->tls};
 	int r;
 
 	driver->started = false;
@@ -203,8 +201,8 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *fo
 }
 
 int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t id,
-		    _Atomic bool *is_mid_frame, struct fw_tls *tls,
-		    const struct wrk_driver_ops *ops, void *arg, struct wrk_driver **out_driver)
+		    struct fw_tls *tls, const struct wrk_driver_ops *ops, void *arg,
+		    struct wrk_driver **out_driver)
 {
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	struct wrk_driver *driver = fragi_calloc(1, sizeof(*driver));
@@ -217,7 +215,6 @@ int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64
 	driver->ops = ops;
 	driver->arg = arg;
 	driver->loop = loop;
-	driver->is_mid_frame = is_mid_frame;
 	driver->tls = tls;
 	*out_driver = driver;
 	if (uv_ip4_addr(address->host, address->port,

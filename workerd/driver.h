@@ -25,12 +25,10 @@ struct wrk_driver_ops {
 	void (*freed)(void *arg, struct wrk_driver *driver);
 };
 
-/*
- * is_mid_frame, tls: as in fw_connection_options, or NULL. Returns 0, -ENOMEM, or what libuv says.
- */
+/* tls: as in fw_connection_options, or NULL. Returns 0, -ENOMEM, or what libuv says. */
 int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t id,
-		    _Atomic bool *is_mid_frame, struct fw_tls *tls,
-		    const struct wrk_driver_ops *ops, void *arg, struct wrk_driver **out_driver);
+		    struct fw_tls *tls, const struct wrk_driver_ops *ops, void *arg,
+		    struct wrk_driver **out_driver);
 int wrk_driver_fd(const struct wrk_driver *driver); /* its socket, once it is connected */
 uint64_t wrk_driver_id(const struct wrk_driver *driver);
 /* Ends it as lost, if the key that it has used is no longer in the key file. */

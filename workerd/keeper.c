@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <base/log.h>
 #include <base/stamp.h>
 #include <workerd/core/core.h>
+#include <workerd/keeper_link.h>
 #include <workerd/page.h>
 #include <workerd/spawn.h>
 #include <workerd/strays.h>
@@ -28,7 +28,7 @@
 
 /* What workerd tells its keeper, one datagram each. */
 enum note_kind {
-	NOTE_CONNECTED, /* connection; its socket */
+	NOTE_ATTACHED, /* connection, session, secret; its socket */
 	NOTE_DISCONNECTED,
 	NOTE_HOST, /* host, and what names it in frames; its ledger, its process */
 	NOTE_HOST_REPORTED,
@@ -36,7 +36,8 @@ enum note_kind {
 struct note {
 	enum note_kind kind;
 	uint32_t host, number;
-	uint64_t connection, run, epoch;
+	uint64_t connection, run, epoch, session;
+	uint8_t secret[FW_SECRET_BYTES];
 };
 
 /* The keeper's own memory. */
@@ -45,10 +46,12 @@ struct kept_host {
 	uint32_t host, number;
 	uint64_t connection, run, epoch;
 	int exit_fd;
+	bool has_ended;
 	struct wrk_page page;
 };
 struct kept {
-	uint64_t connection;
+	uint64_t connection, session;
+	uint8_t secret[FW_SECRET_BYTES];
 	int fd; /* -1: there is no connection */
 	struct kept_host hosts[WRK_HOSTS_MAX];
 };
@@ -89,9 +92,11 @@ static void take_host(struct kept *kept, const struct note *note, const int *fds
 static void take_note(struct kept *kept, const struct note *note, const int *fds)
 {
 	switch (note->kind) {
-	case NOTE_CONNECTED:
+	case NOTE_ATTACHED:
 		close_if_open(kept->fd);
 		kept->connection = note->connection;
+		kept->session = note->session;
+		memcpy(kept->secret, note->secret, sizeof(kept->secret));
 		kept->fd = fds[0];
 		break;
 	case NOTE_DISCONNECTED:
@@ -139,56 +144,77 @@ static bool await(int fd, short events, int64_t until_ns)
 	return poll(&poll_fd, 1, left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0) == 1;
 }
 
-/* Returns false when the connection is of no use any more. */
-static bool send_frame(int fd, const struct fw_message *message, int64_t until_ns)
-{
-	uint8_t *frame;
-	size_t size, sent = 0;
-	ssize_t n = 0;
-
-	if (fw_encode(message, &frame, &size) < 0)
-		return false;
-	while (sent < size && n >= 0) {
-		n = send(fd, frame + sent, size - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n >= 0)
-			sent += (size_t)n;
-		else if (errno == EAGAIN && await(fd, POLLOUT, until_ns))
-			n = 0;
-	}
-	fragi_free(frame);
-	return sent == size;
-}
-
-/* workerd is gone, and what it has sent are whole frames. */
-static void report_hosts(struct kept *kept)
+/* workerd is gone, so they die. Returns how many of the present session have. */
+static size_t await_hosts(struct kept *kept)
 {
 	int64_t until_ns = fragi_now_ns() + WRK_KEEPER_END_NS;
-	char unread[4096];
+	size_t ended = 0;
+
+	for (size_t i = 0; i < WRK_HOSTS_MAX; i++) {
+		struct kept_host *host = &kept->hosts[i];
+
+		if (!host->is_kept || host->connection != kept->connection || host->exit_fd < 0)
+			continue;
+		host->has_ended = await(host->exit_fd, POLLIN, until_ns);
+		ended += host->has_ended;
+	}
+	return ended;
+}
+
+static void send_counts(void *arg, struct fw_connection *connection)
+{
+	struct kept *kept = arg;
+	uint64_t seq = 1; /* of HELLO */
 
 	for (size_t i = 0; i < WRK_HOSTS_MAX; i++) {
 		struct kept_host *host = &kept->hosts[i];
 		struct fw_message message = {.kind = FW_HOST_STATS,
+					     .seq = ++seq,
 					     .run = host->run,
 					     .host = host->number,
 					     .epoch = host->epoch};
+		uint8_t *frame;
+		size_t size;
 
-		if (!host->is_kept || host->connection != kept->connection || host->exit_fd < 0 ||
-		    !await(host->exit_fd, POLLIN, until_ns) ||
-		    wrk_page_read(&host->page, &message.stats) < 0)
+		if (!host->has_ended || wrk_page_read(&host->page, &message.stats) < 0)
 			continue;
 		message.stats.final = true;
-		if (!send_frame(kept->fd, &message, until_ns))
-			return;
+		if (fw_encode(&message, &frame, &size) == 0)
+			(void)fw_connection_send(connection, frame, size);
 	}
-	/* Closing a socket with unread bytes could take our last words from the driver. */
-	(void)shutdown(kept->fd, SHUT_WR);
-	until_ns = fragi_now_ns() + WRK_KEEPER_END_NS;
-	while (await(kept->fd, POLLIN, until_ns) &&
-	       recv(kept->fd, unread, sizeof(unread), MSG_DONTWAIT) > 0)
-		;
 }
 
-static void keep(const struct wrk_keeper *keeper)
+static void report_hosts(struct kept *kept)
+{
+	struct sockaddr_storage driver;
+	socklen_t size = sizeof(driver);
+	struct wrk_keeper_link link = {
+		.driver = (struct sockaddr *)&driver,
+		.session = kept->session,
+		.secret = kept->secret,
+		.counts = send_counts,
+		.arg = kept,
+	};
+
+	if (await_hosts(kept) == 0 || getpeername(kept->fd, (struct sockaddr *)&driver, &size) < 0)
+		return;
+	link.until_ns = fragi_now_ns() + WRK_KEEPER_LINK_NS;
+	wrk_keeper_link_run(&link);
+}
+
+/* Closing a socket with unread bytes could take the last words of workerd from the driver. */
+static void close_connection(int fd)
+{
+	int64_t until_ns = fragi_now_ns() + WRK_KEEPER_END_NS;
+	char unread[4096];
+
+	(void)shutdown(fd, SHUT_WR);
+	while (await(fd, POLLIN, until_ns) && recv(fd, unread, sizeof(unread), MSG_DONTWAIT) > 0)
+		;
+	close(fd);
+}
+
+static void keep(void)
 {
 	struct kept *kept = fragi_calloc(1, sizeof(*kept));
 	int fds[NOTE_FDS_MAX];
@@ -199,19 +225,21 @@ static void keep(const struct wrk_keeper *keeper)
 	kept->fd = -1;
 	while (next_note(&note, fds))
 		take_note(kept, &note, fds);
-	if (kept->fd >= 0 && !*wrk_keeper_mid_frame(keeper, kept->connection))
-		report_hosts(kept);
+	if (kept->fd < 0)
+		return;
+	report_hosts(kept);
+	close_connection(kept->fd);
 }
 
 /*
- * The child's part. It has nothing of workerd but the socket and the shared memory, and a session
- * of its own: what ends or stops a group of processes is for workerd to act on.
+ * The child's part. It has nothing of workerd but the socket, and a session of its own: what ends
+ * or stops a group of processes is for workerd to act on.
  */
-static void become_keeper(const struct wrk_keeper *keeper)
+static void become_keeper(int socket)
 {
 	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int other = fcntl(keeper->socket, F_DUPFD_CLOEXEC, FD_FIRST_OTHER);
+	int other = fcntl(socket, F_DUPFD_CLOEXEC, FD_FIRST_OTHER);
 
 	(void)setsid();
 	for (size_t i = 0; i < FRAG_COUNT_OF(ignored); i++)
@@ -223,22 +251,16 @@ static void become_keeper(const struct wrk_keeper *keeper)
 	if (other < 0 || dup2(other, FD_SOCKET) < 0 || chdir("/") < 0)
 		_exit(1);
 	wrk_spawn_close_from(FD_FIRST_OTHER);
-	keep(keeper);
+	keep();
 	_exit(0);
 }
 
 int wrk_keeper_start(struct wrk_keeper *keeper, struct frag_err *err)
 {
-	size_t bytes = WRK_KEEPER_SLOTS * sizeof(*keeper->is_mid_frame);
-	void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int sockets[2], r;
 	pid_t pid;
 
 	*keeper = (struct wrk_keeper){0};
-	if (shared == MAP_FAILED) {
-		r = -errno;
-		goto err_shared;
-	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
 		r = -errno;
 		goto err_socket;
@@ -248,12 +270,12 @@ int wrk_keeper_start(struct wrk_keeper *keeper, struct frag_err *err)
 		r = -errno;
 		goto err_fork;
 	}
-	*keeper = (struct wrk_keeper){pid, sockets[pid == 0], shared};
 	if (pid == 0) {
 		close(sockets[0]);
-		become_keeper(keeper);
+		become_keeper(sockets[1]);
 	}
 	close(sockets[1]);
+	*keeper = (struct wrk_keeper){pid, sockets[0]};
 	wrk_strays_except(pid);
 	return 0;
 
@@ -261,18 +283,10 @@ err_fork:
 	close(sockets[0]);
 	close(sockets[1]);
 err_socket:
-	munmap(shared, bytes);
-err_shared:
 	return frag_err_set(
 		err, r,
 		"cannot start a process that keeps the counts of hosts: %s; if this worker is killed, they are not known exactly",
 		frag_strerror(r));
-}
-
-_Atomic bool *wrk_keeper_mid_frame(const struct wrk_keeper *keeper, uint64_t connection)
-{
-	return keeper->is_mid_frame != NULL ? &keeper->is_mid_frame[connection % WRK_KEEPER_SLOTS]
-					    : NULL;
 }
 
 void wrk_keeper_end(struct wrk_keeper *keeper)
@@ -313,9 +327,15 @@ static void tell(struct wrk_keeper *keeper, const struct note *note, const int *
 	wrk_keeper_end(keeper);
 }
 
-void wrk_keeper_connected(struct wrk_keeper *keeper, uint64_t connection, int fd)
+void wrk_keeper_attached(struct wrk_keeper *keeper, uint64_t connection,
+			 const struct fw_welcome *session, int fd)
 {
-	tell(keeper, &(struct note){.kind = NOTE_CONNECTED, .connection = connection}, &fd, 1);
+	struct note note = {
+		.kind = NOTE_ATTACHED, .connection = connection, .session = session->session};
+
+	memcpy(note.secret, session->secret, sizeof(note.secret));
+	tell(keeper, &note, &fd, 1);
+	explicit_bzero(note.secret, sizeof(note.secret));
 }
 
 void wrk_keeper_disconnected(struct wrk_keeper *keeper, uint64_t connection)

@@ -2,7 +2,6 @@
 #ifndef WRK_KEEPER_H
 #define WRK_KEEPER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -14,24 +13,27 @@
  * The keeper: a child of workerd that outlives it for a moment, so that what its hosts have counted
  * is not lost when workerd alone is killed or crashes. It has a second descriptor of the connection
  * to the driver, and of each host its ledger and its process. When workerd is gone its hosts die.
- * The keeper waits for that, WRK_KEEPER_END_NS at most, sends their final HOST_STATS over the same
- * connection and closes it. The driver, which sees only then that the connection is closed, needs
- * to know nothing of all this. When the keeper is killed too, as with its node or its control
- * group, the connection is closed at once.
+ * The keeper waits for that; connects to the driver itself, with the id and the secret of the
+ * session (workerd/keeper_link.h), and sends their final HOST_STATS; waits until the driver has
+ * closed that connection; and closes workerd's. So the driver sees the end of workerd's connection
+ * after the counts, and has no state in which it waits for them. workerd's own connection cannot
+ * carry the counts: it may stand in the middle of a frame, and its encryption ends with workerd.
  *
- * The keeper cannot continue a frame that workerd had not written to its end. It closes the
- * connection then.
+ * It waits for the hosts WRK_KEEPER_END_NS at most, and for the driver WRK_KEEPER_LINK_NS: longer
+ * than the usual time of death, so a driver that runs has closed the connection by then, and one
+ * that is stopped for a moment still gets the counts. When the keeper is killed too, as with its
+ * node or its control group, or the driver has given workerd up before, as after SIGSTOP, or closes
+ * the keeper's connections again and again because strangers take its room, then workerd's
+ * connection ends without the counts.
  */
 #define WRK_KEEPER_END_NS 1000000000ll
+#define WRK_KEEPER_LINK_NS 5000000000ll
 #define WRK_KEEPER_NAME "frag-keeper" /* of its process */
-#define WRK_KEEPER_SLOTS 8
 
 /* zeroed: there is none, and the functions below do nothing */
 struct wrk_keeper {
 	pid_t pid; /* 0: none */
 	int socket;
-	/* in memory shared with it: by the id of a connection, whether a frame has left in part */
-	_Atomic bool *is_mid_frame;
 };
 
 /*
@@ -39,13 +41,9 @@ struct wrk_keeper {
  * then.
  */
 int wrk_keeper_start(struct wrk_keeper *keeper, struct frag_err *err);
-/*
- * Where the connection with this id is to note that a frame has left in part
- * (fw_connection_options); NULL: nowhere.
- */
-_Atomic bool *wrk_keeper_mid_frame(const struct wrk_keeper *keeper, uint64_t connection);
-/* fd: its socket. Hosts that are added from now on belong to it. */
-void wrk_keeper_connected(struct wrk_keeper *keeper, uint64_t connection, int fd);
+/* fd: the connection's socket. Hosts that are added from now on belong to that session. */
+void wrk_keeper_attached(struct wrk_keeper *keeper, uint64_t connection,
+			 const struct fw_welcome *session, int fd);
 /* It is closed here; the driver sees that once the keeper has closed it as well. */
 void wrk_keeper_disconnected(struct wrk_keeper *keeper, uint64_t connection);
 /* create: the HOST_CREATE that it was made for; exit_fd: readable once it has ended */

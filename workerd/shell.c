@@ -84,7 +84,6 @@ static void on_driver_connected(void *arg, uint64_t id, const char *local_addres
 	struct wrk_shell *shell = arg;
 
 	snprintf(shell->local_address, sizeof(shell->local_address), "%s", local_address);
-	wrk_keeper_connected(&shell->keeper, id, wrk_driver_fd(shell->driver));
 	look_at_network(shell); /* HELLO carries what the worker waits for */
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_CONNECTED,
 							     .connection = id,
@@ -141,8 +140,7 @@ static const struct wrk_driver_ops driver_ops = {
 static void shell_connect(void *arg, uint64_t id)
 {
 	struct wrk_shell *shell = arg;
-	int r = wrk_driver_open(&shell->loop, &shell->options->driver, id,
-				wrk_keeper_mid_frame(&shell->keeper, id), shell->tls, &driver_ops,
+	int r = wrk_driver_open(&shell->loop, &shell->options->driver, id, shell->tls, &driver_ops,
 				shell, &shell->driver);
 
 	if (r < 0) {
@@ -172,6 +170,14 @@ static void shell_send(void *arg, uint64_t id, const struct fw_message *message)
 
 	if (is_present(shell, id))
 		wrk_driver_send(shell->driver, message);
+}
+
+static void shell_keep(void *arg, uint64_t id, const struct fw_welcome *session)
+{
+	struct wrk_shell *shell = arg;
+
+	if (is_present(shell, id))
+		wrk_keeper_attached(&shell->keeper, id, session, wrk_driver_fd(shell->driver));
 }
 
 /*
@@ -271,6 +277,7 @@ static const struct wrk_worker_ops worker_ops = {
 	.connect = shell_connect,
 	.disconnect = shell_disconnect,
 	.send = shell_send,
+	.keep = shell_keep,
 	.launch = shell_launch,
 	.log = shell_log,
 	.ended = shell_ended,

@@ -147,6 +147,11 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 	case WRK_DO_SEND_DRIVER:
 		worker->ops->send(worker->arg, action->connection, action->message);
 		break;
+	case WRK_DO_KEEP:
+		if (worker->ops->keep != NULL)
+			worker->ops->keep(worker->arg, action->connection,
+					  &action->message->welcome);
+		break;
 	case WRK_DO_SPAWN:
 		do_spawn(worker, action);
 		break;

@@ -23,6 +23,8 @@ struct wrk_worker_ops {
 	void (*connect)(void *arg, uint64_t connection);
 	void (*disconnect)(void *arg, uint64_t connection);
 	void (*send)(void *arg, uint64_t connection, const struct fw_message *message);
+	/* The session of the connection; NULL: there is no keeper who needs it. */
+	void (*keep)(void *arg, uint64_t connection, const struct fw_welcome *session);
 	/*
 	 * Says how the host of a HOST_CREATE is to be started, in arena. Returns 0 or negative
 	 * errno with a sentence.

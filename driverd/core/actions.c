@@ -102,3 +102,8 @@ void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns)
 	assert(r == 0 && "there is room for all timers of each application and session");
 	(void)r;
 }
+
+void drv_close(struct drv_core *core, uint64_t connection)
+{
+	drv_emit(core, &(struct drv_action){.kind = DRV_DO_CLOSE, .connection = connection});
+}

@@ -85,6 +85,35 @@ static void host_message(struct drv_core *core, struct drv_session *session,
 	fw_message_free(message);
 }
 
+/* A message on a connection that has no session of its own: a stranger's, or a keeper's. */
+static void stranger_message(struct drv_core *core, const struct drv_event *event,
+			     struct fw_message *message)
+{
+	struct drv_session *kept = drv_keeper_session(core, event->connection);
+
+	if (kept != NULL && drv_keeper_may_send(kept, message)) {
+		host_message(core, kept, message);
+		return;
+	}
+	if (kept == NULL && message->kind == FW_HELLO)
+		drv_session_hello(core, event, message);
+	else if (kept == NULL)
+		drv_session_refuse_stranger(core, event->connection, event->peer, message);
+	fw_message_free(message);
+}
+
+static void core_closed(struct drv_core *core, const struct drv_event *event)
+{
+	struct drv_session *session = drv_session_find(core, event->connection);
+	struct drv_session *kept =
+		session == NULL ? drv_keeper_session(core, event->connection) : NULL;
+
+	if (session != NULL)
+		drv_session_lost(session, false, event->text);
+	if (kept != NULL)
+		kept->keeper = 0;
+}
+
 static void core_message(struct drv_core *core, struct drv_event *event)
 {
 	struct drv_session *session = drv_session_find(core, event->connection);
@@ -92,11 +121,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 
 	event->message = NULL;
 	if (session == NULL) {
-		if (message->kind == FW_HELLO)
-			drv_session_hello(core, event, message);
-		else
-			drv_session_refuse_stranger(core, event->connection, event->peer, message);
-		fw_message_free(message);
+		stranger_message(core, event, message);
 		return;
 	}
 	drv_session_heard(session);
@@ -166,8 +191,6 @@ static void check_invariants(const struct drv_core *core)
 int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_now_ns,
 		  struct drv_actions *actions)
 {
-	struct drv_session *session;
-
 	core->actions = actions;
 	core->now_ns = fragi_awake_read(&core->clock, drv_core_deadline_ns(core),
 					core->config.beat_ns, real_now_ns);
@@ -183,9 +206,7 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 		core_message(core, event);
 		break;
 	case DRV_EVENT_CLOSED:
-		session = drv_session_find(core, event->connection);
-		if (session != NULL)
-			drv_session_lost(session, false, event->text);
+		core_closed(core, event);
 		break;
 	case DRV_EVENT_REVOKED:
 		drv_session_revoke(core, event);

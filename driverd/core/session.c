@@ -141,13 +141,9 @@ static void session_remove(struct drv_session *session)
 	drv_session_destroy(session);
 }
 
-static void close_connection(struct drv_core *core, uint64_t connection)
-{
-	drv_emit(core, &(struct drv_action){.kind = DRV_DO_CLOSE, .connection = connection});
-}
-
-static void refuse(struct drv_core *core, uint64_t connection, const char *peer,
-		   const struct fw_message *hello, enum fragi_failure code, const char *sentence)
+void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *peer,
+			const struct fw_message *hello, enum fragi_failure code,
+			const char *sentence)
 {
 	struct fw_message message = {.kind = FW_REFUSED, .seq = 1, .reply_to = hello->seq};
 	struct drv_action action = {.kind = DRV_DO_SEND, .connection = connection};
@@ -156,7 +152,7 @@ static void refuse(struct drv_core *core, uint64_t connection, const char *peer,
 	message.refused.failure = (struct fw_failure){code, sentence, NULL};
 	if (fw_encode(&message, &action.frame, &action.frame_bytes) == 0)
 		drv_emit(core, &action);
-	close_connection(core, connection);
+	drv_close(core, connection);
 }
 
 /* The peer may connect again. */
@@ -164,11 +160,10 @@ static void turn_away(struct drv_core *core, uint64_t connection, const char *pe
 {
 	drv_log(core, FRAGI_LOG_WARN, NULL, "turned %s away: no memory is left for a session",
 		peer);
-	close_connection(core, connection);
+	drv_close(core, connection);
 }
 
-/* The session that the peer has proven to know by its secret; NULL: none. */
-static struct drv_session *named_session(const struct drv_core *core, const struct fw_hello *hello)
+struct drv_session *drv_session_named(const struct drv_core *core, const struct fw_hello *hello)
 {
 	for (size_t i = 0; hello->session != 0 && i < core->session_count; i++) {
 		struct drv_session *session = core->sessions[i];
@@ -186,7 +181,7 @@ static struct drv_session *named_session(const struct drv_core *core, const stru
  */
 static void drop_former(struct drv_core *core, const struct fw_hello *hello)
 {
-	struct drv_session *former = named_session(core, hello);
+	struct drv_session *former = drv_session_named(core, hello);
 
 	if (former != NULL && former->role == hello->role)
 		drv_session_lost(former, true, "it came back on a new connection");
@@ -358,6 +353,12 @@ static bool is_full(const struct drv_core *core, enum fw_role role)
 				      : core->session_count - core->client_count >= DRV_WORKERS_MAX;
 }
 
+/* A keeper has the key of its worker. */
+static uint32_t role_bit(enum fw_role role)
+{
+	return FW_ROLE_BIT(role == FW_ROLE_KEEPER ? FW_ROLE_WORKER : role);
+}
+
 /* Whether a peer may join so. It is refused with a sentence if not. */
 static bool may_join(struct drv_core *core, const struct drv_event *event,
 		     const struct fw_message *message)
@@ -369,17 +370,17 @@ static bool may_join(struct drv_core *core, const struct drv_event *event,
 
 	if (fw_hello_check(&message->hello, &err) < 0) {
 		code = FRAGI_FAILURE_VERSION_REFUSED;
-	} else if (identity != NULL && (identity->roles & FW_ROLE_BIT(role)) == 0) {
+	} else if (identity != NULL && (identity->roles & role_bit(role)) == 0) {
 		code = FRAGI_FAILURE_KEY_REFUSED;
 		frag_err_set(&err, -EACCES, "its key %s is not for a %s", identity->name,
 			     role == FW_ROLE_CLIENT ? "client" : "worker");
-	} else if (is_full(core, role)) {
+	} else if (role != FW_ROLE_KEEPER && is_full(core, role)) {
 		code = FRAGI_FAILURE_DRIVER_FULL;
 		frag_err_set(&err, -EAGAIN, "driverd has as many %s as it takes",
 			     role == FW_ROLE_CLIENT ? "clients" : "workers");
 	}
 	if (code != FRAGI_FAILURE_NONE)
-		refuse(core, event->connection, event->peer, message, code, err.text);
+		drv_session_refuse(core, event->connection, event->peer, message, code, err.text);
 	return code == FRAGI_FAILURE_NONE;
 }
 
@@ -391,6 +392,10 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 
 	if (!may_join(core, event, message))
 		return;
+	if (message->hello.role == FW_ROLE_KEEPER) {
+		drv_keeper_hello(core, connection, event->peer, message);
+		return;
+	}
 	drop_former(core, &message->hello);
 	session = fragi_calloc(1, sizeof(*session));
 	if (session == NULL || drv_timers_reserve(&core->timers, 1) < 0) {
@@ -426,7 +431,7 @@ void drv_session_refuse_stranger(struct drv_core *core, uint64_t connection, con
 {
 	drv_log(core, FRAGI_LOG_WARN, NULL, "closed the connection of %s: it sent %s before HELLO",
 		peer, fw_kind_name(message->kind));
-	close_connection(core, connection);
+	drv_close(core, connection);
 }
 
 void drv_session_heard(struct drv_session *session)
@@ -477,7 +482,9 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 	bool mattered = false;
 
 	if (close)
-		close_connection(core, session->connection);
+		drv_close(core, session->connection);
+	if (session->keeper != 0)
+		drv_close(core, session->keeper);
 	session_move(session, DRV_SESSION_GONE);
 	for (size_t i = 0; i < core->app_count; i++) {
 		struct drv_app *app = core->apps[i];
@@ -504,7 +511,7 @@ void drv_session_revoke(struct drv_core *core, const struct drv_event *event)
 
 	drv_log(core, FRAGI_LOG_WARN, NULL, "closes the connection of %s: %s", event->peer, why);
 	if (session == NULL) {
-		close_connection(core, event->connection);
+		drv_close(core, event->connection);
 		return;
 	}
 	message.refused.failure = (struct fw_failure){FRAGI_FAILURE_KEY_REFUSED, why, NULL};

@@ -16,6 +16,7 @@
  *  - decide.c decides, once at the end of a step
  *  - start.c, request.c, wiring.c, rest.c, report.c do what was decided
  *  - client.c answers clients
+ *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
  *  - suspicion.c, app.c keep what is known of an application
  *  - actions.c, timer.c, place.c, account.c know nothing of the above
@@ -32,6 +33,7 @@ struct drv_session {
 	 * process lives, so a core file of it holds nothing that is still of use.
 	 */
 	uint8_t secret[FW_SECRET_BYTES];
+	uint64_t keeper; /* connection of its worker's keeper; 0: none */
 	enum drv_session_state state;
 	enum fw_role role;        /* a client is given no fragments */
 	uint32_t requests;        /* of a client, since the last beat */
@@ -215,10 +217,18 @@ const char *drv_text(struct drv_core *core, const char *format, ...) FRAG_PRINTF
 /* Sends message to the session's peer; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
 int drv_send(struct drv_session *session, struct fw_message *message);
 void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns);
+/* Closes a connection after what was sent on it has left. */
+void drv_close(struct drv_core *core, uint64_t connection);
 
 /* session.c */
 extern const struct fragi_machine drv_session_machine;
 struct drv_session *drv_session_find(const struct drv_core *core, uint64_t connection);
+/* The session that the peer has proven to know by its secret; NULL: none. */
+struct drv_session *drv_session_named(const struct drv_core *core, const struct fw_hello *hello);
+/* Answers a HELLO with REFUSED. */
+void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *peer,
+			const struct fw_message *hello, enum fragi_failure code,
+			const char *sentence);
 /* It sent another message before HELLO. */
 void drv_session_refuse_stranger(struct drv_core *core, uint64_t connection, const char *peer,
 				 const struct fw_message *message);
@@ -235,6 +245,15 @@ void drv_session_waits(struct drv_session *session, const char *why);
  */
 void drv_session_lost(struct drv_session *session, bool close, const char *why);
 void drv_session_destroy(struct drv_session *session);
+
+/* keeper.c */
+/* The HELLO of a keeper. */
+void drv_keeper_hello(struct drv_core *core, uint64_t connection, const char *peer,
+		      const struct fw_message *message);
+/* The session whose keeper has that connection; NULL: it is no keeper's. */
+struct drv_session *drv_keeper_session(const struct drv_core *core, uint64_t connection);
+/* Whether a keeper may send this; if not, its connection is closed. */
+bool drv_keeper_may_send(struct drv_session *session, const struct fw_message *message);
 
 /* client.c: a message of a client's session, which may end by it */
 void drv_client_message(struct drv_session *client, const struct fw_message *message);

@@ -49,7 +49,7 @@ void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_
 	out->waits_for = "";
 	if (in->major != FW_PROTOCOL_MAJOR)
 		return;
-	if (in->role != FW_ROLE_WORKER && in->role != FW_ROLE_CLIENT)
+	if (in->role < FW_ROLE_WORKER || in->role > FW_ROLE_KEEPER)
 		fw_get_failed(d, "an unknown role");
 	out->role = (enum fw_role)in->role;
 	out->name = fw_get_text(d, in->name);

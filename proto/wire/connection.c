@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -355,12 +354,6 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 		fail(c, (int)count, frag_strerror((int)count));
 }
 
-static void note_mid_frame(const struct fw_connection *c, bool is_mid_frame)
-{
-	if (c->options.is_mid_frame != NULL)
-		atomic_store(c->options.is_mid_frame, is_mid_frame);
-}
-
 static void on_written(uv_write_t *write, int status)
 {
 	struct send_request *request = (struct send_request *)write;
@@ -368,7 +361,6 @@ static void on_written(uv_write_t *write, int status)
 
 	free_frame(request->frame, request->size);
 	fragi_free(request);
-	note_mid_frame(c, fw_connection_queued(c) > 0);
 	/*
 	 * A peer that has closed may have said why: that is read first, and the end of file follows
 	 * it.
@@ -391,9 +383,7 @@ static int put_bytes(struct fw_connection *c, uint8_t *frame, size_t size)
 	request->connection = c;
 	request->frame = frame;
 	request->size = size;
-	note_mid_frame(c, true);
 	r = uv_write(&request->write, &c->stream.stream, &buffer, 1, on_written);
-	note_mid_frame(c, fw_connection_queued(c) > 0);
 	if (r < 0) {
 		free_frame(frame, size);
 		fragi_free(request);

@@ -47,11 +47,6 @@ struct fw_connection_options {
 	int64_t admit_ns;   /* from start to fw_connection_admit; default 2 s */
 	int64_t frame_ns;   /* from a frame's first byte to its last; default 10 s */
 	size_t queue_bytes; /* to send; default 64 MiB */
-	/*
-	 * Set while a frame may have left in part; may be in memory that another process shares, to
-	 * know that when this one is gone. NULL: nobody asks.
-	 */
-	_Atomic bool *is_mid_frame;
 	struct fw_tls *tls; /* borrowed; NULL: the stream is in clear */
 };
 

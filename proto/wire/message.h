@@ -15,7 +15,8 @@
  * FW_FRAME_MAX) and an envelope.
  *
  * Who sends what:
- *   worker, client -> driver   HELLO first; the driver answers WELCOME or REFUSED and closes
+ *   worker, client, keeper -> driver   HELLO first; the driver answers WELCOME, or REFUSED and
+ *                                      closes
  *   both                       BEAT
  *   worker -> driver           LEAVE, its last message
  *   driver -> worker           HOST_CREATE, HOST_KILL, APP_ENDED
@@ -24,6 +25,7 @@
  *   worker -> driver           HOST_STATS, HOST_EXIT; a host that could not be started gets a
  *   HOST_EXIT alone
  *   client -> driver           REQUEST; the driver answers REPLY
+ *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
  */
@@ -78,6 +80,7 @@ enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
 enum fw_role {
 	FW_ROLE_WORKER = 1,
 	FW_ROLE_CLIENT = 2,
+	FW_ROLE_KEEPER = 3, /* of a worker that is gone (workerd/keeper.h) */
 };
 #define FW_ROLE_BIT(role) (1u << (role))
 
@@ -327,7 +330,7 @@ struct fw_reply {
 
 struct fw_message {
 	enum fw_kind kind;
-	uint64_t seq;      /* counts up per direction of a connection; 0: sent by a keeper */
+	uint64_t seq;      /* counts up per direction of a connection */
 	uint64_t reply_to; /* seq of what this answers; 0: nothing */
 	uint64_t run;      /* HOST_*: which run of an application */
 	uint32_t host;     /* HOST_*: number in the run, from 1 */

@@ -9,7 +9,7 @@ HOST_CREATE, HOST_PREPARED, HOST_WIRE, HOST_WIRED = 20, 21, 22, 23
 HOST_START, HOST_STARTED, HOST_STOP, HOST_KILL = 24, 25, 26, 27
 HOST_EVENT, HOST_STATS, HOST_EXIT = 28, 29, 30
 REQUEST, REPLY, APP_ENDED, LEAVE = 31, 32, 33, 34
-WORKER, CLIENT = 1, 2
+WORKER, CLIENT, KEEPER = 1, 2, 3
 FRAGMENTS = 6  # of HELLO
 
 
@@ -38,7 +38,7 @@ def envelope(kind, body=b"", run=0, host=0, epoch=0, seq=1):
     return frame(number(1, seq) + ids + block(kind, body))
 
 
-def hello(major, role=WORKER, name=b"stranger", fragments=()):
+def hello(major, role=WORKER, name=b"stranger", fragments=(), session=0, secret=b""):
     return frame(
         number(1, 1)
         + block(
@@ -47,7 +47,9 @@ def hello(major, role=WORKER, name=b"stranger", fragments=()):
             + number(2, 0)
             + number(3, role)
             + block(4, name)
-            + b"".join(block(FRAGMENTS, f) for f in fragments),
+            + number(5, session)
+            + b"".join(block(FRAGMENTS, f) for f in fragments)
+            + block(14, secret),
         )
     )
 

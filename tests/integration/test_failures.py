@@ -167,6 +167,33 @@ class Failing(cluster.ClusterTest):
             self.assertAlmostEqual(flow["sent"], len(cluster.sequence(self.path("sent"))), delta=1)
             self.assertAlmostEqual(flow["delivered"], len(cluster.sequence(self.path("received"))), delta=1)
 
+    def test_worker_killed_while_strangers_fill_the_driver(self):
+        """Each stranger is silent, and takes the room of an older one."""
+        crowd, is_over = [], threading.Event()
+
+        def come():
+            host, port = self.address.rsplit(":", 1)
+            while not is_over.is_set():
+                with contextlib.suppress(OSError):
+                    crowd.append(socket.create_connection((host, int(port)), 1))
+                    if len(crowd) > 200:
+                        crowd.pop(0).close()
+
+        def kill(worker):
+            is_over.clear()
+            thread = threading.Thread(target=come, daemon=True)
+            thread.start()
+            self.wait_until("a crowd", lambda: len(crowd) > 150)
+            worker.kill()
+            self.assertEqual(self.d.wait(), 1, self.d.stderr)
+            is_over.set()
+            thread.join()
+            while crowd:
+                crowd.pop().close()
+
+        for flow in self.lose_worker(kill):
+            self.assertTrue(flow["exact"], flow)
+
     def test_all_processes_of_a_node_killed(self):
         def kill(worker):
             keeper = self.keeper_of(worker)

@@ -97,6 +97,16 @@ def spellings(secret):
 
 
 class Secrets(cluster.ClusterTest):
+    def launch(self):
+        """Two workers, which run the application over the relay."""
+        d = self.driver(self.write("app.yaml", APP % {"folder": self.folder}))
+        relay = Relay(self.address)
+        self.addCleanup(relay.close)
+        workers = [self.worker(fragments=f, address=relay.address)
+                   for f in ("fragment1", "fragment2")]
+        self.wait_flowing(d, 20)
+        return d, workers, relay.secrets()
+
     def assert_absent(self, secrets, place, data):
         for name, secret in secrets.items():
             for spelling in spellings(secret):
@@ -104,13 +114,7 @@ class Secrets(cluster.ClusterTest):
 
     def test_none_is_in_logs_environments_and_command_lines(self):
         self.env["FRAG_LOG_LEVEL"] = "trace"
-        d = self.driver(self.write("app.yaml", APP % {"folder": self.folder}))
-        relay = Relay(self.address)
-        self.addCleanup(relay.close)
-        workers = [self.worker(fragments=f, address=relay.address)
-                   for f in ("fragment1", "fragment2")]
-        self.wait_flowing(d, 20)
-        secrets = relay.secrets()
+        d, workers, secrets = self.launch()
         self.assertEqual(len(secrets), 6, "two sessions, one application, one flow: %r" % list(secrets))
         pids = self.ours(keepers=True)
         self.assertEqual(len(pids), 7, pids)
@@ -129,6 +133,27 @@ class Secrets(cluster.ClusterTest):
                 text = p.text(stream)
                 self.assert_absent(secrets, "%s of %s" % (stream, p.command[0]), text.encode())
         self.assertEqual(os.listdir(self.scratch), [])
+
+    def ask(self, *args, **kwargs):
+        """What the driver answers to a HELLO: {field: [value]} of the envelope."""
+        host, port = self.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), cluster.PATIENCE_S) as peer:
+            peer.sendall(control.hello(1, *args, **kwargs))
+            return control.fields(control.read_frame(peer))
+
+    def test_the_id_of_a_session_is_of_no_use_without_its_secret(self):
+        d, workers, secrets = self.launch()
+        for session in (v for k, v in secrets.items() if k.startswith("session")):
+            for secret in (b"", bytes(16), b"x" * 16):
+                answer = self.ask(control.KEEPER, session=session, secret=secret)
+                refused = control.fields(answer[control.REFUSED][0])
+                self.assertEqual(refused[1], [5])
+                self.assertIn(b"session", refused[2][0])
+                answer = self.ask(session=session, secret=secret)
+                welcome = control.fields(answer[control.WELCOME][0])
+                self.assertNotEqual(welcome[1], [session])
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.assertNotIn("came back", d.stderr)
 
 
 if __name__ == "__main__":

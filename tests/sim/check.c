@@ -227,7 +227,10 @@ static void look_at_hosts(struct sim *sim, bool quiet)
 	}
 }
 
-/* Sessions of the driver and its connections are the same ones; nothing is piled up. */
+/*
+ * Sessions of the driver and its connections, but for those of keepers, are the same ones; nothing
+ * is piled up.
+ */
 static void look_at_connections(struct sim *sim)
 {
 	size_t admitted = 0, sessions = 0;
@@ -235,7 +238,7 @@ static void look_at_connections(struct sim *sim)
 	for (uint32_t i = 0; i < sim->connection_count; i++) {
 		const struct sim_connection *connection = &sim->connections[i];
 
-		if (connection->open[1] && connection->admitted &&
+		if (connection->open[1] && connection->admitted && connection->of == 0 &&
 		    connection->incarnation == sim->driver.incarnation)
 			admitted++;
 		if (connection->to[0].count > FRAMES_MAX || connection->to[1].count > FRAMES_MAX)

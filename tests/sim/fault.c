@@ -136,9 +136,13 @@ static void stranger(struct sim *sim, uint32_t bits, bool rogue)
 		}
 		return;
 	}
-	switch (bits % 5) {
+	switch (bits % 6) {
 	case 0:
 		message.hello.major = FW_PROTOCOL_MAJOR + 1;
+		break;
+	case 4: /* it knows the id of a session, and not its secret */
+		message.hello.role = FW_ROLE_KEEPER;
+		message.hello.session = sim->connections[bits % sim->connection_count].session;
 		break;
 	case 1:
 		message.hello.role = FW_ROLE_CLIENT;

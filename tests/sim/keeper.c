@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
 
+#include <string.h>
+
 #include <workerd/keeper.h>
 
 /*
  * workerd's keeper, as workerd/keeper.c: when workerd alone is killed it keeps the connection open
- * until the hosts have died, sends what they have counted, and closes it.
+ * until the hosts have died; connects itself, sends what they have counted, waits until the driver
+ * has closed that, and closes workerd's.
  */
+#define AGAIN_NS (20 * SIM_MS)
 
 void sim_keeper_begin(struct sim *sim, uint32_t index)
 {
@@ -24,7 +28,20 @@ static bool is_of(const struct sim_host *host, const struct sim_connection *conn
 	       host->connection == index && host->core != NULL;
 }
 
-static void send_counts(struct sim *sim, uint32_t index, const struct sim_host *host)
+static void send(struct sim *sim, uint32_t link, const struct fw_message *message)
+{
+	uint8_t *frame;
+	size_t size;
+
+	if (!sim->connections[link].open[1])
+		return;
+	if (fw_encode(message, &frame, &size) < 0)
+		sim_fail(sim, "codec", "a keeper cannot encode %s", fw_kind_name(message->kind));
+	else
+		sim_send(sim, link, 1, frame, size);
+}
+
+static void send_counts(struct sim *sim, uint32_t link, const struct sim_host *host)
 {
 	static struct fragi_flow_stats flows[SIM_FLOWS_MAX];
 	static struct fw_op_stats ops[2 * SIM_FRAGMENTS_MAX];
@@ -32,35 +49,118 @@ static void send_counts(struct sim *sim, uint32_t index, const struct sim_host *
 				     .run = host->run,
 				     .host = host->number,
 				     .epoch = host->epoch};
-	uint8_t *frame;
-	size_t size;
 
 	message.stats = (struct fw_host_stats){.final = true, .flows = flows, .ops = ops};
 	message.stats.flow_count = sim_host_rows(host, flows);
 	message.stats.op_count = sim_host_ops(host, ops);
-	if (fw_encode(&message, &frame, &size) < 0)
-		sim_fail(sim, "codec", "a keeper cannot encode HOST_STATS");
-	else
-		sim_send(sim, index, 1, frame, size);
+	send(sim, link, &message);
 }
 
+static void end(struct sim *sim, uint32_t index)
+{
+	struct sim_connection *connection = &sim->connections[index];
+
+	sim_print(sim, "keeper", "closes connection %u", index + 1);
+	if (connection->link != 0)
+		sim_close(sim, connection->link, 0, false);
+	connection->link = 0;
+	sim_close(sim, index, 0, false);
+}
+
+static void open_link(struct sim *sim, uint32_t index)
+{
+	uint32_t worker = sim->connections[index].worker;
+	struct sim_connection *link = sim_connection_new(sim, worker);
+	uint32_t at = sim->connection_count - 1;
+
+	sim_print(sim, "keeper", "opens connection %u", at + 1);
+	sim->connections[index].link = at;
+	link->generation = sim->connections[index].generation;
+	link->kept = true;
+	link->of = index + 1;
+	sim_put(sim, sim->now_ns + sim_between(sim, 0, SIM_MS), SIM_EV_SYN, at, 0, 0);
+}
+
+void sim_keeper_connected(struct sim *sim, uint32_t link)
+{
+	const struct sim_connection *of = &sim->connections[sim->connections[link].of - 1];
+	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
+
+	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+					  .minor = FW_PROTOCOL_MINOR,
+					  .role = FW_ROLE_KEEPER,
+					  .session = of->session,
+					  .version = "sim"};
+	memcpy(message.hello.secret, of->secret, FW_SECRET_BYTES);
+	send(sim, link, &message);
+}
+
+void sim_keeper_message(struct sim *sim, uint32_t link, const struct fw_message *message)
+{
+	struct sim_connection *connection = &sim->connections[link];
+	uint32_t index = connection->of - 1;
+
+	connection->reported = true; /* or nobody wants it */
+	if (message->kind != FW_WELCOME) {
+		end(sim, index);
+		return;
+	}
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		if (is_of(&sim->hosts[i], &sim->connections[index], index) &&
+		    !sim->hosts[i].process.alive && sim->hosts[i].has_page)
+			send_counts(sim, link, &sim->hosts[i]);
+	sim_half_close(sim, link, 0);
+}
+
+void sim_keeper_ended(struct sim *sim, uint32_t link)
+{
+	struct sim_connection *connection = &sim->connections[link];
+	uint32_t index = connection->of - 1;
+
+	if (connection->reported || !connection->connected) {
+		end(sim, index);
+		return;
+	}
+	sim->connections[index].link = 0;
+	sim_put(sim, sim->now_ns + AGAIN_NS, SIM_EV_KEEPER, index, 0, 0);
+}
+
+/* Whether it waits no more for the hosts of the connection; *out_any: one of them has died. */
+static bool hosts_are_gone(const struct sim *sim, uint32_t index, bool *out_any)
+{
+	const struct sim_connection *connection = &sim->connections[index];
+	bool all = true;
+
+	*out_any = false;
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		if (!is_of(&sim->hosts[i], connection, index))
+			continue;
+		*out_any = *out_any || !sim->hosts[i].process.alive;
+		all = all && !sim->hosts[i].process.alive;
+	}
+	return all || sim->now_ns >= connection->kept_until_ns;
+}
+
+/* event->b: its time is over */
 void sim_on_keeper(struct sim *sim, const struct sim_event *event)
 {
-	const struct sim_connection *connection = &sim->connections[event->a];
+	struct sim_connection *connection = &sim->connections[event->a];
+	bool any;
 
-	if (!connection->open[0])
+	if (!connection->open[0] && connection->link == 0)
 		return;
-	for (uint32_t i = 0; i < sim->host_count && sim->now_ns < connection->kept_until_ns; i++) {
-		if (!is_of(&sim->hosts[i], connection, event->a) || !sim->hosts[i].process.alive)
-			continue;
+	if (!connection->hosts_gone && !hosts_are_gone(sim, event->a, &any)) {
 		sim_put(sim, sim->now_ns + sim_between(sim, 100000, 2 * SIM_MS), SIM_EV_KEEPER,
 			event->a, 0, 0);
 		return;
 	}
-	for (uint32_t i = 0; i < sim->host_count && connection->open[1]; i++)
-		if (is_of(&sim->hosts[i], connection, event->a) && !sim->hosts[i].process.alive &&
-		    sim->hosts[i].has_page)
-			send_counts(sim, event->a, &sim->hosts[i]);
-	sim_print(sim, "keeper", "closes connection %u", event->a + 1);
-	sim_close(sim, event->a, 0, false);
+	if (event->b || (!connection->hosts_gone && !any)) {
+		end(sim, event->a);
+		return;
+	}
+	if (!connection->hosts_gone)
+		sim_put(sim, sim->now_ns + WRK_KEEPER_LINK_NS, SIM_EV_KEEPER, event->a, true, 0);
+	connection->hosts_gone = true;
+	if (connection->link == 0)
+		open_link(sim, event->a);
 }

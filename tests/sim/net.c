@@ -110,7 +110,10 @@ static void answer(struct sim *sim, const struct sim_connection *connection, boo
 				  .connection = connection->number,
 				  .text = connected ? "127.0.0.1" : "connection refused"};
 
-	sim_worker_raise(sim, connection->worker, &event);
+	if (connection->of == 0)
+		sim_worker_raise(sim, connection->worker, &event);
+	else if (connected)
+		sim_keeper_connected(sim, (uint32_t)(connection - sim->connections));
 }
 
 void sim_on_syn(struct sim *sim, const struct sim_event *event)
@@ -169,6 +172,12 @@ void sim_send(struct sim *sim, uint32_t index, uint32_t to, uint8_t *frame, size
 	put(sim, index, to, SIM_FRAME_DATA, frame, size);
 }
 
+void sim_half_close(struct sim *sim, uint32_t index, uint32_t end)
+{
+	if (sim->connections[index].open[!end])
+		put(sim, index, !end, SIM_FRAME_END, NULL, 0);
+}
+
 void sim_close(struct sim *sim, uint32_t index, uint32_t end, bool silent)
 {
 	struct sim_connection *connection = &sim->connections[index];
@@ -207,6 +216,8 @@ static void ended(struct sim *sim, uint32_t index, uint32_t end)
 	forget(connection, end);
 	if (connection->open[!end]) /* what is still sent meets nobody */
 		put(sim, index, !end, SIM_FRAME_END, NULL, 0);
+	if (connection->of != 0 && end == 0)
+		sim_keeper_ended(sim, index);
 	if (connection->kept && end == 0)
 		return;
 	if (end == 0 && connection->worker < SIM_WORKERS_MAX) {
@@ -246,6 +257,8 @@ static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint
 							 .message = message});
 		return;
 	}
+	if (connection->of != 0)
+		sim_keeper_message(sim, index, message);
 	if (connection->worker < SIM_WORKERS_MAX && !connection->kept) {
 		if (message->kind != FW_BEAT)
 			sim_print(sim, sim_worker_name(sim, connection->worker),

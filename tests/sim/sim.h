@@ -138,6 +138,12 @@ struct sim_connection {
 	bool rogue;
 	bool kept; /* its worker is dead, and the keeper has it until then */
 	int64_t kept_until_ns;
+	uint64_t session; /* of a worker's: what its keeper knows */
+	uint8_t secret[FW_SECRET_BYTES];
+	bool hosts_gone; /* of a worker's that is kept: the keeper has waited for them */
+	uint32_t link;   /* of a worker's that is kept: the keeper's own; 0: none at the moment */
+	uint32_t of;     /* of a keeper's own: 1 + that of its worker; 0: it is none */
+	bool reported;   /* of a keeper's own: the counts are sent */
 	struct sim_pipe to[2]; /* pieces of the streams to end 0 and 1 */
 	struct fw_reader reader[2];
 	int64_t heard_ns[2]; /* when a frame came to that end */
@@ -463,6 +469,8 @@ struct sim_connection *sim_connection_new(struct sim *sim, uint32_t worker);
 void sim_connection_fini(struct sim_connection *connection);
 void sim_send(struct sim *sim, uint32_t connection, uint32_t to, uint8_t *frame, size_t size);
 /* A process closes its end; silent: nobody hears of it. */
+/* That end sends no more, and reads on. */
+void sim_half_close(struct sim *sim, uint32_t connection, uint32_t end);
 void sim_close(struct sim *sim, uint32_t connection, uint32_t end, bool silent);
 void sim_reset(struct sim *sim, uint32_t connection);
 void sim_on_connection(struct sim *sim, const struct sim_event *event);
@@ -499,6 +507,10 @@ void sim_worker_fini(struct sim *sim, uint32_t worker);
 /* Its worker has been killed. */
 void sim_keeper_begin(struct sim *sim, uint32_t connection);
 void sim_on_keeper(struct sim *sim, const struct sim_event *event);
+/* Of the keeper's own connection: it is there, something came, it has ended. */
+void sim_keeper_connected(struct sim *sim, uint32_t link);
+void sim_keeper_message(struct sim *sim, uint32_t link, const struct fw_message *message);
+void sim_keeper_ended(struct sim *sim, uint32_t link);
 
 /* process.c */
 struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,

@@ -139,6 +139,11 @@ static void perform(struct sim *sim, uint32_t index, const struct wrk_action *ac
 	case WRK_DO_SEND_DRIVER:
 		do_send_driver(sim, worker, action);
 		break;
+	case WRK_DO_KEEP:
+		sim->connections[worker->connection].session = action->message->welcome.session;
+		memcpy(sim->connections[worker->connection].secret, action->message->welcome.secret,
+		       FW_SECRET_BYTES);
+		break;
 	case WRK_DO_SPAWN:
 		do_spawn(sim, index, action);
 		break;

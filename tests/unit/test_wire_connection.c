@@ -374,43 +374,6 @@ Test(wire_connection, who_does_not_read_is_dropped, .timeout = 60)
 	world_fini(&w);
 }
 
-static void raw_forget(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
-{
-	(void)stream;
-	(void)buffer;
-	cr_assert_geq(count, 0);
-}
-
-/* Another process may look at it when this one is gone. */
-Test(wire_connection, a_frame_that_left_in_part_is_noted, .timeout = 60)
-{
-	_Atomic bool is_mid_frame = false;
-	struct world w = {.admit = true, .options = {.is_mid_frame = &is_mid_frame}};
-	struct fw_message message = {.kind = FW_HOST_CREATE};
-	uint8_t *source = fragi_calloc(1, 100000), *frame;
-	size_t size;
-
-	world_init(&w);
-	size = beat(&frame);
-	cr_assert_eq(fw_connection_send(w.accepted, frame, size), 0);
-	cr_expect_not(is_mid_frame);
-	uv_read_stop((uv_stream_t *)&w.raw);
-	message.create.source = source;
-	message.create.source_bytes = 100000;
-	while (fw_connection_queued(w.accepted) == 0) {
-		cr_assert_eq(fw_encode(&message, &frame, &size), 0);
-		cr_assert_eq(fw_connection_send(w.accepted, frame, size), 0);
-	}
-	cr_expect(is_mid_frame);
-	cr_assert_eq(uv_read_start((uv_stream_t *)&w.raw, raw_alloc, raw_forget), 0);
-	while (fw_connection_queued(w.accepted) != 0)
-		uv_run(&w.loop, UV_RUN_ONCE);
-	uv_run(&w.loop, UV_RUN_NOWAIT); /* libuv reports a write once the queue is empty */
-	cr_expect_not(is_mid_frame);
-	fragi_free(source);
-	world_fini(&w);
-}
-
 Test(wire_connection, the_last_words_arrive_before_the_end, .timeout = 60)
 {
 	struct world w = {.admit = true, .answer = true, .finish = true};

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <base/alloc.h>
 #include <base/stamp.h>
 #include <wire/frame.h>
 #include <workerd/keeper.h>
@@ -21,7 +23,8 @@
 
 /*
  * This process plays workerd, which is killed: the socket to its keeper closes. A child plays a
- * host, a socketpair the connection to the driver.
+ * host. This process plays the driver too: `driver` is its end of workerd's connection, `keepers`
+ * its end of the keeper's own.
  */
 #define CONNECTION 3
 #define FD_OF_A_CHECKER 256 /* valgrind has its own descriptors above */
@@ -33,25 +36,36 @@ struct host {
 	int pidfd;
 };
 
+static const struct fw_welcome session = {
+	.session = 77, .name = "a", .beat_ns = 1, .dead_ns = 1, .version = "", .secret = {1, 2, 3}};
 static struct wrk_keeper keeper;
-static int driver; /* the driver's end */
+static int listener, driver, keepers = -1;
 static struct fw_reader reader;
 
 static void connect_driver(uint64_t id)
 {
-	int ends[2];
+	struct sockaddr_storage address;
+	socklen_t size = sizeof(address);
+	int end = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-	wrk_keeper_connected(&keeper, id, ends[1]);
-	close(ends[1]);
-	driver = ends[0];
+	cr_assert_eq(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+	cr_assert_eq(connect(end, (struct sockaddr *)&address, size), 0);
+	driver = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	cr_assert_geq(driver, 0);
+	wrk_keeper_attached(&keeper, id, &session, end);
+	close(end);
 }
 
 static void begin(void)
 {
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct frag_err err = FRAG_ERR_INIT;
 
 	cr_assert_eq(wrk_keeper_start(&keeper, &err), 0, "%s", err.text);
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(listener, 8), 0);
 	connect_driver(CONNECTION);
 	fw_reader_init(&reader, FW_FRAME_MAX);
 }
@@ -59,6 +73,9 @@ static void end(void)
 {
 	fw_reader_fini(&reader);
 	close(driver);
+	close(listener);
+	if (keepers >= 0)
+		close(keepers);
 	if (keeper.pid > 0)
 		kill(keeper.pid, SIGKILL);
 	while (waitpid(-1, NULL, WNOHANG) >= 0)
@@ -102,7 +119,14 @@ static void kill_workerd(void)
 	close(keeper.socket);
 }
 
-/* The next frame for the driver; NULL: the connection is closed. */
+static bool is_readable(int fd, int timeout_ms)
+{
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+
+	return poll(&wait, 1, timeout_ms) == 1;
+}
+
+/* The next frame on the keeper's connection; NULL: it sends no more. */
 static struct fw_message *next_frame(void)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -113,16 +137,65 @@ static struct fw_message *next_frame(void)
 	ssize_t n;
 
 	while (fw_reader_next(&reader, &envelope, &size, &err) == 0) {
-		struct pollfd wait = {.fd = driver, .events = POLLIN};
-
-		cr_assert_eq(poll(&wait, 1, 20000), 1, "the connection stays open");
-		n = read(driver, bytes, sizeof(bytes));
+		cr_assert(is_readable(keepers, 20000), "the connection stays open");
+		n = read(keepers, bytes, sizeof(bytes));
 		if (n <= 0)
 			return NULL;
 		cr_assert_eq(fw_reader_feed(&reader, bytes, (size_t)n, fragi_now_ns()), 0);
 	}
 	cr_assert_eq(fw_decode(envelope, size, &message, &err), 0, "%s", err.text);
 	return message;
+}
+
+static void answer(const struct fw_message *message)
+{
+	uint8_t *frame;
+	size_t size;
+
+	cr_assert_eq(fw_encode(message, &frame, &size), 0);
+	cr_assert_eq(write(keepers, frame, size), (ssize_t)size);
+	fragi_free(frame);
+}
+
+/* The keeper connects and speaks for its session. */
+static void expect_keeper(void)
+{
+	struct fw_message *message;
+
+	cr_assert(is_readable(listener, 20000), "no keeper comes");
+	keepers = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	message = next_frame();
+	cr_assert_not_null(message);
+	cr_assert_eq(message->kind, FW_HELLO);
+	cr_expect_eq(message->hello.role, FW_ROLE_KEEPER);
+	cr_expect_eq(message->hello.session, session.session);
+	cr_expect_arr_eq(message->hello.secret, session.secret, FW_SECRET_BYTES);
+	fw_message_free(message);
+}
+
+static void welcome_keeper(void)
+{
+	expect_keeper();
+	answer(&(struct fw_message){.kind = FW_WELCOME, .welcome = session});
+}
+
+/* workerd's connection ends, and no bytes come before that. */
+static void expect_end(void)
+{
+	char byte;
+
+	cr_assert(is_readable(driver, 20000), "the connection stays open");
+	cr_expect_eq(read(driver, &byte, 1), 0);
+}
+
+/* The keeper has sent all, and workerd's connection outlasts its own. */
+static void expect_no_more(void)
+{
+	cr_expect_null(next_frame());
+	cr_expect(!is_readable(driver, 50), "workerd's connection ended first");
+	close(keepers);
+	keepers = -1;
+	expect_end();
 }
 
 static void expect_counts(uint32_t host, uint64_t sent)
@@ -154,9 +227,10 @@ Test(worker_keeper, the_last_counts_are_read_when_the_hosts_have_ended)
 	fragi_count(&b.ledger.flows[0].sent, 2);
 	end_host(&a);
 	end_host(&b);
+	welcome_keeper();
 	expect_counts(1, 6);
 	expect_counts(2, 2);
-	cr_expect_null(next_frame());
+	expect_no_more();
 }
 
 Test(worker_keeper, a_host_that_does_not_end_is_not_waited_for_for_ever)
@@ -170,22 +244,84 @@ Test(worker_keeper, a_host_that_does_not_end_is_not_waited_for_for_ever)
 	fragi_count(&b.ledger.flows[0].sent, 2);
 	end_host(&b);
 	kill_workerd();
+	welcome_keeper();
 	expect_counts(2, 2);
-	cr_expect_null(next_frame());
+	expect_no_more();
 	cr_expect_eq(kill(a.pid, 0), 0);
 	end_host(&a);
 }
 
-Test(worker_keeper, nothing_follows_a_frame_that_was_cut)
+Test(worker_keeper, without_hosts_it_has_nothing_to_report)
 {
 	struct host a;
 
 	start_host(&a);
 	add_host(&a, 1);
-	atomic_store(wrk_keeper_mid_frame(&keeper, CONNECTION), true);
+	kill_workerd(); /* the host lives on */
+	expect_end();
+	cr_expect(!is_readable(listener, 0));
+	end_host(&a);
+}
+
+Test(worker_keeper, a_driver_that_refuses_it_is_not_asked_again)
+{
+	struct host a;
+
+	start_host(&a);
+	add_host(&a, 1);
 	end_host(&a);
 	kill_workerd();
+	expect_keeper();
+	answer(&(struct fw_message){
+		.kind = FW_REFUSED,
+		.refused.failure = {FRAGI_FAILURE_SESSION_REFUSED, "it has ended", ""}});
 	cr_expect_null(next_frame());
+	expect_end();
+	cr_expect(!is_readable(listener, 0));
+}
+
+Test(worker_keeper, a_driver_that_closes_its_connection_too_early_is_asked_again)
+{
+	struct host a;
+
+	start_host(&a);
+	add_host(&a, 1);
+	end_host(&a);
+	kill_workerd();
+	for (int i = 0; i < 2; i++) {
+		expect_keeper();
+		close(keepers);
+	}
+	welcome_keeper();
+	expect_counts(1, 0);
+	expect_no_more();
+}
+
+Test(worker_keeper, a_driver_that_does_not_answer_is_not_waited_for_for_ever)
+{
+	struct host a;
+
+	start_host(&a);
+	add_host(&a, 1);
+	end_host(&a);
+	kill_workerd();
+	expect_keeper();
+	cr_expect_null(next_frame());
+	expect_end();
+}
+
+Test(worker_keeper, a_driver_that_does_not_close_is_not_waited_for_for_ever)
+{
+	struct host a;
+
+	start_host(&a);
+	add_host(&a, 1);
+	end_host(&a);
+	kill_workerd();
+	welcome_keeper();
+	expect_counts(1, 0);
+	cr_expect_null(next_frame());
+	expect_end();
 }
 
 Test(worker_keeper, a_host_that_was_reported_is_forgotten)
@@ -200,8 +336,9 @@ Test(worker_keeper, a_host_that_was_reported_is_forgotten)
 	end_host(&b);
 	wrk_keeper_remove(&keeper, 1);
 	kill_workerd();
+	welcome_keeper();
 	expect_counts(2, 0);
-	cr_expect_null(next_frame());
+	expect_no_more();
 }
 
 Test(worker_keeper, a_driver_hears_of_the_hosts_of_its_own_connection_only)
@@ -218,14 +355,15 @@ Test(worker_keeper, a_driver_hears_of_the_hosts_of_its_own_connection_only)
 	end_host(&a);
 	end_host(&b);
 	kill_workerd();
+	welcome_keeper();
 	expect_counts(2, 0);
-	cr_expect_null(next_frame());
+	expect_no_more();
 }
 
 Test(worker_keeper, a_connection_that_workerd_closes_is_closed)
 {
 	wrk_keeper_disconnected(&keeper, CONNECTION);
-	cr_expect_null(next_frame());
+	expect_end();
 }
 
 Test(worker_keeper, it_goes_with_its_workerd)
@@ -242,7 +380,7 @@ Test(worker_keeper, it_holds_nothing_of_its_workerd)
 	DIR *folder;
 
 	wrk_keeper_disconnected(&keeper, CONNECTION);
-	cr_expect_null(next_frame()); /* it is at its work */
+	expect_end(); /* it is at its work */
 	cr_expect_eq(getsid(keeper.pid), keeper.pid);
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)keeper.pid);
 	folder = opendir(path);

@@ -18,6 +18,10 @@ static void note_action(const struct wrk_action *action)
 	case WRK_DO_SEND_DRIVER:
 		transcript_message("to the driver", action->message);
 		break;
+	case WRK_DO_KEEP:
+		fprintf(transcript, "  keeps its session (%llu)\n",
+			(unsigned long long)action->connection);
+		break;
 	case WRK_DO_SPAWN:
 		fprintf(transcript, "  spawns %u for %s\n", action->host,
 			action->message->create.application);
@@ -157,6 +161,7 @@ static const char in_order[] =
 	"  to the driver: HELLO: major: 1, minor: 1, role: 1, name: \"a\", fragments: [\"fragment1\"], worker_address: \"10.0.0.2\", node: \"boot\", version: \"0.1.0\", clock: \"clock\"\n"
 	"  waits for 0.250 s\n"
 	"it answers\n"
+	"  keeps its session (2)\n"
 	"  info: attached to the driver at 127.0.0.1:57777 as a#2\n"
 	"  waits for 0.000 s\n"
 	"a host is wanted\n"

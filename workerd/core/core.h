@@ -110,6 +110,7 @@ enum wrk_action_kind {
 	WRK_DO_CONNECT,     /* connection: answers CONNECTED or CONNECT_FAILED */
 	WRK_DO_DISCONNECT,  /* connection: what was sent before leaves first; no event follows */
 	WRK_DO_SEND_DRIVER, /* connection, message */
+	WRK_DO_KEEP,        /* connection, message (WELCOME): what its keeper may need */
 	WRK_DO_SPAWN,       /* host, message (HOST_CREATE): answers HOST_SPAWNED or HOST_FAILED */
 	WRK_DO_SEND_HOST,   /* host, message */
 	WRK_DO_SIGNAL_HOST, /* host, signal */

@@ -217,11 +217,15 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 	action->message = message;
 }
 
-static void session_welcome(struct wrk_core *core, const struct fw_welcome *welcome, int64_t now_ns,
+static void session_welcome(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
 			    struct wrk_actions *actions)
 {
+	const struct fw_welcome *welcome = &message->welcome;
 	bool was_attached = core->session_id != 0;
+	struct wrk_action *keep = wrk_emit(actions, WRK_DO_KEEP);
 
+	keep->connection = core->connection;
+	keep->message = message;
 	session_move(core, WRK_SESSION_ATTACHED, actions);
 	core->session_id = welcome->session;
 	memcpy(core->secret, welcome->secret, sizeof(core->secret));
@@ -263,7 +267,7 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 	core->heard_ns = now_ns;
 	if (core->session == WRK_SESSION_HELLO_SENT) {
 		if (message->kind == FW_WELCOME)
-			session_welcome(core, &message->welcome, now_ns, actions);
+			session_welcome(core, message, now_ns, actions);
 		else if (message->kind == FW_REFUSED)
 			session_refused(core, &message->refused, actions);
 		else

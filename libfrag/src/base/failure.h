@@ -153,7 +153,10 @@
 	  "Install the one that the graph means, or state the sha256 of the one that is there.")    \
 	X(KEY_REFUSED, key_refused, DRIVER, REFUSED,                                                \
 	  "A driver and its peer have no key or certificate that both accept.",                     \
-	  "Give both the same key (fragctl key new), or certificates of one authority.")
+	  "Give both the same key (fragctl key new), or certificates of one authority.")            \
+	X(SESSION_REFUSED, session_refused, DRIVER, REFUSED,                                        \
+	  "A peer spoke for a session that has ended, or did not know its secret.",                 \
+	  "Nothing was changed by it. Look who connects from the address in the driver's log.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };
