@@ -3,291 +3,16 @@
 #include <workerd/keeper.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define LOG_TOPIC "worker"
-#include <base/alloc.h>
 #include <base/log.h>
-#include <base/stamp.h>
-#include <workerd/core/core.h>
-#include <workerd/keeper_link.h>
-#include <workerd/page.h>
-#include <workerd/spawn.h>
-#include <workerd/strays.h>
+#include <workerd/keeper_note.h>
 
-#define FD_SOCKET 3 /* of the keeper's process */
-#define FD_FIRST_OTHER 4
-#define NOTE_FDS_MAX 2
-
-/* What workerd tells its keeper, one datagram each. */
-enum note_kind {
-	NOTE_ATTACHED, /* connection, session, secret; its socket */
-	NOTE_DISCONNECTED,
-	NOTE_HOST, /* host, and what names it in frames; its ledger, its process */
-	NOTE_HOST_REPORTED,
-};
-struct note {
-	enum note_kind kind;
-	uint32_t host, number;
-	uint64_t connection, run, epoch, session;
-	uint8_t secret[FW_SECRET_BYTES];
-};
-
-/* The keeper's own memory. */
-struct kept_host {
-	bool is_kept;
-	uint32_t host, number;
-	uint64_t connection, run, epoch;
-	int exit_fd;
-	bool has_ended;
-	struct wrk_page page;
-};
-struct kept {
-	uint64_t connection, session;
-	uint8_t secret[FW_SECRET_BYTES];
-	int fd; /* -1: there is no connection */
-	struct kept_host hosts[WRK_HOSTS_MAX];
-};
-
-static void close_if_open(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
-static void drop_host(struct kept_host *host)
-{
-	wrk_page_fini(&host->page);
-	close_if_open(host->exit_fd);
-	*host = (struct kept_host){0};
-}
-
-static void take_host(struct kept *kept, const struct note *note, const int *fds)
-{
-	for (size_t i = 0; i < WRK_HOSTS_MAX; i++) {
-		if (kept->hosts[i].is_kept)
-			continue;
-		kept->hosts[i] = (struct kept_host){.is_kept = true,
-						    .host = note->host,
-						    .number = note->number,
-						    .connection = kept->connection,
-						    .run = note->run,
-						    .epoch = note->epoch,
-						    .exit_fd = fds[1],
-						    .page = {.fd = fds[0]}};
-		return;
-	}
-	close_if_open(fds[0]);
-	close_if_open(fds[1]);
-}
-
-/* fds: NOTE_FDS_MAX of them, -1 where none came; taken */
-static void take_note(struct kept *kept, const struct note *note, const int *fds)
-{
-	switch (note->kind) {
-	case NOTE_ATTACHED:
-		close_if_open(kept->fd);
-		kept->connection = note->connection;
-		kept->session = note->session;
-		memcpy(kept->secret, note->secret, sizeof(kept->secret));
-		kept->fd = fds[0];
-		break;
-	case NOTE_DISCONNECTED:
-		if (note->connection != kept->connection)
-			break;
-		close_if_open(kept->fd);
-		kept->fd = -1;
-		break;
-	case NOTE_HOST:
-		take_host(kept, note, fds);
-		break;
-	case NOTE_HOST_REPORTED:
-		for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
-			if (kept->hosts[i].is_kept && kept->hosts[i].host == note->host)
-				drop_host(&kept->hosts[i]);
-		break;
-	}
-}
-
-/* Returns false at the end: workerd is gone. */
-static bool next_note(struct note *out_note, int *out_fds)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(NOTE_FDS_MAX * sizeof(int))];
-	struct iovec bytes = {out_note, sizeof(*out_note)};
-	struct msghdr message = {.msg_iov = &bytes,
-				 .msg_iovlen = 1,
-				 .msg_control = control,
-				 .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(FD_SOCKET, &message, MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-
-	for (size_t i = 0; i < NOTE_FDS_MAX; i++)
-		out_fds[i] = -1;
-	if (head != NULL && head->cmsg_type == SCM_RIGHTS)
-		memcpy(out_fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
-	return n == (ssize_t)sizeof(*out_note);
-}
-
-/* Whether the descriptor is ready by then. */
-static bool await(int fd, short events, int64_t until_ns)
-{
-	struct pollfd poll_fd = {.fd = fd, .events = events};
-	int64_t left_ns = until_ns - fragi_now_ns();
-
-	return poll(&poll_fd, 1, left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0) == 1;
-}
-
-/* workerd is gone, so they die. Returns how many of the present session have. */
-static size_t await_hosts(struct kept *kept)
-{
-	int64_t until_ns = fragi_now_ns() + WRK_KEEPER_END_NS;
-	size_t ended = 0;
-
-	for (size_t i = 0; i < WRK_HOSTS_MAX; i++) {
-		struct kept_host *host = &kept->hosts[i];
-
-		if (!host->is_kept || host->connection != kept->connection || host->exit_fd < 0)
-			continue;
-		host->has_ended = await(host->exit_fd, POLLIN, until_ns);
-		ended += host->has_ended;
-	}
-	return ended;
-}
-
-static void send_counts(void *arg, struct fw_connection *connection)
-{
-	struct kept *kept = arg;
-	uint64_t seq = 1; /* of HELLO */
-
-	for (size_t i = 0; i < WRK_HOSTS_MAX; i++) {
-		struct kept_host *host = &kept->hosts[i];
-		struct fw_message message = {.kind = FW_HOST_STATS,
-					     .seq = ++seq,
-					     .run = host->run,
-					     .host = host->number,
-					     .epoch = host->epoch};
-		uint8_t *frame;
-		size_t size;
-
-		if (!host->has_ended || wrk_page_read(&host->page, &message.stats) < 0)
-			continue;
-		message.stats.final = true;
-		if (fw_encode(&message, &frame, &size) == 0)
-			(void)fw_connection_send(connection, frame, size);
-	}
-}
-
-static void report_hosts(struct kept *kept)
-{
-	struct sockaddr_storage driver;
-	socklen_t size = sizeof(driver);
-	struct wrk_keeper_link link = {
-		.driver = (struct sockaddr *)&driver,
-		.session = kept->session,
-		.secret = kept->secret,
-		.counts = send_counts,
-		.arg = kept,
-	};
-
-	if (await_hosts(kept) == 0 || getpeername(kept->fd, (struct sockaddr *)&driver, &size) < 0)
-		return;
-	link.until_ns = fragi_now_ns() + WRK_KEEPER_LINK_NS;
-	wrk_keeper_link_run(&link);
-}
-
-/* Closing a socket with unread bytes could take the last words of workerd from the driver. */
-static void close_connection(int fd)
-{
-	int64_t until_ns = fragi_now_ns() + WRK_KEEPER_END_NS;
-	char unread[4096];
-
-	(void)shutdown(fd, SHUT_WR);
-	while (await(fd, POLLIN, until_ns) && recv(fd, unread, sizeof(unread), MSG_DONTWAIT) > 0)
-		;
-	close(fd);
-}
-
-static void keep(void)
-{
-	struct kept *kept = fragi_calloc(1, sizeof(*kept));
-	int fds[NOTE_FDS_MAX];
-	struct note note = {0};
-
-	if (kept == NULL)
-		return;
-	kept->fd = -1;
-	while (next_note(&note, fds))
-		take_note(kept, &note, fds);
-	if (kept->fd < 0)
-		return;
-	report_hosts(kept);
-	close_connection(kept->fd);
-}
-
-/*
- * The child's part. It has nothing of workerd but the socket, and a session of its own: what ends
- * or stops a group of processes is for workerd to act on.
- */
-static void become_keeper(int socket)
-{
-	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int other = fcntl(socket, F_DUPFD_CLOEXEC, FD_FIRST_OTHER);
-
-	(void)setsid();
-	for (size_t i = 0; i < FRAG_COUNT_OF(ignored); i++)
-		(void)signal(ignored[i], SIG_IGN);
-	(void)prctl(PR_SET_NAME, WRK_KEEPER_NAME);
-	for (int fd = 0; fd < FD_SOCKET; fd++)
-		if (null < 0 || dup2(null, fd) < 0)
-			_exit(1);
-	if (other < 0 || dup2(other, FD_SOCKET) < 0 || chdir("/") < 0)
-		_exit(1);
-	wrk_spawn_close_from(FD_FIRST_OTHER);
-	keep();
-	_exit(0);
-}
-
-int wrk_keeper_start(struct wrk_keeper *keeper, struct frag_err *err)
-{
-	int sockets[2], r;
-	pid_t pid;
-
-	*keeper = (struct wrk_keeper){0};
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
-		r = -errno;
-		goto err_socket;
-	}
-	pid = fork();
-	if (pid < 0) {
-		r = -errno;
-		goto err_fork;
-	}
-	if (pid == 0) {
-		close(sockets[0]);
-		become_keeper(sockets[1]);
-	}
-	close(sockets[1]);
-	*keeper = (struct wrk_keeper){pid, sockets[0]};
-	wrk_strays_except(pid);
-	return 0;
-
-err_fork:
-	close(sockets[0]);
-	close(sockets[1]);
-err_socket:
-	return frag_err_set(
-		err, r,
-		"cannot start a process that keeps the counts of hosts: %s; if this worker is killed, they are not known exactly",
-		frag_strerror(r));
-}
+/* workerd's side: what it tells its keeper. */
 
 void wrk_keeper_end(struct wrk_keeper *keeper)
 {
@@ -299,10 +24,10 @@ void wrk_keeper_end(struct wrk_keeper *keeper)
 }
 
 /* Never waits: a keeper that does not read what it is told is of no use. */
-static void tell(struct wrk_keeper *keeper, const struct note *note, const int *fds,
+static void tell(struct wrk_keeper *keeper, const struct wrk_note *note, const int *fds,
 		 size_t fd_count)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(NOTE_FDS_MAX * sizeof(int))] = {0};
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(WRK_NOTE_FDS_MAX * sizeof(int))] = {0};
 	struct iovec bytes = {(void *)(uintptr_t)note, sizeof(*note)};
 	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
 
@@ -330,8 +55,8 @@ static void tell(struct wrk_keeper *keeper, const struct note *note, const int *
 void wrk_keeper_attached(struct wrk_keeper *keeper, uint64_t connection,
 			 const struct fw_welcome *session, int fd)
 {
-	struct note note = {
-		.kind = NOTE_ATTACHED, .connection = connection, .session = session->session};
+	struct wrk_note note = {
+		.kind = WRK_NOTE_ATTACHED, .connection = connection, .session = session->session};
 
 	memcpy(note.secret, session->secret, sizeof(note.secret));
 	tell(keeper, &note, &fd, 1);
@@ -340,24 +65,25 @@ void wrk_keeper_attached(struct wrk_keeper *keeper, uint64_t connection,
 
 void wrk_keeper_disconnected(struct wrk_keeper *keeper, uint64_t connection)
 {
-	tell(keeper, &(struct note){.kind = NOTE_DISCONNECTED, .connection = connection}, NULL, 0);
+	tell(keeper, &(struct wrk_note){.kind = WRK_NOTE_DISCONNECTED, .connection = connection},
+	     NULL, 0);
 }
 
 void wrk_keeper_add(struct wrk_keeper *keeper, uint32_t host, const struct fw_message *create,
 		    int ledger_fd, int exit_fd)
 {
-	const int fds[NOTE_FDS_MAX] = {ledger_fd, exit_fd};
+	const int fds[WRK_NOTE_FDS_MAX] = {ledger_fd, exit_fd};
 
 	tell(keeper,
-	     &(struct note){.kind = NOTE_HOST,
-			    .host = host,
-			    .number = create->host,
-			    .run = create->run,
-			    .epoch = create->epoch},
-	     fds, NOTE_FDS_MAX);
+	     &(struct wrk_note){.kind = WRK_NOTE_HOST,
+				.host = host,
+				.number = create->host,
+				.run = create->run,
+				.epoch = create->epoch},
+	     fds, WRK_NOTE_FDS_MAX);
 }
 
 void wrk_keeper_remove(struct wrk_keeper *keeper, uint32_t host)
 {
-	tell(keeper, &(struct note){.kind = NOTE_HOST_REPORTED, .host = host}, NULL, 0);
+	tell(keeper, &(struct wrk_note){.kind = WRK_NOTE_HOST_REPORTED, .host = host}, NULL, 0);
 }

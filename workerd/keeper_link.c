@@ -61,7 +61,13 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 		uv_close((uv_handle_t *)&link->tick, NULL);
 }
 
-static const struct fw_connection_ops connection_ops = {on_message, on_closed};
+static void on_ready(struct fw_connection *connection, void *arg)
+{
+	fw_connection_admit(connection);
+	send_hello(arg);
+}
+
+static const struct fw_connection_ops connection_ops = {on_message, on_closed, on_ready};
 
 static void on_connect(uv_connect_t *request, int status)
 {
@@ -74,15 +80,14 @@ static void on_connect(uv_connect_t *request, int status)
 	if (status < 0) {
 		link->is_over = true;
 		fw_connection_close(link->connection);
-		return;
 	}
-	fw_connection_admit(link->connection);
-	send_hello(link);
 }
 
 static void try_driver(struct link *link)
 {
-	if (fw_connection_create(&link->loop, FW_STREAM_TCP, &connection_ops, link, NULL,
+	const struct fw_connection_options options = {.tls = link->wanted->tls};
+
+	if (fw_connection_create(&link->loop, FW_STREAM_TCP, &connection_ops, link, &options,
 				 &link->connection) < 0)
 		return; /* memory may be there at the next tick */
 	link->connect.data = link;

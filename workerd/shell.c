@@ -477,7 +477,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	shell.options = options;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
-	if (wrk_keeper_start(&shell.keeper, &err) < 0)
+	if (wrk_keeper_start(&shell.keeper, options->key_file, &err) < 0)
 		log_warn(NULL, "%s", err.text);
 	failure = shell_prepare(&shell);
 	if (failure != FRAGI_FAILURE_NONE) {

@@ -57,10 +57,13 @@ class Failing(cluster.ClusterTest):
         self.app = self.write("app.yaml", APP % {"folder": self.folder})
         self.env.update(QUICK)
 
+    key_flags = ()
+
     def launch(self, *app_args, driver_flags=()):
+        driver_flags = (*self.key_flags, *driver_flags)
         self.d = self.driver(self.app, "--output", "json", *driver_flags, app_args=app_args)
-        self.w1 = self.worker(fragments="fragment1")
-        self.w2 = self.worker(fragments="fragment2")
+        self.w1 = self.worker(*self.key_flags, fragments="fragment1")
+        self.w2 = self.worker(*self.key_flags, fragments="fragment2")
 
     def launch_flowing(self, *app_args):
         self.launch(*app_args)
@@ -166,6 +169,15 @@ class Failing(cluster.ClusterTest):
             self.assertNotIn("lost_at_least", flow)
             self.assertAlmostEqual(flow["sent"], len(cluster.sequence(self.path("sent"))), delta=1)
             self.assertAlmostEqual(flow["delivered"], len(cluster.sequence(self.path("received"))), delta=1)
+
+    def test_worker_killed_with_a_key(self):
+        """Its connection is encrypted; its keeper needs one of its own."""
+        with open(self.path("frag.key"), "w") as f:
+            subprocess.run([os.path.join(cluster.BIN, "fragctl"), "key", "new"], stdout=f,
+                           stderr=subprocess.DEVNULL, env=self.env, check=True)
+        os.chmod(self.path("frag.key"), 0o600)
+        self.key_flags = ("--key-file", "frag.key")
+        self.test_worker_killed()
 
     def test_worker_killed_while_strangers_fill_the_driver(self):
         """Each stranger is silent, and takes the room of an older one."""

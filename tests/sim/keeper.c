@@ -6,9 +6,9 @@
 #include <workerd/keeper.h>
 
 /*
- * workerd's keeper, as workerd/keeper.c: when workerd alone is killed it keeps the connection open
- * until the hosts have died; connects itself, sends what they have counted, waits until the driver
- * has closed that, and closes workerd's.
+ * The keeper of workerd, as workerd/keeper_process.c: when workerd alone is killed it keeps the
+ * connection open until the hosts have died; connects itself, sends what they have counted, waits
+ * until the driver has closed that, and closes the connection of workerd.
  */
 #define AGAIN_NS (20 * SIM_MS)
 
