@@ -14,8 +14,11 @@ $(B)/bench/gst: ALL_CFLAGS += $(shell pkg-config --cflags gstreamer-1.0 2>/dev/n
 $(B)/bench/gst: ALL_LDFLAGS += $(shell pkg-config --libs gstreamer-1.0 2>/dev/null)
 $(B)/bench/%: tests/bench/%.c $(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/bench
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/$*.d $(LIBFRAG_INC) $< -L$(B)/lib -lfrag \
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/$*.d $(LIBFRAG_INC) $< $(filter %.o,$^) \
+		-L$(B)/lib -lfrag \
 		$(ALL_LDFLAGS) -lyaml -lm -Wl,-rpath,'$$ORIGIN/../lib' -o $@
+
+$(B)/bench/edge: $(B)/obj/workerd/host/socket_calls.o
 
 $(BENCH_SO): $(wildcard tests/bench/plugin/*.c tests/bench/plugin/*.h) $(LIBFRAG_SO)
 	@mkdir -p $(@D)

@@ -4,10 +4,10 @@
 # target is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any
 # compiler into tests/fuzz/test_corpus, which runs the corpora as plain tests.
 FUZZ_TARGETS := control source graph arguments units value message ledger remote \
-	$(if $(UCX_SRC),ucx)
+	$(if $(UCX_SRC),ucx preface)
 FUZZ_DIR := $(abspath tests/fuzz)
 FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.
-FUZZ_UCX_OBJ := $(filter-out %/sockets.o %/port_range.o,$(UCX_SRC:%.c=$(B)/obj/%.o))
+FUZZ_UCX_OBJ := $(filter-out %/sockets.o %/port_range.o %/gate.o,$(UCX_SRC:%.c=$(B)/obj/%.o))
 FUZZ_LIBS = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A) -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) \
 	$(TLS_LIBS) $(SECCOMP_LIBS) -ldl -lm
 FUZZ_ARCHIVES = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A)
@@ -35,8 +35,10 @@ $(FUZZ_BIN): $(B)/fuzz/%: tests/fuzz/%.c $(FUZZ_ARCHIVES)
 		$(if $(filter ucx,$*),$(shell pkg-config --cflags ucx)) $< \
 		$(wildcard tests/fuzz/mutate/$*.c) \
 		$(if $(filter ucx,$*),tests/fuzz/fake_ucp.c $(FUZZ_UCX_OBJ)) \
+		$(if $(filter preface,$*),$(B)/obj/libfrag/modules/ucx/preface.o) \
 		-fsanitize=fuzzer $(ALL_LDFLAGS) $(FUZZ_LIBS) -o $@
 $(filter %/ucx,$(FUZZ_BIN)): $(FUZZ_UCX_OBJ) tests/fuzz/fake_ucp.c
+$(filter %/preface,$(FUZZ_BIN)): $(B)/obj/libfrag/modules/ucx/preface.o
 
 # An instrumented program is ten times as slow and takes three times the memory: these limits
 # correspond to 1 s and 256 MB of a normal build.

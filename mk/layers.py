@@ -17,7 +17,8 @@ SIDEWAYS = {("type", "text"), ("graph", "res"), ("graph", "cond"), ("sched", "ed
 # All of libfrag that driverd and workerd may use; mk/daemons.mk links no more into them.
 DAEMONS = re.compile(r"(base|text|track)/|graph/resolve\.h|edge/(ledger|travel|ucx_env)\.h")
 # Only these may open a shared object.
-OPENS = ("libfrag/src/type/", "libfrag/modules/")
+OPENS = ("libfrag/src/type/", "libfrag/modules/",
+         "workerd/host/socket_calls.c")  # opens none: it looks for the C library's functions
 # fragctl run is a driver, a worker and a host in one program: it includes the interfaces of their
 # cores, and those parts of their shells that know no network.
 FRAGCTL_MAY = {"driverd/core/core.h", "driverd/deadline.h", "driverd/system.h",

@@ -12,7 +12,7 @@ LIBFRAG_DAEMONS_SRC := $(wildcard $(addprefix libfrag/src/,base/*.c text/*.c tra
 	graph/resolve.c edge/ledger.c))
 UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(wildcard libfrag/modules/ucx/*.c))
 # Each folder of libfrag/modules is a module; MODULE_NAME_PKG names the package that it needs.
-MODULE_ucx_PKG := ucx
+MODULE_ucx_PKG := ucx libcrypto
 MODULE_crypto_PKG := libcrypto
 MODULES := $(filter-out $(WITHOUT),$(notdir $(wildcard libfrag/modules/*)))
 MODULE_SO := $(MODULES:%=$(B)/lib/frag/modules/%.so)

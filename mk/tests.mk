@@ -18,6 +18,8 @@ CONFORMANCE_SRC := $(filter-out $(if $(UCX_SRC),,tests/conformance/test_ucx%.c),
 	$(wildcard tests/conformance/test_*.c))
 CONFORMANCE_PAIR := $(addprefix tests/conformance/,pair.c socket.c mischief.c message.c)
 CONFORMANCE_BIN := $(CONFORMANCE_SRC:tests/%.c=$(B)/tests/%)
+# What a program exports that opens the ucx module.
+SOCKET_CALLS_OBJ := $(B)/obj/workerd/host/socket_calls.o
 TEST_PLUGIN_SRC := $(wildcard tests/sample_plugins/*.c)
 TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/sample_plugins/%.c=$(B)/tests/sample_plugins/lib%.so) \
 	$(B)/tests/sample_plugins/other/libtruth.so
@@ -50,16 +52,19 @@ $(SHARED_TEST_BIN): $(B)/tests/%: $(TEST_OBJ) $(LIBFRAG_SO)
 		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
 $(CONFORMANCE_BIN): $(B)/tests/%: $(TEST_OBJ) $(CONFORMANCE_PAIR:tests/%.c=$(TEST_OBJ)) \
-	$(LIBFRAG_SO) $(MODULE_SO)
+	$(SOCKET_CALLS_OBJ) $(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm \
 		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
-# The first one calls UCX itself and tests parts of the module alone; the other one inspects a peer.
+# The first ones call UCX itself or test parts of the module alone; the last one inspects a peer.
 CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged
-$(patsubst %,$(B)/obj/tests/programs/conformance/test_ucx_%.o,forged answers): ALL_CFLAGS += \
+$(patsubst %,$(B)/obj/tests/programs/conformance/test_ucx_%.o,forged gate answers): ALL_CFLAGS += \
 	$(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
 $(CONFORMANCE_FORGED): $(B)/obj/libfrag/modules/ucx/sockets.o
+CONFORMANCE_GATE := $(B)/tests/conformance/test_ucx_gate
+$(CONFORMANCE_GATE): $(B)/obj/libfrag/modules/ucx/preface.o
+$(CONFORMANCE_GATE): private ALL_LDFLAGS += $(if $(UCX_SRC),-lcrypto)
 $(CONFORMANCE_FORGED): private ALL_LDFLAGS += $(if $(UCX_SRC),$(shell pkg-config --libs ucx))
 
 $(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)

@@ -81,7 +81,9 @@ static bool has_room(void *arg)
 /* Host 1 sends on flow 0 and receives on flow 1. */
 static void open_side(struct side *side, uint32_t number, int other, uint32_t window)
 {
+	static const uint8_t key[FRAGI_DATA_KEY_BYTES] = "the key of both";
 	struct fragi_remote_config config = {
+		.data_key = key,
 		.host = number,
 		.epoch = 1,
 		.arg = side,

@@ -88,9 +88,12 @@ static void open_transport(struct fragi_remote *remote, const char *name)
 	cr_assert_eq(fragi_remote_open(remote, ops, &err), 0, "%s", err.text);
 }
 
+const uint8_t pair_key[FRAGI_DATA_KEY_BYTES] = "the key of the pair";
+
 static void remote_open(struct pair *pair, uintptr_t i)
 {
 	const struct fragi_remote_config config = {
+		.data_key = pair_key,
 		.host = (uint32_t)i + 1,
 		.epoch = 10 + i,
 		.pump = pair->pump[i],

@@ -60,6 +60,8 @@ struct pair {
 	char sentence[2][1024];
 };
 
+extern const uint8_t pair_key[FRAGI_DATA_KEY_BYTES]; /* of both hosts */
+
 /* Fails the test where it cannot be opened. */
 void pair_open(struct pair *pair, const struct kind *kind);
 /* The first half of it: the hosts have begun to connect. */

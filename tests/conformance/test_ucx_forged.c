@@ -17,7 +17,6 @@
 #include <data/allocator.h>
 #include <edge/remote/state.h>
 
-#define ADDRESS_HEAD_BYTES 184
 #define FLOW 7
 #define SENDER_EPOCH 10
 #define RECEIVER_EPOCH 11
@@ -46,7 +45,7 @@ static void stranger_open(struct stranger *stranger, struct pair *pair, int i)
 	size_t size;
 
 	address = pair_address(pair, i, &size);
-	ep_params.address = (const void *)(address + ADDRESS_HEAD_BYTES);
+	ep_params.address = (const void *)(address + ucx_address_head(address));
 	cr_assert_eq(ucp_config_read(NULL, NULL, &config), UCS_OK);
 	cr_assert_eq(ucp_init(&params, config, &stranger->context), UCS_OK);
 	ucp_config_release(config);
@@ -833,7 +832,8 @@ static void set_unknown_interface(void)
 Test(ucx_sockets, an_unknown_interface_is_refused, .init = set_unknown_interface)
 {
 	const struct fragi_transport_ops *ops;
-	struct fragi_remote_config config = {0};
+	static const uint8_t key[FRAGI_DATA_KEY_BYTES] = "the key";
+	struct fragi_remote_config config = {.data_key = key};
 	struct fragi_remote *remote;
 	struct frag_err err = FRAG_ERR_INIT;
 

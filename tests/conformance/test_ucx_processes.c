@@ -86,7 +86,9 @@ static void on_lost(void *arg, uint32_t number, enum fragi_failure failure, cons
 static void host_open(struct host *host, uint32_t number, int other, char direction,
 		      int64_t dead_ns)
 {
+	static const uint8_t key[FRAGI_DATA_KEY_BYTES] = "the key of both";
 	struct fragi_remote_config config = {
+		.data_key = key,
 		.host = number,
 		.epoch = 1,
 		.dead_ns = dead_ns,

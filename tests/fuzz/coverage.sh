@@ -29,7 +29,9 @@ files() {
 	message) echo libfrag/src/data/codec.c libfrag/src/edge/remote/header.h ;;
 	ledger) echo libfrag/src/edge/ledger.c workerd/page.c ;;
 	remote) ls libfrag/src/edge/remote/*.c | grep -v -e /bodies.c ;;
-	ucx) ls libfrag/modules/ucx/*.c | grep -v -e /ucx.c -e /sockets.c ;;
+	ucx) ls libfrag/modules/ucx/*.c | grep -v -e /ucx.c -e /sockets.c -e /gate.c \
+		-e /preface.c ;;
+	preface) echo libfrag/modules/ucx/preface.c ;;
 	esac
 }
 

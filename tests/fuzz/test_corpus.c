@@ -159,4 +159,5 @@ CORPUS(ledger);
 CORPUS(remote);
 #ifdef HAVE_UCX
 CORPUS(ucx);
+CORPUS(preface);
 #endif

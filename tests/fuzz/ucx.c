@@ -239,6 +239,7 @@ static void step_address(struct fuzz_input *input)
 	struct frag_err err = FRAG_ERR_INIT;
 	const void *theirs;
 	struct fragi_endpoint peer = {0};
+	struct ucx_entrance entrance;
 	int r;
 
 	memcpy(changed, transport->address, size);
@@ -247,7 +248,7 @@ static void step_address(struct fuzz_input *input)
 	if ((how & 8) != 0)
 		size = fuzz_u8(input) % (size + 1);
 	address = fuzz_copy(changed, size); /* nothing behind its end is readable */
-	r = ucx_address_check(transport, address, size, &theirs, &peer, &err);
+	r = ucx_address_check(transport, address, size, &theirs, &peer, &entrance, &err);
 	fuzz_check(r == 0 || err.text[0] != '\0');
 	fuzz_check(r < 0 || ((const uint8_t *)theirs >= address &&
 			     (const uint8_t *)theirs < address + size));

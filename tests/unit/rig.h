@@ -50,7 +50,9 @@ static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *pl
 {
 	const struct fragi_spec_source source = {.graph = {"test.yaml", yaml, strlen(yaml)}};
 	const struct fragi_registry_config registry = {0};
+	static const uint8_t key[FRAGI_DATA_KEY_BYTES] = "the key of the rig";
 	struct fragi_run_config config = {.fragments = fragments,
+					  .data_key = key,
 					  .host = host,
 					  .epoch = 1,
 					  .beat_ns = 50000000,

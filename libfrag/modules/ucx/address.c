@@ -12,14 +12,23 @@
  *
  *   0 u32 magic   4 u16 layout   6 u16 bytes of the worker address   8 char[16] UCX version
  *   24 char[64] machine   88 char[64] clock   152 char[16] UCX_TCP_RX_SEG_SIZE
- *   168 char[16] UCX_PROTO_ENABLE   184 worker address
+ *   168 char[16] UCX_PROTO_ENABLE   184 u8[16] identity   200 u8 count of the addresses that it
+ *   listens on   201 u8[18] each of them   worker address
  */
 #define ADDRESS_MAGIC 0x41524655u /* "UFRA" */
-/* 1: an active message id for each kind; 2: a boot id for the clock too */
-#define ADDRESS_LAYOUT 3u
-#define ADDRESS_HEAD_BYTES 184u
+/* 1: an active message id for each kind; 2: a boot id for the clock too; 3: no gate */
+#define ADDRESS_LAYOUT 4u
 
-enum { AT_VERSION = 8, AT_MACHINE = 24, AT_CLOCK = 88, AT_RX_SEG = 152, AT_PROTO = 168 };
+enum {
+	AT_VERSION = 8,
+	AT_MACHINE = 24,
+	AT_CLOCK = 88,
+	AT_RX_SEG = 152,
+	AT_PROTO = 168,
+	AT_IDENTITY = 184,
+	AT_COUNT = UCX_ADDRESS_ENDS_AT - 1,
+	AT_ENDS = UCX_ADDRESS_ENDS_AT,
+};
 
 static const struct {
 	const char *name;
@@ -49,19 +58,41 @@ static const char *setting(const char *name)
 	return value != NULL && *value != '\0' ? value : "default";
 }
 
+static void put_entrance(uint8_t *bytes, const struct ucx_entrance *entrance)
+{
+	memcpy(bytes + AT_IDENTITY, entrance->identity, UCX_IDENTITY_BYTES);
+	bytes[AT_COUNT] = (uint8_t)entrance->count;
+	memcpy(bytes + AT_ENDS, entrance->ends, entrance->count * (size_t)UCX_END_BYTES);
+}
+
+/* What is too short, or says that it is longer than it is, is malformed. */
+static bool get_entrance(const uint8_t *bytes, size_t size, struct ucx_entrance *out)
+{
+	if (size <= AT_ENDS || bytes[AT_COUNT] > UCX_LISTENERS_MAX ||
+	    size <= ucx_address_head(bytes) ||
+	    fragi_get16(bytes + 6) != size - ucx_address_head(bytes))
+		return false;
+	memcpy(out->identity, bytes + AT_IDENTITY, UCX_IDENTITY_BYTES);
+	out->count = bytes[AT_COUNT];
+	memcpy(out->ends, bytes + AT_ENDS, out->count * (size_t)UCX_END_BYTES);
+	return true;
+}
+
 int ucx_address_make(struct ucx_transport *transport, const void *worker_address, size_t size)
 {
+	const struct ucx_entrance *entrance = ucx_gate_entrance(transport->gate);
+	size_t head = AT_ENDS + entrance->count * (size_t)UCX_END_BYTES;
 	uint8_t *bytes;
 	int r;
 
-	if (ADDRESS_HEAD_BYTES + size > FRAGI_HOST_ADDRESS_MAX)
+	if (head + size > FRAGI_HOST_ADDRESS_MAX)
 		return -EMSGSIZE;
 	r = fragi_identity_machine(transport->machine);
 	if (r == 0)
 		r = fragi_identity_clock(false, transport->clock);
 	if (r < 0)
 		return r;
-	bytes = fragi_calloc(1, ADDRESS_HEAD_BYTES + size);
+	bytes = fragi_calloc(1, head + size);
 	if (bytes == NULL)
 		return -ENOMEM;
 	fragi_put32(bytes, ADDRESS_MAGIC);
@@ -72,27 +103,29 @@ int ucx_address_make(struct ucx_transport *transport, const void *worker_address
 	put_text(bytes + AT_CLOCK, FRAGI_IDENTITY_SIZE, transport->clock);
 	for (size_t i = 0; i < FRAG_COUNT_OF(wire_settings); i++)
 		put_text(bytes + wire_settings[i].at, 16, setting(wire_settings[i].name));
-	memcpy(bytes + ADDRESS_HEAD_BYTES, worker_address, size);
+	put_entrance(bytes, entrance);
+	memcpy(bytes + head, worker_address, size);
 	transport->address = bytes;
-	transport->address_size = ADDRESS_HEAD_BYTES + size;
+	transport->address_size = head + size;
 	return 0;
 }
 
 int ucx_address_check(const struct ucx_transport *transport, const void *address, size_t size,
 		      const void **out_worker_address, struct fragi_endpoint *out_peer,
-		      struct frag_err *err)
+		      struct ucx_entrance *out_entrance, struct frag_err *err)
 {
 	const uint8_t *bytes = address;
 	char machine[FRAGI_IDENTITY_SIZE], clock[FRAGI_IDENTITY_SIZE], theirs[16], ours[16];
 
-	if (size <= ADDRESS_HEAD_BYTES || fragi_get32(bytes) != ADDRESS_MAGIC ||
-	    fragi_get16(bytes + 6) != size - ADDRESS_HEAD_BYTES)
+	if (size <= AT_VERSION || fragi_get32(bytes) != ADDRESS_MAGIC)
 		return frag_err_set(err, -EBADMSG, "the other host's data address is malformed");
 	if (fragi_get16(bytes + 4) != ADDRESS_LAYOUT)
 		return frag_err_set(
 			err, -EPROTO,
 			"the other host's data address has layout %u, this frag knows %u; install the same frag on both nodes",
 			fragi_get16(bytes + 4), ADDRESS_LAYOUT);
+	if (!get_entrance(bytes, size, out_entrance))
+		return frag_err_set(err, -EBADMSG, "the other host's data address is malformed");
 	get_text(bytes + AT_VERSION, 16, out_peer->version);
 	get_text(bytes + AT_MACHINE, FRAGI_IDENTITY_SIZE, machine);
 	get_text(bytes + AT_CLOCK, FRAGI_IDENTITY_SIZE, clock);
@@ -112,6 +145,6 @@ int ucx_address_check(const struct ucx_transport *transport, const void *address
 			err, -EPROTO,
 			"UCX is %s here and %s in the other host on the same node, and these two do not connect; use one UCX for all workers of a node",
 			transport->base.version, out_peer->version);
-	*out_worker_address = bytes + ADDRESS_HEAD_BYTES;
+	*out_worker_address = bytes + ucx_address_head(bytes);
 	return 0;
 }

@@ -60,6 +60,7 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 		.err_mode = UCP_ERR_HANDLING_MODE_PEER,
 		.err_handler = {.cb = on_error, .arg = endpoint},
 	};
+	struct ucx_entrance entrance;
 	struct ucx_descriptors open;
 	ucs_status_t status;
 	int r;
@@ -69,7 +70,11 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 				    host);
 	endpoint->base.transport = base;
 	endpoint->base.owner = owner;
-	r = ucx_address_check(transport, address, size, &worker_address, &endpoint->base, err);
+	r = ucx_address_check(transport, address, size, &worker_address, &endpoint->base, &entrance,
+			      err);
+	if (r == 0 && ucx_gate_peer(transport->gate, &entrance) < 0)
+		r = frag_err_set(err, -ENOMEM, "there is no memory left for the peer host %u",
+				 host);
 	if (r == 0)
 		r = ucx_descriptors_check(UCX_DESCRIPTORS_TO_CONNECT, err);
 	if (r < 0)

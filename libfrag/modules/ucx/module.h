@@ -10,6 +10,8 @@
 #include <edge/transport.h>
 #include <edge/ucx_env.h>
 
+#include "gate.h"
+
 /*
  * The transport over UCX: a message is an active message, its header the active message's, its
  * bodies the payload. Everything is touched under the pump's progress lock alone.
@@ -49,16 +51,13 @@ struct ucx_endpoint {
 	struct ucx_request *sends; /* under way */
 };
 
-#define UCX_PORTS_MAX 16
-
 struct ucx_transport {
 	struct fragi_transport base;
 	struct fragi_transport_config config;
 	ucp_context_h context;
 	ucp_worker_h worker;
 	int fd;
-	uint16_t ports[UCX_PORTS_MAX]; /* that UCX listens on */
-	uint32_t port_count;
+	struct ucx_gate *gate;
 	bool takes_log; /* UCX's lines go through log.c */
 	char machine[FRAGI_IDENTITY_SIZE], clock[FRAGI_IDENTITY_SIZE];
 	uint8_t *address;
@@ -106,12 +105,21 @@ void ucx_receives_end(struct ucx_transport *transport);
 
 /*
  * address.c: what peers need to reach this host, and whether the two can work together. out_peer:
- * receives what is known of the peer.
+ * receives what is known of the peer; out_entrance: where it listens.
  */
 int ucx_address_make(struct ucx_transport *transport, const void *worker_address, size_t size);
 int ucx_address_check(const struct ucx_transport *transport, const void *address, size_t size,
 		      const void **out_worker_address, struct fragi_endpoint *out_peer,
-		      struct frag_err *err);
+		      struct ucx_entrance *out_entrance, struct frag_err *err);
+/* UCX's own address lies behind so many bytes of a host's: the last part of them is counted. */
+#define UCX_ADDRESS_ENDS_AT 201u
+
+static inline size_t ucx_address_head(const void *address)
+{
+	const uint8_t *count = (const uint8_t *)address + UCX_ADDRESS_ENDS_AT - 1;
+
+	return UCX_ADDRESS_ENDS_AT + *count * (size_t)UCX_END_BYTES;
+}
 
 /* descriptors.c: refuses to go on when fewer than `wanted` descriptors can be opened. */
 #define UCX_DESCRIPTORS_TO_OPEN 20u
@@ -119,11 +127,12 @@ int ucx_address_check(const struct ucx_transport *transport, const void *address
 int ucx_descriptors_check(uint32_t wanted, struct frag_err *err);
 
 /*
- * port_range.c: ucp_worker_create, but UCS_ERR_BUSY when no port of the range is free. interfaces:
- * a list with commas; NULL: all.
+ * port_range.c: ucp_worker_create, but UCS_ERR_BUSY when no port of the range is free. What it
+ * listens on belongs to the gate. interfaces: a list with commas; NULL: all.
  */
 ucs_status_t ucx_worker_create(ucp_context_h context, const ucp_worker_params_t *params,
-			       const char *interfaces, ucp_worker_h *out_worker);
+			       const char *interfaces, struct ucx_gate *gate,
+			       ucp_worker_h *out_worker);
 
 /* sockets.c: on which addresses this process listens */
 struct ucx_sockets {
@@ -133,18 +142,16 @@ struct ucx_sockets {
 int ucx_sockets_list(struct ucx_sockets *out);
 bool ucx_interfaces_have(const char *list, const char *name);
 /*
- * UCX opens and accepts without close-on-exec, so a program that an operator starts would keep the
- * data port. What has been opened since `before` is closed by exec from then on.
+ * UCX opens without close-on-exec, so a program that an operator starts would keep what it opened.
+ * What has been opened since `before` is closed by exec from then on. (The gate sees to sockets.)
  */
 struct ucx_descriptors {
 	uint64_t open[64];
 };
 void ucx_descriptors_note(struct ucx_descriptors *out);
 void ucx_descriptors_close_on_exec(const struct ucx_descriptors *before);
-/* Keeps the ports that UCX listens on since then. */
-void ucx_ports_note(struct ucx_transport *transport, const struct ucx_descriptors *before);
-/* The same as ucx_descriptors_close_on_exec for connections that came to these ports. */
-void ucx_ports_close_on_exec(const struct ucx_transport *transport);
+/* Whether a socket that was opened since then listens. */
+bool ucx_descriptors_listen(const struct ucx_descriptors *before);
 /*
  * Refuses listening sockets that are not in `before` and not on one of the interfaces (a list with
  * commas).

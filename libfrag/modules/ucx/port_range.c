@@ -47,19 +47,31 @@ static bool is_free(const struct ifaddrs *all, const char *interfaces, unsigned 
 	return true;
 }
 
+static ucs_status_t create(ucp_context_h context, const ucp_worker_params_t *params,
+			   struct ucx_gate *gate, ucp_worker_h *out_worker)
+{
+	ucs_status_t status;
+
+	ucx_gate_open(gate);
+	status = ucp_worker_create(context, params, out_worker);
+	ucx_gate_close();
+	return status;
+}
+
 static ucs_status_t create_at(ucp_context_h context, const ucp_worker_params_t *params,
-			      unsigned int port, ucp_worker_h *out_worker)
+			      unsigned int port, struct ucx_gate *gate, ucp_worker_h *out_worker)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u-%u", port, port);
 	if (setenv(VARIABLE, text, 1) < 0)
 		return UCS_ERR_NO_MEMORY;
-	return ucp_worker_create(context, params, out_worker);
+	return create(context, params, gate, out_worker);
 }
 
 ucs_status_t ucx_worker_create(ucp_context_h context, const ucp_worker_params_t *params,
-			       const char *interfaces, ucp_worker_h *out_worker)
+			       const char *interfaces, struct ucx_gate *gate,
+			       ucp_worker_h *out_worker)
 {
 	const char *given = getenv(VARIABLE);
 	unsigned int first, last, count, start;
@@ -69,7 +81,7 @@ ucs_status_t ucx_worker_create(ucp_context_h context, const ucp_worker_params_t 
 
 	if (given == NULL || sscanf(given, "%u-%u", &first, &last) != 2 || first >= last ||
 	    last > UINT16_MAX || getifaddrs(&all) < 0)
-		return ucp_worker_create(context, params, out_worker);
+		return create(context, params, gate, out_worker);
 	range = fragi_strdup(given);
 	count = last - first + 1;
 	start = (unsigned int)((uint64_t)fragi_now_ns() / 1000 % count); /* others start too */
@@ -77,7 +89,7 @@ ucs_status_t ucx_worker_create(ucp_context_h context, const ucp_worker_params_t 
 		unsigned int port = first + (start + i) % count;
 
 		if (is_free(all, interfaces, port))
-			status = create_at(context, params, port, out_worker);
+			status = create_at(context, params, port, gate, out_worker);
 	}
 	freeifaddrs(all);
 	if (range == NULL || setenv(VARIABLE, range, 1) < 0)

@@ -86,47 +86,18 @@ void ucx_descriptors_close_on_exec(const struct ucx_descriptors *before)
 			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* The port of a TCP socket; 0: it is none. */
-static uint16_t port_of(int fd)
-{
-	struct sockaddr_storage address = {0};
-	socklen_t size = sizeof(address);
-
-	if (getsockname(fd, (struct sockaddr *)&address, &size) < 0)
-		return 0;
-	if (address.ss_family == AF_INET)
-		return ((const struct sockaddr_in *)(const void *)&address)->sin_port;
-	if (address.ss_family == AF_INET6)
-		return ((const struct sockaddr_in6 *)(const void *)&address)->sin6_port;
-	return 0;
-}
-
-void ucx_ports_note(struct ucx_transport *transport, const struct ucx_descriptors *before)
+bool ucx_descriptors_listen(const struct ucx_descriptors *before)
 {
 	struct ucx_descriptors now;
 	socklen_t size = sizeof(int);
 	int listens;
 
 	ucx_descriptors_note(&now);
-	for (int fd = 0; fd < (int)DESCRIPTORS_MAX && transport->port_count < UCX_PORTS_MAX; fd++)
+	for (int fd = 0; fd < (int)DESCRIPTORS_MAX; fd++)
 		if (is_listed(&now, fd) && !is_listed(before, fd) &&
-		    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 &&
-		    listens != 0 && port_of(fd) != 0)
-			transport->ports[transport->port_count++] = port_of(fd);
-}
-
-void ucx_ports_close_on_exec(const struct ucx_transport *transport)
-{
-	struct ucx_descriptors now;
-	uint16_t port;
-
-	ucx_descriptors_note(&now);
-	for (int fd = 0; fd < (int)DESCRIPTORS_MAX; fd++) {
-		port = is_listed(&now, fd) ? port_of(fd) : 0;
-		for (uint32_t i = 0; port != 0 && i < transport->port_count; i++)
-			if (transport->ports[i] == port)
-				(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-	}
+		    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0)
+			return true;
+	return false;
 }
 
 static bool has_inode(const struct ucx_sockets *sockets, uint64_t inode)

@@ -36,7 +36,7 @@ static int create_worker(struct ucx_transport *transport, struct frag_err *err)
 			"UCX finds no device to use (%s): UCX_NET_DEVICES is %s and UCX_TLS is %s; check the interface's name and that it is up",
 			ucx_reason(status), interfaces != NULL ? interfaces : "not set",
 			getenv("UCX_TLS") != NULL ? getenv("UCX_TLS") : "not set");
-	status = ucx_worker_create(transport->context, &worker_params, interfaces,
+	status = ucx_worker_create(transport->context, &worker_params, interfaces, transport->gate,
 				   &transport->worker);
 	if (status == UCS_ERR_BUSY)
 		return fragi_err_fail(
@@ -90,6 +90,7 @@ static void release(struct ucx_transport *transport)
 		ucp_worker_destroy(transport->worker);
 	if (transport->context != NULL)
 		ucp_cleanup(transport->context);
+	ucx_gate_destroy(transport->gate);
 	ucx_log_end(transport);
 	fragi_free(transport->address);
 	fragi_free(transport);
@@ -113,6 +114,18 @@ static int check_sockets(const struct ucx_sockets *before, struct frag_err *err)
 	return ucx_sockets_check(before, interfaces, err);
 }
 
+/* It must not happen; a UCX that listens in another way would have no gate. */
+static int check_gate(const struct ucx_transport *transport, const struct ucx_descriptors *before,
+		      struct frag_err *err)
+{
+	if (ucx_gate_entrance(transport->gate)->count > 0 || !ucx_descriptors_listen(before))
+		return 0;
+	return frag_err_set(
+		err, -ENOTSUP,
+		"UCX %s listens where frag cannot keep strangers out; use another version of UCX",
+		transport->base.version);
+}
+
 static int open_worker(struct ucx_transport *transport, struct frag_err *err)
 {
 	struct ucx_descriptors open;
@@ -125,10 +138,14 @@ static int open_worker(struct ucx_transport *transport, struct frag_err *err)
 	if (r < 0)
 		return frag_err_set(err, r, "cannot list this process's sockets: %s",
 				    frag_strerror(r));
+	r = ucx_gate_create(transport->config.data_key, &transport->gate, err);
+	if (r < 0)
+		return r;
 	ucx_descriptors_note(&open);
 	r = create_worker(transport, err);
-	ucx_ports_note(transport, &open);
 	ucx_descriptors_close_on_exec(&open);
+	if (r == 0)
+		r = check_gate(transport, &open, err);
 	if (r < 0)
 		return r;
 	r = check_sockets(&before, err);
@@ -204,11 +221,6 @@ static int ucx_arm(struct fragi_transport *base)
 	return -EBUSY;
 }
 
-static void ucx_ready(struct fragi_endpoint *endpoint)
-{
-	ucx_ports_close_on_exec(ucx_of(endpoint->transport));
-}
-
 static int ucx_fd(const struct fragi_transport *base)
 {
 	return ucx_of(base)->fd;
@@ -253,7 +265,6 @@ const struct fragi_transport_ops fragi_transport_v1 = {
 	.destroy = ucx_destroy,
 	.address = ucx_address,
 	.connect = ucx_connect,
-	.ready = ucx_ready,
 	.close = ucx_close,
 	.stop = ucx_stop,
 	.free = ucx_free,

@@ -140,8 +140,6 @@ struct fragi_transport_ops {
 	int (*connect)(struct fragi_transport *transport, uint32_t host, const void *address,
 		       size_t size, void *owner, struct fragi_endpoint **out_endpoint,
 		       struct frag_err *err);
-	/* The peer has answered, so what it connects to this host is here. NULL: of no interest. */
-	void (*ready)(struct fragi_endpoint *endpoint);
 	/*
 	 * An endpoint ends in three steps. close: nothing is sent any more. silent: nothing more
 	 * comes from over there either (it failed, or said goodbye), so the connection may be cut;

@@ -185,8 +185,6 @@ static void become_ready(struct fragi_remote_endpoint *endpoint)
 	const struct fragi_transport *transport = endpoint->transport->transport;
 
 	fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_READY);
-	if (transport->ops->ready != NULL)
-		transport->ops->ready(endpoint->base);
 	log_debug(NULL, "host %u is connected: %s %s%s", endpoint->peer->host, transport->ops->name,
 		  endpoint->base->version, endpoint->base->same_node ? ", on this node" : "");
 	fragi_remote_peer_is_ready(endpoint->peer);
