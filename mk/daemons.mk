@@ -20,6 +20,9 @@ archive = $(or $(wildcard $(shell pkg-config --variable=libdir $(1))/$(2).a),$(3
 FRAGCTL_LIBS = $(call archive,libuv,libuv_a,$(UV_LIBS)) \
 	$(call archive,libprotobuf-c,libprotobuf-c,$(PROTOBUF_LIBS))
 
+# What UCX calls in the executable (workerd/host/ucx_fatal.c).
+HOST_EXPORTS = -Wl,--export-dynamic-symbol=ucs_fatal_error_message
+
 $(B)/obj/driverd/%.o $(B)/obj/workerd/%.o $(B)/obj/fragctl/%.o: ALL_CFLAGS += $(DAEMON_INC)
 $(B)/obj/driverd/%.o: driverd/%.c
 	@mkdir -p $(@D)
@@ -58,7 +61,7 @@ ifneq ($(wildcard libfrag/src/run/run.c),)
 $(B)/libexec/frag/fraghost: $(FRAGHOST_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) \
-		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+		$(HOST_EXPORTS) -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 all: $(B)/libexec/frag/fraghost
 endif
 $(B)/obj/fragctl/new.o: $(wildcard fragctl/template/*)
@@ -68,6 +71,6 @@ $(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) \
 		$(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(FRAGCTL_LIBS) \
-		-Wl,-rpath,'$$ORIGIN/../lib' -o $@
+		$(HOST_EXPORTS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@
 all: $(B)/bin/fragctl
 endif

@@ -140,13 +140,17 @@ static bool read_note(struct wrk_process *p, struct fragi_crash_note *out_note)
 	bool is_found = false;
 
 	for (int i = 0; i < NOTES_MAX && read(p->note_fd, &note, sizeof(note)) == sizeof(note); i++)
-		if (note.pid == p->pid && note.callback != FRAGI_CALL_NONE) {
+		if (note.pid == p->pid &&
+		    (note.callback != FRAGI_CALL_NONE || note.cause[0] != '\0')) {
 			*out_note = note;
 			is_found = true;
 		}
-	if (is_found)
-		make_text(out_note->op, sizeof(out_note->op));
-	return is_found && (out_note->op[0] != '\0' || out_note->callback == FRAGI_CALL_COMPOSE);
+	if (!is_found)
+		return false;
+	make_text(out_note->op, sizeof(out_note->op));
+	make_text(out_note->cause, sizeof(out_note->cause));
+	return out_note->op[0] != '\0' || out_note->cause[0] != '\0' ||
+	       out_note->callback == FRAGI_CALL_COMPOSE;
 }
 
 static void report_exit(struct wrk_process *p)

@@ -107,6 +107,13 @@ class Operators(Causes):
 class Ucx(Causes):
     LINE = r"\.c:\d+ +UCX "  # as UCX prints it
 
+    def test_its_abort_is_a_sentence_and_blames_no_operator(self):
+        self.app = self.write("app.yaml", BETWEEN_HOSTS % {"folder": self.folder})
+        failure = self.outcome("--deed", "ucx_fatal", fragments=("f1", "f2"))
+        reason = "UCX gave up at tcp_ep.c:1404: Assertion `length' failed"
+        self.assertRegex(failure["sentence"], r"fraghost \d+ of f1 ended itself: " + reason)
+        self.assertEqual((failure["code"], failure["operator"]), ("host_crashed", None))
+
     def refused(self, variable, **more):
         name, value = variable.split("=")
         self.app = self.write("app.yaml", BETWEEN_HOSTS % {"folder": self.folder})

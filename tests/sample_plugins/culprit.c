@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An operator that does, in the callback of its choice, what no operator should do. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,8 +24,8 @@ struct culprit {
 
 static const char *const callbacks[] = {"setup", "initialize", "start", "compute",
 					"stop",  "fini",       NULL};
-static const char *const deeds[] = {"crash",     "exit", "close_all", "open_all",
-				    "overwrite", "none", NULL};
+static const char *const deeds[] = {"crash",     "exit",      "close_all", "open_all",
+				    "overwrite", "ucx_fatal", "none",      NULL};
 
 static const struct frag_param params[] = {
 	FRAG_PARAM_STRING(struct culprit, at, "compute", .headline = "In which callback",
@@ -63,6 +64,18 @@ static void overwrite(void)
 	}
 }
 
+/* As UCX does where an assertion of its own fails; its libraries are there already. */
+static void fail_in_ucx(void)
+{
+	void *ucs = dlopen("libucs.so.0", RTLD_LAZY | RTLD_NOLOAD);
+	void (*fatal)(const char *, unsigned int, const char *, const char *, ...) = NULL;
+
+	if (ucs != NULL)
+		*(void **)&fatal = dlsym(ucs, "ucs_fatal_error_format");
+	if (fatal != NULL)
+		fatal("/there/tcp_ep.c", 1404, "progress", "Assertion `%s' failed", "length");
+}
+
 static int act(const struct culprit *s, const char *callback)
 {
 	if (strcmp(s->at, callback) != 0)
@@ -77,6 +90,8 @@ static int act(const struct culprit *s, const char *callback)
 		open_all(s->spare);
 	if (strcmp(s->deed, "overwrite") == 0)
 		overwrite();
+	if (strcmp(s->deed, "ucx_fatal") == 0)
+		fail_in_ucx();
 	return 0;
 }
 

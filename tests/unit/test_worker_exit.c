@@ -207,6 +207,12 @@ Test(worker_exit, a_place_that_the_host_noted_is_named)
 		{{.pid = 4711, .op = "fragment1.tx", .callback = FRAGI_CALL_COMPUTE, .tick = 3},
 		 "fraghost 4711 crashed in fragment1.tx, tick 3: signal 6 (SIGABRT)",
 		 "fragment1.tx"},
+		{{.pid = 4711,
+		  .op = "fragment1.tx",
+		  .callback = FRAGI_CALL_COMPUTE,
+		  .cause = "UCX gave up at tcp_ep.c:7: it is tired"},
+		 "fraghost 4711 of fragment1 ended itself: UCX gave up at tcp_ep.c:7: it is tired",
+		 ""},
 	};
 
 	start_attached(false);

@@ -33,6 +33,9 @@ static void exit_place(const struct wrk_host *host, const struct fw_host_stats *
 /* The same for what the host noted itself. */
 static void noted_place(const struct fragi_crash_note *note, char *out, size_t size)
 {
+	out[0] = '\0';
+	if (note->cause[0] != '\0')
+		return;
 	if (note->op[0] == '\0')
 		snprintf(out, size, " in a composer");
 	else if (note->callback == FRAGI_CALL_COMPUTE)
@@ -87,6 +90,12 @@ static enum fragi_failure exit_cause(const struct wrk_host *host, const struct w
 			place);
 		return FRAGI_FAILURE_HOST_KILLED;
 	}
+	if (exited->signal == SIGABRT && exited->note != NULL && exited->note->cause[0] != '\0') {
+		*out_deed = wrk_text(actions, "ended itself: %s%s%s", exited->note->cause,
+				     exited->core_file != NULL ? "; " : "",
+				     exited->core_file != NULL ? exited->core_file : "");
+		return FRAGI_FAILURE_HOST_CRASHED;
+	}
 	if (exited->signal != 0) {
 		*out_deed = wrk_text(actions, "crashed%s: signal %d (SIG%s)%s%s", place,
 				     exited->signal, abbreviation != NULL ? abbreviation : "?",
@@ -122,7 +131,10 @@ struct fw_failure wrk_exit_failure(const struct wrk_host *host, const struct wrk
 	failure.sentence =
 		wrk_text(actions, "fraghost %d%s%s %s", host->pid, place[0] == '\0' ? " of " : "",
 			 place[0] == '\0' ? host->fragments : "", deed);
-	op = note == NULL ? exit_op(host, exited->stats) : note->op[0] != '\0' ? note->op : NULL;
+	if (note == NULL)
+		op = exit_op(host, exited->stats);
+	else
+		op = note->cause[0] == '\0' && note->op[0] != '\0' ? note->op : NULL;
 	if (op != NULL) /* the host is forgotten before the report leaves */
 		failure.op = wrk_text(actions, "%s", op);
 	return failure;

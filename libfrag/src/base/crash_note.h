@@ -11,11 +11,15 @@
  * crashed. The ledger knows that too, but not before the application is composed nor after its
  * schedulers are gone, and not which of several callbacks it was.
  */
+#define FRAGI_CRASH_CAUSE_MAX 320
+
 struct fragi_crash_note {
 	int64_t pid;   /* of the process that wrote it: a child of the host may crash too */
 	uint64_t tick; /* its number, in compute */
 	char op[2 * FRAG_NAME_MAX + 2]; /* "fragment1.detect"; empty: outside of any operator */
 	uint32_t callback;              /* enum fragi_call_kind */
+	/* "UCX gave up at ...": why it ended itself, whatever the callback did; empty: it crashed */
+	char cause[FRAGI_CRASH_CAUSE_MAX];
 };
 
 #endif

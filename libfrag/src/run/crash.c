@@ -3,6 +3,7 @@
 #include <run/crash.h>
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -34,6 +35,9 @@ static const struct {
 static const char *program = "frag";
 static int note_fd = -1;
 static volatile sig_atomic_t orderly;
+/* why it gives up; empty: it does not */
+static char given_up[FRAGI_CRASH_CAUSE_MAX];
+static atomic_flag gives_up = ATOMIC_FLAG_INIT;
 static pid_t guarded; /* not what an operator forks */
 
 /* Only what is allowed in a signal handler. */
@@ -88,6 +92,7 @@ void fragi_crash_leave_note(void)
 
 	if (note_fd < 0)
 		return;
+	append(note.cause, sizeof(note.cause), 0, given_up);
 	if (current->op != NULL) {
 		append(note.op, sizeof(note.op), 0, current->op->subject);
 		if (current->callback == FRAGI_CALL_COMPUTE)
@@ -96,16 +101,30 @@ void fragi_crash_leave_note(void)
 	(void)fragi_write_nowait(note_fd, &note, sizeof(note));
 }
 
+static size_t append_crash(char *line, size_t size, int number)
+{
+	size_t used = append_place(line, size, ": crashed ");
+
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		if (crashes[i].number == number)
+			used = append(line, size, used, crashes[i].name);
+	return used;
+}
+
 static void on_crash(int number, siginfo_t *info, void *context)
 {
-	char line[256];
-	size_t used = append_place(line, sizeof(line), ": crashed ");
+	char line[FRAGI_CRASH_CAUSE_MAX + 64];
+	size_t used;
 
 	(void)context;
 	fragi_crash_leave_note();
-	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		if (crashes[i].number == number)
-			used = append(line, sizeof(line), used, crashes[i].name);
+	if (given_up[0] != '\0') {
+		used = append(line, sizeof(line), 0, program);
+		used = append(line, sizeof(line), used, ": ");
+		used = append(line, sizeof(line), used, given_up);
+	} else {
+		used = append_crash(line, sizeof(line), number);
+	}
 	line[used++] = '\n';
 	(void)fragi_write_within(STDERR_FILENO, line, used, FRAGI_LOG_PATIENCE_NS);
 	/*
@@ -114,6 +133,13 @@ static void on_crash(int number, siginfo_t *info, void *context)
 	 */
 	if (info->si_code <= 0 || number == SIGABRT)
 		raise(number);
+}
+void fragi_crash_give_up(const char *cause)
+{
+	/* The first cause is kept: another thread may fail because of it. */
+	if (!atomic_flag_test_and_set(&gives_up))
+		append(given_up, sizeof(given_up), 0, cause);
+	abort();
 }
 
 /* A sanitizer reports crashes itself, unless its options say that it shall not. */

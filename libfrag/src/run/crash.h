@@ -2,6 +2,7 @@
 #ifndef FRAGI_RUN_CRASH_H
 #define FRAGI_RUN_CRASH_H
 
+#include <base/crash_note.h>
 #include <base/diag.h>
 
 /*
@@ -10,6 +11,11 @@
  * fragi_crash_note with the same; -1: none.
  */
 FRAGI_API void fragi_crash_init(const char *program, int note_fd);
+/*
+ * Ends this process by SIGABRT, with this sentence instead of the place of a crash: a library that
+ * frag uses cannot go on.
+ */
+FRAGI_API _Noreturn void fragi_crash_give_up(const char *cause);
 /* Leaves that note for a process that will end, about the callback that this thread is in. */
 FRAGI_API void fragi_crash_leave_note(void);
 /*
