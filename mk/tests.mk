@@ -35,7 +35,8 @@ $(B)/obj/tests/programs/unit/%.o: ALL_CFLAGS += -Itests $(WIRE_INC) -I.
 $(B)/obj/tests/programs/shared/%.o: ALL_CFLAGS += -Itests $(LIBFRAG_INC) -I.
 $(B)/obj/tests/programs/conformance/%.o: ALL_CFLAGS += $(LIBFRAG_INC)
 $(UNIT_SRC:tests/%.c=$(TEST_OBJ)) $(SHARED_TEST_SRC:tests/%.c=$(TEST_OBJ)) \
-$(CONFORMANCE_SRC:tests/%.c=$(TEST_OBJ)) $(CONFORMANCE_PAIR:tests/%.c=$(TEST_OBJ)): \
+$(CONFORMANCE_SRC:tests/%.c=$(TEST_OBJ)) $(CONFORMANCE_PAIR:tests/%.c=$(TEST_OBJ)) \
+$(B)/obj/tests/programs/conformance/uct_put.o: \
 $(TEST_OBJ): tests/%.c | $(WIRE_GEN)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
@@ -64,7 +65,9 @@ $(patsubst %,$(B)/obj/tests/programs/conformance/test_ucx_%.o,forged gate answer
 $(CONFORMANCE_FORGED): $(B)/obj/libfrag/modules/ucx/sockets.o
 CONFORMANCE_GATE := $(B)/tests/conformance/test_ucx_gate
 $(CONFORMANCE_GATE): $(B)/obj/libfrag/modules/ucx/preface.o
-$(CONFORMANCE_GATE): private ALL_LDFLAGS += $(if $(UCX_SRC),-lcrypto)
+$(CONFORMANCE_GATE): $(B)/obj/tests/programs/conformance/uct_put.o
+$(CONFORMANCE_GATE): private ALL_LDFLAGS += $(if $(UCX_SRC),-lcrypto -luct \
+	$(shell pkg-config --libs ucx))
 $(CONFORMANCE_FORGED): private ALL_LDFLAGS += $(if $(UCX_SRC),$(shell pkg-config --libs ucx))
 
 $(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)

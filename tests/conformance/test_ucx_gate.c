@@ -18,10 +18,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../libfrag/modules/ucx/module.h"
 #include "pair.h"
+#include "uct_put.h"
 
 #define PATIENCE_MS 30000
 
@@ -456,5 +458,44 @@ Test(ucx_gate, its_sockets_are_closed_by_exec, .init = set_environment)
 			sockets++;
 		}
 	cr_expect_geq(sockets, 4, "two that listen, and one connection's ends");
+	pair_close(&pair);
+}
+
+/* What a stranger would write through UCX's own client; the same address in parent and child. */
+static volatile char target[32];
+
+static void stranger_writes(int port_fd)
+{
+	char text[] = "written by a stranger";
+	in_port_t port;
+
+	if (read(port_fd, &port, sizeof(port)) != (ssize_t)sizeof(port))
+		_exit(2);
+	_exit(uct_put(port, (uint64_t)(uintptr_t)target, text, sizeof(text)) ? 0 : 1);
+}
+
+Test(ucx_gate, a_stranger_writes_nothing_into_a_host, .init = set_environment)
+{
+	struct sockaddr_in address;
+	struct pair pair = {0};
+	int ends[2], status;
+	pid_t child;
+
+	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+	child = fork(); /* before UCX is used here */
+	cr_assert_geq(child, 0);
+	if (child == 0)
+		stranger_writes(ends[0]);
+	pair_open(&pair, &kind_ucx);
+	address = data_port(&pair);
+	cr_assert_eq(write(ends[1], &address.sin_port, sizeof(address.sin_port)),
+		     (ssize_t)sizeof(address.sin_port));
+	while (waitpid(child, &status, WNOHANG) == 0)
+		pair_turn(&pair);
+	pair_settle(&pair);
+	cr_expect_eq(target[0], '\0');
+	expect_working(&pair);
+	close(ends[0]);
+	close(ends[1]);
 	pair_close(&pair);
 }
