@@ -34,9 +34,11 @@ if ! read -r address <"$out/address"; then
 	echo "the demo did not start${FRAG_ADDRESS:+; without FRAG_ADDRESS it takes any free port}" >&2
 	exit "$status"
 fi
-"$B/bin/workerd" --address "$address" --fragments fragment1 --once 2>"$out/worker1.log" &
+"$B/bin/workerd" --address "$address" --fragments fragment1 --allow-write "$out" --once \
+	2>"$out/worker1.log" &
 pids="$pids $!"
-"$B/bin/workerd" --address "$address" --fragments fragment2 --once 2>"$out/worker2.log" &
+"$B/bin/workerd" --address "$address" --fragments fragment2 --allow-write "$out" --once \
+	2>"$out/worker2.log" &
 pids="$pids $!"
 wait "$driver" || status=$?
 [ "$status" = 0 ] || fail

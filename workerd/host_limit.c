@@ -52,7 +52,8 @@ int wrk_host_limits_add(struct wrk_host_limits *limits, const char *text, struct
 		return frag_err_set(err, -EINVAL, "--host-limit is given more than %d times",
 				    WRK_HOST_LIMITS_MAX);
 	limit.value = (struct rlimit){(rlim_t)value, (rlim_t)value};
-	if (getrlimit(limit.resource, &own) == 0 && value > own.rlim_max && geteuid() != 0)
+	if (getrlimit((__rlimit_resource_t)limit.resource, &own) == 0 && value > own.rlim_max &&
+	    geteuid() != 0)
 		return frag_err_set(
 			err, -EPERM,
 			"--host-limit %.80s is more than this worker has itself (ulimit -H); start it with more, or as root",

@@ -36,6 +36,10 @@ struct rules_attr {
 	(FOLDER_RIGHTS | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK)
 #define CORE_RIGHTS (FILE_RIGHTS | LANDLOCK_ACCESS_FS_MAKE_REG)
 
+/* Where CUDA has its interprocess events, on a machine that has its devices. */
+#define CUDA_DEVICE "/dev/nvidiactl"
+#define CUDA_FOLDER "/dev/shm"
+
 /*
  * What every program may write to, and the cards that CUDA, graphics and RDMA work with. A driver
  * may make nodes while a worker runs, so they are looked for at each start of a host.
@@ -101,6 +105,8 @@ static int allow_devices(int rules_fd, const struct wrk_landlock_rights *rights)
 			r = allow(rules_fd, rights, found.gl_pathv[j], FILE_RIGHTS);
 		globfree(&found);
 	}
+	if (r == 0 && access(CUDA_DEVICE, F_OK) == 0)
+		r = allow(rules_fd, rights, CUDA_FOLDER, FOLDER_RIGHTS);
 	return r;
 }
 
@@ -148,7 +154,30 @@ int wrk_landlock_create(int abi, const char *const *paths, size_t count, struct 
 				     what, frag_strerror(r));
 }
 
+/*
+ * The names of this process's threads: CUDA does not start where it cannot write them. The rule is
+ * about an inode of /proc that is made anew when nobody holds the folder open, so fraghost does.
+ */
+static int allow_thread_names(int rules_fd)
+{
+	struct landlock_path_beneath_attr rule = {
+		.allowed_access = LANDLOCK_ACCESS_FS_WRITE_FILE,
+		.parent_fd = open("/proc/self/task", O_PATH | O_CLOEXEC)};
+	int r = 0;
+
+	if (rule.parent_fd < 0) /* no /proc */
+		return 0;
+	if (syscall(SYS_landlock_add_rule, rules_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0u) < 0)
+		r = -errno;
+	close(rule.parent_fd);
+	return r;
+}
+
 int wrk_landlock_restrict(int rules_fd)
 {
+	int r = allow_thread_names(rules_fd);
+
+	if (r < 0)
+		return r;
 	return syscall(SYS_landlock_restrict_self, rules_fd, 0u) < 0 ? -errno : 0;
 }

@@ -28,11 +28,15 @@ struct wrk_landlock_rights wrk_landlock_rights_of(int abi);
 /*
  * Makes the rules of one host. Paths that do not exist are left out; a path may be a file or a
  * device. To these come the devices that every program may write (/dev/null) or that graphics and
- * network cards need, and, for core files, the folder that the kernel's core_pattern names.
+ * network cards need, /dev/shm where there is a device of NVIDIA, and, for core files, the folder
+ * that the kernel's core_pattern names.
  * Returns a descriptor, 10 at least, which is closed on exec, or negative errno with a sentence.
  */
 int wrk_landlock_create(int abi, const char *const *paths, size_t count, struct frag_err *err);
-/* Restricts this thread, and what it forks and executes, for good. Only a system call. */
+/*
+ * Restricts this thread, and what it forks and executes, for good; this process may also write what
+ * /proc has of its threads. Only system calls.
+ */
 int wrk_landlock_restrict(int rules_fd);
 
 #endif

@@ -8,7 +8,8 @@
  * One process makes a context, copies, compiles and runs a kernel, registers a mapped memfd and
  * exports memory; another one opens its memory. Both are confined, each by rules of its own. It
  * prints a line for each step, and ends with 0 when all went well, 1 when one failed, and 77 when
- * there is no driver. An argument `free` confines nothing, to compare with.
+ * there is no driver. Arguments are paths that may be written; `free` alone confines nothing, to
+ * compare with.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -106,10 +107,9 @@ static void load(void)
 #undef LOAD
 }
 
-/* As a worker does for a host of root or of its own user, with one folder to write. */
-static void confine(void)
+/* As a worker does for a host of its own user. */
+static void confine(const char *const *paths, size_t path_count)
 {
-	static const char *const paths[] = {"."};
 	static const struct wrk_host_limits limits;
 	static struct wrk_host_user user;
 	struct frag_err err = FRAG_ERR_INIT;
@@ -121,7 +121,7 @@ static void confine(void)
 	if (geteuid() != 0)
 		r = wrk_host_user_find(NULL, &user, &err);
 	if (r == 0 && abi > 0)
-		rules.rules_fd = wrk_landlock_create(abi, paths, 1, &err);
+		rules.rules_fd = wrk_landlock_create(abi, paths, path_count, &err);
 	if (r == 0)
 		r = wrk_seccomp_init(&seccomp, &err);
 	if (r == 0 && wrk_seccomp_probe() == 0)
@@ -179,15 +179,12 @@ static void share_memory(void)
 }
 
 /* The second process: opens what the first one has made. */
-static int open_other(int socket, int is_free)
+static int open_other(int socket)
 {
 	struct ipc_handle handle;
 	uint32_t number = 0;
 	uint64_t theirs = 0;
 
-	who = "second";
-	if (!is_free)
-		confine();
 	load();
 	(void)make_context();
 	if (read(socket, &handle, sizeof(handle)) != (ssize_t)sizeof(handle))
@@ -208,14 +205,14 @@ int main(int argc, char **argv)
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) < 0)
 		return 1;
 	other = fork(); /* before CUDA, which does not survive it */
+	who = other == 0 ? "second" : "first";
+	if (!is_free)
+		confine((const char *const *)argv + 1, (size_t)argc - 1);
 	if (other == 0) {
 		close(sockets[0]);
-		return open_other(sockets[1], is_free);
+		return open_other(sockets[1]);
 	}
 	close(sockets[1]);
-	who = "first";
-	if (!is_free)
-		confine();
 	load();
 	memory = make_context();
 	run_kernel(memory);

@@ -93,6 +93,9 @@ static void attack_files(const struct intruder *s)
 	note("unnamed", try_open(s->outside, O_WRONLY | O_TMPFILE));
 	note("device", mknod(inside, S_IFBLK | 0600, 1));
 	note("null", try_open("/dev/null", O_WRONLY));
+	note("score", try_open("/proc/self/oom_score_adj", O_WRONLY));
+	snprintf(inside, sizeof(inside), "/proc/self/task/%d/comm", (int)getpid());
+	note("thread_name", try_open(inside, O_WRONLY));
 }
 
 static void attack_processes(const struct intruder *s)
