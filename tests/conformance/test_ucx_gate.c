@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -359,6 +360,27 @@ Test(ucx_gate, a_host_with_another_key_is_refused, .init = set_environment)
 	pair.lost[1] = 0;
 	expect_working(&pair);
 	pair_close(&pair);
+}
+
+/* As the hosts of a large application do when they are wired. */
+Test(ucx_gate, many_connections_at_once_are_admitted, .init = set_environment)
+{
+	int log = memfd_create("log", MFD_CLOEXEC), err = dup(2);
+	struct pair pair = {0};
+	char text[4096] = "";
+
+	pair_open(&pair, &kind_ucx);
+	cr_assert_eq(dup2(log, 2), 2);
+	for (uint32_t host = 100; host < 300; host++)
+		(void)connect_hosts(pair.remote[0], pair.remote[1], host, 1);
+	pair_settle(&pair);
+	cr_assert_eq(dup2(err, 2), 2);
+	cr_expect_geq(pread(log, text, sizeof(text) - 1, 0), 0);
+	cr_expect_null(strstr(text, "refused"), "%s", text);
+	expect_working(&pair);
+	pair_close(&pair);
+	close(log);
+	close(err);
 }
 
 /* What comes while no descriptor is left is dropped; UCX listens on. */

@@ -30,7 +30,6 @@
  * (1 + 2 + 4).
  */
 #define SILENCE_S 7
-#define CONNECTING_MAX 64u /* an older one is forgotten, and then refused over there */
 /* At most so many in one go, because UCX's thread has other things to do. */
 #define REFUSED_AT_ONCE 64
 #define LOG_EVERY_NS 10000000000
@@ -66,8 +65,8 @@ struct ucx_gate {
 	struct listener listeners[UCX_LISTENERS_MAX];
 	struct peer *peers;
 	uint32_t peer_count, peer_capacity;
-	struct connecting connecting[CONNECTING_MAX];
-	uint32_t connecting_next;
+	struct connecting *connecting; /* no two of one descriptor */
+	uint32_t connecting_count;
 	struct refusals refusals;
 	int spare_fd; /* given up to take a connection that would need the last descriptor */
 };
@@ -311,6 +310,29 @@ static const struct peer *peer_at(const struct ucx_gate *gate, const uint8_t *en
 	return NULL;
 }
 
+/*
+ * A place for the descriptor: the one that it had, or a free one. So there are never more than a
+ * process has descriptors, though not each connection comes about. Under the lock.
+ */
+static struct connecting *connecting_place(struct ucx_gate *gate, int fd)
+{
+	struct connecting *place = NULL, *all;
+
+	for (uint32_t i = 0; i < gate->connecting_count; i++) {
+		if (gate->connecting[i].fd == fd)
+			return &gate->connecting[i];
+		if (gate->connecting[i].cookie == 0)
+			place = &gate->connecting[i];
+	}
+	if (place != NULL)
+		return place;
+	all = fragi_realloc(gate->connecting, (gate->connecting_count + 1) * sizeof(*all));
+	if (all == NULL)
+		return NULL;
+	gate->connecting = all;
+	return &all[gate->connecting_count++];
+}
+
 /* Keeps a socket that is to connect to the data port of a peer. Under the lock. */
 static bool note_connecting(int fd, const uint8_t *end)
 {
@@ -321,7 +343,9 @@ static bool note_connecting(int fd, const uint8_t *end)
 		peer = peer_at(gate, end);
 		if (peer == NULL)
 			continue;
-		entry = &gate->connecting[gate->connecting_next++ % CONNECTING_MAX];
+		entry = connecting_place(gate, fd);
+		if (entry == NULL) /* it is refused over there */
+			return false;
 		*entry = (struct connecting){.fd = fd, .cookie = cookie_of(fd)};
 		memcpy(entry->identity, peer->identity, UCX_IDENTITY_BYTES);
 		return true;
@@ -333,7 +357,7 @@ static bool note_connecting(int fd, const uint8_t *end)
 static struct ucx_gate *take_connecting(int fd, struct connecting *out_entry)
 {
 	for (struct ucx_gate *gate = gates; gate != NULL; gate = gate->next)
-		for (uint32_t i = 0; i < CONNECTING_MAX; i++) {
+		for (uint32_t i = 0; i < gate->connecting_count; i++) {
 			struct connecting *entry = &gate->connecting[i];
 
 			if (entry->cookie == 0 || entry->fd != fd || entry->cookie != cookie_of(fd))
@@ -495,6 +519,7 @@ void ucx_gate_destroy(struct ucx_gate *gate)
 		close(gate->spare_fd);
 	ucx_judge_fini(&gate->judge);
 	fragi_secret_free(gate->key, UCX_GATE_KEY_BYTES);
+	fragi_free(gate->connecting);
 	fragi_free(gate->peers);
 	fragi_free(gate);
 }
