@@ -428,7 +428,7 @@ static int listen_on(struct sockaddr_in *out_address)
 
 Test(ucx_gate, sockets_of_others_are_untouched, .init = set_environment)
 {
-	struct sockaddr_in address, peer;
+	struct sockaddr_in address, peer = {0};
 	socklen_t size = sizeof(peer), int_size = sizeof(int);
 	struct pair pair = {0};
 	int server, client, taken, option = -1;

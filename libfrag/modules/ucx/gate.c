@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "gate.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -54,7 +53,7 @@ struct refusals {
 	uint64_t count; /* not logged yet */
 	int64_t logged_ns;
 	enum ucx_verdict verdict; /* of the last one */
-	char from[INET6_ADDRSTRLEN];
+	char from[UCX_END_TEXT];
 };
 
 struct ucx_gate {
@@ -215,14 +214,12 @@ static void log_refusals(const struct refusals *refusals)
 static void count_refusal(struct ucx_gate *gate, const uint8_t *from, enum ucx_verdict verdict)
 {
 	struct refusals *refusals = &gate->refusals, due = {0};
-	const bool is_ipv4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)from);
 	int64_t now_ns = fragi_now_ns();
 
 	pthread_mutex_lock(&lock);
 	refusals->count++;
 	refusals->verdict = verdict;
-	inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? from + 12 : from, refusals->from,
-		  sizeof(refusals->from));
+	ucx_end_text(from, refusals->from);
 	if (now_ns - refusals->logged_ns >= LOG_EVERY_NS) {
 		due = *refusals;
 		refusals->count = 0;
@@ -247,8 +244,7 @@ static void drop(int fd)
  */
 static void shed(struct ucx_gate *gate, int fd)
 {
-	const uint8_t nobody[UCX_END_BYTES] = {0};
-	uint8_t from[UCX_END_BYTES];
+	uint8_t from[UCX_END_BYTES] = {0};
 	int taken;
 
 	if (gate->spare_fd < 0)
@@ -256,10 +252,9 @@ static void shed(struct ucx_gate *gate, int fd)
 	close(gate->spare_fd);
 	taken = next->accept(fd, NULL, NULL, SOCK_CLOEXEC);
 	if (taken >= 0) {
-		bool is_known = peer_end(taken, from) == 0;
-
+		(void)peer_end(taken, from);
 		drop(taken);
-		count_refusal(gate, is_known ? from : nobody, UCX_REFUSED_DESCRIPTORS);
+		count_refusal(gate, from, UCX_REFUSED_DESCRIPTORS);
 	}
 	gate->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
@@ -267,7 +262,7 @@ static void shed(struct ucx_gate *gate, int fd)
 static int gate_accept(int fd, struct sockaddr *address, socklen_t *size, int flags)
 {
 	struct ucx_gate *gate = gate_of_listener(fd);
-	uint8_t from[UCX_END_BYTES], bytes[UCX_PREFACE_BYTES];
+	uint8_t from[UCX_END_BYTES] = {0}, bytes[UCX_PREFACE_BYTES];
 	enum ucx_verdict verdict;
 	ssize_t n;
 	int taken;

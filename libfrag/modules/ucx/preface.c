@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preface.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <openssl/evp.h>
@@ -26,9 +27,10 @@ int ucx_gate_key(const uint8_t *data_key, uint8_t *out_key)
 	return hmac(data_key, FRAGI_DATA_KEY_BYTES, label, sizeof(label) - 1, out_key);
 }
 
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
 int ucx_end_of(const struct sockaddr *address, uint8_t *out_end)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
 	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
 
@@ -43,6 +45,13 @@ int ucx_end_of(const struct sockaddr *address, uint8_t *out_end)
 		return -EAFNOSUPPORT;
 	}
 	return 0;
+}
+
+void ucx_end_text(const uint8_t *end, char out[UCX_END_TEXT])
+{
+	bool is_ipv4 = memcmp(end, mapped, sizeof(mapped)) == 0;
+
+	(void)inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? end + 12 : end, out, UCX_END_TEXT);
 }
 
 static int prove(const uint8_t *key, const struct ucx_ends *ends, const uint8_t *nonce,

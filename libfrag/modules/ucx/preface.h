@@ -52,6 +52,9 @@ struct ucx_judge {
 int ucx_gate_key(const uint8_t *data_key, uint8_t *out_key);
 /* Returns 0, or -EAFNOSUPPORT for an address that is neither IPv4 nor IPv6. */
 int ucx_end_of(const struct sockaddr *address, uint8_t *out_end);
+/* "10.0.0.9": without the port. */
+#define UCX_END_TEXT 46
+void ucx_end_text(const uint8_t *end, char out[UCX_END_TEXT]);
 /* bytes: UCX_PREFACE_BYTES that begin with the nonce; receives the rest. Returns 0 or -ENOMEM. */
 int ucx_preface_make(const uint8_t *key, const struct ucx_ends *ends, uint8_t *bytes);
 /* bytes: what came first on the connection between these ends, up to UCX_PREFACE_BYTES. */
