@@ -160,15 +160,21 @@ int wrk_landlock_create(int abi, const char *const *paths, size_t count, struct 
  */
 static int allow_thread_names(int rules_fd)
 {
+	/* They are opened to be truncated, a right that versions before 3 do not know. */
+	static const uint64_t access[] = {FILE_RIGHTS, LANDLOCK_ACCESS_FS_WRITE_FILE};
 	struct landlock_path_beneath_attr rule = {
-		.allowed_access = LANDLOCK_ACCESS_FS_WRITE_FILE,
 		.parent_fd = open("/proc/self/task", O_PATH | O_CLOEXEC)};
-	int r = 0;
+	int r = -EINVAL;
 
 	if (rule.parent_fd < 0) /* no /proc */
 		return 0;
-	if (syscall(SYS_landlock_add_rule, rules_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0u) < 0)
-		r = -errno;
+	for (size_t i = 0; r == -EINVAL && i < FRAG_COUNT_OF(access); i++) {
+		rule.allowed_access = access[i];
+		r = syscall(SYS_landlock_add_rule, rules_fd, LANDLOCK_RULE_PATH_BENEATH, &rule,
+			    0u) < 0
+			    ? -errno
+			    : 0;
+	}
 	close(rule.parent_fd);
 	return r;
 }

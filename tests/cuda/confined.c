@@ -116,10 +116,9 @@ static void confine(const char *const *paths, size_t path_count)
 	struct wrk_seccomp seccomp;
 	struct wrk_confine rules = {.user = &user, .limits = &limits, .rules_fd = -1};
 	const char *what = "";
-	int abi = wrk_landlock_abi(), r = wrk_host_user_find("root", &user, &err);
+	int abi = wrk_landlock_abi();
+	int r = wrk_host_user_find(geteuid() == 0 ? "root" : NULL, &user, &err);
 
-	if (geteuid() != 0)
-		r = wrk_host_user_find(NULL, &user, &err);
 	if (r == 0 && abi > 0)
 		rules.rules_fd = wrk_landlock_create(abi, paths, path_count, &err);
 	if (r == 0)

@@ -95,7 +95,7 @@ static void attack_files(const struct intruder *s)
 	note("null", try_open("/dev/null", O_WRONLY));
 	note("score", try_open("/proc/self/oom_score_adj", O_WRONLY));
 	snprintf(inside, sizeof(inside), "/proc/self/task/%d/comm", (int)getpid());
-	note("thread_name", try_open(inside, O_WRONLY));
+	note("thread_name", try_open(inside, O_WRONLY | O_TRUNC));
 }
 
 static void attack_processes(const struct intruder *s)
