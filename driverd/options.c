@@ -91,6 +91,7 @@ static int check(struct drv_options *options, const struct words *words, struct 
 int drv_options_parse(struct drv_options *options, int argc, char **argv, struct frag_err *err)
 {
 	struct words words = {0};
+	struct fragi_texts allowed = {0};
 	bool help = false, version = false;
 	int verbose = 0, quiet = 0, rest, r;
 	const struct fragi_flag table[] = {
@@ -130,6 +131,10 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .value = "FILE",
 		 .help = "keys of those who may connect (fragctl key new); SIGHUP reads it again",
 		 .text = &options->key_file},
+		{.name = "allow-user",
+		 .value = "NAME|UID",
+		 .help = "also takes workers and clients on this machine that run as this user; repeatable",
+		 .texts = &allowed},
 		{.name = "insecure",
 		 .help = "listens on an address that is not loopback, without encryption or keys",
 		 .on = &options->insecure},
@@ -157,8 +162,13 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 
 	*options = (struct drv_options){0};
 	r = fragi_flags_parse(&flags, argc, argv, NULL, &rest, err);
+	if (r == 0)
+		r = fw_users_init(&options->users, flags.program, allowed.items, allowed.count,
+				  err);
+	fragi_texts_fini(&allowed);
 	if (r < 0)
 		return r;
+	options->users.insecure = options->insecure;
 	if (help)
 		fragi_flags_help(&flags, stdout);
 	else if (version)
@@ -176,4 +186,5 @@ void drv_options_fini(struct drv_options *options)
 {
 	fragi_texts_fini(&options->configs);
 	fragi_texts_fini(&options->sets);
+	fw_users_fini(&options->users);
 }

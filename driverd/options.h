@@ -5,6 +5,7 @@
 #include <base/flags.h>
 #include <base/units.h>
 #include <driverd/result.h>
+#include <wire/users.h>
 
 struct drv_options {
 	struct fragi_address address;
@@ -14,6 +15,7 @@ struct drv_options {
 	size_t arg_count;
 	int64_t start_timeout_ns; /* 0: none */
 	int64_t beat_ns, dead_ns; /* 0: the core's defaults; FRAG_BEAT_MS, FRAG_DEAD_MS */
+	struct fw_users users;    /* whose workers and clients may take part without a key */
 	bool insecure;
 	const char *key_file;     /* NULL: none */
 	struct drv_output output; /* of the summary */

@@ -232,7 +232,8 @@ static bool may_complain(struct shell *shell)
 /* One that connects and goes, as health checks do, has done nothing wrong. */
 static void log_stranger(struct shell *shell, const char *peer, int reason, const char *sentence)
 {
-	bool odd = (reason == -EPROTOTYPE || reason == -ETIMEDOUT || reason == -EKEYREJECTED) &&
+	bool odd = (reason == -EPROTOTYPE || reason == -ETIMEDOUT || reason == -EKEYREJECTED ||
+		    reason == -EACCES) &&
 		   may_complain(shell);
 
 	fragi_log(odd ? FRAGI_LOG_WARN : FRAGI_LOG_DEBUG, NULL, "closed the connection of %s: %s",
@@ -276,7 +277,11 @@ static bool is_one_too_many(struct shell *shell, struct fw_connection *stream)
 /* Returns 0, or -ENOMEM: the connection waits, and libuv takes no other, until it is taken. */
 static int take_connection(struct shell *shell)
 {
-	const struct fw_connection_options options = {.tls = shell->tls};
+	const struct fw_connection_options options = {
+		.tls = shell->tls,
+		.users = &shell->options->users,
+		.is_accepted = true,
+	};
 	struct drv_connection *connection = drv_connections_add(&shell->connections);
 	int r = connection == NULL
 			? -ENOMEM

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LOG_TOPIC "worker"
 #include <base/alloc.h>
 #include <base/log.h>
-#include <wire/connection.h>
-#include <workerd/peer_user.h>
+#include <wire/peer_user.h>
 
 #define ADDRESSES_MAX 8
 
@@ -20,7 +20,7 @@ struct wrk_driver {
 	const struct wrk_driver_ops *ops;
 	void *arg;
 	uv_loop_t *loop;
-	struct fw_tls *tls;
+	struct fw_connection_options options;
 	/* the loop's */
 	uv_getaddrinfo_t lookup;
 	uv_connect_t connect;
@@ -33,7 +33,9 @@ struct wrk_driver {
 	bool up;    /* each end knows who the other one is */
 	bool ended; /* nothing is reported any more */
 	bool is_own_user;
-	char why[256];
+	/* USER_REFUSED: why is about the first address where the process is not trusted */
+	enum fragi_failure failure;
+	char why[1024];
 };
 
 static void try_next(struct wrk_driver *driver);
@@ -47,12 +49,21 @@ static void free_if_done(struct wrk_driver *driver)
 	fragi_free(driver);
 }
 
-static void give_up(struct wrk_driver *driver, enum fragi_failure failure)
+static void give_up(struct wrk_driver *driver)
 {
 	if (!driver->ended) {
 		driver->ended = true;
-		driver->ops->failed(driver->arg, driver->id, failure, driver->why);
+		driver->ops->failed(driver->arg, driver->id, driver->failure, driver->why);
 	}
+}
+
+/* A process that is not trusted at one address is what a person must know about first. */
+static void note_why(struct wrk_driver *driver, enum fragi_failure failure, const char *why)
+{
+	if (driver->failure != FRAGI_FAILURE_NONE)
+		return;
+	driver->failure = failure;
+	snprintf(driver->why, sizeof(driver->why), "%s", why);
 }
 
 static void on_message(struct fw_connection *connection, struct fw_message *message, void *arg)
@@ -68,8 +79,9 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 
 static void on_closed(struct fw_connection *connection, int reason, const char *sentence, void *arg)
 {
-	enum fragi_failure failure =
-		reason == -EKEYREJECTED ? FRAGI_FAILURE_KEY_REFUSED : FRAGI_FAILURE_NONE;
+	enum fragi_failure failure = reason == -EKEYREJECTED ? FRAGI_FAILURE_KEY_REFUSED
+				     : reason == -EACCES     ? FRAGI_FAILURE_USER_REFUSED
+							     : FRAGI_FAILURE_NONE;
 	struct wrk_driver *driver = arg;
 
 	(void)connection;
@@ -82,9 +94,9 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 		driver->ops->lost(driver->arg, driver->id, failure, sentence);
 	} else if (!driver->ended) {
 		if (driver->started)
-			snprintf(driver->why, sizeof(driver->why), "%s", sentence);
-		if (failure != FRAGI_FAILURE_NONE)
-			give_up(driver, failure);
+			note_why(driver, failure, sentence);
+		if (failure == FRAGI_FAILURE_KEY_REFUSED)
+			give_up(driver);
 		else
 			try_next(driver);
 	}
@@ -108,13 +120,11 @@ static void local_address(struct fw_connection *connection, char *out, size_t si
 
 static bool is_own_user(struct fw_connection *connection)
 {
-	const uv_tcp_t *tcp = (const uv_tcp_t *)(void *)fw_connection_stream(connection);
-	struct sockaddr_storage own, peer;
-	int own_length = sizeof(own), peer_length = sizeof(peer);
+	uid_t user;
+	int fd;
 
-	return uv_tcp_getsockname(tcp, (struct sockaddr *)&own, &own_length) == 0 &&
-	       uv_tcp_getpeername(tcp, (struct sockaddr *)&peer, &peer_length) == 0 &&
-	       wrk_peer_is_own_user((struct sockaddr *)&own, (struct sockaddr *)&peer);
+	return uv_fileno((uv_handle_t *)fw_connection_stream(connection), &fd) == 0 &&
+	       fw_peer_user(fd, &user) == 0 && user == geteuid();
 }
 
 static void on_ready(struct fw_connection *connection, void *arg)
@@ -147,26 +157,25 @@ static void on_connect(uv_connect_t *request, int status)
 		driver->started = status == 0;
 	}
 	if (status < 0) {
-		snprintf(driver->why, sizeof(driver->why), "%s", frag_strerror(status));
+		note_why(driver, FRAGI_FAILURE_NONE, frag_strerror(status));
 		fw_connection_close(driver->connection); /* on_closed tries the next address */
 	}
 }
 
 static void try_next(struct wrk_driver *driver)
 {
-	const struct fw_connection_options options = {.tls = driver->tls};
 	int r;
 
 	driver->started = false;
 	if (driver->address_next == driver->address_count) {
-		give_up(driver, FRAGI_FAILURE_NONE);
+		give_up(driver);
 		return;
 	}
-	r = fw_connection_create(driver->loop, FW_STREAM_TCP, &connection_ops, driver, &options,
-				 &driver->connection);
+	r = fw_connection_create(driver->loop, FW_STREAM_TCP, &connection_ops, driver,
+				 &driver->options, &driver->connection);
 	if (r < 0) {
-		snprintf(driver->why, sizeof(driver->why), "%s", frag_strerror(r));
-		give_up(driver, FRAGI_FAILURE_NONE);
+		note_why(driver, FRAGI_FAILURE_NONE, frag_strerror(r));
+		give_up(driver);
 		return;
 	}
 	driver->connect.data = driver;
@@ -174,7 +183,7 @@ static void try_next(struct wrk_driver *driver)
 		&driver->connect, (uv_tcp_t *)(void *)fw_connection_stream(driver->connection),
 		(const struct sockaddr *)&driver->addresses[driver->address_next++], on_connect);
 	if (r < 0) {
-		snprintf(driver->why, sizeof(driver->why), "%s", frag_strerror(r));
+		note_why(driver, FRAGI_FAILURE_NONE, frag_strerror(r));
 		fw_connection_close(driver->connection);
 		return;
 	}
@@ -201,8 +210,8 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *fo
 }
 
 int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t id,
-		    struct fw_tls *tls, const struct wrk_driver_ops *ops, void *arg,
-		    struct wrk_driver **out_driver)
+		    const struct fw_connection_options *options, const struct wrk_driver_ops *ops,
+		    void *arg, struct wrk_driver **out_driver)
 {
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	struct wrk_driver *driver = fragi_calloc(1, sizeof(*driver));
@@ -215,7 +224,7 @@ int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64
 	driver->ops = ops;
 	driver->arg = arg;
 	driver->loop = loop;
-	driver->tls = tls;
+	driver->options = *options;
 	*out_driver = driver;
 	if (uv_ip4_addr(address->host, address->port,
 			(struct sockaddr_in *)(void *)&driver->addresses[0]) == 0 ||
@@ -252,7 +261,7 @@ void wrk_driver_check_key(struct wrk_driver *driver)
 		driver->connection != NULL ? fw_connection_identity(driver->connection) : NULL;
 	struct frag_err err = FRAG_ERR_INIT;
 
-	if (identity == NULL || fw_tls_accepts(driver->tls, identity))
+	if (identity == NULL || fw_tls_accepts(driver->options.tls, identity))
 		return;
 	frag_err_set(&err, -EKEYREVOKED, "the key %s is no longer in this worker's key file",
 		     identity->name);

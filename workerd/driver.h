@@ -5,8 +5,7 @@
 #include <uv.h>
 
 #include <base/units.h>
-#include <wire/message.h>
-#include <wire/tls.h>
+#include <wire/connection.h>
 
 /*
  * The connection to the driver: looks the name up, tries its addresses one after the other, then
@@ -17,7 +16,10 @@ struct wrk_driver;
 
 struct wrk_driver_ops {
 	void (*connected)(void *arg, uint64_t id, const char *local_address);
-	/* failure: KEY_REFUSED when the driver has no key in common with this worker; else NONE */
+	/*
+	 * failure: KEY_REFUSED when the driver has no key in common with this worker, USER_REFUSED
+	 * when it is a process of a user that is not trusted; else NONE
+	 */
 	void (*failed)(void *arg, uint64_t id, enum fragi_failure failure, const char *why);
 	/* Takes message (fw_message_free). */
 	void (*message)(void *arg, uint64_t id, struct fw_message *message);
@@ -25,15 +27,15 @@ struct wrk_driver_ops {
 	void (*freed)(void *arg, struct wrk_driver *driver);
 };
 
-/* tls: as in fw_connection_options, or NULL. Returns 0, -ENOMEM, or what libuv says. */
+/* options: of its connection. Returns 0, -ENOMEM, or what libuv says. */
 int wrk_driver_open(uv_loop_t *loop, const struct fragi_address *address, uint64_t id,
-		    struct fw_tls *tls, const struct wrk_driver_ops *ops, void *arg,
-		    struct wrk_driver **out_driver);
+		    const struct fw_connection_options *options, const struct wrk_driver_ops *ops,
+		    void *arg, struct wrk_driver **out_driver);
 int wrk_driver_fd(const struct wrk_driver *driver); /* its socket, once it is connected */
 uint64_t wrk_driver_id(const struct wrk_driver *driver);
 /* Ends it as lost, if the key that it has used is no longer in the key file. */
 void wrk_driver_check_key(struct wrk_driver *driver);
-/* Whether it is a process of this user on this machine (workerd/peer_user.h). */
+/* Whether it is a process of this user on this machine (wire/peer_user.h). */
 bool wrk_driver_is_own_user(const struct wrk_driver *driver);
 void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message);
 /* Ends it after what was sent has left, 1 s at most. */

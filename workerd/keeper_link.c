@@ -85,7 +85,8 @@ static void on_connect(uv_connect_t *request, int status)
 
 static void try_driver(struct link *link)
 {
-	const struct fw_connection_options options = {.tls = link->wanted->tls};
+	const struct fw_connection_options options = {.tls = link->wanted->tls,
+						      .users = link->wanted->users};
 
 	if (fw_connection_create(&link->loop, FW_STREAM_TCP, &connection_ops, link, &options,
 				 &link->connection) < 0)

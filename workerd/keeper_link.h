@@ -15,8 +15,9 @@
 struct wrk_keeper_link {
 	const struct sockaddr *driver;
 	uint64_t session;
-	const uint8_t *secret; /* FW_SECRET_BYTES */
-	struct fw_tls *tls;    /* NULL: in clear, as its workerd's connection was */
+	const uint8_t *secret;        /* FW_SECRET_BYTES */
+	struct fw_tls *tls;           /* NULL: in clear, as its workerd's connection was */
+	const struct fw_users *users; /* as in fw_connection_options */
 	void (*counts)(void *arg, struct fw_connection *connection);
 	void *arg;
 	int64_t until_ns; /* when it gives up */

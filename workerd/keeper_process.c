@@ -42,6 +42,7 @@ struct kept {
 	uint8_t secret[FW_SECRET_BYTES];
 	int fd; /* -1: there is no connection */
 	const char *key_file;
+	const struct fw_users *users;
 	struct kept_host hosts[WRK_HOSTS_MAX];
 };
 
@@ -181,6 +182,7 @@ static void report_hosts(struct kept *kept)
 		.driver = (struct sockaddr *)&driver,
 		.session = kept->session,
 		.secret = kept->secret,
+		.users = kept->users,
 		.counts = send_counts,
 		.arg = kept,
 	};
@@ -207,7 +209,7 @@ static void close_connection(int fd)
 	close(fd);
 }
 
-static void keep(const char *key_file)
+static void keep(const char *key_file, const struct fw_users *users)
 {
 	struct kept *kept = fragi_calloc(1, sizeof(*kept));
 	int fds[WRK_NOTE_FDS_MAX];
@@ -217,6 +219,7 @@ static void keep(const char *key_file)
 		return;
 	kept->fd = -1;
 	kept->key_file = key_file;
+	kept->users = users;
 	while (next_note(&note, fds))
 		take_note(kept, &note, fds);
 	if (kept->fd < 0)
@@ -229,7 +232,7 @@ static void keep(const char *key_file)
  * The child's part. It has nothing of workerd but the socket, and a session of its own: what ends
  * or stops a group of processes is for workerd to act on.
  */
-static void become_keeper(int socket, const char *key_file)
+static void become_keeper(int socket, const char *key_file, const struct fw_users *users)
 {
 	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -245,7 +248,7 @@ static void become_keeper(int socket, const char *key_file)
 	if (other < 0 || dup2(other, FD_SOCKET) < 0 || chdir("/") < 0)
 		_exit(1);
 	wrk_spawn_close_from(FD_FIRST_OTHER);
-	keep(key_file);
+	keep(key_file, users);
 	_exit(0);
 }
 
@@ -261,7 +264,8 @@ static int absolute_path(const char *path, char *out, size_t size)
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
-int wrk_keeper_start(struct wrk_keeper *keeper, const char *key_file, struct frag_err *err)
+int wrk_keeper_start(struct wrk_keeper *keeper, const char *key_file, const struct fw_users *users,
+		     struct frag_err *err)
 {
 	char path[PATH_MAX];
 	int sockets[2], r;
@@ -284,7 +288,7 @@ int wrk_keeper_start(struct wrk_keeper *keeper, const char *key_file, struct fra
 	}
 	if (pid == 0) {
 		close(sockets[0]);
-		become_keeper(sockets[1], key_file != NULL ? path : NULL);
+		become_keeper(sockets[1], key_file != NULL ? path : NULL, users);
 	}
 	close(sockets[1]);
 	*keeper = (struct wrk_keeper){pid, sockets[0]};

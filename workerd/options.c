@@ -98,6 +98,7 @@ static int parse_addresses(struct wrk_options *options, const char *address,
 int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, struct frag_err *err)
 {
 	const char *address = NULL, *fragments = NULL, *worker_address = NULL;
+	struct fragi_texts allowed = {0};
 	bool insecure = false, help = false, version = false;
 	int verbose = 0, quiet = 0, r;
 	const struct fragi_flag table[] = {
@@ -144,6 +145,10 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .value = "FILE",
 		 .help = "its first key for a worker is used (fragctl key new); SIGHUP reads it again",
 		 .text = &out_options->key_file},
+		{.name = "allow-user",
+		 .value = "NAME|UID",
+		 .help = "also obeys a driver on this machine that runs as this user; repeatable",
+		 .texts = &allowed},
 		{.name = "insecure",
 		 .help = "allows a driver that is not on this machine",
 		 .on = &insecure},
@@ -169,8 +174,13 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 
 	memset(out_options, 0, sizeof(*out_options));
 	r = fragi_flags_parse(&flags, argc, argv, NULL, NULL, err);
+	if (r == 0)
+		r = fw_users_init(&out_options->users, flags.program, allowed.items, allowed.count,
+				  err);
+	fragi_texts_fini(&allowed);
 	if (r < 0)
 		return r;
+	out_options->users.insecure = insecure;
 	if (help)
 		fragi_flags_help(&flags, stdout);
 	if (version)
@@ -193,6 +203,7 @@ void wrk_options_fini(struct wrk_options *options)
 {
 	fragi_texts_fini(&options->allow_write);
 	fragi_texts_fini(&options->host_limits);
+	fw_users_fini(&options->users);
 	fragi_free(options->fragments);
 	fragi_free(options->fragment_texts);
 	memset(options, 0, sizeof(*options));

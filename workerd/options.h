@@ -4,6 +4,7 @@
 
 #include <base/flags.h>
 #include <base/units.h>
+#include <wire/users.h>
 #include <workerd/rights.h>
 
 /* workerd's command line and environment. */
@@ -21,6 +22,7 @@ struct wrk_options {
 	struct fragi_texts allow_write, host_limits;
 	struct wrk_rights_config rights; /* the same, and what belongs to it */
 	const char *key_file;            /* NULL: none */
+	struct fw_users users;           /* whose driver it obeys without a key */
 	bool once;
 	int verbosity;
 };

@@ -140,7 +140,11 @@ static const struct wrk_driver_ops driver_ops = {
 static void shell_connect(void *arg, uint64_t id)
 {
 	struct wrk_shell *shell = arg;
-	int r = wrk_driver_open(&shell->loop, &shell->options->driver, id, shell->tls, &driver_ops,
+	const struct fw_connection_options options = {
+		.tls = shell->tls,
+		.users = &shell->options->users,
+	};
+	int r = wrk_driver_open(&shell->loop, &shell->options->driver, id, &options, &driver_ops,
 				shell, &shell->driver);
 
 	if (r < 0) {
@@ -477,7 +481,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	shell.options = options;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
-	if (wrk_keeper_start(&shell.keeper, options->key_file, &err) < 0)
+	if (wrk_keeper_start(&shell.keeper, options->key_file, &options->users, &err) < 0)
 		log_warn(NULL, "%s", err.text);
 	failure = shell_prepare(&shell);
 	if (failure != FRAGI_FAILURE_NONE) {

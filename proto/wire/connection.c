@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
 #include <base/stamp.h>
 #include <wire/connection.h>
+#include <wire/peer_words.h>
 
 /*
  * All goes well: start reads, every read is fed to the reader and every whole frame is handed on; a
@@ -22,6 +21,7 @@
  * Bytes enter by take_bytes() and leave by put_bytes(), and nowhere else. With TLS a session stands
  * between the stream and the frames: take_sealed() in front of take_bytes(), and put_sealed() in
  * front of put_bytes(). No frame is read or sent before the handshake has proven who the peer is.
+ * Without TLS nothing at all is read before the kernel has said whose process it is.
  */
 #define ADMIT_NS_DEFAULT ((int64_t)2000000000)
 #define FRAME_NS_DEFAULT ((int64_t)10000000000)
@@ -29,14 +29,14 @@
 #define LATE_NS ((int64_t)500000000)
 #define QUEUE_BYTES_DEFAULT ((size_t)64 << 20)
 #define READ_BYTES 16384
-#define QUOTE_BYTES 40 /* of what a peer sent that is no frag program */
+#define ASK_NS ((int64_t)1000000) /* until the user is asked for again; doubled each time */
 
 struct fw_connection {
 	/* constant once created */
 	const struct fw_connection_ops *ops;
 	void *arg;
 	struct fw_connection_options options;
-	char peer[INET6_ADDRSTRLEN + 16];
+	char peer[FW_PEER_NAME_MAX];
 	/* the loop's */
 	union {
 		uv_handle_t handle;
@@ -49,12 +49,15 @@ struct fw_connection {
 	struct fw_reader reader;
 	void *session;                           /* of TLS; NULL: the stream is in clear */
 	int64_t admit_until_ns, finish_until_ns; /* 0: not running */
+	int64_t ask_at_ns, ask_after_ns;         /* for the peer's user, again; 0: known */
 	int64_t timer_due_ns;
 	int handles; /* that libuv still has */
 	bool closing, finishing;
 	bool excused;    /* a deadline passed while this process did not run */
 	bool understood; /* a whole message has come */
 	bool ready;      /* the peer has proven who it is, as far as it must */
+	bool has_user;
+	uid_t user; /* of the peer, with has_user */
 	int reason;
 	char sentence[1024];
 	uint8_t buffer[READ_BYTES];
@@ -103,6 +106,7 @@ static void fail(struct fw_connection *c, int reason, const char *sentence)
 
 static void on_timer(uv_timer_t *timer);
 static int put_bytes(struct fw_connection *c, uint8_t *bytes, size_t size);
+static void prove_user(struct fw_connection *c);
 
 /* Sets the timer to the nearest deadline, if there is one. */
 static void watch(struct fw_connection *c)
@@ -119,6 +123,8 @@ static void watch(struct fw_connection *c)
 		due = c->admit_until_ns;
 	else
 		due = frame;
+	if (c->ask_at_ns != 0 && !c->finishing && (due == 0 || c->ask_at_ns < due))
+		due = c->ask_at_ns;
 	if (due == c->timer_due_ns)
 		return;
 	c->timer_due_ns = due;
@@ -153,6 +159,10 @@ static void on_timer(uv_timer_t *timer)
 	}
 	if (c->finishing)
 		fail(c, -ECANCELED, "closed");
+	else if (c->ask_at_ns != 0 && now >= c->admit_until_ns)
+		fail(c, -ETIMEDOUT, "its program does not accept the connection");
+	else if (c->ask_at_ns != 0)
+		prove_user(c);
 	else if (c->admit_until_ns != 0 && now >= c->admit_until_ns)
 		fail(c, -ETIMEDOUT, "the peer did not say who it is in time");
 	else
@@ -167,26 +177,6 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 	*out = uv_buf_init((char *)c->buffer, sizeof(c->buffer));
 }
 
-/* The first line of a text in quotes; of anything else the first bytes. */
-static void quote(const uint8_t *bytes, size_t size, char *out, size_t out_size)
-{
-	size_t length = 0, used = 0;
-
-	while (length < size && length < QUOTE_BYTES && bytes[length] >= ' ' &&
-	       bytes[length] <= '~')
-		length++;
-	if (length == size || length == QUOTE_BYTES ||
-	    (length > 0 && (bytes[length] == '\r' || bytes[length] == '\n'))) {
-		snprintf(out, out_size, "\"%.*s\"", (int)length, (const char *)bytes);
-		return;
-	}
-	snprintf(out, out_size, "the bytes");
-	for (size_t i = 0; i < size && i < 8; i++) {
-		used = strlen(out);
-		snprintf(out + used, out_size - used, " %02x", bytes[i]);
-	}
-}
-
 /*
  * The connection ends for this reason, once what is queued has left: it says why in the peer's
  * language.
@@ -198,12 +188,6 @@ static void refuse(struct fw_connection *c, int reason, const char *sentence)
 	c->reason = reason;
 	snprintf(c->sentence, sizeof(c->sentence), "%s", sentence);
 	fw_connection_finish(c);
-}
-
-/* A record of TLS 1.x with a handshake or an alert; no frame before HELLO is that long. */
-static bool begins_tls(const uint8_t *bytes, size_t size)
-{
-	return size >= 4 && (bytes[0] == 22 || bytes[0] == 21) && bytes[1] == 3 && bytes[2] <= 4;
 }
 
 /* The peer has a key and this side has none: it hears so in an alert (protocol_version, fatal). */
@@ -226,18 +210,18 @@ static void refuse_tls(struct fw_connection *c)
  */
 static void fail_by_bytes(struct fw_connection *c, int reason, const char *sentence)
 {
-	char quoted[QUOTE_BYTES + 8], own[sizeof(quoted) + 64];
+	char quoted[FW_QUOTE_MAX], own[sizeof(quoted) + 64];
 
 	if (c->understood || c->stream.handle.type != UV_TCP ||
 	    (reason != -EMSGSIZE && reason != -EBADMSG)) {
 		fail(c, reason, sentence);
 		return;
 	}
-	if (begins_tls(c->reader.bytes, c->reader.size)) {
+	if (fw_bytes_begin_tls(c->reader.bytes, c->reader.size)) {
 		refuse_tls(c);
 		return;
 	}
-	quote(c->reader.bytes, c->reader.size, quoted, sizeof(quoted));
+	fw_bytes_quote(c->reader.bytes, c->reader.size, quoted);
 	snprintf(own, sizeof(own), "it sent %s, so it is not a frag program", quoted);
 	fail(c, -EPROTOTYPE, own);
 }
@@ -461,26 +445,52 @@ uv_stream_t *fw_connection_stream(struct fw_connection *c)
 	return &c->stream.stream;
 }
 
-static void name_peer(struct fw_connection *c)
+/* Its process may not take part: a peer that waits for an answer hears why. */
+static void refuse_user(struct fw_connection *c, const char *sentence)
 {
-	struct sockaddr_storage address;
-	char host[INET6_ADDRSTRLEN];
-	int length = sizeof(address);
+	struct fw_message message = {
+		.kind = FW_REFUSED,
+		.seq = 1,
+		.refused.failure = {.code = FRAGI_FAILURE_USER_REFUSED, .sentence = sentence}};
+	uint8_t *frame;
+	size_t size;
 
-	if (c->stream.handle.type != UV_TCP ||
-	    uv_tcp_getpeername(&c->stream.tcp, (struct sockaddr *)&address, &length) < 0)
+	if (!c->options.is_accepted || fw_encode(&message, &frame, &size) < 0)
+		fail(c, -EACCES, sentence);
+	else if (put_bytes(c, frame, size) == 0)
+		refuse(c, -EACCES, sentence);
+	else
+		fail(c, -EACCES, sentence);
+}
+
+/* Asks for the user until the peer has accepted the connection. */
+static void prove_user(struct fw_connection *c)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int fd, r = uv_fileno(&c->stream.handle, &fd);
+
+	if (r == 0)
+		r = fw_users_judge(c->options.users, fd, c->options.is_accepted, &c->user, &err);
+	if (r == -EAGAIN) {
+		c->ask_after_ns = c->ask_after_ns == 0 ? ASK_NS : 2 * c->ask_after_ns;
+		c->ask_at_ns = fragi_now_ns() + c->ask_after_ns;
+		watch(c);
 		return;
-	if (address.ss_family == AF_INET) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)&address;
-
-		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		snprintf(c->peer, sizeof(c->peer), "%s:%u", host, ntohs(in->sin_port));
-	} else if (address.ss_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address;
-
-		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		snprintf(c->peer, sizeof(c->peer), "[%s]:%u", host, ntohs(in6->sin6_port));
 	}
+	c->ask_at_ns = 0;
+	c->has_user = r > 0;
+	if (r >= 0 || r == -EACCES) {
+		int started = uv_read_start(&c->stream.stream, on_alloc, on_read);
+
+		r = started < 0 ? started : r;
+	}
+	watch(c);
+	if (r >= 0)
+		become_ready(c);
+	else if (r == -EACCES)
+		refuse_user(c, err.text);
+	else
+		fail(c, r, err.text[0] != '\0' ? err.text : frag_strerror(r));
 }
 
 int fw_connection_start(struct fw_connection *c)
@@ -493,13 +503,18 @@ int fw_connection_start(struct fw_connection *c)
 	r = tls != NULL ? tls->ops->begin(tls, &c->session) : 0;
 	if (r < 0)
 		return r;
-	name_peer(c);
-	if (c->stream.handle.type == UV_TCP)
+	if (c->stream.handle.type == UV_TCP) {
+		fw_peer_name(&c->stream.tcp, c->peer);
 		uv_tcp_nodelay(&c->stream.tcp, 1);
+	}
+	c->admit_until_ns = fragi_now_ns() + c->options.admit_ns;
+	if (tls == NULL && c->options.users != NULL) {
+		prove_user(c);
+		return 0;
+	}
 	r = uv_read_start(&c->stream.stream, on_alloc, on_read);
 	if (r < 0)
 		return r;
-	c->admit_until_ns = fragi_now_ns() + c->options.admit_ns;
 	watch(c);
 	if (c->session != NULL)
 		advance_tls(c);
@@ -554,6 +569,13 @@ void fw_connection_close(struct fw_connection *c)
 const char *fw_connection_peer(const struct fw_connection *c)
 {
 	return c->peer;
+}
+
+bool fw_connection_user(const struct fw_connection *c, uid_t *out_user)
+{
+	if (c->has_user)
+		*out_user = c->user;
+	return c->has_user;
 }
 
 const struct fw_identity *fw_connection_identity(const struct fw_connection *c)

@@ -6,6 +6,7 @@
 
 #include <wire/frame.h>
 #include <wire/tls.h>
+#include <wire/users.h>
 
 /*
  * A control connection on a libuv loop: TCP or a pipe, cut into frames, decoded; with a bounded
@@ -13,8 +14,13 @@
  * loop's. Nothing blocks.
  *
  * create, then uv_accept into, or uv_tcp_connect / uv_pipe_connect of, fw_connection_stream(), then
- * start. It ends once, by closed(), whoever ended it; its memory is gone when closed() returns. A
- * connection that was never started ends by fw_connection_close as well.
+ * start. No frame is read or sent before the peer has proven who it is; then ready() is called. It
+ * ends once, by closed(), whoever ended it; its memory is gone when closed() returns. A connection
+ * that was never started ends by fw_connection_close as well.
+ *
+ * A key or certificate is one proof (tls, fw_connection_identity). Without, it is the user whose
+ * process of this machine the peer is (users, fw_connection_user); a peer on another machine then
+ * proves nothing, and is taken with --insecure only.
  */
 struct fw_connection;
 
@@ -29,9 +35,9 @@ struct fw_connection_ops {
 	/*
 	 * After the last callback. reason: 0 the peer closed; -ECANCELED this side did; -ETIMEDOUT
 	 * a deadline; -EBADMSG, -EMSGSIZE what it sent; -EPROTOTYPE the same before its first
-	 * message, so over TCP it is no frag program; -EKEYREJECTED no key in common; -ENOBUFS it
-	 * does not read; or what the system said. sentence: the same in words, without the peer's
-	 * name.
+	 * message, so over TCP it is no frag program; -EKEYREJECTED no key in common;
+	 * -EACCES it is a process of a user that is not trusted; -ENOBUFS it does not read; or what
+	 * the system said. sentence: the same in words, without the peer's name.
 	 */
 	void (*closed)(struct fw_connection *connection, int reason, const char *sentence,
 		       void *arg);
@@ -48,6 +54,9 @@ struct fw_connection_options {
 	int64_t frame_ns;   /* from a frame's first byte to its last; default 10 s */
 	size_t queue_bytes; /* to send; default 64 MiB */
 	struct fw_tls *tls; /* borrowed; NULL: the stream is in clear */
+	/* Without tls: whose processes may have the other end; borrowed. NULL: anybody's. */
+	const struct fw_users *users;
+	bool is_accepted; /* by this side: it sends REFUSED to a user that is not trusted */
 };
 
 /* ops is borrowed and must outlive the connection. Returns 0, -ENOMEM, or what libuv says. */
@@ -79,6 +88,11 @@ void fw_connection_close(struct fw_connection *connection);
 void fw_connection_fail(struct fw_connection *connection, int reason, const char *sentence);
 /* What the peer has proven by its key or certificate; NULL: not yet, or there is no TLS. */
 const struct fw_identity *fw_connection_identity(const struct fw_connection *connection);
+/*
+ * Returns whether the peer is known to be a process of a user of this machine, and whose. From
+ * ready() on.
+ */
+bool fw_connection_user(const struct fw_connection *connection, uid_t *out_user);
 /* "10.0.0.7:41234"; "?" before start and for a pipe. */
 const char *fw_connection_peer(const struct fw_connection *connection);
 size_t fw_connection_queued(const struct fw_connection *connection); /* bytes still to send */

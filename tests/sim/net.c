@@ -102,7 +102,10 @@ void sim_connect(struct sim *sim, uint32_t worker, uint64_t number)
 	sim_put(sim, sim->now_ns + latency(sim, connection), SIM_EV_SYN, index, 0, 0);
 }
 
-/* The worker learns how its attempt went; the answer takes its time. */
+/*
+ * The worker learns how its attempt went; the answer takes its time. While the driver is away,
+ * another user's process may have its port; a worker with --once would end by that.
+ */
 static void answer(struct sim *sim, const struct sim_connection *connection, bool connected)
 {
 	struct wrk_event event = {.kind = connected ? WRK_EVENT_CONNECTED
@@ -110,6 +113,10 @@ static void answer(struct sim *sim, const struct sim_connection *connection, boo
 				  .connection = connection->number,
 				  .text = connected ? "127.0.0.1" : "connection refused"};
 
+	if (!connected && !sim->once && sim_chance(sim, 8)) {
+		event.failure = FRAGI_FAILURE_USER_REFUSED;
+		event.text = "a process of another user listens there";
+	}
 	if (connection->of == 0)
 		sim_worker_raise(sim, connection->worker, &event);
 	else if (connected)

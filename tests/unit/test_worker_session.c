@@ -82,6 +82,54 @@ Test(worker_session, waits_with_growing_jittered_pauses_and_says_so_once)
 	cr_expect_str_eq(logged(FRAGI_LOG_INFO), "back at the driver at 127.0.0.1:57777 as a#2");
 }
 
+static void strangers_port(void)
+{
+	step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
+				.connection = seen_connection,
+				.failure = FRAGI_FAILURE_USER_REFUSED,
+				.text = "a process of user bob listens there"});
+}
+
+Test(worker_session, another_users_process_on_the_port_is_waited_out_and_warned_of_once)
+{
+	int lines = 0;
+
+	make(false);
+	step((struct wrk_event){.kind = WRK_EVENT_START});
+	step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
+				.connection = seen_connection,
+				.text = "connection refused"});
+	for (int i = 0; i < 3; i++) {
+		cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+		strangers_port();
+		cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
+		lines += logged(FRAGI_LOG_WARN) != NULL;
+		if (i == 0)
+			cr_expect_str_eq(
+				logged(FRAGI_LOG_WARN),
+				"waiting for the driver at 127.0.0.1:57777: a process of user bob listens there");
+	}
+	cr_expect_eq(lines, 1);
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	attach();
+	step((struct wrk_event){
+		.kind = WRK_EVENT_DRIVER_LOST, .connection = seen_connection, .text = "it left"});
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	strangers_port();
+	cr_expect_not_null(logged(FRAGI_LOG_WARN), "the right driver was there meanwhile");
+}
+
+Test(worker_session, with_once_another_users_process_on_the_port_ends_it)
+{
+	make(true);
+	step((struct wrk_event){.kind = WRK_EVENT_START});
+	strangers_port();
+	cr_expect(strstr(logged(FRAGI_LOG_ERROR), "user bob"));
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 5);
+	cr_expect_eq(wrk_core_deadline_ns(core), INT64_MAX);
+}
+
 Test(worker_session, a_refusal_ends_it_with_the_sentence)
 {
 	static const struct fw_message refused = {

@@ -66,7 +66,7 @@ struct wrk_config {
 enum wrk_event_kind {
 	WRK_EVENT_START,
 	WRK_EVENT_CONNECTED,      /* connection, text: the local address */
-	WRK_EVENT_CONNECT_FAILED, /* connection, text: why */
+	WRK_EVENT_CONNECT_FAILED, /* connection, failure, text: why */
 	WRK_EVENT_DRIVER_MESSAGE, /* connection, message */
 	WRK_EVENT_DRIVER_LOST,    /* connection, text: why; the connection is closed already */
 	WRK_EVENT_HOST_SPAWNED,   /* host, pid */
@@ -99,7 +99,10 @@ struct wrk_event {
 	int pid;
 	bool cut; /* this side gave the socket up */
 	const char *text;
-	/* CONNECT_FAILED, DRIVER_LOST: KEY_REFUSED when no key is accepted; else NONE */
+	/*
+	 * CONNECT_FAILED, DRIVER_LOST: KEY_REFUSED when no key is accepted, USER_REFUSED when a
+	 * process listens there whose commands this worker must not take; else NONE
+	 */
 	enum fragi_failure failure;
 	const struct fw_message *message; /* borrowed, may be relayed by the actions of this step */
 	const struct fw_host_stats *stats;

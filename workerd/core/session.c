@@ -94,26 +94,29 @@ static uint64_t next_random(struct wrk_core *core)
 /*
  * The connection is gone: waits, longer each time, with jitter so that many workers do not come at
  * once. That an idle worker's driver has ended is no news; that it is not back at the first try is.
- * What does not answer HELLO is news once more: it may be another program.
+ * What does not answer HELLO is news once more: it may be another program. So is a process of a
+ * user that this worker does not trust.
  */
-static void session_back_off(struct wrk_core *core, const char *why, int64_t now_ns,
+static void session_back_off(struct wrk_core *core, bool refused, const char *why, int64_t now_ns,
 			     struct wrk_actions *actions)
 {
 	int64_t delay = core->backoff_ns / 2 +
 			(int64_t)(next_random(core) % (uint64_t)(core->backoff_ns / 2));
 	bool is_news = core->session != WRK_SESSION_ATTACHED || core->host_count > 0;
 	bool is_odd = core->session == WRK_SESSION_HELLO_SENT && !core->unanswered_logged;
+	bool is_threat = refused && !core->refusal_logged;
 
 	session_move(core, WRK_SESSION_BACKOFF, actions);
 	core->wait_until_ns = now_ns + delay;
 	core->backoff_ns *= 2;
 	if (core->backoff_ns > WRK_BACKOFF_MAX_NS)
 		core->backoff_ns = WRK_BACKOFF_MAX_NS;
-	if ((!core->waiting_logged && is_news) || is_odd) {
-		wrk_log(actions, FRAGI_LOG_INFO, "waiting for the driver at %s: %s",
-			core->config.driver, why);
+	if ((!core->waiting_logged && is_news) || is_odd || is_threat) {
+		wrk_log(actions, refused ? FRAGI_LOG_WARN : FRAGI_LOG_INFO,
+			"waiting for the driver at %s: %s", core->config.driver, why);
 		core->waiting_logged = true;
 		core->unanswered_logged |= is_odd;
+		core->refusal_logged |= is_threat;
 	}
 }
 
@@ -160,7 +163,7 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 			why);
 		wrk_host_kill_all(core, FRAGI_FAILURE_DRIVER_LOST, "its driver was lost", actions);
 	}
-	session_back_off(core, why, now_ns, actions);
+	session_back_off(core, false, why, now_ns, actions);
 	if (attached && core->config.once && core->served && core->host_count == 0)
 		wrk_session_end(core, core->result, actions);
 	else if (attached && core->config.once && core->served && !core->decided)
@@ -238,7 +241,7 @@ static void session_welcome(struct wrk_core *core, const struct fw_message *mess
 	wrk_log(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
 		core->waiting_logged && was_attached ? "back at" : "attached to",
 		core->config.driver, welcome->name);
-	core->waiting_logged = core->unanswered_logged = false;
+	core->waiting_logged = core->unanswered_logged = core->refusal_logged = false;
 }
 
 static void session_refused(struct wrk_core *core, const struct fw_refused *refused,
@@ -317,11 +320,19 @@ static const char *explain_loss(const struct wrk_core *core, const char *why,
  * There is no driver any more, or none yet. A worker that no driver has ever accepted ends when its
  * key is refused, so that a person sees it. Later it tries again: until the driver has accepted
  * the key, anybody may speak for it, and keys are exchanged while workers run.
+ *
+ * A process that may not command this worker can take the driver's port at any time, so a worker
+ * that serves waits for the right driver.
  */
 static void session_without_driver(struct wrk_core *core, const struct wrk_event *event,
 				   int64_t now_ns, struct wrk_actions *actions)
 {
-	if (event->failure == FRAGI_FAILURE_NONE || core->session_id != 0) {
+	if (event->failure == FRAGI_FAILURE_USER_REFUSED && !core->config.once) {
+		session_back_off(core, true, event->text, now_ns, actions);
+		return;
+	}
+	if (event->failure == FRAGI_FAILURE_NONE ||
+	    (event->failure == FRAGI_FAILURE_KEY_REFUSED && core->session_id != 0)) {
 		session_drop(core, true,
 			     event->failure != FRAGI_FAILURE_NONE
 				     ? event->text

@@ -55,6 +55,7 @@ struct wrk_core {
 	int64_t deadline_ns;    /* as the shell knows it */
 	bool waiting_logged;    /* the line about waiting is out */
 	bool unanswered_logged; /* ... for who did not answer HELLO */
+	bool refusal_logged;    /* ... for who may not command this worker */
 	uint64_t random;
 	char address[64];                 /* the data plane's, for HELLO */
 	char waits_for[FW_WAITS_FOR_MAX]; /* why no host can reach others; empty: they can */

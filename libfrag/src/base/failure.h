@@ -18,7 +18,7 @@
 	X(MISSING, 3,                                                                              \
 	  "something it needs is missing: port in use, library or file not found, driver lost")    \
 	X(TIMEOUT, 4, "start timeout")                                                             \
-	X(REFUSED, 5, "refused by the peer (key, version)")
+	X(REFUSED, 5, "refused by the peer (key, version, user)")
 
 /* What has failed, from the smallest to the whole. X(NAME, name, meaning) */
 #define FRAGI_SCOPE_LIST(X)                                                                        \
@@ -156,7 +156,10 @@
 	  "Give both the same key (fragctl key new), or certificates of one authority.")            \
 	X(SESSION_REFUSED, session_refused, DRIVER, REFUSED,                                        \
 	  "A peer spoke for a session that has ended, or did not know its secret.",                 \
-	  "Nothing was changed by it. Look who connects from the address in the driver's log.")
+	  "Nothing was changed by it. Look who connects from the address in the driver's log.")     \
+	X(USER_REFUSED, user_refused, DRIVER, REFUSED,                                              \
+	  "A driver and a worker on one machine run as users that do not trust each other.",        \
+	  "Run both as the same user, or name the other one with --allow-user.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

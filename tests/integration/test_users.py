@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Users of one machine: without a key, daemons trust processes of their own user, of root, and of
+the users that they are told. Here the other user is nobody."""
+import contextlib
+import os
+import re
+import socket
+import unittest
+
+import cluster
+import control
+
+NOBODY = 65534
+
+
+def as_user(number):
+    return ("env", "-u", "FRAG_HOST_USER", "setpriv", "--reuid", str(number), "--regid", str(number), "--clear-groups")
+
+
+AS_NOBODY = as_user(NOBODY)
+APP = """
+frag: 1
+application: numbers
+extensions: [libtruth.so]
+arguments: {count: {default: 20}, file: {default: "%(folder)s/received"}}
+fragments:
+  fragment1:
+    operators:
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent"}, conditions: [{type: count, count: "${count}"}]}
+  fragment2:
+    operators:
+      rx: {type: truth_rx, parameters: {file: "${file}"}}
+flows:
+  - fragment1.tx.out -> fragment2.rx.in
+"""
+
+
+@contextlib.contextmanager
+def as_nobody():
+    """Sockets that are made or accepted meanwhile belong to that user."""
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+class TwoUsers(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("only root can run processes of another user")
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+        for folder in (self.folder, self.scratch):
+            os.chmod(folder, 0o777)
+        # those of tests/run.py
+        folder = os.path.dirname(self.folder)
+        while re.search(r"/frag-test-[^/]+(/scratch)?$", folder):
+            os.chmod(folder, 0o711)
+            folder = os.path.dirname(folder)
+        with as_nobody():
+            if not (os.access(os.path.join(cluster.BIN, "workerd"), os.X_OK, effective_ids=True) and
+                    os.access(self.app, os.R_OK, effective_ids=True)):
+                self.skipTest("the user nobody cannot reach the build or the scratch folder")
+
+    def tcp(self):
+        host, port = self.address.rsplit(":", 1)
+        return host.strip("[]"), int(port)
+
+    def stranger(self, family=socket.AF_INET, host=None):
+        with as_nobody():
+            s = socket.socket(family)
+            s.settimeout(cluster.PATIENCE_S)
+            s.connect((host or self.tcp()[0], self.tcp()[1]))
+        self.addCleanup(s.close)
+        return s
+
+    def port_of_nobody(self):
+        with as_nobody():
+            s = control.listener()
+        s.settimeout(cluster.PATIENCE_S)
+        self.addCleanup(s.close)
+        self.address = "127.0.0.1:%d" % s.getsockname()[1]
+        return s
+
+    def serve(self, driver, *args, prefix=()):
+        """Two workers run the application to its end."""
+        workers = [self.worker("--once", *args, fragments=f, prefix=prefix) for f in ("fragment1", "fragment2")]
+        self.assertEqual(driver.wait(), 0, driver.stderr)
+        self.assertEqual([w.wait() for w in workers], [0, 0], [w.stderr for w in workers])
+        self.assertEqual(len(cluster.sequence(self.path("received"))), 20)
+
+    def expect_refused(self, s):
+        """It gets REFUSED, with the code and a sentence, and nothing more."""
+        envelope = control.fields(control.read_frame(s))
+        self.assertEqual(list(envelope), [1, control.REFUSED])
+        failure = control.fields(envelope[control.REFUSED][0])
+        self.assertRegex(failure[2][0].decode(),
+                         "^driverd runs as user root and does not trust user nobody; run both as the same user, or "
+                         "start driverd with --allow-user nobody$")
+        self.assertEqual(s.recv(1), b"")
+
+    # Whoever binds the driver's port first commands the workers that retry it.
+
+    def test_a_driver_of_another_user_gets_nothing_from_a_worker(self):
+        s = self.port_of_nobody()
+        w = self.worker("--once")
+        with as_nobody():
+            peer, _ = s.accept()
+        with peer:
+            self.assertEqual(peer.recv(1), b"")
+        self.assertEqual(w.wait(), 5, w.stderr)
+        self.assertRegex(w.stderr, "worker: cannot attach to the driver at %s: a process of user nobody listens there, and "
+                         "workerd, which runs as user root, does not trust that user; end that process, or start "
+                         "workerd with --allow-user nobody if it is meant" % self.address)
+
+    def test_a_port_that_is_not_accepted_from_gets_nothing_either(self):
+        """To older kernels a connection that nobody has accepted yet is root's."""
+        s = self.port_of_nobody()
+        w = self.worker()
+        w.wait_line("worker: waiting for the driver at %s: its program does not accept the connection" % self.address)
+        with as_nobody():
+            peer, _ = s.accept()
+        with peer:
+            self.assertEqual(peer.recv(1), b"")
+
+    def test_roots_file_is_not_overwritten_by_another_users_driver(self):
+        precious = self.write("precious", "root's own")
+        os.chmod(precious, 0o600)
+        d = self.driver(self.app, app_args=("--file", precious), prefix=AS_NOBODY)
+        workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+        self.assertEqual([w.wait() for w in workers], [5, 5])
+        with open(precious) as f:
+            self.assertEqual(f.read(), "root's own")
+        self.assertNotIn("joined", d.stderr)
+
+    def test_a_worker_that_serves_waits_for_the_right_driver(self):
+        wrong = self.driver(self.app, prefix=AS_NOBODY)
+        workers = [self.worker("--name", f, fragments=f) for f in ("fragment1", "fragment2")]
+        for w in workers:
+            w.wait_line(" warn +worker: waiting for the driver at %s: a process of user nobody listens there" %
+                        self.address)
+        wrong.kill()
+        wrong.wait()
+        right = self.driver(self.app, address=self.address)
+        self.assertEqual(right.wait(), 0, right.stderr)
+        self.assert_nothing_left(keep=workers)
+
+    def test_a_worker_obeys_the_user_that_it_is_told(self):
+        for user in ("nobody", str(NOBODY)):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path("received"))
+            d = self.driver(self.app, prefix=AS_NOBODY)
+            self.serve(d, "--allow-user", "daemon", "--allow-user", user)
+
+    def test_a_worker_obeys_root(self):
+        d = self.driver(self.app, "--allow-user", "nobody")
+        self.serve(d, prefix=AS_NOBODY)
+
+    def test_two_ordinary_users_are_strangers_to_each_other(self):
+        d = self.driver(self.app, prefix=AS_NOBODY)
+        w = self.worker("--once", prefix=as_user(1))
+        self.assertEqual(w.wait(), 5, w.stderr)
+        w = self.worker("--allow-user", "nobody", prefix=as_user(1))
+        self.assertEqual(w.wait(), 5, w.stderr)
+        self.assertRegex(w.stderr, "refused this worker: driverd runs as user nobody and does not trust user daemon")
+        self.serve(d, prefix=AS_NOBODY)
+
+    # Whoever says HELLO first with a fragment's name receives the graph and that fragment.
+
+    def test_a_worker_of_another_user_gets_no_graph(self):
+        d = self.driver(self.app)
+        s = self.stranger()
+        s.sendall(control.hello(major=1, fragments=[b"fragment1"]))
+        self.expect_refused(s)
+        d.wait_line("warn +driver: closed the connection of 127.0.0.1:%d: driverd runs as user root" %
+                    s.getsockname()[1])
+        w = self.worker("--name", "thief", fragments="fragment1", prefix=AS_NOBODY)
+        self.assertEqual(w.wait(), 5, w.stderr)
+        self.assertRegex(w.stderr, "the driver at .* refused this worker: driverd runs as user root and does not trust")
+        self.serve(d)
+        self.assertNotIn("thief", d.stderr)
+
+    def test_a_worker_that_has_closed_gets_no_graph(self):
+        """To older kernels what it leaves behind is root's."""
+        d = self.driver(self.app)
+        for _ in range(20):
+            s = self.stranger()
+            s.sendall(control.hello(major=1, name=b"thief", fragments=[b"fragment1"]))
+            s.close()
+        self.serve(d)
+        self.assertNotIn("thief", d.stderr)
+
+    def test_ipv6(self):
+        if not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"):
+            self.skipTest("the machine has no IPv6")
+        d = self.driver(self.app, address="[::1]:0")
+        self.expect_refused(self.stranger(socket.AF_INET6))
+        self.serve(d)
+
+    def test_both_families_on_one_socket(self):
+        """What stays on this machine is checked, although others on the network are not."""
+        if not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"):
+            self.skipTest("the machine has no IPv6")
+        d = self.driver(self.app, "--insecure", address="[::]:0")
+        port = self.tcp()[1]
+        self.expect_refused(self.stranger(socket.AF_INET6, "::1"))
+        self.expect_refused(self.stranger(socket.AF_INET, "127.0.0.1"))
+        self.address = "127.0.0.1:%d" % port
+        self.serve(d)
+
+    def test_the_group_frag_counts_for_a_daemon_in_it(self):
+        with open("/etc/group") as f:
+            groups = self.write("group", f.read() + "frag:x:54321:nobody\n")
+        group = ("unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/group && exec "$@"', groups)
+        probe = self.start("/bin/true", prefix=group)
+        if probe.wait() != 0:
+            self.skipTest("the machine lets its user make no mount namespaces")
+        d = self.driver(self.app, prefix=group)
+        self.expect_refused(self.stranger())
+        d.kill()
+        d = self.driver(self.app, prefix=group + ("setpriv", "--groups", "54321"))
+        self.serve(d, prefix=AS_NOBODY)
+
+
+class Flags(cluster.ClusterTest):
+    def test_a_user_that_does_not_exist_is_wrong_usage(self):
+        for program in ("driverd", "workerd"):
+            p = self.start(program, "--allow-user", "no-such-user")
+            self.assertEqual(p.wait(), 2)
+            self.assertEqual(p.stderr, program + ': --allow-user: there is no user "no-such-user" on this machine; '
+                             "give the name or the number of one")
+
+
+if __name__ == "__main__":
+    cluster.main()
