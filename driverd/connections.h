@@ -16,6 +16,7 @@ struct drv_connection {
 	uint64_t id;
 	struct fw_connection *stream;
 	void *shell;
+	bool is_local; /* it came over the unix socket */
 	bool admitted; /* it has sent HELLO, and was accepted */
 	bool closing;  /* the core has given it up, or we have */
 };

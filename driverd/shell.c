@@ -2,10 +2,8 @@
 #define _GNU_SOURCE
 #include <driverd/shell.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
-#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +20,7 @@
 #include <driverd/core/core.h>
 #include <driverd/deadline.h>
 #include <driverd/connections.h>
+#include <driverd/listener.h>
 #include <driverd/system.h>
 #include <driverd/progress.h>
 #include <driverd/result.h>
@@ -36,19 +35,17 @@
 #define STRANGERS_MAX 64
 /* descriptors that no connection gets: for the summary, and to refuse with words */
 #define FDS_KEPT 8
-#define AGAIN_MS 100
 #define COMPLAIN_NS INT64_C(1000000000) /* once in */
 #define LINGER_MS 50
-#define BACKLOG 128
 
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 struct shell {
 	const struct drv_options *options;
 	uv_loop_t loop;
-	uv_tcp_t server;
+	struct drv_listener server, local; /* TCP; for clients of this machine */
 	struct drv_deadline deadline;
-	uv_timer_t linger, again;
+	uv_timer_t linger;
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct drv_core *core;
 	struct drv_actions actions;
@@ -59,7 +56,6 @@ struct shell {
 	int64_t complain_at_ns;
 	int fds_max;          /* that may be open */
 	size_t strangers_max; /* connections that have not said who they are */
-	char address[300];
 	char clock[FRAGI_IDENTITY_SIZE];
 	bool is_over;
 	const struct fragi_summary *summary; /* with is_over; the core's. NULL: none to show */
@@ -67,7 +63,6 @@ struct shell {
 };
 
 static void shell_step(struct shell *shell, struct drv_event *event);
-static void on_again(uv_timer_t *timer);
 
 static void close_handle(void *handle)
 {
@@ -91,9 +86,9 @@ static void shell_end(struct shell *shell, int exit_code)
 		return;
 	shell->is_over = true;
 	shell->exit_code = exit_code;
-	close_handle(&shell->server);
+	drv_listener_close(&shell->server);
+	drv_listener_close(&shell->local);
 	drv_deadline_close(&shell->deadline);
-	close_handle(&shell->again);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		close_handle(&shell->signals[i]);
 		/* the result stands: none changes it any more */
@@ -215,6 +210,7 @@ static void on_message(struct fw_connection *stream, struct fw_message *message,
 				       .connection = connection->id,
 				       .peer = fw_connection_peer(stream),
 				       .identity = fw_connection_identity(stream),
+				       .is_local = connection->is_local,
 				       .message = message});
 }
 
@@ -274,28 +270,29 @@ static bool is_one_too_many(struct shell *shell, struct fw_connection *stream)
 	return true;
 }
 
-/* Returns 0, or -ENOMEM: the connection waits, and libuv takes no other, until it is taken. */
-static int take_connection(struct shell *shell)
+static int take_connection(struct drv_listener *listener, void *arg)
 {
+	struct shell *shell = arg;
+	bool is_local = listener->kind == FW_STREAM_PIPE;
 	const struct fw_connection_options options = {
-		.tls = shell->tls,
+		.tls = is_local ? NULL : shell->tls,
 		.users = &shell->options->users,
 		.is_accepted = true,
 	};
 	struct drv_connection *connection = drv_connections_add(&shell->connections);
 	int r = connection == NULL
 			? -ENOMEM
-			: fw_connection_create(&shell->loop, FW_STREAM_TCP, &connection_ops,
+			: fw_connection_create(&shell->loop, listener->kind, &connection_ops,
 					       connection, &options, &connection->stream);
 
 	if (r != 0) {
 		if (connection != NULL)
 			drv_connections_remove(&shell->connections, connection);
-		uv_timer_start(&shell->again, on_again, AGAIN_MS, 0);
 		return r;
 	}
 	connection->shell = shell;
-	r = uv_accept((uv_stream_t *)&shell->server, fw_connection_stream(connection->stream));
+	connection->is_local = is_local;
+	r = uv_accept(&listener->server.stream, fw_connection_stream(connection->stream));
 	if (r == 0)
 		r = fw_connection_start(connection->stream);
 	if (r == 0 && is_one_too_many(shell, connection->stream))
@@ -311,19 +308,6 @@ static int take_connection(struct shell *shell)
 		fw_connection_close(connection->stream);
 	}
 	return 0;
-}
-
-static void on_again(uv_timer_t *timer)
-{
-	(void)take_connection(timer->data);
-}
-
-static void on_connection(uv_stream_t *server, int status)
-{
-	int r = status < 0 ? status : take_connection(server->data);
-
-	if (r < 0)
-		log_warn(NULL, "cannot take a connection yet: %s", frag_strerror(r));
 }
 
 /* The key file may have changed: new keys count from now on, removed ones no longer. */
@@ -369,35 +353,6 @@ static void on_persisted(void *arg, uint64_t epoch, const char *why_not)
 				.kind = DRV_EVENT_PERSISTED, .epoch = epoch, .text = why_not});
 }
 
-static int listen_on(struct shell *shell, const struct sockaddr *address)
-{
-	struct sockaddr_storage bound;
-	char host[INET6_ADDRSTRLEN];
-	int length = sizeof(bound), r;
-
-	r = uv_tcp_bind(&shell->server, address, 0);
-	if (r == 0)
-		r = uv_listen((uv_stream_t *)&shell->server, BACKLOG, on_connection);
-	if (r == 0)
-		r = uv_tcp_getsockname(&shell->server, (struct sockaddr *)&bound, &length);
-	if (r != 0)
-		return r;
-	if (bound.ss_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&bound;
-
-		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		snprintf(shell->address, sizeof(shell->address), "[%s]:%u", host,
-			 ntohs(in6->sin6_port));
-	} else {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)&bound;
-
-		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		snprintf(shell->address, sizeof(shell->address), "%s:%u", host,
-			 ntohs(in->sin_port));
-	}
-	return 0;
-}
-
 /*
  * Whoever started this driver on a free port reads it from the descriptor that FRAG_ADDRESS_FD
  * names.
@@ -409,41 +364,22 @@ static void write_address(const struct shell *shell)
 
 	if (text == NULL || fragi_parse_i64(text, &fd) < 0 || fd <= STDERR_FILENO || fd > INT_MAX)
 		return;
-	dprintf((int)fd, "%s\n", shell->address);
+	dprintf((int)fd, "%s\n", shell->server.address);
 	close((int)fd);
 }
 
 static int shell_listen(struct shell *shell, struct frag_err *err)
 {
-	const struct fragi_address *wanted = &shell->options->address;
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
-	bool v6 = strchr(wanted->host, ':') != NULL;
-	char port[8];
-	int r;
+	struct frag_err why = FRAG_ERR_INIT;
+	int r = drv_listener_open(&shell->server, &shell->options->address, err);
 
-	snprintf(port, sizeof(port), "%u", wanted->port);
-	r = getaddrinfo(wanted->host, port, &hints, &found);
-	if (r != 0)
-		return fragi_err_fail(
-			err, FRAGI_FAILURE_ADDRESS_UNUSABLE, NULL, -EADDRNOTAVAIL,
-			"the address %s cannot be found: %s; give --address an address of this machine",
-			wanted->host, gai_strerror(r));
-	r = listen_on(shell, found->ai_addr);
-	freeaddrinfo(found);
-	if (r == 0) {
-		log_info(NULL, "listening on %s", shell->address);
-		write_address(shell);
-		return 0;
-	}
-	if (r == -EADDRINUSE)
-		return fragi_err_fail(
-			err, FRAGI_FAILURE_PORT_IN_USE, NULL, r,
-			"cannot listen on %s%s%s:%s: the port is in use, perhaps by another driverd; give --address another port",
-			v6 ? "[" : "", wanted->host, v6 ? "]" : "", port);
-	return fragi_err_fail(
-		err, FRAGI_FAILURE_ADDRESS_UNUSABLE, NULL, r,
-		"cannot listen on %s%s%s:%s: %s; give --address an address of this machine",
-		v6 ? "[" : "", wanted->host, v6 ? "]" : "", port, frag_strerror(r));
+	if (r < 0)
+		return r;
+	write_address(shell);
+	if (drv_listener_open_local(&shell->local, shell->server.port, &shell->options->users,
+				    &why) < 0)
+		log_warn(NULL, "has no unix socket for clients of this machine: %s", why.text);
+	return 0;
 }
 
 /* Strangers take no more than a quarter of the descriptors: who belongs here finds one. */
@@ -483,7 +419,7 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 	struct drv_config config = {
 		.version = FRAG_VERSION,
 		.clock = shell->clock,
-		.address = shell->address,
+		.address = shell->server.address,
 		.beat_ns = shell->options->beat_ns,
 		.dead_ns = shell->options->dead_ns,
 		.ends_with_app = true,
@@ -494,11 +430,11 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 
 	drv_progress_init(&shell->progress, shell->options->verbosity < 0);
 	read_limits(shell);
-	uv_tcp_init(&shell->loop, &shell->server);
+	drv_listener_init(&shell->server, &shell->loop, FW_STREAM_TCP, take_connection, shell);
+	drv_listener_init(&shell->local, &shell->loop, FW_STREAM_PIPE, take_connection, shell);
 	drv_deadline_init(&shell->deadline, &shell->loop, on_deadline, shell);
 	uv_timer_init(&shell->loop, &shell->linger);
-	uv_timer_init(&shell->loop, &shell->again);
-	shell->server.data = shell->linger.data = shell->again.data = shell;
+	shell->linger.data = shell;
 	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals); i++) {
 		uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;

@@ -119,7 +119,8 @@ struct drv_event {
 	const char *peer;    /* MESSAGE, REVOKED: its address, for people */
 	/* MESSAGE, REVOKED: what the peer has proven by a key or certificate; NULL: nothing */
 	const struct fw_identity *identity;
-	const char *text;           /* CLOSED, PERSISTED */
+	bool is_local;    /* MESSAGE: it came over the unix socket, where only clients may join */
+	const char *text; /* CLOSED, PERSISTED */
 	struct fw_message *message; /* from fw_decode; the core takes it */
 	struct drv_event_app app;
 	int signal;

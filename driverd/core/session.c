@@ -374,6 +374,11 @@ static bool may_join(struct drv_core *core, const struct drv_event *event,
 		code = FRAGI_FAILURE_KEY_REFUSED;
 		frag_err_set(&err, -EACCES, "its key %s is not for a %s", identity->name,
 			     role == FW_ROLE_CLIENT ? "client" : "worker");
+	} else if (event->is_local && role != FW_ROLE_CLIENT) {
+		code = FRAGI_FAILURE_SESSION_REFUSED;
+		frag_err_set(&err, -EACCES,
+			     "only clients may join over the unix socket; a worker connects to %s",
+			     core->config.address);
 	} else if (role != FW_ROLE_KEEPER && is_full(core, role)) {
 		code = FRAGI_FAILURE_DRIVER_FULL;
 		frag_err_set(&err, -EAGAIN, "driverd has as many %s as it takes",

@@ -506,6 +506,8 @@ int fw_connection_start(struct fw_connection *c)
 	if (c->stream.handle.type == UV_TCP) {
 		fw_peer_name(&c->stream.tcp, c->peer);
 		uv_tcp_nodelay(&c->stream.tcp, 1);
+	} else {
+		fw_process_name(&c->stream.pipe, c->peer);
 	}
 	c->admit_until_ns = fragi_now_ns() + c->options.admit_ns;
 	if (tls == NULL && c->options.users != NULL) {

@@ -93,7 +93,7 @@ const struct fw_identity *fw_connection_identity(const struct fw_connection *con
  * ready() on.
  */
 bool fw_connection_user(const struct fw_connection *connection, uid_t *out_user);
-/* "10.0.0.7:41234"; "?" before start and for a pipe. */
+/* "10.0.0.7:41234"; "process 4711 of user 1000" of a unix socket; "?" before start. */
 const char *fw_connection_peer(const struct fw_connection *connection);
 size_t fw_connection_queued(const struct fw_connection *connection); /* bytes still to send */
 

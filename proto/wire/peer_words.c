@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include <wire/peer_words.h>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define QUOTE_BYTES 40
 
@@ -27,6 +29,18 @@ void fw_peer_name(const uv_tcp_t *tcp, char out[FW_PEER_NAME_MAX])
 		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
 		snprintf(out, FW_PEER_NAME_MAX, "[%s]:%u", host, ntohs(in6->sin6_port));
 	}
+}
+
+void fw_process_name(const uv_pipe_t *pipe, char out[FW_PEER_NAME_MAX])
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	int fd;
+
+	if (uv_fileno((const uv_handle_t *)pipe, &fd) == 0 &&
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
+		snprintf(out, FW_PEER_NAME_MAX, "process %d of user %u", (int)peer.pid,
+			 (unsigned int)peer.uid);
 }
 
 void fw_bytes_quote(const uint8_t *bytes, size_t size, char out[FW_QUOTE_MAX])

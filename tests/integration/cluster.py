@@ -154,12 +154,15 @@ class ClusterTest(unittest.TestCase):
         self.mark = uuid.uuid4().hex
         self.folder = tempfile.mkdtemp(prefix="frag-it-")
         self.scratch = os.path.join(self.folder, "tmp")
+        self.runtime = os.path.join(self.folder, "run")
         os.mkdir(self.scratch)
+        os.mkdir(self.runtime, 0o700)
         self.env = {k: v for k, v in os.environ.items()
                     # tests/run.py sets that one
                     if not k.startswith(("FRAG_", "UCX_")) or
                     k in ("UCX_MEM_EVENTS", "FRAG_TEST_NO_SAFETY_POLL")}
         self.env.update(FRAG_TEST_ID=self.mark, TMPDIR=self.scratch, HOME=self.scratch,
+                        XDG_RUNTIME_DIR=self.runtime,
                         FRAG_LIBRARY_PATH=TEST_PLUGINS)
         if os.geteuid() == 0:  # else workerd warns of it, and the tests run as root on purpose
             self.env["FRAG_HOST_USER"] = "root"

@@ -155,7 +155,7 @@
 	  "A driver and its peer have no key or certificate that both accept.",                     \
 	  "Give both the same key (fragctl key new), or certificates of one authority.")            \
 	X(SESSION_REFUSED, session_refused, DRIVER, REFUSED,                                        \
-	  "A peer spoke for a session that has ended, or did not know its secret.",                 \
+	  "A session has ended, its secret is wrong, or only clients may join there.",              \
 	  "Nothing was changed by it. Look who connects from the address in the driver's log.")     \
 	X(USER_REFUSED, user_refused, DRIVER, REFUSED,                                              \
 	  "A driver and a worker on one machine run as users that do not trust each other.",        \
