@@ -193,6 +193,58 @@ Test(resource, the_unbounded_allocator_and_the_default)
 	fragi_alloc_fail_off();
 }
 
+/* Memory that a host shares with others, for instance. */
+static int lent, given;
+
+static int lend(void *state, size_t size, void **out_memory)
+{
+	(void)state;
+	*out_memory = aligned_alloc(64, (size + 63) / 64 * 64);
+	lent++;
+	return 0;
+}
+
+static void take_back(void *state, void *memory)
+{
+	(void)state;
+	free(memory);
+	given++;
+}
+
+static void nothing(struct frag_resource *resource)
+{
+	(void)resource;
+}
+
+Test(resource, memory_comes_from_where_the_host_says_and_goes_back_there)
+{
+	struct fragi_allocator lender = {
+		.refs = 1, .alloc = lend, .free = take_back, .destroy = nothing};
+	struct frag_resource *unbounded = NULL, *pool = NULL;
+	const int64_t shape = 1000;
+	struct frag_tensor *tensor;
+	void *memory;
+
+	fragi_default_memory_set((struct frag_resource *)(void *)&lender);
+	cr_assert_eq(fragi_resource_create(fragi_resource_type_find("unbounded_allocator"), "u",
+					   NULL, &unbounded, NULL),
+		     0);
+	cr_assert_eq(make_pool(2, 100, 3, &pool, NULL), 0);
+	cr_expect_eq(lent, 1, "a pool takes its memory when it is made");
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, &shape,
+					&tensor),
+		     0);
+	cr_assert_eq(frag_alloc(unbounded, 1000, &memory), 0);
+	cr_expect_eq(lent, 3);
+	fragi_default_memory_set(NULL);
+	frag_tensor_unref(tensor);
+	frag_free(unbounded, memory);
+	fragi_resource_unref(unbounded);
+	fragi_resource_unref(pool);
+	cr_expect_eq(given, 3);
+	cr_expect_eq(atomic_load(&lender.refs), 1);
+}
+
 static struct frag_resource *stormed;
 
 static void *storm(void *failures)

@@ -22,6 +22,21 @@ void fragi_resource_unref(struct frag_resource *resource)
 		allocator_of(resource)->destroy(resource);
 }
 
+static struct frag_resource *default_memory;
+
+void fragi_default_memory_set(struct frag_resource *memory)
+{
+	struct frag_resource *former = default_memory;
+
+	default_memory = memory != NULL ? fragi_resource_ref(memory) : NULL;
+	fragi_resource_unref(former);
+}
+
+struct frag_resource *fragi_default_memory(void)
+{
+	return default_memory;
+}
+
 int frag_alloc(struct frag_resource *allocator, size_t size, void **out_memory)
 {
 	struct fragi_allocator *a = allocator_of(allocator);

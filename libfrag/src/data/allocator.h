@@ -26,4 +26,13 @@ FRAGI_API struct frag_resource *fragi_resource_ref(struct frag_resource *resourc
 /* NULL is accepted. */
 FRAGI_API void fragi_resource_unref(struct frag_resource *resource);
 
+/*
+ * Where the memory of tensors and pools comes from when nobody names an allocator: NULL: the heap
+ * of the process. A host with edges over shared memory sets it before it composes, so that its
+ * tensors lie where peers can read them. Who takes memory keeps a reference for as long as it has
+ * any. Thread: set by the control thread while no operator runs.
+ */
+FRAGI_API void fragi_default_memory_set(struct frag_resource *memory);
+FRAGI_API struct frag_resource *fragi_default_memory(void); /* borrowed */
+
 #endif

@@ -156,6 +156,8 @@ int fragi_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype
 	tensor = tensor_new();
 	if (tensor == NULL)
 		return -ENOMEM;
+	if (allocator == NULL)
+		allocator = fragi_default_memory();
 	r = tensor_set_layout(tensor, dtype, ndim, shape, NULL);
 	if (r == 0 && tensor->size_bytes > 0)
 		r = frag_alloc(allocator, tensor->size_bytes, &tensor->memory);

@@ -26,7 +26,8 @@ struct block_pool {
 	int64_t dev_id;
 
 	/* constant once created */
-	unsigned char *memory;
+	struct frag_resource *source; /* of the memory; NULL: the heap */
+	void *memory;
 	size_t stride;
 	struct block_link *links; /* one for each block */
 
@@ -122,15 +123,16 @@ static int block_pool_init(void *state, const char *name, struct frag_err *err)
 			name, pool->num_blocks, pool->block_size);
 	pool->stride = total / (size_t)pool->num_blocks;
 	pool->links = fragi_calloc((size_t)pool->num_blocks, sizeof(*pool->links));
-	pool->memory = fragi_bulk_alloc(total);
-	if (pool->links == NULL || pool->memory == NULL) {
+	pool->source = fragi_default_memory();
+	if (pool->links == NULL || frag_alloc(pool->source, total, &pool->memory) < 0) {
 		fragi_free(pool->links);
-		fragi_free(pool->memory);
 		return frag_err_set(err, -ENOMEM,
 				    "resource \"%s\": there is no memory for %" PRId64
 				    " blocks of %" PRIu64 " bytes; make them fewer or smaller",
 				    name, pool->num_blocks, pool->block_size);
 	}
+	if (pool->source != NULL)
+		(void)fragi_resource_ref(pool->source);
 	atomic_store(&pool->refused, 0);
 	atomic_store(&pool->head, NO_BLOCK);
 	atomic_store(&pool->free_count, 0);
@@ -144,7 +146,8 @@ static void block_pool_fini(void *state)
 	struct block_pool *pool = state;
 
 	fragi_free(pool->links);
-	fragi_free(pool->memory);
+	frag_free(pool->source, pool->memory);
+	fragi_resource_unref(pool->source);
 }
 
 static int block_pool_alloc(void *state, size_t size, void **out_memory)
@@ -160,7 +163,7 @@ static int block_pool_alloc(void *state, size_t size, void **out_memory)
 		return -ENOMEM;
 	}
 	atomic_store_explicit(&pool->links[index].in_use, 1, memory_order_relaxed);
-	*out_memory = pool->memory + (size_t)index * pool->stride;
+	*out_memory = (unsigned char *)pool->memory + (size_t)index * pool->stride;
 	return 0;
 }
 

@@ -48,8 +48,10 @@ int fragi_resource_create(const struct fragi_resource_type *type, const char *na
 		fragi_aligned_alloc(RESOURCE_ALIGN, type->state_size > 0 ? type->state_size : 1);
 	if (resource->name == NULL || resource->allocator.state == NULL)
 		goto err_free;
-	if (type->state_size > 0)
+	if (state != NULL)
 		memcpy(resource->allocator.state, state, type->state_size);
+	else
+		memset(resource->allocator.state, 0, type->state_size);
 	resource->allocator.alloc = type->alloc;
 	resource->allocator.free = type->free;
 	resource->allocator.destroy = resource_destroy;

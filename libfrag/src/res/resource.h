@@ -55,7 +55,7 @@ FRAGI_API const struct fragi_resource_type *fragi_resource_type_at(size_t i);
 /*
  * Creates a resource.
  * - state: `type->state_size` bytes with the parameters filled in; copied; the texts that it points
- *   to are borrowed until the call returns
+ *   to are borrowed until the call returns. NULL: zeros, for a type without parameters
  * - out: receives one reference, which fragi_resource_unref drops
  * Returns 0; -EINVAL or -ENOTSUP with a sentence; -ENOMEM.
  */

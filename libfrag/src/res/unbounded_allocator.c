@@ -1,30 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <res/resource.h>
 
+struct unbounded {
+	struct frag_resource *memory; /* NULL: the heap */
+};
+
 static int unbounded_init(void *state, const char *name, struct frag_err *err)
 {
-	(void)state;
+	struct unbounded *unbounded = state;
+
 	(void)name;
 	(void)err;
+	if (fragi_default_memory() != NULL)
+		unbounded->memory = fragi_resource_ref(fragi_default_memory());
 	return 0;
+}
+
+static void unbounded_fini(void *state)
+{
+	fragi_resource_unref(((struct unbounded *)state)->memory);
 }
 
 static int unbounded_alloc(void *state, size_t size, void **out_memory)
 {
-	(void)state;
-	return frag_alloc(NULL, size, out_memory);
+	return frag_alloc(((struct unbounded *)state)->memory, size, out_memory);
 }
 
 static void unbounded_free(void *state, void *memory)
 {
-	(void)state;
-	frag_free(NULL, memory);
+	frag_free(((struct unbounded *)state)->memory, memory);
 }
 
 const struct fragi_resource_type fragi_unbounded_allocator = {
 	.name = "unbounded_allocator",
 	.headline = "Memory of the system, as much as there is",
+	.state_size = sizeof(struct unbounded),
 	.init = unbounded_init,
+	.fini = unbounded_fini,
 	.alloc = unbounded_alloc,
 	.free = unbounded_free,
 };
