@@ -12,6 +12,7 @@
 #define KINDS_WITH(X, ...)                                                                         \
 	X(inproc, NULL, NULL, __VA_ARGS__)                                                         \
 	X(ucx, "ucx", NULL, __VA_ARGS__)                                                           \
+	X(shm, "shm", NULL, __VA_ARGS__)                                                           \
 	X(socket, "socket", NULL, __VA_ARGS__)                                                     \
 	X(two, "socket", "ucx", __VA_ARGS__)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Two processes over the kind ucx, one of which is killed, stopped, or leaves. */
+/* Two processes over each transport, one of which is killed, stopped, or leaves. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +13,33 @@
 #include <base/stamp.h>
 
 #define PATIENCE_NS 20000000000
+
+/* A test for each transport, in a process of its own. */
+#define PROCESS_TEST(what)                                                                         \
+	static void what(void);                                                                    \
+	Test(ucx_processes, what, .init = over_ucx)                                                \
+	{                                                                                          \
+		what();                                                                            \
+	}                                                                                          \
+	Test(shm_processes, what, .init = over_shm)                                                \
+	{                                                                                          \
+		what();                                                                            \
+	}                                                                                          \
+	static void what(void)
+
+static const char *transport_name;
+
+static void over_ucx(void)
+{
+	set_environment();
+	transport_name = "ucx";
+}
+
+static void over_shm(void)
+{
+	set_environment();
+	transport_name = "shm";
+}
 
 /* One host; the test is host 1, its child host 2. */
 struct host {
@@ -120,17 +147,17 @@ static void host_open(struct host *host, uint32_t number, int other, char direct
 	cr_assert_eq(fragi_ledger_create(&host->ledger, -1, 1, 1), 0);
 	config.pump = host->pump;
 	cr_assert_eq(fragi_remote_create(&config, &host->remote), 0);
-	cr_assert_eq(fragi_transport_open("ucx", &ops, &err), 0, "%s", err.text);
+	cr_assert_eq(fragi_transport_open(transport_name, &ops, &err), 0, "%s", err.text);
 	cr_assert_eq(fragi_remote_open(host->remote, ops, &err), 0, "%s", err.text);
-	address = ops->address(fragi_remote_transport(host->remote, "ucx"), &size);
+	address = ops->address(fragi_remote_transport(host->remote, transport_name), &size);
 	cr_assert_eq(send(other, address, size, 0), (ssize_t)size);
 	n = recv(other, theirs, sizeof(theirs), 0);
 	cr_assert_gt(n, 0);
 	cr_assert_eq(fragi_pump_attach(host->pump, &fragi_remote_pump_ops, host->remote), 0);
 	fragi_pump_lock(host->pump);
 	cr_assert_eq(fragi_remote_peer_create(host->remote, 3 - number, 1, &peer), 0);
-	cr_assert_eq(fragi_remote_connect(peer, "ucx", theirs, (size_t)n, &endpoint, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(fragi_remote_connect(peer, transport_name, theirs, (size_t)n, &endpoint, &err),
+		     0, "%s", err.text);
 	if (direction == 't')
 		cr_assert_eq(fragi_remote_tx_create(endpoint, &edge, host->ledger.flows, &host->tx),
 			     0);
@@ -297,14 +324,19 @@ static void receiver_is_killed(size_t bytes)
 	cr_assert_eq(atomic_load(&live_buffers), 0);
 }
 
-Test(ucx_processes, receiver_killed_within_rendezvous, .init = set_environment)
+PROCESS_TEST(receiver_killed_within_large_messages)
 {
 	receiver_is_killed(8 << 20);
 }
 
-Test(ucx_processes, receiver_killed_within_eager_messages, .init = set_environment)
+PROCESS_TEST(receiver_killed_within_messages)
 {
 	receiver_is_killed(60000);
+}
+
+PROCESS_TEST(receiver_killed_within_small_messages)
+{
+	receiver_is_killed(100);
 }
 
 static void sender_is_killed(size_t bytes)
@@ -338,17 +370,22 @@ static void sender_is_killed(size_t bytes)
 	host_close(&host);
 }
 
-Test(ucx_processes, sender_killed_within_rendezvous, .init = set_environment)
+PROCESS_TEST(sender_killed_within_large_messages)
 {
 	sender_is_killed(8 << 20);
 }
 
-Test(ucx_processes, sender_killed_within_eager_messages, .init = set_environment)
+PROCESS_TEST(sender_killed_within_messages)
 {
 	sender_is_killed(60000);
 }
 
-Test(ucx_processes, a_stopped_peer_is_found_by_its_silence, .init = set_environment)
+PROCESS_TEST(sender_killed_within_small_messages)
+{
+	sender_is_killed(100);
+}
+
+PROCESS_TEST(a_stopped_peer_is_found_by_its_silence)
 {
 	struct host host = {0};
 	int other;
@@ -373,7 +410,7 @@ static bool is_never(void *arg);
  * What a lost peer still sends when it wakes up must not meet memory that was given to somebody
  * else.
  */
-Test(ucx_processes, a_peer_that_wakes_up_after_its_loss_does_no_harm, .init = set_environment)
+PROCESS_TEST(a_peer_that_wakes_up_after_its_loss_does_no_harm)
 {
 	for (int i = 0; i < 4; i++) {
 		struct host host = {0};
@@ -405,7 +442,7 @@ static bool is_never(void *arg)
 }
 
 /* Beats keep two hosts together that have nothing to say. */
-Test(ucx_processes, a_quiet_peer_is_not_lost, .init = set_environment)
+PROCESS_TEST(a_quiet_peer_is_not_lost)
 {
 	struct host host = {0};
 	int other;
@@ -446,7 +483,7 @@ static bool is_done(void *arg)
  * The last credit and DONE arrive from a host that ends right after them, and it is not called
  * lost.
  */
-Test(ucx_processes, a_host_that_leaves_in_order_is_not_lost, .init = set_environment)
+PROCESS_TEST(a_host_that_leaves_in_order_is_not_lost)
 {
 	for (int i = 0; i < 10; i++) {
 		struct host host = {0};
@@ -478,7 +515,7 @@ static void child_exits_at_once(int other, size_t bytes)
 	_exit(0);
 }
 
-Test(ucx_processes, a_peer_that_is_gone_before_it_is_connected_is_lost, .init = set_environment)
+PROCESS_TEST(a_peer_that_is_gone_before_it_is_connected_is_lost)
 {
 	struct host host = {0};
 	int other;
@@ -491,7 +528,7 @@ Test(ucx_processes, a_peer_that_is_gone_before_it_is_connected_is_lost, .init = 
 }
 
 /* Nothing of it stays behind in a host that goes on: descriptors, threads. */
-Test(ucx_processes, losing_peers_leaks_nothing, .init = set_environment)
+PROCESS_TEST(losing_peers_leaks_nothing)
 {
 	int files = 0, threads = 0;
 

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "module.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct shm_bell *shm_bell_create(void)
+{
+	struct shm_bell *bell = fragi_calloc(1, sizeof(*bell));
+
+	if (bell == NULL)
+		return NULL;
+	bell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (bell->fd < 0) {
+		fragi_free(bell);
+		return NULL;
+	}
+	atomic_init(&bell->refs, 1);
+	return bell;
+}
+
+struct shm_bell *shm_bell_ref(struct shm_bell *bell)
+{
+	atomic_fetch_add_explicit(&bell->refs, 1, memory_order_relaxed);
+	return bell;
+}
+
+void shm_bell_unref(struct shm_bell *bell)
+{
+	if (bell == NULL || atomic_fetch_sub_explicit(&bell->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	close(bell->fd);
+	fragi_free(bell);
+}
+
+/* One that cannot count further rings already. */
+void shm_bell_ring(int fd)
+{
+	const uint64_t one = 1;
+
+	(void)!write(fd, &one, sizeof(one));
+}

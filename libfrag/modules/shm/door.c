@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "module.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <base/secret.h>
+
+/*
+ * Every host listens on an abstract socket and connects to that of each peer. Who connects says one
+ * thing: who it is and the secret of the door, with its heap, its channel for this peer, and its
+ * bell. So each pair has two sockets, one for each direction, and a connection is complete when
+ * both are there. A host talks to processes of its own user only, on either side.
+ */
+#define FDS 3 /* heap, channel, bell */
+#define GUESTS_MAX 256
+#define HELLO_MAGIC 0x48534646u /* "FFSH" */
+#define HEAP_BYTES_MAX ((uint64_t)1 << 46)
+
+/* Both ends are of one machine. */
+struct hello {
+	uint32_t magic, layout;
+	uint8_t door[SHM_DOOR_BYTES]; /* of the host that is connected to */
+	uint8_t name[SHM_NAME_BYTES]; /* of the one that connects */
+	uint64_t heap_bytes;
+};
+
+/* A host that has connected, before it is an endpoint's peer. */
+struct shm_guest {
+	struct shm_guest *next;
+	int fd;
+	bool introduced;
+	struct hello hello;
+	int fds[FDS];
+};
+
+static void close_if_open(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static socklen_t address_of(const uint8_t name[SHM_NAME_BYTES], struct sockaddr_un *out)
+{
+	size_t used;
+
+	*out = (struct sockaddr_un){.sun_family = AF_UNIX};
+	used = (size_t)snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "frag-shm-");
+	for (size_t i = 0; i < SHM_NAME_BYTES; i++)
+		used += (size_t)snprintf(out->sun_path + 1 + used, sizeof(out->sun_path) - 1 - used,
+					 "%02x", name[i]);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);
+}
+
+static bool is_own_user(int fd)
+{
+	struct ucred other;
+	socklen_t size = sizeof(other);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 &&
+	       other.uid == geteuid();
+}
+
+static int watch(const struct shm_transport *transport, int fd)
+{
+	struct epoll_event readable = {.events = EPOLLIN | EPOLLRDHUP};
+
+	return epoll_ctl(transport->epoll, EPOLL_CTL_ADD, fd, &readable) < 0 ? -errno : 0;
+}
+
+int shm_door_open(struct shm_transport *transport, struct frag_err *err)
+{
+	struct sockaddr_un address;
+	socklen_t bytes = address_of(transport->name, &address);
+	int r = 0;
+
+	transport->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (transport->listener < 0 ||
+	    bind(transport->listener, (const struct sockaddr *)&address, bytes) < 0 ||
+	    listen(transport->listener, SOMAXCONN) < 0)
+		r = -errno;
+	if (r == 0)
+		r = watch(transport, transport->listener);
+	if (r == 0)
+		r = watch(transport, transport->bell->fd);
+	return r < 0 ? frag_err_set(err, r, "cannot listen for other hosts of this machine (%s)",
+				    frag_strerror(r))
+		     : 0;
+}
+
+static void guest_remove(struct shm_transport *transport, struct shm_guest **at)
+{
+	struct shm_guest *guest = *at;
+
+	*at = guest->next;
+	transport->guest_count--;
+	close_if_open(&guest->fd);
+	for (int i = 0; i < FDS; i++)
+		close_if_open(&guest->fds[i]);
+	fragi_free(guest);
+}
+
+void shm_door_close(struct shm_transport *transport)
+{
+	while (transport->guests != NULL)
+		guest_remove(transport, &transport->guests);
+	close_if_open(&transport->listener);
+}
+
+/* Out. */
+
+static int introduce(const struct shm_transport *transport, struct shm_endpoint *endpoint)
+{
+	const int fds[FDS] = {shm_heap_fd(transport->heap), endpoint->out.fd, transport->bell->fd};
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {0};
+	struct hello hello = {
+		.magic = HELLO_MAGIC, .layout = 1, .heap_bytes = shm_heap_size(transport->heap)};
+	struct iovec bytes = {&hello, sizeof(hello)};
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
+				 .msg_controllen = sizeof(control)};
+	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+	memcpy(hello.door, endpoint->door, sizeof(hello.door));
+	memcpy(hello.name, transport->name, sizeof(hello.name));
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(head), fds, sizeof(fds));
+	return sendmsg(endpoint->out_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* Connects if the peer's socket takes it now. */
+static void connect_out(struct shm_transport *transport, struct shm_endpoint *endpoint)
+{
+	struct sockaddr_un address;
+	socklen_t bytes = address_of(endpoint->name, &address);
+	int r = 0;
+
+	if (endpoint->out_fd < 0)
+		endpoint->out_fd =
+			socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (endpoint->out_fd < 0 ||
+	    connect(endpoint->out_fd, (const struct sockaddr *)&address, bytes) < 0)
+		r = -errno;
+	if (r == -EAGAIN) /* many connect to it at this moment */
+		return;
+	if (r == 0 && !is_own_user(endpoint->out_fd))
+		r = -EACCES;
+	if (r == 0)
+		r = watch(transport, endpoint->out_fd);
+	if (r == 0)
+		r = introduce(transport, endpoint);
+	if (r < 0)
+		shm_failed(endpoint, frag_strerror(r));
+	else
+		endpoint->state = SHM_OPEN;
+}
+
+/* In. */
+
+/* One that can shrink would let a read beyond its end kill this process. */
+static int view_create(struct shm_transport *transport, int fd, uint64_t size,
+		       struct shm_view **out_view)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct shm_view *view;
+	void *base;
+
+	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || size > HEAP_BYTES_MAX ||
+	    lseek(fd, 0, SEEK_END) != (off_t)size)
+		return -EBADMSG;
+	view = fragi_calloc(1, sizeof(*view));
+	if (view == NULL)
+		return -ENOMEM;
+	base = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (base == MAP_FAILED) {
+		fragi_free(view);
+		return -errno;
+	}
+	(void)madvise(base, size, MADV_DONTDUMP);
+	atomic_init(&view->refs, 1);
+	view->base = base;
+	view->size = size;
+	view->bell = shm_bell_ref(transport->bell);
+	*out_view = view;
+	return 0;
+}
+
+void shm_view_unref(struct shm_view *view)
+{
+	if (view == NULL || atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	munmap((void *)(uintptr_t)view->base, view->size);
+	shm_bell_unref(view->bell);
+	fragi_free(view);
+}
+
+/* The guest is this endpoint's peer. Takes the guest. */
+static void admit(struct shm_transport *transport, struct shm_endpoint *endpoint,
+		  struct shm_guest **at)
+{
+	struct shm_guest *guest = *at;
+	int r = shm_ring_map(&endpoint->in, guest->fds[1]);
+
+	if (r == 0)
+		r = view_create(transport, guest->fds[0], guest->hello.heap_bytes, &endpoint->view);
+	if (r == 0) {
+		endpoint->in_fd = guest->fd;
+		endpoint->peer_bell = guest->fds[2];
+		guest->fd = guest->fds[2] = -1;
+		/* What was sent before its bell was here. */
+		shm_bell_ring(endpoint->peer_bell);
+	} else {
+		shm_failed(endpoint,
+			   r == -EBADMSG ? "it offers memory that is no host's" : frag_strerror(r));
+	}
+	guest_remove(transport, at);
+}
+
+void shm_door_welcome(struct shm_transport *transport, struct shm_endpoint *endpoint)
+{
+	for (struct shm_guest **at = &transport->guests; *at != NULL; at = &(*at)->next)
+		if ((*at)->introduced &&
+		    memcmp((*at)->hello.name, endpoint->name, sizeof(endpoint->name)) == 0) {
+			admit(transport, endpoint, at);
+			break;
+		}
+	if (endpoint->state == SHM_CONNECTING && !endpoint->failed)
+		connect_out(transport, endpoint);
+}
+
+/* There are too many: the oldest that has not said who it is goes, or the oldest of all. */
+static void dismiss_one(struct shm_transport *transport)
+{
+	struct shm_guest **oldest = NULL, **silent = NULL;
+
+	for (struct shm_guest **at = &transport->guests; *at != NULL; at = &(*at)->next) {
+		oldest = at;
+		if (!(*at)->introduced)
+			silent = at;
+	}
+	guest_remove(transport, silent != NULL ? silent : oldest);
+}
+
+static uint32_t take_guests(struct shm_transport *transport)
+{
+	uint32_t happened = 0;
+	struct shm_guest *guest;
+	int fd;
+
+	while ((fd = accept4(transport->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+		happened++;
+		guest = is_own_user(fd) ? fragi_calloc(1, sizeof(*guest)) : NULL;
+		if (guest == NULL || watch(transport, fd) < 0) {
+			fragi_free(guest);
+			close(fd);
+			continue;
+		}
+		*guest = (struct shm_guest){.next = transport->guests, .fd = fd};
+		for (int i = 0; i < FDS; i++)
+			guest->fds[i] = -1;
+		transport->guests = guest;
+		if (++transport->guest_count > GUESTS_MAX)
+			dismiss_one(transport);
+	}
+	return happened;
+}
+
+/* Returns 1 when it has said who it is, 0 when it has not yet, negative when it must go. */
+static int hear(const struct shm_transport *transport, struct shm_guest *guest)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(guest->fds))];
+	struct iovec bytes = {&guest->hello, sizeof(guest->hello)};
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
+				 .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(guest->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (head != NULL && head->cmsg_type == SCM_RIGHTS)
+		memcpy(guest->fds, CMSG_DATA(head),
+		       (head->cmsg_len - CMSG_LEN(0)) / sizeof(int) * sizeof(int));
+	if (n != (ssize_t)sizeof(guest->hello) || guest->fds[FDS - 1] < 0 ||
+	    (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
+	    guest->hello.magic != HELLO_MAGIC ||
+	    !fragi_secret_equal(guest->hello.door, transport->door, SHM_DOOR_BYTES))
+		return -EACCES;
+	guest->introduced = true;
+	return 1;
+}
+
+static struct shm_endpoint *expected(const struct shm_transport *transport,
+				     const struct shm_guest *guest)
+{
+	for (struct shm_endpoint *e = transport->endpoints; e != NULL; e = e->next)
+		if (e->state != SHM_CLOSED && e->view == NULL && !e->failed &&
+		    memcmp(e->name, guest->hello.name, sizeof(e->name)) == 0)
+			return e;
+	return NULL;
+}
+
+static uint32_t hear_guests(struct shm_transport *transport)
+{
+	struct shm_guest **at = &transport->guests;
+	struct shm_endpoint *endpoint;
+	uint32_t happened = 0;
+	char more;
+
+	while (*at != NULL) {
+		struct shm_guest *guest = *at;
+		int r = guest->introduced ? 1 : hear(transport, guest);
+
+		if (r == 1 && recv(guest->fd, &more, 1, MSG_DONTWAIT) == 0)
+			r = -EPIPE; /* it has gone again */
+		if (r < 0) {
+			happened++;
+			guest_remove(transport, at);
+			continue;
+		}
+		endpoint = r == 1 ? expected(transport, guest) : NULL;
+		if (endpoint != NULL) {
+			happened++;
+			admit(transport, endpoint, at);
+			continue;
+		}
+		at = &guest->next;
+	}
+	return happened;
+}
+
+static bool has_ended(int fd)
+{
+	char byte;
+	ssize_t n = fd >= 0 ? recv(fd, &byte, 1, MSG_DONTWAIT) : -1;
+
+	return n == 0 || (n < 0 && fd >= 0 && errno != EAGAIN && errno != EINTR);
+}
+
+uint32_t shm_door_look(struct shm_transport *transport)
+{
+	uint32_t happened = take_guests(transport) + hear_guests(transport);
+
+	for (struct shm_endpoint *e = transport->endpoints; e != NULL; e = e->next) {
+		if (e->state == SHM_CLOSED || e->failed)
+			continue;
+		if (e->state == SHM_CONNECTING)
+			connect_out(transport, e);
+		if (e->state != SHM_OPEN || !(has_ended(e->out_fd) || has_ended(e->in_fd)))
+			continue;
+		/* What it had written before is read first. */
+		while (!e->failed && shm_exchange(e) > 0)
+			happened++;
+		shm_failed(e, "Connection reset by remote peer");
+	}
+	return happened;
+}

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "module.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <base/bytes.h>
+
+/*
+ * A message is a record in the ring: its header, and where its bodies are in the sender's heap. The
+ * sender keeps them, in a slot, until the receiver returns the slot by a record of its own. Bodies
+ * that lie elsewhere are copied into the heap first; small ones travel in the record itself, which
+ * costs less than to return a slot.
+ */
+#define RECORDS_MAX 256u /* in one round, for each peer */
+#define SLOTS_MAX (1u << 20)
+
+static struct fragi_send *send_of(struct shm_send *room)
+{
+	return (struct fragi_send *)(void *)((char *)room - offsetof(struct fragi_send, room));
+}
+
+static const struct fragi_transport_config *config_of(const struct shm_endpoint *endpoint)
+{
+	return &shm_of(endpoint->base.transport)->config;
+}
+
+/* The peer sleeps, and has not been woken since. */
+static void wake_peer(struct shm_endpoint *endpoint)
+{
+	uint32_t sleeps;
+
+	atomic_thread_fence(memory_order_seq_cst); /* against shm_arm's */
+	sleeps = shm_ring_sleeps(&endpoint->in);
+	if ((sleeps & 1) == 0 || sleeps == endpoint->rung_at || endpoint->peer_bell < 0)
+		return;
+	endpoint->rung_at = sleeps;
+	shm_bell_ring(endpoint->peer_bell);
+}
+
+/* Slots. */
+
+static int slots_extend(struct shm_endpoint *endpoint)
+{
+	uint32_t count = endpoint->slot_count > 0 ? endpoint->slot_count * 2 : 16;
+	struct shm_slot *slots;
+
+	if (count > SLOTS_MAX)
+		return -ENOMEM;
+	slots = fragi_realloc(endpoint->slots, count * sizeof(*slots));
+	if (slots == NULL)
+		return -ENOMEM;
+	memset(slots + endpoint->slot_count, 0, (count - endpoint->slot_count) * sizeof(*slots));
+	for (uint32_t i = count; i-- > endpoint->slot_count;) {
+		slots[i].next_free = endpoint->slot_free;
+		endpoint->slot_free = i + 1;
+	}
+	endpoint->slots = slots;
+	endpoint->slot_count = count;
+	return 0;
+}
+
+static struct shm_slot *slot_take(struct shm_endpoint *endpoint, uint64_t *out_name)
+{
+	struct shm_slot *slot;
+
+	if (endpoint->slot_free == 0 && slots_extend(endpoint) < 0)
+		return NULL;
+	slot = &endpoint->slots[endpoint->slot_free - 1];
+	*out_name = (uint64_t)slot->generation << 32 | (endpoint->slot_free - 1);
+	endpoint->slot_free = slot->next_free;
+	endpoint->slots_in_use++;
+	slot->in_use = true;
+	slot->send = NULL;
+	slot->copy_count = 0;
+	return slot;
+}
+
+/* NULL: the peer has no such slot. */
+static struct shm_slot *slot_of(struct shm_endpoint *endpoint, uint64_t name)
+{
+	struct shm_slot *slot = &endpoint->slots[(uint32_t)name];
+
+	return (uint32_t)name < endpoint->slot_count && slot->in_use &&
+			       slot->generation == name >> 32
+		       ? slot
+		       : NULL;
+}
+
+static void slot_give(struct shm_endpoint *endpoint, struct shm_slot *slot)
+{
+	struct frag_resource *heap = shm_heap_resource(shm_of(endpoint->base.transport)->heap);
+
+	for (uint32_t i = 0; i < slot->copy_count; i++)
+		frag_free(heap, slot->copies[i]);
+	slot->in_use = false;
+	slot->generation++;
+	slot->next_free = endpoint->slot_free;
+	endpoint->slot_free = (uint32_t)(slot - endpoint->slots) + 1;
+	endpoint->slots_in_use--;
+}
+
+static void slot_end(struct shm_endpoint *endpoint, struct shm_slot *slot, bool abandoned)
+{
+	struct fragi_send *send = slot->send;
+
+	slot_give(endpoint, slot);
+	if (send != NULL)
+		config_of(endpoint)->events->sent(send, abandoned);
+}
+
+/* Out. */
+
+/* Finds or makes a place in the heap for each body. Returns 0 or -ENOMEM. */
+static int place_bodies(struct shm_endpoint *endpoint, struct shm_send *room,
+			const struct fragi_body *bodies, uint32_t count, struct fragi_send *send)
+{
+	struct shm_heap *heap = shm_of(endpoint->base.transport)->heap;
+	struct shm_slot *slot = slot_take(endpoint, &room->slot);
+	void *copy;
+
+	if (slot == NULL)
+		return -ENOMEM;
+	room->has_slot = true;
+	for (uint32_t i = 0; i < count; i++) {
+		room->places[i].bytes = bodies[i].bytes;
+		if (shm_heap_offset(heap, bodies[i].data, bodies[i].bytes,
+				    &room->places[i].offset)) {
+			slot->send = send;
+			continue;
+		}
+		if (frag_alloc(shm_heap_resource(heap), bodies[i].bytes, &copy) < 0) {
+			slot_give(endpoint, slot);
+			return -ENOMEM;
+		}
+		slot->copies[slot->copy_count++] = memcpy(copy, bodies[i].data, bodies[i].bytes);
+		(void)shm_heap_offset(heap, copy, bodies[i].bytes, &room->places[i].offset);
+	}
+	return 0;
+}
+
+static void gather(struct shm_send *room, const struct fragi_body *bodies, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		memcpy(room->bytes + room->inline_bytes, bodies[i].data, bodies[i].bytes);
+		room->inline_bytes += (uint32_t)bodies[i].bytes;
+	}
+}
+
+/* Returns false when the ring is full. */
+static bool write_message(struct shm_endpoint *endpoint, const struct fragi_send *send,
+			  const struct shm_send *room)
+{
+	uint64_t rest = room->inline_bytes > 0 ? shm_padded(room->inline_bytes)
+					       : room->count * sizeof(room->places[0]);
+	uint64_t bytes = SHM_RECORD_HEAD + shm_padded(send->header_bytes) + rest;
+	uint8_t *at = shm_ring_room(&endpoint->out, &endpoint->in, bytes);
+
+	if (at == NULL)
+		return false;
+	fragi_put32(at, (uint32_t)bytes);
+	at[4] = SHM_MESSAGE;
+	at[5] = (uint8_t)room->count;
+	fragi_put16(at + 6, (uint16_t)send->header_bytes);
+	fragi_put64(at + 8, room->slot);
+	fragi_put32(at + 16, room->inline_bytes);
+	fragi_put32(at + 20, 0);
+	at += SHM_RECORD_HEAD;
+	memcpy(at, send->header, send->header_bytes);
+	at += shm_padded(send->header_bytes);
+	if (room->inline_bytes > 0)
+		memcpy(at, room->bytes, room->inline_bytes);
+	else
+		memcpy(at, room->places, room->count * sizeof(room->places[0]));
+	shm_ring_publish(&endpoint->out, bytes);
+	return true;
+}
+
+bool shm_send(struct fragi_endpoint *base, struct fragi_send *send, const struct fragi_body *bodies,
+	      uint32_t count)
+{
+	struct shm_endpoint *endpoint = shm_endpoint_of(base);
+	struct shm_send *room = (struct shm_send *)(void *)send->room;
+	uint64_t bytes = 0;
+
+	if (endpoint->failed)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		bytes += bodies[i].bytes;
+	room->next = NULL;
+	room->count = count;
+	room->slot = 0;
+	room->has_slot = false;
+	room->inline_bytes = 0;
+	if (bytes <= SHM_INLINE_MAX) {
+		gather(room, bodies, count);
+	} else if (place_bodies(endpoint, room, bodies, count, send) < 0) {
+		shm_failed(endpoint, "there is no shared memory left for a message");
+		return false;
+	}
+	if (endpoint->waiting == NULL && write_message(endpoint, send, room)) {
+		wake_peer(endpoint);
+		return room->has_slot && slot_of(endpoint, room->slot)->send != NULL;
+	}
+	*endpoint->waiting_end = room;
+	endpoint->waiting_end = &room->next;
+	return true;
+}
+
+static uint32_t write_waiting(struct shm_endpoint *endpoint)
+{
+	uint32_t happened = 0;
+	struct shm_send *room;
+
+	while ((room = endpoint->waiting) != NULL && write_message(endpoint, send_of(room), room)) {
+		endpoint->waiting = room->next;
+		if (endpoint->waiting == NULL)
+			endpoint->waiting_end = &endpoint->waiting;
+		happened++;
+		if (!room->has_slot || slot_of(endpoint, room->slot)->send == NULL)
+			config_of(endpoint)->events->sent(send_of(room), false);
+	}
+	return happened;
+}
+
+void shm_sends_end(struct shm_endpoint *endpoint)
+{
+	struct shm_send *room;
+
+	while ((room = endpoint->waiting) != NULL) {
+		endpoint->waiting = room->next;
+		/* one that has its slot ends with it */
+		if (!room->has_slot || slot_of(endpoint, room->slot)->send == NULL)
+			config_of(endpoint)->events->sent(send_of(room), true);
+	}
+	endpoint->waiting_end = &endpoint->waiting;
+	for (uint32_t i = 0; i < endpoint->slot_count; i++)
+		if (endpoint->slots[i].in_use)
+			slot_end(endpoint, &endpoint->slots[i], true);
+}
+
+/* Returned bodies. */
+
+static struct shm_taken *taken_take(struct shm_endpoint *endpoint)
+{
+	struct shm_taken *taken = endpoint->spare;
+
+	if (taken != NULL)
+		endpoint->spare = taken->next;
+	else
+		taken = fragi_malloc(sizeof(*taken));
+	if (taken == NULL)
+		return NULL;
+	taken->view = endpoint->view;
+	atomic_fetch_add_explicit(&endpoint->view->refs, 1, memory_order_relaxed);
+	return taken;
+}
+
+static void taken_give(struct shm_endpoint *endpoint, struct shm_taken *taken)
+{
+	shm_view_unref(taken->view);
+	taken->next = endpoint->spare;
+	endpoint->spare = taken;
+}
+
+void shm_returned_free(struct shm_view *view)
+{
+	struct shm_taken *taken = atomic_exchange(&view->returned, NULL), *next;
+
+	for (; taken != NULL; taken = next) {
+		next = taken->next;
+		fragi_free(taken);
+		shm_view_unref(view);
+	}
+}
+
+/* A message's body is free. Thread: any, also when the endpoint and the peer are gone. */
+static void release(void *owner)
+{
+	struct shm_taken *taken = owner;
+	struct shm_view *view = taken->view;
+
+	if (atomic_fetch_sub_explicit(&taken->bodies, 1, memory_order_acq_rel) != 1)
+		return;
+	/* Once it is in the list others may free it, and with it the view. */
+	atomic_fetch_add_explicit(&view->refs, 1, memory_order_relaxed);
+	taken->next = atomic_load_explicit(&view->returned, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak(&view->returned, &taken->next, taken))
+		;
+	if (atomic_load(&view->closed))
+		shm_returned_free(view);
+	else if (atomic_exchange(&view->bell->wanted, false))
+		shm_bell_ring(view->bell->fd);
+	shm_view_unref(view);
+}
+
+/* Returns false when the ring is full. */
+static bool write_returns(struct shm_endpoint *endpoint)
+{
+	struct shm_taken *taken = endpoint->unsent;
+	uint32_t count = 0;
+	uint64_t bytes;
+	uint8_t *at;
+
+	for (; taken != NULL && count < SHM_RETURNS_MAX; taken = taken->next)
+		count++;
+	bytes = SHM_RECORD_HEAD + count * sizeof(uint64_t);
+	at = shm_ring_room(&endpoint->out, &endpoint->in, bytes);
+	if (at == NULL)
+		return false;
+	memset(at, 0, SHM_RECORD_HEAD);
+	fragi_put32(at, (uint32_t)bytes);
+	at[4] = SHM_RETURN;
+	at[5] = (uint8_t)count;
+	at += SHM_RECORD_HEAD;
+	for (; count > 0; count--, at += sizeof(uint64_t)) {
+		taken = endpoint->unsent;
+		endpoint->unsent = taken->next;
+		fragi_put64(at, taken->slot);
+		taken_give(endpoint, taken);
+	}
+	shm_ring_publish(&endpoint->out, bytes);
+	return true;
+}
+
+static uint32_t return_bodies(struct shm_endpoint *endpoint)
+{
+	struct shm_taken *taken, *last;
+	uint32_t happened = 0;
+
+	if (endpoint->view != NULL &&
+	    atomic_load_explicit(&endpoint->view->returned, memory_order_relaxed) != NULL) {
+		taken = last = atomic_exchange(&endpoint->view->returned, NULL);
+		while (last->next != NULL)
+			last = last->next;
+		last->next = endpoint->unsent;
+		endpoint->unsent = taken;
+	}
+	while (endpoint->unsent != NULL && write_returns(endpoint))
+		happened++;
+	return happened;
+}
+
+/* In. */
+
+static void arrive(struct shm_endpoint *endpoint, struct fragi_arrival *arrival)
+{
+	const struct fragi_transport_config *config = config_of(endpoint);
+
+	if (config->events->arrived(config->arg, arrival) == FRAGI_ARRIVAL_KEPT)
+		return;
+	for (uint32_t i = 0; i < arrival->mapped_count; i++)
+		arrival->mapped[i].release(arrival->mapped[i].owner);
+}
+
+/* Its bodies are in the peer's heap. Returns 0, or negative errno. */
+static int show_places(struct shm_endpoint *endpoint, const struct shm_record *record,
+		       struct fragi_arrival *arrival)
+{
+	struct fragi_body bodies[FRAG_MESSAGE_TENSORS_MAX];
+	struct shm_taken *taken;
+	uint64_t offset, bytes;
+
+	if (endpoint->view == NULL)
+		return -EBADMSG;
+	taken = taken_take(endpoint);
+	if (taken == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < record->count; i++) {
+		offset = fragi_get64(record->rest + i * sizeof(struct shm_place));
+		bytes = fragi_get64(record->rest + i * sizeof(struct shm_place) + 8);
+		if (bytes == 0 || offset > taken->view->size ||
+		    bytes > taken->view->size - offset) {
+			taken_give(endpoint, taken);
+			return -EBADMSG;
+		}
+		bodies[i] = (struct fragi_body){
+			.data = (void *)(uintptr_t)(taken->view->base + offset),
+			.bytes = bytes,
+			.device = {FRAG_DEVICE_CPU, 0},
+			.owner = taken,
+			.release = release,
+		};
+		arrival->body_bytes += bytes;
+	}
+	taken->slot = record->slot;
+	atomic_init(&taken->bodies, record->count);
+	arrival->mapped = bodies;
+	arrival->mapped_count = record->count;
+	arrive(endpoint, arrival);
+	return 0;
+}
+
+/* The peer can write to the record while it is read here, so the header is copied first. */
+static int show(struct shm_endpoint *endpoint, const struct shm_record *record)
+{
+	_Alignas(16) uint8_t header[FRAGI_HEADER_MAX];
+	struct fragi_arrival arrival = {.header = header, .header_bytes = record->header_bytes};
+
+	memcpy(header, record->header, record->header_bytes);
+	if (record->inline_bytes == 0 && record->count > 0)
+		return show_places(endpoint, record, &arrival);
+	arrival.body_bytes = record->inline_bytes;
+	arrival.data = record->inline_bytes > 0 ? record->rest : NULL;
+	arrive(endpoint, &arrival);
+	return 0;
+}
+
+static int take_returns(struct shm_endpoint *endpoint, const struct shm_record *record)
+{
+	struct shm_slot *slot;
+
+	for (uint32_t i = 0; i < record->count; i++) {
+		slot = slot_of(endpoint, fragi_get64(record->rest + i * sizeof(uint64_t)));
+		if (slot == NULL)
+			return -EBADMSG;
+		slot_end(endpoint, slot, false);
+	}
+	return 0;
+}
+
+static uint32_t read_records(struct shm_endpoint *endpoint)
+{
+	struct shm_record record;
+	uint32_t happened = 0;
+	int r = 0;
+
+	while (r >= 0 && happened < RECORDS_MAX && !endpoint->failed) {
+		r = shm_ring_next(&endpoint->in, &record);
+		if (r <= 0)
+			break;
+		r = record.kind == SHM_MESSAGE ? show(endpoint, &record)
+					       : take_returns(endpoint, &record);
+		shm_ring_consume(&endpoint->in, &endpoint->out, &record);
+		happened++;
+	}
+	if (r == -ENOMEM)
+		config_of(endpoint)->events->fault(
+			config_of(endpoint)->arg, FRAGI_FAILURE_OUT_OF_MEMORY,
+			"there is no memory left to receive a message over shared memory");
+	else if (r < 0)
+		shm_failed(endpoint, "it wrote to shared memory what no host writes");
+	return happened;
+}
+
+uint32_t shm_exchange(struct shm_endpoint *endpoint)
+{
+	uint32_t read, written;
+
+	if (endpoint->state == SHM_CLOSED || endpoint->failed)
+		return 0;
+	read = read_records(endpoint);
+	if (endpoint->failed)
+		return read;
+	if (shm_ring_is_wrong(&endpoint->out, &endpoint->in)) {
+		shm_failed(endpoint, "it wrote to shared memory what no host writes");
+		return read;
+	}
+	written = return_bodies(endpoint) + write_waiting(endpoint);
+	if (written > 0 || (read > 0 && shm_ring_wants_room(&endpoint->in)))
+		wake_peer(endpoint);
+	return read + written;
+}
+
+bool shm_has_work(const struct shm_endpoint *endpoint)
+{
+	bool waits = endpoint->waiting != NULL || endpoint->unsent != NULL;
+
+	if (endpoint->state == SHM_CLOSED || endpoint->failed)
+		return false;
+	return !shm_ring_is_empty(&endpoint->in) ||
+	       (endpoint->view != NULL && atomic_load(&endpoint->view->returned) != NULL) ||
+	       (waits && shm_ring_room(&endpoint->out, &endpoint->in, SHM_RING_BYTES / 2) != NULL);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHM_MODULE_H
+#define SHM_MODULE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <base/alloc.h>
+#include <base/identity.h>
+#include <data/allocator.h>
+#include <edge/transport.h>
+
+#include "ring.h"
+
+/*
+ * The transport between hosts of one machine. Each host has three pieces of shared memory, each a
+ * memfd: its heap, where the bodies of messages lie; and for every peer a channel with a ring that
+ * it writes and the peer reads. Peers map both read-only, so whatever a host writes is its own, and
+ * what it reads from a peer it checks. Two hosts exchange them over a unix socket that lasts as
+ * long as the connection: its end is the end of the peer.
+ */
+#define SHM_NAME_BYTES 16 /* of a host's socket */
+#define SHM_DOOR_BYTES 16 /* the secret that lets a peer in */
+
+/* What wakes a host: an eventfd. It outlives its transport for those who return bodies late. */
+struct shm_bell {
+	_Atomic uint32_t refs;
+	int fd;
+	_Atomic bool wanted; /* its host sleeps, or is about to */
+};
+
+/* heap.c: the shared memory of this host's own bodies */
+struct shm_heap;
+int shm_heap_create(struct shm_heap **out_heap, struct frag_err *err);
+void shm_heap_unref(struct shm_heap *heap);
+struct frag_resource *shm_heap_resource(struct shm_heap *heap);
+int shm_heap_fd(const struct shm_heap *heap);
+uint64_t shm_heap_size(const struct shm_heap *heap);
+/* Where it lies in the heap. Returns false when it is not of this heap. */
+bool shm_heap_offset(const struct shm_heap *heap, const void *memory, uint64_t bytes,
+		     uint64_t *out_offset);
+
+/* A body that a peer has shown; what the consumer of a message gives back. */
+struct shm_taken {
+	struct shm_taken *next;
+	struct shm_view *view;
+	_Atomic uint32_t bodies; /* not released yet */
+	uint64_t slot;           /* the producer's name for it */
+};
+
+/*
+ * A peer's heap as this host sees it. The messages over it hold references, so it outlives the
+ * endpoint, and the peer.
+ */
+struct shm_view {
+	_Atomic uint32_t refs;
+	const uint8_t *base;
+	uint64_t size;
+	struct shm_bell *bell;                /* of this host */
+	_Atomic(struct shm_taken *) returned; /* to be told to the producer */
+	_Atomic bool closed;                  /* nobody tells it any more */
+};
+
+void shm_view_unref(struct shm_view *view);
+
+/* A message that the peer has not given back: it may still read its bodies. */
+struct shm_slot {
+	uint32_t generation;
+	bool in_use;
+	uint32_t next_free;
+	struct fragi_send *send; /* NULL: it is over, the bodies are copies */
+	void *copies[FRAG_MESSAGE_TENSORS_MAX];
+	uint32_t copy_count;
+};
+
+/* In the room of a send. */
+struct shm_send {
+	struct shm_send *next; /* waits for room in the ring */
+	uint32_t count;
+	uint64_t slot;
+	bool has_slot;
+	struct shm_place places[FRAG_MESSAGE_TENSORS_MAX];
+	uint32_t inline_bytes;
+	uint8_t bytes[SHM_INLINE_MAX];
+};
+
+enum shm_endpoint_state {
+	SHM_CONNECTING, /* the peer's socket has not taken our connection yet */
+	SHM_OPEN,
+	SHM_CLOSED,
+};
+
+struct shm_endpoint {
+	struct fragi_endpoint base;
+	struct shm_endpoint *next;
+	enum shm_endpoint_state state;
+	bool failed; /* reported */
+	uint8_t name[SHM_NAME_BYTES], door[SHM_DOOR_BYTES];
+	int out_fd, in_fd; /* sockets; -1: not there yet */
+	/* what this host writes */
+	struct shm_ring_out out;
+	struct shm_send *waiting, **waiting_end;
+	/* what it reads */
+	struct shm_ring_in in;
+	struct shm_view *view;
+	struct shm_taken *spare;  /* to be used again */
+	struct shm_taken *unsent; /* returned, and there was no room in the ring to say so */
+	int peer_bell;            /* -1: not there yet */
+	uint32_t rung_at;         /* the peer's sleep for which the bell was rung */
+	/* messages that the peer may still read */
+	struct shm_slot *slots;
+	uint32_t slot_count, slot_free; /* index + 1; 0: none */
+	uint32_t slots_in_use;
+};
+
+struct shm_transport {
+	struct fragi_transport base;
+	struct fragi_transport_config config;
+	struct shm_heap *heap;
+	struct shm_bell *bell;
+	int epoll, listener;
+	uint8_t name[SHM_NAME_BYTES], door[SHM_DOOR_BYTES];
+	char machine[FRAGI_IDENTITY_SIZE], loopback[FRAGI_IDENTITY_SIZE],
+		clock[FRAGI_IDENTITY_SIZE];
+	uint8_t *address;
+	size_t address_size;
+	struct shm_endpoint *endpoints;
+	struct shm_guest *guests; /* who came before connect was called for them */
+	uint32_t guest_count;
+	int64_t look_ns; /* when the sockets are looked at next */
+	bool armed;
+};
+
+static inline struct shm_transport *shm_of(const struct fragi_transport *transport)
+{
+	return (struct shm_transport *)(uintptr_t)transport;
+}
+
+static inline struct shm_endpoint *shm_endpoint_of(struct fragi_endpoint *endpoint)
+{
+	return (struct shm_endpoint *)(void *)endpoint;
+}
+
+/* bell.c */
+struct shm_bell *shm_bell_create(void);
+struct shm_bell *shm_bell_ref(struct shm_bell *bell);
+void shm_bell_unref(struct shm_bell *bell);
+void shm_bell_ring(int fd);
+
+/* address.c: what peers need to find this host */
+int shm_address_make(struct shm_transport *transport, struct frag_err *err);
+int shm_address_check(const struct shm_transport *transport, const void *address, size_t size,
+		      struct shm_endpoint *out_peer, struct frag_err *err);
+
+/* door.c: the sockets, over which hosts give each other their memory */
+int shm_door_open(struct shm_transport *transport, struct frag_err *err);
+void shm_door_close(struct shm_transport *transport);
+/* Goes on with what is not connected yet, and notices who has gone. Returns what happened. */
+uint32_t shm_door_look(struct shm_transport *transport);
+/* Somebody may have come before this host wanted to connect to them. */
+void shm_door_welcome(struct shm_transport *transport, struct shm_endpoint *endpoint);
+
+/* endpoint.c */
+int shm_connect(struct fragi_transport *base, uint32_t host, const void *address, size_t size,
+		void *owner, struct fragi_endpoint **out_endpoint, struct frag_err *err);
+void shm_close(struct fragi_endpoint *base, bool silent);
+bool shm_stop(struct fragi_endpoint *base, int64_t now_ns);
+void shm_free(struct fragi_endpoint *base);
+/* Reports it, once. */
+void shm_failed(struct shm_endpoint *endpoint, const char *cause);
+/* Nothing goes in or out any more; its slots are free. */
+void shm_cut(struct shm_endpoint *endpoint);
+void shm_endpoint_destroy(struct shm_endpoint *endpoint);
+
+/* message.c */
+bool shm_send(struct fragi_endpoint *base, struct fragi_send *send, const struct fragi_body *bodies,
+	      uint32_t count);
+/* Reads what has come, writes what waits. Returns what happened. */
+uint32_t shm_exchange(struct shm_endpoint *endpoint);
+/* Whether there is something to read or to write. */
+bool shm_has_work(const struct shm_endpoint *endpoint);
+/* Ends what waits and what the peer has. */
+void shm_sends_end(struct shm_endpoint *endpoint);
+/* Frees what a view's messages have given back. */
+void shm_returned_free(struct shm_view *view);
+
+#endif

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <base/bytes.h>
+
+#define HEAD_BYTES ((size_t)65536) /* a page, of whatever size the kernel has */
+#define CHANNEL_BYTES (HEAD_BYTES + SHM_RING_BYTES)
+#define MAPPED_BYTES (CHANNEL_BYTES + SHM_RING_BYTES)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+#define CHANNEL_MAGIC 0x43534646u /* "FFSC" */
+
+/* On cache lines of their own: each is read by the peer while the owner writes the others. */
+struct head {
+	uint32_t magic;
+	_Alignas(64) _Atomic uint64_t produced; /* bytes, of this ring */
+	_Alignas(64) _Atomic uint64_t consumed; /* bytes, of the peer's ring */
+	_Alignas(64) _Atomic uint32_t sleeps;
+	_Atomic uint32_t wants_room;
+};
+
+static struct head *head_of(uint8_t *memory)
+{
+	return (struct head *)(void *)memory;
+}
+
+static const struct head *peer_head(const struct shm_ring_in *in)
+{
+	return (const struct head *)(const void *)in->memory;
+}
+
+/* The channel, and its ring once more behind it. */
+static uint8_t *map_channel(int fd, int protection)
+{
+	uint8_t *memory = mmap(NULL, MAPPED_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	if (mmap(memory, CHANNEL_BYTES, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+	    mmap(memory + CHANNEL_BYTES, SHM_RING_BYTES, protection, MAP_SHARED | MAP_FIXED, fd,
+		 (off_t)HEAD_BYTES) == MAP_FAILED) {
+		munmap(memory, MAPPED_BYTES);
+		return NULL;
+	}
+	return memory;
+}
+
+int shm_ring_create(struct shm_ring_out *out)
+{
+	int fd = memfd_create("frag-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING), r;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)CHANNEL_BYTES) == 0)
+		out->memory = map_channel(fd, PROT_READ | PROT_WRITE);
+	if (out->memory == NULL || fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
+		r = -errno;
+		if (out->memory != NULL)
+			munmap(out->memory, MAPPED_BYTES);
+		out->memory = NULL;
+		close(fd);
+		return r;
+	}
+	out->fd = fd;
+	head_of(out->memory)->magic = CHANNEL_MAGIC;
+	return 0;
+}
+
+void shm_ring_destroy(struct shm_ring_out *out)
+{
+	if (out->memory == NULL)
+		return;
+	munmap(out->memory, MAPPED_BYTES);
+	close(out->fd);
+	out->memory = NULL;
+}
+
+int shm_ring_map(struct shm_ring_in *in, int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	off_t size = lseek(fd, 0, SEEK_END);
+
+	/* One that can shrink would let a read beyond its end kill this process. */
+	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || size != (off_t)CHANNEL_BYTES)
+		return -EBADMSG;
+	in->memory = map_channel(fd, PROT_READ);
+	if (in->memory == NULL)
+		return -errno;
+	if (peer_head(in)->magic != CHANNEL_MAGIC) {
+		shm_ring_unmap(in);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+void shm_ring_unmap(struct shm_ring_in *in)
+{
+	if (in->memory != NULL)
+		munmap((void *)(uintptr_t)in->memory, MAPPED_BYTES);
+	in->memory = NULL;
+}
+
+static uint64_t unread(const struct shm_ring_out *out, const struct shm_ring_in *in)
+{
+	uint64_t consumed = 0;
+
+	if (in->memory != NULL)
+		consumed = atomic_load_explicit(&peer_head(in)->consumed, memory_order_acquire);
+	return out->produced - consumed;
+}
+
+bool shm_ring_is_wrong(const struct shm_ring_out *out, const struct shm_ring_in *in)
+{
+	return unread(out, in) > SHM_RING_BYTES;
+}
+
+uint8_t *shm_ring_room(const struct shm_ring_out *out, const struct shm_ring_in *in, uint64_t bytes)
+{
+	uint64_t used = unread(out, in);
+
+	if (used > SHM_RING_BYTES || bytes > SHM_RING_BYTES - used)
+		return NULL;
+	return out->memory + HEAD_BYTES + out->produced % SHM_RING_BYTES;
+}
+
+void shm_ring_publish(struct shm_ring_out *out, uint64_t bytes)
+{
+	out->produced += bytes;
+	atomic_store_explicit(&head_of(out->memory)->produced, out->produced, memory_order_release);
+}
+
+/* Every field is read once. */
+int shm_ring_next(const struct shm_ring_in *in, struct shm_record *out)
+{
+	uint64_t produced, available, rest;
+	const uint8_t *at;
+
+	if (in->memory == NULL)
+		return 0;
+	produced = atomic_load_explicit(&peer_head(in)->produced, memory_order_acquire);
+	available = produced - in->consumed;
+	if (available == 0)
+		return 0;
+	at = in->memory + HEAD_BYTES + in->consumed % SHM_RING_BYTES;
+	if (available > SHM_RING_BYTES || available < SHM_RECORD_HEAD || available % 8 != 0)
+		return -EBADMSG;
+	*out = (struct shm_record){
+		.bytes = fragi_get32(at),
+		.kind = at[4],
+		.count = at[5],
+		.header_bytes = fragi_get16(at + 6),
+		.slot = fragi_get64(at + 8),
+		.inline_bytes = fragi_get32(at + 16),
+	};
+	if (out->bytes < SHM_RECORD_HEAD || out->bytes > available || out->bytes % 8 != 0 ||
+	    out->header_bytes > FRAGI_HEADER_MAX || out->inline_bytes > SHM_INLINE_MAX)
+		return -EBADMSG;
+	if (out->kind == SHM_MESSAGE && out->count <= FRAG_MESSAGE_TENSORS_MAX)
+		rest = out->inline_bytes > 0 ? shm_padded(out->inline_bytes)
+					     : out->count * sizeof(struct shm_place);
+	else if (out->kind == SHM_RETURN && out->count <= SHM_RETURNS_MAX)
+		rest = out->count * sizeof(uint64_t);
+	else
+		return -EBADMSG;
+	if (out->bytes != SHM_RECORD_HEAD + shm_padded(out->header_bytes) + rest)
+		return -EBADMSG;
+	out->header = at + SHM_RECORD_HEAD;
+	out->rest = out->header + shm_padded(out->header_bytes);
+	return 1;
+}
+
+void shm_ring_consume(struct shm_ring_in *in, struct shm_ring_out *own,
+		      const struct shm_record *record)
+{
+	in->consumed += record->bytes;
+	atomic_store_explicit(&head_of(own->memory)->consumed, in->consumed, memory_order_release);
+}
+
+bool shm_ring_is_empty(const struct shm_ring_in *in)
+{
+	return in->memory == NULL ||
+	       atomic_load_explicit(&peer_head(in)->produced, memory_order_acquire) == in->consumed;
+}
+
+void shm_ring_sleep(struct shm_ring_out *own, bool sleeps)
+{
+	struct head *head = head_of(own->memory);
+	uint32_t before = atomic_load_explicit(&head->sleeps, memory_order_relaxed);
+
+	if ((before & 1) != sleeps)
+		atomic_store_explicit(&head->sleeps, before + 1, memory_order_release);
+}
+
+uint32_t shm_ring_sleeps(const struct shm_ring_in *in)
+{
+	return in->memory == NULL
+		       ? 0
+		       : atomic_load_explicit(&peer_head(in)->sleeps, memory_order_relaxed);
+}
+
+void shm_ring_want_room(struct shm_ring_out *own, bool wants)
+{
+	atomic_store_explicit(&head_of(own->memory)->wants_room, wants, memory_order_release);
+}
+
+bool shm_ring_wants_room(const struct shm_ring_in *in)
+{
+	return in->memory != NULL &&
+	       atomic_load_explicit(&peer_head(in)->wants_room, memory_order_relaxed) != 0;
+}

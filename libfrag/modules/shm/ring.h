@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHM_RING_H
+#define SHM_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <edge/transport.h>
+#include <frag/tensor.h>
+
+/*
+ * A channel: what one host writes for one peer. The first page holds its counters, behind it lies
+ * the ring. Everything in it is written by its owner alone; the peer maps it read-only and tells
+ * how far it has read in its own channel.
+ *
+ * The ring is mapped twice in a row, so that a record is always in one piece. A record is 8-byte
+ * aligned:
+ *
+ *   0 u32 bytes of the record   4 u8 kind   5 u8 places   6 u16 bytes of the header
+ *   8 u64 slot   16 u32 inline bytes   20 u32 0   24 the header, padded to 8
+ *   then the places (u64 offset, u64 bytes), or the bytes themselves
+ */
+#define SHM_RING_BYTES ((uint64_t)256 << 10)
+#define SHM_RECORD_HEAD 24u
+#define SHM_INLINE_MAX 1024u /* bodies up to so many bytes travel in the ring */
+#define SHM_RETURNS_MAX 64u  /* slots in one record */
+
+enum shm_kind {
+	SHM_MESSAGE = 1,
+	SHM_RETURN, /* slots that the peer has no use for any more */
+};
+
+/* A body in the sender's heap. */
+struct shm_place {
+	uint64_t offset, bytes;
+};
+
+struct shm_record {
+	enum shm_kind kind;
+	uint32_t header_bytes, count, inline_bytes;
+	uint64_t slot;
+	const uint8_t *header; /* in the ring, where the peer may change it */
+	const uint8_t *rest;   /* places, bytes or slots, the same */
+	uint64_t bytes;        /* of the record */
+};
+
+/* the writer's end */
+struct shm_ring_out {
+	int fd;
+	uint8_t *memory;
+	uint64_t produced;
+};
+
+/* the reader's end */
+struct shm_ring_in {
+	const uint8_t *memory; /* NULL: the peer's is not here yet */
+	uint64_t consumed;
+};
+
+/* Returns 0 or negative errno. */
+int shm_ring_create(struct shm_ring_out *out);
+void shm_ring_destroy(struct shm_ring_out *out);
+/* Maps a peer's. Returns 0, -EBADMSG when it is none, or negative errno. */
+int shm_ring_map(struct shm_ring_in *in, int fd);
+void shm_ring_unmap(struct shm_ring_in *in);
+
+/*
+ * Room for a record of that size, or NULL: the ring is full. in: the peer's channel, which tells
+ * how far it has read; what it says is not believed beyond what is possible.
+ */
+uint8_t *shm_ring_room(const struct shm_ring_out *out, const struct shm_ring_in *in,
+		       uint64_t bytes);
+/* Shows the record that was written to the room to the peer. */
+void shm_ring_publish(struct shm_ring_out *out, uint64_t bytes);
+
+/*
+ * The next record. Returns 1; 0: there is none; -EBADMSG: the peer has written what cannot be.
+ * `header` receives a copy of the header, of at most FRAGI_HEADER_MAX bytes.
+ */
+int shm_ring_next(const struct shm_ring_in *in, struct shm_record *out_record);
+/* The record has been read; `own` is this host's channel, where the peer sees it. */
+void shm_ring_consume(struct shm_ring_in *in, struct shm_ring_out *own,
+		      const struct shm_record *record);
+bool shm_ring_is_empty(const struct shm_ring_in *in);
+
+/* Whether the peer says that it has read what was never written. */
+bool shm_ring_is_wrong(const struct shm_ring_out *out, const struct shm_ring_in *in);
+
+/* Sleep: the owner is about to sleep, or awake; a peer reads whether it must ring. */
+void shm_ring_sleep(struct shm_ring_out *own, bool sleeps);
+/* Odd while the owner sleeps; changes with every sleep. */
+uint32_t shm_ring_sleeps(const struct shm_ring_in *in);
+/* The owner waits for room in its ring; and whether the peer does. */
+void shm_ring_want_room(struct shm_ring_out *own, bool wants);
+bool shm_ring_wants_room(const struct shm_ring_in *in);
+
+static inline uint32_t shm_padded(uint32_t bytes)
+{
+	return (bytes + 7u) & ~7u;
+}
+
+#endif
