@@ -425,7 +425,7 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:16:38: f: a flow without `to`; add it\n"
 		"app.yaml:16:54: flow end detct: unknown operator \"f.detct\"; did you mean \"detect\"?\n"
 		"app.yaml:16:88: f: unknown key \"capcity\"; did you mean \"capacity\"?\n"
-		"app.yaml:16:106: f: edge shm is not built yet; leave it out\n"
+		"app.yaml:16:106: f: edge shm inside a fragment: both ends are in one process; leave edge out\n"
 		"app.yaml:16:112: f: \"5\" is not a valid flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}\n"
 		"app.yaml:16:115: f: a flow is neither `A.OUT -> B.IN` nor {from: A.OUT, to: B.IN}\n"
 		"app.yaml:17:26: f: on_failure policy migrate is not built yet; write stop\n"

@@ -3,7 +3,7 @@
 
 #include <base/transports.h>
 
-static const char *const names[] = {"ucx"};
+static const char *const names[] = {"ucx", "shm"};
 
 const char *fragi_transport_name(size_t i)
 {

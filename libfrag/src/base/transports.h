@@ -13,6 +13,8 @@
  * module of that name (edge/transport.h).
  */
 
+#define FRAGI_TRANSPORT_SHM "shm" /* whose memory hosts of a machine share */
+
 /* The i-th one's name; NULL behind the last. */
 FRAGI_API const char *fragi_transport_name(size_t i);
 /* Whether there is one of that name. */

@@ -12,7 +12,7 @@
 #include <base/beat.h>
 #include <base/log.h>
 #include <base/stamp.h>
-#include <base/transports.h>
+#include <data/allocator.h>
 #include <run/state.h>
 
 static int descriptors_open(struct fragi_run *run)
@@ -57,7 +57,7 @@ int fragi_run_create(const struct fragi_run_config *config, struct fragi_run **o
 
 /* Prepare. */
 
-static bool is_wanted(const struct fragi_run *run, const char *name)
+bool fragi_run_has_fragment(const struct fragi_run *run, const char *name)
 {
 	const char *const *fragments = run->config.fragments;
 
@@ -105,7 +105,7 @@ static int compose(struct fragi_run *run, struct fragi_diag *diag)
 		const struct fragi_spec_fragment *own = &spec->fragments[i];
 		struct fragi_run_fragment *fragment = &run->fragments[run->fragment_count];
 
-		if (!is_wanted(run, own->name))
+		if (!fragi_run_has_fragment(run, own->name))
 			continue;
 		r = fragi_fragment_compose_flawed(spec, own, run->config.registry, diag,
 						  &fragment->fragment);
@@ -131,72 +131,6 @@ static uint32_t op_count(const struct fragi_run *run)
 	for (size_t i = 0; i < run->fragment_count; i++)
 		ops += run->fragments[i].fragment->op_count;
 	return ops;
-}
-
-static void peer_ready(void *arg, uint32_t host)
-{
-	struct fragi_run *run = arg;
-
-	(void)host;
-	if (atomic_fetch_add(&run->peers_ready, 1) + 1 == run->peer_count)
-		fragi_run_report(run, FRAGI_RUN_WIRED);
-}
-
-static void peer_lost(void *arg, uint32_t host, enum fragi_failure failure, const char *sentence)
-{
-	struct fragi_run_event event = {
-		.kind = FRAGI_RUN_PEER_LOST, .peer = host, .failure = failure};
-	struct fragi_run *run = arg;
-
-	atomic_fetch_add(&run->peers_lost, 1);
-	snprintf(event.sentence, sizeof(event.sentence), "%s", sentence);
-	fragi_run_report_event(run, &event);
-}
-
-static void remote_fault(void *arg, enum fragi_failure failure, const char *sentence)
-{
-	fragi_run_report_failure(arg, failure, NULL, sentence);
-}
-
-static int transport_open(struct fragi_run *run, const char *name, struct fragi_diag *diag)
-{
-	const struct fragi_transport_ops *ops;
-	struct frag_err err = FRAG_ERR_INIT;
-	int r = fragi_transport_open(name, &ops, &err);
-
-	if (r == 0)
-		r = fragi_remote_open(run->remote, ops, &err);
-	if (r < 0) {
-		frag_err_set(&err, r, "cannot open the transport %s (%s)", name, frag_strerror(r));
-		fragi_err_classify(&err,
-				   r == -ENOENT ? FRAGI_FAILURE_TRANSPORT_MISSING
-						: FRAGI_FAILURE_HOST_FAILED,
-				   NULL);
-		fragi_diag_add_err(diag, &err);
-	}
-	return r;
-}
-
-static int remote_create(struct fragi_run *run, struct fragi_diag *diag)
-{
-	const struct fragi_remote_config config = {
-		.host = run->config.host,
-		.epoch = run->config.epoch,
-		.pump = run->pump,
-		.beat_ns = run->config.beat_ns,
-		.dead_ns = run->config.dead_ns,
-		.data_key = run->config.data_key,
-		.arg = run,
-		.peer_ready = peer_ready,
-		.peer_lost = peer_lost,
-		.fault = remote_fault,
-	};
-	int r = fragi_remote_create(&config, &run->remote);
-	const char *name;
-
-	for (size_t i = 0; r == 0 && (name = fragi_transport_name(i)) != NULL; i++)
-		r = transport_open(run, name, diag);
-	return r;
 }
 
 static int create_ledger(struct fragi_run *run, struct fragi_diag *diag)
@@ -231,8 +165,10 @@ static void show_callbacks(struct fragi_run *run)
 int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 {
 	size_t errors = diag->count + diag->beyond, first = diag->count;
-	int result = compose(run, diag);
+	int result = fragi_run_share_memory(run, diag);
 
+	if (result == 0)
+		result = compose(run, diag);
 	/* With gaps in the tables the driver looks at the flows between fragments. */
 	if (result == 0)
 		result = fragi_run_resolve(run, diag);
@@ -243,7 +179,7 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 	if (result == 0)
 		result = fragi_run_connect(run);
 	if (result == 0 && run->edge_rows > 0)
-		result = remote_create(run, diag);
+		result = fragi_run_open_transports(run, diag);
 	for (size_t i = 0; result == 0 && i < run->fragment_count; i++)
 		result = fragi_fragment_initialize(run->fragments[i].fragment, diag);
 	fragi_diag_sort(diag, first);
@@ -472,23 +408,6 @@ const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *run, size_
 	return run->flows;
 }
 
-uint32_t fragi_run_addresses(const struct fragi_run *run,
-			     struct fragi_run_address out[FRAGI_HOST_TRANSPORTS_MAX])
-{
-	uint32_t count = 0;
-	const char *name;
-
-	for (size_t i = 0; run->remote != NULL && (name = fragi_transport_name(i)) != NULL; i++) {
-		const struct fragi_transport *transport = fragi_remote_transport(run->remote, name);
-
-		out[count].transport = name;
-		out[count].bytes = transport->ops->address(transport, &out[count].size);
-		out[count].detail = transport->detail;
-		count++;
-	}
-	return count;
-}
-
 const struct fragi_ledger *fragi_run_ledger(const struct fragi_run *run)
 {
 	return &run->ledger;
@@ -542,6 +461,7 @@ void fragi_run_destroy(struct fragi_run *run)
 		fragi_fragment_destroy(run->fragments[i].fragment);
 	fragi_free(run->fragments);
 	fragi_free(run->infos);
+	fragi_default_memory_set(NULL);
 	fragi_ledger_close(&run->ledger);
 	fragi_pump_destroy(run->pump);
 	queue_free(run);

@@ -58,8 +58,9 @@ struct fragi_run {
 	struct fragi_tx **inproc; /* of flows */
 	struct fragi_run_end *ends;
 	size_t end_count, end_capacity;
-	struct fragi_binding ***bindings; /* [fragment][op] -> [port] */
-	uint32_t edge_rows;               /* flows between hosts that there may be */
+	struct fragi_binding ***bindings;      /* [fragment][op] -> [port] */
+	uint32_t edge_rows;                    /* flows between hosts that there may be */
+	bool needs[FRAGI_HOST_TRANSPORTS_MAX]; /* by the table of transports: those flows do */
 	struct fragi_ledger ledger;
 	struct fragi_pump *pump;
 	struct fragi_remote *remote; /* NULL: no flow leaves this process */
@@ -97,6 +98,18 @@ void fragi_run_report_failure(struct fragi_run *run, enum fragi_failure failure,
 void fragi_run_report_event(struct fragi_run *run, const struct fragi_run_event *event);
 /* Makes the descriptor readable, so that the control thread looks. */
 void fragi_run_nudge(struct fragi_run *run);
+
+/* run.c: whether it is to run here */
+bool fragi_run_has_fragment(const struct fragi_run *run, const char *name);
+
+/* transports.c */
+/*
+ * If the graph asks for shared memory: opens that transport before anything is composed, so that
+ * pools and tensors lie in its memory.
+ */
+int fragi_run_share_memory(struct fragi_run *run, struct fragi_diag *diag);
+/* Opens those that flows need and that are not open yet. */
+int fragi_run_open_transports(struct fragi_run *run, struct fragi_diag *diag);
 
 /* wire.c */
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag);

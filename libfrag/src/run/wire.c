@@ -107,6 +107,22 @@ static int resolve_between(struct fragi_run *run, const struct fragi_spec_flow *
 	return r;
 }
 
+/* The graph asks for a transport, wherever the other end is. */
+static bool leaves(const struct fragi_spec_flow *flow)
+{
+	return flow->edge != NULL && fragi_transport_exists(flow->edge);
+}
+
+/* The transport of a flow that leaves: what the graph asks for, or the preferred one. */
+static void note_transport(struct fragi_run *run, const struct fragi_spec_flow *flow)
+{
+	const char *name;
+
+	for (size_t i = 0; (name = fragi_transport_name(i)) != NULL; i++)
+		if (leaves(flow) ? strcmp(name, flow->edge) == 0 : i == 0)
+			run->needs[i] = true;
+}
+
 /* A flow with one end here: the port counts it, and the ledger has a row for it. */
 static int note_edge(struct fragi_run *run, struct names *names, int fragment,
 		     const struct fragi_spec_end *end, enum frag_dir dir)
@@ -146,12 +162,6 @@ static int copy_inner(struct fragi_run *run)
 	return 0;
 }
 
-/* The graph asks for a transport, wherever the other end is. */
-static bool leaves(const struct fragi_spec_flow *flow)
-{
-	return flow->edge != NULL && fragi_transport_exists(flow->edge);
-}
-
 /* Of each flow the ends that are here; flows has room for every end in the spec. */
 static int gather_between(struct fragi_run *run, struct names *names, struct fragi_spec_flow *flows,
 			  size_t *out_count)
@@ -174,6 +184,8 @@ static int gather_between(struct fragi_run *run, struct names *names, struct fra
 				flows[count++].order = flow->order + (uint32_t)k;
 				continue;
 			}
+			if (from >= 0 || to >= 0)
+				note_transport(run, flow);
 			if (from >= 0)
 				r = note_edge(run, names, from, &flow->from, FRAG_OUT);
 			if (r == 0 && to >= 0)

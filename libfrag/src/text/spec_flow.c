@@ -226,11 +226,6 @@ static void read_edge(struct fragi_builder *builder, const struct fragi_node *no
 	size_t count = 2;
 	int i;
 
-	if (node != NULL && node->kind == FRAGI_NODE_SCALAR && strcmp(node->text, "shm") == 0) {
-		fragi_builder_error(builder, node, fragment,
-				    "edge shm is not built yet; leave it out");
-		return;
-	}
 	for (size_t k = 0; (name = fragi_transport_name(k)) != NULL && count < EDGE_WORDS_MAX; k++)
 		words[count++] = name;
 	i = fragi_read_word(builder, node, fragment, "edge", words, count);
