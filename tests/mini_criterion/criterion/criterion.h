@@ -78,6 +78,8 @@ mini_end(const char *file, int line, const char *expected, const char *format, .
 #define cr_assert_str_empty(a, ...) PLAIN_CHECK(mini_end, *(a) == '\0', #a " is empty", __VA_ARGS__)
 #define cr_assert_arr_eq(a, b, n, ...)                                                             \
 	PLAIN_CHECK(mini_end, memcmp(a, b, n) == 0, #a " is " #b, __VA_ARGS__)
+#define cr_assert_arr_neq(a, b, n, ...)                                                            \
+	PLAIN_CHECK(mini_end, memcmp(a, b, n) != 0, #a " is not " #b, __VA_ARGS__)
 #define cr_assert_float_eq(a, b, e, ...)                                                           \
 	PLAIN_CHECK(mini_end, PLAIN_NEAR(a, b, e), #a " is near " #b, __VA_ARGS__)
 #define cr_assert_fail(...) mini_end(__FILE__, __LINE__, "never here", " " __VA_ARGS__)
@@ -97,6 +99,8 @@ mini_end(const char *file, int line, const char *expected, const char *format, .
 	PLAIN_CHECK(mini_fail, strcmp(a, b) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_expect_arr_eq(a, b, size, ...)                                                          \
 	PLAIN_CHECK(mini_fail, memcmp(a, b, size) == 0, #a " is " #b, __VA_ARGS__)
+#define cr_expect_arr_neq(a, b, size, ...)                                                         \
+	PLAIN_CHECK(mini_fail, memcmp(a, b, size) != 0, #a " is not " #b, __VA_ARGS__)
 #define cr_expect_str_neq(a, b, ...)                                                               \
 	PLAIN_CHECK(mini_fail, strcmp(a, b) != 0, #a " is not " #b, __VA_ARGS__)
 #define cr_expect_float_eq(a, b, e, ...)                                                           \
