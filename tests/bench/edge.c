@@ -2,10 +2,10 @@
 /*
  * What an edge costs.
  *   edge hop [CAPACITY]          ns from emit to receive and back through a queue, in one thread
- *   edge lat BYTES ROUNDS        us one way between two processes over ucx: half the median round
- *   trip
- *   edge bw BYTES MESSAGES       MB/s between two processes over ucx, window 64 (up to 64 KiB) or 8
- * FRAG_PUMP chooses how to wait. Compare with ucx_perftest -t ucp_am_lat, ucp_am_bw.
+ *   edge lat BYTES ROUNDS [shm]  us one way between two processes: half the median round trip
+ *   edge bw BYTES MESSAGES [shm] MB/s between two processes, window 64 (up to 64 KiB) or 8
+ * Over ucx, or shared memory. FRAG_PUMP chooses how to wait. Compare with ucx_perftest -t
+ * ucp_am_lat, ucp_am_bw.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -18,11 +18,14 @@
 #include <unistd.h>
 
 #include <base/stamp.h>
+#include <data/allocator.h>
 #include <edge/remote/remote.h>
 #include <edge/ucx_env.h>
 #include <frag/frag.h>
 
 #define SET(name, value) setenv(name, value, 0);
+
+static const char *transport = "ucx";
 
 struct side {
 	struct fragi_pump *pump;
@@ -78,6 +81,17 @@ static bool has_room(void *arg)
 	return side->tx->ops->room(side->tx) > 0 || atomic_load(&side->lost);
 }
 
+/* Where the transport has memory of its own, tensors lie in it. */
+static void share_memory(const struct side *side)
+{
+	const struct frag_device device = {FRAG_DEVICE_CPU, 0};
+	const struct fragi_transport *own = fragi_remote_transport(side->remote, transport);
+
+	if (own->ops->memory != NULL)
+		fragi_default_memory_set(
+			own->ops->memory((struct fragi_transport *)(uintptr_t)own, device));
+}
+
 /* Host 1 sends on flow 0 and receives on flow 1. */
 static void open_side(struct side *side, uint32_t number, int other, uint32_t window)
 {
@@ -111,13 +125,14 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 	if (fragi_pump_create(&side->pump) < 0 ||
 	    fragi_ledger_create(&side->ledger, -1, 0, 2) < 0 ||
-	    fragi_transport_open("ucx", &ops, &err) < 0)
+	    fragi_transport_open(transport, &ops, &err) < 0)
 		die(err.text);
 	config.pump = side->pump;
 	if (fragi_remote_create(&config, &side->remote) < 0 ||
 	    fragi_remote_open(side->remote, ops, &err) < 0)
 		die(err.text);
-	address = ops->address(fragi_remote_transport(side->remote, "ucx"), &size);
+	share_memory(side);
+	address = ops->address(fragi_remote_transport(side->remote, transport), &size);
 	if (send(other, address, size, 0) != (ssize_t)size ||
 	    (n = recv(other, theirs, sizeof(theirs), 0)) <= 0)
 		die("the other side is gone");
@@ -125,7 +140,7 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 		die("no thread");
 	fragi_pump_lock(side->pump);
 	if (fragi_remote_peer_create(side->remote, 3 - number, 1, &peer) < 0 ||
-	    fragi_remote_connect(peer, "ucx", theirs, (size_t)n, &endpoint, &err) < 0)
+	    fragi_remote_connect(peer, transport, theirs, (size_t)n, &endpoint, &err) < 0)
 		die(err.text);
 	edge.flow = number == 1 ? 0 : 1;
 	if (fragi_remote_tx_create(endpoint, &edge, &side->ledger.flows[edge.flow], &side->tx) < 0)
@@ -304,13 +319,15 @@ static void hop(uint32_t capacity)
 
 int main(int argc, char **argv)
 {
+	if (argc == 5)
+		transport = argv[4];
 	if (argc >= 2 && strcmp(argv[1], "hop") == 0)
 		hop(argc > 2 ? (uint32_t)atoi(argv[2]) : 1);
-	else if (argc == 4 && strcmp(argv[1], "lat") == 0)
+	else if (argc >= 4 && strcmp(argv[1], "lat") == 0)
 		between_processes(true, (size_t)atoll(argv[2]), atoi(argv[3]));
-	else if (argc == 4 && strcmp(argv[1], "bw") == 0)
+	else if (argc >= 4 && strcmp(argv[1], "bw") == 0)
 		between_processes(false, (size_t)atoll(argv[2]), atoi(argv[3]));
 	else
-		die("usage: edge hop [CAPACITY] | edge lat BYTES ROUNDS | edge bw BYTES MESSAGES");
+		die("usage: edge hop [CAPACITY] | edge lat BYTES ROUNDS [shm] | edge bw BYTES MESSAGES [shm]");
 	return 0;
 }
