@@ -43,7 +43,8 @@ def allowed(path, include):
         return None
     if folder in ("driverd", "workerd", "fragctl") and top in ("driverd", "workerd", "fragctl") and folder != top:
         return "%s knows nothing of the inside of %s" % (top, folder)
-    if folder == "openssl" and path != "proto/wire/tls.c" and not path.startswith("libfrag/modules/"):
+    if folder == "openssl" and not path.startswith(
+            ("proto/wire/tls", "proto/wire/certificates.", "libfrag/modules/")):
         return "only the TLS of the wire and a module may use OpenSSL"
     if include == "dlfcn.h" and not path.startswith(OPENS):
         return "only the registry and what opens modules open shared objects"

@@ -10,6 +10,7 @@
 
 #include <base/alloc.h>
 #include <base/secret.h>
+#include <wire/tls_memory.h>
 
 /*
  * The stream's bytes go into one memory BIO and come out of the other one. What is fixed: TLS 1.3,
@@ -412,6 +413,7 @@ int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls, s
 	struct context *context = fragi_calloc(1, sizeof(*context));
 	int r;
 
+	fw_tls_memory_use();
 	/* Nothing that a file of the system says may weaken this, or load a module. */
 	if (context == NULL || OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1) {
 		fragi_free(context);

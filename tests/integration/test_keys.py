@@ -2,6 +2,7 @@
 """Keys of the control connection: who gets in, who does not, what both ends say, and how keys are
 exchanged while daemons run."""
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -184,6 +185,51 @@ class Files(KeyTest):
         self.assertEqual(key("new", path)[0], 3)
         self.assertEqual(key("list", path)[0], 3)
         self.assertEqual(key("list", self.path("none.key"))[0], 3)
+
+
+def memory(pid):
+    """The readable memory of a process: (it stays out of core files, its bytes) of each mapping."""
+    with open("/proc/%d/smaps" % pid) as f:
+        maps = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) r\S+ .*?^VmFlags: ([^\n]*)$", f.read(), re.M | re.S)
+    with open("/proc/%d/mem" % pid, "rb") as f:
+        for start, end, flags in maps:
+            try:
+                f.seek(int(start, 16))
+                yield "dd" in flags.split(), f.read(int(end, 16) - int(start, 16))
+            except (OSError, ValueError, OverflowError):
+                pass  # of the kernel's
+
+
+@unittest.skipIf("ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ,
+                 "a sanitizer keeps copies of memory")
+class Memory(KeyTest):
+    def assert_kept(self, pid, secret, is_there):
+        found = {hidden for hidden, held in memory(pid)
+                 for form in (bytes.fromhex(secret), secret.encode()) if form in held}
+        self.assertEqual(found, {True} if is_there else set(), "process %d" % pid)
+
+    def test_keys_stay_out_of_core_files_and_children(self):
+        d = self.serve()
+        w = self.worker("--key-file", self.key)
+        w.wait_line(r"Rx message value: 10$")
+        secret = self.lines(self.key)[0].split()[3]
+        for p in (d, w):
+            self.assert_kept(p.pid, secret, True)
+        for pid in [*self.hosts(), self.keeper_of(w)]:
+            self.assert_kept(pid, secret, False)
+        # what was read from a file that is gone is gone too
+        self.new_key("frag.key", "--name", "second")
+        second = self.lines(self.key)[1].split()[3]
+        d.signal(signal.SIGHUP)
+        d.wait_line("SIGHUP: has read the key file")
+        self.assert_kept(d.pid, second, True)
+        self.put(self.key, self.lines(self.key)[:1])
+        d.signal(signal.SIGHUP)
+        self.wait_until("the key to be gone",
+                        lambda: not any(bytes.fromhex(second) in held for _, held in memory(d.pid)))
+        for p in (d, w):
+            p.signal(signal.SIGTERM)
+            self.assertEqual(p.wait(), 0, p.stderr)
 
 
 class Rotation(KeyTest):
