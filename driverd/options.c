@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/beat.h>
+#include <wire/credentials.h>
 #include <wire/message.h>
 
 /* as they stand on the command line */
@@ -24,7 +25,7 @@ static int parse_address(struct drv_options *options, const struct words *words,
 	if (options->address.port != options->address.port_last)
 		return frag_err_set(err, -EINVAL, "--address needs one port, as 127.0.0.1:%d",
 				    FRAGI_PORT_DEFAULT);
-	if (!options->insecure && options->key_file == NULL &&
+	if (!options->insecure && !fw_credentials_given(&options->tls) &&
 	    !fragi_address_is_loopback(&options->address))
 		return frag_err_set(
 			err, -EINVAL,
@@ -70,10 +71,10 @@ static int check(struct drv_options *options, const struct words *words, struct 
 {
 	int r;
 
-	if (options->key_file != NULL && options->insecure)
-		return frag_err_set(
-			err, -EINVAL,
-			"--insecure and --key-file contradict each other; leave one of them out");
+	options->tls.is_server = true;
+	r = fw_credentials_check(&options->tls, options->insecure, err);
+	if (r < 0)
+		return r;
 	if (words->output != NULL && strcmp(words->output, "json") != 0 &&
 	    strcmp(words->output, "table") != 0)
 		return frag_err_set(err, -EINVAL,
@@ -130,7 +131,19 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		{.name = "key-file",
 		 .value = "FILE",
 		 .help = "keys of those who may connect (fragctl key new); SIGHUP reads it again",
-		 .text = &options->key_file},
+		 .text = &options->tls.key_file},
+		{.name = "cert",
+		 .value = "FILE",
+		 .help = "certificate of this driver, in place of a key file; with --cert-key and --ca",
+		 .text = &options->tls.certificate},
+		{.name = "cert-key",
+		 .value = "FILE",
+		 .help = "private key of the certificate",
+		 .text = &options->tls.certificate_key},
+		{.name = "ca",
+		 .value = "FILE",
+		 .help = "certificate of the authority that signs those of both sides",
+		 .text = &options->tls.ca},
 		{.name = "allow-user",
 		 .value = "NAME|UID",
 		 .help = "also takes workers and clients on this machine that run as this user; repeatable",

@@ -5,6 +5,7 @@
 #include <base/flags.h>
 #include <base/units.h>
 #include <driverd/result.h>
+#include <wire/tls.h>
 #include <wire/users.h>
 
 struct drv_options {
@@ -17,7 +18,7 @@ struct drv_options {
 	int64_t beat_ns, dead_ns; /* 0: the core's defaults; FRAG_BEAT_MS, FRAG_DEAD_MS */
 	struct fw_users users;    /* whose workers and clients may take part without a key */
 	bool insecure;
-	const char *key_file;     /* NULL: none */
+	struct fw_tls_config tls; /* keys or certificates */
 	struct drv_output output; /* of the summary */
 	const char *state_dir;    /* NULL: no state is kept */
 	int verbosity;

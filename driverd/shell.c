@@ -26,6 +26,7 @@
 #include <driverd/result.h>
 #include <driverd/store.h>
 #include <wire/connection.h>
+#include <wire/credentials.h>
 
 /*
  * libuv's callbacks become events of the core, its actions become calls of libuv. One thread. The
@@ -52,7 +53,7 @@ struct shell {
 	struct drv_connections connections;
 	struct drv_progress progress;
 	struct drv_store store; /* with --state-dir */
-	struct fw_tls *tls;     /* with --key-file; else NULL */
+	struct fw_credentials credentials;
 	int64_t complain_at_ns;
 	int fds_max;          /* that may be open */
 	size_t strangers_max; /* connections that have not said who they are */
@@ -89,6 +90,7 @@ static void shell_end(struct shell *shell, int exit_code)
 	drv_listener_close(&shell->server);
 	drv_listener_close(&shell->local);
 	drv_deadline_close(&shell->deadline);
+	fw_credentials_close(&shell->credentials);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		close_handle(&shell->signals[i]);
 		/* the result stands: none changes it any more */
@@ -228,9 +230,8 @@ static bool may_complain(struct shell *shell)
 /* One that connects and goes, as health checks do, has done nothing wrong. */
 static void log_stranger(struct shell *shell, const char *peer, int reason, const char *sentence)
 {
-	bool odd = (reason == -EPROTOTYPE || reason == -ETIMEDOUT || reason == -EKEYREJECTED ||
-		    reason == -EACCES) &&
-		   may_complain(shell);
+	bool odd =
+		reason != 0 && reason != -ECONNRESET && reason != -ECANCELED && may_complain(shell);
 
 	fragi_log(odd ? FRAGI_LOG_WARN : FRAGI_LOG_DEBUG, NULL, "closed the connection of %s: %s",
 		  peer, sentence);
@@ -275,7 +276,7 @@ static int take_connection(struct drv_listener *listener, void *arg)
 	struct shell *shell = arg;
 	bool is_local = listener->kind == FW_STREAM_PIPE;
 	const struct fw_connection_options options = {
-		.tls = is_local ? NULL : shell->tls,
+		.tls = is_local ? NULL : shell->credentials.tls,
 		.users = &shell->options->users,
 		.is_accepted = true,
 	};
@@ -310,22 +311,16 @@ static int take_connection(struct drv_listener *listener, void *arg)
 	return 0;
 }
 
-/* The key file may have changed: new keys count from now on, removed ones no longer. */
-static void reload_keys(struct shell *shell)
+/* Keys were read again: who has proven one that is gone leaves. */
+static void on_keys_changed(void *arg)
 {
-	struct frag_err err = FRAG_ERR_INIT;
-	const char *file = shell->options->key_file;
+	struct shell *shell = arg;
 
-	if (fw_tls_reload(shell->tls, &err) < 0) {
-		log_error(NULL, "keeps the keys that it has: %s", err.text);
-		return;
-	}
-	log_info(NULL, "SIGHUP: has read the key file %s again", file);
 	for (size_t i = 0; i < shell->connections.count; i++) {
 		struct drv_connection *connection = shell->connections.items[i];
 		const struct fw_identity *identity = fw_connection_identity(connection->stream);
 
-		if (identity == NULL || fw_tls_accepts(shell->tls, identity))
+		if (identity == NULL || fw_tls_accepts(shell->credentials.tls, identity))
 			continue;
 		shell_step(shell,
 			   &(struct drv_event){.kind = DRV_EVENT_REVOKED,
@@ -339,10 +334,8 @@ static void on_signal(uv_signal_t *handle, int number)
 {
 	struct shell *shell = handle->data;
 
-	if (number == SIGHUP && shell->tls != NULL) {
-		reload_keys(shell);
-		return;
-	}
+	if (number == SIGHUP && shell->credentials.tls != NULL)
+		return; /* reads them again */
 	log_info(NULL, "SIG%s: stops", sigabbrev_np(number));
 	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = number});
 }
@@ -445,10 +438,9 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 		return fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
 				      "cannot set up the event loop: %s", frag_strerror(r));
 	r = shell_open_store(shell, &config, err);
-	if (r == 0 && shell->options->key_file != NULL)
-		r = fw_tls_create(&(struct fw_tls_config){.is_server = true,
-							  .key_file = shell->options->key_file},
-				  &shell->tls, err);
+	if (r == 0)
+		r = fw_credentials_open(&shell->credentials, &shell->loop, &shell->options->tls,
+					on_keys_changed, shell, err);
 	if (r == 0 && drv_core_create(&config, &shell->core) < 0)
 		r = fragi_err_fail(err, FRAGI_FAILURE_OUT_OF_MEMORY, NULL, -ENOMEM,
 				   "there is no memory left for a driver");
@@ -493,6 +485,6 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 	drv_actions_fini(&shell.actions);
 	drv_connections_fini(&shell.connections);
 	drv_store_close(&shell.store);
-	fw_tls_destroy(shell.tls);
+	fw_credentials_fini(&shell.credentials);
 	return shell.exit_code;
 }

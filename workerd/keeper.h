@@ -8,6 +8,7 @@
 
 #include <base/diag.h>
 #include <wire/message.h>
+#include <wire/tls.h>
 #include <wire/users.h>
 
 /*
@@ -40,14 +41,14 @@ struct wrk_keeper {
 /*
  * Forks. This process has one thread. Returns 0 or negative errno with a sentence: there is none
  * then.
- * - key_file: of workerd's connections; NULL: none. The keeper reads it itself, and only when it
- *   has to report: so the keys are in the memory of one process less, and it has those that SIGHUP
- *   brought, without a further message. (It could not take over what workerd has read: the memory
- *   of keys is empty in children.)
+ * - tls: keys or certificates of workerd's connections. The keeper reads the files itself, and only
+ *   when it has to report: so the keys are in the memory of one process less, and it has those that
+ *   SIGHUP brought, without a further message. (It could not take over what workerd has read: the
+ *   memory of keys is empty in children.)
  * - users: as in fw_connection_options
  */
-int wrk_keeper_start(struct wrk_keeper *keeper, const char *key_file, const struct fw_users *users,
-		     struct frag_err *err);
+int wrk_keeper_start(struct wrk_keeper *keeper, const struct fw_tls_config *tls,
+		     const struct fw_users *users, struct frag_err *err);
 /* fd: the connection's socket. Hosts that are added from now on belong to that session. */
 void wrk_keeper_attached(struct wrk_keeper *keeper, uint64_t connection,
 			 const struct fw_welcome *session, int fd);

@@ -16,7 +16,7 @@
 
 #include <base/alloc.h>
 #include <base/stamp.h>
-#include <wire/tls.h>
+#include <wire/credentials.h>
 #include <workerd/core/core.h>
 #include <workerd/keeper_link.h>
 #include <workerd/keeper_note.h>
@@ -41,7 +41,7 @@ struct kept {
 	uint64_t connection, session;
 	uint8_t secret[FW_SECRET_BYTES];
 	int fd; /* -1: there is no connection */
-	const char *key_file;
+	const struct fw_tls_config *tls;
 	const struct fw_users *users;
 	struct kept_host hosts[WRK_HOSTS_MAX];
 };
@@ -189,8 +189,7 @@ static void report_hosts(struct kept *kept)
 
 	if (await_hosts(kept) == 0 || getpeername(kept->fd, (struct sockaddr *)&driver, &size) < 0)
 		return;
-	if (kept->key_file != NULL &&
-	    fw_tls_create(&(struct fw_tls_config){.key_file = kept->key_file}, &link.tls, NULL) < 0)
+	if (fw_credentials_given(kept->tls) && fw_tls_create(kept->tls, &link.tls, NULL) < 0)
 		return;
 	link.until_ns = fragi_now_ns() + WRK_KEEPER_LINK_NS;
 	wrk_keeper_link_run(&link);
@@ -209,7 +208,7 @@ static void close_connection(int fd)
 	close(fd);
 }
 
-static void keep(const char *key_file, const struct fw_users *users)
+static void keep(const struct fw_tls_config *tls, const struct fw_users *users)
 {
 	struct kept *kept = fragi_calloc(1, sizeof(*kept));
 	int fds[WRK_NOTE_FDS_MAX];
@@ -218,7 +217,7 @@ static void keep(const char *key_file, const struct fw_users *users)
 	if (kept == NULL)
 		return;
 	kept->fd = -1;
-	kept->key_file = key_file;
+	kept->tls = tls;
 	kept->users = users;
 	while (next_note(&note, fds))
 		take_note(kept, &note, fds);
@@ -228,11 +227,25 @@ static void keep(const char *key_file, const struct fw_users *users)
 	close_connection(kept->fd);
 }
 
+/* The keeper leaves the working folder. A link in the path is followed only when it is read. */
+static void make_absolute(const char **path)
+{
+	char folder[PATH_MAX];
+	char *absolute = NULL;
+
+	if (*path == NULL || **path == '/')
+		return;
+	if (getcwd(folder, sizeof(folder)) == NULL ||
+	    asprintf(&absolute, "%s/%s", folder, *path) < 0)
+		_exit(1);
+	*path = absolute;
+}
+
 /*
  * The child's part. It has nothing of workerd but the socket, and a session of its own: what ends
  * or stops a group of processes is for workerd to act on.
  */
-static void become_keeper(int socket, const char *key_file, const struct fw_users *users)
+static void become_keeper(int socket, struct fw_tls_config tls, const struct fw_users *users)
 {
 	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -245,41 +258,27 @@ static void become_keeper(int socket, const char *key_file, const struct fw_user
 	for (int fd = 0; fd < FD_SOCKET; fd++)
 		if (null < 0 || dup2(null, fd) < 0)
 			_exit(1);
+	make_absolute(&tls.key_file);
+	make_absolute(&tls.certificate);
+	make_absolute(&tls.certificate_key);
+	make_absolute(&tls.ca);
 	if (other < 0 || dup2(other, FD_SOCKET) < 0 || chdir("/") < 0)
 		_exit(1);
 	wrk_spawn_close_from(FD_FIRST_OTHER);
-	keep(key_file, users);
+	keep(&tls, users);
 	_exit(0);
 }
 
-/* The keeper leaves the working folder. A link in the path is followed only when it is read. */
-static int absolute_path(const char *path, char *out, size_t size)
+int wrk_keeper_start(struct wrk_keeper *keeper, const struct fw_tls_config *tls,
+		     const struct fw_users *users, struct frag_err *err)
 {
-	char folder[PATH_MAX] = "";
-	int n;
-
-	if (path[0] != '/' && getcwd(folder, sizeof(folder)) == NULL)
-		return -errno;
-	n = snprintf(out, size, "%s%s%s", folder, path[0] != '/' ? "/" : "", path);
-	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
-}
-
-int wrk_keeper_start(struct wrk_keeper *keeper, const char *key_file, const struct fw_users *users,
-		     struct frag_err *err)
-{
-	char path[PATH_MAX];
 	int sockets[2], r;
 	pid_t pid;
 
 	*keeper = (struct wrk_keeper){0};
-	if (key_file != NULL) {
-		r = absolute_path(key_file, path, sizeof(path));
-		if (r < 0)
-			goto err_path;
-	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
 		r = -errno;
-		goto err_path;
+		goto err_socket;
 	}
 	pid = fork();
 	if (pid < 0) {
@@ -288,7 +287,7 @@ int wrk_keeper_start(struct wrk_keeper *keeper, const char *key_file, const stru
 	}
 	if (pid == 0) {
 		close(sockets[0]);
-		become_keeper(sockets[1], key_file != NULL ? path : NULL, users);
+		become_keeper(sockets[1], *tls, users);
 	}
 	close(sockets[1]);
 	*keeper = (struct wrk_keeper){pid, sockets[0]};
@@ -298,7 +297,7 @@ int wrk_keeper_start(struct wrk_keeper *keeper, const char *key_file, const stru
 err_fork:
 	close(sockets[0]);
 	close(sockets[1]);
-err_path:
+err_socket:
 	return frag_err_set(
 		err, r,
 		"cannot start a process that keeps the counts of hosts: %s; if this worker is killed, they are not known exactly",

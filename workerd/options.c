@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <wire/credentials.h>
 #include <wire/message.h>
 #include <workerd/environment.h>
 
@@ -62,11 +63,13 @@ static int parse_addresses(struct wrk_options *options, const char *address,
 	if (options->driver.port == 0 || options->driver.port_last != options->driver.port)
 		return frag_err_set(err, -EINVAL, "--address needs one port, as 127.0.0.1:%d",
 				    FRAGI_PORT_DEFAULT);
-	if (insecure && options->key_file != NULL)
-		return frag_err_set(
-			err, -EINVAL,
-			"--insecure and --key-file contradict each other; leave one of them out");
-	if (!insecure && options->key_file == NULL && !fragi_address_is_loopback(&options->driver))
+	r = fw_credentials_check(&options->tls, insecure, err);
+	if (r < 0)
+		return r;
+	if (options->tls.peer_name == NULL && options->tls.certificate != NULL)
+		options->tls.peer_name = options->driver.host;
+	if (!insecure && !fw_credentials_given(&options->tls) &&
+	    !fragi_address_is_loopback(&options->driver))
 		return frag_err_set(
 			err, -EINVAL,
 			"does not connect to %s without a key, since whoever is there could command this worker; `fragctl key new > frag.key` makes a key and `scp -p frag.key NODE:` brings it to a node, then give --key-file frag.key to driverd and workerd (or --insecure on a network that you trust)",
@@ -144,7 +147,23 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		{.name = "key-file",
 		 .value = "FILE",
 		 .help = "its first key for a worker is used (fragctl key new); SIGHUP reads it again",
-		 .text = &out_options->key_file},
+		 .text = &out_options->tls.key_file},
+		{.name = "cert",
+		 .value = "FILE",
+		 .help = "certificate of this worker, in place of a key file; with --cert-key and --ca",
+		 .text = &out_options->tls.certificate},
+		{.name = "cert-key",
+		 .value = "FILE",
+		 .help = "private key of the certificate",
+		 .text = &out_options->tls.certificate_key},
+		{.name = "ca",
+		 .value = "FILE",
+		 .help = "certificate of the authority that signs those of both sides",
+		 .text = &out_options->tls.ca},
+		{.name = "driver-name",
+		 .value = "NAME",
+		 .help = "name or IP that the driver's certificate must have; default: the host of --address",
+		 .text = &out_options->tls.peer_name},
 		{.name = "allow-user",
 		 .value = "NAME|UID",
 		 .help = "also obeys a driver on this machine that runs as this user; repeatable",

@@ -4,6 +4,7 @@
 
 #include <base/flags.h>
 #include <base/units.h>
+#include <wire/tls.h>
 #include <wire/users.h>
 #include <workerd/rights.h>
 
@@ -21,7 +22,7 @@ struct wrk_options {
 	const char *library_path, *app_root; /* NULL: not given */
 	struct fragi_texts allow_write, host_limits;
 	struct wrk_rights_config rights; /* the same, and what belongs to it */
-	const char *key_file;            /* NULL: none */
+	struct fw_tls_config tls;        /* keys or certificates */
 	struct fw_users users;           /* whose driver it obeys without a key */
 	bool once;
 	int verbosity;

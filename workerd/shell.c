@@ -18,6 +18,7 @@
 #include <base/log.h>
 #include <base/stamp.h>
 #include <text/spec.h>
+#include <wire/credentials.h>
 #include <workerd/environment.h>
 #include <workerd/interface.h>
 #include <workerd/driver.h>
@@ -40,8 +41,7 @@ struct wrk_shell {
 	bool network_waits; /* the core knows that it is not there */
 	uv_signal_t child_ended;
 	struct wrk_rights rights;
-	uv_signal_t reload; /* SIGHUP, with tls */
-	struct fw_tls *tls; /* with --key-file; else NULL */
+	struct fw_credentials credentials;
 	struct wrk_worker worker;
 	struct wrk_keeper keeper;
 	struct wrk_driver *driver; /* the present one; NULL: none */
@@ -141,7 +141,7 @@ static void shell_connect(void *arg, uint64_t id)
 {
 	struct wrk_shell *shell = arg;
 	const struct fw_connection_options options = {
-		.tls = shell->tls,
+		.tls = shell->credentials.tls,
 		.users = &shell->options->users,
 	};
 	int r = wrk_driver_open(&shell->loop, &shell->options->driver, id, &options, &driver_ops,
@@ -270,8 +270,7 @@ static void shell_ended(void *arg, int exit_code)
 		(void)signal(stop_signals[i], SIG_IGN);
 	}
 	uv_close((uv_handle_t *)&shell->child_ended, NULL);
-	if (shell->tls != NULL)
-		uv_close((uv_handle_t *)&shell->reload, NULL);
+	fw_credentials_close(&shell->credentials);
 	if (shell->driver != NULL)
 		wrk_driver_finish(shell->driver);
 	shell->driver = NULL;
@@ -295,38 +294,12 @@ static void on_signal(uv_signal_t *handle, int number)
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 }
 
-/* SIGHUP: the key file may have changed. */
-static void on_reload(uv_signal_t *handle, int number)
+static void on_keys_changed(void *arg)
 {
-	struct wrk_shell *shell = handle->data;
-	struct frag_err err = FRAG_ERR_INIT;
+	struct wrk_shell *shell = arg;
 
-	(void)number;
-	if (fw_tls_reload(shell->tls, &err) < 0) {
-		log_error(NULL, "keeps the keys that it has: %s", err.text);
-		return;
-	}
-	log_info(NULL, "SIGHUP: has read the key file %s again", shell->options->key_file);
 	if (shell->driver != NULL)
 		wrk_driver_check_key(shell->driver);
-}
-
-/* Logs what is wrong. */
-static enum fragi_failure load_keys(struct wrk_shell *shell)
-{
-	const struct fw_tls_config config = {.key_file = shell->options->key_file};
-	struct frag_err err = FRAG_ERR_INIT;
-
-	if (config.key_file == NULL)
-		return FRAGI_FAILURE_NONE;
-	if (fw_tls_create(&config, &shell->tls, &err) < 0) {
-		log_error(NULL, "%s", err.text);
-		return fragi_err_failure(&err);
-	}
-	uv_signal_init(&shell->loop, &shell->reload);
-	shell->reload.data = shell;
-	uv_signal_start(&shell->reload, on_reload, SIGHUP);
-	return FRAGI_FAILURE_NONE;
 }
 
 static void on_child_ended(uv_signal_t *handle, int number)
@@ -430,7 +403,6 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 {
 	char device[IF_NAMESIZE];
 	struct frag_err err = FRAG_ERR_INIT;
-	enum fragi_failure failure;
 	int r = find_program(shell->program, sizeof(shell->program));
 
 	if (r < 0) {
@@ -461,9 +433,11 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 		uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
 	wrk_rights_log(&shell->rights);
-	failure = load_keys(shell);
-	if (failure != FRAGI_FAILURE_NONE)
-		return failure;
+	if (fw_credentials_open(&shell->credentials, &shell->loop, &shell->options->tls,
+				on_keys_changed, shell, &err) < 0) {
+		log_error(NULL, "%s", err.text);
+		return fragi_err_failure(&err);
+	}
 	wrk_strays_adopt();
 	shell->worker.keeper = &shell->keeper;
 	uv_signal_init(&shell->loop, &shell->child_ended);
@@ -481,7 +455,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	shell.options = options;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
-	if (wrk_keeper_start(&shell.keeper, options->key_file, &options->users, &err) < 0)
+	if (wrk_keeper_start(&shell.keeper, &options->tls, &options->users, &err) < 0)
 		log_warn(NULL, "%s", err.text);
 	failure = shell_prepare(&shell);
 	if (failure != FRAGI_FAILURE_NONE) {
@@ -498,7 +472,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	wrk_worker_fini(&shell.worker);
 	wrk_rights_fini(&shell.rights);
 	uv_loop_close(&shell.loop);
-	fw_tls_destroy(shell.tls);
+	fw_credentials_fini(&shell.credentials);
 	fragi_log_catch_up(0);
 	return exit_code;
 }

@@ -342,7 +342,10 @@ static int session_welcome(struct drv_session *session, const struct drv_event *
 	session->beat = (struct drv_timer){.fire = session_beat, .owner = session};
 	drv_set(core, &session->beat, core->now_ns + core->config.beat_ns);
 	drv_log(core, FRAGI_LOG_INFO, NULL, "%s %s joined from %s%s%s", role_of(session),
-		session->name, session->peer, identity != NULL ? " with the key " : "",
+		session->name, session->peer,
+		identity == NULL        ? ""
+		: identity->serial != 0 ? " with the key "
+					: " with the certificate ",
 		identity != NULL ? identity->name : "");
 	return 0;
 }
@@ -372,7 +375,8 @@ static bool may_join(struct drv_core *core, const struct drv_event *event,
 		code = FRAGI_FAILURE_VERSION_REFUSED;
 	} else if (identity != NULL && (identity->roles & role_bit(role)) == 0) {
 		code = FRAGI_FAILURE_KEY_REFUSED;
-		frag_err_set(&err, -EACCES, "its key %s is not for a %s", identity->name,
+		frag_err_set(&err, -EACCES, "its %s %s is not for a %s",
+			     identity->serial != 0 ? "key" : "certificate", identity->name,
 			     role == FW_ROLE_CLIENT ? "client" : "worker");
 	} else if (event->is_local && role != FW_ROLE_CLIENT) {
 		code = FRAGI_FAILURE_SESSION_REFUSED;

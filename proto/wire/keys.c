@@ -113,33 +113,29 @@ int fw_secret_file_check(const char *path, int fd, struct frag_err *err)
 	return 0;
 }
 
-/* Reads the whole file. Returns its size, or negative errno with a sentence. */
-static ssize_t read_file(const char *path, char *text, size_t room, struct frag_err *err)
+ssize_t fw_secret_file_read(const char *path, const char *advice, char *text, size_t room,
+			    struct frag_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r;
 	size_t size = 0;
 	ssize_t n = 1;
 
 	if (fd < 0)
-		return fragi_err_fail(
-			err, FRAGI_FAILURE_FILE_MISSING, NULL, -errno,
-			"cannot read the key file %s: %s; `fragctl key new > %s` makes one", path,
-			frag_strerror(-errno), path);
+		return fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, -errno,
+				      "cannot read %s: %s%s", path, frag_strerror(-errno), advice);
 	r = fw_secret_file_check(path, fd, err);
 	while (r == 0 && n > 0 && size < room) {
 		n = read(fd, text + size, room - size);
 		if (n < 0)
 			r = fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, -errno,
-					   "cannot read the key file %s: %s", path,
-					   frag_strerror(-errno));
+					   "cannot read %s: %s", path, frag_strerror(-errno));
 		else
 			size += (size_t)n;
 	}
 	close(fd);
 	if (r == 0 && size == room)
 		r = fragi_err_fail(err, FRAGI_FAILURE_USAGE, NULL, -EFBIG,
-				   "the key file %s is larger than %u KiB", path,
-				   FW_KEY_FILE_MAX >> 10);
+				   "the file %s is larger than %zu KiB", path, room >> 10);
 	return r < 0 ? r : (ssize_t)size;
 }
 
@@ -260,7 +256,10 @@ int fw_keys_read(const char *path, const struct fw_keys *former, struct fw_keys 
 {
 	char *text = fragi_secret_alloc(FW_KEY_FILE_MAX + 1);
 	struct fw_keys *keys = NULL;
-	ssize_t size = text != NULL ? read_file(path, text, FW_KEY_FILE_MAX, err) : -ENOMEM;
+	ssize_t size = text != NULL
+			       ? fw_secret_file_read(path, "; `fragctl key new` makes a key file",
+						     text, FW_KEY_FILE_MAX, err)
+			       : -ENOMEM;
 	int r = size < 0 ? (int)size : 0;
 
 	if (r == 0) {

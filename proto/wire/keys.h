@@ -2,6 +2,8 @@
 #ifndef FW_KEYS_H
 #define FW_KEYS_H
 
+#include <sys/types.h>
+
 #include <wire/message.h>
 
 /*
@@ -46,6 +48,12 @@ uint32_t fw_key_roles(const char *word);
 const char *fw_key_role_name(uint32_t roles);
 /* Writes the key's line, newline included; out is memory for secrets. */
 void fw_key_print(const struct fw_key *key, char out[FW_KEY_LINE_MAX]);
+/*
+ * Reads a file of secrets into memory for secrets. advice: the end of the sentence when it cannot
+ * be read. Returns its size, or negative errno with a sentence and its class.
+ */
+ssize_t fw_secret_file_read(const char *path, const char *advice, char *text, size_t room,
+			    struct frag_err *err);
 /* Whether only its owner can read a file of secrets; 0, or -EACCES with a sentence. */
 int fw_secret_file_check(const char *path, int fd, struct frag_err *err);
 

@@ -10,6 +10,7 @@
 
 #include <base/alloc.h>
 #include <base/secret.h>
+#include <wire/certificates.h>
 #include <wire/tls_memory.h>
 
 /*
@@ -51,6 +52,7 @@ struct session {
 	bool is_plain;                     /* the peer does not speak TLS */
 	struct fw_identity identity;       /* what is_proven will make true */
 	char offered[FW_KEY_NAME_MAX + 1]; /* the name of the key in use; empty: none */
+	struct frag_err refusal;           /* of the peer's certificate */
 	bool is_offered_known;
 	size_t record_count; /* sent with the present key */
 };
@@ -122,6 +124,25 @@ static int on_use_key(SSL *ssl, const EVP_MD *digest, const unsigned char **out_
 	return *out_psk != NULL;
 }
 
+/* Remembers why a certificate is refused: OpenSSL's error queue has no names and dates. */
+static int on_verify(int is_accepted, X509_STORE_CTX *ctx)
+{
+	const SSL *ssl = X509_STORE_CTX_get_ex_data(ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
+	struct session *session = SSL_get_app_data(ssl);
+
+	if (!is_accepted)
+		fw_certificates_explain(ctx, &session->context->config, &session->refusal);
+	return is_accepted;
+}
+
+static void end(void *arg)
+{
+	struct session *session = arg;
+
+	SSL_free(session->ssl);
+	fragi_free(session);
+}
+
 static int begin(struct fw_tls *tls, void **out_session)
 {
 	struct session *session = fragi_calloc(1, sizeof(*session));
@@ -143,20 +164,17 @@ static int begin(struct fw_tls *tls, void **out_session)
 	BIO_set_mem_eof_return(session->in, -1); /* an empty buffer is not the end */
 	SSL_set_bio(session->ssl, session->in, session->out);
 	SSL_set_app_data(session->ssl, session);
+	if (session->context->config.key_file == NULL && !session->context->config.is_server &&
+	    fw_certificates_expect(session->ssl, session->context->config.peer_name) < 0) {
+		end(session);
+		return -ENOMEM;
+	}
 	if (session->context->config.is_server)
 		SSL_set_accept_state(session->ssl);
 	else
 		SSL_set_connect_state(session->ssl);
 	*out_session = session;
 	return 0;
-}
-
-static void end(void *arg)
-{
-	struct session *session = arg;
-
-	SSL_free(session->ssl);
-	fragi_free(session);
 }
 
 /*
@@ -201,6 +219,19 @@ static int take(void *arg, const uint8_t *bytes, size_t size, struct frag_err *e
 static int explain_alert(const struct session *session, int alert, struct frag_err *err)
 {
 	switch (alert) {
+	case SSL_AD_BAD_CERTIFICATE:
+	case SSL_AD_UNSUPPORTED_CERTIFICATE:
+	case SSL_AD_CERTIFICATE_UNKNOWN:
+	case SSL_AD_CERTIFICATE_EXPIRED:
+	case SSL_AD_CERTIFICATE_REVOKED:
+	case SSL_AD_UNKNOWN_CA:
+	case SSL_AD_ACCESS_DENIED:
+	case TLS13_AD_CERTIFICATE_REQUIRED:
+		return frag_err_set(err, -EKEYREJECTED,
+				    "it does not accept this side's %s (%s); its log says why",
+				    session->context->config.key_file != NULL ? "key"
+									      : "certificate",
+				    SSL_alert_desc_string_long(alert));
 	case SSL_AD_PROTOCOL_VERSION:
 		return frag_err_set(
 			err, -EKEYREJECTED,
@@ -209,6 +240,10 @@ static int explain_alert(const struct session *session, int alert, struct frag_e
 	case SSL_AD_ILLEGAL_PARAMETER:
 	case SSL_AD_DECRYPT_ERROR:
 	case SSL_AD_UNKNOWN_PSK_IDENTITY:
+		if (session->context->config.key_file == NULL)
+			return frag_err_set(
+				err, -EKEYREJECTED,
+				"it has a key file, and this side a certificate; give both the same kind");
 		return frag_err_set(
 			err, -EKEYREJECTED,
 			"it does not accept the key \"%s\": its key file lacks it, or has another secret for it",
@@ -237,11 +272,15 @@ static int explain(const struct session *session, struct frag_err *err)
 			       : frag_err_set(err, -EKEYREJECTED,
 					      "its key \"%s\" is not in the key file",
 					      session->offered);
+	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+		return frag_err_set(err, -EKEYREJECTED, "it has no certificate");
 	case SSL_R_NO_SHARED_CIPHER:
 	case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
 	case SSL_R_BAD_PSK:
 		return frag_err_set(err, -EKEYREJECTED, "it offered no key");
 	case SSL_R_CERTIFICATE_VERIFY_FAILED:
+		if (session->context->config.key_file == NULL)
+			return frag_err_set(err, -EKEYREJECTED, "%s", session->refusal.text);
 		return frag_err_set(err, -EKEYREJECTED,
 				    "it has a certificate in place of the key \"%s\"",
 				    session->offered);
@@ -280,10 +319,13 @@ static int shake_hands(struct session *session, struct frag_err *err)
 
 	if (r != 1)
 		return judge(session, r, err);
-	if (SSL_session_reused(session->ssl) != 1 || !session->is_offered_known)
-		return frag_err_set(err, -EKEYREJECTED, "it did not use a key");
-	session->is_proven = true;
-	return 0;
+	r = 0;
+	if (session->context->config.key_file == NULL)
+		r = fw_certificates_identify(session->ssl, &session->identity, err);
+	else if (SSL_session_reused(session->ssl) != 1 || !session->is_offered_known)
+		r = frag_err_set(err, -EKEYREJECTED, "it did not use a key");
+	session->is_proven = r == 0;
+	return r;
 }
 
 static ssize_t read_clear(void *arg, uint8_t *out, size_t size, struct frag_err *err)
@@ -395,11 +437,14 @@ static SSL_CTX *make_ssl(const struct fw_tls_config *config)
 	SSL_CTX_set_options(ssl,
 			    SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_clear_options(ssl, SSL_OP_ALLOW_NO_DHE_KEX | SSL_OP_IGNORE_UNEXPECTED_EOF);
-	SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
 	SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_max_early_data(ssl, 0);
 	SSL_CTX_set_max_cert_list(ssl, CERTIFICATES_BYTES_MAX);
-	if (config->is_server) {
+	if (config->key_file == NULL) {
+		SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+				   on_verify);
+	} else if (config->is_server) {
 		SSL_CTX_set_psk_find_session_callback(ssl, on_find_key);
 	} else {
 		SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, NULL);
@@ -437,12 +482,36 @@ int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls, s
 	return 0;
 }
 
+/* Sessions that have begun keep the former files. */
+static int reload_certificates(struct context *context, struct frag_err *err)
+{
+	SSL_CTX *ssl = make_ssl(&context->config);
+	int r = ssl != NULL ? fw_certificates_load(ssl, &context->config, err)
+			    : frag_err_set(err, -ENOMEM, "there is no memory left for TLS");
+
+	if (r < 0) {
+		SSL_CTX_free(ssl);
+		return r;
+	}
+	SSL_CTX_free(context->ssl);
+	context->ssl = ssl;
+	return 0;
+}
+
+int64_t fw_tls_left_s(const struct fw_tls *tls)
+{
+	return fw_certificates_left_s(((const struct context *)tls)->ssl);
+}
+
 int fw_tls_reload(struct fw_tls *tls, struct frag_err *err)
 {
 	struct context *context = context_of(tls);
 	struct fw_keys *keys;
-	int r = fw_keys_read(context->config.key_file, context->keys, &keys, err);
+	int r;
 
+	if (context->config.key_file == NULL)
+		return reload_certificates(context, err);
+	r = fw_keys_read(context->config.key_file, context->keys, &keys, err);
 	if (r < 0)
 		return r;
 	if (!context->config.is_server && fw_keys_first(keys, FW_ROLE_WORKER) == NULL) {

@@ -45,10 +45,12 @@ struct fw_tls_ops {
 	void (*end)(void *session);
 };
 
-/* texts are borrowed for the life of the fw_tls */
+/* With key_file, or with the three files of certificates. Texts are borrowed for its life. */
 struct fw_tls_config {
 	bool is_server;
 	const char *key_file;
+	const char *certificate, *certificate_key, *ca;
+	const char *peer_name; /* of a client with certificates: in its server's certificate */
 };
 
 /* Returns 0, or negative errno with a sentence and its class. */
@@ -59,6 +61,8 @@ int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls,
  * create, everything stays as it was.
  */
 int fw_tls_reload(struct fw_tls *tls, struct frag_err *err);
+/* Seconds until the own certificate expires; INT64_MAX: there is none. */
+int64_t fw_tls_left_s(const struct fw_tls *tls);
 /* Whether the key that this peer has proven, or that this side has used, is still in the file. */
 bool fw_tls_accepts(const struct fw_tls *tls, const struct fw_identity *identity);
 void fw_tls_destroy(struct fw_tls *tls); /* after its sessions; NULL is accepted */

@@ -221,7 +221,7 @@ class Memory(KeyTest):
         self.new_key("frag.key", "--name", "second")
         second = self.lines(self.key)[1].split()[3]
         d.signal(signal.SIGHUP)
-        d.wait_line("SIGHUP: has read the key file")
+        d.wait_line("SIGHUP: has read ")
         self.assert_kept(d.pid, second, True)
         self.put(self.key, self.lines(self.key)[:1])
         d.signal(signal.SIGHUP)
@@ -245,7 +245,7 @@ class Rotation(KeyTest):
         self.put(self.key, self.lines(self.key)[::-1])
         for p in (d, w):
             self.hangup(p)
-            p.wait_line("SIGHUP: has read the key file")
+            p.wait_line("SIGHUP: has read ")
         late = self.worker("--key-file", self.key, "--name", "late")
         d.wait_line("worker late joined .* with the key second$")
         self.assertEqual(len([l for l in d.stderr.splitlines() if " joined " in l]), 2, "the first one stays")
@@ -268,7 +268,7 @@ class Rotation(KeyTest):
         self.refused(w)
         self.put(self.key, self.lines(self.key) + self.lines(self.path("worker.key")))
         self.hangup(d)
-        d.wait_line("SIGHUP: has read the key file")
+        d.wait_line("SIGHUP: has read ")
         w = self.worker("--key-file", self.path("worker.key"))
         d.wait_line("joined from .* with the key gone$")
         d.wait_line("runs in 1 host")

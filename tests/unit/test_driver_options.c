@@ -75,9 +75,9 @@ Test(driver_options, keys)
 {
 	refused(ARGS("--app", "a", "--key-file", "k", "--insecure"),
 		"--insecure and --key-file contradict each other; leave one of them out");
-	cr_expect_str_eq(
-		taken(ARGS("--app", "a", "--address", "10.0.0.1:5", "--key-file", "k")).key_file,
-		"k");
+	cr_expect_str_eq(taken(ARGS("--app", "a", "--address", "10.0.0.1:5", "--key-file", "k"))
+				 .tls.key_file,
+			 "k");
 }
 
 Test(driver_options, addresses)

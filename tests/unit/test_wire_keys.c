@@ -135,7 +135,7 @@ Test(wire_keys, what_is_no_file_is_refused)
 	cr_expect_eq(fw_keys_read("/nowhere/frag.key", NULL, &keys, &err), -ENOENT);
 	cr_expect_str_eq(
 		err.text,
-		"cannot read the key file /nowhere/frag.key: No such file or directory; `fragctl key new > /nowhere/frag.key` makes one");
+		"cannot read /nowhere/frag.key: No such file or directory; `fragctl key new` makes a key file");
 	err = (struct frag_err)FRAG_ERR_INIT;
 	cr_expect_eq(fw_keys_read("/dev/null", NULL, &keys, &err), -EACCES);
 	cr_expect_str_eq(err.text,

@@ -62,7 +62,8 @@ static void begin(void)
 				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct frag_err err = FRAG_ERR_INIT;
 
-	cr_assert_eq(wrk_keeper_start(&keeper, NULL, NULL, &err), 0, "%s", err.text);
+	cr_assert_eq(wrk_keeper_start(&keeper, &(struct fw_tls_config){0}, NULL, &err), 0, "%s",
+		     err.text);
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
 	cr_assert_eq(listen(listener, 8), 0);

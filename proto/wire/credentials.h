@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FW_CREDENTIALS_H
+#define FW_CREDENTIALS_H
+
+#include <uv.h>
+
+#include <wire/tls.h>
+
+/*
+ * The key file or the certificates of a daemon on its loop: SIGHUP reads them again, and a
+ * certificate that expires within 30 days is warned of each day. Zeroed: there are none.
+ */
+struct fw_credentials {
+	struct fw_tls *tls; /* NULL: there are none */
+	struct fw_tls_config config;
+	void (*changed)(void *arg); /* they were read again */
+	void *arg;
+	uv_signal_t hangup;
+	uv_timer_t daily;
+};
+
+/*
+ * Reads what config names; nothing: 0, and tls stays NULL. Returns 0, or negative errno with a
+ * sentence and its class. Texts of config are borrowed.
+ */
+int fw_credentials_open(struct fw_credentials *credentials, uv_loop_t *loop,
+			const struct fw_tls_config *config, void (*changed)(void *arg), void *arg,
+			struct frag_err *err);
+/*
+ * Whether the flags of a command line fit together: a key file or all three files of certificates,
+ * and not insecure with them. Returns 0, or -EINVAL with a sentence.
+ */
+int fw_credentials_check(const struct fw_tls_config *config, bool insecure, struct frag_err *err);
+/* Whether config names any. */
+bool fw_credentials_given(const struct fw_tls_config *config);
+void fw_credentials_close(struct fw_credentials *credentials); /* lets the loop end */
+void fw_credentials_fini(struct fw_credentials *credentials);  /* after the loop and sessions */
+
+#endif
