@@ -3,7 +3,7 @@
 # (tests/fuzz/corpus.py reads and writes it), its mutator (if it has one) in tests/fuzz/mutate. Each
 # target is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any
 # compiler into tests/fuzz/test_corpus, which runs the corpora as plain tests.
-FUZZ_TARGETS := control source graph arguments units value message ledger remote \
+FUZZ_TARGETS := control source graph arguments units value message ledger remote tls \
 	$(if $(UCX_SRC),ucx preface)
 FUZZ_DIR := $(abspath tests/fuzz)
 FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.

@@ -16,7 +16,7 @@ files() {
 	text=libfrag/src/text base=libfrag/src/base data=libfrag/src/data
 	case $1 in
 	control)
-		ls proto/wire/*.c | grep -v /connection.c
+		ls proto/wire/*.c | grep -v -e /connection.c -e /tls -e /keys.c -e /cert -e /cred
 		;;
 	source) echo $text/source_pack.c ;;
 	graph) echo $text/node.c $text/spec.c $text/spec_operator.c $text/spec_fragment.c \
@@ -27,6 +27,7 @@ files() {
 	units) echo $base/units.c $base/address.c $base/suggest.c ;;
 	value) echo $data/value.c $data/metadata.c $data/stream.c ;;
 	message) echo libfrag/src/data/codec.c libfrag/src/edge/remote/header.h ;;
+	tls) echo proto/wire/tls.c proto/wire/keys.c ;;
 	ledger) echo libfrag/src/edge/ledger.c workerd/page.c ;;
 	remote) ls libfrag/src/edge/remote/*.c | grep -v -e /bodies.c ;;
 	ucx) ls libfrag/modules/ucx/*.c | grep -v -e /ucx.c -e /sockets.c -e /gate.c \

@@ -157,6 +157,7 @@ CORPUS(value);
 CORPUS(message);
 CORPUS(ledger);
 CORPUS(remote);
+CORPUS(tls);
 #ifdef HAVE_UCX
 CORPUS(ucx);
 CORPUS(preface);
