@@ -347,6 +347,22 @@ static void break_quietly(struct sim *sim, uint32_t w)
 	sim_worker_raise(sim, w, &lost);
 }
 
+/* Its key is removed from the driver's key file. */
+static void revoke(struct sim *sim, uint32_t w)
+{
+	static const struct fw_identity identity = {.name = "key", .serial = 1};
+	uint32_t connection = sim->workers[w].connection;
+
+	if (connection == SIM_CONNECTIONS_MAX || !sim->connections[connection].open[1] ||
+	    !sim->driver.process.alive || sim_is_stopped(sim, &sim->driver.process))
+		return;
+	sim_print(sim, "driver", "the key of %s is removed", sim->workers[w].name);
+	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_REVOKED,
+						 .connection = connection + 1,
+						 .peer = "10.0.0.1:4711",
+						 .identity = &identity});
+}
+
 void sim_on_nap(struct sim *sim, const struct sim_event *event)
 {
 	disturb(sim, sim->now_ns + (int64_t)event->c, false, false);
@@ -440,6 +456,10 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 		partition(sim, fault, w);
 		break;
 	case SIM_FAULT_RESET:
+		if (fault->other % 4 == 0) {
+			revoke(sim, w);
+			break;
+		}
 		sim_print(sim, sim->workers[w].name, "its connection is reset");
 		if (sim->workers[w].connection != SIM_CONNECTIONS_MAX)
 			sim_reset(sim, sim->workers[w].connection);

@@ -120,6 +120,98 @@ Test(driver_session, strangers_are_sent_away)
 	world_fini(&w);
 }
 
+/* The one event with an identity: what a key allows is not what it asks for. */
+static void hello_with_key(struct world *w, uint64_t connection, enum fw_role role,
+			   const char *key_role)
+{
+	struct fw_identity identity = {
+		.name = "node7", .roles = fw_key_roles(key_role), .serial = 1};
+	struct drv_event event = {.kind = DRV_EVENT_MESSAGE,
+				  .connection = connection,
+				  .peer = "10.0.0.9:1",
+				  .identity = &identity};
+	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
+	uint8_t *frame;
+	size_t size;
+
+	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = role, .name = "a"};
+	cr_assert_eq(fw_encode(&message, &frame, &size), 0);
+	cr_assert_eq(fw_decode(frame + 4, size - 4, &event.message, NULL), 0);
+	fragi_free(frame);
+	step(w, &event);
+}
+
+Test(driver_session, a_key_serves_its_role_only)
+{
+	static const struct {
+		enum fw_role role;
+		const char *key, *sentence; /* NULL: it may */
+	} cases[] = {
+		{FW_ROLE_WORKER, "worker", NULL},
+		{FW_ROLE_CLIENT, "client", NULL},
+		{FW_ROLE_WORKER, "any", NULL},
+		{FW_ROLE_CLIENT, "any", NULL},
+		{FW_ROLE_WORKER, "client", "its key node7 is not for a worker"},
+		{FW_ROLE_CLIENT, "worker", "its key node7 is not for a client"},
+		{FW_ROLE_KEEPER, "client", "its key node7 is not for a"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		const struct fw_message *refused;
+		struct world w;
+
+		world_init(&w);
+		hello_with_key(&w, 1, cases[i].role, cases[i].key);
+		refused = taken(&w, 1, FW_REFUSED);
+		cr_expect_eq(refused == NULL, cases[i].sentence == NULL, "%zu", i);
+		cr_expect_eq(drv_core_session_count(w.core), cases[i].sentence == NULL, "%zu", i);
+		if (refused != NULL) {
+			cr_expect_eq(refused->refused.failure.code, FRAGI_FAILURE_KEY_REFUSED);
+			assert_has(refused->refused.failure.sentence, cases[i].sentence);
+			cr_expect_eq(w.closed[0], 1);
+		}
+		world_fini(&w);
+	}
+}
+
+Test(driver_session, a_key_that_was_removed_ends_its_session)
+{
+	struct fw_identity identity = {.name = "node7", .serial = 1};
+	const struct fw_message *refused;
+	struct world w;
+
+	world_init(&w);
+	to_running(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_REVOKED,
+				     .connection = 1,
+				     .peer = "10.0.0.9:1",
+				     .identity = &identity});
+	refused = taken(&w, 1, FW_REFUSED);
+	cr_assert_not_null(refused);
+	cr_expect_eq(refused->refused.failure.code, FRAGI_FAILURE_KEY_REFUSED);
+	cr_expect_str_eq(refused->refused.failure.sentence,
+			 "its key node7 is no longer in the key file");
+	cr_expect_eq(w.closed[0], 1);
+	cr_expect_eq(drv_core_session_count(w.core), 1);
+	assert_has(w.errors, "was lost: its key node7 is no longer in the key file");
+	world_fini(&w);
+}
+
+/* It has proven a key and not said HELLO yet. */
+Test(driver_session, a_stranger_whose_key_was_removed_is_closed)
+{
+	struct fw_identity identity = {.name = "node7", .serial = 1};
+	struct world w;
+
+	world_init(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_REVOKED,
+				     .connection = 5,
+				     .peer = "10.0.0.9:1",
+				     .identity = &identity});
+	cr_expect_eq(w.closed[0], 5);
+	world_fini(&w);
+}
+
 Test(driver_session, names_are_made_unique)
 {
 	struct world w;

@@ -210,6 +210,45 @@ Test(worker_session, it_comes_back_with_the_secret_of_its_session)
 	cr_expect_arr_eq(hello->secret, welcome.welcome.secret, FW_SECRET_BYTES);
 }
 
+/* A person who starts it sees what is wrong; one that has run already outlives it. */
+Test(worker_session, a_refused_key_ends_a_worker_that_no_driver_has_accepted)
+{
+	for (int i = 0; i < 2; i++) {
+		make(false);
+		step((struct wrk_event){.kind = WRK_EVENT_START});
+		if (i == 1)
+			step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
+						.connection = seen_connection,
+						.text = ""});
+		step((struct wrk_event){.kind = i == 0 ? WRK_EVENT_CONNECT_FAILED
+						       : WRK_EVENT_DRIVER_LOST,
+					.connection = seen_connection,
+					.failure = FRAGI_FAILURE_KEY_REFUSED,
+					.text = "it does not know the key"});
+		cr_assert_not_null(did(WRK_DO_EXIT));
+		cr_expect_eq(did(WRK_DO_EXIT)->exit_code, FRAGI_EXIT_REFUSED);
+		cr_expect_str_eq(
+			logged(FRAGI_LOG_ERROR),
+			"cannot attach to the driver at 127.0.0.1:57777: it does not know the key");
+		finish();
+	}
+}
+
+Test(worker_session, a_refused_key_does_not_end_a_worker_that_was_attached)
+{
+	start_attached(false);
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
+				.connection = seen_connection,
+				.failure = FRAGI_FAILURE_KEY_REFUSED,
+				.text = "it does not know the key"});
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
+	cr_expect_null(did(WRK_DO_EXIT));
+}
+
 Test(worker_session, what_does_not_answer_hello_may_be_no_driver)
 {
 	make(false);
