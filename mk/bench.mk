@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks print figures; docs/BENCHMARKS.md explains them.
-#   bench               all of them, or PART="hop edge start graph"; also into build/bench.md and
-#                       build/bench.json
+#   bench               all of them, or PART="hop edge start graph control"; also into
+#                       build/bench.md and build/bench.json
 #   bench-instructions  instructions per hop, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell pkg-config --exists gstreamer-1.0 2>/dev/null && echo yes)
@@ -19,6 +19,11 @@ $(B)/bench/%: tests/bench/%.c $(LIBFRAG_SO) $(MODULE_SO)
 		$(ALL_LDFLAGS) -lyaml -lm -Wl,-rpath,'$$ORIGIN/../lib' -o $@
 
 $(B)/bench/edge: $(B)/obj/workerd/host/socket_calls.o
+
+# Control connections: what the daemons link.
+$(B)/bench/control: $(WIRE_A)
+$(B)/bench/control: private ALL_CFLAGS += $(WIRE_INC)
+$(B)/bench/control: private ALL_LDFLAGS += $(WIRE_A) $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS)
 
 $(BENCH_SO): $(wildcard tests/bench/plugin/*.c tests/bench/plugin/*.h) $(LIBFRAG_SO)
 	@mkdir -p $(@D)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What frag costs, next to what the machine itself takes in the same run.
 
-usage: bench.py [--build DIR] [--series N] [PART...]     parts: hop edge start graph; default all
+usage: bench.py [--build DIR] [--series N] [PART...]
+parts: hop edge start graph control; default all
 
 Series of all programs of a part are run in turns, so that other load on the machine affects all of
 them; the first is dropped. Text on stdout, the same in DIR/bench.md and DIR/bench.json. A target
@@ -20,7 +21,7 @@ import traceback
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rows import Bench  # noqa: E402
 
-PARTS = ("hop", "edge", "start", "graph")
+PARTS = ("hop", "edge", "start", "graph", "control")
 
 
 def machine():
