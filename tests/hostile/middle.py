@@ -67,6 +67,9 @@ class Middle:
                 pass
 
     def end(self):
+        """Again: nothing."""
+        if self._server.fileno() < 0:
+            return
         self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
         for s in self._socks:

@@ -86,6 +86,62 @@ class OfOthers(victim.Victim):
         self.end_unharmed()
 
 
+class Client(victim.Victim):
+    def test_one_that_asks_without_end_is_closed(self):
+        self.begin()
+        w = liar.Worker(self.address, b"asker", role=control.CLIENT)
+        try:
+            for _ in range(5000):
+                w.send(control.REQUEST, number(1, 1))
+        except OSError:
+            pass
+        self.assertTrue(w.is_closed())
+        w.close()
+        self.d.wait_line("client asker left: it asks too often")
+        self.end_unharmed()
+
+
+class Keeper(victim.Victim):
+    """Whoever calls himself the keeper of a session."""
+
+    def hello(self, session, secret):
+        with victim.connect(self.address) as s:
+            s.sendall(control.hello(1, control.KEEPER, b"keeper", session=session, secret=secret))
+            s.settimeout(cluster.PATIENCE_S)
+            try:
+                return control.fields(control.read_frame(s))
+            except EOFError:
+                return {}
+
+    def test_one_without_the_secret_changes_nothing(self):
+        self.begin()
+        w = liar.Worker(self.address)
+        session, secret = w.welcome[1][0], w.welcome[6][0]
+        lies = ((session, bytes(16)), (session, b""), (session + 1, secret), (0, secret), (0, b""))
+        for wrong in lies:
+            self.assertNotIn(control.WELCOME, self.hello(*wrong), wrong)
+        self.d.wait_line(r"warn .*refused .*: the session has ended, or this is not its secret")
+        w.send(control.LEAVE, block(1, b"enough"))
+        self.d.wait_line("worker liar left: enough")
+        w.close()
+        self.end_unharmed()
+
+    def test_one_with_a_secret_speaks_for_no_other_worker(self):
+        self.begin()
+        w = liar.Worker(self.address)
+        session, secret = w.welcome[1][0], w.welcome[6][0]
+        for kind, body in OF_HOSTS.items():
+            s = victim.connect(self.address)
+            s.sendall(control.hello(1, control.KEEPER, b"keeper", session=session, secret=secret))
+            for host in (1, 2):
+                for epoch in (1, 2):
+                    s.sendall(control.envelope(kind, body, 1, host, epoch))
+            self.attackers.append(Closing(s))
+        self.assert_goes_on()
+        w.close()
+        self.end_unharmed()
+
+
 class Closing:
     """A socket that is closed at the end, as an attacker is."""
 
@@ -95,10 +151,6 @@ class Closing:
 
 class OfItsOwn(victim.Victim):
     """The liar runs fragment2 of an application, and a real worker fragment1."""
-
-    def setUp(self):
-        super().setUp()
-        self.env.update(FRAG_BEAT_MS="100", FRAG_DEAD_MS="1000")
 
     def begin_with_liar(self):
         self.d = self.driver(self.app, "--output", "json", "--start-timeout", "2s",

@@ -18,9 +18,7 @@ class Fields(victim.Victim):
         sent there."""
         m = None
         self.env.update(FRAG_BEAT_MS="100", FRAG_DEAD_MS="1000")
-        for name in ("sent", "received"):
-            if os.path.exists(self.path(name)):
-                os.unlink(self.path(name))
+        self.forget()
         self.d = self.driver(self.app, "--output", "json", "--start-timeout", "3s",
                              app_args=("--count", "30", "--tx_pause", "1ms"))
         try:

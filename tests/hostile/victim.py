@@ -11,6 +11,7 @@ import resource
 import select
 import signal
 import socket
+import subprocess
 import sys
 import time
 import traceback
@@ -96,6 +97,20 @@ def connect(address):
     return socket.create_connection((host, int(port)), timeout=cluster.PATIENCE_S)
 
 
+def data_ports(pid):
+    """The TCP ports that a process listens on."""
+    inodes = set()
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            inodes.add(os.readlink("/proc/%d/fd/%s" % (pid, fd)))
+        except OSError:
+            pass
+    with open("/proc/%d/net/tcp" % pid) as f:
+        rows = [line.split() for line in f][1:]
+    return [int(row[1].split(":")[1], 16) for row in rows
+            if row[3] == "0A" and "socket:[%s]" % row[9] in inodes]
+
+
 def resident_bytes(pid):
     with open("/proc/%d/statm" % pid) as f:
         return int(f.read().split()[1]) * resource.getpagesize()
@@ -119,12 +134,22 @@ class Victim(world.World):
         self.before = {name: (world.descriptors(p.pid), resident_bytes(p.pid))
                        for name, p in self.named.items()}
 
+    @staticmethod
+    def is_root():
+        return os.geteuid() == 0
+
+    def forget(self):
+        """The next run writes its own truth."""
+        for name in ("sent", "received"):
+            if os.path.exists(self.path(name)):
+                os.unlink(self.path(name))
+
     def begin_bystander(self):
         self.bystander = world.Bystander()
         self.addCleanup(self.bystander.world.close)
 
     def attack(self, deed, *args, **how):
-        if os.geteuid() != 0:
+        if not self.is_root():
             self.skipTest("only root can start an attacker who is another user")
         a = Attacker(deed, *args, **how)
         self.attackers.append(a)
@@ -160,3 +185,20 @@ class Victim(world.World):
         self.assert_nothing_left()
         self.assert_clean_logs()
         self.bystander.end()
+
+
+class Keyed(Victim):
+    """The same with a key for its control connections."""
+
+    def setUp(self):
+        super().setUp()
+        self.key = self.new_key("good")
+        with open(self.key) as f:
+            self.secret = [l for l in f if l.startswith("frag-key-")][0].split()[3]
+        self.flags = ("--key-file", self.key)
+
+    def new_key(self, name):
+        path = self.path(name + ".key")
+        subprocess.run([os.path.join(cluster.BIN, "fragctl"), "key", "new", "--name", name, path],
+                       check=True, capture_output=True, env=self.env)
+        return path

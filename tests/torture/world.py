@@ -150,7 +150,8 @@ class World(cluster.ClusterTest):
         self.app = self.write("app.yaml", APPS[app] % {"folder": self.folder, "clip": clip})
         self.named = {}
 
-    def launch(self, once=(True, True), driver_flags=(), driver_prefix=(), **arguments):
+    def launch(self, once=(True, True), driver_flags=(), driver_prefix=(), worker_flags=(),
+               **arguments):
         """The driver and its workers a, b and so on; the terminal of each is kept under its
         name."""
         words = []
@@ -162,7 +163,7 @@ class World(cluster.ClusterTest):
         self.workers = []
         self.seen = [0] * len(once)  # of what each has written, before this
         for i, name in enumerate("abc"[:len(once)]):
-            flags = ["--name", name] + (["--once"] if once[i] else [])
+            flags = ["--name", name, *worker_flags] + (["--once"] if once[i] else [])
             self.workers.append(self.worker(*flags, fragments="fragment%d" % (i + 1)))
             self.named[name] = self.workers[i]
 
