@@ -31,6 +31,11 @@ def fill_frames(report, address):
 
 
 class ControlPort(victim.Victim):
+    """The stranger is of a user that the driver takes; what limits him are numbers and times."""
+
+    def begin(self, **more):
+        super().begin(driver_flags=("--allow-user", str(victim.STRANGER)), **more)
+
     def warnings(self):
         return len(re.findall(WARNING, self.d.stderr))
 
@@ -79,6 +84,19 @@ class ControlPort(victim.Victim):
     def test_a_thousand_silent_connections_and_few_descriptors(self):
         self.begin(driver_prefix=("prlimit", "--nofile=64:64"))
         self.attack_and_watch(strangers.stand_silent)
+
+
+class OfAnotherUser(victim.Victim):
+    """The driver does not take that user: he is sent away before a byte of his is read."""
+
+    def test_crowds_and_floods(self):
+        self.begin()
+        for deed in (strangers.stand_silent, strangers.send_beginnings, strangers.flood):
+            self.attack(deed, self.address).report()
+            self.assert_goes_on()
+            self.attackers.pop().end()
+        self.d.wait_line(r"warn .*closed the connection of .*does not trust user nobody")
+        self.end_unharmed()
 
 
 if __name__ == "__main__":
