@@ -117,8 +117,9 @@ static void world_init(struct world *w, const char *client_keys, const char *ser
 
 static void world_fini(struct world *w)
 {
-	fw_connection_close(w->a.closed == 0 ? w->a.connection : w->b.connection);
-	if (w->a.closed == 0 && w->b.closed == 0)
+	if (w->a.closed == 0)
+		fw_connection_close(w->a.connection);
+	if (w->b.closed == 0)
 		fw_connection_close(w->b.connection);
 	uv_close((uv_handle_t *)&w->server, NULL);
 	if (!uv_is_closing((uv_handle_t *)&w->raw))
