@@ -5,6 +5,7 @@
 
 #include <base/alloc.h>
 #include <base/environment.h>
+#define LOG_TOPIC "driver"
 #include <base/log.h>
 #include <base/standard_fds.h>
 #include <driverd/result.h>
@@ -17,6 +18,21 @@ static int fail(const struct drv_options *options, int r, struct frag_err *err)
 	frag_err_set(err, r, "%s", frag_strerror(r));
 	fprintf(stderr, "driverd: %s\n", err->text);
 	return drv_result_fail(&options->output, NULL, err);
+}
+
+/* The key of encrypted flows travels on control connections. */
+static void warn_of_plain_key(const struct drv_options *options, const struct fragi_spec *spec)
+{
+	bool encrypts = options->encrypt_data;
+
+	for (size_t i = 0; i < spec->flow_count; i++)
+		encrypts = encrypts || spec->flows[i].encrypt;
+	if (encrypts && options->tls.key_file == NULL && options->tls.certificate == NULL &&
+	    !fragi_address_is_loopback(&options->address))
+		log_warn(
+			NULL,
+			"flows are encrypted, but control connections to %s are not: whoever reads those gets the key; give driverd and workerd a --key-file or certificates",
+			options->address.host);
 }
 
 /*
@@ -38,6 +54,8 @@ static int check(const struct drv_options *options, const struct fragi_spec_sour
 	/* `fragctl run --workers`, which starts this program, has logged them. */
 	if (r == 0 && getenv(FRAGI_ENVIRONMENT_CHECKED) == NULL)
 		fragi_spec_log_remarks(spec);
+	if (r == 0 && !spec->help_wanted)
+		warn_of_plain_key(options, spec);
 	if (r < 0) {
 		struct frag_err err = FRAG_ERR_INIT;
 

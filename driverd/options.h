@@ -18,6 +18,7 @@ struct drv_options {
 	int64_t beat_ns, dead_ns; /* 0: the core's defaults; FRAG_BEAT_MS, FRAG_DEAD_MS */
 	struct fw_users users;    /* whose workers and clients may take part without a key */
 	bool insecure;
+	bool encrypt_data;
 	struct fw_tls_config tls; /* keys or certificates */
 	struct drv_output output; /* of the summary */
 	const char *state_dir;    /* NULL: no state is kept */

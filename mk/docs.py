@@ -171,7 +171,7 @@ def schema(old):
     count = lambda what: {"$ref": "#/$defs/count", "description": what}
     shown = {name: count(what) for half in ("SENDER", "RECEIVER")
              for name, show, what in entries(COUNTERS, "FRAGI_%s_LIST" % half, 3) if show == "SHOWN"}
-    first = ["from", "to", "edge", "capacity", "policy", "sent", "delivered", "dropped", "lost", "in_flight",
+    first = ["from", "to", "edge", "encrypted", "capacity", "policy", "sent", "delivered", "dropped", "lost", "in_flight",
              "exact", "lost_at_least"]
     last = ["latency_ns", "latency_reason"]
     keys = first + [k for k in shown if k not in first] + last

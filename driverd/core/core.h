@@ -90,6 +90,7 @@ struct drv_config {
 	bool is_local;
 	bool ends_with_app; /* it takes no further application: every worker hears of the end */
 	bool keeps_state;   /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
+	bool encrypts_data; /* all flows between hosts, whatever the graph says */
 	uint64_t epoch;     /* the last one given by earlier drivers of the same state */
 	void (*random)(void *arg, void *bytes,
 		       size_t size); /* ids and secrets of sessions, tokens of edges; required */

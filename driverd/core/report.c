@@ -46,17 +46,18 @@ static const struct fw_address *address_of(const struct fragi_flow_info *flow,
 	return NULL;
 }
 
-/* "ucx tcp lo" for people, and "ucx" for programs. */
+/* "ucx tcp lo, encrypted" for people, and "ucx" for programs. */
 static int put_edge(struct drv_app *app, const struct fw_address *address,
 		    struct fragi_summary_flow *out)
 {
 	if (address == NULL)
 		return 0;
 	out->edge = address->transport;
-	if (address->detail[0] == '\0')
+	if (address->detail[0] == '\0' && !out->encrypted)
 		return 0;
-	out->edge_detail =
-		fragi_arena_printf(&app->arena, "%s %s", address->transport, address->detail);
+	out->edge_detail = fragi_arena_printf(&app->arena, "%s%s%s%s", address->transport,
+					      address->detail[0] != '\0' ? " " : "",
+					      address->detail, out->encrypted ? ", encrypted" : "");
 	return out->edge_detail != NULL ? 0 : -ENOMEM;
 }
 
@@ -85,6 +86,7 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	fragi_account_between(&sender, &receiver, flow->capacity, queues, out);
 	if (!fragi_identity_is_same(from->clock, to->clock))
 		out->latency_reason = "its ends have two clocks, which are not compared yet";
+	out->encrypted = drv_flow_is_encrypted(app, flow);
 	return put_edge(app, address_of(flow, from), out);
 }
 

@@ -338,6 +338,7 @@ int drv_wiring_resolve(struct drv_app *app); /* -EAGAIN: call it again in the ne
 void drv_wiring_end(struct drv_app *app);
 /* What WIRE says to the host; lives as long as the step. Returns 0 or -ENOMEM. */
 int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire);
+bool drv_flow_is_encrypted(const struct drv_app *app, const struct fragi_flow_info *flow);
 
 /* report.c: fills app->summary. Returns 0, -EAGAIN (call it again in the next step), -ENOMEM. */
 int drv_report(struct drv_app *app);

@@ -148,6 +148,7 @@ static int gather_inner_flows(struct drv_app *app)
 				.to_op = flow->to_op,
 				.to_port = flow->to_port,
 				.capacity = flow->capacity,
+				.encrypt = flow->encrypt,
 				.policy = (enum frag_policy)flow->policy,
 			};
 		}
@@ -355,6 +356,11 @@ void drv_wiring_end(struct drv_app *app)
 	app->wiring = NULL;
 }
 
+bool drv_flow_is_encrypted(const struct drv_app *app, const struct fragi_flow_info *flow)
+{
+	return flow->between_hosts && (flow->encrypt || app->core->config.encrypts_data);
+}
+
 static int fill_edge(struct drv_host *host, uint32_t index, bool sends, const uint8_t *token,
 		     struct fw_edge *out)
 {
@@ -383,6 +389,7 @@ static int fill_edge(struct drv_host *host, uint32_t index, bool sends, const ui
 		.other_end = name,
 		.transport = flow->transport,
 		.transport_reason = flow->transport_reason,
+		.encrypt = drv_flow_is_encrypted(app, flow),
 	};
 	memcpy(out->token, token, FW_TOKEN_BYTES);
 	return 0;

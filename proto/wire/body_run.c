@@ -121,6 +121,7 @@ void fw_encode_host_prepared(struct fw_encoder *e, const struct fw_message *mess
 		row->to_op = flow->to_op;
 		row->to_port = flow->to_port;
 		row->capacity = flow->capacity;
+		row->encrypt = flow->encrypt;
 		row->policy = flow->policy;
 	}
 	out->addresses = encode_addresses(e, in->addresses, in->address_count, &out->n_addresses);
@@ -193,6 +194,7 @@ static void decode_inner_flow(struct fw_decoder *d, const Frag__V1__InnerFlow *i
 	out->to_op = in->to_op;
 	out->to_port = in->to_port;
 	out->capacity = in->capacity;
+	out->encrypt = in->encrypt != 0;
 	out->policy = in->policy;
 }
 
@@ -267,6 +269,7 @@ void fw_encode_host_wire(struct fw_encoder *e, const struct fw_message *message,
 		row->other_end = fw_put_text(e, edge->other_end);
 		row->transport = fw_put_text(e, edge->transport);
 		row->transport_reason = fw_put_text(e, edge->transport_reason);
+		row->encrypt = edge->encrypt;
 	}
 }
 
@@ -296,6 +299,7 @@ static void decode_edge(struct fw_decoder *d, const Frag__V1__Edge *in, struct f
 	out->other_end = fw_get_text(d, in->other_end);
 	out->transport = fw_get_text(d, in->transport);
 	out->transport_reason = fw_get_text(d, in->transport_reason);
+	out->encrypt = in->encrypt != 0;
 }
 
 void fw_decode_host_wire(struct fw_decoder *d, const Frag__V1__HostWire *in,

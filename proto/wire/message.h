@@ -172,6 +172,7 @@ struct fw_fragment {
 /* indices into the fragments of the same message */
 struct fw_inner_flow {
 	uint32_t from_fragment, from_op, from_port, to_fragment, to_op, to_port, capacity, policy;
+	bool encrypt; /* what the graph says; it does not matter there */
 };
 
 /* Where a host is reached over one transport. */
@@ -210,6 +211,7 @@ struct fw_edge {
 	const char *other_end; /* "fragment2.rx.in", for people */
 	/* over which transport it goes, and why, for people */
 	const char *transport, *transport_reason;
+	bool encrypt;
 };
 struct fw_peer {
 	uint32_t host;

@@ -39,15 +39,16 @@ static void memory_free(void *state, void *memory)
 
 struct fragi_allocator message_memory = {1, memory_alloc, memory_free, NULL, NULL};
 
-struct message *message_create(struct fragi_transport *from, const struct fragi_send *send,
-			       const struct fragi_body *bodies, uint32_t count)
+struct message *message_create(struct fragi_transport *from, const void *header,
+			       uint32_t header_bytes, const struct fragi_body *bodies,
+			       uint32_t count)
 {
-	struct message *m = calloc(1, sizeof(*m) + send->header_bytes);
+	struct message *m = calloc(1, sizeof(*m) + header_bytes);
 
 	m->from = from;
 	atomic_init(&m->refs, 2);
-	m->header_bytes = send->header_bytes;
-	memcpy(m->header, send->header, send->header_bytes);
+	m->header_bytes = header_bytes;
+	memcpy(m->header, header, header_bytes);
 	m->count = count;
 	for (uint32_t i = 0; i < count; i++) {
 		m->bytes += bodies[i].bytes;
@@ -64,6 +65,16 @@ struct message *message_create(struct fragi_transport *from, const struct fragi_
 		socket_counts.copied++;
 	}
 	return m;
+}
+
+struct message *message_copy(const struct message *m)
+{
+	struct fragi_body bodies[FRAG_MESSAGE_TENSORS_MAX];
+
+	memcpy(bodies, m->bodies, m->count * sizeof(*bodies));
+	for (uint32_t i = 0; i < m->count; i++)
+		bodies[i].owner = NULL;
+	return message_create(m->from, m->header, m->header_bytes, bodies, m->count);
 }
 
 void message_unref(void *message)

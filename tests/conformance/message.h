@@ -10,8 +10,8 @@
  * receiver is shown the bodies, and in which pieces it receives them.
  */
 struct message {
-	struct message *next; /* of the sender's endpoint */
-	struct endpoint *to;
+	struct message *next;       /* of the sender's endpoint */
+	struct endpoint *to, *over; /* over: what it was sent on */
 	struct fragi_transport *from;
 	struct fragi_send *send; /* NULL: it was over at once */
 	_Atomic uint32_t refs;   /* one is the sender's, the others are the receiver's */
@@ -34,8 +34,11 @@ uint32_t random_below(unsigned int *seed, uint32_t n);
  * Copies the header, and the bodies that are not from message_memory. Two references: the sender's,
  * and that of the message that travels.
  */
-struct message *message_create(struct fragi_transport *from, const struct fragi_send *send,
-			       const struct fragi_body *bodies, uint32_t count);
+struct message *message_create(struct fragi_transport *from, const void *header,
+			       uint32_t header_bytes, const struct fragi_body *bodies,
+			       uint32_t count);
+/* The same bytes once more, of no send. */
+struct message *message_copy(const struct message *message);
 /* Wakes the sender when only its reference is left. Thread: any. */
 void message_unref(void *message);
 /* Reports that a message has come. */

@@ -90,6 +90,15 @@ static void open_transport(struct fragi_remote *remote, const char *name)
 
 const uint8_t pair_key[FRAGI_DATA_KEY_BYTES] = "the key of the pair";
 
+static void set_crypto(struct fragi_remote *remote)
+{
+	const struct fragi_crypto_ops *crypto;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(fragi_crypto_open("", &crypto, &err), 0, "%s", err.text);
+	fragi_remote_set_crypto(remote, crypto);
+}
+
 static void remote_open(struct pair *pair, uintptr_t i)
 {
 	const struct fragi_remote_config config = {
@@ -106,6 +115,8 @@ static void remote_open(struct pair *pair, uintptr_t i)
 	};
 
 	cr_assert_eq(fragi_remote_create(&config, &pair->remote[i]), 0);
+	if (is_encrypted(pair->kind))
+		set_crypto(pair->remote[i]);
 	for (int k = 0; k < 2 && pair->kind->transports[k] != NULL; k++)
 		open_transport(pair->remote[i], pair->kind->transports[k]);
 }
@@ -149,6 +160,7 @@ static void wire(struct pair *pair)
 		uint32_t k = pair->kind->transports[1] != NULL ? i % 2 : 0;
 
 		config.flow = 7 + i;
+		config.encrypt = is_encrypted(pair->kind) && !(pair->first_is_plain && i == 0);
 		config.token[15] = (uint8_t)i;
 		cr_assert_eq(fragi_remote_tx_create(pair->endpoint[0][k], &config,
 						    &pair->ledger[0].flows[i], &pair->txs[i]),

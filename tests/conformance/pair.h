@@ -2,19 +2,24 @@
 #ifndef TESTS_CONFORMANCE_PAIR_H
 #define TESTS_CONFORMANCE_PAIR_H
 
+#include <string.h>
+
 #include <edge/remote/remote.h>
 #include <frag/frag.h>
 
 /*
  * The kinds of edges that must pass the suite, as X(name, transports, ...): those that an edge may
- * go over, in turns; NULL: inside a host. A transport is the name of a module, or "socket".
+ * go over, in turns; NULL: inside a host. A transport is the name of a module, or "socket". The
+ * flows of those called encrypted_ are.
  */
 #define KINDS_WITH(X, ...)                                                                         \
 	X(inproc, NULL, NULL, __VA_ARGS__)                                                         \
 	X(ucx, "ucx", NULL, __VA_ARGS__)                                                           \
 	X(shm, "shm", NULL, __VA_ARGS__)                                                           \
 	X(socket, "socket", NULL, __VA_ARGS__)                                                     \
-	X(two, "socket", "ucx", __VA_ARGS__)
+	X(two, "socket", "ucx", __VA_ARGS__)                                                       \
+	X(encrypted_ucx, "ucx", NULL, __VA_ARGS__)                                                 \
+	X(encrypted_socket, "socket", NULL, __VA_ARGS__)
 
 /*
  * Both ends of an edge in this process. Between hosts there are two remotes with a pump each, as
@@ -36,6 +41,11 @@ static inline bool is_between_hosts(const struct kind *kind)
 	return kind->transports[0] != NULL;
 }
 
+static inline bool is_encrypted(const struct kind *kind)
+{
+	return strncmp(kind->name, "encrypted_", 10) == 0;
+}
+
 struct pair {
 	const struct kind *kind;
 	/* asked for; zero: default */
@@ -43,9 +53,10 @@ struct pair {
 	enum frag_policy policy;
 	uint64_t window_bytes, message_bytes_max;
 	int64_t dead_ns;
-	bool threads;   /* pumps with their backup pollers: tests that wait in them */
-	uint32_t edges; /* between the same two hosts; the first is tx, rx */
-	bool itself;    /* both hosts are one */
+	bool threads;        /* pumps with their backup pollers: tests that wait in them */
+	uint32_t edges;      /* between the same two hosts; the first is tx, rx */
+	bool itself;         /* both hosts are one */
+	bool first_is_plain; /* the first of encrypted edges is not */
 	/* what open makes */
 	struct fragi_tx *tx, *txs[8];
 	struct fragi_rx *rx, *rxs[8];

@@ -37,24 +37,55 @@ static void socket_wake(struct fragi_transport *base)
 	post((struct transport *)base, NULL); /* one that is full is awake */
 }
 
-static bool socket_send(struct fragi_endpoint *base, struct fragi_send *send,
-			const struct fragi_body *bodies, uint32_t count)
+/* Behind all others of the endpoint. */
+static void line_up(struct endpoint *e, struct message *m)
 {
-	struct endpoint *e = (struct endpoint *)base;
-	struct message *m, **last = &e->messages;
-	bool under_way = count > 0 && random_below(&of(e)->seed, 3) > 0;
+	struct message **last = &e->messages;
 
-	if (e->is_cut)
-		return false;
-	m = message_create(base->transport, send, bodies, count);
-	for (uint32_t i = 0; i < count; i++)
-		under_way = under_way || m->copies[i] == NULL;
-	m->send = under_way ? send : NULL;
 	while (*last != NULL)
 		last = &(*last)->next;
 	*last = m;
 	e->unsent = e->unsent != NULL ? e->unsent : m;
+}
+
+/* Returns whether the message travels; it may travel several times. */
+static bool relay(struct endpoint *e, struct message *m)
+{
+	uint32_t times;
+
+	m->over = e;
+	times = socket_settings.relay != NULL ? socket_settings.relay(m) : 1;
+	for (uint32_t i = 1; i < times; i++)
+		line_up(e, message_copy(m));
+	if (times > 0)
+		return true;
+	message_unref(m);
+	message_unref(m);
+	return false;
+}
+
+static bool socket_send(struct fragi_endpoint *base, struct fragi_send *send,
+			const struct fragi_body *bodies, uint32_t count)
+{
+	struct endpoint *e = (struct endpoint *)base;
+	struct message *m;
+	bool under_way = count > 0 && random_below(&of(e)->seed, 3) > 0;
+
+	if (e->is_cut)
+		return false;
+	m = message_create(base->transport, send->header, send->header_bytes, bodies, count);
+	for (uint32_t i = 0; i < count; i++)
+		under_way = under_way || m->copies[i] == NULL;
+	if (!relay(e, m))
+		return false;
+	m->send = under_way ? send : NULL;
+	line_up(e, m);
 	return under_way;
+}
+
+void socket_inject(const struct message *beside, const void *header, uint32_t header_bytes)
+{
+	line_up(beside->over, message_create(beside->from, header, header_bytes, NULL, 0));
 }
 
 void socket_end_send(struct endpoint *e, struct message **at, bool abandoned)

@@ -10,6 +10,8 @@
  */
 extern const struct fragi_transport_ops socket_transport;
 
+struct message;
+
 /* Zero: the default. */
 struct socket_settings {
 	/* read when a transport is created */
@@ -22,6 +24,11 @@ struct socket_settings {
 	uint32_t dies, at_step;
 	/* read at every message: all bodies are shown as handles */
 	bool by_handle;
+	/*
+	 * Stands between the hosts: is shown every message before it travels, may change it, and
+	 * returns how often it travels.
+	 */
+	uint32_t (*relay)(struct message *message);
 	enum { RECEIVES_IN_PIECES, RECEIVES_NOTHING, RECEIVES_AT_ONCE } receives;
 };
 extern struct socket_settings socket_settings;
@@ -31,5 +38,8 @@ struct socket_counts {
 	uint32_t depth_max; /* of receives that complete within one another */
 };
 extern struct socket_counts socket_counts;
+
+/* Sends a message over the endpoint on which another one was shown to the relay. */
+void socket_inject(const struct message *beside, const void *header, uint32_t header_bytes);
 
 #endif

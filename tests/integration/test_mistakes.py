@@ -266,7 +266,7 @@ MISTAKES = (
      "18:9: flow f1.mid.in -> f1.tx.out: it begins at an input and ends at an output; turn it round: f1.tx.out -> f1.mid.in"),
     ("      - tx.out -> mid.in",
      "      - tx.out -> mid.in\n      - {from: tx.out, to: mid.in, capacity: 3}",
-     "19:28: flow f1.tx.out -> f1.mid.in: it is there already with another capacity or policy (first at app.yaml:18:9); keep one of them"),
+     "19:28: flow f1.tx.out -> f1.mid.in: it is there already with another capacity, policy or encryption (first at app.yaml:18:9); keep one of them"),
     ("mid: {type: forward}",
      "mid: {type: forward, when: {sorce: aja}}",
      '16:35: unknown argument "sorce"; did you mean "source"?'),

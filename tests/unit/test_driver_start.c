@@ -75,7 +75,9 @@ Test(driver_start, an_application_runs_from_its_workers_to_its_summary)
 	cr_expect_str_eq(w.errors, "");
 	assert_has(w.json, "\"sent\": 7, \"delivered\": 7");
 	assert_has(w.json, "\"lost\": 0, \"in_flight\": 0");
-	assert_has(w.json, "\"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\"");
+	assert_has(
+		w.json,
+		"\"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 4, \"policy\": \"block\"");
 	assert_has(w.json, "\"duration_ns\": 3000000000");
 	assert_has(w.json,
 		   "\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"done\"");

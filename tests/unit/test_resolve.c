@@ -161,7 +161,7 @@ Test(resolve, the_same_pair_again_adds_nothing)
 	     "[f.tx -> g.rx.in, f.tx.out -> g.rx.in, {from: f.tx, to: g.rx.in, capacity: 4, policy: block}]",
 	     "f.tx.out>g.rx.in 4 block between\n");
 	bad(-1, "[f.tx -> g.rx.in, {from: f.tx, to: g.rx.in, capacity: 5}]",
-	    "app.yaml:7:43: flow f.tx.out -> g.rx.in: it is there already with another capacity or policy (first at app.yaml:7:9); keep one of them\n");
+	    "app.yaml:7:43: flow f.tx.out -> g.rx.in: it is there already with another capacity, policy or encryption (first at app.yaml:7:9); keep one of them\n");
 	resolve(&resolved, 2, "[tx -> rx.in]"); /* also what an earlier call, or C, put there */
 	resolve(&resolved, 2, "[tx -> rx.in, tx -> rx.all]");
 	cr_expect_eq(resolved.r, 0);
@@ -171,7 +171,7 @@ Test(resolve, the_same_pair_again_adds_nothing)
 	cr_expect_eq(resolved.count, 2);
 	expect_errors(
 		&resolved.diag,
-		"app.yaml:6:42: flow h.tx.out -> h.rx.in: it is there already with another capacity or policy; keep one of them\n");
+		"app.yaml:6:42: flow h.tx.out -> h.rx.in: it is there already with another capacity, policy or encryption; keep one of them\n");
 	resolved_fini(&resolved);
 }
 

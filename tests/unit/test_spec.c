@@ -190,6 +190,22 @@ Test(spec, extensions_at_the_top_come_first_in_all_fragments)
 	fragi_spec_destroy(spec);
 }
 
+Test(spec, a_flow_may_be_encrypted_wherever_its_ends_run)
+{
+	struct fragi_spec *spec = good_text(
+		HEAD
+		"fragments: {f: {compose: c, flows: [{from: a, to: b, encrypt: on}]}, g: {compose: c}}\n"
+		"flows: [{from: f.a, to: g.b, encrypt: on}, {from: f.c, to: g.d, encrypt: off}, f.e -> g.f]\n");
+
+	cr_expect(spec->fragments[0].flows[0].encrypt);
+	cr_expect(spec->flows[0].encrypt);
+	cr_expect_not(spec->flows[1].encrypt);
+	cr_expect_not(spec->flows[2].encrypt);
+	fragi_spec_destroy(spec);
+	bad_text(HEAD "compose: c\nflows: [{from: a, to: b, encrypt: maybe}]\n",
+		 "app.yaml:4:35: app: encrypt \"maybe\" is neither true nor false\n");
+}
+
 #define DIGITS "86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 #define OTHER_DIGITS "0000000000000000000000000000000000000000000000000000000000000001"
 

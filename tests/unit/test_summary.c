@@ -188,7 +188,7 @@ Test(summary, the_json_is_one_document)
 		"  {\"name\": \"fragment2\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\", \"epoch\": 0, \"restarts\": 0,\n"
 		"   \"operators\": []}],\n"
 		" \"flows\": [\n"
-		"  {\"from\": \"fragment1.replayer.output\", \"to\": \"fragment2.conv.source_video\", \"edge\": \"ucx\", \"capacity\": 4, \"policy\": \"block\",\n"
+		"  {\"from\": \"fragment1.replayer.output\", \"to\": \"fragment2.conv.source_video\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 4, \"policy\": \"block\",\n"
 		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 1, \"in_flight\": 0, \"exact\": true, \"bytes\": 7,\n"
 		"   \"latency_ns\": {\"count\": 300, \"p50\": 41000, \"p99\": 88000, \"p999\": 200000, \"max\": 210000}}]}\n");
 	free(text);

@@ -108,9 +108,9 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 	p->flow_count = 3;
 	p->flows = fragi_arena_alloc(&m->arena, 3 * sizeof(*p->flows));
 	for (int i = 0; i < 3; i++)
-		p->flows[i] = (struct fw_inner_flow){below(m, 2),     below(m, 3),    1,
-						     below(m, 2),     below(m, 3),    i & 2,
-						     1 + below(m, 9), 1 + below(m, 5)};
+		p->flows[i] = (struct fw_inner_flow){below(m, 2),     below(m, 3),     1,
+						     below(m, 2),     below(m, 3),     i & 2,
+						     1 + below(m, 9), 1 + below(m, 5), true};
 	p->address_count = 2;
 	p->addresses = make_addresses(m, 2);
 	p->pid = 4711;
@@ -139,7 +139,8 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 					       .order = below(m, 99),
 					       .other_end = word(m),
 					       .transport = word(m),
-					       .transport_reason = word(m)};
+					       .transport_reason = word(m),
+					       .encrypt = i & 2};
 		memcpy(w->edges[i].token, block(m, FW_TOKEN_BYTES), FW_TOKEN_BYTES);
 	}
 }
@@ -426,6 +427,8 @@ Test(wire_codec, fields_arrive_where_they_belong)
 	cr_expect_eq(out->wire.edges[3].window_bytes, in.wire.edges[3].window_bytes);
 	cr_expect_eq(out->wire.edges[3].sends, true);
 	cr_expect_eq(out->wire.edges[3].order, 7);
+	cr_expect_eq(out->wire.edges[3].encrypt, true);
+	cr_expect_eq(out->wire.edges[4].encrypt, false);
 	cr_expect_str_eq(out->wire.peers[1].name, in.wire.peers[1].name);
 	cr_assert_eq(out->wire.peers[1].address_count, 2);
 	cr_expect_str_eq(out->wire.peers[1].addresses[1].transport,

@@ -78,6 +78,7 @@ static int flows_of(const struct fragi_run *run, struct fragi_arena *arena,
 						       .to_op = flows[i].to_op,
 						       .to_port = flows[i].to_port,
 						       .capacity = flows[i].capacity,
+						       .encrypt = flows[i].encrypt,
 						       .policy = (uint32_t)flows[i].policy};
 	return 0;
 }
@@ -172,7 +173,8 @@ int host_tables_wire(const struct fw_host_wire *wire, struct fragi_arena *arena,
 				   .window_messages = edge->window_messages,
 				   .window_bytes = edge->window_bytes,
 				   .message_bytes_max = edge->message_bytes_max,
-				   .policy = (enum frag_policy)edge->policy},
+				   .policy = (enum frag_policy)edge->policy,
+				   .encrypt = edge->encrypt},
 			.transport = edge->transport,
 			.sends = edge->sends,
 			.fragment = edge->fragment,

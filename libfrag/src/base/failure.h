@@ -159,7 +159,10 @@
 	  "Nothing was changed by it. Look who connects from the address in the driver's log.")     \
 	X(USER_REFUSED, user_refused, DRIVER, REFUSED,                                              \
 	  "A driver and a worker on one machine run as users that do not trust each other.",        \
-	  "Run both as the same user, or name the other one with --allow-user.")
+	  "Run both as the same user, or name the other one with --allow-user.")                    \
+	X(DATA_TAMPERED, data_tampered, EDGE, FAILED,                                               \
+	  "A message of an encrypted flow was changed, repeated or removed on its way.",            \
+	  "Find out what stands between the two hosts; no part of that message was delivered.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

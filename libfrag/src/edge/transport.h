@@ -26,7 +26,7 @@
 #define FRAGI_HOST_ADDRESS_MAX 4096
 #define FRAGI_HOST_TRANSPORTS_MAX 4
 #define FRAGI_HEADER_MAX 4096 /* bytes; the protocol never sends a longer header */
-#define FRAGI_HEADER_MIN 96   /* bytes; every transport accepts at least this many */
+#define FRAGI_HEADER_MIN 128  /* bytes; every transport accepts at least this many */
 
 struct fragi_transport;
 struct fragi_endpoint;

@@ -356,14 +356,15 @@ static void add_flow(struct fragi_resolving *resolving, const struct fragi_flow_
 		return;
 	}
 	known = &resolving->flows[i];
-	if (known->capacity == flow->capacity && known->policy == flow->policy)
+	if (known->capacity == flow->capacity && known->policy == flow->policy &&
+	    known->encrypt == flow->encrypt)
 		return;
 	if (known->place != NULL && known->place->file != NULL)
 		snprintf(first, sizeof(first), " (first at %.200s:%d:%d)", known->place->file,
 			 known->place->line, known->place->column);
 	resolving_error(
 		resolving, place,
-		"flow %s -> %s: it is there already with another capacity or policy%s; keep one of them",
+		"flow %s -> %s: it is there already with another capacity, policy or encryption%s; keep one of them",
 		from_text, to_text, first);
 }
 
@@ -395,6 +396,7 @@ static void resolve_pair(struct fragi_resolving *resolving, const struct fragi_s
 		.to_op = to->op,
 		.to_port = to->port,
 		.order = spec->order + (uint32_t)(to_end - spec->to),
+		.encrypt = spec->encrypt,
 		.place = spec->place,
 	};
 	char from_text[END_SIZE], to_text[END_SIZE];

@@ -52,6 +52,7 @@ struct fragi_flow_info {
 	 */
 	bool between_hosts;
 	const char *transport, *transport_reason;
+	bool encrypt;                   /* where it leaves its process */
 	const struct fragi_node *place; /* NULL: composed in C */
 };
 

@@ -347,6 +347,31 @@ static bool has_no_edge(const struct wiring *wiring)
 	return true;
 }
 
+/* The module is opened by hosts that have an encrypted edge, and by no others. */
+static int open_crypto(struct fragi_run *run, const struct fragi_run_edge *edges, size_t count,
+		       struct frag_err *err)
+{
+	const struct fragi_crypto_ops *crypto;
+	struct frag_err cause = FRAG_ERR_INIT;
+	size_t i = 0;
+	int r;
+
+	while (i < count && !edges[i].config.encrypt)
+		i++;
+	if (i == count)
+		return 0;
+	if (run->config.data_key == NULL)
+		return frag_err_set(
+			err, -EINVAL,
+			"an encrypted edge, but the driver sent no key; this is an error in frag");
+	r = fragi_crypto_open("run the application without encryption", &crypto, &cause);
+	if (r < 0)
+		return frag_err_set(err, r, "cannot encrypt the edge to %s: %s", edges[i].other_end,
+				    cause.text);
+	fragi_remote_set_crypto(run->remote, crypto);
+	return 0;
+}
+
 /* With the pump's lock: peers, then their edges. */
 static int wire_locked(struct fragi_run *run, struct wiring *peers, size_t peer_count,
 		       const struct fragi_run_edge *edges, size_t edge_count, struct frag_err *err)
@@ -405,6 +430,9 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 			err, -EINVAL,
 			"%zu edges to other hosts, but the graph has %u; this is an error in frag",
 			edge_count, run->edge_rows);
+	r = open_crypto(run, edges, edge_count, err);
+	if (r < 0)
+		return r;
 	made = fragi_calloc(peer_count + 1, sizeof(*made));
 	run->peers = fragi_calloc(peer_count + 1, sizeof(*run->peers));
 	if (made == NULL || run->peers == NULL) {

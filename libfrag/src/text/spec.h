@@ -102,6 +102,7 @@ struct fragi_spec_flow {
 	uint32_t capacity;       /* 0: as the port says */
 	enum frag_policy policy; /* FRAG_POLICY_DEFAULT: as the port says */
 	const char *edge;        /* auto, inproc, or a transport; NULL: auto */
+	bool encrypt;            /* where it leaves its process */
 	/* number of to[0] among all ends in `to` of this list of flows; the others of to follow */
 	uint32_t order;
 	const struct fragi_node *place;

@@ -244,7 +244,7 @@ static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node
 {
 	static const struct fragi_field fields[] = {
 		{"from", false}, {"to", false},   {"capacity", false}, {"policy", false},
-		{"edge", false}, {"when", false}, {"dynamic", true},
+		{"edge", false}, {"when", false}, {"encrypt", false},  {"dynamic", true},
 	};
 	struct fragi_node *from, *to;
 	const char *text;
@@ -271,6 +271,8 @@ static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node
 			"policy %s keeps the newest message only and has no capacity; leave capacity out",
 			fragi_policy(flow->policy)->name);
 	read_edge(builder, fragi_node_get(node, "edge"), fragment, flow);
+	fragi_read_bool(builder, fragi_node_get(node, "encrypt"), fragment, "encrypt",
+			&flow->encrypt);
 }
 
 static void check_apart(struct fragi_builder *builder, const struct fragi_spec_flow *flow)

@@ -242,7 +242,8 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 	fragi_json_text(or_empty(flow->to), out);
 	fputs(", \"edge\": ", out);
 	fragi_json_text(or_empty(flow->edge), out);
-	fprintf(out, ", \"capacity\": %" PRIu32 ", \"policy\": ", flow->capacity);
+	fprintf(out, ", \"encrypted\": %s, \"capacity\": %" PRIu32 ", \"policy\": ",
+		flow->encrypted ? "true" : "false", flow->capacity);
 	fragi_json_text(or_empty(flow->policy), out);
 	fprintf(out, ",\n   \"sent\": %" PRIu64 ", \"delivered\": %" PRIu64 ", \"dropped\": {",
 		flow->sent, flow->delivered);

@@ -44,6 +44,7 @@ struct fragi_summary_flow {
 	const char *from, *to;   /* "fragment1.tx.out" */
 	const char *edge;        /* "inproc", "ucx" */
 	const char *edge_detail; /* for people: "ucx tcp lo"; NULL: as edge */
+	bool encrypted;
 	uint32_t capacity;
 	const char *policy;   /* "block" */
 	FRAGI_COUNTER_FIELDS; /* base/counters.h: sent, delivered, ... */

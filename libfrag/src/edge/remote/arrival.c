@@ -184,6 +184,36 @@ static void part_completed(struct fragi_remote_part *part)
 	fragi_remote_endpoint_arrived(rx->edge.endpoint);
 }
 
+/* The memory of the tensors; empty ones have none. */
+static uint32_t tensor_bodies(const struct frag_message *message, struct fragi_body *out)
+{
+	uint32_t count = 0;
+	size_t size;
+
+	for (uint32_t i = 0; i < message->tensor_count; i++) {
+		struct frag_tensor *tensor = message->tensors[i].tensor;
+		void *data = fragi_tensor_body(tensor, &size);
+
+		if (size > 0)
+			out[count++] = (struct fragi_body){
+				.data = data, .bytes = size, .device = tensor->dl.device};
+	}
+	return count;
+}
+
+/*
+ * What is in the tensors, or in `from` if that is not NULL, is made plain there. Returns false when
+ * it is not genuine.
+ */
+static bool open_bodies(struct fragi_remote_part *part, const struct fragi_body *from)
+{
+	struct fragi_body bodies[FRAG_MESSAGE_TENSORS_MAX];
+	uint32_t count = tensor_bodies(part->message, bodies);
+
+	return count == 0 || fragi_remote_open_body(part->rx, &part->bodies_mark,
+						    from != NULL ? from : bodies, bodies, count);
+}
+
 /* Bytes, whose length was checked, into the tensors. */
 static void scatter(struct frag_message *message, const uint8_t *bytes)
 {
@@ -198,12 +228,16 @@ static void scatter(struct frag_message *message, const uint8_t *bytes)
 	}
 }
 
+/* Bodies that are not where they belong: of a sealed message in pieces, else in one. */
 static void place_data(struct fragi_remote_part *part, const uint8_t *descriptors,
-		       const uint8_t *data)
+		       const struct fragi_body *from)
 {
 	if (!part_decode(part, descriptors, NULL, 0))
 		return;
-	scatter(part->message, data);
+	if (part->rx->edge.seal == NULL)
+		scatter(part->message, from->data);
+	else if (!open_bodies(part, from))
+		return;
 	part_completed(part);
 }
 
@@ -255,19 +289,9 @@ static void start_receive(struct fragi_remote_part *part, void *handle,
 /* Bodies that are still at the sender go straight into the tensors. */
 static void receive_bodies(struct fragi_remote_part *part, void *handle)
 {
-	const struct frag_message *message = part->message;
 	struct fragi_body bodies[FRAG_MESSAGE_TENSORS_MAX];
-	uint32_t count = 0;
-	size_t size;
+	uint32_t count = tensor_bodies(part->message, bodies);
 
-	for (uint32_t i = 0; i < message->tensor_count; i++) {
-		struct frag_tensor *tensor = message->tensors[i].tensor;
-		void *data = fragi_tensor_body(tensor, &size);
-
-		if (size > 0)
-			bodies[count++] = (struct fragi_body){
-				.data = data, .bytes = size, .device = tensor->dl.device};
-	}
 	start_receive(part, handle, bodies, count, true);
 }
 
@@ -318,11 +342,13 @@ static void wait_for_turn(struct fragi_remote_part *part)
 /* Bodies that came before their descriptors, which are here now. */
 static void resume_bodies(struct fragi_remote_part *part)
 {
-	uint8_t *data = part->data;
+	struct fragi_body data = {.data = part->data, .bytes = part->body_bytes};
 
 	if (part->handle != NULL) {
 		wait_for_turn(part);
 		receive_waiting(part->rx);
+	} else if (part->mapped_count > 0 && part->rx->edge.seal != NULL) {
+		place_data(part, part->descriptors, part->mapped);
 	} else if (part->mapped_count > 0) {
 		if (!part_decode(part, part->descriptors, part->mapped, part->mapped_count))
 			return;
@@ -330,8 +356,8 @@ static void resume_bodies(struct fragi_remote_part *part)
 		part_completed(part);
 	} else {
 		part->data = NULL;
-		place_data(part, part->descriptors, data);
-		fragi_free(data);
+		place_data(part, part->descriptors, &data);
+		fragi_free(data.data);
 	}
 }
 
@@ -379,9 +405,12 @@ static enum fragi_arrival_use keep_handle(struct fragi_remote_part *part, void *
 
 enum fragi_arrival_use fragi_remote_on_data(struct fragi_remote_rx *rx,
 					    const struct fragi_header *header,
+					    const struct fragi_seal_mark *mark,
 					    const uint8_t *descriptors, size_t descriptor_bytes,
 					    const struct fragi_arrival *arrival)
 {
+	struct fragi_body data = {.data = (void *)(uintptr_t)arrival->data,
+				  .bytes = arrival->body_bytes};
 	bool ahead = (header->flags & FRAGI_FLAG_AHEAD) != 0;
 	struct fragi_remote_part *part = part_of(rx, header);
 
@@ -394,17 +423,19 @@ enum fragi_arrival_use fragi_remote_on_data(struct fragi_remote_rx *rx,
 		return FRAGI_ARRIVAL_USED;
 	}
 	part->has_bodies = true;
+	if (mark != NULL)
+		part->bodies_mark = *mark;
 	if (ahead && !part->has_descriptors)
 		return keep_bodies(part, arrival);
 	part->has_descriptors = true;
 	if (ahead)
 		descriptors = part->descriptors;
-	if (arrival->mapped_count > 0)
+	if (arrival->mapped_count > 0 && mark == NULL)
 		return place_mapped(part, descriptors, arrival->mapped, arrival->mapped_count)
 			       ? FRAGI_ARRIVAL_KEPT
 			       : FRAGI_ARRIVAL_USED;
 	if (arrival->handle == NULL) {
-		place_data(part, descriptors, arrival->data);
+		place_data(part, descriptors, arrival->mapped_count > 0 ? arrival->mapped : &data);
 		return FRAGI_ARRIVAL_USED;
 	}
 	if (rx->waiting > 0 || !may_receive(rx, header->body_bytes))
@@ -417,8 +448,12 @@ enum fragi_arrival_use fragi_remote_on_data(struct fragi_remote_rx *rx,
 
 static void descriptors_completed(struct fragi_remote_part *part)
 {
+	struct fragi_body body = {.data = part->descriptors, .bytes = part->descriptor_bytes};
+
 	/* A flow that has failed meanwhile may not have the bodies that came before. */
-	if (part->rx->broken)
+	if (part->rx->broken ||
+	    (part->rx->edge.seal != NULL &&
+	     !fragi_remote_open_body(part->rx, &part->descriptors_mark, &body, &body, 1)))
 		return;
 	part->has_descriptors = true;
 	if (part->has_bodies)
@@ -427,6 +462,7 @@ static void descriptors_completed(struct fragi_remote_part *part)
 
 enum fragi_arrival_use fragi_remote_on_descriptors(struct fragi_remote_rx *rx,
 						   const struct fragi_header *header,
+						   const struct fragi_seal_mark *mark,
 						   const struct fragi_arrival *arrival)
 {
 	struct fragi_remote_part *part = part_of(rx, header);
@@ -440,6 +476,8 @@ enum fragi_arrival_use fragi_remote_on_descriptors(struct fragi_remote_rx *rx,
 		fragi_remote_rx_broke_rule(rx, "sizes that contradict each other");
 		return FRAGI_ARRIVAL_USED;
 	}
+	if (mark != NULL)
+		part->descriptors_mark = *mark;
 	part->descriptors = at = fragi_malloc(arrival->body_bytes + 1);
 	if (at == NULL) {
 		fault_for_memory(rx);
@@ -477,7 +515,7 @@ static void bodies_received(struct fragi_remote_part *part, const char *cause, u
 		broke_within(rx->edge.endpoint, cause);
 	else if (bytes != part->body_bytes)
 		fragi_remote_rx_broke_rule(rx, "bodies of another length");
-	else
+	else if (rx->edge.seal == NULL || rx->broken || open_bodies(part, NULL))
 		part_completed(part);
 	receive_waiting(rx);
 }

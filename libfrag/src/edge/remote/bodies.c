@@ -118,6 +118,19 @@ static void bodies_free(void *state, void *memory)
 		fragi_free(oldest[--dropped]->start);
 }
 
+void *fragi_remote_bodies_take(struct frag_resource *bodies, size_t size)
+{
+	void *memory;
+
+	return bodies_alloc(bodies, size, &memory) < 0 ? NULL : memory;
+}
+
+void fragi_remote_bodies_give_back(struct frag_resource *bodies, void *memory)
+{
+	if (memory != NULL)
+		bodies_free(bodies, memory);
+}
+
 static void bodies_destroy(struct frag_resource *resource)
 {
 	struct bodies *bodies = (struct bodies *)(void *)resource;

@@ -5,7 +5,8 @@
  * Credit goes back in batches of half a window, and in smaller ones where the sender may be
  * waiting: at rest when it has no more than half of its window left, at once when it has reported
  * that it waits for bytes, and with every beat. A message over that endpoint carries a batch, so
- * that a question and its answer need no more messages than two. The counts are the window's.
+ * that a question and its answer need no more messages than two; the credit of an encrypted flow is
+ * carried by encrypted flows only. The counts are the window's.
  */
 
 void fragi_remote_rx_return_credit(struct fragi_remote_rx *rx, bool all)
@@ -19,11 +20,12 @@ void fragi_remote_rx_return_credit(struct fragi_remote_rx *rx, bool all)
 	fragi_remote_send_control(&rx->edge, FRAGI_KIND_CREDIT, 0, messages, bytes);
 }
 
-bool fragi_remote_take_credit(struct fragi_remote_endpoint *endpoint, struct fragi_credit *out)
+bool fragi_remote_take_credit(const struct fragi_remote_edge *carrier, struct fragi_credit *out)
 {
+	struct fragi_remote_endpoint *endpoint = carrier->endpoint;
 	struct fragi_remote_rx *rx = atomic_load_explicit(&endpoint->owing, memory_order_acquire);
 
-	if (rx == NULL)
+	if (rx == NULL || (rx->edge.seal != NULL && carrier->seal == NULL))
 		return false;
 	atomic_store_explicit(&endpoint->owing, NULL, memory_order_relaxed);
 	if (!fragi_window_owes(&rx->window))

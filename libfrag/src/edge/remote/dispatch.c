@@ -9,7 +9,8 @@
 /*
  * Anybody who reaches a transport's port can send a message, so each is authenticated first: magic,
  * version, flow, token, epoch, direction. What fails is dropped and counted, and disturbs nobody;
- * what passes and then breaks a rule loses its peer.
+ * what passes and then breaks a rule loses its peer. What passes all this and is not genuine on an
+ * encrypted flow was made by somebody who sees the flow's messages: it loses the peer too.
  */
 
 static int flows_grow(struct fragi_remote *remote, uint32_t flow)
@@ -35,6 +36,7 @@ int fragi_remote_edge_add(struct fragi_remote_endpoint *endpoint, struct fragi_r
 {
 	struct fragi_remote *remote = fragi_remote_of(endpoint);
 	struct fragi_remote_flow *flow;
+	int r;
 
 	if (config->flow >= FRAGI_FLOWS_MAX || config->window_messages == 0 ||
 	    config->window_messages > FRAGI_CAPACITY_MAX || config->window_bytes == 0)
@@ -46,9 +48,13 @@ int fragi_remote_edge_add(struct fragi_remote_endpoint *endpoint, struct fragi_r
 	    ((flow->tx != NULL || flow->rx != NULL) &&
 	     (flow->endpoint != endpoint || !fragi_token_equal(flow->token, config->token))))
 		return -EEXIST;
+	r = fragi_remote_seal_prepare(flow, endpoint, config, is_tx);
+	if (r < 0)
+		return r;
 	flow->endpoint = endpoint;
 	memcpy(flow->token, config->token, sizeof(flow->token));
 	edge->endpoint = endpoint;
+	edge->seal = flow->seal;
 	edge->is_tx = is_tx;
 	edge->config = *config;
 	edge->next = endpoint->edges;
@@ -57,10 +63,12 @@ int fragi_remote_edge_add(struct fragi_remote_endpoint *endpoint, struct fragi_r
 		flow->tx = fragi_remote_tx_of(edge);
 	else
 		flow->rx = fragi_remote_rx_of(edge);
-	if (!endpoint->has_name) {
+	if (!endpoint->has_name || (endpoint->seal == NULL && flow->seal != NULL)) {
 		endpoint->has_name = true;
 		endpoint->flow = config->flow;
 		memcpy(endpoint->token, config->token, sizeof(endpoint->token));
+		endpoint->seal = flow->seal;
+		endpoint->back = !is_tx;
 	}
 	remote->tick_ns = 0; /* HELLO goes out with the next round */
 	endpoint->transport->ops->wake(endpoint->transport->transport);
@@ -106,6 +114,13 @@ static bool goes_astray(const struct fragi_remote_flow *flow, enum fragi_header_
 	       (for_rx && flow->rx == NULL && flow->tx != NULL);
 }
 
+/* What an endpoint sends in the name of one of its flows: an encrypted one if it has any. */
+static bool is_of_endpoint(const struct fragi_header *header)
+{
+	return header->kind == FRAGI_KIND_HELLO || header->kind == FRAGI_KIND_SYNC ||
+	       (header->kind == FRAGI_KIND_BEAT && (header->flags & FRAGI_FLAG_WANT) == 0);
+}
+
 /* NULL: dropped, and counted where it is odd. */
 static struct fragi_remote_flow *authenticate(struct fragi_remote *remote, const void *bytes,
 					      size_t size, struct fragi_header *out)
@@ -132,9 +147,18 @@ static struct fragi_remote_flow *authenticate(struct fragi_remote *remote, const
 		return NULL;
 	if (out->kind != FRAGI_KIND_HELLO && !endpoint->heard)
 		return refuse(remote, "it came before HELLO");
+	if (endpoint->seal != NULL && flow->seal == NULL && is_of_endpoint(out))
+		return refuse(remote,
+			      "it is not sealed, and other flows of that host are encrypted");
+	return flow;
+}
+
+static void heard(struct fragi_remote_endpoint *endpoint)
+{
+	struct fragi_remote *remote = fragi_remote_of(endpoint);
+
 	endpoint->heard_ns = remote->now_ns;
 	remote->happened++;
-	return flow;
 }
 
 /* Credit of a flow to the sender of a message of rx, which carries it. False: it broke a rule. */
@@ -151,25 +175,26 @@ static bool carried_credit(struct fragi_remote_rx *rx, const uint8_t *bytes, siz
 	}
 	credit = fragi_credit_unpack(bytes);
 	flow = credit.flow < remote->flows_size ? &remote->flows[credit.flow] : NULL;
-	if (flow == NULL || flow->endpoint != endpoint || goes_astray(flow, FRAGI_KIND_CREDIT))
+	if (flow == NULL || flow->endpoint != endpoint || goes_astray(flow, FRAGI_KIND_CREDIT) ||
+	    (flow->seal != NULL && rx->edge.seal == NULL))
 		fragi_remote_rx_broke_rule(rx, "credit of a flow that does not lead to it");
 	else if (flow->tx != NULL)
 		fragi_remote_tx_on_credit(flow->tx, credit.messages, credit.bytes);
 	return !endpoint->failed;
 }
 
+/* rest: what stands behind the header */
 static enum fragi_arrival_use on_data(struct fragi_remote_rx *rx, const struct fragi_header *header,
-				      const struct fragi_arrival *arrival)
+				      const struct fragi_seal_mark *mark, const uint8_t *rest,
+				      size_t rest_bytes, const struct fragi_arrival *arrival)
 {
-	const uint8_t *bytes = arrival->header;
-	size_t at = FRAGI_HEADER_BYTES;
-
 	if ((header->flags & FRAGI_FLAG_CREDITED) != 0) {
-		if (!carried_credit(rx, bytes + at, arrival->header_bytes - at))
+		if (!carried_credit(rx, rest, rest_bytes))
 			return FRAGI_ARRIVAL_USED;
-		at += FRAGI_CREDIT_BYTES;
+		rest += FRAGI_CREDIT_BYTES;
+		rest_bytes -= FRAGI_CREDIT_BYTES;
 	}
-	return fragi_remote_on_data(rx, header, bytes + at, arrival->header_bytes - at, arrival);
+	return fragi_remote_on_data(rx, header, mark, rest, rest_bytes, arrival);
 }
 
 /* A message without bodies. An end that was freed needs none any more. */
@@ -207,19 +232,33 @@ enum fragi_arrival_use fragi_remote_dispatch(struct fragi_remote *remote,
 					     const struct fragi_arrival *arrival)
 {
 	struct fragi_header header;
-	const struct fragi_remote_flow *flow =
+	struct fragi_remote_flow *flow =
 		authenticate(remote, arrival->header, arrival->header_bytes, &header);
+	const uint8_t *rest = (const uint8_t *)arrival->header + FRAGI_HEADER_BYTES;
+	size_t rest_bytes = arrival->header_bytes - FRAGI_HEADER_BYTES;
+	const struct fragi_seal_mark *mark = NULL;
+	struct fragi_sealed sealed;
 
 	if (flow == NULL)
 		return FRAGI_ARRIVAL_USED;
+	if (__builtin_expect(flow->seal != NULL, 0)) {
+		if (!fragi_remote_open_header(flow, arrival, &header, &sealed)) {
+			fragi_remote_tampered(flow->endpoint, header.flow);
+			return FRAGI_ARRIVAL_USED;
+		}
+		rest = sealed.rest;
+		rest_bytes = sealed.rest_bytes;
+		mark = &sealed.mark;
+	}
+	heard(flow->endpoint);
 	if (header.kind == FRAGI_KIND_DATA || header.kind == FRAGI_KIND_DESCRIPTORS) {
 		if (flow->rx == NULL)
 			return FRAGI_ARRIVAL_USED;
 		return header.kind == FRAGI_KIND_DATA
-			       ? on_data(flow->rx, &header, arrival)
-			       : fragi_remote_on_descriptors(flow->rx, &header, arrival);
+			       ? on_data(flow->rx, &header, mark, rest, rest_bytes, arrival)
+			       : fragi_remote_on_descriptors(flow->rx, &header, mark, arrival);
 	}
-	if (arrival->body_bytes != 0 || arrival->header_bytes != FRAGI_HEADER_BYTES)
+	if (arrival->body_bytes != 0 || rest_bytes != 0)
 		fragi_remote_endpoint_fail(flow->endpoint, FRAGI_FAILURE_PROTOCOL,
 					   "sent a malformed message of kind %d", (int)header.kind);
 	else

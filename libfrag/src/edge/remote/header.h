@@ -20,15 +20,27 @@
  * SYNC: the count that the answer repeats. bodies, in CREDIT: bytes (descriptors and bodies) that
  * have been given back so far. publish time: CLOCK_MONOTONIC of the sending node.
  *
+ * A message of an encrypted flow, of whatever kind, is sealed. Behind the header then stand
+ *
+ *   64 u64 number of the message        72 u8[16] tag
+ *   88 u8[16] tag of the bodies, if there are any; then credit and descriptors as in plain messages
+ *
+ * What stands at 88 and behind it is encrypted, and so are the bodies; the tag at 72 is of all but
+ * the bodies. The header and the number can be read by everybody, and changed by nobody (seal.c).
+ *
  * DATA may carry credit of a flow that goes the other way, so that an answer needs no message
  * beside it. Behind the header then stand: u32 that flow   u64 messages   u64 bytes, as in CREDIT.
  */
 #define FRAGI_HEADER_MAGIC 0x47415246u /* "FRAG" */
 #define FRAGI_HEADER_VERSION 1u
 #define FRAGI_HEADER_BYTES 64u
+#define FRAGI_HEADER_FLAGS_AT 7
+#define FRAGI_SEAL_BYTES 24u      /* number and tag */
+#define FRAGI_SEAL_BODY_BYTES 16u /* the bodies' tag */
 #define FRAGI_CREDIT_BYTES 20u
 
-_Static_assert(FRAGI_HEADER_MIN >= FRAGI_HEADER_BYTES + FRAGI_CREDIT_BYTES,
+_Static_assert(FRAGI_HEADER_MIN >= FRAGI_HEADER_BYTES + FRAGI_SEAL_BYTES + FRAGI_SEAL_BODY_BYTES +
+					   FRAGI_CREDIT_BYTES,
 	       "every transport carries a header with credit");
 
 enum fragi_header_kind {
@@ -50,6 +62,7 @@ enum fragi_header_flag {
 	FRAGI_FLAG_LEAVE = 8,     /* SYNC: the sender goes, in order */
 	FRAGI_FLAG_WANT = 16,     /* BEAT: this flow's sender waits for bytes of credit */
 	FRAGI_FLAG_CREDITED = 32, /* DATA: credit of another flow stands behind the header */
+	FRAGI_FLAG_BACK = 64,     /* sealed: sent by the end that receives the flow */
 };
 
 struct fragi_credit {
@@ -101,6 +114,12 @@ static inline bool fragi_header_unpack(const uint8_t *bytes, size_t size, struct
 	out->body_bytes = fragi_get64(bytes + 48);
 	out->publish_ns = (int64_t)fragi_get64(bytes + 56);
 	return true;
+}
+
+static inline bool fragi_header_has_body(const struct fragi_header *header)
+{
+	return header->kind == FRAGI_KIND_DESCRIPTORS ||
+	       (header->kind == FRAGI_KIND_DATA && header->body_bytes > 0);
 }
 
 static inline void fragi_credit_pack(const struct fragi_credit *credit,

@@ -126,6 +126,11 @@ int fragi_remote_open(struct fragi_remote *remote, const struct fragi_transport_
 	return 0;
 }
 
+void fragi_remote_set_crypto(struct fragi_remote *remote, const struct fragi_crypto_ops *crypto)
+{
+	remote->crypto = crypto;
+}
+
 const struct fragi_transport *fragi_remote_transport(const struct fragi_remote *remote,
 						     const char *kind)
 {
@@ -374,7 +379,12 @@ void fragi_remote_destroy(struct fragi_remote *remote)
 		fragi_remote_receives_free(&remote->transports[i]);
 	}
 	fragi_resource_unref(remote->bodies);
+	for (uint32_t i = 0; i < remote->flows_size; i++)
+		fragi_remote_seal_free(remote->flows[i].seal);
 	fragi_free(remote->flows);
+	if (remote->aead != NULL)
+		remote->crypto->aead_destroy(remote->aead);
+	fragi_free(remote->opened);
 	if (remote->fd >= 0)
 		close(remote->fd);
 	fragi_free(remote);

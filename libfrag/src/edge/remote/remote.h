@@ -5,6 +5,7 @@
 #include <edge/edge.h>
 #include <edge/pump.h>
 #include <edge/transport.h>
+#include <type/crypto.h>
 
 /*
  * A host's edges to other hosts, over any number of transports: the protocol that stands above
@@ -26,7 +27,7 @@ struct fragi_remote_config {
 	struct fragi_pump *pump; /* the lock and the wake-up that sends use */
 	/* data-plane beats, and the silence after which a peer is reported; 0: base/beat.h */
 	int64_t beat_ns, dead_ns;
-	/* FRAGI_DATA_KEY_BYTES; borrowed until destroy. A transport may need it. */
+	/* FRAGI_DATA_KEY_BYTES; borrowed until destroy. For transports and encrypted flows. */
 	const uint8_t *data_key;
 	/* Upward events, called under the progress lock; they must not block. */
 	void *arg;
@@ -50,6 +51,7 @@ struct fragi_edge_config {
 	uint64_t window_bytes; /* a single larger message travels alone */
 	uint64_t message_bytes_max;
 	enum frag_policy policy;
+	bool encrypt; /* needs data_key and fragi_remote_set_crypto */
 };
 
 /* Thread: any. Returns 0 or -ENOMEM. */
@@ -71,6 +73,9 @@ FRAGI_API extern const struct fragi_pump_ops fragi_remote_pump_ops;
  */
 FRAGI_API int fragi_remote_open(struct fragi_remote *remote, const struct fragi_transport_ops *ops,
 				struct frag_err *err);
+/* What encrypted edges need; before the first of them. */
+FRAGI_API void fragi_remote_set_crypto(struct fragi_remote *remote,
+				       const struct fragi_crypto_ops *crypto);
 /* The open transport of a kind, for its address and detail; NULL: there is none. */
 FRAGI_API const struct fragi_transport *fragi_remote_transport(const struct fragi_remote *remote,
 							       const char *kind);
@@ -88,8 +93,8 @@ FRAGI_API int fragi_remote_connect(struct fragi_remote_peer *peer, const char *k
 				   struct fragi_remote_endpoint **out_endpoint,
 				   struct frag_err *err);
 /*
- * The two ends of an edge. Returns 0, -EINVAL for a window or flow that cannot be, -EEXIST for an
- * end that is there already, -ENOMEM.
+ * The two ends of an edge. Returns 0, -EINVAL for a window, flow or encryption that cannot be,
+ * -EEXIST for an end that is there already, -ENOMEM.
  */
 FRAGI_API int fragi_remote_tx_create(struct fragi_remote_endpoint *endpoint,
 				     const struct fragi_edge_config *config,

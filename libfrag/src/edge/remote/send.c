@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <stddef.h>
 
 #include <edge/remote/state.h>
@@ -27,6 +28,8 @@ struct fragi_remote_send *fragi_remote_send_create(struct fragi_remote_endpoint 
 	send->transport = transport;
 	send->tx = NULL;
 	send->message = NULL;
+	send->seal = NULL;
+	send->sealed = NULL;
 	return send;
 }
 
@@ -35,6 +38,8 @@ static void give_back(struct fragi_remote_send *send)
 	if (send->message != NULL)
 		fragi_pump_dispose(send->transport->remote->config.pump, send->message);
 	send->message = NULL;
+	fragi_remote_bodies_give_back(send->transport->remote->bodies, send->sealed);
+	send->sealed = NULL;
 }
 
 static void over(struct fragi_remote_send *send)
@@ -96,11 +101,38 @@ void fragi_remote_on_sent(struct fragi_send *base, bool abandoned)
 	transport->abandoned_sends = send;
 }
 
+/* Bodies are replaced by the encrypted ones, and the message is needed no more. */
+static bool seal(struct fragi_remote_send *send, size_t header_bytes,
+		 const struct fragi_body **bodies, uint32_t *count, struct fragi_body *sealed)
+{
+	int r = fragi_remote_seal_send(send, header_bytes, *bodies, *count, sealed);
+
+	if (r < 0) {
+		fragi_remote_endpoint_fail(
+			send->endpoint,
+			r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY : FRAGI_FAILURE_SYSTEM_REFUSED,
+			"cannot be sent to: %s",
+			r == -ENOMEM
+				? "there is no memory left here"
+				: "OpenSSL does not encrypt; look at its configuration (openssl.cnf)");
+		return false;
+	}
+	if (*count > 0) {
+		*bodies = sealed;
+		*count = 1;
+	}
+	if (send->message != NULL)
+		fragi_pump_dispose(send->transport->remote->config.pump, send->message);
+	send->message = NULL;
+	return true;
+}
+
 void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_header *header,
 			     size_t header_bytes, const struct fragi_body *bodies, uint32_t count)
 {
 	struct fragi_remote_endpoint *endpoint = send->endpoint;
 	enum fragi_header_kind kind = header->kind;
+	struct fragi_body sealed;
 
 	if (endpoint->failed || endpoint->closing ||
 	    fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LOST) {
@@ -108,6 +140,11 @@ void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_
 		return;
 	}
 	fragi_header_pack(header, send->base.header);
+	if (__builtin_expect(send->seal != NULL, 0) &&
+	    !seal(send, header_bytes, &bodies, &count, &sealed)) {
+		over(send);
+		return;
+	}
 	send->base.header_bytes = (uint32_t)header_bytes;
 	endpoint->sent_ns = fragi_remote_of(endpoint)->now_ns;
 	if (kind != FRAGI_KIND_HELLO && kind != FRAGI_KIND_BEAT && kind != FRAGI_KIND_SYNC)
@@ -119,7 +156,8 @@ void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_
 }
 
 static void send_control(struct fragi_remote_endpoint *endpoint, uint32_t flow,
-			 const uint8_t token[FRAGI_TOKEN_BYTES], struct fragi_header *header)
+			 const uint8_t token[FRAGI_TOKEN_BYTES], struct fragi_remote_seal *seal_of,
+			 bool back, struct fragi_header *header)
 {
 	struct fragi_remote_send *send = fragi_remote_send_create(endpoint);
 
@@ -128,10 +166,13 @@ static void send_control(struct fragi_remote_endpoint *endpoint, uint32_t flow,
 					   "cannot be answered: there is no memory left here");
 		return;
 	}
+	send->seal = seal_of;
+	send->back = back;
 	header->flow = flow;
 	header->epoch = fragi_remote_of(endpoint)->config.epoch;
 	memcpy(header->token, token, sizeof(header->token));
-	fragi_remote_send_start(send, header, FRAGI_HEADER_BYTES, NULL, 0);
+	fragi_remote_send_start(
+		send, header, FRAGI_HEADER_BYTES + fragi_remote_seal_room(seal_of, false), NULL, 0);
 }
 
 void fragi_remote_send_control(struct fragi_remote_edge *edge, enum fragi_header_kind kind,
@@ -140,7 +181,8 @@ void fragi_remote_send_control(struct fragi_remote_edge *edge, enum fragi_header
 	struct fragi_header header = {
 		.kind = kind, .flags = flags, .sequence = sequence, .body_bytes = bytes};
 
-	send_control(edge->endpoint, edge->config.flow, edge->config.token, &header);
+	send_control(edge->endpoint, edge->config.flow, edge->config.token, edge->seal,
+		     !edge->is_tx, &header);
 }
 
 void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_header_kind kind,
@@ -148,7 +190,8 @@ void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_he
 {
 	struct fragi_header header = {.kind = kind, .flags = flags, .sequence = sequence};
 
-	send_control(endpoint, endpoint->flow, endpoint->token, &header);
+	send_control(endpoint, endpoint->flow, endpoint->token, endpoint->seal, endpoint->back,
+		     &header);
 }
 
 void fragi_remote_sends_detach(struct fragi_remote_endpoint *endpoint,

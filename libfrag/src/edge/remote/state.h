@@ -48,9 +48,12 @@ struct fragi_remote_send {
 	struct fragi_remote_send *next, *previous; /* of the endpoint, while under way */
 	struct fragi_remote_endpoint *endpoint;    /* NULL: it was freed meanwhile */
 	struct fragi_remote_transport *transport;
-	struct fragi_remote_tx *tx;   /* whose message it is; may be NULL */
-	struct frag_message *message; /* whose memory the bodies are; may be NULL */
-	struct fragi_send base;       /* last: the transport's room is behind it */
+	struct fragi_remote_tx *tx;     /* whose message it is; may be NULL */
+	struct frag_message *message;   /* whose memory the bodies are; may be NULL */
+	struct fragi_remote_seal *seal; /* of the flow; NULL: plain */
+	bool back;                      /* from the flow's receiver */
+	void *sealed;                   /* the encrypted bodies; may be NULL */
+	struct fragi_send base;         /* last: the transport's room is behind it */
 };
 
 /* Bodies or descriptors on their way in. The transport may write to them until it is over. */
@@ -82,6 +85,8 @@ struct fragi_remote_endpoint {
 	bool has_name;
 	uint32_t flow;
 	uint8_t token[FRAGI_TOKEN_BYTES];
+	struct fragi_remote_seal *seal; /* an encrypted flow is preferred */
+	bool back;
 	/* an end that owes a batch of credit; set by its operator */
 	_Atomic(struct fragi_remote_rx *) owing;
 	struct fragi_remote_send *sends; /* under way */
@@ -108,6 +113,7 @@ struct fragi_remote_peer {
 /* The first member of both ends. */
 struct fragi_remote_edge {
 	struct fragi_remote_endpoint *endpoint;
+	struct fragi_remote_seal *seal; /* the flow's; NULL: plain */
 	struct fragi_remote_edge *next; /* of the endpoint */
 	bool is_tx;
 	struct fragi_edge_config config;
@@ -136,6 +142,19 @@ enum fragi_part_state {
 	FRAGI_PART_COMPLETE,
 };
 
+/* What opens the body of a sealed message. */
+struct fragi_seal_mark {
+	uint64_t number;
+	uint8_t tag[FRAGI_AEAD_TAG_SIZE];
+};
+
+/* A sealed message whose header was opened. */
+struct fragi_sealed {
+	uint8_t *rest; /* of what stood behind the header; valid until the next message */
+	size_t rest_bytes;
+	struct fragi_seal_mark mark;
+};
+
 /* A message on its way in. */
 struct fragi_remote_part {
 	enum fragi_part_state state;
@@ -145,6 +164,7 @@ struct fragi_remote_part {
 	uint64_t body_bytes;
 	int64_t publish_ns;
 	bool has_descriptors, has_bodies;
+	struct fragi_seal_mark bodies_mark, descriptors_mark; /* where the flow is encrypted */
 	uint8_t *descriptors; /* that came ahead, or with bodies whose turn has not come */
 	/* bodies that wait, for the descriptors or for their turn, in one of three places */
 	void *data; /* a copy */
@@ -183,6 +203,7 @@ struct fragi_remote_rx {
 struct fragi_remote_flow {
 	struct fragi_remote_endpoint *endpoint; /* NULL: none */
 	uint8_t token[FRAGI_TOKEN_BYTES];
+	struct fragi_remote_seal *seal; /* NULL: plain */
 	struct fragi_remote_tx *tx;
 	struct fragi_remote_rx *rx;
 };
@@ -196,6 +217,9 @@ struct fragi_remote {
 	struct fragi_remote_flow *flows; /* by number */
 	uint32_t flows_size;
 	struct frag_resource *bodies;
+	const struct fragi_crypto_ops *crypto; /* NULL: no flow is encrypted */
+	struct fragi_aead *aead;
+	uint8_t *opened; /* FRAGI_HEADER_MAX: what stood behind the header of a sealed message */
 	int64_t now_ns, tick_ns;    /* of the last round; of the next housekeeping */
 	struct fragi_moment moment; /* FRAGI_MOMENT_NS old at most where it is used */
 	int64_t moment_stamps;      /* FRAGI_MOMENT_NS */
@@ -309,12 +333,15 @@ void fragi_remote_rx_on_want(struct fragi_remote_rx *rx);
 void fragi_remote_rx_broke_rule(struct fragi_remote_rx *rx, const char *what);
 
 /* arrival.c: messages on their way in */
+/* mark: of a sealed message; NULL: plain */
 enum fragi_arrival_use fragi_remote_on_data(struct fragi_remote_rx *rx,
 					    const struct fragi_header *header,
+					    const struct fragi_seal_mark *mark,
 					    const uint8_t *descriptors, size_t descriptor_bytes,
 					    const struct fragi_arrival *arrival);
 enum fragi_arrival_use fragi_remote_on_descriptors(struct fragi_remote_rx *rx,
 						   const struct fragi_header *header,
+						   const struct fragi_seal_mark *mark,
 						   const struct fragi_arrival *arrival);
 void fragi_remote_part_reset(struct fragi_remote_part *part);
 /* Gives the part up. What the transport may still write to is kept until its receive is over. */
@@ -331,12 +358,49 @@ void fragi_remote_receives_free(struct fragi_remote_transport *transport);
  * short.
  */
 struct frag_resource *fragi_remote_bodies_create(void);
+/* A block of it for something else than a tensor. */
+void *fragi_remote_bodies_take(struct frag_resource *bodies, size_t size);
+void fragi_remote_bodies_give_back(struct frag_resource *bodies, void *memory);
+
+/* seal.c: messages of encrypted flows */
+/*
+ * For an end of a flow that is added: keys if it is encrypted. Returns 0; -EINVAL: there is no data
+ * key or no crypto; -EEXIST: the other end is not as this one; -ENOMEM.
+ */
+int fragi_remote_seal_prepare(struct fragi_remote_flow *flow,
+			      const struct fragi_remote_endpoint *endpoint,
+			      const struct fragi_edge_config *config, bool is_tx);
+void fragi_remote_seal_free(struct fragi_remote_seal *seal); /* NULL is accepted */
+/* How many bytes stand between the header and the rest. */
+static inline size_t fragi_remote_seal_room(const struct fragi_remote_seal *seal, bool has_body)
+{
+	return seal == NULL ? 0 : FRAGI_SEAL_BYTES + (has_body ? FRAGI_SEAL_BODY_BYTES : 0);
+}
+/*
+ * Seals a send whose header is packed and whose rest stands behind the room. out_body: all bodies,
+ * encrypted, if count > 0. Returns 0, -ENOMEM or -EIO.
+ */
+int fragi_remote_seal_send(struct fragi_remote_send *send, size_t header_bytes,
+			   const struct fragi_body *bodies, uint32_t count,
+			   struct fragi_body *out_body);
+/* Returns false when the message is not genuine or not the next one of its sender. */
+bool fragi_remote_open_header(struct fragi_remote_flow *flow, const struct fragi_arrival *arrival,
+			      struct fragi_header *header, struct fragi_sealed *out);
+/*
+ * Decrypts `from`, as many bytes as `to` has, which may be the same memory. Returns false when they
+ * are not genuine: then the endpoint has failed, and nothing in `to` may be used.
+ */
+bool fragi_remote_open_body(struct fragi_remote_rx *rx, struct fragi_seal_mark *mark,
+			    const struct fragi_body *from, const struct fragi_body *to,
+			    uint32_t count);
+/* Counts the message, and fails the endpoint. */
+void fragi_remote_tampered(struct fragi_remote_endpoint *endpoint, uint32_t flow);
 
 /* credit.c */
 /* Gives credit back: all of it, or only where the sender may be waiting for it. */
 void fragi_remote_rx_return_credit(struct fragi_remote_rx *rx, bool all);
-/* Credit that a message over the endpoint is to carry. Returns false when there is none. */
-bool fragi_remote_take_credit(struct fragi_remote_endpoint *endpoint, struct fragi_credit *out);
+/* Credit that a message of the edge is to carry. Returns false when there is none. */
+bool fragi_remote_take_credit(const struct fragi_remote_edge *carrier, struct fragi_credit *out);
 /* Whether credit is to go back at once. */
 bool fragi_remote_rx_credit_is_due(const struct fragi_remote_rx *rx);
 /* The oldest delivered message that was not consumed yet is now. */

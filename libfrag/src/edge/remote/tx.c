@@ -216,7 +216,11 @@ static bool send_descriptors(struct fragi_remote_tx *tx, const struct fragi_head
 	header.flags = 0;
 	send->tx = tx;
 	send->message = frag_message_ref(message);
-	fragi_remote_send_start(send, &header, FRAGI_HEADER_BYTES, &body, 1);
+	send->seal = tx->edge.seal;
+	send->back = false;
+	fragi_remote_send_start(send, &header,
+				FRAGI_HEADER_BYTES + fragi_remote_seal_room(send->seal, true),
+				&body, 1);
 	return true;
 }
 
@@ -276,12 +280,15 @@ static void send_data(struct fragi_remote_tx *tx, struct frag_message *message,
 	}
 	send->tx = tx;
 	send->message = message;
+	send->seal = tx->edge.seal;
+	send->back = false;
 	count = gather(message, bodies, &header.body_bytes);
+	header_bytes += fragi_remote_seal_room(send->seal, count > 0);
 	header.sequence = tx->window.sent;
 	header.descriptor_bytes = blob->size;
 	header.publish_ns = publish_ns_of(fragi_remote_of(tx->edge.endpoint), stamp);
 	fragi_window_spend(&tx->window, header.body_bytes + blob->size);
-	if (fragi_remote_take_credit(tx->edge.endpoint, &credit)) {
+	if (fragi_remote_take_credit(&tx->edge, &credit)) {
 		header.flags |= FRAGI_FLAG_CREDITED;
 		fragi_credit_pack(&credit, send->base.header + header_bytes);
 		header_bytes += FRAGI_CREDIT_BYTES;
