@@ -3,11 +3,12 @@
 # (tests/fuzz/corpus.py reads and writes it), its mutator (if it has one) in tests/fuzz/mutate. Each
 # target is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any
 # compiler into tests/fuzz/test_corpus, which runs the corpora as plain tests.
-FUZZ_TARGETS := control source graph arguments units value message ledger remote tls \
+FUZZ_TARGETS := control source graph arguments units value message ledger remote tls sealed \
 	$(if $(UCX_SRC),ucx preface)
 FUZZ_DIR := $(abspath tests/fuzz)
 FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.
 FUZZ_UCX_OBJ := $(filter-out %/sockets.o %/port_range.o %/gate.o,$(UCX_SRC:%.c=$(B)/obj/%.o))
+FUZZ_CRYPTO_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/crypto/*.c))
 FUZZ_LIBS = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A) -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) \
 	$(TLS_LIBS) $(SECCOMP_LIBS) -ldl -lm
 FUZZ_ARCHIVES = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A)
@@ -21,8 +22,8 @@ $(B)/obj/tests/fuzz/%.o: tests/fuzz/%.c
 $(B)/obj/tests/fuzz/%.o: ALL_CFLAGS += -Wno-missing-prototypes
 $(B)/tests/fuzz/test_corpus: $(FUZZ_TARGETS:%=$(B)/obj/tests/fuzz/%.o) \
 		$(B)/obj/tests/fuzz/test_corpus.o \
-		$(if $(UCX_SRC),$(B)/obj/tests/fuzz/fake_ucp.o $(FUZZ_UCX_OBJ)) $(FUZZ_ARCHIVES) \
-		| $(CRITERION_OBJ)
+		$(if $(UCX_SRC),$(B)/obj/tests/fuzz/fake_ucp.o $(FUZZ_UCX_OBJ)) \
+		$(FUZZ_CRYPTO_OBJ) $(FUZZ_ARCHIVES) | $(CRITERION_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) $(CRITERION) $(FUZZ_LIBS) -o $@
 tests: $(B)/tests/fuzz/test_corpus
@@ -36,8 +37,10 @@ $(FUZZ_BIN): $(B)/fuzz/%: tests/fuzz/%.c $(FUZZ_ARCHIVES)
 		$(wildcard tests/fuzz/mutate/$*.c) \
 		$(if $(filter ucx,$*),tests/fuzz/fake_ucp.c $(FUZZ_UCX_OBJ)) \
 		$(if $(filter preface,$*),$(B)/obj/libfrag/modules/ucx/preface.o) \
+		$(if $(filter sealed,$*),$(FUZZ_CRYPTO_OBJ)) \
 		-fsanitize=fuzzer $(ALL_LDFLAGS) $(FUZZ_LIBS) -o $@
 $(filter %/ucx,$(FUZZ_BIN)): $(FUZZ_UCX_OBJ) tests/fuzz/fake_ucp.c
+$(filter %/sealed,$(FUZZ_BIN)): $(FUZZ_CRYPTO_OBJ)
 $(filter %/preface,$(FUZZ_BIN)): $(B)/obj/libfrag/modules/ucx/preface.o
 
 # An instrumented program is ten times as slow and takes three times the memory: these limits

@@ -220,7 +220,7 @@ static struct {
 	uint32_t nth;   /* of that kind, from 0 */
 	size_t at;      /* a byte of the header, or of the bodies behind it */
 	uint32_t times; /* that it travels */
-	bool swap, flip, cut_short;
+	bool flip, cut_short, cut_body;
 	uint32_t seen;
 	size_t bytes; /* of the one that was meant */
 } plan;
@@ -236,6 +236,10 @@ static uint32_t relay_plan(struct message *m)
 		((uint8_t *)m->bodies[0].data)[plan.at - m->header_bytes] ^= 0x10;
 	if (plan.cut_short)
 		m->header_bytes--;
+	if (plan.cut_body) {
+		m->bodies[0].bytes--;
+		m->bytes--;
+	}
 	return plan.times;
 }
 
@@ -366,6 +370,11 @@ Test(encrypted, no_message_can_be_cut_short)
 		plan.cut_short = true;
 		suffers(true);
 	}
+	memset(&plan, 0, sizeof(plan));
+	plan.kind = FRAGI_KIND_DATA;
+	plan.times = 1;
+	plan.cut_body = true;
+	suffers(true);
 }
 
 /* Adds. */

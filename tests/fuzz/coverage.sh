@@ -29,7 +29,8 @@ files() {
 	message) echo libfrag/src/data/codec.c libfrag/src/edge/remote/header.h ;;
 	tls) echo proto/wire/tls.c proto/wire/keys.c ;;
 	ledger) echo libfrag/src/edge/ledger.c workerd/page.c ;;
-	remote) ls libfrag/src/edge/remote/*.c | grep -v -e /bodies.c ;;
+	remote) ls libfrag/src/edge/remote/*.c | grep -v -e /bodies.c -e /seal.c ;;
+	sealed) echo libfrag/src/edge/remote/seal.c libfrag/modules/crypto/aead.c ;;
 	ucx) ls libfrag/modules/ucx/*.c | grep -v -e /ucx.c -e /sockets.c -e /gate.c \
 		-e /preface.c ;;
 	preface) echo libfrag/modules/ucx/preface.c ;;

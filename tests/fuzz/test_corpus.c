@@ -158,6 +158,7 @@ CORPUS(message);
 CORPUS(ledger);
 CORPUS(remote);
 CORPUS(tls);
+CORPUS(sealed);
 #ifdef HAVE_UCX
 CORPUS(ucx);
 CORPUS(preface);

@@ -116,10 +116,12 @@ static inline bool fragi_header_unpack(const uint8_t *bytes, size_t size, struct
 	return true;
 }
 
-static inline bool fragi_header_has_body(const struct fragi_header *header)
+/* How many bytes follow the header as bodies. */
+static inline uint64_t fragi_header_body_bytes(const struct fragi_header *header)
 {
-	return header->kind == FRAGI_KIND_DESCRIPTORS ||
-	       (header->kind == FRAGI_KIND_DATA && header->body_bytes > 0);
+	return header->kind == FRAGI_KIND_DATA          ? header->body_bytes
+	       : header->kind == FRAGI_KIND_DESCRIPTORS ? header->descriptor_bytes
+							: 0;
 }
 
 static inline void fragi_credit_pack(const struct fragi_credit *credit,

@@ -222,13 +222,14 @@ bool fragi_remote_open_header(struct fragi_remote_flow *flow, const struct fragi
 	const uint8_t *head = arrival->header, *seal = head + FRAGI_HEADER_BYTES;
 	bool back = (header->flags & FRAGI_FLAG_BACK) != 0, may_skip;
 	struct lane *lane = &flow->seal->in[back];
-	size_t room = fragi_remote_seal_room(flow->seal, fragi_header_has_body(header));
+	size_t room = fragi_remote_seal_room(flow->seal, fragi_header_body_bytes(header) > 0);
 	uint8_t tag[FRAGI_AEAD_TAG_SIZE];
 	uint64_t number;
 	int r;
 
 	if (!lane->in_use || arrival->header_bytes < FRAGI_HEADER_BYTES + room ||
-	    arrival->header_bytes > FRAGI_HEADER_MAX)
+	    arrival->header_bytes > FRAGI_HEADER_MAX ||
+	    arrival->body_bytes != fragi_header_body_bytes(header))
 		return false;
 	number = fragi_get64(seal);
 	may_skip = header->kind == FRAGI_KIND_HELLO &&
@@ -249,7 +250,7 @@ bool fragi_remote_open_header(struct fragi_remote_flow *flow, const struct fragi
 		return false;
 	lane->number = number + 1;
 	out->mark.number = number;
-	if (fragi_header_has_body(header)) {
+	if (fragi_header_body_bytes(header) > 0) {
 		memcpy(out->mark.tag, out->rest, sizeof(out->mark.tag));
 		out->rest += sizeof(out->mark.tag);
 		out->rest_bytes -= sizeof(out->mark.tag);
