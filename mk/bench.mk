@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks print figures; docs/BENCHMARKS.md explains them.
-#   bench               all of them, or PART="hop edge start graph control"; also into
+#   bench               all of them, or PART="hop edge encrypted start graph control"; also into
 #                       build/bench.md and build/bench.json
 #   bench-instructions  instructions per hop, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
