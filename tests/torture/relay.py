@@ -45,6 +45,33 @@ def ports(packet):
     return struct.unpack("!HH", packet[head:head + 4])
 
 
+def checksum(data):
+    """Of the Internet protocols (RFC 1071)."""
+    total = sum(struct.unpack("!%dH" % (len(data) // 2), data[:len(data) // 2 * 2]))
+    if len(data) % 2:
+        total += data[-1] << 8
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def damaged(packet, place, bit):
+    """An IPv4 packet with one bit of what TCP carries changed, and a checksum that fits."""
+    head = (packet[0] & 15) * 4
+    tcp = bytearray(packet[head:])
+    tcp[(tcp[12] >> 4) * 4 + place] ^= bit
+    tcp[16:18] = b"\0\0"
+    pseudo = packet[12:20] + struct.pack("!HH", 6, len(tcp))
+    tcp[16:18] = struct.pack("!H", checksum(pseudo + bytes(tcp)))
+    return packet[:head] + bytes(tcp)
+
+
+def carried(packet):
+    """How many bytes of a stream an IPv4 packet carries."""
+    head = (packet[0] & 15) * 4
+    return len(packet) - head - (packet[head + 12] >> 4) * 4
+
+
 class Carrier:
     """The process itself: two devices, what is on the way between them, and orders from a
     socket."""
@@ -52,7 +79,8 @@ class Carrier:
     def __init__(self, fds, orders, seed):
         self.fds, self.orders = fds, orders
         self.random = random.Random(seed)
-        self.how = {"delay_s": 0.0, "loss": 0.0, "cut": [False, False], "control_port": 0, "data_only": False}
+        self.how = {"delay_s": 0.0, "loss": 0.0, "cut": [False, False], "control_port": 0, "data_only": False,
+                    "damage": 0}
         self.on_the_way = []
         self.count = 0
 
@@ -61,6 +89,16 @@ class Carrier:
             return False
         return self.how["cut"][way] or self.random.random() < self.how["loss"]
 
+    def damage(self, packet):
+        """Changes a bit in each of the next `damage` packets that carry much data of hosts."""
+        between = ports(packet)
+        if not self.how["damage"] or not between or self.how["control_port"] in between or \
+                carried(packet) < 1000:
+            return packet
+        self.how["damage"] -= 1
+        place = self.random.randrange(200, carried(packet))
+        return damaged(packet, place, 1 << self.random.randrange(8))
+
     def take(self, way):
         for _ in range(64):
             try:
@@ -68,6 +106,7 @@ class Carrier:
             except BlockingIOError:
                 return
             if not self.is_withheld(packet, way):
+                packet = self.damage(packet)
                 self.count += 1
                 heapq.heappush(
                     self.on_the_way,
