@@ -52,33 +52,56 @@ struct drv_connection *drv_connections_find(const struct drv_connections *connec
 									 : NULL;
 }
 
-struct drv_connection *drv_connections_oldest_stranger(const struct drv_connections *connections)
+static bool is_stranger(const struct drv_connection *connection)
 {
+	return !connection->admitted && !connection->cut;
+}
+
+static size_t strangers_of(const struct drv_connections *connections,
+			   const struct drv_source *source)
+{
+	size_t count = 0;
+
 	for (size_t i = 0; i < connections->count; i++)
-		if (!connections->items[i]->admitted && !connections->items[i]->closing)
-			return connections->items[i];
-	return NULL;
+		count += is_stranger(connections->items[i]) &&
+			 drv_source_is_same(&connections->items[i]->source, source);
+	return count;
+}
+
+struct drv_connection *drv_connections_displaced(const struct drv_connections *connections)
+{
+	struct drv_connection *found = NULL;
+	size_t most = 0, count;
+
+	for (size_t i = 0; i < connections->count; i++) {
+		if (!is_stranger(connections->items[i]))
+			continue;
+		count = strangers_of(connections, &connections->items[i]->source);
+		if (count > most) {
+			most = count;
+			found = connections->items[i];
+		}
+	}
+	return found;
 }
 
 void drv_connections_admit(struct drv_connections *connections, struct drv_connection *connection)
 {
-	if (!connection->admitted && !connection->closing)
-		connections->strangers--;
+	connections->strangers -= is_stranger(connection);
 	connection->admitted = true;
 }
 
-void drv_connections_close(struct drv_connections *connections, struct drv_connection *connection)
+void drv_connections_cut(struct drv_connections *connections, struct drv_connection *connection)
 {
-	if (!connection->admitted && !connection->closing)
-		connections->strangers--;
-	connection->closing = true;
+	connections->strangers -= is_stranger(connection);
+	connection->closing = connection->cut = true;
 }
 
 void drv_connections_remove(struct drv_connections *connections, struct drv_connection *connection)
 {
 	size_t i = index_of(connections, connection->id);
 
-	drv_connections_close(connections, connection);
+	drv_connections_cut(connections, connection);
 	connections->count--;
 	memmove(connections->items + i, connections->items + i + 1,
 		(connections->count - i) * sizeof(*connections->items));

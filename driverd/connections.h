@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <driverd/source.h>
+
 struct fw_connection;
 
 /*
@@ -17,8 +19,10 @@ struct drv_connection {
 	struct fw_connection *stream;
 	void *shell;
 	bool is_local; /* it came over the unix socket */
+	struct drv_source source;
 	bool admitted; /* it has sent HELLO, and was accepted */
-	bool closing;  /* the core has given it up, or we have */
+	bool closing;  /* the core has given it up; it may still read why */
+	bool cut;      /* closed at once */
 };
 
 /* zeroed: empty */
@@ -26,7 +30,7 @@ struct drv_connections {
 	struct drv_connection **items;
 	size_t count, capacity;
 	uint64_t last_id;
-	size_t strangers; /* not admitted, not closing */
+	size_t strangers; /* not admitted, not cut */
 };
 
 struct drv_connection *
@@ -34,10 +38,14 @@ drv_connections_add(struct drv_connections *connections); /* NULL: no memory */
 void drv_connections_remove(struct drv_connections *connections,
 			    struct drv_connection *connection); /* frees it */
 struct drv_connection *drv_connections_find(const struct drv_connections *connections, uint64_t id);
-struct drv_connection *drv_connections_oldest_stranger(const struct drv_connections *connections);
+/*
+ * The stranger that goes when there are too many: the oldest of the source that has most of them,
+ * so that strangers of one source do not displace those of others. NULL: there are none.
+ */
+struct drv_connection *drv_connections_displaced(const struct drv_connections *connections);
 void drv_connections_admit(struct drv_connections *connections, struct drv_connection *connection);
-void drv_connections_close(struct drv_connections *connections,
-			   struct drv_connection *connection); /* marks it as closing */
+void drv_connections_cut(struct drv_connections *connections,
+			 struct drv_connection *connection); /* marks it as closed */
 void drv_connections_fini(struct drv_connections *connections);
 
 #endif

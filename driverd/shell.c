@@ -97,7 +97,7 @@ static void shell_end(struct shell *shell, int exit_code)
 		(void)signal(stop_signals[i], SIG_IGN);
 	}
 	for (size_t i = 0; i < shell->connections.count; i++) {
-		drv_connections_close(&shell->connections, shell->connections.items[i]);
+		shell->connections.items[i]->closing = true;
 		fw_connection_finish(shell->connections.items[i]->stream);
 	}
 	if (shell->connections.count != 0)
@@ -156,7 +156,7 @@ static void perform(struct shell *shell, struct drv_action *action)
 	case DRV_DO_CLOSE:
 		if (connection == NULL)
 			break;
-		drv_connections_close(&shell->connections, connection);
+		connection->closing = true;
 		fw_connection_finish(connection->stream);
 		break;
 	case DRV_DO_LOG:
@@ -281,10 +281,10 @@ static int take_connection(struct drv_listener *listener, void *arg)
 		.is_accepted = true,
 	};
 	struct drv_connection *connection = drv_connections_add(&shell->connections);
-	int r = connection == NULL
-			? -ENOMEM
-			: fw_connection_create(&shell->loop, listener->kind, &connection_ops,
-					       connection, &options, &connection->stream);
+	int fd, r = connection == NULL
+			    ? -ENOMEM
+			    : fw_connection_create(&shell->loop, listener->kind, &connection_ops,
+						   connection, &options, &connection->stream);
 
 	if (r != 0) {
 		if (connection != NULL)
@@ -294,18 +294,20 @@ static int take_connection(struct drv_listener *listener, void *arg)
 	connection->shell = shell;
 	connection->is_local = is_local;
 	r = uv_accept(&listener->server.stream, fw_connection_stream(connection->stream));
+	if (r == 0 && uv_fileno((uv_handle_t *)fw_connection_stream(connection->stream), &fd) == 0)
+		drv_source_read(fd, &connection->source);
 	if (r == 0)
 		r = fw_connection_start(connection->stream);
 	if (r == 0 && is_one_too_many(shell, connection->stream))
 		r = -EMFILE;
 	if (r < 0) {
-		drv_connections_close(&shell->connections, connection);
+		drv_connections_cut(&shell->connections, connection);
 		fw_connection_close(connection->stream);
 		return 0;
 	}
 	while (shell->connections.strangers > shell->strangers_max) {
-		connection = drv_connections_oldest_stranger(&shell->connections);
-		drv_connections_close(&shell->connections, connection);
+		connection = drv_connections_displaced(&shell->connections);
+		drv_connections_cut(&shell->connections, connection);
 		fw_connection_close(connection->stream);
 	}
 	return 0;

@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import socket
+import subprocess
 import unittest
 
 import cluster
@@ -190,6 +191,34 @@ class TwoUsers(cluster.ClusterTest):
             s.close()
         self.serve(d)
         self.assertNotIn("thief", d.stderr)
+
+    def crowd(self, first, count):
+        """Of many strangers of user nobody the first have been closed; the one that came before them has not."""
+        crowd = [self.stranger() for _ in range(count)]
+        while crowd[0].recv(4096):
+            pass
+        first.setblocking(False)
+        with self.assertRaises(BlockingIOError):
+            first.recv(1)
+
+    def first(self):
+        s = socket.create_connection(self.tcp(), timeout=cluster.PATIENCE_S)
+        self.addCleanup(s.close)
+        return s
+
+    def test_those_who_are_refused_displace_nobody(self):
+        d = self.driver(self.app)
+        self.crowd(self.first(), 100)
+        self.serve(d)
+
+    def test_those_without_a_key_displace_nobody_of_another_user(self):
+        key = self.path("frag.key")
+        with open(key, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            subprocess.run([os.path.join(cluster.BIN, "fragctl"), "key", "new"], stdout=f,
+                           stderr=subprocess.DEVNULL, env=self.env, check=True)
+        d = self.driver(self.app, "--key-file", key)
+        self.crowd(self.first(), 100)
+        self.serve(d, "--key-file", key)
 
     def test_ipv6(self):
         if not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"):
