@@ -91,15 +91,17 @@ class TwoUsers(cluster.ClusterTest):
         self.assertEqual([w.wait() for w in workers], [0, 0], [w.stderr for w in workers])
         self.assertEqual(len(cluster.sequence(self.path("received"))), 20)
 
-    def expect_refused(self, s):
-        """It gets REFUSED, with the code and a sentence, and nothing more."""
+    def refusal(self, s):
+        """The sentence of REFUSED, after which nothing more comes."""
         envelope = control.fields(control.read_frame(s))
         self.assertEqual(list(envelope), [1, control.REFUSED])
-        failure = control.fields(envelope[control.REFUSED][0])
-        self.assertRegex(failure[2][0].decode(),
+        self.assertEqual(s.recv(1), b"")
+        return control.fields(envelope[control.REFUSED][0])[2][0].decode()
+
+    def expect_refused(self, s):
+        self.assertRegex(self.refusal(s),
                          "^driverd runs as user root and does not trust user nobody; run both as the same user, or "
                          "start driverd with --allow-user nobody$")
-        self.assertEqual(s.recv(1), b"")
 
     # Whoever binds the driver's port first commands the workers that retry it.
 
@@ -236,6 +238,15 @@ class TwoUsers(cluster.ClusterTest):
         self.expect_refused(self.stranger(socket.AF_INET6, "::1"))
         self.expect_refused(self.stranger(socket.AF_INET, "127.0.0.1"))
         self.address = "127.0.0.1:%d" % port
+        self.serve(d)
+
+    def test_the_number_of_all_unknown_users_is_no_user(self):
+        """In a user namespace where only root has a number, everybody else is shown as 65534."""
+        namespace = ("unshare", "--user", "--map-root-user")
+        if self.start("/bin/true", prefix=namespace).wait() != 0:
+            self.skipTest("the machine lets its user make no user namespaces")
+        d = self.driver(self.app, "--allow-user", str(NOBODY), prefix=namespace)
+        self.assertRegex(self.refusal(self.stranger()), "has no number in the user namespace of driverd")
         self.serve(d)
 
     def test_the_group_frag_counts_for_a_daemon_in_it(self):
