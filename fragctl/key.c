@@ -11,7 +11,10 @@
 #include <base/secret.h>
 #include <base/units.h>
 #include <fragctl/ctl.h>
+#include <type/crypto.h>
 #include <wire/keys.h>
+
+#define FINGERPRINT_BYTES 8
 
 /* A key stays in memory for secrets and goes to the file with write(2): stdio would keep a copy. */
 struct made {
@@ -106,19 +109,37 @@ static int key_new(const char *path, const char *name, const char *role)
 	return code;
 }
 
+/* Tells two secrets apart, and nothing about them: the begin of the secret's sha256. */
+static int print_key(const struct fragi_crypto_ops *crypto, const struct fw_key *key)
+{
+	uint8_t digest[FRAGI_SHA256_SIZE];
+
+	if (crypto->sha256(key->secret, sizeof(key->secret), digest) < 0)
+		return ctl_fail(CTL_FAILED, "OpenSSL does not compute a sha256");
+	printf("%-20s %-6s ", key->name, fw_key_role_name(key->roles));
+	for (size_t i = 0; i < FINGERPRINT_BYTES; i++)
+		printf("%02x", digest[i]);
+	printf("\n");
+	return CTL_OK;
+}
+
 static int key_list(const char *path)
 {
+	const struct fragi_crypto_ops *crypto;
 	struct frag_err err = FRAG_ERR_INIT;
 	struct fw_keys *keys;
+	int code = CTL_OK;
 
 	if (path == NULL)
 		return ctl_fail(CTL_USAGE, "fragctl key list needs a key file");
 	if (fw_keys_read(path, NULL, &keys, &err) < 0)
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(&err)), "%s", err.text);
-	for (size_t i = 0; i < keys->count; i++)
-		printf("%-20s %s\n", keys->items[i].name, fw_key_role_name(keys->items[i].roles));
+	if (fragi_crypto_open("install it to list keys", &crypto, &err) < 0)
+		code = ctl_fail(CTL_MISSING, "%s", err.text);
+	for (size_t i = 0; code == CTL_OK && i < keys->count; i++)
+		code = print_key(crypto, &keys->items[i]);
 	fw_keys_free(keys);
-	return CTL_OK;
+	return code;
 }
 
 static int refuse_flags(const char *name, const char *role)
@@ -150,7 +171,7 @@ int ctl_key(int argc, char **argv)
 		.program = "fragctl key",
 		.usage = "new [--role worker|client|any] [--name NAME] [FILE] | list FILE",
 		.headline =
-			"new prints a new key, or adds it to FILE; list prints the names and roles of a key file. driverd and workerd take the file by --key-file.",
+			"new prints a new key, or adds it to FILE; list prints the names, roles and fingerprints of a key file. driverd and workerd take the file by --key-file.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
