@@ -227,11 +227,19 @@ static bool may_complain(struct shell *shell)
 	return may;
 }
 
-/* One that connects and goes, as health checks do, has done nothing wrong. */
+/*
+ * One that connects and goes, as health checks do, has done nothing wrong. -ENOENT: it was gone
+ * before the kernel could say whose process it is.
+ */
+static bool has_gone(int reason)
+{
+	return reason == 0 || reason == -ECONNRESET || reason == -ESHUTDOWN || reason == -ENOENT ||
+	       reason == -ECANCELED;
+}
+
 static void log_stranger(struct shell *shell, const char *peer, int reason, const char *sentence)
 {
-	bool odd =
-		reason != 0 && reason != -ECONNRESET && reason != -ECANCELED && may_complain(shell);
+	bool odd = !has_gone(reason) && may_complain(shell);
 
 	fragi_log(odd ? FRAGI_LOG_WARN : FRAGI_LOG_DEBUG, NULL, "closed the connection of %s: %s",
 		  peer, sentence);
