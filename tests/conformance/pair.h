@@ -19,7 +19,8 @@
 	X(socket, "socket", NULL, __VA_ARGS__)                                                     \
 	X(two, "socket", "ucx", __VA_ARGS__)                                                       \
 	X(encrypted_ucx, "ucx", NULL, __VA_ARGS__)                                                 \
-	X(encrypted_socket, "socket", NULL, __VA_ARGS__)
+	X(encrypted_socket, "socket", NULL, __VA_ARGS__)                                           \
+	X(encrypted_shm, "shm", NULL, __VA_ARGS__)
 
 /*
  * Both ends of an edge in this process. Between hosts there are two remotes with a pump each, as
