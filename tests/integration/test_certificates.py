@@ -94,6 +94,28 @@ class Joining(CertificateTest):
         self.assertRegex(p.stderr, "the certificate .*late.pem is expired since 20.*; make a new one")
         d.signal(signal.SIGTERM)
 
+    def test_an_expired_certificate_of_a_peer_is_refused(self):
+        self.sign("late", "/OU=worker/CN=late", names="IP:127.0.0.1", days="-1")
+        late = ["-cert", self.path("late.pem"), "-key", self.path("late.key"), "-CAfile", self.path("ca.pem")]
+        d = self.serve()
+        subprocess.run(["openssl", "s_client", "-connect", self.address, *late], stdin=subprocess.DEVNULL,
+                       capture_output=True, timeout=60, check=False)
+        d.wait_line('its certificate "late" is expired since 20')
+        d.signal(signal.SIGTERM)
+        port = self.free_port()
+        server = subprocess.Popen(["openssl", "s_server", "-accept", "127.0.0.1:%d" % port, "-Verify", "1",
+                                   *late], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
+        try:
+            while server.stdout.readline().strip() != b"ACCEPT":
+                self.assertIsNone(server.poll(), "it does not serve")
+            w = self.worker(*self.flags("node7"), address="127.0.0.1:%d" % port)
+            w.wait_line('its certificate "late" is expired since 20')
+            self.assertEqual(w.wait(), 5, w.stderr)
+        finally:
+            server.kill()
+            server.communicate()
+
     def test_roles_are_in_the_subject(self):
         self.sign("eyes", "/OU=client/CN=eyes")
         self.sign("nobody", "/OU=laboratory/CN=nobody")
