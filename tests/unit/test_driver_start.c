@@ -436,6 +436,25 @@ Test(driver_start, a_worker_without_network_gets_nothing_until_it_is_there)
 	world_fini(&w);
 }
 
+/* It was the only one that might run f2; then another one takes whatever nobody names. */
+Test(driver_start, when_a_worker_leaves_others_get_what_it_alone_named)
+{
+	struct world w;
+
+	world_init(&w);
+	hello(&w, 1, "a", "f1");
+	hello(&w, 2, "b", "f2");
+	hello(&w, 3, "c", NULL);
+	say_wait(&w, 2, "eth0 has no link");
+	app(&w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
+	step(&w,
+	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
+	assert_has(w.log, "f2 runs on worker c");
+	world_fini(&w);
+}
+
 Test(driver_start, a_worker_that_still_waits_at_the_timeout_is_named)
 {
 	struct world w;
