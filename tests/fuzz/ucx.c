@@ -29,7 +29,8 @@ extern const struct fragi_transport_ops fragi_transport_v1;
 
 /* A request that the module has, and the memory that it may touch. */
 struct pending {
-	bool used, is_sent;
+	bool used;
+	uint32_t connection; /* that it was sent on; 0: none */
 	uint8_t memory[BODIES_MAX][BODY_BYTES];
 	union {
 		struct fragi_send send;
@@ -45,6 +46,7 @@ static struct world {
 	struct pending *pending[PENDING_MAX];
 	void *kept[KEPT_MAX];
 	int64_t now_ns, close_from_ns, close_to_ns; /* it was closed between these two */
+	uint32_t connection; /* the present one, from 1; those before may have sends under way */
 	bool failed, closed, cut;
 } world;
 
@@ -166,7 +168,7 @@ static void step_send(struct fuzz_input *input)
 		pending_end(&pending->send, false);
 		return;
 	}
-	pending->is_sent = true;
+	pending->connection = world.connection;
 	pending->send.header_bytes = how >> 2;
 	for (uint32_t i = 0; i < count; i++)
 		bodies[i] = (struct fragi_body){.data = pending->memory[i],
@@ -180,8 +182,8 @@ static void step_send(struct fuzz_input *input)
 static bool is_sending(void)
 {
 	for (int i = 0; i < PENDING_MAX; i++)
-		if (world.pending[i] != NULL && world.pending[i]->is_sent &&
-		    !world.pending[i]->used)
+		if (world.pending[i] != NULL && !world.pending[i]->used &&
+		    world.pending[i]->connection == world.connection)
 			return true;
 	return false;
 }
@@ -226,6 +228,7 @@ static void step_connect(void)
 		return;
 	address = fragi_transport_v1.address(world.transport, &size);
 	world.closed = world.failed = world.cut = false;
+	world.connection++;
 	if (fragi_transport_v1.connect(world.transport, 2, address, size, &world, &world.endpoint,
 				       &err) < 0)
 		world.endpoint = NULL;
