@@ -113,6 +113,11 @@ class Workers(cluster.ClusterTest):
 class Operators(cluster.ClusterTest):
     """What operators print and log is their output."""
 
+    def setUp(self):
+        super().setUp()
+        if cluster.REPORTS:  # not below the app folder, of which workerd would warn among the lines
+            self.env["FRAG_ALLOW_WRITE"] = ":".join(cluster.REPORTS)
+
     LINE = r"\d{4}-\S+Z info  op stream/fragment2\.rx: Rx message value: \d+"
 
     def lines(self, *command, **env):
@@ -197,6 +202,11 @@ class Strangers(cluster.ClusterTest):
 class OneTerminal(cluster.ClusterTest):
     """Progress is written over; whatever else comes to the same terminal stands on lines of its
     own."""
+
+    def setUp(self):
+        super().setUp()
+        if cluster.REPORTS:  # not below the app folder, of which workerd would warn among the lines
+            self.env["FRAG_ALLOW_WRITE"] = ":".join(cluster.REPORTS)
 
     def shown(self, *command, columns=200, code=0):
         """The rows of a terminal on which the command ran, and all that was written to it."""
