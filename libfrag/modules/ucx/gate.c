@@ -461,6 +461,7 @@ int ucx_gate_create(const uint8_t *data_key, struct ucx_gate **out_gate, struct 
 {
 	struct fragi_socket_switch *calls = fragi_socket_switch();
 	struct ucx_gate *gate;
+	int r = 0;
 
 	if (calls == NULL)
 		return frag_err_set(
@@ -474,14 +475,20 @@ int ucx_gate_create(const uint8_t *data_key, struct ucx_gate **out_gate, struct 
 	if (gate == NULL)
 		return -ENOMEM;
 	gate->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (gate->spare_fd < 0)
+		r = -errno;
 	gate->key = fragi_secret_alloc(UCX_GATE_KEY_BYTES);
 	gate->judge.key = gate->key;
 	gate->refusals.logged_ns = fragi_now_ns() - LOG_EVERY_NS;
-	if (gate->key == NULL || ucx_gate_key(data_key, gate->key) < 0 || gate->spare_fd < 0 ||
-	    getrandom(gate->entrance.identity, UCX_IDENTITY_BYTES, 0) !=
-		    (ssize_t)UCX_IDENTITY_BYTES) {
+	if (r == 0 && (gate->key == NULL || ucx_gate_key(data_key, gate->key) < 0))
+		r = -ENOMEM;
+	if (r == 0 && getrandom(gate->entrance.identity, UCX_IDENTITY_BYTES, 0) !=
+			      (ssize_t)UCX_IDENTITY_BYTES)
+		r = -EIO;
+	if (r < 0) {
 		ucx_gate_destroy(gate);
-		return frag_err_set(err, -ENOMEM, "there is no memory left for UCX's gate");
+		return frag_err_set(err, r, "cannot keep strangers out of UCX: %s",
+				    frag_strerror(r));
 	}
 	pthread_mutex_lock(&lock);
 	if (gates == NULL)
