@@ -109,3 +109,10 @@ int wrk_confine(const struct wrk_confine *confine, const char **out_what)
 	*out_what = "filter its system calls (seccomp)";
 	return confine->filter != NULL ? filter_calls(confine->filter) : 0;
 }
+
+void wrk_confine_end(struct wrk_confine *confine)
+{
+	if (confine->rules_fd >= 0)
+		close(confine->rules_fd);
+	confine->rules_fd = -1;
+}

@@ -25,5 +25,7 @@ struct wrk_confine {
  * sentence. Returns 0 or negative errno. Clears PR_SET_PDEATHSIG where the user changes.
  */
 int wrk_confine(const struct wrk_confine *confine, const char **out_what);
+/* In the parent, once the child has started or cannot: the rules were for this one. */
+void wrk_confine_end(struct wrk_confine *confine);
 
 #endif

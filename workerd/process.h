@@ -29,8 +29,8 @@ struct wrk_launch {
 	const char *program;
 	int (*main)(void);
 	char *const *environment;
-	const struct wrk_confine *confine; /* NULL: it may do what this process may */
-	bool keeps_stdin;                  /* operators read this process's stdin, else /dev/null */
+	struct wrk_confine *confine; /* NULL: it may do what this process may */
+	bool keeps_stdin;            /* operators read this process's stdin, else /dev/null */
 };
 
 /* ops is borrowed. Returns 0 or negative errno with a sentence. */

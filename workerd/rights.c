@@ -122,9 +122,7 @@ int wrk_rights_init(struct wrk_rights *rights, const struct wrk_rights_config *c
 
 void wrk_rights_fini(struct wrk_rights *rights)
 {
-	if (rights->confine.rules_fd >= 0)
-		close(rights->confine.rules_fd);
-	rights->confine.rules_fd = -1;
+	wrk_confine_end(&rights->confine);
 	wrk_seccomp_fini(&rights->seccomp);
 }
 
@@ -303,8 +301,7 @@ int wrk_rights_apply(struct wrk_rights *rights, const char *const *paths, size_t
 	fd = wrk_landlock_create(rights->landlock_abi, paths, count, err);
 	if (fd < 0)
 		return fd;
-	if (rights->confine.rules_fd >= 0)
-		close(rights->confine.rules_fd);
+	wrk_confine_end(&rights->confine);
 	rights->confine.rules_fd = fd;
 	return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/confine.h>
 #include <workerd/worker.h>
 
 #include <errno.h>
@@ -76,9 +77,12 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 	struct wrk_launch launch;
 	int r = worker->ops->launch(worker->arg, action->message, &arena, &launch, err);
 
-	if (r == 0)
+	if (r == 0) {
 		r = wrk_process_start(worker->loop, action->host, &launch, &process_ops, worker,
 				      out_process, err);
+		if (launch.confine != NULL)
+			wrk_confine_end(launch.confine);
+	}
 	fragi_arena_fini(&arena);
 	return r;
 }
