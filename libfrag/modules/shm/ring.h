@@ -75,8 +75,8 @@ uint8_t *shm_ring_room(const struct shm_ring_out *out, const struct shm_ring_in 
 void shm_ring_publish(struct shm_ring_out *out, uint64_t bytes);
 
 /*
- * The next record. Returns 1; 0: there is none; -EBADMSG: the peer has written what cannot be.
- * `header` receives a copy of the header, of at most FRAGI_HEADER_MAX bytes.
+ * The next record; its lengths are checked. Returns 1; 0: there is none; -EBADMSG: the peer has
+ * written what cannot be.
  */
 int shm_ring_next(const struct shm_ring_in *in, struct shm_record *out_record);
 /* The record has been read; `own` is this host's channel, where the peer sees it. */
