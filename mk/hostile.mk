@@ -4,4 +4,4 @@
 .PHONY: hostile
 hostile: tests
 	@FRAG_TEST_ATTACK_S=$(or $(ATTACK),3) python3 tests/run.py --build $(B) \
-		--only hostile/$(ONLY)
+		--only hostile/$(ONLY) --again $(AGAIN)

@@ -12,6 +12,9 @@
 #   proof     what every submission must pass after make check
 #   nightly   all of these in their long form; STEPS="sim fuzz" runs some steps of either
 #             (mk/proof.sh)
+
+# How many programs with tests that failed may run once more (tests/run.py); nightly says 0.
+AGAIN ?= 2
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Warnings are off (-w), because in instrumented code gcc cannot see what is initialised.
 ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= \
@@ -37,13 +40,14 @@ QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
 ndebug:
 	@mk/deps.sh
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 tests
-	@python3 tests/run.py --build build-ndebug $(if $(ONLY),--only $(ONLY))
+	@python3 tests/run.py --build build-ndebug --again $(AGAIN) $(if $(ONLY),--only $(ONLY))
 asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests
 	@tests/checkers/checkers.sh build-asan/checkers --sanitized "LeakSanitizer: detected" \
 		$(CC) -g $(ASAN_FLAGS) -lcriterion
-	@python3 tests/run.py --build build-asan --sanitized $(if $(ONLY),--only $(ONLY))
+	@python3 tests/run.py --build build-asan --sanitized --again $(AGAIN) \
+		$(if $(ONLY),--only $(ONLY))
 asan-faults:
 	@mk/deps.sh
 	@$(ASAN_MAKE) faults SANITIZED=1
@@ -52,7 +56,8 @@ tsan:
 	@$(TSAN_MAKE) tests
 	@tests/checkers/checkers.sh build-tsan/checkers --threads "data race" $(CC) -g \
 		$(TSAN_FLAGS) -Itests/mini_criterion tests/mini_criterion/main.c
-	@python3 tests/run.py --build build-tsan --threads $(if $(ONLY),--only $(ONLY))
+	@python3 tests/run.py --build build-tsan --threads --again $(AGAIN) \
+		$(if $(ONLY),--only $(ONLY))
 tsan-queues-build:
 	@$(QUEUES_MAKE) $(addprefix build-tsan-queues/tests/unit/test_,queue pump lock)
 tsan-queues: tsan-queues-build

@@ -36,7 +36,7 @@ nightly)
 lint make -s lint
 recipes tests/planted/recipes.sh
 builds tests/builds.sh
-ndebug make -s ndebug
+ndebug make -s ndebug AGAIN=0
 freeze env FREEZES=40 python3 tests/integration/test_failures.py Failing.test_all_frozen
 sim make -s sim RUNS=1000000
 faults tests/planted/sim.sh
@@ -45,16 +45,16 @@ fuzz-coverage make -s fuzz-coverage
 planted tests/planted/fuzz.sh
 races tests/planted/races.sh
 features tests/planted/features.sh 10
-asan make -s asan
+asan make -s asan AGAIN=0
 call-sites make -s faults
 call-sites-asan make -s asan-faults
 coverage make -s coverage
 mutate make -s mutate COUNT=200 PATIENCE=30
-tsan make -s tsan
+tsan make -s tsan AGAIN=0
 valgrind make -s valgrind
 aarch64 make -s aarch64
 instructions make -s bench-instructions
-hostile make -s hostile ATTACK=30
+hostile make -s hostile ATTACK=30 AGAIN=0
 torture make -s torture RUNS=1000 STREAM=20 STOP=100 LINK=50 SOAK=40
 bench make -s bench'
 	;;

@@ -100,7 +100,8 @@ ifeq ($(ONLY),)
 	@$(MAKE) --no-print-directory -s tsan-queues
 endif
 	@echo "all test programs; each prints a line when it ends" >&2
-	@python3 tests/run.py --build $(B) $(if $(ONLY),--only $(ONLY),--record $(B)/tests/passed)
+	@python3 tests/run.py --build $(B) $(if $(ONLY),--only $(ONLY),--record $(B)/tests/passed) \
+		--again $(AGAIN)
 
 # CUDA in a process that is confined as hosts are; for machines with a GPU, so libc is all it needs.
 $(B)/tests/cuda_confined: tests/cuda/confined.c $(WORKERD_A) $(LIBFRAG_DAEMONS_A)

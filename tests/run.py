@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every test and ends with one line: N passed, N failed, N skipped.
 
-usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--only WORD | --tests NAME...]
+usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--again N]
+                    [--only WORD | --tests NAME...]
                     [--sanitized | --threads | --valgrind | --emulated]
 
 Criterion programs are DIR/tests/*/*; tests of daemons are the unittest classes of
@@ -16,6 +17,10 @@ ThreadSanitizer (make tsan), for what has threads. --valgrind runs the unit and 
 under valgrind, with twenty times the time; there too what is written into a log fails. --emulated
 runs the programs of another machine's build (tests/aarch64.sh) with the same patience; what the
 emulator cannot do is in tests/skips.aarch64.
+
+--again N: when at most N programs had tests that failed, each of them runs once more, alone, and
+counts as it ended then; the last line says how many did. Nothing is repeated for what needs no
+second look: a report of a checker, or something left behind.
 """
 import argparse
 import concurrent.futures
@@ -44,6 +49,7 @@ class Result:
     def __init__(self, name):
         self.name = name
         self.passed, self.failed, self.skipped = [], [], []
+        self.is_certain = False  # what failed would fail whenever it runs
         self.output = ""
         self.closing = ""
         self.seconds = 0.0
@@ -171,6 +177,7 @@ def run_program(command, name, build, checker=None, limit_s=None, environment=()
         result.output += "".join(texts)
     if left_files:
         result.failed.append("%s: left files behind: %s" % (name, " ".join(left_files)))
+    result.is_certain = bool(left or texts or left_files)
     return result
 
 
@@ -235,6 +242,7 @@ def read_arguments():
     p.add_argument("--build", default="build")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     p.add_argument("--record", help="write the name of every test that ran and passed")
+    p.add_argument("--again", type=int, default=0, metavar="N", help="repeat programs that failed, unless they are more than N")
     p.add_argument("--only", help="only programs whose path holds this word")
     p.add_argument("--tests", nargs="+", metavar="NAME", help="only these tests, by the names of docs/features.md")
     p.add_argument("--targets", action="store_true", help="run nothing: print what make is to build for --tests")
@@ -266,7 +274,8 @@ def choose_programs(programs, args, chosen):
     return sorted(programs, key=lambda p: not p[1].startswith(PYTHON_FOLDERS))
 
 
-def run_programs(programs, build, checker, jobs, emulator_skips):
+def run_programs(programs, build, checker, args, emulator_skips):
+    """Returns (results, how many programs ran twice)."""
     lock = threading.Lock()
     results = []
 
@@ -284,12 +293,19 @@ def run_programs(programs, build, checker, jobs, emulator_skips):
                     print("FAILED %s" % f)
             sys.stdout.flush()
 
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(run_one, programs))
-    return results
+    failed = [r for r in results if r.failed]
+    if len(failed) > args.again or any(r.is_certain for r in failed):
+        return results, 0
+    for result in failed:
+        print("again, alone: %s" % result.name)
+        results.remove(result)
+        run_one(next(p for p in programs if p[1] == result.name))
+    return results, len(failed)
 
 
-def report(results, skips, args, checks_features):
+def report(results, repeated, skips, args, checks_features):
     """Prints what was skipped and what failed. Returns the exit status."""
     passed = sorted(n for r in results for n in r.passed)
     failed = sorted(n for r in results for n in r.failed)
@@ -313,7 +329,9 @@ def report(results, skips, args, checks_features):
             f.writelines(n + "\n" for n in passed)
     for name in failed:
         print("failed: %s" % name)
-    print("%d passed, %d failed, %d skipped" % (len(passed), len(failed), len([s for s in skipped if s in skips])))
+    twice = ", %d programs ran twice" % repeated if repeated else ""
+    excused = len([s for s in skipped if s in skips])
+    print("%d passed, %d failed, %d skipped%s" % (len(passed), len(failed), excused, twice))
     return 1 if failed or not passed else 0
 
 
@@ -331,8 +349,9 @@ def main():
         print("all", *sorted(os.path.join(args.build, c) for c in chosen if c.startswith("tests/")))
         return 0
     wanted = choose_programs(programs(build, 120 * TIMES_SLOWER.get(checker, 1)), args, chosen)
-    results = run_programs(wanted, build, checker, args.jobs, emulator_skips)
-    return report(results, skips, args, not args.only and not args.tests and checker is None)
+    results, repeated = run_programs(wanted, build, checker, args, emulator_skips)
+    checks_features = not args.only and not args.tests and checker is None
+    return report(results, repeated, skips, args, checks_features)
 
 
 if __name__ == "__main__":
