@@ -16,6 +16,7 @@ struct all {
 	struct frag_f64_list gains;
 	struct frag_string_list names;
 	struct frag_string_map labels;
+	const struct frag_tree *layers, *none;
 	char *seen;
 };
 
@@ -32,6 +33,8 @@ static const struct frag_param params[] = {
 	FRAG_PARAM_F64_LIST(struct all, gains, "[0.5]"),
 	FRAG_PARAM_STRING_LIST(struct all, names, "[x, y]"),
 	FRAG_PARAM_STRING_MAP(struct all, labels, "{a: 1, b: two}"),
+	FRAG_PARAM_TREE(struct all, layers, "[{name: a, size: [1, 2]}, b, ~]"),
+	FRAG_PARAM_TREE(struct all, none, NULL, .flags = FRAG_PARAM_OPTIONAL),
 };
 
 static int compute(void *state, struct frag_tick *tick)
@@ -60,23 +63,26 @@ Test(describe, operators_resources_and_arguments)
 	cr_assert_not_null(h);
 	s = frag_harness_state(h);
 	cr_assert_eq(frag_harness_tick(h), 0);
-	cr_assert_str_eq(s->seen, "name: all\n"
-				  "fragment: harness\n"
-				  "type: all\n"
-				  "parameters:\n"
-				  "  loud: true\n"
-				  "  count: 7\n"
-				  "  factor: 0.5\n"
-				  "  title: \"a \\\"b\\\"\"\n"
-				  "  size: 4096\n"
-				  "  period: 1000\n"
-				  "  pool: $mine\n"
-				  "  taps: [1, -2]\n"
-				  "  gains: [0.5]\n"
-				  "  names: [\"x\", \"y\"]\n"
-				  "  labels: {\"a\": \"1\", \"b\": \"two\"}\n"
-				  "ports:\n"
-				  "  - {name: in, direction: in, type: i64, flows: 1}\n");
+	cr_assert_str_eq(s->seen,
+			 "name: all\n"
+			 "fragment: harness\n"
+			 "type: all\n"
+			 "parameters:\n"
+			 "  loud: true\n"
+			 "  count: 7\n"
+			 "  factor: 0.5\n"
+			 "  title: \"a \\\"b\\\"\"\n"
+			 "  size: 4096\n"
+			 "  period: 1000\n"
+			 "  pool: $mine\n"
+			 "  taps: [1, -2]\n"
+			 "  gains: [0.5]\n"
+			 "  names: [\"x\", \"y\"]\n"
+			 "  labels: {\"a\": \"1\", \"b\": \"two\"}\n"
+			 "  layers: [{\"name\": \"a\", \"size\": [\"1\", \"2\"]}, \"b\", \"\"]\n"
+			 "  none: null\n"
+			 "ports:\n"
+			 "  - {name: in, direction: in, type: i64, flows: 1}\n");
 	free(s->seen);
 	text = frag_resource_describe(s->pool);
 	cr_assert_str_eq(text, "name: mine\n"

@@ -353,3 +353,58 @@ Test(params, maps_from_graphs_and_from_c)
 	fragi_diag_fini(&diag);
 	fragi_arena_fini(&arena);
 }
+
+struct nested {
+	const struct frag_tree *tree;
+};
+
+static const struct frag_param nested_params[] = {FRAG_PARAM_TREE(struct nested, tree, "[]")};
+static const struct fragi_param_table nested_table = {nested_params, 1, sizeof(nested_params[0])};
+
+Test(params, trees_from_graphs_and_from_c)
+{
+	static const char text[] = "- {name: boxes, color: [1.0, 0]}\n- ~\n";
+	struct fragi_arena arena = {0}, of_text = {0};
+	struct fragi_diag diag = {0};
+	struct fragi_param_context context = {.arena = &arena, .diag = &diag, .subject = "f.op"};
+	struct fragi_spec_setting setting = {.name = "tree"}, *from_args;
+	struct fragi_node *root;
+	struct nested s = {0};
+	const struct frag_tree *map;
+	size_t count;
+
+	cr_assert_eq(fragi_params_fill(&nested_table, NULL, 0, &s, &context), 0);
+	cr_assert(s.tree->kind == FRAG_TREE_LIST && s.tree->count == 0, "the default");
+
+	cr_assert_eq(fragi_yaml_parse(&of_text, "a.yaml", text, strlen(text), &diag, &root), 0);
+	setting.value = setting.place = root;
+	cr_assert_eq(fragi_params_fill(&nested_table, &setting, 1, &s, &context), 0);
+	fragi_arena_fini(&of_text);
+	cr_assert(s.tree->kind == FRAG_TREE_LIST && s.tree->count == 2 && s.tree->key == NULL);
+	map = &s.tree->items[0];
+	cr_assert(map->kind == FRAG_TREE_MAP && map->count == 2 && map->text == NULL);
+	cr_expect_str_eq(map->items[0].key, "name");
+	cr_expect_str_eq(map->items[0].text, "boxes");
+	cr_expect_str_eq(map->items[1].key, "color");
+	cr_assert(map->items[1].kind == FRAG_TREE_LIST && map->items[1].count == 2);
+	cr_expect_str_eq(map->items[1].items[0].text, "1.0");
+	cr_expect(map->items[1].items[0].line == 1 && map->items[1].items[0].column == 25);
+	cr_expect(s.tree->items[1].kind == FRAG_TREE_TEXT && s.tree->items[1].line == 2);
+	cr_expect_str_eq(s.tree->items[1].text, "");
+
+	cr_assert_eq(fragi_settings_from_args(&arena, FRAG_ARGS({"tree", "{a: {b: [c]}}"}),
+					      &from_args, &count),
+		     0);
+	cr_assert_eq(fragi_params_fill(&nested_table, from_args, count, &s, &context), 0);
+	cr_assert(s.tree->kind == FRAG_TREE_MAP && s.tree->items[0].kind == FRAG_TREE_MAP);
+	cr_expect_str_eq(s.tree->items[0].items[0].items[0].text, "c");
+
+	cr_assert_eq(fragi_settings_from_args(&arena, FRAG_ARGS({"tree", "a"}), &from_args, &count),
+		     0);
+	cr_assert_eq(fragi_params_fill(&nested_table, from_args, count, &s, &context), -EINVAL);
+	cr_expect_str_eq(
+		diag.items[0].text,
+		"f.op: parameter \"tree\": \"a\" is not a valid list or map; write [a, b] or {key: value}");
+	fragi_diag_fini(&diag);
+	fragi_arena_fini(&arena);
+}

@@ -107,6 +107,8 @@ enum frag_param_kind {
 	FRAG_PARAM_KIND_CONDITION = 12,
 	/* struct frag_string_map; {key: text} in a graph */
 	FRAG_PARAM_KIND_STRING_MAP = 13,
+	/* const struct frag_tree *; lists and maps of any depth */
+	FRAG_PARAM_KIND_TREE = 14,
 };
 
 /*
@@ -131,6 +133,25 @@ struct frag_string_map {
 		const char *key, *text;
 	} * items;
 	size_t count;
+};
+
+enum frag_tree_kind {
+	FRAG_TREE_TEXT = 1,
+	FRAG_TREE_LIST = 2,
+	FRAG_TREE_MAP = 3,
+};
+/* A value as a graph writes it, of any depth up to 64. What its texts mean is the operator's. */
+struct frag_tree {
+	enum frag_tree_kind kind;
+	/* of an entry of a map; NULL: an item of a list, or the whole value */
+	const char *key;
+	/* of a TEXT; "" where the graph writes nothing, ~ or null. NULL: a LIST or MAP */
+	const char *text;
+	/* of a LIST or MAP, in the order of the graph; no key appears twice in a map */
+	const struct frag_tree *items;
+	size_t count;
+	/* in the text that it was read from, both from 1 */
+	int line, column;
 };
 
 /*
@@ -249,6 +270,12 @@ struct frag_param {
 	{                                                                                          \
 		.name = #field, .kind = FRAG_PARAM_KIND_STRING_MAP,                                \
 		.offset = FRAG_PARAM_OFFSET(T, field, struct frag_string_map),                     \
+		.def_text = __VA_ARGS__                                                            \
+	}
+#define FRAG_PARAM_TREE(T, field, ...)                                                             \
+	{                                                                                          \
+		.name = #field, .kind = FRAG_PARAM_KIND_TREE,                                      \
+		.offset = FRAG_PARAM_OFFSET(T, field, const struct frag_tree *),                   \
 		.def_text = __VA_ARGS__                                                            \
 	}
 

@@ -44,6 +44,26 @@ static void write_map(const struct frag_string_map *map, FILE *out)
 	fputc('}', out);
 }
 
+static void write_tree(const struct frag_tree *tree, FILE *out)
+{
+	bool is_map = tree->kind == FRAG_TREE_MAP;
+
+	if (tree->kind == FRAG_TREE_TEXT) {
+		fragi_json_text(tree->text, out);
+		return;
+	}
+	fputc(is_map ? '{' : '[', out);
+	for (size_t i = 0; i < tree->count; i++) {
+		fputs(i > 0 ? ", " : "", out);
+		if (is_map) {
+			fragi_json_text(tree->items[i].key, out);
+			fputs(": ", out);
+		}
+		write_tree(&tree->items[i], out);
+	}
+	fputc(is_map ? '}' : ']', out);
+}
+
 static void write_value(const struct frag_param *param, const void *field, FILE *out)
 {
 	const struct frag_i64_list *i64s = field;
@@ -51,6 +71,7 @@ static void write_value(const struct frag_param *param, const void *field, FILE 
 	const struct frag_string_list *texts = field;
 	struct frag_resource *const *resource = field;
 	struct frag_condition *const *condition = field;
+	const struct frag_tree *const *tree = field;
 
 	switch (param->kind) {
 	case FRAG_PARAM_KIND_BOOL:
@@ -89,6 +110,12 @@ static void write_value(const struct frag_param *param, const void *field, FILE 
 		break;
 	case FRAG_PARAM_KIND_STRING_MAP:
 		write_map(field, out);
+		break;
+	case FRAG_PARAM_KIND_TREE:
+		if (*tree != NULL)
+			write_tree(*tree, out);
+		else
+			fputs("null", out);
 		break;
 	}
 }

@@ -35,6 +35,8 @@ static const struct fragi_param_kind kinds[] = {
 	[FRAG_PARAM_KIND_STRING_MAP] = {"string map", sizeof(struct frag_string_map),
 					_Alignof(struct frag_string_map),
 					"map of strings; write {key: text}"},
+	[FRAG_PARAM_KIND_TREE] = {"tree", sizeof(void *), _Alignof(void *),
+				  "list or map; write [a, b] or {key: value}"},
 	[FRAG_PARAM_KIND_CONDITION] = {"condition", sizeof(void *), _Alignof(void *),
 				       "reference to a condition; write $NAME"},
 };

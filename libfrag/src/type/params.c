@@ -9,6 +9,7 @@
 #include <base/log.h>
 #include <base/units.h>
 #include <type/params.h>
+#include <type/tree.h>
 
 #define BARE_DURATION_MIN_NS 1000 /* shorter ones without a unit are warned of */
 
@@ -342,10 +343,22 @@ static void fill_map(struct filling *filling, const struct frag_param *param,
 	*field = (struct frag_string_map){items, map->count};
 }
 
+static void fill_tree(struct filling *filling, const struct frag_param *param,
+		      const struct fragi_node *node, const struct frag_tree **field)
+{
+	bool is_map = node->kind == FRAGI_NODE_MAP ||
+		      (node->kind == FRAGI_NODE_SCALAR && node->text[0] == '{');
+
+	node = collection_of(filling, param, node, is_map ? FRAGI_NODE_MAP : FRAGI_NODE_LIST);
+	if (node != NULL)
+		*field = kept(filling, fragi_tree_create(filling->context->arena, node));
+}
+
 static bool is_collection(enum frag_param_kind kind)
 {
 	return kind == FRAG_PARAM_KIND_I64_LIST || kind == FRAG_PARAM_KIND_F64_LIST ||
-	       kind == FRAG_PARAM_KIND_STRING_LIST || kind == FRAG_PARAM_KIND_STRING_MAP;
+	       kind == FRAG_PARAM_KIND_STRING_LIST || kind == FRAG_PARAM_KIND_STRING_MAP ||
+	       kind == FRAG_PARAM_KIND_TREE;
 }
 
 /* Returns whether a text of a graph is $name, which only references are; reports it. */
@@ -414,6 +427,9 @@ static void fill_field(struct filling *filling, const struct frag_param *param,
 		break;
 	case FRAG_PARAM_KIND_STRING_MAP:
 		fill_map(filling, param, node, field);
+		break;
+	case FRAG_PARAM_KIND_TREE:
+		fill_tree(filling, param, node, field);
 		break;
 	}
 }
