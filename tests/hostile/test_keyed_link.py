@@ -31,6 +31,8 @@ class Middle(victim.Keyed):
                         self.worker("--once", "--name", "b", *self.flags, fragments="fragment2",
                                     address=self.middle.address)]
         self.named = dict(zip(("driver", "a", "b"), [self.d] + self.workers))
+        # Nobody else waits for it, and before it handles SIGTERM it would end by that.
+        self.d.wait_line("worker a joined")
 
     def end_all(self):
         for w in self.workers:
