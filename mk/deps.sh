@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages that building and testing frag needs on Debian 12 (Ubuntu has the same
 # names, but this was not tried). An argument adds packages: `proof` those of make proof, nightly,
-# lint and fuzz; `bench` those that make bench compares with; `aarch64` the cross compiler and qemu.
+# lint and fuzz; `bench` those that make bench compares with; `aarch64` the cross compiler and qemu;
+# `ai` pip, for make deps-ai.
 # It prints the command that it runs, and does nothing when all packages are installed.
 set -eu
 
@@ -20,6 +21,10 @@ fi
 
 if [ "${1:-}" = aarch64 ]; then
 	packages="$packages gcc-aarch64-linux-gnu qemu-user"
+fi
+
+if [ "${1:-}" = ai ]; then
+	packages="$packages python3-pip"
 fi
 
 missing=

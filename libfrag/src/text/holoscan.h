@@ -46,12 +46,11 @@
 	  "write the codelet as an operator, since frag has no GXF")                               \
 	X(OPERATOR, "HolovizOp", "holoviz", "holoviz", LATER,                                      \
 	  "write frames into files with image_writer, or into a video with video_recorder")        \
-	X(OPERATOR, "InferenceOp", "inference", "inference", LATER,                                \
-	  "run the model in an operator of your own")                                              \
+	X(OPERATOR, "InferenceOp", "inference", "inference", BUILT, "")                            \
 	X(OPERATOR, "InferenceProcessorOp", "inference_processor", "inference_processor", LATER,   \
 	  "process the tensors in an operator of your own")                                        \
 	X(OPERATOR, "MultiAIInferenceOp", "multiai_inference", "", ABSENT,                         \
-	  "Holoscan has replaced it by InferenceOp; run the models in operators of your own")      \
+	  "Holoscan has replaced it by InferenceOp; use inference")                                \
 	X(OPERATOR, "MultiAIPostprocessorOp", "multiai_postprocessor", "", ABSENT,                 \
 	  "Holoscan has replaced it by InferenceProcessorOp; write an operator of your own")       \
 	X(OPERATOR, "PingRxOp", "ping_rx", "ping_rx", BUILT, "")                                   \
@@ -61,7 +60,7 @@
 	X(OPERATOR, "SegmentationPostprocessorOp", "segmentation_postprocessor",                   \
 	  "segmentation_postprocessor", LATER, "process the tensor in an operator of your own")    \
 	X(OPERATOR, "TensorRTInferenceOp", "tensor_rt_inference", "", ABSENT,                      \
-	  "Holoscan has replaced it by InferenceOp; run the model in an operator of your own")     \
+	  "Holoscan has replaced it by InferenceOp; use inference")                                \
 	X(OPERATOR, "TestHarnessSinkOp", "test_harness_sink", "", ABSENT,                          \
 	  "test operators with frag/harness.h")                                                    \
 	X(OPERATOR, "TestHarnessSourceOp", "test_harness_source", "", ABSENT,                      \

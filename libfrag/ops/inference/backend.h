@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef INFERENCE_BACKEND_H
+#define INFERENCE_BACKEND_H
+
+#include <frag/frag.h>
+
+/*
+ * A backend is an engine that runs models: one table, and one entry in backends.c. The operator
+ * knows nothing else of it. Functions return 0 or a negative errno with the sentence in *err, which
+ * says what to do. A model may be used by several threads at a time, a request by one.
+ */
+
+/* One input or output of a model. */
+struct inference_tensor {
+	const char *name;
+	struct frag_dtype dtype;
+	int32_t ndim;                        /* -1: any */
+	int64_t shape[FRAG_TENSOR_NDIM_MAX]; /* -1: any */
+};
+
+/* A model that is ready to run. Backends keep their own data around it. */
+struct inference_model {
+	const struct inference_backend *backend;
+	struct inference_tensor *inputs, *outputs;
+	size_t input_count, output_count;
+};
+
+/* One run of a model at a time, with the memory that it needs. */
+struct inference_request;
+
+struct inference_options {
+	int64_t threads; /* of one run; 0: the engine decides */
+};
+
+/* An output of a run, borrowed until the request is started again. */
+struct inference_result {
+	struct frag_dtype dtype;
+	int32_t ndim;
+	int64_t shape[FRAG_TENSOR_NDIM_MAX];
+	const void *data; /* compact, row-major */
+	size_t size_bytes;
+};
+
+struct inference_backend {
+	const char *name;
+	/* reads and compiles the file; may take seconds */
+	int (*load)(const char *path, const struct inference_options *options,
+		    struct inference_model **out, struct frag_err *err);
+	void (*unload)(struct inference_model *model);
+	int (*request_create)(struct inference_model *model, struct inference_request **out,
+			      struct frag_err *err);
+	/* waits for a run that is under way */
+	void (*request_destroy)(struct inference_request *request);
+	/* data: compact, borrowed until the run has ended */
+	int (*set_input)(struct inference_request *request, size_t input, int32_t ndim,
+			 const int64_t *shape, const void *data, struct frag_err *err);
+	/*
+	 * Starts a run and returns.
+	 * - done: called once when the run has ended, on any thread; not when start fails
+	 */
+	int (*start)(struct inference_request *request, void (*done)(void *context), void *context,
+		     struct frag_err *err);
+	/* waits for the end of the run; returns its failure */
+	int (*wait)(struct inference_request *request, struct frag_err *err);
+	int (*result)(struct inference_request *request, size_t output,
+		      struct inference_result *out, struct frag_err *err);
+};
+
+extern const struct inference_backend inference_openvino;
+
+/*
+ * Finds a backend by its name in graphs. Returns NULL with a sentence in *err that says which to
+ * use: names of Holoscan's backends are explained.
+ */
+const struct inference_backend *inference_backend_find(const char *name, struct frag_err *err);
+
+/* The most bytes that inference_tensor_text writes. */
+#define INFERENCE_TEXT_SIZE 128
+/* Writes "u8 [1, 300, 300, 3]" into out; -1 is written as "any". Returns out. */
+const char *inference_tensor_text(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
+				  char *out);
+
+#endif

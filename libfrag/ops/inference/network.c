@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models.h"
+#include "network.h"
+
+/* Lists inputs or outputs: "image" u8 [1, 300, 300, 3], "size" i32 [2]. */
+static const char *list(const struct inference_tensor *tensors, size_t count, char *out,
+			size_t size)
+{
+	size_t at = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < count && at < size; i++) {
+		char text[INFERENCE_TEXT_SIZE];
+
+		at += (size_t)snprintf(out + at, size - at, "%s\"%s\" %s", i > 0 ? ", " : "",
+				       tensors[i].name,
+				       inference_tensor_text(tensors[i].dtype, tensors[i].ndim,
+							     tensors[i].shape, text));
+	}
+	return out;
+}
+
+/* An output is named as the model names it, or takes the place that it has in the list. */
+static int outputs_bind(struct network *network, struct frag_err *err)
+{
+	const struct inference_model *model = network->model;
+	char text[700];
+
+	if (network->output_count > model->output_count)
+		return frag_err_set(
+			err, -EINVAL,
+			"inference_map names %zu outputs of model %s, which has %zu: %s; name these, in this order",
+			network->output_count, network->name, model->output_count,
+			list(model->outputs, model->output_count, text, sizeof(text)));
+	for (size_t i = 0; i < network->output_count; i++) {
+		struct network_output *output = &network->outputs[i];
+
+		output->index = i;
+		for (size_t k = 0; k < model->output_count; k++)
+			if (strcmp(model->outputs[k].name, output->name) == 0)
+				output->index = k;
+	}
+	return 0;
+}
+
+int network_open(struct network *network, const struct inference_backend *backend,
+		 const struct inference_options *options, struct frag_err *err)
+{
+	char text[700];
+	int r = inference_model_open(backend, network->path, options, &network->model, err);
+
+	if (r < 0)
+		return r;
+	if (network->input_count != network->model->input_count)
+		return frag_err_set(
+			err, -EINVAL,
+			"pre_processor_map gives %zu tensors to model %s, which takes %zu: %s; name one tensor for each, in this order",
+			network->input_count, network->name, network->model->input_count,
+			list(network->model->inputs, network->model->input_count, text,
+			     sizeof(text)));
+	r = outputs_bind(network, err);
+	for (size_t i = 0; i < NETWORK_REQUESTS && r == 0; i++)
+		r = backend->request_create(network->model, &network->requests[i], err);
+	return r;
+}
+
+void network_close(struct network *network)
+{
+	if (network->model == NULL)
+		return;
+	for (size_t i = 0; i < NETWORK_REQUESTS; i++)
+		network->model->backend->request_destroy(network->requests[i]);
+	for (size_t i = 0; i < network->output_count; i++)
+		frag_tensor_unref(network->outputs[i].tensor);
+	inference_model_close(network->model);
+	network->model = NULL;
+}
+
+/* "" names the tensor without a name, or else the first one. */
+static struct frag_tensor *find(const char *name, const struct frag_message *const *messages,
+				size_t count)
+{
+	struct frag_tensor *tensor = NULL;
+
+	for (size_t i = 0; i < count && tensor == NULL; i++)
+		if (messages[i] != NULL)
+			tensor = frag_message_tensor(messages[i], name);
+	for (size_t i = 0; i < count && tensor == NULL && name[0] == '\0'; i++)
+		if (messages[i] != NULL)
+			tensor = frag_message_tensor(messages[i], NULL);
+	return tensor;
+}
+
+/* Lists the names of the tensors that came. */
+static const char *names(const struct frag_message *const *messages, size_t count, char *out,
+			 size_t size)
+{
+	const char *name;
+	size_t at = 0;
+
+	snprintf(out, size, "none");
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t k = 0; messages[i] != NULL && at < size &&
+				     frag_message_tensor_at(messages[i], k, &name) != NULL;
+		     k++)
+			at += (size_t)snprintf(out + at, size - at, "%s\"%s\"", at > 0 ? ", " : "",
+					       name);
+	return out;
+}
+
+/*
+ * Compares a tensor with what the model wants. It may lack the first dimension where that is 1, and
+ * its first dimension may be a multiple of the model's.
+ * Returns the number of runs; -1: it does not fit.
+ */
+static int64_t fit(const struct inference_tensor *wanted, const struct frag_dltensor *dl,
+		   struct network_input *input)
+{
+	int32_t lacking = wanted->ndim - dl->ndim;
+	int64_t runs = 1;
+
+	if (dl->dtype.code != wanted->dtype.code || dl->dtype.bits != wanted->dtype.bits ||
+	    dl->dtype.lanes != 1)
+		return -1;
+	input->ndim = wanted->ndim < 0 ? dl->ndim : wanted->ndim;
+	if (wanted->ndim < 0) {
+		memcpy(input->shape, dl->shape, (size_t)dl->ndim * sizeof(*dl->shape));
+		return 1;
+	}
+	if (lacking != 0 && (lacking != 1 || wanted->shape[0] > 1))
+		return -1;
+	for (int32_t i = 0; i < wanted->ndim; i++) {
+		int64_t side = i < lacking ? 1 : dl->shape[i - lacking];
+
+		input->shape[i] = wanted->shape[i] < 0 ? side : wanted->shape[i];
+		if (i == 0 && side == 0)
+			runs = 0;
+		else if (i == 0 && wanted->shape[0] > 0 && side % wanted->shape[0] == 0)
+			runs = side / wanted->shape[0];
+		else if (side != input->shape[i])
+			return -1;
+	}
+	return runs;
+}
+
+static int take_one(struct network *network, size_t i, const struct frag_tensor *tensor,
+		    struct frag_err *err)
+{
+	const struct inference_tensor *wanted = &network->model->inputs[i];
+	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
+	struct network_input *input = &network->inputs[i];
+	char wants[INFERENCE_TEXT_SIZE], came[INFERENCE_TEXT_SIZE];
+	int64_t runs = fit(wanted, dl, input);
+
+	if (runs < 0)
+		return frag_err_set(
+			err, -EINVAL,
+			"model %s wants its input \"%s\" as %s, and the tensor \"%s\" that came is %s; convert it before, for example by format_converter (resize_width, resize_height, out_dtype)",
+			network->name, wanted->name,
+			inference_tensor_text(wanted->dtype, wanted->ndim, wanted->shape, wants),
+			input->name, inference_tensor_text(dl->dtype, dl->ndim, dl->shape, came));
+	if (dl->device.type != FRAG_DEVICE_CPU && dl->device.type != FRAG_DEVICE_CUDA_HOST)
+		return frag_err_set(
+			err, -EINVAL,
+			"the tensor \"%s\" is in memory of a device; model %s runs on the CPU and needs it in host memory",
+			input->name, network->name);
+	if (!frag_tensor_is_compact(tensor))
+		return frag_err_set(
+			err, -EINVAL,
+			"the rows of the tensor \"%s\" have gaps; model %s needs it compact: pass it through format_converter",
+			input->name, network->name);
+	if (i > 0 && runs != network->runs)
+		return frag_err_set(
+			err, -EINVAL,
+			"the tensors of model %s are batches of different sizes: \"%s\" holds %lld, \"%s\" %lld; give it as many of each",
+			network->name, network->inputs[0].name, (long long)network->runs,
+			input->name, (long long)runs);
+	network->runs = runs;
+	input->data = frag_tensor_data(tensor);
+	input->run_bytes = runs > 0 ? frag_tensor_size_bytes(tensor) / (size_t)runs : 0;
+	return 0;
+}
+
+int network_take(struct network *network, const struct frag_message *const *messages, size_t count,
+		 struct frag_err *err)
+{
+	int r = 0;
+
+	network->runs = 1;
+	network->started = 0;
+	network->ended = 0;
+	for (size_t i = 0; i < network->input_count && r == 0; i++) {
+		const struct frag_tensor *tensor = find(network->inputs[i].name, messages, count);
+		char text[400];
+
+		if (tensor == NULL)
+			return frag_err_set(
+				err, -EINVAL,
+				"no message holds the tensor \"%s\" of model %s; these came: %s; correct pre_processor_map or the name that the sender gives",
+				network->inputs[i].name, network->name,
+				names(messages, count, text, sizeof(text)));
+		r = take_one(network, i, tensor, err);
+	}
+	return r;
+}
+
+static int start_one(struct network *network, struct frag_err *err)
+{
+	const struct inference_backend *backend = network->model->backend;
+	struct inference_request *request = network->requests[network->started % NETWORK_REQUESTS];
+	int r = 0;
+
+	for (size_t i = 0; i < network->input_count && r == 0; i++) {
+		const struct network_input *input = &network->inputs[i];
+
+		r = backend->set_input(request, i, input->ndim, input->shape,
+				       (const char *)input->data +
+					       (size_t)network->started * input->run_bytes,
+				       err);
+	}
+	if (r == 0)
+		r = backend->start(request, NULL, NULL, err);
+	if (r == 0)
+		network->started++;
+	return r;
+}
+
+int network_start(struct network *network, struct frag_err *err)
+{
+	int r = 0;
+
+	while (r == 0 && network->started < network->runs && network->started < NETWORK_REQUESTS)
+		r = start_one(network, err);
+	return r;
+}
+
+/* Makes the tensor that the results of all runs are written into. */
+static int output_create(struct network_output *output, const struct inference_result *result,
+			 int64_t runs, struct frag_resource *allocator, struct frag_err *err)
+{
+	int64_t shape[FRAG_TENSOR_NDIM_MAX];
+	char text[INFERENCE_TEXT_SIZE];
+	int r;
+
+	memcpy(shape, result->shape, sizeof(shape));
+	if (result->ndim > 0)
+		shape[0] *= runs;
+	frag_tensor_unref(output->tensor);
+	output->tensor = NULL;
+	r = frag_tensor_create(allocator, result->dtype, result->ndim, shape, &output->tensor);
+	if (r < 0)
+		return frag_err_set(
+			err, r,
+			"cannot make the tensor \"%s\" %s: %s; give the allocator larger or more blocks",
+			output->name,
+			inference_tensor_text(result->dtype, result->ndim, shape, text),
+			frag_strerror(r));
+	return 0;
+}
+
+static int copy_result(struct network *network, struct network_output *output,
+		       const struct inference_result *result, struct frag_resource *allocator,
+		       struct frag_err *err)
+{
+	int r = 0;
+
+	if (network->ended == 0)
+		r = output_create(output, result, network->runs, allocator, err);
+	if (r < 0)
+		return r;
+	if (network->runs > 1 &&
+	    (result->ndim == 0 ||
+	     frag_tensor_size_bytes(output->tensor) != (size_t)network->runs * result->size_bytes))
+		return frag_err_set(
+			err, -EINVAL,
+			"the results of the runs of model %s cannot be joined into the tensor \"%s\": they have different shapes; give the model one input at a time",
+			network->name, output->name);
+	if (result->size_bytes > 0)
+		memcpy((char *)frag_tensor_writable(output->tensor) +
+			       (size_t)network->ended * result->size_bytes,
+		       result->data, result->size_bytes);
+	return 0;
+}
+
+/* An empty batch has empty results, of the shape that the model declares. */
+static int make_empty(struct network *network, struct frag_resource *allocator,
+		      struct frag_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < network->output_count && r == 0; i++) {
+		struct network_output *output = &network->outputs[i];
+		const struct inference_tensor *declared = &network->model->outputs[output->index];
+		struct inference_result empty = {.dtype = declared->dtype,
+						 .ndim = declared->ndim > 0 ? declared->ndim : 1};
+
+		for (int32_t k = 1; k < empty.ndim; k++)
+			empty.shape[k] = declared->shape[k] < 0 ? 0 : declared->shape[k];
+		r = output_create(output, &empty, 0, allocator, err);
+	}
+	return r;
+}
+
+int network_finish(struct network *network, struct frag_resource *allocator, struct frag_err *err)
+{
+	const struct inference_backend *backend = network->model->backend;
+	int r = network->runs == 0 ? make_empty(network, allocator, err) : 0;
+
+	while (r == 0 && network->ended < network->runs) {
+		struct inference_request *request =
+			network->requests[network->ended % NETWORK_REQUESTS];
+
+		r = backend->wait(request, err);
+		for (size_t i = 0; i < network->output_count && r == 0; i++) {
+			struct inference_result result = {0};
+
+			r = backend->result(request, network->outputs[i].index, &result, err);
+			if (r == 0)
+				r = copy_result(network, &network->outputs[i], &result, allocator,
+						err);
+		}
+		network->ended++;
+		if (r == 0 && network->started < network->runs)
+			r = start_one(network, err);
+	}
+	return r;
+}
+
+void network_abandon(struct network *network)
+{
+	struct frag_err ignored = FRAG_ERR_INIT;
+
+	for (; network->ended < network->started; network->ended++)
+		network->model->backend->wait(network->requests[network->ended % NETWORK_REQUESTS],
+					      &ignored);
+}

