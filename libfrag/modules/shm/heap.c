@@ -6,13 +6,15 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /*
- * One memfd, as large as the machine's memory, of which the kernel only backs what was written.
- * Peers map it once, read-only, and a body is then a place in it: none is ever announced. Its
- * seals keep it from shrinking under them, and from being mapped for writing. Such memory cannot
- * be given back to the kernel in parts: what was needed at most stays until the process ends.
+ * One memfd, as large as the machine's memory or as the limits of this process leave it, of which
+ * the kernel only backs what was written. Peers map it once, read-only, and a body is then a place
+ * in it: none is ever announced. Its seals keep it from shrinking under them, and from being mapped
+ * for writing. Such memory cannot be given back to the kernel in parts: what was needed at most
+ * stays until the process ends.
  *
  * The memory is cut into classes of sizes, four for each power of two. A block that is given back
  * goes to the blocks of its class. All that is known about blocks is in private memory, where no
@@ -26,6 +28,7 @@
 #define SLAB_BYTES ((uint64_t)256 << 10) /* taken at once for blocks that are smaller */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 #define NO_CLASS UINT8_MAX
+#define SIZE_MIN ((uint64_t)1 << 20) /* of a heap; a channel is smaller */
 
 struct block_class {
 	uint64_t *free;                         /* offsets, the newest last */
@@ -158,11 +161,29 @@ static uint64_t machine_bytes(void)
 
 	if (pages <= 0 || page <= 0)
 		return (uint64_t)4 << 30;
-	return ((uint64_t)pages * (uint64_t)page + CHUNK_BYTES - 1) & ~(CHUNK_BYTES - 1);
+	return (uint64_t)pages * (uint64_t)page;
+}
+
+/*
+ * As much as the machine has, or as this process may have: a file beyond its limit would end it by
+ * a signal, and the heaps of its peers need address space as well.
+ */
+static uint64_t heap_bytes(void)
+{
+	uint64_t bytes = machine_bytes();
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+		bytes = limit.rlim_cur;
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur / 16 < bytes)
+		bytes = limit.rlim_cur / 16;
+	return bytes & ~(CHUNK_BYTES - 1);
 }
 
 static int heap_map(struct shm_heap *heap)
 {
+	if (heap->size < SIZE_MIN)
+		return -EFBIG;
 	heap->fd = memfd_create("frag-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (heap->fd < 0 || ftruncate(heap->fd, (off_t)heap->size) < 0)
 		return -errno;
@@ -189,7 +210,7 @@ int shm_heap_create(struct shm_heap **out_heap, struct frag_err *err)
 	if (heap == NULL)
 		return frag_err_set(err, -ENOMEM, "there is no memory left for the shared heap");
 	heap->fd = -1;
-	heap->size = machine_bytes();
+	heap->size = heap_bytes();
 	pthread_mutex_init(&heap->lock, NULL);
 	atomic_init(&heap->allocator.refs, 1);
 	heap->allocator.alloc = heap_alloc;
@@ -202,8 +223,8 @@ int shm_heap_create(struct shm_heap **out_heap, struct frag_err *err)
 		heap_release(heap);
 		return frag_err_set(
 			err, r,
-			"cannot make memory that hosts of this machine share (%s): a kernel of 5.1 or later and %llu MiB of address space are needed; use edge: ucx otherwise",
-			frag_strerror(r), (unsigned long long)(machine_bytes() >> 20));
+			"cannot make memory that hosts of this machine share (%s): a kernel of 5.1 or later, %llu MiB of address space and files of 1 MiB (ulimit -v, ulimit -f) are needed; use edge: ucx otherwise",
+			frag_strerror(r), (unsigned long long)(heap_bytes() >> 20));
 	}
 	memset(heap->chunk_class, NO_CLASS, heap->size / CHUNK_BYTES);
 	*out_heap = heap;
