@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "module.h"
 
+#include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct shm_bell *shm_bell_create(void)
+int shm_bell_create(struct shm_bell **out_bell)
 {
 	struct shm_bell *bell = fragi_calloc(1, sizeof(*bell));
+	int r;
 
 	if (bell == NULL)
-		return NULL;
+		return -ENOMEM;
 	bell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (bell->fd < 0) {
+		r = -errno;
 		fragi_free(bell);
-		return NULL;
+		return r;
 	}
 	atomic_init(&bell->refs, 1);
-	return bell;
+	*out_bell = bell;
+	return 0;
 }
 
 struct shm_bell *shm_bell_ref(struct shm_bell *bell)

@@ -4,13 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <base/secret.h>
@@ -170,16 +173,37 @@ static void connect_out(struct shm_transport *transport, struct shm_endpoint *en
 
 /* In. */
 
-/* One that can shrink would let a read beyond its end kill this process. */
+/* Any other could block the host that rings it, or kill it by a signal. */
+static bool is_bell(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct stat status;
+
+	return flags >= 0 && (flags & O_NONBLOCK) != 0 && fstat(fd, &status) == 0 &&
+	       (status.st_mode & S_IFMT) == 0; /* no pipe, socket or file */
+}
+
+/*
+ * Whether it can be read whatever its owner does. One that can shrink would let a read beyond its
+ * end kill this process, and so would a huge page of which there is none.
+ */
+static bool is_lasting(int fd, uint64_t size)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs status;
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && size <= HEAP_BYTES_MAX &&
+	       lseek(fd, 0, SEEK_END) == (off_t)size && fstatfs(fd, &status) == 0 &&
+	       status.f_type == TMPFS_MAGIC;
+}
+
 static int view_create(struct shm_transport *transport, int fd, uint64_t size,
 		       struct shm_view **out_view)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
 	struct shm_view *view;
 	void *base;
 
-	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || size > HEAP_BYTES_MAX ||
-	    lseek(fd, 0, SEEK_END) != (off_t)size)
+	if (!is_lasting(fd, size))
 		return -EBADMSG;
 	view = fragi_calloc(1, sizeof(*view));
 	if (view == NULL)
@@ -212,8 +236,10 @@ static void admit(struct shm_transport *transport, struct shm_endpoint *endpoint
 		  struct shm_guest **at)
 {
 	struct shm_guest *guest = *at;
-	int r = shm_ring_map(&endpoint->in, guest->fds[1]);
+	int r = is_bell(guest->fds[2]) ? 0 : -EBADMSG;
 
+	if (r == 0)
+		r = shm_ring_map(&endpoint->in, guest->fds[1]);
 	if (r == 0)
 		r = view_create(transport, guest->fds[0], guest->hello.heap_bytes, &endpoint->view);
 	if (r == 0) {
@@ -278,6 +304,28 @@ static uint32_t take_guests(struct shm_transport *transport)
 	return happened;
 }
 
+/* Takes what came with a message. Returns whether it is as many as a host sends. */
+static bool take_fds(struct msghdr *message, int out_fds[FDS])
+{
+	size_t count = 0;
+	int fd;
+
+	for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head != NULL;
+	     head = CMSG_NXTHDR(message, head)) {
+		if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at < head->cmsg_len; at += sizeof(fd)) {
+			memcpy(&fd, (const char *)head + at, sizeof(fd));
+			if (count < FDS)
+				out_fds[count] = fd;
+			else
+				close(fd);
+			count++;
+		}
+	}
+	return count == FDS;
+}
+
 /* Returns 1 when it has said who it is, 0 when it has not yet, negative when it must go. */
 static int hear(const struct shm_transport *transport, struct shm_guest *guest)
 {
@@ -288,14 +336,10 @@ static int hear(const struct shm_transport *transport, struct shm_guest *guest)
 				 .msg_control = control,
 				 .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(guest->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (head != NULL && head->cmsg_type == SCM_RIGHTS)
-		memcpy(guest->fds, CMSG_DATA(head),
-		       (head->cmsg_len - CMSG_LEN(0)) / sizeof(int) * sizeof(int));
-	if (n != (ssize_t)sizeof(guest->hello) || guest->fds[FDS - 1] < 0 ||
+	if (n < 0 || !take_fds(&message, guest->fds) || n != (ssize_t)sizeof(guest->hello) ||
 	    (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
 	    guest->hello.magic != HELLO_MAGIC ||
 	    !fragi_secret_equal(guest->hello.door, transport->door, SHM_DOOR_BYTES))
@@ -314,19 +358,29 @@ static struct shm_endpoint *expected(const struct shm_transport *transport,
 	return NULL;
 }
 
+/* Hosts say nothing after the first. Returns 0; -EPIPE: it has gone; -EBADMSG: it spoke. */
+static int listen_on(int fd)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+	if (n > 0)
+		return -EBADMSG;
+	return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -EPIPE;
+}
+
 static uint32_t hear_guests(struct shm_transport *transport)
 {
 	struct shm_guest **at = &transport->guests;
 	struct shm_endpoint *endpoint;
 	uint32_t happened = 0;
-	char more;
 
 	while (*at != NULL) {
 		struct shm_guest *guest = *at;
 		int r = guest->introduced ? 1 : hear(transport, guest);
 
-		if (r == 1 && recv(guest->fd, &more, 1, MSG_DONTWAIT) == 0)
-			r = -EPIPE; /* it has gone again */
+		if (r == 1 && listen_on(guest->fd) < 0)
+			r = -EPIPE;
 		if (r < 0) {
 			happened++;
 			guest_remove(transport, at);
@@ -343,29 +397,26 @@ static uint32_t hear_guests(struct shm_transport *transport)
 	return happened;
 }
 
-static bool has_ended(int fd)
-{
-	char byte;
-	ssize_t n = fd >= 0 ? recv(fd, &byte, 1, MSG_DONTWAIT) : -1;
-
-	return n == 0 || (n < 0 && fd >= 0 && errno != EAGAIN && errno != EINTR);
-}
-
 uint32_t shm_door_look(struct shm_transport *transport)
 {
 	uint32_t happened = take_guests(transport) + hear_guests(transport);
+	int r;
 
 	for (struct shm_endpoint *e = transport->endpoints; e != NULL; e = e->next) {
 		if (e->state == SHM_CLOSED || e->failed)
 			continue;
 		if (e->state == SHM_CONNECTING)
 			connect_out(transport, e);
-		if (e->state != SHM_OPEN || !(has_ended(e->out_fd) || has_ended(e->in_fd)))
+		if (e->state != SHM_OPEN)
 			continue;
-		/* What it had written before is read first. */
-		while (!e->failed && shm_exchange(e) > 0)
-			happened++;
-		shm_failed(e, "Connection reset by remote peer");
+		r = listen_on(e->out_fd);
+		if (r == 0 && e->in_fd >= 0)
+			r = listen_on(e->in_fd);
+		if (r == 0)
+			continue;
+		happened += shm_exchange_rest(e); /* what it had written before */
+		shm_failed(e, r == -EPIPE ? "Connection reset by remote peer"
+					  : "it sent what no host sends");
 	}
 	return happened;
 }

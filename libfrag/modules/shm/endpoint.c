@@ -68,7 +68,9 @@ void shm_cut(struct shm_endpoint *endpoint)
 	shm_ring_unmap(&endpoint->in);
 	if (endpoint->view != NULL) {
 		atomic_store(&endpoint->view->closed, true);
-		shm_returned_free(endpoint->view);
+		shm_taken_free(atomic_exchange(&endpoint->view->returned, NULL));
+		shm_taken_free(endpoint->unsent);
+		endpoint->unsent = NULL;
 		shm_view_unref(endpoint->view);
 		endpoint->view = NULL;
 	}

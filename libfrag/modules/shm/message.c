@@ -72,20 +72,26 @@ static struct shm_slot *slot_take(struct shm_endpoint *endpoint, uint64_t *out_n
 	endpoint->slot_free = slot->next_free;
 	endpoint->slots_in_use++;
 	slot->in_use = true;
+	slot->shown = false;
 	slot->send = NULL;
 	slot->copy_count = 0;
 	return slot;
 }
 
-/* NULL: the peer has no such slot. */
 static struct shm_slot *slot_of(struct shm_endpoint *endpoint, uint64_t name)
 {
-	struct shm_slot *slot = &endpoint->slots[(uint32_t)name];
+	return &endpoint->slots[(uint32_t)name];
+}
 
-	return (uint32_t)name < endpoint->slot_count && slot->in_use &&
-			       slot->generation == name >> 32
-		       ? slot
-		       : NULL;
+/* The slot that a peer returns; NULL: it has none of that name, or has not been shown it yet. */
+static struct shm_slot *slot_shown(struct shm_endpoint *endpoint, uint64_t name)
+{
+	struct shm_slot *slot;
+
+	if ((uint32_t)name >= endpoint->slot_count)
+		return NULL;
+	slot = slot_of(endpoint, name);
+	return slot->in_use && slot->shown && slot->generation == name >> 32 ? slot : NULL;
 }
 
 static void slot_give(struct shm_endpoint *endpoint, struct shm_slot *slot)
@@ -148,7 +154,7 @@ static void gather(struct shm_send *room, const struct fragi_body *bodies, uint3
 	}
 }
 
-/* Returns false when the ring is full. */
+/* Returns false when the ring is full. The peer can return the slot from now on. */
 static bool write_message(struct shm_endpoint *endpoint, const struct fragi_send *send,
 			  const struct shm_send *room)
 {
@@ -173,6 +179,8 @@ static bool write_message(struct shm_endpoint *endpoint, const struct fragi_send
 		memcpy(at, room->bytes, room->inline_bytes);
 	else
 		memcpy(at, room->places, room->count * sizeof(room->places[0]));
+	if (room->has_slot)
+		slot_of(endpoint, room->slot)->shown = true;
 	shm_ring_publish(&endpoint->out, bytes);
 	return true;
 }
@@ -264,12 +272,14 @@ static void taken_give(struct shm_endpoint *endpoint, struct shm_taken *taken)
 	endpoint->spare = taken;
 }
 
-void shm_returned_free(struct shm_view *view)
+void shm_taken_free(struct shm_taken *taken)
 {
-	struct shm_taken *taken = atomic_exchange(&view->returned, NULL), *next;
+	struct shm_taken *next;
+	struct shm_view *view;
 
 	for (; taken != NULL; taken = next) {
 		next = taken->next;
+		view = taken->view;
 		fragi_free(taken);
 		shm_view_unref(view);
 	}
@@ -289,7 +299,7 @@ static void release(void *owner)
 	while (!atomic_compare_exchange_weak(&view->returned, &taken->next, taken))
 		;
 	if (atomic_load(&view->closed))
-		shm_returned_free(view);
+		shm_taken_free(atomic_exchange(&view->returned, NULL));
 	else if (atomic_exchange(&view->bell->wanted, false))
 		shm_bell_ring(view->bell->fd);
 	shm_view_unref(view);
@@ -412,7 +422,7 @@ static int take_returns(struct shm_endpoint *endpoint, const struct shm_record *
 	struct shm_slot *slot;
 
 	for (uint32_t i = 0; i < record->count; i++) {
-		slot = slot_of(endpoint, fragi_get64(record->rest + i * sizeof(uint64_t)));
+		slot = slot_shown(endpoint, fragi_get64(record->rest + i * sizeof(uint64_t)));
 		if (slot == NULL)
 			return -EBADMSG;
 		slot_end(endpoint, slot, false);
@@ -461,6 +471,17 @@ uint32_t shm_exchange(struct shm_endpoint *endpoint)
 	if (written > 0 || (read > 0 && shm_ring_wants_room(&endpoint->in)))
 		wake_peer(endpoint);
 	return read + written;
+}
+
+uint32_t shm_exchange_rest(struct shm_endpoint *endpoint)
+{
+	uint32_t happened = 0, rounds = SHM_RING_BYTES / SHM_RECORD_HEAD / RECORDS_MAX + 1, now = 1;
+
+	for (; rounds > 0 && now > 0; rounds--) {
+		now = shm_exchange(endpoint);
+		happened += now;
+	}
+	return happened;
 }
 
 bool shm_has_work(const struct shm_endpoint *endpoint)

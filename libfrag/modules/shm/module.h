@@ -66,7 +66,7 @@ void shm_view_unref(struct shm_view *view);
 /* A message that the peer has not given back: it may still read its bodies. */
 struct shm_slot {
 	uint32_t generation;
-	bool in_use;
+	bool in_use, shown; /* shown: its record is in the ring */
 	uint32_t next_free;
 	struct fragi_send *send; /* NULL: it is over, the bodies are copies */
 	void *copies[FRAG_MESSAGE_TENSORS_MAX];
@@ -142,7 +142,7 @@ static inline struct shm_endpoint *shm_endpoint_of(struct fragi_endpoint *endpoi
 }
 
 /* bell.c */
-struct shm_bell *shm_bell_create(void);
+int shm_bell_create(struct shm_bell **out_bell);
 struct shm_bell *shm_bell_ref(struct shm_bell *bell);
 void shm_bell_unref(struct shm_bell *bell);
 void shm_bell_ring(int fd);
@@ -177,11 +177,13 @@ bool shm_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 	      uint32_t count);
 /* Reads what has come, writes what waits. Returns what happened. */
 uint32_t shm_exchange(struct shm_endpoint *endpoint);
+/* The same for a peer that is gone: as much as its ring holds, if a liar goes on writing to it. */
+uint32_t shm_exchange_rest(struct shm_endpoint *endpoint);
 /* Whether there is something to read or to write. */
 bool shm_has_work(const struct shm_endpoint *endpoint);
 /* Ends what waits and what the peer has. */
 void shm_sends_end(struct shm_endpoint *endpoint);
-/* Frees what a view's messages have given back. */
-void shm_returned_free(struct shm_view *view);
+/* Frees a list of them, of which the producer is not told. */
+void shm_taken_free(struct shm_taken *taken);
 
 #endif

@@ -165,7 +165,7 @@ int shm_ring_next(const struct shm_ring_in *in, struct shm_record *out)
 	if (out->kind == SHM_MESSAGE && out->count <= FRAG_MESSAGE_TENSORS_MAX)
 		rest = out->inline_bytes > 0 ? shm_padded(out->inline_bytes)
 					     : out->count * sizeof(struct shm_place);
-	else if (out->kind == SHM_RETURN && out->count <= SHM_RETURNS_MAX)
+	else if (out->kind == SHM_RETURN && out->count > 0 && out->count <= SHM_RETURNS_MAX)
 		rest = out->count * sizeof(uint64_t);
 	else
 		return -EBADMSG;

@@ -42,11 +42,12 @@ static int open_all(struct shm_transport *transport, struct frag_err *err)
 	    getrandom(transport->door, sizeof(transport->door), 0) !=
 		    (ssize_t)sizeof(transport->door))
 		return frag_err_set(err, -EIO, "the kernel has no random numbers");
-	transport->bell = shm_bell_create();
+	r = shm_bell_create(&transport->bell);
 	transport->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (transport->bell == NULL || transport->epoll < 0)
-		return frag_err_set(err, -errno, "cannot wait for other hosts (%s)",
-				    frag_strerror(-errno));
+	if (r == 0 && transport->epoll < 0)
+		r = -errno;
+	if (r < 0)
+		return frag_err_set(err, r, "cannot wait for other hosts (%s)", frag_strerror(r));
 	r = shm_heap_create(&transport->heap, err);
 	if (r == 0)
 		r = shm_door_open(transport, err);
