@@ -468,6 +468,8 @@ uint32_t shm_exchange(struct shm_endpoint *endpoint)
 		return read;
 	}
 	written = return_bodies(endpoint) + write_waiting(endpoint);
+	if (read > 0) /* what was read is seen before the peer sleeps, or its wish here: shm_arm */
+		atomic_thread_fence(memory_order_seq_cst);
 	if (written > 0 || (read > 0 && shm_ring_wants_room(&endpoint->in)))
 		wake_peer(endpoint);
 	return read + written;
