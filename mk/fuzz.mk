@@ -3,12 +3,15 @@
 # (tests/fuzz/corpus.py reads and writes it), its mutator (if it has one) in tests/fuzz/mutate. Each
 # target is built twice: by clang with libFuzzer, ASan and UBSan into build-fuzz, and by any
 # compiler into tests/fuzz/test_corpus, which runs the corpora as plain tests.
-FUZZ_TARGETS := control source graph arguments units value message ledger remote tls sealed \
+FUZZ_TARGETS := control source graph arguments units value message ledger remote tls sealed shm \
 	$(if $(UCX_SRC),ucx preface)
 FUZZ_DIR := $(abspath tests/fuzz)
 FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.
 FUZZ_UCX_OBJ := $(filter-out %/sockets.o %/port_range.o %/gate.o,$(UCX_SRC:%.c=$(B)/obj/%.o))
 FUZZ_CRYPTO_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/crypto/*.c))
+# The ucx and the shm module have the same symbol for their tables.
+FUZZ_SHM_OBJ := $(B)/obj/tests/fuzz/shm_table.o \
+	$(patsubst %.c,$(B)/obj/%.o,$(filter-out %/shm.c,$(wildcard libfrag/modules/shm/*.c)))
 FUZZ_LIBS = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A) -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) \
 	$(TLS_LIBS) $(SECCOMP_LIBS) -ldl -lm
 FUZZ_ARCHIVES = $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_A)
@@ -20,10 +23,13 @@ $(B)/obj/tests/fuzz/%.o: tests/fuzz/%.c
 		$(if $(filter $*,$(FUZZ_TARGETS)),-DLLVMFuzzerTestOneInput=fuzz_$*) \
 		$(if $(UCX_SRC),-DHAVE_UCX=1 $(shell pkg-config --cflags ucx)) -c $< -o $@
 $(B)/obj/tests/fuzz/%.o: ALL_CFLAGS += -Wno-missing-prototypes
+$(B)/obj/tests/fuzz/shm_table.o: libfrag/modules/shm/shm.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LIBFRAG_INC) -Dfragi_transport_v1=fuzz_shm_transport -c $< -o $@
 $(B)/tests/fuzz/test_corpus: $(FUZZ_TARGETS:%=$(B)/obj/tests/fuzz/%.o) \
 		$(B)/obj/tests/fuzz/test_corpus.o \
 		$(if $(UCX_SRC),$(B)/obj/tests/fuzz/fake_ucp.o $(FUZZ_UCX_OBJ)) \
-		$(FUZZ_CRYPTO_OBJ) $(FUZZ_ARCHIVES) | $(CRITERION_OBJ)
+		$(FUZZ_CRYPTO_OBJ) $(FUZZ_SHM_OBJ) $(FUZZ_ARCHIVES) | $(CRITERION_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) $(CRITERION) $(FUZZ_LIBS) -o $@
 tests: $(B)/tests/fuzz/test_corpus
@@ -38,9 +44,11 @@ $(FUZZ_BIN): $(B)/fuzz/%: tests/fuzz/%.c $(FUZZ_ARCHIVES)
 		$(if $(filter ucx,$*),tests/fuzz/fake_ucp.c $(FUZZ_UCX_OBJ)) \
 		$(if $(filter preface,$*),$(B)/obj/libfrag/modules/ucx/preface.o) \
 		$(if $(filter sealed,$*),$(FUZZ_CRYPTO_OBJ)) \
+		$(if $(filter shm,$*),$(FUZZ_SHM_OBJ)) \
 		-fsanitize=fuzzer $(ALL_LDFLAGS) $(FUZZ_LIBS) -o $@
 $(filter %/ucx,$(FUZZ_BIN)): $(FUZZ_UCX_OBJ) tests/fuzz/fake_ucp.c
 $(filter %/sealed,$(FUZZ_BIN)): $(FUZZ_CRYPTO_OBJ)
+$(filter %/shm,$(FUZZ_BIN)): $(FUZZ_SHM_OBJ)
 $(filter %/preface,$(FUZZ_BIN)): $(B)/obj/libfrag/modules/ucx/preface.o
 
 # An instrumented program is ten times as slow and takes three times the memory: these limits

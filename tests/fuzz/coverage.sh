@@ -31,6 +31,7 @@ files() {
 	ledger) echo libfrag/src/edge/ledger.c workerd/page.c ;;
 	remote) ls libfrag/src/edge/remote/*.c | grep -v -e /bodies.c -e /seal.c ;;
 	sealed) echo libfrag/src/edge/remote/seal.c libfrag/modules/crypto/aead.c ;;
+	shm) ls libfrag/modules/shm/*.c | grep -v -e /shm.c -e /bell.c -e /heap.c -e /address.c ;;
 	ucx) ls libfrag/modules/ucx/*.c | grep -v -e /ucx.c -e /sockets.c -e /gate.c \
 		-e /preface.c ;;
 	preface) echo libfrag/modules/ucx/preface.c ;;

@@ -159,6 +159,7 @@ CORPUS(ledger);
 CORPUS(remote);
 CORPUS(tls);
 CORPUS(sealed);
+CORPUS(shm);
 #ifdef HAVE_UCX
 CORPUS(ucx);
 CORPUS(preface);
