@@ -173,7 +173,7 @@ def schema(old):
              for name, show, what in entries(COUNTERS, "FRAGI_%s_LIST" % half, 3) if show == "SHOWN"}
     first = ["from", "to", "edge", "encrypted", "capacity", "policy", "sent", "delivered", "dropped", "lost", "in_flight",
              "exact", "lost_at_least"]
-    last = ["latency_ns", "latency_reason"]
+    last = ["copied_bytes", "latency_ns", "latency_reason"]
     keys = first + [k for k in shown if k not in first] + last
     flow["required"] = [k for k in keys if k not in ("latency_reason", "lost_at_least")]
     flow["properties"] = {k: shown.get(k) or flow["properties"][k] for k in keys}

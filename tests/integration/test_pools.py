@@ -120,6 +120,23 @@ class Pools(cluster.ClusterTest):
                     r = self.fragctl("run", text, "-q", *args, blocks=self.need(text))
                     self.assertEqual(r.returncode, 0, r.stderr)
 
+    def test_what_allocators_give_is_not_copied_between_hosts_that_share_memory(self):
+        app = APP % (BETWEEN % "edge: shm")
+        for allocator in ("$frames", "$more", None):
+            with self.subTest(allocator=allocator):
+                more = "      more: {type: unbounded_allocator}\n    operators:"
+                text = app.replace("    operators:", more, 1)
+                text = text.replace("allocator: $frames, ", f"allocator: {allocator}, " if allocator else "")
+                path = self.write("app.yaml", text)
+                r = subprocess.run([os.path.join(cluster.BIN, "fragctl"), "run", "-q", "--workers",
+                                    "2", "--output", "json", path, "--", "--blocks", "50",
+                                    "--count", "20"],
+                                   env=self.env, capture_output=True, text=True,
+                                   timeout=cluster.PATIENCE_S)
+                self.assertEqual(r.returncode, 0, r.stderr)
+                flow, = json.loads(r.stdout)["flows"]
+                self.assertEqual((flow["edge"], flow["delivered"], flow["copied_bytes"]), ("shm", 20, 0))
+
     def failure(self, app, *args, **arguments):
         r = self.fragctl("run", app, "-q", "--output", "json", *args, **arguments)
         self.assertEqual(r.returncode, 1, r.stderr)

@@ -136,10 +136,10 @@ static const char stopped[] =
 	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 0, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]}],\n"
 	" \"flows\": [\n"
 	"  {\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 4, \"policy\": \"block\",\n"
-	"   \"sent\": 9, \"delivered\": 6, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 3, \"in_flight\": 0, \"exact\": true, \"bytes\": 0,\n"
+	"   \"sent\": 9, \"delivered\": 6, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 3, \"in_flight\": 0, \"exact\": true, \"bytes\": 0, \"copied_bytes\": 0,\n"
 	"   \"latency_ns\": {\"count\": 0, \"p50\": 0, \"p99\": 0, \"p999\": 0, \"max\": 0}},\n"
 	"  {\"from\": \"f1.tx.out\", \"to\": \"f3.rx.in\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 7, \"policy\": \"pop\",\n"
-	"   \"sent\": 0, \"delivered\": 0, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 0, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0,\n"
+	"   \"sent\": 0, \"delivered\": 0, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 0, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0, \"copied_bytes\": 0,\n"
 	"   \"latency_ns\": null, \"latency_reason\": \"its ends have two clocks, which are not compared yet\"}]}\n"
 	"the workers go\n"
 	"  | worker a left: end of file\n"
@@ -223,10 +223,10 @@ static const char lost[] =
 	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 0, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]}],\n"
 	" \"flows\": [\n"
 	"  {\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 4, \"policy\": \"block\",\n"
-	"   \"sent\": 20, \"delivered\": 16, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 4, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0,\n"
+	"   \"sent\": 20, \"delivered\": 16, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 4, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0, \"copied_bytes\": 0,\n"
 	"   \"latency_ns\": {\"count\": 0, \"p50\": 0, \"p99\": 0, \"p999\": 0, \"max\": 0}},\n"
 	"  {\"from\": \"f1.tx.out\", \"to\": \"f3.rx.in\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 7, \"policy\": \"pop\",\n"
-	"   \"sent\": 21, \"delivered\": 0, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 21, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0,\n"
+	"   \"sent\": 21, \"delivered\": 0, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 21, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0, \"copied_bytes\": 0,\n"
 	"   \"latency_ns\": null, \"latency_reason\": \"its ends have two clocks, which are not compared yet\"}]}\n";
 
 Test(driver_transcript, an_application_that_loses_a_worker)
@@ -351,10 +351,10 @@ static const char failure[] =
 	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 21, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}}]}],\n"
 	" \"flows\": [\n"
 	"  {\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 4, \"policy\": \"block\",\n"
-	"   \"sent\": 22, \"delivered\": 20, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 2, \"in_flight\": 0, \"exact\": true, \"bytes\": 0,\n"
+	"   \"sent\": 22, \"delivered\": 20, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 2, \"in_flight\": 0, \"exact\": true, \"bytes\": 0, \"copied_bytes\": 0,\n"
 	"   \"latency_ns\": {\"count\": 0, \"p50\": 0, \"p99\": 0, \"p999\": 0, \"max\": 0}},\n"
 	"  {\"from\": \"f1.tx.out\", \"to\": \"f3.rx.in\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 7, \"policy\": \"pop\",\n"
-	"   \"sent\": 21, \"delivered\": 21, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 0, \"in_flight\": 0, \"exact\": true, \"bytes\": 0,\n"
+	"   \"sent\": 21, \"delivered\": 21, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 0, \"in_flight\": 0, \"exact\": true, \"bytes\": 0, \"copied_bytes\": 0,\n"
 	"   \"latency_ns\": null, \"latency_reason\": \"its ends have two clocks, which are not compared yet\"}]}\n";
 
 Test(driver_transcript, an_operator_that_fails_while_a_client_looks_on)

@@ -37,6 +37,8 @@ static const struct fragi_summary_flow flows[] = {
 	 .lost = 1,
 	 .exact = true,
 	 .bytes = 7,
+	 .copied_out = 1000000,
+	 .copied_in = 2000000,
 	 .dropped = {[FRAGI_DROP_QUEUE_FULL] = 2},
 	 .latency = {300, 41000, 88000, 200000, 210000}},
 	{.from = "a.b.c",
@@ -81,8 +83,8 @@ Test(summary, the_table_is_aligned)
 	cr_expect_str_eq(
 		text,
 		"video: done in 30.1 s\n"
-		"flow                                                      sent  delivered  dropped  lost  latency p50    p99     max  edge\n"
-		"fragment1.replayer.output -> fragment2.conv.source_video   303        300        2     1        41 us  88 us  210 us  ucx tcp lo\n");
+		"flow                                                      sent  delivered  dropped  lost   copied  latency p50    p99     max  edge\n"
+		"fragment1.replayer.output -> fragment2.conv.source_video   303        300        2     1  2.9 MiB        41 us  88 us  210 us  ucx tcp lo\n");
 	free(text);
 }
 
@@ -189,7 +191,7 @@ Test(summary, the_json_is_one_document)
 		"   \"operators\": []}],\n"
 		" \"flows\": [\n"
 		"  {\"from\": \"fragment1.replayer.output\", \"to\": \"fragment2.conv.source_video\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 4, \"policy\": \"block\",\n"
-		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 1, \"in_flight\": 0, \"exact\": true, \"bytes\": 7,\n"
+		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 1, \"in_flight\": 0, \"exact\": true, \"bytes\": 7, \"copied_bytes\": 3000000,\n"
 		"   \"latency_ns\": {\"count\": 300, \"p50\": 41000, \"p99\": 88000, \"p999\": 200000, \"max\": 210000}}]}\n");
 	free(text);
 }

@@ -141,6 +141,7 @@ static int place_bodies(struct shm_endpoint *endpoint, struct shm_send *room,
 			return -ENOMEM;
 		}
 		slot->copies[slot->copy_count++] = memcpy(copy, bodies[i].data, bodies[i].bytes);
+		send->copied_bytes += bodies[i].bytes;
 		(void)shm_heap_offset(heap, copy, bodies[i].bytes, &room->places[i].offset);
 	}
 	return 0;

@@ -23,8 +23,8 @@
  */
 #define SHM_RING_BYTES ((uint64_t)256 << 10)
 #define SHM_RECORD_HEAD 24u
-#define SHM_INLINE_MAX 1024u /* bodies up to so many bytes travel in the ring */
-#define SHM_RETURNS_MAX 64u  /* slots in one record */
+#define SHM_INLINE_MAX FRAGI_INLINE_MAX /* bodies up to so many bytes travel in the ring */
+#define SHM_RETURNS_MAX 64u             /* slots in one record */
 
 enum shm_kind {
 	SHM_MESSAGE = 1,

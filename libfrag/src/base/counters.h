@@ -30,10 +30,12 @@
 	X(sent, SHOWN, "Messages emitted.")                                                        \
 	X(first_ns, INTERNAL, "CLOCK_MONOTONIC of the first emit; 0: none yet.")                   \
 	X(bytes, SHOWN, "Bytes of the messages emitted.")                                          \
-	X(confirmed, INTERNAL, "Between hosts: messages whose credit came back.")
+	X(confirmed, INTERNAL, "Between hosts: messages whose credit came back.")                  \
+	X(copied_out, INTERNAL, "Between hosts: bytes of tensors that this host copied.")
 #define FRAGI_RECEIVER_LIST(X)                                                                     \
 	X(arrived, INTERNAL, "Between hosts: messages that reached the queue.")                    \
-	X(delivered, SHOWN, "Messages received by the operator.")
+	X(delivered, SHOWN, "Messages received by the operator.")                                  \
+	X(copied_in, INTERNAL, "Between hosts: bytes of tensors that this host copied.")
 
 #define FRAGI_DROP_ENUM(NAME, name, when) FRAGI_DROP_##NAME,
 enum fragi_drop { FRAGI_DROP_LIST(FRAGI_DROP_ENUM) FRAGI_DROP_REASONS };

@@ -54,5 +54,10 @@ int fragi_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype
  * tensor is empty (*out_size is 0), or memory for the copy is short.
  */
 FRAGI_API void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size);
+/* Whether fragi_tensor_body copies nothing, because it has before or need not. */
+static inline bool fragi_tensor_has_body(const struct frag_tensor *tensor)
+{
+	return tensor->compact || atomic_load_explicit(&tensor->body, memory_order_relaxed) != NULL;
+}
 
 #endif

@@ -31,9 +31,16 @@
 struct fragi_transport;
 struct fragi_endpoint;
 
+/*
+ * Bodies of a message of up to so many bytes together may travel beside its header: to copy them
+ * costs less than to hand them over, so they are not counted as copied.
+ */
+#define FRAGI_INLINE_MAX 1024
+
 /* One message on its way out. Made by the protocol, with room for the transport. */
 struct fragi_send {
 	uint32_t header_bytes;
+	uint64_t copied_bytes; /* of its bodies: what `send` copies is added */
 	_Alignas(16) uint8_t header[FRAGI_HEADER_MAX];
 	_Alignas(16) uint8_t room[]; /* send_room bytes */
 };

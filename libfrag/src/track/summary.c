@@ -38,7 +38,7 @@ bool fragi_summary_flow_balances(const struct fragi_summary_flow *flow)
 
 /* The table. */
 
-#define COLUMNS 10
+#define COLUMNS 11
 #define CELL_BYTES 48
 enum {
 	COL_FLOW,
@@ -47,14 +47,15 @@ enum {
 	COL_DROPPED,
 	COL_LOST,
 	COL_IN_FLIGHT,
+	COL_COPIED,
 	COL_P50,
 	COL_P99,
 	COL_MAX,
 	COL_EDGE,
 };
 static const char *const heads[COLUMNS] = {
-	"flow",      "sent",        "delivered", "dropped", "lost",
-	"in flight", "latency p50", "p99",       "max",     "edge",
+	"flow",   "sent",        "delivered", "dropped", "lost", "in flight",
+	"copied", "latency p50", "p99",       "max",     "edge",
 };
 /*
  * The tick that receives a message begins at the clock reading that ended the tick before it on
@@ -76,6 +77,26 @@ static void put_latency(const struct fragi_summary_flow *flow, uint64_t ns, char
 		snprintf(out, size, "<%d ns", LATENCY_LEAST_NS);
 	else
 		fragi_format_duration((int64_t)ns, out, size);
+}
+
+/* By either host. */
+static uint64_t copied_bytes(const struct fragi_summary_flow *flow)
+{
+	return flow->copied_out + flow->copied_in;
+}
+
+static void put_bytes(uint64_t bytes, char *out, size_t size)
+{
+	static const char units[] = "KMGTPE";
+	double value = (double)bytes / 1024;
+	int unit = 0;
+
+	for (; value >= 1024; unit++)
+		value /= 1024;
+	if (bytes < 1024)
+		snprintf(out, size, "%" PRIu64 " B", bytes);
+	else
+		snprintf(out, size, "%.1f %ciB", value, units[unit]);
 }
 
 /* "7"; "5-7" or "5+" where the last counts of an end are not known. */
@@ -114,6 +135,7 @@ static int row_fill(struct table_row *row, const struct fragi_summary_flow *flow
 		return -ENOMEM;
 	snprintf(row->flow, size, "%s -> %s", or_empty(flow->from), or_empty(flow->to));
 	put_counts(flow, row);
+	put_bytes(copied_bytes(flow), row->cells[COL_COPIED], CELL_BYTES);
 	put_latency(flow, flow->latency.p50, row->cells[COL_P50], CELL_BYTES);
 	put_latency(flow, flow->latency.p99, row->cells[COL_P99], CELL_BYTES);
 	put_latency(flow, flow->latency.max, row->cells[COL_MAX], CELL_BYTES);
@@ -129,10 +151,11 @@ static const char *cell(const struct table_row *row, int column)
 }
 
 /*
- * The column "in flight" is shown when there is something in it, which after an orderly end there
- * is not.
+ * The columns "in flight" and "copied" are shown when there is something in them: after an orderly
+ * end nothing is in flight, and over shared memory nothing is copied.
  */
-static void print_rows(const struct table_row *rows, size_t count, bool in_flight, FILE *out)
+static void print_rows(const struct table_row *rows, size_t count, bool in_flight, bool copied,
+		       FILE *out)
 {
 	int widths[COLUMNS];
 
@@ -146,7 +169,7 @@ static void print_rows(const struct table_row *rows, size_t count, bool in_fligh
 		for (int c = 0; c < COLUMNS; c++) {
 			const char *text = i == 0 ? heads[c] : cell(&rows[i - 1], c);
 
-			if (c == COL_IN_FLIGHT && !in_flight)
+			if ((c == COL_IN_FLIGHT && !in_flight) || (c == COL_COPIED && !copied))
 				continue;
 			if (c == COL_FLOW)
 				fprintf(out, "%-*s", widths[c], text);
@@ -168,7 +191,7 @@ static int print_result(FILE *out)
 int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 {
 	struct table_row *rows = NULL;
-	bool in_flight = false;
+	bool in_flight = false, copied = false;
 	char duration[32];
 	size_t count = 0;
 
@@ -182,10 +205,11 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 	while (rows != NULL && count < summary->flow_count &&
 	       row_fill(&rows[count], &summary->flows[count]) == 0) {
 		in_flight = in_flight || summary->flows[count].in_flight != 0;
+		copied = copied || copied_bytes(&summary->flows[count]) != 0;
 		count++;
 	}
 	if (count != 0)
-		print_rows(rows, count, in_flight, out);
+		print_rows(rows, count, in_flight, copied, out);
 	for (size_t i = 0; i < count; i++)
 		fragi_free(rows[i].flow);
 	fragi_free(rows);
@@ -255,6 +279,7 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 	if (!flow->exact)
 		fprintf(out, ", \"lost_at_least\": %" PRIu64, flow->lost_at_least);
 	json_other_counters(flow, out);
+	fprintf(out, ", \"copied_bytes\": %" PRIu64, copied_bytes(flow));
 	fputs(",\n   \"latency_ns\": ", out);
 	if (flow->latency_reason != NULL) {
 		fputs("null, \"latency_reason\": ", out);

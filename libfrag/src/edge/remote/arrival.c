@@ -214,6 +214,12 @@ static bool open_bodies(struct fragi_remote_part *part, const struct fragi_body 
 						    from != NULL ? from : bodies, bodies, count);
 }
 
+static void count_copied(struct fragi_remote_part *part)
+{
+	fragi_count(&part->rx->rx.row->copied_in,
+		    fragi_remote_copied(part->body_bytes, part->body_bytes));
+}
+
 /* Bytes, whose length was checked, into the tensors. */
 static void scatter(struct frag_message *message, const uint8_t *bytes)
 {
@@ -234,6 +240,7 @@ static void place_data(struct fragi_remote_part *part, const uint8_t *descriptor
 {
 	if (!part_decode(part, descriptors, NULL, 0))
 		return;
+	count_copied(part);
 	if (part->rx->edge.seal == NULL)
 		scatter(part->message, from->data);
 	else if (!open_bodies(part, from))
@@ -379,10 +386,12 @@ static enum fragi_arrival_use keep_bodies(struct fragi_remote_part *part,
 		return FRAGI_ARRIVAL_KEPT;
 	}
 	part->data = fragi_malloc(arrival->body_bytes + 1);
-	if (part->data == NULL)
+	if (part->data == NULL) {
 		fault_for_memory(part->rx);
-	else if (arrival->body_bytes > 0)
+	} else if (arrival->body_bytes > 0) {
+		count_copied(part);
 		memcpy(part->data, arrival->data, arrival->body_bytes);
+	}
 	return FRAGI_ARRIVAL_USED;
 }
 

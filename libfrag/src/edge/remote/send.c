@@ -24,6 +24,7 @@ struct fragi_remote_send *fragi_remote_send_create(struct fragi_remote_endpoint 
 		if (send == NULL)
 			return NULL;
 	}
+	send->base.copied_bytes = 0;
 	send->endpoint = endpoint;
 	send->transport = transport;
 	send->tx = NULL;
@@ -120,6 +121,7 @@ static bool seal(struct fragi_remote_send *send, size_t header_bytes,
 	if (*count > 0) {
 		*bodies = sealed;
 		*count = 1;
+		send->base.copied_bytes += fragi_remote_copied(sealed->bytes, sealed->bytes);
 	}
 	if (send->message != NULL)
 		fragi_pump_dispose(send->transport->remote->config.pump, send->message);
@@ -133,6 +135,7 @@ void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_
 	struct fragi_remote_endpoint *endpoint = send->endpoint;
 	enum fragi_header_kind kind = header->kind;
 	struct fragi_body sealed;
+	bool is_under_way;
 
 	if (endpoint->failed || endpoint->closing ||
 	    fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LOST) {
@@ -149,7 +152,10 @@ void fragi_remote_send_start(struct fragi_remote_send *send, const struct fragi_
 	endpoint->sent_ns = fragi_remote_of(endpoint)->now_ns;
 	if (kind != FRAGI_KIND_HELLO && kind != FRAGI_KIND_BEAT && kind != FRAGI_KIND_SYNC)
 		endpoint->sent_count++;
-	if (send->transport->ops->send(endpoint->base, &send->base, bodies, count))
+	is_under_way = send->transport->ops->send(endpoint->base, &send->base, bodies, count);
+	if (kind == FRAGI_KIND_DATA)
+		fragi_remote_tx_count_copied(send->tx, send->base.copied_bytes);
+	if (is_under_way)
 		list(send);
 	else
 		over(send);

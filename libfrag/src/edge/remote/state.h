@@ -313,6 +313,7 @@ void fragi_remote_sends_free(struct fragi_remote_transport *transport);
 /* tx.c: the sending end */
 /* Sends what may be sent now. */
 void fragi_remote_tx_transmit(struct fragi_remote_tx *tx);
+void fragi_remote_tx_count_copied(struct fragi_remote_tx *tx, uint64_t bytes);
 bool fragi_remote_tx_is_empty(const struct fragi_remote_tx *tx);
 void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, uint64_t bytes);
 void fragi_remote_tx_on_done(struct fragi_remote_tx *tx);
@@ -372,6 +373,12 @@ int fragi_remote_seal_prepare(struct fragi_remote_flow *flow,
 			      const struct fragi_edge_config *config, bool is_tx);
 void fragi_remote_seal_free(struct fragi_remote_seal *seal); /* NULL is accepted */
 /* How many bytes stand between the header and the rest. */
+/* What of `bytes` that were copied counts, of a message with bodies of body_bytes. */
+static inline uint64_t fragi_remote_copied(uint64_t body_bytes, uint64_t bytes)
+{
+	return body_bytes > FRAGI_INLINE_MAX ? bytes : 0;
+}
+
 static inline size_t fragi_remote_seal_room(const struct fragi_remote_seal *seal, bool has_body)
 {
 	return seal == NULL ? 0 : FRAGI_SEAL_BYTES + (has_body ? FRAGI_SEAL_BODY_BYTES : 0);

@@ -27,6 +27,13 @@ static void count_drop(struct fragi_remote_tx *tx, struct frag_message *message,
 	fragi_message_unref(message);
 }
 
+/* Thread: the sending operator's, or the holder of the lock. */
+void fragi_remote_tx_count_copied(struct fragi_remote_tx *tx, uint64_t bytes)
+{
+	if (__builtin_expect(bytes != 0, 0))
+		atomic_fetch_add_explicit(&tx->tx.row->copied_out, bytes, memory_order_relaxed);
+}
+
 static void notify_room(struct fragi_remote_tx *tx)
 {
 	if (tx->policy->blocking && tx->tx.room.fn != NULL)
@@ -51,11 +58,11 @@ static bool is_readable(const struct frag_tensor *tensor)
  * Makes what leaves the process here, outside the lock, and measures it. Both are kept in the
  * message.
  */
-static int prepare(const struct fragi_remote_tx *tx, const struct frag_message *message,
+static int prepare(struct fragi_remote_tx *tx, const struct frag_message *message,
 		   uint64_t *out_bytes)
 {
 	const struct fragi_blob *blob;
-	uint64_t bodies = 0;
+	uint64_t bodies = 0, compacted = 0;
 	size_t size;
 	int r;
 
@@ -71,9 +78,13 @@ static int prepare(const struct fragi_remote_tx *tx, const struct frag_message *
 	r = fragi_message_encode(message, &blob);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < message->tensor_count; i++)
+	for (uint32_t i = 0; i < message->tensor_count; i++) {
+		if (!fragi_tensor_has_body(message->tensors[i].tensor))
+			compacted += message->tensors[i].tensor->compact_bytes;
 		if (fragi_tensor_body(message->tensors[i].tensor, &size) == NULL && size > 0)
 			return -ENOMEM;
+	}
+	fragi_remote_tx_count_copied(tx, fragi_remote_copied(bodies, compacted));
 	*out_bytes = bodies + blob->size;
 	return 0;
 }
