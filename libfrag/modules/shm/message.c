@@ -118,6 +118,8 @@ static void slot_end(struct shm_endpoint *endpoint, struct shm_slot *slot, bool 
 
 /* Out. */
 
+static uint32_t return_bodies(struct shm_endpoint *endpoint);
+
 /* Finds or makes a place in the heap for each body. Returns 0 or -ENOMEM. */
 static int place_bodies(struct shm_endpoint *endpoint, struct shm_send *room,
 			const struct fragi_body *bodies, uint32_t count, struct fragi_send *send)
@@ -208,7 +210,13 @@ bool shm_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 		shm_failed(endpoint, "there is no shared memory left for a message");
 		return false;
 	}
-	if (endpoint->waiting == NULL && write_message(endpoint, send, room)) {
+	/*
+	 * Slots go back before the credit that the header may hold for them: else the sender would
+	 * find a pool with as many blocks as may be in use empty.
+	 */
+	(void)return_bodies(endpoint);
+	if (endpoint->waiting == NULL && endpoint->unsent == NULL &&
+	    write_message(endpoint, send, room)) {
 		wake_peer(endpoint);
 		return room->has_slot && slot_of(endpoint, room->slot)->send != NULL;
 	}
@@ -222,7 +230,8 @@ static uint32_t write_waiting(struct shm_endpoint *endpoint)
 	uint32_t happened = 0;
 	struct shm_send *room;
 
-	while ((room = endpoint->waiting) != NULL && write_message(endpoint, send_of(room), room)) {
+	while ((room = endpoint->waiting) != NULL && endpoint->unsent == NULL &&
+	       write_message(endpoint, send_of(room), room)) {
 		endpoint->waiting = room->next;
 		if (endpoint->waiting == NULL)
 			endpoint->waiting_end = &endpoint->waiting;
