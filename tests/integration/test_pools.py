@@ -79,8 +79,8 @@ class Pools(cluster.ClusterTest):
                 (INSIDE, "policy: fault, capacity: 3", 4), (INSIDE, "policy: pop, capacity: 3", 5),
                 (INSIDE, "policy: reject, capacity: 3", 5), (INSIDE, "policy: latest", 3),
                 (BETWEEN, "policy: block", 5), (BETWEEN, "policy: fault, capacity: 2", 3),
-                (BETWEEN, "policy: pop, capacity: 3", 7), (BETWEEN, "policy: latest", 3),
-                (BETWEEN, "policy: reject, capacity: 3", 7)):
+                (BETWEEN, "policy: pop, capacity: 3", 11), (BETWEEN, "policy: latest", 5),
+                (BETWEEN, "policy: reject, capacity: 3", 11)):
             with self.subTest(app=app, flow=flow):
                 self.assertEqual(self.need(app % flow), need)
                 for blocks, warnings in ((need, 0), (need - 1, 1)):

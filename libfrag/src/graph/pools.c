@@ -14,8 +14,8 @@
  * - block, fault: c messages wait, or one of them is being worked on and another is being filled:
  *   c + 1. Between hosts the window of credits bounds the sender in the same way.
  * - pop, reject, latest: the sender does not wait, so the receiver may be at work while the queue
- *   is full and one more is filled: c + 2. Between fragments up to c wait to be sent and up to c
- *   are on their way: 2c + 1.
+ *   is full and one more is filled: c + 2. Between fragments up to c more wait to be sent and up to
+ *   c are on their way: 3c + 2. (Where they do not share memory, those at the receiver are copies.)
  * The flows of one output carry the same messages. All of them hold the newest ones (`newest`), so
  * these count once; what a flow holds besides (`older`) counts for each.
  */
@@ -29,7 +29,7 @@ static void outlet_add(struct outlet *outlet, const struct fragi_flow_info *flow
 	uint64_t newest = (uint64_t)flow->capacity + 1;
 
 	if (!policy->blocking) {
-		outlet->older += between ? flow->capacity : 1;
+		outlet->older += 1 + (between ? 2 * (uint64_t)flow->capacity : 0);
 		if (!policy->drops_oldest) {
 			outlet->older += newest - 1;
 			newest = 1;
