@@ -62,6 +62,17 @@ int wrk_host_limits_add(struct wrk_host_limits *limits, const char *text, struct
 	return 0;
 }
 
+struct rlimit wrk_host_limits_get(const struct wrk_host_limits *limits, int resource)
+{
+	struct rlimit found = {RLIM_INFINITY, RLIM_INFINITY};
+
+	(void)getrlimit((__rlimit_resource_t)resource, &found);
+	for (size_t i = 0; i < limits->count; i++)
+		if (limits->items[i].resource == resource)
+			found = limits->items[i].value;
+	return found;
+}
+
 int wrk_host_limits_apply(const struct wrk_host_limits *limits)
 {
 	for (size_t i = 0; i < limits->count; i++)

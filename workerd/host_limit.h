@@ -23,6 +23,8 @@ struct wrk_host_limits {
 
 /* text: NAME=N, as nproc=512 or core=unlimited. Returns 0, or negative errno with a sentence. */
 int wrk_host_limits_add(struct wrk_host_limits *limits, const char *text, struct frag_err *err);
+/* What a host has of it: as given, or as this process. */
+struct rlimit wrk_host_limits_get(const struct wrk_host_limits *limits, int resource);
 /* Sets them for this process. Only system calls. */
 int wrk_host_limits_apply(const struct wrk_host_limits *limits);
 

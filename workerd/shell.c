@@ -22,6 +22,7 @@
 #include <workerd/environment.h>
 #include <workerd/interface.h>
 #include <workerd/driver.h>
+#include <workerd/shared_memory.h>
 #include <workerd/strays.h>
 #include <workerd/worker.h>
 
@@ -351,6 +352,7 @@ static int make_worker(struct wrk_shell *shell)
 {
 	const struct wrk_options *options = shell->options;
 	static char name[HOST_NAME_MAX + 1], node[FRAGI_IDENTITY_SIZE], clock[FRAGI_IDENTITY_SIZE];
+	static char memory[FRAGI_IDENTITY_MEMORY_SIZE];
 	struct wrk_config config = {
 		.name = options->name,
 		.fragments = options->fragments,
@@ -359,6 +361,7 @@ static int make_worker(struct wrk_shell *shell)
 		.worker_address = options->has_worker_address ? options->worker_address.host : "",
 		.node = node,
 		.clock = clock,
+		.memory = memory,
 		.version = FRAG_VERSION,
 		.cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.once = options->once,
@@ -366,6 +369,7 @@ static int make_worker(struct wrk_shell *shell)
 		.dead_ns = env_ms("FRAG_DEAD_MS"),
 	};
 	struct sysinfo info;
+	char why[128];
 	int r;
 
 	if (config.name == NULL) {
@@ -378,6 +382,9 @@ static int make_worker(struct wrk_shell *shell)
 		r = fragi_identity_clock(true, clock);
 	if (r < 0)
 		return r;
+	wrk_shared_memory(&shell->rights, memory, why, sizeof(why));
+	if (memory[0] == '\0')
+		log_info(NULL, "hosts share no memory with those of other workers: %s", why);
 	if (sysinfo(&info) == 0)
 		config.memory_bytes = (uint64_t)info.totalram * info.mem_unit;
 	if (getrandom(&config.seed, sizeof(config.seed), GRND_NONBLOCK) < 0)

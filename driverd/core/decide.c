@@ -256,8 +256,11 @@ static void judge_deadlines(struct drv_app *app)
 static void look_for_workers(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
+	int r = app->workers_changed ? drv_start_place(app) : 0;
 
-	if (app->workers_changed && drv_start_place(app) < 0)
+	if (r == -EINVAL)
+		drv_app_fail_by_diag(app);
+	else if (r < 0)
 		drv_app_fail_for_memory(app);
 	app->workers_changed = false;
 	if (app->end_wanted || app->host_count != 0 || drv_timer_is_set(&app->missing_line))

@@ -34,18 +34,6 @@ static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row
 	return end;
 }
 
-/* The address over which a flow leaves its host; NULL: the host opened no transport. */
-static const struct fw_address *address_of(const struct fragi_flow_info *flow,
-					   const struct drv_host *host)
-{
-	const struct fw_host_prepared *prepared = &host->prepared->prepared;
-
-	for (uint32_t i = 0; i < prepared->address_count; i++)
-		if (strcmp(prepared->addresses[i].transport, flow->transport) == 0)
-			return &prepared->addresses[i];
-	return NULL;
-}
-
 /* "ucx tcp lo, encrypted" for people, and "ucx" for programs. */
 static int put_edge(struct drv_app *app, const struct fw_address *address,
 		    struct fragi_summary_flow *out)
@@ -87,7 +75,7 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	if (!fragi_identity_is_same(from->clock, to->clock))
 		out->latency_reason = "its ends have two clocks, which are not compared yet";
 	out->encrypted = drv_flow_is_encrypted(app, flow);
-	return put_edge(app, address_of(flow, from), out);
+	return put_edge(app, drv_wiring_address(from, flow), out);
 }
 
 static int report_flow(struct drv_app *app, size_t index, struct fragi_summary_flow *out)

@@ -38,6 +38,8 @@ static int send_create(struct drv_host *host)
 		.fragment_count = host->fragment_count,
 		.beat_ns = app->core->config.beat_ns,
 		.dead_ns = app->core->config.dead_ns,
+		.transports = host->transports,
+		.transport_count = host->transport_count,
 	};
 	memcpy(message.create.data_key, app->data_key, FW_DATA_KEY_BYTES);
 	app->core->items -= (int64_t)app->source_bytes / 64;

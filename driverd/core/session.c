@@ -247,10 +247,11 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->worker_address = fragi_arena_strdup(&session->arena, hello->worker_address);
 	session->node = fragi_arena_strdup(&session->arena, hello->node);
 	session->clock = fragi_arena_strdup(&session->arena, hello->clock);
+	session->memory = fragi_arena_strdup(&session->arena, hello->memory);
 	session->cores = hello->cores;
 	return complete && session->name != NULL && session->peer != NULL &&
 			       session->worker_address != NULL && session->node != NULL &&
-			       session->clock != NULL
+			       session->clock != NULL && session->memory != NULL
 		       ? 0
 		       : -ENOMEM;
 }

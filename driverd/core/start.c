@@ -38,8 +38,12 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 		.worker = fragi_arena_strdup(&app->arena, session->name),
 		.node = fragi_arena_strdup(&app->arena, session->node),
 		.clock = fragi_arena_strdup(&app->arena, session->clock),
+		.memory = fragi_arena_strdup(&app->arena, session->memory),
 	};
-	return host->worker != NULL && host->node != NULL && host->clock != NULL ? host : NULL;
+	return host->worker != NULL && host->node != NULL && host->clock != NULL &&
+			       host->memory != NULL
+		       ? host
+		       : NULL;
 }
 
 /* Which fragment runs in which host; name_bytes: room for each host's name. */
@@ -177,7 +181,7 @@ int drv_start_place(struct drv_app *app)
 		r = make_hosts(app, places);
 	if (r < 0) /* nobody was asked to start them */
 		forget_hosts(app);
-	return r;
+	return r == 0 ? drv_transports_choose(app) : r;
 }
 
 /* The first host that has not reached its goal; NULL: all have. */

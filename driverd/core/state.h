@@ -14,7 +14,7 @@
  * What the files of the core share; nobody else includes it. Calls only go down:
  *  - core.c turns an event into calls of the recorders, then lets each application decide
  *  - decide.c decides, once at the end of a step
- *  - start.c, request.c, wiring.c, rest.c, report.c do what was decided
+ *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
  *  - client.c answers clients
  *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
@@ -42,7 +42,7 @@ struct drv_session {
 	const char *peer;
 	const char *const *fragments;
 	uint32_t fragment_count;
-	const char *worker_address, *node, *clock;
+	const char *worker_address, *node, *clock, *memory;
 	char waits_for[FW_WAITS_FOR_MAX]; /* why it can run nothing yet; empty: it can */
 	int64_t cores;
 	int64_t placed;   /* fragments of all applications */
@@ -76,7 +76,7 @@ struct drv_host {
 	enum drv_goal asked;         /* the goal that it was last asked to reach */
 	struct drv_session *session; /* NULL: its worker is gone */
 	const char *worker;          /* its name, also when it is gone; in the app's arena */
-	const char *node, *clock;
+	const char *node, *clock, *memory;
 	char *name;          /* "fragment1, fragment2" */
 	uint32_t *fragments; /* indices in the spec */
 	uint32_t fragment_count;
@@ -88,6 +88,8 @@ struct drv_host {
 	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
 	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
 	uint32_t edge_count;
+	const char *transports[FW_TRANSPORTS_MAX]; /* that its flows to others need */
+	uint32_t transport_count;
 	bool is_out_of_reach; /* it was reported that a peer cannot reach it */
 	/* of the stats */
 	uint64_t delivered_sum; /* of all flows */
@@ -311,13 +313,21 @@ void drv_app_decide(struct drv_app *app);
 /* start.c: from waiting for workers to hosts */
 /*
  * Places all fragments and makes the hosts, or notes what is missing in app->missing. Returns 0,
- * positive when a worker is missing, -ENOMEM.
+ * positive when a worker is missing, -EINVAL (app->diag), -ENOMEM.
  */
 int drv_start_place(struct drv_app *app);
 void drv_start_log_missing(struct drv_app *app);
 /* The present phase, or the whole start, took too long: that is the cause. */
 void drv_start_overdue(struct drv_app *app);
 void drv_start_timed_out(struct drv_app *app);
+
+/*
+ * transports.c: after the hosts are made, which transports each of them opens. Returns 0, or
+ * -EINVAL (app->diag): the graph asks for one that does not connect the hosts of a flow.
+ */
+int drv_transports_choose(struct drv_app *app);
+/* What decides how a flow with an end in that host travels. */
+struct fragi_fragment_info drv_transports_info(const struct drv_host *host);
 
 /* request.c */
 /* The request that leads to a goal, for sentences: "PREPARE". */
@@ -338,6 +348,9 @@ int drv_wiring_resolve(struct drv_app *app); /* -EAGAIN: call it again in the ne
 void drv_wiring_end(struct drv_app *app);
 /* What WIRE says to the host; lives as long as the step. Returns 0 or -ENOMEM. */
 int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire);
+/* The address of the host for those who send or receive over that flow; NULL: it has none. */
+const struct fw_address *drv_wiring_address(const struct drv_host *host,
+					    const struct fragi_flow_info *flow);
 bool drv_flow_is_encrypted(const struct drv_app *app, const struct fragi_flow_info *flow);
 
 /* report.c: fills app->summary. Returns 0, -EAGAIN (call it again in the next step), -ENOMEM. */

@@ -58,14 +58,13 @@ static int gather_table(struct drv_app *app, const struct drv_host *host, uint32
 	const struct fragi_spec_fragment *fragment = &app->spec->fragments[host->fragments[index]];
 	struct fragi_fragment_info *info = &app->infos[host->fragments[index]];
 
-	if (info->name == NULL)
-		*info = (struct fragi_fragment_info){
-			.name = fragment->name,
-			.ops = take(app, table->op_count, sizeof(*info->ops)),
-			.op_count = table->op_count,
-			.has_gaps = table->has_gaps,
-			.host = host->number,
-		};
+	if (info->name == NULL) {
+		*info = drv_transports_info(host);
+		info->name = fragment->name;
+		info->ops = take(app, table->op_count, sizeof(*info->ops));
+		info->op_count = table->op_count;
+		info->has_gaps = table->has_gaps;
+	}
 	if (info->ops == NULL)
 		return -ENOMEM;
 	for (; wiring->row < table->op_count; wiring->row++) {
@@ -82,13 +81,15 @@ static int gather_table(struct drv_app *app, const struct drv_host *host, uint32
 /* Fragments of which a host that failed has not even a table. */
 static void fill_gaps(struct drv_app *app)
 {
-	for (size_t f = 0; f < app->spec->fragment_count; f++)
-		if (app->infos[f].name == NULL)
-			app->infos[f] = (struct fragi_fragment_info){
-				.name = app->spec->fragments[f].name,
-				.has_gaps = true,
-				.host = app->fragments[f].host->number,
-			};
+	for (size_t f = 0; f < app->spec->fragment_count; f++) {
+		struct fragi_fragment_info *info = &app->infos[f];
+
+		if (info->name != NULL)
+			continue;
+		*info = drv_transports_info(app->fragments[f].host);
+		info->name = app->spec->fragments[f].name;
+		info->has_gaps = true;
+	}
 }
 
 /* The tables that hosts reported, as those of the whole application, in the order of the spec. */
@@ -270,18 +271,31 @@ static bool is_loopback(const char *host)
 	return fragi_address_is_loopback(&address);
 }
 
+const struct fw_address *drv_wiring_address(const struct drv_host *host,
+					    const struct fragi_flow_info *flow)
+{
+	const struct fw_host_prepared *prepared = &host->prepared->prepared;
+
+	for (uint32_t i = 0; i < prepared->address_count; i++)
+		if (strcmp(prepared->addresses[i].transport, flow->transport) == 0)
+			return &prepared->addresses[i];
+	return NULL;
+}
+
 /* Whether the peer can reach the host at all. A host is reported once. */
-static void check_pair(struct drv_app *app, struct drv_host *host, const struct drv_host *peer)
+static void check_pair(struct drv_app *app, const struct fragi_flow_info *flow,
+		       struct drv_host *host, const struct drv_host *peer)
 {
 	const size_t first = app->diag.count;
 
 	if (host->is_out_of_reach)
 		return;
-	if (host->prepared->prepared.address_count == 0) {
+	if (drv_wiring_address(host, flow) == NULL) {
 		fragi_diag_add(
 			&app->diag, -ENOENT, NULL, 0, 0,
-			"%s on worker %s has opened no transport that could reach %s on worker %s; see what that worker logged",
-			host->name, host->worker, peer->name, peer->worker);
+			"%s on worker %s has not opened the transport %s, over which %s on worker %s is to reach it; see what worker %s logged",
+			host->name, host->worker, flow->transport, peer->name, peer->worker,
+			host->worker);
 		fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_TRANSPORT_MISSING, NULL);
 	} else if (strcmp(host->node, peer->node) != 0 &&
 		   is_loopback(host->session->worker_address)) {
@@ -313,8 +327,8 @@ static int check_reach(struct drv_app *app)
 		app->core->items--;
 		if (!flow->between_hosts)
 			continue;
-		check_pair(app, from, to);
-		check_pair(app, to, from);
+		check_pair(app, flow, from, to);
+		check_pair(app, flow, to, from);
 	}
 	return 0;
 }
@@ -388,7 +402,6 @@ static int fill_edge(struct drv_host *host, uint32_t index, bool sends, const ui
 		.order = flow->order,
 		.other_end = name,
 		.transport = flow->transport,
-		.transport_reason = flow->transport_reason,
 		.encrypt = drv_flow_is_encrypted(app, flow),
 	};
 	memcpy(out->token, token, FW_TOKEN_BYTES);

@@ -19,6 +19,8 @@ void fw_encode_host_create(struct fw_encoder *e, const struct fw_message *messag
 		fw_put_texts(e, in->fragments, in->fragment_count, FW_NAMES_MAX, &out->n_fragments);
 	out->beat_ns = in->beat_ns;
 	out->dead_ns = in->dead_ns;
+	out->transports = fw_put_texts(e, in->transports, in->transport_count, FW_TRANSPORTS_MAX,
+				       &out->n_transports);
 	out->data_key = fw_put_data(e, in->data_key, sizeof(in->data_key), FW_DATA_KEY_BYTES);
 }
 
@@ -44,6 +46,8 @@ void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,
 		fw_get_texts(d, in->fragments, in->n_fragments, FW_NAMES_MAX, &out->fragment_count);
 	out->beat_ns = fw_get_duration(d, in->beat_ns);
 	out->dead_ns = fw_get_duration(d, in->dead_ns);
+	out->transports = fw_get_texts(d, in->transports, in->n_transports, FW_TRANSPORTS_MAX,
+				       &out->transport_count);
 	take_data_key(d, in->data_key, out->data_key);
 }
 
@@ -268,7 +272,6 @@ void fw_encode_host_wire(struct fw_encoder *e, const struct fw_message *message,
 		row->order = edge->order;
 		row->other_end = fw_put_text(e, edge->other_end);
 		row->transport = fw_put_text(e, edge->transport);
-		row->transport_reason = fw_put_text(e, edge->transport_reason);
 		row->encrypt = edge->encrypt;
 	}
 }
@@ -298,7 +301,6 @@ static void decode_edge(struct fw_decoder *d, const Frag__V1__Edge *in, struct f
 	out->policy = in->policy;
 	out->other_end = fw_get_text(d, in->other_end);
 	out->transport = fw_get_text(d, in->transport);
-	out->transport_reason = fw_get_text(d, in->transport_reason);
 	out->encrypt = in->encrypt != 0;
 }
 

@@ -30,7 +30,7 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 1
+#define FW_PROTOCOL_MINOR 2
 #define FW_FRAME_MAX (4u << 20)
 #define FW_TEXT_MAX 4096  /* a sentence, a log line */
 #define FW_NAMES_MAX 4096 /* fragments named by one worker */
@@ -96,6 +96,7 @@ struct fw_hello {
 	const char *worker_address; /* data-plane IP of the node; empty: not given */
 	const char *node;           /* workers with the same one share a loopback interface */
 	const char *clock;          /* hosts of workers with the same one share a clock */
+	const char *memory;         /* ... can share memory; empty: with nobody */
 	const char *waits_for;      /* why it can run nothing yet; empty: it can */
 	const char *version;        /* of frag */
 	uint32_t cores;
@@ -146,6 +147,9 @@ struct fw_host_create {
 	const char **fragments; /* that this host runs */
 	uint32_t fragment_count;
 	int64_t beat_ns, dead_ns;
+	/* that this host opens; none: no flow leaves it, or the driver is of minor 1 */
+	const char **transports;
+	uint32_t transport_count;
 	/* wiped by fw_message_free, and by whoever fills it */
 	uint8_t data_key[FW_DATA_KEY_BYTES];
 };
@@ -209,8 +213,7 @@ struct fw_edge {
 	uint32_t policy;
 	uint32_t order;        /* of the flows of one port, in the graph's text */
 	const char *other_end; /* "fragment2.rx.in", for people */
-	/* over which transport it goes, and why, for people */
-	const char *transport, *transport_reason;
+	const char *transport; /* over which it goes */
 	bool encrypt;
 };
 struct fw_peer {

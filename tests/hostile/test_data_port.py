@@ -48,7 +48,7 @@ class Sniffer:
 
 class DataPort(victim.Victim):
     def begin_with_ports(self, **more):
-        self.begin(**more)
+        self.begin(edge="ucx", **more)
         self.places = ["127.0.0.1:%d" % port for pid in self.wait_hosts(2)
                        for port in victim.data_ports(pid)]
         self.assertGreaterEqual(len(self.places), 2)

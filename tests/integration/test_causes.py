@@ -35,6 +35,7 @@ fragments:
       rx: {type: truth_rx, parameters: {file: "%(folder)s/received"}}
 flows: [f1.tx.out -> f2.rx.in]
 """
+OVER_UCX = BETWEEN_HOSTS.replace("[f1.tx.out -> f2.rx.in]", "[{from: f1.tx.out, to: f2.rx.in, edge: ucx}]")
 
 WILD = """
 frag: 1
@@ -108,7 +109,7 @@ class Ucx(Causes):
     LINE = r"\.c:\d+ +UCX "  # as UCX prints it
 
     def test_its_abort_is_a_sentence_and_blames_no_operator(self):
-        self.app = self.write("app.yaml", BETWEEN_HOSTS % {"folder": self.folder})
+        self.app = self.write("app.yaml", OVER_UCX % {"folder": self.folder})
         failure = self.outcome("--deed", "ucx_fatal", fragments=("f1", "f2"))
         reason = "UCX gave up at tcp_ep.c:1404: Assertion `length' failed"
         self.assertRegex(failure["sentence"], r"fraghost \d+ of f1 ended itself: " + reason)
@@ -116,7 +117,7 @@ class Ucx(Causes):
 
     def refused(self, variable, **more):
         name, value = variable.split("=")
-        self.app = self.write("app.yaml", BETWEEN_HOSTS % {"folder": self.folder})
+        self.app = self.write("app.yaml", OVER_UCX % {"folder": self.folder})
         p = self.start("fragctl", "run", "--workers", "2", "-v", self.app, env={name: value, **more})
         self.assertNotEqual(p.wait(), 0)
         self.assert_nothing_left()
@@ -138,7 +139,7 @@ class Ucx(Causes):
 
 class Limits(Causes):
     def test_too_few_descriptors_for_ucx(self):
-        self.app = self.write("app.yaml", BETWEEN_HOSTS % {"folder": self.folder})
+        self.app = self.write("app.yaml", OVER_UCX % {"folder": self.folder})
         limit = ("/bin/sh", "-c", 'ulimit -n 64 && exec "$0" "$@"')
         for at, spare in (("setup", 2), ("setup", 4), ("setup", 10), ("initialize", 1), ("initialize", 4)):
             with self.subTest(at=at, spare=spare):

@@ -174,7 +174,7 @@ class Running(cluster.ClusterTest):
         lines = self.d.stdout.splitlines()
         self.assertRegex(lines[0], r"^stream: done in [\d.]+ s$")
         self.assertRegex(lines[1], r"^flow +sent +delivered +dropped +lost +latency p50 +p99 +max +edge$")
-        self.assertRegex(lines[2], r"^fragment1\.tx\.out -> fragment2\.rx\.in +300 +300 +0 +0 .* ucx tcp lo$")
+        self.assertRegex(lines[2], r"^fragment1\.tx\.out -> fragment2\.rx\.in +300 +300 +0 +0 .* shm$")
         self.assertEqual(len(lines), 3)
         self.assertRegex(self.d.stderr, r"(?m)^running [\d.]+ s, \d+ messages$")
 

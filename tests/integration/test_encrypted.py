@@ -33,13 +33,18 @@ class Encrypted(cluster.ClusterTest):
 
     def test_by_the_graph(self):
         flow, table = self.run_app(", encrypt: on")
+        self.assertEqual((flow["edge"], flow["encrypted"], flow["delivered"]), ("shm", True, 200))
+        self.assertIn("shm, encrypted", table)
+
+    def test_by_the_graph_over_ucx(self):
+        flow, table = self.run_app(", encrypt: on, edge: ucx")
         self.assertEqual((flow["edge"], flow["encrypted"], flow["delivered"]), ("ucx", True, 200))
-        self.assertRegex(table, r"ucx tcp lo, encrypted")
+        self.assertIn("ucx tcp lo, encrypted", table)
 
     def test_by_the_flag(self):
         flow, table = self.run_app("", "--encrypt-data")
         self.assertTrue(flow["encrypted"])
-        self.assertRegex(table, r"ucx tcp lo, encrypted")
+        self.assertIn("shm, encrypted", table)
 
     def test_not_unless_somebody_asks(self):
         flow, table = self.run_app(", encrypt: off")

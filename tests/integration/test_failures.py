@@ -32,6 +32,7 @@ arguments:
   tx_fail: {default: never}
   rx_fail: {default: never}
   watchdog: {default: 60s}
+  edge: {default: auto}
 extensions: [libtruth.so]
 fragments:
   fragment1:
@@ -43,7 +44,7 @@ fragments:
     operators:
       rx: {type: truth_rx, parameters: {file: "%(folder)s/received", fail: "${rx_fail}", fail_at: 50}}
 flows:
-  - fragment1.tx.out -> fragment2.rx.in
+  - {from: fragment1.tx.out, to: fragment2.rx.in, edge: "${edge}"}
 """
 
 # Shortened times of detection: death in half of what is used otherwise; less does not hold on a
@@ -363,7 +364,7 @@ class Failing(cluster.ClusterTest):
                 except OSError:
                     pass
             s.listen()
-            d = self.driver(self.app, "--output", "json")
+            d = self.driver(self.app, "--output", "json", app_args=("--edge", "ucx"))
             workers = [self.worker("--once", "--worker-address", "127.0.0.1:%d" % port, fragments="fragment1"),
                        self.worker("--once", fragments="fragment2")]
             self.assertEqual(d.wait(), 3, d.stderr)
@@ -383,7 +384,7 @@ class Failing(cluster.ClusterTest):
                     break
                 except OSError:
                     pass
-            d = self.driver(self.app, "--output", "json")
+            d = self.driver(self.app, "--output", "json", app_args=("--edge", "ucx"))
             workers = [self.worker("--once", "--worker-address", "127.0.0.1:%d-%d" % (first, first + 1), fragments="fragment1"),
                        self.worker("--once", fragments="fragment2")]
             self.assertEqual(d.wait(), 3, d.stderr)
@@ -393,7 +394,7 @@ class Failing(cluster.ClusterTest):
         self.assert_failure(summary, "data_port_in_use", "node", None, summary["failure"]["worker"])
 
     def test_hosts_share_a_data_port_range(self):
-        d = self.driver(self.app)
+        d = self.driver(self.app, app_args=("--edge", "ucx"))
         for fragment in ("fragment1", "fragment2"):
             self.worker("--once", "--worker-address", "127.0.0.1:21500-21509", fragments=fragment)
         self.wait_flowing(d, 10)

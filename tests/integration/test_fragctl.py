@@ -422,7 +422,7 @@ class Daemons(Fragctl):
         self.assertEqual(run.wait(), 0, run.stderr)
         summary = self.summary(run)
         self.assertEqual([f["worker"] for f in summary["fragments"]], ["worker1", "worker2"])
-        self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "ucx")
+        self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "shm")
         self.assert_balanced(summary)
         self.assertEqual(self.sent_and_received()[1], list(range(1, 201)))
         self.assert_nothing_left()

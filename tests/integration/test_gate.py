@@ -23,7 +23,7 @@ fragments:
     operators:
       rx: {type: truth_rx, parameters: {file: "%(folder)s/received"}}
 flows:
-  - fragment1.tx.out -> fragment2.rx.in
+  - {from: fragment1.tx.out, to: fragment2.rx.in, edge: ucx}
 """
 NOBODY = 65534
 # UCX's TCP transport begins with this number; what comes then makes UCX 1.13 abort.
@@ -105,7 +105,7 @@ fragments:
   fragment1: {operators: {tx: {type: web_tx, parameters: {count: 2000}}}}
   fragment2: {operators: {rx: {type: web_rx}}}
 flows:
-  - fragment1.tx.out -> fragment2.rx.in
+  - {from: fragment1.tx.out, to: fragment2.rx.in, edge: ucx}
 """
 
 

@@ -59,7 +59,7 @@ class Stream(cluster.ClusterTest):
         self.assertEqual(received, sent)
         flow = self.flow(summary, "fragment1.tx.out")
         self.assertEqual((flow["sent"], flow["delivered"], flow["lost"], flow["in_flight"]), (1000, 1000, 0, 0))
-        self.assertEqual(flow["edge"], "ucx")
+        self.assertEqual(flow["edge"], "shm")
         self.assertEqual(flow["latency_ns"]["count"], 1000)
         self.assertEqual(summary["result"], "done")
         self.assertEqual({f["name"]: f["state"] for f in summary["fragments"]},
@@ -74,7 +74,7 @@ class Stream(cluster.ClusterTest):
         for w in workers:
             self.assertEqual(w.wait(), 0, w.stderr)
             self.assertRegex(w.stderr,
-                             r"debug edge: endpoint to host \d, epoch \d+, over ucx: connecting -> ready\n")
+                             r"debug edge: endpoint to host \d, epoch \d+, over shm: connecting -> ready\n")
 
     def test_one_output_here_and_elsewhere(self):
         here = '      rx: {type: truth_rx, parameters: {file: "%(folder)s/here"}}\n    flows: [tx.out -> rx.in]\n'
@@ -83,7 +83,7 @@ class Stream(cluster.ClusterTest):
         for name in ("sent", "received", "here"):
             self.assertEqual(cluster.sequence(self.path(name)), list(range(1, 301)), name)
         self.assertEqual({f["to"]: (f["edge"], f["delivered"]) for f in summary["flows"]},
-                         {"fragment1.rx.in": ("inproc", 300), "fragment2.rx.in": ("ucx", 300)})
+                         {"fragment1.rx.in": ("inproc", 300), "fragment2.rx.in": ("shm", 300)})
 
     def test_full_speed_64_kib(self):
         self.run_stream("--count", "10000", "--size", "65536")
@@ -224,7 +224,7 @@ class OneProcess(cluster.ClusterTest):
         summary = json.loads(run.stdout)
         self.assert_balanced(summary)
         self.assertEqual(cluster.sequence(self.path("received")), list(range(1, 1001)))
-        self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "ucx")
+        self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "shm")
         self.assert_nothing_left()
 
 

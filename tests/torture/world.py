@@ -31,6 +31,7 @@ arguments:
   tx_pause: {default: 0s}
   rx_pause: {default: 0s}
   policy: {default: block}
+  edge: {default: auto}
 extensions: [libtruth.so]
 fragments:
   fragment1:
@@ -40,7 +41,7 @@ fragments:
     operators:
       rx: {type: truth_rx, parameters: {file: "%(folder)s/received", pause: "${rx_pause}"}}
 flows:
-  - {from: fragment1.tx.out, to: fragment2.rx.in, policy: "${policy}"}
+  - {from: fragment1.tx.out, to: fragment2.rx.in, policy: "${policy}", edge: "${edge}"}
 """
 
 VIDEO = """

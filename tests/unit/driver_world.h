@@ -211,24 +211,40 @@ static inline void say(struct world *w, uint64_t connection, struct fw_message *
 	step(w, &event);
 }
 
-static inline void hello_by_clock(struct world *w, uint64_t connection, const char *name,
-				  const char *fragment, const char *node, const char *clock,
-				  const char *address)
+static inline void hello_by(struct world *w, uint64_t connection, const char *name,
+			    const char *fragment, struct fw_hello more)
 {
 	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
 	const char *fragments[] = {fragment};
 
-	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
-					  .role = FW_ROLE_WORKER,
-					  .name = name,
-					  .fragments = fragments,
-					  .fragment_count = fragment != NULL,
-					  .worker_address = address,
-					  .node = node,
-					  .clock = clock,
-					  .version = "test",
-					  .cores = 4};
+	message.hello = more;
+	message.hello.major = FW_PROTOCOL_MAJOR;
+	message.hello.role = FW_ROLE_WORKER;
+	message.hello.name = name;
+	message.hello.fragments = fragments;
+	message.hello.fragment_count = fragment != NULL;
+	message.hello.version = "test";
+	message.hello.cores = 4;
 	say(w, connection, &message);
+}
+
+static inline void hello_by_clock(struct world *w, uint64_t connection, const char *name,
+				  const char *fragment, const char *node, const char *clock,
+				  const char *address)
+{
+	hello_by(w, connection, name, fragment,
+		 (struct fw_hello){.worker_address = address, .node = node, .clock = clock});
+}
+
+/* memory: as base/identity.h has it */
+static inline void hello_by_memory(struct world *w, uint64_t connection, const char *name,
+				   const char *fragment, const char *memory)
+{
+	hello_by(w, connection, name, fragment,
+		 (struct fw_hello){.worker_address = "10.0.0.1",
+				   .node = "node",
+				   .clock = "node",
+				   .memory = memory});
 }
 
 static inline void hello_from(struct world *w, uint64_t connection, const char *name,

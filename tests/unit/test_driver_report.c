@@ -279,7 +279,7 @@ Test(driver_report, flows_of_an_application_that_was_never_wired_count_nothing)
 	say(&w, 2, &message);
 	both_are_killed(&w);
 	cr_assert(w.ended);
-	assert_has(w.reason, "f2 on worker b has opened no transport that could reach f1");
+	assert_has(w.reason, "f2 on worker b has not opened the transport ucx, over which f1");
 	assert_has(w.json, "\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\"");
 	assert_has(w.json, "\"sent\": 0, \"delivered\": 0");
 	assert_has(w.json, "\"lost\": 0");

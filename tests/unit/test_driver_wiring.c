@@ -134,7 +134,7 @@ Test(driver_wiring, a_host_without_a_data_plane_cannot_be_wired_to_another)
 	say_table(&w, 2, 2, &rx);
 	assert_has(
 		w.errors,
-		"f2 on worker b has opened no transport that could reach f1 on worker a; see what that worker logged");
+		"f2 on worker b has not opened the transport ucx, over which f1 on worker a is to reach it; see what worker b logged");
 	both_are_killed(&w);
 	cr_assert(w.ended);
 	cr_expect_eq(w.exit_code, 3);
@@ -145,7 +145,7 @@ Test(driver_wiring, a_host_without_a_data_plane_cannot_be_wired_to_another)
 /* However many flows lead to it. */
 Test(driver_wiring, a_host_that_nobody_reaches_is_reported_once)
 {
-	static const char sentence[] = "f2 on worker b has opened no transport";
+	static const char sentence[] = "f2 on worker b has not opened the transport ucx";
 	struct table tx = table_of("f1", true), rx = table_of("f2", false);
 	struct world w;
 

@@ -259,6 +259,7 @@ Test(wire_bounds, another_major_is_read_as_far_as_it_goes_and_refused_naming_bot
 	cr_expect_str_eq(out->hello.worker_address, "");
 	cr_expect_str_eq(out->hello.node, "");
 	cr_expect_str_eq(out->hello.clock, "");
+	cr_expect_str_eq(out->hello.memory, "");
 	cr_expect_str_eq(out->hello.waits_for, "");
 	cr_expect_str_eq(out->hello.version, "");
 	fw_message_free(out);

@@ -139,7 +139,6 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 					       .order = below(m, 99),
 					       .other_end = word(m),
 					       .transport = word(m),
-					       .transport_reason = word(m),
 					       .encrypt = i & 2};
 		memcpy(w->edges[i].token, block(m, FW_TOKEN_BYTES), FW_TOKEN_BYTES);
 	}
@@ -214,6 +213,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .worker_address = "10.0.0.1",
 						   .node = word(m),
 						   .clock = word(m),
+						   .memory = word(m),
 						   .waits_for = word(m),
 						   .version = "0.1.0",
 						   .cores = 8,
@@ -230,7 +230,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_HOST_CREATE:
 		message->create = (struct fw_host_create){
-			word(m), block(m, 9999), 9999, words(m, 3), 3, 1, 2, {0}};
+			word(m), block(m, 9999), 9999, words(m, 3), 3, 1, 2, words(m, 2), 2, {0}};
 		memcpy(message->create.data_key, block(m, FW_DATA_KEY_BYTES), FW_DATA_KEY_BYTES);
 		return;
 	case FW_HOST_PREPARED:
@@ -440,7 +440,6 @@ Test(wire_codec, fields_arrive_where_they_belong)
 			    in.wire.peers[1].addresses[1].bytes, 51),
 		     0);
 	cr_expect_str_eq(out->wire.edges[2].transport, in.wire.edges[2].transport);
-	cr_expect_str_eq(out->wire.edges[2].transport_reason, in.wire.edges[2].transport_reason);
 	fw_message_free(out);
 	fragi_free(frame);
 

@@ -31,6 +31,7 @@ static inline void make(bool once)
 				    .worker_address = "",
 				    .node = "boot",
 				    .clock = "clock",
+				    .memory = "memory",
 				    .version = "0.1.0",
 				    .once = once,
 				    .grace_ns = grace_ns,

@@ -209,6 +209,7 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 		.worker_address = core->address,
 		.node = config->node,
 		.clock = config->clock,
+		.memory = config->memory,
 		.waits_for = core->waits_for,
 		.version = config->version,
 		.cores = config->cores,

@@ -122,6 +122,19 @@ static void *prepare_main(void *arg)
 
 _Static_assert(FW_DATA_KEY_BYTES == FRAGI_DATA_KEY_BYTES, "a data key travels whole");
 
+/* NULL-ended; NULL: there is no memory. */
+static const char **copy_texts(struct host_work *work, const char *const *texts, uint32_t count)
+{
+	const char **copies = fragi_arena_alloc(&work->arena, (count + 1) * sizeof(*copies));
+
+	for (uint32_t i = 0; copies != NULL && i < count; i++) {
+		copies[i] = fragi_arena_strdup(&work->arena, texts[i]);
+		if (copies[i] == NULL)
+			return NULL;
+	}
+	return copies;
+}
+
 /* Keeps what the run needs of the request. */
 static int take_create(struct host_work *work, const struct fw_host_create *create)
 {
@@ -133,16 +146,9 @@ static int take_create(struct host_work *work, const struct fw_host_create *crea
 	if (work->data_key == NULL)
 		return -ENOMEM;
 	memcpy(work->data_key, create->data_key, FRAGI_DATA_KEY_BYTES);
-	work->fragments = fragi_arena_alloc(&work->arena, (create->fragment_count + 1) *
-								  sizeof(*work->fragments));
-	if (work->fragments == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < create->fragment_count; i++) {
-		work->fragments[i] = fragi_arena_strdup(&work->arena, create->fragments[i]);
-		if (work->fragments[i] == NULL)
-			return -ENOMEM;
-	}
-	return 0;
+	work->fragments = copy_texts(work, create->fragments, create->fragment_count);
+	work->transports = copy_texts(work, create->transports, create->transport_count);
+	return work->fragments != NULL && work->transports != NULL ? 0 : -ENOMEM;
 }
 
 void host_work_prepare(struct host_work *work, const struct host_action *action)
@@ -167,6 +173,7 @@ void host_work_prepare(struct host_work *work, const struct host_action *action)
 		.beat_ns = action->beat_ns,
 		.dead_ns = action->dead_ns,
 		.data_key = work->data_key,
+		.transports = work->transports,
 	};
 	start_thread(work, prepare_main);
 }

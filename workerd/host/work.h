@@ -31,7 +31,8 @@ struct host_work {
 	struct fragi_spec *spec;
 	struct fragi_registry *registry;
 	struct fragi_run_config config;
-	const char **fragments;  /* NULL-ended; in arena */
+	/* NULL-ended; in arena */
+	const char **fragments, **transports;
 	uint8_t *data_key;       /* a secret */
 	struct fw_message *wire; /* owned: the run borrows its texts */
 	struct fragi_arena arena;

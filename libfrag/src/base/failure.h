@@ -162,7 +162,10 @@
 	  "Run both as the same user, or name the other one with --allow-user.")                    \
 	X(DATA_TAMPERED, data_tampered, EDGE, FAILED,                                               \
 	  "A message of an encrypted flow was changed, repeated or removed on its way.",            \
-	  "Find out what stands between the two hosts; no part of that message was delivered.")
+	  "Find out what stands between the two hosts; no part of that message was delivered.")     \
+	X(MEMORY_NOT_SHARED, memory_not_shared, EDGE, USAGE,                                        \
+	  "A flow says `edge: shm`, and its ends are in hosts that cannot share memory.",           \
+	  "Leave `edge` out, or run both on one machine, in one container, as one user.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

@@ -3,6 +3,7 @@
 #define FRAGI_IDENTITY_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include <base/diag.h>
 
@@ -22,6 +23,23 @@ FRAGI_API int fragi_identity_loopback(char out[FRAGI_IDENTITY_SIZE]);
  * starts.
  */
 FRAGI_API int fragi_identity_clock(bool of_children, char out[FRAGI_IDENTITY_SIZE]);
+/*
+ * Processes that can share memory over an abstract unix socket whose ends check each other's user:
+ * machine, network namespace, user namespace and, as it is numbered there, the user. In this order,
+ * with dots in between, so that fragi_identity_apart can say what differs.
+ */
+#define FRAGI_IDENTITY_MEMORY_SIZE 96
+FRAGI_API int fragi_identity_memory(uid_t user, char out[FRAGI_IDENTITY_MEMORY_SIZE]);
+
+/* The first thing that two texts of fragi_identity_memory do not have in common. */
+enum fragi_apart {
+	FRAGI_APART_NOT,
+	FRAGI_APART_UNKNOWN, /* one of them is empty */
+	FRAGI_APART_MACHINE,
+	FRAGI_APART_NETWORK,
+	FRAGI_APART_USER,
+};
+FRAGI_API enum fragi_apart fragi_identity_apart(const char *a, const char *b);
 
 /* What is not known is the same as nothing. */
 FRAGI_API bool fragi_identity_is_same(const char *a, const char *b);

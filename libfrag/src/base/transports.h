@@ -8,9 +8,9 @@
 #include <base/diag.h>
 
 /*
- * The transports that frag has, in one table, the preferred one first: graphs name them, the driver
- * chooses one for each flow between hosts, and hosts open them. A new one is a row here and a
- * module of that name (edge/transport.h).
+ * The transports that frag has, in one table, the one first that connects any two hosts: graphs
+ * name them, graph/transport.h chooses one for each flow between hosts, and hosts open them. A new
+ * one is a row here and a module of that name (edge/transport.h).
  */
 
 #define FRAGI_TRANSPORT_SHM "shm" /* whose memory hosts of a machine share */

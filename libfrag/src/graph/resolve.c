@@ -7,9 +7,9 @@
 #include <base/alloc.h>
 #include <base/policy.h>
 #include <base/strmap.h>
-#include <base/transports.h>
 #include <text/builder.h>
 #include <graph/resolve.h>
+#include <graph/transport.h>
 
 /*
  * Defaults depend on the graph and never on where fragments run, so that behaviour does not either.
@@ -368,17 +368,15 @@ static void add_flow(struct fragi_resolving *resolving, const struct fragi_flow_
 		from_text, to_text, first);
 }
 
-/* Decides which transport carries the flow, and records why. */
 static void choose_transport(const struct fragi_fragment_info *fragments,
 			     const struct fragi_spec_flow *spec, struct fragi_flow_info *flow)
 {
-	bool is_asked = spec->edge != NULL && fragi_transport_exists(spec->edge);
+	const struct fragi_choice choice = fragi_transport_choose(
+		spec->edge, &fragments[flow->from_fragment], &fragments[flow->to_fragment]);
 
-	if (!is_asked && fragments[flow->from_fragment].host == fragments[flow->to_fragment].host)
-		return;
-	flow->between_hosts = true;
-	flow->transport = is_asked ? spec->edge : fragi_transport_name(0);
-	flow->transport_reason = is_asked ? "the graph asks for it" : "its ends are in two hosts";
+	flow->between_hosts = choice.transport != NULL;
+	flow->transport = choice.transport;
+	flow->transport_reason = choice.reason;
 }
 
 static void resolve_pair(struct fragi_resolving *resolving, const struct fragi_spec_flow *spec,

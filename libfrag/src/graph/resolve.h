@@ -34,8 +34,9 @@ struct fragi_fragment_info {
 	const char *name;
 	struct fragi_op_info *ops;
 	size_t op_count;
-	uint32_t host; /* fragments with the same number share a process */
-	bool has_gaps; /* it may have more operators than these */
+	uint32_t host;      /* fragments with the same number share a process */
+	const char *memory; /* hosts with the same text share memory; NULL: with nobody */
+	bool has_gaps;      /* it may have more operators than these */
 };
 
 /* One flow from one port to one port. */

@@ -178,7 +178,7 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 		show_callbacks(run);
 	if (result == 0)
 		result = fragi_run_connect(run);
-	if (result == 0 && run->edge_rows > 0)
+	if (result == 0)
 		result = fragi_run_open_transports(run, diag);
 	for (size_t i = 0; result == 0 && i < run->fragment_count; i++)
 		result = fragi_fragment_initialize(run->fragments[i].fragment, diag);

@@ -56,6 +56,11 @@ struct fragi_run_config {
 	 * destroy. NULL: flows cannot leave this host.
 	 */
 	const uint8_t *data_key;
+	/*
+	 * The transports that flows to other hosts go over; NULL-ended, borrowed until destroy.
+	 * NULL or none: where there are such flows, the one that connects any two hosts.
+	 */
+	const char *const *transports;
 };
 
 FRAGI_API int fragi_run_create(const struct fragi_run_config *config, struct fragi_run **out_run);

@@ -58,9 +58,8 @@ struct fragi_run {
 	struct fragi_tx **inproc; /* of flows */
 	struct fragi_run_end *ends;
 	size_t end_count, end_capacity;
-	struct fragi_binding ***bindings;      /* [fragment][op] -> [port] */
-	uint32_t edge_rows;                    /* flows between hosts that there may be */
-	bool needs[FRAGI_HOST_TRANSPORTS_MAX]; /* by the table of transports: those flows do */
+	struct fragi_binding ***bindings; /* [fragment][op] -> [port] */
+	uint32_t edge_rows;               /* flows between hosts that there may be */
 	struct fragi_ledger ledger;
 	struct fragi_pump *pump;
 	struct fragi_remote *remote; /* NULL: no flow leaves this process */
@@ -104,11 +103,11 @@ bool fragi_run_has_fragment(const struct fragi_run *run, const char *name);
 
 /* transports.c */
 /*
- * If the graph asks for shared memory: opens that transport before anything is composed, so that
+ * If shared memory is among the transports: opens that one before anything is composed, so that
  * pools and tensors lie in its memory.
  */
 int fragi_run_share_memory(struct fragi_run *run, struct fragi_diag *diag);
-/* Opens those that flows need and that are not open yet. */
+/* Opens the others. */
 int fragi_run_open_transports(struct fragi_run *run, struct fragi_diag *diag);
 
 /* wire.c */

@@ -71,35 +71,31 @@ static int remote_create(struct fragi_run *run)
 	return run->remote != NULL ? 0 : fragi_remote_create(&config, &run->remote);
 }
 
-int fragi_run_open_transports(struct fragi_run *run, struct fragi_diag *diag)
+static bool is_wanted(const struct fragi_run *run, const char *name)
 {
-	int r = remote_create(run);
-	const char *name;
+	const char *const *wanted = run->config.transports;
 
-	for (size_t i = 0; r == 0 && (name = fragi_transport_name(i)) != NULL; i++)
-		if (run->needs[i] && fragi_remote_transport(run->remote, name) == NULL)
-			r = transport_open(run, name, diag);
-	return r;
+	/* A driver of minor 1 names none. */
+	if (wanted == NULL || *wanted == NULL)
+		return run->edge_rows > 0 && strcmp(name, fragi_transport_name(0)) == 0;
+	while (*wanted != NULL && strcmp(*wanted, name) != 0)
+		wanted++;
+	return *wanted != NULL;
 }
 
-/* Whether the graph asks for shared memory on a flow that may have an end here. */
-static bool asks_for_shared_memory(const struct fragi_run *run)
+int fragi_run_open_transports(struct fragi_run *run, struct fragi_diag *diag)
 {
-	const struct fragi_spec *spec = run->config.spec;
+	const char *name;
+	int r = 0;
 
-	for (size_t i = 0; i < spec->flow_count; i++) {
-		const struct fragi_spec_flow *flow = &spec->flows[i];
-
-		if (flow->edge == NULL || strcmp(flow->edge, FRAGI_TRANSPORT_SHM) != 0)
+	for (size_t i = 0; r == 0 && (name = fragi_transport_name(i)) != NULL; i++) {
+		if (!is_wanted(run, name))
 			continue;
-		if (flow->from.fragment == NULL || fragi_run_has_fragment(run, flow->from.fragment))
-			return true;
-		for (size_t k = 0; k < flow->to_count; k++)
-			if (flow->to[k].fragment == NULL ||
-			    fragi_run_has_fragment(run, flow->to[k].fragment))
-				return true;
+		r = remote_create(run);
+		if (r == 0 && fragi_remote_transport(run->remote, name) == NULL)
+			r = transport_open(run, name, diag);
 	}
-	return false;
+	return r;
 }
 
 int fragi_run_share_memory(struct fragi_run *run, struct fragi_diag *diag)
@@ -108,7 +104,7 @@ int fragi_run_share_memory(struct fragi_run *run, struct fragi_diag *diag)
 	const struct fragi_transport *transport;
 	int r;
 
-	if (!asks_for_shared_memory(run))
+	if (!is_wanted(run, FRAGI_TRANSPORT_SHM))
 		return 0;
 	r = remote_create(run);
 	if (r == 0)

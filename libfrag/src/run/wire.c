@@ -113,16 +113,6 @@ static bool leaves(const struct fragi_spec_flow *flow)
 	return flow->edge != NULL && fragi_transport_exists(flow->edge);
 }
 
-/* The transport of a flow that leaves: what the graph asks for, or the preferred one. */
-static void note_transport(struct fragi_run *run, const struct fragi_spec_flow *flow)
-{
-	const char *name;
-
-	for (size_t i = 0; (name = fragi_transport_name(i)) != NULL; i++)
-		if (leaves(flow) ? strcmp(name, flow->edge) == 0 : i == 0)
-			run->needs[i] = true;
-}
-
 /* A flow with one end here: the port counts it, and the ledger has a row for it. */
 static int note_edge(struct fragi_run *run, struct names *names, int fragment,
 		     const struct fragi_spec_end *end, enum frag_dir dir)
@@ -184,8 +174,6 @@ static int gather_between(struct fragi_run *run, struct names *names, struct fra
 				flows[count++].order = flow->order + (uint32_t)k;
 				continue;
 			}
-			if (from >= 0 || to >= 0)
-				note_transport(run, flow);
 			if (from >= 0)
 				r = note_edge(run, names, from, &flow->from, FRAG_OUT);
 			if (r == 0 && to >= 0)

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <graph/transport.h>
+#include <text/node.h>
+
+/* How the flows between fragments travel, decided as soon as it is known where their ends run. */
+
+static struct drv_host *host_of(const struct drv_app *app, const struct fragi_spec_end *end)
+{
+	const struct fragi_spec_fragment *fragment = fragi_strmap_get(&app->by_name, end->fragment);
+
+	return app->fragments[fragment - app->spec->fragments].host;
+}
+
+struct fragi_fragment_info drv_transports_info(const struct drv_host *host)
+{
+	return (struct fragi_fragment_info){.host = host->number, .memory = host->memory};
+}
+
+/* The names lie in the table of transports, or in the spec. */
+static void open_in(struct drv_host *host, const struct drv_host *peer,
+		    const struct fragi_choice *choice)
+{
+	const char *transport = choice->transport;
+
+	for (uint32_t i = 0; i < host->transport_count; i++)
+		if (strcmp(host->transports[i], transport) == 0)
+			return;
+	host->transports[host->transport_count++] = transport;
+	drv_log(host->app->core, FRAGI_LOG_DEBUG, host->app->spec->application,
+		"%s opens the transport %s for flows with %s: %s", host->name, transport,
+		peer->name, choice->reason);
+}
+
+/* Part of a sentence: why two hosts do not share memory, and what to do. */
+static const char *explain(struct drv_core *core, enum fragi_apart apart,
+			   const struct drv_host *from, const struct drv_host *to)
+{
+	const struct drv_host *unknown = from->memory[0] == '\0' ? from : to;
+
+	switch (apart) {
+	case FRAGI_APART_MACHINE:
+		return drv_text(
+			core,
+			"worker %s and worker %s are on two machines; leave edge out, or give both fragments to workers of one machine",
+			from->worker, to->worker);
+	case FRAGI_APART_NETWORK:
+		return drv_text(
+			core,
+			"worker %s and worker %s are in two network namespaces, as two containers are; leave edge out, or start both workers in one",
+			from->worker, to->worker);
+	case FRAGI_APART_USER:
+		return drv_text(
+			core,
+			"worker %s and worker %s run their hosts as two users; leave edge out, or start both with one --host-user",
+			from->worker, to->worker);
+	default:
+		return drv_text(
+			core,
+			"worker %s shares none, for a reason that it logged when it started; leave edge out, or remove that reason",
+			unknown->worker);
+	}
+}
+
+static void refuse(struct drv_app *app, const struct fragi_spec_flow *flow,
+		   const struct fragi_spec_end *to, enum fragi_apart apart)
+{
+	const struct fragi_spec_end *from = &flow->from;
+	const size_t first = app->diag.count;
+
+	(void)fragi_node_error(
+		&app->diag, to->place != NULL ? to->place : flow->place, NULL,
+		"flow %s.%s%s%s -> %s.%s%s%s: edge %s needs hosts that share memory, but %s",
+		from->fragment, from->op, from->port != NULL ? "." : "",
+		from->port != NULL ? from->port : "", to->fragment, to->op,
+		to->port != NULL ? "." : "", to->port != NULL ? to->port : "", flow->edge,
+		explain(app->core, apart, host_of(app, from), host_of(app, to)));
+	fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_MEMORY_NOT_SHARED, NULL);
+}
+
+static void choose(struct drv_app *app, const struct fragi_spec_flow *flow,
+		   const struct fragi_spec_end *to_end)
+{
+	struct drv_host *from = host_of(app, &flow->from), *to = host_of(app, to_end);
+	const struct fragi_fragment_info sender = drv_transports_info(from),
+					 receiver = drv_transports_info(to);
+	const struct fragi_choice choice = fragi_transport_choose(flow->edge, &sender, &receiver);
+
+	if (choice.transport == NULL)
+		return;
+	if (choice.apart != FRAGI_APART_NOT) {
+		refuse(app, flow, to_end, choice.apart);
+		return;
+	}
+	open_in(from, to, &choice);
+	open_in(to, from, &choice);
+}
+
+int drv_transports_choose(struct drv_app *app)
+{
+	const struct fragi_spec *spec = app->spec;
+
+	for (size_t i = 0; i < spec->flow_count; i++)
+		for (size_t k = 0; k < spec->flows[i].to_count; k++)
+			choose(app, &spec->flows[i], &spec->flows[i].to[k]);
+	return app->diag.count != 0 ? -EINVAL : 0;
+}
