@@ -29,7 +29,7 @@ class Network(victim.Keyed):
         return super().worker(*flags, *self.flags, **dict(more, prefix=self.inside))
 
     def test_crowds_and_floods_at_every_port(self):
-        self.begin()
+        self.begin(edge="ucx")
         ports = [p for pid in self.wait_hosts(2) for p in victim.data_ports(pid)]
         places = [self.address] + ["%s:%d" % (self.link.ADDRESSES[0], p) for p in ports]
         self.assertGreaterEqual(len(places), 3)
