@@ -7,7 +7,8 @@
 # It prints the command that it runs, and does nothing when all packages are installed.
 set -eu
 
-packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev libuv1-dev
+packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev
+libturbojpeg0-dev libuv1-dev
 libyaml-dev libseccomp-dev libucx-dev libssl-dev libcriterion-dev libavcodec-dev libavformat-dev
 libavutil-dev libswscale-dev libpng-dev ffmpeg openssl python3 iproute2 git"
 

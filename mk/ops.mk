@@ -23,15 +23,28 @@ $(foreach o,$(OPS),$(eval $(call ops_library,$(o))))
 
 # The tests of the operators link their objects; without FFmpeg those of video are left out.
 OPS_TEST_SRC := $(filter-out \
-	$(if $(filter video,$(OPS)),,tests/operators/test_video%.c),$(wildcard tests/operators/*.c))
+	$(patsubst %,tests/operators/test_%.c,$(filter $(WITHOUT),$(OPS_ALL))), \
+	$(wildcard tests/operators/*.c))
 OPS_TEST_BIN := $(OPS_TEST_SRC:tests/%.c=$(B)/tests/%)
 $(OPS_TEST_BIN): $(B)/tests/operators/%: tests/operators/%.c $(OPS_OBJ) $(LIBFRAG_SO) | \
 	$(CRITERION_OBJ)
 	@mkdir -p $(@D) $(B)/obj/tests/operators
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/operators/$*.d -Itests -Ilibfrag/include \
-		-Ilibfrag/ops $< $(OPS_OBJ) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) \
+		-Ilibfrag/ops $< $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) \
 		$(shell pkg-config --libs $(OPS_PKG)) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 tests: $(OPS_TEST_BIN)
+
+# A camera that is not there: linked into the test of the operator, and preloaded into hosts. It is
+# not instrumented, because it intercepts calls before the sanitizers do.
+FAKE_CAMERA_SO := $(if $(filter capture,$(OPS)),$(B)/tests/camera/fake_camera.so)
+$(B)/obj/tests/camera/fake_camera.o: tests/camera/fake_camera.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -MMD -MP -c $< -o $@
+$(B)/tests/camera/fake_camera.so: $(B)/obj/tests/camera/fake_camera.o
+	@mkdir -p $(@D)
+	$(CC) -shared $< -Wl,-z,defs $(shell pkg-config --libs libturbojpeg) -ldl -o $@
+$(B)/tests/operators/test_capture: $(B)/obj/tests/camera/fake_camera.o
+tests: $(FAKE_CAMERA_SO)
 
 # Programs that write and check clips of known content, without libfrag.
 VIDEO_TEST_BIN := $(patsubst tests/video/%.c,$(B)/tests/video/%,$(wildcard tests/video/*.c))

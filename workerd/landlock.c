@@ -41,12 +41,13 @@ struct rules_attr {
 #define CUDA_FOLDER "/dev/shm"
 
 /*
- * What every program may write to, and the cards that CUDA, graphics and RDMA work with. A driver
- * may make nodes while a worker runs, so they are looked for at each start of a host.
+ * What every program may write to, the cards that CUDA, graphics and RDMA work with, and cameras. A
+ * driver may make nodes while a worker runs, so they are looked for at each start of a host.
  */
 static const char *const devices[] = {
-	"/dev/null",    "/dev/zero",  "/dev/full",    "/dev/random", "/dev/urandom",    "/dev/tty",
-	"/dev/nvidia*", "/dev/nvmap", "/dev/nvhost*", "/dev/dri",    "/dev/infiniband",
+	"/dev/null",    "/dev/zero", "/dev/full",       "/dev/random",
+	"/dev/urandom", "/dev/tty",  "/dev/nvidia*",    "/dev/nvmap",
+	"/dev/nvhost*", "/dev/dri",  "/dev/infiniband", "/dev/video*",
 };
 
 int wrk_landlock_abi(void)

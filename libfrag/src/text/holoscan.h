@@ -65,8 +65,7 @@
 	  "test operators with frag/harness.h")                                                    \
 	X(OPERATOR, "TestHarnessSourceOp", "test_harness_source", "", ABSENT,                      \
 	  "test operators with frag/harness.h")                                                    \
-	X(OPERATOR, "V4L2VideoCaptureOp", "v4l2_video_capture", "v4l2_video_capture", LATER,       \
-	  "play a recording with video_replayer, or read the camera in an operator of your own")   \
+	X(OPERATOR, "V4L2VideoCaptureOp", "v4l2_video_capture", "v4l2_video_capture", BUILT, "")   \
 	X(OPERATOR, "VideoStreamRecorderOp", "video_stream_recorder", "video_recorder", BUILT, "") \
 	X(OPERATOR, "VideoStreamReplayerOp", "video_stream_replayer", "video_replayer", BUILT, "") \
 	X(CONDITION, "AsynchronousCondition", "asynchronous", "asynchronous", LATER,               \

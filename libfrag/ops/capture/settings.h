@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CAPTURE_SETTINGS_H
+#define CAPTURE_SETTINGS_H
+
+#include "camera.h"
+
+/* ioctl that goes on after a signal. Returns as ioctl does. */
+int camera_ioctl(int fd, unsigned long request, void *argument);
+/* Words the failure of a call that errno describes. Returns the negative errno. */
+int camera_failed(struct frag_err *err, const char *device, const char *what);
+
+/*
+ * Checks that a device is a camera that can stream, and sets its format, rate and controls. Returns
+ * 0 or a failure with a sentence.
+ */
+int camera_set_up(int fd, const struct camera_request *request, struct picture_format *out_format,
+		  double *out_rate, struct frag_err *err);
+
+#endif

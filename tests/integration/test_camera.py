@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A camera in whole applications. It is tests/camera/fake_camera.c, which is preloaded into hosts:
+it shows the clip of known content, and does as badly as FAKE_CAMERA says."""
+import os
+import signal
+import subprocess
+import unittest
+
+import cluster
+
+PLUGIN = os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libcapture.so")
+VIDEO = os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libvideo.so")
+FAKE = os.path.join(cluster.BUILD, "tests", "camera", "fake_camera.so")
+CHECK = os.path.join(cluster.BUILD, "tests", "video", "check_clip")
+EXAMPLE = os.path.join(cluster.TOP, "examples", "v4l2_camera", "app.yaml")
+FRAMES = 40
+
+APP = """
+frag: 1
+application: camera
+arguments: {reconnect: {default: "0"}, stall: {default: 100ms}}
+fragments:
+  capture:
+    operators:
+      camera:
+        type: v4l2_video_capture
+        parameters: {device: /dev/video99, pass_through: true, reconnect: "${reconnect}", stall_timeout: "${stall}"}
+  show:
+    operators: {rx: {type: ping_tensor_rx}}
+flows:
+  - capture.camera.signal -> show.rx.in
+"""
+
+
+@unittest.skipUnless(os.path.exists(PLUGIN), "built without libturbojpeg")
+class Camera(cluster.ClusterTest):
+    def run_daemons(self, app, fragments, camera, *app_args):
+        driver = self.driver(app, "--output", "json", app_args=app_args)
+        env = {"FAKE_CAMERA": camera, "LD_PRELOAD": FAKE}
+        workers = [self.worker("--once", "--allow-write", self.folder, fragments=f, env=env)
+                   for f in fragments]
+        return driver, workers
+
+    def setUp(self):
+        super().setUp()
+        if "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
+            self.skipTest("the fake camera is preloaded, which sanitizers do not allow")
+
+    @unittest.skipUnless(os.path.exists(VIDEO), "built without FFmpeg's libraries")
+    def test_the_example_records_what_the_camera_shows(self):
+        driver, workers = self.run_daemons(
+            EXAMPLE, ("capture", "record"), "formats=MJPG", "--device", "/dev/video99",
+            "--count", str(FRAMES), "--out", self.folder)
+        self.assertEqual(driver.wait(60), 0, driver.stderr)
+        for w in workers:
+            self.assertEqual(w.wait(), 0, w.stderr)
+        summary = self.summary(driver)
+        self.assert_balanced(summary)
+        self.assert_nothing_left()
+        flow = self.flow(summary, "capture.camera.signal")
+        self.assertEqual(flow["sent"], FRAMES)
+        shown = subprocess.run(
+            ["ffprobe", "-v", "error", "-count_frames", "-select_streams", "v", "-show_entries",
+             "stream=nb_read_frames,width,height", "-of", "csv=p=0", self.path("camera.mp4")],
+            capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+        self.assertEqual(shown, "480,320,%d" % flow["delivered"])
+        if flow["delivered"] == FRAMES:
+            subprocess.run([CHECK, "indices", self.path("camera.mp4"), str(FRAMES)], check=True,
+                           capture_output=True, timeout=60)
+
+    def test_buffers_cross_to_another_host_and_come_back(self):
+        """More frames than the camera has buffers."""
+        driver, workers = self.run_daemons(self.write("app.yaml", APP), ("capture", "show"), "")
+        workers[1].wait_line(r"rx received message 50: Tensor key: '', shape: \(320, 480, 2\)")
+        driver.signal(signal.SIGTERM)
+        self.assertEqual(driver.wait(), 0, driver.stderr)
+        for w in workers:
+            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_balanced(self.summary(driver))
+        self.assert_nothing_left()
+
+    def test_a_camera_that_is_unplugged_is_the_reason_of_the_failure(self):
+        driver, _ = self.run_daemons(self.write("app.yaml", APP), ("capture", "show"), "unplug=5")
+        self.assertEqual(driver.wait(60), 1)
+        summary = self.summary(driver)
+        self.assertRegex(summary["reason"], r"capture\.camera: the camera /dev/video99 was unplugged")
+        self.assert_balanced(summary)
+
+    def test_a_camera_that_comes_back_is_used_on(self):
+        driver, workers = self.run_daemons(self.write("app.yaml", APP), ("capture", "show"),
+                                           "unplug=5,back=3", "--reconnect", "1000s")
+        workers[0].wait_line(r"was unplugged; plug it in again; waits for it")
+        workers[0].wait_line(r"the camera /dev/video99 is back after")
+        workers[1].wait_line(r"rx received message 20:")
+        driver.signal(signal.SIGTERM)
+        self.assertEqual(driver.wait(), 0, driver.stderr)
+
+    def test_a_stop_while_the_camera_is_away(self):
+        driver, workers = self.run_daemons(self.write("app.yaml", APP), ("capture", "show"),
+                                           "stall=5", "--reconnect", "1000s", "--stall", "1000s")
+        workers[1].wait_line(r"rx received message 5:")
+        driver.signal(signal.SIGTERM)
+        self.assertEqual(driver.wait(), 0, driver.stderr)
+        for w in workers:
+            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    cluster.main()

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The camera is tests/camera/fake_camera.c, which is linked into this program. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <frag/harness.h>
+
+#include "../video/clip.h"
+#include "capture/capture.h"
+
+#define DEVICE "/dev/video99"
+
+static struct frag_harness *try_make(const char *camera, const struct frag_arg *args,
+				     struct frag_err *err)
+{
+	setenv("FAKE_CAMERA", camera, 1);
+	return frag_harness_create(&v4l2_video_capture_type, args, err);
+}
+
+static struct frag_harness *make(const char *camera, const struct frag_arg *args)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = try_make(camera, args, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	return h;
+}
+
+/* Ticks until a frame comes; a tick without one dropped a frame. */
+static struct frag_message *next_frame(struct frag_harness *h)
+{
+	struct frag_message *m = NULL;
+
+	while (frag_harness_take(h, "signal", &m) != 0)
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	return m;
+}
+
+static int64_t metadata_of(const struct frag_message *m, const char *key)
+{
+	int64_t value = -1;
+
+	cr_assert_eq(frag_metadata_get_i64(frag_message_metadata(m), key, &value), 0, "%s", key);
+	return value;
+}
+
+/* The bar code of an RGB frame; its pixels may have gaps between rows. */
+static int number_of(const struct frag_message *m)
+{
+	static uint8_t rgb[CLIP_BYTES];
+	const struct frag_tensor *t = frag_message_tensor(m, "");
+	const struct frag_dltensor *dl = frag_tensor_dl(t);
+	const uint8_t *data = frag_tensor_data(t);
+
+	cr_assert_eq(dl->ndim, 3);
+	cr_assert(dl->shape[0] == CLIP_ROWS && dl->shape[1] == CLIP_COLUMNS && dl->shape[2] == 3);
+	for (size_t y = 0; y < CLIP_ROWS; y++)
+		memcpy(rgb + y * CLIP_COLUMNS * 3, data + y * (size_t)dl->strides[0],
+		       (size_t)CLIP_COLUMNS * 3);
+	return clip_number(rgb);
+}
+
+static void expect_frame(struct frag_harness *h, int number, int64_t frame, int64_t dropped)
+{
+	struct frag_message *m = next_frame(h);
+
+	cr_assert_eq(number_of(m), number);
+	cr_assert_eq(metadata_of(m, "frame"), frame);
+	cr_assert_eq(metadata_of(m, "dropped"), dropped);
+	cr_assert_geq(metadata_of(m, "pts_ns"), 0);
+	cr_assert_gt(frag_message_acquisition_ns(m), INT64_C(1600000000000000000));
+	frag_message_unref(m);
+}
+
+Test(ops_capture, every_format_becomes_rgb)
+{
+	static const char *const cameras[] = {
+		"formats=YUYV,pad=64", "formats=NV12,pad=32", "formats=RGB3,pad=7",
+		"formats=AB24,pad=64", "formats=MJPG",
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cameras); i++) {
+		struct frag_harness *h = make(cameras[i], FRAG_ARGS({"device", DEVICE}));
+		struct frag_message *m = next_frame(h);
+		int first = number_of(m), next = metadata_of(m, "frame") == 0;
+		const uint8_t *data = frag_tensor_data(frag_message_tensor(m, ""));
+		uint8_t drawn[CLIP_BYTES];
+
+		clip_draw(drawn, first, 0);
+		for (size_t b = 0; b < CLIP_BYTES; b++)
+			cr_assert_lt(abs(data[b] - drawn[b]), 12, "%s: byte %zu", cameras[i], b);
+		frag_message_unref(m);
+		cr_assert_eq(next, 1);
+		for (; next < 10; next++)
+			expect_frame(h, first + next, next, 0);
+		frag_harness_destroy(h);
+	}
+}
+
+Test(ops_capture, the_format_can_be_chosen)
+{
+	struct frag_harness *h =
+		make("formats=XXXX+MJPG+NV12",
+		     FRAG_ARGS({"device", DEVICE}, {"pixel_format", "NV12"}, {"width", "480"},
+			       {"height", "320"}, {"frame_rate", "25"}, {"pass_through", "true"}));
+	struct frag_message *m = next_frame(h);
+	const struct frag_dltensor *dl = frag_tensor_dl(frag_message_tensor(m, ""));
+	const char *name = "";
+
+	cr_assert(dl->ndim == 2 && dl->shape[0] == CLIP_ROWS * 3 / 2 &&
+		  dl->shape[1] == CLIP_COLUMNS);
+	cr_assert_eq(frag_metadata_get_string(frag_message_metadata(m), "pixel_format", &name), 0);
+	cr_assert_str_eq(name, "NV12");
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+	h = make("formats=XXXX+MJPG+NV12", FRAG_ARGS({"device", DEVICE}, {"pass_through", "true"}));
+	m = next_frame(h);
+	dl = frag_tensor_dl(frag_message_tensor(m, ""));
+	cr_assert(dl->ndim == 1 && dl->shape[0] > 1000, "auto takes the first that is known");
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+/* The camera keeps one of its buffers; a frame that comes into the last one is dropped. */
+Test(ops_capture, buffers_travel_and_come_back)
+{
+	struct frag_harness *h =
+		make("formats=RGB3,pad=64",
+		     FRAG_ARGS({"device", DEVICE}, {"pass_through", "true"}, {"num_buffers", "4"}));
+	struct frag_message *held[3], *m = NULL;
+
+	for (int n = 0; n < 3; n++) {
+		held[n] = next_frame(h);
+		cr_assert_eq(number_of(held[n]), n);
+	}
+	for (int n = 3; n < 6; n++) {
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		cr_assert_eq(frag_harness_take(h, "signal", &m), -ENOMSG);
+	}
+	frag_message_unref(held[1]);
+	held[1] = next_frame(h);
+	cr_assert_eq(number_of(held[1]), 6);
+	cr_assert_eq(metadata_of(held[1], "dropped"), 3);
+	cr_assert_eq(metadata_of(held[1], "frame"), 6);
+	frag_harness_destroy(h);
+	cr_assert_eq(number_of(held[0]), 0, "what is held outlives the operator");
+	cr_assert_eq(number_of(held[2]), 2);
+	for (int n = 0; n < 3; n++)
+		frag_message_unref(held[n]);
+}
+
+Test(ops_capture, damaged_and_lost_frames_are_left_out_and_counted)
+{
+	struct frag_harness *h = make("short=1,error=3,skip=5", FRAG_ARGS({"device", DEVICE}));
+
+	expect_frame(h, 0, 0, 0);
+	expect_frame(h, 2, 2, 1);
+	expect_frame(h, 4, 4, 2);
+	expect_frame(h, 5, 7, 4);
+	frag_harness_destroy(h);
+}
+
+Test(ops_capture, a_jpeg_that_is_none_is_left_out)
+{
+	struct frag_harness *h =
+		make("formats=MJPG,garbage=1,short=3", FRAG_ARGS({"device", DEVICE}));
+
+	expect_frame(h, 0, 0, 0);
+	expect_frame(h, 2, 2, 1);
+	expect_frame(h, 4, 4, 2);
+	frag_harness_destroy(h);
+}
+
+/* Ticks until the operator fails, which it must do with this sentence. */
+static void expect_failure(struct frag_harness *h, const char *says)
+{
+	struct frag_message *m = NULL;
+	int r = 0;
+
+	while (r == 0) {
+		r = frag_harness_tick(h);
+		if (frag_harness_take(h, "signal", &m) == 0)
+			frag_message_unref(m);
+	}
+	cr_assert_lt(r, 0);
+	cr_assert(strstr(frag_harness_error(h), says) != NULL, "said: %s", frag_harness_error(h));
+	frag_harness_destroy(h);
+}
+
+Test(ops_capture, a_camera_that_is_unplugged_is_a_failure)
+{
+	expect_failure(make("unplug=3", FRAG_ARGS({"device", DEVICE})),
+		       DEVICE " was unplugged; plug it in again; with the parameter reconnect");
+}
+
+Test(ops_capture, frames_are_numbered_on_after_the_camera_is_back)
+{
+	struct frag_harness *h =
+		make("unplug=2,back=2", FRAG_ARGS({"device", DEVICE}, {"reconnect", "1000s"}));
+
+	for (int n = 0; n < 5; n++)
+		expect_frame(h, n, n, 0);
+	frag_harness_destroy(h);
+}
+
+Test(ops_capture, a_camera_that_stays_away_is_a_failure)
+{
+	expect_failure(make("unplug=3", FRAG_ARGS({"device", DEVICE}, {"reconnect", "1ms"})),
+		       "was unplugged; plug it in again; then it did not come back within 0.0 s: "
+		       "there is no camera " DEVICE);
+}
+
+Test(ops_capture, a_camera_that_stalls_fails_or_is_opened_again)
+{
+	struct frag_harness *h;
+
+	h = make("stall=2",
+		 FRAG_ARGS({"device", DEVICE}, {"stall_timeout", "100ms"}, {"reconnect", "1000s"}));
+	for (int n = 0; n < 5; n++)
+		expect_frame(h, n, n, 0);
+	frag_harness_destroy(h);
+}
+
+Test(ops_capture, a_stall_is_a_sentence)
+{
+	expect_failure(make("stall=2", FRAG_ARGS({"device", DEVICE}, {"stall_timeout", "100ms"})),
+		       "no usable frame came from the camera " DEVICE " for 0.1 s");
+}
+
+Test(ops_capture, a_failure_while_it_streams_is_a_sentence_or_survived)
+{
+	struct frag_harness *h;
+
+	h = make("fail=DQBUF:2:5", FRAG_ARGS({"device", DEVICE}, {"reconnect", "1000s"}));
+	for (int n = 0; n < 5; n++)
+		frag_message_unref(next_frame(h));
+	frag_harness_destroy(h);
+	expect_failure(make("fail=DQBUF:0:5", FRAG_ARGS({"device", DEVICE})),
+		       "cannot take a frame from the camera " DEVICE ": ");
+}
+
+/* A buffer that the camera does not take back is gone; with the last one the camera stalls. */
+Test(ops_capture, a_camera_that_takes_no_buffers_back_stalls)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h =
+		try_make("", FRAG_ARGS({"device", DEVICE}, {"stall_timeout", "100ms"}), &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	setenv("FAKE_CAMERA", "fail=QBUF:0:5", 1);
+	expect_failure(h, "no usable frame came");
+}
+
+static int descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (readdir(folder) != NULL)
+		count++;
+	closedir(folder);
+	return count;
+}
+
+/* Each call of the kernel fails once: there is a sentence, and no descriptor stays open. */
+Test(ops_capture, every_call_that_fails_is_a_sentence)
+{
+	static const char *const calls[] = {"QUERYCAP", "G_FMT",    "S_FMT", "S_PARM",  "S_CTRL",
+					    "REQBUFS",  "QUERYBUF", "QBUF",  "STREAMON"};
+	int before = descriptors();
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(calls); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		char camera[40];
+
+		snprintf(camera, sizeof(camera), "fail=%s:0:5", calls[i]);
+		cr_assert_null(try_make(camera,
+					FRAG_ARGS({"device", DEVICE}, {"frame_rate", "25"},
+						  {"gain", "10"}),
+					&err),
+			       "%s", calls[i]);
+		cr_assert(strstr(err.text, DEVICE) != NULL, "%s said: %s", calls[i], err.text);
+		cr_assert(strstr(err.text, frag_strerror(-EIO)) != NULL, "%s said: %s", calls[i],
+			  err.text);
+	}
+	cr_assert_eq(descriptors(), before);
+}
+
+Test(ops_capture, what_a_camera_cannot_do_is_explained)
+{
+	static const struct {
+		const char *camera;
+		struct frag_arg args[4];
+		const char *says;
+	} cases[] = {
+		{"", {{"device", "/dev/video98"}}, "there is no camera /dev/video98"},
+		{"", {{"device", "/dev/null"}}, "/dev/null is not a camera"},
+		{"open=13", {{"device", DEVICE}}, "add the user of the hosts to the group video"},
+		{"kind=radio", {{"device", DEVICE}}, "captures no video"},
+		{"fail=REQBUFS:1:16", {{"device", DEVICE}}, "is used by another program"},
+		{"fail=STREAMON:1:28", {{"device", DEVICE}}, "cameras at the same USB controller"},
+		{"",
+		 {{"device", DEVICE}, {"gain", "101"}},
+		 "gain is 101, and the camera " DEVICE " takes 1 to 100 in steps of 1"},
+		{"",
+		 {{"device", DEVICE}, {"exposure_time", "0"}},
+		 "exposure_time is 0, and the camera " DEVICE " takes 1 to 5000"},
+		{"fail=QUERYCTRL:0:22",
+		 {{"device", DEVICE}, {"gain", "1"}},
+		 "has no control for gain; leave gain out"},
+		{"",
+		 {{"device", DEVICE}, {"frame_rate", "60"}},
+		 "frame_rate is 60, and the camera " DEVICE " gives 25 pictures a second"},
+		{"",
+		 {{"device", DEVICE}, {"width", "641"}, {"height", "480"}},
+		 "gives no pictures of 641x480 in YUYV; it offers 480x320"},
+		{"", {{"device", DEVICE}, {"width", "641"}}, "give both or none"},
+		{"formats=XXXX+H264", {{"device", DEVICE}}, "has the pixel formats XXXX, H264"},
+		{"formats=NV12+MJPG",
+		 {{"device", DEVICE}, {"pixel_format", "YUYV"}},
+		 "has no pixel_format YUYV; it has NV12, MJPG"},
+		{"length=100", {{"device", DEVICE}}, "offers buffers of 100 bytes for pictures of"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		cr_assert_null(try_make(cases[i].camera, cases[i].args, &err), "case %zu", i);
+		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i,
+			  err.text);
+	}
+}
