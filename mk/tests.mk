@@ -60,9 +60,18 @@ $(CONFORMANCE_BIN): $(B)/tests/%: $(TEST_OBJ) $(CONFORMANCE_PAIR:tests/%.c=$(TES
 
 # The first ones call UCX itself or test parts of the module alone; the last one inspects a peer.
 CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged
+$(B)/obj/tests/programs/conformance/test_shm_steps.o: ALL_CFLAGS += -Ilibfrag
 $(patsubst %,$(B)/obj/tests/programs/conformance/test_ucx_%.o,forged gate answers): ALL_CFLAGS += \
 	$(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
 $(CONFORMANCE_FORGED): $(B)/obj/libfrag/modules/ucx/sockets.o
+# The shm module with its steps, at which this program kills a host.
+CONFORMANCE_STEPS := $(B)/tests/conformance/test_shm_steps
+CONFORMANCE_STEPS_OBJ := $(patsubst libfrag/modules/shm/%.c,$(B)/obj/tests/shm_steps/%.o, \
+	$(wildcard libfrag/modules/shm/*.c))
+$(CONFORMANCE_STEPS_OBJ): $(B)/obj/tests/shm_steps/%.o: libfrag/modules/shm/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LIBFRAG_INC) -DSHM_STEPPED -c $< -o $@
+$(CONFORMANCE_STEPS): $(CONFORMANCE_STEPS_OBJ)
 CONFORMANCE_GATE := $(B)/tests/conformance/test_ucx_gate
 $(CONFORMANCE_GATE): $(B)/obj/libfrag/modules/ucx/preface.o
 $(CONFORMANCE_GATE): $(B)/obj/tests/programs/conformance/uct_put.o

@@ -159,12 +159,14 @@ static void connect_out(struct shm_transport *transport, struct shm_endpoint *en
 		r = -errno;
 	if (r == -EAGAIN) /* many connect to it at this moment */
 		return;
+	SHM_STEP(CONNECTED);
 	if (r == 0 && !is_own_user(endpoint->out_fd))
 		r = -EACCES;
 	if (r == 0)
 		r = watch(transport, endpoint->out_fd);
 	if (r == 0)
 		r = introduce(transport, endpoint);
+	SHM_STEP(INTRODUCED);
 	if (r < 0)
 		shm_failed(endpoint, frag_strerror(r));
 	else
@@ -240,8 +242,10 @@ static void admit(struct shm_transport *transport, struct shm_endpoint *endpoint
 
 	if (r == 0)
 		r = shm_ring_map(&endpoint->in, guest->fds[1]);
+	SHM_STEP(RING_MAPPED);
 	if (r == 0)
 		r = view_create(transport, guest->fds[0], guest->hello.heap_bytes, &endpoint->view);
+	SHM_STEP(HEAP_MAPPED);
 	if (r == 0) {
 		endpoint->in_fd = guest->fd;
 		endpoint->peer_bell = guest->fds[2];
@@ -298,6 +302,7 @@ static uint32_t take_guests(struct shm_transport *transport)
 		for (int i = 0; i < FDS; i++)
 			guest->fds[i] = -1;
 		transport->guests = guest;
+		SHM_STEP(GUEST_ACCEPTED);
 		if (++transport->guest_count > GUESTS_MAX)
 			dismiss_one(transport);
 	}
@@ -345,6 +350,7 @@ static int hear(const struct shm_transport *transport, struct shm_guest *guest)
 	    !fragi_secret_equal(guest->hello.door, transport->door, SHM_DOOR_BYTES))
 		return -EACCES;
 	guest->introduced = true;
+	SHM_STEP(GUEST_HEARD);
 	return 1;
 }
 

@@ -42,6 +42,7 @@ int shm_connect(struct fragi_transport *base, uint32_t host, const void *address
 		fragi_free(endpoint);
 		return r;
 	}
+	SHM_STEP(CHANNEL_MADE);
 	endpoint->next = transport->endpoints;
 	transport->endpoints = endpoint;
 	*out_endpoint = &endpoint->base;
@@ -65,6 +66,7 @@ void shm_cut(struct shm_endpoint *endpoint)
 	close_fd(&endpoint->out_fd);
 	close_fd(&endpoint->in_fd);
 	close_fd(&endpoint->peer_bell);
+	SHM_STEP(CUT);
 	shm_ring_unmap(&endpoint->in);
 	if (endpoint->view != NULL) {
 		atomic_store(&endpoint->view->closed, true);
@@ -74,6 +76,7 @@ void shm_cut(struct shm_endpoint *endpoint)
 		shm_view_unref(endpoint->view);
 		endpoint->view = NULL;
 	}
+	SHM_STEP(UNMAPPED);
 }
 
 void shm_close(struct fragi_endpoint *base, bool silent)

@@ -120,9 +120,11 @@ static int heap_alloc(void *state, size_t size, void **out_memory)
 	pthread_mutex_lock(&heap->lock);
 	r = take_locked(heap, index, &offset);
 	pthread_mutex_unlock(&heap->lock);
-	if (r == 0)
-		*out_memory = heap->base + offset;
-	return r;
+	if (r < 0)
+		return r;
+	*out_memory = heap->base + offset;
+	SHM_STEP(BLOCK_TAKEN);
+	return 0;
 }
 
 static void heap_free(void *state, void *memory)
@@ -135,6 +137,7 @@ static void heap_free(void *state, void *memory)
 	class = &heap->classes[heap->chunk_class[offset / CHUNK_BYTES]];
 	class->free[class->free_count++] = offset;
 	pthread_mutex_unlock(&heap->lock);
+	SHM_STEP(BLOCK_GIVEN);
 }
 
 static void heap_release(struct shm_heap *heap)

@@ -37,6 +37,7 @@ static void wake_peer(struct shm_endpoint *endpoint)
 		return;
 	endpoint->rung_at = sleeps;
 	shm_bell_ring(endpoint->peer_bell);
+	SHM_STEP(PEER_WOKEN);
 }
 
 /* Slots. */
@@ -75,6 +76,7 @@ static struct shm_slot *slot_take(struct shm_endpoint *endpoint, uint64_t *out_n
 	slot->shown = false;
 	slot->send = NULL;
 	slot->copy_count = 0;
+	SHM_STEP(SLOT_TAKEN);
 	return slot;
 }
 
@@ -112,6 +114,7 @@ static void slot_end(struct shm_endpoint *endpoint, struct shm_slot *slot, bool 
 	struct fragi_send *send = slot->send;
 
 	slot_give(endpoint, slot);
+	SHM_STEP(SLOT_GIVEN);
 	if (send != NULL)
 		config_of(endpoint)->events->sent(send, abandoned);
 }
@@ -146,6 +149,7 @@ static int place_bodies(struct shm_endpoint *endpoint, struct shm_send *room,
 		send->copied_bytes += bodies[i].bytes;
 		(void)shm_heap_offset(heap, copy, bodies[i].bytes, &room->places[i].offset);
 	}
+	SHM_STEP(BODIES_PLACED);
 	return 0;
 }
 
@@ -184,7 +188,9 @@ static bool write_message(struct shm_endpoint *endpoint, const struct fragi_send
 		memcpy(at, room->places, room->count * sizeof(room->places[0]));
 	if (room->has_slot)
 		slot_of(endpoint, room->slot)->shown = true;
+	SHM_STEP(RECORD_WRITTEN);
 	shm_ring_publish(&endpoint->out, bytes);
+	SHM_STEP(RECORD_SHOWN);
 	return true;
 }
 
@@ -256,6 +262,7 @@ void shm_sends_end(struct shm_endpoint *endpoint)
 	for (uint32_t i = 0; i < endpoint->slot_count; i++)
 		if (endpoint->slots[i].in_use)
 			slot_end(endpoint, &endpoint->slots[i], true);
+	SHM_STEP(SENDS_ENDED);
 }
 
 /* Returned bodies. */
@@ -312,6 +319,7 @@ static void release(void *owner)
 		shm_taken_free(atomic_exchange(&view->returned, NULL));
 	else if (atomic_exchange(&view->bell->wanted, false))
 		shm_bell_ring(view->bell->fd);
+	SHM_STEP(MESSAGE_RELEASED);
 	shm_view_unref(view);
 }
 
@@ -340,7 +348,9 @@ static bool write_returns(struct shm_endpoint *endpoint)
 		fragi_put64(at, taken->slot);
 		taken_give(endpoint, taken);
 	}
+	SHM_STEP(RETURN_WRITTEN);
 	shm_ring_publish(&endpoint->out, bytes);
+	SHM_STEP(RETURN_SHOWN);
 	return true;
 }
 
@@ -408,6 +418,7 @@ static int show_places(struct shm_endpoint *endpoint, const struct shm_record *r
 	atomic_init(&taken->bodies, record->count);
 	arrival->mapped = bodies;
 	arrival->mapped_count = record->count;
+	SHM_STEP(MESSAGE_TAKEN);
 	arrive(endpoint, arrival);
 	return 0;
 }
@@ -435,6 +446,7 @@ static int take_returns(struct shm_endpoint *endpoint, const struct shm_record *
 		slot = slot_shown(endpoint, fragi_get64(record->rest + i * sizeof(uint64_t)));
 		if (slot == NULL)
 			return -EBADMSG;
+		SHM_STEP(RETURN_READ);
 		slot_end(endpoint, slot, false);
 	}
 	return 0;
@@ -450,9 +462,12 @@ static uint32_t read_records(struct shm_endpoint *endpoint)
 		r = shm_ring_next(&endpoint->in, &record);
 		if (r <= 0)
 			break;
+		SHM_STEP(RECORD_READ);
 		r = record.kind == SHM_MESSAGE ? show(endpoint, &record)
 					       : take_returns(endpoint, &record);
+		SHM_STEP(RECORD_USED);
 		shm_ring_consume(&endpoint->in, &endpoint->out, &record);
+		SHM_STEP(RECORD_CONSUMED);
 		happened++;
 	}
 	if (r == -ENOMEM)

@@ -11,6 +11,7 @@
 #include <edge/transport.h>
 
 #include "ring.h"
+#include "step.h"
 
 /*
  * The transport between hosts of one machine. Each host has three pieces of shared memory, each a

@@ -31,6 +31,7 @@ static void shm_destroy(struct fragi_transport *base)
 	fragi_free(transport->address);
 	explicit_bzero(transport->door, sizeof(transport->door));
 	fragi_free(transport);
+	SHM_STEP(GONE);
 }
 
 static int open_all(struct shm_transport *transport, struct frag_err *err)
@@ -49,8 +50,10 @@ static int open_all(struct shm_transport *transport, struct frag_err *err)
 	if (r < 0)
 		return frag_err_set(err, r, "cannot wait for other hosts (%s)", frag_strerror(r));
 	r = shm_heap_create(&transport->heap, err);
+	SHM_STEP(HEAP_MADE);
 	if (r == 0)
 		r = shm_door_open(transport, err);
+	SHM_STEP(DOOR_OPEN);
 	return r == 0 ? shm_address_make(transport, err) : r;
 }
 
@@ -163,6 +166,7 @@ static int shm_arm(struct fragi_transport *base)
 	atomic_thread_fence(memory_order_seq_cst); /* against wake_peer's and release's */
 	for (struct shm_endpoint *e = transport->endpoints; e != NULL && !has_work; e = e->next)
 		has_work = shm_has_work(e);
+	SHM_STEP(ASLEEP);
 	if (!has_work)
 		return 0;
 	(void)awake(transport);
