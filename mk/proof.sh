@@ -28,7 +28,7 @@ call-sites make -s faults
 tsan make -s tsan
 instructions make -s bench-instructions
 hostile make -s hostile
-torture make -s torture RUNS=20 LINK=4'
+torture make -s torture RUNS=20 LINK=4 STEPS=300'
 	;;
 nightly)
 	goal_s=9000
@@ -55,7 +55,7 @@ valgrind make -s valgrind
 aarch64 make -s aarch64
 instructions make -s bench-instructions
 hostile make -s hostile ATTACK=30 AGAIN=0
-torture make -s torture RUNS=1000 STREAM=20 STOP=100 LINK=50 SOAK=40
+torture make -s torture RUNS=1000 STREAM=20 STOP=100 LINK=50 SOAK=40 STEPS=10000
 bench make -s bench'
 	;;
 *)

@@ -76,11 +76,13 @@ class Plan:
                 self.arguments["rx_pause"] = "5ms"
             else:
                 self.messages = rng.randint(1, 3000)
+        self.arguments["edge"] = rng.choice(("shm", "ucx"))
 
     def __str__(self):
-        return "seed %d: %s, %s of %s %d%s in %s%s, %.1f ms after %s; once %r" % (
+        return "seed %d: %s over %s, %s of %s %d%s in %s%s, %.1f ms after %s; once %r" % (
             self.seed,
             self.arguments.get("policy", self.app),
+            self.arguments["edge"],
             self.deed,
             self.victim,
             self.side + 1,

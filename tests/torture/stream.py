@@ -14,14 +14,15 @@ MESSAGES, BYTES = 10000, 65536
 class Stream(world.World):
     """10,000 messages of 64 KiB as fast as they go."""
 
-    def prepare(self):
+    def prepare(self, edge):
         self.open(quick=False)
         del self.env["FRAG_LOG_LEVEL"]
-        self.words = "%d messages of %d bytes" % (MESSAGES, BYTES)
+        self.edge = edge
+        self.words = "%d messages of %d bytes over %s" % (MESSAGES, BYTES, edge)
         return self
 
     def run_it(self):
-        self.launch(count=MESSAGES, size=BYTES)
+        self.launch(count=MESSAGES, size=BYTES, edge=self.edge)
         self.assertEqual(self.d.wait(120), 0, self.d.stderr)
         for w in self.workers:
             self.assertEqual(w.wait(), 0, w.stderr)
@@ -44,13 +45,14 @@ class Stop(world.World):
         self.delay_s = self.rng.choice((self.rng.uniform(0, 0.3), self.rng.uniform(0, 1.0)))
         self.pause = self.rng.choice(("0s", "1ms"))
         self.size = self.rng.choice((8, 65536))
-        self.words = "%s, %s after %.0f ms; pause %s, %d bytes" % (self.way, self.number.name, self.delay_s * 1e3,
-                                                                 self.pause, self.size)
+        self.edge = self.rng.choice(("shm", "ucx"))
+        self.words = "%s, %s after %.0f ms; pause %s, %d bytes over %s" % (
+            self.way, self.number.name, self.delay_s * 1e3, self.pause, self.size, self.edge)
         return self
 
     def run_it(self):
         """Returns how long the end took."""
-        arguments = {"tx_pause": self.pause, "size": self.size}
+        arguments = {"tx_pause": self.pause, "size": self.size, "edge": self.edge}
         if self.way == "fragctl":
             words = [w for k, v in arguments.items() for w in ("--" + k, str(v))]
             self.d = self.named["fragctl"] = self.start("fragctl", "run", "--workers", "2", "--output", "json", self.app,

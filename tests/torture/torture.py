@@ -150,7 +150,7 @@ class Session:
         times = []
         for i in range(count):
             run, took_s, ok = self.one(
-                "stream", i, lambda: stream.Stream().prepare(), lambda r: r.run_it()
+                "stream", i, lambda: stream.Stream().prepare(("shm", "ucx")[i % 2]), lambda r: r.run_it()
             )
             if ok:
                 times.append(took_s)

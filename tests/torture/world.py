@@ -30,6 +30,7 @@ arguments:
   size: {default: "8"}
   tx_pause: {default: 0s}
   rx_pause: {default: 0s}
+  edge: {default: auto}
   policy: {default: block}
   edge: {default: auto}
 extensions: [libtruth.so]
@@ -52,6 +53,7 @@ arguments:
   size: {default: "8", help: of the stream alone}
   tx_pause: {default: 0s}
   rx_pause: {default: 0s}
+  edge: {default: auto}
   policy: {default: block}
 extensions: [libtruth.so]
 fragments:
@@ -73,7 +75,7 @@ fragments:
       - conv.tensor -> motion.in
       - {from: motion.out, to: [recorder.input, picture.in]}
 flows:
-  - fragment1.tx.out -> fragment2.rx.in
+  - {from: fragment1.tx.out, to: fragment2.rx.in, edge: "${edge}"}
 """
 
 CHAIN = """
@@ -84,6 +86,7 @@ arguments:
   size: {default: "8"}
   tx_pause: {default: 0s}
   rx_pause: {default: 0s}
+  edge: {default: auto}
 extensions: [libtruth.so]
 fragments:
   fragment1:
@@ -99,8 +102,8 @@ fragments:
     operators:
       rx: {type: truth_rx, parameters: {file: "%(folder)s/received", pause: "${rx_pause}"}}
 flows:
-  - fragment1.tx.out -> fragment2.got.in
-  - fragment2.gave.out -> fragment3.rx.in
+  - {from: fragment1.tx.out, to: fragment2.got.in, edge: "${edge}"}
+  - {from: fragment2.gave.out, to: fragment3.rx.in, edge: "${edge}"}
 """
 
 APPS = {"stream": STREAM, "video": VIDEO, "chain": CHAIN}
