@@ -160,6 +160,103 @@ EDGE_TEST(latest_keeps_the_newest_only)
 	pair_close(&pair);
 }
 
+static struct frag_message *message_with(size_t bytes, int64_t value)
+{
+	struct frag_message *message = frag_message_create();
+
+	cr_assert_eq(frag_message_set_value(message, &frag_type_i64, &value, sizeof(value), NULL),
+		     0);
+	cr_assert_eq(frag_message_add_tensor(message, "", bytes_tensor(bytes, (uint8_t)value)), 0);
+	fragi_message_share(message);
+	return message;
+}
+
+/* Nobody takes anything while they are sent; then everything that is left. */
+static void flood(const struct kind *kind, enum frag_policy policy, uint32_t capacity, size_t bytes)
+{
+	struct pair pair = {.capacity = capacity, .policy = policy};
+	int64_t sent = 0, last = -1, value, first = -1;
+	struct frag_message *message;
+
+	pair_open(&pair, kind);
+	for (; sent < 2 * capacity + 10; sent++) {
+		if (policy == FRAG_POLICY_BLOCK && room(&pair) == 0)
+			break;
+		cr_assert_eq(pair.tx->ops->send(pair.tx, message_with(bytes, sent), fragi_stamp()),
+			     0);
+	}
+	pair_settle(&pair);
+	while ((message = fragi_rx_take(pair.rx, fragi_stamp())) != NULL) {
+		value = value_of(message);
+		first = first < 0 ? value : first;
+		cr_assert_gt(value, last);
+		cr_assert(tensor_holds(frag_message_tensor(message, NULL), bytes, (uint8_t)value));
+		frag_message_unref(message);
+		last = value;
+		pair_settle(&pair);
+	}
+	if (policy == FRAG_POLICY_BLOCK || policy == FRAG_POLICY_REJECT)
+		cr_expect_eq(first, 0, "the oldest stays");
+	else
+		cr_expect_eq(last, sent - 1, "the newest comes");
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+EDGE_TEST(each_policy_holds_at_each_capacity)
+{
+	static const enum frag_policy policies[] = {FRAG_POLICY_BLOCK, FRAG_POLICY_POP,
+						    FRAG_POLICY_REJECT, FRAG_POLICY_LATEST};
+	static const uint32_t capacities[] = {1, 2, 100};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(policies); i++)
+		for (size_t k = 0; k < FRAG_COUNT_OF(capacities); k++)
+			flood(kind, policies[i], capacities[k], k % 2 == 0 ? 100 : 20000);
+}
+
+/* One message for two receivers, of which one takes nothing. */
+static void one_of_two_is_slow(const struct kind *kind, enum frag_policy policy)
+{
+	struct pair pair = {.capacity = 2, .policy = policy, .edges = 2};
+	struct frag_message *message, *taken;
+
+	pair_open(&pair, kind);
+	for (int i = 0; i < 100; i++) {
+		message = message_with(100000, i);
+		for (int k = 0; k < 2; k++) {
+			cr_assert_gt(pair.txs[k]->ops->room(pair.txs[k]), 0, "message %d", i);
+			cr_assert_eq(pair.txs[k]->ops->send(pair.txs[k], frag_message_ref(message),
+							    fragi_stamp()),
+				     0);
+		}
+		frag_message_unref(message);
+		pair_settle(&pair);
+		taken = fragi_rx_take(pair.rxs[1], fragi_stamp());
+		cr_assert_eq(value_of(taken), i, "the other receiver waits for nobody");
+		cr_assert(tensor_holds(frag_message_tensor(taken, NULL), 100000, (uint8_t)i));
+		frag_message_unref(taken);
+		pair_settle(&pair);
+	}
+	while ((taken = fragi_rx_take(pair.rxs[0], fragi_stamp())) != NULL) {
+		cr_assert(tensor_holds(frag_message_tensor(taken, NULL), 100000,
+				       (uint8_t)value_of(taken)));
+		frag_message_unref(taken);
+		pair_settle(&pair);
+	}
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+EDGE_TEST(a_slow_receiver_under_pop_delays_no_other)
+{
+	one_of_two_is_slow(kind, FRAG_POLICY_POP);
+}
+
+EDGE_TEST(a_slow_receiver_under_latest_delays_no_other)
+{
+	one_of_two_is_slow(kind, FRAG_POLICY_LATEST);
+}
+
 EDGE_TEST(fault_says_overflow)
 {
 	struct pair pair = {.capacity = 2, .policy = FRAG_POLICY_FAULT};

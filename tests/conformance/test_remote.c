@@ -327,6 +327,11 @@ Test(remote, a_host_may_be_its_own_peer_over_ucx, .init = set_environment)
 	connects_to_itself(&kind_ucx);
 }
 
+Test(remote, a_host_may_be_its_own_peer_over_shm, .init = set_environment)
+{
+	connects_to_itself(&kind_shm);
+}
+
 /* Ends and peers that go one by one, while the others go on. */
 
 static int64_t soon(void)
