@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -656,6 +657,49 @@ Test(shm_liars, a_limit_of_address_space_limits_the_heap, .init = set_environmen
 	cr_expect_eq(works_within(RLIMIT_AS, (rlim_t)1 << 30), 0);
 }
 #endif
+
+static bool is_awake(const struct host *host)
+{
+	struct pollfd fd = {.fd = host->ops->fd(host->transport), .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+/* A connection for which there is no descriptor must not keep the host from its sleep. */
+Test(shm_liars, a_shortage_of_descriptors_is_waited_out_asleep, .init = set_environment)
+{
+	struct rlimit limit, none;
+	int stranger;
+
+	ALL_HERE;
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	stranger = knock(&host);
+	none.rlim_cur = (rlim_t)stranger + 1;
+	for (int fd = dup(0); fd >= 0 && fd < stranger; fd = dup(0))
+		; /* those below are in use as well */
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	while (dup(0) >= 0)
+		;
+	while (host.ops->arm(host.transport) < 0)
+		turns(&host);
+	cr_expect(is_awake(&host), "somebody has come");
+	turns(&host);
+	while (host.ops->arm(host.transport) < 0)
+		turns(&host);
+	cr_expect_not(is_awake(&host), "for nothing that it can do");
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	turns(&host);
+	close(stranger);
+	turns(&host);
+	cr_expect_eq(host.failed, 0, "%s", host.cause);
+	stranger = knock(&host);
+	while (host.ops->arm(host.transport) < 0)
+		turns(&host);
+	cr_expect(is_awake(&host), "it hears again");
+	close(stranger);
+	all_gone(&host, &liar);
+}
 
 /* Every allocation fails once. */
 Test(shm_liars, short_memory_is_an_error_and_no_crash, .init = set_environment)

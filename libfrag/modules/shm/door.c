@@ -284,6 +284,21 @@ static void dismiss_one(struct shm_transport *transport)
 	guest_remove(transport, silent != NULL ? silent : oldest);
 }
 
+/*
+ * Who could not be accepted for want of descriptors would keep the host awake until there are some.
+ * It is accepted at a later look, when the host is awake for something else.
+ */
+static void set_deaf(struct shm_transport *transport, bool deaf)
+{
+	if (transport->deaf == deaf)
+		return;
+	if (deaf)
+		(void)epoll_ctl(transport->epoll, EPOLL_CTL_DEL, transport->listener, NULL);
+	else if (watch(transport, transport->listener) < 0)
+		return;
+	transport->deaf = deaf;
+}
+
 static uint32_t take_guests(struct shm_transport *transport)
 {
 	uint32_t happened = 0;
@@ -306,6 +321,7 @@ static uint32_t take_guests(struct shm_transport *transport)
 		if (++transport->guest_count > GUESTS_MAX)
 			dismiss_one(transport);
 	}
+	set_deaf(transport, errno == EMFILE || errno == ENFILE);
 	return happened;
 }
 

@@ -120,6 +120,7 @@ struct shm_transport {
 	struct shm_heap *heap;
 	struct shm_bell *bell;
 	int epoll, listener;
+	bool deaf; /* the listener is not waited for: there is no descriptor for who connects */
 	uint8_t name[SHM_NAME_BYTES], door[SHM_DOOR_BYTES];
 	char machine[FRAGI_IDENTITY_SIZE], loopback[FRAGI_IDENTITY_SIZE],
 		clock[FRAGI_IDENTITY_SIZE];
