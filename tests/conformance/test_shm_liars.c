@@ -310,6 +310,12 @@ static void liar_writes(struct liar *liar, int kind, uint8_t count, uint64_t slo
 	atomic_store((_Atomic uint64_t *)(void *)(liar->memory + 64), liar->produced);
 }
 
+/* Everything that the ring can hold. */
+static void liar_reads(struct liar *liar)
+{
+	atomic_fetch_add((_Atomic uint64_t *)(void *)(liar->memory + 128), RING_BYTES / 2 + 8192);
+}
+
 static void liar_shows(struct liar *liar, uint64_t slot, uint64_t offset, uint64_t bytes)
 {
 	liar_writes(liar, RECORD_MESSAGE, 1, slot, (const uint64_t[]){offset, bytes}, 2);
@@ -698,6 +704,28 @@ Test(shm_liars, a_shortage_of_descriptors_is_waited_out_asleep, .init = set_envi
 		turns(&host);
 	cr_expect(is_awake(&host), "it hears again");
 	close(stranger);
+	all_gone(&host, &liar);
+}
+
+/* A thread that sends beside one that sleeps: nobody else would ask the peer for room. */
+Test(shm_liars, who_sleeps_is_woken_when_the_ring_is_full, .init = set_environment)
+{
+	void *memory;
+
+	ALL_HERE;
+	cr_assert_eq(frag_alloc(memory_of(&host), 2000, &memory), 0);
+	cr_assert(send_bytes(&host, memory, 2000));
+	while (host.ops->arm(host.transport) < 0)
+		turns(&host);
+	cr_assert_not(is_awake(&host));
+	(void)fill_ring(&host, memory);
+	cr_expect(is_awake(&host), "to ask for room");
+	turns(&host);
+	cr_assert_eq(host.ops->arm(host.transport), 0);
+	cr_expect_not(is_awake(&host), "the peer has not read anything");
+	liar_reads(&liar);
+	cr_expect_eq(host.ops->arm(host.transport), -EBUSY);
+	frag_free(memory_of(&host), memory);
 	all_gone(&host, &liar);
 }
 

@@ -228,6 +228,9 @@ bool shm_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 	}
 	*endpoint->waiting_end = room;
 	endpoint->waiting_end = &room->next;
+	/* A thread that sleeps beside this one has not asked the peer for room. */
+	if (endpoint->waiting == room && shm_of(base->transport)->armed)
+		shm_bell_ring(shm_of(base->transport)->bell->fd);
 	return true;
 }
 
