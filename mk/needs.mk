@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a build needs. Where any of it is missing, make reports that with the command that installs
 # it, and builds nothing. Other targets install what they need themselves (mk/deps.sh).
-# make WITHOUT="ucx crypto video" builds as on a machine without their packages. Without UCX a flow
-# cannot leave its process; without crypto no sha256 of a library is checked; without video
-# everything but video works.
+# make WITHOUT="ucx crypto video viewer" builds as on a machine without their packages. Without UCX
+# a flow cannot leave its process; without crypto no sha256 of a library is checked; without video
+# or viewer everything but their operators works.
 BUILDING := $(filter all tests unit install install-here,$(or $(MAKECMDGOALS),all))
 
 # Each folder of libfrag/ops is a library; ops/NAME/libs.mk may set OPS_NAME_PKG to names of

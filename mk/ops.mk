@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Built-in operators: plugins on public headers only, found in lib/frag/plugins. mk/needs.mk lists
-# the libraries and their packages; ops/NAME/libs.mk may set OPS_NAME_LDFLAGS.
+# the libraries and their packages; ops/NAME/libs.mk may set OPS_NAME_LDFLAGS, and OPS_NAME_USES to
+# folders without a plugin of their own, whose objects the library holds too.
 OPS := $(filter-out $(WITHOUT),$(OPS_ALL))
-OPS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(OPS:%=libfrag/ops/%/*.c)))
+OPS_USED := $(sort $(foreach o,$(OPS),$(OPS_$(o)_USES)))
+OPS_OBJ := $(patsubst %.c,$(B)/obj/%.o, \
+	$(wildcard $(patsubst %,libfrag/ops/%/*.c,$(OPS) $(OPS_USED))))
 OPS_PKG := $(foreach o,$(OPS),$(OPS_$(o)_PKG))
 
 $(B)/obj/libfrag/ops/%.o: libfrag/ops/%.c
@@ -11,7 +14,8 @@ $(B)/obj/libfrag/ops/%.o: libfrag/ops/%.c
 		$(shell pkg-config --cflags $(OPS_$(word 1,$(subst /, ,$*))_PKG))) -c $< -o $@
 
 define ops_library
-$(B)/lib/frag/plugins/lib$(1).so: $$(patsubst %.c,$(B)/obj/%.o,$$(wildcard libfrag/ops/$(1)/*.c)) \
+$(B)/lib/frag/plugins/lib$(1).so: $$(patsubst %.c,$(B)/obj/%.o,\
+		$$(wildcard $$(patsubst %,libfrag/ops/%/*.c,$(1) $$(OPS_$(1)_USES)))) \
 	$$(LIBFRAG_SO)
 	@mkdir -p $$(@D)
 	$$(CC) -shared $$(ALL_LDFLAGS) $$(OPS_$(1)_LDFLAGS) $$(filter %.o,$$^) -L$(B)/lib -lfrag \
@@ -20,6 +24,8 @@ $(B)/lib/frag/plugins/lib$(1).so: $$(patsubst %.c,$(B)/obj/%.o,$$(wildcard libfr
 all: $(B)/lib/frag/plugins/lib$(1).so
 endef
 $(foreach o,$(OPS),$(eval $(call ops_library,$(o))))
+
+$(B)/obj/libfrag/ops/viewer/page.o: libfrag/ops/viewer/page.html
 
 # The tests of the operators link their objects; without FFmpeg those of video are left out.
 OPS_TEST_SRC := $(filter-out \

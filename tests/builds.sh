@@ -55,10 +55,11 @@ for name; do
 		run_tests build-clang unit shared operators fuzz
 		;;
 	less)
-		build build-less WITHOUT="ucx crypto video"
+		build build-less WITHOUT="ucx crypto video viewer"
 		grep -q "ucx.so is not built" build-less/build.log
 		grep -q "crypto.so is not built" build-less/build.log
 		grep -q "libvideo.so is not built" build-less/build.log
+		grep -q "libviewer.so is not built" build-less/build.log
 		run_tests build-less unit shared operators fuzz
 		build-less/tests/conformance/test_edge --filter 'inproc/*' >build-less/log 2>&1 || {
 			tail -30 build-less/log

@@ -120,10 +120,10 @@ flows:
                      ('"cout" is neither a parameter of ping_tx nor a condition; did you mean "count"?', 8))
         self.refused("ping_tx count=x ! ping_rx",
                      ('pipeline.ping_tx: condition count: parameter "count": "x" is not a valid integer', 8))
-        self.refused("ping_tx ! ping_rxx ! HolovizOp",
+        self.refused("ping_tx ! ping_rxx ! AJASourceOp",
                      ('unknown operator type "ping_rxx"; did you mean "ping_rx"?', 10),
-                     ('operator type "HolovizOp" is not built yet; write frames into files with image_writer, '
-                      "or into a video with video_recorder", 21))
+                     ('operator type "AJASourceOp" is not part of frag; play a recording with video_replayer, '
+                      "or write an operator over the card's library", 21))
         self.refused("gr\u00fc\u00df ! ping_rx",
                      ('"gr\u00fc\u00df" is neither the type of an operator nor a reference NAME.PORT', 0))
         self.refused("ping_tx name=\u00fc ! ping_rx name=b name=c",

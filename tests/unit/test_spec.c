@@ -297,8 +297,8 @@ Test(spec, names_of_holoscan_are_explained)
 		enum fragi_holoscan_kind kind;
 		const char *name, *sentence;
 	} cases[] = {
-		{FRAGI_HOLOSCAN_OPERATOR, "HolovizOp",
-		 "operator type \"HolovizOp\" is not built yet; write frames into files with image_writer, or into a video with video_recorder"},
+		{FRAGI_HOLOSCAN_CONDITION, "AsynchronousCondition",
+		 "condition type \"AsynchronousCondition\" is not built yet; use a condition of your own and open it with frag_condition_changed"},
 		{FRAGI_HOLOSCAN_OPERATOR, "aja_source_op",
 		 "operator type \"aja_source_op\" is not part of frag; play a recording with video_replayer, or write an operator over the card's library"},
 		{FRAGI_HOLOSCAN_OPERATOR, "CountCondition",

@@ -44,8 +44,7 @@
 	  "write the codelet as an operator, since frag has no GXF")                               \
 	X(OPERATOR, "GXFOperator", "gxf_operator", "", ABSENT,                                     \
 	  "write the codelet as an operator, since frag has no GXF")                               \
-	X(OPERATOR, "HolovizOp", "holoviz", "holoviz", LATER,                                      \
-	  "write frames into files with image_writer, or into a video with video_recorder")        \
+	X(OPERATOR, "HolovizOp", "holoviz", "viewer", BUILT, "")                                   \
 	X(OPERATOR, "InferenceOp", "inference", "inference", BUILT, "")                            \
 	X(OPERATOR, "InferenceProcessorOp", "inference_processor", "inference_processor", LATER,   \
 	  "process the tensors in an operator of your own")                                        \

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "canvas.h"
+#include "font.h"
+
+/* Far outside of every frame, and small enough to calculate with. */
+#define FAR 1e6
+
+static double near(double x)
+{
+	return x < -FAR ? -FAR : x > FAR ? FAR : x;
+}
+
+static int64_t clamp(int64_t x, int64_t least, int64_t most)
+{
+	return x < least ? least : x > most ? most : x;
+}
+
+static void blend(uint8_t *pixel, const uint8_t *rgb, uint32_t alpha)
+{
+	for (int c = 0; c < 3; c++)
+		pixel[c] = (uint8_t)((pixel[c] * (256 - alpha) + rgb[c] * alpha + 128) >> 8);
+}
+
+/* Paints the pixels of a row from left to before right. */
+static void span(struct canvas *canvas, int64_t y, int64_t left, int64_t right,
+		 const struct paint *paint)
+{
+	uint8_t *pixel;
+
+	left = left < 0 ? 0 : left;
+	right = right > canvas->columns ? canvas->columns : right;
+	if (y < 0 || y >= canvas->rows || left >= right)
+		return;
+	pixel = canvas->pixels + (y * canvas->columns + left) * 3;
+	for (int64_t x = left; x < right; x++, pixel += 3)
+		blend(pixel, paint->rgb, paint->alpha);
+}
+
+struct area draw_area(double left, double top, double right, double bottom)
+{
+	if (isnan(left) || isnan(top) || isnan(right) || isnan(bottom))
+		return (struct area){0};
+	return (struct area){
+		.left = (int64_t)floor(near(left) + 0.5),
+		.top = (int64_t)floor(near(top) + 0.5),
+		.right = (int64_t)floor(near(right) + 0.5),
+		.bottom = (int64_t)floor(near(bottom) + 0.5),
+	};
+}
+
+void draw_fill(struct canvas *canvas, const struct area *area, const struct paint *paint)
+{
+	int64_t bottom = clamp(area->bottom, 0, canvas->rows);
+
+	for (int64_t y = clamp(area->top, 0, canvas->rows); y < bottom; y++)
+		span(canvas, y, area->left, area->right, paint);
+}
+
+void draw_outline(struct canvas *canvas, const struct area *area, int64_t width,
+		  const struct paint *paint)
+{
+	int64_t rows = area->bottom - area->top, columns = area->right - area->left;
+	struct area inner;
+
+	if (rows <= 0 || columns <= 0)
+		return;
+	if (2 * width >= rows || 2 * width >= columns) {
+		draw_fill(canvas, area, paint);
+		return;
+	}
+	inner = (struct area){area->left + width, area->top + width, area->right - width,
+			      area->bottom - width};
+	draw_fill(canvas, &(struct area){area->left, area->top, area->right, inner.top}, paint);
+	draw_fill(canvas, &(struct area){area->left, inner.bottom, area->right, area->bottom},
+		  paint);
+	draw_fill(canvas, &(struct area){area->left, inner.top, inner.left, inner.bottom}, paint);
+	draw_fill(canvas, &(struct area){inner.right, inner.top, area->right, inner.bottom}, paint);
+}
+
+/* Paints from one column to another, each with the rows within reach of the line. */
+static void steep_columns(struct canvas *canvas, double x0, double y0, double x1, double y1,
+			  double reach, const struct paint *paint)
+{
+	double slope = (y1 - y0) / (x1 - x0);
+	int64_t right = clamp((int64_t)ceil(x1), 0, canvas->columns);
+
+	for (int64_t x = clamp((int64_t)floor(x0), 0, canvas->columns); x < right; x++) {
+		double at = y0 + ((double)x + 0.5 - x0) * slope;
+		struct area column = draw_area((double)x, at - reach, (double)x, at + reach);
+
+		column.right = x + 1;
+		column.bottom += column.bottom == column.top;
+		draw_fill(canvas, &column, paint);
+	}
+}
+
+static void steep_rows(struct canvas *canvas, double x0, double y0, double x1, double y1,
+		       double reach, const struct paint *paint)
+{
+	double slope = (x1 - x0) / (y1 - y0);
+	int64_t bottom = clamp((int64_t)ceil(y1), 0, canvas->rows);
+
+	for (int64_t y = clamp((int64_t)floor(y0), 0, canvas->rows); y < bottom; y++) {
+		double at = x0 + ((double)y + 0.5 - y0) * slope;
+		struct area row = draw_area(at - reach, (double)y, at + reach, (double)y);
+
+		span(canvas, y, row.left, row.right + (row.right == row.left), paint);
+	}
+}
+
+void draw_line(struct canvas *canvas, double x0, double y0, double x1, double y1, double width,
+	       const struct paint *paint)
+{
+	double dx, dy, length;
+
+	if (isnan(x0) || isnan(y0) || isnan(x1) || isnan(y1))
+		return;
+	x0 = near(x0);
+	y0 = near(y0);
+	x1 = near(x1);
+	y1 = near(y1);
+	dx = fabs(x1 - x0);
+	dy = fabs(y1 - y0);
+	length = hypot(dx, dy);
+	if (length == 0.0)
+		return;
+	/* The width is measured across the line; columns and rows cut it at an angle. */
+	if (dx >= dy && x0 <= x1)
+		steep_columns(canvas, x0, y0, x1, y1, width * length / dx / 2, paint);
+	else if (dx >= dy)
+		steep_columns(canvas, x1, y1, x0, y0, width * length / dx / 2, paint);
+	else if (y0 <= y1)
+		steep_rows(canvas, x0, y0, x1, y1, width * length / dy / 2, paint);
+	else
+		steep_rows(canvas, x1, y1, x0, y0, width * length / dy / 2, paint);
+}
+
+void draw_disc(struct canvas *canvas, double x, double y, double diameter,
+	       const struct paint *paint)
+{
+	double radius = diameter / 2;
+	struct area box = draw_area(x - radius, y - radius, x + radius, y + radius);
+	int64_t bottom = clamp(box.bottom, 0, canvas->rows);
+
+	if (isnan(x) || isnan(y))
+		return;
+	for (int64_t row = clamp(box.top, 0, canvas->rows); row < bottom; row++) {
+		double away = (double)row + 0.5 - y;
+		double half = sqrt(fmax(radius * radius - away * away, 0.0));
+		struct area across = draw_area(x - half, 0, x + half, 0);
+
+		span(canvas, row, across.left, across.right, paint);
+	}
+}
+
+void draw_text(struct canvas *canvas, double x, double y, int64_t scale, const char *text,
+	       const struct paint *paint)
+{
+	struct area origin = draw_area(x, y, x, y);
+	int64_t left = origin.left;
+
+	if (isnan(x) || isnan(y))
+		return;
+	for (; *text != '\0' && left < canvas->columns; text++) {
+		const uint8_t *glyph = draw_font_glyph(*text);
+
+		for (int64_t i = 0; i < FONT_ROWS * FONT_COLUMNS; i++) {
+			int64_t row = i / FONT_COLUMNS, column = i % FONT_COLUMNS;
+			struct area dot = {.left = left + column * scale,
+					   .top = origin.top + row * scale};
+
+			if ((glyph[row] >> (FONT_COLUMNS - 1 - column) & 1) == 0)
+				continue;
+			dot.right = dot.left + scale;
+			dot.bottom = dot.top + scale;
+			draw_fill(canvas, &dot, paint);
+		}
+		left += FONT_CELL_COLUMNS * scale;
+	}
+}
+
+/* Lays one pixel of a picture over one of the canvas. */
+static void lay(uint8_t *to, const uint8_t *from, int64_t channels, uint32_t alpha)
+{
+	const uint8_t gray[3] = {from[0], from[0], from[0]};
+
+	if (channels == 4)
+		alpha = (alpha * from[3] + 127) / 255;
+	blend(to, channels == 1 ? gray : from, alpha);
+}
+
+void draw_frame(struct canvas *canvas, const struct area *area, const struct frame *frame,
+		const struct palette *palette, uint16_t alpha)
+{
+	int64_t rows = area->bottom - area->top, columns = area->right - area->left;
+	int64_t right = clamp(area->right, 0, canvas->columns);
+	int64_t bottom = clamp(area->bottom, 0, canvas->rows);
+	int64_t left = clamp(area->left, 0, canvas->columns);
+	bool is_same = palette->paints == NULL && frame->channels == 3 && alpha == 256 &&
+		       rows == frame->rows && columns == frame->columns;
+
+	if (rows <= 0 || columns <= 0)
+		return;
+	for (int64_t y = clamp(area->top, 0, canvas->rows); y < bottom; y++) {
+		const uint8_t *from =
+			(const uint8_t *)frame->data +
+			(size_t)((y - area->top) * frame->rows / rows) * frame->row_bytes;
+		uint8_t *to = canvas->pixels + (y * canvas->columns + left) * 3;
+
+		if (is_same && right > left) {
+			memcpy(to, from + (left - area->left) * 3, (size_t)(right - left) * 3);
+			continue;
+		}
+		for (int64_t x = left; x < right; x++, to += 3) {
+			const uint8_t *pixel = from + (x - area->left) * frame->columns / columns *
+							      frame->channels;
+
+			if (palette->paints == NULL)
+				lay(to, pixel, frame->channels, alpha);
+			else if (pixel[0] < palette->count)
+				blend(to, palette->paints[pixel[0]].rgb,
+				      palette->paints[pixel[0]].alpha * (uint32_t)alpha / 256);
+		}
+	}
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRAW_CANVAS_H
+#define DRAW_CANVAS_H
+
+#include "../frame.h"
+
+/*
+ * A picture of RGB that is drawn into. Coordinates are pixels, (0, 0) is the left top corner of the
+ * left top pixel. Whatever lies outside of the picture is left out; coordinates may be any number.
+ * Every pixel of a shape is painted once, so that a transparent one is even.
+ */
+struct canvas {
+	uint8_t *pixels; /* [rows, columns, 3], without gaps; the caller's */
+	int64_t rows, columns;
+};
+
+struct paint {
+	uint8_t rgb[3];
+	uint16_t alpha; /* 0: invisible, to 256: opaque */
+};
+
+/* A rectangle of pixels; right and bottom lie outside. */
+struct area {
+	int64_t left, top, right, bottom;
+};
+
+/* Returns the rectangle of the pixels whose centres lie between these sides. */
+struct area draw_area(double left, double top, double right, double bottom);
+
+void draw_fill(struct canvas *canvas, const struct area *area, const struct paint *paint);
+/* Draws the outline of a rectangle, inside it. */
+void draw_outline(struct canvas *canvas, const struct area *area, int64_t width,
+		  const struct paint *paint);
+void draw_line(struct canvas *canvas, double x0, double y0, double x1, double y1, double width,
+	       const struct paint *paint);
+void draw_disc(struct canvas *canvas, double x, double y, double diameter,
+	       const struct paint *paint);
+/* - scale: pixels for each pixel of the font */
+void draw_text(struct canvas *canvas, double x, double y, int64_t scale, const char *text,
+	       const struct paint *paint);
+
+/* How a frame's numbers become colours: those of a picture, or those of a table of classes. */
+struct palette {
+	const struct paint *paints; /* NULL: the frame is a picture, of u8 */
+	size_t count;
+};
+/*
+ * Lays a frame over a rectangle of the canvas; the nearest pixel is taken where sizes differ. An
+ * alpha channel counts. With a palette every number that it has is painted; the frame then has 1
+ * channel.
+ * - alpha: 0 to 256
+ */
+void draw_frame(struct canvas *canvas, const struct area *area, const struct frame *frame,
+		const struct palette *palette, uint16_t alpha);
+
+#endif

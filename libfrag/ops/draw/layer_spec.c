@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+
+#include "layers.h"
+
+#define LUT_MAX 256 /* classes are u8 */
+
+static const char *const type_names[] = {
+	[LAYER_COLOR] = "color",           [LAYER_COLOR_LUT] = "color_lut",
+	[LAYER_POINTS] = "points",         [LAYER_LINES] = "lines",
+	[LAYER_LINE_STRIP] = "line_strip", [LAYER_CROSSES] = "crosses",
+	[LAYER_RECTANGLES] = "rectangles", [LAYER_TEXT] = "text",
+};
+
+/* Where no color_lut is given: 0 is the background. */
+static const struct paint default_classes[] = {
+	{{0, 0, 0}, 0},        {{255, 64, 64}, 128},  {{64, 160, 255}, 128}, {{64, 220, 96}, 128},
+	{{255, 200, 40}, 128}, {{200, 96, 255}, 128}, {{40, 220, 220}, 128}, {{255, 128, 192}, 128},
+};
+
+static int refuse(struct frag_err *err, const struct frag_tree *at, const char *what,
+		  const char *remedy)
+{
+	return frag_err_set(err, -EINVAL, "line %d, \"%s\": %s; %s", at->line,
+			    at->key != NULL ? at->key : "", what, remedy);
+}
+
+static int read_number(const struct frag_tree *tree, double least, double most, double *out,
+		       struct frag_err *err)
+{
+	char *end = NULL;
+	double x = tree->kind == FRAG_TREE_TEXT ? strtod(tree->text, &end) : 0.0;
+
+	if (end == NULL || end == tree->text || *end != '\0' || !(x >= least && x <= most))
+		return frag_err_set(err, -EINVAL,
+				    "line %d: \"%.80s\" is not a number from %g to %g", tree->line,
+				    tree->text != NULL ? tree->text : "a list or map", least, most);
+	*out = x;
+	return 0;
+}
+
+static int read_text(const struct frag_tree *tree, const char **out, struct frag_err *err)
+{
+	if (tree->kind != FRAG_TREE_TEXT)
+		return refuse(err, tree, "a list or map is no name", "give a text");
+	*out = tree->text;
+	return 0;
+}
+
+/* Reads [red, green, blue] or [red, green, blue, alpha], each from 0 to 1. */
+static int read_paint(const struct frag_tree *tree, struct paint *out, struct frag_err *err)
+{
+	double channels[4] = {1.0, 1.0, 1.0, 1.0};
+	int r = 0;
+
+	if (tree->kind != FRAG_TREE_LIST || tree->count < 3 || tree->count > 4)
+		return refuse(err, tree, "this is no colour",
+			      "give [red, green, blue] or [red, green, blue, alpha], from 0 to 1");
+	for (size_t i = 0; r == 0 && i < tree->count; i++)
+		r = read_number(&tree->items[i], 0.0, 1.0, &channels[i], err);
+	for (int c = 0; c < 3; c++)
+		out->rgb[c] = (uint8_t)lrint(channels[c] * 255.0);
+	out->alpha = (uint16_t)lrint(channels[3] * 256.0);
+	return r;
+}
+
+static int read_type(const struct frag_tree *tree, enum layer_type *out, struct frag_err *err)
+{
+	for (size_t i = 0; tree->kind == FRAG_TREE_TEXT && i < FRAG_COUNT_OF(type_names); i++) {
+		if (strcmp(tree->text, type_names[i]) == 0) {
+			*out = (enum layer_type)i;
+			return 0;
+		}
+	}
+	return frag_err_set(
+		err, -EINVAL,
+		"line %d: \"%.80s\" is not a type of layer; give color, color_lut, points, lines, line_strip, crosses, rectangles or text",
+		tree->line, tree->text != NULL ? tree->text : "a list or map");
+}
+
+static int read_list_of_texts(const struct frag_tree *tree, const struct frag_tree **out,
+			      struct frag_err *err)
+{
+	if (tree->kind != FRAG_TREE_LIST || tree->count == 0)
+		return refuse(err, tree, "this is no list of texts", "give [text, text]");
+	for (size_t i = 0; i < tree->count; i++) {
+		if (tree->items[i].kind != FRAG_TREE_TEXT)
+			return refuse(err, tree, "this is no list of texts", "give [text, text]");
+	}
+	*out = tree;
+	return 0;
+}
+
+static int read_key(struct layer *layer, const struct frag_tree *tree, struct frag_err *err)
+{
+	const char *key = tree->key;
+	double priority;
+	int r;
+
+	if (strcmp(key, "name") == 0)
+		return read_text(tree, &layer->name, err);
+	if (strcmp(key, "type") == 0)
+		return read_type(tree, &layer->type, err);
+	if (strcmp(key, "opacity") == 0)
+		return read_number(tree, 0.0, 1.0, &layer->opacity, err);
+	if (strcmp(key, "color") == 0)
+		return read_paint(tree, &layer->paint, err);
+	if (strcmp(key, "line_width") == 0)
+		return read_number(tree, 0.0, 1000.0, &layer->line_width, err);
+	if (strcmp(key, "point_size") == 0)
+		return read_number(tree, 0.0, 1000.0, &layer->point_size, err);
+	if (strcmp(key, "text") == 0)
+		return read_list_of_texts(tree, &layer->text, err);
+	if (strcmp(key, "classes") == 0)
+		return read_text(tree, &layer->classes, err);
+	if (strcmp(key, "boxes") == 0)
+		return read_text(tree, &layer->boxes, err);
+	if (strcmp(key, "priority") != 0)
+		return refuse(
+			err, tree, "no layer has this key",
+			"its keys are name, type, opacity, priority, color, line_width, point_size, text, classes and boxes");
+	r = read_number(tree, -1e6, 1e6, &priority, err);
+	layer->priority = r == 0 ? llrint(priority) : 0;
+	return r;
+}
+
+static int read_layer(struct layer *layer, const struct frag_tree *tree, struct frag_err *err)
+{
+	bool has_type = false;
+	int r = 0;
+
+	*layer = (struct layer){.name = "",
+				.opacity = 1.0,
+				.paint = {{255, 255, 255}, 256},
+				.line_width = 1.0,
+				.point_size = 1.0};
+	if (tree->kind != FRAG_TREE_MAP)
+		return refuse(err, tree, "this is no layer", "give {name: TENSOR, type: TYPE}");
+	for (size_t i = 0; r == 0 && i < tree->count; i++) {
+		r = read_key(layer, &tree->items[i], err);
+		has_type = has_type || strcmp(tree->items[i].key, "type") == 0;
+	}
+	if (r < 0)
+		return r;
+	if (!has_type)
+		return frag_err_set(
+			err, -EINVAL,
+			"line %d: layer \"%.80s\" has no type; give color, color_lut, points, lines, line_strip, crosses, rectangles or text",
+			tree->line, layer->name);
+	if (layer->type == LAYER_TEXT && layer->text == NULL)
+		return frag_err_set(
+			err, -EINVAL,
+			"line %d: layer \"%.80s\" has no texts; give text: [text, text]",
+			tree->line, layer->name);
+	layer->paint.alpha = (uint16_t)lrint(layer->paint.alpha * layer->opacity);
+	return 0;
+}
+
+/* Puts a layer behind those of the same or a lower priority. */
+static void insert(struct layers *layers, const struct layer *layer)
+{
+	size_t i = layers->count++;
+
+	for (; i > 0 && layers->items[i - 1].priority > layer->priority; i--)
+		layers->items[i] = layers->items[i - 1];
+	layers->items[i] = *layer;
+}
+
+static int read_classes(struct layers *layers, const struct frag_tree *lut, struct frag_err *err)
+{
+	bool is_given = lut != NULL && lut->count > 0;
+	size_t count = is_given ? lut->count : FRAG_COUNT_OF(default_classes);
+	int r = 0;
+
+	if (count > LUT_MAX || (is_given && lut->kind != FRAG_TREE_LIST))
+		return frag_err_set(
+			err, -EINVAL,
+			"color_lut is not a list of up to 256 colours; give [[red, green, blue, alpha], ...]");
+	layers->classes = calloc(count, sizeof(*layers->classes));
+	if (layers->classes == NULL)
+		return frag_err_set(err, -ENOMEM, "no memory for the colours of color_lut");
+	layers->class_count = count;
+	if (!is_given)
+		memcpy(layers->classes, default_classes, sizeof(default_classes));
+	for (size_t i = 0; is_given && r == 0 && i < count; i++)
+		r = read_paint(&lut->items[i], &layers->classes[i], err);
+	return r;
+}
+
+int draw_layers_init(struct layers *layers, const struct frag_tree *tensors,
+		     const struct frag_tree *color_lut, int64_t columns, int64_t rows,
+		     struct frag_err *err)
+{
+	struct layer layer;
+	int r;
+
+	*layers = (struct layers){.rows = rows, .columns = columns};
+	if (tensors->count > LAYERS_MAX || tensors->kind != FRAG_TREE_LIST)
+		return frag_err_set(
+			err, -EINVAL,
+			"tensors is not a list of up to %d layers; give [{name: TENSOR, type: TYPE}, ...]",
+			LAYERS_MAX);
+	for (size_t i = 0; i < tensors->count; i++) {
+		r = read_layer(&layer, &tensors->items[i], err);
+		if (r < 0)
+			return r;
+		insert(layers, &layer);
+	}
+	r = read_classes(layers, color_lut, err);
+	if (r < 0)
+		draw_layers_fini(layers);
+	return r;
+}
+
+void draw_layers_fini(struct layers *layers)
+{
+	free(layers->classes);
+	layers->classes = NULL;
+	layers->class_count = 0;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "font.h"
+#include "layers.h"
+
+#define TEXT_SIZE 0.05 /* Holoviz's default, as a share of the height */
+#define ROWS_DEFAULT 1080
+#define COLUMNS_DEFAULT 1920
+
+static struct frag_tensor *find(const struct messages *messages, const char *name)
+{
+	struct frag_tensor *tensor = NULL;
+
+	for (size_t i = 0; tensor == NULL && i < messages->count; i++)
+		tensor = messages->items[i] != NULL ? frame_tensor(messages->items[i], name) : NULL;
+	return tensor;
+}
+
+static bool is_compact(const struct frag_tensor *tensor, uint8_t code, uint8_t bits)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
+
+	return dl->dtype.code == code && dl->dtype.bits == bits && dl->dtype.lanes == 1 &&
+	       dl->ndim >= 1 && frag_tensor_is_compact(tensor) &&
+	       (dl->device.type == FRAG_DEVICE_CPU || dl->device.type == FRAG_DEVICE_CUDA_HOST);
+}
+
+/* Numbers of f32, in entries of the same count. */
+struct entries {
+	const float *numbers;
+	int64_t count, width;
+};
+
+static int64_t element_count(const struct frag_tensor *tensor)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
+	int64_t count = 1;
+
+	for (int32_t i = 0; i < dl->ndim; i++)
+		count *= dl->shape[i];
+	return count;
+}
+
+/* Reads geometry: the last dimension is a coordinate pair, or a whole entry of `width` numbers. */
+static const char *read_entries(const struct frag_tensor *tensor, int64_t width,
+				struct entries *out)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
+	int64_t count, last;
+
+	if (!is_compact(tensor, FRAG_DTYPE_FLOAT, 32))
+		return "it is not a tensor of f32 without gaps in host memory";
+	last = dl->shape[dl->ndim - 1];
+	count = element_count(tensor);
+	if (last != width && !(last == 2 && width == 4))
+		return "its last dimension is not the number of coordinates that the type has";
+	if (count % width != 0)
+		return "its corners do not come in pairs";
+	if (count / width > LAYER_ENTRIES_MAX)
+		return "it has more than 65536 entries";
+	*out = (struct entries){frag_tensor_data(tensor), count / width, width};
+	return NULL;
+}
+
+/* The width of a layer's entries; text has one more where it gives sizes. */
+static int64_t entry_width(const struct layer *layer, const struct frag_tensor *tensor)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
+
+	switch (layer->type) {
+	case LAYER_CROSSES:
+		return 3;
+	case LAYER_RECTANGLES:
+	case LAYER_LINES:
+		return 4;
+	case LAYER_TEXT:
+		return dl->ndim >= 1 && dl->shape[dl->ndim - 1] == 3 ? 3 : 2;
+	default:
+		return 2;
+	}
+}
+
+static const char *read_frame(const struct frag_tensor *tensor, struct frame *out)
+{
+	const char *reason;
+
+	if (frame_from_tensor(tensor, out, &reason) < 0)
+		return reason;
+	return out->is_float ? "its elements are f32; convert it with format_converter before"
+			     : NULL;
+}
+
+/* Reads the masks of several boxes as one high frame: [n * rows, columns, 1]. */
+static const char *read_masks(const struct frag_tensor *tensor, int64_t boxes, struct frame *out)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
+
+	if (!is_compact(tensor, FRAG_DTYPE_UINT, 8))
+		return "it is not a tensor of u8 without gaps in host memory";
+	if (dl->ndim < 3 || dl->ndim > 4 || (dl->ndim == 4 && dl->shape[3] != 1))
+		return "it is not [n, rows, columns] or [n, rows, columns, 1]";
+	if (dl->shape[0] != boxes)
+		return "it has another number of masks than there are boxes";
+	if (boxes > 0 && (dl->shape[1] < 1 || dl->shape[2] < 1 || dl->shape[1] > FRAME_SIDE_MAX ||
+			  dl->shape[2] > FRAME_SIDE_MAX))
+		return "its sides are not from 1 to 32767";
+	*out = (struct frame){.data = frag_tensor_data(tensor),
+			      .rows = dl->shape[1],
+			      .columns = dl->shape[2],
+			      .channels = 1,
+			      .row_bytes = (size_t)dl->shape[2]};
+	return NULL;
+}
+
+/* Checks the tensor of a layer, and those that it refers to. Returns what is wrong, or NULL. */
+static const char *check_layer(const struct layer *layer, const struct messages *messages,
+			       const struct frag_tensor *tensor)
+{
+	const struct frag_tensor *other;
+	struct entries entries;
+	struct frame frame;
+	const char *reason;
+
+	if (layer->type == LAYER_COLOR)
+		return read_frame(tensor, &frame);
+	if (layer->type == LAYER_COLOR_LUT && layer->boxes == NULL) {
+		reason = read_frame(tensor, &frame);
+		return reason != NULL || frame.channels == 1 ? reason : "it has several channels";
+	}
+	if (layer->type == LAYER_COLOR_LUT) {
+		other = find(messages, layer->boxes);
+		if (other == NULL)
+			return "the tensor that its key boxes names is in no message";
+		reason = read_entries(other, 4, &entries);
+		return reason != NULL ? "its boxes are not [n, 4] of f32"
+				      : read_masks(tensor, entries.count, &frame);
+	}
+	reason = read_entries(tensor, entry_width(layer, tensor), &entries);
+	if (reason != NULL || layer->type != LAYER_TEXT || layer->classes == NULL)
+		return reason;
+	other = find(messages, layer->classes);
+	if (other == NULL)
+		return "the tensor that its key classes names is in no message";
+	if (!is_compact(other, FRAG_DTYPE_INT, 32) || element_count(other) < entries.count)
+		return "its classes are not one i32 for each entry";
+	return NULL;
+}
+
+int draw_layers_check(const struct layers *layers, const struct messages *messages,
+		      struct frag_err *err)
+{
+	bool is_complete = true;
+
+	for (size_t i = 0; i < messages->count; i++)
+		is_complete = is_complete && messages->items[i] != NULL;
+	for (size_t i = 0; i < layers->count; i++) {
+		const struct layer *layer = &layers->items[i];
+		const struct frag_tensor *tensor = find(messages, layer->name);
+		const char *reason;
+
+		if (tensor == NULL && is_complete)
+			return frag_err_set(
+				err, -EINVAL,
+				"no message holds a tensor \"%.80s\"; set tensors to the names that the senders give",
+				layer->name);
+		reason = tensor != NULL ? check_layer(layer, messages, tensor) : NULL;
+		if (reason != NULL && is_complete)
+			return frag_err_set(
+				err, -EINVAL,
+				"tensor \"%.80s\" cannot be drawn as its layer says: %s",
+				layer->name, reason);
+	}
+	return 0;
+}
+
+/* Calls `visit` with every frame that is a layer by itself, where no layers are given. */
+static void each_frame(const struct messages *messages,
+		       void (*visit)(void *arg, const struct frame *frame), void *arg)
+{
+	for (size_t i = 0; i < messages->count; i++) {
+		uint32_t count = messages->items[i] != NULL
+					 ? frag_message_tensor_count(messages->items[i])
+					 : 0;
+
+		for (uint32_t k = 0; k < count; k++) {
+			struct frame frame;
+
+			if (read_frame(frag_message_tensor_at(messages->items[i], k, NULL),
+				       &frame) == NULL)
+				visit(arg, &frame);
+		}
+	}
+}
+
+static void take_size(void *arg, const struct frame *frame)
+{
+	struct canvas *size = arg;
+
+	if (size->rows != 0)
+		return;
+	size->rows = frame->rows;
+	size->columns = frame->columns;
+}
+
+void draw_layers_size(const struct layers *layers, const struct messages *messages,
+		      int64_t *columns, int64_t *rows)
+{
+	struct canvas size = {0};
+	struct frame frame;
+
+	if (layers->count == 0)
+		each_frame(messages, take_size, &size);
+	for (size_t i = 0; i < layers->count; i++) {
+		const struct frag_tensor *tensor = find(messages, layers->items[i].name);
+
+		if (layers->items[i].type == LAYER_COLOR && tensor != NULL &&
+		    read_frame(tensor, &frame) == NULL)
+			take_size(&size, &frame);
+	}
+	*rows = layers->rows != 0 ? layers->rows : size.rows != 0 ? size.rows : ROWS_DEFAULT;
+	*columns = layers->columns != 0 ? layers->columns
+		   : size.columns != 0  ? size.columns
+					: COLUMNS_DEFAULT;
+}
+
+static struct area all_of(const struct canvas *canvas)
+{
+	return (struct area){0, 0, canvas->columns, canvas->rows};
+}
+
+static struct area area_of(const struct canvas *canvas, const float *corners)
+{
+	double width = (double)canvas->columns, height = (double)canvas->rows;
+
+	return draw_area(
+		fmin(corners[0], corners[2]) * width, fmin(corners[1], corners[3]) * height,
+		fmax(corners[0], corners[2]) * width, fmax(corners[1], corners[3]) * height);
+}
+
+static void draw_masks(const struct layers *layers, const struct layer *layer,
+		       const struct messages *messages, const struct frag_tensor *tensor,
+		       struct canvas *canvas)
+{
+	const struct palette palette = {layers->classes, layers->class_count};
+	uint16_t alpha = (uint16_t)lrint(layer->opacity * 256.0);
+	struct area area = all_of(canvas);
+	struct entries boxes;
+	struct frame frame;
+
+	if (layer->boxes == NULL) {
+		if (read_frame(tensor, &frame) == NULL)
+			draw_frame(canvas, &area, &frame, &palette, alpha);
+		return;
+	}
+	if (read_entries(find(messages, layer->boxes), 4, &boxes) != NULL ||
+	    read_masks(tensor, boxes.count, &frame) != NULL)
+		return;
+	for (int64_t i = 0; i < boxes.count; i++) {
+		area = area_of(canvas, boxes.numbers + i * 4);
+		draw_frame(canvas, &area, &frame, &palette, alpha);
+		frame.data = (const uint8_t *)frame.data + frame.rows * frame.columns;
+	}
+}
+
+static void draw_texts(const struct layer *layer, const struct messages *messages,
+		       const struct entries *entries, struct canvas *canvas)
+{
+	const struct frag_tensor *tensor =
+		layer->classes != NULL ? find(messages, layer->classes) : NULL;
+	const int32_t *classes = tensor != NULL ? frag_tensor_data(tensor) : NULL;
+
+	for (int64_t i = 0; i < entries->count; i++) {
+		const float *at = entries->numbers + i * entries->width;
+		double size = entries->width == 3 ? fmin(fmax(at[2], 0.0), 1.0) : TEXT_SIZE;
+		int64_t scale = llrint(size * (double)canvas->rows / FONT_CELL_ROWS);
+		size_t which = (size_t)(classes != NULL ? classes[i] : i);
+
+		/* Holoviz repeats the last text for further places; a class has its own or none. */
+		if (which >= layer->text->count && classes != NULL)
+			continue;
+		if (which >= layer->text->count)
+			which = layer->text->count - 1;
+		draw_text(canvas, at[0] * (double)canvas->columns, at[1] * (double)canvas->rows,
+			  scale < 1 ? 1 : scale, layer->text->items[which].text, &layer->paint);
+	}
+}
+
+/* Draws a horizontal line, and a vertical one that leaves out where they meet. */
+static void draw_cross(struct canvas *canvas, double x, double y, double size, double width,
+		       const struct paint *paint)
+{
+	double half = size / 2;
+
+	draw_line(canvas, x - half, y, x + half, y, width, paint);
+	draw_line(canvas, x, y - half, x, y - width / 2, width, paint);
+	draw_line(canvas, x, y + width / 2, x, y + half, width, paint);
+}
+
+static void draw_shape(const struct layer *layer, const float *at, struct canvas *canvas)
+{
+	double width = (double)canvas->columns, height = (double)canvas->rows;
+	double x = at[0] * width, y = at[1] * height;
+	struct area area;
+
+	switch (layer->type) {
+	case LAYER_POINTS:
+		draw_disc(canvas, x, y, layer->point_size, &layer->paint);
+		break;
+	case LAYER_CROSSES:
+		draw_cross(canvas, x, y, at[2] * height, layer->line_width, &layer->paint);
+		break;
+	case LAYER_RECTANGLES:
+		area = area_of(canvas, at);
+		draw_outline(canvas, &area, llrint(fmax(layer->line_width, 1.0)), &layer->paint);
+		break;
+	default:
+		draw_line(canvas, x, y, at[2] * width, at[3] * height, layer->line_width,
+			  &layer->paint);
+		break;
+	}
+}
+
+static void draw_layer(const struct layers *layers, const struct layer *layer,
+		       const struct messages *messages, struct canvas *canvas)
+{
+	static const struct palette none = {NULL, 0};
+	const struct frag_tensor *tensor = find(messages, layer->name);
+	struct area area = all_of(canvas);
+	struct entries entries;
+	struct frame frame;
+	bool is_strip = layer->type == LAYER_LINE_STRIP;
+
+	if (tensor == NULL || check_layer(layer, messages, tensor) != NULL)
+		return;
+	if (layer->type == LAYER_COLOR_LUT) {
+		draw_masks(layers, layer, messages, tensor, canvas);
+		return;
+	}
+	if (layer->type == LAYER_COLOR) {
+		if (read_frame(tensor, &frame) == NULL)
+			draw_frame(canvas, &area, &frame, &none,
+				   (uint16_t)lrint(layer->opacity * 256.0));
+		return;
+	}
+	if (read_entries(tensor, entry_width(layer, tensor), &entries) != NULL)
+		return;
+	if (layer->type == LAYER_TEXT) {
+		draw_texts(layer, messages, &entries, canvas);
+		return;
+	}
+	for (int64_t i = 0; i < entries.count - is_strip; i++)
+		draw_shape(layer, entries.numbers + i * entries.width, canvas);
+}
+
+static void draw_picture(void *arg, const struct frame *frame)
+{
+	static const struct palette none = {NULL, 0};
+	struct area area = all_of(arg);
+
+	draw_frame(arg, &area, frame, &none, 256);
+}
+
+void draw_layers_draw(const struct layers *layers, const struct messages *messages,
+		      struct canvas *canvas)
+{
+	memset(canvas->pixels, 0, (size_t)(canvas->rows * canvas->columns) * 3);
+	if (layers->count == 0)
+		each_frame(messages, draw_picture, canvas);
+	for (size_t i = 0; i < layers->count; i++)
+		draw_layer(layers, &layers->items[i], messages, canvas);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRAW_LAYERS_H
+#define DRAW_LAYERS_H
+
+#include "canvas.h"
+
+/*
+ * What is drawn of the messages: Holoviz's list of InputSpec, in frag the parameter `tensors`.
+ * (Keys and coordinates: Holoscan SDK user guide, "Visualization", "Holoviz operator".) Geometry is
+ * a tensor of f32 without gaps, whose coordinates go from 0 (left, top) to 1 (right, bottom).
+ */
+#define LAYERS_MAX 64
+#define LAYER_ENTRIES_MAX 65536 /* shapes of one layer */
+
+enum layer_type {
+	LAYER_COLOR,      /* a frame of u8 */
+	LAYER_COLOR_LUT,  /* [rows, columns(, 1)] u8: classes, with colours of color_lut */
+	LAYER_POINTS,     /* x, y */
+	LAYER_LINES,      /* x0, y0, x1, y1 */
+	LAYER_LINE_STRIP, /* x, y of each corner */
+	LAYER_CROSSES,    /* x, y, size as a share of the height */
+	LAYER_RECTANGLES, /* x0, y0, x1, y1 */
+	LAYER_TEXT,       /* x, y or x, y, size as a share of the height */
+};
+
+struct layer {
+	const char *name; /* of the tensor */
+	enum layer_type type;
+	double opacity; /* 0 to 1 */
+	int64_t priority;
+	struct paint paint;            /* opacity included */
+	double line_width, point_size; /* pixels */
+	const struct frag_tree *text;  /* TEXT: a list; NULL: none */
+	const char *classes;           /* TEXT: tensor of i32 that selects the texts; NULL: none */
+	const char *boxes; /* COLOR_LUT: tensor of the places of [n, rows, columns(, 1)]; NULL */
+};
+
+struct layers {
+	struct layer items[LAYERS_MAX]; /* by priority; none: every frame is a layer of colour */
+	size_t count;
+	struct paint *classes; /* of color_lut */
+	size_t class_count;
+	int64_t rows, columns; /* of the picture; 0: those of its first frame */
+};
+
+/*
+ * Reads the parameters `tensors` and `color_lut`, whose texts are borrowed as long as the operator
+ * lives. Returns 0, or a failure with a sentence.
+ */
+int draw_layers_init(struct layers *layers, const struct frag_tree *tensors,
+		     const struct frag_tree *color_lut, int64_t columns, int64_t rows,
+		     struct frag_err *err);
+void draw_layers_fini(struct layers *layers);
+
+/* One message from each of several flows; NULL where a flow has none. */
+struct messages {
+	const struct frag_message *const *items;
+	size_t count;
+};
+/*
+ * Checks whether the messages hold what the layers draw. A tensor may be missing only where a flow
+ * has no message. Returns 0, or a failure with a sentence.
+ */
+int draw_layers_check(const struct layers *layers, const struct messages *messages,
+		      struct frag_err *err);
+/* Returns the size of the picture of these messages, in *columns and *rows. */
+void draw_layers_size(const struct layers *layers, const struct messages *messages,
+		      int64_t *columns, int64_t *rows);
+/* Draws the picture of messages that were checked; the canvas has the size above. */
+void draw_layers_draw(const struct layers *layers, const struct messages *messages,
+		      struct canvas *canvas);
+
+#endif

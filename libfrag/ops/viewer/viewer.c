@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <unistd.h>
+
+#include <frag/draft.h>
+
+#include "painter.h"
+#include "viewer.h"
+
+struct viewer {
+	const struct frag_tree *tensors, *color_lut;
+	int64_t width, height;
+	double framerate;
+	const char *window_title;
+	const char *address;
+	int64_t port, max_connections, quality;
+	const char *path;
+	int64_t path_period;
+
+	struct layers layers;
+	char title[2 * (FRAG_NAME_MAX + 1)];
+	struct painter *painter;
+};
+
+enum { RECEIVERS };
+static const struct frag_port viewer_ports[] = {
+	[RECEIVERS] = {.name = "receivers",
+		       .dir = FRAG_IN,
+		       .type = "tensor",
+		       .headline = "what the picture is made of; see tensors",
+		       .flags = FRAG_PORT_MULTI},
+};
+
+static const struct frag_param viewer_params[] = {
+	FRAG_PARAM_TREE(
+		struct viewer, tensors, "[]",
+		.headline =
+			"Layers: [{name, type, opacity, priority, color, line_width, point_size, text}, ...]",
+		.description =
+			"type: color, color_lut, points, lines, line_strip, crosses, rectangles or text. Empty: every frame of u8 is shown."),
+	FRAG_PARAM_TREE(
+		struct viewer, color_lut, "[]",
+		.headline = "Colours of classes, for color_lut: [[red, green, blue, alpha], ...]"),
+	FRAG_PARAM_I64(struct viewer, width, 0,
+		       .headline =
+			       "Width of the picture; 0: of the first frame, or 1920 without one",
+		       .min = 0, .max = FRAME_SIDE_MAX),
+	FRAG_PARAM_I64(struct viewer, height, 0,
+		       .headline =
+			       "Height of the picture; 0: of the first frame, or 1080 without one",
+		       .min = 0, .max = FRAME_SIDE_MAX),
+	FRAG_PARAM_F64(struct viewer, framerate, 60.0,
+		       .headline = "Pictures a second that the page gets at most", .min = 0.001,
+		       .max = 10000.0),
+	FRAG_PARAM_STRING(struct viewer, window_title, "",
+			  .headline = "Title of the page; empty: fragment.operator"),
+	FRAG_PARAM_STRING(
+		struct viewer, address, "127.0.0.1",
+		.headline = "Address that the page is served at",
+		.description =
+			"On loopback only this machine reaches it. At any other address everybody who reaches it sees the pictures: there is no password."),
+	FRAG_PARAM_I64(struct viewer, port, 0,
+		       .headline = "Port of the page; 0: one that is free, which is logged",
+		       .min = 0, .max = 65535),
+	FRAG_PARAM_I64(struct viewer, max_connections, 32,
+		       .headline = "Connections that are served at a time", .min = 1, .max = 1024),
+	FRAG_PARAM_I64(struct viewer, quality, 75, .headline = "Quality of the JPEG", .min = 1,
+		       .max = 100),
+	FRAG_PARAM_PATH(
+		struct viewer, path, NULL, .headline = "JPEG file of the newest picture",
+		.description =
+			"Its folders are made. It is replaced as a whole every path_period, and at the end.",
+		.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_DURATION(struct viewer, path_period, 1000000000,
+			    .headline = "How often the file is written; 0: at the end only",
+			    .min = 0, .max = 9e18),
+};
+
+static int viewer_setup(void *state, struct frag_op *op)
+{
+	struct viewer *v = state;
+	struct frag_err err = FRAG_ERR_INIT;
+	const char *ending = v->path != NULL ? strrchr(v->path, '.') : ".jpg";
+	int r;
+
+	if (ending == NULL || (strcmp(ending, ".jpg") != 0 && strcmp(ending, ".jpeg") != 0))
+		return frag_op_fail(
+			op, -EINVAL,
+			"path \"%s\" does not end with .jpg or .jpeg; for PNG and video connect draw to image_writer or video_recorder",
+			v->path);
+	if ((v->width == 0) != (v->height == 0))
+		return frag_op_fail(op, -EINVAL, "one of width and height is 0; give both or none");
+	r = draw_layers_init(&v->layers, v->tensors, v->color_lut, v->width, v->height, &err);
+	return r < 0 ? frag_op_fail(op, r, "%s", err.text) : 0;
+}
+
+/* Fails where the file cannot be written, before anything runs. */
+static int try_file(const struct viewer *v, struct frag_op *op)
+{
+	struct frag_draft *draft;
+	int r = frame_make_folders(v->path);
+
+	if (r == 0)
+		r = frag_draft_create(v->path, &draft);
+	if (r < 0)
+		return frag_op_fail(op, r, "cannot write the picture %s: %s; check the folder",
+				    v->path, frag_strerror(r));
+	frag_draft_destroy(draft);
+	return 0;
+}
+
+/* Here and not in start, so that the threads are not those of a realtime scheduler. */
+static int viewer_initialize(void *state, struct frag_op *op)
+{
+	struct viewer *v = state;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct listener listener;
+	struct painter_config config = {
+		.layers = &v->layers,
+		.title = v->window_title[0] != '\0' ? v->window_title : v->title,
+		.quality = (int)v->quality,
+		.framerate = v->framerate,
+		.path = v->path,
+		.path_period_ns = v->path != NULL ? v->path_period : 0,
+		.connections = (unsigned int)v->max_connections,
+	};
+	int r = v->path != NULL ? try_file(v, op) : 0;
+
+	if (r < 0)
+		return r;
+	snprintf(v->title, sizeof(v->title), "%s.%s", frag_op_fragment_name(op), frag_op_name(op));
+	r = viewer_listener_open(v->address, v->port, &listener, &err);
+	if (r == 0)
+		r = viewer_painter_create(&config, &listener, &v->painter, &err);
+	if (r < 0)
+		return frag_op_fail(op, r, "%s", err.text);
+	frag_op_log(op, "shows its pictures at %s%s", listener.url,
+		    listener.is_loopback ? "" : ", to everybody who reaches this address");
+	return 0;
+}
+
+/* Returns when the messages were taken, Unix time; 0: nobody said so. */
+static int64_t acquired_ns(struct frag_tick *tick, const struct messages *messages)
+{
+	int64_t newest_ns = 0, ns;
+
+	for (size_t i = 0; i < messages->count; i++) {
+		ns = messages->items[i] != NULL ? frag_message_acquisition_ns(messages->items[i])
+						: 0;
+		newest_ns = ns > newest_ns ? ns : newest_ns;
+	}
+	if (newest_ns == 0 &&
+	    frag_metadata_get_i64(frag_tick_metadata(tick), "acquired_ns", &ns) == 0)
+		newest_ns = ns;
+	return newest_ns;
+}
+
+static int viewer_compute(void *state, struct frag_tick *tick)
+{
+	struct viewer *v = state;
+	struct frag_op *op = frag_tick_op(tick);
+	struct frag_err err = FRAG_ERR_INIT;
+	struct messages messages = {0};
+	int r = frag_tick_receive_all(tick, RECEIVERS, &messages.items);
+
+	if (r < 0)
+		return r;
+	messages.count = (size_t)r;
+	r = draw_layers_check(&v->layers, &messages, &err);
+	if (r < 0)
+		return frag_op_fail(op, r, "%s", err.text);
+	return viewer_painter_give(v->painter, &messages, acquired_ns(tick, &messages));
+}
+
+static int viewer_stop(void *state, struct frag_op *op)
+{
+	struct viewer *v = state;
+	int r = viewer_painter_destroy(v->painter);
+
+	v->painter = NULL;
+	if (r < 0)
+		return frag_op_fail(
+			op, r,
+			"cannot write the picture %s: %s; check the folder and the space on its disk",
+			v->path, frag_strerror(r));
+	return 0;
+}
+
+static void viewer_fini(void *state, struct frag_op *op)
+{
+	struct viewer *v = state;
+
+	(void)op;
+	viewer_painter_destroy(v->painter);
+	draw_layers_fini(&v->layers);
+}
+
+const struct frag_op_type viewer_viewer_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "viewer",
+	.headline = "Shows pictures on a web page",
+	.description =
+		"The newest picture, made of layers as Holoviz's, on a page for any browser. Pictures are only drawn while somebody looks. It holds the newest messages, and those that it draws: give pools two blocks more.",
+	.state_size = sizeof(struct viewer),
+	FRAG_PORTS(viewer_ports),
+	FRAG_PARAMS(viewer_params),
+	.setup = viewer_setup,
+	.initialize = viewer_initialize,
+	.compute = viewer_compute,
+	.stop = viewer_stop,
+	.fini = viewer_fini,
+};
