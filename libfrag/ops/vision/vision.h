@@ -8,5 +8,8 @@
 extern const struct frag_op_type vision_format_converter_type;
 extern const struct frag_op_type vision_motion_boxes_type;
 extern const struct frag_op_type vision_image_writer_type;
+extern const struct frag_op_type vision_resize_type;
+extern const struct frag_op_type vision_crop_type;
+extern const struct frag_op_type vision_draw_type;
 
 #endif

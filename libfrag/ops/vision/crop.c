@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+
+#include "convert.h"
+#include "vision.h"
+
+struct crop {
+	const char *in_tensor_name, *boxes_tensor_name, *out_tensor_name;
+	int64_t width, height, max_boxes;
+	double scale;
+	bool square;
+	const char *out_dtype;
+	double scale_min, scale_max;
+	struct frag_resource *pool;
+
+	void *cut; /* one crop, in the element type of the frame */
+	size_t cut_size;
+};
+
+enum { SOURCE_VIDEO, BOXES, OUT };
+static const struct frag_port crop_ports[] = {
+	[SOURCE_VIDEO] = {.name = "source_video",
+			  .dir = FRAG_IN,
+			  .type = "tensor",
+			  .headline = "a frame: gray, RGB or RGBA, u8 or f32"},
+	[BOXES] = {.name = "boxes",
+		   .dir = FRAG_IN,
+		   .type = "tensor",
+		   .headline =
+			   "the tensor boxes: [n, 4] f32, left, top, right, bottom, from 0 to 1"},
+	[OUT] = {.name = "out",
+		 .dir = FRAG_OUT,
+		 .type = "tensor",
+		 .headline =
+			 "the crops: [n, height, width, channels]; and the tensor boxes: what was cut out"},
+};
+
+static const char *const dtype_choices[] = {"", "uint8", "float32", NULL};
+
+static const struct frag_param crop_params[] = {
+	FRAG_PARAM_STRING(
+		struct crop, in_tensor_name, "",
+		.headline = "Tensor of the frame; empty: the one without a name, else the first"),
+	FRAG_PARAM_STRING(struct crop, boxes_tensor_name, "boxes",
+			  .headline = "Tensor of the boxes"),
+	FRAG_PARAM_STRING(struct crop, out_tensor_name, "", .headline = "Name of the crops"),
+	FRAG_PARAM_I64(struct crop, width, 256, .headline = "Width of a crop", .min = 1,
+		       .max = 8192),
+	FRAG_PARAM_I64(struct crop, height, 256, .headline = "Height of a crop", .min = 1,
+		       .max = 8192),
+	FRAG_PARAM_I64(struct crop, max_boxes, 64,
+		       .headline = "Boxes that are cut out; further ones are left out", .min = 1,
+		       .max = 4096),
+	FRAG_PARAM_F64(struct crop, scale, 1.25,
+		       .headline = "How much larger than its box a crop is, about the same centre",
+		       .flags = FRAG_PARAM_DYNAMIC, .min = 0.01, .max = 100.0),
+	FRAG_PARAM_BOOL(struct crop, square, true,
+			.headline = "Cut out a square around the box, by its larger side in pixels",
+			.flags = FRAG_PARAM_DYNAMIC),
+	FRAG_PARAM_STRING(struct crop, out_dtype, "",
+			  .headline = "Element type of the crops; empty: that of the frame",
+			  .choices = dtype_choices),
+	FRAG_PARAM_F64(struct crop, scale_min, 0.0, .headline = "What 0 of a u8 is as a float"),
+	FRAG_PARAM_F64(struct crop, scale_max, 1.0, .headline = "What 255 of a u8 is as a float"),
+	FRAG_PARAM_RESOURCE(struct crop, pool, NULL, .headline = "Allocator of the crops",
+			    .flags = FRAG_PARAM_OPTIONAL),
+};
+
+static int crop_setup(void *state, struct frag_op *op)
+{
+	struct crop *c = state;
+
+	if (!(c->scale_max > c->scale_min) && !(c->scale_max < c->scale_min))
+		return frag_op_fail(
+			op, -EINVAL,
+			"scale_min and scale_max are both %g; give two numbers that differ",
+			c->scale_min);
+	return 0;
+}
+
+/* Finds the boxes: *out_boxes and their number. */
+static int receive_boxes(const struct crop *c, struct frag_op *op,
+			 const struct frag_message *message, const float **out_boxes,
+			 int64_t *out_count)
+{
+	const struct frag_tensor *tensor = frame_tensor(message, c->boxes_tensor_name);
+	const struct frag_dltensor *dl = tensor != NULL ? frag_tensor_dl(tensor) : NULL;
+
+	if (dl == NULL)
+		return frag_op_fail(
+			op, -EINVAL,
+			"the message of boxes holds no tensor \"%s\"; set boxes_tensor_name to the name that the sender gives",
+			c->boxes_tensor_name);
+	if (dl->ndim != 2 || dl->shape[1] != 4 || dl->dtype.code != FRAG_DTYPE_FLOAT ||
+	    dl->dtype.bits != 32 || dl->dtype.lanes != 1 || !frag_tensor_is_compact(tensor) ||
+	    (dl->device.type != FRAG_DEVICE_CPU && dl->device.type != FRAG_DEVICE_CUDA_HOST))
+		return frag_op_fail(
+			op, -EINVAL,
+			"tensor \"%s\" is not [n, 4] of f32 without gaps in host memory; send boxes as left, top, right, bottom",
+			c->boxes_tensor_name);
+	*out_boxes = frag_tensor_data(tensor);
+	*out_count = dl->shape[0] < c->max_boxes ? dl->shape[0] : c->max_boxes;
+	return 0;
+}
+
+/* What is cut out around a box, in the same coordinates. It may reach beyond the frame. */
+static void enlarge(const struct crop *c, const struct frame *frame, const float *box, float *out)
+{
+	double wide = (double)frame->columns, high = (double)frame->rows;
+	double x = (box[0] + box[2]) / 2.0, y = (box[1] + box[3]) / 2.0;
+	double width = fabs((double)box[2] - box[0]) * wide * c->scale;
+	double height = fabs((double)box[3] - box[1]) * high * c->scale;
+
+	if (c->square)
+		width = height = fmax(width, height);
+	out[0] = (float)(x - width / wide / 2);
+	out[1] = (float)(y - height / high / 2);
+	out[2] = (float)(x + width / wide / 2);
+	out[3] = (float)(y + height / high / 2);
+}
+
+/* Two neighbours of a place along one side, the border's pixel standing for what lies beyond. */
+struct neighbours {
+	int64_t first, second;
+	float share; /* of the second */
+};
+
+static struct neighbours find_neighbours(double at, int64_t size)
+{
+	double last = (double)(size - 1);
+	double inside = at > 0 ? fmin(at, last) : 0; /* NaN becomes 0 */
+	int64_t first = (int64_t)inside;
+
+	return (struct neighbours){
+		.first = first,
+		.second = first + 1 < size ? first + 1 : first,
+		.share = (float)(inside - (double)first),
+	};
+}
+
+static float element(const struct frame *frame, int64_t y, int64_t at)
+{
+	const uint8_t *row = (const uint8_t *)frame->data + (size_t)y * frame->row_bytes;
+
+	return frame->is_float ? ((const float *)(const void *)row)[at] : (float)row[at];
+}
+
+/* Samples a region into a frame of the crop's size, linear between the pixels' centres. */
+static void sample(const struct frame *frame, const float *region, const struct frame *to,
+		   void *data)
+{
+	double left = region[0] * (double)frame->columns, top = region[1] * (double)frame->rows;
+	double across = (region[2] - region[0]) * (double)frame->columns / (double)to->columns;
+	double down = (region[3] - region[1]) * (double)frame->rows / (double)to->rows;
+	int64_t i = 0;
+
+	for (int64_t y = 0; y < to->rows; y++) {
+		struct neighbours v =
+			find_neighbours(top + ((double)y + 0.5) * down - 0.5, frame->rows);
+
+		for (int64_t x = 0; x < to->columns; x++) {
+			struct neighbours h = find_neighbours(
+				left + ((double)x + 0.5) * across - 0.5, frame->columns);
+
+			for (int64_t n = 0; n < to->channels; n++, i++) {
+				int64_t first = h.first * to->channels + n;
+				int64_t second = h.second * to->channels + n;
+				float above = element(frame, v.first, first) * (1 - h.share) +
+					      element(frame, v.first, second) * h.share;
+				float below = element(frame, v.second, first) * (1 - h.share) +
+					      element(frame, v.second, second) * h.share;
+				float value = above * (1 - v.share) + below * v.share;
+
+				if (frame->is_float)
+					((float *)data)[i] = value;
+				else
+					((uint8_t *)data)[i] = (uint8_t)lrintf(value);
+			}
+		}
+	}
+}
+
+static int prepare_cut(struct crop *c, const struct frame *cut)
+{
+	size_t size = cut->row_bytes * (size_t)cut->rows;
+	void *larger;
+
+	if (size <= c->cut_size)
+		return 0;
+	larger = realloc(c->cut, size);
+	if (larger == NULL)
+		return -ENOMEM;
+	c->cut = larger;
+	c->cut_size = size;
+	return 0;
+}
+
+/* Cuts all boxes out, into *crops and *regions, which are new. */
+static int cut_all(struct crop *c, const struct frame *frame, const float *boxes, int64_t count,
+		   struct frag_tensor **crops, struct frag_tensor **regions)
+{
+	struct frame cut = {.rows = c->height,
+			    .columns = c->width,
+			    .channels = frame->channels,
+			    .is_float = frame->is_float};
+	struct convert convert = {
+		.channels = frame->channels,
+		.is_float = c->out_dtype[0] != '\0' ? c->out_dtype[0] == 'f' : frame->is_float,
+		.order = {0, 1, 2, 3},
+		.scale_min = c->scale_min,
+		.scale_max = c->scale_max,
+	};
+	int64_t shape[] = {count, c->height, c->width, frame->channels}, corners[] = {count, 4};
+	struct frag_dtype f32 = {FRAG_DTYPE_FLOAT, 32, 1}, u8 = {FRAG_DTYPE_UINT, 8, 1};
+	size_t bytes = (size_t)(c->height * c->width * frame->channels) *
+		       (convert.is_float ? sizeof(float) : 1);
+	uint8_t *to;
+	float *region;
+	int r;
+
+	cut.row_bytes = (size_t)(cut.columns * cut.channels) * frame_element_bytes(&cut);
+	r = prepare_cut(c, &cut);
+	if (r == 0)
+		r = frag_tensor_create(NULL, f32, 2, corners, regions);
+	if (r == 0)
+		r = frag_tensor_create(c->pool, convert.is_float ? f32 : u8, 4, shape, crops);
+	if (r < 0)
+		return r;
+	cut.data = c->cut;
+	to = frag_tensor_writable(*crops);
+	region = frag_tensor_writable(*regions);
+	for (int64_t i = 0; i < count; i++, to += bytes, region += 4) {
+		enlarge(c, frame, boxes + i * 4, region);
+		sample(frame, region, &cut, c->cut);
+		vision_convert(&convert, &cut, to);
+	}
+	return 0;
+}
+
+static int emit(struct crop *c, struct frag_tick *tick, const struct frame *frame,
+		const float *boxes, int64_t count)
+{
+	struct frag_message *message = frag_message_create();
+	struct frag_tensor *crops = NULL, *regions = NULL;
+	int r = message != NULL ? cut_all(c, frame, boxes, count, &crops, &regions) : -ENOMEM;
+
+	if (r == 0) {
+		r = frag_message_add_tensor(message, c->out_tensor_name, crops);
+		crops = NULL;
+	}
+	if (r == 0) {
+		r = frag_message_add_tensor(message, "boxes", regions);
+		regions = NULL;
+	}
+	if (r == 0)
+		return frag_tick_emit(tick, OUT, message);
+	frag_tensor_unref(crops);
+	frag_tensor_unref(regions);
+	frag_message_unref(message);
+	return frag_op_fail(
+		frag_tick_op(tick), r,
+		"cannot make %lld crops of %lld x %lld: %s; give the pool larger or more blocks, or lower max_boxes",
+		(long long)count, (long long)c->width, (long long)c->height, frag_strerror(r));
+}
+
+static int crop_compute(void *state, struct frag_tick *tick)
+{
+	struct crop *c = state;
+	struct frag_op *op = frag_tick_op(tick);
+	const struct frag_message *message;
+	struct frag_tensor *tensor;
+	struct frame frame = {0};
+	const float *boxes = NULL;
+	int64_t count = 0;
+	int r = frag_tick_receive(tick, SOURCE_VIDEO, &message);
+
+	if (r == 0)
+		r = frame_receive(op, message, c->in_tensor_name, &tensor, &frame);
+	if (r == 0)
+		r = frag_tick_receive(tick, BOXES, &message);
+	if (r == 0)
+		r = receive_boxes(c, op, message, &boxes, &count);
+	return r == 0 ? emit(c, tick, &frame, boxes, count) : r;
+}
+
+static void crop_fini(void *state, struct frag_op *op)
+{
+	struct crop *c = state;
+
+	(void)op;
+	free(c->cut);
+}
+
+const struct frag_op_type vision_crop_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "crop",
+	.headline = "Cuts boxes out of frames, all to one size",
+	.description =
+		"Each crop is linear between the pixels' centres. Beyond the frame its border goes on. Without boxes the crops are an empty batch.",
+	.state_size = sizeof(struct crop),
+	FRAG_PORTS(crop_ports),
+	FRAG_PARAMS(crop_params),
+	.setup = crop_setup,
+	.compute = crop_compute,
+	.fini = crop_fini,
+};

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "resize.h"
+#include "vision.h"
+
+struct resize_frames {
+	const char *in_tensor_name, *out_tensor_name;
+	int64_t width, height;
+	const char *mode;
+	struct frag_resource *pool;
+};
+
+enum { IN, OUT };
+static const struct frag_port resize_ports[] = {
+	[IN] = {.name = "in",
+		.dir = FRAG_IN,
+		.type = "tensor",
+		.headline = "a frame: gray, RGB or RGBA, u8 or f32"},
+	[OUT] = {.name = "out",
+		 .dir = FRAG_OUT,
+		 .type = "tensor",
+		 .headline = "the same in the new size"},
+};
+
+static const char *const mode_names[] = {"nearest", "linear", "cubic", "area", NULL};
+static const enum resize_mode modes[] = {RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC, RESIZE_SUPER};
+
+static const struct frag_param resize_params[] = {
+	FRAG_PARAM_STRING(
+		struct resize_frames, in_tensor_name, "",
+		.headline = "Tensor of the frame; empty: the one without a name, else the first"),
+	FRAG_PARAM_STRING(struct resize_frames, out_tensor_name, "",
+			  .headline = "Name of the output"),
+	FRAG_PARAM_I64(struct resize_frames, width, 0,
+		       .headline = "New width; 0: by the height, with the ratio of the frame",
+		       .min = 0, .max = FRAME_SIDE_MAX),
+	FRAG_PARAM_I64(struct resize_frames, height, 0,
+		       .headline = "New height; 0: by the width, with the ratio of the frame",
+		       .min = 0, .max = FRAME_SIDE_MAX),
+	FRAG_PARAM_STRING(
+		struct resize_frames, mode, "linear", .headline = "Interpolation",
+		.description =
+			"area is the mean of all that a new pixel covers, for smaller frames only",
+		.choices = mode_names),
+	FRAG_PARAM_RESOURCE(struct resize_frames, pool, NULL, .headline = "Allocator of the output",
+			    .flags = FRAG_PARAM_OPTIONAL),
+};
+
+static int resize_setup(void *state, struct frag_op *op)
+{
+	struct resize_frames *rf = state;
+
+	if (rf->width == 0 && rf->height == 0)
+		return frag_op_fail(op, -EINVAL,
+				    "width and height are 0; give one of them or both");
+	return 0;
+}
+
+static enum resize_mode mode_of(const struct resize_frames *rf)
+{
+	size_t i = 0;
+
+	while (strcmp(mode_names[i], rf->mode) != 0)
+		i++;
+	return modes[i];
+}
+
+static int64_t by_ratio(int64_t side, int64_t numerator, int64_t denominator)
+{
+	int64_t other = llrint((double)side * (double)numerator / (double)denominator);
+
+	return other < 1 ? 1 : other > FRAME_SIDE_MAX ? FRAME_SIDE_MAX : other;
+}
+
+static int resize_compute(void *state, struct frag_tick *tick)
+{
+	struct resize_frames *rf = state;
+	struct frag_op *op = frag_tick_op(tick);
+	const struct frag_message *message;
+	struct frag_tensor *in = NULL, *out;
+	struct frame frame = {0};
+	int64_t shape[3];
+	int r = frag_tick_receive(tick, IN, &message);
+
+	if (r == 0)
+		r = frame_receive(op, message, rf->in_tensor_name, &in, &frame);
+	if (r < 0)
+		return r;
+	shape[0] = rf->height > 0 ? rf->height : by_ratio(rf->width, frame.rows, frame.columns);
+	shape[1] = rf->width > 0 ? rf->width : by_ratio(rf->height, frame.columns, frame.rows);
+	shape[2] = frame.channels;
+	if (shape[0] == frame.rows && shape[1] == frame.columns)
+		return frag_tick_emit_tensor(tick, OUT, rf->out_tensor_name, frag_tensor_ref(in));
+	r = frag_tensor_create(rf->pool, frag_tensor_dl(in)->dtype, 3, shape, &out);
+	if (r < 0)
+		return frag_op_fail(
+			op, r,
+			"cannot make a frame of %lld x %lld x %lld: %s; give the pool larger or more blocks",
+			(long long)shape[0], (long long)shape[1], (long long)shape[2],
+			frag_strerror(r));
+	r = vision_resize(&frame, mode_of(rf), shape[0], shape[1], frag_tensor_writable(out));
+	if (r == 0)
+		return frag_tick_emit_tensor(tick, OUT, rf->out_tensor_name, out);
+	frag_tensor_unref(out);
+	if (r != -EINVAL)
+		return r;
+	return frag_op_fail(op, r,
+			    "mode area cannot enlarge %lld x %lld to %lld x %lld; use another mode",
+			    (long long)frame.columns, (long long)frame.rows, (long long)shape[1],
+			    (long long)shape[0]);
+}
+
+const struct frag_op_type vision_resize_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "resize",
+	.headline = "Changes the size of frames",
+	.description =
+		"A frame that already has the size is passed on without a copy. Smaller frames are best by area.",
+	.state_size = sizeof(struct resize_frames),
+	FRAG_PORTS(resize_ports),
+	FRAG_PARAMS(resize_params),
+	.setup = resize_setup,
+	.compute = resize_compute,
+};

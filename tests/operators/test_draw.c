@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <frag/harness.h>
+
+#include "draw/canvas.h"
+#include "vision/vision.h"
+
+#define ROWS 12
+#define COLUMNS 24
+
+static struct frag_tensor *tensor_of(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
+				     const void *data)
+{
+	struct frag_tensor *t;
+
+	cr_assert_eq(frag_tensor_create(NULL, dtype, ndim, shape, &t), 0);
+	if (frag_tensor_size_bytes(t) > 0)
+		memcpy(frag_tensor_writable(t), data, frag_tensor_size_bytes(t));
+	return t;
+}
+
+static struct frag_tensor *numbers(int64_t rows, int64_t columns, const float *data)
+{
+	return tensor_of((struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 2,
+			 (const int64_t[]){rows, columns}, data);
+}
+
+/* A frame of one gray. */
+static struct frag_tensor *black(uint8_t gray)
+{
+	static uint8_t data[ROWS * COLUMNS * 3];
+
+	memset(data, gray, sizeof(data));
+	return tensor_of((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3,
+			 (const int64_t[]){ROWS, COLUMNS, 3}, data);
+}
+
+static struct frag_harness *make(const struct frag_op_type *type, const struct frag_arg *args)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create(type, args, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	return h;
+}
+
+/* Gives a black frame and a tensor "t", in one message, and takes the picture. */
+static struct frag_message *drawn(struct frag_harness *h, struct frag_tensor *t)
+{
+	struct frag_message *m = frag_message_create();
+
+	cr_assert_eq(frag_message_add_tensor(m, "", black(0)), 0);
+	cr_assert_eq(frag_message_add_tensor(m, "t", t), 0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	return m;
+}
+
+/* A letter for each pixel: its red in steps of 64. */
+static void write_picture(const struct frag_message *m, char *text)
+{
+	const struct frag_tensor *t = frag_message_tensor(m, "");
+	const uint8_t *pixel = frag_tensor_data(t);
+	const int64_t *shape = frag_tensor_dl(t)->shape;
+
+	for (int64_t y = 0; y < shape[0]; y++) {
+		for (int64_t x = 0; x < shape[1]; x++, pixel += 3)
+			*text++ = ".:o%#"[(pixel[0] + 63) / 64];
+		*text++ = '\n';
+	}
+	*text = '\0';
+}
+
+/* Draws a tensor by one layer over a black frame and compares the picture. */
+static void expect_picture(const char *layer, struct frag_tensor *t, const char *expected)
+{
+	char tensors[300], text[ROWS * (COLUMNS + 1) + 1];
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	snprintf(tensors, sizeof(tensors), "[{type: color}, {name: t, %s}]", layer);
+	h = make(&vision_draw_type, FRAG_ARGS({"tensors", tensors}));
+	m = drawn(h, t);
+	write_picture(m, text);
+	cr_expect_str_eq(text, expected, "%s is\n%s", layer, text);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_draw, rectangles)
+{
+	const float corners[] = {2 / 24.0f,  2 / 12.0f,  12 / 24.0f, 8 / 12.0f,
+				 30 / 24.0f, 10 / 12.0f, 16 / 24.0f, 6 / 12.0f};
+
+	expect_picture("type: rectangles, line_width: 2", numbers(4, 2, corners),
+		       "........................\n"
+		       "........................\n"
+		       "..##########............\n"
+		       "..##########............\n"
+		       "..##......##............\n"
+		       "..##......##............\n"
+		       "..##########....########\n"
+		       "..##########....########\n"
+		       "................########\n"
+		       "................########\n"
+		       "........................\n"
+		       "........................\n");
+	expect_picture("type: rectangles, color: [0.5, 0, 0]", numbers(2, 4, corners),
+		       "........................\n"
+		       "........................\n"
+		       "..oooooooooo............\n"
+		       "..o........o............\n"
+		       "..o........o............\n"
+		       "..o........o............\n"
+		       "..o........o....oooooooo\n"
+		       "..oooooooooo....o.......\n"
+		       "................o.......\n"
+		       "................oooooooo\n"
+		       "........................\n"
+		       "........................\n");
+}
+
+Test(ops_draw, points_and_crosses)
+{
+	const float points[] = {4 / 24.0f, 4 / 12.0f, 1, 1, NAN, 0};
+	const float crosses[] = {12 / 24.0f, 6 / 12.0f, 10 / 12.0f};
+
+	expect_picture("type: points, point_size: 5", numbers(3, 2, points),
+		       "........................\n"
+		       "........................\n"
+		       "..####..................\n"
+		       "..####..................\n"
+		       "..####..................\n"
+		       "..####..................\n"
+		       "........................\n"
+		       "........................\n"
+		       "........................\n"
+		       "........................\n"
+		       "......................##\n"
+		       "......................##\n");
+	expect_picture("type: crosses, line_width: 2, color: [1, 1, 1, 0.5]",
+		       numbers(1, 3, crosses),
+		       "........................\n"
+		       "...........oo...........\n"
+		       "...........oo...........\n"
+		       "...........oo...........\n"
+		       "...........oo...........\n"
+		       ".......oooooooooo.......\n"
+		       ".......oooooooooo.......\n"
+		       "...........oo...........\n"
+		       "...........oo...........\n"
+		       "...........oo...........\n"
+		       "...........oo...........\n"
+		       "........................\n");
+}
+
+Test(ops_draw, lines)
+{
+	const float lines[] = {0,          0.5f / 12,  1, 0.5f / 12, 20.5f / 24, 2 / 12.0f,
+			       20.5f / 24, 10 / 12.0f, 0, 1,         0.75f,      0.25f};
+	const float strip[] = {0, 0, 0.5f, 1, 1, 0};
+
+	expect_picture("type: lines, color: [1, 1, 1, 0.5]", numbers(3, 4, lines),
+		       "oooooooooooooooooooooooo\n"
+		       "........................\n"
+		       "....................o...\n"
+		       "................oo..o...\n"
+		       "..............oo....o...\n"
+		       "............oo......o...\n"
+		       "..........oo........o...\n"
+		       "........oo..........o...\n"
+		       "......oo............o...\n"
+		       "....oo..............o...\n"
+		       "..oo....................\n"
+		       "oo......................\n");
+	expect_picture("type: line_strip, line_width: 2", numbers(3, 2, strip),
+		       "##....................##\n"
+		       "###..................###\n"
+		       ".###................###.\n"
+		       "..###..............###..\n"
+		       "...###............###...\n"
+		       "....###..........###....\n"
+		       ".....###........###.....\n"
+		       "......###......###......\n"
+		       ".......###....###.......\n"
+		       "........###..###........\n"
+		       ".........######.........\n"
+		       "..........####..........\n");
+}
+
+Test(ops_draw, text)
+{
+	const float places[] = {1 / 24.0f, 2 / 12.0f, 0.1f, 13 / 24.0f, 4 / 12.0f, 0.1f};
+
+	expect_picture("type: text, text: [aG, \"?\\u00e9\"]", numbers(2, 3, places),
+		       "........................\n"
+		       "........................\n"
+		       "........###.............\n"
+		       ".......#...#............\n"
+		       "..###..#......###...###.\n"
+		       ".....#.#.###.#...#.#...#\n"
+		       "..####.#...#.....#.....#\n"
+		       ".#...#.#...#....#.....#.\n"
+		       "..####..####...#.....#..\n"
+		       "........................\n"
+		       "...............#.....#..\n"
+		       "........................\n");
+}
+
+Test(ops_draw, masks_are_painted_by_their_classes)
+{
+	const uint8_t classes[] = {0, 1, 2, 7, 1, 0};
+	struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	struct frag_harness *h = make(
+		&vision_draw_type,
+		FRAG_ARGS({"tensors", "[{type: color_lut, name: t, opacity: 0.5}, {type: color}]"},
+			  {"color_lut", "[[1, 1, 1, 0], [1, 0, 0], [0, 1, 0, 0.5]]"}));
+	struct frag_message *m = NULL;
+	const uint8_t *pixel;
+
+	/* The color layer comes last and covers the mask. */
+	m = drawn(h, tensor_of(u8, 3, (const int64_t[]){2, 3, 1}, classes));
+	pixel = frag_tensor_data(frag_message_tensor(m, ""));
+	for (int i = 0; i < ROWS * COLUMNS * 3; i++)
+		cr_assert_eq(pixel[i], 0);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+
+	h = make(&vision_draw_type,
+		 FRAG_ARGS(
+			 {"tensors",
+			  "[{type: color_lut, name: t, opacity: 0.5, priority: 1}, {type: color}]"},
+			 {"color_lut", "[[1, 1, 1, 0], [1, 0, 0], [0, 1, 0, 0.5]]"}));
+	m = drawn(h, tensor_of(u8, 2, (const int64_t[]){2, 3}, classes));
+	pixel = frag_tensor_data(frag_message_tensor(m, ""));
+	for (int y = 0; y < ROWS; y++) {
+		for (int x = 0; x < COLUMNS; x++, pixel += 3) {
+			int class = classes[y / 6 * 3 + x / 8];
+
+			cr_assert_eq(pixel[0], class == 1 ? 128 : 0, "at %d, %d", x, y);
+			cr_assert_eq(pixel[1], class == 2 ? 64 : 0, "at %d, %d", x, y);
+		}
+	}
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_draw, masks_of_boxes)
+{
+	const uint8_t classes[] = {1, 0, 0, 1, 1, 1, 1, 1};
+	const float boxes[] = {0, 0, 8 / 24.0f, 4 / 12.0f, 20 / 24.0f, 8 / 12.0f, 1.25f, 1.5f};
+	struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	struct frag_harness *h =
+		make(&vision_draw_type,
+		     FRAG_ARGS({"tensors", "[{name: t, type: color_lut, boxes: boxes}]"},
+			       {"color_lut", "[[0, 0, 0, 0], [1, 1, 1]]"}, {"width", "24"},
+			       {"height", "12"}));
+	char text[ROWS * (COLUMNS + 1) + 1];
+	struct frag_message *m = frag_message_create();
+
+	cr_assert_eq(frag_message_add_tensor(m, "t",
+					     tensor_of(u8, 3, (const int64_t[]){2, 2, 2}, classes)),
+		     0);
+	cr_assert_eq(frag_message_add_tensor(m, "boxes", numbers(2, 4, boxes)), 0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	write_picture(m, text);
+	cr_expect_str_eq(text,
+			 "####....................\n"
+			 "####....................\n"
+			 "....####................\n"
+			 "....####................\n"
+			 "........................\n"
+			 "........................\n"
+			 "........................\n"
+			 "........................\n"
+			 "....................####\n"
+			 "....................####\n"
+			 "....................####\n"
+			 "....................####\n",
+			 "is\n%s", text);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_draw, classes_select_texts)
+{
+	const float places[] = {0, 0, 0.5f, 0, 0, 0};
+	const int32_t classes[] = {1, 9, -1};
+	struct frag_harness *h =
+		make(&vision_draw_type,
+		     FRAG_ARGS({"tensors", "[{name: t, type: text, text: [X, I], classes: of}]"},
+			       {"width", "24"}, {"height", "12"}));
+	char text[ROWS * (COLUMNS + 1) + 1];
+	struct frag_message *m = frag_message_create();
+
+	cr_assert_eq(frag_message_add_tensor(m, "t", numbers(3, 2, places)), 0);
+	cr_assert_eq(frag_message_add_tensor(m, "of",
+					     tensor_of((struct frag_dtype){FRAG_DTYPE_INT, 32, 1},
+						       1, (const int64_t[]){3}, classes)),
+		     0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	write_picture(m, text);
+	cr_expect_str_eq(text,
+			 ".###....................\n"
+			 "..#.....................\n"
+			 "..#.....................\n"
+			 "..#.....................\n"
+			 "..#.....................\n"
+			 "..#.....................\n"
+			 ".###....................\n"
+			 "........................\n"
+			 "........................\n"
+			 "........................\n"
+			 "........................\n"
+			 "........................\n",
+			 "classes beyond the texts have none:\n%s", text);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_draw, several_flows_and_frames_without_layers)
+{
+	const uint8_t half[] = {255, 255, 255, 128};
+	struct frag_harness *h = make(&vision_draw_type, NULL);
+	struct frag_message *m;
+	const uint8_t *pixel;
+
+	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "", black(0)), 0);
+	cr_assert_eq(frag_harness_give_tensor(h, "receivers:1", "over",
+					      tensor_of((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1},
+							3, (const int64_t[]){1, 1, 4}, half)),
+		     0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	pixel = frag_tensor_data(frag_message_tensor(m, ""));
+	for (int i = 0; i < ROWS * COLUMNS * 3; i++)
+		cr_assert_eq(pixel[i], 128, "alpha counts, and the frame is enlarged");
+	frag_message_unref(m);
+
+	/* What one flow lacks this time is left out. */
+	frag_harness_destroy(h);
+	h = make(&vision_draw_type,
+		 FRAG_ARGS({"tensors", "[{type: color}, {type: color, name: over}]"}));
+	cr_assert_eq(
+		frag_harness_give_tensor(h, "receivers:1", "other", numbers(1, 1, (float[]){0})),
+		0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	frag_harness_destroy(h);
+}
+
+Test(ops_draw, what_cannot_be_drawn_is_refused_by_name)
+{
+	static const float three[] = {0, 0, 0, 0, 0, 0};
+	static const uint8_t many[300];
+	static const struct {
+		const char *layer, *says;
+		int64_t shape[2];
+		bool is_u8;
+	} cases[] = {
+		{"type: rectangles",
+		 "\"t\" cannot be drawn as its layer says: its corners do not",
+		 {3, 2},
+		 false},
+		{"type: points", "its last dimension is not", {2, 3}, false},
+		{"type: color_lut, boxes: none",
+		 "the tensor that its key boxes names is in no message",
+		 {2, 3},
+		 true},
+		{"type: color_lut", "neither u8 nor f32", {0, 0}, false},
+		{"type: text, text: [a], classes: none",
+		 "the tensor that its key classes names",
+		 {3, 2},
+		 false},
+		{"type: points", "it is not a tensor of f32", {2, 2}, true},
+		{"type: color", "its elements are f32", {2, 3}, false},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		char tensors[200];
+		struct frag_harness *h;
+		struct frag_dtype dtype = cases[i].is_u8
+						  ? (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}
+						  : (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1};
+
+		if (cases[i].shape[0] == 0)
+			dtype.bits = 16;
+		snprintf(tensors, sizeof(tensors), "[{name: t, %s}]", cases[i].layer);
+		h = make(&vision_draw_type, FRAG_ARGS({"tensors", tensors}));
+		cr_assert_eq(frag_harness_give_tensor(
+				     h, "receivers", "t",
+				     tensor_of(dtype, 2,
+					       cases[i].shape[0] == 0 ? (const int64_t[]){2, 2}
+								      : cases[i].shape,
+					       cases[i].is_u8 ? (const void *)many : three)),
+			     0);
+		cr_expect_eq(frag_harness_tick(h), -EINVAL, "case %zu", i);
+		cr_expect(strstr(frag_harness_error(h), cases[i].says) != NULL, "case %zu said: %s",
+			  i, frag_harness_error(h));
+		frag_harness_destroy(h);
+	}
+}
+
+Test(ops_draw, layers_that_make_no_sense_are_refused)
+{
+	static const struct {
+		struct frag_arg args[3];
+		const char *says;
+	} cases[] = {
+		{{{"tensors", "{a: b}"}}, "tensors is not a list of up to 64 layers"},
+		{{{"tensors", "[a]"}}, "this is no layer; give {name: TENSOR, type: TYPE}"},
+		{{{"tensors", "[{type: color, opacity: 2}]"}}, "\"2\" is not a number from 0 to 1"},
+		{{{"tensors", "[{type: color, opacity: nan}]"}}, "\"nan\" is not a number"},
+		{{{"tensors", "[{type: color, color: [1, 2, 3]}]"}},
+		 "\"2\" is not a number from 0 to 1"},
+		{{{"tensors", "[{type: color, color: [1, 1]}]"}}, "this is no colour"},
+		{{{"tensors", "[{type: color, color: red}]"}}, "this is no colour"},
+		{{{"tensors", "[{type: text}]"}}, "has no texts"},
+		{{{"tensors", "[{type: text, text: [[a]]}]"}}, "no list of texts"},
+		{{{"tensors", "[{type: points, point_size: [1]}]"}},
+		 "\"a list or map\" is not a number"},
+		{{{"tensors", "[{type: color, name: [a]}]"}}, "a list or map is no name"},
+		{{{"color_lut", "{a: b}"}}, "color_lut is not a list of up to 256 colours"},
+		{{{"color_lut", "[[1, 1]]"}}, "this is no colour"},
+		{{{"width", "10"}}, "one of width and height is 0"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		cr_assert_null(frag_harness_create(&vision_draw_type, cases[i].args, &err),
+			       "case %zu", i);
+		cr_expect(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i,
+			  err.text);
+	}
+}
+
+/* Numbers that no picture has, in every shape: nothing is drawn outside of the canvas. */
+Test(ops_draw, any_coordinates_are_harmless)
+{
+	static const float odd[] = {0,      1,      -1,   NAN, INFINITY, -INFINITY, 1e30f,
+				    -1e30f, 1e-30f, 0.5f, 2,   3e9f,     -3e9f,     0.999f};
+	static const char *const layers[] = {
+		"type: points, point_size: 1000",   "type: lines, line_width: 1000",
+		"type: line_strip, line_width: 0",  "type: crosses, line_width: 3",
+		"type: rectangles, line_width: 50", "type: text, text: [abc]",
+	};
+	enum { N = 14 };
+	static float all[N * N * N][3];
+
+	for (int i = 0; i < N * N * N; i++) {
+		all[i][0] = odd[i % N];
+		all[i][1] = odd[i / N % N];
+		all[i][2] = odd[i / N / N];
+	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(layers); i++) {
+		bool has_size =
+			strstr(layers[i], "text") != NULL || strstr(layers[i], "crosses") != NULL;
+		char tensors[200];
+		struct frag_harness *h;
+
+		snprintf(tensors, sizeof(tensors), "[{type: color}, {name: t, %s}]", layers[i]);
+		h = make(&vision_draw_type, FRAG_ARGS({"tensors", tensors}));
+		frag_message_unref(drawn(h, has_size ? numbers(N * N * N, 3, &all[0][0])
+						     : numbers(N * N * N / 4 * 6, 2, &all[0][0])));
+		frag_harness_destroy(h);
+	}
+}
+
+static struct frag_message *cropped(struct frag_harness *h, struct frag_tensor *frame,
+				    struct frag_tensor *boxes)
+{
+	struct frag_message *m;
+
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame), 0);
+	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", boxes), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	return m;
+}
+
+/* A frame whose red is the column and whose green the row. */
+static struct frag_tensor *coordinates(void)
+{
+	static uint8_t data[ROWS][COLUMNS][3];
+
+	for (int y = 0; y < ROWS; y++) {
+		for (int x = 0; x < COLUMNS; x++) {
+			data[y][x][0] = (uint8_t)(x * 10);
+			data[y][x][1] = (uint8_t)(y * 10);
+		}
+	}
+	return tensor_of((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3,
+			 (const int64_t[]){ROWS, COLUMNS, 3}, data);
+}
+
+Test(ops_crop, cuts_boxes_out_of_a_frame)
+{
+	const float boxes[] = {8 / 24.0f, 4 / 12.0f, 12 / 24.0f, 8 / 12.0f,
+			       0,         0,         2 / 24.0f,  4 / 12.0f};
+	struct frag_harness *h =
+		make(&vision_crop_type, FRAG_ARGS({"width", "4"}, {"height", "4"}, {"scale", "1"}));
+	struct frag_message *m = cropped(h, coordinates(), numbers(2, 4, boxes));
+	const struct frag_tensor *crops = frag_message_tensor(m, ""),
+				 *regions = frag_message_tensor(m, "boxes");
+	const int64_t *shape = frag_tensor_dl(crops)->shape;
+	const uint8_t *pixel = frag_tensor_data(crops);
+	const float *region = frag_tensor_data(regions);
+
+	cr_assert(frag_tensor_dl(crops)->ndim == 4 && shape[0] == 2 && shape[1] == 4 &&
+		  shape[2] == 4 && shape[3] == 3);
+	for (int y = 0; y < 4; y++) {
+		for (int x = 0; x < 4; x++, pixel += 3)
+			cr_expect(pixel[0] == (8 + x) * 10 && pixel[1] == (4 + y) * 10);
+	}
+	/* The second box is 2 wide and 4 high: a square from -1 on, where the border goes on. */
+	for (int y = 0; y < 4; y++) {
+		for (int x = 0; x < 4; x++, pixel += 3)
+			cr_expect(pixel[0] == (x < 1 ? 0 : x - 1) * 10 && pixel[1] == y * 10);
+	}
+	for (int i = 0; i < 4; i++)
+		cr_expect_float_eq(region[i], boxes[i], 1e-6);
+	cr_expect_float_eq(region[4], -1 / 24.0, 1e-6);
+	cr_expect_float_eq(region[6], 3 / 24.0, 1e-6);
+	cr_expect_float_eq(region[7], 4 / 12.0, 1e-6);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_crop, enlarges_and_converts)
+{
+	const float boxes[] = {8 / 24.0f, 4 / 12.0f, 12 / 24.0f, 8 / 12.0f};
+	struct frag_harness *h =
+		make(&vision_crop_type,
+		     FRAG_ARGS({"width", "2"}, {"height", "2"}, {"out_dtype", "float32"},
+			       {"scale", "2"}, {"scale_max", "255"}, {"max_boxes", "1"}));
+	struct frag_message *m = cropped(h, coordinates(), numbers(1, 4, boxes));
+	const float *number = frag_tensor_data(frag_message_tensor(m, ""));
+	const float *region = frag_tensor_data(frag_message_tensor(m, "boxes"));
+
+	cr_expect_float_eq(region[0], 6 / 24.0, 1e-6);
+	cr_expect_float_eq(region[3], 10 / 12.0, 1e-6);
+	cr_expect_float_eq(number[0], 75, 1e-3, "between columns 7 and 8: %g", number[0]);
+	cr_expect_float_eq(number[1], 35, 1e-3, "between rows 3 and 4: %g", number[1]);
+	cr_expect_float_eq(number[3], 115, 1e-3);
+	frag_message_unref(m);
+
+	m = cropped(h, coordinates(), numbers(0, 4, NULL));
+	cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, ""))->shape[0], 0, "no box, no crop");
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_crop, any_boxes_are_harmless)
+{
+	const float boxes[] = {NAN,    0, 1, 1, -INFINITY, 0, INFINITY, 1, 1e30f, 1e30f,
+			       -1e30f, 0, 1, 1, 1,         1, 0.5f,     2, 0.25f, 9};
+	struct frag_harness *h = make(
+		&vision_crop_type, FRAG_ARGS({"width", "8"}, {"height", "8"}, {"max_boxes", "5"}));
+
+	frag_message_unref(cropped(h, coordinates(), numbers(5, 4, boxes)));
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", coordinates()), 0);
+	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", numbers(2, 5, boxes)), 0);
+	cr_expect_eq(frag_harness_tick(h), -EINVAL);
+	cr_expect(strstr(frag_harness_error(h), "is not [n, 4] of f32") != NULL, "said: %s",
+		  frag_harness_error(h));
+	frag_harness_destroy(h);
+}
+
+Test(ops_resize, one_side_follows_the_ratio)
+{
+	struct frag_harness *h =
+		make(&vision_resize_type, FRAG_ARGS({"width", "12"}, {"mode", "area"}));
+	struct frag_message *m;
+	const struct frag_tensor *t;
+	const uint8_t *pixel;
+
+	cr_assert_eq(frag_harness_give_tensor(h, "in", "", coordinates()), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	t = frag_message_tensor(m, "");
+	pixel = frag_tensor_data(t);
+	cr_assert(frag_tensor_dl(t)->shape[0] == 6 && frag_tensor_dl(t)->shape[1] == 12);
+	cr_expect(pixel[3] == 25 && pixel[1] == 5, "the mean of four pixels: %d, %d", pixel[3],
+		  pixel[1]);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+
+	h = make(&vision_resize_type, FRAG_ARGS({"height", "24"}, {"mode", "area"}));
+	cr_assert_eq(frag_harness_give_tensor(h, "in", "", coordinates()), 0);
+	cr_expect_eq(frag_harness_tick(h), -EINVAL);
+	cr_expect(strstr(frag_harness_error(h), "mode area cannot enlarge 24 x 12 to 48 x 24") !=
+			  NULL,
+		  "said: %s", frag_harness_error(h));
+	frag_harness_destroy(h);
+	cr_assert_null(frag_harness_create(&vision_resize_type, NULL, NULL), "no size");
+}
+
+Test(ops_resize, a_frame_of_that_size_is_passed_on)
+{
+	struct frag_harness *h = make(&vision_resize_type, FRAG_ARGS({"width", "24"}));
+	struct frag_tensor *t = coordinates();
+	const void *data = frag_tensor_data(t);
+	struct frag_message *m;
+
+	cr_assert_eq(frag_harness_give_tensor(h, "in", "", t), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	cr_assert_eq(frag_tensor_data(frag_message_tensor(m, "")), data);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
