@@ -14,7 +14,8 @@ libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
 libturbojpeg0-dev ffmpeg openssl python3 iproute2 git"
 
 if [ "${1:-}" = proof ]; then
-	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy cppcheck gcovr zsh"
+	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy
+cppcheck gcovr zsh chromium"
 fi
 
 if [ "${1:-}" = bench ]; then

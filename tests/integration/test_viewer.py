@@ -73,33 +73,37 @@ def decode(pictures):
     return [done.stdout[i:i + size] for i in range(0, len(done.stdout), size)]
 
 
+def comment(jpeg):
+    """The numbers that a picture of the viewer bears."""
+    assert jpeg[:4] == b"\xff\xd8\xff\xfe", jpeg[:4]
+    text = jpeg[6:4 + int.from_bytes(jpeg[4:6], "big")].decode()
+    return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", text)}
+
+
 class Stream:
-    """A browser that looks at /stream: its parts, one by one."""
+    """A browser that looks at /stream: its pictures, one by one."""
 
     def __init__(self, url):
         self.response = urllib.request.urlopen(url + "stream", timeout=cluster.PATIENCE_S)
         kind = self.response.headers["Content-Type"]
-        self.boundary = re.fullmatch(r"multipart/x-mixed-replace; boundary=(\S+)", kind).group(1)
-        self._line("--" + self.boundary)
+        boundary = re.fullmatch(r"multipart/x-mixed-replace; boundary=(\S+)", kind).group(1)
+        self.head = ("--%s\r\nContent-Type: image/jpeg\r\n\r\n" % boundary).encode()
+        self.data = b""
+        self._until(self.head)
 
-    def _line(self, wanted=None):
-        line = self.response.readline()
-        assert line.endswith(b"\r\n"), line
-        line = line[:-2].decode()
-        assert wanted is None or line == wanted, (line, wanted)
-        return line
+    def _until(self, mark):
+        """What comes before the mark, which is left out."""
+        while mark not in self.data:
+            more = self.response.read1(65536)
+            assert more, "the stream has ended"
+            self.data += more
+        before, _, self.data = self.data.partition(mark)
+        return before
 
     def part(self):
-        """The head and the JPEG of the next part."""
-        head = {}
-        for line in iter(self._line, ""):
-            key, value = line.split(": ")
-            head[key] = value
-        assert head["Content-Type"] == "image/jpeg"
-        jpeg = self.response.read(int(head["Content-Length"]))
-        self._line("")
-        self._line("--" + self.boundary)
-        return head, jpeg
+        """The numbers and the JPEG of the next picture, which end with the head of the one after."""
+        jpeg = self._until(b"\r\n" + self.head)
+        return comment(jpeg), jpeg
 
     def close(self):
         self.response.close()
@@ -154,12 +158,12 @@ class Page(ViewerTest):
         stream = Stream(self.url)
         parts = [stream.part() for _ in range(20)]
         stream.close()
-        numbers = [int(head["X-Number"]) for head, _ in parts]
+        numbers = [head["number"] for head, _ in parts]
         self.assertEqual(numbers, sorted(set(numbers)), "each is newer than the last one")
         pictures = decode([jpeg for _, jpeg in parts])
         self.assertEqual([number_of(rgb) + 1 for rgb in pictures], numbers)
         for head, _ in parts:
-            self.assertLessEqual(int(head["X-Acquired-Ns"]), int(head["X-Received-Ns"]))
+            self.assertLessEqual(head["acquired_ns"], head["received_ns"])
         self.end()
 
     def test_the_status_is_the_ledger(self):
@@ -189,7 +193,7 @@ class Page(ViewerTest):
         self.assertEqual(self.status()["drawn"], 1)
         stream = Stream(self.url)
         head, _ = stream.part()
-        self.assertEqual(head["X-Number"], "40", "the newest is there for who comes later")
+        self.assertEqual(head["number"], 40, "the newest is there for who comes later")
         stream.close()
         self.wait_until("nobody looks", lambda: self.status()["watchers"] == 0)
         self.assertEqual(self.status()["drawn"], 2)
@@ -203,7 +207,7 @@ class Page(ViewerTest):
 
         def watch(i):
             while last[i] < 300:
-                last[i] = int(streams[i].part()[0]["X-Number"])
+                last[i] = streams[i].part()[0]["number"]
 
         threads = [threading.Thread(target=watch, args=(i,)) for i in range(2)]
         for t in threads:
@@ -368,6 +372,53 @@ class Refused(ViewerTest):
         for s in silent:
             s.close()
         self.end()
+
+
+@unittest.skipUnless(shutil.which("chromium"), "chromium is not installed; mk/deps.sh proof does it")
+class Browser(ViewerTest):
+    """The page in Chromium, which opens no window."""
+
+    def chromium(self, *flags, patience_ms):
+        """Ends after patience_ms, because the stream does not; returns what it wrote."""
+        return subprocess.run(
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             "--hide-scrollbars", "--window-size=%d,%d" % (COLUMNS, ROWS), "--timeout=%d" % patience_ms,
+             "--user-data-dir=" + self.path("profile"), *flags, self.url],
+            env=dict(self.env, HOME=self.folder, TMPDIR=self.folder), cwd=self.folder,
+            capture_output=True, text=True, check=True,
+            timeout=4 * cluster.PATIENCE_S).stdout
+
+    def shown(self, patience_ms):
+        """The number in the picture of the page's window; None: it has none yet."""
+        shot = self.path("shot.png")
+        self.chromium("--screenshot=" + shot, patience_ms=patience_ms)
+        rgb = subprocess.run(["ffmpeg", "-v", "error", "-i", shot, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"],
+                             capture_output=True, check=True, timeout=60).stdout
+        self.assertEqual(len(rgb), COLUMNS * ROWS * 3)
+        below = rgb[(ROWS - 1) * COLUMNS * 3]
+        return number_of(rgb) if 50 < below < 100 else None  # the street is gray, the page black
+
+    def overlay(self, patience_ms):
+        dom = self.chromium("--dump-dom", "--virtual-time-budget=%d" % patience_ms, patience_ms=2 * patience_ms)
+        return re.search(r'id="overlay">([^<]*)<', dom).group(1)
+
+    def patiently(self, look, is_good):
+        """Looks again, longer each time, where the machine was too slow to show anything."""
+        for patience_ms in (2000, 8000, 30000):
+            seen = look(patience_ms)
+            if is_good(seen):
+                break
+        return seen
+
+    def test_it_shows_the_frame_that_was_sent_and_the_ledgers_count(self):
+        self.look(count=42)
+        self.wait_received(42)
+        shown = self.patiently(self.shown, lambda number: number is not None)
+        self.assertEqual(shown, 41, "the last frame")
+        overlay = self.patiently(self.overlay, lambda text: text != "connecting")
+        self.assertRegex(overlay, r"^look\.viewer \u00b7 42 received \u00b7 [\d.]+ Hz \u00b7 [\d.]+ ms since acquisition$")
+        self.wait_until("nobody looks", lambda: self.status()["watchers"] == 0)
+        self.assertEqual(self.end()["delivered"], 42)
 
 
 class Daemons(ViewerTest):

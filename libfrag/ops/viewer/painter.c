@@ -180,20 +180,14 @@ static struct picture *paint(struct painter *painter, const struct scene *scene)
 {
 	const struct messages messages = {(const struct frag_message *const *)scene->messages,
 					  scene->count};
-	struct picture *picture;
 	int64_t columns, rows;
 
 	draw_layers_size(painter->config.layers, &messages, &columns, &rows);
 	if (resize_canvas(&painter->canvas, columns, rows) < 0)
 		return NULL;
 	draw_layers_draw(painter->config.layers, &messages, &painter->canvas);
-	picture = viewer_picture_create(&painter->canvas, painter->config.quality);
-	if (picture == NULL)
-		return NULL;
-	picture->number = scene->number;
-	picture->received_ns = scene->received_ns;
-	picture->acquired_ns = scene->acquired_ns;
-	return picture;
+	return viewer_picture_create(&painter->canvas, painter->config.quality, scene->number,
+				     scene->received_ns, scene->acquired_ns);
 }
 
 static void count_picture(struct painter *painter, const struct picture *picture)

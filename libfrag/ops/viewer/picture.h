@@ -17,11 +17,14 @@ struct picture {
 };
 
 /*
+ * Makes a picture with these numbers, which its JPEG holds too, as a comment:
+ * "frag number=N received_ns=N acquired_ns=N".
  * - quality: 1 to 100
- * Returns a new picture, with size and jpeg; NULL when memory is short or a side is larger than
- * JPEG's 65535 pixels. Thread: any. Blocks: no.
+ * Returns it; NULL when memory is short or a side is larger than JPEG's 65535 pixels. Thread: any.
+ * Blocks: no.
  */
-struct picture *viewer_picture_create(const struct canvas *canvas, int quality);
+struct picture *viewer_picture_create(const struct canvas *canvas, int quality, uint64_t number,
+				      int64_t received_ns, int64_t acquired_ns);
 struct picture *viewer_picture_ref(struct picture *picture);
 void viewer_picture_unref(struct picture *picture); /* NULL is accepted */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "page_inside.h"
@@ -10,11 +9,11 @@
 #define BLOCK_BYTES (64 * 1024) /* handed to the socket at a time */
 
 /*
- * Each part of the stream ends with the boundary of the next one, because a browser shows a picture
- * when it has read what follows it.
+ * Each part of the stream ends with the head of the next one, because Chromium shows a picture when
+ * it has read that. So the head is the same for all parts, and holds no length.
  */
-#define STREAM_START "--" BOUNDARY "\r\n"
-#define PART_END "\r\n--" BOUNDARY "\r\n"
+#define STREAM_START "--" BOUNDARY "\r\nContent-Type: image/jpeg\r\n\r\n"
+#define PART_END "\r\n" STREAM_START
 
 struct stream {
 	struct stream *next;
@@ -28,27 +27,18 @@ struct stream {
 	/* Of the page's thread: what is sent now. */
 	struct picture *picture;
 	uint64_t number; /* of the last picture */
-	char head[256];
 	size_t head_size, tail_size;
 	size_t sent, total;
 };
 
-/* Prepares the picture that was taken. The first part of a stream begins with a boundary. */
+/* Prepares the picture that was taken. A stream begins with a head. */
 static void begin_part(struct stream *stream, bool is_first)
 {
 	const struct picture *picture = stream->picture;
-	int length = 0;
 
 	stream->number = picture->number;
 	stream->sent = 0;
-	if (stream->is_endless)
-		length = snprintf(
-			stream->head, sizeof(stream->head),
-			"%sContent-Type: image/jpeg\r\nContent-Length: %zu\r\nX-Number: %llu\r\nX-Received-Ns: %lld\r\nX-Acquired-Ns: %lld\r\n\r\n",
-			is_first ? STREAM_START : "", picture->size,
-			(unsigned long long)picture->number, (long long)picture->received_ns,
-			(long long)picture->acquired_ns);
-	stream->head_size = (size_t)length;
+	stream->head_size = stream->is_endless && is_first ? sizeof(STREAM_START) - 1 : 0;
 	stream->tail_size = stream->is_endless ? sizeof(PART_END) - 1 : 0;
 	stream->total = stream->head_size + picture->size + stream->tail_size;
 }
@@ -110,7 +100,7 @@ static ssize_t stream_read(void *arg, uint64_t position, char *to, size_t room)
 			return r;
 	}
 	at = stream->sent;
-	copy_piece(stream->head, stream->head_size, &at, &to, &room);
+	copy_piece(STREAM_START, stream->head_size, &at, &to, &room);
 	if (room > 0)
 		copy_piece(stream->picture->jpeg, stream->picture->size, &at, &to, &room);
 	if (room > 0)
