@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 # A folder of libfrag/src may include itself and what stands in a lower row.
-ROWS = [["base"], ["data"], ["text", "type"], ["graph", "cond", "res"], ["sched", "edge", "track"], ["run"]]
+ROWS = [["base"], ["data"], ["text", "type"], ["graph", "cond", "res"], ["sched", "edge", "track", "var"], ["run"]]
 LEVEL = {folder: level for level, row in enumerate(ROWS) for folder in row}
 # Within a row: parameters are filled in from texts; a composed fragment holds conditions and
 # resources.

@@ -253,14 +253,16 @@ static int app_read(struct drv_app *app, const struct drv_event_app *event)
 	return 0;
 }
 
-static int draw_data_key(struct drv_app *app)
+static int draw_keys(struct drv_app *app)
 {
 	const struct drv_config *config = &app->core->config;
 
 	app->data_key = fragi_secret_alloc(FW_DATA_KEY_BYTES);
-	if (app->data_key == NULL)
+	app->variables_key = fragi_secret_alloc(FW_VARIABLES_KEY_BYTES);
+	if (app->data_key == NULL || app->variables_key == NULL)
 		return -ENOMEM;
 	config->random(config->random_arg, app->data_key, FW_DATA_KEY_BYTES);
+	config->random(config->random_arg, app->variables_key, FW_VARIABLES_KEY_BYTES);
 	return 0;
 }
 
@@ -317,7 +319,7 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 	app->workers_changed = true;
 	r = app_read(app, event);
 	if (r == 0)
-		r = draw_data_key(app);
+		r = draw_keys(app);
 	if (r == -ENOMEM) {
 		drv_app_fail_for_memory(app);
 		return;
@@ -357,6 +359,7 @@ void drv_app_destroy(struct drv_app *app)
 	drv_wiring_end(app);
 	fragi_free(app->flows);
 	fragi_secret_free(app->data_key, FW_DATA_KEY_BYTES);
+	fragi_secret_free(app->variables_key, FW_VARIABLES_KEY_BYTES);
 	fragi_strmap_fini(&app->by_name);
 	fragi_spec_destroy(app->spec);
 	fragi_diag_fini(&app->diag);

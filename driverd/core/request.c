@@ -42,9 +42,11 @@ static int send_create(struct drv_host *host)
 		.transport_count = host->transport_count,
 	};
 	memcpy(message.create.data_key, app->data_key, FW_DATA_KEY_BYTES);
+	memcpy(message.create.variables_key, app->variables_key, FW_VARIABLES_KEY_BYTES);
 	app->core->items -= (int64_t)app->source_bytes / 64;
 	r = send_to(host, &message);
 	explicit_bzero(message.create.data_key, FW_DATA_KEY_BYTES);
+	explicit_bzero(message.create.variables_key, FW_VARIABLES_KEY_BYTES);
 	return r;
 }
 

@@ -157,6 +157,7 @@ struct drv_app {
 	struct drv_wiring *wiring;       /* while flows are resolved; NULL: not begun, or done */
 	uint8_t *tokens;                 /* of the edges; FW_TOKEN_BYTES each */
 	uint8_t *data_key;               /* of the run; a secret of FW_DATA_KEY_BYTES */
+	uint8_t *variables_key;          /* the same, of FW_VARIABLES_KEY_BYTES */
 	struct drv_timer phase;          /* the present state's deadline */
 	struct drv_timer start;          /* start timeout */
 	struct drv_timer missing_line;   /* the next line about what is missing */

@@ -8,11 +8,14 @@
 #include <graph/transport.h>
 #include <text/node.h>
 
-/* How the flows between fragments travel, decided as soon as it is known where their ends run. */
+/*
+ * How the flows between fragments travel, and whether their variables can be shared: decided as
+ * soon as it is known where they run.
+ */
 
-static struct drv_host *host_of(const struct drv_app *app, const struct fragi_spec_end *end)
+static struct drv_host *host_of(const struct drv_app *app, const char *name)
 {
-	const struct fragi_spec_fragment *fragment = fragi_strmap_get(&app->by_name, end->fragment);
+	const struct fragi_spec_fragment *fragment = fragi_strmap_get(&app->by_name, name);
 
 	return app->fragments[fragment - app->spec->fragments].host;
 }
@@ -37,9 +40,10 @@ static void open_in(struct drv_host *host, const struct drv_host *peer,
 		peer->name, choice->reason);
 }
 
-/* Part of a sentence: why two hosts do not share memory, and what to do. */
+/* Part of a sentence: why two hosts do not share memory, and what to do; instead: one of two. */
 static const char *explain(struct drv_core *core, enum fragi_apart apart,
-			   const struct drv_host *from, const struct drv_host *to)
+			   const struct drv_host *from, const struct drv_host *to,
+			   const char *instead)
 {
 	const struct drv_host *unknown = from->memory[0] == '\0' ? from : to;
 
@@ -47,23 +51,23 @@ static const char *explain(struct drv_core *core, enum fragi_apart apart,
 	case FRAGI_APART_MACHINE:
 		return drv_text(
 			core,
-			"worker %s and worker %s are on two machines; leave edge out, or give both fragments to workers of one machine",
-			from->worker, to->worker);
+			"worker %s and worker %s are on two machines; %s, or give both fragments to workers of one machine",
+			from->worker, to->worker, instead);
 	case FRAGI_APART_NETWORK:
 		return drv_text(
 			core,
-			"worker %s and worker %s are in two network namespaces, as two containers are; leave edge out, or start both workers in one",
-			from->worker, to->worker);
+			"worker %s and worker %s are in two network namespaces, as two containers are; %s, or start both workers in one",
+			from->worker, to->worker, instead);
 	case FRAGI_APART_USER:
 		return drv_text(
 			core,
-			"worker %s and worker %s run their hosts as two users; leave edge out, or start both with one --host-user",
-			from->worker, to->worker);
+			"worker %s and worker %s run their hosts as two users; %s, or start both with one --host-user",
+			from->worker, to->worker, instead);
 	default:
 		return drv_text(
 			core,
-			"worker %s shares none, for a reason that it logged when it started; leave edge out, or remove that reason",
-			unknown->worker);
+			"worker %s shares none, for a reason that it logged when it started; %s, or remove that reason",
+			unknown->worker, instead);
 	}
 }
 
@@ -79,14 +83,16 @@ static void refuse(struct drv_app *app, const struct fragi_spec_flow *flow,
 		from->fragment, from->op, from->port != NULL ? "." : "",
 		from->port != NULL ? from->port : "", to->fragment, to->op,
 		to->port != NULL ? "." : "", to->port != NULL ? to->port : "", flow->edge,
-		explain(app->core, apart, host_of(app, from), host_of(app, to)));
+		explain(app->core, apart, host_of(app, from->fragment), host_of(app, to->fragment),
+			"leave edge out"));
 	fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_MEMORY_NOT_SHARED, NULL);
 }
 
 static void choose(struct drv_app *app, const struct fragi_spec_flow *flow,
 		   const struct fragi_spec_end *to_end)
 {
-	struct drv_host *from = host_of(app, &flow->from), *to = host_of(app, to_end);
+	struct drv_host *from = host_of(app, flow->from.fragment),
+			*to = host_of(app, to_end->fragment);
 	const struct fragi_fragment_info sender = drv_transports_info(from),
 					 receiver = drv_transports_info(to);
 	const struct fragi_choice choice = fragi_transport_choose(flow->edge, &sender, &receiver);
@@ -101,6 +107,27 @@ static void choose(struct drv_app *app, const struct fragi_spec_flow *flow,
 	open_in(to, from, &choice);
 }
 
+/* Hosts of a shared variable cannot do without. */
+static void check_reader(struct drv_app *app, const struct fragi_spec_variable *variable,
+			 const struct fragi_spec_party *reader)
+{
+	const struct drv_host *from = host_of(app, variable->writer.fragment);
+	const struct drv_host *to = host_of(app, reader->fragment);
+	const size_t first = app->diag.count;
+	enum fragi_apart apart;
+
+	if (from == to)
+		return;
+	apart = fragi_identity_apart(from->memory, to->memory);
+	if (apart == FRAGI_APART_NOT)
+		return;
+	(void)fragi_node_error(&app->diag, reader->place, NULL,
+			       "variable %s of fragment %s cannot be read by fragment %s: %s",
+			       variable->name, variable->writer.fragment, reader->fragment,
+			       explain(app->core, apart, from, to, "send it over a flow"));
+	fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_MEMORY_NOT_SHARED, NULL);
+}
+
 int drv_transports_choose(struct drv_app *app)
 {
 	const struct fragi_spec *spec = app->spec;
@@ -108,5 +135,10 @@ int drv_transports_choose(struct drv_app *app)
 	for (size_t i = 0; i < spec->flow_count; i++)
 		for (size_t k = 0; k < spec->flows[i].to_count; k++)
 			choose(app, &spec->flows[i], &spec->flows[i].to[k]);
+	for (size_t i = 0; i < spec->variable_count; i++)
+		for (size_t k = 0; k < spec->variables[i].reader_count; k++)
+			if (spec->variables[i].path == NULL)
+				check_reader(app, &spec->variables[i],
+					     &spec->variables[i].readers[k]);
 	return app->diag.count != 0 ? -EINVAL : 0;
 }

@@ -22,16 +22,19 @@ void fw_encode_host_create(struct fw_encoder *e, const struct fw_message *messag
 	out->transports = fw_put_texts(e, in->transports, in->transport_count, FW_TRANSPORTS_MAX,
 				       &out->n_transports);
 	out->data_key = fw_put_data(e, in->data_key, sizeof(in->data_key), FW_DATA_KEY_BYTES);
+	out->variables_key = fw_put_data(e, in->variables_key, sizeof(in->variables_key),
+					 FW_VARIABLES_KEY_BYTES);
 }
 
 /* The copy in the protobuf tree is wiped: the tree is freed as any other memory. */
-static void take_data_key(struct fw_decoder *d, ProtobufCBinaryData in, uint8_t *out)
+static void take_key(struct fw_decoder *d, ProtobufCBinaryData in, uint8_t *out, size_t size,
+		     const char *other)
 {
-	if (in.len != FW_DATA_KEY_BYTES) {
-		fw_get_failed(d, "a data key of another length");
+	if (in.len != size) {
+		fw_get_failed(d, other);
 		return;
 	}
-	memcpy(out, in.data, FW_DATA_KEY_BYTES);
+	memcpy(out, in.data, size);
 	explicit_bzero(in.data, in.len);
 }
 
@@ -48,7 +51,9 @@ void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,
 	out->dead_ns = fw_get_duration(d, in->dead_ns);
 	out->transports = fw_get_texts(d, in->transports, in->n_transports, FW_TRANSPORTS_MAX,
 				       &out->transport_count);
-	take_data_key(d, in->data_key, out->data_key);
+	take_key(d, in->data_key, out->data_key, FW_DATA_KEY_BYTES, "a data key of another length");
+	take_key(d, in->variables_key, out->variables_key, FW_VARIABLES_KEY_BYTES,
+		 "a key of variables of another length");
 }
 
 static Frag__V1__DataAddress **encode_addresses(struct fw_encoder *e, const struct fw_address *in,

@@ -35,7 +35,8 @@
 #define FW_TEXT_MAX 4096  /* a sentence, a log line */
 #define FW_NAMES_MAX 4096 /* fragments named by one worker */
 #define FW_TOKEN_BYTES 16
-#define FW_DATA_KEY_BYTES 32    /* of an application, as its driver drew it */
+#define FW_DATA_KEY_BYTES 32 /* of an application, as its driver drew it */
+#define FW_VARIABLES_KEY_BYTES 32
 #define FW_SECRET_BYTES 16      /* of a session */
 #define FW_TRANSPORTS_MAX 4     /* of a host */
 #define FW_ADDRESS_MAX 4096     /* a host's data-plane address */
@@ -152,6 +153,7 @@ struct fw_host_create {
 	uint32_t transport_count;
 	/* wiped by fw_message_free, and by whoever fills it */
 	uint8_t data_key[FW_DATA_KEY_BYTES];
+	uint8_t variables_key[FW_VARIABLES_KEY_BYTES];
 };
 
 /* Tables as graph/resolve.h has them, flat. */

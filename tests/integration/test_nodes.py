@@ -95,6 +95,23 @@ class Nodes(cluster.ClusterTest):
         self.assertEqual((w1.wait(), w2.wait()), (0, 0))
         self.assert_nothing_left()
 
+    def test_variables_do_not_leave_a_node(self):
+        self.app = self.write("app.yaml", """frag: 1
+application: app
+variables: {v: {type: f32, writer: fragment1.tx, readers: [fragment2.rx]}}
+fragments:
+  fragment1: {operators: {tx: {type: hello}}}
+  fragment2: {operators: {rx: {type: hello}}}
+extensions: [libhello.so]
+""")
+        driver, _, _ = self.launch()
+        self.assertEqual(driver.wait(60), 2, driver.stderr)
+        failure = self.summary(driver)["failure"]
+        self.assertEqual(failure["code"], "memory_not_shared")
+        self.assertRegex(failure["sentence"], "variable v of fragment fragment1 cannot be read by fragment fragment2: "
+                         "worker .* are in two network namespaces")
+        self.wait_until("no host", lambda: not self.hosts())
+
     def test_the_data_plane_listens_on_its_interface_only(self):
         driver, w1, w2 = self.launch("--count", "0", "--pause", "1ms")
         self.wait_until("messages", lambda: os.path.exists(self.path("received")) and

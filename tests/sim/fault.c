@@ -195,6 +195,7 @@ static void stale(struct sim *sim, uint32_t bits)
 						 .beat_ns = sim->beat_ns,
 						 .dead_ns = sim->dead_ns};
 	memcpy(message.create.data_key, host->app->data_key, FW_DATA_KEY_BYTES);
+	memcpy(message.create.variables_key, host->app->variables_key, FW_VARIABLES_KEY_BYTES);
 	send(sim, connection, 0, &message);
 }
 

@@ -68,21 +68,25 @@ static void check_epoch(struct sim *sim, uint64_t incarnation, uint64_t epoch)
 	}
 }
 
+_Static_assert(FW_DATA_KEY_BYTES == FW_VARIABLES_KEY_BYTES, "check_key compares either");
+
 /* All hosts of an application have one key, and nobody else has it. */
-static void check_data_key(struct sim *sim, struct sim_app *app, const struct fw_message *create)
+static void check_key(struct sim *sim, struct sim_app *app, const struct fw_message *create,
+		      size_t key_at, const uint8_t *key)
 {
 	static const uint8_t none[FW_DATA_KEY_BYTES];
-	const uint8_t *key = create->create.data_key;
+	uint8_t *known = (uint8_t *)app + key_at;
 
 	if (memcmp(key, none, sizeof(none)) == 0)
 		sim_fail(sim, "data keys", "a host of %s was given no key", app->name);
-	if (app->run == create->run && memcmp(key, app->data_key, sizeof(none)) != 0)
+	if (app->run == create->run && memcmp(key, known, sizeof(none)) != 0)
 		sim_fail(sim, "data keys", "two hosts of %s were given two keys", app->name);
 	for (uint32_t i = 0; i < sim->app_count; i++)
-		if (&sim->apps[i] != app && memcmp(key, sim->apps[i].data_key, sizeof(none)) == 0)
+		if (&sim->apps[i] != app &&
+		    memcmp(key, (uint8_t *)&sim->apps[i] + key_at, sizeof(none)) == 0)
 			sim_fail(sim, "data keys", "%s was given the key of %s", app->name,
 				 sim->apps[i].name);
-	memcpy(app->data_key, key, sizeof(none));
+	memcpy(known, key, sizeof(none));
 }
 
 struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
@@ -105,7 +109,8 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 		return NULL;
 	}
 	check_epoch(sim, incarnation, create->epoch);
-	check_data_key(sim, app, create);
+	check_key(sim, app, create, offsetof(struct sim_app, data_key), wanted->data_key);
+	check_key(sim, app, create, offsetof(struct sim_app, variables_key), wanted->variables_key);
 	app->run = create->run;
 	sim->workers[worker].served = app;
 	host = &sim->hosts[sim->host_count];

@@ -250,6 +250,7 @@ struct sim_app {
 	bool given, ended, stop_requested;
 	uint64_t incarnation, run;
 	uint8_t data_key[FW_DATA_KEY_BYTES]; /* of its hosts; run 0: not known yet */
+	uint8_t variables_key[FW_VARIABLES_KEY_BYTES];
 	char name[16];
 	uint32_t fragment_count, flow_count, op_count;
 	struct sim_op ops[2 * SIM_FRAGMENTS_MAX];

@@ -103,6 +103,38 @@ Test(driver_transports, shared_memory_that_cannot_be_is_refused_before_a_host_is
 	}
 }
 
+Test(driver_transports, a_variable_is_shared_on_one_machine_or_refused)
+{
+	static const char *const graph = "frag: 1\napplication: app\nfragments:\n"
+					 "  f1: {operators: {tx: {type: t}}}\n"
+					 "  f2: {operators: {rx: {type: t}}}\n"
+					 "variables:\n"
+					 "  p: {type: path, path: /x, writer: f1, readers: [f2]}\n"
+					 "  v: {type: f32, writer: f1.tx, readers: [f1, f2.rx]}\n";
+	struct world w;
+
+	world_init(&w);
+	app(&w, graph);
+	hello_by_memory(&w, 1, "a", "f1", "boot.net.user.7");
+	hello_by_memory(&w, 2, "b", "f2", "boot.net.user.7");
+	expect_opened(&w, 1, "");
+	expect_opened(&w, 2, "");
+	world_fini(&w);
+
+	world_init(&w);
+	app(&w, graph);
+	hello_by_memory(&w, 1, "a", "f1", "boot.net.user.7");
+	hello_by_memory(&w, 2, "b", "f2", "other.net.user.7");
+	cr_expect_str_eq(
+		w.errors,
+		"app.yaml:8:47: variable v of fragment f1 cannot be read by fragment f2: worker a and worker b are on two machines; send it over a flow, or give both fragments to workers of one machine\n");
+	expect_opened(&w, 1, "-");
+	cr_assert(w.ended);
+	cr_expect_eq(w.exit_code, 2);
+	assert_has(w.json, "{\"code\": \"memory_not_shared\", \"scope\": \"edge\"");
+	world_fini(&w);
+}
+
 /* The worker serves the next application as if nothing had been placed there. */
 Test(driver_transports, a_refused_application_gives_its_places_back)
 {

@@ -103,17 +103,22 @@ Test(wire_bounds, a_host_without_a_whole_data_key_is_refused)
 {
 	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
 	Frag__V1__HostCreate create = FRAG__V1__HOST_CREATE__INIT;
-	uint8_t key[FW_DATA_KEY_BYTES + 1] = {0};
+	uint8_t key[FW_DATA_KEY_BYTES + 1] = {0}, variables[FW_VARIABLES_KEY_BYTES + 1] = {0};
 
 	envelope.body_case = FRAG__V1__ENVELOPE__BODY_HOST_CREATE;
 	envelope.host_create = &create;
 	create.beat_ns = create.dead_ns = 1;
+	create.variables_key = (ProtobufCBinaryData){FW_VARIABLES_KEY_BYTES, variables};
 	expect_refused(&envelope, "a HOST_CREATE message holds a data key of another length");
 	for (size_t bytes = 1; bytes <= FW_DATA_KEY_BYTES + 1; bytes++) {
 		create.data_key = (ProtobufCBinaryData){bytes, key};
 		cr_expect_eq(decode_raw(&envelope, NULL),
 			     bytes == FW_DATA_KEY_BYTES ? 0 : -EBADMSG);
 	}
+	create.data_key.len = FW_DATA_KEY_BYTES;
+	create.variables_key.len++;
+	expect_refused(&envelope,
+		       "a HOST_CREATE message holds a key of variables of another length");
 }
 
 Test(wire_bounds, a_secret_is_whole_or_not_there)

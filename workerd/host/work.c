@@ -15,6 +15,7 @@
 #include <base/stamp.h>
 #include <base/units.h>
 #include <run/crash.h>
+#include <var/variable.h>
 #include <workerd/host/tables.h>
 
 int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths)
@@ -29,6 +30,7 @@ void host_work_fini(struct host_work *work)
 {
 	fw_message_free(work->wire);
 	fragi_secret_free(work->data_key, FRAGI_DATA_KEY_BYTES);
+	fragi_secret_free(work->variables_key, FRAGI_VARIABLES_KEY_BYTES);
 	fragi_registry_destroy(work->registry);
 	fragi_spec_destroy(work->spec);
 	fragi_source_fini(&work->source);
@@ -120,7 +122,9 @@ static void *prepare_main(void *arg)
 	return NULL;
 }
 
-_Static_assert(FW_DATA_KEY_BYTES == FRAGI_DATA_KEY_BYTES, "a data key travels whole");
+_Static_assert(FW_DATA_KEY_BYTES == FRAGI_DATA_KEY_BYTES &&
+		       FW_VARIABLES_KEY_BYTES == FRAGI_VARIABLES_KEY_BYTES,
+	       "keys travel whole");
 
 /* NULL-ended; NULL: there is no memory. */
 static const char **copy_texts(struct host_work *work, const char *const *texts, uint32_t count)
@@ -143,9 +147,11 @@ static int take_create(struct host_work *work, const struct fw_host_create *crea
 	if (r < 0)
 		return r;
 	work->data_key = fragi_secret_alloc(FRAGI_DATA_KEY_BYTES);
-	if (work->data_key == NULL)
+	work->variables_key = fragi_secret_alloc(FRAGI_VARIABLES_KEY_BYTES);
+	if (work->data_key == NULL || work->variables_key == NULL)
 		return -ENOMEM;
 	memcpy(work->data_key, create->data_key, FRAGI_DATA_KEY_BYTES);
+	memcpy(work->variables_key, create->variables_key, FRAGI_VARIABLES_KEY_BYTES);
 	work->fragments = copy_texts(work, create->fragments, create->fragment_count);
 	work->transports = copy_texts(work, create->transports, create->transport_count);
 	return work->fragments != NULL && work->transports != NULL ? 0 : -ENOMEM;
@@ -174,6 +180,7 @@ void host_work_prepare(struct host_work *work, const struct host_action *action)
 		.dead_ns = action->dead_ns,
 		.data_key = work->data_key,
 		.transports = work->transports,
+		.variables_key = work->variables_key,
 	};
 	start_thread(work, prepare_main);
 }

@@ -14,6 +14,7 @@
 #include <frag/condition.h>
 #include <frag/resource.h>
 #include <frag/operator.h>
+#include <frag/variable.h>
 #include <frag/compose.h>
 #include <frag/plugin.h>
 #include <frag/draft.h>

@@ -164,8 +164,8 @@
 	  "A message of an encrypted flow was changed, repeated or removed on its way.",            \
 	  "Find out what stands between the two hosts; no part of that message was delivered.")     \
 	X(MEMORY_NOT_SHARED, memory_not_shared, EDGE, USAGE,                                        \
-	  "A flow says `edge: shm`, and its ends are in hosts that cannot share memory.",           \
-	  "Leave `edge` out, or run both on one machine, in one container, as one user.")
+	  "A flow with `edge: shm`, or a variable, is of hosts that cannot share memory.",          \
+	  "Leave `edge` out, use a flow, or run both on one machine, in one container, as one user.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

@@ -86,6 +86,8 @@ int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
  * flows are resolved. Returns 0, -EINVAL with errors in diag, -ENOMEM.
  */
 int fragi_fragment_check_inputs(struct frag_fragment *fragment);
+/* variables.c: as check.c, for operators that the variables of the graph name */
+void fragi_fragment_check_variables(struct frag_fragment *fragment);
 
 /* conditions.c; settings and place are borrowed. NULL on failure. */
 struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name, const char *type,

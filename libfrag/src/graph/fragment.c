@@ -390,8 +390,10 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 	if (r == 0)
 		r = flows_resolve(fragment);
 	fragi_making_note(fragment, r);
-	if (r != -ENOMEM && fragment->spec != NULL && fragment->own != NULL)
+	if (r != -ENOMEM && fragment->spec != NULL && fragment->own != NULL) {
 		fragi_making_note(fragment, fragi_fragment_check_inputs(fragment));
+		fragi_fragment_check_variables(fragment);
+	}
 	r = making->code;
 	if (r == 0 && making->no_library)
 		r = -ENOENT;

@@ -105,9 +105,10 @@ struct frag_fragment {
 	/* inside this fragment; from_fragment and to_fragment are 0 */
 	struct fragi_flow_info *flows;
 	size_t flow_count;
-	uint32_t *order;             /* of fragi_fragment_order */
-	struct fragi_making *making; /* compose: NULL once it is complete */
-	void *run;                   /* run/: the host's run this fragment is in */
+	uint32_t *order;                   /* of fragi_fragment_order */
+	struct fragi_making *making;       /* compose: NULL once it is complete */
+	void *run;                         /* run/: the host's run this fragment is in */
+	struct fragi_variables *variables; /* var/: those of the process; NULL: none */
 };
 
 /*

@@ -169,6 +169,8 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 
 	if (result == 0)
 		result = compose(run, diag);
+	if (result == 0)
+		result = fragi_run_declare_variables(run, diag);
 	/* With gaps in the tables the driver looks at the flows between fragments. */
 	if (result == 0)
 		result = fragi_run_resolve(run, diag);
@@ -459,6 +461,7 @@ void fragi_run_destroy(struct fragi_run *run)
 	fragi_run_unwire(run);
 	for (size_t i = 0; i < run->fragment_count; i++)
 		fragi_fragment_destroy(run->fragments[i].fragment);
+	fragi_variables_destroy(run->variables);
 	fragi_free(run->fragments);
 	fragi_free(run->infos);
 	fragi_default_memory_set(NULL);

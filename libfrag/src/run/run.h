@@ -61,6 +61,11 @@ struct fragi_run_config {
 	 * NULL or none: where there are such flows, the one that connects any two hosts.
 	 */
 	const char *const *transports;
+	/*
+	 * FRAGI_VARIABLES_KEY_BYTES (var/variable.h), as data_key. NULL: variables stay in this
+	 * process.
+	 */
+	const uint8_t *variables_key;
 };
 
 FRAGI_API int fragi_run_create(const struct fragi_run_config *config, struct fragi_run **out_run);

@@ -9,6 +9,7 @@
 #include <edge/pump.h>
 #include <edge/remote/remote.h>
 #include <run/run.h>
+#include <var/variable.h>
 
 /* What the files of run/ share. */
 
@@ -60,6 +61,7 @@ struct fragi_run {
 	size_t end_count, end_capacity;
 	struct fragi_binding ***bindings; /* [fragment][op] -> [port] */
 	uint32_t edge_rows;               /* flows between hosts that there may be */
+	struct fragi_variables *variables;
 	struct fragi_ledger ledger;
 	struct fragi_pump *pump;
 	struct fragi_remote *remote; /* NULL: no flow leaves this process */
@@ -109,6 +111,10 @@ bool fragi_run_has_fragment(const struct fragi_run *run, const char *name);
 int fragi_run_share_memory(struct fragi_run *run, struct fragi_diag *diag);
 /* Opens the others. */
 int fragi_run_open_transports(struct fragi_run *run, struct fragi_diag *diag);
+
+/* variables.c: in prepare, once the operators are known; in wire */
+int fragi_run_declare_variables(struct fragi_run *run, struct fragi_diag *diag);
+int fragi_run_fetch_variables(struct fragi_run *run, struct frag_err *err);
 
 /* wire.c */
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag);

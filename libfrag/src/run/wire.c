@@ -419,6 +419,8 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 			"%zu edges to other hosts, but the graph has %u; this is an error in frag",
 			edge_count, run->edge_rows);
 	r = open_crypto(run, edges, edge_count, err);
+	if (r == 0)
+		r = fragi_run_fetch_variables(run, err);
 	if (r < 0)
 		return r;
 	made = fragi_calloc(peer_count + 1, sizeof(*made));

@@ -195,8 +195,16 @@ void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node 
 void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *list,
 			   const char *fragment, struct fragi_spec_flow **out_flows,
 			   size_t *out_count);
+/*
+ * Whether an unknown name may be one that the map lacks because of an error that was reported. A
+ * name that looks like a valid one of the map is not.
+ */
+bool fragi_spec_may_be_lost(const struct fragi_builder *builder, const struct fragi_node *map,
+			    const char *name);
 enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct fragi_node *node,
 				   const char *subject);
+/* spec_variable.c; after the fragments */
+void fragi_spec_read_variables(struct fragi_builder *builder, struct fragi_node *map);
 /* spec_scheduler.c; node NULL: the default */
 void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node *node,
 			       const char *subject, struct fragi_spec_scheduler *out_scheduler);

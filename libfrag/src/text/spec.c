@@ -14,10 +14,10 @@
  * lists them in this order.
  */
 static const struct fragi_field application_fields[] = {
-	{"frag", false},        {"application", false}, {"arguments", false}, {"config", false},
-	{"extensions", false},  {"fragments", false},   {"flows", false},     {"metadata", false},
-	{"thread_pools", true}, {"subgraphs", true},    {"clock", true},      {"services", true},
-	{"data_loggers", true}, {"tracking", true},
+	{"frag", false},       {"application", false}, {"arguments", false}, {"config", false},
+	{"extensions", false}, {"fragments", false},   {"flows", false},     {"metadata", false},
+	{"variables", false},  {"thread_pools", true}, {"subgraphs", true},  {"clock", true},
+	{"services", true},    {"data_loggers", true}, {"tracking", true},
 };
 static const struct fragi_field single_fields[] = {
 	{"frag", false},         {"application", false}, {"arguments", false},
@@ -25,9 +25,9 @@ static const struct fragi_field single_fields[] = {
 	{"flows", false},        {"metadata", false},    {"resources", false},
 	{"operators", false},    {"compose", false},     {"scheduler", false},
 	{"requirements", false}, {"host", false},        {"on_failure", false},
-	{"watchdog", false},     {"thread_pools", true}, {"subgraphs", true},
-	{"clock", true},         {"services", true},     {"data_loggers", true},
-	{"tracking", true},
+	{"watchdog", false},     {"variables", false},   {"thread_pools", true},
+	{"subgraphs", true},     {"clock", true},        {"services", true},
+	{"data_loggers", true},  {"tracking", true},
 };
 
 static void parse_graph(struct fragi_builder *builder)
@@ -204,6 +204,7 @@ static void read_all(struct fragi_builder *builder)
 		fragi_spec_read_fragment(builder, builder->root, spec->application, extensions,
 					 extension_count, &spec->fragments[spec->fragment_count++]);
 	}
+	fragi_spec_read_variables(builder, fragi_node_get(builder->root, "variables"));
 	fragi_spec_spread_sha256(builder);
 	fragi_sets_check(builder);
 	fragi_config_remark(builder);

@@ -154,6 +154,27 @@ struct fragi_spec_fragment {
 	const struct fragi_node *place;
 };
 
+/* who may write or read a variable; op NULL: every operator of the fragment */
+struct fragi_spec_party {
+	const char *fragment, *op;
+	const struct fragi_node *place;
+};
+
+#define FRAGI_SPEC_VARIABLES_MAX 256
+
+struct fragi_spec_variable {
+	const char *name;
+	const char *path;        /* type path; NULL: memory, described by what follows */
+	struct frag_dtype dtype; /* string: u8, and one dimension of -1 */
+	int32_t ndim;
+	int64_t shape[FRAG_TENSOR_NDIM_MAX]; /* -1: the writer decides */
+	bool is_dynamic;                     /* there is a -1 */
+	struct fragi_spec_party writer;      /* fragment NULL: none, a path from outside */
+	struct fragi_spec_party *readers;
+	size_t reader_count;
+	const struct fragi_node *place;
+};
+
 struct fragi_spec {
 	struct fragi_arena arena;
 	const char *application;
@@ -168,6 +189,8 @@ struct fragi_spec {
 	size_t fragment_count;
 	struct fragi_spec_flow *flows; /* between fragments */
 	size_t flow_count;
+	struct fragi_spec_variable *variables; /* only whole ones, also of a flawed spec */
+	size_t variable_count;
 	bool metadata;
 	/* about texts that are valid, for fragi_spec_log_remarks: as warnings, as information */
 	struct fragi_diag warnings, remarks;

@@ -61,12 +61,8 @@ static void refuse_end(struct fragi_spec_end *end, bool fragment_too)
 /* Why an end was refused. */
 enum end_fault { END_FITS, END_FORM, END_FRAGMENT, END_OPERATOR };
 
-/*
- * Whether an unknown name may be one that the map lacks because of an error that was reported. A
- * name that looks like a valid one of the map is not.
- */
-static bool may_be_lost(const struct fragi_builder *builder, const struct fragi_node *map,
-			const char *name)
+bool fragi_spec_may_be_lost(const struct fragi_builder *builder, const struct fragi_node *map,
+			    const char *name)
 {
 	const char *names[NAMES_MAX];
 	size_t count = 0;
@@ -100,7 +96,7 @@ static enum end_fault check_end(struct fragi_builder *builder, const char *fragm
 		refuse_end(end, true);
 	} else if (known == NULL) {
 		fragments = fragi_node_get(builder->root, "fragments");
-		if (other != END_FRAGMENT && !may_be_lost(builder, fragments, fragment))
+		if (other != END_FRAGMENT && !fragi_spec_may_be_lost(builder, fragments, fragment))
 			fragi_builder_error(
 				builder, end->place, NULL, "flow end %s: unknown fragment \"%s\"%s",
 				text, fragment,
@@ -117,7 +113,7 @@ static enum end_fault check_end(struct fragi_builder *builder, const char *fragm
 	} else if (fragi_strmap_get(&builder->composed, fragment) == NULL &&
 		   fragi_strmap_get(&builder->operators, path) == NULL) {
 		operators = fragi_node_get(known, "operators");
-		if (!may_be_lost(builder, operators, end->op))
+		if (!fragi_spec_may_be_lost(builder, operators, end->op))
 			fragi_builder_error(builder, end->place, NULL,
 					    "flow end %s: unknown operator \"%s\"%s", text, path,
 					    fragi_builder_advise_keys(builder, advice,

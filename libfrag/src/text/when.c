@@ -115,6 +115,7 @@ void fragi_when_prune(struct fragi_builder *builder, const char *application)
 {
 	struct fragi_node *fragments = fragi_node_get(builder->root, "fragments");
 
+	prune(builder, fragi_node_get(builder->root, "variables"), "", false);
 	if (fragments == NULL) {
 		prune_fragment(builder, builder->root, application != NULL ? application : "");
 		return;

@@ -1,0 +1,649 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <base/stamp.h>
+#include <base/failure.h>
+#include <base/handover.h>
+#include <var/variable.h>
+
+#include "unit/graph_texts.h"
+
+/*
+ * Two processes of an application, a and b, in one: each has its own descriptors, mappings and
+ * locks, and gets the other's variables at its door.
+ */
+#define SECOND 1000000000
+#define GRAPH                                                                                      \
+	"frag: 1\napplication: app\n"                                                              \
+	"fragments:\n"                                                                             \
+	"  f1: {operators: {tx: {type: a}, other: {type: a}}}\n"                                   \
+	"  f2: {operators: {rx: {type: b}, stranger: {type: b}}}\n"                                \
+	"variables:\n"                                                                             \
+	"  gain: {type: f32, shape: [2, 2], writer: f1, readers: [f2.rx, f1.other]}\n"             \
+	"  rows: {type: i16, shape: [-1, 3], writer: f1.tx, readers: [f2.rx]}\n"                   \
+	"  name: {type: string, writer: f1.tx, readers: [f2.rx]}\n"                                \
+	"  data: {type: path, path: /data/in, readers: [f2.rx]}\n"
+
+static const struct frag_dtype f32 = {FRAG_DTYPE_FLOAT, 32, 1}, i16 = {FRAG_DTYPE_INT, 16, 1},
+			       u8 = {FRAG_DTYPE_UINT, 8, 1};
+
+struct side {
+	struct fragi_variables *variables;
+	struct frag_fragment fragment;
+	struct frag_op op, other;
+};
+
+static struct world {
+	struct fragi_spec *spec;
+	uint8_t key[FRAGI_VARIABLES_KEY_BYTES];
+	struct side a, b;
+	int stop_fd;
+} world;
+
+static void make_op(struct frag_op *op, struct side *side, const char *name)
+{
+	*op = (struct frag_op){.fragment = &side->fragment, .name = name};
+	op->err = (struct frag_err)FRAG_ERR_INIT;
+}
+
+static void make_side(struct side *side, const char *fragment, const char *op, const char *other)
+{
+	const struct fragi_variables_config config = {world.spec, world.key, world.stop_fd};
+
+	cr_assert_eq(fragi_variables_create(&config, &side->variables), 0);
+	side->fragment = (struct frag_fragment){
+		.name = fragment, .spec = world.spec, .variables = side->variables};
+	make_op(&side->op, side, op);
+	make_op(&side->other, side, other);
+}
+
+static void declare(struct side *side, bool writes)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	for (size_t i = 0; i < world.spec->variable_count; i++)
+		if (world.spec->variables[i].path == NULL)
+			cr_assert_eq(fragi_variables_declare(side->variables,
+							     &world.spec->variables[i], writes,
+							     writes, &err),
+				     0, "%s", err.text);
+}
+
+static void fetch(struct side *side, const char *name)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(fragi_variables_fetch(side->variables, name, &err), 0, "%s", err.text);
+}
+
+static void setup(void)
+{
+	const struct graph_text graph = {GRAPH};
+	int r = open("/dev/urandom", O_RDONLY);
+
+	cr_assert_eq(read(r, world.key, sizeof(world.key)), (ssize_t)sizeof(world.key));
+	close(r);
+	world.spec = good_graph(&graph);
+	world.stop_fd = eventfd(0, EFD_NONBLOCK);
+	make_side(&world.a, "f1", "tx", "other");
+	make_side(&world.b, "f2", "rx", "stranger");
+	declare(&world.a, true);
+	declare(&world.b, false);
+	fetch(&world.b, "gain");
+	fetch(&world.b, "rows");
+	fetch(&world.b, "name");
+}
+
+static void teardown(void)
+{
+	fragi_variables_destroy(world.b.variables);
+	fragi_variables_destroy(world.a.variables);
+	fragi_spec_destroy(world.spec);
+	close(world.stop_fd);
+}
+
+TestSuite(variables, .init = setup, .fini = teardown);
+
+static struct frag_variable *opened(struct frag_op *op, const char *name)
+{
+	struct frag_variable *handle = NULL;
+
+	cr_assert_eq(frag_variable_open(op, name, &handle), 0, "%s", op->err.text);
+	return handle;
+}
+
+static void *mapped(struct frag_variable *handle, enum frag_variable_access access)
+{
+	const struct frag_dltensor *tensor = NULL;
+
+	cr_assert_eq(frag_variable_map(handle, access, 0, &tensor), 0, "%s", handle->op->err.text);
+	return tensor->data;
+}
+
+/* What a call answers, and the sentence that it left. */
+static void expect_refusal(struct frag_op *op, int r, int wanted, const char *sentence)
+{
+	cr_expect_eq(r, wanted, "%d: %s", r, op->err.text);
+	cr_expect_str_eq(op->err.text, sentence);
+	op->err = (struct frag_err)FRAG_ERR_INIT;
+}
+
+static void write_gain(struct frag_variable *handle, float value)
+{
+	float *gain = mapped(handle, FRAG_VARIABLE_WRITE);
+
+	for (int i = 0; i < 4; i++)
+		gain[i] = value;
+	cr_assert_eq(frag_variable_unmap(handle), 0);
+}
+
+Test(variables, are_read_only_once_they_are_published)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"), *rx = opened(&world.b.op, "gain");
+	const struct frag_dltensor *tensor;
+	uint64_t version = 0;
+
+	expect_refusal(&world.b.op, frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), -EAGAIN,
+		       "variable gain cannot be read: nothing is published");
+	write_gain(tx, 2);
+	expect_refusal(&world.b.op, frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), -EAGAIN,
+		       "variable gain cannot be read: nothing is published");
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	cr_assert_eq(frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), 0);
+	cr_expect_eq(tensor->ndim, 2);
+	cr_expect_eq(tensor->shape[1], 2);
+	cr_expect_eq(tensor->strides[0], 2);
+	cr_expect_eq(((const float *)tensor->data)[3], 2);
+	cr_expect_eq(frag_variable_unmap(rx), 0);
+	cr_expect_eq(frag_variable_wait(rx, 0, 0, &version), 0);
+	cr_expect_eq(version, 1);
+	write_gain(tx, 3);
+	expect_refusal(&world.b.op, frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), -EAGAIN,
+		       "variable gain cannot be read: nothing is published");
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	cr_expect_eq(frag_variable_wait(rx, 1, 0, &version), 0);
+	cr_expect_eq(version, 2);
+	cr_expect_eq(((const float *)mapped(rx, FRAG_VARIABLE_READ))[0], 3);
+}
+
+Test(variables, have_one_writer_and_no_reader_beside_it)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"), *rx = opened(&world.b.op, "gain"),
+			     *other = opened(&world.a.other, "gain");
+	const struct frag_dltensor *tensor;
+
+	mapped(tx, FRAG_VARIABLE_WRITE);
+	expect_refusal(&world.a.other, frag_variable_map(other, FRAG_VARIABLE_WRITE, 0, &tensor),
+		       -EBUSY, "variable gain cannot be written: another operator has it mapped");
+	expect_refusal(&world.a.other, frag_variable_map(other, FRAG_VARIABLE_READ, 0, &tensor),
+		       -EBUSY, "variable gain cannot be read: it is being written");
+	expect_refusal(&world.b.op, frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), -EBUSY,
+		       "variable gain cannot be read: it is being written");
+	expect_refusal(&world.a.op, frag_variable_publish(tx), -EBUSY,
+		       "cannot publish variable gain (it is being written; unmap it first)");
+	expect_refusal(&world.a.op, frag_variable_map(tx, FRAG_VARIABLE_WRITE, 0, &tensor), -EINVAL,
+		       "cannot map variable gain: this operator has mapped it; unmap it first");
+	expect_refusal(
+		&world.b.op, frag_variable_map(rx, FRAG_VARIABLE_WRITE, 0, &tensor), -EACCES,
+		"variable gain is not for this operator to write: its writer in the graph is another");
+	cr_expect_eq(frag_variable_unmap(tx), 0);
+	expect_refusal(&world.a.op, frag_variable_unmap(tx), -EINVAL,
+		       "variable gain is not mapped");
+}
+
+Test(variables, are_not_written_while_somebody_reads)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"), *rx = opened(&world.b.op, "gain"),
+			     *other = opened(&world.a.other, "gain");
+	const struct frag_dltensor *tensor;
+
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	mapped(rx, FRAG_VARIABLE_READ);
+	mapped(other, FRAG_VARIABLE_READ);
+	expect_refusal(&world.a.op, frag_variable_map(tx, FRAG_VARIABLE_WRITE, 0, &tensor), -EBUSY,
+		       "variable gain cannot be written: another operator has it mapped");
+	cr_expect_eq(frag_variable_unmap(other), 0);
+	expect_refusal(&world.a.op, frag_variable_map(tx, FRAG_VARIABLE_WRITE, 1000000, &tensor),
+		       -ETIMEDOUT, "variable gain was not free to be written in time");
+	cr_expect_eq(frag_variable_unmap(rx), 0);
+	mapped(tx, FRAG_VARIABLE_WRITE);
+}
+
+/* A thread of the writer, and what it waits for. */
+static void *publish_later(void *arg)
+{
+	usleep(20000);
+	cr_assert_eq(frag_variable_publish(arg), 0);
+	return NULL;
+}
+
+Test(variables, a_reader_waits_for_the_writer)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"), *rx = opened(&world.b.op, "gain");
+	const struct frag_dltensor *tensor;
+	uint64_t version = 0;
+	pthread_t thread;
+
+	expect_refusal(&world.b.op, frag_variable_map(rx, FRAG_VARIABLE_READ, 1000000, &tensor),
+		       -ETIMEDOUT, "variable gain was not published in time");
+	expect_refusal(&world.b.op, frag_variable_wait(rx, 0, 1000000, &version), -ETIMEDOUT,
+		       "variable gain has no publication after 0 (Connection timed out)");
+	cr_assert_eq(pthread_create(&thread, NULL, publish_later, tx), 0);
+	cr_expect_eq(frag_variable_map(rx, FRAG_VARIABLE_READ, 600 * (int64_t)SECOND, &tensor), 0);
+	pthread_join(thread, NULL);
+	cr_expect_eq(frag_variable_unmap(rx), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, publish_later, tx), 0);
+	cr_expect_eq(frag_variable_wait(rx, 1, INT64_MAX, &version), 0);
+	cr_expect_eq(version, 2);
+	pthread_join(thread, NULL);
+}
+
+/* Waits for one publication after the other. */
+static void *wait_for_many(void *arg)
+{
+	uint64_t version = 0;
+
+	while (version < 2000) {
+		const struct frag_dltensor *tensor;
+
+		cr_assert_eq(frag_variable_map(arg, FRAG_VARIABLE_READ, INT64_MAX, &tensor), 0);
+		for (int i = 1; i < 4; i++)
+			cr_assert_eq(((const float *)tensor->data)[i],
+				     ((const float *)tensor->data)[0]);
+		cr_assert_eq(frag_variable_unmap(arg), 0);
+		cr_assert_eq(frag_variable_wait(arg, version, INT64_MAX, &version), 0);
+	}
+	return NULL;
+}
+
+Test(variables, nobody_sees_what_is_half_written)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"), *rx = opened(&world.b.op, "gain");
+	const struct frag_dltensor *tensor;
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, wait_for_many, rx), 0);
+	for (int n = 1; n <= 2000; n++) {
+		cr_assert_eq(frag_variable_map(tx, FRAG_VARIABLE_WRITE, INT64_MAX, &tensor), 0);
+		for (int i = 0; i < 4; i++)
+			((float *)tensor->data)[i] = (float)n;
+		cr_assert_eq(frag_variable_unmap(tx), 0);
+		cr_assert_eq(frag_variable_publish(tx), 0);
+	}
+	pthread_join(thread, NULL);
+}
+
+static _Atomic bool enough;
+
+static void *try_to_read(void *arg)
+{
+	const struct frag_dltensor *tensor;
+
+	while (!atomic_load(&enough))
+		cr_assert_neq(frag_variable_map(arg, FRAG_VARIABLE_READ, 0, &tensor), 0);
+	return NULL;
+}
+
+Test(variables, who_waits_does_not_lock_the_writer_out)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"), *rx = opened(&world.b.op, "gain");
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, try_to_read, rx), 0);
+	for (int i = 0; i < 20000; i++)
+		write_gain(tx, 1);
+	atomic_store(&enough, true);
+	pthread_join(thread, NULL);
+}
+
+static void *stop_later(void *arg)
+{
+	const uint64_t one = 1;
+
+	(void)arg;
+	usleep(20000);
+	cr_assert_eq(write(world.stop_fd, &one, sizeof(one)), (ssize_t)sizeof(one));
+	return NULL;
+}
+
+Test(variables, a_stop_ends_a_wait)
+{
+	struct frag_variable *rx = opened(&world.b.op, "gain");
+	const struct frag_dltensor *tensor;
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, stop_later, NULL), 0);
+	cr_expect_eq(frag_variable_map(rx, FRAG_VARIABLE_READ, INT64_MAX, &tensor), -ECANCELED);
+	cr_expect_eq(frag_variable_wait(rx, 0, INT64_MAX, NULL), -ECANCELED);
+	pthread_join(thread, NULL);
+}
+
+Test(variables, a_reader_cannot_write_to_what_it_has_mapped, .signal = SIGSEGV)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"), *rx = opened(&world.b.op, "gain");
+
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	*(volatile float *)mapped(rx, FRAG_VARIABLE_READ) = 1;
+}
+
+Test(variables, nor_does_one_of_the_writers_process, .signal = SIGSEGV)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"),
+			     *other = opened(&world.a.other, "gain");
+
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	*(volatile float *)mapped(other, FRAG_VARIABLE_READ) = 1;
+}
+
+Test(variables, no_other_process_can_map_the_memory_for_writing)
+{
+	const struct frag_variable *rx = opened(&world.b.op, "gain");
+	int fd = rx->variable->memory.fd, again;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDWR);
+	cr_expect_eq(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+	if (again >= 0) {
+		cr_expect_eq(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, again, 0), MAP_FAILED);
+		cr_expect_eq(write(again, "x", 1), -1);
+		cr_expect_eq(ftruncate(again, 0), -1);
+		close(again);
+	}
+}
+
+Test(variables, shapes_that_the_writer_decides)
+{
+	struct frag_variable *tx = opened(&world.a.op, "rows"), *rx = opened(&world.b.op, "rows"),
+			     *text = opened(&world.a.op, "name"),
+			     *seen = opened(&world.b.op, "name");
+	const int64_t two[] = {2, 3}, none[] = {0, 3}, wrong[] = {2, 4}, length = 5, shorter = 2;
+	const struct frag_dltensor *tensor;
+
+	expect_refusal(&world.a.op, frag_variable_publish(tx), -EINVAL,
+		       "cannot publish variable rows (it was not allocated)");
+	cr_expect_eq(frag_variable_map(tx, FRAG_VARIABLE_WRITE, 0, &tensor), -EINVAL);
+	world.a.op.err = (struct frag_err)FRAG_ERR_INIT;
+	expect_refusal(&world.a.op, frag_variable_allocate(tx, i16, 2, wrong), -EINVAL,
+		       "cannot allocate variable rows: the graph declares another type or shape");
+	cr_expect_eq(frag_variable_allocate(tx, f32, 2, two), -EINVAL);
+	cr_expect_eq(frag_variable_allocate(rx, i16, 2, two), -EACCES);
+	cr_assert_eq(frag_variable_allocate(tx, i16, 2, two), 0);
+	((int16_t *)mapped(tx, FRAG_VARIABLE_WRITE))[5] = 7;
+	cr_assert_eq(frag_variable_unmap(tx), 0);
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	cr_assert_eq(frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), 0);
+	cr_expect_eq(tensor->shape[0], 2);
+	cr_expect_eq(((const int16_t *)tensor->data)[5], 7);
+	cr_expect_eq(frag_variable_allocate(tx, i16, 2, none), -EBUSY, "a reader has it");
+	cr_expect_eq(frag_variable_unmap(rx), 0);
+	cr_assert_eq(frag_variable_allocate(tx, i16, 2, none), 0);
+	cr_expect_eq(frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), -EAGAIN);
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	cr_assert_eq(frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), 0);
+	cr_expect_eq(tensor->shape[0], 0);
+
+	cr_assert_eq(frag_variable_allocate(text, u8, 1, &length), 0);
+	memcpy(mapped(text, FRAG_VARIABLE_WRITE), "hello", 5);
+	cr_assert_eq(frag_variable_unmap(text), 0);
+	cr_assert_eq(frag_variable_allocate(text, u8, 1, &shorter), 0);
+	cr_assert_eq(frag_variable_publish(text), 0);
+	cr_assert_eq(frag_variable_map(seen, FRAG_VARIABLE_READ, 0, &tensor), 0);
+	cr_expect_eq(tensor->shape[0], 2);
+	cr_expect_eq(memcmp(tensor->data, "he", 2), 0);
+}
+
+Test(variables, only_whom_the_graph_names_may_open_them)
+{
+	struct frag_variable *handle;
+
+	expect_refusal(
+		&world.b.other, frag_variable_open(&world.b.other, "gain", &handle), -EACCES,
+		"the graph names this operator neither as the writer nor as a reader of variable gain; add it there");
+	expect_refusal(&world.b.op, frag_variable_open(&world.b.op, "gone", &handle), -ENOENT,
+		       "no variable gone is declared, nor published on this machine");
+	expect_refusal(&world.b.op, frag_variable_open(&world.b.op, "data", &handle), -EACCES,
+		       "variable data is a path: get it with frag_variable_path");
+	cr_expect_eq(opened(&world.b.op, "gain"), opened(&world.b.op, "gain"));
+	cr_expect_str_eq(frag_variable_path(&world.b.op, "data"), "/data/in");
+	cr_expect_null(frag_variable_path(&world.b.other, "data"));
+	cr_expect_null(frag_variable_path(&world.b.op, "gain"));
+}
+
+Test(variables, created_ones_go_round_without_the_graph)
+{
+	struct frag_variable *tx, *rx, *again, *here;
+	const struct frag_dltensor *tensor;
+	const int64_t shape = 3;
+
+	cr_assert_eq(frag_variable_create(&world.a.op, "table", &tx), 0);
+	expect_refusal(&world.a.other, frag_variable_create(&world.a.other, "table", &again),
+		       -EEXIST, "cannot create variable table (there is one of that name)");
+	expect_refusal(&world.a.other, frag_variable_create(&world.a.other, "gain", &again),
+		       -EEXIST, "cannot create variable gain (there is one of that name)");
+	expect_refusal(&world.a.op, frag_variable_map(tx, FRAG_VARIABLE_WRITE, 0, &tensor), -EINVAL,
+		       "cannot map variable table: it was not allocated");
+	cr_expect_eq(frag_variable_publish(tx), -EINVAL);
+	cr_assert_eq(frag_variable_allocate(tx, f32, 1, &shape), 0);
+	cr_expect_eq(frag_variable_allocate(tx, f32, 1, &shape), -EBUSY);
+	((float *)mapped(tx, FRAG_VARIABLE_WRITE))[2] = 9;
+	cr_assert_eq(frag_variable_unmap(tx), 0);
+	cr_expect_eq(frag_variable_open(&world.a.other, "table", &here), -ENOENT);
+	cr_expect_eq(frag_variable_open(&world.b.op, "table", &rx), -ENOENT);
+	cr_assert_eq(frag_variable_publish(tx), 0);
+
+	here = opened(&world.a.other, "table");
+	rx = opened(&world.b.op, "table");
+	cr_expect_eq(((const float *)mapped(here, FRAG_VARIABLE_READ))[2], 9);
+	cr_expect_eq(((const float *)mapped(rx, FRAG_VARIABLE_READ))[2], 9);
+	cr_expect_eq(frag_variable_map(tx, FRAG_VARIABLE_WRITE, 0, &tensor), -EBUSY);
+	cr_expect_eq(frag_variable_unmap(rx), 0);
+	cr_expect_eq(frag_variable_unmap(here), 0);
+	mapped(tx, FRAG_VARIABLE_WRITE);
+	cr_expect_eq(frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), -EBUSY);
+	world.b.op.err = world.a.other.err = (struct frag_err)FRAG_ERR_INIT;
+	expect_refusal(&world.b.op, frag_variable_map(rx, FRAG_VARIABLE_WRITE, 0, &tensor), -EACCES,
+		       "variable table is not for this operator to write: another one created it");
+	expect_refusal(&world.a.other, frag_variable_map(here, FRAG_VARIABLE_WRITE, 0, &tensor),
+		       -EACCES,
+		       "variable table is not for this operator to write: another one created it");
+}
+
+Test(variables, a_name_is_published_by_one_process_only)
+{
+	struct frag_variable *first, *second;
+
+	cr_assert_eq(frag_variable_create(&world.a.op, "table", &first), 0);
+	cr_assert_eq(frag_variable_create(&world.b.op, "table", &second), 0);
+	cr_assert_eq(frag_variable_allocate(first, f32, 0, NULL), 0);
+	cr_assert_eq(frag_variable_allocate(second, f32, 0, NULL), 0);
+	cr_assert_eq(frag_variable_publish(first), 0);
+	expect_refusal(
+		&world.b.op, frag_variable_publish(second), -EEXIST,
+		"cannot publish variable table (an operator elsewhere has published one of that name)");
+}
+
+Test(variables, what_was_published_outlives_its_writer)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"), *rx = opened(&world.b.op, "gain");
+	const struct frag_dltensor *tensor;
+	uint64_t version;
+
+	write_gain(tx, 5);
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	fragi_variables_destroy(world.a.variables);
+	world.a.variables = NULL;
+	cr_expect_eq(((const float *)mapped(rx, FRAG_VARIABLE_READ))[3], 5);
+	cr_expect_eq(frag_variable_wait(rx, 0, 0, &version), 0);
+	cr_expect_eq(frag_variable_unmap(rx), 0);
+	rx = opened(&world.b.op, "rows");
+	cr_expect_eq(frag_variable_map(rx, FRAG_VARIABLE_READ, 1000000, &tensor), -ETIMEDOUT);
+}
+
+Test(variables, what_a_writer_was_writing_when_it_died_is_not_read)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"), *rx = opened(&world.b.op, "gain");
+	const struct frag_dltensor *tensor;
+
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	mapped(tx, FRAG_VARIABLE_WRITE);
+	fragi_variables_destroy(world.a.variables);
+	world.a.variables = NULL;
+	expect_refusal(&world.b.op, frag_variable_map(rx, FRAG_VARIABLE_READ, 1000000, &tensor),
+		       -ETIMEDOUT, "variable gain was not published in time");
+}
+
+Test(variables, a_reader_that_dies_leaves_no_lock)
+{
+	struct frag_variable *tx = opened(&world.a.op, "gain"), *rx = opened(&world.b.op, "gain");
+
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	mapped(rx, FRAG_VARIABLE_READ);
+	fragi_variables_destroy(world.b.variables);
+	world.b.variables = NULL;
+	mapped(tx, FRAG_VARIABLE_WRITE);
+}
+
+static void expect_unbelievable(struct frag_variable *rx)
+{
+	const struct frag_dltensor *tensor = NULL;
+
+	expect_refusal(
+		rx->op, frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), -EBADMSG,
+		"variable rows is not what the graph declares: its writer's host has written beside it");
+	cr_expect_null(tensor);
+}
+
+Test(variables, a_reader_believes_nothing_that_the_writer_says)
+{
+	struct frag_variable *tx = opened(&world.a.op, "rows"), *rx = opened(&world.b.op, "rows");
+	struct fragi_variable_page *page = tx->variable->memory.own;
+	const int64_t shape[] = {1, 3};
+	struct fragi_variable_page good;
+	uint32_t seed = 1;
+
+	cr_assert_eq(frag_variable_allocate(tx, i16, 2, shape), 0);
+	cr_assert_eq(frag_variable_publish(tx), 0);
+	memcpy(&good, page, sizeof(good));
+	page->ndim = 9;
+	expect_unbelievable(rx);
+	page->ndim = -1;
+	expect_unbelievable(rx);
+	page->ndim = 1;
+	expect_unbelievable(rx);
+	page->ndim = 2;
+	page->shape[0] = -1;
+	expect_unbelievable(rx);
+	page->shape[0] = INT64_MAX;
+	expect_unbelievable(rx);
+	page->shape[0] = (int64_t)1 << 44;
+	expect_unbelievable(rx);
+	page->shape[0] = 1;
+	page->shape[1] = 4;
+	expect_unbelievable(rx);
+	page->shape[1] = 3;
+	page->dtype.bits = 32;
+	expect_unbelievable(rx);
+	page->dtype = i16;
+	mapped(rx, FRAG_VARIABLE_READ);
+	cr_expect_eq(frag_variable_unmap(rx), 0);
+	for (int i = 0; i < 20000; i++) {
+		const struct frag_dltensor *tensor;
+
+		memcpy(page, &good, sizeof(good));
+		for (int k = 0; k < 3; k++)
+			((uint8_t *)page)[(size_t)rand_r(&seed) % sizeof(good)] =
+				(uint8_t)rand_r(&seed);
+		if (frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor) != 0)
+			continue;
+		cr_assert_eq(tensor->ndim, 2);
+		cr_assert_eq(tensor->shape[1], 3);
+		cr_assert_leq((uint64_t)tensor->shape[0] * 6, rx->variable->memory.size);
+		cr_assert_eq(frag_variable_unmap(rx), 0);
+	}
+	memcpy(page, &good, sizeof(good));
+}
+
+Test(variables, who_does_not_know_the_secret_gets_nothing)
+{
+	struct fragi_variable_memory memory;
+	struct frag_variable *handle;
+	uint8_t key[FRAGI_VARIABLES_KEY_BYTES];
+	struct side c = {0};
+
+	memcpy(key, world.key, sizeof(key));
+	key[sizeof(key) - 1] ^= 1;
+	make_side(&c, "f2", "rx", "stranger");
+	c.variables->config.key = key;
+	fragi_variable_memory_init(&memory);
+	cr_expect_eq(fragi_variable_door_ask(c.variables, "gain", &memory), -ECONNRESET);
+	cr_expect_eq(memory.fd, -1);
+	cr_expect_eq(frag_variable_create(&c.op, "mine", &handle), 0);
+	fragi_variables_destroy(c.variables);
+	fetch(&world.b, "gain");
+}
+
+Test(variables, what_is_not_on_this_machine_is_refused_with_a_sentence)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	fragi_variables_destroy(world.a.variables);
+	world.a.variables = NULL;
+	fragi_variable_memory_fini(&fragi_variables_find(world.b.variables, "gain")->memory);
+	cr_expect_eq(fragi_variables_fetch(world.b.variables, "gain", &err), -ENOENT);
+	cr_expect_eq(err.failure, FRAGI_FAILURE_MEMORY_NOT_SHARED);
+	cr_expect_str_eq(
+		err.text,
+		"cannot map variable gain of fragment f1 (its host is not on this machine); run both fragments on one machine, as one user and in one network namespace, or use a flow");
+}
+
+Test(variables, guests_that_say_nothing_do_not_hold_up_others)
+{
+	int fds[3 * FRAGI_VARIABLE_GUESTS_MAX];
+	char name[128], hex[64] = "";
+
+	for (size_t i = 0; i < FRAGI_VARIABLES_SECRET_BYTES; i++)
+		snprintf(hex + 2 * i, 3, "%02x", world.key[i]);
+	snprintf(name, sizeof(name), "frag-var-%s-gain", hex);
+	for (size_t i = 0; i < FRAG_COUNT_OF(fds); i++) {
+		int r;
+
+		do
+			r = fragi_handover_connect(name, &fds[i]);
+		while (r == -EAGAIN);
+		cr_assert_eq(r, 0);
+	}
+	fragi_variable_memory_fini(&fragi_variables_find(world.b.variables, "gain")->memory);
+	fetch(&world.b, "gain");
+	for (size_t i = 0; i < FRAG_COUNT_OF(fds); i++)
+		close(fds[i]);
+}
+
+Test(variables, other_memory_is_not_mapped)
+{
+	struct fragi_variable_memory memory;
+	char path[] = "/tmp/frag-test-XXXXXX";
+	int fd = memfd_create("unsealed", MFD_ALLOW_SEALING);
+
+	cr_assert_eq(ftruncate(fd, 1 << 20), 0);
+	cr_expect_eq(fragi_variable_memory_open(&memory, fd), -EBADMSG);
+	cr_expect_eq(memory.fd, -1);
+	fd = mkstemp(path);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(ftruncate(fd, 1 << 20), 0);
+	cr_expect_eq(fragi_variable_memory_open(&memory, fd), -EBADMSG);
+	fd = memfd_create("short", MFD_ALLOW_SEALING);
+	cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE), 0);
+	cr_expect_eq(fragi_variable_memory_open(&memory, fd), -EBADMSG);
+}
