@@ -74,6 +74,23 @@ class InTheBuildTree(cluster.ClusterTest):
             self.assertEqual(p.wait(), 2)
             self.assertIn(sentence, p.stderr)
 
+    SHARED = ["camera left", "channel 0: 6", "channel 1: 14", "channel 2: 3"]
+
+    def test_shared_variables(self):
+        p, summary = self.run_example("shared_variables")
+        self.assertEqual(re.findall(r"op shared_variables/imaging.correct: (.*)$", p.stderr, re.M), self.SHARED)
+        self.assertEqual(summary["flows"], [])
+
+    def test_shared_variables_by_daemons(self):
+        driver = self.driver(os.path.join(EXAMPLES, "shared_variables", "app.yaml"), "--output", "json")
+        workers = [self.worker("--once", fragments=f) for f in ("imaging", "calibration")]
+        self.assertEqual(driver.wait(60), 0, driver.stderr)
+        for w in workers:
+            self.assertEqual(w.wait(), 0, w.stderr)
+        self.assertEqual(re.findall(r"op shared_variables/imaging.correct: (.*)$", workers[0].stderr, re.M),
+                         self.SHARED)
+        self.assert_nothing_left()
+
     def test_ping_multi_port(self):
         p, summary = self.run_example("ping_multi_port")
         for n in range(10):
