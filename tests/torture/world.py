@@ -30,7 +30,6 @@ arguments:
   size: {default: "8"}
   tx_pause: {default: 0s}
   rx_pause: {default: 0s}
-  edge: {default: auto}
   policy: {default: block}
   edge: {default: auto}
 extensions: [libtruth.so]
