@@ -38,7 +38,7 @@ def source(graph, sets=(), args=()):
 
 def create(packed, fragments=(b"lie",), beat_ns=250000000, dead_ns=3000000000, application=b"lie"):
     return (block(1, application) + block(2, packed) + b"".join(block(3, f) for f in fragments) +
-            number(4, beat_ns) + number(5, dead_ns) + block(6, bytes(32)))
+            number(4, beat_ns) + number(5, dead_ns) + block(6, bytes(32)) + block(20, bytes(32)))
 
 
 def edge(fragment=0, op=0, port=0, peer=2, token=bytes(16), window=4, **more):

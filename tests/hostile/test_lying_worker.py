@@ -24,7 +24,8 @@ NOT_FOR_A_DRIVER = {
     control.HELLO: number(1, 1) + number(3, control.WORKER) + block(4, b"again"),
     control.WELCOME: number(1, 1),
     control.REFUSED: number(1, 5) + block(2, b"go away"),
-    control.HOST_CREATE: block(1, b"tortured") + block(3, b"fragment1") + block(6, bytes(32)),
+    control.HOST_CREATE: (block(1, b"tortured") + block(3, b"fragment1") + block(6, bytes(32)) +
+                          block(20, bytes(32))),
     control.HOST_WIRE: b"",
     control.HOST_START: b"",
     control.HOST_STOP: b"",
