@@ -8,8 +8,16 @@
 
 #include "av_error.h"
 #include "decoder.h"
+#include "url.h"
+
+/* A stream may claim pictures of any size; this is that of 8192 x 8192. */
+#define STREAM_PIXELS_MAX (1 << 26)
 
 struct video_decoder {
+	char *name; /* of the file or stream, for people */
+	bool is_stream;
+	int64_t read_timeout_ns;
+	struct video_watch watch; /* of a stream */
 	AVFormatContext *format;
 	AVCodecContext *codec;
 	AVPacket *packet;
@@ -21,7 +29,7 @@ struct video_decoder {
 
 static int open_codec(struct video_decoder *d, struct frag_err *err)
 {
-	const char *path = d->format->url;
+	const char *path = d->name;
 	const AVCodec *codec;
 	int index = av_find_best_stream(d->format, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
 	int r;
@@ -42,6 +50,8 @@ static int open_codec(struct video_decoder *d, struct frag_err *err)
 	r = avcodec_parameters_to_context(d->codec, d->stream->codecpar);
 	if (r >= 0) {
 		d->codec->pkt_timebase = d->stream->time_base;
+		if (d->is_stream)
+			d->codec->max_pixels = STREAM_PIXELS_MAX;
 		r = avcodec_open2(d->codec, codec, NULL);
 	}
 	if (r < 0)
@@ -54,13 +64,26 @@ static int open_codec(struct video_decoder *d, struct frag_err *err)
 	return 0;
 }
 
-int video_decoder_open(const char *path, struct video_decoder **out, struct frag_err *err)
+static struct video_decoder *create(const char *name, struct frag_err *err)
 {
 	struct video_decoder *d = calloc(1, sizeof(*d));
+
+	if (d != NULL)
+		d->name = strdup(name);
+	if (d != NULL && d->name != NULL)
+		return d;
+	free(d);
+	frag_err_set(err, -ENOMEM, "no memory to open %s", name);
+	return NULL;
+}
+
+int video_decoder_open(const char *path, struct video_decoder **out, struct frag_err *err)
+{
+	struct video_decoder *d = create(path, err);
 	int r;
 
 	if (d == NULL)
-		return frag_err_set(err, -ENOMEM, "no memory to open %s", path);
+		return -ENOMEM;
 	av_log_errors_only();
 	r = avformat_open_input(&d->format, path, NULL, NULL);
 	if (r >= 0)
@@ -81,6 +104,69 @@ err_close:
 	return r;
 }
 
+/* Words why a stream gives nothing. Returns the code. */
+static int stream_failed(const struct video_decoder *d, int r, int64_t limit_ns,
+			 struct frag_err *err)
+{
+	if (d->watch.is_stopped)
+		return frag_err_set(err, -ECANCELED, "%s is not waited for any more", d->name);
+	if (d->watch.is_late)
+		return frag_err_set(
+			err, -ETIMEDOUT,
+			"nothing came from %s for %.1f s; check the sender, or give it more time with connect_timeout or read_timeout",
+			d->name, (double)limit_ns / 1e9);
+	return frag_err_set(err, av_errno(r), "cannot play %s: %s; check url and the sender",
+			    d->name, AV_WHY(r));
+}
+
+/* Opens the stream with what FFmpeg may do for it. Returns 0 or FFmpeg's error. */
+static int open_stream(struct video_decoder *d, const char *url, const char *protocols)
+{
+	AVDictionary *options = NULL;
+	int r;
+
+	d->format = avformat_alloc_context();
+	if (d->format == NULL)
+		return AVERROR(ENOMEM);
+	d->format->interrupt_callback =
+		(AVIOInterruptCB){.callback = video_watch_expired, .opaque = &d->watch};
+	r = av_dict_set(&options, "protocol_whitelist", protocols, 0);
+	if (r >= 0) /* FFmpeg does not check certificates by itself */
+		r = av_dict_set(&options, "tls_verify", "1", 0);
+	if (r >= 0)
+		r = avformat_open_input(&d->format, url, NULL, &options);
+	av_dict_free(&options);
+	return r < 0 ? r : avformat_find_stream_info(d->format, NULL);
+}
+
+int video_decoder_open_url(const struct video_url *url, struct video_decoder **out,
+			   struct frag_err *err)
+{
+	const char *protocols = NULL;
+	char shown[VIDEO_URL_SHOWN];
+	struct video_decoder *d;
+	int r = video_url_check(url->text, &protocols, shown, err);
+
+	if (r < 0)
+		return r;
+	d = create(shown, err);
+	if (d == NULL)
+		return -ENOMEM;
+	av_log_errors_only();
+	d->is_stream = true;
+	d->read_timeout_ns = url->read_timeout_ns;
+	d->watch.stop_fd = url->stop_fd;
+	video_watch_begin(&d->watch, url->connect_timeout_ns);
+	r = open_stream(d, url->text, protocols);
+	r = r < 0 ? stream_failed(d, r, url->connect_timeout_ns, err) : open_codec(d, err);
+	if (r < 0) {
+		video_decoder_close(d);
+		return r;
+	}
+	*out = d;
+	return 0;
+}
+
 void video_decoder_close(struct video_decoder *decoder)
 {
 	if (decoder == NULL)
@@ -90,6 +176,7 @@ void video_decoder_close(struct video_decoder *decoder)
 	av_packet_free(&decoder->packet);
 	avcodec_free_context(&decoder->codec);
 	avformat_close_input(&decoder->format);
+	free(decoder->name);
 	free(decoder);
 }
 
@@ -102,6 +189,10 @@ static int feed(struct video_decoder *d)
 		av_packet_unref(d->packet);
 		r = av_read_frame(d->format, d->packet);
 	} while (r >= 0 && d->packet->stream_index != d->stream->index);
+	/* A demuxer may report the end where the connection was cut. */
+	if (r == AVERROR_EOF && d->is_stream && d->format->pb != NULL && d->format->pb->error < 0 &&
+	    d->format->pb->error != AVERROR_EOF)
+		return d->format->pb->error;
 	if (r == AVERROR_EOF) {
 		d->drained = true;
 		return avcodec_send_packet(d->codec, NULL);
@@ -115,6 +206,7 @@ static int feed(struct video_decoder *d)
 int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped,
 		       struct frag_err *err)
 {
+	video_watch_begin(&d->watch, d->read_timeout_ns);
 	for (;;) {
 		int r = avcodec_receive_frame(d->codec, frame);
 
@@ -126,6 +218,8 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 			r = feed(d);
 		if (r >= 0)
 			continue;
+		if (d->is_stream && r != AVERROR_INVALIDDATA)
+			return stream_failed(d, r, d->read_timeout_ns, err);
 		/*
 		 * A damaged packet or picture may be followed by intact ones, so it is skipped. An
 		 * error after the end of the file is not.
@@ -133,7 +227,7 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 		if (r != AVERROR_INVALIDDATA || skipped == NULL || d->drained)
 			return frag_err_set(err, av_errno(r),
 					    "cannot read more of %s: %s; is the file damaged?",
-					    d->format->url, AV_WHY(r));
+					    d->name, AV_WHY(r));
 		(*skipped)++;
 	}
 }
@@ -194,7 +288,7 @@ int video_decoder_rgb(struct video_decoder *d, const AVFrame *frame, uint8_t *ou
 		return frag_err_set(
 			err, r,
 			"cannot convert frames of %s to RGB: %s; convert the file to yuv420p",
-			d->format->url, frag_strerror(r));
+			d->name, frag_strerror(r));
 	sws_scale(d->scale, (const uint8_t *const *)frame->data, frame->linesize, 0, frame->height,
 		  d->rgb->data, d->rgb->linesize);
 	for (int y = 0; y < frame->height; y++)

@@ -8,7 +8,10 @@
 
 #include <frag/error.h>
 
-/* Reads a video file frame by frame. Thread: one at a time. Every call may block on the disk. */
+/*
+ * Reads a video file, or a stream of a network, frame by frame. Thread: one at a time. Every call
+ * may block on the disk, or on the network within the limits that were given.
+ */
 struct video_decoder;
 
 /*
@@ -17,6 +20,19 @@ struct video_decoder;
  * decoder for it; -ENOMEM.
  */
 int video_decoder_open(const char *path, struct video_decoder **out, struct frag_err *err);
+
+struct video_url {
+	const char *text;
+	int64_t connect_timeout_ns; /* until the stream has begun */
+	int64_t read_timeout_ns;    /* until the next frame */
+	int stop_fd;                /* readable when the application is to stop; -1: none */
+};
+/*
+ * The same with a stream. -EINVAL: a protocol that may not be used; -ETIMEDOUT; -ECANCELED: the
+ * application is to stop. video_decoder_next returns the latter two for a stream as well.
+ */
+int video_decoder_open_url(const struct video_url *url, struct video_decoder **out,
+			   struct frag_err *err);
 void video_decoder_close(struct video_decoder *decoder);
 
 /*

@@ -11,25 +11,29 @@
 
 #include "av_error.h"
 #include "decoder.h"
+#include "url.h"
 #include "video.h"
 
 #define NS 1000000000LL
+#define RETRY_NS 200000000 /* between two attempts to connect to a stream */
 
 struct replayer {
-	const char *path, *directory, *basename;
+	const char *path, *directory, *basename, *url;
+	int64_t connect_timeout, read_timeout, reconnect;
 	double frame_rate;
 	bool realtime, repeat, ignore_corrupted_entities;
 	int64_t count;
 	const char *tensor_name;
 	struct frag_resource *pool, *allocator;
 
-	char file[PATH_MAX];
+	char file[PATH_MAX], shown[VIDEO_URL_SHOWN];
 	struct video_decoder *decoder;
 	AVFrame *now, *next; /* the frame to emit, and the next one, to know the end in time */
 	int64_t now_pts_ns;  /* when `now` is shown, after the first frame */
 	int64_t lap_ns;      /* added to the file's times: grows each time the file repeats */
 	double rate;         /* frames per second */
-	int64_t emitted, skipped;
+	int64_t emitted, skipped, reconnected;
+	bool has_begun; /* `now` is a frame */
 	bool started;
 	int64_t start_ns; /* when the first frame was due, by the scheduler's clock */
 };
@@ -53,6 +57,20 @@ static const struct frag_param replayer_params[] = {
 		.headline =
 			"Name of the video file in directory; .mp4, .mkv, .mov, .avi or .webm may be left out",
 		.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_STRING(
+		struct replayer, url, "",
+		.headline = "Stream instead of a file: rtsp://, http://, https:// or udp://",
+		.description = "What FFmpeg can read; redirects and playlists may name no file"),
+	FRAG_PARAM_DURATION(struct replayer, connect_timeout, 5 * NS,
+			    .headline = "A stream begins within this time", .min = 1e6,
+			    .max = 3600e9),
+	FRAG_PARAM_DURATION(struct replayer, read_timeout, 5 * NS,
+			    .headline = "The next frame of a stream comes within this time",
+			    .min = 1e6, .max = 3600e9),
+	FRAG_PARAM_DURATION(
+		struct replayer, reconnect, 0,
+		.headline = "Connect again for so long when a stream is lost; 0: it is a failure",
+		.min = 0, .max = 9e18),
 	FRAG_PARAM_F64(struct replayer, frame_rate, 0.0,
 		       .headline = "Frames a second; 0: as the file says", .min = 0.0,
 		       .max = 10000.0),
@@ -74,12 +92,26 @@ static const struct frag_param replayer_params[] = {
 			    .flags = FRAG_PARAM_OPTIONAL),
 };
 
-/* Finds the file that the parameters name. */
+static int pass_on(struct frag_op *op, int r, const struct frag_err *err)
+{
+	return r < 0 ? frag_op_fail(op, r, "%s", err->text) : r;
+}
+
+/* Finds the file that the parameters name, or checks the URL. */
 static int find_file(struct replayer *rp, struct frag_op *op)
 {
 	static const char *const endings[] = {"", ".mp4", ".mkv", ".mov", ".avi", ".webm"};
 	const char *folder = rp->directory != NULL ? rp->directory : ".";
+	struct frag_err err = FRAG_ERR_INIT;
+	const char *protocols;
 
+	if (rp->url[0] != '\0' &&
+	    (rp->path != NULL || rp->directory != NULL || rp->basename != NULL))
+		return frag_op_fail(
+			op, -EINVAL,
+			"both url and a file are given; leave out url, or path, directory and basename");
+	if (rp->url[0] != '\0')
+		return pass_on(op, video_url_check(rp->url, &protocols, rp->shown, &err), &err);
 	if (rp->path != NULL && rp->path[0] != '\0') {
 		snprintf(rp->file, sizeof(rp->file), "%s", rp->path);
 		if (access(rp->file, R_OK) == 0)
@@ -101,26 +133,28 @@ static int find_file(struct replayer *rp, struct frag_op *op)
 		rp->basename, folder);
 }
 
-static int pass_on(struct frag_op *op, int r, const struct frag_err *err)
+static int open_source(struct replayer *rp, struct frag_op *op, struct frag_err *err)
 {
-	return r < 0 ? frag_op_fail(op, r, "%s", err->text) : r;
-}
-
-static int open_file(struct replayer *rp, struct frag_op *op)
-{
-	struct frag_err err = FRAG_ERR_INIT;
+	const struct video_url url = {
+		.text = rp->url,
+		.connect_timeout_ns = rp->connect_timeout,
+		.read_timeout_ns = rp->read_timeout,
+		.stop_fd = frag_op_stop_fd(op),
+	};
 
 	video_decoder_close(rp->decoder);
 	rp->decoder = NULL;
-	return pass_on(op, video_decoder_open(rp->file, &rp->decoder, &err), &err);
+	return rp->url[0] != '\0' ? video_decoder_open_url(&url, &rp->decoder, err)
+				  : video_decoder_open(rp->file, &rp->decoder, err);
 }
 
-static int decode(struct replayer *rp, struct frag_op *op, AVFrame *frame)
+/* Opens the source if it is not open, and decodes the next frame. Returns as video_decoder_next. */
+static int next_frame(struct replayer *rp, struct frag_op *op, AVFrame *frame, struct frag_err *err)
 {
-	struct frag_err err = FRAG_ERR_INIT;
 	int64_t *skipped = rp->ignore_corrupted_entities ? &rp->skipped : NULL;
+	int r = rp->decoder != NULL ? 0 : open_source(rp, op, err);
 
-	return pass_on(op, video_decoder_next(rp->decoder, frame, skipped, &err), &err);
+	return r < 0 ? r : video_decoder_next(rp->decoder, frame, skipped, err);
 }
 
 /* Begins to play the file: its times count from its first frame, which is shown at at_ns. */
@@ -131,33 +165,97 @@ static void begin_lap(struct replayer *rp, const AVFrame *first, int64_t at_ns)
 	rp->lap_ns = at_ns - (first_ns > 0 ? first_ns : 0);
 }
 
-/* Opens the file here, so that a missing file is reported before anything runs. */
+static int64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * NS + t.tv_nsec;
+}
+
+/* Connects to a stream that was lost, as *loss says, until a frame comes. Returns as decode. */
+static int connect_again(struct replayer *rp, struct frag_op *op, AVFrame *frame,
+			 const struct frag_err *loss)
+{
+	struct pollfd stop = {.fd = frag_op_stop_fd(op), .events = POLLIN};
+	const struct timespec pause = {.tv_nsec = RETRY_NS};
+	int64_t lost_ns = clock_ns();
+
+	frag_op_log(op, "%s; connects again", loss->text);
+	for (;;) {
+		struct frag_err err = FRAG_ERR_INIT;
+		int r;
+
+		video_decoder_close(rp->decoder);
+		rp->decoder = NULL;
+		r = next_frame(rp, op, frame, &err);
+		if (r > 0) {
+			rp->reconnected++;
+			frag_op_log(op, "%s plays again after %.1f s", rp->shown,
+				    (double)(clock_ns() - lost_ns) / 1e9);
+			return r;
+		}
+		if (r == -ECANCELED || ppoll(&stop, 1, &pause, NULL) > 0)
+			return -ECANCELED;
+		if (clock_ns() - lost_ns >= rp->reconnect)
+			return frag_op_fail(op, loss->code,
+					    "%s; then it did not come back within %.1f s",
+					    loss->text, (double)rp->reconnect / 1e9);
+	}
+}
+
+/*
+ * Decodes the next frame. Returns 1; 0: the end; -ECANCELED: the application is to stop; or a
+ * failure that is worded in the operator.
+ */
+static int decode(struct replayer *rp, struct frag_op *op, AVFrame *frame)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = next_frame(rp, op, frame, &err);
+
+	if (r == -ECANCELED)
+		return r;
+	if (r >= 0 || rp->url[0] == '\0' || rp->reconnect == 0)
+		return pass_on(op, r, &err);
+	return connect_again(rp, op, frame, &err);
+}
+
+/* Looks for the file here, so that a missing one is reported before anything runs. */
 static int replayer_initialize(void *state, struct frag_op *op)
 {
 	return find_file(state, op);
 }
 
+/* Decodes the first frame. Returns as decode, but a source without a frame is a failure. */
+static int begin(struct replayer *rp, struct frag_op *op)
+{
+	int r = decode(rp, op, rp->now);
+
+	if (r == 0)
+		return frag_op_fail(op, -EBADMSG, "%s holds no frame; give another one",
+				    rp->url[0] != '\0' ? rp->shown : rp->file);
+	if (r < 0)
+		return r;
+	rp->rate = rp->frame_rate > 0.0 ? rp->frame_rate : video_decoder_frame_rate(rp->decoder);
+	if (!(rp->rate > 0.0))
+		rp->rate = 30.0;
+	begin_lap(rp, rp->now, 0);
+	rp->has_begun = true;
+	return r;
+}
+
+/* A stream begins in the first tick, because a stop does not end a start that waits. */
 static int replayer_start(void *state, struct frag_op *op)
 {
 	struct replayer *rp = state;
-	int r = open_file(rp, op);
+	int r;
 
-	if (r < 0)
-		return r;
 	rp->now = av_frame_alloc();
 	rp->next = av_frame_alloc();
 	if (rp->now == NULL || rp->next == NULL)
 		return -ENOMEM;
-	rp->rate = rp->frame_rate > 0.0 ? rp->frame_rate : video_decoder_frame_rate(rp->decoder);
-	if (!(rp->rate > 0.0))
-		rp->rate = 30.0;
-	r = decode(rp, op, rp->now);
-	if (r == 0)
-		return frag_op_fail(op, -EBADMSG, "%s holds no frame; give another file", rp->file);
-	if (r < 0)
-		return r;
-	begin_lap(rp, rp->now, 0);
-	return 0;
+	r = rp->url[0] != '\0' ? 0 : begin(rp, op);
+	return r < 0 ? r : 0;
 }
 
 /*
@@ -179,30 +277,24 @@ static int64_t next_pts_ns(const struct replayer *rp, const AVFrame *frame)
 /* Decodes the frame after `now`. Returns 1; 0: `now` is the last one; or a negative errno. */
 static int look_ahead(struct replayer *rp, struct frag_op *op, int64_t *out_pts_ns)
 {
+	int64_t reconnected = rp->reconnected;
+	bool anew = false;
 	int r;
 
 	if (rp->count > 0 && rp->emitted + 1 >= rp->count)
 		return 0;
 	r = decode(rp, op, rp->next);
 	if (r == 0 && rp->repeat) {
-		r = open_file(rp, op);
-		if (r < 0)
-			return r;
+		video_decoder_close(rp->decoder);
+		rp->decoder = NULL;
 		r = decode(rp, op, rp->next);
-		if (r > 0)
-			begin_lap(rp, rp->next, rp->now_pts_ns + llrint(1e9 / rp->rate));
+		anew = true;
 	}
+	if (r > 0 && (anew || rp->reconnected > reconnected))
+		begin_lap(rp, rp->next, rp->now_pts_ns + llrint(1e9 / rp->rate));
 	if (r > 0)
 		*out_pts_ns = next_pts_ns(rp, rp->next);
 	return r;
-}
-
-static int64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NS + t.tv_nsec;
 }
 
 /* Sleeps until the frame is due. Returns 1 when the application is to stop, else 0. */
@@ -273,14 +365,19 @@ static int replayer_compute(void *state, struct frag_tick *tick)
 	struct frag_op *op = frag_tick_op(tick);
 	int64_t entered_ns = clock_ns(), pts_ns = 0;
 	struct frag_tensor *tensor = NULL;
-	int more, r = make_frame(rp, op, &tensor);
+	int more, r;
 
+	r = rp->has_begun ? 0 : begin(rp, op);
+	if (r == -ECANCELED)
+		return FRAG_DONE;
+	if (r >= 0)
+		r = make_frame(rp, op, &tensor);
 	if (r < 0)
 		return r;
 	more = look_ahead(rp, op, &pts_ns);
 	if (more < 0) {
 		frag_tensor_unref(tensor);
-		return more;
+		return more == -ECANCELED ? FRAG_DONE : more;
 	}
 	if (rp->realtime && wait_until_due(rp, tick, entered_ns)) {
 		frag_tensor_unref(tensor);
@@ -306,7 +403,7 @@ static int replayer_stop(void *state, struct frag_op *op)
 
 	if (rp->skipped > 0)
 		frag_op_log(op, "skipped %lld damaged pieces of %s", (long long)rp->skipped,
-			    rp->file);
+			    rp->url[0] != '\0' ? rp->shown : rp->file);
 	return 0;
 }
 
@@ -325,7 +422,7 @@ const struct frag_op_type video_replayer_type = {
 	.name = "video_replayer",
 	.headline = "Plays a video file",
 	.description =
-		"One frame a tick, until the file ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64). In real time a late frame is sent at once; none is left out.",
+		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64). In real time a late frame is sent at once; none is left out.",
 	.state_size = sizeof(struct replayer),
 	FRAG_PORTS(replayer_ports),
 	FRAG_PARAMS(replayer_params),
