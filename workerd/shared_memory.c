@@ -51,7 +51,7 @@ void wrk_shared_memory(const struct wrk_rights *rights, char out[FRAGI_IDENTITY_
 	if (limit != NULL)
 		snprintf(out_why, size, "%s", limit);
 	else if (r < 0)
-		snprintf(out_why, size, "the kernel has no sealed memory (memfd_create: %s)",
+		snprintf(out_why, size, "memory cannot be sealed, which takes Linux 5.1 (%s)",
 			 frag_strerror(r));
 	else if (fragi_identity_memory(rights->user.uid, out) < 0 || out[0] == '\0')
 		snprintf(out_why, size, "/proc does not say which machine this is");
