@@ -117,7 +117,7 @@ static void check_exact(struct sim *sim, const struct sim_app *app, const struct
 static void check_kind(struct sim *sim, const struct sim_app *app, const struct sim_flow *flow,
 		       const struct fragi_summary_flow *said)
 {
-	const char *edge = flow->in_host ? "inproc" : "ucx";
+	const char *edge = flow->in_host ? "inproc" : sim_transport_of(sim, flow);
 
 	if (said->capacity != flow->capacity || strcmp(said->edge, edge) != 0 ||
 	    strcmp(said->policy, fragi_policy(flow->policy)->name) != 0)

@@ -145,6 +145,15 @@ static void make_app(struct sim *sim, struct sim_app *app)
 	write_text(app);
 }
 
+/* Of some workers hosts run as another user, and some cannot share memory. */
+static void make_memory(struct sim *sim, struct sim_worker *worker, uint32_t node)
+{
+	worker->memory[0] = '\0';
+	if (!sim_chance(sim, 5))
+		snprintf(worker->memory, sizeof(worker->memory), "boot%u.1.1.%d", node,
+			 sim_chance(sim, 4) ? 10 : 1);
+}
+
 static void make_worker(struct sim *sim, uint32_t index, bool one_node)
 {
 	struct sim_worker *worker = &sim->workers[index];
@@ -153,6 +162,7 @@ static void make_worker(struct sim *sim, uint32_t index, bool one_node)
 	worker->same_name = index > 0 && sim_chance(sim, 20);
 	sim->same_names = sim->same_names || worker->same_name;
 	snprintf(worker->node, sizeof(worker->node), "node%u", one_node ? 0 : index);
+	make_memory(sim, worker, one_node ? 0 : index);
 	worker->connection = SIM_CONNECTIONS_MAX;
 	worker->latency_ns = sim_chance(sim, 8) ? sim_between(sim, 5 * SIM_MS, 100 * SIM_MS)
 						: sim_between(sim, 50000, 2 * SIM_MS);
@@ -163,6 +173,7 @@ static void make_worker(struct sim *sim, uint32_t index, bool one_node)
 		.worker_address = "10.0.0.2",
 		.node = worker->node,
 		.clock = worker->node,
+		.memory = worker->memory,
 		.version = "0",
 		.cores = (uint32_t)sim_between(sim, 1, 16),
 		.memory_bytes = 1 << 30,

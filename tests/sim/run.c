@@ -143,8 +143,6 @@ static void prepare_done(struct sim *sim, struct sim_host *host)
 {
 	struct fw_failure error = {.sentence = "app.yaml:3:4: f1.a: unknown parameter"};
 	struct fw_host_prepared prepared = {.pid = host->pid};
-	uint32_t address = (uint32_t)host->pid;
-	struct fw_address at = {"ucx", &address, sizeof(address)};
 	int status;
 
 	if (sim_fate_is(host, SIM_FATE_PREPARE_CRASHES)) {
@@ -161,8 +159,6 @@ static void prepare_done(struct sim *sim, struct sim_host *host)
 		prepared.error_count = 1;
 	} else {
 		sim_tables_fill(host, &prepared);
-		prepared.addresses = &at;
-		prepared.address_count = 1;
 		host->has_page = true;
 	}
 	sim_host_raise(sim, host,

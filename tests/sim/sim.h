@@ -167,6 +167,7 @@ struct sim_worker {
 	struct wrk_config config;
 	const char *fragments[SIM_FRAGMENTS_MAX];
 	char name[16], node[16];
+	char memory[32]; /* as HELLO has it; empty: its hosts share with nobody */
 	uint32_t generation;
 	uint32_t connection; /* its present one; SIM_CONNECTIONS_MAX: none */
 	int64_t timer_at_ns;
@@ -323,6 +324,8 @@ struct sim_host {
 	int64_t timer_at_ns;
 	uint8_t fragments[SIM_FRAGMENTS_MAX];
 	uint32_t fragment_count;
+	uint32_t
+		opened; /* transports, by their place in base/transports.h: what it was asked for */
 	struct sim_pipe to[2]; /* for the host, for workerd */
 	struct sim_edge edges[SIM_FLOWS_MAX];
 	uint32_t edge_count;
@@ -547,6 +550,10 @@ bool sim_fate_is(const struct sim_host *host, enum sim_fate fate);
 void sim_fate_meet(struct sim_host *host, int exit_code);
 
 /* tables.c */
+/* The place of a transport in base/transports.h. */
+uint32_t sim_transport(const char *name);
+/* Over which one a flow between two hosts is to go. */
+const char *sim_transport_of(const struct sim *sim, const struct sim_flow *flow);
 void sim_tables_fill(struct sim_host *host, struct fw_host_prepared *out); /* until the next call */
 void sim_tables_take(struct sim *sim, struct sim_host *host, const struct fw_host_wire *wire);
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <base/transports.h>
+
 /*
  * What a simulated host says of itself in PREPARED, and what it is told in WIRE, held against the
  * truth.
@@ -16,6 +18,8 @@ struct tables {
 	struct fw_inner_flow flows[SIM_FLOWS_MAX];
 	char names[SIM_FRAGMENTS_MAX][2][SIM_FLOWS_MAX][8];
 	char fragment_names[SIM_FRAGMENTS_MAX][8];
+	struct fw_address addresses[FW_TRANSPORTS_MAX];
+	uint32_t pid;
 };
 
 static void fill_port(struct fw_port *port, const char *name, enum frag_dir dir)
@@ -83,6 +87,28 @@ static uint32_t fill_flows(struct tables *tables, struct sim_host *host)
 	return count;
 }
 
+uint32_t sim_transport(const char *name)
+{
+	uint32_t i = 0;
+
+	while (fragi_transport_name(i) != NULL && strcmp(fragi_transport_name(i), name) != 0)
+		i++;
+	return i;
+}
+
+/* One for each transport that it opened: its pid. */
+static uint32_t fill_addresses(struct tables *tables, const struct sim_host *host)
+{
+	uint32_t count = 0;
+
+	tables->pid = (uint32_t)host->pid;
+	for (uint32_t i = 0; fragi_transport_name(i) != NULL; i++)
+		if ((host->opened & 1u << i) != 0)
+			tables->addresses[count++] = (struct fw_address){
+				fragi_transport_name(i), &tables->pid, sizeof(tables->pid)};
+	return count;
+}
+
 void sim_tables_fill(struct sim_host *host, struct fw_host_prepared *out)
 {
 	static struct tables tables;
@@ -95,6 +121,28 @@ void sim_tables_fill(struct sim_host *host, struct fw_host_prepared *out)
 	out->flow_count = fill_flows(&tables, host);
 	out->fragments = tables.fragments;
 	out->fragment_count = host->fragment_count;
+	out->addresses = tables.addresses;
+	out->address_count = fill_addresses(&tables, host);
+}
+
+const char *sim_transport_of(const struct sim *sim, const struct sim_flow *flow)
+{
+	const char *a = sim->workers[flow->from->worker].memory;
+	const char *b = sim->workers[flow->to->worker].memory;
+
+	return a[0] != '\0' && strcmp(a, b) == 0 ? "shm" : "ucx";
+}
+
+static void check_transport(struct sim *sim, const struct sim_host *host,
+			    const struct sim_flow *flow, const struct fw_edge *edge)
+{
+	if (flow->from == NULL || flow->to == NULL ||
+	    strcmp(edge->transport, sim_transport_of(sim, flow)) != 0)
+		sim_fail(sim, "wiring", "an edge of pid %d goes over %s", host->pid,
+			 edge->transport);
+	else if ((host->opened & 1u << sim_transport(edge->transport)) == 0)
+		sim_fail(sim, "wiring", "pid %d was not asked to open %s", host->pid,
+			 edge->transport);
 }
 
 /* What WIRE says is held against what this simulator knows. */
@@ -124,6 +172,7 @@ static void take_edge(struct sim *sim, struct sim_host *host, const struct fw_ed
 	if ((edge->sends ? flow->to : flow->from)->number != edge->peer)
 		sim_fail(sim, "wiring", "an edge of pid %d got host %u as its other end", host->pid,
 			 edge->peer);
+	check_transport(sim, host, flow, edge);
 	memcpy(flow->token, edge->token, FW_TOKEN_BYTES);
 	flow->token_known = true;
 	flow->window = flow->capacity = edge->window_messages;
@@ -137,13 +186,20 @@ static void take_edge(struct sim *sim, struct sim_host *host, const struct fw_ed
 
 void sim_tables_take(struct sim *sim, struct sim_host *host, const struct fw_host_wire *wire)
 {
-	for (uint32_t i = 0; i < wire->edge_count; i++)
+	uint32_t needed = 0;
+
+	for (uint32_t i = 0; i < wire->edge_count; i++) {
 		take_edge(sim, host, &wire->edges[i]);
+		needed |= 1u << sim_transport(wire->edges[i].transport);
+	}
+	if (host->opened != needed)
+		sim_fail(sim, "wiring", "pid %d was asked to open what no flow of it needs",
+			 host->pid);
 	for (uint32_t i = 0; i < wire->peer_count && i < SIM_FRAGMENTS_MAX; i++) {
 		const struct sim_host *peer;
 		uint32_t pid = 0;
 
-		if (wire->peers[i].address_count == 1 &&
+		if (wire->peers[i].address_count > 0 &&
 		    wire->peers[i].addresses->size == sizeof(pid))
 			memcpy(&pid, wire->peers[i].addresses->bytes, sizeof(pid));
 		peer = sim_host_by_pid(sim, pid);
