@@ -39,9 +39,12 @@ MESSAGES = 300
 # thread: seen where it receives.
 LSAN_CRASHED = "LeakSanitizer has encountered a fatal error"
 TRIES = 3  # to reach a site; threads take turns
-# Whose environment says so, and in which program it is: what workerd starts inherits it.
-ROLES = {"driver": ("driver", "driverd"), "worker": ("a", "workerd"), "sender": ("a", "fraghost"),
-         "receiver": ("b", "fraghost"), "fragctl": ("driver", "fragctl")}
+# Whose environment says so, in which program it is (what workerd starts inherits it), and how the
+# messages travel.
+ROLES = {"driver": ("driver", "driverd", "auto"), "worker": ("a", "workerd", "auto"),
+         "sender": ("a", "fraghost", "shm"), "receiver": ("b", "fraghost", "shm"),
+         "sender_ucx": ("a", "fraghost", "ucx"), "receiver_ucx": ("b", "fraghost", "ucx"),
+         "fragctl": ("driver", "fragctl", "auto")}
 # What a sentence must hold that says why, by what failed.
 WHY = {"memory": "(?i)memory|too long to keep", "ENOSPC": "No space left", "EMFILE": "Too many open files",
        "EAGAIN": "Resource temporarily unavailable", "ECONNRESET": "(?i)reset|lost|gone"}
@@ -83,7 +86,7 @@ class Run(world.World):
         return self.fault_env if ROLES[self.role][0] == who else None
 
     def begin(self):
-        words = ["--", "--count", str(MESSAGES)]
+        words = ["--", "--count", str(MESSAGES), "--edge", ROLES[self.role][2]]
         self.workers = []
         if self.role == "fragctl":
             self.d = self.start("fragctl", "run", "--output", "json", self.app, *words, env=self.env_of("driver"))
@@ -243,6 +246,7 @@ class Sweep:
         self.options = options
         self.names = Names(cluster.BUILD)
         self.tried = self.failed = 0
+        self.seen = {}  # sites of a process, whichever way the messages travelled
 
     def choose(self, sites):
         """As many as wanted, spread over the kinds of calls, and over the order in which they are
@@ -272,14 +276,16 @@ class Sweep:
 
     def role(self, role):
         started = time.monotonic()
-        sites = list_sites(role, self.options)
+        seen = self.seen.setdefault(ROLES[role][:2], set())
+        sites = [s for s in list_sites(role, self.options) if s not in seen]
+        seen.update(sites)
         chosen = self.choose(sites)
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             ended = list(pool.map(lambda site: self.one(role, site), chosen))
         self.tried += len(ended) - ended.count("not reached")
         self.failed += ended.count("wrong")
         print(
-            "%-9s %d of %d sites: %s; %.0f s"
+            "%-12s %d of %d sites: %s; %.0f s"
             % (
                 role,
                 len(chosen),
