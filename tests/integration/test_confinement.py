@@ -203,6 +203,21 @@ class HostUser(Confined):
         self.assert_answers(answers, SIGNALS, "EPERM")
         self.assert_kept()
 
+    def test_they_share_no_memory_with_those_of_another_user(self):
+        path = os.path.join(self.app, "ping.yaml")
+        with open(path, "w") as f:
+            f.write("{frag: 1, application: app, fragments: {one: {operators: {tx: {type: ping_tx, conditions: "
+                    "[{type: count, count: 10}]}}}, two: {operators: {rx: {type: ping_rx}}}}, flows: [one.tx -> two.rx]}")
+        for second, edge in (("nobody", "shm"), ("root", "ucx")):
+            driver = self.driver(path, "--output", "json")
+            workers = [self.start(os.path.join(self.build, "bin", "workerd"), "--address", self.address, "--once",
+                                  "--fragments", fragment, "--host-user", user, cwd=self.work)
+                       for fragment, user in (("one", "nobody"), ("two", second))]
+            self.assertEqual(driver.wait(), 0, driver.stderr)
+            self.assertEqual([w.wait() for w in workers], [0, 0])
+            flow = self.flow(self.summary(driver), "one.tx.out")
+            self.assertEqual((flow["edge"], flow["delivered"]), (edge, 10))
+
     def test_they_end_with_their_worker(self):
         """Also one that is stopped and cannot see that its worker is gone."""
         path = os.path.join(self.app, "hangs.yaml")

@@ -142,6 +142,15 @@ extensions: [libhello.so]
         self.assertRegex(self.summary(driver)["reason"], "hosts of this worker may write nowhere: .* --allow-write")
         self.assertEqual(os.listdir(root), [])
 
+    def test_shared_memory_is_refused_between_network_namespaces(self):
+        driver, w1, w2 = self.launch("--edge", "shm")
+        self.assertEqual(driver.wait(60), 2, driver.stderr + w1.stderr + w2.stderr)
+        self.assertRegex(self.summary(driver)["failure"]["sentence"],
+                         r"edge shm needs hosts that share memory, but worker \S+ and worker \S+ are in two network "
+                         "namespaces, as two containers are; leave edge out, or start both workers in one$")
+        self.assertEqual((w1.wait(), w2.wait()), (2, 2))
+        self.assert_nothing_left()
+
     def test_a_link_that_is_cut_ends_the_application(self):
         self.env.update({"FRAG_BEAT_MS": "100", "FRAG_DEAD_MS": "1500"})
         driver, w1, w2 = self.launch("--count", "0", "--pause", "1ms")

@@ -19,6 +19,7 @@ arguments:
   rx_pause: {default: "0"}
   policy: {default: block}
   capacity: {default: "4"}
+  edge: {default: auto}
 extensions: [libtruth.so]
 fragments:
   fragment1:
@@ -28,17 +29,19 @@ fragments:
     operators:
       rx: {type: truth_rx, parameters: {file: "%(folder)s/received", pause: "${rx_pause}"}}
 flows:
-  - {from: fragment1.tx.out, to: fragment2.rx.in, policy: "${policy}", capacity: "${capacity}"}
+  - {from: fragment1.tx.out, to: fragment2.rx.in, policy: "${policy}", capacity: "${capacity}", edge: "${edge}"}
 """
 
 
-class Stream(cluster.ClusterTest):
+class Streams(cluster.ClusterTest):
+    edge = "auto"
+
     def setUp(self):
         super().setUp()
         self.app = self.write("app.yaml", APP % {"folder": self.folder})
 
     def run_stream(self, *app_args):
-        driver = self.driver(self.app, "--output", "json", app_args=app_args)
+        driver = self.driver(self.app, "--output", "json", app_args=("--edge", self.edge, *app_args))
         workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
         code = driver.wait(120)
         self.assertEqual(code, 0, driver.stderr)
@@ -52,6 +55,8 @@ class Stream(cluster.ClusterTest):
     def sent_and_received(self):
         return cluster.sequence(self.path("sent")), cluster.sequence(self.path("received"))
 
+
+class Stream(Streams):
     def test_every_message_arrives_in_order(self):
         summary = self.run_stream("--count", "1000")
         sent, received = self.sent_and_received()
@@ -204,6 +209,12 @@ class Stream(cluster.ClusterTest):
         self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "inproc")
         self.assertEqual(len({f["host_pid"] for f in summary["fragments"]}), 1)
         self.assertEqual(self.sent_and_received()[1], list(range(1, 101)))
+
+
+class OverUcx(Streams):
+    edge = "ucx"
+    test_full_speed_64_kib = Stream.test_full_speed_64_kib
+    test_large_tensor = Stream.test_large_tensor
 
 
 class OneProcess(cluster.ClusterTest):
