@@ -17,6 +17,8 @@
 #include "slow.h"
 
 #define PATIENCE_NS 20000000000
+/* A waiter asks at first, under the lock, when it has unlocked, and last when it has armed. */
+#define LAST_ASKED 4
 
 /*
  * events are made by fake_event and handled by progress. As with UCX, an event makes the fd
@@ -182,6 +184,43 @@ Test(pump, waits_until_the_time_comes)
 		else
 			fragi_pump_destroy(pump);
 	}
+}
+
+static _Atomic bool seen_unlocked, seen_locked;
+
+/*
+ * An event comes once the thread drives. Notes whether it is shown while the lock is held, or
+ * afterwards.
+ */
+static bool sees_event(void *arg)
+{
+	uint32_t *asked = arg;
+
+	if (++*asked == 2)
+		atomic_fetch_add(&fake.events, 1);
+	if (atomic_load(&fake.handled) == 0)
+		return false;
+	if (!fragi_pump_try_lock(pump)) {
+		atomic_store(&seen_locked, true);
+		return true;
+	}
+	fragi_pump_unlock(pump);
+	atomic_store(&seen_unlocked, true);
+	return true;
+}
+
+/* Else a thread that takes the lock then counts the message, and finds nobody busy with it. */
+Test(pump, an_event_is_shown_before_the_lock_is_free)
+{
+	uint32_t asked = 0;
+
+	setenv("FRAG_PUMP", "event", 1);
+	open_pump();
+	while (!atomic_load(&seen_locked) && !atomic_load(&seen_unlocked))
+		fragi_pump_wait(pump, fragi_now_ns() + 10000000, sees_event, &asked);
+	cr_expect(atomic_load(&seen_locked));
+	cr_expect_not(atomic_load(&seen_unlocked));
+	close_pump();
 }
 
 static bool has_event(void *arg)
@@ -472,9 +511,9 @@ static bool second_event(void *arg)
 {
 	int *asked = arg;
 
-	if (++*asked == 3)
+	if (++*asked == LAST_ASKED)
 		fake_event(&fake);
-	return atomic_load(&fake.handled) == atomic_load(&fake.events) && *asked > 3;
+	return atomic_load(&fake.handled) == atomic_load(&fake.events) && *asked > LAST_ASKED;
 }
 
 /*
@@ -517,7 +556,7 @@ static bool unannounced_event(void *arg)
 {
 	int *asked = arg;
 
-	if (++*asked == 3)
+	if (++*asked == LAST_ASKED)
 		atomic_fetch_add(&fake.events, 1);
 	return atomic_load(&fake.handled) > 0;
 }
@@ -534,7 +573,7 @@ Test(pump, a_lost_wake_up_is_made_up_for)
 	while (atomic_load(&fake.handled) == 0 && fragi_now_ns() < until)
 		fragi_pump_wait(pump, until, unannounced_event, &asked);
 	cr_assert_lt(fragi_now_ns(), until);
-	cr_assert_gt(asked, 3);
+	cr_assert_gt(asked, LAST_ASKED);
 	close_pump();
 }
 

@@ -262,7 +262,17 @@ void fragi_pump_rearm(struct fragi_pump *pump)
 	pump->ops->wake(pump->object);
 }
 
-void fragi_pump_progress(struct fragi_pump *pump)
+/*
+ * Asks a waiting thread's has_work before others can have the lock: who counts what is on the way
+ * under it then finds that thread's scheduler busy with all that has arrived (run/watch.c).
+ */
+static bool asked_locked(bool (*has_work)(void *arg), void *arg)
+{
+	return has_work != NULL && has_work(arg);
+}
+
+/* has_work: of the thread, where it waits; else NULL. */
+static void progress_in_passing(struct fragi_pump *pump, bool (*has_work)(void *arg), void *arg)
 {
 	int64_t now, until_ns;
 	uint32_t happened;
@@ -280,7 +290,13 @@ void fragi_pump_progress(struct fragi_pump *pump)
 	} while (happened > 0 && now < until_ns && !is_wanted(pump));
 	if (consumed)
 		fragi_pump_rearm(pump);
+	(void)asked_locked(has_work, arg);
 	fragi_pump_unlock(pump);
+}
+
+void fragi_pump_progress(struct fragi_pump *pump)
+{
+	progress_in_passing(pump, NULL, NULL);
 }
 
 void fragi_pump_fd_sleep(const struct fragi_pump *pump, int64_t now_ns, int64_t until_ns)
@@ -313,6 +329,7 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 {
 	int64_t now = fragi_now_ns(), busy_ns = now, deadline;
 	uint32_t happened, misses = 0, poked;
+	bool has;
 	int r;
 
 	for (;;) {
@@ -332,9 +349,10 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 		driving = pump;
 		poke_absorbed = false;
 		happened = pump->ops->progress(pump->object, now);
+		has = asked_locked(has_work, arg);
 		fragi_pump_unlock(pump);
 		driving = NULL;
-		if (has_work(arg))
+		if (has || has_work(arg))
 			return;
 		now = fragi_now_ns();
 		if (now >= until_ns)
@@ -451,7 +469,7 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 	 * have left to send. Should the driving thread go to compute, this thread takes over at its
 	 * tick, as the backup poller would.
 	 */
-	fragi_pump_progress(pump);
+	progress_in_passing(pump, has_work, arg);
 	futex_sleep(pump, poked, fragi_pump_bounded(pump, until_ns, fragi_now_ns()), has_work, arg);
 }
 

@@ -51,9 +51,9 @@ FRAGI_API int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_pump
 FRAGI_API void fragi_pump_detach(struct fragi_pump *pump);
 
 /*
- * Waits for something to do: returns when has_work(arg) holds (asked after every round and before
- * sleep), when until_ns (CLOCK_MONOTONIC; INT64_MAX: none) has come, or when poked in its sleep.
- * May return early. Several threads may wait: one of them drives.
+ * Waits for something to do: returns when has_work(arg) holds (asked after every round, first under
+ * the lock, and before sleep), when until_ns (CLOCK_MONOTONIC; INT64_MAX: none) has come, or when
+ * poked in its sleep. May return early. Several threads may wait: one of them drives.
  */
 FRAGI_API void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns,
 			       bool (*has_work)(void *arg), void *arg);

@@ -48,12 +48,21 @@ static bool has_mark(const struct greedy *greedy)
 	return false;
 }
 
+/*
+ * Marks are the thread's own, so nobody else sees that one ends its rest. The pump asks this under
+ * its lock, where a message arrives: whoever counts messages under that lock does not find the
+ * thread at rest beside a message that has arrived.
+ */
 static bool has_work(void *arg)
 {
 	struct greedy *greedy = arg;
 
-	return has_mark(greedy) || atomic_load(&greedy->remote) ||
-	       atomic_load(&greedy->base.halting) || atomic_load(&greedy->base.live) == 0;
+	if (has_mark(greedy)) {
+		atomic_store_explicit(&greedy->resting, false, memory_order_release);
+		return true;
+	}
+	return atomic_load(&greedy->remote) || atomic_load(&greedy->base.halting) ||
+	       atomic_load(&greedy->base.live) == 0;
 }
 
 /* Marks the operators whose timer is due. */
