@@ -2,7 +2,10 @@
 /* Hosts that share memory: what is shared, what is copied, and what strangers and liars can do. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -504,5 +507,137 @@ Test(shm, a_wake_up_is_not_lost_beside_a_round_that_finds_nothing, .init = set_e
 		cr_assert_eq(take_value(&pair), i);
 		pair_settle(&pair);
 	}
+	pair_close(&pair);
+}
+
+/* Bells. */
+
+#define NO_BEATS_NS INT64_C(1000000000000)
+
+/* What the bells of this process have counted, and other eventfds that are idle meanwhile. */
+static uint64_t rings(void)
+{
+	const struct dirent *entry;
+	DIR *folder = opendir("/proc/self/fdinfo");
+	char path[300], text[512];
+	uint64_t sum = 0, count;
+	FILE *file;
+
+	cr_assert_not_null(folder);
+	while ((entry = readdir(folder)) != NULL) {
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", entry->d_name);
+		file = fopen(path, "r");
+		if (file == NULL)
+			continue;
+		while (fgets(text, sizeof(text), file) != NULL)
+			if (sscanf(text, "eventfd-count: %" SCNx64, &count) == 1)
+				sum += count;
+		fclose(file);
+	}
+	closedir(folder);
+	return sum;
+}
+
+/* The host is about to sleep. */
+static void arm(const struct pair *pair, int side)
+{
+	fragi_pump_lock(pair->pump[side]);
+	while (fragi_remote_pump_ops.arm(pair->remote[side]) < 0)
+		fragi_remote_pump_ops.progress(pair->remote[side], fragi_now_ns());
+	fragi_pump_unlock(pair->pump[side]);
+}
+
+Test(shm, a_host_is_rung_when_it_sleeps_and_only_once, .init = set_environment)
+{
+	struct pair pair = {.capacity = 8, .dead_ns = NO_BEATS_NS};
+	uint64_t before;
+
+	pair_open(&pair, &kind_shm);
+	pair_settle(&pair);
+	before = rings();
+	for (int i = 0; i < 100; i++) {
+		cr_assert_eq(send_value(&pair, i), 0);
+		pair_settle(&pair);
+		cr_assert_eq(take_value(&pair), i);
+	}
+	pair_settle(&pair);
+	cr_expect_eq(rings(), before, "both were awake");
+	arm(&pair, 1);
+	cr_assert_eq(send_value(&pair, 100), 0);
+	cr_expect_gt(rings(), before);
+	before = rings();
+	cr_assert_eq(send_value(&pair, 101), 0);
+	cr_expect_eq(rings(), before, "it was rung already");
+	pair_close(&pair);
+}
+
+Test(shm, memory_that_is_given_back_does_not_wake_the_sender, .init = set_environment)
+{
+	struct pair pair = {.capacity = 2, .dead_ns = NO_BEATS_NS};
+	struct frag_message *message;
+	uint64_t before;
+	uint8_t *sent;
+
+	pair_open(&pair, &kind_shm);
+	message = pass(&pair, memory_of(&pair, 0), 100000, 'a', &sent);
+	pair_settle(&pair);
+	cr_assert_eq(fragi_remote_tx_kept(pair.tx), 1);
+	arm(&pair, 0);
+	before = rings();
+	frag_message_unref(message);
+	fragi_pump_lock(pair.pump[1]);
+	for (int i = 0; i < 10; i++)
+		fragi_remote_pump_ops.progress(pair.remote[1], fragi_now_ns());
+	fragi_pump_unlock(pair.pump[1]);
+	cr_expect_eq(rings(), before);
+	fragi_pump_lock(pair.pump[0]);
+	fragi_remote_pump_ops.progress(pair.remote[0], fragi_now_ns());
+	fragi_pump_unlock(pair.pump[0]);
+	cr_expect_eq(fragi_remote_tx_kept(pair.tx), 0, "the sender's next round finds it");
+	pair_close(&pair);
+}
+
+static bool is_eventfd(int fd)
+{
+	char path[64], target[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, target, sizeof(target) - 1) > 0 &&
+	       strcmp(target, "anon_inode:[eventfd]") == 0;
+}
+
+/* As full as an eventfd gets. */
+static void fill(int fd)
+{
+	uint64_t count = 0, more;
+
+	(void)!read(fd, &count, sizeof(count));
+	more = UINT64_MAX - 1;
+	cr_assert_eq(write(fd, &more, sizeof(more)), sizeof(more));
+}
+
+Test(shm, a_bell_that_is_full_wakes_all_the_same, .init = set_environment)
+{
+	struct pair pair = {.dead_ns = NO_BEATS_NS};
+	struct pollfd fd = {.events = POLLIN};
+	bool others[1024];
+
+	for (int i = 0; i < 1024; i++)
+		others[i] = fcntl(i, F_GETFD) >= 0;
+	pair_open(&pair, &kind_shm);
+	pair_settle(&pair);
+	fd.fd = fragi_remote_pump_ops.fd(pair.remote[1]);
+	arm(&pair, 1);
+	for (int i = 0; i < 1024; i++)
+		if (!others[i] && is_eventfd(i))
+			fill(i);
+	cr_assert_eq(poll(&fd, 1, 5000), 1);
+	pair_settle(&pair);
+	arm(&pair, 1);
+	cr_assert_eq(poll(&fd, 1, 0), 0, "nothing has happened since");
+	cr_assert_eq(send_value(&pair, 1), 0);
+	cr_expect_eq(poll(&fd, 1, 5000), 1);
+	pair_settle(&pair);
+	cr_expect_eq(take_value(&pair), 1);
 	pair_close(&pair);
 }

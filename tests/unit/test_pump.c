@@ -223,6 +223,26 @@ Test(pump, an_event_is_shown_before_the_lock_is_free)
 	close_pump();
 }
 
+/* Something happens that wakes nobody, once the thread is about to sleep. */
+static bool slips_in(void *arg)
+{
+	(void)arg;
+	if (atomic_load(&fake.armed) && atomic_load(&fake.events) == 0)
+		atomic_fetch_add(&fake.events, 1);
+	return false;
+}
+
+Test(pump, a_sleep_that_ends_by_time_has_a_last_round)
+{
+	setenv("FRAG_PUMP", "event", 1);
+	open_pump();
+	for (int i = 0; i < 100 && atomic_load(&fake.events) == 0; i++)
+		fragi_pump_wait(pump, fragi_now_ns() + 10000000, slips_in, NULL);
+	cr_assert_eq(atomic_load(&fake.events), 1);
+	cr_expect_eq(atomic_load(&fake.handled), 1);
+	close_pump();
+}
+
 static bool has_event(void *arg)
 {
 	return atomic_load(&fake.handled) >= (uintptr_t)arg;

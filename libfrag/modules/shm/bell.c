@@ -37,10 +37,17 @@ void shm_bell_unref(struct shm_bell *bell)
 	fragi_free(bell);
 }
 
-/* One that cannot count further rings already. */
+/*
+ * Its host waits for the moment of a ring and does not read how many there were. Only what is
+ * counted is a ring: a bell that cannot count further is emptied first.
+ */
 void shm_bell_ring(int fd)
 {
 	const uint64_t one = 1;
+	uint64_t rings;
 
+	if (write(fd, &one, sizeof(one)) == (ssize_t)sizeof(one) || errno != EAGAIN)
+		return;
+	(void)!read(fd, &rings, sizeof(rings));
 	(void)!write(fd, &one, sizeof(one));
 }

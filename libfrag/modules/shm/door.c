@@ -76,9 +76,10 @@ static bool is_own_user(int fd)
 
 static int watch(const struct shm_transport *transport, int fd)
 {
-	struct epoll_event readable = {.events = EPOLLIN | EPOLLRDHUP};
+	uint32_t events = fd == transport->bell->fd ? EPOLLIN | EPOLLET : EPOLLIN | EPOLLRDHUP;
+	struct epoll_event event = {.events = events, .data.fd = fd};
 
-	return epoll_ctl(transport->epoll, EPOLL_CTL_ADD, fd, &readable) < 0 ? -errno : 0;
+	return epoll_ctl(transport->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
 int shm_door_open(struct shm_transport *transport, struct frag_err *err)
@@ -419,11 +420,29 @@ static uint32_t hear_guests(struct shm_transport *transport)
 	return happened;
 }
 
+/* Also takes the ring of the bell that ended a sleep: one call, where each socket would be one. */
+static bool is_due(const struct shm_transport *transport)
+{
+	struct epoll_event events[2];
+	int n = epoll_wait(transport->epoll, events, FRAG_COUNT_OF(events), 0);
+
+	for (int i = 0; i < n; i++)
+		if (events[i].data.fd != transport->bell->fd)
+			return true;
+	for (const struct shm_endpoint *e = transport->endpoints; e != NULL; e = e->next)
+		if (e->state == SHM_CONNECTING)
+			return true;
+	return n < 0;
+}
+
 uint32_t shm_door_look(struct shm_transport *transport)
 {
-	uint32_t happened = take_guests(transport) + hear_guests(transport);
+	uint32_t happened;
 	int r;
 
+	if (!is_due(transport))
+		return 0;
+	happened = take_guests(transport) + hear_guests(transport);
 	for (struct shm_endpoint *e = transport->endpoints; e != NULL; e = e->next) {
 		if (e->state == SHM_CLOSED || e->failed)
 			continue;

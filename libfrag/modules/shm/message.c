@@ -153,17 +153,18 @@ static int place_bodies(struct shm_endpoint *endpoint, struct shm_send *room,
 	return 0;
 }
 
-static void gather(struct shm_send *room, const struct fragi_body *bodies, uint32_t count)
+static void gather(uint8_t *to, const struct fragi_body *bodies, uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		memcpy(room->bytes + room->inline_bytes, bodies[i].data, bodies[i].bytes);
-		room->inline_bytes += (uint32_t)bodies[i].bytes;
-	}
+	for (uint32_t i = 0; i < count; to += bodies[i++].bytes)
+		memcpy(to, bodies[i].data, bodies[i].bytes);
 }
 
-/* Returns false when the ring is full. The peer can return the slot from now on. */
+/*
+ * Returns false when the ring is full. The peer can return the slot from now on. bodies: of one
+ * whose bytes go into the ring; NULL: they were gathered.
+ */
 static bool write_message(struct shm_endpoint *endpoint, const struct fragi_send *send,
-			  const struct shm_send *room)
+			  const struct shm_send *room, const struct fragi_body *bodies)
 {
 	uint64_t rest = room->inline_bytes > 0 ? shm_padded(room->inline_bytes)
 					       : room->count * sizeof(room->places[0]);
@@ -182,10 +183,12 @@ static bool write_message(struct shm_endpoint *endpoint, const struct fragi_send
 	at += SHM_RECORD_HEAD;
 	memcpy(at, send->header, send->header_bytes);
 	at += shm_padded(send->header_bytes);
-	if (room->inline_bytes > 0)
-		memcpy(at, room->bytes, room->inline_bytes);
-	else
+	if (room->inline_bytes == 0)
 		memcpy(at, room->places, room->count * sizeof(room->places[0]));
+	else if (bodies != NULL)
+		gather(at, bodies, room->count);
+	else
+		memcpy(at, room->bytes, room->inline_bytes);
 	if (room->has_slot)
 		slot_of(endpoint, room->slot)->shown = true;
 	SHM_STEP(RECORD_WRITTEN);
@@ -209,10 +212,8 @@ bool shm_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 	room->count = count;
 	room->slot = 0;
 	room->has_slot = false;
-	room->inline_bytes = 0;
-	if (bytes <= SHM_INLINE_MAX) {
-		gather(room, bodies, count);
-	} else if (place_bodies(endpoint, room, bodies, count, send) < 0) {
+	room->inline_bytes = bytes <= SHM_INLINE_MAX ? (uint32_t)bytes : 0;
+	if (bytes > SHM_INLINE_MAX && place_bodies(endpoint, room, bodies, count, send) < 0) {
 		shm_failed(endpoint, "there is no shared memory left for a message");
 		return false;
 	}
@@ -222,10 +223,12 @@ bool shm_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 	 */
 	(void)return_bodies(endpoint);
 	if (endpoint->waiting == NULL && endpoint->unsent == NULL &&
-	    write_message(endpoint, send, room)) {
+	    write_message(endpoint, send, room, bodies)) {
 		wake_peer(endpoint);
 		return room->has_slot && slot_of(endpoint, room->slot)->send != NULL;
 	}
+	if (room->inline_bytes > 0)
+		gather(room->bytes, bodies, count);
 	*endpoint->waiting_end = room;
 	endpoint->waiting_end = &room->next;
 	/* A thread that sleeps beside this one has not asked the peer for room. */
@@ -240,7 +243,7 @@ static uint32_t write_waiting(struct shm_endpoint *endpoint)
 	struct shm_send *room;
 
 	while ((room = endpoint->waiting) != NULL && endpoint->unsent == NULL &&
-	       write_message(endpoint, send_of(room), room)) {
+	       write_message(endpoint, send_of(room), room, NULL)) {
 		endpoint->waiting = room->next;
 		if (endpoint->waiting == NULL)
 			endpoint->waiting_end = &endpoint->waiting;
@@ -320,7 +323,7 @@ static void release(void *owner)
 		;
 	if (atomic_load(&view->closed))
 		shm_taken_free(atomic_exchange(&view->returned, NULL));
-	else if (atomic_exchange(&view->bell->wanted, false))
+	else if (atomic_load(&view->bell->wanted) && atomic_exchange(&view->bell->wanted, false))
 		shm_bell_ring(view->bell->fd);
 	SHM_STEP(MESSAGE_RELEASED);
 	shm_view_unref(view);
@@ -482,25 +485,37 @@ static uint32_t read_records(struct shm_endpoint *endpoint)
 	return happened;
 }
 
+static bool waits_for_room(const struct shm_endpoint *endpoint)
+{
+	return endpoint->waiting != NULL || endpoint->unsent != NULL;
+}
+
+/*
+ * Slots that are returned do not wake a peer: it needs their memory for its next message at the
+ * earliest, before which it makes progress. A wake-up for each message would cost both hosts more
+ * than the message.
+ */
 uint32_t shm_exchange(struct shm_endpoint *endpoint)
 {
-	uint32_t read, written;
+	uint32_t read, returned, written;
 
 	if (endpoint->state == SHM_CLOSED || endpoint->failed)
 		return 0;
 	read = read_records(endpoint);
 	if (endpoint->failed)
 		return read;
-	if (shm_ring_is_wrong(&endpoint->out, &endpoint->in)) {
+	returned = return_bodies(endpoint);
+	written = write_waiting(endpoint);
+	if (waits_for_room(endpoint) && shm_ring_is_wrong(&endpoint->out, &endpoint->in)) {
 		shm_failed(endpoint, "it wrote to shared memory what no host writes");
 		return read;
 	}
-	written = return_bodies(endpoint) + write_waiting(endpoint);
 	if (read > 0) /* what was read is seen before the peer sleeps, or its wish here: shm_arm */
 		atomic_thread_fence(memory_order_seq_cst);
-	if (written > 0 || (read > 0 && shm_ring_wants_room(&endpoint->in)))
+	if (written > 0 || endpoint->unsent != NULL ||
+	    (read > 0 && shm_ring_wants_room(&endpoint->in)))
 		wake_peer(endpoint);
-	return read + written;
+	return read + returned + written;
 }
 
 uint32_t shm_exchange_rest(struct shm_endpoint *endpoint)
@@ -514,13 +529,12 @@ uint32_t shm_exchange_rest(struct shm_endpoint *endpoint)
 	return happened;
 }
 
-bool shm_has_work(const struct shm_endpoint *endpoint)
+bool shm_has_work(struct shm_endpoint *endpoint)
 {
-	bool waits = endpoint->waiting != NULL || endpoint->unsent != NULL;
-
 	if (endpoint->state == SHM_CLOSED || endpoint->failed)
 		return false;
 	return !shm_ring_is_empty(&endpoint->in) ||
 	       (endpoint->view != NULL && atomic_load(&endpoint->view->returned) != NULL) ||
-	       (waits && shm_ring_room(&endpoint->out, &endpoint->in, SHM_RING_BYTES / 2) != NULL);
+	       (waits_for_room(endpoint) &&
+		shm_ring_room(&endpoint->out, &endpoint->in, SHM_RING_BYTES / 2) != NULL);
 }

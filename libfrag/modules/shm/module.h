@@ -182,7 +182,7 @@ uint32_t shm_exchange(struct shm_endpoint *endpoint);
 /* The same for a peer that is gone: as much as its ring holds, if a liar goes on writing to it. */
 uint32_t shm_exchange_rest(struct shm_endpoint *endpoint);
 /* Whether there is something to read or to write. */
-bool shm_has_work(const struct shm_endpoint *endpoint);
+bool shm_has_work(struct shm_endpoint *endpoint);
 /* Ends what waits and what the peer has. */
 void shm_sends_end(struct shm_endpoint *endpoint);
 /* Frees a list of them, of which the producer is not told. */

@@ -107,26 +107,36 @@ void shm_ring_unmap(struct shm_ring_in *in)
 	in->memory = NULL;
 }
 
-static uint64_t unread(const struct shm_ring_out *out, const struct shm_ring_in *in)
+/* By the peer, as it says. */
+static uint64_t consumed_by(const struct shm_ring_in *in)
 {
-	uint64_t consumed = 0;
-
-	if (in->memory != NULL)
-		consumed = atomic_load_explicit(&peer_head(in)->consumed, memory_order_acquire);
-	return out->produced - consumed;
+	return in->memory == NULL
+		       ? 0
+		       : atomic_load_explicit(&peer_head(in)->consumed, memory_order_acquire);
 }
 
 bool shm_ring_is_wrong(const struct shm_ring_out *out, const struct shm_ring_in *in)
 {
-	return unread(out, in) > SHM_RING_BYTES;
+	return out->produced - consumed_by(in) > SHM_RING_BYTES;
 }
 
-uint8_t *shm_ring_room(const struct shm_ring_out *out, const struct shm_ring_in *in, uint64_t bytes)
+static bool has_room(const struct shm_ring_out *out, uint64_t bytes)
 {
-	uint64_t used = unread(out, in);
+	return bytes <= SHM_RING_BYTES - (out->produced - out->consumed);
+}
 
-	if (used > SHM_RING_BYTES || bytes > SHM_RING_BYTES - used)
-		return NULL;
+uint8_t *shm_ring_room(struct shm_ring_out *out, const struct shm_ring_in *in, uint64_t bytes)
+{
+	uint64_t consumed;
+
+	if (!has_room(out, bytes)) {
+		consumed = consumed_by(in);
+		if (out->produced - consumed > SHM_RING_BYTES)
+			return NULL;
+		out->consumed = consumed;
+		if (!has_room(out, bytes))
+			return NULL;
+	}
 	return out->memory + HEAD_BYTES + out->produced % SHM_RING_BYTES;
 }
 

@@ -50,6 +50,7 @@ struct shm_ring_out {
 	int fd;
 	uint8_t *memory;
 	uint64_t produced;
+	uint64_t consumed; /* by the peer, as of the last look at what it writes */
 };
 
 /* the reader's end */
@@ -67,10 +68,10 @@ void shm_ring_unmap(struct shm_ring_in *in);
 
 /*
  * Room for a record of that size, or NULL: the ring is full. in: the peer's channel, which tells
- * how far it has read; what it says is not believed beyond what is possible.
+ * how far it has read; what it says is not believed beyond what is possible, and only looked at
+ * when there is no room otherwise, because it would have to come from the peer's core.
  */
-uint8_t *shm_ring_room(const struct shm_ring_out *out, const struct shm_ring_in *in,
-		       uint64_t bytes);
+uint8_t *shm_ring_room(struct shm_ring_out *out, const struct shm_ring_in *in, uint64_t bytes);
 /* Shows the record that was written to the room to the peer. */
 void shm_ring_publish(struct shm_ring_out *out, uint64_t bytes);
 

@@ -123,8 +123,6 @@ static void shm_discard(struct fragi_transport *base, void *handle)
  */
 static bool awake(struct shm_transport *transport)
 {
-	uint64_t rings;
-
 	if (!transport->armed)
 		return false;
 	transport->armed = false;
@@ -133,7 +131,6 @@ static bool awake(struct shm_transport *transport)
 		shm_ring_sleep(&e->out, false);
 		shm_ring_want_room(&e->out, false);
 	}
-	(void)!read(transport->bell->fd, &rings, sizeof(rings));
 	transport->look_ns = 0;
 	return true;
 }

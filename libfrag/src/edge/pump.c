@@ -385,8 +385,7 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 			/* The poke's own event on the fd is consumed by the next round. */
 			return;
 		}
-		if (now >= until_ns)
-			return;
+		/* A sleep that ended by time has a last round: peers may have given memory back. */
 	}
 }
 
@@ -471,6 +470,8 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 	 */
 	progress_in_passing(pump, has_work, arg);
 	futex_sleep(pump, poked, fragi_pump_bounded(pump, until_ns, fragi_now_ns()), has_work, arg);
+	if (fragi_now_ns() >= until_ns)
+		progress_in_passing(pump, has_work, arg); /* as the thread that drives */
 }
 
 int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_pump_ops *ops, void *object)
