@@ -6,8 +6,8 @@
 #include <edge/ucx_env.h>
 
 /*
- * Runs of two hosts, both in this process, with a UCX edge for each flow between them; the test is
- * the driver: it gives both sides the flows' links.
+ * Runs of two hosts, both in this process, with an edge over UCX or shared memory for each flow
+ * between them; the test is the driver: it gives both sides the flows' links.
  */
 #define SET(name, value) setenv(name, value, 0);
 
@@ -17,6 +17,31 @@ static void set_environment(void)
 	setenv("UCX_NET_DEVICES", "lo", 0);
 	fragi_log_init(0);
 }
+
+static void over_ucx(void)
+{
+	set_environment();
+	rig_transports[0] = "ucx";
+}
+
+static void over_shm(void)
+{
+	set_environment();
+	rig_transports[0] = "shm";
+}
+
+/* A test for each transport, in a process of its own. */
+#define HOSTS_TEST(what)                                                                           \
+	static void what(void);                                                                    \
+	Test(hosts, what, .init = over_ucx)                                                        \
+	{                                                                                          \
+		what();                                                                            \
+	}                                                                                          \
+	Test(hosts_shm, what, .init = over_shm)                                                    \
+	{                                                                                          \
+		what();                                                                            \
+	}                                                                                          \
+	static void what(void)
 
 #define HOSTS 2
 
@@ -87,7 +112,7 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 					   .policy = c->policy != FRAG_POLICY_DEFAULT
 							     ? c->policy
 							     : FRAG_POLICY_BLOCK},
-				.transport = "ucx",
+				.transport = rig_transports[0],
 				.sends = sends,
 				.fragment = sends ? c->from_fragment : c->to_fragment,
 				.op = op_index(here, sends ? c->from_op : c->to_op),
@@ -145,7 +170,7 @@ static void end(struct hosts *hosts)
 
 static const char *const schedulers[] = {"greedy", "event_based"};
 
-Test(hosts, what_one_host_sends_the_other_gets_in_order, .init = set_environment)
+HOSTS_TEST(what_one_host_sends_the_other_gets_in_order)
 {
 	static const struct cut cuts[] = {{"tx", "out", "m", "in", 0, 0, 0, 0, 0},
 					  {"m", "out", "rx", "in", 0, 0, 1, 0, 0}};
@@ -182,7 +207,7 @@ Test(hosts, what_one_host_sends_the_other_gets_in_order, .init = set_environment
 	}
 }
 
-Test(hosts, a_multi_receiver_has_the_flows_in_the_order_of_the_text, .init = set_environment)
+HOSTS_TEST(a_multi_receiver_has_the_flows_in_the_order_of_the_text)
 {
 	/* The driver gives them in another order than the text has them. */
 	static const struct cut cuts[] = {{"b", "out", "all", "receivers", .order = 2},
@@ -223,7 +248,7 @@ static void run_all(struct hosts *hosts, const char *yaml, const struct cut *cut
 
 /* What min_size gives room or waits for holds between hosts as it does inside one. */
 
-Test(hosts, min_size_holds_for_each_flow_of_a_multi_receiver, .init = set_environment)
+HOSTS_TEST(min_size_holds_for_each_flow_of_a_multi_receiver)
 {
 	static const struct cut cuts[] = {{"a", "out", "all", "receivers", .order = 0},
 					  {"b", "out", "all", "receivers", .order = 1}};
@@ -252,7 +277,7 @@ Test(hosts, min_size_holds_for_each_flow_of_a_multi_receiver, .init = set_enviro
 	}
 }
 
-Test(hosts, min_size_counts_the_flows_of_an_input_together, .init = set_environment)
+HOSTS_TEST(min_size_counts_the_flows_of_an_input_together)
 {
 	static const struct cut cuts[] = {{"a", "out", "rx", "in", .order = 0},
 					  {"b", "out", "rx", "in", .order = 1}};
@@ -276,7 +301,7 @@ Test(hosts, min_size_counts_the_flows_of_an_input_together, .init = set_environm
 	end(&hosts);
 }
 
-Test(hosts, min_size_waits_for_that_much_room, .init = set_environment)
+HOSTS_TEST(min_size_waits_for_that_much_room)
 {
 	static const struct cut cuts[] = {{"tx", "out", "rx", "in", .window = 3}};
 	struct hosts hosts;
@@ -297,7 +322,7 @@ Test(hosts, min_size_waits_for_that_much_room, .init = set_environment)
 }
 
 /* It would be waited for, and never answer. */
-Test(hosts, a_peer_without_an_edge_is_refused, .init = set_environment)
+HOSTS_TEST(a_peer_without_an_edge_is_refused)
 {
 	struct fragi_run_peer peer = {.host = 1, .epoch = 1, .name = "other"};
 	struct fragi_run_address addresses[FRAGI_HOST_TRANSPORTS_MAX];
@@ -323,7 +348,7 @@ static bool is_idle_twice(struct rig *rig)
 	return rig->idle >= 2;
 }
 
-Test(hosts, rest_is_told_with_what_travelled, .init = set_environment)
+HOSTS_TEST(rest_is_told_with_what_travelled)
 {
 	static const struct cut cuts[] = {{"a", "out", "b", "in", 0, 0, 0, 0, 0},
 					  {"b", "out", "a", "in", 0, 0, 1, 0, 0}};
@@ -355,7 +380,7 @@ Test(hosts, rest_is_told_with_what_travelled, .init = set_environment)
 	end(&hosts);
 }
 
-Test(hosts, a_drain_of_all_hosts_loses_nothing, .init = set_environment)
+HOSTS_TEST(a_drain_of_all_hosts_loses_nothing)
 {
 	static const struct cut cuts[] = {{"tx", "out", "m", "in", 0, 0, 0, 8, 0},
 					  {"m", "out", "rx", "in", 0, 0, 1, 8, 0}};
@@ -380,7 +405,7 @@ Test(hosts, a_drain_of_all_hosts_loses_nothing, .init = set_environment)
 	end(&hosts);
 }
 
-Test(hosts, a_host_that_is_halted_ends_the_other_by_its_closes, .init = set_environment)
+HOSTS_TEST(a_host_that_is_halted_ends_the_other_by_its_closes)
 {
 	static const struct cut cuts[] = {{"tx", "out", "rx", "in", 0, 0, 0, 0, 0}};
 	struct hosts hosts;

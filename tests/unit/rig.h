@@ -45,6 +45,9 @@ struct rig {
 };
 
 /* fragments NULL: the whole application; else those of one host. */
+/* Between hosts; the first NULL: the one that connects any two. */
+static const char *rig_transports[2];
+
 static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *plugin,
 				   const char *yaml, const char *const *fragments, uint32_t host)
 {
@@ -57,7 +60,8 @@ static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *pl
 					  .epoch = 1,
 					  .beat_ns = 50000000,
 					  .dead_ns = 1000000000,
-					  .ledger_fd = -1};
+					  .ledger_fd = -1,
+					  .transports = rig_transports};
 	struct frag_err err = FRAG_ERR_INIT;
 	int r;
 
