@@ -18,6 +18,9 @@
 
 #include <base/secret.h>
 
+#define LOG_TOPIC "edge"
+#include <base/log.h>
+
 /*
  * Every host listens on an abstract socket and connects to that of each peer. Who connects says one
  * thing: who it is and the secret of the door, with its heap, its channel for this peer, and its
@@ -300,34 +303,49 @@ static void set_deaf(struct shm_transport *transport, bool deaf)
 	transport->deaf = deaf;
 }
 
+/* Takes the connection. Returns 0 or negative errno. */
+static int guest_create(struct shm_transport *transport, int fd)
+{
+	struct shm_guest *guest = fragi_calloc(1, sizeof(*guest));
+	int r = guest == NULL ? -ENOMEM : watch(transport, fd);
+
+	if (r < 0) {
+		fragi_free(guest);
+		close(fd);
+		return r;
+	}
+	*guest = (struct shm_guest){.next = transport->guests, .fd = fd};
+	for (int i = 0; i < FDS; i++)
+		guest->fds[i] = -1;
+	transport->guests = guest;
+	SHM_STEP(GUEST_ACCEPTED);
+	if (++transport->guest_count > GUESTS_MAX)
+		dismiss_one(transport);
+	return 0;
+}
+
 static uint32_t take_guests(struct shm_transport *transport)
 {
 	uint32_t happened = 0;
-	struct shm_guest *guest;
-	int fd;
+	int fd, r;
 
 	while ((fd = accept4(transport->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
 		happened++;
-		guest = is_own_user(fd) ? fragi_calloc(1, sizeof(*guest)) : NULL;
-		if (guest == NULL || watch(transport, fd) < 0) {
-			fragi_free(guest);
+		if (!is_own_user(fd)) {
 			close(fd);
 			continue;
 		}
-		*guest = (struct shm_guest){.next = transport->guests, .fd = fd};
-		for (int i = 0; i < FDS; i++)
-			guest->fds[i] = -1;
-		transport->guests = guest;
-		SHM_STEP(GUEST_ACCEPTED);
-		if (++transport->guest_count > GUESTS_MAX)
-			dismiss_one(transport);
+		r = guest_create(transport, fd);
+		if (r < 0)
+			log_warn(NULL, "cannot take the connection of a host of this machine (%s)",
+				 frag_strerror(r));
 	}
 	set_deaf(transport, errno == EMFILE || errno == ENFILE);
 	return happened;
 }
 
-/* Takes what came with a message. Returns whether it is as many as a host sends. */
-static bool take_fds(struct msghdr *message, int out_fds[FDS])
+/* Takes what came with a message: the first that a host sends. Returns how many came. */
+static size_t take_fds(struct msghdr *message, int out_fds[FDS])
 {
 	size_t count = 0;
 	int fd;
@@ -345,7 +363,7 @@ static bool take_fds(struct msghdr *message, int out_fds[FDS])
 			count++;
 		}
 	}
-	return count == FDS;
+	return count;
 }
 
 /* Returns 1 when it has said who it is, 0 when it has not yet, negative when it must go. */
@@ -358,10 +376,14 @@ static int hear(const struct shm_transport *transport, struct shm_guest *guest)
 				 .msg_control = control,
 				 .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(guest->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	size_t count;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
-	if (n < 0 || !take_fds(&message, guest->fds) || n != (ssize_t)sizeof(guest->hello) ||
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	count = take_fds(&message, guest->fds);
+	if (count < FDS && (message.msg_flags & MSG_CTRUNC) != 0)
+		log_warn(NULL, "no descriptor is left for the memory of a host of this machine");
+	if (count != FDS || n != (ssize_t)sizeof(guest->hello) ||
 	    (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
 	    guest->hello.magic != HELLO_MAGIC ||
 	    !fragi_secret_equal(guest->hello.door, transport->door, SHM_DOOR_BYTES))
