@@ -451,6 +451,8 @@ static bool is_due(const struct shm_transport *transport)
 	for (int i = 0; i < n; i++)
 		if (events[i].data.fd != transport->bell->fd)
 			return true;
+	if (transport->deaf) /* nobody says whether somebody has come */
+		return true;
 	for (const struct shm_endpoint *e = transport->endpoints; e != NULL; e = e->next)
 		if (e->state == SHM_CONNECTING)
 			return true;
