@@ -96,6 +96,7 @@ class Stream:
         while mark not in self.data:
             more = self.response.read1(65536)
             assert more, "the stream has ended"
+            assert len(self.data) < 1 << 20, "a megabyte without the mark"
             self.data += more
         before, _, self.data = self.data.partition(mark)
         return before

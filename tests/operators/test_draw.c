@@ -253,8 +253,8 @@ Test(ops_draw, masks_are_painted_by_their_classes)
 
 Test(ops_draw, masks_of_boxes)
 {
-	const uint8_t classes[] = {1, 0, 0, 1, 1, 1, 1, 1};
-	const float boxes[] = {0, 0, 8 / 24.0f, 4 / 12.0f, 20 / 24.0f, 8 / 12.0f, 1.25f, 1.5f};
+	const uint8_t classes[] = {1, 0, 0, 1, 0, 1, 1, 0};
+	const float boxes[] = {0, 0, 8 / 24.0f, 4 / 12.0f, 20 / 24.0f, 8 / 12.0f, 28 / 24.0f, 1};
 	struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
 	struct frag_harness *h =
 		make(&vision_draw_type,
@@ -281,8 +281,8 @@ Test(ops_draw, masks_of_boxes)
 			 "........................\n"
 			 "........................\n"
 			 "........................\n"
-			 "....................####\n"
-			 "....................####\n"
+			 "........................\n"
+			 "........................\n"
 			 "....................####\n"
 			 "....................####\n",
 			 "is\n%s", text);
