@@ -7,9 +7,10 @@
  * 	output NAME TYPE SIDE SIDE ...     -1: as large as the first input's first side
  * 	fails | nan | sleeps               what a run does otherwise
  *
- * A run fills output k with the first element of the first input plus k, after a millisecond on a
- * thread of its own. The environment FRAG_TEST_ENGINE_VERSION changes the version, and
- * FRAG_TEST_ENGINE_LOG names a file that gets a line for each model that is compiled.
+ * An output also has the name NAME:0. A run fills output k with the first element of the first
+ * input plus k, after a millisecond on a thread of its own. FRAG_TEST_ENGINE_VERSION in the
+ * environment changes the version, and FRAG_TEST_ENGINE_LOG names a file that gets a line for each
+ * model that is compiled.
  */
 #include <math.h>
 #include <pthread.h>
@@ -223,6 +224,20 @@ int ov_compiled_model_output_by_index(const ov_compiled_model_t *compiled, size_
 				      ov_output_const_port_t **out)
 {
 	return copy_port(&compiled->model.outputs[i], out);
+}
+
+int ov_compiled_model_output_by_name(const ov_compiled_model_t *compiled, const char *name,
+				     ov_output_const_port_t **out)
+{
+	for (size_t i = 0; i < compiled->model.output_count; i++) {
+		const struct ov_output_const_port *port = &compiled->model.outputs[i];
+		size_t length = strlen(port->name);
+
+		if (length > 0 && strncmp(name, port->name, length) == 0 &&
+		    (name[length] == '\0' || strcmp(name + length, ":0") == 0))
+			return copy_port(port, out);
+	}
+	return -1;
 }
 
 void ov_compiled_model_free(ov_compiled_model_t *compiled)

@@ -159,11 +159,11 @@ Test(ops_inference, runs_a_model)
 	cr_expect(dl(m, "boxes")->ndim == 2 && dl(m, "boxes")->shape[1] == 4);
 	frag_message_unref(m);
 	frag_harness_destroy(h);
-	h = make(FRAG_ARGS({"inference_map", "{a: [count, boxes]}"},
-			   {"out_tensor_names", "[count]"}));
+	h = make(FRAG_ARGS({"inference_map", "{a: ['count:0', boxes]}"},
+			   {"out_tensor_names", "['count:0']"}));
 	m = run_once(h, tensor(4, (int64_t[]){1, 2, 2, 3}, NULL));
 	cr_expect_eq(frag_message_tensor_count(m), 1);
-	cr_expect_eq(*(const int32_t *)frag_tensor_data(frag_message_tensor(m, "count")), 8);
+	cr_expect_eq(*(const int32_t *)frag_tensor_data(frag_message_tensor(m, "count:0")), 8);
 	frag_message_unref(m);
 	frag_harness_destroy(h);
 }

@@ -47,6 +47,11 @@ struct inference_backend {
 	int (*load)(const char *path, const struct inference_options *options,
 		    struct inference_model **out, struct frag_err *err);
 	void (*unload)(struct inference_model *model);
+	/*
+	 * Finds an output by any of its names: a model may give it several, of which
+	 * inference_tensor holds one. Returns its index; -ENOENT: there is none.
+	 */
+	int (*find_output)(const struct inference_model *model, const char *name);
 	int (*request_create)(struct inference_model *model, struct inference_request **out,
 			      struct frag_err *err);
 	/* waits for a run that is under way */

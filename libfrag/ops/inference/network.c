@@ -38,12 +38,9 @@ static int outputs_bind(struct network *network, struct frag_err *err)
 			network->output_count, network->name, model->output_count,
 			list(model->outputs, model->output_count, text, sizeof(text)));
 	for (size_t i = 0; i < network->output_count; i++) {
-		struct network_output *output = &network->outputs[i];
+		int named = model->backend->find_output(model, network->outputs[i].name);
 
-		output->index = i;
-		for (size_t k = 0; k < model->output_count; k++)
-			if (strcmp(model->outputs[k].name, output->name) == 0)
-				output->index = k;
+		network->outputs[i].index = named >= 0 ? (size_t)named : i;
 	}
 	return 0;
 }

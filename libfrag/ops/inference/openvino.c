@@ -330,6 +330,25 @@ static int openvino_load(const char *path, const struct inference_options *optio
 	return 0;
 }
 
+/* Two ports with the same name of the engine's choice are the same. */
+static int openvino_find_output(const struct inference_model *base, const char *name)
+{
+	const struct model *model = (const struct model *)base;
+	ov_output_const_port_t *port = NULL;
+	char *chosen = NULL;
+	int index = -ENOENT;
+
+	if (ov.compiled_model_output_by_name(model->compiled, name, &port) != 0)
+		return -ENOENT;
+	if (ov.port_get_any_name(port, &chosen) == 0)
+		for (size_t i = 0; i < base->output_count; i++)
+			if (strcmp(base->outputs[i].name, chosen) == 0)
+				index = (int)i;
+	ov.free(chosen);
+	ov.output_const_port_free(port);
+	return index;
+}
+
 static void drop(ov_tensor_t **tensor)
 {
 	if (*tensor != NULL)
@@ -456,6 +475,7 @@ const struct inference_backend inference_openvino = {
 	.name = "openvino",
 	.load = openvino_load,
 	.unload = openvino_unload,
+	.find_output = openvino_find_output,
 	.request_create = openvino_request_create,
 	.request_destroy = openvino_request_destroy,
 	.set_input = openvino_set_input,

@@ -71,6 +71,8 @@ enum {
 	  (const ov_compiled_model_t *, size_t, ov_output_const_port_t **))                        \
 	X(int, compiled_model_output_by_index,                                                     \
 	  (const ov_compiled_model_t *, size_t, ov_output_const_port_t **))                        \
+	X(int, compiled_model_output_by_name,                                                      \
+	  (const ov_compiled_model_t *, const char *, ov_output_const_port_t **))                  \
 	X(int, compiled_model_create_infer_request,                                                \
 	  (const ov_compiled_model_t *, ov_infer_request_t **))                                    \
 	X(void, compiled_model_free, (ov_compiled_model_t *))                                      \
