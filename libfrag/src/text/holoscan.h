@@ -46,18 +46,18 @@
 	  "write the codelet as an operator, since frag has no GXF")                               \
 	X(OPERATOR, "HolovizOp", "holoviz", "viewer", BUILT, "")                                   \
 	X(OPERATOR, "InferenceOp", "inference", "inference", BUILT, "")                            \
-	X(OPERATOR, "InferenceProcessorOp", "inference_processor", "inference_processor", LATER,   \
-	  "process the tensors in an operator of your own")                                        \
+	X(OPERATOR, "InferenceProcessorOp", "inference_processor", "inference_processor", BUILT,   \
+	  "")                                                                                      \
 	X(OPERATOR, "MultiAIInferenceOp", "multiai_inference", "", ABSENT,                         \
 	  "Holoscan has replaced it by InferenceOp; use inference")                                \
 	X(OPERATOR, "MultiAIPostprocessorOp", "multiai_postprocessor", "", ABSENT,                 \
-	  "Holoscan has replaced it by InferenceProcessorOp; write an operator of your own")       \
+	  "Holoscan has replaced it by InferenceProcessorOp; use inference_processor")             \
 	X(OPERATOR, "PingRxOp", "ping_rx", "ping_rx", BUILT, "")                                   \
 	X(OPERATOR, "PingTensorRxOp", "ping_tensor_rx", "ping_tensor_rx", BUILT, "")               \
 	X(OPERATOR, "PingTensorTxOp", "ping_tensor_tx", "ping_tensor_tx", BUILT, "")               \
 	X(OPERATOR, "PingTxOp", "ping_tx", "ping_tx", BUILT, "")                                   \
 	X(OPERATOR, "SegmentationPostprocessorOp", "segmentation_postprocessor",                   \
-	  "segmentation_postprocessor", LATER, "process the tensor in an operator of your own")    \
+	  "segmentation_postprocessor", BUILT, "")                                                 \
 	X(OPERATOR, "TensorRTInferenceOp", "tensor_rt_inference", "", ABSENT,                      \
 	  "Holoscan has replaced it by InferenceOp; use inference")                                \
 	X(OPERATOR, "TestHarnessSinkOp", "test_harness_sink", "", ABSENT,                          \

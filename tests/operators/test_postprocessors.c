@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include <frag/harness.h>
+
+#include "inference/inference.h"
+
+/* The operators that stand behind inference, with tensors that are written here. */
+
+static struct frag_harness *make(const struct frag_op_type *type, const struct frag_arg *args)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create(type, args, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	return h;
+}
+
+static void refused(const struct frag_op_type *type, const struct frag_arg *args, const char *words)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create(type, args, &err);
+
+	cr_expect_null(h);
+	cr_expect_not_null(strstr(err.text, words), "\"%s\" is not in: %s", words, err.text);
+	frag_harness_destroy(h);
+}
+
+static struct frag_tensor *tensor(enum frag_dtype_code code, int32_t ndim, const int64_t *shape,
+				  const void *values)
+{
+	struct frag_tensor *t;
+
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){(uint8_t)code, 32, 1}, ndim,
+					shape, &t),
+		     0);
+	if (frag_tensor_size_bytes(t) > 0)
+		memcpy(frag_tensor_writable(t), values, frag_tensor_size_bytes(t));
+	return t;
+}
+
+#define FLOATS(ndim, shape, values) tensor(FRAG_DTYPE_FLOAT, ndim, (const int64_t[])shape, values)
+#define SIDES(...)                                                                                 \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+
+static struct frag_message *message(const char *name, struct frag_tensor *t)
+{
+	struct frag_message *m = frag_message_create();
+
+	cr_assert_not_null(m);
+	cr_assert_eq(frag_message_add_tensor(m, name, t), 0);
+	return m;
+}
+
+static const void *data(const struct frag_message *m, const char *name, int64_t first_side)
+{
+	const struct frag_tensor *t = frag_message_tensor(m, name);
+
+	cr_assert_not_null(t, "no tensor %s", name);
+	cr_assert_eq(frag_tensor_dl(t)->shape[0], first_side);
+	return frag_tensor_data(t);
+}
+
+static struct frag_message *tick(struct frag_harness *h, const char *out)
+{
+	struct frag_message *m = NULL;
+
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, out, &m), 0);
+	return m;
+}
+
+static void tick_fails(struct frag_harness *h, const char *words)
+{
+	cr_expect_lt(frag_harness_tick(h), 0);
+	cr_expect_not_null(strstr(frag_harness_error(h), words), "\"%s\" is not in: %s", words,
+			   frag_harness_error(h));
+}
+
+/* Detections. */
+
+static const struct frag_op_type *const detections = &inference_detection_postprocessor_type;
+
+/* Boxes of TensorFlow's order, top left bottom right, with scores, in two messages. */
+static void give(struct frag_harness *h, int64_t count, const float *boxes, const float *scores)
+{
+	struct frag_message *m = message("boxes", FLOATS(3, SIDES(1, count, 4), boxes));
+
+	cr_assert_eq(frag_message_add_tensor(m, "scores", FLOATS(2, SIDES(1, count), scores)), 0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+}
+
+static const float three_boxes[] = {
+	0.10f, 0.20f, 0.50f, 0.30f, /* kept */
+	0.12f, 0.20f, 0.52f, 0.30f, /* overlaps the first one */
+	0.50f, 0.60f, 0.90f, 1.40f, /* reaches out of the picture */
+};
+
+Test(ops_detection_postprocessor, thresholds_overlaps_and_borders)
+{
+	struct frag_harness *h = make(detections, FRAG_ARGS({"labels", "[person]"}));
+	struct frag_message *m;
+	const float *boxes;
+	const void *text;
+	size_t size;
+
+	give(h, 3, three_boxes, (const float[]){0.7f, 0.8f, 0.9f});
+	m = tick(h, "out");
+	boxes = data(m, "boxes", 2);
+	cr_expect(boxes[0] == 0.6f && boxes[1] == 0.5f && boxes[2] == 1.0f && boxes[3] == 0.9f);
+	cr_expect(boxes[4] == 0.2f && boxes[5] == 0.12f && boxes[7] == 0.52f);
+	cr_expect_float_eq(((const float *)data(m, "scores", 2))[1], 0.8f, 1e-6f);
+	cr_expect_eq(((const int32_t *)data(m, "labels", 2))[0], 0);
+	cr_expect_arr_eq(data(m, "rectangles", 4), boxes, 8 * sizeof(float));
+	cr_expect_float_eq(((const float *)data(m, "label_coords", 2))[4], 0.12f, 1e-6f);
+	cr_expect(frag_type_equal(frag_message_value(m, &text, &size), &frag_type_string));
+	cr_expect_str_eq(text, "person\nperson\n");
+	frag_message_unref(m);
+	give(h, 3, three_boxes, (const float[]){0.49f, 0.1f, 0.0f});
+	m = tick(h, "out");
+	data(m, "boxes", 0);
+	data(m, "rectangles", 0);
+	frag_message_unref(m);
+	give(h, 0, NULL, NULL);
+	frag_message_unref(tick(h, "out"));
+	frag_harness_destroy(h);
+}
+
+Test(ops_detection_postprocessor, every_layout_of_boxes)
+{
+	static const struct {
+		const char *name;
+		float numbers[4];
+	} layouts[] = {
+		{"yxyx", {20, 10, 60, 30}},
+		{"xyxy", {10, 20, 30, 60}},
+		{"xywh", {10, 20, 20, 40}},
+		{"cxcywh", {20, 40, 20, 40}},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(layouts); i++) {
+		struct frag_harness *h =
+			make(detections, FRAG_ARGS({"box_layout", layouts[i].name},
+						   {"box_width", "100"}, {"box_height", "200"}));
+		struct frag_message *m;
+		const float *box;
+
+		give(h, 1, layouts[i].numbers, (const float[]){1.0f});
+		m = tick(h, "out");
+		box = data(m, "boxes", 1);
+		cr_expect(fabsf(box[0] - 0.1f) < 1e-6f && fabsf(box[1] - 0.1f) < 1e-6f &&
+				  fabsf(box[2] - 0.3f) < 1e-6f && fabsf(box[3] - 0.3f) < 1e-6f,
+			  "%s", layouts[i].name);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}
+
+/* Boxes of different classes do not suppress each other. */
+Test(ops_detection_postprocessor, classes_by_number_and_by_column)
+{
+	struct frag_harness *h = make(
+		detections, FRAG_ARGS({"classes_tensor_name", "classes"}, {"labels", "[cat, dog]"},
+				      {"first_class", "1"}, {"count_tensor_name", "count"}));
+	struct frag_message *m;
+
+	give(h, 3, three_boxes, (const float[]){0.7f, 0.8f, 0.9f});
+	m = message("classes", FLOATS(2, SIDES(1, 3), ((const float[]){1, 2, 2})));
+	cr_assert_eq(frag_message_add_tensor(
+			     m, "count",
+			     tensor(FRAG_DTYPE_INT, 1, (const int64_t[]){1}, (const int32_t[]){2})),
+		     0);
+	cr_assert_eq(frag_harness_give(h, "receivers:1", m), 0);
+	m = tick(h, "out");
+	cr_expect_eq(((const int32_t *)data(m, "labels", 2))[0], 2);
+	cr_expect_eq(((const int32_t *)data(m, "labels", 2))[1], 1);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+
+	h = make(detections, FRAG_ARGS({"labels", "[cat, dog]"}, {"keep_labels", "[dog]"}));
+	m = message("boxes", FLOATS(2, SIDES(3, 4), three_boxes));
+	cr_assert_eq(
+		frag_message_add_tensor(
+			m, "scores",
+			FLOATS(2, SIDES(3, 2), ((const float[]){0.9f, 0.1f, 0.2f, 0.8f, 0, 0}))),
+		0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	m = tick(h, "out");
+	cr_expect_eq(((const int32_t *)data(m, "labels", 1))[0], 1);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+	refused(detections, FRAG_ARGS({"labels", "[cat]"}, {"keep_labels", "[dog]"}),
+		"keep_labels names \"dog\", which labels lacks");
+}
+
+/*
+ * The left and the right part of a frame, which overlap: a box that a border inside the frame cuts
+ * is left out, and what both parts show is there once.
+ */
+Test(ops_detection_postprocessor, boxes_of_parts_go_to_their_places)
+{
+	static const float regions[] = {0.0f, 0.0f, 0.6f, 1.0f, 0.4f, 0.0f, 1.0f, 1.0f};
+	static const float boxes[] = {
+		0.2f, 0.0f,  0.8f, 0.1f,  0.2f, 0.7f, 0.8f, 0.9f, /* of the left part */
+		0.2f, 0.04f, 0.8f, 0.23f, 0.1f, 0.0f, 0.8f, 0.5f, /* of the right one */
+	};
+	struct frag_harness *h = make(detections, FRAG_ARGS({"regions_tensor_name", "parts"},
+							    {"count_tensor_name", "counts"}));
+	struct frag_message *m = message("boxes", FLOATS(3, SIDES(2, 2, 4), boxes));
+	const float *box;
+
+	cr_assert_eq(frag_message_add_tensor(
+			     m, "scores",
+			     FLOATS(2, SIDES(2, 2), ((const float[]){0.9f, 0.8f, 0.7f, 0.6f}))),
+		     0);
+	cr_assert_eq(
+		frag_message_add_tensor(m, "counts", FLOATS(1, SIDES(2), ((const float[]){2, 2}))),
+		0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	cr_assert_eq(frag_harness_give(h, "receivers:1",
+				       message("parts", FLOATS(2, SIDES(2, 4), regions))),
+		     0);
+	m = tick(h, "out");
+	box = data(m, "boxes", 2);
+	cr_expect(box[0] == 0.0f && fabsf(box[2] - 0.06f) < 1e-6f);
+	cr_expect(fabsf(box[4] - 0.42f) < 1e-6f && fabsf(box[6] - 0.54f) < 1e-6f);
+	frag_message_unref(m);
+
+	m = message("boxes", FLOATS(3, SIDES(2, 2, 4), boxes));
+	cr_assert_eq(frag_message_add_tensor(m, "scores", FLOATS(2, SIDES(2, 2), boxes)), 0);
+	cr_assert_eq(frag_message_add_tensor(m, "counts", FLOATS(1, SIDES(1), boxes)), 0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	cr_assert_eq(frag_harness_give(h, "receivers:1",
+				       message("parts", FLOATS(2, SIDES(2, 4), regions))),
+		     0);
+	tick_fails(h, "there are 4 boxes, 2 regions and 1 counts");
+	frag_harness_destroy(h);
+}
+
+Test(ops_detection_postprocessor, bad_tensors_have_their_sentences)
+{
+	static const float nan_box[] = {0.1f, 0.1f, NAN, 0.2f};
+	struct frag_harness *h = make(detections, NULL);
+
+	give(h, 1, nan_box, (const float[]){0.9f});
+	tick_fails(h, "box 0 of the network is not a number (NaN); check that the network's input");
+	give(h, 3, three_boxes, (const float[]){0.9f, NAN, 0.1f});
+	tick_fails(h, "box 1 of the network is not a number");
+	cr_assert_eq(frag_harness_give(h, "receivers",
+				       message("boxes", FLOATS(2, SIDES(3, 4), three_boxes))),
+		     0);
+	tick_fails(h, "no message holds the tensor \"scores\"; correct scores_tensor_name");
+	cr_assert_eq(frag_harness_give(h, "receivers",
+				       message("boxes", tensor(FRAG_DTYPE_INT, 1,
+							       (const int64_t[]){1}, "abc"))),
+		     0);
+	tick_fails(h, "the tensor \"boxes\" is not f32 without gaps");
+	give(h, 3, three_boxes, (const float[]){0.9f, 0.2f, 0.1f});
+	frag_message_unref(tick(h, "out"));
+	frag_harness_destroy(h);
+	h = make(detections, FRAG_ARGS({"boxes_tensor_name", "scores"}));
+	give(h, 3, three_boxes, (const float[]){0.9f, 0.2f, 0.1f});
+	tick_fails(h, "does not hold boxes of four numbers");
+	frag_harness_destroy(h);
+}
+
+/* Masks. */
+
+static const struct frag_op_type *const masks = &inference_segmentation_postprocessor_type;
+
+static const uint8_t *mask(const struct frag_message *m, int64_t rows, int64_t columns)
+{
+	const struct frag_dltensor *dl;
+
+	data(m, "out_tensor", rows);
+	dl = frag_tensor_dl(frag_message_tensor(m, "out_tensor"));
+	cr_assert(dl->ndim == 3 && dl->shape[1] == columns && dl->shape[2] == 1);
+	return frag_tensor_data(frag_message_tensor(m, "out_tensor"));
+}
+
+Test(ops_segmentation_postprocessor, softmax_takes_the_largest_channel)
+{
+	static const float adjacent[] = {1, 2, 0, 5, 4, 0, 0, 0, 1, 0, 0, 0};
+	static const float planes[] = {1, 5, 0, 0, 2, 4, 0, 0, 0, 0, 1, 0};
+	static const char *const formats[] = {"hwc", "nhwc", "nchw"};
+
+	for (int i = 0; i < 3; i++) {
+		struct frag_harness *h = make(masks, FRAG_ARGS({"data_format", formats[i]}));
+		struct frag_tensor *t = i == 0   ? FLOATS(3, SIDES(2, 2, 3), adjacent)
+					: i == 1 ? FLOATS(4, SIDES(1, 2, 2, 3), adjacent)
+						 : FLOATS(4, SIDES(1, 3, 2, 2), planes);
+		struct frag_message *m;
+
+		cr_assert_eq(frag_harness_give_tensor(h, "in_tensor", "", t), 0);
+		m = tick(h, "out_tensor");
+		cr_expect_arr_eq(mask(m, 2, 2), ((const uint8_t[]){1, 0, 2, 0}), 4, "%s",
+				 formats[i]);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}
+
+Test(ops_segmentation_postprocessor, sigmoid_compares_with_the_threshold)
+{
+	struct frag_harness *h =
+		make(masks, FRAG_ARGS({"network_output_type", "sigmoid"}, {"threshold", "0.7"}));
+	struct frag_message *m;
+
+	cr_assert_eq(frag_harness_give_tensor(
+			     h, "in_tensor", "any",
+			     FLOATS(3, SIDES(1, 3, 1), ((const float[]){0.6f, 0.7f, 0.8f}))),
+		     0);
+	m = tick(h, "out_tensor");
+	cr_expect_arr_eq(mask(m, 1, 3), ((const uint8_t[]){0, 0, 1}), 3);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+/* Each mask is put into its box, which may reach beyond the frame. */
+Test(ops_segmentation_postprocessor, masks_go_where_they_were_cut_out)
+{
+	static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
+	static const float boxes[] = {-0.25f, 0.0f, 0.25f, 0.5f, 0.5f, 0.5f, 1.0f, 1.0f};
+	static const uint8_t expected[] = {1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 2, 0, 0, 2, 2};
+	struct frag_harness *h =
+		make(masks, FRAG_ARGS({"network_output_type", "sigmoid"}, {"rows", "4"},
+				      {"columns", "4"}, {"instances", "true"}));
+	struct frag_message *m;
+
+	cr_assert_eq(
+		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(2, 2, 2, 1), ones)),
+		0);
+	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(2, 4), boxes)),
+		     0);
+	m = tick(h, "out_tensor");
+	cr_expect_arr_eq(mask(m, 4, 4), expected, sizeof(expected));
+	frag_message_unref(m);
+	cr_assert_eq(
+		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(0, 2, 2, 1), NULL)),
+		0);
+	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(0, 4), NULL)),
+		     0);
+	m = tick(h, "out_tensor");
+	cr_expect_eq(mask(m, 4, 4)[0], 0);
+	frag_message_unref(m);
+	cr_assert_eq(
+		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(2, 2, 2, 1), ones)),
+		0);
+	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(1, 4), boxes)),
+		     0);
+	tick_fails(h, "there are 1 boxes and 2 pictures");
+	frag_harness_destroy(h);
+}
+
+Test(ops_segmentation_postprocessor, bad_tensors_have_their_sentences)
+{
+	static const float nan_pixel[] = {0.1f, NAN, 0.3f, 0.4f};
+	struct frag_harness *h = make(masks, FRAG_ARGS({"network_output_type", "sigmoid"}));
+
+	cr_assert_eq(
+		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(3, SIDES(2, 2, 1), nan_pixel)),
+		0);
+	tick_fails(h, "picture 0 of the network holds numbers that are none (NaN); check");
+	cr_assert_eq(frag_harness_give_tensor(h, "in_tensor", "", FLOATS(1, SIDES(4), nan_pixel)),
+		     0);
+	tick_fails(h, "has 1 dimensions; a network for segmentation gives [rows, columns");
+	frag_harness_destroy(h);
+	h = make(masks, NULL);
+	cr_assert_eq(
+		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(3, SIDES(2, 2, 1), nan_pixel)),
+		0);
+	tick_fails(h, "one class, and network_output_type is softmax; set it to sigmoid");
+	frag_harness_destroy(h);
+	h = make(masks, FRAG_ARGS({"network_output_type", "sigmoid"}));
+	cr_assert_eq(frag_harness_give_tensor(h, "in_tensor", "",
+					      FLOATS(4, SIDES(2, 1, 1, 1), three_boxes)),
+		     0);
+	tick_fails(h, "is a batch of 2 pictures; connect boxes");
+	cr_assert_eq(frag_harness_give_tensor(h, "in_tensor", "",
+					      FLOATS(3, SIDES(1, 1, 1), three_boxes)),
+		     0);
+	cr_assert_eq(
+		frag_harness_give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(1, 4), three_boxes)),
+		0);
+	tick_fails(h, "boxes came, and rows and columns are not set");
+	frag_harness_destroy(h);
+	refused(masks, FRAG_ARGS({"rows", "4"}), "rows is 4 and columns 0; give");
+}
+
+/* Small operations. */
+
+static const struct frag_op_type *const processor = &inference_inference_processor_type;
+
+Test(ops_inference_processor, what_each_operation_makes)
+{
+	static const float heat[] = {
+		9, 0, 1, 9, 0, 5, 9, 7, 0, /* 3 columns of 3 channels */
+		9, 0, 0, 9, 0, 0, 9, 0, 6,
+	};
+	struct frag_harness *h =
+		make(processor,
+		     FRAG_ARGS({"process_operations",
+				"{heat: [max_per_channel_scaled, print, argmax], odds: softmax}"},
+			       {"processed_map", "{heat: [places, largest], odds: [chance]}"}));
+	struct frag_message *m = message("heat", FLOATS(4, SIDES(1, 2, 3, 3), heat));
+	const float *places, *chance;
+
+	cr_assert_eq(frag_message_add_tensor(m, "odds",
+					     FLOATS(1, SIDES(2), ((const float[]){1000, 1000}))),
+		     0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	m = tick(h, "transmitter");
+	places = data(m, "places", 2);
+	cr_expect_float_eq(places[0], 2.0f / 3.0f, 1e-6f);
+	cr_expect_float_eq(places[1], 0.0f, 1e-6f);
+	cr_expect_float_eq(places[2], 2.0f / 3.0f, 1e-6f);
+	cr_expect_float_eq(places[3], 0.5f, 1e-6f);
+	cr_expect_eq(((const int32_t *)data(m, "largest", 1))[0], 0);
+	chance = data(m, "chance", 2);
+	cr_expect_float_eq(chance[0], 0.5f, 1e-6f);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_inference_processor, wrong_parameters_are_refused)
+{
+	refused(processor, FRAG_ARGS({"process_operations", "{a: [guess]}"}),
+		"there is no operation \"guess\"; use max_per_channel_scaled, softmax");
+	refused(processor, FRAG_ARGS({"process_operations", "{a: [softmax]}"}),
+		"make 1 results, and processed_map names 0");
+	refused(processor,
+		FRAG_ARGS({"process_operations", "{a: [print]}"}, {"in_tensor_names", "[b]"}),
+		"which in_tensor_names lacks");
+}
