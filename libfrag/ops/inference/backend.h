@@ -30,6 +30,7 @@ struct inference_request;
 
 struct inference_options {
 	int64_t threads; /* of one run; 0: the engine decides */
+	bool half;       /* it may compute with 16 bits where that is faster */
 };
 
 /* An output of a run, borrowed until the request is started again. */

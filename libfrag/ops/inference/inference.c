@@ -89,7 +89,7 @@ static const struct frag_param inference_params[] = {
 			.headline = "Device of single models: {model: cpu}",
 			.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_BOOL(struct inference, enable_fp16, false,
-			.headline = NO_EFFECT "the file says how exact the weights are"),
+			.headline = "Compute with 16 bits where the processor is faster so"),
 	FRAG_PARAM_BOOL(struct inference, input_on_cuda, false,
 			.headline = NO_EFFECT "tensors are in host memory"),
 	FRAG_PARAM_BOOL(struct inference, output_on_cuda, false,
@@ -308,7 +308,7 @@ static int inference_setup(void *state, struct frag_op *op)
 static int inference_initialize(void *state, struct frag_op *op)
 {
 	struct inference *in = state;
-	const struct inference_options options = {.threads = in->threads};
+	const struct inference_options options = {.threads = in->threads, .half = in->enable_fp16};
 	struct frag_err err = FRAG_ERR_INIT;
 
 	for (size_t i = 0; i < in->count; i++) {

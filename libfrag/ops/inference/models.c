@@ -13,7 +13,7 @@ struct entry {
 	struct entry *next;
 	struct inference_model *model;
 	struct stat file;
-	int64_t threads;
+	struct inference_options options;
 	size_t users;
 };
 
@@ -54,7 +54,8 @@ static int open_locked(const struct inference_backend *backend, const char *path
 
 	for (entry = entries; entry != NULL; entry = entry->next) {
 		if (entry->model->backend == backend && is_same(&entry->file, file) &&
-		    entry->threads == options->threads) {
+		    entry->options.threads == options->threads &&
+		    entry->options.half == options->half) {
 			entry->users++;
 			*out = entry->model;
 			return 0;
@@ -69,7 +70,7 @@ static int open_locked(const struct inference_backend *backend, const char *path
 		return r;
 	}
 	entry->file = *file;
-	entry->threads = options->threads;
+	entry->options = *options;
 	entry->users = 1;
 	entry->next = entries;
 	entries = entry;

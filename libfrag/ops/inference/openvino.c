@@ -284,11 +284,9 @@ static int compile(const char *path, const struct inference_options *options,
 			"give it IR (.xml with its .bin), .onnx, TensorFlow's .pb or .tflite, and check that the file is complete");
 	}
 	snprintf(threads, sizeof(threads), "%lld", (long long)options->threads);
-	if (options->threads > 0)
-		r = ov.core_compile_model(core, read, "CPU", 4, out, "PERFORMANCE_HINT", "LATENCY",
-					  "INFERENCE_NUM_THREADS", threads);
-	else
-		r = ov.core_compile_model(core, read, "CPU", 2, out, "PERFORMANCE_HINT", "LATENCY");
+	r = ov.core_compile_model(core, read, "CPU", options->threads > 0 ? 6 : 4, out,
+				  "PERFORMANCE_HINT", "LATENCY", "INFERENCE_PRECISION_HINT",
+				  options->half ? "f16" : "f32", "INFERENCE_NUM_THREADS", threads);
 	ov.model_free(read);
 	if (r == 0)
 		return 0;
