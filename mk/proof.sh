@@ -25,6 +25,7 @@ ndebug make -s ndebug
 fuzz make -s fuzz TIME=10
 asan make -s asan
 call-sites make -s faults
+people make -s people
 tsan make -s tsan
 instructions make -s bench-instructions
 hostile make -s hostile
@@ -45,6 +46,7 @@ fuzz-coverage make -s fuzz-coverage
 planted tests/planted/fuzz.sh
 races tests/planted/races.sh
 features tests/planted/features.sh 10
+people make -s people
 asan make -s asan AGAIN=0
 call-sites make -s faults
 call-sites-asan make -s asan-faults

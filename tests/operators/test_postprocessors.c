@@ -130,6 +130,25 @@ Test(ops_detection_postprocessor, thresholds_overlaps_and_borders)
 	frag_harness_destroy(h);
 }
 
+/* A box inside of a better one overlaps it by little when it is small. */
+Test(ops_detection_postprocessor, boxes_inside_of_others)
+{
+	static const float nested[] = {0.1f, 0.1f, 0.9f, 0.9f, 0.4f, 0.4f, 0.6f, 0.6f};
+	static const char *const thresholds[] = {"1.0", "0.7"};
+
+	for (int64_t i = 0; i < 2; i++) {
+		struct frag_harness *h =
+			make(detections, FRAG_ARGS({"inside_threshold", thresholds[i]}));
+		struct frag_message *m;
+
+		give(h, 2, nested, (const float[]){0.9f, 0.8f});
+		m = tick(h, "out");
+		data(m, "boxes", 2 - i);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}
+
 Test(ops_detection_postprocessor, every_layout_of_boxes)
 {
 	static const struct {

@@ -16,7 +16,7 @@ struct detection_postprocessor {
 	const char *count_tensor_name, *regions_tensor_name;
 	const char *box_layout;
 	double box_width, box_height;
-	double score_threshold, iou_threshold;
+	double score_threshold, iou_threshold, inside_threshold;
 	int64_t max_detections, first_class;
 	struct frag_string_list labels, keep_labels;
 	struct frag_resource *allocator;
@@ -83,6 +83,11 @@ static const struct frag_param params[] = {
 	FRAG_PARAM_F64(struct detection_postprocessor, iou_threshold, 0.5,
 		       .headline = "A box that overlaps a better one by more than this is left out",
 		       .min = 0.0, .max = 1.0, .flags = FRAG_PARAM_DYNAMIC),
+	FRAG_PARAM_F64(
+		struct detection_postprocessor, inside_threshold, 1.0,
+		.headline =
+			"A box is left out when more than this part of it is inside a better one, or of that one inside of it",
+		.min = 0.0, .max = 1.0, .flags = FRAG_PARAM_DYNAMIC),
 	FRAG_PARAM_I64(struct detection_postprocessor, max_detections, 100,
 		       .headline = "No more than these, the best ones", .min = 1, .max = BOXES_MAX),
 	FRAG_PARAM_STRING_LIST(struct detection_postprocessor, labels, NULL,
@@ -331,7 +336,9 @@ static int64_t decode(struct detection_postprocessor *dp, struct frag_op *op,
 		    read_place(dp, found, i, detection) && is_kept(dp, detection))
 			count++;
 	}
-	count = detections_suppress(dp->detections, count, (float)dp->iou_threshold);
+	count = detections_suppress(dp->detections, count, (float)dp->iou_threshold,
+				    dp->inside_threshold < 1.0 ? (float)dp->inside_threshold
+							       : INFINITY);
 	return count < (size_t)dp->max_detections ? (int64_t)count : dp->max_detections;
 }
 

@@ -52,13 +52,27 @@ static float area(const struct detection *d)
 	return (d->right - d->left) * (d->bottom - d->top);
 }
 
-float detection_overlap(const struct detection *a, const struct detection *b)
+static float shared(const struct detection *a, const struct detection *b)
 {
 	float width = fminf(a->right, b->right) - fmaxf(a->left, b->left);
 	float height = fminf(a->bottom, b->bottom) - fmaxf(a->top, b->top);
-	float shared = width > 0.0f && height > 0.0f ? width * height : 0.0f;
 
-	return shared > 0.0f ? shared / (area(a) + area(b) - shared) : 0.0f;
+	return width > 0.0f && height > 0.0f ? width * height : 0.0f;
+}
+
+float detection_overlap(const struct detection *a, const struct detection *b)
+{
+	float both = shared(a, b);
+
+	return both > 0.0f ? both / (area(a) + area(b) - both) : 0.0f;
+}
+
+static bool suppresses(const struct detection *better, const struct detection *d, float most,
+		       float inside)
+{
+	return better->label == d->label &&
+	       (detection_overlap(better, d) > most ||
+		shared(better, d) > inside * fminf(area(better), area(d)));
 }
 
 static int by_score(const void *a, const void *b)
@@ -68,7 +82,7 @@ static int by_score(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-size_t detections_suppress(struct detection *detections, size_t count, float most)
+size_t detections_suppress(struct detection *detections, size_t count, float most, float inside)
 {
 	size_t kept = 0;
 
@@ -78,8 +92,7 @@ size_t detections_suppress(struct detection *detections, size_t count, float mos
 		bool better = false;
 
 		for (size_t k = 0; k < kept && !better; k++)
-			better = detections[k].label == detections[i].label &&
-				 detection_overlap(&detections[k], &detections[i]) > most;
+			better = suppresses(&detections[k], &detections[i], most, inside);
 		if (!better)
 			detections[kept++] = detections[i];
 	}

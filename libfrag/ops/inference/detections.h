@@ -37,9 +37,11 @@ bool detection_move(struct detection *detection, const float region[4]);
 /* Returns the area that two boxes share, as a part of the area that they cover together. */
 float detection_overlap(const struct detection *a, const struct detection *b);
 /*
- * Sorts by score, the best first, and removes what overlaps a better one of the same label by more
- * than most (greedy non-maximum suppression). Returns the number of those that are left.
+ * Sorts by score, the best first, and removes what overlaps a better one of the same label (greedy
+ * non-maximum suppression). Returns the number of those that are left.
+ * - most: how much boxes may overlap
+ * - inside: the part of the smaller one of two boxes that may lie in the other one
  */
-size_t detections_suppress(struct detection *detections, size_t count, float most);
+size_t detections_suppress(struct detection *detections, size_t count, float most, float inside);
 
 #endif
