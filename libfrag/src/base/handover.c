@@ -148,7 +148,8 @@ int fragi_handover_receive(int fd, void *out_bytes, size_t size, int *out_fds, s
 	got = take_fds(&message, fds, count);
 	if ((size_t)n == size && got == count &&
 	    (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) {
-		memcpy(out_fds, fds, count * sizeof(int));
+		for (size_t i = 0; i < count; i++)
+			out_fds[i] = fds[i];
 		return 0;
 	}
 	for (size_t i = 0; i < got && i < count; i++)
