@@ -608,6 +608,22 @@ Test(variables, what_is_not_on_this_machine_is_refused_with_a_sentence)
 		"cannot map variable gain of fragment f1 (its host is not on this machine); run both fragments on one machine, as one user and in one network namespace, or use a flow");
 }
 
+Test(variables, memory_that_the_machine_has_not_is_refused_with_a_sentence)
+{
+	struct fragi_spec_variable spec = world.spec->variables[0];
+	struct frag_err err = FRAG_ERR_INIT;
+	struct side c = {0};
+
+	spec.shape[0] = (int64_t)1 << 50;
+	make_side(&c, "f1", "tx", "other");
+	cr_expect_eq(fragi_variables_declare(c.variables, &spec, true, false, &err), -EMSGSIZE);
+	cr_expect_eq(err.failure, FRAGI_FAILURE_SYSTEM_REFUSED);
+	cr_expect_str_eq(
+		err.text,
+		"cannot make the shared memory of variable gain (larger than the limit); this machine, or ulimit, has less memory");
+	fragi_variables_destroy(c.variables);
+}
+
 Test(variables, guests_that_say_nothing_do_not_hold_up_others)
 {
 	int fds[3 * FRAGI_VARIABLE_GUESTS_MAX];

@@ -128,9 +128,11 @@ int fragi_variables_declare(struct fragi_variables *variables,
 	pthread_mutex_unlock(&variables->lock);
 	if (r == 0)
 		return 0;
-	return frag_err_set(err, r, "cannot make the shared memory of variable %s (%s)%s",
-			    spec->name, frag_strerror(r),
-			    r == -EMSGSIZE ? "; this machine, or ulimit, has less memory" : "");
+	return fragi_err_fail(
+		err, r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY : FRAGI_FAILURE_SYSTEM_REFUSED,
+		NULL, r, "cannot make the shared memory of variable %s (%s)%s", spec->name,
+		frag_strerror(r),
+		r == -EMSGSIZE ? "; this machine, or ulimit, has less memory" : "");
 }
 
 int fragi_variables_fetch(struct fragi_variables *variables, const char *name, struct frag_err *err)
