@@ -427,29 +427,6 @@ class Daemons(Fragctl):
         self.assertEqual(self.sent_and_received()[1], list(range(1, 201)))
         self.assert_nothing_left()
 
-    def test_edge_shm_between_two_workers_needs_no_network(self):
-        text = APP.replace("  - fragment1.tx.out -> fragment2.rx.in",
-                           "  - {from: fragment1.tx.out, to: fragment2.rx.in, edge: shm}")
-        path = self.write("shm.yaml", text % {"folder": self.folder})
-        run = self.fragctl("run", "--workers", "2", "--output", "json", path)
-        self.wait_flowing()
-        hosts = [pid for pid, name in self.ours().items() if "fraghost" in name]
-        self.assertEqual(len(hosts), 2, self.ours())
-        for pid in hosts:
-            with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
-                mapped = maps.read()
-            self.assertIn("memfd:frag-heap", mapped)
-            self.assertNotIn("libucp", mapped, "a host with edges over shared memory only opens no UCX")
-        run.signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 0, run.stderr)
-        summary = self.summary(run)
-        flow = self.flow(summary, "fragment1.tx.out")
-        self.assertEqual(flow["edge"], "shm")
-        self.assertEqual(flow["sent"], flow["delivered"])
-        sent, received = self.sent_and_received()
-        self.assertEqual(received, sent)
-        self.assert_nothing_left()
-
     def test_edge_shm_and_a_crash(self):
         text = APP.replace("  - fragment1.tx.out -> fragment2.rx.in",
                            "  - {from: fragment1.tx.out, to: fragment2.rx.in, edge: shm}")
