@@ -5,17 +5,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <base/handover.h>
 #include <base/secret.h>
 
 #define LOG_TOPIC "edge"
@@ -56,25 +55,13 @@ static void close_if_open(int *fd)
 	*fd = -1;
 }
 
-static socklen_t address_of(const uint8_t name[SHM_NAME_BYTES], struct sockaddr_un *out)
+static void socket_name(const uint8_t name[SHM_NAME_BYTES], char out[FRAGI_HANDOVER_NAME_MAX + 1])
 {
-	size_t used;
+	size_t used = (size_t)snprintf(out, FRAGI_HANDOVER_NAME_MAX + 1, "frag-shm-");
 
-	*out = (struct sockaddr_un){.sun_family = AF_UNIX};
-	used = (size_t)snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "frag-shm-");
 	for (size_t i = 0; i < SHM_NAME_BYTES; i++)
-		used += (size_t)snprintf(out->sun_path + 1 + used, sizeof(out->sun_path) - 1 - used,
-					 "%02x", name[i]);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);
-}
-
-static bool is_own_user(int fd)
-{
-	struct ucred other;
-	socklen_t size = sizeof(other);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 &&
-	       other.uid == geteuid();
+		used += (size_t)snprintf(out + used, FRAGI_HANDOVER_NAME_MAX + 1 - used, "%02x",
+					 name[i]);
 }
 
 static int watch(const struct shm_transport *transport, int fd)
@@ -87,15 +74,11 @@ static int watch(const struct shm_transport *transport, int fd)
 
 int shm_door_open(struct shm_transport *transport, struct frag_err *err)
 {
-	struct sockaddr_un address;
-	socklen_t bytes = address_of(transport->name, &address);
-	int r = 0;
+	char name[FRAGI_HANDOVER_NAME_MAX + 1];
+	int r;
 
-	transport->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (transport->listener < 0 ||
-	    bind(transport->listener, (const struct sockaddr *)&address, bytes) < 0 ||
-	    listen(transport->listener, SOMAXCONN) < 0)
-		r = -errno;
+	socket_name(transport->name, name);
+	r = fragi_handover_listen(name, &transport->listener);
 	if (r == 0)
 		r = watch(transport, transport->listener);
 	if (r == 0)
@@ -129,43 +112,25 @@ void shm_door_close(struct shm_transport *transport)
 static int introduce(const struct shm_transport *transport, struct shm_endpoint *endpoint)
 {
 	const int fds[FDS] = {shm_heap_fd(transport->heap), endpoint->out.fd, transport->bell->fd};
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {0};
 	struct hello hello = {
 		.magic = HELLO_MAGIC, .layout = 1, .heap_bytes = shm_heap_size(transport->heap)};
-	struct iovec bytes = {&hello, sizeof(hello)};
-	struct msghdr message = {.msg_iov = &bytes,
-				 .msg_iovlen = 1,
-				 .msg_control = control,
-				 .msg_controllen = sizeof(control)};
-	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
 	memcpy(hello.door, endpoint->door, sizeof(hello.door));
 	memcpy(hello.name, transport->name, sizeof(hello.name));
-	head->cmsg_level = SOL_SOCKET;
-	head->cmsg_type = SCM_RIGHTS;
-	head->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(head), fds, sizeof(fds));
-	return sendmsg(endpoint->out_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return fragi_handover_send(endpoint->out_fd, &hello, sizeof(hello), fds, FDS);
 }
 
 /* Connects if the peer's socket takes it now. */
 static void connect_out(struct shm_transport *transport, struct shm_endpoint *endpoint)
 {
-	struct sockaddr_un address;
-	socklen_t bytes = address_of(endpoint->name, &address);
-	int r = 0;
+	char name[FRAGI_HANDOVER_NAME_MAX + 1];
+	int r;
 
-	if (endpoint->out_fd < 0)
-		endpoint->out_fd =
-			socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (endpoint->out_fd < 0 ||
-	    connect(endpoint->out_fd, (const struct sockaddr *)&address, bytes) < 0)
-		r = -errno;
+	socket_name(endpoint->name, name);
+	r = fragi_handover_connect(name, &endpoint->out_fd);
 	if (r == -EAGAIN) /* many connect to it at this moment */
 		return;
 	SHM_STEP(CONNECTED);
-	if (r == 0 && !is_own_user(endpoint->out_fd))
-		r = -EACCES;
 	if (r == 0)
 		r = watch(transport, endpoint->out_fd);
 	if (r == 0)
@@ -329,63 +294,29 @@ static uint32_t take_guests(struct shm_transport *transport)
 	uint32_t happened = 0;
 	int fd, r;
 
-	while ((fd = accept4(transport->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+	while ((r = fragi_handover_accept(transport->listener, &fd)) == 0 || r == -EACCES) {
 		happened++;
-		if (!is_own_user(fd)) {
-			close(fd);
-			continue;
-		}
-		r = guest_create(transport, fd);
-		if (r < 0)
+		if (r == 0)
+			r = guest_create(transport, fd);
+		if (r < 0 && r != -EACCES) /* another user's */
 			log_warn(NULL, "cannot take the connection of a host of this machine (%s)",
 				 frag_strerror(r));
 	}
-	set_deaf(transport, errno == EMFILE || errno == ENFILE);
+	set_deaf(transport, r == -EMFILE || r == -ENFILE);
 	return happened;
-}
-
-/* Takes what came with a message: the first that a host sends. Returns how many came. */
-static size_t take_fds(struct msghdr *message, int out_fds[FDS])
-{
-	size_t count = 0;
-	int fd;
-
-	for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head != NULL;
-	     head = CMSG_NXTHDR(message, head)) {
-		if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = CMSG_LEN(0); at < head->cmsg_len; at += sizeof(fd)) {
-			memcpy(&fd, (const char *)head + at, sizeof(fd));
-			if (count < FDS)
-				out_fds[count] = fd;
-			else
-				close(fd);
-			count++;
-		}
-	}
-	return count;
 }
 
 /* Returns 1 when it has said who it is, 0 when it has not yet, negative when it must go. */
 static int hear(const struct shm_transport *transport, struct shm_guest *guest)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(guest->fds))];
-	struct iovec bytes = {&guest->hello, sizeof(guest->hello)};
-	struct msghdr message = {.msg_iov = &bytes,
-				 .msg_iovlen = 1,
-				 .msg_control = control,
-				 .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(guest->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	size_t count;
+	int r = fragi_handover_receive(guest->fd, &guest->hello, sizeof(guest->hello), guest->fds,
+				       FDS);
 
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	count = take_fds(&message, guest->fds);
-	if (count < FDS && (message.msg_flags & MSG_CTRUNC) != 0)
+	if (r == -EAGAIN || r == -EINTR)
+		return 0;
+	if (r == -EMFILE)
 		log_warn(NULL, "no descriptor is left for the memory of a host of this machine");
-	if (count != FDS || n != (ssize_t)sizeof(guest->hello) ||
-	    (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
-	    guest->hello.magic != HELLO_MAGIC ||
+	if (r < 0 || guest->hello.magic != HELLO_MAGIC ||
 	    !fragi_secret_equal(guest->hello.door, transport->door, SHM_DOOR_BYTES))
 		return -EACCES;
 	guest->introduced = true;

@@ -154,5 +154,7 @@ int fragi_handover_receive(int fd, void *out_bytes, size_t size, int *out_fds, s
 	}
 	for (size_t i = 0; i < got && i < count; i++)
 		close(fds[i]);
+	if (got < count && (message.msg_flags & MSG_CTRUNC) != 0)
+		return -EMFILE; /* the kernel keeps those that it cannot give */
 	return n == 0 && got == 0 ? -ECONNRESET : -EBADMSG;
 }

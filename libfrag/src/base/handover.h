@@ -28,8 +28,8 @@ FRAGI_API int fragi_handover_send(int fd, const void *bytes, size_t size, const 
 				  size_t count);
 /*
  * Takes a packet of exactly `size` bytes with exactly `count` descriptors. All descriptors of any
- * other are closed. Returns 0; -EAGAIN: nothing has come; -EBADMSG: another packet; -ECONNRESET:
- * the other end is gone; other negative errno.
+ * other are closed. Returns 0; -EAGAIN: nothing has come; -EBADMSG: another packet; -EMFILE: no
+ * descriptor is left; -ECONNRESET: the other end is gone; other negative errno.
  */
 FRAGI_API int fragi_handover_receive(int fd, void *out_bytes, size_t size, int *out_fds,
 				     size_t count);
