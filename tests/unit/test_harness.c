@@ -386,3 +386,72 @@ Test(harness, resources)
 	cr_expect_eq(frag_harness_tick(h), 0);
 	frag_harness_destroy(h);
 }
+
+struct sharing {
+	int in_setup;
+	struct frag_variable *written, *read;
+};
+
+static int sharing_setup(void *state, struct frag_op *op)
+{
+	struct sharing *s = state;
+
+	s->in_setup = frag_variable_create(op, "early", &s->written);
+	return 0;
+}
+
+static int sharing_initialize(void *state, struct frag_op *op)
+{
+	const struct frag_dtype f64 = {FRAG_DTYPE_FLOAT, 64, 1};
+	struct sharing *s = state;
+	const struct frag_dltensor *tensor;
+	int r = frag_variable_create(op, "factor", &s->written);
+
+	if (r == 0)
+		r = frag_variable_allocate(s->written, f64, 0, NULL);
+	if (r == 0)
+		r = frag_variable_map(s->written, FRAG_VARIABLE_WRITE, 0, &tensor);
+	if (r < 0)
+		return r;
+	*(double *)tensor->data = 7;
+	r = frag_variable_unmap(s->written);
+	return r < 0 ? r : frag_variable_publish(s->written);
+}
+
+static int sharing_compute(void *state, struct frag_tick *tick)
+{
+	struct sharing *s = state;
+	const struct frag_dltensor *tensor;
+	int r = frag_variable_open(frag_tick_op(tick), "factor", &s->read);
+
+	if (r == 0)
+		r = frag_variable_map(s->read, FRAG_VARIABLE_READ, 0, &tensor);
+	if (r < 0)
+		return r;
+	r = frag_tick_emit_f64(tick, 0, *(const double *)tensor->data + s->in_setup);
+	frag_variable_unmap(s->read);
+	return r;
+}
+
+Test(harness, variables_that_an_operator_creates)
+{
+	static const struct frag_port ports[] = {{.name = "out", .dir = FRAG_OUT, .type = "f64"}};
+	static const struct frag_op_type type = {
+		FRAG_OP_TYPE_INIT,
+		.name = "sharing",
+		.state_size = sizeof(struct sharing),
+		FRAG_PORTS(ports),
+		.setup = sharing_setup,
+		.initialize = sharing_initialize,
+		.compute = sharing_compute,
+	};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *harness = frag_harness_create(&type, FRAG_NO_ARGS, &err);
+	double value;
+
+	cr_assert_not_null(harness, "%s", err.text);
+	cr_assert_eq(frag_harness_tick(harness), 0, "%s", frag_harness_error(harness));
+	cr_assert_eq(frag_harness_take_f64(harness, "out", &value), 0);
+	cr_expect_eq(value, 7 - EINVAL, "setup has no variables");
+	frag_harness_destroy(harness);
+}

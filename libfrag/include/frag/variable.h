@@ -43,8 +43,8 @@ enum frag_variable_access {
  * - name: of the variable
  * - out: receives the handle, borrowed
  * Returns 0; -ENOENT: none is declared by that name, and none of that name is published; -EACCES:
- * the graph does not name this operator as its writer or a reader; -ENOMEM; other negative errno:
- * its memory cannot be mapped.
+ * the graph does not name this operator as its writer or a reader; -EINVAL: inside setup; -ENOMEM;
+ * other negative errno: its memory cannot be mapped.
  * Thread: the callback's. Blocks: for a created variable of another process as long as that takes
  * to answer, 2 s at most. RT-safe: no.
  */
@@ -55,8 +55,8 @@ FRAG_API int frag_variable_open(struct frag_op *op, const char *name, struct fra
  * it before it is published. Only this operator may write it.
  * - name: as of an operator (FRAG_NAME_MAX)
  * - out: receives the handle, borrowed
- * Returns 0; -EINVAL: this is no name; -EEXIST: the graph or an operator of this process has one of
- * that name; -ENOSPC: there are FRAG_VARIABLES_MAX; -ENOMEM.
+ * Returns 0; -EINVAL: this is no name, or inside setup; -EEXIST: the graph or an operator of this
+ * process has one of that name; -ENOSPC: there are FRAG_VARIABLES_MAX; -ENOMEM.
  * Thread: the callback's. Blocks: no. RT-safe: no.
  */
 FRAG_API int frag_variable_create(struct frag_op *op, const char *name, struct frag_variable **out);

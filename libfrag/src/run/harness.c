@@ -9,6 +9,7 @@
 #include <frag/harness.h>
 #include <graph/compose.h>
 #include <sched/exec.h>
+#include <var/variable.h>
 
 /*
  * One operator in a private fragment. Each of its ports is bound to edges whose other end the
@@ -31,6 +32,7 @@ struct port {
 struct frag_harness {
 	struct fragi_diag diag;
 	struct frag_fragment *fragment;
+	struct fragi_variables *variables; /* what the operator creates; the graph declares none */
 	struct frag_op *op;
 	struct port *ports;
 	struct fragi_op_row *row;
@@ -125,6 +127,10 @@ static int harness_make(struct frag_harness *harness, const struct frag_op_type 
 		if (frag_make_resource(harness->fragment, resources->name, resources->type,
 				       resources->args) == NULL)
 			return made_nothing(harness);
+	r = fragi_variables_create(&(struct fragi_variables_config){.stop_fd = -1},
+				   &harness->variables);
+	if (r < 0)
+		return r;
 	harness->op = frag_make_operator_of(harness->fragment, type->name, type, args);
 	if (harness->op == NULL)
 		return made_nothing(harness);
@@ -133,6 +139,7 @@ static int harness_make(struct frag_harness *harness, const struct frag_op_type 
 		r = fragi_fragment_complete(harness->fragment);
 	if (r < 0)
 		return r;
+	harness->fragment->variables = harness->variables;
 	harness->ports = fragi_calloc(harness->op->port_count + 1, sizeof(*harness->ports));
 	harness->row = fragi_aligned_alloc(64, (sizeof(*harness->row) + 63) & ~(size_t)63);
 	if (harness->ports == NULL || harness->row == NULL)
@@ -203,6 +210,7 @@ void frag_harness_destroy(struct frag_harness *harness)
 	fragi_free(harness->ports);
 	fragi_free(harness->row);
 	fragi_fragment_destroy(harness->fragment);
+	fragi_variables_destroy(harness->variables);
 	fragi_diag_fini(&harness->diag);
 	fragi_free(harness);
 }

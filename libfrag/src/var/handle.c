@@ -107,6 +107,12 @@ static int get_created(struct fragi_variables *variables, const char *name, stru
 	return r;
 }
 
+static int refuse_early(struct frag_op *op)
+{
+	return frag_op_fail(op, -EINVAL,
+			    "setup has no variables; open and create them in initialize");
+}
+
 int frag_variable_open(struct frag_op *op, const char *name, struct frag_variable **out)
 {
 	struct fragi_variables *variables = op->fragment->variables;
@@ -114,7 +120,9 @@ int frag_variable_open(struct frag_op *op, const char *name, struct frag_variabl
 	struct fragi_variable *variable;
 	int r = -ENOENT;
 
-	if (name == NULL || !fragi_name_is_valid(name) || variables == NULL)
+	if (variables == NULL)
+		return refuse_early(op);
+	if (name == NULL || !fragi_name_is_valid(name))
 		return frag_op_fail(op, -ENOENT, "there is no variable \"%.80s\"",
 				    name != NULL ? name : "");
 	if (spec != NULL && (spec->path != NULL || !may_read(spec, op)))
@@ -146,7 +154,9 @@ int frag_variable_create(struct frag_op *op, const char *name, struct frag_varia
 	struct fragi_variable *variable;
 	int r;
 
-	if (name == NULL || !fragi_name_is_valid(name) || variables == NULL)
+	if (variables == NULL)
+		return refuse_early(op);
+	if (name == NULL || !fragi_name_is_valid(name))
 		return frag_op_fail(op, -EINVAL,
 				    "cannot create a variable \"%.80s\": that is no name",
 				    name != NULL ? name : "");
