@@ -23,6 +23,7 @@
  */
 #define ASK_NS 2000000000
 #define AGAIN_NS 1000000
+#define SHORTAGE_NS 10000000
 #define ANSWER_MAGIC 0x31564646u /* "FFV1" */
 
 static void socket_name(const struct fragi_variables *variables, const char *name,
@@ -54,9 +55,12 @@ static void welcome(struct fragi_variables *variables, struct fragi_variable *va
 	struct fragi_variable_door *door = &variables->door;
 	struct fragi_variable_guest *guest = &door->guests[door->oldest];
 	struct epoll_event readable = {.events = EPOLLIN, .data.ptr = guest};
-	int fd;
+	const struct timespec shortage = {0, SHORTAGE_NS};
+	int fd, r = fragi_handover_accept(variable->listener, &fd);
 
-	if (fragi_handover_accept(variable->listener, &fd) < 0)
+	if (r == -EMFILE || r == -ENFILE) /* it waits, and is reported again at once */
+		nanosleep(&shortage, NULL);
+	if (r < 0)
 		return;
 	dismiss(guest);
 	*guest = (struct fragi_variable_guest){fd, variable};
