@@ -58,8 +58,9 @@ class Cluster:
         self.children.append(child)
         return child
 
-    def driver(self, app, port=0):
-        child = self.start("driverd", "--address", "127.0.0.1:%d" % port, "--app", app)
+    def driver(self, app, port=0, summary=None):
+        child = self.start("driverd", "--address", "127.0.0.1:%d" % port, "--app", app,
+                           *(["--summary", summary] if summary else []))
         self.address = self.line(child, r"listening on (\S+:\d+)").group(1)
         return child
 
@@ -85,9 +86,10 @@ class Cluster:
                 text += "%s:\n%s" % (os.path.basename(c.log), f.read()[-2000:])
         return text
 
-    def run(self, app, timeout=60):
-        """Runs app to its end by fresh daemons. Returns when the last process was gone, in ns."""
-        self.driver(app)
+    def run(self, app, timeout=60, summary=None):
+        """Runs app to its end by fresh daemons. Returns when the last process was gone, in ns.
+        summary: the file that gets the summary."""
+        self.driver(app, summary=summary)
         self.worker(1)
         self.worker(2)
         return self.finish(timeout)

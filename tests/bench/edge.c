@@ -4,10 +4,13 @@
  *   edge hop [CAPACITY]          ns from emit to receive and back through a queue, in one thread
  *   edge lat BYTES ROUNDS [shm]  us one way between two processes: half the median round trip
  *   edge bw BYTES MESSAGES [shm] MB/s between two processes, window 64 (up to 64 KiB) or 8
+ *   edge turns BYTES MESSAGES [shm]  sends and receives in turns, both ends in one thread: for
+ *                                counting instructions
  * Over ucx, or shared memory. FRAG_PUMP chooses how to wait. Compare with ucx_perftest -t
  * ucp_am_lat, ucp_am_bw.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -92,8 +95,14 @@ static void share_memory(const struct side *side)
 			own->ops->memory((struct fragi_transport *)(uintptr_t)own, device));
 }
 
-/* Host 1 sends on flow 0 and receives on flow 1. */
-static void open_side(struct side *side, uint32_t number, int other, uint32_t window)
+static const void *address_of(const struct side *side, size_t *out_size)
+{
+	const struct fragi_transport *own = fragi_remote_transport(side->remote, transport);
+
+	return own->ops->address(own, out_size);
+}
+
+static void make_side(struct side *side, uint32_t number)
 {
 	static const uint8_t key[FRAGI_DATA_KEY_BYTES] = "the key of both";
 	struct fragi_remote_config config = {
@@ -104,25 +113,9 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 		.peer_ready = on_ready,
 		.peer_lost = on_lost,
 	};
-	struct fragi_edge_config edge = {
-		.window_messages = window,
-		.window_bytes = FRAGI_WINDOW_BYTES * 8,
-		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
-		.policy = FRAG_POLICY_BLOCK,
-	};
-	struct frag_err err = FRAG_ERR_INIT;
-	char theirs[FRAGI_HOST_ADDRESS_MAX];
 	const struct fragi_transport_ops *ops;
-	struct fragi_remote_endpoint *endpoint;
-	struct fragi_remote_peer *peer;
-	const void *address;
-	cpu_set_t cpus;
-	ssize_t n;
-	size_t size;
+	struct frag_err err = FRAG_ERR_INIT;
 
-	CPU_ZERO(&cpus);
-	CPU_SET(number - 1, &cpus);
-	sched_setaffinity(0, sizeof(cpus), &cpus);
 	if (fragi_pump_create(&side->pump) < 0 ||
 	    fragi_ledger_create(&side->ledger, -1, 0, 2) < 0 ||
 	    fragi_transport_open(transport, &ops, &err) < 0)
@@ -131,16 +124,25 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 	if (fragi_remote_create(&config, &side->remote) < 0 ||
 	    fragi_remote_open(side->remote, ops, &err) < 0)
 		die(err.text);
-	share_memory(side);
-	address = ops->address(fragi_remote_transport(side->remote, transport), &size);
-	if (send(other, address, size, 0) != (ssize_t)size ||
-	    (n = recv(other, theirs, sizeof(theirs), 0)) <= 0)
-		die("the other side is gone");
-	if (fragi_pump_attach(side->pump, &fragi_remote_pump_ops, side->remote) < 0)
-		die("no thread");
+}
+
+/* Host 1 sends on flow 0 and receives on flow 1. */
+static void connect_side(struct side *side, uint32_t number, uint32_t window, const void *theirs,
+			 size_t size)
+{
+	struct fragi_edge_config edge = {
+		.window_messages = window,
+		.window_bytes = FRAGI_WINDOW_BYTES * 8,
+		.message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
+		.policy = FRAG_POLICY_BLOCK,
+	};
+	struct fragi_remote_endpoint *endpoint;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fragi_remote_peer *peer;
+
 	fragi_pump_lock(side->pump);
 	if (fragi_remote_peer_create(side->remote, 3 - number, 1, &peer) < 0 ||
-	    fragi_remote_connect(peer, transport, theirs, (size_t)n, &endpoint, &err) < 0)
+	    fragi_remote_connect(peer, transport, theirs, size, &endpoint, &err) < 0)
 		die(err.text);
 	edge.flow = number == 1 ? 0 : 1;
 	if (fragi_remote_tx_create(endpoint, &edge, &side->ledger.flows[edge.flow], &side->tx) < 0)
@@ -151,6 +153,28 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 	side->tx->room = (struct fragi_notify){on_event, side};
 	side->rx->arrival = (struct fragi_notify){on_event, side};
 	fragi_pump_unlock(side->pump);
+}
+
+static void open_side(struct side *side, uint32_t number, int other, uint32_t window)
+{
+	char theirs[FRAGI_HOST_ADDRESS_MAX];
+	const void *address;
+	cpu_set_t cpus;
+	ssize_t n;
+	size_t size;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(number - 1, &cpus);
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+	make_side(side, number);
+	share_memory(side);
+	address = address_of(side, &size);
+	if (send(other, address, size, 0) != (ssize_t)size ||
+	    (n = recv(other, theirs, sizeof(theirs), 0)) <= 0)
+		die("the other side is gone");
+	if (fragi_pump_attach(side->pump, &fragi_remote_pump_ops, side->remote) < 0)
+		die("no thread");
+	connect_side(side, number, window, theirs, (size_t)n);
 	while (!is_ready(side))
 		fragi_pump_wait(side->pump, fragi_now_ns() + 100000000, is_ready, side);
 }
@@ -280,6 +304,58 @@ static void between_processes(bool latency, size_t bytes, int count)
 	waitpid(pid, NULL, 0);
 }
 
+static void turn(struct side *side)
+{
+	if (!fragi_pump_try_lock(side->pump))
+		return;
+	fragi_remote_pump_ops.progress(side->remote, fragi_now_ns());
+	fragi_pump_unlock(side->pump);
+}
+
+static void *destroy_remote(void *remote)
+{
+	fragi_remote_destroy(remote);
+	return NULL;
+}
+
+/* Every message is received, and given back, before the next one is sent. */
+static void in_turns(size_t bytes, int messages)
+{
+	struct side sides[2] = {0};
+	struct frag_tensor *tensor;
+	const void *address;
+	pthread_t thread;
+	size_t size;
+
+	FRAGI_UCX_ENV(SET)
+	setenv("UCX_NET_DEVICES", "lo", 0);
+	for (uint32_t i = 0; i < 2; i++)
+		make_side(&sides[i], i + 1);
+	share_memory(&sides[0]);
+	for (uint32_t i = 0; i < 2; i++) {
+		address = address_of(&sides[1 - i], &size);
+		connect_side(&sides[i], i + 1, 64, address, size);
+	}
+	while (!is_ready(&sides[0]) || !is_ready(&sides[1])) {
+		turn(&sides[0]);
+		turn(&sides[1]);
+	}
+	tensor = tensor_of(bytes);
+	for (int i = 0; i < messages; i++) {
+		send_bytes(&sides[0], tensor);
+		while (fragi_rx_available(sides[1].rx) == 0)
+			turn(&sides[1]);
+		receive_one(&sides[1]);
+		turn(&sides[1]);
+		turn(&sides[0]);
+	}
+	frag_tensor_unref(tensor);
+	pthread_create(&thread, NULL, destroy_remote, sides[0].remote);
+	destroy_remote(sides[1].remote);
+	pthread_join(thread, NULL);
+	printf("%d\n", messages);
+}
+
 static void hop(uint32_t capacity)
 {
 	static struct fragi_flow_row row;
@@ -327,7 +403,9 @@ int main(int argc, char **argv)
 		between_processes(true, (size_t)atoll(argv[2]), atoi(argv[3]));
 	else if (argc >= 4 && strcmp(argv[1], "bw") == 0)
 		between_processes(false, (size_t)atoll(argv[2]), atoi(argv[3]));
+	else if (argc >= 4 && strcmp(argv[1], "turns") == 0)
+		in_turns((size_t)atoll(argv[2]), atoi(argv[3]));
 	else
-		die("usage: edge hop [CAPACITY] | edge lat BYTES ROUNDS [shm] | edge bw BYTES MESSAGES [shm]");
+		die("usage: edge hop [CAPACITY] | edge lat|bw|turns BYTES COUNT [shm]");
 	return 0;
 }

@@ -24,17 +24,10 @@ SHORT, LONG = 20000, 120000
 TOLERANCE = 0.05
 
 
-def collected(build, graph, scheduler, messages):
+def collected_by(command):
+    """How many instructions a program executes, and what it prints."""
     r = subprocess.run(
-        [
-            "valgrind",
-            "--tool=callgrind",
-            "--callgrind-out-file=/dev/null",
-            os.path.join(build, "bench/hop"),
-            graph,
-            scheduler,
-            str(messages),
-        ],
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -43,8 +36,14 @@ def collected(build, graph, scheduler, messages):
     )
     found = re.search(r"Collected : (\d+)", r.stderr)
     if r.returncode != 0 or found is None:
-        raise RuntimeError("callgrind of %s %s: exit status %d\n%s" % (graph, scheduler, r.returncode, r.stderr))
-    return int(found.group(1)), int(float(r.stdout.split()[2]))
+        raise RuntimeError("callgrind of %s: exit status %d\n%s" % (command, r.returncode, r.stderr))
+    return int(found.group(1)), r.stdout
+
+
+def collected(build, graph, scheduler, messages):
+    program = os.path.join(build, "bench/hop")
+    count, printed = collected_by([program, graph, scheduler, str(messages)])
+    return count, int(float(printed.split()[2]))
 
 
 def measure(build, graph, scheduler):

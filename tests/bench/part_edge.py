@@ -46,7 +46,9 @@ fragments:
   f2:
     operators: {pong: {type: bench_pong, parameters: {bytes: %(bytes)d}}}
     scheduler: {type: greedy}
-flows: [f1.ping.out -> f2.pong.in, f2.pong.out -> f1.ping.in]
+flows:
+  - {from: f1.ping.out, to: f2.pong.in, edge: ucx}
+  - {from: f2.pong.out, to: f1.ping.in, edge: ucx}
 """
 PACED = """frag: 1
 application: paced
@@ -63,7 +65,9 @@ fragments:
   f2:
     operators: {pong: {type: bench_pong, parameters: {bytes: %(bytes)d}}}
     scheduler: {type: greedy}
-flows: [f1.pacer.out -> f2.pong.in, f2.pong.out -> f1.clock.in]
+flows:
+  - {from: f1.pacer.out, to: f2.pong.in, edge: ucx}
+  - {from: f2.pong.out, to: f1.clock.in, edge: ucx}
 """
 STREAM = """frag: 1
 application: stream
@@ -75,7 +79,7 @@ fragments:
   f2:
     operators: {sink: {type: bench_sink, parameters: {file: %(file)s, warm_up: %(warm_up)d}}}
     scheduler: {type: greedy}
-flows: [{from: f1.source.out, to: f2.sink.in, capacity: %(window)d}]
+flows: [{from: f1.source.out, to: f2.sink.in, edge: ucx, capacity: %(window)d}]
 """
 
 

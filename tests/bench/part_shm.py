@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between two hosts over shared memory, operator to operator, on cores 0 and 1, beside a bare ring
+with the same slots (ring.c) that waits in the same way: it spins, or it sleeps on a futex.
+
+trip: half of a round trip, one message at a time. frames: the same for pictures of the demo (768 x
+576 x 3 bytes), 30 times a second. stream: as many as go. memcpy is what one copy of the bytes would
+take; copied: what frag copied of all these messages.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from cluster import Cluster
+from instructions import collected_by
+from part_edge import PACED, STREAM, TRIP, warm_up
+from rows import pin
+
+WAITS = {"busy_poll": "spin", "event": "futex"}
+SIZES = {8: "8B", 64: "64B", 1 << 10: "1KiB", 64 << 10: "64KiB", 1 << 20: "1MiB", 8 << 20: "8MiB", 256 << 20: "256MiB"}
+STREAMED = {64: ("64B", 400000), 64 << 10: ("64KiB", 200000)}
+TRIPS = {"busy_poll": 20000, "event": 3000}
+FRAME = 768 * 576 * 3
+FRAMES = 150
+ICEORYX_TRIPS = 10000
+
+
+def app(bench, text, mode, size, count, **more):
+    """What the application wrote, and how many bytes frag copied of its messages."""
+    with Cluster(bench, env={"FRAG_PUMP": mode}) as c:
+        values = dict(count=count, warm_up=warm_up(count), sent=count + warm_up(count), bytes=size,
+                      file=c.path("figures"), **more)
+        c.run(c.write("app.yaml", text.replace("edge: ucx", "edge: shm") % values), summary=c.path("summary"))
+        with open(c.path("summary"), encoding="utf-8") as f:
+            flows = [flow for flow in json.load(f)["flows"] if flow["edge"] != "inproc"]
+        assert {flow["edge"] for flow in flows} == {"shm"}, flows
+        return c.numbers("figures"), sum(flow["copied_bytes"] for flow in flows)
+
+
+def iceoryx(bench):
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "iceoryx.py")
+    r = subprocess.run([sys.executable, script, str(ICEORYX_TRIPS)], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    if r.returncode != 0:
+        bench.lack("iceoryx2: %s" % r.stderr.strip()[-200:])
+        return None
+    return float(r.stdout.split()[0])
+
+
+def instructions(bench, size):
+    """Of a message, both hosts together: the difference of two run lengths."""
+    few, many = 2000, 12000
+    program = bench.path("bench", "edge")
+    counts = [collected_by([program, "turns", str(size), str(n), "shm"])[0] for n in (few, many)]
+    return (counts[1] - counts[0]) / (many - few)
+
+
+def make_rows(bench):
+    rows = {"copied": bench.row("shm.copied", "B", target=0)}
+    for mode, wait in WAITS.items():
+        more = 0.5 if mode == "busy_poll" else 2
+        for size, label in SIZES.items():
+            key = mode, size
+            rows[key, "floor"] = bench.row("ring.trip.%s.%s" % (label, wait), "us")
+            rows[key, "trip"] = bench.row("shm.trip.%s.%s" % (label, mode), "us", floor=rows[key, "floor"],
+                                          target=lambda floor, more=more: floor + more)
+            rows[key, "p99"] = bench.row("shm.trip.%s.%s.p99" % (label, mode), "us")
+        for size, (label, _) in STREAMED.items():
+            key = mode, size
+            rows[key, "stream floor"] = bench.row("ring.stream.%s.%s" % (label, wait), "/s")
+            rows[key, "stream"] = bench.row("shm.stream.%s.%s" % (label, mode), "/s", floor=rows[key, "stream floor"],
+                                            target=lambda floor: 0.7 * floor, more_is_better=True)
+    rows["frames floor"] = bench.row("ring.frames.futex", "us")
+    rows["frames"] = bench.row("shm.frames.event", "us", floor=rows["frames floor"], target=lambda floor: floor + 2)
+    rows["frames p99"] = bench.row("shm.frames.event.p99", "us")
+    rows["eventfd"] = bench.row("ring.trip.8B.eventfd", "us")
+    rows["waitv"] = bench.row("ring.trip.8B.waitv", "us")
+    rows["iceoryx"] = bench.row("iceoryx2.python.trip.8B", "us")
+    for size, label in SIZES.items():
+        if size >= 64 << 10:
+            rows["memcpy", size] = bench.row("memcpy.%s" % label, "us")
+    return rows
+
+
+def one_series(bench, rows, mode):
+    wait, both = WAITS[mode], {0, 1}
+    for size in SIZES:
+        rows[(mode, size), "floor"].add(bench.figures("ring", "lat", size, TRIPS[mode], wait, cores=both)[0])
+        figures, copied = app(bench, TRIP, mode, size, TRIPS[mode])
+        rows[(mode, size), "trip"].add(figures[1] / 1e3)
+        rows[(mode, size), "p99"].add(figures[2] / 1e3)
+        rows["copied"].add(copied)
+    for size, (_, count) in STREAMED.items():
+        rows[(mode, size), "stream floor"].add(bench.figures("ring", "bw", size, count, wait, cores=both)[0])
+        (count, first, last), copied = app(bench, STREAM, mode, size, count, window=1024)
+        rows[(mode, size), "stream"].add((count - 1) * 1e9 / (last - first))
+        rows["copied"].add(copied)
+
+
+def others(bench, rows):
+    rows["frames floor"].add(bench.figures("ring", "paced", FRAME, FRAMES, 30, "futex", cores={0, 1})[0])
+    figures, copied = app(bench, PACED, "event", FRAME, FRAMES, hz=30)
+    rows["frames"].add(figures[1] / 1e3)
+    rows["frames p99"].add(figures[2] / 1e3)
+    rows["copied"].add(copied)
+    for wait in ("eventfd", "waitv"):
+        rows[wait].add(bench.figures("ring", "lat", 8, TRIPS["event"], wait, cores={0, 1})[0])
+    for size in SIZES:
+        if ("memcpy", size) in rows:
+            rows["memcpy", size].add(bench.figures("floor", "memcpy", size, cores={0})[0] / 1e3)
+    trip = iceoryx(bench)
+    if trip is not None:
+        rows["iceoryx"].add(trip)
+
+
+def run(bench):
+    if len(os.sched_getaffinity(0)) < 2:
+        bench.lack("edges over shared memory: they need two cores")
+        return
+    rows = make_rows(bench)
+    for _ in bench.rounds():
+        for what in (*WAITS, None):
+            try:
+                if what is None:
+                    others(bench, rows)
+                else:
+                    one_series(bench, rows, what)
+            except (OSError, RuntimeError, subprocess.SubprocessError) as e:
+                bench.lack("a series of edges over shared memory: %s" % e)
+        bench.save()
+    if shutil.which("valgrind") is None:
+        bench.lack("instructions a message: there is no valgrind")
+        return
+    for size in (8, 64 << 10):
+        row = bench.row("shm.instructions.%s" % SIZES[size], "")
+        for _ in range(2):
+            row.add(instructions(bench, size))
