@@ -169,11 +169,15 @@ static void check_operators(struct sim *sim, const struct sim_app *app, uint32_t
 	}
 }
 
-/* A sleep of its workers kept the driver from hearing of the hosts' ends in time. */
+/*
+ * A sleep of its workers kept the driver from hearing of the hosts' ends in time, which is shorter
+ * when its own clock jumps ahead meanwhile.
+ */
 static bool last_counts_are_missing(const struct sim *sim, const struct sim_app *app)
 {
 	return app->state == DRV_APP_KILLING && sim->quiet_ns > sim->now_ns - SIM_KILL_NS &&
-	       sim->now_ns - app->state_since_ns >= SIM_KILL_NS;
+	       (sim->now_ns - app->state_since_ns >= SIM_KILL_NS ||
+		sim->driver.process.jumped_ns >= app->state_since_ns);
 }
 
 void sim_account_check(struct sim *sim, const struct sim_app *app,
