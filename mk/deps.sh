@@ -8,9 +8,8 @@
 set -eu
 
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev
-libturbojpeg0-dev libuv1-dev
-libyaml-dev libseccomp-dev libucx-dev libssl-dev libcriterion-dev libavcodec-dev libavformat-dev
-libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
+libuv1-dev libyaml-dev libseccomp-dev libucx-dev libssl-dev libcriterion-dev
+libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
 libturbojpeg0-dev ffmpeg openssl python3 iproute2 git"
 
 if [ "${1:-}" = proof ]; then
