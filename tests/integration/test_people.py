@@ -46,6 +46,8 @@ class Tutorial(unittest.TestCase):
 class People(cluster.ClusterTest):
     def setUp(self):
         super().setUp()
+        if "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
+            self.skipTest("the engine does not run under sanitizers")
         self.env["FRAG_OPENVINO"] = ENGINE
         self.args = ("--realtime", "false", "--count", str(FRAMES), "--picture", self.path("picture.jpg"))
 
