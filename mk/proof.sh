@@ -25,7 +25,6 @@ ndebug make -s ndebug
 fuzz make -s fuzz TIME=10
 asan make -s asan
 call-sites make -s faults
-people make -s people
 tsan make -s tsan
 instructions make -s bench-instructions
 hostile make -s hostile
