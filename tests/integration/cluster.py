@@ -297,7 +297,9 @@ class ClusterTest(unittest.TestCase):
         alive = {p.pid for p in keep}
         self.wait_until("all processes gone but %r: %r" % (sorted(alive), self.ours()),
                         lambda: set(self.ours()) <= alive)
-        self.assertEqual(os.listdir(self.scratch), [])
+        # A program that ends while ThreadSanitizer starts leaves a file of that.
+        files = [f for f in os.listdir(self.scratch) if not f.startswith("tsan.rodata.")]
+        self.assertEqual(files, [])
         left = self.shm() - self.shm_before
         self.assertEqual(left - self.mapped_by_others(left), set())
 
