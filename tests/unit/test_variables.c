@@ -652,6 +652,7 @@ Test(variables, other_memory_is_not_mapped)
 	char path[] = "/tmp/frag-test-XXXXXX";
 	int fd = memfd_create("unsealed", MFD_ALLOW_SEALING);
 
+	fragi_variable_memory_init(&memory);
 	cr_assert_eq(ftruncate(fd, 1 << 20), 0);
 	cr_expect_eq(fragi_variable_memory_open(&memory, fd), -EBADMSG);
 	cr_expect_eq(memory.fd, -1);
