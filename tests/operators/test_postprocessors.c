@@ -375,6 +375,28 @@ Test(ops_segmentation_postprocessor, masks_go_where_they_were_cut_out)
 	frag_harness_destroy(h);
 }
 
+Test(ops_segmentation_postprocessor, where_boxes_overlap_the_nearer_one_has_the_pixel)
+{
+	static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+	static const float boxes[] = {0.0f, 0.0f, 0.75f, 1.0f, 0.25f, 0.0f,
+				      1.0f, 1.0f, 0.0f,  0.0f, 0.75f, 1.0f};
+	static const uint8_t expected[] = {1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 2, 2};
+	struct frag_harness *h =
+		make(masks, FRAG_ARGS({"network_output_type", "sigmoid"}, {"rows", "4"},
+				      {"columns", "4"}, {"instances", "true"}));
+	struct frag_message *m;
+
+	cr_assert_eq(
+		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(3, 2, 2, 1), ones)),
+		0);
+	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(3, 4), boxes)),
+		     0);
+	m = tick(h, "out_tensor");
+	cr_expect_arr_eq(mask(m, 4, 4), expected, sizeof(expected), "the third lies on the first");
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
 Test(ops_segmentation_postprocessor, bad_tensors_have_their_sentences)
 {
 	static const float nan_pixel[] = {0.1f, NAN, 0.3f, 0.4f};

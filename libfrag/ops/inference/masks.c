@@ -48,8 +48,29 @@ static float between(const struct mask_source *s, double y, double x)
 	return upper * (1.0f - down) + lower * down;
 }
 
-void mask_paste(const struct mask_source *source, const float box[4], uint8_t id, struct mask *mask)
+/* How far from the centre of a box a place is, in sizes of the box, squared. */
+static double distance(const float box[4], double x, double y)
 {
+	double across = (x - ((double)box[0] + box[2]) / 2.0) / ((double)box[2] - box[0]);
+	double down = (y - ((double)box[1] + box[3]) / 2.0) / ((double)box[3] - box[1]);
+
+	return across * across + down * down;
+}
+
+static bool is_nearer(const float *box, const float *other, int64_t column, int64_t row,
+		      const struct mask *mask)
+{
+	double x = ((double)column + 0.5) / (double)mask->columns;
+	double y = ((double)row + 0.5) / (double)mask->rows;
+
+	return distance(box, x, y) < distance(other, x, y);
+}
+
+void mask_paste(const struct mask_source *source, const float *boxes, int64_t i, bool as_instance,
+		struct mask *mask)
+{
+	const float *box = boxes + 4 * i;
+	uint8_t id = (uint8_t)(i < 255 ? i + 1 : 255);
 	double left = (double)box[0] * (double)mask->columns,
 	       top = (double)box[1] * (double)mask->rows;
 	double width = (double)box[2] * (double)mask->columns - left;
@@ -69,8 +90,15 @@ void mask_paste(const struct mask_source *source, const float box[4], uint8_t id
 						  clamp((int64_t)u, source->columns))
 					: (uint8_t)(between(source, v, u) > source->threshold);
 
-			if (class != 0)
-				mask->data[y * mask->columns + x] = id != 0 ? id : class;
+			uint8_t *pixel = &mask->data[y * mask->columns + x];
+
+			if (class == 0)
+				continue;
+			if (!as_instance)
+				*pixel = class;
+			else if (*pixel == 0 ||
+				 is_nearer(box, boxes + 4 * (*pixel - 1), x, y, mask))
+				*pixel = id;
 		}
 	}
 }

@@ -24,12 +24,15 @@ struct mask {
 /* Writes the class of every pixel; the mask has the size of the source. */
 void mask_classify(const struct mask_source *source, struct mask *mask);
 /*
- * Writes the classes of a source that covers the box of the mask (left, top, right, bottom from 0
- * to 1, also beyond the mask), enlarged or reduced to it. Where the source has class 0 the mask
- * stays as it is.
- * - id: written in place of the classes that are not 0; 0: the classes
+ * Writes the classes of a source that covers a box of the mask, enlarged or reduced to it. Where
+ * the source has class 0 the mask stays as it is.
+ * - boxes: left, top, right, bottom of each from 0 to 1, also beyond the mask
+ * - i: the box that the source covers; those before it were pasted
+ * - as_instance: i + 1, at most 255, is written in place of the class. Where boxes overlap, each
+ *   contains a part of its neighbour, so a pixel that an earlier one has goes to the box whose
+ *   centre is nearer, measured in sizes of the box.
  */
-void mask_paste(const struct mask_source *source, const float box[4], uint8_t id,
+void mask_paste(const struct mask_source *source, const float *boxes, int64_t i, bool as_instance,
 		struct mask *mask);
 /* Returns whether a number of the source is NaN. */
 bool mask_has_nan(const struct mask_source *source);

@@ -212,12 +212,9 @@ static int paste_all(const struct segmentation_postprocessor *sp, struct frag_ti
 		return r;
 	memset(mask.data, 0, (size_t)(mask.rows * mask.columns));
 	for (int64_t i = 0; i < count && r == 0; i++) {
-		const float *box = boxes + 4 * i;
-		int64_t id = sp->instances ? (i < 255 ? i + 1 : 255) : 0;
-
 		r = check_nan(&source, op, i);
-		if (r == 0 && covers(box))
-			mask_paste(&source, box, (uint8_t)id, &mask);
+		if (r == 0 && covers(boxes + 4 * i))
+			mask_paste(&source, boxes, i, sp->instances, &mask);
 		source.data += source.rows * source.columns * source.channels;
 	}
 	if (r < 0)
