@@ -619,3 +619,56 @@ Test(ops_resize, a_frame_of_that_size_is_passed_on)
 	frag_message_unref(m);
 	frag_harness_destroy(h);
 }
+
+Test(ops_crop, cuts_the_same_regions_out_of_every_frame)
+{
+	struct frag_harness *h =
+		make(&vision_crop_type,
+		     FRAG_ARGS({"width", "4"}, {"height", "4"},
+			       {"regions", "[[0.25, 0.25, 0.5, 0.75], [0.0, 0.0, 0.125, 0.25]]"}));
+	const float regions[] = {0.25f, 0.25f, 0.5f, 0.75f, 0, 0, 0.125f, 0.25f};
+
+	for (int i = 0; i < 2; i++) {
+		struct frag_message *m;
+		const uint8_t *pixel;
+		const struct frag_tensor *crops;
+
+		cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", coordinates()), 0);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+		crops = frag_message_tensor(m, "");
+		pixel = frag_tensor_data(crops);
+		cr_assert_eq(frag_tensor_dl(crops)->shape[0], 2);
+		cr_expect_arr_eq(frag_tensor_data(frag_message_tensor(m, "boxes")), regions,
+				 sizeof(regions), "neither enlarged nor made square");
+		/* 24 x 12 pixels: 6 columns from 6 on, 6 rows from 3 on, both to 4. */
+		cr_expect(pixel[0] == 62 && pixel[1] == 32, "%d %d", pixel[0], pixel[1]);
+		pixel += 3 * 16;
+		/* 3 columns and 3 rows from 0 on. */
+		cr_expect(pixel[0] == 0 && pixel[3 * 3] == 21, "%d", pixel[3 * 3]);
+		frag_message_unref(m);
+	}
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", coordinates()), 0);
+	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", numbers(2, 4, regions)), 0);
+	cr_expect_eq(frag_harness_tick(h), -EINVAL);
+	cr_expect(strstr(frag_harness_error(h), "it has regions, and boxes came too") != NULL,
+		  "said: %s", frag_harness_error(h));
+	frag_harness_destroy(h);
+}
+
+Test(ops_crop, regions_that_are_none_are_refused)
+{
+	static const char *const bad[] = {
+		"[[0.5, 0, 0.5, 1]]", "[[0, 0, 1, 2]]",    "[[0, 0, 1]]",
+		"[[0, 0, 1, nan]]",   "[[0, -0.1, 1, 1]]", "[[0, 0, 1, 1], all]",
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(bad); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		cr_expect_null(frag_harness_create(&vision_crop_type,
+						   FRAG_ARGS({"regions", bad[i]}), &err));
+		cr_expect(strstr(err.text, "of regions is no part of a frame") != NULL, "%s: %s",
+			  bad[i], err.text);
+	}
+}

@@ -30,10 +30,12 @@
 #define ROWS 576
 #define COLUMNS 768
 #define FRAMES 300
-/* Four parts of each frame overlap by more than a person is wide. */
-#define PARTS 4
-#define PART_SIDE 310
-#define PART_TOP 95
+/*
+ * Four parts of each frame, as in examples/people: squares of the size that the network takes,
+ * which overlap by more than a person is wide.
+ */
+#define PARTS                                                                                      \
+	"[[0, 0.173611, 0.390625, 0.694444], [0.203125, 0.173611, 0.59375, 0.694444], [0.40625, 0.173611, 0.796875, 0.694444], [0.609375, 0.173611, 1, 0.694444]]"
 
 /* Returns why the networks cannot run here; NULL: they can. */
 static const char *hindrance(void)
@@ -182,35 +184,6 @@ static bool is_labelled(int frame)
 	return false;
 }
 
-/* Cuts a frame into parts, with their places. */
-static struct frag_message *cut(const struct frag_message *frame)
-{
-	struct frag_tensor *batch = create(FRAG_DTYPE_UINT, 8, 4, (int64_t[]){PARTS, 300, 300, 3});
-	struct frag_tensor *places = create(FRAG_DTYPE_FLOAT, 32, 2, (int64_t[]){PARTS, 4});
-	struct frag_message *parts;
-	uint8_t *to = frag_tensor_writable(batch);
-	float *place = frag_tensor_writable(places);
-
-	for (int i = 0; i < PARTS; i++) {
-		int x = (COLUMNS - PART_SIDE) * i / (PARTS - 1);
-		struct frame part = {.data = pixels(frame) + 3 * (PART_TOP * COLUMNS + x),
-				     .rows = PART_SIDE,
-				     .columns = PART_SIDE,
-				     .channels = 3,
-				     .row_bytes = (size_t)3 * COLUMNS};
-
-		cr_assert_eq(vision_resize(&part, RESIZE_CUBIC, 300, 300, to), 0);
-		to += 300 * 300 * 3;
-		*place++ = (float)x / COLUMNS;
-		*place++ = (float)PART_TOP / ROWS;
-		*place++ = (float)(x + PART_SIDE) / COLUMNS;
-		*place++ = (float)(PART_TOP + PART_SIDE) / ROWS;
-	}
-	parts = message("", batch);
-	cr_assert_eq(frag_message_add_tensor(parts, "parts", places), 0);
-	return parts;
-}
-
 /* Returns whether most of a box lies on a person who is hidden more than half. */
 static bool is_hidden(const struct detection *d, const struct label *label)
 {
@@ -268,12 +241,17 @@ static int compare_all(int frame, const struct frag_message *found, const uint8_
 	return wrong;
 }
 
-static int detect(struct frag_harness *detector, struct frag_harness *postprocessor, int frame,
-		  const struct frag_message *m)
+static int detect(struct frag_harness *crop, struct frag_harness *detector,
+		  struct frag_harness *postprocessor, int frame, struct frag_message *m)
 {
-	struct frag_message *parts = cut(m), *boxes;
+	struct frag_message *parts, *boxes;
 	int wrong;
 
+	/* Without metadata, which would meet itself at the postprocessor. */
+	cr_assert_eq(frag_harness_give_tensor(crop, "source_video", "",
+					      frag_tensor_ref(frag_message_tensor(m, ""))),
+		     0);
+	parts = take(crop, "out");
 	cr_assert_eq(frag_harness_give(detector, "receivers", frag_message_ref(parts)), 0);
 	cr_assert_eq(frag_harness_give(postprocessor, "receivers", take(detector, "transmitter")),
 		     0);
@@ -286,25 +264,27 @@ static int detect(struct frag_harness *detector, struct frag_harness *postproces
 
 Test(people, most_are_found_and_few_are_invented, .timeout = 300)
 {
-	struct frag_harness *clip, *detector, *postprocessor;
+	struct frag_harness *clip, *crop, *detector, *postprocessor;
 	int visible = 0, found = 0, wrong = 0, frames = 0;
 
 	if (hindrance() != NULL)
 		cr_skip_test("%s", hindrance());
 	read_labels();
 	clip = open_clip();
+	crop = make(&vision_crop_type,
+		    FRAG_ARGS({"width", "300"}, {"height", "300"}, {"regions", PARTS}));
 	detector = open_detector();
 	postprocessor = make(&inference_detection_postprocessor_type,
 			     FRAG_ARGS({"boxes_tensor_name", "detection_boxes:0"},
 				       {"scores_tensor_name", "detection_scores:0"},
 				       {"count_tensor_name", "num_detections:0"},
-				       {"regions_tensor_name", "parts"},
+				       {"regions_tensor_name", "boxes"},
 				       {"score_threshold", "0.33"}, {"inside_threshold", "0.7"}));
 	for (int frame = 0; frame < FRAMES; frame++) {
 		struct frag_message *m = take(clip, "output");
 
 		if (is_labelled(frame)) {
-			wrong += detect(detector, postprocessor, frame, m);
+			wrong += detect(crop, detector, postprocessor, frame, m);
 			frames++;
 		}
 		frag_message_unref(m);
@@ -321,6 +301,7 @@ Test(people, most_are_found_and_few_are_invented, .timeout = 300)
 	cr_expect_leq(wrong, frames / 10);
 	frag_harness_destroy(postprocessor);
 	frag_harness_destroy(detector);
+	frag_harness_destroy(crop);
 	frag_harness_destroy(clip);
 }
 

@@ -5,6 +5,8 @@
 #include "convert.h"
 #include "vision.h"
 
+#define REGIONS_MAX 4096
+
 struct crop {
 	const char *in_tensor_name, *boxes_tensor_name, *out_tensor_name;
 	int64_t width, height, max_boxes;
@@ -12,8 +14,11 @@ struct crop {
 	bool square;
 	const char *out_dtype;
 	double scale_min, scale_max;
+	const struct frag_tree *regions;
 	struct frag_resource *pool;
 
+	float *fixed; /* of regions: left, top, right, bottom of each */
+	int64_t fixed_count;
 	void *cut; /* one crop, in the element type of the frame */
 	size_t cut_size;
 };
@@ -24,11 +29,13 @@ static const struct frag_port crop_ports[] = {
 			  .dir = FRAG_IN,
 			  .type = "tensor",
 			  .headline = "a frame: gray, RGB or RGBA, u8 or f32"},
-	[BOXES] = {.name = "boxes",
-		   .dir = FRAG_IN,
-		   .type = "tensor",
-		   .headline =
-			   "the tensor boxes: [n, 4] f32, left, top, right, bottom, from 0 to 1"},
+	[BOXES] =
+		{.name = "boxes",
+		 .dir = FRAG_IN,
+		 .type = "tensor",
+		 .headline =
+			 "the tensor boxes: [n, 4] f32, left, top, right, bottom, from 0 to 1; not with regions",
+		 .flags = FRAG_PORT_OPTIONAL},
 	[OUT] = {.name = "out",
 		 .dir = FRAG_OUT,
 		 .type = "tensor",
@@ -63,9 +70,54 @@ static const struct frag_param crop_params[] = {
 			  .choices = dtype_choices),
 	FRAG_PARAM_F64(struct crop, scale_min, 0.0, .headline = "What 0 of a u8 is as a float"),
 	FRAG_PARAM_F64(struct crop, scale_max, 1.0, .headline = "What 255 of a u8 is as a float"),
+	FRAG_PARAM_TREE(
+		struct crop, regions, "[]",
+		.headline =
+			"Parts that are cut out of every frame as they are, in place of boxes: [[left, top, right, bottom], ...], from 0 to 1"),
 	FRAG_PARAM_RESOURCE(struct crop, pool, NULL, .headline = "Allocator of the crops",
 			    .flags = FRAG_PARAM_OPTIONAL),
 };
+
+/* Reads one side of a region: a number from 0 to 1. */
+static bool read_side(const struct frag_tree *tree, float *out)
+{
+	char *end = NULL;
+
+	if (tree->kind == FRAG_TREE_TEXT)
+		*out = strtof(tree->text, &end);
+	return end != NULL && end != tree->text && *end == '\0' && *out >= 0.0f && *out <= 1.0f;
+}
+
+static int read_regions(struct crop *c, struct frag_op *op)
+{
+	const struct frag_tree *list = c->regions;
+
+	if (list->kind != FRAG_TREE_LIST || list->count > REGIONS_MAX)
+		return frag_op_fail(
+			op, -EINVAL,
+			"regions is no list of up to %d parts of a frame; give [[left, top, right, bottom], ...], from 0 to 1",
+			REGIONS_MAX);
+	if (list->count == 0)
+		return 0;
+	c->fixed = calloc(list->count, 4 * sizeof(float));
+	if (c->fixed == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct frag_tree *item = &list->items[i];
+		float *side = c->fixed + 4 * i;
+		bool is_good = item->kind == FRAG_TREE_LIST && item->count == 4;
+
+		for (size_t k = 0; is_good && k < 4; k++)
+			is_good = read_side(&item->items[k], &side[k]);
+		if (!is_good || side[0] >= side[2] || side[1] >= side[3])
+			return frag_op_fail(
+				op, -EINVAL,
+				"item %zu of regions is no part of a frame; give [left, top, right, bottom], from 0 to 1, with left < right and top < bottom",
+				i + 1);
+	}
+	c->fixed_count = (int64_t)list->count;
+	return 0;
+}
 
 static int crop_setup(void *state, struct frag_op *op)
 {
@@ -76,6 +128,17 @@ static int crop_setup(void *state, struct frag_op *op)
 			op, -EINVAL,
 			"scale_min and scale_max are both %g; give two numbers that differ",
 			c->scale_min);
+	return read_regions(c, op);
+}
+
+static int crop_initialize(void *state, struct frag_op *op)
+{
+	const struct crop *c = state;
+
+	if (c->fixed_count == 0 && frag_op_flow_count(op, BOXES) == 0)
+		return frag_op_fail(
+			op, -EINVAL,
+			"no flow ends at boxes, and there are no regions; connect the boxes that are to be cut out, or set regions");
 	return 0;
 }
 
@@ -196,8 +259,8 @@ static int prepare_cut(struct crop *c, const struct frame *cut)
 	return 0;
 }
 
-/* Cuts all boxes out, into *crops and *regions, which are new. */
-static int cut_all(struct crop *c, const struct frame *frame, const float *boxes, int64_t count,
+/* Cuts boxes or regions out, into *crops and *regions, which are new. */
+static int cut_all(struct crop *c, const struct frame *frame, const float *places, int64_t count,
 		   struct frag_tensor **crops, struct frag_tensor **regions)
 {
 	struct frame cut = {.rows = c->height,
@@ -231,7 +294,10 @@ static int cut_all(struct crop *c, const struct frame *frame, const float *boxes
 	to = frag_tensor_writable(*crops);
 	region = frag_tensor_writable(*regions);
 	for (int64_t i = 0; i < count; i++, to += bytes, region += 4) {
-		enlarge(c, frame, boxes + i * 4, region);
+		if (c->fixed_count > 0)
+			memcpy(region, places + i * 4, 4 * sizeof(float));
+		else
+			enlarge(c, frame, places + i * 4, region);
 		sample(frame, region, &cut, c->cut);
 		vision_convert(&convert, &cut, to);
 	}
@@ -239,11 +305,11 @@ static int cut_all(struct crop *c, const struct frame *frame, const float *boxes
 }
 
 static int emit(struct crop *c, struct frag_tick *tick, const struct frame *frame,
-		const float *boxes, int64_t count)
+		const float *places, int64_t count)
 {
 	struct frag_message *message = frag_message_create();
 	struct frag_tensor *crops = NULL, *regions = NULL;
-	int r = message != NULL ? cut_all(c, frame, boxes, count, &crops, &regions) : -ENOMEM;
+	int r = message != NULL ? cut_all(c, frame, places, count, &crops, &regions) : -ENOMEM;
 
 	if (r == 0) {
 		r = frag_message_add_tensor(message, c->out_tensor_name, crops);
@@ -264,24 +330,40 @@ static int emit(struct crop *c, struct frag_tick *tick, const struct frame *fram
 		(long long)count, (long long)c->width, (long long)c->height, frag_strerror(r));
 }
 
+/* Receives what is cut out: the boxes of a message, or the regions. */
+static int receive_places(const struct crop *c, struct frag_tick *tick, const float **out_places,
+			  int64_t *out_count)
+{
+	struct frag_op *op = frag_tick_op(tick);
+	const struct frag_message *message;
+	int r = frag_tick_receive(tick, BOXES, &message);
+
+	if (c->fixed_count == 0)
+		return r == 0 ? receive_boxes(c, op, message, out_places, out_count) : r;
+	if (r == 0)
+		return frag_op_fail(
+			op, -EINVAL,
+			"it has regions, and boxes came too; remove one of the two, because only one can say what is cut out");
+	*out_places = c->fixed;
+	*out_count = c->fixed_count;
+	return 0;
+}
+
 static int crop_compute(void *state, struct frag_tick *tick)
 {
 	struct crop *c = state;
-	struct frag_op *op = frag_tick_op(tick);
 	const struct frag_message *message;
 	struct frag_tensor *tensor;
 	struct frame frame = {0};
-	const float *boxes = NULL;
+	const float *places = NULL;
 	int64_t count = 0;
 	int r = frag_tick_receive(tick, SOURCE_VIDEO, &message);
 
 	if (r == 0)
-		r = frame_receive(op, message, c->in_tensor_name, &tensor, &frame);
+		r = frame_receive(frag_tick_op(tick), message, c->in_tensor_name, &tensor, &frame);
 	if (r == 0)
-		r = frag_tick_receive(tick, BOXES, &message);
-	if (r == 0)
-		r = receive_boxes(c, op, message, &boxes, &count);
-	return r == 0 ? emit(c, tick, &frame, boxes, count) : r;
+		r = receive_places(c, tick, &places, &count);
+	return r == 0 ? emit(c, tick, &frame, places, count) : r;
 }
 
 static void crop_fini(void *state, struct frag_op *op)
@@ -289,6 +371,7 @@ static void crop_fini(void *state, struct frag_op *op)
 	struct crop *c = state;
 
 	(void)op;
+	free(c->fixed);
 	free(c->cut);
 }
 
@@ -297,11 +380,12 @@ const struct frag_op_type vision_crop_type = {
 	.name = "crop",
 	.headline = "Cuts boxes out of frames, all to one size",
 	.description =
-		"Each crop is linear between the pixels' centres. Beyond the frame its border goes on. Without boxes the crops are an empty batch.",
+		"Either those of a tensor, or the same regions of every frame. Each crop is linear between the pixels' centres. Beyond the frame its border goes on. Without boxes the crops are an empty batch.",
 	.state_size = sizeof(struct crop),
 	FRAG_PORTS(crop_ports),
 	FRAG_PARAMS(crop_params),
 	.setup = crop_setup,
+	.initialize = crop_initialize,
 	.compute = crop_compute,
 	.fini = crop_fini,
 };
