@@ -93,6 +93,85 @@ Test(run, initialize_knows_all_flows)
 	rig_end(&rig);
 }
 
+/* Asks its pool for tensors until it is empty; keeps them, or gives them back as it fails. */
+struct hoarder {
+	struct frag_resource *pool;
+	bool keeps;
+	struct frag_tensor *tensors[4];
+	uint32_t count;
+};
+
+static const struct frag_param hoarder_params[] = {
+	FRAG_PARAM_RESOURCE(struct hoarder, pool, NULL),
+	FRAG_PARAM_BOOL(struct hoarder, keeps, false),
+};
+
+static void hoarder_fini(void *state, struct frag_op *op)
+{
+	struct hoarder *h = state;
+
+	(void)op;
+	while (h->count > 0)
+		frag_tensor_unref(h->tensors[--h->count]);
+}
+
+static int hoarder_compute(void *state, struct frag_tick *tick)
+{
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	struct hoarder *h = state;
+	int64_t shape = 1000;
+	int r = 0;
+
+	while (r == 0) {
+		r = frag_tensor_create(h->pool, u8, 1, &shape, &h->tensors[h->count]);
+		h->count += r == 0;
+	}
+	if (!h->keeps)
+		hoarder_fini(h, frag_tick_op(tick));
+	return r;
+}
+
+static const struct frag_op_type hoarder_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "hoarder",
+	.state_size = sizeof(struct hoarder),
+	FRAG_PARAMS(hoarder_params),
+	.compute = hoarder_compute,
+	.fini = hoarder_fini,
+};
+static const struct frag_op_type *const hoarder_ops[] = {&hoarder_type};
+static const struct frag_plugin hoarder_plugin = {.struct_size = sizeof(struct frag_plugin),
+						  .abi_major = FRAG_ABI_MAJOR,
+						  .name = "hoarder",
+						  .version = "1",
+						  FRAG_OPS(hoarder_ops)};
+
+/* Blocks that are free again when the failure is reported are in nobody's hands. */
+Test(run, an_empty_pool_says_where_its_blocks_are)
+{
+	static const char *const sentences[] = {
+		"app.h: pool \"blocks\" ran out of its 2 blocks, and some have come back since; set num_blocks to 3 or more",
+		"app.h: pool \"blocks\" ran out of its 2 blocks, and no message waits: operators keep them; set num_blocks to 3 or more",
+	};
+	char graph[400];
+
+	for (int keeps = 0; keeps < 2; keeps++) {
+		struct rig rig;
+
+		snprintf(
+			graph, sizeof(graph),
+			"frag: 1\napplication: app\n"
+			"resources: {blocks: {type: block_memory_pool, block_size: 4KiB, num_blocks: 2}}\n"
+			"operators: {h: {type: hoarder, parameters: {pool: $blocks, keeps: %s}}}\n",
+			keeps != 0 ? "true" : "false");
+		rig_prepare_good(&rig, &hoarder_plugin, graph);
+		rig_start(&rig);
+		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+		cr_expect_str_eq(rig.sentence, sentences[keeps]);
+		rig_end(&rig);
+	}
+}
+
 static void expect_refused(const char *yaml, const char *sentence)
 {
 	struct rig rig;

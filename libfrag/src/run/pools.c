@@ -201,6 +201,16 @@ static size_t append(char *out, size_t size, size_t at, const struct fragi_run *
 	return at + (size_t)n;
 }
 
+/* Why the pool was empty, by what is known now: other threads and hosts go on meanwhile. */
+static const char *reason_of(const struct holders *holders, const struct fragi_blocks *blocks)
+{
+	if (holders->count > 0)
+		return "messages wait: ";
+	if (blocks->free > 0)
+		return "some have come back since";
+	return "no message waits: operators keep them";
+}
+
 void fragi_run_name_holders(struct fragi_run *run, const struct frag_op *op, char *sentence,
 			    size_t size)
 {
@@ -231,7 +241,7 @@ void fragi_run_name_holders(struct fragi_run *run, const struct frag_op *op, cha
 		sentence, size,
 		"%s: pool \"%s\" ran out of its %zu block%s, and %s%s%s; set num_blocks to %llu or more",
 		op->subject, frag_resource_name(pool), blocks.all, blocks.all == 1 ? "" : "s",
-		holders.count > 0 ? "messages wait: " : "no message waits: operators keep them",
-		names, holders.all > holders.count ? " and in other flows" : "",
+		reason_of(&holders, &blocks), names,
+		holders.all > holders.count ? " and in other flows" : "",
 		(unsigned long long)enough);
 }
