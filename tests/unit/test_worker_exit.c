@@ -96,6 +96,18 @@ Test(worker_exit, a_crash_is_named_although_the_socket_closed_first)
 		  sent(FW_HOST_EXIT)->exit.failure.sentence);
 }
 
+/* Shared memory of which the kernel cannot back a page ends its writer in this way. */
+Test(worker_exit, a_page_that_the_kernel_does_not_have_is_explained)
+{
+	start_attached(false);
+	spawn(1);
+	exited(0, SIGBUS, false);
+	cr_expect_not_null(
+		strstr(sent(FW_HOST_EXIT)->exit.failure.sentence,
+		       "crashed: signal 7 (SIGBUS); the kernel had no page to put behind an address: memory is short"),
+		"%s", sent(FW_HOST_EXIT)->exit.failure.sentence);
+}
+
 Test(worker_exit, a_kill_from_outside_is_named_although_the_socket_closed_first)
 {
 	start_attached(false);

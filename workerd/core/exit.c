@@ -10,6 +10,9 @@
 #include <workerd/core/host_exit.h>
 
 #define PLACES_MAX 3
+/* Shared memory is backed when it is written, so this is how a shortage of it shows. */
+#define NO_PAGE                                                                                    \
+	"; the kernel had no page to put behind an address: memory is short under vm.overcommit_memory=2, or a mapped file became shorter"
 
 /* " in fragment1.detect, tick 17" for what was in a callback; empty when nothing was. */
 static void exit_place(const struct wrk_host *host, const struct fw_host_stats *stats, char *out,
@@ -97,8 +100,9 @@ static enum fragi_failure exit_cause(const struct wrk_host *host, const struct w
 		return FRAGI_FAILURE_HOST_CRASHED;
 	}
 	if (exited->signal != 0) {
-		*out_deed = wrk_text(actions, "crashed%s: signal %d (SIG%s)%s%s", place,
+		*out_deed = wrk_text(actions, "crashed%s: signal %d (SIG%s)%s%s%s", place,
 				     exited->signal, abbreviation != NULL ? abbreviation : "?",
+				     exited->signal == SIGBUS ? NO_PAGE : "",
 				     exited->core_file != NULL ? "; " : "",
 				     exited->core_file != NULL ? exited->core_file : "");
 		return FRAGI_FAILURE_HOST_CRASHED;
