@@ -57,6 +57,7 @@ struct shm_ring_out {
 struct shm_ring_in {
 	const uint8_t *memory; /* NULL: the peer's is not here yet */
 	uint64_t consumed;
+	uint64_t produced; /* by the peer, as of the last look: checked, never behind consumed */
 };
 
 /* Returns 0 or negative errno. */
@@ -77,9 +78,10 @@ void shm_ring_publish(struct shm_ring_out *out, uint64_t bytes);
 
 /*
  * The next record; its lengths are checked. Returns 1; 0: there is none; -EBADMSG: the peer has
- * written what cannot be.
+ * written what cannot be. How far the peer has written is only looked at when what was seen before
+ * is read: each look takes that line from the peer's core, which must then wait to write it again.
  */
-int shm_ring_next(const struct shm_ring_in *in, struct shm_record *out_record);
+int shm_ring_next(struct shm_ring_in *in, struct shm_record *out_record);
 /* The record has been read; `own` is this host's channel, where the peer sees it. */
 void shm_ring_consume(struct shm_ring_in *in, struct shm_ring_out *own,
 		      const struct shm_record *record);
