@@ -170,8 +170,7 @@ static void flush(struct fragi_remote *remote)
 /* Operators have taken messages whose credit they kept back; now nothing else is to do. */
 static void return_credits(struct fragi_remote *remote)
 {
-	atomic_store_explicit(&remote->credits_waiting, false, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst); /* against on_taken's */
+	atomic_exchange_explicit(&remote->credits_waiting, false, memory_order_acquire);
 	for (struct fragi_remote_peer *peer = remote->peers; peer != NULL; peer = peer->next)
 		for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
 		     endpoint = endpoint->next) {

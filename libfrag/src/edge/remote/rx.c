@@ -42,13 +42,8 @@ static void on_taken(void *arg)
 	}
 	if (fragi_window_owes_batch(&rx->window))
 		atomic_store_explicit(&rx->edge.endpoint->owing, rx, memory_order_release);
-	/*
-	 * Full fences here and in return_credits: either this sees that the flag was cleared, or
-	 * that sees what was consumed.
-	 */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(waiting, memory_order_relaxed))
-		atomic_store_explicit(waiting, true, memory_order_relaxed);
+	/* Release: who clears the flag that is set here sees what was consumed. */
+	atomic_store_explicit(waiting, true, memory_order_release);
 }
 
 static void rx_closed(struct fragi_rx *base)
