@@ -4,8 +4,8 @@
  *   edge hop [CAPACITY]          ns from emit to receive and back through a queue, in one thread
  *   edge lat BYTES ROUNDS [shm]  us one way between two processes: half the median round trip
  *   edge bw BYTES MESSAGES [shm] MB/s between two processes, window 64 (up to 64 KiB) or 8
- *   edge turns BYTES MESSAGES [shm]  sends and receives in turns, both ends in one thread: for
- *                                counting instructions
+ *   edge turns BYTES MESSAGES [shm [BATCH]]  sends and receives in turns, BATCH (1) at a time, both
+ *                                ends in one thread: for counting instructions
  * Over ucx, or shared memory. FRAG_PUMP chooses how to wait. Compare with ucx_perftest -t
  * ucp_am_lat, ucp_am_bw.
  */
@@ -318,8 +318,8 @@ static void *destroy_remote(void *remote)
 	return NULL;
 }
 
-/* Every message is received, and given back, before the next one is sent. */
-static void in_turns(size_t bytes, int messages)
+/* Every batch is received, and given back, before the next one is sent. */
+static void in_turns(size_t bytes, int messages, int batch)
 {
 	struct side sides[2] = {0};
 	struct frag_tensor *tensor;
@@ -341,11 +341,13 @@ static void in_turns(size_t bytes, int messages)
 		turn(&sides[1]);
 	}
 	tensor = tensor_of(bytes);
-	for (int i = 0; i < messages; i++) {
-		send_bytes(&sides[0], tensor);
-		while (fragi_rx_available(sides[1].rx) == 0)
+	for (int i = 0; i < messages; i += batch) {
+		for (int k = 0; k < batch; k++)
+			send_bytes(&sides[0], tensor);
+		while (fragi_rx_available(sides[1].rx) < (uint32_t)batch)
 			turn(&sides[1]);
-		receive_one(&sides[1]);
+		for (int k = 0; k < batch; k++)
+			receive_one(&sides[1]);
 		turn(&sides[1]);
 		turn(&sides[0]);
 	}
@@ -395,7 +397,7 @@ static void hop(uint32_t capacity)
 
 int main(int argc, char **argv)
 {
-	if (argc == 5)
+	if (argc >= 5)
 		transport = argv[4];
 	if (argc >= 2 && strcmp(argv[1], "hop") == 0)
 		hop(argc > 2 ? (uint32_t)atoi(argv[2]) : 1);
@@ -404,8 +406,8 @@ int main(int argc, char **argv)
 	else if (argc >= 4 && strcmp(argv[1], "bw") == 0)
 		between_processes(false, (size_t)atoll(argv[2]), atoi(argv[3]));
 	else if (argc >= 4 && strcmp(argv[1], "turns") == 0)
-		in_turns((size_t)atoll(argv[2]), atoi(argv[3]));
+		in_turns((size_t)atoll(argv[2]), atoi(argv[3]), argc > 5 ? atoi(argv[5]) : 1);
 	else
-		die("usage: edge hop [CAPACITY] | edge lat|bw|turns BYTES COUNT [shm]");
+		die("usage: edge hop [CAPACITY] | edge lat|bw BYTES COUNT [shm] | edge turns BYTES COUNT [shm [BATCH]]");
 	return 0;
 }
