@@ -9,25 +9,24 @@
 /* Bytes of a tensor's dtype code, bits, lanes, device type and ndim. */
 #define TENSOR_KIND_BYTES 6u
 
-/* Inline, because most calls have a size that is known at compile time. */
-static inline int put(struct frag_writer *writer, const void *bytes, size_t size)
+void fragi_blob_free(struct fragi_blob *blob)
 {
-	uint8_t *at = fragi_writer_reserve(writer, size);
-
-	if (at == NULL)
-		return writer->error;
-	memcpy(at, bytes, size);
-	return 0;
+	if (blob->home.pool == NULL) {
+		fragi_free(blob);
+		return;
+	}
+	fragi_pool_poison(&blob->size, FRAGI_BLOB_POOLED - offsetof(struct fragi_blob, size));
+	fragi_pool_give(FRAGI_POOL_BLOB, &blob->home);
 }
 
-static int put_u8(struct frag_writer *writer, uint8_t x)
+static struct fragi_blob *blob_take(void)
 {
-	return put(writer, &x, sizeof(x));
-}
+	struct fragi_blob *blob = fragi_pool_take(FRAGI_POOL_BLOB);
 
-static int put_u16(struct frag_writer *writer, uint16_t x)
-{
-	return put(writer, &x, sizeof(x));
+	if (blob != NULL)
+		fragi_pool_unpoison(&blob->size,
+				    FRAGI_BLOB_POOLED - offsetof(struct fragi_blob, size));
+	return blob;
 }
 
 static inline int get(struct frag_reader *reader, void *out, size_t size)
@@ -52,36 +51,55 @@ static int encode_tensor(const struct fragi_named_tensor *named, struct frag_wri
 {
 	const struct frag_tensor *tensor = named->tensor;
 	const struct frag_dtype *dtype = &tensor->dl.dtype;
-	uint8_t kind[TENSOR_KIND_BYTES] = {dtype->code, dtype->bits,     0,
-					   0,           FRAG_DEVICE_CPU, (uint8_t)tensor->dl.ndim};
 	uint64_t body_bytes = tensor->compact_bytes;
-	size_t name_length = strlen(named->name);
+	size_t name_length = named->name[0] == '\0' ? 0 : strlen(named->name);
+	size_t dims = (size_t)tensor->dl.ndim;
+	uint8_t *at;
 
 	if (tensor->dl.device.type == FRAG_DEVICE_CUDA)
 		return -ENOTSUP;
-	memcpy(kind + 2, &dtype->lanes, sizeof(dtype->lanes));
-	put_u8(writer, (uint8_t)name_length);
-	put(writer, named->name, name_length);
-	put(writer, kind, sizeof(kind));
-	put(writer, tensor->shape, (size_t)tensor->dl.ndim * sizeof(tensor->shape[0]));
-	return put(writer, &body_bytes, sizeof(body_bytes));
+	at = fragi_writer_reserve(writer, 1 + name_length + TENSOR_KIND_BYTES +
+						  dims * sizeof(tensor->shape[0]) +
+						  sizeof(body_bytes));
+	if (at == NULL)
+		return writer->error;
+	*at++ = (uint8_t)name_length;
+	if (name_length > 0)
+		memcpy(at, named->name, name_length);
+	at += name_length;
+	at[0] = dtype->code;
+	at[1] = dtype->bits;
+	memcpy(at + 2, &dtype->lanes, sizeof(dtype->lanes));
+	at[4] = FRAG_DEVICE_CPU;
+	at[5] = (uint8_t)dims;
+	at += TENSOR_KIND_BYTES;
+	for (size_t i = 0; i < dims; i++, at += sizeof(tensor->shape[0]))
+		memcpy(at, &tensor->shape[i], sizeof(tensor->shape[0]));
+	memcpy(at, &body_bytes, sizeof(body_bytes));
+	return 0;
 }
 
 static int encode_metadata(const struct frag_metadata *metadata, struct frag_writer *writer)
 {
-	uint32_t count = metadata != NULL ? frag_metadata_count(metadata) : 0;
+	uint16_t count = metadata != NULL ? (uint16_t)frag_metadata_count(metadata) : 0;
+	uint8_t *head = fragi_writer_reserve(writer, sizeof(count));
 	const struct fragi_type_info *info;
 	const struct frag_type *type;
 	const void *value;
 	const char *key;
+	uint8_t length;
 	size_t size, at;
-	int r = put_u16(writer, (uint16_t)count);
+	int r = 0;
 
+	if (head == NULL)
+		return writer->error;
+	memcpy(head, &count, sizeof(count));
 	for (uint32_t i = 0; i < count && r == 0; i++) {
 		key = fragi_metadata_at(metadata, i, &type, &value, &size);
 		info = fragi_type_resolve(type);
-		put_u8(writer, (uint8_t)strlen(key));
-		frag_writer_put(writer, key, strlen(key));
+		length = (uint8_t)strlen(key);
+		frag_writer_put(writer, &length, sizeof(length));
+		frag_writer_put(writer, key, length);
 		frag_writer_put_u64(writer, info != NULL ? info->id : 0);
 		at = writer->size;
 		r = frag_writer_put_u32(writer, 0);
@@ -133,27 +151,51 @@ static int encode_message(const struct frag_message *message, struct frag_writer
 	return r < 0 ? r : writer->error;
 }
 
+/* Into one of the pool's, which gives way to one from the heap if it is too small. */
+static int blob_create(const struct frag_message *message, struct fragi_blob **out_blob)
+{
+	struct fragi_blob *pooled = blob_take(), *blob;
+	struct frag_writer writer = {
+		.bytes = (uint8_t *)pooled,
+		.borrowed = true,
+		.size = offsetof(struct fragi_blob, bytes),
+		.capacity = FRAGI_BLOB_POOLED,
+		.limit = offsetof(struct fragi_blob, bytes) + FRAGI_DESCRIPTOR_MAX,
+	};
+	int r;
+
+	if (pooled == NULL)
+		return -ENOMEM;
+	r = encode_message(message, &writer);
+	blob = (struct fragi_blob *)(void *)writer.bytes;
+	if (!writer.borrowed)
+		blob->home.pool = NULL;
+	if (r < 0 || !writer.borrowed)
+		fragi_blob_free(pooled);
+	if (r == 0) {
+		blob->size = (uint32_t)(writer.size - offsetof(struct fragi_blob, bytes));
+		*out_blob = blob;
+	} else if (!writer.borrowed) {
+		fragi_free(blob);
+	}
+	return r;
+}
+
 int fragi_message_encode(const struct frag_message *message, const struct fragi_blob **out_blob)
 {
 	struct frag_message *owner = (struct frag_message *)(uintptr_t)message;
-	struct frag_writer writer = {.limit = sizeof(struct fragi_blob) + FRAGI_DESCRIPTOR_MAX};
 	struct fragi_blob *blob = atomic_load_explicit(&owner->blob, memory_order_acquire),
 			  *other = NULL;
 	int r;
 
 	if (blob == NULL) {
-		fragi_writer_reserve(&writer, sizeof(*blob));
-		r = encode_message(message, &writer);
-		if (r < 0) {
-			fragi_free(writer.bytes);
+		r = blob_create(message, &blob);
+		if (r < 0)
 			return r;
-		}
-		blob = (struct fragi_blob *)(void *)writer.bytes;
-		blob->size = (uint32_t)(writer.size - sizeof(*blob));
 		if (!atomic_compare_exchange_strong_explicit(&owner->blob, &other, blob,
 							     memory_order_acq_rel,
 							     memory_order_acquire)) {
-			fragi_free(blob);
+			fragi_blob_free(blob);
 			blob = other;
 		}
 	}
@@ -171,68 +213,69 @@ struct limits {
 	const struct fragi_body *over, *over_end;
 };
 
-/* Reads a length and a name of that length, without a NUL in it, into out. */
-static int get_name(struct frag_reader *reader, char out[FRAG_NAME_MAX + 1])
+/* Reads a length and a name of that length, without a NUL in it. NULL: it is none. */
+static const uint8_t *get_name(struct frag_reader *reader, uint8_t *out_length)
 {
-	const uint8_t *bytes;
-	uint8_t length;
+	const uint8_t *length = fragi_reader_skip(reader, sizeof(*length)), *name;
 
-	if (get(reader, &length, sizeof(length)) < 0 || length > FRAG_NAME_MAX)
-		return -EBADMSG;
-	bytes = fragi_reader_skip(reader, length);
-	if (bytes == NULL || memchr(bytes, '\0', length) != NULL)
-		return -EBADMSG;
-	memcpy(out, bytes, length);
-	out[length] = '\0';
-	return 0;
+	if (length == NULL || *length > FRAG_NAME_MAX)
+		return NULL;
+	name = fragi_reader_skip(reader, *length);
+	if (name == NULL || (*length > 0 && memchr(name, '\0', *length) != NULL))
+		return NULL;
+	*out_length = *length;
+	return name;
 }
 
-/* A tensor over the next body, which is still its owner's. */
-static int tensor_over(struct limits *limits, struct frag_dtype dtype, uint8_t ndim,
-		       const int64_t *shape, size_t bytes, struct frag_tensor **out)
+/* The memory of a tensor: of the next body, which is still its owner's, or its own. */
+static int tensor_fill(struct frag_tensor *tensor, struct limits *limits)
 {
-	struct frag_dltensor dl = {
-		.ndim = ndim, .dtype = dtype, .shape = (int64_t *)(uintptr_t)shape};
-
-	if (limits->over == limits->over_end || limits->over->bytes != bytes)
+	if (tensor->compact_bytes > limits->bodies)
+		return -EMSGSIZE;
+	limits->bodies -= tensor->compact_bytes;
+	if (limits->over == NULL || tensor->compact_bytes == 0)
+		return tensor->compact_bytes > 0 && tensor->compact_bytes <= FRAGI_SMALL_BODY_BYTES
+			       ? fragi_tensor_allocate_small(tensor)
+			       : fragi_tensor_allocate(tensor, limits->allocator);
+	if (limits->over == limits->over_end || limits->over->bytes != tensor->compact_bytes)
 		return -EBADMSG;
-	dl.data = limits->over->data;
-	dl.device = limits->over->device;
+	fragi_tensor_place(tensor, limits->over->data, limits->over->device, NULL, NULL);
 	limits->over++;
-	return frag_tensor_wrap(&dl, NULL, NULL, out);
+	return 0;
 }
 
 static int decode_tensor(struct frag_reader *reader, struct frag_message *message,
 			 struct limits *limits)
 {
-	char name[FRAG_NAME_MAX + 1];
-	struct frag_dtype dtype;
+	uint8_t length, ndim;
+	const uint8_t *name = get_name(reader, &length), *kind, *rest;
 	int64_t shape[FRAG_TENSOR_NDIM_MAX];
-	uint8_t kind[TENSOR_KIND_BYTES], ndim;
 	struct frag_tensor *tensor;
+	struct frag_dtype dtype;
 	uint64_t stated;
-	size_t bytes;
 	int r;
 
-	if (get_name(reader, name) < 0 || get(reader, kind, sizeof(kind)) < 0)
+	kind = name != NULL ? fragi_reader_skip(reader, TENSOR_KIND_BYTES) : NULL;
+	if (kind == NULL || kind[4] != FRAG_DEVICE_CPU || kind[5] > FRAG_TENSOR_NDIM_MAX)
+		return -EBADMSG;
+	ndim = kind[5];
+	rest = fragi_reader_skip(reader, ndim * sizeof(shape[0]) + sizeof(stated));
+	if (rest == NULL)
 		return -EBADMSG;
 	dtype = (struct frag_dtype){.code = kind[0], .bits = kind[1]};
 	memcpy(&dtype.lanes, kind + 2, sizeof(dtype.lanes));
-	ndim = kind[5];
-	if (kind[4] != FRAG_DEVICE_CPU || ndim > FRAG_TENSOR_NDIM_MAX ||
-	    get(reader, shape, ndim * sizeof(shape[0])) < 0 ||
-	    get(reader, &stated, sizeof(stated)) < 0 ||
-	    fragi_tensor_measure(dtype, ndim, shape, &bytes) < 0 || bytes != stated)
-		return -EBADMSG;
-	if (bytes > limits->bodies)
-		return -EMSGSIZE;
-	limits->bodies -= bytes;
-	r = limits->over != NULL && bytes > 0
-		    ? tensor_over(limits, dtype, ndim, shape, bytes, &tensor)
-		    : fragi_tensor_create(limits->allocator, dtype, ndim, shape, &tensor);
+	for (uint32_t i = 0; i < ndim; i++, rest += sizeof(shape[0]))
+		memcpy(&shape[i], rest, sizeof(shape[0]));
+	memcpy(&stated, rest, sizeof(stated));
+	r = fragi_tensor_describe(dtype, ndim, shape, &tensor);
 	if (r < 0)
+		return r == -ENOMEM ? r : -EBADMSG;
+	r = tensor->compact_bytes == stated ? tensor_fill(tensor, limits) : -EBADMSG;
+	if (r < 0) {
+		frag_tensor_unref(tensor);
 		return r;
-	r = frag_message_add_tensor(message, name, tensor);
+	}
+	r = fragi_message_add_tensor(message, name, length, tensor);
 	return r == 0 || r == -ENOMEM ? r : -EBADMSG;
 }
 
@@ -284,15 +327,16 @@ static int decode_metadatum(struct frag_reader *reader, struct frag_metadata *me
 			    struct limits *limits)
 {
 	const struct fragi_type_info *info;
-	char key[FRAG_NAME_MAX + 1];
 	const uint8_t *wire;
 	uint64_t type_id;
 	uint32_t wire_size;
+	uint8_t length;
+	const uint8_t *key = get_name(reader, &length);
 	void *value;
 	size_t size;
 	int r;
 
-	if (get_name(reader, key) < 0 || frag_reader_get_u64(reader, &type_id) < 0 ||
+	if (key == NULL || frag_reader_get_u64(reader, &type_id) < 0 ||
 	    frag_reader_get_u32(reader, &wire_size) < 0)
 		return -EBADMSG;
 	wire = fragi_reader_skip(reader, wire_size);
@@ -301,7 +345,7 @@ static int decode_metadatum(struct frag_reader *reader, struct frag_metadata *me
 	r = measure_value(type_id, wire, wire_size, limits, &info, &size);
 	if (r < 0)
 		return r;
-	r = fragi_metadata_append(metadata, key, strlen(key), info->type, size, &value);
+	r = fragi_metadata_append(metadata, (const char *)key, length, info->type, size, &value);
 	if (r < 0)
 		return r == -ENOMEM ? r : -EBADMSG;
 	return fragi_value_decode(info, wire, wire_size, value, size);

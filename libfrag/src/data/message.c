@@ -52,7 +52,7 @@ static void drop_blob(struct frag_message *message)
 	if (blob == NULL)
 		return;
 	atomic_store_explicit(&message->blob, NULL, memory_order_relaxed);
-	fragi_free(blob);
+	fragi_blob_free(blob);
 }
 
 /* Returns a message to its pool. All that it holds, but an inline value, was dropped before. */
@@ -214,9 +214,9 @@ static int tensors_reserve(struct frag_message *message, uint16_t capacity)
 	return 0;
 }
 
-static int add_tensor(struct frag_message *message, const char *name, struct frag_tensor *tensor)
+static int add_tensor(struct frag_message *message, const void *name, size_t length,
+		      struct frag_tensor *tensor)
 {
-	size_t length = name != NULL ? strlen(name) : 0;
 	struct fragi_named_tensor *slot;
 
 	if (is_busy(message))
@@ -226,7 +226,8 @@ static int add_tensor(struct frag_message *message, const char *name, struct fra
 	if (length > FRAG_NAME_MAX)
 		return -ENAMETOOLONG;
 	for (uint32_t i = 0; i < message->tensor_count; i++)
-		if (strcmp(message->tensors[i].name, name) == 0)
+		if (strncmp(message->tensors[i].name, name, length) == 0 &&
+		    message->tensors[i].name[length] == '\0')
 			return -EEXIST;
 	if (message->tensor_count == FRAG_MESSAGE_TENSORS_MAX)
 		return -E2BIG;
@@ -237,18 +238,26 @@ static int add_tensor(struct frag_message *message, const char *name, struct fra
 		return -ENOMEM;
 	slot = &message->tensors[message->tensor_count++];
 	slot->tensor = tensor;
-	memcpy(slot->name, name, length + 1);
+	if (length > 0)
+		memcpy(slot->name, name, length);
+	slot->name[length] = '\0';
 	return 0;
+}
+
+int fragi_message_add_tensor(struct frag_message *message, const void *name, size_t length,
+			     struct frag_tensor *tensor)
+{
+	int r = add_tensor(message, name, length, tensor);
+
+	if (r < 0)
+		frag_tensor_unref(tensor);
+	return r;
 }
 
 int frag_message_add_tensor(struct frag_message *message, const char *name,
 			    struct frag_tensor *tensor)
 {
-	int r = add_tensor(message, name, tensor);
-
-	if (r < 0)
-		frag_tensor_unref(tensor);
-	return r;
+	return fragi_message_add_tensor(message, name, name != NULL ? strlen(name) : 0, tensor);
 }
 
 /* Passes on a message when filling it succeeded, and drops it when it failed. Returns r. */

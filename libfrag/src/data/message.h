@@ -21,11 +21,17 @@
  */
 #define FRAGI_MESSAGE_INLINE 24
 
-/* The encoded descriptors of a message, made once for all edges that it leaves on. */
+/*
+ * The encoded descriptors of a message, made once for all edges that it leaves on. Most fit into
+ * FRAGI_BLOB_POOLED bytes with this head.
+ */
 struct fragi_blob {
+	struct fragi_pooled home; /* pool is NULL: larger, from the heap */
 	uint32_t size;
 	uint8_t bytes[];
 };
+#define FRAGI_BLOB_POOLED 256u
+void fragi_blob_free(struct fragi_blob *blob); /* codec.c */
 
 struct fragi_named_tensor {
 	struct frag_tensor *tensor;
@@ -67,6 +73,10 @@ static inline struct frag_message *fragi_message_take(void)
 	atomic_store_explicit(&message->refs, 1, memory_order_relaxed);
 	return message;
 }
+
+/* As frag_message_add_tensor, with a name of that length, which has no NUL. */
+int fragi_message_add_tensor(struct frag_message *message, const void *name, size_t length,
+			     struct frag_tensor *tensor);
 
 /*
  * Creates a message with a copy of one value, or with one tensor, whose reference it takes, also on

@@ -21,6 +21,8 @@ static const struct {
 } kinds[FRAGI_POOL_KINDS] = {
 	[FRAGI_POOL_MESSAGE] = {sizeof(struct frag_message), fragi_message_fini},
 	[FRAGI_POOL_TENSOR] = {sizeof(struct frag_tensor), NULL},
+	[FRAGI_POOL_BLOB] = {FRAGI_BLOB_POOLED, NULL},
+	[FRAGI_POOL_BODY] = {sizeof(struct fragi_small_body), NULL},
 };
 
 __thread struct fragi_pool *fragi_pool_mine[FRAGI_POOL_KINDS]

@@ -15,7 +15,13 @@
  * is empty, so no single node is ever popped and there is no ABA problem. A pool grows by slabs and
  * never shrinks. When a thread ends, the next new thread takes over its pools.
  */
-enum fragi_pool_kind { FRAGI_POOL_MESSAGE, FRAGI_POOL_TENSOR, FRAGI_POOL_KINDS };
+enum fragi_pool_kind {
+	FRAGI_POOL_MESSAGE,
+	FRAGI_POOL_TENSOR,
+	FRAGI_POOL_BLOB, /* encoded descriptors */
+	FRAGI_POOL_BODY, /* the bytes of a small tensor that was received */
+	FRAGI_POOL_KINDS
+};
 
 /* First member of a pooled object. New objects are zeroed; a returned one keeps its content. */
 struct fragi_pooled {

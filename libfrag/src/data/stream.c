@@ -14,9 +14,12 @@ int fragi_writer_grow(struct frag_writer *writer, size_t size)
 		return writer->error = -EMSGSIZE;
 	while (capacity < wanted)
 		capacity = capacity > writer->limit / 2 ? writer->limit : capacity * 2;
-	bytes = fragi_realloc(writer->bytes, capacity);
+	bytes = fragi_realloc(writer->borrowed ? NULL : writer->bytes, capacity);
 	if (bytes == NULL)
 		return writer->error = -ENOMEM;
+	if (writer->borrowed)
+		memcpy(bytes, writer->bytes, writer->size);
+	writer->borrowed = false;
 	writer->bytes = bytes;
 	writer->capacity = capacity;
 	return 0;

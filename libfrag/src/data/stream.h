@@ -2,6 +2,8 @@
 #ifndef FRAGI_DATA_STREAM_H
 #define FRAGI_DATA_STREAM_H
 
+#include <stdbool.h>
+
 #include <base/diag.h>
 #include <frag/type.h>
 
@@ -11,7 +13,8 @@
 
 /* A buffer that grows. After a failure it accepts nothing more; `error` is that failure. */
 struct frag_writer {
-	uint8_t *bytes; /* owned: fragi_free */
+	uint8_t *bytes; /* owned: fragi_free; or borrowed, until it grows */
+	bool borrowed;
 	size_t size, capacity;
 	size_t limit; /* of size */
 	int error;    /* 0, -ENOMEM, or -EMSGSIZE beyond the limit */

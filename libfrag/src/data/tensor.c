@@ -115,6 +115,7 @@ static struct frag_tensor *tensor_new(void)
 	atomic_store_explicit(&tensor->refs, 1, memory_order_relaxed);
 	atomic_store_explicit(&tensor->frozen, false, memory_order_relaxed);
 	atomic_store_explicit(&tensor->body, NULL, memory_order_relaxed);
+	tensor->foreign = false;
 	tensor->allocator = NULL;
 	tensor->memory = NULL;
 	tensor->release = NULL;
@@ -133,7 +134,17 @@ static void tensor_drop(struct frag_tensor *tensor)
 int frag_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype, int32_t ndim,
 		       const int64_t *shape, struct frag_tensor **out)
 {
-	return dtype.lanes == 1 ? fragi_tensor_create(allocator, dtype, ndim, shape, out) : -EINVAL;
+	struct frag_tensor *tensor;
+	int r = dtype.lanes == 1 ? fragi_tensor_describe(dtype, ndim, shape, &tensor) : -EINVAL;
+
+	if (r < 0)
+		return r;
+	r = fragi_tensor_allocate(tensor, allocator);
+	if (r < 0)
+		frag_tensor_unref(tensor);
+	else
+		*out = tensor;
+	return r;
 }
 
 int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
@@ -147,29 +158,66 @@ int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *s
 	return r;
 }
 
-int fragi_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype, int32_t ndim,
-			const int64_t *shape, struct frag_tensor **out)
+int fragi_tensor_describe(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
+			  struct frag_tensor **out)
 {
-	struct frag_tensor *tensor;
+	struct frag_tensor *tensor = tensor_new();
 	int r;
 
-	tensor = tensor_new();
 	if (tensor == NULL)
 		return -ENOMEM;
-	if (allocator == NULL)
-		allocator = fragi_default_memory();
 	r = tensor_set_layout(tensor, dtype, ndim, shape, NULL);
-	if (r == 0 && tensor->size_bytes > 0)
-		r = frag_alloc(allocator, tensor->size_bytes, &tensor->memory);
 	if (r < 0) {
 		tensor_drop(tensor);
 		return r;
 	}
-	tensor->allocator = allocator != NULL ? fragi_resource_ref(allocator) : NULL;
-	tensor->dl.data = tensor->memory;
+	tensor->dl.data = NULL;
 	tensor->dl.device = (struct frag_device){FRAG_DEVICE_CPU, 0};
 	tensor->dl.byte_offset = 0;
 	*out = tensor;
+	return 0;
+}
+
+int fragi_tensor_allocate(struct frag_tensor *tensor, struct frag_resource *allocator)
+{
+	int r = 0;
+
+	if (allocator == NULL)
+		allocator = fragi_default_memory();
+	if (tensor->size_bytes > 0)
+		r = frag_alloc(allocator, tensor->size_bytes, &tensor->memory);
+	if (r < 0)
+		return r;
+	tensor->allocator = allocator != NULL ? fragi_resource_ref(allocator) : NULL;
+	tensor->dl.data = tensor->memory;
+	return 0;
+}
+
+void fragi_tensor_place(struct frag_tensor *tensor, void *data, struct frag_device device,
+			void (*release)(void *context), void *context)
+{
+	tensor->dl.data = data;
+	tensor->dl.device = device;
+	tensor->release = release;
+	tensor->context = context;
+}
+
+static void release_small(void *context)
+{
+	struct fragi_small_body *body = context;
+
+	fragi_pool_poison(body->bytes, sizeof(body->bytes));
+	fragi_pool_give(FRAGI_POOL_BODY, &body->home);
+}
+
+int fragi_tensor_allocate_small(struct frag_tensor *tensor)
+{
+	struct fragi_small_body *body = fragi_pool_take(FRAGI_POOL_BODY);
+
+	if (body == NULL)
+		return -ENOMEM;
+	fragi_pool_unpoison(body->bytes, sizeof(body->bytes));
+	fragi_tensor_place(tensor, body->bytes, tensor->dl.device, release_small, body);
 	return 0;
 }
 
@@ -191,11 +239,9 @@ int frag_tensor_wrap(const struct frag_dltensor *description, void (*release)(vo
 		tensor_drop(tensor);
 		return -EINVAL;
 	}
-	tensor->dl.data = description->data;
-	tensor->dl.device = description->device;
+	fragi_tensor_place(tensor, description->data, description->device, release, context);
 	tensor->dl.byte_offset = description->byte_offset;
-	tensor->release = release;
-	tensor->context = context;
+	tensor->foreign = true;
 	*out = tensor;
 	return 0;
 }

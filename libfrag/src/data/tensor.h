@@ -15,6 +15,7 @@ struct frag_tensor {
 	_Atomic uint32_t refs;
 	_Atomic bool frozen; /* emitted or received: the data is immutable */
 	bool compact;
+	bool foreign;            /* over memory that an operator wrapped, which may be anywhere */
 	struct frag_dltensor dl; /* strides always set */
 	size_t size_bytes;       /* from the first element to the end of the last */
 	size_t compact_bytes;    /* of the elements alone */
@@ -31,6 +32,13 @@ struct frag_tensor {
 	_Atomic(void *) body;
 };
 
+/* The memory of a small tensor that was received. */
+struct fragi_small_body {
+	struct fragi_pooled home;
+	_Alignas(64) uint8_t bytes[192];
+};
+#define FRAGI_SMALL_BODY_BYTES sizeof(((struct fragi_small_body *)0)->bytes)
+
 /* Makes the data immutable. */
 static inline void fragi_tensor_freeze(struct frag_tensor *tensor)
 {
@@ -45,9 +53,20 @@ size_t fragi_dtype_size(struct frag_dtype dtype);
  */
 int fragi_tensor_measure(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
 			 size_t *out_bytes);
-/* As frag_tensor_create, with any number of lanes. */
-int fragi_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype, int32_t ndim,
-			const int64_t *shape, struct frag_tensor **out);
+/*
+ * Creates a compact tensor in host memory, with any number of lanes, that has no memory yet.
+ * Returns 0; -EINVAL, -EOVERFLOW as fragi_tensor_measure; -ENOMEM.
+ */
+int fragi_tensor_describe(struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
+			  struct frag_tensor **out);
+/*
+ * The memory of a tensor that has none: from an allocator (NULL: the default memory); a small body
+ * of this thread's pool, if the tensor's bytes fit; or somebody's, who is told when it ends.
+ */
+int fragi_tensor_allocate(struct frag_tensor *tensor, struct frag_resource *allocator);
+int fragi_tensor_allocate_small(struct frag_tensor *tensor);
+void fragi_tensor_place(struct frag_tensor *tensor, void *data, struct frag_device device,
+			void (*release)(void *context), void *context);
 /*
  * Returns the elements without gaps in row-major order, as they are sent: the data itself, or, of a
  * strided tensor in host memory, a copy that is made once and belongs to the tensor. NULL: the

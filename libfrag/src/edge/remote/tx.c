@@ -50,7 +50,7 @@ static bool is_readable(const struct frag_tensor *tensor)
 {
 	uintptr_t first = (uintptr_t)tensor->dl.data + tensor->dl.byte_offset;
 
-	return tensor->memory != NULL || tensor->dl.device.type != FRAG_DEVICE_CPU ||
+	return !tensor->foreign || tensor->dl.device.type != FRAG_DEVICE_CPU ||
 	       fragi_memory_is_readable((const void *)first, tensor->size_bytes);
 }
 
