@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks print figures; docs/BENCHMARKS.md explains them.
 #   bench               all of them, or
-#                       PART="hop edge shm encrypted start graph control viewer"; also into
+#                       PART="hop threads edge shm encrypted start graph control viewer"; also into
 #                       build/bench.md and build/bench.json
 #   bench-instructions  instructions per hop, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)

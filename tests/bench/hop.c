@@ -3,11 +3,16 @@
  * What a hop costs: from one operator to the next through edges inside a process. The operators are
  * libbench.so's, opened as a graph's extension; every flow's sum is checked.
  *
- *   hop GRAPH SCHEDULER MESSAGES [RUNS]   GRAPH: pair, chain, fan_out, fan_in, with :CAPACITY
- *                                         SCHEDULER: greedy, event1, event2
+ *   hop GRAPH SCHEDULER MESSAGES [RUNS]   GRAPH: pair, chain, fan_out, fan_in, sinks, work,
+ *                                         mixed, with :CAPACITY
+ *                                         SCHEDULER: greedy, event1, event2, ... event99
+ *
+ * sinks: a chain each of whose operators has a sink too; work: pairs whose sources compute for 20
+ * us; mixed: sinks beside the sources of work, which go on until sinks is done.
  *
  * A line a run: ns a hop by the clock, ns a hop of processor time (which says more on a busy
- * machine), hops, and the allocations from the heap in the whole run, start and end included.
+ * machine), hops, and the allocations from the heap in the whole run, start and end included; of
+ * mixed the hops of sinks alone, and behind them what the sources sent a second.
  */
 #include "../unit/rig.h"
 
@@ -42,11 +47,15 @@ EXPORTED void *realloc(void *memory, size_t size)
 
 #define CHAIN 10
 #define FAN 8
+#define WORKERS 8       /* of work */
+#define MIXED_WORKERS 4 /* of mixed */
+#define WORK_NS 20000
 
 struct graph {
-	char text[4096];
+	char text[8192];
 	size_t used;
 	int64_t hops;
+	size_t counted_flows; /* the first ones; those behind them have no end of their own */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(struct graph *graph, const char *format, ...)
@@ -59,6 +68,44 @@ __attribute__((format(printf, 2, 3))) static void say(struct graph *graph, const
 	va_end(args);
 }
 
+static void write_head(struct graph *graph, const char *scheduler)
+{
+	say(graph, "frag: 1\napplication: hop\nextensions: [libbench.so]\n");
+	if (strcmp(scheduler, "greedy") == 0)
+		say(graph, "scheduler: {type: greedy}\noperators:\n");
+	else
+		say(graph, "scheduler: {type: event_based, worker_thread_number: %d}\noperators:\n",
+		    atoi(scheduler + strlen("event")));
+}
+
+/* A chain of eight passes, each with a sink too, beside pairs whose sources work. */
+static void write_sinks_and_work(struct graph *graph, int64_t messages, int passes, int workers,
+				 int capacity)
+{
+	long long each = messages / (passes > 0 ? 2 * passes : workers);
+
+	graph->hops = each * (passes > 0 ? 2 * passes : workers);
+	graph->counted_flows = (size_t)(passes > 0 ? 2 * passes : workers);
+	if (passes > 0)
+		say(graph, "  p0: {type: bench_source, parameters: {count: %lld}}\n", each);
+	for (int i = 0; i < passes; i++)
+		say(graph, "  p%d: {type: %s}\n  z%d: {type: bench_sink}\n", i + 1,
+		    i + 1 < passes ? "bench_pass" : "bench_sink", i);
+	for (int i = 0; i < workers; i++)
+		say(graph,
+		    "  w%d: {type: bench_source, parameters: {count: %lld, work_ns: %d}}\n"
+		    "  y%d: {type: bench_sink}\n",
+		    i, passes > 0 ? 0 : each, WORK_NS, i);
+	say(graph, "flows:\n");
+	for (int i = 0; i < passes; i++)
+		say(graph,
+		    "  - {from: p%d, to: p%d, capacity: %d}\n"
+		    "  - {from: p%d, to: z%d, capacity: %d}\n",
+		    i, i + 1, capacity, i, i, capacity);
+	for (int i = 0; i < workers; i++)
+		say(graph, "  - {from: w%d, to: y%d, capacity: %d}\n", i, i, capacity);
+}
+
 static bool graph_write(struct graph *graph, const char *name, const char *scheduler,
 			int64_t messages)
 {
@@ -68,6 +115,16 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 	long long each = messages;
 	int sources = 1, sinks = 1, passes = 0;
 
+	write_head(graph, scheduler);
+	if (strncmp(name, "sinks", length) == 0 || strncmp(name, "mixed", length) == 0 ||
+	    strncmp(name, "work", length) == 0) {
+		write_sinks_and_work(graph, messages, name[0] == 'w' ? 0 : FAN,
+				     name[0] == 'w'   ? WORKERS
+				     : name[0] == 'm' ? MIXED_WORKERS
+						      : 0,
+				     capacity);
+		return true;
+	}
 	if (strncmp(name, "chain", length) == 0)
 		passes = CHAIN - 2;
 	else if (strncmp(name, "fan_out", length) == 0)
@@ -78,11 +135,7 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 		return false;
 	each = messages / (sources * sinks * (passes + 1));
 	graph->hops = each * sources * sinks * (passes + 1);
-	say(graph,
-	    "frag: 1\napplication: hop\nextensions: [libbench.so]\nscheduler: %s\noperators:\n",
-	    strcmp(scheduler, "greedy") == 0   ? "{type: greedy}"
-	    : strcmp(scheduler, "event1") == 0 ? "{type: event_based, worker_thread_number: 1}"
-					       : "{type: event_based, worker_thread_number: 2}");
+	graph->counted_flows = (size_t)(graph->hops / each);
 	for (int i = 0; i < sources; i++)
 		say(graph, "  a%d: {type: bench_source, parameters: {count: %lld}}\n", i, each);
 	for (int i = 0; i < passes; i++)
@@ -130,28 +183,55 @@ static int64_t cpu_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static uint64_t delivered(const struct rig *rig, size_t begin, size_t end)
+{
+	uint64_t n = 0;
+
+	for (size_t i = begin; i < end; i++)
+		n += atomic_load(&rig_row(rig, i)->delivered);
+	return n;
+}
+
+/* Waits until the counted flows have delivered all; then the others are ended. */
+static void wait_for_hops(struct rig *rig, const struct graph *graph, int64_t *out_done_ns)
+{
+	int64_t end_ns = fragi_now_ns() + 10 * RIG_LIMIT_NS;
+
+	while (delivered(rig, 0, graph->counted_flows) < (uint64_t)graph->hops) {
+		if (fragi_now_ns() > end_ns)
+			RIG_FAIL("not done: %s\n", rig->sentence);
+		usleep(100);
+	}
+	*out_done_ns = fragi_now_ns();
+}
+
 static void run(const char *folder, const struct graph *graph)
 {
-	uint64_t before = atomic_load(&allocations), delivered = 0;
+	uint64_t before = atomic_load(&allocations), beside = 0;
+	int64_t cpu, done_ns = 0;
 	struct rig rig;
-	int64_t cpu;
 	size_t flows;
 
 	rig_open(&rig, folder, graph);
+	fragi_run_flows(rig.run, &flows);
 	cpu = cpu_ns();
 	rig_start(&rig);
+	if (flows > graph->counted_flows) {
+		wait_for_hops(&rig, graph, &done_ns);
+		beside = delivered(&rig, graph->counted_flows, flows);
+		fragi_run_halt(rig.run);
+	}
 	if (!rig_wait(&rig, rig_is_done, 10 * RIG_LIMIT_NS) || rig.failed > 0)
 		RIG_FAIL("not done: %s\n", rig.sentence);
 	cpu = cpu_ns() - cpu;
-	fragi_run_flows(rig.run, &flows);
-	for (size_t i = 0; i < flows; i++)
-		delivered += atomic_load(&rig_row(&rig, i)->delivered);
-	if (delivered != (uint64_t)graph->hops || !rig_balances(&rig))
-		RIG_FAIL("%llu of %lld delivered\n", (unsigned long long)delivered,
-			 (long long)graph->hops);
-	printf("%.2f %.2f %lld %llu\n", (double)(rig.done_ns - rig.start_ns) / (double)graph->hops,
+	done_ns = done_ns != 0 ? done_ns : rig.done_ns;
+	if (delivered(&rig, 0, graph->counted_flows) != (uint64_t)graph->hops ||
+	    !rig_balances(&rig))
+		RIG_FAIL("not %lld delivered\n", (long long)graph->hops);
+	printf("%.2f %.2f %lld %llu %.0f\n", (double)(done_ns - rig.start_ns) / (double)graph->hops,
 	       (double)cpu / (double)graph->hops, (long long)graph->hops,
-	       (unsigned long long)(atomic_load(&allocations) - before));
+	       (unsigned long long)(atomic_load(&allocations) - before),
+	       (double)beside * 1e9 / (double)(done_ns - rig.start_ns));
 	fflush(stdout);
 	rig_end(&rig);
 }
@@ -164,7 +244,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || !graph_write(&graph, argv[1], argv[2], atoll(argv[3]))) {
 		fprintf(stderr,
-			"usage: hop pair|chain|fan_out|fan_in[:CAPACITY] greedy|event1|event2 MESSAGES [RUNS]\n");
+			"usage: hop pair|chain|fan_out|fan_in|sinks|work|mixed[:CAPACITY] greedy|event1|event2|... MESSAGES [RUNS]\n");
 		return 2;
 	}
 	for (int i = 0; i < runs; i++)

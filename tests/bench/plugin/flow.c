@@ -34,9 +34,9 @@ void bench_load_fini(struct bench_load *load)
 	load->tensor = NULL;
 }
 
-/* Sends `count` messages, 0: without end. */
+/* Sends `count` messages, 0: without end; each takes work_ns. */
 struct source {
-	int64_t count, next;
+	int64_t count, work_ns, next;
 	uint64_t bytes;
 	struct bench_load load;
 };
@@ -44,6 +44,7 @@ struct source {
 static const struct frag_port source_ports[] = {{.name = "out", .dir = FRAG_OUT}};
 static const struct frag_param source_params[] = {
 	FRAG_PARAM_I64(struct source, count, 0),
+	FRAG_PARAM_I64(struct source, work_ns, 0),
 	FRAG_PARAM_SIZE(struct source, bytes, 8),
 };
 
@@ -57,8 +58,12 @@ static int source_initialize(void *state, struct frag_op *op)
 static int source_compute(void *state, struct frag_tick *tick)
 {
 	struct source *s = state;
-	int r = bench_load_emit(&s->load, tick, 0, s->next);
+	int64_t until_ns = s->work_ns > 0 ? bench_now_ns() + s->work_ns : 0;
+	int r;
 
+	while (until_ns > 0 && bench_now_ns() < until_ns)
+		;
+	r = bench_load_emit(&s->load, tick, 0, s->next);
 	if (r < 0)
 		return r;
 	return ++s->next == s->count ? FRAG_DONE : 0;
