@@ -10,11 +10,15 @@
  * they wait. event_based.c explains the whole.
  */
 
-/* Another thread is woken when queued operators would have to wait longer than this. */
+/*
+ * What it costs to run a tick on another thread, in cache misses on both sides. An operator whose
+ * ticks take longer is long: any thread runs it. The others are short: one thread runs them all.
+ */
+#define MOVE_NS 2000
+/* Another thread is woken when queued operators would have to wait for longer than this. */
 #define WAKE_NS 40000
-/* Another thread is woken when the queue was not empty for LASTING_NS and holds this much work. */
-#define LASTING_NS 100000
-#define LASTING_BACKLOG_NS 4000
+/* It is also woken when ticks for which others waited have taken so long since the last time. */
+#define WAITED_NS 200000
 /* Before a tick that is predicted to take longer, another thread must watch timers and the pump. */
 #define LONG_TICK_NS 200000
 /* One operator ticks for this long at most before the operators that it made ready. */
@@ -41,14 +45,21 @@ struct event_thread {
 	struct fragi_exec *held, **held_end;
 	/* runs before anything in the queue */
 	struct fragi_exec *next;
-	/* operators in a row that came from `next` while others were queued */
+	/* short operators in a row that came from `next` although others were due */
 	uint32_t streak;
 	/* counters for the log */
 	uint64_t turns, sleeps;
 	int64_t recheck_ns;
+	/* the oldest short operator in the queue when this thread last looked, and when that was */
+	uint64_t stalled_order, looked_stamp;
 	/* CLOCK_MONOTONIC at base_stamp */
 	int64_t base_ns;
 	uint64_t base_stamp;
+};
+
+/* Operators whose conditions must be evaluated, the oldest first. */
+struct event_queue {
+	struct fragi_exec *head, **tail;
 };
 
 struct event {
@@ -56,37 +67,47 @@ struct event {
 	struct event_thread *threads;
 	uint32_t thread_count;
 	/* the limits above, in stamps */
-	uint64_t wake_stamps, lasting_stamps, lasting_backlog_stamps, long_stamps, hint_stamps,
-		batch_stamps;
-	struct fragi_lock lock;
-	/*
-	 * These three are written under the lock and read without it: the length of the queue; the
-	 * earliest time that an operator waits for; whether a thread was woken and has not looked
-	 * at the queue yet.
-	 */
-	_Atomic uint32_t queued;
-	_Atomic int64_t timer_ns;
-	_Atomic bool waking;
-	_Atomic bool ending;
-	/* threads that still run; the last one ends the scheduler */
-	_Atomic uint32_t leaving;
+	uint64_t move_stamps, wake_stamps, waited_stamps, long_stamps, hint_stamps, batch_stamps,
+		recheck_stamps;
 
-	/* Guarded by the lock. The atomic ones may be read without it, as a hint. */
-	struct fragi_exec *head, **tail;
-	/* sum of the peaks of all queued operators, in stamps */
-	_Atomic uint64_t backlog;
-	/* stamp since which the queue was not empty; 0: nobody has looked yet */
-	_Atomic uint64_t waits_since;
-	/* how many times an operator was queued */
-	uint64_t rounds;
-	/* idle threads, and those of them that sleep on `park` */
-	_Atomic uint32_t idle;
-	uint32_t parked;
+	/* What all threads look at, and what seldom changes while short operators run. */
+	_Alignas(64) _Atomic bool ending;
+	/* A thread was woken and has not looked at the queues yet. Written under the lock. */
+	_Atomic bool waking;
 	/* an idle thread waits in the pump */
 	_Atomic bool in_pump;
-	bool operators_started;
+	/* idle threads; written under the lock */
+	_Atomic uint32_t idle;
+	/* the earliest time that an operator waits for; written under the lock */
+	_Atomic int64_t timer_ns;
 	/* the time at which an idle thread will wake by itself; INT64_MAX: none will */
 	_Atomic int64_t covers_ns;
+	/*
+	 * The thread that runs the short operators; NULL: the next one that has any. It is awake,
+	 * and looks at their queue before it sleeps.
+	 */
+	_Atomic(struct event_thread *) home;
+	/* the long operators in the queue; written under the lock */
+	_Atomic uint32_t long_count;
+	/* how long their next ticks will take together, in stamps; written under the lock */
+	_Atomic uint64_t backlog;
+	/* how long ticks have taken for which others waited, in stamps */
+	_Atomic uint64_t waited;
+
+	/* What the home thread writes all the time. */
+	_Alignas(64) struct fragi_lock lock;
+	/* all operators in the queues; written under the lock */
+	_Atomic uint32_t queued;
+	/* Guarded by the lock. */
+	struct event_queue shorts, longs;
+	/* how many times an operator was queued */
+	uint64_t rounds;
+
+	_Alignas(64) uint32_t parked; /* idle threads that sleep on `park` */
+	bool operators_started;
+	uint64_t stalled_order; /* the oldest short operator when the control thread last looked */
+	/* threads that still run; the last one ends the scheduler */
+	_Atomic uint32_t leaving;
 	/* futex */
 	_Atomic uint32_t park;
 };
@@ -94,13 +115,33 @@ struct event {
 /* An idle thread to wake: none, one that sleeps on `park`, or the one in the pump. */
 enum wake_target { WAKE_NOBODY, WAKE_PARKED, WAKE_PUMP };
 
-/* Predicts how long the operator's next tick will take, in stamps. */
-static inline uint64_t event_peak(const struct fragi_exec *exec)
+static inline bool event_is_short(const struct event *event, const struct fragi_exec *exec)
 {
-	return exec->peak == 0 ? 1000000 : exec->peak;
+	return exec->expected < event->move_stamps;
 }
 
-/* The queue. The caller holds the lock. */
+/* Returns whether the thread is, or now becomes, the one that runs the short operators. */
+static inline bool event_settle(struct event *event, struct event_thread *thread)
+{
+	struct event_thread *home = atomic_load_explicit(&event->home, memory_order_relaxed);
+
+	return home == thread ||
+	       (home == NULL && atomic_compare_exchange_strong(&event->home, &home, thread));
+}
+
+/* Returns whether nothing is queued that the thread may run; a hint without the lock. */
+static inline bool event_is_empty_for(struct event *event, const struct event_thread *thread)
+{
+	const struct event_thread *home;
+
+	if (atomic_load_explicit(&event->long_count, memory_order_relaxed) != 0)
+		return false;
+	home = atomic_load_explicit(&event->home, memory_order_relaxed);
+	return (home != thread && home != NULL) ||
+	       atomic_load_explicit(&event->queued, memory_order_relaxed) == 0;
+}
+
+/* The queues. The caller holds the lock. */
 
 static inline void event_count(_Atomic uint32_t *counter, uint32_t n)
 {
@@ -108,39 +149,106 @@ static inline void event_count(_Atomic uint32_t *counter, uint32_t n)
 			      memory_order_relaxed);
 }
 
-static inline void event_push_locked(struct event *event, struct fragi_exec *exec)
+static inline void event_count_long(struct event *event, uint32_t n, uint64_t stamps)
 {
-	exec->next = NULL;
-	*event->tail = exec;
-	event->tail = &exec->next;
+	event_count(&event->long_count, n);
 	atomic_store_explicit(&event->backlog,
-			      atomic_load_explicit(&event->backlog, memory_order_relaxed) +
-				      event_peak(exec),
+			      atomic_load_explicit(&event->backlog, memory_order_relaxed) + stamps,
 			      memory_order_relaxed);
-	event->rounds++;
-	event_count(&event->queued, 1);
 }
 
-static inline struct fragi_exec *event_pop_locked(struct event *event)
+static inline void event_push_locked(struct event *event, struct fragi_exec *exec)
 {
-	struct fragi_exec *exec = event->head;
-	uint64_t backlog;
+	bool is_short = event_is_short(event, exec);
+	struct event_queue *queue = is_short ? &event->shorts : &event->longs;
 
-	if (exec == NULL)
-		return NULL;
-	event->head = exec->next;
-	if (event->head == NULL)
-		event->tail = &event->head;
-	event_count(&event->queued, (uint32_t)-1);
-	backlog = atomic_load_explicit(&event->backlog, memory_order_relaxed);
-	if (event->head == NULL) {
-		backlog = 0;
-		atomic_store_explicit(&event->waits_since, 0, memory_order_relaxed);
-	} else {
-		backlog = backlog > event_peak(exec) ? backlog - event_peak(exec) : 0;
+	exec->next = NULL;
+	exec->order = ++event->rounds;
+	*queue->tail = exec;
+	queue->tail = &exec->next;
+	event_count(&event->queued, 1);
+	if (!is_short)
+		event_count_long(event, 1, exec->expected);
+}
+
+/*
+ * Takes the oldest operator that the thread may run; NULL: there is none. While another thread
+ * wakes up for the long operators they are left to it.
+ */
+static inline struct fragi_exec *event_pop_locked(struct event *event, struct event_thread *thread)
+{
+	struct event_queue *queue = &event->shorts;
+	struct fragi_exec *exec = queue->head, *first_long = event->longs.head;
+
+	if (exec == NULL ||
+	    (first_long != NULL && first_long->order < exec->order &&
+	     !atomic_load_explicit(&event->waking, memory_order_relaxed)) ||
+	    !event_settle(event, thread)) {
+		queue = &event->longs;
+		exec = first_long;
+		if (exec == NULL)
+			return NULL;
+		event_count_long(event, (uint32_t)-1, -exec->expected);
 	}
-	atomic_store_explicit(&event->backlog, backlog, memory_order_relaxed);
+	queue->head = exec->next;
+	if (queue->head == NULL)
+		queue->tail = &queue->head;
+	event_count(&event->queued, (uint32_t)-1);
 	return exec;
+}
+
+static inline uint64_t event_oldest_short_locked(const struct event *event)
+{
+	return event->shorts.head != NULL ? event->shorts.head->order : 0;
+}
+
+/*
+ * Lets another thread run the short operators when the oldest one in their queue is still the one
+ * of the last call: the home thread is in an unexpectedly long tick.
+ */
+static inline void event_leave_home_locked(struct event *event, uint64_t *stalled_order)
+{
+	uint64_t order = event_oldest_short_locked(event);
+
+	if (order != 0 && order == *stalled_order)
+		atomic_store(&event->home, NULL);
+	*stalled_order = order;
+}
+
+/*
+ * Returns whether others may have to wait for the operator's next tick: it is long, or its first
+ * one (0 - 1 is a large number), or long operators are queued.
+ */
+static inline bool event_may_delay(const struct event *event, const struct fragi_exec *exec)
+{
+	return exec->expected - 1 >= event->move_stamps ||
+	       atomic_load_explicit(&event->long_count, memory_order_relaxed) != 0;
+}
+
+/*
+ * Returns whether another thread should be woken before a tick that may delay others and will take
+ * about `length` stamps:
+ * - no thread would watch the timers and the pump during a long tick
+ * - the tick, or the long operators in the queue with it, would let others wait for too long
+ * - others have waited for such ticks again and again
+ * It reads without the lock: a wrong answer wakes one thread too many, or too late.
+ */
+static inline bool event_is_worth_waking(struct event *event, uint64_t length)
+{
+	uint64_t backlog = atomic_load_explicit(&event->backlog, memory_order_relaxed), waited;
+
+	if (length > event->long_stamps &&
+	    (!atomic_load_explicit(&event->in_pump, memory_order_relaxed) ||
+	     atomic_load_explicit(&event->timer_ns, memory_order_relaxed) <
+		     atomic_load_explicit(&event->covers_ns, memory_order_relaxed)))
+		return true;
+	if (atomic_load_explicit(&event->queued, memory_order_relaxed) == 0)
+		return false;
+	if (length + backlog > event->wake_stamps)
+		return true;
+	waited = atomic_load_explicit(&event->waited, memory_order_relaxed) + length;
+	atomic_store_explicit(&event->waited, waited, memory_order_relaxed);
+	return waited > event->waited_stamps;
 }
 
 /* Chooses an idle thread; the caller wakes it with fragi_event_wake once the lock is free. */

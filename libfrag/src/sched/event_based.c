@@ -8,19 +8,31 @@
 #include <sched/event.h>
 
 /*
- * A pool of threads and one queue of operators whose conditions must be evaluated. A notification
- * of an operator sets QUEUED in its state. The thread that finds the state 0 before that, and only
- * that thread, puts the operator into the queue. A thread that takes it out sets the state to
+ * A pool of threads, and queues of operators whose conditions must be evaluated. A notification of
+ * an operator sets QUEUED in its state. The thread that finds the state 0 before that, and only
+ * that thread, puts the operator into a queue. A thread that takes it out sets the state to
  * RUNNING, evaluates the conditions, ticks the operator while it is ready, and clears RUNNING. If
  * QUEUED was set meanwhile, it queues the operator again. So an operator is in one place at a time,
  * and no notification is lost.
  *
- * Waking a thread costs the waker several microseconds, which is more than many ticks take. So the
- * operators that a tick notifies are held until the tick ends. The first of them runs next on the
- * same thread. The others are queued, and another thread is woken only if they would have to wait
- * for longer than waking takes. The length of a tick is predicted from the operator's longest
- * recent one. Two things bound the delay when a prediction is wrong: while other threads work, one
- * idle thread sleeps with a timeout, and the control thread calls fragi_sched_wake_stalled.
+ * Which thread runs an operator depends on how long its ticks take (the mean of the recent ones):
+ * - To run a tick on another thread costs cache misses on both sides: the operator, its queues, its
+ *   messages. A tick that takes less than that is faster where the others are. So one thread, the
+ *   home thread, runs all short operators, and nobody else takes them out of their queue. However
+ *   many threads there are, a graph of short operators runs as it does on one.
+ * - Any thread runs long operators.
+ * - The operators that a tick notifies are held until the tick ends. The first of them runs next on
+ *   the same thread, where its message is; the others are queued. Away from home that ends after
+ *   STREAK_MAX short operators in a row.
+ * - Before a long tick the home thread gives its role up. A thread takes the role when it has a
+ *   short operator and nobody has the role.
+ *
+ * Waking a thread costs the waker several microseconds. So another thread is woken only when queued
+ * operators would have to wait for longer than that, or have waited again and again: see
+ * event_is_worth_waking. Three things bound the delay when a prediction is wrong: while other
+ * threads work, one idle thread sleeps with a timeout; who finds the queue of short operators as it
+ * was a millisecond ago lets another thread take the role; and the control thread calls
+ * fragi_sched_wake_stalled, which does both.
  *
  * One idle thread waits in the pump, so that the thread that receives a message is the thread that
  * computes. Further idle threads wait on a futex of the scheduler.
@@ -36,7 +48,8 @@ static __attribute__((noinline)) void queue_from_outside(struct fragi_exec *exec
 
 	fragi_lock_take(&event->lock);
 	event_push_locked(event, exec);
-	if (!is_ours)
+	/* The thread that runs the short operators will look at their queue too. */
+	if (!is_ours && !(event_is_short(event, exec) && atomic_load(&event->home) != NULL))
 		target = fragi_event_choose_idle_locked(event);
 	fragi_lock_leave(&event->lock);
 	fragi_event_wake(event, target);
@@ -79,46 +92,21 @@ static int64_t thread_now_ns(struct event_thread *thread)
 /* Work. */
 
 /*
- * Returns whether another thread should be woken before a tick that will take about `length`
- * stamps:
- * - the queued operators would wait for too long
- * - the queue has been too long for too long
- * - no thread would watch the timers and the pump during a long tick
- * It reads without the lock: a wrong answer wakes one thread too many, or too late.
+ * Before a tick that may delay others: lets another thread run the short operators if it is a long
+ * one, and wakes a thread if that is worth it. A first tick may be long.
  */
-static bool is_worth_waking(struct event *event, uint64_t length, uint64_t now)
+static __attribute__((noinline)) void
+let_others_work(struct event *event, struct event_thread *thread, const struct fragi_exec *exec)
 {
-	uint64_t backlog = atomic_load_explicit(&event->backlog, memory_order_relaxed), since;
-
-	if (length > event->long_stamps &&
-	    (!atomic_load_explicit(&event->in_pump, memory_order_relaxed) ||
-	     atomic_load_explicit(&event->timer_ns, memory_order_relaxed) <
-		     atomic_load_explicit(&event->covers_ns, memory_order_relaxed)))
-		return true;
-	if (atomic_load_explicit(&event->queued, memory_order_relaxed) == 0)
-		return false;
-	if (length + backlog > event->wake_stamps)
-		return true;
-	since = atomic_load_explicit(&event->waits_since, memory_order_relaxed);
-	if (since == 0) {
-		atomic_store_explicit(&event->waits_since, now, memory_order_relaxed);
-		return false;
-	}
-	return backlog > event->lasting_backlog_stamps && now - since > event->lasting_stamps;
-}
-
-/* Before a tick that may be long: wakes another thread for the work that would have to wait. */
-static void wake_for_long_tick(struct event *event, const struct fragi_exec *exec, uint64_t now)
-{
-	uint64_t length = event_peak(exec);
+	uint64_t length = exec->expected == 0 ? event->long_stamps + 1 : exec->expected;
 	enum wake_target target = WAKE_NOBODY;
 
-	if (__builtin_expect(length < event->long_stamps, 1) &&
-	    (event->thread_count == 1 ||
-	     atomic_load_explicit(&event->queued, memory_order_relaxed) == 0))
-		return;
+	if (length >= event->move_stamps &&
+	    atomic_load_explicit(&event->home, memory_order_relaxed) == thread)
+		atomic_store_explicit(&event->home, NULL, memory_order_release);
 	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&
-	    is_worth_waking(event, length, now)) {
+	    event_is_worth_waking(event, length)) {
+		atomic_store_explicit(&event->waited, 0, memory_order_relaxed);
 		fragi_lock_take(&event->lock);
 		target = fragi_event_choose_idle_locked(event);
 		fragi_lock_leave(&event->lock);
@@ -142,18 +130,20 @@ static inline enum frag_ready tick_while_ready(struct event *event, struct event
 		ready = fragi_exec_ready(exec);
 		if (ready != FRAG_READY || over)
 			return ready;
-		wake_for_long_tick(event, exec, thread->here.stamp);
+		if (event_may_delay(event, exec))
+			let_others_work(event, thread, exec);
 		start = thread->here.stamp;
 		r = fragi_exec_tick(exec, thread->here.current, start, &thread->here.stamp);
 		length = thread->here.stamp - start;
-		exec->peak = length >= exec->peak ? length : exec->peak - (exec->peak >> 4);
+		exec->expected += (uint64_t)((int64_t)(length - exec->expected) >> 4);
+		exec->expected |= 1;
 		if (__builtin_expect(r < 0, 0)) {
 			fragi_sched_fail(&event->base, exec, FRAGI_CALL_COMPUTE, r);
 			return FRAG_READY;
 		}
 		if (__builtin_expect(r == FRAG_DONE, 0))
 			return FRAG_NEVER;
-		over = thread->here.stamp - begin + exec->peak > event->batch_stamps;
+		over = thread->here.stamp - begin + exec->expected > event->batch_stamps;
 	}
 }
 
@@ -170,7 +160,7 @@ static void queue_notified(struct event *event, struct event_thread *thread,
 	if (thread->next == NULL) {
 		if (again == NULL)
 			return;
-		if (atomic_load_explicit(&event->queued, memory_order_relaxed) == 0) {
+		if (event_is_empty_for(event, thread)) {
 			thread->next = again;
 			return;
 		}
@@ -232,23 +222,60 @@ static void run(struct event *event, struct event_thread *thread, struct fragi_e
 }
 
 /*
- * Returns the operator to run next: the one that this thread just made ready, but after STREAK_MAX
- * of those the first one in the queue.
+ * On a thread away from home: lets another thread run the short operators when the home thread has
+ * not taken one for a while.
  */
+static void look_after_home(struct event *event, struct event_thread *thread)
+{
+	if (thread->here.stamp - thread->looked_stamp < event->recheck_stamps)
+		return;
+	thread->looked_stamp = thread->here.stamp;
+	fragi_lock_take(&event->lock);
+	event_leave_home_locked(event, &thread->stalled_order);
+	fragi_lock_leave(&event->lock);
+}
+
+/* The same as runs_at_once on a thread that is not the home thread, or not yet. */
+static __attribute__((noinline)) bool
+runs_at_once_away(struct event *event, struct event_thread *thread, const struct fragi_exec *exec)
+{
+	if (exec != NULL && event_is_short(event, exec))
+		return event_settle(event, thread) || ++thread->streak < STREAK_MAX;
+	look_after_home(event, thread);
+	if (!event_is_empty_for(event, thread))
+		return false;
+	thread->streak = 0;
+	return true;
+}
+
+/*
+ * Returns whether the thread runs the operator that it has just made ready, or sleeps when there is
+ * none, before it looks at the queues:
+ * - a short one, but after STREAK_MAX of those it is another operator's turn
+ * - a long one when nothing is queued
+ */
+static inline bool runs_at_once(struct event *event, struct event_thread *thread,
+				const struct fragi_exec *exec)
+{
+	if (atomic_load_explicit(&event->home, memory_order_relaxed) != thread)
+		return runs_at_once_away(event, thread, exec);
+	return atomic_load_explicit(&event->queued, memory_order_relaxed) == 0 ||
+	       (exec != NULL && event_is_short(event, exec) && ++thread->streak < STREAK_MAX);
+}
+
+/* Returns the operator to run next; NULL: none. */
 static struct fragi_exec *next_exec(struct event *event, struct event_thread *thread)
 {
 	struct fragi_exec *exec = thread->next;
 
 	thread->next = NULL;
-	if (atomic_load_explicit(&event->queued, memory_order_relaxed) == 0)
-		return exec;
-	if (exec != NULL && ++thread->streak < STREAK_MAX)
+	if (runs_at_once(event, thread, exec))
 		return exec;
 	thread->streak = 0;
 	fragi_lock_take(&event->lock);
 	if (exec != NULL)
 		event_push_locked(event, exec);
-	exec = event_pop_locked(event);
+	exec = event_pop_locked(event, thread);
 	fragi_lock_leave(&event->lock);
 	return exec;
 }
@@ -355,14 +382,17 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 		event->threads[i].held_end = &event->threads[i].held;
 		event->threads[i].recheck_ns = RECHECK_MIN_NS / 2;
 	}
-	event->tail = &event->head;
+	event->shorts.tail = &event->shorts.head;
+	event->longs.tail = &event->longs.head;
 	event->covers_ns = INT64_MAX;
 	atomic_store(&event->timer_ns, INT64_MAX);
-	event->lasting_stamps = fragi_sched_stamps(LASTING_NS);
-	event->lasting_backlog_stamps = fragi_sched_stamps(LASTING_BACKLOG_NS);
-	event->wake_stamps = fragi_sched_stamps(WAKE_NS);
-	event->long_stamps = fragi_sched_stamps(LONG_TICK_NS);
 	event->hint_stamps = fragi_sched_stamps(FRAGI_HINT_NS);
+	/* One thread moves nothing: what is long only matters to the pump. */
+	event->move_stamps = threads > 1 ? fragi_sched_stamps(MOVE_NS) : event->hint_stamps;
+	event->recheck_stamps = fragi_sched_stamps(RECHECK_MIN_NS);
+	event->wake_stamps = fragi_sched_stamps(WAKE_NS);
+	event->waited_stamps = fragi_sched_stamps(WAITED_NS);
+	event->long_stamps = fragi_sched_stamps(LONG_TICK_NS);
 	event->batch_stamps = fragi_sched_stamps(BATCH_NS);
 	*out_sched = &event->base;
 	return 0;
@@ -428,7 +458,8 @@ static void event_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
 	enum wake_target target = WAKE_NOBODY;
 
 	fragi_lock_take(&event->lock);
-	if (event->head != NULL ||
+	event_leave_home_locked(event, &event->stalled_order);
+	if (!event_is_empty_for(event, NULL) ||
 	    atomic_load_explicit(&event->timer_ns, memory_order_relaxed) < now_ns)
 		target = fragi_event_choose_idle_locked(event);
 	fragi_lock_leave(&event->lock);

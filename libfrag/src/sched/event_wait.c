@@ -133,14 +133,15 @@ static bool has_work(void *arg)
 {
 	struct event *event = arg;
 
-	return atomic_load(&event->queued) > 0 || atomic_load(&event->ending) ||
-	       atomic_load(&event->waking);
+	return atomic_load(&event->long_count) > 0 || atomic_load(&event->ending) ||
+	       atomic_load(&event->waking) ||
+	       (atomic_load(&event->home) == NULL && atomic_load(&event->queued) > 0);
 }
 
 bool fragi_event_at_rest_locked(const struct event *event)
 {
 	return event->operators_started && event->idle == event->thread_count &&
-	       event->head == NULL &&
+	       atomic_load_explicit(&event->queued, memory_order_relaxed) == 0 &&
 	       atomic_load_explicit(&event->timer_ns, memory_order_relaxed) == INT64_MAX;
 }
 
@@ -174,6 +175,8 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 
 	fragi_lock_take(&event->lock);
 	atomic_store(&event->waking, false);
+	if (atomic_load(&event->home) == thread)
+		atomic_store(&event->home, NULL);
 	if (has_work(event)) {
 		fragi_lock_leave(&event->lock);
 		return;
@@ -185,6 +188,7 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 	else
 		event->parked++;
 	until_ns = sleep_until_locked(event, thread);
+	thread->stalled_order = event_oldest_short_locked(event);
 	rests = fragi_event_at_rest_locked(event);
 	park = atomic_load(&event->park);
 	fragi_lock_leave(&event->lock);
@@ -196,6 +200,7 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 	else
 		futex_wait(&event->park, park, until_ns);
 
+	thread->base_ns = fragi_now_ns();
 	fragi_lock_take(&event->lock);
 	event->idle--;
 	if (pumps)
@@ -205,7 +210,8 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 	atomic_store(&event->waking, false);
 	if (until_ns != INT64_MAX && event->covers_ns == until_ns)
 		event->covers_ns = INT64_MAX;
+	if (thread->base_ns >= until_ns)
+		event_leave_home_locked(event, &thread->stalled_order);
 	fragi_lock_leave(&event->lock);
-	thread->base_ns = fragi_now_ns();
 	thread->base_stamp = thread->here.stamp = thread->here.pump_stamp = fragi_stamp();
 }

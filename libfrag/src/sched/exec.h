@@ -114,8 +114,12 @@ struct fragi_exec {
 	uint64_t seen_call;
 	int64_t seen_since_ns;
 	struct fragi_exec *next;
-	/* longest recent tick, in stamps, decaying: the scheduler predicts the next one by it */
-	uint64_t peak;
+	uint64_t order; /* of operators in the queues: a later one has a greater number */
+	/*
+	 * How long the next tick will take by the recent ones, in stamps; 0: there was none.
+	 * event_based: their mean; greedy: the last long one.
+	 */
+	uint64_t expected;
 	_Atomic bool timer_armed;
 	uint64_t *mark, mark_bit; /* greedy: the bit that asks for a visit */
 

@@ -124,14 +124,14 @@ static inline void visit(struct greedy *greedy, struct fragi_exec *exec)
 		unmark(greedy, exec, ready);
 		return;
 	}
-	if (__builtin_expect(exec->peak > greedy->hint_stamps, 0)) {
+	if (__builtin_expect(exec->expected > greedy->hint_stamps, 0)) {
 		fragi_pump_hint(sched->config.pump);
-		exec->peak -= exec->peak >> 4;
+		exec->expected -= exec->expected >> 4;
 	}
 	begin = greedy->here.stamp;
 	r = fragi_exec_tick(exec, greedy->here.current, begin, &greedy->here.stamp);
 	if (__builtin_expect(greedy->here.stamp - begin > greedy->hint_stamps, 0))
-		exec->peak = greedy->here.stamp - begin; /* only long ticks matter here */
+		exec->expected = greedy->here.stamp - begin; /* only long ticks matter here */
 	if (__builtin_expect(r < 0, 0))
 		fragi_sched_fail(sched, exec, FRAGI_CALL_COMPUTE, r);
 	else if (__builtin_expect(r == FRAG_DONE, 0))

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+
+#include <sched/event.h>
+
+/*
+ * Which thread of the event-based scheduler runs an operator, and when another one is woken. Times
+ * are plain numbers here: no clock is read.
+ */
+#define MOVE 100
+#define WAKE 1000
+#define WAITED 5000
+#define LONG 10000
+
+/* A scheduler without threads of its own; one thread waits in the pump. */
+static void event_init(struct event *event)
+{
+	memset(event, 0, sizeof(*event));
+	event->shorts.tail = &event->shorts.head;
+	event->longs.tail = &event->longs.head;
+	event->move_stamps = MOVE;
+	event->wake_stamps = WAKE;
+	event->waited_stamps = WAITED;
+	event->long_stamps = LONG;
+	event->timer_ns = INT64_MAX;
+	event->covers_ns = INT64_MAX;
+	event->in_pump = true;
+}
+
+Test(event_queue, one_thread_runs_all_short_operators)
+{
+	struct fragi_exec a = {.expected = 99}, b = {.expected = 1}, c = {.expected = 0};
+	struct event_thread home = {.streak = 0}, other = {.streak = 0};
+	struct event event;
+
+	event_init(&event);
+	event_push_locked(&event, &a);
+	event_push_locked(&event, &b);
+	event_push_locked(&event, &c);
+	cr_expect_not(event_is_empty_for(&event, &other));
+	cr_expect_eq(event_pop_locked(&event, &home), &a);
+	cr_expect(event_is_empty_for(&event, &other));
+	cr_expect_null(event_pop_locked(&event, &other));
+	cr_expect_not(event_is_empty_for(&event, &home));
+	cr_expect_eq(event_pop_locked(&event, &home), &b);
+	/* The role is free: the next one that comes has it. */
+	atomic_store(&event.home, NULL);
+	cr_expect_eq(event_pop_locked(&event, &other), &c);
+	cr_expect_not(event_settle(&event, &home));
+	cr_expect(event_settle(&event, &other));
+	cr_expect_null(event_pop_locked(&event, &other));
+	cr_expect_eq(event.queued, 0);
+}
+
+Test(event_queue, any_thread_runs_long_operators)
+{
+	struct fragi_exec is_short = {.expected = 99}, a = {.expected = 100}, b = {.expected = 700};
+	struct event_thread home = {.streak = 0}, other = {.streak = 0};
+	struct event event;
+
+	event_init(&event);
+	cr_assert(event_settle(&event, &home));
+	event_push_locked(&event, &is_short);
+	event_push_locked(&event, &a);
+	event_push_locked(&event, &b);
+	cr_expect_eq(event.long_count, 2);
+	cr_expect_eq(event.backlog, 800);
+	cr_expect_eq(event_pop_locked(&event, &other), &a);
+	cr_expect_eq(event.backlog, 700);
+	cr_expect_eq(event_pop_locked(&event, &other), &b);
+	cr_expect_null(event_pop_locked(&event, &other));
+	cr_expect_eq(event.backlog, 0);
+	cr_expect_eq(event.long_count, 0);
+	cr_expect_eq(event_pop_locked(&event, &home), &is_short);
+}
+
+Test(event_queue, the_home_thread_takes_them_in_the_order_in_which_they_came)
+{
+	struct fragi_exec execs[6];
+	struct event_thread home = {.streak = 0};
+	struct event event;
+
+	event_init(&event);
+	for (int i = 0; i < 6; i++) {
+		execs[i] = (struct fragi_exec){.expected = i % 2 == 0 ? 10 : 500};
+		event_push_locked(&event, &execs[i]);
+	}
+	for (int i = 0; i < 6; i++)
+		cr_expect_eq(event_pop_locked(&event, &home), &execs[i], "%d", i);
+	cr_expect_null(event_pop_locked(&event, &home));
+}
+
+Test(event_queue, long_operators_are_left_to_the_thread_that_wakes_up)
+{
+	struct fragi_exec is_long = {.expected = 500}, is_short = {.expected = 10};
+	struct event_thread home = {.streak = 0};
+	struct event event;
+
+	event_init(&event);
+	event.waking = true;
+	event_push_locked(&event, &is_long);
+	event_push_locked(&event, &is_short);
+	cr_expect_eq(event_pop_locked(&event, &home), &is_short);
+	/* But better this thread than none. */
+	cr_expect_eq(event_pop_locked(&event, &home), &is_long);
+}
+
+Test(event_queue, another_thread_takes_over_from_one_that_takes_nothing)
+{
+	struct fragi_exec a = {.expected = 10}, b = {.expected = 10}, c = {.expected = 10};
+	struct event_thread home = {.streak = 0}, other = {.streak = 0};
+	uint64_t stalled_order = 0;
+	struct event event;
+
+	event_init(&event);
+	cr_assert(event_settle(&event, &home));
+	event_leave_home_locked(&event, &stalled_order);
+	event_leave_home_locked(&event, &stalled_order); /* nothing is queued */
+	cr_expect_eq(event.home, &home);
+	event_push_locked(&event, &a);
+	event_push_locked(&event, &b);
+	event_leave_home_locked(&event, &stalled_order);
+	cr_expect_eq(event_pop_locked(&event, &home), &a);
+	event_push_locked(&event, &c);
+	event_leave_home_locked(&event, &stalled_order); /* it took one */
+	cr_expect_eq(event.home, &home);
+	event_leave_home_locked(&event, &stalled_order);
+	cr_expect_null(event.home);
+	cr_expect_eq(event_pop_locked(&event, &other), &b);
+	cr_expect_eq(event_pop_locked(&event, &other), &c);
+}
+
+/* However many short operators wait, and however long they do. */
+Test(event_queue, no_thread_is_woken_for_short_operators)
+{
+	static struct fragi_exec execs[1000];
+	struct event_thread home = {.streak = 0};
+	struct event event;
+
+	event_init(&event);
+	for (int i = 0; i < 1000; i++) {
+		execs[i].expected = 1 + (uint64_t)i % (MOVE - 1);
+		event_push_locked(&event, &execs[i]);
+	}
+	for (int i = 0; i < 100000; i++) {
+		struct fragi_exec *exec = event_pop_locked(&event, &home);
+
+		cr_assert_not(event_may_delay(&event, exec));
+		event_push_locked(&event, exec);
+	}
+	cr_expect_eq(event.waited, 0);
+}
+
+Test(event_queue, a_first_tick_and_a_long_one_may_delay_others)
+{
+	struct fragi_exec fresh = {.expected = 0}, is_long = {.expected = 5000};
+	struct fragi_exec is_short = {.expected = 10};
+	struct event event;
+
+	event_init(&event);
+	cr_expect(event_may_delay(&event, &fresh));
+	cr_expect(event_may_delay(&event, &is_long));
+	cr_expect_not(event_may_delay(&event, &is_short));
+	event_push_locked(&event, &is_long);
+	cr_expect(event_may_delay(&event, &is_short));
+}
+
+Test(event_queue, a_thread_is_woken_for_operators_that_would_wait_for_long)
+{
+	struct fragi_exec is_short = {.expected = 10}, is_long = {.expected = 500};
+	struct event event;
+
+	event_init(&event);
+	cr_expect_not(event_is_worth_waking(&event, LONG), "nothing waits");
+	event_push_locked(&event, &is_short);
+	cr_expect_not(event_is_worth_waking(&event, WAKE));
+	cr_expect(event_is_worth_waking(&event, WAKE + 1));
+	event_push_locked(&event, &is_long);
+	cr_expect_not(event_is_worth_waking(&event, WAKE - 500));
+	cr_expect(event_is_worth_waking(&event, WAKE - 500 + 1));
+}
+
+Test(event_queue, a_thread_is_woken_for_operators_that_wait_again_and_again)
+{
+	struct fragi_exec is_long = {.expected = 500};
+	struct event event;
+	int ticks = 1;
+
+	event_init(&event);
+	event_push_locked(&event, &is_long);
+	while (!event_is_worth_waking(&event, 10))
+		ticks++;
+	cr_expect_eq(ticks, WAITED / 10 + 1);
+}
+
+Test(event_queue, a_thread_is_woken_to_watch_during_a_long_tick)
+{
+	struct event event;
+
+	event_init(&event);
+	cr_expect_not(event_is_worth_waking(&event, LONG + 1));
+	event.in_pump = false;
+	cr_expect(event_is_worth_waking(&event, LONG + 1));
+	cr_expect_not(event_is_worth_waking(&event, LONG));
+	event.in_pump = true;
+	event.timer_ns = 1000; /* nobody sleeps until then only */
+	cr_expect(event_is_worth_waking(&event, LONG + 1));
+	event.covers_ns = 1000;
+	cr_expect_not(event_is_worth_waking(&event, LONG + 1));
+}
