@@ -16,6 +16,8 @@ enum ctl_exit {
 int ctl_run(int argc, char **argv);
 int ctl_validate(int argc, char **argv);
 int ctl_inspect(int argc, char **argv);
+int ctl_describe(int argc, char **argv);
+int ctl_draw(int argc, char **argv); /* the verb graph */
 int ctl_new(int argc, char **argv);
 int ctl_key(int argc, char **argv);
 int ctl_complete(int argc, char **argv);

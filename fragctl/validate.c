@@ -5,92 +5,19 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <base/alloc.h>
 #include <fragctl/child.h>
-#include <fragctl/graph.h>
+#include <fragctl/composed.h>
 #include <graph/pools.h>
-
-/* The graph as composed in a child (fragctl/child.h). */
-struct composed {
-	struct frag_fragment **fragments;
-	struct fragi_fragment_info *infos;
-	size_t op_count, inner_flow_count;
-	struct fragi_flow_info *flows; /* between fragments */
-	size_t flow_count;
-};
-
-static int compose_all(const struct fragi_spec *spec, struct fragi_registry *registry,
-		       struct fragi_diag *diag, struct composed *composed)
-{
-	composed->fragments =
-		fragi_calloc(spec->fragment_count + 1, sizeof(struct frag_fragment *));
-	composed->infos = fragi_calloc(spec->fragment_count + 1, sizeof(*composed->infos));
-	if (composed->fragments == NULL || composed->infos == NULL)
-		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "out of memory");
-	for (size_t i = 0; i < spec->fragment_count; i++) {
-		struct frag_fragment **fragment = &composed->fragments[i];
-
-		fragi_fragment_compose_flawed(spec, &spec->fragments[i], registry, diag, fragment);
-		composed->infos[i] = (struct fragi_fragment_info){
-			.name = spec->fragments[i].name,
-			.has_gaps = true,
-		};
-		if (*fragment == NULL)
-			continue;
-		composed->infos[i] = (*fragment)->info;
-		composed->op_count += (*fragment)->info.op_count;
-		composed->inner_flow_count += (*fragment)->flow_count;
-	}
-	return fragi_flows_resolve(spec->flows, spec->flow_count, -1, composed->infos,
-				   spec->fragment_count, diag, &composed->flows,
-				   &composed->flow_count);
-}
-
-/* Of a graph without errors. */
-static int check_pools(const struct composed *composed, size_t fragment_count,
-		       struct fragi_diag *warnings)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < fragment_count; i++)
-		r = fragi_pools_check(composed->fragments[i], (uint32_t)i, composed->flows,
-				      composed->flow_count, warnings);
-	return r;
-}
-
-static const char *plural(size_t n)
-{
-	return n == 1 ? "" : "s";
-}
 
 int ctl_graph_compose(struct ctl_graph *graph, char *out_summary, size_t size)
 {
-	const struct fragi_spec *spec = graph->spec;
-	struct composed composed = {0};
-	struct fragi_diag *diag = &graph->diag;
-	struct fragi_registry *registry;
-	int exit_code = ctl_graph_registry(graph, &registry), r;
+	struct ctl_composed composed;
+	int exit_code = ctl_composed_make(graph, &composed);
 
-	if (exit_code != CTL_OK)
-		return exit_code;
-	r = compose_all(spec, registry, diag, &composed);
-	if (r == 0 && diag->count == 0)
-		r = check_pools(&composed, spec->fragment_count, &graph->warnings);
-	if (r == -ENOMEM && diag->count == 0)
-		fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "out of memory");
-	fragi_diag_sort(diag, 0);
 	if (out_summary != NULL)
-		snprintf(out_summary, size, "%zu fragment%s, %zu operator%s, %zu flow%s",
-			 spec->fragment_count, plural(spec->fragment_count), composed.op_count,
-			 plural(composed.op_count), composed.inner_flow_count + composed.flow_count,
-			 plural(composed.inner_flow_count + composed.flow_count));
-	for (size_t i = 0; composed.fragments != NULL && i < spec->fragment_count; i++)
-		fragi_fragment_destroy(composed.fragments[i]);
-	fragi_free(composed.fragments);
-	fragi_free(composed.infos);
-	fragi_free(composed.flows);
-	fragi_registry_destroy(registry);
-	return ctl_diag_exit(diag);
+		ctl_composed_sum(&composed, out_summary, size);
+	ctl_composed_fini(&composed);
+	return exit_code;
 }
 
 static const char *name_of(const struct ctl_graph *graph)

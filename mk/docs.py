@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generates parts of docs/.
+"""Generates parts of README.md and docs/.
 
 - The text between `<!-- made by: COMMAND -->` and `<!-- end -->` is the output of COMMAND, a
   program of the build tree.
@@ -47,7 +47,7 @@ def made(command, build):
     if r.returncode != 0:
         raise SystemExit("%s: exit status %d: %s" % (command, r.returncode, r.stderr))
     text = "\n".join(line.rstrip() for line in r.stdout.replace(build + "/", "").rstrip().splitlines())
-    return "```\n%s\n```\n" % text
+    return "```%s\n%s\n```\n" % ("mermaid" if words[:2] == ["fragctl", "graph"] and "--help" not in words else "", text)
 
 
 def mermaid(kind, lines):
@@ -202,10 +202,11 @@ def main():
         "names of holoscan": holoscan,
     }
     stale = []
-    for name in sorted(os.listdir(os.path.join(TOP, "docs"))):
+    docs = ["docs/" + name for name in sorted(os.listdir(os.path.join(TOP, "docs")))]
+    for name in ["README.md", *docs]:
         if not name.endswith((".md", "schema.json")):
             continue
-        path = os.path.join(TOP, "docs", name)
+        path = os.path.join(TOP, name)
         with open(path, encoding="utf-8") as f:
             old = f.read()
         new = (
@@ -216,7 +217,7 @@ def main():
             )
         )
         if new != old:
-            stale.append("docs/" + name)
+            stale.append(name)
             if not args.check:
                 with open(path, "w", encoding="utf-8") as f:
                     f.write(new)

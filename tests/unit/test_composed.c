@@ -183,7 +183,7 @@ Test(composed, an_operator_shows_its_conditions)
 			       "fragment: app\n"
 			       "type: gated\n"
 			       "parameters:\n"
-			       "  gate: $gate\n"
+			       "  gate: \"$gate\"\n"
 			       "  other: null\n"
 			       "conditions:\n"
 			       "  - name: gate\n"

@@ -74,7 +74,7 @@ Test(describe, operators_resources_and_arguments)
 			 "  title: \"a \\\"b\\\"\"\n"
 			 "  size: 4096\n"
 			 "  period: 1000\n"
-			 "  pool: $mine\n"
+			 "  pool: \"$mine\"\n"
 			 "  taps: [1, -2]\n"
 			 "  gains: [0.5]\n"
 			 "  names: [\"x\", \"y\"]\n"

@@ -39,7 +39,7 @@ static void outlet_add(struct outlet *outlet, const struct fragi_flow_info *flow
 		outlet->newest = newest;
 }
 
-static struct frag_resource *resource_of(const struct frag_op *op, uint32_t param)
+struct frag_resource *fragi_op_resource(const struct frag_op *op, uint32_t param)
 {
 	const struct frag_param *p = &op->type->params[param];
 
@@ -51,7 +51,7 @@ static struct frag_resource *resource_of(const struct frag_op *op, uint32_t para
 bool fragi_op_uses(const struct frag_op *op, const struct frag_resource *resource)
 {
 	for (uint32_t i = 0; i < op->type->param_count; i++)
-		if (resource_of(op, i) == resource)
+		if (fragi_op_resource(op, i) == resource)
 			return true;
 	return false;
 }
@@ -62,7 +62,7 @@ struct frag_resource *fragi_op_starved_pool(const struct frag_op *op)
 	struct fragi_blocks blocks;
 
 	for (uint32_t i = 0; i < op->type->param_count; i++) {
-		resource = resource_of(op, i);
+		resource = fragi_op_resource(op, i);
 		if (resource == NULL || resource->type->blocks == NULL)
 			continue;
 		resource->type->blocks(resource->allocator.state, &blocks);

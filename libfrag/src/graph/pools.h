@@ -21,6 +21,8 @@ FRAGI_API int fragi_pools_check(const struct frag_fragment *fragment, uint32_t i
 				struct fragi_diag *warnings);
 /* Logs the warnings in the order of the file. */
 FRAGI_API void fragi_pools_warn(struct fragi_diag *warnings);
+/* The resource that is the operator's i-th parameter; NULL: it is none, or not given. */
+FRAGI_API struct frag_resource *fragi_op_resource(const struct frag_op *op, uint32_t param);
 /* Whether the operator has the resource as a parameter. */
 bool fragi_op_uses(const struct frag_op *op, const struct frag_resource *resource);
 /* Returns a pool of the operator that has refused a block; NULL: none. Thread: any. */

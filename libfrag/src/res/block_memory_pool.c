@@ -193,6 +193,7 @@ static void block_pool_blocks(const void *state, struct fragi_blocks *out)
 
 	*out = (struct fragi_blocks){
 		.all = (size_t)pool->num_blocks,
+		.block_bytes = (size_t)pool->block_size,
 		.free = atomic_load_explicit(&pool->free_count, memory_order_relaxed),
 		.refused = atomic_load_explicit(&pool->refused, memory_order_relaxed),
 	};

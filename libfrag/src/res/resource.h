@@ -9,6 +9,7 @@
 /* The blocks of a pool. */
 struct fragi_blocks {
 	size_t all, free;
+	size_t block_bytes;
 	uint64_t refused; /* requests that found no free block */
 };
 

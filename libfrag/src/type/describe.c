@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
+#include <math.h>
 
 #include <base/json.h>
 #include <frag/condition.h>
@@ -24,7 +25,9 @@ static void write_i64(const void *items, size_t i, FILE *out)
 
 static void write_f64(const void *items, size_t i, FILE *out)
 {
-	fprintf(out, "%.17g", ((const double *)items)[i]);
+	double value = ((const double *)items)[i];
+
+	fprintf(out, isfinite(value) ? "%.17g" : "\"%g\"", value);
 }
 
 static void write_text(const void *items, size_t i, FILE *out)
@@ -64,8 +67,17 @@ static void write_tree(const struct frag_tree *tree, FILE *out)
 	fputc(is_map ? '}' : ']', out);
 }
 
-static void write_value(const struct frag_param *param, const void *field, FILE *out)
+static void write_name(const char *name, FILE *out)
 {
+	if (name != NULL)
+		fprintf(out, "\"$%s\"", name);
+	else
+		fputs("null", out);
+}
+
+void fragi_param_write(const struct frag_param *param, const void *state, FILE *out)
+{
+	const void *field = (const char *)state + param->offset;
 	const struct frag_i64_list *i64s = field;
 	const struct frag_f64_list *f64s = field;
 	const struct frag_string_list *texts = field;
@@ -92,12 +104,10 @@ static void write_value(const struct frag_param *param, const void *field, FILE 
 		write_text(field, 0, out);
 		break;
 	case FRAG_PARAM_KIND_RESOURCE:
-		fprintf(out, *resource != NULL ? "$%s" : "null",
-			*resource != NULL ? frag_resource_name(*resource) : "");
+		write_name(*resource != NULL ? frag_resource_name(*resource) : NULL, out);
 		break;
 	case FRAG_PARAM_KIND_CONDITION:
-		fprintf(out, *condition != NULL ? "$%s" : "null",
-			*condition != NULL ? frag_condition_name(*condition) : "");
+		write_name(*condition != NULL ? frag_condition_name(*condition) : NULL, out);
 		break;
 	case FRAG_PARAM_KIND_I64_LIST:
 		write_list(i64s->items, i64s->count, write_i64, out);
@@ -128,7 +138,7 @@ void fragi_params_describe(const struct frag_param *params, uint32_t count, cons
 	fprintf(out, "%sparameters:\n", indent);
 	for (uint32_t i = 0; i < count; i++) {
 		fprintf(out, "%s  %s: ", indent, params[i].name);
-		write_value(&params[i], (const char *)state + params[i].offset, out);
+		fragi_param_write(&params[i], state, out);
 		fputc('\n', out);
 	}
 }

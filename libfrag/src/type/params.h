@@ -71,7 +71,12 @@ struct fragi_param_kind {
 const struct fragi_param_kind *fragi_param_kind(enum frag_param_kind kind);
 
 /*
- * Prints the values of all parameters of a state as YAML, with texts quoted as in JSON: a line
+ * Writes the value of one parameter as JSON: a resource or a condition as its name behind $, a
+ * duration in nanoseconds, a size in bytes.
+ */
+FRAGI_API void fragi_param_write(const struct frag_param *param, const void *state, FILE *out);
+/*
+ * Prints the values of all parameters of a state as YAML, with values as in JSON: a line
  * "parameters:", then a line for each. Prints nothing when the table is empty.
  */
 void fragi_params_describe(const struct frag_param *params, uint32_t count, const void *state,

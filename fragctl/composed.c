@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+
+#include <base/alloc.h>
+#include <fragctl/composed.h>
+#include <graph/pools.h>
+
+static int compose_all(const struct fragi_spec *spec, struct fragi_diag *diag,
+		       struct ctl_composed *composed)
+{
+	composed->fragments =
+		fragi_calloc(spec->fragment_count + 1, sizeof(struct frag_fragment *));
+	composed->infos = fragi_calloc(spec->fragment_count + 1, sizeof(*composed->infos));
+	if (composed->fragments == NULL || composed->infos == NULL)
+		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "out of memory");
+	for (size_t i = 0; i < spec->fragment_count; i++) {
+		struct frag_fragment **fragment = &composed->fragments[i];
+
+		composed->fragment_count++;
+		fragi_fragment_compose_flawed(spec, &spec->fragments[i], composed->registry, diag,
+					      fragment);
+		composed->infos[i] = (struct fragi_fragment_info){
+			.name = spec->fragments[i].name,
+			.has_gaps = true,
+		};
+		if (*fragment == NULL)
+			continue;
+		composed->infos[i] = (*fragment)->info;
+		composed->op_count += (*fragment)->info.op_count;
+		composed->inner_flow_count += (*fragment)->flow_count;
+	}
+	return fragi_flows_resolve(spec->flows, spec->flow_count, -1, composed->infos,
+				   spec->fragment_count, diag, &composed->flows,
+				   &composed->flow_count);
+}
+
+/* Of a graph without errors. */
+static int check_pools(const struct ctl_composed *composed, struct fragi_diag *warnings)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < composed->fragment_count; i++)
+		r = fragi_pools_check(composed->fragments[i], (uint32_t)i, composed->flows,
+				      composed->flow_count, warnings);
+	return r;
+}
+
+int ctl_composed_make(struct ctl_graph *graph, struct ctl_composed *out_composed)
+{
+	struct fragi_diag *diag = &graph->diag;
+	int exit_code, r;
+
+	*out_composed = (struct ctl_composed){0};
+	exit_code = ctl_graph_registry(graph, &out_composed->registry);
+	if (exit_code != CTL_OK)
+		return exit_code;
+	r = compose_all(graph->spec, diag, out_composed);
+	if (r == 0 && diag->count == 0)
+		r = check_pools(out_composed, &graph->warnings);
+	if (r == -ENOMEM && diag->count == 0)
+		fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "out of memory");
+	fragi_diag_sort(diag, 0);
+	return ctl_diag_exit(diag);
+}
+
+void ctl_composed_fini(struct ctl_composed *composed)
+{
+	for (size_t i = 0; i < composed->fragment_count; i++)
+		fragi_fragment_destroy(composed->fragments[i]);
+	fragi_free(composed->fragments);
+	fragi_free(composed->infos);
+	fragi_free(composed->flows);
+	if (composed->registry != NULL)
+		fragi_registry_destroy(composed->registry);
+}
+
+static const char *plural(size_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+const char *ctl_composed_sum(const struct ctl_composed *composed, char *out, size_t size)
+{
+	size_t flows = composed->inner_flow_count + composed->flow_count;
+
+	snprintf(out, size, "%zu fragment%s, %zu operator%s, %zu flow%s", composed->fragment_count,
+		 plural(composed->fragment_count), composed->op_count, plural(composed->op_count),
+		 flows, plural(flows));
+	return out;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTL_COMPOSED_H
+#define CTL_COMPOSED_H
+
+#include <fragctl/graph.h>
+#include <graph/op.h>
+
+/* A graph as its hosts would compose it, in this process: all fragments, and their flows. */
+struct ctl_composed {
+	struct fragi_registry *registry;
+	struct frag_fragment **fragments; /* as in the spec; NULL: it could not be composed */
+	struct fragi_fragment_info *infos;
+	size_t fragment_count;
+	size_t op_count, inner_flow_count;
+	struct fragi_flow_info *flows; /* between fragments */
+	size_t flow_count;
+};
+
+/*
+ * Composes what could be read of a graph, and adds what is wrong to graph->diag, sorted, and to
+ * graph->warnings; what kept it from doing so is in graph->failure. Returns an exit code; in every
+ * case call ctl_composed_fini.
+ */
+int ctl_composed_make(struct ctl_graph *graph, struct ctl_composed *out_composed);
+void ctl_composed_fini(struct ctl_composed *composed);
+/* "2 fragments, 4 operators, 3 flows" into out. Returns out. */
+const char *ctl_composed_sum(const struct ctl_composed *composed, char *out, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTL_DESCRIBE_H
+#define CTL_DESCRIBE_H
+
+#include <stdio.h>
+
+#include <fragctl/composed.h>
+
+/* A flow as `fragctl describe` tells it. */
+struct ctl_flow {
+	uint32_t from_fragment, from_op, from_port, to_fragment, to_op, to_port; /* indices */
+	char from[3 * (FRAG_NAME_MAX + 1)], to[3 * (FRAG_NAME_MAX + 1)]; /* fragment.op.port */
+	const char *type; /* of its messages: "message", "tensor", or of the value */
+	uint32_t capacity;
+	const char *policy;
+	/* "inproc", a transport, or "auto": placement decides */
+	const char *edge, *edge_reason;
+	/* that its queue and window can hold; UINT64_MAX: nothing bounds it */
+	uint64_t bytes_max;
+	const char *bytes_reason;
+};
+
+/* The i-th flow: those inside fragments first, fragment by fragment, then those between them. */
+void ctl_flow_at(const struct ctl_composed *composed, size_t i, struct ctl_flow *out);
+static inline size_t ctl_flow_count(const struct ctl_composed *composed)
+{
+	return composed->inner_flow_count + composed->flow_count;
+}
+/* Whether any flow begins or ends at the port of an operator. */
+bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, uint32_t op,
+		      uint32_t port);
+/* Threads that run the fragment's operators; 0: one for each operator, as far as cores go. */
+uint32_t ctl_thread_count(const struct fragi_spec_fragment *fragment);
+const char *ctl_scheduler_name(const struct fragi_spec_fragment *fragment);
+
+/* What `fragctl describe` prints, for people and as one JSON document. */
+void ctl_describe_print(const struct fragi_spec *spec, const struct ctl_composed *composed,
+			FILE *out);
+void ctl_describe_print_json(const struct fragi_spec *spec, const struct ctl_composed *composed,
+			     FILE *out);
+
+#endif

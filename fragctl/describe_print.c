@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include <base/json.h>
+#include <cond/condition.h>
+#include <fragctl/describe.h>
+
+/* "64 MiB", "1.5 KiB", "24 B" */
+static const char *format_bytes(uint64_t bytes, char *out, size_t size)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	for (; value >= 1024 && unit + 1 < FRAG_COUNT_OF(units); unit++)
+		value /= 1024;
+	snprintf(out, size, "%.3g %s", value, units[unit]);
+	return out;
+}
+
+/* Calls `call` for each condition: of connected ports, unless the graph took it away; its own. */
+static void each_condition(const struct ctl_composed *composed, uint32_t f, uint32_t o,
+			   void (*call)(const char *type, const char *port,
+					const struct frag_condition *own, bool first, FILE *out),
+			   FILE *out)
+{
+	const struct frag_op *op = composed->fragments[f]->ops[o];
+	bool first = true;
+
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		const struct fragi_port *port = &op->ports[i];
+
+		if ((port->flags & FRAG_PORT_NO_CONDITION) != 0 ||
+		    !ctl_port_is_used(composed, f, o, i))
+			continue;
+		call(port->dir == FRAG_IN ? "message_available" : "downstream_affordable",
+		     port->name, NULL, first, out);
+		first = false;
+	}
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		const struct frag_condition *own = op->conditions[i];
+
+		call(own->type->name, own->port < op->port_count ? op->ports[own->port].name : NULL,
+		     own, first, out);
+		first = false;
+	}
+}
+
+/* For people. */
+
+static void print_condition(const char *type, const char *port, const struct frag_condition *own,
+			    bool first, FILE *out)
+{
+	fprintf(out, "%s%s", first ? "\n      runs when  " : ", ", type);
+	if (port != NULL)
+		fprintf(out, "(%s)", port);
+	for (uint32_t i = 0; own != NULL && port == NULL && i < own->type->param_count; i++) {
+		fprintf(out, "%s%s: ", i == 0 ? "(" : ", ", own->type->params[i].name);
+		fragi_param_write(&own->type->params[i], own->state, out);
+	}
+	if (own != NULL && port == NULL && own->type->param_count > 0)
+		fputc(')', out);
+}
+
+static void print_op(const struct ctl_composed *composed, uint32_t f, uint32_t o, int width,
+		     FILE *out)
+{
+	const struct frag_op *op = composed->fragments[f]->ops[o];
+	bool first = true;
+
+	fprintf(out, "  %-*s  %s", width, op->name, op->type->name);
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		fprintf(out, "%s%s %s: %s%s", first ? "\n      ports      " : ", ",
+			op->ports[i].dir == FRAG_IN ? "in" : "out", op->ports[i].name,
+			op->ports[i].type_name,
+			ctl_port_is_used(composed, f, o, i) ? "" : " (not connected)");
+		first = false;
+	}
+	each_condition(composed, f, o, print_condition, out);
+	fputc('\n', out);
+}
+
+static void print_resource(const struct frag_resource *resource, int width, FILE *out)
+{
+	struct fragi_blocks blocks;
+	char one[32], all[32];
+
+	fprintf(out, "  %-*s  %s", width, resource->name, resource->type->name);
+	if (resource->type->blocks != NULL) {
+		resource->type->blocks(resource->allocator.state, &blocks);
+		fprintf(out, ": %zu blocks of %s = %s; %" PRIu64 " can be in use at a time",
+			blocks.all, format_bytes(blocks.block_bytes, one, sizeof(one)),
+			format_bytes((uint64_t)blocks.all * blocks.block_bytes, all, sizeof(all)),
+			resource->blocks_needed);
+	}
+	fputc('\n', out);
+}
+
+static void print_fragment(const struct ctl_composed *composed, uint32_t f, FILE *out)
+{
+	const struct frag_fragment *fragment = composed->fragments[f];
+	uint32_t threads = ctl_thread_count(fragment->own);
+	int width = 4;
+
+	for (uint32_t i = 0; i < fragment->op_count; i++)
+		if ((int)strlen(fragment->ops[i]->name) > width)
+			width = (int)strlen(fragment->ops[i]->name);
+	for (uint32_t i = 0; i < fragment->resource_count; i++)
+		if ((int)strlen(fragment->resources[i]->name) > width)
+			width = (int)strlen(fragment->resources[i]->name);
+	fprintf(out, "\nfragment %s: %s, ", fragment->name, ctl_scheduler_name(fragment->own));
+	if (threads > 0)
+		fprintf(out, "%u thread%s", threads, threads == 1 ? "" : "s");
+	else
+		fputs("a thread for each operator, as far as there are cores", out);
+	if (fragment->own->host != NULL)
+		fprintf(out, ", host %s", fragment->own->host);
+	fputc('\n', out);
+	for (uint32_t i = 0; i < fragment->op_count; i++)
+		print_op(composed, f, i, width, out);
+	for (uint32_t i = 0; i < fragment->resource_count; i++)
+		print_resource(fragment->resources[i], width, out);
+}
+
+/* Prints each different reason once, with the edge or the bound that it explains. */
+static void print_reason(const struct ctl_composed *composed, size_t i, bool is_edge, FILE *out)
+{
+	struct ctl_flow flow, earlier;
+	char bytes[32];
+
+	ctl_flow_at(composed, i, &flow);
+	for (size_t k = 0; k < i; k++) {
+		ctl_flow_at(composed, k, &earlier);
+		if (is_edge && strcmp(earlier.edge, flow.edge) == 0 &&
+		    strcmp(earlier.edge_reason, flow.edge_reason) == 0)
+			return;
+		if (!is_edge && earlier.bytes_max == flow.bytes_max &&
+		    strcmp(earlier.bytes_reason, flow.bytes_reason) == 0)
+			return;
+	}
+	if (is_edge)
+		fprintf(out, "  edge %s: %s\n", flow.edge, flow.edge_reason);
+	else
+		fprintf(out, "  memory %s: %s\n",
+			flow.bytes_max == UINT64_MAX
+				? "-"
+				: format_bytes(flow.bytes_max, bytes, sizeof(bytes)),
+			flow.bytes_reason);
+}
+
+static void print_flows(const struct ctl_composed *composed, FILE *out)
+{
+	size_t count = ctl_flow_count(composed);
+	int from = 4, to = 2, type = 4;
+	struct ctl_flow flow;
+	char bytes[32];
+
+	for (size_t i = 0; i < count; i++) {
+		ctl_flow_at(composed, i, &flow);
+		from = (int)strlen(flow.from) > from ? (int)strlen(flow.from) : from;
+		to = (int)strlen(flow.to) > to ? (int)strlen(flow.to) : to;
+		type = (int)strlen(flow.type) > type ? (int)strlen(flow.type) : type;
+	}
+	if (count == 0)
+		return;
+	fprintf(out, "\n%-*s    %-*s  %-*s  capacity  policy  memory    edge\n", from, "flow", to,
+		"", type, "type");
+	for (size_t i = 0; i < count; i++) {
+		ctl_flow_at(composed, i, &flow);
+		fprintf(out, "%-*s -> %-*s  %-*s  %8u  %-6s  %-8s  %s\n", from, flow.from, to,
+			flow.to, type, flow.type, flow.capacity, flow.policy,
+			flow.bytes_max == UINT64_MAX
+				? "-"
+				: format_bytes(flow.bytes_max, bytes, sizeof(bytes)),
+			flow.edge);
+	}
+	for (size_t i = 0; i < count; i++)
+		print_reason(composed, i, true, out);
+	for (size_t i = 0; i < count; i++)
+		print_reason(composed, i, false, out);
+}
+
+/* "fragment1.op", or "fragment1": all its operators */
+static void print_party(const struct fragi_spec_party *party, FILE *out)
+{
+	fprintf(out, "%s%s%s", party->fragment, party->op != NULL ? "." : "",
+		party->op != NULL ? party->op : "");
+}
+
+static void print_variable(const struct fragi_spec_variable *variable, FILE *out)
+{
+	fprintf(out, "  %s: %s", variable->name, variable->path != NULL ? "path, " : "");
+	if (variable->writer.fragment != NULL) {
+		fputs("written by ", out);
+		print_party(&variable->writer, out);
+	} else {
+		fputs("written by no operator", out);
+	}
+	for (size_t i = 0; i < variable->reader_count; i++) {
+		fputs(i == 0 ? ", read by " : ", ", out);
+		print_party(&variable->readers[i], out);
+	}
+	fputc('\n', out);
+}
+
+void ctl_describe_print(const struct fragi_spec *spec, const struct ctl_composed *composed,
+			FILE *out)
+{
+	char sum[200];
+
+	fprintf(out, "%s: %s\n", spec->application, ctl_composed_sum(composed, sum, sizeof(sum)));
+	for (uint32_t f = 0; f < composed->fragment_count; f++)
+		print_fragment(composed, f, out);
+	if (spec->variable_count > 0)
+		fputs("\nshared variables\n", out);
+	for (size_t i = 0; i < spec->variable_count; i++)
+		print_variable(&spec->variables[i], out);
+	print_flows(composed, out);
+}
+
+/* As JSON. */
+
+static void json_text(const char *name, const char *text, FILE *out)
+{
+	fprintf(out, "\"%s\": ", name);
+	fragi_json_text(text, out);
+}
+
+static void json_params(const struct frag_param *params, uint32_t count, const void *state,
+			FILE *out)
+{
+	fputs("\"parameters\": {", out);
+	for (uint32_t i = 0; i < count; i++) {
+		fputs(i > 0 ? ", " : "", out);
+		fragi_json_text(params[i].name, out);
+		fputs(": ", out);
+		fragi_param_write(&params[i], state, out);
+	}
+	fputc('}', out);
+}
+
+static void json_condition(const char *type, const char *port, const struct frag_condition *own,
+			   bool first, FILE *out)
+{
+	fputs(first ? "{" : ", {", out);
+	json_text("type", type, out);
+	fputs(", ", out);
+	json_text("port", port, out);
+	fputs(", ", out);
+	if (own != NULL)
+		json_params(own->type->params, own->type->param_count, own->state, out);
+	else
+		fputs("\"parameters\": {}", out);
+	fputc('}', out);
+}
+
+static void json_op(const struct ctl_composed *composed, uint32_t f, uint32_t o, FILE *out)
+{
+	const struct frag_op *op = composed->fragments[f]->ops[o];
+
+	fputs(o > 0 ? ",\n    {" : "\n    {", out);
+	json_text("name", op->name, out);
+	fputs(", ", out);
+	json_text("type", op->type->name, out);
+	fprintf(out, ", \"watchdog_ns\": %" PRId64 ", \"ports\": [", op->watchdog_ns);
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		fputs(i > 0 ? ", {" : "{", out);
+		json_text("name", op->ports[i].name, out);
+		fputs(", ", out);
+		json_text("direction", op->ports[i].dir == FRAG_IN ? "in" : "out", out);
+		fputs(", ", out);
+		json_text("type", op->ports[i].type_name, out);
+		fprintf(out, ", \"connected\": %s}",
+			ctl_port_is_used(composed, f, o, i) ? "true" : "false");
+	}
+	fputs("],\n     \"conditions\": [", out);
+	each_condition(composed, f, o, json_condition, out);
+	fputs("],\n     ", out);
+	json_params(op->type->params, op->type->param_count, op->state, out);
+	fputc('}', out);
+}
+
+static void json_resource(const struct frag_resource *resource, bool first, FILE *out)
+{
+	struct fragi_blocks blocks;
+
+	fputs(first ? "\n    {" : ",\n    {", out);
+	json_text("name", resource->name, out);
+	fputs(", ", out);
+	json_text("type", resource->type->name, out);
+	fputs(", ", out);
+	json_params(resource->type->params, resource->type->param_count, resource->allocator.state,
+		    out);
+	if (resource->type->blocks != NULL) {
+		resource->type->blocks(resource->allocator.state, &blocks);
+		fprintf(out, ", \"blocks\": %zu, \"block_bytes\": %zu, \"blocks_needed\": %" PRIu64,
+			blocks.all, blocks.block_bytes, resource->blocks_needed);
+	}
+	fputc('}', out);
+}
+
+static void json_fragment(const struct ctl_composed *composed, uint32_t f, FILE *out)
+{
+	const struct frag_fragment *fragment = composed->fragments[f];
+	uint32_t threads = ctl_thread_count(fragment->own);
+
+	fputs(f > 0 ? ",\n  {" : "\n  {", out);
+	json_text("name", fragment->name, out);
+	fputs(", ", out);
+	json_text("host", fragment->own->host, out);
+	fputs(", ", out);
+	json_text("scheduler", ctl_scheduler_name(fragment->own), out);
+	if (threads > 0)
+		fprintf(out, ", \"threads\": %u", threads);
+	else
+		fputs(", \"threads\": null", out);
+	fputs(",\n   \"operators\": [", out);
+	for (uint32_t i = 0; i < fragment->op_count; i++)
+		json_op(composed, f, i, out);
+	fputs("],\n   \"resources\": [", out);
+	for (uint32_t i = 0; i < fragment->resource_count; i++)
+		json_resource(fragment->resources[i], i == 0, out);
+	fputs("]}", out);
+}
+
+static void json_flow(const struct ctl_flow *flow, bool first, FILE *out)
+{
+	fputs(first ? "\n  {" : ",\n  {", out);
+	json_text("from", flow->from, out);
+	fputs(", ", out);
+	json_text("to", flow->to, out);
+	fputs(", ", out);
+	json_text("type", flow->type, out);
+	fprintf(out, ", \"capacity\": %u, ", flow->capacity);
+	json_text("policy", flow->policy, out);
+	fputs(", ", out);
+	json_text("edge", flow->edge, out);
+	fputs(", ", out);
+	json_text("edge_reason", flow->edge_reason, out);
+	if (flow->bytes_max == UINT64_MAX)
+		fputs(", \"bytes_max\": null, ", out);
+	else
+		fprintf(out, ", \"bytes_max\": %" PRIu64 ", ", flow->bytes_max);
+	json_text("bytes_reason", flow->bytes_reason, out);
+	fputc('}', out);
+}
+
+static void json_party(const struct fragi_spec_party *party, FILE *out)
+{
+	fputc('{', out);
+	json_text("fragment", party->fragment, out);
+	fputs(", ", out);
+	json_text("operator", party->op, out);
+	fputc('}', out);
+}
+
+static void json_variable(const struct fragi_spec_variable *variable, bool first, FILE *out)
+{
+	fputs(first ? "\n  {" : ",\n  {", out);
+	json_text("name", variable->name, out);
+	fputs(", ", out);
+	json_text("path", variable->path, out);
+	fputs(", \"writer\": ", out);
+	if (variable->writer.fragment != NULL)
+		json_party(&variable->writer, out);
+	else
+		fputs("null", out);
+	fputs(", \"readers\": [", out);
+	for (size_t i = 0; i < variable->reader_count; i++) {
+		fputs(i > 0 ? ", " : "", out);
+		json_party(&variable->readers[i], out);
+	}
+	fputs("]}", out);
+}
+
+void ctl_describe_print_json(const struct fragi_spec *spec, const struct ctl_composed *composed,
+			     FILE *out)
+{
+	struct ctl_flow flow;
+
+	fputc('{', out);
+	json_text("application", spec->application, out);
+	fputs(",\n \"fragments\": [", out);
+	for (uint32_t f = 0; f < composed->fragment_count; f++)
+		json_fragment(composed, f, out);
+	fputs("],\n \"variables\": [", out);
+	for (size_t i = 0; i < spec->variable_count; i++)
+		json_variable(&spec->variables[i], i == 0, out);
+	fputs("],\n \"flows\": [", out);
+	for (size_t i = 0; i < ctl_flow_count(composed); i++) {
+		ctl_flow_at(composed, i, &flow);
+		json_flow(&flow, i == 0, out);
+	}
+	fputs("]}\n", out);
+}
