@@ -352,7 +352,7 @@ static int make_worker(struct wrk_shell *shell)
 {
 	const struct wrk_options *options = shell->options;
 	static char name[HOST_NAME_MAX + 1], node[FRAGI_IDENTITY_SIZE], clock[FRAGI_IDENTITY_SIZE];
-	static char memory[FRAGI_IDENTITY_MEMORY_SIZE];
+	static char memory[FRAGI_IDENTITY_MEMORY_SIZE], why[128];
 	struct wrk_config config = {
 		.name = options->name,
 		.fragments = options->fragments,
@@ -362,6 +362,7 @@ static int make_worker(struct wrk_shell *shell)
 		.node = node,
 		.clock = clock,
 		.memory = memory,
+		.no_memory = why,
 		.version = FRAG_VERSION,
 		.cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.once = options->once,
@@ -369,7 +370,6 @@ static int make_worker(struct wrk_shell *shell)
 		.dead_ns = env_ms("FRAG_DEAD_MS"),
 	};
 	struct sysinfo info;
-	char why[128];
 	int r;
 
 	if (config.name == NULL) {

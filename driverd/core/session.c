@@ -248,10 +248,12 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->node = fragi_arena_strdup(&session->arena, hello->node);
 	session->clock = fragi_arena_strdup(&session->arena, hello->clock);
 	session->memory = fragi_arena_strdup(&session->arena, hello->memory);
+	session->no_memory = fragi_arena_strdup(&session->arena, hello->no_memory);
 	session->cores = hello->cores;
 	return complete && session->name != NULL && session->peer != NULL &&
 			       session->worker_address != NULL && session->node != NULL &&
-			       session->clock != NULL && session->memory != NULL
+			       session->clock != NULL && session->memory != NULL &&
+			       session->no_memory != NULL
 		       ? 0
 		       : -ENOMEM;
 }

@@ -39,9 +39,10 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 		.node = fragi_arena_strdup(&app->arena, session->node),
 		.clock = fragi_arena_strdup(&app->arena, session->clock),
 		.memory = fragi_arena_strdup(&app->arena, session->memory),
+		.no_memory = fragi_arena_strdup(&app->arena, session->no_memory),
 	};
 	return host->worker != NULL && host->node != NULL && host->clock != NULL &&
-			       host->memory != NULL
+			       host->memory != NULL && host->no_memory != NULL
 		       ? host
 		       : NULL;
 }

@@ -42,7 +42,7 @@ struct drv_session {
 	const char *peer;
 	const char *const *fragments;
 	uint32_t fragment_count;
-	const char *worker_address, *node, *clock, *memory;
+	const char *worker_address, *node, *clock, *memory, *no_memory;
 	char waits_for[FW_WAITS_FOR_MAX]; /* why it can run nothing yet; empty: it can */
 	int64_t cores;
 	int64_t placed;   /* fragments of all applications */
@@ -76,7 +76,7 @@ struct drv_host {
 	enum drv_goal asked;         /* the goal that it was last asked to reach */
 	struct drv_session *session; /* NULL: its worker is gone */
 	const char *worker;          /* its name, also when it is gone; in the app's arena */
-	const char *node, *clock, *memory;
+	const char *node, *clock, *memory, *no_memory;
 	char *name;          /* "fragment1, fragment2" */
 	uint32_t *fragments; /* indices in the spec */
 	uint32_t fragment_count;
@@ -91,6 +91,7 @@ struct drv_host {
 	const char *transports[FW_TRANSPORTS_MAX]; /* that its flows to others need */
 	uint32_t transport_count;
 	bool is_out_of_reach; /* it was reported that a peer cannot reach it */
+	bool noted_no_memory; /* it was logged why it shares none */
 	/* of the stats */
 	uint64_t delivered_sum; /* of all flows */
 	bool is_doubted;        /* they cannot be what the host counted */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/transports.h>
 #include <graph/transport.h>
 #include <text/node.h>
 
@@ -40,6 +41,23 @@ static void open_in(struct drv_host *host, const struct drv_host *peer,
 		peer->name, choice->reason);
 }
 
+/* Why the hosts of a worker share no memory, as it says itself. */
+static const char *reason_of(const struct drv_host *host)
+{
+	return host->no_memory[0] != '\0' ? host->no_memory : "its log says why";
+}
+
+/* Where the graph leaves it to the driver, flows go another way; people would not see why. */
+static void note_no_memory(struct drv_host *host)
+{
+	if (host->no_memory[0] == '\0' || host->noted_no_memory)
+		return;
+	host->noted_no_memory = true;
+	drv_log(host->app->core, FRAGI_LOG_INFO, host->app->spec->application,
+		"%s on worker %s shares no memory with other hosts: %s", host->name, host->worker,
+		host->no_memory);
+}
+
 /* Part of a sentence: why two hosts do not share memory, and what to do; instead: one of two. */
 static const char *explain(struct drv_core *core, enum fragi_apart apart,
 			   const struct drv_host *from, const struct drv_host *to,
@@ -64,10 +82,8 @@ static const char *explain(struct drv_core *core, enum fragi_apart apart,
 			"worker %s and worker %s run their hosts as two users; %s, or start both with one --host-user",
 			from->worker, to->worker, instead);
 	default:
-		return drv_text(
-			core,
-			"worker %s shares none, for a reason that it logged when it started; %s, or remove that reason",
-			unknown->worker, instead);
+		return drv_text(core, "worker %s shares none: %s; %s, or remove that reason",
+				unknown->worker, reason_of(unknown), instead);
 	}
 }
 
@@ -102,6 +118,10 @@ static void choose(struct drv_app *app, const struct fragi_spec_flow *flow,
 	if (choice.apart != FRAGI_APART_NOT) {
 		refuse(app, flow, to_end, choice.apart);
 		return;
+	}
+	if (flow->edge == NULL || !fragi_transport_exists(flow->edge)) {
+		note_no_memory(from);
+		note_no_memory(to);
 	}
 	open_in(from, to, &choice);
 	open_in(to, from, &choice);

@@ -34,6 +34,7 @@ void fw_encode_hello(struct fw_encoder *e, const struct fw_message *message, Fra
 	out->node = fw_put_text(e, in->node);
 	out->clock = fw_put_text(e, in->clock);
 	out->memory = fw_put_text(e, in->memory);
+	out->no_memory = fw_put_text(e, in->no_memory);
 	out->waits_for = fw_put_text(e, in->waits_for);
 	out->version = fw_put_text(e, in->version);
 	out->cores = in->cores;
@@ -47,7 +48,7 @@ void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_
 	out->major = in->major;
 	out->minor = in->minor;
 	out->name = out->worker_address = out->node = out->clock = out->version = "";
-	out->waits_for = out->memory = "";
+	out->waits_for = out->memory = out->no_memory = "";
 	if (in->major != FW_PROTOCOL_MAJOR)
 		return;
 	if (in->role < FW_ROLE_WORKER || in->role > FW_ROLE_KEEPER)
@@ -62,6 +63,7 @@ void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_
 	out->node = fw_get_text(d, in->node);
 	out->clock = fw_get_text(d, in->clock);
 	out->memory = fw_get_text(d, in->memory);
+	out->no_memory = fw_get_text(d, in->no_memory);
 	out->waits_for = fw_get_text(d, in->waits_for);
 	out->version = fw_get_text(d, in->version);
 	out->cores = in->cores;

@@ -98,6 +98,7 @@ struct fw_hello {
 	const char *node;           /* workers with the same one share a loopback interface */
 	const char *clock;          /* hosts of workers with the same one share a clock */
 	const char *memory;         /* ... can share memory; empty: with nobody */
+	const char *no_memory;      /* why memory is empty; empty: it is not, or it is not known */
 	const char *waits_for;      /* why it can run nothing yet; empty: it can */
 	const char *version;        /* of frag */
 	uint32_t cores;

@@ -110,6 +110,8 @@ class Transports(cluster.ClusterTest):
         self.assert_done("ucx")
         self.assertRegex(self.workers[1].stderr, NO_MEMORY)
         self.assertNotRegex(self.workers[0].stderr, "share no memory")
+        self.assertRegex(self.d.stderr, r"info .*fragment2 on worker b shares no memory with other hosts: the size of "
+                                        r"files that hosts write is limited")
 
     def refused(self, *flags):
         """The sentence about a flow that says `edge: shm`; no host was started."""
@@ -126,8 +128,8 @@ class Transports(cluster.ClusterTest):
     def test_shared_memory_is_refused_where_a_worker_has_none(self):
         self.assertRegex(self.refused("--host-limit", LIMIT),
                          r"app\.yaml:\d+:\d+: flow fragment1\.tx\.out -> fragment2\.rx\.in: edge shm needs hosts that "
-                         r"share memory, but worker b shares none, for a reason that it logged when it started; leave "
-                         r"edge out, or remove that reason$")
+                         r"share memory, but worker b shares none: the size of files that hosts write is limited "
+                         r"\(fsize, ulimit -f\); leave edge out, or remove that reason$")
 
     def test_shared_memory_is_refused_between_users(self):
         if os.geteuid() != 0:

@@ -244,7 +244,8 @@ static inline void hello_by_memory(struct world *w, uint64_t connection, const c
 		 (struct fw_hello){.worker_address = "10.0.0.1",
 				   .node = "node",
 				   .clock = "node",
-				   .memory = memory});
+				   .memory = memory,
+				   .no_memory = memory[0] == '\0' ? "files are limited" : ""});
 }
 
 static inline void hello_from(struct world *w, uint64_t connection, const char *name,

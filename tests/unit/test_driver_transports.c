@@ -82,8 +82,8 @@ Test(driver_transports, shared_memory_that_cannot_be_is_refused_before_a_host_is
 		{"boot.net.user.7", "boot.net.user.8",
 		 "but worker a and worker b run their hosts as two users; leave edge out, or start both with one --host-user"},
 		{"boot.net.user.7", "",
-		 "but worker b shares none, for a reason that it logged when it started; leave edge out, or remove that reason"},
-		{"", "", "but worker a shares none"},
+		 "but worker b shares none: files are limited; leave edge out, or remove that reason"},
+		{"", "", "but worker a shares none: files are limited"},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
@@ -99,6 +99,29 @@ Test(driver_transports, shared_memory_that_cannot_be_is_refused_before_a_host_is
 		cr_assert(w.ended);
 		cr_expect_eq(w.exit_code, 2);
 		assert_has(w.json, "{\"code\": \"memory_not_shared\", \"scope\": \"edge\"");
+		world_fini(&w);
+	}
+}
+
+/* Only where the driver would have chosen it, and once for each host. */
+Test(driver_transports, why_memory_is_not_shared_is_logged)
+{
+	static const char *const line =
+		"f2 on worker b shares no memory with other hosts: files are limited\n";
+	static const char *const edges[] = {"", ", edge: auto", ", edge: ucx"};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(edges); i++) {
+		const char *found;
+		struct world w;
+
+		world_init(&w);
+		app(&w, graph_with(edges[i]));
+		hello_by_memory(&w, 1, "a", "f1", "boot.net.user.7");
+		hello_by_memory(&w, 2, "b", "f2", "");
+		found = strstr(w.log, line);
+		cr_expect_eq(found != NULL, i < 2, "%s: %s", edges[i], w.log);
+		cr_expect(found == NULL || strstr(found + 1, line) == NULL, "%s", w.log);
+		cr_expect_null(strstr(w.log, "f1 on worker a shares no memory"));
 		world_fini(&w);
 	}
 }

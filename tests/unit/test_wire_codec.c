@@ -214,6 +214,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .node = word(m),
 						   .clock = word(m),
 						   .memory = word(m),
+						   .no_memory = word(m),
 						   .waits_for = word(m),
 						   .version = "0.1.0",
 						   .cores = 8,

@@ -54,7 +54,7 @@ struct wrk_config {
 	const char *driver;         /* its address, for people */
 	const char *worker_address; /* empty: the local address of the control connection */
 	const char *node, *clock, *version;
-	const char *memory; /* as in HELLO; NULL: none */
+	const char *memory, *no_memory; /* as in HELLO; NULL: none */
 	uint32_t cores;
 	uint64_t memory_bytes;
 	bool once;

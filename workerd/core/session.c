@@ -210,6 +210,7 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 		.node = config->node,
 		.clock = config->clock,
 		.memory = config->memory,
+		.no_memory = config->no_memory,
 		.waits_for = core->waits_for,
 		.version = config->version,
 		.cores = config->cores,
