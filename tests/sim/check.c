@@ -376,8 +376,27 @@ static void check_time(struct sim *sim, const struct sim_app *app)
 			 (double)took_ns * 1e-9);
 }
 
-static void check_result(struct sim *sim, const struct sim_app *app,
-			 const struct fragi_summary *summary)
+/* A flow asks for shared memory, and not all workers share it. No host was made. */
+static void check_refusal(struct sim *sim, const struct sim_app *app)
+{
+	const struct sim_worker *workers = sim->workers;
+	bool asked = false, apart = false, made = false;
+
+	for (uint32_t i = 0; i < app->flow_count; i++)
+		asked = asked || (app->flows[i].given_edge != NULL &&
+				  strcmp(app->flows[i].given_edge, FRAGI_TRANSPORT_SHM) == 0);
+	for (uint32_t w = 0; w < sim->worker_count; w++)
+		apart = apart || workers[w].memory[0] == '\0' ||
+			strcmp(workers[w].memory, workers[0].memory) != 0;
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		made = made || sim->hosts[i].app == app;
+	if (!asked || !apart || made)
+		sim_fail(sim, "results", "%s was refused for memory that is not shared%s%s%s",
+			 app->name, asked ? "" : ", which it does not ask for",
+			 apart ? "" : ", but all share it", made ? ", after a host was made" : "");
+}
+
+static void check_result(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)
 {
 	bool timed_out = summary->exit_code == 4 && app->start_timeout_ns != 0 &&
 			 app->furthest <= DRV_APP_STARTING;
@@ -385,7 +404,11 @@ static void check_result(struct sim *sim, const struct sim_app *app,
 			app->fate == SIM_FATE_END_FAILS; /* nobody sees it, or it ends already */
 	bool failed = summary->result == FRAGI_SUMMARY_FAILED;
 	bool has_reason = summary->failure.sentence != NULL && summary->failure.sentence[0] != '\0';
+	bool refused = summary->failure.code == FRAGI_FAILURE_MEMORY_NOT_SHARED;
 
+	app->refused = refused;
+	if (refused)
+		check_refusal(sim, app);
 	if (failed ? summary->exit_code == 0 || !has_reason ||
 			     summary->exit_code != fragi_failure_exit(summary->failure.code)
 		   : has_reason || summary->failure.code != FRAGI_FAILURE_NONE)
@@ -395,7 +418,7 @@ static void check_result(struct sim *sim, const struct sim_app *app,
 	check_named(sim, app, summary->failure.sentence);
 	if (failed && has_reason && !timed_out)
 		check_first_cause(sim, app, summary->failure.sentence, summary->exit_code);
-	if (failed && !app->excused && (!app->fate_met || no_cause) && !timed_out)
+	if (failed && !refused && !app->excused && (!app->fate_met || no_cause) && !timed_out)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name,
 			 summary->failure.sentence);
 	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_requested && !app->excused) ||

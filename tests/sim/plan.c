@@ -48,6 +48,8 @@ static void write_text(struct sim_app *app)
 			add_text(app, ", policy: %s", policies[flow->given_policy]);
 		if (flow->given_capacity != 0)
 			add_text(app, ", capacity: %u", flow->given_capacity);
+		if (flow->given_edge != NULL)
+			add_text(app, ", edge: %s", flow->given_edge);
 		add_text(app, "}\n");
 	}
 }
@@ -83,6 +85,11 @@ static void add_flow(struct sim *sim, struct sim_app *app, uint32_t from, uint32
 	flow->largest = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 1, 100 << 20) : 64;
 	if (flow->policy != FRAG_POLICY_LATEST && !sim_chance(sim, 3))
 		flow->given_capacity = (uint32_t)sim_between(sim, 1, 5);
+	if (from == to || !sim_chance(sim, 10))
+		return;
+	/* Such a flow uses the transport within one host too, where the simulator has none. */
+	flow->given_edge = sim_chance(sim, 2) ? FRAGI_TRANSPORT_SHM : "ucx";
+	app->own_host[from] = app->own_host[to] = true;
 }
 
 static void make_op(struct sim *sim, struct sim_app *app, uint32_t fragment, bool second)

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include <base/transports.h>
 #include <driverd/core/core.h>
 #include <edge/window.h>
 #include <frag/operator.h>
@@ -216,6 +217,7 @@ struct sim_flow {
 	bool inner; /* within a fragment: its first operator -> its second */
 	uint32_t given_capacity, capacity;
 	enum frag_policy given_policy, policy;
+	const char *given_edge;     /* the transport that the graph asks for; NULL: none */
 	struct sim_host *from, *to; /* NULL: not prepared */
 	bool in_host;
 	uint8_t token[FW_TOKEN_BYTES];
@@ -249,6 +251,7 @@ struct sim_flow {
 /* One run of an application by one driver. */
 struct sim_app {
 	bool given, ended, stop_requested;
+	bool refused; /* when its transports were chosen: no worker served it */
 	uint64_t incarnation, run;
 	uint8_t data_key[FW_DATA_KEY_BYTES]; /* of its hosts; run 0: not known yet */
 	uint8_t variables_key[FW_VARIABLES_KEY_BYTES];

@@ -129,8 +129,11 @@ const char *sim_transport_of(const struct sim *sim, const struct sim_flow *flow)
 {
 	const char *a = sim->workers[flow->from->worker].memory;
 	const char *b = sim->workers[flow->to->worker].memory;
+	bool shares = a[0] != '\0' && strcmp(a, b) == 0;
 
-	return a[0] != '\0' && strcmp(a, b) == 0 ? "shm" : "ucx";
+	if (flow->given_edge != NULL && strcmp(flow->given_edge, FRAGI_TRANSPORT_SHM) == 0)
+		return shares ? flow->given_edge : "nothing: it should have been refused";
+	return shares && flow->given_edge == NULL ? FRAGI_TRANSPORT_SHM : "ucx";
 }
 
 static void check_transport(struct sim *sim, const struct sim_host *host,

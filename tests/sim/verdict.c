@@ -134,6 +134,15 @@ static bool ended_before_the_cut(const struct sim *sim, const struct sim_worker 
 	return worker->served->cut && worker->exit_code == 0;
 }
 
+/* What it would have served was refused before it was given anything to do. */
+static bool was_refused(const struct sim *sim, const struct sim_worker *worker)
+{
+	for (uint32_t i = 0; i < sim->app_count; i++)
+		if (sim->apps[i].refused && worker->exit_code == sim->apps[i].exit_code)
+			return true;
+	return false;
+}
+
 /* A worker for one application ends with its result, as far as it can know it. */
 void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker)
 {
@@ -142,7 +151,8 @@ void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker)
 	if (!worker->exited)
 		return;
 	if (worker->stops > 0 || !sim->once || app == NULL) {
-		if (worker->stops == 0 || worker->exit_code != 0)
+		if ((worker->stops == 0 || worker->exit_code != 0) &&
+		    !(sim->once && app == NULL && was_refused(sim, worker)))
 			sim_fail(sim, "results",
 				 "%s exited with %d after it was told %u times to end",
 				 worker->name, worker->exit_code, worker->stops);
