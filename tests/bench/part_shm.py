@@ -3,8 +3,9 @@
 with the same slots (ring.c) that waits in the same way: it spins, or it sleeps on a futex.
 
 trip: half of a round trip, one message at a time. frames: the same for pictures of the demo (768 x
-576 x 3 bytes), 30 times a second. stream: as many as go. memcpy is what one copy of the bytes would
-take; copied: what frag copied of all these messages.
+576 x 3 bytes), 30 times a second. demo: the frames of the demo itself, 10 times a second, from the
+operator that decodes them to the one that receives them. stream: as many as go. memcpy is what one
+copy of the bytes would take; copied: what frag copied of all these messages.
 """
 import json
 import os
@@ -23,6 +24,8 @@ STREAMED = {64: ("64B", 400000), 64 << 10: ("64KiB", 200000)}
 TRIPS = {"busy_poll": 20000, "event": 3000}
 FRAME = 768 * 576 * 3
 FRAMES = 150
+DEMO = "video_replayer_distributed"
+DEMO_FRAMES, DEMO_HZ = 100, 10
 ICEORYX_TRIPS = 10000
 
 
@@ -36,6 +39,24 @@ def app(bench, text, mode, size, count, **more):
             flows = [flow for flow in json.load(f)["flows"] if flow["edge"] != "inproc"]
         assert {flow["edge"] for flow in flows} == {"shm"}, flows
         return c.numbers("figures"), sum(flow["copied_bytes"] for flow in flows)
+
+
+def demo(bench):
+    """The first frames of the demo, on whatever cores the kernel chooses: p50 and p99 in us."""
+    examples = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+    with open(os.path.join(examples, DEMO, "app.yaml"), encoding="utf-8") as f:
+        text = f.read()
+    with Cluster(bench, cores=(None, None)) as c:
+        for old, new in (("fragment1", "f1"), ("fragment2", "f2"), ("default: out", "default: " + c.folder),
+                         ("../data", os.path.abspath(os.path.join(examples, "data"))),
+                         ('default: "200"', 'default: "%d"' % (DEMO_FRAMES // 2)),
+                         ('realtime: "${realtime}"', "realtime: true, count: %d" % DEMO_FRAMES)):
+            assert old in text, old
+            text = text.replace(old, new)
+        c.run(c.write("app.yaml", text), summary=c.path("summary"))
+        with open(c.path("summary"), encoding="utf-8") as f:
+            flow, = (flow for flow in json.load(f)["flows"] if flow["edge"] == "shm")
+    return flow["latency_ns"]["p50"] / 1e3, flow["latency_ns"]["p99"] / 1e3
 
 
 def iceoryx(bench):
@@ -74,6 +95,9 @@ def make_rows(bench):
     rows["frames floor"] = bench.row("ring.frames.futex", "us")
     rows["frames"] = bench.row("shm.frames.event", "us", floor=rows["frames floor"], target=lambda floor: floor + 2)
     rows["frames p99"] = bench.row("shm.frames.event.p99", "us")
+    rows["demo floor"] = bench.row("ring.demo.futex", "us")
+    rows["demo"] = bench.row("shm.demo", "us", floor=rows["demo floor"], target=lambda floor: floor + 2)
+    rows["demo p99"] = bench.row("shm.demo.p99", "us")
     rows["eventfd"] = bench.row("ring.trip.8B.eventfd", "us")
     rows["waitv"] = bench.row("ring.trip.8B.waitv", "us")
     rows["iceoryx"] = bench.row("iceoryx2.python.trip.8B", "us")
@@ -104,6 +128,9 @@ def others(bench, rows):
     rows["frames"].add(figures[1] / 1e3)
     rows["frames p99"].add(figures[2] / 1e3)
     rows["copied"].add(copied)
+    rows["demo floor"].add(bench.figures("ring", "paced", FRAME, DEMO_FRAMES, DEMO_HZ, "futex", cores={0, 1})[0])
+    for name, figure in zip(("demo", "demo p99"), demo(bench)):
+        rows[name].add(figure)
     for wait in ("eventfd", "waitv"):
         rows[wait].add(bench.figures("ring", "lat", 8, TRIPS["event"], wait, cores={0, 1})[0])
     for size in SIZES:
