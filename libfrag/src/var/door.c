@@ -16,6 +16,9 @@
 #include <base/stamp.h>
 #include <var/variable.h>
 
+#define LOG_TOPIC "variable"
+#include <base/log.h>
+
 /*
  * Who wants a variable connects to the socket of that name and sends the secret, which the driver
  * gives to the processes of the application; the answer is a descriptor. A thread answers, in a
@@ -77,11 +80,14 @@ static void answer(struct fragi_variables *variables, struct fragi_variable_gues
 	int r = fragi_handover_receive(guest->fd, secret, sizeof(secret), NULL, 0), fd;
 
 	if (r == 0 && fragi_secret_equal(secret, secret_of(variables), sizeof(secret))) {
-		fd = fragi_variable_memory_reopen(&guest->variable->memory);
+		fd = r = fragi_variable_memory_reopen(&guest->variable->memory);
 		if (fd >= 0) {
-			(void)fragi_handover_send(guest->fd, &magic, sizeof(magic), &fd, 1);
+			r = fragi_handover_send(guest->fd, &magic, sizeof(magic), &fd, 1);
 			close(fd);
 		}
+		if (r < 0)
+			log_warn(NULL, "cannot hand variable %s to a reader (%s)",
+				 guest->variable->name, frag_strerror(r));
 	}
 	explicit_bzero(secret, sizeof(secret));
 	dismiss(guest);

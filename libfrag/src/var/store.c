@@ -147,9 +147,12 @@ int fragi_variables_fetch(struct fragi_variables *variables, const char *name, s
 		return 0;
 	return fragi_err_fail(
 		err, FRAGI_FAILURE_MEMORY_NOT_SHARED, NULL, r,
-		"cannot map variable %s of fragment %s (%s); run both fragments on one machine, as one user and in one network namespace, or use a flow",
-		name, writer,
-		r == -ENOENT   ? "its host is not on this machine"
-		: r == -EACCES ? "its host runs as another user"
-			       : frag_strerror(r));
+		"cannot map variable %s of fragment %s (%s); %s", name, writer,
+		r == -ENOENT       ? "its host is not on this machine"
+		: r == -EACCES     ? "its host runs as another user"
+		: r == -ECONNRESET ? "its host did not hand it over"
+				   : frag_strerror(r),
+		r == -ECONNRESET
+			? "the log of that host says why"
+			: "run both fragments on one machine, as one user and in one network namespace, or use a flow");
 }
