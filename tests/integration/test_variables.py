@@ -57,6 +57,21 @@ class Variables(cluster.ClusterTest):
                              "wait a 1: 0", "read a: 0 8"])
         self.assertEqual(summary["flows"], [], "a variable makes no flow")
 
+    def test_two_hosts_of_one_worker_share(self):
+        app = self.graph(["write a 7", "unmap a", "publish a", "wait c 0"], ["await a", "publish c"])
+        with open(app, encoding="utf-8") as f:
+            text = f.read()
+        self.write("app.yaml", text.replace("  two: {", "  two: {host: other, "))
+        driver = self.driver(app, "--output", "json")
+        worker = self.worker("--once")
+        self.assertEqual(driver.wait(120), 0, driver.stderr)
+        self.assertEqual(worker.wait(), 0, worker.stderr)
+        self.assert_nothing_left()
+        one, two = json.loads(driver.stdout)["fragments"]
+        self.assertNotEqual(one["host_pid"], two["host_pid"])
+        self.assertEqual(self.steps_of(worker.stderr, "two.r"), ["await a: 0 7", "publish c: 0"])
+        self.assertEqual(self.steps_of(worker.stderr, "one.w")[-1], "wait c 0: 0")
+
     def test_one_writes_or_some_read(self):
         w, r, _ = self.run_both(
             ["publish a", "publish b", "wait c 0", "write a 1", "publish c", "publish b", "wait c 1", "write a 2",

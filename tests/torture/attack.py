@@ -98,7 +98,7 @@ class Plan:
 class Attack(world.World):
     def prepare(self, plan, clip, idle):
         self.plan, self.idle = plan, idle
-        self.open(plan.app, clip)
+        self.open(plan.app, clip, variable=True)
         self.hit_at = None
         self.took_s = 0.0
         self.phase = None

@@ -38,7 +38,7 @@ class Stop(world.World):
     twice."""
 
     def prepare(self, seed):
-        self.open()
+        self.open(variable=True)
         self.rng = random.Random(seed)
         self.way = ("driver", "group", "fragctl", "twice")[seed % 4]
         self.number = self.rng.choice((signal.SIGINT, signal.SIGTERM))

@@ -105,6 +105,19 @@ flows:
   - {from: fragment2.gave.out, to: fragment3.rx.in, edge: "${edge}"}
 """
 
+# What an application gets that shares a variable too: one host writes it, another waits for it.
+VARIABLE = (
+    ("extensions: [libtruth.so]\n",
+     "extensions: [libtruth.so, libsharer.so]\n"
+     "variables: {noted: {type: f64, writer: fragment1.teller, readers: [fragment2.hearer]}}\n"),
+    ("fragment1:\n    operators:\n",
+     "fragment1:\n    operators:\n      teller: {type: sharer, parameters: "
+     "{steps: [must write noted 7, must unmap noted, must publish noted]}}\n"),
+    ("fragment2:\n    operators:\n",
+     "fragment2:\n    operators:\n      hearer: {type: sharer, parameters: {steps: [must await noted]}}\n"),
+)
+HEARD = "must await noted: 0 7"  # what the reader logs
+
 APPS = {"stream": STREAM, "video": VIDEO, "chain": CHAIN}
 # The flows between hosts, each with the files of its ends.
 ROWS = {"stream": (("fragment1.tx.out", "sent", "received"),), "video": (("fragment1.tx.out", "sent", "received"),),
@@ -141,16 +154,20 @@ class World(cluster.ClusterTest):
     def runTest(self):
         """unittest wants to see one; a run is started by its own method."""
 
-    def open(self, app="stream", clip=None, quick=True):
+    def open(self, app="stream", clip=None, quick=True, variable=False):
+        """variable: its hosts, of one machine, share one."""
         self.setUp()
-        self.choose_app(app, clip, quick)
+        self.choose_app(app, clip, quick, variable)
 
-    def choose_app(self, app="stream", clip=None, quick=True):
+    def choose_app(self, app="stream", clip=None, quick=True, variable=False):
         self.env["FRAG_LOG_LEVEL"] = "debug"
         if quick:
             self.env.update(FRAG_BEAT_MS=str(BEAT_MS), FRAG_DEAD_MS=str(DEAD_MS))
         self.rows = ROWS[app]
-        self.app = self.write("app.yaml", APPS[app] % {"folder": self.folder, "clip": clip})
+        text = APPS[app] % {"folder": self.folder, "clip": clip}
+        for old, new in VARIABLE if variable else ():
+            text = text.replace(old, new)
+        self.app = self.write("app.yaml", text)
         self.named = {}
 
     def launch(self, once=(True, True), driver_flags=(), driver_prefix=(), worker_flags=(),
