@@ -54,6 +54,15 @@ def uses_tcp(pid):
     return bool(inodes & sockets(pid))
 
 
+def abstract_sockets(pids=None):
+    """The names of abstract sockets: of these processes, or of all."""
+    inodes = None if pids is None else set().union(*(sockets(pid) for pid in pids))
+    with open("/proc/net/unix") as f:
+        rows = [line.split() for line in f.readlines()[1:]]
+    return {row[7] for row in rows
+            if len(row) > 7 and row[7].startswith("@") and (inodes is None or row[6] in inodes)}
+
+
 class Transports(cluster.ClusterTest):
     def launch(self, *app_args, workers=((), ()), host=""):
         """A driver, and a worker for each fragment, or one for both, with its flags."""
@@ -72,6 +81,23 @@ class Transports(cluster.ClusterTest):
         self.assert_balanced(summary)
         self.assertEqual(flow["sent"], flow["delivered"])
         self.assertEqual(cluster.sequence(self.path("received")), cluster.sequence(self.path("sent")))
+        self.assert_nothing_left()
+
+    def test_nothing_stays_of_hosts_that_share_memory_when_all_are_killed(self):
+        self.launch()
+        self.wait_flowing(self.d, 10)
+        hosts = self.wait_hosts(2)
+        names = abstract_sockets(hosts)
+        self.assertTrue(any(name.startswith("@frag-shm-") for name in names), names)
+        everybody = [self.d, *self.workers]
+        for p in everybody:
+            p.signal(signal.SIGSTOP)  # so that none sees another one die
+        for pid in hosts:
+            os.kill(pid, signal.SIGKILL)
+        for p in everybody:
+            p.signal(signal.SIGKILL)
+            p.wait()
+        self.wait_until("the names of sockets are free", lambda: not names & abstract_sockets())
         self.assert_nothing_left()
 
     def assert_hosts_use_no_network(self):
