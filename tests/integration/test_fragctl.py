@@ -483,7 +483,7 @@ class Daemons(Fragctl):
 class Environment(Fragctl):
     def test_a_variable_that_nothing_reads_is_warned_of_once(self):
         self.env.update(FRAG_LOG_LEVL="debug", FRAG_XYZZY="1", FRAG_BEAT_MS="250", FRAG_NAME="w",
-                        FRAG_STATE_DIR="", FRAG_ONCE="true")
+                        FRAG_STATE_DIR="", FRAG_ONCE="true", FRAG_OPENVINO="/none")
         for how in ([], ["--workers", "2"]):
             run = self.run_app(*how, app_args=("--count", "3"))
             self.assertEqual(run.wait(), 0, run.stderr)

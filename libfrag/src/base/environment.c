@@ -19,6 +19,7 @@ static const char *const known[] = {
 	"FRAG_START_TIMEOUT", "FRAG_STATE_DIR",   "FRAG_SUMMARY",   "FRAG_WORKER_ADDRESS",
 	"FRAG_BEAT_MS",       "FRAG_CONFIG_PATH", "FRAG_DEAD_MS",   "FRAG_LOG_LEVEL",
 	"FRAG_PUMP",          "FRAG_ALLOW_WRITE", "FRAG_HOST_USER", "FRAG_HOST_LIMIT",
+	"FRAG_OPENVINO",
 };
 /* That programs of frag set for each other, and those of its tests. */
 static const char *const internal[] = {
