@@ -73,6 +73,21 @@ Test(composed, names_that_are_none_or_taken_are_refused)
 	    "app: \"\" is not a valid name of a resource\n");
 }
 
+Test(composed, a_policy_of_metadata)
+{
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag);
+	struct frag_op *op = frag_make_operator_of(fragment, "op", &plain, FRAG_NO_ARGS);
+
+	cr_expect_eq(frag_add_operator(fragment, op), 0);
+	cr_expect_eq(frag_set_metadata_policy(op, FRAG_METADATA_UPDATE), 0);
+	cr_expect_eq(op->metadata_policy, FRAG_METADATA_UPDATE);
+	cr_expect_eq(frag_set_metadata_policy(NULL, FRAG_METADATA_UPDATE), -EINVAL);
+	cr_expect_eq(frag_set_metadata_policy(op, (enum frag_metadata_policy)9), -EINVAL);
+	end(fragment, &diag,
+	    "app.op: 9 is not a valid metadata policy; take one of FRAG_METADATA_...\n");
+}
+
 Test(composed, an_operator_made_twice_is_refused)
 {
 	struct fragi_diag diag = {0};

@@ -74,6 +74,13 @@ FRAG_API int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *
 				uint32_t capacity, enum frag_policy policy);
 
 /*
+ * Sets what happens when messages that the operator receives in one tick carry the same key of
+ * metadata. A graph's metadata_policy wins over it.
+ * Returns 0; -EINVAL: op is NULL or policy is none; -EBUSY: not inside a composer.
+ */
+FRAG_API int frag_set_metadata_policy(struct frag_op *op, enum frag_metadata_policy policy);
+
+/*
  * Makes a resource of a built-in type (resource.h); parameters of operators name it as $name.
  * - name: unique in the fragment
  * - args: its parameters; NULL is accepted

@@ -227,6 +227,21 @@ int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, con
 	return 0;
 }
 
+int frag_set_metadata_policy(struct frag_op *op, enum frag_metadata_policy policy)
+{
+	if (op == NULL)
+		return -EINVAL;
+	if (!may_make(op->fragment))
+		return -EBUSY;
+	if (policy < FRAG_METADATA_DEFAULT || policy > FRAG_METADATA_RAISE)
+		return fragi_making_fail(
+			op->fragment, -EINVAL, NULL, op->subject,
+			"%d is not a valid metadata policy; take one of FRAG_METADATA_...",
+			(int)policy);
+	op->metadata_policy = policy;
+	return 0;
+}
+
 struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,
 					 const char *type, const struct frag_arg *args)
 {

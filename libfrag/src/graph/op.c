@@ -397,7 +397,9 @@ void fragi_op_complete(struct frag_op *op)
 	int r, result;
 
 	if (own != NULL) {
-		op->metadata_policy = own->metadata_policy;
+		op->metadata_policy = own->metadata_policy != FRAG_METADATA_DEFAULT
+					      ? own->metadata_policy
+					      : op->metadata_policy;
 		op->metadata = own->metadata >= 0 ? own->metadata != 0 : op->metadata;
 		op->watchdog_ns = own->watchdog_ns > 0 ? own->watchdog_ns : op->watchdog_ns;
 	}
