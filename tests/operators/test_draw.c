@@ -328,6 +328,40 @@ Test(ops_draw, classes_select_texts)
 	frag_harness_destroy(h);
 }
 
+/* The texts and the numbers of the same layer look alike. */
+Test(ops_draw, numbers_as_text)
+{
+	static const char *const layers[] = {
+		"[{name: t, type: text, text: ['17', '-3']}]",
+		"[{name: t, type: text, numbers: of}]",
+	};
+	const float places[] = {1 / 24.0f, 2 / 12.0f, 0.1f, 13 / 24.0f, 2 / 12.0f, 0.1f};
+	const int32_t values[] = {17, -3};
+	char text[2][ROWS * (COLUMNS + 1) + 1];
+
+	for (int i = 0; i < 2; i++) {
+		struct frag_harness *h =
+			make(&vision_draw_type,
+			     FRAG_ARGS({"tensors", layers[i]}, {"width", "24"}, {"height", "12"}));
+		struct frag_message *m = frag_message_create();
+
+		cr_assert_eq(frag_message_add_tensor(m, "t", numbers(2, 3, places)), 0);
+		cr_assert_eq(frag_message_add_tensor(
+				     m, "of",
+				     tensor_of((struct frag_dtype){FRAG_DTYPE_INT, 32, 1}, 1,
+					       (const int64_t[]){2}, values)),
+			     0);
+		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+		write_picture(m, text[i]);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+	cr_expect_str_eq(text[1], text[0], "is\n%s", text[1]);
+	cr_expect(strchr(text[0], '#') != NULL);
+}
+
 Test(ops_draw, several_flows_and_frames_without_layers)
 {
 	const uint8_t half[] = {255, 255, 255, 128};
@@ -378,7 +412,7 @@ Test(ops_draw, what_cannot_be_drawn_is_refused_by_name)
 		 true},
 		{"type: color_lut", "neither u8 nor f32", {0, 0}, false},
 		{"type: text, text: [a], classes: none",
-		 "the tensor that its key classes names",
+		 "the tensor that its key classes or numbers names",
 		 {3, 2},
 		 false},
 		{"type: points", "it is not a tensor of f32", {2, 2}, true},
@@ -425,6 +459,7 @@ Test(ops_draw, layers_that_make_no_sense_are_refused)
 		{{{"tensors", "[{type: color, color: [1, 1]}]"}}, "this is no colour"},
 		{{{"tensors", "[{type: color, color: red}]"}}, "this is no colour"},
 		{{{"tensors", "[{type: text}]"}}, "has no texts"},
+		{{{"tensors", "[{type: text, text: [a], numbers: of}]"}}, "or numbers too"},
 		{{{"tensors", "[{type: text, text: [[a]]}]"}}, "no list of texts"},
 		{{{"tensors", "[{type: points, point_size: [1]}]"}},
 		 "\"a list or map\" is not a number"},

@@ -114,12 +114,14 @@ static int read_key(struct layer *layer, const struct frag_tree *tree, struct fr
 		return read_list_of_texts(tree, &layer->text, err);
 	if (strcmp(key, "classes") == 0)
 		return read_text(tree, &layer->classes, err);
+	if (strcmp(key, "numbers") == 0)
+		return read_text(tree, &layer->numbers, err);
 	if (strcmp(key, "boxes") == 0)
 		return read_text(tree, &layer->boxes, err);
 	if (strcmp(key, "priority") != 0)
 		return refuse(
 			err, tree, "no layer has this key",
-			"its keys are name, type, opacity, priority, color, line_width, point_size, text, classes and boxes");
+			"its keys are name, type, opacity, priority, color, line_width, point_size, text, classes, numbers and boxes");
 	r = read_number(tree, -1e6, 1e6, &priority, err);
 	layer->priority = r == 0 ? llrint(priority) : 0;
 	return r;
@@ -148,10 +150,10 @@ static int read_layer(struct layer *layer, const struct frag_tree *tree, struct 
 			err, -EINVAL,
 			"line %d: layer \"%.80s\" has no type; give color, color_lut, points, lines, line_strip, crosses, rectangles or text",
 			tree->line, layer->name);
-	if (layer->type == LAYER_TEXT && layer->text == NULL)
+	if (layer->type == LAYER_TEXT && (layer->text == NULL) == (layer->numbers == NULL))
 		return frag_err_set(
 			err, -EINVAL,
-			"line %d: layer \"%.80s\" has no texts; give text: [text, text]",
+			"line %d: layer \"%.80s\" has no texts, or numbers too; give either text: [text, text] or numbers: TENSOR",
 			tree->line, layer->name);
 	layer->paint.alpha = (uint16_t)lrint(layer->paint.alpha * layer->opacity);
 	return 0;

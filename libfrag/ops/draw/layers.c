@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdio.h>
 
 #include "font.h"
 #include "layers.h"
@@ -113,6 +114,12 @@ static const char *read_masks(const struct frag_tensor *tensor, int64_t boxes, s
 	return NULL;
 }
 
+/* The tensor of i32 that says what a layer of text writes; NULL: none. */
+static const char *selector(const struct layer *layer)
+{
+	return layer->numbers != NULL ? layer->numbers : layer->classes;
+}
+
 /* Checks the tensor of a layer, and those that it refers to. Returns what is wrong, or NULL. */
 static const char *check_layer(const struct layer *layer, const struct messages *messages,
 			       const struct frag_tensor *tensor)
@@ -137,13 +144,13 @@ static const char *check_layer(const struct layer *layer, const struct messages 
 				      : read_masks(tensor, entries.count, &frame);
 	}
 	reason = read_entries(tensor, entry_width(layer, tensor), &entries);
-	if (reason != NULL || layer->type != LAYER_TEXT || layer->classes == NULL)
+	if (reason != NULL || layer->type != LAYER_TEXT || selector(layer) == NULL)
 		return reason;
-	other = find(messages, layer->classes);
+	other = find(messages, selector(layer));
 	if (other == NULL)
-		return "the tensor that its key classes names is in no message";
+		return "the tensor that its key classes or numbers names is in no message";
 	if (!is_compact(other, FRAG_DTYPE_INT, 32) || element_count(other) < entries.count)
-		return "its classes are not one i32 for each entry";
+		return "its classes or numbers are not one i32 for each entry";
 	return NULL;
 }
 
@@ -263,26 +270,38 @@ static void draw_masks(const struct layers *layers, const struct layer *layer,
 	}
 }
 
+/* Returns what is written at place i, possibly in `buffer`. */
+static const char *text_at(const struct layer *layer, const int32_t *selected, int64_t i,
+			   char buffer[16])
+{
+	size_t which = (size_t)(selected != NULL ? selected[i] : i);
+
+	if (layer->numbers != NULL) {
+		snprintf(buffer, 16, "%d", (int)selected[i]);
+		return buffer;
+	}
+	/* Holoviz repeats the last text for further places; a class has its own or none. */
+	if (which >= layer->text->count)
+		return selected != NULL ? "" : layer->text->items[layer->text->count - 1].text;
+	return layer->text->items[which].text;
+}
+
 static void draw_texts(const struct layer *layer, const struct messages *messages,
 		       const struct entries *entries, struct canvas *canvas)
 {
-	const struct frag_tensor *tensor =
-		layer->classes != NULL ? find(messages, layer->classes) : NULL;
-	const int32_t *classes = tensor != NULL ? frag_tensor_data(tensor) : NULL;
+	const char *name = selector(layer);
+	const struct frag_tensor *tensor = name != NULL ? find(messages, name) : NULL;
+	const int32_t *selected = tensor != NULL ? frag_tensor_data(tensor) : NULL;
+	char buffer[16];
 
 	for (int64_t i = 0; i < entries->count; i++) {
 		const float *at = entries->numbers + i * entries->width;
 		double size = entries->width == 3 ? fmin(fmax(at[2], 0.0), 1.0) : TEXT_SIZE;
 		int64_t scale = llrint(size * (double)canvas->rows / FONT_CELL_ROWS);
-		size_t which = (size_t)(classes != NULL ? classes[i] : i);
 
-		/* Holoviz repeats the last text for further places; a class has its own or none. */
-		if (which >= layer->text->count && classes != NULL)
-			continue;
-		if (which >= layer->text->count)
-			which = layer->text->count - 1;
 		draw_text(canvas, at[0] * (double)canvas->columns, at[1] * (double)canvas->rows,
-			  scale < 1 ? 1 : scale, layer->text->items[which].text, &layer->paint);
+			  scale < 1 ? 1 : scale, text_at(layer, selected, i, buffer),
+			  &layer->paint);
 	}
 }
 
