@@ -4,7 +4,7 @@ libdir ?= $(prefix)/lib
 BUILT_PROGRAMS = $(wildcard $(B)/bin/*)
 PROGRAMS = driverd workerd fragctl
 BUILT_PLUGINS = $(wildcard $(B)/lib/frag/plugins/*.so)
-EXAMPLE_FILES := $(shell find examples -type f ! -name '*.so' ! -name test_scale ! -path '*/out/*')
+EXAMPLE_FILES := $(shell find examples -type f ! -name '*.so' ! \( -name 'test_*' ! -name '*.c' \) ! -path '*/out/*')
 BUILT_MODULES = $(wildcard $(B)/lib/frag/modules/*.so)
 
 # frag.pc of the build tree lets the examples build before anything is installed, with the same

@@ -208,6 +208,9 @@ class Installed(cluster.ClusterTest):
                            env={"FRAG_LIBRARY_PATH": folder})
             self.assertEqual(p.wait(60), 0, p.stderr)
             self.assertIn(said, p.stderr)
+        for name in ("track_people", "empty_street"):
+            said = self.command("make", "-s", "all", "check", cwd=os.path.join(self.examples, name))
+            self.assertIn("all tests passed", said)
         for name in ("ping_simple", "ping_distributed"):
             p = self.start(os.path.join(self.prefix, "bin", "fragctl"), "run", "app.yaml",
                            cwd=os.path.join(self.examples, name))

@@ -10,6 +10,8 @@ import cluster
 EXAMPLE = os.path.join(cluster.TOP, "examples", "people")
 ENGINE = os.path.join(cluster.TOP, ".cache", "ai", "openvino")
 TUTORIAL = os.path.join(cluster.TOP, "docs", "TUTORIAL.md")
+SHOWN = [os.path.join(EXAMPLE, name) for name in ("app.yaml", "single.yaml")] + [
+    os.path.join(cluster.TOP, "examples", name, "app.yaml") for name in ("track_people", "watch_street")]
 FRAMES = 12
 
 
@@ -25,13 +27,13 @@ class Tutorial(unittest.TestCase):
         self.assertGreaterEqual(len(blocks), 3)
         for block in blocks:
             lines = [line.strip() for line in block.splitlines() if "..." not in line]
-            for name in ("app.yaml", "single.yaml"):
-                example = text(os.path.join(EXAMPLE, name))
+            for path in SHOWN:
+                example = text(path)
                 there = iter([line.strip() for line in example.splitlines()])
                 if all(line in there for line in lines):
                     break
             else:
-                self.fail("neither app.yaml nor single.yaml of the example holds\n" + block)
+                self.fail("none of %s holds\n%s" % (", ".join(SHOWN), block))
 
     def test_both_applications_have_the_same_operators(self):
         def operators(name):
