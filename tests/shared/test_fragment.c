@@ -349,7 +349,7 @@ Test(fragment, all_errors_at_once)
 	    "app.yaml:16:13: app.b: parameter \"gate\": there is no condition \"gat\"; did you mean \"gate\"?\n"
 	    "app.yaml:17:18: app.b: parameter \"sizes\": \"x\" is not a valid integer\n"
 	    "app.yaml:18:47: app.b: unknown condition type \"counter\"; did you mean \"count\"?\n"
-	    "app.yaml:18:64: app.b: condition type \"asynchronous\" is not built yet; use a condition of your own and open it with frag_condition_changed\n"
+	    "app.yaml:18:64: app.b: condition type \"asynchronous\" is not built yet; return FRAG_PENDING from compute and call frag_op_resume\n"
 	    "app.yaml:19:13: app.b: unknown port \"inn\"; did you mean \"in\"?\n"
 	    "app.yaml:20:3: app.c: parameter \"inputs\" (i64) is required and not set\n"
 	    "app.yaml:21:32: flow end app.b.inn: no input \"inn\"; did you mean \"in\"?\n");

@@ -298,7 +298,7 @@ Test(spec, names_of_holoscan_are_explained)
 		const char *name, *sentence;
 	} cases[] = {
 		{FRAGI_HOLOSCAN_CONDITION, "AsynchronousCondition",
-		 "condition type \"AsynchronousCondition\" is not built yet; use a condition of your own and open it with frag_condition_changed"},
+		 "condition type \"AsynchronousCondition\" is not built yet; return FRAG_PENDING from compute and call frag_op_resume"},
 		{FRAGI_HOLOSCAN_OPERATOR, "aja_source_op",
 		 "operator type \"aja_source_op\" is not part of frag; play a recording with video_replayer, or write an operator over the card's library"},
 		{FRAGI_HOLOSCAN_OPERATOR, "CountCondition",

@@ -14,6 +14,11 @@ FRAG_BEGIN_DECLS
 
 /* Returned by compute: the operator is finished and is never ticked again. Its ports close. */
 #define FRAG_DONE 1
+/*
+ * Returned by compute: the tick is not over, because something outside has to happen first. compute
+ * is called again in the same tick after frag_op_resume (operator.h).
+ */
+#define FRAG_PENDING 2
 
 /*
  * A sentence about one failure. Initialise it with FRAG_ERR_INIT before it is passed. Every

@@ -77,8 +77,9 @@ FRAG_API int frag_harness_give_tensor(struct frag_harness *harness, const char *
 				      const char *name, struct frag_tensor *tensor);
 
 /*
- * Calls compute once, whether its conditions allow it or not.
- * Returns what compute returned. The sentence of a failure is in frag_harness_error.
+ * Runs one tick, whether its conditions allow it or not. When compute returns FRAG_PENDING, waits
+ * for frag_op_resume and calls it again, until the tick is over.
+ * Returns what compute returned last. The sentence of a failure is in frag_harness_error.
  */
 FRAG_API int frag_harness_tick(struct frag_harness *harness);
 /* Returns 1 when the operator's conditions would allow a tick now, else 0. */

@@ -286,7 +286,8 @@ struct frag_param {
  * - setup: once, while the graph is built, with the parameters in place; may add ports
  * - initialize: once, before anything runs, in topological order; resources are ready
  * - start: once, on a thread of the scheduler, before the first tick
- * - compute: once a tick. Returns 0; FRAG_DONE: it was the last tick; or a negative errno
+ * - compute: once a tick. Returns 0; FRAG_DONE: it was the last tick; FRAG_PENDING: it is to be
+ *   called again in this tick, after frag_op_resume; or a negative errno
  * - stop: once if start succeeded, also after a failure
  * - fini: once if setup succeeded
  *
@@ -506,7 +507,22 @@ FRAG_API int frag_op_fail(struct frag_op *op, int code, const char *format, ...)
 FRAG_API void frag_op_log(const struct frag_op *op, const char *format, ...) FRAG_PRINTF(2, 3);
 
 /*
- * Ends an operator as if compute had returned FRAG_DONE. A tick that is under way ends first.
+ * Has compute called again in a tick in which it returned FRAG_PENDING. What the tick received
+ * stays borrowed until then, its metadata is kept, and no other tick of the operator begins. A
+ * resume that comes before compute has returned is not lost. Several may be one, and compute may
+ * also be called for one that came too early: it looks whether what it waits for has happened, and
+ * else returns FRAG_PENDING again.
+ *
+ * When the operator is stopped, or the application fails, a pending tick is given up: compute is
+ * not called again. stop then waits for what the operator has begun, or cancels it; the messages of
+ * the tick are dropped after that.
+ * - op: frag_tick_op of the tick; until stop has returned
+ * Thread: any. Blocks: no. RT-safe: yes.
+ */
+FRAG_API void frag_op_resume(struct frag_op *op);
+/*
+ * Ends an operator as if compute had returned FRAG_DONE. A call of compute that is under way ends
+ * first.
  * Thread: any. Blocks: no. RT-safe: yes.
  */
 FRAG_API void frag_op_stop_execution(struct frag_op *op);

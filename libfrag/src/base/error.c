@@ -83,6 +83,8 @@ const char *frag_strerror(int code)
 		return "no error";
 	case FRAG_DONE:
 		return "done";
+	case FRAG_PENDING:
+		return "pending";
 	default:
 		text = code < 0 && code > -4096 ? strerrordesc_np(-code) : NULL;
 		return text != NULL ? text : "unknown error";

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <base/alloc.h>
 #include <edge/edge.h>
@@ -17,6 +18,8 @@
  * calling thread.
  */
 #define QUEUE 64u
+/* Between two looks whether a pending tick was resumed. */
+#define RESUME_US 20
 
 struct end {
 	struct fragi_tx *tx;
@@ -314,6 +317,11 @@ int frag_harness_tick(struct frag_harness *harness)
 
 	exec->begin_ns = fragi_now_ns();
 	r = fragi_exec_tick(exec, fragi_exec_current(), fragi_stamp(), &end);
+	while (exec->pending) {
+		while (!atomic_load(&exec->resumed))
+			usleep(RESUME_US);
+		r = fragi_exec_tick(exec, fragi_exec_current(), fragi_stamp(), &end);
+	}
 	if (r < 0)
 		fragi_exec_failure_text(exec, FRAGI_CALL_COMPUTE, r, harness->error,
 					sizeof(harness->error));

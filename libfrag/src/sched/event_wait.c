@@ -142,6 +142,7 @@ bool fragi_event_at_rest_locked(const struct event *event)
 {
 	return event->operators_started && event->idle == event->thread_count &&
 	       atomic_load_explicit(&event->queued, memory_order_relaxed) == 0 &&
+	       atomic_load(&event->base.pending) == 0 &&
 	       atomic_load_explicit(&event->timer_ns, memory_order_relaxed) == INT64_MAX;
 }
 

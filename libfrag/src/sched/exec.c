@@ -376,6 +376,8 @@ enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 	if (exec->sched != NULL &&
 	    atomic_load_explicit(&exec->sched->halting, memory_order_acquire))
 		return FRAG_WAIT; /* for ever: no further tick may begin */
+	if (exec->pending)
+		return atomic_load(&exec->resumed) ? FRAG_READY : FRAG_WAIT_EVENT;
 	for (uint32_t i = 0; i < exec->in_count; i++) {
 		one = gate_in(&exec->in[i]);
 		all = one > all ? one : all;
@@ -485,7 +487,7 @@ int fragi_exec_unexpected_result(struct fragi_exec *exec, int r)
 	if (r > 0 && r != FRAG_DONE) {
 		frag_err_set(
 			&exec->op->err, -EINVAL,
-			"compute returned %d in tick %llu; return 0, FRAG_DONE or a negative errno",
+			"compute returned %d in tick %llu; return 0, FRAG_DONE, FRAG_PENDING or a negative errno",
 			r, (unsigned long long)exec->tick.number);
 		return -EINVAL;
 	}
@@ -583,6 +585,7 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 		if (r < 0)
 			log_warn(exec->op->subject, "stop returned %d (%s)", r, frag_strerror(r));
 	}
+	fragi_exec_give_up_pending(exec);
 	atomic_store_explicit(&exec->row->state, exec->failed ? FRAGI_OP_FAILED : FRAGI_OP_DONE,
 			      memory_order_relaxed);
 }

@@ -75,8 +75,9 @@ struct fragi_distance {
 
 struct fragi_exec {
 	struct frag_tick tick;
-	/* constant while the operator runs */
+	/* the operator's compute; while a tick is pending, what goes on with it (pending.c) */
 	int (*compute)(void *self, struct frag_tick *tick);
+	/* constant while the operator runs */
 	void *self; /* the operator's state */
 	struct frag_op *op;
 	struct fragi_op_row *row;
@@ -102,6 +103,10 @@ struct fragi_exec {
 	bool sink;  /* it ends with its inputs, whatever its conditions say */
 	/* used by the thread that works on it */
 	bool started, done, failed;
+	bool pending;            /* a tick is pending (pending.c) */
+	int64_t pending_time_ns; /* its begin */
+	uint64_t busy_ns;        /* how long its calls of compute took */
+	int result;              /* of the latest one */
 	int64_t watchdog_ns;
 	/* receiver_done of an output whose receiver still took messages; without outputs: false */
 	const _Atomic bool *receiver_done;
@@ -127,6 +132,7 @@ struct fragi_exec {
 	/* the fast check is not enough: other conditions, a stop, a halt, or done */
 	_Alignas(64) _Atomic bool needs_full_check;
 	_Atomic bool stop_asked;
+	_Atomic bool resumed; /* frag_op_resume was called */
 	/* the application drains: a sink whose inputs have no conditions ends with its inputs */
 	_Atomic bool draining;
 	_Atomic bool remote;    /* greedy: another thread asks for a visit */
@@ -224,12 +230,21 @@ void fragi_exec_tick_ended(struct fragi_exec *exec);
 
 /* Decides the result of a tick when compute did not simply return 0. Returns as fragi_exec_tick. */
 int fragi_exec_unexpected_result(struct fragi_exec *exec, int r);
+/*
+ * Called after a call of compute that did not simply return 0, or was not the tick's first: the
+ * tick becomes pending, or ends. Returns as fragi_exec_tick.
+ * - lasted_ns: how long the call took
+ */
+int fragi_exec_unusual_end(struct fragi_exec *exec, int r, uint64_t lasted_ns);
+/* Gives up a pending tick, if there is one: the operator has ended. */
+void fragi_exec_give_up_pending(struct fragi_exec *exec);
 
 /*
  * Runs one tick: compute, and the accounting around it.
  * - start: a recent stamp, which becomes the begin of the tick
  * - out_end: receives a stamp that was taken after compute
- * Returns 0, FRAG_DONE or the failure, which fragi_exec_failure_text words.
+ * Returns 0, also when the tick is pending; FRAG_DONE; or the failure, which
+ * fragi_exec_failure_text words.
  */
 static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current *current,
 				  uint64_t start, uint64_t *out_end)
@@ -252,13 +267,13 @@ static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current 
 	*(const struct frag_op *volatile *)&current->op = NULL;
 	end = fragi_stamp();
 	*out_end = end;
+	if (__builtin_expect((r | exec->op->err.code) != 0, 0))
+		return fragi_exec_unusual_end(exec, r, fragi_stamp_diff_ns(start, end));
 	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
 	fragi_tick_end(tick);
 	if (__builtin_expect(exec->watches_ticks, 0))
 		fragi_exec_tick_ended(exec);
-	if (__builtin_expect((r | exec->op->err.code) == 0, 1))
-		return 0;
-	return fragi_exec_unexpected_result(exec, r);
+	return 0;
 }
 
 #endif

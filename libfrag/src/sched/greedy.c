@@ -171,7 +171,7 @@ static void run_round(struct greedy *greedy)
 static void wait(struct greedy *greedy)
 {
 	struct fragi_sched *sched = &greedy->base;
-	bool rest = greedy->armed == 0;
+	bool rest = greedy->armed == 0 && atomic_load(&sched->pending) == 0;
 
 	if (rest) {
 		atomic_store(&greedy->resting, true);
@@ -206,7 +206,8 @@ static void run_rounds(struct greedy *greedy)
 	}
 }
 
-static void thread_run(struct greedy *greedy)
+/* Not inlined: the caller saves its registers for a cleanup handler, which would cost each tick. */
+static __attribute__((noinline)) void thread_run(struct greedy *greedy)
 {
 	struct fragi_sched *sched = &greedy->base;
 

@@ -27,8 +27,9 @@ struct fragi_sched {
 	struct fragi_exec **execs; /* in topological order */
 	uint32_t count;
 	bool started;
-	_Atomic uint32_t live; /* operators not done */
-	_Atomic bool halting;  /* no further tick may begin */
+	_Atomic uint32_t live;    /* operators not done */
+	_Atomic uint32_t pending; /* ticks that are pending: the fragment does not rest */
+	_Atomic bool halting;     /* no further tick may begin */
 	_Atomic bool has_failed;
 	_Atomic bool has_stopped; /* config.stopped was called */
 	int64_t limit_ns;         /* of fragi_sched_limit_calls; 0: none */

@@ -68,7 +68,7 @@
 	X(OPERATOR, "VideoStreamRecorderOp", "video_stream_recorder", "video_recorder", BUILT, "") \
 	X(OPERATOR, "VideoStreamReplayerOp", "video_stream_replayer", "video_replayer", BUILT, "") \
 	X(CONDITION, "AsynchronousCondition", "asynchronous", "asynchronous", LATER,               \
-	  "use a condition of your own and open it with frag_condition_changed")                   \
+	  "return FRAG_PENDING from compute and call frag_op_resume")                              \
 	X(CONDITION, "BooleanCondition", "boolean", "boolean", BUILT, "")                          \
 	X(CONDITION, "CountCondition", "count", "count", BUILT, "")                                \
 	X(CONDITION, "CudaBufferAvailableCondition", "cuda_buffer_available", "cuda_buffer",       \

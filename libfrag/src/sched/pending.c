@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sched/kind.h>
+
+/*
+ * A tick in which compute has returned FRAG_PENDING. Nothing of it ends: its messages stay
+ * received, its metadata stays, and it counts as one tick and one compute, whose time is the sum of
+ * all calls. In the ledger the operator is in this tick all the time, so its watchdog, and the time
+ * that a stop leaves, hold for what it waits for too.
+ *
+ * Plain ticks pay nothing: exec->compute is replaced by go_on, and the conditions are evaluated in
+ * fragi_exec_ready_all, which answers READY when the tick was resumed.
+ */
+
+/*
+ * Goes on with the tick: takes back what the begin of a tick has changed. compute reads what it
+ * waits for after `resumed` was cleared, so what comes later comes with a later resume.
+ */
+static int go_on(void *self, struct frag_tick *tick)
+{
+	struct fragi_exec *exec = (struct fragi_exec *)tick;
+
+	atomic_exchange(&exec->resumed, false);
+	tick->number--;
+	atomic_store_explicit(&exec->row->ticks, tick->number, memory_order_relaxed);
+	tick->time_ns = exec->pending_time_ns;
+	exec->result = exec->op->type->compute(self, tick);
+	return FRAG_PENDING; /* fragi_exec_unusual_end decides by the result */
+}
+
+static void begin_pending(struct fragi_exec *exec)
+{
+	exec->pending = true;
+	exec->pending_time_ns = frag_tick_time_ns(&exec->tick);
+	exec->compute = go_on;
+	atomic_store_explicit(&exec->needs_full_check, true, memory_order_relaxed);
+	if (exec->sched != NULL)
+		atomic_fetch_add(&exec->sched->pending, 1);
+}
+
+static void end_tick(struct fragi_exec *exec)
+{
+	if (exec->pending && exec->sched != NULL)
+		atomic_fetch_sub(&exec->sched->pending, 1);
+	exec->pending = false;
+	exec->compute = exec->op->type->compute;
+	fragi_hist_add(&exec->row->compute, exec->busy_ns);
+	exec->busy_ns = 0;
+	fragi_tick_end(&exec->tick);
+	if (exec->watches_ticks)
+		fragi_exec_tick_ended(exec);
+}
+
+int fragi_exec_unusual_end(struct fragi_exec *exec, int r, uint64_t lasted_ns)
+{
+	exec->busy_ns += lasted_ns;
+	if (exec->pending)
+		r = exec->result;
+	if (r == FRAG_PENDING && exec->tick.fault == 0) {
+		exec->op->err = (struct frag_err)FRAG_ERR_INIT; /* as after 0: it is no failure */
+		if (!exec->pending)
+			begin_pending(exec);
+		return 0;
+	}
+	end_tick(exec);
+	return (r | exec->op->err.code) == 0 ? 0 : fragi_exec_unexpected_result(exec, r);
+}
+
+void fragi_exec_give_up_pending(struct fragi_exec *exec)
+{
+	if (exec->pending)
+		end_tick(exec);
+}
+
+void frag_op_resume(struct frag_op *op)
+{
+	struct fragi_exec *exec = op->exec;
+
+	if (exec == NULL)
+		return;
+	atomic_store(&exec->resumed, true);
+	if (exec->sched != NULL)
+		exec->sched->kind->notify(exec);
+}
