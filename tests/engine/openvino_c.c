@@ -5,7 +5,8 @@
  * 	engine of tests
  * 	input NAME TYPE SIDE SIDE ...      TYPE: the number of an element type; SIDE: -1 for any
  * 	output NAME TYPE SIDE SIDE ...     -1: as large as the first input's first side
- * 	fails | nan | sleeps               what a run does otherwise
+ * 	fails | nan | waits                what a run does otherwise; waits: until the file exists
+ *                                      that FRAG_TEST_ENGINE_GATE in the environment names
  *
  * An output also has the name NAME:0. A run fills output k with the first element of the first
  * input plus k, after a millisecond on a thread of its own. FRAG_TEST_ENGINE_VERSION in the
@@ -37,7 +38,7 @@ struct ov_output_const_port {
 struct ov_model {
 	struct ov_output_const_port inputs[TENSORS_MAX], outputs[TENSORS_MAX];
 	size_t input_count, output_count;
-	bool fails, nan, sleeps;
+	bool fails, nan, waits;
 };
 struct ov_compiled_model {
 	struct ov_model model;
@@ -139,8 +140,8 @@ static bool read_line(const char *line, struct ov_model *model)
 		return read_port(line + 7, &model->outputs[model->output_count++]);
 	model->fails |= strcmp(line, "fails\n") == 0;
 	model->nan |= strcmp(line, "nan\n") == 0;
-	model->sleeps |= strcmp(line, "sleeps\n") == 0;
-	return model->fails || model->nan || model->sleeps;
+	model->waits |= strcmp(line, "waits\n") == 0;
+	return model->fails || model->nan || model->waits;
 }
 
 int ov_core_read_model(const ov_core_t *core, const char *path, const char *weights,
@@ -394,7 +395,9 @@ static void *run(void *arg)
 {
 	ov_infer_request_t *request = arg;
 
-	usleep(request->model.sleeps ? 200000 : 1000);
+	do
+		usleep(1000);
+	while (request->model.waits && access(getenv("FRAG_TEST_ENGINE_GATE"), F_OK) != 0);
 	for (size_t k = 0; k < request->model.output_count; k++)
 		fill(request, k);
 	request->failed = request->model.fails;

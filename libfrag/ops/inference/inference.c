@@ -10,6 +10,7 @@
 #include "inference.h"
 #include "maps.h"
 #include "network.h"
+#include "received.h"
 
 struct inference {
 	const char *backend, *model_folder;
@@ -24,6 +25,11 @@ struct inference {
 
 	struct network *networks;
 	size_t count;
+	/* of the tick that is under way; borrowed until it is over */
+	bool running;
+	const struct frag_message *const *messages;
+	int message_count;
+	size_t begun; /* networks that were started, or need not be */
 };
 
 enum { RECEIVERS, TRANSMITTER };
@@ -316,7 +322,8 @@ static int inference_initialize(void *state, struct frag_op *op)
 		const struct frag_tree *own = map_entry(in->backend_map, network->name);
 		const struct inference_backend *backend = inference_backend_find(
 			map_count(own) > 0 ? map_text(own, 0) : in->backend, &err);
-		int r = backend != NULL ? network_open(network, backend, &options, &err) : err.code;
+		int r = backend != NULL ? network_open(network, op, backend, &options, &err)
+					: err.code;
 
 		if (r < 0)
 			return frag_op_fail(op, r, "model %s: %s", network->name, err.text);
@@ -340,8 +347,7 @@ static int add_outputs(const struct inference *in, const struct network *network
 }
 
 /* Emits the results in one message, with the acquisition time of the first that came. */
-static int emit(const struct inference *in, struct frag_tick *tick,
-		const struct frag_message *const *messages, int count)
+static int emit(const struct inference *in, struct frag_tick *tick)
 {
 	struct frag_message *message = frag_message_create();
 	int r = message != NULL ? 0 : -ENOMEM;
@@ -361,10 +367,7 @@ static int emit(const struct inference *in, struct frag_tick *tick,
 		frag_message_unref(message);
 		return 0;
 	}
-	for (int i = 0; i < count && frag_message_acquisition_ns(message) == 0; i++)
-		if (messages[i] != NULL)
-			frag_message_set_acquisition_ns(message,
-							frag_message_acquisition_ns(messages[i]));
+	received_stamp(in->messages, in->message_count, message);
 	return frag_tick_emit(tick, TRANSMITTER, message);
 }
 
@@ -373,43 +376,67 @@ static bool is_due(const struct network *network, const struct frag_tick *tick)
 	return network->active && frag_tick_count(tick) % (uint64_t)network->every == 0;
 }
 
-/* Starts all models that are due, then waits for them. */
-static int run(struct inference *in, const struct frag_tick *tick,
-	       const struct frag_message *const *messages, size_t count, struct frag_err *err)
+/*
+ * Starts the models that are due, one after the other unless parallel_inference is set, and
+ * collects what has ended. Returns 0 when all have; FRAG_PENDING: not yet; or a failure.
+ */
+static int advance(struct inference *in, const struct frag_tick *tick, struct frag_err *err)
 {
+	bool busy = false;
 	int r = 0;
 
-	for (size_t i = 0; i < in->count && r == 0; i++) {
-		if (!is_due(&in->networks[i], tick))
-			continue;
-		r = network_take(&in->networks[i], messages, count, err);
+	for (size_t i = 0; i < in->count && r == 0 && (in->parallel_inference || !busy); i++) {
+		struct network *network = &in->networks[i];
+
+		if (i == in->begun) {
+			in->begun++;
+			if (is_due(network, tick))
+				r = network_start(network, in->messages, (size_t)in->message_count,
+						  err);
+		}
 		if (r == 0)
-			r = network_start(&in->networks[i], err);
-		if (r == 0 && !in->parallel_inference)
-			r = network_finish(&in->networks[i], in->allocator, err);
+			r = network_collect(network, in->allocator, err);
+		busy |= network->busy;
 	}
-	for (size_t i = 0; i < in->count && r == 0; i++)
-		if (is_due(&in->networks[i], tick) && in->parallel_inference)
-			r = network_finish(&in->networks[i], in->allocator, err);
-	for (size_t i = 0; i < in->count && r < 0; i++)
-		network_abandon(&in->networks[i]);
-	return r;
+	return r < 0 ? r : busy ? FRAG_PENDING : 0;
 }
 
+static void abandon_all(struct inference *in)
+{
+	for (size_t i = 0; i < in->count; i++)
+		network_abandon(&in->networks[i]);
+	in->running = false;
+}
+
+/* While the engine works no thread of the scheduler waits: each run that ends resumes the tick. */
 static int inference_compute(void *state, struct frag_tick *tick)
 {
 	struct inference *in = state;
-	const struct frag_message *const *messages;
 	struct frag_err err = FRAG_ERR_INIT;
-	int count = frag_tick_receive_all(tick, RECEIVERS, &messages);
 	int r;
 
-	if (count < 0)
-		return count;
-	r = run(in, tick, messages, (size_t)count, &err);
+	if (!in->running) {
+		in->message_count = frag_tick_receive_all(tick, RECEIVERS, &in->messages);
+		if (in->message_count < 0)
+			return in->message_count;
+		in->running = true;
+		in->begun = 0;
+	}
+	r = advance(in, tick, &err);
+	if (r == FRAG_PENDING)
+		return r;
 	if (r < 0)
-		return frag_op_fail(frag_tick_op(tick), r, "%s", err.text);
-	return emit(in, tick, messages, count);
+		abandon_all(in);
+	in->running = false;
+	return r < 0 ? frag_op_fail(frag_tick_op(tick), r, "%s", err.text) : emit(in, tick);
+}
+
+/* The engine reads what was received until its runs have ended. */
+static int inference_stop(void *state, struct frag_op *op)
+{
+	(void)op;
+	abandon_all(state);
+	return 0;
 }
 
 static void inference_fini(void *state, struct frag_op *op)
@@ -423,12 +450,13 @@ const struct frag_op_type inference_inference_type = {
 	.name = "inference",
 	.headline = "Runs neural networks on tensors",
 	.description =
-		"Each model takes tensors by name from the messages and makes tensors, which go into one message. A tensor that holds several inputs of a model is a batch. Models are compiled before anything runs, once in a process.",
+		"Each model takes tensors by name from the messages and makes tensors, which go into one message. A tensor that holds several inputs of a model is a batch. Models are compiled before anything runs, once in a process. While the engine works, the thread does other operators' work.",
 	.state_size = sizeof(struct inference),
 	FRAG_PORTS(inference_ports),
 	FRAG_PARAMS(inference_params),
 	.setup = inference_setup,
 	.initialize = inference_initialize,
 	.compute = inference_compute,
+	.stop = inference_stop,
 	.fini = inference_fini,
 };

@@ -45,8 +45,9 @@ static int outputs_bind(struct network *network, struct frag_err *err)
 	return 0;
 }
 
-int network_open(struct network *network, const struct inference_backend *backend,
-		 const struct inference_options *options, struct frag_err *err)
+int network_open(struct network *network, struct frag_op *op,
+		 const struct inference_backend *backend, const struct inference_options *options,
+		 struct frag_err *err)
 {
 	char text[700];
 	int r = inference_model_open(backend, network->path, options, &network->model, err);
@@ -61,8 +62,10 @@ int network_open(struct network *network, const struct inference_backend *backen
 			list(network->model->inputs, network->model->input_count, text,
 			     sizeof(text)));
 	r = outputs_bind(network, err);
-	for (size_t i = 0; i < NETWORK_REQUESTS && r == 0; i++)
-		r = backend->request_create(network->model, &network->requests[i], err);
+	for (size_t i = 0; i < NETWORK_REQUESTS && r == 0; i++) {
+		network->requests[i].op = op;
+		r = backend->request_create(network->model, &network->requests[i].request, err);
+	}
 	return r;
 }
 
@@ -71,7 +74,7 @@ void network_close(struct network *network)
 	if (network->model == NULL)
 		return;
 	for (size_t i = 0; i < NETWORK_REQUESTS; i++)
-		network->model->backend->request_destroy(network->requests[i]);
+		network->model->backend->request_destroy(network->requests[i].request);
 	for (size_t i = 0; i < network->output_count; i++)
 		frag_tensor_unref(network->outputs[i].tensor);
 	inference_model_close(network->model);
@@ -183,14 +186,14 @@ static int take_one(struct network *network, size_t i, const struct frag_tensor 
 	return 0;
 }
 
-int network_take(struct network *network, const struct frag_message *const *messages, size_t count,
-		 struct frag_err *err)
+static int take(struct network *network, const struct frag_message *const *messages, size_t count,
+		struct frag_err *err)
 {
 	int r = 0;
 
 	network->runs = 1;
 	network->started = 0;
-	network->ended = 0;
+	network->collected = 0;
 	for (size_t i = 0; i < network->input_count && r == 0; i++) {
 		const struct frag_tensor *tensor = find(network->inputs[i].name, messages, count);
 		char text[400];
@@ -206,31 +209,43 @@ int network_take(struct network *network, const struct frag_message *const *mess
 	return r;
 }
 
+/* On a thread of the engine. */
+static void run_ended(void *context)
+{
+	struct network_request *request = context;
+
+	atomic_store(&request->ended, true);
+	frag_op_resume(request->op);
+}
+
 static int start_one(struct network *network, struct frag_err *err)
 {
 	const struct inference_backend *backend = network->model->backend;
-	struct inference_request *request = network->requests[network->started % NETWORK_REQUESTS];
+	struct network_request *request = &network->requests[network->started % NETWORK_REQUESTS];
 	int r = 0;
 
 	for (size_t i = 0; i < network->input_count && r == 0; i++) {
 		const struct network_input *input = &network->inputs[i];
 
-		r = backend->set_input(request, i, input->ndim, input->shape,
+		r = backend->set_input(request->request, i, input->ndim, input->shape,
 				       (const char *)input->data +
 					       (size_t)network->started * input->run_bytes,
 				       err);
 	}
+	atomic_store(&request->ended, false);
 	if (r == 0)
-		r = backend->start(request, NULL, NULL, err);
+		r = backend->start(request->request, run_ended, request, err);
 	if (r == 0)
 		network->started++;
 	return r;
 }
 
-int network_start(struct network *network, struct frag_err *err)
+int network_start(struct network *network, const struct frag_message *const *messages, size_t count,
+		  struct frag_err *err)
 {
-	int r = 0;
+	int r = take(network, messages, count, err);
 
+	network->busy = r == 0;
 	while (r == 0 && network->started < network->runs && network->started < NETWORK_REQUESTS)
 		r = start_one(network, err);
 	return r;
@@ -266,7 +281,7 @@ static int copy_result(struct network *network, struct network_output *output,
 {
 	int r = 0;
 
-	if (network->ended == 0)
+	if (network->collected == 0)
 		r = output_create(output, result, network->runs, allocator, err);
 	if (r < 0)
 		return r;
@@ -279,7 +294,7 @@ static int copy_result(struct network *network, struct network_output *output,
 			network->name, output->name);
 	if (result->size_bytes > 0)
 		memcpy((char *)frag_tensor_writable(output->tensor) +
-			       (size_t)network->ended * result->size_bytes,
+			       (size_t)network->collected * result->size_bytes,
 		       result->data, result->size_bytes);
 	return 0;
 }
@@ -303,28 +318,37 @@ static int make_empty(struct network *network, struct frag_resource *allocator,
 	return r;
 }
 
-int network_finish(struct network *network, struct frag_resource *allocator, struct frag_err *err)
+static int collect_one(struct network *network, struct frag_resource *allocator,
+		       struct frag_err *err)
 {
 	const struct inference_backend *backend = network->model->backend;
-	int r = network->runs == 0 ? make_empty(network, allocator, err) : 0;
+	struct inference_request *request =
+		network->requests[network->collected % NETWORK_REQUESTS].request;
+	int r = backend->wait(request, err); /* it has ended: this only asks for its failure */
 
-	while (r == 0 && network->ended < network->runs) {
-		struct inference_request *request =
-			network->requests[network->ended % NETWORK_REQUESTS];
+	for (size_t i = 0; i < network->output_count && r == 0; i++) {
+		struct inference_result result = {0};
 
-		r = backend->wait(request, err);
-		for (size_t i = 0; i < network->output_count && r == 0; i++) {
-			struct inference_result result = {0};
+		r = backend->result(request, network->outputs[i].index, &result, err);
+		if (r == 0)
+			r = copy_result(network, &network->outputs[i], &result, allocator, err);
+	}
+	network->collected++;
+	return r;
+}
 
-			r = backend->result(request, network->outputs[i].index, &result, err);
-			if (r == 0)
-				r = copy_result(network, &network->outputs[i], &result, allocator,
-						err);
-		}
-		network->ended++;
+int network_collect(struct network *network, struct frag_resource *allocator, struct frag_err *err)
+{
+	int r = network->busy && network->runs == 0 ? make_empty(network, allocator, err) : 0;
+
+	while (r == 0 && network->collected < network->started &&
+	       atomic_load(&network->requests[network->collected % NETWORK_REQUESTS].ended)) {
+		r = collect_one(network, allocator, err);
 		if (r == 0 && network->started < network->runs)
 			r = start_one(network, err);
 	}
+	if (r == 0 && network->collected == network->runs)
+		network->busy = false;
 	return r;
 }
 
@@ -332,7 +356,8 @@ void network_abandon(struct network *network)
 {
 	struct frag_err ignored = FRAG_ERR_INIT;
 
-	for (; network->ended < network->started; network->ended++)
-		network->model->backend->wait(network->requests[network->ended % NETWORK_REQUESTS],
-					      &ignored);
+	for (; network->collected < network->started; network->collected++)
+		network->model->backend->wait(
+			network->requests[network->collected % NETWORK_REQUESTS].request, &ignored);
+	network->busy = false;
 }

@@ -2,6 +2,8 @@
 #ifndef INFERENCE_NETWORK_H
 #define INFERENCE_NETWORK_H
 
+#include <stdatomic.h>
+
 #include "backend.h"
 
 /*
@@ -12,6 +14,13 @@
 
 /* Runs of one model that may be under way at a time. */
 #define NETWORK_REQUESTS 4
+
+/* Takes one run after the other. */
+struct network_request {
+	struct inference_request *request;
+	struct frag_op *op;
+	_Atomic bool ended; /* the engine has ended the run; set on one of its threads */
+};
 
 struct network_input {
 	const char *name; /* of the tensor in a message */
@@ -34,34 +43,42 @@ struct network {
 	bool active;
 	int64_t every; /* it runs in every so many ticks */
 	struct inference_model *model;
-	struct inference_request *requests[NETWORK_REQUESTS];
+	struct network_request requests[NETWORK_REQUESTS];
 	struct network_input *inputs;
 	size_t input_count;
 	struct network_output *outputs;
 	size_t output_count;
-	int64_t runs, started, ended; /* of the current messages */
+	/* of the current messages */
+	bool busy;
+	int64_t runs, started, collected;
 };
 
 /*
  * Opens the model and checks the names against it.
+ * - op: is resumed (frag_op_resume) each time that a run has ended
  * Returns 0 or a negative errno; the sentence shows what the model has.
  */
-int network_open(struct network *network, const struct inference_backend *backend,
-		 const struct inference_options *options, struct frag_err *err);
+int network_open(struct network *network, struct frag_op *op,
+		 const struct inference_backend *backend, const struct inference_options *options,
+		 struct frag_err *err);
 /* Waits for what is under way and frees everything but the arrays. */
 void network_close(struct network *network);
 
 /*
- * Takes the tensors of a tick, which stay borrowed until network_finish.
+ * Takes the tensors of a tick and starts as many runs as may be under way at a time. The network is
+ * then busy, and the messages stay borrowed, until network_collect has made it idle or
+ * network_abandon was called.
  * - messages: [count]; NULL where a flow has none
  * Returns 0 or a negative errno; the sentence shows what the model wants and what came.
  */
-int network_take(struct network *network, const struct frag_message *const *messages, size_t count,
-		 struct frag_err *err);
-/* Starts as many runs as may be under way at a time. */
-int network_start(struct network *network, struct frag_err *err);
-/* Waits until all runs have ended, and replaces the outputs by the results. */
-int network_finish(struct network *network, struct frag_resource *allocator, struct frag_err *err);
+int network_start(struct network *network, const struct frag_message *const *messages, size_t count,
+		  struct frag_err *err);
+/*
+ * Takes over the results of the runs that have ended, in order, and starts those that are left.
+ * After the last one the outputs are the new results and the network is not busy any more. It does
+ * not wait for a run.
+ */
+int network_collect(struct network *network, struct frag_resource *allocator, struct frag_err *err);
 /* Waits for what is under way and forgets it. */
 void network_abandon(struct network *network);
 
