@@ -7,6 +7,7 @@
 #include <base/environment.h>
 #define LOG_TOPIC "driver"
 #include <base/log.h>
+#include <base/service.h>
 #include <base/standard_fds.h>
 #include <driverd/result.h>
 #include <driverd/shell.h>
@@ -107,6 +108,7 @@ int main(int argc, char **argv)
 	int r, exit_code = FRAGI_EXIT_OK;
 
 	fragi_standard_fds_open();
+	fragi_service_open();
 	r = drv_options_parse(&options, argc, argv, &err);
 	fragi_log_init(r == 0 ? options.verbosity : 0);
 	if (r < 0) {

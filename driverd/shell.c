@@ -16,6 +16,7 @@
 #define LOG_TOPIC "driver"
 #include <base/identity.h>
 #include <base/log.h>
+#include <base/service.h>
 #include <base/stamp.h>
 #include <driverd/core/core.h>
 #include <driverd/deadline.h>
@@ -46,7 +47,7 @@ struct shell {
 	uv_loop_t loop;
 	struct drv_listener server, local; /* TCP; for clients of this machine */
 	struct drv_deadline deadline;
-	uv_timer_t linger;
+	uv_timer_t linger, watchdog;
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct drv_core *core;
 	struct drv_actions actions;
@@ -87,6 +88,8 @@ static void shell_end(struct shell *shell, int exit_code)
 		return;
 	shell->is_over = true;
 	shell->exit_code = exit_code;
+	fragi_service_stopping();
+	close_handle(&shell->watchdog);
 	drv_listener_close(&shell->server);
 	drv_listener_close(&shell->local);
 	drv_deadline_close(&shell->deadline);
@@ -164,6 +167,7 @@ static void perform(struct shell *shell, struct drv_action *action)
 		break;
 	case DRV_DO_PROGRESS:
 		drv_progress_show(&shell->progress, action->text);
+		fragi_service_status(action->text);
 		break;
 	case DRV_DO_PERSIST:
 		drv_store_write(&shell->store, &shell->loop, action->epoch);
@@ -347,6 +351,7 @@ static void on_signal(uv_signal_t *handle, int number)
 	if (number == SIGHUP && shell->credentials.tls != NULL)
 		return; /* reads them again */
 	log_info(NULL, "SIG%s: stops", sigabbrev_np(number));
+	fragi_service_stopping();
 	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = number});
 }
 
@@ -417,6 +422,21 @@ static int shell_open_store(struct shell *shell, struct drv_config *config, stru
 	return r;
 }
 
+static void on_watchdog(uv_timer_t *timer)
+{
+	(void)timer;
+	fragi_service_alive();
+}
+
+static void watch_loop(struct shell *shell)
+{
+	uint64_t ms = (uint64_t)fragi_service_watchdog_ns() / 1000000;
+
+	uv_timer_init(&shell->loop, &shell->watchdog);
+	if (ms > 0)
+		uv_timer_start(&shell->watchdog, on_watchdog, ms, ms);
+}
+
 static int shell_init(struct shell *shell, struct frag_err *err)
 {
 	struct drv_config config = {
@@ -439,6 +459,7 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 	drv_deadline_init(&shell->deadline, &shell->loop, on_deadline, shell);
 	uv_timer_init(&shell->loop, &shell->linger);
 	shell->linger.data = shell;
+	watch_loop(shell);
 	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals); i++) {
 		uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;
@@ -485,6 +506,7 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 						   .source_bytes = source_bytes,
 						   .start_timeout_ns = options->start_timeout_ns,
 						   .id = COMMAND_LINE_APP};
+		fragi_service_ready();
 		shell_step(&shell, &event);
 	}
 	uv_run(&shell.loop, UV_RUN_DEFAULT);

@@ -12,6 +12,7 @@
   base/failure.h.
 - The text between `<!-- names of holoscan -->` and `<!-- end -->` holds the tables of
   text/holoscan.h.
+- deploy/*.env and deploy/man are made of what the programs print for --help (mk/manuals.py).
 - The schema of the summary gets the counters of base/counters.h and the codes of base/failure.h.
 
 usage: mk/docs.py [--build DIR] [--check]      --check changes nothing and fails when a part is not
@@ -27,6 +28,9 @@ import shlex
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import manuals  # noqa: E402
+
 COUNTERS, FAILURES, HOLOSCAN = "base/counters.h", "base/failure.h", "text/holoscan.h"
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PART = re.compile(
@@ -34,8 +38,8 @@ PART = re.compile(
 )
 
 
-def made(command, build):
-    words = shlex.split(command)
+def printed(build, *words):
+    """What a program of the build tree prints."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("FRAG_")}
     r = subprocess.run(
         [os.path.join(build, "bin", words[0]), *words[1:]],
@@ -45,9 +49,14 @@ def made(command, build):
         cwd=TOP,
     )
     if r.returncode != 0:
-        raise SystemExit("%s: exit status %d: %s" % (command, r.returncode, r.stderr))
-    text = "\n".join(line.rstrip() for line in r.stdout.replace(build + "/", "").rstrip().splitlines())
-    return "```%s\n%s\n```\n" % ("mermaid" if words[:2] == ["fragctl", "graph"] and "--help" not in words else "", text)
+        raise SystemExit("%s: exit status %d: %s" % (" ".join(words), r.returncode, r.stderr))
+    return "\n".join(line.rstrip() for line in r.stdout.replace(build + "/", "").rstrip().splitlines())
+
+
+def made(command, build):
+    words = shlex.split(command)
+    drawn = words[:2] == ["fragctl", "graph"] and "--help" not in words
+    return "```%s\n%s\n```\n" % ("mermaid" if drawn else "", printed(build, *words))
 
 
 def mermaid(kind, lines):
@@ -109,9 +118,12 @@ def table(heads, rows):
     return "".join("| %s |\n" % " | ".join(cells) for cells in lines)
 
 
+def all_exit_codes():
+    return [e[1:] for e in entries(FAILURES, "FRAGI_EXIT_LIST", 3)] + [["128+n", "ended by signal n"]]
+
+
 def exit_codes(_):
-    codes = [e[1:] for e in entries(FAILURES, "FRAGI_EXIT_LIST", 3)]
-    return table(["code", "meaning"], codes + [["128+n", "ended by signal n"]])
+    return table(["code", "meaning"], all_exit_codes())
 
 
 def failures(_):
@@ -202,6 +214,15 @@ def main():
         "names of holoscan": holoscan,
     }
     stale = []
+
+    def compare(name, old, new):
+        if new == old:
+            return
+        stale.append(name)
+        if not args.check:
+            with open(os.path.join(TOP, name), "w", encoding="utf-8") as f:
+                f.write(new)
+
     docs = ["docs/" + name for name in sorted(os.listdir(os.path.join(TOP, "docs")))]
     for name in ["README.md", *docs]:
         if not name.endswith((".md", "schema.json")):
@@ -216,11 +237,11 @@ def main():
                 lambda m: m.group(1) + make[m.group(2)](m.group(3)) + m.group(5), old
             )
         )
-        if new != old:
-            stale.append(name)
-            if not args.check:
-                with open(path, "w", encoding="utf-8") as f:
-                    f.write(new)
+        compare(name, old, new)
+    for name, new in manuals.made(lambda *words: printed(build, *words), all_exit_codes()).items():
+        with open(os.path.join(TOP, name), "a+", encoding="utf-8") as f:
+            f.seek(0)
+            compare(name, f.read(), new)
     if stale and args.check:
         print("not as the programs say; run mk/docs.py: %s" % ", ".join(stale))
         return 1

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 prefix ?= /usr/local
 libdir ?= $(prefix)/lib
+sysconfdir ?= $(if $(filter /usr,$(prefix)),/etc,$(prefix)/etc)
+systemddir ?= $(prefix)/lib/systemd
+sysusersdir ?= $(prefix)/lib/sysusers.d
+tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
+mandir ?= $(prefix)/share/man
+SERVICES = driver worker
+MAN_PAGES = man8/driverd.8 man8/workerd.8 man1/fragctl.1
 BUILT_PROGRAMS = $(wildcard $(B)/bin/*)
 PROGRAMS = driverd workerd fragctl
 BUILT_PLUGINS = $(wildcard $(B)/lib/frag/plugins/*.so)
@@ -20,11 +27,11 @@ all: $(B)/lib/pkgconfig/frag.pc
 
 # What is installed has no asserts: it is built with NDEBUG=1 into $(B)-ndebug. `make install
 # NDEBUG=` installs what is in $(B), as it was built.
-.PHONY: install install-here uninstall
+.PHONY: install install-here install-services uninstall
 install:
 	@$(MAKE) --no-print-directory \
 		$(if $(filter undefined,$(origin NDEBUG)),B=$(B)-ndebug NDEBUG=1) install-here
-install-here: all
+install-here: all install-services
 	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(libdir)/pkgconfig \
 		$(DESTDIR)$(libdir)/frag/plugins \
 		$(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(libdir)/frag/extensions \
@@ -49,10 +56,38 @@ install-here: all
 	install -m 644 $(wildcard docs/*) $(DESTDIR)$(prefix)/share/doc/frag/docs
 	ln -sfn ../../frag/examples $(DESTDIR)$(prefix)/share/doc/frag/examples
 
-# lib/frag/extensions is removed only when it is empty: its libraries belong to the user.
+# What systemd needs to run the daemons. Settings that are there already stay as they are.
+install-services:
+	install -d $(DESTDIR)$(systemddir)/system $(DESTDIR)$(sysusersdir) \
+		$(DESTDIR)$(tmpfilesdir) $(DESTDIR)$(sysconfdir)/frag
+	for s in $(SERVICES); do \
+		sed 's,@bindir@,$(prefix)/bin,; s,@sysconfdir@,$(sysconfdir),' \
+			deploy/systemd/frag-$$s.service \
+			>$(DESTDIR)$(systemddir)/system/frag-$$s.service && \
+		{ [ -e $(DESTDIR)$(sysconfdir)/frag/$$s.env ] || install -m 644 deploy/$$s.env \
+			$(DESTDIR)$(sysconfdir)/frag; } || exit 1; done
+	install -m 644 deploy/systemd/frag.sysusers $(DESTDIR)$(sysusersdir)/frag.conf
+	sed 's,@sysconfdir@,$(sysconfdir),' deploy/systemd/frag.tmpfiles \
+		>$(DESTDIR)$(tmpfilesdir)/frag.conf
+	for p in $(MAN_PAGES); do \
+		install -D -m 644 deploy/man/$${p##*/} $(DESTDIR)$(mandir)/$$p || exit 1; done
+	for p in $(PROGRAMS:fragctl=); do \
+		install -D -m 644 deploy/completion/$$p \
+			$(DESTDIR)$(prefix)/share/bash-completion/completions/$$p && \
+		install -D -m 644 deploy/completion/_$$p \
+			$(DESTDIR)$(prefix)/share/zsh/site-functions/_$$p || exit 1; done
+
+# Settings that were changed stay. lib/frag/extensions is removed only when it is empty: its
+# libraries belong to the user.
 uninstall:
-	rm -f $(DESTDIR)$(prefix)/share/bash-completion/completions/fragctl \
-		$(DESTDIR)$(prefix)/share/zsh/site-functions/_fragctl
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(prefix)/share/bash-completion/completions/%) \
+		$(PROGRAMS:%=$(DESTDIR)$(prefix)/share/zsh/site-functions/_%)
+	rm -f $(SERVICES:%=$(DESTDIR)$(systemddir)/system/frag-%.service) \
+		$(DESTDIR)$(sysusersdir)/frag.conf $(DESTDIR)$(tmpfilesdir)/frag.conf \
+		$(MAN_PAGES:%=$(DESTDIR)$(mandir)/%)
+	for s in $(SERVICES); do cmp -s deploy/$$s.env $(DESTDIR)$(sysconfdir)/frag/$$s.env && \
+		rm $(DESTDIR)$(sysconfdir)/frag/$$s.env; done; :
+	rmdir $(DESTDIR)$(sysconfdir)/frag 2>/dev/null || :
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(prefix)/bin/%) $(DESTDIR)$(libdir)/libfrag.so \
 		$(DESTDIR)$(libdir)/libfrag.so.1 \
 		$(DESTDIR)$(libdir)/pkgconfig/frag.pc

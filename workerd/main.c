@@ -5,6 +5,7 @@
 #include <base/failure.h>
 #include <base/environment.h>
 #include <base/log.h>
+#include <base/service.h>
 #include <base/standard_fds.h>
 #include <workerd/options.h>
 #include <workerd/shell.h>
@@ -16,6 +17,7 @@ int main(int argc, char **argv)
 	int r, exit_code = FRAGI_EXIT_OK;
 
 	fragi_standard_fds_open();
+	fragi_service_open();
 	r = wrk_options_parse(&options, argc, argv, &err);
 	if (r < 0) {
 		fprintf(stderr, "workerd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));

@@ -16,6 +16,7 @@
 #include <base/beat.h>
 #include <base/identity.h>
 #include <base/log.h>
+#include <base/service.h>
 #include <base/stamp.h>
 #include <text/spec.h>
 #include <wire/credentials.h>
@@ -40,6 +41,7 @@ struct wrk_shell {
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	uv_timer_t network; /* looks at the interface of the hosts' address */
 	bool network_waits; /* the core knows that it is not there */
+	uv_timer_t watchdog;
 	uv_signal_t child_ended;
 	struct wrk_rights rights;
 	struct fw_credentials credentials;
@@ -264,7 +266,9 @@ static void shell_ended(void *arg, int exit_code)
 	struct wrk_shell *shell = arg;
 
 	shell->exit_code = exit_code;
+	fragi_service_stopping();
 	uv_close((uv_handle_t *)&shell->network, NULL);
+	uv_close((uv_handle_t *)&shell->watchdog, NULL);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		uv_close((uv_handle_t *)&shell->signals[i], NULL);
 		/* the result stands: none changes it any more */
@@ -292,6 +296,7 @@ static void on_signal(uv_signal_t *handle, int number)
 	struct wrk_shell *shell = handle->data;
 
 	(void)number;
+	fragi_service_stopping();
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 }
 
@@ -392,9 +397,24 @@ static int make_worker(struct wrk_shell *shell)
 	return wrk_worker_init(&shell->worker, &shell->loop, &config, &worker_ops, shell);
 }
 
+static void report_status(const struct wrk_shell *shell)
+{
+	uint32_t hosts = wrk_core_host_count(shell->worker.core);
+	char text[sizeof(shell->options->driver_text) + 64];
+
+	if (wrk_core_session(shell->worker.core) == WRK_SESSION_ATTACHED)
+		snprintf(text, sizeof(text), "attached to the driver at %s, runs %u host%s",
+			 shell->options->driver_text, (unsigned int)hosts, hosts == 1 ? "" : "s");
+	else
+		snprintf(text, sizeof(text), "waiting for the driver at %s",
+			 shell->options->driver_text);
+	fragi_service_status(text);
+}
+
 static void on_network(uv_timer_t *timer)
 {
 	look_at_network(timer->data);
+	report_status(timer->data);
 }
 
 static void watch_network(struct wrk_shell *shell)
@@ -403,6 +423,21 @@ static void watch_network(struct wrk_shell *shell)
 	shell->network.data = shell;
 	look_at_network(shell);
 	uv_timer_start(&shell->network, on_network, NETWORK_MS, NETWORK_MS);
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+	(void)timer;
+	fragi_service_alive();
+}
+
+static void watch_loop(struct wrk_shell *shell)
+{
+	uint64_t ms = (uint64_t)fragi_service_watchdog_ns() / 1000000;
+
+	uv_timer_init(&shell->loop, &shell->watchdog);
+	if (ms > 0)
+		uv_timer_start(&shell->watchdog, on_watchdog, ms, ms);
 }
 
 /* Logs what is wrong. */
@@ -472,6 +507,8 @@ int wrk_shell_run(const struct wrk_options *options)
 		return fragi_failure_exit(failure);
 	}
 	watch_network(&shell);
+	watch_loop(&shell);
+	fragi_service_ready();
 	wrk_worker_raise(&shell.worker, &(struct wrk_event){.kind = WRK_EVENT_START});
 	uv_run(&shell.loop, UV_RUN_DEFAULT);
 	exit_code = shell.exit_code;
