@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define LOG_TOPIC "log"
+#include <base/journal.h>
 #include <base/log.h>
 #include <base/nowait.h>
 #include <base/printable.h>
@@ -110,7 +111,9 @@ static size_t line_head(char *line, size_t size, enum fragi_log_level level, con
 
 static size_t put(const char *line, size_t size, int64_t patience_ns)
 {
-	size_t written = fragi_write_within(STDERR_FILENO, line, size, patience_ns);
+	size_t written = fragi_journal_send(line, size)
+				 ? size
+				 : fragi_write_within(STDERR_FILENO, line, size, patience_ns);
 
 	if (written > 0)
 		atomic_store_explicit(&is_cut, written < size, memory_order_relaxed);
