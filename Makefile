@@ -8,6 +8,7 @@ VERSION := 0.1.0
 ifeq ($(origin CC),default)
 CC := gcc
 endif
+PKG_CONFIG ?= pkg-config
 WERROR ?= -Werror
 CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
@@ -17,6 +18,8 @@ ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fno-common -fvisibility=hidden 
 	-fno-omit-frame-pointer -fstack-protector-strong -pthread -MMD -MP \
 	-DFRAG_VERSION='"$(VERSION)"' $(if $(NDEBUG),-DNDEBUG) $(EXTRA_CFLAGS)
 ALL_LDFLAGS = -Wl,-z,defs,-z,relro,-z,now -pthread $(EXTRA_LDFLAGS)
+# Programs find libfrag.so relative to themselves. NO_RPATH=1, for packages: where the system looks.
+rpath = $(if $(NO_RPATH),,-Wl,-rpath,'$$ORIGIN/$(1)')
 
 .DELETE_ON_ERROR:
 .PHONY: all
@@ -37,6 +40,7 @@ include mk/hostile.mk
 include mk/faults.mk
 include mk/demo.mk
 include mk/install.mk
+include mk/deb.mk
 include mk/lint.mk
 include mk/fuzz.mk
 include mk/proof.mk
@@ -56,13 +60,14 @@ make check          installs, builds, and runs all tests; make test is the same;
                     ONLY=queue: only the test programs whose path contains that word
 make install        installs a build without asserts below prefix=/usr/local; DESTDIR=DIR
 make uninstall      removes what make install has installed
+make deb            builds Debian packages into build-deb/; ARCH=arm64: cross-built ones
 make clean          removes build/
 
 For changes of frag (HACKING.md, docs/TESTING.md):
 make lint           format, layers, limits, headers, static checks
 make proof          the longer tests, in 20 minutes on 2 cores; make nightly takes hours
 make bench          figures beside their floors
-also: sim fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64
+also: sim fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64 nodes
 endef
 
 .PHONY: help deps clean

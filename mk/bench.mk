@@ -5,14 +5,14 @@
 #                       build/bench.md and build/bench.json
 #   bench-instructions  instructions per hop, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
-BENCH_GST := $(shell pkg-config --exists gstreamer-1.0 2>/dev/null && echo yes)
+BENCH_GST := $(shell $(PKG_CONFIG) --exists gstreamer-1.0 2>/dev/null && echo yes)
 BENCH_SRC := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c),$(wildcard tests/bench/*.c))
 BENCH_BIN := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%)
 BENCH_SO := $(B)/bench/libbench.so
 
-$(B)/bench/gst: ALL_CFLAGS += $(shell pkg-config --cflags gstreamer-1.0 2>/dev/null | \
+$(B)/bench/gst: ALL_CFLAGS += $(shell $(PKG_CONFIG) --cflags gstreamer-1.0 2>/dev/null | \
 	sed 's/-I/-isystem /g')
-$(B)/bench/gst: ALL_LDFLAGS += $(shell pkg-config --libs gstreamer-1.0 2>/dev/null)
+$(B)/bench/gst: ALL_LDFLAGS += $(shell $(PKG_CONFIG) --libs gstreamer-1.0 2>/dev/null)
 $(B)/bench/%: tests/bench/%.c $(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/bench
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/$*.d $(LIBFRAG_INC) $< $(filter %.o,$^) \

@@ -16,7 +16,7 @@ UV_LIBS = -luv
 PROTOBUF_LIBS = -lprotobuf-c
 SECCOMP_LIBS = -lseccomp
 # fragctl run is to start fast: each shared library costs a tenth of a millisecond.
-archive = $(or $(wildcard $(shell pkg-config --variable=libdir $(1))/$(2).a),$(3))
+archive = $(or $(wildcard $(shell $(PKG_CONFIG) --variable=libdir $(1))/$(2).a),$(3))
 FRAGCTL_LIBS = $(call archive,libuv,libuv_a,$(UV_LIBS)) \
 	$(call archive,libprotobuf-c,libprotobuf-c,$(PROTOBUF_LIBS))
 
@@ -61,7 +61,7 @@ ifneq ($(wildcard libfrag/src/run/run.c),)
 $(B)/libexec/frag/fraghost: $(FRAGHOST_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(PROTOBUF_LIBS) \
-		$(HOST_EXPORTS) -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+		$(HOST_EXPORTS) $(call rpath,../../lib) -o $@
 all: $(B)/libexec/frag/fraghost
 endif
 $(B)/obj/fragctl/new.o: $(wildcard fragctl/template/*)
@@ -71,6 +71,6 @@ $(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) \
 		$(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(FRAGCTL_LIBS) \
-		$(HOST_EXPORTS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@
+		$(HOST_EXPORTS) $(call rpath,../lib) -o $@
 all: $(B)/bin/fragctl
 endif

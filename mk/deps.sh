@@ -3,6 +3,8 @@
 # Installs the packages that building and testing frag needs on Debian 12 (Ubuntu has the same
 # names, but this was not tried). An argument adds packages: `proof` those of make proof, nightly,
 # lint and fuzz; `bench` those that make bench compares with; `aarch64` the cross compiler and qemu;
+# `deb` what packages are built with, and with `deb arm64` also the libraries of that architecture;
+# `nodes` what the tests on machines of systemd-nspawn need;
 # `ai` pip, for make deps-ai.
 # It prints the command that it runs, and does nothing when all packages are installed.
 set -eu
@@ -12,6 +14,7 @@ libuv1-dev libyaml-dev libseccomp-dev libucx-dev libssl-dev libcriterion-dev
 libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
 libturbojpeg0-dev ffmpeg openssl python3 iproute2 git"
 
+foreign=
 if [ "${1:-}" = proof ]; then
 	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy
 cppcheck gcovr zsh chromium"
@@ -29,9 +32,26 @@ if [ "${1:-}" = ai ]; then
 	packages="$packages python3-pip"
 fi
 
+if [ "${1:-}" = deb ]; then
+	packages="$packages dpkg-dev debhelper lintian"
+	if [ "${2:-}" != "$(dpkg --print-architecture)" ]; then
+		foreign=$2
+		packages="$packages crossbuild-essential-$2 qemu-user-static"
+		for p in libc6-dev libprotobuf-c-dev libuv1-dev libyaml-dev libseccomp-dev \
+			libucx-dev libssl-dev libavcodec-dev libavformat-dev libavutil-dev \
+			libswscale-dev libpng-dev libmicrohttpd-dev libturbojpeg0-dev; do
+			packages="$packages $p:$2"
+		done
+	fi
+fi
+
+if [ "${1:-}" = nodes ]; then
+	packages="$packages dpkg-dev debhelper lintian debootstrap systemd-container"
+fi
+
 missing=
 for p in $packages; do
-	dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null | grep -qx installed || missing="$missing $p"
+	dpkg-query -W -f '${db:Status-Status}\n' "$p" 2>/dev/null | grep -qx installed || missing="$missing $p"
 done
 [ -n "$missing" ] || exit 0
 # shellcheck disable=SC2086
@@ -49,6 +69,7 @@ if [ "$(id -u)" != 0 ]; then
 	}
 	sudo=sudo
 fi
+[ -z "$foreign" ] || $sudo dpkg --add-architecture "$foreign"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 

@@ -21,7 +21,7 @@ $(B)/obj/tests/fuzz/%.o: tests/fuzz/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(FUZZ_INC) -DFUZZ_DIR='"$(FUZZ_DIR)"' \
 		$(if $(filter $*,$(FUZZ_TARGETS)),-DLLVMFuzzerTestOneInput=fuzz_$*) \
-		$(if $(UCX_SRC),-DHAVE_UCX=1 $(shell pkg-config --cflags ucx)) -c $< -o $@
+		$(if $(UCX_SRC),-DHAVE_UCX=1 $(shell $(PKG_CONFIG) --cflags ucx)) -c $< -o $@
 $(B)/obj/tests/fuzz/%.o: ALL_CFLAGS += -Wno-missing-prototypes
 $(B)/obj/tests/fuzz/shm_table.o: libfrag/modules/shm/shm.c
 	@mkdir -p $(@D)
@@ -39,7 +39,7 @@ FUZZ_BIN := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
 $(FUZZ_BIN): $(B)/fuzz/%: tests/fuzz/%.c $(FUZZ_ARCHIVES)
 	@mkdir -p $(@D) $(B)/obj/fuzz
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/fuzz/$*.d $(FUZZ_INC) \
-		$(if $(filter ucx,$*),$(shell pkg-config --cflags ucx)) $< \
+		$(if $(filter ucx,$*),$(shell $(PKG_CONFIG) --cflags ucx)) $< \
 		$(wildcard tests/fuzz/mutate/$*.c) \
 		$(if $(filter ucx,$*),tests/fuzz/fake_ucp.c $(FUZZ_UCX_OBJ)) \
 		$(if $(filter preface,$*),$(B)/obj/libfrag/modules/ucx/preface.o) \

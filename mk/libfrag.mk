@@ -37,13 +37,13 @@ $(LIBFRAG_DAEMONS_A): $(LIBFRAG_DAEMONS_SRC:%.c=$(B)/obj/%.o)
 
 define module
 $(if $(MODULE_$(1)_PKG),$(B)/obj/libfrag/modules/$(1)/%.o: ALL_CFLAGS += \
-	$$(shell pkg-config --cflags $(MODULE_$(1)_PKG)))
+	$$(shell $$(PKG_CONFIG) --cflags $(MODULE_$(1)_PKG)))
 $(B)/lib/frag/modules/$(1).so: $$(patsubst %.c,$(B)/obj/%.o,$$(wildcard libfrag/modules/$(1)/*.c)) \
 		$$(LIBFRAG_SO)
 	@mkdir -p $$(@D)
 	$$(CC) -shared $$(ALL_LDFLAGS) $$(filter %.o,$$^) -L$(B)/lib -lfrag \
-		$$(if $$(MODULE_$(1)_PKG),$$(shell pkg-config --libs $$(MODULE_$(1)_PKG))) \
-		-Wl,-rpath,'$$$$ORIGIN/../..' -o $$@
+		$$(if $$(MODULE_$(1)_PKG),$$(shell $$(PKG_CONFIG) --libs $$(MODULE_$(1)_PKG))) \
+		$$(call rpath,../..) -o $$@
 endef
 $(foreach m,$(MODULES),$(eval $(call module,$(m))))
 

@@ -10,7 +10,7 @@ BUILDING := $(filter all tests unit install install-here,$(or $(MAKECMDGOALS),al
 # pkg-config.
 OPS_ALL := $(notdir $(patsubst %/,%,$(dir $(wildcard libfrag/ops/*/plugin.c))))
 -include $(wildcard libfrag/ops/*/libs.mk)
-NEEDED_COMMANDS := $(firstword $(CC)) pkg-config protoc-c
+NEEDED_COMMANDS := $(firstword $(CC)) $(PKG_CONFIG) protoc-c
 NEEDED_PACKAGES := yaml-0.1 libuv libprotobuf-c libssl libseccomp $(filter-out $(WITHOUT),ucx) \
 	$(if $(filter-out $(WITHOUT),ucx crypto),libcrypto) \
 	$(foreach o,$(filter-out $(WITHOUT),$(OPS_ALL)),$(OPS_$(o)_PKG)) \
@@ -18,8 +18,8 @@ NEEDED_PACKAGES := yaml-0.1 libuv libprotobuf-c libssl libseccomp $(filter-out $
 
 ifneq ($(BUILDING),)
 MISSING := $(shell for c in $(NEEDED_COMMANDS); do command -v $$c >/dev/null || echo $$c; done; \
-	pkg-config --exists $(NEEDED_PACKAGES) 2>/dev/null || for p in $(NEEDED_PACKAGES); do \
-	pkg-config --exists $$p 2>/dev/null || echo $$p; done)
+	$(PKG_CONFIG) --exists $(NEEDED_PACKAGES) 2>/dev/null || for p in $(NEEDED_PACKAGES); do \
+	$(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
 $(if $(MISSING),$(error frag cannot be built yet, because this is missing: $(strip $(MISSING)). \
 	Run "make deps", which installs it, then this again))
 $(foreach m,$(filter ucx crypto,$(WITHOUT)),$(info $(m).so is not built: WITHOUT names it))

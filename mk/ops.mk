@@ -11,7 +11,7 @@ OPS_PKG := $(foreach o,$(OPS),$(OPS_$(o)_PKG))
 $(B)/obj/libfrag/ops/%.o: libfrag/ops/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Ilibfrag/include $(if $(OPS_$(word 1,$(subst /, ,$*))_PKG),\
-		$(shell pkg-config --cflags $(OPS_$(word 1,$(subst /, ,$*))_PKG))) -c $< -o $@
+		$(shell $(PKG_CONFIG) --cflags $(OPS_$(word 1,$(subst /, ,$*))_PKG))) -c $< -o $@
 
 define ops_library
 $(B)/lib/frag/plugins/lib$(1).so: $$(patsubst %.c,$(B)/obj/%.o,\
@@ -19,8 +19,8 @@ $(B)/lib/frag/plugins/lib$(1).so: $$(patsubst %.c,$(B)/obj/%.o,\
 	$$(LIBFRAG_SO)
 	@mkdir -p $$(@D)
 	$$(CC) -shared $$(ALL_LDFLAGS) $$(OPS_$(1)_LDFLAGS) $$(filter %.o,$$^) -L$(B)/lib -lfrag \
-		$$(if $$(OPS_$(1)_PKG),$$(shell pkg-config --libs $$(OPS_$(1)_PKG))) -lm \
-		-Wl,-rpath,'$$$$ORIGIN/../..' -o $$@
+		$$(if $$(OPS_$(1)_PKG),$$(shell $(PKG_CONFIG) --libs $$(OPS_$(1)_PKG))) -lm \
+		$$(call rpath,../..) -o $$@
 all: $(B)/lib/frag/plugins/lib$(1).so
 endef
 $(foreach o,$(OPS),$(eval $(call ops_library,$(o))))
@@ -37,7 +37,7 @@ $(OPS_TEST_BIN): $(B)/tests/operators/%: tests/operators/%.c $(OPS_OBJ) $(LIBFRA
 	@mkdir -p $(@D) $(B)/obj/tests/operators
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/operators/$*.d -Itests -Ilibfrag/include \
 		-Ilibfrag/ops $< $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) \
-		$(shell pkg-config --libs $(OPS_PKG)) -lm -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
+		$(shell $(PKG_CONFIG) --libs $(OPS_PKG)) -lm $(call rpath,../../lib) -o $@
 tests: $(OPS_TEST_BIN)
 
 # A camera that is not there: linked into the test of the operator, and preloaded into hosts. It is
@@ -48,7 +48,7 @@ $(B)/obj/tests/camera/fake_camera.o: tests/camera/fake_camera.c
 	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -MMD -MP -c $< -o $@
 $(B)/tests/camera/fake_camera.so: $(B)/obj/tests/camera/fake_camera.o
 	@mkdir -p $(@D)
-	$(CC) -shared $< -Wl,-z,defs $(shell pkg-config --libs libturbojpeg) -ldl -o $@
+	$(CC) -shared $< -Wl,-z,defs $(shell $(PKG_CONFIG) --libs libturbojpeg) -ldl -o $@
 $(B)/tests/operators/test_capture: $(B)/obj/tests/camera/fake_camera.o
 tests: $(FAKE_CAMERA_SO)
 

@@ -28,6 +28,7 @@ call-sites make -s faults
 tsan make -s tsan
 instructions make -s bench-instructions
 hostile make -s hostile
+nodes make -s nodes ONLY=OneMachine
 torture make -s torture RUNS=20 LINK=4 STEPS=300'
 	;;
 nightly)
@@ -54,6 +55,8 @@ mutate make -s mutate COUNT=200 PATIENCE=30
 tsan make -s tsan AGAIN=0
 valgrind make -s valgrind
 aarch64 make -s aarch64
+nodes make -s nodes
+deb-arm64 make -s deb ARCH=arm64
 instructions make -s bench-instructions
 hostile make -s hostile ATTACK=30 AGAIN=0
 torture make -s torture RUNS=1000 STREAM=20 STOP=100 LINK=50 SOAK=40 STEPS=10000

@@ -62,7 +62,7 @@ $(CONFORMANCE_BIN): $(B)/tests/%: $(TEST_OBJ) $(CONFORMANCE_PAIR:tests/%.c=$(TES
 CONFORMANCE_FORGED := $(B)/tests/conformance/test_ucx_forged
 $(B)/obj/tests/programs/conformance/test_shm_steps.o: ALL_CFLAGS += -Ilibfrag
 $(patsubst %,$(B)/obj/tests/programs/conformance/test_ucx_%.o,forged gate answers): ALL_CFLAGS += \
-	$(if $(UCX_SRC),$(shell pkg-config --cflags ucx))
+	$(if $(UCX_SRC),$(shell $(PKG_CONFIG) --cflags ucx))
 $(CONFORMANCE_FORGED): $(B)/obj/libfrag/modules/ucx/sockets.o
 # The shm module with its steps, at which this program kills a host.
 CONFORMANCE_STEPS := $(B)/tests/conformance/test_shm_steps
@@ -76,8 +76,8 @@ CONFORMANCE_GATE := $(B)/tests/conformance/test_ucx_gate
 $(CONFORMANCE_GATE): $(B)/obj/libfrag/modules/ucx/preface.o
 $(CONFORMANCE_GATE): $(B)/obj/tests/programs/conformance/uct_put.o
 $(CONFORMANCE_GATE): private ALL_LDFLAGS += $(if $(UCX_SRC),-lcrypto -luct \
-	$(shell pkg-config --libs ucx))
-$(CONFORMANCE_FORGED): private ALL_LDFLAGS += $(if $(UCX_SRC),$(shell pkg-config --libs ucx))
+	$(shell $(PKG_CONFIG) --libs ucx))
+$(CONFORMANCE_FORGED): private ALL_LDFLAGS += $(if $(UCX_SRC),$(shell $(PKG_CONFIG) --libs ucx))
 
 $(B)/tests/sample_plugins/lib%.so: tests/sample_plugins/%.c $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/sample_plugins
