@@ -32,6 +32,11 @@ ProtobufCBinaryData fw_put_data(struct fw_encoder *e, const void *bytes, size_t 
 void fw_put_failure_row(struct fw_encoder *e, const struct fw_failure *in, Frag__V1__Failure *out);
 /* NULL, which is not sent, for NONE. */
 Frag__V1__Failure *fw_put_failure(struct fw_encoder *e, const struct fw_failure *in);
+/* What is 0 at the end takes no room. */
+uint64_t *fw_put_numbers(struct fw_encoder *e, const uint64_t *numbers, size_t count,
+			 size_t *out_count);
+/* NULL, which is not sent, for none. */
+Frag__V1__Quantiles *fw_put_quantiles(struct fw_encoder *e, const struct fragi_quantiles *in);
 
 struct fw_decoder {
 	struct fw_message *message;
@@ -55,7 +60,11 @@ int32_t fw_get_exit_code(struct fw_decoder *d, int32_t code);
 int64_t fw_get_duration(struct fw_decoder *d, int64_t ns);
 /* One that only a newer peer knows is still a failure. */
 enum fragi_failure fw_get_failure_code(uint32_t code);
+enum fragi_summary_result fw_get_result(struct fw_decoder *d, uint32_t result);
 void fw_get_failure(struct fw_decoder *d, const Frag__V1__Failure *in, struct fw_failure *out);
+/* At most count of them; what a newer peer counts beside is not for this side. */
+void fw_get_numbers(const uint64_t *in, size_t in_count, uint64_t *out, size_t count);
+void fw_get_quantiles(const Frag__V1__Quantiles *in, struct fragi_quantiles *out);
 
 /* Encodes the body of message into out; decodes the body in into message. */
 #define FW_BODY_FUNCTIONS(number, KIND, field, type, Type)                                         \

@@ -35,47 +35,15 @@ void fw_decode_host_event(struct fw_decoder *d, const Frag__V1__HostEvent *in,
 	out->delivered = in->delivered;
 }
 
-/* What is 0 takes no room: most rows of a large graph have never dropped a message. */
-static uint64_t *numbers_of(struct fw_encoder *e, const uint64_t *numbers, size_t count,
-			    size_t *out_count)
-{
-	uint64_t *copy;
-
-	while (count > 0 && numbers[count - 1] == 0)
-		count--;
-	copy = fw_put_memory(e, count * sizeof(*copy));
-	*out_count = copy != NULL ? count : 0;
-	if (copy != NULL)
-		memcpy(copy, numbers, count * sizeof(*copy));
-	return copy;
-}
-
-static Frag__V1__Quantiles *quantiles_of(struct fw_encoder *e, const struct fragi_quantiles *in)
-{
-	Frag__V1__Quantiles *out;
-
-	if (in->count == 0)
-		return NULL;
-	out = fw_put_body(e, &frag__v1__quantiles__descriptor);
-	if (out == NULL)
-		return NULL;
-	out->count = in->count;
-	out->p50 = in->p50;
-	out->p99 = in->p99;
-	out->p999 = in->p999;
-	out->max = in->max;
-	return out;
-}
-
 static void encode_flow_stats(struct fw_encoder *e, const struct fragi_flow_stats *in,
 			      Frag__V1__FlowStats *out)
 {
-	out->sender = numbers_of(e, in->counters, FRAGI_SENDER_COUNTERS, &out->n_sender);
-	out->receiver = numbers_of(e, in->counters + FRAGI_SENDER_COUNTERS, FRAGI_RECEIVER_COUNTERS,
-				   &out->n_receiver);
-	out->tx_dropped = numbers_of(e, in->tx_dropped, FRAGI_DROP_REASONS, &out->n_tx_dropped);
-	out->rx_dropped = numbers_of(e, in->rx_dropped, FRAGI_DROP_REASONS, &out->n_rx_dropped);
-	out->latency = quantiles_of(e, &in->latency);
+	out->sender = fw_put_numbers(e, in->counters, FRAGI_SENDER_COUNTERS, &out->n_sender);
+	out->receiver = fw_put_numbers(e, in->counters + FRAGI_SENDER_COUNTERS,
+				       FRAGI_RECEIVER_COUNTERS, &out->n_receiver);
+	out->tx_dropped = fw_put_numbers(e, in->tx_dropped, FRAGI_DROP_REASONS, &out->n_tx_dropped);
+	out->rx_dropped = fw_put_numbers(e, in->rx_dropped, FRAGI_DROP_REASONS, &out->n_rx_dropped);
+	out->latency = fw_put_quantiles(e, &in->latency);
 }
 
 void fw_encode_host_stats(struct fw_encoder *e, const struct fw_message *message,
@@ -90,7 +58,7 @@ void fw_encode_host_stats(struct fw_encoder *e, const struct fw_message *message
 		out->ops[i]->state = in->ops[i].state;
 		out->ops[i]->running = in->ops[i].running;
 		out->ops[i]->ticks = in->ops[i].ticks;
-		out->ops[i]->compute = quantiles_of(e, &in->ops[i].compute);
+		out->ops[i]->compute = fw_put_quantiles(e, &in->ops[i].compute);
 	}
 	out->flows = fw_put_rows(e, &frag__v1__flow_stats__descriptor, in->flow_count, FW_ROWS_MAX,
 				 &out->n_flows);
@@ -105,32 +73,14 @@ static void reasons(const uint64_t *in, size_t count, uint64_t *out)
 		out[i < FRAGI_DROP_REASONS ? i : FRAGI_DROP_REASONS - 1] += in[i];
 }
 
-static void quantiles(const Frag__V1__Quantiles *in, struct fragi_quantiles *out)
-{
-	if (in == NULL)
-		return;
-	out->count = in->count;
-	out->p50 = in->p50;
-	out->p99 = in->p99;
-	out->p999 = in->p999;
-	out->max = in->max;
-}
-
-/* Counters that only a newer peer knows are left out. */
-static void counters(const uint64_t *in, size_t count, uint64_t *out, size_t known)
-{
-	for (size_t i = 0; i < count && i < known; i++)
-		out[i] = in[i];
-}
-
 static void decode_flow_stats(const Frag__V1__FlowStats *in, struct fragi_flow_stats *out)
 {
-	counters(in->sender, in->n_sender, out->counters, FRAGI_SENDER_COUNTERS);
-	counters(in->receiver, in->n_receiver, out->counters + FRAGI_SENDER_COUNTERS,
-		 FRAGI_RECEIVER_COUNTERS);
+	fw_get_numbers(in->sender, in->n_sender, out->counters, FRAGI_SENDER_COUNTERS);
+	fw_get_numbers(in->receiver, in->n_receiver, out->counters + FRAGI_SENDER_COUNTERS,
+		       FRAGI_RECEIVER_COUNTERS);
 	reasons(in->tx_dropped, in->n_tx_dropped, out->tx_dropped);
 	reasons(in->rx_dropped, in->n_rx_dropped, out->rx_dropped);
-	quantiles(in->latency, &out->latency);
+	fw_get_quantiles(in->latency, &out->latency);
 }
 
 void fw_decode_host_stats(struct fw_decoder *d, const Frag__V1__HostStats *in,
@@ -144,7 +94,7 @@ void fw_decode_host_stats(struct fw_decoder *d, const Frag__V1__HostStats *in,
 		out->ops[i].state = in->ops[i]->state;
 		out->ops[i].running = in->ops[i]->running != 0;
 		out->ops[i].ticks = in->ops[i]->ticks;
-		quantiles(in->ops[i]->compute, &out->ops[i].compute);
+		fw_get_quantiles(in->ops[i]->compute, &out->ops[i].compute);
 	}
 	out->flows =
 		fw_get_rows(d, in->n_flows, FW_ROWS_MAX, sizeof(*out->flows), &out->flow_count);

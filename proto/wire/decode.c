@@ -151,6 +151,23 @@ int64_t fw_get_duration(struct fw_decoder *d, int64_t ns)
 	return ns;
 }
 
+void fw_get_numbers(const uint64_t *in, size_t in_count, uint64_t *out, size_t count)
+{
+	for (size_t i = 0; i < in_count && i < count; i++)
+		out[i] = in[i];
+}
+
+void fw_get_quantiles(const Frag__V1__Quantiles *in, struct fragi_quantiles *out)
+{
+	if (in == NULL)
+		return;
+	out->count = in->count;
+	out->p50 = in->p50;
+	out->p99 = in->p99;
+	out->p999 = in->p999;
+	out->max = in->max;
+}
+
 enum fragi_failure fw_get_failure_code(uint32_t code)
 {
 	return code > FRAGI_FAILURE_NONE && code < FRAGI_FAILURES ? (enum fragi_failure)code

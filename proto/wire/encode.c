@@ -98,6 +98,38 @@ ProtobufCBinaryData fw_put_data(struct fw_encoder *e, const void *bytes, size_t 
 				     .data = (uint8_t *)(uintptr_t)bytes};
 }
 
+/* Most rows of a large graph have never dropped a message. */
+uint64_t *fw_put_numbers(struct fw_encoder *e, const uint64_t *numbers, size_t count,
+			 size_t *out_count)
+{
+	uint64_t *copy;
+
+	while (count > 0 && numbers[count - 1] == 0)
+		count--;
+	copy = fw_put_memory(e, count * sizeof(*copy));
+	*out_count = copy != NULL ? count : 0;
+	if (copy != NULL)
+		memcpy(copy, numbers, count * sizeof(*copy));
+	return copy;
+}
+
+Frag__V1__Quantiles *fw_put_quantiles(struct fw_encoder *e, const struct fragi_quantiles *in)
+{
+	Frag__V1__Quantiles *out;
+
+	if (in->count == 0)
+		return NULL;
+	out = fw_put_body(e, &frag__v1__quantiles__descriptor);
+	if (out == NULL)
+		return NULL;
+	out->count = in->count;
+	out->p50 = in->p50;
+	out->p99 = in->p99;
+	out->p999 = in->p999;
+	out->max = in->max;
+	return out;
+}
+
 void fw_put_failure_row(struct fw_encoder *e, const struct fw_failure *in, Frag__V1__Failure *out)
 {
 	out->code = (uint32_t)in->code;

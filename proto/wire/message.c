@@ -15,6 +15,19 @@ const char *fw_kind_name(enum fw_kind kind)
 	return "?";
 }
 
+const char *fw_event_name(enum fw_event_kind kind)
+{
+	switch (kind) {
+#define NAME(NAME, name)                                                                           \
+	case FW_EVENT_##NAME:                                                                      \
+		return #name;
+		FW_EVENT_LIST(NAME)
+#undef NAME
+	default:
+		return "none";
+	}
+}
+
 int fw_hello_check(const struct fw_hello *hello, struct frag_err *err)
 {
 	if (hello->major == FW_PROTOCOL_MAJOR)

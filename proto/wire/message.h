@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/counters.h>
 #include <base/failure.h>
+#include <base/summary.h>
 
 /*
  * What travels on a control connection, as plain structs. Protobuf stops in the files body_*.c,
@@ -25,12 +25,16 @@
  *   worker -> driver           HOST_STATS, HOST_EXIT; a host that could not be started gets a
  *   HOST_EXIT alone
  *   client -> driver           REQUEST; the driver answers REPLY
+ *   client -> driver           START_APP, STOP_APP; the driver answers ANSWER
+ *   client -> driver           AWAIT; the driver answers OUTCOME when it has come, or ANSWER that
+ *                              it cannot come
+ *   client -> driver           WATCH; the driver answers EVENTS, again and again if it is to follow
  *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 2
+#define FW_PROTOCOL_MINOR 3
 #define FW_FRAME_MAX (4u << 20)
 #define FW_TEXT_MAX 4096  /* a sentence, a log line */
 #define FW_NAMES_MAX 4096 /* fragments named by one worker */
@@ -72,7 +76,14 @@
 	X(31, REQUEST, request, request, Request)                                                  \
 	X(32, REPLY, reply, reply, Reply)                                                          \
 	X(33, APP_ENDED, app_ended, app_ended, AppEnded)                                           \
-	X(34, LEAVE, leave, leave, Leave)
+	X(34, LEAVE, leave, leave, Leave)                                                          \
+	X(40, START_APP, start_app, start_app, StartApp)                                           \
+	X(41, STOP_APP, stop_app, stop_app, StopApp)                                               \
+	X(42, ANSWER, answer, answer, Answer)                                                      \
+	X(43, AWAIT, await, await, Await)                                                          \
+	X(44, OUTCOME, outcome, outcome, Outcome)                                                  \
+	X(45, WATCH, watch, watch, Watch)                                                          \
+	X(46, EVENTS, events, events, Events)
 
 #define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -322,25 +333,108 @@ struct fw_application_row {
 	int64_t age_ns; /* since it was given to the driver */
 	struct fw_host_row *hosts;
 	uint32_t host_count;
+	uint64_t epoch, delivered; /* delivered: messages of all flows */
+	const char *started_by; /* "user alice", "key tablet"; empty: the driver's command line */
+	const char *missing;    /* what it waits for: "f1, f2"; empty: nothing */
 };
 struct fw_worker_row {
 	const char *name, *address, *state;
 	uint32_t cores;
-	uint32_t fragments; /* that hold a place on it */
+	uint32_t fragments;    /* that hold a place on it */
+	const char *waits_for; /* as in HELLO */
+};
+/* a run that has ended */
+struct fw_ended_row {
+	uint64_t run;
+	const char *name;
+	enum fragi_summary_result result;
+	struct fw_failure failure;
+	int exit_code;
+	int64_t age_ns; /* since it ended */
+	int64_t duration_ns;
+	const char *started_by;
 };
 struct fw_reply {
 	struct fw_application_row *applications;
 	uint32_t application_count;
 	struct fw_worker_row *workers;
 	uint32_t worker_count;
-	uint32_t more; /* rows of all three tables that were left out to bound the reply */
+	struct fw_ended_row *ended; /* the newest first */
+	uint32_t ended_count;
+	uint32_t more; /* rows of all tables that were left out to bound the reply */
+};
+
+struct fw_start_app {
+	const char *name;   /* empty: as the graph says */
+	const void *source; /* fragi_source_pack */
+	uint32_t source_bytes;
+	int64_t start_timeout_ns; /* 0: none */
+};
+struct fw_stop_app {
+	const char *name;
+	bool at_once; /* it does not drain */
+	bool again;   /* it starts anew when it has ended; one that has ended starts now */
+};
+/* `run` of the message: the run that starts or stops; of STOP_APP with again, the new one */
+struct fw_answer {
+	struct fw_failure failure; /* NONE: it is done, and survives the end of the driver */
+	const char *name;          /* of the application */
+};
+/* what a client waits for; `run` of the message says of what */
+enum fw_milestone {
+	FW_RUNNING = 1, /* all its operators were started; or it ended without that */
+	FW_ENDED,
+};
+struct fw_await {
+	enum fw_milestone until;
+};
+struct fw_outcome {
+	const char *name;
+	enum fw_milestone reached;
+	struct fragi_summary summary; /* when it has ended */
+	uint32_t left_out;            /* operators and flows that there was no room for */
+};
+
+/* What happened at the driver: X(NAME, name). A place is the number on the wire, from 1. */
+#define FW_EVENT_LIST(X)                                                                           \
+	X(START, start)                                                                            \
+	X(STOP, stop)                                                                              \
+	X(RESTART, restart)                                                                        \
+	X(REFUSED, refused)                                                                        \
+	X(RUNNING, running)                                                                        \
+	X(DONE, done)                                                                              \
+	X(STOPPED, stopped)                                                                        \
+	X(FAILED, failed)                                                                          \
+	X(WORKER_JOINED, worker_joined)                                                            \
+	X(WORKER_LEFT, worker_left)
+#define FW_EVENT_ENUM(NAME, name) FW_EVENT_##NAME,
+enum fw_event_kind { FW_EVENT_NONE, FW_EVENT_LIST(FW_EVENT_ENUM) FW_EVENT_KINDS };
+#undef FW_EVENT_ENUM
+const char *fw_event_name(enum fw_event_kind kind); /* "start"; "none" for none of them */
+
+struct fw_watch {
+	uint64_t after; /* the number of the last event that is known; 0: none */
+	bool follow;    /* later ones are sent as they happen */
+};
+struct fw_event {
+	uint64_t number; /* counts up; gaps: events that are forgotten */
+	int64_t unix_ns;
+	enum fw_event_kind kind;
+	const char *application; /* empty: none */
+	uint64_t run;            /* 0: none */
+	const char *who;         /* issued the command: "user alice", "key tablet"; empty: nobody */
+	const char *text;        /* for people */
+};
+struct fw_events {
+	struct fw_event *rows; /* oldest first */
+	uint32_t count;
 };
 
 struct fw_message {
 	enum fw_kind kind;
 	uint64_t seq;      /* counts up per direction of a connection */
 	uint64_t reply_to; /* seq of what this answers; 0: nothing */
-	uint64_t run;      /* HOST_*: which run of an application */
+	uint64_t run;      /* HOST_*, AWAIT, ANSWER: which run of an application */
 	uint32_t host;     /* HOST_*: number in the run, from 1 */
 	uint64_t epoch;    /* HOST_*: of that host; others are refused */
 	union {
@@ -360,6 +454,13 @@ struct fw_message {
 		struct fw_host_exit exit;
 		struct fw_request request;
 		struct fw_reply reply;
+		struct fw_start_app start_app;
+		struct fw_stop_app stop_app;
+		struct fw_answer answer;
+		struct fw_await await;
+		struct fw_outcome outcome;
+		struct fw_watch watch;
+		struct fw_events events;
 	};
 };
 
