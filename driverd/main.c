@@ -85,6 +85,8 @@ static int run(const struct drv_options *options)
 		fprintf(stderr, "driverd: %s\n", err.text);
 		return fragi_failure_exit(FRAGI_FAILURE_SUMMARY_UNWRITABLE);
 	}
+	if (options->app == NULL)
+		return drv_shell_run(options, NULL, 0);
 	r = fragi_source_read(&source, options->app, options->configs.items, options->configs.count,
 			      options->sets.items, options->sets.count, options->args,
 			      options->arg_count, &err);

@@ -67,6 +67,18 @@ static int parse_times(struct drv_options *options, const struct words *words, s
 	return 0;
 }
 
+/* What was given that is of use with --app only; NULL: nothing. */
+static const char *needs_app(const struct drv_options *options, const struct words *words)
+{
+	return options->configs.count != 0    ? "--config"
+	       : options->sets.count != 0     ? "--set"
+	       : words->start_timeout != NULL ? "--start-timeout"
+	       : words->output != NULL        ? "--output"
+	       : options->output.file != NULL ? "--summary"
+	       : options->arg_count != 0      ? "an argument after --"
+					      : NULL;
+}
+
 static int check(struct drv_options *options, const struct words *words, struct frag_err *err)
 {
 	int r;
@@ -81,10 +93,11 @@ static int check(struct drv_options *options, const struct words *words, struct 
 				    "--output \"%.40s\" is not known; give table or json",
 				    words->output);
 	options->output.json = words->output != NULL && strcmp(words->output, "json") == 0;
-	if (options->app == NULL)
+	if (options->app == NULL && needs_app(options, words) != NULL)
 		return frag_err_set(
 			err, -EINVAL,
-			"without --app driverd is the service, which is not built yet; run one application with --app APP.yaml");
+			"%s is for --app APP.yaml; without --app driverd is a service, to which `fragctl start` brings applications",
+			needs_app(options, words));
 	r = parse_address(options, words, err);
 	return r < 0 ? r : parse_times(options, words, err);
 }
@@ -102,7 +115,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .text = &words.address},
 		{.name = "app",
 		 .value = "APP.yaml",
-		 .help = "runs this application and exits with its result",
+		 .help = "runs this application and exits with its result; default: serves until SIGTERM",
 		 .text = &options->app},
 		{.name = "config",
 		 .value = "FILE",
@@ -167,10 +180,10 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 	};
 	const struct fragi_flags flags = {
 		.program = "driverd",
-		.usage = "[--address [HOST][:PORT]] --app APP.yaml [flags] [-- ARGS]",
+		.usage = "[--address [HOST][:PORT]] [--app APP.yaml] [flags] [-- ARGS]",
 		.operand = "app",
 		.headline =
-			"Parses an application's graph, places its fragments on workers, supervises them and accounts for every message.",
+			"Parses graphs of applications, places their fragments on workers, supervises them and accounts for every message. Without --app it is a service: fragctl start brings it applications.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 		.rest = "arguments of the application",

@@ -31,8 +31,9 @@
 
 /*
  * libuv's callbacks become events of the core, its actions become calls of libuv. One thread. The
- * loop ends when the application has ended and every handle is closed: connections get LINGER_MS to
- * take our last words.
+ * loop ends when the application of --app has ended, or, without one, when the driver was told to
+ * end and every application has, and every handle is closed: connections get LINGER_MS to take our
+ * last words.
  */
 #define STRANGERS_MAX 64
 /* descriptors that no connection gets: for the summary, and to refuse with words */
@@ -59,8 +60,11 @@ struct shell {
 	int fds_max;          /* that may be open */
 	size_t strangers_max; /* connections that have not said who they are */
 	char clock[FRAGI_IDENTITY_SIZE];
+	bool is_service;  /* there is no application of --app */
+	bool is_stopping; /* it was told to end */
 	bool is_over;
-	const struct fragi_summary *summary; /* with is_over; the core's. NULL: none to show */
+	/* of the application of --app, which has ended; the core's. NULL: none to show */
+	const struct fragi_summary *summary;
 	int exit_code;
 };
 
@@ -110,8 +114,9 @@ static void shell_end(struct shell *shell, int exit_code)
 }
 
 /*
- * With --app the driver ends with its application, and shows how that ended once the workers have
- * been dismissed: its result may have to wait for a reader. Any other application ends alone.
+ * With --app the driver ends with its application, after this step, in which clients may hear of
+ * it, and shows how that ended once the workers have been dismissed: its result may have to wait
+ * for a reader. Any other application ends alone.
  */
 #define COMMAND_LINE_APP 1
 
@@ -121,7 +126,6 @@ static void app_ended(struct shell *shell, uint64_t app, const struct fragi_summ
 	if (app != COMMAND_LINE_APP)
 		return;
 	shell->summary = summary;
-	shell_end(shell, summary->exit_code);
 }
 
 /* The core cannot go on, so no application can; what they counted goes with it. */
@@ -199,6 +203,11 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 	}
 	for (size_t i = 0; i < shell->actions.count && !shell->is_over; i++)
 		perform(shell, &shell->actions.items[i]);
+	if (shell->summary != NULL)
+		shell_end(shell, shell->summary->exit_code);
+	if (!shell->is_over && shell->is_service && shell->is_stopping &&
+	    drv_core_app_count(shell->core) == 0)
+		shell_end(shell, FRAGI_EXIT_OK);
 	if (!shell->is_over)
 		drv_deadline_set(&shell->deadline, drv_core_deadline_ns(shell->core), now_ns);
 }
@@ -207,16 +216,23 @@ static void on_message(struct fw_connection *stream, struct fw_message *message,
 {
 	struct drv_connection *connection = arg;
 
+	char name[FW_USER_NAME_MAX];
+	const char *user = NULL;
+	uid_t number;
+
 	if (connection->closing) {
 		fw_message_free(message);
 		return;
 	}
+	if (message->kind == FW_HELLO && fw_connection_user(stream, &number))
+		user = fw_user_name(number, name);
 	shell_step(connection->shell,
 		   &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
 				       .connection = connection->id,
 				       .peer = fw_connection_peer(stream),
 				       .identity = fw_connection_identity(stream),
 				       .is_local = connection->is_local,
+				       .user = user,
 				       .message = message});
 }
 
@@ -348,10 +364,11 @@ static void on_signal(uv_signal_t *handle, int number)
 {
 	struct shell *shell = handle->data;
 
-	if (number == SIGHUP && shell->credentials.tls != NULL)
-		return; /* reads them again */
+	if (number == SIGHUP && (shell->credentials.tls != NULL || shell->is_service))
+		return; /* keys are read again, if there are any */
 	log_info(NULL, "SIG%s: stops", sigabbrev_np(number));
 	fragi_service_stopping();
+	shell->is_stopping = true;
 	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = number});
 }
 
@@ -445,14 +462,14 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 		.address = shell->server.address,
 		.beat_ns = shell->options->beat_ns,
 		.dead_ns = shell->options->dead_ns,
-		.ends_with_app = true,
+		.ends_with_app = !shell->is_service,
 		.encrypts_data = shell->options->encrypt_data,
 		.realtime_offset_ns = drv_system_realtime_offset_ns(),
 		.random = drv_system_random,
 	};
 	int r = fragi_identity_clock(false, shell->clock);
 
-	drv_progress_init(&shell->progress, shell->options->verbosity < 0);
+	drv_progress_init(&shell->progress, shell->is_service || shell->options->verbosity < 0);
 	read_limits(shell);
 	drv_listener_init(&shell->server, &shell->loop, FW_STREAM_TCP, take_connection, shell);
 	drv_listener_init(&shell->local, &shell->loop, FW_STREAM_PIPE, take_connection, shell);
@@ -481,7 +498,7 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 
 int drv_shell_run(const struct drv_options *options, const void *source, size_t source_bytes)
 {
-	struct shell shell = {.options = options};
+	struct shell shell = {.options = options, .is_service = source == NULL};
 	struct drv_event event = {.kind = DRV_EVENT_APP};
 	struct frag_err err = FRAG_ERR_INIT;
 	int r;
@@ -501,6 +518,9 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 	if (r < 0) {
 		log_error(NULL, "%s", err.text);
 		shell_end(&shell, drv_result_fail(&options->output, NULL, &err));
+	} else if (shell.is_service) {
+		log_info(NULL, "waits for applications: fragctl start APP.yaml");
+		drv_deadline_set(&shell.deadline, drv_core_deadline_ns(shell.core), fragi_now_ns());
 	} else {
 		event.app = (struct drv_event_app){.source = source,
 						   .source_bytes = source_bytes,

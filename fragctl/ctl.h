@@ -20,6 +20,13 @@ int ctl_describe(int argc, char **argv);
 int ctl_draw(int argc, char **argv); /* the verb graph */
 int ctl_new(int argc, char **argv);
 int ctl_key(int argc, char **argv);
+int ctl_start(int argc, char **argv);
+int ctl_stop(int argc, char **argv);
+int ctl_restart(int argc, char **argv);
+int ctl_list(int argc, char **argv);
+int ctl_status(int argc, char **argv);
+int ctl_workers(int argc, char **argv);
+int ctl_events(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
 
 struct ctl_verb {
@@ -67,6 +74,18 @@ bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common,
 	       char **argv, struct fragi_texts *operands, int *rest, int *out_exit);
 /* "fragctl: SENTENCE" on stderr. Returns code. */
 int ctl_fail(int code, const char *format, ...) FRAG_PRINTF(2, 3);
+#define CTL_OUTPUT_FLAG(output)                                                                    \
+	{                                                                                          \
+		.name = "output", .letter = 'o', .value = "table|json",                            \
+		.help = "what stdout gets; default table", .text = &(output)                       \
+	}
+/*
+ * The operand NAME of a verb.
+ * - is_optional: *out_name stays as it is without one
+ * Returns CTL_OK or CTL_USAGE, complained.
+ */
+int ctl_one_name(const struct fragi_texts *operands, const char *program, bool is_optional,
+		 const char **out_name);
 /* Whether --output is table (or not given) or json, into *out_json; complains. */
 bool ctl_output(const char *text, bool *out_json);
 

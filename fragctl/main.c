@@ -18,17 +18,19 @@ static const struct ctl_verb verbs[] = {
 	{"graph", "draws an application", ctl_draw},
 	{"new", "makes a project for an operator of your own", ctl_new},
 	{"key", "makes keys for driverd and workerd, and lists those of a file", ctl_key},
+	{"start", "starts an application at a driver", ctl_start},
+	{"stop", "stops an application of a driver", ctl_stop},
+	{"restart", "stops an application of a driver and starts it anew", ctl_restart},
+	{"list", "lists the applications of a driver", ctl_list},
+	{"status", "shows where applications run, or how one has ended", ctl_status},
+	{"workers", "lists the workers of a driver", ctl_workers},
+	{"events", "prints what happened at a driver, and who asked for it", ctl_events},
 	{"complete", NULL, ctl_complete}, /* for the completion of shells */
 	{"doctor", NULL, NULL},
-	{"events", NULL, NULL},
 	{"explain", NULL, NULL},
-	{"list", NULL, NULL},
 	{"logs", NULL, NULL},
 	{"record", NULL, NULL},
 	{"set", NULL, NULL},
-	{"start", NULL, NULL},
-	{"status", NULL, NULL},
-	{"stop", NULL, NULL},
 	{"swap", NULL, NULL},
 	{"top", NULL, NULL},
 };
@@ -103,6 +105,25 @@ bool ctl_output(const char *text, bool *out_json)
 		return true;
 	ctl_fail(CTL_USAGE, "--output \"%.80s\" is neither table nor json", text);
 	return false;
+}
+
+int ctl_one_name(const struct fragi_texts *operands, const char *program, bool is_optional,
+		 const char **out_name)
+{
+	if (operands->count == 0 && is_optional)
+		return CTL_OK;
+	if (operands->count != 1) {
+		fprintf(stderr, "%s: name %s application; fragctl list shows them\n", program,
+			is_optional ? "at most one" : "one");
+		return CTL_USAGE;
+	}
+	if (!fragi_name_is_valid(operands->items[0])) {
+		fprintf(stderr, "%s: \"%.80s\" is no name of an application\n", program,
+			operands->items[0]);
+		return CTL_USAGE;
+	}
+	*out_name = operands->items[0];
+	return CTL_OK;
 }
 
 static void print_help(FILE *out)

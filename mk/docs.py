@@ -225,7 +225,7 @@ def main():
 
     docs = ["docs/" + name for name in sorted(os.listdir(os.path.join(TOP, "docs")))]
     for name in ["README.md", *docs]:
-        if not name.endswith((".md", "schema.json")):
+        if not name.endswith((".md", "summary.schema.json")):
             continue
         path = os.path.join(TOP, name)
         with open(path, encoding="utf-8") as f:

@@ -92,6 +92,15 @@ const char *drv_app_state_name(enum drv_app_state state)
 	return fragi_machine_state_name(&drv_app_machine, state);
 }
 
+struct drv_app *drv_app_named(const struct drv_core *core, const char *name)
+{
+	for (size_t i = 0; i < core->app_count; i++)
+		if (core->apps[i]->state != DRV_APP_ENDED && core->apps[i]->spec != NULL &&
+		    strcmp(core->apps[i]->spec->application, name) == 0)
+			return core->apps[i];
+	return NULL;
+}
+
 const char *drv_app_name(const struct drv_app *app)
 {
 	return app->spec != NULL ? app->spec->application : "application";
@@ -219,7 +228,7 @@ void drv_app_stop_at_once(struct drv_app *app, int signal)
 	if (app->state >= DRV_APP_KILLING)
 		return;
 	app->result = FRAGI_SUMMARY_STOPPED;
-	app->exit_code = FRAGI_EXIT_SIGNAL + signal;
+	app->exit_code = signal != 0 ? FRAGI_EXIT_SIGNAL + signal : FRAGI_EXIT_OK;
 	app->end_wanted = true;
 }
 
@@ -242,6 +251,11 @@ static int app_read(struct drv_app *app, const struct drv_event_app *event)
 	fragi_source_fini(&source);
 	if (r < 0)
 		return r;
+	if (event->name != NULL) {
+		app->spec->application = fragi_arena_strdup(&app->arena, event->name);
+		if (app->spec->application == NULL)
+			return -ENOMEM;
+	}
 	app->fragments =
 		fragi_arena_alloc(&app->arena, app->spec->fragment_count * sizeof(*app->fragments));
 	if (app->fragments == NULL)
@@ -295,7 +309,8 @@ static void refuse(struct drv_core *core, uint64_t id)
 		 &(struct drv_action){.kind = DRV_DO_ENDED, .app = id, .summary = &core->refused});
 }
 
-void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
+struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app *event,
+			       uint64_t run)
 {
 	struct drv_app *app = fragi_calloc(1, sizeof(*app));
 	int r;
@@ -303,34 +318,43 @@ void drv_app_create(struct drv_core *core, const struct drv_event_app *event)
 	if (app == NULL || drv_timers_reserve(&core->timers, DRV_APP_TIMERS) < 0) {
 		fragi_free(app);
 		refuse(core, event->id);
-		return;
+		return NULL;
 	}
 	if (app_insert(core, app) < 0) {
 		drv_timers_release(&core->timers, DRV_APP_TIMERS);
 		fragi_free(app);
 		refuse(core, event->id);
-		return;
+		return NULL;
 	}
 	app->core = core;
 	app->id = event->id;
-	app->run = ++core->last_run;
+	app->run = run != 0 ? run : ++core->last_run;
 	app->epoch = ++core->last_epoch;
 	app->given_ns = core->real_ns;
 	app->workers_changed = true;
-	r = app_read(app, event);
+	app->start_timeout_ns = event->start_timeout_ns;
+	app->started_by =
+		fragi_arena_strdup(&app->arena, event->started_by != NULL ? event->started_by : "");
+	r = app->started_by != NULL ? app_read(app, event) : -ENOMEM;
 	if (r == 0)
 		r = draw_keys(app);
 	if (r == -ENOMEM) {
 		drv_app_fail_for_memory(app);
-		return;
-	}
-	if (r < 0) {
+	} else if (r < 0) {
 		fragi_diag_classify(&app->diag, 0, FRAGI_FAILURE_GRAPH_INVALID, NULL);
 		drv_app_fail_by_diag(app);
-		return;
 	}
-	if (event->start_timeout_ns > 0)
-		drv_set(core, &app->start, core->now_ns + event->start_timeout_ns);
+	return app;
+}
+
+void drv_app_begin(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	if (app->end_wanted)
+		return;
+	if (app->start_timeout_ns > 0)
+		drv_set(core, &app->start, core->now_ns + app->start_timeout_ns);
 	drv_set(core, &app->progress, core->now_ns + core->config.progress_ns);
 	if (core->config.keeps_state)
 		drv_emit(core, &(struct drv_action){.kind = DRV_DO_PERSIST, .epoch = app->epoch});

@@ -5,17 +5,17 @@
 #include <string.h>
 
 /*
- * A client asks how things stand, and changes nothing. What it gets is what the driver knows in
- * this step. Its rows are items of the step; what is beyond DRV_REPLY_ITEMS is only counted. One
- * that asks more often than a person can read is closed: each request is a step, and steps of
- * clients would take the time of all others.
+ * A client asks how things stand, gives commands (command.c) and waits for what becomes of them
+ * (watch.c). What it gets is what the driver knows in this step. Its rows are items of the step;
+ * what is beyond DRV_REPLY_ITEMS is only counted. One that asks more often than a person can read
+ * is closed: each request is a step, and steps of clients would take the time of all others.
  */
 static int64_t items_left(const struct drv_core *core)
 {
 	return core->items - (DRV_STEP_ITEMS - DRV_REPLY_ITEMS);
 }
 
-static bool take_row(struct drv_core *core, const char *text)
+bool drv_client_take_row(struct drv_core *core, const char *text)
 {
 	int64_t items = 1 + (int64_t)strnlen(text, FW_TEXT_MAX) / 64;
 
@@ -45,6 +45,10 @@ static int fill_application(const struct drv_app *app, struct fw_application_row
 		.name = drv_app_name(app),
 		.state = drv_app_state_name(app->state),
 		.age_ns = core->real_ns - app->given_ns,
+		.epoch = app->epoch,
+		.delivered = drv_report_delivered(app),
+		.started_by = app->started_by,
+		.missing = app->state == DRV_APP_WAITING ? app->missing : "",
 		.hosts = table_of(core, app->host_count, sizeof(*row->hosts)),
 	};
 	if (row->hosts == NULL)
@@ -52,7 +56,7 @@ static int fill_application(const struct drv_app *app, struct fw_application_row
 	for (uint32_t i = 0; i < app->host_count; i++) {
 		const struct drv_host *host = &app->hosts[i];
 
-		if (!take_row(core, host->name)) {
+		if (!drv_client_take_row(core, host->name)) {
 			reply->more++;
 			continue;
 		}
@@ -75,7 +79,7 @@ static int fill_applications(struct drv_core *core, struct fw_reply *reply)
 	for (size_t i = 0; i < core->app_count; i++) {
 		const struct drv_app *app = core->apps[i];
 
-		if (!take_row(core, "")) {
+		if (!drv_client_take_row(core, "")) {
 			reply->more += 1 + app->host_count;
 			continue;
 		}
@@ -96,7 +100,7 @@ static int fill_workers(struct drv_core *core, struct fw_reply *reply)
 
 		if (session->role != FW_ROLE_WORKER)
 			continue;
-		if (!take_row(core, session->name)) {
+		if (!drv_client_take_row(core, session->name)) {
 			reply->more++;
 			continue;
 		}
@@ -106,6 +110,31 @@ static int fill_workers(struct drv_core *core, struct fw_reply *reply)
 			.state = drv_session_machine.state_names[session->state],
 			.cores = (uint32_t)session->cores,
 			.fragments = (uint32_t)session->placed,
+			.waits_for = session->waits_for,
+		};
+	}
+	return 0;
+}
+
+static int fill_ended(struct drv_core *core, struct fw_reply *reply)
+{
+	reply->ended = table_of(core, core->history.ended_count, sizeof(*reply->ended));
+	if (reply->ended == NULL)
+		return -ENOMEM;
+	for (const struct drv_ended *run = core->history.ended; run != NULL; run = run->next) {
+		if (!drv_client_take_row(core, run->sentence)) {
+			reply->more++;
+			continue;
+		}
+		reply->ended[reply->ended_count++] = (struct fw_ended_row){
+			.run = run->run,
+			.name = run->name,
+			.result = run->result,
+			.failure = run->failure,
+			.exit_code = run->exit_code,
+			.age_ns = core->real_ns - run->ended_ns,
+			.duration_ns = run->duration_ns,
+			.started_by = run->started_by,
 		};
 	}
 	return 0;
@@ -116,21 +145,47 @@ static int reply_to(struct drv_session *client, const struct fw_message *request
 	struct fw_message message = {.kind = FW_REPLY, .reply_to = request->seq};
 
 	if (fill_applications(client->core, &message.reply) < 0 ||
-	    fill_workers(client->core, &message.reply) < 0)
+	    fill_workers(client->core, &message.reply) < 0 ||
+	    fill_ended(client->core, &message.reply) < 0)
 		return -ENOMEM;
 	return drv_send(client, &message);
 }
 
+/* How many requests a message counts as: a graph is read in one step. */
+static uint32_t cost_of(const struct fw_message *message)
+{
+	if (message->kind == FW_BEAT)
+		return 0;
+	if (message->kind == FW_START_APP)
+		return 1 + message->start_app.source_bytes / DRV_REQUEST_BYTES;
+	return 1;
+}
+
 void drv_client_message(struct drv_session *client, const struct fw_message *message)
 {
+	client->requests += cost_of(message);
+	if (client->requests > DRV_REQUESTS_MAX) {
+		drv_session_lost(client, true, "it asks too often");
+		return;
+	}
 	switch (message->kind) {
 	case FW_BEAT:
 		break;
 	case FW_REQUEST:
-		if (++client->requests > DRV_REQUESTS_MAX)
-			drv_session_lost(client, true, "it asks too often");
-		else if (reply_to(client, message) < 0)
+		if (reply_to(client, message) < 0)
 			drv_session_lost(client, true, "no memory is left for a reply");
+		break;
+	case FW_START_APP:
+		drv_command_start(client, message);
+		break;
+	case FW_STOP_APP:
+		drv_command_stop(client, message);
+		break;
+	case FW_AWAIT:
+		drv_watch_await(client, message);
+		break;
+	case FW_WATCH:
+		drv_watch_events(client, message);
 		break;
 	default:
 		drv_session_lost(client, true,

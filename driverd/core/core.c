@@ -24,6 +24,10 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 	core = fragi_calloc(1, sizeof(*core));
 	if (core == NULL)
 		return -ENOMEM;
+	if (drv_history_init(&core->history) < 0) {
+		fragi_free(core);
+		return -ENOMEM;
+	}
 	core->config = *config;
 	core->last_epoch = config->epoch;
 	or_default(&core->config.beat_ns, FRAGI_BEAT_NS);
@@ -49,6 +53,7 @@ void drv_core_destroy(struct drv_core *core)
 	fragi_free(core->apps);
 	fragi_free(core->sessions);
 	drv_timers_fini(&core->timers);
+	drv_history_fini(&core->history);
 	fragi_free(core);
 }
 
@@ -156,10 +161,19 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	}
 }
 
+static void core_app(struct drv_core *core, const struct drv_event_app *event)
+{
+	struct drv_app *app = drv_app_create(core, event, 0);
+
+	if (app != NULL)
+		drv_app_begin(app);
+}
+
 static void core_stop(struct drv_core *core, int signal)
 {
 	core->stops++;
 	for (size_t i = 0; i < core->app_count; i++) {
+		core->apps[i]->again_run = 0;
 		if (core->stops == 1)
 			drv_app_stop(core->apps[i], signal);
 		else
@@ -197,10 +211,11 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	core->real_ns = real_now_ns;
 	core->items = DRV_STEP_ITEMS;
 	core->work_left = false;
+	drv_command_restart(core);
 	forget_ended(core);
 	switch (event->kind) {
 	case DRV_EVENT_APP:
-		drv_app_create(core, &event->app);
+		core_app(core, &event->app);
 		break;
 	case DRV_EVENT_MESSAGE:
 		core_message(core, event);
@@ -224,6 +239,7 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	for (size_t i = 0; i < core->app_count; i++) /* another one is the first each time */
 		drv_app_decide(core->apps[(core->turn + i) % core->app_count]);
 	core->turn++;
+	drv_watch_serve(core);
 	if (!actions->out_of_memory)
 		check_invariants(core);
 	core->actions = NULL;

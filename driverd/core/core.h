@@ -36,6 +36,18 @@
 #define DRV_STEP_ITEMS 4096
 #define DRV_STEP_ITEMS_MAX (DRV_STEP_ITEMS + 2 * (int64_t)FW_ROWS_MAX)
 #define DRV_REPLY_ITEMS (DRV_STEP_ITEMS / 2) /* of a reply, so that applications get theirs */
+/*
+ * What clients may have it keep: applications at a time and bytes of their sources, bytes of source
+ * between two beats of a client for each of its requests, runs that have ended with bytes of their
+ * sources and summaries, rows of one of these summaries, and events.
+ */
+#define DRV_APPS_MAX 1000
+#define DRV_SOURCES_MAX ((size_t)256 << 20)
+#define DRV_REQUEST_BYTES 65536
+#define DRV_ENDED_MAX 64
+#define DRV_ENDED_BYTES ((size_t)64 << 20)
+#define DRV_ENDED_ROWS (DRV_STEP_ITEMS / 2)
+#define DRV_EVENTS_MAX 1024
 
 enum drv_app_state {
 	DRV_APP_NEW,       /* until its epoch is on the disk */
@@ -88,7 +100,8 @@ struct drv_config {
 	 * worker is named in the summary.
 	 */
 	bool is_local;
-	bool ends_with_app; /* it takes no further application: every worker hears of the end */
+	/* it takes no further application, nor any of clients: every worker hears of the end */
+	bool ends_with_app;
 	bool keeps_state;   /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
 	bool encrypts_data; /* all flows between hosts, whatever the graph says */
 	uint64_t epoch;     /* the last one given by earlier drivers of the same state */
@@ -113,6 +126,8 @@ struct drv_event_app {
 	size_t source_bytes;
 	int64_t start_timeout_ns; /* 0: none */
 	uint64_t id;              /* the shell's own; DRV_DO_ENDED carries it */
+	const char *name;         /* in place of the graph's; NULL: the graph's */
+	const char *started_by;   /* who asked for it; NULL: nobody that has a name */
 };
 struct drv_event {
 	enum drv_event_kind kind;
@@ -120,8 +135,10 @@ struct drv_event {
 	const char *peer;    /* MESSAGE, REVOKED: its address, for people */
 	/* MESSAGE, REVOKED: what the peer has proven by a key or certificate; NULL: nothing */
 	const struct fw_identity *identity;
-	bool is_local;    /* MESSAGE: it came over the unix socket, where only clients may join */
-	const char *text; /* CLOSED, PERSISTED */
+	bool is_local; /* MESSAGE: it came over the unix socket, where only clients may join */
+	const char
+		*user; /* MESSAGE: the user of this machine whose process it is; NULL: not known */
+	const char *text;           /* CLOSED, PERSISTED */
 	struct fw_message *message; /* from fw_decode; the core takes it */
 	struct drv_event_app app;
 	int signal;

@@ -118,6 +118,11 @@ static void end(struct drv_app *app)
 		host->session->placed -= host->fragment_count;
 		drv_host_detach(host);
 	}
+	if (app->is_accepted)
+		drv_history_end(app);
+	else
+		drv_command_refused(app);
+	core->work_left = core->work_left || app->again_run != 0;
 	drv_emit(core, &(struct drv_action){
 			       .kind = DRV_DO_ENDED, .app = app->id, .summary = &app->summary});
 }
@@ -135,6 +140,9 @@ static void enter(struct drv_app *app)
 	const struct drv_config *config = &core->config;
 
 	switch (app->state) {
+	case DRV_APP_WAITING:
+		drv_command_accepted(app);
+		break;
 	case DRV_APP_PREPARING:
 		drv_timer_cancel(&core->timers, &app->missing_line);
 		set_goal(app, DRV_GOAL_PREPARED, config->prepare_ns);
@@ -149,8 +157,11 @@ static void enter(struct drv_app *app)
 		break;
 	case DRV_APP_RUNNING:
 		drv_timer_cancel(&core->timers, &app->start);
+		app->has_run = true;
 		drv_log(core, FRAGI_LOG_INFO, drv_app_name(app), "runs in %u host%s",
 			app->host_count, app->host_count == 1 ? "" : "s");
+		drv_history_note(core, FW_EVENT_RUNNING, app, NULL, "in %u host%s", app->host_count,
+				 app->host_count == 1 ? "" : "s");
 		break;
 	case DRV_APP_DRAINING:
 		set_goal(app, DRV_GOAL_DRAINED, config->drain_ns + config->close_ns);

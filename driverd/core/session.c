@@ -229,6 +229,20 @@ static const char *choose_name(struct drv_session *session, const char *wished)
 			   : fragi_arena_printf(arena, "%s#%zu", name, number);
 }
 
+/* Whom events name: what the peer has proven, or where it is. */
+static const char *who_of(struct drv_session *session, const struct drv_event *event)
+{
+	const struct fw_identity *identity = event->identity;
+
+	if (identity != NULL)
+		return fragi_arena_printf(&session->arena, "%s %s",
+					  identity->serial != 0 ? "key" : "certificate",
+					  identity->name);
+	if (event->user != NULL)
+		return fragi_arena_printf(&session->arena, "user %s", event->user);
+	return fragi_arena_strdup(&session->arena, event->peer);
+}
+
 static int session_copy(struct drv_session *session, const struct drv_event *event,
 			const struct fw_hello *hello)
 {
@@ -244,13 +258,14 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->fragment_count = hello->fragment_count;
 	session->name = choose_name(session, hello->name);
 	session->peer = fragi_arena_strdup(&session->arena, event->peer);
+	session->who = who_of(session, event);
 	session->worker_address = fragi_arena_strdup(&session->arena, hello->worker_address);
 	session->node = fragi_arena_strdup(&session->arena, hello->node);
 	session->clock = fragi_arena_strdup(&session->arena, hello->clock);
 	session->memory = fragi_arena_strdup(&session->arena, hello->memory);
 	session->no_memory = fragi_arena_strdup(&session->arena, hello->no_memory);
 	session->cores = hello->cores;
-	return complete && session->name != NULL && session->peer != NULL &&
+	return complete && session->name != NULL && session->peer != NULL && session->who != NULL &&
 			       session->worker_address != NULL && session->node != NULL &&
 			       session->clock != NULL && session->memory != NULL &&
 			       session->no_memory != NULL
@@ -431,6 +446,9 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 		return;
 	}
 	drv_session_waits(session, message->hello.waits_for);
+	if (session->role == FW_ROLE_WORKER)
+		drv_history_note(core, FW_EVENT_WORKER_JOINED, NULL, session->who, "%s",
+				 session->name);
 	for (size_t i = 0; session->role == FW_ROLE_WORKER && i < core->app_count; i++) {
 		if (core->apps[i]->state == DRV_APP_WAITING)
 			warn_of_names(session, core->apps[i]);
@@ -498,6 +516,10 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 	if (session->keeper != 0)
 		drv_close(core, session->keeper);
 	session_move(session, DRV_SESSION_GONE);
+	drv_watch_end(session);
+	if (session->role == FW_ROLE_WORKER)
+		drv_history_note(core, FW_EVENT_WORKER_LEFT, NULL, session->who, "%s: %s",
+				 session->name, why);
 	for (size_t i = 0; i < core->app_count; i++) {
 		struct drv_app *app = core->apps[i];
 		const struct drv_host *first = lose_hosts(session, app);

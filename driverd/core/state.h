@@ -15,10 +15,10 @@
  *  - core.c turns an event into calls of the recorders, then lets each application decide
  *  - decide.c decides, once at the end of a step
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
- *  - client.c answers clients
+ *  - client.c answers clients; command.c does what they ask for, watch.c shows them what happens
  *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
- *  - suspicion.c, app.c keep what is known of an application
+ *  - suspicion.c, app.c keep what is known of an application, history.c of what has happened
  *  - actions.c, timer.c, place.c, account.c know nothing of the above
  */
 
@@ -35,8 +35,18 @@ struct drv_session {
 	uint8_t secret[FW_SECRET_BYTES];
 	uint64_t keeper; /* connection of its worker's keeper; 0: none */
 	enum drv_session_state state;
-	enum fw_role role;        /* a client is given no fragments */
-	uint32_t requests;        /* of a client, since the last beat */
+	enum fw_role role; /* a client is given no fragments */
+	uint32_t requests; /* of a client, since the last beat */
+	const char *who;   /* of a client: "user alice", "key tablet" */
+	/* of a client: what it awaits (run 0: nothing), and the events that it is shown */
+	struct {
+		uint64_t run, seq;
+		enum fw_milestone until;
+	} await;
+	struct {
+		uint64_t seq;  /* of its WATCH; 0: it follows nothing */
+		uint64_t last; /* the event that it has got last */
+	} watch;
 	struct fragi_arena arena; /* of the texts below */
 	const char *name;         /* as the driver calls it */
 	const char *peer;
@@ -132,6 +142,38 @@ struct drv_reporting {
 	size_t flow;                              /* the next one */
 };
 
+/* Something that happened. */
+struct drv_note {
+	uint64_t number; /* counts up, from 1 */
+	int64_t unix_ns;
+	enum fw_event_kind kind;
+	uint64_t run;
+	char application[FRAG_NAME_MAX + 1], who[2 * FRAG_NAME_MAX], text[256];
+};
+/* A run that has ended. */
+struct drv_ended {
+	struct drv_ended *next; /* the one that ended before it */
+	uint64_t run;
+	char *name, *started_by;
+	uint8_t *outcome; /* a frame */
+	size_t outcome_bytes;
+	void *source; /* of the newest one of its name; NULL: forgotten */
+	size_t source_bytes;
+	int64_t start_timeout_ns;
+	/* borrows from the outcome */
+	enum fragi_summary_result result;
+	struct fw_failure failure;
+	int exit_code;
+	int64_t ended_ns, duration_ns;
+	char sentence[FW_TEXT_MAX];
+};
+struct drv_history {
+	struct drv_note *notes; /* DRV_EVENTS_MAX of them; number n at n % DRV_EVENTS_MAX */
+	uint64_t last_note;
+	struct drv_ended *ended; /* the newest first */
+	size_t ended_count, ended_bytes;
+};
+
 #define DRV_APP_TIMERS 5
 
 struct drv_app {
@@ -143,6 +185,16 @@ struct drv_app {
 	struct fragi_spec *spec;
 	const void *source;
 	size_t source_bytes;
+	int64_t start_timeout_ns;
+	const char *started_by; /* empty: nobody that has a name */
+	/* the client and its START_APP that wait for an answer; connection 0: none does */
+	struct {
+		uint64_t connection, seq;
+	} asked;
+	bool is_accepted;   /* it is kept, and its end will be remembered */
+	bool has_run;       /* all its hosts were started */
+	uint64_t again_run; /* it starts anew under this number when it has ended; 0: it does not */
+	const char *again_by; /* who asked for that */
 	enum drv_app_state state;
 	struct drv_fragment *fragments; /* as in the spec */
 	struct fragi_strmap by_name;    /* those of the spec */
@@ -194,7 +246,9 @@ struct drv_core {
 	struct fragi_awake clock;
 	struct drv_session **sessions; /* by connection */
 	size_t session_count, session_capacity;
-	size_t client_count; /* of these sessions */
+	size_t client_count;  /* of these sessions */
+	size_t waiting_count; /* of these clients: they await or follow something */
+	struct drv_history history;
 	struct drv_app **apps;
 	size_t app_count, app_capacity;
 	struct fragi_summary refused; /* of an application for which there was no memory at all */
@@ -261,6 +315,42 @@ bool drv_keeper_may_send(struct drv_session *session, const struct fw_message *m
 
 /* client.c: a message of a client's session, which may end by it */
 void drv_client_message(struct drv_session *client, const struct fw_message *message);
+/* Takes one row, of that text, from the items of the step. Returns false when none is left. */
+bool drv_client_take_row(struct drv_core *core, const char *text);
+
+/* command.c */
+void drv_command_start(struct drv_session *client, const struct fw_message *message);
+void drv_command_stop(struct drv_session *client, const struct fw_message *message);
+/* The application is kept: who asked for it hears so. */
+void drv_command_accepted(struct drv_app *app);
+/* It ended before that. */
+void drv_command_refused(struct drv_app *app);
+/* Starts what has ended and is to start anew. */
+void drv_command_restart(struct drv_core *core);
+/* Answers a command. failure: NULL: none */
+void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
+			const struct fw_failure *failure);
+
+/* watch.c */
+void drv_watch_await(struct drv_session *client, const struct fw_message *message);
+void drv_watch_events(struct drv_session *client, const struct fw_message *message);
+void drv_watch_end(struct drv_session *client); /* it leaves */
+/* What clients wait for may have come in this step. */
+void drv_watch_serve(struct drv_core *core);
+
+/* history.c: what has happened, as far as it is remembered */
+int drv_history_init(struct drv_history *history); /* 0 or -ENOMEM */
+void drv_history_fini(struct drv_history *history);
+/* app: NULL: none. who: NULL: nobody */
+void drv_history_note(struct drv_core *core, enum fw_event_kind kind, const struct drv_app *app,
+		      const char *who, const char *format, ...) FRAG_PRINTF(5, 6);
+/* The first one with a higher number; NULL: none. */
+const struct drv_note *drv_history_after(const struct drv_history *history, uint64_t number);
+/* Remembers how the application has ended, if memory is not short. */
+void drv_history_end(struct drv_app *app);
+const struct drv_ended *drv_history_find(const struct drv_history *history, uint64_t run);
+/* The newest run of that name; NULL: none. */
+const struct drv_ended *drv_history_named(const struct drv_history *history, const char *name);
 
 /* host.c: what happened to a host */
 extern const struct fragi_machine drv_host_machine;
@@ -279,7 +369,16 @@ struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t num
 
 /* app.c: an application, and what is recorded about it */
 extern const struct fragi_machine drv_app_machine;
-void drv_app_create(struct drv_core *core, const struct drv_event_app *event);
+/*
+ * run: its number; 0: the next one. It fails, and begins nothing, when its graph is wrong. Returns
+ * NULL when there is no memory even for that, and has reported so.
+ */
+struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app *event,
+			       uint64_t run);
+/* It was created, and nothing speaks against it: it is kept, and then waits for workers. */
+void drv_app_begin(struct drv_app *app);
+/* The one of that name that has not ended; NULL: none. */
+struct drv_app *drv_app_named(const struct drv_core *core, const char *name);
 void drv_app_destroy(struct drv_app *app);
 const char *drv_app_name(const struct drv_app *app);
 void drv_app_move(struct drv_app *app, enum drv_app_state to);

@@ -80,7 +80,7 @@ class CommandLine(cluster.ClusterTest):
                 self.assertIn("It is not started by hand: use workerd, or fragctl run.", p.stderr)
 
     def test_wrong_usage_is_2_and_says_what_was_meant(self):
-        for args, sentence in ((["--adress", "x"], "did you mean --address"), ([], "not built yet"),
+        for args, sentence in ((["--adress", "x"], "did you mean --address"), (["--", "x"], "fragctl start"),
                                (["--app", self.app, "--output", "xml"], "table or json"),
                                (["--app", self.app, "--start-timeout", "soon"], "30s"),
                                (["--app", self.app, "--start-timeout", "45"], 'has no unit; write for example 45s'),

@@ -65,10 +65,15 @@ Test(driver_options, output_and_verbosity)
 		"--output \"xml\" is not known; give table or json");
 }
 
-Test(driver_options, what_is_not_built_is_said)
+Test(driver_options, without_an_application_it_is_a_service)
 {
-	refused(ARGS("-v"),
-		"without --app driverd is the service, which is not built yet; run one application with --app APP.yaml");
+	cr_expect_null(taken(ARGS("-v")).app);
+	refused(ARGS("--set", "f.op.p=1"),
+		"--set is for --app APP.yaml; without --app driverd is a service, to which `fragctl start` brings applications");
+	refused(ARGS("--summary", "file"),
+		"--summary is for --app APP.yaml; without --app driverd is a service, to which `fragctl start` brings applications");
+	refused(ARGS("--", "--count", "5"),
+		"an argument after -- is for --app APP.yaml; without --app driverd is a service, to which `fragctl start` brings applications");
 }
 
 Test(driver_options, keys)

@@ -76,6 +76,8 @@ static int prepare(struct host_work *work)
 
 	if (r < 0)
 		return r;
+	if (work->application[0] != '\0')
+		work->spec->application = work->application;
 	r = fragi_registry_create(&registry_config, &work->registry);
 	if (r < 0)
 		return fragi_diag_add(&work->diag, r, NULL, 0, 0, "cannot look for libraries: %s",
@@ -152,9 +154,12 @@ static int take_create(struct host_work *work, const struct fw_host_create *crea
 		return -ENOMEM;
 	memcpy(work->data_key, create->data_key, FRAGI_DATA_KEY_BYTES);
 	memcpy(work->variables_key, create->variables_key, FRAGI_VARIABLES_KEY_BYTES);
+	work->application = fragi_arena_strdup(&work->arena, create->application);
 	work->fragments = copy_texts(work, create->fragments, create->fragment_count);
 	work->transports = copy_texts(work, create->transports, create->transport_count);
-	return work->fragments != NULL && work->transports != NULL ? 0 : -ENOMEM;
+	return work->application != NULL && work->fragments != NULL && work->transports != NULL
+		       ? 0
+		       : -ENOMEM;
 }
 
 void host_work_prepare(struct host_work *work, const struct host_action *action)

@@ -34,6 +34,7 @@ struct host_work {
 	/* NULL-ended; in arena */
 	const char **fragments, **transports;
 	uint8_t *data_key;       /* a secret */
+	const char *application; /* its name, which may be another one than the graph's */
 	uint8_t *variables_key;  /* a secret */
 	struct fw_message *wire; /* owned: the run borrows its texts */
 	struct fragi_arena arena;

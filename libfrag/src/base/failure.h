@@ -165,7 +165,16 @@
 	  "Find out what stands between the two hosts; no part of that message was delivered.")     \
 	X(MEMORY_NOT_SHARED, memory_not_shared, EDGE, USAGE,                                        \
 	  "A flow with `edge: shm`, or a variable, is of hosts that cannot share memory.",          \
-	  "Leave `edge` out, use a flow, or run both on one machine, in one container, as one user.")
+	  "Leave `edge` out, use a flow, or run both on one machine and container, as one user.")   \
+	X(NAME_TAKEN, name_taken, GRAPH, USAGE,                                                     \
+	  "An application of that name runs already at the driver.",                                \
+	  "Stop it, restart it, or give the new one another name with --name.")                     \
+	X(APPLICATION_UNKNOWN, application_unknown, GRAPH, MISSING,                                 \
+	  "The driver has no such application, or has forgotten how it ended.",                     \
+	  "fragctl list shows those that it has.")                                                  \
+	X(NO_SERVICE, no_service, DRIVER, REFUSED,                                                  \
+	  "The driver starts no applications for clients.",                                         \
+	  "Start driverd without --app, or wait until the one that ends is back.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+/*
+ * What clients have the driver do. A start is answered when the application is kept, where the
+ * driver keeps state: from then on it survives the end of the driver. Until then it is no run that
+ * anybody remembers. A stop is answered at once; AWAIT is answered when the run has ended. A
+ * restart is a stop that leaves the number of the next run: when the run has ended, the next one
+ * begins with the same source.
+ */
+void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
+			const struct fw_failure *failure)
+{
+	struct fw_message message = {.kind = FW_ANSWER, .reply_to = seq, .run = run};
+
+	message.answer.name = name;
+	if (failure != NULL)
+		message.answer.failure = *failure;
+	if (drv_send(client, &message) < 0)
+		drv_session_lost(client, true, "no memory is left for an answer");
+}
+
+static void refuse(struct drv_session *client, const struct fw_message *command, const char *name,
+		   enum fragi_failure code, const char *sentence)
+{
+	drv_log(client->core, FRAGI_LOG_WARN, name[0] != '\0' ? name : NULL, "refused %s of %s: %s",
+		fw_kind_name(command->kind), client->who, sentence);
+	drv_history_note(client->core, FW_EVENT_REFUSED, NULL, client->who, "%s%s%s: %s",
+			 fw_kind_name(command->kind), name[0] != '\0' ? " " : "", name, sentence);
+	drv_command_answer(client, command->seq, 0, name,
+			   &(struct fw_failure){.code = code, .sentence = sentence});
+}
+
+static size_t source_bytes_of(const struct drv_core *core)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < core->app_count; i++)
+		bytes += core->apps[i]->source_bytes;
+	return bytes;
+}
+
+/* Whether one more application may start now; its client is refused with a sentence if not. */
+static bool may_start(struct drv_session *client, const struct fw_message *command,
+		      const char *name, size_t source_bytes)
+{
+	const struct drv_core *core = client->core;
+
+	if (core->config.ends_with_app)
+		refuse(client, command, name, FRAGI_FAILURE_NO_SERVICE,
+		       "this driverd runs the one application of its --app; start driverd without --app to bring it others");
+	else if (core->stops > 0)
+		refuse(client, command, name, FRAGI_FAILURE_NO_SERVICE,
+		       "driverd is ending; try again when it is back");
+	else if (drv_core_app_count(core) >= DRV_APPS_MAX)
+		refuse(client, command, name, FRAGI_FAILURE_DRIVER_FULL,
+		       drv_text(client->core,
+				"driverd runs %d applications, as many as it takes; stop one first",
+				DRV_APPS_MAX));
+	else if (source_bytes_of(core) + source_bytes > DRV_SOURCES_MAX)
+		refuse(client, command, name, FRAGI_FAILURE_DRIVER_FULL,
+		       drv_text(
+			       client->core,
+			       "the graphs of all applications have more than %zu MiB; stop one first",
+			       DRV_SOURCES_MAX >> 20));
+	else
+		return true;
+	return false;
+}
+
+/* One that runs has the name: nothing is begun. */
+static void check_name(struct drv_app *app)
+{
+	const char *name = drv_app_name(app);
+	const struct drv_app *other = app->end_wanted ? NULL : drv_app_named(app->core, name);
+
+	if (other == NULL || other == app)
+		return;
+	drv_app_fail(
+		app, FRAGI_FAILURE_NAME_TAKEN, NULL,
+		"%s runs already (%s); end it with `fragctl stop %s`, start it anew with `fragctl restart %s`, or give this one another name with --name",
+		name, drv_app_state_name(other->state), name, name);
+}
+
+static void begin(struct drv_session *client, const struct fw_message *command,
+		  const struct drv_event_app *event)
+{
+	struct drv_app *app = drv_app_create(client->core, event, 0);
+
+	if (app == NULL) {
+		refuse(client, command, event->name != NULL ? event->name : "",
+		       FRAGI_FAILURE_OUT_OF_MEMORY,
+		       "driverd has no memory left for this application");
+		return;
+	}
+	app->asked.connection = client->connection;
+	app->asked.seq = command->seq;
+	check_name(app);
+	drv_app_begin(app);
+}
+
+void drv_command_start(struct drv_session *client, const struct fw_message *message)
+{
+	const struct fw_start_app *start = &message->start_app;
+
+	if (may_start(client, message, start->name, start->source_bytes))
+		begin(client, message,
+		      &(struct drv_event_app){
+			      .source = start->source,
+			      .source_bytes = start->source_bytes,
+			      .start_timeout_ns = start->start_timeout_ns,
+			      .name = start->name[0] != '\0' ? start->name : NULL,
+			      .started_by = client->who,
+		      });
+}
+
+/* What has ended starts anew. */
+static void start_again(struct drv_session *client, const struct fw_message *command,
+			const struct drv_ended *ended)
+{
+	if (may_start(client, command, ended->name, ended->source_bytes))
+		begin(client, command,
+		      &(struct drv_event_app){
+			      .source = ended->source,
+			      .source_bytes = ended->source_bytes,
+			      .start_timeout_ns = ended->start_timeout_ns,
+			      .name = ended->name,
+			      .started_by = client->who,
+		      });
+}
+
+static void refuse_unknown(struct drv_session *client, const struct fw_message *command,
+			   const struct drv_ended *ended)
+{
+	struct drv_core *core = client->core;
+	const char *name = command->stop_app.name, *sentence;
+
+	if (ended == NULL)
+		sentence = drv_text(
+			core,
+			"there is no application %s; `fragctl list` shows those that there are",
+			name);
+	else if (command->stop_app.again)
+		sentence = drv_text(
+			core,
+			"%s has ended and its graph is forgotten; give it again with `fragctl start`",
+			name);
+	else
+		sentence = drv_text(core, "%s has ended already; `fragctl status %s` shows how",
+				    name, name);
+	refuse(client, command, name, FRAGI_FAILURE_APPLICATION_UNKNOWN, sentence);
+}
+
+void drv_command_stop(struct drv_session *client, const struct fw_message *message)
+{
+	const struct fw_stop_app *stop = &message->stop_app;
+	struct drv_core *core = client->core;
+	struct drv_app *app = drv_app_named(core, stop->name);
+	const struct drv_ended *ended =
+		app == NULL ? drv_history_named(&core->history, stop->name) : NULL;
+
+	if (app == NULL && stop->again && ended != NULL && ended->source != NULL) {
+		start_again(client, message, ended);
+		return;
+	}
+	if (app == NULL) {
+		refuse_unknown(client, message, ended);
+		return;
+	}
+	if (stop->again && core->stops > 0) {
+		refuse(client, message, stop->name, FRAGI_FAILURE_NO_SERVICE,
+		       "driverd is ending; try again when it is back");
+		return;
+	}
+	drv_log(core, FRAGI_LOG_INFO, stop->name, "%s asks to %s it%s", client->who,
+		stop->again ? "restart" : "stop", stop->at_once ? " at once" : "");
+	drv_history_note(core, stop->again ? FW_EVENT_RESTART : FW_EVENT_STOP, app, client->who,
+			 "%s", stop->at_once ? "at once" : "in order");
+	app->again_run = 0;
+	if (stop->again) {
+		app->again_run = ++core->last_run;
+		app->again_by = fragi_arena_strdup(&app->arena, client->who);
+	}
+	if (stop->at_once)
+		drv_app_stop_at_once(app, 0);
+	else
+		drv_app_stop(app, SIGTERM);
+	drv_command_answer(client, message->seq, app->again_run != 0 ? app->again_run : app->run,
+			   stop->name, NULL);
+}
+
+/* The client that asked for the application; NULL: it is gone, or nobody did. */
+static struct drv_session *asker(struct drv_app *app)
+{
+	struct drv_session *client = drv_session_find(app->core, app->asked.connection);
+
+	app->asked.connection = 0;
+	return client;
+}
+
+void drv_command_accepted(struct drv_app *app)
+{
+	struct drv_session *client = asker(app);
+
+	app->is_accepted = true;
+	drv_history_note(app->core, FW_EVENT_START, app, app->started_by, "%zu fragment%s",
+			 app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s");
+	if (client != NULL)
+		drv_command_answer(client, app->asked.seq, app->run, drv_app_name(app), NULL);
+}
+
+void drv_command_refused(struct drv_app *app)
+{
+	const struct fragi_summary_failure *failure = &app->failure;
+	struct fw_failure why = {failure->code, failure->sentence, failure->op};
+	struct drv_session *client = asker(app);
+
+	if (why.code == FRAGI_FAILURE_NONE)
+		why = (struct fw_failure){.code = FRAGI_FAILURE_OTHER,
+					  .sentence = "it was stopped before driverd had kept it"};
+	drv_history_note(app->core, FW_EVENT_REFUSED, app, app->started_by, "%s", why.sentence);
+	if (client != NULL)
+		drv_command_answer(client, app->asked.seq, 0, drv_app_name(app), &why);
+}
+
+void drv_command_restart(struct drv_core *core)
+{
+	for (size_t i = 0; i < core->app_count; i++) {
+		struct drv_app *old = core->apps[i], *app;
+
+		if (old->state != DRV_APP_ENDED || old->again_run == 0)
+			continue;
+		app = drv_app_create(core,
+				     &(struct drv_event_app){
+					     .source = old->source,
+					     .source_bytes = old->source_bytes,
+					     .start_timeout_ns = old->start_timeout_ns,
+					     .id = old->id,
+					     .name = drv_app_name(old),
+					     .started_by = old->again_by,
+				     },
+				     old->again_run);
+		old->again_run = 0;
+		if (app != NULL)
+			drv_app_begin(app);
+	}
+}

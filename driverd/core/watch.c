@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <errno.h>
+
+#include <base/alloc.h>
+
+/*
+ * What clients wait for: one milestone of one run, and events. Both are looked at when a step ends;
+ * a client that waits for nothing costs nothing.
+ */
+#define ROWS_MAX 256 /* events in one message */
+
+static bool waits(const struct drv_session *client)
+{
+	return client->await.run != 0 || client->watch.seq != 0;
+}
+
+/* Counts the client among those that wait, or not. */
+static void recount(struct drv_session *client, bool waited)
+{
+	struct drv_core *core = client->core;
+
+	core->waiting_count = core->waiting_count - waited + waits(client);
+}
+
+static const struct drv_app *find_run(const struct drv_core *core, uint64_t run)
+{
+	for (size_t i = 0; i < core->app_count; i++)
+		if (core->apps[i]->state != DRV_APP_ENDED && core->apps[i]->run == run)
+			return core->apps[i];
+	return NULL;
+}
+
+/* Whether an application will start anew under that number. */
+static bool is_to_come(const struct drv_core *core, uint64_t run)
+{
+	for (size_t i = 0; i < core->app_count; i++)
+		if (core->apps[i]->again_run == run)
+			return true;
+	return false;
+}
+
+static int send_ended(struct drv_session *client, const struct drv_ended *ended)
+{
+	struct fw_message *message;
+	int r = fw_decode(ended->outcome + sizeof(uint32_t),
+			  ended->outcome_bytes - sizeof(uint32_t), &message, NULL);
+
+	if (r < 0)
+		return r;
+	client->core->items -= (int64_t)ended->outcome_bytes / 64;
+	message->reply_to = client->await.seq;
+	r = drv_send(client, message);
+	fw_message_free(message);
+	return r;
+}
+
+static int send_running(struct drv_session *client, const struct drv_app *app)
+{
+	struct fw_message message = {
+		.kind = FW_OUTCOME, .reply_to = client->await.seq, .run = app->run};
+
+	message.outcome.name = drv_app_name(app);
+	message.outcome.reached = FW_RUNNING;
+	return drv_send(client, &message);
+}
+
+static int send_unknown(struct drv_session *client)
+{
+	struct fw_message message = {
+		.kind = FW_ANSWER, .reply_to = client->await.seq, .run = client->await.run};
+
+	message.answer.failure = (struct fw_failure){
+		FRAGI_FAILURE_APPLICATION_UNKNOWN,
+		drv_text(client->core,
+			 "run %llu was not started, or driverd has forgotten how it ended",
+			 (unsigned long long)client->await.run),
+		NULL};
+	return drv_send(client, &message);
+}
+
+/* Returns 0 when it has come, -EAGAIN, or -ENOMEM. */
+static int serve_await(struct drv_session *client)
+{
+	struct drv_core *core = client->core;
+	const struct drv_app *app = find_run(core, client->await.run);
+	const struct drv_ended *ended;
+
+	if (app != NULL)
+		return client->await.until == FW_RUNNING && app->has_run ? send_running(client, app)
+									 : -EAGAIN;
+	ended = drv_history_find(&core->history, client->await.run);
+	if (ended != NULL)
+		return send_ended(client, ended);
+	return is_to_come(core, client->await.run) ? -EAGAIN : send_unknown(client);
+}
+
+static int send_events(struct drv_session *client, uint64_t seq, uint64_t *last)
+{
+	struct drv_core *core = client->core;
+	struct fw_message message = {.kind = FW_EVENTS, .reply_to = seq};
+	struct fw_events *events = &message.events;
+	const struct drv_note *note;
+
+	events->rows = fragi_arena_alloc(&core->actions->arena, ROWS_MAX * sizeof(*events->rows));
+	if (events->rows == NULL)
+		return -ENOMEM;
+	while ((note = drv_history_after(&core->history, *last)) != NULL &&
+	       events->count < ROWS_MAX && drv_client_take_row(core, note->text)) {
+		events->rows[events->count++] = (struct fw_event){
+			.number = note->number,
+			.unix_ns = note->unix_ns,
+			.kind = note->kind,
+			.application = note->application,
+			.run = note->run,
+			.who = note->who,
+			.text = note->text,
+		};
+		*last = note->number;
+	}
+	return drv_send(client, &message);
+}
+
+/* Returns 0 or -ENOMEM. */
+static int serve_watch(struct drv_session *client)
+{
+	const struct drv_history *history = &client->core->history;
+	int r;
+
+	if (drv_history_after(history, client->watch.last) == NULL)
+		return 0;
+	r = send_events(client, client->watch.seq, &client->watch.last);
+	if (drv_history_after(history, client->watch.last) != NULL)
+		client->core->work_left = true;
+	return r;
+}
+
+static void serve(struct drv_session *client)
+{
+	int r = client->await.run != 0 ? serve_await(client) : -EAGAIN;
+
+	if (r == 0) {
+		client->await.run = 0;
+		recount(client, true);
+	}
+	if ((r == 0 || r == -EAGAIN) && client->watch.seq != 0)
+		r = serve_watch(client);
+	if (r < 0 && r != -EAGAIN)
+		drv_session_lost(client, true, "no memory is left for what it waits for");
+}
+
+void drv_watch_serve(struct drv_core *core)
+{
+	for (size_t i = core->session_count; core->waiting_count > 0 && i-- > 0;)
+		if (waits(core->sessions[i]))
+			serve(core->sessions[i]);
+}
+
+void drv_watch_await(struct drv_session *client, const struct fw_message *message)
+{
+	bool waited = waits(client);
+
+	client->await.run = message->run;
+	client->await.seq = message->seq;
+	client->await.until = message->await.until;
+	recount(client, waited);
+	if (message->run == 0 && send_unknown(client) < 0)
+		drv_session_lost(client, true, "no memory is left for an answer");
+}
+
+void drv_watch_events(struct drv_session *client, const struct fw_message *message)
+{
+	uint64_t last = message->watch.after;
+	bool waited = waits(client);
+
+	if (send_events(client, message->seq, &last) < 0) {
+		drv_session_lost(client, true, "no memory is left for events");
+		return;
+	}
+	client->watch.seq = message->watch.follow ? message->seq : 0;
+	client->watch.last = last;
+	recount(client, waited);
+}
+
+void drv_watch_end(struct drv_session *client)
+{
+	bool waited = waits(client);
+
+	client->await.run = client->watch.seq = 0;
+	recount(client, waited);
+}

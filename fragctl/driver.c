@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <fragctl/driver.h>
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <base/beat.h>
+
+/* A message that came and was not taken yet. */
+struct ctl_received {
+	struct ctl_received *next;
+	struct fw_message *message;
+};
+
+static void fail_with(struct ctl_driver *driver, int code, enum fragi_failure failure,
+		      const char *why)
+{
+	if (driver->failed != 0)
+		return;
+	driver->failed = code;
+	driver->failure = failure;
+	snprintf(driver->why, sizeof(driver->why), "%s", why);
+}
+
+static int send_message(struct ctl_driver *driver, struct fw_message *message)
+{
+	uint8_t *frame;
+	size_t size;
+	int r;
+
+	message->seq = ++driver->seq;
+	r = fw_encode(message, &frame, &size);
+	return r < 0 ? r : fw_connection_send(driver->connection, frame, size);
+}
+
+static void on_beat(uv_timer_t *timer)
+{
+	struct ctl_driver *driver = timer->data;
+
+	if (driver->connection == NULL || !driver->is_welcome)
+		return;
+	/* Beats, not time: this process may have been stopped. */
+	if (++driver->silent_beats * driver->beat_ns > driver->dead_ns)
+		fw_connection_fail(driver->connection, -ETIMEDOUT, "it has not been heard");
+	else
+		(void)send_message(driver, &(struct fw_message){.kind = FW_BEAT});
+}
+
+static void say_hello(struct ctl_driver *driver)
+{
+	struct fw_message hello = {.kind = FW_HELLO};
+
+	hello.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+					.minor = FW_PROTOCOL_MINOR,
+					.role = FW_ROLE_CLIENT,
+					.name = "fragctl",
+					.version = FRAG_VERSION};
+	(void)send_message(driver, &hello);
+}
+
+static void keep(struct ctl_driver *driver, struct fw_message *message)
+{
+	struct ctl_received *received = fragi_calloc(1, sizeof(*received));
+
+	if (received == NULL) {
+		fw_message_free(message);
+		fw_connection_fail(driver->connection, -ENOMEM, "out of memory");
+		return;
+	}
+	received->message = message;
+	*driver->last = received;
+	driver->last = &received->next;
+}
+
+static void on_message(struct fw_connection *connection, struct fw_message *message, void *arg)
+{
+	struct ctl_driver *driver = arg;
+
+	driver->silent_beats = 0;
+	switch (message->kind) {
+	case FW_WELCOME:
+		fw_connection_admit(connection);
+		driver->is_welcome = true;
+		driver->beat_ns = message->welcome.beat_ns;
+		driver->dead_ns = message->welcome.dead_ns;
+		uv_timer_start(&driver->beat, on_beat, (uint64_t)(driver->beat_ns / 1000000),
+			       (uint64_t)(driver->beat_ns / 1000000));
+		break;
+	case FW_REFUSED:
+		fail_with(driver, -EACCES, message->refused.failure.code,
+			  message->refused.failure.sentence);
+		break;
+	case FW_BEAT:
+		break;
+	default:
+		keep(driver, message);
+		return;
+	}
+	fw_message_free(message);
+}
+
+static void on_closed(struct fw_connection *connection, int reason, const char *sentence, void *arg)
+{
+	struct ctl_driver *driver = arg;
+
+	(void)connection;
+	driver->connection = NULL;
+	fail_with(driver, reason != 0 ? reason : -ECONNRESET,
+		  reason == -EKEYREJECTED ? FRAGI_FAILURE_KEY_REFUSED
+		  : reason == -EACCES     ? FRAGI_FAILURE_USER_REFUSED
+					  : FRAGI_FAILURE_DRIVER_LOST,
+		  sentence);
+}
+
+static void on_ready(struct fw_connection *connection, void *arg)
+{
+	(void)connection;
+	say_hello(arg);
+}
+
+static const struct fw_connection_ops connection_ops = {on_message, on_closed, on_ready};
+
+static void on_connect(uv_connect_t *request, int status)
+{
+	struct ctl_driver *driver = request->data;
+
+	driver->is_connecting = false;
+	if (driver->connection == NULL)
+		return;
+	if (status == 0)
+		status = fw_connection_start(driver->connection);
+	if (status < 0)
+		fw_connection_fail(driver->connection, status, frag_strerror(status));
+}
+
+/* Waits until the driver says WELCOME, or the connection is gone. Returns 0 or negative errno. */
+static int await_welcome(struct ctl_driver *driver, int r)
+{
+	if (r < 0)
+		fw_connection_fail(driver->connection, r, frag_strerror(r));
+	else
+		driver->is_connecting = true;
+	while (driver->is_connecting || (driver->connection != NULL && !driver->is_welcome))
+		uv_run(&driver->loop, UV_RUN_ONCE);
+	return driver->connection != NULL ? 0 : driver->failed;
+}
+
+static int make_connection(struct ctl_driver *driver, enum fw_stream_kind kind)
+{
+	const struct fw_connection_options options = {.users = &driver->users};
+
+	driver->failed = 0;
+	driver->connect.data = driver;
+	return fw_connection_create(&driver->loop, kind, &connection_ops, driver, &options,
+				    &driver->connection);
+}
+
+/* Returns 0, or negative errno: nobody is there. */
+static int try_socket(struct ctl_driver *driver, const char *folder)
+{
+	struct stat at;
+	int r;
+
+	snprintf(driver->where, sizeof(driver->where), "%.200s/%u.sock", folder,
+		 (unsigned int)driver->address.port);
+	if (lstat(driver->where, &at) < 0)
+		return -errno;
+	if (!S_ISSOCK(at.st_mode))
+		return -ENOTSOCK;
+	r = make_connection(driver, FW_STREAM_PIPE);
+	if (r < 0)
+		return r;
+	uv_pipe_connect(&driver->connect,
+			(uv_pipe_t *)(void *)fw_connection_stream(driver->connection),
+			driver->where, on_connect);
+	return await_welcome(driver, 0);
+}
+
+/* The folders of driverd/local_socket.h, of this user and of the system. */
+static int try_sockets(struct ctl_driver *driver)
+{
+	const char *user = getenv("XDG_RUNTIME_DIR");
+	char folders[3][200] = {"", "/run/frag", ""};
+	int r = -ENOENT;
+
+	if (user != NULL && user[0] == '/')
+		snprintf(folders[0], sizeof(folders[0]), "%s/frag", user);
+	snprintf(folders[2], sizeof(folders[2]), "/tmp/frag-%u", (unsigned int)geteuid());
+	for (size_t i = 0; i < FRAG_COUNT_OF(folders); i++) {
+		if (folders[i][0] == '\0')
+			continue;
+		r = try_socket(driver, folders[i]);
+		if (r == 0 || driver->failure == FRAGI_FAILURE_DRIVER_FULL)
+			return r;
+	}
+	return r;
+}
+
+static int try_tcp(struct ctl_driver *driver)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *found = NULL;
+	char port[8];
+	int r;
+
+	snprintf(driver->where, sizeof(driver->where), "%.255s:%u", driver->address.host,
+		 (unsigned int)driver->address.port);
+	snprintf(port, sizeof(port), "%u", (unsigned int)driver->address.port);
+	r = getaddrinfo(driver->address.host, port, &hints, &found);
+	if (r != 0) {
+		fail_with(driver, -EADDRNOTAVAIL, FRAGI_FAILURE_DRIVER_LOST, gai_strerror(r));
+		return -EADDRNOTAVAIL;
+	}
+	r = -EADDRNOTAVAIL;
+	for (struct addrinfo *at = found; at != NULL && r < 0; at = at->ai_next) {
+		r = make_connection(driver, FW_STREAM_TCP);
+		if (r == 0)
+			r = await_welcome(driver,
+					  uv_tcp_connect(&driver->connect,
+							 (uv_tcp_t *)(void *)fw_connection_stream(
+								 driver->connection),
+							 at->ai_addr, on_connect));
+	}
+	freeaddrinfo(found);
+	return r;
+}
+
+static int read_flags(struct ctl_driver *driver)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = fragi_parse_address(driver->address_text != NULL ? driver->address_text : "",
+				    "127.0.0.1", FRAGI_PORT_DEFAULT, &driver->address, &err);
+
+	if (r == 0)
+		r = fw_users_init(&driver->users, "fragctl", driver->allowed.items,
+				  driver->allowed.count, &err);
+	driver->users.insecure = driver->insecure;
+	return r < 0 ? ctl_fail(CTL_USAGE, "%s", err.text[0] != '\0' ? err.text : frag_strerror(r))
+		     : CTL_OK;
+}
+
+int ctl_driver_open(struct ctl_driver *driver)
+{
+	int r = read_flags(driver);
+
+	if (r != CTL_OK)
+		return r;
+	driver->last = &driver->first;
+	r = uv_loop_init(&driver->loop);
+	if (r < 0)
+		return ctl_fail(CTL_MISSING, "cannot set up the event loop: %s", frag_strerror(r));
+	driver->has_loop = true;
+	uv_timer_init(&driver->loop, &driver->beat);
+	driver->beat.data = driver;
+	r = fragi_address_is_loopback(&driver->address) ? try_sockets(driver) : -ENOENT;
+	if (r < 0 && driver->failure == FRAGI_FAILURE_NONE)
+		r = try_tcp(driver);
+	else if (r < 0 && driver->failure == FRAGI_FAILURE_DRIVER_LOST)
+		r = try_tcp(driver);
+	if (r == 0)
+		return CTL_OK;
+	if (driver->failure == FRAGI_FAILURE_DRIVER_LOST || driver->failure == FRAGI_FAILURE_NONE)
+		return ctl_fail(
+			CTL_MISSING,
+			"there is no driver at %s: %s; start driverd, or name the right one with --address",
+			driver->where, driver->why[0] != '\0' ? driver->why : frag_strerror(r));
+	return ctl_fail(fragi_failure_exit(driver->failure), "the driver at %s refused: %s",
+			driver->where, driver->why);
+}
+
+int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
+{
+	struct ctl_received *received;
+
+	while (driver->first == NULL && driver->connection != NULL)
+		uv_run(&driver->loop, UV_RUN_ONCE);
+	received = driver->first;
+	if (received == NULL)
+		return ctl_fail(fragi_failure_exit(driver->failure), "lost the driver at %s: %s",
+				driver->where, driver->why);
+	driver->first = received->next;
+	if (driver->first == NULL)
+		driver->last = &driver->first;
+	*out_message = received->message;
+	fragi_free(received);
+	return CTL_OK;
+}
+
+int ctl_driver_ask(struct ctl_driver *driver, struct fw_message *request,
+		   struct fw_message **out_reply)
+{
+	struct fw_message *reply;
+	int r = driver->connection != NULL ? send_message(driver, request) : -ECONNRESET;
+
+	if (r < 0 && driver->connection != NULL)
+		return ctl_fail(CTL_FAILED, "cannot send %s: %s", fw_kind_name(request->kind),
+				frag_strerror(r));
+	for (;;) {
+		r = ctl_driver_next(driver, &reply);
+		if (r != CTL_OK)
+			return r;
+		if (reply->reply_to == request->seq)
+			break;
+		fw_message_free(reply);
+	}
+	*out_reply = reply;
+	return CTL_OK;
+}
+
+void ctl_driver_close(struct ctl_driver *driver)
+{
+	while (driver->first != NULL) {
+		struct ctl_received *received = driver->first;
+
+		driver->first = received->next;
+		fw_message_free(received->message);
+		fragi_free(received);
+	}
+	if (driver->has_loop) {
+		uv_close((uv_handle_t *)&driver->beat, NULL);
+		if (driver->connection != NULL)
+			fw_connection_close(driver->connection);
+		uv_run(&driver->loop, UV_RUN_DEFAULT);
+		uv_loop_close(&driver->loop);
+	}
+	fw_users_fini(&driver->users);
+	fragi_texts_fini(&driver->allowed);
+}

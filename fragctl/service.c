@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fragctl/service.h>
+
+#include <stdio.h>
+
+static int show_failure(const struct fw_failure *failure, bool json)
+{
+	if (json)
+		ctl_service_json_failure(failure);
+	return ctl_fail(fragi_failure_exit(failure->code), "%s", failure->sentence);
+}
+
+static int unexpected(struct fw_message *message)
+{
+	int code = ctl_fail(CTL_FAILED, "the driver answered with %s; install the same version",
+			    fw_kind_name(message->kind));
+
+	fw_message_free(message);
+	return code;
+}
+
+int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, bool json,
+			uint64_t *out_run)
+{
+	struct fw_message *answer;
+	int code = ctl_driver_ask(driver, command, &answer);
+
+	if (code != CTL_OK)
+		return code;
+	if (answer->kind != FW_ANSWER)
+		return unexpected(answer);
+	if (answer->answer.failure.code != FRAGI_FAILURE_NONE)
+		code = show_failure(&answer->answer.failure, json);
+	*out_run = answer->run;
+	fw_message_free(answer);
+	return code;
+}
+
+int ctl_service_await(struct ctl_driver *driver, uint64_t run, enum fw_milestone until, bool json,
+		      struct fw_message **out_outcome)
+{
+	struct fw_message await = {.kind = FW_AWAIT, .run = run, .await.until = until}, *outcome;
+	int code = ctl_driver_ask(driver, &await, &outcome);
+
+	if (code != CTL_OK)
+		return code;
+	if (outcome->kind == FW_ANSWER) {
+		code = show_failure(&outcome->answer.failure, json);
+		fw_message_free(outcome);
+		return code;
+	}
+	if (outcome->kind != FW_OUTCOME)
+		return unexpected(outcome);
+	*out_outcome = outcome;
+	return CTL_OK;
+}
+
+int ctl_service_show_start(const struct fw_message *outcome, bool json)
+{
+	const struct fragi_summary *summary = &outcome->outcome.summary;
+	const char *name = outcome->outcome.name;
+
+	if (outcome->outcome.reached == FW_RUNNING) {
+		if (json)
+			ctl_service_json_run(name, outcome->run, "running");
+		else
+			printf("%s: runs\n", name);
+		return CTL_OK;
+	}
+	if (summary->failure.code != FRAGI_FAILURE_NONE)
+		return show_failure(&(struct fw_failure){.code = summary->failure.code,
+							 .sentence = summary->failure.sentence,
+							 .op = summary->failure.op},
+				    json);
+	if (json)
+		ctl_service_json_run(name, outcome->run,
+				     summary->result == FRAGI_SUMMARY_DONE ? "done" : "stopped");
+	else
+		printf("%s: %s\n", name,
+		       summary->result == FRAGI_SUMMARY_DONE ? "done" : "stopped before it ran");
+	return summary->exit_code;
+}
+
+int ctl_service_state(struct ctl_driver *driver, struct fw_message **out_reply)
+{
+	struct fw_message request = {.kind = FW_REQUEST, .request.what = FW_REQUEST_STATE};
+	int code = ctl_driver_ask(driver, &request, out_reply);
+
+	if (code == CTL_OK && (*out_reply)->kind != FW_REPLY)
+		return unexpected(*out_reply);
+	return code;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTL_SERVICE_H
+#define CTL_SERVICE_H
+
+#include <driverd/result.h>
+#include <fragctl/driver.h>
+
+/* What the verbs share that speak with a driver: how its answers are shown. */
+
+/*
+ * A command that ANSWER answers.
+ * - out_run: of the run that it is about
+ * Returns CTL_OK, or the exit code of its failure, complained.
+ */
+int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, bool json,
+			uint64_t *out_run);
+/*
+ * Waits until the run has come so far. *out_outcome is the caller's. Returns CTL_OK or an exit
+ * code, complained.
+ */
+int ctl_service_await(struct ctl_driver *driver, uint64_t run, enum fw_milestone until, bool json,
+		      struct fw_message **out_outcome);
+/* "NAME: runs", or why it ended before; the exit code that follows. */
+int ctl_service_show_start(const struct fw_message *outcome, bool json);
+/* Asks for the state. Returns CTL_OK or an exit code, complained. */
+int ctl_service_state(struct ctl_driver *driver, struct fw_message **out_reply);
+
+/* service_print.c: tables for people, one JSON document for programs */
+/* name: of one application; NULL: all. */
+void ctl_service_print_applications(const struct fw_reply *reply);
+void ctl_service_print_hosts(const struct fw_application_row *app);
+void ctl_service_print_workers(const struct fw_reply *reply);
+void ctl_service_print_event(const struct fw_event *event);
+/* The members of the document of docs/service.schema.json. */
+void ctl_service_json_applications(const struct fw_reply *reply, const char *name);
+void ctl_service_json_workers(const struct fw_reply *reply);
+void ctl_service_json_event(const struct fw_event *event);
+/* {"failure": ..., "exit_code": ...} */
+void ctl_service_json_failure(const struct fw_failure *failure);
+/* {"application": ..., "run": ..., "state": ...} */
+void ctl_service_json_run(const char *application, uint64_t run, const char *state);
+
+#endif

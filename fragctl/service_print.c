@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fragctl/service.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <base/json.h>
+
+#define SECOND_NS INT64_C(1000000000)
+
+/* "12 s", "3 min", "5 h", "4 d" */
+static const char *short_time(int64_t ns, char *out, size_t size)
+{
+	int64_t s = ns / SECOND_NS;
+
+	if (s < 100)
+		snprintf(out, size, "%" PRId64 " s", s);
+	else if (s < 100 * 60)
+		snprintf(out, size, "%" PRId64 " min", s / 60);
+	else if (s < 48 * 3600)
+		snprintf(out, size, "%" PRId64 " h", s / 3600);
+	else
+		snprintf(out, size, "%" PRId64 " d", s / 86400);
+	return out;
+}
+
+static const char *result_name(enum fragi_summary_result result)
+{
+	return result == FRAGI_SUMMARY_DONE      ? "done"
+	       : result == FRAGI_SUMMARY_STOPPED ? "stopped"
+						 : "failed";
+}
+
+static bool is_running(const struct fw_reply *reply, const char *name)
+{
+	for (uint32_t i = 0; i < reply->application_count; i++)
+		if (strcmp(reply->applications[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Whether it is the newest run of its name, and none runs. */
+static bool is_newest(const struct fw_reply *reply, uint32_t at)
+{
+	for (uint32_t i = 0; i < at; i++)
+		if (strcmp(reply->ended[i].name, reply->ended[at].name) == 0)
+			return false;
+	return !is_running(reply, reply->ended[at].name);
+}
+
+static void put_more(const struct fw_reply *reply)
+{
+	if (reply->more != 0)
+		printf("and %u rows more, which the driver has left out\n", reply->more);
+}
+
+void ctl_service_print_applications(const struct fw_reply *reply)
+{
+	char age[32];
+
+	if (reply->application_count == 0 && reply->ended_count == 0) {
+		printf("no application; `fragctl start APP.yaml` starts one\n");
+		return;
+	}
+	printf("%-20s %-10s %4s  %-8s %5s %10s  %s\n", "NAME", "STATE", "RUN", "SINCE", "HOSTS",
+	       "MESSAGES", "STARTED BY");
+	for (uint32_t i = 0; i < reply->application_count; i++) {
+		const struct fw_application_row *app = &reply->applications[i];
+
+		printf("%-20s %-10s %4" PRIu64 "  %-8s %5u %10" PRIu64 "  %s\n", app->name,
+		       app->state, app->run, short_time(app->age_ns, age, sizeof(age)),
+		       app->host_count, app->delivered, app->started_by);
+		if (app->missing[0] != '\0')
+			printf("    waits for %s\n", app->missing);
+	}
+	for (uint32_t i = 0; i < reply->ended_count; i++) {
+		const struct fw_ended_row *run = &reply->ended[i];
+
+		if (!is_newest(reply, i))
+			continue;
+		printf("%-20s %-10s %4" PRIu64 "  %-8s %5s %10s  %s\n", run->name,
+		       result_name(run->result), run->run,
+		       short_time(run->age_ns, age, sizeof(age)), "-", "-", run->started_by);
+		if (run->failure.code != FRAGI_FAILURE_NONE)
+			printf("    %s\n", run->failure.sentence);
+	}
+	put_more(reply);
+}
+
+void ctl_service_print_hosts(const struct fw_application_row *app)
+{
+	char age[32];
+
+	printf("%s: %s for %s, run %" PRIu64 ", epoch %" PRIu64 ", %" PRIu64 " messages%s%s\n",
+	       app->name, app->state, short_time(app->age_ns, age, sizeof(age)), app->run,
+	       app->epoch, app->delivered, app->started_by[0] != '\0' ? ", started by " : "",
+	       app->started_by);
+	if (app->missing[0] != '\0')
+		printf("waits for %s\n", app->missing);
+	if (app->host_count == 0)
+		return;
+	printf("%-4s %-32s %-16s %-10s %8s\n", "HOST", "FRAGMENTS", "WORKER", "STATE", "PID");
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		const struct fw_host_row *host = &app->hosts[i];
+
+		printf("%-4u %-32s %-16s %-10s %8d\n", host->number, host->fragments, host->worker,
+		       host->state, host->pid);
+	}
+}
+
+void ctl_service_print_workers(const struct fw_reply *reply)
+{
+	if (reply->worker_count == 0) {
+		printf("no worker; start workerd on a node with --address of this driver\n");
+		return;
+	}
+	printf("%-20s %-8s %5s %9s  %s\n", "NAME", "STATE", "CORES", "FRAGMENTS", "ADDRESS");
+	for (uint32_t i = 0; i < reply->worker_count; i++) {
+		const struct fw_worker_row *worker = &reply->workers[i];
+
+		printf("%-20s %-8s %5u %9u  %s\n", worker->name, worker->state, worker->cores,
+		       worker->fragments, worker->address);
+		if (worker->waits_for[0] != '\0')
+			printf("    can run nothing yet: %s\n", worker->waits_for);
+	}
+	put_more(reply);
+}
+
+/* "2026-11-22T20:15:03.123Z" */
+static const char *time_of(int64_t unix_ns, char *out, size_t size)
+{
+	time_t s = (time_t)(unix_ns / SECOND_NS);
+	struct tm at;
+	size_t used;
+
+	gmtime_r(&s, &at);
+	used = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &at);
+	snprintf(out + used, size - used, ".%03dZ", (int)(unix_ns % SECOND_NS / 1000000));
+	return out;
+}
+
+void ctl_service_print_event(const struct fw_event *event)
+{
+	char at[40];
+
+	printf("%s %-13s %s%s%s%s%s%s\n", time_of(event->unix_ns, at, sizeof(at)),
+	       fw_event_name(event->kind), event->application,
+	       event->application[0] != '\0' ? " " : "", event->text,
+	       event->who[0] != '\0' ? " (" : "", event->who, event->who[0] != '\0' ? ")" : "");
+}
+
+static void member(const char *name, const char *text)
+{
+	printf("\"%s\": ", name);
+	fragi_json_text(text, stdout);
+	printf(", ");
+}
+
+/* An empty text is null. */
+static void optional(const char *name, const char *text)
+{
+	member(name, text[0] != '\0' ? text : NULL);
+}
+
+static void put_failure(const struct fw_failure *failure)
+{
+	printf("\"failure\": ");
+	if (failure->code == FRAGI_FAILURE_NONE) {
+		printf("null");
+		return;
+	}
+	printf("{");
+	member("code", fragi_failure_name(failure->code));
+	member("scope", fragi_failure_scope(failure->code));
+	printf("\"sentence\": ");
+	fragi_json_text(failure->sentence, stdout);
+	printf("}");
+}
+
+void ctl_service_json_failure(const struct fw_failure *failure)
+{
+	printf("{");
+	put_failure(failure);
+	printf(", \"exit_code\": %d}\n", fragi_failure_exit(failure->code));
+}
+
+void ctl_service_json_run(const char *application, uint64_t run, const char *state)
+{
+	printf("{");
+	member("application", application);
+	printf("\"run\": %" PRIu64 ", \"state\": ", run);
+	fragi_json_text(state, stdout);
+	printf("}\n");
+}
+
+static void json_application(const struct fw_application_row *app)
+{
+	printf("{");
+	member("name", app->name);
+	member("state", app->state);
+	printf("\"run\": %" PRIu64 ", \"epoch\": %" PRIu64 ", \"age_ns\": %" PRId64
+	       ", \"delivered\": %" PRIu64 ", ",
+	       app->run, app->epoch, app->age_ns, app->delivered);
+	optional("started_by", app->started_by);
+	optional("waits_for", app->missing);
+	printf("\"hosts\": [");
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		const struct fw_host_row *host = &app->hosts[i];
+
+		printf("%s{\"number\": %u, ", i > 0 ? ", " : "", host->number);
+		member("fragments", host->fragments);
+		member("worker", host->worker);
+		member("state", host->state);
+		printf("\"pid\": %d}", host->pid);
+	}
+	printf("]}");
+}
+
+static void json_ended(const struct fw_ended_row *run)
+{
+	printf("{");
+	member("name", run->name);
+	member("result", result_name(run->result));
+	printf("\"run\": %" PRIu64 ", \"exit_code\": %d, \"age_ns\": %" PRId64
+	       ", \"duration_ns\": %" PRId64 ", ",
+	       run->run, run->exit_code, run->age_ns, run->duration_ns);
+	optional("started_by", run->started_by);
+	put_failure(&run->failure);
+	printf("}");
+}
+
+void ctl_service_json_applications(const struct fw_reply *reply, const char *name)
+{
+	const char *comma = "";
+
+	printf("{\"applications\": [");
+	for (uint32_t i = 0; i < reply->application_count; i++) {
+		if (name != NULL && strcmp(reply->applications[i].name, name) != 0)
+			continue;
+		printf("%s", comma);
+		json_application(&reply->applications[i]);
+		comma = ", ";
+	}
+	comma = "";
+	printf("], \"ended\": [");
+	for (uint32_t i = 0; i < reply->ended_count; i++) {
+		if (name != NULL && strcmp(reply->ended[i].name, name) != 0)
+			continue;
+		printf("%s", comma);
+		json_ended(&reply->ended[i]);
+		comma = ", ";
+	}
+	printf("], \"left_out\": %u}\n", reply->more);
+}
+
+void ctl_service_json_workers(const struct fw_reply *reply)
+{
+	printf("{\"workers\": [");
+	for (uint32_t i = 0; i < reply->worker_count; i++) {
+		const struct fw_worker_row *worker = &reply->workers[i];
+
+		printf("%s{", i > 0 ? ", " : "");
+		member("name", worker->name);
+		member("state", worker->state);
+		member("address", worker->address);
+		optional("waits_for", worker->waits_for);
+		printf("\"cores\": %u, \"fragments\": %u}", worker->cores, worker->fragments);
+	}
+	printf("], \"left_out\": %u}\n", reply->more);
+}
+
+void ctl_service_json_event(const struct fw_event *event)
+{
+	printf("{\"number\": %" PRIu64 ", \"unix_ns\": %" PRId64 ", ", event->number,
+	       event->unix_ns);
+	member("kind", fw_event_name(event->kind));
+	optional("application", event->application);
+	printf("\"run\": %" PRIu64 ", ", event->run);
+	optional("who", event->who);
+	printf("\"text\": ");
+	fragi_json_text(event->text, stdout);
+	printf("}");
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include <fragctl/service.h>
+
+/*
+ * `fragctl status` shows what runs and where. For one application that has ended it shows the
+ * summary.
+ */
+struct status {
+	struct ctl_driver driver;
+	bool json;
+};
+
+static const struct fw_application_row *find(const struct fw_reply *reply, const char *name)
+{
+	for (uint32_t i = 0; i < reply->application_count; i++)
+		if (strcmp(reply->applications[i].name, name) == 0)
+			return &reply->applications[i];
+	return NULL;
+}
+
+static int show_summary(struct status *status, const char *name, uint64_t run)
+{
+	const struct drv_output output = {.json = status->json};
+	struct fw_message *outcome;
+	int code = ctl_service_await(&status->driver, run, FW_ENDED, status->json, &outcome);
+
+	if (code != CTL_OK)
+		return code;
+	if (!status->json && outcome->outcome.summary.failure.code != FRAGI_FAILURE_NONE)
+		printf("%s: %s\n", name, outcome->outcome.summary.failure.sentence);
+	(void)drv_result_show(&output, &outcome->outcome.summary);
+	if (!status->json && outcome->outcome.left_out != 0)
+		printf("and %u operators and flows more, which the driver has not kept\n",
+		       outcome->outcome.left_out);
+	fw_message_free(outcome);
+	return CTL_OK;
+}
+
+static int show_one(struct status *status, const struct fw_reply *reply, const char *name)
+{
+	const struct fw_application_row *app = find(reply, name);
+
+	if (app != NULL && status->json)
+		ctl_service_json_applications(reply, name);
+	else if (app != NULL)
+		ctl_service_print_hosts(app);
+	if (app != NULL)
+		return CTL_OK;
+	for (uint32_t i = 0; i < reply->ended_count; i++)
+		if (strcmp(reply->ended[i].name, name) == 0)
+			return show_summary(status, name, reply->ended[i].run);
+	return ctl_fail(fragi_failure_exit(FRAGI_FAILURE_APPLICATION_UNKNOWN),
+			"there is no application %.80s; `fragctl list` shows those that there are",
+			name);
+}
+
+static int show(struct status *status, const char *name)
+{
+	struct fw_message *reply;
+	int code = ctl_driver_open(&status->driver);
+
+	if (code == CTL_OK)
+		code = ctl_service_state(&status->driver, &reply);
+	if (code != CTL_OK)
+		return code;
+	if (name != NULL)
+		code = show_one(status, &reply->reply, name);
+	else if (status->json)
+		ctl_service_json_applications(&reply->reply, NULL);
+	else if (reply->reply.application_count == 0)
+		ctl_service_print_applications(&reply->reply);
+	for (uint32_t i = 0; name == NULL && !status->json && i < reply->reply.application_count;
+	     i++)
+		ctl_service_print_hosts(&reply->reply.applications[i]);
+	fw_message_free(reply);
+	return code;
+}
+
+int ctl_status(int argc, char **argv)
+{
+	struct status status = {0};
+	struct ctl_common common = {0};
+	struct fragi_texts operands = {0};
+	const char *output = NULL, *name = NULL;
+	const struct fragi_flag table[] = {
+		CTL_OUTPUT_FLAG(output),
+		CTL_DRIVER_FLAGS(status.driver),
+		CTL_COMMON_FLAGS(common),
+	};
+	const struct fragi_flags flags = {
+		.program = "fragctl status",
+		.usage = "[NAME] [flags]",
+		.headline =
+			"Shows the hosts of what runs; of one application that has ended, its summary.",
+		.flags = table,
+		.count = FRAG_COUNT_OF(table),
+	};
+	int code;
+
+	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
+		code = ctl_output(output, &status.json)
+			       ? ctl_one_name(&operands, flags.program, true, &name)
+			       : CTL_USAGE;
+		if (code == CTL_OK)
+			code = show(&status, name);
+	}
+	ctl_driver_close(&status.driver);
+	fragi_texts_fini(&operands);
+	return code;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+
+#include <base/units.h>
+#include <fragctl/service.h>
+
+/*
+ * `fragctl stop NAME` stops an application in order and returns when it has ended; its summary is
+ * kept by the driver.
+ */
+struct stop {
+	struct ctl_driver driver;
+	bool now, json;
+};
+
+static int show(const struct fw_message *outcome, bool json)
+{
+	const struct fragi_summary *summary = &outcome->outcome.summary;
+	const char *name = outcome->outcome.name;
+
+	if (summary->failure.code != FRAGI_FAILURE_NONE)
+		ctl_fail(CTL_FAILED, "%s", summary->failure.sentence);
+	if (json)
+		ctl_service_json_run(name, outcome->run,
+				     summary->failure.code != FRAGI_FAILURE_NONE ? "failed"
+				     : summary->result == FRAGI_SUMMARY_DONE     ? "done"
+										 : "stopped");
+	else
+		printf("%s: %s after %.1f s; `fragctl status %s` shows its summary\n", name,
+		       summary->failure.code != FRAGI_FAILURE_NONE ? "failed"
+		       : summary->result == FRAGI_SUMMARY_DONE     ? "done"
+								   : "stopped",
+		       (double)summary->duration_ns * 1e-9, name);
+	return summary->exit_code;
+}
+
+static int stop(struct stop *stop, const char *name)
+{
+	struct fw_message command = {.kind = FW_STOP_APP}, *outcome;
+	uint64_t run;
+	int code = ctl_driver_open(&stop->driver);
+
+	command.stop_app = (struct fw_stop_app){.name = name, .at_once = stop->now};
+	if (code == CTL_OK)
+		code = ctl_service_command(&stop->driver, &command, stop->json, &run);
+	if (code == CTL_OK)
+		code = ctl_service_await(&stop->driver, run, FW_ENDED, stop->json, &outcome);
+	if (code != CTL_OK)
+		return code;
+	code = show(outcome, stop->json);
+	fw_message_free(outcome);
+	return code;
+}
+
+int ctl_stop(int argc, char **argv)
+{
+	struct stop options = {0};
+	struct ctl_common common = {0};
+	struct fragi_texts operands = {0};
+	const char *output = NULL, *name;
+	const struct fragi_flag table[] = {
+		{.name = "now",
+		 .no_env = true,
+		 .help = "kills its hosts; what is queued is dropped",
+		 .on = &options.now},
+		CTL_OUTPUT_FLAG(output),
+		CTL_DRIVER_FLAGS(options.driver),
+		CTL_COMMON_FLAGS(common),
+	};
+	const struct fragi_flags flags = {
+		.program = "fragctl stop",
+		.usage = "NAME [flags]",
+		.headline =
+			"Stops an application in order: its sources end, and what was sent is delivered.",
+		.flags = table,
+		.count = FRAG_COUNT_OF(table),
+	};
+	int code;
+
+	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
+		code = ctl_output(output, &options.json)
+			       ? ctl_one_name(&operands, flags.program, false, &name)
+			       : CTL_USAGE;
+		if (code == CTL_OK)
+			code = stop(&options, name);
+	}
+	ctl_driver_close(&options.driver);
+	fragi_texts_fini(&operands);
+	return code;
+}

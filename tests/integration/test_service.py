@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""driverd as a service, to which fragctl brings applications."""
+import json
+import os
+import pwd
+import signal
+import unittest
+
+import cluster
+from test_driver import matches
+
+ENDLESS = """
+frag: 1
+application: stream
+fragments:
+  fragment1:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 200hz}]}
+  fragment2:
+    operators:
+      rx: {type: ping_rx}
+flows: [fragment1.tx -> fragment2.rx]
+"""
+SHORT = """
+frag: 1
+application: short
+arguments: {count: {default: "20"}}
+fragments:
+  fragment1:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: count, count: "${count}"}]}
+      rx: {type: ping_rx}
+    flows: [tx -> rx]
+"""
+
+
+def schema(name):
+    with open(os.path.join(cluster.TOP, "docs", name + ".schema.json")) as f:
+        return json.load(f)
+
+
+SERVICE, SUMMARY = schema("service"), schema("summary")
+
+
+class ServiceTest(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.endless = self.write("endless.yaml", ENDLESS)
+        self.short = self.write("short.yaml", SHORT)
+
+    def serve(self, *args, port=0, workers=()):
+        """A driver without --app, and workers by these names."""
+        d = self.start("driverd", "--address", "127.0.0.1:%d" % port, *args)
+        self.address = d.wait_line(r"listening on (\S+:\d+)").group(1)
+        self.env["FRAG_ADDRESS"] = self.address
+        d.wait_line("waits for applications")
+        started = [self.worker("--name", name) for name in workers]
+        self.wait_until("workers", lambda: {w["name"] for w in self.json("workers")["workers"]} >= set(workers))
+        return (d, *started)
+
+    def ctl(self, *args):
+        p = self.start("fragctl", *args)
+        return p.wait(), p
+
+    def ok(self, *args):
+        code, p = self.ctl(*args)
+        self.assertEqual(code, 0, p.stdout + p.stderr)
+        return p.stdout
+
+    def fails(self, code, sentence, *args):
+        got, p = self.ctl(*args)
+        self.assertEqual(got, code, p.stdout + p.stderr)
+        self.assertIn(sentence, p.stderr)
+        return p.stdout
+
+    def json(self, *args):
+        return self.document(self.ok(*args, "-o", "json"))
+
+    def document(self, text):
+        """A document that is as one of the two schemas says."""
+        value = json.loads(text)
+        wrong = [matches(value, s, s) for s in (SERVICE, SUMMARY)]
+        self.assertIn(None, wrong, text)
+        return value
+
+    def application(self, name):
+        found = [a for a in self.json("list")["applications"] if a["name"] == name]
+        return found[0] if found else None
+
+    def wait_delivered(self, name, more=20):
+        before = self.application(name)["delivered"]
+        self.wait_until("messages of " + name, lambda: self.application(name)["delivered"] >= before + more)
+
+
+class Service(ServiceTest):
+    def test_a_day(self):
+        d, a, b = self.serve(workers=("a", "b"))
+        self.assertEqual(self.ok("list"), "no application; `fragctl start APP.yaml` starts one")
+        self.assertEqual(self.ok("start", self.endless), "stream: runs")
+        self.wait_delivered("stream")
+        self.fails(2, "stream runs already (running); end it with `fragctl stop stream`, start it anew with "
+                      "`fragctl restart stream`, or give this one another name with --name", "start", self.endless)
+        self.assertIn("stream: running for", self.ok("status", "stream"))
+        self.assertEqual(self.ok("restart", "stream"), "stream: runs")
+        self.assertRegex(self.ok("stop", "stream"), r"^stream: stopped after \d+\.\d s; `fragctl status stream` shows its summary$")
+        self.assertIn("fragment1.tx.out -> fragment2.rx.in", self.ok("status", "stream"))
+        summary = self.json("status", "stream")
+        self.assertEqual((summary["application"], summary["result"], summary["exit_code"]), ("stream", "stopped", 0))
+        self.assert_balanced(summary)
+        self.fails(3, "stream has ended already", "stop", "stream")
+        self.fails(3, "there is no application nobody", "stop", "nobody")
+        self.fails(3, "there is no application nobody", "status", "nobody")
+        self.assertEqual(self.ok("restart", "stream"), "stream: runs")
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.wait_until("the end of its hosts", lambda: not self.hosts())
+        for w in (a, b):
+            self.assertIsNone(w.child.poll(), w.stderr)
+
+    def test_start_waits_for_the_end_and_exits_as_the_application(self):
+        self.serve(workers=("a",))
+        out = self.path("summary.json")
+        code, p = self.ctl("start", self.short, "--wait", "-o", "json", "--summary", out, "--", "--count", "7")
+        self.assertEqual(code, 0, p.stderr)
+        summary = json.loads(p.stdout)
+        self.assertEqual((summary["result"], self.flow(summary, "fragment1.tx.out")["delivered"]), ("done", 7))
+        with open(out) as f:
+            self.assertEqual(json.load(f), summary)
+        bad = self.write("bad.yaml", SHORT.replace("ping_rx}", "ping_rx, parameters: {nothing: 1}}"))
+        self.fails(2, "unknown parameter", "start", bad)
+        self.fails(2, "unknown parameter", "start", bad, "--wait")
+        lacking = self.write("lacking.yaml", SHORT.replace("arguments", "extensions: [libnothing.so]\narguments"))
+        self.fails(3, "libnothing.so", "start", lacking, "--name", "lacking")
+        failure = self.document(self.fails(3, "libnothing.so", "start", lacking, "--name", "lacking", "-o", "json"))
+        self.assertEqual((failure["failure"]["code"], failure["exit_code"]), ("library_missing", 3))
+
+    def test_a_start_timeout(self):
+        self.serve()
+        self.fails(4, "not started within 0.1 s", "start", self.short, "--start-timeout", "100ms")
+
+    def test_a_name_is_what_logs_summaries_and_workers_see(self):
+        self.serve(workers=("a",))
+        self.assertEqual(self.ok("start", self.short, "--name", "mine"), "mine: runs")
+        self.wait_until("its end", lambda: self.json("list")["ended"])
+        self.assertEqual(self.json("status", "mine")["application"], "mine")
+        self.fails(2, "is not a valid name", "start", self.short, "--name", "no.dots")
+
+    def test_events_name_who_asked(self):
+        self.serve(workers=("a",))
+        follower = self.start("fragctl", "events", "--follow", "-o", "json")
+        follower.wait_line("worker_joined", "stdout")
+        self.ok("start", self.endless)
+        self.ok("stop", "stream")
+        follower.wait_line('"stopped"', "stdout")
+        rows = [self.document(line) for line in self.ok("events", "-o", "json").splitlines()]
+        seen = [(r["kind"], r["application"]) for r in rows]
+        for kind in ("start", "running", "stop", "stopped"):
+            self.assertIn((kind, "stream"), seen)
+        who = "user " + pwd.getpwuid(os.geteuid()).pw_name
+        self.assertEqual({r["who"] for r in rows if r["kind"] in ("start", "stop")}, {who})
+        follower.signal(signal.SIGINT)
+        follower.wait()
+
+    def test_no_driver(self):
+        self.fails(3, "there is no driver at 127.0.0.1:", "list", "--address", "127.0.0.1:%d" % self.free_port())
+
+    def test_a_driver_with_an_application_takes_no_other(self):
+        d = self.driver(self.endless)
+        self.env["FRAG_ADDRESS"] = self.address
+        self.fails(5, "start driverd without --app", "start", self.short)
+        self.worker()
+        self.wait_until("it runs", lambda: self.application("stream")["state"] == "running")
+        self.ok("stop", "stream")
+        self.assertEqual(d.wait(), 0)
+
+    def test_over_tcp(self):
+        self.serve(workers=("a",))
+        self.env["XDG_RUNTIME_DIR"] = "/nonexistent"
+        self.assertEqual(self.ok("start", self.short, "--wait", "-o", "json")[:1], "{")
+
+
+class Neighbours(ServiceTest):
+    def test_a_neighbour_loses_nothing(self):
+        """Two applications on the same two workers. One is killed, then fails again and again; the
+        other one goes on, and at its end every message is accounted for as delivered."""
+        self.serve(workers=("a", "b"))
+        self.ok("start", self.endless, "--name", "quiet")
+        for name in ("one", "two"):
+            self.ok("start", self.endless, "--name", name)
+            for host in self.application(name)["hosts"]:
+                os.kill(host["pid"], signal.SIGKILL)
+            self.wait_until("the end of " + name, lambda n=name: not self.application(n))
+            self.wait_delivered("quiet")
+        self.assertEqual([r["result"] for r in self.json("list")["ended"]], ["failed", "failed"])
+        self.assertEqual(self.application("quiet")["run"], 1)
+        self.ok("stop", "quiet")
+        summary = self.json("status", "quiet")
+        self.assertEqual(summary["result"], "stopped")
+        flow = summary["flows"][0]
+        self.assertEqual((flow["lost"], flow["sent"]), (0, flow["delivered"]))
+
+    def test_a_worker_that_returns_serves_all(self):
+        d, w = self.serve(workers=("a",))
+        self.ok("start", self.endless, "--name", "one")
+        self.ok("start", self.endless, "--name", "two")
+        w.kill()
+        w.wait()
+        self.wait_until("both end", lambda: len(self.json("list")["ended"]) == 2)
+        again = [self.start("fragctl", "restart", name) for name in ("one", "two")]
+        self.wait_until("both wait", lambda: len(self.json("list")["applications"]) == 2)
+        self.worker("--name", "a")
+        for p in again:
+            self.assertEqual(p.wait(), 0, p.stderr)
+        for name in ("one", "two"):
+            self.wait_delivered(name)
+
+    def test_a_worker_for_one_application_ends_with_the_first(self):
+        self.serve()
+        w = self.worker("--once")
+        self.ok("start", self.short, "--wait")
+        self.assertEqual(w.wait(), 0)
+
+
+if __name__ == "__main__":
+    cluster.main()
