@@ -59,7 +59,7 @@ int main(void)
 		memcpy(swapped[1 - i % 2], two[1], sizeof(two[1]));
 		assert(strcmp(numbers(frame(h, swapped[0], 2)), "1 2 ") == 0);
 	}
-	/* One is not found: shown once more, where the pace leads, and remembered for three frames. */
+	/* One is not found: shown once more where the pace leads, and remembered for 3 frames. */
 	m = frame(h, two[1], 1);
 	assert(((const float *)frag_tensor_data(frag_message_tensor(m, "rectangles")))[0] >
 	       two[0][0]);
