@@ -43,15 +43,17 @@ static int folder_path(char *out, size_t size)
 }
 
 /* Lets in whom users allow. The bits of a folder that other drivers use too are only added to. */
-static int permit(int folder, const struct fw_users *users, mode_t now)
+static int permit(int folder, const struct fw_users *users, const struct stat *at)
 {
-	mode_t wanted = 0700;
+	mode_t wanted = 0700, now = at->st_mode;
 
 	if (users->has_group)
 		wanted |= 0050;
 	if (users->count > 0)
 		wanted |= 0011;
-	if (users->has_group && fchown(folder, (uid_t)-1, users->group) < 0)
+	/* systemd may refuse the call, and has made the folder for the group already. */
+	if (users->has_group && at->st_gid != users->group &&
+	    fchown(folder, (uid_t)-1, users->group) < 0)
 		return -errno;
 	if ((now & wanted) != wanted && fchmod(folder, (now & 0777) | wanted) < 0)
 		return -errno;
@@ -77,7 +79,7 @@ static int open_folder(const char *path, const struct fw_users *users, struct fr
 		r = frag_err_set(err, -EPERM, "users other than this one may write into %s", path);
 		goto err_folder;
 	}
-	r = permit(folder, users, at.st_mode);
+	r = permit(folder, users, &at);
 	if (r == 0 && flock(folder, LOCK_EX) < 0)
 		r = -errno;
 	if (r == 0)
@@ -134,8 +136,10 @@ static int make_socket(struct drv_local_socket *local, const struct fw_users *us
 	r = bind_to(fd, &local->address);
 	if (r < 0)
 		goto err_bind;
-	if ((users->has_group && chown(path, (uid_t)-1, users->group) < 0) ||
-	    chmod(path, mode) < 0 || lstat(path, &at) < 0 || listen(fd, BACKLOG) < 0) {
+	if (lstat(path, &at) < 0 ||
+	    (users->has_group && at.st_gid != users->group &&
+	     chown(path, (uid_t)-1, users->group) < 0) ||
+	    chmod(path, mode) < 0 || listen(fd, BACKLOG) < 0) {
 		r = -errno;
 		goto err_listen;
 	}

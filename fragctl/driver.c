@@ -163,6 +163,24 @@ static int make_connection(struct ctl_driver *driver, enum fw_stream_kind kind)
 				    &driver->connection);
 }
 
+/*
+ * Only root can have made a folder in one that belongs to root and into which nobody else may
+ * write, such as /run/frag: its owner is the user of the machine's driver.
+ */
+static int trust_owner(struct ctl_driver *driver, const char *folder)
+{
+	char above[sizeof(driver->where)];
+	struct stat at;
+
+	snprintf(above, sizeof(above), "%.200s", folder);
+	*strrchr(above, '/') = '\0';
+	if (stat(above, &at) < 0 || at.st_uid != 0 || (at.st_mode & 0022) != 0 ||
+	    lstat(folder, &at) < 0 || !S_ISDIR(at.st_mode) ||
+	    fw_users_allow(&driver->users, at.st_uid))
+		return 0;
+	return fw_users_add(&driver->users, at.st_uid);
+}
+
 /* Returns 0, or negative errno: nobody is there. */
 static int try_socket(struct ctl_driver *driver, const char *folder)
 {
@@ -175,7 +193,9 @@ static int try_socket(struct ctl_driver *driver, const char *folder)
 		return -errno;
 	if (!S_ISSOCK(at.st_mode))
 		return -ENOTSOCK;
-	r = make_connection(driver, FW_STREAM_PIPE);
+	r = trust_owner(driver, folder);
+	if (r == 0)
+		r = make_connection(driver, FW_STREAM_PIPE);
 	if (r < 0)
 		return r;
 	uv_pipe_connect(&driver->connect,

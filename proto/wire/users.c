@@ -84,6 +84,17 @@ int fw_users_init(struct fw_users *users, const char *program, const char *const
 	return 0;
 }
 
+int fw_users_add(struct fw_users *users, uid_t user)
+{
+	uid_t *items = fragi_realloc(users->items, (users->count + 1) * sizeof(*items));
+
+	if (items == NULL)
+		return -ENOMEM;
+	items[users->count++] = user;
+	users->items = items;
+	return 0;
+}
+
 void fw_users_fini(struct fw_users *users)
 {
 	fragi_free(users->items);

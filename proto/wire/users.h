@@ -19,7 +19,7 @@
  */
 struct fw_users {
 	const char *program; /* for sentences: "workerd" */
-	uid_t *items;        /* of --allow-user, owned */
+	uid_t *items;        /* of --allow-user and fw_users_add, owned */
 	size_t count;
 	bool has_group; /* this process is in the group */
 	gid_t group;
@@ -34,6 +34,8 @@ struct fw_users {
 int fw_users_init(struct fw_users *users, const char *program, const char *const *names,
 		  size_t count, struct frag_err *err);
 void fw_users_fini(struct fw_users *users);
+/* As --allow-user with this user. Returns 0 or -ENOMEM. */
+int fw_users_add(struct fw_users *users, uid_t user);
 /* May ask the machine's user database, for a user that nothing else allows. */
 bool fw_users_allow(const struct fw_users *users, uid_t user);
 

@@ -160,6 +160,25 @@ class TwoUsers(cluster.ClusterTest):
         d = self.driver(self.app, "--allow-user", "nobody")
         self.serve(d, prefix=AS_NOBODY)
 
+    def test_a_client_trusts_the_driver_whose_folder_root_made(self):
+        """As /run/frag, which systemd makes for the user of the driver's unit."""
+        above = self.path("machine")
+        folder = os.path.join(above, "frag")
+        os.makedirs(folder)
+        os.chmod(above, 0o755)
+        os.chown(folder, NOBODY, NOBODY)
+        d = self.driver(self.app, "-v", prefix=AS_NOBODY, env={"RUNTIME_DIRECTORY": folder})
+        d.wait_line("for clients of this machine")
+        ask = "fragctl", "list", "--address", self.address
+        client = self.start(*ask, env={"XDG_RUNTIME_DIR": above})
+        self.assertEqual(client.wait(), 0, client.stderr)
+        self.assertIn("numbers", client.stdout)
+        # anybody may have made it
+        os.chmod(above, 0o777)
+        client = self.start(*ask, env={"XDG_RUNTIME_DIR": above})
+        self.assertEqual(client.wait(), 5, client.stderr)
+        self.assertRegex(client.stderr, "a process of user nobody listens there, and fragctl, which runs as user root")
+
     def test_two_ordinary_users_are_strangers_to_each_other(self):
         d = self.driver(self.app, prefix=AS_NOBODY)
         w = self.worker("--once", prefix=as_user(1))
