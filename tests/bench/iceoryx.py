@@ -10,6 +10,8 @@ import os
 import sys
 import time
 
+PEER_S = 20
+
 
 class Number(ctypes.Structure):
     _fields_ = [("value", ctypes.c_uint64)]
@@ -20,15 +22,23 @@ class Number(ctypes.Structure):
 
 
 def ends(iox2, name, out, into):
-    """A publisher and a subscriber of this process."""
+    """A publisher and a subscriber of this process, once the other process has its own: what is
+    published to nobody is lost."""
     node = iox2.NodeBuilder.new().create(iox2.ServiceType.Ipc)
 
     def service(which):
         topic = iox2.ServiceName.new("%s/%s" % (name, which))
         return node.service_builder(topic).publish_subscribe(Number).open_or_create()
 
-    publisher = service(out).publisher_builder().create()
-    return node, publisher, service(into).subscriber_builder().create()
+    there, here = service(out), service(into)
+    publisher, subscriber = there.publisher_builder().create(), here.subscriber_builder().create()
+    deadline = time.monotonic() + PEER_S
+    while there.dynamic_config.number_of_subscribers < 1 or (
+            here.dynamic_config.number_of_publishers < 1):
+        if time.monotonic() > deadline:
+            raise RuntimeError("the other process did not open its ends in %d s" % PEER_S)
+        time.sleep(0.001)
+    return node, publisher, subscriber
 
 
 def receive(subscriber):
@@ -53,10 +63,10 @@ def main():
     os.sched_setaffinity(0, {cores[child == 0]})
     node, publisher, subscriber = ends(iox2, name, *(("a", "b") if child else ("b", "a")))
     if child == 0:
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL: it spins until somebody writes
         for _ in range(count + 100):
             publisher.send_copy(Number(value=receive(subscriber)))
         return 0
-    time.sleep(1)  # until the other end is there: what is published before is lost
     ns = []
     for i in range(count + 100):
         start = time.monotonic_ns()
