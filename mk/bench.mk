@@ -3,7 +3,7 @@
 #   bench               all of them, or
 #                       PART="hop threads edge shm encrypted start graph control viewer"; also into
 #                       build/bench.md and build/bench.json
-#   bench-instructions  instructions per hop, by callgrind, within 5 % of
+#   bench-instructions  instructions per hop and message, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell $(PKG_CONFIG) --exists gstreamer-1.0 2>/dev/null && echo yes)
 BENCH_SRC := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c),$(wildcard tests/bench/*.c))
@@ -39,5 +39,5 @@ bench:
 	@python3 tests/bench/bench.py --build $(B) $(PART)
 bench-instructions:
 	@mk/deps.sh proof
-	@$(MAKE) --no-print-directory -s -j$$(nproc) all $(B)/bench/hop $(BENCH_SO)
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all $(B)/bench/hop $(B)/bench/edge $(BENCH_SO)
 	@python3 tests/bench/instructions.py --build $(B)
