@@ -4,8 +4,10 @@ with the same slots (ring.c) that waits in the same way: it spins, or it sleeps 
 
 trip: half of a round trip, one message at a time. frames: the same for pictures of the demo (768 x
 576 x 3 bytes), 30 times a second. demo: the frames of the demo itself, 10 times a second, from the
-operator that decodes them to the one that receives them. stream: as many as go. memcpy is what one
-copy of the bytes would take; copied: what frag copied of all these messages.
+operator that decodes them to the one that receives them. stream: as many as go; inproc: the same
+operators in one process, on one core, which is what the two ticks of a message take; both: as many
+as go when each message takes the time of the ring and that of inproc. memcpy is what one copy of
+the bytes would take; copied: what frag copied of all these messages.
 """
 import json
 import os
@@ -14,7 +16,7 @@ import subprocess
 import sys
 
 from cluster import Cluster
-from instructions import collected_by
+import instructions
 from part_edge import PACED, STREAM, TRIP, warm_up
 from rows import pin
 
@@ -39,6 +41,18 @@ def app(bench, text, mode, size, count, **more):
             flows = [flow for flow in json.load(f)["flows"] if flow["edge"] != "inproc"]
         assert {flow["edge"] for flow in flows} == {"shm"}, flows
         return c.numbers("figures"), sum(flow["copied_bytes"] for flow in flows)
+
+
+def in_one_process(bench, size, count):
+    """Messages a second of the stream's operators in one process."""
+    with Cluster(bench) as c:
+        values = dict(warm_up=warm_up(count), sent=count + warm_up(count), bytes=size,
+                      file=c.path("figures"), window=1024)
+        app_yaml = c.write("app.yaml", STREAM.replace("edge: ucx, ", "") % values)
+        c.start("fragctl", "run", app_yaml, cores={0})
+        c.finish()
+        count, first, last = c.numbers("figures")
+    return (count - 1) * 1e9 / (last - first)
 
 
 def demo(bench):
@@ -69,14 +83,6 @@ def iceoryx(bench):
     return float(r.stdout.split()[0])
 
 
-def instructions(bench, size):
-    """Of a message, both hosts together: the difference of two run lengths."""
-    few, many = 2000, 12000
-    program = bench.path("bench", "edge")
-    counts = [collected_by([program, "turns", str(size), str(n), "shm"])[0] for n in (few, many)]
-    return (counts[1] - counts[0]) / (many - few)
-
-
 def make_rows(bench):
     rows = {"copied": bench.row("shm.copied", "B", target=0)}
     for mode, wait in WAITS.items():
@@ -90,8 +96,11 @@ def make_rows(bench):
         for size, (label, _) in STREAMED.items():
             key = mode, size
             rows[key, "stream floor"] = bench.row("ring.stream.%s.%s" % (label, wait), "/s")
+            rows[key, "both"] = bench.row("ring.both.%s.%s" % (label, wait), "/s")
             rows[key, "stream"] = bench.row("shm.stream.%s.%s" % (label, mode), "/s", floor=rows[key, "stream floor"],
                                             target=lambda floor: 0.7 * floor, more_is_better=True)
+    for size, (label, _) in STREAMED.items():
+        rows["inproc", size] = bench.row("inproc.stream.%s" % label, "/s")
     rows["frames floor"] = bench.row("ring.frames.futex", "us")
     rows["frames"] = bench.row("shm.frames.event", "us", floor=rows["frames floor"], target=lambda floor: floor + 2)
     rows["frames p99"] = bench.row("shm.frames.event.p99", "us")
@@ -116,7 +125,11 @@ def one_series(bench, rows, mode):
         rows[(mode, size), "p99"].add(figures[2] / 1e3)
         rows["copied"].add(copied)
     for size, (_, count) in STREAMED.items():
-        rows[(mode, size), "stream floor"].add(bench.figures("ring", "bw", size, count, wait, cores=both)[0])
+        ring = bench.figures("ring", "bw", size, count, wait, cores=both)[0]
+        inproc = in_one_process(bench, size, count)
+        rows[(mode, size), "stream floor"].add(ring)
+        rows["inproc", size].add(inproc)
+        rows[(mode, size), "both"].add(1 / (1 / ring + 1 / inproc))
         (count, first, last), copied = app(bench, STREAM, mode, size, count, window=1024)
         rows[(mode, size), "stream"].add((count - 1) * 1e9 / (last - first))
         rows["copied"].add(copied)
@@ -159,7 +172,7 @@ def run(bench):
     if shutil.which("valgrind") is None:
         bench.lack("instructions a message: there is no valgrind")
         return
-    for size in (8, 64 << 10):
-        row = bench.row("shm.instructions.%s" % SIZES[size], "")
+    for size, way in instructions.MESSAGES:
+        row = bench.row("shm.instructions.%s.%s" % (size, way), "")
         for _ in range(2):
-            row.add(instructions(bench, size))
+            row.add(instructions.measure(bench.build, size, way))
