@@ -48,8 +48,10 @@ class Clocks(cluster.ClusterTest):
                 self.assertIn("two clocks", flow["latency_reason"])
 
 
-class Nodes(cluster.ClusterTest):
-    """Namespaces a and b, 10.77.0.1 and 10.77.0.2; the driver runs in a."""
+class TwoNodes(cluster.ClusterTest):
+    """Namespaces a and b with an address each, linked by veth."""
+
+    ADDRESSES = "10.77.0.1", "10.77.0.2"
 
     def setUp(self):
         super().setUp()
@@ -63,17 +65,24 @@ class Nodes(cluster.ClusterTest):
             sh("ip", "-n", ns, "link", "set", "lo", "up")
         sh("ip", "link", "add", "va" + short, "netns", self.a, "type", "veth", "peer", "name", "vb" + short, "netns",
            self.b)
-        for ns, dev, ip in ((self.a, "va" + short, "10.77.0.1"), (self.b, "vb" + short, "10.77.0.2")):
+        for ns, dev, ip in zip((self.a, self.b), ("va" + short, "vb" + short), self.ADDRESSES):
             sh("ip", "-n", ns, "addr", "add", ip + "/24", "dev", dev)
             sh("ip", "-n", ns, "link", "set", dev, "up")
         self.dev_a = "va" + short
         for ns in (self.a, self.b): # the kernel tells the carrier some time after "up"
             self.wait_until("the link in %s" % ns, lambda ns=ns: "state UP" in subprocess.run(
                 ["ip", "-n", ns, "link", "show", "type", "veth"], capture_output=True, text=True).stdout)
-        self.app = self.write("app.yaml", APP % {"folder": self.folder})
 
     def inside(self, ns):
         return ("ip", "netns", "exec", ns)
+
+
+class Nodes(TwoNodes):
+    """The driver runs in a."""
+
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
 
     def launch(self, *app_args, extra=()):
         driver = self.driver(self.app, "--output", "json", "--insecure", *extra, address="10.77.0.1:0",
@@ -248,7 +257,11 @@ extensions: [libhello.so]
         self.assertRegex(w.stderr, r'--worker-address: "eth0" is no IP address')
 
 
-if __name__ == "__main__":
+def main():
     if os.geteuid() != 0 and allowed(AS_OWN_ROOT):
         os.execvp(AS_OWN_ROOT[0], [*AS_OWN_ROOT, sys.executable, *sys.argv])
     cluster.main()
+
+
+if __name__ == "__main__":
+    main()

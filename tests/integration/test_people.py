@@ -1,46 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/people, whole and split: real neural networks, if make deps-ai has fetched them. And
-what docs/TUTORIAL.md shows is what the example holds."""
+"""examples/people, whole and split: real neural networks, if make deps-ai has fetched them."""
 import os
-import re
 import unittest
 
 import cluster
 
 EXAMPLE = os.path.join(cluster.TOP, "examples", "people")
 ENGINE = os.path.join(cluster.TOP, ".cache", "ai", "openvino")
-TUTORIAL = os.path.join(cluster.TOP, "docs", "TUTORIAL.md")
-SHOWN = [os.path.join(EXAMPLE, name) for name in ("app.yaml", "single.yaml")] + [
-    os.path.join(cluster.TOP, "examples", name, "app.yaml") for name in ("track_people", "watch_street")]
 FRAMES = 12
-
-
-def text(path):
-    with open(path, encoding="utf-8") as f:
-        return f.read()
-
-
-class Tutorial(unittest.TestCase):
-    def test_it_shows_the_example(self):
-        """Line by line, in its order, without what is left out."""
-        blocks = re.findall(r"^```yaml\n(.*?)^```$", text(TUTORIAL), re.M | re.S)
-        self.assertGreaterEqual(len(blocks), 3)
-        for block in blocks:
-            lines = [line.strip() for line in block.splitlines() if "..." not in line]
-            for path in SHOWN:
-                example = text(path)
-                there = iter([line.strip() for line in example.splitlines()])
-                if all(line in there for line in lines):
-                    break
-            else:
-                self.fail("none of %s holds\n%s" % (", ".join(SHOWN), block))
-
-    def test_both_applications_have_the_same_operators(self):
-        def operators(name):
-            body = text(os.path.join(EXAMPLE, name)).split("config:")[1]
-            return re.findall(r"type: (\w+)", body)
-
-        self.assertEqual(operators("app.yaml"), operators("single.yaml"))
 
 
 @unittest.skipUnless(os.path.exists(os.path.join(ENGINE, "libopenvino_c.so")),
