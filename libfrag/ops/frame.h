@@ -115,6 +115,22 @@ static inline int frame_receive(struct frag_op *op, const struct frag_message *m
 	return 0;
 }
 
+/* Creates a frame of u8 or f32. Returns 0, or a failure that is worded in the operator. */
+static inline int frame_create(struct frag_op *op, struct frag_resource *pool, bool is_float,
+			       const int64_t shape[3], struct frag_tensor **out)
+{
+	struct frag_dtype dtype = {is_float ? FRAG_DTYPE_FLOAT : FRAG_DTYPE_UINT, is_float ? 32 : 8,
+				   1};
+	int r = frag_tensor_create(pool, dtype, 3, shape, out);
+
+	if (r == 0)
+		return 0;
+	return frag_op_fail(
+		op, r,
+		"cannot make a frame of %lld x %lld x %lld: %s; give the pool larger or more blocks",
+		(long long)shape[0], (long long)shape[1], (long long)shape[2], frag_strerror(r));
+}
+
 /* Creates the folders that lead to path. Returns 0 or a negative errno. */
 static inline int frame_make_folders(const char *path)
 {

@@ -77,13 +77,9 @@ static int draw_compute(void *state, struct frag_tick *tick)
 	if (r < 0)
 		return frag_op_fail(op, r, "%s", err.text);
 	draw_layers_size(&d->layers, &messages, &shape[1], &shape[0]);
-	r = frag_tensor_create(d->pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape,
-			       &tensor);
+	r = frame_create(op, d->pool, false, shape, &tensor);
 	if (r < 0)
-		return frag_op_fail(
-			op, r,
-			"cannot make a picture of %lld x %lld x 3: %s; give the pool larger or more blocks",
-			(long long)shape[1], (long long)shape[0], frag_strerror(r));
+		return r;
 	canvas = (struct canvas){frag_tensor_writable(tensor), shape[0], shape[1]};
 	draw_layers_draw(&d->layers, &messages, &canvas);
 	return frag_tick_emit_tensor(tick, OUT, d->out_tensor_name, tensor);

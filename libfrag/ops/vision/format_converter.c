@@ -253,18 +253,10 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 		return r;
 
 	int64_t shape[] = {frame.rows, frame.columns, fc->convert.channels};
-	struct frag_dtype dtype = {.code = fc->convert.is_float ? FRAG_DTYPE_FLOAT
-								: FRAG_DTYPE_UINT,
-				   .bits = fc->convert.is_float ? 32 : 8,
-				   .lanes = 1};
 
-	r = frag_tensor_create(fc->pool, dtype, 3, shape, &out);
+	r = frame_create(op, fc->pool, fc->convert.is_float, shape, &out);
 	if (r < 0)
-		return frag_op_fail(
-			op, r,
-			"cannot make a frame of %lld x %lld x %lld: %s; give the pool larger or more blocks",
-			(long long)shape[0], (long long)shape[1], (long long)shape[2],
-			frag_strerror(r));
+		return r;
 	vision_convert(&fc->convert, &frame, frag_tensor_writable(out));
 	return frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name, out);
 }

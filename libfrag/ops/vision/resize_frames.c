@@ -92,13 +92,9 @@ static int resize_compute(void *state, struct frag_tick *tick)
 	shape[2] = frame.channels;
 	if (shape[0] == frame.rows && shape[1] == frame.columns)
 		return frag_tick_emit_tensor(tick, OUT, rf->out_tensor_name, frag_tensor_ref(in));
-	r = frag_tensor_create(rf->pool, frag_tensor_dl(in)->dtype, 3, shape, &out);
+	r = frame_create(op, rf->pool, frame.is_float, shape, &out);
 	if (r < 0)
-		return frag_op_fail(
-			op, r,
-			"cannot make a frame of %lld x %lld x %lld: %s; give the pool larger or more blocks",
-			(long long)shape[0], (long long)shape[1], (long long)shape[2],
-			frag_strerror(r));
+		return r;
 	r = vision_resize(&frame, mode_of(rf), shape[0], shape[1], frag_tensor_writable(out));
 	if (r == 0)
 		return frag_tick_emit_tensor(tick, OUT, rf->out_tensor_name, out);
