@@ -104,7 +104,7 @@ static void remote_open(struct pair *pair, uintptr_t i)
 	const struct fragi_remote_config config = {
 		.data_key = pair_key,
 		.host = (uint32_t)i + 1,
-		.epoch = 10 + i,
+		.epoch = pair->epoch[i],
 		.pump = pair->pump[i],
 		.dead_ns = pair->dead_ns,
 		.beat_ns = pair->dead_ns / 4,
@@ -132,7 +132,7 @@ static void connect_side(struct pair *pair, int i)
 	struct frag_err err = FRAG_ERR_INIT;
 
 	cr_assert_eq(fragi_remote_peer_create(pair->remote[i], (uint32_t)other + 1,
-					      10 + (uint64_t)other, &pair->peer[i]),
+					      pair->epoch[other], &pair->peer[i]),
 		     0);
 	for (int k = 0; k < 2 && pair->kind->transports[k] != NULL; k++) {
 		const struct fragi_transport *transport = pair_transport(pair, other, k);
@@ -145,30 +145,111 @@ static void connect_side(struct pair *pair, int i)
 	}
 }
 
-static void wire(struct pair *pair)
+static struct fragi_edge_config edge_config(const struct pair *pair, uint32_t i)
 {
 	struct fragi_edge_config config = {
+		.flow = 7 + i,
 		.token = "0123456789abcde",
 		.window_messages = pair->capacity,
 		.window_bytes = pair->window_bytes,
 		.message_bytes_max = pair->message_bytes_max,
 		.policy = pair->policy,
+		.encrypt = is_encrypted(pair->kind) && !(pair->first_is_plain && i == 0),
 	};
-	int to = pair->itself ? 0 : 1;
 
+	config.token[0] = (uint8_t)(config.token[0] + pair->replaced_count);
+	config.token[15] = (uint8_t)i;
+	return config;
+}
+
+static void wire_side(struct pair *pair, int side, bool sends)
+{
 	for (uint32_t i = 0; i < pair->edges; i++) {
+		const struct fragi_edge_config config = edge_config(pair, i);
 		uint32_t k = pair->kind->transports[1] != NULL ? i % 2 : 0;
+		struct fragi_remote_endpoint *endpoint = pair->endpoint[side][k];
 
-		config.flow = 7 + i;
-		config.encrypt = is_encrypted(pair->kind) && !(pair->first_is_plain && i == 0);
-		config.token[15] = (uint8_t)i;
-		cr_assert_eq(fragi_remote_tx_create(pair->endpoint[0][k], &config,
-						    &pair->ledger[0].flows[i], &pair->txs[i]),
-			     0);
-		cr_assert_eq(fragi_remote_rx_create(pair->endpoint[to][k], &config,
-						    &pair->ledger[1].flows[i], &pair->rxs[i]),
+		if (sends)
+			cr_assert_eq(fragi_remote_tx_create(endpoint, &config,
+							    &pair->ledger[0].flows[i],
+							    &pair->txs[i]),
+				     0);
+		else
+			cr_assert_eq(fragi_remote_rx_create(endpoint, &config,
+							    &pair->ledger[1].flows[i],
+							    &pair->rxs[i]),
+				     0);
+	}
+}
+
+static void wire(struct pair *pair)
+{
+	wire_side(pair, 0, true);
+	wire_side(pair, pair->itself ? 0 : 1, false);
+}
+
+static void take_ends(struct pair *pair)
+{
+	pair->tx = pair->txs[0];
+	pair->rx = pair->rxs[0];
+	pair->tx_row = pair->tx->row;
+	pair->rx_row = pair->rx->row;
+	for (uint32_t i = 0; i < pair->edges; i++) {
+		pair->rxs[i]->arrival = (struct fragi_notify){on_arrival, pair};
+		pair->txs[i]->room = (struct fragi_notify){on_room, pair};
+	}
+}
+
+void pair_replace_begin(struct pair *pair, int side)
+{
+	uint32_t at = pair->replaced_count++;
+
+	cr_assert_lt(at, PAIR_REPLACED_MAX);
+	pair->replaced[at].remote = pair->remote[side];
+	pair->replaced[at].pump = pair->pump[side];
+	pair->replaced[at].ledger = pair->ledger[side];
+	pair->epoch[side] += 2;
+	pair->ledger[side] = (struct fragi_ledger){0};
+	cr_assert_eq(fragi_ledger_create(&pair->ledger[side], -1, 1, pair->edges), 0);
+	cr_assert_eq(fragi_pump_create(&pair->pump[side]), 0);
+	remote_open(pair, (uintptr_t)side);
+	atomic_store(&pair->ready[0], 0);
+	atomic_store(&pair->ready[1], 0);
+	connect_side(pair, side);
+	wire_side(pair, side, side == 0);
+	take_ends(pair);
+}
+
+static void tell_other(struct pair *pair, int side)
+{
+	int other = 1 - side;
+
+	fragi_pump_lock(pair->pump[other]);
+	cr_assert_eq(fragi_remote_peer_succeed(pair->peer[other], pair->epoch[side]), 0);
+	for (uint32_t i = 0; i < pair->edges; i++) {
+		const struct fragi_edge_config config = edge_config(pair, i);
+
+		cr_assert_eq(
+			fragi_remote_edge_succeed(pair->peer[other], config.flow, config.token), 0);
+	}
+	for (int k = 0; k < 2 && pair->kind->transports[k] != NULL; k++) {
+		const struct fragi_transport *transport = pair_transport(pair, side, k);
+		size_t size;
+		const void *address = transport->ops->address(transport, &size);
+
+		cr_assert_eq(fragi_remote_endpoint_succeed(pair->peer[other], transport->ops->name,
+							   address, size),
 			     0);
 	}
+	fragi_pump_unlock(pair->pump[other]);
+}
+
+void pair_replace(struct pair *pair, int side)
+{
+	pair_replace_begin(pair, side);
+	tell_other(pair, side);
+	cr_assert(pair_until(pair, is_ready), "never ready again: %s %s", pair->sentence[0],
+		  pair->sentence[1]);
 }
 
 static void remotes_open(struct pair *pair)
@@ -257,6 +338,7 @@ void pair_begin(struct pair *pair, const struct kind *kind)
 	if (kind->transports[1] != NULL && pair->edges == 1)
 		pair->edges = 2; /* both transports are in use */
 	for (int i = 0; i < 2; i++) {
+		pair->epoch[i] = 10 + (uint64_t)i;
 		cr_assert_eq(fragi_ledger_create(&pair->ledger[i], -1, 1, pair->edges), 0);
 		cr_assert_eq(fragi_pump_create(&pair->pump[i]), 0);
 	}
@@ -264,14 +346,7 @@ void pair_begin(struct pair *pair, const struct kind *kind)
 		remotes_open(pair);
 	else
 		inproc_open(pair);
-	pair->tx = pair->txs[0];
-	pair->rx = pair->rxs[0];
-	pair->tx_row = pair->tx->row;
-	pair->rx_row = pair->rx->row;
-	for (uint32_t i = 0; i < pair->edges; i++) {
-		pair->rxs[i]->arrival = (struct fragi_notify){on_arrival, pair};
-		pair->txs[i]->room = (struct fragi_notify){on_room, pair};
-	}
+	take_ends(pair);
 }
 
 void pair_open(struct pair *pair, const struct kind *kind)
@@ -284,6 +359,11 @@ void pair_open(struct pair *pair, const struct kind *kind)
 void pair_close(struct pair *pair)
 {
 	pair_end(pair);
+	for (uint32_t i = 0; i < pair->replaced_count; i++) {
+		fragi_remote_destroy(pair->replaced[i].remote);
+		fragi_pump_destroy(pair->replaced[i].pump);
+		fragi_ledger_close(&pair->replaced[i].ledger);
+	}
 	for (int i = 0; i < 2; i++) {
 		fragi_pump_destroy(pair->pump[i]);
 		fragi_ledger_close(&pair->ledger[i]);

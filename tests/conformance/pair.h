@@ -47,6 +47,8 @@ static inline bool is_encrypted(const struct kind *kind)
 	return strncmp(kind->name, "encrypted_", 10) == 0;
 }
 
+#define PAIR_REPLACED_MAX 16
+
 struct pair {
 	const struct kind *kind;
 	/* asked for; zero: default */
@@ -67,6 +69,14 @@ struct pair {
 	struct fragi_remote *remote[2];
 	struct fragi_remote_peer *peer[2];
 	struct fragi_remote_endpoint *endpoint[2][2]; /* [side][transport] */
+	uint64_t epoch[2];
+	/* hosts that were replaced: they make no progress any more */
+	struct {
+		struct fragi_remote *remote;
+		struct fragi_pump *pump;
+		struct fragi_ledger ledger;
+	} replaced[PAIR_REPLACED_MAX];
+	uint32_t replaced_count;
 	/* what happened */
 	_Atomic uint32_t arrivals, rooms, ready[2], lost[2], faults[2];
 	enum fragi_failure failure[2]; /* the last that was reported, and its sentence */
@@ -82,6 +92,12 @@ void pair_begin(struct pair *pair, const struct kind *kind);
 void pair_close(struct pair *pair);
 /* The first half of it: the ends, not their pumps and ledgers. */
 void pair_end(struct pair *pair);
+/*
+ * The host of a side stops for good, and another one of a higher epoch takes its place, with new
+ * tokens, ends and rows. The first half of it: the other host does not know yet.
+ */
+void pair_replace_begin(struct pair *pair, int side);
+void pair_replace(struct pair *pair, int side);
 /* One round on both sides; returns how many things happened. */
 uint32_t pair_turn(struct pair *pair);
 /* The transport of a side, the first or the second of the kind. */

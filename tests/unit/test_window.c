@@ -148,3 +148,47 @@ Test(window, goes_back_in_batches_unless_the_sender_may_wait)
 	cr_expect_eq(tx.sent, tx.credited);
 	cr_expect_eq(tx.sent_bytes, tx.credited_bytes);
 }
+
+/* The sender has spent all and the receiver has consumed one of four, when one of them is new. */
+static void spend_and_consume_one(void)
+{
+	make(4, 1000);
+	for (int i = 0; i < 4; i++)
+		cr_expect(pass(10));
+	fragi_window_consume(&rx, 10);
+}
+
+Test(window, a_new_receiver_has_all_its_credit_to_give)
+{
+	spend_and_consume_one();
+	tx.posted = 4;
+	tx.posted_bytes = 40;
+	fragi_window_restart_tx(&tx);
+	cr_expect_eq(fragi_window_room(&tx), 4);
+	cr_expect(fragi_window_is_open(&tx));
+	cr_expect(fragi_window_fits(&tx, 1000));
+	cr_expect_not(fragi_window_credit(&tx, 3, 30), "what is written off does not come back");
+}
+
+Test(window, a_new_sender_has_the_whole_window_and_what_was_there_before_owes_nothing)
+{
+	spend_and_consume_one();
+	fragi_window_restart_rx(&rx, 4, 40);
+	cr_expect(fragi_window_covers(&rx, 4));
+	cr_expect(fragi_window_covers(&rx, 7));
+	cr_expect_not(fragi_window_covers(&rx, 8));
+	for (int i = 0; i < 4; i++) {
+		cr_expect(fragi_window_accept(&rx, 250));
+		cr_expect_not(fragi_window_owes(&rx));
+		cr_expect_not(fragi_window_owes_batch(&rx));
+		cr_expect_not(fragi_window_is_due(&rx, 0));
+		cr_expect(fragi_window_has_place(&rx, 4 + (uint64_t)i));
+		cr_expect_not(fragi_window_has_place(&rx, 5 + (uint64_t)i), "one was consumed");
+		if (i < 3)
+			fragi_window_consume(&rx, 10);
+	}
+	cr_expect_not(fragi_window_owes(&rx), "all that is consumed was there before");
+	fragi_window_consume(&rx, 250);
+	cr_expect(fragi_window_owes(&rx));
+	cr_expect_eq(fragi_window_owed(&rx), 1);
+}

@@ -62,7 +62,7 @@ static inline void return_to_pool(struct frag_message *message)
 	message->value = NULL;
 	message->value_size = 0;
 	message->shared = false;
-	message->publish_ns = 0;
+	message->epoch = 0;
 	message->acquisition_ns = 0;
 	/* With 0 references, one unref too many does not return it to the pool twice. */
 	atomic_store_explicit(&message->refs, 0, memory_order_relaxed);

@@ -54,8 +54,7 @@ struct frag_message {
 	size_t value_size;
 	struct frag_metadata *metadata;    /* owned; NULL: none */
 	_Atomic(struct fragi_blob *) blob; /* owned; NULL: not encoded yet */
-	/* CLOCK_MONOTONIC of the publishing node; set when the message leaves its process */
-	int64_t publish_ns;
+	uint64_t epoch;         /* of the host that sent it to this one; 0: it was made here */
 	int64_t acquisition_ns; /* Unix time; 0: not set */
 };
 

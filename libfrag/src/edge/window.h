@@ -109,7 +109,38 @@ static inline bool fragi_window_credit(struct fragi_window_tx *w, uint64_t messa
 	return true;
 }
 
+/*
+ * The receiver is another one, which has all its credit to give: what was sent to the one before is
+ * written off. The totals go on, so that the operator, who counts what it posts, need not know.
+ */
+static inline void fragi_window_restart_tx(struct fragi_window_tx *w)
+{
+	w->wanted = false;
+	atomic_store_explicit(&w->credited_bytes, w->sent_bytes, memory_order_relaxed);
+	atomic_store_explicit(&w->credited, w->sent, memory_order_release);
+}
+
 /* The receiving holder. */
+
+/*
+ * The sender is another one, which has the whole window, though what came of the one before, up to
+ * these totals, may not be consumed yet.
+ */
+static inline void fragi_window_restart_rx(struct fragi_window_rx *w, uint64_t messages,
+					   uint64_t bytes)
+{
+	w->accepted = messages;
+	w->accepted_bytes = bytes;
+	atomic_store_explicit(&w->wanted, false, memory_order_relaxed);
+	atomic_store_explicit(&w->returned, messages, memory_order_relaxed);
+	atomic_store_explicit(&w->returned_bytes, bytes, memory_order_relaxed);
+}
+
+/* Whether one more message may be delivered: the queue of the receiver has a place for it. */
+static inline bool fragi_window_has_place(const struct fragi_window_rx *w, uint64_t delivered)
+{
+	return delivered - atomic_load_explicit(&w->consumed, memory_order_acquire) < w->messages;
+}
 
 /*
  * Whether the sender had credit for the message of that number; those before it may still be on
@@ -156,16 +187,17 @@ static inline void fragi_window_consume_to(struct fragi_window_rx *w, uint64_t m
 	atomic_store_explicit(&w->consumed, messages, memory_order_release);
 }
 
-static inline uint64_t fragi_window_owed(const struct fragi_window_rx *w)
+/* Below 0 until what a sender that is gone had sent is consumed: nobody waits for that. */
+static inline int64_t fragi_window_owed(const struct fragi_window_rx *w)
 {
-	return atomic_load_explicit(&w->consumed, memory_order_relaxed) -
-	       atomic_load_explicit(&w->returned, memory_order_relaxed);
+	return (int64_t)(atomic_load_explicit(&w->consumed, memory_order_relaxed) -
+			 atomic_load_explicit(&w->returned, memory_order_relaxed));
 }
 
 /* Whether half a window of messages is owed: smaller batches would cost as much as the data. */
 static inline bool fragi_window_owes_batch(const struct fragi_window_rx *w)
 {
-	return fragi_window_owed(w) * 2 >= w->messages;
+	return fragi_window_owed(w) * 2 >= (int64_t)w->messages;
 }
 
 /*
@@ -176,21 +208,22 @@ static inline bool fragi_window_owes_batch(const struct fragi_window_rx *w)
  */
 static inline bool fragi_window_is_due(const struct fragi_window_rx *w, uint64_t queued)
 {
-	uint64_t arrived = fragi_window_owed(w) + queued;
-	uint64_t bytes = atomic_load_explicit(&w->consumed_bytes, memory_order_relaxed) -
-			 atomic_load_explicit(&w->returned_bytes, memory_order_relaxed);
+	uint64_t arrived = (uint64_t)fragi_window_owed(w) + queued;
+	int64_t bytes = (int64_t)(atomic_load_explicit(&w->consumed_bytes, memory_order_relaxed) -
+				  atomic_load_explicit(&w->returned_bytes, memory_order_relaxed));
 
 	return (fragi_window_owes_batch(w) &&
 		(arrived > w->messages - w->messages / 2 || arrived >= w->messages)) ||
-	       bytes * 2 >= w->bytes || atomic_load_explicit(&w->wanted, memory_order_relaxed);
+	       bytes * 2 >= (int64_t)w->bytes ||
+	       atomic_load_explicit(&w->wanted, memory_order_relaxed);
 }
 
 /* The receiving holder. */
 
 static inline bool fragi_window_owes(const struct fragi_window_rx *w)
 {
-	return atomic_load_explicit(&w->consumed, memory_order_acquire) !=
-	       atomic_load_explicit(&w->returned, memory_order_relaxed);
+	return (int64_t)(atomic_load_explicit(&w->consumed, memory_order_acquire) -
+			 atomic_load_explicit(&w->returned, memory_order_relaxed)) > 0;
 }
 
 /* The sender has less than half of its window left, or waits for bytes. */

@@ -69,12 +69,13 @@ static struct fragi_remote_part *part_of(struct fragi_remote_rx *rx,
 					 const struct fragi_header *header)
 {
 	const struct fragi_edge_config *config = &rx->edge.config;
-	struct fragi_remote_part *part = &rx->parts[header->sequence & rx->mask];
+	uint64_t sequence = rx->before + header->sequence;
+	struct fragi_remote_part *part = &rx->parts[sequence & rx->mask];
 
 	if (rx->broken)
 		return NULL;
-	if (header->sequence < rx->next || !fragi_window_covers(&rx->window, header->sequence) ||
-	    (rx->close_known && header->sequence >= rx->close_sequence)) {
+	if (sequence < rx->next || !fragi_window_covers(&rx->window, sequence) ||
+	    (rx->close_known && sequence >= rx->close_sequence)) {
 		fragi_remote_rx_broke_rule(rx, "a message beyond its credit");
 		return NULL;
 	}

@@ -13,11 +13,14 @@ void fragi_remote_rx_return_credit(struct fragi_remote_rx *rx, bool all)
 {
 	uint64_t messages, bytes;
 
+	if (__builtin_expect(rx->waits_for_place, 0))
+		fragi_remote_rx_deliver(rx);
 	if (!fragi_window_owes(&rx->window) ||
 	    (!all && !rx->close_known && !fragi_window_sender_may_wait(&rx->window)))
 		return;
 	fragi_window_give_back(&rx->window, &messages, &bytes);
-	fragi_remote_send_control(&rx->edge, FRAGI_KIND_CREDIT, 0, messages, bytes);
+	fragi_remote_send_control(&rx->edge, FRAGI_KIND_CREDIT, 0, messages - rx->before,
+				  bytes - rx->before_bytes);
 }
 
 bool fragi_remote_take_credit(const struct fragi_remote_edge *carrier, struct fragi_credit *out)
@@ -32,6 +35,8 @@ bool fragi_remote_take_credit(const struct fragi_remote_edge *carrier, struct fr
 		return false;
 	out->flow = rx->edge.config.flow;
 	fragi_window_give_back(&rx->window, &out->messages, &out->bytes);
+	out->messages -= rx->before;
+	out->bytes -= rx->before_bytes;
 	return true;
 }
 

@@ -132,8 +132,11 @@ static struct fragi_remote_flow *authenticate(struct fragi_remote *remote, const
 		return refuse(remote, "its header is none of ours");
 	flow = out->flow < remote->flows_size ? &remote->flows[out->flow] : NULL;
 	endpoint = flow != NULL ? flow->endpoint : NULL;
-	if (endpoint == NULL && out->kind == FRAGI_KIND_HELLO)
-		return NULL; /* of a peer that was wired earlier than we were; it will ask again */
+	/* Of a peer that was wired, or took another one's place, before we know; it asks again. */
+	if (out->kind == FRAGI_KIND_HELLO &&
+	    (endpoint == NULL || fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LOST ||
+	     out->epoch > endpoint->peer->epoch))
+		return NULL;
 	if (endpoint == NULL)
 		return refuse(remote, "it names a flow that is not wired here");
 	if (!fragi_token_equal(out->token, flow->token))

@@ -29,7 +29,7 @@ static const uint32_t endpoint_moves[] = {
 		FRAGI_MOVE(FRAGI_ENDPOINT_READY) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
 	[FRAGI_ENDPOINT_READY] = FRAGI_MOVE(FRAGI_ENDPOINT_LEFT) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
 	[FRAGI_ENDPOINT_LEFT] = FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
-	[FRAGI_ENDPOINT_LOST] = 0,
+	[FRAGI_ENDPOINT_LOST] = FRAGI_MOVE(FRAGI_ENDPOINT_CONNECTING), /* to a successor */
 };
 
 /* Between two rounds; a peer may have sent anything. */
@@ -121,6 +121,7 @@ void fragi_remote_endpoint_free(struct fragi_remote_endpoint *endpoint)
 		if (remote->flows[i].endpoint == endpoint)
 			remote->flows[i].endpoint = NULL;
 	endpoint->transport->ops->free(endpoint->base);
+	fragi_remote_endpoint_forget_successor(endpoint);
 	fragi_free(endpoint);
 }
 
@@ -162,7 +163,7 @@ void fragi_remote_on_failed(void *owner, const char *cause)
 
 void fragi_remote_endpoint_close(struct fragi_remote_endpoint *endpoint)
 {
-	bool silent = endpoint->broken || endpoint->leave_heard ||
+	bool silent = endpoint->broken || endpoint->leave_heard || endpoint->successor != NULL ||
 		      fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LEFT;
 
 	if (endpoint->closing)

@@ -65,7 +65,7 @@ void fragi_remote_peer_is_ready(struct fragi_remote_peer *peer)
 		config->peer_ready(config->arg, peer->host);
 }
 
-static void lose(struct fragi_remote_endpoint *endpoint)
+void fragi_remote_endpoint_lose(struct fragi_remote_endpoint *endpoint)
 {
 	endpoint->failed = false;
 	fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_LOST);
@@ -96,7 +96,7 @@ static void peer_lose(struct fragi_remote_peer *peer, enum fragi_failure failure
 	for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
 	     endpoint = endpoint->next)
 		if (fragi_remote_endpoint_state(endpoint) != FRAGI_ENDPOINT_LOST)
-			lose(endpoint);
+			fragi_remote_endpoint_lose(endpoint);
 	if (peer->lost)
 		return;
 	peer->lost = true;
@@ -123,7 +123,7 @@ static void settle_failed(struct fragi_remote_peer *peer)
 	     endpoint = endpoint->next) {
 		if (endpoint->failed &&
 		    fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_LEFT)
-			lose(endpoint); /* as was to be expected */
+			fragi_remote_endpoint_lose(endpoint); /* as was to be expected */
 		else if (endpoint->failed)
 			peer_lose(peer, endpoint->failure, endpoint->sentence);
 		if (endpoint->broken &&
@@ -146,13 +146,15 @@ static bool settle_closing(struct fragi_remote_peer *peer)
 
 	for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
 	     endpoint = endpoint->next) {
-		if (!endpoint->closing || endpoint->stopped)
-			continue;
-		endpoint->stopped =
-			endpoint->transport->ops->stop(endpoint->base, peer->remote->now_ns);
-		if (endpoint->stopped && endpoint->broken)
-			abandon_arrivals(endpoint);
-		closing = closing || !endpoint->stopped;
+		if (endpoint->closing && !endpoint->stopped) {
+			endpoint->stopped = endpoint->transport->ops->stop(endpoint->base,
+									   peer->remote->now_ns);
+			if (endpoint->stopped && endpoint->broken)
+				abandon_arrivals(endpoint);
+			closing = closing || !endpoint->stopped;
+		}
+		if (endpoint->stopped && endpoint->successor != NULL && !peer->remote->draining)
+			fragi_remote_endpoint_reconnect(endpoint);
 	}
 	return closing;
 }
@@ -194,13 +196,15 @@ void fragi_remote_peer_silence(struct fragi_remote_peer *peer)
 {
 	peer->ready = peer->lost = true;
 	for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
-	     endpoint = endpoint->next)
+	     endpoint = endpoint->next) {
+		fragi_remote_endpoint_forget_successor(endpoint);
 		for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL;
 		     edge = edge->next)
 			if (edge->is_tx)
 				fragi_remote_tx_of(edge)->tx.room.fn = NULL;
 			else
 				fragi_remote_rx_of(edge)->rx.arrival.fn = NULL;
+	}
 }
 
 void fragi_remote_peer_close(struct fragi_remote_peer *peer)

@@ -104,6 +104,39 @@ FRAGI_API int fragi_remote_rx_create(struct fragi_remote_endpoint *endpoint,
 				     struct fragi_flow_row *row, struct fragi_rx **out_rx);
 
 /*
+ * A peer's process has ended and another one, of a higher epoch, takes its place. The edges of a
+ * lost peer are suspended: a sender that blocks waits, the queues of the others go on as their
+ * policies say, receivers wait. With a successor the endpoints connect again, and when they have,
+ * the edges resume, with fresh credit: what had not left this host goes to the successor. What was
+ * on its way is lost. What had arrived here stays to be received, before what the successor sends;
+ * and a receiver that had closed, or a sender, is so for the successor too. peer_ready or peer_lost
+ * follow as for a new peer.
+ *
+ * First the peer, which is not heard any more from then on; then each edge, with its new token;
+ * then each endpoint, with the new address, which is copied. Returns 0; -ESTALE for an epoch that
+ * is not higher; -ENOENT for a flow or an endpoint that the peer does not have; -ENOMEM.
+ */
+FRAGI_API int fragi_remote_peer_succeed(struct fragi_remote_peer *peer, uint64_t epoch);
+FRAGI_API int fragi_remote_edge_succeed(struct fragi_remote_peer *peer, uint32_t flow,
+					const uint8_t token[FRAGI_TOKEN_BYTES]);
+FRAGI_API int fragi_remote_endpoint_succeed(struct fragi_remote_peer *peer, const char *kind,
+					    const void *address, size_t size);
+/* The peer of that host number; NULL: there is none. */
+FRAGI_API struct fragi_remote_peer *fragi_remote_peer_find(const struct fragi_remote *remote,
+							   uint32_t host);
+/* Whether it was reported ready, and whether it was reported lost, in its present epoch. */
+FRAGI_API bool fragi_remote_peer_was_ready(const struct fragi_remote_peer *peer);
+FRAGI_API bool fragi_remote_peer_was_lost(const struct fragi_remote_peer *peer);
+
+/*
+ * What an end counted in older epochs of its peer: messages sent and confirmed, and messages that
+ * arrived. Under the pump's lock.
+ */
+FRAGI_API void fragi_remote_tx_before(const struct fragi_tx *tx, uint64_t *out_sent,
+				      uint64_t *out_confirmed);
+FRAGI_API uint64_t fragi_remote_rx_before(const struct fragi_rx *rx);
+
+/*
  * How many messages the end keeps in memory: those not sent yet, and those that the transport still
  * reads. Under the pump's lock.
  */

@@ -113,17 +113,23 @@ void fragi_remote_rx_deliver(struct fragi_remote_rx *rx)
 	struct fragi_remote_part *part = &rx->parts[rx->next & rx->mask];
 	bool any = false;
 
+	rx->waits_for_place = false;
 	for (; part->state == FRAGI_PART_COMPLETE; part = &rx->parts[rx->next & rx->mask]) {
-		uint64_t bytes = part->body_bytes + part->descriptor_bytes;
+		uint64_t bytes = part->body_bytes + part->descriptor_bytes, stamp;
 		struct frag_message *message = part->message;
 
+		if (!fragi_window_has_place(&rx->window, rx->next)) {
+			rx->waits_for_place = true;
+			break;
+		}
 		rx->sizes[rx->next & rx->mask] = bytes;
 		rx->next_bytes += bytes;
 		rx->next++;
-		message->publish_ns = part->publish_ns;
+		message->epoch = rx->edge.endpoint->peer->epoch;
+		stamp = stamp_of(rx, part->publish_ns);
 		part->message = NULL;
 		fragi_remote_part_reset(part);
-		fragi_rx_push(&rx->rx, message, stamp_of(rx, message->publish_ns));
+		fragi_rx_push(&rx->rx, message, stamp);
 		any = true;
 	}
 	if (!any)
@@ -144,14 +150,34 @@ void fragi_remote_rx_deliver(struct fragi_remote_rx *rx)
 
 void fragi_remote_rx_on_close(struct fragi_remote_rx *rx, const struct fragi_header *header)
 {
-	if (rx->close_known || header->sequence < rx->next ||
-	    header->sequence - rx->next > rx->edge.config.window_messages) {
+	uint64_t sequence = rx->before + header->sequence;
+
+	if (rx->close_known || sequence < rx->next ||
+	    sequence - rx->next > rx->edge.config.window_messages) {
 		fragi_remote_rx_broke_rule(rx, "a close that cannot be");
 		return;
 	}
 	rx->close_known = true;
-	rx->close_sequence = header->sequence;
+	rx->close_sequence = sequence;
 	report_close(rx);
+}
+
+void fragi_remote_rx_restart(struct fragi_remote_rx *rx)
+{
+	fragi_remote_rx_abandon(rx);
+	rx->broken = rx->waits_for_place = rx->close_known = rx->close_reported = false;
+	rx->done_sent = false;
+	rx->receiving = 0;
+	rx->receiving_bytes = 0;
+	rx->before = rx->next;
+	rx->before_bytes = rx->next_bytes;
+	fragi_window_restart_rx(&rx->window, rx->next, rx->next_bytes);
+	atomic_store_explicit(&rx->rx.queue.sender_closed, false, memory_order_release);
+}
+
+uint64_t fragi_remote_rx_before(const struct fragi_rx *rx)
+{
+	return rx_of((struct fragi_rx *)(uintptr_t)rx)->before;
 }
 
 void fragi_remote_rx_on_want(struct fragi_remote_rx *rx)

@@ -106,6 +106,30 @@ int fragi_remote_seal_prepare(struct fragi_remote_flow *flow,
 	return 0;
 }
 
+int fragi_remote_seal_restart(struct fragi_remote_edge *edge)
+{
+	struct fragi_remote *remote = fragi_remote_of(edge->endpoint);
+	struct fragi_remote_flow *flow = &remote->flows[edge->config.flow];
+	uint64_t own = remote->config.epoch, peer = edge->endpoint->peer->epoch;
+	struct fragi_remote_seal *seal;
+
+	if (flow->seal == NULL)
+		return 0;
+	seal = fragi_secret_alloc(sizeof(*seal));
+	if (seal == NULL)
+		return -ENOMEM;
+	memcpy(seal->derivation.label, LABEL, sizeof(LABEL));
+	memcpy(seal->derivation.token, edge->config.token, FRAGI_TOKEN_BYTES);
+	fragi_put64(seal->derivation.sender, edge->is_tx ? own : peer);
+	fragi_put64(seal->derivation.receiver, edge->is_tx ? peer : own);
+	seal->in[edge->is_tx].in_use = true;
+	if (edge->endpoint->seal == flow->seal)
+		edge->endpoint->seal = seal;
+	fragi_remote_seal_free(flow->seal);
+	flow->seal = edge->seal = seal;
+	return 0;
+}
+
 void fragi_remote_seal_free(struct fragi_remote_seal *seal)
 {
 	fragi_secret_free(seal, sizeof(*seal));

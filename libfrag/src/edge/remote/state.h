@@ -95,7 +95,10 @@ struct fragi_remote_endpoint {
 	uint64_t sent_count;                        /* messages but HELLO, BEAT and SYNC */
 	uint64_t sync_asked, sync_answered;         /* sent_count, as SYNC carries it */
 	bool leave_wanted, leave_sent, leave_heard; /* our goodbye, and that it has arrived */
-	uint32_t arriving;                          /* messages that have begun to arrive */
+	/* of its successor; NULL: there is none */
+	void *successor;
+	size_t successor_size;
+	uint32_t arriving; /* messages that have begun to arrive */
 	/* a SYNC that is answered when they are here, and what it carries */
 	bool sync_owed, leave_owed;
 	uint64_t sync_sequence;
@@ -134,6 +137,8 @@ struct fragi_remote_tx {
 	uint64_t held_stamp;
 	uint32_t under_way; /* sends */
 	bool close_sent;
+	/* sent and confirmed in older epochs of the peer: messages of this one count from 0 */
+	uint64_t before, before_bytes, confirmed_before;
 };
 
 enum fragi_part_state {
@@ -191,7 +196,10 @@ struct fragi_remote_rx {
 	struct fragi_window_rx window;
 	/* the holder's */
 	uint64_t next, next_bytes; /* to be delivered */
-	uint64_t receiving_bytes;  /* of the handles that are being received */
+	/* delivered of older epochs of the peer: messages of this one count from 0 */
+	uint64_t before, before_bytes;
+	bool waits_for_place;     /* in the queue, which holds messages of an older epoch */
+	uint64_t receiving_bytes; /* of the handles that are being received */
 	uint32_t receiving, waiting;
 	bool taking_turns; /* receives what waits */
 	bool close_known, close_reported, done_sent;
@@ -285,7 +293,13 @@ static inline int fragi_remote_endpoint_state(const struct fragi_remote_endpoint
 	return atomic_load_explicit(&endpoint->state, memory_order_acquire);
 }
 
+/* successor.c */
+/* The endpoint is closed and stopped: it connects to the successor of its peer. */
+void fragi_remote_endpoint_reconnect(struct fragi_remote_endpoint *endpoint);
+void fragi_remote_endpoint_forget_successor(struct fragi_remote_endpoint *endpoint);
+
 /* peer.c */
+void fragi_remote_endpoint_lose(struct fragi_remote_endpoint *endpoint);
 /* Loses the endpoints that have failed, and stops those that are closing. */
 void fragi_remote_settle(struct fragi_remote *remote);
 int64_t fragi_remote_peers_tick(struct fragi_remote *remote, int64_t now_ns);
@@ -317,6 +331,8 @@ void fragi_remote_tx_count_copied(struct fragi_remote_tx *tx, uint64_t bytes);
 bool fragi_remote_tx_is_empty(const struct fragi_remote_tx *tx);
 void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, uint64_t bytes);
 void fragi_remote_tx_on_done(struct fragi_remote_tx *tx);
+/* Its receiver is lost, and another one takes its place. */
+void fragi_remote_tx_restart(struct fragi_remote_tx *tx);
 /* Its receiver is lost, and nobody waits for what that means. */
 void fragi_remote_tx_end(struct fragi_remote_tx *tx);
 
@@ -328,6 +344,8 @@ void fragi_remote_rx_settle(struct fragi_remote_rx *rx);
 /* Delivers what is complete, in order. */
 void fragi_remote_rx_deliver(struct fragi_remote_rx *rx);
 void fragi_remote_rx_on_close(struct fragi_remote_rx *rx, const struct fragi_header *header);
+/* Its sender is lost, and another one takes its place. */
+void fragi_remote_rx_restart(struct fragi_remote_rx *rx);
 /* Its sender is lost, and nobody waits for what that means. */
 void fragi_remote_rx_end(struct fragi_remote_rx *rx);
 void fragi_remote_rx_on_want(struct fragi_remote_rx *rx);
@@ -372,6 +390,11 @@ int fragi_remote_seal_prepare(struct fragi_remote_flow *flow,
 			      const struct fragi_remote_endpoint *endpoint,
 			      const struct fragi_edge_config *config, bool is_tx);
 void fragi_remote_seal_free(struct fragi_remote_seal *seal); /* NULL is accepted */
+/*
+ * The same for an end whose peer has another epoch now: keys of its own, with numbers from 0.
+ * Returns 0 or -ENOMEM.
+ */
+int fragi_remote_seal_restart(struct fragi_remote_edge *edge);
 /* How many bytes stand between the header and the rest. */
 /* What of `bytes` that were copied counts, of a message with bodies of body_bytes. */
 static inline uint64_t fragi_remote_copied(uint64_t body_bytes, uint64_t bytes)

@@ -295,7 +295,7 @@ static void send_data(struct fragi_remote_tx *tx, struct frag_message *message,
 	send->back = false;
 	count = gather(message, bodies, &header.body_bytes);
 	header_bytes += fragi_remote_seal_room(send->seal, count > 0);
-	header.sequence = tx->window.sent;
+	header.sequence = tx->window.sent - tx->before;
 	header.descriptor_bytes = blob->size;
 	header.publish_ns = publish_ns_of(fragi_remote_of(tx->edge.endpoint), stamp);
 	fragi_window_spend(&tx->window, header.body_bytes + blob->size);
@@ -368,7 +368,8 @@ void fragi_remote_tx_transmit(struct fragi_remote_tx *tx)
 	if (!tx->close_sent && tx->held == NULL && atomic_load(&tx->closing) &&
 	    fragi_queue_count(&tx->pending) == 0) {
 		tx->close_sent = true;
-		fragi_remote_send_control(&tx->edge, FRAGI_KIND_CLOSE, 0, tx->window.sent, 0);
+		fragi_remote_send_control(&tx->edge, FRAGI_KIND_CLOSE, 0,
+					  tx->window.sent - tx->before, 0);
 	}
 }
 
@@ -399,6 +400,8 @@ void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, ui
 {
 	uint64_t before = atomic_load_explicit(&tx->window.credited, memory_order_relaxed);
 
+	messages += tx->before;
+	bytes += tx->before_bytes;
 	if (!fragi_window_credit(&tx->window, messages, bytes)) {
 		fragi_remote_endpoint_fail(tx->edge.endpoint, FRAGI_FAILURE_PROTOCOL,
 					   "gave back credit that it never had");
@@ -415,6 +418,27 @@ void fragi_remote_tx_on_done(struct fragi_remote_tx *tx)
 	fragi_remote_tx_transmit(tx);
 	if (tx->tx.room.fn != NULL)
 		tx->tx.room.fn(tx->tx.room.arg);
+}
+
+void fragi_remote_tx_restart(struct fragi_remote_tx *tx)
+{
+	tx->under_way = 0;
+	tx->close_sent = false;
+	tx->before = tx->window.sent;
+	tx->before_bytes = tx->window.sent_bytes;
+	tx->confirmed_before = atomic_load_explicit(&tx->tx.row->confirmed, memory_order_relaxed);
+	fragi_window_restart_tx(&tx->window);
+	atomic_store_explicit(&tx->tx.receiver_done, false, memory_order_release);
+	notify_room(tx);
+}
+
+void fragi_remote_tx_before(const struct fragi_tx *base, uint64_t *out_sent,
+			    uint64_t *out_confirmed)
+{
+	const struct fragi_remote_tx *tx = tx_of(base);
+
+	*out_sent = tx->before;
+	*out_confirmed = tx->confirmed_before;
 }
 
 void fragi_remote_tx_end(struct fragi_remote_tx *tx)

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A host ends, another one takes its place, and the edges of its peer go on. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pair.h"
+#include <base/stamp.h>
+
+#define KINDS(X, ...)                                                                              \
+	X(ucx, __VA_ARGS__)                                                                        \
+	X(shm, __VA_ARGS__)                                                                        \
+	X(socket, __VA_ARGS__)                                                                     \
+	X(two, __VA_ARGS__)                                                                        \
+	X(encrypted_ucx, __VA_ARGS__)                                                              \
+	X(encrypted_socket, __VA_ARGS__)                                                           \
+	X(encrypted_shm, __VA_ARGS__)
+#define CASE(kind, what)                                                                           \
+	Test(successor, what##_over_##kind)                                                        \
+	{                                                                                          \
+		what(&kind_##kind);                                                                \
+	}
+
+static uint32_t room(const struct pair *pair)
+{
+	return pair->tx->ops->room(pair->tx);
+}
+
+static bool has_message(struct pair *pair)
+{
+	return fragi_rx_available(pair->rx) > 0;
+}
+
+static bool has_room(struct pair *pair)
+{
+	return room(pair) > 0;
+}
+
+static bool is_finished(struct pair *pair)
+{
+	return fragi_rx_is_finished(pair->rx);
+}
+
+static void expect_value(struct pair *pair, int64_t value)
+{
+	cr_assert(pair_until(pair, has_message), "%lld never came", (long long)value);
+	cr_assert_eq(take_value(pair), value);
+}
+
+/* Sends and takes so many, one after the other, from that number on. */
+static void pass(struct pair *pair, int64_t from, int64_t count)
+{
+	for (int64_t n = from; n < from + count; n++) {
+		cr_assert(pair_until(pair, has_room));
+		cr_assert_eq(send_value(pair, n), 0);
+		expect_value(pair, n);
+	}
+}
+
+static void a_sender_that_blocks_waits(const struct kind *kind)
+{
+	struct pair pair = {.capacity = 4};
+
+	pair_open(&pair, kind);
+	for (int64_t n = 0; n < 4; n++)
+		cr_assert_eq(send_value(&pair, n), 0);
+	expect_value(&pair, 0);
+	pair_settle(&pair);
+	pair_replace_begin(&pair, 1);
+	cr_expect_leq(room(&pair), 1, "nobody gives credit");
+	pair_close(&pair);
+}
+
+static void a_new_receiver_gets_what_comes_after(const struct kind *kind)
+{
+	struct pair pair = {.capacity = 4};
+
+	pair_open(&pair, kind);
+	for (int64_t n = 0; n < 4; n++)
+		cr_assert_eq(send_value(&pair, n), 0);
+	expect_value(&pair, 0);
+	pair_settle(&pair);
+	pair_replace(&pair, 1);
+	cr_expect_eq(room(&pair), 4, "it has all its credit");
+	for (int64_t n = 4; n < 8; n++)
+		cr_assert_eq(send_value(&pair, n), 0);
+	cr_expect_eq(room(&pair), 0);
+	for (int64_t n = 4; n < 8; n++)
+		expect_value(&pair, n);
+	pass(&pair, 8, 20);
+	cr_expect_eq(atomic_load(&pair.tx_row->sent), 28);
+	cr_expect_eq(atomic_load(&pair.rx_row->delivered), 24);
+	cr_expect_eq(atomic_load(&pair.replaced[0].ledger.flows[0].delivered), 1,
+		     "and three are lost");
+	pair_close(&pair);
+}
+
+static void what_a_sender_had_sent_is_received_first(const struct kind *kind)
+{
+	struct pair pair = {.capacity = 4};
+	struct frag_message *message;
+	uint64_t epoch;
+
+	pair_open(&pair, kind);
+	for (int64_t n = 0; n < 4; n++)
+		cr_assert_eq(send_value(&pair, n), 0);
+	pair_settle(&pair);
+	pair_replace(&pair, 0);
+	cr_expect_eq(room(&pair), 4, "it has all its credit, though the queue is full");
+	for (int64_t n = 4; n < 8; n++)
+		cr_assert_eq(send_value(&pair, n), 0);
+	pair_settle(&pair);
+	cr_expect_eq(fragi_rx_available(pair.rx), 4, "and not more than it may hold");
+	for (int64_t n = 0; n < 8; n++) {
+		cr_assert(pair_until(&pair, has_message), "%lld never came", (long long)n);
+		message = fragi_rx_take(pair.rx, fragi_stamp());
+		epoch = message->epoch;
+		cr_expect_eq(epoch, n < 4 ? 10 : 12, "%lld is of epoch %llu", (long long)n,
+			     (unsigned long long)epoch);
+		cr_expect_eq(value_of(message), n);
+		frag_message_unref(message);
+	}
+	pass(&pair, 8, 20);
+	cr_expect_eq(atomic_load(&pair.rx_row->delivered), 28);
+	cr_expect_eq(dropped(&pair, FRAGI_DROP_NO_ROOM), 0);
+	pair_close(&pair);
+}
+
+static void the_slot_of_pop_stays_fresh(const struct kind *kind)
+{
+	struct pair pair = {.capacity = 2, .policy = FRAG_POLICY_POP};
+
+	pair_open(&pair, kind);
+	pass(&pair, 0, 3);
+	pair_settle(&pair);
+	pair_replace_begin(&pair, 1);
+	for (int64_t n = 3; n < 10; n++) /* two leave, two wait, and three make room */
+		cr_assert_eq(send_value(&pair, n), 0);
+	cr_expect_eq(dropped(&pair, FRAGI_DROP_QUEUE_FULL), 3);
+	pair_close(&pair);
+
+	pair = (struct pair){.capacity = 2, .policy = FRAG_POLICY_POP};
+	pair_open(&pair, kind);
+	pair_replace(&pair, 1);
+	pass(&pair, 0, 9);
+	check_balance(&pair, 0);
+	pair_close(&pair);
+}
+
+static void a_close_is_said_again(const struct kind *kind)
+{
+	struct pair pair = {.capacity = 4};
+
+	pair_open(&pair, kind);
+	pass(&pair, 0, 3);
+	fragi_tx_close(pair.tx);
+	cr_assert(pair_until(&pair, is_finished));
+	pair_replace(&pair, 1);
+	cr_assert(pair_until(&pair, is_finished), "the new receiver does not know");
+	pair_close(&pair);
+}
+
+static bool is_receiver_done(struct pair *pair)
+{
+	return atomic_load(&pair->tx->receiver_done);
+}
+
+static void a_receiver_that_is_done_is_so_again(const struct kind *kind)
+{
+	struct pair pair = {.capacity = 4};
+
+	pair_open(&pair, kind);
+	pass(&pair, 0, 3);
+	fragi_rx_close(pair.rx);
+	cr_assert(pair_until(&pair, is_receiver_done));
+	pair_replace(&pair, 0);
+	cr_assert(pair_until(&pair, is_receiver_done), "the new sender does not know");
+	pair_close(&pair);
+}
+
+static struct frag_message *message_with_tensor(int64_t n)
+{
+	struct frag_message *message = frag_message_create();
+
+	cr_assert_eq(frag_message_add_tensor(message, "",
+					     bytes_tensor((size_t)(n % 4) * 70000 + 5, (uint8_t)n)),
+		     0);
+	fragi_message_share(message);
+	return message;
+}
+
+/* In the middle of whatever is under way. */
+static void again_and_again(const struct kind *kind)
+{
+	struct pair pair = {.capacity = 4, .edges = 2};
+	uint64_t sent = 0;
+
+	pair_open(&pair, kind);
+	for (uint32_t round = 0; round < 12; round++) {
+		for (int64_t n = 0; n < 4 && room(&pair) > 0; n++, sent++) {
+			cr_assert_eq(
+				pair.tx->ops->send(pair.tx, message_with_tensor(n), fragi_stamp()),
+				0);
+			for (uint32_t turn = 0; turn < round % 5; turn++)
+				pair_turn(&pair);
+		}
+		if (round % 3 == 1)
+			frag_message_unref(fragi_rx_take(pair.rx, fragi_stamp()));
+		pair_replace(&pair, (int)(round / 2 % 2));
+	}
+	while (fragi_rx_available(pair.rx) > 0)
+		frag_message_unref(fragi_rx_take(pair.rx, fragi_stamp()));
+	pair_settle(&pair);
+	while (fragi_rx_available(pair.rx) > 0)
+		frag_message_unref(fragi_rx_take(pair.rx, fragi_stamp()));
+	pass(&pair, 1000, 20);
+	cr_expect_eq(atomic_load(&pair.lost[0]) + atomic_load(&pair.lost[1]), 0, "%s%s",
+		     pair.sentence[0], pair.sentence[1]);
+	pair_close(&pair);
+}
+
+KINDS(CASE, a_sender_that_blocks_waits)
+KINDS(CASE, a_new_receiver_gets_what_comes_after)
+KINDS(CASE, what_a_sender_had_sent_is_received_first)
+KINDS(CASE, the_slot_of_pop_stays_fresh)
+KINDS(CASE, a_close_is_said_again)
+KINDS(CASE, a_receiver_that_is_done_is_so_again)
+KINDS(CASE, again_and_again)
+
+/* An epoch that is not higher is one that was given before. */
+Test(successor, an_epoch_that_is_not_higher_is_refused)
+{
+	struct pair pair = {0};
+
+	pair_open(&pair, &kind_socket);
+	fragi_pump_lock(pair.pump[0]);
+	cr_expect_eq(fragi_remote_peer_succeed(pair.peer[0], 11), -ESTALE);
+	cr_expect_eq(fragi_remote_peer_find(pair.remote[0], 2), pair.peer[0]);
+	cr_expect_null(fragi_remote_peer_find(pair.remote[0], 3));
+	fragi_pump_unlock(pair.pump[0]);
+	pass(&pair, 0, 3);
+	pair_close(&pair);
+}
+
+TestSuite(successor, .init = set_environment);
