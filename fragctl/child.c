@@ -104,6 +104,14 @@ static void report(const char *what, struct fragi_call *call, enum overrun overr
 			     WEXITSTATUS(status));
 }
 
+/* Whether the child has ended because nobody reads stdout any more, and not in somebody's code. */
+static bool is_reader_gone(struct fragi_call *call, int status)
+{
+	struct fragi_call_seen seen;
+
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && !fragi_call_look(call, &seen);
+}
+
 int ctl_child_run(const char *what, int (*fn)(void *arg), void *arg, int *out_result,
 		  struct frag_err *err)
 {
@@ -129,6 +137,8 @@ int ctl_child_run(const char *what, int (*fn)(void *arg), void *arg, int *out_re
 		kill(pid, SIGKILL);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	if (pid > 0 && r < 0 && is_reader_gone(call, status))
+		raise(SIGPIPE); /* as it would end without a child */
 	if (pid > 0 && r < 0)
 		report(what, call, overrun, status, err);
 	close(fds[0]);

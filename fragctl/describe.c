@@ -4,6 +4,7 @@
 
 #include <base/policy.h>
 #include <fragctl/describe.h>
+#include <fragctl/report.h>
 #include <graph/pools.h>
 
 /*
@@ -138,29 +139,26 @@ bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, ui
 	return false;
 }
 
-static int describe_with(struct ctl_graph *graph,
-			 void (*print)(const struct fragi_spec *spec,
-				       const struct ctl_composed *composed, FILE *out))
+static int describe(struct ctl_graph *graph)
 {
 	struct ctl_composed composed;
+	char digest[CTL_DIGEST_SIZE];
 	int exit_code = ctl_composed_make(graph, &composed);
 
 	ctl_diag_print(&graph->diag);
 	fragi_pools_warn(&graph->warnings);
-	if (exit_code == CTL_OK)
-		print(graph->spec, &composed, stdout);
+	if (exit_code == CTL_OK && graph->is_json)
+		exit_code = ctl_plan_digest(graph->spec, &composed, digest);
+	if (exit_code != CTL_OK) {
+		ctl_report(graph, NULL);
+	} else if (graph->is_json) {
+		ctl_describe_print_json(graph->spec, &composed, digest, stdout);
+		graph->is_reported = true;
+	} else {
+		ctl_describe_print(graph->spec, &composed, stdout);
+	}
 	ctl_composed_fini(&composed);
 	return exit_code;
-}
-
-static int describe(struct ctl_graph *graph)
-{
-	return describe_with(graph, ctl_describe_print);
-}
-
-static int describe_json(struct ctl_graph *graph)
-{
-	return describe_with(graph, ctl_describe_print_json);
 }
 
 int ctl_describe(int argc, char **argv)
@@ -171,11 +169,7 @@ int ctl_describe(int argc, char **argv)
 	const char *output = NULL;
 	const struct fragi_flag table[] = {
 		CTL_GRAPH_FLAGS(graph),
-		{.name = "output",
-		 .letter = 'o',
-		 .value = "table|json",
-		 .help = "what is printed; default table",
-		 .text = &output},
+		CTL_OUTPUT_FLAG(output),
 		CTL_COMMON_FLAGS(common),
 	};
 	const struct fragi_flags flags = {
@@ -186,18 +180,22 @@ int ctl_describe(int argc, char **argv)
 		.count = FRAG_COUNT_OF(table),
 		.rest = "arguments of the application",
 	};
-	bool help = false, json = false;
+	bool help = false;
 	int rest, exit_code;
 
 	if (!ctl_begin(&flags, &common, argc, argv, &operands, &rest, &exit_code))
 		goto out;
-	exit_code = ctl_output(output, &json) ? ctl_graph_take(&graph, flags.program, &operands,
-							       argv + rest, argc - rest)
-					      : CTL_USAGE;
-	if (exit_code == CTL_OK)
-		exit_code = ctl_graph_read(&graph, &help);
+	exit_code =
+		ctl_output(output, &graph.is_json)
+			? ctl_graph_take(&graph, flags.program, &operands, argv + rest, argc - rest)
+			: CTL_USAGE;
+	if (exit_code != CTL_OK)
+		goto out;
+	exit_code = ctl_graph_read(&graph, &help);
 	if (exit_code == CTL_OK && !help)
-		exit_code = ctl_in_child(&graph, json ? describe_json : describe);
+		exit_code = ctl_in_child(&graph, describe);
+	if (!help)
+		ctl_report(&graph, NULL);
 out:
 	fragi_texts_fini(&operands);
 	ctl_graph_fini(&graph);

@@ -33,10 +33,13 @@ bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, ui
 uint32_t ctl_thread_count(const struct fragi_spec_fragment *fragment);
 const char *ctl_scheduler_name(const struct fragi_spec_fragment *fragment);
 
-/* What `fragctl describe` prints, for people and as one JSON document. */
+/*
+ * What `fragctl describe` prints, for people and as one JSON document.
+ * - digest: of the plan (report.h); NULL: leaves it out
+ */
 void ctl_describe_print(const struct fragi_spec *spec, const struct ctl_composed *composed,
 			FILE *out);
 void ctl_describe_print_json(const struct fragi_spec *spec, const struct ctl_composed *composed,
-			     FILE *out);
+			     const char *digest, FILE *out);
 
 #endif

@@ -375,12 +375,14 @@ static void json_variable(const struct fragi_spec_variable *variable, bool first
 }
 
 void ctl_describe_print_json(const struct fragi_spec *spec, const struct ctl_composed *composed,
-			     FILE *out)
+			     const char *digest, FILE *out)
 {
 	struct ctl_flow flow;
 
 	fputc('{', out);
 	json_text("application", spec->application, out);
+	if (digest != NULL)
+		fprintf(out, ", \"digest\": \"%s\"", digest);
 	fputs(",\n \"fragments\": [", out);
 	for (uint32_t f = 0; f < composed->fragment_count; f++)
 		json_fragment(composed, f, out);

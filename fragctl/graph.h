@@ -14,6 +14,8 @@ struct ctl_graph {
 	struct fragi_texts configs, sets;
 	char **args; /* what followed `--` */
 	int arg_count;
+	bool is_json;     /* --output json: ctl_report is to say what is right or wrong */
+	bool is_reported; /* it has */
 	/* filled by ctl_graph_read */
 	char made_path[64]; /* of the graph that was made of line */
 	struct fragi_source source;
@@ -69,13 +71,6 @@ int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph));
  * that there are none. Returns an exit code.
  */
 int ctl_graph_check(struct ctl_graph *graph);
-/*
- * Composes what could be read, in this process, and adds what is wrong to graph->diag, sorted; what
- * kept it from doing so is in graph->failure.
- * - out_summary: receives "2 fragments, 4 operators, 3 flows"; NULL is accepted
- * Returns an exit code.
- */
-int ctl_graph_compose(struct ctl_graph *graph, char *out_summary, size_t size);
 /* A registry for composing in this process, where libraries may be paths. Returns an exit code. */
 int ctl_graph_registry(struct ctl_graph *graph, struct fragi_registry **out_registry);
 void ctl_graph_fini(struct ctl_graph *graph);

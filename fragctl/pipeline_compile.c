@@ -10,6 +10,7 @@
 #include <base/alloc.h>
 #include <base/log.h>
 #include <base/printable.h>
+#include <fragctl/composed.h>
 #include <fragctl/pipeline.h>
 
 /*
@@ -82,6 +83,15 @@ static void diag_translate(struct fragi_diag *diag, const char *file, const size
 }
 
 /* Checks the graph that was written. */
+static int compose(struct ctl_graph *graph)
+{
+	struct ctl_composed composed;
+	int exit_code = ctl_composed_make(graph, &composed);
+
+	ctl_composed_fini(&composed);
+	return exit_code;
+}
+
 static int check(const struct ctl_pipeline *pipeline, struct ctl_graph *graph, const size_t *places,
 		 size_t count)
 {
@@ -95,7 +105,7 @@ static int check(const struct ctl_pipeline *pipeline, struct ctl_graph *graph, c
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(err)), "%s", err->text);
 	fragi_log_threshold = FRAGI_LOG_ERROR; /* in this child: what follows warns again */
 	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
-	exit_code = graph->spec != NULL ? ctl_graph_compose(graph, NULL, 0) : ctl_exit_of(r);
+	exit_code = graph->spec != NULL ? compose(graph) : ctl_exit_of(r);
 	diag_translate(&graph->diag, graph->path, places, count);
 	print_errors(pipeline, &graph->diag);
 	return exit_code;

@@ -7,18 +7,8 @@
 
 #include <fragctl/child.h>
 #include <fragctl/composed.h>
+#include <fragctl/report.h>
 #include <graph/pools.h>
-
-int ctl_graph_compose(struct ctl_graph *graph, char *out_summary, size_t size)
-{
-	struct ctl_composed composed;
-	int exit_code = ctl_composed_make(graph, &composed);
-
-	if (out_summary != NULL)
-		ctl_composed_sum(&composed, out_summary, size);
-	ctl_composed_fini(&composed);
-	return exit_code;
-}
 
 static const char *name_of(const struct ctl_graph *graph)
 {
@@ -28,20 +18,29 @@ static const char *name_of(const struct ctl_graph *graph)
 /* Prints what is wrong, with what the text alone has shown, or that all is right. */
 static int check(struct ctl_graph *graph)
 {
-	char summary[200];
-	int exit_code = ctl_graph_compose(graph, summary, sizeof(summary));
+	struct ctl_composed composed;
+	int exit_code = ctl_composed_make(graph, &composed);
+	char sum[200];
 
 	ctl_diag_print(&graph->diag);
 	fragi_pools_warn(&graph->warnings);
-	if (exit_code == CTL_OK)
-		printf("%s: ok: %s\n", name_of(graph), summary);
+	if (exit_code == CTL_OK && !graph->is_json)
+		printf("%s: ok: %s\n", name_of(graph),
+		       ctl_composed_sum(&composed, sum, sizeof(sum)));
+	ctl_report(graph, &composed);
+	ctl_composed_fini(&composed);
 	return exit_code;
 }
+
+struct composing_result {
+	struct frag_err failure;
+	bool is_reported;
+};
 
 struct composing {
 	struct ctl_graph *graph;
 	int (*work)(struct ctl_graph *graph);
-	struct frag_err *failure; /* in memory that both processes share */
+	struct composing_result *result; /* in memory that both processes share */
 };
 
 static int compose_in_child(void *arg)
@@ -52,14 +51,14 @@ static int compose_in_child(void *arg)
 
 	if (graph->failure.code == 0 && graph->diag.count > 0)
 		graph->failure = graph->diag.items[0];
-	*composing->failure = graph->failure;
+	*composing->result = (struct composing_result){graph->failure, graph->is_reported};
 	return exit_code;
 }
 
 int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph))
 {
-	struct frag_err *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct composing_result *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+					       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct composing composing = {graph, work, shared};
 	struct frag_err err = FRAG_ERR_INIT;
 	int exit_code;
@@ -70,7 +69,8 @@ int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph))
 		return ctl_fail(CTL_FAILED, "%s", graph->failure.text);
 	}
 	if (ctl_child_run(name_of(graph), compose_in_child, &composing, &exit_code, &err) == 0) {
-		graph->failure = *shared;
+		graph->failure = shared->failure;
+		graph->is_reported = shared->is_reported;
 	} else {
 		ctl_diag_print(&graph->diag);
 		ctl_fail(CTL_FAILED, "%s", err.text);
@@ -91,7 +91,9 @@ int ctl_validate(int argc, char **argv)
 	struct ctl_graph graph = {0};
 	struct ctl_common common = {0};
 	struct fragi_texts operands = {0};
-	const struct fragi_flag table[] = {CTL_GRAPH_FLAGS(graph), CTL_COMMON_FLAGS(common)};
+	const char *output = NULL;
+	const struct fragi_flag table[] = {CTL_GRAPH_FLAGS(graph), CTL_OUTPUT_FLAG(output),
+					   CTL_COMMON_FLAGS(common)};
 	const struct fragi_flags flags = {
 		.program = "fragctl validate",
 		.usage = "APP.yaml | -e LINE [flags] [-- ARGS]",
@@ -105,11 +107,17 @@ int ctl_validate(int argc, char **argv)
 
 	if (!ctl_begin(&flags, &common, argc, argv, &operands, &rest, &exit_code))
 		goto out;
-	exit_code = ctl_graph_take(&graph, flags.program, &operands, argv + rest, argc - rest);
-	if (exit_code == CTL_OK)
-		exit_code = ctl_graph_read(&graph, &help);
+	exit_code =
+		ctl_output(output, &graph.is_json)
+			? ctl_graph_take(&graph, flags.program, &operands, argv + rest, argc - rest)
+			: CTL_USAGE;
+	if (exit_code != CTL_OK)
+		goto out;
+	exit_code = ctl_graph_read(&graph, &help);
 	if (exit_code == CTL_OK && !help)
 		exit_code = ctl_graph_check(&graph);
+	if (!help)
+		ctl_report(&graph, NULL);
 out:
 	fragi_texts_fini(&operands);
 	ctl_graph_fini(&graph);

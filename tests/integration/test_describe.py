@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fragctl describe and fragctl graph: the plan of an application, as a table, as JSON, drawn."""
+"""fragctl describe and fragctl graph: the plan of an application, as a table, as JSON, drawn; and
+what fragctl validate finds, as JSON."""
 import json
 import os
+import signal
 import stat
+import subprocess
 
 import cluster
+from test_driver import matches
 
 APP = """
 frag: 1
@@ -56,7 +60,11 @@ left.near.out -> right.more.in  message         4  block   64 MiB    auto
 """
 
 
-class Plan(cluster.ClusterTest):
+with open(os.path.join(cluster.TOP, "docs", "plan.schema.json")) as f:
+    SCHEMA = json.load(f)
+
+
+class PlanTest(cluster.ClusterTest):
     def fragctl(self, *args, **kwargs):
         p = self.start("fragctl", *args, **kwargs)
         return p.wait(60), p
@@ -64,15 +72,109 @@ class Plan(cluster.ClusterTest):
     def app(self):
         return self.write("app.yaml", APP)
 
+    def document(self, code, *args):
+        """The one document on stdout, which is as the schema says."""
+        got, p = self.fragctl(*args, "--output", "json")
+        self.assertEqual(got, code, p.stdout + p.stderr)
+        value = json.loads(p.stdout)
+        self.assertIsNone(matches(value, SCHEMA, SCHEMA, "plan"))
+        return value
+
+
+class Finding(PlanTest):
+    """What fragctl validate says to programs."""
+
+    def test_a_valid_graph(self):
+        found = self.document(0, "validate", self.app())
+        self.assertEqual((found["valid"], found["application"], found["errors"], found["counts"]),
+                         (True, "app", [], {"fragments": 2, "operators": 4, "flows": 3}))
+
+    def test_errors_with_their_places_and_what_was_wanted(self):
+        app = self.write("app.yaml", """\
+frag: 1
+application: app
+operators:
+  tx: {type: ping_tx, watchdog: soon}
+  rows: {type: ping_tensor_tx, parameters: {rows: many}}
+  rx: {type: ping_rx, ports: {in: {capacity: 70000}}}
+  video: {type: ping_tensor_rx}
+flows:
+  - tx -> rx
+  - tx -> video
+""")
+        found = self.document(2, "validate", app)
+        self.assertEqual((found["valid"], found["digest"], found["counts"]), (False, None, None))
+        self.assertEqual(
+            [(e["code"], e["line"], e["column"], e["path"], e["required"], e["provided"])
+             for e in found["errors"]],
+            [("graph_invalid", 4, 33, "operators.tx.watchdog", "a duration", "soon"),
+             ("graph_invalid", 5, 51, "operators.rows.parameters.rows", "integer", "many"),
+             ("graph_invalid", 6, 46, "operators.rx.ports.in.capacity",
+              "a whole number from 1 to 65536", "70000"),
+             ("graph_invalid", 10, 5, "flows[1]", "tensor", "i64")])
+        self.assertEqual({e["file"] for e in found["errors"]}, {app})
+
+    def test_a_range(self):
+        for value, required in (("-1", "from 0 to 2"), ("3", "from 0 to 2")):
+            app = self.write("app.yaml", APP.replace("num_blocks: 6", "num_blocks: 6, storage_type: " + value))
+            error = self.document(2, "validate", app)["errors"][0]
+            self.assertEqual((error["required"], error["provided"]), (required, value))
+
+    def test_warnings(self):
+        app = self.write("app.yaml", APP.replace("num_blocks: 6", "num_blocks: 2"))
+        found = self.document(0, "validate", app)
+        self.assertTrue(found["valid"])
+        self.assertEqual([w["path"] for w in found["warnings"]], ["fragments.left.resources.pool"])
+
+    def test_errors_of_a_config(self):
+        config = self.write("more.yaml", "rates: {first: [1, 2\n")
+        error = self.document(2, "validate", self.app(), "--config", config)["errors"][0]
+        self.assertEqual((error["file"], error["path"]), (config, None))
+
+    def test_what_is_not_there_or_crashes(self):
+        error = self.document(3, "validate", self.path("none.yaml"))["errors"][0]
+        self.assertEqual((error["code"], error["file"], error["path"]), ("file_missing", None, None))
+        app = self.write("app.yaml", "frag: 1\napplication: app\nextensions: [libgood.so]\n"
+                         "operators: {a: {type: sink, parameters: {fail: crash}}}\n")
+        found = self.document(1, "validate", app, "--library-path",
+                              os.path.join(cluster.BUILD, "tests", "sample_plugins"))
+        self.assertFalse(found["valid"])
+        self.assertIn("app.a: setup crashed", found["errors"][0]["sentence"])
+
+    def test_a_line_and_a_plan_with_errors(self):
+        error = self.document(2, "validate", "-e", "ping_tx cout=1 ! ping_rx")["errors"][0]
+        self.assertIn('did you mean "count"', error["sentence"])
+        app = self.write("app.yaml", APP.replace("ping_tensor_rx}}", "ping_tensor_rxx}}"))
+        found = self.document(2, "describe", app)
+        self.assertEqual([e["path"] for e in found["errors"]], ["fragments.right.operators.more"])
+
+
+class Plan(PlanTest):
+    def test_a_reader_that_goes_ends_it_quietly(self):
+        app = self.app()
+        read, write = os.pipe()
+        os.close(read)
+        p = subprocess.run([os.path.join(cluster.BUILD, "bin", "fragctl"), "describe", app],
+                           stdout=write, stderr=subprocess.PIPE, env=self.env)
+        os.close(write)
+        self.assertEqual((p.returncode, p.stderr), (-signal.SIGPIPE, b""))
+
+    def test_the_digest_is_that_of_the_plan(self):
+        digests = [self.document(0, verb, app)["digest"]
+                   for app in (self.app(), self.write("same.yaml", "# the same\n" + APP),
+                               self.write("other.yaml", APP.replace("rows: 4", "rows: 5")))
+                   for verb in ("describe", "validate")]
+        self.assertEqual(digests[:1] * 4, digests[:4])
+        self.assertEqual(digests[4], digests[5])
+        self.assertNotEqual(digests[0], digests[4])
+
     def test_table(self):
         code, p = self.fragctl("describe", self.app())
         self.assertEqual((code, p.stderr), (0, ""))
         self.assertTrue(p.stdout.startswith(TABLE), p.stdout)
 
     def test_json(self):
-        code, p = self.fragctl("describe", self.app(), "-o", "json")
-        self.assertEqual((code, p.stderr), (0, ""))
-        plan = json.loads(p.stdout)
+        plan = self.document(0, "describe", self.app())
         left, right = plan["fragments"]
         self.assertEqual([(f["name"], f["host"], f["scheduler"], f["threads"])
                           for f in plan["fragments"]],
@@ -99,9 +201,7 @@ class Plan(cluster.ClusterTest):
     def test_ports_that_are_not_connected_and_values(self):
         app = self.write("app.yaml", "frag: 1\napplication: app\noperators:\n  a: {type: ping_tx}\n"
                          "  b: {type: ping_tx}\n  rx: {type: ping_rx}\nflows: [a -> rx]\n")
-        code, p = self.fragctl("describe", app, "--output", "json")
-        self.assertEqual(code, 0, p.stderr)
-        plan = json.loads(p.stdout)
+        plan = self.document(0, "describe", app)
         a, b, _ = plan["fragments"][0]["operators"]
         self.assertEqual([(op["ports"][0]["connected"], [c["type"] for c in op["conditions"]])
                           for op in (a, b)], [(True, ["downstream_affordable"]), (False, [])])
@@ -109,10 +209,7 @@ class Plan(cluster.ClusterTest):
 
     def test_shared_variables(self):
         app = os.path.join(cluster.TOP, "examples", "shared_variables", "app.yaml")
-        code, p = self.fragctl("describe", app, "--library-path",
-                               os.path.join(cluster.BUILD, "lib"), "-o", "json")
-        self.assertEqual(code, 0, p.stderr)
-        plan = json.loads(p.stdout)
+        plan = self.document(0, "describe", app, "--library-path", os.path.join(cluster.BUILD, "lib"))
         self.assertIn("calibration", [v["writer"]["fragment"] for v in plan["variables"]
                                       if v["writer"] is not None])
 

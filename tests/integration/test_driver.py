@@ -30,7 +30,7 @@ def matches(value, schema, root, path="summary"):
         wanted = wanted if isinstance(wanted, list) else [wanted]
         if not any(isinstance(value, kinds[k]) for k in wanted):
             return "%s is %r, not %s" % (path, value, wanted)
-    if "minimum" in schema and value < schema["minimum"]:
+    if "minimum" in schema and value is not None and value < schema["minimum"]:
         return "%s is %r" % (path, value)
     if isinstance(value, dict):
         missing = [k for k in schema.get("required", ()) if k not in value]

@@ -188,7 +188,7 @@ MISTAKES = (
      '20:36: f1.requirements: memory "512Megs" is not a valid size; write for example 512Mi or 2GB'),
     ("storage_type: 2",
      "storage_type: 7",
-     '10:53: f1.pool: parameter "storage_type": 7 is out of range; allowed is 0 to 2'),
+     '10:53: f1.pool: parameter "storage_type": 7 is out of range; it must be from 0 to 2'),
     ("frag: 1\n",
      "",
      "1:1: the schema version is missing; begin with `frag: 1`"),

@@ -310,7 +310,7 @@ Test(fragment, conditions_of_a_plugin_are_refused_like_built_in_ones)
 		 "  e: {type: source, parameters: {inputs: 1}, conditions: [{type: budget, ticks: 5, saved: 13}]}\n"),
 	    -EINVAL,
 	    "app.yaml:5:59: app.a: condition budget: parameter \"ticks\" (i64) is required and not set\n"
-	    "app.yaml:6:81: app.b: condition budget: parameter \"ticks\": 0 is out of range; allowed is 1 to 1000\n"
+	    "app.yaml:6:81: app.b: condition budget: parameter \"ticks\": 0 is out of range; it must be from 1 to 1000\n"
 	    "app.yaml:6:84: app.b: condition budget: unknown parameter \"tricks\"; did you mean \"ticks\"?\n"
 	    "app.yaml:7:59: app.c: unknown condition type \"budgets\"; did you mean \"budget\"?\n"
 	    "app.yaml:8:59: app.d: condition budget: budget saves all its ticks; save less\n"
@@ -342,7 +342,7 @@ Test(fragment, all_errors_at_once)
 	    "app.yaml:4:13: app.pool: unknown resource type \"block_memory_poll\"; did you mean \"block_memory_pool\"?\n"
 	    "app.yaml:6:3: app.a: unknown operator type \"scal\"; did you mean \"scale\"?\n"
 	    "app.yaml:10:7: app.b: unknown parameter \"facter\"; did you mean \"factor\"?\n"
-	    "app.yaml:11:14: app.b: parameter \"count\": 0 is out of range; allowed is 1 to 1000\n"
+	    "app.yaml:11:14: app.b: parameter \"count\": 0 is out of range; it must be from 1 to 1000\n"
 	    "app.yaml:12:13: app.b: parameter \"loud\": \"perhaps\" is not a valid bool; write true or false\n"
 	    "app.yaml:13:13: app.b: parameter \"mode\": \"fastt\" is not a valid choice; did you mean \"fast\"?\n"
 	    "app.yaml:14:14: app.b: parameter \"pause\": \"soon\" is not a valid duration; write nanoseconds, or a number with a unit such as 10ms, 2s or 30hz\n"

@@ -97,6 +97,22 @@ Test(diag, keeps_places_and_counts_the_rest)
 	cr_expect_eq(diag.count, 0);
 }
 
+Test(diag, what_was_wanted_belongs_to_the_last_error_that_was_kept)
+{
+	struct fragi_diag diag = {0};
+
+	fragi_diag_compare(&diag, "a", "b");
+	for (int i = 0; i < FRAGI_DIAG_MAX; i++)
+		fragi_diag_add(&diag, -EINVAL, NULL, 0, 0, "error %d", i);
+	fragi_diag_compare(&diag, "a map", "a list");
+	fragi_diag_add(&diag, -EINVAL, NULL, 0, 0, "one too many");
+	fragi_diag_compare(&diag, "a number", "a text");
+	cr_expect_str_eq(diag.items[FRAGI_DIAG_MAX - 1].required, "a map");
+	cr_expect_str_eq(diag.items[FRAGI_DIAG_MAX - 1].provided, "a list");
+	cr_expect_str_empty(diag.items[0].required);
+	fragi_diag_fini(&diag);
+}
+
 Test(diag, lines_without_a_place)
 {
 	struct fragi_diag diag = {0};

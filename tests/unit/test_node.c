@@ -112,6 +112,30 @@ Test(node, paths_and_lookups)
 	fragi_arena_fini(&arena);
 }
 
+Test(node, the_path_of_a_place)
+{
+	struct fragi_arena arena = {0};
+	struct fragi_node *root = parsed(&arena, "a: {b: [5, {c: 6}]}\n"
+						 "flows:\n"
+						 "  - x -> y\n"
+						 "  - [[1], [2, 3]]\n");
+	char path[64], small[6];
+
+	cr_expect(fragi_node_path(root, 1, 1, path, sizeof(path)));
+	cr_expect_str_eq(path, "a");
+	cr_expect(fragi_node_path(root, 1, 16, path, sizeof(path)));
+	cr_expect_str_eq(path, "a.b[1].c", "the value's place");
+	cr_expect(fragi_node_path(root, 1, 13, path, sizeof(path)));
+	cr_expect_str_eq(path, "a.b[1].c", "the key's place");
+	cr_expect(fragi_node_path(root, 3, 5, path, sizeof(path)));
+	cr_expect_str_eq(path, "flows[0]");
+	cr_expect(fragi_node_path(root, 4, 15, path, sizeof(path)));
+	cr_expect_str_eq(path, "flows[1][1][1]");
+	cr_expect_not(fragi_node_path(root, 2, 3, path, sizeof(path)), "nothing stands there");
+	cr_expect_not(fragi_node_path(root, 1, 16, small, sizeof(small)), "it does not fit");
+	fragi_arena_fini(&arena);
+}
+
 Test(node, an_alias_is_a_copy_with_the_places_of_its_anchor)
 {
 	struct fragi_arena arena = {0};

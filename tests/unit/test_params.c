@@ -177,9 +177,9 @@ Test(params, every_wrong_text_has_its_sentence)
 		fill("i: -11\nf: 1.5\nduration: 3s\nsize: 99999999999999999999\ns:\n"
 		     "resource: $pol\n",
 		     FRAG_NO_ARGS, &s,
-		     "a.yaml:1:4: f.op: parameter \"i\": -11 is out of range; the least is -10\n"
-		     "a.yaml:2:4: f.op: parameter \"f\": 1.5 is out of range; the most is 1\n"
-		     "a.yaml:3:11: f.op: parameter \"duration\": 3s is out of range; allowed is 1 ns to 2.0 s\n"
+		     "a.yaml:1:4: f.op: parameter \"i\": -11 is out of range; it must be at least -10\n"
+		     "a.yaml:2:4: f.op: parameter \"f\": 1.5 is out of range; it must be at most 1\n"
+		     "a.yaml:3:11: f.op: parameter \"duration\": 3s is out of range; it must be from 1 ns to 2.0 s\n"
 		     "a.yaml:4:7: f.op: parameter \"size\": \"99999999999999999999\" is too large for 64 bits\n"
 		     "a.yaml:5:1: f.op: parameter \"s\" has no value\n"
 		     "a.yaml:6:11: f.op: parameter \"resource\": there is no resource \"pol\"; did you mean \"pool\"?\n"),

@@ -38,11 +38,13 @@ struct frag_err {
 	int failure;
 	/* set by frag: "fragment.operator" that failed; empty: none */
 	char op[2 * FRAG_NAME_MAX + 2];
+	/* set by frag, where a value was refused: what was wanted, what was there; empty: not so */
+	char required[128], provided[128];
 };
 
 #define FRAG_ERR_INIT                                                                              \
 	{                                                                                          \
-		sizeof(struct frag_err), 0, 0, 0, "", "", 0, ""                                    \
+		sizeof(struct frag_err), 0, 0, 0, "", "", 0, "", "", ""                            \
 	}
 
 /*

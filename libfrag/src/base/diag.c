@@ -63,6 +63,17 @@ int fragi_diag_add_err(struct fragi_diag *diag, const struct frag_err *err)
 	return err->code;
 }
 
+void fragi_diag_compare(struct fragi_diag *diag, const char *required, const char *provided)
+{
+	struct frag_err *last;
+
+	if (diag->beyond > 0 || diag->count == 0)
+		return;
+	last = &diag->items[diag->count - 1];
+	snprintf(last->required, sizeof(last->required), "%s", required);
+	snprintf(last->provided, sizeof(last->provided), "%s", provided);
+}
+
 /* Returns the rank of errors[i]'s file: the index of the first error that names it. */
 static size_t file_rank(const struct frag_err *errors, size_t i)
 {

@@ -34,6 +34,12 @@ FRAGI_API int fragi_diag_add(struct fragi_diag *diag, int code, const char *file
 /* Adds a copy of err. Returns err->code. */
 FRAGI_API int fragi_diag_add_err(struct fragi_diag *diag, const struct frag_err *err);
 /*
+ * Tells of the error that was added last what was wanted and what was there, for programs that read
+ * the list; its sentence says both already. Nothing if that error was not kept.
+ */
+FRAGI_API void fragi_diag_compare(struct fragi_diag *diag, const char *required,
+				  const char *provided);
+/*
  * Sorts the items from index `first` on by place: by file, in the order in which the files first
  * appear, then by line and column. Items without a place, and items of the same place, keep their
  * order. What several items say of the same place is kept once.

@@ -280,16 +280,18 @@ static void check_types(struct fragi_resolving *resolving, const struct fragi_no
 
 	if (strcmp(sent, "message") == 0 || strcmp(taken, "message") == 0)
 		return;
-	if (strcmp(sent, taken) != 0)
+	if (strcmp(sent, taken) != 0) {
 		resolving_error(
 			resolving, place,
 			"flow %s -> %s: the output has type \"%s\", the input \"%s\"; connect ports of one type",
 			from_text, to_text, sent, taken);
-	else if (from->type_id != 0 && to->type_id != 0 && from->type_id != to->type_id)
+		fragi_diag_compare(resolving->diag, taken, sent);
+	} else if (from->type_id != 0 && to->type_id != 0 && from->type_id != to->type_id) {
 		resolving_error(
 			resolving, place,
 			"flow %s -> %s: type \"%s\" has other fields at the output than at the input; build both sides with one definition of it",
 			from_text, to_text, sent);
+	}
 }
 
 /* Checks what only a flow between processes must satisfy. */

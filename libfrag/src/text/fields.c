@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/units.h>
@@ -119,6 +120,8 @@ static struct fragi_node *read_kind(struct fragi_builder *builder, struct fragi_
 	fragi_builder_error(builder, node, subject, "%s is %s; it must be %s", what,
 			    kind_text(node),
 			    kind == FRAGI_NODE_MAP ? "a map (keys and values)" : "a list ([a, b])");
+	fragi_diag_compare(builder->diag, kind == FRAGI_NODE_MAP ? "a map" : "a list",
+			   kind_text(node));
 	return NULL;
 }
 
@@ -142,6 +145,7 @@ const char *fragi_read_text(struct fragi_builder *builder, const struct fragi_no
 	if (node->kind != FRAGI_NODE_SCALAR) {
 		fragi_builder_error(builder, node, subject, "%s is %s; it must be a single value",
 				    what, kind_text(node));
+		fragi_diag_compare(builder->diag, "a single value", kind_text(node));
 		return NULL;
 	}
 	return node->text;
@@ -174,15 +178,17 @@ bool fragi_read_integer(struct fragi_builder *builder, const struct fragi_node *
 			int64_t *out)
 {
 	const char *text = fragi_read_text(builder, node, subject, what);
+	char required[80];
 	int64_t value;
 
 	if (text == NULL)
 		return false;
 	if (fragi_parse_i64(text, &value) < 0 || value < min || value > max) {
-		fragi_builder_error(builder, node, subject,
-				    "%s \"%.80s\" is not a whole number from %" PRId64
-				    " to %" PRId64,
-				    what, text, min, max);
+		snprintf(required, sizeof(required), "a whole number from %" PRId64 " to %" PRId64,
+			 min, max);
+		fragi_builder_error(builder, node, subject, "%s \"%.80s\" is not %s", what, text,
+				    required);
+		fragi_diag_compare(builder->diag, required, text);
 		return false;
 	}
 	*out = value;
@@ -199,6 +205,7 @@ bool fragi_read_bool(struct fragi_builder *builder, const struct fragi_node *nod
 	if (fragi_parse_bool(text, out) < 0) {
 		fragi_builder_error(builder, node, subject,
 				    "%s \"%.80s\" is neither true nor false", what, text);
+		fragi_diag_compare(builder->diag, "true or false", text);
 		return false;
 	}
 	return true;
@@ -215,6 +222,7 @@ bool fragi_read_duration(struct fragi_builder *builder, const struct fragi_node 
 		fragi_builder_error(builder, node, subject,
 				    "%s \"%.80s\" has no unit; write for example %.80ss", what,
 				    text, text);
+		fragi_diag_compare(builder->diag, "a duration with a unit", text);
 		return false;
 	}
 	if (fragi_parse_duration(text, out_ns) < 0) {
@@ -222,6 +230,7 @@ bool fragi_read_duration(struct fragi_builder *builder, const struct fragi_node 
 			builder, node, subject,
 			"%s \"%.80s\" is not a valid duration; write for example 10ms, 2s or 30hz",
 			what, text);
+		fragi_diag_compare(builder->diag, "a duration", text);
 		return false;
 	}
 	return true;

@@ -461,3 +461,31 @@ struct fragi_node *fragi_node_at(const struct fragi_node *node, const char *path
 		node = child;
 	}
 }
+
+static bool stands_at(const struct fragi_node *node, int line, int column)
+{
+	return (node->line == line && node->column == column) ||
+	       (node->key != NULL && node->key->line == line && node->key->column == column);
+}
+
+bool fragi_node_path(const struct fragi_node *root, int line, int column, char *out, size_t size)
+{
+	size_t i = 0;
+	int length;
+
+	for (const struct fragi_node *child = root->first; child != NULL; child = child->next) {
+		if (root->kind == FRAGI_NODE_LIST)
+			length = snprintf(out, size, "[%zu]", i++);
+		else
+			length = snprintf(out, size, "%s", child->key->text);
+		if ((size_t)length + 1 >= size)
+			continue;
+		if (stands_at(child, line, column))
+			return true;
+		if (child->kind == FRAGI_NODE_MAP)
+			out[length++] = '.';
+		if (fragi_node_path(child, line, column, out + length, size - (size_t)length))
+			return true;
+	}
+	return false;
+}

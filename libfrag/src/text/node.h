@@ -58,6 +58,14 @@ FRAGI_API struct fragi_node *fragi_node_get(const struct fragi_node *map, const 
 FRAGI_API struct fragi_node *fragi_node_at(const struct fragi_node *node, const char *path);
 
 /*
+ * Writes the path of the first node below root that stands at this place, or whose key does, into
+ * out: "fragments.a.operators.tx.count", "flows[2]". Returns whether there is one; a path that does
+ * not fit counts as none.
+ */
+FRAGI_API bool fragi_node_path(const struct fragi_node *root, int line, int column, char *out,
+			       size_t size);
+
+/*
  * Adds an error about the node at place (NULL: none) to diag: "SUBJECT: SENTENCE", where subject is
  * a path ("fragment1.detect"; NULL: none). Characters that are not printable become "?", since much
  * of a sentence is quoted from files. Returns -EINVAL.

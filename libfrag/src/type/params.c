@@ -62,12 +62,16 @@ static void complain_kind(struct filling *filling, const struct frag_param *para
 					   [FRAGI_NODE_LIST] = "a list",
 					   [FRAGI_NODE_MAP] = "a map"};
 
+	const char *wanted = fragi_param_kind(param->kind)->is_no;
+
 	if (node->kind == FRAGI_NODE_SCALAR)
 		complain(filling, node, "parameter \"%s\": \"%.80s\" is not a valid %s",
-			 param->name, node->text, fragi_param_kind(param->kind)->is_no);
+			 param->name, node->text, wanted);
 	else
 		complain(filling, node, "parameter \"%s\": %s is not a valid %s", param->name,
-			 what[node->kind], fragi_param_kind(param->kind)->is_no);
+			 what[node->kind], wanted);
+	fragi_diag_compare(filling->context->diag, wanted,
+			   node->kind == FRAGI_NODE_SCALAR ? node->text : what[node->kind]);
 }
 
 static void format_bound(const struct frag_param *param, double bound, char *out, size_t size)
@@ -84,22 +88,21 @@ static void format_bound(const struct frag_param *param, double bound, char *out
 static bool in_range(struct filling *filling, const struct frag_param *param,
 		     const struct fragi_node *node, double value)
 {
-	char min[40], max[40];
+	char min[40], max[40], range[100];
 
 	if (!(param->min < param->max) || (value >= param->min && value <= param->max))
 		return true;
 	format_bound(param, param->min, min, sizeof(min));
 	format_bound(param, param->max, max, sizeof(max));
 	if (param->max >= 9.2e18)
-		complain(filling, node, "parameter \"%s\": %.80s is out of range; the least is %s",
-			 param->name, node->text, min);
+		snprintf(range, sizeof(range), "at least %s", min);
 	else if (param->min <= -9.2e18)
-		complain(filling, node, "parameter \"%s\": %.80s is out of range; the most is %s",
-			 param->name, node->text, max);
+		snprintf(range, sizeof(range), "at most %s", max);
 	else
-		complain(filling, node,
-			 "parameter \"%s\": %.80s is out of range; allowed is %s to %s",
-			 param->name, node->text, min, max);
+		snprintf(range, sizeof(range), "from %s to %s", min, max);
+	complain(filling, node, "parameter \"%s\": %.80s is out of range; it must be %s",
+		 param->name, node->text, range);
+	fragi_diag_compare(filling->context->diag, range, node->text);
 	return false;
 }
 
@@ -196,6 +199,8 @@ static void fill_string(struct filling *filling, const struct frag_param *param,
 				 node->text,
 				 fragi_advise(advice, sizeof(advice), node->text, "choices",
 					      param->choices, count));
+			fragi_diag_compare(filling->context->diag, "one of its choices",
+					   node->text);
 			return;
 		}
 	}

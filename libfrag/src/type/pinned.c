@@ -62,33 +62,43 @@ static int sealed_copy(int from, const char *file)
 }
 
 /* Of all that the descriptor holds, as digits. */
-static int hash(int fd, const char *file, char out[FRAGI_SHA256_DIGITS + 1], struct frag_err *err)
+int fragi_sha256(const void *bytes, size_t size, const char *what, const char *advice,
+		 char out[FRAGI_SHA256_DIGITS + 1], struct frag_err *err)
 {
 	const struct fragi_crypto_ops *crypto;
 	uint8_t digest[FRAGI_SHA256_SIZE];
-	struct stat st;
-	void *bytes = NULL;
-	int r = fragi_crypto_open("leave sha256 out", &crypto, err);
+	int r = fragi_crypto_open(advice, &crypto, err);
 
 	if (r < 0)
 		return r;
+	if (crypto->sha256(bytes, size, digest) < 0)
+		return frag_err_set(
+			err, -ENOENT,
+			"OpenSSL does not compute the sha256 of %s; look at its configuration (openssl.cnf)",
+			what);
+	for (size_t i = 0; i < sizeof(digest); i++)
+		snprintf(out + 2 * i, 3, "%02x", digest[i]);
+	return 0;
+}
+
+static int hash(int fd, const char *file, char out[FRAGI_SHA256_DIGITS + 1], struct frag_err *err)
+{
+	char what[300];
+	struct stat st;
+	void *bytes = NULL;
+	int r;
+
 	if (fstat(fd, &st) < 0)
 		return cannot_read(file, err);
 	if (st.st_size > 0)
 		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return cannot_read(file, err);
-	r = crypto->sha256(bytes, (size_t)st.st_size, digest);
+	snprintf(what, sizeof(what), "library %s", file);
+	r = fragi_sha256(bytes, (size_t)st.st_size, what, "leave sha256 out", out, err);
 	if (bytes != NULL)
 		munmap(bytes, (size_t)st.st_size);
-	if (r < 0)
-		return frag_err_set(
-			err, -ENOENT,
-			"OpenSSL does not compute the sha256 of library %s; look at its configuration (openssl.cnf)",
-			file);
-	for (size_t i = 0; i < sizeof(digest); i++)
-		snprintf(out + 2 * i, 3, "%02x", digest[i]);
-	return 0;
+	return r;
 }
 
 int fragi_pinned_open(const char *path, const char *file, const char *sha256, int *out_fd,

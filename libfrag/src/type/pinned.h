@@ -27,6 +27,14 @@ int fragi_pinned_open(const char *path, const char *file, const char *sha256, in
 int fragi_pinned_check(const struct fragi_library *library, const char *sha256,
 		       struct frag_err *err);
 
+/*
+ * The sha256 of bytes, as the graph writes it.
+ * - what: whose they are, for the sentence
+ * - advice: what a person can do where the module crypto is missing
+ * Returns 0, or -ENOENT with a sentence.
+ */
+FRAGI_API int fragi_sha256(const void *bytes, size_t size, const char *what, const char *advice,
+			   char out[FRAGI_SHA256_DIGITS + 1], struct frag_err *err);
 /* The sha256 of a file, as the graph writes it. Returns 0, -ENOENT with a sentence, or -ENOMEM. */
 FRAGI_API int fragi_file_sha256(const char *path, char out[FRAGI_SHA256_DIGITS + 1],
 				struct frag_err *err);
