@@ -77,7 +77,8 @@ fragments:
     operators: {source: {type: bench_source, parameters: {count: %(sent)d, bytes: %(bytes)d}}}
     scheduler: {type: greedy}
   f2:
-    operators: {sink: {type: bench_sink, parameters: {file: %(file)s, warm_up: %(warm_up)d}}}
+    operators:
+      sink: {type: bench_sink, parameters: {file: %(file)s, warm_up: %(warm_up)d, last: %(count)d}}
     scheduler: {type: greedy}
 flows: [{from: f1.source.out, to: f2.sink.in, edge: ucx, capacity: %(window)d}]
 """
