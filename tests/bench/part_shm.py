@@ -4,10 +4,11 @@ with the same slots (ring.c) that waits in the same way: it spins, or it sleeps 
 
 trip: half of a round trip, one message at a time. frames: the same for pictures of the demo (768 x
 576 x 3 bytes), 30 times a second. demo: the frames of the demo itself, 10 times a second, from the
-operator that decodes them to the one that receives them. stream: as many as go; inproc: the same
-operators in one process, on one core, which is what the two ticks of a message take; both: as many
-as go when each message takes the time of the ring and that of inproc. memcpy is what one copy of
-the bytes would take; copied: what frag copied of all these messages.
+operator that decodes them to the one that receives them, beside a ring whose messages nobody
+answers: on its way back a message finds a processor that has not slept for long. stream: as many as
+go; inproc: the same operators in one process, on one core, which is what the two ticks of a message
+take; both: as many as go when each message takes the time of the ring and that of inproc. memcpy is
+what one copy of the bytes would take; copied: what frag copied of all these messages.
 """
 import json
 import os
@@ -43,13 +44,23 @@ def app(bench, text, mode, size, count, **more):
         return c.numbers("figures"), sum(flow["copied_bytes"] for flow in flows)
 
 
+IN_ONE_PROCESS = """frag: 1
+application: stream
+extensions: [libbench.so]
+operators:
+  source: {type: bench_source, parameters: {count: %(sent)d, bytes: %(bytes)d}}
+  sink: {type: bench_sink, parameters: {file: %(file)s, warm_up: %(warm_up)d, last: %(count)d}}
+flows: [{from: source.out, to: sink.in, capacity: %(window)d}]
+scheduler: {type: greedy}
+"""
+
+
 def in_one_process(bench, size, count):
     """Messages a second of the stream's operators in one process."""
     with Cluster(bench) as c:
-        values = dict(warm_up=warm_up(count), sent=count + warm_up(count), bytes=size,
+        values = dict(count=count, warm_up=warm_up(count), sent=count + warm_up(count), bytes=size,
                       file=c.path("figures"), window=1024)
-        app_yaml = c.write("app.yaml", STREAM.replace("edge: ucx, ", "") % values)
-        c.start("fragctl", "run", app_yaml, cores={0})
+        c.start("fragctl", "run", c.write("app.yaml", IN_ONE_PROCESS % values), cores={0})
         c.finish()
         count, first, last = c.numbers("figures")
     return (count - 1) * 1e9 / (last - first)
@@ -141,7 +152,7 @@ def others(bench, rows):
     rows["frames"].add(figures[1] / 1e3)
     rows["frames p99"].add(figures[2] / 1e3)
     rows["copied"].add(copied)
-    rows["demo floor"].add(bench.figures("ring", "paced", FRAME, DEMO_FRAMES, DEMO_HZ, "futex", cores={0, 1})[0])
+    rows["demo floor"].add(bench.figures("ring", "alone", FRAME, DEMO_FRAMES, DEMO_HZ, "futex", cores={0, 1})[0])
     for name, figure in zip(("demo", "demo p99"), demo(bench)):
         rows[name].add(figure)
     for wait in ("eventfd", "waitv"):

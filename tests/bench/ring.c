@@ -5,6 +5,8 @@
  * header, and the bytes themselves (up to 1 KiB) or where they are.
  *   ring lat BYTES ROUNDS WAIT       us one way: half of a round trip; p50 p99
  *   ring paced BYTES ROUNDS HZ WAIT  the same, begun HZ times a second
+ *   ring alone BYTES ROUNDS HZ WAIT  us one way, HZ times a second, without an answer: each finds a
+ *                                    peer that has slept since the one before
  *   ring bw BYTES MESSAGES WAIT      messages a second
  *   ring wakes ROUNDS WAIT           ns of processor time that the thread takes which wakes
  *   ring touch BYTES KIND            us of the first and of the second writing to fresh memory, of
@@ -52,7 +54,8 @@ struct side {
 	const char *wait;
 	uint64_t bytes;
 	uint8_t *body;
-	uint64_t sum; /* of what was read, so that it is */
+	int64_t sent_ns; /* written to the next slot, or read from the latest one */
+	uint64_t sum;    /* of what was read, so that it is */
 };
 
 static void die(const char *what)
@@ -154,6 +157,7 @@ static void put(struct side *s)
 	wait_for(s, has_room);
 	slot = s->own->slots[s->head % SLOTS];
 	memset(slot, (int)s->head, HEADER_BYTES);
+	memcpy(slot, &s->sent_ns, sizeof(s->sent_ns));
 	if (s->bytes <= INLINE_MAX)
 		memcpy(slot + HEADER_BYTES, s->body, s->bytes);
 	atomic_store_explicit(&s->own->head, ++s->head, memory_order_release);
@@ -167,7 +171,8 @@ static void get(struct side *s)
 	wait_for(s, has_message);
 	memcpy(copy, s->peer->slots[s->tail % SLOTS],
 	       HEADER_BYTES + (s->bytes <= INLINE_MAX ? s->bytes : 0));
-	s->sum += copy[0];
+	memcpy(&s->sent_ns, copy, sizeof(s->sent_ns));
+	s->sum += copy[sizeof(s->sent_ns)];
 	atomic_store_explicit(&s->own->tail, ++s->tail, memory_order_release);
 	if (s->tail % (SLOTS / 2) == 0)
 		wake(s);
@@ -188,6 +193,12 @@ static void until(int64_t ns)
 		;
 }
 
+static void print_percentiles(int64_t *ns, int count, double unit)
+{
+	qsort(ns, (size_t)count, sizeof(*ns), by_size);
+	printf("%.3f %.3f\n", (double)ns[count / 2] / unit, (double)ns[count * 99 / 100] / unit);
+}
+
 /* The peer answers each message. period_ns: 0: at once. */
 static void trips(struct side *s, int rounds, int64_t period_ns)
 {
@@ -202,8 +213,7 @@ static void trips(struct side *s, int rounds, int64_t period_ns)
 		if (i >= 0)
 			ns[i] = now_ns(CLOCK_MONOTONIC) - start;
 	}
-	qsort(ns, (size_t)rounds, sizeof(*ns), by_size);
-	printf("%.3f %.3f\n", (double)ns[rounds / 2] / 2e3, (double)ns[rounds * 99 / 100] / 2e3);
+	print_percentiles(ns, rounds, 2e3);
 	free(ns);
 }
 
@@ -213,6 +223,30 @@ static void answer(struct side *s, int rounds)
 		get(s);
 		put(s);
 	}
+}
+
+static void send_paced(struct side *s, int rounds, int64_t period_ns)
+{
+	int64_t next = now_ns(CLOCK_MONOTONIC);
+
+	for (int i = 0; i < rounds; i++) {
+		until(next += period_ns);
+		s->sent_ns = now_ns(CLOCK_MONOTONIC);
+		put(s);
+	}
+}
+
+static void receive_paced(struct side *s, int rounds)
+{
+	int64_t *ns = calloc((size_t)rounds, sizeof(*ns));
+
+	for (int i = 0; i < rounds; i++) {
+		get(s);
+		ns[i] = now_ns(CLOCK_MONOTONIC) - s->sent_ns;
+	}
+	print_percentiles(ns, rounds, 1e3);
+	fflush(stdout);
+	free(ns);
 }
 
 static void stream(struct side *s, int messages)
@@ -273,6 +307,8 @@ static void between_processes(const char *what, uint64_t bytes, int count, int h
 	memset(s.body, 1, bytes);
 	if (strcmp(what, "bw") == 0)
 		pid == 0 ? drain(&s, count) : stream(&s, count);
+	else if (strcmp(what, "alone") == 0)
+		pid == 0 ? receive_paced(&s, count) : send_paced(&s, count, 1000000000 / hz);
 	else if (strcmp(what, "wakes") == 0)
 		pid == 0 ? drain(&s, count) : wakes(&s, count);
 	else if (pid == 0)
@@ -312,7 +348,7 @@ int main(int argc, char **argv)
 
 	if (strcmp(what, "touch") == 0 && argc == 4)
 		touch((uint64_t)atoll(argv[2]), argv[3]);
-	else if (strcmp(what, "paced") == 0 && argc == 6)
+	else if ((strcmp(what, "paced") == 0 || strcmp(what, "alone") == 0) && argc == 6)
 		between_processes(what, (uint64_t)atoll(argv[2]), atoi(argv[3]), atoi(argv[4]),
 				  argv[5]);
 	else if (strcmp(what, "wakes") == 0 && argc == 4)
@@ -320,6 +356,6 @@ int main(int argc, char **argv)
 	else if ((strcmp(what, "lat") == 0 || strcmp(what, "bw") == 0) && argc == 5)
 		between_processes(what, (uint64_t)atoll(argv[2]), atoi(argv[3]), 0, argv[4]);
 	else
-		die("usage: ring lat BYTES ROUNDS WAIT | paced BYTES ROUNDS HZ WAIT | bw BYTES MESSAGES WAIT | wakes ROUNDS WAIT | touch BYTES KIND");
+		die("usage: ring lat BYTES ROUNDS WAIT | paced|alone BYTES ROUNDS HZ WAIT | bw BYTES MESSAGES WAIT | wakes ROUNDS WAIT | touch BYTES KIND");
 	return 0;
 }
