@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs examples/people with driverd and two workerd as processes of this machine: one fragment finds
 # people, the other shows them on a web page. It opens no window, prints the address of the page,
-# and leaves the last picture.
+# and leaves the last picture. Its arguments are those of the application.
 set -eu
 B=${B:-build}
 OUT=${OUT:-$B/demo-ai}
@@ -22,7 +22,7 @@ echo "frag demo: people in the picture of a street camera, on a web page" >&2
 FRAG_ADDRESS_FD=3 "$B/bin/driverd" --address "${FRAG_ADDRESS:-127.0.0.1:0}" \
 	--app examples/people/app.yaml --summary "$out/summary.json" \
 	-- --data "$(pwd)/examples/data" --models "$(pwd)/.cache/ai/models" \
-	--picture "$out/picture.jpg" 3>"$out/address" &
+	--picture "$out/picture.jpg" "$@" 3>"$out/address" &
 driver=$!
 pids=$driver
 status=0
@@ -37,11 +37,13 @@ for n in 1 2; do
 		2>"$out/worker$n.log" &
 	pids="$pids $!"
 done
-page=
-while [ -z "$page" ] && kill -0 "$driver" 2>/dev/null; do
-	page=$(sed -n 's/.*shows its pictures at \(http[^ ]*\).*/\1/p' "$out/worker2.log")
-	[ -n "$page" ] || sleep 0.1
+page() {
+	sed -n 's/.*shows its pictures at \(http[^ ]*\).*/\1/p' "$out/worker2.log" 2>/dev/null || :
+}
+while [ -z "$(page)" ] && kill -0 "$driver" 2>/dev/null; do
+	sleep 0.1
 done
+page=$(page)
 [ -z "$page" ] || echo "page:    $page"
 wait "$driver" || status=$?
 if [ "$status" != 0 ]; then

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """examples/people, whole and split: real neural networks, if make deps-ai has fetched them."""
+import json
 import os
 import unittest
 
@@ -42,6 +43,18 @@ class People(cluster.ClusterTest):
         self.check(driver)
         for w in workers:
             self.assertEqual(w.wait(), 0, w.stderr)
+
+    def test_the_demo(self):
+        """It prints the address of the page before it runs, and leaves a picture."""
+        p = self.start("/bin/sh", os.path.join(cluster.TOP, "mk", "demo-ai.sh"), "--count", FRAMES,
+                       cwd=cluster.TOP, env={"B": cluster.BUILD, "OUT": self.path("demo")})
+        self.assertEqual(p.wait(120), 0, p.stderr)
+        self.assertRegex(p.stdout, r"(?m)^page: +http://127\.0\.0\.1:\d+/$")
+        with open(self.path("demo/picture.jpg"), "rb") as f:
+            self.assertEqual(f.read(2), b"\xff\xd8")
+        with open(self.path("demo/summary.json"), encoding="utf-8") as f:
+            self.assert_balanced(json.load(f))
+        self.assert_nothing_left()
 
 
 if __name__ == "__main__":
