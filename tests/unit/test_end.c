@@ -568,3 +568,25 @@ Test(end, destroy_in_any_phase)
 		     0);
 	rig_end(&rig);
 }
+
+/*
+ * `idle` sends nothing and `tx` has filled the queue, so `all` waits for a message of `idle`. That
+ * the end of `idle` would let it go on does not matter: no tick begins once the run is halted.
+ */
+Test(end, no_operator_is_ticked_because_another_fragment_was_halted_first)
+{
+	struct rig rig;
+
+	for (int i = 0; i < 100; i++, notes_clear()) {
+		rig_run(&rig, &rig_plugin,
+			"frag: 1\napplication: app\nfragments:\n"
+			"  one:\n    operators:\n"
+			"      idle: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
+			"  two: {operators: {tx: {type: source}}}\n"
+			"  three: {operators: {all: {type: gather}}}\n"
+			"flows: [one.idle -> three.all, two.tx -> three.all]\n");
+		cr_assert_eq(noted(0), 0, "run %d: %u", i, noted(0));
+		cr_expect(rig_balances(&rig));
+		rig_end(&rig);
+	}
+}

@@ -197,6 +197,9 @@ static void halt_all(struct fragi_run *run)
 {
 	for (size_t i = 0; i < run->fragment_count; i++)
 		if (run->fragments[i].sched != NULL)
+			fragi_sched_forbid_ticks(run->fragments[i].sched);
+	for (size_t i = 0; i < run->fragment_count; i++)
+		if (run->fragments[i].sched != NULL)
 			fragi_sched_halt(run->fragments[i].sched);
 }
 

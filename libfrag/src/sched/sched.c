@@ -168,11 +168,16 @@ void fragi_sched_drain_alone(struct fragi_sched *sched)
 	drain(sched, true);
 }
 
-void fragi_sched_halt(struct fragi_sched *sched)
+void fragi_sched_forbid_ticks(struct fragi_sched *sched)
 {
 	atomic_store(&sched->halting, true);
 	for (uint32_t i = 0; i < sched->count; i++)
 		atomic_store(&sched->execs[i]->needs_full_check, true);
+}
+
+void fragi_sched_halt(struct fragi_sched *sched)
+{
+	fragi_sched_forbid_ticks(sched);
 	sched->kind->wake(sched);
 }
 

@@ -77,6 +77,12 @@ FRAGI_API void fragi_sched_drain(struct fragi_sched *sched);
 FRAGI_API void fragi_sched_drain_alone(struct fragi_sched *sched);
 /* Stops at once: every operator ends after its current tick. Thread: any. */
 FRAGI_API void fragi_sched_halt(struct fragi_sched *sched);
+/*
+ * The first half of it: no further tick begins, but nobody is woken yet. Where several schedulers
+ * are to halt, none of them may see the operators of another one end and tick because of it.
+ * Thread: any.
+ */
+FRAGI_API void fragi_sched_forbid_ticks(struct fragi_sched *sched);
 /* Joins the threads. stop was then called for every operator whose start succeeded. */
 FRAGI_API void fragi_sched_join(struct fragi_sched *sched);
 FRAGI_API void fragi_sched_destroy(struct fragi_sched *sched);
