@@ -112,6 +112,68 @@ Test(queue, latest_between_threads)
 	run(FRAG_POLICY_LATEST, 0, -1);
 }
 
+/*
+ * Where the oldest message makes room for a new one, a message that the receiver has seen may be
+ * gone, but then another one is there: an operator that is ready always receives one.
+ */
+static void expect_one_for_each_look(enum frag_policy policy)
+{
+	static struct contest c;
+	struct frag_message *message;
+	pthread_t thread;
+
+	memset(&c, 0, sizeof(c));
+	cr_assert_eq(fragi_inproc_create(1, policy, &c.row, &c.tx, &c.rx), 0);
+	pthread_create(&thread, NULL, push_all, &c);
+	while (!fragi_rx_is_finished(c.rx)) {
+		if (fragi_rx_available(c.rx) == 0)
+			continue;
+		message = fragi_rx_take(c.rx, fragi_stamp());
+		cr_assert_not_null(message, "after %llu", (unsigned long long)c.row.delivered);
+		frag_message_unref(message);
+	}
+	pthread_join(thread, NULL);
+	cr_assert_eq(c.row.delivered + drops(&c), ROUNDS);
+	fragi_inproc_destroy(c.tx);
+}
+
+Test(queue, a_receiver_that_has_seen_a_message_gets_one)
+{
+	expect_one_for_each_look(FRAG_POLICY_POP);
+	expect_one_for_each_look(FRAG_POLICY_LATEST);
+}
+
+static struct fragi_rx *watched;
+static uint32_t available[4], gone;
+
+static void count_available(void *value)
+{
+	(void)value;
+	if (gone < FRAG_COUNT_OF(available))
+		available[gone++] = fragi_rx_available(watched);
+}
+
+/* The same in one thread: when a dropped message is freed the newer one is there already. */
+Test(queue, the_oldest_goes_when_the_newest_is_there)
+{
+	static const struct frag_type type = {FRAG_TYPE_INIT, .name = "watched", .size = 8,
+					      .fini = count_available};
+	struct fragi_flow_row row = {0};
+	struct frag_message *message;
+	struct fragi_tx *tx;
+
+	cr_assert_eq(fragi_inproc_create(1, FRAG_POLICY_LATEST, &row, &tx, &watched), 0);
+	for (int i = 0; i < 3; i++) {
+		message = frag_message_create();
+		cr_assert_eq(frag_message_set_value(message, &type, NULL, 8, NULL), 0);
+		cr_assert_eq(tx->ops->send(tx, message, fragi_stamp()), 0);
+	}
+	cr_expect_eq(gone, 2);
+	cr_expect_eq(available[0], 1);
+	cr_expect_eq(available[1], 1);
+	fragi_inproc_destroy(tx);
+}
+
 Test(queue, close_between_threads)
 {
 	for (int i = 0; i < 10; i++) {
@@ -124,9 +186,12 @@ Test(queue, capacity_that_cannot_be_is_refused)
 {
 	struct fragi_queue queue;
 
-	cr_assert_eq(fragi_queue_init(&queue, 0), -EINVAL);
-	cr_assert_eq(fragi_queue_init(&queue, FRAGI_CAPACITY_MAX + 1), -EINVAL);
-	cr_assert_eq(fragi_queue_init(&queue, 7), 0);
+	cr_assert_eq(fragi_queue_init(&queue, 0, 0), -EINVAL);
+	cr_assert_eq(fragi_queue_init(&queue, FRAGI_CAPACITY_MAX + 1, 0), -EINVAL);
+	cr_assert_eq(fragi_queue_init(&queue, 8, 0), 0);
 	cr_assert_eq(queue.mask, 7);
+	fragi_queue_fini(&queue);
+	cr_assert_eq(fragi_queue_init(&queue, 8, 1), 0);
+	cr_assert_eq(queue.mask, 15);
 	fragi_queue_fini(&queue);
 }

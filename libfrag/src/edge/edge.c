@@ -40,7 +40,8 @@ int fragi_rx_init(struct fragi_rx *rx, uint32_t capacity, enum frag_policy polic
 	memset(rx, 0, sizeof(*rx));
 	rx->policy = fragi_policy(policy);
 	r = fragi_queue_init(&rx->queue,
-			     rx->policy->capacity != 0 ? rx->policy->capacity : capacity);
+			     rx->policy->capacity != 0 ? rx->policy->capacity : capacity,
+			     rx->policy->drops_oldest ? 1 : 0);
 	if (r < 0)
 		return r;
 	rx->taken = &nobody;
@@ -60,18 +61,9 @@ void fragi_rx_fini(struct fragi_rx *rx)
 	fragi_queue_fini(&rx->queue);
 }
 
-/* Returns 1 when there is room now, 0 when the message is gone, else the error to return. */
-static __attribute__((noinline)) int make_room(struct fragi_rx *rx, struct frag_message *message)
+/* Drops the new message, for which there is no room. Returns what the policy reports then. */
+static __attribute__((noinline)) int refuse(struct fragi_rx *rx, struct frag_message *message)
 {
-	struct frag_message *oldest;
-	uint64_t stamp;
-
-	if (rx->policy->drops_oldest) {
-		oldest = fragi_queue_take_shared(&rx->queue, &stamp);
-		if (oldest != NULL)
-			drop(rx, oldest, FRAGI_DROP_QUEUE_FULL, false);
-		return 1;
-	}
 	drop(rx, message, rx->policy->full_error != 0 ? FRAGI_DROP_NO_ROOM : FRAGI_DROP_QUEUE_FULL,
 	     false);
 	return rx->policy->full_error;
@@ -80,7 +72,8 @@ static __attribute__((noinline)) int make_room(struct fragi_rx *rx, struct frag_
 int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t stamp)
 {
 	struct fragi_flow_row *row = rx->row;
-	int r;
+	struct frag_message *oldest;
+	bool is_full;
 
 	fragi_message_share(message);
 	if (rx->between_hosts) {
@@ -100,12 +93,17 @@ int fragi_rx_push(struct fragi_rx *rx, struct frag_message *message, uint64_t st
 		drop(rx, message, FRAGI_DROP_RECEIVER_DONE, false);
 		return 0;
 	}
-	if (fragi_queue_is_full(&rx->queue)) {
-		r = make_room(rx, message);
-		if (r <= 0)
-			return r;
-	}
+	is_full = fragi_queue_is_full(&rx->queue);
+	if (is_full && !rx->policy->drops_oldest)
+		return refuse(rx, message);
 	fragi_queue_push(&rx->queue, message, stamp);
+	/*
+	 * Only now does the oldest one go: a receiver that has seen a message, and is ticked for
+	 * it, always finds one.
+	 */
+	oldest = is_full ? fragi_queue_take_excess(&rx->queue) : NULL;
+	if (oldest != NULL)
+		drop(rx, oldest, FRAGI_DROP_QUEUE_FULL, false);
 	if (__builtin_expect(fragi_queue_is_closed(&rx->queue), 0))
 		fragi_rx_drop_all(rx);
 	return 0;

@@ -32,13 +32,13 @@ static void barrier_everywhere(void)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 }
 
-int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity)
+int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity, uint32_t spare)
 {
 	uint64_t slots = 1;
 
 	if (capacity == 0 || capacity > FRAGI_CAPACITY_MAX)
 		return -EINVAL;
-	while (slots < capacity)
+	while (slots < (uint64_t)capacity + spare)
 		slots *= 2;
 	memset(queue, 0, sizeof(*queue));
 	queue->slots = fragi_calloc((size_t)slots, sizeof(*queue->slots));
@@ -61,14 +61,16 @@ void fragi_queue_close_receiver(struct fragi_queue *queue)
 	barrier_everywhere();
 }
 
-struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue, uint64_t *out_stamp)
+/* Takes the oldest message if there are more than `least`. */
+static inline struct frag_message *take_beyond(struct fragi_queue *queue, uint64_t least,
+					       uint64_t *out_stamp)
 {
 	uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire), stamp;
 	struct frag_message *message;
 	struct fragi_slot *slot;
 
 	do {
-		if (atomic_load_explicit(&queue->tail, memory_order_acquire) == head)
+		if (atomic_load_explicit(&queue->tail, memory_order_acquire) - head <= least)
 			return NULL;
 		slot = &queue->slots[head & queue->mask];
 		message = atomic_load_explicit(&slot->message, memory_order_relaxed);
@@ -77,4 +79,16 @@ struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue, uint64_t
 		&queue->head, &head, head + 1, memory_order_acq_rel, memory_order_acquire));
 	*out_stamp = stamp;
 	return message;
+}
+
+struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue, uint64_t *out_stamp)
+{
+	return take_beyond(queue, 0, out_stamp);
+}
+
+struct frag_message *fragi_queue_take_excess(struct fragi_queue *queue)
+{
+	uint64_t stamp;
+
+	return take_beyond(queue, queue->capacity, &stamp);
 }

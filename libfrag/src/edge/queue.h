@@ -29,8 +29,13 @@ struct fragi_queue {
 	_Alignas(64) _Atomic uint64_t head;
 };
 
-/* capacity 1 .. FRAGI_CAPACITY_MAX. Returns 0, -EINVAL or -ENOMEM. */
-FRAGI_API int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity);
+/*
+ * Returns 0, -EINVAL or -ENOMEM.
+ * - capacity: 1 .. FRAGI_CAPACITY_MAX
+ * - spare: slots beyond it, for a side that pushes into a full queue and then drops the oldest
+ *   message (fragi_queue_take_excess): 1, else 0
+ */
+FRAGI_API int fragi_queue_init(struct fragi_queue *queue, uint32_t capacity, uint32_t spare);
 /* Frees the slots; the queue must be empty. */
 FRAGI_API void fragi_queue_fini(struct fragi_queue *queue);
 /*
@@ -54,7 +59,7 @@ static inline bool fragi_queue_is_full(const struct fragi_queue *queue)
 	return tail - atomic_load_explicit(&queue->head, memory_order_acquire) >= queue->capacity;
 }
 
-/* Pushing side, when the queue is not full. */
+/* Pushing side, when the queue is not full, or has a spare slot. */
 static inline void fragi_queue_push(struct fragi_queue *queue, struct frag_message *message,
 				    uint64_t stamp)
 {
@@ -93,5 +98,7 @@ static inline struct frag_message *fragi_queue_take(struct fragi_queue *queue, u
 /* Either side, when both may take. NULL: empty. */
 FRAGI_API struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue,
 						       uint64_t *out_stamp);
+/* Pushing side, when both may take: the oldest message if there are more than the capacity. */
+FRAGI_API struct frag_message *fragi_queue_take_excess(struct fragi_queue *queue);
 
 #endif

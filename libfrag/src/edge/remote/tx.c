@@ -469,8 +469,9 @@ int fragi_remote_tx_create(struct fragi_remote_endpoint *endpoint,
 	tx->kick.fn = on_kick;
 	tx->window.messages = config->window_messages;
 	tx->window.bytes = config->window_bytes;
-	r = fragi_queue_init(&tx->pending, tx->policy->capacity != 0 ? tx->policy->capacity
-								     : config->window_messages);
+	r = fragi_queue_init(
+		&tx->pending,
+		tx->policy->capacity != 0 ? tx->policy->capacity : config->window_messages, 0);
 	if (r < 0)
 		goto err_free;
 	r = fragi_remote_edge_add(endpoint, &tx->edge, config, true);
