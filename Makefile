@@ -35,6 +35,7 @@ include mk/ai.mk
 include mk/examples.mk
 include mk/bench.mk
 include mk/sim.mk
+include mk/oracle.mk
 include mk/torture.mk
 include mk/hostile.mk
 include mk/faults.mk
@@ -67,7 +68,7 @@ For changes of frag (HACKING.md, docs/TESTING.md):
 make lint           format, layers, limits, headers, static checks
 make proof          the longer tests, in 20 minutes on 2 cores; make nightly takes hours
 make bench          figures beside their floors
-also: sim fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64 nodes
+also: sim oracle fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64 nodes
 endef
 
 .PHONY: help deps clean

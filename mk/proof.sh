@@ -20,6 +20,7 @@ proof)
 style make -s lint-style
 recipes tests/planted/recipes.sh
 sim make -s sim RUNS=100000
+oracle make -s oracle GRAPHS=2000
 faults tests/planted/sim.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
 ndebug make -s ndebug
 fuzz make -s fuzz TIME=10
@@ -41,6 +42,8 @@ ndebug make -s ndebug AGAIN=0
 freeze env FREEZES=40 python3 tests/integration/test_failures.py Failing.test_all_frozen
 sim make -s sim RUNS=1000000
 faults tests/planted/sim.sh
+oracle make -s oracle GRAPHS=50000
+oracle-faults tests/planted/oracle.sh
 fuzz make -s fuzz TIME=600
 fuzz-coverage make -s fuzz-coverage
 planted tests/planted/fuzz.sh

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants faults in a copy of the tree, one after the other, and shows that each is noticed. A fault
-# is FOLDER/NAME.patch, its first line says what the mistake is. sim.sh, fuzz.sh and features.sh in
-# this folder source this and define
+# is FOLDER/NAME.patch, its first line says what the mistake is. sim.sh, oracle.sh, fuzz.sh and
+# features.sh in this folder source this and define
 #   faults              the folder
 #   plant_build NAME    builds the copy, $scratch; what it prints is shown when it fails
 #   plant_notice NAME   prints what noticed the fault, in a few words; fails when nothing did

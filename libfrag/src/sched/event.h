@@ -69,6 +69,8 @@ struct event {
 	/* the limits above, in stamps */
 	uint64_t move_stamps, wake_stamps, waited_stamps, long_stamps, hint_stamps, batch_stamps,
 		recheck_stamps;
+	/* tests set it to false: nobody looks now and then for work that was forgotten */
+	bool polls;
 
 	/* What all threads look at, and what seldom changes while short operators run. */
 	_Alignas(64) _Atomic bool ending;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define LOG_TOPIC "sched"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -359,6 +360,7 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 {
 	const struct fragi_spec_fragment *own = config->fragment->own;
 	uint32_t threads = own != NULL ? own->scheduler.worker_thread_number : 0;
+	const char *polls = getenv("FRAG_TEST_NO_SAFETY_POLL");
 	struct event *event = fragi_aligned_alloc(64, sizeof(*event));
 
 	if (event == NULL)
@@ -390,6 +392,7 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	/* One thread moves nothing: what is long only matters to the pump. */
 	event->move_stamps = threads > 1 ? fragi_sched_stamps(MOVE_NS) : event->hint_stamps;
 	event->recheck_stamps = fragi_sched_stamps(RECHECK_MIN_NS);
+	event->polls = polls == NULL || strcmp(polls, "all") != 0;
 	event->wake_stamps = fragi_sched_stamps(WAKE_NS);
 	event->waited_stamps = fragi_sched_stamps(WAITED_NS);
 	event->long_stamps = fragi_sched_stamps(LONG_TICK_NS);
@@ -457,6 +460,8 @@ static void event_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
 	struct event *event = (struct event *)sched;
 	enum wake_target target = WAKE_NOBODY;
 
+	if (!event->polls)
+		return;
 	fragi_lock_take(&event->lock);
 	event_leave_home_locked(event, &event->stalled_order);
 	if (!event_is_empty_for(event, NULL) ||

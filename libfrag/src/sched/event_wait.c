@@ -154,7 +154,7 @@ static int64_t sleep_until_locked(struct event *event, struct event_thread *thre
 {
 	int64_t until_ns = atomic_load_explicit(&event->timer_ns, memory_order_relaxed), recheck;
 
-	if (event->idle < event->thread_count) {
+	if (event->polls && event->idle < event->thread_count) {
 		thread->recheck_ns = thread->recheck_ns * 2 < RECHECK_MAX_NS
 					     ? thread->recheck_ns * 2
 					     : RECHECK_MAX_NS;
