@@ -100,7 +100,7 @@ static void timer_arm(struct greedy *greedy, struct fragi_exec *exec)
 static void unmark(struct greedy *greedy, struct fragi_exec *exec, enum frag_ready ready)
 {
 	*exec->mark &= ~exec->mark_bit;
-	if (exec->timer_armed) {
+	if (__builtin_expect(greedy->armed > 0, 0) && exec->timer_armed) {
 		exec->timer_armed = false;
 		greedy->armed--;
 	}
@@ -110,6 +110,18 @@ static void unmark(struct greedy *greedy, struct fragi_exec *exec, enum frag_rea
 		timer_arm(greedy, exec);
 	else if (ready == FRAG_NEVER && !exec->done)
 		fragi_sched_finish_op(&greedy->base, exec);
+}
+
+/* Before a tick of an operator that had a long one, as long as that counts. */
+static __attribute__((noinline)) void expect_long_tick(struct greedy *greedy,
+						       struct fragi_exec *exec)
+{
+	if (exec->expected > greedy->hint_stamps) {
+		fragi_pump_hint(greedy->base.config.pump);
+		exec->expected -= exec->expected >> 4;
+	} else {
+		exec->expected = 0;
+	}
 }
 
 /* Ticks an operator once if it is ready; it then keeps its mark. */
@@ -124,10 +136,8 @@ static inline void visit(struct greedy *greedy, struct fragi_exec *exec)
 		unmark(greedy, exec, ready);
 		return;
 	}
-	if (__builtin_expect(exec->expected > greedy->hint_stamps, 0)) {
-		fragi_pump_hint(sched->config.pump);
-		exec->expected -= exec->expected >> 4;
-	}
+	if (__builtin_expect(exec->expected != 0, 0))
+		expect_long_tick(greedy, exec);
 	begin = greedy->here.stamp;
 	r = fragi_exec_tick(exec, greedy->here.current, begin, &greedy->here.stamp);
 	if (__builtin_expect(greedy->here.stamp - begin > greedy->hint_stamps, 0))
