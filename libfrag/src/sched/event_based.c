@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define LOG_TOPIC "sched"
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,8 +196,7 @@ static void run(struct event *event, struct event_thread *thread, struct fragi_e
 	atomic_exchange_explicit(&exec->state, FRAGI_RUNNING, memory_order_acq_rel);
 	if (__builtin_expect(atomic_load_explicit(&exec->needs_full_check, memory_order_relaxed),
 			     0)) {
-		if (exec->done)
-			return; /* it stays RUNNING, so that no thread queues it again */
+		assert(!exec->done); /* it stays RUNNING, so no thread queues it again */
 		if (exec->timer_armed)
 			fragi_event_timer_disarm(event, exec);
 	}
