@@ -171,7 +171,8 @@ static void perform(struct shell *shell, struct drv_action *action)
 		break;
 	case DRV_DO_PROGRESS:
 		drv_progress_show(&shell->progress, action->text);
-		fragi_service_status(action->text);
+		if (!shell->is_service)
+			fragi_service_status(action->text);
 		break;
 	case DRV_DO_PERSIST:
 		drv_store_write(&shell->store, &shell->loop, action->epoch);
@@ -186,6 +187,18 @@ static void on_deadline(void *arg)
 {
 	fragi_log_catch_up(0);
 	shell_step(arg, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+}
+
+/* Several applications share one line. */
+static void report_count(const struct shell *shell)
+{
+	size_t count = drv_core_app_count(shell->core);
+	char text[64] = "waits for applications";
+
+	if (count > 0)
+		snprintf(text, sizeof(text), "runs %zu application%s", count,
+			 count == 1 ? "" : "s");
+	fragi_service_status(text);
 }
 
 static void shell_step(struct shell *shell, struct drv_event *event)
@@ -208,8 +221,11 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 	if (!shell->is_over && shell->is_service && shell->is_stopping &&
 	    drv_core_app_count(shell->core) == 0)
 		shell_end(shell, FRAGI_EXIT_OK);
-	if (!shell->is_over)
-		drv_deadline_set(&shell->deadline, drv_core_deadline_ns(shell->core), now_ns);
+	if (shell->is_over)
+		return;
+	if (shell->is_service)
+		report_count(shell);
+	drv_deadline_set(&shell->deadline, drv_core_deadline_ns(shell->core), now_ns);
 }
 
 static void on_message(struct fw_connection *stream, struct fw_message *message, void *arg)
@@ -520,6 +536,8 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 		shell_end(&shell, drv_result_fail(&options->output, NULL, &err));
 	} else if (shell.is_service) {
 		log_info(NULL, "waits for applications: fragctl start APP.yaml");
+		fragi_service_ready();
+		report_count(&shell);
 		drv_deadline_set(&shell.deadline, drv_core_deadline_ns(shell.core), fragi_now_ns());
 	} else {
 		event.app = (struct drv_event_app){.source = source,

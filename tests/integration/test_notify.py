@@ -77,6 +77,26 @@ class Notify(cluster.ClusterTest):
         self.worker_manager.wait("STOPPING=1")
         self.assert_nothing_left()
 
+    def test_a_driver_that_is_a_service(self):
+        """It is ready without an application, and reports how many it runs."""
+        manager = Manager(self, "driver")
+        d = self.start("driverd", "--address", "127.0.0.1:0", env=manager.env)
+        manager.wait("READY=1")
+        manager.wait("STATUS=waits for applications")
+        self.address = d.wait_line(r"listening on (\S+:\d+)").group(1)
+        w = self.worker()
+        client = self.start("fragctl", "start", self.write("app.yaml", APP), "--address", self.address)
+        self.assertEqual(client.wait(), 0, client.stderr)
+        manager.wait("STATUS=runs 1 application")
+        client = self.start("fragctl", "stop", "watched", "--address", self.address)
+        self.assertEqual(client.wait(), 0, client.stderr)
+        manager.wait("STATUS=waits for applications")
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0)
+        manager.wait("STOPPING=1")
+        w.signal(signal.SIGTERM)
+        w.wait()
+
     def test_a_worker_is_ready_without_a_driver(self):
         manager = Manager(self, "worker")
         w = self.worker(address="127.0.0.1:%d" % self.free_port(), env=manager.env)
