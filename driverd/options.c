@@ -139,7 +139,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .text = &options->output.file},
 		{.name = "state-dir",
 		 .value = "DIR",
-		 .help = "keeps the last epoch here, so that those of later runs are higher; default: keeps no state",
+		 .help = "keeps applications here, and starts them again after its own end; default: keeps no state",
 		 .text = &options->state_dir},
 		{.name = "encrypt-data",
 		 .help = "encrypts all flows between hosts, as `encrypt: on` does for one flow",

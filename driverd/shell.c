@@ -98,6 +98,7 @@ static void shell_end(struct shell *shell, int exit_code)
 	drv_listener_close(&shell->local);
 	drv_deadline_close(&shell->deadline);
 	fw_credentials_close(&shell->credentials);
+	drv_store_finish(&shell->store);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		close_handle(&shell->signals[i]);
 		/* the result stands: none changes it any more */
@@ -175,7 +176,8 @@ static void perform(struct shell *shell, struct drv_action *action)
 			fragi_service_status(action->text);
 		break;
 	case DRV_DO_PERSIST:
-		drv_store_write(&shell->store, &shell->loop, action->epoch);
+		if (drv_store_put(&shell->store, &action->record, action->change) < 0)
+			out_of_memory(shell);
 		break;
 	case DRV_DO_ENDED:
 		app_ended(shell, action->app, action->summary);
@@ -210,6 +212,7 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 		return;
 	}
 	drv_actions_reset(&shell->actions);
+	drv_core_set_clock(shell->core, drv_system_realtime_offset_ns());
 	if (drv_core_step(shell->core, event, now_ns, &shell->actions) < 0) {
 		out_of_memory(shell);
 		return;
@@ -388,10 +391,17 @@ static void on_signal(uv_signal_t *handle, int number)
 	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = number});
 }
 
-static void on_persisted(void *arg, uint64_t epoch, const char *why_not)
+static void on_persisted(void *arg, uint64_t change, const char *why_not)
 {
 	shell_step(arg, &(struct drv_event){
-				.kind = DRV_EVENT_PERSISTED, .epoch = epoch, .text = why_not});
+				.kind = DRV_EVENT_PERSISTED, .change = change, .text = why_not});
+}
+
+static int on_record(void *arg, const struct drv_record *record)
+{
+	struct shell *shell = arg;
+
+	return drv_core_restore(shell->core, record);
 }
 
 /*
@@ -440,16 +450,20 @@ static void read_limits(struct shell *shell)
 		shell->fds_max, shell->strangers_max);
 }
 
-static int shell_open_store(struct shell *shell, struct drv_config *config, struct frag_err *err)
+/* The core, with what is kept in the state folder, if there is one. */
+static int make_core(struct shell *shell, struct drv_config *config, struct frag_err *err)
 {
 	const char *folder = shell->options->state_dir;
-	int r;
+	int r = 0;
 
-	shell->store.folder = -1;
-	if (folder == NULL)
-		return 0;
-	config->keeps_state = true;
-	r = drv_store_open(&shell->store, folder, on_persisted, shell, &config->epoch, err);
+	config->keeps_state = folder != NULL;
+	if (folder != NULL)
+		r = drv_store_open(&shell->store, folder, &shell->loop, on_persisted, shell, err);
+	if (r == 0 && drv_core_create(config, &shell->core) < 0)
+		return fragi_err_fail(err, FRAGI_FAILURE_OUT_OF_MEMORY, NULL, -ENOMEM,
+				      "there is no memory left for a driver");
+	if (r == 0 && folder != NULL)
+		r = drv_database_read(shell->store.database, on_record, shell, err);
 	if (r < 0)
 		fragi_err_classify(err, FRAGI_FAILURE_STATE_UNWRITABLE, NULL);
 	return r;
@@ -502,19 +516,16 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 	if (r < 0)
 		return fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
 				      "cannot set up the event loop: %s", frag_strerror(r));
-	r = shell_open_store(shell, &config, err);
+	r = make_core(shell, &config, err);
 	if (r == 0)
 		r = fw_credentials_open(&shell->credentials, &shell->loop, &shell->options->tls,
 					on_keys_changed, shell, err);
-	if (r == 0 && drv_core_create(&config, &shell->core) < 0)
-		r = fragi_err_fail(err, FRAGI_FAILURE_OUT_OF_MEMORY, NULL, -ENOMEM,
-				   "there is no memory left for a driver");
 	return r;
 }
 
 int drv_shell_run(const struct drv_options *options, const void *source, size_t source_bytes)
 {
-	struct shell shell = {.options = options, .is_service = source == NULL};
+	struct shell shell = {.options = options, .is_service = source == NULL, .store.folder = -1};
 	struct drv_event event = {.kind = DRV_EVENT_APP};
 	struct frag_err err = FRAG_ERR_INIT;
 	int r;

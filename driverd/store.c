@@ -4,23 +4,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <base/draft.h>
-#include <base/units.h>
+#include <base/alloc.h>
+#include <driverd/core/core.h>
 
-/*
- * A write goes to a draft, which is synced, takes the file's name, and the folder is synced:
- * whenever the power goes, the file holds the old number or the new one.
- */
-#define FILE_NAME "epoch"
-#define TEXT_MAX 24
+struct drv_store_item {
+	struct drv_store_item *next;
+	struct drv_record record;
+	uint8_t bytes[]; /* what the record points to */
+};
 
-static int cannot_write(const struct drv_store *store, int code, struct frag_err *err)
+static int cannot_open(const struct drv_store *store, int code, struct frag_err *err)
 {
 	return frag_err_set(
 		err, code,
@@ -28,128 +26,214 @@ static int cannot_write(const struct drv_store *store, int code, struct frag_err
 		store->path, frag_strerror(code));
 }
 
-static int store_read(struct drv_store *store, uint64_t *out_epoch, struct frag_err *err)
+static void list_init(struct drv_store_list *list)
 {
-	int fd = openat(store->folder, FILE_NAME, O_RDONLY | O_CLOEXEC), code;
-	char text[TEXT_MAX];
-	int64_t value = -1;
-	ssize_t n;
-
-	*out_epoch = 0;
-	if (fd < 0 && errno == ENOENT)
-		return 0;
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	code = n < 0 ? -errno : 0;
-	if (fd >= 0)
-		close(fd);
-	if (n < 0)
-		return frag_err_set(err, code, "cannot read %s/" FILE_NAME ": %s", store->path,
-				    frag_strerror(code));
-	text[n] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	if (fragi_parse_i64(text, &value) < 0 || value < 0)
-		return frag_err_set(
-			err, -EINVAL,
-			"%s/" FILE_NAME
-			" does not hold the number of an epoch; see that nothing runs any more that this folder's driver started, and remove the file",
-			store->path);
-	*out_epoch = (uint64_t)value;
-	return 0;
+	*list = (struct drv_store_list){.last = &list->first};
 }
 
-int drv_store_open(struct drv_store *store, const char *path, drv_store_fn done, void *arg,
-		   uint64_t *out_epoch, struct frag_err *err)
+static void list_add(struct drv_store_list *list, struct drv_store_item *item)
+{
+	item->next = NULL;
+	*list->last = item;
+	list->last = &item->next;
+	list->events += item->record.kind == DRV_RECORD_EVENT;
+}
+
+static struct drv_store_item *list_take(struct drv_store_list *list)
+{
+	struct drv_store_item *item = list->first;
+
+	if (item == NULL)
+		return NULL;
+	list->first = item->next;
+	if (list->first == NULL)
+		list->last = &list->first;
+	list->events -= item->record.kind == DRV_RECORD_EVENT;
+	return item;
+}
+
+static void list_clear(struct drv_store_list *list)
+{
+	struct drv_store_item *item;
+
+	while ((item = list_take(list)) != NULL)
+		fragi_free(item);
+}
+
+/* Moves all of from before those of to, but attempts, and events that are too many. */
+static void list_put_back(struct drv_store_list *to, struct drv_store_list *from)
+{
+	struct drv_store_list all;
+	struct drv_store_item *item;
+
+	list_init(&all);
+	while ((item = list_take(from)) != NULL) {
+		bool is_event = item->record.kind == DRV_RECORD_EVENT;
+
+		if (item->record.is_attempt ||
+		    (is_event && from->events + to->events >= DRV_EVENTS_MAX))
+			fragi_free(item);
+		else
+			list_add(&all, item);
+	}
+	while ((item = list_take(to)) != NULL)
+		list_add(&all, item);
+	while ((item = list_take(&all)) != NULL)
+		list_add(to, item);
+}
+
+static int lock_folder(struct drv_store *store, struct frag_err *err)
+{
+	if (mkdir(store->path, 0700) < 0 && errno != EEXIST)
+		return cannot_open(store, -errno, err);
+	store->folder = open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store->folder < 0)
+		return cannot_open(store, -errno, err);
+	if (flock(store->folder, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return cannot_open(store, -errno, err);
+	return frag_err_set(
+		err, -EBUSY,
+		"another driverd keeps its state in %s; give --state-dir a folder of its own",
+		store->path);
+}
+
+int drv_store_open(struct drv_store *store, const char *path, uv_loop_t *loop, drv_store_fn done,
+		   void *arg, struct frag_err *err)
 {
 	int r;
 
-	*store = (struct drv_store){.path = path, .folder = -1, .done = done, .arg = arg};
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return cannot_write(store, -errno, err);
-	store->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (store->folder < 0)
-		return cannot_write(store, -errno, err);
-	if (flock(store->folder, LOCK_EX | LOCK_NB) < 0)
-		r = errno == EWOULDBLOCK
-			    ? frag_err_set(
-				      err, -EBUSY,
-				      "another driverd keeps its state in %s; give --state-dir a folder of its own",
-				      path)
-			    : cannot_write(store, -errno, err);
-	else
-		r = store_read(store, out_epoch, err);
-	if (r < 0)
-		drv_store_close(store);
-	return r;
-}
-
-static int write_synced(FILE *file, uint64_t epoch)
-{
-	if (fprintf(file, "%llu\n", (unsigned long long)epoch) < 0 || fflush(file) != 0 ||
-	    fsync(fileno(file)) < 0)
-		return -errno;
-	return 0;
-}
-
-static int replace(int folder, uint64_t epoch)
-{
-	struct frag_draft *draft;
-	int r = fragi_draft_create(folder, FILE_NAME, 0600, &draft);
-
-	if (r < 0)
-		return r;
-	r = write_synced(frag_draft_stream(draft), epoch);
+	*store = (struct drv_store){
+		.path = path, .folder = -1, .loop = loop, .done = done, .arg = arg};
+	list_init(&store->waiting);
+	list_init(&store->writing);
+	r = lock_folder(store, err);
+	if (r == 0)
+		r = drv_database_open(path, &store->database, err);
 	if (r < 0) {
-		frag_draft_destroy(draft);
+		drv_store_close(store);
 		return r;
 	}
-	r = frag_draft_commit(draft);
-	return r == 0 && fsync(folder) < 0 ? -errno : r;
+	uv_timer_init(loop, &store->retry);
+	store->retry.data = store;
+	store->work.data = store;
+	return 0;
 }
 
 /* In the thread pool. */
 static void on_work(uv_work_t *work)
 {
 	struct drv_store *store = work->data;
-	int r = replace(store->folder, store->epoch);
+	int r = drv_database_begin(store->database, &store->err);
 
-	if (r < 0)
-		cannot_write(store, r, &store->err);
+	for (const struct drv_store_item *i = store->writing.first; r == 0 && i != NULL;
+	     i = i->next)
+		r = drv_database_put(store->database, &i->record, &store->err);
+	if (r == 0)
+		drv_database_end(store->database, &store->err);
 }
 
-static void begin(struct drv_store *store, uv_loop_t *loop);
+static void on_written(uv_work_t *work, int status);
+
+static void begin(struct drv_store *store)
+{
+	struct drv_store_item *item;
+
+	if (store->is_writing || store->waiting.first == NULL)
+		return;
+	store->is_writing = true;
+	while ((item = list_take(&store->waiting)) != NULL)
+		list_add(&store->writing, item);
+	store->writing_change = store->waiting_change;
+	store->err = (struct frag_err)FRAG_ERR_INIT;
+	uv_timer_stop(&store->retry);
+	/* fails only without a function */
+	uv_queue_work(store->loop, &store->work, on_work, on_written);
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+	begin(timer->data);
+}
 
 static void on_written(uv_work_t *work, int status)
 {
 	struct drv_store *store = work->data;
+	bool failed = status < 0 || store->err.code < 0, has_more = store->waiting.first != NULL;
 
-	store->writing = false;
 	if (status < 0)
-		cannot_write(store, status, &store->err);
-	if (store->wanted > store->epoch)
-		begin(store, work->loop);
-	else
-		store->done(store->arg, store->epoch, store->err.code < 0 ? store->err.text : NULL);
+		cannot_open(store, status, &store->err);
+	store->is_writing = false;
+	if (failed)
+		list_put_back(&store->waiting, &store->writing);
+	list_clear(&store->writing);
+	store->done(store->arg, store->writing_change, failed ? store->err.text : NULL);
+	if (has_more || !failed)
+		begin(store);
+	else if (!store->is_closing)
+		uv_timer_start(&store->retry, on_retry, DRV_STORE_RETRY_MS, 0);
 }
 
-static void begin(struct drv_store *store, uv_loop_t *loop)
+static size_t text_bytes(const char *text)
 {
-	store->writing = true;
-	store->epoch = store->wanted;
-	store->err = (struct frag_err)FRAG_ERR_INIT;
-	store->work.data = store;
-	uv_queue_work(loop, &store->work, on_work, on_written); /* fails only without a function */
+	return text != NULL ? strlen(text) + 1 : 0;
 }
 
-void drv_store_write(struct drv_store *store, uv_loop_t *loop, uint64_t epoch)
+/* Copies into the item's bytes; NULL stays NULL. */
+static const void *keep(uint8_t **at, const void *bytes, size_t size)
 {
-	store->wanted = epoch;
-	if (!store->writing)
-		begin(store, loop);
+	uint8_t *copy = *at;
+
+	if (bytes == NULL)
+		return NULL;
+	memcpy(copy, bytes, size);
+	*at += size;
+	return copy;
+}
+
+int drv_store_put(struct drv_store *store, const struct drv_record *record, uint64_t change)
+{
+	size_t name = text_bytes(record->name), who = text_bytes(record->who),
+	       text = text_bytes(record->text);
+	struct drv_store_item *item = fragi_malloc(sizeof(*item) + name + who + text +
+						   record->source_bytes + record->outcome_bytes);
+	uint8_t *at;
+
+	if (item == NULL)
+		return -ENOMEM;
+	at = item->bytes;
+	item->record = *record;
+	item->record.name = keep(&at, record->name, name);
+	item->record.who = keep(&at, record->who, who);
+	item->record.text = keep(&at, record->text, text);
+	item->record.source = keep(&at, record->source, record->source_bytes);
+	item->record.outcome = keep(&at, record->outcome, record->outcome_bytes);
+	list_add(&store->waiting, item);
+	store->waiting_change = change;
+	/* the others of this step follow before the loop turns */
+	if (!store->is_writing && !store->is_closing)
+		uv_timer_start(&store->retry, on_retry, 0, 0);
+	return 0;
+}
+
+void drv_store_finish(struct drv_store *store)
+{
+	if (store->folder < 0 || store->is_closing)
+		return;
+	store->is_closing = true;
+	uv_close((uv_handle_t *)&store->retry, NULL);
+	begin(store);
 }
 
 void drv_store_close(struct drv_store *store)
 {
-	if (store->folder >= 0)
-		close(store->folder);
+	drv_database_close(store->database);
+	store->database = NULL;
+	if (store->folder < 0)
+		return;
+	list_clear(&store->waiting);
+	list_clear(&store->writing);
+	close(store->folder);
 	store->folder = -1;
 }

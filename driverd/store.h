@@ -2,42 +2,57 @@
 #ifndef DRV_STORE_H
 #define DRV_STORE_H
 
-#include <frag/error.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <driverd/core/record.h>
+#include <driverd/database.h>
 #include <uv.h>
 
 /*
- * The state folder: what a driver must still know after it was killed. That is the last epoch it
- * gave: the file `epoch`, a number and a newline, replaced as a whole. One driver at a time has the
- * folder.
+ * The state folder: what a driver must still know after it was killed. One driver at a time has the
+ * folder. Records are written by libuv's thread pool, all that have come meanwhile in one commit.
+ * When that fails, attempts are void, the others are tried again with the next records and every
+ * DRV_STORE_RETRY_MS: nothing that has happened is lost as long as the driver lives.
  */
+#define DRV_STORE_RETRY_MS 5000
 
-/* why_not: NULL when epoch is on the disk, else a sentence, valid during the call. */
-typedef void (*drv_store_fn)(void *arg, uint64_t epoch, const char *why_not);
+/*
+ * All records up to that change were tried: why_not is NULL when they are on the disk, else a
+ * sentence, valid during the call.
+ */
+typedef void (*drv_store_fn)(void *arg, uint64_t change, const char *why_not);
 
+struct drv_store_item;
+struct drv_store_list {
+	struct drv_store_item *first, **last;
+	size_t events; /* of the items */
+};
 struct drv_store {
 	const char *path; /* borrowed */
 	int folder;       /* -1: not open */
+	struct drv_database *database;
 	drv_store_fn done;
 	void *arg;
+	uv_loop_t *loop;
+	uv_timer_t retry;
 	uv_work_t work;
-	bool writing;
-	uint64_t wanted, epoch; /* the newest asked for; the one being written */
-	struct frag_err err;    /* of the write */
+	bool is_writing, is_closing;
+	struct drv_store_list waiting, writing; /* the latter is the thread's while it writes */
+	uint64_t waiting_change, writing_change;
+	struct frag_err err; /* of the commit */
 };
 
 /*
- * Makes the folder where there is none (not its parents) and reads it; no file: epoch 0. Blocks.
- * Returns 0, -EBUSY (another driver has it), -EINVAL (the file holds no number), or what the system
- * says, each with a sentence. done is called on the loop's thread for each epoch written; later
- * ones stand for earlier ones.
+ * Makes the folder where there is none (not its parents). Blocks. Returns 0, -EBUSY (another driver
+ * has it), or as drv_database_open.
  */
-int drv_store_open(struct drv_store *store, const char *path, drv_store_fn done, void *arg,
-		   uint64_t *out_epoch, struct frag_err *err);
-/* Does not block: libuv's thread pool writes. */
-void drv_store_write(struct drv_store *store, uv_loop_t *loop, uint64_t epoch);
-/* After the loop has run out. */
-void drv_store_close(struct drv_store *store);
+int drv_store_open(struct drv_store *store, const char *path, uv_loop_t *loop, drv_store_fn done,
+		   void *arg, struct frag_err *err);
+/*
+ * Copies the record. What is put before the loop runs on is one commit. change: grows. Does not
+ * block. Returns 0 or -ENOMEM.
+ */
+int drv_store_put(struct drv_store *store, const struct drv_record *record, uint64_t change);
+/* Nothing is tried again; the loop runs out when what was put has been written. */
+void drv_store_finish(struct drv_store *store);
+void drv_store_close(struct drv_store *store); /* after the loop has run out */
 
 #endif

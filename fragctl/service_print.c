@@ -85,6 +85,9 @@ void ctl_service_print_applications(const struct fw_reply *reply)
 		       short_time(run->age_ns, age, sizeof(age)), "-", "-", run->started_by);
 		if (run->failure.code != FRAGI_FAILURE_NONE)
 			printf("    %s\n", run->failure.sentence);
+		if (run->wanted)
+			printf("    starts again with driverd, unless `fragctl stop %s`\n",
+			       run->name);
 	}
 	put_more(reply);
 }
@@ -227,6 +230,7 @@ static void json_ended(const struct fw_ended_row *run)
 	       ", \"duration_ns\": %" PRId64 ", ",
 	       run->run, run->exit_code, run->age_ns, run->duration_ns);
 	optional("started_by", run->started_by);
+	printf("\"wanted\": %s, ", run->wanted ? "true" : "false");
 	put_failure(&run->failure);
 	printf("}");
 }

@@ -15,6 +15,7 @@ DAEMON_INC = -I. $(WIRE_INC)
 UV_LIBS = -luv
 PROTOBUF_LIBS = -lprotobuf-c
 SECCOMP_LIBS = -lseccomp
+SQLITE_LIBS = -lsqlite3
 # fragctl run is to start fast: each shared library costs a tenth of a millisecond.
 archive = $(or $(wildcard $(shell $(PKG_CONFIG) --variable=libdir $(1))/$(2).a),$(3))
 FRAGCTL_LIBS = $(call archive,libuv,libuv_a,$(UV_LIBS)) \
@@ -37,7 +38,8 @@ $(B)/obj/fragctl/%.o: fragctl/%.c
 ifneq ($(DRIVERD_SRC),)
 $(B)/bin/driverd: $(DRIVERD_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG_DAEMONS_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) -lm -o $@
+	$(CC) $(ALL_LDFLAGS) $^ -lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) $(SQLITE_LIBS) \
+		-lm -o $@
 	$(no_dlopen)
 all: $(B)/bin/driverd
 endif

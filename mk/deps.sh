@@ -10,7 +10,7 @@
 set -eu
 
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev
-libuv1-dev libyaml-dev libseccomp-dev libucx-dev libssl-dev libcriterion-dev
+libuv1-dev libyaml-dev libseccomp-dev libsqlite3-dev libucx-dev libssl-dev libcriterion-dev
 libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
 libturbojpeg0-dev ffmpeg openssl python3 iproute2 git"
 
@@ -38,8 +38,9 @@ if [ "${1:-}" = deb ]; then
 		foreign=$2
 		packages="$packages crossbuild-essential-$2 qemu-user-static"
 		for p in libc6-dev libprotobuf-c-dev libuv1-dev libyaml-dev libseccomp-dev \
-			libucx-dev libssl-dev libavcodec-dev libavformat-dev libavutil-dev \
-			libswscale-dev libpng-dev libmicrohttpd-dev libturbojpeg0-dev; do
+			libsqlite3-dev libucx-dev libssl-dev libavcodec-dev libavformat-dev \
+			libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev \
+			libturbojpeg0-dev; do
 			packages="$packages $p:$2"
 		done
 	fi

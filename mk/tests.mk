@@ -45,7 +45,7 @@ $(UNIT_BIN): $(B)/tests/%: $(TEST_OBJ) $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC
 	$(LIBFRAG_A)
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o %.a,$^) $(ALL_LDFLAGS) -rdynamic $(CRITERION) -lyaml $(UV_LIBS) \
-		$(PROTOBUF_LIBS) $(TLS_LIBS) $(SECCOMP_LIBS) -ldl -lm -o $@
+		$(PROTOBUF_LIBS) $(TLS_LIBS) $(SECCOMP_LIBS) $(SQLITE_LIBS) -ldl -lm -o $@
 
 $(SHARED_TEST_BIN): $(B)/tests/%: $(TEST_OBJ) $(LIBFRAG_SO)
 	@mkdir -p $(@D)

@@ -329,7 +329,8 @@ struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app
 	app->core = core;
 	app->id = event->id;
 	app->run = run != 0 ? run : ++core->last_run;
-	app->epoch = ++core->last_epoch;
+	app->epoch = drv_keep_next_epoch(core);
+	app->is_wanted = true;
 	app->given_ns = core->real_ns;
 	app->workers_changed = true;
 	app->start_timeout_ns = event->start_timeout_ns;
@@ -356,18 +357,15 @@ void drv_app_begin(struct drv_app *app)
 	if (app->start_timeout_ns > 0)
 		drv_set(core, &app->start, core->now_ns + app->start_timeout_ns);
 	drv_set(core, &app->progress, core->now_ns + core->config.progress_ns);
-	if (core->config.keeps_state)
-		drv_emit(core, &(struct drv_action){.kind = DRV_DO_PERSIST, .epoch = app->epoch});
-	else
-		app->is_persisted = true;
+	drv_keep_start(app);
 }
 
 void drv_app_persisted(struct drv_app *app, const char *why_not)
 {
-	if (why_not != NULL)
-		drv_app_fail(app, FRAGI_FAILURE_STATE_UNWRITABLE, NULL, "%s", why_not);
-	else
+	if (why_not == NULL)
 		app->is_persisted = true;
+	else if (!app->is_restored) /* else it is tried again: nobody is here to do so */
+		drv_app_fail(app, FRAGI_FAILURE_STATE_UNWRITABLE, NULL, "%s", why_not);
 }
 
 void drv_app_destroy(struct drv_app *app)

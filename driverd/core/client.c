@@ -116,6 +116,14 @@ static int fill_workers(struct drv_core *core, struct fw_reply *reply)
 	return 0;
 }
 
+/* The clock of the machine may have been set back since. */
+static int64_t age_of(const struct drv_core *core, const struct drv_ended *run)
+{
+	int64_t age_ns = core->real_ns + core->config.realtime_offset_ns - run->ended_unix_ns;
+
+	return age_ns > 0 ? age_ns : 0;
+}
+
 static int fill_ended(struct drv_core *core, struct fw_reply *reply)
 {
 	reply->ended = table_of(core, core->history.ended_count, sizeof(*reply->ended));
@@ -132,9 +140,10 @@ static int fill_ended(struct drv_core *core, struct fw_reply *reply)
 			.result = run->result,
 			.failure = run->failure,
 			.exit_code = run->exit_code,
-			.age_ns = core->real_ns - run->ended_ns,
+			.age_ns = age_of(core, run),
 			.duration_ns = run->duration_ns,
 			.started_by = run->started_by,
+			.wanted = run->is_wanted,
 		};
 	}
 	return 0;

@@ -42,7 +42,19 @@ static size_t source_bytes_of(const struct drv_core *core)
 
 	for (size_t i = 0; i < core->app_count; i++)
 		bytes += core->apps[i]->source_bytes;
+	for (const struct drv_ended *ended = core->history.ended; ended; ended = ended->next)
+		bytes += ended->is_wanted && ended->source != NULL ? ended->source_bytes : 0;
 	return bytes;
+}
+
+/* Applications that run, and those that start again with the driver, but for that name. */
+static size_t app_count_without(const struct drv_core *core, const char *name)
+{
+	size_t count = drv_core_app_count(core);
+
+	for (const struct drv_ended *ended = core->history.ended; ended; ended = ended->next)
+		count += ended->is_wanted && strcmp(ended->name, name) != 0;
+	return count;
 }
 
 /* Whether one more application may start now; its client is refused with a sentence if not. */
@@ -57,11 +69,12 @@ static bool may_start(struct drv_session *client, const struct fw_message *comma
 	else if (core->stops > 0)
 		refuse(client, command, name, FRAGI_FAILURE_NO_SERVICE,
 		       "driverd is ending; try again when it is back");
-	else if (drv_core_app_count(core) >= DRV_APPS_MAX)
+	else if (app_count_without(core, name) >= DRV_APPS_MAX)
 		refuse(client, command, name, FRAGI_FAILURE_DRIVER_FULL,
-		       drv_text(client->core,
-				"driverd runs %d applications, as many as it takes; stop one first",
-				DRV_APPS_MAX));
+		       drv_text(
+			       client->core,
+			       "driverd keeps %d applications running, as many as it takes; stop one first",
+			       DRV_APPS_MAX));
 	else if (source_bytes_of(core) + source_bytes > DRV_SOURCES_MAX)
 		refuse(client, command, name, FRAGI_FAILURE_DRIVER_FULL,
 		       drv_text(
@@ -161,9 +174,16 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 	const struct fw_stop_app *stop = &message->stop_app;
 	struct drv_core *core = client->core;
 	struct drv_app *app = drv_app_named(core, stop->name);
-	const struct drv_ended *ended =
+	struct drv_ended *ended =
 		app == NULL ? drv_history_named(&core->history, stop->name) : NULL;
 
+	if (ended != NULL && ended->is_wanted && !stop->again) {
+		drv_history_note(core, FW_EVENT_STOP, NULL, client->who,
+				 "%s, so it does not start again with driverd", ended->name);
+		drv_history_unwant(core, ended);
+		drv_command_answer(client, message->seq, ended->run, ended->name, NULL);
+		return;
+	}
 	if (app == NULL && stop->again && ended != NULL && ended->source != NULL) {
 		start_again(client, message, ended);
 		return;
@@ -182,6 +202,9 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 	drv_history_note(core, stop->again ? FW_EVENT_RESTART : FW_EVENT_STOP, app, client->who,
 			 "%s", stop->at_once ? "at once" : "in order");
 	app->again_run = 0;
+	if (app->is_wanted != stop->again)
+		drv_keep_wanted(core, app->run, stop->again);
+	app->is_wanted = stop->again;
 	if (stop->again) {
 		app->again_run = ++core->last_run;
 		app->again_by = fragi_arena_strdup(&app->arena, client->who);
@@ -208,8 +231,10 @@ void drv_command_accepted(struct drv_app *app)
 	struct drv_session *client = asker(app);
 
 	app->is_accepted = true;
-	drv_history_note(app->core, FW_EVENT_START, app, app->started_by, "%zu fragment%s",
-			 app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s");
+	drv_history_supersede(&app->core->history, drv_app_name(app));
+	drv_history_note(app->core, FW_EVENT_START, app, app->started_by, "%zu fragment%s%s",
+			 app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s",
+			 app->is_restored ? ", again with driverd" : "");
 	if (client != NULL)
 		drv_command_answer(client, app->asked.seq, app->run, drv_app_name(app), NULL);
 }
@@ -224,6 +249,7 @@ void drv_command_refused(struct drv_app *app)
 		why = (struct fw_failure){.code = FRAGI_FAILURE_OTHER,
 					  .sentence = "it was stopped before driverd had kept it"};
 	drv_history_note(app->core, FW_EVENT_REFUSED, app, app->started_by, "%s", why.sentence);
+	drv_keep_no_start(app);
 	if (client != NULL)
 		drv_command_answer(client, app->asked.seq, 0, drv_app_name(app), &why);
 }

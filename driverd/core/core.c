@@ -29,7 +29,6 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 		return -ENOMEM;
 	}
 	core->config = *config;
-	core->last_epoch = config->epoch;
 	or_default(&core->config.beat_ns, FRAGI_BEAT_NS);
 	or_default(&core->config.dead_ns, FRAGI_DEAD_NS);
 	or_default(&core->config.wire_ns, FRAGI_WIRE_NS);
@@ -55,6 +54,11 @@ void drv_core_destroy(struct drv_core *core)
 	drv_timers_fini(&core->timers);
 	drv_history_fini(&core->history);
 	fragi_free(core);
+}
+
+void drv_core_set_clock(struct drv_core *core, int64_t realtime_offset_ns)
+{
+	core->config.realtime_offset_ns = realtime_offset_ns;
 }
 
 /* Their summaries were valid until this step. */
@@ -181,13 +185,6 @@ static void core_stop(struct drv_core *core, int signal)
 	}
 }
 
-static void core_persisted(struct drv_core *core, const struct drv_event *event)
-{
-	for (size_t i = 0; i < core->app_count; i++)
-		if (core->apps[i]->state == DRV_APP_NEW && core->apps[i]->epoch <= event->epoch)
-			drv_app_persisted(core->apps[i], event->text);
-}
-
 static void check_invariants(const struct drv_core *core)
 {
 	assert(drv_core_step_items(core) <= DRV_STEP_ITEMS_MAX);
@@ -213,6 +210,7 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	core->work_left = false;
 	drv_command_restart(core);
 	forget_ended(core);
+	drv_restore_step(core, event->kind == DRV_EVENT_TIMER);
 	switch (event->kind) {
 	case DRV_EVENT_APP:
 		core_app(core, &event->app);
@@ -233,7 +231,7 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 		core_stop(core, event->signal);
 		break;
 	case DRV_EVENT_PERSISTED:
-		core_persisted(core, event);
+		drv_keep_tried(core, event->change, event->text);
 		break;
 	}
 	for (size_t i = 0; i < core->app_count; i++) /* another one is the first each time */

@@ -4,6 +4,7 @@
 
 #include <base/arena.h>
 #include <base/log.h>
+#include <driverd/core/record.h>
 #include <track/summary.h>
 #include <wire/identity.h>
 
@@ -13,8 +14,8 @@
  * callbacks into events and performs the actions in order. No system call, no clock; randomness
  * comes from the config: a simulator is another shell.
  *
- * The happy path of an application: it gets an epoch, which is on the disk before anybody hears of
- * it (where the driver keeps state); it waits until every fragment has a worker; then HOST_CREATE
+ * The happy path of an application: it is on the disk with its epoch before anybody hears of it
+ * (where the driver keeps state); it waits until every fragment has a worker; then HOST_CREATE
  * to each host and HOST_PREPARED back; flows between fragments are resolved; HOST_WIRE, HOST_WIRED;
  * HOST_START, HOST_STARTED; it runs; every host says DONE (or all are at rest); HOST_STOP; the last
  * HOST_STATS and HOST_EXIT; the summary. The first cause of a failure is the one sentence of the
@@ -48,9 +49,10 @@
 #define DRV_ENDED_BYTES ((size_t)64 << 20)
 #define DRV_ENDED_ROWS (DRV_STEP_ITEMS / 2)
 #define DRV_EVENTS_MAX 1024
+#define DRV_KEPT_NS (INT64_C(90) * 86400 * 1000000000) /* of runs that have ended, and events */
 
 enum drv_app_state {
-	DRV_APP_NEW,       /* until its epoch is on the disk */
+	DRV_APP_NEW,       /* until it is on the disk */
 	DRV_APP_WAITING,   /* for workers */
 	DRV_APP_PREPARING, /* hosts load and compose */
 	DRV_APP_WIRING,
@@ -94,7 +96,7 @@ struct drv_config {
 	int64_t drain_ns, close_ns, kill_ns; /* 10 s, 2 s, 1 s */
 	int64_t report_missing_ns;           /* 10 s */
 	int64_t progress_ns;                 /* 1 s */
-	int64_t realtime_offset_ns;          /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC; drv_core_set_clock */
 	/*
 	 * The driver and its only worker are one process: all fragments share a host, and no
 	 * worker is named in the summary.
@@ -104,7 +106,6 @@ struct drv_config {
 	bool ends_with_app;
 	bool keeps_state;   /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
 	bool encrypts_data; /* all flows between hosts, whatever the graph says */
-	uint64_t epoch;     /* the last one given by earlier drivers of the same state */
 	void (*random)(void *arg, void *bytes,
 		       size_t size); /* ids and secrets of sessions, tokens of edges; required */
 	void *random_arg;
@@ -118,7 +119,7 @@ enum drv_event_kind {
 	DRV_EVENT_REVOKED,
 	DRV_EVENT_TIMER, /* the deadline has come */
 	DRV_EVENT_STOP,  /* signal: every application stops in order; the second time at once */
-	/* epoch: it and those before it are on the disk; text: NULL, or why not */
+	/* change: all records up to it were tried; text: NULL, or why they are not on the disk */
 	DRV_EVENT_PERSISTED,
 };
 struct drv_event_app {
@@ -142,7 +143,7 @@ struct drv_event {
 	struct fw_message *message; /* from fw_decode; the core takes it */
 	struct drv_event_app app;
 	int signal;
-	uint64_t epoch;
+	uint64_t change;
 };
 
 enum drv_action_kind {
@@ -151,7 +152,7 @@ enum drv_action_kind {
 	DRV_DO_CLOSE,    /* connection: after what was sent before has left; no event follows */
 	DRV_DO_LOG,      /* level, subject, text */
 	DRV_DO_PROGRESS, /* text: how things stand, for a line that is written over */
-	/* epoch: the last one given; what waits for it goes on with DRV_EVENT_PERSISTED */
+	/* record, change: the records of a step are written together, or none of them is */
 	DRV_DO_PERSIST,
 	/* app, summary: that application has ended; valid until the next step */
 	DRV_DO_ENDED,
@@ -165,7 +166,8 @@ struct drv_action {
 	const char *subject, *text;
 	const struct fragi_summary *summary;
 	uint64_t app;
-	uint64_t epoch;
+	struct drv_record record;
+	uint64_t change;
 };
 /* zeroed: empty */
 struct drv_actions {
@@ -181,6 +183,13 @@ struct drv_core;
 /* Returns 0, -EINVAL (no random), -ENOMEM. */
 int drv_core_create(const struct drv_config *config, struct drv_core **out_core);
 void drv_core_destroy(struct drv_core *core); /* NULL is accepted */
+/*
+ * Before the first step: NUMBERS, then each RUN with its end, then each EVENT, the oldest first.
+ * Returns 0, -EUCLEAN (no driver has written that), -ENOMEM.
+ */
+int drv_core_restore(struct drv_core *core, const struct drv_record *record);
+/* The clock of the machine was set, or it was suspended. */
+void drv_core_set_clock(struct drv_core *core, int64_t realtime_offset_ns);
 /*
  * now_ns: CLOCK_MONOTONIC; what the process slept is not counted (base/awake.h).
  * Appends to actions, which the caller has reset. Takes event->message in every case. Returns 0 or

@@ -10,11 +10,13 @@
 
 /*
  * The last events, in a ring, and the last runs that have ended, with their summaries as they are
- * sent to clients. Both are bounded; what is older is forgotten. Only the newest run of a name
- * keeps its source, from which the application can be started again.
+ * sent to clients. Both are bounded in number, size and age; what is older is forgotten, but for
+ * what starts again with the next driver: that is bounded by what may be started. Only the newest
+ * run of a name keeps its source, from which the application can be started again.
  */
 int drv_history_init(struct drv_history *history)
 {
+	history->first_note = 1;
 	history->notes = fragi_calloc(DRV_EVENTS_MAX, sizeof(*history->notes));
 	return history->notes != NULL ? 0 : -ENOMEM;
 }
@@ -45,16 +47,34 @@ void drv_history_fini(struct drv_history *history)
 	fragi_free(history->notes);
 }
 
+static int64_t unix_now(const struct drv_core *core)
+{
+	int64_t now_ns = core->real_ns + core->config.realtime_offset_ns;
+
+	return now_ns > 0 ? now_ns : 0;
+}
+
+/* Forgets the oldest notes until there is room for one, and none is too old. */
+static void forget_notes(struct drv_history *history, int64_t now_unix_ns)
+{
+	while (history->first_note <= history->last_note &&
+	       (history->last_note - history->first_note + 1 == DRV_EVENTS_MAX ||
+		history->notes[history->first_note % DRV_EVENTS_MAX].unix_ns <
+			now_unix_ns - DRV_KEPT_NS))
+		history->first_note++;
+}
+
 void drv_history_note(struct drv_core *core, enum fw_event_kind kind, const struct drv_app *app,
 		      const char *who, const char *format, ...)
 {
 	struct drv_history *history = &core->history;
-	uint64_t number = ++history->last_note;
-	struct drv_note *note = &history->notes[number % DRV_EVENTS_MAX];
+	struct drv_note *note;
 	va_list args;
 
-	note->number = number;
-	note->unix_ns = core->real_ns + core->config.realtime_offset_ns;
+	forget_notes(history, unix_now(core));
+	note = &history->notes[++history->last_note % DRV_EVENTS_MAX];
+	note->number = history->last_note;
+	note->unix_ns = unix_now(core);
 	note->kind = kind;
 	note->run = app != NULL ? app->run : 0;
 	snprintf(note->application, sizeof(note->application), "%s",
@@ -63,13 +83,34 @@ void drv_history_note(struct drv_core *core, enum fw_event_kind kind, const stru
 	va_start(args, format);
 	vsnprintf(note->text, sizeof(note->text), format, args);
 	va_end(args);
+	drv_keep_note(core, note);
+}
+
+void drv_history_restore_note(struct drv_history *history, const struct drv_record *record)
+{
+	struct drv_note *note = &history->notes[record->event % DRV_EVENTS_MAX];
+
+	if (record->event <= history->last_note || record->event_kind >= FW_EVENT_KINDS)
+		return;
+	/* numbers follow each other, unless somebody else has written the file */
+	if (record->event != history->last_note + 1 ||
+	    record->event - history->first_note >= DRV_EVENTS_MAX)
+		history->first_note = record->event;
+	history->last_note = record->event;
+	*note = (struct drv_note){
+		.number = record->event,
+		.unix_ns = record->unix_ns,
+		.kind = (enum fw_event_kind)record->event_kind,
+		.run = record->run,
+	};
+	snprintf(note->application, sizeof(note->application), "%s", record->name);
+	snprintf(note->who, sizeof(note->who), "%s", record->who);
+	snprintf(note->text, sizeof(note->text), "%s", record->text);
 }
 
 const struct drv_note *drv_history_after(const struct drv_history *history, uint64_t number)
 {
-	uint64_t first =
-		history->last_note > DRV_EVENTS_MAX ? history->last_note - DRV_EVENTS_MAX + 1 : 1;
-	uint64_t next = number < first ? first : number + 1;
+	uint64_t next = number < history->first_note ? history->first_note : number + 1;
 
 	return next <= history->last_note ? &history->notes[next % DRV_EVENTS_MAX] : NULL;
 }
@@ -82,9 +123,9 @@ const struct drv_ended *drv_history_find(const struct drv_history *history, uint
 	return NULL;
 }
 
-const struct drv_ended *drv_history_named(const struct drv_history *history, const char *name)
+struct drv_ended *drv_history_named(const struct drv_history *history, const char *name)
 {
-	for (const struct drv_ended *ended = history->ended; ended != NULL; ended = ended->next)
+	for (struct drv_ended *ended = history->ended; ended != NULL; ended = ended->next)
 		if (strcmp(ended->name, name) == 0)
 			return ended;
 	return NULL;
@@ -124,6 +165,23 @@ static int encode_outcome(struct drv_app *app, struct drv_ended *ended)
 	return fw_encode(&message, &ended->outcome, &ended->outcome_bytes);
 }
 
+/* What is left to report of a run whose driver ended before it. */
+static int encode_cut(const char *name, struct drv_ended *ended)
+{
+	struct fw_message message = {.kind = FW_OUTCOME, .run = ended->run};
+
+	message.outcome.name = name;
+	message.outcome.reached = FW_ENDED;
+	message.outcome.summary = (struct fragi_summary){
+		.application = name,
+		.result = FRAGI_SUMMARY_FAILED,
+		.failure = {.code = FRAGI_FAILURE_DRIVER_LOST,
+			    .sentence = "driverd ended while it ran; what it counted is not known"},
+		.exit_code = fragi_failure_exit(FRAGI_FAILURE_DRIVER_LOST),
+	};
+	return fw_encode(&message, &ended->outcome, &ended->outcome_bytes);
+}
+
 static void *copy_of(const void *bytes, size_t size)
 {
 	void *copy = fragi_malloc(size != 0 ? size : 1);
@@ -131,57 +189,91 @@ static void *copy_of(const void *bytes, size_t size)
 	return copy != NULL ? memcpy(copy, bytes, size) : NULL;
 }
 
-static struct drv_ended *make_ended(struct drv_app *app)
+/* What a row shows of its outcome. Returns 0, -EUCLEAN, -ENOMEM. */
+static int read_outcome(struct drv_ended *ended)
+{
+	const size_t prefix = sizeof(uint32_t);
+	struct fw_message *message;
+	int r = ended->outcome_bytes <= prefix
+			? -EPROTO
+			: fw_decode(ended->outcome + prefix, ended->outcome_bytes - prefix,
+				    &message, NULL);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : -EUCLEAN;
+	if (message->kind == FW_OUTCOME) {
+		const struct fragi_summary *summary = &message->outcome.summary;
+
+		ended->result = summary->result;
+		ended->exit_code = summary->exit_code;
+		ended->duration_ns = summary->duration_ns;
+		if (summary->failure.code != FRAGI_FAILURE_NONE) {
+			snprintf(ended->sentence, sizeof(ended->sentence), "%s",
+				 summary->failure.sentence);
+			ended->failure =
+				(struct fw_failure){summary->failure.code, ended->sentence, NULL};
+		}
+	}
+	r = message->kind == FW_OUTCOME ? 0 : -EUCLEAN;
+	fw_message_free(message);
+	return r;
+}
+
+static struct drv_ended *make_ended(uint64_t run, const char *name, const char *started_by,
+				    const void *source, size_t source_bytes)
 {
 	struct drv_ended *ended = fragi_calloc(1, sizeof(*ended));
-	const char *name = drv_app_name(app);
 
 	if (ended == NULL)
 		return NULL;
-	ended->run = app->run;
+	ended->run = run;
 	ended->name = copy_of(name, strlen(name) + 1);
-	ended->started_by = copy_of(app->started_by, strlen(app->started_by) + 1);
-	ended->start_timeout_ns = app->start_timeout_ns;
-	ended->result = app->summary.result;
-	ended->exit_code = app->summary.exit_code;
-	ended->ended_ns = app->ended_ns;
-	ended->duration_ns = app->summary.duration_ns;
-	if (app->failure.code != FRAGI_FAILURE_NONE) {
-		snprintf(ended->sentence, sizeof(ended->sentence), "%s", app->failure.sentence);
-		ended->failure = (struct fw_failure){app->failure.code, ended->sentence, NULL};
-	}
-	ended->source = copy_of(app->source, app->source_bytes);
-	ended->source_bytes = app->source_bytes;
-	if (ended->name != NULL && ended->started_by != NULL && ended->source != NULL &&
-	    encode_outcome(app, ended) == 0)
+	ended->started_by = copy_of(started_by, strlen(started_by) + 1);
+	if (source_bytes != 0)
+		ended->source = copy_of(source, source_bytes);
+	ended->source_bytes = source_bytes;
+	if (ended->name != NULL && ended->started_by != NULL &&
+	    (ended->source != NULL || source_bytes == 0))
 		return ended;
 	ended_free(ended);
 	return NULL;
 }
 
-/* Forgets the source of runs of that name, and then the oldest runs, until the rest has room. */
-static void make_room(struct drv_history *history, const char *name)
+static void forget_source(struct drv_core *core, struct drv_ended *ended)
 {
-	struct drv_ended **at = &history->ended;
+	if (ended->source == NULL)
+		return;
+	fragi_free(ended->source);
+	ended->source = NULL;
+	drv_keep_less(core, ended, DRV_RECORD_SOURCELESS);
+}
+
+/*
+ * The newest run has come. Forgets the source of older ones of its name, and then the oldest runs,
+ * until the rest has room.
+ */
+static void make_room(struct drv_core *core)
+{
+	struct drv_history *history = &core->history;
+	struct drv_ended *newest = history->ended, **at = &history->ended;
 	size_t count = 0, bytes = 0;
 
-	for (; *at != NULL; at = &(*at)->next) {
+	while (*at != NULL) {
 		struct drv_ended *ended = *at;
 
-		if (count > 0 && strcmp(ended->name, name) == 0) {
-			fragi_free(ended->source);
-			ended->source = NULL;
+		if (ended != newest && strcmp(ended->name, newest->name) == 0)
+			forget_source(core, ended);
+		if (ended->is_wanted ||
+		    (count < DRV_ENDED_MAX && bytes + bytes_of(ended) <= DRV_ENDED_BYTES &&
+		     ended->ended_unix_ns >= unix_now(core) - DRV_KEPT_NS)) {
+			count++;
+			bytes += bytes_of(ended);
+			at = &ended->next;
+			continue;
 		}
-		if (count == DRV_ENDED_MAX || bytes + bytes_of(ended) > DRV_ENDED_BYTES)
-			break;
-		count++;
-		bytes += bytes_of(ended);
-	}
-	while (*at != NULL) {
-		struct drv_ended *oldest = *at;
-
-		*at = oldest->next;
-		ended_free(oldest);
+		*at = ended->next;
+		drv_keep_less(core, ended, DRV_RECORD_FORGOTTEN);
+		ended_free(ended);
 	}
 	history->ended_count = count;
 	history->ended_bytes = bytes;
@@ -194,20 +286,100 @@ static enum fw_event_kind kind_of(enum fragi_summary_result result)
 						 : FW_EVENT_FAILED;
 }
 
-void drv_history_end(struct drv_app *app)
+/* Neither a client has stopped it nor has it ended by itself, so the next driver starts it. */
+static bool stays_wanted(const struct drv_app *app)
 {
-	struct drv_history *history = &app->core->history;
-	struct drv_ended *ended = make_ended(app);
+	bool lost_worker = app->failure.code == FRAGI_FAILURE_WORKER_LOST &&
+			   (app->has_run || app->is_restored);
 
-	if (app->failure.code != FRAGI_FAILURE_NONE)
-		drv_history_note(app->core, FW_EVENT_FAILED, app, NULL, "%s",
-				 app->failure.sentence);
-	else
-		drv_history_note(app->core, kind_of(app->summary.result), app, NULL, "after %.1f s",
-				 (double)app->summary.duration_ns * 1e-9);
-	if (ended == NULL)
-		return;
+	if (!app->is_wanted || app->summary.result == FRAGI_SUMMARY_DONE)
+		return false;
+	return app->again_run != 0 || app->core->stops > 0 || lost_worker;
+}
+
+static void add(struct drv_history *history, struct drv_ended *ended)
+{
 	ended->next = history->ended;
 	history->ended = ended;
-	make_room(history, ended->name);
+	history->ended_count++;
+	history->ended_bytes += bytes_of(ended);
+}
+
+void drv_history_end(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	struct drv_ended *ended = make_ended(app->run, drv_app_name(app), app->started_by,
+					     app->source, app->source_bytes);
+	double seconds = (double)app->summary.duration_ns * 1e-9;
+
+	if (app->failure.code != FRAGI_FAILURE_NONE)
+		drv_history_note(core, FW_EVENT_FAILED, app, NULL, "%s", app->failure.sentence);
+	else
+		drv_history_note(core, kind_of(app->summary.result), app, NULL, "after %.1f s",
+				 seconds);
+	if (!core->config.ends_with_app)
+		drv_log(core,
+			app->failure.code != FRAGI_FAILURE_NONE ? FRAGI_LOG_WARN : FRAGI_LOG_INFO,
+			drv_app_name(app), "%s after %.1f s",
+			fw_event_name(kind_of(app->summary.result)), seconds);
+	if (ended != NULL && (encode_outcome(app, ended) < 0 || read_outcome(ended) < 0)) {
+		ended_free(ended);
+		ended = NULL;
+	}
+	if (ended == NULL) {
+		drv_keep_wanted(core, app->run, stays_wanted(app));
+		return;
+	}
+	ended->start_timeout_ns = app->start_timeout_ns;
+	ended->ended_unix_ns = unix_now(core);
+	ended->is_wanted = stays_wanted(app);
+	add(&core->history, ended);
+	drv_keep_end(core, ended);
+	make_room(core);
+}
+
+int drv_history_restore_run(struct drv_core *core, const struct drv_record *record)
+{
+	struct drv_ended *ended = make_ended(record->run, record->name, record->who, record->source,
+					     record->source_bytes);
+	int r;
+
+	if (ended == NULL)
+		return -ENOMEM;
+	ended->start_timeout_ns = record->start_timeout_ns;
+	ended->ended_unix_ns = record->ended_unix_ns;
+	ended->is_wanted = ended->starts_again = record->is_wanted;
+	ended->is_cut = record->outcome_bytes == 0;
+	if (ended->is_cut) {
+		r = encode_cut(ended->name, ended);
+	} else {
+		ended->outcome = copy_of(record->outcome, record->outcome_bytes);
+		ended->outcome_bytes = record->outcome_bytes;
+		r = ended->outcome != NULL ? 0 : -ENOMEM;
+	}
+	if (r == 0)
+		r = read_outcome(ended);
+	if (r < 0) {
+		ended_free(ended);
+		return r == -ENOMEM ? r : -EUCLEAN;
+	}
+	if (record->run > core->last_run)
+		core->last_run = record->run;
+	add(&core->history, ended);
+	core->is_restoring = core->is_restoring || ended->is_cut || ended->starts_again;
+	core->work_left = core->is_restoring;
+	return 0;
+}
+
+void drv_history_unwant(struct drv_core *core, struct drv_ended *ended)
+{
+	ended->is_wanted = false;
+	drv_keep_wanted(core, ended->run, false);
+}
+
+void drv_history_supersede(struct drv_history *history, const char *name)
+{
+	for (struct drv_ended *ended = history->ended; ended != NULL; ended = ended->next)
+		if (strcmp(ended->name, name) == 0)
+			ended->is_wanted = false;
 }

@@ -51,6 +51,12 @@ const struct fragi_machine drv_session_machine = {
 	.check = session_check,
 };
 
+/* Each command of a person is a client that comes and goes; events name it where that matters. */
+static enum fragi_log_level event_level(const struct drv_session *session)
+{
+	return session->role == FW_ROLE_CLIENT ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO;
+}
+
 static const char *role_of(const struct drv_session *session)
 {
 	return session->role == FW_ROLE_CLIENT ? "client" : "worker";
@@ -359,7 +365,7 @@ static int session_welcome(struct drv_session *session, const struct drv_event *
 	session_move(session, DRV_SESSION_LIVE);
 	session->beat = (struct drv_timer){.fire = session_beat, .owner = session};
 	drv_set(core, &session->beat, core->now_ns + core->config.beat_ns);
-	drv_log(core, FRAGI_LOG_INFO, NULL, "%s %s joined from %s%s%s", role_of(session),
+	drv_log(core, event_level(session), NULL, "%s %s joined from %s%s%s", role_of(session),
 		session->name, session->peer,
 		identity == NULL        ? ""
 		: identity->serial != 0 ? " with the key "
@@ -509,6 +515,7 @@ static const struct drv_host *lose_hosts(const struct drv_session *session, stru
 void drv_session_lost(struct drv_session *session, bool close, const char *why)
 {
 	struct drv_core *core = session->core;
+	enum fragi_log_level level = close ? FRAGI_LOG_INFO : event_level(session);
 	bool mattered = false;
 
 	if (close)
@@ -533,8 +540,8 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 			     "worker %s at %s, which ran %s, was lost: %s", session->name,
 			     session->peer, first->name, why);
 	}
-	drv_log(core, mattered ? FRAGI_LOG_DEBUG : FRAGI_LOG_INFO, NULL, "%s %s left: %s",
-		role_of(session), session->name, why);
+	drv_log(core, mattered ? FRAGI_LOG_DEBUG : level, NULL, "%s %s left: %s", role_of(session),
+		session->name, why);
 	session_remove(session);
 }
 

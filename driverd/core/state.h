@@ -16,9 +16,11 @@
  *  - decide.c decides, once at the end of a step
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
  *  - client.c answers clients; command.c does what they ask for, watch.c shows them what happens
+ *  - restore.c starts what is to start again with the driver
  *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
  *  - suspicion.c, app.c keep what is known of an application, history.c of what has happened
+ *  - keep.c hands out what is to be on the disk
  *  - actions.c, timer.c, place.c, account.c know nothing of the above
  */
 
@@ -164,12 +166,16 @@ struct drv_ended {
 	enum fragi_summary_result result;
 	struct fw_failure failure;
 	int exit_code;
-	int64_t ended_ns, duration_ns;
+	int64_t ended_unix_ns, duration_ns;
 	char sentence[FW_TEXT_MAX];
+	bool is_wanted;    /* it starts again with the next driver */
+	bool starts_again; /* it is to start again with this one */
+	bool is_cut;       /* it ended with its driver, which is still to be kept */
+	uint64_t change;   /* of its end, on the disk */
 };
 struct drv_history {
 	struct drv_note *notes; /* DRV_EVENTS_MAX of them; number n at n % DRV_EVENTS_MAX */
-	uint64_t last_note;
+	uint64_t first_note, last_note;
 	struct drv_ended *ended; /* the newest first */
 	size_t ended_count, ended_bytes;
 };
@@ -191,6 +197,9 @@ struct drv_app {
 	struct {
 		uint64_t connection, seq;
 	} asked;
+	uint64_t change;    /* what is to be on the disk before anybody hears of it */
+	bool is_restored;   /* it starts again with its driver */
+	bool is_wanted;     /* no client has stopped it */
 	bool is_accepted;   /* it is kept, and its end will be remembered */
 	bool has_run;       /* all its hosts were started */
 	uint64_t again_run; /* it starts anew under this number when it has ended; 0: it does not */
@@ -222,7 +231,7 @@ struct drv_app {
 	char missing[512];                /* what WAITING waits for */
 	bool missing_more;                /* it does not name all */
 	/* what events recorded, for drv_app_decide */
-	bool is_persisted;    /* its epoch is on the disk */
+	bool is_persisted;    /* it is on the disk */
 	bool workers_changed; /* since the last attempt to place its fragments */
 	bool stop_wanted;     /* it is to stop in order */
 	bool end_wanted;      /* it failed, or is to end at once */
@@ -253,7 +262,10 @@ struct drv_core {
 	size_t app_count, app_capacity;
 	struct fragi_summary refused; /* of an application for which there was no memory at all */
 	uint64_t last_run, last_epoch, last_session;
-	size_t turn; /* which application decides first */
+	uint64_t last_change, settled_change; /* handed out; tried, whether it succeeded or not */
+	bool is_behind;                       /* the last try failed */
+	bool is_restoring;                    /* applications are still to start again */
+	size_t turn;                          /* which application decides first */
 	uint32_t stops;
 	uint32_t illegal_moves;
 	/* during a step */
@@ -338,6 +350,9 @@ void drv_watch_end(struct drv_session *client); /* it leaves */
 /* What clients wait for may have come in this step. */
 void drv_watch_serve(struct drv_core *core);
 
+/* restore.c: starts one application again that is wanted, if it may */
+void drv_restore_step(struct drv_core *core, bool may_start);
+
 /* history.c: what has happened, as far as it is remembered */
 int drv_history_init(struct drv_history *history); /* 0 or -ENOMEM */
 void drv_history_fini(struct drv_history *history);
@@ -348,9 +363,30 @@ void drv_history_note(struct drv_core *core, enum fw_event_kind kind, const stru
 const struct drv_note *drv_history_after(const struct drv_history *history, uint64_t number);
 /* Remembers how the application has ended, if memory is not short. */
 void drv_history_end(struct drv_app *app);
+/* Of an earlier driver. Returns 0, -EUCLEAN, -ENOMEM. */
+int drv_history_restore_run(struct drv_core *core, const struct drv_record *record);
+void drv_history_restore_note(struct drv_history *history, const struct drv_record *record);
+/* A client has stopped what has ended already: it does not start again. */
+void drv_history_unwant(struct drv_core *core, struct drv_ended *ended);
+/* A newer run of that name is kept, which alone may start again. */
+void drv_history_supersede(struct drv_history *history, const char *name);
 const struct drv_ended *drv_history_find(const struct drv_history *history, uint64_t run);
 /* The newest run of that name; NULL: none. */
-const struct drv_ended *drv_history_named(const struct drv_history *history, const char *name);
+struct drv_ended *drv_history_named(const struct drv_history *history, const char *name);
+
+/* keep.c: what is to be on the disk; nothing where the driver keeps no state */
+uint64_t drv_keep_next_epoch(struct drv_core *core); /* higher than all before, also of others */
+/* The application is to be kept before anybody hears of it. */
+void drv_keep_start(struct drv_app *app);
+/* It has ended before that. */
+void drv_keep_no_start(struct drv_app *app);
+void drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted);
+void drv_keep_end(struct drv_core *core, struct drv_ended *ended);
+/* kind: SOURCELESS or FORGOTTEN */
+void drv_keep_less(struct drv_core *core, const struct drv_ended *ended, enum drv_record_kind kind);
+void drv_keep_note(struct drv_core *core, const struct drv_note *note);
+/* All records up to change were tried; why_not: NULL, or why they are not on the disk. */
+void drv_keep_tried(struct drv_core *core, uint64_t change, const char *why_not);
 
 /* host.c: what happened to a host */
 extern const struct fragi_machine drv_host_machine;
@@ -382,7 +418,7 @@ struct drv_app *drv_app_named(const struct drv_core *core, const char *name);
 void drv_app_destroy(struct drv_app *app);
 const char *drv_app_name(const struct drv_app *app);
 void drv_app_move(struct drv_app *app, enum drv_app_state to);
-/* Its epoch is on the disk; why_not: NULL, or why it is not. */
+/* It is on the disk; why_not: NULL, or why it is not. */
 void drv_app_persisted(struct drv_app *app, const char *why_not);
 /* It failed. The first cause counts. host: where; NULL: nowhere in particular */
 void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv_host *host,

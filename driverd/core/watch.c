@@ -91,6 +91,8 @@ static int serve_await(struct drv_session *client)
 		return client->await.until == FW_RUNNING && app->has_run ? send_running(client, app)
 									 : -EAGAIN;
 	ended = drv_history_find(&core->history, client->await.run);
+	if (ended != NULL && ended->change > core->settled_change)
+		return -EAGAIN; /* until it is on the disk */
 	if (ended != NULL)
 		return send_ended(client, ended);
 	return is_to_come(core, client->await.run) ? -EAGAIN : send_unknown(client);

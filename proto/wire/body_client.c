@@ -55,6 +55,7 @@ static void encode_ended(struct fw_encoder *e, const struct fw_ended_row *in,
 	out->age_ns = in->age_ns;
 	out->duration_ns = in->duration_ns;
 	out->started_by = fw_put_text(e, in->started_by);
+	out->wanted = in->wanted;
 }
 
 void fw_encode_reply(struct fw_encoder *e, const struct fw_message *message, Frag__V1__Reply *out)
@@ -123,6 +124,7 @@ static void decode_ended(struct fw_decoder *d, const Frag__V1__EndedState *in,
 	out->age_ns = fw_get_duration(d, in->age_ns);
 	out->duration_ns = fw_get_duration(d, in->duration_ns);
 	out->started_by = fw_get_text(d, in->started_by);
+	out->wanted = in->wanted;
 }
 
 void fw_decode_reply(struct fw_decoder *d, const Frag__V1__Reply *in, struct fw_message *message)

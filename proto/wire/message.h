@@ -353,6 +353,7 @@ struct fw_ended_row {
 	int64_t age_ns; /* since it ended */
 	int64_t duration_ns;
 	const char *started_by;
+	bool wanted; /* it starts again with the next driver */
 };
 struct fw_reply {
 	struct fw_application_row *applications;

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import time
 import unittest
 
@@ -316,6 +317,7 @@ class StateFolder(cluster.ClusterTest):
         super().setUp()
         self.app = self.write("app.yaml", APP % {"folder": self.folder})
         self.state = self.path("state")
+        self.file = os.path.join(self.state, "state.db")
 
     def epoch_of_a_run(self):
         d = self.driver(self.app, "--output", "json", "--state-dir", self.state)
@@ -332,31 +334,33 @@ class StateFolder(cluster.ClusterTest):
         self.assertEqual(d.wait(), 3, d.stderr)
         return d.stderr
 
-    def written(self):
-        with open(os.path.join(self.state, "epoch")) as f:
-            return f.read()
+    def reserved(self):
+        with sqlite3.connect("file:%s?immutable=1" % self.file, uri=True) as db:
+            return db.execute("SELECT epoch FROM numbers").fetchone()[0]
 
     def test_epochs_rise_from_run_to_run(self):
-        self.assertEqual(self.epoch_of_a_run(), 1)
-        self.assertEqual(self.epoch_of_a_run(), 2)
-        self.assertEqual(self.written(), "2\n")
-        self.assertEqual(os.listdir(self.state), ["epoch"])
+        first = self.epoch_of_a_run()
+        self.assertGreaterEqual(self.reserved(), first)
+        self.assertGreater(self.epoch_of_a_run(), first)
+        self.assertEqual(os.listdir(self.state), ["state.db"])
 
     def test_no_link_that_somebody_planted_is_followed(self):
         os.mkdir(self.state)
         target = self.write("target", "untouched")
-        os.symlink(target, os.path.join(self.state, "epoch.draft"))
-        self.assertEqual(self.epoch_of_a_run(), 1)
-        self.assertEqual(self.written(), "1\n")
+        os.symlink(target, self.file)
+        self.assertIn("cannot keep state in " + self.state, self.refused())
         with open(target) as f:
             self.assertEqual(f.read(), "untouched")
 
     def test_the_epoch_is_there_before_a_worker_hears_of_it(self):
         d = self.driver(self.app, "--state-dir", self.state)
-        self.wait_until("the epoch", lambda: os.path.exists(os.path.join(self.state, "epoch")))
+        w = self.worker()
+        w.wait_line("runs fragment1")
         d.kill()
         d.wait()
-        self.assertEqual(self.epoch_of_a_run(), 2)
+        w.kill()
+        w.wait()
+        self.assertGreater(self.epoch_of_a_run(), 1)
 
     def test_one_driver_at_a_time(self):
         self.driver(self.app, "--state-dir", self.state)
@@ -364,26 +368,33 @@ class StateFolder(cluster.ClusterTest):
 
     def test_a_damaged_file_is_told_and_kept(self):
         os.mkdir(self.state)
-        for text in ("", "twelve\n", "-1\n", "9" * 40):
-            with open(os.path.join(self.state, "epoch"), "w") as f:
-                f.write(text)
-            self.assertIn("%s/epoch does not hold the number of an epoch" % self.state, self.refused())
-            self.assertEqual(self.written(), text)
+        text = "no database, but long enough to be read as the header of one\n" * 4
+        with open(self.file, "w") as f:
+            f.write(text)
+        self.assertIn("%s/state.db is damaged, or of another program" % self.state, self.refused())
+        with open(self.file) as f:
+            self.assertEqual(f.read(), text)
 
     def test_a_folder_that_cannot_be_written_is_told(self):
         for self.state in ("/proc/sys", self.app, self.path("no/parent")):
             self.assertRegex(self.refused(), "cannot keep state in %s: .*; give --state-dir a folder" % self.state)
 
-    def test_a_full_disk_is_told_and_the_old_epoch_is_kept(self):
-        os.mkdir(self.state)
-        full = ("unshare", "--map-root-user", "--mount", "sh", "-c",
-                'mount -t tmpfs -o size=8k frag "$0" && echo 7 >"$0/epoch" && ! head -c 9999 /dev/zero >"$0/rest" '
-                '&& "$@"; code=$?; cat "$0/epoch"; exit $code', self.state)
-        probe = self.start("/bin/sh", "-c", "true", prefix=full)
+    def in_a_mount(self, *script):
+        """What runs a command as root of a mount namespace, after a script with the state folder as $0."""
+        prefix = ("unshare", "--map-root-user", "--mount", "sh", "-c", " && ".join((*script, '"$@"')), self.state)
+        os.makedirs(self.state, exist_ok=True)
+        probe = self.start("/bin/sh", "-c", "true", prefix=prefix)
         if probe.wait() != 0:
             self.skipTest("no mount namespaces here: " + probe.stderr)
-        self.assertRegex(self.refused(*full), "cannot keep state in %s: No space left on device" % self.state)
-        self.assertEqual(self.processes[-1].stdout.splitlines()[-1], "7")
+        return prefix
+
+    def test_a_full_disk_is_told(self):
+        full = self.in_a_mount('mount -t tmpfs -o size=8k frag "$0"', '! head -c 9999 /dev/zero >"$0/rest"')
+        self.assertRegex(self.refused(*full), "cannot keep state in %s: No space left on device; make room there" % self.state)
+
+    def test_a_read_only_disk_is_told(self):
+        read_only = self.in_a_mount('mount -t tmpfs -o ro frag "$0"')
+        self.assertRegex(self.refused(*read_only), "cannot keep state in %s: Read-only file system; give" % self.state)
 
 
 if __name__ == "__main__":

@@ -48,9 +48,9 @@ class ServiceTest(cluster.ClusterTest):
         self.endless = self.write("endless.yaml", ENDLESS)
         self.short = self.write("short.yaml", SHORT)
 
-    def serve(self, *args, port=0, workers=()):
+    def serve(self, *args, port=0, workers=(), prefix=()):
         """A driver without --app, and workers by these names."""
-        d = self.start("driverd", "--address", "127.0.0.1:%d" % port, *args)
+        d = self.start("driverd", "--address", "127.0.0.1:%d" % port, *args, prefix=prefix)
         self.address = d.wait_line(r"listening on (\S+:\d+)").group(1)
         self.env["FRAG_ADDRESS"] = self.address
         d.wait_line("waits for applications")
@@ -177,6 +177,113 @@ class Service(ServiceTest):
         self.serve(workers=("a",))
         self.env["XDG_RUNTIME_DIR"] = "/nonexistent"
         self.assertEqual(self.ok("start", self.short, "--wait", "-o", "json")[:1], "{")
+
+
+class Kept(ServiceTest):
+    """With --state-dir a driver that comes back knows what the last one knew, and starts it again."""
+
+    def setUp(self):
+        super().setUp()
+        self.state = self.path("state")
+
+    def keep(self, *args, port=0, **more):
+        return self.serve("--state-dir", self.state, *args, port=port, **more)
+
+    def again(self, *args):
+        """The next driver, where the last one was."""
+        d, = self.keep(*args, port=int(self.address.rpartition(":")[2]))
+        return d
+
+    def wait_runs(self, name):
+        self.wait_until(name, lambda: (self.application(name) or {}).get("state") == "running")
+
+    def ended(self):
+        return {(r["name"], r["run"]): r for r in self.json("list")["ended"]}
+
+    def test_what_ran_runs_again_after_a_kill(self):
+        d, w = self.keep(workers=("a",))
+        self.ok("start", self.short, "--wait", "--", "--count", "7")
+        self.ok("start", self.endless)
+        self.ok("start", self.endless, "--name", "stopped")
+        self.ok("stop", "stopped")
+        summary = self.json("status", "short")
+        epoch = self.application("stream")["epoch"]
+        events = self.ok("events", "-o", "json").splitlines()
+        d.kill()
+        d.wait()
+        d = self.again()
+        self.wait_runs("stream")
+        self.wait_delivered("stream")
+        stream = self.application("stream")
+        self.assertGreater(stream["epoch"], epoch)
+        self.assertEqual(stream["run"], 4)
+        self.assertEqual([a["name"] for a in self.json("list")["applications"]], ["stream"])
+        self.assertEqual(self.json("status", "short"), summary)
+        self.assertEqual(self.ended()["stream", 2]["failure"]["code"], "driver_lost")
+        self.assertEqual(self.ended()["stopped", 3]["result"], "stopped")
+        self.assertEqual(self.ok("events", "-o", "json").splitlines()[:len(events)], events)
+        self.assertEqual(self.ok("restart", "short"), "short: runs")
+        self.wait_until("its end", lambda: ("short", 5) in self.ended())
+
+    def test_what_ran_runs_again_when_its_driver_was_told_to_end(self):
+        d, w = self.keep(workers=("a",))
+        self.ok("start", self.endless)
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        d = self.again()
+        self.wait_runs("stream")
+        self.ok("stop", "stream")
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.again()
+        self.assertEqual(self.json("list")["applications"], [])
+
+    def test_what_lost_its_worker_runs_again_with_the_next_driver(self):
+        d, w = self.keep(workers=("a",))
+        self.ok("start", self.endless)
+        self.ok("start", self.endless, "--name", "other")
+        w.signal(signal.SIGTERM)
+        self.wait_until("both end", lambda: len(self.ended()) == 2)
+        self.assertEqual({r["wanted"] for r in self.ended().values()}, {True})
+        self.assertIn("starts again with driverd, unless `fragctl stop other`", self.ok("list"))
+        self.ctl("stop", "other")
+        self.assertFalse(self.ended()["other", 2]["wanted"])
+        d.kill()
+        d.wait()
+        self.again()
+        self.worker("--name", "a")
+        self.wait_runs("stream")
+        self.assertIsNone(self.application("other"))
+
+    def test_a_full_disk(self):
+        """Nothing starts, all runs on, and what happens meanwhile is written when there is room."""
+        os.mkdir(self.state)
+        prefix = ("unshare", "--map-root-user", "--mount", "sh", "-c",
+                  'mount -t tmpfs -o size=2m frag "$0" && exec "$@"', self.state)
+        probe = self.start("/bin/sh", "-c", "true", prefix=prefix)
+        if probe.wait() != 0:
+            self.skipTest("no mount namespaces here: " + probe.stderr)
+        d, w = self.keep(workers=("a",), prefix=prefix)
+        inside = "/proc/%d/root%s" % (d.child.pid, self.state)
+        if not os.path.exists(os.path.join(inside, "state.db")):
+            self.skipTest("the namespace of a child cannot be entered here")
+        large = self.write("large.yaml", SHORT + "#" * 1500000)
+        self.ok("start", self.endless)
+        self.ok("start", self.endless, "--name", "other")
+        filler = os.path.join(inside, "filler")
+        with open(filler, "wb", buffering=0) as f:
+            try:
+                while f.write(bytes(4096)):
+                    pass
+            except OSError:
+                pass
+        self.fails(3, "No space left on device; make room there", "start", large)
+        self.wait_delivered("stream")
+        self.ok("stop", "other")
+        os.remove(filler)
+        self.ok("start", large, "--wait")
+        d.wait_line("state is kept again")
+        self.wait_delivered("stream")
 
 
 class Neighbours(ServiceTest):

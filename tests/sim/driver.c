@@ -70,30 +70,33 @@ static void do_ended(struct sim *sim, const struct fragi_summary *summary)
 }
 
 /* Most disks are quick, a busy one is not, and a full one says no. */
-static void write_epoch(struct sim *sim)
+static void write_changes(struct sim *sim)
 {
 	int64_t takes_ns = sim_between(sim, 0, sim_chance(sim, 4) ? 2 * SIM_S : 20 * SIM_MS);
 
 	sim->disk.writing = sim->disk.wanted;
+	sim->disk.writing_epoch = sim->disk.wanted_epoch;
 	sim_put(sim, sim->now_ns + takes_ns, SIM_EV_SYNCED, (uint32_t)sim->driver.incarnation,
 		sim_chance(sim, 50), sim->disk.writing);
 }
 
-/* As driverd/store.c: one write at a time, and the newest epoch stands for those before it. */
-static void do_persist(struct sim *sim, uint64_t epoch)
+/* As driverd/store.c: one write at a time, of all that has come. Only numbers are kept here. */
+static void do_persist(struct sim *sim, const struct drv_action *action)
 {
-	sim->disk.wanted = epoch;
+	sim->disk.wanted = action->change;
+	if (action->record.kind == DRV_RECORD_NUMBERS)
+		sim->disk.wanted_epoch = action->record.epoch;
 	if (sim->disk.writing == 0)
-		write_epoch(sim);
+		write_changes(sim);
 }
 
 void sim_on_synced(struct sim *sim, const struct sim_event *event)
 {
-	struct drv_event synced = {.kind = DRV_EVENT_PERSISTED, .epoch = event->c};
+	struct drv_event synced = {.kind = DRV_EVENT_PERSISTED, .change = event->c};
 	struct sim_driver *driver = &sim->driver;
 
 	if (driver->incarnation != event->a || !driver->process.alive) {
-		sim_print(sim, "disk", "lost epoch %llu with its driver",
+		sim_print(sim, "disk", "lost change %llu with its driver",
 			  (unsigned long long)event->c);
 		return;
 	}
@@ -102,20 +105,18 @@ void sim_on_synced(struct sim *sim, const struct sim_event *event)
 		return;
 	}
 	sim->disk.writing = 0;
-	if (sim->disk.wanted > event->c) {
-		write_epoch(sim);
-		return;
-	}
-	sim_print(sim, "disk", "%s epoch %llu", event->b != 0 ? "has no room for" : "has",
+	sim_print(sim, "disk", "%s change %llu", event->b != 0 ? "has no room for" : "has",
 		  (unsigned long long)event->c);
 	if (event->b != 0) {
 		synced.text = "cannot keep state: the disk is full";
 		for (uint32_t i = 0; i < sim->apps_given; i++)
 			if (sim->apps[i].incarnation == driver->incarnation && !sim->apps[i].ended)
 				sim->apps[i].excused = true;
-	} else if (event->c > sim->disk.epoch) {
-		sim->disk.epoch = event->c;
+	} else if (sim->disk.writing_epoch > sim->disk.epoch) {
+		sim->disk.epoch = sim->disk.writing_epoch;
 	}
+	if (sim->disk.wanted > event->c)
+		write_changes(sim);
 	sim_driver_step(sim, &synced);
 }
 
@@ -163,7 +164,7 @@ static void perform(struct sim *sim, struct drv_action *action)
 		check_progress(sim, action->text);
 		break;
 	case DRV_DO_PERSIST:
-		do_persist(sim, action->epoch);
+		do_persist(sim, action);
 		break;
 	case DRV_DO_ENDED:
 		do_ended(sim, action->summary);
@@ -307,14 +308,13 @@ void sim_driver_start(struct sim *sim)
 		.close_ns = SIM_CLOSE_NS,
 		.kill_ns = SIM_KILL_NS,
 		.keeps_state = sim->disk.is_used,
-		.epoch = sim->disk.epoch,
 		.random = random_bytes,
 		.random_arg = sim,
 	};
 	struct sim_driver *driver = &sim->driver;
 
 	sim->driver_returns = false;
-	sim->disk.writing = 0;
+	sim->disk.writing = sim->disk.wanted = sim->disk.wanted_epoch = 0;
 	driver->incarnation++;
 	driver->process = (struct sim_process){.alive = true};
 	driver->timer_at_ns = -1;
@@ -325,6 +325,8 @@ void sim_driver_start(struct sim *sim)
 		sim_fail(sim, "memory", "cannot make a driver");
 		return;
 	}
+	(void)drv_core_restore(driver->core, &(struct drv_record){.kind = DRV_RECORD_NUMBERS,
+								  .epoch = sim->disk.epoch});
 	sim_print(sim, "driver", "starts");
 	sim_driver_app(sim);
 }

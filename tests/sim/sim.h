@@ -397,9 +397,10 @@ struct sim_fault {
 struct sim_disk {
 	bool is_used;             /* the driver has a state folder */
 	uint64_t epoch;           /* what a driver that starts now reads */
-	uint64_t wanted, writing; /* the newest asked for; the one being written, 0: none */
-	uint64_t heard;           /* the highest that a worker has heard */
-	uint64_t heard_from;      /* incarnation */
+	uint64_t wanted, writing; /* the newest change; the one being written, 0: none */
+	uint64_t wanted_epoch, writing_epoch; /* reserved up to that */
+	uint64_t heard;                       /* the highest that a worker has heard */
+	uint64_t heard_from;                  /* incarnation */
 };
 
 struct sim {

@@ -16,6 +16,7 @@
 #define MS ((int64_t)1000000)
 #define SECOND (1000 * MS)
 #define SENT_MAX 4096
+#define KEPT_MAX 512
 
 /* a message that the core sent; freed with the world */
 struct sent {
@@ -35,7 +36,11 @@ struct world {
 	char errors[8192]; /* error lines */
 	char log[65536];   /* all lines from info on */
 	char progress[512];
-	uint64_t persist; /* the epoch that the core last wanted on the disk; 0: none */
+	uint64_t persist; /* the change that the core last wanted on the disk; 0: none */
+	uint64_t epochs;  /* reserved up to that */
+	struct drv_record kept[KEPT_MAX]; /* all of them; without what they point to but the name */
+	char kept_names[KEPT_MAX][FRAG_NAME_MAX + 1];
+	size_t kept_count;
 	bool ended;
 	enum fragi_summary_result result;
 	int exit_code;
@@ -118,6 +123,21 @@ static void append(char *log, size_t size, const char *text)
 	snprintf(log + used, size - used, "%s\n", text);
 }
 
+static void keep_record(struct world *w, const struct drv_action *action)
+{
+	struct drv_record *record = &w->kept[w->kept_count % KEPT_MAX];
+	char *name = w->kept_names[w->kept_count++ % KEPT_MAX];
+
+	w->persist = action->change;
+	*record = action->record;
+	if (record->kind == DRV_RECORD_NUMBERS)
+		w->epochs = record->epoch;
+	snprintf(name, FRAG_NAME_MAX + 1, "%s", record->name != NULL ? record->name : "");
+	record->name = name;
+	record->who = record->text = NULL;
+	record->source = record->outcome = NULL;
+}
+
 /* One step of the core, whose memory fails if this is where the test wants it to. */
 static int step_core(struct world *w, struct drv_event *event)
 {
@@ -174,7 +194,7 @@ static void step(struct world *w, struct drv_event *event)
 			snprintf(w->progress, sizeof(w->progress), "%s", action->text);
 			break;
 		case DRV_DO_PERSIST:
-			w->persist = action->epoch;
+			keep_record(w, action);
 			break;
 		case DRV_DO_ENDED:
 			keep_summary(w, action->summary);

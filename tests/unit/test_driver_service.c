@@ -158,11 +158,11 @@ Test(driver_service, it_is_answered_when_it_is_kept)
 	client_hello(&w, CLIENT, "");
 	start(&w, 2);
 	cr_expect_null(taken(&w, CLIENT, FW_ANSWER));
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .epoch = w.persist});
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w.persist});
 	cr_expect_eq(answer(&w, 2)->answer.failure.code, FRAGI_FAILURE_NONE);
 	start_as(&w, CLIENT, 3, two_fragments, "other");
 	step(&w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED,
-				     .epoch = w.persist,
+				     .change = w.persist,
 				     .text = "cannot keep state: the disk is full"});
 	expect_refused(&w, 3, FRAGI_FAILURE_STATE_UNWRITABLE, "the disk is full");
 	cr_expect_eq(drv_core_named_state(w.core, "app"), DRV_APP_WAITING, "it goes on");

@@ -196,7 +196,7 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 	for (uint32_t i = 0; i < 2; i++)
 		reply->ended[i] = (struct fw_ended_row){
 			random_u64(m), word(m), FRAGI_SUMMARY_FAILED, make_failure(m), 137, 5, 6,
-			word(m)};
+			word(m),       i == 1};
 }
 
 static void make_summary(struct maker *m, struct fragi_summary *summary)

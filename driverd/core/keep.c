@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+/*
+ * What goes to the disk, where the driver keeps state. Every record has the number of its change;
+ * the shell reports up to which change all have been tried. Only a start waits for that, and who
+ * waits for the end of a run: whatever else happens goes on, and what could not be written is
+ * written when the disk has recovered.
+ *
+ * Epochs are reserved on the disk well ahead, with each start: so a host can be started anew under
+ * a higher epoch at once, also while the disk is full.
+ */
+#define EPOCHS_AHEAD 1024
+
+/* A driver with --app keeps numbers and nothing else. */
+static bool keeps_runs(const struct drv_core *core)
+{
+	return core->config.keeps_state && !core->config.ends_with_app;
+}
+
+static uint64_t keep(struct drv_core *core, const struct drv_record *record)
+{
+	struct drv_action action = {.kind = DRV_DO_PERSIST, .change = ++core->last_change};
+
+	action.record = *record;
+	drv_emit(core, &action);
+	return action.change;
+}
+
+static uint64_t reserve_epochs(struct drv_core *core, bool is_attempt)
+{
+	return keep(core, &(struct drv_record){.kind = DRV_RECORD_NUMBERS,
+					       .is_attempt = is_attempt,
+					       .epoch = core->last_epoch + EPOCHS_AHEAD,
+					       .run = core->last_run});
+}
+
+uint64_t drv_keep_next_epoch(struct drv_core *core)
+{
+	core->last_epoch++;
+	if (core->config.keeps_state && core->last_epoch % (EPOCHS_AHEAD / 2) == 0)
+		reserve_epochs(core, false);
+	return core->last_epoch;
+}
+
+void drv_keep_start(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	if (!core->config.keeps_state) {
+		app->is_persisted = true;
+		return;
+	}
+	app->change = reserve_epochs(core, !app->is_restored);
+	if (!keeps_runs(core))
+		return;
+	app->change = keep(core, &(struct drv_record){
+					 .kind = DRV_RECORD_RUN,
+					 .is_attempt = !app->is_restored,
+					 .run = app->run,
+					 .epoch = app->epoch,
+					 .name = drv_app_name(app),
+					 .who = app->started_by,
+					 .start_timeout_ns = app->start_timeout_ns,
+					 .is_wanted = true,
+					 .source = app->source,
+					 .source_bytes = app->source_bytes,
+				 });
+}
+
+void drv_keep_no_start(struct drv_app *app)
+{
+	bool is_void = app->change <= app->core->settled_change && !app->is_persisted;
+
+	if (keeps_runs(app->core) && app->change != 0 && !is_void)
+		keep(app->core,
+		     &(struct drv_record){.kind = DRV_RECORD_FORGOTTEN, .run = app->run});
+}
+
+void drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted)
+{
+	if (keeps_runs(core))
+		keep(core, &(struct drv_record){
+				   .kind = DRV_RECORD_WANTED, .run = run, .is_wanted = is_wanted});
+}
+
+void drv_keep_end(struct drv_core *core, struct drv_ended *ended)
+{
+	if (!keeps_runs(core))
+		return;
+	ended->change = keep(core, &(struct drv_record){
+					   .kind = DRV_RECORD_END,
+					   .run = ended->run,
+					   .is_wanted = ended->is_wanted,
+					   .ended_unix_ns = ended->ended_unix_ns,
+					   .outcome = ended->outcome,
+					   .outcome_bytes = ended->outcome_bytes,
+				   });
+}
+
+void drv_keep_less(struct drv_core *core, const struct drv_ended *ended, enum drv_record_kind kind)
+{
+	if (keeps_runs(core))
+		keep(core, &(struct drv_record){.kind = kind, .run = ended->run});
+}
+
+void drv_keep_note(struct drv_core *core, const struct drv_note *note)
+{
+	if (keeps_runs(core))
+		keep(core, &(struct drv_record){
+				   .kind = DRV_RECORD_EVENT,
+				   .run = note->run,
+				   .name = note->application,
+				   .who = note->who,
+				   .event = note->number,
+				   .first_event = core->history.first_note,
+				   .event_kind = (uint32_t)note->kind,
+				   .unix_ns = note->unix_ns,
+				   .text = note->text,
+			   });
+}
+
+static void log_turn(struct drv_core *core, const char *why_not)
+{
+	bool is_behind = why_not != NULL;
+
+	if (is_behind == core->is_behind)
+		return;
+	core->is_behind = is_behind;
+	if (is_behind)
+		drv_log(core, FRAGI_LOG_ERROR, NULL,
+			"%s; applications run on, none can be started, and what happens from now on is tried again until it is written",
+			why_not);
+	else
+		drv_log(core, FRAGI_LOG_INFO, NULL, "state is kept again");
+}
+
+void drv_keep_tried(struct drv_core *core, uint64_t change, const char *why_not)
+{
+	core->settled_change = change;
+	log_turn(core, why_not);
+	for (size_t i = 0; i < core->app_count; i++) {
+		struct drv_app *app = core->apps[i];
+
+		if (app->state == DRV_APP_NEW && app->change <= change)
+			drv_app_persisted(app, why_not);
+	}
+}

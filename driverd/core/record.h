@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_RECORD_H
+#define DRV_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * What a driver keeps on its disk, as its core hands it out (DRV_DO_PERSIST) and takes it back when
+ * it starts (drv_core_restore). Records apply in order. Texts and bytes are borrowed; what a kind
+ * does not name is zero.
+ */
+enum drv_record_kind {
+	DRV_RECORD_NUMBERS,    /* epoch, run: higher ones have never been given */
+	DRV_RECORD_RUN,        /* a run of an application: all up to source_bytes */
+	DRV_RECORD_WANTED,     /* run, is_wanted */
+	DRV_RECORD_END,        /* run has ended: is_wanted, ended_unix_ns, outcome */
+	DRV_RECORD_SOURCELESS, /* run: its source is forgotten */
+	DRV_RECORD_FORGOTTEN,  /* run: all of it */
+	DRV_RECORD_EVENT, /* from run on, but for epoch; those before first_event are forgotten */
+	DRV_RECORD_KINDS
+};
+
+struct drv_record {
+	enum drv_record_kind kind;
+	/* When it cannot be written it is void, and not tried again: nobody knows of it yet. */
+	bool is_attempt;
+	uint64_t run, epoch;
+	const char *name; /* of the application */
+	const char *who;  /* started it, or caused the event; empty: nobody that has a name */
+	int64_t start_timeout_ns;
+	bool is_wanted; /* it starts again with its driver */
+	const void *source;
+	size_t source_bytes; /* 0: forgotten */
+	int64_t ended_unix_ns;
+	const void *outcome;
+	size_t outcome_bytes; /* the frame of its OUTCOME; 0: it has not ended */
+	uint64_t event, first_event;
+	uint32_t event_kind;
+	int64_t unix_ns;
+	const char *text;
+};
+
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * A driver that starts gets back what earlier ones have kept. Every run of theirs has ended: one
+ * that had no end yet ended with its driver. An application is wanted from its start until a client
+ * stops it, or it ends by itself; the end of the driver, or of a worker, is no such end. What is
+ * wanted starts again, each in a step of its own, as a new run with the source of the newest one,
+ * and then waits for its workers as long as that takes.
+ */
+int drv_core_restore(struct drv_core *core, const struct drv_record *record)
+{
+	switch (record->kind) {
+	case DRV_RECORD_NUMBERS:
+		if (record->epoch > core->last_epoch)
+			core->last_epoch = record->epoch;
+		if (record->run > core->last_run)
+			core->last_run = record->run;
+		return 0;
+	case DRV_RECORD_RUN:
+		return core->config.ends_with_app ? 0 : drv_history_restore_run(core, record);
+	case DRV_RECORD_EVENT:
+		if (!core->config.ends_with_app)
+			drv_history_restore_note(&core->history, record);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* The oldest one with something left to do; NULL: none. */
+static struct drv_ended *next_left(struct drv_history *history)
+{
+	struct drv_ended *next = NULL;
+
+	for (struct drv_ended *ended = history->ended; ended != NULL; ended = ended->next)
+		if (ended->is_cut || ended->starts_again)
+			next = ended;
+	return next;
+}
+
+static void start_again(struct drv_core *core, struct drv_ended *ended)
+{
+	struct drv_app *app;
+
+	if (!ended->is_wanted || ended->source == NULL ||
+	    drv_app_named(core, ended->name) != NULL ||
+	    drv_history_named(&core->history, ended->name) != ended)
+		return;
+	app = drv_app_create(core,
+			     &(struct drv_event_app){
+				     .source = ended->source,
+				     .source_bytes = ended->source_bytes,
+				     .name = ended->name,
+				     .started_by = ended->started_by,
+			     },
+			     0);
+	if (app == NULL)
+		return;
+	app->is_restored = true;
+	drv_app_begin(app);
+}
+
+void drv_restore_step(struct drv_core *core, bool may_start)
+{
+	struct drv_ended *ended = core->is_restoring ? next_left(&core->history) : NULL;
+
+	core->is_restoring = ended != NULL && core->stops == 0;
+	core->work_left = core->work_left || core->is_restoring;
+	if (!core->is_restoring || !may_start)
+		return;
+	if (ended->is_cut) {
+		ended->ended_unix_ns = core->real_ns + core->config.realtime_offset_ns;
+		drv_keep_end(core, ended);
+	}
+	if (ended->starts_again)
+		start_again(core, ended);
+	ended->is_cut = ended->starts_again = false;
+}

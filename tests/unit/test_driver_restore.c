@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+/* A driver that keeps state: what it hands out, and what it makes of that when it starts. */
+#define CLIENT 50
+
+static void keeps_state(struct world *w)
+{
+	world_init_with(w, (struct drv_config){.version = "test",
+					       .keeps_state = true,
+					       .realtime_offset_ns = 1000 * SECOND});
+	speaking_run = 1;
+}
+
+/* A run that an earlier driver has kept; result NONE: it had not ended. */
+#define NOT_ENDED ((enum fragi_summary_result) - 1)
+static void restore(struct world *w, uint64_t run, const char *name, bool is_wanted,
+		    enum fragi_summary_result result)
+{
+	struct fragi_spec_source source = {
+		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}};
+	struct drv_record record = {.kind = DRV_RECORD_RUN,
+				    .run = run,
+				    .epoch = run,
+				    .name = name,
+				    .who = "user alice",
+				    .is_wanted = is_wanted};
+	struct fw_message message = {.kind = FW_OUTCOME, .run = run};
+	void *packed;
+	uint8_t *frame = NULL;
+
+	cr_assert_eq(fragi_source_pack(&source, &packed, &record.source_bytes), 0);
+	record.source = packed;
+	if (result != NOT_ENDED) {
+		message.outcome.name = name;
+		message.outcome.reached = FW_ENDED;
+		message.outcome.summary =
+			(struct fragi_summary){.application = name, .result = result};
+		cr_assert_eq(fw_encode(&message, &frame, &record.outcome_bytes), 0);
+		record.outcome = frame;
+		record.ended_unix_ns = 1040 * SECOND;
+	}
+	cr_assert_eq(drv_core_restore(w->core, &record), 0);
+	fragi_free(packed);
+	fragi_free(frame);
+}
+
+static const struct drv_record *kept(const struct world *w, enum drv_record_kind kind, uint64_t run)
+{
+	for (size_t i = w->kept_count; i-- > 0;)
+		if (w->kept[i].kind == kind && w->kept[i].run == run)
+			return &w->kept[i];
+	return NULL;
+}
+
+static void written(struct world *w, const char *why_not)
+{
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_PERSISTED, .change = w->persist, .text = why_not});
+}
+
+static const struct fw_reply *state_of(struct world *w, uint64_t seq)
+{
+	const struct fw_message *message;
+
+	request_state(w, CLIENT, seq);
+	message = taken(w, CLIENT, FW_REPLY);
+	cr_assert_not_null(message);
+	return &message->reply;
+}
+
+Test(driver_restore, what_was_cut_off_starts_again)
+{
+	const struct fw_reply *reply;
+	const struct fw_message *create;
+	struct world w;
+
+	keeps_state(&w);
+	drv_core_restore(w.core,
+			 &(struct drv_record){.kind = DRV_RECORD_NUMBERS, .epoch = 900, .run = 8});
+	restore(&w, 7, "mine", true, NOT_ENDED);
+	pass(&w, MS);
+	cr_assert_not_null(kept(&w, DRV_RECORD_END, 7), "it ended with its driver");
+	cr_assert_not_null(kept(&w, DRV_RECORD_RUN, 9));
+	cr_expect_str_eq(kept(&w, DRV_RECORD_RUN, 9)->name, "mine");
+	cr_expect(kept(&w, DRV_RECORD_RUN, 9)->is_wanted);
+	cr_expect_not(kept(&w, DRV_RECORD_RUN, 9)->is_attempt);
+	cr_expect_geq(w.epochs, 901);
+	written(&w, NULL);
+	hello(&w, 1, "a", NULL);
+	create = taken(&w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(create);
+	cr_expect_eq(create->epoch, 901);
+	cr_expect_str_eq(create->create.application, "mine");
+	client_hello(&w, CLIENT, "");
+	reply = state_of(&w, 2);
+	cr_assert_eq(reply->application_count, 1);
+	cr_expect_str_eq(reply->applications[0].started_by, "user alice");
+	cr_assert_eq(reply->ended_count, 1);
+	cr_expect_eq(reply->ended[0].failure.code, FRAGI_FAILURE_DRIVER_LOST);
+	world_fini(&w);
+}
+
+Test(driver_restore, the_newest_run_of_a_name_decides)
+{
+	struct world w;
+
+	keeps_state(&w);
+	restore(&w, 1, "stopped", false, FRAGI_SUMMARY_STOPPED);
+	restore(&w, 2, "twice", true, FRAGI_SUMMARY_STOPPED);
+	restore(&w, 3, "twice", false, FRAGI_SUMMARY_DONE);
+	restore(&w, 4, "wanted", true, FRAGI_SUMMARY_STOPPED);
+	restore(&w, 5, "failing", false, NOT_ENDED);
+	pass(&w, MS);
+	cr_expect_eq(drv_core_app_count(w.core), 1);
+	cr_expect_eq(drv_core_named_state(w.core, "wanted"), DRV_APP_NEW);
+	cr_expect_eq(drv_core_deadline_ns(w.core) > w.now_ns, true, "nothing is left to do");
+	world_fini(&w);
+}
+
+Test(driver_restore, a_full_disk_delays_what_starts_again)
+{
+	struct world w;
+
+	keeps_state(&w);
+	restore(&w, 1, "mine", true, FRAGI_SUMMARY_STOPPED);
+	pass(&w, MS);
+	written(&w, "the disk is full");
+	cr_expect_eq(drv_core_named_state(w.core, "mine"), DRV_APP_NEW);
+	assert_has(w.errors, "the disk is full; applications run on");
+	written(&w, "the disk is full");
+	written(&w, NULL);
+	assert_has(w.log, "state is kept again");
+	cr_expect_eq(drv_core_named_state(w.core, "mine"), DRV_APP_WAITING);
+	world_fini(&w);
+}
+
+/* Two hosts of one application run. */
+static void run_two(struct world *w)
+{
+	struct fw_message message = {.kind = FW_START_APP, .seq = 2};
+	struct fragi_spec_source source = {
+		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}};
+	size_t bytes;
+	void *packed;
+
+	keeps_state(w);
+	client_hello(w, CLIENT, "");
+	both_come(w);
+	cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
+	message.start_app = (struct fw_start_app){
+		.name = "", .source = packed, .source_bytes = (uint32_t)bytes};
+	say(w, CLIENT, &message);
+	fragi_free(packed);
+	cr_expect(kept(w, DRV_RECORD_RUN, 1)->is_attempt);
+	written(w, NULL);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	cr_assert_eq(drv_core_named_state(w->core, "app"), DRV_APP_RUNNING);
+}
+
+static void hosts_end(struct world *w)
+{
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(w, host, host, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(w, host, host, 0, 0, "");
+	cr_assert(w->ended);
+}
+
+static void stop(struct world *w, bool again)
+{
+	say(w, CLIENT,
+	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 3, .stop_app = {"app", false, again}});
+}
+
+Test(driver_restore, what_a_client_has_stopped_does_not_start_again)
+{
+	struct world w;
+
+	run_two(&w);
+	stop(&w, false);
+	cr_assert_not_null(kept(&w, DRV_RECORD_WANTED, 1), "before it has ended");
+	cr_expect_not(kept(&w, DRV_RECORD_WANTED, 1)->is_wanted);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	hosts_end(&w);
+	cr_assert_not_null(kept(&w, DRV_RECORD_END, 1));
+	cr_expect_not(kept(&w, DRV_RECORD_END, 1)->is_wanted);
+	world_fini(&w);
+}
+
+Test(driver_restore, what_has_ended_by_itself_does_not_start_again)
+{
+	struct world w;
+
+	run_two(&w);
+	hosts_end(&w);
+	cr_expect_not(kept(&w, DRV_RECORD_END, 1)->is_wanted);
+	world_fini(&w);
+}
+
+Test(driver_restore, what_ends_with_its_driver_starts_again)
+{
+	struct world w;
+
+	run_two(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	hosts_end(&w);
+	cr_expect(kept(&w, DRV_RECORD_END, 1)->is_wanted);
+	world_fini(&w);
+}
+
+Test(driver_restore, a_restart_stays_wanted_in_between)
+{
+	struct world w;
+
+	run_two(&w);
+	stop(&w, false);
+	stop(&w, true);
+	cr_expect(kept(&w, DRV_RECORD_WANTED, 1)->is_wanted);
+	hosts_end(&w);
+	cr_expect(kept(&w, DRV_RECORD_END, 1)->is_wanted);
+	pass(&w, MS);
+	cr_expect(kept(&w, DRV_RECORD_RUN, 2)->is_wanted);
+	world_fini(&w);
+}
+
+Test(driver_restore, what_lost_its_worker_stays_wanted_until_it_is_stopped)
+{
+	const struct fw_message *answer;
+	struct world w;
+
+	run_two(&w);
+	step(&w, &(struct drv_event){
+			 .kind = DRV_EVENT_CLOSED, .connection = 2, .text = "connection reset"});
+	say_exit(&w, 1, 1, 0, 9, "");
+	cr_assert(w.ended);
+	cr_expect(kept(&w, DRV_RECORD_END, 1)->is_wanted);
+	taken(&w, CLIENT, FW_ANSWER);
+	stop(&w, false);
+	answer = taken(&w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
+	cr_assert_not_null(kept(&w, DRV_RECORD_WANTED, 1));
+	cr_expect_not(kept(&w, DRV_RECORD_WANTED, 1)->is_wanted);
+	stop(&w, false);
+	answer = taken(&w, CLIENT, FW_ANSWER);
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
+	world_fini(&w);
+}
+
+Test(driver_restore, an_end_is_known_when_it_is_kept)
+{
+	struct world w;
+
+	run_two(&w);
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_AWAIT, .seq = 4, .run = 1, .await.until = FW_ENDED});
+	hosts_end(&w);
+	cr_expect_null(taken(&w, CLIENT, FW_OUTCOME));
+	written(&w, NULL);
+	cr_expect_not_null(taken(&w, CLIENT, FW_OUTCOME));
+	world_fini(&w);
+}
+
+Test(driver_restore, a_stop_before_a_start_is_kept_forgets_it)
+{
+	struct world w;
+
+	keeps_state(&w);
+	app(&w, two_fragments);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	cr_assert(w.ended);
+	cr_expect_not_null(kept(&w, DRV_RECORD_FORGOTTEN, 1));
+	world_fini(&w);
+
+	keeps_state(&w);
+	app(&w, two_fragments);
+	written(&w, "the disk is full");
+	cr_assert(w.ended);
+	cr_expect_null(kept(&w, DRV_RECORD_FORGOTTEN, 1), "it was never there");
+	world_fini(&w);
+}
+
+static void restore_event(struct world *w, uint64_t number, int64_t unix_ns)
+{
+	cr_assert_eq(drv_core_restore(w->core, &(struct drv_record){.kind = DRV_RECORD_EVENT,
+								    .event = number,
+								    .event_kind = FW_EVENT_START,
+								    .unix_ns = unix_ns,
+								    .name = "mine",
+								    .who = "user alice",
+								    .text = "1 fragment"}),
+		     0);
+}
+
+static const struct fw_events *events(struct world *w, uint64_t seq)
+{
+	const struct fw_message *message;
+
+	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = seq});
+	message = taken(w, CLIENT, FW_EVENTS);
+	cr_assert_not_null(message);
+	return &message->events;
+}
+
+Test(driver_restore, events_go_on_and_are_bounded_in_number_and_age)
+{
+	struct world w;
+
+	keeps_state(&w);
+	restore_event(&w, 3, 10 * SECOND);
+	restore_event(&w, 4, 1040 * SECOND);
+	client_hello(&w, CLIENT, "");
+	cr_assert_eq(events(&w, 2)->count, 2);
+	/* the clock is set forward: what is too old then is forgotten with the next event */
+	drv_core_set_clock(w.core, DRV_KEPT_NS + 900 * SECOND);
+	hello(&w, 1, "a", NULL);
+	cr_assert_eq(events(&w, 3)->count, 2);
+	cr_expect_eq(events(&w, 4)->rows[0].number, 4);
+	cr_expect_eq(events(&w, 5)->rows[1].number, 5);
+	cr_expect_eq(kept(&w, DRV_RECORD_EVENT, 0)->first_event, 4);
+	/* and back */
+	drv_core_set_clock(w.core, -1000 * SECOND);
+	hello(&w, 2, "b", NULL);
+	cr_assert_eq(events(&w, 6)->count, 3);
+	world_fini(&w);
+
+	keeps_state(&w);
+	for (uint64_t number = 1; number <= 3 * DRV_EVENTS_MAX; number++)
+		restore_event(&w, number, 1040 * SECOND);
+	client_hello(&w, CLIENT, "");
+	cr_expect_eq(events(&w, 2)->rows[0].number, 2 * DRV_EVENTS_MAX + 1);
+	world_fini(&w);
+}
+
+Test(driver_restore, runs_are_bounded_but_for_what_starts_again)
+{
+	const struct fw_reply *reply;
+	struct world w;
+	char name[32];
+
+	keeps_state(&w);
+	for (uint64_t run = 1; run <= 200; run++) {
+		snprintf(name, sizeof(name), "%s%d", run % 2 ? "lost" : "done", (int)run);
+		restore(&w, run, name, run % 2, FRAGI_SUMMARY_STOPPED);
+	}
+	client_hello(&w, CLIENT, "");
+	for (int i = 0; i < 200; i++)
+		pass(&w, MS);
+	cr_expect_eq(drv_core_app_count(w.core), 100, "all that were wanted start again");
+	written(&w, NULL);
+	say(&w, CLIENT,
+	    &(struct fw_message){
+		    .kind = FW_STOP_APP, .seq = 3, .stop_app = {"lost1", false, false}});
+	pass(&w, MS);
+	reply = state_of(&w, 4);
+	cr_expect_leq(reply->ended_count, DRV_ENDED_MAX + 1);
+	cr_expect_str_eq(reply->ended[0].name, "lost1");
+	world_fini(&w);
+}
+
+Test(driver_restore, what_no_driver_has_written_is_refused)
+{
+	struct drv_record record = {.kind = DRV_RECORD_RUN,
+				    .run = 1,
+				    .name = "mine",
+				    .who = "",
+				    .outcome = "nonsense",
+				    .outcome_bytes = 8};
+	struct world w;
+
+	keeps_state(&w);
+	cr_expect_eq(drv_core_restore(w.core, &record), -EUCLEAN);
+	record.outcome_bytes = 3;
+	cr_expect_eq(drv_core_restore(w.core, &record), -EUCLEAN);
+	world_fini(&w);
+}

@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <driverd/core/core.h>
+#include <driverd/store.h>
+
+/*
+ * The state folder as a unit, with files. A shim of SQLite's own file layer counts what is done to
+ * files, can end the process before any step, and keeps what each file had when it was synced last.
+ */
+#define RUNS 3
+
+static char folder[64], synced[64];
+static int step_count, die_at;
+static sqlite3_int64 full_at = INT64_MAX; /* no file may grow beyond */
+
+struct shim_file {
+	sqlite3_file base;
+	char name[32];
+	sqlite3_file *real;
+};
+static sqlite3_vfs shim;
+static sqlite3_vfs *real_vfs;
+
+static void before_step(void)
+{
+	if (++step_count == die_at)
+		_exit(42);
+}
+
+static sqlite3_file *real_of(sqlite3_file *file)
+{
+	return ((struct shim_file *)file)->real;
+}
+
+static int shim_close(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xClose(real_of(file));
+}
+
+static int shim_read(sqlite3_file *file, void *to, int size, sqlite3_int64 at)
+{
+	return real_of(file)->pMethods->xRead(real_of(file), to, size, at);
+}
+
+static int shim_write(sqlite3_file *file, const void *from, int size, sqlite3_int64 at)
+{
+	before_step();
+	if (at + size > full_at)
+		return SQLITE_FULL;
+	return real_of(file)->pMethods->xWrite(real_of(file), from, size, at);
+}
+
+static int shim_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+	before_step();
+	return real_of(file)->pMethods->xTruncate(real_of(file), size);
+}
+
+static void copy(const char *from_folder, const char *to_folder, const char *name)
+{
+	char path[128], bytes[65536];
+	int from, to;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/%s", from_folder, name);
+	from = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "%s/%s", to_folder, name);
+	to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	cr_assert(from >= 0 && to >= 0);
+	while ((n = read(from, bytes, sizeof(bytes))) > 0)
+		cr_assert_eq(write(to, bytes, (size_t)n), n);
+	cr_assert_eq(n, 0);
+	close(from);
+	close(to);
+}
+
+static int shim_sync(sqlite3_file *file, int flags)
+{
+	int result;
+
+	before_step();
+	result = real_of(file)->pMethods->xSync(real_of(file), flags);
+	if (result == SQLITE_OK && die_at != 0)
+		copy(folder, synced, ((struct shim_file *)file)->name);
+	return result;
+}
+
+static int shim_size(sqlite3_file *file, sqlite3_int64 *size)
+{
+	return real_of(file)->pMethods->xFileSize(real_of(file), size);
+}
+
+static int shim_lock(sqlite3_file *file, int lock)
+{
+	return real_of(file)->pMethods->xLock(real_of(file), lock);
+}
+
+static int shim_unlock(sqlite3_file *file, int lock)
+{
+	return real_of(file)->pMethods->xUnlock(real_of(file), lock);
+}
+
+static int shim_reserved(sqlite3_file *file, int *out)
+{
+	return real_of(file)->pMethods->xCheckReservedLock(real_of(file), out);
+}
+
+static int shim_control(sqlite3_file *file, int op, void *arg)
+{
+	return real_of(file)->pMethods->xFileControl(real_of(file), op, arg);
+}
+
+static int shim_sector(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xSectorSize(real_of(file));
+}
+
+static int shim_traits(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
+}
+
+/* Without shared memory: WAL then works in exclusive mode only, which is the driver's. */
+static const sqlite3_io_methods shim_methods = {
+	.iVersion = 1,
+	.xClose = shim_close,
+	.xRead = shim_read,
+	.xWrite = shim_write,
+	.xTruncate = shim_truncate,
+	.xSync = shim_sync,
+	.xFileSize = shim_size,
+	.xLock = shim_lock,
+	.xUnlock = shim_unlock,
+	.xCheckReservedLock = shim_reserved,
+	.xFileControl = shim_control,
+	.xSectorSize = shim_sector,
+	.xDeviceCharacteristics = shim_traits,
+};
+
+static int shim_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
+		     int *out_flags)
+{
+	struct shim_file *own = (struct shim_file *)file;
+	int result;
+
+	(void)vfs;
+	own->real = (sqlite3_file *)(own + 1);
+	snprintf(own->name, sizeof(own->name), "%s",
+		 name != NULL ? strrchr(name, '/') + 1 : "none");
+	result = real_vfs->xOpen(real_vfs, name, own->real, flags, out_flags);
+	own->base.pMethods = own->real->pMethods != NULL ? &shim_methods : NULL;
+	return result;
+}
+
+static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync)
+{
+	(void)vfs;
+	before_step();
+	return real_vfs->xDelete(real_vfs, name, sync);
+}
+
+static void shim_register(void)
+{
+	full_at = INT64_MAX;
+	if (real_vfs != NULL)
+		return;
+	real_vfs = sqlite3_vfs_find(NULL);
+	shim = *real_vfs;
+	shim.zName = "shim";
+	shim.szOsFile += (int)sizeof(struct shim_file);
+	shim.xOpen = shim_open;
+	shim.xDelete = shim_delete;
+	cr_assert_eq(sqlite3_vfs_register(&shim, 1), SQLITE_OK);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void make_folders(void)
+{
+	snprintf(folder, sizeof(folder), "/tmp/frag-store-XXXXXX");
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(synced, sizeof(synced), "/tmp/frag-synced-XXXXXX");
+	cr_assert_not_null(mkdtemp(synced));
+}
+
+static void remove_folders(void)
+{
+	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	nftw(synced, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+TestSuite(driver_store, .init = make_folders, .fini = remove_folders);
+
+/* What is in the folder. */
+struct seen {
+	uint64_t epoch, runs, sources, ends, events, last_run, last_event;
+};
+
+static int see(void *arg, const struct drv_record *record)
+{
+	struct seen *seen = arg;
+
+	switch (record->kind) {
+	case DRV_RECORD_NUMBERS:
+		seen->epoch = record->epoch;
+		break;
+	case DRV_RECORD_RUN:
+		seen->runs++;
+		seen->last_run = record->run;
+		seen->ends += record->outcome_bytes != 0;
+		seen->sources += record->source_bytes != 0;
+		cr_expect_str_eq(record->name, "app");
+		cr_expect_str_eq(record->who, "user alice");
+		if (record->source_bytes != 0)
+			cr_expect_eq(memcmp(record->source, "source", record->source_bytes), 0);
+		break;
+	case DRV_RECORD_EVENT:
+		seen->events++;
+		seen->last_event = record->event;
+		cr_expect_str_eq(record->text, "text");
+		break;
+	default:
+		cr_assert_fail();
+	}
+	return 0;
+}
+
+static struct seen look(void)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct drv_database *database;
+	struct seen seen = {0};
+
+	cr_assert_eq(drv_database_open(folder, &database, &err), 0, "%s", err.text);
+	cr_assert_eq(drv_database_read(database, see, &seen, &err), 0, "%s", err.text);
+	drv_database_close(database);
+	return seen;
+}
+
+static struct drv_record numbers(uint64_t epoch)
+{
+	return (struct drv_record){.kind = DRV_RECORD_NUMBERS, .is_attempt = true, .epoch = epoch};
+}
+
+static struct drv_record run_of(uint64_t run)
+{
+	return (struct drv_record){.kind = DRV_RECORD_RUN,
+				   .is_attempt = true,
+				   .run = run,
+				   .name = "app",
+				   .who = "user alice",
+				   .is_wanted = true,
+				   .source = "source",
+				   .source_bytes = 6};
+}
+
+static struct drv_record end_of(uint64_t run)
+{
+	return (struct drv_record){.kind = DRV_RECORD_END,
+				   .run = run,
+				   .ended_unix_ns = 5,
+				   .outcome = "outcome",
+				   .outcome_bytes = 7};
+}
+
+static struct drv_record event_of(uint64_t event, uint64_t first)
+{
+	return (struct drv_record){.kind = DRV_RECORD_EVENT,
+				   .event = event,
+				   .first_event = first,
+				   .name = "app",
+				   .who = "",
+				   .text = "text"};
+}
+
+/* A store on a loop, and what it has reported. */
+struct rig {
+	uv_loop_t loop;
+	struct drv_store store;
+	uint64_t tried;
+	int failed;
+	char why[512];
+};
+
+static void on_tried(void *arg, uint64_t change, const char *why_not)
+{
+	struct rig *rig = arg;
+
+	cr_expect_geq(change, rig->tried);
+	rig->tried = change;
+	rig->failed += why_not != NULL;
+	snprintf(rig->why, sizeof(rig->why), "%s", why_not != NULL ? why_not : "");
+}
+
+static void rig_open(struct rig *rig)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	memset(rig, 0, sizeof(*rig));
+	cr_assert_eq(uv_loop_init(&rig->loop), 0);
+	cr_assert_eq(drv_store_open(&rig->store, folder, &rig->loop, on_tried, rig, &err), 0, "%s",
+		     err.text);
+}
+
+static void put(struct rig *rig, const struct drv_record record, uint64_t change)
+{
+	cr_assert_eq(drv_store_put(&rig->store, &record, change), 0);
+}
+
+static void wait_tried(struct rig *rig, uint64_t change)
+{
+	while (rig->tried < change)
+		uv_run(&rig->loop, UV_RUN_ONCE);
+}
+
+static void rig_close(struct rig *rig)
+{
+	drv_store_finish(&rig->store);
+	uv_run(&rig->loop, UV_RUN_DEFAULT);
+	cr_expect_eq(uv_loop_close(&rig->loop), 0);
+	drv_store_close(&rig->store);
+}
+
+Test(driver_store, what_was_put_is_there)
+{
+	struct seen seen;
+	struct rig rig;
+
+	rig_open(&rig);
+	put(&rig, numbers(7), 1);
+	put(&rig, run_of(1), 2);
+	put(&rig, event_of(1, 1), 3);
+	wait_tried(&rig, 3);
+	cr_expect_eq(rig.failed, 0);
+	put(&rig, end_of(1), 4);
+	put(&rig, numbers(3), 5);
+	put(&rig, run_of(2), 6);
+	for (uint64_t event = 2; event <= 100; event++)
+		put(&rig, event_of(event, event > 10 ? event - 9 : 1), 5 + event);
+	rig_close(&rig);
+	seen = look();
+	cr_expect_eq(seen.epoch, 7, "it never falls");
+	cr_expect_eq(seen.runs, 2);
+	cr_expect_eq(seen.ends, 1);
+	cr_expect_eq(seen.events, 10);
+	cr_expect_eq(seen.last_event, 100);
+
+	rig_open(&rig);
+	put(&rig, (struct drv_record){.kind = DRV_RECORD_SOURCELESS, .run = 2}, 1);
+	put(&rig, (struct drv_record){.kind = DRV_RECORD_FORGOTTEN, .run = 1}, 2);
+	rig_close(&rig);
+	seen = look();
+	cr_expect_eq(seen.runs, 1);
+	cr_expect_eq(seen.sources, 0);
+	cr_expect_eq(seen.last_run, 2);
+}
+
+/* In a child: run after run, each acknowledged through the pipe. */
+static void work_until_death(int pipe_fd)
+{
+	struct rig rig;
+
+	rig_open(&rig);
+	for (uint64_t run = 1; run <= RUNS; run++) {
+		put(&rig, numbers(run), 3 * run - 2);
+		put(&rig, run_of(run), 3 * run - 1);
+		put(&rig, event_of(run, 1), 3 * run);
+		wait_tried(&rig, 3 * run);
+		if (write(pipe_fd, "", 1) != 1)
+			_exit(1);
+	}
+	rig_close(&rig);
+	_exit(0);
+}
+
+/* Returns whether it died at that step; out_acknowledged: how many runs were reported as kept. */
+static bool die(int step, uint64_t *out_acknowledged)
+{
+	int fds[2], status;
+	char byte;
+	pid_t child;
+
+	cr_assert_eq(pipe(fds), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		step_count = 0;
+		die_at = step;
+		close(fds[0]);
+		work_until_death(fds[1]);
+	}
+	close(fds[1]);
+	*out_acknowledged = 0;
+	while (read(fds[0], &byte, 1) == 1)
+		++*out_acknowledged;
+	close(fds[0]);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 42),
+		  "status %d", status);
+	return WEXITSTATUS(status) == 42;
+}
+
+/* What was acknowledged is there, and of the next one either all or nothing. */
+static void expect_whole(int step, uint64_t acknowledged)
+{
+	struct seen seen = look();
+
+	cr_expect(seen.runs == acknowledged || seen.runs == acknowledged + 1,
+		  "step %d: %d runs were acknowledged, %d are there", step, (int)acknowledged,
+		  (int)seen.runs);
+	cr_expect_eq(seen.epoch, seen.runs, "step %d", step);
+	cr_expect_eq(seen.events, seen.runs, "step %d", step);
+}
+
+Test(driver_store, a_kill_at_any_step_leaves_whole_commits)
+{
+	uint64_t acknowledged;
+	int step = 1;
+
+	shim_register();
+	for (; die(step, &acknowledged); step++) {
+		expect_whole(step, acknowledged);
+		remove_folders();
+		cr_assert_eq(mkdir(folder, 0700) | mkdir(synced, 0700), 0);
+	}
+	cr_expect_gt(step, 3 * RUNS);
+	cr_expect_eq(acknowledged, RUNS);
+}
+
+/* Every file has only what was synced; one that never was is empty. */
+static void lose_unsynced(void)
+{
+	static const char *const names[] = {DRV_DATABASE_FILE, DRV_DATABASE_FILE "-wal",
+					    DRV_DATABASE_FILE "-journal"};
+	char path[128], kept[128];
+
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		snprintf(kept, sizeof(kept), "%s/%s", synced, names[i]);
+		if (access(path, F_OK) < 0)
+			continue;
+		if (access(kept, F_OK) == 0)
+			copy(synced, folder, names[i]);
+		else
+			cr_assert_eq(truncate(path, 0), 0);
+	}
+}
+
+Test(driver_store, power_that_goes_at_any_step_loses_nothing_that_was_acknowledged)
+{
+	uint64_t acknowledged;
+
+	shim_register();
+	for (int step = 1; die(step, &acknowledged); step++) {
+		lose_unsynced();
+		expect_whole(step, acknowledged);
+		remove_folders();
+		cr_assert_eq(mkdir(folder, 0700) | mkdir(synced, 0700), 0);
+	}
+}
+
+Test(driver_store, a_full_disk_voids_attempts_and_tries_the_others_again)
+{
+	struct drv_record large = run_of(3);
+	struct seen seen;
+	struct rig rig;
+
+	shim_register();
+	rig_open(&rig);
+	put(&rig, run_of(1), 1);
+	wait_tried(&rig, 1);
+	full_at = 90000;
+	large.source_bytes = 100000;
+	large.source = calloc(1, large.source_bytes);
+	put(&rig, large, 2);
+	put(&rig, end_of(1), 3);
+	wait_tried(&rig, 3);
+	free((void *)large.source);
+	cr_expect_eq(rig.failed, 1);
+	cr_expect_not_null(strstr(rig.why, "No space left on device; make room there"), "%s",
+			   rig.why);
+	put(&rig, run_of(2), 4); /* there is room for this one, and for the end of run 1 */
+	wait_tried(&rig, 4);
+	cr_expect_eq(rig.failed, 1);
+	rig_close(&rig);
+	seen = look();
+	cr_expect_eq(seen.runs, 2);
+	cr_expect_eq(seen.ends, 1);
+	cr_expect_eq(seen.last_run, 2);
+}
+
+Test(driver_store, what_is_tried_again_is_bounded)
+{
+	struct drv_record large = run_of(1);
+	struct rig rig;
+
+	shim_register();
+	rig_open(&rig);
+	full_at = 90000;
+	large.source_bytes = 100000;
+	large.source = calloc(1, large.source_bytes);
+	large.is_attempt = false;
+	put(&rig, large, 1);
+	free((void *)large.source);
+	for (uint64_t event = 1; event <= 3 * DRV_EVENTS_MAX; event++) {
+		put(&rig, event_of(event, 1), event + 1);
+		if (event % 100 == 0)
+			wait_tried(&rig, event + 1);
+	}
+	wait_tried(&rig, 3 * DRV_EVENTS_MAX + 1);
+	cr_expect_leq(rig.store.waiting.events, DRV_EVENTS_MAX);
+	cr_expect_geq(rig.store.waiting.events, DRV_EVENTS_MAX - 1);
+	rig_close(&rig);
+}
+
+static void expect_refused(int code, const char *sentence)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct drv_database *database;
+
+	cr_expect_eq(drv_database_open(folder, &database, &err), code, "%s", err.text);
+	cr_expect_not_null(strstr(err.text, sentence), "%s", err.text);
+}
+
+static void overwrite(off_t at, const char *text)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE, folder);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(pwrite(fd, text, strlen(text), at), (ssize_t)strlen(text));
+	close(fd);
+}
+
+Test(driver_store, a_file_that_is_damaged_or_not_ours_is_refused_and_kept)
+{
+	struct rig rig;
+
+	overwrite(0, "this is no database, and it is long enough to be seen as none at all");
+	expect_refused(-EUCLEAN, "is damaged, or of another program or a newer driverd");
+	remove_folders();
+	cr_assert_eq(mkdir(folder, 0700) | mkdir(synced, 0700), 0);
+	rig_open(&rig);
+	put(&rig, run_of(1), 1);
+	rig_close(&rig);
+	overwrite(4096 * 2, "scribbled over");
+	expect_refused(-EUCLEAN, "is damaged");
+	remove_folders();
+	cr_assert_eq(mkdir(folder, 0700) | mkdir(synced, 0700), 0);
+	rig_open(&rig);
+	rig_close(&rig);
+	overwrite(60 + 3, "\2"); /* the version in the header */
+	expect_refused(-EUCLEAN, "or a newer driverd");
+}
+
+Test(driver_store, one_driver_at_a_time)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct drv_store second;
+	struct rig rig;
+
+	rig_open(&rig);
+	cr_expect_eq(drv_store_open(&second, folder, &rig.loop, on_tried, NULL, &err), -EBUSY);
+	cr_expect_not_null(strstr(err.text, "another driverd keeps its state in"), "%s", err.text);
+	rig_close(&rig);
+}
+
+Test(driver_store, the_file_does_not_grow_without_end)
+{
+	struct stat st;
+	char path[128];
+	struct rig rig;
+
+	rig_open(&rig);
+	for (uint64_t n = 1; n <= 2000; n++) {
+		put(&rig, run_of(n), 3 * n);
+		put(&rig, (struct drv_record){.kind = DRV_RECORD_FORGOTTEN, .run = n - 1},
+		    3 * n + 1);
+		put(&rig, event_of(n, n > 50 ? n - 49 : 1), 3 * n + 2);
+		if (n % 20 == 0)
+			wait_tried(&rig, 3 * n + 2);
+	}
+	rig_close(&rig);
+	snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE, folder);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_lt(st.st_size, 128 * 1024);
+	cr_expect_eq(st.st_mode & 0777, 0600);
+	snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE "-wal", folder);
+	cr_expect_eq(access(path, F_OK), -1);
+}
