@@ -370,6 +370,7 @@ static int make_cores(struct local *local)
 		.version = FRAG_VERSION,
 		.clock = NODE,
 		.is_local = true,
+		.ends_with_app = true,
 		.dead_ns = PATIENCE_NS,
 		.wire_ns = PATIENCE_NS,
 		.close_ns = CLOSE_NS,
