@@ -65,8 +65,7 @@ static void span(const struct fragi_flow_info *info, const struct ctl_composed *
 {
 	const struct fragi_spec_fragment *from = composed->fragments[info->from_fragment]->own;
 	const struct fragi_spec_fragment *to = composed->fragments[info->to_fragment]->own;
-	bool one_host = from->host == NULL ? to->host == NULL
-					   : to->host != NULL && strcmp(from->host, to->host) == 0;
+	bool one_host = fragi_spec_share_host(from, to);
 
 	flow->edge = "auto";
 	flow->edge_reason =

@@ -4,6 +4,7 @@
 
 #include <base/json.h>
 #include <cond/condition.h>
+#include <base/units.h>
 #include <fragctl/describe.h>
 
 /* "64 MiB", "1.5 KiB", "24 B" */
@@ -97,6 +98,20 @@ static void print_resource(const struct frag_resource *resource, int width, FILE
 	fputc('\n', out);
 }
 
+static void print_on_failure(const struct fragi_spec_fragment *fragment, FILE *out)
+{
+	const struct fragi_spec_on_failure *own = &fragment->on_failure;
+	char period[32], backoff[32];
+
+	if (own->policy != FRAGI_ON_FAILURE_RESTART)
+		return;
+	fprintf(out,
+		"; started again when it fails, %u time%s in %s with a backoff of %s, in a host of fragments of which the same is true",
+		own->intensity, own->intensity == 1 ? "" : "s",
+		fragi_format_duration(own->period_ns, period, sizeof(period)),
+		fragi_format_duration(own->backoff_ns, backoff, sizeof(backoff)));
+}
+
 static void print_fragment(const struct ctl_composed *composed, uint32_t f, FILE *out)
 {
 	const struct frag_fragment *fragment = composed->fragments[f];
@@ -116,6 +131,7 @@ static void print_fragment(const struct ctl_composed *composed, uint32_t f, FILE
 		fputs("a thread for each operator, as far as there are cores", out);
 	if (fragment->own->host != NULL)
 		fprintf(out, ", host %s", fragment->own->host);
+	print_on_failure(fragment->own, out);
 	fputc('\n', out);
 	for (uint32_t i = 0; i < fragment->op_count; i++)
 		print_op(composed, f, i, width, out);
@@ -300,6 +316,16 @@ static void json_resource(const struct frag_resource *resource, bool first, FILE
 	fputc('}', out);
 }
 
+static void json_on_failure(const struct fragi_spec_on_failure *own, FILE *out)
+{
+	if (own->policy == FRAGI_ON_FAILURE_RESTART)
+		fprintf(out,
+			"\"on_failure\": {\"policy\": \"restart\", \"intensity\": %u, \"period_ns\": %lld, \"backoff_ns\": %lld}",
+			own->intensity, (long long)own->period_ns, (long long)own->backoff_ns);
+	else
+		fputs("\"on_failure\": {\"policy\": \"stop\"}", out);
+}
+
 static void json_fragment(const struct ctl_composed *composed, uint32_t f, FILE *out)
 {
 	const struct frag_fragment *fragment = composed->fragments[f];
@@ -309,6 +335,8 @@ static void json_fragment(const struct ctl_composed *composed, uint32_t f, FILE 
 	json_text("name", fragment->name, out);
 	fputs(", ", out);
 	json_text("host", fragment->own->host, out);
+	fputs(", ", out);
+	json_on_failure(&fragment->own->on_failure, out);
 	fputs(", ", out);
 	json_text("scheduler", ctl_scheduler_name(fragment->own), out);
 	if (threads > 0)

@@ -184,10 +184,10 @@ def schema(old):
     shown = {name: count(what) for half in ("SENDER", "RECEIVER")
              for name, show, what in entries(COUNTERS, "FRAGI_%s_LIST" % half, 3) if show == "SHOWN"}
     first = ["from", "to", "edge", "encrypted", "capacity", "policy", "sent", "delivered", "dropped", "lost", "in_flight",
-             "exact", "lost_at_least"]
+             "exact", "lost_at_least", "lost_because"]
     last = ["copied_bytes", "latency_ns", "latency_reason"]
     keys = first + [k for k in shown if k not in first] + last
-    flow["required"] = [k for k in keys if k not in ("latency_reason", "lost_at_least")]
+    flow["required"] = [k for k in keys if k not in ("latency_reason", "lost_at_least", "lost_because")]
     flow["properties"] = {k: shown.get(k) or flow["properties"][k] for k in keys}
     drops = {name: count(when) for _, name, when in entries(COUNTERS, "FRAGI_DROP_LIST", 3)}
     flow["properties"]["dropped"] = {"type": "object", "description": "Messages by the reason for the drop.",

@@ -370,8 +370,8 @@ void drv_app_persisted(struct drv_app *app, const char *why_not)
 
 void drv_app_destroy(struct drv_app *app)
 {
-	struct drv_timer *timers[DRV_APP_TIMERS] = {&app->phase, &app->start, &app->missing_line,
-						    &app->progress, &app->judge};
+	struct drv_timer *timers[DRV_APP_TIMERS] = {&app->phase,    &app->start, &app->missing_line,
+						    &app->progress, &app->judge, &app->again};
 
 	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
 		drv_timer_cancel(&app->core->timers, timers[i]);

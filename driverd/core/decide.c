@@ -69,8 +69,10 @@ static enum drv_app_state next_state(const struct drv_app *app)
 /* Gives all hosts a goal, and the time to reach it; 0: as long as it takes. */
 static void set_goal(struct drv_app *app, enum drv_goal goal, int64_t within_ns)
 {
+	drv_restart_give_up(app);
 	for (uint32_t i = 0; i < app->host_count; i++)
-		app->hosts[i].goal = goal;
+		if (app->hosts[i].goal < goal) /* one that is killed stays so */
+			app->hosts[i].goal = goal;
 	app->asked_count = 0;
 	if (within_ns != 0)
 		drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
@@ -110,6 +112,7 @@ static void end(struct drv_app *app)
 	drv_timer_cancel(&core->timers, &app->missing_line);
 	drv_timer_cancel(&core->timers, &app->progress);
 	drv_timer_cancel(&core->timers, &app->judge);
+	drv_timer_cancel(&core->timers, &app->again);
 	for (uint32_t i = 0; i < app->host_count; i++) {
 		struct drv_host *host = &app->hosts[i];
 
@@ -352,6 +355,8 @@ static void work_in_state(struct drv_app *app)
 		compare_tables(app);
 	else if (app->state == DRV_APP_RUNNING || app->state == DRV_APP_DRAINING)
 		look_for_rest(app);
+	if (app->restarting_count != 0 && app->state == DRV_APP_RUNNING)
+		drv_restart_work(app);
 }
 
 static void show_progress(struct drv_app *app)

@@ -20,7 +20,7 @@ static const uint32_t host_moves[DRV_HOST_STATES] = {
 	[DRV_HOST_DONE] = ENDS,
 	[DRV_HOST_STOPPING] = FRAGI_MOVE(DRV_HOST_KILLED) | FRAGI_MOVE(DRV_HOST_GONE),
 	[DRV_HOST_KILLED] = FRAGI_MOVE(DRV_HOST_GONE),
-	[DRV_HOST_GONE] = 0,
+	[DRV_HOST_GONE] = FRAGI_MOVE(DRV_HOST_PLACED), /* it is started again */
 };
 
 static const char *const host_names[DRV_HOST_STATES] = {
@@ -99,7 +99,10 @@ void drv_host_fini(struct drv_host *host)
 {
 	fw_message_free(host->prepared);
 	fw_message_free(host->stats);
-	host->prepared = host->stats = NULL;
+	fw_message_free(host->again);
+	host->prepared = host->stats = host->again = NULL;
+	drv_past_fini(&host->past);
+	drv_restart_fini(&host->restarting);
 }
 
 /* It sent what does not fit its state: a bug, or not frag. */
@@ -167,11 +170,57 @@ const struct drv_host *drv_host_reporting(const struct drv_app *app, const struc
 	return NULL;
 }
 
+/* The flows were resolved over the tables of the first epoch. */
+static bool tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b)
+{
+	bool same = a->fragment_count == b->fragment_count && a->flow_count == b->flow_count;
+
+	for (uint32_t f = 0; same && f < a->fragment_count; f++) {
+		const struct fw_fragment *x = &a->fragments[f], *y = &b->fragments[f];
+
+		same = x->op_count == y->op_count && strcmp(x->name, y->name) == 0;
+		for (uint32_t i = 0; same && i < x->op_count; i++) {
+			same = x->ops[i].port_count == y->ops[i].port_count &&
+			       strcmp(x->ops[i].name, y->ops[i].name) == 0;
+			for (uint32_t p = 0; same && p < x->ops[i].port_count; p++)
+				same = x->ops[i].ports[p].type_id == y->ops[i].ports[p].type_id &&
+				       x->ops[i].ports[p].dir == y->ops[i].ports[p].dir &&
+				       strcmp(x->ops[i].ports[p].name, y->ops[i].ports[p].name) ==
+					       0;
+		}
+	}
+	return same;
+}
+
+/* The answer of a host that is started again. Takes message. */
+static void prepared_again(struct drv_host *host, struct fw_message *message)
+{
+	const struct fw_host_prepared *prepared = &message->prepared;
+	static const struct fw_failure changed = {
+		.code = FRAGI_FAILURE_HOST_FAILED,
+		.sentence =
+			"its operators, ports or types are others than before; a library has changed, so start the application anew"};
+
+	host->app->core->items -= prepared->flow_count;
+	drv_host_move(host, DRV_HOST_PREPARED);
+	if (prepared->ok && tables_are_same(&host->prepared->prepared, prepared)) {
+		fw_message_free(host->again);
+		host->again = message;
+		return;
+	}
+	drv_host_failed(host, prepared->error_count > 0 ? &prepared->errors[0] : &changed);
+	fw_message_free(message);
+}
+
 static void host_prepared(struct drv_host *host, struct fw_message *message)
 {
 	if (host->state != DRV_HOST_PREPARING) {
 		out_of_turn(host, message);
 		fw_message_free(message);
+		return;
+	}
+	if (host->restarting.is_wanted) {
+		prepared_again(host, message);
 		return;
 	}
 	host->prepared = message;
@@ -200,11 +249,12 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 		return;
 	}
 	if (failure->code != FRAGI_FAILURE_NONE) {
-		host->failed = true;
-		if (during == DRV_HOST_WIRING)
+		if (during == DRV_HOST_WIRING && !host->restarting.is_wanted) {
+			host->failed = true;
 			drv_suspect_wiring(host, failure);
-		else
-			drv_app_fail_by_host(host, failure);
+		} else {
+			drv_host_failed(host, failure);
+		}
 		return;
 	}
 	drv_host_move(host, then);
@@ -229,11 +279,10 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 			drv_host_move(host, DRV_HOST_DONE);
 		return;
 	case FW_STATE_FAILED:
-		host->failed = true;
-		drv_app_fail_by_host(host, &event->failure);
+		drv_host_failed(host, &event->failure);
 		return;
 	case FW_STATE_PEER_LOST:
-		drv_suspect_link(host, event->peer, &event->failure);
+		drv_suspect_link(host, event);
 		return;
 	case FW_STATE_STOPPED:
 		drv_app_stop(app, 0);
@@ -275,6 +324,7 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 		drv_app_fail(app, FRAGI_FAILURE_WORKER_LOST, host,
 			     "worker %s left while it ran %s: it was told to end", host->worker,
 			     host->name);
+		host->failed = true;
 		return; /* nothing is wrong with the host, so its last lines explain nothing */
 	}
 	if (failure.code == FRAGI_FAILURE_NONE) {
@@ -284,7 +334,7 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 			"the fraghost of %s on worker %s ended with %d before the application did",
 			host->name, host->worker, exit->exit_code);
 	}
-	drv_app_fail_by_host(host, &failure);
+	drv_host_failed(host, &failure);
 	for (uint32_t i = 0; i < exit->line_count; i++)
 		drv_log(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s", host->name,
 			exit->lines[i]);
@@ -300,7 +350,6 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	if (host->state == DRV_HOST_GONE)
 		return;
 	host->orderly = expected && exit->signal == 0;
-	host->failed = host->failed || (!expected && !killed);
 	if (expected && host->state < DRV_HOST_DONE) /* it had not come to its end */
 		app->result = FRAGI_SUMMARY_STOPPED;
 	drv_host_move(host, DRV_HOST_GONE);
@@ -308,6 +357,8 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 		drv_suspicion_clear(host);
 	if (!expected && !killed)
 		fail_by_exit(host, exit);
+	if (host->restarting.is_wanted)
+		drv_restart_gone(host);
 }
 
 const char *drv_host_busy(const struct drv_host *host)

@@ -31,6 +31,33 @@ static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row
 
 	if (host->app->started_ns == 0) /* nothing ran, so nothing can be missing */
 		end = (struct fragi_account_end){.is_final = true, .is_orderly = true};
+	if (!drv_host_has_begun(host))
+		end.is_final = true;
+	return end;
+}
+
+static const struct fragi_flow_stats *past_at(const struct drv_host *host, uint32_t row)
+{
+	return row < host->past.flow_count ? &host->past.flows[row] : NULL;
+}
+
+/* The sum of all epochs, in *sum where there were several. */
+static struct fragi_account_end end_of_all(const struct drv_host *host, uint32_t row,
+					   struct fragi_flow_stats *sum)
+{
+	struct fragi_account_end end = end_at(host, row);
+	const struct fragi_flow_stats *past = past_at(host, row);
+
+	if (host->restarting.count == 0)
+		return end;
+	*sum = (struct fragi_flow_stats){0};
+	if (past != NULL)
+		fragi_account_add(sum, past);
+	if (end.row != NULL)
+		fragi_account_add(sum, end.row);
+	end.row = sum;
+	end.is_final = end.is_final && !host->past.is_inexact;
+	end.was_restarted = true;
 	return end;
 }
 
@@ -55,7 +82,10 @@ static int report_inner(struct drv_app *app, size_t index, struct fragi_summary_
 	const struct drv_host *host = app->fragments[flow->from_fragment].host;
 	struct fragi_account_end end = end_at(host, (uint32_t)index - host->first_flow);
 
-	fragi_account_inner(&end, flow->capacity, out);
+	fragi_account_inner(&end, past_at(host, (uint32_t)index - host->first_flow), flow->capacity,
+			    out);
+	out->exact = out->exact && !host->past.is_inexact;
+	out->lost_because = out->lost > 0 ? host->restarting.last : NULL;
 	out->edge = "inproc";
 	return 0;
 }
@@ -67,11 +97,15 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	const struct drv_host *to = app->fragments[flow->to_fragment].host;
 	struct drv_edge_rows rows =
 		app->edge_rows != NULL ? app->edge_rows[index] : (struct drv_edge_rows){0};
-	struct fragi_account_end sender = end_at(from, rows.sender);
-	struct fragi_account_end receiver = end_at(to, rows.receiver);
+	struct fragi_flow_stats sent, received;
+	struct fragi_account_end sender = end_of_all(from, rows.sender, &sent);
+	struct fragi_account_end receiver = end_of_all(to, rows.receiver, &received);
 	bool queues = !fragi_policy(flow->policy)->blocking;
 
 	fragi_account_between(&sender, &receiver, flow->capacity, queues, out);
+	if (out->lost > 0)
+		out->lost_because =
+			to->restarting.last != NULL ? to->restarting.last : from->restarting.last;
 	if (!fragi_identity_is_same(from->clock, to->clock))
 		out->latency_reason = "its ends have two clocks, which are not compared yet";
 	out->encrypted = drv_flow_is_encrypted(app, flow);
@@ -118,8 +152,10 @@ static void report_fragment(struct drv_app *app, uint32_t index, struct fragi_su
 		return;
 	out->worker = app->core->config.is_local ? NULL : host->worker;
 	out->epoch = host->epoch;
+	out->restarts = host->restarting.count;
 	if (host->prepared != NULL)
-		out->host_pid = host->prepared->prepared.pid;
+		out->host_pid = host->again != NULL ? host->again->prepared.pid
+						    : host->prepared->prepared.pid;
 }
 
 /* An operator; row: its row in the ledger of its host. */
@@ -128,9 +164,11 @@ static struct fragi_summary_operator operator_at(const struct drv_host *host,
 {
 	struct fragi_summary_operator out = {.name = op->name, .type = op->type};
 
+	if (row < host->past.op_count)
+		out.ticks = host->past.ticks[row];
 	if (host->stats == NULL || host->is_doubted || row >= host->stats->stats.op_count)
 		return out;
-	out.ticks = host->stats->stats.ops[row].ticks;
+	out.ticks += host->stats->stats.ops[row].ticks;
 	out.compute = host->stats->stats.ops[row].compute;
 	return out;
 }
@@ -286,7 +324,8 @@ void drv_report_stats(struct drv_host *host, const struct fw_host_stats *stats)
 {
 	const struct fw_host_stats *before = host->stats != NULL ? &host->stats->stats : NULL;
 
-	host->delivered_sum = host->first_ns = 0;
+	host->delivered_sum = 0;
+	host->first_ns = host->past.first_ns;
 	for (uint32_t i = 0; i < stats->flow_count; i++) {
 		const struct fragi_flow_stats *row = &stats->flows[i];
 		bool had_row = before != NULL && i < before->flow_count;
@@ -307,6 +346,6 @@ uint64_t drv_report_delivered(const struct drv_app *app)
 	uint64_t delivered = 0;
 
 	for (uint32_t h = 0; h < app->host_count; h++)
-		delivered += app->hosts[h].delivered_sum;
+		delivered += app->hosts[h].delivered_sum + app->hosts[h].past.delivered_sum;
 	return delivered;
 }

@@ -53,7 +53,7 @@ static int send_create(struct drv_host *host)
 static int send_wire(struct drv_host *host)
 {
 	struct fw_message message = {.kind = FW_HOST_WIRE};
-	int r = drv_wiring_fill(host, &message.wire);
+	int r = drv_wiring_fill(host, NULL, &message.wire);
 
 	return r < 0 ? r : send_to(host, &message);
 }
@@ -82,6 +82,7 @@ static int send_kill(struct drv_host *host)
 
 	message.stop.exit_code = host->app->exit_code;
 	message.stop.reason = host->app->failure.sentence;
+	message.stop.starts_again = host->restarting.is_wanted && !host->app->end_wanted;
 	return send_to(host, &message);
 }
 
@@ -118,6 +119,17 @@ static bool kill(struct drv_host *host)
 	if (is_sent)
 		drv_host_move(host, DRV_HOST_KILLED);
 	return is_sent;
+}
+
+void drv_request_rewire(struct drv_host *host, const struct drv_host *peer)
+{
+	struct fw_message message = {.kind = FW_HOST_WIRE};
+	int r = drv_wiring_fill(host, peer, &message.wire);
+
+	if (r == 0)
+		r = send_to(host, &message);
+	if (r < 0) /* it is a part of a frame that was sent before */
+		drv_app_fail_for_memory(host->app);
 }
 
 bool drv_request(struct drv_host *host)

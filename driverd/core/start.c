@@ -13,13 +13,28 @@
  * when that, or a host's answer, takes too long.
  */
 
-/* Fragments on one worker with the same `host:` (or none) share a host. */
-static struct drv_host *host_for(struct drv_app *app, struct drv_session *session, const char *key,
+/* The fragments of one worker with the same key share a host, as fragi_spec_share_host says. */
+static char *host_key(struct drv_app *app, const struct drv_session *session,
+		      const struct fragi_spec_fragment *fragment)
+{
+	const struct fragi_spec_on_failure *own = &fragment->on_failure;
+	unsigned long long connection = session->connection;
+	struct fragi_arena *arena = &app->core->actions->arena;
+
+	if (app->core->config.is_local)
+		return fragi_arena_printf(arena, "%llu", connection);
+	if (fragment->host != NULL)
+		return fragi_arena_printf(arena, "%llu/%s", connection, fragment->host);
+	return fragi_arena_printf(arena, "%llu:%d:%u:%lld:%lld", connection, (int)own->policy,
+				  own->intensity, (long long)own->period_ns,
+				  (long long)own->backoff_ns);
+}
+
+static struct drv_host *host_for(struct drv_app *app, struct drv_session *session,
+				 const struct fragi_spec_fragment *fragment,
 				 struct fragi_strmap *hosts)
 {
-	char *name = fragi_arena_printf(&app->core->actions->arena, "%llu%s%s",
-					(unsigned long long)session->connection,
-					key != NULL ? "/" : "", key != NULL ? key : "");
+	char *name = host_key(app, session, fragment);
 	struct drv_host *host = name != NULL ? fragi_strmap_get(hosts, name) : NULL;
 
 	if (host != NULL || name == NULL)
@@ -34,6 +49,7 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 		.number = app->host_count,
 		.state = DRV_HOST_PLACED,
 		.epoch = app->epoch,
+		.on_failure = &fragment->on_failure,
 		.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),
 		.node = fragi_arena_strdup(&app->arena, session->node),
@@ -56,8 +72,7 @@ static int choose_hosts(struct drv_app *app, const struct drv_place *places, siz
 	for (size_t f = 0; r == 0 && f < app->spec->fragment_count; f++) {
 		struct drv_session *session = app->core->sessions[places[f].worker];
 		const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
-		const char *key = app->core->config.is_local ? NULL : fragment->host;
-		struct drv_host *host = host_for(app, session, key, &hosts);
+		struct drv_host *host = host_for(app, session, fragment, &hosts);
 
 		app->fragments[f] = (struct drv_fragment){
 			.host = host,
@@ -72,6 +87,19 @@ static int choose_hosts(struct drv_app *app, const struct drv_place *places, siz
 	}
 	fragi_strmap_fini(&hosts);
 	return r;
+}
+
+/* With everything in one host there is nothing that could go on. */
+static void note_local(struct drv_app *app)
+{
+	for (size_t f = 0; app->core->config.is_local && f < app->spec->fragment_count; f++) {
+		if (app->spec->fragments[f].on_failure.policy != FRAGI_ON_FAILURE_RESTART)
+			continue;
+		drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
+			"%s is not started again when it fails (on_failure): all fragments run in one host; run the application with --workers 1, or give it to a driver",
+			app->spec->fragments[f].name);
+		return;
+	}
 }
 
 static int make_hosts(struct drv_app *app, const struct drv_place *places)
@@ -180,6 +208,8 @@ int drv_start_place(struct drv_app *app)
 		name_missing(app, places);
 	if (r == 0)
 		r = make_hosts(app, places);
+	if (r == 0)
+		note_local(app);
 	if (r < 0) /* nobody was asked to start them */
 		forget_hosts(app);
 	return r == 0 ? drv_transports_choose(app) : r;

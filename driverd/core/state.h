@@ -15,6 +15,7 @@
  *  - core.c turns an event into calls of the recorders, then lets each application decide
  *  - decide.c decides, once at the end of a step
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
+ *  - restart.c does so for a host that failed and is started again, past.c keeps what it counted
  *  - client.c answers clients; command.c does what they ask for, watch.c shows them what happens
  *  - restore.c starts what is to start again with the driver
  *  - keeper.c speaks with keepers
@@ -79,6 +80,30 @@ enum drv_goal {
 	DRV_GOALS
 };
 
+/* What a host counted in the epochs before the present one. */
+struct drv_past {
+	struct fragi_flow_stats *flows; /* sums, by row of its ledger; NULL: there was none */
+	uint32_t flow_count;
+	uint64_t *ticks; /* by operator */
+	uint32_t op_count;
+	uint64_t delivered_sum, first_ns;
+	bool is_inexact; /* some epoch's last counts are not known, or were overwritten */
+};
+
+/* A host that is started again when it fails (on_failure). */
+struct drv_restarting {
+	bool is_wanted;    /* it has failed, and does not run again yet */
+	bool has_begun;    /* its present epoch was started */
+	uint32_t count;    /* restarts in all */
+	int64_t *begun_ns; /* of the last `intensity` ones, at count % intensity; NULL: none */
+	int64_t at_ns;     /* PLACED: when it is started again */
+	int64_t until_ns;  /* when the present phase has lasted too long; INT64_MAX: never */
+	/* the first failure of those that follow one another; its texts are owned */
+	enum fragi_failure first_code;
+	char *first, *first_op;
+	char *last; /* the sentence of the last one; owned; NULL: none */
+};
+
 struct drv_host {
 	struct drv_app *app;
 	uint32_t number; /* from 1 */
@@ -92,11 +117,15 @@ struct drv_host {
 	char *name;          /* "fragment1, fragment2" */
 	uint32_t *fragments; /* indices in the spec */
 	uint32_t fragment_count;
-	struct fw_message *prepared;           /* owned; NULL: not yet */
-	struct fw_message *stats;              /* the last ones; owned; NULL: none */
-	bool orderly;                          /* it ended with 0 after it was asked to */
-	bool failed;                           /* it is the cause, or part of it */
-	bool lost;                             /* its worker is gone */
+	const struct fragi_spec_on_failure *on_failure;
+	struct drv_restarting restarting;
+	struct drv_past past;
+	struct fw_message *prepared; /* owned; NULL: not yet; its tables are those of all epochs */
+	struct fw_message *again;    /* that of the present epoch, after a restart; owned */
+	struct fw_message *stats;    /* the last ones; owned; NULL: none */
+	bool orderly;                /* it ended with 0 after it was asked to */
+	bool failed;                 /* it is the cause, or part of it */
+	bool lost;                   /* its worker is gone */
 	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
 	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
 	uint32_t edge_count;
@@ -180,7 +209,7 @@ struct drv_history {
 	size_t ended_count, ended_bytes;
 };
 
-#define DRV_APP_TIMERS 5
+#define DRV_APP_TIMERS 6
 
 struct drv_app {
 	struct drv_core *core;
@@ -225,6 +254,8 @@ struct drv_app {
 	struct drv_timer missing_line;   /* the next line about what is missing */
 	struct drv_timer progress;
 	struct drv_timer judge;
+	struct drv_timer again;           /* the next look at hosts that are started again */
+	uint32_t restarting_count;        /* such hosts */
 	struct drv_suspicion suspicion;   /* host NULL: none */
 	struct fragi_diag diag;           /* of PREPARE and of the flows */
 	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */
@@ -436,13 +467,38 @@ bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state);
 
 /* suspicion.c */
 /* A host reports that it lost the data link to a peer. */
-void drv_suspect_link(struct drv_host *host, uint32_t peer, const struct fw_failure *failure);
+void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event);
 /* A host could not be wired; most often because a peer has ended, which is then the cause. */
 void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure);
 /* The peer has ended as it was to: a link to it that was lost needs no other cause. */
 void drv_suspicion_clear(const struct drv_host *peer);
 /* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
 void drv_suspicion_judge(struct drv_app *app);
+
+/* restart.c */
+/*
+ * A host has failed: it is to be started again, if its policy says so and the application runs;
+ * else the application has failed.
+ */
+void drv_host_failed(struct drv_host *host, const struct fw_failure *failure);
+/* It has ended, and is to be started again. */
+void drv_restart_gone(struct drv_host *host);
+/* Brings the hosts that are started again nearer to running. */
+void drv_restart_work(struct drv_app *app);
+void drv_restart_fini(struct drv_restarting *restarting);
+/* The application ends: they are not started any more. */
+void drv_restart_give_up(struct drv_app *app);
+
+/* Whether it was started in its present epoch; before that it has nothing to count. */
+static inline bool drv_host_has_begun(const struct drv_host *host)
+{
+	return host->restarting.count == 0 || host->restarting.has_begun;
+}
+
+/* past.c */
+/* The present epoch is over: what it counted is added to the past. Returns 0 or -ENOMEM. */
+int drv_past_add(struct drv_host *host);
+void drv_past_fini(struct drv_past *past);
 
 /* decide.c */
 void drv_app_decide(struct drv_app *app);
@@ -473,6 +529,8 @@ const char *drv_goal_request(enum drv_goal goal);
 enum drv_host_state drv_goal_reached(enum drv_goal goal);
 /* Asks the host for what brings it to its goal, once. Returns false to be called again later. */
 bool drv_request(struct drv_host *host);
+/* Wires a host that has been wired to a peer that was started again. */
+void drv_request_rewire(struct drv_host *host, const struct drv_host *peer);
 
 /* rest.c */
 bool drv_app_rests(const struct drv_app *app); /* no operator can ever run again */
@@ -483,8 +541,13 @@ bool drv_app_rests(const struct drv_app *app); /* no operator can ever run again
  */
 int drv_wiring_resolve(struct drv_app *app); /* -EAGAIN: call it again in the next step */
 void drv_wiring_end(struct drv_app *app);
-/* What WIRE says to the host; lives as long as the step. Returns 0 or -ENOMEM. */
-int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire);
+/*
+ * What WIRE says to the host, of all its peers, or of one (NULL: all); lives as long as the step.
+ * Returns 0 or -ENOMEM.
+ */
+int drv_wiring_fill(struct drv_host *host, const struct drv_host *only, struct fw_host_wire *wire);
+/* The edges of a host that is started again get new tokens. */
+void drv_wiring_draw_tokens(struct drv_host *host);
 /* The address of the host for those who send or receive over that flow; NULL: it has none. */
 const struct fw_address *drv_wiring_address(const struct drv_host *host,
 					    const struct fragi_flow_info *flow);

@@ -26,27 +26,33 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
  */
 static bool ended_before_its_peers(const struct drv_host *host)
 {
-	return host->state == DRV_HOST_GONE;
+	return host->state == DRV_HOST_GONE || host->state == DRV_HOST_KILLED;
 }
 
-void drv_suspect_link(struct drv_host *host, uint32_t peer, const struct fw_failure *failure)
+void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
 {
 	struct drv_app *app = host->app;
+	struct drv_host *peer;
 
-	if (app->suspicion.host != NULL || peer == 0 || peer > app->host_count)
+	if (event->peer == 0 || event->peer > app->host_count)
 		return;
-	if (ended_before_its_peers(&app->hosts[peer - 1]))
+	peer = &app->hosts[event->peer - 1];
+	if (ended_before_its_peers(peer) ||
+	    (event->peer_epoch != 0 && event->peer_epoch != peer->epoch))
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s reports that it lost %s: %s",
-		host->name, app->hosts[peer - 1].name, failure->sentence);
-	suspect(app, &(struct drv_suspicion){host, &app->hosts[peer - 1], *failure});
+		host->name, peer->name, event->failure.sentence);
+	if (peer->restarting.is_wanted) /* it cannot be reached, so it has to be another one */
+		drv_host_failed(peer, &event->failure);
+	else if (app->suspicion.host == NULL)
+		suspect(app, &(struct drv_suspicion){host, peer, event->failure});
 }
 
 void drv_suspicion_clear(const struct drv_host *peer)
 {
 	struct drv_suspicion *s = &peer->app->suspicion;
 
-	if (s->host != NULL && s->peer == peer)
+	if (s->host != NULL && (s->peer == peer || s->host == peer))
 		s->host = NULL;
 }
 

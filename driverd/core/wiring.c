@@ -271,10 +271,16 @@ static bool is_loopback(const char *host)
 	return fragi_address_is_loopback(&address);
 }
 
+/* Where the present process of a host is reached. */
+static const struct fw_host_prepared *answer_of(const struct drv_host *host)
+{
+	return host->again != NULL ? &host->again->prepared : &host->prepared->prepared;
+}
+
 const struct fw_address *drv_wiring_address(const struct drv_host *host,
 					    const struct fragi_flow_info *flow)
 {
-	const struct fw_host_prepared *prepared = &host->prepared->prepared;
+	const struct fw_host_prepared *prepared = answer_of(host);
 
 	for (uint32_t i = 0; i < prepared->address_count; i++)
 		if (strcmp(prepared->addresses[i].transport, flow->transport) == 0)
@@ -421,6 +427,16 @@ static const uint8_t *token_of(struct drv_app *app, uint32_t flow)
 	return app->tokens + (size_t)flow * FW_TOKEN_BYTES;
 }
 
+void drv_wiring_draw_tokens(struct drv_host *host)
+{
+	struct drv_app *app = host->app;
+
+	for (uint32_t i = 0; app->tokens != NULL && i < host->edge_count; i++)
+		app->core->config.random(app->core->config.random_arg,
+					 app->tokens + (size_t)host->edges[i] * FW_TOKEN_BYTES,
+					 FW_TOKEN_BYTES);
+}
+
 /* Of a host's two ends of a flow to itself the sending one comes first. */
 static bool sends_at(const struct drv_host *host, uint32_t i)
 {
@@ -430,7 +446,7 @@ static bool sends_at(const struct drv_host *host, uint32_t i)
 	       (i == 0 || host->edges[i - 1] != host->edges[i]);
 }
 
-int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire)
+int drv_wiring_fill(struct drv_host *host, const struct drv_host *only, struct fw_host_wire *wire)
 {
 	struct drv_app *app = host->app;
 	struct fragi_arena *arena = &app->core->actions->arena;
@@ -446,12 +462,15 @@ int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		const uint8_t *token = token_of(app, host->edges[i]);
-		struct fw_edge *edge = &wire->edges[i];
+		struct fw_edge *edge = &wire->edges[wire->edge_count];
 		const struct drv_host *peer;
 
 		if (token == NULL ||
 		    fill_edge(host, host->edges[i], sends_at(host, i), token, edge) < 0)
 			return -ENOMEM;
+		if (only != NULL && edge->peer != only->number)
+			continue;
+		wire->edge_count++;
 		if (edge->peer == 0 || is_peer[edge->peer])
 			continue;
 		is_peer[edge->peer] = true;
@@ -459,11 +478,10 @@ int drv_wiring_fill(struct drv_host *host, struct fw_host_wire *wire)
 		wire->peers[wire->peer_count++] = (struct fw_peer){
 			.host = peer->number,
 			.epoch = peer->epoch,
-			.addresses = peer->prepared->prepared.addresses,
-			.address_count = peer->prepared->prepared.address_count,
+			.addresses = answer_of(peer)->addresses,
+			.address_count = answer_of(peer)->address_count,
 			.name = peer->name,
 		};
 	}
-	wire->edge_count = host->edge_count;
 	return 0;
 }

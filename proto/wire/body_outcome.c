@@ -57,6 +57,7 @@ static void encode_flow(struct fw_encoder *e, const struct fragi_summary_flow *i
 	out->at_most = fw_put_numbers(e, at_most, RANGES, &out->n_at_most);
 	out->latency = fw_put_quantiles(e, &in->latency);
 	out->latency_reason = fw_put_text(e, in->latency_reason);
+	out->lost_because = fw_put_text(e, in->lost_because);
 }
 
 static void encode_summary(struct fw_encoder *e, const struct fragi_summary *in,
@@ -154,6 +155,7 @@ static void decode_flow(struct fw_decoder *d, const Frag__V1__SummaryFlow *in,
 	out->delivered_at_most = at_most[DELIVERED];
 	fw_get_quantiles(in->latency, &out->latency);
 	out->latency_reason = get_optional(d, in->latency_reason);
+	out->lost_because = get_optional(d, in->lost_because);
 }
 
 static void decode_summary(struct fw_decoder *d, const Frag__V1__Summary *in,

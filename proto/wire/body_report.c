@@ -14,6 +14,7 @@ void fw_encode_host_event(struct fw_encoder *e, const struct fw_message *message
 
 	out->state = (uint32_t)in->state;
 	out->peer = in->peer;
+	out->peer_epoch = in->peer_epoch;
 	out->failure = fw_put_failure(e, &in->failure);
 	out->idle_rounds = in->idle_rounds;
 	out->sent = in->sent;
@@ -29,6 +30,7 @@ void fw_decode_host_event(struct fw_decoder *d, const Frag__V1__HostEvent *in,
 		fw_get_failed(d, "an unknown state");
 	out->state = (enum fw_host_state)in->state;
 	out->peer = in->peer;
+	out->peer_epoch = in->peer_epoch;
 	fw_get_failure(d, in->failure, &out->failure);
 	out->idle_rounds = in->idle_rounds;
 	out->sent = in->sent;

@@ -371,6 +371,7 @@ void fw_encode_host_stop(struct fw_encoder *e, const struct fw_message *message,
 	out->drain_ns = in->drain_ns;
 	out->exit_code = in->exit_code;
 	out->reason = fw_put_text(e, in->reason);
+	out->starts_again = in->starts_again;
 }
 
 void fw_decode_host_stop(struct fw_decoder *d, const Frag__V1__HostStop *in,
@@ -381,4 +382,5 @@ void fw_decode_host_stop(struct fw_decoder *d, const Frag__V1__HostStop *in,
 	out->drain_ns = fw_get_duration(d, in->drain_ns);
 	out->exit_code = fw_get_exit_code(d, in->exit_code);
 	out->reason = fw_get_text(d, in->reason);
+	out->starts_again = in->starts_again != 0;
 }

@@ -237,7 +237,11 @@ struct fw_peer {
 	uint32_t address_count;
 	const char *name; /* of its fragments, for people */
 };
-/* rows of the ledger after the inner flows: these edges in this order */
+/*
+ * rows of the ledger after the inner flows: these edges in this order. A host that has been wired
+ * gets another one when peers were started again: it names those alone, with their new epochs and
+ * addresses, and the edges to them with new tokens.
+ */
 struct fw_host_wire {
 	struct fw_peer *peers;
 	uint32_t peer_count;
@@ -260,6 +264,7 @@ struct fw_host_stop {
 	/* the application's result so far, as driverd would exit: `workerd --once` ends with it */
 	int32_t exit_code;
 	const char *reason; /* of HOST_KILL: what the application failed with; empty: it did not */
+	bool starts_again; /* of HOST_KILL: the application goes on, with this host started again */
 };
 
 enum fw_host_state {
@@ -274,6 +279,7 @@ enum fw_host_state {
 struct fw_host_event {
 	enum fw_host_state state;
 	uint32_t peer;
+	uint64_t peer_epoch;       /* the one that was lost; 0: of a host of minor 2 */
 	struct fw_failure failure; /* FAILED, PEER_LOST */
 	uint64_t idle_rounds;
 	/* IDLE: what has left for other hosts and arrived here (edge/travel.h) */

@@ -114,7 +114,7 @@ static void what_a_sender_had_sent_is_received_first(const struct kind *kind)
 	for (int64_t n = 0; n < 8; n++) {
 		cr_assert(pair_until(&pair, has_message), "%lld never came", (long long)n);
 		message = fragi_rx_take(pair.rx, fragi_stamp());
-		epoch = message->epoch;
+		epoch = frag_message_epoch(message);
 		cr_expect_eq(epoch, n < 4 ? 10 : 12, "%lld is of epoch %llu", (long long)n,
 			     (unsigned long long)epoch);
 		cr_expect_eq(value_of(message), n);

@@ -347,11 +347,17 @@ static inline const struct fw_message *taken(struct world *w, uint64_t connectio
 
 /* The application whose hosts speak; the first one has epoch 1 as well. */
 static uint64_t speaking_run = 1;
+/* Of a host that was started again; 0: that of its application. */
+static uint64_t speaking_epoch[4];
 
 static inline struct fw_message of_host(enum fw_kind kind, uint32_t host)
 {
-	return (struct fw_message){
-		.kind = kind, .run = speaking_run, .host = host, .epoch = speaking_run};
+	uint64_t own = host < 4 ? speaking_epoch[host] : 0;
+
+	return (struct fw_message){.kind = kind,
+				   .run = speaking_run,
+				   .host = host,
+				   .epoch = own != 0 ? own : speaking_run};
 }
 
 /* What a host with one operator of one port says when it is prepared. */

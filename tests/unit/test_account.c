@@ -38,7 +38,7 @@ Test(account, an_orderly_end_invents_nothing)
 	cr_expect_eq(a.in_flight, 1, "what nobody accounts for stays to be seen");
 	cr_expect_eq(a.bytes, 80);
 	tx = (struct fragi_flow_stats){.sent = 5, .delivered = 5};
-	fragi_account_inner(&sender, 1, &a);
+	fragi_account_inner(&sender, NULL, 1, &a);
 	cr_expect(a.sent == 5 && a.delivered == 5 && a.lost == 0 && a.in_flight == 0);
 }
 
@@ -53,7 +53,7 @@ Test(account, what_a_read_page_leaves_open_is_lost_exactly)
 	cr_expect_eq(a.sent, 10);
 	cr_expect_eq(a.lost, 3);
 	tx.delivered = 9;
-	fragi_account_inner(&sender, 1, &a);
+	fragi_account_inner(&sender, NULL, 1, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.lost, 1);
 }
@@ -92,12 +92,12 @@ Test(account, an_inner_flow_of_a_lost_host_loses_its_capacity)
 	struct fragi_account_end end = {&row, false, false};
 	struct fragi_summary_flow a;
 
-	fragi_account_inner(&end, 3, &a);
+	fragi_account_inner(&end, NULL, 3, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.sent, 13);
 	cr_expect_eq(a.lost, 3);
 	row.sent = 15;
-	fragi_account_inner(&end, 3, &a);
+	fragi_account_inner(&end, NULL, 3, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.lost, 5);
 }
@@ -113,7 +113,7 @@ Test(account, an_end_that_never_reported_may_have_had_its_window_open)
 	fragi_account_between(&none, &none, WINDOW, true, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.lost, 3 * WINDOW, "the sender's queue, the window, the receiver's queue");
-	fragi_account_inner(&none, 4, &a);
+	fragi_account_inner(&none, NULL, 4, &a);
 	assert_balanced(&a);
 	cr_expect_eq(a.lost, 4);
 	fragi_account_between(&orderly, &orderly, WINDOW, true, &a);

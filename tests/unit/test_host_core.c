@@ -189,6 +189,28 @@ Test(host_core, walks_the_phases_and_answers_each_with_its_ids)
 	cr_expect_eq(host_core_deadline_ns(core), INT64_MAX);
 }
 
+/* In whichever phase it is; before WIRE it is the first one, and after a failure nothing. */
+Test(host_core, a_peer_that_was_started_again_is_wired_anew)
+{
+	up_to_wiring();
+	from_workerd((struct fw_message){.kind = FW_HOST_WIRE});
+	cr_expect_not_null(did(HOST_DO_REWIRE));
+	work_done(HOST_EV_WIRE_DONE, &good);
+	from_workerd((struct fw_message){.kind = FW_HOST_WIRE});
+	cr_expect_not_null(did(HOST_DO_REWIRE));
+	expect_state(HOST_STATE_WIRING);
+	step((struct host_event){.kind = HOST_EV_PEERS_READY});
+	from_workerd((struct fw_message){.kind = FW_HOST_START});
+	work_done(HOST_EV_START_DONE, &good);
+	from_workerd((struct fw_message){.kind = FW_HOST_WIRE});
+	cr_assert_not_null(did(HOST_DO_REWIRE));
+	cr_expect_eq(did(HOST_DO_REWIRE)->request->kind, FW_HOST_WIRE);
+	cr_expect_null(did(HOST_DO_WIRE));
+	step((struct host_event){.kind = HOST_EV_PEERS_READY});
+	cr_expect_null(sent(FW_HOST_WIRED), "that was answered before");
+	expect_state(HOST_STATE_STARTED);
+}
+
 Test(host_core, beats_from_the_first_moment_and_in_every_state)
 {
 	int64_t from;

@@ -217,6 +217,7 @@ static void make_summary(struct maker *m, struct fragi_summary *summary)
 	flow->exact = true;
 	flow->latency = make_quantiles(m);
 	flow->latency_reason = word(m);
+	flow->lost_because = word(m);
 	*summary = (struct fragi_summary){
 		.application = word(m),
 		.result = FRAGI_SUMMARY_FAILED,
@@ -309,12 +310,13 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_HOST_STOP:
 	case FW_HOST_KILL:
-		message->stop = (struct fw_host_stop){5000000000, 4, "another host crashed"};
+		message->stop = (struct fw_host_stop){5000000000, 4, "another host crashed", true};
 		return;
 	case FW_HOST_EVENT:
-		message->event = (struct fw_host_event){FW_STATE_IDLE,   3,
-							make_failure(m), random_u64(m),
-							random_u64(m),   random_u64(m)};
+		message->event = (struct fw_host_event){FW_STATE_IDLE, 3,
+							random_u64(m), make_failure(m),
+							random_u64(m), random_u64(m),
+							random_u64(m)};
 		return;
 	case FW_HOST_STATS:
 		make_stats(m, &message->stats);

@@ -321,8 +321,10 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 	if (message->kind == FW_HOST_STOP)
 		take_result(core, message->stop.exit_code);
 	if (message->kind == FW_HOST_KILL) {
-		core->result = message->stop.exit_code & 255;
-		core->decided = true;
+		if (!message->stop.starts_again) {
+			core->result = message->stop.exit_code & 255;
+			core->decided = true;
+		}
 		if (message->stop.reason != NULL && message->stop.reason[0] != '\0' &&
 		    host->kill_reason == NULL)
 			host->kill_reason = fragi_strdup(message->stop.reason);

@@ -89,6 +89,11 @@ static void perform(struct host *h, const struct host_action *action, struct fw_
 		host_work_wire(&h->work, *message);
 		*message = NULL;
 		break;
+	case HOST_DO_REWIRE:
+		if (host_work_rewire(&h->work, *message) < 0)
+			snprintf(h->broken, sizeof(h->broken),
+				 "no memory is left for edges to hosts that were started again");
+		break;
 	case HOST_DO_START:
 		host_work_start(&h->work);
 		break;

@@ -210,6 +210,20 @@ void host_work_wire(struct host_work *work, struct fw_message *request)
 	done(work);
 }
 
+int host_work_rewire(struct host_work *work, const struct fw_message *request)
+{
+	const struct fw_host_wire *wire = &request->wire;
+	struct fragi_arena arena = {0};
+	struct fragi_run_peer *peers;
+	struct fragi_run_edge *edges;
+	int r = host_tables_wire(wire, &arena, &peers, &edges);
+
+	if (r == 0)
+		fragi_run_rewire(work->run, peers, wire->peer_count, edges, wire->edge_count);
+	fragi_arena_fini(&arena);
+	return r;
+}
+
 void host_work_start(struct host_work *work)
 {
 	begin(work, HOST_DO_START);
@@ -343,6 +357,7 @@ static void report(struct host_work *work, struct host_event *out_event)
 	work->report =
 		(struct fw_host_event){.state = states[event->kind],
 				       .peer = event->peer,
+				       .peer_epoch = event->peer_epoch,
 				       .failure = {event->failure, event->sentence, event->op},
 				       .idle_rounds = event->idle_rounds,
 				       .sent = event->sent,

@@ -62,6 +62,8 @@ void host_work_fini(struct host_work *work);
 /* Each performs an action of the core. */
 void host_work_prepare(struct host_work *work, const struct host_action *action);
 void host_work_wire(struct host_work *work, struct fw_message *request); /* takes it */
+/* Returns 0, and the run reports what fails; or -ENOMEM. */
+int host_work_rewire(struct host_work *work, const struct fw_message *request);
 void host_work_start(struct host_work *work);
 void host_work_drain(struct host_work *work, int64_t within_ns);
 void host_work_halt(struct host_work *work);

@@ -106,6 +106,15 @@ FRAG_API const struct frag_metadata *frag_message_metadata(const struct frag_mes
 FRAG_API int64_t frag_message_acquisition_ns(const struct frag_message *message);
 FRAG_API void frag_message_set_acquisition_ns(struct frag_message *message, int64_t unix_ns);
 
+/*
+ * The epoch of the host that sent the message to this one; 0: it was not sent by another host. When
+ * a host fails and is started again (on_failure: restart), its epoch grows, and its operators begin
+ * anew: a message with a higher epoch than the one before it on the same flow is the first that
+ * they sent.
+ * Thread: any. Blocks: no. RT-safe: yes.
+ */
+FRAG_API uint64_t frag_message_epoch(const struct frag_message *message);
+
 FRAG_END_DECLS
 
 #endif

@@ -49,6 +49,7 @@ struct fragi_summary_flow {
 	FRAGI_COUNTER_FIELDS; /* base/counters.h: sent, delivered, ... */
 	uint64_t dropped[FRAGI_DROP_REASONS];
 	uint64_t lost, in_flight;
+	const char *lost_because; /* the failure after which an end was started again; NULL: none */
 	/*
 	 * Whether the last counts of both ends are known. If not, lost is the most that can have
 	 * been lost, sent and delivered are what it assumes, and the ranges are:

@@ -339,6 +339,11 @@ void frag_message_set_acquisition_ns(struct frag_message *message, int64_t unix_
 	message->acquisition_ns = unix_ns;
 }
 
+uint64_t frag_message_epoch(const struct frag_message *message)
+{
+	return message->epoch;
+}
+
 uint64_t fragi_message_bytes(const struct frag_message *message)
 {
 	uint64_t bytes = message->value_size;

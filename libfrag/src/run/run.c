@@ -116,6 +116,8 @@ static int compose(struct fragi_run *run, struct fragi_diag *diag)
 		fragment->fragment->run = run;
 		fragment->run = run;
 		fragment->spec = &own->scheduler;
+		if (own->on_failure.policy == FRAGI_ON_FAILURE_RESTART)
+			run->restarts = true;
 		fragment->first_op = ops;
 		ops += fragment->fragment->op_count;
 		run->infos[run->fragment_count] = fragment->fragment->info;
@@ -203,12 +205,21 @@ static void halt_all(struct fragi_run *run)
 			fragi_sched_halt(run->fragments[i].sched);
 }
 
+/* What ends now is to look to its peers as if the process had died. */
+static void keep_edges_open(struct fragi_run *run)
+{
+	if (run->restarts && run->remote != NULL && !atomic_load(&run->draining) &&
+	    !atomic_load(&run->done))
+		fragi_remote_keep_open(run->remote);
+}
+
 static void on_failed(void *arg, struct frag_op *op, enum fragi_failure failure,
 		      const char *sentence)
 {
 	struct fragi_run_fragment *fragment = arg;
 	char text[1024];
 
+	keep_edges_open(fragment->run);
 	snprintf(text, sizeof(text), "%s", sentence);
 	if (failure == FRAGI_FAILURE_POOL_EXHAUSTED)
 		fragi_run_name_holders(fragment->run, op, text, sizeof(text));
@@ -394,6 +405,7 @@ void fragi_run_halt(struct fragi_run *run)
 {
 	if (atomic_exchange(&run->halting, true))
 		return;
+	keep_edges_open(run);
 	stop_announce(run);
 	halt_all(run);
 }

@@ -30,13 +30,14 @@ enum fragi_run_event_kind {
 	/* sentence, failure, op; its fragment stops at once */
 	FRAGI_RUN_FAILED,
 	FRAGI_RUN_STOPPED, /* an operator stopped the application: finished; its fragment drains */
-	FRAGI_RUN_PEER_LOST, /* peer, sentence */
+	FRAGI_RUN_PEER_LOST, /* peer, peer_epoch, sentence */
 	FRAGI_RUN_STARTED,   /* start of every operator has succeeded */
 };
 
 struct fragi_run_event {
 	enum fragi_run_event_kind kind;
 	uint32_t peer;
+	uint64_t peer_epoch;
 	enum fragi_failure failure;
 	char op[2 * FRAG_NAME_MAX + 2]; /* "fragment.operator" that failed; empty: none */
 	char sentence[1024];
@@ -120,6 +121,14 @@ struct fragi_run_edge {
 FRAGI_API int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers,
 			     size_t peer_count, const struct fragi_run_edge *edges,
 			     size_t edge_count, struct frag_err *err);
+/*
+ * Peers were started again (edge/remote/remote.h, fragi_remote_peer_succeed): all edges to each of
+ * them, with their new tokens. Reports FAILED if that cannot be. Thread: control thread, after wire
+ * has returned 0.
+ */
+FRAGI_API void fragi_run_rewire(struct fragi_run *run, const struct fragi_run_peer *peers,
+				size_t peer_count, const struct fragi_run_edge *edges,
+				size_t edge_count);
 /* Returns at once; FRAGI_RUN_STARTED or FRAGI_RUN_FAILED follows. */
 FRAGI_API int fragi_run_start(struct fragi_run *run, struct frag_err *err);
 /*

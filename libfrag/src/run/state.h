@@ -66,6 +66,7 @@ struct fragi_run {
 	struct fragi_pump *pump;
 	struct fragi_remote *remote; /* NULL: no flow leaves this process */
 	bool attached;
+	bool restarts;                /* it is started again when it fails */
 	struct fragi_run_peer *peers; /* host numbers only */
 	size_t peer_count;
 	/* run time */

@@ -24,6 +24,7 @@ static void peer_lost(void *arg, uint32_t host, enum fragi_failure failure, cons
 		.kind = FRAGI_RUN_PEER_LOST, .peer = host, .failure = failure};
 	struct fragi_run *run = arg;
 
+	event.peer_epoch = fragi_remote_peer_epoch(fragi_remote_peer_find(run->remote, host));
 	atomic_fetch_add(&run->peers_lost, 1);
 	snprintf(event.sentence, sizeof(event.sentence), "%s", sentence);
 	fragi_run_report_event(run, &event);

@@ -157,27 +157,32 @@ static uint64_t dropped(const _Atomic uint64_t *reasons)
 	return total;
 }
 
+/* Both ends of an edge count from where the present epoch of the other began. */
 static void count_sender(const struct fragi_tx *tx, uint32_t flow, struct fragi_travel *travel)
 {
 	const struct fragi_flow_row *row = tx->row;
 	uint64_t credit = atomic_load_explicit(&row->confirmed, memory_order_acquire);
 	uint64_t sent = atomic_load_explicit(&row->sent, memory_order_acquire);
+	uint64_t sent_before, credit_before;
 
-	fragi_travel_sender(travel, flow, sent - dropped(row->tx_dropped), atomic_load(&tx->closed),
-			    credit, atomic_load(&tx->receiver_done));
+	fragi_remote_tx_before(tx, &sent_before, &credit_before);
+	fragi_travel_sender(travel, flow, sent - dropped(row->tx_dropped) - sent_before,
+			    atomic_load(&tx->closed), credit - credit_before,
+			    atomic_load(&tx->receiver_done));
 }
 
 static void count_receiver(const struct fragi_rx *rx, uint32_t flow, struct fragi_travel *travel)
 {
 	const struct fragi_flow_row *row = rx->row;
 	uint64_t arrived = atomic_load_explicit(&row->arrived, memory_order_acquire),
-		 consumed = arrived;
+		 before = fragi_remote_rx_before(rx), consumed = arrived;
 
 	if (fragi_rx_blocks(rx))
 		consumed = atomic_load_explicit(&row->delivered, memory_order_acquire) +
 			   dropped(row->rx_dropped);
-	fragi_travel_receiver(travel, flow, arrived, atomic_load(&rx->queue.sender_closed),
-			      consumed, atomic_load(&rx->queue.receiver_closed));
+	fragi_travel_receiver(travel, flow, arrived - before, atomic_load(&rx->queue.sender_closed),
+			      consumed > before ? consumed - before : 0,
+			      atomic_load(&rx->queue.receiver_closed));
 }
 
 static void count_travel(const struct fragi_run *run, struct fragi_travel *travel)

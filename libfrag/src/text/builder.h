@@ -212,6 +212,10 @@ void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node 
 void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map,
 			      const char *name, struct fragi_spec_extension *extensions,
 			      size_t extension_count, struct fragi_spec_fragment *out_fragment);
+/* spec_on_failure.c; check_hosts: once all fragments and variables are read */
+void fragi_spec_read_on_failure(struct fragi_builder *builder, struct fragi_node *map,
+				const char *subject, struct fragi_spec_on_failure *out);
+void fragi_spec_check_hosts(struct fragi_builder *builder);
 /* spec_extension.c; spread: once all fragments are read */
 void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list,
 				const char *subject, struct fragi_spec_extension *before,

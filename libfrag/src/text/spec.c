@@ -205,6 +205,7 @@ static void read_all(struct fragi_builder *builder)
 					 extension_count, &spec->fragments[spec->fragment_count++]);
 	}
 	fragi_spec_read_variables(builder, fragi_node_get(builder->root, "variables"));
+	fragi_spec_check_hosts(builder);
 	fragi_spec_spread_sha256(builder);
 	fragi_sets_check(builder);
 	fragi_config_remark(builder);

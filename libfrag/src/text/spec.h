@@ -134,6 +134,21 @@ struct fragi_spec_extension {
 	const struct fragi_node *place;
 };
 
+enum fragi_failure_policy {
+	FRAGI_ON_FAILURE_STOP, /* a failure of the host is that of the application */
+	FRAGI_ON_FAILURE_RESTART,
+};
+
+/* What becomes of a host when one of its fragments, or all of it, fails. STOP: the rest is 0. */
+struct fragi_spec_on_failure {
+	enum fragi_failure_policy policy;
+	uint32_t intensity; /* so many restarts in any period; one more is the application's end */
+	int64_t period_ns;
+	int64_t backoff_ns; /* before the second one within the period; then each time twice it */
+};
+
+#define FRAGI_SPEC_INTENSITY_MAX 1000
+
 struct fragi_spec_fragment {
 	const char *name;
 	struct fragi_spec_extension *extensions; /* the application's first, then its own */
@@ -147,10 +162,11 @@ struct fragi_spec_fragment {
 	struct fragi_spec_flow *flows;
 	size_t flow_count;
 	struct fragi_spec_scheduler scheduler;
-	const char *host;                      /* NULL: the application's one host on that worker */
-	int64_t watchdog_ns;                   /* 0: none */
-	int metadata;                          /* 0 off, 1 on, -1 not given */
-	const struct fragi_node *requirements; /* their form was checked; NULL: none */
+	const char *host;    /* NULL: the application's one host on that worker */
+	int64_t watchdog_ns; /* 0: none */
+	struct fragi_spec_on_failure on_failure; /* the same in all fragments of a `host` */
+	int metadata;                            /* 0 off, 1 on, -1 not given */
+	const struct fragi_node *requirements;   /* their form was checked; NULL: none */
 	const struct fragi_node *place;
 };
 
@@ -216,6 +232,15 @@ FRAGI_API void fragi_spec_destroy(struct fragi_spec *spec); /* NULL is accepted 
  * not obeyed yet. One program of a run does so, that which the person started.
  */
 FRAGI_API void fragi_spec_log_remarks(const struct fragi_spec *spec);
+
+/*
+ * Whether one worker runs both fragments in one host: they name the same one, or none and agree
+ * about what becomes of it when it fails.
+ */
+FRAGI_API bool fragi_spec_share_host(const struct fragi_spec_fragment *a,
+				     const struct fragi_spec_fragment *b);
+FRAGI_API bool fragi_spec_same_on_failure(const struct fragi_spec_on_failure *a,
+					  const struct fragi_spec_on_failure *b);
 
 /* Returns the text for `-- --help`: a line for each declared argument. Owned by the spec. */
 FRAGI_API const char *fragi_spec_arguments_help(struct fragi_spec *spec);

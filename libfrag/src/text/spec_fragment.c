@@ -73,32 +73,6 @@ static const struct fragi_node *read_requirements(struct fragi_builder *builder,
 	return map;
 }
 
-static void check_on_failure(struct fragi_builder *builder, struct fragi_node *map,
-			     const char *subject)
-{
-	static const struct fragi_field fields[] = {
-		{"policy", false}, {"intensity", false}, {"period", false}};
-	static const char *const words[] = {"stop", "restart", "migrate"};
-	const struct fragi_node *policy;
-	int64_t number;
-	int i;
-
-	map = fragi_read_map(builder, map, subject, "on_failure");
-	if (map == NULL)
-		return;
-	fragi_fields_check(builder, map, subject, fields, FRAG_COUNT_OF(fields));
-	policy = fragi_node_get(map, "policy");
-	i = fragi_read_word(builder, policy, subject, "on_failure policy", words,
-			    FRAG_COUNT_OF(words));
-	if (i > 0)
-		fragi_builder_error(builder, policy, subject,
-				    "on_failure policy %s is not built yet; write stop", words[i]);
-	fragi_read_integer(builder, fragi_node_get(map, "intensity"), subject,
-			   "on_failure intensity", 0, 1000000, &number);
-	fragi_read_duration(builder, fragi_node_get(map, "period"), subject, "on_failure period",
-			    &number);
-}
-
 static const struct fragi_field fragment_fields[] = {
 	{"extensions", false},  {"resources", false}, {"operators", false},    {"compose", false},
 	{"flows", false},       {"scheduler", false}, {"requirements", false}, {"host", false},
@@ -128,7 +102,8 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 		read_requirements(builder, fragi_node_get(map, "requirements"), fragment->name);
 	fragment->host =
 		fragi_read_name(builder, fragi_node_get(map, "host"), fragment->name, "host");
-	check_on_failure(builder, fragi_node_get(map, "on_failure"), fragment->name);
+	fragi_spec_read_on_failure(builder, fragi_node_get(map, "on_failure"), fragment->name,
+				   &fragment->on_failure);
 	fragi_read_duration(builder, fragi_node_get(map, "watchdog"), fragment->name, "watchdog",
 			    &fragment->watchdog_ns);
 	if (fragi_read_bool(builder, fragi_node_get(map, "metadata"), fragment->name, "metadata",

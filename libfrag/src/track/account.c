@@ -98,8 +98,46 @@ static void set_ranges(struct fragi_summary_flow *out, bool sender_is_final, boo
 						 : FRAGI_SUMMARY_OPEN;
 }
 
-void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
-			 struct fragi_summary_flow *out)
+void fragi_account_add(struct fragi_flow_stats *total, const struct fragi_flow_stats *row)
+{
+	uint64_t first_ns = total->first_ns != 0 ? total->first_ns : row->first_ns;
+
+	for (int i = 0; i < FRAGI_COUNTERS; i++)
+		total->counters[i] += row->counters[i];
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {
+		total->tx_dropped[i] += row->tx_dropped[i];
+		total->rx_dropped[i] += row->rx_dropped[i];
+	}
+	total->first_ns = first_ns;
+	if (row->latency.count > 0)
+		total->latency = row->latency; /* quantiles cannot be added: those of the last */
+}
+
+/* What epochs that are over left open is lost. */
+static void add_past(struct fragi_summary_flow *out, const struct fragi_flow_stats *past)
+{
+	uint64_t settled = past->delivered + sum(past->tx_dropped) + sum(past->rx_dropped);
+	uint64_t lost = without(past->sent, settled), first_ns = past->first_ns;
+
+	for (int i = 0; i < FRAGI_COUNTERS; i++)
+		out->counters[i] += past->counters[i];
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		out->dropped[i] += past->tx_dropped[i] + past->rx_dropped[i];
+	out->first_ns = first_ns != 0 ? first_ns : out->first_ns;
+	out->lost += lost;
+	out->lost_at_least += lost;
+	out->sent_at_least += past->sent;
+	out->delivered_at_least += past->delivered;
+	if (out->sent_at_most != FRAGI_SUMMARY_OPEN)
+		out->sent_at_most += past->sent;
+	if (out->delivered_at_most != FRAGI_SUMMARY_OPEN)
+		out->delivered_at_most += past->delivered;
+	if (out->latency.count == 0)
+		out->latency = past->latency;
+}
+
+void fragi_account_inner(const struct fragi_account_end *end, const struct fragi_flow_stats *past,
+			 uint32_t capacity, struct fragi_summary_flow *out)
 {
 	const struct fragi_flow_stats *row = end->row != NULL ? end->row : &nothing;
 	uint64_t sent = row->sent;
@@ -109,6 +147,24 @@ void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
 		sent = largest(sent, out->delivered + sum(out->dropped) + capacity);
 	close_sum(out, sent, end->is_final && end->is_orderly);
 	set_ranges(out, end->is_final, end->is_final, row->sent, row->delivered, 0);
+	if (past != NULL)
+		add_past(out, past);
+}
+
+/*
+ * Some epoch of an end is over, and with it what was on the way: how much can only be told from
+ * what is missing. Without the last counts of an end nothing more is assumed.
+ */
+static void close_epochs(struct fragi_summary_flow *out, const struct fragi_flow_stats *tx,
+			 const struct fragi_flow_stats *rx, bool exact)
+{
+	close_sum(out, tx->sent, false);
+	set_ranges(out, true, true, tx->sent, rx->delivered, 0);
+	out->exact = exact;
+	if (exact)
+		return;
+	out->lost_at_least = 0;
+	out->sent_at_most = out->delivered_at_most = FRAGI_SUMMARY_OPEN;
 }
 
 void fragi_account_between(const struct fragi_account_end *sender,
@@ -123,6 +179,10 @@ void fragi_account_between(const struct fragi_account_end *sender,
 	uint64_t tx_dropped = sum(tx->tx_dropped), sent = tx->sent, lost;
 
 	take_counts(out, tx, rx);
+	if (sender->was_restarted || receiver->was_restarted) {
+		close_epochs(out, tx, rx, sender->is_final && receiver->is_final);
+		return;
+	}
 	if (!receiver->is_final) {
 		/*
 		 * It has settled at least what it confirmed, and what the window did not hold back.

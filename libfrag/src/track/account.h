@@ -20,7 +20,11 @@ struct fragi_account_end {
 	const struct fragi_flow_stats *row; /* NULL: never reported */
 	bool is_final;                      /* read after the host was gone */
 	bool is_orderly;                    /* the host ended by itself when it was told to */
+	bool was_restarted;                 /* the row is the sum of several epochs of the host */
 };
+
+/* Adds the row of one epoch of a host to those of others. */
+FRAGI_API void fragi_account_add(struct fragi_flow_stats *sum, const struct fragi_flow_stats *row);
 
 /*
  * Whether a row that a host reported can be what frag has counted, as far as the row shows it
@@ -31,13 +35,18 @@ struct fragi_account_end {
 FRAGI_API bool fragi_account_is_sound(const struct fragi_flow_stats *row,
 				      const struct fragi_flow_stats *before);
 
-/* A flow inside a host: both halves are in one row. Fills in what *out counts. */
-FRAGI_API void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
+/*
+ * A flow inside a host: both halves are in one row. Fills in what *out counts. past: the sum of the
+ * epochs before; NULL: there were none.
+ */
+FRAGI_API void fragi_account_inner(const struct fragi_account_end *end,
+				   const struct fragi_flow_stats *past, uint32_t capacity,
 				   struct fragi_summary_flow *out);
 /*
- * A flow between hosts. window: messages that may be open. queues: the policy does not block: the
- * credit returns on arrival, so that as many again may wait in the receiver's queue, and as many in
- * the sender's.
+ * A flow between hosts, of which each row is the sum of all epochs of its host. What is missing is
+ * then lost: with what was on its way to a host that died. window: messages that may be open.
+ * queues: the policy does not block: the credit returns on arrival, so that as many again may wait
+ * in the receiver's queue, and as many in the sender's.
  */
 FRAGI_API void fragi_account_between(const struct fragi_account_end *sender,
 				     const struct fragi_account_end *receiver, uint32_t window,

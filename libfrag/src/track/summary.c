@@ -278,6 +278,10 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 		flow->lost, flow->in_flight, flow->exact ? "true" : "false");
 	if (!flow->exact)
 		fprintf(out, ", \"lost_at_least\": %" PRIu64, flow->lost_at_least);
+	if (flow->lost_because != NULL) {
+		fputs(", \"lost_because\": ", out);
+		fragi_json_text(flow->lost_because, out);
+	}
 	json_other_counters(flow, out);
 	fprintf(out, ", \"copied_bytes\": %" PRIu64, copied_bytes(flow));
 	fputs(",\n   \"latency_ns\": ", out);

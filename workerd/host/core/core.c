@@ -227,6 +227,13 @@ static void on_wire(struct host_core *core, const struct fw_message *message, in
 	begin_work(core, HOST_WORK_WIRE, HOST_DO_WIRE, actions)->request = message;
 }
 
+/* Peers were started again; this host goes on in whichever phase it is. */
+static bool is_rewire(const struct host_core *core, const struct fw_message *message)
+{
+	return message->kind == FW_HOST_WIRE && core->state >= HOST_STATE_WIRING &&
+	       core->state <= HOST_STATE_STARTED;
+}
+
 static void on_start(struct host_core *core, struct host_actions *actions)
 {
 	move(core, HOST_STATE_STARTING, actions);
@@ -263,7 +270,9 @@ static void on_message(struct host_core *core, const struct fw_message *message,
 	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
 		if (moments[i].kind != message->kind)
 			continue;
-		if (moments[i].state != core->state)
+		if (is_rewire(core, message))
+			add(actions, HOST_DO_REWIRE)->request = message;
+		else if (moments[i].state != core->state)
 			add_log(actions, FRAGI_LOG_WARN,
 				"ignored %s: it does not come at this point",
 				fw_kind_name(message->kind));

@@ -69,6 +69,8 @@ enum host_action_kind {
 	HOST_DO_PREPARE, /* request (HOST_CREATE), beat_ns, dead_ns: answers PREPARE_DONE */
 	/* request (HOST_WIRE): answers WIRE_DONE, then PEERS_READY or a report of a failure */
 	HOST_DO_WIRE,
+	/* request (HOST_WIRE of peers that were started again): a report follows if it fails */
+	HOST_DO_REWIRE,
 	HOST_DO_START, /* answers START_DONE; the run may report before */
 	/* drain_ns: no callback may run longer; a report DONE, or of a failure, follows */
 	HOST_DO_DRAIN,

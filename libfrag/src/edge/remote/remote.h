@@ -124,6 +124,7 @@ FRAGI_API int fragi_remote_endpoint_succeed(struct fragi_remote_peer *peer, cons
 /* The peer of that host number; NULL: there is none. */
 FRAGI_API struct fragi_remote_peer *fragi_remote_peer_find(const struct fragi_remote *remote,
 							   uint32_t host);
+FRAGI_API uint64_t fragi_remote_peer_epoch(const struct fragi_remote_peer *peer);
 /* Whether it was reported ready, and whether it was reported lost, in its present epoch. */
 FRAGI_API bool fragi_remote_peer_was_ready(const struct fragi_remote_peer *peer);
 FRAGI_API bool fragi_remote_peer_was_lost(const struct fragi_remote_peer *peer);
@@ -165,6 +166,12 @@ FRAGI_API void fragi_remote_peer_free(struct fragi_remote_peer *peer);
  * what the loss means.
  */
 FRAGI_API void fragi_remote_drain(struct fragi_remote *remote);
+
+/*
+ * This host will be started again: from now on its ends that close do not say so, because their
+ * peers would end with them. Thread: any.
+ */
+FRAGI_API void fragi_remote_keep_open(struct fragi_remote *remote);
 
 /*
  * True when everything that was sent, closes and credits included, has arrived at the peers that

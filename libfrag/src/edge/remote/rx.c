@@ -62,7 +62,8 @@ void fragi_remote_rx_settle(struct fragi_remote_rx *rx)
 		return;
 	if (atomic_load(&rx->done)) {
 		fragi_remote_rx_consume_delivered(rx);
-		if (!rx->done_sent) {
+		if (!rx->done_sent &&
+		    !atomic_load(&fragi_remote_of(rx->edge.endpoint)->keeps_open)) {
 			rx->done_sent = true;
 			fragi_remote_send_control(&rx->edge, FRAGI_KIND_DONE, 0, 0, 0);
 		}

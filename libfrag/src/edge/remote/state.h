@@ -236,6 +236,7 @@ struct fragi_remote {
 	bool endpoints_closing;     /* some endpoint is closing and not stopped */
 	bool flush_wanted;
 	bool draining; /* edges of lost peers end */
+	_Atomic bool keeps_open;
 	/* set by operators: some credit was not worth a message yet */
 	_Atomic bool credits_waiting;
 	uint64_t refused; /* messages that nobody here should have got */

@@ -20,6 +20,16 @@ struct fragi_remote_peer *fragi_remote_peer_find(const struct fragi_remote *remo
 	return peer;
 }
 
+void fragi_remote_keep_open(struct fragi_remote *remote)
+{
+	atomic_store(&remote->keeps_open, true);
+}
+
+uint64_t fragi_remote_peer_epoch(const struct fragi_remote_peer *peer)
+{
+	return peer->epoch;
+}
+
 bool fragi_remote_peer_was_ready(const struct fragi_remote_peer *peer)
 {
 	return peer->ready;

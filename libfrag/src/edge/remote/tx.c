@@ -366,7 +366,8 @@ void fragi_remote_tx_transmit(struct fragi_remote_tx *tx)
 	while (!endpoint->failed && transmit_one(tx))
 		;
 	if (!tx->close_sent && tx->held == NULL && atomic_load(&tx->closing) &&
-	    fragi_queue_count(&tx->pending) == 0) {
+	    fragi_queue_count(&tx->pending) == 0 &&
+	    !atomic_load(&fragi_remote_of(endpoint)->keeps_open)) {
 		tx->close_sent = true;
 		fragi_remote_send_control(&tx->edge, FRAGI_KIND_CLOSE, 0,
 					  tx->window.sent - tx->before, 0);
