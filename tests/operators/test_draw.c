@@ -362,6 +362,46 @@ Test(ops_draw, numbers_as_text)
 	cr_expect(strchr(text[0], '#') != NULL);
 }
 
+/* As detection_postprocessor sends labels: a line for each place, with or without an end. */
+Test(ops_draw, lines_of_the_message_as_text)
+{
+	static const struct {
+		const char *carried, *layer;
+	} cases[] = {
+		{"aG\n17\n", "[{name: t, type: text, text: [aG, '17']}]"},
+		{"aG\n17", "[{name: t, type: text, text: [aG, '17']}]"},
+		{"\n17\nmore", "[{name: t, type: text, text: ['', '17']}]"},
+		{"aG", "[{name: t, type: text, text: [aG, '']}]"},
+		{"", "[{name: t, type: text, text: ['']}]"},
+	};
+	const float places[] = {1 / 24.0f, 2 / 12.0f, 0.1f, 13 / 24.0f, 2 / 12.0f, 0.1f};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		const char *layers[] = {cases[i].layer, "[{name: t, type: text}]"};
+		char text[2][ROWS * (COLUMNS + 1) + 1];
+
+		for (int k = 0; k < 2; k++) {
+			struct frag_harness *h = make(&vision_draw_type,
+						      FRAG_ARGS({"tensors", layers[k]},
+								{"width", "24"}, {"height", "12"}));
+			struct frag_message *m = frag_message_create();
+
+			cr_assert_eq(frag_message_set_value(m, &frag_type_string, cases[i].carried,
+							    strlen(cases[i].carried), NULL),
+				     0);
+			cr_assert_eq(frag_message_add_tensor(m, "t", numbers(2, 3, places)), 0);
+			cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+			cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+			cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+			write_picture(m, text[k]);
+			frag_message_unref(m);
+			frag_harness_destroy(h);
+		}
+		cr_expect_str_eq(text[1], text[0], "\"%s\" is\n%s", cases[i].carried, text[1]);
+		cr_expect((strchr(text[0], '#') != NULL) == (cases[i].carried[0] != '\0'));
+	}
+}
+
 Test(ops_draw, several_flows_and_frames_without_layers)
 {
 	const uint8_t half[] = {255, 255, 255, 128};
@@ -415,6 +455,7 @@ Test(ops_draw, what_cannot_be_drawn_is_refused_by_name)
 		 "the tensor that its key classes or numbers names",
 		 {3, 2},
 		 false},
+		{"type: text", "its message carries no text", {3, 2}, false},
 		{"type: points", "it is not a tensor of f32", {2, 2}, true},
 		{"type: color", "its elements are f32", {2, 3}, false},
 	};
@@ -458,8 +499,8 @@ Test(ops_draw, layers_that_make_no_sense_are_refused)
 		 "\"2\" is not a number from 0 to 1"},
 		{{{"tensors", "[{type: color, color: [1, 1]}]"}}, "this is no colour"},
 		{{{"tensors", "[{type: color, color: red}]"}}, "this is no colour"},
-		{{{"tensors", "[{type: text}]"}}, "has no texts"},
-		{{{"tensors", "[{type: text, text: [a], numbers: of}]"}}, "or numbers too"},
+		{{{"tensors", "[{type: text, classes: of}]"}}, "classes but no texts"},
+		{{{"tensors", "[{type: text, text: [a], numbers: of}]"}}, "both text and numbers"},
 		{{{"tensors", "[{type: text, text: [[a]]}]"}}, "no list of texts"},
 		{{{"tensors", "[{type: points, point_size: [1]}]"}},
 		 "\"a list or map\" is not a number"},

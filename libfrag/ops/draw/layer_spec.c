@@ -150,10 +150,15 @@ static int read_layer(struct layer *layer, const struct frag_tree *tree, struct 
 			err, -EINVAL,
 			"line %d: layer \"%.80s\" has no type; give color, color_lut, points, lines, line_strip, crosses, rectangles or text",
 			tree->line, layer->name);
-	if (layer->type == LAYER_TEXT && (layer->text == NULL) == (layer->numbers == NULL))
+	if (layer->text != NULL && layer->numbers != NULL)
 		return frag_err_set(
 			err, -EINVAL,
-			"line %d: layer \"%.80s\" has no texts, or numbers too; give either text: [text, text] or numbers: TENSOR",
+			"line %d: layer \"%.80s\" has both text and numbers; remove one of them",
+			tree->line, layer->name);
+	if (layer->classes != NULL && layer->text == NULL)
+		return frag_err_set(
+			err, -EINVAL,
+			"line %d: layer \"%.80s\" has classes but no texts that they select; give text: [text, text]",
 			tree->line, layer->name);
 	layer->paint.alpha = (uint16_t)lrint(layer->paint.alpha * layer->opacity);
 	return 0;

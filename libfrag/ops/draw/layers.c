@@ -6,16 +6,25 @@
 #include "layers.h"
 
 #define TEXT_SIZE 0.05 /* Holoviz's default, as a share of the height */
+#define TEXT_BYTES 256 /* of a line that is drawn */
 #define ROWS_DEFAULT 1080
 #define COLUMNS_DEFAULT 1920
 
+/* Returns the first message with a tensor of that name; NULL: none has it. */
+static const struct frag_message *holder(const struct messages *messages, const char *name)
+{
+	for (size_t i = 0; i < messages->count; i++) {
+		if (messages->items[i] != NULL && frame_tensor(messages->items[i], name) != NULL)
+			return messages->items[i];
+	}
+	return NULL;
+}
+
 static struct frag_tensor *find(const struct messages *messages, const char *name)
 {
-	struct frag_tensor *tensor = NULL;
+	const struct frag_message *message = holder(messages, name);
 
-	for (size_t i = 0; tensor == NULL && i < messages->count; i++)
-		tensor = messages->items[i] != NULL ? frame_tensor(messages->items[i], name) : NULL;
-	return tensor;
+	return message != NULL ? frame_tensor(message, name) : NULL;
 }
 
 static bool is_compact(const struct frag_tensor *tensor, uint8_t code, uint8_t bits)
@@ -120,6 +129,17 @@ static const char *selector(const struct layer *layer)
 	return layer->numbers != NULL ? layer->numbers : layer->classes;
 }
 
+/* Whether a layer of text shows the lines of the text that the message of its tensor carries. */
+static bool shows_lines(const struct layer *layer)
+{
+	return layer->type == LAYER_TEXT && layer->text == NULL && layer->numbers == NULL;
+}
+
+static bool carries_text(const struct frag_message *message)
+{
+	return frag_message_value(message, NULL, NULL) == &frag_type_string;
+}
+
 /* Checks the tensor of a layer, and those that it refers to. Returns what is wrong, or NULL. */
 static const char *check_layer(const struct layer *layer, const struct messages *messages,
 			       const struct frag_tensor *tensor)
@@ -144,6 +164,8 @@ static const char *check_layer(const struct layer *layer, const struct messages 
 				      : read_masks(tensor, entries.count, &frame);
 	}
 	reason = read_entries(tensor, entry_width(layer, tensor), &entries);
+	if (reason == NULL && shows_lines(layer) && !carries_text(holder(messages, layer->name)))
+		return "its message carries no text, and the layer has neither text nor numbers";
 	if (reason != NULL || layer->type != LAYER_TEXT || selector(layer) == NULL)
 		return reason;
 	other = find(messages, selector(layer));
@@ -270,19 +292,44 @@ static void draw_masks(const struct layers *layers, const struct layer *layer,
 	}
 }
 
-/* Returns what is written at place i, possibly in `buffer`. */
-static const char *text_at(const struct layer *layer, const int32_t *selected, int64_t i,
-			   char buffer[16])
-{
-	size_t which = (size_t)(selected != NULL ? selected[i] : i);
+/* What a layer of text writes, place by place. */
+struct writing {
+	const struct layer *layer;
+	const int32_t *selected; /* classes or numbers; NULL: none */
+	const char *line, *end;  /* what is left of the message's lines */
+	char buffer[TEXT_BYTES];
+};
 
+static const char *next_line(struct writing *writing)
+{
+	size_t left = (size_t)(writing->end - writing->line);
+	const char *newline = left > 0 ? memchr(writing->line, '\n', left) : NULL;
+	size_t size = newline != NULL ? (size_t)(newline - writing->line) : left;
+	size_t shown = size < TEXT_BYTES ? size : TEXT_BYTES - 1;
+
+	if (shown > 0)
+		memcpy(writing->buffer, writing->line, shown);
+	writing->buffer[shown] = '\0';
+	writing->line += newline != NULL ? size + 1 : size;
+	return writing->buffer;
+}
+
+/* Returns what is written at place i; the places are asked for in order. */
+static const char *text_at(struct writing *writing, int64_t i)
+{
+	const struct layer *layer = writing->layer;
+	size_t which = (size_t)(writing->selected != NULL ? writing->selected[i] : i);
+
+	if (shows_lines(layer))
+		return next_line(writing);
 	if (layer->numbers != NULL) {
-		snprintf(buffer, 16, "%d", (int)selected[i]);
-		return buffer;
+		snprintf(writing->buffer, sizeof(writing->buffer), "%d", (int)writing->selected[i]);
+		return writing->buffer;
 	}
 	/* Holoviz repeats the last text for further places; a class has its own or none. */
 	if (which >= layer->text->count)
-		return selected != NULL ? "" : layer->text->items[layer->text->count - 1].text;
+		return writing->selected != NULL ? ""
+						 : layer->text->items[layer->text->count - 1].text;
 	return layer->text->items[which].text;
 }
 
@@ -291,17 +338,23 @@ static void draw_texts(const struct layer *layer, const struct messages *message
 {
 	const char *name = selector(layer);
 	const struct frag_tensor *tensor = name != NULL ? find(messages, name) : NULL;
-	const int32_t *selected = tensor != NULL ? frag_tensor_data(tensor) : NULL;
-	char buffer[16];
+	struct writing writing = {.layer = layer};
+	const void *text = NULL;
+	size_t size = 0;
 
+	writing.selected = tensor != NULL ? frag_tensor_data(tensor) : NULL;
+	if (shows_lines(layer)) {
+		frag_message_value(holder(messages, layer->name), &text, &size);
+		writing.line = text;
+		writing.end = writing.line + size;
+	}
 	for (int64_t i = 0; i < entries->count; i++) {
 		const float *at = entries->numbers + i * entries->width;
-		double size = entries->width == 3 ? fmin(fmax(at[2], 0.0), 1.0) : TEXT_SIZE;
-		int64_t scale = llrint(size * (double)canvas->rows / FONT_CELL_ROWS);
+		double text_size = entries->width == 3 ? fmin(fmax(at[2], 0.0), 1.0) : TEXT_SIZE;
+		int64_t scale = llrint(text_size * (double)canvas->rows / FONT_CELL_ROWS);
 
 		draw_text(canvas, at[0] * (double)canvas->columns, at[1] * (double)canvas->rows,
-			  scale < 1 ? 1 : scale, text_at(layer, selected, i, buffer),
-			  &layer->paint);
+			  scale < 1 ? 1 : scale, text_at(&writing, i), &layer->paint);
 	}
 }
 

@@ -30,9 +30,9 @@ struct layer {
 	int64_t priority;
 	struct paint paint;            /* opacity included */
 	double line_width, point_size; /* pixels */
-	const struct frag_tree *text;  /* TEXT: a list; NULL: none */
-	const char *classes;           /* TEXT: tensor of i32 that selects the texts; NULL: none */
-	const char *numbers;           /* TEXT: tensor of i32 that is written; NULL: none */
+	const struct frag_tree *text; /* TEXT: a list; NULL: numbers, or the lines of the message */
+	const char *classes;          /* TEXT: tensor of i32 that selects the texts; NULL: none */
+	const char *numbers;          /* TEXT: tensor of i32 that is written; NULL: none */
 	const char *boxes; /* COLOR_LUT: tensor of the places of [n, rows, columns(, 1)]; NULL */
 };
 
