@@ -88,6 +88,15 @@ static bool read_side(const struct frag_tree *tree, float *out)
 	return end != NULL && end != tree->text && *end == '\0' && *out >= 0.0f && *out <= 1.0f;
 }
 
+static bool read_region(const struct frag_tree *item, float side[4])
+{
+	bool is_good = item->kind == FRAG_TREE_LIST && item->count == 4;
+
+	for (size_t k = 0; is_good && k < 4; k++)
+		is_good = read_side(&item->items[k], &side[k]);
+	return is_good && side[0] < side[2] && side[1] < side[3];
+}
+
 static int read_regions(struct crop *c, struct frag_op *op)
 {
 	const struct frag_tree *list = c->regions;
@@ -103,17 +112,14 @@ static int read_regions(struct crop *c, struct frag_op *op)
 	if (c->fixed == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < list->count; i++) {
-		const struct frag_tree *item = &list->items[i];
-		float *side = c->fixed + 4 * i;
-		bool is_good = item->kind == FRAG_TREE_LIST && item->count == 4;
-
-		for (size_t k = 0; is_good && k < 4; k++)
-			is_good = read_side(&item->items[k], &side[k]);
-		if (!is_good || side[0] >= side[2] || side[1] >= side[3])
-			return frag_op_fail(
-				op, -EINVAL,
-				"item %zu of regions is no part of a frame; give [left, top, right, bottom], from 0 to 1, with left < right and top < bottom",
-				i + 1);
+		if (read_region(&list->items[i], c->fixed + 4 * i))
+			continue;
+		free(c->fixed); /* fini is not called after setup has failed */
+		c->fixed = NULL;
+		return frag_op_fail(
+			op, -EINVAL,
+			"item %zu of regions is no part of a frame; give [left, top, right, bottom], from 0 to 1, with left < right and top < bottom",
+			i + 1);
 	}
 	c->fixed_count = (int64_t)list->count;
 	return 0;
