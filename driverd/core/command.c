@@ -232,6 +232,9 @@ void drv_command_accepted(struct drv_app *app)
 
 	app->is_accepted = true;
 	drv_history_supersede(&app->core->history, drv_app_name(app));
+	if (app->is_restored)
+		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
+			"starts again, since it ran when driverd ended last");
 	drv_history_note(app->core, FW_EVENT_START, app, app->started_by, "%zu fragment%s%s",
 			 app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s",
 			 app->is_restored ? ", again with driverd" : "");

@@ -374,7 +374,7 @@ int drv_history_restore_run(struct drv_core *core, const struct drv_record *reco
 void drv_history_unwant(struct drv_core *core, struct drv_ended *ended)
 {
 	ended->is_wanted = false;
-	drv_keep_wanted(core, ended->run, false);
+	ended->change = drv_keep_wanted(core, ended->run, false);
 }
 
 void drv_history_supersede(struct drv_history *history, const char *name)

@@ -77,11 +77,12 @@ void drv_keep_no_start(struct drv_app *app)
 		     &(struct drv_record){.kind = DRV_RECORD_FORGOTTEN, .run = app->run});
 }
 
-void drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted)
+uint64_t drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted)
 {
-	if (keeps_runs(core))
-		keep(core, &(struct drv_record){
-				   .kind = DRV_RECORD_WANTED, .run = run, .is_wanted = is_wanted});
+	if (!keeps_runs(core))
+		return 0;
+	return keep(core, &(struct drv_record){
+				  .kind = DRV_RECORD_WANTED, .run = run, .is_wanted = is_wanted});
 }
 
 void drv_keep_end(struct drv_core *core, struct drv_ended *ended)

@@ -200,7 +200,7 @@ struct drv_ended {
 	bool is_wanted;    /* it starts again with the next driver */
 	bool starts_again; /* it is to start again with this one */
 	bool is_cut;       /* it ended with its driver, which is still to be kept */
-	uint64_t change;   /* of its end, on the disk */
+	uint64_t change;   /* the last one that who awaits its end waits for */
 };
 struct drv_history {
 	struct drv_note *notes; /* DRV_EVENTS_MAX of them; number n at n % DRV_EVENTS_MAX */
@@ -411,7 +411,8 @@ uint64_t drv_keep_next_epoch(struct drv_core *core); /* higher than all before, 
 void drv_keep_start(struct drv_app *app);
 /* It has ended before that. */
 void drv_keep_no_start(struct drv_app *app);
-void drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted);
+/* Returns the change; 0: none. */
+uint64_t drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted);
 void drv_keep_end(struct drv_core *core, struct drv_ended *ended);
 /* kind: SOURCELESS or FORGOTTEN */
 void drv_keep_less(struct drv_core *core, const struct drv_ended *ended, enum drv_record_kind kind);

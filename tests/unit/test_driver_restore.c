@@ -175,6 +175,12 @@ static void stop(struct world *w, bool again)
 	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 3, .stop_app = {"app", false, again}});
 }
 
+static void await_end(struct world *w)
+{
+	say(w, CLIENT,
+	    &(struct fw_message){.kind = FW_AWAIT, .seq = 4, .run = 1, .await.until = FW_ENDED});
+}
+
 Test(driver_restore, what_a_client_has_stopped_does_not_start_again)
 {
 	struct world w;
@@ -244,6 +250,10 @@ Test(driver_restore, what_lost_its_worker_stays_wanted_until_it_is_stopped)
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 	cr_assert_not_null(kept(&w, DRV_RECORD_WANTED, 1));
 	cr_expect_not(kept(&w, DRV_RECORD_WANTED, 1)->is_wanted);
+	await_end(&w);
+	cr_expect_null(taken(&w, CLIENT, FW_OUTCOME), "that is not kept yet");
+	written(&w, NULL);
+	cr_expect_not_null(taken(&w, CLIENT, FW_OUTCOME));
 	stop(&w, false);
 	answer = taken(&w, CLIENT, FW_ANSWER);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
@@ -255,8 +265,7 @@ Test(driver_restore, an_end_is_known_when_it_is_kept)
 	struct world w;
 
 	run_two(&w);
-	say(&w, CLIENT,
-	    &(struct fw_message){.kind = FW_AWAIT, .seq = 4, .run = 1, .await.until = FW_ENDED});
+	await_end(&w);
 	hosts_end(&w);
 	cr_expect_null(taken(&w, CLIENT, FW_OUTCOME));
 	written(&w, NULL);
