@@ -27,8 +27,15 @@ class LocalSocket(cluster.ClusterTest):
         d = self.driver(self.app, *flags, address="127.0.0.1:%d" % port)
         self.port = int(self.address.rsplit(":", 1)[1])
         self.socket = os.path.join(self.runtime, "frag", "%d.sock" % self.port)
-        self.wait_until("its socket", lambda: os.path.exists(self.socket))
+        self.wait_until("its socket", self.is_there)
         return d
+
+    def is_there(self):
+        """The file is made before the driver listens on it."""
+        with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
+            self.connect().close()
+            return True
+        return False
 
     def connect(self):
         peer = socket.socket(socket.AF_UNIX)
