@@ -249,6 +249,15 @@ static void forget_source(struct drv_core *core, struct drv_ended *ended)
 }
 
 /*
+ * It starts again with the next driver, or the record of its end, which borrows from it, was handed
+ * out and has not been tried yet.
+ */
+static bool is_needed(const struct drv_core *core, const struct drv_ended *ended)
+{
+	return ended->is_wanted || ended->change > core->settled_change;
+}
+
+/*
  * The newest run has come. Forgets the source of older ones of its name, and then the oldest runs,
  * until the rest has room.
  */
@@ -263,7 +272,7 @@ static void make_room(struct drv_core *core)
 
 		if (ended != newest && strcmp(ended->name, newest->name) == 0)
 			forget_source(core, ended);
-		if (ended->is_wanted ||
+		if (is_needed(core, ended) ||
 		    (count < DRV_ENDED_MAX && bytes + bytes_of(ended) <= DRV_ENDED_BYTES &&
 		     ended->ended_unix_ns >= unix_now(core) - DRV_KEPT_NS)) {
 			count++;

@@ -370,6 +370,38 @@ Test(driver_restore, runs_are_bounded_but_for_what_starts_again)
 	world_fini(&w);
 }
 
+Test(driver_restore, more_ends_in_one_step_than_are_remembered)
+{
+	struct fragi_spec_source source = {
+		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}};
+	struct drv_event event = {.kind = DRV_EVENT_APP};
+	struct world w;
+	char name[32];
+	size_t ends = 0;
+	void *packed;
+
+	keeps_state(&w);
+	hello(&w, 1, "a", NULL);
+	cr_assert_eq(fragi_source_pack(&source, &packed, &event.app.source_bytes), 0);
+	event.app.source = packed;
+	for (int i = 0; i < DRV_ENDED_MAX + 20; i++) {
+		snprintf(name, sizeof(name), "app%d", i);
+		event.app.name = name;
+		step(&w, &event);
+		written(&w, NULL);
+		cr_assert_eq(drv_core_named_state(w.core, name), DRV_APP_PREPARING);
+	}
+	fragi_free(packed);
+	w.kept_count = 0;
+	w.many_end = true;
+	step(&w, &(struct drv_event){
+			 .kind = DRV_EVENT_CLOSED, .connection = 1, .text = "connection reset"});
+	for (size_t i = 0; i < w.kept_count; i++)
+		ends += w.kept[i].kind == DRV_RECORD_END;
+	cr_expect_eq(ends, DRV_ENDED_MAX + 20);
+	world_fini(&w);
+}
+
 Test(driver_restore, what_no_driver_has_written_is_refused)
 {
 	struct drv_record record = {.kind = DRV_RECORD_RUN,
