@@ -61,7 +61,7 @@ install-services:
 	install -d $(DESTDIR)$(systemddir)/system $(DESTDIR)$(sysusersdir) \
 		$(DESTDIR)$(tmpfilesdir) $(DESTDIR)$(sysconfdir)/frag
 	for s in $(SERVICES); do \
-		sed 's,@bindir@,$(prefix)/bin,; s,@sysconfdir@,$(sysconfdir),' \
+		sed 's,@bindir@,$(prefix)/bin,; s,@sysconfdir@,$(sysconfdir),; s,@tmpfilesdir@,$(tmpfilesdir),' \
 			deploy/systemd/frag-$$s.service \
 			>$(DESTDIR)$(systemddir)/system/frag-$$s.service && \
 		{ [ -e $(DESTDIR)$(sysconfdir)/frag/$$s.env ] || install -m 644 deploy/$$s.env \
