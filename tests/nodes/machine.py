@@ -13,7 +13,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 ROOT = os.path.join(TOP, ".cache", "machine")
 PATIENCE_S = 120
-NETWORK = "10.66.0"
+# as in docs/DEPLOY.md
+CONTROL, DATA = "10.0.0.%d", "192.168.100.%d"
 # Every hierarchy of control groups that systemd uses here.
 CGROUPS = [c for c in ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified") if os.path.isdir(c)] or ["/sys/fs/cgroup"]
 
@@ -36,6 +37,12 @@ def call(*command, check=True):
     return r.stdout
 
 
+def lines_of(*command):
+    """(lines of stdout and stderr together, exit code)"""
+    r = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return r.stdout.splitlines(), r.returncode
+
+
 class Network:
     """A namespace with a bridge, to which each machine has a cable."""
 
@@ -51,20 +58,21 @@ class Network:
 
 class Machine:
     def __init__(self, network, folder, number):
-        self.network, self.number = network, number
-        self.address = "%s.%d" % (NETWORK, number)
-        self.name = "%s-%d" % (network.name, number)
-        self.folder = os.path.join(folder, str(number))
+        self.network, self.host_name = network, "ab"[number - 1]
+        self.name = "%s-%s" % (network.name, self.host_name)
+        self.folder = os.path.join(folder, self.host_name)
         self.root = os.path.join(self.folder, "root")
         self.process = self.leader = None
         layers = [os.path.join(self.folder, d) for d in ("upper", "work")]
         for d in (*layers, self.root):
             os.makedirs(d)
         call("mount", "-t", "overlay", self.name, "-o", "lowerdir=%s,upperdir=%s,workdir=%s" % (ROOT, *layers), self.root)
-        self.write("/etc/hostname", "node%d\n" % number)
+        self.write("/etc/hostname", self.host_name + "\n")
+        self.write("/etc/hosts", "127.0.0.1 localhost\n" + "".join(
+            "%s %s\n" % (CONTROL % (i + 1), name) for i, name in enumerate("ab")))
         # before the one that systemd brings for machines
-        self.write("/etc/systemd/network/10-frag.network", "[Match]\nName=host0\n\n[Network]\nAddress=%s/24\n"
-                   % self.address)
+        self.write("/etc/systemd/network/10-frag.network", "[Match]\nName=host0\n\n[Network]\nAddress=%s/24\nAddress=%s/24\n"
+                   % (CONTROL % number, DATA % number))
 
     def path(self, path):
         return self.root + path
@@ -113,13 +121,21 @@ class Machine:
         self.process.wait(PATIENCE_S)
         self.process = self.leader = None
 
+    def _within(self, *command):
+        return ("nsenter", "-t", str(self.leader), "-m", "-u", "-i", "-n", "-p", "-C", "env", "-i",
+                "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "DEBIAN_FRONTEND=noninteractive", *command)
+
     def run(self, *command, check=True):
         """Runs a command in the machine; returns what it wrote to stdout."""
-        return call("nsenter", "-t", str(self.leader), "-m", "-u", "-i", "-n", "-p", "-C", "env", "-i",
-                    "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", *command, check=check)
+        return call(*self._within(*command), check=check)
 
-    def shell(self, script):
-        return self.run("sh", "-ec", script)
+    def shell(self, script, check=True):
+        """Runs a script as root types it, in root's folder."""
+        return self.run("bash", "-ec", "cd; " + script, check=check)
+
+    def type(self, script):
+        """The same; returns (lines printed, exit code)."""
+        return lines_of(*self._within("bash", "-c", "cd; " + script))
 
     @staticmethod
     def wait(what, condition, timeout=PATIENCE_S):

@@ -5,10 +5,11 @@
 # it. Needs root, and the network when it is made.
 set -eu
 folder=$1
-# What frag's packages depend on (deploy/debian/control), so that they install without a network.
-packages="systemd systemd-sysv dbus iproute2 procps libuv1 libyaml-0-2 libprotobuf-c1 libssl3
-libucx0 libseccomp2 libavcodec59 libavformat59 libavutil57 libswscale6 libpng16-16 libmicrohttpd12
-libturbojpeg0"
+# ssh, and what frag's packages depend on (deploy/debian/control), so that they install without a
+# network.
+packages="systemd systemd-sysv dbus iproute2 procps openssh-client openssh-server libuv1
+libyaml-0-2 libprotobuf-c1 libssl3 libucx0 libseccomp2 libavcodec59 libavformat59 libavutil57
+libswscale6 libpng16-16 libmicrohttpd12 libturbojpeg0 libsqlite3-0"
 
 [ "$(cat "$folder/etc/frag-test" 2>/dev/null)" != "$packages" ] || exit 0
 rm -rf "$folder" "$folder.new"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian packages on machines of systemd-nspawn, as docs/DEPLOY.md describes it: installed by
-apt, driver and workers as units with keys, an application with video over two machines, failures of
+"""The Debian packages on machines of systemd-nspawn: set up by the commands of docs/DEPLOY.md, with
+driver and workers as units with keys; applications with video, over two machines too; failures of
 processes and machines, an upgrade, removal and purge.
 
 usage: tests/nodes/test_machines.py FOLDER [CLASS[.TEST]]     FOLDER has the packages (make deb)
@@ -9,6 +9,7 @@ usage: tests/nodes/test_machines.py FOLDER [CLASS[.TEST]]     FOLDER has the pac
 Where there can be no such machines, every test is skipped by name.
 """
 import glob
+import json
 import os
 import re
 import shutil
@@ -16,15 +17,19 @@ import sys
 import tempfile
 import unittest
 
+import guide
 import machine
 
-EXAMPLE = "/usr/share/frag/examples/video_replayer_distributed"
+EXAMPLE = "/usr/share/frag/examples/video_replayer_distributed/app.yaml"
+# The example under this name, without end.
+ENDLESS = (EXAMPLE, "--name", "endless", "--set", "fragment1.replayer.repeat=true", "--", "--out",
+           "/var/lib/frag-worker")
 # Where packages leave no trace of frag: logs and the books of dpkg and apt.
 NOT_COMPARED = ("/var/log", "/var/lib/dpkg", "/var/lib/apt", "/var/lib/systemd", "/var/cache", "/proc", "/sys", "/dev",
                 "/run", "/tmp", "/var/tmp", "/root")
-# Copies that useradd and systemd-sysusers keep.
+# Copies that useradd and systemd-sysusers keep, and what the guide makes for others than frag.
 BOOKS = {"/etc/passwd-", "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/subuid-", "/etc/subgid-",
-         "/etc/.pwd.lock"}
+         "/etc/.pwd.lock", "/etc/sysctl.d/60-frag.conf"}
 packages = []  # paths of those under test
 
 
@@ -48,12 +53,26 @@ class Machines(unittest.TestCase):
             node.power_on()
             self.assertEqual(node.run("systemctl", "--failed", "--no-legend"), "")
 
-    def install(self, node, paths=None):
+    def run(self, result=None):
+        """What the machines logged comes with a failure."""
+        known = len(result.failures) + len(result.errors)
+        super().run(result)
+        if len(result.failures) + len(result.errors) > known:
+            print(self.logs, flush=True)
+
+    logs = ""
+
+    def tearDown(self):
+        self.logs = "\n".join(
+            "%s:\n%s" % (node.host_name, re.sub(r"(?m)^driver: client .*\n", "", node.journal("frag-*"))[-4000:])
+            for node in self.nodes if node.leader)
+
+    def bring(self, node, paths):
         names = []
-        for path in paths or packages:
+        for path in paths:
             shutil.copy(path, node.path("/root"))
             names.append("/root/" + os.path.basename(path))
-        node.run("apt-get", "install", "-y", *names)
+        return names
 
     def newer(self):
         """The same packages with a higher version."""
@@ -72,48 +91,59 @@ class Machines(unittest.TestCase):
             machine.call("dpkg-deb", "-b", tree, made[-1])
         return made
 
-    def make_keys(self, *workers):
-        """One for each worker; the driver on the first machine has all of them."""
-        driver = self.nodes[0]
-        for node in workers:
-            key = "/root/%s.key" % node.name
-            driver.run("fragctl", "key", "new", "--role", "worker", "--name", node.name, key)
-            driver.shell("cat %s >>/etc/frag/driver.key" % key)
-            shutil.copy(driver.path(key), node.path("/etc/frag/worker.key"))
-        for node in {*workers, driver}:
-            node.run("systemd-tmpfiles", "--create", "frag.conf")
+    def allow_ssh(self):
+        """Root of the first machine reaches the others."""
+        first = self.nodes[0]
+        first.shell("mkdir -pm 700 .ssh && ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519 && "
+                    "echo StrictHostKeyChecking accept-new >.ssh/config")
+        for node in self.nodes[1:]:
+            node.shell("mkdir -pm 700 .ssh")
+            shutil.copy(first.path("/root/.ssh/id_ed25519.pub"), node.path("/root/.ssh/authorized_keys"))
 
-    def configure(self, node, service, **settings):
-        lines = ["FRAG_%s=%s" % (name.upper(), value) for name, value in settings.items()]
-        node.shell("cat >>/etc/frag/%s.env <<'END'\n%s\nEND" % (service, "\n".join(lines)))
-        node.run("systemctl", "enable", "--now", "frag-" + service)
-        self.assertEqual(node.show("frag-" + service, "ActiveState"), "active")
+    def follow_guide(self, last=10):
+        """Runs what docs/DEPLOY.md says, to that step, on the machines that there are."""
+        self.allow_ssh()
+        by_name = {node.host_name: node for node in self.nodes}
+        for node in self.nodes:
+            self.bring(node, packages)
+        steps = guide.rows("DEPLOY.md", "guide")
+        self.assertEqual(sorted({step for step, _, _ in steps}), list(range(1, 11)))
+        for step, names, command in steps:
+            if step > last or ("b:" in command and "b" not in by_name):
+                continue
+            for name in names:
+                if name in by_name:
+                    by_name[name].shell(command)
+            if step == 1:
+                for node in self.nodes:
+                    for service in ("driver", "worker"):
+                        self.assertEqual(node.show("frag-" + service, "ActiveState"), "inactive")
 
-    def start_video(self, fragments):
-        """The example with video, without end, with its picture on the last machine: a node for
-        each fragment, in their order."""
-        driver, last = self.nodes[0], fragments[-1][0]
-        driver.shell("mkdir -p /etc/frag && sed 's/picture: {default: \"200\"/picture: {default: \"20\"/; "
-                     "s/realtime: \"${realtime}\"/&, repeat: true/' %s/app.yaml >/etc/frag/video.yaml" % EXAMPLE)
-        last.run("install", "-d", "-o", "frag-worker", "/var/lib/frag-worker/out")
-        for node, name in fragments:
-            self.configure(node, "worker", address=driver.address, key_file="/etc/frag/worker.key", fragments=name,
-                           app_root="/var/lib/frag-worker" if node is last and len(self.nodes) > 1 else EXAMPLE,
-                           allow_write="/var/lib/frag-worker")
-        self.picture = last.path("/var/lib/frag-worker/out/frame.png")
-        self.configure(driver, "driver", address=driver.address, key_file="/etc/frag/driver.key",
-                       app="/etc/frag/video.yaml")
-        self.wait_video()
+    def ask(self, *verb):
+        """What fragctl prints on the first machine."""
+        return json.loads(self.nodes[0].run("fragctl", *verb, "-o", "json"))
 
-    def wait_video(self):
-        """Waits until frames have crossed anew from the first fragment to the last one."""
-        if os.path.exists(self.picture):
-            os.unlink(self.picture)
-        try:
-            machine.Machine.wait("the picture", lambda: os.path.exists(self.picture))
-        except AssertionError as e:
-            raise AssertionError("%s\n%s" % (e, "\n".join(
-                node.journal("frag-*")[-3000:] for node in self.nodes if node.leader))) from None
+    def application(self, name):
+        found = [a for a in self.ask("list")["applications"] if a["name"] == name]
+        return found[0] if found else None
+
+    def wait_flowing(self, name):
+        """Waits until it delivers messages, anew. Its only source is fragment1."""
+        first = []
+
+        def flows():
+            now = self.application(name)
+            if now and now["state"] == "running":
+                first[:] = first or [now["delivered"]]
+                return now["delivered"] > first[0] + 40
+            return False
+        machine.Machine.wait("messages of " + name, flows)
+
+    def wait_ended(self, name, state):
+        """Waits for such an end of a run; returns the run."""
+        def ended():
+            return next((e for e in self.ask("list")["ended"] if e["name"] == name and e["result"] == state), None)
+        return machine.Machine.wait("%s to be %s" % (name, state), ended)
 
     def files(self, node):
         found = set()
@@ -140,31 +170,47 @@ class Machines(unittest.TestCase):
 
 class OneMachine(Machines):
     def test_units(self):
-        """Installed, watched, judged, removed and purged."""
+        """Set up by the guide, commanded, watched, judged, removed and purged."""
         node = self.nodes[0]
+        node.run("useradd", "alice")
+        node.run("useradd", "mallory")
         before = self.files(node)
         accounts = node.read("/etc/passwd"), node.read("/etc/group")
-        self.install(node)
-        for service in ("driver", "worker"):
-            self.assertEqual(node.show("frag-" + service, "ActiveState"), "inactive")
-        self.make_keys(node)
         for service in ("driver", "worker"):
             os.makedirs(node.path("/etc/systemd/system/frag-%s.service.d" % service))
             node.write("/etc/systemd/system/frag-%s.service.d/test.conf" % service, "[Service]\nWatchdogSec=3s\n")
-        node.run("systemctl", "daemon-reload")
-        node.shell("sed 's/out: {default: out/out: {default: \\/var\\/lib\\/frag-worker\\/out/' -i %s/app.yaml" % EXAMPLE)
-        self.start_video([(node, "all")])
+        self.follow_guide()
+        self.check_units(node)
+        self.wait_flowing("video_replayer_distributed")
+        node.run("fragctl", "stop", "video_replayer_distributed")
+        node.run("fragctl", "start", *ENDLESS)
+        self.wait_flowing("endless")
         self.check_exposure(node)
         self.check_log(node)
-        for service in ("worker", "driver"):
-            self.check_watchdog(node, service)
+        self.check_watchdog(node, "worker")
+        self.wait_ended("endless", "failed")
+        node.run("fragctl", "restart", "endless")
+        self.wait_flowing("endless")
+        self.check_watchdog(node, "driver")
+        self.wait_flowing("endless")
+        self.check_users(node)
         node.run("apt-get", "remove", "-y", "frag", "libfrag1", "frag-examples")
         self.assertEqual(self.processes(node), "0")
         left = {f for f in self.files(node) - before if not f.startswith(("/etc/", "/var/lib/frag-"))}
         self.assertEqual(left, set())
         node.run("rm", "-r", "/etc/systemd/system/frag-driver.service.d", "/etc/systemd/system/frag-worker.service.d")
         self.purge(node, before)
+        node.run("gpasswd", "-d", "alice", "frag", check=False)
         self.assertEqual((node.read("/etc/passwd"), node.read("/etc/group")), accounts)
+
+    def check_units(self, node):
+        """Keys belong to the user that reads them. The limits are the unit's; in a machine without
+        CAP_SYS_RESOURCE systemd cannot raise them."""
+        for limit, value in (("MEMLOCK", "infinity"), ("RTPRIO", "90"), ("NICE", "35")):
+            self.assertEqual(node.show("frag-worker", "Limit" + limit), value)
+        for service in ("driver", "worker"):
+            self.assertEqual(node.run("stat", "-c", "%U %a", "/etc/frag/%s.key" % service).strip(),
+                             "frag-%s 400" % service)
 
     def check_exposure(self, node):
         """The exposure of the units that run."""
@@ -179,48 +225,94 @@ class OneMachine(Machines):
         self.assertNotRegex(log, "nothing reads the variable")
         self.assertEqual(node.run("journalctl", "-q", "-p", "err", "-u", "frag-driver", "-u", "frag-worker"), "")
         for service in ("driver", "worker"):
-            fields = node.run("journalctl", "-q", "-o", "cat", "-u", "frag-" + service,
-                              "FRAG_APPLICATION=video_replayer_distributed")
-            self.assertIn(service + " video_replayer_distributed: ", fields)
+            fields = node.run("journalctl", "-q", "-o", "cat", "-u", "frag-" + service, "FRAG_APPLICATION=endless")
+            self.assertIn(service + " endless: ", fields)
 
     def check_watchdog(self, node, service):
-        """A daemon that hangs is restarted, and the video goes on."""
+        """A daemon that hangs is restarted."""
         unit, before = "frag-" + service, self.restarts(node, service)
         node.run("systemctl", "kill", "-s", "STOP", "--kill-who=main", unit)
         node.wait("systemd to notice that %s hangs" % unit, lambda: self.restarts(node, service) > before)
         self.assertIn("Watchdog timeout", node.journal(unit))
-        self.wait_video()
+        node.wait(unit, lambda: node.show(unit, "ActiveState") == "active")
+
+    def check_users(self, node):
+        """Members of the group frag command the driver once they may, and nobody else does."""
+        alice, mallory = (["runuser", "-u", name, "--", "fragctl"] for name in ("alice", "mallory"))
+        self.assertEqual(node.run(*alice, "list", check=False), "")
+        node.shell(guide.block("DEPLOY.md", "group"))
+        self.wait_flowing("endless")
+        node.run(*alice, "stop", "endless")
+        node.run(*alice, "start", *ENDLESS)
+        self.wait_flowing("endless")
+        self.assertEqual(self.application("endless")["started_by"], "user alice")
+        self.assertEqual(node.run(*mallory, "stop", "endless", check=False), "")
+        self.assertIsNotNone(self.application("endless"))
+        node.run(*alice, "stop", "endless")
 
 
 class TwoMachines(Machines):
     count = 2
 
     def test_video_over_two_machines(self):
-        """What breaks comes back by itself: processes, a machine, packages."""
+        """What fails is named, and runs again: processes, a machine, packages."""
         one, two = self.nodes
         before = [self.files(node) for node in self.nodes]
+        self.follow_guide()
+        hosts = {h["fragments"]: h["worker"] for h in self.application("video_replayer_distributed")["hosts"]}
+        self.assertEqual(hosts, {"fragment1": "a", "fragment2": "b"})
         for node in self.nodes:
-            self.install(node)
-        self.make_keys(one, two)
-        self.start_video([(one, "fragment1"), (two, "fragment2")])
-        for node in self.nodes:
-            self.assertRegex(node.show("frag-worker", "StatusText"), "attached to the driver at .*, runs 1 host")
+            node.wait("the status of the worker", lambda n=node: re.fullmatch(
+                "attached to the driver at .*, runs 1 host", n.show("frag-worker", "StatusText")))
+        self.wait_ended("video_replayer_distributed", "done")
+        self.assertTrue(os.path.exists(two.path("/var/lib/frag-worker/boxes.mp4")))
+        one.run("fragctl", "start", *ENDLESS)
+        self.wait_flowing("endless")
         for node in (two, one):
             count = self.restarts(node, "worker")
             node.run("systemctl", "kill", "-s", "KILL", "--kill-who=main", "frag-worker")
             node.wait("a new worker", lambda n=node, c=count: self.restarts(n, "worker") > c)
-            self.wait_video()
+            self.again()
         two.power_off(cut=True)
-        one.wait("the driver to miss it", lambda: "fragment2" in one.show("frag-driver", "StatusText"))
+        machine.Machine.wait("the driver to miss it", lambda: not self.application("endless"))
         two.power_on()
-        self.wait_video()
+        self.again()
         pid = one.show("frag-driver", "MainPID")
+        newer = self.newer()
         for node in self.nodes:
-            self.install(node, self.newer())
+            node.run("apt-get", "install", "-y", *self.bring(node, newer))
         self.assertNotEqual(one.show("frag-driver", "MainPID"), pid)
-        self.wait_video()
+        self.wait_flowing("endless")
         for node, files in zip(self.nodes, before):
             self.purge(node, files)
+
+    def again(self):
+        """The application failed; once both workers are back it runs over both machines again."""
+        self.wait_ended("endless", "failed")
+        machine.Machine.wait("both workers", lambda: len(self.ask("workers")["workers"]) == 2)
+        self.nodes[0].run("fragctl", "restart", "endless")
+        self.wait_flowing("endless")
+        self.assertEqual([h["worker"] for h in self.application("endless")["hosts"]], ["a", "b"])
+
+    def test_a_day(self):
+        """The commands of docs/OPERATIONS.md print what it says."""
+        self.follow_guide(last=9)
+        by_name = {node.host_name: node for node in self.nodes}
+        steps = guide.console("OPERATIONS.md")
+        self.assertGreater(len(steps), 20)
+        for name, command, expected, code in steps:
+            printed = []
+
+            def is_as_written(node=by_name[name], step=(command, expected, code), printed=printed):
+                printed[:] = node.type(step[0])
+                return printed[1] == step[2] and guide.is_like(printed[0], step[1])
+            # what only looks is typed until it shows what is to come
+            looks = re.match(r"fragctl (list|workers|status|events)|journalctl", command)
+            try:
+                machine.Machine.wait(command, is_as_written, timeout=30 if looks else 0)
+            except AssertionError:
+                self.fail("%s# %s\nprinted, with exit code %d:\n%s\ninstead of, with %d:\n%s" % (
+                    name, command, printed[1], "\n".join(printed[0]), code, "\n".join(expected)))
 
 
 def main():
