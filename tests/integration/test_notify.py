@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import time
 
 import cluster
 
@@ -31,12 +32,13 @@ class Manager:
 
     def wait(self, report):
         """Reads until this report; returns those before it."""
-        before = []
-        while True:
+        before, end = [], time.monotonic() + cluster.PATIENCE_S
+        while time.monotonic() < end:
             text = self.socket.recv(4096).decode()
             if text.startswith(report):
                 return before
             before.append(text)
+        raise AssertionError("no report %s, but %s" % (report, before[:10]))
 
     def drain(self):
         """Reads what has been sent; returns how many reports that were."""
