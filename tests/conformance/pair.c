@@ -126,6 +126,14 @@ const struct fragi_transport *pair_transport(const struct pair *pair, int side, 
 	return fragi_remote_transport(pair->remote[side], pair->kind->transports[which]);
 }
 
+struct frag_resource *pair_memory(const struct pair *pair, int side)
+{
+	const struct frag_device cpu = {FRAG_DEVICE_CPU, 0};
+	const struct fragi_transport *transport = pair_transport(pair, side, 0);
+
+	return transport->ops->memory((struct fragi_transport *)(uintptr_t)transport, cpu);
+}
+
 static void connect_side(struct pair *pair, int i)
 {
 	int other = pair->itself ? i : 1 - i;

@@ -102,6 +102,8 @@ void pair_replace(struct pair *pair, int side);
 uint32_t pair_turn(struct pair *pair);
 /* The transport of a side, the first or the second of the kind. */
 const struct fragi_transport *pair_transport(const struct pair *pair, int side, int which);
+/* The memory that a side's first transport hands over; the side owns it. */
+struct frag_resource *pair_memory(const struct pair *pair, int side);
 /* Rounds until nothing happens any more. */
 void pair_settle(struct pair *pair);
 /* Rounds until done(pair) holds; false after a minute. */

@@ -11,14 +11,6 @@ struct copied {
 	uint64_t out, in;
 };
 
-static struct frag_resource *shared_memory(const struct pair *pair)
-{
-	const struct frag_device cpu = {FRAG_DEVICE_CPU, 0};
-	const struct fragi_transport *transport = pair_transport(pair, 0, 0);
-
-	return transport->ops->memory((struct fragi_transport *)(uintptr_t)transport, cpu);
-}
-
 static struct frag_tensor *tensor_from(struct frag_resource *memory, int64_t bytes)
 {
 	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
@@ -93,7 +85,7 @@ Test(copies, of_shared_memory_there_are_none, .init = set_environment)
 
 	pair_open(&pair, &kind_shm);
 	for (int64_t bytes = 1; bytes <= 16 << 20; bytes *= 4)
-		EXPECT_COPIED(copied_by(&pair, tensor_from(shared_memory(&pair), bytes), NULL), 0,
+		EXPECT_COPIED(copied_by(&pair, tensor_from(pair_memory(&pair, 0), bytes), NULL), 0,
 			      0);
 	pair_close(&pair);
 }
@@ -105,7 +97,7 @@ Test(copies, of_other_memory_there_is_one_into_shared_memory, .init = set_enviro
 	pair_open(&pair, &kind_shm);
 	EXPECT_COPIED(copied_by(&pair, tensor_from(NULL, 100001), NULL), 100001, 0);
 	EXPECT_COPIED(
-		copied_by(&pair, tensor_from(NULL, 3000), tensor_from(shared_memory(&pair), 5000)),
+		copied_by(&pair, tensor_from(NULL, 3000), tensor_from(pair_memory(&pair, 0), 5000)),
 		3000, 0);
 	EXPECT_COPIED(copied_by(&pair, tensor_from(NULL, FRAGI_INLINE_MAX + 1), NULL),
 		      FRAGI_INLINE_MAX + 1, 0);
@@ -160,7 +152,7 @@ Test(copies, of_encrypted_messages_are_counted, .init = set_environment)
 	EXPECT_COPIED(copied_by(&ucx, tensor_from(NULL, 4 << 20), NULL), 4 << 20, 0);
 	pair_close(&ucx);
 	pair_open(&shm, &kind_encrypted_shm);
-	EXPECT_COPIED(copied_by(&shm, tensor_from(shared_memory(&shm), 5000), NULL), 2 * 5000,
+	EXPECT_COPIED(copied_by(&shm, tensor_from(pair_memory(&shm, 0), 5000), NULL), 2 * 5000,
 		      5000);
 	pair_close(&shm);
 }

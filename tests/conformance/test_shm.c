@@ -22,14 +22,6 @@
 #include <base/stamp.h>
 #include <data/allocator.h>
 
-static struct frag_resource *memory_of(const struct pair *pair, int side)
-{
-	const struct frag_device cpu = {FRAG_DEVICE_CPU, 0};
-	const struct fragi_transport *transport = pair_transport(pair, side, 0);
-
-	return transport->ops->memory((struct fragi_transport *)(uintptr_t)transport, cpu);
-}
-
 static struct frag_message *message_with(struct frag_tensor *tensor)
 {
 	struct frag_message *message = frag_message_create();
@@ -69,7 +61,7 @@ Test(shm, a_body_in_shared_memory_is_not_copied, .init = set_environment)
 	uint8_t *sent;
 
 	pair_open(&pair, &kind_shm);
-	message = pass(&pair, memory_of(&pair, 0), 100000, 'a', &sent);
+	message = pass(&pair, pair_memory(&pair, 0), 100000, 'a', &sent);
 	cr_expect_eq(bytes_of(message)[99999], 'a');
 	sent[99999] = 'b';
 	cr_expect_eq(bytes_of(message)[99999], 'b', "the receiver reads the sender's memory");
@@ -86,7 +78,7 @@ Test(shm, a_receiver_cannot_write_to_what_it_got, .init = set_environment)
 	pid_t pid;
 
 	pair_open(&pair, &kind_shm);
-	message = pass(&pair, memory_of(&pair, 0), 100000, 'a', &sent);
+	message = pass(&pair, pair_memory(&pair, 0), 100000, 'a', &sent);
 	pid = fork();
 	if (pid == 0) {
 		signal(SIGSEGV, SIG_DFL);
@@ -122,16 +114,16 @@ Test(shm, the_sender_has_its_memory_back_when_the_receiver_lets_go, .init = set_
 	uint8_t *sent;
 
 	pair_open(&pair, &kind_shm);
-	message = pass(&pair, memory_of(&pair, 0), 100000, 'a', &sent);
-	cr_assert_eq(frag_alloc(memory_of(&pair, 0), 100000, &again), 0);
+	message = pass(&pair, pair_memory(&pair, 0), 100000, 'a', &sent);
+	cr_assert_eq(frag_alloc(pair_memory(&pair, 0), 100000, &again), 0);
 	cr_expect_neq(again, (void *)sent, "the receiver still reads it");
-	frag_free(memory_of(&pair, 0), again);
+	frag_free(pair_memory(&pair, 0), again);
 	frag_message_unref(message);
 	pair_settle(&pair);
 	cr_expect_eq(fragi_remote_tx_kept(pair.tx), 0);
-	cr_assert_eq(frag_alloc(memory_of(&pair, 0), 100000, &again), 0);
+	cr_assert_eq(frag_alloc(pair_memory(&pair, 0), 100000, &again), 0);
 	cr_expect_eq(again, (void *)sent, "the block that was given back last");
-	frag_free(memory_of(&pair, 0), again);
+	frag_free(pair_memory(&pair, 0), again);
 	pair_close(&pair);
 }
 
@@ -143,7 +135,7 @@ Test(shm, a_message_stays_whole_when_its_sender_is_gone, .init = set_environment
 	uint8_t *sent;
 
 	pair_open(&pair, &kind_shm);
-	message = pass(&pair, memory_of(&pair, 0), 1 << 20, 'a', &sent);
+	message = pass(&pair, pair_memory(&pair, 0), 1 << 20, 'a', &sent);
 	pair_close(&pair);
 	for (int i = 0; i < 1 << 20; i += 4096)
 		cr_assert_eq(bytes_of(message)[i], 'a');
@@ -183,16 +175,16 @@ Test(shm, memory_of_any_size_is_aligned_and_its_own, .init = set_environment)
 	pair_open(&pair, &kind_shm);
 	for (size_t i = 0; i < 200; i++) {
 		size = 1 + i * i * 7;
-		cr_assert_eq(frag_alloc(memory_of(&pair, 0), size, (void **)&blocks[i]), 0);
+		cr_assert_eq(frag_alloc(pair_memory(&pair, 0), size, (void **)&blocks[i]), 0);
 		cr_assert_eq((uintptr_t)blocks[i] % 64, 0, "%zu bytes", size);
 		memset(blocks[i], (int)i, size);
 	}
 	for (size_t i = 0; i < 200; i++) {
 		size = 1 + i * i * 7;
 		cr_expect(blocks[i][0] == i && blocks[i][size - 1] == i, "%zu bytes", size);
-		frag_free(memory_of(&pair, 0), blocks[i]);
+		frag_free(pair_memory(&pair, 0), blocks[i]);
 	}
-	cr_expect_eq(frag_alloc(memory_of(&pair, 0), SIZE_MAX / 4, (void **)&blocks[0]), -ENOMEM);
+	cr_expect_eq(frag_alloc(pair_memory(&pair, 0), SIZE_MAX / 4, (void **)&blocks[0]), -ENOMEM);
 	pair_close(&pair);
 }
 
@@ -204,16 +196,16 @@ Test(shm, memory_that_was_given_back_is_used_again, .init = set_environment)
 
 	pair_open(&pair, &kind_shm);
 	for (int i = 0; i < 4; i++)
-		cr_assert_eq(frag_alloc(memory_of(&pair, 0), 16 << 20, &blocks[i]), 0);
+		cr_assert_eq(frag_alloc(pair_memory(&pair, 0), 16 << 20, &blocks[i]), 0);
 	for (int i = 0; i < 4; i++)
-		frag_free(memory_of(&pair, 0), blocks[i]);
+		frag_free(pair_memory(&pair, 0), blocks[i]);
 	for (int round = 0; round < 1000; round++) {
-		cr_assert_eq(frag_alloc(memory_of(&pair, 0), 16 << 20, &again), 0);
+		cr_assert_eq(frag_alloc(pair_memory(&pair, 0), 16 << 20, &again), 0);
 		is_known = false;
 		for (int i = 0; i < 4; i++)
 			is_known = is_known || again == blocks[i];
 		cr_assert(is_known, "round %d", round);
-		frag_free(memory_of(&pair, 0), again);
+		frag_free(pair_memory(&pair, 0), again);
 	}
 	pair_close(&pair);
 }
@@ -579,7 +571,7 @@ Test(shm, memory_that_is_given_back_does_not_wake_the_sender, .init = set_enviro
 	uint8_t *sent;
 
 	pair_open(&pair, &kind_shm);
-	message = pass(&pair, memory_of(&pair, 0), 100000, 'a', &sent);
+	message = pass(&pair, pair_memory(&pair, 0), 100000, 'a', &sent);
 	pair_settle(&pair);
 	cr_assert_eq(fragi_remote_tx_kept(pair.tx), 1);
 	arm(&pair, 0);

@@ -19,16 +19,12 @@
 /* A message whose tensor lies in the sender's shared memory. */
 static struct frag_message *message_in_heap(const struct pair *pair, uint8_t value)
 {
-	const struct fragi_transport *transport = pair_transport(pair, 0, 0);
-	const struct frag_device cpu = {FRAG_DEVICE_CPU, 0};
 	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
 	struct frag_message *message = frag_message_create();
 	struct frag_tensor *tensor;
 	int64_t bytes = BYTES;
 
-	if (frag_tensor_create(
-		    transport->ops->memory((struct fragi_transport *)(uintptr_t)transport, cpu), u8,
-		    1, &bytes, &tensor) < 0)
+	if (frag_tensor_create(pair_memory(pair, 0), u8, 1, &bytes, &tensor) < 0)
 		abort();
 	memset(frag_tensor_writable(tensor), value, BYTES);
 	frag_message_add_tensor(message, "", tensor);
