@@ -163,7 +163,7 @@ void drv_restart_gone(struct drv_host *host)
 	r->until_ns = INT64_MAX;
 	host->goal = host->asked = DRV_GOAL_NONE;
 	host->orderly = false;
-	host->epoch = ++host->app->core->last_epoch;
+	host->epoch = drv_keep_next_epoch(host->app->core);
 	drv_host_move(host, DRV_HOST_PLACED);
 }
 
