@@ -43,6 +43,31 @@ static FILE *decode(const char *video)
 	return popen(command, "r");
 }
 
+static double psnr(const uint8_t *a, const uint8_t *b)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < CLIP_BYTES; i++)
+		sum += (double)((a[i] - b[i]) * (a[i] - b[i]));
+	return sum > 0 ? 10 * log10(255.0 * 255.0 * (double)CLIP_BYTES / sum) : 99.0;
+}
+
+/* How much a frame looks like frame n, frame 0 and a black one: what went wrong with it. */
+static int wrong_number(const char *video, int n, const uint8_t *rgb)
+{
+	uint8_t *like = calloc(1, CLIP_BYTES);
+	double black = psnr(rgb, like), first, own;
+
+	clip_draw(like, 0, 0);
+	first = psnr(rgb, like);
+	clip_draw(like, n, 0);
+	own = psnr(rgb, like);
+	free(like);
+	return wrong(
+		"%s: frame %d holds the number %d; PSNR with that frame: %.1f dB, with frame 0: %.1f, with black: %.1f",
+		video, n, clip_number(rgb), own, first, black);
+}
+
 static int check_indices(const char *video, int frames)
 {
 	uint8_t *rgb = malloc(CLIP_BYTES);
@@ -51,7 +76,7 @@ static int check_indices(const char *video, int frames)
 
 	while (!bad && fread(rgb, CLIP_BYTES, 1, in) == 1) {
 		if (clip_number(rgb) != n)
-			bad = wrong("%s: frame %d holds the number %d", video, n, clip_number(rgb));
+			bad = wrong_number(video, n, rgb);
 		n++;
 	}
 	bad |= pclose(in) != 0 && !bad;
