@@ -22,7 +22,7 @@ recipes tests/planted/recipes.sh
 sim make -s sim RUNS=100000
 oracle make -s oracle GRAPHS=2000
 faults tests/planted/sim.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
-ndebug make -s ndebug
+ndebug make -s ndebug ONLY=tests/
 fuzz make -s fuzz TIME=10
 asan make -s asan
 call-sites make -s faults
