@@ -3,7 +3,8 @@
  * A camera that is not there: /dev/video99. It answers open and ioctl as the kernel's V4L2 does;
  * every other call goes to the C library. Its descriptor is a memfd with the buffers, so that it
  * can be mapped, and is always readable. It shows tests/video/clip.h. A frame is there whenever the
- * camera has a buffer, so nothing depends on time.
+ * camera has a buffer, so nothing depends on time; by their stamps frames come at CLIP_RATE, and
+ * the first one a minute ago.
  *
  * FAKE_CAMERA holds what it is and what goes wrong, separated by commas:
  * - formats=YUYV+MJPG: its pixel formats; pad=64: bytes after each row
@@ -54,7 +55,8 @@ static struct {
 	bool gone, was_gone;
 	int attempts; /* to open it since it is gone */
 	uint32_t sequence;
-	int calls[64]; /* by the number of the ioctl */
+	int64_t first_us; /* the stamp of frame 0 */
+	int calls[64];    /* by the number of the ioctl */
 	int32_t gain, exposure;
 } camera = {.fd = -1};
 
@@ -187,6 +189,7 @@ static uint32_t draw(int n, uint8_t *to)
 static int take_frame(struct v4l2_buffer *b)
 {
 	struct timespec now;
+	int64_t at_us;
 	int n = camera.delivered;
 
 	if (camera.streams && camera.queued > 0 && n == number("unplug", -1) && !camera.was_gone) {
@@ -197,7 +200,11 @@ static int take_frame(struct v4l2_buffer *b)
 		camera.stalls = true;
 	if (!camera.streams || camera.queued == 0 || camera.stalls)
 		return fail(EAGAIN);
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (camera.first_us == 0) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		camera.first_us = (now.tv_sec - 60) * 1000000 + now.tv_nsec / 1000;
+	}
+	at_us = camera.first_us + n * (int64_t)1000000 / CLIP_RATE;
 	if (n == number("skip", -1))
 		camera.sequence += 2;
 	b->index = camera.queue[0];
@@ -210,8 +217,8 @@ static int take_frame(struct v4l2_buffer *b)
 	b->flags = V4L2_BUF_FLAG_TIMESTAMP_MONOTONIC |
 		   (n == number("error", -1) ? V4L2_BUF_FLAG_ERROR : 0);
 	b->sequence = camera.sequence++;
-	b->timestamp.tv_sec = now.tv_sec;
-	b->timestamp.tv_usec = now.tv_nsec / 1000;
+	b->timestamp.tv_sec = at_us / 1000000;
+	b->timestamp.tv_usec = at_us % 1000000;
 	camera.delivered++;
 	return 0;
 }
