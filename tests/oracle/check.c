@@ -16,22 +16,21 @@ static const struct {
 
 /* Compares what a flow delivered under two schedulers. Returns false with a text. */
 static bool compare(const struct oracle_flow *flow, bool exact, const struct oracle_history *one,
-		    const struct oracle_history *other, const char *name, char *failure,
-		    size_t size)
+		    const struct oracle_history *other, const char *name,
+		    struct oracle_finding *finding)
 {
 	uint32_t both = one->count < other->count ? one->count : other->count, i = 0;
-	int n = snprintf(failure, size, "n%u.out%u -> n%u.in%u: ", flow->from, flow->out, flow->to,
-			 flow->in);
+	const size_t size = sizeof(finding->text);
+	int n = snprintf(finding->text, size, "n%u.out%u -> n%u.in%u: ", flow->from, flow->out,
+			 flow->to, flow->in);
 
 	while (i < both && one->values[i] == other->values[i])
 		i++;
 	if (i < both)
-		snprintf(failure + n, size - (size_t)n,
-			 "message %u under %s is another one than "
-			 "under greedy",
-			 i + 1, name);
+		snprintf(finding->text + n, size - (size_t)n,
+			 "message %u under %s is another one than under greedy", i + 1, name);
 	else if (exact && one->count != other->count)
-		snprintf(failure + n, size - (size_t)n,
+		snprintf(finding->text + n, size - (size_t)n,
 			 "%u messages were delivered under greedy, %u under %s", one->count,
 			 other->count, name);
 	else
@@ -41,12 +40,12 @@ static bool compare(const struct oracle_flow *flow, bool exact, const struct ora
 
 static bool compare_all(const struct oracle_graph *graph, const struct oracle_sameness *same,
 			const struct oracle_run *one, const struct oracle_run *other,
-			const char *name, char *failure, size_t size)
+			const char *name, struct oracle_finding *finding)
 {
 	for (uint32_t i = 0; i < graph->flow_count; i++)
 		if (oracle_flow_exists(graph, i) && (same->exact[i] || same->prefix[i]) &&
 		    !compare(&graph->flows[i], same->exact[i], &one->flows[i], &other->flows[i],
-			     name, failure, size))
+			     name, finding))
 			return false;
 	return true;
 }
@@ -68,8 +67,8 @@ static void add(struct oracle_totals *totals, const struct oracle_graph *graph,
 	}
 }
 
-bool oracle_check(const struct oracle_graph *graph, struct oracle_totals *totals, char *failure,
-		  size_t size)
+bool oracle_check(const struct oracle_graph *graph, struct oracle_totals *totals,
+		  struct oracle_finding *out_finding)
 {
 	static struct oracle_run runs[2]; /* greedy, and another one */
 	struct oracle_sameness same;
@@ -82,10 +81,13 @@ bool oracle_check(const struct oracle_graph *graph, struct oracle_totals *totals
 		oracle_run(graph, schedulers[i].yaml, run);
 		good = run->failure[0] == '\0';
 		if (!good)
-			snprintf(failure, size, "%s: %s", schedulers[i].name, run->failure);
+			snprintf(out_finding->text, sizeof(out_finding->text), "%s: %s",
+				 schedulers[i].name, run->failure);
 		else if (i > 0)
-			good = compare_all(graph, &same, &runs[0], run, schedulers[i].name, failure,
-					   size);
+			good = compare_all(graph, &same, &runs[0], run, schedulers[i].name,
+					   out_finding);
+		if (!good)
+			out_finding->scheduler = schedulers[i].yaml;
 		if (i > 0)
 			oracle_run_fini(run);
 	}

@@ -81,6 +81,8 @@ struct oracle_run {
 };
 /* A run that takes longer does not end. */
 extern int64_t oracle_limit_ns;
+/* The exit status of a process with a graph that is refused. */
+#define ORACLE_REFUSED 3
 /* run.c: runs the graph once. oracle_run_fini frees what it filled in. */
 void oracle_run(const struct oracle_graph *graph, const char *scheduler, struct oracle_run *run);
 void oracle_run_fini(struct oracle_run *run);
@@ -97,12 +99,17 @@ void oracle_sameness(const struct oracle_graph *graph, struct oracle_sameness *o
 struct oracle_totals {
 	uint64_t graphs, operators, flows, exact, prefix, messages, rested;
 };
+/* What was wrong, and under which scheduler, as a graph names it. */
+struct oracle_finding {
+	char text[2400];
+	const char *scheduler;
+};
 /*
- * Runs the graph under all schedulers and compares. Returns false with a text in failure.
+ * check.c: runs the graph under all schedulers and compares. Returns false with a finding.
  * totals: added to; may be NULL.
  */
-bool oracle_check(const struct oracle_graph *graph, struct oracle_totals *totals, char *failure,
-		  size_t size);
+bool oracle_check(const struct oracle_graph *graph, struct oracle_totals *totals,
+		  struct oracle_finding *out_finding);
 
 /* shrink.c: makes a graph that fails smaller, as long as fails(graph) holds. */
 void oracle_shrink(struct oracle_graph *graph, bool (*fails)(const struct oracle_graph *graph));

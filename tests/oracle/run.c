@@ -213,7 +213,8 @@ void oracle_run(const struct oracle_graph *graph, const char *scheduler, struct 
 	oracle_tick_begins = check_capacity;
 	if (rig_prepare(&rig, &frag_plugin_v1, text) < 0) {
 		rig_errors(&rig);
-		RIG_FAIL("the graph was refused\n%s", text);
+		fprintf(stderr, "the graph was refused\n%s", text);
+		exit(ORACLE_REFUSED);
 	}
 	rig_start(&rig);
 	wait_until_done(&rig, run);

@@ -126,8 +126,10 @@ static void expect_one_for_each_look(enum frag_policy policy)
 	cr_assert_eq(fragi_inproc_create(1, policy, &c.row, &c.tx, &c.rx), 0);
 	pthread_create(&thread, NULL, push_all, &c);
 	while (!fragi_rx_is_finished(c.rx)) {
-		if (fragi_rx_available(c.rx) == 0)
+		if (fragi_rx_available(c.rx) == 0) {
+			sched_yield();
 			continue;
+		}
 		message = fragi_rx_take(c.rx, fragi_stamp());
 		cr_assert_not_null(message, "after %llu", (unsigned long long)c.row.delivered);
 		frag_message_unref(message);
