@@ -215,9 +215,8 @@ void fragi_tick_clear_metadata(struct frag_tick *tick);
 /* Drops the messages that the tick received, and clears its metadata. */
 static inline void fragi_tick_end(struct frag_tick *tick)
 {
-	for (uint32_t i = 0; i < tick->received_count; i++)
-		fragi_message_unref(tick->received[i]);
-	tick->received_count = 0;
+	while (tick->received_count > 0)
+		fragi_message_unref(tick->received[--tick->received_count]);
 	if (__builtin_expect(tick->metadata_used, 0))
 		fragi_tick_clear_metadata(tick);
 }
