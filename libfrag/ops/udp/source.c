@@ -415,9 +415,9 @@ static int source_stop(void *state, struct frag_op *op)
 	if (s->sequence)
 		frag_op_log(
 			op,
-			"of the numbered packets %lld are lost, %lld came late, %lld were repeated; the sender began anew %lld times",
+			"of the numbered packets %lld are lost, %lld came late, %lld were repeated, %lld were far from the others and dropped; the sender began anew %lld times",
 			(long long)udp_sequence_lost(n), (long long)n->late, (long long)n->repeated,
-			(long long)n->restarts);
+			(long long)n->stray, (long long)n->restarts);
 	return 0;
 }
 

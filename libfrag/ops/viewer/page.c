@@ -147,6 +147,24 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
 	return result;
 }
 
+/*
+ * Where the newest connection is the last one that there is room for, the oldest one that has not
+ * asked yet must go, so that silence keeps nobody out. What it has sent is still read and answered.
+ */
+static void make_room_locked(struct page *page)
+{
+	struct guest *oldest = NULL;
+	unsigned int count = 0;
+
+	for (struct guest *g = page->guests; g != NULL; g = g->next) {
+		count++;
+		if (!g->has_asked && g != page->guests)
+			oldest = g;
+	}
+	if (oldest != NULL && count >= page->connections)
+		shutdown(oldest->fd, SHUT_RD);
+}
+
 static void welcome(struct page *page, struct MHD_Connection *connection, void **context)
 {
 	const union MHD_ConnectionInfo *info =
@@ -166,6 +184,7 @@ static void welcome(struct page *page, struct MHD_Connection *connection, void *
 	pthread_mutex_lock(&page->lock);
 	guest->next = page->guests;
 	page->guests = guest;
+	make_room_locked(page);
 	pthread_mutex_unlock(&page->lock);
 }
 
@@ -207,6 +226,7 @@ int viewer_page_create(const struct listener *listener, unsigned int connections
 	}
 	page->owner = *owner;
 	page->is_loopback = listener->is_loopback;
+	page->connections = connections;
 	pthread_mutex_init(&page->lock, NULL);
 	page->daemon = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,

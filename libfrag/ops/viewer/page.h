@@ -14,7 +14,8 @@
  *
  * One thread serves all connections and never waits for one of them. A connection gets the newest
  * picture when it has sent the last one, so a slow browser sees fewer pictures, and nobody else
- * notices. Every connection carries one request, which must be complete within PAGE_REQUEST_MS. A
+ * notices. Every connection carries one request, which must be complete within PAGE_REQUEST_MS, and
+ * sooner when there is no room for others: then the oldest one that has not asked is closed. A
  * connection that takes nothing for PAGE_STALLED_S is closed. What strangers can use up is bounded:
  * connections, bytes of a request, and what the kernel keeps to be sent.
  */

@@ -19,9 +19,10 @@ struct page {
 	struct page_owner owner;
 	struct MHD_Daemon *daemon;
 	bool is_loopback;
+	unsigned int connections; /* the most at a time */
 
 	pthread_mutex_t lock;
-	struct guest *guests;
+	struct guest *guests; /* the newest first */
 	struct stream *streams;
 	unsigned int watchers; /* streams */
 	struct picture *newest;
