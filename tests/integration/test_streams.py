@@ -104,7 +104,7 @@ class Server:
 
 @unittest.skipUnless(os.path.exists(os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libvideo.so")),
                      "built without FFmpeg's libraries")
-class Streams(cluster.ClusterTest):
+class StreamTest(cluster.ClusterTest):
     def setUp(self):
         super().setUp()
         self.app = self.write("app.yaml", APP)
@@ -120,9 +120,6 @@ class Streams(cluster.ClusterTest):
             check=True, timeout=120)
         with open(clip, "rb") as f:
             return f.read()
-
-    def serve(self, *manners):
-        return Server(self, self.clip(), *manners)
 
     def run_app(self, url, *args):
         return self.start("fragctl", "run", "--output", "json", self.app, "--", "--url", url, *args)
@@ -141,6 +138,11 @@ class Streams(cluster.ClusterTest):
         self.assert_balanced(summary)
         self.assert_nothing_left()
         return self.flow(summary, "play.replayer.output")["delivered"]
+
+
+class Streams(StreamTest):
+    def serve(self, *manners):
+        return Server(self, self.clip(), *manners)
 
     def test_a_good_server_is_played_to_the_end(self):
         self.assertEqual(self.frames(self.run_app(self.serve("good").url)), FRAMES)

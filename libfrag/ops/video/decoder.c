@@ -35,7 +35,8 @@ static int open_codec(struct video_decoder *d, struct frag_err *err)
 	int r;
 
 	if (index < 0)
-		return frag_err_set(err, -ENOTSUP, "%s holds no video; give a video file", path);
+		return frag_err_set(err, -ENOTSUP, "%s holds no video; give %s", path,
+				    d->is_stream ? "the url of one that does" : "a video file");
 	d->stream = d->format->streams[index];
 	codec = avcodec_find_decoder(d->stream->codecpar->codec_id);
 	if (codec == NULL)
@@ -180,6 +181,22 @@ void video_decoder_close(struct video_decoder *decoder)
 	free(decoder);
 }
 
+/*
+ * Whether what a demuxer reports as the end is a connection that was cut. That of RTSP does not
+ * know the difference; a server that ended its stream in order still answers a request.
+ */
+static bool is_cut(struct video_decoder *d)
+{
+	const int unanswered = -1; /* of av_read_pause; what a server refuses has another code */
+
+	if (!d->is_stream)
+		return false;
+	if (d->format->pb != NULL)
+		return d->format->pb->error < 0 && d->format->pb->error != AVERROR_EOF;
+	return strcmp(d->format->iformat->name, "rtsp") == 0 &&
+	       av_read_pause(d->format) == unanswered;
+}
+
 /* Gives the codec the next packet of the stream, or the end. Returns 0 or FFmpeg's error. */
 static int feed(struct video_decoder *d)
 {
@@ -189,10 +206,8 @@ static int feed(struct video_decoder *d)
 		av_packet_unref(d->packet);
 		r = av_read_frame(d->format, d->packet);
 	} while (r >= 0 && d->packet->stream_index != d->stream->index);
-	/* A demuxer may report the end where the connection was cut. */
-	if (r == AVERROR_EOF && d->is_stream && d->format->pb != NULL && d->format->pb->error < 0 &&
-	    d->format->pb->error != AVERROR_EOF)
-		return d->format->pb->error;
+	if (r == AVERROR_EOF && is_cut(d))
+		return d->format->pb != NULL ? d->format->pb->error : AVERROR(ECONNRESET);
 	if (r == AVERROR_EOF) {
 		d->drained = true;
 		return avcodec_send_packet(d->codec, NULL);

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""video_replayer plays streams of RTSP: what cameras do well and badly. The server is threads of
+the test; it sends the clip of known content as MPEG-TS in RTP, over the connection itself. The last
+frame of MPEG-TS is complete when another one begins, and so may be missing."""
+import os
+import signal
+import socket
+import struct
+import subprocess
+import threading
+
+import cluster
+import test_streams
+
+FRAMES = test_streams.FRAMES - 1
+TS_PACKET, TS_PACKETS = 188, 7  # of RTP, RFC 2250
+SDP = (b"v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=clip\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n"
+       b"m=video 0 RTP/AVP 33\r\na=control:track\r\n")
+BYE = struct.pack(">BBHI", 0x80, 201, 1, 1) + struct.pack(">BBHI", 0x81, 203, 1, 1)  # behind a report
+
+
+class Server:
+    """An RTSP server that does to its n-th connection what the n-th of its manners says; the last
+    one counts for all that follow. "mute at X" answers everything before the request X."""
+
+    def __init__(self, test, content, *manners):
+        self.content, self.manners, self.asked = content, manners, 0
+        self.held = []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = "rtsp://127.0.0.1:%d/clip" % self.socket.getsockname()[1]
+        test.addCleanup(self.close)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def close(self):
+        self.socket.close()
+        for c in self.held:
+            c.close()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            manner = self.manners[min(self.asked, len(self.manners) - 1)]
+            self.asked += 1
+            self.held.append(connection)
+            threading.Thread(target=self.answer, args=(connection, manner), daemon=True).start()
+
+    def answer(self, connection, manner):
+        data = b""
+        try:
+            while True:
+                while b"\r\n\r\n" not in data:
+                    more = connection.recv(65536)
+                    if not more:
+                        return
+                    data += more
+                request, _, data = data.partition(b"\r\n\r\n")
+                method = request.split(b" ")[0].decode()
+                if manner in ("silent", "mute at " + method):
+                    continue
+                connection.sendall(self.reply(method, request, manner))
+                if method == "PLAY":
+                    self.play(connection, manner)
+        except OSError:
+            pass
+
+    @staticmethod
+    def reply(method, request, manner):
+        number = next(l for l in request.split(b"\r\n") if l.lower().startswith(b"cseq"))
+        head, body = [b"RTSP/1.0 200 OK", number, b"Session: 1;timeout=60"], b""
+        if method == "OPTIONS":
+            head.append(b"Public: OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN")
+        elif method == "DESCRIBE" and manner == "missing":
+            head[0] = b"RTSP/1.0 404 Not Found"
+        elif method == "DESCRIBE" and manner == "redirect":
+            head[0:1] = [b"RTSP/1.0 302 Found", b"Location: file:///etc/passwd"]
+        elif method == "DESCRIBE":
+            body = os.urandom(len(SDP)) if manner == "garbage" else SDP
+            head += [b"Content-Type: application/sdp", b"Content-Length: %d" % len(body)]
+        elif method == "SETUP" and b"interleaved" in request:
+            head.append(b"Transport: RTP/AVP/TCP;unicast;interleaved=0-1")
+        elif method == "SETUP":
+            head[0] = b"RTSP/1.0 461 Unsupported Transport"
+        return b"\r\n".join(head) + b"\r\n\r\n" + body
+
+    def play(self, connection, manner):
+        step = TS_PACKET * TS_PACKETS
+        end = len(self.content) if manner == "good" else len(self.content) // 2
+        try:
+            for n, at in enumerate(range(0, end, step)):
+                rtp = struct.pack(">BBHII", 0x80, 33, n & 0xffff, n * 3600, 1)
+                rtp += self.content[at:at + step]
+                connection.sendall(struct.pack(">cBH", b"$", 0, len(rtp)) + rtp)
+            if manner in ("good", "says bye"):
+                connection.sendall(struct.pack(">cBH", b"$", 1, len(BYE)) + BYE)
+            elif manner == "resets":
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()
+            elif manner == "is cut":
+                connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+class Rtsp(test_streams.StreamTest):
+    def serve(self, *manners):
+        ts = self.path("clip.ts")
+        if not os.path.exists(ts):
+            self.clip()
+            subprocess.run(["ffmpeg", "-v", "error", "-i", self.path("clip.mkv"), "-c", "copy", "-f", "mpegts", ts],
+                           check=True, timeout=60)
+        with open(ts, "rb") as f:
+            return Server(self, f.read(), *manners)
+
+    def test_a_good_server_is_played_to_the_end(self):
+        self.assertGreaterEqual(self.frames(self.run_app(self.serve("good").url)), FRAMES)
+
+    def test_what_servers_do_badly_is_a_sentence(self):
+        silence = r"play\.replayer: nothing came from rtsp://127\.0\.0\.1:\d+/clip for 0\.5 s; check the sender"
+        useless = r"play\.replayer: cannot play rtsp://127\.0\.0\.1:\d+/clip: .*; check url and the sender"
+        limits = ("--connect", "500ms", "--read", "500ms")
+        for manner, sentence, args in (
+                ("silent", silence, limits), ("mute at DESCRIBE", silence, limits),
+                ("mute at SETUP", silence, limits), ("mute at PLAY", silence, limits),
+                ("stalls", silence, limits),
+                ("missing", useless, ()), ("redirect", useless, ()),
+                ("garbage", r"rtsp://.*/clip holds no video; give the url of one that does", ()),
+                ("resets", useless, ()), ("is cut", useless, ())):
+            with self.subTest(manner):
+                self.fails(self.serve(manner).url, sentence, *args)
+
+    def test_a_lost_stream_is_connected_to_again(self):
+        for manner in ("is cut", "resets"):
+            with self.subTest(manner):
+                server = self.serve(manner, "missing", "good")
+                p = self.run_app(server.url, "--reconnect", "1000s")
+                self.assertGreaterEqual(self.frames(p), FRAMES)
+                self.assertRegex(p.stderr, r"; connects again")
+                self.assertRegex(p.stderr, r"/clip plays again after")
+
+    def test_a_stall_is_left_behind(self):
+        server = self.serve("stalls", "mute at PLAY", "good")
+        p = self.run_app(server.url, "--reconnect", "1000s", "--connect", "2s", "--read", "500ms")
+        self.assertGreaterEqual(self.frames(p), FRAMES)
+        self.assertGreaterEqual(server.asked, 3)
+
+    def test_a_stop_does_not_wait_for_a_silent_server(self):
+        for manner in ("silent", "mute at SETUP", "stalls"):
+            with self.subTest(manner):
+                server = self.serve(manner)
+                p = self.run_app(server.url, "--connect", "1000s", "--read", "1000s")
+                self.wait_until("the connection", lambda: server.asked)
+                p.signal(signal.SIGTERM)
+                self.assertEqual(p.wait(), 0, p.stderr)
+                self.assertEqual(self.summary(p)["result"], "stopped")
+                self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    cluster.main()
