@@ -51,6 +51,12 @@ $(B)/tests/camera/fake_camera.so: $(B)/obj/tests/camera/fake_camera.o
 	$(CC) -shared $< -Wl,-z,defs $(shell $(PKG_CONFIG) --libs libturbojpeg) -ldl -o $@
 $(B)/tests/operators/test_capture: $(B)/obj/tests/camera/fake_camera.o
 tests: $(FAKE_CAMERA_SO)
+# vivid: the same operator with the kernel's virtual camera, in qemu; skipped where that is missing.
+.PHONY: vivid
+vivid:
+	@mk/deps.sh vivid || true
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@python3 tests/camera/vivid.py --build $(B)
 
 # Programs that write and check clips of known content, without libfrag.
 VIDEO_TEST_BIN := $(patsubst tests/video/%.c,$(B)/tests/video/%,$(wildcard tests/video/*.c))

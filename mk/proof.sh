@@ -50,6 +50,7 @@ planted tests/planted/fuzz.sh
 races tests/planted/races.sh
 features tests/planted/features.sh 10
 people make -s people
+vivid make -s vivid
 asan make -s asan AGAIN=0
 call-sites make -s faults
 call-sites-asan make -s asan-faults

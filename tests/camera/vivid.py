@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""v4l2_video_capture with a real driver: vivid, the kernel's virtual camera.
+
+usage: vivid.py [--build DIR] [--cache DIR]
+
+Boots Debian's own kernel in qemu, which emulates the processor (no KVM), with a root in memory that
+holds the build, the driver and a shell. There `fragctl run` captures frames in every format that
+both know, and the pictures that come back must be vivid's: eight bars of known colours. The kernel
+is downloaded once, into the cache.
+"""
+import argparse
+import glob
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+FORMATS = ("auto", "YUYV", "NV12", "RGB3", "AB24")
+COLUMNS, ROWS, FRAMES = 640, 360, 10
+# White, yellow, cyan, green, magenta, red, blue, black at 75 %: "75% Colorbar", vivid's default.
+BARS = ((191, 191, 191), (191, 191, 0), (0, 191, 191), (0, 191, 0),
+        (191, 0, 191), (191, 0, 0), (0, 0, 191), (0, 0, 0))
+TOLERANCE = 24  # of a channel: the formats with two colour channels round
+BOOT_S = 300
+APP = """frag: 1
+application: vivid
+arguments: {format: {default: auto}}
+operators:
+  camera:
+    type: v4l2_video_capture
+    parameters: {pixel_format: "${format}", width: %d, height: %d, stall_timeout: 100s}
+    conditions: [{type: count, count: %d}]
+  picture: {type: image_writer, parameters: {path: "/out/${format}.png", frame: %d}}
+flows: [camera.signal -> picture.in]
+""" % (COLUMNS, ROWS, FRAMES, FRAMES - 1)
+INIT = """#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mkdir -p /tmp /dev/shm /out /run
+mount -t tmpfs tmp /dev/shm
+for m in %(modules)s; do insmod /modules/$m.ko; done
+while [ ! -e /dev/video0 ]; do sleep 0.1; done
+cd /out
+for f in %(formats)s; do
+	/frag/bin/fragctl run --output json /app.yaml -- --format $f >$f.json 2>$f.log
+	echo $? >$f.status
+done
+stty -F /dev/ttyS1 raw
+tar c -C / out >/dev/ttyS1
+sync
+poweroff -f
+"""
+
+
+def kernel_package():
+    """The package of the kernel that Debian installs by default."""
+    told = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True, text=True,
+                          check=True).stdout
+    return re.search(r"Depends: (linux-image-\S+)", told).group(1)
+
+
+def fetch_kernel(cache):
+    """Downloads the kernel and its media drivers. Returns their folder."""
+    package = kernel_package()
+    folder = os.path.join(cache, package)
+    if os.path.exists(folder):
+        return folder
+    os.makedirs(cache, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as draft:
+        subprocess.run(["apt-get", "download", "-q", package], cwd=draft, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        whole = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", glob.glob(draft + "/*.deb")[0]],
+                                 stdout=subprocess.PIPE)
+        os.mkdir(os.path.join(draft, "kernel"))
+        subprocess.run(["tar", "x", "-C", os.path.join(draft, "kernel"), "--wildcards", "./boot/vmlinuz-*",
+                        "./lib/modules/*/kernel/drivers/*"], stdin=whole.stdout, check=True)
+        if whole.wait() != 0:
+            raise SystemExit("vivid: the package %s cannot be unpacked" % package)
+        os.rename(os.path.join(draft, "kernel"), folder)
+    return folder
+
+
+def needed_modules(kernel):
+    """The files of vivid and of what it needs, each behind what it needs itself."""
+    files = {os.path.basename(f)[:-3].replace("-", "_"): f
+             for f in glob.glob(kernel + "/lib/modules/*/kernel/drivers/**/*.ko", recursive=True)}
+    order = []
+
+    def add(name):
+        with open(files[name], "rb") as f:
+            depends = re.search(rb"\0depends=([^\0]*)\0", f.read()).group(1).decode()
+        for other in depends.split(","):
+            if other:
+                add(other.replace("-", "_"))
+        if files[name] not in order:
+            order.append(files[name])
+
+    add("vivid")
+    return order
+
+
+def libraries(build):
+    """What the programs and plugins of the guest are linked with."""
+    found = set()
+    for f in programs(build):
+        told = subprocess.run(["ldd", f], capture_output=True, text=True, check=True).stdout
+        found.update(re.findall(r"(/\S+) \(0x", told))
+    return [f for f in found if not f.startswith(os.path.realpath(build))]
+
+
+def programs(build):
+    names = ["bin/fragctl", "libexec/frag/fraghost", "lib/libfrag.so.1"]
+    names += ["lib/frag/plugins/lib%s.so" % n for n in ("capture", "vision")]
+    return [os.path.join(build, n) for n in names]
+
+
+def lay_out(root, build, kernel):
+    """The files of the guest's root."""
+    modules = needed_modules(kernel)
+    for folder in ("bin", "proc", "sys", "dev", "modules"):
+        os.makedirs(os.path.join(root, folder))
+    shutil.copy("/bin/busybox", os.path.join(root, "bin"))
+    for f in modules:
+        shutil.copy(f, os.path.join(root, "modules"))
+    copies = [(f, "/frag/" + os.path.relpath(f, build)) for f in programs(build)]
+    copies += [(f, f) for f in libraries(build)]
+    for source, place in copies:
+        os.makedirs(os.path.dirname(root + place), exist_ok=True)
+        shutil.copy(source, root + place)
+        subprocess.run(["strip", root + place], check=True)
+    for name, text in (("app.yaml", APP), ("init", INIT % {
+            "modules": " ".join(os.path.basename(f)[:-3] for f in modules), "formats": " ".join(FORMATS)})):
+        with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+            f.write(text)
+    os.chmod(os.path.join(root, "init"), 0o755)
+
+
+def write_archive(root, path):
+    """The root as the kernel reads it: cpio, format "newc"."""
+    def entry(out, number, name, mode, data):
+        out.write(b"070701" + b"".join(b"%08x" % n for n in (
+            number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)))
+        out.write(name.encode() + b"\0" + bytes(-(110 + len(name) + 1) % 4))
+        out.write(data + bytes(-len(data) % 4))
+
+    with open(path, "wb") as out:
+        number = 0
+        for folder, folders, files in os.walk(root):
+            for name in folders + files:
+                number += 1
+                whole = os.path.join(folder, name)
+                data = b""
+                if name in files:
+                    with open(whole, "rb") as f:
+                        data = f.read()
+                entry(out, number, os.path.relpath(whole, root), os.stat(whole).st_mode, data)
+        entry(out, 0, "TRAILER!!!", 0, b"")
+
+
+def boot(kernel, archive, folder):
+    """Runs the guest until it powers off. What it gives back lies in the folder."""
+    console, given = os.path.join(folder, "console"), os.path.join(folder, "given.tar")
+    try:
+        subprocess.run(
+            ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "1024", "-smp", "2", "-nographic",
+             "-no-reboot", "-nodefaults", "-kernel", glob.glob(kernel + "/boot/vmlinuz-*")[0], "-initrd", archive,
+             "-append", "console=ttyS0 quiet panic=-1 rdinit=/init",
+             "-serial", "file:" + console, "-serial", "file:" + given],
+            stdin=subprocess.DEVNULL, check=True, timeout=BOOT_S)
+        subprocess.run(["tar", "x", "-C", folder, "-f", given], check=True)
+    except (subprocess.SubprocessError, OSError) as e:
+        with open(console, encoding="utf-8", errors="replace") as f:
+            sys.exit("vivid: the guest failed: %s\n%s" % (e, f.read()[-4000:]))
+
+
+def pixels(path):
+    """The picture as rows of RGB."""
+    data = subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"],
+                          capture_output=True, check=True, timeout=60).stdout
+    assert len(data) == COLUMNS * ROWS * 3, "%s has %d bytes of pixels" % (path, len(data))
+    return data
+
+
+def check(out, name):
+    """The frames of one format: how many came, and what the last one shows."""
+    with open(os.path.join(out, name + ".log"), encoding="utf-8") as f:
+        log = f.read()
+    with open(os.path.join(out, name + ".status"), encoding="utf-8") as f:
+        assert f.read().strip() == "0", "%s failed:\n%s" % (name, log)
+    with open(os.path.join(out, name + ".json"), encoding="utf-8") as f:
+        flow = json.load(f)["flows"][0]
+    assert (flow["sent"], flow["delivered"]) == (FRAMES, FRAMES), flow
+    rgb = pixels(os.path.join(out, name + ".png"))
+    for bar, wanted in enumerate(BARS):
+        at = ((ROWS * 3 // 4) * COLUMNS + (2 * bar + 1) * COLUMNS // (2 * len(BARS))) * 3
+        seen = tuple(rgb[at:at + 3])
+        assert all(abs(s - w) <= TOLERANCE for s, w in zip(seen, wanted)), (
+            "%s: bar %d is %r instead of %r" % (name, bar, seen, wanted))
+
+
+def why_not(build):
+    """Why it cannot be tried here; None: it can."""
+    if platform.machine() != "x86_64":
+        return "the guest is one of x86_64"
+    for program in ("qemu-system-x86_64", "/bin/busybox", "ffmpeg", "apt-get"):
+        if not shutil.which(program):
+            return "%s is not installed (mk/deps.sh vivid)" % program
+    for f in programs(build):
+        if not os.path.exists(f):
+            return "%s is not built" % f
+    return None
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--build", default=os.path.join(TOP, "build"))
+    p.add_argument("--cache", default=os.path.join(TOP, ".cache", "vivid"))
+    args = p.parse_args()
+    build = os.path.abspath(args.build)
+    reason = why_not(build)
+    if reason:
+        print("vivid: skipped: " + reason)
+        return
+    kernel = fetch_kernel(os.path.abspath(args.cache))
+    with tempfile.TemporaryDirectory() as folder:
+        lay_out(os.path.join(folder, "root"), build, kernel)
+        write_archive(os.path.join(folder, "root"), os.path.join(folder, "root.cpio"))
+        boot(kernel, os.path.join(folder, "root.cpio"), folder)
+        for name in FORMATS:
+            check(os.path.join(folder, "out"), name)
+    print("vivid: %d frames in each of %d formats, with vivid's colours" % (FRAMES, len(FORMATS)))
+
+
+if __name__ == "__main__":
+    main()
