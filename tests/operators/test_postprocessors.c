@@ -467,6 +467,18 @@ Test(ops_inference_processor, what_each_operation_makes)
 	frag_harness_destroy(h);
 }
 
+Test(ops_inference_processor, numbers_that_are_none_have_their_sentence)
+{
+	static const float scores[] = {0.1f, NAN};
+	struct frag_harness *h =
+		make(processor, FRAG_ARGS({"process_operations", "{a: [print, argmax]}"},
+					  {"processed_map", "{a: [b]}"}));
+
+	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "a", FLOATS(1, SIDES(2), scores)), 0);
+	tick_fails(h, "\"a\" of the network holds numbers that are none (NaN); check");
+	frag_harness_destroy(h);
+}
+
 Test(ops_inference_processor, wrong_parameters_are_refused)
 {
 	refused(processor, FRAG_ARGS({"process_operations", "{a: [guess]}"}),

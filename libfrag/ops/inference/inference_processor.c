@@ -95,14 +95,15 @@ static int max_per_channel(const struct inference_processor *ip, struct frag_op 
 		return r;
 	to = frag_tensor_writable(*out);
 	for (int64_t c = 1; c < channels; c++) {
-		int64_t best = c;
+		int64_t best = c, row;
 
 		for (int64_t i = c; i < in->count; i += channels)
 			if (data[i] > data[best])
 				best = i;
 		best /= channels;
+		row = best / in->shape[2];
 		*to++ = (float)(best % in->shape[2]) / (float)in->shape[2];
-		*to++ = (float)(best / in->shape[2]) / (float)in->shape[1];
+		*to++ = (float)row / (float)in->shape[1];
 	}
 	return 0;
 }
@@ -275,6 +276,22 @@ static int find(struct frag_op *op, const struct frag_message *const *messages, 
 	return 0;
 }
 
+/* A result of such numbers would look like any other. */
+static int check_nan(struct frag_op *op, const struct input *in)
+{
+	const float *data = in->data;
+	bool nan = false;
+
+	for (int64_t i = 0; i < in->count; i++)
+		nan |= isnan(data[i]) != 0;
+	if (!nan)
+		return 0;
+	return frag_op_fail(
+		op, -EBADMSG,
+		"the tensor \"%s\" of the network holds numbers that are none (NaN); check that the network's input is in the range that it was trained with (scale_min, scale_max of format_converter), and its file",
+		in->name);
+}
+
 /* Runs the operations of one tensor and adds their results to the message. */
 static int process(const struct inference_processor *ip, struct frag_op *op,
 		   const struct frag_message *const *messages, int count,
@@ -287,9 +304,11 @@ static int process(const struct inference_processor *ip, struct frag_op *op,
 	for (size_t i = 0; i < map_count(entry) && r == 0; i++) {
 		const struct operation *operation = operation_find(map_text(entry, i));
 		struct frag_tensor *result = NULL;
-		struct input in;
+		struct input in = {0};
 
 		r = find(op, messages, count, entry->key, operation->takes_int, &in);
+		if (r == 0 && operation->makes)
+			r = check_nan(op, &in);
 		if (r == 0)
 			r = operation->run(ip, op, &in, &result);
 		if (r < 0 || result == NULL)
