@@ -277,11 +277,13 @@ class TwoMachines(Machines):
         machine.Machine.wait("the driver to miss it", lambda: not self.application("endless"))
         two.power_on()
         self.again()
-        pid = one.show("frag-driver", "MainPID")
         newer = self.newer()
-        for node in self.nodes:
-            node.run("apt-get", "install", "-y", *self.bring(node, newer))
+        two.run("apt-get", "install", "-y", *self.bring(two, newer))
+        self.again()
+        pid = one.show("frag-driver", "MainPID")
+        one.run("apt-get", "install", "-y", *self.bring(one, newer))
         self.assertNotEqual(one.show("frag-driver", "MainPID"), pid)
+        # the next driver starts it again
         self.wait_flowing("endless")
         for node, files in zip(self.nodes, before):
             self.purge(node, files)
