@@ -350,6 +350,8 @@ def report(results, repeated, skips, args, checks_features):
 
 def main():
     args = read_arguments()
+    # A shell that starts this in the background ignores SIGINT, and so would every program.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     build = os.path.abspath(args.build)
     checker = next((c for c in ("sanitized", "threads", "valgrind", "emulated") if getattr(args, c)), None)
     emulator_skips = known_skips("skips.aarch64") if args.emulated else {}
