@@ -141,6 +141,15 @@ static bool hosts_are_gone(const struct sim *sim, uint32_t index, bool *out_any)
 	return all || sim->now_ns >= connection->kept_until_ns;
 }
 
+/* Its time is over. The counts are missing, for which there is one excuse: the driver slept. */
+static void give_up(struct sim *sim, uint32_t index)
+{
+	if (sim->driver.process.stopped_until_ns > sim->now_ns - WRK_KEEPER_LINK_NS)
+		for (uint32_t i = 0; i < sim->apps_given; i++)
+			sim->apps[i].kept = false;
+	end(sim, index);
+}
+
 /* event->b: its time is over */
 void sim_on_keeper(struct sim *sim, const struct sim_event *event)
 {
@@ -154,7 +163,11 @@ void sim_on_keeper(struct sim *sim, const struct sim_event *event)
 			event->a, 0, 0);
 		return;
 	}
-	if (event->b || (!connection->hosts_gone && !any)) {
+	if (event->b) {
+		give_up(sim, event->a);
+		return;
+	}
+	if (!connection->hosts_gone && !any) {
 		end(sim, event->a);
 		return;
 	}
