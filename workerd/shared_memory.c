@@ -53,6 +53,7 @@ void wrk_shared_memory(const struct wrk_rights *rights, char out[FRAGI_IDENTITY_
 	else if (r < 0)
 		snprintf(out_why, size, "memory cannot be sealed, which takes Linux 5.1 (%s)",
 			 frag_strerror(r));
-	else if (fragi_identity_memory(rights->user.uid, out) < 0 || out[0] == '\0')
-		snprintf(out_why, size, "/proc does not say which machine this is");
+	else if ((r = fragi_identity_memory(rights->user.uid, out)) < 0 || out[0] == '\0')
+		snprintf(out_why, size, "/proc does not say which machine this is (%s)",
+			 r < 0 ? frag_strerror(r) : "it has no boot id");
 }

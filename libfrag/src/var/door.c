@@ -68,8 +68,11 @@ static void welcome(struct fragi_variables *variables, struct fragi_variable *va
 	dismiss(guest);
 	*guest = (struct fragi_variable_guest){fd, variable};
 	door->oldest = (door->oldest + 1) % FRAGI_VARIABLE_GUESTS_MAX;
-	if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, fd, &readable) < 0)
+	if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, fd, &readable) < 0) {
+		log_warn(NULL, "cannot hand variable %s to a reader (%s)", variable->name,
+			 strerror(errno));
 		dismiss(guest);
+	}
 }
 
 /* It has sent something: it gets the variable if that is the secret. */
