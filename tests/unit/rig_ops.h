@@ -384,6 +384,7 @@ static const char *const rig_schedulers[] = {
 	"{type: event_based, worker_thread_number: 2}",
 	"{type: multi_thread, worker_thread_number: 4}",
 };
+#define RIG_ONE_THREAD 2 /* so many of them, the first ones, have one thread */
 
 /* Runs what follows under each of them; notes are new each time. */
 #define FOR_EACH_SCHEDULER(s)                                                                      \
