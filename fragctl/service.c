@@ -90,3 +90,39 @@ int ctl_service_state(struct ctl_driver *driver, struct fw_message **out_reply)
 		return unexpected(*out_reply);
 	return code;
 }
+
+int ctl_service_show(int argc, char **argv, const char *program, const char *headline,
+		     void (*show)(const struct fw_reply *reply, bool json))
+{
+	struct ctl_driver driver = {0};
+	struct ctl_common common = {0};
+	struct fw_message *reply;
+	const char *output = NULL;
+	bool json;
+	const struct fragi_flag table[] = {
+		CTL_OUTPUT_FLAG(output),
+		CTL_DRIVER_FLAGS(driver),
+		CTL_COMMON_FLAGS(common),
+	};
+	const struct fragi_flags flags = {
+		.program = program,
+		.usage = "[flags]",
+		.headline = headline,
+		.flags = table,
+		.count = FRAG_COUNT_OF(table),
+	};
+	int code;
+
+	if (!ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code))
+		goto out;
+	code = ctl_output(output, &json) ? ctl_driver_open(&driver) : CTL_USAGE;
+	if (code == CTL_OK)
+		code = ctl_service_state(&driver, &reply);
+	if (code == CTL_OK) {
+		show(&reply->reply, json);
+		fw_message_free(reply);
+	}
+out:
+	ctl_driver_close(&driver);
+	return code;
+}

@@ -25,6 +25,13 @@ int ctl_service_show_start(const struct fw_message *outcome, bool json);
 /* Asks for the state. Returns CTL_OK or an exit code, complained. */
 int ctl_service_state(struct ctl_driver *driver, struct fw_message **out_reply);
 
+/*
+ * A verb without operands that shows a part of the state: reads its command line, asks, and calls
+ * show. Returns an exit code.
+ */
+int ctl_service_show(int argc, char **argv, const char *program, const char *headline,
+		     void (*show)(const struct fw_reply *reply, bool json));
+
 /* service_print.c: tables for people, one JSON document for programs */
 /* name: of one application; NULL: all. */
 void ctl_service_print_applications(const struct fw_reply *reply);
