@@ -78,7 +78,7 @@ static void say_large_table(struct world *w, uint32_t host, uint32_t op_count, b
 	struct fw_address address = {"ucx", "address", 7};
 	struct fw_op *ops = calloc(op_count, sizeof(*ops));
 	struct fw_inner_flow *flows = calloc(op_count, sizeof(*flows));
-	char(*names)[8] = calloc(op_count, sizeof(*names));
+	char(*names)[12] = calloc(op_count, sizeof(*names));
 	struct fw_fragment fragment = {
 		.name = host == 1 ? "f1" : "f2", .ops = ops, .op_count = op_count};
 
