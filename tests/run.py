@@ -253,7 +253,7 @@ def known_skips(file):
 def read_arguments():
     p = argparse.ArgumentParser()
     p.add_argument("--build", default="build")
-    p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    p.add_argument("--jobs", type=int, help="programs at once; default: one more than cores, for those that wait; with a checker the cores")
     p.add_argument("--record", help="write the name of every test that ran and passed")
     p.add_argument("--again", type=int, default=0, metavar="N", help="repeat programs that failed, unless they are more than N")
     p.add_argument("--only", help="only programs whose path holds this word")
@@ -306,7 +306,8 @@ def run_programs(programs, build, checker, args, emulator_skips):
                     print("FAILED %s" % f)
             sys.stdout.flush()
 
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+    cores = os.cpu_count() or 1
+    with concurrent.futures.ThreadPoolExecutor(args.jobs or (cores if checker else cores + 1)) as pool:
         list(pool.map(run_one, programs))
     failed = [r for r in results if r.failed]
     if len(failed) > args.again or any(r.is_certain for r in failed):
