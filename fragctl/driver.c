@@ -317,12 +317,20 @@ int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
 int ctl_driver_ask(struct ctl_driver *driver, struct fw_message *request,
 		   struct fw_message **out_reply)
 {
-	struct fw_message *reply;
 	int r = driver->connection != NULL ? send_message(driver, request) : -ECONNRESET;
 
 	if (r < 0 && driver->connection != NULL)
 		return ctl_fail(CTL_FAILED, "cannot send %s: %s", fw_kind_name(request->kind),
 				frag_strerror(r));
+	return ctl_driver_answer(driver, request, out_reply);
+}
+
+int ctl_driver_answer(struct ctl_driver *driver, const struct fw_message *request,
+		      struct fw_message **out_reply)
+{
+	struct fw_message *reply;
+	int r;
+
 	for (;;) {
 		r = ctl_driver_next(driver, &reply);
 		if (r != CTL_OK)

@@ -62,6 +62,9 @@ int ctl_driver_open(struct ctl_driver *driver);
  */
 int ctl_driver_ask(struct ctl_driver *driver, struct fw_message *request,
 		   struct fw_message **out_reply);
+/* Waits for what else answers a request that was sent. The same. */
+int ctl_driver_answer(struct ctl_driver *driver, const struct fw_message *request,
+		      struct fw_message **out_reply);
 /* Waits for the next message, whatever it answers. The same. */
 int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message);
 void ctl_driver_close(struct ctl_driver *driver);

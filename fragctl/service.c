@@ -36,23 +36,43 @@ int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, b
 	return code;
 }
 
+/* Takes an Outcome, or shows the Answer that says why there is none. */
+static int take_outcome(struct fw_message *message, bool json, struct fw_message **out_outcome)
+{
+	int code;
+
+	if (message->kind == FW_ANSWER) {
+		code = show_failure(&message->answer.failure, json);
+		fw_message_free(message);
+		return code;
+	}
+	if (message->kind != FW_OUTCOME)
+		return unexpected(message);
+	*out_outcome = message;
+	return CTL_OK;
+}
+
 int ctl_service_await(struct ctl_driver *driver, uint64_t run, enum fw_milestone until, bool json,
 		      struct fw_message **out_outcome)
 {
 	struct fw_message await = {.kind = FW_AWAIT, .run = run, .await.until = until}, *outcome;
 	int code = ctl_driver_ask(driver, &await, &outcome);
 
-	if (code != CTL_OK)
-		return code;
-	if (outcome->kind == FW_ANSWER) {
-		code = show_failure(&outcome->answer.failure, json);
-		fw_message_free(outcome);
-		return code;
-	}
-	if (outcome->kind != FW_OUTCOME)
-		return unexpected(outcome);
-	*out_outcome = outcome;
-	return CTL_OK;
+	return code != CTL_OK ? code : take_outcome(outcome, json, out_outcome);
+}
+
+int ctl_service_stop(struct ctl_driver *driver, const char *name, bool at_once, bool json,
+		     struct fw_message **out_outcome)
+{
+	struct fw_message command = {.kind = FW_STOP_APP}, *outcome;
+	uint64_t run;
+	int code;
+
+	command.stop_app = (struct fw_stop_app){.name = name, .at_once = at_once, .awaits = true};
+	code = ctl_service_command(driver, &command, json, &run);
+	if (code == CTL_OK)
+		code = ctl_driver_answer(driver, &command, &outcome);
+	return code != CTL_OK ? code : take_outcome(outcome, json, out_outcome);
 }
 
 int ctl_service_show_start(const struct fw_message *outcome, bool json)

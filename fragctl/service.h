@@ -20,6 +20,12 @@ int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, b
  */
 int ctl_service_await(struct ctl_driver *driver, uint64_t run, enum fw_milestone until, bool json,
 		      struct fw_message **out_outcome);
+/*
+ * Stops an application and waits until it has ended, which is asked for at once: a driver that runs
+ * only this one ends with it. The same.
+ */
+int ctl_service_stop(struct ctl_driver *driver, const char *name, bool at_once, bool json,
+		     struct fw_message **out_outcome);
 /* "NAME: runs", or why it ended before; the exit code that follows. */
 int ctl_service_show_start(const struct fw_message *outcome, bool json);
 /* Asks for the state. Returns CTL_OK or an exit code, complained. */

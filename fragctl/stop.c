@@ -36,15 +36,11 @@ static int show(const struct fw_message *outcome, bool json)
 
 static int stop(struct stop *stop, const char *name)
 {
-	struct fw_message command = {.kind = FW_STOP_APP}, *outcome;
-	uint64_t run;
+	struct fw_message *outcome;
 	int code = ctl_driver_open(&stop->driver);
 
-	command.stop_app = (struct fw_stop_app){.name = name, .at_once = stop->now};
 	if (code == CTL_OK)
-		code = ctl_service_command(&stop->driver, &command, stop->json, &run);
-	if (code == CTL_OK)
-		code = ctl_service_await(&stop->driver, run, FW_ENDED, stop->json, &outcome);
+		code = ctl_service_stop(&stop->driver, name, stop->now, stop->json, &outcome);
 	if (code != CTL_OK)
 		return code;
 	code = show(outcome, stop->json);

@@ -169,6 +169,13 @@ static void refuse_unknown(struct drv_session *client, const struct fw_message *
 	refuse(client, command, name, FRAGI_FAILURE_APPLICATION_UNKNOWN, sentence);
 }
 
+static void answer_stop(struct drv_session *client, const struct fw_message *message, uint64_t run)
+{
+	drv_command_answer(client, message->seq, run, message->stop_app.name, NULL);
+	if (message->stop_app.awaits)
+		drv_watch_run(client, message->seq, run, FW_ENDED);
+}
+
 void drv_command_stop(struct drv_session *client, const struct fw_message *message)
 {
 	const struct fw_stop_app *stop = &message->stop_app;
@@ -181,7 +188,7 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 		drv_history_note(core, FW_EVENT_STOP, NULL, client->who,
 				 "%s, so it does not start again with driverd", ended->name);
 		drv_history_unwant(core, ended);
-		drv_command_answer(client, message->seq, ended->run, ended->name, NULL);
+		answer_stop(client, message, ended->run);
 		return;
 	}
 	if (app == NULL && stop->again && ended != NULL && ended->source != NULL) {
@@ -213,8 +220,7 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 		drv_app_stop_at_once(app, 0);
 	else
 		drv_app_stop(app, SIGTERM);
-	drv_command_answer(client, message->seq, app->again_run != 0 ? app->again_run : app->run,
-			   stop->name, NULL);
+	answer_stop(client, message, app->again_run != 0 ? app->again_run : app->run);
 }
 
 /* The client that asked for the application; NULL: it is gone, or nobody did. */

@@ -375,6 +375,8 @@ void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, 
 			const struct fw_failure *failure);
 
 /* watch.c */
+/* The client gets an Outcome with that reply_to when the run has come so far. */
+void drv_watch_run(struct drv_session *client, uint64_t seq, uint64_t run, enum fw_milestone until);
 void drv_watch_await(struct drv_session *client, const struct fw_message *message);
 void drv_watch_events(struct drv_session *client, const struct fw_message *message);
 void drv_watch_end(struct drv_session *client); /* it leaves */

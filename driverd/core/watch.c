@@ -159,14 +159,19 @@ void drv_watch_serve(struct drv_core *core)
 			serve(core->sessions[i]);
 }
 
-void drv_watch_await(struct drv_session *client, const struct fw_message *message)
+void drv_watch_run(struct drv_session *client, uint64_t seq, uint64_t run, enum fw_milestone until)
 {
 	bool waited = waits(client);
 
-	client->await.run = message->run;
-	client->await.seq = message->seq;
-	client->await.until = message->await.until;
+	client->await.run = run;
+	client->await.seq = seq;
+	client->await.until = until;
 	recount(client, waited);
+}
+
+void drv_watch_await(struct drv_session *client, const struct fw_message *message)
+{
+	drv_watch_run(client, message->seq, message->run, message->await.until);
 	if (message->run == 0 && send_unknown(client) < 0)
 		drv_session_lost(client, true, "no memory is left for an answer");
 }

@@ -187,6 +187,7 @@ void fw_encode_stop_app(struct fw_encoder *e, const struct fw_message *message,
 	out->name = fw_put_text(e, message->stop_app.name);
 	out->at_once = message->stop_app.at_once;
 	out->again = message->stop_app.again;
+	out->awaits = message->stop_app.awaits;
 }
 
 void fw_decode_stop_app(struct fw_decoder *d, const Frag__V1__StopApp *in,
@@ -197,6 +198,7 @@ void fw_decode_stop_app(struct fw_decoder *d, const Frag__V1__StopApp *in,
 	out->name = get_name(d, in->name, false);
 	out->at_once = in->at_once != 0;
 	out->again = in->again != 0;
+	out->awaits = in->awaits != 0;
 }
 
 void fw_encode_answer(struct fw_encoder *e, const struct fw_message *message, Frag__V1__Answer *out)

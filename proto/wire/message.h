@@ -381,6 +381,7 @@ struct fw_stop_app {
 	const char *name;
 	bool at_once; /* it does not drain */
 	bool again;   /* it starts anew when it has ended; one that has ended starts now */
+	bool awaits;  /* the Outcome follows the Answer, and precedes the end of the driver */
 };
 /* `run` of the message: the run that starts or stops; of STOP_APP with again, the new one */
 struct fw_answer {

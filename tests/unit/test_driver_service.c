@@ -199,6 +199,29 @@ Test(driver_service, a_stop_is_in_order_and_the_summary_stays)
 	world_fini(&w);
 }
 
+/* A driver with --app ends with its application, and would not answer a later message. */
+Test(driver_service, a_stop_may_ask_for_the_outcome_as_well)
+{
+	const struct fw_message *message;
+	struct world w;
+
+	serve(&w);
+	start(&w, 2);
+	answer(&w, 2);
+	hosts_run(&w);
+	say(&w, CLIENT,
+	    &(struct fw_message){
+		    .kind = FW_STOP_APP, .seq = 3, .stop_app = {.name = "app", .awaits = true}});
+	cr_expect_eq(answer(&w, 3)->run, 1);
+	cr_expect_null(taken(&w, CLIENT, FW_OUTCOME), "it has not ended");
+	hosts_end(&w);
+	message = taken(&w, CLIENT, FW_OUTCOME);
+	cr_assert_not_null(message);
+	cr_expect_eq(message->reply_to, 3);
+	cr_expect_eq(message->run, 1);
+	world_fini(&w);
+}
+
 Test(driver_service, a_stop_at_once_kills)
 {
 	struct world w;

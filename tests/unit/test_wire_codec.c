@@ -338,7 +338,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->start_app = (struct fw_start_app){word(m), block(m, 999), 999, 5};
 		return;
 	case FW_STOP_APP:
-		message->stop_app = (struct fw_stop_app){word(m), true, true};
+		message->stop_app = (struct fw_stop_app){word(m), true, true, true};
 		return;
 	case FW_ANSWER:
 		message->answer = (struct fw_answer){make_failure(m), word(m)};
