@@ -307,7 +307,8 @@ def run_programs(programs, build, checker, args, emulator_skips):
             sys.stdout.flush()
 
     cores = os.cpu_count() or 1
-    with concurrent.futures.ThreadPoolExecutor(args.jobs or (cores if checker else cores + 1)) as pool:
+    jobs = args.jobs or (cores if checker else cores + 1)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         list(pool.map(run_one, programs))
     failed = [r for r in results if r.failed]
     if len(failed) > args.again or any(r.is_certain for r in failed):
