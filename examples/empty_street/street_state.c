@@ -132,7 +132,7 @@ static int emit(const struct street_state *s, struct frag_tick *tick,
 		frag_message_unref(message);
 		return r;
 	}
-	frag_message_set_acquisition_ns(message, frag_message_acquisition_ns(received));
+	frag_message_copy_stamps(message, received);
 	return frag_tick_emit(tick, OUT, message);
 }
 

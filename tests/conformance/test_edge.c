@@ -384,7 +384,9 @@ EDGE_TEST(ten_tensors_a_value_and_metadata_cross)
 	struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_DEFAULT);
 	struct pair pair = {0};
 	struct frag_message *message;
-	int64_t number = 42;
+	int64_t number = 42, time_ns;
+	uint64_t sequence;
+	uint32_t clock;
 	const char *text;
 	char name[8];
 
@@ -400,13 +402,18 @@ EDGE_TEST(ten_tensors_a_value_and_metadata_cross)
 	frag_metadata_set_string(metadata, "patient", "nobody");
 	frag_metadata_set_i64(metadata, "frame", 7);
 	fragi_message_set_metadata(message, metadata);
-	frag_message_set_acquisition_ns(message, 123456789);
+	frag_message_set_acquisition(message, 123456789, FRAG_CLOCK_TAI);
+	frag_message_set_sequence(message, 11);
+	frag_message_set_flags(message, FRAG_MESSAGE_DEGRADED);
 	fragi_message_share(message);
 	cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
 	cr_assert(pair_until(&pair, has_message));
 	message = fragi_rx_take(pair.rx, fragi_stamp());
 	cr_assert_eq(value_of(message), 42);
-	cr_assert_eq(frag_message_acquisition_ns(message), 123456789);
+	cr_assert_eq(frag_message_acquisition(message, &time_ns, &clock), 0);
+	cr_assert(time_ns == 123456789 && clock == FRAG_CLOCK_TAI);
+	cr_assert(frag_message_sequence(message, &sequence) == 0 && sequence == 11);
+	cr_assert_eq(frag_message_flags(message), FRAG_MESSAGE_DEGRADED);
 	cr_assert_eq(frag_message_tensor_count(message), 10);
 	for (int i = 0; i < 10; i++) {
 		snprintf(name, sizeof(name), "t%d", i);

@@ -66,9 +66,11 @@ static int number_of(const struct frag_message *m)
 static void expect_frame(struct frag_harness *h, int number, int64_t frame, int64_t dropped)
 {
 	struct frag_message *m = next_frame(h);
+	uint64_t sequence = 0;
 
 	cr_assert_eq(number_of(m), number);
 	cr_assert_eq(metadata_of(m, "frame"), frame);
+	cr_assert(frag_message_sequence(m, &sequence) == 0 && sequence == (uint64_t)frame);
 	cr_assert_eq(metadata_of(m, "dropped"), dropped);
 	cr_assert_geq(metadata_of(m, "pts_ns"), 0);
 	cr_assert_gt(frag_message_acquisition_ns(m), INT64_C(1600000000000000000));

@@ -163,7 +163,9 @@ static int replay_one(struct frag_harness *h, int number, int64_t frame)
 	struct frag_message *m = NULL;
 	const struct frag_metadata *metadata;
 	const struct frag_tensor *t;
-	int64_t told = -1, pts_ns = -1;
+	int64_t told = -1, pts_ns = -1, time_ns = -1;
+	uint64_t sequence = UINT64_MAX;
+	uint32_t clock = UINT32_MAX;
 	int r = frag_harness_tick(h);
 
 	cr_assert_geq(r, 0, "%s", frag_harness_error(h));
@@ -178,6 +180,9 @@ static int replay_one(struct frag_harness *h, int number, int64_t frame)
 	cr_assert_eq(told, frame);
 	cr_assert_eq(frag_metadata_get_i64(metadata, "pts_ns", &pts_ns), 0);
 	cr_assert_float_eq((double)pts_ns, (double)frame * 1e9 / CLIP_RATE, 1e6);
+	cr_assert_eq(frag_message_acquisition(m, &time_ns, &clock), 0);
+	cr_assert(time_ns == pts_ns && clock == FRAG_CLOCK_MEDIA);
+	cr_assert(frag_message_sequence(m, &sequence) == 0 && sequence == (uint64_t)frame);
 	frag_message_unref(m);
 	return r;
 }

@@ -164,7 +164,7 @@ Test(codec, plain_structs_cross_without_their_padding)
 	}
 	arrived = message_of(&box_type, boxes, sizeof(boxes[0]));
 	cr_assert_eq(fragi_message_encode(arrived, &blob), 0);
-	cr_expect_eq(blob->size, 24 + 21 + 2);
+	cr_expect_eq(blob->size, 16 + 21 + 2);
 	frag_message_unref(arrived);
 	arrived = across(message_of(frag_type_find("box[]"), boxes, sizeof(boxes)));
 	frag_message_value(arrived, &value, &size);
@@ -269,10 +269,12 @@ Test(codec, a_message_with_everything_crosses)
 Test(codec, the_bytes_are_as_documented)
 {
 	static const uint8_t expected[] = {
-		1,    0,    1,    0,                            /* version, flags, tensors */
-		5,    0,    0,    0,    0,    0,    0,    0,    /* acquisition */
-		0xF2, 0x8B, 0xD0, 0x67, 0xC4, 0xCD, 0x93, 0x10, /* i64 */
+		2,    0x0D, 1,    0,                            /* version, stamps, tensors */
 		8,    0,    0,    0,                            /* value bytes */
+		0xF2, 0x8B, 0xD0, 0x67, 0xC4, 0xCD, 0x93, 0x10, /* i64 */
+		5,    0,    0,    0,    0,    0,    0,    0,    /* acquisition */
+		1,    0,    0,    0,                            /* its clock */
+		9,    0,    0,    0,    0,    0,    0,    0,    /* sequence */
 		1,    't',  2,    32,   1,    0,    1,    1,    /* name, dtype, device, ndim */
 		3,    0,    0,    0,    0,    0,    0,    0,    /* shape */
 		12,   0,    0,    0,    0,    0,    0,    0,    /* body bytes */
@@ -294,13 +296,51 @@ Test(codec, the_bytes_are_as_documented)
 	frag_message_add_tensor(message, "t", tensor);
 	frag_metadata_set_bool(metadata, "k", 1);
 	fragi_message_set_metadata(message, metadata);
-	frag_message_set_acquisition_ns(message, 5);
+	frag_message_set_acquisition(message, 5, FRAG_CLOCK_TAI);
+	frag_message_set_sequence(message, 9);
+	frag_message_set_flags(message, FRAG_MESSAGE_DEGRADED);
 	cr_assert_eq(fragi_message_encode(message, &blob), 0);
 	cr_assert_eq(blob->size, head + 8 + 4 + 1);
 	cr_expect_eq(memcmp(blob->bytes, expected, head), 0);
 	cr_expect_eq(memcmp(blob->bytes + head, &bool_id, 8), 0);
 	cr_expect_eq(memcmp(blob->bytes + head + 8, "\1\0\0\0\1", 5), 0);
 	frag_message_unref(message);
+}
+
+Test(codec, each_combination_of_stamps_crosses)
+{
+	struct frag_message *arrived;
+	uint32_t clock;
+	uint64_t sequence;
+	int64_t time_ns;
+
+	for (uint32_t stamps = 0; stamps < 32; stamps++) {
+		struct frag_message *message = message_of(&frag_type_i64, NULL, 8);
+
+		frag_message_set_flags(message, stamps & 3);
+		if (stamps & 4)
+			frag_message_set_acquisition(message, INT64_MIN, FRAG_CLOCK_OWN + 7);
+		if (stamps & 8)
+			frag_message_set_sequence(message, UINT64_MAX);
+		if (stamps & 16) {
+			message->tracking_id = 77;
+			message->stamps |= FRAGI_STAMP_TRACKED;
+		}
+		arrived = across(message);
+		cr_expect_eq(frag_message_flags(arrived), stamps & 3);
+		clock = 0;
+		time_ns = 0;
+		cr_expect_eq(frag_message_acquisition(arrived, &time_ns, &clock),
+			     stamps & 4 ? 0 : -ENODATA);
+		cr_expect_eq(time_ns, stamps & 4 ? INT64_MIN : 0);
+		cr_expect_eq(clock, stamps & 4 ? FRAG_CLOCK_OWN + 7 : 0);
+		sequence = 0;
+		cr_expect_eq(frag_message_sequence(arrived, &sequence), stamps & 8 ? 0 : -ENODATA);
+		cr_expect_eq(sequence, stamps & 8 ? UINT64_MAX : 0);
+		cr_expect_eq(arrived->stamps, stamps);
+		cr_expect(!(stamps & 16) || arrived->tracking_id == 77);
+		frag_message_unref(arrived);
+	}
 }
 
 Test(codec, a_message_is_encoded_once)
@@ -318,7 +358,7 @@ Test(codec, a_message_is_encoded_once)
 	message = frag_message_writable(message); /* what was encoded no longer holds */
 	frag_message_set_acquisition_ns(message, 1);
 	cr_assert_eq(fragi_message_encode(message, &first), 0);
-	memcpy(&acquisition_ns, first->bytes + 4, sizeof(acquisition_ns));
+	memcpy(&acquisition_ns, first->bytes + 16, sizeof(acquisition_ns));
 	cr_expect_eq(acquisition_ns, 1);
 	frag_message_unref(message);
 }
@@ -492,14 +532,14 @@ Test(codec, any_changed_bytes_are_survived)
 /* A message with only a value, written by hand. */
 static size_t value_bytes(uint8_t *out, uint64_t type_id, const void *value, uint32_t size)
 {
-	static const uint8_t head[12] = {1};
+	static const uint8_t head[4] = {FRAGI_DESCRIPTOR_VERSION};
 
-	memcpy(out, head, 12);
-	memcpy(out + 12, &type_id, 8);
-	memcpy(out + 20, &size, 4);
-	memcpy(out + 24, value, size);
-	memset(out + 24 + size, 0, 2);
-	return 24 + size + 2;
+	memcpy(out, head, 4);
+	memcpy(out + 4, &size, 4);
+	memcpy(out + 8, &type_id, 8);
+	memcpy(out + 16, value, size);
+	memset(out + 16 + size, 0, 2);
+	return 16 + size + 2;
 }
 
 Test(codec, values_that_are_none_are_refused)
@@ -531,6 +571,56 @@ Test(codec, values_that_are_none_are_refused)
 	cr_expect_eq(blobs, 0);
 }
 
+Test(codec, stamps_that_do_not_exist_are_refused)
+{
+	const uint8_t head[] = {FRAGI_DESCRIPTOR_VERSION,
+				4,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				5,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				0,
+				1,
+				0,
+				0,
+				0,
+				0,
+				0};
+	uint8_t bytes[sizeof(head)];
+
+	memcpy(bytes, head, sizeof(head));
+	cr_expect_eq(decode_exactly(bytes, sizeof(bytes), 0), 0);
+	for (size_t size = 0; size < sizeof(bytes); size++)
+		cr_expect_eq(decode_exactly(bytes, size, 0), -EBADMSG, "%zu bytes", size);
+	bytes[24] = FRAG_CLOCK_MEDIA + 1;
+	cr_expect_eq(decode_exactly(bytes, sizeof(bytes), 0), -EBADMSG, "a clock of no kind");
+	memcpy(bytes, head, sizeof(head));
+	for (unsigned stamps = 32; stamps < 256; stamps += 32) {
+		bytes[1] = (uint8_t)(4 | stamps);
+		cr_expect_eq(decode_exactly(bytes, sizeof(bytes), 0), -EBADMSG, "%u", stamps);
+	}
+	bytes[1] = 4;
+	bytes[0] = FRAGI_DESCRIPTOR_VERSION - 1;
+	cr_expect_eq(decode_exactly(bytes, sizeof(bytes), 0), -EBADMSG, "another version");
+}
+
 struct padded {
 	uint8_t used;
 	uint8_t unused[65535];
@@ -543,7 +633,7 @@ Test(codec, memory_for_values_is_bounded)
 	static const struct frag_type padded_type = {FRAG_TYPE_INIT, .name = "padded",
 						     .size = sizeof(struct padded),
 						     FRAG_FIELDS(fields)};
-	static uint8_t bytes[1 << 20], zeros[(1 << 20) - 26];
+	static uint8_t bytes[1 << 20], zeros[(1 << 20) - 18];
 	size_t size;
 
 	cr_assert_eq(frag_type_register(&padded_type, NULL), 0);
@@ -561,22 +651,22 @@ Test(codec, the_largest_input_takes_bounded_time)
 {
 	size_t size = FRAGI_DESCRIPTOR_MAX;
 	uint8_t *bytes = calloc(1, size);
-	uint32_t value_size = (uint32_t)(size - 26), count = (value_size - 4) / 4;
+	uint32_t value_size = (uint32_t)(size - 18), count = (value_size - 4) / 4;
 	uint64_t id = fragi_type_id(frag_type_find("bool[]"));
 	struct timespec before, after;
 	int64_t cpu_ns;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
-	bytes[0] = 1;
-	memcpy(bytes + 12, &id, 8);
-	memcpy(bytes + 20, &value_size, 4);
+	bytes[0] = FRAGI_DESCRIPTOR_VERSION;
+	memcpy(bytes + 4, &value_size, 4);
+	memcpy(bytes + 8, &id, 8);
 	cr_expect_eq(decode_exactly(bytes, size, 0), 0);
 	id = fragi_type_id(frag_type_find("blob[]"));
-	memcpy(bytes + 12, &id, 8);
-	memcpy(bytes + 24, &count, 4);
+	memcpy(bytes + 8, &id, 8);
+	memcpy(bytes + 16, &count, 4);
 	cr_expect_eq(decode_exactly(bytes, size, 0), -EMSGSIZE);
 	count = FRAGI_DECODED_MAX / sizeof(struct blob);
-	memcpy(bytes + 24, &count, 4);
+	memcpy(bytes + 16, &count, 4);
 	cr_expect_eq(decode_exactly(bytes, size, 0), -EBADMSG);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
 	cpu_ns = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;

@@ -52,11 +52,14 @@ Test(message, a_new_one_is_empty)
 Test(message, a_reused_one_is_empty_too)
 {
 	struct frag_message *first = frag_message_create(), *second;
+	uint64_t sequence;
 	int64_t x = 7;
 
 	frag_message_set_value(first, &frag_type_i64, &x, sizeof(x), NULL);
 	frag_message_add_tensor(first, "t", small_tensor());
 	frag_message_set_acquisition_ns(first, 5);
+	frag_message_set_sequence(first, 6);
+	frag_message_set_flags(first, FRAG_MESSAGE_INVALID);
 	fragi_message_set_metadata(first, fragi_metadata_create(FRAG_METADATA_UPDATE));
 	fragi_message_share(first);
 	frag_message_unref(first);
@@ -65,10 +68,91 @@ Test(message, a_reused_one_is_empty_too)
 	cr_expect_null(frag_message_value(second, NULL, NULL));
 	cr_expect_eq(frag_message_tensor_count(second), 0);
 	cr_expect_null(frag_message_metadata(second));
-	cr_expect_eq(frag_message_acquisition_ns(second), 0);
+	cr_expect_eq(frag_message_acquisition(second, NULL, NULL), -ENODATA);
+	cr_expect_eq(frag_message_sequence(second, &sequence), -ENODATA);
+	cr_expect_eq(frag_message_flags(second), 0);
 	cr_expect_eq(frag_message_set_value(second, &frag_type_i64, &x, sizeof(x), NULL), 0);
 	frag_message_unref(second);
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
+}
+
+Test(message, stamps_are_set_and_read)
+{
+	struct frag_message *message = frag_message_create(), *other = frag_message_create();
+	uint64_t sequence = 99;
+	uint32_t clock = 99;
+	int64_t time_ns = 99;
+
+	cr_expect_eq(frag_message_acquisition(message, &time_ns, &clock), -ENODATA);
+	cr_expect_eq(frag_message_sequence(message, &sequence), -ENODATA);
+	cr_expect(time_ns == 99 && clock == 99 && sequence == 99, "untouched");
+	cr_expect_eq(frag_message_flags(message), 0);
+
+	cr_expect_eq(frag_message_set_acquisition(message, 0, FRAG_CLOCK_MEDIA), 0);
+	cr_expect_eq(frag_message_acquisition(message, &time_ns, &clock), 0);
+	cr_expect(time_ns == 0 && clock == FRAG_CLOCK_MEDIA, "0 is a time too");
+	cr_expect_eq(frag_message_acquisition(message, NULL, NULL), 0);
+	cr_expect_eq(frag_message_acquisition_ns(message), 0);
+	cr_expect_eq(frag_message_set_acquisition(message, -3, FRAG_CLOCK_MONOTONIC), 0);
+	cr_expect_eq(frag_message_acquisition_ns(message), 0, "it is no Unix time");
+	cr_expect_eq(frag_message_set_acquisition(message, 1, FRAG_CLOCK_MEDIA + 1), -EINVAL);
+	cr_expect_eq(frag_message_set_acquisition(message, 1, FRAG_CLOCK_OWN - 1), -EINVAL);
+	frag_message_acquisition(message, &time_ns, &clock);
+	cr_expect(time_ns == -3 && clock == FRAG_CLOCK_MONOTONIC);
+
+	cr_expect_eq(frag_message_set_sequence(message, UINT64_MAX), 0);
+	cr_expect_eq(frag_message_sequence(message, &sequence), 0);
+	cr_expect_eq(sequence, UINT64_MAX);
+	cr_expect_eq(frag_message_set_flags(message, FRAG_MESSAGE_INVALID), 0);
+	cr_expect_eq(frag_message_set_flags(message, 4), -EINVAL);
+	cr_expect_eq(frag_message_flags(message), FRAG_MESSAGE_INVALID);
+
+	cr_expect_eq(frag_message_copy_stamps(other, message), 0);
+	cr_expect_eq(frag_message_flags(other), FRAG_MESSAGE_INVALID);
+	sequence = 0;
+	cr_expect(frag_message_sequence(other, &sequence) == 0 && sequence == UINT64_MAX);
+	cr_expect_eq(frag_message_set_flags(message, FRAG_MESSAGE_DEGRADED), 0);
+	cr_expect_eq(frag_message_flags(message), FRAG_MESSAGE_DEGRADED);
+	cr_expect_eq(frag_message_sequence(message, &sequence), 0, "flags leave the others");
+
+	cr_expect_eq(frag_message_set_acquisition_ns(message, 6), 0);
+	cr_expect_eq(frag_message_acquisition(message, &time_ns, &clock), 0);
+	cr_expect(time_ns == 6 && clock == FRAG_CLOCK_UNIX);
+	cr_expect_eq(frag_message_set_acquisition_ns(message, 0), 0);
+	cr_expect_eq(frag_message_acquisition(message, NULL, NULL), -ENODATA);
+	frag_message_unref(message);
+	frag_message_unref(other);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+}
+
+Test(message, stamps_of_a_shared_one_stay)
+{
+	struct frag_message *message = frag_message_create(), *other = frag_message_create(), *own;
+	uint64_t sequence = 0;
+
+	frag_message_set_acquisition(message, 4, FRAG_CLOCK_TAI);
+	frag_message_set_sequence(message, 5);
+	frag_message_set_flags(message, FRAG_MESSAGE_DEGRADED);
+	fragi_message_share(message);
+	cr_expect_eq(frag_message_set_acquisition(message, 1, 0), -EBUSY);
+	cr_expect_eq(frag_message_set_acquisition_ns(message, 1), -EBUSY);
+	cr_expect_eq(frag_message_set_sequence(message, 1), -EBUSY);
+	cr_expect_eq(frag_message_set_flags(message, 0), -EBUSY);
+	cr_expect_eq(frag_message_copy_stamps(message, other), -EBUSY);
+
+	own = frag_message_writable(frag_message_ref(message));
+	cr_assert_neq(own, message);
+	cr_expect(frag_message_sequence(own, &sequence) == 0 && sequence == 5);
+	cr_expect_eq(frag_message_acquisition(own, NULL, NULL), 0);
+	cr_expect_eq(frag_message_flags(own), FRAG_MESSAGE_DEGRADED);
+	cr_expect_eq(frag_message_copy_stamps(own, other), 0);
+	cr_expect_eq(frag_message_flags(own), 0);
+	cr_expect_eq(frag_message_sequence(own, &sequence), -ENODATA);
+	cr_expect_eq(frag_message_flags(message), FRAG_MESSAGE_DEGRADED);
+	frag_message_unref(own);
+	frag_message_unref(message);
+	frag_message_unref(other);
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
 }
 
 Test(message, values_small_and_large)
@@ -263,13 +347,14 @@ Test(message, a_shared_one_is_immutable)
 	cr_expect_not_null(frag_tensor_writable(tensor));
 	frag_message_set_value(message, &frag_type_i64, &x, 8, NULL);
 	frag_message_add_tensor(message, "t", tensor);
+	frag_message_set_acquisition_ns(message, 4);
 	fragi_message_share(message);
 	cr_expect_null(frag_tensor_writable(tensor));
 	cr_expect_eq(frag_message_set_value(message, &frag_type_i64, &y, 8, NULL), -EBUSY);
 	cr_expect_eq(frag_message_add_tensor(message, "u", small_tensor()), -EBUSY);
 
 	other = frag_message_ref(message);
-	frag_message_set_acquisition_ns(other, 4);
+	cr_expect_eq(frag_message_set_acquisition_ns(other, 5), -EBUSY);
 	own = frag_message_writable(other);
 	cr_expect_neq(own, message);
 	cr_expect_eq(frag_message_set_value(own, &frag_type_i64, &y, 8, NULL), 0);

@@ -99,12 +99,83 @@ FRAG_API struct frag_tensor *frag_message_tensor(const struct frag_message *mess
 FRAG_API const struct frag_metadata *frag_message_metadata(const struct frag_message *message);
 
 /*
- * Acquisition time: when the data was taken, in nanoseconds since the Unix epoch; 0: not set. It
- * travels with the message. Set it before the message is emitted.
- * Thread: any to read; to set, the one that created the message. Blocks: no. RT-safe: yes.
+ * Stamps: acquisition time, sequence and flags. They travel with the message, to other hosts too,
+ * and a message that is forwarded, or made writable, keeps them. A message made of others has none
+ * until it is given some (frag_message_copy_stamps).
+ *
+ * All functions that set stamps return 0; -EBUSY: the message is shared; or what they name.
+ * Thread: the one that created the message. Blocks: no. RT-safe: yes.
+ * All functions that read them: Thread: any. Blocks: no. RT-safe: yes.
  */
+
+/*
+ * The clock of an acquisition time. Times of two clocks, and of FRAG_CLOCK_MONOTONIC of two nodes,
+ * cannot be compared.
+ */
+enum frag_clock_id {
+	/* nanoseconds since 1970-01-01 UTC, without leap seconds (CLOCK_REALTIME) */
+	FRAG_CLOCK_UNIX = 0,
+	/* International Atomic Time since 1970-01-01 TAI (CLOCK_TAI), as PTP distributes it */
+	FRAG_CLOCK_TAI = 1,
+	/* since the machine was started (CLOCK_MONOTONIC) */
+	FRAG_CLOCK_MONOTONIC = 2,
+	/* since the begin of a recording */
+	FRAG_CLOCK_MEDIA = 3,
+	/* this one and greater ones are the application's own */
+	FRAG_CLOCK_OWN = 256
+};
+
+/*
+ * Sets when the data was taken.
+ * - time_ns: in nanoseconds of the clock; any value
+ * - clock: of enum frag_clock_id, or one of the application's own
+ * Also returns -EINVAL: a clock between FRAG_CLOCK_MEDIA and FRAG_CLOCK_OWN.
+ */
+FRAG_API int frag_message_set_acquisition(struct frag_message *message, int64_t time_ns,
+					  uint32_t clock);
+/*
+ * Reads when the data was taken.
+ * - out_time_ns, out_clock: receive the time and its clock; each may be NULL
+ * Returns 0; -ENODATA: it is not set.
+ */
+FRAG_API int frag_message_acquisition(const struct frag_message *message, int64_t *out_time_ns,
+				      uint32_t *out_clock);
+/*
+ * The same on FRAG_CLOCK_UNIX.
+ * - unix_ns: 0 removes the acquisition time
+ */
+FRAG_API int frag_message_set_acquisition_ns(struct frag_message *message, int64_t unix_ns);
+/* Returns the Unix time in nanoseconds; 0: it is not set, or it is of another clock. */
 FRAG_API int64_t frag_message_acquisition_ns(const struct frag_message *message);
-FRAG_API void frag_message_set_acquisition_ns(struct frag_message *message, int64_t unix_ns);
+
+/*
+ * Sets the number of the data at its source: of a frame, a packet, a sample. A gap means that the
+ * source has lost some.
+ */
+FRAG_API int frag_message_set_sequence(struct frag_message *message, uint64_t sequence);
+/* Reads it. Returns 0; -ENODATA: it is not set, and *out_sequence is not changed. */
+FRAG_API int frag_message_sequence(const struct frag_message *message, uint64_t *out_sequence);
+
+/* What a receiver should know about the quality of the data; to be combined. */
+enum frag_message_flag {
+	FRAG_MESSAGE_DEGRADED = 1, /* it can be used, but is worse than usual */
+	FRAG_MESSAGE_INVALID = 2   /* it must not be used: it only shows that something came */
+};
+/*
+ * Sets the flags, and clears those that are not given.
+ * - flags: of enum frag_message_flag; 0: none
+ * Also returns -EINVAL: a flag that does not exist.
+ */
+FRAG_API int frag_message_set_flags(struct frag_message *message, uint32_t flags);
+/* Returns the flags; 0: none. */
+FRAG_API uint32_t frag_message_flags(const struct frag_message *message);
+
+/*
+ * Gives a message all stamps of another one, for example a result those of the frame that it was
+ * made of. Its own are dropped.
+ */
+FRAG_API int frag_message_copy_stamps(struct frag_message *message,
+				      const struct frag_message *from);
 
 /*
  * The epoch of the host that sent the message to this one; 0: it was not sent by another host. When

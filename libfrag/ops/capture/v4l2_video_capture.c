@@ -340,6 +340,7 @@ static int emit(struct capture *c, struct frag_tick *tick, const struct camera_f
 				    frag_strerror(r));
 	}
 	frag_message_set_acquisition_ns(message, unix_ns_of(time_ns));
+	frag_message_set_sequence(message, (uint64_t)c->number);
 	c->number++;
 	c->emitted++;
 	c->last_frame_ns = clock_ns();
@@ -441,7 +442,7 @@ const struct frag_op_type v4l2_video_capture_type = {
 	.name = "v4l2_video_capture",
 	.headline = "Captures frames of a camera",
 	.description =
-		"One frame a tick. Metadata: frame (i64, its number, which counts those that were dropped too), pts_ns (i64), frame_rate (f64), dropped (i64, since the start); with pass_through pixel_format (string). The acquisition time is when the frame was taken.",
+		"One frame a tick. Metadata: frame (i64, its number, which counts those that were dropped too), pts_ns (i64), frame_rate (f64), dropped (i64, since the start); with pass_through pixel_format (string). The acquisition time is when the frame was taken, and the sequence is frame.",
 	.state_size = sizeof(struct capture),
 	FRAG_PORTS(capture_ports),
 	FRAG_PARAMS(capture_params),

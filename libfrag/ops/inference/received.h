@@ -18,14 +18,15 @@ static inline const struct frag_tensor *received_tensor(const struct frag_messag
 	return tensor;
 }
 
-/* Gives a result the first acquisition time of what it was made of. */
+/* Gives a result the stamps of the first message of those that it was made of. */
 static inline void received_stamp(const struct frag_message *const *messages, int count,
 				  struct frag_message *result)
 {
-	for (int i = 0; i < count && frag_message_acquisition_ns(result) == 0; i++)
-		if (messages[i] != NULL)
-			frag_message_set_acquisition_ns(result,
-							frag_message_acquisition_ns(messages[i]));
+	for (int i = 0; i < count; i++)
+		if (messages[i] != NULL && frag_message_acquisition(messages[i], NULL, NULL) == 0) {
+			frag_message_copy_stamps(result, messages[i]);
+			return;
+		}
 }
 
 #endif

@@ -344,18 +344,28 @@ static int make_frame(struct replayer *rp, struct frag_op *op, struct frag_tenso
 static int emit_frame(struct replayer *rp, struct frag_tick *tick, struct frag_tensor *tensor)
 {
 	struct frag_metadata *metadata = frag_tick_metadata(tick);
-	int r = frag_metadata_set_i64(metadata, "frame", rp->emitted);
+	struct frag_message *message = frag_message_create();
+	int r = message != NULL ? frag_message_add_tensor(message, rp->tensor_name, tensor)
+				: -ENOMEM;
 
+	if (message == NULL)
+		frag_tensor_unref(tensor);
+	if (r == 0)
+		r = frag_message_set_acquisition(message, rp->now_pts_ns, FRAG_CLOCK_MEDIA);
+	if (r == 0)
+		r = frag_message_set_sequence(message, (uint64_t)rp->emitted);
+	if (r == 0)
+		r = frag_metadata_set_i64(metadata, "frame", rp->emitted);
 	if (r == 0)
 		r = frag_metadata_set_i64(metadata, "pts_ns", rp->now_pts_ns);
 	if (r == 0)
 		r = frag_metadata_set_f64(metadata, "frame_rate", rp->rate);
 	if (r < 0) {
-		frag_tensor_unref(tensor);
-		return frag_op_fail(frag_tick_op(tick), r, "cannot set the frame's metadata: %s",
+		frag_message_unref(message);
+		return frag_op_fail(frag_tick_op(tick), r, "cannot describe the frame: %s",
 				    frag_strerror(r));
 	}
-	return frag_tick_emit_tensor(tick, OUTPUT, rp->tensor_name, tensor);
+	return frag_tick_emit(tick, OUTPUT, message);
 }
 
 /* Decodes and converts before it waits, so that a frame is sent when it is due. */
@@ -422,7 +432,7 @@ const struct frag_op_type video_replayer_type = {
 	.name = "video_replayer",
 	.headline = "Plays a video file",
 	.description =
-		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64). In real time a late frame is sent at once; none is left out.",
+		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64). The acquisition time is pts_ns, on the media clock, and the sequence is frame. In real time a late frame is sent at once; none is left out.",
 	.state_size = sizeof(struct replayer),
 	FRAG_PORTS(replayer_ports),
 	FRAG_PARAMS(replayer_params),

@@ -112,20 +112,33 @@ static int encode_metadata(const struct frag_metadata *metadata, struct frag_wri
 }
 
 /*
- * The descriptors begin with a fixed part: version, flags, tensor count, acquisition time, type id,
- * bytes of the value.
+ * The descriptors begin with a fixed part: version, stamps, tensor count, bytes of the value, type
+ * id. The stamps that the message has follow.
  */
-#define HEAD_BYTES 24u
-#define HEAD_VALUE_SIZE 20u
+#define HEAD_BYTES 16u
+#define HEAD_VALUE_SIZE 4u
 
 static void put_head(uint8_t *head, const struct frag_message *message, uint64_t type_id)
 {
 	head[0] = FRAGI_DESCRIPTOR_VERSION;
-	head[1] = 0;
+	head[1] = message->stamps & FRAGI_STAMPS_SENT;
 	memcpy(head + 2, &message->tensor_count, sizeof(message->tensor_count));
-	memcpy(head + 4, &message->acquisition_ns, sizeof(message->acquisition_ns));
-	memcpy(head + 12, &type_id, sizeof(type_id));
 	memset(head + HEAD_VALUE_SIZE, 0, sizeof(uint32_t));
+	memcpy(head + 8, &type_id, sizeof(type_id));
+}
+
+/* Appends those stamps that have a value; failures stay in the writer. */
+static __attribute__((noinline)) void encode_stamps(const struct frag_message *message,
+						    struct frag_writer *writer)
+{
+	if (message->stamps & FRAGI_STAMP_ACQUIRED) {
+		frag_writer_put_u64(writer, (uint64_t)message->acquisition_ns);
+		frag_writer_put_u32(writer, message->clock);
+	}
+	if (message->stamps & FRAGI_STAMP_SEQUENCE)
+		frag_writer_put_u64(writer, message->sequence);
+	if (message->stamps & FRAGI_STAMP_TRACKED)
+		frag_writer_put_u64(writer, message->tracking_id);
 }
 
 static int encode_message(const struct frag_message *message, struct frag_writer *writer)
@@ -139,6 +152,8 @@ static int encode_message(const struct frag_message *message, struct frag_writer
 	if (head == NULL)
 		return writer->error;
 	put_head(head, message, info != NULL ? info->id : 0);
+	if ((message->stamps & FRAGI_STAMPS_SENT) != 0)
+		encode_stamps(message, writer);
 	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++)
 		r = encode_tensor(&message->tensors[i], writer);
 	value_at = writer->size;
@@ -371,6 +386,29 @@ static int decode_metadata(struct frag_reader *reader, struct frag_message *mess
 	return r;
 }
 
+static int decode_stamps(struct frag_reader *reader, struct frag_message *message, uint8_t stamps)
+{
+	uint64_t acquisition_ns = 0;
+	int r = 0;
+
+	if ((stamps & ~FRAGI_STAMPS_SENT) != 0)
+		return -EBADMSG;
+	if ((stamps & FRAGI_STAMP_ACQUIRED) != 0) {
+		r = frag_reader_get_u64(reader, &acquisition_ns) < 0 ||
+				    frag_reader_get_u32(reader, &message->clock) < 0 ||
+				    !fragi_clock_exists(message->clock)
+			    ? -EBADMSG
+			    : 0;
+		message->acquisition_ns = (int64_t)acquisition_ns;
+	}
+	if (r == 0 && (stamps & FRAGI_STAMP_SEQUENCE) != 0)
+		r = frag_reader_get_u64(reader, &message->sequence);
+	if (r == 0 && (stamps & FRAGI_STAMP_TRACKED) != 0)
+		r = frag_reader_get_u64(reader, &message->tracking_id);
+	message->stamps = stamps;
+	return r < 0 ? -EBADMSG : 0;
+}
+
 static int decode_message(struct frag_reader *reader, struct frag_message *message,
 			  struct limits *limits)
 {
@@ -380,14 +418,15 @@ static int decode_message(struct frag_reader *reader, struct frag_message *messa
 	uint32_t value_size;
 	int r = 0;
 
-	if (head == NULL || head[0] != FRAGI_DESCRIPTOR_VERSION || head[1] != 0)
+	if (head == NULL || head[0] != FRAGI_DESCRIPTOR_VERSION)
 		return -EBADMSG;
 	memcpy(&tensor_count, head + 2, sizeof(tensor_count));
 	if (tensor_count > FRAG_MESSAGE_TENSORS_MAX)
 		return -EBADMSG;
-	memcpy(&message->acquisition_ns, head + 4, sizeof(message->acquisition_ns));
-	memcpy(&type_id, head + 12, sizeof(type_id));
 	memcpy(&value_size, head + HEAD_VALUE_SIZE, sizeof(value_size));
+	memcpy(&type_id, head + 8, sizeof(type_id));
+	if (head[1] != 0)
+		r = decode_stamps(reader, message, head[1]);
 	for (uint32_t i = 0; i < tensor_count && r == 0; i++)
 		r = decode_tensor(reader, message, limits);
 	if (r == 0)

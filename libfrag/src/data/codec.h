@@ -13,11 +13,13 @@
  * descriptors:
  *
  * 	u8   version, FRAGI_DESCRIPTOR_VERSION
- * 	u8   flags, 0
+ * 	u8   stamps: the flags of the message, and which of the stamps below follow (message.h)
  * 	u16  number of tensors
- * 	i64  acquisition_ns
- * 	u64  type id of the value; 0: no value
  * 	u32  bytes of the value
+ * 	u64  type id of the value; 0: no value
+ * 	i64  acquisition time, u32 its clock: with FRAGI_STAMP_ACQUIRED
+ * 	u64  sequence: with FRAGI_STAMP_SEQUENCE
+ * 	u64  tracking id: with FRAGI_STAMP_TRACKED
  * 	for each tensor:
  * 		u8   bytes of the name, and the name
  * 		u8   dtype code
@@ -37,7 +39,7 @@
  * A type id is the 64-bit FNV-1a hash of the type's name and fields, so two builds whose structs
  * differ do not match.
  */
-#define FRAGI_DESCRIPTOR_VERSION 1
+#define FRAGI_DESCRIPTOR_VERSION 2
 /* The most bytes of memory that the value and the metadata of one message may take. */
 #define FRAGI_DECODED_MAX (128u << 20)
 /* The most bytes of descriptors of one message. */

@@ -8,7 +8,8 @@
 #include <data/message.h>
 #include <data/metadata.h>
 
-_Static_assert(sizeof(struct frag_message) == 128, "a message is two cache lines");
+_Static_assert(offsetof(struct frag_message, acquisition_ns) == 128,
+	       "a message without stamps is two cache lines");
 
 #define KEPT_BOX_BYTES 1024u
 #define KEPT_TENSORS 8u
@@ -61,9 +62,8 @@ static inline void return_to_pool(struct frag_message *message)
 	message->type = NULL;
 	message->value = NULL;
 	message->value_size = 0;
-	message->shared = false;
+	message->contents = 0;
 	message->epoch = 0;
-	message->acquisition_ns = 0;
 	/* With 0 references, one unref too many does not return it to the pool twice. */
 	atomic_store_explicit(&message->refs, 0, memory_order_relaxed);
 	fragi_pool_poison((char *)message + FRAGI_MESSAGE_KEPT,
@@ -87,7 +87,8 @@ static __attribute__((noinline)) void recycle_full(struct frag_message *message)
 
 void fragi_message_recycle(struct frag_message *message)
 {
-	if (__builtin_expect(message->value != message->inline_value || message->tensor_count > 0 ||
+	if (__builtin_expect(message->value != message->inline_value ||
+				     (message->contents & FRAGI_CONTENTS_MORE) != 0 ||
 				     message->metadata != NULL ||
 				     atomic_load_explicit(&message->blob, memory_order_relaxed) !=
 					     NULL,
@@ -118,11 +119,6 @@ void frag_message_unref(struct frag_message *message)
 {
 	if (message != NULL)
 		fragi_message_unref(message);
-}
-
-static bool is_busy(const struct frag_message *message)
-{
-	return message->shared || atomic_load_explicit(&message->refs, memory_order_acquire) != 1;
 }
 
 static void copy_value(void *to, const void *from, size_t size)
@@ -166,7 +162,7 @@ int frag_message_set_value(struct frag_message *message, const struct frag_type 
 {
 	size_t capacity = size;
 
-	if (is_busy(message))
+	if (fragi_message_is_busy(message))
 		return -EBUSY;
 	if (size != type->size || size == 0) {
 		if (fragi_type_check_size(type, size) < 0)
@@ -219,7 +215,7 @@ static int add_tensor(struct frag_message *message, const void *name, size_t len
 {
 	struct fragi_named_tensor *slot;
 
-	if (is_busy(message))
+	if (fragi_message_is_busy(message))
 		return -EBUSY;
 	if (name == NULL || tensor == NULL)
 		return -EINVAL;
@@ -329,16 +325,6 @@ void fragi_message_set_metadata(struct frag_message *message, struct frag_metada
 	message->metadata = metadata;
 }
 
-int64_t frag_message_acquisition_ns(const struct frag_message *message)
-{
-	return message->acquisition_ns;
-}
-
-void frag_message_set_acquisition_ns(struct frag_message *message, int64_t unix_ns)
-{
-	message->acquisition_ns = unix_ns;
-}
-
 uint64_t frag_message_epoch(const struct frag_message *message)
 {
 	return message->epoch;
@@ -381,7 +367,7 @@ static struct frag_message *message_copy(const struct frag_message *message)
 		frag_tensor_ref(copy->tensors[i].tensor);
 	}
 	copy->tensor_count = message->tensor_count;
-	copy->acquisition_ns = message->acquisition_ns;
+	fragi_message_copy_stamps(copy, message);
 	return copy;
 
 err_unref:

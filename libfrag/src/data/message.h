@@ -38,6 +38,20 @@ struct fragi_named_tensor {
 	char name[FRAG_NAME_MAX + 1];
 };
 
+/*
+ * Which stamps a message has: bits of struct frag_message.stamps. The lower ones are those of enum
+ * frag_message_flag. They stand like this in the descriptors too (codec.h), but for the label.
+ */
+#define FRAGI_STAMP_ACQUIRED 4u /* acquisition_ns, clock */
+#define FRAGI_STAMP_SEQUENCE 8u
+#define FRAGI_STAMP_TRACKED 16u /* tracking_id */
+#define FRAGI_STAMP_LABEL 128u  /* label; in this process only */
+#define FRAGI_STAMPS_FLAGS (FRAG_MESSAGE_DEGRADED | FRAG_MESSAGE_INVALID)
+#define FRAGI_STAMPS_SENT                                                                          \
+	(FRAGI_STAMPS_FLAGS | FRAGI_STAMP_ACQUIRED | FRAGI_STAMP_SEQUENCE | FRAGI_STAMP_TRACKED)
+
+struct fragi_label; /* the paths that a tracked message has taken: track/label.h */
+
 struct frag_message {
 	/* kept while the message lies in the pool */
 	struct fragi_pooled home;
@@ -46,17 +60,34 @@ struct frag_message {
 	uint16_t tensor_capacity;
 
 	_Alignas(8) _Atomic uint32_t refs;
-	bool shared; /* emitted or received: immutable, even with one reference */
-	uint16_t tensor_count;
+	union {
+		struct {
+			bool shared; /* emitted or received: immutable, even with one reference */
+			uint8_t stamps; /* FRAGI_STAMP_*: which of them are set */
+			uint16_t tensor_count;
+		};
+		uint32_t contents; /* the three as one: a message without any is recycled faster */
+	};
 	const struct frag_type *type; /* of the value; NULL: none */
 	void *value;                  /* inline_value, or in the box */
 	_Alignas(16) uint8_t inline_value[FRAGI_MESSAGE_INLINE];
 	size_t value_size;
 	struct frag_metadata *metadata;    /* owned; NULL: none */
 	_Atomic(struct fragi_blob *) blob; /* owned; NULL: not encoded yet */
-	uint64_t epoch;         /* of the host that sent it to this one; 0: it was made here */
-	int64_t acquisition_ns; /* Unix time; 0: not set */
+	uint64_t epoch;            /* of the host that sent it to this one; 0: it was made here */
+	struct fragi_label *label; /* owned, if FRAGI_STAMP_LABEL is set */
+
+	/*
+	 * Each is valid only if its bit of `stamps` is set: a message without stamps never touches
+	 * this cache line.
+	 */
+	_Alignas(64) int64_t acquisition_ns;
+	uint64_t sequence;
+	uint64_t tracking_id; /* of the same message in all hosts */
+	uint32_t clock;       /* of acquisition_ns */
 };
+/* `contents`: anything but `shared` */
+#define FRAGI_CONTENTS_MORE 0xffffff00u
 
 /* The bytes at the start of a message that the pool uses while the message lies in it. */
 #define FRAGI_MESSAGE_KEPT offsetof(struct frag_message, refs)
@@ -95,6 +126,12 @@ static inline void fragi_message_unref(struct frag_message *message)
 		fragi_message_recycle(message);
 }
 
+/* Returns whether others may read the message, so that it must not be changed. */
+static inline bool fragi_message_is_busy(const struct frag_message *message)
+{
+	return message->shared || atomic_load_explicit(&message->refs, memory_order_acquire) != 1;
+}
+
 /* Makes the message and the data of its tensors immutable, before another thread can see it. */
 static inline void fragi_message_share(struct frag_message *message)
 {
@@ -111,6 +148,12 @@ FRAGI_API uint64_t fragi_message_bytes(const struct frag_message *message);
 /* Replaces the metadata. Takes `metadata`, which may be NULL. */
 FRAGI_API void fragi_message_set_metadata(struct frag_message *message,
 					  struct frag_metadata *metadata);
+
+/* Copies what FRAGI_STAMPS_SENT names; the other stamps of `message` are cleared. */
+void fragi_message_copy_stamps(struct frag_message *message, const struct frag_message *from);
+
+/* Returns whether a clock of that number may stand in a message. */
+bool fragi_clock_exists(uint32_t clock);
 
 /* Frees what a struct frag_message in a pool keeps for its next use. */
 void fragi_message_fini(void *object);
