@@ -9,6 +9,7 @@
 
 #include <frag/draft.h>
 
+#include "../draw/held.h"
 #include "page.h"
 #include "painter.h"
 
@@ -20,8 +21,7 @@ struct scene {
 	unsigned int references; /* under the painter's lock */
 	uint64_t number;         /* from 1 */
 	int64_t received_ns, acquired_ns;
-	size_t count;
-	struct frag_message *messages[];
+	struct held *held;
 };
 
 /* Of the last picture. */
@@ -61,8 +61,8 @@ static int64_t now_ns(clockid_t clock)
 
 static void scene_destroy(struct scene *scene)
 {
-	for (size_t i = 0; scene != NULL && i < scene->count; i++)
-		frag_message_unref(scene->messages[i]);
+	if (scene != NULL)
+		draw_held_destroy(scene->held);
 	free(scene);
 }
 
@@ -82,15 +82,15 @@ static void scene_unref(struct painter *painter, struct scene *scene)
 
 static struct scene *scene_create(const struct messages *messages)
 {
-	struct scene *scene = calloc(1, sizeof(*scene) + messages->count * sizeof(messages->items));
+	struct scene *scene = calloc(1, sizeof(*scene));
 
 	if (scene == NULL)
 		return NULL;
 	scene->references = 1;
-	scene->count = messages->count;
-	for (size_t i = 0; i < messages->count; i++) {
-		if (messages->items[i] != NULL)
-			scene->messages[i] = frag_message_ref(messages->items[i]);
+	scene->held = draw_held_create(messages);
+	if (scene->held == NULL) {
+		free(scene);
+		return NULL;
 	}
 	return scene;
 }
@@ -162,30 +162,11 @@ static void wake(void *arg)
 	pthread_mutex_unlock(&painter->lock);
 }
 
-static int resize_canvas(struct canvas *canvas, int64_t columns, int64_t rows)
-{
-	uint8_t *pixels;
-
-	if (canvas->columns == columns && canvas->rows == rows)
-		return 0;
-	pixels = realloc(canvas->pixels, (size_t)(rows * columns) * 3);
-	if (pixels == NULL)
-		return -ENOMEM;
-	*canvas = (struct canvas){pixels, rows, columns};
-	return 0;
-}
-
 /* Draws a scene. Returns a new picture, or NULL when memory is short. */
 static struct picture *paint(struct painter *painter, const struct scene *scene)
 {
-	const struct messages messages = {(const struct frag_message *const *)scene->messages,
-					  scene->count};
-	int64_t columns, rows;
-
-	draw_layers_size(painter->config.layers, &messages, &columns, &rows);
-	if (resize_canvas(&painter->canvas, columns, rows) < 0)
+	if (draw_held_draw(painter->config.layers, scene->held, &painter->canvas) < 0)
 		return NULL;
-	draw_layers_draw(painter->config.layers, &messages, &painter->canvas);
 	return viewer_picture_create(&painter->canvas, painter->config.quality, scene->number,
 				     scene->received_ns, scene->acquired_ns);
 }

@@ -4,6 +4,7 @@
 
 #include <frag/draft.h>
 
+#include "../draw/params.h"
 #include "painter.h"
 #include "viewer.h"
 
@@ -32,23 +33,7 @@ static const struct frag_port viewer_ports[] = {
 };
 
 static const struct frag_param viewer_params[] = {
-	FRAG_PARAM_TREE(
-		struct viewer, tensors, "[]",
-		.headline =
-			"Layers: [{name, type, opacity, priority, color, line_width, point_size, text}, ...]",
-		.description =
-			"type: color, color_lut, points, lines, line_strip, crosses, rectangles or text. Empty: every frame of u8 is shown."),
-	FRAG_PARAM_TREE(
-		struct viewer, color_lut, "[]",
-		.headline = "Colours of classes, for color_lut: [[red, green, blue, alpha], ...]"),
-	FRAG_PARAM_I64(struct viewer, width, 0,
-		       .headline =
-			       "Width of the picture; 0: of the first frame, or 1920 without one",
-		       .min = 0, .max = FRAME_SIDE_MAX),
-	FRAG_PARAM_I64(struct viewer, height, 0,
-		       .headline =
-			       "Height of the picture; 0: of the first frame, or 1080 without one",
-		       .min = 0, .max = FRAME_SIDE_MAX),
+	DRAW_PARAMS(struct viewer),
 	FRAG_PARAM_F64(struct viewer, framerate, 60.0,
 		       .headline = "Pictures a second that the page gets at most", .min = 0.001,
 		       .max = 10000.0),
@@ -79,19 +64,14 @@ static const struct frag_param viewer_params[] = {
 static int viewer_setup(void *state, struct frag_op *op)
 {
 	struct viewer *v = state;
-	struct frag_err err = FRAG_ERR_INIT;
 	const char *ending = v->path != NULL ? strrchr(v->path, '.') : ".jpg";
-	int r;
 
 	if (ending == NULL || (strcmp(ending, ".jpg") != 0 && strcmp(ending, ".jpeg") != 0))
 		return frag_op_fail(
 			op, -EINVAL,
 			"path \"%s\" does not end with .jpg or .jpeg; for PNG and video connect draw to image_writer or video_recorder",
 			v->path);
-	if ((v->width == 0) != (v->height == 0))
-		return frag_op_fail(op, -EINVAL, "one of width and height is 0; give both or none");
-	r = draw_layers_init(&v->layers, v->tensors, v->color_lut, v->width, v->height, &err);
-	return r < 0 ? frag_op_fail(op, r, "%s", err.text) : 0;
+	return draw_params_read(op, v->tensors, v->color_lut, v->width, v->height, &v->layers);
 }
 
 /* Fails where the file cannot be written, before anything runs. */
@@ -158,17 +138,11 @@ static int64_t acquired_ns(struct frag_tick *tick, const struct messages *messag
 static int viewer_compute(void *state, struct frag_tick *tick)
 {
 	struct viewer *v = state;
-	struct frag_op *op = frag_tick_op(tick);
-	struct frag_err err = FRAG_ERR_INIT;
 	struct messages messages = {0};
-	int r = frag_tick_receive_all(tick, RECEIVERS, &messages.items);
+	int r = draw_receive(tick, RECEIVERS, &v->layers, &messages);
 
 	if (r < 0)
 		return r;
-	messages.count = (size_t)r;
-	r = draw_layers_check(&v->layers, &messages, &err);
-	if (r < 0)
-		return frag_op_fail(op, r, "%s", err.text);
 	return viewer_painter_give(v->painter, &messages, acquired_ns(tick, &messages));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "../draw/layers.h"
+#include "../draw/params.h"
 #include "vision.h"
 
 struct draw {
@@ -25,23 +25,7 @@ static const struct frag_port draw_ports[] = {
 };
 
 static const struct frag_param draw_params[] = {
-	FRAG_PARAM_TREE(
-		struct draw, tensors, "[]",
-		.headline =
-			"Layers: [{name, type, opacity, priority, color, line_width, point_size, text}, ...]",
-		.description =
-			"type: color, color_lut, points, lines, line_strip, crosses, rectangles or text. Empty: every frame of u8 is drawn."),
-	FRAG_PARAM_TREE(
-		struct draw, color_lut, "[]",
-		.headline = "Colours of classes, for color_lut: [[red, green, blue, alpha], ...]"),
-	FRAG_PARAM_I64(struct draw, width, 0,
-		       .headline =
-			       "Width of the picture; 0: of the first frame, or 1920 without one",
-		       .min = 0, .max = FRAME_SIDE_MAX),
-	FRAG_PARAM_I64(struct draw, height, 0,
-		       .headline =
-			       "Height of the picture; 0: of the first frame, or 1080 without one",
-		       .min = 0, .max = FRAME_SIDE_MAX),
+	DRAW_PARAMS(struct draw),
 	FRAG_PARAM_STRING(struct draw, out_tensor_name, "", .headline = "Name of the picture"),
 	FRAG_PARAM_RESOURCE(struct draw, pool, NULL, .headline = "Allocator of the pictures",
 			    .flags = FRAG_PARAM_OPTIONAL),
@@ -50,32 +34,22 @@ static const struct frag_param draw_params[] = {
 static int draw_setup(void *state, struct frag_op *op)
 {
 	struct draw *d = state;
-	struct frag_err err = FRAG_ERR_INIT;
-	int r;
 
-	if ((d->width == 0) != (d->height == 0))
-		return frag_op_fail(op, -EINVAL, "one of width and height is 0; give both or none");
-	r = draw_layers_init(&d->layers, d->tensors, d->color_lut, d->width, d->height, &err);
-	return r < 0 ? frag_op_fail(op, r, "%s", err.text) : 0;
+	return draw_params_read(op, d->tensors, d->color_lut, d->width, d->height, &d->layers);
 }
 
 static int draw_compute(void *state, struct frag_tick *tick)
 {
 	struct draw *d = state;
 	struct frag_op *op = frag_tick_op(tick);
-	struct frag_err err = FRAG_ERR_INIT;
 	struct messages messages = {0};
 	struct canvas canvas = {0};
 	struct frag_tensor *tensor;
 	int64_t shape[3] = {0, 0, 3};
-	int r = frag_tick_receive_all(tick, RECEIVERS, &messages.items);
+	int r = draw_receive(tick, RECEIVERS, &d->layers, &messages);
 
 	if (r < 0)
 		return r;
-	messages.count = (size_t)r;
-	r = draw_layers_check(&d->layers, &messages, &err);
-	if (r < 0)
-		return frag_op_fail(op, r, "%s", err.text);
 	draw_layers_size(&d->layers, &messages, &shape[1], &shape[0]);
 	r = frame_create(op, d->pool, false, shape, &tensor);
 	if (r < 0)
