@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driverd and N workerd as children of this process, on loopback, on a free port, which the
- * driver reports through a pipe. When the driver ends, all end, and its exit code is this one's.
+ * A driverd and N workerd as children of this process, on loopback, on a free port, or at the
+ * address of the roles; the driver reports it through a pipe. When the driver ends, all end, and its exit code is this one's.
  * Every child is in a process group of its own, so that a terminal's Ctrl-C comes here alone and is
  * passed to the driver once; and dies with this process (PR_SET_PDEATHSIG), so that nothing is left
  * whatever happens.
@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@
 #include <base/environment.h>
 #include <base/arena.h>
 #include <base/stamp.h>
-#include <fragctl/run.h>
+#include <fragctl/command.h>
 
 #define WORKERS_END_NS INT64_C(2000000000) /* for workers to end once the driver has */
 #define DRIVER_END_NS INT64_C(5000000000)  /* for the driver to act on a worker's end */
@@ -33,9 +32,8 @@
 struct daemons {
 	const struct ctl_run_options *options;
 	struct fragi_arena arena;
-	char folder[PATH_MAX]; /* of this program, and so of the daemons */
-	pid_t driver;          /* 0: not running */
-	pid_t *workers;        /* 0: ended */
+	pid_t driver;   /* 0: not running */
+	pid_t *workers; /* 0: ended */
 	uint32_t worker_count;
 	int driver_status;
 	uint32_t lost; /* number of a worker that ended before the driver; 0: none */
@@ -45,65 +43,14 @@ struct daemons {
 	sigset_t signals, before;
 };
 
-/* argv that grows in the arena */
-struct command {
-	struct fragi_arena *arena;
-	const char **words;
-	size_t count, capacity;
-	bool no_memory;
-};
-
-static void add(struct command *command, const char *word)
-{
-	size_t capacity = command->capacity == 0 ? 32 : command->capacity * 2;
-	const char **wider;
-
-	if (command->no_memory || word == NULL) {
-		command->no_memory = true;
-		return;
-	}
-	if (command->count + 2 > command->capacity) {
-		wider = fragi_arena_alloc(command->arena, capacity * sizeof(*wider));
-		if (wider == NULL) {
-			command->no_memory = true;
-			return;
-		}
-		if (command->count > 0)
-			memcpy(wider, command->words, command->count * sizeof(*wider));
-		command->words = wider;
-		command->capacity = capacity;
-	}
-	command->words[command->count++] = word;
-	command->words[command->count] = NULL;
-}
-
-static void add_flag(struct command *command, const char *flag, const char *value)
-{
-	if (value == NULL)
-		return;
-	add(command, flag);
-	add(command, value);
-}
-
-static void add_verbosity(struct command *command, int verbosity)
-{
-	for (int i = 0; i < verbosity && i < 3; i++)
-		add(command, "-v");
-	for (int i = 0; i > verbosity && i > -3; i--)
-		add(command, "-q");
-}
-
 /* In the child: nothing but what a new program needs. Does not return. */
-static void become(const struct daemons *daemons, const struct command *command, pid_t parent,
+static void become(const struct daemons *daemons, const struct ctl_command *command, pid_t parent,
 		   int address_fd)
 {
-	int saved;
-
 	setpgid(0, 0);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(CTL_FAILED);
 	sigprocmask(SIG_SETMASK, &daemons->before, NULL);
-	setenv(FRAGI_ENVIRONMENT_CHECKED, "1", 1);
 	if (address_fd >= 0) {
 		if (address_fd == ADDRESS_FD)
 			fcntl(address_fd, F_SETFD, 0);
@@ -111,15 +58,11 @@ static void become(const struct daemons *daemons, const struct command *command,
 			dup2(address_fd, ADDRESS_FD);
 		setenv("FRAG_ADDRESS_FD", "3", 1);
 	}
-	execv(command->words[0], (char *const *)(uintptr_t)command->words);
-	saved = errno;
-	dprintf(STDERR_FILENO, "fragctl: cannot start %s: %s\n", command->words[0],
-		strerror(saved));
-	_exit(saved == ENOENT ? CTL_MISSING : CTL_FAILED);
+	_exit(ctl_command_execute(command));
 }
 
 /* Returns the child's id, or 0 after a sentence. */
-static pid_t spawn(struct daemons *daemons, const struct command *command, int address_fd)
+static pid_t spawn(struct daemons *daemons, const struct ctl_command *command, int address_fd)
 {
 	pid_t parent = getpid(), pid;
 
@@ -141,26 +84,12 @@ static pid_t spawn(struct daemons *daemons, const struct command *command, int a
 
 static int start_driver(struct daemons *daemons, int *out_address_fd)
 {
-	const struct ctl_run_options *options = daemons->options;
-	const struct ctl_graph *graph = &options->graph;
-	struct command command = {.arena = &daemons->arena};
+	struct ctl_command command = {.arena = &daemons->arena};
 	int fds[2];
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return ctl_fail(CTL_FAILED, "cannot make a pipe: %s", strerror(errno));
-	add(&command, fragi_arena_printf(&daemons->arena, "%s/driverd", daemons->folder));
-	add_flag(&command, "--address", "127.0.0.1:0");
-	add_flag(&command, "--app", graph->path);
-	for (size_t i = 0; i < graph->configs.count; i++)
-		add_flag(&command, "--config", graph->configs.items[i]);
-	for (size_t i = 0; i < graph->sets.count; i++)
-		add_flag(&command, "--set", graph->sets.items[i]);
-	add_flag(&command, "--output", options->output.json ? "json" : "table");
-	add_flag(&command, "--summary", options->output.file);
-	add_verbosity(&command, options->verbosity);
-	add(&command, "--");
-	for (int i = 0; i < graph->arg_count; i++)
-		add(&command, graph->args[i]);
+	ctl_command_driver(&command, daemons->options);
 	daemons->driver = spawn(daemons, &command, fds[1]);
 	close(fds[1]);
 	*out_address_fd = fds[0];
@@ -202,38 +131,49 @@ static uint32_t share(struct daemons *daemons, const char **lists)
 	return used;
 }
 
+/* Several need names; one that is a part of a role has that of its machine, as any other. */
+static const char *worker_name(struct daemons *daemons, uint32_t i)
+{
+	return daemons->options->workers > 0
+		       ? fragi_arena_printf(&daemons->arena, "worker%u", i + 1)
+		       : NULL;
+}
+
 static int start_workers(struct daemons *daemons, const char *address)
 {
 	const struct ctl_graph *graph = &daemons->options->graph;
 	const char **lists =
 		fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(*lists));
 	int verbosity = daemons->options->verbosity;
-	uint32_t count;
 
 	daemons->workers =
 		fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(pid_t));
 	if (lists == NULL || daemons->workers == NULL)
 		return ctl_fail(CTL_FAILED, "out of memory");
-	count = share(daemons, lists);
-	daemons->worker_count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		struct command command = {.arena = &daemons->arena};
-
-		add(&command, fragi_arena_printf(&daemons->arena, "%s/workerd", daemons->folder));
-		add_flag(&command, "--address", address);
-		add_flag(&command, "--name",
-			 fragi_arena_printf(&daemons->arena, "worker%u", i + 1));
-		add_flag(&command, "--fragments", lists[i]);
-		add_flag(&command, "--app-root", graph->spec->app_folder);
-		add_flag(&command, "--library-path", graph->library_path);
-		if (geteuid() == 0 && getenv("FRAG_HOST_USER") == NULL) /* as without workers */
-			add_flag(&command, "--host-user", "root");
+	if (daemons->options->workers > 0) {
+		daemons->worker_count = share(daemons, lists);
+		if (daemons->worker_count == 0)
+			return ctl_fail(CTL_FAILED, "out of memory");
+	} else {
+		lists[0] = daemons->options->roles.fragments;
+	}
+	for (uint32_t i = 0; i < daemons->worker_count; i++) {
+		struct ctl_command command = {.arena = &daemons->arena};
 		/*
 		 * On the same terminal the driver's log shows what they run, and how it ended; what
-		 * they warn of is shown.
+		 * they warn of is shown. Their users are as without workers.
 		 */
-		add_verbosity(&command,
-			      verbosity == 0 && getenv("FRAG_LOG_LEVEL") == NULL ? -1 : verbosity);
+		const struct ctl_command_worker worker = {
+			.address = address,
+			.name = worker_name(daemons, i),
+			.fragments = lists[i],
+			.app_root = graph->spec->app_folder,
+			.verbosity =
+				verbosity == 0 && getenv("FRAG_LOG_LEVEL") == NULL ? -1 : verbosity,
+			.is_own_user = true,
+		};
+
+		ctl_command_worker(&command, daemons->options, &worker);
 		daemons->workers[i] = spawn(daemons, &command, -1);
 		if (daemons->workers[i] == 0)
 			return CTL_FAILED;
@@ -395,14 +335,8 @@ static int watch(struct daemons *daemons)
 
 static int prepare(struct daemons *daemons)
 {
-	ssize_t n = readlink("/proc/self/exe", daemons->folder, sizeof(daemons->folder) - 1);
 	struct sigaction suspends;
 
-	if (n <= 0)
-		return ctl_fail(CTL_FAILED, "cannot find the folder of the daemons: %s",
-				strerror(errno));
-	daemons->folder[n] = '\0';
-	*strrchr(daemons->folder, '/') = '\0';
 	sigemptyset(&daemons->signals);
 	sigaddset(&daemons->signals, SIGINT);
 	sigaddset(&daemons->signals, SIGTERM);
@@ -418,8 +352,9 @@ static int prepare(struct daemons *daemons)
 
 int ctl_run_daemons(const struct ctl_run_options *options)
 {
-	struct daemons daemons = {
-		.options = options, .worker_count = options->workers, .signal_fd = -1};
+	struct daemons daemons = {.options = options,
+				  .worker_count = options->workers > 0 ? options->workers : 1,
+				  .signal_fd = -1};
 	char address[300] = "";
 	int address_fd = -1, exit_code = prepare(&daemons);
 

@@ -2,38 +2,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <base/units.h>
-#include <fragctl/run.h>
+#include <fragctl/command.h>
 #include <track/summary.h>
 
 #define WORKERS_MAX 64
-
-/*
- * The flags that give one process the roles of several; a person who knows them elsewhere gets an
- * answer.
- */
-struct roles {
-	bool driver, worker;
-	const char *address, *fragments, *worker_address;
-};
-
-static int refuse_roles(const struct roles *roles)
-{
-	const char *name = roles->driver                   ? "--driver"
-			   : roles->worker                 ? "--worker"
-			   : roles->address != NULL        ? "--address"
-			   : roles->fragments != NULL      ? "--fragments"
-			   : roles->worker_address != NULL ? "--worker-address"
-							   : NULL;
-
-	if (name == NULL)
-		return CTL_OK;
-	return ctl_fail(
-		CTL_USAGE,
-		"%s: the role flags are not built yet; start driverd and workerd, or give --workers N",
-		name);
-}
 
 static int read_workers(const char *text, uint32_t *out_workers)
 {
@@ -58,28 +33,82 @@ static int print_yaml(const struct ctl_graph *graph)
 					      strerror(errno));
 }
 
+/* There are four ways to run it: here, in a thread, by daemons, in a role. */
+static int check_ways(const struct ctl_run_options *options)
+{
+	const char *role = options->roles.driver   ? "--driver"
+			   : options->roles.worker ? "--worker"
+						   : NULL;
+
+	if (options->in_process && options->workers > 0)
+		return ctl_fail(CTL_USAGE, "--in-process and --workers exclude each other");
+	if (role != NULL && (options->in_process || options->workers > 0))
+		return ctl_fail(CTL_USAGE, "%s and %s exclude each other",
+				options->in_process ? "--in-process" : "--workers", role);
+	if (role != NULL && options->graph.line != NULL && !options->roles.driver)
+		return ctl_fail(
+			CTL_USAGE,
+			"-e is for the driver, from which a worker has its graph; give APP.yaml, or --driver too");
+	return CTL_OK;
+}
+
+/*
+ * This process becomes the daemon of its role. A worker has the graph from its driver; where it is
+ * here too, its folder is that of the application.
+ */
+static int become_role(const struct ctl_run_options *options)
+{
+	const struct fragi_spec *spec = options->graph.spec;
+	const struct ctl_command_worker worker = {
+		.address = options->roles.address,
+		.fragments = options->roles.fragments,
+		.app_root = spec != NULL ? spec->app_folder : NULL,
+		.verbosity = options->verbosity,
+		.is_once = true,
+	};
+	struct fragi_arena arena = {0};
+	struct ctl_command command = {.arena = &arena};
+	int r;
+
+	if (options->roles.driver)
+		ctl_command_driver(&command, options);
+	else
+		ctl_command_worker(&command, options, &worker);
+	r = ctl_command_execute(&command);
+	fragi_arena_fini(&arena);
+	return r;
+}
+
 static int run(struct ctl_run_options *options)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	bool help;
-	int r = ctl_graph_read(&options->graph, &help);
+	bool help, is_worker = options->roles.worker && !options->roles.driver;
+	int r;
 
+	if (is_worker && access(options->graph.path, F_OK) < 0)
+		return become_role(options);
+	r = ctl_graph_read(&options->graph, &help);
 	if (r != CTL_OK)
 		return drv_result_fail(&options->output, NULL, &options->graph.failure);
 	if (help)
 		return CTL_OK;
 	if (options->print_yaml)
 		return print_yaml(&options->graph);
+	if (is_worker)
+		return become_role(options);
 	if (options->output.file != NULL && fragi_summary_check(options->output.file, &err) < 0)
 		return ctl_fail(CTL_MISSING, "%s", err.text);
-	return options->workers > 0 ? ctl_run_daemons(options) : ctl_run_local(options);
+	if (options->roles.driver && !options->roles.worker)
+		return become_role(options);
+	return options->workers > 0 || options->roles.driver ? ctl_run_daemons(options)
+							     : ctl_run_local(options);
 }
 
 int ctl_run(int argc, char **argv)
 {
 	struct ctl_run_options options = {0};
 	struct ctl_common common = {0};
-	struct roles roles = {0};
+	struct ctl_line line;
 	struct fragi_texts operands = {0};
 	const char *output = NULL, *workers = NULL;
 	const struct fragi_flag table[] = {
@@ -105,43 +134,42 @@ int ctl_run(int argc, char **argv)
 		 .value = "N",
 		 .help = "runs it by a driver and N workers, processes of this machine",
 		 .text = &workers},
-		{.name = "driver", .no_env = true, .on = &roles.driver},
-		{.name = "worker", .no_env = true, .on = &roles.worker},
-		{.name = "address", .no_env = true, .value = "A", .text = &roles.address},
-		{.name = "fragments", .no_env = true, .value = "a,b", .text = &roles.fragments},
-		{.name = "worker-address",
-		 .no_env = true,
-		 .value = "IP",
-		 .text = &roles.worker_address},
+		CTL_ROLE_FLAGS(options.roles),
 		CTL_COMMON_FLAGS(common),
 	};
 	const struct fragi_flags flags = {
 		.program = "fragctl run",
 		.usage = "APP.yaml | -e LINE [flags] [-- ARGS]",
-		.headline = "Runs an application to its end, in one host, a child of this process.",
+		.headline =
+			"Runs an application to its end, in one host, a child of this process; or, with --driver and --worker, plays its part of a run on several nodes.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 		.rest = "arguments of the application",
 	};
 	int rest, exit_code;
 
-	if (!ctl_begin(&flags, &common, argc, argv, &operands, &rest, &exit_code))
+	exit_code = ctl_line_divide(&flags, argc, argv, &line);
+	if (exit_code != CTL_OK)
+		return exit_code;
+	if (!ctl_begin(&flags, &common, line.own_count, line.own, &operands, &rest, &exit_code))
 		goto out;
 	options.verbosity = common.verbose - common.quiet;
-	exit_code = refuse_roles(&roles);
+	exit_code = ctl_roles_check(&options.roles);
 	if (exit_code == CTL_OK && !ctl_output(output, &options.output.json))
 		exit_code = CTL_USAGE;
 	if (exit_code == CTL_OK)
 		exit_code = read_workers(workers, &options.workers);
-	if (exit_code == CTL_OK && options.in_process && options.workers > 0)
-		exit_code = ctl_fail(CTL_USAGE, "--in-process and --workers exclude each other");
 	if (exit_code == CTL_OK)
-		exit_code = ctl_graph_take(&options.graph, flags.program, &operands, argv + rest,
-					   argc - rest);
+		exit_code = check_ways(&options);
+	if (exit_code == CTL_OK)
+		exit_code = ctl_graph_take(&options.graph, flags.program, &operands, line.args,
+					   line.arg_count);
 	if (exit_code == CTL_OK)
 		exit_code = run(&options);
 out:
 	fragi_texts_fini(&operands);
+	ctl_line_fini(&line);
+	ctl_roles_fini(&options.roles);
 	ctl_graph_fini(&options.graph);
 	return exit_code;
 }

@@ -4,6 +4,7 @@
 
 #include <driverd/result.h>
 #include <fragctl/graph.h>
+#include <fragctl/roles.h>
 
 /* fragctl run: by itself, or by daemons of this machine. */
 struct ctl_run_options {
@@ -12,12 +13,13 @@ struct ctl_run_options {
 	int verbosity;
 	bool print_yaml;  /* and nothing else */
 	bool in_process;  /* the host is a thread of this process */
-	uint32_t workers; /* 0: no daemons */
+	uint32_t workers; /* of --workers; 0: none */
+	struct ctl_roles roles;
 };
 
 /* local.c: in one host, a child of this process. Returns the exit code. */
 int ctl_run_local(const struct ctl_run_options *options);
-/* daemons.c: a driverd and workers, gone at the end. Returns the exit code. */
+/* daemons.c: a driverd and its workers, or one worker, gone at the end. Returns the exit code. */
 int ctl_run_daemons(const struct ctl_run_options *options);
 
 #endif

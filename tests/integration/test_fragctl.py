@@ -793,8 +793,9 @@ class Usage(Fragctl):
         self.says(["run", "a.yaml", "--workers", "0"], 2, 'fragctl: --workers "0" is not a number from 1 to 64')
         self.says(["run", "a.yaml", "--workers", "2", "--in-process"], 2,
                   "fragctl: --in-process and --workers exclude each other")
-        self.says(["run", "a.yaml", "--worker", "--address", ":1"], 2,
-                  "fragctl: --worker: the role flags are not built yet; start driverd and workerd, or give --workers N")
+        self.says(["run", "a.yaml", "--address", ":1"], 2,
+                  "fragctl: --address is of a driver or worker; give --driver, --worker or both, or leave it out to "
+                  "run everything here")
 
     def test_help_and_version(self):
         for args in (["--help"], ["run", "--help"], ["validate", "-h"], ["inspect", "--help"], ["--version"],

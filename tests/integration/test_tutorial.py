@@ -159,6 +159,23 @@ class Typed(test_nodes.TwoNodes):
             self.assert_table(driver, "fragment1.%s -> fragment2.viewer.receivers" % flow, "ucx.*")
         self.take_picture("shown")
 
+    def test_flags_of_holoscan(self):
+        (one,), lines = commands("The same with Holoscan's flags")
+        p = self.run_line(one)
+        self.assert_table(p, "fragment1.frames.out -> fragment2.viewer.receivers", "inproc")
+        self.take_picture()
+        self.run_line("fragctl key new frag.key")
+        shutil.copytree(self.path("examples"), self.path("b/examples"))
+        shutil.rmtree(self.path("b/examples/data"))
+        nodes = {"A$ ": self.a, "B$ ": self.b}
+        folders = {"A$ ": "examples/people", "B$ ": "b/examples/people"}
+        driver, worker = [self.type(line[3:], nodes[line[:3]], folders[line[:3]]) for line in lines]
+        self.assertEqual((driver.wait(60), worker.wait(60)), (0, 0), driver.stderr + worker.stderr)
+        self.assert_nothing_left()
+        for flow in ("frames.out", "people.out", "masks.out_tensor"):
+            self.assert_table(driver, "fragment1.%s -> fragment2.viewer.receivers" % flow, "ucx.*")
+        self.take_picture("b/examples/people")
+
     def build(self, line):
         """Builds the libraries of the two applications that are joined."""
         env = dict(self.env, PKG_CONFIG_PATH=os.path.join(cluster.BUILD, "lib", "pkgconfig"))

@@ -89,10 +89,10 @@ static int open_window(struct display *display)
 		return fail(
 			display, "cannot reach a desktop",
 			"run it where DISPLAY or WAYLAND_DISPLAY names one, or show the pictures in a browser with the operator viewer");
-	display->window = sdl->CreateWindow(
-		display->config.title, SDL_WINDOW_POSITION_UNDEFINED, SDL_WINDOW_POSITION_UNDEFINED,
-		layers->columns > 0 ? (int)layers->columns : 640,
-		layers->rows > 0 ? (int)layers->rows : 480, flags);
+	display->window = sdl->CreateWindow(display->config.title, SDL_WINDOW_POSITION_UNDEFINED,
+					    SDL_WINDOW_POSITION_UNDEFINED,
+					    layers->columns > 0 ? (int)layers->columns : 640,
+					    layers->rows > 0 ? (int)layers->rows : 480, flags);
 	if (display->window == NULL)
 		return fail(display, "cannot open a window", "check the desktop");
 	display->renderer = sdl->CreateRenderer(display->window, -1, SDL_RENDERER_VSYNC);

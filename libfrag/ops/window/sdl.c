@@ -12,10 +12,9 @@ static int find_symbol(void *library, const char *name, void *out, struct frag_e
 	void *symbol = dlsym(library, name);
 
 	if (symbol == NULL)
-		return frag_err_set(err, -ELIBBAD,
-				    "this " LIBRARY
-				    " has no function %s; install SDL 2.0.16 or newer",
-				    name);
+		return frag_err_set(
+			err, -ELIBBAD,
+			"this " LIBRARY " has no function %s; install SDL 2.0.16 or newer", name);
 	memcpy(out, &symbol, sizeof(symbol));
 	return 0;
 }
