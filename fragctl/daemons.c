@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driverd and N workerd as children of this process, on loopback, on a free port, or at the
- * address of the roles; the driver reports it through a pipe. When the driver ends, all end, and its exit code is this one's.
- * Every child is in a process group of its own, so that a terminal's Ctrl-C comes here alone and is
- * passed to the driver once; and dies with this process (PR_SET_PDEATHSIG), so that nothing is left
- * whatever happens.
+ * A driverd and N workerd as children of this process, on loopback and a free port, or at the
+ * address of the roles; the driver reports it through a pipe. When the driver ends, all end, and
+ * its exit code is this one's. Every child is in a process group of its own, so that a terminal's
+ * Ctrl-C comes here alone and is passed to the driver once; and dies with this process
+ * (PR_SET_PDEATHSIG), so that nothing is left whatever happens.
  */
 #define _GNU_SOURCE
 #include <errno.h>

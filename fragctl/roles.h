@@ -61,8 +61,8 @@ struct ctl_roles {
 	}
 
 /*
- * A command line, divided: as Holoscan's applications take their own flags beside those of roles,
- * what fragctl does not know and stands behind the graph is for the application, if a role is given.
+ * A command line, divided: Holoscan's applications take their own flags beside those of roles, so
+ * if a role is given, what fragctl does not know and stands behind the graph is the application's.
  */
 struct ctl_line {
 	char **own; /* argv for fragi_flags_parse */

@@ -18,7 +18,8 @@ SIDEWAYS = {("type", "text"), ("graph", "res"), ("graph", "cond"), ("sched", "ed
 DAEMONS = re.compile(r"(base|text|track)/|graph/(resolve|transport)\.h|edge/(ledger|travel|ucx_env)\.h")
 # Only these may open a shared object.
 OPENS = ("libfrag/src/type/", "libfrag/modules/",
-         "libfrag/ops/inference/openvino.c",  # the engine, so that only those who use it need it
+         # the engine and the desktop, so that only those who use them need them
+         "libfrag/ops/inference/openvino.c", "libfrag/ops/window/sdl.c",
          "workerd/host/socket_calls.c")  # opens none: it looks for the C library's functions
 # fragctl run is a driver, a worker and a host in one program: it includes the interfaces of their
 # cores, and those parts of their shells that know no network.

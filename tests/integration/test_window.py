@@ -98,9 +98,14 @@ class WindowTest(cluster.ClusterTest):
 
 @unittest.skipUnless(have_sdl(), "SDL2 is not installed")
 class Shown(WindowTest):
-    def last_picture(self):
-        paths = self.pictures()
-        return paths and read_bmp(paths[-1])
+    def wait_shown(self, size, number_in, number):
+        """Until the newest picture has this size and this number."""
+        def is_shown():
+            paths = self.pictures()
+            last = paths and read_bmp(paths[-1])
+            return last and last[:2] == size and number_in(last[2]) == number
+
+        self.wait_until("frame %d is shown" % number, is_shown)
 
     def stop(self, p):
         p.signal(15)
@@ -111,8 +116,7 @@ class Shown(WindowTest):
     def test_it_shows_the_newest_frame(self):
         count = 20
         p = self.run_app(SHOW % (count, "{}"))
-        self.wait_until("the last frame is shown", lambda: (
-            (last := self.last_picture()) and last[:2] == (COLUMNS, ROWS) and number_of(last[2]) == count - 1))
+        self.wait_shown((COLUMNS, ROWS), number_of, count - 1)
         numbers = [number_of(read_bmp(path)[2]) for path in self.pictures()]
         self.assertEqual(numbers, sorted(numbers), "a picture is never older than the one before")
         self.stop(p)
@@ -120,8 +124,7 @@ class Shown(WindowTest):
     def test_its_size_and_layers_are_those_of_the_parameters(self):
         layers = "{width: 240, height: 160, window_title: street, tensors: [{name: '', type: color}]}"
         p = self.run_app(SHOW % (9, layers))
-        self.wait_until("the last frame is shown", lambda: (
-            (last := self.last_picture()) and last[:2] == (240, 160) and self.small_number(last[2]) == 8))
+        self.wait_shown((240, 160), self.small_number, 8)
         self.stop(p)
 
     @staticmethod

@@ -15,8 +15,8 @@ struct held *draw_held_create(const struct messages *messages);
 /* Drops them. NULL is accepted. */
 void draw_held_destroy(struct held *held);
 /*
- * Draws them into a canvas, whose pixels are the caller's to free; they grow where the picture does.
- * Returns 0 or -ENOMEM.
+ * Draws them into a canvas, whose pixels are the caller's to free; they are made anew where the
+ * picture has another size. Returns 0 or -ENOMEM.
  */
 int draw_held_draw(const struct layers *layers, const struct held *held, struct canvas *canvas);
 

@@ -6,7 +6,7 @@
 
 /*
  * The thread that shows messages in a window. It keeps the newest messages only; who gives them
- * never waits for it. All calls of SDL but that which wakes the thread are its own, as SDL wants it.
+ * never waits for it. As SDL wants it, all calls are made by this thread, but that which wakes it.
  */
 struct display;
 
