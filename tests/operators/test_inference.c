@@ -268,6 +268,50 @@ Test(ops_inference, several_models_in_one_operator)
 	}
 }
 
+Test(ops_inference, models_that_want_one_tensor_differently_are_refused)
+{
+	static const struct {
+		const char *input, *wants; /* NULL: it fits */
+	} cases[] = {
+		{"input image 16 1 2 2 3\n", NULL},
+		{"input image 16 5 2 2 3\n", NULL},
+		{"input image 16 2 2 3\n", NULL},
+		{"input image 16 1 -1 -1 3\n", NULL},
+		{"input image 4 1 2 2 3\n", "b as f32 [1, 2, 2, 3]; convert it"},
+		{"input image 16 1 4 4 3\n", "b as u8 [1, 4, 4, 3]; convert it"},
+	};
+	char both[2 * PATH_MAX + 64];
+
+	write_model(model_path, small);
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		const struct frag_arg args[] = {
+			{"model_path_map", both},
+			{"pre_processor_map", "{a: [image], b: [image]}"},
+			{"inference_map", "{a: [boxes, number], b: [class]}"},
+			{NULL, NULL},
+		};
+		struct frag_err err = FRAG_ERR_INIT;
+		struct frag_harness *h;
+		char text[200];
+
+		snprintf(text, sizeof(text), "engine of tests\n%soutput class 4 1 5\n",
+			 cases[i].input);
+		write_model(other_path, text);
+		snprintf(both, sizeof(both), "{a: %s, b: %s}", model_path, other_path);
+		h = frag_harness_create(&inference_inference_type, args, &err);
+		if (cases[i].wants == NULL) {
+			cr_expect_not_null(h, "%s: %s", cases[i].input, err.text);
+		} else {
+			cr_expect_null(h);
+			cr_expect_not_null(strstr(err.text, "both take the tensor \"image\", which "
+							    "a wants as u8 [1, 2, 2, 3], and "),
+					   "%s", err.text);
+			cr_expect_not_null(strstr(err.text, cases[i].wants), "%s", err.text);
+		}
+		frag_harness_destroy(h);
+	}
+}
+
 /* The latest result of a model that rests is emitted again; one that is off makes none. */
 Test(ops_inference, models_may_rest_or_be_off)
 {

@@ -317,6 +317,8 @@ static int inference_initialize(void *state, struct frag_op *op)
 	const struct inference_options options = {.threads = in->threads, .half = in->enable_fp16};
 	struct frag_err err = FRAG_ERR_INIT;
 
+	char text[400];
+
 	for (size_t i = 0; i < in->count; i++) {
 		struct network *network = &in->networks[i];
 		const struct frag_tree *own = map_entry(in->backend_map, network->name);
@@ -325,8 +327,12 @@ static int inference_initialize(void *state, struct frag_op *op)
 		int r = backend != NULL ? network_open(network, op, backend, &options, &err)
 					: err.code;
 
+		for (size_t k = 0; k < i && r == 0; k++)
+			r = network_agree(&in->networks[k], network, &err);
 		if (r < 0)
 			return frag_op_fail(op, r, "model %s: %s", network->name, err.text);
+		frag_op_log(op, "model %s takes %s", network->name,
+			    network_takes(network, text, sizeof(text)));
 	}
 	return 0;
 }

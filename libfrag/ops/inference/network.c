@@ -69,6 +69,52 @@ int network_open(struct network *network, struct frag_op *op,
 	return r;
 }
 
+/* Whether a tensor may be what both want. The first dimension counts inputs, and may be absent. */
+static bool agree(const struct inference_tensor *a, const struct inference_tensor *b)
+{
+	int32_t common = a->ndim < b->ndim ? a->ndim : b->ndim;
+
+	if (a->dtype.code != b->dtype.code || a->dtype.bits != b->dtype.bits)
+		return false;
+	for (int32_t i = 1; i < common; i++) {
+		int64_t of_a = a->shape[a->ndim - i], of_b = b->shape[b->ndim - i];
+
+		if (of_a >= 0 && of_b >= 0 && of_a != of_b)
+			return false;
+	}
+	return true;
+}
+
+int network_agree(const struct network *a, const struct network *b, struct frag_err *err)
+{
+	for (size_t i = 0; i < a->input_count && a->active && b->active; i++) {
+		for (size_t k = 0; k < b->input_count; k++) {
+			const struct inference_tensor *for_a = &a->model->inputs[i];
+			const struct inference_tensor *for_b = &b->model->inputs[k];
+			char text_a[INFERENCE_TEXT_SIZE], text_b[INFERENCE_TEXT_SIZE];
+
+			if (strcmp(a->inputs[i].name, b->inputs[k].name) != 0 ||
+			    agree(for_a, for_b))
+				continue;
+			return frag_err_set(
+				err, -EINVAL,
+				"both take the tensor \"%s\", which %s wants as %s, and %s as %s; convert it for one of them, for example by format_converter, and give the result another name (out_tensor_name)",
+				a->inputs[i].name, a->name,
+				inference_tensor_text(for_a->dtype, for_a->ndim, for_a->shape,
+						      text_a),
+				b->name,
+				inference_tensor_text(for_b->dtype, for_b->ndim, for_b->shape,
+						      text_b));
+		}
+	}
+	return 0;
+}
+
+const char *network_takes(const struct network *network, char *out, size_t size)
+{
+	return list(network->model->inputs, network->model->input_count, out, size);
+}
+
 void network_close(struct network *network)
 {
 	if (network->model == NULL)
