@@ -62,8 +62,8 @@ int network_open(struct network *network, struct frag_op *op,
 		 const struct inference_backend *backend, const struct inference_options *options,
 		 struct frag_err *err);
 /*
- * Compares what two networks want of a tensor that both take. Returns 0; -EINVAL: no tensor is both,
- * with a sentence that shows what they want.
+ * Compares what two networks want of a tensor that both take. Returns 0; -EINVAL: no tensor is
+ * both, with a sentence that shows what they want.
  */
 int network_agree(const struct network *a, const struct network *b, struct frag_err *err);
 /* Writes what the model takes into out: "image" u8 [1, 300, 300, 3]. Returns out. */
