@@ -97,27 +97,11 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 int ctl_registry_create(const char *library_path, const char *app_folder,
 			struct fragi_registry **out_registry)
 {
-	struct fragi_registry_config config = {.paths = FRAGI_LIBRARY_PATHS_ANY,
-					       .app_folder = app_folder};
-	char *texts = fragi_strdup(library_path != NULL ? library_path : ""), *rest = texts, *name;
-	const char **folders = NULL;
-	size_t count = 0;
-	int r = -ENOMEM;
+	const struct fragi_registry_config config = {.library_folders = library_path,
+						     .paths = FRAGI_LIBRARY_PATHS_ANY,
+						     .app_folder = app_folder};
 
-	if (texts == NULL)
-		return -ENOMEM;
-	folders = fragi_calloc(strlen(texts) + 2, sizeof(*folders));
-	if (folders == NULL)
-		goto out;
-	while ((name = strsep(&rest, ":")) != NULL)
-		if (name[0] != '\0')
-			folders[count++] = name;
-	config.library_path = folders;
-	r = fragi_registry_create(&config, out_registry);
-out:
-	fragi_free(folders);
-	fragi_free(texts);
-	return r;
+	return fragi_registry_create(&config, out_registry);
 }
 
 int ctl_graph_registry(struct ctl_graph *graph, struct fragi_registry **out_registry)

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # driverd and workerd link the few folders of libfrag that they need, statically. fraghost and
-# fragctl share libfrag.so with plugins. fragctl run is a driver, a worker and a host in one
-# program, so it links what it needs of all three.
+# fragctl share libfrag.so with plugins. A runner is a driver, a worker and a host in one process, so
+# fragctl, and the module that libfrag opens for frag/run.h, link what they need of all three.
 DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 HOST_CORE_SRC := $(wildcard workerd/host/core/*.c)
 FRAGHOST_SRC := $(wildcard workerd/host/*.c) $(HOST_CORE_SRC)
 FRAGCTL_SRC := $(wildcard fragctl/*.c)
+RUNNER_SRC := $(wildcard runner/*.c)
+RUNNER_OBJ = $(RUNNER_SRC:%.c=$(B)/obj/%.o) \
+	$(patsubst %.c,$(B)/obj/%.o,$(filter-out %/main.c,$(FRAGHOST_SRC)))
 WORKERD_A := $(B)/obj/workerd.a
 DRIVERD_A := $(B)/obj/driverd.a
 # driverd and workerd never load user code.
@@ -24,11 +27,14 @@ FRAGCTL_LIBS = $(call archive,libuv,libuv_a,$(UV_LIBS)) \
 # What UCX calls in the executable (workerd/host/ucx_fatal.c).
 HOST_EXPORTS = -Wl,--export-dynamic-symbol=ucs_fatal_error_message
 
-$(B)/obj/driverd/%.o $(B)/obj/workerd/%.o $(B)/obj/fragctl/%.o: ALL_CFLAGS += $(DAEMON_INC)
+$(foreach f,driverd workerd runner fragctl,$(B)/obj/$(f)/%.o): ALL_CFLAGS += $(DAEMON_INC)
 $(B)/obj/driverd/%.o: driverd/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
 $(B)/obj/workerd/%.o: workerd/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(B)/obj/runner/%.o: runner/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
 $(B)/obj/fragctl/%.o: fragctl/%.c
@@ -68,11 +74,17 @@ all: $(B)/libexec/frag/fraghost
 endif
 $(B)/obj/fragctl/new.o: $(wildcard fragctl/template/*)
 ifneq ($(FRAGCTL_SRC),)
-$(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) \
-		$(patsubst %.c,$(B)/obj/%.o,$(filter-out %/main.c,$(FRAGHOST_SRC))) \
+$(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) $(filter-out %/module.o,$(RUNNER_OBJ)) \
 		$(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(FRAGCTL_LIBS) \
 		$(HOST_EXPORTS) $(call rpath,../lib) -o $@
 all: $(B)/bin/fragctl
 endif
+# What frag/run.h opens. Its symbols stay its own: a program may use another libuv.
+RUN_MODULE := $(B)/lib/frag/modules/run.so
+$(RUN_MODULE): $(RUNNER_OBJ) $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO)
+	@mkdir -p $(@D)
+	$(CC) -shared $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(UV_LIBS) \
+		$(PROTOBUF_LIBS) $(call rpath,../..) -o $@
+all: $(RUN_MODULE)

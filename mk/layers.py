@@ -21,12 +21,14 @@ OPENS = ("libfrag/src/type/", "libfrag/modules/",
          # the engine and the desktop, so that only those who use them need them
          "libfrag/ops/inference/openvino.c", "libfrag/ops/window/sdl.c",
          "workerd/host/socket_calls.c")  # opens none: it looks for the C library's functions
-# fragctl run is a driver, a worker and a host in one program: it includes the interfaces of their
-# cores, and those parts of their shells that know no network.
-FRAGCTL_MAY = {"driverd/core/core.h", "driverd/deadline.h", "driverd/system.h",
-               "driverd/progress.h", "driverd/result.h", "workerd/core/core.h",
-               "workerd/environment.h", "workerd/spawn.h", "workerd/strays.h",
-               "workerd/worker.h", "workerd/host/host.h", "workerd/host/process.h"}
+# A runner is a driver, a worker and a host in one process: it includes the interfaces of their
+# cores, and those parts of their shells that know no network. fragctl run is a shell of it.
+RUNNER_MAY = {"driverd/core/core.h", "driverd/deadline.h", "driverd/system.h", "workerd/core/core.h",
+              "workerd/environment.h", "workerd/spawn.h", "workerd/worker.h", "workerd/host/host.h"}
+FRAGCTL_MAY = {"driverd/progress.h", "driverd/result.h", "workerd/strays.h",
+               "workerd/host/process.h", "runner/runner.h", "runner/thread.h"}
+MAY = {"runner": RUNNER_MAY, "fragctl": FRAGCTL_MAY}
+PROGRAMS = ("driverd", "workerd", "fragctl", "runner")
 
 
 def layer(path):
@@ -41,9 +43,9 @@ def allowed(path, include):
         return "a path that leaves its folder hides the layer"
     if folder == "modules" and not path.startswith("libfrag/modules/"):
         return "a module is opened when it is needed, and not included"
-    if top == "fragctl" and include in FRAGCTL_MAY:
+    if include in MAY.get(top, ()):
         return None
-    if folder in ("driverd", "workerd", "fragctl") and top in ("driverd", "workerd", "fragctl") and folder != top:
+    if folder in PROGRAMS and top in PROGRAMS and folder != top:
         return "%s knows nothing of the inside of %s" % (top, folder)
     if folder == "openssl" and not path.startswith(
             ("proto/wire/tls", "proto/wire/certificates.", "libfrag/modules/")):
@@ -51,7 +53,7 @@ def allowed(path, include):
     if include == "dlfcn.h" and not path.startswith(OPENS):
         return "only the registry and what opens modules open shared objects"
     if folder not in LEVEL:
-        if path.startswith("libfrag/") and folder in ("wire", "driverd", "workerd", "fragctl"):
+        if path.startswith("libfrag/") and folder in ("wire",) + PROGRAMS:
             return "libfrag knows nothing of the daemons"
         if re.match(r"libfrag/src/", path) and re.match(r"(ucp|ucs|uct|uv|openssl|criterion|frag/v1)", include):
             return "only a module or a daemon may use it"

@@ -20,6 +20,7 @@
 #define ENVIRONMENT_MAX ((size_t)128 * 1024)
 
 static pid_t spared;
+static bool adopts; /* wrk_strays_adopt was called; else every child is somebody else's */
 
 void wrk_strays_except(pid_t pid)
 {
@@ -28,6 +29,7 @@ void wrk_strays_except(pid_t pid)
 
 void wrk_strays_adopt(void)
 {
+	adopts = true;
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -139,7 +141,7 @@ size_t wrk_strays_end(const struct wrk_strays_of *of, bool (*is_host)(pid_t pid)
 {
 	struct looking looking = {of, is_host};
 
-	return for_each_child(end_one, &looking);
+	return adopts ? for_each_child(end_one, &looking) : 0;
 }
 
 static size_t end_any(pid_t pid, void *arg)
@@ -156,7 +158,7 @@ void wrk_strays_end_all(void)
 	const struct timespec pause = {.tv_nsec = END_ALL_PAUSE_NS};
 
 	/* What ends may leave children of its own, which come here then. */
-	for (int round = 0; round < END_ALL_ROUNDS; round++) {
+	for (int round = 0; adopts && round < END_ALL_ROUNDS; round++) {
 		if (waitpid(-1, NULL, WNOHANG) < 0) /* there is no child */
 			return;
 		if (for_each_child(end_any, NULL) > 0)

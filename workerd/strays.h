@@ -19,7 +19,10 @@
 /* This child of this process is none: it is only reaped when it has ended. */
 void wrk_strays_except(pid_t pid);
 
-/* From now on strays become children of this process. */
+/*
+ * From now on strays become children of this process. Before it nothing below does anything: the
+ * children of this process are not ours.
+ */
 void wrk_strays_adopt(void);
 
 /* A host whose strays are looked for. */

@@ -291,6 +291,8 @@ static int watch_suspend(struct wrk_worker *worker)
 
 	uv_signal_init(worker->loop, &worker->suspend);
 	worker->suspend.data = worker;
+	if (worker->ops->is_guest)
+		return 0;
 	if (sigaction(SIGTSTP, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
 		return 0;
 	return uv_signal_start(&worker->suspend, on_suspend, SIGTSTP);

@@ -16,6 +16,7 @@
  * SIGTSTP stops the processes of the hosts, then this one; SIGCONT continues all.
  */
 struct wrk_worker_ops {
+	bool is_guest; /* signals are the program's affair: none is handled here */
 	/*
 	 * The connection to the driver. connect answers by WRK_EVENT_CONNECTED or
 	 * WRK_EVENT_CONNECT_FAILED; message is borrowed.

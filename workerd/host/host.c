@@ -201,12 +201,17 @@ static void turn(struct host *h)
 	}
 }
 
-int host_run(int control_fd, int ledger_fd, int stop_fd, enum fragi_library_paths paths,
-	     bool *out_hangs)
+/* Whether nothing may be taken away: what a failure left, unless it is known to be at rest. */
+static bool may_hang(const struct host *h, const struct host_options *options)
+{
+	return h->exit.operators_may_hang && (!options->is_guest || h->work.run_hangs);
+}
+
+int host_run(const struct host_options *options, bool *out_hangs)
 {
 	const struct host_config config = {0};
-	struct host h = {.stop_fd = stop_fd};
-	int r = host_work_init(&h.work, ledger_fd, paths);
+	struct host h = {.stop_fd = options->stop_fd};
+	int r = host_work_init(&h.work, options->ledger_fd, options->paths, options->library_path);
 
 	*out_hangs = false;
 	if (r == 0)
@@ -215,14 +220,14 @@ int host_run(int control_fd, int ledger_fd, int stop_fd, enum fragi_library_path
 		log_error(NULL, "cannot start: %s", frag_strerror(r));
 		return 1;
 	}
-	host_control_init(&h.control, control_fd);
+	host_control_init(&h.control, options->control_fd);
 	while (!h.has_ended)
 		turn(&h);
 	*out_hangs = true;
 	if (h.exit.exit_code != 0) /* workerd is gone: nobody waits for what is unsent */
 		return h.exit.exit_code;
 	(void)host_control_flush(&h.control);
-	if (h.exit.operators_may_hang) {
+	if (may_hang(&h, options)) {
 		fflush(NULL);
 		return 0;
 	}
@@ -230,6 +235,6 @@ int host_run(int control_fd, int ledger_fd, int stop_fd, enum fragi_library_path
 	host_work_fini(&h.work);
 	host_core_destroy(h.core);
 	host_control_fini(&h.control);
-	close(ledger_fd);
+	close(options->ledger_fd);
 	return 0;
 }

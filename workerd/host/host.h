@@ -9,11 +9,20 @@
 /*
  * A host: one process's fragments, driven by frames of its workerd. Runs until it is told to end,
  * its workerd is gone, or the workerd is silent for the time of death. control_fd and ledger_fd are
- * taken; when stop_fd (an eventfd) becomes readable, the host ends as if told so. paths: which
- * libraries may be named by a path. Returns the exit status; *out_hangs: operators may still run,
- * nothing was freed, and the process is to end by _exit.
+ * taken; when stop_fd (an eventfd) becomes readable, the host ends as if told so. Returns the exit
+ * status; *out_hangs: operators may still run, nothing was freed, and the process is to end by
+ * _exit.
  */
-int host_run(int control_fd, int ledger_fd, int stop_fd, enum fragi_library_paths paths,
-	     bool *out_hangs);
+struct host_options {
+	int control_fd, ledger_fd, stop_fd;
+	enum fragi_library_paths paths; /* which libraries may be named by a path */
+	const char *library_path; /* DIR:DIR, searched before FRAG_LIBRARY_PATH; NULL: none */
+	/*
+	 * The process goes on afterwards: everything is freed also after a failure, unless an
+	 * operator hangs.
+	 */
+	bool is_guest;
+};
+int host_run(const struct host_options *options, bool *out_hangs);
 
 #endif

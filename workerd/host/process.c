@@ -61,6 +61,9 @@ static int prepare(void)
 
 int host_process_run(enum fragi_library_paths paths)
 {
+	struct host_options options = {.control_fd = WRK_HOST_FD_CONTROL,
+				       .ledger_fd = WRK_HOST_FD_LEDGER,
+				       .paths = paths};
 	bool hangs;
 	int r = prepare();
 
@@ -68,7 +71,8 @@ int host_process_run(enum fragi_library_paths paths)
 		fprintf(stderr, "fraghost: cannot start: %s\n", frag_strerror(r));
 		return 1;
 	}
-	r = host_run(WRK_HOST_FD_CONTROL, WRK_HOST_FD_LEDGER, stop_fd, paths, &hangs);
+	options.stop_fd = stop_fd;
+	r = host_run(&options, &hangs);
 	if (hangs)
 		_exit(r);
 	fragi_console_end();

@@ -18,9 +18,11 @@
 #include <var/variable.h>
 #include <workerd/host/tables.h>
 
-int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths)
+int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths,
+		   const char *library_path)
 {
-	*work = (struct host_work){.ledger_fd = ledger_fd, .paths = paths};
+	*work = (struct host_work){
+		.ledger_fd = ledger_fd, .paths = paths, .library_path = library_path};
 	fragi_call_init(&work->call);
 	work->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return work->fd < 0 ? -errno : 0;
@@ -71,7 +73,9 @@ static void start_thread(struct host_work *work, void *(*fn)(void *))
 static int prepare(struct host_work *work)
 {
 	const struct fragi_registry_config registry_config = {
-		.paths = work->paths, .app_folder = work->source.source.app_folder};
+		.library_folders = work->library_path,
+		.paths = work->paths,
+		.app_folder = work->source.source.app_folder};
 	int r = fragi_spec_parse(&work->source.source, &work->diag, &work->spec);
 
 	if (r < 0)
@@ -258,6 +262,7 @@ static void *destroy_main(void *arg)
 
 	fragi_call_record(&work->call);
 	pthread_cleanup_push(break_off_destroy, work);
+	work->run_hangs = work->run != NULL && fragi_run_hangs(work->run);
 	fragi_run_destroy(work->run);
 	pthread_cleanup_pop(0);
 	work->run = NULL;

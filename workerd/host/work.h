@@ -16,6 +16,7 @@
 struct host_work {
 	int fd, ledger_fd; /* fd: readable when the work under way is done */
 	enum fragi_library_paths paths;
+	const char *library_path; /* DIR:DIR; NULL: none */
 	enum host_action_kind kind;
 	bool is_under_way, has_thread;
 	pthread_t thread;
@@ -25,6 +26,7 @@ struct host_work {
 	struct fragi_diag given_up; /* why it was given up, while its thread has diag */
 	/* The work thread will not come back from an operator: what it has is left to it. */
 	_Atomic bool thread_lost;
+	bool run_hangs;   /* an operator of the run that was to be destroyed: it was left */
 	bool is_starting; /* START lasts until the operators' threads report it */
 	/* what the run is made of, until fini */
 	struct fragi_source source;
@@ -52,10 +54,11 @@ struct host_work {
 };
 
 /*
- * ledger_fd is borrowed; paths: which libraries may be named by a path. Returns 0 or
- * negative errno.
+ * ledger_fd and library_path are borrowed; paths: which libraries may be named by a path. Returns 0
+ * or negative errno.
  */
-int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths);
+int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths,
+		   const char *library_path);
 /* Only when no work is under way and no operator hangs. */
 void host_work_fini(struct host_work *work);
 

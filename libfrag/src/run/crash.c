@@ -38,6 +38,7 @@ static volatile sig_atomic_t orderly;
 /* why it gives up; empty: it does not */
 static char given_up[FRAGI_CRASH_CAUSE_MAX];
 static atomic_flag gives_up = ATOMIC_FLAG_INIT;
+static bool is_ours; /* fragi_crash_init was called: the process is ours to watch */
 static pid_t guarded; /* not what an operator forks */
 
 /* Only what is allowed in a signal handler. */
@@ -154,6 +155,7 @@ void fragi_crash_init(const char *name, int fd)
 {
 	struct sigaction action;
 
+	is_ours = true;
 	program = name;
 	note_fd = fd;
 	memset(&action, 0, sizeof(action));
@@ -189,6 +191,8 @@ static void on_unordered_exit(int status, void *arg)
 
 void fragi_crash_guard_exit(void)
 {
+	if (!is_ours)
+		return;
 	guarded = getpid();
 	(void)on_exit(on_unordered_exit, NULL);
 }

@@ -452,6 +452,11 @@ static void queue_free(struct fragi_run *run)
 	}
 }
 
+bool fragi_run_hangs(const struct fragi_run *run)
+{
+	return atomic_load(&run->hung);
+}
+
 void fragi_run_destroy(struct fragi_run *run)
 {
 	if (run == NULL)

@@ -155,6 +155,7 @@ FRAGI_API int fragi_run_next(struct fragi_run *run, struct fragi_run_event *out_
  * Waits for ticks under way; but after a FAILED of the watchdog it returns at once and frees
  * nothing, because a thread is still in an operator: the caller then leaves by _exit.
  */
+FRAGI_API bool fragi_run_hangs(const struct fragi_run *run); /* that it would free nothing */
 FRAGI_API void fragi_run_destroy(struct fragi_run *run);
 
 #endif

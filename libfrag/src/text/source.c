@@ -233,9 +233,38 @@ static int check_size(const struct fragi_spec_source *source, struct frag_err *e
 		size, FRAGI_SOURCE_MAX >> 20);
 }
 
-int fragi_source_read(struct fragi_source *out_source, const char *path, const char *const *configs,
-		      size_t config_count, const char *const *sets, size_t set_count,
-		      const char *const *args, size_t arg_count, struct frag_err *err)
+/* The graph: a file, or a text in memory; where its relative paths start. */
+static int read_graph(struct fragi_source *source, const char *path, const char *text,
+		      struct frag_err *err)
+{
+	char cwd[PATH_MAX];
+	int r = 0;
+
+	if (text == NULL) {
+		r = read_text(&source->arena, path, path, "graph", false, &source->source.graph,
+			      err);
+		if (r == 0 && folder_of(&source->arena, path, &source->source.app_folder) < 0)
+			r = frag_err_set(err, -ENOMEM, "out of memory");
+		return r;
+	}
+	source->source.graph.length = strlen(text);
+	if (source->source.graph.length > FRAGI_YAML_TEXT_MAX)
+		return fragi_err_fail(err, FRAGI_FAILURE_GRAPH_INVALID, NULL, -EFBIG,
+				      "the graph %s is larger than %u MiB; make it smaller", path,
+				      FRAGI_YAML_TEXT_MAX >> 20);
+	source->source.graph.text = fragi_arena_strdup(&source->arena, text);
+	source->source.graph.file = fragi_arena_strdup(&source->arena, path);
+	if (getcwd(cwd, sizeof(cwd)) != NULL)
+		source->source.app_folder = fragi_arena_strdup(&source->arena, cwd);
+	if (source->source.graph.text == NULL || source->source.graph.file == NULL)
+		r = frag_err_set(err, -ENOMEM, "out of memory");
+	return r;
+}
+
+static int read_source(struct fragi_source *out_source, const char *path, const char *text,
+		       const char *const *configs, size_t config_count, const char *const *sets,
+		       size_t set_count, const char *const *args, size_t arg_count,
+		       struct frag_err *err)
 {
 	struct fragi_source source = {0};
 	const char *from_environment = getenv("FRAG_CONFIG_PATH");
@@ -250,11 +279,11 @@ int fragi_source_read(struct fragi_source *out_source, const char *path, const c
 		return fragi_err_fail(err, FRAGI_FAILURE_USAGE, NULL, -E2BIG,
 				      "more than %d configurations; merge some of them",
 				      FRAGI_SPEC_TEXTS_MAX);
-	r = read_text(&source.arena, path, path, "graph", false, &source.source.graph, err);
+	r = read_graph(&source, path, text, err);
 	if (r < 0)
 		goto err_fini;
 	texts = fragi_arena_alloc(&source.arena, (config_count + 1) * sizeof(*texts));
-	if (texts == NULL || folder_of(&source.arena, path, &source.source.app_folder) < 0) {
+	if (texts == NULL) {
 		r = frag_err_set(err, -ENOMEM, "out of memory");
 		goto err_fini;
 	}
@@ -281,6 +310,23 @@ int fragi_source_read(struct fragi_source *out_source, const char *path, const c
 err_fini:
 	fragi_source_fini(&source);
 	return r;
+}
+
+int fragi_source_read(struct fragi_source *out_source, const char *path, const char *const *configs,
+		      size_t config_count, const char *const *sets, size_t set_count,
+		      const char *const *args, size_t arg_count, struct frag_err *err)
+{
+	return read_source(out_source, path, NULL, configs, config_count, sets, set_count, args,
+			   arg_count, err);
+}
+
+int fragi_source_read_text(struct fragi_source *out_source, const char *text, const char *file,
+			   const char *const *configs, size_t config_count, const char *const *sets,
+			   size_t set_count, const char *const *args, size_t arg_count,
+			   struct frag_err *err)
+{
+	return read_source(out_source, file, text, configs, config_count, sets, set_count, args,
+			   arg_count, err);
 }
 
 void fragi_source_fini(struct fragi_source *source)

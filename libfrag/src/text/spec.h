@@ -258,6 +258,12 @@ struct fragi_source {
 	struct fragi_spec_source source;
 	struct fragi_arena arena;
 };
+/* The same for a graph that is a text in memory, copied; file: what messages call it. */
+FRAGI_API int fragi_source_read_text(struct fragi_source *out_source, const char *text,
+				     const char *file, const char *const *configs,
+				     size_t config_count, const char *const *sets, size_t set_count,
+				     const char *const *args, size_t arg_count,
+				     struct frag_err *err);
 FRAGI_API int fragi_source_read(struct fragi_source *out_source, const char *path,
 				const char *const *configs, size_t config_count,
 				const char *const *sets, size_t set_count, const char *const *args,

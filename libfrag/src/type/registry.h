@@ -27,6 +27,7 @@ struct fragi_registry_config {
 	 * (lib/frag/extensions, lib/frag/plugins) are searched after them.
 	 */
 	const char *const *library_path;
+	const char *library_folders; /* more of them, after these: DIR:DIR; NULL: none */
 	enum fragi_library_paths paths;
 	const char *app_folder; /* for relative paths; NULL: unknown */
 };

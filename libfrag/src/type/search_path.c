@@ -40,24 +40,36 @@ static int folder_add(struct fragi_search_path *search, const char *text, size_t
 	return 0;
 }
 
+/* Adds the folders of a text DIR:DIR; NULL: none. */
+static int folders_add(struct fragi_search_path *search, const char *text)
+{
+	int r = 0;
+
+	while (r == 0 && text != NULL) {
+		size_t length = strcspn(text, ":");
+
+		r = folder_add(search, text, length);
+		text = text[length] == ':' ? text + length + 1 : NULL;
+	}
+	return r;
+}
+
 int fragi_search_path_init(struct fragi_search_path *search,
 			   const struct fragi_registry_config *config)
 {
-	const char *path = getenv("FRAG_LIBRARY_PATH"), *lib = fragi_library_folder();
+	const char *lib = fragi_library_folder();
 	static const char *const own[] = {"/frag/extensions", "/frag/plugins"};
 	char text[PATH_MAX + 32];
-	size_t length;
 	int r = 0;
 
 	*search = (struct fragi_search_path){.paths = config->paths};
 	for (size_t i = 0;
 	     r == 0 && config->library_path != NULL && config->library_path[i] != NULL; i++)
 		r = folder_add(search, config->library_path[i], strlen(config->library_path[i]));
-	while (r == 0 && path != NULL) {
-		length = strcspn(path, ":");
-		r = folder_add(search, path, length);
-		path = path[length] == ':' ? path + length + 1 : NULL;
-	}
+	if (r == 0)
+		r = folders_add(search, config->library_folders);
+	if (r == 0)
+		r = folders_add(search, getenv("FRAG_LIBRARY_PATH"));
 	for (size_t i = 0; r == 0 && i < FRAG_COUNT_OF(own); i++) {
 		snprintf(text, sizeof(text), "%s%s", lib, own[i]);
 		r = folder_add(search, text, strlen(text));

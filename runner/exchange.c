@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fragctl/exchange.h>
+#include <runner/exchange.h>
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include <base/alloc.h>
 
-void ctl_exchange_init(struct ctl_exchange *exchange)
+void runner_exchange_init(struct runner_exchange *exchange)
 {
-	*exchange = (struct ctl_exchange){.last = &exchange->first};
+	*exchange = (struct runner_exchange){.last = &exchange->first};
 }
 
 /* Takes message. */
-static int post(struct ctl_exchange *exchange, enum ctl_exchange_end to, uint64_t connection,
+static int post(struct runner_exchange *exchange, enum runner_exchange_end to, uint64_t connection,
 		struct fw_message *message)
 {
-	struct ctl_transit *transit = fragi_calloc(1, sizeof(*transit));
+	struct runner_transit *transit = fragi_calloc(1, sizeof(*transit));
 
 	if (transit == NULL) {
 		fw_message_free(message);
 		return -ENOMEM;
 	}
-	*transit = (struct ctl_transit){.to = to, .connection = connection, .message = message};
+	*transit = (struct runner_transit){.to = to, .connection = connection, .message = message};
 	*exchange->last = transit;
 	exchange->last = &transit->next;
 	return 0;
 }
 
-int ctl_exchange_send_frame(struct ctl_exchange *exchange, enum ctl_exchange_end to,
+int runner_exchange_send_frame(struct runner_exchange *exchange, enum runner_exchange_end to,
 			    uint64_t connection, const uint8_t *frame, size_t size)
 {
 	struct fw_message *message;
@@ -36,7 +36,7 @@ int ctl_exchange_send_frame(struct ctl_exchange *exchange, enum ctl_exchange_end
 	return r < 0 ? r : post(exchange, to, connection, message);
 }
 
-int ctl_exchange_send(struct ctl_exchange *exchange, enum ctl_exchange_end to, uint64_t connection,
+int runner_exchange_send(struct runner_exchange *exchange, enum runner_exchange_end to, uint64_t connection,
 		      const struct fw_message *message)
 {
 	struct fw_message copy = *message;
@@ -49,19 +49,19 @@ int ctl_exchange_send(struct ctl_exchange *exchange, enum ctl_exchange_end to, u
 	r = fw_encode(&copy, &frame, &size);
 	if (r < 0)
 		return r;
-	r = ctl_exchange_send_frame(exchange, to, connection, frame, size);
+	r = runner_exchange_send_frame(exchange, to, connection, frame, size);
 	free(frame);
 	return r;
 }
 
-int ctl_exchange_close(struct ctl_exchange *exchange, enum ctl_exchange_end to, uint64_t connection)
+int runner_exchange_close(struct runner_exchange *exchange, enum runner_exchange_end to, uint64_t connection)
 {
 	return post(exchange, to, connection, NULL);
 }
 
-bool ctl_exchange_take(struct ctl_exchange *exchange, struct ctl_transit *out)
+bool runner_exchange_take(struct runner_exchange *exchange, struct runner_transit *out)
 {
-	struct ctl_transit *transit = exchange->first;
+	struct runner_transit *transit = exchange->first;
 
 	if (transit == NULL)
 		return false;
