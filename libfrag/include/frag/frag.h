@@ -3,7 +3,8 @@
 #define FRAG_FRAG_H
 
 /*
- * All that an operator or a composer needs. Unit tests of operators also include <frag/harness.h>.
+ * All that an operator or a composer needs. Unit tests of operators also include <frag/harness.h>,
+ * and programs that run applications <frag/run.h>.
  */
 #include <frag/abi.h>
 #include <frag/error.h>
@@ -14,6 +15,7 @@
 #include <frag/condition.h>
 #include <frag/resource.h>
 #include <frag/operator.h>
+#include <frag/status.h>
 #include <frag/variable.h>
 #include <frag/compose.h>
 #include <frag/plugin.h>

@@ -586,6 +586,7 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 			log_warn(exec->op->subject, "stop returned %d (%s)", r, frag_strerror(r));
 	}
 	fragi_exec_give_up_pending(exec);
+	/* release: who reads it sees what the operator did (frag/status.h) */
 	atomic_store_explicit(&exec->row->state, exec->failed ? FRAGI_OP_FAILED : FRAGI_OP_DONE,
-			      memory_order_relaxed);
+			      memory_order_release);
 }
