@@ -28,7 +28,7 @@ static int post(struct runner_exchange *exchange, enum runner_exchange_end to, u
 }
 
 int runner_exchange_send_frame(struct runner_exchange *exchange, enum runner_exchange_end to,
-			    uint64_t connection, const uint8_t *frame, size_t size)
+			       uint64_t connection, const uint8_t *frame, size_t size)
 {
 	struct fw_message *message;
 	int r = fw_decode(frame + sizeof(uint32_t), size - sizeof(uint32_t), &message, NULL);
@@ -36,8 +36,8 @@ int runner_exchange_send_frame(struct runner_exchange *exchange, enum runner_exc
 	return r < 0 ? r : post(exchange, to, connection, message);
 }
 
-int runner_exchange_send(struct runner_exchange *exchange, enum runner_exchange_end to, uint64_t connection,
-		      const struct fw_message *message)
+int runner_exchange_send(struct runner_exchange *exchange, enum runner_exchange_end to,
+			 uint64_t connection, const struct fw_message *message)
 {
 	struct fw_message copy = *message;
 	uint8_t *frame;
@@ -54,7 +54,8 @@ int runner_exchange_send(struct runner_exchange *exchange, enum runner_exchange_
 	return r;
 }
 
-int runner_exchange_close(struct runner_exchange *exchange, enum runner_exchange_end to, uint64_t connection)
+int runner_exchange_close(struct runner_exchange *exchange, enum runner_exchange_end to,
+			  uint64_t connection)
 {
 	return post(exchange, to, connection, NULL);
 }

@@ -25,13 +25,13 @@ struct runner_exchange {
 void runner_exchange_init(struct runner_exchange *exchange);
 /* frame: as fw_encode makes it; copied. Returns 0, -ENOMEM, -EBADMSG. */
 int runner_exchange_send_frame(struct runner_exchange *exchange, enum runner_exchange_end to,
-			    uint64_t connection, const uint8_t *frame, size_t size);
+			       uint64_t connection, const uint8_t *frame, size_t size);
 /* message is copied. Returns the same, or -EMSGSIZE when it does not fit into a frame. */
-int runner_exchange_send(struct runner_exchange *exchange, enum runner_exchange_end to, uint64_t connection,
-		      const struct fw_message *message);
+int runner_exchange_send(struct runner_exchange *exchange, enum runner_exchange_end to,
+			 uint64_t connection, const struct fw_message *message);
 /* Returns 0 or -ENOMEM. */
 int runner_exchange_close(struct runner_exchange *exchange, enum runner_exchange_end to,
-		       uint64_t connection);
+			  uint64_t connection);
 /* The next one, whose message is the caller's then. Returns false when there is none. */
 bool runner_exchange_take(struct runner_exchange *exchange, struct runner_transit *out);
 

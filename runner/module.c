@@ -167,8 +167,7 @@ static int on_broken(void *arg, int r)
 	return fragi_failure_exit(FRAGI_FAILURE_OTHER);
 }
 
-static const struct runner_ops runner_ops = {
-	.log = on_log, .ended = on_ended, .broken = on_broken};
+static const struct runner_ops runner_ops = {.log = on_log, .ended = on_ended, .broken = on_broken};
 
 static void on_wake(uv_async_t *wake)
 {

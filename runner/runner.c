@@ -98,15 +98,15 @@ static void driver_act(struct runner *runner, struct drv_action *action)
 {
 	switch (action->kind) {
 	case DRV_DO_SEND:
-		check_sent(runner, runner_exchange_send_frame(&runner->exchange, RUNNER_EXCHANGE_WORKER,
-							  action->connection, action->frame,
-							  action->frame_bytes));
+		check_sent(runner, runner_exchange_send_frame(
+					   &runner->exchange, RUNNER_EXCHANGE_WORKER,
+					   action->connection, action->frame, action->frame_bytes));
 		break;
 	case DRV_DO_ADMIT:
 		break;
 	case DRV_DO_CLOSE:
 		check_sent(runner, runner_exchange_close(&runner->exchange, RUNNER_EXCHANGE_WORKER,
-						     action->connection));
+							 action->connection));
 		break;
 	case DRV_DO_LOG:
 		runner->ops->log(runner->arg, action);
@@ -159,15 +159,16 @@ static void worker_connect(void *arg, uint64_t connection)
 	struct runner *runner = arg;
 
 	wrk_worker_raise(&runner->worker, &(struct wrk_event){.kind = WRK_EVENT_CONNECTED,
-							     .connection = connection,
-							     .text = "127.0.0.1"});
+							      .connection = connection,
+							      .text = "127.0.0.1"});
 }
 
 static void worker_disconnect(void *arg, uint64_t connection)
 {
 	struct runner *runner = arg;
 
-	check_sent(runner, runner_exchange_close(&runner->exchange, RUNNER_EXCHANGE_DRIVER, connection));
+	check_sent(runner,
+		   runner_exchange_close(&runner->exchange, RUNNER_EXCHANGE_DRIVER, connection));
 }
 
 static void worker_send(void *arg, uint64_t connection, const struct fw_message *message)

@@ -29,13 +29,13 @@ struct runner_config {
 	/* all borrowed until fini */
 	const char *name; /* of the worker, in the summary */
 	const struct fragi_source *source;
-	const char *app_folder;         /* NULL: unknown */
-	const char *library_path;       /* DIR:DIR; NULL: none */
+	const char *app_folder;           /* NULL: unknown */
+	const char *library_path;         /* DIR:DIR; NULL: none */
 	const struct wrk_spawn_ops *host; /* how the host is started */
-	int (*host_main)(void);         /* of a child */
-	bool keeps_stdin;               /* operators read this process's stdin */
-	bool is_guest;                  /* the process is somebody's program */
-	int64_t progress_ns;            /* 0: the driver's default */
+	int (*host_main)(void);           /* of a child */
+	bool keeps_stdin;                 /* operators read this process's stdin */
+	bool is_guest;                    /* the process is somebody's program */
+	int64_t progress_ns;              /* 0: the driver's default */
 };
 
 struct runner {

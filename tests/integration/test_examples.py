@@ -208,6 +208,8 @@ class Installed(cluster.ClusterTest):
                            env={"FRAG_LIBRARY_PATH": folder})
             self.assertEqual(p.wait(60), 0, p.stderr)
             self.assertIn(said, p.stderr)
+        said = self.command("make", "-s", "check", cwd=os.path.join(self.examples, "run_api"))
+        self.assertIn('"sent": 2, "delivered": 2,', said)
         for name in ("track_people", "empty_street"):
             said = self.command("make", "-s", "all", "check", cwd=os.path.join(self.examples, name))
             self.assertIn("all tests passed", said)

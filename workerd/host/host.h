@@ -16,7 +16,7 @@
 struct host_options {
 	int control_fd, ledger_fd, stop_fd;
 	enum fragi_library_paths paths; /* which libraries may be named by a path */
-	const char *library_path; /* DIR:DIR, searched before FRAG_LIBRARY_PATH; NULL: none */
+	const char *library_path;       /* DIR:DIR, searched before FRAG_LIBRARY_PATH; NULL: none */
 	/*
 	 * The process goes on afterwards: everything is freed also after a failure, unless an
 	 * operator hangs.

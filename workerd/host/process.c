@@ -61,9 +61,8 @@ static int prepare(void)
 
 int host_process_run(enum fragi_library_paths paths)
 {
-	struct host_options options = {.control_fd = WRK_HOST_FD_CONTROL,
-				       .ledger_fd = WRK_HOST_FD_LEDGER,
-				       .paths = paths};
+	struct host_options options = {
+		.control_fd = WRK_HOST_FD_CONTROL, .ledger_fd = WRK_HOST_FD_LEDGER, .paths = paths};
 	bool hangs;
 	int r = prepare();
 

@@ -76,8 +76,9 @@ static int read_source(struct frag_run *run, const struct frag_run_config *confi
 	if (configs == NULL || sets == NULL || args == NULL)
 		return frag_err_set(err, -ENOMEM, "out of memory");
 	if ((config->path == NULL) == (config->text == NULL))
-		return frag_err_set(err, -EINVAL,
-				    "cannot load an application: give the path of its graph, or its text");
+		return frag_err_set(
+			err, -EINVAL,
+			"cannot load an application: give the path of its graph, or its text");
 	if (config->text != NULL)
 		return fragi_source_read_text(&run->source, config->text, "graph", configs,
 					      config_count, sets, set_count, args, arg_count, err);
@@ -207,7 +208,8 @@ int frag_run_wait(struct frag_run *run, int64_t timeout_ns, struct frag_err *err
 	struct fragi_runner *runner = runner_of(run);
 
 	if (runner == NULL)
-		return frag_err_set(err, -EINVAL, "%s was not started: there is nothing to wait for",
+		return frag_err_set(err, -EINVAL,
+				    "%s was not started: there is nothing to wait for",
 				    run->spec->application);
 	return run->ops->wait(runner, timeout_ns, err);
 }
