@@ -83,8 +83,9 @@ all: $(B)/bin/fragctl
 endif
 # What frag/run.h opens. Its symbols stay its own: a program may use another libuv.
 RUN_MODULE := $(B)/lib/frag/modules/run.so
-$(RUN_MODULE): $(RUNNER_OBJ) $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO)
+$(RUN_MODULE): $(RUNNER_OBJ) $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO) runner/module.map
 	@mkdir -p $(@D)
-	$(CC) -shared $(ALL_LDFLAGS) $(filter-out %.so.1,$^) -L$(B)/lib -lfrag $(UV_LIBS) \
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=runner/module.map \
+		$(filter %.o %.a,$^) -L$(B)/lib -lfrag $(UV_LIBS) \
 		$(PROTOBUF_LIBS) $(call rpath,../..) -o $@
 all: $(RUN_MODULE)

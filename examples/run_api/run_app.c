@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 	}
 	config.path = argv[1];
 	config.arguments = (const char *const *)(argv + 2); /* argv ends with NULL */
-	r = frag_run_load(&config, &run, &err); /* what is wrong is printed on stderr */
+	r = frag_run_load(&config, &run, &err);             /* what is wrong is printed on stderr */
 	if (r < 0)
 		return 2;
 	r = frag_run_start(run, &err);

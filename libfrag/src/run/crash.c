@@ -38,7 +38,7 @@ static volatile sig_atomic_t orderly;
 /* why it gives up; empty: it does not */
 static char given_up[FRAGI_CRASH_CAUSE_MAX];
 static atomic_flag gives_up = ATOMIC_FLAG_INIT;
-static bool is_ours; /* fragi_crash_init was called: the process is ours to watch */
+static bool is_ours;  /* fragi_crash_init was called: the process is ours to watch */
 static pid_t guarded; /* not what an operator forks */
 
 /* Only what is allowed in a signal handler. */
