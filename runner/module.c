@@ -35,6 +35,7 @@ struct fragi_runner {
 	bool is_closed; /* the loop takes nothing any more */
 	bool has_ended;
 	unsigned int stops_wanted;
+	bool is_stuck; /* an operator hangs */
 	int result;
 	struct frag_err err;
 	char *summary;
@@ -197,15 +198,18 @@ static void *thread_main(void *arg)
 		.is_guest = true,
 	};
 	int r = runner_init(&runner->runner, &runner->loop, &config, &runner_ops, runner);
+	bool is_stuck;
 
 	if (r < 0)
 		(void)on_broken(runner, r);
 	uv_run(&runner->loop, UV_RUN_DEFAULT);
-	if (runner_thread_join() && r == 0)
+	is_stuck = !runner_thread_join();
+	if (!is_stuck && r == 0)
 		runner_fini(&runner->runner);
 	uv_loop_close(&runner->loop);
 	vacate();
 	pthread_mutex_lock(&runner->lock);
+	runner->is_stuck = is_stuck;
 	runner->has_ended = true;
 	pthread_cond_broadcast(&runner->ended);
 	pthread_mutex_unlock(&runner->lock);
@@ -354,7 +358,7 @@ static const char *module_summary(struct fragi_runner *runner)
 static bool module_destroy(struct fragi_runner *runner)
 {
 	pthread_join(runner->thread, NULL);
-	if (runner_thread_is_stuck()) /* perhaps by this run: its host uses what is ours */
+	if (runner->is_stuck) /* the host uses what is ours */
 		return false;
 	free_runner(runner);
 	return true;

@@ -5,7 +5,7 @@
 
 /* frag/status.h: what operators see of each other; under both schedulers. */
 
-/* Watches the operator `of`, and once it is done stops `then`, which never ends, or the fragment. */
+/* Watches the operator `of`. Once it is done, stops `then`, which never ends, or the fragment. */
 struct watcher {
 	const char *of, *then;
 	int64_t idle_after; /* so many ticks, and idle again, is enough; 0: not */

@@ -210,9 +210,11 @@ static bool may_hang(const struct host *h, const struct host_options *options)
 int host_run(const struct host_options *options, bool *out_hangs)
 {
 	const struct host_config config = {0};
-	struct host h = {.stop_fd = options->stop_fd};
-	int r = host_work_init(&h.work, options->ledger_fd, options->paths, options->library_path);
+	static struct host h; /* what operators that hang use stays within reach */
+	int r;
 
+	h = (struct host){.stop_fd = options->stop_fd};
+	r = host_work_init(&h.work, options->ledger_fd, options->paths, options->library_path);
 	*out_hangs = false;
 	if (r == 0)
 		r = host_core_create(&config, fragi_now_ns(), &h.core);

@@ -20,7 +20,11 @@ struct frag_run {
 	pthread_mutex_t lock;
 	const struct fragi_runner_ops *ops;
 	struct fragi_runner *runner; /* NULL: not started */
+	struct frag_run *left_before;
 };
+
+/* Because an operator hangs; it stays within reach. There is one at most. */
+static struct frag_run *left;
 
 static void report(const struct frag_run_config *config, const char *text)
 {
@@ -236,8 +240,11 @@ void frag_run_destroy(struct frag_run *run)
 	if (run->runner != NULL) {
 		run->ops->stop(run->runner);
 		run->ops->stop(run->runner);
-		if (!run->ops->destroy(run->runner))
+		if (!run->ops->destroy(run->runner)) {
+			run->left_before = left;
+			left = run;
 			return;
+		}
 	}
 	free_run(run);
 }
