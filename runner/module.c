@@ -19,6 +19,7 @@
 #include <runner/runner.h>
 #include <runner/thread.h>
 #include <track/summary.h>
+#include <workerd/host/host.h>
 
 struct fragi_runner {
 	/* constant once started */
@@ -345,6 +346,19 @@ static void module_stop(struct fragi_runner *runner)
 	pthread_mutex_unlock(&runner->lock);
 }
 
+static int module_set(struct fragi_runner *runner, const char *text, struct frag_err *err)
+{
+	int r;
+
+	/* Under the lock, so that no other application can run instead. */
+	pthread_mutex_lock(&runner->lock);
+	r = runner->is_closed
+		    ? frag_err_set(err, -EAGAIN, "%s has ended", runner->app.spec->application)
+		    : host_set(text, "the program", err);
+	pthread_mutex_unlock(&runner->lock);
+	return r;
+}
+
 static const char *module_summary(struct fragi_runner *runner)
 {
 	const char *summary;
@@ -371,6 +385,7 @@ const struct fragi_runner_ops fragi_runner_v1 = {
 	.start = module_start,
 	.wait = module_wait,
 	.stop = module_stop,
+	.set = module_set,
 	.summary = module_summary,
 	.destroy = module_destroy,
 };

@@ -249,6 +249,54 @@ Test(run_api, many_runs_leave_nothing_behind)
 	cr_expect_eq(entries("/proc/self/task"), threads);
 }
 
+static void refused(struct frag_run *run, const char *text, int code, const char *sentence)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_expect_eq(frag_run_set(run, text, &err), code, "%s: %s", text, err.text);
+	cr_expect_str_eq(err.text, sentence);
+}
+
+/* Operators run as soon as a change is not refused with -EAGAIN any more. */
+static void set(struct frag_run *run, const char *text)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = -EAGAIN;
+
+	for (int i = 0; r == -EAGAIN && i < 60000; i++) {
+		err = (struct frag_err)FRAG_ERR_INIT;
+		r = frag_run_set(run, text, &err);
+		usleep(r == -EAGAIN ? 1000 : 0);
+	}
+	cr_assert_eq(r, 0, "%s: %s", text, err.text);
+}
+
+Test(run_api, a_parameter_is_set_while_it_runs)
+{
+	static const char text[] = "frag: 1\napplication: app\n"
+				   "extensions: [libgood.so, libnumbers.so]\n"
+				   "operators:\n"
+				   "  tx: {type: numbers, parameters: {count: 1000000000}, "
+				   "conditions: [{type: periodic, recess_period: 1ms}]}\n"
+				   "  scale: {type: scale}\n"
+				   "flows: [tx -> scale]\n";
+	struct frag_run *run = load(text);
+
+	refused(run, "app.scale.factor=3", -EAGAIN, "app was not started");
+	cr_assert_eq(frag_run_start(run, NULL), 0);
+	set(run, "app.scale.factor=3");
+	refused(run, "app.scale.factor=three", -EINVAL,
+		"app.scale: parameter \"factor\": \"three\" is not a valid number");
+	refused(run, "app.scala.factor=3", -EINVAL,
+		"unknown operator \"scala\"; did you mean \"scale\"?");
+	refused(run, "factor=3", -EINVAL,
+		"\"factor=3\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
+	frag_run_stop(run);
+	cr_expect_eq(frag_run_wait(run, LIMIT, NULL), 0);
+	refused(run, "app.scale.factor=3", -EAGAIN, "app has ended");
+	frag_run_destroy(run);
+}
+
 static void collect(void *arg, const char *line)
 {
 	char *all = arg;

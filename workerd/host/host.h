@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include <base/diag.h>
 #include <type/registry.h>
 
 /*
@@ -24,5 +25,11 @@ struct host_options {
 	bool is_guest;
 };
 int host_run(const struct host_options *options, bool *out_hangs);
+
+/*
+ * Changes a dynamic parameter of the run of this process, as fragi_run_set does. Returns the same,
+ * and -EAGAIN: no operators run. Thread: any.
+ */
+int host_set(const char *text, const char *who, struct frag_err *err);
 
 #endif

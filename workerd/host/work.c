@@ -16,7 +16,33 @@
 #include <base/units.h>
 #include <run/crash.h>
 #include <var/variable.h>
+#include <workerd/host/host.h>
 #include <workerd/host/tables.h>
+
+/* The run whose operators run, for who wants to change their parameters. */
+static pthread_mutex_t present_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fragi_run *present;
+
+static void set_present(struct fragi_run *run)
+{
+	pthread_mutex_lock(&present_lock);
+	present = run;
+	pthread_mutex_unlock(&present_lock);
+}
+
+int host_set(const char *text, const char *who, struct frag_err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&present_lock);
+	if (present == NULL)
+		r = frag_err_set(err, -EAGAIN,
+				 "no operators run: they have not been started yet, or have ended");
+	else
+		r = fragi_run_set(present, text, who, err);
+	pthread_mutex_unlock(&present_lock);
+	return r;
+}
 
 int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths,
 		   const char *library_path)
@@ -273,6 +299,7 @@ static void *destroy_main(void *arg)
 void host_work_destroy(struct host_work *work)
 {
 	begin(work, HOST_DO_DESTROY);
+	set_present(NULL);
 	if (atomic_load(&work->thread_lost))
 		done(work);
 	else
@@ -380,6 +407,8 @@ static void start_done(struct host_work *work, struct host_event *out_event)
 	if (event->kind == FRAGI_RUN_FAILED)
 		work->phase.failure =
 			(struct fw_failure){event->failure, event->sentence, event->op};
+	else
+		set_present(work->run);
 	*out_event = (struct host_event){.kind = HOST_EV_START_DONE, .result = &work->phase};
 }
 

@@ -102,6 +102,20 @@ FRAG_API int frag_run_wait(struct frag_run *run, int64_t timeout_ns, struct frag
  */
 FRAG_API void frag_run_stop(struct frag_run *run);
 /*
+ * Changes a parameter that the operator's table calls dynamic (FRAG_PARAM_DYNAMIC) while the
+ * application runs. The operator has the new value from its next tick on; several changes of one
+ * operator come into force in their order. The change is logged.
+ * - text: FRAGMENT.OPERATOR.PARAMETER=VALUE, as for --set; at most 4095 bytes
+ * - err: receives what is wrong, in the words of --set; NULL is accepted
+ * Returns 0; -EINVAL: there is no such parameter, it is not dynamic, or the value is not valid;
+ * -EAGAIN: the operators have not been started yet, or the application has ended; -ESRCH: the
+ * operator has ended; -EBUSY: 64 changes wait for its next tick; -ENOMEM.
+ * Only booleans, numbers, sizes, durations and texts with choices can change. A fragment that is
+ * started again has the values of the graph.
+ * Thread: any. Blocks: no. RT-safe: no.
+ */
+FRAG_API int frag_run_set(struct frag_run *run, const char *text, struct frag_err *err);
+/*
  * Returns the summary of an application that has ended, the JSON of `fragctl run --output json`
  * (docs/summary.schema.json), borrowed as long as the run lives; NULL: it has not ended, or memory
  * was short.

@@ -226,6 +226,15 @@ void frag_run_stop(struct frag_run *run)
 		run->ops->stop(runner);
 }
 
+int frag_run_set(struct frag_run *run, const char *text, struct frag_err *err)
+{
+	struct fragi_runner *runner = runner_of(run);
+
+	if (runner == NULL)
+		return frag_err_set(err, -EAGAIN, "%s was not started", run->spec->application);
+	return run->ops->set(runner, text, err);
+}
+
 const char *frag_run_summary(struct frag_run *run)
 {
 	struct fragi_runner *runner = runner_of(run);

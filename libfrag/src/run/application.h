@@ -28,6 +28,7 @@ struct fragi_runner_ops {
 		     struct frag_err *err);
 	int (*wait)(struct fragi_runner *runner, int64_t timeout_ns, struct frag_err *err);
 	void (*stop)(struct fragi_runner *runner);
+	int (*set)(struct fragi_runner *runner, const char *text, struct frag_err *err);
 	const char *(*summary)(struct fragi_runner *runner);
 	/*
 	 * After the end. false: an operator hangs, and what the run has, app included, must be

@@ -144,6 +144,13 @@ FRAGI_API void fragi_run_drain(struct fragi_run *run);
 /* Stop without draining; FRAGI_RUN_DONE follows after the present ticks. */
 FRAGI_API void fragi_run_halt(struct fragi_run *run);
 /*
+ * Changes a dynamic parameter of an operator of this host before its next tick. text:
+ * FRAGMENT.OPERATOR.PARAMETER=VALUE; who: has asked for it, for the log. Returns as fragi_exec_set,
+ * and -EINVAL: there is no such operator here. Thread: any, while the run is started.
+ */
+FRAGI_API int fragi_run_set(struct fragi_run *run, const char *text, const char *who,
+			    struct frag_err *err);
+/*
  * Events: fd becomes readable; next returns 1 with an event, 0 when there is none. Calling it also
  * does the control thread's work (watchdog, rest detection), so call it at least every 100 ms while
  * the run is started.

@@ -251,6 +251,7 @@ void fragi_exec_destroy(struct frag_op *op)
 		exec->txs[i]->room = (struct fragi_notify){NULL, NULL};
 	if (exec->tick.received != NULL)
 		fragi_tick_end(&exec->tick);
+	fragi_exec_free_sets(exec);
 	fragi_free(exec->tick.received);
 	fragi_metadata_destroy(exec->tick.metadata);
 	ports_destroy(exec);
@@ -378,6 +379,8 @@ enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 		return FRAG_WAIT; /* for ever: no further tick may begin */
 	if (exec->pending)
 		return atomic_load(&exec->resumed) ? FRAG_READY : FRAG_WAIT_EVENT;
+	if (atomic_load(&exec->sets) != NULL)
+		fragi_exec_apply_sets(exec);
 	for (uint32_t i = 0; i < exec->in_count; i++) {
 		one = gate_in(&exec->in[i]);
 		all = one > all ? one : all;

@@ -132,7 +132,9 @@ struct fragi_exec {
 	/* the fast check is not enough: other conditions, a stop, a halt, or done */
 	_Alignas(64) _Atomic bool needs_full_check;
 	_Atomic bool stop_asked;
-	_Atomic bool resumed; /* frag_op_resume was called */
+	_Atomic bool resumed;             /* frag_op_resume was called */
+	_Atomic(struct fragi_set *) sets; /* changes of parameters, the newest first (dynamic.c) */
+	_Atomic uint32_t sets_waiting;
 	/* the application drains: a sink whose inputs have no conditions ends with its inputs */
 	_Atomic bool draining;
 	_Atomic bool remote;    /* greedy: another thread asks for a visit */
@@ -195,6 +197,18 @@ static inline enum frag_ready fragi_exec_ready(struct fragi_exec *exec)
 
 /* Ends the operator at its next evaluation. Thread: any. */
 void fragi_exec_request_stop(struct fragi_exec *exec);
+
+/*
+ * Changes a dynamic parameter before the next tick (dynamic.c). Returns 0; -EINVAL: it cannot be
+ * changed, or not to this value; -EAGAIN: the operator does not run yet; -ESRCH: it has ended;
+ * -EBUSY: too many changes wait; -ENOMEM. Thread: any.
+ * - who: has asked for it, for the log
+ */
+int fragi_exec_set(struct frag_op *op, const char *name, const char *value, const char *who,
+		   struct frag_err *err);
+/* Between two ticks, on the thread that works on the exec. */
+void fragi_exec_apply_sets(struct fragi_exec *exec);
+void fragi_exec_free_sets(struct fragi_exec *exec);
 
 /* Calls start. Returns 0 or its failure. */
 int fragi_exec_start(struct fragi_exec *exec);

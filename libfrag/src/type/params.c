@@ -553,6 +553,18 @@ int fragi_params_fill(const struct fragi_param_table *table,
 	return filling.failed;
 }
 
+int fragi_params_set(const struct fragi_param_table *table,
+		     const struct fragi_spec_setting *setting, void *state,
+		     const struct fragi_param_context *context)
+{
+	struct filling filling = {.table = table, .context = context, .state = state};
+
+	filling.given = kept(&filling, fragi_arena_alloc(context->arena, table->count + 1));
+	if (filling.given != NULL)
+		fill_setting(&filling, setting);
+	return filling.failed;
+}
+
 int fragi_settings_from_args(struct fragi_arena *arena, const struct frag_arg *args,
 			     struct fragi_spec_setting **out_settings, size_t *out_count)
 {

@@ -41,6 +41,10 @@ struct fragi_param_context {
 FRAGI_API int fragi_params_fill(const struct fragi_param_table *table,
 				const struct fragi_spec_setting *settings, size_t count,
 				void *state, const struct fragi_param_context *context);
+/* Writes one parameter and leaves the others as they are. Returns the same. */
+int fragi_params_set(const struct fragi_param_table *table,
+		     const struct fragi_spec_setting *setting, void *state,
+		     const struct fragi_param_context *context);
 /*
  * Checks a table against the state it writes into: names, kinds, offsets. Returns 0 or -EINVAL with
  * a sentence.
