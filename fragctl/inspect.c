@@ -15,9 +15,10 @@
 #include <type/pinned.h>
 
 static const struct frag_type *const own_values[] = {
-	&frag_type_bool, &frag_type_i8,     &frag_type_i16,   &frag_type_i32, &frag_type_i64,
-	&frag_type_u8,   &frag_type_u16,    &frag_type_u32,   &frag_type_u64, &frag_type_f32,
-	&frag_type_f64,  &frag_type_string, &frag_type_bytes,
+	&frag_type_bool,  &frag_type_i8,        &frag_type_i16,        &frag_type_i32,
+	&frag_type_i64,   &frag_type_u8,        &frag_type_u16,        &frag_type_u32,
+	&frag_type_u64,   &frag_type_f32,       &frag_type_f64,        &frag_type_string,
+	&frag_type_bytes, &frag_type_complex64, &frag_type_complex128,
 };
 
 struct catalogue {

@@ -74,13 +74,15 @@ static const struct frag_type fuzz_blob_type = {
 };
 static const struct frag_type fuzz_opaque_type = {FRAG_TYPE_INIT, .name = "opaque", .size = 16};
 
-#define FUZZ_TYPES 20
+#define FUZZ_TYPES 28
 static inline const struct frag_type *fuzz_type(uint8_t which)
 {
 	static const char *const names[FUZZ_TYPES] = {
-		"bool",  "i8",    "i16",   "i32",  "i64",    "u8",    "u16",
-		"u32",   "u64",   "f32",   "f64",  "string", "bytes", "bool[]",
-		"f64[]", "point", "box[]", "blob", "blob[]", "opaque"};
+		"bool",     "i8",        "i16",       "i32",          "i64",      "u8",
+		"u16",      "u32",       "u64",       "f32",          "f64",      "string",
+		"bytes",    "bool[]",    "f64[]",     "point",        "box[]",    "blob",
+		"blob[]",   "opaque",    "complex64", "complex128[]", "string[]", "f64[][]",
+		"string{}", "box[][]{}", "bool[]{}",  "bytes[][]"};
 	static bool registered;
 
 	if (!registered) {

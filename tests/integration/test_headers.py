@@ -59,6 +59,14 @@ flows:
 # What a table may say of these fields, and what it may not.
 FIELDS = """
 #include <frag/frag.h>
+#ifdef __cplusplus
+#include <complex>
+typedef std::complex<float> complex64;
+typedef std::complex<double> complex128;
+#else
+typedef float _Complex complex64;
+typedef double _Complex complex128;
+#endif
 enum color { RED, BLUE };
 struct inner { double a; };
 struct all {
@@ -67,6 +75,7 @@ struct all {
 	struct inner in; float array[3]; double matrix[2][3]; struct inner inners[2];
 	const char *text; size_t size; void *other;
 	struct frag_i64_list list; struct frag_resource *pool;
+	complex64 c64; complex128 c128;
 };
 static const struct frag_field fields[] = {%s};
 static const struct frag_param params[] = {%s};
@@ -76,11 +85,11 @@ const void *const used[] = {fields, params};
 GOOD_FIELDS = ["(struct all, %s, \"%s\")" % pair for pair in (
     ("b", "bool"), ("i8", "i8"), ("u8", "u8"), ("c", "u8"), ("c", "i8"), ("i16", "i16"), ("u16", "u16"),
     ("i32", "i32"), ("u32", "u32"), ("i64", "i64"), ("u64", "u64"), ("ll", "i64"), ("f32", "f32"), ("f64", "f64"),
-    ("ci", "i32"), ("e", "u32"), ("in", "inner"))]
+    ("ci", "i32"), ("e", "u32"), ("in", "inner"), ("c64", "complex64"), ("c128", "complex128"))]
 BAD_FIELDS = ["(struct all, %s, \"%s\")" % pair for pair in (
     ("f64", "f32"), ("f32", "f64"), ("i32", "i64"), ("i64", "i32"), ("i64", "u64"), ("u8", "i8"), ("c", "bool"),
     ("b", "u8"), ("i64", "f64"), ("f64", "point"), ("in", "f64"), ("text", "string"), ("text", "inner"),
-    ("array", "f32"), ("i32", ""))]
+    ("array", "f32"), ("i32", ""), ("c64", "complex128"), ("c128", "complex64"), ("f64", "complex64"), ("c64", "f32"))]
 ARRAYS = ["_ARRAY(struct all, array, \"f32\", 3)", "_MATRIX(struct all, matrix, \"f64\", 2, 3)",
           "_ARRAY(struct all, inners, \"inner\", 2)"]
 BAD_ARRAYS = ["_ARRAY(struct all, array, \"f64\", 3)", "_MATRIX(struct all, matrix, \"f32\", 2, 3)",

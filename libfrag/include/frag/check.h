@@ -35,9 +35,11 @@
 		 ? FRAG_CHECK_IS(field, long) || FRAG_CHECK_IS(field, long long)                   \
 	 : FRAG_CHECK_NAME(text, "u64")                                                            \
 		 ? FRAG_CHECK_IS(field, unsigned long) || FRAG_CHECK_IS(field, unsigned long long) \
-	 : FRAG_CHECK_NAME(text, "f32") ? FRAG_CHECK_IS(field, float)                              \
-	 : FRAG_CHECK_NAME(text, "f64") ? FRAG_CHECK_IS(field, double)                             \
-					: __builtin_classify_type(field) == 12)
+	 : FRAG_CHECK_NAME(text, "f32")        ? FRAG_CHECK_IS(field, float)                       \
+	 : FRAG_CHECK_NAME(text, "f64")        ? FRAG_CHECK_IS(field, double)                      \
+	 : FRAG_CHECK_NAME(text, "complex64")  ? FRAG_CHECK_IS(field, float _Complex)              \
+	 : FRAG_CHECK_NAME(text, "complex128") ? FRAG_CHECK_IS(field, double _Complex)             \
+					       : __builtin_classify_type(field) == 12)
 
 #define FRAG_CHECK_FIELD(field, text)                                                              \
 	__extension__ FRAG_CHECK(FRAG_CHECK_FIELD_TYPE(field, text), frag_field_has_another_type)
@@ -111,7 +113,10 @@ template <typename Field> constexpr bool names(const char *text)
 		       ? same<T, unsigned long>::value || same<T, unsigned long long>::value
 	       : equal(text, "f32") ? same<T, float>::value
 	       : equal(text, "f64") ? same<T, double>::value
-				    : __is_class(T);
+	       /* std::complex, without its header */
+	       : equal(text, "complex64")  ? __is_class(T) && sizeof(T) == 2 * sizeof(float)
+	       : equal(text, "complex128") ? __is_class(T) && sizeof(T) == 2 * sizeof(double)
+					   : __is_class(T);
 }
 } // namespace frag_check
 

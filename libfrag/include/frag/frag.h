@@ -9,6 +9,7 @@
 #include <frag/abi.h>
 #include <frag/error.h>
 #include <frag/type.h>
+#include <frag/collection.h>
 #include <frag/tensor.h>
 #include <frag/metadata.h>
 #include <frag/message.h>

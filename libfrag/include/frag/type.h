@@ -11,7 +11,8 @@ FRAG_BEGIN_DECLS
  * Types of values. A port declares the type of its messages' value by name; both ends of a flow
  * must declare the same type. A type is a table:
  * - scalars, "string" and "bytes" are built in
- * - "NAME[]" is the array of any registered type of fixed size
+ * - "NAME[]" is the array of any registered type of fixed size: its value is the C array
+ * - "NAME[]" of any other type, and "NAME{}", a map from texts, are collections (<frag/collection.h>)
  * - a plugin registers its own types: a plain struct by its fields, anything else by encode and
  *   decode
  *
@@ -109,12 +110,14 @@ struct frag_type {
 	.field_size = (uint32_t)sizeof((table)[0])
 
 /*
- * The scalars. Their names in graphs are bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64; f32 and f64
- * are IEEE 754 binary32 and binary64.
+ * The scalars. Their names in graphs are bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 complex64
+ * complex128; f32 and f64 are IEEE 754 binary32 and binary64. The complex ones are two of these,
+ * real and imaginary part: float _Complex and double _Complex in C, std::complex<float> and
+ * std::complex<double> in C++.
  */
 extern FRAG_API const struct frag_type frag_type_bool, frag_type_i8, frag_type_i16, frag_type_i32,
 	frag_type_i64, frag_type_u8, frag_type_u16, frag_type_u32, frag_type_u64, frag_type_f32,
-	frag_type_f64;
+	frag_type_f64, frag_type_complex64, frag_type_complex128;
 /*
  * "string" is UTF-8 text that ends with a NUL; its size is counted without the NUL. "bytes" is any
  * number of any bytes.
@@ -135,7 +138,7 @@ FRAG_API int frag_type_register(const struct frag_type *type, struct frag_err *e
 
 /*
  * Finds a registered type.
- * - name: of a type, also "NAME[]"
+ * - name: of a type, also with up to 4 of "[]" and "{}" after it
  * Returns the table, valid until the process ends; NULL when no type has that name.
  * Thread: any. Blocks: no. RT-safe: no (it compares strings; call it in initialize).
  */

@@ -107,6 +107,8 @@ FRAGI_API int fragi_message_decode_over(const struct fragi_body *bodies, uint32_
  * - text and bytes as they are
  * - an array as its elements one after the other; when the size of an element varies, their u32
  *   number comes first
+ * - a collection as the u32 number of its elements, then for each one the u32 bytes of the value,
+ *   and the value; in a map its key, as a text in the same form, comes before that
  * - any other type as its encode function writes it
  *
  * The functions:

@@ -6,6 +6,7 @@
 
 #include <base/alloc.h>
 #include <base/strmap.h>
+#include <data/collection.h>
 #include <data/type.h>
 #include <data/type_check.h>
 
@@ -28,6 +29,8 @@ SCALAR(u32, uint32_t, "Unsigned integer of 32 bits");
 SCALAR(u64, uint64_t, "Unsigned integer of 64 bits");
 SCALAR(f32, float, "IEEE 754 binary32");
 SCALAR(f64, double, "IEEE 754 binary64");
+SCALAR(complex64, float _Complex, "Complex number: two f32, real and imaginary part");
+SCALAR(complex128, double _Complex, "Complex number: two f64, real and imaginary part");
 
 _Static_assert(sizeof(bool) == 1, "a bool travels as one byte");
 _Static_assert(sizeof(float) == 4 && sizeof(double) == 8,
@@ -39,9 +42,10 @@ const struct frag_type frag_type_bytes = {FRAG_TYPE_INIT, .name = "bytes",
 					  .headline = "Any number of any bytes", .align = 16};
 
 static const struct frag_type *const scalars[] = {
-	&frag_type_bool, &frag_type_i8,  &frag_type_i16, &frag_type_i32,
-	&frag_type_i64,  &frag_type_u8,  &frag_type_u16, &frag_type_u32,
-	&frag_type_u64,  &frag_type_f32, &frag_type_f64,
+	&frag_type_bool,       &frag_type_i8,  &frag_type_i16, &frag_type_i32,
+	&frag_type_i64,        &frag_type_u8,  &frag_type_u16, &frag_type_u32,
+	&frag_type_u64,        &frag_type_f32, &frag_type_f64, &frag_type_complex64,
+	&frag_type_complex128,
 };
 
 /*
@@ -159,32 +163,59 @@ static uint64_t type_id(const struct fragi_type_info *info)
 	return hash != 0 ? hash : 1;
 }
 
-/* Makes the array type "NAME[]" of an element: its table, name and info in one allocation. */
-static struct fragi_type_info *array_create(const struct fragi_type_info *element)
+/*
+ * The id of a collection follows from that of its element, and can be turned back: see
+ * collection_of_id_locked.
+ */
+#define LIST_SALT UINT64_C(0xA24BAED4963EE407)
+#define MAP_SALT UINT64_C(0x9FB21C651E98DF25)
+
+static uint64_t collection_id(uint64_t element_id, enum fragi_type_kind kind)
 {
-	struct array {
+	return (element_id << 1 | element_id >> 63) ^
+	       (kind == FRAGI_TYPE_MAP ? MAP_SALT : LIST_SALT);
+}
+
+static uint64_t element_id(uint64_t id, enum fragi_type_kind kind)
+{
+	id ^= kind == FRAGI_TYPE_MAP ? MAP_SALT : LIST_SALT;
+	return id >> 1 | id << 63;
+}
+
+/*
+ * Makes the type "NAME[]" or "NAME{}" of an element: its table, name and info in one allocation.
+ * - kind: FRAGI_TYPE_ARRAY, FRAGI_TYPE_LIST or FRAGI_TYPE_MAP
+ */
+static struct fragi_type_info *nested_create(const struct fragi_type_info *element,
+					     enum fragi_type_kind kind)
+{
+	struct nested {
 		struct fragi_type_info info;
 		struct frag_type type;
 		char name[];
-	} * array;
+	} * nested;
 	size_t length = strlen(element->type->name);
+	bool is_array = kind == FRAGI_TYPE_ARRAY;
 
-	array = fragi_calloc(1, sizeof(*array) + length + sizeof("[]"));
-	if (array == NULL)
+	nested = fragi_calloc(1, sizeof(*nested) + length + sizeof("[]"));
+	if (nested == NULL)
 		return NULL;
-	memcpy(array->name, element->type->name, length);
-	memcpy(array->name + length, "[]", sizeof("[]"));
-	array->type.struct_size = sizeof(array->type);
-	array->type.name = array->name;
-	array->type.headline = element->type->headline;
-	array->type.align = element->type->align;
-	array->type.fini = element->type->fini != NULL ? fragi_array_fini : NULL;
-	array->info.type = &array->type;
-	array->info.kind = FRAGI_TYPE_ARRAY;
-	array->info.is_dense = element->is_dense;
-	array->info.element = element;
-	array->info.id = type_id(&array->info);
-	return &array->info;
+	memcpy(nested->name, element->type->name, length);
+	memcpy(nested->name + length, kind == FRAGI_TYPE_MAP ? "{}" : "[]", sizeof("[]"));
+	nested->type.struct_size = sizeof(nested->type);
+	nested->type.name = nested->name;
+	nested->type.headline = element->type->headline;
+	nested->type.align = element->type->align;
+	if (!is_array && nested->type.align < FRAGI_COLLECTION_ALIGN)
+		nested->type.align = FRAGI_COLLECTION_ALIGN;
+	nested->type.fini = element->type->fini != NULL ? fragi_array_fini : NULL;
+	nested->info.type = &nested->type;
+	nested->info.kind = kind;
+	nested->info.is_dense = is_array && element->is_dense;
+	nested->info.element = element;
+	nested->info.nesting = element->nesting + 1;
+	nested->info.id = is_array ? type_id(&nested->info) : collection_id(element->id, kind);
+	return &nested->info;
 }
 
 static void tables_put(const struct fragi_type_info *info)
@@ -205,7 +236,7 @@ static int add_locked(struct fragi_type_info *info)
 	struct fragi_type_info *array = NULL;
 
 	if (info->type->size > 0) {
-		array = array_create(info);
+		array = nested_create(info, FRAGI_TYPE_ARRAY);
 		if (array == NULL)
 			goto err_free;
 	}
@@ -220,6 +251,30 @@ err_free:
 	fragi_free(array);
 	fragi_free(info);
 	return -ENOMEM;
+}
+
+/* Whether a collection may have such elements: their values hold no pointers. */
+static bool may_be_collected(const struct fragi_type_info *element)
+{
+	enum fragi_type_kind kind =
+		element->kind == FRAGI_TYPE_ARRAY ? element->element->kind : element->kind;
+
+	return kind != FRAGI_TYPE_CUSTOM && kind != FRAGI_TYPE_OPAQUE;
+}
+
+/* Adds the collection of an element. Returns NULL: there is none, or memory is short. */
+static struct fragi_type_info *collection_add_locked(const struct fragi_type_info *element,
+						     enum fragi_type_kind kind)
+{
+	struct fragi_type_info *info;
+
+	if (!may_be_collected(element) || element->nesting >= FRAGI_TYPE_NESTING_MAX ||
+	    strlen(element->type->name) + 2 > FRAG_NAME_MAX)
+		return NULL;
+	info = nested_create(element, kind);
+	if (info != NULL && add_locked(info) < 0)
+		return NULL; /* add_locked has freed it */
+	return info;
 }
 
 /*
@@ -326,7 +381,7 @@ const struct fragi_type_info *fragi_type_info(const struct frag_type *type)
 	return info;
 }
 
-const struct fragi_type_info *fragi_type_info_by_id(uint64_t id)
+static const struct fragi_type_info *info_of_id(uint64_t id)
 {
 	const struct index *index = index_get();
 	const struct fragi_type_info *info = NULL;
@@ -336,9 +391,88 @@ const struct fragi_type_info *fragi_type_info_by_id(uint64_t id)
 	return info;
 }
 
+/*
+ * Finds the type with that id, or makes it, if it is the id of a collection of a registered type:
+ * asks for the element of the list and of the map that would have this id, `nesting` times deep.
+ */
+static const struct fragi_type_info *type_of_id_locked(uint64_t id, uint32_t nesting)
+{
+	static const enum fragi_type_kind kinds[] = {FRAGI_TYPE_LIST, FRAGI_TYPE_MAP};
+	const struct fragi_type_info *info = info_of_id(id), *element;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(kinds) && info == NULL && nesting > 0; i++) {
+		element = type_of_id_locked(element_id(id, kinds[i]), nesting - 1);
+		/* An array of elements of fixed size has an id of another kind. */
+		if (element != NULL && (kinds[i] == FRAGI_TYPE_MAP || element->type->size == 0))
+			info = collection_add_locked(element, kinds[i]);
+	}
+	return info;
+}
+
+const struct fragi_type_info *fragi_type_info_by_id(uint64_t id)
+{
+	const struct fragi_type_info *info = info_of_id(id);
+
+	if (info != NULL || id == 0)
+		return info;
+	pthread_mutex_lock(&lock);
+	info = type_of_id_locked(id, FRAGI_TYPE_NESTING_MAX);
+	pthread_mutex_unlock(&lock);
+	return info;
+}
+
+size_t fragi_type_stem_length(const char *name)
+{
+	size_t length = strlen(name);
+
+	while (length >= 2 &&
+	       (memcmp(name + length - 2, "[]", 2) == 0 || memcmp(name + length - 2, "{}", 2) == 0))
+		length -= 2;
+	return length;
+}
+
+/* Finds a type by name. A collection is made when it is first met. */
 static struct fragi_type_info *find_locked(const char *name)
 {
-	return fragi_strmap_get(&by_name, name);
+	struct fragi_type_info *info = fragi_strmap_get(&by_name, name);
+	size_t length = strlen(name), stem = fragi_type_stem_length(name);
+	char part[FRAG_NAME_MAX + 1];
+
+	if (info != NULL || length == stem || length > FRAG_NAME_MAX)
+		return info;
+	/* "NAME", then "NAME[]", and so on up to the whole name. */
+	memcpy(part, name, length + 1);
+	part[stem] = '\0';
+	info = fragi_strmap_get(&by_name, part);
+	for (; stem < length && info != NULL; stem += 2) {
+		const struct fragi_type_info *element = info;
+
+		memcpy(part + stem, name + stem, 2);
+		part[stem + 2] = '\0';
+		info = fragi_strmap_get(&by_name, part);
+		if (info == NULL)
+			info = collection_add_locked(element, name[stem] == '{' ? FRAGI_TYPE_MAP
+										: FRAGI_TYPE_LIST);
+	}
+	return info;
+}
+
+const char *fragi_type_why_not(const char *name)
+{
+	size_t length = strlen(name), stem = fragi_type_stem_length(name);
+	char text[FRAG_NAME_MAX + 1];
+	const struct frag_type *type;
+
+	if (stem == length || stem > FRAG_NAME_MAX)
+		return NULL;
+	memcpy(text, name, stem);
+	text[stem] = '\0';
+	type = frag_type_find(text);
+	if (type == NULL)
+		return NULL;
+	if (!may_be_collected(fragi_type_info(type)))
+		return "arrays of arrays and maps hold scalars, texts, bytes and plain structs; register a type with encode and decode for the whole";
+	return "arrays and maps nest at most 4 deep; flatten it";
 }
 
 int frag_type_register(const struct frag_type *type, struct frag_err *err)
@@ -367,7 +501,7 @@ int frag_type_register(const struct frag_type *type, struct frag_err *err)
 		r = add_twin_locked(info);
 		goto out_memory;
 	}
-	same = fragi_type_info_by_id(info->id);
+	same = info_of_id(info->id);
 	if (same != NULL) {
 		fragi_free(info);
 		r = frag_err_set(err, -EEXIST,
@@ -436,39 +570,4 @@ bool fragi_type_has_codec(const struct frag_type *type)
 	const struct fragi_type_info *info = fragi_type_info(type);
 
 	return info != NULL && fragi_type_info_has_codec(info);
-}
-
-int fragi_type_check_size(const struct frag_type *type, size_t size)
-{
-	const struct fragi_type_info *info;
-
-	if (type->size != 0)
-		return size == type->size ? 0 : -EINVAL;
-	if (size > PTRDIFF_MAX - 1)
-		return -EINVAL;
-	if (!fragi_type_is_array(type))
-		return 0;
-	info = fragi_type_info(type);
-	return info != NULL && info->kind == FRAGI_TYPE_ARRAY &&
-			       size % info->element->type->size == 0
-		       ? 0
-		       : -EINVAL;
-}
-
-void fragi_array_fini(void *value)
-{
-	(void)value;
-}
-
-void fragi_value_fini(const struct frag_type *type, void *value, size_t size)
-{
-	const struct frag_type *element;
-
-	if (type->fini != fragi_array_fini) {
-		type->fini(value);
-		return;
-	}
-	element = fragi_type_info(type)->element->type;
-	for (size_t at = 0; at < size; at += element->size)
-		element->fini((char *)value + at);
 }

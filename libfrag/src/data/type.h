@@ -15,7 +15,9 @@ enum fragi_type_kind {
 	FRAGI_TYPE_SCALAR,
 	FRAGI_TYPE_STRING,
 	FRAGI_TYPE_BYTES,
-	FRAGI_TYPE_ARRAY,
+	FRAGI_TYPE_ARRAY,  /* of elements of fixed size, one after the other */
+	FRAGI_TYPE_LIST,   /* of elements of any size: a collection */
+	FRAGI_TYPE_MAP,    /* from texts to elements of any size: a collection */
 	FRAGI_TYPE_PLAIN,  /* a struct by its fields */
 	FRAGI_TYPE_CUSTOM, /* has encode and decode */
 	FRAGI_TYPE_OPAQUE, /* cannot leave its process */
@@ -36,8 +38,9 @@ struct fragi_type_info {
 	/* Any bytes are a valid value, and the wire format equals the memory: one copy suffices. */
 	bool is_dense;
 	uint32_t depth;                        /* of the nesting of structs */
+	uint32_t nesting;                      /* of arrays, lists and maps: those in the name */
 	uint64_t wire_size;                    /* bytes of an encoded value; 0: it varies */
-	const struct fragi_type_info *element; /* of an array */
+	const struct fragi_type_info *element; /* of an array, a list or a map */
 	const struct fragi_type_field *fields; /* of a plain struct */
 	uint32_t field_count;
 	bool is_twin; /* another table of this type was registered before and is found by name */
@@ -46,9 +49,13 @@ struct fragi_type_info {
 #define FRAGI_TYPE_ALIGN_MAX 64u
 #define FRAGI_TYPE_FIELDS_MAX 1024u
 #define FRAGI_TYPE_DEPTH_MAX 16u
+#define FRAGI_TYPE_NESTING_MAX 4u
 #define FRAGI_TYPE_SIZE_MAX (1u << 30) /* bytes of one value, in memory and on the wire */
 
-/* Return NULL when the type is not registered. */
+/*
+ * Return NULL when the type is not registered. A collection of registered types is made when its
+ * name or its id is first met, so a receiver knows every collection of the types that it knows.
+ */
 const struct fragi_type_info *fragi_type_info(const struct frag_type *type);
 const struct fragi_type_info *fragi_type_info_by_id(uint64_t id);
 /*
@@ -72,6 +79,19 @@ FRAGI_API const struct frag_type *fragi_type_by_id(uint64_t id);
 /* Returns whether values of the type can leave the process. */
 FRAGI_API bool fragi_type_has_codec(const struct frag_type *type);
 
+static inline bool fragi_type_is_collection(const struct fragi_type_info *info)
+{
+	return info->kind == FRAGI_TYPE_LIST || info->kind == FRAGI_TYPE_MAP;
+}
+
+/* Returns the bytes of the name in front of its "[]" and "{}". */
+size_t fragi_type_stem_length(const char *name);
+/*
+ * Returns why there is no type of that name although one of its stem is registered, as the end of a
+ * sentence; NULL: that is not the case.
+ */
+const char *fragi_type_why_not(const char *name);
+
 /* Returns 0 when a value of the type may have `size` bytes, else -EINVAL. */
 int fragi_type_check_size(const struct frag_type *type, size_t size);
 /* Calls the type's fini on a value of `size` bytes; for an array, on each element. */
@@ -83,6 +103,7 @@ void fragi_value_fini(const struct frag_type *type, void *value, size_t size);
  */
 void fragi_array_fini(void *value);
 
+/* Of an array, a list or a map. */
 static inline bool fragi_type_is_array(const struct frag_type *type)
 {
 	return type->size == 0 && type != &frag_type_string && type != &frag_type_bytes;

@@ -3,6 +3,46 @@
 #include <string.h>
 
 #include <data/codec.h>
+#include <data/collection.h>
+
+int fragi_type_check_size(const struct frag_type *type, size_t size)
+{
+	const struct fragi_type_info *info;
+
+	if (type->size != 0)
+		return size == type->size ? 0 : -EINVAL;
+	if (size > PTRDIFF_MAX - 1)
+		return -EINVAL;
+	if (!fragi_type_is_array(type))
+		return 0;
+	info = fragi_type_info(type);
+	if (info != NULL && fragi_type_is_collection(info))
+		return size >= FRAGI_COLLECTION_HEAD ? 0 : -EINVAL;
+	return info != NULL && info->kind == FRAGI_TYPE_ARRAY &&
+			       size % info->element->type->size == 0
+		       ? 0
+		       : -EINVAL;
+}
+
+void fragi_array_fini(void *value)
+{
+	(void)value;
+}
+
+void fragi_value_fini(const struct frag_type *type, void *value, size_t size)
+{
+	const struct frag_type *element;
+
+	if (type->fini != fragi_array_fini) {
+		type->fini(value);
+		return;
+	}
+	element = fragi_type_info(type)->element->type;
+	for (size_t at = 0; at < size; at += element->size)
+		element->fini((char *)value + at);
+}
+
+/* The codec. */
 
 /* Encodes one value of fixed size at `to`. Returns the end of what it wrote. */
 static uint8_t *pack(const struct fragi_type_info *info, const uint8_t *value, uint8_t *to)
@@ -110,6 +150,50 @@ static int encode_array(const struct fragi_type_info *info, const uint8_t *value
 	return r;
 }
 
+/* Appends the bytes of one element and then, in front of them, their number. */
+static int encode_element(const struct fragi_type_info *element, const void *value, size_t size,
+			  struct frag_writer *writer)
+{
+	size_t at = writer->size;
+	uint32_t bytes;
+	int r = frag_writer_put_u32(writer, 0);
+
+	if (r == 0)
+		r = fragi_value_encode(element, value, size, writer);
+	if (r == 0 && writer->size - at - sizeof(bytes) > UINT32_MAX)
+		r = -EMSGSIZE;
+	if (r < 0)
+		return r;
+	bytes = (uint32_t)(writer->size - at - sizeof(bytes));
+	memcpy(writer->bytes + at, &bytes, sizeof(bytes));
+	return 0;
+}
+
+static int encode_collection(const struct fragi_type_info *info, const void *value, size_t size,
+			     struct frag_writer *writer)
+{
+	const struct fragi_type_info *key =
+		info->kind == FRAGI_TYPE_MAP ? fragi_type_info(&frag_type_string) : NULL;
+	const void *part;
+	uint32_t count;
+	int r;
+
+	if (!fragi_collection_is_whole(info, value, size))
+		return -EPROTOTYPE;
+	count = frag_collection_count(value);
+	r = frag_writer_put_u32(writer, count);
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		if (key != NULL) {
+			part = frag_collection_key(value, i);
+			r = encode_element(key, part, strlen(part), writer);
+		}
+		part = frag_collection_at(value, i, &size);
+		if (r == 0)
+			r = encode_element(info->element, part, size, writer);
+	}
+	return r;
+}
+
 int fragi_value_encode(const struct fragi_type_info *info, const void *value, size_t size,
 		       struct frag_writer *writer)
 {
@@ -126,6 +210,9 @@ int fragi_value_encode(const struct fragi_type_info *info, const void *value, si
 		if (info->element->kind != FRAGI_TYPE_OPAQUE)
 			return encode_array(info, value, size, writer);
 		return -EPROTOTYPE;
+	case FRAGI_TYPE_LIST:
+	case FRAGI_TYPE_MAP:
+		return encode_collection(info, value, size, writer);
 	case FRAGI_TYPE_OPAQUE:
 	default:
 		return -EPROTOTYPE;
@@ -156,9 +243,88 @@ static int measure_array(const struct fragi_type_info *element, const uint8_t *w
 	return 0;
 }
 
+/* A part of an encoded collection: `size` bytes at `bytes`. Returns 0 or -EBADMSG. */
+static int get_part(struct frag_reader *reader, const uint8_t **out_bytes, uint32_t *out_size)
+{
+	if (frag_reader_get_u32(reader, out_size) < 0)
+		return -EBADMSG;
+	*out_bytes = fragi_reader_skip(reader, *out_size);
+	return *out_bytes != NULL ? 0 : -EBADMSG;
+}
+
+/* Returns whether a key is a text that comes after the key before it (NULL: it is the first). */
+static bool key_follows(const uint8_t *before, uint32_t before_size, const uint8_t *key,
+			uint32_t size)
+{
+	uint32_t least = before_size < size ? before_size : size;
+	int order = before != NULL ? memcmp(before, key, least) : -1;
+
+	return memchr(key, '\0', size) == NULL && (order < 0 || (order == 0 && before_size < size));
+}
+
+/*
+ * Reads an encoded collection.
+ * - bytes: zeroed memory for the value; NULL: only checks the bytes and computes how much that is
+ * Every part has at least a size of four bytes, so their number is bounded by the bytes that are
+ * there, and the depth by the type.
+ */
+static int read_collection(const struct fragi_type_info *info, const uint8_t *wire,
+			   size_t wire_size, void *bytes, size_t *out_size)
+{
+	const struct fragi_type_info *element = info->element;
+	bool is_map = info->kind == FRAGI_TYPE_MAP;
+	struct frag_reader reader = {wire, wire + wire_size}, keys;
+	const uint8_t *part, *before = NULL;
+	uint32_t count, part_size, before_size = 0;
+	struct fragi_layout layout;
+	uint8_t *to;
+	size_t size;
+	int r;
+
+	if (frag_reader_get_u32(&reader, &count) < 0 ||
+	    count > frag_reader_left(&reader) / (is_map ? 8 : 4))
+		return -EBADMSG;
+	layout = fragi_layout_begin(bytes, FRAGI_DECODED_MAX, count,
+				    (uint64_t)count * (is_map ? 2 : 1));
+	keys = reader;
+	for (uint32_t i = 0; i < count && is_map; i++) {
+		if (get_part(&keys, &part, &part_size) < 0 ||
+		    !key_follows(before, before_size, part, part_size))
+			return -EBADMSG;
+		to = fragi_layout_add(&layout, part_size, 1, true);
+		if (to != NULL)
+			memcpy(to, part, part_size);
+		before = part;
+		before_size = part_size;
+		if (get_part(&keys, &part, &part_size) < 0)
+			return -EBADMSG;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if ((is_map && get_part(&reader, &part, &part_size) < 0) ||
+		    get_part(&reader, &part, &part_size) < 0)
+			return -EBADMSG;
+		r = fragi_value_measure(element, part, part_size, &size);
+		if (r < 0)
+			return r;
+		to = fragi_layout_add(&layout, size, fragi_element_align(element),
+				      element->kind == FRAGI_TYPE_STRING);
+		if (layout.used > layout.limit)
+			return -EMSGSIZE;
+		r = to != NULL ? fragi_value_decode(element, part, part_size, to, size) : 0;
+		if (r < 0)
+			return r;
+	}
+	if (frag_reader_left(&reader) > 0)
+		return -EBADMSG;
+	*out_size = layout.used;
+	return 0;
+}
+
 int fragi_value_measure(const struct fragi_type_info *info, const uint8_t *wire, size_t wire_size,
 			size_t *out_size)
 {
+	int r;
+
 	switch (info->kind) {
 	case FRAGI_TYPE_SCALAR:
 	case FRAGI_TYPE_PLAIN:
@@ -177,6 +343,12 @@ int fragi_value_measure(const struct fragi_type_info *info, const uint8_t *wire,
 		if (info->element->kind == FRAGI_TYPE_OPAQUE)
 			return -EBADMSG;
 		return measure_array(info->element, wire, wire_size, out_size);
+	case FRAGI_TYPE_LIST:
+	case FRAGI_TYPE_MAP:
+		r = read_collection(info, wire, wire_size, NULL, out_size);
+		if (r < 0)
+			return r;
+		break;
 	case FRAGI_TYPE_OPAQUE:
 	default:
 		return -EBADMSG;
@@ -198,6 +370,8 @@ int fragi_value_decode(const struct fragi_type_info *info, const uint8_t *wire, 
 	struct frag_reader reader = {wire, wire + wire_size};
 	uint8_t *to = value, *end = to + size;
 
+	if (fragi_type_is_collection(info))
+		return read_collection(info, wire, wire_size, value, &size);
 	if (info->is_dense || info->kind == FRAGI_TYPE_STRING || info->kind == FRAGI_TYPE_BYTES) {
 		if (size > 0)
 			memcpy(value, wire, size);

@@ -369,6 +369,7 @@ static int ports_override(struct frag_op *op, const struct fragi_spec_operator *
 static int ports_type(struct frag_op *op)
 {
 	struct fragi_port *port;
+	const char *why;
 	int result = 0;
 
 	for (uint32_t i = 0; i < op->port_count; i++) {
@@ -379,14 +380,17 @@ static int ports_type(struct frag_op *op)
 		port->type = op->fragment->registry != NULL
 				     ? fragi_registry_type(op->fragment->registry, port->type_name)
 				     : frag_type_find(port->type_name);
-		if (port->type == NULL)
-			result = fragi_making_fail(
-				op->fragment, -EINVAL, op->place, op->subject,
-				"port \"%s\" is of type \"%.80s\", which is not registered; %s",
-				port->name, port->type_name,
-				op->fragment->registry != NULL
-					? "load the extension that has it"
-					: "register it first, with frag_type_register");
+		if (port->type != NULL)
+			continue;
+		why = fragi_type_why_not(port->type_name);
+		result = fragi_making_fail(
+			op->fragment, -EINVAL, op->place, op->subject,
+			"port \"%s\" is of type \"%.80s\", which is not registered; %s", port->name,
+			port->type_name,
+			why != NULL ? why
+			: op->fragment->registry != NULL
+				? "load the extension that has it"
+				: "register it first, with frag_type_register");
 	}
 	return result;
 }

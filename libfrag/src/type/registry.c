@@ -15,6 +15,7 @@
 #include <base/log.h>
 #include <base/strmap.h>
 #include <base/units.h>
+#include <data/type.h>
 #include <text/holoscan.h>
 #include <type/library.h>
 #include <type/pinned.h>
@@ -548,17 +549,15 @@ const struct frag_condition_type *fragi_registry_condition(struct fragi_registry
 			: look_up_loaded(registry, CONDITION, name);
 }
 
-/* Whether the library lists the type, or the one that it is an array of. */
+/* Whether the library lists the type, or the one that it is an array or a map of. */
 static bool has_type(const struct fragi_library *library, const char *name)
 {
-	size_t length;
+	size_t stem = fragi_type_stem_length(name);
 
-	for (size_t i = 0; library->error == NULL && i < library->type_count; i++) {
-		length = strlen(library->types[i]->name);
-		if (strncmp(library->types[i]->name, name, length) == 0 &&
-		    (name[length] == '\0' || strcmp(name + length, "[]") == 0))
+	for (size_t i = 0; library->error == NULL && i < library->type_count; i++)
+		if (strlen(library->types[i]->name) == stem &&
+		    memcmp(library->types[i]->name, name, stem) == 0)
 			return true;
-	}
 	return false;
 }
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Every kind of edge carries every type of value. */
+#include <complex.h>
+#include <criterion/criterion.h>
+
+#include "pair.h"
+#include <base/stamp.h>
+#include <data/metadata.h>
+#include <frag/collection.h>
+
+#define ONE_TEST(name, first, second, what)                                                        \
+	Test(name, what, .init = set_environment)                                                  \
+	{                                                                                          \
+		what(&kind_##name);                                                                \
+	}
+#define EDGE_TEST(what)                                                                            \
+	static void what(const struct kind *kind);                                                 \
+	KINDS_WITH(ONE_TEST, what)                                                                 \
+	static void what(const struct kind *kind)
+
+static bool has_room(struct pair *pair)
+{
+	return pair->tx->ops->room(pair->tx) > 0;
+}
+
+static bool has_message(struct pair *pair)
+{
+	return fragi_rx_available(pair->rx) > 0;
+}
+
+/* Sends message (taken). Returns the one that arrives. */
+static struct frag_message *across(struct pair *pair, struct frag_message *message)
+{
+	fragi_message_share(message);
+	cr_assert(pair_until(pair, has_room));
+	cr_assert_eq(pair->tx->ops->send(pair->tx, message, fragi_stamp()), 0);
+	cr_assert(pair_until(pair, has_message));
+	return fragi_rx_take(pair->rx, fragi_stamp());
+}
+
+/* Sends a value, and expects the same bytes. */
+static void expect_same(struct pair *pair, const struct frag_type *type, const void *value,
+			size_t size)
+{
+	struct frag_message *message = frag_message_create();
+	const void *got;
+	size_t got_size;
+
+	cr_assert_eq(frag_message_set_value(message, type, value, size, NULL), 0, "%s", type->name);
+	message = across(pair, message);
+	cr_assert(frag_type_equal(frag_message_value(message, &got, &got_size), type), "%s",
+		  type->name);
+	cr_assert_eq(got_size, size, "%s", type->name);
+	cr_assert_eq(memcmp(got, value, size), 0, "%s", type->name);
+	frag_message_unref(message);
+}
+
+/* Sends the value of a collection (taken). */
+static void expect_same_collection(struct pair *pair, struct frag_collection *collection)
+{
+	const void *value;
+	size_t size;
+
+	cr_assert_eq(frag_collection_value(collection, &value, &size), 0);
+	expect_same(pair, frag_collection_type(collection), value, size);
+	frag_collection_destroy(collection);
+}
+
+EDGE_TEST(complex_numbers_cross)
+{
+	const double _Complex wide[2] = {CMPLX(1.5, -2.5), CMPLX(0, 3)};
+	const float _Complex narrow = CMPLXF(0.25f, -1.0f);
+	struct pair pair = {0};
+
+	pair_open(&pair, kind);
+	expect_same(&pair, &frag_type_complex64, &narrow, sizeof(narrow));
+	expect_same(&pair, &frag_type_complex128, wide, sizeof(wide[0]));
+	expect_same(&pair, frag_type_find("complex128[]"), wide, sizeof(wide));
+	pair_close(&pair);
+}
+
+EDGE_TEST(nested_arrays_and_maps_cross)
+{
+	struct frag_collection *rows, *texts, *map, *lists;
+	struct pair pair = {0};
+	const void *value;
+	double row[40];
+	char text[16];
+	size_t size;
+
+	for (int i = 0; i < 40; i++)
+		row[i] = i / 3.0;
+	pair_open(&pair, kind);
+	cr_assert_eq(frag_collection_create("f64[][]", &rows, NULL), 0);
+	cr_assert_eq(frag_collection_create("string[]", &texts, NULL), 0);
+	cr_assert_eq(frag_collection_create("string{}", &map, NULL), 0);
+	cr_assert_eq(frag_collection_create("string[]{}", &lists, NULL), 0);
+	expect_same_collection(&pair, lists); /* empty */
+	cr_assert_eq(frag_collection_create("string[]{}", &lists, NULL), 0);
+	for (uint32_t i = 0; i < 3000; i++) { /* more than one packet */
+		snprintf(text, sizeof(text), "text %u", i);
+		cr_assert_eq(frag_collection_add(rows, row, i % 40 * sizeof(row[0])), 0);
+		cr_assert_eq(frag_collection_add(texts, text, strlen(text)), 0);
+		cr_assert_eq(frag_collection_put(map, text, text, strlen(text)), 0);
+	}
+	cr_assert_eq(frag_collection_value(texts, &value, &size), 0);
+	cr_assert_eq(frag_collection_put(lists, "many", value, size), 0);
+	expect_same_collection(&pair, rows);
+	expect_same_collection(&pair, texts);
+	expect_same_collection(&pair, map);
+	expect_same_collection(&pair, lists);
+	pair_close(&pair);
+}
+
+EDGE_TEST(collections_cross_in_metadata)
+{
+	struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_DEFAULT);
+	const struct frag_type *type;
+	struct frag_collection *map;
+	struct frag_message *message;
+	struct pair pair = {0};
+	const void *value;
+	size_t size;
+
+	pair_open(&pair, kind);
+	cr_assert_eq(frag_collection_create("string{}", &map, NULL), 0);
+	frag_collection_put(map, "colour", "red", 3);
+	frag_collection_value(map, &value, &size);
+	cr_assert_eq(frag_metadata_set(metadata, "tags", frag_collection_type(map), value, size),
+		     0);
+	frag_collection_destroy(map);
+	message = frag_message_create();
+	fragi_message_set_metadata(message, metadata);
+	message = across(&pair, message);
+	cr_assert_eq(
+		frag_metadata_get(frag_message_metadata(message), "tags", &type, &value, &size), 0);
+	cr_assert_str_eq(type->name, "string{}");
+	cr_assert_str_eq(frag_collection_get(value, "colour", NULL), "red");
+	frag_message_unref(message);
+	pair_close(&pair);
+}
