@@ -139,3 +139,42 @@ EDGE_TEST(collections_cross_in_metadata)
 	frag_message_unref(message);
 	pair_close(&pair);
 }
+
+EDGE_TEST(tensors_cross_in_metadata)
+{
+	static const size_t sizes[] = {0, 1, 192, 193, 70000, 2000000};
+	struct pair pair = {0};
+	struct frag_tensor *tensor;
+	struct frag_message *message;
+	char key[8];
+
+	pair_open(&pair, kind);
+	for (int round = 0; round < 2; round++) { /* without a body beside it, and with one */
+		struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_DEFAULT);
+
+		for (uint8_t i = 0; i < 6; i++) {
+			snprintf(key, sizeof(key), "t%d", i);
+			cr_assert_eq(
+				frag_metadata_set_tensor(metadata, key, bytes_tensor(sizes[i], i)),
+				0);
+		}
+		message = frag_message_create();
+		if (round > 0)
+			frag_message_add_tensor(message, "body", bytes_tensor(100000, 77));
+		fragi_message_set_metadata(message, metadata);
+		message = across(&pair, message);
+		for (uint8_t i = 0; i < 6; i++) {
+			snprintf(key, sizeof(key), "t%d", i);
+			cr_assert_eq(frag_metadata_get_tensor(frag_message_metadata(message), key,
+							      &tensor),
+				     0);
+			cr_assert(tensor_holds(tensor, sizes[i], i), "%s", key);
+			cr_assert_null(frag_tensor_writable(tensor));
+		}
+		if (round > 0)
+			cr_assert(tensor_holds(frag_message_tensor(message, "body"), 100000, 77));
+		frag_message_unref(message);
+		pair_settle(&pair);
+	}
+	pair_close(&pair);
+}

@@ -74,7 +74,7 @@ static const struct frag_type fuzz_blob_type = {
 };
 static const struct frag_type fuzz_opaque_type = {FRAG_TYPE_INIT, .name = "opaque", .size = 16};
 
-#define FUZZ_TYPES 28
+#define FUZZ_TYPES 30
 static inline const struct frag_type *fuzz_type(uint8_t which)
 {
 	static const char *const names[FUZZ_TYPES] = {
@@ -82,7 +82,7 @@ static inline const struct frag_type *fuzz_type(uint8_t which)
 		"u16",      "u32",       "u64",       "f32",          "f64",      "string",
 		"bytes",    "bool[]",    "f64[]",     "point",        "box[]",    "blob",
 		"blob[]",   "opaque",    "complex64", "complex128[]", "string[]", "f64[][]",
-		"string{}", "box[][]{}", "bool[]{}",  "bytes[][]"};
+		"string{}", "box[][]{}", "bool[]{}",  "bytes[][]",    "tensor",   "tensor[]"};
 	static bool registered;
 
 	if (!registered) {

@@ -303,3 +303,41 @@ Test(ops_image_writer, says_why_it_cannot_write)
 		  frag_harness_error(h));
 	frag_harness_destroy(h);
 }
+
+/* Metadata of what comes in stands in what goes out, although it is a new message. */
+Test(ops_vision, pass_metadata_through)
+{
+	const struct {
+		const struct frag_op_type *type;
+		const char *in, *out;
+		const struct frag_arg *args;
+	} cases[] = {
+		{&vision_format_converter_type, "source_video", "tensor",
+		 (const struct frag_arg[]){{"out_dtype", "float32"}, {NULL, NULL}}},
+		{&vision_resize_type, "in", "out",
+		 (const struct frag_arg[]){{"width", "8"}, {NULL, NULL}}},
+		{&vision_motion_boxes_type, "in", "out", NULL},
+		{&vision_draw_type, "receivers", "out", NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct frag_harness *h = make(cases[i].type, cases[i].args);
+		struct frag_message *m = frag_message_create();
+		struct frag_metadata *metadata = NULL;
+		int64_t frame = 0;
+
+		cr_assert_eq(frag_metadata_create(FRAG_METADATA_DEFAULT, &metadata), 0);
+		frag_metadata_set_i64(metadata, "frame", 42);
+		cr_assert_eq(frag_message_set_metadata(m, metadata), 0);
+		frag_metadata_destroy(metadata);
+		cr_assert_eq(frag_message_add_tensor(m, "", picture(16, 16, 3, 5)), 0);
+		cr_assert_eq(frag_harness_give(h, cases[i].in, m), 0, "%s", cases[i].type->name);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		cr_assert_eq(frag_harness_take(h, cases[i].out, &m), 0, "%s", cases[i].type->name);
+		cr_assert_not_null(frag_message_metadata(m), "%s", cases[i].type->name);
+		cr_expect_eq(frag_metadata_get_i64(frag_message_metadata(m), "frame", &frame), 0);
+		cr_expect_eq(frame, 42, "%s", cases[i].type->name);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}

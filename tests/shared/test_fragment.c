@@ -116,6 +116,54 @@ static int64_t param_of(const struct frag_condition *condition, const char *name
 	return 0;
 }
 
+/* The inner level wins: application, fragment, operator. */
+Test(fragment, metadata_on_three_levels)
+{
+	struct fragi_spec *spec = good_graph(TEXT(
+		"frag: 1\n"
+		"application: app\n"
+		"extensions: [libgood.so]\n"
+		"metadata: false\n"
+		"metadata_policy: update\n"
+		"fragments:\n"
+		"  on:\n"
+		"    metadata: true\n"
+		"    metadata_policy: reject\n"
+		"    operators:\n"
+		"      as_fragment: {type: source, parameters: {inputs: 1}}\n"
+		"      off: {type: source, parameters: {inputs: 1}, metadata: false, metadata_policy: inplace_update}\n"
+		"  as_application:\n"
+		"    operators:\n"
+		"      off: {type: source, parameters: {inputs: 1}}\n"
+		"      on: {type: source, parameters: {inputs: 1}, metadata: true, metadata_policy: raise}\n"));
+	static const struct {
+		const char *fragment, *op;
+		bool on;
+		enum frag_metadata_policy policy;
+	} expected[] = {
+		{"on", "as_fragment", true, FRAG_METADATA_REJECT},
+		{"on", "off", false, FRAG_METADATA_INPLACE_UPDATE},
+		{"as_application", "off", false, FRAG_METADATA_UPDATE},
+		{"as_application", "on", true, FRAG_METADATA_RAISE},
+	};
+
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		struct frag_fragment *fragment = NULL;
+		struct fragi_diag diag = {0};
+		const struct frag_op *op;
+
+		cr_assert_eq(fragi_fragment_compose(spec, &spec->fragments[i / 2], registry, &diag,
+						    &fragment),
+			     0, "%s", diag.count > 0 ? diag.items[0].text : "");
+		op = op_named(fragment, expected[i].op);
+		cr_expect_eq(op->metadata, expected[i].on, "%s", op->subject);
+		cr_expect_eq(op->metadata_policy, expected[i].policy, "%s", op->subject);
+		fragi_fragment_destroy(fragment);
+		fragi_diag_fini(&diag);
+	}
+	fragi_spec_destroy(spec);
+}
+
 Test(fragment, declared_in_a_graph)
 {
 	struct fragi_spec *spec;

@@ -88,6 +88,36 @@ Test(composed, a_policy_of_metadata)
 	    "app.op: 9 is not a valid metadata policy; take one of FRAG_METADATA_...\n");
 }
 
+/* The inner level wins: an operator, its fragment. */
+Test(composed, metadata_of_an_operator_and_of_its_fragment)
+{
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag);
+	struct frag_op *ops[3];
+
+	for (int i = 0; i < 3; i++) {
+		const char name[] = {(char)('a' + i), '\0'};
+
+		ops[i] = frag_make_operator_of(fragment, name, &plain, FRAG_NO_ARGS);
+		cr_assert_eq(frag_add_operator(fragment, ops[i]), 0);
+	}
+	cr_expect_eq(frag_enable_metadata(ops[0], 1), 0);
+	cr_expect_eq(frag_set_metadata_policy(ops[1], FRAG_METADATA_UPDATE), 0);
+	cr_expect_eq(frag_fragment_enable_metadata(fragment, 0), 0);
+	cr_expect_eq(frag_fragment_set_metadata_policy(fragment, FRAG_METADATA_REJECT), 0);
+	cr_expect_eq(frag_enable_metadata(NULL, 1), -EINVAL);
+	cr_assert_eq(fragi_fragment_complete(fragment), 0);
+	cr_expect(ops[0]->metadata && ops[0]->metadata_policy == FRAG_METADATA_REJECT);
+	cr_expect(!ops[1]->metadata && ops[1]->metadata_policy == FRAG_METADATA_UPDATE);
+	cr_expect(!ops[2]->metadata && ops[2]->metadata_policy == FRAG_METADATA_REJECT);
+	cr_expect_eq(frag_enable_metadata(ops[0], 0), -EBUSY, "only inside a composer");
+	cr_expect_eq(frag_fragment_enable_metadata(fragment, 0), -EBUSY);
+	cr_expect_eq(frag_fragment_set_metadata_policy(fragment, FRAG_METADATA_RAISE), -EBUSY);
+	fragi_fragment_destroy(fragment);
+	expect_errors(&diag, "");
+	fragi_diag_fini(&diag);
+}
+
 Test(composed, an_operator_made_twice_is_refused)
 {
 	struct fragi_diag diag = {0};

@@ -197,6 +197,47 @@ Test(tick, emit_carries_the_metadata_as_it_then_is)
 	frag_harness_destroy(h);
 }
 
+static uint64_t copies;
+
+/* Emits what it received as new messages; then it changes the metadata, and emits twice more. */
+static int copy_on_write(void *state, struct frag_tick *tick)
+{
+	struct frag_metadata *metadata;
+	const struct frag_message *m;
+
+	(void)state;
+	if (frag_tick_receive(tick, IN, &m) < 0)
+		return -ENOMSG;
+	frag_tick_emit_i64(tick, NUMBER, 1);
+	frag_tick_emit_i64(tick, NUMBER, 2);
+	metadata = frag_tick_metadata(tick);
+	cr_expect_eq(frag_metadata_copies(metadata), copies, "reading and sending copy nothing");
+	frag_metadata_set_i64(metadata, "b", 2);
+	frag_metadata_set_i64(metadata, "c", 3);
+	copies++;
+	cr_expect_eq(frag_metadata_copies(metadata), copies, "one copy for two changes");
+	frag_tick_emit_i64(tick, NUMBER, 3);
+	return frag_tick_emit_i64(tick, NUMBER, 4);
+}
+
+Test(tick, metadata_is_copied_when_it_is_changed)
+{
+	struct frag_harness *h = make(copy_on_write);
+	struct frag_message *given = with_metadata(3, "a", 1);
+
+	for (int i = 0; i < 3; i++) {
+		frag_harness_give(h, "in", frag_message_ref(given));
+		cr_expect_eq(frag_harness_tick(h), 0);
+		cr_expect_eq(keys(h, "number", "a", NULL), 1);
+		cr_expect_eq(keys(h, "number", "a", NULL), 1);
+		cr_expect_eq(keys(h, "number", "a", "b"), 3);
+		cr_expect_eq(keys(h, "number", "a", "c"), 3);
+	}
+	cr_expect_eq(frag_metadata_count(frag_message_metadata(given)), 1);
+	frag_message_unref(given);
+	frag_harness_destroy(h);
+}
+
 static int merge(void *state, struct frag_tick *tick)
 {
 	const struct frag_message *m;

@@ -79,6 +79,19 @@ FRAG_API int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *
  * Returns 0; -EINVAL: op is NULL or policy is none; -EBUSY: not inside a composer.
  */
 FRAG_API int frag_set_metadata_policy(struct frag_op *op, enum frag_metadata_policy policy);
+/*
+ * Turns the metadata of an operator on (1, the default) or off (0): then nothing is merged at
+ * receive and nothing attached at emit. Returns as above, without the policy.
+ */
+FRAG_API int frag_enable_metadata(struct frag_op *op, int enable);
+/*
+ * The same two settings for all operators of the fragment that have none of their own. The graph's
+ * wins where it stands on the same level: an operator, a fragment. The inner level wins over the
+ * outer one: an operator, its fragment, the application.
+ */
+FRAG_API int frag_fragment_set_metadata_policy(struct frag_fragment *fragment,
+					       enum frag_metadata_policy policy);
+FRAG_API int frag_fragment_enable_metadata(struct frag_fragment *fragment, int enable);
 
 /*
  * Makes a resource of a built-in type (resource.h); parameters of operators name it as $name.

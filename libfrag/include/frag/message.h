@@ -97,6 +97,16 @@ FRAG_API struct frag_tensor *frag_message_tensor(const struct frag_message *mess
  * Thread: any. Blocks: no. RT-safe: yes.
  */
 FRAG_API const struct frag_metadata *frag_message_metadata(const struct frag_message *message);
+/*
+ * Gives a message metadata: a copy that shares the content (frag_metadata_copy). An operator has no
+ * need of it, because emit replaces it by the metadata of the tick where there is any. It is for
+ * the test of an operator that receives the message.
+ * - metadata: NULL: none
+ * Returns 0; -EBUSY: the message is shared; -ENOMEM.
+ * Thread: the one that created the message. Blocks: no. RT-safe: no.
+ */
+FRAG_API int frag_message_set_metadata(struct frag_message *message,
+				       const struct frag_metadata *metadata);
 
 /*
  * Stamps: acquisition time, sequence and flags. They travel with the message, to other hosts too,

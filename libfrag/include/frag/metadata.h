@@ -2,6 +2,7 @@
 #ifndef FRAG_METADATA_H
 #define FRAG_METADATA_H
 
+#include <frag/tensor.h>
 #include <frag/type.h>
 
 FRAG_BEGIN_DECLS
@@ -51,6 +52,14 @@ FRAG_API int frag_metadata_set_i64(struct frag_metadata *metadata, const char *k
 FRAG_API int frag_metadata_set_f64(struct frag_metadata *metadata, const char *key, double value);
 FRAG_API int frag_metadata_set_string(struct frag_metadata *metadata, const char *key,
 				      const char *value);
+/*
+ * The same with a tensor, whose data is immutable from now on.
+ * - tensor: takes the reference, also on failure
+ * To another process a tensor travels with the message's descriptors, which are 64 MiB at most
+ * together; larger ones belong into the message. -EINVAL also when tensor is NULL.
+ */
+FRAG_API int frag_metadata_set_tensor(struct frag_metadata *metadata, const char *key,
+				      struct frag_tensor *tensor);
 
 /*
  * Reads a key.
@@ -76,6 +85,23 @@ FRAG_API int frag_metadata_get_f64(const struct frag_metadata *metadata, const c
 				   double *out_value);
 FRAG_API int frag_metadata_get_string(const struct frag_metadata *metadata, const char *key,
 				      const char **out_value);
+/* The same for a tensor, borrowed likewise; frag_tensor_ref keeps it. */
+FRAG_API int frag_metadata_get_tensor(const struct frag_metadata *metadata, const char *key,
+				      struct frag_tensor **out_value);
+/*
+ * The same with a value for the case that there is no such key; a text that is given so must be
+ * valid as long as it is used.
+ * Returns 0, also when there is no such key; -EPROTOTYPE: the value is of another type.
+ * Thread: the tick's. Blocks: no. RT-safe: yes.
+ */
+FRAG_API int frag_metadata_get_bool_or(const struct frag_metadata *metadata, const char *key,
+				       int otherwise, int *out_value);
+FRAG_API int frag_metadata_get_i64_or(const struct frag_metadata *metadata, const char *key,
+				      int64_t otherwise, int64_t *out_value);
+FRAG_API int frag_metadata_get_f64_or(const struct frag_metadata *metadata, const char *key,
+				      double otherwise, double *out_value);
+FRAG_API int frag_metadata_get_string_or(const struct frag_metadata *metadata, const char *key,
+					 const char *otherwise, const char **out_value);
 
 /* Returns 1 when the key is there, else 0. Thread: the tick's. Blocks: no. RT-safe: yes. */
 FRAG_API int frag_metadata_has(const struct frag_metadata *metadata, const char *key);
@@ -93,6 +119,37 @@ FRAG_API uint32_t frag_metadata_count(const struct frag_metadata *metadata);
  * Thread: the tick's. Blocks: no. RT-safe: yes.
  */
 FRAG_API const char *frag_metadata_key(const struct frag_metadata *metadata, uint32_t i);
+
+/*
+ * Dictionaries of an operator's own, for example to keep what it received for a later tick. Each is
+ * used by one thread at a time.
+ *
+ * frag_metadata_create makes an empty one.
+ * frag_metadata_copy makes one that shares the content with another one. What either of them is
+ * set to later does not show in the other: the first change copies the list of keys, once.
+ * frag_metadata_deep_copy makes one that shares nothing: every value is copied, with the data of
+ * tensors. -ENOTSUP: a value has a fini and no codec, or a tensor lies in memory of a device.
+ * Both copies have the policy of the original.
+ * - out: receives the dictionary, to be destroyed
+ * frag_metadata_update sets all keys of another one, under the policy of metadata, or none:
+ * -EEXIST, -E2BIG as frag_metadata_set.
+ * All return 0; -EINVAL: the policy is none; -ENOMEM.
+ * frag_metadata_destroy frees one; NULL is accepted. That of a tick is not the operator's to free.
+ * Thread: any, one at a time. Blocks: no. RT-safe: no.
+ */
+FRAG_API int frag_metadata_create(enum frag_metadata_policy policy, struct frag_metadata **out);
+FRAG_API int frag_metadata_copy(const struct frag_metadata *metadata, struct frag_metadata **out);
+FRAG_API int frag_metadata_deep_copy(const struct frag_metadata *metadata,
+				     struct frag_metadata **out);
+FRAG_API int frag_metadata_update(struct frag_metadata *metadata,
+				  const struct frag_metadata *other);
+FRAG_API void frag_metadata_destroy(struct frag_metadata *metadata);
+/*
+ * Returns how many times a change of this dictionary had to copy content that it shared with a
+ * message or a copy, since it was made. A dictionary of a tick lives as long as its operator.
+ * Thread: the dictionary's. Blocks: no. RT-safe: yes.
+ */
+FRAG_API uint64_t frag_metadata_copies(const struct frag_metadata *metadata);
 
 FRAG_END_DECLS
 

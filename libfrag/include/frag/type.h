@@ -125,6 +125,12 @@ extern FRAG_API const struct frag_type frag_type_bool, frag_type_i8, frag_type_i
 extern FRAG_API const struct frag_type frag_type_string, frag_type_bytes;
 
 /*
+ * "tensor" is a reference to a tensor (struct frag_tensor *), as a value of metadata. A port that
+ * declares it accepts messages with tensors instead.
+ */
+extern FRAG_API const struct frag_type frag_type_tensor;
+
+/*
  * Registers a type for this process. The types that a plugin lists in FRAG_TYPES are registered
  * when the plugin is loaded.
  * - type: borrowed until the process ends

@@ -319,6 +319,21 @@ const struct frag_metadata *frag_message_metadata(const struct frag_message *mes
 	return message->metadata;
 }
 
+int frag_message_set_metadata(struct frag_message *message, const struct frag_metadata *metadata)
+{
+	struct frag_metadata *copy = NULL;
+
+	if (fragi_message_is_busy(message))
+		return -EBUSY;
+	if (metadata != NULL) {
+		copy = fragi_metadata_copy(metadata);
+		if (copy == NULL)
+			return -ENOMEM;
+	}
+	fragi_message_set_metadata(message, copy);
+	return 0;
+}
+
 void fragi_message_set_metadata(struct frag_message *message, struct frag_metadata *metadata)
 {
 	fragi_metadata_destroy(message->metadata);

@@ -6,6 +6,7 @@
 
 #include <base/alloc.h>
 #include <data/metadata.h>
+#include <data/tensor.h>
 #include <data/type.h>
 
 /* A key with its value; immutable once it is in a dictionary that is shared. */
@@ -27,6 +28,7 @@ struct body {
 
 struct frag_metadata {
 	enum frag_metadata_policy policy;
+	uint64_t copies;   /* of a body that was shared, made because this one was written to */
 	struct body *body; /* NULL: empty */
 };
 
@@ -121,6 +123,7 @@ static int make_own(struct frag_metadata *metadata, uint32_t more)
 		return 0;
 	atomic_init(&own->refs, 1);
 	own->count = count;
+	metadata->copies += count > 0;
 	for (uint32_t i = 0; i < count; i++) {
 		own->items[i] = body->items[i];
 		atomic_fetch_add_explicit(&own->items[i]->refs, 1, memory_order_relaxed);
@@ -225,6 +228,8 @@ int fragi_metadata_merge(struct frag_metadata *dst, const struct frag_metadata *
 	}
 	if (count_of(dst) + added > FRAG_METADATA_KEYS_MAX)
 		return -E2BIG;
+	if (added == 0 && dst->policy == FRAG_METADATA_REJECT)
+		return 0;
 	if (make_own(dst, added) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < src->body->count; i++) {
@@ -280,7 +285,8 @@ int frag_metadata_set(struct frag_metadata *metadata, const char *key, const str
 		return -EINVAL;
 	if (type == &frag_type_string)
 		size = strlen(value);
-	if (fragi_type_check_size(type, size) < 0)
+	if (fragi_type_check_size(type, size) < 0 ||
+	    (type == &frag_type_tensor && *(struct frag_tensor *const *)value == NULL))
 		return -EINVAL;
 	is_new = index_of(metadata, key, key_length) == count_of(metadata);
 	if (!is_new && raises(metadata))
@@ -293,6 +299,12 @@ int frag_metadata_set(struct frag_metadata *metadata, const char *key, const str
 	if (item == NULL)
 		return -ENOMEM;
 	memcpy(item->value, value, size);
+	if (type == &frag_type_tensor)
+		fragi_tensor_freeze(*(struct frag_tensor *const *)value);
+	if (!is_new && metadata->policy == FRAG_METADATA_REJECT) {
+		item_unref(item);
+		return 0;
+	}
 	if (make_own(metadata, is_new) < 0) {
 		fragi_free(item); /* not item_unref: the caller keeps what the value holds */
 		return -ENOMEM;
@@ -321,6 +333,16 @@ int frag_metadata_set_f64(struct frag_metadata *metadata, const char *key, doubl
 int frag_metadata_set_string(struct frag_metadata *metadata, const char *key, const char *value)
 {
 	return frag_metadata_set(metadata, key, &frag_type_string, value, 0);
+}
+
+int frag_metadata_set_tensor(struct frag_metadata *metadata, const char *key,
+			     struct frag_tensor *tensor)
+{
+	int r = frag_metadata_set(metadata, key, &frag_type_tensor, &tensor, sizeof(tensor));
+
+	if (r < 0)
+		frag_tensor_unref(tensor);
+	return r;
 }
 
 static const struct item *find(const struct frag_metadata *metadata, const char *key)
@@ -404,6 +426,32 @@ int frag_metadata_get_string(const struct frag_metadata *metadata, const char *k
 	return r;
 }
 
+int frag_metadata_get_tensor(const struct frag_metadata *metadata, const char *key,
+			     struct frag_tensor **out_value)
+{
+	const void *value;
+	int r = find_typed(metadata, key, &frag_type_tensor, &value);
+
+	if (r == 0)
+		*out_value = *(struct frag_tensor *const *)value;
+	return r;
+}
+
+#define GET_OR(name, ctype)                                                                        \
+	int frag_metadata_get_##name##_or(const struct frag_metadata *metadata, const char *key,   \
+					  ctype otherwise, ctype *out_value)                       \
+	{                                                                                          \
+		int r = frag_metadata_get_##name(metadata, key, out_value);                        \
+                                                                                                   \
+		if (r == -ENOENT)                                                                  \
+			*out_value = otherwise;                                                    \
+		return r == -ENOENT ? 0 : r;                                                       \
+	}
+GET_OR(bool, int)
+GET_OR(i64, int64_t)
+GET_OR(f64, double)
+GET_OR(string, const char *)
+
 int frag_metadata_has(const struct frag_metadata *metadata, const char *key)
 {
 	return find(metadata, key) != NULL;
@@ -444,4 +492,14 @@ uint32_t frag_metadata_count(const struct frag_metadata *metadata)
 const char *frag_metadata_key(const struct frag_metadata *metadata, uint32_t i)
 {
 	return i < count_of(metadata) ? metadata->body->items[i]->key : NULL;
+}
+
+enum frag_metadata_policy fragi_metadata_policy(const struct frag_metadata *metadata)
+{
+	return metadata->policy;
+}
+
+uint64_t frag_metadata_copies(const struct frag_metadata *metadata)
+{
+	return metadata->copies;
 }

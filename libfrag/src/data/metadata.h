@@ -13,6 +13,7 @@
 
 /* Returns NULL when memory is short. */
 FRAGI_API struct frag_metadata *fragi_metadata_create(enum frag_metadata_policy policy);
+enum frag_metadata_policy fragi_metadata_policy(const struct frag_metadata *metadata);
 /* NULL is accepted. */
 FRAGI_API void fragi_metadata_destroy(struct frag_metadata *metadata);
 /* Returns a dictionary with the same policy that shares the content; NULL when memory is short. */

@@ -345,8 +345,8 @@ static void add_builtin(const struct frag_type *type, enum fragi_type_kind kind)
 		return;
 	info->type = type;
 	info->kind = kind;
-	info->wire_size = type->size;
-	info->is_dense = type != &frag_type_bool;
+	info->wire_size = kind != FRAGI_TYPE_CUSTOM ? type->size : 0;
+	info->is_dense = kind != FRAGI_TYPE_CUSTOM && type != &frag_type_bool;
 	info->id = type_id(info);
 	add_locked(info);
 }
@@ -357,6 +357,7 @@ static void add_builtins(void)
 		add_builtin(scalars[i], FRAGI_TYPE_SCALAR);
 	add_builtin(&frag_type_string, FRAGI_TYPE_STRING);
 	add_builtin(&frag_type_bytes, FRAGI_TYPE_BYTES);
+	add_builtin(&frag_type_tensor, FRAGI_TYPE_CUSTOM);
 }
 
 /* Runs when the library is loaded, so that the first message does not pay for it. */

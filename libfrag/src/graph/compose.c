@@ -227,18 +227,50 @@ int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, con
 	return 0;
 }
 
+static int set_policy(struct frag_fragment *fragment, const char *subject,
+		      enum frag_metadata_policy policy, enum frag_metadata_policy *out)
+{
+	if (!may_make(fragment))
+		return -EBUSY;
+	if (policy < FRAG_METADATA_DEFAULT || policy > FRAG_METADATA_RAISE)
+		return fragi_making_fail(
+			fragment, -EINVAL, NULL, subject,
+			"%d is not a valid metadata policy; take one of FRAG_METADATA_...",
+			(int)policy);
+	*out = policy;
+	return 0;
+}
+
 int frag_set_metadata_policy(struct frag_op *op, enum frag_metadata_policy policy)
+{
+	return op != NULL ? set_policy(op->fragment, op->subject, policy, &op->metadata_policy)
+			  : -EINVAL;
+}
+
+int frag_fragment_set_metadata_policy(struct frag_fragment *fragment,
+				      enum frag_metadata_policy policy)
+{
+	enum frag_metadata_policy unused;
+
+	return set_policy(fragment, NULL, policy,
+			  fragment->making != NULL ? &fragment->making->metadata_policy : &unused);
+}
+
+int frag_enable_metadata(struct frag_op *op, int enable)
 {
 	if (op == NULL)
 		return -EINVAL;
 	if (!may_make(op->fragment))
 		return -EBUSY;
-	if (policy < FRAG_METADATA_DEFAULT || policy > FRAG_METADATA_RAISE)
-		return fragi_making_fail(
-			op->fragment, -EINVAL, NULL, op->subject,
-			"%d is not a valid metadata policy; take one of FRAG_METADATA_...",
-			(int)policy);
-	op->metadata_policy = policy;
+	op->made->metadata = enable != 0;
+	return 0;
+}
+
+int frag_fragment_enable_metadata(struct frag_fragment *fragment, int enable)
+{
+	if (!may_make(fragment))
+		return -EBUSY;
+	fragment->making->metadata = enable != 0;
 	return 0;
 }
 

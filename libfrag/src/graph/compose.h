@@ -27,6 +27,7 @@ struct fragi_made {
 	const struct fragi_node *place;
 	struct fragi_made_condition *conditions; /* parallel to op->conditions */
 	uint32_t condition_capacity, made_condition_capacity, port_capacity;
+	int metadata;      /* 0 off, 1 on, -1 not given in C */
 	bool failed;       /* its parameters or its setup */
 	bool bad_resource; /* a parameter names a resource that could not be made */
 };
@@ -41,6 +42,9 @@ struct fragi_making {
 	struct fragi_spec_flow *flows;
 	uint32_t flow_count, flow_capacity;
 	uint32_t op_capacity, made_capacity, resource_capacity;
+	/* of the fragment, given in C */
+	int metadata; /* 0 off, 1 on, -1 not given */
+	enum frag_metadata_policy metadata_policy;
 };
 
 /*

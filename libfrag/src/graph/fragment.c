@@ -27,6 +27,7 @@ int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
 		fragi_fragment_destroy(fragment);
 		return -ENOMEM;
 	}
+	fragment->making->metadata = -1;
 	*out_fragment = fragment;
 	return 0;
 }

@@ -98,11 +98,10 @@ static struct frag_op *op_alloc(struct frag_fragment *fragment, const char *name
 	op->index = UINT32_MAX;
 	op->type = type;
 	op->err.struct_size = sizeof(op->err);
-	op->metadata = fragment->spec == NULL || fragment->spec->metadata;
-	if (own != NULL) {
-		op->metadata = own->metadata >= 0 ? own->metadata != 0 : op->metadata;
+	op->metadata = true;
+	made->metadata = -1;
+	if (own != NULL)
 		op->watchdog_ns = own->watchdog_ns;
-	}
 	op->name = fragi_arena_strdup(arena, name);
 	op->subject = fragi_arena_printf(arena, "%s.%s", fragment->name, name);
 	if (op->name == NULL || op->subject == NULL)
@@ -395,18 +394,47 @@ static int ports_type(struct frag_op *op)
 	return result;
 }
 
+/*
+ * The settings of metadata: those of the operator, else of its fragment, else of the application.
+ * On each level the graph's count before those of C.
+ */
+static void metadata_fill(struct frag_op *op)
+{
+	const struct fragi_spec *spec = op->fragment->spec;
+	const struct fragi_spec_fragment *fragment = op->fragment->own;
+	const struct fragi_spec_operator *own = op->made->own;
+	const struct fragi_making *making = op->fragment->making;
+	const int enabled[] = {
+		own != NULL ? own->metadata : -1,           op->made->metadata,
+		fragment != NULL ? fragment->metadata : -1, making->metadata,
+		spec != NULL ? spec->metadata : true,
+	};
+	const enum frag_metadata_policy policies[] = {
+		own != NULL ? own->metadata_policy : FRAG_METADATA_DEFAULT,
+		op->metadata_policy,
+		fragment != NULL ? fragment->metadata_policy : FRAG_METADATA_DEFAULT,
+		making->metadata_policy,
+		spec != NULL ? spec->metadata_policy : FRAG_METADATA_DEFAULT,
+		FRAG_METADATA_RAISE,
+	};
+	uint32_t i = 0, k = 0;
+
+	while (enabled[i] < 0)
+		i++;
+	while (policies[k] == FRAG_METADATA_DEFAULT)
+		k++;
+	op->metadata = enabled[i] != 0;
+	op->metadata_policy = policies[k];
+}
+
 void fragi_op_complete(struct frag_op *op)
 {
 	const struct fragi_spec_operator *own = op->made->own;
 	int r, result;
 
-	if (own != NULL) {
-		op->metadata_policy = own->metadata_policy != FRAG_METADATA_DEFAULT
-					      ? own->metadata_policy
-					      : op->metadata_policy;
-		op->metadata = own->metadata >= 0 ? own->metadata != 0 : op->metadata;
+	metadata_fill(op);
+	if (own != NULL)
 		op->watchdog_ns = own->watchdog_ns > 0 ? own->watchdog_ns : op->watchdog_ns;
-	}
 	result = fragi_conditions_fill(op);
 	r = state_fill(op);
 	result = result < 0 ? result : r;

@@ -187,6 +187,10 @@ size_t fragi_sets_make(struct fragi_builder *builder, const char *fragment,
 void fragi_sets_check(struct fragi_builder *builder); /* Reports each --set that was not used. */
 
 /* spec_operator.c */
+/* The metadata_policy of an operator, a fragment or the application. */
+enum frag_metadata_policy fragi_spec_read_metadata_policy(struct fragi_builder *builder,
+							  const struct fragi_node *map,
+							  const char *subject);
 void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node *map,
 			       struct fragi_spec_fragment *fragment);
 void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node *map,

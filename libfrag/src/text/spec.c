@@ -14,20 +14,22 @@
  * lists them in this order.
  */
 static const struct fragi_field application_fields[] = {
-	{"frag", false},       {"application", false}, {"arguments", false}, {"config", false},
-	{"extensions", false}, {"fragments", false},   {"flows", false},     {"metadata", false},
-	{"variables", false},  {"thread_pools", true}, {"subgraphs", true},  {"clock", true},
-	{"services", true},    {"data_loggers", true}, {"tracking", true},
+	{"frag", false},      {"application", false}, {"arguments", false},
+	{"config", false},    {"extensions", false},  {"fragments", false},
+	{"flows", false},     {"metadata", false},    {"metadata_policy", false},
+	{"variables", false}, {"thread_pools", true}, {"subgraphs", true},
+	{"clock", true},      {"services", true},     {"data_loggers", true},
+	{"tracking", true},
 };
 static const struct fragi_field single_fields[] = {
-	{"frag", false},         {"application", false}, {"arguments", false},
-	{"config", false},       {"extensions", false},  {"fragments", false},
-	{"flows", false},        {"metadata", false},    {"resources", false},
-	{"operators", false},    {"compose", false},     {"scheduler", false},
-	{"requirements", false}, {"host", false},        {"on_failure", false},
-	{"watchdog", false},     {"variables", false},   {"thread_pools", true},
-	{"subgraphs", true},     {"clock", true},        {"services", true},
-	{"data_loggers", true},  {"tracking", true},
+	{"frag", false},        {"application", false},  {"arguments", false},
+	{"config", false},      {"extensions", false},   {"fragments", false},
+	{"flows", false},       {"metadata", false},     {"metadata_policy", false},
+	{"resources", false},   {"operators", false},    {"compose", false},
+	{"scheduler", false},   {"requirements", false}, {"host", false},
+	{"on_failure", false},  {"watchdog", false},     {"variables", false},
+	{"thread_pools", true}, {"subgraphs", true},     {"clock", true},
+	{"services", true},     {"data_loggers", true},  {"tracking", true},
 };
 
 static void parse_graph(struct fragi_builder *builder)
@@ -193,6 +195,8 @@ static void read_all(struct fragi_builder *builder)
 	fragi_read_bool(builder, fragi_node_get(builder->root, "metadata"), NULL, "metadata",
 			&spec->metadata);
 	if (fragments != NULL) {
+		spec->metadata_policy =
+			fragi_spec_read_metadata_policy(builder, builder->root, NULL);
 		read_fragments(builder, fragments, extensions, extension_count);
 		fragi_spec_read_flows(builder, fragi_node_get(builder->root, "flows"), NULL,
 				      &spec->flows, &spec->flow_count);

@@ -166,7 +166,8 @@ struct fragi_spec_fragment {
 	int64_t watchdog_ns; /* 0: none */
 	struct fragi_spec_on_failure on_failure; /* the same in all fragments of a `host` */
 	int metadata;                            /* 0 off, 1 on, -1 not given */
-	const struct fragi_node *requirements;   /* their form was checked; NULL: none */
+	enum frag_metadata_policy metadata_policy;
+	const struct fragi_node *requirements; /* their form was checked; NULL: none */
 	const struct fragi_node *place;
 };
 
@@ -208,6 +209,7 @@ struct fragi_spec {
 	struct fragi_spec_variable *variables; /* only whole ones, also of a flawed spec */
 	size_t variable_count;
 	bool metadata;
+	enum frag_metadata_policy metadata_policy;
 	/* about texts that are valid, for fragi_spec_log_remarks: as warnings, as information */
 	struct fragi_diag warnings, remarks;
 };

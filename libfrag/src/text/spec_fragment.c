@@ -74,11 +74,13 @@ static const struct fragi_node *read_requirements(struct fragi_builder *builder,
 }
 
 static const struct fragi_field fragment_fields[] = {
-	{"extensions", false},  {"resources", false}, {"operators", false},    {"compose", false},
-	{"flows", false},       {"scheduler", false}, {"requirements", false}, {"host", false},
-	{"on_failure", false},  {"watchdog", false},  {"metadata", false},     {"when", false},
-	{"thread_pools", true}, {"subgraphs", true},  {"clock", true},         {"services", true},
-	{"data_loggers", true}, {"tracking", true},
+	{"extensions", false}, {"resources", false},       {"operators", false},
+	{"compose", false},    {"metadata_policy", false}, {"flows", false},
+	{"scheduler", false},  {"requirements", false},    {"host", false},
+	{"on_failure", false}, {"watchdog", false},        {"metadata", false},
+	{"when", false},       {"thread_pools", true},     {"subgraphs", true},
+	{"clock", true},       {"services", true},         {"data_loggers", true},
+	{"tracking", true},
 };
 
 static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
@@ -109,6 +111,7 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 	if (fragi_read_bool(builder, fragi_node_get(map, "metadata"), fragment->name, "metadata",
 			    &metadata))
 		fragment->metadata = metadata;
+	fragment->metadata_policy = fragi_spec_read_metadata_policy(builder, map, fragment->name);
 }
 
 void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map,

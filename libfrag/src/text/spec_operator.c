@@ -108,16 +108,16 @@ static void read_ports(struct fragi_builder *builder, struct fragi_node *map, co
 		read_port(builder, child, subject, &op->ports[op->port_count++]);
 }
 
-static enum frag_metadata_policy read_metadata_policy(struct fragi_builder *builder,
-						      const struct fragi_node *node,
-						      const char *subject)
+enum frag_metadata_policy fragi_spec_read_metadata_policy(struct fragi_builder *builder,
+							  const struct fragi_node *map,
+							  const char *subject)
 {
 	static const char *const words[] = {"update", "inplace_update", "reject", "raise"};
 	static const enum frag_metadata_policy policies[] = {
 		FRAG_METADATA_UPDATE, FRAG_METADATA_INPLACE_UPDATE, FRAG_METADATA_REJECT,
 		FRAG_METADATA_RAISE};
-	int i = fragi_read_word(builder, node, subject, "metadata_policy", words,
-				FRAG_COUNT_OF(words));
+	int i = fragi_read_word(builder, fragi_node_get(map, "metadata_policy"), subject,
+				"metadata_policy", words, FRAG_COUNT_OF(words));
 
 	return i >= 0 ? policies[i] : FRAG_METADATA_DEFAULT;
 }
@@ -153,8 +153,7 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 		fragi_settings_read(builder, parameters, subject, NULL, 0, settings);
 	read_conditions(builder, fragi_node_get(node, "conditions"), subject, op);
 	read_ports(builder, fragi_node_get(node, "ports"), subject, op);
-	op->metadata_policy =
-		read_metadata_policy(builder, fragi_node_get(node, "metadata_policy"), subject);
+	op->metadata_policy = fragi_spec_read_metadata_policy(builder, node, subject);
 	if (fragi_read_bool(builder, fragi_node_get(node, "metadata"), subject, "metadata",
 			    &metadata))
 		op->metadata = metadata;
