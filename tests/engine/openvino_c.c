@@ -176,12 +176,18 @@ int ov_core_compile_model(const ov_core_t *core, const ov_model_t *model, const 
 	const char *log = getenv("FRAG_TEST_ENGINE_LOG");
 	FILE *file = log != NULL ? fopen(log, "a") : NULL;
 
+	va_list properties;
+
 	(void)core;
-	(void)count;
+	va_start(properties, out);
 	if (file != NULL) {
-		fprintf(file, "compiled for %s\n", device);
+		fprintf(file, "compiled for %s", device);
+		for (size_t i = 0; i < count; i++)
+			fprintf(file, i % 2 == 0 ? " %s" : "=%s", va_arg(properties, const char *));
+		fprintf(file, "\n");
 		fclose(file);
 	}
+	va_end(properties);
 	*out = calloc(1, sizeof(**out));
 	if (*out == NULL)
 		return -1;

@@ -213,12 +213,22 @@ Test(ops_inference, what_does_not_fit_is_explained)
 	frag_harness_destroy(h);
 }
 
+/* Compares what the engine has compiled. */
+static void expect_log(const char *expected)
+{
+	char lines[512] = "";
+	FILE *log = fopen(log_path, "r");
+
+	cr_assert_not_null(log);
+	cr_expect_gt(fread(lines, 1, sizeof(lines) - 1, log), 0);
+	fclose(log);
+	cr_expect_str_eq(lines, expected, "%s", lines);
+}
+
 /* Two operators and two entries of one file: it is compiled once. */
 Test(ops_inference, a_file_is_compiled_once)
 {
 	struct frag_harness *h, *second;
-	char lines[256] = "";
-	FILE *log;
 
 	write_model(model_path, small);
 	h = make(NULL);
@@ -227,11 +237,22 @@ Test(ops_inference, a_file_is_compiled_once)
 	frag_harness_destroy(h);
 	frag_message_unref(run_once(second, tensor(3, (int64_t[]){2, 2, 3}, NULL)));
 	frag_harness_destroy(second);
-	log = fopen(log_path, "r");
-	cr_assert_not_null(log);
-	cr_expect_gt(fread(lines, 1, sizeof(lines) - 1, log), 0);
-	fclose(log);
-	cr_expect_str_eq(lines, "compiled for CPU\n");
+	expect_log("compiled for CPU PERFORMANCE_HINT=LATENCY INFERENCE_PRECISION_HINT=f32\n");
+}
+
+/* What has other settings is another model. */
+Test(ops_inference, settings_reach_the_engine)
+{
+	struct frag_harness *plain, *set;
+
+	write_model(model_path, small);
+	plain = make(NULL);
+	set = make(FRAG_ARGS({"streams", "4"}, {"threads", "2"}, {"enable_fp16", "true"}));
+	frag_harness_destroy(plain);
+	frag_harness_destroy(set);
+	expect_log("compiled for CPU PERFORMANCE_HINT=LATENCY INFERENCE_PRECISION_HINT=f32\n"
+		   "compiled for CPU PERFORMANCE_HINT=LATENCY INFERENCE_PRECISION_HINT=f16 "
+		   "INFERENCE_NUM_THREADS=2 NUM_STREAMS=4\n");
 }
 
 static void create_two(struct frag_harness **out, const char *more_name, const char *more)

@@ -29,7 +29,8 @@ struct inference_model {
 struct inference_request;
 
 struct inference_options {
-	int64_t threads; /* of one run; 0: the engine decides */
+	int64_t threads; /* of all runs under way; 0: the engine decides */
+	int64_t streams; /* runs at a time, which share the threads; 0: the engine decides */
 	bool half;       /* it may compute with 16 bits where that is faster */
 };
 

@@ -18,7 +18,7 @@ struct inference {
 	const struct frag_tree *device_map, *dla_core_map, *temporal_map, *activation_map;
 	const struct frag_tree *trt_opt_profile;
 	struct frag_string_list in_tensor_names, out_tensor_names;
-	int64_t threads, dla_core;
+	int64_t threads, streams, dla_core;
 	bool infer_on_cpu, parallel_inference, input_on_cuda, output_on_cuda, transmit_on_cuda;
 	bool enable_fp16, enable_cuda_graphs, is_engine_path, dynamic_input_dims, dla_gpu_fallback;
 	struct frag_resource *allocator, *cuda_stream_pool;
@@ -84,8 +84,15 @@ static const struct frag_param inference_params[] = {
 	FRAG_PARAM_BOOL(struct inference, parallel_inference, true,
 			.headline = "Run all models at the same time; else one after the other"),
 	FRAG_PARAM_I64(struct inference, threads, 0,
-		       .headline = "Threads of one run; 0: the engine decides", .min = 0,
+		       .headline = "Threads of a model's runs; 0: the engine decides", .min = 0,
 		       .max = 1024),
+	FRAG_PARAM_I64(
+		struct inference, streams, 0,
+		.headline =
+			"Runs of a batch at a time, which share the threads; 0: the engine decides",
+		.description =
+			"A batch of several is done sooner in as many streams as there are cores, a single run later.",
+		.min = 0, .max = 64),
 	FRAG_PARAM_RESOURCE(struct inference, allocator, NULL,
 			    .headline = "Allocator of the tensors that are emitted",
 			    .flags = FRAG_PARAM_OPTIONAL),
@@ -314,7 +321,8 @@ static int inference_setup(void *state, struct frag_op *op)
 static int inference_initialize(void *state, struct frag_op *op)
 {
 	struct inference *in = state;
-	const struct inference_options options = {.threads = in->threads, .half = in->enable_fp16};
+	const struct inference_options options = {
+		.threads = in->threads, .streams = in->streams, .half = in->enable_fp16};
 	struct frag_err err = FRAG_ERR_INIT;
 
 	char text[400];

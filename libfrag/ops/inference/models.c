@@ -55,6 +55,7 @@ static int open_locked(const struct inference_backend *backend, const char *path
 	for (entry = entries; entry != NULL; entry = entry->next) {
 		if (entry->model->backend == backend && is_same(&entry->file, file) &&
 		    entry->options.threads == options->threads &&
+		    entry->options.streams == options->streams &&
 		    entry->options.half == options->half) {
 			entry->users++;
 			*out = entry->model;

@@ -273,8 +273,10 @@ static void openvino_unload(struct inference_model *base)
 static int compile(const char *path, const struct inference_options *options,
 		   ov_compiled_model_t **out, struct frag_err *err)
 {
-	char threads[24], what[PATH_MAX + 64];
+	char threads[24], streams[24], what[PATH_MAX + 64];
+	const char *more[4] = {NULL}; /* names and values of properties */
 	ov_model_t *read = NULL;
+	size_t count = 0;
 	int r;
 
 	if (ov.core_read_model(core, path, NULL, &read) != 0) {
@@ -283,10 +285,19 @@ static int compile(const char *path, const struct inference_options *options,
 			err, -EBADMSG, what,
 			"give it IR (.xml with its .bin), .onnx, TensorFlow's .pb or .tflite, and check that the file is complete");
 	}
-	snprintf(threads, sizeof(threads), "%lld", (long long)options->threads);
-	r = ov.core_compile_model(core, read, "CPU", options->threads > 0 ? 6 : 4, out,
-				  "PERFORMANCE_HINT", "LATENCY", "INFERENCE_PRECISION_HINT",
-				  options->half ? "f16" : "f32", "INFERENCE_NUM_THREADS", threads);
+	if (options->threads > 0) {
+		snprintf(threads, sizeof(threads), "%lld", (long long)options->threads);
+		more[count++] = "INFERENCE_NUM_THREADS";
+		more[count++] = threads;
+	}
+	if (options->streams > 0) {
+		snprintf(streams, sizeof(streams), "%lld", (long long)options->streams);
+		more[count++] = "NUM_STREAMS";
+		more[count++] = streams;
+	}
+	r = ov.core_compile_model(core, read, "CPU", 4 + count, out, "PERFORMANCE_HINT", "LATENCY",
+				  "INFERENCE_PRECISION_HINT", options->half ? "f16" : "f32",
+				  more[0], more[1], more[2], more[3]);
 	ov.model_free(read);
 	if (r == 0)
 		return 0;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "convert.h"
+#include "sample.h"
 #include "vision.h"
 
 #define REGIONS_MAX 4096
@@ -21,6 +22,7 @@ struct crop {
 	int64_t fixed_count;
 	void *cut; /* one crop, in the element type of the frame */
 	size_t cut_size;
+	struct neighbours *across; /* [width] */
 };
 
 enum { SOURCE_VIDEO, BOXES, OUT };
@@ -189,72 +191,15 @@ static void enlarge(const struct crop *c, const struct frame *frame, const float
 	out[3] = (float)(y + height / high / 2);
 }
 
-/* Two neighbours of a place along one side, the border's pixel standing for what lies beyond. */
-struct neighbours {
-	int64_t first, second;
-	float share; /* of the second */
-};
-
-static struct neighbours find_neighbours(double at, int64_t size)
-{
-	double last = (double)(size - 1);
-	double inside = at > 0 ? fmin(at, last) : 0; /* NaN becomes 0 */
-	int64_t first = (int64_t)inside;
-
-	return (struct neighbours){
-		.first = first,
-		.second = first + 1 < size ? first + 1 : first,
-		.share = (float)(inside - (double)first),
-	};
-}
-
-static float element(const struct frame *frame, int64_t y, int64_t at)
-{
-	const uint8_t *row = (const uint8_t *)frame->data + (size_t)y * frame->row_bytes;
-
-	return frame->is_float ? ((const float *)(const void *)row)[at] : (float)row[at];
-}
-
-/* Samples a region into a frame of the crop's size, linear between the pixels' centres. */
-static void sample(const struct frame *frame, const float *region, const struct frame *to,
-		   void *data)
-{
-	double left = region[0] * (double)frame->columns, top = region[1] * (double)frame->rows;
-	double across = (region[2] - region[0]) * (double)frame->columns / (double)to->columns;
-	double down = (region[3] - region[1]) * (double)frame->rows / (double)to->rows;
-	int64_t i = 0;
-
-	for (int64_t y = 0; y < to->rows; y++) {
-		struct neighbours v =
-			find_neighbours(top + ((double)y + 0.5) * down - 0.5, frame->rows);
-
-		for (int64_t x = 0; x < to->columns; x++) {
-			struct neighbours h = find_neighbours(
-				left + ((double)x + 0.5) * across - 0.5, frame->columns);
-
-			for (int64_t n = 0; n < to->channels; n++, i++) {
-				int64_t first = h.first * to->channels + n;
-				int64_t second = h.second * to->channels + n;
-				float above = element(frame, v.first, first) * (1 - h.share) +
-					      element(frame, v.first, second) * h.share;
-				float below = element(frame, v.second, first) * (1 - h.share) +
-					      element(frame, v.second, second) * h.share;
-				float value = above * (1 - v.share) + below * v.share;
-
-				if (frame->is_float)
-					((float *)data)[i] = value;
-				else
-					((uint8_t *)data)[i] = (uint8_t)lrintf(value);
-			}
-		}
-	}
-}
-
 static int prepare_cut(struct crop *c, const struct frame *cut)
 {
 	size_t size = cut->row_bytes * (size_t)cut->rows;
 	void *larger;
 
+	if (c->across == NULL)
+		c->across = calloc((size_t)cut->columns, sizeof(*c->across));
+	if (c->across == NULL)
+		return -ENOMEM;
 	if (size <= c->cut_size)
 		return 0;
 	larger = realloc(c->cut, size);
@@ -284,6 +229,7 @@ static int cut_all(struct crop *c, const struct frame *frame, const float *place
 	struct frag_dtype f32 = {FRAG_DTYPE_FLOAT, 32, 1}, u8 = {FRAG_DTYPE_UINT, 8, 1};
 	size_t bytes = (size_t)(c->height * c->width * frame->channels) *
 		       (convert.is_float ? sizeof(float) : 1);
+	bool is_as_it_is;
 	uint8_t *to;
 	float *region;
 	int r;
@@ -297,6 +243,7 @@ static int cut_all(struct crop *c, const struct frame *frame, const float *place
 	if (r < 0)
 		return r;
 	cut.data = c->cut;
+	is_as_it_is = vision_convert_is_identity(&convert, &cut) != 0;
 	to = frag_tensor_writable(*crops);
 	region = frag_tensor_writable(*regions);
 	for (int64_t i = 0; i < count; i++, to += bytes, region += 4) {
@@ -304,8 +251,9 @@ static int cut_all(struct crop *c, const struct frame *frame, const float *place
 			memcpy(region, places + i * 4, 4 * sizeof(float));
 		else
 			enlarge(c, frame, places + i * 4, region);
-		sample(frame, region, &cut, c->cut);
-		vision_convert(&convert, &cut, to);
+		vision_sample(frame, region, &cut, c->across, is_as_it_is ? to : c->cut);
+		if (!is_as_it_is)
+			vision_convert(&convert, &cut, to);
 	}
 	return 0;
 }
@@ -379,6 +327,7 @@ static void crop_fini(void *state, struct frag_op *op)
 	(void)op;
 	free(c->fixed);
 	free(c->cut);
+	free(c->across);
 }
 
 const struct frag_op_type vision_crop_type = {
