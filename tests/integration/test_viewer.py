@@ -64,9 +64,9 @@ def number_of(rgb, scale=1):
     return number
 
 
-def decode(pictures):
+def decode(pictures, codec="mjpeg"):
     """The pictures as RGB, by ffmpeg."""
-    done = subprocess.run(["ffmpeg", "-v", "error", "-f", "image2pipe", "-c:v", "mjpeg", "-i", "-", "-vsync",
+    done = subprocess.run(["ffmpeg", "-v", "error", "-f", "image2pipe", "-c:v", codec, "-i", "-", "-vsync",
                            "passthrough", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"],
                           input=b"".join(pictures), capture_output=True, check=True, timeout=60)
     size = COLUMNS * ROWS * 3
@@ -280,20 +280,26 @@ class Page(ViewerTest):
             s.close()
         self.end()
 
-    def test_the_picture_is_a_file_too(self):
+    def show_in_a_file(self, name, codec):
         app = self.write("app.yaml", APP.replace("{max_connections: \"${connections}\"}",
-                                                 "{path: pictures/newest.jpeg, path_period: 10ms}"))
+                                                 "{path: pictures/%s, path_period: 10ms}" % name))
         self.program = self.start("fragctl", "run", "--output", "json", app, "--", "--count", "30")
-        newest = self.path("pictures/newest.jpeg")
+        newest = self.path("pictures/" + name)
         self.wait_until("the file", lambda: os.path.exists(newest))
 
         def shown():
             with open(newest, "rb") as f:
-                return number_of(decode([f.read()])[0])
+                return number_of(decode([f.read()], codec)[0])
 
         self.wait_until("the last frame", lambda: shown() == 29)
         self.end()
-        self.assertEqual(os.listdir(self.path("pictures")), ["newest.jpeg"])
+        self.assertEqual(os.listdir(self.path("pictures")), [name])
+
+    def test_the_picture_is_a_file_too(self):
+        self.show_in_a_file("newest.jpeg", "mjpeg")
+
+    def test_the_file_may_be_a_png(self):
+        self.show_in_a_file("newest.png", "png")
 
 
 class Refused(ViewerTest):
@@ -469,7 +475,7 @@ class Mistakes(ViewerTest):
                        r"look.viewer: cannot listen at 127.0.0.1 port %d: Address already in use; give another port" % port)
         self.fails("{address: localhost}", 2, r"address \"localhost\" is no IPv4 or IPv6 address; give 127.0.0.1")
         self.fails("{address: 192.0.2.1}", 1, r"cannot listen at 192.0.2.1 port 0: Cannot assign")
-        self.fails("{path: a.png}", 2, r"path \".*a.png\" does not end with .jpg or .jpeg; for PNG and video")
+        self.fails("{path: a.mp4}", 2, r"path \".*a.mp4\" does not end with .jpg, .jpeg or .png; for a video connect draw to")
         self.fails("{width: 3}", 2, r"one of width and height is 0")
         self.fails("{tensors: [{name: a}]}", 2, r"line 7: layer \"a\" has no type; give color")
         self.fails("{tensors: [{type: box}]}", 2, r"line 7: \"box\" is not a type of layer; give color")

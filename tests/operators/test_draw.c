@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <frag/harness.h>
@@ -692,6 +693,44 @@ Test(ops_resize, a_frame_of_that_size_is_passed_on)
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
 	cr_assert_eq(frag_tensor_data(frag_message_tensor(m, "")), data);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+/* Regions of the crop's size: on whole pixels, as far as f32 can say it, and half a pixel beside. */
+Test(ops_crop, whole_pixels_stay_as_they_are)
+{
+	struct frag_harness *h = make(
+		&vision_crop_type,
+		FRAG_ARGS({"width", "8"}, {"height", "6"},
+			  {"regions", "[[0.25, 0.25, 0.583333, 0.75], [0.2708333, 0.25, 0.6041666, "
+				      "0.75], [0.666667, 0.5, 1, 1]]"}));
+	static const struct {
+		int64_t x, y;
+		bool is_between;
+	} places[] = {{6, 3, false}, {6, 3, true}, {16, 6, false}};
+	struct frag_tensor *frame = coordinates();
+	const uint8_t *from = frag_tensor_data(frame), *pixel;
+	struct frag_message *m;
+
+	frag_tensor_ref(frame);
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	pixel = frag_tensor_data(frag_message_tensor(m, ""));
+	for (size_t i = 0; i < FRAG_COUNT_OF(places); i++) {
+		for (int64_t k = 0; k < 6 * 8 * 3; k++, pixel++) {
+			int64_t y = places[i].y + k / 24, x = places[i].x * 3 + k % 24;
+			const uint8_t *at = from + y * COLUMNS * 3 + x;
+
+			if (places[i].is_between)
+				cr_expect(abs(*pixel * 2 - at[0] - at[3]) <= 1, "%zu, %d", i,
+					  (int)k);
+			else
+				cr_expect_eq(*pixel, *at, "%zu, %d", i, (int)k);
+		}
+	}
+	frag_tensor_unref(frame);
 	frag_message_unref(m);
 	frag_harness_destroy(h);
 }

@@ -13,7 +13,7 @@
 #include "inference/inference.h"
 #include "inference/models.h"
 #include "video/video.h"
-#include "vision/png_file.h"
+#include "image/png_file.h"
 #include "vision/resize.h"
 #include "vision/vision.h"
 
@@ -129,7 +129,7 @@ static void write_picture(uint8_t *picture, const char *kind, int number)
 		return;
 	snprintf(path, sizeof(path), "%s/%s-%03d.png", folder, kind, number);
 	cr_assert_eq(frame_make_folders(path), 0);
-	cr_assert_eq(vision_png_write(path, &f), 0, "cannot write %s", path);
+	cr_assert_eq(image_png_write(path, &f), 0, "cannot write %s", path);
 }
 
 static void draw(uint8_t *picture, const struct detection *box, const uint8_t *colour)

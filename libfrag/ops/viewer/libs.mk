@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-OPS_viewer_PKG := libmicrohttpd libturbojpeg
-OPS_viewer_USES := draw
+OPS_viewer_PKG := libmicrohttpd libturbojpeg libpng
+OPS_viewer_USES := draw image

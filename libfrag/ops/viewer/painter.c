@@ -10,6 +10,7 @@
 #include <frag/draft.h>
 
 #include "../draw/held.h"
+#include "../image/png_file.h"
 #include "page.h"
 #include "painter.h"
 
@@ -183,16 +184,30 @@ static void count_picture(struct painter *painter, const struct picture *picture
 	pthread_mutex_unlock(&painter->lock);
 }
 
-static void write_file(struct painter *painter, const struct picture *picture)
+static int write_jpeg(const char *path, const struct picture *picture)
 {
 	struct frag_draft *draft;
-	int r = frag_draft_create(painter->config.path, &draft);
+	int r = frag_draft_create(path, &draft);
+
+	if (r < 0)
+		return r;
+	fwrite(picture->jpeg, 1, picture->size, frag_draft_stream(draft));
+	return frag_draft_commit(draft);
+}
+
+/* Writes the picture that was drawn last. */
+static void write_file(struct painter *painter, const struct picture *picture)
+{
+	const struct canvas *canvas = &painter->canvas;
+	const struct frame frame = {.data = canvas->pixels,
+				    .rows = canvas->rows,
+				    .columns = canvas->columns,
+				    .channels = 3,
+				    .row_bytes = (size_t)canvas->columns * 3};
+	int r = painter->config.is_png ? image_png_write(painter->config.path, &frame)
+				       : write_jpeg(painter->config.path, picture);
 
 	painter->file_number = picture->number;
-	if (r == 0) {
-		fwrite(picture->jpeg, 1, picture->size, frag_draft_stream(draft));
-		r = frag_draft_commit(draft);
-	}
 	if (r < 0)
 		painter->file_failure = r;
 }

@@ -17,7 +17,8 @@ struct painter_config {
 	const char *title;           /* borrowed */
 	int quality;
 	double framerate;       /* pictures a second at most */
-	const char *path;       /* JPEG file; NULL: none. Borrowed */
+	const char *path;       /* of a file; NULL: none. Borrowed */
+	bool is_png;            /* the file is PNG; else JPEG */
 	int64_t path_period_ns; /* how often it is written; 0: at the end only */
 	unsigned int connections;
 };

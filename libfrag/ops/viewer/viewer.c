@@ -17,6 +17,7 @@ struct viewer {
 	int64_t port, max_connections, quality;
 	const char *path;
 	int64_t path_period;
+	bool is_png;
 
 	struct layers layers;
 	char title[2 * (FRAG_NAME_MAX + 1)];
@@ -52,7 +53,7 @@ static const struct frag_param viewer_params[] = {
 	FRAG_PARAM_I64(struct viewer, quality, 75, .headline = "Quality of the JPEG", .min = 1,
 		       .max = 100),
 	FRAG_PARAM_PATH(
-		struct viewer, path, NULL, .headline = "JPEG file of the newest picture",
+		struct viewer, path, NULL, .headline = "JPEG or PNG file of the newest picture",
 		.description =
 			"Its folders are made. It is replaced as a whole every path_period, and at the end.",
 		.flags = FRAG_PARAM_OPTIONAL),
@@ -66,10 +67,12 @@ static int viewer_setup(void *state, struct frag_op *op)
 	struct viewer *v = state;
 	const char *ending = v->path != NULL ? strrchr(v->path, '.') : ".jpg";
 
-	if (ending == NULL || (strcmp(ending, ".jpg") != 0 && strcmp(ending, ".jpeg") != 0))
+	v->is_png = ending != NULL && strcmp(ending, ".png") == 0;
+	if (ending == NULL ||
+	    (!v->is_png && strcmp(ending, ".jpg") != 0 && strcmp(ending, ".jpeg") != 0))
 		return frag_op_fail(
 			op, -EINVAL,
-			"path \"%s\" does not end with .jpg or .jpeg; for PNG and video connect draw to image_writer or video_recorder",
+			"path \"%s\" does not end with .jpg, .jpeg or .png; for a video connect draw to video_recorder",
 			v->path);
 	return draw_params_read(op, v->tensors, v->color_lut, v->width, v->height, &v->layers);
 }
@@ -101,6 +104,7 @@ static int viewer_initialize(void *state, struct frag_op *op)
 		.quality = (int)v->quality,
 		.framerate = v->framerate,
 		.path = v->path,
+		.is_png = v->is_png,
 		.path_period_ns = v->path != NULL ? v->path_period : 0,
 		.connections = (unsigned int)v->max_connections,
 	};

@@ -2,7 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "png_file.h"
+#include "../image/png_file.h"
 #include "vision.h"
 
 struct image_writer {
@@ -82,7 +82,7 @@ static int image_writer_compute(void *state, struct frag_tick *tick)
 	if (r == 0)
 		r = frame_make_folders(name);
 	if (r == 0)
-		r = vision_png_write(name, &frame);
+		r = image_png_write(name, &frame);
 	if (r < 0)
 		return frag_op_fail(
 			op, r,

@@ -32,7 +32,7 @@ static int write_rows(FILE *file, const struct frame *frame)
 	return 0;
 }
 
-int vision_png_write(const char *path, const struct frame *frame)
+int image_png_write(const char *path, const struct frame *frame)
 {
 	struct frag_draft *draft;
 	int r = frag_draft_create(path, &draft);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef VISION_PNG_FILE_H
-#define VISION_PNG_FILE_H
+#ifndef IMAGE_PNG_FILE_H
+#define IMAGE_PNG_FILE_H
 
 #include "../frame.h"
 
@@ -9,6 +9,6 @@
  * older one. Returns 0 or a negative errno; -EIO: libpng refused the frame.
  * Thread: any. Blocks: on the disk.
  */
-int vision_png_write(const char *path, const struct frame *frame);
+int image_png_write(const char *path, const struct frame *frame);
 
 #endif
