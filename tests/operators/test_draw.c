@@ -697,7 +697,7 @@ Test(ops_resize, a_frame_of_that_size_is_passed_on)
 	frag_harness_destroy(h);
 }
 
-/* Regions of the crop's size: on whole pixels, as far as f32 can say it, and half a pixel beside. */
+/* Regions of the crop's size: on whole pixels, as far as f32 can say it, and half a pixel off. */
 Test(ops_crop, whole_pixels_stay_as_they_are)
 {
 	struct frag_harness *h = make(
