@@ -47,6 +47,10 @@ static uint64_t pool_bytes(const struct frag_op *op)
 /* The bound of what waits in the flow of a sender. */
 static void bound(const struct frag_op *op, const struct fragi_port *port, struct ctl_flow *flow)
 {
+	flow->bytes_max = 0;
+	flow->bytes_reason = "execution flows carry no data";
+	if (fragi_port_is_execution(port->name))
+		return;
 	flow->bytes_max = UINT64_MAX;
 	if (!fragi_port_may_carry_tensors(port)) {
 		flow->bytes_max = (uint64_t)flow->capacity * port->type->size;
@@ -114,6 +118,11 @@ void ctl_flow_at(const struct ctl_composed *composed, size_t i, struct ctl_flow 
 		.edge_reason = info->transport != NULL ? info->transport_reason
 						       : "both ends are in one process",
 	};
+	out->is_dynamic = sender->ops[info->from_op]->choose_flows != NULL;
+	out->is_execution =
+		fragi_port_is_execution(sender->ops[info->from_op]->ports[info->from_port].name);
+	if (out->is_execution)
+		out->type = "execution";
 	fragi_flow_from(infos, info, out->from, sizeof(out->from));
 	fragi_flow_to(infos, info, out->to, sizeof(out->to));
 	bound(sender->ops[info->from_op], &sender->ops[info->from_op]->ports[info->from_port], out);

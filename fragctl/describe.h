@@ -10,7 +10,9 @@
 struct ctl_flow {
 	uint32_t from_fragment, from_op, from_port, to_fragment, to_op, to_port; /* indices */
 	char from[3 * (FRAG_NAME_MAX + 1)], to[3 * (FRAG_NAME_MAX + 1)]; /* fragment.op.port */
-	const char *type; /* of its messages: "message", "tensor", or of the value */
+	/* of its messages: "message", "tensor", or of the value; "execution": it carries none */
+	const char *type;
+	bool is_execution, is_dynamic;
 	uint32_t capacity;
 	const char *policy;
 	/* "inproc", a transport, or "auto": placement decides */

@@ -20,6 +20,13 @@ static const char *format_bytes(uint64_t bytes, char *out, size_t size)
 	return out;
 }
 
+/* An execution output is there for any flow that may begin at it. */
+static bool is_shown(const struct ctl_composed *composed, uint32_t f, uint32_t o, uint32_t port)
+{
+	return ctl_port_is_used(composed, f, o, port) ||
+	       !fragi_port_is_execution(composed->fragments[f]->ops[o]->ports[port].name);
+}
+
 /* Calls `call` for each condition: of connected ports, unless the graph took it away; its own. */
 static void each_condition(const struct ctl_composed *composed, uint32_t f, uint32_t o,
 			   void (*call)(const char *type, const char *port,
@@ -72,12 +79,17 @@ static void print_op(const struct ctl_composed *composed, uint32_t f, uint32_t o
 
 	fprintf(out, "  %-*s  %s", width, op->name, op->type->name);
 	for (uint32_t i = 0; i < op->port_count; i++) {
+		if (!is_shown(composed, f, o, i))
+			continue;
 		fprintf(out, "%s%s %s: %s%s", first ? "\n      ports      " : ", ",
 			op->ports[i].dir == FRAG_IN ? "in" : "out", op->ports[i].name,
-			op->ports[i].type_name,
+			fragi_port_is_execution(op->ports[i].name) ? "execution"
+								   : op->ports[i].type_name,
 			ctl_port_is_used(composed, f, o, i) ? "" : " (not connected)");
 		first = false;
 	}
+	if (op->choose_flows != NULL)
+		fputs("\n      flows      dynamic: chosen after each tick", out);
 	each_condition(composed, f, o, print_condition, out);
 	fputc('\n', out);
 }
@@ -184,12 +196,12 @@ static void print_flows(const struct ctl_composed *composed, FILE *out)
 		"", type, "type");
 	for (size_t i = 0; i < count; i++) {
 		ctl_flow_at(composed, i, &flow);
-		fprintf(out, "%-*s -> %-*s  %-*s  %8u  %-6s  %-8s  %s\n", from, flow.from, to,
+		fprintf(out, "%-*s -> %-*s  %-*s  %8u  %-6s  %-8s  %s%s\n", from, flow.from, to,
 			flow.to, type, flow.type, flow.capacity, flow.policy,
 			flow.bytes_max == UINT64_MAX
 				? "-"
 				: format_bytes(flow.bytes_max, bytes, sizeof(bytes)),
-			flow.edge);
+			flow.edge, flow.is_dynamic ? ", dynamic" : "");
 	}
 	for (size_t i = 0; i < count; i++)
 		print_reason(composed, i, true, out);
@@ -280,8 +292,10 @@ static void json_op(const struct ctl_composed *composed, uint32_t f, uint32_t o,
 	fputs(", ", out);
 	json_text("type", op->type->name, out);
 	fprintf(out, ", \"watchdog_ns\": %" PRId64 ", \"ports\": [", op->watchdog_ns);
-	for (uint32_t i = 0; i < op->port_count; i++) {
-		fputs(i > 0 ? ", {" : "{", out);
+	for (uint32_t i = 0, shown = 0; i < op->port_count; i++) {
+		if (!is_shown(composed, f, o, i))
+			continue;
+		fputs(shown++ > 0 ? ", {" : "{", out);
 		json_text("name", op->ports[i].name, out);
 		fputs(", ", out);
 		json_text("direction", op->ports[i].dir == FRAG_IN ? "in" : "out", out);
@@ -371,7 +385,8 @@ static void json_flow(const struct ctl_flow *flow, bool first, FILE *out)
 	else
 		fprintf(out, ", \"bytes_max\": %" PRIu64 ", ", flow->bytes_max);
 	json_text("bytes_reason", flow->bytes_reason, out);
-	fputc('}', out);
+	fprintf(out, ", \"execution\": %s, \"dynamic\": %s}", flow->is_execution ? "true" : "false",
+		flow->is_dynamic ? "true" : "false");
 }
 
 static void json_party(const struct fragi_spec_party *party, FILE *out)

@@ -19,6 +19,12 @@
 
 extern char **environ;
 
+/* The name of an operator in HTML, as labels of both formats are. */
+static const char *html_of(const struct frag_op *op)
+{
+	return strcmp(op->name, FRAGI_START_OP) == 0 ? "&lt;|start|&gt;" : op->name;
+}
+
 /* "output -> source_video", and what is unusual about the flow. */
 static const char *label_of(const struct ctl_composed *composed, const struct ctl_flow *flow,
 			    const char *arrow, char *out, size_t size)
@@ -27,8 +33,14 @@ static const char *label_of(const struct ctl_composed *composed, const struct ct
 	const struct frag_op *to = composed->fragments[flow->to_fragment]->ops[flow->to_op];
 	bool usual = strcmp(flow->policy, fragi_policy(FRAG_POLICY_DEFAULT)->name) == 0;
 
-	snprintf(out, size, "%s %s %s%s%s", from->ports[flow->from_port].name, arrow,
-		 to->ports[flow->to_port].name, usual ? "" : ", ", usual ? "" : flow->policy);
+	if (flow->is_execution)
+		snprintf(out, size, "execution%s%s", usual ? "" : ", ", usual ? "" : flow->policy);
+	else
+		snprintf(out, size, "%s %s %s%s%s", from->ports[flow->from_port].name, arrow,
+			 to->ports[flow->to_port].name, usual ? "" : ", ",
+			 usual ? "" : flow->policy);
+	if (flow->is_dynamic)
+		snprintf(out + strlen(out), size - strlen(out), ", dynamic");
 	return out;
 }
 
@@ -46,15 +58,17 @@ static int print_mermaid(const struct fragi_spec *spec, const struct ctl_compose
 		fprintf(out, "    subgraph f%zu [%s]\n", f, fragment->name);
 		for (uint32_t i = 0; i < fragment->op_count; i++)
 			fprintf(out, "        f%zuo%u[\"<b>%s</b><br>%s\"]\n", f, i,
-				fragment->ops[i]->name, fragment->ops[i]->type->name);
+				html_of(fragment->ops[i]), fragment->ops[i]->type->name);
 		fputs("    end\n", out);
 	}
 	for (size_t i = 0; i < ctl_flow_count(composed); i++) {
 		ctl_flow_at(composed, i, &flow);
 		label_of(composed, &flow, "→", label, sizeof(label));
 		fprintf(out, "    f%uo%u %s|\"%s\"| f%uo%u\n", flow.from_fragment, flow.from_op,
-			strcmp(flow.edge, "inproc") == 0 ? "-->" : "==>", label, flow.to_fragment,
-			flow.to_op);
+			flow.is_execution || flow.is_dynamic ? "-.->"
+			: strcmp(flow.edge, "inproc") == 0   ? "-->"
+							     : "==>",
+			label, flow.to_fragment, flow.to_op);
 	}
 	return CTL_OK;
 }
@@ -79,15 +93,16 @@ static void write_dot(const struct fragi_spec *spec, const struct ctl_composed *
 			f, fragment->name);
 		for (uint32_t i = 0; i < fragment->op_count; i++)
 			fprintf(out, "        f%zuo%u [label=<<b>%s</b><br/>%s>]\n", f, i,
-				fragment->ops[i]->name, fragment->ops[i]->type->name);
+				html_of(fragment->ops[i]), fragment->ops[i]->type->name);
 		fputs("    }\n", out);
 	}
 	for (size_t i = 0; i < ctl_flow_count(composed); i++) {
 		ctl_flow_at(composed, i, &flow);
 		label_of(composed, &flow, "→", label, sizeof(label));
-		fprintf(out, "    f%uo%u -> f%uo%u [label=\"%s\"%s]\n", flow.from_fragment,
+		fprintf(out, "    f%uo%u -> f%uo%u [label=\"%s\"%s%s]\n", flow.from_fragment,
 			flow.from_op, flow.to_fragment, flow.to_op, label,
-			strcmp(flow.edge, "inproc") == 0 ? "" : ", penwidth=2");
+			strcmp(flow.edge, "inproc") == 0 ? "" : ", penwidth=2",
+			flow.is_execution || flow.is_dynamic ? ", style=dashed" : "");
 	}
 	fputs("}\n", out);
 }

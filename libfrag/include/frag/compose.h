@@ -2,6 +2,7 @@
 #ifndef FRAG_COMPOSE_H
 #define FRAG_COMPOSE_H
 
+#include <frag/flow.h>
 #include <frag/operator.h>
 
 FRAG_BEGIN_DECLS
@@ -61,7 +62,8 @@ FRAG_API int frag_add_operator(struct frag_fragment *fragment, struct frag_op *o
  * Connects an output to an input and adds both operators. Connecting the same two ports again in
  * the same way does nothing; in another way it is an error. The ports are looked up when the
  * composer has returned.
- * - out_port, in_port: names; NULL where the operator has exactly one output, or input
+ * - out_port, in_port: names; NULL where the operator has exactly one output, or input. Both NULL,
+ *   and `to` has no inputs: an execution flow (flow.h)
  * - capacity: messages that the flow's queue holds, 65536 at most; 0: as the input declares
  * - policy: of the full queue; FRAG_POLICY_DEFAULT: as the input declares
  * Returns 0; -EINVAL: from or to is NULL, capacity is too large, or policy is none; -EBUSY: not
@@ -72,6 +74,13 @@ FRAG_API int frag_add_flow(struct frag_fragment *fragment, struct frag_op *from,
 FRAG_API int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from,
 				const char *out_port, struct frag_op *to, const char *in_port,
 				uint32_t capacity, enum frag_policy policy);
+
+/*
+ * Returns the fragment's start operator, `<|start|>`, which it adds. It has no ports and ticks once,
+ * at the begin. The operators that execution flows lead to from it follow. Each call returns the
+ * same one; NULL on failure.
+ */
+FRAG_API struct frag_op *frag_start_op(struct frag_fragment *fragment);
 
 /*
  * Sets what happens when messages that the operator receives in one tick carry the same key of

@@ -17,6 +17,7 @@
 #include <frag/resource.h>
 #include <frag/operator.h>
 #include <frag/status.h>
+#include <frag/flow.h>
 #include <frag/variable.h>
 #include <frag/compose.h>
 #include <frag/plugin.h>

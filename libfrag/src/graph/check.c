@@ -66,7 +66,8 @@ static void mark(struct checking *checking, const struct fragi_spec_end *end)
 	op = &checking->fragment->info.ops[--i];
 	for (size_t k = 0; k < op->port_count; k++) {
 		if (op->ports[k].dir != FRAG_IN ||
-		    (end->port != NULL && strcmp(op->ports[k].name, end->port) != 0))
+		    (end->port != NULL ? strcmp(op->ports[k].name, end->port) != 0
+				       : fragi_port_is_execution(op->ports[k].name)))
 			continue;
 		found++;
 		port = k;
@@ -134,6 +135,7 @@ static int refuse_unconnected(const struct checking *checking)
 		for (size_t k = 0; k < op->port_count && !checking->in_doubt[i]; k++) {
 			if (op->ports[k].dir != FRAG_IN ||
 			    (op->ports[k].flags & FRAG_PORT_OPTIONAL) != 0 ||
+			    fragi_port_is_execution(op->ports[k].name) ||
 			    checking->connected[checking->first[i] + k])
 				continue;
 			r = fragi_node_error(

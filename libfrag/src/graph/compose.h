@@ -29,6 +29,8 @@ struct fragi_made {
 	uint32_t condition_capacity, made_condition_capacity, port_capacity;
 	int metadata;      /* 0 off, 1 on, -1 not given in C */
 	bool failed;       /* its parameters or its setup */
+	/* Execution flows (execution.c): an end that needs the port; one that may. */
+	bool needs_exec_in, may_exec_in, needs_exec_out;
 	bool bad_resource; /* a parameter names a resource that could not be made */
 };
 
@@ -79,11 +81,24 @@ struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name,
 			      const char *type_name, const struct frag_op_type *type,
 			      const struct fragi_node *place);
 int fragi_op_add(struct frag_op *op);
+/* Appends a port with a name that operators cannot take. Returns its index or -ENOMEM. */
+int fragi_op_append_port(struct frag_op *op, const char *name, enum frag_dir dir);
 /* Fills in conditions and parameters, calls setup, completes the ports. Failures go to diag. */
 void fragi_op_complete(struct frag_op *op);
 /* Adds the failure of a callback to diag; returns r. */
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
 			     enum fragi_call_kind callback, int r);
+
+/*
+ * execution.c: the execution ports, in three steps: before the operators are completed, which flows
+ * may need which ports; an operator's input, once its setup has added its ports; the outputs, once
+ * all inputs are known. Failures go to diag.
+ */
+void fragi_execution_begin(struct frag_fragment *fragment);
+int fragi_execution_add_input(struct frag_op *op);
+void fragi_execution_add_outputs(struct frag_fragment *fragment);
+/* The type of the start operator, which alone may be called FRAGI_START_OP. */
+extern const struct frag_op_type fragi_start_type;
 
 /*
  * check.c: inputs that no flow ends at and that are not optional, of a fragment of a graph whose

@@ -48,7 +48,8 @@ char *frag_op_describe(const struct frag_op *op)
 	if (op->port_count > 0)
 		fputs("ports:\n", out);
 	for (uint32_t i = 0; i < op->port_count; i++)
-		write_port(&op->ports[i], out);
+		if (op->ports[i].flow_count > 0 || !fragi_port_is_execution(op->ports[i].name))
+			write_port(&op->ports[i], out);
 	if (op->condition_count > 0)
 		fputs("conditions:\n", out);
 	for (uint32_t i = 0; i < op->condition_count; i++)

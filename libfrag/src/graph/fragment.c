@@ -378,6 +378,7 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 	struct fragi_making *making = fragment->making;
 	int r;
 
+	fragi_execution_begin(fragment);
 	making->sealed = true;
 	for (uint32_t i = 0; i < fragment->made_count; i++)
 		if (fragment->made[i]->index == UINT32_MAX)
@@ -387,6 +388,7 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 				fragment->made[i]->name);
 	for (uint32_t i = 0; i < fragment->op_count; i++)
 		fragi_op_complete(fragment->ops[i]);
+	fragi_execution_add_outputs(fragment);
 	r = info_build(fragment);
 	if (r == 0)
 		r = flows_resolve(fragment);

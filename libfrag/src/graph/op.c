@@ -42,6 +42,27 @@ void fragi_current_set(const struct frag_op *op, enum fragi_call_kind callback)
 		fragi_call_end();
 }
 
+static struct fragi_port *port_room(struct frag_op *op)
+{
+	struct fragi_port *ports = fragi_making_room(op->fragment, op->ports, op->port_count,
+						     &op->made->port_capacity, sizeof(*ports));
+
+	if (ports != NULL)
+		op->ports = ports;
+	return ports != NULL ? ports + op->port_count : NULL;
+}
+
+int fragi_op_append_port(struct frag_op *op, const char *name, enum frag_dir dir)
+{
+	struct fragi_port *port = port_room(op);
+
+	if (port == NULL)
+		return -ENOMEM;
+	*port = (struct fragi_port){
+		.name = name, .dir = dir, .type_name = "message", .min_size = 1};
+	return (int)op->port_count++;
+}
+
 /*
  * Appends a port to the operator's; its texts are copied. Returns its index, -EEXIST, -EINVAL or
  * -ENOMEM.
@@ -60,12 +81,9 @@ static int port_append(struct frag_op *op, const struct frag_port *port, struct 
 		if (strcmp(op->ports[i].name, port->name) == 0)
 			return frag_err_set(err, -EEXIST, "two ports are called \"%s\"",
 					    port->name);
-	ports = fragi_making_room(op->fragment, op->ports, op->port_count, &op->made->port_capacity,
-				  sizeof(*ports));
+	ports = port_room(op);
 	if (ports == NULL)
 		return -ENOMEM;
-	op->ports = ports;
-	ports += op->port_count;
 	*ports = (struct fragi_port){
 		.name = fragi_arena_strdup(arena, port->name),
 		.dir = port->dir,
@@ -164,7 +182,7 @@ struct frag_op *fragi_op_make(struct frag_fragment *fragment, const char *name,
 	struct frag_op *op = NULL, **made;
 	int r;
 
-	if (!name_is_free(fragment, name, place))
+	if (type != &fragi_start_type && !name_is_free(fragment, name, place))
 		return NULL;
 	if (type_name != NULL) {
 		type = type_of(fragment, name, type_name, place);
@@ -448,6 +466,7 @@ void fragi_op_complete(struct frag_op *op)
 	}
 	r = ports_type(op);
 	fragi_making_note(op->fragment, r);
+	fragi_making_note(op->fragment, fragi_execution_add_input(op));
 	if (own != NULL)
 		ports_override(op, own);
 	if (result == 0)

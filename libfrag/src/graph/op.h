@@ -53,6 +53,8 @@ struct frag_op {
 	bool metadata;
 	int64_t watchdog_ns; /* 0: none */
 	bool in_setup, setup_done;
+	frag_dynamic_flows_fn choose_flows; /* of frag_set_dynamic_flows; NULL: none */
+	void *choose_arg;
 	struct frag_err err; /* the first error of frag_op_fail */
 	/*
 	 * Any thread may request a stop while exec is created. It writes stop_asked and then reads

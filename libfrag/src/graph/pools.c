@@ -17,13 +17,15 @@
  *   is full and one more is filled: c + 2. Between fragments up to c more wait to be sent and up to
  *   c are on their way: 3c + 2. (Where they do not share memory, those at the receiver are copies.)
  * The flows of one output carry the same messages. All of them hold the newest ones (`newest`), so
- * these count once; what a flow holds besides (`older`) counts for each.
+ * these count once; what a flow holds besides (`older`) counts for each. Where the operator chooses
+ * its flows, each may hold other messages: then all but the one being filled count for each.
  */
 struct outlet {
 	uint64_t newest, older;
 };
 
-static void outlet_add(struct outlet *outlet, const struct fragi_flow_info *flow, bool between)
+static void outlet_add(struct outlet *outlet, const struct fragi_flow_info *flow, bool between,
+		       bool is_dynamic)
 {
 	const struct fragi_policy *policy = fragi_policy(flow->policy);
 	uint64_t newest = (uint64_t)flow->capacity + 1;
@@ -34,6 +36,10 @@ static void outlet_add(struct outlet *outlet, const struct fragi_flow_info *flow
 			outlet->older += newest - 1;
 			newest = 1;
 		}
+	}
+	if (is_dynamic) {
+		outlet->older += newest - 1;
+		newest = 1;
 	}
 	if (newest > outlet->newest)
 		outlet->newest = newest;
@@ -144,12 +150,14 @@ int fragi_pools_check(const struct frag_fragment *fragment, uint32_t index,
 		goto out;
 	for (size_t i = 0; i < fragment->flow_count; i++) {
 		flow = &fragment->flows[i];
-		outlet_add(&outlets[first[flow->from_op] + flow->from_port], flow, false);
+		outlet_add(&outlets[first[flow->from_op] + flow->from_port], flow, false,
+			   fragment->ops[flow->from_op]->choose_flows != NULL);
 	}
 	for (size_t i = 0; i < between_count; i++) {
 		flow = &between[i];
 		if (flow->from_fragment == index)
-			outlet_add(&outlets[first[flow->from_op] + flow->from_port], flow, true);
+			outlet_add(&outlets[first[flow->from_op] + flow->from_port], flow, true,
+				   fragment->ops[flow->from_op]->choose_flows != NULL);
 	}
 	for (uint32_t i = 0; i < fragment->resource_count; i++)
 		if (fragment->resources[i]->type->blocks != NULL)

@@ -27,10 +27,10 @@ FRAGI_API struct frag_resource *fragi_op_resource(const struct frag_op *op, uint
 bool fragi_op_uses(const struct frag_op *op, const struct frag_resource *resource);
 /* Returns a pool of the operator that has refused a block; NULL: none. Thread: any. */
 FRAGI_API struct frag_resource *fragi_op_starved_pool(const struct frag_op *op);
-/* Whether messages of the port may hold blocks: values have no tensors. */
+/* Whether messages of the port may hold blocks: values and execution messages have no tensors. */
 static inline bool fragi_port_may_carry_tensors(const struct fragi_port *port)
 {
-	return port->type == NULL;
+	return port->type == NULL && !fragi_port_is_execution(port->name);
 }
 
 #endif

@@ -6,9 +6,7 @@
 
 #include <base/alloc.h>
 #include <base/policy.h>
-#include <base/strmap.h>
-#include <text/builder.h>
-#include <graph/resolve.h>
+#include <graph/resolve_end.h>
 #include <graph/transport.h>
 
 /*
@@ -16,251 +14,6 @@
  */
 #define CAPACITY_INSIDE 1u /* of a flow within a fragment */
 #define CAPACITY_BETWEEN 4u
-#define END_SIZE (3 * FRAG_NAME_MAX + 3)
-#define ADVICE_PORTS_MAX 64
-
-struct end {
-	uint32_t fragment, op, port;
-};
-
-enum found {
-	FOUND_NOTHING, /* an error was reported */
-	FOUND_END,
-	FOUND_OTHER_DIRECTION, /* an output where an input must stand, or the other way round */
-};
-
-/* A resolution under way. */
-struct fragi_resolving {
-	const struct fragi_spec_flow *specs;
-	size_t spec_count;
-	/* next: a flow that was there, then one of specs, and an end of that one's list */
-	size_t next_known, next_spec, next_to;
-	size_t known_count;
-	struct end from; /* of the present one of specs */
-	enum found from_found;
-	const struct fragi_fragment_info *fragments;
-	size_t fragment_count;
-	int own_fragment;
-	struct fragi_diag *diag;
-	struct fragi_arena arena;      /* of the pairs' keys */
-	struct fragi_strmap by_name;   /* fragments: index + 1 */
-	struct fragi_strmap *ops;      /* per fragment, made when it is first named: index + 1 */
-	struct fragi_strmap pairs;     /* both ends: index of the flow + 1 */
-	struct fragi_flow_info *flows; /* with room for all that may be added */
-	size_t count;
-	int64_t items; /* items that this step may still handle */
-	bool failed, no_memory;
-};
-
-static const char *advise(const struct fragi_resolving *resolving, char *out, size_t size,
-			  const char *word, const char *what, const char *const *names,
-			  size_t count)
-{
-	out[0] = '\0'; /* nobody reads it when diag is full */
-	return resolving->diag->count < FRAGI_DIAG_MAX
-		       ? fragi_advise(out, size, word, what, names, count)
-		       : out;
-}
-
-#define resolving_error(resolving, place, ...)                                                     \
-	do {                                                                                       \
-		fragi_node_error((resolving)->diag, place, NULL, __VA_ARGS__);                     \
-		(resolving)->failed = true;                                                        \
-	} while (0)
-
-static const char *dir_text(enum frag_dir dir)
-{
-	return dir == FRAG_IN ? "input" : "output";
-}
-
-static const struct fragi_port_info *port_at(const struct fragi_fragment_info *fragments,
-					     const struct end *end)
-{
-	return &fragments[end->fragment].ops[end->op].ports[end->port];
-}
-
-static const char *end_text(const struct fragi_fragment_info *fragments, const struct end *end,
-			    char *out, size_t size)
-{
-	snprintf(out, size, "%s.%s.%s", fragments[end->fragment].name,
-		 fragments[end->fragment].ops[end->op].name, port_at(fragments, end)->name);
-	return out;
-}
-
-/* "; its outputs: out, mask" or "; did you mean "out"?" */
-static const char *advise_ports(const struct fragi_resolving *resolving, char *out, size_t size,
-				const char *word, const struct fragi_op_info *op, enum frag_dir dir)
-{
-	const char *names[ADVICE_PORTS_MAX];
-	size_t count = 0;
-
-	for (size_t i = 0; i < op->port_count && count < ADVICE_PORTS_MAX; i++)
-		if (op->ports[i].dir == dir)
-			names[count++] = op->ports[i].name;
-	if (count == 0)
-		snprintf(out, size, "; it has no %ss", dir_text(dir));
-	else
-		advise(resolving, out, size, word, dir == FRAG_IN ? "its inputs" : "its outputs",
-		       names, count);
-	return out;
-}
-
-static void put(struct fragi_resolving *resolving, struct fragi_strmap *map, const char *name,
-		size_t index)
-{
-	if (name == NULL || fragi_strmap_put(map, name, (void *)(uintptr_t)(index + 1)) == -ENOMEM)
-		resolving->no_memory = true;
-}
-
-/* Returns the index of a name; SIZE_MAX when it is not there. */
-static size_t get(const struct fragi_strmap *map, const char *name)
-{
-	return (size_t)(uintptr_t)fragi_strmap_get(map, name) - 1;
-}
-
-static bool find_fragment(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
-			  struct end *end)
-{
-	const char *names[ADVICE_PORTS_MAX];
-	char advice[512];
-	size_t i, count = 0;
-
-	if (resolving->own_fragment >= 0) {
-		end->fragment = (uint32_t)resolving->own_fragment;
-		return true;
-	}
-	i = from->fragment != NULL ? get(&resolving->by_name, from->fragment) : SIZE_MAX;
-	end->fragment = (uint32_t)i;
-	if (i != SIZE_MAX)
-		return true;
-	for (; count < resolving->fragment_count && count < ADVICE_PORTS_MAX; count++)
-		names[count] = resolving->fragments[count].name;
-	resolving_error(resolving, from->place, "flow end %s.%s: unknown fragment \"%s\"%s",
-			from->fragment, from->op, from->fragment,
-			advise(resolving, advice, sizeof(advice), from->fragment, "fragments",
-			       names, count));
-	return false;
-}
-
-static bool find_op(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
-		    struct end *end)
-{
-	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
-	struct fragi_strmap *index = &resolving->ops[end->fragment];
-	const char *names[ADVICE_PORTS_MAX];
-	char advice[512];
-	size_t i, count = 0;
-
-	if (index->count == 0) {
-		for (i = 0; i < fragment->op_count; i++)
-			put(resolving, index, fragment->ops[i].name, i);
-		resolving->items -= (int64_t)fragment->op_count;
-	}
-	if (resolving->no_memory) /* an incomplete index would report known names as unknown */
-		return false;
-	i = get(index, from->op);
-	end->op = (uint32_t)i;
-	if (i != SIZE_MAX || fragment->has_gaps)
-		return i != SIZE_MAX;
-	for (; count < fragment->op_count && count < ADVICE_PORTS_MAX; count++)
-		names[count] = fragment->ops[count].name;
-	resolving_error(
-		resolving, from->place, "flow end %s.%s: unknown operator \"%s.%s\"%s",
-		fragment->name, from->op, fragment->name, from->op,
-		advise(resolving, advice, sizeof(advice), from->op, "operators", names, count));
-	return false;
-}
-
-static bool find_only_port(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
-			   enum frag_dir dir, struct end *end)
-{
-	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
-	const struct fragi_op_info *op = &fragment->ops[end->op];
-	char advice[512];
-	size_t count = 0;
-
-	if (op->has_gaps)
-		return false;
-	for (size_t i = 0; i < op->port_count; i++) {
-		if (op->ports[i].dir != dir)
-			continue;
-		end->port = (uint32_t)i;
-		count++;
-	}
-	if (count == 1)
-		return true;
-	if (count == 0)
-		resolving_error(resolving, from->place, "flow end %s.%s: the operator has no %ss",
-				fragment->name, op->name, dir_text(dir));
-	else
-		resolving_error(resolving, from->place,
-				"flow end %s.%s: several could be meant; name the port%s",
-				fragment->name, op->name,
-				advise_ports(resolving, advice, sizeof(advice), "", op, dir));
-	return false;
-}
-
-static enum found find_port(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
-			    enum frag_dir dir, struct end *end)
-{
-	const struct fragi_fragment_info *fragment = &resolving->fragments[end->fragment];
-	const struct fragi_op_info *op = &fragment->ops[end->op];
-	enum found found = FOUND_NOTHING;
-	char advice[512];
-
-	if (from->port == NULL)
-		return find_only_port(resolving, from, dir, end) ? FOUND_END : FOUND_NOTHING;
-	for (size_t i = 0; i < op->port_count; i++) {
-		if (strcmp(op->ports[i].name, from->port) != 0)
-			continue;
-		end->port = (uint32_t)i;
-		if (op->ports[i].dir == dir)
-			return FOUND_END;
-		found = FOUND_OTHER_DIRECTION;
-	}
-	if (found == FOUND_NOTHING && !op->has_gaps)
-		resolving_error(
-			resolving, from->place, "flow end %s.%s.%s: no %s \"%s\"%s", fragment->name,
-			op->name, from->port, dir_text(dir), from->port,
-			advise_ports(resolving, advice, sizeof(advice), from->port, op, dir));
-	return found;
-}
-
-static enum found find_end(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
-			   enum frag_dir dir, struct end *end)
-{
-	/* an end without an operator was refused when the text was read */
-	return from->op != NULL && find_fragment(resolving, from, end) &&
-			       find_op(resolving, from, end)
-		       ? find_port(resolving, from, dir, end)
-		       : FOUND_NOTHING;
-}
-
-static void refuse_direction(struct fragi_resolving *resolving, const struct fragi_spec_end *from,
-			     enum frag_dir dir, const struct end *end)
-{
-	const struct fragi_op_info *op = &resolving->fragments[end->fragment].ops[end->op];
-	char text[END_SIZE], advice[512];
-
-	resolving_error(resolving, from->place, "flow end %s: this is an %s, and a flow %s%s",
-			end_text(resolving->fragments, end, text, sizeof(text)),
-			dir == FRAG_IN ? "output" : "input",
-			dir == FRAG_IN ? "ends at an input" : "begins at an output",
-			advise_ports(resolving, advice, sizeof(advice), "", op, dir));
-}
-
-static void refuse_reversed(struct fragi_resolving *resolving, const struct fragi_node *place,
-			    const struct end *from, const struct end *to)
-{
-	char from_text[END_SIZE], to_text[END_SIZE];
-
-	end_text(resolving->fragments, from, from_text, sizeof(from_text));
-	end_text(resolving->fragments, to, to_text, sizeof(to_text));
-	resolving_error(
-		resolving, place,
-		"flow %s -> %s: it begins at an input and ends at an output; turn it round: %s -> %s",
-		from_text, to_text, to_text, from_text);
-}
 
 static const char *type_of(const struct fragi_port_info *port)
 {
@@ -281,13 +34,13 @@ static void check_types(struct fragi_resolving *resolving, const struct fragi_no
 	if (strcmp(sent, "message") == 0 || strcmp(taken, "message") == 0)
 		return;
 	if (strcmp(sent, taken) != 0) {
-		resolving_error(
+		fragi_resolving_error(
 			resolving, place,
 			"flow %s -> %s: the output has type \"%s\", the input \"%s\"; connect ports of one type",
 			from_text, to_text, sent, taken);
 		fragi_diag_compare(resolving->diag, taken, sent);
 	} else if (from->type_id != 0 && to->type_id != 0 && from->type_id != to->type_id) {
-		resolving_error(
+		fragi_resolving_error(
 			resolving, place,
 			"flow %s -> %s: type \"%s\" has other fields at the output than at the input; build both sides with one definition of it",
 			from_text, to_text, sent);
@@ -297,20 +50,21 @@ static void check_types(struct fragi_resolving *resolving, const struct fragi_no
 /* Checks what only a flow between processes must satisfy. */
 static void check_crossing(struct fragi_resolving *resolving, const struct fragi_spec_flow *spec,
 			   const struct fragi_node *place, const char *from_text,
-			   const struct end *from, const char *to_text, const struct end *to)
+			   const struct fragi_end *from, const char *to_text,
+			   const struct fragi_end *to)
 {
-	const struct end *ends[] = {from, to};
+	const struct fragi_end *ends[] = {from, to};
 
 	if (spec->edge != NULL && strcmp(spec->edge, "inproc") == 0)
-		resolving_error(
+		fragi_resolving_error(
 			resolving, place,
 			"flow %s -> %s: edge inproc needs both ends in one process; give their fragments one host or leave edge out",
 			from_text, to_text);
 	for (size_t i = 0; i < FRAG_COUNT_OF(ends); i++) {
-		const struct fragi_port_info *port = port_at(resolving->fragments, ends[i]);
+		const struct fragi_port_info *port = fragi_end_port(resolving->fragments, ends[i]);
 
 		if (!is_open(type_of(port)) && !port->has_codec)
-			resolving_error(
+			fragi_resolving_error(
 				resolving, place,
 				"flow %s -> %s: it crosses processes, and type \"%s\" has no codec in fragment %s (the %s); give the type fields, or encode and decode",
 				from_text, to_text, type_of(port),
@@ -351,9 +105,9 @@ static void add_flow(struct fragi_resolving *resolving, const struct fragi_flow_
 		resolving->no_memory = true;
 		return;
 	}
-	i = get(&resolving->pairs, key);
+	i = fragi_resolving_get(&resolving->pairs, key);
 	if (i == SIZE_MAX) {
-		put(resolving, &resolving->pairs, key, resolving->count);
+		fragi_resolving_put(resolving, &resolving->pairs, key, resolving->count);
 		resolving->flows[resolving->count++] = *flow;
 		return;
 	}
@@ -364,7 +118,7 @@ static void add_flow(struct fragi_resolving *resolving, const struct fragi_flow_
 	if (known->place != NULL && known->place->file != NULL)
 		snprintf(first, sizeof(first), " (first at %.200s:%d:%d)", known->place->file,
 			 known->place->line, known->place->column);
-	resolving_error(
+	fragi_resolving_error(
 		resolving, place,
 		"flow %s -> %s: it is there already with another capacity, policy or encryption%s; keep one of them",
 		from_text, to_text, first);
@@ -382,11 +136,11 @@ static void choose_transport(const struct fragi_fragment_info *fragments,
 }
 
 static void resolve_pair(struct fragi_resolving *resolving, const struct fragi_spec_flow *spec,
-			 const struct end *from, const struct fragi_spec_end *to_end,
-			 const struct end *to)
+			 const struct fragi_end *from, const struct fragi_spec_end *to_end,
+			 const struct fragi_end *to)
 {
-	const struct fragi_port_info *output = port_at(resolving->fragments, from);
-	const struct fragi_port_info *input = port_at(resolving->fragments, to);
+	const struct fragi_port_info *output = fragi_end_port(resolving->fragments, from);
+	const struct fragi_port_info *input = fragi_end_port(resolving->fragments, to);
 	const struct fragi_node *place = to_end->place != NULL ? to_end->place : spec->place;
 	struct fragi_flow_info flow = {
 		.from_fragment = from->fragment,
@@ -399,11 +153,15 @@ static void resolve_pair(struct fragi_resolving *resolving, const struct fragi_s
 		.encrypt = spec->encrypt,
 		.place = spec->place,
 	};
-	char from_text[END_SIZE], to_text[END_SIZE];
+	char from_text[FRAGI_END_SIZE], to_text[FRAGI_END_SIZE];
 
+	if (fragi_port_is_execution(output->name) != fragi_port_is_execution(input->name)) {
+		fragi_end_refuse_mixed(resolving, place, from, to);
+		return;
+	}
 	choose_transport(resolving->fragments, spec, &flow);
-	end_text(resolving->fragments, from, from_text, sizeof(from_text));
-	end_text(resolving->fragments, to, to_text, sizeof(to_text));
+	fragi_end_text(resolving->fragments, from, from_text, sizeof(from_text));
+	fragi_end_text(resolving->fragments, to, to_text, sizeof(to_text));
 	check_types(resolving, place, from_text, output, to_text, input);
 	if (flow.between_hosts)
 		check_crossing(resolving, spec, place, from_text, from, to_text, to);
@@ -411,32 +169,46 @@ static void resolve_pair(struct fragi_resolving *resolving, const struct fragi_s
 	add_flow(resolving, &flow, place, from_text, to_text);
 }
 
+static void resolve_end(struct fragi_resolving *resolving, const struct fragi_spec_flow *spec,
+			const struct fragi_spec_end *to_end)
+{
+	struct fragi_end from, to = {0};
+	enum fragi_found found = fragi_end_find_to(resolving, spec, to_end, &to), from_found;
+
+	from_found = fragi_end_find_from(
+		resolving, spec,
+		found == FRAGI_FOUND_END &&
+			fragi_port_is_execution(fragi_end_port(resolving->fragments, &to)->name),
+		&from);
+	if (found == FRAGI_FOUND_END && from_found == FRAGI_FOUND_END) {
+		resolve_pair(resolving, spec, &from, to_end, &to);
+	} else if (found == FRAGI_FOUND_OTHER_DIRECTION &&
+		   from_found == FRAGI_FOUND_OTHER_DIRECTION && spec->to_count == 1) {
+		fragi_end_refuse_reversed(resolving, spec->place, &from, &to);
+		resolving->from_found = FRAGI_FOUND_NOTHING;
+	} else if (found == FRAGI_FOUND_OTHER_DIRECTION) {
+		fragi_end_refuse_direction(resolving, to_end, FRAG_IN, &to);
+	}
+}
+
 static void resolve_spec(struct fragi_resolving *resolving, const struct fragi_spec_flow *spec)
 {
-	const struct fragi_spec_end *to_end;
-	struct end to = {0};
-	enum found found;
+	struct fragi_end from;
 
-	if (resolving->next_to == 0)
-		resolving->from_found =
-			find_end(resolving, &spec->from, FRAG_OUT, &resolving->from);
+	if (resolving->next_to == 0) {
+		resolving->from_is_op = fragi_end_find_op(resolving, &spec->from, &resolving->from);
+		resolving->from_looked = false;
+		resolving->from_found = FRAGI_FOUND_NOTHING;
+		if (spec->from.port != NULL)
+			fragi_end_find_from(resolving, spec, false, &from);
+	}
 	while (resolving->next_to < spec->to_count) {
-		to_end = &spec->to[resolving->next_to++];
-		found = find_end(resolving, to_end, FRAG_IN, &to);
-		if (found == FOUND_END && resolving->from_found == FOUND_END) {
-			resolve_pair(resolving, spec, &resolving->from, to_end, &to);
-		} else if (found == FOUND_OTHER_DIRECTION &&
-			   resolving->from_found == FOUND_OTHER_DIRECTION && spec->to_count == 1) {
-			refuse_reversed(resolving, spec->place, &resolving->from, &to);
-			resolving->from_found = FOUND_NOTHING;
-		} else if (found == FOUND_OTHER_DIRECTION) {
-			refuse_direction(resolving, to_end, FRAG_IN, &to);
-		}
+		resolve_end(resolving, spec, &spec->to[resolving->next_to++]);
 		if (--resolving->items <= 0 && resolving->next_to < spec->to_count)
 			return;
 	}
-	if (resolving->from_found == FOUND_OTHER_DIRECTION)
-		refuse_direction(resolving, &spec->from, FRAG_OUT, &resolving->from);
+	if (resolving->from_found == FRAGI_FOUND_OTHER_DIRECTION)
+		fragi_end_refuse_direction(resolving, &spec->from, FRAG_OUT, &resolving->from);
 	resolving->next_to = 0;
 	resolving->next_spec++;
 }
@@ -457,7 +229,8 @@ static int resolving_init(struct fragi_resolving *resolving, const struct fragi_
 		memcpy(resolving->flows, flows, count * sizeof(*flows));
 	resolving->count = resolving->known_count = count;
 	for (size_t i = 0; resolving->own_fragment < 0 && i < resolving->fragment_count; i++)
-		put(resolving, &resolving->by_name, resolving->fragments[i].name, i);
+		fragi_resolving_put(resolving, &resolving->by_name, resolving->fragments[i].name,
+				    i);
 	return resolving->no_memory ? -ENOMEM : 0;
 }
 
@@ -490,7 +263,8 @@ int fragi_resolving_step(struct fragi_resolving *resolving, int64_t *items)
 	for (; resolving->next_known < resolving->known_count && resolving->items > 0;
 	     resolving->items--) {
 		i = resolving->next_known++;
-		put(resolving, &resolving->pairs, pair_key(resolving, &resolving->flows[i]), i);
+		fragi_resolving_put(resolving, &resolving->pairs,
+				    pair_key(resolving, &resolving->flows[i]), i);
 	}
 	while (resolving->next_spec < resolving->spec_count && resolving->items > 0)
 		resolve_spec(resolving, &resolving->specs[resolving->next_spec]);
@@ -544,9 +318,9 @@ int fragi_flows_resolve(const struct fragi_spec_flow *specs, size_t spec_count, 
 static const char *flow_end(const struct fragi_fragment_info *fragments, uint32_t fragment,
 			    uint32_t op, uint32_t port, char *out, size_t size)
 {
-	const struct end end = {.fragment = fragment, .op = op, .port = port};
+	const struct fragi_end end = {.fragment = fragment, .op = op, .port = port};
 
-	return end_text(fragments, &end, out, size);
+	return fragi_end_text(fragments, &end, out, size);
 }
 
 const char *fragi_flow_from(const struct fragi_fragment_info *fragments,

@@ -35,8 +35,9 @@ struct fragi_run_end {
 	struct fragi_rx *rx;
 	struct fragi_tx *tx;
 	bool between_hosts;
-	uint32_t flow;   /* between hosts: its number */
+	uint32_t flow;   /* between hosts: its number; else of a tx: its index in the run's flows */
 	char *other_end; /* of a tx between hosts: "fragment2.rx.in"; owned */
+	char *names;     /* the same in parts, for frag_flow_info; owned; NULL: nobody asked */
 };
 
 struct fragi_run_queued {
@@ -120,6 +121,8 @@ int fragi_run_fetch_variables(struct fragi_run *run, struct frag_err *err);
 /* wire.c */
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag);
 int fragi_run_connect(struct fragi_run *run);
+
+/* bind.c */
 int fragi_run_bind(struct fragi_run *run);
 void fragi_run_unwire(struct fragi_run *run);
 

@@ -2,7 +2,6 @@
 #define LOG_TOPIC "run"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -68,21 +67,28 @@ static int op_of(struct names *names, int index, const char *name, struct frag_o
 	return 0;
 }
 
-/* The port of that direction that has the name, or the only one. NULL: none, or not clear. */
+/*
+ * The port of that direction that has the name, or the only one, else the one for execution. NULL:
+ * none, or not clear.
+ */
 static struct fragi_port *port_of(struct frag_op *op, const char *name, enum frag_dir dir)
 {
-	struct fragi_port *found = NULL;
+	struct fragi_port *found = NULL, *execution = NULL;
 
 	for (uint32_t i = 0; i < op->port_count; i++) {
 		struct fragi_port *port = &op->ports[i];
 
 		if (port->dir != dir || (name != NULL && strcmp(port->name, name) != 0))
 			continue;
+		if (name == NULL && fragi_port_is_execution(port->name)) {
+			execution = port;
+			continue;
+		}
 		if (found != NULL)
 			return NULL;
 		found = port;
 	}
-	return found;
+	return found != NULL ? found : execution;
 }
 
 /* Flows between fragments that both are here. */
@@ -251,6 +257,7 @@ int fragi_run_connect(struct fragi_run *run)
 		if (r < 0)
 			return r;
 		from.tx = run->inproc[i];
+		from.flow = (uint32_t)i;
 		if (end_add(run, &from) < 0 || end_add(run, &to) < 0)
 			return -ENOMEM;
 	}
@@ -448,104 +455,4 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 	if (r == 0 && peer_count == 0)
 		fragi_run_report(run, FRAGI_RUN_WIRED);
 	return r;
-}
-
-static int end_compare(const void *a, const void *b)
-{
-	const struct fragi_run_end *x = a, *y = b;
-
-	if (x->fragment != y->fragment)
-		return x->fragment < y->fragment ? -1 : 1;
-	if (x->op != y->op)
-		return x->op < y->op ? -1 : 1;
-	if (x->port != y->port)
-		return x->port < y->port ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static void bindings_destroy(struct fragi_run *run)
-{
-	for (size_t i = 0; run->bindings != NULL && i < run->fragment_count; i++) {
-		const struct frag_fragment *fragment = run->fragments[i].fragment;
-
-		for (uint32_t k = 0; run->bindings[i] != NULL && k < fragment->op_count; k++) {
-			struct fragi_binding *ports = run->bindings[i][k];
-
-			for (uint32_t p = 0; ports != NULL && p < fragment->ops[k]->port_count;
-			     p++) {
-				fragi_free(ports[p].rx);
-				fragi_free(ports[p].tx);
-			}
-			fragi_free(ports);
-		}
-		fragi_free(run->bindings[i]);
-	}
-	fragi_free(run->bindings);
-	run->bindings = NULL;
-}
-
-static int bindings_alloc(struct fragi_run *run)
-{
-	run->bindings = fragi_calloc(run->fragment_count + 1, sizeof(struct fragi_binding **));
-	if (run->bindings == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < run->fragment_count; i++) {
-		const struct frag_fragment *fragment = run->fragments[i].fragment;
-
-		run->bindings[i] =
-			fragi_calloc(fragment->op_count + 1, sizeof(struct fragi_binding *));
-		if (run->bindings[i] == NULL)
-			return -ENOMEM;
-		for (uint32_t k = 0; k < fragment->op_count; k++) {
-			run->bindings[i][k] = fragi_calloc(fragment->ops[k]->port_count + 1,
-							   sizeof(struct fragi_binding));
-			if (run->bindings[i][k] == NULL)
-				return -ENOMEM;
-		}
-	}
-	return 0;
-}
-
-/* Gives each port its ends, in order. */
-int fragi_run_bind(struct fragi_run *run)
-{
-	size_t i = 0, n;
-
-	if (bindings_alloc(run) < 0)
-		return -ENOMEM;
-	if (run->end_count > 1)
-		qsort(run->ends, run->end_count, sizeof(*run->ends), end_compare);
-	while (i < run->end_count) {
-		const struct fragi_run_end *end = &run->ends[i];
-		struct fragi_binding *binding = &run->bindings[end->fragment][end->op][end->port];
-
-		for (n = 1; i + n < run->end_count && end[n].fragment == end->fragment &&
-			    end[n].op == end->op && end[n].port == end->port;
-		     n++)
-			;
-		binding->rx = fragi_calloc(n, sizeof(struct fragi_rx *));
-		binding->tx = fragi_calloc(n, sizeof(struct fragi_tx *));
-		if (binding->rx == NULL || binding->tx == NULL)
-			return -ENOMEM;
-		binding->count = (uint32_t)n;
-		for (size_t k = 0; k < n; k++) {
-			binding->rx[k] = end[k].rx;
-			binding->tx[k] = end[k].tx;
-		}
-		i += n;
-	}
-	return 0;
-}
-
-void fragi_run_unwire(struct fragi_run *run)
-{
-	bindings_destroy(run);
-	for (size_t i = 0; run->inproc != NULL && i < run->flow_count; i++)
-		fragi_inproc_destroy(run->inproc[i]);
-	fragi_free(run->inproc);
-	for (size_t i = 0; i < run->end_count; i++)
-		fragi_free(run->ends[i].other_end);
-	fragi_free(run->ends);
-	fragi_free(run->flows);
-	fragi_free(run->peers);
 }

@@ -70,6 +70,7 @@ static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bin
 				return -ENOMEM;
 		}
 	}
+	exec->receiver_count = exec->tx_count;
 	return 0;
 }
 
@@ -209,7 +210,7 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 		return -ENOMEM;
 	memset(exec, 0, sizeof(*exec));
 	exec->op = op;
-	exec->compute = op->type->compute;
+	exec->compute = exec->usual_compute = op->type->compute;
 	exec->self = op->state;
 	exec->row = row;
 	exec->sched = sched;
@@ -220,7 +221,8 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 							    ? FRAG_METADATA_RAISE
 							    : op->metadata_policy);
 	if (exec->tick.metadata == NULL || ports_create(exec, bindings, notify) < 0 ||
-	    conditions_create(exec, notify) < 0 || distances_create(exec) < 0) {
+	    conditions_create(exec, notify) < 0 || fragi_flow_control_create(exec, bindings) < 0 ||
+	    distances_create(exec) < 0) {
 		fragi_exec_destroy(op);
 		return -ENOMEM;
 	}
@@ -252,6 +254,7 @@ void fragi_exec_destroy(struct frag_op *op)
 	if (exec->tick.received != NULL)
 		fragi_tick_end(&exec->tick);
 	fragi_exec_free_sets(exec);
+	fragi_flow_control_destroy(exec);
 	fragi_free(exec->tick.received);
 	fragi_metadata_destroy(exec->tick.metadata);
 	ports_destroy(exec);
@@ -338,7 +341,7 @@ static bool has_receiver(struct fragi_exec *exec)
 {
 	if (!atomic_load_explicit(exec->receiver_done, memory_order_acquire))
 		return true;
-	for (uint32_t i = 0; i < exec->tx_count; i++)
+	for (uint32_t i = 0; i < exec->receiver_count; i++)
 		if (!atomic_load_explicit(&exec->txs[i]->receiver_done, memory_order_acquire)) {
 			exec->receiver_done = &exec->txs[i]->receiver_done;
 			return true;

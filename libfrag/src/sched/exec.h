@@ -78,7 +78,9 @@ struct fragi_exec {
 	/* the operator's compute; while a tick is pending, what goes on with it (pending.c) */
 	int (*compute)(void *self, struct frag_tick *tick);
 	/* constant while the operator runs */
-	void *self; /* the operator's state */
+	int (*usual_compute)(void *self, struct frag_tick *tick); /* while no tick is pending */
+	struct fragi_flow_control *flow_control; /* NULL: no execution flows, no dynamic ones */
+	void *self;                              /* the operator's state */
 	struct frag_op *op;
 	struct fragi_op_row *row;
 	struct fragi_sched *sched;
@@ -97,6 +99,7 @@ struct fragi_exec {
 	uint32_t other_count;
 	struct fragi_tx **txs; /* of all outputs, port by port */
 	uint32_t tx_count;
+	uint32_t receiver_count; /* the first of txs, which lead to the receivers that count */
 	struct fragi_rx **rxs;
 	uint32_t rx_count;
 	bool timed; /* a condition needs the time */
@@ -209,6 +212,19 @@ int fragi_exec_set(struct frag_op *op, const char *name, const char *value, cons
 /* Between two ticks, on the thread that works on the exec. */
 void fragi_exec_apply_sets(struct fragi_exec *exec);
 void fragi_exec_free_sets(struct fragi_exec *exec);
+
+/*
+ * flow_control.c: prepares execution and dynamic flows, if the operator has any, once its gates are
+ * known. Returns 0 or -ENOMEM.
+ */
+int fragi_flow_control_create(struct fragi_exec *exec, const struct fragi_binding *bindings);
+void fragi_flow_control_destroy(struct fragi_exec *exec);
+/* Keeps a message of a dynamic output until its flows are chosen. Takes it. */
+int fragi_flow_control_keep(struct fragi_flow_control *control, uint32_t port,
+			    struct frag_message *message);
+/* tick.c: sends a message on some flows of an output, as frag_tick_emit does after all checks. */
+int fragi_tick_send(struct frag_tick *tick, uint32_t port, struct fragi_tx *const *txs,
+		    uint32_t count, struct frag_message *message);
 
 /* Calls start. Returns 0 or its failure. */
 int fragi_exec_start(struct fragi_exec *exec);

@@ -23,7 +23,7 @@ static int go_on(void *self, struct frag_tick *tick)
 	tick->number--;
 	atomic_store_explicit(&exec->row->ticks, tick->number, memory_order_relaxed);
 	tick->time_ns = exec->pending_time_ns;
-	exec->result = exec->op->type->compute(self, tick);
+	exec->result = exec->usual_compute(self, tick);
 	return FRAG_PENDING; /* fragi_exec_unusual_end decides by the result */
 }
 
@@ -42,7 +42,7 @@ static void end_tick(struct fragi_exec *exec)
 	if (exec->pending && exec->sched != NULL)
 		atomic_fetch_sub(&exec->sched->pending, 1);
 	exec->pending = false;
-	exec->compute = exec->op->type->compute;
+	exec->compute = exec->usual_compute;
 	fragi_hist_add(&exec->row->compute, exec->busy_ns);
 	exec->busy_ns = 0;
 	fragi_tick_end(&exec->tick);

@@ -126,6 +126,26 @@ static bool is_fed_from_elsewhere(const struct frag_fragment *fragment,
 }
 
 /*
+ * Stops the operators that an execution flow leads back to in a loop: they would be ticked again
+ * and again. place: of each operator in the topological order, which execs are in.
+ */
+static void stop_loops(struct fragi_sched *sched, uint32_t *place)
+{
+	const struct frag_fragment *fragment = sched->config.fragment;
+
+	for (uint32_t i = 0; i < sched->count; i++)
+		place[sched->execs[i]->op->index] = i;
+	for (size_t i = 0; i < fragment->flow_count; i++) {
+		const struct fragi_flow_info *flow = &fragment->flows[i];
+		struct frag_op *to = fragment->ops[flow->to_op];
+
+		if (fragi_port_is_execution(to->ports[flow->to_port].name) &&
+		    place[flow->from_op] >= place[flow->to_op])
+			frag_op_stop_execution(to);
+	}
+}
+
+/*
  * Stops the sources: the operators that are ticked without waiting for a message. A sink of that
  * kind is not stopped at once, because it must still take what was sent. In a cycle that no source
  * and no other fragment reaches, all operators are stopped.
@@ -134,6 +154,7 @@ static void drain(struct fragi_sched *sched, bool closes_inputs)
 {
 	struct frag_fragment *fragment = sched->config.fragment;
 	bool *reached = fragi_calloc(sched->count + 1, sizeof(bool));
+	uint32_t *place = fragi_calloc(sched->count + 1, sizeof(*place));
 
 	for (uint32_t i = 0; i < sched->count; i++) {
 		struct fragi_exec *exec = sched->execs[i];
@@ -155,6 +176,9 @@ static void drain(struct fragi_sched *sched, bool closes_inputs)
 			if (!reached[sched->execs[i]->op->index])
 				frag_op_stop_execution(sched->execs[i]->op);
 	}
+	if (place != NULL)
+		stop_loops(sched, place);
+	fragi_free(place);
 	fragi_free(reached);
 }
 

@@ -22,6 +22,8 @@ struct fragi_sched;
 struct fragi_binding {
 	struct fragi_rx **rx; /* of an input: in the order of the flows */
 	struct fragi_tx **tx; /* of an output */
+	/* parallel to tx, where they lead; NULL: the operator chooses no flows */
+	const struct frag_flow_info *flows;
 	uint32_t count;
 };
 

@@ -325,20 +325,17 @@ static __attribute__((noinline)) int emit_failed(struct frag_tick *tick, uint32_
 	return code;
 }
 
-/* Emits on every flow of the port. Returns the first failure. */
-static __attribute__((noinline)) int emit_on_all(struct frag_tick *tick, uint32_t port,
-						 struct frag_message *message)
+static inline __attribute__((always_inline)) int send(struct frag_tick *tick, uint32_t port,
+						      struct fragi_tx *const *txs, uint32_t count,
+						      struct frag_message *message)
 {
-	const struct fragi_exec_port *out = &tick->ports[port];
 	uint64_t bytes = fragi_message_bytes(message), stamp = fragi_stamp();
 	int r = 0, one;
 
-	if (out->count == 0)
-		fragi_message_unref(message);
-	if (out->count > 1)
-		atomic_fetch_add_explicit(&message->refs, out->count - 1, memory_order_relaxed);
-	for (uint32_t i = 0; i < out->count; i++) {
-		struct fragi_tx *tx = out->tx[i];
+	if (count > 1)
+		atomic_fetch_add_explicit(&message->refs, count - 1, memory_order_relaxed);
+	for (uint32_t i = 0; i < count; i++) {
+		struct fragi_tx *tx = txs[i];
 
 		if (tx->rx != NULL && fragi_tx_pass(tx, message, bytes, stamp))
 			continue;
@@ -349,6 +346,28 @@ static __attribute__((noinline)) int emit_on_all(struct frag_tick *tick, uint32_
 		}
 	}
 	return r;
+}
+
+int fragi_tick_send(struct frag_tick *tick, uint32_t port, struct fragi_tx *const *txs,
+		    uint32_t count, struct frag_message *message)
+{
+	return send(tick, port, txs, count, message);
+}
+
+/* Emits on every flow of the port. Returns the first failure. */
+static __attribute__((noinline)) int emit_on_all(struct frag_tick *tick, uint32_t port,
+						 struct frag_message *message)
+{
+	const struct fragi_exec_port *out = &tick->ports[port];
+	struct fragi_flow_control *control;
+
+	if (__builtin_expect(out->count > 0, 1))
+		return send(tick, port, out->tx, out->count, message);
+	control = ((struct fragi_exec *)tick)->flow_control; /* dynamic outputs have no flows */
+	if (control != NULL)
+		return fragi_flow_control_keep(control, port, message);
+	fragi_message_unref(message);
+	return 0;
 }
 
 /* Emits after all checks, with metadata. */

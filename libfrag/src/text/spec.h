@@ -2,7 +2,7 @@
 #ifndef FRAGI_TEXT_SPEC_H
 #define FRAGI_TEXT_SPEC_H
 
-#include <frag/operator.h>
+#include <frag/flow.h>
 #include <text/node.h>
 
 /*
@@ -95,6 +95,16 @@ struct fragi_spec_end {
 	const struct fragi_node *place;
 };
 
+/*
+ * What begins a fragment: an end of flows that no one declares. And the ports of execution flows
+ * (frag/flow.h): no other port begins with '_'.
+ */
+#define FRAGI_START_OP "<|start|>"
+static inline bool fragi_port_is_execution(const char *name)
+{
+	return name[0] == '_';
+}
+
 struct fragi_spec_flow {
 	struct fragi_spec_end from;
 	struct fragi_spec_end *to;
@@ -103,6 +113,7 @@ struct fragi_spec_flow {
 	enum frag_policy policy; /* FRAG_POLICY_DEFAULT: as the port says */
 	const char *edge;        /* auto, inproc, or a transport; NULL: auto */
 	bool encrypt;            /* where it leaves its process */
+	bool is_dynamic;         /* its operator chooses in each tick whether it is taken */
 	/* number of to[0] among all ends in `to` of this list of flows; the others of to follow */
 	uint32_t order;
 	const struct fragi_node *place;

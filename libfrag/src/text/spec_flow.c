@@ -110,7 +110,8 @@ static enum end_fault check_end(struct fragi_builder *builder, const char *fragm
 			"flow end %s: operator %s is excluded by its when; give the flow the same when",
 			text, path);
 		refuse_end(end, false);
-	} else if (fragi_strmap_get(&builder->composed, fragment) == NULL &&
+	} else if (strcmp(end->op, FRAGI_START_OP) != 0 &&
+		   fragi_strmap_get(&builder->composed, fragment) == NULL &&
 		   fragi_strmap_get(&builder->operators, path) == NULL) {
 		operators = fragi_node_get(known, "operators");
 		if (!fragi_spec_may_be_lost(builder, operators, end->op))
@@ -123,6 +124,15 @@ static enum end_fault check_end(struct fragi_builder *builder, const char *fragm
 		return END_OPERATOR;
 	}
 	return END_FITS;
+}
+
+/* Whether the part of an end has a name that it may have; of: the last that there may be. */
+static bool is_valid_part(const char *part, size_t i, size_t of)
+{
+	if (i + 1 == of &&
+	    (strcmp(part, FRAG_INPUT_EXEC) == 0 || strcmp(part, FRAG_OUTPUT_EXEC) == 0))
+		return true;
+	return fragi_name_is_valid(part) || (i + 2 == of && strcmp(part, FRAGI_START_OP) == 0);
 }
 
 /*
@@ -148,7 +158,7 @@ static enum end_fault read_end(struct fragi_builder *builder, const struct fragi
 		rest = dot != NULL ? dot + 1 : NULL;
 	} while (rest != NULL && count < most);
 	for (size_t i = 0; i < count; i++)
-		if (!fragi_name_is_valid(parts[i]))
+		if (!is_valid_part(parts[i], i, most))
 			count = 0;
 	if (rest != NULL || count < most - 1) {
 		if (other != END_FORM)
@@ -240,7 +250,7 @@ static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node
 {
 	static const struct fragi_field fields[] = {
 		{"from", false}, {"to", false},   {"capacity", false}, {"policy", false},
-		{"edge", false}, {"when", false}, {"encrypt", false},  {"dynamic", true},
+		{"edge", false}, {"when", false}, {"encrypt", false},  {"dynamic", false},
 	};
 	struct fragi_node *from, *to;
 	const char *text;
@@ -269,6 +279,8 @@ static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node
 	read_edge(builder, fragi_node_get(node, "edge"), fragment, flow);
 	fragi_read_bool(builder, fragi_node_get(node, "encrypt"), fragment, "encrypt",
 			&flow->encrypt);
+	fragi_read_bool(builder, fragi_node_get(node, "dynamic"), fragment, "dynamic",
+			&flow->is_dynamic);
 }
 
 static void check_apart(struct fragi_builder *builder, const struct fragi_spec_flow *flow)
