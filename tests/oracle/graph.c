@@ -9,6 +9,7 @@
  * - ENDS: operators end before their inputs do, so that what those upstream of them still send
  *   depends on time
  * - ALL: also queues that drop, ports without conditions, flows that are taken in turn, cycles
+ * Each kind may have execution flows and operators that choose their flows.
  */
 enum kind { PLAIN, ENDS, ALL };
 
@@ -63,9 +64,18 @@ bool oracle_input_has_flow(const struct oracle_graph *graph, uint32_t op, uint32
 {
 	for (uint32_t i = 0; i < graph->flow_count; i++)
 		if (graph->flows[i].to == op && graph->flows[i].in == in &&
-		    oracle_flow_exists(graph, i))
+		    !graph->flows[i].execution && oracle_flow_exists(graph, i))
 			return true;
 	return false;
+}
+
+bool oracle_waits_for_execution(const struct oracle_graph *graph, uint32_t op)
+{
+	for (uint32_t i = 0; i < graph->flow_count; i++)
+		if (graph->flows[i].to == op && graph->flows[i].execution &&
+		    oracle_flow_exists(graph, i))
+			return true;
+	return graph->ops[op].started;
 }
 
 static bool is_connected(const struct oracle_graph *graph, uint32_t from, uint32_t out, uint32_t to,
@@ -74,7 +84,7 @@ static bool is_connected(const struct oracle_graph *graph, uint32_t from, uint32
 	for (uint32_t i = 0; i < graph->flow_count; i++) {
 		const struct oracle_flow *f = &graph->flows[i];
 
-		if (f->from == from && f->out == out && f->to == to && f->in == in)
+		if (f->from == from && f->out == out && f->to == to && f->in == in && !f->execution)
 			return true;
 	}
 	return false;
@@ -128,6 +138,24 @@ static void connect_with(struct making *m, uint32_t from, uint32_t out, uint32_t
 static bool has_port(const struct oracle_graph *graph, uint32_t op)
 {
 	return graph->ops[op].outputs > 0;
+}
+
+/* Adds an execution flow, unless it exists. */
+static void connect_execution(struct making *m, uint32_t from, uint32_t to)
+{
+	struct oracle_graph *graph = m->graph;
+
+	for (uint32_t i = 0; i < graph->flow_count; i++)
+		if (graph->flows[i].execution && graph->flows[i].from == from &&
+		    graph->flows[i].to == to)
+			return;
+	if (graph->flow_count < ORACLE_FLOWS_MAX)
+		graph->flows[graph->flow_count++] =
+			(struct oracle_flow){.execution = true,
+					     .from = from,
+					     .to = to,
+					     .capacity = capacity(m, 1),
+					     .policy = FRAG_POLICY_BLOCK};
 }
 
 /* Connects an input to operators before it. */
@@ -289,6 +317,91 @@ static void make_back_edge(struct making *m)
 		     FRAG_POLICY_BLOCK);
 }
 
+/* An operator without inputs; it ticks when execution flows lead to it. Its index; UINT32_MAX. */
+static uint32_t make_step(struct making *m)
+{
+	struct oracle_graph *graph = m->graph;
+	struct oracle_op *op = &graph->ops[graph->op_count];
+
+	if (graph->op_count == ORACLE_OPS_MAX)
+		return UINT32_MAX;
+	*op = (struct oracle_op){.emit = 1, .take = 1, .work_every = 1};
+	op->fragment = between(m, 0, graph->fragment_count - 1);
+	if (m->kind != PLAIN && chance(m, 8))
+		op->count = between(m, 1, 20);
+	make_timing(m, op, 50);
+	return graph->op_count++;
+}
+
+/* A sink for what an operator emits. */
+static void make_sink(struct making *m, uint32_t from)
+{
+	struct oracle_graph *graph = m->graph;
+	uint32_t sink = make_step(m);
+
+	if (sink == UINT32_MAX)
+		return;
+	graph->ops[from].outputs = 1;
+	graph->ops[sink].inputs = 1;
+	connect_with(m, from, 0, sink, 0, FRAG_POLICY_BLOCK);
+}
+
+/* Operators that follow others, started or not, some of them several. */
+static void make_followers(struct making *m)
+{
+	struct oracle_graph *graph = m->graph;
+
+	for (uint32_t more = between(m, 1, 5); more > 0; more--) {
+		uint32_t before = graph->op_count, op = make_step(m);
+
+		if (op == UINT32_MAX)
+			return;
+		graph->ops[op].started = chance(m, 25);
+		for (uint32_t i = graph->ops[op].started ? 0 : between(m, 1, 3); i > 0; i--)
+			connect_execution(m,
+					  between(m, chance(m, 60) && before > 4 ? before - 4 : 0,
+						  before - 1),
+					  op);
+		if (chance(m, 50))
+			make_sink(m, op);
+	}
+}
+
+/* A loop that its first operator chooses so many times; of one operator: to itself. */
+static void make_loop(struct making *m)
+{
+	struct oracle_graph *graph = m->graph;
+	uint32_t first = make_step(m), last = first, next;
+
+	if (first == UINT32_MAX)
+		return;
+	graph->ops[first].started = true;
+	graph->ops[first].turns = between(m, 1, 40);
+	for (uint32_t length = between(m, 0, 4); length > 0; length--) {
+		next = make_step(m);
+		if (next == UINT32_MAX)
+			return;
+		connect_execution(m, last, next);
+		last = next;
+	}
+	connect_execution(m, last, first);
+	make_sink(m, chance(m, 50) ? first : last);
+}
+
+/* Some operators choose where what they emit goes. */
+static void make_choosers(struct making *m)
+{
+	struct oracle_graph *graph = m->graph;
+
+	for (uint32_t i = 0; i < graph->op_count; i++) {
+		struct oracle_op *op = &graph->ops[i];
+
+		if (op->free_out == 0 && !op->routes && op->turns == 0 && !op->one_token &&
+		    op->outputs > 0)
+			op->chooses = chance(m, 10);
+	}
+}
+
 /*
  * An operator that no condition lets wait for a message ticks until it ends: so one that has no
  * end gets one.
@@ -296,7 +409,7 @@ static void make_back_edge(struct making *m)
 static void mend_end(struct oracle_graph *graph, uint32_t index)
 {
 	struct oracle_op *op = &graph->ops[index];
-	bool waits = false;
+	bool waits = oracle_waits_for_execution(graph, index);
 
 	for (uint32_t in = 0; in < op->inputs; in++)
 		waits |= (op->free_in >> in & 1) == 0 && oracle_input_has_flow(graph, index, in);
@@ -314,12 +427,14 @@ static uint32_t blocks_of_output(const struct oracle_graph *graph, uint32_t op, 
 		bool inside = graph->ops[f->from].fragment == graph->ops[f->to].fragment;
 		uint32_t more = graph->ops[f->to].take - 1;
 
-		if (f->from != op || f->out != out || !oracle_flow_exists(graph, i))
+		if (f->from != op || f->out != out || f->execution || !oracle_flow_exists(graph, i))
 			continue;
 		if (f->policy == FRAG_POLICY_LATEST)
 			sum += (inside ? 3 : 5) + more;
 		else if (f->policy == FRAG_POLICY_POP || f->policy == FRAG_POLICY_REJECT)
 			sum += (inside ? f->capacity : 3 * f->capacity) + 2 + more;
+		else if (oracle_is_dynamic(&graph->ops[op])) /* each flow has other messages */
+			sum += f->capacity + more;
 		else if (f->capacity + 1 + more > longest)
 			longest = f->capacity + 1 + more;
 	}
@@ -370,5 +485,12 @@ void oracle_graph_make(struct oracle_graph *graph, uint64_t seed)
 	if (chance(&m, 15))
 		for (extra = between(&m, 1, 3); extra > 0; extra--)
 			make_switch(&m);
+	/* Last, so that the seeds make what they made before there were execution flows. */
+	if (chance(&m, 25))
+		make_followers(&m);
+	if (m.kind != PLAIN && chance(&m, 20))
+		make_loop(&m);
+	if (chance(&m, 25))
+		make_choosers(&m);
 	oracle_graph_mend(graph);
 }

@@ -26,7 +26,9 @@ static const struct frag_param node_params[] = {
 	FRAG_PARAM_I64(struct node, work_ns, 0),
 	FRAG_PARAM_I64(struct node, work_every, 1),
 	FRAG_PARAM_I64(struct node, pend_every, 0),
+	FRAG_PARAM_I64(struct node, turns, 0),
 	FRAG_PARAM_BOOL(struct node, routes, false),
+	FRAG_PARAM_BOOL(struct node, chooses, false),
 	FRAG_PARAM_RESOURCE(struct node, pool, NULL, .flags = FRAG_PARAM_OPTIONAL),
 };
 
@@ -114,10 +116,59 @@ static void resume_never(const struct frag_op *op)
 	pthread_mutex_unlock(&waiting_lock);
 }
 
+/* Chooses by what was received, or all flows for so many turns, and records it. */
+static int node_choose(void *state, struct frag_tick *tick, void *arg)
+{
+	struct node *s = state;
+	const struct frag_flow_info *const *flows;
+	uint32_t count = frag_op_next_flows(frag_tick_op(tick), &flows);
+	uint32_t hash = mix(s->hash, (uint32_t)s->ticks);
+
+	(void)arg;
+	if (count != s->route_count)
+		return frag_op_fail(frag_tick_op(tick), -EINVAL, "%u flows are %u now",
+				    s->route_count, count);
+	for (uint32_t i = 0; i < count; i++) {
+		struct node_route *route = &s->routes_taken[i];
+		bool taken = s->turns > 0 ? s->ticks <= s->turns : (hash >> i % 32 & 1) != 0;
+		int r = taken ? frag_tick_add_dynamic_flow_info(tick, flows[i]) : 0;
+
+		if (r < 0)
+			return r;
+		if (taken)
+			route->messages += route->execution ? 1 : s->emitted[route->out];
+	}
+	return 0;
+}
+
+static uint32_t number_in(const char *name)
+{
+	return (uint32_t)strtoul(name + strcspn(name, "0123456789"), NULL, 10);
+}
+
+static void note_routes(struct node *s, struct frag_op *op)
+{
+	const struct frag_flow_info *const *flows;
+
+	s->route_count = frag_op_next_flows(op, &flows);
+	if (s->route_count > NODE_FLOWS_MAX)
+		abort();
+	for (uint32_t i = 0; i < s->route_count; i++)
+		s->routes_taken[i] = (struct node_route){
+			.execution = strcmp(flows[i]->out_port, FRAG_OUTPUT_EXEC) == 0,
+			.out = number_in(flows[i]->out_port),
+			.to = number_in(flows[i]->next_op),
+			.in = number_in(flows[i]->in_port),
+		};
+}
+
 static int node_setup(void *state, struct frag_op *op)
 {
 	struct node *s = state;
 	char name[16];
+
+	if (s->chooses || s->turns > 0)
+		frag_set_dynamic_flows(op, node_choose, NULL);
 
 	for (uint32_t i = 0; i < (uint32_t)(s->inputs + s->outputs); i++) {
 		bool is_in = i < (uint32_t)s->inputs;
@@ -140,6 +191,7 @@ static int node_start(void *state, struct frag_op *op)
 {
 	struct node *s = state;
 
+	note_routes(s, op);
 	s->boolean = frag_op_condition(op, "boolean");
 	switch_set(s->index, s->boolean);
 	if (atomic_exchange(&s->running, 1) != 0)
@@ -274,6 +326,7 @@ static int emit_one(struct node *s, struct frag_tick *tick, uint32_t out)
 	int r;
 
 	s->hash = mix(s->hash, out);
+	s->emitted[out]++;
 	if (s->pool == NULL) {
 		r = frag_tick_emit_i64(tick, port, (int64_t)value);
 	} else {
@@ -296,6 +349,7 @@ static int emit(struct node *s, struct frag_tick *tick)
 	uint32_t only = s->outputs > 0 ? s->hash % (uint32_t)s->outputs : 0;
 	int r = 0;
 
+	memset(s->emitted, 0, sizeof(s->emitted));
 	for (uint32_t out = 0; out < (uint32_t)s->outputs && r == 0; out++)
 		for (int64_t i = 0; i < s->emit && r == 0 && (!s->routes || out == only); i++)
 			r = emit_one(s, tick, out);

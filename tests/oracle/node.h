@@ -20,11 +20,17 @@ struct node_flow {
 	uint32_t *values;
 };
 
+/* A dynamic flow, and how many messages were to go there. */
+struct node_route {
+	bool execution;
+	uint32_t out, to, in, messages;
+};
+
 struct node {
 	/* parameters */
 	int64_t index, inputs, outputs, multi, free_in, free_out, take, emit, count, disable_at,
-		enable_at, enables, work_ns, work_every, pend_every;
-	bool routes;
+		enable_at, enables, work_ns, work_every, pend_every, turns;
+	bool routes, chooses;
 	struct frag_resource *pool;
 	/* state */
 	_Atomic int busy, running;
@@ -33,6 +39,9 @@ struct node {
 	uint32_t hash, next[8];
 	int64_t ticks;
 	struct frag_condition *boolean;
+	uint32_t emitted[8]; /* in this tick, on each output */
+	struct node_route routes_taken[NODE_FLOWS_MAX];
+	uint32_t route_count;
 	struct node_flow flows[NODE_FLOWS_MAX];
 	uint32_t flow_count;
 };

@@ -40,10 +40,14 @@ struct oracle_op {
 	uint32_t pend_every;          /* each n-th tick is pending for a while */
 	uint32_t blocks;              /* its messages are tensors of a pool with so many blocks */
 	bool one_token;               /* the flows of its input carry one message together */
+	bool started;                 /* an execution flow leads to it from the start operator */
+	bool chooses;                 /* its flows are dynamic: what it has received decides */
+	uint32_t turns;               /* dynamic too: all flows in so many ticks, then none */
 };
 
 struct oracle_flow {
 	bool removed;
+	bool execution; /* between the execution ports; out and in do not count */
 	uint32_t from, out, to, in;
 	uint32_t capacity;
 	enum frag_policy policy;
@@ -62,6 +66,12 @@ void oracle_graph_make(struct oracle_graph *graph, uint64_t seed);
 void oracle_graph_mend(struct oracle_graph *graph);
 bool oracle_flow_exists(const struct oracle_graph *graph, uint32_t flow);
 bool oracle_input_has_flow(const struct oracle_graph *graph, uint32_t op, uint32_t in);
+
+bool oracle_waits_for_execution(const struct oracle_graph *graph, uint32_t op);
+static inline bool oracle_is_dynamic(const struct oracle_op *op)
+{
+	return op->chooses || op->turns > 0;
+}
 
 /* text.c: writes the graph as YAML. extension: a line for operators from liboracle.so. */
 void oracle_graph_write(const struct oracle_graph *graph, const char *scheduler, bool extension,

@@ -20,7 +20,10 @@
  * - Of every flow, what was sent was delivered, or dropped for a reason that its policy allows; the
  *   ledger and the receiver count the same.
  * - The messages of a flow arrive in order, and none is missing where none may be dropped.
- * - No operator ticks more often than its conditions allow.
+ * - No operator ticks more often than its conditions allow, and one with an execution input once
+ *   for each execution message.
+ * - An operator that chooses its flows sends what it emits on those that it has chosen, and an
+ *   execution message follows each tick.
  */
 int64_t oracle_limit_ns = 30000000000;
 
@@ -106,7 +109,8 @@ static struct node *node_of(const struct fragi_run *frag_run, uint32_t index)
 		const struct frag_fragment *fragment = frag_run->fragments[i].fragment;
 
 		for (uint32_t k = 0; k < fragment->op_count; k++)
-			if (number_of(fragment->ops[k]->name) == index)
+			if (fragment->ops[k]->name[0] == 'n' &&
+			    number_of(fragment->ops[k]->name) == index)
 				return fragment->ops[k]->state;
 	}
 	RIG_FAIL("there is no operator n%u\n", index);
@@ -126,7 +130,10 @@ static const struct fragi_flow_row *row_of(const struct rig *rig, const struct o
 		const struct fragi_op_info *to =
 			&fragments[flows[i].to_fragment].ops[flows[i].to_op];
 
-		if (number_of(from->name) == flow->from && number_of(to->name) == flow->to &&
+		if (from->name[0] == 'n' && number_of(from->name) == flow->from &&
+		    number_of(to->name) == flow->to &&
+		    fragi_port_is_execution(from->ports[flows[i].from_port].name) ==
+			    flow->execution &&
 		    number_of(from->ports[flows[i].from_port].name) == flow->out &&
 		    number_of(to->ports[flows[i].to_port].name) == flow->in)
 			return rig_row(rig, i);
@@ -155,8 +162,52 @@ static void check_counts(const struct oracle_graph *graph, uint32_t index,
 	if (!drops && rig_dropped(row, FRAGI_DROP_QUEUE_FULL) > 0)
 		fail(run, "%s: a queue that blocks dropped messages", name);
 	if (!oracle_flow_is_lossy(graph, index) &&
-	    (has_gaps || rig_dropped(row, FRAGI_DROP_NO_ROOM) > 0))
+	    ((has_gaps && !oracle_is_dynamic(&graph->ops[flow->from])) ||
+	     rig_dropped(row, FRAGI_DROP_NO_ROOM) > 0))
 		fail(run, "%s: a message is missing", name);
+}
+
+/* How many messages an operator has sent on a flow by its own count; UINT64_MAX: any number. */
+static uint64_t expected_on(const struct oracle_graph *graph, const struct oracle_flow *flow,
+			    const struct node *node)
+{
+	for (uint32_t i = 0; i < node->route_count; i++) {
+		const struct node_route *route = &node->routes_taken[i];
+
+		if (route->execution == flow->execution && route->to == flow->to &&
+		    (flow->execution || (route->out == flow->out && route->in == flow->in)))
+			return route->messages;
+	}
+	if (oracle_is_dynamic(&graph->ops[flow->from]))
+		return node->ticks == 0 ? 0 : UINT64_MAX - 1; /* it has not found the flow */
+	/* One for each tick that is not pending still. */
+	return flow->execution ? (uint64_t)node->ticks - node->pending : UINT64_MAX;
+}
+
+/* Of an execution flow only the number of messages is known: they are all the same. */
+static void collect_execution(const struct rig *rig, uint32_t index, const struct oracle_flow *flow,
+			      struct oracle_run *run)
+{
+	uint32_t count = (uint32_t)row_of(rig, flow)->delivered;
+
+	run->flows[index] = (struct oracle_history){count, calloc(count + 1, sizeof(uint32_t))};
+	if (run->flows[index].values == NULL)
+		RIG_FAIL("no memory\n");
+}
+
+/* Each tick of an operator with an execution input has taken one message. */
+static void check_ticks(const struct oracle_graph *graph, const struct rig *rig, uint32_t index,
+			struct oracle_run *run)
+{
+	uint64_t ticks = (uint64_t)node_of(rig->run, index)->ticks, taken = 0;
+
+	for (uint32_t i = 0; i < graph->flow_count; i++)
+		if (graph->flows[i].execution && graph->flows[i].to == index &&
+		    oracle_flow_exists(graph, i))
+			taken += row_of(rig, &graph->flows[i])->delivered;
+	if (graph->ops[index].started ? ticks != taken && ticks != taken + 1 : ticks != taken)
+		fail(run, "n%u ticked %llu times for %llu execution messages", index,
+		     (unsigned long long)ticks, (unsigned long long)taken);
 }
 
 static void collect_flow(const struct oracle_graph *graph, const struct rig *rig, uint32_t index,
@@ -165,8 +216,9 @@ static void collect_flow(const struct oracle_graph *graph, const struct rig *rig
 	const struct oracle_flow *flow = &graph->flows[index];
 	struct node *node = node_of(rig->run, flow->to);
 	bool has_gaps = false;
+	uint64_t expected;
 
-	for (uint32_t i = 0; i < node->flow_count; i++) {
+	for (uint32_t i = 0; i < node->flow_count && !flow->execution; i++) {
 		struct node_flow *one = &node->flows[i];
 
 		if (one->in != flow->in || one->origin != node_origin(flow->from, flow->out))
@@ -175,7 +227,13 @@ static void collect_flow(const struct oracle_graph *graph, const struct rig *rig
 		has_gaps = one->has_gaps;
 		one->values = NULL; /* now the run's */
 	}
+	if (flow->execution)
+		collect_execution(rig, index, flow, run);
 	check_counts(graph, index, row_of(rig, flow), has_gaps, run);
+	expected = expected_on(graph, flow, node_of(rig->run, flow->from));
+	if (expected != UINT64_MAX && row_of(rig, flow)->sent != expected)
+		fail(run, "n%u -> n%u: %llu were sent, %llu were to be", flow->from, flow->to,
+		     (unsigned long long)row_of(rig, flow)->sent, (unsigned long long)expected);
 }
 
 static void collect(const struct oracle_graph *graph, const struct rig *rig, struct oracle_run *run)
@@ -190,6 +248,8 @@ static void collect(const struct oracle_graph *graph, const struct rig *rig, str
 		if (op->removed)
 			continue;
 		ticks = node_of(rig->run, i)->ticks;
+		if (oracle_waits_for_execution(graph, i))
+			check_ticks(graph, rig, i, run);
 		if ((op->count_condition > 0 && ticks > op->count_condition) ||
 		    (op->count > 0 && ticks > op->count) ||
 		    (op->disable_at > 0 && ticks > op->disable_at))

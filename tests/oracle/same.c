@@ -9,6 +9,9 @@
  * programming, 1974): what each flow carries follows from the graph, whatever the order of the
  * ticks, with bounded queues too. Where that does not hold:
  *
+ * Execution messages are all the same, so a tick for each says as much, also where several flows are
+ * taken in turn; and an operator that chooses its flows decides by what it has received.
+ *
  * - An operator is free when what it reads depends on time: its flows are taken in turn, one of
  *   them drops messages, an input has no condition, or it waits while too many messages wait. What
  *   it emits, and all that comes of that, is not compared.
@@ -27,6 +30,8 @@ bool oracle_flow_is_lossy(const struct oracle_graph *graph, uint32_t flow)
 {
 	const struct oracle_flow *f = &graph->flows[flow];
 
+	if (f->execution)
+		return false;
 	return f->policy == FRAG_POLICY_POP || f->policy == FRAG_POLICY_REJECT ||
 	       f->policy == FRAG_POLICY_LATEST || (graph->ops[f->from].free_out >> f->out & 1) != 0;
 }
@@ -67,7 +72,8 @@ static bool is_free(const struct oracle_graph *graph, uint32_t index)
 			continue;
 		if (oracle_flow_is_lossy(graph, i))
 			return true;
-		flows[graph->flows[i].in]++;
+		if (!graph->flows[i].execution)
+			flows[graph->flows[i].in]++;
 	}
 	for (uint32_t in = 0; in < op->inputs; in++)
 		if (flows[in] > 0 &&
@@ -101,7 +107,7 @@ static void find_free(struct parts *parts)
 static bool ends_early(const struct oracle_graph *graph, uint32_t index)
 {
 	const struct oracle_op *op = &graph->ops[index];
-	uint32_t connected = 0;
+	uint32_t connected = oracle_waits_for_execution(graph, index);
 
 	for (uint32_t in = 0; in < op->inputs; in++)
 		connected += oracle_input_has_flow(graph, index, in);

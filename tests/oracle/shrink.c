@@ -62,19 +62,24 @@ static void simplify(struct oracle_op *op, uint32_t property)
 	uint32_t *const zeros[] = {&op->work_ns,  &op->period_us,  &op->pend_every, &op->blocks,
 				   &op->multi,    &op->disable_at, &op->enable_at,  &op->free_in,
 				   &op->free_out, &op->front_max};
+	const uint32_t count = sizeof(zeros) / sizeof(zeros[0]);
 
-	if (property < sizeof(zeros) / sizeof(zeros[0]))
+	if (property < count)
 		*zeros[property] = 0;
-	else if (property == 10)
+	else if (property == count)
 		op->starts_disabled = op->routes = false;
-	else if (property == 11)
+	else if (property == count + 1)
 		op->take = op->emit = 1;
+	else if (property == count + 2)
+		op->chooses = false;
+	else if (property == count + 3)
+		op->turns /= 2;
 	else if (op->count > 1)
 		op->count /= 2;
 	else if (op->count_condition > 1)
 		op->count_condition /= 2;
 }
-#define PROPERTIES 13u
+#define PROPERTIES 15u
 
 static bool simplify_all(struct shrinking *shrinking)
 {

@@ -27,8 +27,11 @@ static void write_parameters(const struct oracle_op *op, uint32_t index, FILE *o
 	write_number(out, "work_ns", op->work_ns, 0);
 	write_number(out, "work_every", op->work_every, 1);
 	write_number(out, "pend_every", op->pend_every, 0);
+	write_number(out, "turns", op->turns, 0);
 	if (op->routes)
 		fprintf(out, ", routes: true");
+	if (op->chooses)
+		fprintf(out, ", chooses: true");
 	if (op->blocks > 0)
 		fprintf(out, ", pool: $pool%u", index);
 }
@@ -102,10 +105,18 @@ static void write_flow(const struct oracle_graph *graph, uint32_t index, bool be
 
 	fprintf(out,
 		between ? "  - {from: f%u." : "      - {from: ", graph->ops[flow->from].fragment);
-	fprintf(out, "n%u.out%u, to: ", flow->from, flow->out);
+	if (flow->execution)
+		fprintf(out, "n%u.__output_exec__, to: ", flow->from);
+	else
+		fprintf(out, "n%u.out%u, to: ", flow->from, flow->out);
 	if (between)
 		fprintf(out, "f%u.", graph->ops[flow->to].fragment);
-	fprintf(out, "n%u.in%u", flow->to, flow->in);
+	if (flow->execution)
+		fprintf(out, "n%u.__input_exec__", flow->to);
+	else
+		fprintf(out, "n%u.in%u", flow->to, flow->in);
+	if (oracle_is_dynamic(&graph->ops[flow->from]))
+		fprintf(out, ", dynamic: true");
 	if (flow->policy != FRAG_POLICY_LATEST)
 		fprintf(out, ", capacity: %u", flow->capacity);
 	fprintf(out, ", policy: %s}\n", fragi_policy(flow->policy)->name);
@@ -127,6 +138,15 @@ static void write_flows(const struct oracle_graph *graph, uint32_t fragment, FIL
 			fprintf(out, between ? "flows:\n" : "    flows:\n");
 		any = true;
 		write_flow(graph, i, between, out);
+	}
+	for (uint32_t i = 0; i < graph->op_count && !between; i++) {
+		if (graph->ops[i].removed || !graph->ops[i].started ||
+		    graph->ops[i].fragment != fragment)
+			continue;
+		if (!any)
+			fprintf(out, "    flows:\n");
+		any = true;
+		fprintf(out, "      - <|start|> -> n%u.__input_exec__\n", i);
 	}
 }
 

@@ -179,15 +179,29 @@ static void note_output(struct frag_fragment *fragment, const struct fragi_spec_
 	}
 }
 
+/*
+ * In a loop the head's own metadata come back to it, and its callback writes them again. So such an
+ * operator updates, as in Holoscan.
+ */
+static void let_update(struct frag_op *op)
+{
+	if (op->choose_flows != NULL && has_exec_input(op) &&
+	    op->metadata_policy == FRAG_METADATA_DEFAULT)
+		op->metadata_policy = FRAG_METADATA_UPDATE;
+}
+
+static void add_output(struct frag_op *op)
+{
+	if (op->made->needs_exec_out && fragi_op_append_port(op, FRAG_OUTPUT_EXEC, FRAG_OUT) < 0)
+		fragi_making_note(op->fragment, -ENOMEM);
+}
+
 void fragi_execution_add_outputs(struct frag_fragment *fragment)
 {
 	each_flow(fragment, note_output);
-	for (uint32_t i = 0; i < fragment->op_count; i++)
-		if (fragment->ops[i]->made->needs_exec_out)
-			fragi_making_note(fragment,
-					  fragi_op_append_port(fragment->ops[i], FRAG_OUTPUT_EXEC,
-							       FRAG_OUT) < 0
-						  ? -ENOMEM
-						  : 0);
+	for (uint32_t i = 0; i < fragment->op_count; i++) {
+		add_output(fragment->ops[i]);
+		let_update(fragment->ops[i]);
+	}
 	each_flow(fragment, check_dynamic);
 }

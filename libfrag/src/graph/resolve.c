@@ -175,6 +175,7 @@ static void resolve_end(struct fragi_resolving *resolving, const struct fragi_sp
 	struct fragi_end from, to = {0};
 	enum fragi_found found = fragi_end_find_to(resolving, spec, to_end, &to), from_found;
 
+	resolving->end_in_doubt = found == FRAGI_FOUND_NOTHING;
 	from_found = fragi_end_find_from(
 		resolving, spec,
 		found == FRAGI_FOUND_END &&

@@ -119,6 +119,8 @@ static bool find_only_port(struct fragi_resolving *resolving, const struct fragi
 	}
 	if (count == 1)
 		return true;
+	if (count == 0 && resolving->end_in_doubt && dir == FRAG_OUT)
+		return false;
 	if (count == 0)
 		fragi_resolving_error(
 			resolving, from->place, "flow end %s.%s: the operator has no %ss%s",
@@ -199,14 +201,16 @@ enum fragi_found fragi_end_find_to(struct fragi_resolving *resolving,
 {
 	bool is_named = names(&spec->from, FRAG_OUTPUT_EXEC);
 
-	if (!fragi_end_find_op(resolving, to, end))
-		return FRAGI_FOUND_NOTHING;
-	if (strcmp(to->op, FRAGI_START_OP) == 0) {
-		fragi_resolving_error(resolving, to->place,
-				      "flow end %s: flows only begin at the start operator",
-				      to->op);
+	if (to->op != NULL && strcmp(to->op, FRAGI_START_OP) == 0) {
+		if (find_fragment(resolving, to, end))
+			fragi_resolving_error(
+				resolving, to->place,
+				"flow end %s.%s: flows only begin at the start operator",
+				resolving->fragments[end->fragment].name, to->op);
 		return FRAGI_FOUND_NOTHING;
 	}
+	if (!fragi_end_find_op(resolving, to, end))
+		return FRAGI_FOUND_NOTHING;
 	if (to->port == NULL && (spec->from.port == NULL || is_named) &&
 	    find_execution(resolving, FRAG_INPUT_EXEC, is_named, end))
 		return FRAGI_FOUND_END;

@@ -33,6 +33,7 @@ struct fragi_resolving {
 	struct fragi_end from;
 	enum fragi_found from_found;
 	bool from_is_op, from_looked;
+	bool end_in_doubt; /* where it leads was not found: it may be an execution flow */
 	const struct fragi_fragment_info *fragments;
 	size_t fragment_count;
 	int own_fragment;
