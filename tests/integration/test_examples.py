@@ -91,6 +91,15 @@ class InTheBuildTree(cluster.ClusterTest):
                          self.SHARED)
         self.assert_nothing_left()
 
+    def test_flow_control(self):
+        p, summary = self.run_example("flow_control")
+        said = re.findall(r"flow_control/for_loop\.(\w+): I am here", p.stderr)
+        self.assertEqual(said, ["node1", "node2", "node3"] * 3 + ["node1", "node4"])
+        self.assertEqual({f["from"].split(".")[1] + f["to"].split(".")[1]: f["sent"] for f in summary["flows"]
+                          if f["from"].startswith("conditional.")},
+                         {"node1node2": 1, "node2node3": 1, "node1node4": 1, "node4node5": 1})
+        self.assertEqual([f["sent"] for f in summary["flows"]], [f["delivered"] for f in summary["flows"]])
+
     def test_ping_multi_port(self):
         p, summary = self.run_example("ping_multi_port")
         for n in range(10):

@@ -481,8 +481,6 @@ Test(spec, what_is_not_built_yet_is_refused_by_name)
 		sprintf(line, "app.yaml:6:3: f: %s is not built yet; leave it out\n", keys[i]);
 		bad_text(text, line);
 	}
-	bad_text(HEAD "compose: c\nflows: [{from: a, to: b, dynamic: true}]\n",
-		 "app.yaml:4:26: app: dynamic is not built yet; leave it out\n");
 	fragi_spec_destroy(good_text(HEAD "compose: c\non_failure: {policy: stop, period: 60s}\n"));
 }
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execution flows and dynamic flows between fragments, over every edge, and how fragctl shows them.
+The operators are those of examples/flow_control."""
+import json
+
+import cluster
+
+APP = """
+frag: 1
+application: loop
+arguments: {edge: {default: auto}}
+extensions: [libflow_control.so]
+fragments:
+  one:
+    operators:
+      head: {type: for_loop, parameters: {count: 20, body: two.body, after: last}}
+    flows: [<|start|> -> head]
+  two:
+    operators:
+      body: {type: node}
+      last: {type: node}
+flows:
+  - {from: one.head, to: [two.body, two.last], dynamic: true, edge: "${edge}"}
+  - {from: two.body, to: one.head, edge: "${edge}"}
+"""
+DESCRIBED = """\
+loop: 2 fragments, 4 operators, 4 flows
+
+fragment one: event_based, a thread for each operator, as far as there are cores
+  head       for_loop
+      ports      in __input_exec__: execution, out __output_exec__: execution
+      flows      dynamic: chosen after each tick
+      runs when  message_available(__input_exec__), downstream_affordable(__output_exec__)
+  <|start|>  start
+      ports      out __output_exec__: execution
+      runs when  downstream_affordable(__output_exec__)
+
+fragment two: event_based, a thread for each operator, as far as there are cores
+  body  node
+      ports      in __input_exec__: execution, out __output_exec__: execution
+      runs when  message_available(__input_exec__), downstream_affordable(__output_exec__)
+  last  node
+      ports      in __input_exec__: execution
+      runs when  message_available(__input_exec__)
+
+flow                                                      type       capacity  policy  memory    edge
+one.<|start|>.__output_exec__ -> one.head.__input_exec__  execution         1  block   0 B       inproc
+one.head.__output_exec__      -> two.body.__input_exec__  execution         4  block   0 B       auto, dynamic
+one.head.__output_exec__      -> two.last.__input_exec__  execution         4  block   0 B       auto, dynamic
+two.body.__output_exec__      -> one.head.__input_exec__  execution         4  block   0 B       auto
+"""
+DRAWN = """\
+    f0o1 -.->|"execution"| f0o0
+    f0o0 -.->|"execution, dynamic"| f1o0
+    f0o0 -.->|"execution, dynamic"| f1o1
+    f1o0 -.->|"execution"| f0o0
+"""
+
+
+class Edges(cluster.ClusterTest):
+    def assert_looped(self, summary, edge):
+        self.assert_balanced(summary)
+        counts = {(f["from"].split(".")[1], f["to"].split(".")[1]): (f["sent"], f["delivered"], f["edge"])
+                  for f in summary["flows"]}
+        self.assertEqual(counts, {("<|start|>", "head"): (1, 1, "inproc"), ("head", "body"): (20, 20, edge),
+                                  ("head", "last"): (1, 1, edge), ("body", "head"): (20, 20, edge)})
+
+    def test_flows_lead_to_another_fragment_of_the_host(self):
+        app = self.write("app.yaml", APP)
+        for edge in ("inproc", "shm", "ucx"):
+            p = self.start("fragctl", "run", "--output", "json", app, "--", "--edge", edge)
+            self.assertEqual(p.wait(60), 0, p.stderr)
+            self.assert_looped(self.summary(p), edge)
+
+    def test_flows_lead_to_another_host(self):
+        for edge in ("shm", "ucx"):
+            driver = self.driver(self.write("app.yaml", APP), "--output", "json", app_args=("--edge", edge))
+            workers = [self.worker("--once", "--name", name, fragments=name) for name in ("one", "two")]
+            self.assertEqual(driver.wait(60), 0, driver.stderr)
+            for w in workers:
+                self.assertEqual(w.wait(), 0, w.stderr)
+            self.assert_looped(self.summary(driver), edge)
+        self.assert_nothing_left()
+
+
+class Shown(cluster.ClusterTest):
+    def fragctl(self, verb, *args):
+        p = self.start("fragctl", verb, self.write("app.yaml", APP), *args)
+        self.assertEqual(p.wait(30), 0, p.stderr)
+        return p.stdout
+
+    def test_describe_and_graph(self):
+        self.assertTrue(self.fragctl("describe").startswith(DESCRIBED))
+        flows = json.loads(self.fragctl("describe", "--output", "json"))["flows"]
+        self.assertEqual([(f["type"], f["execution"], f["dynamic"]) for f in flows],
+                         [("execution", True, False), ("execution", True, True), ("execution", True, True),
+                          ("execution", True, False)])
+        drawn = self.fragctl("graph")
+        self.assertIn("<b>&lt;|start|&gt;</b>", drawn)
+        self.assertTrue(drawn.endswith(DRAWN), drawn)
+        self.assertIn("ok: 2 fragments, 4 operators, 4 flows", self.fragctl("validate"))
+
+
+if __name__ == "__main__":
+    cluster.main()
