@@ -153,9 +153,11 @@ flows:
     def test_validate(self):
         code, p = self.fragctl("validate", "-e", "ping_tx count=1 ! ping_rx")
         self.assertEqual((code, p.stdout, p.stderr), (0, "-e: ok: 1 fragment, 2 operators, 1 flow", ""))
-        code, p = self.fragctl("validate", "-e", "ping_tx ! ping_tx")
+        code, p = self.fragctl("validate", "-e", "ping_tx count=1 ! ping_tx ! ping_tx")
+        self.assertEqual((code, p.stdout, p.stderr), (0, "-e: ok: 1 fragment, 3 operators, 2 flows", ""))
+        code, p = self.fragctl("validate", "-e", "ping_tx ! ping_rx ! ping_rx")
         self.assertEqual(code, 2)
-        self.assertIn("\n  ping_tx ! ping_tx\n          ^", p.stderr)
+        self.assertIn("\n  ping_tx ! ping_rx ! ping_rx\n                    ^", p.stderr)
 
     def test_a_library_that_crashes_is_a_finding(self):
         code, p = self.fragctl("run", "--output", "json", "-e", "ping_tx ! sink fail=crash")

@@ -210,6 +210,30 @@ static void check_ticks(const struct oracle_graph *graph, const struct rig *rig,
 		     (unsigned long long)ticks, (unsigned long long)taken);
 }
 
+/* Whether a loop of execution flows leads back to the operator, and nothing ends it early. */
+static bool loops_freely(const struct oracle_graph *graph, uint32_t first)
+{
+	bool reached[ORACLE_OPS_MAX] = {false}, changed = true, returns = false;
+
+	reached[first] = true;
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < graph->flow_count; i++) {
+			const struct oracle_flow *flow = &graph->flows[i];
+
+			if (!oracle_flow_exists(graph, i) || !reached[flow->from])
+				continue;
+			returns |= flow->execution && flow->to == first;
+			changed |= !reached[flow->to];
+			reached[flow->to] = true;
+		}
+	}
+	for (uint32_t i = 0; i < graph->op_count; i++)
+		if (reached[i] && (graph->ops[i].count > 0 || graph->ops[i].chooses))
+			return false;
+	return returns && graph->ops[first].started;
+}
+
 static void collect_flow(const struct oracle_graph *graph, const struct rig *rig, uint32_t index,
 			 struct oracle_run *run)
 {
@@ -250,6 +274,9 @@ static void collect(const struct oracle_graph *graph, const struct rig *rig, str
 		ticks = node_of(rig->run, i)->ticks;
 		if (oracle_waits_for_execution(graph, i))
 			check_ticks(graph, rig, i, run);
+		if (op->turns > 0 && loops_freely(graph, i) && ticks != op->turns + 1)
+			fail(run, "n%u ticked %lld times in a loop of %u turns", i,
+			     (long long)ticks, op->turns);
 		if ((op->count_condition > 0 && ticks > op->count_condition) ||
 		    (op->count > 0 && ticks > op->count) ||
 		    (op->disable_at > 0 && ticks > op->disable_at))
