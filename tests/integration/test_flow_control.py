@@ -7,26 +7,26 @@ import cluster
 
 APP = """
 frag: 1
-application: loop
+application: l
 arguments: {edge: {default: auto}}
 extensions: [libflow_control.so]
 fragments:
-  one:
+  f:
     operators:
-      head: {type: for_loop, parameters: {count: 20, body: two.body, after: last}}
+      head: {type: for_loop, parameters: {count: 20, body: g.body, after: last}}
     flows: [<|start|> -> head]
-  two:
+  g:
     operators:
       body: {type: node}
       last: {type: node}
 flows:
-  - {from: one.head, to: [two.body, two.last], dynamic: true, edge: "${edge}"}
-  - {from: two.body, to: one.head, edge: "${edge}"}
+  - {from: f.head, to: [g.body, g.last], dynamic: true, edge: "${edge}"}
+  - {from: g.body, to: f.head, edge: "${edge}"}
 """
 DESCRIBED = """\
-loop: 2 fragments, 4 operators, 4 flows
+l: 2 fragments, 4 operators, 4 flows
 
-fragment one: event_based, a thread for each operator, as far as there are cores
+fragment f: event_based, a thread for each operator, as far as there are cores
   head       for_loop
       ports      in __input_exec__: execution, out __output_exec__: execution
       flows      dynamic: chosen after each tick
@@ -35,7 +35,7 @@ fragment one: event_based, a thread for each operator, as far as there are cores
       ports      out __output_exec__: execution
       runs when  downstream_affordable(__output_exec__)
 
-fragment two: event_based, a thread for each operator, as far as there are cores
+fragment g: event_based, a thread for each operator, as far as there are cores
   body  node
       ports      in __input_exec__: execution, out __output_exec__: execution
       runs when  message_available(__input_exec__), downstream_affordable(__output_exec__)
@@ -43,11 +43,11 @@ fragment two: event_based, a thread for each operator, as far as there are cores
       ports      in __input_exec__: execution
       runs when  message_available(__input_exec__)
 
-flow                                                      type       capacity  policy  memory    edge
-one.<|start|>.__output_exec__ -> one.head.__input_exec__  execution         1  block   0 B       inproc
-one.head.__output_exec__      -> two.body.__input_exec__  execution         4  block   0 B       auto, dynamic
-one.head.__output_exec__      -> two.last.__input_exec__  execution         4  block   0 B       auto, dynamic
-two.body.__output_exec__      -> one.head.__input_exec__  execution         4  block   0 B       auto
+flow                                                  type       capacity  policy  memory    edge
+f.<|start|>.__output_exec__ -> f.head.__input_exec__  execution         1  block   0 B       inproc
+f.head.__output_exec__      -> g.body.__input_exec__  execution         4  block   0 B       auto, dynamic
+f.head.__output_exec__      -> g.last.__input_exec__  execution         4  block   0 B       auto, dynamic
+g.body.__output_exec__      -> f.head.__input_exec__  execution         4  block   0 B       auto
 """
 DRAWN = """\
     f0o1 -.->|"execution"| f0o0
@@ -75,7 +75,7 @@ class Edges(cluster.ClusterTest):
     def test_flows_lead_to_another_host(self):
         for edge in ("shm", "ucx"):
             driver = self.driver(self.write("app.yaml", APP), "--output", "json", app_args=("--edge", edge))
-            workers = [self.worker("--once", "--name", name, fragments=name) for name in ("one", "two")]
+            workers = [self.worker("--once", "--name", name, fragments=name) for name in ("f", "g")]
             self.assertEqual(driver.wait(60), 0, driver.stderr)
             for w in workers:
                 self.assertEqual(w.wait(), 0, w.stderr)

@@ -7,10 +7,9 @@
  * A graph whose operators wait for each message that they read, and whose queues lose nothing, is a
  * process network in the sense of Kahn (The semantics of a simple language for parallel
  * programming, 1974): what each flow carries follows from the graph, whatever the order of the
- * ticks, with bounded queues too. Where that does not hold:
- *
- * Execution messages are all the same, so a tick for each says as much, also where several flows are
- * taken in turn; and an operator that chooses its flows decides by what it has received.
+ * ticks, with bounded queues too. That includes execution flows, whose messages are all the same,
+ * so that it does not matter in which order they are taken, and operators that choose their flows
+ * by what they have received. Where it does not hold:
  *
  * - An operator is free when what it reads depends on time: its flows are taken in turn, one of
  *   them drops messages, an input has no condition, or it waits while too many messages wait. What

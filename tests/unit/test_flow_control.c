@@ -272,7 +272,7 @@ static uint64_t sent(const struct rig *rig, const char *from, const char *to)
 	return atomic_load(&row_of(rig, from, to)->sent);
 }
 
-/* The graph under the s-th scheduler; with `ends` it must end by itself, and not because it rests. */
+/* The graph under the s-th scheduler; with `ends` it must end by itself: rest does not end it. */
 static const char *graph_of(size_t s, const char *rest, bool ends)
 {
 	static char text[4000];

@@ -19,7 +19,8 @@ struct fragi_end {
 enum fragi_found {
 	FRAGI_FOUND_NOTHING, /* an error was reported */
 	FRAGI_FOUND_END,
-	FRAGI_FOUND_OTHER_DIRECTION, /* an output where an input must stand, or the other way round */
+	/* an output where an input must stand, or the other way round */
+	FRAGI_FOUND_OTHER_DIRECTION,
 };
 
 /* A resolution under way. */

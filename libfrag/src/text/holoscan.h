@@ -191,7 +191,7 @@
 	X(KEY, "enable_metadata", "enable_metadata", "", ABSENT, "write metadata: true or false")  \
 	X(KEY, "track", "track", "", LATER, "the summary has the latency of every flow")           \
 	X(KEY, "register_service", "register_service", "", LATER, "leave it out")                  \
-	X(KEY, "start_op", "start_op", "", ABSENT, "begin a flow at <|start|>")                     \
+	X(KEY, "start_op", "start_op", "", ABSENT, "begin a flow at <|start|>")                    \
 	X(KEY, "set_dynamic_flows", "dynamic_flows", "", ABSENT,                                   \
 	  "write dynamic: true on its flows; the type of the operator chooses among them")
 
