@@ -77,8 +77,8 @@ FRAG_API int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *
 
 /*
  * Returns the fragment's start operator, `<|start|>`, which it adds. It ticks once, at the begin,
- * and has no ports of its own. The operators that execution flows lead to from it follow. Each call returns the
- * same one; NULL on failure.
+ * and has no ports of its own. The operators that execution flows lead to from it follow. Each call
+ * returns the same one; NULL on failure.
  */
 FRAG_API struct frag_op *frag_start_op(struct frag_fragment *fragment);
 
