@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +22,17 @@ static int read_workers(const char *text, uint32_t *out_workers)
 		return ctl_fail(CTL_USAGE, "--workers \"%.80s\" is not a number from 1 to %d", text,
 				WORKERS_MAX);
 	*out_workers = (uint32_t)n;
+	return CTL_OK;
+}
+
+/* --track FILE reaches the host as `--set tracking=FILE`. */
+static int add_track(struct ctl_run_options *options, char **out_set)
+{
+	if (options->track == NULL)
+		return CTL_OK;
+	if (asprintf(out_set, "tracking=%s", options->track) < 0 ||
+	    fragi_texts_add(&options->graph.sets, *out_set) < 0)
+		return ctl_fail(CTL_FAILED, "out of memory");
 	return CTL_OK;
 }
 
@@ -111,6 +124,7 @@ int ctl_run(int argc, char **argv)
 	struct ctl_line line;
 	struct fragi_texts operands = {0};
 	const char *output = NULL, *workers = NULL;
+	char *track = NULL; /* of --track, as one of --set */
 	const struct fragi_flag table[] = {
 		CTL_GRAPH_FLAGS(options.graph),
 		{.name = "output",
@@ -121,6 +135,10 @@ int ctl_run(int argc, char **argv)
 		 .value = "FILE",
 		 .help = "also writes the summary, as JSON, into a file",
 		 .text = &options.output.file},
+		{.name = "track",
+		 .value = "FILE",
+		 .help = "tracks the data flow of all fragments, with a log in a file",
+		 .text = &options.track},
 		{.name = "print-yaml",
 		 .no_env = true,
 		 .help = "prints the graph, that of -e too, and does not run it",
@@ -162,6 +180,8 @@ int ctl_run(int argc, char **argv)
 	if (exit_code == CTL_OK)
 		exit_code = check_ways(&options);
 	if (exit_code == CTL_OK)
+		exit_code = add_track(&options, &track);
+	if (exit_code == CTL_OK)
 		exit_code = ctl_graph_take(&options.graph, flags.program, &operands, line.args,
 					   line.arg_count);
 	if (exit_code == CTL_OK)
@@ -170,6 +190,7 @@ out:
 	fragi_texts_fini(&operands);
 	ctl_line_fini(&line);
 	ctl_roles_fini(&options.roles);
+	free(track);
 	ctl_graph_fini(&options.graph);
 	return exit_code;
 }

@@ -11,9 +11,10 @@ struct ctl_run_options {
 	struct ctl_graph graph;
 	struct drv_output output; /* of the summary */
 	int verbosity;
-	bool print_yaml;  /* and nothing else */
-	bool in_process;  /* the host is a thread of this process */
-	uint32_t workers; /* of --workers; 0: none */
+	const char *track; /* a file for the log of data flow tracking; NULL: as the graph says */
+	bool print_yaml;   /* and nothing else */
+	bool in_process;   /* the host is a thread of this process */
+	uint32_t workers;  /* of --workers; 0: none */
 	struct ctl_roles roles;
 };
 

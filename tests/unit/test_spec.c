@@ -391,7 +391,7 @@ Test(spec, all_errors_come_in_one_go)
 		"    thread_pools: {}\n"
 		"  g: {}\n",
 		"app.yaml:2:14: application \"my app\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
-		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables\n"
+		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, tracking\n"
 		"app.yaml:7:32: f.detect: unknown key \"paramters\"; did you mean \"parameters\"?\n"
 		"app.yaml:7:59: f.detect: conditions is a map; it must be a list ([a, b])\n"
 		"app.yaml:8:7: f.b: has no type, and no composer makes it; add `type: NAME`\n"
@@ -469,8 +469,8 @@ Test(spec, the_top_is_checked)
 
 Test(spec, what_is_not_built_yet_is_refused_by_name)
 {
-	static const char *const keys[] = {"thread_pools", "subgraphs",    "clock",
-					   "services",     "data_loggers", "tracking"};
+	static const char *const keys[] = {"thread_pools", "subgraphs", "clock", "services",
+					   "data_loggers"};
 	char text[256], line[256];
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(keys); i++) {
@@ -482,6 +482,44 @@ Test(spec, what_is_not_built_yet_is_refused_by_name)
 		bad_text(text, line);
 	}
 	fragi_spec_destroy(good_text(HEAD "compose: c\non_failure: {policy: stop, period: 60s}\n"));
+}
+
+Test(spec, tracking)
+{
+	struct fragi_spec *spec = good_text(HEAD "compose: c\ntracking: true\n");
+
+	cr_expect(spec->tracking.is_on && spec->tracking.print);
+	cr_expect(spec->tracking.skip == 10 && spec->tracking.discard == 10);
+	cr_expect_null(spec->tracking.log);
+	fragi_spec_destroy(spec);
+	spec = good_text(HEAD "fragments:\n"
+			      " a: {compose: c, tracking: {num_start_messages_to_skip: 0,\n"
+			      "  num_last_messages_to_discard: 10000, latency_threshold: 5,\n"
+			      "  is_limited_tracking: true, log: x.log, print: false}}\n"
+			      " b: {compose: c, tracking: false}\n");
+	cr_expect(!spec->tracking.is_on && !spec->fragments[1].tracking.is_on);
+	cr_expect(spec->fragments[0].tracking.is_on && spec->fragments[0].tracking.is_limited);
+	cr_expect_eq(spec->fragments[0].tracking.skip, 0);
+	cr_expect_eq(spec->fragments[0].tracking.discard, 10000);
+	cr_expect_eq(spec->fragments[0].tracking.threshold_ms, 5);
+	cr_expect_str_eq(spec->fragments[0].tracking.log, "x.log");
+	fragi_spec_destroy(spec);
+	bad_text(
+		HEAD
+		"compose: c\ntracking: {num_last_messages_to_discard: 10001, latency_threshold: -1,\n"
+		"  print: maybe, log: '', num_bufered_messages: 0}\n",
+		"app.yaml:4:42: num_last_messages_to_discard \"10001\" is not a whole number from 0 to 10000\n"
+		"app.yaml:4:68: latency_threshold \"-1\" is not a whole number from 0 to 86400000\n"
+		"app.yaml:5:10: print \"maybe\" is neither true nor false\n"
+		"app.yaml:5:22: log is empty; write the name of a file\n"
+		"app.yaml:5:26: unknown key \"num_bufered_messages\"; did you mean \"num_buffered_messages\"?\n");
+	bad_text(HEAD "compose: c\ntracking: [a]\n",
+		 "app.yaml:4:11: tracking is a list; it must be a map (keys and values)\n");
+	bad_text(HEAD "compose: c\ntracking: on please\n",
+		 "app.yaml:4:11: tracking \"on please\" is neither true nor false\n");
+	bad_text(
+		HEAD "tracking: true\nfragments:\n a: {compose: c, tracking: true}\n",
+		"app.yaml:5:18: a: tracking is given at the top too, for all fragments; remove one\n");
 }
 
 Test(spec, the_fragments_of_a_host_agree_on_what_becomes_of_it)

@@ -11,7 +11,7 @@
 
 #define FLAGS_MAX 64
 
-static int texts_add(struct fragi_texts *texts, const char *text)
+int fragi_texts_add(struct fragi_texts *texts, const char *text)
 {
 	const char **items = fragi_realloc(texts->items, (texts->count + 1) * sizeof(*items));
 
@@ -35,7 +35,7 @@ static int flag_take(const struct fragi_flag *flag, const char *value)
 	if (flag->text != NULL)
 		*flag->text = value;
 	else if (flag->texts != NULL)
-		return texts_add(flag->texts, value);
+		return fragi_texts_add(flag->texts, value);
 	else if (flag->on != NULL)
 		*flag->on = true;
 	else if (flag->times != NULL)
@@ -181,7 +181,7 @@ int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv,
 					 "unexpected \"%s\"; %s --help lists the flags", argv[i],
 					 flags->program);
 		else
-			r = texts_add(operands, argv[i]);
+			r = fragi_texts_add(operands, argv[i]);
 	}
 	if (r < 0)
 		return r;
@@ -194,7 +194,7 @@ int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv,
 			if (operands == NULL)
 				return frag_err_set(err, -EINVAL, "unexpected \"%s\" after --",
 						    argv[i]);
-			r = texts_add(operands, argv[i]);
+			r = fragi_texts_add(operands, argv[i]);
 			if (r < 0)
 				return r;
 		}

@@ -19,6 +19,8 @@ struct fragi_texts {
 	const char **items; /* the array is owned, the texts are argv's or the environment's */
 	size_t count;
 };
+/* Returns 0 or -ENOMEM. */
+FRAGI_API int fragi_texts_add(struct fragi_texts *texts, const char *text);
 FRAGI_API void fragi_texts_fini(struct fragi_texts *texts);
 
 struct fragi_flag {

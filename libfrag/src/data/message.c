@@ -81,6 +81,8 @@ static __attribute__((noinline)) void recycle_full(struct frag_message *message)
 		fragi_metadata_destroy(message->metadata);
 		message->metadata = NULL;
 	}
+	if ((message->stamps & FRAGI_STAMP_LABEL) != 0)
+		fragi_label_unref(message->label);
 	drop_blob(message);
 	return_to_pool(message);
 }

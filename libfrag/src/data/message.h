@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include <base/diag.h>
+#include <data/label.h>
 #include <data/pool.h>
 #include <data/tensor.h>
 #include <frag/message.h>
@@ -49,8 +50,6 @@ struct fragi_named_tensor {
 #define FRAGI_STAMPS_FLAGS (FRAG_MESSAGE_DEGRADED | FRAG_MESSAGE_INVALID)
 #define FRAGI_STAMPS_SENT                                                                          \
 	(FRAGI_STAMPS_FLAGS | FRAGI_STAMP_ACQUIRED | FRAGI_STAMP_SEQUENCE | FRAGI_STAMP_TRACKED)
-
-struct fragi_label; /* the paths that a tracked message has taken: track/label.h */
 
 struct frag_message {
 	/* kept while the message lies in the pool */
@@ -152,6 +151,8 @@ FRAGI_API void fragi_message_set_metadata(struct frag_message *message,
 /* Copies what FRAGI_STAMPS_SENT names; the other stamps of `message` are cleared. */
 void fragi_message_copy_stamps(struct frag_message *message, const struct frag_message *from);
 
+/* Replaces the label, which says what paths the message has taken. Takes `label`; NULL: none. */
+void fragi_message_set_label(struct frag_message *message, struct fragi_label *label);
 /* Returns whether a clock of that number may stand in a message. */
 bool fragi_clock_exists(uint32_t clock);
 

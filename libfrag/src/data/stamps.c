@@ -114,6 +114,17 @@ void fragi_message_copy_stamps(struct frag_message *message, const struct frag_m
 	message->tracking_id = from->tracking_id;
 }
 
+void fragi_message_set_label(struct frag_message *message, struct fragi_label *label)
+{
+	if (has(message, FRAGI_STAMP_LABEL))
+		fragi_label_unref(message->label);
+	message->label = label;
+	if (label != NULL)
+		mark(message, FRAGI_STAMP_LABEL);
+	else
+		unmark(message, FRAGI_STAMP_LABEL);
+}
+
 int frag_message_copy_stamps(struct frag_message *message, const struct frag_message *from)
 {
 	if (fragi_message_is_busy(message))

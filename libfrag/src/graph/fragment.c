@@ -8,6 +8,7 @@
 #include <base/units.h>
 #include <data/codec.h>
 #include <graph/compose.h>
+#include <graph/tracker.h>
 
 int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
 			 const struct fragi_spec_fragment *own, struct fragi_registry *registry,
@@ -68,6 +69,7 @@ void fragi_fragment_destroy(struct frag_fragment *fragment)
 	for (uint32_t i = 0; i < fragment->resource_count; i++)
 		fragi_resource_unref(fragment->resources[i]);
 	fragi_free(fragment->flows);
+	fragi_tracker_unref(fragment->tracker);
 	fragi_registry_destroy(fragment->own_registry);
 	fragi_arena_fini(&fragment->arena);
 	fragi_free(fragment);

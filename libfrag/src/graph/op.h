@@ -33,8 +33,9 @@ struct fragi_port {
 	uint32_t flow_count;
 };
 
-struct fragi_exec; /* sched/: what the scheduler keeps of an operator */
-struct fragi_made; /* compose: an operator's settings until its state is filled in */
+struct fragi_tracked; /* sched/: an operator under data flow tracking */
+struct fragi_exec;    /* sched/: what the scheduler keeps of an operator */
+struct fragi_made;    /* compose: an operator's settings until its state is filled in */
 
 struct frag_op {
 	struct frag_fragment *fragment;
@@ -68,7 +69,8 @@ struct frag_op {
 	 * compute runs. NULL: there is no ledger yet.
 	 */
 	_Atomic uint64_t *running;
-	struct fragi_made *made; /* NULL once composed */
+	struct fragi_made *made;       /* NULL once composed */
+	struct fragi_tracked *tracked; /* NULL: its data flow is not tracked */
 };
 
 /*
@@ -111,6 +113,7 @@ struct frag_fragment {
 	struct fragi_making *making;       /* compose: NULL once it is complete */
 	void *run;                         /* run/: the host's run this fragment is in */
 	struct fragi_variables *variables; /* var/: those of the process; NULL: none */
+	struct frag_tracker *tracker;      /* a reference; NULL: its data flow is not tracked */
 };
 
 /*

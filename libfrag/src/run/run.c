@@ -177,6 +177,8 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 	if (result == 0)
 		result = fragi_run_resolve(run, diag);
 	if (result == 0)
+		result = fragi_run_track(run, diag);
+	if (result == 0)
 		result = create_ledger(run, diag);
 	if (result == 0)
 		show_callbacks(run);
@@ -472,6 +474,7 @@ void fragi_run_destroy(struct fragi_run *run)
 		for (size_t i = 0; i < run->fragment_count; i++)
 			if (run->fragments[i].sched != NULL)
 				fragi_sched_join(run->fragments[i].sched);
+		fragi_run_end_tracking(run);
 	}
 	if (run->attached)
 		fragi_pump_detach(run->pump);

@@ -118,6 +118,10 @@ int fragi_run_open_transports(struct fragi_run *run, struct fragi_diag *diag);
 int fragi_run_declare_variables(struct fragi_run *run, struct fragi_diag *diag);
 int fragi_run_fetch_variables(struct fragi_run *run, struct frag_err *err);
 
+/* tracking.c: in prepare, once the flows are known; when the schedulers have ended */
+int fragi_run_track(struct fragi_run *run, struct fragi_diag *diag);
+void fragi_run_end_tracking(struct fragi_run *run);
+
 /* wire.c */
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag);
 int fragi_run_connect(struct fragi_run *run);

@@ -11,6 +11,7 @@
 #include <data/metadata.h>
 #include <graph/pools.h>
 #include <sched/kind.h>
+#include <sched/tracking.h>
 
 static void ports_destroy(struct fragi_exec *exec)
 {
@@ -216,6 +217,8 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 	exec->sched = sched;
 	exec->watchdog_ns = op->watchdog_ns;
 	exec->tick.op = op;
+	exec->tick.attach = op->tracked != NULL ? fragi_tracking_attach : fragi_tick_attach;
+	exec->tick.attaches = op->tracked != NULL ? FRAGI_ATTACH_LABEL : 0;
 	op->exec = exec;
 	exec->tick.metadata = fragi_metadata_create(op->metadata_policy == FRAG_METADATA_DEFAULT
 							    ? FRAG_METADATA_RAISE
@@ -245,6 +248,7 @@ void fragi_exec_destroy(struct frag_op *op)
 	if (exec == NULL)
 		return;
 	op->exec = NULL;
+	fragi_tracking_release(op);
 	for (uint32_t i = 0; i < op->condition_count; i++)
 		op->conditions[i]->changed = (struct fragi_notify){NULL, NULL};
 	for (uint32_t i = 0; exec->rxs != NULL && i < exec->rx_count; i++)

@@ -30,6 +30,11 @@ struct fragi_exec_port {
 	bool in_turn; /* a plain input with several flows: their messages are taken in turn */
 };
 
+/* metadata may hold keys: it is cleared when the tick ends */
+#define FRAGI_ATTACH_METADATA 1u
+/* the operator is tracked (tracking.h); always set then */
+#define FRAGI_ATTACH_LABEL 2u
+
 struct frag_tick {
 	struct frag_op *op;
 	struct fragi_exec_port *ports;
@@ -39,8 +44,11 @@ struct frag_tick {
 	uint32_t received_count, received_capacity;
 	uint64_t stamp; /* its begin, which is also the receive time of its messages */
 	struct frag_metadata *metadata;
-	bool metadata_used; /* metadata may hold keys: it is cleared when the tick ends */
+	uint8_t attaches;                       /* FRAGI_ATTACH_*: what an emit gives its message */
 	const struct frag_message *metadata_of; /* the message whose metadata it is, unchanged */
+	/* called by an emit that has something to attach: fragi_tick_, or fragi_tracking_attach */
+	struct frag_message *(*attach)(struct frag_tick *tick, uint32_t port,
+				       struct frag_message *message);
 	int64_t time_ns; /* its begin on CLOCK_MONOTONIC; 0: not computed yet */
 	int fault; /* an emit found a full queue of policy fault: the tick fails with this code */
 	/* the code of the last emit that failed, its port and its tick, for the sentence */
@@ -240,6 +248,14 @@ const char *fragi_exec_failure_text(const struct fragi_exec *exec, enum fragi_ca
  * - stopped: the operator did not end by itself
  */
 void fragi_exec_finish(struct fragi_exec *exec, bool stopped);
+/*
+ * Gives a message the tick's metadata; the content is shared until one side writes. Takes the
+ * message and returns it, or a copy of it when others hold it. A forwarded message that carries
+ * exactly this metadata is returned as it is, so forwarding does not copy. Returns NULL when memory
+ * is short.
+ */
+struct frag_message *fragi_tick_attach(struct frag_tick *tick, uint32_t port,
+				       struct frag_message *message);
 /* Clears the tick's metadata. */
 void fragi_tick_clear_metadata(struct frag_tick *tick);
 /* Drops the messages that the tick received, and clears its metadata. */
@@ -247,7 +263,7 @@ static inline void fragi_tick_end(struct frag_tick *tick)
 {
 	while (tick->received_count > 0)
 		fragi_message_unref(tick->received[--tick->received_count]);
-	if (__builtin_expect(tick->metadata_used, 0))
+	if (__builtin_expect((tick->attaches & FRAGI_ATTACH_METADATA) != 0, 0))
 		fragi_tick_clear_metadata(tick);
 }
 

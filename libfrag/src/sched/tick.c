@@ -42,7 +42,7 @@ static int metadata_merge(struct frag_tick *tick, const struct frag_message *mes
 			  const struct frag_message **out_message)
 {
 	const char *key = NULL;
-	bool first = !tick->metadata_used;
+	bool first = (tick->attaches & FRAGI_ATTACH_METADATA) == 0;
 	int r;
 
 	if (!tick->op->metadata) {
@@ -57,7 +57,7 @@ static int metadata_merge(struct frag_tick *tick, const struct frag_message *mes
 			key != NULL ? key : "");
 		return r;
 	}
-	tick->metadata_used = true;
+	tick->attaches |= FRAGI_ATTACH_METADATA;
 	tick->metadata_of = first ? message : NULL;
 	*out_message = message;
 	return 0;
@@ -272,17 +272,12 @@ RECEIVE_ALL(string, char)
 
 /* Emit. */
 
-/*
- * Gives a message the tick's metadata; the content is shared until one side writes. Takes the
- * message and returns it, or a copy of it when others hold it. A forwarded message that carries
- * exactly this metadata is returned as it is, so forwarding does not copy. Returns NULL when memory
- * is short.
- */
-static __attribute__((noinline)) struct frag_message *metadata_attach(struct frag_tick *tick,
-								      struct frag_message *message)
+struct frag_message *fragi_tick_attach(struct frag_tick *tick, uint32_t port,
+				       struct frag_message *message)
 {
 	struct frag_metadata *metadata = NULL;
 
+	(void)port;
 	if (message == tick->metadata_of || !tick->op->metadata)
 		return message;
 	if (frag_metadata_count(tick->metadata) > 0) {
@@ -385,8 +380,8 @@ static __attribute__((noinline)) int emit_checked(struct frag_tick *tick, uint32
 		fragi_message_unref(message);
 		return emit_failed(tick, port, -EPROTOTYPE);
 	}
-	if (tick->metadata_used) {
-		message = metadata_attach(tick, message);
+	if (tick->attaches != 0) {
+		message = tick->attach(tick, port, message);
 		if (message == NULL)
 			return -ENOMEM;
 	}
@@ -400,7 +395,7 @@ static inline __attribute__((always_inline)) int emit(struct frag_tick *tick, ui
 	const struct fragi_exec_port *out = &tick->ports[port];
 
 	if (__builtin_expect(port >= tick->port_count || out->only_tx == NULL ||
-				     tick->metadata_used ||
+				     tick->attaches != 0 ||
 				     (out->type != NULL && out->type != message->type),
 			     0))
 		return emit_checked(tick, port, message);
@@ -485,7 +480,7 @@ int frag_tick_emit_tensor(struct frag_tick *tick, uint32_t port, const char *nam
 struct frag_metadata *frag_tick_metadata(struct frag_tick *tick)
 {
 	/* The caller may write to it from now on. */
-	tick->metadata_used = true;
+	tick->attaches |= FRAGI_ATTACH_METADATA;
 	tick->metadata_of = NULL;
 	return tick->metadata;
 }
@@ -513,6 +508,6 @@ int64_t frag_tick_time_ns(const struct frag_tick *tick)
 void fragi_tick_clear_metadata(struct frag_tick *tick)
 {
 	frag_metadata_clear(tick->metadata);
-	tick->metadata_used = false;
+	tick->attaches &= (uint8_t)~FRAGI_ATTACH_METADATA;
 	tick->metadata_of = NULL;
 }

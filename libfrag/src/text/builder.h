@@ -220,6 +220,11 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 void fragi_spec_read_on_failure(struct fragi_builder *builder, struct fragi_node *map,
 				const char *subject, struct fragi_spec_on_failure *out);
 void fragi_spec_check_hosts(struct fragi_builder *builder);
+/* spec_tracking.c; set: returns whether this is no parameter, but --track; merge: at the end */
+void fragi_spec_read_tracking(struct fragi_builder *builder, struct fragi_node *node,
+			      const char *subject, struct fragi_spec_tracking *out_tracking);
+bool fragi_spec_set_tracking(struct fragi_builder *builder, const char *set);
+void fragi_spec_merge_tracking(struct fragi_builder *builder);
 /* spec_extension.c; spread: once all fragments are read */
 void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list,
 				const char *subject, struct fragi_spec_extension *before,

@@ -19,7 +19,7 @@ static const struct fragi_field application_fields[] = {
 	{"flows", false},     {"metadata", false},    {"metadata_policy", false},
 	{"variables", false}, {"thread_pools", true}, {"subgraphs", true},
 	{"clock", true},      {"services", true},     {"data_loggers", true},
-	{"tracking", true},
+	{"tracking", false},
 };
 static const struct fragi_field single_fields[] = {
 	{"frag", false},        {"application", false},  {"arguments", false},
@@ -29,7 +29,7 @@ static const struct fragi_field single_fields[] = {
 	{"scheduler", false},   {"requirements", false}, {"host", false},
 	{"on_failure", false},  {"watchdog", false},     {"variables", false},
 	{"thread_pools", true}, {"subgraphs", true},     {"clock", true},
-	{"services", true},     {"data_loggers", true},  {"tracking", true},
+	{"services", true},     {"data_loggers", true},  {"tracking", false},
 };
 
 static void parse_graph(struct fragi_builder *builder)
@@ -194,6 +194,8 @@ static void read_all(struct fragi_builder *builder)
 				   0, &extensions, &extension_count);
 	fragi_read_bool(builder, fragi_node_get(builder->root, "metadata"), NULL, "metadata",
 			&spec->metadata);
+	fragi_spec_read_tracking(builder, fragi_node_get(builder->root, "tracking"), NULL,
+				 &spec->tracking);
 	if (fragments != NULL) {
 		spec->metadata_policy =
 			fragi_spec_read_metadata_policy(builder, builder->root, NULL);
@@ -211,6 +213,7 @@ static void read_all(struct fragi_builder *builder)
 	fragi_spec_read_variables(builder, fragi_node_get(builder->root, "variables"));
 	fragi_spec_check_hosts(builder);
 	fragi_spec_spread_sha256(builder);
+	fragi_spec_merge_tracking(builder);
 	fragi_sets_check(builder);
 	fragi_config_remark(builder);
 }

@@ -160,6 +160,16 @@ struct fragi_spec_on_failure {
 
 #define FRAGI_SPEC_INTENSITY_MAX 1000
 
+struct fragi_spec_tracking {
+	bool is_on;
+	int64_t skip, discard, threshold_ms;
+	bool is_limited;
+	const char *log;  /* of a file; NULL: none */
+	int64_t buffered; /* entries of the log */
+	bool print;       /* the results at the end */
+	const struct fragi_node *place;
+};
+
 struct fragi_spec_fragment {
 	const char *name;
 	struct fragi_spec_extension *extensions; /* the application's first, then its own */
@@ -177,6 +187,7 @@ struct fragi_spec_fragment {
 	int64_t watchdog_ns; /* 0: none */
 	struct fragi_spec_on_failure on_failure; /* the same in all fragments of a `host` */
 	int metadata;                            /* 0 off, 1 on, -1 not given */
+	struct fragi_spec_tracking tracking;     /* of this fragment alone */
 	enum frag_metadata_policy metadata_policy;
 	const struct fragi_node *requirements; /* their form was checked; NULL: none */
 	const struct fragi_node *place;
@@ -221,6 +232,8 @@ struct fragi_spec {
 	size_t variable_count;
 	bool metadata;
 	enum frag_metadata_policy metadata_policy;
+	struct fragi_spec_tracking tracking;     /* of all fragments together */
+	struct fragi_spec_tracking set_tracking; /* of the command line; merged into `tracking` */
 	/* about texts that are valid, for fragi_spec_log_remarks: as warnings, as information */
 	struct fragi_diag warnings, remarks;
 };

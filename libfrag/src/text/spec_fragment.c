@@ -80,7 +80,7 @@ static const struct fragi_field fragment_fields[] = {
 	{"on_failure", false}, {"watchdog", false},        {"metadata", false},
 	{"when", false},       {"thread_pools", true},     {"subgraphs", true},
 	{"clock", true},       {"services", true},         {"data_loggers", true},
-	{"tracking", true},
+	{"tracking", false},
 };
 
 static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
@@ -135,6 +135,9 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 		fragment->extensions = extensions;
 		fragment->extension_count = extension_count;
 	}
+	if (!is_root)
+		fragi_spec_read_tracking(builder, fragi_node_get(map, "tracking"), name,
+					 &fragment->tracking);
 	read_fields(builder, map, fragment);
 	operators = fragi_node_get(map, "operators");
 	if (fragment->operator_count == 0 && fragi_node_get(map, "compose") == NULL &&

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <sched/tracking.h>
+
+/*
+ * The messages of a tick are all held until it ends, so their labels are read from there, when the
+ * first message is emitted and at the end. Of the paths that have reached this operator it keeps
+ * copies, each with a step more: they become the label of what it emits and, in a leaf, the result.
+ */
+struct fragi_tracked {
+	struct frag_op_type type; /* the operator's, but for compute */
+	int (*compute)(void *self, struct frag_tick *tick);
+	struct frag_tracker *tracker;
+	uint32_t id;
+	bool is_leaf;
+	bool keeps_steps;           /* it adds itself to the paths */
+	_Atomic uint64_t **emitted; /* [port]: messages of a root; NULL: it is none */
+	/* of the tick */
+	uint64_t tick, begin;
+	uint32_t seen; /* received messages that were read */
+	bool lost;     /* there were paths beyond a bound: none begins here instead */
+	struct fragi_step *steps;
+	uint32_t step_count, path_count, capacity;
+};
+
+/* Makes room for so many more steps. Returns them; NULL: memory is short. */
+static struct fragi_step *steps_add(struct fragi_tracked *tracked, uint32_t count)
+{
+	uint32_t capacity = tracked->capacity;
+	struct fragi_step *steps;
+
+	if (tracked->step_count + count > capacity) {
+		while (capacity < tracked->step_count + count)
+			capacity = capacity > 0 ? capacity * 2 : 16;
+		steps = fragi_realloc(tracked->steps, capacity * sizeof(*steps));
+		if (steps == NULL)
+			return NULL;
+		tracked->steps = steps;
+		tracked->capacity = capacity;
+	}
+	steps = tracked->steps + tracked->step_count;
+	tracked->step_count += count;
+	return steps;
+}
+
+static void lose(struct fragi_tracked *tracked, const char *why)
+{
+	tracked->lost = true;
+	fragi_tracker_miss(tracked->tracker, why);
+}
+
+static void begin_path(struct fragi_tracked *tracked)
+{
+	struct fragi_step *step = steps_add(tracked, 1);
+
+	if (step == NULL) {
+		lose(tracked, "out of memory");
+		return;
+	}
+	*step = (struct fragi_step){tracked->id, 1, tracked->begin, tracked->begin};
+	tracked->path_count++;
+}
+
+static bool contains(const struct fragi_step *path, uint32_t op)
+{
+	for (uint32_t i = 0; i < path->left; i++)
+		if (path[i].op == op)
+			return true;
+	return false;
+}
+
+/*
+ * Takes over a path that a message has brought. One that was here before is a cycle: it ends now,
+ * at the receive.
+ */
+static void take_path(struct fragi_tracked *tracked, const struct fragi_step *path)
+{
+	bool is_cycle = contains(path, tracked->id);
+	uint32_t length = path->left + (tracked->keeps_steps || is_cycle ? 1 : 0);
+	struct fragi_step *steps = NULL;
+
+	if (length > FRAG_TRACK_STEPS_MAX || tracked->path_count == FRAG_TRACK_MESSAGE_PATHS_MAX) {
+		lose(tracked, length > FRAG_TRACK_STEPS_MAX ? "more than 256 operators in a path"
+							    : "more than 64 paths in a message");
+		return;
+	}
+	steps = steps_add(tracked, length);
+	if (steps == NULL) {
+		lose(tracked, "out of memory");
+		return;
+	}
+	memcpy(steps, path, path->left * sizeof(*steps));
+	if (length > path->left) {
+		for (uint32_t i = 0; i < path->left; i++)
+			steps[i].left++;
+		steps[path->left] =
+			(struct fragi_step){tracked->id, 1, tracked->begin, tracked->begin};
+	}
+	if (!is_cycle) {
+		tracked->path_count++;
+		return;
+	}
+	fragi_tracker_record(tracked->tracker, steps);
+	fragi_tracker_log(tracked->tracker, steps, length);
+	tracked->step_count -= length;
+}
+
+/* Reads the labels of the messages that were received since the last call. */
+static void collect(struct fragi_tracked *tracked, const struct frag_tick *tick)
+{
+	for (; tracked->seen < tick->received_count; tracked->seen++) {
+		const struct frag_message *message = tick->received[tracked->seen];
+		const struct fragi_label *label = message->label;
+
+		if ((message->stamps & FRAGI_STAMP_LABEL) == 0 ||
+		    ((const struct fragi_tracked *)label->maker)->tracker != tracked->tracker)
+			continue;
+		tracked->lost |= label->step_count == 0;
+		for (const struct fragi_step *path = label->steps;
+		     path < label->steps + label->step_count; path += path->left)
+			take_path(tracked, path);
+	}
+}
+
+/* Sets when this operator published, in all paths that end with it. */
+static void publish(const struct fragi_tracked *tracked, struct fragi_step *steps, uint32_t count)
+{
+	uint64_t now = fragi_stamp();
+
+	for (struct fragi_step *path = steps; path < steps + count; path += path->left)
+		if (path[path->left - 1].op == tracked->id)
+			path[path->left - 1].published = now;
+}
+
+/* A label without paths is that of a message whose paths are beyond a bound. */
+static struct fragi_label *label_create(struct fragi_tracked *tracked)
+{
+	struct fragi_label *label;
+
+	if (tracked->path_count == 0 && !tracked->lost)
+		begin_path(tracked);
+	label = fragi_label_create(tracked->step_count);
+	if (label == NULL)
+		return NULL;
+	if (tracked->step_count > 0)
+		memcpy(label->steps, tracked->steps, tracked->step_count * sizeof(label->steps[0]));
+	publish(tracked, label->steps, label->step_count);
+	label->maker = tracked;
+	label->tick = tracked->tick;
+	return label;
+}
+
+static bool is_mine(const struct fragi_tracked *tracked, const struct frag_message *message)
+{
+	return (message->stamps & FRAGI_STAMP_LABEL) != 0 && message->label->maker == tracked &&
+	       message->label->tick == tracked->tick;
+}
+
+/*
+ * A message that others hold, because it is forwarded, is labelled in a copy that shares its
+ * content: the others are to find the label that it came with. One that this tick has emitted
+ * before has its label already.
+ */
+struct frag_message *fragi_tracking_attach(struct frag_tick *tick, uint32_t port,
+					   struct frag_message *message)
+{
+	struct fragi_tracked *tracked = tick->op->tracked;
+	struct fragi_label *label;
+
+	if ((tick->attaches & FRAGI_ATTACH_METADATA) != 0) {
+		message = fragi_tick_attach(tick, port, message);
+		if (message == NULL)
+			return NULL;
+	}
+	if (tracked->emitted != NULL)
+		atomic_fetch_add_explicit(tracked->emitted[port], 1, memory_order_relaxed);
+	if (is_mine(tracked, message))
+		return message;
+	if (fragi_message_is_busy(message)) {
+		message = frag_message_writable(message);
+		if (message == NULL)
+			return NULL;
+	}
+	collect(tracked, tick);
+	label = label_create(tracked);
+	if (label == NULL)
+		fragi_tracker_miss(tracked->tracker, "out of memory");
+	fragi_message_set_label(message, label);
+	return message;
+}
+
+static void end_leaf(struct fragi_tracked *tracked)
+{
+	publish(tracked, tracked->steps, tracked->step_count);
+	for (uint32_t i = 0; i < tracked->step_count; i += tracked->steps[i].left)
+		fragi_tracker_record(tracked->tracker, &tracked->steps[i]);
+	if (tracked->step_count > 0)
+		fragi_tracker_log(tracked->tracker, tracked->steps, tracked->step_count);
+}
+
+/* compute of a tracked operator. A tick that was pending goes on with the same number. */
+static int track_compute(void *self, struct frag_tick *tick)
+{
+	struct fragi_tracked *tracked = tick->op->tracked;
+	int r;
+
+	if (tracked->tick != tick->number) {
+		tracked->tick = tick->number;
+		tracked->begin = tick->stamp;
+		tracked->seen = tracked->step_count = tracked->path_count = 0;
+		tracked->lost = false;
+	}
+	r = tracked->compute(self, tick);
+	if (r == FRAG_PENDING)
+		return r;
+	collect(tracked, tick);
+	if (tracked->is_leaf) {
+		if (tracked->path_count == 0 && tracked->emitted != NULL && !tracked->lost)
+			begin_path(tracked);
+		end_leaf(tracked);
+	}
+	return r;
+}
+
+static int sources_add(struct fragi_tracked *tracked, struct frag_op *op, const char *name)
+{
+	tracked->emitted = fragi_arena_alloc(&op->fragment->arena,
+					     (op->port_count + 1) * sizeof(*tracked->emitted));
+	if (tracked->emitted == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		tracked->emitted[i] = NULL;
+		if (op->ports[i].dir != FRAG_OUT)
+			continue;
+		tracked->emitted[i] =
+			fragi_tracker_add_source(tracked->tracker, name, op->ports[i].name);
+		if (tracked->emitted[i] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int fragi_tracking_install(struct frag_op *op, struct frag_tracker *tracker, const char *name,
+			   bool is_root, bool is_leaf)
+{
+	struct fragi_tracked *tracked = fragi_arena_alloc(&op->fragment->arena, sizeof(*tracked));
+	int id = fragi_tracker_add_op(tracker, name);
+
+	if (tracked == NULL || id < 0)
+		return -ENOMEM;
+	*tracked = (struct fragi_tracked){
+		.type = *op->type,
+		.compute = op->type->compute,
+		.tracker = tracker,
+		.id = (uint32_t)id,
+		.is_leaf = is_leaf,
+		.keeps_steps = is_leaf || !fragi_tracker_is_limited(tracker),
+	};
+	tracked->type.compute = track_compute;
+	if (is_root && sources_add(tracked, op, name) < 0)
+		return -ENOMEM;
+	op->tracked = tracked;
+	op->type = &tracked->type;
+	return 0;
+}
+
+void fragi_tracking_release(struct frag_op *op)
+{
+	if (op->tracked == NULL)
+		return;
+	fragi_free(op->tracked->steps);
+	op->tracked->steps = NULL;
+	op->tracked->capacity = op->tracked->step_count = op->tracked->path_count = 0;
+}

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+
+#include <frag/track.h>
+#include <run/state.h>
+
+#include <data/pool.h>
+
+#include "rig_ops.h"
+
+/* Data flow tracking of whole graphs: which paths there are, and how many messages took each. */
+
+/* Passes on the message that it received, which others may hold too. */
+static int pass_compute(void *state, struct frag_tick *tick)
+{
+	const struct frag_message *message;
+	int r = frag_tick_receive(tick, MIDDLE_IN, &message);
+
+	(void)state;
+	return r < 0 ? (r == -ENOMSG ? 0 : r)
+		     : frag_tick_emit(tick, MIDDLE_OUT, frag_message_ref(message));
+}
+static const struct frag_op_type pass_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "pass",
+	FRAG_PORTS(middle_ports),
+	.compute = pass_compute,
+};
+
+/* Takes two calls of compute for each tick, and emits in the second one. */
+struct twice {
+	bool again;
+	int64_t value;
+};
+static int twice_compute(void *state, struct frag_tick *tick)
+{
+	struct twice *s = state;
+	int r;
+
+	if (!s->again) {
+		r = frag_tick_receive_i64(tick, MIDDLE_IN, &s->value);
+		if (r < 0)
+			return r == -ENOMSG ? 0 : r;
+		s->again = true;
+		frag_op_resume(frag_tick_op(tick));
+		return FRAG_PENDING;
+	}
+	s->again = false;
+	return frag_tick_emit_i64(tick, MIDDLE_OUT, s->value);
+}
+static const struct frag_op_type twice_type = {
+	FRAG_OP_TYPE_INIT,        .name = "twice",          .state_size = sizeof(struct twice),
+	FRAG_PORTS(middle_ports), .compute = twice_compute,
+};
+
+static struct frag_tracker *composed;
+
+static int compose(struct frag_fragment *fragment)
+{
+	struct frag_op *tx = frag_make_operator(fragment, "tx", "source",
+						FRAG_ARGS({"count", "9"})),
+		       *rx = frag_make_operator(fragment, "rx", "sink", FRAG_NO_ARGS);
+
+	composed = frag_fragment_track(fragment, 2, 3, 0, 0);
+	return frag_add_flow(fragment, tx, NULL, rx, NULL);
+}
+static int compose_badly(struct frag_fragment *fragment)
+{
+	cr_expect_null(frag_fragment_track(fragment, 0, FRAG_TRACK_DISCARD_MAX + 1, 0, 0));
+	return compose(fragment);
+}
+static const struct frag_composer composers[] = {{.name = "tracked", .compose = compose},
+						 {.name = "badly", .compose = compose_badly}};
+
+static const struct frag_op_type *const types[] = {&source_type, &middle_type, &sink_type,
+						   &gather_type, &taker_type,  &ring_type,
+						   &pass_type,   &twice_type};
+static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
+					  .abi_major = FRAG_ABI_MAJOR,
+					  .abi_minor = FRAG_ABI_MINOR,
+					  .name = "rig",
+					  .version = "1",
+					  FRAG_OPS(types),
+					  FRAG_COMPOSERS(composers)};
+
+#define EVERY                                                                                      \
+	"tracking: {num_start_messages_to_skip: 0, num_last_messages_to_discard: 0, print: false}\n"
+
+static struct frag_tracker *tracker_of(const struct rig *rig, size_t fragment)
+{
+	return frag_fragment_tracker(rig->run->fragments[fragment].fragment);
+}
+
+/* Returns how many messages took a path; -1: it does not exist. */
+static double messages(struct frag_tracker *tracker, const char *path)
+{
+	double value = -1;
+
+	(void)frag_tracker_metric(tracker, path, FRAG_TRACK_NUM_DST_MESSAGES, &value);
+	return value;
+}
+
+static double metric(struct frag_tracker *tracker, const char *path, enum frag_track_metric m)
+{
+	double value = -1;
+
+	cr_assert_eq(frag_tracker_metric(tracker, path, m, &value), 0, "%s", path);
+	return value;
+}
+
+static uint64_t sent(struct frag_tracker *tracker, const char *source)
+{
+	uint64_t n;
+	const char *name;
+
+	for (uint32_t i = 0; (name = frag_tracker_source(tracker, i, &n)) != NULL; i++)
+		if (strcmp(name, source) == 0)
+			return n;
+	cr_assert_fail("no source %s", source);
+	return 0;
+}
+
+Test(tracking, a_chain_is_one_path)
+{
+	FOR_EACH_SCHEDULER(s)
+	{
+		struct rig rig;
+		struct frag_tracker *t;
+		double max, average, min;
+
+		rig_run(&rig, &plugin,
+			rig_graph(s, "tracking: {num_start_messages_to_skip: 3,\n"
+				     "  num_last_messages_to_discard: 4, print: false}\n"
+				     "operators:\n"
+				     "  tx: {type: source, parameters: {count: 20}}\n"
+				     "  mx: {type: middle, parameters: {work_us: 20}}\n"
+				     "  rx: {type: sink}\n"
+				     "flows: [tx -> mx, mx -> rx]\n"));
+		t = tracker_of(&rig, 0);
+		cr_assert_eq(frag_tracker_num_paths(t), 1);
+		cr_expect_str_eq(frag_tracker_path(t, 0), "tx,mx,rx");
+		cr_expect_eq(messages(t, "tx,mx,rx"), 13);
+		max = metric(t, "tx,mx,rx", FRAG_TRACK_MAX_E2E_LATENCY);
+		average = metric(t, "tx,mx,rx", FRAG_TRACK_AVG_E2E_LATENCY);
+		min = metric(t, "tx,mx,rx", FRAG_TRACK_MIN_E2E_LATENCY);
+		cr_expect(max >= average && average >= min);
+		cr_expect_geq(min, 0.019, "mx alone works longer than %f ms", min);
+		cr_expect_geq(metric(t, "tx,mx,rx", FRAG_TRACK_MAX_MESSAGE_ID), 1);
+		cr_expect_leq(metric(t, "tx,mx,rx", FRAG_TRACK_MAX_MESSAGE_ID), 13);
+		cr_expect_eq(sent(t, "tx->out"), 20);
+		cr_expect_eq(notes[0]->count, 20);
+		cr_expect_eq(frag_tracker_untracked(t), 0);
+		rig_end(&rig);
+	}
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+}
+
+Test(tracking, fan_out_and_fan_in)
+{
+	FOR_EACH_SCHEDULER(s)
+	{
+		struct rig rig;
+		struct frag_tracker *t;
+
+		rig_run(&rig, &plugin,
+			rig_graph(s, EVERY
+				  "operators:\n"
+				  "  tx: {type: source, parameters: {count: 10}}\n"
+				  "  a: {type: middle}\n"
+				  "  b: {type: middle, parameters: {slot: 13}}\n"
+				  "  all: {type: gather}\n"
+				  "  one: {type: sink, parameters: {slot: 1}}\n"
+				  "flows:\n  - {from: tx, to: [a, b, one]}\n  - a -> all\n  - b -> all\n"));
+		t = tracker_of(&rig, 0);
+		cr_expect_eq(frag_tracker_num_paths(t), 3);
+		cr_expect_eq(messages(t, "tx,a,all"), 10);
+		cr_expect_eq(messages(t, "tx,b,all"), 10);
+		cr_expect_eq(messages(t, "tx,one"), 10);
+		cr_expect_eq(sent(t, "tx->out"), 10, "messages, not flows");
+		rig_end(&rig);
+	}
+}
+
+/* The message is one for all its receivers, and each finds the path that it came by. */
+Test(tracking, a_forwarded_message_keeps_its_paths_apart)
+{
+	FOR_EACH_SCHEDULER(s)
+	{
+		struct rig rig;
+		struct frag_tracker *t;
+
+		rig_run(&rig, &plugin,
+			rig_graph(s, EVERY "operators:\n"
+					   "  tx: {type: source, parameters: {count: 50}}\n"
+					   "  p: {type: pass}\n"
+					   "  q: {type: pass}\n"
+					   "  near: {type: sink}\n"
+					   "  far: {type: sink, parameters: {slot: 1}}\n"
+					   "flows:\n"
+					   "  - {from: tx, to: [p, near]}\n"
+					   "  - p -> q\n"
+					   "  - q -> far\n"));
+		t = tracker_of(&rig, 0);
+		cr_expect_eq(frag_tracker_num_paths(t), 2);
+		cr_expect_eq(messages(t, "tx,near"), 50);
+		cr_expect_eq(messages(t, "tx,p,q,far"), 50);
+		cr_expect_eq(notes[1]->count, 50);
+		rig_end(&rig);
+	}
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+}
+
+Test(tracking, a_cycle_ends_where_it_began)
+{
+	FOR_EACH_SCHEDULER(s)
+	{
+		struct rig rig;
+		struct frag_tracker *t;
+
+		rig_run(&rig, &plugin,
+			rig_graph(s, EVERY "operators:\n"
+					   "  r: {type: ring}\n"
+					   "  m: {type: middle, parameters: {done_after: 6}}\n"
+					   "flows: [r -> m, m -> r]\n"));
+		t = tracker_of(&rig, 0);
+		cr_expect_eq(frag_tracker_num_paths(t), 1);
+		cr_expect_str_eq(frag_tracker_path(t, 0), "r,m,r");
+		cr_expect_eq(messages(t, "r,m,r"), notes[0]->count);
+		rig_end(&rig);
+	}
+}
+
+Test(tracking, what_was_dropped_has_not_arrived)
+{
+	FOR_EACH_SCHEDULER(s)
+	{
+		struct rig rig;
+		struct frag_tracker *t;
+
+		rig_run(&rig, &plugin,
+			rig_graph(s,
+				  EVERY "operators:\n"
+					"  tx: {type: source, parameters: {count: 60, burst: 6}}\n"
+					"  rx: {type: sink}\n"
+					"flows: [{from: tx, to: rx, capacity: 2, policy: pop}]\n"));
+		t = tracker_of(&rig, 0);
+		cr_expect_eq(messages(t, "tx,rx"), notes[0]->count);
+		cr_expect_lt(notes[0]->count, 60);
+		cr_expect_eq(sent(t, "tx->out"), 60);
+		rig_end(&rig);
+	}
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+}
+
+Test(tracking, limited_tracking_sees_the_ends_only)
+{
+	struct rig rig;
+	struct frag_tracker *t;
+
+	rig_run(&rig, &plugin,
+		"frag: 1\napplication: app\n"
+		"tracking: {num_start_messages_to_skip: 0, num_last_messages_to_discard: 0,\n"
+		"  is_limited_tracking: true, print: false}\n"
+		"operators:\n"
+		"  tx: {type: source, parameters: {count: 10}}\n"
+		"  a: {type: middle}\n"
+		"  b: {type: middle, parameters: {slot: 13}}\n"
+		"  all: {type: gather}\n"
+		"flows:\n  - {from: tx, to: [a, b]}\n  - a -> all\n  - b -> all\n");
+	t = tracker_of(&rig, 0);
+	cr_expect_eq(frag_tracker_num_paths(t), 1);
+	cr_expect_eq(messages(t, "tx,all"), 20, "by a and by b");
+	rig_end(&rig);
+}
+
+Test(tracking, every_message_of_a_batch_counts)
+{
+	struct rig rig;
+
+	rig_run(&rig, &plugin,
+		rig_graph(0, EVERY "operators:\n"
+				   "  tx: {type: source, parameters: {count: 20, burst: 5}}\n"
+				   "  rx: {type: taker}\n"
+				   "flows: [{from: tx, to: rx, capacity: 8}]\n"));
+	cr_expect_lt(notes[0]->count, 20, "some came together");
+	cr_expect_eq(messages(tracker_of(&rig, 0), "tx,rx"), 20);
+	rig_end(&rig);
+}
+
+Test(tracking, a_tick_that_was_pending_is_one)
+{
+	FOR_EACH_SCHEDULER(s)
+	{
+		struct rig rig;
+		struct frag_tracker *t;
+
+		rig_run(&rig, &plugin,
+			rig_graph(s, EVERY "operators:\n"
+					   "  tx: {type: source, parameters: {count: 10}}\n"
+					   "  w: {type: twice}\n"
+					   "  rx: {type: sink}\n"
+					   "flows: [tx -> w, w -> rx]\n"));
+		t = tracker_of(&rig, 0);
+		cr_expect_eq(frag_tracker_num_paths(t), 1);
+		cr_expect_eq(messages(t, "tx,w,rx"), 10);
+		rig_end(&rig);
+	}
+}
+
+#define TWO                                                                                        \
+	"  f1: {operators: {tx: {type: source, parameters: {count: 10}}}%s}\n"                     \
+	"  f2: {operators: {rx: {type: sink}}}\n"                                                  \
+	"flows: [f1.tx -> f2.rx]\n"
+
+Test(tracking, of_all_fragments_or_of_one)
+{
+	struct rig rig;
+	char text[1024];
+
+	snprintf(text, sizeof(text), "frag: 1\napplication: app\n" EVERY "fragments:\n" TWO, "");
+	rig_run(&rig, &plugin, text);
+	cr_expect_eq(tracker_of(&rig, 0), tracker_of(&rig, 1));
+	cr_expect_eq(messages(tracker_of(&rig, 0), "f1.tx,f2.rx"), 10);
+	cr_expect_eq(frag_tracker_num_paths(tracker_of(&rig, 0)), 1);
+	cr_expect_eq(sent(tracker_of(&rig, 0), "f1.tx->out"), 10);
+	rig_end(&rig);
+
+	snprintf(
+		text, sizeof(text), "frag: 1\napplication: app\nfragments:\n" TWO,
+		", tracking: {num_start_messages_to_skip: 4, num_last_messages_to_discard: 0, print: false}");
+	rig_run(&rig, &plugin, text);
+	cr_expect_null(tracker_of(&rig, 1));
+	cr_expect_geq(messages(tracker_of(&rig, 0), "tx"), 6, "root and leaf, each tick");
+	cr_expect_eq(sent(tracker_of(&rig, 0), "tx->out"), 10);
+	rig_end(&rig);
+
+	snprintf(text, sizeof(text), "frag: 1\napplication: app\nfragments:\n" TWO, "");
+	rig_run(&rig, &plugin, text);
+	cr_expect_null(tracker_of(&rig, 0));
+	rig_end(&rig);
+}
+
+Test(tracking, by_a_composer)
+{
+	struct rig rig;
+
+	rig_run(&rig, &plugin, "frag: 1\napplication: app\ncompose: tracked\n");
+	cr_assert_eq(tracker_of(&rig, 0), composed);
+	cr_expect_eq(messages(composed, "tx,rx"), 4);
+	rig_end(&rig);
+	rig_run(&rig, &plugin,
+		"frag: 1\napplication: app\ncompose: tracked\n"
+		"tracking: {num_start_messages_to_skip: 8, num_last_messages_to_discard: 0, print: false}\n");
+	cr_expect_eq(messages(tracker_of(&rig, 0), "tx,rx"), 1, "the graph wins");
+	rig_end(&rig);
+	cr_expect_lt(rig_prepare(&rig, &plugin, "frag: 1\napplication: app\ncompose: badly\n"), 0);
+	cr_assert_eq(rig.diag.count, 1);
+	cr_expect(strstr(rig.diag.items[0].text,
+			 "cannot track: 10001 messages to discard are more than 10000") != NULL,
+		  "%s", rig.diag.items[0].text);
+	rig_end(&rig);
+}
+
+/* 70 paths meet in one tick of the leaf; a message carries 64. */
+Test(tracking, paths_in_a_message_are_bounded)
+{
+	static char text[16384];
+	struct rig rig;
+	size_t n = (size_t)sprintf(text, EVERY "operators:\n"
+					       "  tx: {type: source, parameters: {count: 3}}\n"
+					       "  all: {type: gather}\n");
+	double most;
+
+	for (int i = 0; i < 70; i++)
+		n += (size_t)sprintf(text + n, "  m%d: {type: middle}\n", i);
+	n += (size_t)sprintf(text + n, "flows:\n");
+	for (int i = 0; i < 70; i++)
+		n += (size_t)sprintf(text + n, "  - tx -> m%d\n  - m%d -> all\n", i, i);
+	rig_run(&rig, &plugin, rig_graph(0, text));
+	cr_expect_eq(frag_tracker_num_paths(tracker_of(&rig, 0)), 64);
+	cr_expect_eq(frag_tracker_untracked(tracker_of(&rig, 0)), 3 * 6);
+	most = messages(tracker_of(&rig, 0), "tx,m63,all");
+	cr_expect_eq(most, 3);
+	rig_end(&rig);
+}
+
+/* Reads the next entry of a log with one path. Returns its number; 0: there is none. */
+static int read_entry(FILE *log, char *names, long long times[6])
+{
+	char a[64], b[64], c[64];
+	int number = 0;
+
+	if (fscanf(log, "%d:\n(%63[^,],%lld,%lld) -> (%63[^,],%lld,%lld) -> (%63[^,],%lld,%lld)\n",
+		   &number, a, &times[0], &times[1], b, &times[2], &times[3], c, &times[4],
+		   &times[5]) != 10)
+		return 0;
+	sprintf(names, "%s,%s,%s", a, b, c);
+	return number;
+}
+
+Test(tracking, the_log_has_every_path_of_every_message)
+{
+	char path[] = "/tmp/frag-track-XXXXXX", text[1024], names[256];
+	int fd = mkstemp(path), number = 0;
+	long long times[6];
+	struct rig rig;
+	FILE *log;
+
+	cr_assert_geq(fd, 0);
+	snprintf(text, sizeof(text),
+		 "frag: 1\napplication: app\n"
+		 "tracking: {log: %s, num_buffered_messages: 7, print: false}\n"
+		 "operators:\n"
+		 "  tx: {type: source, parameters: {count: 30}}\n"
+		 "  mx: {type: middle}\n"
+		 "  rx: {type: sink}\n"
+		 "flows: [tx -> mx, mx -> rx]\n",
+		 path);
+	rig_run(&rig, &plugin, text);
+	rig_end(&rig);
+	log = fdopen(fd, "r");
+	while (read_entry(log, names, times) > 0) {
+		number++;
+		cr_expect_str_eq(names, "tx,mx,rx");
+		for (int i = 1; i < 6; i++)
+			cr_expect_geq(times[i], times[i - 1], "entry %d, time %d", number, i);
+		cr_expect_gt(times[0], 1600000000000000, "microseconds of Unix time");
+	}
+	cr_expect_eq(number, 30);
+	fclose(log);
+	unlink(path);
+	cr_expect_lt(rig_prepare(&rig, &plugin,
+				 "frag: 1\napplication: app\ntracking: {log: /nowhere/x}\n"
+				 "operators: {tx: {type: source}}\n"),
+		     0);
+	cr_assert_eq(rig.diag.count, 1);
+	cr_expect_str_eq(
+		rig.diag.items[0].text,
+		"cannot write the log of data flow tracking, /nowhere/x: No such file or directory; name another file",
+		"%s", rig.diag.items[0].text);
+	rig_end(&rig);
+}
