@@ -163,14 +163,15 @@ Test(tracking, fan_out_and_fan_in)
 		struct frag_tracker *t;
 
 		rig_run(&rig, &plugin,
-			rig_graph(s, EVERY
-				  "operators:\n"
-				  "  tx: {type: source, parameters: {count: 10}}\n"
-				  "  a: {type: middle}\n"
-				  "  b: {type: middle, parameters: {slot: 13}}\n"
-				  "  all: {type: gather}\n"
-				  "  one: {type: sink, parameters: {slot: 1}}\n"
-				  "flows:\n  - {from: tx, to: [a, b, one]}\n  - a -> all\n  - b -> all\n"));
+			rig_graph(
+				s, EVERY
+				"operators:\n"
+				"  tx: {type: source, parameters: {count: 10}}\n"
+				"  a: {type: middle}\n"
+				"  b: {type: middle, parameters: {slot: 13}}\n"
+				"  all: {type: gather}\n"
+				"  one: {type: sink, parameters: {slot: 1}}\n"
+				"flows:\n  - {from: tx, to: [a, b, one]}\n  - a -> all\n  - b -> all\n"));
 		t = tracker_of(&rig, 0);
 		cr_expect_eq(frag_tracker_num_paths(t), 3);
 		cr_expect_eq(messages(t, "tx,a,all"), 10);
@@ -245,7 +246,8 @@ Test(tracking, what_was_dropped_has_not_arrived)
 					"flows: [{from: tx, to: rx, capacity: 2, policy: pop}]\n"));
 		t = tracker_of(&rig, 0);
 		cr_expect_eq(messages(t, "tx,rx"), notes[0]->count);
-		cr_expect_lt(notes[0]->count, 60);
+		if (s < RIG_ONE_THREAD)
+			cr_expect_lt(notes[0]->count, 60);
 		cr_expect_eq(sent(t, "tx->out"), 60);
 		rig_end(&rig);
 	}

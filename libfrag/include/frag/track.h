@@ -63,7 +63,7 @@ FRAG_API int frag_tracker_set_discard_last_messages(struct frag_tracker *tracker
 FRAG_API int frag_tracker_set_skip_latencies(struct frag_tracker *tracker, int64_t threshold_ms);
 
 enum frag_track_metric {
-	/* the number, from 1, of the counted message that took longest, or shortest; the last such */
+	/* the number, from 1, of the counted message that took longest, or shortest */
 	FRAG_TRACK_MAX_MESSAGE_ID,
 	FRAG_TRACK_MIN_MESSAGE_ID,
 	/* in milliseconds */
@@ -79,7 +79,7 @@ enum frag_track_metric {
 /* Returns how many different paths have been seen so far, those of which nothing is counted too. */
 FRAG_API uint32_t frag_tracker_num_paths(struct frag_tracker *tracker);
 /*
- * Returns the i-th path, from 0, in the order in which they were seen first, borrowed as long as the
+ * Returns the i-th path, from 0, in the order of their first message, borrowed as long as the
  * tracker; NULL beyond the last.
  */
 FRAG_API const char *frag_tracker_path(struct frag_tracker *tracker, uint32_t i);

@@ -46,6 +46,15 @@ static struct fragi_step *steps_add(struct fragi_tracked *tracked, uint32_t coun
 	return steps;
 }
 
+/*
+ * The begin of a tick may have been read before another thread published what the tick receives.
+ * Times along a path do not go back.
+ */
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return (int64_t)(a - b) > 0 ? a : b;
+}
+
 static void lose(struct fragi_tracked *tracked, const char *why)
 {
 	tracked->lost = true;
@@ -81,6 +90,7 @@ static void take_path(struct fragi_tracked *tracked, const struct fragi_step *pa
 	bool is_cycle = contains(path, tracked->id);
 	uint32_t length = path->left + (tracked->keeps_steps || is_cycle ? 1 : 0);
 	struct fragi_step *steps = NULL;
+	uint64_t received;
 
 	if (length > FRAG_TRACK_STEPS_MAX || tracked->path_count == FRAG_TRACK_MESSAGE_PATHS_MAX) {
 		lose(tracked, length > FRAG_TRACK_STEPS_MAX ? "more than 256 operators in a path"
@@ -96,8 +106,8 @@ static void take_path(struct fragi_tracked *tracked, const struct fragi_step *pa
 	if (length > path->left) {
 		for (uint32_t i = 0; i < path->left; i++)
 			steps[i].left++;
-		steps[path->left] =
-			(struct fragi_step){tracked->id, 1, tracked->begin, tracked->begin};
+		received = later(tracked->begin, path[path->left - 1].published);
+		steps[path->left] = (struct fragi_step){tracked->id, 1, received, received};
 	}
 	if (!is_cycle) {
 		tracked->path_count++;
@@ -132,7 +142,7 @@ static void publish(const struct fragi_tracked *tracked, struct fragi_step *step
 
 	for (struct fragi_step *path = steps; path < steps + count; path += path->left)
 		if (path[path->left - 1].op == tracked->id)
-			path[path->left - 1].published = now;
+			path[path->left - 1].published = later(now, path[path->left - 1].received);
 }
 
 /* A label without paths is that of a message whose paths are beyond a bound. */

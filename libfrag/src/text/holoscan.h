@@ -189,7 +189,7 @@
 	X(KEY, "IOSpec::connector", "connector", "", ABSENT,                                       \
 	  "write policy: block, pop, reject, fault or latest")                                     \
 	X(KEY, "enable_metadata", "enable_metadata", "", ABSENT, "write metadata: true or false")  \
-	X(KEY, "track", "track", "", LATER, "the summary has the latency of every flow")           \
+	X(KEY, "track", "track", "", ABSENT, "write tracking: true")                               \
 	X(KEY, "register_service", "register_service", "", LATER, "leave it out")                  \
 	X(KEY, "start_op", "start_op", "", ABSENT, "begin a flow at <|start|>")                    \
 	X(KEY, "set_dynamic_flows", "dynamic_flows", "", ABSENT,                                   \

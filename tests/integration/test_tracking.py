@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data flow tracking by the command line: the results that are printed, and the log."""
+import os
+import re
+
+import cluster
+
+APP = """
+frag: 1
+application: app
+fragments:
+  fragment1:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: count, count: 30}]}
+  fragment2:
+    operators:
+      rx: {type: ping_rx}
+flows:
+  - fragment1.tx.out -> fragment2.rx.in
+"""
+PATH = "fragment1.tx,fragment2.rx"
+LINE = re.compile(r"\(([\w.]+),(\d+),(\d+)\)")
+
+
+class Track(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.app = self.write("app.yaml", APP)
+
+    def run_app(self, *args):
+        run = self.start("fragctl", "run", self.app, "--output", "json", *args)
+        return run.wait(), run
+
+    def entries(self, path):
+        """The entries of a log: [[(operator, received, published), ...], ...], in order."""
+        with open(path, encoding="ascii") as f:
+            entries = f.read().strip().split("\n\n")
+        found = []
+        for number, entry in enumerate(entries, 1):
+            head, line = entry.split("\n")
+            self.assertEqual(head, "%d:" % number)
+            found.append([(name, int(a), int(b)) for name, a, b in LINE.findall(line)])
+        return found
+
+    def test_a_log_by_the_command_line(self):
+        for args in (("--track", self.path("a.log")), ("--set", "tracking=" + self.path("a.log"))):
+            code, run = self.run_app(*args)
+            self.assertEqual(code, 0, run.stderr)
+            self.assertEqual(self.summary(run)["result"], "done", "stdout holds the summary alone")
+            entries = self.entries(self.path("a.log"))
+            self.assertEqual(len(entries), 30)
+            for entry in entries:
+                self.assertEqual([e[0] for e in entry], PATH.split(","))
+                times = [t for e in entry for t in e[1:]]
+                self.assertEqual(times, sorted(times))
+            self.assertIn("Path 1: %s\n" % PATH, run.stderr)
+            self.assertIn("Number of messages: 10\n", run.stderr)
+            self.assertIn("fragment1.tx->out: 30", run.stderr)
+            os.unlink(self.path("a.log"))
+
+    def test_each_of_two_hosts_has_a_log_of_its_own(self):
+        code, run = self.run_app("--workers", "2", "--track", self.path("b.log"))
+        self.assertEqual(code, 0, run.stderr)
+        self.assertFalse(os.path.exists(self.path("b.log")))
+        for fragment, name in (("fragment1", "tx"), ("fragment2", "rx")):
+            entries = self.entries(self.path("b.log." + fragment))
+            self.assertGreaterEqual(len(entries), 30)
+            self.assertEqual({e[0] for entry in entries for e in entry}, {name})
+
+    def test_a_log_that_cannot_be_is_refused(self):
+        code, run = self.run_app("--track", self.path("nowhere/c.log"))
+        self.assertNotEqual(code, 0)
+        self.assertIn("cannot write the log of data flow tracking, %s" % self.path("nowhere/c.log"), run.stderr)
+        code, run = self.run_app("--track", "")
+        self.assertEqual(code, 2)
+        self.assertIn("--track names no file; write for example --track flow.log", run.stderr)
+
+
+if __name__ == "__main__":
+    cluster.main()
