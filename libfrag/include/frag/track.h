@@ -8,15 +8,15 @@ FRAG_BEGIN_DECLS
 
 /*
  * Data flow tracking, as Holoscan's (its user guide, "Data Flow Tracking"): how long messages take
- * along each path, from the start of a root operator's tick to the end of a leaf operator's. A root
- * has no flow to it, a leaf has none from it, from or to operators that are tracked in this process:
- * flows to other hosts are not followed. In a cycle a path ends when an operator receives what comes
- * from itself, and a new one begins there.
+ * along each path, from the start of a root operator's tick to the end of a leaf operator's. A
+ * root has no flow to it, a leaf has none from it, from or to operators that are tracked in this
+ * process: flows to other hosts are not followed. In a cycle a path ends when an operator receives
+ * what comes from itself, and a new one begins there.
  *
  * A path is written as the names of its operators: "camera,detect,viewer". Where several fragments
- * are tracked together, a name has its fragment's in front: "fragment1.camera". All messages of one
- * tick are received when the tick begins. A message made from several received ones has the paths of
- * them all.
+ * are tracked together, a name has its fragment's in front: "fragment1.camera". All messages of
+ * one tick are received when the tick begins. A message made from several received ones has the
+ * paths of them all.
  *
  * Bounds: FRAG_TRACK_PATHS_MAX different paths; FRAG_TRACK_MESSAGE_PATHS_MAX paths in one message;
  * FRAG_TRACK_STEPS_MAX operators in a path. What is beyond is not tracked, and counted.
