@@ -321,6 +321,94 @@ HOSTS_TEST(min_size_waits_for_that_much_room)
 	end(&hosts);
 }
 
+/* The messages of several flows into one input count together. */
+HOSTS_TEST(min_size_waits_for_that_many_messages)
+{
+	static const struct cut cuts[] = {{"tx", "out", "rx", "in", .window = 2},
+					  {"ty", "out", "rx", "in", .window = 2, .order = 1}};
+	struct hosts hosts;
+	int64_t sum = 0;
+
+	run_all(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {tx: {type: source, parameters: {count: 30}},\n"
+		"                    ty: {type: source, parameters: {count: 30}}}}\n"
+		"  two: {operators: {rx: {type: taker,\n"
+		"                         conditions: [{type: message_available, min_size: 3}]}}}\n"
+		"flows: [{from: one.tx, to: two.rx, capacity: 2},\n"
+		"        {from: one.ty, to: two.rx, capacity: 2}]\n",
+		cuts, 2);
+	for (uint32_t i = 0; i < noted(0); i++) {
+		sum += notes[0]->values[i];
+		/* When one source has ended, the other alone holds two. */
+		cr_expect_geq(notes[0]->values[i], sum <= 30 ? 3 : 1, "%u", i);
+	}
+	cr_expect_eq(sum, 60);
+	end(&hosts);
+}
+
+/* A limit of what waits, above which nothing is taken any more, and a batch with a time. */
+HOSTS_TEST(other_conditions_of_inputs_see_what_has_arrived)
+{
+	static const struct cut cuts[] = {{"tx", "out", "rx", "in", .window = 2},
+					  {"ty", "out", "ry", "in", .window = 8, .order = 1}};
+	struct hosts hosts;
+	int64_t sum = 0;
+
+	run_all(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {tx: {type: source, parameters: {count: 40}},\n"
+		"                    ty: {type: source, parameters: {count: 40}}}}\n"
+		"  two: {operators: {rx: {type: sink, conditions: [{type: message_available,\n"
+		"                                                    front_stage_max_size: 2}]},\n"
+		"                    ry: {type: taker, parameters: {slot: 1},\n"
+		"                         conditions: [{type: expiring_message_available,\n"
+		"                                       max_batch_size: 4, max_delay_ns: 1h}]}}}\n"
+		"flows: [{from: one.tx, to: two.rx, capacity: 2},\n"
+		"        {from: one.ty, to: two.ry, capacity: 8}]\n",
+		cuts, 2);
+	cr_expect_eq(noted(0), 40);
+	for (uint32_t i = 0; i < noted(1); i++) {
+		sum += notes[1]->values[i];
+		cr_expect_geq(notes[1]->values[i], i + 1 < noted(1) ? 4 : 1);
+	}
+	cr_expect_eq(sum, 40);
+	end(&hosts);
+}
+
+HOSTS_TEST(room_that_a_flow_can_never_have_is_refused)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fragi_run_peer peer = {.host = 1, .epoch = 1, .name = "other"};
+	struct fragi_run_address addresses[FRAGI_HOST_TRANSPORTS_MAX];
+	struct fragi_run_edge edge = {
+		.config = {.window_messages = 4,
+			   .window_bytes = FRAGI_WINDOW_BYTES,
+			   .message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
+			   .policy = FRAG_POLICY_BLOCK},
+		.transport = rig_transports[0],
+		.sends = true,
+		.peer = 1,
+		.other_end = "two.rx.in",
+	};
+	struct hosts hosts;
+
+	prepare(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {tx: {type: source,\n"
+		"                         conditions: [{type: downstream_affordable, min_size: 5}]}}}\n"
+		"  two: {operators: {rx: {type: sink}}}\n"
+		"flows: [one.tx -> two.rx]\n",
+		(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
+	peer.address_count = fragi_run_addresses(hosts.rig[1].run, addresses);
+	peer.addresses = addresses;
+	cr_expect_eq(fragi_run_wire(hosts.rig[0].run, &peer, 1, &edge, 1, &err), -EINVAL);
+	cr_expect_str_eq(
+		err.text,
+		"one.tx: a condition of output \"out\" asks for room for 5 messages, and a flow of it holds 4 at most; give the flow a larger capacity, or ask for less");
+	end(&hosts);
+}
+
 /* It would be waited for, and never answer. */
 HOSTS_TEST(a_peer_without_an_edge_is_refused)
 {

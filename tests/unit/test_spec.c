@@ -271,8 +271,8 @@ Test(spec, names_of_holoscan_are_explained)
 		enum fragi_holoscan_kind kind;
 		const char *name, *sentence;
 	} cases[] = {
-		{FRAGI_HOLOSCAN_CONDITION, "AsynchronousCondition",
-		 "condition type \"AsynchronousCondition\" is not built yet; return FRAG_PENDING from compute and call frag_op_resume"},
+		{FRAGI_HOLOSCAN_CONDITION, "CudaEventCondition",
+		 "condition type \"CudaEventCondition\" is not built yet; wait for the event in compute"},
 		{FRAGI_HOLOSCAN_OPERATOR, "aja_source_op",
 		 "operator type \"aja_source_op\" is not part of frag; play a recording with video_replayer, or write an operator over the card's library"},
 		{FRAGI_HOLOSCAN_OPERATOR, "CountCondition",

@@ -111,13 +111,25 @@ FRAG_API int frag_fragment_enable_metadata(struct frag_fragment *fragment, int e
 FRAG_API struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,
 						  const char *type, const struct frag_arg *args);
 /*
- * Adds a condition to an operator. Its type is built in or listed by a loaded plugin (condition.h).
+ * Adds a condition to an operator, in a composer or in the operator's own setup. Its type is built
+ * in or listed by a loaded plugin (condition.h).
  * - name: unique in the operator; NULL: the name of the type
  * - args: its parameters; NULL is accepted
  * Returns the condition, which belongs to the operator; NULL on failure.
  */
 FRAG_API struct frag_condition *frag_make_condition(struct frag_op *op, const char *name,
 						    const char *type, const struct frag_arg *args);
+
+/*
+ * Combines the conditions of several ports of an operator: it is ticked when those of one of them
+ * are met. This adds a condition of type `or`. In a composer or in the operator's own setup.
+ * - ports, count: names of ports, each with a condition of its own or its default one
+ * Returns 0; -EINVAL: op is NULL, or a name is none; -EBUSY: neither in a composer nor in setup;
+ * -ENOMEM. What is wrong about a port is reported when the composer has returned.
+ * Source: Holoscan SDK, OperatorSpec::or_combine_port_conditions.
+ */
+FRAG_API int frag_or_combine_port_conditions(struct frag_op *op, const char *const *ports,
+					     size_t count);
 
 /*
  * Words a failure of the composer itself: `return frag_fragment_fail(f, -EINVAL, "...")`.

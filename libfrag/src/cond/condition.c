@@ -5,10 +5,16 @@
 
 static const struct fragi_built_in_condition *const types[] = {
 	&fragi_condition_message_available,
+	&fragi_condition_expiring_message_available,
+	&fragi_condition_multi_message_available,
+	&fragi_condition_multi_message_available_timeout,
 	&fragi_condition_downstream_affordable,
+	&fragi_condition_memory_available,
 	&fragi_condition_count,
 	&fragi_condition_boolean,
+	&fragi_condition_asynchronous,
 	&fragi_condition_periodic,
+	&fragi_condition_or,
 	&fragi_condition_none,
 };
 

@@ -7,20 +7,40 @@
 #include <frag/condition.h>
 #include <frag/operator.h>
 
+/* What a condition that looks at inputs finds at one of them. */
+struct fragi_waiting {
+	uint64_t count; /* messages of all flows */
+	/*
+	 * Of the flow with the fewest among those that can still get more. An input whose flows are
+	 * taken in turn counts as one flow. UINT64_MAX: no flow can get more.
+	 */
+	uint64_t least;
+	int64_t oldest_ns; /* CLOCK_MONOTONIC of the first emit; 0: not known, or none waits */
+	bool ended;        /* empty, and no message can come any more */
+};
+
 /*
  * A condition of an operator: the table of its type, and its state. One file of this folder holds
- * one built-in type. Those that only look at the queue of a port have no check: they are a gate,
+ * one built-in type. Those that only look at the queue of one port have no check: they are a gate,
  * which the scheduler checks in line.
  */
 struct fragi_built_in_condition {
 	struct frag_condition_type type;
 	/*
 	 * The port that it is about, whose default condition it replaces: the parameter that names
-	 * the port, and the port's direction (0: either). NULL: it is about no port.
+	 * the port, or of `all_ports` those that it names, and their direction (0: either). NULL:
+	 * it is about no port.
 	 */
 	const char *port_param;
 	enum frag_dir port_dir;
-	bool all_ports; /* without a name it is about all ports, not about the only one */
+	bool all_ports;  /* without a name it is about all ports, not about the only one */
+	bool takes_list; /* the parameter is a list of names */
+	/*
+	 * In place of check: what waits at the condition's inputs, in the order of the parameter.
+	 * FRAG_NEVER means that no message can come any more.
+	 */
+	enum frag_ready (*check_inputs)(void *state, const struct fragi_waiting *inputs,
+					uint32_t count, int64_t now_ns, int64_t *out_until_ns);
 };
 
 /* The built-in type of that name; NULL: there is none. Aliases are not applied. */
@@ -28,9 +48,12 @@ FRAGI_API const struct fragi_built_in_condition *fragi_built_in_condition(const 
 /* The i-th one, NULL beyond the last: to list them. */
 FRAGI_API const struct fragi_built_in_condition *fragi_built_in_condition_at(size_t i);
 
-extern const struct fragi_built_in_condition fragi_condition_boolean, fragi_condition_count,
-	fragi_condition_downstream_affordable, fragi_condition_message_available,
-	fragi_condition_none, fragi_condition_periodic;
+extern const struct fragi_built_in_condition fragi_condition_asynchronous, fragi_condition_boolean,
+	fragi_condition_count, fragi_condition_downstream_affordable,
+	fragi_condition_expiring_message_available, fragi_condition_memory_available,
+	fragi_condition_message_available, fragi_condition_multi_message_available,
+	fragi_condition_multi_message_available_timeout, fragi_condition_none, fragi_condition_or,
+	fragi_condition_periodic;
 
 struct frag_condition {
 	const struct frag_condition_type *type;          /* in this libfrag's size */
@@ -39,10 +62,19 @@ struct frag_condition {
 	struct frag_op *op;
 	void *state;   /* parameters and what the type keeps; of the fragment's arena */
 	bool bound;    /* fini is due */
-	uint32_t port; /* that it is about; UINT32_MAX: none, or all */
+	bool started;  /* stop is due */
+	bool is_term;  /* it counts through a combination */
+	uint32_t port; /* of a gate; UINT32_MAX: it is none */
 	/* A gate: messages, or room for them, that each flow must have; 0: it is none. */
 	uint32_t gate_min;
-	uint32_t gate_max;           /* of an input: not while a flow has more; 0: no limit */
+	uint32_t gate_max; /* of an input: not while a flow has more messages; 0: no limit */
+	/* the ports that it is about; of a gate the one above */
+	uint32_t *ports, port_count;
+	/* messages that must be able to wait at each of its ports; NULL or 0: any number */
+	const int64_t *sizes;
+	uint64_t sum;                  /* the same for all of them together; 0: any number */
+	struct frag_condition **terms; /* of a combination */
+	uint32_t term_count;
 	struct fragi_notify changed; /* checks it again; set while a scheduler has the operator */
 };
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+
 #include <base/policy.h>
 #include <cond/condition.h>
 
@@ -23,7 +25,11 @@ static int bind(void *state, struct frag_condition *condition, struct frag_err *
 {
 	const struct message_available *s = state;
 
-	(void)err;
+	if (s->front_stage_max_size > 0 && s->min_size > s->front_stage_max_size)
+		return frag_err_set(
+			err, -EINVAL,
+			"min_size is %lld and front_stage_max_size %lld, so no number of messages is right; lower min_size",
+			(long long)s->min_size, (long long)s->front_stage_max_size);
 	condition->gate_min = (uint32_t)s->min_size;
 	condition->gate_max = (uint32_t)s->front_stage_max_size;
 	return 0;

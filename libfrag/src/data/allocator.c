@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include <base/alloc.h>
+#include <base/lock.h>
 #include <data/allocator.h>
 
 static struct fragi_allocator *allocator_of(struct frag_resource *resource)
@@ -37,6 +38,45 @@ struct frag_resource *fragi_default_memory(void)
 	return default_memory;
 }
 
+static struct fragi_lock watches_lock; /* of the watches of all allocators */
+
+void fragi_memory_watch(struct fragi_memory_watch *watch, struct fragi_allocator *allocator,
+			struct fragi_notify freed)
+{
+	fragi_lock_take(&watches_lock);
+	watch->allocator = allocator;
+	watch->freed = freed;
+	watch->next = atomic_load(&allocator->watches);
+	atomic_store(&allocator->watches, watch);
+	fragi_lock_leave(&watches_lock);
+}
+
+void fragi_memory_unwatch(struct fragi_memory_watch *watch)
+{
+	struct fragi_memory_watch *before;
+
+	if (watch->allocator == NULL)
+		return;
+	fragi_lock_take(&watches_lock);
+	before = atomic_load(&watch->allocator->watches);
+	if (before == watch)
+		atomic_store(&watch->allocator->watches, watch->next);
+	for (; before != NULL && before != watch; before = before->next)
+		if (before->next == watch)
+			before->next = watch->next;
+	watch->allocator = NULL;
+	fragi_lock_leave(&watches_lock);
+}
+
+static __attribute__((noinline)) void report_freed(struct fragi_allocator *allocator)
+{
+	fragi_lock_take(&watches_lock);
+	for (struct fragi_memory_watch *watch = atomic_load(&allocator->watches); watch != NULL;
+	     watch = watch->next)
+		fragi_notify_call(&watch->freed);
+	fragi_lock_leave(&watches_lock);
+}
+
 int frag_alloc(struct frag_resource *allocator, size_t size, void **out_memory)
 {
 	struct fragi_allocator *a = allocator_of(allocator);
@@ -57,8 +97,11 @@ void frag_free(struct frag_resource *allocator, void *memory)
 
 	if (memory == NULL)
 		return;
-	if (a == NULL)
+	if (a == NULL) {
 		fragi_free(memory);
-	else if (a->free != NULL)
-		a->free(a->state, memory);
+		return;
+	}
+	a->free(a->state, memory);
+	if (__builtin_expect(atomic_load_explicit(&a->watches, memory_order_relaxed) != NULL, 0))
+		report_freed(a);
 }

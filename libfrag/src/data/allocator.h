@@ -5,7 +5,22 @@
 #include <stdatomic.h>
 
 #include <base/diag.h>
+#include <base/notify.h>
 #include <frag/resource.h>
+
+/* The blocks of a pool. */
+struct fragi_blocks {
+	size_t all, free;
+	size_t block_bytes;
+	uint64_t refused; /* requests that found no free block */
+};
+
+/* Reports each time that memory was given back to an allocator. Zeroed: it watches nothing. */
+struct fragi_memory_watch {
+	struct fragi_allocator *allocator;
+	struct fragi_notify freed; /* on the thread that gave the memory back */
+	struct fragi_memory_watch *next;
+};
 
 /*
  * The part of a resource that tensors use; the first member of every struct frag_resource. Each
@@ -16,11 +31,24 @@ struct fragi_allocator {
 	_Atomic uint32_t refs;
 	/* NULL: the resource is no allocator */
 	int (*alloc)(void *state, size_t size, void **out_memory);
+	/* never NULL */
 	void (*free)(void *state, void *memory);
+	/* those to report to when memory was given back; NULL: nobody */
+	_Atomic(struct fragi_memory_watch *) watches;
+	/* NULL: it has no blocks. From any thread. */
+	void (*blocks)(const void *state, struct fragi_blocks *out);
 	void *state;
 	/* called when the last reference is dropped */
 	void (*destroy)(struct frag_resource *resource);
 };
+
+/*
+ * Begins and ends to watch an allocator, which outlives the watch. No report is under way any more
+ * when unwatch returns. unwatch accepts a watch that watches nothing.
+ */
+FRAGI_API void fragi_memory_watch(struct fragi_memory_watch *watch,
+				  struct fragi_allocator *allocator, struct fragi_notify freed);
+FRAGI_API void fragi_memory_unwatch(struct fragi_memory_watch *watch);
 
 FRAGI_API struct frag_resource *fragi_resource_ref(struct frag_resource *resource);
 /* NULL is accepted. */

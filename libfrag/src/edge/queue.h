@@ -51,6 +51,23 @@ static inline uint32_t fragi_queue_count(const struct fragi_queue *queue)
 	return (uint32_t)(atomic_load_explicit(&queue->tail, memory_order_acquire) - head);
 }
 
+/* Taking side: the stamp of the oldest message. Returns false: empty. */
+static inline bool fragi_queue_oldest(const struct fragi_queue *queue, uint64_t *out_stamp)
+{
+	uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire), seen;
+
+	do {
+		seen = head;
+		if (atomic_load_explicit(&queue->tail, memory_order_acquire) == head)
+			return false;
+		*out_stamp = atomic_load_explicit(&queue->slots[head & queue->mask].stamp,
+						  memory_order_acquire);
+		/* Where the pushing side drops the oldest one, the slot may hold another now. */
+		head = atomic_load_explicit(&queue->head, memory_order_acquire);
+	} while (head != seen);
+	return true;
+}
+
 /* Pushing side. */
 static inline bool fragi_queue_is_full(const struct fragi_queue *queue)
 {

@@ -296,7 +296,7 @@ struct frag_condition *frag_make_condition(struct frag_op *op, const char *name,
 	struct fragi_spec_setting *settings;
 	size_t count;
 
-	if (op == NULL || !may_make(op->fragment))
+	if (op == NULL || (!op->in_setup && !may_make(op->fragment)))
 		return NULL;
 	if (fragi_settings_from_args(&op->fragment->arena, args, &settings, &count) < 0) {
 		fragi_making_fail(op->fragment, -ENOMEM, NULL, op->subject,
@@ -304,6 +304,32 @@ struct frag_condition *frag_make_condition(struct frag_op *op, const char *name,
 		return NULL;
 	}
 	return fragi_condition_make(op, name, type != NULL ? type : "", settings, count, NULL);
+}
+
+int frag_or_combine_port_conditions(struct frag_op *op, const char *const *ports, size_t count)
+{
+	char *text;
+
+	if (op == NULL)
+		return -EINVAL;
+	if (!op->in_setup && !may_make(op->fragment))
+		return -EBUSY;
+	text = fragi_arena_printf(&op->fragment->arena, "[");
+	for (size_t i = 0; text != NULL && i < count; i++) {
+		if (ports[i] == NULL || !fragi_name_is_valid(ports[i]))
+			return fragi_making_fail(op->fragment, -EINVAL, NULL, op->subject,
+						 "\"%.80s\" is not a valid name of a port",
+						 ports[i] != NULL ? ports[i] : "");
+		text = fragi_arena_printf(&op->fragment->arena, "%s%s%s", text, i > 0 ? ", " : "",
+					  ports[i]);
+	}
+	if (text != NULL)
+		text = fragi_arena_printf(&op->fragment->arena, "%s]", text);
+	if (text == NULL)
+		return fragi_making_fail(op->fragment, -ENOMEM, NULL, op->subject,
+					 "out of memory for a condition");
+	return frag_make_condition(op, NULL, "or", FRAG_ARGS({"ports", text})) != NULL ? 0
+										       : -EINVAL;
 }
 
 int frag_fragment_fail(struct frag_fragment *fragment, int code, const char *format, ...)

@@ -28,6 +28,7 @@ struct fragi_made {
 	struct fragi_made_condition *conditions; /* parallel to op->conditions */
 	uint32_t condition_capacity, made_condition_capacity, port_capacity;
 	int metadata;      /* 0 off, 1 on, -1 not given in C */
+	uint32_t filled_conditions; /* whose parameters are in place */
 	bool failed;       /* its parameters or its setup */
 	/* Execution flows (execution.c): an end that needs the port; one that may. */
 	bool needs_exec_in, may_exec_in, needs_exec_out;
@@ -85,6 +86,8 @@ int fragi_op_add(struct frag_op *op);
 int fragi_op_append_port(struct frag_op *op, const char *name, enum frag_dir dir);
 /* Fills in conditions and parameters, calls setup, completes the ports. Failures go to diag. */
 void fragi_op_complete(struct frag_op *op);
+/* How parameters of the operator and of its conditions find what they name as $name. */
+void fragi_op_references(struct frag_op *op, struct fragi_param_context *context);
 /* Adds the failure of a callback to diag; returns r. */
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
 			     enum fragi_call_kind callback, int r);
@@ -105,6 +108,11 @@ extern const struct frag_op_type fragi_start_type;
  * flows are resolved. Returns 0, -EINVAL with errors in diag, -ENOMEM.
  */
 int fragi_fragment_check_inputs(struct frag_fragment *fragment);
+/*
+ * capacity.c: conditions that ask for more messages, or more room, than the flows of their ports
+ * can ever hold. As check.c.
+ */
+int fragi_fragment_check_capacity(struct frag_fragment *fragment);
 /* variables.c: as check.c, for operators that the variables of the graph name */
 void fragi_fragment_check_variables(struct frag_fragment *fragment);
 
@@ -112,9 +120,21 @@ void fragi_fragment_check_variables(struct frag_fragment *fragment);
 struct frag_condition *fragi_condition_make(struct frag_op *op, const char *name, const char *type,
 					    const struct fragi_spec_setting *settings, size_t count,
 					    const struct fragi_node *place);
-/* Returns 0, or negative errno with an error in diag. */
+/*
+ * Fills in the parameters of the conditions that were made since the last call. Returns 0, or
+ * negative errno with an error in diag.
+ */
 int fragi_conditions_fill(struct frag_op *op);
-int fragi_conditions_bind(struct frag_op *op); /* binds conditions to ports, once these are known */
+/* Binds conditions to ports and to each other, once these are known. Returns as above. */
+int fragi_conditions_bind(struct frag_op *op);
+/* Makes the default condition of a port one of the operator's list. NULL: reported. */
+struct frag_condition *fragi_condition_of_port(struct frag_op *op, const struct fragi_port *port,
+					       const struct fragi_node *place);
+/* What a parameter of the kind FRAG_PARAM_STRING_LIST names; nothing where there is none. */
+struct frag_string_list fragi_condition_names(const struct frag_condition *condition,
+					      const char *param);
+/* combine.c: finds the terms of the i-th condition, a combination. Returns as above. */
+int fragi_condition_bind_terms(struct frag_op *op, uint32_t index);
 void fragi_conditions_fini(struct frag_op *op);
 /* resources.c; as above */
 struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const char *name,

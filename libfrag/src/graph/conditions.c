@@ -117,9 +117,10 @@ int fragi_conditions_fill(struct frag_op *op)
 	struct frag_condition *condition;
 	int r, result = 0;
 
-	for (uint32_t i = 0; i < op->condition_count; i++) {
-		condition = op->conditions[i];
-		made = &op->made->conditions[i];
+	fragi_op_references(op, &context);
+	for (; op->made->filled_conditions < op->condition_count; op->made->filled_conditions++) {
+		condition = op->conditions[op->made->filled_conditions];
+		made = &op->made->conditions[op->made->filled_conditions];
 		context.subject = fragi_arena_printf(&op->fragment->arena, "%s: condition %s",
 						     op->subject, condition->name);
 		if (context.subject == NULL)
@@ -174,20 +175,78 @@ static struct fragi_port *port_of(struct frag_op *op, const struct frag_conditio
 	return NULL;
 }
 
-/* Returns the value of the parameter that names a port; NULL: left out. */
-static const char *port_name(const struct frag_condition *condition)
+/* Returns the field of a parameter; NULL: the type has none of this name and kind. */
+static const void *param_value(const struct frag_condition *condition, const char *name,
+			       enum frag_param_kind kind)
 {
 	const struct frag_condition_type *type = condition->type;
 
 	for (uint32_t i = 0; i < type->param_count; i++)
-		if (strcmp(type->params[i].name, condition->built_in->port_param) == 0)
-			return *(const char *const *)(const void *)((const char *)condition->state +
-								    type->params[i].offset);
+		if (strcmp(type->params[i].name, name) == 0 && type->params[i].kind == kind)
+			return (const char *)condition->state + type->params[i].offset;
 	return NULL;
 }
 
-/* Finds the port that the condition is about, and removes the default condition of that port. */
-static int port_bind(struct frag_condition *condition, const struct fragi_node *place)
+struct frag_string_list fragi_condition_names(const struct frag_condition *condition,
+					      const char *param)
+{
+	const struct frag_string_list *list =
+		param_value(condition, param, FRAG_PARAM_KIND_STRING_LIST);
+
+	return list != NULL ? *list : (struct frag_string_list){NULL, 0};
+}
+
+/* Returns the value of the parameter that names a port; NULL: left out. */
+static const char *port_name(const struct frag_condition *condition)
+{
+	const char *const *name =
+		param_value(condition, condition->built_in->port_param, FRAG_PARAM_KIND_STRING);
+
+	return name != NULL ? *name : NULL;
+}
+
+/* Adds a port that the condition is about, and removes that port's default condition. */
+static int port_add(struct frag_condition *condition, struct fragi_port *port,
+		    const struct fragi_node *place)
+{
+	struct frag_op *op = condition->op;
+	uint32_t index = (uint32_t)(port - op->ports);
+
+	for (uint32_t i = 0; i < condition->port_count; i++)
+		if (condition->ports[i] == index)
+			return fragi_making_fail(op->fragment, -EINVAL, place, op->subject,
+						 "condition %s: port \"%s\" is named twice",
+						 condition->name, port->name);
+	port->flags |= FRAG_PORT_NO_CONDITION;
+	condition->ports[condition->port_count++] = index;
+	return 0;
+}
+
+/* The ports that a list names; an empty one: all of its direction. */
+static int ports_of_list(struct frag_condition *condition, const struct fragi_node *place)
+{
+	const struct fragi_built_in_condition *built_in = condition->built_in;
+	struct frag_string_list names = fragi_condition_names(condition, built_in->port_param);
+	struct frag_op *op = condition->op;
+	struct fragi_port *port;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		port = port_of(op, condition, place, built_in->port_param, names.items[i],
+			       built_in->port_dir);
+		r = port != NULL ? port_add(condition, port, place) : -EINVAL;
+	}
+	for (uint32_t i = 0; names.count == 0 && i < op->port_count; i++)
+		if (op->ports[i].dir == built_in->port_dir)
+			port_add(condition, &op->ports[i], place);
+	if (r == 0 && condition->port_count == 0)
+		r = fragi_making_fail(op->fragment, -EINVAL, place, op->subject,
+				      "condition %s: the operator has no inputs", condition->name);
+	return r;
+}
+
+/* Finds the ports that the condition is about, and removes the default conditions of them. */
+static int ports_bind(struct frag_condition *condition, const struct fragi_node *place)
 {
 	const struct fragi_built_in_condition *built_in = condition->built_in;
 	struct frag_op *op = condition->op;
@@ -196,6 +255,13 @@ static int port_bind(struct frag_condition *condition, const struct fragi_node *
 
 	if (built_in == NULL || built_in->port_param == NULL)
 		return 0;
+	condition->ports = fragi_arena_alloc(&op->fragment->arena,
+					     (op->port_count + 1) * sizeof(*condition->ports));
+	if (condition->ports == NULL)
+		return fragi_making_fail(op->fragment, -ENOMEM, place, op->subject,
+					 "out of memory for a condition");
+	if (built_in->takes_list)
+		return ports_of_list(condition, place);
 	name = port_name(condition);
 	if (name == NULL && built_in->all_ports) {
 		for (uint32_t i = 0; i < op->port_count; i++)
@@ -205,38 +271,79 @@ static int port_bind(struct frag_condition *condition, const struct fragi_node *
 	port = port_of(op, condition, place, built_in->port_param, name, built_in->port_dir);
 	if (port == NULL)
 		return -EINVAL;
-	port->flags |= FRAG_PORT_NO_CONDITION;
-	condition->port = (uint32_t)(port - op->ports);
-	return 0;
+	if (built_in->check_inputs == NULL)
+		condition->port = (uint32_t)(port - op->ports);
+	return port_add(condition, port, place);
+}
+
+struct frag_condition *fragi_condition_of_port(struct frag_op *op, const struct fragi_port *port,
+					       const struct fragi_node *place)
+{
+	bool is_in = port->dir == FRAG_IN;
+	char min_size[16];
+	struct fragi_spec_setting *settings;
+	struct frag_condition *condition = NULL;
+	size_t count;
+
+	snprintf(min_size, sizeof(min_size), "%u", port->min_size);
+	if (fragi_settings_from_args(&op->fragment->arena,
+				     FRAG_ARGS({is_in ? "receiver" : "transmitter", port->name},
+					       {"min_size", min_size}),
+				     &settings, &count) == 0)
+		condition = fragi_condition_make(
+			op, NULL, is_in ? "message_available" : "downstream_affordable", settings,
+			count, place);
+	if (condition == NULL || fragi_conditions_fill(op) < 0 || ports_bind(condition, place) < 0)
+		return NULL;
+	condition->bound = true;
+	return condition;
+}
+
+/* Calls bind. Returns 0 or its failure, which is reported. */
+static int call_bind(struct frag_condition *condition, const struct fragi_node *place)
+{
+	struct frag_op *op = condition->op;
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = 0;
+
+	if (condition->type->bind != NULL) {
+		fragi_current_set(op, FRAGI_CALL_BIND);
+		r = condition->type->bind(condition->state, condition, &err);
+		fragi_current_set(NULL, FRAGI_CALL_NONE);
+	}
+	if (r > 0)
+		r = frag_err_set(&err, -EINVAL, "bind returned %d; return 0 or a negative errno",
+				 r);
+	if (r < 0)
+		fragi_making_fail(op->fragment, r, place, op->subject, "condition %s: %s",
+				  condition->name,
+				  err.text[0] != '\0' ? err.text : frag_strerror(r));
+	return r;
 }
 
 int fragi_conditions_bind(struct frag_op *op)
 {
+	uint32_t count = op->condition_count;
 	struct frag_condition *condition;
-	const struct fragi_node *place;
 	int r, result = 0;
 
-	for (uint32_t i = 0; i < op->condition_count; i++) {
-		struct frag_err err = FRAG_ERR_INIT;
-
+	/* `bound` means until the last step that nothing has failed. */
+	for (uint32_t i = 0; i < count; i++) {
+		r = ports_bind(op->conditions[i], op->made->conditions[i].place);
+		op->conditions[i]->bound = r == 0;
+		result = r < 0 ? r : result;
+	}
+	for (uint32_t i = 0; result == 0 && i < count; i++) {
 		condition = op->conditions[i];
-		place = op->made->conditions[i].place;
-		r = port_bind(condition, place);
-		if (r == 0 && condition->type->bind != NULL) {
-			fragi_current_set(op, FRAGI_CALL_BIND);
-			r = condition->type->bind(condition->state, condition, &err);
-			fragi_current_set(NULL, FRAGI_CALL_NONE);
-			if (r > 0)
-				r = frag_err_set(&err, -EINVAL,
-						 "bind returned %d; return 0 or a negative errno",
-						 r);
-			if (r < 0)
-				fragi_making_fail(op->fragment, r, place, op->subject,
-						  "condition %s: %s", condition->name,
-						  err.text[0] != '\0' ? err.text
-								      : frag_strerror(r));
-		}
-		condition->bound = r >= 0;
+		if (condition->type->combine == NULL)
+			continue;
+		result = fragi_condition_bind_terms(op, i);
+		condition->bound = result == 0;
+	}
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		condition = op->conditions[i];
+		r = condition->bound ? call_bind(condition, op->made->conditions[i].place) : 0;
+		condition->bound = condition->bound && r == 0;
 		result = r < 0 ? r : result;
 	}
 	return result;

@@ -399,6 +399,8 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 		fragi_making_note(fragment, fragi_fragment_check_inputs(fragment));
 		fragi_fragment_check_variables(fragment);
 	}
+	if (r == 0)
+		fragi_making_note(fragment, fragi_fragment_check_capacity(fragment));
 	r = making->code;
 	if (r == 0 && making->no_library)
 		r = -ENOENT;
@@ -406,6 +408,26 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 		r = fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory");
 	making_fini(fragment);
 	return r;
+}
+
+static int conditions_initialize(struct frag_op *op)
+{
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		struct frag_condition *condition = op->conditions[i];
+		struct frag_err err = FRAG_ERR_INIT;
+		int r;
+
+		if (condition->type->initialize == NULL)
+			continue;
+		r = condition->type->initialize(condition->state, condition, &err);
+		if (r > 0)
+			r = frag_err_set(&err, -EINVAL,
+					 "initialize returned %d; return 0 or a negative errno", r);
+		if (r < 0)
+			return frag_op_fail(op, r, "condition %s: %s", condition->name,
+					    err.text[0] != '\0' ? err.text : frag_strerror(r));
+	}
+	return 0;
 }
 
 int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag *diag)
@@ -419,10 +441,10 @@ int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag 
 				      fragment->name);
 	for (uint32_t i = 0; i < fragment->op_count; i++) {
 		op = fragment->ops[order[i]];
-		if (op->type->initialize == NULL)
-			continue;
 		fragi_current_set(op, FRAGI_CALL_INITIALIZE);
-		r = op->type->initialize(op->state, op);
+		r = conditions_initialize(op);
+		if (r == 0 && op->type->initialize != NULL)
+			r = op->type->initialize(op->state, op);
 		fragi_current_set(NULL, FRAGI_CALL_NONE);
 		r = fragi_op_callback_result(op, FRAGI_CALL_INITIALIZE, r);
 		if (r < 0)

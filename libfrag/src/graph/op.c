@@ -261,6 +261,14 @@ static const char *name_at(void *arg, enum frag_param_kind kind, size_t i)
 						: NULL;
 }
 
+void fragi_op_references(struct frag_op *op, struct fragi_param_context *context)
+{
+	context->arg = op;
+	context->resource = resource_named;
+	context->condition = condition_named;
+	context->name_at = name_at;
+}
+
 /*
  * Allocates the state and fills in the parameters: those given in C first, then those of the graph.
  */
@@ -275,10 +283,6 @@ static int state_fill(struct frag_op *op)
 		.subject = op->subject,
 		.place = own != NULL ? own->place : NULL,
 		.app_folder = fragment->spec != NULL ? fragment->spec->app_folder : NULL,
-		.arg = op,
-		.resource = resource_named,
-		.condition = condition_named,
-		.name_at = name_at,
 	};
 	struct fragi_param_table table = {op->type->params, op->type->param_count,
 					  sizeof(struct frag_param)};
@@ -287,6 +291,7 @@ static int state_fill(struct frag_op *op)
 	struct fragi_spec_setting *all = fragi_arena_alloc(
 		&fragment->arena, (made->arg_count + own_count + 1) * sizeof(*all));
 
+	fragi_op_references(op, &context);
 	op->state = fragi_aligned_alloc(STATE_ALIGN, size);
 	if (op->state == NULL || all == NULL)
 		return fragi_making_fail(fragment, -ENOMEM, NULL, op->subject,
@@ -458,6 +463,8 @@ void fragi_op_complete(struct frag_op *op)
 	result = result < 0 ? result : r;
 	if (result == 0 && !op->made->failed && !op->made->bad_resource)
 		result = op_setup(op);
+	if (result == 0)
+		result = fragi_conditions_fill(op); /* those that setup has made */
 	fragi_making_note(op->fragment, result);
 	if (!op->setup_done && op->type->setup != NULL) {
 		/* Not all of its ports are known, so references to them cannot be checked. */
@@ -469,7 +476,7 @@ void fragi_op_complete(struct frag_op *op)
 	fragi_making_note(op->fragment, fragi_execution_add_input(op));
 	if (own != NULL)
 		ports_override(op, own);
-	if (result == 0)
+	if (result == 0 && !op->made->failed && !op->made->bad_resource)
 		fragi_conditions_bind(op);
 }
 

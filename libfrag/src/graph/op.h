@@ -150,6 +150,8 @@ FRAGI_API int fragi_fragment_complete(struct frag_fragment *fragment);
  * Calls fini of the operators and frees everything. Accepts NULL and fragments that are incomplete.
  */
 FRAGI_API void fragi_fragment_destroy(struct frag_fragment *fragment);
+/* The room that the conditions of an output ask for on each of its flows, in messages. */
+FRAGI_API uint32_t fragi_op_asks_for_room(const struct frag_op *op, uint32_t port);
 /*
  * Calls initialize of every operator in topological order (features.md, A4). Returns 0 or the first
  * failure, in diag.

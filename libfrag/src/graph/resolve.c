@@ -80,18 +80,28 @@ static char *pair_key(struct fragi_resolving *resolving, const struct fragi_flow
 				  flow->to_port);
 }
 
+uint32_t fragi_flow_capacity(const struct fragi_spec_flow *spec,
+			     const struct fragi_port_info *input, bool between_fragments)
+{
+	const struct fragi_policy *policy =
+		fragi_policy(spec->policy != FRAG_POLICY_DEFAULT ? spec->policy : input->policy);
+
+	if (policy->capacity != 0)
+		return policy->capacity;
+	if (spec->capacity != 0)
+		return spec->capacity;
+	if (input->capacity != 0)
+		return input->capacity;
+	return between_fragments ? CAPACITY_BETWEEN : CAPACITY_INSIDE;
+}
+
 static void decide(const struct fragi_spec_flow *spec, const struct fragi_port_info *input,
 		   struct fragi_flow_info *flow)
 {
 	flow->policy = spec->policy != FRAG_POLICY_DEFAULT ? spec->policy : input->policy;
 	if (flow->policy == FRAG_POLICY_DEFAULT)
 		flow->policy = FRAG_POLICY_BLOCK;
-	flow->capacity = spec->capacity != 0 ? spec->capacity : input->capacity;
-	if (flow->capacity == 0)
-		flow->capacity = flow->from_fragment != flow->to_fragment ? CAPACITY_BETWEEN
-									  : CAPACITY_INSIDE;
-	if (fragi_policy(flow->policy)->capacity != 0)
-		flow->capacity = fragi_policy(flow->policy)->capacity;
+	flow->capacity = fragi_flow_capacity(spec, input, flow->from_fragment != flow->to_fragment);
 }
 
 static void add_flow(struct fragi_resolving *resolving, const struct fragi_flow_info *flow,

@@ -84,6 +84,12 @@ FRAGI_API int fragi_resolving_step(struct fragi_resolving *resolving, int64_t *i
 FRAGI_API void fragi_resolving_take(struct fragi_resolving *resolving,
 				    struct fragi_flow_info **flows, size_t *count);
 FRAGI_API void fragi_resolving_end(struct fragi_resolving *resolving); /* NULL is accepted */
+/*
+ * The messages that the queue of a flow holds: as the flow says, else as its input says, else the
+ * default, which is another one between fragments.
+ */
+uint32_t fragi_flow_capacity(const struct fragi_spec_flow *spec,
+			     const struct fragi_port_info *input, bool between_fragments);
 /* "fragment1.tx.out" into out. Returns out. */
 FRAGI_API const char *fragi_flow_from(const struct fragi_fragment_info *fragments,
 				      const struct fragi_flow_info *flow, char *out, size_t size);

@@ -32,7 +32,11 @@ struct block_pool {
 	struct block_link *links; /* one for each block */
 
 	_Alignas(64) _Atomic uint64_t head; /* tag << 32 | index of the first free block */
-	_Alignas(64) _Atomic uint32_t free_count;
+	/*
+	 * Never more than there are: a block is counted once it can be taken. Another thread may
+	 * take it before that, so the count may be below 0 for a moment.
+	 */
+	_Alignas(64) _Atomic int32_t free_count;
 	_Atomic uint64_t refused;
 };
 
@@ -58,14 +62,13 @@ static void push(struct block_pool *pool, uint32_t index)
 {
 	uint64_t head = atomic_load_explicit(&pool->head, memory_order_relaxed), wanted;
 
-	/* Counts the block before another thread can take it, so that the count never wraps. */
-	atomic_fetch_add_explicit(&pool->free_count, 1, memory_order_relaxed);
 	do {
 		atomic_store_explicit(&pool->links[index].next, (uint32_t)head,
 				      memory_order_relaxed);
 		wanted = ((head >> 32) + 1) << 32 | index;
 	} while (!atomic_compare_exchange_weak_explicit(
 		&pool->head, &head, wanted, memory_order_release, memory_order_relaxed));
+	atomic_fetch_add_explicit(&pool->free_count, 1, memory_order_release);
 }
 
 static uint32_t pop(struct block_pool *pool)
@@ -190,11 +193,12 @@ static void block_pool_free(void *state, void *memory)
 static void block_pool_blocks(const void *state, struct fragi_blocks *out)
 {
 	const struct block_pool *pool = state;
+	int32_t free_count = atomic_load_explicit(&pool->free_count, memory_order_acquire);
 
 	*out = (struct fragi_blocks){
 		.all = (size_t)pool->num_blocks,
 		.block_bytes = (size_t)pool->block_size,
-		.free = atomic_load_explicit(&pool->free_count, memory_order_relaxed),
+		.free = free_count > 0 ? (size_t)free_count : 0,
 		.refused = atomic_load_explicit(&pool->refused, memory_order_relaxed),
 	};
 }

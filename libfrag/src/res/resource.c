@@ -34,6 +34,13 @@ static void resource_destroy(struct frag_resource *resource)
 	fragi_free(resource);
 }
 
+/* A resource that is no allocator has given nothing that could come back. */
+static void free_nothing(void *state, void *memory)
+{
+	(void)state;
+	(void)memory;
+}
+
 int fragi_resource_create(const struct fragi_resource_type *type, const char *name,
 			  const void *state, struct frag_resource **out, struct frag_err *err)
 {
@@ -53,7 +60,8 @@ int fragi_resource_create(const struct fragi_resource_type *type, const char *na
 	else
 		memset(resource->allocator.state, 0, type->state_size);
 	resource->allocator.alloc = type->alloc;
-	resource->allocator.free = type->free;
+	resource->allocator.free = type->free != NULL ? type->free : free_nothing;
+	resource->allocator.blocks = type->blocks;
 	resource->allocator.destroy = resource_destroy;
 	atomic_init(&resource->allocator.refs, 1);
 	r = type->init(resource->allocator.state, name, err);

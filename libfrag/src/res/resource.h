@@ -6,13 +6,6 @@
 #include <data/allocator.h>
 #include <frag/operator.h>
 
-/* The blocks of a pool. */
-struct fragi_blocks {
-	size_t all, free;
-	size_t block_bytes;
-	uint64_t refused; /* requests that found no free block */
-};
-
 /*
  * The table of a resource type. state is `state_size` bytes, aligned to 64. It is zeroed, then the
  * graph writes the parameters into it, then init is called. All functions but init may be NULL. A

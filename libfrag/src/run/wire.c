@@ -91,6 +91,23 @@ static struct fragi_port *port_of(struct frag_op *op, const char *name, enum fra
 	return found != NULL ? found : execution;
 }
 
+/*
+ * A flow between fragments whose capacity was not known when its sender was composed. Returns
+ * -EINVAL with a sentence when the sender's conditions ask for more room than the flow can have.
+ */
+static int check_room(const struct frag_op *op, uint32_t port, uint32_t capacity,
+		      enum frag_policy policy, struct frag_err *err)
+{
+	uint32_t asked = fragi_op_asks_for_room(op, port);
+
+	if (!fragi_policy(policy)->blocking || asked <= capacity)
+		return 0;
+	return frag_err_set(
+		err, -EINVAL,
+		"%s: a condition of output \"%s\" asks for room for %u messages, and a flow of it holds %u at most; give the flow a larger capacity, or ask for less",
+		op->subject, op->ports[port].name, asked, capacity);
+}
+
 /* Flows between fragments that both are here. */
 static int resolve_between(struct fragi_run *run, const struct fragi_spec_flow *flows, size_t count,
 			   struct fragi_diag *diag)
@@ -98,9 +115,13 @@ static int resolve_between(struct fragi_run *run, const struct fragi_spec_flow *
 	int r = fragi_flows_resolve(flows, count, -1, run->infos, run->fragment_count, diag,
 				    &run->flows, &run->flow_count);
 
-	for (size_t i = run->inner_flow_count; i < run->flow_count; i++) {
+	for (size_t i = run->inner_flow_count; r == 0 && i < run->flow_count; i++) {
 		const struct fragi_flow_info *flow = &run->flows[i];
+		struct frag_err err = FRAG_ERR_INIT;
 
+		if (check_room(run->fragments[flow->from_fragment].fragment->ops[flow->from_op],
+			       flow->from_port, flow->capacity, flow->policy, &err) < 0)
+			r = fragi_node_error(diag, flow->place, NULL, "%s", err.text);
 		run->fragments[flow->from_fragment]
 			.fragment->ops[flow->from_op]
 			->ports[flow->from_port]
@@ -393,6 +414,13 @@ static int wire_locked(struct fragi_run *run, struct wiring *peers, size_t peer_
 				err, -EINVAL,
 				"edge %zu to %s names a peer or a port that is not there; this is an error in frag",
 				i, edges[i].other_end != NULL ? edges[i].other_end : "?");
+		if (edges[i].sends) {
+			r = check_room(run->fragments[edges[i].fragment].fragment->ops[edges[i].op],
+				       edges[i].port, edges[i].config.window_messages,
+				       edges[i].config.policy, err);
+			if (r < 0)
+				return r;
+		}
 		r = endpoint_of(&peers[k], edges[i].transport, &endpoint, err);
 		if (r == 0)
 			r = edge_add(run, &edges[i], endpoint,

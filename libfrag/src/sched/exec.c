@@ -77,21 +77,32 @@ static int ports_create(struct fragi_exec *exec, const struct fragi_binding *bin
 
 static const _Atomic bool nobody_done;
 
-static void gate_add(struct fragi_exec *exec, uint32_t port_index, uint32_t min, uint32_t max)
+struct fragi_gate fragi_gate_of(const struct fragi_exec *exec, uint32_t port, uint32_t min,
+				uint32_t max)
 {
-	struct fragi_exec_port *port = &exec->tick.ports[port_index];
-	struct fragi_gate gate = {.count = port->count, .min = min > 0 ? min : 1, .max = max};
+	const struct fragi_exec_port *p = &exec->tick.ports[port];
+	bool is_in = p->dir == FRAG_IN;
 
-	if (port->count == 0)
+	return (struct fragi_gate){
+		.rx = is_in ? p->rx : NULL,
+		.tx = is_in ? NULL : p->tx,
+		.count = p->count,
+		.min = min > 0 ? min : 1,
+		.max = max,
+		.in_turn = p->in_turn ? p : NULL,
+	};
+}
+
+static void gate_add(struct fragi_exec *exec, uint32_t port, uint32_t min, uint32_t max)
+{
+	struct fragi_gate gate = fragi_gate_of(exec, port, min, max);
+
+	if (gate.count == 0)
 		return; /* an unconnected port never makes the operator wait */
-	if (port->dir == FRAG_IN) {
-		gate.rx = port->rx;
-		gate.in_turn = port->in_turn ? port : NULL;
+	if (gate.rx != NULL)
 		exec->in[exec->in_count++] = gate;
-	} else {
-		gate.tx = port->tx;
+	else
 		exec->out[exec->out_count++] = gate;
-	}
 }
 
 static int64_t poll_ns(const struct fragi_spec_fragment *own)
@@ -111,31 +122,26 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 	exec->poll_ns = poll_ns(op->fragment->own);
 	exec->in = fragi_calloc(most, sizeof(*exec->in));
 	exec->out = fragi_calloc(most, sizeof(*exec->out));
-	exec->others = fragi_calloc(most, sizeof(struct frag_condition *));
-	if (exec->in == NULL || exec->out == NULL || exec->others == NULL)
+	if (exec->in == NULL || exec->out == NULL || fragi_checks_create(exec, notify) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < op->port_count; i++)
 		if ((op->ports[i].flags & FRAG_PORT_NO_CONDITION) == 0)
 			gate_add(exec, i, op->ports[i].min_size, 0);
 	for (uint32_t i = 0; i < op->condition_count; i++) {
-		struct frag_condition *condition = op->conditions[i];
+		const struct frag_condition *condition = op->conditions[i];
 
-		if (condition->gate_min > 0 && condition->port < op->port_count)
+		if (condition->gate_min > 0 && condition->port < op->port_count &&
+		    !condition->is_term)
 			gate_add(exec, condition->port, condition->gate_min, condition->gate_max);
-		if (condition->type->check == NULL)
-			continue;
-		exec->others[exec->other_count++] = condition;
-		exec->timed |= (condition->type->flags &
-				(FRAG_CONDITION_TIMED | FRAG_CONDITION_POLLED)) != 0;
 		ends |= (condition->type->flags & FRAG_CONDITION_ENDS) != 0;
-		condition->changed = (struct fragi_notify){notify, exec};
 	}
+	exec->waits_for_inputs |= exec->in_count > 0;
 	/*
 	 * An operator whose inputs have no condition does not end when its inputs end: it may still
 	 * produce output. But when it has no outputs either, and no condition that ends
 	 * it, further ticks cannot have an effect, so it ends with its inputs.
 	 */
-	exec->sink = exec->tx_count == 0 && exec->rx_count > 0 && exec->in_count == 0 && !ends;
+	exec->sink = exec->tx_count == 0 && exec->rx_count > 0 && !exec->waits_for_inputs && !ends;
 	return 0;
 }
 
@@ -192,11 +198,11 @@ static int distances_create(struct fragi_exec *exec)
 					     &tx->receiver_done);
 		}
 	}
-	if (exec->other_count > 0 || exec->timed || limited ||
+	if (exec->check_count > 0 || exec->timed || limited ||
 	    (exec->in_count == 0 && exec->rx_count > 0))
 		atomic_init(&exec->needs_full_check, true);
 	exec->has_more_gates = exec->turns_end > exec->turns || exec->rooms_end > exec->rooms;
-	exec->watches_ticks = exec->other_count > 0 || exec->watchdog_ns > 0;
+	exec->watches_ticks = exec->check_count > 0 || exec->watchdog_ns > 0;
 	exec->receiver_done = exec->tx_count > 0 ? &exec->txs[0]->receiver_done : &nobody_done;
 	return 0;
 }
@@ -249,8 +255,6 @@ void fragi_exec_destroy(struct frag_op *op)
 		return;
 	op->exec = NULL;
 	fragi_tracking_release(op);
-	for (uint32_t i = 0; i < op->condition_count; i++)
-		op->conditions[i]->changed = (struct fragi_notify){NULL, NULL};
 	for (uint32_t i = 0; exec->rxs != NULL && i < exec->rx_count; i++)
 		exec->rxs[i]->arrival = (struct fragi_notify){NULL, NULL};
 	for (uint32_t i = 0; exec->txs != NULL && i < exec->tx_count; i++)
@@ -267,7 +271,7 @@ void fragi_exec_destroy(struct frag_op *op)
 	fragi_free(exec->distances);
 	fragi_free(exec->in);
 	fragi_free(exec->out);
-	fragi_free(exec->others);
+	fragi_checks_destroy(exec);
 	fragi_free(exec->txs);
 	fragi_free(exec->rxs);
 	fragi_free(exec);
@@ -327,17 +331,19 @@ static enum frag_ready gate_in_turn(const struct fragi_gate *gate)
 	return wait || (waiting < gate->min && closed < gate->count) ? FRAG_WAIT : FRAG_READY;
 }
 
-static enum frag_ready gate_in(const struct fragi_gate *gate)
-{
-	return gate->in_turn != NULL ? gate_in_turn(gate) : gate_in_each(gate);
-}
-
 static enum frag_ready gate_out(const struct fragi_gate *gate)
 {
 	for (uint32_t i = 0; i < gate->count; i++)
 		if (gate->tx[i]->ops->room(gate->tx[i]) < gate->min)
 			return FRAG_WAIT;
 	return FRAG_READY;
+}
+
+enum frag_ready fragi_gate_ready(const struct fragi_gate *gate)
+{
+	if (gate->tx != NULL)
+		return gate_out(gate);
+	return gate->in_turn != NULL ? gate_in_turn(gate) : gate_in_each(gate);
 }
 
 /* Returns whether a receiver still takes messages, or the operator has no outputs. */
@@ -361,19 +367,6 @@ static bool inputs_are_finished(const struct fragi_exec *exec)
 	return true;
 }
 
-/* How a condition answers; nobody reports when one that is polled would answer otherwise. */
-static enum frag_ready check(const struct fragi_exec *exec, struct frag_condition *condition,
-			     int64_t *out_until_ns)
-{
-	const struct frag_condition_type *type = condition->type;
-	enum frag_ready ready = type->check(condition->state, exec->begin_ns, out_until_ns);
-
-	if (ready != FRAG_WAIT || (type->flags & FRAG_CONDITION_POLLED) == 0)
-		return ready;
-	*out_until_ns = exec->begin_ns + exec->poll_ns;
-	return FRAG_WAIT_TIME;
-}
-
 enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 {
 	enum frag_ready all = FRAG_READY, one;
@@ -389,11 +382,11 @@ enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 	if (atomic_load(&exec->sets) != NULL)
 		fragi_exec_apply_sets(exec);
 	for (uint32_t i = 0; i < exec->in_count; i++) {
-		one = gate_in(&exec->in[i]);
+		one = fragi_gate_ready(&exec->in[i]);
 		all = one > all ? one : all;
 	}
 	for (uint32_t i = 0; i < exec->out_count; i++) {
-		one = gate_out(&exec->out[i]);
+		one = fragi_gate_ready(&exec->out[i]);
 		all = one > all ? one : all;
 	}
 	if (!has_receiver(exec))
@@ -403,12 +396,9 @@ enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 		return FRAG_NEVER;
 	if (exec->timed)
 		exec->begin_ns = fragi_now_ns();
-	for (uint32_t i = 0; i < exec->other_count; i++) {
-		int64_t t = 0;
-
-		one = check(exec, exec->others[i], &t);
+	if (exec->check_count > 0) {
+		one = fragi_checks_ready(exec, &until_ns);
 		all = one > all ? one : all;
-		until_ns = t > until_ns ? t : until_ns;
 	}
 	if (all == FRAG_WAIT_TIME)
 		exec->until_ns = until_ns;
@@ -460,9 +450,7 @@ void fragi_exec_tick_ended(struct fragi_exec *exec)
 {
 	if (exec->watchdog_ns > 0)
 		watch_end(exec);
-	for (uint32_t i = 0; i < exec->other_count; i++)
-		if (exec->others[i]->type->ticked != NULL)
-			exec->others[i]->type->ticked(exec->others[i]->state, exec->begin_ns);
+	fragi_checks_ticked(exec);
 }
 
 struct fragi_current *fragi_exec_current(void)
@@ -506,9 +494,9 @@ int fragi_exec_unexpected_result(struct fragi_exec *exec, int r)
 
 int fragi_exec_start(struct fragi_exec *exec)
 {
-	int r = 0;
+	int r = fragi_checks_start(exec);
 
-	if (exec->op->type->start != NULL)
+	if (r == 0 && exec->op->type->start != NULL)
 		r = fragi_op_callback_result(exec->op, FRAGI_CALL_START,
 					     call(exec, FRAGI_CALL_START, exec->op->type->start));
 	if (r < 0)
@@ -596,6 +584,8 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 			log_warn(exec->op->subject, "stop returned %d (%s)", r, frag_strerror(r));
 	}
 	fragi_exec_give_up_pending(exec);
+	fragi_checks_stop(exec);
+	fragi_checks_end(exec);
 	/* release: who reads it sees what the operator did (frag/status.h) */
 	atomic_store_explicit(&exec->row->state, exec->failed ? FRAGI_OP_FAILED : FRAGI_OP_DONE,
 			      memory_order_release);

@@ -68,6 +68,9 @@ struct fragi_gate {
 	const struct fragi_exec_port *in_turn;
 };
 
+/* A condition that is no gate, or a term of a combination: check.c. */
+struct fragi_check;
+
 /*
  * The gate of one flow inside this process, in the form that the fast check reads: one index of the
  * queue must be ahead of the other by `least`. For messages the tail must be ahead of the head. For
@@ -103,17 +106,19 @@ struct fragi_exec {
 	bool watches_ticks;  /* fragi_exec_tick_begins and _ended are called around each tick */
 	struct fragi_gate *in, *out;
 	uint32_t in_count, out_count;
-	struct frag_condition **others; /* conditions with a check function */
-	uint32_t other_count;
+	struct fragi_check *checks; /* of all conditions that are more than a gate (check.c) */
+	uint32_t check_count;
 	struct fragi_tx **txs; /* of all outputs, port by port */
 	uint32_t tx_count;
 	uint32_t receiver_count; /* the first of txs, which lead to the receivers that count */
 	struct fragi_rx **rxs;
 	uint32_t rx_count;
-	bool timed; /* a condition needs the time */
-	bool sink;  /* it ends with its inputs, whatever its conditions say */
+	bool waits_for_inputs; /* a condition is about an input */
+	bool timed;            /* a condition needs the time */
+	bool sink;             /* it ends with its inputs, whatever its conditions say */
 	/* used by the thread that works on it */
 	bool started, done, failed;
+	bool awaits_outside;     /* a condition waits for an event from outside (check.c) */
 	bool pending;            /* a tick is pending (pending.c) */
 	int64_t pending_time_ns; /* its begin */
 	uint64_t busy_ns;        /* how long its calls of compute took */
@@ -172,6 +177,25 @@ void fragi_exec_destroy(struct frag_op *op);
  * scheduler calls fragi_exec_finish.
  */
 enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec);
+/* Evaluates one gate. An input answers FRAG_NEVER when no message can come any more. */
+enum frag_ready fragi_gate_ready(const struct fragi_gate *gate);
+/* The gate of a port. */
+struct fragi_gate fragi_gate_of(const struct fragi_exec *exec, uint32_t port, uint32_t min,
+				uint32_t max);
+
+/* Makes the checks of the operator's conditions. Returns 0 or -ENOMEM. */
+int fragi_checks_create(struct fragi_exec *exec, void (*notify)(void *exec));
+void fragi_checks_destroy(struct fragi_exec *exec);
+/* Evaluates them. out_until_ns: with FRAG_WAIT_TIME, the time. */
+enum frag_ready fragi_checks_ready(struct fragi_exec *exec, int64_t *out_until_ns);
+/* Calls ticked of the conditions. */
+void fragi_checks_ticked(struct fragi_exec *exec);
+/* The operator waits for nothing from outside any more. */
+void fragi_checks_end(struct fragi_exec *exec);
+/* Calls start of the conditions. Returns 0, or the failure, which is worded in the operator. */
+int fragi_checks_start(struct fragi_exec *exec);
+void fragi_checks_stop(struct fragi_exec *exec);
+
 /* Returns whether any flow of the input has a message. */
 bool fragi_exec_port_has_message(const struct fragi_exec_port *in);
 /* Returns the same answer; the usual cases are decided inline, without a call. */

@@ -159,16 +159,16 @@ static void drain(struct fragi_sched *sched, bool closes_inputs)
 	for (uint32_t i = 0; i < sched->count; i++) {
 		struct fragi_exec *exec = sched->execs[i];
 
-		if (exec->in_count == 0 && exec->rx_count > 0 && exec->tx_count == 0) {
+		if (!exec->waits_for_inputs && exec->rx_count > 0 && exec->tx_count == 0) {
 			atomic_store(&exec->draining, true);
 			sched->kind->notify(exec);
-		} else if (exec->in_count == 0 ||
+		} else if (!exec->waits_for_inputs ||
 			   (closes_inputs && is_fed_from_elsewhere(fragment, exec))) {
 			frag_op_stop_execution(exec->op);
 		}
 		if (reached != NULL)
 			reached[exec->op->index] =
-				exec->in_count == 0 || is_fed_from_elsewhere(fragment, exec);
+				!exec->waits_for_inputs || is_fed_from_elsewhere(fragment, exec);
 	}
 	if (reached != NULL) {
 		extend_reached(sched, reached);

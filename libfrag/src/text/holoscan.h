@@ -67,8 +67,7 @@
 	X(OPERATOR, "V4L2VideoCaptureOp", "v4l2_video_capture", "v4l2_video_capture", BUILT, "")   \
 	X(OPERATOR, "VideoStreamRecorderOp", "video_stream_recorder", "video_recorder", BUILT, "") \
 	X(OPERATOR, "VideoStreamReplayerOp", "video_stream_replayer", "video_replayer", BUILT, "") \
-	X(CONDITION, "AsynchronousCondition", "asynchronous", "asynchronous", LATER,               \
-	  "return FRAG_PENDING from compute and call frag_op_resume")                              \
+	X(CONDITION, "AsynchronousCondition", "asynchronous", "asynchronous", BUILT, "")           \
 	X(CONDITION, "BooleanCondition", "boolean", "boolean", BUILT, "")                          \
 	X(CONDITION, "CountCondition", "count", "count", BUILT, "")                                \
 	X(CONDITION, "CudaBufferAvailableCondition", "cuda_buffer_available", "cuda_buffer",       \
@@ -80,20 +79,18 @@
 	X(CONDITION, "DownstreamMessageAffordableCondition", "downstream_message_affordable",      \
 	  "downstream_affordable", BUILT, "")                                                      \
 	X(CONDITION, "ExpiringMessageAvailableCondition", "expiring_message_available",            \
-	  "expiring_message_available", LATER,                                                     \
-	  "use message_available with min_size, or collect messages in the operator")              \
+	  "expiring_message_available", BUILT, "")                                                 \
 	X(CONDITION, "FirstPixelOutCondition", "first_pixel_out", "", ABSENT,                      \
 	  "use a periodic condition, since there is no window to wait for")                        \
-	X(CONDITION, "MemoryAvailableCondition", "memory_available", "memory_available", LATER,    \
-	  "give the pool as many blocks as its flows can hold")                                    \
+	X(CONDITION, "MemoryAvailableCondition", "memory_available", "memory_available", BUILT,    \
+	  "")                                                                                      \
 	X(CONDITION, "MessageAvailableCondition", "message_available", "message_available", BUILT, \
 	  "")                                                                                      \
 	X(CONDITION, "MultiMessageAvailableCondition", "multi_message_available",                  \
-	  "multi_message_available", LATER,                                                        \
-	  "write condition: none on the ports, and receive what is there")                         \
+	  "multi_message_available", BUILT, "")                                                    \
 	X(CONDITION, "MultiMessageAvailableTimeoutCondition", "multi_message_available_timeout",   \
-	  "multi_message_available_timeout", LATER,                                                \
-	  "write condition: none on the ports, and add a periodic condition")                      \
+	  "multi_message_available_timeout", BUILT, "")                                            \
+	X(CONDITION, "OrConditionCombiner", "or_condition_combiner", "or", BUILT, "")              \
 	X(CONDITION, "PeriodicCondition", "periodic", "periodic", BUILT, "")                       \
 	X(CONDITION, "PresentDoneCondition", "present_done", "", ABSENT,                           \
 	  "use a periodic condition, since there is no window to wait for")                        \
@@ -131,8 +128,6 @@
 	  "write the component as an operator, since frag has no GXF")                             \
 	X(RESOURCE, "GXFConsoleLogger", "gxf_console_logger", "", ABSENT,                          \
 	  "log in an operator with frag_op_log")                                                   \
-	X(RESOURCE, "OrConditionCombiner", "or_condition_combiner", "or_condition_combiner",       \
-	  LATER, "write condition: none on the ports, and receive what is there")                  \
 	X(RESOURCE, "PoseTreeManager", "pose_tree_manager", "", ABSENT,                            \
 	  "send poses as messages of a struct of your own")                                        \
 	X(RESOURCE, "RMMAllocator", "rmm_allocator", "rmm_allocator", LATER,                       \

@@ -6,6 +6,7 @@
 #include <text/builder.h>
 #include <text/holoscan.h>
 
+#define OR_KEY "or_combine_port_conditions"
 #define PATH_SIZE (2 * FRAG_NAME_MAX + 2)
 
 /* A type's name, Holoscan's names of built ones put into ours. */
@@ -52,19 +53,51 @@ static void read_condition(struct fragi_builder *builder, struct fragi_node *nod
 	fragi_settings_end(builder, &settings, &condition->settings, &condition->setting_count);
 }
 
+/* A list of ports becomes a condition that combines theirs. */
+static void read_combination(struct fragi_builder *builder, struct fragi_node *ports,
+			     const char *subject, struct fragi_spec_object *condition)
+{
+	struct fragi_settings settings = {0};
+
+	condition->place = ports;
+	if (fragi_read_list(builder, ports, subject, OR_KEY) == NULL)
+		return;
+	condition->type = "or";
+	fragi_settings_put(builder, &settings, "ports", ports, ports, subject);
+	fragi_settings_end(builder, &settings, &condition->settings, &condition->setting_count);
+}
+
+/* One list of ports, or a list of such lists. */
+static bool is_list_of_lists(const struct fragi_node *list)
+{
+	return list != NULL && list->first != NULL && list->first->kind == FRAGI_NODE_LIST;
+}
+
 static void read_conditions(struct fragi_builder *builder, struct fragi_node *list,
-			    const char *subject, struct fragi_spec_operator *op)
+			    struct fragi_node *combined, const char *subject,
+			    struct fragi_spec_operator *op)
 {
 	struct fragi_strmap names = {0};
+	size_t count = 0;
 
 	list = fragi_read_list(builder, list, subject, "conditions");
-	if (list == NULL)
+	combined = fragi_read_list(builder, combined, subject, OR_KEY);
+	count = (list != NULL ? list->count : 0) + (combined != NULL ? combined->count + 1 : 0);
+	if (count == 0)
 		return;
-	op->conditions = fragi_builder_alloc(builder, list->count, sizeof(*op->conditions));
-	for (struct fragi_node *child = list->first; op->conditions != NULL && child != NULL;
+	op->conditions = fragi_builder_alloc(builder, count, sizeof(*op->conditions));
+	if (op->conditions == NULL)
+		return;
+	for (struct fragi_node *child = list != NULL ? list->first : NULL; child != NULL;
 	     child = child->next)
 		read_condition(builder, child, subject, &names,
 			       &op->conditions[op->condition_count++]);
+	if (combined != NULL && !is_list_of_lists(combined))
+		read_combination(builder, combined, subject,
+				 &op->conditions[op->condition_count++]);
+	for (struct fragi_node *child = is_list_of_lists(combined) ? combined->first : NULL;
+	     child != NULL; child = child->next)
+		read_combination(builder, child, subject, &op->conditions[op->condition_count++]);
 	fragi_strmap_fini(&names);
 }
 
@@ -139,7 +172,7 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 		{"conditions", false}, {"ports", false},
 		{"when", false},       {"watchdog", false},
 		{"metadata", false},   {"metadata_policy", false},
-		{"subgraph", true},
+		{"subgraph", true},    {OR_KEY, false},
 	};
 	struct fragi_node *parameters;
 	bool metadata;
@@ -151,7 +184,8 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 		fragi_read_map(builder, fragi_node_get(node, "parameters"), subject, "parameters");
 	if (parameters != NULL)
 		fragi_settings_read(builder, parameters, subject, NULL, 0, settings);
-	read_conditions(builder, fragi_node_get(node, "conditions"), subject, op);
+	read_conditions(builder, fragi_node_get(node, "conditions"), fragi_node_get(node, OR_KEY),
+			subject, op);
 	read_ports(builder, fragi_node_get(node, "ports"), subject, op);
 	op->metadata_policy = fragi_spec_read_metadata_policy(builder, node, subject);
 	if (fragi_read_bool(builder, fragi_node_get(node, "metadata"), subject, "metadata",

@@ -7,7 +7,23 @@
 #include <type/params.h>
 #include <type/registry.h>
 
-#define FLAGS (FRAG_CONDITION_TIMED | FRAG_CONDITION_ENDS | FRAG_CONDITION_POLLED)
+#define FLAGS                                                                                      \
+	(FRAG_CONDITION_TIMED | FRAG_CONDITION_ENDS | FRAG_CONDITION_POLLED |                      \
+	 FRAG_CONDITION_OUTSIDE)
+
+/* A combination needs the parameter that names what it combines. */
+static bool has_terms(const struct frag_condition_type *type)
+{
+	const struct fragi_param_table table = {type->params, type->param_count, type->param_size};
+
+	for (uint32_t i = 0; i < table.count; i++) {
+		struct frag_param param = fragi_param_at(&table, i);
+
+		if (param.name != NULL && strcmp(param.name, "terms") == 0)
+			return param.kind == FRAG_PARAM_KIND_STRING_LIST;
+	}
+	return false;
+}
 
 static int condition_type_check(const struct frag_condition_type *type, struct frag_err *err)
 {
@@ -15,8 +31,13 @@ static int condition_type_check(const struct frag_condition_type *type, struct f
 		return frag_err_set(err, -EINVAL,
 				    "\"%.80s\" is not a valid name of a condition type",
 				    type->name != NULL ? type->name : "");
-	if (type->check == NULL)
+	if (type->check == NULL && type->combine == NULL)
 		return frag_err_set(err, -EINVAL, "condition type \"%s\" has no check", type->name);
+	if (type->check != NULL && type->combine != NULL)
+		return frag_err_set(
+			err, -EINVAL,
+			"condition type \"%s\" has both check and combine; leave one of them out",
+			type->name);
 	if ((type->flags & ~FLAGS) != 0)
 		return frag_err_set(
 			err, -EINVAL,
@@ -55,6 +76,11 @@ int fragi_condition_type_copy(struct fragi_arena *arena, const struct frag_condi
 		return frag_err_set(err, r, "condition type \"%s\": %s", copy->name,
 				    cause.text[0] != '\0' ? cause.text : frag_strerror(r));
 	copy->param_size = sizeof(struct frag_param);
+	if (copy->combine != NULL && !has_terms(copy))
+		return frag_err_set(
+			err, -EINVAL,
+			"condition type \"%s\" combines conditions, and has no parameter for them; add FRAG_PARAM_STRING_LIST(T, terms, NULL)",
+			copy->name);
 	*out_type = copy;
 	return 0;
 }

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdint.h>
+
+#define LOG_TOPIC "sched"
+#include <base/alloc.h>
+#include <base/log.h>
+#include <sched/kind.h>
+
+/*
+ * The conditions of an operator that are more than a gate: those with a check function, those that
+ * look at what waits at several inputs, and combinations with their terms, which may be gates.
+ * They are evaluated in fragi_exec_ready_all; an operator without any never comes here.
+ */
+struct fragi_check {
+	struct frag_condition *condition;
+	struct fragi_gate gate; /* of a term that is one; count is 0 else, or when unconnected */
+	/* of a condition that looks at inputs: in its order */
+	struct fragi_gate *inputs;
+	struct fragi_waiting *waiting;
+	uint32_t input_count;
+	/* of a combination */
+	struct fragi_check **terms;
+	struct frag_term *answers;
+	uint32_t term_count;
+};
+
+struct answer {
+	enum frag_ready ready;
+	int64_t until_ns;
+	bool looks; /* it looks at an input */
+	bool ended; /* and no message can come there any more */
+};
+
+static struct fragi_check *check_of(const struct fragi_exec *exec,
+				    const struct frag_condition *condition)
+{
+	for (uint32_t i = 0; i < exec->check_count; i++)
+		if (exec->checks[i].condition == condition)
+			return &exec->checks[i];
+	return NULL;
+}
+
+static bool is_gate(const struct frag_condition *condition)
+{
+	return condition->gate_min > 0;
+}
+
+static bool looks_at_inputs(const struct frag_condition *condition)
+{
+	return condition->built_in != NULL && condition->built_in->check_inputs != NULL;
+}
+
+/* A gate counts in line, unless it is a term; a type like `none` has nothing to check. */
+static bool is_check(const struct frag_condition *condition)
+{
+	return is_gate(condition)
+		       ? condition->is_term
+		       : condition->type->check != NULL || condition->type->combine != NULL ||
+				 looks_at_inputs(condition);
+}
+
+static int inputs_create(const struct fragi_exec *exec, struct fragi_check *check)
+{
+	const struct frag_condition *condition = check->condition;
+
+	check->inputs = fragi_calloc(condition->port_count + 1, sizeof(*check->inputs));
+	check->waiting = fragi_calloc(condition->port_count + 1, sizeof(*check->waiting));
+	if (check->inputs == NULL || check->waiting == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < condition->port_count; i++)
+		check->inputs[i] = fragi_gate_of(exec, condition->ports[i], 1, 0);
+	check->input_count = condition->port_count;
+	return 0;
+}
+
+/* Its terms stand before it. One whose port is not connected asks for nothing. */
+static int terms_create(const struct fragi_exec *exec, struct fragi_check *check)
+{
+	const struct frag_condition *condition = check->condition;
+
+	check->terms = fragi_calloc(condition->term_count + 1, sizeof(struct fragi_check *));
+	check->answers = fragi_calloc(condition->term_count + 1, sizeof(*check->answers));
+	if (check->terms == NULL || check->answers == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < condition->term_count; i++) {
+		struct fragi_check *term = check_of(exec, condition->terms[i]);
+
+		if (is_gate(term->condition) && term->gate.count == 0)
+			continue;
+		check->answers[check->term_count].name = term->condition->name;
+		check->terms[check->term_count++] = term;
+	}
+	return 0;
+}
+
+static int check_create(struct fragi_exec *exec, struct fragi_check *check,
+			void (*notify)(void *exec))
+{
+	struct frag_condition *condition = check->condition;
+	int r = 0;
+
+	condition->changed = (struct fragi_notify){notify, exec};
+	exec->timed |=
+		(condition->type->flags & (FRAG_CONDITION_TIMED | FRAG_CONDITION_POLLED)) != 0;
+	if (is_gate(condition))
+		check->gate = fragi_gate_of(exec, condition->port, condition->gate_min,
+					    condition->gate_max);
+	else if (looks_at_inputs(condition))
+		r = inputs_create(exec, check);
+	exec->waits_for_inputs |= check->gate.rx != NULL && check->gate.count > 0;
+	for (uint32_t i = 0; i < check->input_count; i++)
+		exec->waits_for_inputs |= check->inputs[i].count > 0;
+	return r;
+}
+
+int fragi_checks_create(struct fragi_exec *exec, void (*notify)(void *exec))
+{
+	const struct frag_op *op = exec->op;
+	int r = 0;
+
+	exec->checks = fragi_calloc(op->condition_count + 1, sizeof(*exec->checks));
+	if (exec->checks == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < op->condition_count; i++)
+		if (is_check(op->conditions[i]))
+			exec->checks[exec->check_count++].condition = op->conditions[i];
+	for (uint32_t i = 0; r == 0 && i < exec->check_count; i++)
+		r = check_create(exec, &exec->checks[i], notify);
+	for (uint32_t i = 0; r == 0 && i < exec->check_count; i++)
+		if (exec->checks[i].condition->type->combine != NULL)
+			r = terms_create(exec, &exec->checks[i]);
+	return r;
+}
+
+void fragi_checks_destroy(struct fragi_exec *exec)
+{
+	for (uint32_t i = 0; i < exec->check_count; i++) {
+		struct fragi_check *check = &exec->checks[i];
+
+		check->condition->changed = (struct fragi_notify){NULL, NULL};
+		fragi_free(check->inputs);
+		fragi_free(check->waiting);
+		fragi_free(check->terms);
+		fragi_free(check->answers);
+	}
+	fragi_free(exec->checks);
+}
+
+/* Returns when the oldest message was emitted; 0: none waits, or it is not known. */
+static int64_t oldest_ns(const struct fragi_gate *input, int64_t now_ns)
+{
+	uint64_t now = fragi_stamp(), longest = 0, stamp;
+
+	for (uint32_t i = 0; i < input->count; i++) {
+		if (!fragi_queue_oldest(&input->rx[i]->queue, &stamp) || stamp == 0)
+			continue;
+		stamp = fragi_stamp_diff_ns(stamp, now) + 1;
+		longest = stamp > longest ? stamp : longest;
+	}
+	return longest > 0 ? now_ns - (int64_t)longest : 0;
+}
+
+static void look(const struct fragi_gate *input, int64_t now_ns, struct fragi_waiting *out)
+{
+	*out = (struct fragi_waiting){.least = UINT64_MAX, .ended = true};
+	for (uint32_t i = 0; i < input->count; i++) {
+		const struct fragi_queue *queue = &input->rx[i]->queue;
+		/* read first: a message that was pushed before the close is then counted */
+		bool closed = atomic_load_explicit(&queue->sender_closed, memory_order_acquire);
+		uint32_t count = fragi_queue_count(queue);
+
+		out->count += count;
+		out->ended = out->ended && closed && count == 0;
+		if (!closed && count < out->least)
+			out->least = count;
+	}
+	if (input->in_turn != NULL && out->least != UINT64_MAX)
+		out->least = out->count;
+	if (now_ns != 0)
+		out->oldest_ns = oldest_ns(input, now_ns);
+}
+
+/* An input that is not connected asks for nothing: as if it were closed, but not ended. */
+static struct answer ask_inputs(const struct fragi_exec *exec, const struct fragi_check *check)
+{
+	const struct fragi_built_in_condition *built_in = check->condition->built_in;
+	struct answer answer = {.looks = false};
+	uint32_t connected = 0;
+
+	for (uint32_t i = 0; i < check->input_count; i++) {
+		look(&check->inputs[i], exec->begin_ns, &check->waiting[i]);
+		connected += check->inputs[i].count > 0;
+	}
+	for (uint32_t i = 0; connected > 0 && i < check->input_count; i++)
+		if (check->inputs[i].count == 0)
+			check->waiting[i].ended = check->condition->sum > 0;
+	if (connected == 0)
+		return answer;
+	answer.looks = true;
+	answer.ready = built_in->check_inputs(check->condition->state, check->waiting,
+					      check->input_count, exec->begin_ns, &answer.until_ns);
+	answer.ended = answer.ready == FRAG_NEVER;
+	return answer;
+}
+
+static struct answer ask(const struct fragi_exec *exec, const struct fragi_check *check,
+			 bool *awaits);
+
+/* An input that has ended counts as one that waits, until all inputs of the terms have ended. */
+static struct answer ask_terms(const struct fragi_exec *exec, const struct fragi_check *check,
+			       bool *awaits)
+{
+	struct answer answer = {.looks = false}, one;
+	uint32_t looking = 0, ended = 0;
+
+	for (uint32_t i = 0; i < check->term_count; i++) {
+		one = ask(exec, check->terms[i], awaits);
+		looking += one.looks;
+		ended += one.ended;
+		check->answers[i].ready = one.ended ? FRAG_WAIT : one.ready;
+		check->answers[i].until_ns = one.until_ns;
+	}
+	answer.looks = looking > 0;
+	answer.ended = looking > 0 && ended == looking;
+	if (answer.ended)
+		answer.ready = FRAG_NEVER;
+	else if (check->term_count > 0)
+		answer.ready =
+			check->condition->type->combine(check->condition->state, check->answers,
+							check->term_count, &answer.until_ns);
+	return answer;
+}
+
+/*
+ * Nobody reports when a condition that is polled would answer otherwise. awaits: set when a
+ * condition waits for an event from outside.
+ */
+static struct answer ask(const struct fragi_exec *exec, const struct fragi_check *check,
+			 bool *awaits)
+{
+	const struct frag_condition_type *type = check->condition->type;
+	struct answer answer = {.looks = false};
+
+	if (check->gate.count > 0) {
+		answer.ready = fragi_gate_ready(&check->gate);
+		answer.looks = check->gate.rx != NULL;
+		answer.ended = answer.ready == FRAG_NEVER;
+		return answer;
+	}
+	if (type->combine != NULL)
+		return ask_terms(exec, check, awaits);
+	if (check->inputs != NULL)
+		return ask_inputs(exec, check);
+	if (type->check == NULL)
+		return answer; /* a gate of a port that is not connected */
+	answer.ready = type->check(check->condition->state, exec->begin_ns, &answer.until_ns);
+	if (answer.ready == FRAG_WAIT && (type->flags & FRAG_CONDITION_POLLED) != 0) {
+		answer.ready = FRAG_WAIT_TIME;
+		answer.until_ns = exec->begin_ns + exec->poll_ns;
+	}
+	*awaits |= answer.ready == FRAG_WAIT_EVENT && (type->flags & FRAG_CONDITION_OUTSIDE) != 0;
+	return answer;
+}
+
+/* While an event from outside is awaited, the application is not at rest. */
+static void await_outside(struct fragi_exec *exec, bool awaits)
+{
+	if (awaits == exec->awaits_outside)
+		return;
+	exec->awaits_outside = awaits;
+	if (exec->sched == NULL)
+		return;
+	if (awaits)
+		atomic_fetch_add(&exec->sched->pending, 1);
+	else
+		atomic_fetch_sub(&exec->sched->pending, 1);
+}
+
+enum frag_ready fragi_checks_ready(struct fragi_exec *exec, int64_t *out_until_ns)
+{
+	enum frag_ready all = FRAG_READY;
+	bool awaits = false;
+
+	for (uint32_t i = 0; i < exec->check_count; i++) {
+		const struct fragi_check *check = &exec->checks[i];
+		struct answer one;
+
+		if (check->condition->is_term)
+			continue;
+		one = ask(exec, check, &awaits);
+		all = one.ready > all ? one.ready : all;
+		if (one.ready == FRAG_WAIT_TIME && one.until_ns > *out_until_ns)
+			*out_until_ns = one.until_ns;
+	}
+	await_outside(exec, awaits);
+	return all;
+}
+
+void fragi_checks_ticked(struct fragi_exec *exec)
+{
+	for (uint32_t i = 0; i < exec->check_count; i++) {
+		const struct frag_condition *condition = exec->checks[i].condition;
+
+		if (condition->type->ticked != NULL)
+			condition->type->ticked(condition->state, exec->begin_ns);
+	}
+}
+
+void fragi_checks_end(struct fragi_exec *exec)
+{
+	await_outside(exec, false);
+}
+
+int fragi_checks_start(struct fragi_exec *exec)
+{
+	struct frag_op *op = exec->op;
+
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		struct frag_condition *condition = op->conditions[i];
+		struct frag_err err = FRAG_ERR_INIT;
+		int r = 0;
+
+		if (condition->type->start != NULL) {
+			fragi_current_set(op, FRAGI_CALL_START);
+			r = condition->type->start(condition->state, condition, &err);
+			fragi_current_set(NULL, FRAGI_CALL_COMPUTE);
+		}
+		if (r > 0)
+			r = frag_err_set(&err, -EINVAL,
+					 "start returned %d; return 0 or a negative errno", r);
+		if (r < 0)
+			return frag_op_fail(op, r, "condition %s: %s", condition->name,
+					    err.text[0] != '\0' ? err.text : frag_strerror(r));
+		condition->started = true;
+	}
+	return 0;
+}
+
+void fragi_checks_stop(struct fragi_exec *exec)
+{
+	struct frag_op *op = exec->op;
+	int r = 0;
+
+	for (uint32_t i = op->condition_count; i-- > 0;) {
+		struct frag_condition *condition = op->conditions[i];
+
+		if (!condition->started)
+			continue;
+		condition->started = false;
+		if (condition->type->stop == NULL)
+			continue;
+		fragi_current_set(op, FRAGI_CALL_STOP);
+		r = condition->type->stop(condition->state, condition);
+		fragi_current_set(NULL, FRAGI_CALL_COMPUTE);
+		if (r != 0)
+			log_warn(op->subject, "condition %s: stop returned %d (%s)",
+				 condition->name, r,
+				 r < 0 ? frag_strerror(r) : "return 0 or a negative errno");
+	}
+}
