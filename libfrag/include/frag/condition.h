@@ -123,8 +123,8 @@ struct frag_term {
  *
  * state is `state_size` zeroed bytes, aligned for any type, that live as long as the operator.
  * now_ns is CLOCK_MONOTONIC in nanoseconds, for ticked that of the tick's begin; 0 without
- * FRAG_CONDITION_TIMED. check, combine and ticked are called by one thread at a time; they must neither
- * block nor allocate.
+ * FRAG_CONDITION_TIMED. check, combine and ticked are called by one thread at a time; they must
+ * neither block nor allocate.
  */
 struct frag_condition_type {
 	/* set by FRAG_CONDITION_TYPE_INIT */

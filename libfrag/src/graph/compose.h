@@ -27,12 +27,12 @@ struct fragi_made {
 	const struct fragi_node *place;
 	struct fragi_made_condition *conditions; /* parallel to op->conditions */
 	uint32_t condition_capacity, made_condition_capacity, port_capacity;
-	int metadata;      /* 0 off, 1 on, -1 not given in C */
 	uint32_t filled_conditions; /* whose parameters are in place */
-	bool failed;       /* its parameters or its setup */
+	int metadata;               /* 0 off, 1 on, -1 not given in C */
+	bool failed;                /* its parameters or its setup */
 	/* Execution flows (execution.c): an end that needs the port; one that may. */
 	bool needs_exec_in, may_exec_in, needs_exec_out;
-	bool bad_resource; /* a parameter names a resource that could not be made */
+	bool bad_resource;          /* a parameter names a resource that could not be made */
 };
 
 struct fragi_making {
