@@ -67,7 +67,7 @@ Test(composed, names_that_are_none_or_taken_are_refused)
 	    "app: \"\" is not a valid name of an operator; write a letter, then letters, digits, _ or -, 63 at most\n"
 	    "app.op: two conditions are called \"gate\"\n"
 	    "app.op: \"a gate\" is not a valid name of a condition\n"
-	    "app.op: unknown condition type \"\"; valid: message_available, downstream_affordable, count, boolean, periodic, none\n"
+	    "app.op: unknown condition type \"\"; valid: message_available, expiring_message_available, multi_message_available, multi_message_available_timeout, downstream_affordable, memory_available, count, boolean, asynchronous, periodic, or, none\n"
 	    "app: two resources are called \"pool\"\n"
 	    "app: \"a pool\" is not a valid name of a resource\n"
 	    "app: \"\" is not a valid name of a resource\n");
@@ -173,17 +173,20 @@ static struct frag_op *grows;
 static int grow(void *state, struct frag_op *op)
 {
 	struct frag_fragment *fragment = op->fragment;
+	struct frag_op *other = fragment->ops[1];
 
 	(void)state;
 	cr_expect_null(frag_make_operator_of(fragment, "late", &plain, FRAG_NO_ARGS));
 	cr_expect_eq(frag_add_flow(fragment, op, "out", op, "in"), -EBUSY);
 	cr_expect_null(frag_make_resource(fragment, "late", "unbounded_allocator", FRAG_NO_ARGS));
-	cr_expect_null(frag_make_condition(op, NULL, "count", FRAG_NO_ARGS));
+	cr_expect_null(frag_make_condition(other, NULL, "count", FRAG_NO_ARGS));
+	cr_expect_eq(frag_or_combine_port_conditions(other, NULL, 0), -EBUSY);
+	cr_expect_not_null(frag_make_condition(op, NULL, "count", FRAG_NO_ARGS), "its own");
 	grows = op;
 	return 0;
 }
 
-Test(composed, nothing_is_added_in_setup)
+Test(composed, nothing_but_its_own_conditions_is_added_in_setup)
 {
 	struct frag_op_type type = plain;
 	struct fragi_diag diag = {0};
@@ -192,6 +195,9 @@ Test(composed, nothing_is_added_in_setup)
 	type.setup = grow;
 	cr_assert_eq(frag_add_operator(fragment,
 				       frag_make_operator_of(fragment, "op", &type, FRAG_NO_ARGS)),
+		     0);
+	cr_assert_eq(frag_add_operator(fragment, frag_make_operator_of(fragment, "other", &plain,
+								       FRAG_NO_ARGS)),
 		     0);
 	cr_expect_eq(fragi_fragment_complete(fragment), -EINVAL);
 	cr_expect_not_null(grows, "setup ran");
