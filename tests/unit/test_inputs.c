@@ -467,6 +467,38 @@ Test(inputs, several_flows_and_multi_receivers)
 	}
 }
 
+static const char *const sums[] = {
+	"{type: multi_message_available, receivers: [in], min_sum: 4}",
+	"{type: message_available, min_size: 4}",
+	"{type: expiring_message_available, max_batch_size: 4, max_delay_ns: 1h}",
+};
+
+/* The flow that is left holds fewer than are asked for. */
+Test(inputs, a_flow_that_has_ended_does_not_hold_up_the_others)
+{
+	int64_t fewest;
+	struct rig rig;
+	char text[500];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(sums); i++) {
+		snprintf(
+			text, sizeof(text),
+			"operators:\n"
+			"  few: {type: source, parameters: {count: 3}}\n"
+			"  many: {type: source, parameters: {count: 50}}\n"
+			"  rx: {type: taker, conditions: [%s]}\n"
+			"flows: [{from: few, to: rx, capacity: 2}, {from: many, to: rx, capacity: 2}]\n",
+			sums[i]);
+		FOR_EACH_SCHEDULER(s)
+		{
+			rig_run(&rig, &plugin, rig_graph(s, text));
+			cr_expect_eq(taken(&fewest), 53, "%s", sums[i]);
+			cr_expect_geq(fewest, 2);
+			rig_end(&rig);
+		}
+	}
+}
+
 static const char *const memory_conditions[] = {"min_blocks: 1", "min_bytes: 64"};
 
 Test(inputs, memory_is_there_before_it_is_taken)

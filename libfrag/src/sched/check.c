@@ -172,7 +172,8 @@ static void look(const struct fragi_gate *input, int64_t now_ns, struct fragi_wa
 
 		out->count += count;
 		out->ended = out->ended && closed && count == 0;
-		if (!closed && count < out->least)
+		/* One that is full cannot get more either, as when only the others have ended. */
+		if (!closed && count < queue->capacity && count < out->least)
 			out->least = count;
 	}
 	if (input->in_turn != NULL && out->least != UINT64_MAX)

@@ -310,25 +310,29 @@ static enum frag_ready gate_in_each(const struct fragi_gate *gate)
 	return wait ? FRAG_WAIT : FRAG_READY;
 }
 
-/* Evaluates an input whose flows count together, by the same rules. */
+/*
+ * Evaluates an input whose flows count together, by the same rules. When every flow is closed or
+ * full, no more messages can wait than do: once a flow has ended, the others alone may hold fewer
+ * than `min`.
+ */
 static enum frag_ready gate_in_turn(const struct fragi_gate *gate)
 {
-	uint32_t finished = 0, closed = 0;
+	bool wait = false, has_room = false;
+	uint32_t finished = 0;
 	uint64_t waiting = 0;
-	bool wait = false;
 
 	for (uint32_t i = 0; i < gate->count; i++) {
 		bool is_closed = rx_is_closed(gate->rx[i]);
 		uint32_t available = fragi_rx_available(gate->rx[i]);
 
-		closed += is_closed;
+		has_room |= !is_closed && available < gate->rx[i]->queue.capacity;
 		finished += is_closed && available == 0;
 		waiting += available;
 		wait |= gate->max > 0 && available > gate->max;
 	}
 	if (finished == gate->count)
 		return FRAG_NEVER;
-	return wait || (waiting < gate->min && closed < gate->count) ? FRAG_WAIT : FRAG_READY;
+	return wait || (waiting < gate->min && has_room) ? FRAG_WAIT : FRAG_READY;
 }
 
 static enum frag_ready gate_out(const struct fragi_gate *gate)
