@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <errno.h>
 
 #include <base/alloc.h>
 #include <cond/condition.h>
@@ -119,9 +120,75 @@ static const struct frag_condition_type at_least_type = {
 	.combine = at_least_combine,
 };
 
+/* Notes its callbacks. */
+struct life {
+	bool start_fails;
+};
+static const struct frag_param life_params[] = {FRAG_PARAM_BOOL(struct life, start_fails, false)};
+static char lived[16];
+
+static int live(char c)
+{
+	lived[strlen(lived)] = c;
+	return 0;
+}
+
+static int life_bind(void *state, struct frag_condition *condition, struct frag_err *err)
+{
+	(void)state, (void)condition, (void)err;
+	return live('b');
+}
+
+static int life_initialize(void *state, struct frag_condition *condition, struct frag_err *err)
+{
+	(void)state, (void)condition, (void)err;
+	return live('i');
+}
+
+static int life_start(void *state, struct frag_condition *condition, struct frag_err *err)
+{
+	(void)condition;
+	live('s');
+	return ((const struct life *)state)->start_fails
+		       ? frag_err_set(err, -ENODEV, "there is no device; plug one in")
+		       : 0;
+}
+
+static enum frag_ready life_check(void *state, int64_t now_ns, int64_t *out_until_ns)
+{
+	(void)state, (void)now_ns, (void)out_until_ns;
+	return FRAG_READY;
+}
+
+static int life_stop(void *state, struct frag_condition *condition)
+{
+	(void)state, (void)condition;
+	return live('p');
+}
+
+static void life_fini(void *state)
+{
+	(void)state;
+	live('f');
+}
+
+static const struct frag_condition_type life_type = {
+	FRAG_CONDITION_TYPE_INIT,
+	.name = "life",
+	.state_size = sizeof(struct life),
+	FRAG_PARAMS(life_params),
+	.bind = life_bind,
+	.check = life_check,
+	.fini = life_fini,
+	.initialize = life_initialize,
+	.start = life_start,
+	.stop = life_stop,
+};
+
 static const struct frag_op_type *const ops[] = {&source_type, &sink_type, &either_type,
 						 &ticker_type};
-static const struct frag_condition_type *const conditions[] = {&fixed_type, &at_least_type};
+static const struct frag_condition_type *const conditions[] = {&fixed_type, &at_least_type,
+							       &life_type};
 static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
 					  .abi_major = FRAG_ABI_MAJOR,
 					  .name = "combining",
@@ -365,6 +432,31 @@ Test(combine, a_stop_still_takes_what_was_sent)
 		cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)), 0);
 		cr_expect_eq(noted(0), (uint32_t)atomic_load(&rig_row(&rig, 0)->sent));
 		rig_end(&rig);
+	}
+}
+
+Test(combine, a_condition_has_a_life_cycle)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		memset(lived, 0, sizeof(lived));
+		rig_run(&rig, &plugin,
+			rig_graph(s, "operators: {op: {type: ticker, conditions: [{type: life}, "
+				     "{type: count, count: 2}]}}\n"));
+		cr_expect_eq(notes[0]->ticks, 2);
+		rig_end(&rig);
+		cr_expect_str_eq(lived, "bispf");
+		memset(lived, 0, sizeof(lived));
+		rig_run(&rig, &plugin,
+			rig_graph(s, "operators: {op: {type: ticker, conditions: [{type: life, "
+				     "start_fails: true}]}}\n"));
+		cr_expect_eq(rig.failed, 1);
+		cr_expect_str_eq(rig.sentence,
+				 "app.op: condition life: there is no device; plug one in");
+		rig_end(&rig);
+		cr_expect_str_eq(lived, "bisf", "one that did not start is not stopped");
 	}
 }
 
