@@ -43,8 +43,11 @@ static enum drv_app_state next_state(const struct drv_app *app)
 			return DRV_APP_KILLING;
 		if (app->stop_wanted)
 			return DRV_APP_DRAINING;
-		return app->is_at_rest || drv_app_all_at(app, DRV_HOST_DONE) ? DRV_APP_CLOSING
-									     : DRV_APP_RUNNING;
+		/* One that is killed to be started again is no end. */
+		return app->is_at_rest || (app->restarting_count == 0 &&
+					   drv_app_all_at(app, DRV_HOST_DONE))
+			       ? DRV_APP_CLOSING
+			       : DRV_APP_RUNNING;
 	case DRV_APP_DRAINING:
 		if (ends)
 			return DRV_APP_KILLING;

@@ -142,6 +142,8 @@ bool drv_request(struct drv_host *host)
 		drv_host_move(host, DRV_HOST_GONE); /* nobody was asked to start it */
 	if (host->asked == goal || host->state == DRV_HOST_GONE)
 		return true;
+	if (host->state == DRV_HOST_KILLED) /* for its restart, which was given up */
+		return true;
 	app->core->items--;
 	if (goal == DRV_GOAL_KILLED)
 		return kill(host);

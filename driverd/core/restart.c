@@ -63,13 +63,15 @@ static void fail_for_good(struct drv_host *host, uint32_t before, const struct f
 	drv_app_fail_by_host(host, &cause);
 }
 
-static bool may_restart(const struct drv_host *host)
+/* Not where its worker refuses to run it: nothing is wrong with the host. */
+static bool may_restart(const struct drv_host *host, const struct fw_failure *failure)
 {
 	const struct drv_app *app = host->app;
 
 	return host->on_failure->policy == FRAGI_ON_FAILURE_RESTART &&
-	       !app->core->config.is_local && app->state == DRV_APP_RUNNING && !app->end_wanted &&
-	       !app->stop_wanted && host->session != NULL && !host->lost;
+	       failure->code != FRAGI_FAILURE_WORKER_BUSY && !app->core->config.is_local &&
+	       app->state == DRV_APP_RUNNING && !app->end_wanted && !app->stop_wanted &&
+	       host->session != NULL && !host->lost;
 }
 
 static int keep(char **at, const char *text)
@@ -115,7 +117,7 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 
 	if (host->state == DRV_HOST_KILLED && r->is_wanted) /* it is on its way */
 		return;
-	if (!may_restart(host)) {
+	if (!may_restart(host, failure)) {
 		host->failed = true;
 		drv_app_fail_by_host(host, failure);
 		return;

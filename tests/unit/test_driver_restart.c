@@ -181,6 +181,64 @@ Test(driver_restart, a_host_that_failed_and_lives_is_killed_first)
 	world_fini(&w);
 }
 
+/* All others are done: the application goes on for the one that will be there again. */
+Test(driver_restart, what_is_killed_to_start_again_has_not_ended)
+{
+	struct world w;
+
+	restarting_runs(&w);
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	say_event(&w, 2, 2, FW_STATE_FAILED, "f2.rx: no display");
+	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	say_stats(&w, 2, 2, true, 0, 5);
+	say_exit(&w, 2, 2, 137, 9, "");
+	runs_again(&w, 2);
+	say_event(&w, 2, 2, FW_STATE_DONE, "");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
+	world_fini(&w);
+}
+
+/* It is asked to end only once, however far the application comes meanwhile. */
+Test(driver_restart, a_stop_kills_what_is_being_started_once)
+{
+	struct world w;
+
+	restarting_runs(&w);
+	receiver_dies(&w, 5);
+	is_prepared_again(&w, 2);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
+	say_event(&w, 1, 1, FW_STATE_DONE, ""); /* before that has ended */
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
+	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
+	cr_expect_eq(drv_core_illegal_moves(w.core), 0);
+	say_exit(&w, 2, 2, 137, 9, "");
+	say_exit(&w, 1, 1, 0, 0, "");
+	cr_assert(w.ended, "%s", w.log);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	world_fini(&w);
+}
+
+/* It would not do so again either. */
+Test(driver_restart, a_worker_that_refuses_it_is_the_cause)
+{
+	struct fw_message refused = of_host(FW_HOST_EXIT, 2);
+	struct world w;
+
+	restarting_runs(&w);
+	receiver_dies(&w, 5);
+	cr_assert_not_null(taken(&w, 2, FW_HOST_CREATE));
+	refused.epoch = 2;
+	refused.exit = (struct fw_host_exit){
+		.exit_code = 1,
+		.failure = {FRAGI_FAILURE_WORKER_BUSY, "worker b has been told to end", NULL}};
+	say(&w, 2, &refused);
+	assert_has(w.errors, "worker b has been told to end");
+	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
+	world_fini(&w);
+}
+
 Test(driver_restart, what_was_reported_about_an_older_epoch_means_nothing)
 {
 	struct fw_message lost = of_host(FW_HOST_EVENT, 1);
