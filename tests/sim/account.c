@@ -21,8 +21,8 @@ static struct truth truth_of(struct sim *sim, const struct sim_app *app,
 {
 	struct truth truth = {.sent = flow->true_sent,
 			      .received = flow->true_received,
-			      .lost = flow->pending + (flow->true_left - flow->true_arrived) +
-				      flow->queued};
+			      .lost = flow->true_lost + flow->pending + sim_flow_left(flow) -
+				      (flow->true_arrived - flow->arrived_before) + flow->queued};
 	uint64_t known;
 
 	for (int r = 0; r < FRAGI_DROP_REASONS; r++)
@@ -70,7 +70,8 @@ static void check_missing(struct sim *sim, const struct sim_app *app, const stru
 	if (!fragi_summary_flow_balances(said))
 		sim_fail(sim, "balance", "%s: %s -> %s does not balance", app->name, said->from,
 			 said->to);
-	if (missing < truth->lost || missing > truth->lost + bound)
+	/* What the last counts of an end would say is not assumed where epochs are summed up. */
+	if (!sim_restart_was_made(app) && (missing < truth->lost || missing > truth->lost + bound))
 		sim_fail(sim, "ledger",
 			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary",
 			 app->name, said->from, said->to, (unsigned long long)truth->lost,
@@ -158,11 +159,13 @@ static void check_operators(struct sim *sim, const struct sim_app *app, uint32_t
 		const struct sim_op *op = &app->ops[2 * fragment + i];
 		const struct fragi_summary_operator *row = &said->operators[i];
 
+		const uint64_t ticks = op->past_ticks + op->ticks;
+
 		if (said->operator_count != 2 || strcmp(row->name, i == 0 ? "a" : "b") != 0 ||
-		    row->ticks > op->ticks || (exact && row->ticks != op->ticks)) {
+		    row->ticks > ticks || (exact && row->ticks != ticks)) {
 			sim_fail(sim, "ledger",
-				 "%s: operator %u of %s: %u ticks in truth, %llu in the summary",
-				 app->name, i, said->name, op->ticks,
+				 "%s: operator %u of %s: %llu ticks in truth, %llu in the summary",
+				 app->name, i, said->name, (unsigned long long)ticks,
 				 said->operator_count > i ? (unsigned long long)row->ticks : 0);
 			return;
 		}
@@ -194,7 +197,7 @@ void sim_account_check(struct sim *sim, const struct sim_app *app,
 
 		check_flow(sim, app, said, exact);
 		if (exact && summary->result == FRAGI_SUMMARY_DONE && !app->fate_met &&
-		    said->lost != 0)
+		    !app->blows && said->lost != 0)
 			sim_fail(sim, "ledger", "%s is done, and %llu messages of %s are lost",
 				 app->name, (unsigned long long)said->lost, said->from);
 	}

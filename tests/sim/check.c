@@ -11,6 +11,7 @@
  */
 #define FRAMES_MAX 800
 #define SAME_TIME_MAX 3000
+#define RESTART_MAX_NS (8 * SIM_S) /* waits for its backoff, at most so long */
 
 /*
  * How long an application may stay in a state, by the driver's own deadlines; 0: as long as it
@@ -60,7 +61,8 @@ static void check_app(struct sim *sim, struct sim_app *app)
 
 	if (state != app->state) {
 		if (app->state == DRV_APP_RUNNING && state == DRV_APP_CLOSING &&
-		    !app->stopped_by_op && !all_done(app) && !sim_data_is_settled(app))
+		    !app->stopped_by_op && !all_done(app) && !sim_data_is_settled(app) &&
+		    !(app->restarts && app->stop_requested)) /* none of its hosts was there */
 			sim_fail(sim, "rest",
 				 "%s is ended as at rest, but something can still happen",
 				 app->name);
@@ -152,7 +154,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	for (uint32_t i = 0; i < sim->host_count; i++) {
 		const struct sim_host *host = &sim->hosts[i];
 
-		if (host->app != app)
+		if (host->app != app || host->superseded)
 			continue;
 		dead = dead || !host->process.alive;
 		if (app->state == DRV_APP_DRAINING && sim_host_runs(host) && !host->drained &&
@@ -163,7 +165,8 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	}
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		dead = dead || app->flows[i].dead;
-	if (held_for(sim, &app->dead_since_ns, running && dead) > sim->dead_ns + 3 * SIM_S)
+	if (held_for(sim, &app->dead_since_ns, running && dead) >
+	    sim->dead_ns + 3 * SIM_S + (app->restarts ? RESTART_MAX_NS : 0))
 		sim_fail(sim, "waits for nothing",
 			 "%s is running though a host or a data link of it is dead", app->name);
 	if (held_for(sim, &app->rest_since_ns,
@@ -188,19 +191,19 @@ static void look_at_credit(struct sim *sim, const struct sim_app *app, struct si
 
 	if (flow->in_host || !flow->token_known)
 		return;
-	if (flow->true_left - consumed > flow->window)
+	if (sim_flow_left(flow) - consumed > flow->window)
 		sim_fail(sim, "bounded", "%s: %llu messages under way, its window is %u", app->name,
-			 (unsigned long long)(flow->true_left - consumed), flow->window);
-	if (!waits || flow->tx_window.credited >= flow->owed) {
+			 (unsigned long long)(sim_flow_left(flow) - consumed), flow->window);
+	if (!waits || sim_flow_credited(flow) >= flow->owed) {
 		flow->owed = waits ? consumed : 0;
 		flow->owed_since_ns = sim->now_ns;
 	}
-	if (flow->tx_window.credited < flow->owed &&
+	if (sim_flow_credited(flow) < flow->owed &&
 	    sim->now_ns - flow->owed_since_ns > 2 * sim->beat_ns + SIM_S)
 		sim_fail(sim, "credit",
 			 "%s: %llu messages were consumed, credit of %llu came back in time",
 			 app->name, (unsigned long long)flow->owed,
-			 (unsigned long long)flow->tx_window.credited);
+			 (unsigned long long)sim_flow_credited(flow));
 }
 
 /* Hosts of what has ended are gone in time. */
@@ -304,6 +307,8 @@ void sim_check_look(struct sim *sim)
 	for (uint32_t i = 0; quiet && sim->driver.process.alive && i < sim->apps_given; i++)
 		if (!sim->apps[i].ended)
 			look_at_app(sim, &sim->apps[i]);
+	for (uint32_t i = 0; sim->restarts && i < sim->apps_given; i++)
+		sim_restart_look(sim, &sim->apps[i], quiet && sim->driver.process.alive);
 	if (sim->now_ns > sim->quiet_ns + 14 * SIM_S && sim->driver.process.alive && !sim->once &&
 	    sim->now_ns > sim->driver.started_ns + 14 * SIM_S)
 		look_at_workers(sim);
@@ -351,7 +356,8 @@ static void check_first_cause(struct sim *sim, const struct sim_app *app, const 
 							    : 0;
 	char named[32];
 
-	if (app->early_excuse || pid == 0)
+	/* A host that may be started again is not the reason where that was done. */
+	if (app->early_excuse || pid == 0 || app->failed_outside)
 		return;
 	snprintf(named, sizeof(named), "fraghost %d ", pid);
 	if (strstr(reason, named) == NULL || exit_code != (app->fate_met ? app->fate_exit_code : 1))
@@ -364,8 +370,8 @@ static void check_time(struct sim *sim, const struct sim_app *app)
 {
 	int64_t latency_ns = 0, took_ns = sim->now_ns - app->fate_ns;
 
-	if (app->fate_ns == 0 || app->harms != 0 || app->early_excuse || app->stop_requested ||
-	    app->stopped_by_op || app->fate == SIM_FATE_OP_HANGS ||
+	if (app->fate_ns == 0 || app->harms != 0 || app->blows != 0 || app->early_excuse ||
+	    app->stop_requested || app->stopped_by_op || app->fate == SIM_FATE_OP_HANGS ||
 	    sim->quiet_ns > app->fate_ns - SIM_S)
 		return;
 	for (uint32_t w = 0; w < sim->worker_count; w++)
@@ -405,6 +411,7 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 	bool failed = summary->result == FRAGI_SUMMARY_FAILED;
 	bool has_reason = summary->failure.sentence != NULL && summary->failure.sentence[0] != '\0';
 	bool refused = summary->failure.code == FRAGI_FAILURE_MEMORY_NOT_SHARED;
+	bool often, late;
 
 	app->refused = refused;
 	if (refused)
@@ -416,9 +423,17 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 			 app->name, (int)summary->result, summary->exit_code,
 			 has_reason ? summary->failure.sentence : "");
 	check_named(sim, app, summary->failure.sentence);
-	if (failed && has_reason && !timed_out)
+	often = failed && has_reason &&
+		sim_restart_failed_too_often(sim, app, summary->failure.sentence);
+	if (failed && has_reason && !timed_out && !often)
 		check_first_cause(sim, app, summary->failure.sentence, summary->exit_code);
-	if (failed && !refused && !app->excused && (!app->fate_met || no_cause) && !timed_out)
+	/* Its process is held up in the kernel, or its worker sleeps. */
+	late = failed && has_reason && app->blows > 0 &&
+	       (strstr(summary->failure.sentence, "which is to be started again") != NULL ||
+		strstr(summary->failure.sentence, "was lost, while their control") != NULL) &&
+	       (app->dies_slowly || sim->quiet_ns > sim->now_ns - 3 * SIM_S);
+	if (failed && !refused && !late && !app->excused && (!app->fate_met || no_cause) &&
+	    !timed_out && !often && !app->failed_outside)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name,
 			 summary->failure.sentence);
 	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_requested && !app->excused) ||
@@ -433,7 +448,7 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 	    !all_done(app) && !sim_data_is_settled(app))
 		sim_fail(sim, "results", "%s is done, but not all of its operators", app->name);
 	if (app->fate_met && !app->excused && !app->stop_requested && !timed_out && !no_cause &&
-	    !sim_verdict_too_late(sim, app) &&
+	    !often && !app->failed_outside && !sim_verdict_too_late(sim, app) &&
 	    (!failed || summary->exit_code != app->fate_exit_code))
 		sim_fail(sim, "causes", "%s: fate %d should end it with %d, it ended with %d",
 			 app->name, app->fate, app->fate_exit_code, summary->exit_code);
@@ -453,4 +468,5 @@ void sim_check_summary(struct sim *sim, struct sim_app *app, const struct fragi_
 	check_time(sim, app);
 	sim_verdict_fragments(sim, app, summary);
 	sim_account_check(sim, app, summary);
+	sim_restart_check_summary(sim, app, summary);
 }

@@ -150,6 +150,14 @@ static uint32_t index_of(const struct sim *sim, const struct sim_flow *flow)
 	return (uint32_t)(flow - sim->apps[flow->app].flows);
 }
 
+/* What is under way on the flow, and the link that it is on. */
+#define LINK_SHIFT 8
+_Static_assert(SIM_FLOWS_MAX < 1 << LINK_SHIFT, "a flow and its link fit into one number");
+static uint32_t way_of(const struct sim *sim, const struct sim_flow *flow)
+{
+	return index_of(sim, flow) | flow->link << LINK_SHIFT;
+}
+
 /* Something of the receiver's for the sender. */
 static void send_back(struct sim *sim, struct sim_flow *flow, enum sim_event_kind kind,
 		      uint64_t value)
@@ -159,7 +167,7 @@ static void send_back(struct sim *sim, struct sim_flow *flow, enum sim_event_kin
 	if (at_ns < flow->last_back_ns)
 		at_ns = flow->last_back_ns;
 	flow->last_back_ns = at_ns;
-	sim_put(sim, at_ns, kind, flow->app, index_of(sim, flow), value);
+	sim_put(sim, at_ns, kind, flow->app, way_of(sim, flow), value);
 }
 
 /* all: else only where the sender may be waiting for it. */
@@ -173,7 +181,8 @@ static void return_credit(struct sim *sim, struct sim_flow *flow, bool all)
 		return;
 	fragi_window_give_back(window, &messages, &bytes);
 	flow->credits_flying++;
-	send_back(sim, flow, SIM_EV_CREDIT, messages << CREDIT_SHIFT | bytes);
+	send_back(sim, flow, SIM_EV_CREDIT,
+		  (messages - flow->rx_before) << CREDIT_SHIFT | (bytes - flow->rx_bytes_before));
 }
 
 /* Credit is owed: it goes now, or when its host comes to rest, or with a beat. */
@@ -184,7 +193,7 @@ static void owe_credit(struct sim *sim, struct sim_flow *flow)
 	} else if (!flow->calm_comes) {
 		flow->calm_comes = true;
 		sim_put(sim, sim->now_ns + sim_between(sim, 1000, 300000), SIM_EV_CALM, flow->app,
-			index_of(sim, flow), 0);
+			way_of(sim, flow), 0);
 	}
 }
 
@@ -202,6 +211,8 @@ static void flow_take(struct sim *sim, struct sim_flow *flow)
 {
 	struct sim_app *app = &sim->apps[flow->app];
 
+	uint32_t bytes = flow->sizes[flow->size_first++ % SIM_QUEUE_MAX];
+
 	flow->queued--;
 	flow->true_received++;
 	if (flow->in_host) {
@@ -211,8 +222,7 @@ static void flow_take(struct sim *sim, struct sim_flow *flow)
 	}
 	flow->rx.delivered++;
 	if (blocks(flow)) {
-		fragi_window_consume(&flow->rx_window,
-				     credit_bytes(flow, flow->rx_window.consumed));
+		fragi_window_consume(&flow->rx_window, bytes);
 		sim_limit_consumed(sim, flow);
 		owe_credit(sim, flow);
 	}
@@ -255,13 +265,14 @@ static void flow_emit(struct sim *sim, struct sim_flow *flow)
 	}
 }
 
-/* Something of the sender's for the receiver. */
-static void send_on(struct sim *sim, struct sim_flow *flow, enum sim_event_kind kind)
+/* Something of the sender's for the receiver; bytes: credit of a message. */
+static void send_on(struct sim *sim, struct sim_flow *flow, enum sim_event_kind kind,
+		    uint64_t bytes)
 {
 	int64_t at_ns = sim->now_ns + data_latency(sim, flow);
 
 	flow->last_ns = at_ns < flow->last_ns ? flow->last_ns : at_ns;
-	sim_put(sim, flow->last_ns, kind, flow->app, index_of(sim, flow), 0);
+	sim_put(sim, flow->last_ns, kind, flow->app, way_of(sim, flow), bytes);
 }
 
 static bool transmit_one(struct sim *sim, struct sim_flow *flow)
@@ -273,7 +284,7 @@ static bool transmit_one(struct sim *sim, struct sim_flow *flow)
 		return false;
 	if (!fragi_window_fits(window, bytes)) {
 		if (fragi_window_want(window))
-			send_on(sim, flow, SIM_EV_WANT);
+			send_on(sim, flow, SIM_EV_WANT, 0);
 		flow->short_bytes = bytes;
 		sim_limit_consumed(sim, flow);
 		return false;
@@ -283,7 +294,7 @@ static bool transmit_one(struct sim *sim, struct sim_flow *flow)
 	flow->pending--;
 	flow->true_left++;
 	flow->flying++;
-	send_on(sim, flow, SIM_EV_DATA);
+	send_on(sim, flow, SIM_EV_DATA, bytes);
 	return true;
 }
 
@@ -302,7 +313,7 @@ static void transmit(struct sim *sim, uint32_t app, uint32_t index)
 	if (flow->closing && flow->pending == 0 && !flow->close_sent) {
 		flow->close_sent = true;
 		flow->flying++;
-		send_on(sim, flow, SIM_EV_CLOSE);
+		send_on(sim, flow, SIM_EV_CLOSE, 0);
 	}
 }
 
@@ -394,13 +405,15 @@ static void poke(struct sim *sim, struct sim_op *op)
 	if (op->source != SIM_SOURCE_NONE && op->next_ns > at_ns)
 		at_ns = op->next_ns;
 	op->ticking = true;
-	sim_put(sim, at_ns, SIM_EV_TICK, op->app, (uint32_t)(op - sim->apps[op->app].ops), 0);
+	sim_put(sim, at_ns, SIM_EV_TICK, op->app, (uint32_t)(op - sim->apps[op->app].ops),
+		op->life);
 }
 
 /* Whether its fate has struck in this tick. */
 static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, struct sim_host *host)
 {
-	if (op->fragment != app->fate_fragment || app->fate_met || host->dying ||
+	if (op->fragment != app->fate_fragment || app->fate_met || host->dying || host->struck ||
+	    !sim_fate_is(host, (enum sim_fate)app->fate) ||
 	    (app->fate_late ? !app->stop_requested && !app->stopped_by_op
 			    : op->ticks < app->fate_tick))
 		return false;
@@ -434,9 +447,8 @@ static bool strikes(struct sim *sim, struct sim_app *app, struct sim_op *op, str
 	default:
 		return false;
 	}
-	app->fate_met = app->disturbed = true;
-	app->fate_pid = host->pid;
-	app->fate_ns = sim->now_ns;
+	sim_fate_meet(host, app->fate_exit_code);
+	app->fate_ns = app->fate_met ? sim->now_ns : 0;
 	sim_print(sim, "fate", "strikes %s: %d", app->name, app->fate);
 	return true;
 }
@@ -467,7 +479,7 @@ static void tick(struct sim *sim, struct sim_app *app, struct sim_op *op)
 	}
 	if (op->source == SIM_SOURCE_STOPPER && op->ticks >= op->limit && !app->stopped_by_op) {
 		app->stopped_by_op = true;
-		sim_run_report(sim, host, FW_STATE_STOPPED, 0, 0, "");
+		sim_run_report(sim, host, FW_STATE_STOPPED, 0, NULL, "");
 	}
 	poke(sim, op);
 }
@@ -516,9 +528,11 @@ void sim_data_cut(struct sim_host *host, const struct sim_host *peer)
 	for (uint32_t i = 0; i < host->app->flow_count; i++) {
 		struct sim_flow *flow = &host->app->flows[i];
 
-		if (flow->from == host && flow->to == peer)
+		if (flow->from == NULL || flow->to == NULL || flow->in_host)
+			continue; /* by number: another process may be there already */
+		if (flow->from == host && flow->to->number == peer->number)
 			flow->dead = flow->sender_knows = true;
-		else if (flow->from == peer && flow->to == host)
+		else if (flow->from->number == peer->number && flow->to == host)
 			flow->dead = flow->receiver_knows = true;
 	}
 }
@@ -544,22 +558,22 @@ void sim_data_end_dead(struct sim *sim, struct sim_host *host)
 }
 
 /* A message has come through. */
-static void arrive(struct sim *sim, struct sim_flow *flow)
+static void arrive(struct sim *sim, struct sim_flow *flow, uint64_t bytes)
 {
 	struct fragi_window_rx *window = &flow->rx_window;
-	uint64_t n = flow->rx.arrived++, bytes = credit_bytes(flow, n);
+	uint64_t n = flow->rx.arrived++;
 
-	flow->true_arrived++;
+	flow->true_arrived++; /* what came of a former sender may still be queued before it */
 	flow->flying--;
 	if (!fragi_window_covers(window, n) || !fragi_window_accept(window, bytes))
 		sim_fail(sim, "credit", "message %llu of %llu bytes came beyond its credit",
 			 (unsigned long long)n, (unsigned long long)bytes);
 	if (flow->receiver_closed)
 		drop_at_receiver(flow, FRAGI_DROP_RECEIVER_DONE, 1);
-	else if (flow->queued == flow->capacity)
+	else if (flow->queued == flow->capacity && !(blocks(flow) && flow->link > 0))
 		drop_at_receiver(flow, FRAGI_DROP_QUEUE_FULL, 1);
 	else
-		flow->queued++;
+		flow->sizes[(flow->size_first + flow->queued++) % SIM_QUEUE_MAX] = (uint32_t)bytes;
 	if (!blocks(flow) || flow->receiver_closed)
 		fragi_window_consume_to(window, flow->rx.arrived, window->accepted_bytes);
 	sim_limit_consumed(sim, flow);
@@ -570,16 +584,23 @@ static void arrive(struct sim *sim, struct sim_flow *flow)
 
 uint64_t sim_flow_consumed(const struct sim_flow *flow)
 {
-	return blocks(flow) && !flow->receiver_closed ? flow->true_received : flow->rx.arrived;
+	uint64_t before = flow->received_before;
+
+	if (!blocks(flow) || flow->receiver_closed)
+		return flow->true_arrived - flow->arrived_before;
+	return flow->true_received > before ? flow->true_received - before : 0;
 }
 
 static void on_credit(struct sim *sim, struct sim_flow *flow, uint64_t messages, uint64_t bytes)
 {
 	struct fragi_window_tx *window = &flow->tx_window;
 	uint64_t before = window->credited;
+	bool is_owed = messages <= sim_flow_consumed(flow);
 
 	flow->credits_flying--;
-	if (!fragi_window_credit(window, messages, bytes) || messages > sim_flow_consumed(flow))
+	messages += flow->sent_before;
+	bytes += flow->sent_bytes_before;
+	if (!fragi_window_credit(window, messages, bytes) || !is_owed)
 		sim_fail(sim, "credit", "credit of %llu messages came back, %llu were consumed",
 			 (unsigned long long)messages, (unsigned long long)sim_flow_consumed(flow));
 	if (window->credited == window->sent && window->credited_bytes != window->sent_bytes)
@@ -589,6 +610,19 @@ static void on_credit(struct sim *sim, struct sim_flow *flow, uint64_t messages,
 	flow->tx.confirmed += messages - before;
 	transmit(sim, flow->app, index_of(sim, flow));
 	poke(sim, op_at(&sim->apps[flow->app], flow->from_fragment, flow->from_op));
+}
+
+void sim_data_resume(struct sim *sim, struct sim_flow *flow)
+{
+	struct sim_app *app = &sim->apps[flow->app];
+
+	if (flow->receiver_closed) {
+		flow->done_flying = true;
+		send_back(sim, flow, SIM_EV_DONE, 0);
+	}
+	transmit(sim, flow->app, index_of(sim, flow));
+	poke(sim, op_at(app, flow->from_fragment, flow->from_op));
+	poke(sim, op_at(app, flow->to_fragment, flow->to_op));
 }
 
 /* When the process that is to take this may do so; 0: now. */
@@ -607,10 +641,14 @@ static int64_t held_until(const struct sim *sim, const struct sim_flow *flow,
 
 static void on_flow(struct sim *sim, const struct sim_event *event)
 {
-	struct sim_flow *flow = &sim->apps[event->a].flows[event->b];
+	uint32_t index = event->b & ((1u << LINK_SHIFT) - 1);
+	struct sim_flow *flow = &sim->apps[event->a].flows[index];
 	struct sim_app *app = &sim->apps[event->a];
-	int64_t until = held_until(sim, flow, event->kind);
+	int64_t until;
 
+	if (way_of(sim, flow) != event->b) /* from before one of its ends was started again */
+		return;
+	until = held_until(sim, flow, event->kind);
 	if (flow->dead || !both_alive(flow)) {
 		if (flow->from->process.alive && flow->to->dead_ns_at != 0 && flow->to->orderly &&
 		    (event->kind == SIM_EV_DATA || event->kind == SIM_EV_CLOSE)) {
@@ -627,7 +665,7 @@ static void on_flow(struct sim *sim, const struct sim_event *event)
 	}
 	switch (event->kind) {
 	case SIM_EV_DATA:
-		arrive(sim, flow);
+		arrive(sim, flow, event->c);
 		break;
 	case SIM_EV_CREDIT:
 		on_credit(sim, flow, event->c >> CREDIT_SHIFT,
@@ -650,7 +688,7 @@ static void on_flow(struct sim *sim, const struct sim_event *event)
 	default:
 		flow->done_flying = false;
 		flow->receiver_done = true;
-		transmit(sim, event->a, event->b);
+		transmit(sim, event->a, index);
 		poke(sim, op_at(app, flow->from_fragment, flow->from_op));
 		break;
 	}
@@ -670,7 +708,7 @@ void sim_on_data(struct sim *sim, const struct sim_event *event)
 	}
 	op = &app->ops[event->b];
 	host = sim_op_host(app, op);
-	if (!host->process.alive)
+	if (!host->process.alive || event->c != op->life)
 		return;
 	if (sim_is_stopped(sim, &host->process)) {
 		sim_put_back(sim, *event, host->process.stopped_until_ns);

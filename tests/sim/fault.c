@@ -415,19 +415,35 @@ static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t
 		sim_put(sim, back_ns, SIM_EV_RESTART, w, 0, 0);
 }
 
+/* A host of one application: the others go on as if nothing had happened. */
+static void harm_one(struct sim *sim, const struct sim_fault *fault, const struct sim_host *host)
+{
+	disturb(sim, sim->now_ns + fault->for_ns, false, false);
+	if (host == NULL || host->app->ended)
+		return;
+	host->app->harms++;
+	host->app->excused = true;
+}
+
 static void harm(struct sim *sim, const struct sim_fault *fault)
 {
 	uint32_t w = fault->worker % sim->worker_count;
 	struct sim_host *host = some_host(sim, fault->other);
 	const struct sim_host *peer;
 
-	/* What a new driver is given is none the worse for the end of the old one. */
-	disturb(sim, sim->now_ns + fault->for_ns, true, fault->kind != SIM_FAULT_DRIVER_CRASH);
+	if (sim->restarts && fault->kind >= SIM_FAULT_HOST_CRASH &&
+	    fault->kind <= SIM_FAULT_HOST_TERM) {
+		harm_one(sim, fault, host);
+	} else {
+		/* What a new driver is given is none the worse for the end of the old one. */
+		disturb(sim, sim->now_ns + fault->for_ns, true,
+			fault->kind != SIM_FAULT_DRIVER_CRASH);
+	}
 	switch (fault->kind) {
 	case SIM_FAULT_HOST_CRASH:
 		if (host == NULL)
 			break;
-		if (host->app->harms == 1 && !host->dying &&
+		if (host->app->harms == 1 && !host->dying && !sim_restart_is_policy(host) &&
 		    host_core_state(host->core) != HOST_STATE_ENDING)
 			host->app->harmed_pid = host->pid;
 		sim_host_die(sim, host, 0, fault->other % 2 == 0 ? SIGSEGV : SIGKILL, false);
@@ -473,6 +489,9 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 		if (host == NULL)
 			break;
 		cut_one_way(sim, host->worker, peer->worker, fault->for_ns + sim->dead_ns / 2);
+		if (sim->restarts && sim->blow_fault != 0) /* when that is reported */
+			sim_put(sim, sim->now_ns + sim->dead_ns - sim_between(sim, 0, 30 * SIM_MS),
+				SIM_EV_FAULT, sim->blow_fault, 0, 0);
 		if (fault->other % 7 > 2)
 			cut_one_way(sim, peer->worker, host->worker,
 				    fault->for_ns + sim->dead_ns / 2);
@@ -615,6 +634,10 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 		break;
 	case SIM_FAULT_CLOCK:
 		jump_clocks(sim, fault);
+		break;
+	case SIM_FAULT_BLOW:
+		disturb(sim, sim->now_ns, false, false);
+		sim_restart_blow(sim);
 		break;
 	case SIM_FAULT_APP:
 		if (!sim->driver_for_one && sim->stops == 0 &&

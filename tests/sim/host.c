@@ -120,6 +120,7 @@ void sim_host_raise(struct sim *sim, struct sim_host *host, const struct host_ev
 static void check_order(struct sim *sim, const struct sim_host *host,
 			const struct fw_message *message)
 {
+	bool rewires = message->kind == FW_HOST_WIRE && host->app->restarts;
 	enum host_state state = host_core_state(host->core),
 			fits = message->kind == FW_HOST_CREATE ? HOST_STATE_NEW
 			       : message->kind == FW_HOST_WIRE ? HOST_STATE_PREPARED
@@ -130,6 +131,8 @@ static void check_order(struct sim *sim, const struct sim_host *host,
 		sim_fail(sim, "addressing", "pid %d got %s for host %u, epoch %llu", host->pid,
 			 fw_kind_name(message->kind), message->host,
 			 (unsigned long long)message->epoch);
+	if (rewires && state >= HOST_STATE_WIRING && state <= HOST_STATE_STARTED)
+		return; /* of a peer that was started again */
 	if (message->kind != FW_HOST_STOP && state != fits && state != HOST_STATE_FAILED &&
 	    state != HOST_STATE_ENDING)
 		sim_fail(sim, "order", "pid %d got %s in state %d", host->pid,

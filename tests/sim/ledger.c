@@ -22,6 +22,10 @@ bool sim_data_is_done(const struct sim_host *host)
 	for (uint32_t i = 0; i < host->app->flow_count; i++) {
 		const struct sim_flow *flow = &host->app->flows[i];
 
+		/* In a drain an edge to a host that is gone has ended. */
+		if (host->app->restarts && host->drained && flow->from == host &&
+		    flow->sender_knows)
+			continue;
 		if (flow->from == host && !flow->in_host &&
 		    (flow->dead || !flow->close_arrived || flow->pending > 0 || flow->flying > 0))
 			return false;
@@ -33,15 +37,14 @@ bool sim_data_is_settled(const struct sim_app *app)
 {
 	for (uint32_t i = 0; i < app->flow_count; i++) {
 		const struct sim_flow *flow = &app->flows[i];
-		uint64_t settled = flow->in_host ? flow->tx.delivered : flow->rx.delivered;
+		uint64_t settled = flow->true_received + flow->true_lost;
 
 		for (int r = 0; r < FRAGI_DROP_REASONS; r++)
-			settled += flow->tx.tx_dropped[r] + flow->tx.rx_dropped[r] +
-				   flow->rx.rx_dropped[r];
-		if (settled != flow->tx.sent || flow->flying > 0 || flow->done_flying)
+			settled += flow->true_dropped[r];
+		if (settled != flow->true_sent || flow->flying > 0 || flow->done_flying)
 			return false;
 		if (!flow->in_host && flow->policy == FRAG_POLICY_BLOCK && !flow->receiver_done &&
-		    flow->tx_window.credited != sim_flow_consumed(flow))
+		    sim_flow_credited(flow) != sim_flow_consumed(flow))
 			return false;
 	}
 	for (uint32_t i = 0; i < app->op_count; i++)
@@ -71,6 +74,16 @@ static uint64_t dropped(const uint64_t *reasons)
 	return total;
 }
 
+/* As the receiver counts, of what came over the present link. */
+static uint64_t consumed_of(const struct sim_flow *flow)
+{
+	uint64_t consumed = flow->policy == FRAG_POLICY_BLOCK
+				    ? flow->rx.delivered + dropped(flow->rx.rx_dropped)
+				    : flow->rx.arrived;
+
+	return consumed > flow->rx_before ? consumed - flow->rx_before : 0;
+}
+
 void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered)
 {
 	struct fragi_travel travel = {0};
@@ -80,16 +93,15 @@ void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *ou
 		const struct sim_flow *flow = &host->app->flows[number];
 
 		if (host->edges[i].sends)
-			fragi_travel_sender(&travel, number,
-					    flow->tx.sent - dropped(flow->tx.tx_dropped),
-					    flow->closing, flow->tx.confirmed, flow->receiver_done);
+			fragi_travel_sender(
+				&travel, number,
+				flow->tx.sent - dropped(flow->tx.tx_dropped) - flow->sent_before,
+				flow->closing, flow->tx.confirmed - flow->confirmed_before,
+				flow->receiver_done);
 		else
-			fragi_travel_receiver(
-				&travel, number, flow->rx.arrived, flow->sender_closed,
-				flow->policy == FRAG_POLICY_BLOCK
-					? flow->rx.delivered + dropped(flow->rx.rx_dropped)
-					: flow->rx.arrived,
-				flow->receiver_closed);
+			fragi_travel_receiver(&travel, number, flow->rx.arrived - flow->rx_before,
+					      flow->sender_closed, consumed_of(flow),
+					      flow->receiver_closed);
 	}
 	*out_sent = travel.sent;
 	*out_delivered = travel.arrived;

@@ -129,7 +129,7 @@ static bool waits_for_nothing(const struct sim_flow *flow)
 {
 	return !flow->in_host && flow->token_known && !flow->dead && flow->pending > 0 &&
 	       !flow->receiver_done && flow->flying == 0 && sim_host_runs(flow->from) &&
-	       sim_host_runs(flow->to) && flow->true_left == sim_flow_consumed(flow);
+	       sim_host_runs(flow->to) && sim_flow_left(flow) == sim_flow_consumed(flow);
 }
 
 static void look_at_flow(struct sim *sim, const struct sim_app *app, struct sim_flow *flow,
@@ -152,7 +152,7 @@ void sim_limit_consumed(struct sim *sim, struct sim_flow *flow)
 	const struct fragi_window_tx *tx = &flow->tx_window;
 	const struct fragi_window_rx *rx = &flow->rx_window;
 
-	if (flow->short_bytes != 0 && flow->could_since_ns == 0 &&
+	if (flow->link == 0 && flow->short_bytes != 0 && flow->could_since_ns == 0 &&
 	    (tx->sent == rx->consumed ||
 	     tx->sent_bytes - rx->consumed_bytes + flow->short_bytes <= tx->bytes))
 		flow->could_since_ns = sim->now_ns;
@@ -205,7 +205,7 @@ static void look_at_done(struct sim *sim, struct sim_app *app, bool quiet)
 		     (app->state == DRV_APP_RUNNING || app->state == DRV_APP_DRAINING);
 
 	for (uint32_t i = 0; i < sim->host_count; i++)
-		if (sim->hosts[i].app == app)
+		if (sim->hosts[i].app == app && !sim->hosts[i].superseded)
 			waits = waits && is_done(&sim->hosts[i]);
 	if (!waits)
 		app->busy_ns = sim->now_ns;

@@ -256,6 +256,7 @@ static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint
 				  sim_worker_name(sim, connection->worker),
 				  fw_kind_name(message->kind), message->host,
 				  (unsigned long long)message->epoch);
+		sim_restart_heard(sim, connection, message);
 		if (message->kind == FW_HOST_EXIT)
 			sim_verdict_exit(sim, connection, message);
 		sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_MESSAGE,

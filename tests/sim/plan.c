@@ -28,12 +28,15 @@ static void write_text(struct sim_app *app)
 		[FRAG_POLICY_REJECT] = "reject",
 		[FRAG_POLICY_LATEST] = "latest",
 	};
+	char on_failure[128];
 
 	add_text(app, "frag: 1\napplication: %s\nfragments:\n", app->name);
 	for (uint32_t f = 0; f < app->fragment_count; f++) {
 		add_text(app, "  f%u:\n", f);
 		if (app->own_host[f])
 			add_text(app, "    host: h%u\n", f);
+		sim_restart_text(&app->on_failure[f], on_failure, sizeof(on_failure));
+		add_text(app, "%s", on_failure);
 		add_text(app, "    operators:\n      a: {type: source}\n      b: {type: sink}\n"
 			      "    flows:\n      - a.x -> b.x\n");
 	}
@@ -113,6 +116,8 @@ static void make_op(struct sim *sim, struct sim_app *app, uint32_t fragment, boo
 	if (second || app->in_count[fragment] != 0)
 		return;
 	op->source = sources[sim_between(sim, 0, 6)];
+	if (sim->restarts && sim_chance(sim, 2))
+		op->source = sim_chance(sim, 3) ? SIM_SOURCE_RESTING : SIM_SOURCE_ENDLESS;
 	op->limit = (uint32_t)sim_between(sim, 0, sim_chance(sim, 4) ? 60 : 15);
 }
 
@@ -147,6 +152,7 @@ static void make_app(struct sim *sim, struct sim_app *app)
 		app->fate_tick = (uint32_t)sim_between(sim, 0, 8);
 		app->fate_late = sim_chance(sim, 4);
 	}
+	sim_restart_plan(sim, app);
 	if (sim_chance(sim, 8))
 		app->start_timeout_ns = sim_between(sim, 500 * SIM_MS, 6 * SIM_S);
 	write_text(app);
@@ -260,9 +266,16 @@ static void make_faults(struct sim *sim)
 			  (enum sim_fault_kind)sim_between(sim, SIM_FAULT_HARMLESS_END + 1,
 							   SIM_FAULTS - 1),
 			  sim->now_ns + sim_between(sim, 0, within_ns));
-	if (sim_chance(sim, 8))
+	if (sim_chance(sim, sim->restarts ? 3 : 8))
 		add_fault(sim, SIM_FAULT_DATA_CUT,
 			  sim->now_ns + sim_between(sim, 500 * SIM_MS, 3 * SIM_S));
+	sim->blow_fault = 0;
+	sim->blows_left = 8;
+	for (int64_t i = sim->restarts ? sim_between(sim, 1, 8) : 0; i > 0; i--) {
+		sim->blow_fault = sim->plan_count;
+		add_fault(sim, SIM_FAULT_BLOW,
+			  sim->now_ns + sim_between(sim, 300 * SIM_MS, 6 * SIM_S));
+	}
 	for (uint32_t i = 1; i < sim->app_count; i++)
 		add_fault(sim, SIM_FAULT_APP,
 			  sim->now_ns + sim_between(sim, 100 * SIM_MS, 4 * SIM_S));
@@ -289,7 +302,8 @@ void sim_plan(struct sim *sim)
 
 	sim->beat_ns = beat[0] * SIM_MS;
 	sim->dead_ns = beat[1] * SIM_MS;
-	sim->once = sim_chance(sim, 10);
+	sim->restarts = sim->seed % 4 == 2;
+	sim->once = sim_chance(sim, sim->restarts ? 4 : 10);
 	sim->same_names = false;
 	sim->hasty_state = DRV_APP_NEW;
 	sim->driver_for_one = sim_chance(sim, 2);

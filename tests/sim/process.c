@@ -132,6 +132,7 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 		host->fragments[i] = (uint8_t)atoi(wanted->fragments[i] + 1); /* "f7" */
 	for (uint32_t i = 0; i < wanted->transport_count; i++)
 		host->opened |= 1u << sim_transport(wanted->transports[i]);
+	sim_restart_spawned(sim, host);
 	if (sim_fate_is(host, SIM_FATE_SPAWN_FAILS)) {
 		sim_fate_meet(host, 3);
 		host->dead_ns_at = sim->now_ns;

@@ -12,6 +12,9 @@ bool sim_fate_is(const struct sim_host *host, enum sim_fate fate)
 {
 	if (host->app->fate != (int)fate)
 		return false;
+	if (host->instance < host->app->fate_first ||
+	    host->instance - host->app->fate_first >= host->app->fate_count)
+		return false;
 	for (uint32_t i = 0; i < host->fragment_count; i++)
 		if (host->fragments[i] == host->app->fate_fragment)
 			return true;
@@ -20,10 +23,22 @@ bool sim_fate_is(const struct sim_host *host, enum sim_fate fate)
 
 void sim_fate_meet(struct sim_host *host, int exit_code)
 {
-	host->app->fate_met = true;
-	host->app->fate_pid = host->pid;
-	host->app->fate_exit_code = exit_code;
-	host->app->disturbed = true;
+	struct sim_app *app = host->app;
+	bool ends_it = !sim_restart_is_policy(host) ||
+		       (host->instance == 0 && app->furthest < DRV_APP_STARTING);
+
+	host->struck = app->disturbed = true;
+	if (ends_it) {
+		app->fate_met = true;
+		app->fate_pid = host->pid;
+		app->fate_exit_code = exit_code;
+		return;
+	}
+	/* What had begun to stop may end by it, or not. */
+	host->faulty = true;
+	app->blows++;
+	app->blow_ns = INT64_MAX; /* it is not known here; and a fate may strike again */
+	app->excused = app->excused || !sim_restart_is_due(host);
 }
 
 /* A failure that ends an application with that exit code. */
@@ -38,11 +53,12 @@ static enum fragi_failure failure_of(enum fw_host_state state, int exit_code)
 }
 
 void sim_run_report(struct sim *sim, struct sim_host *host, enum fw_host_state state, int exit_code,
-		    uint32_t peer, const char *sentence)
+		    const struct sim_host *peer, const char *sentence)
 {
 	struct fw_host_event report = {.state = state,
 				       .failure = {failure_of(state, exit_code), sentence, ""},
-				       .peer = peer};
+				       .peer = peer != NULL ? peer->number : 0,
+				       .peer_epoch = peer != NULL ? peer->epoch : 0};
 
 	if (host->works) /* its shell does not look at the run */
 		return;
@@ -56,7 +72,7 @@ void sim_run_fail(struct sim *sim, struct sim_host *host, int exit_code, const c
 	if (host->works)
 		return;
 	host->faulty = true;
-	sim_run_report(sim, host, FW_STATE_FAILED, exit_code, 0, sentence);
+	sim_run_report(sim, host, FW_STATE_FAILED, exit_code, NULL, sentence);
 	host->run_failed = true;
 }
 
@@ -65,7 +81,7 @@ void sim_run_before_end(struct sim *sim, struct sim_host *host)
 	if (!sim_fate_is(host, SIM_FATE_END_FAILS) || !sim_host_runs(host))
 		return;
 	sim_fate_meet(host, 0);
-	sim_run_report(sim, host, FW_STATE_FAILED, 1, 0, "f.a: compute returned -5");
+	sim_run_report(sim, host, FW_STATE_FAILED, 1, NULL, "f.a: compute returned -5");
 }
 
 static bool hangs(struct sim_host *host, enum host_action_kind kind)
@@ -100,6 +116,15 @@ static int64_t duration(struct sim *sim, enum host_action_kind kind)
 	}
 }
 
+/* Its edges may be there soon, and those of its peers. */
+static void look_later(struct sim *sim, const struct sim_host *host)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		if (sim->hosts[i].app == host->app)
+			sim_put(sim, sim->now_ns + sim_between(sim, 100000, 3 * SIM_MS),
+				SIM_EV_WIRED, i, 0, 0);
+}
+
 static void begin_work(struct sim *sim, struct sim_host *host, enum host_action_kind kind)
 {
 	host->works = true;
@@ -120,6 +145,10 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 		sim_tables_take(sim, host, &action->request->wire);
 		host->wiring_ns = sim->now_ns;
 		begin_work(sim, host, action->kind);
+		break;
+	case HOST_DO_REWIRE:
+		sim_tables_retake(sim, host, &action->request->wire);
+		look_later(sim, host);
 		break;
 	case HOST_DO_DRAIN:
 		host->drained = true;
@@ -158,6 +187,8 @@ static void prepare_done(struct sim *sim, struct sim_host *host)
 		prepared.errors = &error;
 		prepared.error_count = 1;
 	} else {
+		if (host->instance > 0)
+			sim_link_succeed(host);
 		sim_tables_fill(host, &prepared);
 		host->has_page = true;
 	}
@@ -184,10 +215,8 @@ static void wire_done(struct sim *sim, struct sim_host *host)
 	host->answers = result.failure.code == FRAGI_FAILURE_NONE;
 	sim_host_raise(sim, host,
 		       &(struct host_event){.kind = HOST_EV_WIRE_DONE, .result = &result});
-	for (uint32_t i = 0; i < sim->host_count && result.failure.code == FRAGI_FAILURE_NONE; i++)
-		if (sim->hosts[i].app == host->app)
-			sim_put(sim, sim->now_ns + sim_between(sim, 100000, 3 * SIM_MS),
-				SIM_EV_WIRED, i, 0, 0);
+	if (result.failure.code == FRAGI_FAILURE_NONE)
+		look_later(sim, host);
 }
 
 static void start_done(struct sim *sim, struct sim_host *host)
@@ -244,7 +273,7 @@ static void look_at_peers(struct sim *sim, struct sim_host *host)
 			sim_put(sim, until, SIM_EV_WIRED, host->index, 0, 0);
 			return;
 		}
-		if (!peer->answers)
+		if (!peer->answers || !sim_link_connect(sim, host, peer))
 			return;
 	}
 	host->wired = true;
@@ -256,14 +285,14 @@ void sim_run_look(struct sim *sim, struct sim_host *host)
 	if (!sim_host_runs(host) || host->done_reported || !sim_data_is_done(host))
 		return;
 	host->done_reported = true;
-	sim_run_report(sim, host, FW_STATE_DONE, 0, 0, "");
+	sim_run_report(sim, host, FW_STATE_DONE, 0, NULL, "");
 }
 
 /* With every beat: rest, done or not, is reported, and the data plane beats. */
 static void run_beat(struct sim *sim, struct sim_host *host)
 {
 	if (sim_host_runs(host) && (host->done_reported || sim_host_is_idle(host)))
-		sim_run_report(sim, host, FW_STATE_IDLE, 0, 0, "");
+		sim_run_report(sim, host, FW_STATE_IDLE, 0, NULL, "");
 	sim_data_beat(sim, host);
 	sim_put(sim, sim->now_ns + host->beat_ns, SIM_EV_RUN_BEAT, host->index, 0, 0);
 }
@@ -280,7 +309,11 @@ static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_e
 		known = known || host->peers[i] == (uint32_t)peer->pid;
 	if (!known || state < HOST_STATE_WIRING || state > HOST_STATE_STARTED)
 		return;
-	if (peer->process.alive && (until <= sim->now_ns || cut_until(sim, peer, host) != until))
+	if (event->c == SIM_SILENT &&
+	    (!sim_is_stopped(sim, &peer->process) || !sim_restart_all_awake(sim, host, peer)))
+		return;
+	if (peer->process.alive && event->c != SIM_SILENT &&
+	    (until <= sim->now_ns || cut_until(sim, peer, host) != until))
 		return; /* it was heard again */
 	if (peer->process.alive && !host->wired && sim_chance(sim, 2))
 		return; /* it was never heard: nothing breaks */
@@ -290,9 +323,11 @@ static void peer_lost(struct sim *sim, struct sim_host *host, const struct sim_e
 		return;
 	}
 	sim_data_cut(host, peer);
-	sim_run_report(sim, host, FW_STATE_PEER_LOST, 0, peer->number, "its data link broke");
-	if (host->drained)
-		sim_data_end_dead(sim, host);
+	sim_run_report(sim, host, FW_STATE_PEER_LOST, 0, peer, "its data link broke");
+	if (!host->drained)
+		return;
+	sim_data_end_dead(sim, host);
+	sim_run_look(sim, host);
 }
 
 void sim_run_limit(struct sim *sim, const struct sim_host *host)

@@ -26,7 +26,7 @@
 #define SIM_FRAGMENTS_MAX 10
 #define SIM_FLOWS_MAX 40
 #define SIM_APPS_MAX 4
-#define SIM_HOSTS_MAX 96
+#define SIM_HOSTS_MAX 256
 #define SIM_CONNECTIONS_MAX 640
 #define SIM_EVENTS_MAX 400000
 
@@ -39,6 +39,9 @@
 #define SIM_KILL_NS (1 * SIM_S)
 /* A host's own, for its peers: before the driver's. */
 #define SIM_HOST_WIRE_NS (SIM_WIRE_NS - SIM_S)
+
+/* A peer that does not run. */
+#define SIM_SILENT UINT64_MAX
 
 struct sim;
 struct sim_host;
@@ -60,7 +63,7 @@ enum sim_event_kind {
 	SIM_EV_RUN_BEAT,     /* host */
 	SIM_EV_WORK_DONE,    /* host, kind of the action */
 	SIM_EV_WIRED,        /* host: look whether all peers are there */
-	SIM_EV_PEER_LOST,    /* host, peer's index */
+	SIM_EV_PEER_LOST,    /* host, peer's index, until when it is cut off or SIM_SILENT */
 	SIM_EV_WATCHDOG,     /* host */
 	SIM_EV_TICK,         /* app, operator */
 	SIM_EV_DATA,         /* app, flow */
@@ -209,8 +212,11 @@ struct sim_op {
 	int64_t period_ns, compute_ns;
 	int64_t next_ns; /* a source's next tick */
 	uint32_t ticks;
+	uint64_t past_ticks; /* of hosts before the present one */
+	uint32_t life;       /* counts its hosts */
 	bool started, ticking, done, hung;
 };
+#define SIM_QUEUE_MAX 64 /* a power of 2, above any window */
 struct sim_flow {
 	uint32_t app;
 	uint8_t from_fragment, from_op, from_port, to_fragment, to_op, to_port;
@@ -237,6 +243,15 @@ struct sim_flow {
 	int64_t last_ns, last_back_ns;
 	uint32_t flying; /* data and closes under way */
 	uint32_t credits_flying;
+	uint32_t sizes[SIM_QUEUE_MAX]; /* credit of what is queued */
+	uint32_t size_first;
+	/* the link between the present processes of both ends: link.c */
+	uint32_t link; /* counts them; what is under way on one before is lost */
+	bool ready[2]; /* the sender, the receiver: has been told of the other */
+	/* what was counted before it */
+	uint64_t left_before, arrived_before, received_before, sent_before, sent_bytes_before,
+		confirmed_before, rx_before, rx_bytes_before;
+	uint64_t true_lost; /* with processes that died, and on links that broke */
 	uint64_t true_sent, true_received, true_left; /* true_left: for the other host */
 	uint64_t true_arrived;                        /* there */
 	uint64_t true_dropped[FRAGI_DROP_REASONS];    /* at both ends */
@@ -246,6 +261,22 @@ struct sim_flow {
 	uint64_t stuck_at;      /* ... after so many have left */
 	uint64_t short_bytes;   /* of a message that waits for bytes of credit; 0: none does */
 	int64_t could_since_ns; /* since when all that it waits for is consumed; 0: it is not */
+};
+
+/* What a fragment says in on_failure. */
+struct sim_on_failure {
+	bool restarts;
+	uint32_t intensity;
+	int64_t period_ns, backoff_ns;
+};
+#define SIM_RESTARTS_MAX 64
+/* How often a host of an application was started again, as its driver came to know. */
+struct sim_restarts {
+	uint32_t spawned;
+	uint32_t count;                    /* ends that it was started again after */
+	int64_t gone_ns[SIM_RESTARTS_MAX]; /* when the driver heard of each */
+	int64_t trouble_ns; /* the first word of the present one's failure; 0: none */
+	int64_t since_ns;   /* since when it is not what it should be; 0: it is */
 };
 
 /* One run of an application by one driver. */
@@ -279,6 +310,14 @@ struct sim_app {
 	bool disturbed;        /* ... or that may cost messages or reports though it goes well */
 	bool stopped_by_op, dies_slowly;
 	bool cut; /* the user stopped it a second time, before it was being ended already */
+	/* restart.c */
+	bool restarts; /* some of its hosts */
+	struct sim_on_failure on_failure[SIM_FRAGMENTS_MAX];
+	struct sim_restarts hosts[SIM_FRAGMENTS_MAX + 1]; /* by number */
+	uint32_t fate_first, fate_count; /* which hosts of its fragment it strikes */
+	int64_t blow_ns;                 /* the last one */
+	uint32_t blows;                  /* failures after which a host is to be started again */
+	bool failed_outside; /* one of them was heard of when the application did not run */
 	/* as last seen */
 	enum drv_app_state state, furthest; /* before it was killed */
 	int64_t state_since_ns;
@@ -339,8 +378,12 @@ struct sim_host {
 	int64_t wiring_ns; /* when it began to make its edges */
 	/* of the run; works: prepare, wire, start or destroy is under way */
 	bool works, has_page, answers, wired, done_reported, drained, run_failed, hangs;
-	int64_t limit_ns; /* of each callback, once it is to drain; 0: none */
-	bool ends;        /* its core has ended it */
+	int64_t spawned_ns;
+	uint32_t instance; /* how many of its number there were before */
+	bool superseded;   /* there is a newer one */
+	bool struck;       /* by the fate of its application */
+	int64_t limit_ns;  /* of each callback, once it is to drain; 0: none */
+	bool ends;         /* its core has ended it */
 	bool orderly, dying;
 	bool end_requested; /* its workerd has passed on that it shall end */
 	bool started;
@@ -384,7 +427,8 @@ enum sim_fault_kind {
 	/* the worker gives up a connection of which the driver hears nothing */
 	SIM_FAULT_DUPLICATE,
 	SIM_FAULT_DATA_CUT,
-	SIM_FAULTS
+	SIM_FAULTS,
+	SIM_FAULT_BLOW = SIM_FAULTS, /* to a host that is to be started again */
 };
 struct sim_fault {
 	enum sim_fault_kind kind;
@@ -411,6 +455,9 @@ struct sim {
 	uint64_t event_count, step_count;
 	int64_t beat_ns, dead_ns;
 	bool once, same_names;
+	bool restarts;       /* of hosts, in this history */
+	uint32_t blow_fault; /* of the plan; 0: none */
+	int32_t blows_left;  /* of those that follow a restart */
 	struct sim_driver driver;
 	struct sim_disk disk;
 	struct sim_worker workers[SIM_WORKERS_MAX];
@@ -543,7 +590,7 @@ void sim_on_host(struct sim *sim, const struct sim_event *event);
 /* run.c */
 void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_action *action);
 void sim_run_report(struct sim *sim, struct sim_host *host, enum fw_host_state state, int exit_code,
-		    uint32_t peer, const char *sentence);
+		    const struct sim_host *peer, const char *sentence);
 void sim_run_fail(struct sim *sim, struct sim_host *host, int exit_code, const char *sentence);
 void sim_run_look(struct sim *sim, struct sim_host *host); /* whether it is done */
 /* An operator hangs, and the run is to end: it will be seen. */
@@ -551,7 +598,7 @@ void sim_run_limit(struct sim *sim, const struct sim_host *host);
 void sim_run_before_end(struct sim *sim, struct sim_host *host); /* HOST_STOP without a time came */
 void sim_on_run(struct sim *sim, const struct sim_event *event);
 bool sim_fate_is(const struct sim_host *host, enum sim_fate fate);
-void sim_fate_meet(struct sim_host *host, int exit_code);
+void sim_fate_meet(struct sim_host *host, int exit_code); /* once */
 
 /* tables.c */
 /* The place of a transport in base/transports.h. */
@@ -560,6 +607,8 @@ uint32_t sim_transport(const char *name);
 const char *sim_transport_of(const struct sim *sim, const struct sim_flow *flow);
 void sim_tables_fill(struct sim_host *host, struct fw_host_prepared *out); /* until the next call */
 void sim_tables_take(struct sim *sim, struct sim_host *host, const struct fw_host_wire *wire);
+/* Of peers that were started again. */
+void sim_tables_retake(struct sim *sim, struct sim_host *host, const struct fw_host_wire *wire);
 
 /* data.c */
 void sim_data_start(struct sim *sim, struct sim_host *host);
@@ -573,6 +622,18 @@ uint64_t sim_flow_consumed(
 bool sim_op_can_run(const struct sim *sim, const struct sim_op *op);
 void sim_on_data(struct sim *sim, const struct sim_event *event);
 struct sim_host *sim_op_host(const struct sim_app *app, const struct sim_op *op);
+
+/* Of a flow between hosts, on its present link. */
+static inline uint64_t sim_flow_left(const struct sim_flow *flow)
+{
+	return flow->true_left - flow->left_before;
+}
+static inline uint64_t sim_flow_credited(const struct sim_flow *flow)
+{
+	return flow->tx_window.credited - flow->sent_before;
+}
+/* Its link runs: what had waited leaves, and what had ended says so again. */
+void sim_data_resume(struct sim *sim, struct sim_flow *flow);
 
 /* ledger.c */
 bool sim_data_is_done(const struct sim_host *host);
@@ -623,5 +684,7 @@ void sim_verdict_exit(struct sim *sim, const struct sim_connection *connection,
 		      const struct fw_message *message);
 /* its fate was heard, to count */
 bool sim_verdict_too_late(struct sim *sim, const struct sim_app *app);
+
+#include "restart.h"
 
 #endif

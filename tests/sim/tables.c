@@ -148,11 +148,31 @@ static void check_transport(struct sim *sim, const struct sim_host *host,
 			 edge->transport);
 }
 
+static uint32_t pid_of(const struct fw_peer *peer)
+{
+	uint32_t pid = 0;
+
+	if (peer->address_count > 0 && peer->addresses->size == sizeof(pid))
+		memcpy(&pid, peer->addresses->bytes, sizeof(pid));
+	return pid;
+}
+
+/* The pid that is the peer of that number, as WIRE has it. */
+static uint32_t named_in(const struct fw_host_wire *wire, uint32_t number)
+{
+	for (uint32_t i = 0; i < wire->peer_count; i++)
+		if (wire->peers[i].host == number)
+			return pid_of(&wire->peers[i]);
+	return 0;
+}
+
 /* What WIRE says is held against what this simulator knows. */
-static void take_edge(struct sim *sim, struct sim_host *host, const struct fw_edge *edge)
+static void take_edge(struct sim *sim, struct sim_host *host, const struct fw_host_wire *wire,
+		      const struct fw_edge *edge, bool again)
 {
 	struct sim_app *app = host->app;
 	struct sim_flow *flow = NULL;
+	const struct sim_host *peer;
 
 	for (uint32_t i = 0; i < app->flow_count && flow == NULL; i++) {
 		struct sim_flow *f = &app->flows[i];
@@ -163,28 +183,80 @@ static void take_edge(struct sim *sim, struct sim_host *host, const struct fw_ed
 		    (edge->sends ? f->from_port : f->to_port) == edge->port)
 			flow = f;
 	}
-	if (flow == NULL || host->edge_count == SIM_FLOWS_MAX) {
+	if (flow == NULL || (!again && host->edge_count == SIM_FLOWS_MAX)) {
 		sim_fail(sim, "wiring", "pid %d got an edge at %u.%u.%u, where no flow is",
 			 host->pid, edge->fragment, edge->op, edge->port);
 		return;
 	}
+	peer = edge->sends ? flow->to : flow->from;
+	if (peer->number != edge->peer)
+		sim_fail(sim, "wiring", "an edge of pid %d got host %u as its other end", host->pid,
+			 edge->peer);
+	if (!again)
+		host->edges[host->edge_count++] =
+			(struct sim_edge){(uint32_t)(flow - app->flows), edge->sends, edge->peer};
+	if (named_in(wire, edge->peer) != (uint32_t)peer->pid)
+		return; /* another one has taken its place meanwhile: that will be said */
 	if (flow->token_known && memcmp(flow->token, edge->token, FW_TOKEN_BYTES) != 0)
 		sim_fail(sim, "wiring", "the ends of an edge of %s got two tokens", app->name);
 	if (flow->window != 0 && flow->window != edge->window_messages)
 		sim_fail(sim, "wiring", "the ends of an edge of %s got two windows", app->name);
-	if ((edge->sends ? flow->to : flow->from)->number != edge->peer)
-		sim_fail(sim, "wiring", "an edge of pid %d got host %u as its other end", host->pid,
-			 edge->peer);
 	check_transport(sim, host, flow, edge);
 	memcpy(flow->token, edge->token, FW_TOKEN_BYTES);
 	flow->token_known = true;
 	flow->window = flow->capacity = edge->window_messages;
 	flow->tx_window.messages = flow->rx_window.messages = edge->window_messages;
 	flow->tx_window.bytes = flow->rx_window.bytes = edge->window_bytes;
+	if (flow->window > SIM_QUEUE_MAX)
+		sim_fail(sim, "bounded", "a window of %u", flow->window);
 	if (edge->policy != (uint32_t)flow->policy)
 		sim_fail(sim, "wiring", "an edge of %s got policy %u", app->name, edge->policy);
-	host->edges[host->edge_count++] =
-		(struct sim_edge){(uint32_t)(flow - app->flows), edge->sends, edge->peer};
+	sim_link_ready(flow, host, peer);
+}
+
+/* Returns the pid of the peer. */
+static uint32_t take_peer(struct sim *sim, const struct sim_host *host, const struct fw_peer *named)
+{
+	uint32_t pid = pid_of(named);
+	const struct sim_host *peer = sim_host_by_pid(sim, pid);
+
+	if (peer == NULL || peer->app != host->app || peer->number != named->host ||
+	    peer->epoch != named->epoch)
+		sim_fail(sim, "wiring", "pid %d got the address of pid %u as that of host %u",
+			 host->pid, pid, named->host);
+	else if (!peer->process.alive) /* its address is refused */
+		sim_put(sim, sim->now_ns + sim_between(sim, SIM_MS, 30 * SIM_MS), SIM_EV_PEER_LOST,
+			host->index, peer->index, 0);
+	return pid;
+}
+
+void sim_tables_retake(struct sim *sim, struct sim_host *host, const struct fw_host_wire *wire)
+{
+	for (uint32_t i = 0; i < wire->peer_count; i++) {
+		uint32_t pid = take_peer(sim, host, &wire->peers[i]), k = 0;
+		const struct sim_host *before;
+
+		while (k < host->peer_count &&
+		       sim_host_by_pid(sim, host->peers[k])->number != wire->peers[i].host)
+			k++;
+		before = k < host->peer_count ? sim_host_by_pid(sim, host->peers[k]) : NULL;
+		if (before == NULL) {
+			sim_fail(sim, "wiring", "pid %d is wired anew to host %u, no peer of it",
+				 host->pid, wire->peers[i].host);
+			return;
+		}
+		if (before->epoch > wire->peers[i].epoch)
+			sim_fail(sim, "epochs", "pid %d is wired to epoch %llu after %llu",
+				 host->pid, (unsigned long long)wire->peers[i].epoch,
+				 (unsigned long long)before->epoch);
+		if (before->epoch == wire->peers[i].epoch)
+			continue; /* it knows */
+		host->peers[k] = pid;
+		host->wired = false;
+		for (uint32_t e = 0; e < wire->edge_count; e++)
+			if (wire->edges[e].peer == wire->peers[i].host)
+				take_edge(sim, host, wire, &wire->edges[e], true);
+	}
 }
 
 void sim_tables_take(struct sim *sim, struct sim_host *host, const struct fw_host_wire *wire)
@@ -192,26 +264,14 @@ void sim_tables_take(struct sim *sim, struct sim_host *host, const struct fw_hos
 	uint32_t needed = 0;
 
 	for (uint32_t i = 0; i < wire->edge_count; i++) {
-		take_edge(sim, host, &wire->edges[i]);
+		take_edge(sim, host, wire, &wire->edges[i], false);
 		needed |= 1u << sim_transport(wire->edges[i].transport);
 	}
 	if (host->opened != needed)
 		sim_fail(sim, "wiring", "pid %d was asked to open what no flow of it needs",
 			 host->pid);
 	for (uint32_t i = 0; i < wire->peer_count && i < SIM_FRAGMENTS_MAX; i++) {
-		const struct sim_host *peer;
-		uint32_t pid = 0;
-
-		if (wire->peers[i].address_count > 0 &&
-		    wire->peers[i].addresses->size == sizeof(pid))
-			memcpy(&pid, wire->peers[i].addresses->bytes, sizeof(pid));
-		peer = sim_host_by_pid(sim, pid);
-		if (peer == NULL || peer->app != host->app || peer->number != wire->peers[i].host ||
-		    peer->epoch != wire->peers[i].epoch)
-			sim_fail(sim, "wiring",
-				 "pid %d got the address of pid %u as that of host %u", host->pid,
-				 pid, wire->peers[i].host);
-		host->peers[host->peer_count++] = pid;
+		host->peers[host->peer_count++] = take_peer(sim, host, &wire->peers[i]);
 	}
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		bool named = false;

@@ -31,7 +31,8 @@ static bool can_have_failed(const struct sim_host *host)
 static bool is_the_cause(const struct sim_app *app, const struct sim_host *host)
 {
 	bool by_fate = app->fate_met && !app->excused && host->pid == app->fate_pid;
-	bool by_harm = !app->fate_met && app->harms == 1 && host->pid == app->harmed_pid;
+	bool by_harm = !app->fate_met && app->harms == 1 && host->pid == app->harmed_pid &&
+		       !sim_restart_is_policy(host);
 
 	return (by_fate || by_harm) && host->faulty && !app->early_excuse &&
 	       app->result == FRAGI_SUMMARY_FAILED && app->exit_code != 4;
@@ -51,11 +52,13 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 		return "lives, and nobody has seen its end";
 	if (host->term_by_stranger && host->ends)
 		return NULL; /* it ended in order, and its order to end may have crossed that */
-	if (failed && !can_have_failed(host))
+	if (failed && !can_have_failed(host) && host->instance == 0)
 		return host->orderly ? "ended as it was told" : "was ended by the driver";
 	if (!failed && is_the_cause(app, host))
 		return "is why the application failed";
-	if (all_done && host->died_early && !host->process.alive && !app->excused)
+	/* It may have died just before the application stopped, which then goes on without it. */
+	if (all_done && host->died_early && !host->process.alive && !app->excused &&
+	    !sim_restart_is_policy(host))
 		return "died before it was told to end, and yet the application is called done";
 	if (strcmp(state, "done") == 0 && (!all_done || !host->orderly))
 		return "did not end in order";
