@@ -506,6 +506,11 @@ static const struct drv_host *lose_hosts(const struct drv_session *session, stru
 		drv_host_detach(host);
 		if (host->state == DRV_HOST_GONE)
 			continue;
+		if (host->state == DRV_HOST_KILLED && !host->restarting.is_wanted &&
+		    !app->end_wanted) { /* its restart was given up for a stop: nothing is lost */
+			drv_host_move(host, DRV_HOST_GONE);
+			continue;
+		}
 		first = first != NULL ? first : host;
 		drv_host_lost(host);
 	}

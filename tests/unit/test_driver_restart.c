@@ -220,6 +220,24 @@ Test(driver_restart, a_stop_kills_what_is_being_started_once)
 	world_fini(&w);
 }
 
+/* As when everybody in a terminal gets a Ctrl-C: its worker has nothing left to wait for. */
+Test(driver_restart, a_worker_may_leave_what_a_stop_has_given_up)
+{
+	struct world w;
+
+	restarting_runs(&w);
+	receiver_dies(&w, 5);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
+	say(&w, 2, &(struct fw_message){.kind = FW_LEAVE});
+	cr_expect_str_eq(w.errors, "");
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	say_exit(&w, 1, 1, 0, 0, "");
+	cr_assert(w.ended, "%s", w.log);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	world_fini(&w);
+}
+
 /* It would not do so again either. */
 Test(driver_restart, a_worker_that_refuses_it_is_the_cause)
 {
