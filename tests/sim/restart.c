@@ -240,9 +240,40 @@ static bool is_trouble(const struct fw_message *message)
 	}
 }
 
+/* A neighbour that is started again itself may wait for a third one, and answers late. */
+static bool others_run(const struct sim *sim, const struct sim_host *host)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		const struct sim_host *other = &sim->hosts[i];
+
+		if (other->app == host->app && other != host && !other->superseded &&
+		    !sim_host_runs(other))
+			return false;
+	}
+	return true;
+}
+
+/* Who lost a peer that is being started again is the first to say that it has failed. */
+static void heard_of_peer(struct sim *sim, const struct sim_connection *connection,
+			  const struct fw_message *message)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		const struct sim_host *host = &sim->hosts[i];
+		struct sim_restarts *r = &host->app->hosts[host->number];
+
+		if (host->incarnation == connection->incarnation && host->run == message->run &&
+		    host->number == message->event.peer &&
+		    host->epoch == message->event.peer_epoch && r->trouble_ns == 0)
+			r->trouble_ns = sim->now_ns;
+	}
+}
+
 void sim_restart_heard(struct sim *sim, const struct sim_connection *connection,
 		       const struct fw_message *message)
 {
+	if (sim->restarts && message->kind == FW_HOST_EVENT &&
+	    message->event.state == FW_STATE_PEER_LOST)
+		heard_of_peer(sim, connection, message);
 	for (uint32_t i = 0; sim->restarts && is_trouble(message) && i < sim->host_count; i++) {
 		const struct sim_host *host = &sim->hosts[i];
 		struct sim_app *app = host->app;
@@ -257,7 +288,7 @@ void sim_restart_heard(struct sim *sim, const struct sim_connection *connection,
 			app->failed_outside = true;
 		if (message->kind == FW_HOST_WIRED && host->instance > 0 && app->harms == 0 &&
 		    message->result.failure.code == FRAGI_FAILURE_EDGE_UNREACHABLE &&
-		    !host->struck && app->blow_ns < host->wiring_ns &&
+		    others_run(sim, host) && !host->struck && app->blow_ns < host->wiring_ns &&
 		    sim->quiet_ns < host->wiring_ns)
 			sim_fail(sim, "runs again", "pid %d could not be wired to its peers: %s",
 				 host->pid, message->result.failure.sentence);
