@@ -164,6 +164,8 @@ void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker)
 	/* The driver's last word has reached it; or nothing came in between. */
 	if (worker->heard_end != app && (app->excused || app->disturbed))
 		return;
+	if (sim_restart_was_made(app)) /* it may have ended when it ran no part of it */
+		return;
 	if (app->has_result && worker->exit_code != app->exit_code &&
 	    !ended_before_the_cut(sim, worker))
 		sim_fail(sim, "results", "%s exited with %d, %s ended with %d", worker->name,
